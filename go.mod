@@ -1,0 +1,3 @@
+module example.com/go-webhookcfg
+
+go 1.26.0

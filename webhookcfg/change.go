@@ -1,0 +1,140 @@
+package webhookcfg
+
+import (
+	"fmt"
+	"log/slog"
+	"time"
+
+	"example.com/go-webhookcfg/webhookcfg/egress"
+)
+
+// Scope says what a change reaches: one entity, or all entities of a client.
+// Its zero value is neither, and invalid: an identifier that went missing never
+// means "all".
+type Scope struct {
+	all    bool
+	entity string
+}
+
+// All is the scope of every entity of a client, named before or not.
+func All() Scope { return Scope{all: true} }
+
+// Entity is the scope of one entity. Entity("") is the invalid zero Scope.
+func Entity(id string) Scope { return Scope{entity: id} }
+
+// IsAll reports whether s reaches every entity of the client.
+func (s Scope) IsAll() bool { return s.all }
+
+// Entity returns the identifier of the one entity that s reaches, or "" if s
+// reaches all of them or is invalid.
+func (s Scope) Entity() string { return s.entity }
+
+// String returns "all", "entity e1" or "invalid".
+func (s Scope) String() string {
+	switch {
+	case s.all:
+		return "all"
+	case s.entity != "":
+		return "entity " + s.entity
+	default:
+		return "invalid"
+	}
+}
+
+// LogValue implements [slog.LogValuer] with what String returns.
+func (s Scope) LogValue() slog.Value { return slog.StringValue(s.String()) }
+
+// Change is one set or unset, by one client, of one entity or of all. It is
+// built by [Set] or [Unset]; the zero value is invalid. One value flows from the
+// handler through every store: what the store applies is what the handler checked.
+type Change struct {
+	// Client owns the configuration that is changed.
+	Client string
+	// Scope is what the change reaches.
+	Scope Scope
+	// URL is where notifications go from now on; the zero URL in an unset.
+	URL egress.URL
+	// Time is when the change was accepted. A store keeps it to the second at
+	// least and gives it back as [Webhook.Since]. The zero value is kept too.
+	Time time.Time
+
+	op op
+}
+
+type op uint8
+
+const (
+	opSet op = iota + 1
+	opUnset
+)
+
+// Set is the change that makes url the webhook of the scope.
+func Set(client string, scope Scope, url egress.URL) Change {
+	return Change{Client: client, Scope: scope, URL: url, op: opSet}
+}
+
+// Unset is the change that leaves the scope without a webhook.
+func Unset(client string, scope Scope) Change {
+	return Change{Client: client, Scope: scope, op: opUnset}
+}
+
+// Validate returns nil for a change that a store can apply: it has a client and
+// a scope, and a URL exactly if it was built by [Set]. Otherwise the error wraps
+// [ErrInvalidArgument]. After it, URL.IsZero tells an unset from a set.
+func (c Change) Validate() error {
+	switch {
+	case c.Client == "":
+		return fmt.Errorf("%w: change without a client", ErrInvalidArgument)
+	case c.Scope == Scope{}:
+		return fmt.Errorf("%w: change without a scope", ErrInvalidArgument)
+	case c.op == opSet && c.URL.IsZero():
+		return fmt.Errorf("%w: set without a URL", ErrInvalidArgument)
+	case c.op == opUnset && !c.URL.IsZero():
+		return fmt.Errorf("%w: unset with a URL", ErrInvalidArgument)
+	case c.op != opSet && c.op != opUnset:
+		return fmt.Errorf("%w: change that is neither set nor unset", ErrInvalidArgument)
+	}
+	return nil
+}
+
+// Webhook is what is in effect for one entity, and why. The zero value says that
+// nothing was ever configured.
+type Webhook struct {
+	// URL is where notifications go; the zero URL if they go nowhere.
+	URL egress.URL
+	// Source says which entry decided.
+	Source Source
+	// Since is the time of the change that decided; zero if Source is SourceNone.
+	Since time.Time
+}
+
+// Source names the entry that decides which webhook is in effect.
+type Source uint8
+
+// The sources, in the order in which a resolve looks for them.
+const (
+	// SourceNone: neither an override nor a base; there is no webhook.
+	SourceNone Source = iota
+	// SourceOverride: the entity has a URL of its own.
+	SourceOverride
+	// SourceOff: the entity was unset; there is no webhook, whatever the base.
+	SourceOff
+	// SourceBase: the URL that was set for all entities.
+	SourceBase
+)
+
+// String returns "none", "override", "off" or "base", as in contract and JSON.
+func (s Source) String() string {
+	switch s {
+	case SourceNone:
+		return "none"
+	case SourceOverride:
+		return "override"
+	case SourceOff:
+		return "off"
+	case SourceBase:
+		return "base"
+	default:
+		return fmt.Sprintf("Source(%d)", uint8(s))
+	}
+}
