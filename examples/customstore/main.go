@@ -1,0 +1,82 @@
+// Command customstore serves webhook configuration from a store of its own: the
+// whole of what a host writes to bring its own storage.
+package main
+
+import (
+	"context"
+	"log"
+	"net/http"
+	"sync"
+
+	"example.com/go-webhookcfg/auth"
+	"example.com/go-webhookcfg/webhookcfg"
+)
+
+// Store keeps the configurations in plain maps. It is not durable. Its zero value
+// is empty and ready.
+type Store struct {
+	mu      sync.Mutex
+	clients map[string]configuration
+}
+
+type configuration struct {
+	base      webhookcfg.Webhook
+	overrides map[string]webhookcfg.Webhook
+}
+
+// Apply implements [webhookcfg.Store].
+func (s *Store) Apply(ctx context.Context, c webhookcfg.Change) error {
+	if err := c.Validate(); err != nil {
+		return err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	if s.clients == nil {
+		s.clients = make(map[string]configuration)
+	}
+	s.clients[c.Client] = s.clients[c.Client].after(c)
+	return nil
+}
+
+// after returns the configuration that a change leads to.
+func (cfg configuration) after(c webhookcfg.Change) configuration {
+	set := !c.URL.IsZero()
+	hook := webhookcfg.Webhook{URL: c.URL, Since: c.Time}
+	entity := c.Scope.Entity()
+	if cfg.overrides == nil || c.Scope.IsAll() {
+		cfg.overrides = make(map[string]webhookcfg.Webhook) // set-all and unset-all drop every override
+	}
+	switch {
+	case c.Scope.IsAll() && set:
+		hook.Source = webhookcfg.SourceBase
+		cfg.base = hook
+	case c.Scope.IsAll():
+		cfg.base = webhookcfg.Webhook{}
+	case set:
+		hook.Source = webhookcfg.SourceOverride
+		cfg.overrides[entity] = hook
+	case cfg.base.Source == webhookcfg.SourceBase: // not back to the base, but off
+		hook.Source = webhookcfg.SourceOff
+		cfg.overrides[entity] = hook
+	default:
+		delete(cfg.overrides, entity)
+	}
+	return cfg
+}
+
+// Resolve implements [webhookcfg.Store].
+func (s *Store) Resolve(ctx context.Context, client, entity string) (webhookcfg.Webhook, error) {
+	if client == "" || entity == "" {
+		return webhookcfg.Webhook{}, webhookcfg.ErrInvalidArgument
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	cfg := s.clients[client]
+	if hook, ok := cfg.overrides[entity]; ok {
+		return hook, ctx.Err()
+	}
+	return cfg.base, ctx.Err()
+}

@@ -1,0 +1,67 @@
+package webhookcfg
+
+import (
+	"encoding/base64"
+	"errors"
+	"net/http"
+	"strings"
+	"unicode/utf8"
+)
+
+// maxToken bounds the work that an unauthenticated caller can ask for; it
+// leaves room for ids and secrets of 1.5 KiB each.
+const maxToken = 4096
+
+// strictBase64 refuses the second spellings that padding bits make room for.
+var strictBase64 = base64.StdEncoding.Strict()
+
+var (
+	errAuthorizationCount  = errors.New("not exactly one Authorization field")
+	errAuthorizationScheme = errors.New("Authorization is not of the scheme Basic")
+	errAuthorizationToken  = errors.New("malformed Basic credentials")
+)
+
+// basicCredentials returns what the request signs in with, read strictly by
+// RFC 7617 §2 and RFC 9110 §11.4. [http.Request.BasicAuth] does not serve here:
+// it reads only the first of several fields and lets through empty parts,
+// control characters, invalid UTF-8 and more than one spelling of a token.
+func basicCredentials(h http.Header) (id, secret string, err error) {
+	fields := h["Authorization"]
+	if len(fields) != 1 {
+		return "", "", errAuthorizationCount
+	}
+	scheme, token, found := strings.Cut(fields[0], " ")
+	// The length keeps out the letters beyond ASCII that fold to these.
+	if !found || len(scheme) != len("Basic") || !strings.EqualFold(scheme, "Basic") {
+		return "", "", errAuthorizationScheme
+	}
+	pair, ok := decodeToken(strings.TrimLeft(token, " "))
+	if !ok {
+		return "", "", errAuthorizationToken
+	}
+	id, secret, found = strings.Cut(pair, ":")
+	if !found || id == "" || secret == "" {
+		return "", "", errAuthorizationToken
+	}
+	return id, secret, nil
+}
+
+// decodeToken decodes the one canonical base64 spelling of a text without
+// control characters.
+func decodeToken(token string) (text string, ok bool) {
+	// The decoder skips line breaks, so they are refused before it sees them.
+	if len(token) > maxToken || strings.ContainsAny(token, "\r\n") {
+		return "", false
+	}
+	var buf [maxToken / 4 * 3]byte
+	n, err := strictBase64.Decode(buf[:], []byte(token))
+	if err != nil || !utf8.Valid(buf[:n]) {
+		return "", false
+	}
+	for _, c := range buf[:n] {
+		if c < 0x20 || c == 0x7F {
+			return "", false
+		}
+	}
+	return string(buf[:n]), true
+}

@@ -1,0 +1,94 @@
+package webhookcfg
+
+import (
+	"errors"
+	"io"
+	"mime"
+	"net/http"
+	"strings"
+	"time"
+)
+
+const (
+	ruleArrival = "The body did not arrive whole and in time"
+	ruleMedia   = "The body must be application/json in UTF-8 without a content coding"
+)
+
+// readBody reads the body of a set into the memory of buf.
+func (x *exchange) readBody(buf *[]byte) ([]byte, *fault) {
+	if !isJSON(x.r.Header) {
+		return nil, &fault{code: codeUnsupportedMediaType, description: ruleMedia}
+	}
+	stop := x.limitReadTime()
+	defer stop()
+	body := http.MaxBytesReader(x.w, x.r.Body, x.h.bodyLimit)
+	data, err := appendAll((*buf)[:0], body)
+	*buf = data
+	var over *http.MaxBytesError
+	switch {
+	case errors.As(err, &over):
+		return nil, &fault{code: codeRequestTooLarge, description: "The body is too large"}
+	case err != nil:
+		return nil, &fault{code: codeInvalidRequest, description: ruleArrival, cause: err}
+	}
+	return data, nil
+}
+
+// hasBody reports whether the request has a body that is not known to be empty.
+func (x *exchange) hasBody() bool {
+	if x.r.ContentLength == 0 || x.r.Body == nil {
+		return false
+	}
+	stop := x.limitReadTime()
+	defer stop()
+	_, err := io.ReadFull(x.r.Body, make([]byte, 1))
+	return !errors.Is(err, io.EOF)
+}
+
+// limitReadTime bounds how long a caller may take to send its body. The host's
+// server may not support it; then the limit is the server's own. The returned
+// function lifts the limit again: left in place it would pass, after the body
+// was read, for a caller that hung up.
+func (x *exchange) limitReadTime() (lift func()) {
+	control := http.NewResponseController(x.w)
+	if control.SetReadDeadline(x.start.Add(x.h.timeout)) != nil {
+		return func() {}
+	}
+	return func() { _ = control.SetReadDeadline(time.Time{}) }
+}
+
+// appendAll is io.ReadAll into memory that is there already.
+func appendAll(buf []byte, r io.Reader) ([]byte, error) {
+	for {
+		if len(buf) == cap(buf) {
+			buf = append(buf, 0)[:len(buf)]
+		}
+		n, err := r.Read(buf[len(buf):cap(buf)])
+		buf = buf[:len(buf)+n]
+		if errors.Is(err, io.EOF) {
+			return buf, nil
+		}
+		if err != nil {
+			return buf, err
+		}
+	}
+}
+
+// isJSON reports whether the fields of a request announce a plain JSON body.
+func isJSON(h http.Header) bool {
+	for _, coding := range h["Content-Encoding"] {
+		if !strings.EqualFold(coding, "identity") {
+			return false
+		}
+	}
+	types := h["Content-Type"]
+	if len(types) != 1 {
+		return false
+	}
+	if types[0] == "application/json" {
+		return true
+	}
+	media, params, err := mime.ParseMediaType(types[0])
+	charset, hasCharset := params["charset"]
+	return err == nil && media == "application/json" && (!hasCharset || strings.EqualFold(charset, "utf-8"))
+}

@@ -1,0 +1,61 @@
+package webhookcfg
+
+import (
+	"unicode"
+	"unicode/utf8"
+)
+
+// ruleIdentifier is what a caller reads about any identifier that is refused.
+const ruleIdentifier = "The identifier is not well-formed"
+
+// maxEntity is the longest identifier of the default syntax, in bytes.
+const maxEntity = 128
+
+// plainEntity is the default syntax of identifiers: 1 to 128 of the characters
+// A-Z a-z 0-9 . _ ~ : @ -, and neither "." nor "..". Everything else would need
+// escaping in a path.
+func plainEntity(id string) bool {
+	if len(id) > maxEntity {
+		return false
+	}
+	for i := range len(id) {
+		if !entityChar(id[i]) {
+			return false
+		}
+	}
+	return safeSegment(id)
+}
+
+func entityChar(c byte) bool {
+	switch {
+	case 'a' <= c && c <= 'z', 'A' <= c && c <= 'Z', '0' <= c && c <= '9':
+		return true
+	}
+	switch c {
+	case '.', '_', '~', ':', '@', '-':
+		return true
+	}
+	return false
+}
+
+// safeSegment is what every identifier must keep to, whatever the syntax of the
+// host: one segment of a path that no cleaning changes.
+func safeSegment(id string) bool {
+	if id == "" || id == "." || id == ".." || !utf8.ValidString(id) {
+		return false
+	}
+	for _, c := range id {
+		if c == '/' || c == '\\' || unicode.IsControl(c) {
+			return false
+		}
+	}
+	return true
+}
+
+// entitySyntax joins the host's syntax with what no host can lift.
+func entitySyntax(host func(id string) bool) func(id string) bool {
+	if host == nil {
+		return plainEntity
+	}
+	return func(id string) bool { return safeSegment(id) && host(id) }
+}

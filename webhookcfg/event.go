@@ -1,0 +1,105 @@
+package webhookcfg
+
+import (
+	"context"
+	"log/slog"
+	"net/http"
+	"strings"
+	"time"
+
+	"example.com/go-webhookcfg/webhookcfg/egress"
+)
+
+// Event tells the host how one request ended. It holds no client secret, and a
+// URL only in the form that shows scheme, host and port.
+type Event struct {
+	// Operation is "set", "unset", "read" or "list".
+	Operation string
+	// Client is who signed in; "" until somebody did.
+	Client string
+	// Scope is what the request asked for; invalid until that was understood, and
+	// in a list.
+	Scope Scope
+	// URL is what a set asked for; zero until it was found well-formed.
+	URL egress.URL
+	// Status is the HTTP status of the answer.
+	Status int
+	// Code is the error code of the answer; "" for a success.
+	Code string
+	// Duration is the time from the request's arrival to its answer.
+	Duration time.Duration
+	// Err is why the request failed, where the code does not say it all; with
+	// [ProbeWarn] also what the probe of a successful set found.
+	Err error
+}
+
+// level sorts events for the log: faults of the host's parts are errors, what
+// may be an attack is a warning, and changes are news.
+func (e *Event) level() slog.Level {
+	switch {
+	case e.Status >= http.StatusInternalServerError:
+		return slog.LevelError
+	case e.Status == http.StatusUnauthorized, e.Status == http.StatusTooManyRequests:
+		return slog.LevelWarn
+	case e.Status < http.StatusBadRequest && e.Err != nil:
+		return slog.LevelWarn
+	case e.Status < http.StatusBadRequest && (e.Operation == opNameRead || e.Operation == opNameList):
+		return slog.LevelDebug
+	default:
+		return slog.LevelInfo
+	}
+}
+
+func (e *Event) log(ctx context.Context, logger *slog.Logger) {
+	level := e.level()
+	if !logger.Enabled(ctx, level) {
+		return
+	}
+	attrs := append(make([]slog.Attr, 0, 8),
+		slog.String("operation", e.Operation),
+		slog.Int("status", e.Status),
+		slog.Duration("duration", e.Duration))
+	if e.Code != "" {
+		attrs = append(attrs, slog.String("code", e.Code))
+	}
+	if e.Client != "" {
+		attrs = append(attrs, slog.String("client", e.Client))
+	}
+	if e.Scope != (Scope{}) {
+		attrs = append(attrs, slog.Any("scope", e.Scope))
+	}
+	if !e.URL.IsZero() {
+		attrs = append(attrs, slog.Any("url", e.URL))
+	}
+	if e.Err != nil {
+		attrs = append(attrs, slog.String("error", e.Err.Error()))
+	}
+	logger.LogAttrs(ctx, level, "webhook configuration request", attrs...)
+}
+
+// scrubbed is an error whose text lost what must stay secret; the error itself
+// is still there for [errors.Is] and [errors.As]. It is used as a pointer, into
+// which fmt does not look.
+type scrubbed struct {
+	cause error
+	text  string
+}
+
+func (s *scrubbed) Error() string { return s.text }
+func (s *scrubbed) Unwrap() error { return s.cause }
+
+// scrub hides a client secret and everything of a URL behind its port from a
+// text that somebody else wrote: a driver that quotes its arguments, a panic.
+func scrub(text, secret string, url egress.URL) string {
+	if secret != "" {
+		text = strings.ReplaceAll(text, secret, "[secret]")
+	}
+	if whole := url.Reveal(); whole != "" {
+		text = strings.ReplaceAll(text, whole, url.String())
+		tail := strings.TrimPrefix(whole, url.String())
+		if len(tail) > 1 {
+			text = strings.ReplaceAll(text, tail, "[path]")
+		}
+	}
+	return text
+}

@@ -1,0 +1,140 @@
+package webhookcfg
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"runtime/debug"
+	"sync"
+	"time"
+
+	"example.com/go-webhookcfg/webhookcfg/egress"
+)
+
+// exchange is one request on its way through the checks to its one answer.
+type exchange struct {
+	h     *Handler
+	w     http.ResponseWriter
+	r     *http.Request
+	start time.Time
+
+	event  Event
+	secret string     // what to hide from texts of others: the client's secret,
+	url    egress.URL // and the URL, also before it was found well-formed
+
+	mu       sync.Mutex
+	calling  bool // the host's store, verifier, catalogue or prober is at work
+	answered bool
+}
+
+// errAbandoned is why the handler answered while a call still ran.
+var errAbandoned = errors.New("webhookcfg: a call went on after its deadline")
+
+// run answers the request, whatever the host's parts do.
+func (x *exchange) run(m match) {
+	ctx, cancel := context.WithTimeout(x.r.Context(), x.h.timeout)
+	defer cancel()
+	// A call that keeps to its context ends at the deadline, and its own error is
+	// the better answer. The watchdog is for one that does not: it waits longer.
+	watchdog := time.AfterFunc(x.h.timeout+x.h.timeout/8, func() { x.abandon(ctx) })
+	defer watchdog.Stop()
+	defer x.recover(ctx)
+	body, f := m.action.serve(x, ctx, m)
+	x.answer(ctx, body, f)
+}
+
+// call runs fn, a call into the host's parts, under the eye of the watchdog.
+func (x *exchange) call(ctx context.Context, fn func() error) error {
+	x.setCalling(true)
+	defer x.setCalling(false)
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	return fn()
+}
+
+func (x *exchange) setCalling(calling bool) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.calling = calling
+}
+
+// abandon answers for a call that still runs. The call keeps its goroutine and
+// its connection until it returns, but the caller has an answer.
+func (x *exchange) abandon(ctx context.Context) {
+	defer x.recover(ctx)
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if !x.calling || x.answered {
+		return
+	}
+	x.finish(ctx, nil, unavailable(errAbandoned))
+	_ = http.NewResponseController(x.w).Flush() // else it leaves only when the call returns
+}
+
+// answer gives the request its answer, unless it has one.
+func (x *exchange) answer(ctx context.Context, body []byte, f *fault) (first bool) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if x.answered {
+		return false
+	}
+	x.finish(ctx, body, f)
+	return true
+}
+
+// finish writes the answer and tells the host of it. The caller holds mu.
+func (x *exchange) finish(ctx context.Context, body []byte, f *fault) {
+	x.answered = true
+	e := &x.event
+	e.Status = http.StatusOK
+	if f != nil {
+		e.Status, e.Code = f.status(), errorTable[f.code].name
+		e.Err = x.scrub(f.cause)
+		x.h.refuse(x.w, f)
+	} else {
+		write(x.w, http.StatusOK, body)
+	}
+	e.Duration = time.Since(x.start)
+	e.log(ctx, x.h.logger)
+	if x.h.onEvent != nil {
+		x.h.onEvent(ctx, *e)
+	}
+}
+
+// recover turns a panic of the host's parts into a 500. Where the request has
+// its answer already, as in a panic of the event hook, it is only logged.
+func (x *exchange) recover(ctx context.Context) {
+	value := recover()
+	if value == nil {
+		return
+	}
+	if err, ok := value.(error); ok && errors.Is(err, http.ErrAbortHandler) {
+		panic(value)
+	}
+	p := &panicError{text: scrub(fmt.Sprint(value), x.secret, x.url), stack: debug.Stack()}
+	if !x.answer(ctx, nil, serverError(p)) {
+		x.h.logger.ErrorContext(ctx, "webhook configuration panic after the answer", "error", p, "stack", string(p.stack))
+	}
+}
+
+// panicError is the cause of a 500 that a panic became.
+type panicError struct {
+	text  string
+	stack []byte
+}
+
+func (p *panicError) Error() string { return "panic: " + p.text }
+
+func (x *exchange) scrub(err error) error {
+	if err == nil {
+		return nil
+	}
+	text := err.Error()
+	clean := scrub(text, x.secret, x.url)
+	if clean == text {
+		return err
+	}
+	return &scrubbed{err, clean}
+}

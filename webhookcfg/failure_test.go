@@ -1,0 +1,342 @@
+package webhookcfg_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"example.com/go-webhookcfg/webhookcfg"
+	"example.com/go-webhookcfg/webhookcfg/egress"
+)
+
+// eventInto returns a hook that keeps the last event.
+func eventInto(e *webhookcfg.Event) func(context.Context, webhookcfg.Event) {
+	return func(_ context.Context, got webhookcfg.Event) { *e = got }
+}
+
+// faulty is a store whose calls do what the test wants.
+type faulty struct {
+	webhookcfg.Store
+	fault func(ctx context.Context) error
+}
+
+func (f faulty) Apply(ctx context.Context, _ webhookcfg.Change) error { return f.fault(ctx) }
+func (f faulty) Resolve(ctx context.Context, _, _ string) (webhookcfg.Webhook, error) {
+	return webhookcfg.Webhook{}, f.fault(ctx)
+}
+
+// TestFaults breaks each of the host's parts in each way, in virtual time: the
+// caller gets one answer, the host one record and one event, and the handler
+// serves the next request.
+func TestFaults(t *testing.T) {
+	faults := []struct {
+		name   string
+		fault  func(ctx context.Context) error
+		status int
+	}{
+		{"error", func(context.Context) error { return errBroken }, 503},
+		{"deadline kept", func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() }, 503},
+		{"deadline ignored", func(context.Context) error { time.Sleep(time.Hour); return nil }, 503},
+		{"deadline ignored, then panic", func(context.Context) error { time.Sleep(time.Hour); panic(errBroken) }, 503},
+		{"panic", func(context.Context) error { panic("broken on purpose") }, 500},
+		{"panic with an error", func(context.Context) error { panic(errBroken) }, 500},
+		{"nil map", func(context.Context) error { var m map[int]int; m[1] = 1; return nil }, 500},
+		{"invalid argument", func(context.Context) error { return fmt.Errorf("x: %w", webhookcfg.ErrInvalidArgument) }, 500},
+	}
+	parts := []struct {
+		name    string
+		request func() *http.Request
+		build   func(o *webhookcfg.Options, fault func(context.Context) error) (webhookcfg.Store, webhookcfg.CredentialVerifier)
+	}{
+		{"store, set", setRequest, func(_ *webhookcfg.Options, fault func(context.Context) error) (webhookcfg.Store, webhookcfg.CredentialVerifier) {
+			return faulty{fault: fault}, verifier(verify)
+		}},
+		{"store, read", readRequest, func(_ *webhookcfg.Options, fault func(context.Context) error) (webhookcfg.Store, webhookcfg.CredentialVerifier) {
+			return faulty{fault: fault}, verifier(verify)
+		}},
+		{"verifier", setRequest, func(_ *webhookcfg.Options, fault func(context.Context) error) (webhookcfg.Store, webhookcfg.CredentialVerifier) {
+			return newRecorder(), verifier(func(ctx context.Context, _, _ string) (webhookcfg.Client, error) {
+				return webhookcfg.Client{ID: "acme"}, fault(ctx)
+			})
+		}},
+		{"catalogue", setRequest, func(o *webhookcfg.Options, fault func(context.Context) error) (webhookcfg.Store, webhookcfg.CredentialVerifier) {
+			o.Catalogue = func(ctx context.Context, _, _ string) (bool, error) { return true, fault(ctx) }
+			return newRecorder(), verifier(verify)
+		}},
+	}
+	for _, part := range parts {
+		for _, tt := range faults {
+			if part.name != "store, set" && part.name != "store, read" && tt.name == "invalid argument" {
+				continue // the error is a store's alone
+			}
+			t.Run(part.name+", "+tt.name, func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					var records bytes.Buffer
+					events := make(chan webhookcfg.Event, 10)
+					o := options()
+					o.Logger = slog.New(slog.NewJSONHandler(&records, nil))
+					o.OnEvent = func(_ context.Context, e webhookcfg.Event) { events <- e }
+					working := false
+					st, v := part.build(o, func(ctx context.Context) error {
+						if working {
+							return nil
+						}
+						return tt.fault(ctx)
+					})
+					h, err := webhookcfg.NewHandler(st, v, o)
+					if err != nil {
+						t.Fatal(err)
+					}
+
+					w := &flushed{ResponseRecorder: httptest.NewRecorder()}
+					started := time.Now()
+					h.ServeHTTP(w, part.request())
+					if w.Code != tt.status {
+						t.Errorf("status %d, want %d", w.Code, tt.status)
+					}
+					if body := w.Body.String(); strings.Contains(body, "broken") || errorCode(body) == "" {
+						t.Errorf("body %s", body)
+					}
+					if strings.HasPrefix(tt.name, "deadline ignored") && (w.after(started) > 12*time.Second || !w.Flushed) {
+						t.Errorf("the caller had its answer after %v", w.after(started))
+					}
+					want := 1
+					if tt.name == "deadline ignored, then panic" {
+						want = 2 // the panic comes after the answer, and is told too
+					}
+					if n := strings.Count(records.String(), `"level":"ERROR"`); n != want {
+						t.Errorf("%d records, want %d:\n%s", n, want, &records)
+					}
+					if len(events) != 1 {
+						t.Errorf("%d events", len(events))
+					} else if e := <-events; e.Status != tt.status || e.Err == nil {
+						t.Errorf("event %+v", e)
+					}
+
+					working = true
+					again := httptest.NewRecorder()
+					h.ServeHTTP(again, part.request())
+					if again.Code != http.StatusOK {
+						t.Errorf("the next request got %d", again.Code)
+					}
+				})
+			})
+		}
+	}
+}
+
+// flushed notes when the whole answer had left.
+type flushed struct {
+	*httptest.ResponseRecorder
+	at time.Time
+}
+
+func (f *flushed) Flush() {
+	f.at = time.Now()
+	f.ResponseRecorder.Flush()
+}
+
+func (f *flushed) after(start time.Time) time.Duration {
+	if f.at.IsZero() {
+		return 0
+	}
+	return f.at.Sub(start)
+}
+
+func setRequest() *http.Request {
+	r := httptest.NewRequest("POST", configure, strings.NewReader(`{"endpoint_id":"e1","webhook_url":"`+hookURL+`"}`))
+	r.Header.Set("Content-Type", "application/json")
+	r.SetBasicAuth("acme", "s3cret")
+	return r
+}
+
+func readRequest() *http.Request {
+	r := httptest.NewRequest("GET", configure+"/e1", nil)
+	r.SetBasicAuth("acme", "s3cret")
+	return r
+}
+
+// TestSlowProbe: a probe has its own, shorter deadline, and its end is the
+// target's fault; the deadline of the whole request is not.
+func TestSlowProbe(t *testing.T) {
+	tests := []struct {
+		name                  string
+		probeTimeout, timeout time.Duration
+		status                int
+		code                  string
+		after                 time.Duration
+	}{
+		{"defaults", 0, 0, 400, "webhook_unreachable", 5 * time.Second},
+		{"own", time.Second, 0, 400, "webhook_unreachable", time.Second},
+		{"of the request", time.Minute, time.Second, 503, "temporarily_unavailable", time.Second},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				o := options()
+				o.ProbeMode, o.ProbeTimeout, o.Timeout = webhookcfg.ProbeEnforce, tt.probeTimeout, tt.timeout
+				o.Prober = prober(func(ctx context.Context, _ string, _ egress.URL) error { <-ctx.Done(); return ctx.Err() })
+				st := newRecorder()
+				w, start := httptest.NewRecorder(), time.Now()
+				newHandler(t, st, o).ServeHTTP(w, setRequest())
+				if w.Code != tt.status || errorCode(w.Body.String()) != tt.code || time.Since(start) != tt.after {
+					t.Errorf("got %d %s after %v", w.Code, w.Body, time.Since(start))
+				}
+				if changes := st.take(); changes != nil {
+					t.Errorf("the store saw %q", changes)
+				}
+			})
+		})
+	}
+}
+
+// TestHangUp: a caller that hangs up during the probe changes nothing.
+func TestHangUp(t *testing.T) {
+	o := options()
+	o.ProbeMode = webhookcfg.ProbeWarn
+	ctx, hangUp := context.WithCancel(t.Context())
+	o.Prober = prober(func(ctx context.Context, _ string, _ egress.URL) error { hangUp(); <-ctx.Done(); return ctx.Err() })
+	st := newRecorder()
+	newHandler(t, st, o).ServeHTTP(httptest.NewRecorder(), setRequest().WithContext(ctx))
+	if changes := st.take(); changes != nil {
+		t.Errorf("the store saw %q", changes)
+	}
+}
+
+// TestNamelessClient: a verifier that names nobody is a defect, not a client.
+func TestNamelessClient(t *testing.T) {
+	h, err := webhookcfg.NewHandler(newRecorder(), verifier(func(context.Context, string, string) (webhookcfg.Client, error) {
+		return webhookcfg.Client{}, nil
+	}), options())
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := httptest.NewRecorder()
+	h.ServeHTTP(w, setRequest())
+	if w.Code != http.StatusInternalServerError {
+		t.Errorf("got %d", w.Code)
+	}
+}
+
+// TestThrottledVerifier: a verifier can ask the caller to wait, also about
+// credentials that are wrong.
+func TestThrottledVerifier(t *testing.T) {
+	h, err := webhookcfg.NewHandler(newRecorder(), verifier(func(context.Context, string, string) (webhookcfg.Client, error) {
+		return webhookcfg.Client{}, errors.Join(webhookcfg.ErrInvalidCredentials, retryError{90 * time.Second})
+	}), options())
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := httptest.NewRecorder()
+	h.ServeHTTP(w, setRequest())
+	if w.Code != http.StatusTooManyRequests || w.Header().Get("Retry-After") != "90" {
+		t.Errorf("got %d, Retry-After %q", w.Code, w.Header().Get("Retry-After"))
+	}
+}
+
+// TestPanickingHook: the answer is out when the hook panics, and stays what it was.
+func TestPanickingHook(t *testing.T) {
+	var records bytes.Buffer
+	o := options()
+	o.Logger = slog.New(slog.NewJSONHandler(&records, nil))
+	o.OnEvent = func(context.Context, webhookcfg.Event) { panic("in the hook") }
+	h := newHandler(t, newRecorder(), o)
+	for range 2 {
+		w := httptest.NewRecorder()
+		h.ServeHTTP(w, setRequest())
+		if w.Code != http.StatusOK || w.Body.String() != successBody {
+			t.Errorf("got %d %s", w.Code, w.Body)
+		}
+	}
+	if n := strings.Count(records.String(), "in the hook"); n != 2 {
+		t.Errorf("told %d times:\n%s", n, &records)
+	}
+}
+
+// TestSlowBody: a caller that does not send its body is let go in time.
+func TestSlowBody(t *testing.T) {
+	o := options()
+	o.Timeout = 50 * time.Millisecond
+	address := serve(t, newHandler(t, newRecorder(), o))
+	a := raw(t, address, request("POST", configure, acme, "", "Content-Length: 100")+"{")
+	if a.Status != http.StatusBadRequest || errorCode(a.Body) != "invalid_request" {
+		t.Errorf("got %v", a)
+	}
+}
+
+// TestEvents holds what the host is told of each kind of ending.
+func TestEvents(t *testing.T) {
+	var records bytes.Buffer
+	var event webhookcfg.Event
+	o := options()
+	o.Logger = slog.New(slog.NewJSONHandler(&records, &slog.HandlerOptions{Level: slog.LevelDebug, ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
+		if a.Key == "time" || a.Key == "duration" {
+			return slog.Attr{}
+		}
+		return a
+	}}))
+	o.OnEvent = eventInto(&event)
+	o.ProbeMode = webhookcfg.ProbeWarn
+	o.Prober = prober(func(_ context.Context, _ string, target egress.URL) error {
+		if strings.Contains(target.Reveal(), "down") {
+			return fmt.Errorf("cannot reach %s", target.Reveal())
+		}
+		return nil
+	})
+	h := newHandler(t, newRecorder(), o)
+	do := func(method, target, body string) {
+		r := httptest.NewRequest(method, target, strings.NewReader(body))
+		r.Header.Set("Content-Type", "application/json")
+		r.SetBasicAuth("acme", "s3cret")
+		h.ServeHTTP(httptest.NewRecorder(), r)
+	}
+	const msg = `"msg":"webhook configuration request",`
+	tests := []struct {
+		method, target, body string
+		record               string
+	}{
+		{"POST", configure, `{"endpoint_id":"e1","webhook_url":"https://h.example.com:8443/t0ken?k=v"}`,
+			`{"level":"INFO",` + msg + `"operation":"set","status":200,"client":"acme","scope":"entity e1","url":"https://h.example.com:8443"}`},
+		{"POST", variant, `{"webhook_url":"https://down.example.com/t0ken"}`,
+			`{"level":"WARN",` + msg + `"operation":"set","status":200,"client":"acme","scope":"all","url":"https://down.example.com","error":"cannot reach https://down.example.com"}`},
+		{"DELETE", configure, ``, `{"level":"INFO",` + msg + `"operation":"unset","status":200,"client":"acme","scope":"all"}`},
+		{"GET", configure + "/e1", ``, `{"level":"DEBUG",` + msg + `"operation":"read","status":200,"client":"acme","scope":"entity e1"}`},
+		{"GET", configure, ``, `{"level":"DEBUG",` + msg + `"operation":"list","status":200,"client":"acme"}`},
+		{"POST", configure, `{"webhook_url":"ftp://h.example.com/t0ken"}`,
+			`{"level":"INFO",` + msg + `"operation":"set","status":400,"code":"invalid_webhook_url","client":"acme","scope":"all"}`},
+	}
+	for _, tt := range tests {
+		records.Reset()
+		event = webhookcfg.Event{}
+		do(tt.method, tt.target, tt.body)
+		if got := strings.TrimSpace(records.String()); got != tt.record {
+			t.Errorf("%s %s: record\n%s\nwant\n%s", tt.method, tt.target, got, tt.record)
+		}
+		var record struct {
+			Operation, Client, Code string
+			Status                  int
+		}
+		if err := json.Unmarshal(records.Bytes(), &record); err != nil {
+			t.Fatal(err)
+		}
+		if event.Operation != record.Operation || event.Client != record.Client || event.Status != record.Status || event.Code != record.Code {
+			t.Errorf("the event %+v is not the record %+v", event, record)
+		}
+	}
+	records.Reset()
+	event = webhookcfg.Event{}
+	do("PUT", configure, "")
+	do("GET", "/nowhere", "")
+	if records.Len() > 0 || event.Operation != "" {
+		t.Errorf("requests that reach no operation were told: %s %+v", &records, event)
+	}
+}

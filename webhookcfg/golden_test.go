@@ -1,0 +1,183 @@
+package webhookcfg_test
+
+import (
+	"context"
+	"io"
+	"net"
+	"net/http"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"example.com/go-webhookcfg/webhookcfg"
+	"example.com/go-webhookcfg/webhookcfg/egress"
+	"github.com/google/go-cmp/cmp"
+)
+
+// retryError is what a throttle or a busy prober answers.
+type retryError struct{ wait time.Duration }
+
+func (e retryError) Error() string             { return "too fast" }
+func (e retryError) RetryAfter() time.Duration { return e.wait }
+
+type prober func(ctx context.Context, client string, target egress.URL) error
+
+func (p prober) Probe(ctx context.Context, client string, target egress.URL) error {
+	return p(ctx, client, target)
+}
+
+// golden is a whole response but for its Date.
+func golden(status, body string, fields ...string) string {
+	fields = append(fields,
+		"Cache-Control: no-store",
+		"Content-Length: "+strconv.Itoa(len(body)),
+		"Content-Type: application/json",
+		"X-Content-Type-Options: nosniff",
+		"Connection: close")
+	slices.Sort(fields)
+	return "HTTP/1.1 " + status + "\r\n" + strings.Join(fields, "\r\n") + "\r\n\r\n" + body
+}
+
+var date = regexp.MustCompile("Date: [^\r]*\r\n")
+
+// whole returns a response byte for byte, its fields sorted and the Date cut.
+func whole(t *testing.T, address, request string) string {
+	t.Helper()
+	conn, err := net.Dial("tcp", address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	if _, err := io.WriteString(conn, request); err != nil {
+		t.Fatal(err)
+	}
+	all, err := io.ReadAll(conn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	head, body, _ := strings.Cut(date.ReplaceAllString(string(all), ""), "\r\n\r\n")
+	status, fields, _ := strings.Cut(head, "\r\n")
+	sorted := strings.Split(fields, "\r\n")
+	slices.Sort(sorted)
+	return status + "\r\n" + strings.Join(sorted, "\r\n") + "\r\n\r\n" + body
+}
+
+// TestGolden holds the answers to the wire contract byte for byte, one row at
+// least for each row of the table of errors.
+func TestGolden(t *testing.T) {
+	const unauthorized = `Www-Authenticate: Basic realm="webhooks", charset="UTF-8"`
+	invalidClient := golden("401 Unauthorized", errorBody("invalid_client", "Invalid client credentials"), unauthorized)
+	set := `{"endpoint_id":"e1","webhook_url":"` + hookURL + `"}`
+
+	o := options()
+	o.ProbeMode = webhookcfg.ProbeEnforce
+	o.Prober = prober(func(_ context.Context, _ string, target egress.URL) error {
+		switch target.Reveal() {
+		case "https://down.example.com/":
+			return errBroken
+		case "https://busy.example.com/":
+			return retryError{1500 * time.Millisecond}
+		}
+		return nil
+	})
+	o.Catalogue = func(_ context.Context, _, entity string) (bool, error) {
+		switch entity {
+		case "foreign":
+			return false, nil
+		case "panic":
+			panic("in the catalogue")
+		case "outage":
+			return false, errBroken
+		}
+		return true, nil
+	}
+	address := serve(t, newHandler(t, newRecorder(), o))
+
+	tests := []struct {
+		name, request, want string
+	}{
+		{"set", request("POST", configure, acme, set), golden("200 OK", successBody)},
+		{"read", request("GET", configure+"/e1", acme, ""), golden("200 OK",
+			`{"endpoint_id":"e1","webhook_url":"`+hookURL+`","source":"override","since":"2026-01-02T03:04:05Z"}`)},
+		{"unset", request("DELETE", configure+"/e1", acme, ""), golden("200 OK", successBody)},
+		{"read none", request("GET", variant+"/e1", acme, ""), golden("200 OK",
+			`{"moc_id":"e1","webhook_url":null,"source":"none","since":null}`)},
+		{"unset all", request("DELETE", configure, acme, ""), golden("200 OK", successBody)},
+
+		{"invalid request", request("POST", configure, acme, `{"endpoint_id":null}`), golden("400 Bad Request",
+			errorBody("invalid_request", "Every value in the body must be a string; leave a key out rather than send null"))},
+		{"invalid identifier", request("DELETE", configure+"/%2f", acme, ""), golden("400 Bad Request",
+			errorBody("invalid_request", "The identifier is not well-formed"))},
+		{"invalid URL", request("POST", configure, acme, `{"webhook_url":"http://hooks.example.com/in"}`), golden("400 Bad Request",
+			errorBody("invalid_webhook_url", "The URL must be absolute with the scheme https"))},
+		{"unreachable", request("POST", configure, acme, `{"webhook_url":"https://down.example.com/"}`), golden("400 Bad Request",
+			errorBody("webhook_unreachable", "The webhook URL could not be reached"))},
+		{"no credentials", request("POST", configure, "", set), invalidClient},
+		{"unknown client", request("POST", configure, "nobody:s3cret", set), invalidClient},
+		{"wrong secret", request("POST", configure, "acme:wrong", set), invalidClient},
+		{"malformed credentials", request("POST", configure, "acme", set), invalidClient},
+		{"other scheme", request("POST", configure, "", set, "Authorization: Bearer x"), invalidClient},
+		{"twice", request("POST", configure, acme, set, "Authorization: Basic YWNtZTpzM2NyZXQ="), invalidClient},
+		{"unknown client and bad body", request("POST", configure, "nobody:s3cret", `{`), invalidClient},
+		{"unknown client and bad id", request("DELETE", configure+"/%2f", "nobody:s3cret", ""), invalidClient},
+		{"unknown client reads", request("GET", configure+"/e1", "nobody:s3cret", ""), invalidClient},
+		{"not found", request("GET", "/nowhere", "", ""), golden("404 Not Found",
+			errorBody("not_found", "There is nothing at this path"))},
+		{"unknown entity", request("DELETE", configure+"/foreign", acme, ""), golden("404 Not Found",
+			errorBody("unknown_entity", "There is no such entity"))},
+		{"method", request("PUT", configure, "", ""), golden("405 Method Not Allowed",
+			errorBody("method_not_allowed", "The method is not allowed at this path"), "Allow: DELETE, GET, POST")},
+		{"method of entity", request("POST", configure+"/e1", "", ""), golden("405 Method Not Allowed",
+			errorBody("method_not_allowed", "The method is not allowed at this path"), "Allow: DELETE, GET")},
+		{"too large", request("POST", configure, acme, strings.Repeat(" ", 16<<10+1)), golden("413 Request Entity Too Large",
+			errorBody("request_too_large", "The body is too large"))},
+		{"media type", request("POST", configure, acme, set, "Content-Type: text/plain"), golden("415 Unsupported Media Type",
+			errorBody("unsupported_media_type", "The body must be application/json in UTF-8 without a content coding"))},
+		{"throttled", request("POST", configure, acme, `{"webhook_url":"https://busy.example.com/"}`), golden("429 Too Many Requests",
+			errorBody("too_many_requests", "Too many requests; try again later"), "Retry-After: 2")},
+		{"defect", request("DELETE", configure+"/panic", acme, ""), golden("500 Internal Server Error",
+			errorBody("server_error", "The service met an unexpected condition"))},
+		{"outage", request("DELETE", configure+"/outage", acme, ""), golden("503 Service Unavailable",
+			errorBody("temporarily_unavailable", "The service cannot complete the request now"), "Retry-After: 1")},
+	}
+	seen := map[string]bool{}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			got := whole(t, address, tt.request)
+			if diff := cmp.Diff(tt.want, got); diff != "" {
+				t.Errorf("-want +got:\n%s", diff)
+			}
+			_, body, _ := strings.Cut(got, "\r\n\r\n")
+			seen[errorCode(body)] = true
+		})
+	}
+	for name := range webhookcfg.ErrorTable() {
+		if !seen[name] {
+			t.Errorf("no golden answer has the code %s", name)
+		}
+	}
+}
+
+// TestErrorTable holds the table to the contract.
+func TestErrorTable(t *testing.T) {
+	want := map[string]int{
+		"invalid_request":         http.StatusBadRequest,
+		"invalid_webhook_url":     http.StatusBadRequest,
+		"webhook_unreachable":     http.StatusBadRequest,
+		"invalid_client":          http.StatusUnauthorized,
+		"not_found":               http.StatusNotFound,
+		"unknown_entity":          http.StatusNotFound,
+		"method_not_allowed":      http.StatusMethodNotAllowed,
+		"request_too_large":       http.StatusRequestEntityTooLarge,
+		"unsupported_media_type":  http.StatusUnsupportedMediaType,
+		"too_many_requests":       http.StatusTooManyRequests,
+		"server_error":            http.StatusInternalServerError,
+		"temporarily_unavailable": http.StatusServiceUnavailable,
+	}
+	if diff := cmp.Diff(want, webhookcfg.ErrorTable()); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+}

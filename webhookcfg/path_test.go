@@ -1,0 +1,168 @@
+package webhookcfg_test
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+)
+
+// TestPaths sends DELETE over raw sockets, since clients clean paths. "all" and
+// "entity …" are the scope that the store was told to unset; anything else is the
+// status, with the target of a redirect. Only a mux of the host redirects.
+func TestPaths(t *testing.T) {
+	const b = configure
+	tests := []struct {
+		target     string
+		direct     string // mounted by itself or under Before, where they agree
+		before     string // under Before, if it differs
+		registered string // on a mux by Register alone, if it differs
+	}{
+		{target: b, direct: "all"},
+		{target: b + "/", direct: "all"},
+		{target: "http://test" + b + "/", direct: "all"},
+		{target: b + "/x", direct: "entity x"},
+		{target: b + "/a.b_c~d:e@f-g", direct: "entity a.b_c~d:e@f-g"},
+		{target: b + "/%78", direct: "entity x"},
+		{target: b + "/...", direct: "entity ..."},
+		{target: b + "/" + strings.Repeat("x", 128), direct: "entity " + strings.Repeat("x", 128)},
+		{target: b + "/x?y=z", direct: "entity x"},
+
+		{target: b + "//", direct: "404", registered: "307 " + b + "/"},
+		{target: b + "///", direct: "404", registered: "307 " + b + "/"},
+		{target: b + "//x", direct: "404", registered: "307 " + b + "/x"},
+		{target: b + "/x/", direct: "404"},
+		{target: b + "/x//", direct: "404", registered: "307 " + b + "/x/"},
+		{target: b + "/x/y", direct: "404"},
+		{target: b + "/.", direct: "400", registered: "307 " + b},
+		{target: b + "/./", direct: "404", registered: "307 " + b + "/"},
+		{target: b + "/..", direct: "400", registered: "307 /api/v1/configure"},
+		{target: b + "/x/..", direct: "404", registered: "307 " + b},
+		{target: b + "/x/../", direct: "404", registered: "307 " + b + "/"},
+		{target: b + "/../configure-webhook/", direct: "404", registered: "307 " + b + "/"},
+		{target: "/api/v1//configure/configure-webhook/x", direct: "404", registered: "307 " + b + "/x"},
+		{target: "/api/v1/configure/./configure-webhook", direct: "404", registered: "307 " + b},
+		{target: "/api/v1/configure/x/../configure-webhook", direct: "404", registered: "307 " + b},
+		{target: "//api/v1/configure/configure-webhook", direct: "404", registered: "307 " + b},
+
+		{target: b + "/%2e", direct: "400"},
+		{target: b + "/%2e%2e", direct: "400"},
+		{target: b + "/x/%2e%2e", direct: "404"},
+		{target: b + "/x%2f..", direct: "400"},
+		{target: b + "/%2f", direct: "400"},
+		{target: b + "/%2F", direct: "400"},
+		{target: b + "/%2Fx", direct: "400"},
+		{target: b + "/%252f", direct: "400"},
+		{target: b + "/%00", direct: "400"},
+		{target: b + "/%20", direct: "400"},
+		{target: b + "/%ff", direct: "400"},
+		{target: b + "/%C3%A9", direct: "400"},
+		{target: b + "/\u00e9", direct: "400"},
+		{target: b + "/x%0a", direct: "400"},
+		{target: b + "/#x", direct: "400"},
+		{target: b + "/x;y", direct: "400"},
+		{target: b + "/" + strings.Repeat("x", 129), direct: "400"},
+		{target: b + "/%zz", direct: "400"},
+		{target: b + "/x y", direct: "400"},
+
+		{target: b + "?endpoint_id=x", direct: "400"},
+		{target: b + "/?endpoint_id=x", direct: "400"},
+		{target: b + "?", direct: "400"},
+		{target: b + "/?", direct: "400"},
+
+		{target: "/api/v1/configure/configure%2dwebhook/", direct: "404"},
+		{target: "/api/v1/configure/configure%2dwebhook/x", direct: "404"},
+		{target: "/api/v1/configure%2fconfigure-webhook", direct: "404"},
+		{target: "/API/v1/configure/configure-webhook", direct: "404"},
+		{target: b + "x", direct: "404"},
+		{target: "/api/v1/configure", direct: "404"},
+		{target: "/", direct: "404"},
+		{target: "*", direct: "404", before: "400", registered: "400"},
+	}
+
+	st := newRecorder()
+	h := newHandler(t, st, options())
+	mux := http.NewServeMux()
+	h.Register(mux)
+	registered := serve(t, mux)
+	before := serve(t, h.Before(mux))
+	direct := serve(t, h)
+
+	for _, tt := range tests {
+		if tt.before == "" {
+			tt.before = tt.direct
+		}
+		if tt.registered == "" {
+			tt.registered = tt.direct
+		}
+		for _, mount := range []struct{ name, address, want string }{
+			{"direct", direct, tt.direct},
+			{"Before", before, tt.before},
+			{"Register", registered, tt.registered},
+		} {
+			got := outcome(st, raw(t, mount.address, request("DELETE", tt.target, acme, "")))
+			if got != mount.want {
+				t.Errorf("%s: DELETE %s: got %s, want %s", mount.name, tt.target, got, mount.want)
+			}
+		}
+	}
+}
+
+func outcome(st *recorder, a answer) string {
+	changes := st.take()
+	switch {
+	case a.Status == http.StatusOK && len(changes) == 1:
+		return strings.TrimPrefix(changes[0], "acme unset ")
+	case len(changes) > 0:
+		return fmt.Sprintf("%d although %q", a.Status, changes)
+	case a.Header.Get("Location") != "":
+		return fmt.Sprintf("%d %s", a.Status, a.Header.Get("Location"))
+	default:
+		return fmt.Sprint(a.Status)
+	}
+}
+
+// TestCleanedPath holds that what a mux or a middleware of the host cleans does
+// not come to mean all entities.
+func TestCleanedPath(t *testing.T) {
+	st := newRecorder()
+	h := newHandler(t, st, options())
+	address := serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		r.URL.Path, r.URL.RawPath = configure+"/", "" // as a careless middleware would
+		h.ServeHTTP(w, r)
+	}))
+	for _, tt := range []struct{ target, want string }{
+		{configure + "/", "all"},
+		{configure + "/x/..", "400"},
+		{configure + "//", "400"},
+		{configure + "/%2f", "400"},
+		{configure + "/x", "400"},
+	} {
+		if got := outcome(st, raw(t, address, request("DELETE", tt.target, acme, ""))); got != tt.want {
+			t.Errorf("DELETE %s, cleaned: got %s, want %s", tt.target, got, tt.want)
+		}
+	}
+}
+
+// TestAllTakesNoBody: who sends a body with a DELETE of all meant one entity.
+func TestAllTakesNoBody(t *testing.T) {
+	st := newRecorder()
+	address := serve(t, newHandler(t, st, options()))
+	const chunked = "Transfer-Encoding: chunked"
+	tests := []struct {
+		name, request, want string
+	}{
+		{"length", request("DELETE", configure, acme, `{"endpoint_id":"x"}`), "400"},
+		{"one space", request("DELETE", configure+"/", acme, " "), "400"},
+		{"length 0", request("DELETE", configure, acme, "", "Content-Length: 0"), "all"},
+		{"chunked", request("DELETE", configure, acme, "", chunked) + "2\r\n{}\r\n0\r\n\r\n", "400"},
+		{"chunked, empty", request("DELETE", configure, acme, "", chunked) + "0\r\n\r\n", "all"},
+		{"chunked, broken", request("DELETE", configure, acme, "", chunked) + "zz\r\n", "400"},
+		{"one entity", request("DELETE", configure+"/x", acme, `{}`), "entity x"},
+	}
+	for _, tt := range tests {
+		if got := outcome(st, raw(t, address, tt.request)); got != tt.want {
+			t.Errorf("%s: got %s, want %s", tt.name, got, tt.want)
+		}
+	}
+}

@@ -1,0 +1,123 @@
+package webhookcfg
+
+import (
+	"bytes"
+	"encoding/json"
+	"net/http"
+	"strconv"
+	"time"
+
+	"example.com/go-webhookcfg/webhookcfg/egress"
+)
+
+// success is the whole body of every set and unset that was done.
+var success = []byte(`{"message":"successful"}`)
+
+// write is the only writer of responses.
+func write(w http.ResponseWriter, status int, body []byte) {
+	header := w.Header()
+	header.Set("Content-Type", "application/json")
+	header.Set("Content-Length", strconv.Itoa(len(body)))
+	header.Set("Cache-Control", "no-store")
+	header.Set("X-Content-Type-Options", "nosniff")
+	w.WriteHeader(status)
+	_, _ = w.Write(body) // a caller that is gone cannot be told
+}
+
+// refuse writes a fault.
+func (h *Handler) refuse(w http.ResponseWriter, f *fault) {
+	header := w.Header()
+	if f.code == codeInvalidClient {
+		header.Set("WWW-Authenticate", h.challenge)
+	}
+	if f.allow != "" {
+		header.Set("Allow", f.allow)
+	}
+	if f.retryAfter > 0 {
+		header.Set("Retry-After", wholeSeconds(f.retryAfter))
+	}
+	write(w, f.status(), f.body())
+}
+
+// body is the JSON of a fault. Its parts need no escaping: the names and the
+// descriptions keep to the characters of RFC 6749 §5.2.
+func (f *fault) body() []byte {
+	body := make([]byte, 0, 192)
+	body = append(body, `{"error":"`...)
+	body = append(body, errorTable[f.code].name...)
+	body = append(body, `","error_description":"`...)
+	body = append(body, f.description...)
+	return append(body, `"}`...)
+}
+
+// wholeSeconds is a Retry-After: never sooner than the wait that was asked for.
+func wholeSeconds(d time.Duration) string {
+	return strconv.FormatInt(int64((d+time.Second-1)/time.Second), 10)
+}
+
+// webhookJSON is a webhook as the reads show it, to its owner and so in full.
+type webhookJSON struct {
+	EndpointID string  `json:"endpoint_id,omitempty"`
+	MocID      string  `json:"moc_id,omitempty"`
+	URL        *string `json:"webhook_url"`
+	Source     string  `json:"source,omitempty"`
+	Since      *string `json:"since"`
+}
+
+type pageJSON struct {
+	URL       *string       `json:"webhook_url"`
+	Since     *string       `json:"since"`
+	Overrides []webhookJSON `json:"overrides"`
+	Next      string        `json:"next,omitempty"`
+}
+
+func newWebhookJSON(idKey, entity string, hook Webhook) webhookJSON {
+	shown := webhookJSON{URL: urlJSON(hook.URL), Since: timeJSON(hook.Since)}
+	if idKey == mocID {
+		shown.MocID = entity
+	} else {
+		shown.EndpointID = entity
+	}
+	return shown
+}
+
+func newPageJSON(idKey string, page Page) pageJSON {
+	shown := pageJSON{
+		URL:       urlJSON(page.Base.URL),
+		Since:     timeJSON(page.Base.Since),
+		Overrides: make([]webhookJSON, len(page.Overrides)),
+		Next:      page.Next,
+	}
+	for i, o := range page.Overrides {
+		shown.Overrides[i] = newWebhookJSON(idKey, o.Entity, o.Webhook)
+	}
+	return shown
+}
+
+func urlJSON(u egress.URL) *string {
+	if u.IsZero() {
+		return nil
+	}
+	text := u.Reveal()
+	return &text
+}
+
+func timeJSON(t time.Time) *string {
+	if t.IsZero() {
+		return nil
+	}
+	text := t.UTC().Format(time.RFC3339)
+	return &text
+}
+
+// marshal is json.Marshal without the escapes for HTML, which would make a URL
+// with an ampersand hard to read.
+func marshal(v any) ([]byte, *fault) {
+	var buf bytes.Buffer
+	enc := json.NewEncoder(&buf)
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(v); err != nil {
+		return nil, serverError(err)
+	}
+	return bytes.TrimSuffix(buf.Bytes(), []byte("\n")), nil
+}

@@ -1,0 +1,117 @@
+package webhookcfg
+
+import (
+	"errors"
+	"net/url"
+	"strconv"
+	"strings"
+
+	"example.com/go-webhookcfg/webhookcfg/egress"
+)
+
+// readSet reads and judges everything that a set says.
+func (x *exchange) readSet(idKey string) (Scope, egress.URL, *fault) {
+	buf := x.h.bodies.Get().(*[]byte)
+	defer x.h.bodies.Put(buf)
+	data, f := x.readBody(buf)
+	if f != nil {
+		return Scope{}, egress.URL{}, f
+	}
+	body, f := decodeSet(data, idKey)
+	if f != nil {
+		return Scope{}, egress.URL{}, f
+	}
+	x.url = egress.NewURL(body.url)
+	scope := All()
+	if body.hasEntity {
+		scope, f = x.entityScope(body.entity)
+	} else if hasQuery(x.r.URL) {
+		f = invalidRequest(ruleAllQuery)
+	}
+	if f != nil {
+		return Scope{}, egress.URL{}, f
+	}
+	x.event.Scope = scope
+	if err := x.h.policy.Check(body.url); err != nil {
+		return Scope{}, egress.URL{}, invalidURL(err)
+	}
+	x.event.URL = x.url
+	return scope, x.url, nil
+}
+
+func invalidURL(err error) *fault {
+	description := "The webhook URL is not allowed"
+	var rule egress.Rule
+	if errors.As(err, &rule) {
+		text := rule.Error()
+		description = strings.ToUpper(text[:1]) + text[1:]
+	}
+	return &fault{code: codeInvalidWebhookURL, description: description}
+}
+
+// pathScope is the scope of the one entity that a path names.
+func (x *exchange) pathScope(segment string) (Scope, *fault) {
+	id, err := url.PathUnescape(segment)
+	if err != nil {
+		return Scope{}, invalidRequest(ruleIdentifier)
+	}
+	return x.entityScope(id)
+}
+
+func (x *exchange) entityScope(id string) (Scope, *fault) {
+	if !x.h.validEntity(id) {
+		return Scope{}, invalidRequest(ruleIdentifier)
+	}
+	return Entity(id), nil
+}
+
+// checkAll refuses a request that may have lost the identifier it was to name.
+func (x *exchange) checkAll() *fault {
+	switch {
+	case !arrivedAs(x.r):
+		return invalidRequest(ruleAllPath)
+	case hasQuery(x.r.URL):
+		return invalidRequest(ruleAllQuery)
+	case x.hasBody():
+		return invalidRequest(ruleAllBody)
+	}
+	return nil
+}
+
+const (
+	ruleAllPath  = "The path was changed on its way here; it must be sent as it is served"
+	ruleAllQuery = "A request that reaches all entities takes no query string"
+	ruleAllBody  = "A request that unsets all entities takes no body"
+)
+
+func hasQuery(u *url.URL) bool { return u.RawQuery != "" || u.ForceQuery }
+
+const (
+	defaultLimit = 100
+	maxLimit     = 1000
+
+	ruleQuery = "A list takes the query parameters limit, from 1 to 1000, and after, an identifier, each at most once"
+)
+
+// pageQuery reads the query of a list as strictly as a body is read.
+func (x *exchange) pageQuery() (after string, limit int, f *fault) {
+	values, err := url.ParseQuery(x.r.URL.RawQuery)
+	if err != nil {
+		return "", 0, invalidRequest(ruleQuery)
+	}
+	limit = defaultLimit
+	for key, all := range values {
+		value := all[0]
+		switch {
+		case len(all) == 1 && key == "after" && x.h.validEntity(value):
+			after = value
+		case len(all) == 1 && key == "limit":
+			if limit, err = strconv.Atoi(value); err != nil || limit < 1 || limit > maxLimit {
+				return "", 0, invalidRequest(ruleQuery)
+			}
+		default:
+			return "", 0, invalidRequest(ruleQuery)
+		}
+	}
+	return after, limit, nil
+}

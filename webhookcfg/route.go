@@ -1,0 +1,200 @@
+package webhookcfg
+
+import (
+	"net/http"
+	"net/url"
+	"path"
+	"slices"
+	"strings"
+)
+
+// The paths of the contract, below the base path.
+const (
+	configurePath = "/api/v1/configure/configure-webhook"
+	variantPath   = "/api/v1/configuration/configure-webhook"
+)
+
+// The names that the two forms of the interface have for one identifier.
+const (
+	endpointID = "endpoint_id"
+	mocID      = "moc_id"
+)
+
+// Operations, as in [Route] and [Event].
+const (
+	opNameSet   = "set"
+	opNameUnset = "unset"
+	opNameRead  = "read"
+	opNameList  = "list"
+)
+
+// Route is one operation at one path, for documentation, metrics and policies.
+type Route struct {
+	// Method is the HTTP method.
+	Method string
+	// Path is a path pattern of [http.ServeMux], base path included.
+	Path string
+	// Operation is "set", "unset", "read" or "list".
+	Operation string
+}
+
+// resource is one place where the interface is served.
+type resource struct {
+	root  string // escaped path of the collection, without a trailing slash
+	post  string // the one spelling of root that takes a set
+	idKey string
+}
+
+// form tells how much of a path came after the root of a resource.
+type form uint8
+
+const (
+	formExact  form = iota // nothing
+	formSlash              // exactly "/"
+	formEntity             // one segment
+	formOther              // anything else: not our path
+)
+
+// cut splits an escaped path behind the root of the resource.
+func (rs resource) cut(escaped string) (f form, segment string, ok bool) {
+	rest, ok := strings.CutPrefix(escaped, rs.root)
+	switch {
+	case !ok || rest != "" && rest[0] != '/':
+		return 0, "", false
+	case rest == "":
+		return formExact, "", true
+	case rest == "/":
+		return formSlash, "", true
+	case strings.IndexByte(rest[1:], '/') >= 0:
+		return formOther, "", true
+	default:
+		return formEntity, rest[1:], true
+	}
+}
+
+// action is what a method does at one form of a resource.
+type action struct {
+	route   Route
+	pattern string // of http.ServeMux, method included
+	form    form
+	idKey   string
+	serve   endpoint
+}
+
+// routes are the actions of all resources; immutable.
+type routes struct {
+	resources []resource
+	actions   [][]action // by resource
+}
+
+func newRoutes(basePath string, aliases []string, reads, lists bool) routes {
+	resources := []resource{
+		{root: basePath + configurePath, post: basePath + configurePath, idKey: endpointID},
+		{root: basePath + variantPath, post: basePath + variantPath, idKey: mocID},
+	}
+	for _, alias := range aliases {
+		post := basePath + alias
+		resources = append(resources, resource{root: strings.TrimSuffix(post, "/"), post: post, idKey: mocID})
+	}
+	rt := routes{resources: resources}
+	for _, rs := range resources {
+		rt.actions = append(rt.actions, rs.actions(reads, lists))
+	}
+	return rt
+}
+
+func (rs resource) actions(reads, lists bool) []action {
+	var all []action
+	add := func(method string, f form, suffix, operation string, serve endpoint) {
+		route := Route{Method: method, Path: rs.root + suffix, Operation: operation}
+		all = append(all, action{
+			route:   route,
+			pattern: method + " " + route.Path,
+			form:    f,
+			idKey:   rs.idKey,
+			serve:   serve,
+		})
+	}
+	entity := "/{" + rs.idKey + "}"
+	if rs.post == rs.root {
+		add(http.MethodPost, formExact, "", opNameSet, (*exchange).set)
+	} else {
+		add(http.MethodPost, formSlash, "/{$}", opNameSet, (*exchange).set)
+	}
+	add(http.MethodDelete, formExact, "", opNameUnset, (*exchange).unset)
+	add(http.MethodDelete, formSlash, "/{$}", opNameUnset, (*exchange).unset)
+	add(http.MethodDelete, formEntity, entity, opNameUnset, (*exchange).unset)
+	if reads {
+		add(http.MethodGet, formEntity, entity, opNameRead, (*exchange).read)
+	}
+	if reads && lists {
+		add(http.MethodGet, formExact, "", opNameList, (*exchange).list)
+	}
+	return all
+}
+
+// match is where a request goes.
+type match struct {
+	action  *action
+	segment string // the escaped identifier of formEntity
+}
+
+// match judges the path as it was sent: never cleaned, never decoded but for
+// one identifier, never redirected.
+func (rt *routes) match(method, escaped string) (match, *fault) {
+	for i, rs := range rt.resources {
+		f, segment, ok := rs.cut(escaped)
+		if !ok {
+			continue
+		}
+		if f == formOther {
+			break
+		}
+		for j := range rt.actions[i] {
+			if a := &rt.actions[i][j]; a.form == f && a.route.Method == method {
+				return match{a, segment}, nil
+			}
+		}
+		return match{}, methodNotAllowed(rt.actions[i], f)
+	}
+	return match{}, &fault{code: codeNotFound, description: "There is nothing at this path"}
+}
+
+func methodNotAllowed(actions []action, f form) *fault {
+	var allowed []string
+	for _, a := range actions {
+		if a.form == f {
+			allowed = append(allowed, a.route.Method)
+		}
+	}
+	slices.Sort(allowed)
+	return &fault{
+		code:        codeMethodNotAllowed,
+		description: "The method is not allowed at this path",
+		allow:       strings.Join(allowed, ", "),
+	}
+}
+
+// claims reports whether a path is ours to answer, by itself or because a mux
+// that cleans paths would make it ours.
+func (rt *routes) claims(u *url.URL) bool {
+	return rt.owns(u.EscapedPath()) || rt.owns(path.Clean(u.Path))
+}
+
+func (rt *routes) owns(escaped string) bool {
+	return slices.ContainsFunc(rt.resources, func(rs resource) bool {
+		_, _, ok := rs.cut(escaped)
+		return ok
+	})
+}
+
+// arrivedAs reports whether the target of the request, as it came over the wire,
+// ends like the path that is served now. It does not where something on the way
+// cleaned the path: "…/e1/.." then looks like the form that means all entities.
+func arrivedAs(r *http.Request) bool {
+	if r.RequestURI == "" {
+		return true // the request did not come over the wire
+	}
+	target, _, _ := strings.Cut(r.RequestURI, "?")
+	return strings.HasSuffix(target, r.URL.EscapedPath())
+}

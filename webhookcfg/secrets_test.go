@@ -1,0 +1,154 @@
+package webhookcfg_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"example.com/go-webhookcfg/webhookcfg"
+	"example.com/go-webhookcfg/webhookcfg/egress"
+)
+
+// What must not be seen: the client's secret, and of a URL its path and query.
+const (
+	secretURL  = "https://hooks.example.com:8443/services/T0PSECRET?k=QU3RY"
+	secretPath = "/services/T0PSECRET"
+)
+
+func leaks(text string) bool {
+	for _, secret := range []string{"s3cret", "T0PSECRET", "QU3RY", "czNjcmV0"} {
+		if strings.Contains(text, secret) {
+			return true
+		}
+	}
+	return false
+}
+
+// TestSecretsStaySecret drives every way to fail, with parts of the host that
+// quote what they were given, and searches all that comes out.
+func TestSecretsStaySecret(t *testing.T) {
+	hook := webhookcfg.Webhook{URL: egress.NewURL(secretURL), Source: webhookcfg.SourceBase}
+	change := webhookcfg.Set("acme", webhookcfg.All(), hook.URL)
+	telling := func() error { return fmt.Errorf("driver: bad value %q, path %s?k=QU3RY, %+v", secretURL, secretPath, change) }
+	faults := map[string]func() error{
+		"error":            telling,
+		"wrapped":          func() error { return errors.Join(errBroken, telling()) },
+		"panic, error":     func() error { panic(telling()) },
+		"panic, text":      func() error { panic(fmt.Sprint("at ", secretURL, " by s3cret")) },
+		"panic, change":    func() error { panic(fmt.Sprintf("%v %+v %#v", change, &change, change)) },
+		"panic, as it is":  func() error { panic(change) },
+		"invalid argument": func() error { return errors.Join(webhookcfg.ErrInvalidArgument, telling()) },
+		"none":             func() error { return nil },
+	}
+	for name, fault := range faults {
+		for _, mode := range []webhookcfg.ProbeMode{webhookcfg.ProbeOff, webhookcfg.ProbeWarn, webhookcfg.ProbeEnforce} {
+			var out bytes.Buffer
+			o := options()
+			o.ProbeMode = mode
+			o.Prober = prober(func(context.Context, string, egress.URL) error { return fault() })
+			o.OnEvent = func(_ context.Context, e webhookcfg.Event) {
+				fmt.Fprintf(&out, "%v %+v %#v\n", e, e, e)
+				slog.New(slog.NewTextHandler(&out, nil)).Info("event", "event", e, "scope", e.Scope, "url", e.URL)
+				slog.New(slog.NewJSONHandler(&out, nil)).Info("event", "event", e)
+			}
+			for _, handler := range []func(io.Writer, *slog.HandlerOptions) slog.Handler{
+				func(w io.Writer, ho *slog.HandlerOptions) slog.Handler { return slog.NewTextHandler(w, ho) },
+				func(w io.Writer, ho *slog.HandlerOptions) slog.Handler { return slog.NewJSONHandler(w, ho) },
+			} {
+				o.Logger = slog.New(handler(&out, &slog.HandlerOptions{Level: slog.LevelDebug}))
+				h, err := webhookcfg.NewHandler(faulty{fault: func(context.Context) error { return fault() }}, verifier(verify), o)
+				if err != nil {
+					t.Fatal(err)
+				}
+				for _, body := range []string{
+					`{"webhook_url":"` + secretURL + `"}`,
+					`{"endpoint_id":"` + secretPath + `","webhook_url":"` + secretURL + `"}`,
+					`{"webhook_url":"http:` + secretURL[len("https:"):] + `"}`,
+					`{"webhook_url":"` + secretURL + `#"}`,
+					`{"webhook_url":"` + secretURL + `","` + secretURL + `":""}`,
+				} {
+					r := httptest.NewRequest("POST", configure, strings.NewReader(body))
+					r.Header.Set("Content-Type", "application/json")
+					r.SetBasicAuth("acme", "s3cret")
+					w := httptest.NewRecorder()
+					h.ServeHTTP(w, r)
+					fmt.Fprintln(&out, w.Header(), w.Body)
+				}
+			}
+			if leaks(out.String()) {
+				t.Errorf("%s, probe %v: a secret came out:\n%s", name, mode, &out)
+			}
+			if out.Len() == 0 {
+				t.Errorf("%s: nothing came out", name)
+			}
+		}
+	}
+}
+
+// TestVerifierTellsSecret: a verifier whose errors quote the secret.
+func TestVerifierTellsSecret(t *testing.T) {
+	for _, fault := range []func(secret string) error{
+		func(secret string) error { return fmt.Errorf("no row for %q", secret) },
+		func(secret string) error { return fmt.Errorf("%w: %s", webhookcfg.ErrInvalidCredentials, secret) },
+		func(secret string) error { panic("hash of " + secret) },
+	} {
+		var out bytes.Buffer
+		o := options()
+		o.Logger = slog.New(slog.NewJSONHandler(&out, nil))
+		o.OnEvent = func(_ context.Context, e webhookcfg.Event) { fmt.Fprintf(&out, "%v %v\n", e, e.Err) }
+		h, err := webhookcfg.NewHandler(newRecorder(), verifier(func(_ context.Context, _, secret string) (webhookcfg.Client, error) {
+			return webhookcfg.Client{}, fault(secret)
+		}), o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		w := httptest.NewRecorder()
+		h.ServeHTTP(w, setRequest())
+		fmt.Fprintln(&out, w.Header(), w.Body)
+		if leaks(out.String()) || !strings.Contains(out.String(), "[secret]") {
+			t.Errorf("status %d: %s", w.Code, &out)
+		}
+	}
+}
+
+// TestValuesRedact holds that our values hide the URL however they are printed.
+func TestValuesRedact(t *testing.T) {
+	url := egress.NewURL(secretURL)
+	hook := webhookcfg.Webhook{URL: url, Source: webhookcfg.SourceOverride}
+	change := webhookcfg.Set("acme", webhookcfg.Entity("e1"), url)
+	page := webhookcfg.Page{Base: hook, Overrides: []webhookcfg.Override{{Entity: "e1", Webhook: hook}}}
+	type hidden struct{ inner any }
+	type deep struct {
+		change webhookcfg.Change
+		hook   *webhookcfg.Webhook
+		page   []webhookcfg.Page
+	}
+	values := []any{
+		url, &url, hook, &hook, change, &change, page, []any{url, hook}, map[string]any{"x": change},
+		hidden{change}, &hidden{&hook}, []hidden{{page}}, deep{change, &hook, []webhookcfg.Page{page}},
+		webhookcfg.Event{URL: url, Err: errBroken},
+	}
+	for _, value := range values {
+		var out bytes.Buffer
+		for _, verb := range []string{"%v", "%+v", "%#v", "%s", "%q", "%x", "%d"} {
+			fmt.Fprintf(&out, verb+"\n", value)
+		}
+		for _, handler := range []slog.Handler{slog.NewTextHandler(&out, nil), slog.NewJSONHandler(&out, nil)} {
+			slog.New(handler).Info("value", "value", value)
+		}
+		if text, err := json.Marshal(value); err == nil {
+			out.Write(text)
+		}
+		// %x of a secret would spell it in hexadecimal.
+		if text := out.String(); leaks(text) || strings.Contains(text, fmt.Sprintf("%x", "T0PSECRET")) {
+			t.Errorf("%T leaks:\n%s", value, text)
+		}
+	}
+}
