@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
@@ -214,7 +215,8 @@ func TestHangUp(t *testing.T) {
 
 // TestNamelessClient: a verifier that names nobody is a defect, not a client.
 func TestNamelessClient(t *testing.T) {
-	h, err := webhookcfg.NewHandler(newRecorder(), verifier(func(context.Context, string, string) (webhookcfg.Client, error) {
+	st := newRecorder()
+	h, err := webhookcfg.NewHandler(st, verifier(func(context.Context, string, string) (webhookcfg.Client, error) {
 		return webhookcfg.Client{}, nil
 	}), options())
 	if err != nil {
@@ -222,24 +224,26 @@ func TestNamelessClient(t *testing.T) {
 	}
 	w := httptest.NewRecorder()
 	h.ServeHTTP(w, setRequest())
-	if w.Code != http.StatusInternalServerError {
-		t.Errorf("got %d", w.Code)
+	if changes := st.take(); w.Code != http.StatusInternalServerError || changes != nil {
+		t.Errorf("got %d, and the store saw %q", w.Code, changes)
 	}
 }
 
 // TestThrottledVerifier: a verifier can ask the caller to wait, also about
-// credentials that are wrong.
+// credentials that are wrong; the advice is never less than a second.
 func TestThrottledVerifier(t *testing.T) {
-	h, err := webhookcfg.NewHandler(newRecorder(), verifier(func(context.Context, string, string) (webhookcfg.Client, error) {
-		return webhookcfg.Client{}, errors.Join(webhookcfg.ErrInvalidCredentials, retryError{90 * time.Second})
-	}), options())
-	if err != nil {
-		t.Fatal(err)
-	}
-	w := httptest.NewRecorder()
-	h.ServeHTTP(w, setRequest())
-	if w.Code != http.StatusTooManyRequests || w.Header().Get("Retry-After") != "90" {
-		t.Errorf("got %d, Retry-After %q", w.Code, w.Header().Get("Retry-After"))
+	for wait, want := range map[time.Duration]string{90 * time.Second: "90", 1001 * time.Millisecond: "2", 0: "1", -time.Second: "1"} {
+		h, err := webhookcfg.NewHandler(newRecorder(), verifier(func(context.Context, string, string) (webhookcfg.Client, error) {
+			return webhookcfg.Client{}, errors.Join(webhookcfg.ErrInvalidCredentials, retryError{wait})
+		}), options())
+		if err != nil {
+			t.Fatal(err)
+		}
+		w := httptest.NewRecorder()
+		h.ServeHTTP(w, setRequest())
+		if w.Code != http.StatusTooManyRequests || w.Header().Get("Retry-After") != want {
+			t.Errorf("wait %v: got %d, Retry-After %q", wait, w.Code, w.Header().Get("Retry-After"))
+		}
 	}
 }
 
@@ -260,6 +264,29 @@ func TestPanickingHook(t *testing.T) {
 	if n := strings.Count(records.String(), "in the hook"); n != 2 {
 		t.Errorf("told %d times:\n%s", n, &records)
 	}
+}
+
+// slowReader takes an hour.
+type slowReader struct{ io.Reader }
+
+func (s slowReader) Read(p []byte) (int, error) {
+	time.Sleep(time.Hour)
+	return s.Reader.Read(p)
+}
+
+// TestLateBody: on a server that cannot limit how long a body takes, the handler
+// waits for it, answers once, and does not begin what has no time left.
+func TestLateBody(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := setRequest()
+		r.Body = io.NopCloser(slowReader{r.Body})
+		applied := false
+		w := &flushed{ResponseRecorder: httptest.NewRecorder()}
+		newHandler(t, faulty{fault: func(context.Context) error { applied = true; return nil }}, options()).ServeHTTP(w, r)
+		if w.Code != http.StatusServiceUnavailable || w.Flushed || applied {
+			t.Errorf("got %d, answered early %v, applied %v", w.Code, w.Flushed, applied)
+		}
+	})
 }
 
 // TestSlowBody: a caller that does not send its body is let go in time.

@@ -118,6 +118,21 @@ func TestVerifierTellsSecret(t *testing.T) {
 	}
 }
 
+// TestHookTellsSecret: a hook that panics with what it should not know.
+func TestHookTellsSecret(t *testing.T) {
+	var out bytes.Buffer
+	o := options()
+	o.Logger = slog.New(slog.NewJSONHandler(&out, nil))
+	o.OnEvent = func(context.Context, webhookcfg.Event) { panic(secretURL + " by s3cret") }
+	r := httptest.NewRequest("POST", configure, strings.NewReader(`{"webhook_url":"`+secretURL+`"}`))
+	r.Header.Set("Content-Type", "application/json")
+	r.SetBasicAuth("acme", "s3cret")
+	newHandler(t, newRecorder(), o).ServeHTTP(httptest.NewRecorder(), r)
+	if leaks(out.String()) || !strings.Contains(out.String(), "[secret]") {
+		t.Errorf("got %s", &out)
+	}
+}
+
 // TestValuesRedact holds that our values hide the URL however they are printed.
 func TestValuesRedact(t *testing.T) {
 	url := egress.NewURL(secretURL)

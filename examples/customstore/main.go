@@ -80,3 +80,15 @@ func (s *Store) Resolve(ctx context.Context, client, entity string) (webhookcfg.
 	}
 	return cfg.base, ctx.Err()
 }
+
+func main() {
+	clients, err := auth.Static(auth.Credential{ID: "acme", Secrets: []string{"a-long-random-secret"}})
+	if err != nil {
+		log.Fatal(err)
+	}
+	hooks, err := webhookcfg.NewHandler(new(Store), clients, nil)
+	if err != nil {
+		log.Fatal(err)
+	}
+	log.Fatal(http.ListenAndServe("127.0.0.1:8080", hooks))
+}

@@ -1,0 +1,197 @@
+// Command server is a whole service: the handler on a server of its own, with a
+// flag for each choice and a clean end on SIGTERM.
+//
+//	go run ./examples/server
+//
+// Its first line is the address it listens on. Without -credentials it makes up
+// one client and prints what to try.
+package main
+
+import (
+	"bufio"
+	"context"
+	"crypto/rand"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+
+	"example.com/go-webhookcfg/auth"
+	"example.com/go-webhookcfg/store"
+	"example.com/go-webhookcfg/webhookcfg"
+	"example.com/go-webhookcfg/webhookcfg/egress"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	err := run(ctx, os.Args[1:], os.Stdout, os.Stderr)
+	if errors.Is(err, flag.ErrHelp) {
+		os.Exit(2)
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "server:", err)
+		os.Exit(1)
+	}
+}
+
+// config is what the flags say.
+type config struct {
+	listen, store, credentials, modules string
+	reads, allowHTTP                    bool
+	probe                               webhookcfg.ProbeMode
+}
+
+func parse(args []string, stderr io.Writer) (cfg config, err error) {
+	flags := flag.NewFlagSet("server", flag.ContinueOnError)
+	flags.SetOutput(stderr)
+	flags.StringVar(&cfg.listen, "listen", "127.0.0.1:8080", "`address` to listen on; port 0 picks a free one")
+	flags.StringVar(&cfg.store, "store", "memory", "where configurations are kept: memory")
+	flags.StringVar(&cfg.credentials, "credentials", "", "credential `file`; without it one client is made up")
+	flags.StringVar(&cfg.modules, "modules", "", "`file` with the valid identifiers, one a line; without it every well-formed one is valid")
+	flags.BoolVar(&cfg.reads, "reads", true, "serve GET")
+	flags.BoolVar(&cfg.allowHTTP, "allow-http", false, "allow http URLs beside https")
+	probe := flags.String("probe", "warn", "what a failed reachability check does to a set: enforce, warn or off")
+	if err := flags.Parse(args); err != nil {
+		return cfg, err
+	}
+	if flags.NArg() > 0 {
+		return cfg, fmt.Errorf("unexpected argument %q", flags.Arg(0))
+	}
+	cfg.probe, err = probeMode(*probe)
+	return cfg, err
+}
+
+func probeMode(name string) (webhookcfg.ProbeMode, error) {
+	for _, mode := range []webhookcfg.ProbeMode{webhookcfg.ProbeEnforce, webhookcfg.ProbeWarn, webhookcfg.ProbeOff} {
+		if mode.String() == name {
+			return mode, nil
+		}
+	}
+	return 0, fmt.Errorf("-probe %q is none of enforce, warn and off", name)
+}
+
+// run serves until ctx ends.
+func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
+	cfg, err := parse(args, stderr)
+	if err != nil {
+		return err
+	}
+	logger := slog.New(slog.NewTextHandler(stderr, nil))
+	clients, greeting, err := openClients(cfg.credentials, logger)
+	if err != nil {
+		return err
+	}
+	defer clients.Close()
+	h, err := newHandler(cfg, clients, logger)
+	if err != nil {
+		return err
+	}
+	listener, err := net.Listen("tcp", cfg.listen)
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(stdout, "%s\n%s", listener.Addr(), greeting(listener.Addr()))
+	return serve(ctx, listener, h, logger)
+}
+
+func newHandler(cfg config, clients webhookcfg.CredentialVerifier, logger *slog.Logger) (http.Handler, error) {
+	if cfg.store != "memory" {
+		return nil, fmt.Errorf("unknown -store %q", cfg.store)
+	}
+	catalogue, err := openCatalogue(cfg.modules)
+	if err != nil {
+		return nil, err
+	}
+	return webhookcfg.NewHandler(store.NewMemory(), clients, &webhookcfg.Options{
+		Reads:     cfg.reads,
+		Catalogue: catalogue,
+		Policy:    &egress.Policy{AllowHTTP: cfg.allowHTTP},
+		ProbeMode: cfg.probe,
+		Logger:    logger,
+	})
+}
+
+// verifierCloser is a verifier that may have something to close.
+type verifierCloser interface {
+	webhookcfg.CredentialVerifier
+	io.Closer
+}
+
+// openClients reads the credential file, or makes up a client and says so.
+func openClients(path string, logger *slog.Logger) (verifierCloser, func(net.Addr) string, error) {
+	if path != "" {
+		file, err := auth.OpenFile(path, &auth.FileOptions{Poll: 2 * time.Second, Logger: logger})
+		return file, func(net.Addr) string { return "" }, err
+	}
+	id, secret := "client-"+rand.Text()[:8], auth.NewSecret()
+	static, err := auth.Static(auth.Credential{ID: id, Secrets: []string{secret}})
+	return closing{static}, func(at net.Addr) string { return trial(at, id, secret) }, err
+}
+
+// closing gives a verifier a Close that has nothing to do.
+type closing struct{ webhookcfg.CredentialVerifier }
+
+func (closing) Close() error { return nil }
+
+// trial is what a new user can paste into a shell.
+func trial(at net.Addr, id, secret string) string {
+	const path = "/api/v1/configure/configure-webhook"
+	return fmt.Sprintf(`export CLIENT=%[1]s:%[2]s
+curl -u "$CLIENT" -H 'Content-Type: application/json' -d '{"webhook_url":"https://example.com/all"}' http://%[3]s%[4]s
+curl -u "$CLIENT" -H 'Content-Type: application/json' -d '{"endpoint_id":"e1","webhook_url":"https://example.com/e1"}' http://%[3]s%[4]s
+curl -u "$CLIENT" http://%[3]s%[4]s/e1
+curl -u "$CLIENT" -X DELETE http://%[3]s%[4]s/e1
+`, id, secret, at, path)
+}
+
+// openCatalogue reads the identifiers that are valid, for every client alike.
+func openCatalogue(path string) (func(context.Context, string, string) (bool, error), error) {
+	if path == "" {
+		return nil, nil
+	}
+	file, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close()
+	known := make(map[string]bool)
+	lines := bufio.NewScanner(file)
+	for lines.Scan() {
+		known[lines.Text()] = true
+	}
+	if err := lines.Err(); err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	return func(_ context.Context, _, entity string) (bool, error) { return known[entity], nil }, nil
+}
+
+// serve answers until ctx ends, and then what is under way.
+func serve(ctx context.Context, listener net.Listener, h http.Handler, logger *slog.Logger) error {
+	server := &http.Server{
+		Handler:           h,
+		ReadHeaderTimeout: 5 * time.Second,
+		ReadTimeout:       15 * time.Second,
+		WriteTimeout:      30 * time.Second,
+		IdleTimeout:       2 * time.Minute,
+		MaxHeaderBytes:    16 << 10,
+		ErrorLog:          slog.NewLogLogger(logger.Handler(), slog.LevelWarn),
+	}
+	failed := make(chan error, 1)
+	go func() { failed <- server.Serve(listener) }()
+	select {
+	case err := <-failed:
+		return err
+	case <-ctx.Done():
+	}
+	grace, cancel := context.WithTimeout(context.WithoutCancel(ctx), 20*time.Second)
+	defer cancel()
+	return server.Shutdown(grace)
+}

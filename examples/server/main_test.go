@@ -1,0 +1,182 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"syscall"
+	"testing"
+)
+
+const (
+	path    = "/api/v1/configure/configure-webhook"
+	variant = "/api/v1/configuration/configure-webhook"
+)
+
+// started is the program, running in this process.
+type started struct {
+	address string
+	output  *bufio.Reader // what followed the address
+	stop    func() error
+}
+
+// start runs the program on a free port and waits for its first line.
+func start(t *testing.T, args ...string) started {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	reader, writer := io.Pipe()
+	ended := make(chan error, 1)
+	go func() {
+		err := run(ctx, append([]string{"-listen", "127.0.0.1:0"}, args...), writer, io.Discard)
+		writer.CloseWithError(err)
+		ended <- err
+	}()
+	output := bufio.NewReader(reader)
+	line, err := output.ReadString('\n')
+	if err != nil {
+		t.Fatalf("no first line: %v", err)
+	}
+	stop := func() error { cancel(); return <-ended }
+	t.Cleanup(cancel)
+	return started{strings.TrimSpace(line), output, stop}
+}
+
+// call sends one request and returns "status body".
+func (s started) call(t *testing.T, method, target, client, body string) string {
+	t.Helper()
+	r, err := http.NewRequest(method, "http://"+s.address+target, strings.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Header.Set("Content-Type", "application/json")
+	id, secret, _ := strings.Cut(client, ":")
+	r.SetBasicAuth(id, secret)
+	resp, err := http.DefaultClient.Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	text, err := io.ReadAll(resp.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return fmt.Sprint(resp.StatusCode, " ", string(text))
+}
+
+// TestTrial runs the lines that a new user is shown, as far as they need no
+// network: the client that was made up, and every operation.
+func TestTrial(t *testing.T) {
+	s := start(t, "-probe", "off")
+	line, err := s.output.ReadString('\n')
+	client, ok := strings.CutPrefix(strings.TrimSpace(line), "export CLIENT=")
+	if err != nil || !ok {
+		t.Fatalf("got %q, %v", line, err)
+	}
+	for range 4 {
+		if line, err := s.output.ReadString('\n'); err != nil || !strings.HasPrefix(line, `curl -u "$CLIENT" `) || !strings.Contains(line, "http://"+s.address+path) {
+			t.Errorf("got %q, %v", line, err)
+		}
+	}
+	const ok200 = `200 {"message":"successful"}`
+	steps := []struct{ method, target, body, want string }{
+		{"POST", path, `{"webhook_url":"https://example.com/all"}`, ok200},
+		{"POST", path, `{"endpoint_id":"e1","webhook_url":"https://example.com/e1"}`, ok200},
+		{"GET", path + "/e1", "", `"webhook_url":"https://example.com/e1","source":"override"`},
+		{"DELETE", path + "/e1", "", ok200},
+		{"GET", path + "/e1", "", `"webhook_url":null,"source":"off"`},
+		{"GET", variant + "/e2", "", `"webhook_url":"https://example.com/all","source":"base"`},
+		{"GET", path, "", `"overrides":[{"endpoint_id":"e1","webhook_url":null,`},
+		{"POST", variant, `{"moc_id":"e1","webhook_url":"http://example.com/e1"}`, "400 "},
+		{"DELETE", variant, "", ok200},
+		{"GET", variant + "/e2", "", `"source":"none"`},
+	}
+	for _, step := range steps {
+		if got := s.call(t, step.method, step.target, client, step.body); !strings.Contains(got, step.want) {
+			t.Errorf("%s %s: got %s, want %s", step.method, step.target, got, step.want)
+		}
+	}
+	if got := s.call(t, "DELETE", path, client+"x", ""); !strings.HasPrefix(got, "401 ") {
+		t.Errorf("wrong secret: got %s", got)
+	}
+	if err := s.stop(); err != nil {
+		t.Errorf("ended with %v", err)
+	}
+}
+
+func TestFlags(t *testing.T) {
+	dir := t.TempDir()
+	write := func(name, text string) string {
+		file := filepath.Join(dir, name)
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return file
+	}
+	// The hash is that of the secret "s3cret".
+	credentials := write("credentials", "# one client\nacme:sha256:1ec1c26b50d5d3c58d9583181af8076655fe00756bf7285940ba3670f99fcba0\n")
+	modules := write("modules", "e1\ne2\n")
+	s := start(t, "-credentials", credentials, "-modules", modules, "-reads=false", "-allow-http", "-probe", "off")
+	steps := []struct{ method, target, body, want string }{
+		{"POST", path, `{"endpoint_id":"e1","webhook_url":"http://example.com/e1"}`, "200 "},
+		{"POST", path, `{"endpoint_id":"e3","webhook_url":"http://example.com/e3"}`, "404 "},
+		{"GET", path + "/e1", "", "405 "},
+	}
+	for _, step := range steps {
+		if got := s.call(t, step.method, step.target, "acme:s3cret", step.body); !strings.HasPrefix(got, step.want) {
+			t.Errorf("%s %s: got %s, want %s", step.method, step.target, got, step.want)
+		}
+	}
+	for _, args := range [][]string{
+		{"-probe", "perhaps"}, {"-store", "punched cards"}, {"-credentials", filepath.Join(dir, "none")}, {"-credentials", write("empty", "")},
+		{"-modules", filepath.Join(dir, "none")}, {"-listen", "127.0.0.1:-1"}, {"-unknown"}, {"rest"},
+	} {
+		if err := run(t.Context(), args, io.Discard, io.Discard); err == nil {
+			t.Errorf("%q: no error", args)
+		}
+	}
+}
+
+// TestSIGTERM ends the real program, in a process of its own.
+func TestSIGTERM(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("Windows has no SIGTERM to send")
+	}
+	if os.Getenv("SERVER_TEST_CHILD") != "" {
+		os.Args = []string{"server", "-listen", "127.0.0.1:0"}
+		main()
+		os.Exit(0)
+	}
+	child := exec.Command(os.Args[0], "-test.run=^TestSIGTERM$")
+	child.Env = append(os.Environ(), "SERVER_TEST_CHILD=1")
+	stdout, err := child.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var stderr bytes.Buffer
+	child.Stderr = &stderr
+	if err := child.Start(); err != nil {
+		t.Fatal(err)
+	}
+	address, err := bufio.NewReader(stdout).ReadString('\n')
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := started{address: strings.TrimSpace(address)}
+	if got := s.call(t, "DELETE", path, "nobody:nothing", ""); !strings.HasPrefix(got, "401 ") {
+		t.Errorf("got %s", got)
+	}
+	if err := child.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	if err := child.Wait(); err != nil {
+		t.Errorf("ended with %v: %s", err, &stderr)
+	}
+}

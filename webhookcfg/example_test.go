@@ -1,0 +1,107 @@
+package webhookcfg_test
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+
+	"example.com/go-webhookcfg/store"
+	"example.com/go-webhookcfg/webhookcfg"
+	"example.com/go-webhookcfg/webhookcfg/egress"
+)
+
+// oneClient is a verifier that knows one client. Package auth has better ones.
+type oneClient struct{ id, secret string }
+
+func (c oneClient) Verify(_ context.Context, id, secret string) (webhookcfg.Client, error) {
+	if id != c.id || secret != c.secret {
+		return webhookcfg.Client{}, webhookcfg.ErrInvalidCredentials
+	}
+	return webhookcfg.Client{ID: id}, nil
+}
+
+func ExampleNewHandler() {
+	configurations := store.NewMemory()
+	h, err := webhookcfg.NewHandler(configurations, oneClient{"acme", "s3cret"}, &webhookcfg.Options{
+		BasePath:  "/hooks",
+		ProbeMode: webhookcfg.ProbeOff, // there is nothing to reach in an example
+	})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	mux := http.NewServeMux()
+	h.Register(mux)
+	mux.HandleFunc("GET /", func(w http.ResponseWriter, r *http.Request) { fmt.Fprintln(w, "the host's own page") })
+	server := h.Before(mux) // serve this
+
+	r := httptest.NewRequest("POST", "/hooks/api/v1/configure/configure-webhook",
+		strings.NewReader(`{"endpoint_id":"e1","webhook_url":"https://hooks.example.com/in?token=t0ken"}`))
+	r.Header.Set("Content-Type", "application/json")
+	r.SetBasicAuth("acme", "s3cret")
+	w := httptest.NewRecorder()
+	server.ServeHTTP(w, r)
+	fmt.Println(w.Code, w.Body)
+
+	hook, err := configurations.Resolve(context.Background(), "acme", "e1")
+	fmt.Println(hook.Source, hook.URL, err)
+	fmt.Println(hook.URL.Reveal())
+	// Output:
+	// 200 {"message":"successful"}
+	// override https://hooks.example.com <nil>
+	// https://hooks.example.com/in?token=t0ken
+}
+
+// The states of an entity, the operations, and what is in effect after each: the
+// table of the package documentation, printed by the store.
+func Example_states() {
+	const client = "acme"
+	ctx := context.Background()
+	u, v, b := egress.NewURL("https://u.example.com/"), egress.NewURL("https://v.example.com/"), egress.NewURL("https://b.example.com/")
+	one, all := webhookcfg.Entity("e"), webhookcfg.All()
+	states := []struct {
+		name    string
+		history []webhookcfg.Change
+	}{
+		{"nothing", nil},
+		{"base b", []webhookcfg.Change{webhookcfg.Set(client, all, b)}},
+		{"override v, no base", []webhookcfg.Change{webhookcfg.Set(client, one, v)}},
+		{"override v, base b", []webhookcfg.Change{webhookcfg.Set(client, all, b), webhookcfg.Set(client, one, v)}},
+		{"off, base b", []webhookcfg.Change{webhookcfg.Set(client, all, b), webhookcfg.Unset(client, one)}},
+	}
+	operations := []webhookcfg.Change{
+		webhookcfg.Set(client, one, u), webhookcfg.Set(client, all, u),
+		webhookcfg.Unset(client, one), webhookcfg.Unset(client, all),
+	}
+	after := func(history ...webhookcfg.Change) string {
+		st := store.NewMemory()
+		for _, c := range history {
+			if err := st.Apply(ctx, c); err != nil {
+				return err.Error()
+			}
+		}
+		hook, err := st.Resolve(ctx, client, "e")
+		if err != nil {
+			return err.Error()
+		}
+		name, _, _ := strings.Cut(strings.TrimPrefix(hook.URL.String(), "https://"), ".")
+		return strings.TrimSpace(hook.Source.String() + " " + name)
+	}
+	fmt.Printf("%-20s %-11s %-10s %-8s %-10s %s\n", "state of e", "set e u", "set all u", "unset e", "unset all", "resolve e")
+	for _, s := range states {
+		fmt.Printf("%-20s", s.name)
+		for i, width := range []int{11, 10, 8, 10} {
+			fmt.Printf(" %-*s", width, after(append(s.history[:len(s.history):len(s.history)], operations[i])...))
+		}
+		fmt.Printf(" %s\n", after(s.history...))
+	}
+	// Output:
+	// state of e           set e u     set all u  unset e  unset all  resolve e
+	// nothing              override u  base u     none     none       none
+	// base b               override u  base u     off      none       base b
+	// override v, no base  override u  base u     none     none       override v
+	// override v, base b   override u  base u     off      none       override v
+	// off, base b          override u  base u     off      none       off
+}
