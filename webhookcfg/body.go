@@ -19,19 +19,22 @@ func (x *exchange) readBody(buf *[]byte) ([]byte, *fault) {
 	if !isJSON(x.r.Header) {
 		return nil, &fault{code: codeUnsupportedMediaType, description: ruleMedia}
 	}
-	stop := x.limitReadTime()
-	defer stop()
-	body := http.MaxBytesReader(x.w, x.r.Body, x.h.bodyLimit)
-	data, err := appendAll((*buf)[:0], body)
+	x.limitReadTime()
+	defer x.liftReadTime()
+	data, err := appendAll((*buf)[:0], http.MaxBytesReader(x.w, x.r.Body, x.h.bodyLimit))
 	*buf = data
-	var over *http.MaxBytesError
-	switch {
-	case errors.As(err, &over):
-		return nil, &fault{code: codeRequestTooLarge, description: "The body is too large"}
-	case err != nil:
-		return nil, &fault{code: codeInvalidRequest, description: ruleArrival, cause: err}
+	if err != nil {
+		return nil, bodyFault(err)
 	}
 	return data, nil
+}
+
+func bodyFault(err error) *fault {
+	var over *http.MaxBytesError
+	if errors.As(err, &over) {
+		return &fault{code: codeRequestTooLarge, description: "The body is too large"}
+	}
+	return &fault{code: codeInvalidRequest, description: ruleArrival, cause: err}
 }
 
 // hasBody reports whether the request has a body that is not known to be empty.
@@ -39,22 +42,22 @@ func (x *exchange) hasBody() bool {
 	if x.r.ContentLength == 0 || x.r.Body == nil {
 		return false
 	}
-	stop := x.limitReadTime()
-	defer stop()
+	x.limitReadTime()
+	defer x.liftReadTime()
 	_, err := io.ReadFull(x.r.Body, make([]byte, 1))
 	return !errors.Is(err, io.EOF)
 }
 
 // limitReadTime bounds how long a caller may take to send its body. The host's
-// server may not support it; then the limit is the server's own. The returned
-// function lifts the limit again: left in place it would pass, after the body
-// was read, for a caller that hung up.
-func (x *exchange) limitReadTime() (lift func()) {
-	control := http.NewResponseController(x.w)
-	if control.SetReadDeadline(x.start.Add(x.h.timeout)) != nil {
-		return func() {}
-	}
-	return func() { _ = control.SetReadDeadline(time.Time{}) }
+// server may not support it; then the limit is the server's own.
+func (x *exchange) limitReadTime() {
+	_ = http.NewResponseController(x.w).SetReadDeadline(x.start.Add(x.h.timeout))
+}
+
+// liftReadTime undoes it: passing after the body was read, the limit would look
+// like a caller that hung up.
+func (x *exchange) liftReadTime() {
+	_ = http.NewResponseController(x.w).SetReadDeadline(time.Time{})
 }
 
 // appendAll is io.ReadAll into memory that is there already.

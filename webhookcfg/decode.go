@@ -136,24 +136,23 @@ func (s *scanner) token(c byte) bool {
 // quoted reads a JSON string and returns what stands between its quotes, the
 // escapes checked but left as they are.
 func (s *scanner) quoted() (raw []byte, ok bool) {
-	if len(s.rest) == 0 || s.rest[0] != '"' {
+	rest := s.rest
+	if len(rest) == 0 || rest[0] != '"' {
 		return nil, false
 	}
-	for i := 1; i < len(s.rest); {
-		switch c := s.rest[i]; {
+	for i := 1; i < len(rest); i++ {
+		switch c := rest[i]; {
 		case c == '"':
-			raw, s.rest = s.rest[1:i], s.rest[i+1:]
-			return raw, true
+			s.rest = rest[i+1:]
+			return rest[1:i], true
 		case c < 0x20:
 			return nil, false
 		case c == '\\':
-			n := escapeLen(s.rest[i:])
+			n := escapeLen(rest[i:])
 			if n == 0 {
 				return nil, false
 			}
-			i += n
-		default:
-			i++
+			i += n - 1
 		}
 	}
 	return nil, false

@@ -15,33 +15,37 @@ const maxEntity = 128
 // A-Z a-z 0-9 . _ ~ : @ -, and neither "." nor "..". Everything else would need
 // escaping in a path.
 func plainEntity(id string) bool {
-	if len(id) > maxEntity {
+	if len(id) > maxEntity || isDots(id) {
 		return false
 	}
 	for i := range len(id) {
-		if !entityChar(id[i]) {
+		if !entityChars[id[i]] {
 			return false
 		}
 	}
-	return safeSegment(id)
+	return true
 }
 
-func entityChar(c byte) bool {
-	switch {
-	case 'a' <= c && c <= 'z', 'A' <= c && c <= 'Z', '0' <= c && c <= '9':
-		return true
+// entityChars are the characters of the default syntax.
+var entityChars = func() (table [256]bool) {
+	for c := range table {
+		switch {
+		case 'a' <= c && c <= 'z', 'A' <= c && c <= 'Z', '0' <= c && c <= '9':
+			table[c] = true
+		case c == '.', c == '_', c == '~', c == ':', c == '@', c == '-':
+			table[c] = true
+		}
 	}
-	switch c {
-	case '.', '_', '~', ':', '@', '-':
-		return true
-	}
-	return false
-}
+	return table
+}()
+
+// isDots reports whether id is nothing, or a segment that cleaning a path removes.
+func isDots(id string) bool { return id == "" || id == "." || id == ".." }
 
 // safeSegment is what every identifier must keep to, whatever the syntax of the
 // host: one segment of a path that no cleaning changes.
 func safeSegment(id string) bool {
-	if id == "" || id == "." || id == ".." || !utf8.ValidString(id) {
+	if isDots(id) || !utf8.ValidString(id) {
 		return false
 	}
 	for _, c := range id {

@@ -33,7 +33,7 @@ var errAbandoned = errors.New("webhookcfg: a call went on after its deadline")
 
 // run answers the request, whatever the host's parts do.
 func (x *exchange) run(m match) {
-	ctx, cancel := context.WithTimeout(x.r.Context(), x.h.timeout)
+	ctx, cancel := context.WithDeadline(x.r.Context(), x.start.Add(x.h.timeout))
 	defer cancel()
 	// A call that keeps to its context ends at the deadline, and its own error is
 	// the better answer. The watchdog is for one that does not: it waits longer.
@@ -56,8 +56,8 @@ func (x *exchange) call(ctx context.Context, fn func() error) error {
 
 func (x *exchange) setCalling(calling bool) {
 	x.mu.Lock()
-	defer x.mu.Unlock()
 	x.calling = calling
+	x.mu.Unlock()
 }
 
 // abandon answers for a call that still runs. The call keeps its goroutine and

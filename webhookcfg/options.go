@@ -146,5 +146,5 @@ func (o *Options) checkPaths() error {
 // uncleaned, and as a pattern of [http.ServeMux].
 func plainPath(p string) bool {
 	return strings.HasPrefix(p, "/") && p != "/" && path.Clean(p) == p &&
-		!strings.ContainsFunc(p, func(c rune) bool { return c != '/' && (c > '~' || !entityChar(byte(c))) })
+		!strings.ContainsFunc(p, func(c rune) bool { return c != '/' && (c > '~' || !entityChars[c]) })
 }

@@ -1,0 +1,166 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"runtime"
+	"testing"
+	"time"
+
+	"example.com/go-webhookcfg/store"
+	"example.com/go-webhookcfg/webhookcfg"
+	"example.com/go-webhookcfg/webhookcfg/egress"
+)
+
+const records = 1_000_000
+
+// entityID makes an id of 36 characters, like a UUID.
+func entityID(r *rand.Rand) string {
+	a, b := r.Uint64(), r.Uint64()
+	return fmt.Sprintf("%08x-%04x-%04x-%04x-%012x", uint32(a), uint16(a>>32), uint16(a>>48), uint16(b), b>>16)
+}
+
+// webhookURL makes a URL of 70 characters.
+func webhookURL(n int) string { return fmt.Sprintf("https://hooks.example.com/services/%035d", n) }
+
+func clientName(n int) string { return fmt.Sprintf("client-%d", n) }
+
+// filled makes a store with that many overrides, dealt to the clients in turn.
+func filled(clients, urls int) (*store.Memory, [][2]string) {
+	r := rand.New(rand.NewPCG(1, 2))
+	st := store.NewMemory()
+	keys := make([][2]string, 0, records)
+	for i := range records {
+		key := [2]string{clientName(i % clients), entityID(r)}
+		apply(st, webhookcfg.Set(key[0], webhookcfg.Entity(key[1]), egress.NewURL(webhookURL(i%urls))))
+		keys = append(keys, key)
+	}
+	return st, keys
+}
+
+var since = time.Unix(1767323045, 0)
+
+func apply(st webhookcfg.Store, c webhookcfg.Change) {
+	c.Time = since
+	if err := st.Apply(context.Background(), c); err != nil {
+		panic(err)
+	}
+}
+
+func storePairs() []pair {
+	const clients = 100
+	st, keys := filled(clients, records)
+	nested := make(map[string]map[string]string)
+	for i, key := range keys {
+		if nested[key[0]] == nil {
+			nested[key[0]] = make(map[string]string)
+		}
+		nested[key[0]][key[1]] = webhookURL(i)
+	}
+	sample := make([][2]string, 1<<16)
+	for i := range sample {
+		sample[i] = keys[rand.IntN(len(keys))]
+	}
+	return []pair{resolvePair(st, nested, sample), setAllPair()}
+}
+
+func resolvePair(st *store.Memory, nested map[string]map[string]string, sample [][2]string) pair {
+	ctx := context.Background()
+	return pair{
+		name: "resolve among 1,000,000, beside a bare nested Go map",
+		ours: benchmark(func(b *testing.B) {
+			b.ReportAllocs()
+			for i := 0; b.Loop(); i++ {
+				key := sample[i&(len(sample)-1)]
+				hook, err := st.Resolve(ctx, key[0], key[1])
+				if err != nil || hook.Source != webhookcfg.SourceOverride {
+					b.Fatal(hook, err)
+				}
+			}
+		}),
+		reference: benchmark(func(b *testing.B) {
+			b.ReportAllocs()
+			for i := 0; b.Loop(); i++ {
+				key := sample[i&(len(sample)-1)]
+				if url, ok := nested[key[0]][key[1]]; !ok || url == "" {
+					b.Fatal(key)
+				}
+			}
+		}),
+		budget: 1.2,
+	}
+}
+
+// setAllPair compares a set-all over a million overrides with a set of one entity
+// of the same client, each timed once on a store that was just filled.
+func setAllPair() pair {
+	url := egress.NewURL(webhookURL(0))
+	timed := func(c webhookcfg.Change) side {
+		return func() result {
+			st, _ := filled(1, 1000)
+			runtime.GC()
+			var before, after runtime.MemStats
+			runtime.ReadMemStats(&before)
+			start := time.Now()
+			apply(st, c)
+			took := time.Since(start)
+			runtime.ReadMemStats(&after)
+			return result{float64(took.Nanoseconds()), int64(after.Mallocs - before.Mallocs)}
+		}
+	}
+	return pair{
+		name:      "set-all over 1,000,000 overrides, beside set of one",
+		ours:      timed(webhookcfg.Set(clientName(0), webhookcfg.All(), url)),
+		reference: timed(webhookcfg.Set(clientName(0), webhookcfg.Entity("e"), url)),
+		budget:    2,
+	}
+}
+
+// heap is a way to fill a store, to be weighed.
+type heap struct {
+	name          string
+	clients, urls int
+	budget        float64
+}
+
+func heaps() []heap {
+	return []heap{
+		{"distinct URLs, one client", 1, records, 210},
+		{"distinct URLs, 100 clients", 100, records, 210},
+		{"1,000 shared URLs, one client", 1, 1000, 80},
+		{"1,000 shared URLs, 100 clients", 100, 1000, 80},
+	}
+}
+
+func (h heap) measure() string {
+	ours := weigh(func() any {
+		st, _ := filled(h.clients, h.urls)
+		return st
+	})
+	nested := weigh(func() any {
+		r := rand.New(rand.NewPCG(1, 2))
+		maps := make(map[string]map[string]string)
+		for i := range records {
+			client := clientName(i % h.clients)
+			if maps[client] == nil {
+				maps[client] = make(map[string]string)
+			}
+			maps[client][entityID(r)] = webhookURL(i % h.urls)
+		}
+		return maps
+	})
+	return fmt.Sprintf("| %s | %.0f B | ≤ %.0f B | %.0f B |", h.name, ours, h.budget, nested)
+}
+
+// weigh returns the live heap of what fill returns, in bytes per record.
+func weigh(fill func() any) float64 {
+	var before, after runtime.MemStats
+	runtime.GC()
+	runtime.ReadMemStats(&before)
+	filled := fill()
+	runtime.GC()
+	runtime.ReadMemStats(&after)
+	runtime.KeepAlive(filled)
+	return float64(after.HeapAlloc-before.HeapAlloc) / records
+}

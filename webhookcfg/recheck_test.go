@@ -1,0 +1,78 @@
+package webhookcfg_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"testing"
+
+	"example.com/go-webhookcfg/store"
+	"example.com/go-webhookcfg/webhookcfg"
+	"example.com/go-webhookcfg/webhookcfg/egress"
+	"github.com/google/go-cmp/cmp"
+)
+
+func TestRecheck(t *testing.T) {
+	st := store.NewMemory()
+	set := func(scope webhookcfg.Scope, url string) {
+		if err := st.Apply(t.Context(), webhookcfg.Set("acme", scope, egress.NewURL(url))); err != nil {
+			t.Fatal(err)
+		}
+	}
+	set(webhookcfg.All(), "http://base.example.com/")
+	var want []string
+	want = append(want, fmt.Sprintf("all %v", egress.RuleHTTPS))
+	for i := range 2500 { // more than two pages
+		url := "https://good.example.com/"
+		if i%100 == 7 {
+			url = "https://127.0.0.1/t0ken"
+			want = append(want, fmt.Sprintf("entity e%04d %v", i, egress.RulePublic))
+		}
+		set(webhookcfg.Entity(fmt.Sprintf("e%04d", i)), url)
+	}
+	if err := st.Apply(t.Context(), webhookcfg.Unset("acme", webhookcfg.Entity("off"))); err != nil {
+		t.Fatal(err)
+	}
+	recheck := func(policy *egress.Policy) (got []string) {
+		for refusal, err := range webhookcfg.Recheck(t.Context(), st, "acme", policy) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			got = append(got, fmt.Sprintf("%v %v", refusal.Scope, refusal.Rule))
+		}
+		return got
+	}
+	if diff := cmp.Diff(want, recheck(new(egress.Policy))); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+	if got := recheck(egress.Development()); got != nil {
+		t.Errorf("a policy that allows everything here refuses %q", got)
+	}
+	for refusal := range webhookcfg.Recheck(t.Context(), st, "acme", new(egress.Policy)) {
+		if !refusal.Scope.IsAll() {
+			t.Errorf("the base does not come first, but %v", refusal.Scope)
+		}
+		break
+	}
+}
+
+// brokenLister fails on the page after the first.
+type brokenLister struct{ webhookcfg.Lister }
+
+func (l brokenLister) List(ctx context.Context, client, after string, limit int) (webhookcfg.Page, error) {
+	if after != "" {
+		return webhookcfg.Page{}, errBroken
+	}
+	return webhookcfg.Page{Next: "e"}, nil
+}
+
+func TestRecheckFails(t *testing.T) {
+	var all []error
+	for _, err := range webhookcfg.Recheck(t.Context(), brokenLister{}, "acme", new(egress.Policy)) {
+		all = append(all, err)
+	}
+	if !slices.EqualFunc(all, []error{errBroken}, errors.Is) {
+		t.Errorf("got %v", all)
+	}
+}
