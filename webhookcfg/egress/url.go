@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"net/netip"
 	"strings"
 )
 
@@ -46,22 +47,40 @@ func (u URL) Equal(other URL) bool {
 	return u.text == other.text || u.Reveal() == other.Reveal()
 }
 
-// String returns scheme, host and port, such as "https://example.com:8443";
-// "" for the zero URL, and "redacted" where the text does not begin like a URL.
+// String returns scheme, host and port, such as "https://example.com:8443"; ""
+// for the zero URL, and "redacted" where the text does not begin like an http or
+// https URL with a host.
 func (u URL) String() string {
 	if u.IsZero() {
 		return ""
 	}
-	scheme, rest, ok := strings.Cut(*u.text, "://")
-	if !ok || strings.ContainsAny(scheme, "/?#@\\") {
-		return "redacted"
-	}
+	scheme, rest, _ := strings.Cut(*u.text, "://")
 	authority := rest
 	if end := strings.IndexAny(rest, "/?#\\"); end >= 0 {
 		authority = rest[:end]
 	}
 	host := authority[strings.LastIndexByte(authority, '@')+1:]
+	if !isShowable(scheme, host) {
+		return "redacted"
+	}
 	return scheme + "://" + host
+}
+
+// isShowable keeps out what only stands where a host should: a part of a secret
+// with a slash in it, or bytes that a log must not hold.
+func isShowable(scheme, hostPort string) bool {
+	if !strings.EqualFold(scheme, "https") && !strings.EqualFold(scheme, "http") {
+		return false
+	}
+	host, port, bracketed := cutHost(hostPort)
+	if port != "" && (port[0] != ':' || !isNumber(port[1:])) {
+		return false
+	}
+	if bracketed {
+		_, err := netip.ParseAddr(host)
+		return err == nil && !strings.Contains(host, "%")
+	}
+	return host != "" && checkName(host) == nil
 }
 
 // Format implements [fmt.Formatter]: every verb writes what String returns.

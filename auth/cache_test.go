@@ -1,0 +1,340 @@
+package auth_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+	"runtime"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"example.com/go-webhookcfg/auth"
+	"example.com/go-webhookcfg/webhookcfg"
+)
+
+// counted is a verifier for the id "c" with the secret "s" that counts and can be
+// held up.
+type counted struct {
+	calls    atomic.Int64
+	ended    atomic.Int64 // calls whose context ended
+	revision atomic.Uint64
+	delay    time.Duration
+	deaf     bool  // to the end of the context while it is held up
+	err      error // instead of a verdict
+}
+
+func (c *counted) Revision() uint64 { return c.revision.Load() }
+
+func (c *counted) Verify(ctx context.Context, id, secret string) (webhookcfg.Client, error) {
+	c.calls.Add(1)
+	if c.delay > 0 {
+		select {
+		case <-ctx.Done():
+			c.ended.Add(1)
+			if !c.deaf {
+				return webhookcfg.Client{}, ctx.Err()
+			}
+			time.Sleep(c.delay)
+		case <-time.After(c.delay):
+		}
+	}
+	switch {
+	case ctx.Err() != nil:
+		return webhookcfg.Client{}, ctx.Err()
+	case c.err != nil:
+		return webhookcfg.Client{}, c.err
+	case id == "c" && secret == "s":
+		return webhookcfg.Client{ID: "owner"}, nil
+	default:
+		return webhookcfg.Client{}, webhookcfg.ErrInvalidCredentials
+	}
+}
+
+func (c *counted) wantCalls(t *testing.T, want int64) {
+	t.Helper()
+	if got := c.calls.Load(); got != want {
+		t.Errorf("the verifier behind was called %d times, want %d", got, want)
+	}
+}
+
+func mustCache(t testing.TB, v webhookcfg.CredentialVerifier, options *auth.CacheOptions) *auth.Cached {
+	t.Helper()
+	cached, err := auth.Cache(v, options)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return cached
+}
+
+func TestCacheRemembersSuccessesAlone(t *testing.T) {
+	inner := new(counted)
+	v := mustCache(t, inner, nil)
+	for range 3 {
+		mustSignIn(t, v, "c", "s", "owner")
+	}
+	inner.wantCalls(t, 1)
+	for range 3 {
+		mustRefuse(t, v, "c", "wrong")
+		mustRefuse(t, v, "nobody", "s")
+	}
+	inner.wantCalls(t, 1+6)
+	inner.err = errors.New("down")
+	if _, err := v.Verify(t.Context(), "c", "other"); !errors.Is(err, inner.err) {
+		t.Errorf("got %v, want the error of the verifier", err)
+	}
+	mustSignIn(t, v, "c", "s", "owner")
+	if v.Remembered() != 1 {
+		t.Errorf("remembers %d, want 1", v.Remembered())
+	}
+}
+
+// TestCacheKeepsPairsApart: the same bytes, cut elsewhere, are other credentials.
+func TestCacheKeepsPairsApart(t *testing.T) {
+	inner := auth.Func(func(_ context.Context, id, secret string) (webhookcfg.Client, error) {
+		return webhookcfg.Client{ID: fmt.Sprintf("%q %q", id, secret)}, nil
+	})
+	v := mustCache(t, inner, nil)
+	for range 2 {
+		for _, pair := range [][2]string{{"a", "bc"}, {"ab", "c"}, {"a", "b"}, {"ab", "cd"}, {"a", "bcd"}} {
+			mustSignIn(t, v, pair[0], pair[1], fmt.Sprintf("%q %q", pair[0], pair[1]))
+		}
+	}
+}
+
+func TestCacheExpires(t *testing.T) {
+	for _, ttl := range []time.Duration{0, time.Minute} {
+		synctest.Test(t, func(t *testing.T) {
+			inner := new(counted)
+			v := mustCache(t, inner, &auth.CacheOptions{TTL: ttl})
+			whole := max(ttl, 5*time.Minute)
+			if ttl > 0 {
+				whole = ttl
+			}
+			mustSignIn(t, v, "c", "s", "owner")
+			time.Sleep(whole - 1)
+			mustSignIn(t, v, "c", "s", "owner") // does not prolong it
+			inner.wantCalls(t, 1)
+			time.Sleep(time.Nanosecond)
+			mustSignIn(t, v, "c", "s", "owner")
+			inner.wantCalls(t, 2)
+		})
+	}
+}
+
+func TestCacheIsBounded(t *testing.T) {
+	var calls int
+	inner := auth.Func(func(_ context.Context, id, _ string) (webhookcfg.Client, error) {
+		calls++
+		return webhookcfg.Client{ID: id}, nil
+	})
+	v := mustCache(t, inner, &auth.CacheOptions{Size: 3})
+	for _, id := range []string{"1", "2", "3", "1", "4", "1", "3"} { // 4 pushes out 2
+		mustSignIn(t, v, id, "s", id)
+	}
+	if calls != 4 || v.Remembered() != 3 {
+		t.Errorf("%d calls, %d remembered", calls, v.Remembered())
+	}
+	mustSignIn(t, v, "2", "s", "2")
+	if calls != 5 {
+		t.Errorf("%d calls, want 5", calls)
+	}
+}
+
+func TestCacheIsVoid(t *testing.T) {
+	for name, void := range map[string]func(*counted, *auth.Cached){
+		"revision": func(inner *counted, _ *auth.Cached) { inner.revision.Add(1) },
+		"drop":     func(_ *counted, v *auth.Cached) { v.Drop() },
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				inner := &counted{delay: time.Second}
+				throttled := mustThrottle(t, inner, nil) // passes the revision on
+				v := mustCache(t, throttled, nil)
+				from := from(t, "192.0.2.1")
+				verify := func() {
+					if _, err := v.Verify(from, "c", "s"); err != nil {
+						t.Error(err)
+					}
+				}
+				verify()
+				verify()
+				inner.wantCalls(t, 1)
+				void(inner, v)
+				verify()
+				inner.wantCalls(t, 2)
+
+				// A check that is under way says nothing of what comes after: it is not
+				// remembered.
+				void(inner, v)
+				go verify()
+				synctest.Wait()
+				void(inner, v)
+				time.Sleep(time.Minute)
+				verify()
+				inner.wantCalls(t, 4)
+
+				// Nor is it joined.
+				void(inner, v)
+				go verify()
+				synctest.Wait()
+				void(inner, v)
+				verify()
+				inner.wantCalls(t, 6)
+				time.Sleep(time.Minute) // let the first one end
+			})
+		})
+	}
+}
+
+// TestCacheCoalesces: concurrent checks of one presented credential are one check,
+// and whether its client exists makes no difference.
+func TestCacheCoalesces(t *testing.T) {
+	for _, id := range []string{"c", "nobody"} {
+		for _, secret := range []string{"s", "wrong"} {
+			synctest.Test(t, func(t *testing.T) {
+				inner := &counted{delay: time.Second}
+				v := mustCache(t, inner, nil)
+				start := time.Now()
+				var group sync.WaitGroup
+				for range 10 {
+					group.Go(func() {
+						_, err := v.Verify(t.Context(), id, secret)
+						if good := id == "c" && secret == "s"; (err == nil) != good {
+							t.Errorf("%s, %s: got %v", id, secret, err)
+						}
+					})
+				}
+				group.Wait()
+				inner.wantCalls(t, 1)
+				if took := time.Since(start); took != time.Second {
+					t.Errorf("took %v", took)
+				}
+			})
+		}
+	}
+}
+
+func TestCacheDoesNotCoalesceOthers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		inner := &counted{delay: time.Second}
+		v := mustCache(t, inner, nil)
+		var group sync.WaitGroup
+		for _, presented := range [][3]string{
+			{"c", "wrong", "192.0.2.1"}, {"c", "wrong2", "192.0.2.1"}, {"d", "wrong", "192.0.2.1"},
+			// From elsewhere, since a throttle behind may answer otherwise there.
+			{"c", "wrong", "192.0.2.2"},
+		} {
+			group.Go(func() { _, _ = v.Verify(from(t, presented[2]), presented[0], presented[1]) })
+		}
+		group.Wait()
+		inner.wantCalls(t, 4)
+	})
+}
+
+func TestCacheOutlivesTheFirstCaller(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		inner := &counted{delay: time.Second}
+		v := mustCache(t, inner, nil)
+		ctx, hangUp := context.WithCancel(t.Context())
+		first := make(chan error)
+		go func() {
+			_, err := v.Verify(ctx, "c", "s")
+			first <- err
+		}()
+		synctest.Wait()
+		second := make(chan error)
+		go func() {
+			_, err := v.Verify(t.Context(), "c", "s")
+			second <- err
+		}()
+		synctest.Wait()
+		hangUp()
+		if err := <-first; !errors.Is(err, context.Canceled) {
+			t.Errorf("who hung up got %v", err)
+		}
+		if err := <-second; err != nil {
+			t.Errorf("who waited got %v", err)
+		}
+		inner.wantCalls(t, 1)
+	})
+}
+
+// TestCacheEndsWhatNobodyWaitsFor: and whoever comes next is not told of it, also
+// if the verifier takes its time to notice.
+func TestCacheEndsWhatNobodyWaitsFor(t *testing.T) {
+	for _, deaf := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			inner := &counted{delay: time.Hour, deaf: deaf}
+			v := mustCache(t, inner, nil)
+			ctx, cancel := context.WithTimeout(t.Context(), 45*time.Minute)
+			defer cancel()
+			if _, err := v.Verify(ctx, "c", "s"); !errors.Is(err, context.DeadlineExceeded) {
+				t.Errorf("got %v", err)
+			}
+			time.Sleep(30 * time.Minute)
+			if inner.ended.Load() != 1 {
+				t.Error("the check goes on though nobody waits")
+			}
+			go func() {
+				time.Sleep(45 * time.Minute) // the first check has returned by then
+				mustSignIn(t, v, "c", "s", "owner")
+			}()
+			start := time.Now()
+			mustSignIn(t, v, "c", "s", "owner")
+			if took := time.Since(start); took != time.Hour {
+				t.Errorf("took %v", took)
+			}
+			synctest.Wait()
+			inner.wantCalls(t, 2)
+		})
+	}
+}
+
+func TestCachePassesPanicsOn(t *testing.T) {
+	cause := errors.New("boom")
+	v := mustCache(t, auth.Func(func(context.Context, string, string) (webhookcfg.Client, error) {
+		panic(cause)
+	}), nil)
+	defer func() {
+		err, ok := recover().(error)
+		if !ok || !errors.Is(err, cause) || !strings.Contains(err.Error(), "boom") || !strings.Contains(err.Error(), "cache_test.go") {
+			t.Errorf("got the panic %v", err)
+		}
+	}()
+	_, _ = v.Verify(t.Context(), "c", "s")
+	t.Error("no panic")
+}
+
+func TestCacheSurvivesGoexit(t *testing.T) {
+	v := mustCache(t, auth.Func(func(context.Context, string, string) (webhookcfg.Client, error) {
+		runtime.Goexit()
+		return webhookcfg.Client{ID: "c"}, nil
+	}), nil)
+	if client, err := v.Verify(t.Context(), "c", "s"); err == nil || client.ID != "" {
+		t.Errorf("got %v, %v", client, err)
+	}
+}
+
+func TestCacheOptions(t *testing.T) {
+	if _, err := auth.Cache(nil, nil); err == nil {
+		t.Error("took no verifier for one")
+	}
+	for _, options := range []auth.CacheOptions{{TTL: -1}, {Size: -1}} {
+		if _, err := auth.Cache(new(counted), &options); err == nil {
+			t.Errorf("took %+v", options)
+		}
+	}
+	if got := mustCache(t, auth.Func(nil), nil).Revision(); got != 0 {
+		t.Errorf("revision %d of a verifier without", got)
+	}
+}
+
+// from is the context of a request from an address.
+func from(t testing.TB, addr string) context.Context {
+	return auth.ContextWithSource(t.Context(), netip.MustParseAddr(addr))
+}

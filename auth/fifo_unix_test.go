@@ -1,0 +1,22 @@
+//go:build unix
+
+package auth_test
+
+import (
+	"path/filepath"
+	"syscall"
+	"testing"
+
+	"example.com/go-webhookcfg/auth"
+)
+
+// TestFileIsNoPipe: to open a pipe without a writer would block for ever.
+func TestFileIsNoPipe(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "pipe")
+	if err := syscall.Mkfifo(path, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if f, err := auth.OpenFile(path, nil); err == nil || f != nil {
+		t.Errorf("got %v, %v, want an error", f, err)
+	}
+}

@@ -1,0 +1,130 @@
+package auth
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/sync/semaphore"
+
+	"example.com/go-webhookcfg/webhookcfg"
+)
+
+// FileOptions are the choices for a [File]. The zero value is a safe default in
+// every field.
+type FileOptions struct {
+	// Poll is how often to look whether the file has changed. Zero never looks:
+	// changes take effect with [File.Reload].
+	Poll time.Duration
+
+	// AllowReadable accepts a file that its group or everybody may read, as container
+	// platforms mount secrets; never one that they may write. On Windows it has no
+	// effect.
+	AllowReadable bool
+
+	// SlowHashes is how many checks may hash with PBKDF2 at a time; the others wait
+	// in line. Zero means half of GOMAXPROCS, and at least one.
+	SlowHashes int
+
+	// Logger gets one record when the file has changed, and one when it can no longer
+	// be used. Nil is silent.
+	Logger *slog.Logger
+
+	// OnReload is called when the file has changed and is in use, with nil, and when
+	// it can no longer be used, with the reason; for the same reason only once. It is
+	// not called by [OpenFile], never concurrently, and must not call Reload or Close.
+	OnReload func(err error)
+}
+
+// File is a verifier for the clients of a credential file. The package
+// documentation has the format. It is made by [OpenFile] and safe for concurrent
+// use.
+type File struct {
+	path    string
+	options FileOptions
+	work    *work
+	slow    *semaphore.Weighted
+	table   atomic.Pointer[table]
+
+	reading sync.Mutex // guards what follows
+	seen    stamp
+	content digest
+	fault   string // the reason last reported, "" if the file is in use as it is
+
+	stop    context.CancelFunc
+	stopped chan struct{}
+}
+
+// OpenFile reads a credential file, whole or not at all. It refuses a file without
+// clients, a malformed line, a line that repeats another, a client without a secret,
+// and a file that others can read or write. Errors name the line and quote nothing.
+//
+// A symbolic link is followed, as container platforms link secrets; what it leads to
+// must be a regular file and is judged like one. On Windows permissions are not
+// judged: the host sees to the access list of the file.
+//
+// Nil options are the zero options. [File.Close] ends what OpenFile starts.
+func OpenFile(path string, options *FileOptions) (*File, error) {
+	return openFile(&realWork, path, options)
+}
+
+func openFile(w *work, path string, options *FileOptions) (*File, error) {
+	f := &File{path: path, work: w, stopped: make(chan struct{})}
+	if options != nil {
+		f.options = *options
+	}
+	if f.options.Poll < 0 || f.options.SlowHashes < 0 {
+		return nil, errors.New("auth: a file option is negative")
+	}
+	if f.options.Logger == nil {
+		f.options.Logger = slog.New(slog.DiscardHandler)
+	}
+	slots := cmp.Or(f.options.SlowHashes, max(1, runtime.GOMAXPROCS(0)/2))
+	f.slow = semaphore.NewWeighted(int64(slots))
+	if _, err := f.read(); err != nil {
+		return nil, err
+	}
+	f.start()
+	return f, nil
+}
+
+// Verify implements [webhookcfg.CredentialVerifier]. It blocks only for PBKDF2, whose
+// last derivation it finishes when ctx ends.
+func (f *File) Verify(ctx context.Context, id, secret string) (webhookcfg.Client, error) {
+	return f.table.Load().verify(ctx, id, secret)
+}
+
+// Revision changes whenever the file is in use with other contents: see [Cache].
+func (f *File) Revision() uint64 { return f.table.Load().revision }
+
+// read puts the file's contents in use, if they are new. The caller holds
+// f.reading, or is the only one to know f.
+func (f *File) read() (changed bool, err error) {
+	text, seen, err := readRegular(f.path, f.options.AllowReadable)
+	f.seen = seen
+	if err != nil {
+		return false, fmt.Errorf("auth: %w", err)
+	}
+	content := sum(text)
+	old := f.table.Load()
+	if old != nil && content == f.content {
+		return false, nil
+	}
+	r, line, err := parseFile(text)
+	if err != nil {
+		return false, fmt.Errorf("auth: %s:%d: %w", f.path, line, err)
+	}
+	t := r.table(f.work, f.slow)
+	if old != nil {
+		t.revision = old.revision + 1
+	}
+	f.content = content
+	f.table.Store(t)
+	return true, nil
+}

@@ -1,0 +1,118 @@
+package auth_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"net/netip"
+	"strconv"
+	"strings"
+	"testing"
+
+	"example.com/go-webhookcfg/auth"
+	"example.com/go-webhookcfg/webhookcfg"
+)
+
+// nowhere is a store that takes every change and keeps none.
+type nowhere struct{}
+
+func (nowhere) Apply(context.Context, webhookcfg.Change) error { return nil }
+
+func (nowhere) Resolve(context.Context, string, string) (webhookcfg.Webhook, error) {
+	return webhookcfg.Webhook{}, nil
+}
+
+// serve serves the handler with a verifier over loopback. It believes what the test
+// says of where a request comes from.
+func serve(t *testing.T, v webhookcfg.CredentialVerifier) *httptest.Server {
+	t.Helper()
+	h, err := webhookcfg.NewHandler(nowhere{}, v, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := httptest.NewServer(auth.WithSource(h, netip.MustParsePrefix("127.0.0.1/32")))
+	t.Cleanup(server.Close)
+	return server
+}
+
+// unset sends an unset of one entity and returns the whole answer but its date.
+func unset(t *testing.T, server *httptest.Server, source, id, secret string) (*http.Response, string) {
+	t.Helper()
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodDelete, server.URL+"/api/v1/configure/configure-webhook/e1", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	request.Header.Set("X-Forwarded-For", source)
+	request.SetBasicAuth(id, secret)
+	response, err := server.Client().Do(request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer response.Body.Close()
+	body, err := io.ReadAll(response.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	response.Header.Del("Date")
+	return response, fmt.Sprintln(response.Status, response.Header) + string(body)
+}
+
+// TestFloodOverHTTP sends a bounded flood through everything: the cache, the throttle,
+// the file and the handler.
+func TestFloodOverHTTP(t *testing.T) {
+	f := mustOpen(t, writeFile(t,
+		sha256Line("acme", "right"), sha256Line("gone", "right"), "gone:disabled", sha256Line("other", "right")), nil)
+	server := serve(t, mustCache(t, mustThrottle(t, f, nil), nil))
+
+	want := ""
+	for _, c := range [][2]string{{"nobody", "right"}, {"acme", "wrong"}, {"gone", "right"}} {
+		_, answer := unset(t, server, "192.0.2.9", c[0], c[1])
+		if want == "" {
+			want = answer
+		}
+		if answer != want || !strings.HasPrefix(answer, "401 ") {
+			t.Errorf("%s: got\n%s\nwant\n%s", c[0], answer, want)
+		}
+	}
+
+	status := func(source, id, secret string) int {
+		response, answer := unset(t, server, source, id, secret)
+		seconds, err := strconv.Atoi(response.Header.Get("Retry-After"))
+		if limited := response.StatusCode == http.StatusTooManyRequests; limited != (err == nil && seconds > 0) {
+			t.Errorf("got %s", answer)
+		}
+		return response.StatusCode
+	}
+	count := map[int]int{}
+	for range 60 {
+		count[status("192.0.2.1", "acme", "wrong")]++
+	}
+	if count[401] < 20 || count[429] == 0 || count[401]+count[429] != 60 { // a slow machine earns a few tokens
+		t.Errorf("the flood was answered %v", count)
+	}
+	if got := status("192.0.2.2", "acme", "right"); got != 200 {
+		t.Errorf("the owner elsewhere got %d", got)
+	}
+	if got := status("192.0.2.1", "other", "right"); got != 200 {
+		t.Errorf("another client at the source of the flood got %d", got)
+	}
+	if got := status("192.0.2.1", "acme", "right"); got != 200 {
+		t.Errorf("who is remembered got %d beside the flood", got)
+	}
+}
+
+func TestOutageOverHTTP(t *testing.T) {
+	server := serve(t, mustCache(t, &counted{err: errors.New("down")}, nil))
+	if response, answer := unset(t, server, "192.0.2.1", "c", "s"); response.StatusCode != http.StatusServiceUnavailable {
+		t.Errorf("got %s", answer)
+	}
+	server = serve(t, mustCache(t, auth.Func(func(context.Context, string, string) (webhookcfg.Client, error) {
+		panic("boom")
+	}), nil))
+	if response, answer := unset(t, server, "192.0.2.1", "c", "s"); response.StatusCode != http.StatusInternalServerError {
+		t.Errorf("got %s", answer)
+	}
+}

@@ -1,0 +1,163 @@
+package auth
+
+import (
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+)
+
+// The kinds of lines in a credential file, and of what is said of a client.
+const (
+	kindSHA256   = "sha256"
+	kindPBKDF2   = "pbkdf2-sha256"
+	kindOwner    = "owner"
+	kindDisabled = "disabled"
+)
+
+// entry is one thing that is said of a client.
+type entry struct {
+	id    string
+	kind  string
+	hash  hash   // of kindSHA256 and kindPBKDF2
+	owner string // of kindOwner
+}
+
+// The texts of these errors quote nothing: a line may hold a secret that was put
+// in the wrong place.
+var (
+	errKind   = errors.New("not id:sha256:hash, id:pbkdf2-sha256:rounds:salt:hash, id:owner:name or id:disabled")
+	errDigest = errors.New("the hash is not 64 hexadecimal digits")
+	errSalt   = errors.New("the salt is not 32 to 128 hexadecimal digits")
+	errRounds = errors.New("the rounds are not from 600000 to 10000000")
+)
+
+// parseLine reads one line of a credential file that is neither blank nor a comment.
+func parseLine(line string) (entry, error) {
+	id, rest, _ := strings.Cut(line, ":")
+	if err := checkName(id); err != nil {
+		return entry{}, err
+	}
+	kind, value, hasValue := strings.Cut(rest, ":")
+	e := entry{id: id, kind: kind}
+	var err error
+	switch {
+	case kind == kindSHA256 && hasValue:
+		e.hash.sum, err = parseDigest(value)
+	case kind == kindPBKDF2 && hasValue:
+		e.hash, err = parsePBKDF2(value)
+	case kind == kindOwner && hasValue:
+		e.owner, err = value, checkName(value)
+	case kind == kindDisabled && !hasValue:
+	default:
+		err = errKind
+	}
+	return e, err
+}
+
+func parseDigest(text string) (d digest, err error) {
+	if len(text) != hex.EncodedLen(len(d)) {
+		return d, errDigest
+	}
+	if _, err := hex.Decode(d[:], []byte(text)); err != nil {
+		return d, errDigest
+	}
+	return d, nil
+}
+
+func parsePBKDF2(text string) (h hash, err error) {
+	fields := strings.Split(text, ":")
+	if len(fields) != 3 {
+		return h, errKind
+	}
+	if h.rounds, err = parseRounds(fields[0]); err != nil {
+		return h, err
+	}
+	salt, err := hex.DecodeString(fields[1])
+	if err != nil || len(salt) < minSaltLen || len(salt) > maxSaltLen {
+		return h, errSalt
+	}
+	h.salt = string(salt)
+	h.sum, err = parseDigest(fields[2])
+	return h, err
+}
+
+func parseRounds(text string) (int, error) {
+	n, err := strconv.Atoi(text)
+	if err != nil || n < minRounds || n > maxRounds || strconv.Itoa(n) != text {
+		return 0, errRounds
+	}
+	return n, nil
+}
+
+// parseFile reads a whole credential file. An error comes with the number of the
+// line that it is about, counted from 1.
+func parseFile(text string) (r roster, line int, err error) {
+	r = roster{}
+	for text := range strings.Lines(text) {
+		line++
+		text = strings.TrimSuffix(strings.TrimSuffix(text, "\n"), "\r")
+		if strings.TrimSpace(text) == "" || text[0] == '#' {
+			continue
+		}
+		e, err := parseLine(text)
+		if err == nil {
+			err = r.add(line, e)
+		}
+		if err != nil {
+			return nil, line, err
+		}
+	}
+	if place := r.incomplete(); place > 0 {
+		return nil, place, errNoSecret
+	}
+	if len(r) == 0 {
+		return nil, max(line, 1), errEmpty
+	}
+	return r, 0, nil
+}
+
+// line is what [parseLine] reads as e.
+func (e entry) line() string {
+	fields := []string{e.id, e.kind}
+	sum := hex.EncodeToString(e.hash.sum[:])
+	switch e.kind {
+	case kindSHA256:
+		fields = append(fields, sum)
+	case kindPBKDF2:
+		fields = append(fields, strconv.Itoa(e.hash.rounds), hex.EncodeToString([]byte(e.hash.salt)), sum)
+	case kindOwner:
+		fields = append(fields, e.owner)
+	}
+	return strings.Join(fields, ":")
+}
+
+// SHA256Line returns the line of a credential file that lets a client sign in with
+// a secret of [NewSecret]. It fails for an id or a secret that no sign-in can have.
+func SHA256Line(id, secret string) (string, error) {
+	return secretLine(entry{id: id, kind: kindSHA256, hash: hash{sum: sum(secret)}}, secret)
+}
+
+// PBKDF2Line returns the line of a credential file that lets a client sign in with
+// a secret that a human chose: PBKDF2-HMAC-SHA-256, 600,000 rounds, a random salt. To
+// make it takes as long as a sign-in. It fails for an id or a secret that no sign-in
+// can have.
+func PBKDF2Line(id, secret string) (string, error) {
+	h := newDummy()
+	h.rounds = minRounds
+	var err error
+	if h.sum, err = derive(secret, h.salt, h.rounds); err != nil {
+		return "", fmt.Errorf("auth: hashing a secret: %w", err)
+	}
+	return secretLine(entry{id: id, kind: kindPBKDF2, hash: h}, secret)
+}
+
+func secretLine(e entry, secret string) (string, error) {
+	for _, err := range []error{checkName(e.id), checkSecret(secret)} {
+		if err != nil {
+			return "", fmt.Errorf("auth: %w", err)
+		}
+	}
+	return e.line(), nil
+}

@@ -1,0 +1,116 @@
+package auth_test
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"net/netip"
+	"strings"
+	"testing"
+
+	"example.com/go-webhookcfg/auth"
+)
+
+func TestWithSource(t *testing.T) {
+	trusted := []netip.Prefix{
+		netip.MustParsePrefix("10.0.0.0/8"), netip.MustParsePrefix("127.0.0.1/32"), netip.MustParsePrefix("2001:db8:1::/48"),
+	}
+	tests := []struct {
+		name      string
+		peer      string
+		forwarded []string
+		want      string // with trusted proxies; "" for no source
+	}{
+		{"connection", "192.0.2.1:80", nil, "192.0.2.1"},
+		{"IPv6", "[2001:db8::1]:80", nil, "2001:db8::1"},
+		{"mapped", "[::ffff:192.0.2.1]:80", nil, "192.0.2.1"},
+		{"zone", "[fe80::1%eth0]:80", nil, "fe80::1"},
+		{"Unix socket", "@", []string{"192.0.2.1"}, ""},
+		{"nothing", "", nil, ""},
+
+		{"spoofed", "192.0.2.1:80", []string{"198.51.100.1"}, "192.0.2.1"},
+		{"proxy without field", "10.0.0.1:80", nil, "10.0.0.1"},
+		{"proxy with empty field", "10.0.0.1:80", []string{""}, "10.0.0.1"},
+		{"proxied", "10.0.0.1:80", []string{"198.51.100.1"}, "198.51.100.1"},
+		{"mapped proxy", "[::ffff:10.0.0.1]:80", []string{"198.51.100.1"}, "198.51.100.1"},
+		{"proxied IPv6", "[2001:db8:1::1]:80", []string{"2001:db8:2::1"}, "2001:db8:2::1"},
+		{"with port", "10.0.0.1:80", []string{"198.51.100.1:1234"}, "198.51.100.1"},
+		{"IPv6 with port", "10.0.0.1:80", []string{"[2001:db8:2::1]:1234"}, "2001:db8:2::1"},
+		{"proxied and spoofed", "10.0.0.1:80", []string{"203.0.113.7, 198.51.100.1"}, "198.51.100.1"},
+		{"spoofed trusted address", "10.0.0.1:80", []string{"10.9.9.9, 198.51.100.1"}, "198.51.100.1"},
+		{"two proxies", "10.0.0.1:80", []string{"203.0.113.7,198.51.100.1 ,\t10.0.0.2"}, "198.51.100.1"},
+		{"two fields", "10.0.0.1:80", []string{"203.0.113.7", "198.51.100.1, 10.0.0.2"}, "198.51.100.1"},
+		{"two fields, all trusted behind", "10.0.0.1:80", []string{"203.0.113.7, 198.51.100.1", "10.0.0.2"}, "198.51.100.1"},
+		{"trusted all the way", "10.0.0.1:80", []string{"10.0.0.3, 10.0.0.2"}, "10.0.0.3"},
+		{"malformed", "10.0.0.1:80", []string{"198.51.100.1, unknown"}, "10.0.0.1"},
+		{"malformed further on", "10.0.0.1:80", []string{"198.51.100.1, _hidden, 10.0.0.2"}, "10.0.0.2"},
+		{"malformed beyond", "10.0.0.1:80", []string{"garbage, 198.51.100.1"}, "198.51.100.1"},
+		{"trailing comma", "10.0.0.1:80", []string{"198.51.100.1,"}, "10.0.0.1"},
+		{"long", "10.0.0.1:80", []string{strings.Repeat("203.0.113.7,", 50_000) + "198.51.100.1"}, "198.51.100.1"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			if got := sourceOf(tt.peer, tt.forwarded, trusted...); got != tt.want {
+				t.Errorf("got %q, want %q", got, tt.want)
+			}
+			// Without trusted proxies the field is as good as absent.
+			if got, want := sourceOf(tt.peer, tt.forwarded), sourceOf(tt.peer, nil); got != want {
+				t.Errorf("without trusted proxies got %q, want %q", got, want)
+			}
+		})
+	}
+}
+
+func sourceOf(peer string, forwarded []string, trusted ...netip.Prefix) (source string) {
+	r := httptest.NewRequest(http.MethodGet, "/", nil)
+	r.RemoteAddr = peer
+	r.Header["X-Forwarded-For"] = forwarded
+	next := http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		if addr, ok := auth.Source(r.Context()); ok {
+			source = addr.String()
+		}
+	})
+	auth.WithSource(next, trusted...).ServeHTTP(nil, r)
+	return source
+}
+
+func TestWithSourceCopiesItsPrefixes(t *testing.T) {
+	trusted := []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")}
+	var got netip.Addr
+	h := auth.WithSource(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { got, _ = auth.Source(r.Context()) }), trusted...)
+	trusted[0] = netip.MustParsePrefix("0.0.0.0/0")
+	r := httptest.NewRequest(http.MethodGet, "/", nil)
+	r.RemoteAddr = "192.0.2.1:80"
+	r.Header.Set("X-Forwarded-For", "198.51.100.1")
+	h.ServeHTTP(nil, r)
+	if got != netip.MustParseAddr("192.0.2.1") {
+		t.Errorf("got %v", got)
+	}
+}
+
+func TestWithSourceOverLoopback(t *testing.T) {
+	server := httptest.NewServer(auth.WithSource(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		addr, ok := auth.Source(r.Context())
+		fmt.Fprint(w, addr, ok)
+	})))
+	defer server.Close()
+	response, err := server.Client().Get(server.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer response.Body.Close()
+	if body, err := io.ReadAll(response.Body); err != nil || string(body) != "127.0.0.1 true" {
+		t.Errorf("got %q, %v", body, err)
+	}
+}
+
+func TestSourceOfNothing(t *testing.T) {
+	if addr, ok := auth.Source(context.Background()); ok || addr.IsValid() {
+		t.Errorf("got %v", addr)
+	}
+	if addr, ok := auth.Source(auth.ContextWithSource(context.Background(), netip.Addr{})); ok || addr.IsValid() {
+		t.Errorf("got %v", addr)
+	}
+}

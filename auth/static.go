@@ -1,0 +1,99 @@
+package auth
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+
+	"example.com/go-webhookcfg/webhookcfg"
+)
+
+// Credential says how one client signs in. However it is printed, logged or
+// marshalled, it shows its ID alone.
+type Credential struct {
+	// ID is what the client signs in with: 1 to 128 visible ASCII characters
+	// without a colon, the first of them not #.
+	ID string
+	// Secrets all sign the client in, up to eight, so that a new one can be in use
+	// before the old one is dropped. They are for generated secrets, such as those of
+	// [NewSecret]: what is kept of them is their plain SHA-256.
+	Secrets []string
+	// Owner is the [webhookcfg.Client.ID] of who signs in; "" means ID. Several
+	// ids may share one owner, so that an id can be replaced like a secret.
+	Owner string
+	// Disabled refuses the client, whatever it presents.
+	Disabled bool
+}
+
+// Format implements [fmt.Formatter]: every verb writes the ID alone.
+func (c Credential) Format(f fmt.State, _ rune) { _, _ = io.WriteString(f, c.ID) }
+
+// LogValue implements [slog.LogValuer] with the ID alone.
+func (c Credential) LogValue() slog.Value { return slog.StringValue(c.ID) }
+
+// MarshalText implements [encoding.TextMarshaler] with the ID alone.
+func (c Credential) MarshalText() ([]byte, error) { return []byte(c.ID), nil }
+
+// Clients is a verifier for a set of clients that never changes. It is made by
+// [Static] and safe for concurrent use.
+type Clients struct {
+	table *table
+}
+
+// Static returns a verifier for the given credentials, at least one. It keeps
+// hashes of the secrets, not the secrets. The error of a repeated or malformed
+// credential says which one it is, counted from 1.
+func Static(credentials ...Credential) (*Clients, error) {
+	return static(&realWork, credentials)
+}
+
+// Verify implements [webhookcfg.CredentialVerifier]. It does not block.
+func (c *Clients) Verify(ctx context.Context, id, secret string) (webhookcfg.Client, error) {
+	return c.table.verify(ctx, id, secret)
+}
+
+func static(w *work, credentials []Credential) (*Clients, error) {
+	if len(credentials) == 0 {
+		return nil, fmt.Errorf("auth: %w", errEmpty)
+	}
+	r := roster{}
+	for i, c := range credentials {
+		all, err := c.entries()
+		for _, e := range all {
+			if err == nil {
+				err = r.add(i+1, e)
+			}
+		}
+		if err != nil {
+			return nil, fmt.Errorf("auth: credential %d: %w", i+1, err)
+		}
+	}
+	if place := r.incomplete(); place > 0 {
+		return nil, fmt.Errorf("auth: credential %d: %w", place, errNoSecret)
+	}
+	return &Clients{r.table(w, nil)}, nil
+}
+
+// entries returns what c says, as the lines of a credential file would. They name the
+// owner always, so that a second credential for the ID repeats something.
+func (c Credential) entries() ([]entry, error) {
+	owner := cmp.Or(c.Owner, c.ID)
+	for _, name := range []string{c.ID, owner} {
+		if err := checkName(name); err != nil {
+			return nil, err
+		}
+	}
+	all := []entry{{id: c.ID, kind: kindOwner, owner: owner}}
+	if c.Disabled {
+		all = append(all, entry{id: c.ID, kind: kindDisabled})
+	}
+	for _, secret := range c.Secrets {
+		if err := checkSecret(secret); err != nil {
+			return nil, err
+		}
+		all = append(all, entry{id: c.ID, kind: kindSHA256, hash: hash{sum: sum(secret)}})
+	}
+	return all, nil
+}

@@ -1,0 +1,123 @@
+package auth_test
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"example.com/go-webhookcfg/auth"
+	"example.com/go-webhookcfg/webhookcfg"
+)
+
+// costOf returns what one check costs: plain hashes, comparisons, derivations and
+// their rounds.
+func costOf(t *testing.T, w *auth.Work, v webhookcfg.CredentialVerifier, id, secret string) [4]int64 {
+	t.Helper()
+	before := w.Counts()
+	_, _ = v.Verify(t.Context(), id, secret)
+	after := w.Counts()
+	for i := range after {
+		after[i] -= before[i]
+	}
+	return after
+}
+
+func TestRefusalsCostTheSame(t *testing.T) {
+	w := new(auth.Work)
+	v, err := auth.CountedStatic(w,
+		auth.Credential{ID: "one", Secrets: []string{"s1"}},
+		auth.Credential{ID: "three", Secrets: []string{"s1", "s2", "s3"}},
+		auth.Credential{ID: "gone", Secrets: []string{"s1", "s2", "s3", "s4"}, Disabled: true},
+	)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := [4]int64{1, 3, 0, 0}
+	for _, presented := range [][2]string{
+		{"nobody", "s1"}, {"one", "wrong"}, {"three", "wrong"}, {"gone", "s1"}, {"gone", "wrong"},
+		{"", ""}, {"nobody", strings.Repeat("x", 3000)},
+		// Which of several secrets it was makes no difference either.
+		{"one", "s1"}, {"three", "s1"}, {"three", "s2"}, {"three", "s3"},
+	} {
+		if got := costOf(t, w, v, presented[0], presented[1]); got != want {
+			t.Errorf("%s costs %v, want %v", presented[0], got, want)
+		}
+	}
+}
+
+// TestMixedKindsCostTheSame: a check that fails does what the costliest client
+// would do, of each kind, also where rounds differ.
+func TestMixedKindsCostTheSame(t *testing.T) {
+	const few, many = 600_000, 1_000_000
+	w := new(auth.Work)
+	v, err := auth.OpenCountedFile(w, writeFile(t,
+		mustLine(auth.SHA256Line("plain", "p1")),
+		mustLine(auth.SHA256Line("plain", "p2")),
+		auth.CheapPBKDF2Line("few", "f", few),
+		auth.CheapPBKDF2Line("both", "b1", few),
+		auth.CheapPBKDF2Line("both", "b2", many),
+		mustLine(auth.SHA256Line("both", "b3")),
+		auth.CheapPBKDF2Line("gone", "g", 9_000_000),
+		"gone:disabled",
+	), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	slow := func(derivations int64) [4]int64 { return [4]int64{1, 2 + 2, derivations, many + few} }
+	for _, tt := range []struct {
+		id, secret string
+		cost       [4]int64
+	}{
+		{"nobody", "p1", slow(2)},
+		{"plain", "wrong", slow(2)},
+		{"gone", "g", slow(2)},
+		{"both", "wrong", slow(2)},
+		{"both", "b1", slow(2)},
+		{"both", "b2", slow(2)},
+		// One hash of few rounds where others have many takes a second derivation to
+		// make up for it.
+		{"few", "wrong", slow(3)},
+		{"few", "f", slow(3)},
+		// Who holds a generated secret waits for no slow hash.
+		{"plain", "p1", [4]int64{1, 2, 0, 0}},
+		{"both", "b3", [4]int64{1, 2, 0, 0}},
+	} {
+		if got := costOf(t, w, v, tt.id, tt.secret); got != tt.cost {
+			t.Errorf("%s with %s costs %v, want %v", tt.id, tt.secret, got, tt.cost)
+		}
+	}
+	mustSignIn(t, v, "few", "f", "few")
+	mustSignIn(t, v, "both", "b1", "both")
+	mustSignIn(t, v, "both", "b2", "both")
+	mustSignIn(t, v, "both", "b3", "both")
+	mustRefuse(t, v, "plain", "f")
+	mustRefuse(t, v, "few", "b1")
+}
+
+func mustLine(line string, err error) string {
+	if err != nil {
+		panic(err)
+	}
+	return line
+}
+
+// writeFile writes a credential file that only its owner can read.
+func writeFile(t testing.TB, lines ...string) (path string) {
+	t.Helper()
+	path = filepath.Join(t.TempDir(), "credentials")
+	rewrite(t, path, lines...)
+	return path
+}
+
+// rewrite replaces a credential file the way that a careful program does.
+func rewrite(t testing.TB, path string, lines ...string) {
+	t.Helper()
+	next := path + ".next"
+	if err := os.WriteFile(next, []byte(strings.Join(lines, "\n")+"\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Rename(next, path); err != nil {
+		t.Fatal(err)
+	}
+}

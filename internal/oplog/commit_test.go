@@ -1,0 +1,267 @@
+package oplog_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"example.com/go-webhookcfg/internal/faultfs"
+	"example.com/go-webhookcfg/internal/oplog"
+	"example.com/go-webhookcfg/webhookcfg"
+)
+
+// openLog opens a log that the test closes at its end.
+func openLog(t *testing.T, fs oplog.FS, m *model) *oplog.Log {
+	t.Helper()
+	l, err := oplog.Open(fs, "log", m, oplog.Options{CompactRatio: -1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := l.Close(); err != nil && !errors.Is(err, oplog.ErrClosed) && !errors.Is(err, oplog.ErrReadOnly) {
+			t.Error(err)
+		}
+	})
+	return l
+}
+
+// slowly makes each sync last.
+func slowly(fs *faultfs.FS, sync time.Duration) {
+	fs.Decide(func(c faultfs.Call) faultfs.Outcome {
+		if c.Op == faultfs.OpSync {
+			time.Sleep(sync)
+		}
+		return faultfs.Succeed
+	})
+}
+
+func TestAppendIsDurableWhenItReturns(t *testing.T) {
+	fs := faultfs.New()
+	l := openLog(t, fs, newModel())
+	want := newModel()
+	for i := range 20 {
+		c := at(i, set("acme", fmt.Sprint("e", i), "https://a.example/"))
+		if err := l.Append(t.Context(), c); err != nil {
+			t.Fatal(err)
+		}
+		want.Apply([]webhookcfg.Change{c})
+		got := newModel()
+		openLog(t, fs.Crash(faultfs.Nothing), got)
+		if got.String() != want.String() {
+			t.Fatalf("a crash after change %d left\n%s", i, got)
+		}
+	}
+}
+
+func TestWritersShareSyncs(t *testing.T) {
+	for _, writers := range []int{1, 8, 64, 256} {
+		synctest.Test(t, func(t *testing.T) {
+			const each = 20
+			fs, m := faultfs.New(), newModel()
+			l := openLog(t, fs, m)
+			slowly(fs, time.Millisecond)
+			before, began := fs.Count(faultfs.OpSync), time.Now()
+			var all sync.WaitGroup
+			for w := range writers {
+				all.Go(func() {
+					for i := range each {
+						if err := l.Append(t.Context(), set(fmt.Sprint(w), fmt.Sprint(i), "https://a.example/")); err != nil {
+							t.Error(err)
+						}
+					}
+				})
+			}
+			all.Wait()
+			syncs := fs.Count(faultfs.OpSync) - before
+			limit := each
+			if writers > 1 {
+				limit = 38 // 0.03 for each change of 64 writers
+			}
+			if syncs < each || syncs > limit {
+				t.Errorf("%d writers took %d syncs to make %d changes each", writers, syncs, each)
+			}
+			if waited := time.Since(began); waited != time.Duration(syncs)*time.Millisecond {
+				t.Errorf("%d writers waited %v for %d syncs of 1ms", writers, waited, syncs)
+			}
+			if m.Len() != writers*each {
+				t.Errorf("%d writers left %d entries", writers, m.Len())
+			}
+		})
+	}
+}
+
+// TestCallersAreAnsweredWhileASyncHangs cancels one change that is being written
+// and one that is not yet.
+func TestCallersAreAnsweredWhileASyncHangs(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		fs, m := faultfs.New(), newModel()
+		l := openLog(t, fs, m)
+		slowly(fs, time.Hour)
+		began := time.Now()
+		written := appendWithin(t, l, time.Second, set("acme", "written", "https://a.example/"))
+		synctest.Wait()
+		pending := appendWithin(t, l, time.Minute, set("acme", "pending", "https://a.example/"))
+		lasting := appendWithin(t, l, 24*time.Hour, set("acme", "lasting", "https://a.example/"))
+		if err := <-written; !errors.Is(err, context.DeadlineExceeded) || time.Since(began) != time.Second {
+			t.Errorf("answered after %v with %v", time.Since(began), err)
+		}
+		if err := <-pending; !errors.Is(err, context.DeadlineExceeded) || time.Since(began) != time.Minute {
+			t.Errorf("answered after %v with %v", time.Since(began), err)
+		}
+		if got := m.String(); got != "" {
+			t.Errorf("seen before it was durable:\n%s", got)
+		}
+		if err := <-lasting; err != nil {
+			t.Error(err)
+		}
+		if got := m.String(); !strings.Contains(got, "written") || strings.Contains(got, "pending") || !strings.Contains(got, "lasting") {
+			t.Errorf("the state after it all:\n%s", got)
+		}
+	})
+}
+
+func appendWithin(t *testing.T, l *oplog.Log, d time.Duration, c webhookcfg.Change) <-chan error {
+	answer := make(chan error, 1)
+	go func() {
+		ctx, cancel := context.WithTimeout(t.Context(), d)
+		defer cancel()
+		answer <- l.Append(ctx, c)
+	}()
+	return answer
+}
+
+// TestPendingIsBounded has callers come and go while a sync hangs.
+func TestPendingIsBounded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		fs, m := faultfs.New(), newModel()
+		l := openLog(t, fs, m)
+		slowly(fs, time.Hour)
+		long := "https://a.example/" + strings.Repeat("x", 60<<10)
+		var all sync.WaitGroup
+		all.Go(func() {
+			if err := l.Append(t.Context(), set("acme", "first", long)); err != nil {
+				t.Error(err)
+			}
+		})
+		synctest.Wait()
+		for i := range 100 {
+			all.Go(func() {
+				if err := l.Append(t.Context(), set("acme", fmt.Sprint(i), long)); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		all.Wait()
+		if m.Len() != 101 {
+			t.Errorf("%d entries", m.Len())
+		}
+		// 100 changes of 60 KiB are six groups of at most 1 MiB.
+		if syncs := fs.Count(faultfs.OpSync); syncs < 6 {
+			t.Errorf("only %d syncs: a group had no bound", syncs)
+		}
+	})
+}
+
+func TestAppendWithAnEndedContext(t *testing.T) {
+	m := newModel()
+	l := openLog(t, faultfs.New(), m)
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := l.Append(ctx, unsetAll("acme")); !errors.Is(err, context.Canceled) {
+		t.Errorf("Append: %v", err)
+	}
+	if err := l.Compact(ctx); !errors.Is(err, context.Canceled) {
+		t.Errorf("Compact: %v", err)
+	}
+}
+
+func TestCloseWritesWhatIsPending(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		fs := faultfs.New()
+		l := openLog(t, fs, newModel())
+		slowly(fs, time.Second)
+		var answers []<-chan error
+		for i := range 3 {
+			answers = append(answers, appendWithin(t, l, time.Hour, set("acme", fmt.Sprint(i), "https://a.example/")))
+			synctest.Wait()
+		}
+		if err := l.Close(); err != nil {
+			t.Error(err)
+		}
+		for _, answer := range answers {
+			if err := <-answer; err != nil {
+				t.Error(err)
+			}
+		}
+		got := newModel()
+		openLog(t, fs.Crash(faultfs.Nothing), got)
+		if got.Len() != 3 {
+			t.Errorf("left:\n%s", got)
+		}
+	})
+}
+
+func TestCallsAfterClose(t *testing.T) {
+	l := openLog(t, faultfs.New(), newModel())
+	if err := l.Close(); err != nil {
+		t.Error(err)
+	}
+	for name, err := range map[string]error{
+		"Append":  l.Append(t.Context(), unsetAll("acme")),
+		"Compact": l.Compact(t.Context()),
+		"Close":   l.Close(),
+	} {
+		if !errors.Is(err, oplog.ErrClosed) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+func TestAFailedWriteIsFinal(t *testing.T) {
+	for _, op := range []faultfs.Op{faultfs.OpWrite, faultfs.OpSync} {
+		for _, outcome := range []faultfs.Outcome{faultfs.Fail, faultfs.FailHalfway, faultfs.FailAfter} {
+			fs, m := faultfs.New(), newModel()
+			l := openLog(t, fs, m)
+			if err := l.Append(t.Context(), at(1, setAll("acme", "https://a.example/"))); err != nil {
+				t.Fatal(err)
+			}
+			before := m.String()
+			failOnce(fs, op, outcome)
+			if err := l.Append(t.Context(), unsetAll("acme")); !errors.Is(err, oplog.ErrReadOnly) || !errors.Is(err, faultfs.ErrInjected) {
+				t.Errorf("%s: the change that failed: %v", op, err)
+			}
+			if err := l.Append(t.Context(), unsetAll("acme")); !errors.Is(err, oplog.ErrReadOnly) {
+				t.Errorf("%s: the change after it: %v", op, err)
+			}
+			if err := l.Compact(t.Context()); !errors.Is(err, oplog.ErrReadOnly) {
+				t.Errorf("%s: a compaction after it: %v", op, err)
+			}
+			if m.String() != before {
+				t.Errorf("%s: the state changed to\n%s", op, m)
+			}
+			if err := l.Close(); !errors.Is(err, oplog.ErrReadOnly) {
+				t.Errorf("%s: Close: %v", op, err)
+			}
+			again := newModel()
+			if err := openLog(t, fs, again).Append(t.Context(), at(2, setAll("acme", "https://a.example/2"))); err != nil {
+				t.Errorf("%s: a change after opening again: %v", op, err)
+			}
+		}
+	}
+}
+
+// failOnce has the next call of a kind fail.
+func failOnce(fs *faultfs.FS, op faultfs.Op, outcome faultfs.Outcome) {
+	var once sync.Once
+	fs.Decide(func(c faultfs.Call) (o faultfs.Outcome) {
+		if c.Op == op {
+			once.Do(func() { o = outcome })
+		}
+		return o
+	})
+}

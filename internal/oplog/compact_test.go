@@ -1,0 +1,221 @@
+package oplog_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"example.com/go-webhookcfg/internal/faultfs"
+	"example.com/go-webhookcfg/internal/oplog"
+	"example.com/go-webhookcfg/webhookcfg"
+)
+
+func appendAll(t *testing.T, l *oplog.Log, n int) {
+	t.Helper()
+	for i := range n {
+		if err := l.Append(t.Context(), at(i, set("acme", fmt.Sprint("e", i%10), "https://a.example/"))); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func TestCompactKeepsTheStateAndNothingElse(t *testing.T) {
+	fs, m := faultfs.New(), newModel()
+	l := openLog(t, fs, m)
+	appendAll(t, l, 100)
+	for _, c := range []webhookcfg.Change{at(1, setAll("other", "https://b.example/")), at(2, unset("other", "e1")), unsetAll("none")} {
+		if err := l.Append(t.Context(), c); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := l.Compact(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if lines := bytes.Count(fs.ReadFile("log"), []byte("\n")); lines != 1+m.Len() {
+		t.Errorf("%d entries take %d lines", m.Len(), lines)
+	}
+	if slices.Contains(fs.Names(), "log.tmp") {
+		t.Error("the temporary file is left behind")
+	}
+	appendAll(t, l, 5)
+	got := newModel()
+	openLog(t, fs.Crash(faultfs.Nothing), got)
+	if got.String() != m.String() {
+		t.Errorf("read back:\n%s\nbut the state is\n%s", got, m)
+	}
+}
+
+// TestChangesBesideACompaction has writers go on while each flush of the
+// compaction takes its time, so that there is much to catch up with.
+func TestChangesBesideACompaction(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		fs, m := faultfs.New(), newModel()
+		l := openLog(t, fs, m)
+		long := "https://a.example/" + strings.Repeat("x", 2000)
+		for i := range 500 {
+			if err := l.Append(t.Context(), set("acme", fmt.Sprint(i), long)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		fs.Decide(func(c faultfs.Call) faultfs.Outcome {
+			if c.Name == "log.tmp" && c.Op == faultfs.OpWrite {
+				time.Sleep(time.Second)
+			} else {
+				time.Sleep(10 * time.Millisecond)
+			}
+			return faultfs.Succeed
+		})
+		done := make(chan error)
+		go func() { done <- l.Compact(t.Context()) }()
+		changes, slowest := 0, time.Duration(0)
+		for running := true; running; changes++ {
+			began := time.Now()
+			c := at(changes, set("acme", fmt.Sprint(changes%700), long))
+			if changes%400 == 399 {
+				c = setAll("acme", long)
+			}
+			if err := l.Append(t.Context(), c); err != nil {
+				t.Fatal(err)
+			}
+			slowest = max(slowest, time.Since(began))
+			select {
+			case err := <-done:
+				if err != nil {
+					t.Error(err)
+				}
+				running = false
+			default:
+			}
+		}
+		// A wait is one flush of what was left to copy, its header and a few syncs.
+		if changes < 200 || slowest > 4*time.Second {
+			t.Errorf("%d changes, the slowest took %v", changes, slowest)
+		}
+		got := newModel()
+		openLog(t, fs.Crash(faultfs.Nothing), got)
+		if got.String() != m.String() {
+			t.Error("what is read back is not the state")
+		}
+	})
+}
+
+func TestCompactionBeginsByItself(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		fs := faultfs.New()
+		l, err := oplog.Open(fs, "log", newModel(), oplog.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer l.Close()
+		long := "https://a.example/" + strings.Repeat("x", 10<<10)
+		for i := range 1000 {
+			if err := l.Append(t.Context(), set("acme", fmt.Sprint(i%10), long)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		synctest.Wait()
+		if n := fs.Count(faultfs.OpRename); n < 5 || n > 11 {
+			t.Errorf("10 MiB of changes to 100 KiB were compacted %d times", n-1)
+		}
+	})
+}
+
+func TestCompactionThatFailsLeavesTheLog(t *testing.T) {
+	for _, op := range []faultfs.Op{faultfs.OpCreate, faultfs.OpWrite, faultfs.OpSync, faultfs.OpRead} {
+		fs, m := faultfs.New(), newModel()
+		l := openLog(t, fs, m)
+		appendAll(t, l, 1000)
+		fs.Decide(func(c faultfs.Call) faultfs.Outcome {
+			if c.Op == op && (c.Name == "log.tmp" || op == faultfs.OpRead) {
+				return faultfs.FailHalfway
+			}
+			return faultfs.Succeed
+		})
+		err := l.Compact(t.Context())
+		if op == faultfs.OpRead { // there was nothing to catch up with
+			if err != nil {
+				t.Errorf("%s: %v", op, err)
+			}
+			continue
+		}
+		if !errors.Is(err, faultfs.ErrInjected) || errors.Is(err, oplog.ErrReadOnly) {
+			t.Errorf("%s: %v", op, err)
+		}
+		if slices.Contains(fs.Names(), "log.tmp") {
+			t.Errorf("%s: the temporary file is left behind", op)
+		}
+		fs.Decide(nil)
+		appendAll(t, l, 10)
+		if err := l.Compact(t.Context()); err != nil {
+			t.Errorf("%s: the next one: %v", op, err)
+		}
+	}
+}
+
+// TestCompactionWithAnUnknownOutcome fails where nobody can tell which of the two
+// files has the name after a crash.
+func TestCompactionWithAnUnknownOutcome(t *testing.T) {
+	for _, op := range []faultfs.Op{faultfs.OpRename, faultfs.OpSyncDir} {
+		for _, outcome := range []faultfs.Outcome{faultfs.Fail, faultfs.FailAfter} {
+			fs, m := faultfs.New(), newModel()
+			l := openLog(t, fs, m)
+			appendAll(t, l, 30)
+			failOnce(fs, op, outcome)
+			if err := l.Compact(t.Context()); !errors.Is(err, oplog.ErrReadOnly) {
+				t.Errorf("%s: %v", op, err)
+			}
+			if err := l.Append(t.Context(), unsetAll("acme")); !errors.Is(err, oplog.ErrReadOnly) {
+				t.Errorf("%s: a change after it: %v", op, err)
+			}
+			for _, keep := range []faultfs.Keep{faultfs.Nothing, faultfs.Everything} {
+				got := newModel()
+				openLog(t, fs.Crash(keep), got)
+				if got.String() != m.String() {
+					t.Errorf("%s: read back:\n%s", op, got)
+				}
+			}
+		}
+	}
+}
+
+func TestCompactionEndsWithItsContextAndWithClose(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		fs := faultfs.New()
+		l := openLog(t, fs, newModel())
+		long := "https://a.example/" + strings.Repeat("x", 10<<10)
+		for i := range 100 {
+			if err := l.Append(t.Context(), set("acme", fmt.Sprint(i), long)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		slowly(fs, time.Minute)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		if err := l.Compact(ctx); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("Compact: %v", err)
+		}
+		var all sync.WaitGroup
+		for range 2 { // one runs, one waits for it
+			all.Go(func() {
+				if err := l.Compact(t.Context()); !errors.Is(err, oplog.ErrClosed) {
+					t.Errorf("Compact: %v", err)
+				}
+			})
+		}
+		synctest.Wait()
+		if err := l.Close(); err != nil {
+			t.Error(err)
+		}
+		all.Wait()
+		if slices.Contains(fs.Names(), "log.tmp") {
+			t.Error("the temporary file is left behind")
+		}
+	})
+}

@@ -1,0 +1,239 @@
+package oplog_test
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"example.com/go-webhookcfg/internal/faultfs"
+	"example.com/go-webhookcfg/internal/oplog"
+	"example.com/go-webhookcfg/webhookcfg"
+)
+
+// images are small files of each shape that a log can have.
+func images(t *testing.T) map[string]*image {
+	begun := func() *image {
+		return newImage(t).
+			group(at(1, setAll("acme", "https://a.example/1"))).
+			group(at(2, set("other", "e1", "https://b.example/\"\\")), at(3, unset("acme", "e2")))
+	}
+	return map[string]*image{
+		"closed":                    begun().mark(),
+		"open, with room":           begun().room(),
+		"compacted":                 newImage(t).group(at(1, set("acme", "e1", "https://a.example/1"))).rename(),
+		"compacted, appended":       begun().rename().group(at(6, unset("acme", "e1"))),
+		"compacted, appended, room": begun().rename().group(at(6, unset("acme", "e1"))).group(at(7, unsetAll("acme"))).room(),
+		"opened again":              begun().mark().group(at(6, unset("acme", "e1"))),
+		"new":                       newImage(t),
+	}
+}
+
+func TestIntactFilesOpen(t *testing.T) {
+	for name, m := range images(t) {
+		got := open(t, m.content, oplog.Options{})
+		if got.err != nil || got.state != m.state() || strings.Contains(got.said, "WARN") {
+			t.Errorf("%s: %v, %s\n%s", name, got.err, got.said, got.state)
+		}
+		if again := open(t, got.content, oplog.Options{}); !bytes.Equal(again.content, got.content) {
+			t.Errorf("%s: opening and closing it once more changed it:\n%s\n%s", name, got.content, again.content)
+		}
+	}
+}
+
+// violation says how a changed file was opened as it must not be; "" is fine. The
+// change begins at an offset.
+func (m *image) violation(got opened, changed int) string {
+	switch {
+	case got.err != nil, got.state == m.state():
+		return ""
+	case changed < m.proved:
+		return "a change of what is proved went unnoticed"
+	case !slices.Contains(m.states, got.state):
+		return "a state that never was"
+	case !strings.Contains(got.said, "WARN"):
+		return "nobody was told what was cut"
+	}
+	return ""
+}
+
+// flips returns the other bytes that a byte is to be replaced by.
+func flips(b byte) []byte {
+	others := []byte{0, '\n', ' ', '"', '\\', '}', 0xFF}
+	for bit := range 8 {
+		others = append(others, b^1<<bit)
+	}
+	return slices.DeleteFunc(others, func(other byte) bool { return other == b })
+}
+
+// countViolations opens an image with each of its bytes changed.
+func countViolations(t *testing.T, m *image, o oplog.Options, report func(string)) (opens int) {
+	for i := range m.content {
+		for _, other := range flips(m.content[i]) {
+			changed := bytes.Clone(m.content)
+			changed[i] = other
+			opens++
+			if v := m.violation(open(t, changed, o), i); v != "" {
+				report(fmt.Sprintf("byte %d from %q to %q: %s", i, m.content[i], other, v))
+			}
+		}
+	}
+	return opens
+}
+
+func TestEveryByteFlipped(t *testing.T) {
+	for name, m := range images(t) {
+		m.content = m.content[:min(len(m.content), m.end()+64)] // room is alike everywhere
+		opens := countViolations(t, m, oplog.Options{}, func(v string) { t.Errorf("%s: %s", name, v) })
+		t.Logf("%s: %d files opened", name, opens)
+	}
+}
+
+func TestFlipsGoUnnoticedWithoutChecksums(t *testing.T) {
+	found := 0
+	countViolations(t, images(t)["closed"], oplog.Unchecked(oplog.Options{}), func(string) { found++ })
+	if found == 0 {
+		t.Error("the test of flipped bytes cannot fail")
+	}
+}
+
+func TestEveryLength(t *testing.T) {
+	for name, m := range images(t) {
+		for length := range len(m.content) {
+			got := open(t, m.content[:length], oplog.Options{})
+			if v := m.lengthViolation(got, length); v != "" {
+				t.Errorf("%s cut to %d bytes: %s (%v)\n%s", name, length, v, got.err, got.state)
+			}
+		}
+	}
+}
+
+// lengthViolation is like violation for a file of which only the beginning is
+// left: that may be the work of a crash, unless the first line knows better.
+func (m *image) lengthViolation(got opened, length int) string {
+	records := 0
+	for records+1 < len(m.ends) && m.ends[records+1] <= length {
+		records++
+	}
+	switch {
+	case length < m.whole && got.err == nil:
+		return "opened without all that was there from the beginning"
+	case length >= m.whole && got.err != nil:
+		return "refused, though a crash may have left it"
+	case got.err == nil && got.state != m.states[records]:
+		return "a state that was not at this moment"
+	}
+	return ""
+}
+
+func TestEverySectorLost(t *testing.T) {
+	long := strings.Repeat("x", 300)
+	m := newImage(t).group(at(1, setAll("acme", "https://a.example/"+long)))
+	for i := range 5 {
+		m.group(at(i, set("acme", fmt.Sprint("e", i), "https://a.example/"+long)))
+	}
+	var last []webhookcfg.Change
+	for i := range 8 {
+		last = append(last, at(10+i, set("acme", fmt.Sprint("f", i), "https://a.example/"+long)))
+	}
+	before := len(m.states) - 1
+	m.group(last...)
+	fill := func(content []byte, sector int, blank byte) {
+		for i := sector * 512; i < min(len(content), (sector+1)*512); i++ {
+			if i >= m.proved || sector*512 < m.proved && (sector+1)*512 <= m.proved {
+				content[i] = blank
+			}
+		}
+	}
+	first, end := m.proved/512, (len(m.content)+511)/512
+	for sector := range first { // in what is proved
+		content := bytes.Clone(m.content)
+		fill(content, sector, 0)
+		if got := open(t, content, oplog.Options{}); got.err == nil {
+			t.Errorf("lost sector %d, which was on disk, went unnoticed", sector)
+		}
+	}
+	opens := 0
+	for lost := range 1 << (end - first) { // in the last group
+		for _, blank := range []byte{0, '\n'} {
+			content := bytes.Clone(m.content)
+			for i := range end - first {
+				if lost>>i&1 == 1 {
+					fill(content, first+i, blank)
+				}
+			}
+			got := open(t, content, oplog.Options{})
+			opens++
+			if got.err != nil || !slices.Contains(m.states[before:], got.state) {
+				t.Errorf("sectors %b from %d lost to %q: %v", lost, first, blank, got.err)
+			}
+		}
+	}
+	t.Logf("%d files opened", opens)
+}
+
+func TestDamageIsNamed(t *testing.T) {
+	m := images(t)["closed"]
+	content := bytes.Clone(m.content)
+	content[m.ends[1]+10] ^= 1
+	got := open(t, content, oplog.Options{})
+	for _, want := range []string{"log, line 3", fmt.Sprint("at byte ", m.ends[1]), "restore a backup"} {
+		if got.err == nil || !strings.Contains(got.err.Error(), want) {
+			t.Errorf("the error does not say %q: %v", want, got.err)
+		}
+	}
+	if got.err != nil && strings.Contains(got.err.Error(), "example/") {
+		t.Errorf("the error reveals a URL: %v", got.err)
+	}
+}
+
+func TestLinesOutOfPlace(t *testing.T) {
+	m := images(t)["closed"]
+	line := func(i int) []byte { return m.content[m.ends[i-1]:m.ends[i]] }
+	for name, content := range map[string][]byte{
+		"missing":  bytes.Replace(m.content, line(1), nil, 1),
+		"repeated": bytes.Replace(m.content, line(1), bytes.Repeat(line(1), 2), 1),
+		"swapped":  slices.Concat(m.content[:m.ends[0]], line(2), line(1), m.content[m.ends[2]:]),
+		"too soon": append(bytes.Clone(m.content[:m.ends[0]]), line(3)...),
+		"blank":    bytes.Replace(m.content, line(1), append([]byte("\n"), line(1)...), 1),
+	} {
+		if got := open(t, content, oplog.Options{}); got.err == nil {
+			t.Errorf("a line %s went unnoticed", name)
+		}
+	}
+}
+
+func TestOtherFilesAreRefused(t *testing.T) {
+	for name, content := range map[string]string{
+		"text":    "to whom it may concern\n",
+		"zeros":   strings.Repeat("\x00", 4096),
+		"blanks":  "\n\n\n",
+		"JSON":    "{}\n",
+		"garbage": string(oplog.EncodeHeader(int64(oplog.HeaderLen))) + strings.Repeat("garbage ", 1<<19),
+		"much":    string(oplog.EncodeHeader(int64(oplog.HeaderLen))) + strings.Repeat("\x00", 3<<20),
+		"no mark": string(oplog.EncodeHeader(1000)),
+	} {
+		if got := open(t, []byte(content), oplog.Options{}); got.err == nil {
+			t.Errorf("%s was opened", name)
+		}
+	}
+}
+
+func TestNewerVersionIsLeftAlone(t *testing.T) {
+	for _, content := range []string{
+		`{"format":"webhookcfg log","version":2}` + "\n" + `{"what":"ever"}` + "\n",
+		`{"format":"webhookcfg log","version":10,"more":true}` + "\n",
+	} {
+		fs := faultfs.New()
+		fs.WriteFile("log", []byte(content))
+		_, err := oplog.Open(fs, "log", newModel(), oplog.Options{})
+		if err == nil || errors.Is(err, oplog.ErrDamaged) || !strings.Contains(err.Error(), "version") {
+			t.Errorf("error is %v", err)
+		}
+		if got := fs.ReadFile("log"); string(got) != content {
+			t.Errorf("the file was changed to %q", got)
+		}
+	}
+}

@@ -1,0 +1,37 @@
+//go:build unix
+
+package oplog
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"syscall"
+)
+
+// isOpenToAll reports whether everybody may put other files in the place of those
+// in a folder. In one with the sticky bit, only their owners may.
+func isOpenToAll(folder fs.FileInfo) bool {
+	return folder.Mode()&0o002 != 0 && folder.Mode()&fs.ModeSticky == 0
+}
+
+// checkPrivate returns an error for a file that another user owns or may access.
+func checkPrivate(info fs.FileInfo) error {
+	if mode := info.Mode().Perm(); mode&0o077 != 0 {
+		return fmt.Errorf("%s has the mode %04o: others than its owner may access it; chmod 600 it", info.Name(), mode)
+	}
+	if stat, ok := info.Sys().(*syscall.Stat_t); ok && int(stat.Uid) != os.Geteuid() {
+		return fmt.Errorf("%s belongs to another user", info.Name())
+	}
+	return nil
+}
+
+// syncDir makes the names in a folder durable.
+func syncDir(root *os.Root) error {
+	folder, err := root.Open(".")
+	if err != nil {
+		return err
+	}
+	return errors.Join(folder.Sync(), folder.Close())
+}

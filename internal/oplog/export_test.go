@@ -1,0 +1,50 @@
+package oplog
+
+import "example.com/go-webhookcfg/webhookcfg"
+
+// HeaderLen is the length of the first line.
+const HeaderLen = headerLen
+
+// CloseEnough is how much a compaction copies while writers wait.
+const CloseEnough = closeEnough
+
+// Unchecked has checksums taken for right.
+func Unchecked(o Options) Options {
+	o.unchecked = true
+	return o
+}
+
+// Encode returns the line of a record, without its end.
+func Encode(c webhookcfg.Change, synced int64) ([]byte, error) {
+	e, err := newEntry(c)
+	if err != nil {
+		return nil, err
+	}
+	line := e.appendLine(nil, synced)
+	return line[:len(line)-1], nil
+}
+
+// EncodeMark is Encode for a mark.
+func EncodeMark(synced int64) []byte {
+	line := appendMark(nil, synced)
+	return line[:len(line)-1]
+}
+
+// Decode is the inverse of Encode and EncodeMark; a mark has the zero Change.
+func Decode(line []byte) (c webhookcfg.Change, synced int64, ok bool) {
+	var d decoder
+	rec, ok := d.decode(line)
+	return rec.change, rec.synced, ok
+}
+
+// Seal appends the checksum to the body of a line.
+func Seal(body []byte) []byte {
+	line := sealLine(append([]byte(nil), body...), 0)
+	return line[:len(line)-1]
+}
+
+// IsCutShort reports whether line could go on to be a record.
+func IsCutShort(line []byte) bool { return isCutShort(line) }
+
+// EncodeHeader returns the first line, with its end.
+func EncodeHeader(synced int64) []byte { return appendHeader(nil, synced) }

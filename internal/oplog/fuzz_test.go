@@ -1,0 +1,115 @@
+package oplog_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"hash/crc32"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"example.com/go-webhookcfg/internal/oplog"
+	"example.com/go-webhookcfg/webhookcfg"
+	"example.com/go-webhookcfg/webhookcfg/egress"
+)
+
+// FuzzDecode looks for a line that is read as something it does not say.
+func FuzzDecode(f *testing.F) {
+	for _, line := range goldenLines(f) {
+		f.Add(line)
+	}
+	f.Fuzz(func(t *testing.T, line []byte) {
+		oplog.IsCutShort(line)
+		// As it comes, and with the checksum that no chance would find.
+		for _, line := range [][]byte{line, oplog.Seal(line)} {
+			c, synced, ok := oplog.Decode(line)
+			if !ok {
+				continue
+			}
+			again := oplog.EncodeMark(synced)
+			if c.Validate() == nil {
+				var err error
+				if again, err = oplog.Encode(c, synced); err != nil {
+					t.Fatalf("%q was read as what cannot be written: %v", line, err)
+				}
+			}
+			if !bytes.Equal(again, line) {
+				t.Errorf("%q\nwas read like\n%q", line, again)
+			}
+		}
+	})
+}
+
+func goldenLines(f *testing.F) (lines [][]byte) {
+	for _, content := range goldenContents(f) {
+		lines = append(lines, bytes.Split(content, []byte("\n"))...)
+	}
+	return lines
+}
+
+func goldenContents(f *testing.F) (contents [][]byte) {
+	names, err := filepath.Glob("testdata/*.jsonl")
+	if err != nil || len(names) == 0 {
+		f.Fatal("no golden files: ", err)
+	}
+	for _, name := range names {
+		content, err := os.ReadFile(name)
+		if err != nil {
+			f.Fatal(err)
+		}
+		contents = append(contents, content)
+	}
+	return contents
+}
+
+// FuzzOpen looks for a file that leads to what it does not say.
+func FuzzOpen(f *testing.F) {
+	for _, content := range goldenContents(f) {
+		f.Add(content)
+		f.Add(content[:len(content)*2/3])
+		f.Add(append(bytes.Clone(content), make([]byte, 600)...))
+	}
+	f.Fuzz(func(t *testing.T, content []byte) {
+		got := open(t, content, oplog.Options{})
+		if got.err != nil || len(content) == 0 {
+			return
+		}
+		want := newModel()
+		for i, line := range bytes.Split(content, []byte("\n")) {
+			c, isChange := readSlowly(line)
+			if isChange {
+				want.Apply([]webhookcfg.Change{c})
+			} else if i > 0 && !bytes.HasPrefix(line, []byte(`{"op":"mark"`)) {
+				break
+			}
+		}
+		if got.state != want.String() {
+			t.Errorf("opened as\n%s\nwant\n%s", got.state, want)
+		}
+	})
+}
+
+// readSlowly reads a line by means that have nothing in common with the code under test.
+func readSlowly(line []byte) (c webhookcfg.Change, ok bool) {
+	var says struct{ Op, Client, Entity, Scope, URL, Time, CRC string }
+	body, _, _ := bytes.Cut(line, []byte(`,"crc":"`))
+	sum := fmt.Sprintf("%08x", crc32.Checksum(body, crc32.MakeTable(crc32.Castagnoli)))
+	if json.Unmarshal(line, &says) != nil || says.CRC != sum {
+		return c, false
+	}
+	scope := webhookcfg.Entity(says.Entity)
+	if says.Scope == "all" {
+		scope = webhookcfg.All()
+	}
+	switch says.Op {
+	case "set":
+		c = webhookcfg.Set(says.Client, scope, egress.NewURL(says.URL))
+	case "unset":
+		c = webhookcfg.Unset(says.Client, scope)
+	}
+	var err error
+	c.Time, err = time.Parse(time.RFC3339, says.Time)
+	return c, err == nil && c.Validate() == nil
+}

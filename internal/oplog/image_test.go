@@ -1,0 +1,111 @@
+package oplog_test
+
+import (
+	"bytes"
+	"errors"
+	"log/slog"
+	"strings"
+	"testing"
+
+	"example.com/go-webhookcfg/internal/faultfs"
+	"example.com/go-webhookcfg/internal/oplog"
+	"example.com/go-webhookcfg/webhookcfg"
+)
+
+// image is a log file under construction, and what its records lead to.
+type image struct {
+	t       *testing.T
+	content []byte
+	model   *model
+	// proved is the offset up to which the file itself says that it was on disk.
+	proved int
+	// whole is the offset up to which the first line says so.
+	whole int
+	// ends[i] is the offset behind record i, and states[i] the state after it; the
+	// first are those of the empty log.
+	ends   []int
+	states []string
+}
+
+func newImage(t *testing.T) *image {
+	m := &image{t: t, content: oplog.EncodeHeader(int64(oplog.HeaderLen)), model: newModel()}
+	m.proved, m.whole = len(m.content), len(m.content)
+	m.ends, m.states = []int{m.proved}, []string{""}
+	return m
+}
+
+// group appends changes that were written together.
+func (m *image) group(changes ...webhookcfg.Change) *image {
+	m.proved = len(m.content)
+	for _, c := range changes {
+		line, err := oplog.Encode(c, int64(m.proved))
+		if err != nil {
+			m.t.Fatal(err)
+		}
+		m.add(line)
+		m.model.Apply([]webhookcfg.Change{c})
+		m.ends, m.states = append(m.ends, len(m.content)), append(m.states, m.model.String())
+	}
+	return m
+}
+
+// mark appends a mark.
+func (m *image) mark() *image {
+	m.proved = len(m.content)
+	return m.add(oplog.EncodeMark(int64(m.proved)))
+}
+
+// room appends blank lines.
+func (m *image) room() *image {
+	m.content = append(m.content, bytes.Repeat([]byte("\n"), 2000)...)
+	return m
+}
+
+// rename makes all there is so far the outcome of a compaction.
+func (m *image) rename() *image {
+	m.proved, m.whole = len(m.content), len(m.content)
+	copy(m.content, oplog.EncodeHeader(int64(m.proved)))
+	return m
+}
+
+func (m *image) add(line []byte) *image {
+	m.content = append(append(m.content, line...), '\n')
+	return m
+}
+
+// end returns the offset behind the last record.
+func (m *image) end() int { return m.ends[len(m.ends)-1] }
+
+func (m *image) state() string { return m.states[len(m.states)-1] }
+
+// opened is what came of opening a file.
+type opened struct {
+	state string
+	// content is the file after the log was closed again.
+	content []byte
+	said    string
+	err     error
+}
+
+// open opens a log with this content, as one that was opened before, and closes it.
+func open(t *testing.T, content []byte, o oplog.Options) opened {
+	t.Helper()
+	fs := faultfs.New()
+	fs.WriteFile("log", content)
+	fs.WriteFile("log.lock", []byte("there is a log"))
+	var said strings.Builder
+	o.Logger = slog.New(slog.NewTextHandler(&said, nil))
+	m := newModel()
+	l, err := oplog.Open(fs, "log", m, o)
+	if err == nil {
+		err = l.Close()
+	}
+	got := opened{state: m.String(), content: fs.ReadFile("log"), said: said.String(), err: err}
+	if err != nil && !bytes.Equal(got.content, content) {
+		t.Errorf("the refused file was changed (%v)", err)
+	}
+	if err != nil && !errors.Is(err, oplog.ErrDamaged) && !strings.Contains(err.Error(), "of version") {
+		t.Errorf("refused with %v", err)
+	}
+	return got
+}

@@ -1,0 +1,43 @@
+package oplog
+
+import (
+	"errors"
+	"os"
+	"syscall"
+	"unsafe"
+)
+
+const (
+	lockExclusively     = 0x2
+	lockOrFail          = 0x1
+	errorLockViolation  = syscall.Errno(33)
+	farBeyondAnyContent = 0x7FFFFFFF
+)
+
+// lockFile locks one byte of the file, held until this opening of it is closed or
+// the process ends. The byte is beyond the content, as a lock here keeps others from
+// reading.
+func lockFile(file *os.File) error {
+	conn, err := file.SyscallConn()
+	if err != nil {
+		return err
+	}
+	lock := syscall.NewLazyDLL("kernel32.dll").NewProc("LockFileEx")
+	if err := lock.Find(); err != nil {
+		return err
+	}
+	failed := conn.Control(func(handle uintptr) {
+		at := syscall.Overlapped{OffsetHigh: farBeyondAnyContent}
+		done, _, cause := lock.Call(handle, lockExclusively|lockOrFail, 0, 1, 0, uintptr(unsafe.Pointer(&at)))
+		if done == 0 {
+			err = cause
+		}
+	})
+	if failed != nil {
+		return failed
+	}
+	if errors.Is(err, errorLockViolation) {
+		return ErrLocked
+	}
+	return os.NewSyscallError("LockFileEx", err)
+}

@@ -1,0 +1,159 @@
+package oplog_test
+
+import (
+	"errors"
+	"log/slog"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"example.com/go-webhookcfg/internal/faultfs"
+	"example.com/go-webhookcfg/internal/oplog"
+	"example.com/go-webhookcfg/webhookcfg"
+)
+
+func TestNewLogIsEmptyAndStaysThere(t *testing.T) {
+	fs, m := faultfs.New(), newModel()
+	openLog(t, fs, m)
+	if m.String() != "" {
+		t.Errorf("a new log has\n%s", m)
+	}
+	names := fs.Crash(faultfs.Nothing).Names()
+	slices.Sort(names)
+	if !slices.Equal(names, []string{"log", "log.lock"}) {
+		t.Errorf("after a crash there are %q", names)
+	}
+}
+
+// TestAFileThatWentMissing is about the names beside a missing or empty log.
+func TestAFileThatWentMissing(t *testing.T) {
+	records := string(newImage(t).group(at(1, setAll("acme", "https://a.example/"))).content)
+	header := string(oplog.EncodeHeader(int64(oplog.HeaderLen)))
+	for name, test := range map[string]struct {
+		files map[string]string
+		names string // that the error has, "" for none
+	}{
+		"nothing":                        {nil, ""},
+		"an empty file":                  {map[string]string{"log": ""}, ""},
+		"the lock of a first opening":    {map[string]string{"log.lock": ""}, ""},
+		"a temporary file of one":        {map[string]string{"log.lock": "", "log.tmp": header}, ""},
+		"the beginning of one":           {map[string]string{"log.lock": "", "log.tmp": header[:20]}, ""},
+		"a lock":                         {map[string]string{"log.lock": "there is a log"}, "log.lock"},
+		"a lock and an empty file":       {map[string]string{"log.lock": "there is a log", "log": ""}, "log.lock"},
+		"a temporary file":               {map[string]string{"log.tmp": records}, "log.tmp"},
+		"a temporary and an empty file":  {map[string]string{"log.tmp": records, "log": ""}, "log.tmp"},
+		"both":                           {map[string]string{"log.lock": "there is a log", "log.tmp": records}, "log.lock"},
+		"a log without a lock":           {map[string]string{"log": records}, ""},
+		"a log and a temporary file":     {map[string]string{"log": records, "log.tmp": "{"}, ""},
+		"a log and a longer temporary":   {map[string]string{"log": header, "log.tmp": records}, ""},
+		"a log, its lock and a leftover": {map[string]string{"log": records, "log.lock": "there is a log", "log.tmp": ""}, ""},
+	} {
+		fs := faultfs.New()
+		for file, content := range test.files {
+			fs.WriteFile(file, []byte(content))
+		}
+		m := newModel()
+		l, err := oplog.Open(fs, "log", m, oplog.Options{})
+		if test.names != "" {
+			if !errors.Is(err, oplog.ErrDamaged) || !strings.Contains(err.Error(), test.names) {
+				t.Errorf("%s: %v", name, err)
+			}
+			for file, content := range test.files {
+				if got := string(fs.ReadFile(file)); got != content {
+					t.Errorf("%s: %s was changed to %q", name, file, got)
+				}
+			}
+			continue
+		}
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		if (m.Len() == 1) != (test.files["log"] == records) {
+			t.Errorf("%s: opened with\n%s", name, m)
+		}
+		if slices.Contains(fs.Names(), "log.tmp") || len(fs.ReadFile("log.lock")) == 0 {
+			t.Errorf("%s: left behind %q", name, fs.Names())
+		}
+		if err := l.Close(); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+func TestOpenedTwice(t *testing.T) {
+	fs := faultfs.New()
+	first := openLog(t, fs, newModel())
+	if _, err := oplog.Open(fs, "log", newModel(), oplog.Options{}); !errors.Is(err, oplog.ErrLocked) {
+		t.Errorf("a second opener: %v", err)
+	}
+	if err := first.Append(t.Context(), unsetAll("acme")); err != nil {
+		t.Error(err)
+	}
+	if err := first.Close(); err != nil {
+		t.Error(err)
+	}
+	openLog(t, fs, newModel())
+}
+
+// TestWhatOpeningSays reads a file at a sector per second.
+func TestWhatOpeningSays(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := newImage(t)
+		for i := range 4000 {
+			m.group(at(i, set("acme", strings.Repeat("e", 1+i%100), "https://a.example/")))
+		}
+		fs := faultfs.New()
+		fs.WriteFile("log", append(m.content, `{"op":"se`...))
+		fs.Decide(func(c faultfs.Call) faultfs.Outcome {
+			if c.Op == faultfs.OpRead {
+				time.Sleep(time.Second)
+			}
+			return faultfs.Succeed
+		})
+		var said strings.Builder
+		l, err := oplog.Open(fs, "log", newModel(), oplog.Options{Logger: slog.New(slog.NewTextHandler(&said, nil))})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer l.Close()
+		for _, want := range []string{
+			`msg="reading log" file=log records=`,
+			`msg="log read" file=log records=4000 bytes=`, `duration=`,
+			`level=WARN`, `line=4002`, `bytes=9`,
+		} {
+			if !strings.Contains(said.String(), want) {
+				t.Errorf("not said: %s\n%s", want, &said)
+			}
+		}
+	})
+}
+
+// TestWhatWasReadIsMadeDurable opens a log whose last sync failed: what can be read
+// of its last group may not be on the disk, and a plain sync would not put it there.
+func TestWhatWasReadIsMadeDurable(t *testing.T) {
+	fs := faultfs.New()
+	l := openLog(t, fs, newModel())
+	failOnce(fs, faultfs.OpSync, faultfs.Fail)
+	c := at(1, setAll("acme", "https://a.example/"))
+	if err := l.Append(t.Context(), c); !errors.Is(err, oplog.ErrReadOnly) {
+		t.Fatal(err)
+	}
+	if err := l.Close(); !errors.Is(err, oplog.ErrReadOnly) {
+		t.Fatal(err)
+	}
+	want := newModel()
+	want.Apply([]webhookcfg.Change{c})
+	seen := newModel()
+	openLog(t, fs, seen)
+	if seen.String() != want.String() {
+		t.Fatalf("read back:\n%s", seen)
+	}
+	after := newModel()
+	openLog(t, fs.Crash(faultfs.Nothing), after)
+	if after.String() != want.String() {
+		t.Errorf("seen, and lost by a crash:\n%s", after)
+	}
+}

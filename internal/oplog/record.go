@@ -1,0 +1,144 @@
+package oplog
+
+import (
+	"fmt"
+	"hash/crc32"
+	"strconv"
+	"time"
+	"unicode/utf8"
+
+	"example.com/go-webhookcfg/webhookcfg"
+)
+
+// maxLine bounds the length of a line, and so what a reader has to hold. It is
+// far beyond what the handler lets through.
+const maxLine = 1 << 20
+
+// The keys that every line ends with, and the length of the last of them with
+// its value and the closing brace.
+const (
+	syncedKey = `,"synced":`
+	crcKey    = `,"crc":"`
+	crcLen    = len(crcKey) + 8 + len(`"}`)
+)
+
+var castagnoli = crc32.MakeTable(crc32.Castagnoli)
+
+// entry is a change on its way into the file.
+type entry struct {
+	change webhookcfg.Change
+	// body is the line up to the key "synced", whose value is known only when the
+	// entry is written, and crc is the checksum of body.
+	body []byte
+	crc  uint32
+}
+
+// newEntry encodes c as far as it can be encoded by its caller, so that little
+// is left for the one goroutine that writes.
+func newEntry(c webhookcfg.Change) (entry, error) {
+	if err := c.Validate(); err != nil {
+		return entry{}, err
+	}
+	c.Time = c.Time.UTC().Truncate(time.Second)
+	entity, url := c.Scope.Entity(), c.URL.Reveal()
+	switch {
+	case len(c.Client)+len(entity)+len(url) > maxLine/8:
+		return entry{}, fmt.Errorf("%w: change of more than %d bytes", webhookcfg.ErrInvalidArgument, maxLine/8)
+	case !utf8.ValidString(c.Client), !utf8.ValidString(entity), !utf8.ValidString(url):
+		return entry{}, fmt.Errorf("%w: change that is not valid UTF-8", webhookcfg.ErrInvalidArgument)
+	case c.Time.Year() < 0, c.Time.Year() > 9999:
+		return entry{}, fmt.Errorf("%w: change outside the years 0 to 9999", webhookcfg.ErrInvalidArgument)
+	}
+	body := appendBody(make([]byte, 0, 96+len(c.Client)+len(entity)+len(url)), c)
+	return entry{change: c, body: body, crc: crc32.Checksum(body, castagnoli)}, nil
+}
+
+// size bounds the length of the entry's line.
+func (e *entry) size() int { return len(e.body) + len(syncedKey) + 20 + crcLen + 1 }
+
+// appendLine appends the whole line.
+func (e *entry) appendLine(b []byte, synced int64) []byte {
+	b = append(b, e.body...)
+	tail := len(b)
+	b = appendSynced(b, synced)
+	return appendCRC(b, crc32.Update(e.crc, castagnoli, b[tail:]))
+}
+
+func appendBody(b []byte, c webhookcfg.Change) []byte {
+	if c.URL.IsZero() {
+		b = append(b, `{"op":"unset","client":`...)
+	} else {
+		b = append(b, `{"op":"set","client":`...)
+	}
+	b = appendString(b, c.Client)
+	if c.Scope.IsAll() {
+		b = append(b, `,"scope":"all"`...)
+	} else {
+		b = append(b, `,"entity":`...)
+		b = appendString(b, c.Scope.Entity())
+	}
+	if !c.URL.IsZero() {
+		b = append(b, `,"url":`...)
+		b = appendString(b, c.URL.Reveal())
+	}
+	b = append(b, `,"time":"`...)
+	b = c.Time.AppendFormat(b, time.RFC3339)
+	return append(b, '"')
+}
+
+// appendMark appends the line that only says that everything before it was on disk.
+func appendMark(b []byte, synced int64) []byte {
+	start := len(b)
+	b = append(b, markBody...)
+	return sealLine(appendSynced(b, synced), start)
+}
+
+const markBody = `{"op":"mark"`
+
+func appendSynced(b []byte, synced int64) []byte {
+	b = append(b, syncedKey...)
+	return strconv.AppendInt(b, synced, 10)
+}
+
+// sealLine ends the line that begins at start with the checksum of it.
+func sealLine(b []byte, start int) []byte {
+	return appendCRC(b, crc32.Checksum(b[start:], castagnoli))
+}
+
+func appendCRC(b []byte, crc uint32) []byte {
+	b = append(b, crcKey...)
+	for shift := 28; shift >= 0; shift -= 4 {
+		b = append(b, hexDigits[crc>>shift&0xF])
+	}
+	return append(b, "\"}\n"...)
+}
+
+const hexDigits = "0123456789abcdef"
+
+// appendString appends s as a JSON string in its one spelling here: only what
+// JSON does not allow as it is gets escaped.
+func appendString(b []byte, s string) []byte {
+	b = append(b, '"')
+	done := 0
+	for i := range len(s) {
+		if isPlain[s[i]] {
+			continue
+		}
+		b = append(b, s[done:i]...)
+		if done = i + 1; s[i] < 0x20 {
+			b = append(b, '\\', 'u', '0', '0', hexDigits[s[i]>>4], hexDigits[s[i]&0xF])
+		} else {
+			b = append(b, '\\', s[i])
+		}
+	}
+	b = append(b, s[done:]...)
+	return append(b, '"')
+}
+
+// isPlain tells the bytes that stand for themselves inside a JSON string.
+var isPlain = func() (plain [256]bool) {
+	for c := range plain {
+		plain[c] = c >= 0x20 && c != '"' && c != '\\'
+	}
+	return plain
+}()

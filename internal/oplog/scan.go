@@ -1,0 +1,303 @@
+package oplog
+
+import (
+	"bytes"
+	"hash/crc32"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"example.com/go-webhookcfg/webhookcfg"
+	"example.com/go-webhookcfg/webhookcfg/egress"
+)
+
+// record is what a line says.
+type record struct {
+	// change is the zero Change in a mark.
+	change webhookcfg.Change
+	isMark bool
+	// synced is the offset up to which the file was on disk when the line was written.
+	synced int64
+}
+
+// decoder reads lines. It accepts exactly what the encoder writes: each record
+// has one spelling. encoding/json would be four times slower, and lax about
+// keys that are repeated, unknown or spelled in another case.
+type decoder struct {
+	clients   interner
+	unchecked bool
+}
+
+// decode reads a whole line, without its end.
+func (d *decoder) decode(line []byte) (record, bool) {
+	if !d.unchecked && !checksumHolds(line) {
+		return record{}, false
+	}
+	s := scanner{rest: line, clients: &d.clients}
+	rec, ok := s.record()
+	return rec, ok && len(s.rest) == 0 && utf8.Valid(line)
+}
+
+// checksumHolds reports whether the checksum at the end of a line is that of
+// everything before its key.
+func checksumHolds(line []byte) bool {
+	if len(line) < crcLen {
+		return false
+	}
+	body, tail := line[:len(line)-crcLen], scanner{rest: line[len(line)-crcLen:]}
+	want, ok := tail.crc()
+	return ok && crc32.Checksum(body, castagnoli) == want
+}
+
+// isCutShort reports whether fragment could be continued to a record or is one,
+// all but its end of line: what a torn write leaves of a line.
+func isCutShort(fragment []byte) bool {
+	s := scanner{rest: fragment, clients: new(interner)}
+	_, ok := s.record()
+	if ok {
+		return len(s.rest) == 0 && checksumHolds(fragment)
+	}
+	return s.short
+}
+
+// scanner walks over one line.
+type scanner struct {
+	rest    []byte
+	clients *interner
+	// short says that the line ended where more of it was expected.
+	short bool
+}
+
+func (s *scanner) record() (rec record, ok bool) {
+	if s.literal(markBody) {
+		rec.isMark = true
+	} else if rec.change, ok = s.change(); !ok {
+		return record{}, false
+	}
+	if !s.literal(syncedKey) {
+		return record{}, false
+	}
+	if rec.synced, ok = s.number(); !ok {
+		return record{}, false
+	}
+	_, ok = s.crc()
+	return rec, ok
+}
+
+func (s *scanner) change() (c webhookcfg.Change, ok bool) {
+	isSet := s.literal(`{"op":"set","client":`)
+	if !isSet && !s.literal(`{"op":"unset","client":`) {
+		return c, false
+	}
+	raw, escaped, ok := s.quoted()
+	if !ok {
+		return c, false
+	}
+	client := s.clients.intern(raw, escaped)
+	scope, ok := s.scope()
+	if !ok {
+		return c, false
+	}
+	var url egress.URL
+	if isSet {
+		if url, ok = s.url(); !ok {
+			return c, false
+		}
+	}
+	when, ok := s.time()
+	if !ok {
+		return c, false
+	}
+	if isSet {
+		c = webhookcfg.Set(client, scope, url)
+	} else {
+		c = webhookcfg.Unset(client, scope)
+	}
+	c.Time = when
+	return c, c.Validate() == nil
+}
+
+// scope reads one of the two keys that say what a change reaches. That one of
+// them is missing never means "all".
+func (s *scanner) scope() (scope webhookcfg.Scope, ok bool) {
+	if s.literal(`,"scope":"all"`) {
+		return webhookcfg.All(), true
+	}
+	if !s.literal(`,"entity":`) {
+		return scope, false
+	}
+	raw, escaped, ok := s.quoted()
+	return webhookcfg.Entity(unquote(raw, escaped)), ok
+}
+
+func (s *scanner) url() (url egress.URL, ok bool) {
+	if !s.literal(`,"url":`) {
+		return url, false
+	}
+	raw, escaped, ok := s.quoted()
+	return egress.NewURL(unquote(raw, escaped)), ok
+}
+
+// literal skips text, if it comes next.
+func (s *scanner) literal(text string) bool {
+	if len(s.rest) < len(text) {
+		s.short = s.short || strings.HasPrefix(text, string(s.rest))
+		return false
+	}
+	if string(s.rest[:len(text)]) != text {
+		return false
+	}
+	s.rest = s.rest[len(text):]
+	return true
+}
+
+// quoted reads a string and returns what stands between its quotes, and whether
+// there are escapes in it.
+func (s *scanner) quoted() (raw []byte, escaped, ok bool) {
+	if !s.literal(`"`) {
+		return nil, false, false
+	}
+	for i := 0; i < len(s.rest); i++ {
+		if isPlain[s.rest[i]] {
+			continue
+		}
+		switch s.rest[i] {
+		case '"':
+			raw, s.rest = s.rest[:i], s.rest[i+1:]
+			return raw, escaped, true
+		case '\\':
+			n := escapeLen(s.rest[i:])
+			if n == 0 {
+				s.short = len(s.rest)-i < len(`\u0000`)
+				return nil, false, false
+			}
+			escaped = true
+			i += n - 1
+		default:
+			return nil, false, false
+		}
+	}
+	s.short = true
+	return nil, false, false
+}
+
+// escapeLen returns the length of the escape that b begins with, 0 if the
+// encoder writes none like it.
+func escapeLen(b []byte) int {
+	if len(b) >= 2 && (b[1] == '"' || b[1] == '\\') {
+		return 2
+	}
+	if len(b) >= 6 && string(b[1:4]) == "u00" && (b[4] == '0' || b[4] == '1') && strings.IndexByte(hexDigits, b[5]) >= 0 {
+		return 6
+	}
+	return 0
+}
+
+// unquote returns the text that the inside of a string stands for.
+func unquote(raw []byte, escaped bool) string {
+	if !escaped {
+		return string(raw)
+	}
+	text := make([]byte, 0, len(raw))
+	for i := 0; i < len(raw); i++ {
+		switch {
+		case raw[i] != '\\':
+			text = append(text, raw[i])
+		case raw[i+1] == 'u':
+			text = append(text, (raw[i+4]-'0')<<4|byte(strings.IndexByte(hexDigits, raw[i+5])))
+			i += 5
+		default:
+			text = append(text, raw[i+1])
+			i++
+		}
+	}
+	return string(text)
+}
+
+// time reads the key "time" with its value, a time in UTC by RFC 3339, to the second.
+func (s *scanner) time() (t time.Time, ok bool) {
+	if !s.literal(`,"time":"`) {
+		return t, false
+	}
+	const layout = "2006-01-02T15:04:05Z"
+	if len(s.rest) < len(layout) {
+		s.short = true
+		return t, false
+	}
+	var part [6]int // year, month, day, hour, minute, second
+	at, n := 0, 0
+	for i, c := range []byte(layout) {
+		d := s.rest[i]
+		if c >= '0' && c <= '9' {
+			if d < '0' || d > '9' {
+				return t, false
+			}
+			n = n*10 + int(d-'0')
+			continue
+		}
+		if d != c {
+			return t, false
+		}
+		part[at], at, n = n, at+1, 0
+	}
+	s.rest = s.rest[len(layout):]
+	t = time.Date(part[0], time.Month(part[1]), part[2], part[3], part[4], part[5], 0, time.UTC)
+	return t, isDate(part, t) && s.literal(`"`)
+}
+
+// isDate reports whether the parts are those of t, none of them out of its range.
+func isDate(part [6]int, t time.Time) bool {
+	year, month, day := t.Date()
+	hour, minute, second := t.Clock()
+	return part == [6]int{year, int(month), day, hour, minute, second}
+}
+
+// number reads a decimal number without leading zeros.
+func (s *scanner) number() (n int64, ok bool) {
+	digits := len(s.rest) - len(bytes.TrimLeft(s.rest, "0123456789"))
+	s.short = digits == len(s.rest)
+	if digits == 0 || digits > 18 || digits > 1 && s.rest[0] == '0' {
+		return 0, false
+	}
+	for _, c := range s.rest[:digits] {
+		n = n*10 + int64(c-'0')
+	}
+	s.rest = s.rest[digits:]
+	return n, true
+}
+
+// crc reads the checksum with its key, and the end of the line.
+func (s *scanner) crc() (crc uint32, ok bool) {
+	if !s.literal(crcKey) {
+		return 0, false
+	}
+	for i := range 8 {
+		if i == len(s.rest) {
+			s.short = true
+			return 0, false
+		}
+		digit := strings.IndexByte(hexDigits, s.rest[i])
+		if digit < 0 {
+			return 0, false
+		}
+		crc = crc<<4 | uint32(digit)
+	}
+	s.rest = s.rest[8:]
+	return crc, s.literal(`"}`)
+}
+
+// interner keeps one copy of each client's name, since a client has many records
+// and a table keeps its name but once. It forgets rather than grow without bound.
+type interner struct{ names map[string]string }
+
+func (in *interner) intern(raw []byte, escaped bool) string {
+	if name, found := in.names[string(raw)]; found {
+		return name
+	}
+	if in.names == nil || len(in.names) >= 1<<12 {
+		in.names = make(map[string]string)
+	}
+	name := unquote(raw, escaped)
+	in.names[string(raw)] = name
+	return name
+}

@@ -1,0 +1,85 @@
+package oplog_test
+
+import (
+	"iter"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"example.com/go-webhookcfg/webhookcfg"
+)
+
+// model is the simplest state machine: what an entry last said, as text.
+type model struct {
+	mu      sync.Mutex
+	clients map[string]*settings
+}
+
+type settings struct {
+	base      *webhookcfg.Change
+	overrides map[string]webhookcfg.Change
+}
+
+func newModel() *model { return &model{clients: map[string]*settings{}} }
+
+func (m *model) Apply(changes []webhookcfg.Change) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, c := range changes {
+		m.apply(c)
+	}
+}
+
+func (m *model) apply(c webhookcfg.Change) {
+	s := m.clients[c.Client]
+	if s == nil {
+		s = &settings{overrides: map[string]webhookcfg.Change{}}
+		m.clients[c.Client] = s
+	}
+	isSet, entity := !c.URL.IsZero(), c.Scope.Entity()
+	switch {
+	case c.Scope.IsAll() && isSet:
+		s.base, s.overrides = &c, map[string]webhookcfg.Change{}
+	case c.Scope.IsAll():
+		delete(m.clients, c.Client)
+	case isSet || s.base != nil:
+		s.overrides[entity] = c
+	default:
+		delete(s.overrides, entity)
+	}
+}
+
+func (m *model) Len() int { return len(slices.Collect(m.Snapshot())) }
+
+func (m *model) Snapshot() iter.Seq[webhookcfg.Change] {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	var all []webhookcfg.Change
+	for _, name := range slices.Sorted(maps.Keys(m.clients)) {
+		s := m.clients[name]
+		if s.base != nil {
+			all = append(all, *s.base)
+		}
+		for _, entity := range slices.Sorted(maps.Keys(s.overrides)) {
+			all = append(all, s.overrides[entity])
+		}
+	}
+	return slices.Values(all)
+}
+
+// String tells two states apart.
+func (m *model) String() string {
+	var b strings.Builder
+	for c := range m.Snapshot() {
+		b.WriteString(describe(c))
+		b.WriteByte('\n')
+	}
+	return b.String()
+}
+
+// describe returns all that a change says.
+func describe(c webhookcfg.Change) string {
+	return strings.Join([]string{c.Client, c.Scope.String(), c.URL.Reveal(), c.Time.Format(time.RFC3339)}, " ")
+}

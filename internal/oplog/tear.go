@@ -1,0 +1,59 @@
+package oplog
+
+import "bytes"
+
+// maxUnproved bounds what a crash can leave behind the last record: a group, its
+// last entry as long as it can be, and room.
+const maxUnproved = maxGroup + maxLine + roomStep
+
+// judge decides what the bytes are that follow the last record, which ends at the
+// offset at. It returns "" for what a crash can leave of a group whose sync did not
+// end, and else why they are damage. Whole is the offset up to which the file
+// was on disk when it got its name.
+func judge(rest []byte, at, whole int64) (reason string) {
+	fragment, after := cutBlank(rest)
+	isLine := len(fragment) < len(rest) && rest[len(fragment)] == '\n'
+	switch {
+	case at < whole:
+		return "the file was written whole beyond this line"
+	case len(rest) > maxUnproved:
+		return "more follows than one write can leave behind"
+	case provesMore(after, at):
+		return "a later line says that this one was on disk"
+	case !isCutShort(fragment), isLine && checksumHolds(fragment):
+		return "the line is no record, nor the beginning of one"
+	case len(after) > 0 && !isBlank(after[0]):
+		return "the line stops short in front of another one"
+	}
+	return ""
+}
+
+// provesMore reports whether any of the lines was written when what is at the
+// given offset had been synced.
+func provesMore(lines []byte, at int64) bool {
+	var d decoder
+	for len(lines) > 0 {
+		var line []byte
+		line, lines = cutBlank(lines)
+		if rec, ok := d.decode(line); ok && rec.synced > at {
+			return true
+		}
+	}
+	return false
+}
+
+// isBlank tells the bytes that are where a write did not reach the disk: zeros,
+// or the line ends that were written ahead.
+func isBlank(c byte) bool { return c == 0 || c == '\n' }
+
+func areBlank(b []byte) bool { return len(bytes.TrimLeft(b, "\x00\n")) == 0 }
+
+// cutBlank splits b around its first blank byte.
+func cutBlank(b []byte) (before, after []byte) {
+	for i, c := range b {
+		if isBlank(c) {
+			return b[:i], b[i+1:]
+		}
+	}
+	return b, nil
+}

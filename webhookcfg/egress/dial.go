@@ -1,0 +1,131 @@
+package egress
+
+import (
+	"context"
+	"crypto/tls"
+	"net"
+	"net/netip"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// dialTimeout bounds a look-up and the attempts to connect that follow.
+const dialTimeout = 10 * time.Second
+
+// DialContext connects to address, a host and a port, if the policy allows it.
+// Every literal address is judged just before it is connected to, so it does not
+// matter what a name meant earlier. It gives up after ten seconds.
+//
+// It has the signature of [http.Transport.DialContext], for hosts that need a
+// transport of their own; that must have neither a Proxy nor a DialTLSContext.
+// The error is a [Rule], an [*UnreachableError] or that of ctx.
+func (p *Policy) DialContext(ctx context.Context, network, address string) (net.Conn, error) {
+	return dialer{policy: p}.dial(ctx, network, address)
+}
+
+// dialer connects to what a policy allows.
+type dialer struct {
+	policy *Policy
+
+	// allAnswers demands that every answer of the resolver be allowed, not only
+	// the one that is connected to.
+	allAnswers bool
+}
+
+func (d dialer) dial(ctx context.Context, network, address string) (net.Conn, error) {
+	to, err := d.policy.parseAddress(network, address)
+	if err != nil {
+		return nil, err
+	}
+	return d.connect(ctx, to)
+}
+
+// dialTLS is dial with a verified TLS handshake.
+func (d dialer) dialTLS(ctx context.Context, network, address string) (net.Conn, error) {
+	to, err := d.policy.parseAddress(network, address)
+	if err != nil {
+		return nil, err
+	}
+	return d.connectTLS(ctx, to)
+}
+
+func (d dialer) connect(ctx context.Context, to endpoint) (net.Conn, error) {
+	ctx, cancel := context.WithTimeout(ctx, dialTimeout)
+	defer cancel()
+	addrs, err := d.resolve(ctx, to)
+	if err != nil {
+		return nil, unreachable(ctx, to, ReasonDNS, err)
+	}
+	conn, err := race(ctx, len(addrs), func(i int) (net.Conn, error) {
+		return d.policy.dialAddr(ctx, netip.AddrPortFrom(addrs[i], to.port))
+	})
+	if err != nil {
+		return nil, unreachable(ctx, to, ReasonRefused, err)
+	}
+	return conn, nil
+}
+
+func (d dialer) connectTLS(ctx context.Context, to endpoint) (net.Conn, error) {
+	conn, err := d.connect(ctx, to)
+	if err != nil {
+		return nil, err
+	}
+	config := d.policy.tlsConfig()
+	config.ServerName = to.host
+	secured := tls.Client(conn, config)
+	if err := secured.HandshakeContext(ctx); err != nil {
+		_ = conn.Close()
+		return nil, unreachable(ctx, to, ReasonTLS, err)
+	}
+	return secured, nil
+}
+
+func (p *Policy) tlsConfig() *tls.Config {
+	return &tls.Config{RootCAs: p.RootCAs, MinVersion: tls.VersionTLS12}
+}
+
+// parseAddress applies the rules about hosts and ports to what a dialer is given.
+// Without them an empty host would reach this machine.
+func (p *Policy) parseAddress(network, address string) (endpoint, error) {
+	if network != "tcp" {
+		return endpoint{}, net.UnknownNetworkError(network)
+	}
+	host, port, err := net.SplitHostPort(address)
+	if err != nil {
+		return endpoint{}, RulePort
+	}
+	number, err := parsePort(":" + port)
+	if err != nil {
+		return endpoint{}, err
+	}
+	return p.judge(endpoint{host: host, port: number}, strings.Contains(host, ":"))
+}
+
+// dialAddr judges one literal address and connects to it.
+func (p *Policy) dialAddr(ctx context.Context, to netip.AddrPort) (net.Conn, error) {
+	if p.Dial == nil {
+		guarded := net.Dialer{ControlContext: p.control}
+		return guarded.DialContext(ctx, "tcp", to.String())
+	}
+	if err := p.checkDial(to); err != nil {
+		return nil, err
+	}
+	return p.Dial(ctx, "tcp", to.String())
+}
+
+// control judges the address of a socket that is about to be connected.
+func (p *Policy) control(_ context.Context, _, address string, _ syscall.RawConn) error {
+	to, err := netip.ParseAddrPort(address)
+	if err != nil {
+		return RuleAddressAllowed
+	}
+	return p.checkDial(to)
+}
+
+func (p *Policy) checkDial(to netip.AddrPort) error {
+	if err := p.CheckAddr(to.Addr()); err != nil {
+		return err
+	}
+	return p.checkPort(to.Port())
+}

@@ -1,0 +1,330 @@
+package egress_test
+
+import (
+	"context"
+	"errors"
+	"net"
+	"net/http"
+	"net/netip"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"example.com/go-webhookcfg/webhookcfg/egress"
+)
+
+// TestRebinding has a name that is public when it is probed, and loopback when it
+// is called. Only the public address is led to the listener by the test.
+func TestRebinding(t *testing.T) {
+	receiver := listen(t)
+	heard := receiver.serveListening(nil)
+	target := receiver.at("http", "rebinding.example")
+	rebinding := answers(publicAddr, "127.0.0.1")
+	probed := &egress.Policy{AllowHTTP: true, Resolver: rebinding, Dial: redirected(receiver.Addr())}
+	called := &egress.Policy{AllowHTTP: true, Resolver: rebinding}
+
+	if err := newProber(t, probed, nil).Probe(t.Context(), "client", egress.NewURL(target)); err != nil {
+		t.Fatalf("Probe with a public answer: %v", err)
+	}
+	<-heard
+	for name, policy := range map[string]*egress.Policy{"own Dial": probed, "default Dial": called} {
+		_, err := roundTrip(t, newTransport(t, policy), target)
+		if got := reasonOf(err); got != egress.ReasonDenied {
+			t.Errorf("%s, RoundTrip with a loopback answer: %v, want denied", name, err)
+		}
+	}
+	if n := receiver.accepted.Load(); n != 1 {
+		t.Errorf("%d connections, want that of the probe", n)
+	}
+}
+
+func roundTrip(t *testing.T, transport http.RoundTripper, target string) (*http.Response, error) {
+	t.Helper()
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, target, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	resp, err := transport.RoundTrip(req)
+	if err == nil {
+		t.Cleanup(func() { _ = resp.Body.Close() })
+	}
+	return resp, err
+}
+
+// TestLoopbackAnswers goes through the dialer of the system: only the judgement
+// at connect time is in the way.
+func TestLoopbackAnswers(t *testing.T) {
+	for _, answered := range []string{"127.0.0.1", "::ffff:127.0.0.1"} {
+		receiver := listen(t)
+		receiver.serve(func(net.Conn) {})
+		_, port, _ := net.SplitHostPort(receiver.Addr().String())
+		policy := newStrict()
+		policy.Resolver = answer(answered)
+		conn, err := policy.DialContext(t.Context(), "tcp", net.JoinHostPort(receiverName, port))
+		if reasonOf(err) != egress.ReasonDenied || conn != nil {
+			t.Errorf("DialContext with the answer %s = %v, %v", answered, conn, err)
+		}
+		if receiver.accepted.Load() != 0 {
+			t.Error("the loopback listener was called")
+		}
+	}
+}
+
+// TestRuleOfAnAnswerIsKeptApart makes sure that who looks for a Rule to tell the
+// client does not find that a name leads to a private address.
+func TestRuleOfAnAnswerIsKeptApart(t *testing.T) {
+	policy := newStrict()
+	policy.Resolver = answer("10.0.0.1")
+	for name, err := range map[string]error{
+		"Probe":       probe(t, policy, "https://receiver.example/"),
+		"DialContext": second(policy.DialContext(t.Context(), "tcp", "receiver.example:443")),
+	} {
+		var rule egress.Rule
+		if errors.As(err, &rule) {
+			t.Errorf("%s: errors.As finds %v", name, rule)
+		}
+		var unreachable *egress.UnreachableError
+		if !errors.As(err, &unreachable) || unreachable.Rule != egress.RulePublic {
+			t.Errorf("%s = %v", name, err)
+		}
+	}
+}
+
+func second[T any](_ T, err error) error { return err }
+
+func TestMixedAnswers(t *testing.T) {
+	tests := []struct {
+		name     string
+		answers  []string
+		probe    []string // dialled by the prober
+		delivery []string // dialled by DialContext
+	}{
+		{"all public", []string{"8.8.8.8", "9.9.9.9"}, []string{"8.8.8.8:443", "9.9.9.9:443"}, []string{"8.8.8.8:443", "9.9.9.9:443"}},
+		{"loopback second", []string{"8.8.8.8", "127.0.0.1"}, nil, []string{"8.8.8.8:443"}},
+		{"loopback first", []string{"127.0.0.1", "8.8.8.8"}, nil, []string{"8.8.8.8:443"}},
+		{"private IPv6", []string{"8.8.8.8", "fd00::1"}, nil, []string{"8.8.8.8:443"}},
+		{"zone", []string{"8.8.8.8", "fe80::1%eth0"}, nil, []string{"8.8.8.8:443"}},
+		{"mapped", []string{"::ffff:8.8.8.8", "::ffff:10.0.0.1"}, nil, []string{"8.8.8.8:443"}},
+		{"hidden behind many", append(slices.Repeat([]string{"8.8.8.8"}, 20), "10.0.0.1"), nil, slices.Repeat([]string{"8.8.8.8:443"}, 8)},
+		{"none public", []string{"127.0.0.1", "10.0.0.1"}, nil, nil},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			var network recorder
+			policy := newStrict()
+			policy.Resolver = answer(test.answers...)
+			policy.Dial = network.Dial
+
+			err := newProber(t, policy, nil).Probe(t.Context(), "client", egress.NewURL("https://mixed.example/"))
+			if got := network.take(); !slices.Equal(got, test.probe) {
+				t.Errorf("Probe dialled %v, want %v", got, test.probe)
+			}
+			if denied := reasonOf(err) == egress.ReasonDenied; denied != (test.probe == nil) {
+				t.Errorf("Probe = %v", err)
+			}
+			if _, err = policy.DialContext(t.Context(), "tcp", "mixed.example:443"); err == nil {
+				t.Error("DialContext connected")
+			}
+			if got := network.take(); !slices.Equal(got, test.delivery) {
+				t.Errorf("DialContext dialled %v, want %v", got, test.delivery)
+			}
+		})
+	}
+}
+
+// TestDialContextRefuses gives the dialer what no checked URL leads to.
+func TestDialContextRefuses(t *testing.T) {
+	var network recorder
+	policy := egress.Development()
+	policy.Resolver = answer("127.0.0.1")
+	policy.Dial = network.Dial
+	for address, want := range map[string]egress.Rule{
+		":80":                  egress.RuleHost,
+		"":                     egress.RulePort,
+		"127.0.0.1":            egress.RulePort,
+		"127.0.0.1:":           egress.RulePort,
+		"127.0.0.1:0":          egress.RulePort,
+		"127.0.0.1:http":       egress.RulePort,
+		"127.1:80":             egress.RuleNumericHost,
+		"0x7f.1:80":            egress.RuleNumericHost,
+		"[::1%lo]:80":          egress.RuleZone,
+		"[::x]:80":             egress.RuleSyntax,
+		"bad name:80":          egress.RuleName,
+		"１２７.０.０.１:80":         egress.RuleName,
+		"10.0.0.1:80":          egress.RulePublic,
+		"receiver.example.:80": egress.RuleTrailingDot,
+	} {
+		if _, err := policy.DialContext(t.Context(), "tcp", address); !errors.Is(err, want) {
+			t.Errorf("DialContext(%q) = %v, want %v", address, err, want)
+		}
+	}
+	for _, network := range []string{"udp", "unix", "tcp4", ""} {
+		var unknown net.UnknownNetworkError
+		if _, err := policy.DialContext(t.Context(), network, "127.0.0.1:80"); !errors.As(err, &unknown) {
+			t.Errorf("DialContext(%q) = %v", network, err)
+		}
+	}
+	if dialled := network.take(); dialled != nil {
+		t.Errorf("dialled %v", dialled)
+	}
+}
+
+func TestPortIsJudgedWhenDialled(t *testing.T) {
+	var network recorder
+	policy := newStrict()
+	policy.Resolver, policy.Dial, policy.Ports = answer(publicAddr), network.Dial, []uint16{443}
+	if _, err := policy.DialContext(t.Context(), "tcp", "example.com:22"); !errors.Is(err, egress.RulePortAllowed) {
+		t.Errorf("DialContext = %v", err)
+	}
+	if dialled := network.take(); dialled != nil {
+		t.Errorf("dialled %v", dialled)
+	}
+}
+
+func TestDialErrors(t *testing.T) {
+	noAnswer := resolverFunc(func(context.Context, string) ([]netip.Addr, error) { return nil, nil })
+	slow := resolverFunc(func(ctx context.Context, _ string) ([]netip.Addr, error) {
+		<-ctx.Done()
+		return nil, ctx.Err()
+	})
+	dnsTimeout := resolverFunc(func(_ context.Context, host string) ([]netip.Addr, error) {
+		return nil, &net.DNSError{Err: "i/o timeout", Name: host, IsTimeout: true}
+	})
+	tests := []struct {
+		name     string
+		resolver egress.Resolver
+		want     egress.Reason
+	}{
+		{"unknown name", unknownName, egress.ReasonDNS},
+		{"no address", noAnswer, egress.ReasonDNS},
+		{"slow resolver", slow, egress.ReasonTimeout},
+		{"resolver out of time", dnsTimeout, egress.ReasonTimeout},
+		{"private", answer("10.0.0.1"), egress.ReasonDenied},
+		{"refused", answer(publicAddr), egress.ReasonRefused},
+		{"refused, then private", answer(publicAddr, "10.0.0.1"), egress.ReasonRefused},
+		{"private, then refused", answer("10.0.0.1", publicAddr), egress.ReasonDenied},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var network recorder
+				policy := newStrict()
+				policy.Resolver, policy.Dial = test.resolver, network.Dial
+				_, err := policy.DialContext(t.Context(), "tcp", "receiver.example:8443")
+				if got := reasonOf(err); got != test.want {
+					t.Errorf("DialContext = %v, want %v", err, test.want)
+				}
+				text := "egress: receiver.example:8443 is unreachable: " + string(test.want)
+				if err.Error() != text {
+					t.Errorf("text %q, want %q", err, text)
+				}
+			})
+		})
+	}
+}
+
+// TestConnectionRace has silent IPv6 addresses, one IPv4 address that refuses and
+// one that answers: the families take turns, and a refusal costs no time.
+func TestConnectionRace(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var mu sync.Mutex
+		var order []string
+		var begun []time.Duration
+		start := time.Now()
+		near, far := net.Pipe()
+		defer func() { _, _ = near.Close(), far.Close() }()
+		policy := newStrict()
+		policy.Resolver = answer("2606:2800::1", "2606:2800::2", "2606:2800::3", "8.8.8.8", "9.9.9.9")
+		policy.Dial = func(ctx context.Context, _, address string) (net.Conn, error) {
+			mu.Lock()
+			order, begun = append(order, address), append(begun, time.Since(start))
+			mu.Unlock()
+			switch address {
+			case "8.8.8.8:443":
+				return nil, errDialled
+			case "9.9.9.9:443":
+				return near, nil
+			}
+			<-ctx.Done()
+			return nil, ctx.Err()
+		}
+		conn, err := policy.DialContext(t.Context(), "tcp", "receiver.example:443")
+		if err != nil || conn != near {
+			t.Fatalf("DialContext = %v, %v", conn, err)
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		wantOrder := []string{"[2606:2800::1]:443", "8.8.8.8:443", "[2606:2800::2]:443", "9.9.9.9:443"}
+		const delay = 250 * time.Millisecond
+		wantBegun := []time.Duration{0, delay, delay, 2 * delay}
+		if !slices.Equal(order, wantOrder) || !slices.Equal(begun, wantBegun) {
+			t.Errorf("dialled %v at %v, want %v at %v", order, begun, wantOrder, wantBegun)
+		}
+	})
+}
+
+// closeCounter is a connection that tells when it is closed.
+type closeCounter struct {
+	net.Conn
+	closed chan struct{}
+}
+
+func (c closeCounter) Close() error {
+	close(c.closed)
+	return nil
+}
+
+func TestLateConnectionIsClosed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		late := closeCounter{closed: make(chan struct{})}
+		early := closeCounter{closed: make(chan struct{})}
+		policy := newStrict()
+		policy.Resolver = answer("8.8.8.8", "9.9.9.9")
+		policy.Dial = func(_ context.Context, _, address string) (net.Conn, error) {
+			if address == "8.8.8.8:443" {
+				time.Sleep(time.Second)
+				return late, nil
+			}
+			return early, nil
+		}
+		begun := time.Now()
+		conn, err := policy.DialContext(t.Context(), "tcp", "receiver.example:443")
+		if err != nil || conn != early {
+			t.Fatalf("DialContext = %v, %v", conn, err)
+		}
+		<-late.closed
+		if waited := time.Since(begun); waited != time.Second {
+			t.Errorf("the late connection was closed after %v", waited)
+		}
+		synctest.Wait()
+		select {
+		case <-early.closed:
+			t.Error("the connection in use was closed")
+		default:
+		}
+	})
+}
+
+func TestDialGivesUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		policy := newStrict()
+		policy.Resolver = answer("8.8.8.8", "9.9.9.9")
+		policy.Dial = func(ctx context.Context, _, _ string) (net.Conn, error) {
+			<-ctx.Done()
+			return nil, ctx.Err()
+		}
+		start := time.Now()
+		_, err := policy.DialContext(t.Context(), "tcp", "receiver.example:443")
+		if reasonOf(err) != egress.ReasonTimeout || time.Since(start) != 10*time.Second {
+			t.Errorf("DialContext = %v after %v", err, time.Since(start))
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		time.AfterFunc(time.Second, cancel)
+		_, err = policy.DialContext(ctx, "tcp", "receiver.example:443")
+		if !errors.Is(err, context.Canceled) || reasonOf(err) != "" {
+			t.Errorf("DialContext of a caller who hung up = %v", err)
+		}
+	})
+}

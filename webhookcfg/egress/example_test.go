@@ -1,0 +1,118 @@
+package egress_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log"
+	"net/http"
+	"net/http/httptest"
+	"net/netip"
+	"strings"
+
+	"example.com/go-webhookcfg/webhookcfg/egress"
+)
+
+func ExamplePolicy_Check() {
+	policy := &egress.Policy{}
+	for _, url := range []string{
+		"https://hooks.example.com/notify?token=abc",
+		"http://hooks.example.com/notify",
+		"https://169.254.169.254/latest/meta-data/",
+		"https://0x7f.1/",
+	} {
+		fmt.Println(policy.Check(url))
+	}
+	// Output:
+	// <nil>
+	// the URL must be absolute with the scheme https
+	// the address must be a public unicast address
+	// a host that ends in a number must be an IPv4 address of four decimal numbers without leading zeros
+}
+
+// A host on an internal network opens exactly the prefixes it means.
+func ExamplePolicy_internal() {
+	policy := &egress.Policy{
+		AllowPrefixes: []netip.Prefix{netip.MustParsePrefix("10.20.0.0/16")},
+		DenyPrefixes:  []netip.Prefix{netip.MustParsePrefix("10.20.0.1/32")},
+		Ports:         []uint16{443},
+	}
+	fmt.Println(policy.Validate())
+	fmt.Println(policy.Check("https://10.20.7.7/notify"))
+	fmt.Println(policy.Check("https://10.20.0.1/notify"))
+	fmt.Println(policy.Check("https://10.21.7.7/notify"))
+	// Output:
+	// <nil>
+	// <nil>
+	// the address must be one that this service calls
+	// the address must be a public unicast address
+}
+
+func ExampleProber_Probe() {
+	receiver := httptest.NewServer(http.NotFoundHandler())
+	defer receiver.Close()
+
+	prober, err := egress.Development().Prober(nil)
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(prober.Probe(context.Background(), "client-1", egress.NewURL(receiver.URL)))
+
+	var rule egress.Rule
+	err = prober.Probe(context.Background(), "client-1", egress.NewURL("http://10.0.0.1/"))
+	fmt.Println(errors.As(err, &rule), err)
+	// Output:
+	// <nil>
+	// true the address must be a public unicast address
+}
+
+func ExamplePolicy_Client() {
+	receiver := httptest.NewServer(http.RedirectHandler("http://169.254.169.254/", http.StatusFound))
+	defer receiver.Close()
+
+	client, err := egress.Development().Client()
+	if err != nil {
+		log.Fatal(err)
+	}
+	resp, err := client.Post(receiver.URL, "application/json", strings.NewReader("{}"))
+	if err != nil {
+		log.Fatal(egress.RedactError(err))
+	}
+	if _, _, err := egress.ReadBody(resp, 4096); err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(resp.StatusCode)
+	// Output: 302
+}
+
+// The exchange asks the receiver whether it wants to be called.
+func ExampleHandshake() {
+	receiver := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Method == http.MethodOptions {
+			w.Header().Set("WebHook-Allowed-Origin", r.Header.Get("WebHook-Request-Origin"))
+		}
+	}))
+	defer receiver.Close()
+
+	consent, err := egress.Handshake("sender.example.com")
+	if err != nil {
+		log.Fatal(err)
+	}
+	prober, err := egress.Development().Prober(&egress.ProberOptions{Exchange: consent})
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(prober.Probe(context.Background(), "client-1", egress.NewURL(receiver.URL)))
+	// Output: <nil>
+}
+
+func ExampleURL() {
+	url := egress.NewURL("https://hooks.example.com:8443/services/T0/B0?token=abc")
+	fmt.Println(url)
+	fmt.Printf("%+v\n", struct{ Target egress.URL }{url})
+	fmt.Println(url.Reveal())
+	// Output:
+	// https://hooks.example.com:8443
+	// {Target:https://hooks.example.com:8443}
+	// https://hooks.example.com:8443/services/T0/B0?token=abc
+}

@@ -1,0 +1,87 @@
+package egress
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+)
+
+// Exchange is a probe that goes beyond connecting: it sends requests to target
+// and returns an error unless the answers satisfy it. The client keeps to the
+// policy of the prober, follows no redirect and keeps no connection; ctx has the
+// deadline of the prober, and belongs in every request. Several exchanges can
+// run at the same time. For bodies there is [ReadBody].
+type Exchange func(ctx context.Context, client *http.Client, target URL) error
+
+// AnyAnswer returns the exchange that sends one request without a body and takes
+// any answer, of whatever status, for success. It shows that HTTP is spoken, not
+// that the path exists: many receivers answer only POST. The method is one of
+// HEAD, GET, OPTIONS and POST, else AnyAnswer returns an error; the last three
+// may have effects on the receiver.
+func AnyAnswer(method string) (Exchange, error) {
+	methods := []string{http.MethodHead, http.MethodGet, http.MethodOptions, http.MethodPost}
+	if !slices.Contains(methods, method) {
+		return nil, fmt.Errorf("egress: method %q is not one of %v", method, methods)
+	}
+	return func(ctx context.Context, client *http.Client, target URL) error {
+		_, err := ask(ctx, client, method, target, nil)
+		return err
+	}, nil
+}
+
+// Header fields of the CloudEvents "HTTP 1.1 Web Hooks for Event Delivery",
+// version 1.0, section 4.
+const (
+	requestOrigin = "WebHook-Request-Origin"
+	allowedOrigin = "WebHook-Allowed-Origin"
+)
+
+var errNoConsent = errors.New("egress: the receiver does not allow the origin")
+
+// Handshake returns the exchange by which a receiver agrees to be called, the
+// abuse protection of the CloudEvents webhook specification (version 1.0, section
+// 4): an OPTIONS request that names the sending system, such as
+// "sender.example.com", to be answered by the same name or "*" in the field
+// WebHook-Allowed-Origin. The status is ignored, as the specification demands. No
+// rate is negotiated, and consent by callback is not supported. It returns an
+// error unless origin is a host name.
+//
+// Every notification sent later must carry WebHook-Request-Origin, too.
+func Handshake(origin string) (Exchange, error) {
+	if addr, err := parseHost(origin, false); err != nil || addr.IsValid() {
+		return nil, fmt.Errorf("egress: origin %q is not a host name", origin)
+	}
+	return func(ctx context.Context, client *http.Client, target URL) error {
+		header := http.Header{}
+		header.Set(requestOrigin, origin)
+		answer, err := ask(ctx, client, http.MethodOptions, target, header)
+		if err != nil {
+			return err
+		}
+		allowed := answer.Values(allowedOrigin)
+		if len(allowed) != 1 || allowed[0] != origin && allowed[0] != "*" {
+			return errNoConsent
+		}
+		return nil
+	}, nil
+}
+
+// ask sends a request and returns the header of the answer. The body is not read:
+// it may have no end.
+func ask(ctx context.Context, client *http.Client, method string, target URL, header http.Header) (http.Header, error) {
+	req, err := http.NewRequestWithContext(ctx, method, target.Reveal(), nil)
+	if err != nil {
+		return nil, err
+	}
+	if header != nil {
+		req.Header = header
+	}
+	resp, err := client.Do(req)
+	if err != nil {
+		return nil, err
+	}
+	_ = resp.Body.Close()
+	return resp.Header, nil
+}

@@ -1,0 +1,217 @@
+package egress_test
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"testing"
+
+	"example.com/go-webhookcfg/webhookcfg/egress"
+)
+
+func probeWith(t *testing.T, policy *egress.Policy, exchange egress.Exchange, target string) error {
+	t.Helper()
+	prober := newProber(t, policy, &egress.ProberOptions{Exchange: exchange})
+	return prober.Probe(t.Context(), "client", egress.NewURL(target))
+}
+
+func TestAnyAnswer(t *testing.T) {
+	ca := newAuthority(t)
+	for _, method := range []string{"HEAD", "GET", "OPTIONS", "POST"} {
+		for _, status := range []int{200, 204, 301, 400, 404, 405, 500, 503} {
+			requests := make(chan *http.Request, 1)
+			receiver := serve(t, ca, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				requests <- r
+				w.WriteHeader(status)
+			}))
+			err := probeWith(t, newLoopback(ca), must(egress.AnyAnswer(method)), receiver.at("https", receiverName))
+			if err != nil {
+				t.Errorf("%s answered by %d: %v", method, status, err)
+				continue
+			}
+			r := <-requests
+			if r.Method != method || r.RequestURI != "/secret?token=secret" || !r.Close {
+				t.Errorf("request %s %s, close %v", r.Method, r.RequestURI, r.Close)
+			}
+		}
+	}
+}
+
+// TestEndlessAnswer has a body that is as long as the receiver likes.
+func TestEndlessAnswer(t *testing.T) {
+	receiver := serve(t, nil, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.WriteHeader(http.StatusOK)
+		_ = http.NewResponseController(w).Flush()
+		<-r.Context().Done()
+	}))
+	err := probeWith(t, newLoopback(nil), must(egress.AnyAnswer("GET")), receiver.at("http", receiverName))
+	if err != nil {
+		t.Errorf("Probe = %v", err)
+	}
+}
+
+func TestAnyAnswerMethods(t *testing.T) {
+	for _, method := range []string{"", "get", "PUT", "DELETE", "CONNECT", "TRACE", "GET /", "GET\r\n"} {
+		if _, err := egress.AnyAnswer(method); err == nil {
+			t.Errorf("AnyAnswer(%q) gives no error", method)
+		}
+	}
+}
+
+func TestNoAnswer(t *testing.T) {
+	for name, answer := range map[string]string{
+		"nothing":     "",
+		"another":     "SSH-2.0-OpenSSH_9.6\r\n",
+		"long header": "HTTP/1.1 200 OK\r\nX-Long: " + strings.Repeat("a", 32<<10) + "\r\n\r\n",
+	} {
+		receiver := listen(t)
+		receiver.serve(func(conn net.Conn) {
+			_, _ = conn.Read(make([]byte, 4096))
+			_, _ = io.WriteString(conn, answer)
+		})
+		for _, exchange := range []egress.Exchange{must(egress.AnyAnswer("GET")), must(egress.Handshake("sender.example.com"))} {
+			err := probeWith(t, newLoopback(nil), exchange, receiver.at("http", receiverName))
+			if reasonOf(err) != egress.ReasonAnswer {
+				t.Errorf("%s: %v, want answer", name, err)
+			}
+			for cause := err; cause != nil; cause = errors.Unwrap(cause) {
+				if strings.Contains(cause.Error(), "secret") {
+					t.Errorf("%s: the cause %q has the path", name, cause)
+				}
+			}
+		}
+	}
+}
+
+// TestExchangeFailsBeforeHTTP wants the same reasons as without an exchange.
+func TestExchangeFailsBeforeHTTP(t *testing.T) {
+	good := newAuthority(t)
+	receiver := serve(t, good, http.NotFoundHandler())
+	closed := listen(t)
+	_ = closed.Close()
+	mixed := newLoopback(good)
+	mixed.Resolver = answer("127.0.0.1", "10.0.0.1")
+	unknown := newLoopback(good)
+	unknown.Resolver = unknownName
+	for _, test := range []struct {
+		policy *egress.Policy
+		target string
+		want   egress.Reason
+	}{
+		{newLoopback(good), receiver.at("https", "other.example"), egress.ReasonTLS},
+		{newLoopback(newAuthority(t)), receiver.at("https", receiverName), egress.ReasonTLS},
+		{newLoopback(good), closed.at("https", receiverName), egress.ReasonRefused},
+		{mixed, receiver.at("https", receiverName), egress.ReasonDenied},
+		{unknown, receiver.at("https", receiverName), egress.ReasonDNS},
+	} {
+		err := probeWith(t, test.policy, must(egress.AnyAnswer("HEAD")), test.target)
+		if got := reasonOf(err); got != test.want {
+			t.Errorf("Probe = %v, want %v", err, test.want)
+		}
+	}
+}
+
+func TestHandshake(t *testing.T) {
+	const origin = "sender.example.com"
+	tests := []struct {
+		name    string
+		allowed []string
+		status  int
+		consent bool
+	}{
+		{"same origin", []string{origin}, 200, true},
+		{"every origin", []string{"*"}, 200, true},
+		{"no content", []string{origin}, 204, true},
+		{"status is ignored", []string{origin}, 405, true},
+		{"no field", nil, 200, false},
+		{"empty", []string{""}, 200, false},
+		{"another origin", []string{"other.example.com"}, 200, false},
+		{"other letter case", []string{"Sender.example.com"}, 200, false},
+		{"origin as a suffix", []string{"x" + origin}, 200, false},
+		{"origin as a prefix", []string{origin + ".evil.example"}, 200, false},
+		{"pattern", []string{"*.example.com"}, 200, false},
+		{"list", []string{origin + ", other.example.com"}, 200, false},
+		{"two fields", []string{origin, origin}, 200, false},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			requests := make(chan *http.Request, 1)
+			receiver := serve(t, nil, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				requests <- r
+				w.Header()["WebHook-Allowed-Origin"] = test.allowed
+				w.WriteHeader(test.status)
+			}))
+			err := probeWith(t, newLoopback(nil), must(egress.Handshake(origin)), receiver.at("http", receiverName))
+			if test.consent && err != nil || !test.consent && reasonOf(err) != egress.ReasonAnswer {
+				t.Errorf("Probe = %v", err)
+			}
+			r := <-requests
+			if r.Method != http.MethodOptions || r.RequestURI != "/secret?token=secret" {
+				t.Errorf("request %s %s", r.Method, r.RequestURI)
+			}
+			if got := r.Header.Values("WebHook-Request-Origin"); len(got) != 1 || got[0] != origin {
+				t.Errorf("origin %q", got)
+			}
+		})
+	}
+}
+
+func TestHandshakeOrigins(t *testing.T) {
+	for _, origin := range []string{"", "*", "https://sender.example.com", "sender.example.com:443", "127.0.0.1", "::1", "a b", "a\r\nb", "a."} {
+		if _, err := egress.Handshake(origin); err == nil {
+			t.Errorf("Handshake(%q) gives no error", origin)
+		}
+	}
+}
+
+// TestExchangeKeepsToThePolicy has an exchange that asks for what Check refuses.
+func TestExchangeKeepsToThePolicy(t *testing.T) {
+	receiver := serve(t, nil, http.NotFoundHandler())
+	policy := newLoopback(nil)
+	policy.AllowHTTP = false
+	plain := func(ctx context.Context, client *http.Client, _ egress.URL) error {
+		return must(egress.AnyAnswer("GET"))(ctx, client, egress.NewURL(receiver.at("http", receiverName)))
+	}
+	err := probeWith(t, policy, plain, receiver.at("https", receiverName))
+	if reasonOf(err) != egress.ReasonDenied || receiver.accepted.Load() != 0 {
+		t.Errorf("Probe = %v", err)
+	}
+}
+
+// TestOwnExchange is an exchange that a host wrote.
+func TestOwnExchange(t *testing.T) {
+	receiver := serve(t, nil, http.NotFoundHandler())
+	target := receiver.at("http", receiverName)
+	unhappy := errors.New("unhappy with " + target)
+	elsewhere := func(ctx context.Context, client *http.Client, _ egress.URL) error {
+		req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://169.254.169.254/", nil)
+		if err != nil {
+			return err
+		}
+		resp, err := client.Do(req)
+		if err == nil {
+			_ = resp.Body.Close()
+		}
+		return err
+	}
+	for _, test := range []struct {
+		exchange egress.Exchange
+		want     egress.Reason
+		cause    error
+	}{
+		{func(context.Context, *http.Client, egress.URL) error { return nil }, "", nil},
+		{func(context.Context, *http.Client, egress.URL) error { return unhappy }, egress.ReasonAnswer, unhappy},
+		{elsewhere, egress.ReasonDenied, nil},
+	} {
+		err := probeWith(t, newLoopback(nil), test.exchange, target)
+		if reasonOf(err) != test.want || test.cause != nil && !errors.Is(err, test.cause) {
+			t.Errorf("Probe = %v, want %v", err, test.want)
+		}
+		if err != nil && strings.Contains(err.Error(), "secret") {
+			t.Errorf("the text %q has the path", err)
+		}
+	}
+}

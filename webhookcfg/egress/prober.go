@@ -1,0 +1,180 @@
+package egress
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"time"
+)
+
+// Defaults of [ProberOptions].
+const (
+	defaultTimeout    = 5 * time.Second
+	defaultMax        = 100
+	defaultClientMax  = 10
+	defaultClientRate = 60
+)
+
+const (
+	// waitForPlace is how long a probe waits for others to end, and how long a
+	// caller is asked to wait for the same.
+	waitForPlace = time.Second
+
+	maxProbeHeaderBytes = 16 << 10
+)
+
+// ProberOptions sets up a [Prober]. The zero value is the safe default.
+type ProberOptions struct {
+	// Exchange is what follows on a connection; nil: nothing. Without it, a probe
+	// of an https URL ends with the TLS handshake, and sends no byte of HTTP.
+	Exchange Exchange
+
+	// Timeout bounds a probe from the look-up to its end; 0: 5 seconds.
+	Timeout time.Duration
+
+	// MaxProbes bounds how many probes run at the same time; 0: 100. One more
+	// waits for up to a second, and then gives a [*LimitError].
+	MaxProbes int
+
+	// ClientMaxProbes bounds how many probes one client may wait for at the same
+	// time; 0: 10.
+	ClientMaxProbes int
+
+	// ClientProbesPerMinute bounds how many probes one client may ask for in a
+	// minute; 0: 60. A client that paused can ask for that many at once.
+	ClientProbesPerMinute int
+}
+
+// Prober finds out whether a URL can be reached. It is safe for concurrent use,
+// holds nothing that must be closed, and remembers no result.
+type Prober struct {
+	policy   *Policy
+	exchange Exchange
+	client   *http.Client // for exchange
+	timeout  time.Duration
+	places   chan struct{}
+	quota    quota
+	flights  flights
+}
+
+// Prober returns a prober that keeps to the policy; nil options are the default.
+// It returns an error for a negative number, or that of [Policy.Validate].
+func (p *Policy) Prober(opts *ProberOptions) (*Prober, error) {
+	if err := p.Validate(); err != nil {
+		return nil, err
+	}
+	var o ProberOptions
+	if opts != nil {
+		o = *opts
+	}
+	if err := o.complete(); err != nil {
+		return nil, err
+	}
+	return &Prober{
+		policy:   p,
+		exchange: o.Exchange,
+		client:   p.probeClient(),
+		timeout:  o.Timeout,
+		places:   make(chan struct{}, o.MaxProbes),
+		quota:    quota{max: o.ClientMaxProbes, perMinute: o.ClientProbesPerMinute},
+	}, nil
+}
+
+func (o *ProberOptions) complete() error {
+	if min(int64(o.Timeout), int64(o.MaxProbes), int64(o.ClientMaxProbes), int64(o.ClientProbesPerMinute)) < 0 {
+		return errors.New("egress: negative number in ProberOptions")
+	}
+	o.Timeout = orDefault(o.Timeout, defaultTimeout)
+	o.MaxProbes = orDefault(o.MaxProbes, defaultMax)
+	o.ClientMaxProbes = orDefault(o.ClientMaxProbes, defaultClientMax)
+	o.ClientProbesPerMinute = orDefault(o.ClientProbesPerMinute, defaultClientRate)
+	return nil
+}
+
+func orDefault[T int | time.Duration](value, whenZero T) T {
+	if value == 0 {
+		return whenZero
+	}
+	return value
+}
+
+// probeClient returns the client of exchanges.
+func (p *Policy) probeClient() *http.Client {
+	d := dialer{policy: p, allAnswers: true}
+	transport := &Transport{policy: p, base: &http.Transport{
+		DialContext:            d.dial,
+		DialTLSContext:         d.dialTLS,
+		DisableKeepAlives:      true,
+		DisableCompression:     true,
+		MaxResponseHeaderBytes: maxProbeHeaderBytes,
+	}}
+	return &http.Client{Transport: transport, CheckRedirect: stay}
+}
+
+// Probe returns nil if target can be reached: its host has addresses, the policy
+// allows every one of them, one accepts a connection, for https a verified TLS
+// handshake succeeds, and the [Exchange], if there is one, is satisfied.
+//
+// Concurrent probes of one target are one probe. client is who asks, and is
+// charged for it. The error is
+//   - a [Rule] if [Policy.Check] refuses the target,
+//   - a [*LimitError] if the caller has to wait,
+//   - an [*UnreachableError] if the target could not be reached; to be told to
+//     nobody but the host, see [Reason], and
+//   - the error of ctx as soon as ctx ends. If all who wait for a probe are gone,
+//     it stops.
+func (pr *Prober) Probe(ctx context.Context, client string, target URL) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	to, err := pr.policy.parse(target.Reveal())
+	if err != nil {
+		return err
+	}
+	if err := pr.quota.enter(client, time.Now()); err != nil {
+		return err
+	}
+	defer pr.quota.leave(client)
+	return pr.flights.do(ctx, target.Reveal(), func(ctx context.Context) error {
+		return pr.run(ctx, target, to)
+	})
+}
+
+// run makes one probe as soon as there is a place for it.
+func (pr *Prober) run(ctx context.Context, target URL, to endpoint) error {
+	select {
+	case pr.places <- struct{}{}:
+		defer func() { <-pr.places }()
+	case <-time.After(waitForPlace):
+		return &LimitError{wait: waitForPlace}
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	ctx, cancel := context.WithTimeout(ctx, pr.timeout)
+	defer cancel()
+	if pr.exchange != nil {
+		return pr.converse(ctx, target, to)
+	}
+	return pr.connect(ctx, to)
+}
+
+func (pr *Prober) connect(ctx context.Context, to endpoint) error {
+	d := dialer{policy: pr.policy, allAnswers: true}
+	connect := d.connect
+	if to.tls {
+		connect = d.connectTLS
+	}
+	conn, err := connect(ctx, to)
+	if err == nil {
+		_ = conn.Close() // what the receiver does next does not matter
+	}
+	return err
+}
+
+func (pr *Prober) converse(ctx context.Context, target URL, to endpoint) error {
+	err := pr.exchange(ctx, pr.client, target)
+	if err == nil {
+		return nil
+	}
+	return unreachable(ctx, to, ReasonAnswer, RedactError(err))
+}

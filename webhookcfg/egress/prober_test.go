@@ -1,0 +1,253 @@
+package egress_test
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"net/netip"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"example.com/go-webhookcfg/webhookcfg/egress"
+)
+
+const receiverName = "receiver.example"
+
+// newLoopback allows loopback, where every name leads.
+func newLoopback(a *authority) *egress.Policy {
+	policy := egress.Development()
+	policy.Resolver, policy.Dial = answer("127.0.0.1"), dialLoopback
+	if a != nil {
+		policy.RootCAs = a.pool()
+	}
+	return policy
+}
+
+func probe(t *testing.T, policy *egress.Policy, target string) error {
+	t.Helper()
+	return newProber(t, policy, nil).Probe(t.Context(), "client", egress.NewURL(target))
+}
+
+func TestProbeSendsNoHTTP(t *testing.T) {
+	ca := newAuthority(t)
+	tests := []struct {
+		scheme, host string
+		config       *tls.Config
+	}{
+		{"http", receiverName, nil},
+		{"http", "127.0.0.1", nil},
+		{"https", receiverName, ca.valid(t, receiverName)},
+		{"https", "RECEIVER.example", ca.valid(t, receiverName)},
+		{"https", "127.0.0.1", ca.valid(t, "127.0.0.1")},
+	}
+	for _, test := range tests {
+		t.Run(test.scheme+" "+test.host, func(t *testing.T) {
+			receiver := listen(t)
+			all := receiver.serveListening(test.config)
+			if err := probe(t, newLoopback(ca), receiver.at(test.scheme, test.host)); err != nil {
+				t.Fatal(err)
+			}
+			got := <-all
+			if got.err != nil || len(got.bytes) != 0 {
+				t.Errorf("the receiver heard %q, %v", got.bytes, got.err)
+			}
+			if n := receiver.accepted.Load(); n != 1 {
+				t.Errorf("%d connections", n)
+			}
+		})
+	}
+}
+
+func TestProbeTLSFailures(t *testing.T) {
+	good, foreign := newAuthority(t), newAuthority(t)
+	old := good.valid(t, receiverName)
+	old.MinVersion, old.MaxVersion = tls.VersionTLS10, tls.VersionTLS11
+	expired := serverConfig(good.certificate(t, receiverName, time.Now().Add(-time.Minute)))
+	notYet := serverConfig(good.certificate(t, receiverName, time.Now().Add(3*time.Hour)))
+	tests := []struct {
+		name   string
+		config *tls.Config // nil: no TLS at all
+	}{
+		{"wrong name", good.valid(t, "other.example")},
+		{"address for name", good.valid(t, "127.0.0.1")},
+		{"expired", expired},
+		{"not valid yet", notYet},
+		{"unknown root", foreign.valid(t, receiverName)},
+		{"TLS 1.1", old},
+		{"no TLS", nil},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			receiver := listen(t)
+			receiver.serve(func(conn net.Conn) {
+				if test.config != nil {
+					_ = tls.Server(conn, test.config).Handshake()
+					return
+				}
+				_, _ = io.WriteString(conn, "HTTP/1.1 400 Bad Request\r\n\r\n")
+			})
+			err := probe(t, newLoopback(good), receiver.at("https", receiverName))
+			if got := reasonOf(err); got != egress.ReasonTLS {
+				t.Errorf("Probe = %v, want tls", err)
+			}
+		})
+	}
+}
+
+// TestProbeOutOfTime has receivers that take the connection and say nothing.
+func TestProbeOutOfTime(t *testing.T) {
+	anyAnswer := must(egress.AnyAnswer(http.MethodHead))
+	for name, test := range map[string]struct {
+		scheme   string
+		exchange egress.Exchange
+	}{
+		"TLS handshake":              {"https", nil},
+		"TLS handshake for exchange": {"https", anyAnswer},
+		"HTTP answer":                {"http", anyAnswer},
+	} {
+		t.Run(name, func(t *testing.T) {
+			receiver := listen(t)
+			receiver.serve(func(conn net.Conn) { _, _ = io.Copy(io.Discard, conn) })
+			prober := newProber(t, newLoopback(nil), &egress.ProberOptions{
+				Exchange: test.exchange,
+				Timeout:  50 * time.Millisecond,
+			})
+			target := egress.NewURL(receiver.at(test.scheme, receiverName))
+			if err := prober.Probe(t.Context(), "client", target); reasonOf(err) != egress.ReasonTimeout {
+				t.Errorf("Probe = %v, want timeout", err)
+			}
+		})
+	}
+}
+
+func TestProbeRefused(t *testing.T) {
+	receiver := listen(t)
+	_ = receiver.Close()
+	err := probe(t, newLoopback(nil), receiver.at("http", receiverName))
+	if reasonOf(err) != egress.ReasonRefused {
+		t.Errorf("Probe = %v, want refused", err)
+	}
+	if strings.Contains(err.Error(), "secret") {
+		t.Errorf("the text %q has the path", err)
+	}
+}
+
+func TestProbeReturnsWhatCheckReturns(t *testing.T) {
+	var network recorder
+	policy := newStrict()
+	policy.Dial = network.Dial
+	policy.Resolver = answer(publicAddr)
+	prober := newProber(t, policy, nil)
+	for _, test := range refusals {
+		if err := prober.Probe(t.Context(), "client", egress.NewURL(test.url)); err != test.rule {
+			t.Errorf("Probe(%q) = %v, want %v", test.url, err, test.rule)
+		}
+	}
+	if dialled := network.take(); dialled != nil {
+		t.Errorf("dialled %v", dialled)
+	}
+}
+
+func TestProberOptions(t *testing.T) {
+	for name, bad := range map[string]egress.ProberOptions{
+		"Timeout":               {Timeout: -1},
+		"MaxProbes":             {MaxProbes: -1},
+		"ClientMaxProbes":       {ClientMaxProbes: -1},
+		"ClientProbesPerMinute": {ClientProbesPerMinute: -1},
+	} {
+		if _, err := new(egress.Policy).Prober(&bad); err == nil {
+			t.Errorf("negative %s gives no error", name)
+		}
+	}
+}
+
+func TestProbeOfCallerWhoIsGone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		network := newHanging()
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		err := <-ask(ctx, newHangingProber(t, network, nil), "client", target)
+		synctest.Wait()
+		if !errors.Is(err, context.Canceled) || len(network.begun) != 0 {
+			t.Errorf("Probe = %v, %d connections", err, len(network.begun))
+		}
+	})
+}
+
+// TestFailedHandshakeLeavesNoConnection would find a socket that stays open.
+func TestFailedHandshakeLeavesNoConnection(t *testing.T) {
+	near, far := net.Pipe()
+	_ = far.Close()
+	conn := closeCounter{Conn: near, closed: make(chan struct{})}
+	policy := newStrict()
+	policy.Resolver = answer(publicAddr)
+	policy.Dial = func(context.Context, string, string) (net.Conn, error) { return conn, nil }
+	if err := probe(t, policy, "https://receiver.example/"); reasonOf(err) != egress.ReasonTLS {
+		t.Errorf("Probe = %v", err)
+	}
+	select {
+	case <-conn.closed:
+	default:
+		t.Error("the connection is left open")
+	}
+}
+
+// hanging is a network in which every connection hangs until release is called.
+type hanging struct {
+	begun    chan string   // the addresses that were dialled
+	ended    chan struct{} // one for each dial that was given up
+	released chan struct{}
+}
+
+func newHanging() *hanging {
+	return &hanging{begun: make(chan string, 100), ended: make(chan struct{}, 100), released: make(chan struct{})}
+}
+
+func (h *hanging) Dial(ctx context.Context, _, address string) (net.Conn, error) {
+	h.begun <- address
+	select {
+	case <-h.released:
+		conn, far := net.Pipe()
+		return conn, far.Close()
+	case <-ctx.Done():
+		h.ended <- struct{}{}
+		return nil, ctx.Err()
+	}
+}
+
+func (h *hanging) release() { close(h.released) }
+
+// newHangingProber probes http URLs over a hanging network.
+func newHangingProber(t *testing.T, h *hanging, opts *egress.ProberOptions) *egress.Prober {
+	t.Helper()
+	policy := newStrict()
+	policy.AllowHTTP, policy.Dial, policy.Resolver = true, h.Dial, answer(publicAddr)
+	return newProber(t, policy, opts)
+}
+
+// ask probes in the background and delivers the result.
+func ask(ctx context.Context, prober *egress.Prober, client, target string) <-chan error {
+	result := make(chan error, 1)
+	go func() { result <- prober.Probe(ctx, client, egress.NewURL(target)) }()
+	return result
+}
+
+func must[T any](value T, err error) T {
+	if err != nil {
+		panic(err)
+	}
+	return value
+}
+
+// countingResolver counts the look-ups.
+func countingResolver(count *int) egress.Resolver {
+	return resolverFunc(func(context.Context, string) ([]netip.Addr, error) {
+		*count++
+		return parseAddrs(publicAddr), nil
+	})
+}

@@ -1,0 +1,198 @@
+package egress_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"example.com/go-webhookcfg/webhookcfg/egress"
+)
+
+// waitOf returns how long the caller is asked to wait, by the interface that a
+// handler looks for.
+func waitOf(err error) time.Duration {
+	var limited interface{ RetryAfter() time.Duration }
+	if !errors.As(err, &limited) {
+		return 0
+	}
+	return limited.RetryAfter()
+}
+
+// newQuickProber has a network in which every connection fails at once.
+func newQuickProber(t *testing.T, opts *egress.ProberOptions) func(client string) error {
+	t.Helper()
+	policy := newStrict()
+	policy.Resolver, policy.Dial = answer(publicAddr), new(recorder).Dial
+	prober := newProber(t, policy, opts)
+	return func(client string) error {
+		return prober.Probe(t.Context(), client, egress.NewURL("https://receiver.example/"))
+	}
+}
+
+func TestRateOfOneClient(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		probe := newQuickProber(t, &egress.ProberOptions{ClientProbesPerMinute: 4})
+		for range 4 {
+			if err := probe("a"); !errors.Is(err, errDialled) {
+				t.Fatalf("within the rate: %v", err)
+			}
+		}
+		for range 3 {
+			if wait := waitOf(probe("a")); wait != 15*time.Second {
+				t.Fatalf("beyond the rate: wait %v", wait)
+			}
+		}
+		if err := probe("b"); !errors.Is(err, errDialled) {
+			t.Errorf("another client: %v", err)
+		}
+		time.Sleep(15*time.Second - time.Nanosecond)
+		if wait := waitOf(probe("a")); wait != time.Nanosecond {
+			t.Errorf("a little early: wait %v", wait)
+		}
+		time.Sleep(time.Nanosecond)
+		if err := probe("a"); !errors.Is(err, errDialled) {
+			t.Errorf("after the wait: %v", err)
+		}
+		time.Sleep(time.Hour)
+		for range 4 {
+			if err := probe("a"); !errors.Is(err, errDialled) {
+				t.Errorf("after a pause: %v", err)
+			}
+		}
+		if waitOf(probe("a")) == 0 {
+			t.Error("a pause saves up more than a minute's worth")
+		}
+	})
+}
+
+func TestDefaultLimits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		probe := newQuickProber(t, nil)
+		for range 60 {
+			if err := probe("a"); !errors.Is(err, errDialled) {
+				t.Fatal(err)
+			}
+		}
+		if wait := waitOf(probe("a")); wait != time.Second {
+			t.Errorf("the 61st: wait %v", wait)
+		}
+	})
+}
+
+func TestConcurrencyOfOneClient(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		network := newHanging()
+		prober := newHangingProber(t, network, &egress.ProberOptions{ClientMaxProbes: 2})
+		first := ask(t.Context(), prober, "a", "http://one.example/")
+		second := ask(t.Context(), prober, "a", "http://two.example/")
+		synctest.Wait()
+		err := <-ask(t.Context(), prober, "a", "http://three.example/")
+		if waitOf(err) != time.Second {
+			t.Errorf("the third: %v", err)
+		}
+		other := ask(t.Context(), prober, "b", "http://three.example/")
+		synctest.Wait()
+		network.release()
+		for _, result := range []<-chan error{first, second, other} {
+			if err := <-result; err != nil {
+				t.Error(err)
+			}
+		}
+		if err := <-ask(t.Context(), prober, "a", "http://three.example/"); err != nil {
+			t.Errorf("after the others ended: %v", err)
+		}
+	})
+}
+
+// TestPlaces has one place and three who want it: the second gets it in time, and
+// all of the time that a probe has; the third does not.
+func TestPlaces(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		network := newHanging()
+		prober := newHangingProber(t, network, &egress.ProberOptions{MaxProbes: 1})
+		ctx, hangUp := context.WithCancel(t.Context())
+		first := ask(ctx, prober, "a", "http://one.example/")
+		synctest.Wait()
+		second := ask(t.Context(), prober, "b", "http://two.example/")
+		synctest.Wait()
+		if n := len(network.begun); n != 1 {
+			t.Errorf("%d connections at the same time", n)
+		}
+		time.Sleep(time.Second / 2)
+		hangUp()
+		<-first
+		synctest.Wait()
+		if n := len(network.begun); n != 2 {
+			t.Errorf("%d connections once the place was free", n)
+		}
+		begun := time.Now()
+		third := ask(t.Context(), prober, "c", "http://three.example/")
+		if err := <-third; waitOf(err) != time.Second || time.Since(begun) != time.Second {
+			t.Errorf("the third: %v after %v", err, time.Since(begun))
+		}
+		if err := <-second; reasonOf(err) != egress.ReasonTimeout || time.Since(begun) != 5*time.Second {
+			t.Errorf("the second: %v after %v", err, time.Since(begun))
+		}
+	})
+}
+
+func TestWhoWaitsForAPlaceCanHangUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		network := newHanging()
+		prober := newHangingProber(t, network, &egress.ProberOptions{MaxProbes: 1})
+		first := ask(t.Context(), prober, "a", "http://one.example/")
+		synctest.Wait()
+		ctx, hangUp := context.WithCancel(t.Context())
+		second := ask(ctx, prober, "b", "http://two.example/")
+		synctest.Wait()
+		hangUp()
+		if err := <-second; !errors.Is(err, context.Canceled) {
+			t.Errorf("who hung up got %v", err)
+		}
+		synctest.Wait()
+		network.release()
+		if err := <-first; err != nil {
+			t.Error(err)
+		}
+		synctest.Wait()
+		if n := len(network.begun); n != 1 {
+			t.Errorf("%d connections", n)
+		}
+	})
+}
+
+// TestQuotaIsBounded fills the table of clients; who asked a minute ago makes room.
+func TestQuotaIsBounded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		probe := newQuickProber(t, nil)
+		for i := range 10_000 {
+			if err := probe(fmt.Sprint("client ", i)); !errors.Is(err, errDialled) {
+				t.Fatal(err)
+			}
+		}
+		if waitOf(probe("one more")) == 0 {
+			t.Error("the table has no bound")
+		}
+		if err := probe("client 1"); !errors.Is(err, errDialled) {
+			t.Errorf("a known client: %v", err)
+		}
+		time.Sleep(time.Minute)
+		if err := probe("one more"); !errors.Is(err, errDialled) {
+			t.Errorf("a minute later: %v", err)
+		}
+	})
+}
+
+func TestLimitErrorText(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		probe := newQuickProber(t, &egress.ProberOptions{ClientProbesPerMinute: 1})
+		_ = probe("a")
+		err := probe("a")
+		if want := "egress: too many probes; retry after 1m0s"; err == nil || err.Error() != want {
+			t.Errorf("text %q, want %q", err, want)
+		}
+	})
+}

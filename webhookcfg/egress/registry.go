@@ -1,0 +1,77 @@
+package egress
+
+import (
+	"net/netip"
+	"sort"
+)
+
+// block is a range of addresses that no webhook receiver can have.
+type block struct {
+	prefix netip.Prefix
+	name   string // the row of the registry, or the reason
+}
+
+func reserve(prefix, name string) block {
+	return block{netip.MustParsePrefix(prefix), name}
+}
+
+// reservedIPv4 holds the IANA IPv4 Special-Purpose Address Registry, multicast,
+// and an address that is public by number only. Rows inside another row are left
+// out, those marked globally reachable too: none of them is a host's address.
+var reservedIPv4 = []block{
+	reserve("0.0.0.0/8", "This network, RFC 791"),
+	reserve("10.0.0.0/8", "Private-Use, RFC 1918"),
+	reserve("100.64.0.0/10", "Shared Address Space, RFC 6598"),
+	reserve("127.0.0.0/8", "Loopback, RFC 1122"),
+	reserve("168.63.129.16/32", "the platform inside every Azure network"),
+	reserve("169.254.0.0/16", "Link Local, RFC 3927"),
+	reserve("172.16.0.0/12", "Private-Use, RFC 1918"),
+	reserve("192.0.0.0/24", "IETF Protocol Assignments, RFC 6890"),
+	reserve("192.0.2.0/24", "Documentation (TEST-NET-1), RFC 5737"),
+	reserve("192.31.196.0/24", "AS112-v4, RFC 7535"),
+	reserve("192.52.193.0/24", "AMT, RFC 7450"),
+	reserve("192.88.99.0/24", "Deprecated (6to4 Relay Anycast), RFC 7526"),
+	reserve("192.168.0.0/16", "Private-Use, RFC 1918"),
+	reserve("192.175.48.0/24", "Direct Delegation AS112 Service, RFC 7534"),
+	reserve("198.18.0.0/15", "Benchmarking, RFC 2544"),
+	reserve("198.51.100.0/24", "Documentation (TEST-NET-2), RFC 5737"),
+	reserve("203.0.113.0/24", "Documentation (TEST-NET-3), RFC 5737"),
+	reserve("224.0.0.0/4", "Multicast, RFC 5771"),
+	reserve("240.0.0.0/4", "Reserved and Limited Broadcast, RFC 1112 and RFC 8190"),
+}
+
+// globalIPv6 is all global unicast space that IANA has opened. What is outside
+// (loopback, mapped, NAT64, unique local, link local, multicast, and all that is
+// not assigned yet) needs no list, and cannot be missing from one.
+var globalIPv6 = netip.MustParsePrefix("2000::/3")
+
+// reservedIPv6 holds the rows of the IANA IPv6 Special-Purpose Address Registry
+// that are inside globalIPv6, as reservedIPv4 does.
+var reservedIPv6 = []block{
+	reserve("2001::/23", "IETF Protocol Assignments, RFC 2928"),
+	reserve("2001:db8::/32", "Documentation, RFC 3849"),
+	reserve("2002::/16", "6to4, RFC 3056"),
+	reserve("2620:4f:8000::/48", "Direct Delegation AS112 Service, RFC 7534"),
+	reserve("3ffe::/16", "returned by the 6bone, RFC 3701"),
+	reserve("3fff::/20", "Documentation, RFC 9637"),
+}
+
+// nat64 is the well-known prefix of RFC 6052.
+var nat64 = netip.MustParsePrefix("64:ff9b::/96")
+
+// isPublic judges an address that is not IPv4-mapped and has no zone.
+func isPublic(addr netip.Addr) bool {
+	reserved := reservedIPv4
+	if !addr.Is4() {
+		if !globalIPv6.Contains(addr) {
+			return false
+		}
+		reserved = reservedIPv6
+	}
+	// The blocks are in order and do not overlap: only the last of those that
+	// begin at or before the address can hold it.
+	after := sort.Search(len(reserved), func(i int) bool {
+		return addr.Less(reserved[i].prefix.Addr())
+	})
+	return after == 0 || !reserved[after-1].prefix.Contains(addr)
+}

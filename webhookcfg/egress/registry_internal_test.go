@@ -1,0 +1,22 @@
+package egress
+
+import "testing"
+
+// TestBlocksAreInOrder: the search for a block relies on it.
+func TestBlocksAreInOrder(t *testing.T) {
+	for _, blocks := range [][]block{reservedIPv4, reservedIPv6} {
+		for i, b := range blocks {
+			if b.prefix != b.prefix.Masked() {
+				t.Errorf("%s: %v has bits beyond the prefix", b.name, b.prefix)
+			}
+			if i > 0 && (blocks[i-1].prefix.Overlaps(b.prefix) || !blocks[i-1].prefix.Addr().Less(b.prefix.Addr())) {
+				t.Errorf("%v (%s) does not come after %v", b.prefix, b.name, blocks[i-1].prefix)
+			}
+		}
+	}
+	for _, b := range reservedIPv6 {
+		if !globalIPv6.Overlaps(b.prefix) {
+			t.Errorf("%v (%s) is outside of what can be public", b.prefix, b.name)
+		}
+	}
+}

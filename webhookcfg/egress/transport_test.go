@@ -1,0 +1,333 @@
+package egress_test
+
+import (
+	"context"
+	"errors"
+	"io"
+	"log"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"strings"
+	"testing"
+	"time"
+
+	"example.com/go-webhookcfg/webhookcfg/egress"
+)
+
+// serve starts an HTTP server on loopback, over TLS if there is an authority.
+func serve(t *testing.T, a *authority, handler http.Handler) *listener {
+	t.Helper()
+	receiver := listen(t)
+	server := httptest.NewUnstartedServer(handler)
+	_ = server.Listener.Close()
+	server.Listener = receiver
+	server.EnableHTTP2 = true
+	server.Config.ErrorLog = log.New(io.Discard, "", 0)
+	if a != nil {
+		server.TLS = a.valid(t, receiverName)
+		server.StartTLS()
+	} else {
+		server.Start()
+	}
+	t.Cleanup(server.Close)
+	return receiver
+}
+
+func newClient(t *testing.T, policy *egress.Policy) *http.Client {
+	t.Helper()
+	client, err := policy.Client()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(client.CloseIdleConnections)
+	return client
+}
+
+func get(t *testing.T, client *http.Client, target string) (*http.Response, error) {
+	t.Helper()
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, target, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	resp, err := client.Do(req)
+	if err == nil {
+		t.Cleanup(func() { _ = resp.Body.Close() })
+	}
+	return resp, err
+}
+
+func TestClientDelivers(t *testing.T) {
+	ca := newAuthority(t)
+	echo := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		_, _ = io.WriteString(w, r.Proto+" "+r.RequestURI+" "+string(body))
+	})
+	for _, test := range []struct {
+		scheme string
+		ca     *authority
+		want   string
+	}{
+		{"http", nil, "HTTP/1.1 /secret?token=secret hello"},
+		{"https", ca, "HTTP/2.0 /secret?token=secret hello"},
+	} {
+		t.Run(test.scheme, func(t *testing.T) {
+			receiver := serve(t, test.ca, echo)
+			client := newClient(t, newLoopback(ca))
+			for range 2 {
+				req, err := http.NewRequestWithContext(t.Context(), http.MethodPost,
+					receiver.at(test.scheme, receiverName), strings.NewReader("hello"))
+				if err != nil {
+					t.Fatal(err)
+				}
+				resp, err := client.Do(req)
+				if err != nil {
+					t.Fatal(err)
+				}
+				body, truncated, err := egress.ReadBody(resp, 1000)
+				if string(body) != test.want || truncated || err != nil {
+					t.Errorf("answer %q, %v, %v", body, truncated, err)
+				}
+			}
+			if n := receiver.accepted.Load(); n != 1 {
+				t.Errorf("%d connections for two requests", n)
+			}
+		})
+	}
+}
+
+// TestEnvironmentProxyIsIgnored would see the request at the proxy otherwise. The
+// variables are read once in a process: no other test may make that happen.
+func TestEnvironmentProxyIsIgnored(t *testing.T) {
+	proxy := serve(t, nil, http.NotFoundHandler())
+	for _, name := range []string{"HTTP_PROXY", "http_proxy", "HTTPS_PROXY", "https_proxy", "ALL_PROXY", "all_proxy"} {
+		t.Setenv(name, "http://"+proxy.Addr().String())
+	}
+	t.Setenv("NO_PROXY", "")
+	t.Setenv("no_proxy", "")
+	receiver := serve(t, nil, http.NotFoundHandler())
+	target := receiver.at("http", receiverName)
+
+	policy := newLoopback(nil)
+	if _, err := get(t, newClient(t, policy), target); err != nil {
+		t.Error(err)
+	}
+	for _, exchange := range []egress.Exchange{nil, must(egress.AnyAnswer(http.MethodGet))} {
+		prober := newProber(t, policy, &egress.ProberOptions{Exchange: exchange})
+		if err := prober.Probe(t.Context(), "client", egress.NewURL(target)); err != nil {
+			t.Error(err)
+		}
+	}
+	if proxy.accepted.Load() != 0 {
+		t.Error("the proxy was called")
+	}
+	if n := receiver.accepted.Load(); n != 3 {
+		t.Errorf("%d connections to the receiver", n)
+	}
+	req := &http.Request{URL: must(url.Parse(target))}
+	if via, err := http.ProxyFromEnvironment(req); via == nil {
+		t.Errorf("the test has no effect: the environment names no proxy (%v)", err)
+	}
+}
+
+func TestRedirectsAreNotFollowed(t *testing.T) {
+	elsewhere := serve(t, nil, http.NotFoundHandler())
+	for _, status := range []int{301, 302, 303, 307, 308} {
+		receiver := serve(t, nil, http.RedirectHandler(elsewhere.at("http", receiverName), status))
+		target := receiver.at("http", receiverName)
+		policy := newLoopback(nil)
+		for name, call := range map[string]func() (*http.Response, error){
+			"Client":    func() (*http.Response, error) { return get(t, newClient(t, policy), target) },
+			"Transport": func() (*http.Response, error) { return roundTrip(t, newTransport(t, policy), target) },
+		} {
+			resp, err := call()
+			if err != nil || resp.StatusCode != status {
+				t.Errorf("%s, %d: %v, %v", name, status, resp, err)
+			}
+		}
+		prober := newProber(t, policy, &egress.ProberOptions{Exchange: must(egress.AnyAnswer(http.MethodGet))})
+		if err := prober.Probe(t.Context(), "client", egress.NewURL(target)); err != nil {
+			t.Errorf("Probe, %d: %v", status, err)
+		}
+	}
+	if elsewhere.accepted.Load() != 0 {
+		t.Error("a redirect was followed")
+	}
+}
+
+// TestRedirectToDeniedAddress has a client that follows redirects in spite of all.
+func TestRedirectToDeniedAddress(t *testing.T) {
+	for location, want := range map[string]egress.Rule{
+		"http://169.254.169.254/latest/":            egress.RulePublic,
+		"http://[::ffff:10.0.0.1]/":                 egress.RulePublic,
+		"http://0x7f.1/":                            egress.RuleNumericHost,
+		"http://%EF%BC%91%EF%BC%92%EF%BC%97.0.0.1/": egress.RuleNumericHost,
+		"ftp://receiver.example/":                   egress.RuleScheme,
+		"http://user:secret@receiver.example/":      egress.RuleUserinfo,
+	} {
+		receiver := serve(t, nil, http.RedirectHandler(location, http.StatusTemporaryRedirect))
+		client := &http.Client{Transport: newTransport(t, newLoopback(nil))}
+		_, err := get(t, client, receiver.at("http", receiverName))
+		var rule egress.Rule
+		if !errors.As(err, &rule) || rule != want {
+			t.Errorf("redirect to %s: %v, want %v", location, err, want)
+		}
+	}
+}
+
+// TestRoundTripJudgesTheURL builds requests that url.Parse would not.
+func TestRoundTripJudgesTheURL(t *testing.T) {
+	var network recorder
+	policy := newStrict()
+	policy.Resolver, policy.Dial = answer(publicAddr), network.Dial
+	transport := newTransport(t, policy)
+	for _, test := range []struct {
+		url  url.URL
+		want egress.Rule
+	}{
+		{url.URL{Scheme: "http", Host: "receiver.example"}, egress.RuleHTTPS},
+		{url.URL{Scheme: "HTTPS", Host: "receiver.example"}, egress.RuleHTTPS},
+		{url.URL{Host: "receiver.example"}, egress.RuleHTTPS},
+		{url.URL{Scheme: "https"}, egress.RuleHost},
+		{url.URL{Scheme: "https", Host: ":443"}, egress.RuleHost},
+		{url.URL{Scheme: "https", Host: "receiver.example", Opaque: "//127.0.0.1/"}, egress.RuleHost},
+		{url.URL{Scheme: "https", Host: "receiver.example", User: url.User("")}, egress.RuleUserinfo},
+		{url.URL{Scheme: "https", Host: "receiver.example", Fragment: "part"}, egress.RuleFragment},
+		{url.URL{Scheme: "https", Host: "１２７.０.０.１"}, egress.RuleName},
+		{url.URL{Scheme: "https", Host: "user@receiver.example"}, egress.RuleName},
+		{url.URL{Scheme: "https", Host: "receiver.example/"}, egress.RuleName},
+		{url.URL{Scheme: "https", Host: "receiver.example:80:80"}, egress.RulePort},
+		{url.URL{Scheme: "https", Host: "[::1"}, egress.RulePort},
+		{url.URL{Scheme: "https", Host: "[::1]x443"}, egress.RulePort},
+		{url.URL{Scheme: "https", Host: "[::1%lo]"}, egress.RuleZone},
+		{url.URL{Scheme: "https", Host: "[1.2.3.4]"}, egress.RuleSyntax},
+		{url.URL{Scheme: "https", Host: "127.0.0.1"}, egress.RulePublic},
+	} {
+		body := &closeRecorder{Reader: strings.NewReader("hello")}
+		req := &http.Request{Method: http.MethodPost, URL: &test.url, Body: body}
+		if _, err := transport.RoundTrip(req.WithContext(t.Context())); !errors.Is(err, test.want) {
+			t.Errorf("RoundTrip of %#v = %v, want %v", test.url, err, test.want)
+		}
+		if !body.closed {
+			t.Errorf("RoundTrip of %#v leaves the body open", test.url)
+		}
+	}
+	if _, err := transport.RoundTrip(new(http.Request)); err == nil {
+		t.Error("RoundTrip without a URL gives no error")
+	}
+	if dialled := network.take(); dialled != nil {
+		t.Errorf("dialled %v", dialled)
+	}
+}
+
+type closeRecorder struct {
+	io.Reader
+	closed bool
+}
+
+func (c *closeRecorder) Close() error {
+	c.closed = true
+	return nil
+}
+
+func TestTransportVerifiesCertificates(t *testing.T) {
+	good, foreign := newAuthority(t), newAuthority(t)
+	receiver := serve(t, good, http.NotFoundHandler())
+	for name, test := range map[string]struct {
+		roots *authority
+		host  string
+	}{
+		"unknown root": {foreign, receiverName},
+		"wrong name":   {good, "other.example"},
+	} {
+		if _, err := roundTrip(t, newTransport(t, newLoopback(test.roots)), receiver.at("https", test.host)); err == nil {
+			t.Errorf("%s: no error", name)
+		}
+	}
+}
+
+func TestReadBody(t *testing.T) {
+	broken := errors.New("broken")
+	for _, test := range []struct {
+		name      string
+		body      io.Reader
+		limit     int64
+		want      string
+		truncated bool
+		err       error
+	}{
+		{"shorter", strings.NewReader("abc"), 4, "abc", false, nil},
+		{"exact", strings.NewReader("abcd"), 4, "abcd", false, nil},
+		{"longer", strings.NewReader("abcde"), 4, "abcd", true, nil},
+		{"endless", endless{}, 4, "aaaa", true, nil},
+		{"empty", strings.NewReader(""), 4, "", false, nil},
+		{"nothing wanted", strings.NewReader("a"), 0, "", true, nil},
+		{"negative", strings.NewReader("a"), -1, "", true, nil},
+		{"broken", io.MultiReader(strings.NewReader("ab"), failing{broken}), 4, "ab", false, broken},
+		{"broken at the limit", io.MultiReader(strings.NewReader("abcd"), failing{broken}), 4, "abcd", false, broken},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			body := &closeRecorder{Reader: test.body}
+			got, truncated, err := egress.ReadBody(&http.Response{Body: body}, test.limit)
+			if string(got) != test.want || truncated != test.truncated || !errors.Is(err, test.err) {
+				t.Errorf("ReadBody = %q, %v, %v", got, truncated, err)
+			}
+			if !body.closed {
+				t.Error("the body is left open")
+			}
+		})
+	}
+}
+
+type endless struct{}
+
+func (endless) Read(p []byte) (int, error) {
+	for i := range p {
+		p[i] = 'a'
+	}
+	return len(p), nil
+}
+
+type failing struct{ err error }
+
+func (f failing) Read([]byte) (int, error) { return 0, f.err }
+
+func TestHeaderOfAnswerIsBounded(t *testing.T) {
+	receiver := serve(t, nil, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("X-Long", strings.Repeat("a", 100<<10))
+	}))
+	target := receiver.at("http", receiverName)
+	if _, err := get(t, newClient(t, newLoopback(nil)), target); err == nil {
+		t.Error("a header of 100 KiB was read")
+	}
+}
+
+func TestClientGivesUp(t *testing.T) {
+	if got := newClient(t, newStrict()).Timeout; got != 30*time.Second {
+		t.Errorf("the time-out of the client is %v", got)
+	}
+}
+
+func TestRedactError(t *testing.T) {
+	policy := newStrict()
+	policy.Resolver = unknownName
+	_, fromClient := get(t, newClient(t, policy), "https://receiver.example/secret?token=secret")
+	_, fromParse := url.Parse("https://receiver.example/secret" + repeat("\n", 1))
+	_, refused := get(t, newClient(t, policy), "https://127.0.0.1/secret?token=secret")
+	for _, err := range []error{fromClient, fromParse, refused} {
+		if !strings.Contains(err.Error(), "secret") {
+			t.Errorf("the test has no effect: %v", err)
+		}
+		if redacted := egress.RedactError(err); strings.Contains(redacted.Error(), "secret") {
+			t.Errorf("RedactError(%v) = %v", err, redacted)
+		}
+	}
+	if got := reasonOf(egress.RedactError(fromClient)); got != egress.ReasonDNS {
+		t.Errorf("the reason is lost: %v", got)
+	}
+	for _, err := range []error{nil, context.Canceled, egress.RuleHost} {
+		if got := egress.RedactError(err); !errors.Is(got, err) {
+			t.Errorf("RedactError(%v) = %v", err, got)
+		}
+	}
+}
