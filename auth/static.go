@@ -60,13 +60,7 @@ func static(w *work, credentials []Credential) (*Clients, error) {
 	}
 	r := roster{}
 	for i, c := range credentials {
-		all, err := c.entries()
-		for _, e := range all {
-			if err == nil {
-				err = r.add(i+1, e)
-			}
-		}
-		if err != nil {
+		if err := r.addCredential(i+1, c); err != nil {
 			return nil, fmt.Errorf("auth: credential %d: %w", i+1, err)
 		}
 	}
@@ -74,6 +68,19 @@ func static(w *work, credentials []Credential) (*Clients, error) {
 		return nil, fmt.Errorf("auth: credential %d: %w", place, errNoSecret)
 	}
 	return &Clients{r.table(w, nil)}, nil
+}
+
+func (r roster) addCredential(place int, c Credential) error {
+	all, err := c.entries()
+	if err != nil {
+		return err
+	}
+	for _, e := range all {
+		if err := r.add(place, e); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // entries returns what c says, as the lines of a credential file would. They name the
