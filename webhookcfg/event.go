@@ -2,6 +2,7 @@ package webhookcfg
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"net/http"
 	"strings"
@@ -34,9 +35,11 @@ type Event struct {
 }
 
 // level sorts events for the log: faults of the host's parts are errors, what
-// may be an attack is a warning, and changes are news.
+// may be an attack is a warning, changes and callers that hung up are news.
 func (e *Event) level() slog.Level {
 	switch {
+	case e.Status == http.StatusServiceUnavailable && errors.Is(e.Err, context.Canceled):
+		return slog.LevelInfo
 	case e.Status >= http.StatusInternalServerError:
 		return slog.LevelError
 	case e.Status == http.StatusUnauthorized, e.Status == http.StatusTooManyRequests:
@@ -50,11 +53,8 @@ func (e *Event) level() slog.Level {
 	}
 }
 
-func (e *Event) log(ctx context.Context, logger *slog.Logger) {
-	level := e.level()
-	if !logger.Enabled(ctx, level) {
-		return
-	}
+// attrs are the event as a log record has it.
+func (e *Event) attrs() []slog.Attr {
 	attrs := append(make([]slog.Attr, 0, 8),
 		slog.String("operation", e.Operation),
 		slog.Int("status", e.Status),
@@ -74,7 +74,11 @@ func (e *Event) log(ctx context.Context, logger *slog.Logger) {
 	if e.Err != nil {
 		attrs = append(attrs, slog.String("error", e.Err.Error()))
 	}
-	logger.LogAttrs(ctx, level, "webhook configuration request", attrs...)
+	var p *panicError
+	if errors.As(e.Err, &p) {
+		attrs = append(attrs, slog.String("stack", string(p.stack)))
+	}
+	return attrs
 }
 
 // scrubbed is an error whose text lost what must stay secret; the error itself

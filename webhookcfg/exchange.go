@@ -96,8 +96,20 @@ func (x *exchange) finish(ctx context.Context, body []byte, f *fault) {
 	} else {
 		write(x.w, http.StatusOK, body)
 	}
+	x.tell(ctx)
+}
+
+// tell gives the event to the log and to the hook, as far as they want it.
+func (x *exchange) tell(ctx context.Context) {
+	e, level := &x.event, x.event.level()
+	logged := x.h.logger.Enabled(ctx, level)
+	if !logged && x.h.onEvent == nil {
+		return
+	}
 	e.Duration = time.Since(x.start)
-	e.log(ctx, x.h.logger)
+	if logged {
+		x.h.logger.LogAttrs(ctx, level, "webhook configuration request", e.attrs()...)
+	}
 	if x.h.onEvent != nil {
 		x.h.onEvent(ctx, *e)
 	}

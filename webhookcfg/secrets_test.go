@@ -36,7 +36,9 @@ func leaks(text string) bool {
 func TestSecretsStaySecret(t *testing.T) {
 	hook := webhookcfg.Webhook{URL: egress.NewURL(secretURL), Source: webhookcfg.SourceBase}
 	change := webhookcfg.Set("acme", webhookcfg.All(), hook.URL)
-	telling := func() error { return fmt.Errorf("driver: bad value %q, path %s?k=QU3RY, %+v", secretURL, secretPath, change) }
+	telling := func() error {
+		return fmt.Errorf("driver: bad value %q, path %s?k=QU3RY, %+v", secretURL, secretPath, change)
+	}
 	faults := map[string]func() error{
 		"error":            telling,
 		"wrapped":          func() error { return errors.Join(errBroken, telling()) },
