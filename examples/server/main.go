@@ -18,6 +18,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"net/netip"
 	"os"
 	"os/signal"
 	"syscall"
@@ -45,8 +46,9 @@ func main() {
 // config is what the flags say.
 type config struct {
 	listen, store, credentials, modules string
-	reads, allowHTTP                    bool
+	reads                               bool
 	probe                               webhookcfg.ProbeMode
+	policy                              *egress.Policy
 }
 
 func parse(args []string, stderr io.Writer) (cfg config, err error) {
@@ -57,14 +59,27 @@ func parse(args []string, stderr io.Writer) (cfg config, err error) {
 	flags.StringVar(&cfg.credentials, "credentials", "", "credential `file`; without it one client is made up")
 	flags.StringVar(&cfg.modules, "modules", "", "`file` with the valid identifiers, one a line; without it every well-formed one is valid")
 	flags.BoolVar(&cfg.reads, "reads", true, "serve GET")
-	flags.BoolVar(&cfg.allowHTTP, "allow-http", false, "allow http URLs beside https")
 	probe := flags.String("probe", "warn", "what a failed reachability check does to a set: enforce, warn or off")
+	dev := flags.Bool("dev", false, "for a developer's own machine: allow http and loopback addresses")
+	allowHTTP := flags.Bool("allow-http", false, "allow http URLs beside https")
+	var prefixes []netip.Prefix
+	flags.Func("allow-prefix", "allow the addresses in `CIDR`, such as 10.1.0.0/16, although they are not public; repeatable", func(text string) error {
+		prefix, err := netip.ParsePrefix(text)
+		prefixes = append(prefixes, prefix)
+		return err
+	})
 	if err := flags.Parse(args); err != nil {
 		return cfg, err
 	}
 	if flags.NArg() > 0 {
 		return cfg, fmt.Errorf("unexpected argument %q", flags.Arg(0))
 	}
+	cfg.policy = new(egress.Policy)
+	if *dev {
+		cfg.policy = egress.Development()
+	}
+	cfg.policy.AllowHTTP = cfg.policy.AllowHTTP || *allowHTTP
+	cfg.policy.AllowPrefixes = append(cfg.policy.AllowPrefixes, prefixes...)
 	cfg.probe, err = probeMode(*probe)
 	return cfg, err
 }
@@ -113,7 +128,7 @@ func newHandler(cfg config, clients webhookcfg.CredentialVerifier, logger *slog.
 	return webhookcfg.NewHandler(store.NewMemory(), clients, &webhookcfg.Options{
 		Reads:     cfg.reads,
 		Catalogue: catalogue,
-		Policy:    &egress.Policy{AllowHTTP: cfg.allowHTTP},
+		Policy:    cfg.policy,
 		ProbeMode: cfg.probe,
 		Logger:    logger,
 	})

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -136,10 +137,44 @@ func TestFlags(t *testing.T) {
 	}
 	for _, args := range [][]string{
 		{"-probe", "perhaps"}, {"-store", "punched cards"}, {"-credentials", filepath.Join(dir, "none")}, {"-credentials", write("empty", "")},
-		{"-modules", filepath.Join(dir, "none")}, {"-listen", "127.0.0.1:-1"}, {"-unknown"}, {"rest"},
+		{"-modules", filepath.Join(dir, "none")}, {"-listen", "127.0.0.1:-1"}, {"-allow-prefix", "10.0.0.0"}, {"-unknown"}, {"rest"},
 	} {
 		if err := run(t.Context(), args, io.Discard, io.Discard); err == nil {
 			t.Errorf("%q: no error", args)
+		}
+	}
+}
+
+// TestPolicyFlags: what the flags open, and nothing beside it. The receiver is on
+// loopback, so the probe can be real.
+func TestPolicyFlags(t *testing.T) {
+	receiver := httptest.NewServer(http.NotFoundHandler())
+	defer receiver.Close()
+	gone := httptest.NewServer(http.NotFoundHandler())
+	gone.Close()
+	tests := []struct {
+		args []string
+		url  string
+		want string
+	}{
+		{nil, receiver.URL, "400 "},
+		{[]string{"-allow-http"}, receiver.URL, "400 "},
+		{[]string{"-allow-http", "-allow-prefix", "127.0.0.0/8"}, receiver.URL, "200 "},
+		{[]string{"-allow-prefix", "127.0.0.0/8"}, receiver.URL, "400 "},
+		{[]string{"-dev"}, receiver.URL, "200 "},
+		{[]string{"-dev"}, gone.URL, "400 "},
+		{[]string{"-dev", "-probe", "warn"}, gone.URL, "200 "},
+		{[]string{"-dev", "-probe", "off"}, gone.URL, "200 "},
+		{[]string{"-dev"}, "https://10.0.0.1/", "400 "},
+	}
+	credentials := filepath.Join(t.TempDir(), "credentials")
+	if err := os.WriteFile(credentials, []byte("acme:sha256:1ec1c26b50d5d3c58d9583181af8076655fe00756bf7285940ba3670f99fcba0\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, tt := range tests {
+		s := start(t, append([]string{"-credentials", credentials, "-probe", "enforce"}, tt.args...)...)
+		if got := s.call(t, "POST", path, "acme:s3cret", `{"webhook_url":"`+tt.url+`"}`); !strings.HasPrefix(got, tt.want) {
+			t.Errorf("%q: got %s, want %s", tt.args, got, tt.want)
 		}
 	}
 }

@@ -16,11 +16,13 @@ type flights struct {
 type flight struct {
 	cancel  context.CancelFunc
 	waiting int
-	done    chan struct{} // closed once err is set
+	done    chan struct{} // closed once the others are set
 	err     error
+	panic   any // what the work panicked with, for those who wait
 }
 
-// do returns what work returns, or the error of ctx if that ends earlier. The
+// do returns what work returns, or the error of ctx if that ends earlier; it
+// panics if work does, in the goroutine of each caller. The
 // context of the work has the values of the first caller's, and ends when nobody
 // waits any more: one caller who hangs up does not fail the others.
 func (f *flights) do(ctx context.Context, key string, work func(context.Context) error) error {
@@ -28,6 +30,9 @@ func (f *flights) do(ctx context.Context, key string, work func(context.Context)
 	defer f.leave(key, shared)
 	select {
 	case <-shared.done:
+		if shared.panic != nil {
+			panic(shared.panic)
+		}
 		return shared.err
 	case <-ctx.Done():
 		return ctx.Err()
@@ -52,12 +57,17 @@ func (f *flights) join(ctx context.Context, key string, work func(context.Contex
 }
 
 func (f *flights) run(ctx context.Context, key string, shared *flight, work func(context.Context) error) {
-	defer shared.cancel()
+	defer close(shared.done)
+	defer f.land(key, shared)
+	defer func() { shared.panic = recover() }()
 	shared.err = work(ctx)
+}
+
+func (f *flights) land(key string, shared *flight) {
 	f.mu.Lock()
+	defer f.mu.Unlock()
 	f.forget(key, shared)
-	f.mu.Unlock()
-	close(shared.done)
+	shared.cancel()
 }
 
 func (f *flights) leave(key string, shared *flight) {

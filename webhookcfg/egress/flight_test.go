@@ -3,6 +3,7 @@ package egress_test
 import (
 	"context"
 	"errors"
+	"net/netip"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -145,5 +146,31 @@ func TestFlightsUnderRace(t *testing.T) {
 		if err := <-result; !errors.Is(err, context.Canceled) && !errors.Is(err, errDialled) {
 			t.Error(err)
 		}
+	}
+}
+
+// panicking is a resolver that is broken.
+type panicking struct{}
+
+func (panicking) LookupNetIP(context.Context, string, string) ([]netip.Addr, error) {
+	panic("broken on purpose")
+}
+
+// TestPanicReachesTheCaller: the probe runs in a goroutine of its own, where
+// nobody could recover what a host's resolver throws.
+func TestPanicReachesTheCaller(t *testing.T) {
+	policy := newStrict()
+	policy.Resolver = panicking{}
+	prober := newProber(t, policy, nil)
+	for range 2 {
+		func() {
+			defer func() {
+				if value := recover(); value != "broken on purpose" {
+					t.Errorf("recovered %v", value)
+				}
+			}()
+			_ = prober.Probe(t.Context(), "client", egress.NewURL("https://receiver.example/"))
+			t.Error("no panic")
+		}()
 	}
 }
