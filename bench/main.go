@@ -27,7 +27,7 @@ func main() {
 	fmt.Printf("%s, %s/%s, %d CPUs; medians of %d interleaved rounds\n", runtime.Version(), runtime.GOOS, runtime.GOARCH, runtime.NumCPU(), *rounds)
 
 	fmt.Print("\n| in process | ours | reference | ratio | budget | allocations, ours / reference |\n|---|---|---|---|---|---|\n")
-	for _, pairs := range []func() []pair{handlerPairs, storePairs} {
+	for _, pairs := range []func() []pair{handlerPairs, egressPairs, authPairs, storePairs} {
 		for _, p := range pairs() {
 			fmt.Println(p.measure(*rounds))
 		}
