@@ -48,7 +48,7 @@ func (d *Dir) Lock(name string) (File, error) {
 		return nil, err
 	}
 	if err := lockFile(file); err != nil {
-		return nil, errors.Join(fmt.Errorf("%s: %w", name, err), file.Close())
+		return nil, errors.Join(fmt.Errorf("%w: %s", err, name), file.Close())
 	}
 	return osFile{file}, nil
 }

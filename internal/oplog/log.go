@@ -12,16 +12,16 @@ import (
 	"example.com/go-webhookcfg/webhookcfg"
 )
 
-// Sentinel errors, to be found with [errors.Is].
+// Sentinel errors, to be found with [errors.Is]. Package store hands them on as its own.
 var (
 	// ErrClosed is the answer to every call after Close.
-	ErrClosed = errors.New("closed")
+	ErrClosed = errors.New("store: closed")
 	// ErrReadOnly is the answer to every change after a write or a sync failed.
-	ErrReadOnly = errors.New("read-only after a failed write")
+	ErrReadOnly = errors.New("store: read-only since a write failed")
 	// ErrLocked says that somebody else has the log open.
-	ErrLocked = errors.New("locked by another opener")
+	ErrLocked = errors.New("store: already open")
 	// ErrDamaged says that a log cannot be trusted, and was left as it is.
-	ErrDamaged = errors.New("damaged")
+	ErrDamaged = errors.New("store: damaged")
 )
 
 // State is the machine that the changes of a log lead through its states.

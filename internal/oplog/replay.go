@@ -137,21 +137,19 @@ func (r *replay) judgeRest() error {
 	if reason := judge(rest, r.end, r.whole); reason != "" {
 		return r.damaged(reason)
 	}
-	r.isTorn = !areBlank(rest)
+	r.isTorn = len(trimBlank(rest)) > 0
 	return nil
 }
 
-// settle cuts what comes after the last record and proves the rest: a record that
-// can be read need not be on disk, and is written once more.
+// settle cuts what comes after the last record and proves the rest. A record that
+// can be read need not be on disk: those that only their own group speaks for are
+// written once more, be it a mark.
 func (r *replay) settle() (segment, error) {
-	s := segment{file: r.file, end: r.end, room: r.size, records: r.records, proved: true}
-	if r.marked || r.end == r.whole {
-		return s, s.finish()
-	}
-	s.proved = false
+	s := segment{file: r.file, end: r.end, room: r.size, records: r.records}
 	if err := s.rewrite(max(r.group, r.whole)); err != nil {
 		return s, err
 	}
+	s.proved = r.marked || r.end == r.whole
 	return s, s.finish()
 }
 

@@ -1,10 +1,13 @@
 package oplog
 
-// roomStep is how many blank bytes a write that would move the end of the file
-// brings with it, for the writes to come.
-const roomStep = 256 << 10
+// A write that would move the end of the file brings room with it for the writes to
+// come: as many blank bytes again as the file has, within bounds.
+const (
+	minRoom = 4 << 10
+	maxRoom = 256 << 10
+)
 
-var blanks = func() (b [roomStep]byte) {
+var blanks = func() (b [maxRoom]byte) {
 	for i := range b {
 		b[i] = '\n'
 	}
@@ -26,10 +29,11 @@ type segment struct {
 func (s *segment) append(lines []byte, n int) error {
 	end := s.end + int64(len(lines))
 	if end >= s.room {
-		if _, err := s.file.WriteAt(blanks[:], end); err != nil {
+		room := min(max(end, minRoom), maxRoom)
+		if _, err := s.file.WriteAt(blanks[:room], end); err != nil {
 			return err
 		}
-		s.room = end + roomStep
+		s.room = end + room
 	}
 	if _, err := s.file.WriteAt(lines, s.end); err != nil {
 		return err

@@ -4,7 +4,7 @@ import "bytes"
 
 // maxUnproved bounds what a crash can leave behind the last record: a group, its
 // last entry as long as it can be, and room.
-const maxUnproved = maxGroup + maxLine + roomStep
+const maxUnproved = maxGroup + maxLine + maxRoom
 
 // judge decides what the bytes are that follow the last record, which ends at the
 // offset at. It returns "" for what a crash can leave of a group whose sync did not
@@ -32,7 +32,7 @@ func judge(rest []byte, at, whole int64) (reason string) {
 // given offset had been synced.
 func provesMore(lines []byte, at int64) bool {
 	var d decoder
-	for len(lines) > 0 {
+	for lines = trimBlank(lines); len(lines) > 0; lines = trimBlank(lines) {
 		var line []byte
 		line, lines = cutBlank(lines)
 		if rec, ok := d.decode(line); ok && rec.synced > at {
@@ -46,14 +46,21 @@ func provesMore(lines []byte, at int64) bool {
 // or the line ends that were written ahead.
 func isBlank(c byte) bool { return c == 0 || c == '\n' }
 
-func areBlank(b []byte) bool { return len(bytes.TrimLeft(b, "\x00\n")) == 0 }
+const blank = "\x00\n"
 
 // cutBlank splits b around its first blank byte.
 func cutBlank(b []byte) (before, after []byte) {
-	for i, c := range b {
-		if isBlank(c) {
-			return b[:i], b[i+1:]
-		}
+	if i := bytes.IndexAny(b, blank); i >= 0 {
+		return b[:i], b[i+1:]
 	}
 	return b, nil
+}
+
+// trimBlank removes the blank bytes that b begins with, large blocks first.
+func trimBlank(b []byte) []byte {
+	const block = 4 << 10
+	for len(b) >= block && bytes.Equal(b[:block], blanks[:block]) {
+		b = b[block:]
+	}
+	return bytes.TrimLeft(b, blank)
 }

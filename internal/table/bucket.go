@@ -6,19 +6,34 @@ import (
 	"slices"
 )
 
-// bucketSize is the most entries that one bucket holds. Their tags fill a cache
-// line.
+// bucketSize is the most entries of a bucket: the tags fill one cache line.
 const bucketSize = 64
 
-// bucket holds entries of a hash table, each an id with its value. Entry i has
-// the value values[i]; its id begins at ids[starts[i]] and ends where the next
-// one begins. So an entry costs no pointer but those of its value.
+// bucket is some of the entries of a hash table, each an id and a value. The ids
+// lie one after another in ids, the one of values[i] from starts[i] on; so they
+// cost no pointers, and no memory but their bytes.
 type bucket[V any] struct {
 	values []V
 	ids    []byte
-	next   *bucket[V] // takes what has no room here
+	next   *bucket[V] // has what found no room here
 	tags   [bucketSize]uint8
 	starts [bucketSize]uint16
+}
+
+// newBucket returns a bucket with copies of the entries and no room to spare.
+func newBucket[V any](entries []entry[V]) *bucket[V] {
+	size := 0
+	for _, e := range entries {
+		size += len(e.id)
+	}
+	b := &bucket[V]{
+		values: make([]V, 0, min(len(entries), bucketSize)),
+		ids:    make([]byte, 0, size),
+	}
+	for _, e := range entries {
+		b.add(e.id, e.tag(), e.value())
+	}
+	return b
 }
 
 // id returns the id of entry i, valid until the bucket changes.
@@ -29,17 +44,8 @@ func (b *bucket[V]) id(i int) []byte {
 	return b.ids[b.starts[i]:]
 }
 
-// seek returns the index of the first entry from i on that has the tag, or -1.
-func (b *bucket[V]) seek(tag uint8, i int) int {
-	found := bytes.IndexByte(b.tags[i:len(b.values)], tag)
-	if found < 0 {
-		return -1
-	}
-	return i + found
-}
-
-// find looks for id in b and the buckets behind it. It returns nil if there is
-// no such entry.
+// find returns where the entry for id is, in b or the buckets behind it; nil if
+// there is none.
 func (b *bucket[V]) find(id string, tag uint8) (*bucket[V], int) {
 	for ; b != nil; b = b.next {
 		for i := b.seek(tag, 0); i >= 0; i = b.seek(tag, i+1) {
@@ -51,13 +57,16 @@ func (b *bucket[V]) find(id string, tag uint8) (*bucket[V], int) {
 	return nil, 0
 }
 
-// hasRoom reports whether one more entry fits. A long id may go beyond the
-// offsets that starts can tell, but none can begin there.
-func (b *bucket[V]) hasRoom() bool {
-	return len(b.values) < bucketSize && len(b.ids) <= math.MaxUint16
+// seek returns the first entry from i on that has the tag, -1 if there is none.
+func (b *bucket[V]) seek(tag uint8, i int) int {
+	found := bytes.IndexByte(b.tags[i:len(b.values)], tag)
+	if found < 0 {
+		return -1
+	}
+	return i + found
 }
 
-// add adds an entry that is not there yet.
+// add adds an entry to b or, if there is no room, to a bucket behind it.
 func (b *bucket[V]) add(id []byte, tag uint8, v V) {
 	for !b.hasRoom() {
 		if b.next == nil {
@@ -71,7 +80,12 @@ func (b *bucket[V]) add(id []byte, tag uint8, v V) {
 	b.ids = append(reserve(b.ids, len(id)), id...)
 }
 
-// remove removes entry i. A bucket is too small for holes to be worth their while.
+// hasRoom reports whether one more entry can begin in b; its id may be of any length.
+func (b *bucket[V]) hasRoom() bool {
+	return len(b.values) < bucketSize && len(b.ids) <= math.MaxUint16
+}
+
+// remove removes entry i and closes the gap: a bucket is small.
 func (b *bucket[V]) remove(i int) {
 	start, size := int(b.starts[i]), len(b.id(i))
 	b.ids = tighten(slices.Delete(b.ids, start, start+size))
@@ -83,19 +97,19 @@ func (b *bucket[V]) remove(i int) {
 	}
 }
 
-// reserve makes room for n more elements. Where append would double a slice, it
-// adds a sixteenth: memory matters more here than copying.
+// reserve makes room for n more elements. It grows a slice by less than append
+// would: memory counts for more here than copying.
 func reserve[S ~[]E, E any](s S, n int) S {
 	need := len(s) + n
 	if need <= cap(s) {
 		return s
 	}
-	return append(slices.Grow(S(nil), need+need/16), s...)
+	return append(slices.Grow(S(nil), need+need/5), s...)
 }
 
-// tighten gives room back once more than half of it is unused.
+// tighten gives room back when more than half of it is unused.
 func tighten[S ~[]E, E any](s S) S {
-	if cap(s) < 2*len(s)+8 {
+	if cap(s) <= 2*len(s)+8 {
 		return s
 	}
 	return slices.Clone(s)

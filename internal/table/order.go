@@ -1,20 +1,17 @@
 package table
 
-import (
-	"slices"
-	"strings"
-)
+import "slices"
 
 const (
-	// spanSize is the most ids of one span.
+	// spanSize is the most ids of a span.
 	spanSize = 512
-	// spanPart is how many of them each new span has after a split.
+	// spanPart is about how many each part has after a span was split.
 	spanPart = spanSize / 4
 )
 
-// order knows the byte order of the ids in a hash table and keeps no id itself.
-// For each span of neighbouring ids it has their hashes, in no order: with these
-// the ids are found and sorted when somebody walks them.
+// order is the byte order of the ids in a hash table. It keeps no id itself: for
+// each span of neighbouring ids it has their hashes, in any order, by which a walk
+// finds the ids and sorts them. The zero value is the order of no ids.
 type order struct {
 	spans [][]hash
 	// bounds[i] is the least id that can be in spans[i+1].
@@ -35,32 +32,24 @@ func (o *order) holds(i int, id []byte) bool {
 	return (i == 0 || o.bounds[i-1] <= string(id)) && (i == len(o.bounds) || string(id) < o.bounds[i])
 }
 
-// add adds the hash of an id of span i.
+// full reports whether span i must be split before an id is added to it.
+func (o *order) full(i int) bool { return i < len(o.spans) && len(o.spans[i]) == spanSize }
+
+// add adds an id with the hash to span i.
 func (o *order) add(i int, h hash) {
 	if o.spans == nil {
-		o.spans = [][]hash{nil}
+		o.spans = make([][]hash, 1)
 	}
 	o.spans[i] = append(reserve(o.spans[i], 1), h)
 }
 
-// full reports whether span i must be split before an id is added.
-func (o *order) full(i int) bool {
-	return i < len(o.spans) && len(o.spans[i]) == spanSize
-}
-
-// replace puts several spans, and the bounds between them, in place of span i.
-func (o *order) replace(i int, spans [][]hash, bounds []string) {
-	o.spans = slices.Replace(o.spans, i, i+1, spans...)
-	o.bounds = slices.Insert(o.bounds, i, bounds...)
-}
-
-// remove removes the hash of id.
+// remove removes an id with the hash, and joins spans that have become small.
 func (o *order) remove(id string, h hash) {
 	i := o.span(id)
-	span := o.spans[i]
-	last := len(span) - 1
-	span[slices.Index(span, h)] = span[last]
-	o.spans[i] = tighten(span[:last])
+	hashes := o.spans[i]
+	last := len(hashes) - 1
+	hashes[slices.Index(hashes, h)] = hashes[last]
+	o.spans[i] = tighten(hashes[:last])
 	o.join(i)
 	o.join(i - 1)
 }
@@ -70,16 +59,34 @@ func (o *order) join(i int) {
 	if i < 0 || i+1 >= len(o.spans) || len(o.spans[i])+len(o.spans[i+1]) > spanPart {
 		return
 	}
-	o.spans[i] = slices.Concat(o.spans[i], o.spans[i+1])
-	o.spans = tighten(slices.Delete(o.spans, i+1, i+2))
+	joined := slices.Concat(o.spans[i], o.spans[i+1])
+	o.spans = tighten(slices.Replace(o.spans, i, i+2, joined))
 	o.bounds = tighten(slices.Delete(o.bounds, i, i+1))
 }
 
-// bound returns the shortest string that is above low, but not above high.
-func bound(low, high string) string {
+// replace puts spans in place of span i, with bounds between them.
+func (o *order) replace(i int, spans [][]hash, bounds []string) {
+	for k, hashes := range spans {
+		spans[k] = slices.Clone(hashes) // without room to spare
+	}
+	o.spans = slices.Replace(o.spans, i, i+1, spans...)
+	o.bounds = slices.Insert(o.bounds, i, bounds...)
+}
+
+// bound returns the shortest id that is greater than low, and not than high.
+func bound(low, high []byte) string {
 	n := 0
 	for n < len(low) && low[n] == high[n] {
 		n++
 	}
-	return strings.Clone(high[:n+1])
+	return string(high[:n+1])
+}
+
+func count(hashes []hash, h hash) (n int) {
+	for _, x := range hashes {
+		if x == h {
+			n++
+		}
+	}
+	return n
 }

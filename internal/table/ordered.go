@@ -1,13 +1,12 @@
 package table
 
 import (
-	"bytes"
 	"iter"
 	"slices"
 )
 
 // ordered is a map from ids to values that can be walked in the byte order of the
-// ids. The hash table finds an entry at once; the order beside it changes only
+// ids. Its hash table finds an entry at once; the order beside it changes only
 // when an id comes or goes, and is read only by walks. The zero value is empty.
 type ordered[V any] struct {
 	table hashTable[V]
@@ -57,7 +56,9 @@ func (m *ordered[V]) delete(id string) {
 func (m *ordered[V]) after(id string) iter.Seq2[string, V] {
 	return func(yield func(string, V) bool) {
 		for i := m.order.span(id); i < len(m.order.spans); i++ {
-			for _, e := range m.span(i) {
+			entries := m.span(i)
+			slices.SortFunc(entries, byID)
+			for _, e := range entries {
 				if string(e.id) > id && !yield(string(e.id), e.value()) {
 					return
 				}
@@ -66,43 +67,55 @@ func (m *ordered[V]) after(id string) iter.Seq2[string, V] {
 	}
 }
 
-// span returns the entries of one span in order.
+// span returns the entries of span i, one for each of its hashes.
 func (m *ordered[V]) span(i int) []entry[V] {
-	all := make([]entry[V], 0, len(m.order.spans[i])*5/4)
-	for _, h := range m.order.spans[i] {
-		all = m.table.chain(h).tagged(h.tag(), all)
+	hashes := m.order.spans[i]
+	entries := make([]entry[V], len(hashes))
+	var same []entry[V]
+	for k, h := range hashes {
+		same = m.table.chain(h).hashed(h, same[:0])
+		nth := 0
+		if len(same) > 1 { // ids with equal hashes, some perhaps of other spans
+			same = slices.DeleteFunc(same, func(e entry[V]) bool { return !m.order.holds(i, e.id) })
+			nth = count(hashes[:k], h)
+		}
+		entries[k] = same[nth]
 	}
-	// Tags also find entries of other spans, and equal tags find the same ones.
-	all = slices.DeleteFunc(all, func(e entry[V]) bool { return !m.order.holds(i, e.id) })
-	slices.SortFunc(all, func(x, y entry[V]) int { return bytes.Compare(x.id, y.id) })
-	return slices.CompactFunc(all, func(x, y entry[V]) bool { return x.bucket == y.bucket && x.index == y.index })
+	return entries
 }
 
-// split splits a full span before id is added to it. An id above all of them gets
-// a span of its own, so that ids which come in ascending order fill their spans.
+// split splits span i before id is added to it.
 func (m *ordered[V]) split(i int, id string) {
-	all := m.span(i)
-	last := string(all[len(all)-1].id)
-	if last < id {
-		m.order.replace(i, [][]hash{m.order.spans[i], nil}, []string{bound(last, id)})
-		return
-	}
-	var spans [][]hash
-	var bounds []string
-	for part := range slices.Chunk(all, spanPart) {
-		if len(spans) > 0 {
-			bounds = append(bounds, bound(last, string(part[0].id)))
+	entries := m.span(i)
+	bounds := cut(entries, []byte(id))
+	spans := make([][]hash, len(bounds)+1)
+	for k, e := range entries {
+		part := 0
+		for part < len(bounds) && bounds[part] <= string(e.id) {
+			part++
 		}
-		spans = append(spans, hashes(part))
-		last = string(part[len(part)-1].id)
+		spans[part] = append(spans[part], m.order.spans[i][k])
 	}
 	m.order.replace(i, spans, bounds)
 }
 
-func hashes[V any](all []entry[V]) []hash {
-	hashes := make([]hash, len(all))
-	for i, e := range all {
-		hashes[i] = hashBytes(e.id)
+// cut returns bounds that cut a full span into about equal parts, judged by a
+// sample of its entries. An id that comes after all of them gets a part of its
+// own, so that ids which arrive in order leave full spans behind.
+func cut[V any](entries []entry[V], id []byte) []string {
+	last := slices.MaxFunc(entries, byID)
+	if new := (entry[V]{id: id}); byID(last, new) < 0 {
+		return []string{bound(last.id, id)}
 	}
-	return hashes
+	const perPart = 8
+	var sample []entry[V]
+	for i := 0; i < len(entries); i += spanPart / perPart {
+		sample = append(sample, entries[i])
+	}
+	slices.SortFunc(sample, byID)
+	var bounds []string
+	for i := perPart; i < len(sample); i += perPart {
+		bounds = append(bounds, bound(sample[i-1].id, sample[i].id))
+	}
+	return bounds
 }

@@ -1,49 +1,62 @@
 package table
 
 import (
+	"fmt"
 	"math/rand/v2"
 	"testing"
 	"time"
-	"strings"
 	"runtime"
 
+	"example.com/go-webhookcfg/webhookcfg"
 	"example.com/go-webhookcfg/webhookcfg/egress"
 )
 
-func TestHeap(t *testing.T) {
-	u := egress.NewURL("https://x")
+func TestFull(t *testing.T) {
+	const N = 1_000_000
 	for _, c := range []int{1, 100} {
-		for _, N := range []int{1_000_000, 1_200_000} {
+		for _, urls := range []int{N, 1000} {
+			var dt, dm time.Duration = 1e18, 1e18
+			var bt, bm float64
+			for range 2 {
 			r := rand.New(rand.NewPCG(1, 2))
-			ids := make([]string, N)
-			for i := range ids { ids[i] = uuid(r) }
-			for range 3 {
-			trs := make([]ordered[setting], c)
-			
-			t0 := time.Now()
-			for i, id := range ids { trs[i%c].set(id, setting{u, 5}) }
-			d0 := time.Since(t0)
-			
-			trs = make([]ordered[setting], c)
-			h0 := heap()
-			t0 = time.Now()
-			for i, id := range ids { trs[i%c].set(id, setting{u, 5}) }
-			d := time.Since(t0)
-			h1 := heap()
-			over := 0
-			for _, tr := range trs { for _, b := range tr.table.buckets { if b.next != nil { over++ } } }
-			t.Logf("%d clients %d: insert %v/op, unordered %v heap %.1f B/rec, overflow %d", c, N, d/time.Duration(N),d0/time.Duration(N), float64(h1-h0)/float64(N), over)
-			ms := make([]map[string]setting, c)
-			for i := range ms { ms[i] = map[string]setting{} }
-			runtime.KeepAlive(trs); trs=nil
-			h0 = heap()
-			t0 = time.Now()
-			for i, id := range ids { ms[i%c][strings.Clone(id)] = setting{u, 5} }
-			d = time.Since(t0)
-			h1 = heap()
-			runtime.KeepAlive(ms)
-			t.Logf("%d clients %d: map insert %v/op heap %.1f B/rec", c, N, d/time.Duration(N), float64(h1-h0)/float64(N))
+			mk := func(i int) (string, string, egress.URL) {
+				n := i
+				if urls < N { n = r.IntN(urls) }
+				return fmt.Sprintf("client-%03d", i%c), uuid(r), egress.NewURL(fmt.Sprintf("https://hooks.example.com/v1/receivers/%031d", n))
 			}
+			base := heap()
+			var tb Table
+			var d time.Duration
+			for i := 0; i < N; i += 1000 {
+				chs := make([]webhookcfg.Change, 1000)
+				for j := range chs { cl, e, u := mk(i+j); chs[j] = webhookcfg.Set(cl, webhookcfg.Entity(e), u); chs[j].Time = time.Unix(int64(i), 0) }
+				t0 := time.Now()
+				for _, ch := range chs { tb.Apply(ch) }
+				d += time.Since(t0)
+			}
+			dt = min(dt, d)
+			bt = float64(heap()-base)/N
+			runtime.KeepAlive(&tb)
+			tb = Table{}
+			base = heap()
+			m := map[string]map[string]string{}
+			d = 0
+			for i := 0; i < N; i += 1000 {
+				chs := make([]webhookcfg.Change, 1000)
+				for j := range chs { cl, e, u := mk(i+j); chs[j] = webhookcfg.Set(cl, webhookcfg.Entity(e), u); chs[j].Time = time.Unix(int64(i), 0) }
+				t0 := time.Now()
+				for _, ch := range chs {
+					mm := m[ch.Client]
+					if mm == nil { mm = map[string]string{}; m[ch.Client] = mm }
+					mm[ch.Scope.Entity()] = ch.URL.Reveal()
+				}
+				d += time.Since(t0)
+			}
+			dm = min(dm, d)
+			bm = float64(heap()-base)/N
+			runtime.KeepAlive(&m)
+			}
+			t.Logf("%d clients, %d urls: table %v/op %.1f B; map %v/op %.1f B", c, urls, dt/N, bt, dm/N, bm)
 		}
 	}
 }

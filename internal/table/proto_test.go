@@ -10,10 +10,6 @@ import (
 	"example.com/go-webhookcfg/webhookcfg/egress"
 )
 
-type setting struct {
-	url   egress.URL
-	since int64
-}
 
 func uuid(r *rand.Rand) string {
 	a, b := r.Uint64(), r.Uint64()

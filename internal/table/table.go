@@ -1,0 +1,96 @@
+// Package table is the configuration of all clients in memory, and the rules by
+// which a change turns one state into the next.
+//
+// It does no I/O, reads no clock and takes no lock. No call does work in
+// proportion to what the table holds: it grows, shrinks and is walked in small
+// steps, and what a change of all entities drops is left to the garbage collector.
+package table
+
+import (
+	"iter"
+
+	"example.com/go-webhookcfg/webhookcfg"
+	"example.com/go-webhookcfg/webhookcfg/egress"
+)
+
+// Table is the configuration of every client. The zero value is an empty table.
+//
+// A table must not be used while it is changed, but may be read by any number of
+// goroutines at once. It keeps none of the strings that are passed in, only URLs.
+type Table struct {
+	clients ordered[*client]
+	records int
+	urls    *recent // nil as long as the table is small
+}
+
+// Apply makes a change, which must be valid: see [webhookcfg.Change.Validate]. Of
+// its time it keeps the whole seconds.
+func (t *Table) Apply(change webhookcfg.Change) {
+	c, known := t.clients.get(change.Client)
+	if !known {
+		if change.URL.IsZero() {
+			return // nothing is set that could be unset
+		}
+		c = new(client)
+		t.clients.set(change.Client, c)
+	}
+	change.URL = t.share(change.URL)
+	before := c.records()
+	c.apply(change)
+	t.records += c.records() - before
+	switch {
+	case t.records == 0:
+		*t = Table{}
+	case c.records() == 0:
+		t.clients.delete(change.Client)
+	}
+}
+
+// minShared is from how many records on equal URLs are looked for.
+const minShared = 1024
+
+func (t *Table) share(u egress.URL) egress.URL {
+	if u.IsZero() || t.records < minShared {
+		return u
+	}
+	if t.urls == nil {
+		t.urls = new(recent)
+	}
+	return t.urls.share(u)
+}
+
+// Resolve returns which webhook is in effect for an entity of a client.
+func (t *Table) Resolve(client, entity string) webhookcfg.Webhook {
+	c, known := t.clients.get(client)
+	if !known {
+		return webhookcfg.Webhook{}
+	}
+	return c.resolve(entity)
+}
+
+// Page returns the first limit overrides of a client whose entities come after
+// the given one, as told in [webhookcfg.Lister]. The limit is at least 1.
+func (t *Table) Page(client, after string, limit int) webhookcfg.Page {
+	c, known := t.clients.get(client)
+	if !known {
+		return webhookcfg.Page{}
+	}
+	return c.page(after, limit)
+}
+
+// Clients walks the names after the given one, in byte order, of the clients for
+// which anything is set. The table must not change during the walk. Who wants to
+// let changes in ends it, and begins another one after the last name.
+func (t *Table) Clients(after string) iter.Seq[string] {
+	return func(yield func(string) bool) {
+		for name := range t.clients.after(after) {
+			if !yield(name) {
+				return
+			}
+		}
+	}
+}
+
+// Len returns the number of records, bases and overrides together: how many
+// changes it takes to make such a table.
+func (t *Table) Len() int { return t.records }

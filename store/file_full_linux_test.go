@@ -1,0 +1,95 @@
+package store_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"example.com/go-webhookcfg/store"
+)
+
+// fullDirVar is the variable of the environment that makes this program the one
+// that mounts a small file system over a folder and fills it.
+const fullDirVar = "WEBHOOKCFG_TEST_FULL_DIR"
+
+// cannotMount is its exit code if it may not.
+const cannotMount = 77
+
+// TestFullDisk fills a real file system. It needs a mount, and so a process in
+// name spaces of its own, in which alone the mount exists.
+func TestFullDisk(t *testing.T) {
+	if dir := os.Getenv(fullDirVar); dir != "" {
+		if err := syscall.Mount("tmpfs", dir, "tmpfs", 0, "size=256k"); err != nil {
+			fmt.Println("cannot mount:", err)
+			os.Exit(cannotMount)
+		}
+		fillDisk(t, dir)
+		return
+	}
+	child := exec.Command(os.Args[0], "-test.run=^TestFullDisk$")
+	child.Env = append(os.Environ(), fullDirVar+"="+t.TempDir())
+	child.SysProcAttr = &syscall.SysProcAttr{
+		Cloneflags:  syscall.CLONE_NEWUSER | syscall.CLONE_NEWNS,
+		UidMappings: []syscall.SysProcIDMap{{HostID: os.Getuid(), Size: 1}},
+		GidMappings: []syscall.SysProcIDMap{{HostID: os.Getgid(), Size: 1}},
+	}
+	said, err := child.CombinedOutput()
+	var exit *exec.ExitError
+	switch {
+	case err == nil:
+	case errors.As(err, &exit) && exit.ExitCode() != cannotMount:
+		t.Errorf("%v: %s", err, said)
+	default:
+		t.Skipf("no small file system can be mounted here: %v: %s", err, said)
+	}
+}
+
+func fillDisk(t *testing.T, dir string) {
+	path := filepath.Join(dir, "webhooks.jsonl")
+	file, err := store.OpenFile(path, &store.FileOptions{CompactRatio: -1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	made, want := 0, model{}
+	for err == nil {
+		c := nth("acme", made)
+		if err = file.Apply(context.Background(), c); err == nil {
+			want.apply(c)
+			made++
+		}
+	}
+	if !errors.Is(err, store.ErrReadOnly) || !errors.Is(err, syscall.ENOSPC) || made == 0 {
+		t.Errorf("after %d changes: %v", made, err)
+	}
+	if got := observe(file, "acme"); got != want.show("acme") {
+		t.Errorf("on the full disk it shows\n%swant\n%s", got, want.show("acme"))
+	}
+	if err := file.Close(); !errors.Is(err, store.ErrReadOnly) {
+		t.Errorf("Close: %v", err)
+	}
+	maybe := want.clone()
+	maybe.apply(nth("acme", made))
+	if file, err = store.OpenFile(path, nil); err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	if got := observe(file, "acme"); got != want.show("acme") && got != maybe.show("acme") {
+		t.Errorf("opened again, it shows\n%swant\n%s", got, want.show("acme"))
+	}
+	// The file takes half of the disk and more, but what counts is little.
+	if err := file.Compact(context.Background()); err != nil {
+		t.Errorf("Compact: %v", err)
+	}
+	if err := file.Apply(context.Background(), setAll("acme", 0)); err != nil {
+		t.Errorf("a change after the compaction: %v", err)
+	}
+	if entries, err := os.ReadDir(dir); err != nil || strings.Contains(fmt.Sprint(entries), ".tmp") {
+		t.Errorf("left behind: %v, %v", entries, err)
+	}
+}

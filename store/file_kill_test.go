@@ -1,0 +1,178 @@
+package store_test
+
+import (
+	"bufio"
+	"context"
+	"flag"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+
+	"example.com/go-webhookcfg/store"
+	"example.com/go-webhookcfg/webhookcfg"
+)
+
+var killRounds = flag.Int("killrounds", 200, "how many times TestKill kills a process")
+
+// The variables of the environment that make this program the one to be killed.
+const (
+	killPathVar = "WEBHOOKCFG_TEST_KILL_PATH"
+	killFromVar = "WEBHOOKCFG_TEST_KILL_FROM"
+)
+
+// Each writer of the process makes the changes of one client, one after the other.
+const killWriters = 4
+
+// nth is the n-th change of a client.
+func nth(client string, n int) webhookcfg.Change {
+	random := rand.New(rand.NewPCG(uint64(n), uint64(len(client))))
+	entity := entities[random.IntN(len(entities))]
+	switch random.IntN(8) {
+	case 0:
+		return setAll(client, n)
+	case 1:
+		return unsetAll(client, n)
+	case 2, 3:
+		return unset(client, entity, n)
+	default:
+		return set(client, entity, n)
+	}
+}
+
+func writerName(w int) string { return clients[0] + strings.Repeat("+", w) }
+
+// TestKill kills processes that change a store at moments of chance, sometimes a
+// few before it looks at the file. Whatever such a process said that it had
+// changed is there, and at most the next change of each writer besides.
+func TestKill(t *testing.T) {
+	if path := os.Getenv(killPathVar); path != "" {
+		beKilled(path)
+	}
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "webhooks.jsonl")
+	random := rand.New(rand.NewPCG(rand.Uint64(), 0))
+	models, done := make([]model, killWriters), make([]int, killWriters)
+	for w := range models {
+		models[w] = model{}
+	}
+	total := 0
+	for round := range *killRounds {
+		said := killOne(t, path, done, random.IntN(200))
+		for w := range done {
+			for ; done[w] < said[w]; done[w]++ {
+				models[w].apply(nth(writerName(w), done[w]))
+				total++
+			}
+		}
+		if random.IntN(3) > 0 || round == *killRounds-1 {
+			checkKilled(t, path, models, done)
+		}
+		if t.Failed() {
+			t.Fatalf("in round %d", round)
+		}
+	}
+	t.Logf("%d processes killed; %d changes that were answered all survived", *killRounds, total)
+}
+
+// checkKilled compares the store with the models, or what the next change makes of each.
+func checkKilled(t *testing.T, path string, models []model, done []int) {
+	t.Helper()
+	file, err := store.OpenFile(path, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	for w, m := range models {
+		next := m.clone()
+		next.apply(nth(writerName(w), done[w]))
+		if got := observe(file, writerName(w)); got != m.show(writerName(w)) && got != next.show(writerName(w)) {
+			t.Errorf("writer %d after %d changes:\n%swant\n%sor\n%s", w, done[w], got, m.show(writerName(w)), next.show(writerName(w)))
+		}
+	}
+}
+
+// killOne starts a process, kills it after it said a number of lines, and returns
+// how many changes of each writer it said were made.
+func killOne(t *testing.T, path string, from []int, lines int) []int {
+	t.Helper()
+	child := exec.Command(os.Args[0], "-test.run=^TestKill$")
+	child.Env = append(os.Environ(), killPathVar+"="+path, killFromVar+"="+strings.Trim(fmt.Sprint(from), "[]"))
+	var complaints strings.Builder
+	child.Stderr = &complaints
+	out, err := child.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := child.Start(); err != nil {
+		t.Fatal(err)
+	}
+	said := append([]int{}, from...)
+	reader := bufio.NewReader(out)
+	for n := 0; ; n++ {
+		if n == lines {
+			_ = child.Process.Kill()
+		}
+		line, err := reader.ReadString('\n')
+		if err != nil {
+			break
+		}
+		if strings.HasPrefix(line, "opening") {
+			continue
+		}
+		var w, count int
+		if _, err := fmt.Sscan(line, &w, &count); err != nil {
+			t.Fatalf("the process said %q", line)
+		}
+		said[w] = count
+	}
+	_, _ = io.Copy(io.Discard, reader)
+	_ = child.Wait()
+	if complaints.Len() > 0 {
+		t.Fatalf("the process complained: %s", &complaints)
+	}
+	return said
+}
+
+// beKilled changes the store until it is killed, and says what it has done.
+func beKilled(path string) {
+	fail := func(err error) {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	fmt.Println("opening")
+	file, err := store.OpenFile(path, nil)
+	if err != nil {
+		fail(err)
+	}
+	from := strings.Fields(os.Getenv(killFromVar))
+	var all sync.WaitGroup
+	for w := range killWriters {
+		first, err := strconv.Atoi(from[w])
+		if err != nil {
+			fail(err)
+		}
+		all.Go(func() {
+			for n := first; ; n++ {
+				if err := file.Apply(context.Background(), nth(writerName(w), n)); err != nil {
+					fail(err)
+				}
+				fmt.Println(w, n+1)
+			}
+		})
+	}
+	all.Go(func() {
+		for {
+			if err := file.Compact(context.Background()); err != nil {
+				fail(err)
+			}
+		}
+	})
+	all.Wait()
+}

@@ -1,0 +1,112 @@
+package store_test
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"strings"
+	"time"
+
+	"example.com/go-webhookcfg/webhookcfg"
+	"example.com/go-webhookcfg/webhookcfg/egress"
+)
+
+// The universe of the tests of the file store: small enough to look at all of it.
+var (
+	clients  = []string{"acme", "other"}
+	entities = []string{"e1", "e2", "e3", "e4"}
+)
+
+// model says for every client and entity of the universe what Resolve has to
+// return, as text. It knows nothing of bases and overrides: set-all is a loop.
+type model map[string]string
+
+func (m model) clone() model { return maps.Clone(m) }
+
+func key(client, entity string) string { return client + "/" + entity }
+
+// apply makes a change.
+func (m model) apply(c webhookcfg.Change) {
+	if !c.Scope.IsAll() {
+		m.one(c, c.Scope.Entity(), webhookcfg.SourceOverride)
+		return
+	}
+	for _, entity := range entities {
+		m.one(c, entity, webhookcfg.SourceBase)
+	}
+	// What entities never named before have, and unset looks at.
+	m.one(c, "", webhookcfg.SourceBase)
+}
+
+func (m model) one(c webhookcfg.Change, entity string, source webhookcfg.Source) {
+	switch {
+	case !c.URL.IsZero():
+	case source == webhookcfg.SourceBase || m[key(c.Client, "")] == "":
+		delete(m, key(c.Client, entity))
+		return
+	default:
+		source = webhookcfg.SourceOff
+	}
+	m[key(c.Client, entity)] = describe(webhookcfg.Webhook{URL: c.URL, Source: source, Since: c.Time})
+}
+
+// String returns the state of the whole universe.
+func (m model) String() string { return m.show(clients...) }
+
+func (m model) show(clients ...string) string {
+	return describeAll(clients, func(client, entity string) string { return m[key(client, entity)] })
+}
+
+func describe(w webhookcfg.Webhook) string {
+	if w.Source == webhookcfg.SourceNone {
+		return ""
+	}
+	return fmt.Sprint(w.Source, " ", w.URL.Reveal(), " ", w.Since.Unix())
+}
+
+func describeAll(clients []string, resolve func(client, entity string) string) string {
+	var b strings.Builder
+	for _, client := range clients {
+		for _, entity := range entities {
+			fmt.Fprintf(&b, "%s/%s: %s\n", client, entity, resolve(client, entity))
+		}
+	}
+	return b.String()
+}
+
+// observe returns the state of clients as a store has it.
+func observe(s webhookcfg.Store, clients ...string) string {
+	return describeAll(clients, func(client, entity string) string {
+		w, err := s.Resolve(context.Background(), client, entity)
+		if err != nil {
+			return err.Error()
+		}
+		return describe(w)
+	})
+}
+
+func set(client, entity string, n int) webhookcfg.Change {
+	return at(n, webhookcfg.Set(client, webhookcfg.Entity(entity), url(n)))
+}
+
+func setAll(client string, n int) webhookcfg.Change {
+	return at(n, webhookcfg.Set(client, webhookcfg.All(), url(n)))
+}
+
+func unset(client, entity string, n int) webhookcfg.Change {
+	return at(n, webhookcfg.Unset(client, webhookcfg.Entity(entity)))
+}
+
+func unsetAll(client string, n int) webhookcfg.Change {
+	return at(n, webhookcfg.Unset(client, webhookcfg.All()))
+}
+
+// url is long enough for a few records to fill a sector.
+func url(n int) egress.URL {
+	return egress.NewURL(fmt.Sprintf("https://hooks.example.com/%d/%s", n, strings.Repeat("x", 100)))
+}
+
+func at(n int, c webhookcfg.Change) webhookcfg.Change {
+	c.Time = time.Unix(1_800_000_000+int64(n), 0).UTC()
+	return c
+}

@@ -1,0 +1,94 @@
+package store
+
+import (
+	"iter"
+
+	"example.com/go-webhookcfg/webhookcfg"
+)
+
+// state is a [Memory] that a log drives: its Apply makes changes that are durable.
+type state struct{ Memory }
+
+// Apply implements [oplog.State].
+func (s *state) Apply(changes []webhookcfg.Change) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, c := range changes {
+		s.table.Apply(c)
+	}
+}
+
+// Len implements [oplog.State].
+func (s *state) Len() int {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	return s.table.Len()
+}
+
+// Snapshot implements [oplog.State].
+func (s *state) Snapshot() iter.Seq[webhookcfg.Change] {
+	return func(yield func(webhookcfg.Change) bool) {
+		var w walk
+		for more := true; more; {
+			w.changes = w.changes[:0]
+			more = s.step(&w)
+			for _, c := range w.changes {
+				if !yield(c) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// stepSize is how many changes a walk collects while it holds the lock.
+const stepSize = 256
+
+// walk is a place in the walk over all clients and their overrides.
+type walk struct {
+	client string
+	// within says that more overrides of client follow the one of entity.
+	within bool
+	entity string
+
+	changes []webhookcfg.Change
+}
+
+// step collects the next changes, and reports whether there may be more.
+func (s *state) step(w *walk) bool {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	if w.within {
+		s.collect(w)
+	}
+	for client := range s.table.Clients(w.client) {
+		if w.within || len(w.changes) >= stepSize {
+			return true
+		}
+		w.client, w.entity = client, ""
+		s.collect(w)
+	}
+	return w.within
+}
+
+// collect adds a page of the client that w has come to.
+func (s *state) collect(w *walk) {
+	page := s.table.Page(w.client, w.entity, stepSize)
+	if w.entity == "" && !page.Base.URL.IsZero() {
+		w.add(webhookcfg.All(), page.Base)
+	}
+	for _, override := range page.Overrides {
+		w.add(webhookcfg.Entity(override.Entity), override.Webhook)
+	}
+	w.entity, w.within = page.Next, page.Next != ""
+}
+
+// add adds the change that makes hook what is in effect for the scope.
+func (w *walk) add(scope webhookcfg.Scope, hook webhookcfg.Webhook) {
+	c := webhookcfg.Set(w.client, scope, hook.URL)
+	if hook.URL.IsZero() {
+		c = webhookcfg.Unset(w.client, scope)
+	}
+	c.Time = hook.Since
+	w.changes = append(w.changes, c)
+}

@@ -1,0 +1,113 @@
+package storetest
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"example.com/go-webhookcfg/webhookcfg"
+	"example.com/go-webhookcfg/webhookcfg/egress"
+)
+
+// benchmarked is how many overrides the client of a benchmark has.
+const benchmarked = 500
+
+// Benchmark measures a store: set, by one caller and by many, set-all, resolve,
+// and list, where there is a Lister. Open returns a store that is empty.
+//
+// To show that the cost of set-all does not depend on the number of overrides,
+// the benchmark also reports ns/first, the time of a single set-all over 500
+// of them; it should be of the size of ns/op.
+func Benchmark(b *testing.B, open func(t testing.TB) webhookcfg.Store) {
+	b.Run("set", func(b *testing.B) { benchmarkSet(b, open(b)) })
+	b.Run("set-parallel", func(b *testing.B) { benchmarkSetParallel(b, open(b)) })
+	b.Run("set-all", func(b *testing.B) { benchmarkSetAll(b, open(b)) })
+	b.Run("resolve", func(b *testing.B) { benchmarkResolve(b, open(b)) })
+	b.Run("list", func(b *testing.B) { benchmarkList(b, open(b)) })
+}
+
+func benchmarkSet(b *testing.B, s webhookcfg.Store) {
+	changes := benchmarkChanges()
+	b.ReportAllocs()
+	for n := 0; b.Loop(); n++ {
+		mustApply(b, s, changes[n%len(changes)])
+	}
+}
+
+func benchmarkSetParallel(b *testing.B, s webhookcfg.Store) {
+	changes := benchmarkChanges()
+	b.ReportAllocs()
+	b.SetParallelism(16)
+	b.RunParallel(func(pb *testing.PB) {
+		for n := 0; pb.Next(); n++ {
+			if err := s.Apply(context.Background(), changes[n%len(changes)]); err != nil {
+				b.Error(err)
+				return
+			}
+		}
+	})
+}
+
+func benchmarkSetAll(b *testing.B, s webhookcfg.Store) {
+	fillBenchmark(b, s)
+	c := webhookcfg.Set(client, webhookcfg.All(), egress.NewURL(hookURL(0)))
+	start := time.Now()
+	mustApply(b, s, c)
+	first := time.Since(start)
+	b.ReportAllocs()
+	for b.Loop() {
+		mustApply(b, s, c)
+	}
+	b.ReportMetric(float64(first.Nanoseconds()), "ns/first")
+}
+
+func benchmarkResolve(b *testing.B, s webhookcfg.Store) {
+	fillBenchmark(b, s)
+	changes := benchmarkChanges()
+	b.ReportAllocs()
+	for n := 0; b.Loop(); n++ {
+		entity := changes[n%len(changes)].Scope.Entity()
+		hook, err := s.Resolve(context.Background(), client, entity)
+		if err != nil || hook.Source != webhookcfg.SourceOverride {
+			b.Fatalf("%q is %s: %v", entity, hook.Source, err)
+		}
+	}
+}
+
+func benchmarkList(b *testing.B, s webhookcfg.Store) {
+	l, ok := s.(webhookcfg.Lister)
+	if !ok {
+		b.Skipf("a %T is no webhookcfg.Lister", s)
+	}
+	const limit = 100
+	fillBenchmark(b, s)
+	b.ReportAllocs()
+	for b.Loop() {
+		page, err := l.List(context.Background(), client, "e2", limit)
+		if err != nil || len(page.Overrides) != limit {
+			b.Fatalf("%d overrides: %v", len(page.Overrides), err)
+		}
+	}
+}
+
+func benchmarkChanges() []webhookcfg.Change {
+	changes := make([]webhookcfg.Change, benchmarked)
+	for n := range changes {
+		changes[n] = webhookcfg.Set(client, webhookcfg.Entity(entityName(n)), egress.NewURL(hookURL(n)))
+		changes[n].Time = time.Unix(epoch, 0)
+	}
+	return changes
+}
+
+func fillBenchmark(b *testing.B, s webhookcfg.Store) {
+	b.Helper()
+	for _, c := range benchmarkChanges() {
+		mustApply(b, s, c)
+	}
+}
+
+func mustApply(b *testing.B, s webhookcfg.Store, c webhookcfg.Change) {
+	if err := s.Apply(context.Background(), c); err != nil {
+		b.Fatal(err)
+	}
+}

@@ -1,0 +1,154 @@
+package storetest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"example.com/go-webhookcfg/webhookcfg"
+	"example.com/go-webhookcfg/webhookcfg/egress"
+)
+
+// together calls do for 0 to n-1 at once, and returns what all of them return.
+func together(n int, do func(n int) error) error {
+	var group sync.WaitGroup
+	all := make([]error, n)
+	for i := range n {
+		group.Go(func() { all[i] = do(i) })
+	}
+	group.Wait()
+	return errors.Join(all...)
+}
+
+// march is a client whose state is known from a number, its step: one goroutine
+// makes the change to the next step while others look. Every third step sets all,
+// the one after it gives e1 an override, and the one after that unsets e1.
+type march struct {
+	begun, made atomic.Int64
+}
+
+const marchLength = 150
+
+func marchChange(step int64) webhookcfg.Change {
+	url := egress.NewURL(hookURL(int(step)))
+	c := webhookcfg.Set(client, webhookcfg.All(), url)
+	switch step % 3 {
+	case 1:
+		c = webhookcfg.Set(client, webhookcfg.Entity("e1"), url)
+	case 2:
+		c = webhookcfg.Unset(client, webhookcfg.Entity("e1"))
+	}
+	c.Time = time.Unix(epoch+step, 0)
+	return c
+}
+
+// run marches while each of the readers calls its look over and over. A look says
+// which step it saw; it must be one between those that it is given.
+func (m *march) run(ctx context.Context, s webhookcfg.Store, reader func(n int) look) error {
+	const readers = 4
+	if err := s.Apply(ctx, marchChange(0)); err != nil {
+		return err
+	}
+	var over atomic.Bool
+	return together(1+readers, func(n int) error {
+		if n == 0 {
+			defer over.Store(true)
+			return m.write(ctx, s)
+		}
+		look, seen := reader(n), int64(0)
+		for !over.Load() {
+			var err error
+			if seen, err = m.read(seen, look); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+func (m *march) write(ctx context.Context, s webhookcfg.Store) error {
+	for step := int64(1); step <= marchLength; step++ {
+		m.begun.Store(step)
+		if err := s.Apply(ctx, marchChange(step)); err != nil {
+			return err
+		}
+		m.made.Store(step)
+	}
+	return nil
+}
+
+// look returns the step that the store is at, as far as can be told: from e1 or
+// a whole page exactly, from another entity only the last step that set all.
+type look func() (step int64, exact bool, err error)
+
+// read looks once: not behind what was seen before or is made already, and not
+// ahead of what has begun.
+func (m *march) read(seen int64, look look) (int64, error) {
+	earliest := max(seen, m.made.Load())
+	step, exact, err := look()
+	if err != nil {
+		return seen, err
+	}
+	if !exact {
+		earliest -= earliest % 3
+	}
+	if step < earliest {
+		return seen, fmt.Errorf("the state of change %d was seen once that of change %d had been made or seen", step, earliest)
+	}
+	if latest := m.begun.Load(); step > latest {
+		return seen, fmt.Errorf("the state of change %d was seen before it had begun, at %d", step, latest)
+	}
+	return max(seen, step), nil
+}
+
+// marchStep returns the step whose change decided for a webhook.
+func marchStep(hook webhookcfg.Webhook) (int64, error) {
+	step := hook.Since.Unix() - epoch
+	c := marchChange(max(step, 0))
+	want := webhookcfg.Webhook{URL: c.URL, Source: [...]webhookcfg.Source{base, override, off}[max(step, 0)%3], Since: c.Time}
+	if !same(hook, want) {
+		return 0, fmt.Errorf("%s was seen, which no change led to", describe(hook))
+	}
+	return step, nil
+}
+
+// seenAtOneMoment: readers look at two entities in turn. Were a set of all to reach
+// one before the other, some would see time run backwards.
+func seenAtOneMoment(ctx context.Context, e Env) error {
+	return new(march).run(ctx, e.Store, func(n int) look {
+		return func() (int64, bool, error) {
+			n++
+			entity := [...]string{"e1", unnamed}[n%2]
+			hook, err := e.Store.Resolve(ctx, client, entity)
+			if err != nil {
+				return 0, false, err
+			}
+			step, err := marchStep(hook)
+			return step, entity == "e1", err
+		}
+	})
+}
+
+// noneLost: every writer has an entity of its own, of a client that they share.
+func noneLost(ctx context.Context, e Env) error {
+	const writers, each = 8, 25
+	err := together(writers, func(n int) error {
+		p := begin(ctx, e.Store)
+		for step := range each {
+			p.set(client, entityName(n), hookURL(n*each+step))
+			p.expectURL(client, entityName(n), override, hookURL(n*each+step))
+		}
+		return p.err
+	})
+	if err != nil {
+		return err
+	}
+	p := begin(ctx, e.Store)
+	for n := range writers {
+		p.expectURL(client, entityName(n), override, hookURL(n*each+each-1))
+	}
+	return p.err
+}

@@ -1,0 +1,266 @@
+package storetest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+
+	"example.com/go-webhookcfg/webhookcfg"
+)
+
+// listed gives the client a base and overrides of all lookalikes, some of them
+// off, and returns what they are in byte order.
+func listed(ctx context.Context, s webhookcfg.Store) (webhookcfg.Webhook, []webhookcfg.Override, error) {
+	p := begin(ctx, s)
+	p.setAll(client, hookURL(0))
+	for n, entity := range lookalikes() {
+		p.set(client, entity, hookURL(n))
+		if n%3 == 0 {
+			p.unset(client, entity)
+		}
+		p.set("acme ", entity+"2", hookURL(n)) // a neighbour
+	}
+	var all []webhookcfg.Override
+	for _, entity := range slices.Sorted(slices.Values(lookalikes())) {
+		all = append(all, webhookcfg.Override{Entity: entity, Webhook: p.resolve(client, entity)})
+	}
+	return p.resolve(client, unnamed), all, p.err
+}
+
+// walk returns nil if the pages of that limit are, one after the other, what is
+// wanted.
+func walk(ctx context.Context, l webhookcfg.Lister, client string, limit int, base webhookcfg.Webhook, want []webhookcfg.Override) error {
+	after := ""
+	for {
+		page, err := l.List(ctx, client, after, limit)
+		if err != nil {
+			return fmt.Errorf("list of %q after %q, limit %d: %w", client, after, limit, err)
+		}
+		count := min(limit, len(want))
+		if err := comparePage(page, base, want[:count], count < len(want)); err != nil {
+			return fmt.Errorf("list of %q after %q, limit %d: %w", client, after, limit, err)
+		}
+		want, after = want[count:], page.Next
+		if after == "" {
+			return nil
+		}
+	}
+}
+
+func comparePage(page webhookcfg.Page, base webhookcfg.Webhook, want []webhookcfg.Override, more bool) error {
+	if !same(page.Base, base) {
+		return fmt.Errorf("the base is %s, want %s", describe(page.Base), describe(base))
+	}
+	for n, got := range page.Overrides {
+		if n == len(want) {
+			break
+		}
+		if got.Entity != want[n].Entity || !same(got.Webhook, want[n].Webhook) {
+			return fmt.Errorf("override %d of the page is %q: %s, want %q: %s", n,
+				got.Entity, describe(got.Webhook), want[n].Entity, describe(want[n].Webhook))
+		}
+	}
+	switch {
+	case len(page.Overrides) != len(want):
+		return fmt.Errorf("the page has %d overrides, want %d", len(page.Overrides), len(want))
+	case more && page.Next == "":
+		return errors.New(`Next is "", but there is more`)
+	case !more && page.Next != "":
+		return fmt.Errorf(`Next is %q on the last page, want ""`, page.Next)
+	}
+	return nil
+}
+
+func listOrder(ctx context.Context, e Env) error {
+	l, err := e.lister()
+	if err != nil {
+		return err
+	}
+	base, all, err := listed(ctx, e.Store)
+	if err != nil {
+		return err
+	}
+	return walk(ctx, l, client, math.MaxInt, base, all)
+}
+
+func listWalk(ctx context.Context, e Env) error {
+	l, err := e.lister()
+	if err != nil {
+		return err
+	}
+	base, all, err := listed(ctx, e.Store)
+	if err != nil {
+		return err
+	}
+	for _, limit := range []int{1, 2, 7, len(all) - 1, len(all), len(all) + 1} {
+		if err := walk(ctx, l, client, limit, base, all); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func listAfter(ctx context.Context, e Env) error {
+	l, err := e.lister()
+	if err != nil {
+		return err
+	}
+	base, all, err := listed(ctx, e.Store)
+	if err != nil {
+		return err
+	}
+	for _, after := range append(lookalikes(), unnamed, "\U0010ffff", "d", "e\x7f", "A") {
+		page, err := l.List(ctx, client, after, len(all))
+		if err == nil {
+			first, found := slices.BinarySearchFunc(all, after, compareEntity)
+			if found {
+				first++
+			}
+			err = comparePage(page, base, all[first:], false)
+		}
+		if err != nil {
+			return fmt.Errorf("list after %q: %w", after, err)
+		}
+	}
+	return nil
+}
+
+func compareEntity(o webhookcfg.Override, entity string) int {
+	switch {
+	case o.Entity < entity:
+		return -1
+	case o.Entity > entity:
+		return 1
+	}
+	return 0
+}
+
+func listBase(ctx context.Context, e Env) error {
+	l, err := e.lister()
+	if err != nil {
+		return err
+	}
+	p := begin(ctx, e.Store)
+	var all []webhookcfg.Override
+	for n := range 3 {
+		p.set(client, entityName(n), hookURL(n))
+		all = append(all, webhookcfg.Override{Entity: entityName(n), Webhook: p.resolve(client, entityName(n))})
+	}
+	if p.err == nil {
+		p.err = walk(ctx, l, client, 1, webhookcfg.Webhook{}, all)
+	}
+	p.setAll(client, hookURL(3))
+	base := p.resolve(client, unnamed)
+	if p.err == nil {
+		p.err = walk(ctx, l, client, 1, base, nil)
+	}
+	p.unset(client, "e1")
+	hook := p.resolve(client, "e1")
+	if p.err == nil {
+		p.err = walk(ctx, l, client, 1, base, []webhookcfg.Override{{Entity: "e1", Webhook: hook}})
+	}
+	return p.err
+}
+
+func listUnknown(ctx context.Context, e Env) error {
+	l, err := e.lister()
+	if err != nil {
+		return err
+	}
+	p := begin(ctx, e.Store)
+	p.fill("emptied")
+	p.unsetAll("emptied")
+	if p.err != nil {
+		return p.err
+	}
+	for _, client := range []string{"unknown", "emptie", "emptied"} {
+		if err := walk(ctx, l, client, 10, webhookcfg.Webhook{}, nil); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func listInvalid(ctx context.Context, e Env) error {
+	l, err := e.lister()
+	if err != nil {
+		return err
+	}
+	p := begin(ctx, e.Store)
+	p.set(client, "e1", hookURL(1))
+	if p.err != nil {
+		return p.err
+	}
+	_, errClient := l.List(ctx, "", "", 1)
+	_, errZero := l.List(ctx, client, "", 0)
+	_, errNegative := l.List(ctx, client, "", -1)
+	return errors.Join(
+		refused("list of no client", errClient),
+		refused("list with limit 0", errZero),
+		refused("list with limit -1", errNegative))
+}
+
+// listOwnedByCaller writes to a page, also beyond its end: nobody else may see it.
+func listOwnedByCaller(ctx context.Context, e Env) error {
+	l, err := e.lister()
+	if err != nil {
+		return err
+	}
+	base, all, err := listed(ctx, e.Store)
+	if err != nil {
+		return err
+	}
+	page, err := l.List(ctx, client, "", 5)
+	if err != nil {
+		return err
+	}
+	scribbled := page.Overrides[:cap(page.Overrides)]
+	for n := range scribbled {
+		scribbled[n] = webhookcfg.Override{Entity: "scribble"}
+	}
+	if err := walk(ctx, l, client, 5, base, all); err != nil {
+		return fmt.Errorf("after a caller wrote to a page: %w", err)
+	}
+	for _, want := range all {
+		hook, err := e.Store.Resolve(ctx, client, want.Entity)
+		if err != nil {
+			return err
+		}
+		if !same(hook, want.Webhook) {
+			return fmt.Errorf("after a caller wrote to a page, %q is %s, want %s", want.Entity, describe(hook), describe(want.Webhook))
+		}
+	}
+	return nil
+}
+
+// listOneMoment: a page is exactly what one step of the march leads to.
+func listOneMoment(ctx context.Context, e Env) error {
+	l, err := e.lister()
+	if err != nil {
+		return err
+	}
+	return new(march).run(ctx, e.Store, func(int) look {
+		return func() (int64, bool, error) {
+			page, err := l.List(ctx, client, "", 10)
+			if err != nil {
+				return 0, false, err
+			}
+			step, err := pageStep(page)
+			return step, true, err
+		}
+	})
+}
+
+func pageStep(page webhookcfg.Page) (int64, error) {
+	last, err := marchStep(page.Base)
+	if err != nil || len(page.Overrides) == 0 {
+		return last, err
+	}
+	step, err := marchStep(page.Overrides[0].Webhook)
+	if err == nil && (len(page.Overrides) > 1 || step-step%3 != last) {
+		err = fmt.Errorf("a page has the base of change %d, and %d overrides, one of change %d", last, len(page.Overrides), step)
+	}
+	return step, err
+}
