@@ -11,6 +11,7 @@ import (
 	"os"
 	"runtime"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 )
@@ -18,6 +19,7 @@ import (
 func main() {
 	rounds := flag.Int("rounds", 7, "how often each pair is measured; the median counts")
 	benchtime := flag.Duration("benchtime", 300*time.Millisecond, "how long one measurement takes")
+	only := flag.String("only", "", "measure only the rows whose name holds this text")
 	testing.Init()
 	flag.Parse()
 	if err := flag.Set("test.benchtime", benchtime.String()); err != nil {
@@ -29,13 +31,17 @@ func main() {
 	fmt.Print("\n| in process | ours | reference | ratio | budget | allocations, ours / reference |\n|---|---|---|---|---|---|\n")
 	for _, pairs := range []func() []pair{handlerPairs, egressPairs, authPairs, storePairs} {
 		for _, p := range pairs() {
-			fmt.Println(p.measure(*rounds))
+			if strings.Contains(p.name, *only) {
+				fmt.Println(p.measure(*rounds))
+			}
 		}
 	}
 
 	fmt.Print("\n| live heap, 1,000,000 overrides | bytes per record | budget | nested map of strings, no times |\n|---|---|---|---|\n")
 	for _, h := range heaps() {
-		fmt.Println(h.measure())
+		if strings.Contains(h.name, *only) {
+			fmt.Println(h.measure())
+		}
 	}
 }
 

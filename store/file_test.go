@@ -325,6 +325,9 @@ func TestConcurrentHistories(t *testing.T) {
 func TestSnapshotOfManyClients(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "webhooks.jsonl")
 	file := openFile(t, path, &store.FileOptions{CompactRatio: -1})
+	for i := range 3 {
+		apply(t, file, setAll(fmt.Sprint("few", i), i))
+	}
 	var all sync.WaitGroup
 	for i := range 2000 {
 		all.Go(func() {
@@ -341,7 +344,7 @@ func TestSnapshotOfManyClients(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if lines := bytes.Count(content, []byte("\n")); lines != 1+3*2000 {
+	if lines := bytes.Count(content, []byte("\n")); lines != 1+3+3*2000 {
 		t.Errorf("%d lines", lines)
 	}
 	if err := file.Close(); err != nil {

@@ -14,9 +14,13 @@ var (
 	_ webhookcfg.Lister = (*Memory)(nil)
 )
 
-// Memory is a [webhookcfg.Store] and [webhookcfg.Lister] in memory. It is not
-// durable: its state ends with the process. The zero value is empty and ready. It
-// is safe for concurrent use, and must not be copied after first use.
+// Memory is a [webhookcfg.Store] and a [webhookcfg.Lister] that keeps everything
+// in memory. It is not durable: what it was told is gone when the process ends.
+//
+// The zero value is an empty store. A Memory is safe for concurrent use, and must
+// not be copied after first use. Each call does a bounded amount of work, so none
+// keeps the others waiting: Apply and Resolve whatever the store holds, List in
+// proportion to its limit.
 type Memory struct {
 	mu    sync.RWMutex
 	table table.Table
@@ -25,13 +29,14 @@ type Memory struct {
 // NewMemory returns an empty store.
 func NewMemory() *Memory { return new(Memory) }
 
-// Apply implements [webhookcfg.Store].
+// Apply implements [webhookcfg.Store]. Of the time of the change it keeps the
+// whole seconds.
 func (m *Memory) Apply(ctx context.Context, c webhookcfg.Change) error {
 	if err := c.Validate(); err != nil {
 		return err
 	}
 	if err := ctx.Err(); err != nil {
-		return err
+		return fmt.Errorf("store: apply: %w", err)
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -39,26 +44,27 @@ func (m *Memory) Apply(ctx context.Context, c webhookcfg.Change) error {
 	return nil
 }
 
-// Resolve implements [webhookcfg.Store]. It does not allocate.
+// Resolve implements [webhookcfg.Store].
 func (m *Memory) Resolve(ctx context.Context, client, entity string) (webhookcfg.Webhook, error) {
 	if client == "" || entity == "" {
-		return webhookcfg.Webhook{}, webhookcfg.ErrInvalidArgument
+		return webhookcfg.Webhook{}, fmt.Errorf("%w: resolve without a client or an entity", webhookcfg.ErrInvalidArgument)
 	}
 	if err := ctx.Err(); err != nil {
-		return webhookcfg.Webhook{}, err
+		return webhookcfg.Webhook{}, fmt.Errorf("store: resolve: %w", err)
 	}
 	m.mu.RLock()
 	defer m.mu.RUnlock()
 	return m.table.Resolve(client, entity), nil
 }
 
-// List implements [webhookcfg.Lister].
+// List implements [webhookcfg.Lister]. A walk whose pages are of one moment needs
+// a limit that takes in everything.
 func (m *Memory) List(ctx context.Context, client, after string, limit int) (webhookcfg.Page, error) {
 	if client == "" || limit < 1 {
-		return webhookcfg.Page{}, fmt.Errorf("%w: list of client %q, limit %d", webhookcfg.ErrInvalidArgument, client, limit)
+		return webhookcfg.Page{}, fmt.Errorf("%w: list without a client or a limit", webhookcfg.ErrInvalidArgument)
 	}
 	if err := ctx.Err(); err != nil {
-		return webhookcfg.Page{}, err
+		return webhookcfg.Page{}, fmt.Errorf("store: list: %w", err)
 	}
 	m.mu.RLock()
 	defer m.mu.RUnlock()

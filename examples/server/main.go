@@ -21,6 +21,7 @@ import (
 	"net/netip"
 	"os"
 	"os/signal"
+	"strings"
 	"syscall"
 	"time"
 
@@ -55,7 +56,7 @@ func parse(args []string, stderr io.Writer) (cfg config, err error) {
 	flags := flag.NewFlagSet("server", flag.ContinueOnError)
 	flags.SetOutput(stderr)
 	flags.StringVar(&cfg.listen, "listen", "127.0.0.1:8080", "`address` to listen on; port 0 picks a free one")
-	flags.StringVar(&cfg.store, "store", "memory", "where configurations are kept: memory")
+	flags.StringVar(&cfg.store, "store", "memory", "where configurations are kept: memory or file:PATH")
 	flags.StringVar(&cfg.credentials, "credentials", "", "credential `file`; without it one client is made up")
 	flags.StringVar(&cfg.modules, "modules", "", "`file` with the valid identifiers, one a line; without it every well-formed one is valid")
 	flags.BoolVar(&cfg.reads, "reads", true, "serve GET")
@@ -94,18 +95,33 @@ func probeMode(name string) (webhookcfg.ProbeMode, error) {
 }
 
 // run serves until ctx ends.
-func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
+func run(ctx context.Context, args []string, stdout, stderr io.Writer) (err error) {
 	cfg, err := parse(args, stderr)
 	if err != nil {
 		return err
 	}
 	logger := slog.New(slog.NewTextHandler(stderr, nil))
+	configurations, err := openStore(cfg.store, logger)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, configurations.Close()) }()
 	clients, greeting, err := openClients(cfg.credentials, logger)
 	if err != nil {
 		return err
 	}
 	defer clients.Close()
-	h, err := newHandler(cfg, clients, logger)
+	catalogue, err := openCatalogue(cfg.modules)
+	if err != nil {
+		return err
+	}
+	h, err := webhookcfg.NewHandler(configurations, clients, &webhookcfg.Options{
+		Reads:     cfg.reads,
+		Catalogue: catalogue,
+		Policy:    cfg.policy,
+		ProbeMode: cfg.probe,
+		Logger:    logger,
+	})
 	if err != nil {
 		return err
 	}
@@ -117,44 +133,45 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	return serve(ctx, listener, h, logger)
 }
 
-func newHandler(cfg config, clients webhookcfg.CredentialVerifier, logger *slog.Logger) (http.Handler, error) {
-	if cfg.store != "memory" {
-		return nil, fmt.Errorf("unknown -store %q", cfg.store)
-	}
-	catalogue, err := openCatalogue(cfg.modules)
-	if err != nil {
-		return nil, err
-	}
-	return webhookcfg.NewHandler(store.NewMemory(), clients, &webhookcfg.Options{
-		Reads:     cfg.reads,
-		Catalogue: catalogue,
-		Policy:    cfg.policy,
-		ProbeMode: cfg.probe,
-		Logger:    logger,
-	})
-}
+// closer gives what has nothing to close a Close.
+type closer struct{}
 
-// verifierCloser is a verifier that may have something to close.
-type verifierCloser interface {
-	webhookcfg.CredentialVerifier
+func (closer) Close() error { return nil }
+
+// openStore opens what -store names.
+func openStore(name string, logger *slog.Logger) (interface {
+	webhookcfg.Store
 	io.Closer
+}, error) {
+	if name == "memory" {
+		return struct {
+			*store.Memory
+			closer
+		}{Memory: store.NewMemory()}, nil
+	}
+	path, ok := strings.CutPrefix(name, "file:")
+	if !ok {
+		return nil, fmt.Errorf("-store %q is neither memory nor file:PATH", name)
+	}
+	return store.OpenFile(path, &store.FileOptions{Logger: logger})
 }
 
 // openClients reads the credential file, or makes up a client and says so.
-func openClients(path string, logger *slog.Logger) (verifierCloser, func(net.Addr) string, error) {
+func openClients(path string, logger *slog.Logger) (interface {
+	webhookcfg.CredentialVerifier
+	io.Closer
+}, func(net.Addr) string, error) {
 	if path != "" {
 		file, err := auth.OpenFile(path, &auth.FileOptions{Poll: 2 * time.Second, Logger: logger})
 		return file, func(net.Addr) string { return "" }, err
 	}
 	id, secret := "client-"+rand.Text()[:8], auth.NewSecret()
-	static, err := auth.Static(auth.Credential{ID: id, Secrets: []string{secret}})
-	return closing{static}, func(at net.Addr) string { return trial(at, id, secret) }, err
+	made, err := auth.Static(auth.Credential{ID: id, Secrets: []string{secret}})
+	return struct {
+		*auth.Clients
+		closer
+	}{Clients: made}, func(at net.Addr) string { return trial(at, id, secret) }, err
 }
-
-// closing gives a verifier a Close that has nothing to do.
-type closing struct{ webhookcfg.CredentialVerifier }
-
-func (closing) Close() error { return nil }
 
 // trial is what a new user can paste into a shell.
 func trial(at net.Addr, id, secret string) string {

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -15,6 +16,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"example.com/go-webhookcfg/store"
 )
 
 const (
@@ -121,10 +124,8 @@ func TestFlags(t *testing.T) {
 		}
 		return file
 	}
-	// The hash is that of the secret "s3cret".
-	credentials := write("credentials", "# one client\nacme:sha256:1ec1c26b50d5d3c58d9583181af8076655fe00756bf7285940ba3670f99fcba0\n")
 	modules := write("modules", "e1\ne2\n")
-	s := start(t, "-credentials", credentials, "-modules", modules, "-reads=false", "-allow-http", "-probe", "off")
+	s := start(t, "-credentials", writeCredentials(t), "-modules", modules, "-reads=false", "-allow-http", "-probe", "off")
 	steps := []struct{ method, target, body, want string }{
 		{"POST", path, `{"endpoint_id":"e1","webhook_url":"http://example.com/e1"}`, "200 "},
 		{"POST", path, `{"endpoint_id":"e3","webhook_url":"http://example.com/e3"}`, "404 "},
@@ -143,6 +144,41 @@ func TestFlags(t *testing.T) {
 			t.Errorf("%q: no error", args)
 		}
 	}
+}
+
+// TestFileStore: what was answered is there after a restart, and a second program
+// does not get at the file.
+func TestFileStore(t *testing.T) {
+	dir := t.TempDir()
+	args := []string{"-probe", "off", "-credentials", writeCredentials(t), "-store", "file:" + filepath.Join(dir, "webhooks.jsonl")}
+	s := start(t, args...)
+	if got := s.call(t, "POST", path, "acme:s3cret", `{"webhook_url":"https://example.com/all"}`); !strings.HasPrefix(got, "200 ") {
+		t.Errorf("set: got %s", got)
+	}
+	if err := run(t.Context(), args, io.Discard, io.Discard); !errors.Is(err, store.ErrLocked) {
+		t.Errorf("a second program: %v", err)
+	}
+	if err := s.stop(); err != nil {
+		t.Errorf("ended with %v", err)
+	}
+	s = start(t, args...)
+	if got := s.call(t, "GET", path+"/e1", "acme:s3cret", ""); !strings.Contains(got, `"https://example.com/all","source":"base"`) {
+		t.Errorf("after a restart: got %s", got)
+	}
+	if err := s.stop(); err != nil {
+		t.Errorf("ended with %v", err)
+	}
+}
+
+// writeCredentials writes a credential file for acme with the secret "s3cret".
+func writeCredentials(t *testing.T) (file string) {
+	t.Helper()
+	file = filepath.Join(t.TempDir(), "credentials")
+	line := "# one client\nacme:sha256:1ec1c26b50d5d3c58d9583181af8076655fe00756bf7285940ba3670f99fcba0\n"
+	if err := os.WriteFile(file, []byte(line), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return file
 }
 
 // TestPolicyFlags: what the flags open, and nothing beside it. The receiver is on
@@ -167,10 +203,7 @@ func TestPolicyFlags(t *testing.T) {
 		{[]string{"-dev", "-probe", "off"}, gone.URL, "200 "},
 		{[]string{"-dev"}, "https://10.0.0.1/", "400 "},
 	}
-	credentials := filepath.Join(t.TempDir(), "credentials")
-	if err := os.WriteFile(credentials, []byte("acme:sha256:1ec1c26b50d5d3c58d9583181af8076655fe00756bf7285940ba3670f99fcba0\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	credentials := writeCredentials(t)
 	for _, tt := range tests {
 		s := start(t, append([]string{"-credentials", credentials, "-probe", "enforce"}, tt.args...)...)
 		if got := s.call(t, "POST", path, "acme:s3cret", `{"webhook_url":"`+tt.url+`"}`); !strings.HasPrefix(got, tt.want) {

@@ -7,8 +7,9 @@ import (
 	"slices"
 )
 
-// sector is what a disk writes as a whole or not at all.
-const sector = 512
+// sector is what a disk writes as a whole or not at all. There are none as small as
+// this, which makes for more ways to tear a write.
+const sector = 64
 
 // Piece is something that a crash keeps or loses, of a number of bytes.
 type Piece struct {

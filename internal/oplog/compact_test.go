@@ -213,7 +213,11 @@ func TestCompactionEndsWithItsContextAndWithClose(t *testing.T) {
 		if err := l.Close(); err != nil {
 			t.Error(err)
 		}
+		calls := fs.Calls()
 		all.Wait()
+		if late := fs.Calls() - calls; late > 0 {
+			t.Errorf("%d file calls after Close", late)
+		}
 		if slices.Contains(fs.Names(), "log.tmp") {
 			t.Error("the temporary file is left behind")
 		}

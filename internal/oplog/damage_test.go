@@ -174,6 +174,62 @@ func TestEverySectorLost(t *testing.T) {
 	t.Logf("%d files opened", opens)
 }
 
+// TestWhatCrashesLeave is about what comes after the last proved byte, where there
+// may be one group.
+func TestWhatCrashesLeave(t *testing.T) {
+	m := newImage(t).group(at(1, setAll("acme", "https://a.example/1"))).group(at(2, setAll("acme", "https://a.example/2")))
+	before, last := string(m.content[:m.ends[1]]), string(m.content[m.ends[1]:])
+	end := len(last) - 1
+	other, err := oplog.Encode(at(3, unset("acme", "e1")), int64(len(before)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	later, err := oplog.Encode(at(3, unset("acme", "e1")), int64(len(before)+len(last)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	sealed := func(format string) string {
+		return string(oplog.Seal(fmt.Appendf(nil, format, len(before)))) + "\n"
+	}
+	hole := strings.Repeat("\x00", 100)
+	for name, test := range map[string]struct {
+		rest  string
+		torn  bool
+		state string
+	}{
+		"all of it":                      {last, true, m.states[2]},
+		"nothing":                        {"", true, m.states[1]},
+		"half of it":                     {last[:end/2], true, m.states[1]},
+		"half of it, and room":           {last[:end/2] + "\n\n\n", true, m.states[1]},
+		"half of it, and zeros":          {last[:end/2] + hole, true, m.states[1]},
+		"no end of line":                 {last[:end], true, m.states[1]},
+		"no end of line, and zeros":      {last[:end] + hole, true, m.states[1]},
+		"a hole in it":                   {last[:20] + hole + last[40:], true, m.states[1]},
+		"a hole for it and another":      {hole + "\n" + string(other) + "\n", true, m.states[1]},
+		"a hole, and the end of it":      {hole + last[40:], true, m.states[1]},
+		"a hole of one byte before it":   {"\x00" + last[1:], true, m.states[1]},
+		"only room":                      {"\n\n\n\n", true, m.states[1]},
+		"a hole, and a later group":      {hole + "\n" + string(later) + "\n", false, ""},
+		"half of it, and a later group":  {last[:end/2] + "\n\n" + string(later) + "\n", false, ""},
+		"another byte":                   {strings.Replace(last, "acme", "acne", 1), false, ""},
+		"another byte, and room":         {strings.Replace(last, "acme", "acne", 1) + "\n\n", false, ""},
+		"a byte too few":                 {strings.Replace(last, "acme", "ame", 1), false, ""},
+		"a line end in it":               {last[:40] + "\n" + last[40:], false, ""},
+		"a zero in it":                   {last[:40] + "\x00" + last[40:], false, ""},
+		"something else":                 {"to whom it may concern\n", false, ""},
+		"something else without an end":  {"to whom", false, ""},
+		"a record of another kind":       {sealed(`{"op":"rename","synced":%d`), false, ""},
+		"a name that is no text":         {sealed(`{"op":"unset","client":"` + "\xff" + `","scope":"all","time":"2026-01-02T12:00:00Z","synced":%d`), false, ""},
+		"something else behind it":       {last + "x", false, m.states[2]},
+		"something else behind a record": {last[:end] + "x\n", false, ""},
+	} {
+		got := open(t, []byte(before+test.rest), oplog.Options{})
+		if (got.err == nil) != test.torn || test.torn && got.state != test.state {
+			t.Errorf("%s: %v\n%s", name, got.err, got.state)
+		}
+	}
+}
+
 func TestDamageIsNamed(t *testing.T) {
 	m := images(t)["closed"]
 	content := bytes.Clone(m.content)

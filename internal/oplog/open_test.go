@@ -1,6 +1,7 @@
 package oplog_test
 
 import (
+	"bytes"
 	"errors"
 	"log/slog"
 	"slices"
@@ -20,10 +21,17 @@ func TestNewLogIsEmptyAndStaysThere(t *testing.T) {
 	if m.String() != "" {
 		t.Errorf("a new log has\n%s", m)
 	}
-	names := fs.Crash(faultfs.Nothing).Names()
+	after := fs.Crash(faultfs.Nothing)
+	names := after.Names()
 	slices.Sort(names)
 	if !slices.Equal(names, []string{"log", "log.lock"}) {
 		t.Errorf("after a crash there are %q", names)
+	}
+	if err := after.Remove("log"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := oplog.Open(after, "log", newModel(), oplog.Options{}); !errors.Is(err, oplog.ErrDamaged) {
+		t.Errorf("and then without the log: %v", err)
 	}
 }
 
@@ -155,5 +163,42 @@ func TestWhatWasReadIsMadeDurable(t *testing.T) {
 	openLog(t, fs.Crash(faultfs.Nothing), after)
 	if after.String() != want.String() {
 		t.Errorf("seen, and lost by a crash:\n%s", after)
+	}
+}
+
+// TestWhatIsWholeIsProved blanks the last record of files that end well. A crash
+// would leave no other trace of a record whose caller was never answered.
+func TestWhatIsWholeIsProved(t *testing.T) {
+	for name, end := range map[string]func(*faultfs.FS, *oplog.Log) *faultfs.FS{
+		"closed": func(fs *faultfs.FS, l *oplog.Log) *faultfs.FS {
+			if err := l.Close(); err != nil {
+				t.Error(err)
+			}
+			return fs
+		},
+		"compacted": func(fs *faultfs.FS, l *oplog.Log) *faultfs.FS {
+			if err := l.Compact(t.Context()); err != nil {
+				t.Error(err)
+			}
+			return fs.Crash(faultfs.Nothing)
+		},
+		"opened after a crash": func(fs *faultfs.FS, l *oplog.Log) *faultfs.FS {
+			fs = fs.Crash(faultfs.Nothing)
+			openLog(t, fs, newModel())
+			return fs.Crash(faultfs.Nothing)
+		},
+	} {
+		fs := faultfs.New()
+		l := openLog(t, fs, newModel())
+		appendAll(t, l, 3)
+		fs = end(fs, l)
+		content := fs.ReadFile("log")
+		last := bytes.LastIndex(content, []byte(`{"op":"set"`))
+		for i := last; content[i] != '\n'; i++ {
+			content[i] = 0
+		}
+		if got := open(t, content, oplog.Options{}); got.err == nil {
+			t.Errorf("%s: a missing record went unnoticed", name)
+		}
 	}
 }

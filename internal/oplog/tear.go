@@ -11,6 +11,8 @@ const maxUnproved = maxGroup + maxLine + maxRoom
 // end, and else why they are damage. Whole is the offset up to which the file
 // was on disk when it got its name.
 func judge(rest []byte, at, whole int64) (reason string) {
+	// A hole is a sector at least, but where the group begins or ends it can be the
+	// one byte of the group that is in the sector.
 	fragment, after := cutBlank(rest)
 	isLine := len(fragment) < len(rest) && rest[len(fragment)] == '\n'
 	switch {
@@ -22,7 +24,7 @@ func judge(rest []byte, at, whole int64) (reason string) {
 		return "a later line says that this one was on disk"
 	case !isCutShort(fragment), isLine && checksumHolds(fragment):
 		return "the line is no record, nor the beginning of one"
-	case len(after) > 0 && !isBlank(after[0]):
+	case len(fragment) > 0 && len(after) > 0 && !isBlank(after[0]):
 		return "the line stops short in front of another one"
 	}
 	return ""

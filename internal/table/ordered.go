@@ -1,6 +1,7 @@
 package table
 
 import (
+	"bytes"
 	"iter"
 	"slices"
 )
@@ -103,9 +104,8 @@ func (m *ordered[V]) split(i int, id string) {
 // sample of its entries. An id that comes after all of them gets a part of its
 // own, so that ids which arrive in order leave full spans behind.
 func cut[V any](entries []entry[V], id []byte) []string {
-	last := slices.MaxFunc(entries, byID)
-	if new := (entry[V]{id: id}); byID(last, new) < 0 {
-		return []string{bound(last.id, id)}
+	if last := slices.MaxFunc(entries, byID).id; bytes.Compare(last, id) < 0 {
+		return []string{bound(last, id)}
 	}
 	const perPart = 8
 	var sample []entry[V]

@@ -12,92 +12,6 @@ const (
 	override = webhookcfg.SourceOverride
 )
 
-// many overrides are more than a store handles in one go by chance.
-const many = 100
-
-// unnamed is an entity that no change ever names.
-const unnamed = "never-named"
-
-// fill gives the client a base and many overrides, of which every third is off.
-func (p *play) fill(client string) {
-	p.setAll(client, hookURL(0))
-	for n := range many {
-		if n%3 == 0 {
-			p.unset(client, entityName(n))
-		} else {
-			p.set(client, entityName(n), hookURL(n))
-		}
-	}
-}
-
-func wholeChange(ctx context.Context, e Env) error {
-	p := begin(ctx, e.Store)
-	p.fill(client)
-	p.setAll(client, hookURL(-1))
-	for n := range many {
-		p.expectURL(client, entityName(n), base, hookURL(-1))
-	}
-	p.fill(client)
-	p.unsetAll(client)
-	for n := range many {
-		p.expectNone(client, entityName(n))
-	}
-	return p.err
-}
-
-func seenAtOnce(ctx context.Context, e Env) error {
-	p := begin(ctx, e.Store)
-	p.expectNone(client, "e1") // whoever remembers this is stale soon
-	for n := range many {
-		p.set(client, entityName(n), hookURL(n))
-		p.expectURL(client, entityName(n), override, hookURL(n))
-	}
-	for n := range many {
-		p.expectURL(client, entityName(n), override, hookURL(n))
-	}
-	p.set(client, "e1", hookURL(-1))
-	p.expectURL(client, "e1", override, hookURL(-1))
-	p.setAll(client, hookURL(-2))
-	p.expectURL(client, "e1", base, hookURL(-2))
-	p.unset(client, "e1")
-	p.expectOff(client, "e1")
-	p.unsetAll(client)
-	p.expectNone(client, "e1")
-	return p.err
-}
-
-func keptByReopening(ctx context.Context, e Env) error {
-	if err := e.durable(); err != nil {
-		return err
-	}
-	p := begin(ctx, e.Store)
-	p.set("no base", "e1", hookURL(1))
-	p.set("unset again", "e1", hookURL(1))
-	p.unset("unset again", "e1")
-	p.fill("emptied")
-	p.unsetAll("emptied")
-	p.fill(client)
-	p.setAll(client, hookURL(-1))
-	p.set(client, "e1", hookURL(1))
-	p.unset(client, "e2")
-	for range 2 {
-		p.reopen(e)
-		p.expectURL("no base", "e1", override, hookURL(1))
-		p.expectNone("no base", unnamed)
-		p.expectNone("unset again", "e1")
-		p.expectNone("emptied", "e1")
-		p.expectURL(client, "e1", override, hookURL(1))
-		p.expectOff(client, "e2")
-		p.expectURL(client, "e3", base, hookURL(-1))
-		p.expectURL(client, unnamed, base, hookURL(-1))
-	}
-	p.setAll(client, hookURL(-2))
-	p.reopen(e)
-	p.expectURL(client, "e1", base, hookURL(-2))
-	p.expectURL(client, "e2", base, hookURL(-2))
-	return p.err
-}
-
 func setOne(ctx context.Context, e Env) error {
 	p := begin(ctx, e.Store)
 	p.set(client, "e1", hookURL(1))
@@ -129,6 +43,11 @@ func setAll(ctx context.Context, e Env) error {
 	p.expectURL(client, "e1", base, hookURL(4))
 	p.expectURL(client, "e2", base, hookURL(4))
 	p.expectURL(client, unnamed, base, hookURL(4))
+	p.set(client, "e1", hookURL(5))
+	p.unset(client, "e2")
+	p.setAll(client, hookURL(4)) // the base already, and yet a change
+	p.expectURL(client, "e1", base, hookURL(4))
+	p.expectURL(client, "e2", base, hookURL(4))
 	return p.err
 }
 

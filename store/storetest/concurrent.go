@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -27,10 +28,16 @@ func together(n int, do func(n int) error) error {
 // makes the change to the next step while others look. Every third step sets all,
 // the one after it gives e1 an override, and the one after that unsets e1.
 type march struct {
-	begun, made atomic.Int64
+	begun, made, looks atomic.Int64
+	over               atomic.Bool
 }
 
-const marchLength = 150
+// The least that is done in a march, so that neither a fast store nor a slow one
+// leaves changes unseen.
+const (
+	marchLength = 150
+	marchLooks  = 2000
+)
 
 func marchChange(step int64) webhookcfg.Change {
 	url := egress.NewURL(hookURL(int(step)))
@@ -52,30 +59,37 @@ func (m *march) run(ctx context.Context, s webhookcfg.Store, reader func(n int) 
 	if err := s.Apply(ctx, marchChange(0)); err != nil {
 		return err
 	}
-	var over atomic.Bool
 	return together(1+readers, func(n int) error {
+		defer m.over.Store(true)
 		if n == 0 {
-			defer over.Store(true)
 			return m.write(ctx, s)
 		}
-		look, seen := reader(n), int64(0)
-		for !over.Load() {
-			var err error
-			if seen, err = m.read(seen, look); err != nil {
-				return err
-			}
-		}
-		return nil
+		return m.watch(reader(n))
 	})
 }
 
 func (m *march) write(ctx context.Context, s webhookcfg.Store) error {
-	for step := int64(1); step <= marchLength; step++ {
+	for step := int64(1); !m.over.Load() && (step <= marchLength || m.looks.Load() < marchLooks); step++ {
 		m.begun.Store(step)
 		if err := s.Apply(ctx, marchChange(step)); err != nil {
 			return err
 		}
 		m.made.Store(step)
+		runtime.Gosched() // to the readers
+	}
+	return nil
+}
+
+func (m *march) watch(look look) error {
+	seen := int64(0)
+	for !m.over.Load() {
+		step, err := m.read(seen, look)
+		if err != nil {
+			return err
+		}
+		seen = step
+		m.looks.Add(1)
+		runtime.Gosched() // to the writer
 	}
 	return nil
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
-	"strings"
 	"time"
 
 	"example.com/go-webhookcfg/webhookcfg"
@@ -71,7 +70,7 @@ func playHistories(ctx context.Context, e Env, between func(*historian) error) e
 				err = h.compare(ctx)
 			}
 			if err != nil {
-				return fmt.Errorf("seed %d, history %d: after [%s] %w", seed, n, strings.Join(h.steps, "; "), err)
+				return fmt.Errorf("seed %d, history %d: after%s\n%w", seed, n, lines(h.steps), err)
 			}
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
 	"strings"
 	"time"
 
@@ -68,13 +69,14 @@ func (p *play) applyAt(c webhookcfg.Change, at time.Time) {
 func (p *play) expectURL(client, entity string, source webhookcfg.Source, url string) {
 	hook := p.resolve(client, entity)
 	if p.err == nil && (hook.Source != source || hook.URL.Reveal() != url) {
-		p.fail("resolve of %q / %q gives %s, want %s %s", client, entity, describe(hook), source, url)
+		want := webhookcfg.Webhook{Source: source, URL: egress.NewURL(url)}
+		p.fail("resolve of %q / %q gives %s, want %s", client, entity, describe(hook), describe(want))
 	}
 }
 
 // expectOff expects an override that says "off".
 func (p *play) expectOff(client, entity string) {
-	p.expectURL(client, entity, webhookcfg.SourceOff, "")
+	p.expectURL(client, entity, off, "")
 }
 
 // expectNone expects the zero Webhook.
@@ -112,14 +114,21 @@ func (p *play) fail(format string, args ...any) {
 	if len(steps) > shown {
 		steps = append([]string{"…"}, steps[len(steps)-shown:]...)
 	}
-	p.err = fmt.Errorf("after [%s] %s", strings.Join(steps, "; "), fmt.Sprintf(format, args...))
+	p.err = fmt.Errorf("after%s\n%s", lines(steps), fmt.Sprintf(format, args...))
 }
 
+// lines is a list with a line for each step.
+func lines(steps []string) string { return "\n\t" + strings.Join(steps, "\n\t") }
+
 func describeChange(c webhookcfg.Change) string {
-	if c.URL.IsZero() {
-		return fmt.Sprintf("unset %s of %q", c.Scope, c.Client)
+	what := "all"
+	if !c.Scope.IsAll() {
+		what = strconv.Quote(c.Scope.Entity())
 	}
-	return fmt.Sprintf("set %s of %q %s", c.Scope, c.Client, c.URL.Reveal())
+	if c.URL.IsZero() {
+		return fmt.Sprintf("unset %s of %q", what, c.Client)
+	}
+	return fmt.Sprintf("set %s of %q: %s", what, c.Client, c.URL.Reveal())
 }
 
 // describe is a webhook in full. The URLs of the suite are no secrets.
@@ -136,7 +145,7 @@ func describe(hook webhookcfg.Webhook) string {
 }
 
 // hookURL is a URL that differs for every n.
-func hookURL(n int) string { return fmt.Sprintf("https://hooks.example.com/in/%d?token=t0ken", n) }
+func hookURL(n int) string { return fmt.Sprintf("https://hooks.example.com/%d", n) }
 
 func entityName(n int) string { return fmt.Sprintf("e%d", n) }
 

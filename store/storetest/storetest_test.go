@@ -2,6 +2,7 @@ package storetest_test
 
 import (
 	"errors"
+	"fmt"
 	"go/parser"
 	"go/token"
 	"path/filepath"
@@ -62,32 +63,59 @@ func TestSeed(t *testing.T) {
 	}
 }
 
-// TestRules: the rules that failures repeat are the words of the documentation,
-// and no clause is without a case.
+// TestRules: failures repeat the documentation word by word, and each of its
+// clauses has a case, in their order.
 func TestRules(t *testing.T) {
 	docs := documentation(t)
-	next := 1
-	clause := regexp.MustCompile(`^clause (\d+) of Store: `)
+	clauses := 0
 	for _, c := range storetest.Cases() {
-		_, words, found := strings.Cut(c.Rule, ": ")
-		if !found || !strings.Contains(docs, words) {
-			t.Errorf("%s: the rule is not in the documentation: %s", c.Name, c.Rule)
+		origin, words, _ := strings.Cut(c.Rule, ": ")
+		if !strings.Contains(docs, words) {
+			t.Errorf("%s: the documentation does not say: %s", c.Name, words)
 		}
-		number := clause.FindStringSubmatch(c.Rule)
-		if number == nil || c.Name[0] > '9' {
+		var named, number int
+		if _, err := fmt.Sscanf(c.Name, "%d ", &named); err != nil {
 			continue
 		}
-		if !strings.Contains(docs, " "+number[1]+". "+words) {
-			t.Errorf("%s: the documentation has other words at %s", c.Name, number[1])
+		if _, err := fmt.Sscanf(origin, "Store, clause %d", &number); err != nil || named != number {
+			t.Errorf("%s: the rule is %s", c.Name, origin)
 		}
-		if want := twoDigits(next); !strings.HasPrefix(c.Name, want) {
-			next++
+		if named != clauses && named != clauses+1 {
+			t.Errorf("%s comes after clause %d", c.Name, clauses)
 		}
-		if want := twoDigits(next); !strings.HasPrefix(c.Name, want) || twoDigits(next) != twoDigits(atoi(number[1])) {
-			t.Errorf("%s: out of order, want clause %d", c.Name, next)
+		clauses = named
+		if !strings.Contains(docs, fmt.Sprintf(" %d. %s", named, words)) {
+			t.Errorf("%s: clause %d of the documentation is another", c.Name, named)
 		}
 	}
-	if strings.Contains(docs, " "+twoDigits(next+1)+". ") || !strings.Contains(docs, " "+twoDigits(next)+". ") {
-		t.Errorf("the last clause with a case is %d", next)
+	if strings.Contains(docs, fmt.Sprintf(" %d. ", clauses+1)) {
+		t.Errorf("no case for clause %d", clauses+1)
 	}
+}
+
+// documentation returns what is written about Store, Lister and Page, with the
+// line breaks and the brackets of links taken out.
+func documentation(t *testing.T) string {
+	t.Helper()
+	path := filepath.Join("..", "..", "webhookcfg", "store.go")
+	file, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.ParseComments)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var text strings.Builder
+	for _, group := range file.Comments {
+		text.WriteString(group.Text())
+	}
+	return strings.NewReplacer("[", "", "]", "").Replace(strings.Join(strings.Fields(text.String()), " "))
+}
+
+func caseNamed(t *testing.T, name string) storetest.Case {
+	t.Helper()
+	for _, c := range storetest.Cases() {
+		if c.Name == name {
+			return c
+		}
+	}
+	t.Fatalf("there is no case %q", name)
+	return storetest.Case{}
 }

@@ -11,13 +11,7 @@ import (
 
 func sinceKept(ctx context.Context, e Env) error {
 	p := begin(ctx, e.Store)
-	for _, at := range []time.Time{
-		{},
-		time.Unix(0, 0),
-		time.Unix(1_767_323_045, 999_999_999),
-		time.Date(2026, time.July, 1, 12, 0, 0, 0, time.FixedZone("", 5*60*60+30*60)),
-		time.Date(2107, time.January, 1, 0, 0, 0, 0, time.UTC), // past 32 bits of seconds
-	} {
+	for _, at := range times() {
 		p.applyAt(webhookcfg.Set(client, webhookcfg.All(), egress.NewURL(hookURL(1))), at)
 		p.expectSince(client, unnamed, at)
 		p.setAll(client, hookURL(2))
@@ -28,6 +22,17 @@ func sinceKept(ctx context.Context, e Env) error {
 		p.expectSince(client, unnamed, time.Unix(p.now, 0))
 	}
 	return p.err
+}
+
+// times are such as are easily taken for another.
+func times() []time.Time {
+	return []time.Time{
+		{},
+		time.Unix(0, 0),
+		time.Unix(1_767_323_045, 999_999_999),
+		time.Date(2026, time.July, 1, 12, 0, 0, 0, time.FixedZone("", 5*60*60+30*60)),
+		time.Date(2107, time.January, 1, 0, 0, 0, 0, time.UTC), // past 32 bits of seconds
+	}
 }
 
 func (p *play) expectSince(client, entity string, at time.Time) {

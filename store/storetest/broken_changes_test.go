@@ -1,0 +1,330 @@
+package storetest_test
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"math"
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"example.com/go-webhookcfg/webhookcfg"
+	"example.com/go-webhookcfg/webhookcfg/egress"
+)
+
+func brokenChanges() []flaw {
+	return []flaw{
+		{"set-all reaches 64 overrides", "01 a change is applied whole", func(s *simple) webhookcfg.Store {
+			return edits(s, partly)
+		}, nil},
+		{"loses a write", "02 a later resolve sees the change", func(s *simple) webhookcfg.Store {
+			var count atomic.Int64
+			return edits(s, func(cfg configuration, c webhookcfg.Change) configuration {
+				if count.Add(1)%37 == 0 {
+					return cfg
+				}
+				return cfg.after(c)
+			})
+		}, nil},
+		{"answers from what it saw before", "02 a later resolve sees the change", func(s *simple) webhookcfg.Store {
+			return stale(s, math.MaxInt64)
+		}, nil},
+		{"is not durable", "02 a reopened store has kept the change", asIs, func(*simple) *simple { return newSimple() }},
+		{"keeps bases alone", "02 a reopened store has kept the change", asIs, func(s *simple) *simple {
+			return s.without(func(_ string, _ webhookcfg.Webhook) bool { return true })
+		}},
+		{"forgets off when reopened", "02 a reopened store has kept the change", asIs, func(s *simple) *simple {
+			return s.without(func(_ string, hook webhookcfg.Webhook) bool { return hook.Source == webhookcfg.SourceOff })
+		}},
+		{"takes the zero time for the epoch when reopened", "02 a reopened store has kept the change", asIs, func(s *simple) *simple {
+			return s.with(func(hook webhookcfg.Webhook) webhookcfg.Webhook {
+				if hook.Since.IsZero() {
+					hook.Since = time.Unix(0, 0)
+				}
+				return hook
+			})
+		}},
+		{"keeps 2,047 bytes of URLs when reopened", "02 a reopened store has kept the change", asIs, func(s *simple) *simple {
+			return s.with(func(hook webhookcfg.Webhook) webhookcfg.Webhook {
+				text := hook.URL.Reveal()
+				hook.URL = egress.NewURL(text[:min(len(text), 2047)])
+				return hook
+			})
+		}},
+		{"sets the base, is cut short, and keeps the overrides", "03 a change cut short is whole or absent", halfCut, nil},
+		{"reports an error, and makes the change later", "03 a change cut short is whole or absent", makesLater, nil},
+		{"is cut short and reports success", "03 a change cut short is whole or absent", func(s *simple) webhookcfg.Store {
+			return broken{simple: s, apply: func(ctx context.Context, c webhookcfg.Change) error {
+				if err := cmp.Or(c.Validate(), ctx.Err()); err != nil {
+					return err
+				}
+				if ctx.Err() != nil {
+					return nil
+				}
+				return s.Apply(context.WithoutCancel(ctx), c)
+			}}
+		}, nil},
+		{"makes half of what a burst leaves", "03 a burst cut short leaves whole changes", halfWhenEnded, nil},
+		{"keeps the first URL", "04 set of one gives it an override", func(s *simple) webhookcfg.Store {
+			return edits(s, func(cfg configuration, c webhookcfg.Change) configuration {
+				if !c.URL.IsZero() && cfg.overrides[c.Scope.Entity()].Source == webhookcfg.SourceOverride {
+					return cfg
+				}
+				return cfg.after(c)
+			})
+		}, nil},
+		{"saves the override that equals the base", "04 set of one gives it an override", func(s *simple) webhookcfg.Store {
+			return edits(s, func(cfg configuration, c webhookcfg.Change) configuration {
+				if c.URL.Equal(cfg.base.URL) && !c.Scope.IsAll() {
+					return cfg
+				}
+				return cfg.after(c)
+			})
+		}, nil},
+		{"set-all keeps what is off", "05 set of all drops every override", func(s *simple) webhookcfg.Store {
+			return edits(s, keepWhere(func(c webhookcfg.Change, hook webhookcfg.Webhook) bool {
+				return c.Scope.IsAll() && !c.URL.IsZero() && hook.Source == webhookcfg.SourceOff
+			}))
+		}, nil},
+		{"set-all of what is the base already does nothing", "05 set of all drops every override", skipsSameBase, nil},
+		{"set-all keeps overrides", "05 set of all drops every override", func(s *simple) webhookcfg.Store {
+			return edits(s, keepWhere(func(c webhookcfg.Change, hook webhookcfg.Webhook) bool {
+				return c.Scope.IsAll() && !c.URL.IsZero() && hook.Source == webhookcfg.SourceOverride
+			}))
+		}, nil},
+		{"inherits instead of off", "06 unset of one turns it off", forgetsOff, nil},
+		{"is off without a base", "06 unset of one turns it off", func(s *simple) webhookcfg.Store {
+			return edits(s, func(cfg configuration, c webhookcfg.Change) configuration {
+				next := cfg.clone().after(c)
+				if _, had := cfg.overrides[c.Scope.Entity()]; had && c.URL.IsZero() && !c.Scope.IsAll() {
+					next.overrides[c.Scope.Entity()] = webhookcfg.Webhook{Source: webhookcfg.SourceOff, Since: c.Time}
+				}
+				return next
+			})
+		}, nil},
+		{"unset-all keeps the base", "07 unset of all drops everything", func(s *simple) webhookcfg.Store {
+			return edits(s, func(cfg configuration, c webhookcfg.Change) configuration {
+				next := cfg.after(c)
+				if c.Scope.IsAll() && c.URL.IsZero() {
+					next.base = cfg.base
+				}
+				return next
+			})
+		}, nil},
+		{"unset-all keeps what is off", "07 unset of all drops everything", func(s *simple) webhookcfg.Store {
+			return edits(s, keepWhere(func(c webhookcfg.Change, hook webhookcfg.Webhook) bool {
+				return c.Scope.IsAll() && c.URL.IsZero() && hook.Source == webhookcfg.SourceOff
+			}))
+		}, nil},
+		{"unsets only what is set", "08 changes can be repeated", func(s *simple) webhookcfg.Store {
+			return broken{simple: s, apply: func(ctx context.Context, c webhookcfg.Change) error {
+				if entity := c.Scope.Entity(); c.URL.IsZero() && entity != "" {
+					if hook, err := s.Resolve(ctx, c.Client, entity); err == nil && hook.URL.IsZero() {
+						return errors.New("not found")
+					}
+				}
+				return s.Apply(ctx, c)
+			}}
+		}, nil},
+		{"unset turns off and on", "08 changes can be repeated", func(s *simple) webhookcfg.Store {
+			return edits(s, func(cfg configuration, c webhookcfg.Change) configuration {
+				before := cfg.overrides[c.Scope.Entity()]
+				next := cfg.after(c)
+				if before.Source == webhookcfg.SourceOff && c.URL.IsZero() {
+					delete(next.overrides, c.Scope.Entity())
+				}
+				return next
+			})
+		}, nil},
+		{"has an error for unknown clients", "09 resolve takes the override, then the base", func(s *simple) webhookcfg.Store {
+			return broken{simple: s, resolve: func(ctx context.Context, client, entity string) (webhookcfg.Webhook, error) {
+				hook, err := s.Resolve(ctx, client, entity)
+				if err == nil && hook.Source == webhookcfg.SourceNone {
+					err = errors.New("not found")
+				}
+				return hook, err
+			}}
+		}, nil},
+		{"has the URL of the base beside off", "09 resolve takes the override, then the base", func(s *simple) webhookcfg.Store {
+			return broken{simple: s, resolve: func(ctx context.Context, client, entity string) (webhookcfg.Webhook, error) {
+				hook, err := s.Resolve(ctx, client, entity)
+				if hook.Source == webhookcfg.SourceOff {
+					base, _ := s.Resolve(ctx, client, "\x00")
+					hook.URL = base.URL
+				}
+				return hook, err
+			}}
+		}, nil},
+		{"set-all in two steps", "14 a change is seen at one moment", twoSteps, nil},
+		{"answers for a while from what it saw before", "14 a change is seen at one moment", func(s *simple) webhookcfg.Store {
+			return stale(s, 8)
+		}, nil},
+		{"two writers, one wins", "14 no concurrent change is lost", losesUpdates, nil},
+		{"set-all of what is the base already, in a history", "history agrees with the model", skipsSameBase, nil},
+		{"loses one entity when reopened", "history with reopening agrees with the model", asIs, func(s *simple) *simple {
+			return s.without(func(entity string, _ webhookcfg.Webhook) bool { return entity == "e10" })
+		}},
+	}
+}
+
+// without returns the state, opened again, without some overrides.
+func (s *simple) without(gone func(entity string, hook webhookcfg.Webhook) bool) *simple {
+	next := s.reopened()
+	for _, cfg := range next.clients {
+		for entity, hook := range cfg.overrides {
+			if gone(entity, hook) {
+				delete(cfg.overrides, entity)
+			}
+		}
+	}
+	return next
+}
+
+// with returns the state, opened again, with other overrides.
+func (s *simple) with(other func(hook webhookcfg.Webhook) webhookcfg.Webhook) *simple {
+	next := s.reopened()
+	for _, cfg := range next.clients {
+		for entity, hook := range cfg.overrides {
+			cfg.overrides[entity] = other(hook)
+		}
+	}
+	return next
+}
+
+// keepWhere is what a change leads to if it leaves some overrides as they were.
+func keepWhere(kept func(webhookcfg.Change, webhookcfg.Webhook) bool) func(configuration, webhookcfg.Change) configuration {
+	return func(cfg configuration, c webhookcfg.Change) configuration {
+		next := cfg.clone().after(c).clone()
+		for entity, hook := range cfg.overrides {
+			if kept(c, hook) {
+				next.overrides[entity] = hook
+			}
+		}
+		return next
+	}
+}
+
+// skipsSameBase is a store that saves itself a set of all if the base stays.
+func skipsSameBase(s *simple) webhookcfg.Store {
+	return edits(s, func(cfg configuration, c webhookcfg.Change) configuration {
+		if c.Scope.IsAll() && c.URL.Equal(cfg.base.URL) {
+			return cfg
+		}
+		return cfg.after(c)
+	})
+}
+
+// partly drops 64 overrides at most.
+func partly(cfg configuration, c webhookcfg.Change) configuration {
+	left := 64
+	return keepWhere(func(c webhookcfg.Change, _ webhookcfg.Webhook) bool {
+		left--
+		return c.Scope.IsAll() && left < 0
+	})(cfg, c)
+}
+
+// stale answers from what it saw before, and looks anew now and then.
+func stale(s *simple, every int64) broken {
+	var seen sync.Map
+	var count atomic.Int64
+	return broken{simple: s, resolve: func(ctx context.Context, client, entity string) (webhookcfg.Webhook, error) {
+		hook, err := s.Resolve(ctx, client, entity)
+		if err != nil {
+			return hook, err
+		}
+		if count.Add(1)%every == 0 {
+			seen.Clear()
+		}
+		before, _ := seen.LoadOrStore([2]string{client, entity}, hook)
+		return before.(webhookcfg.Webhook), nil
+	}}
+}
+
+// setBase makes the half of a set of all that is easy.
+func setBase(cfg configuration, c webhookcfg.Change) configuration {
+	return configuration{cfg.after(c).base, cfg.overrides}
+}
+
+func halfCut(s *simple) webhookcfg.Store {
+	return broken{simple: s, apply: func(ctx context.Context, c webhookcfg.Change) error {
+		if err := cmp.Or(c.Validate(), ctx.Err()); err != nil {
+			return err
+		}
+		if c.Scope.IsAll() {
+			s.edit(c.Client, func(cfg configuration) configuration { return setBase(cfg, c) })
+		}
+		return s.Apply(ctx, c)
+	}}
+}
+
+// halfWhenEnded makes half of a change whose context has ended.
+func halfWhenEnded(s *simple) webhookcfg.Store {
+	return broken{simple: s, apply: func(ctx context.Context, c webhookcfg.Change) error {
+		err := s.Apply(ctx, c)
+		if ctx.Err() != nil && c.Validate() == nil {
+			s.edit(c.Client, func(cfg configuration) configuration {
+				cfg.overrides["e2"] = webhookcfg.Webhook{URL: egress.NewURL("https://half.example.com"), Source: webhookcfg.SourceOverride}
+				return cfg
+			})
+		}
+		return err
+	}}
+}
+
+// makesLater makes a change that was cut short after the next one of the client.
+func makesLater(s *simple) webhookcfg.Store {
+	var mu sync.Mutex
+	later := make(map[string]webhookcfg.Change)
+	return broken{simple: s, apply: func(ctx context.Context, c webhookcfg.Change) error {
+		mu.Lock()
+		defer mu.Unlock()
+		err := s.Apply(ctx, c)
+		if err != nil && c.Validate() == nil {
+			later[c.Client] = c
+			return err
+		}
+		if cut, ok := later[c.Client]; ok {
+			delete(later, c.Client)
+			return errors.Join(err, s.Apply(ctx, cut))
+		}
+		return err
+	}}
+}
+
+// twoSteps lets others see the half of a set of all.
+func twoSteps(s *simple) webhookcfg.Store {
+	return broken{simple: s, apply: func(ctx context.Context, c webhookcfg.Change) error {
+		if err := cmp.Or(c.Validate(), ctx.Err()); err != nil {
+			return err
+		}
+		if c.Scope.IsAll() {
+			s.edit(c.Client, func(cfg configuration) configuration { return setBase(cfg, c) })
+			yield()
+		}
+		return s.Apply(ctx, c)
+	}}
+}
+
+// yield lets the others go on, for a few rounds of all of them.
+func yield() {
+	for range 100 {
+		runtime.Gosched()
+	}
+}
+
+// losesUpdates reads, lets others write, and writes.
+func losesUpdates(s *simple) webhookcfg.Store {
+	return broken{simple: s, apply: func(ctx context.Context, c webhookcfg.Change) error {
+		if err := cmp.Or(c.Validate(), ctx.Err()); err != nil {
+			return err
+		}
+		s.mu.RLock()
+		cfg := s.clients[c.Client].clone()
+		s.mu.RUnlock()
+		runtime.Gosched()
+		s.edit(c.Client, func(configuration) configuration { return cfg.after(c) })
+		return nil
+	}}
+}

@@ -1,0 +1,167 @@
+package storetest_test
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+
+	"example.com/go-webhookcfg/webhookcfg"
+)
+
+func brokenLists() []flaw {
+	return []flaw{
+		{"lists in another order", "lister lists the overrides in byte order", func(s *simple) webhookcfg.Store {
+			return lists(s, func(page webhookcfg.Page, _ string) webhookcfg.Page {
+				slices.SortStableFunc(page.Overrides, func(a, b webhookcfg.Override) int {
+					return cmp.Compare(strings.ToLower(a.Entity), strings.ToLower(b.Entity))
+				})
+				return page
+			})
+		}, nil},
+		{"lists no off", "lister lists the overrides in byte order", func(s *simple) webhookcfg.Store {
+			return lists(s, func(page webhookcfg.Page, _ string) webhookcfg.Page {
+				page.Overrides = slices.DeleteFunc(page.Overrides, func(o webhookcfg.Override) bool {
+					return o.Webhook.Source == webhookcfg.SourceOff
+				})
+				return page
+			})
+		}, nil},
+		{"adds one to the limit", "lister lists the overrides in byte order", func(s *simple) webhookcfg.Store {
+			return broken{simple: s, list: func(ctx context.Context, client, after string, limit int) (webhookcfg.Page, error) {
+				if limit+1 < limit {
+					return webhookcfg.Page{}, errors.New("negative limit")
+				}
+				return s.List(ctx, client, after, limit)
+			}}
+		}, nil},
+		{"ignores the limit", "lister walks page by page", func(s *simple) webhookcfg.Store {
+			return broken{simple: s, list: func(ctx context.Context, client, after string, limit int) (webhookcfg.Page, error) {
+				return s.List(ctx, client, after, max(limit, 2*limit))
+			}}
+		}, nil},
+		{"has Next on the last page", "lister walks page by page", func(s *simple) webhookcfg.Store {
+			return lists(s, func(page webhookcfg.Page, _ string) webhookcfg.Page {
+				if n := len(page.Overrides); n > 0 {
+					page.Next = page.Overrides[n-1].Entity
+				}
+				return page
+			})
+		}, nil},
+		{"has never a Next", "lister walks page by page", func(s *simple) webhookcfg.Store {
+			return lists(s, func(page webhookcfg.Page, _ string) webhookcfg.Page {
+				page.Next = ""
+				return page
+			})
+		}, nil},
+		{"begins only after names that it has", "lister begins after any name", func(s *simple) webhookcfg.Store {
+			return broken{simple: s, list: func(ctx context.Context, client, after string, limit int) (webhookcfg.Page, error) {
+				s.mu.RLock()
+				_, found := s.clients[client].overrides[after]
+				s.mu.RUnlock()
+				if !found {
+					after = ""
+				}
+				return s.List(ctx, client, after, limit)
+			}}
+		}, nil},
+		{"begins with the name", "lister begins after any name", func(s *simple) webhookcfg.Store {
+			return broken{simple: s, list: func(ctx context.Context, client, after string, limit int) (webhookcfg.Page, error) {
+				if after != "" {
+					after = after[:len(after)-1] + string(rune(after[len(after)-1]-1))
+				}
+				return s.List(ctx, client, after, limit)
+			}}
+		}, nil},
+		{"has the base on the first page alone", "lister gives the base with every page", func(s *simple) webhookcfg.Store {
+			return lists(s, func(page webhookcfg.Page, after string) webhookcfg.Page {
+				if after != "" {
+					page.Base = webhookcfg.Webhook{}
+				}
+				return page
+			})
+		}, nil},
+		{"has no base without overrides", "lister gives the base with every page", func(s *simple) webhookcfg.Store {
+			return lists(s, func(page webhookcfg.Page, _ string) webhookcfg.Page {
+				if len(page.Overrides) == 0 {
+					page.Base = webhookcfg.Webhook{}
+				}
+				return page
+			})
+		}, nil},
+		{"has an error for unknown clients in lists", "lister knows nothing of an unknown client", func(s *simple) webhookcfg.Store {
+			return broken{simple: s, list: func(ctx context.Context, client, after string, limit int) (webhookcfg.Page, error) {
+				page, err := s.List(ctx, client, after, limit)
+				if err == nil && page.Base.Source == webhookcfg.SourceNone && len(page.Overrides) == 0 {
+					err = errors.New("not found")
+				}
+				return page, err
+			}}
+		}, nil},
+		{"lists without a limit", "lister refuses invalid arguments", func(s *simple) webhookcfg.Store {
+			return broken{simple: s, list: func(ctx context.Context, client, after string, limit int) (webhookcfg.Page, error) {
+				if limit == 0 {
+					limit = 100
+				}
+				return s.List(ctx, client, after, limit)
+			}}
+		}, nil},
+		{"gives the same page to all", "lister gives a page away", sharesPages, nil},
+		{"reads a page in two steps", "lister shows one moment", func(s *simple) webhookcfg.Store {
+			return broken{simple: s, list: func(ctx context.Context, client, after string, limit int) (webhookcfg.Page, error) {
+				first, err := s.List(ctx, client, after, limit)
+				if err != nil {
+					return first, err
+				}
+				yield()
+				page, err := s.List(ctx, client, after, limit)
+				page.Base = first.Base
+				return page, err
+			}}
+		}, nil},
+		{"lists what it had before the last set", "lister agrees with the model", listsLate, nil},
+	}
+}
+
+// sharesPages makes a page anew only when there was a change.
+func sharesPages(s *simple) webhookcfg.Store {
+	var pages sync.Map
+	return broken{
+		simple: s,
+		apply: func(ctx context.Context, c webhookcfg.Change) error {
+			defer pages.Clear()
+			return s.Apply(ctx, c)
+		},
+		list: func(ctx context.Context, client, after string, limit int) (webhookcfg.Page, error) {
+			page, err := s.List(ctx, client, after, limit)
+			if err != nil {
+				return page, err
+			}
+			shared, _ := pages.LoadOrStore(fmt.Sprint(client, after, limit), page)
+			return shared.(webhookcfg.Page), nil
+		},
+	}
+}
+
+// listsLate does not list what was set again after it was off.
+func listsLate(s *simple) webhookcfg.Store {
+	var again sync.Map
+	st := lists(s, func(page webhookcfg.Page, _ string) webhookcfg.Page {
+		for n, o := range page.Overrides {
+			if before, ok := again.Load(o.Entity); ok {
+				page.Overrides[n].Webhook = before.(webhookcfg.Webhook)
+			}
+		}
+		return page
+	})
+	st.apply = func(ctx context.Context, c webhookcfg.Change) error {
+		if hook, err := s.Resolve(ctx, c.Client, c.Scope.Entity()); err == nil && hook.Source == webhookcfg.SourceOff {
+			again.Store(c.Scope.Entity(), hook)
+		}
+		return s.Apply(ctx, c)
+	}
+	return st
+}

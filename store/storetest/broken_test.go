@@ -1,0 +1,167 @@
+package storetest_test
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+
+	"example.com/go-webhookcfg/store/storetest"
+	"example.com/go-webhookcfg/webhookcfg"
+)
+
+// The methods of a store.
+type (
+	applyFunc   = func(ctx context.Context, c webhookcfg.Change) error
+	resolveFunc = func(ctx context.Context, client, entity string) (webhookcfg.Webhook, error)
+	listFunc    = func(ctx context.Context, client, after string, limit int) (webhookcfg.Page, error)
+)
+
+// broken is a simple store some of whose methods are others; those that are nil
+// are right.
+type broken struct {
+	*simple
+	apply   applyFunc
+	resolve resolveFunc
+	list    listFunc
+}
+
+func (b broken) Apply(ctx context.Context, c webhookcfg.Change) error {
+	if b.apply != nil {
+		return b.apply(ctx, c)
+	}
+	return b.simple.Apply(ctx, c)
+}
+
+func (b broken) Resolve(ctx context.Context, client, entity string) (webhookcfg.Webhook, error) {
+	if b.resolve != nil {
+		return b.resolve(ctx, client, entity)
+	}
+	return b.simple.Resolve(ctx, client, entity)
+}
+
+func (b broken) List(ctx context.Context, client, after string, limit int) (webhookcfg.Page, error) {
+	if b.list != nil {
+		return b.list(ctx, client, after, limit)
+	}
+	return b.simple.List(ctx, client, after, limit)
+}
+
+// edits is a store that changes configurations in another way, and is right in
+// what it refuses.
+func edits(s *simple, change func(cfg configuration, c webhookcfg.Change) configuration) broken {
+	return broken{simple: s, apply: func(ctx context.Context, c webhookcfg.Change) error {
+		if err := cmp.Or(c.Validate(), ctx.Err()); err != nil {
+			return err
+		}
+		s.edit(c.Client, func(cfg configuration) configuration { return change(cfg, c) })
+		return nil
+	}}
+}
+
+// changes is a store that takes a change for another one.
+func changes(s *simple, other func(c webhookcfg.Change) webhookcfg.Change) broken {
+	return broken{simple: s, apply: func(ctx context.Context, c webhookcfg.Change) error {
+		return s.Apply(ctx, other(c))
+	}}
+}
+
+// resolves is a store that answers with another webhook.
+func resolves(s *simple, other func(hook webhookcfg.Webhook, entity string) webhookcfg.Webhook) broken {
+	return broken{simple: s, resolve: func(ctx context.Context, client, entity string) (webhookcfg.Webhook, error) {
+		hook, err := s.Resolve(ctx, client, entity)
+		return other(hook, entity), err
+	}}
+}
+
+// lists is a store that answers with another page.
+func lists(s *simple, other func(page webhookcfg.Page, after string) webhookcfg.Page) broken {
+	return broken{simple: s, list: func(ctx context.Context, client, after string, limit int) (webhookcfg.Page, error) {
+		page, err := s.List(ctx, client, after, limit)
+		return other(page, after), err
+	}}
+}
+
+// renames is a store that takes names for other ones.
+func renames(s *simple, client, entity func(name string) string) broken {
+	return broken{
+		simple: s,
+		apply: func(ctx context.Context, c webhookcfg.Change) error {
+			c.Client = client(c.Client)
+			if name := c.Scope.Entity(); name != "" {
+				c.Scope = webhookcfg.Entity(entity(name))
+			}
+			return s.Apply(ctx, c)
+		},
+		resolve: func(ctx context.Context, c, e string) (webhookcfg.Webhook, error) {
+			return s.Resolve(ctx, client(c), entity(e))
+		},
+	}
+}
+
+func itself(name string) string { return name }
+
+// forgetsOff is a store in which what is unset falls back to the base.
+func forgetsOff(s *simple) webhookcfg.Store {
+	return edits(s, func(cfg configuration, c webhookcfg.Change) configuration {
+		cfg = cfg.after(c)
+		if c.URL.IsZero() {
+			delete(cfg.overrides, c.Scope.Entity())
+		}
+		return cfg
+	})
+}
+
+// flaw is a way to break a store.
+type flaw struct {
+	name   string
+	caught string // by this case
+	store  func(s *simple) webhookcfg.Store
+	reopen func(s *simple) *simple // nil: right
+}
+
+// check runs a case on a store with the flaw.
+func (f flaw) check(t *testing.T, c storetest.Case) error {
+	t.Helper()
+	right := newSimple()
+	return c.Check(t.Context(), storetest.Env{
+		Store: f.store(right),
+		Reopen: func(webhookcfg.Store) webhookcfg.Store {
+			if f.reopen != nil {
+				right = f.reopen(right)
+			} else {
+				right = right.reopened()
+			}
+			return f.store(right)
+		},
+	})
+}
+
+// TestBrokenStores: each flaw is found by the case that names it, and each case
+// finds a flaw.
+func TestBrokenStores(t *testing.T) {
+	caught := make(map[string]bool)
+	for _, f := range slices.Concat(brokenChanges(), brokenValues(), brokenRefusals(), brokenLists()) {
+		t.Run(f.name, func(t *testing.T) {
+			c := caseNamed(t, f.caught)
+			err := f.check(t, c)
+			if err == nil || errors.Is(err, storetest.ErrAbsent) {
+				t.Fatalf("not caught: %v", err)
+			}
+			if !strings.Contains(err.Error(), c.Rule) {
+				t.Errorf("the error does not repeat the rule: %v", err)
+			}
+			t.Log(err)
+			caught[f.caught] = true
+		})
+	}
+	for _, c := range storetest.Cases() {
+		if !caught[c.Name] {
+			t.Errorf("no store is broken so that %q finds it", c.Name)
+		}
+	}
+}
+
+func asIs(s *simple) webhookcfg.Store { return s }

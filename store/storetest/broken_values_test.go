@@ -1,0 +1,187 @@
+package storetest_test
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+	"strings"
+	"time"
+
+	"example.com/go-webhookcfg/webhookcfg"
+	"example.com/go-webhookcfg/webhookcfg/egress"
+)
+
+func brokenValues() []flaw {
+	return []flaw{
+		{"loses since", "10 since is the time of the change", func(s *simple) webhookcfg.Store {
+			return resolves(s, func(hook webhookcfg.Webhook, _ string) webhookcfg.Webhook {
+				hook.Since = time.Time{}
+				return hook
+			})
+		}, nil},
+		{"takes the zero time for the epoch", "10 since is the time of the change", func(s *simple) webhookcfg.Store {
+			return changes(s, func(c webhookcfg.Change) webhookcfg.Change {
+				if c.Time.IsZero() {
+					c.Time = time.Unix(0, 0)
+				}
+				return c
+			})
+		}, nil},
+		{"keeps 32 bits of seconds", "10 since is the time of the change", func(s *simple) webhookcfg.Store {
+			return resolves(s, func(hook webhookcfg.Webhook, _ string) webhookcfg.Webhook {
+				if !hook.Since.IsZero() {
+					hook.Since = time.Unix(int64(uint32(hook.Since.Unix())), 0)
+				}
+				return hook
+			})
+		}, nil},
+		{"drops the zone of a time", "10 since is the time of the change", func(s *simple) webhookcfg.Store {
+			return changes(s, func(c webhookcfg.Change) webhookcfg.Change {
+				_, offset := c.Time.Zone()
+				c.Time = c.Time.Add(time.Duration(offset) * time.Second)
+				return c
+			})
+		}, nil},
+		{"tidies URLs", "11 the URL is kept byte for byte", func(s *simple) webhookcfg.Store {
+			return changes(s, func(c webhookcfg.Change) webhookcfg.Change {
+				if parsed, err := url.Parse(c.URL.Reveal()); err == nil {
+					c.URL = egress.NewURL(parsed.String())
+				}
+				return c
+			})
+		}, nil},
+		{"cuts URLs after 2,047 bytes", "11 the URL is kept byte for byte", func(s *simple) webhookcfg.Store {
+			return changes(s, func(c webhookcfg.Change) webhookcfg.Change {
+				text := c.URL.Reveal()
+				c.URL = egress.NewURL(text[:min(len(text), 2047)])
+				return c
+			})
+		}, nil},
+		{"takes all clients for one", "12 clients are isolated", func(s *simple) webhookcfg.Store {
+			return renames(s, func(name string) string { return name[:min(len(name), 1)] }, itself)
+		}, nil},
+		{"unset-all unsets all that begins like the client", "12 clients are isolated", func(s *simple) webhookcfg.Store {
+			return broken{simple: s, apply: func(ctx context.Context, c webhookcfg.Change) error {
+				err := s.Apply(ctx, c)
+				if err == nil && c.Scope.IsAll() && c.URL.IsZero() {
+					s.mu.Lock()
+					defer s.mu.Unlock()
+					for client := range s.clients {
+						if strings.HasPrefix(client, c.Client) {
+							delete(s.clients, client)
+						}
+					}
+				}
+				return err
+			}}
+		}, nil},
+		{"sets the base of all clients", "12 clients are isolated", func(s *simple) webhookcfg.Store {
+			return broken{simple: s, apply: func(ctx context.Context, c webhookcfg.Change) error {
+				err := s.Apply(ctx, c)
+				if err == nil && c.Scope.IsAll() && !c.URL.IsZero() {
+					s.mu.Lock()
+					defer s.mu.Unlock()
+					for client, cfg := range s.clients {
+						s.clients[client] = setBase(cfg.clone(), c)
+					}
+				}
+				return err
+			}}
+		}, nil},
+		{"folds the case of entities", "12 names differ by any byte", func(s *simple) webhookcfg.Store {
+			return renames(s, itself, strings.ToLower)
+		}, nil},
+		{"folds the case of clients", "12 names differ by any byte", func(s *simple) webhookcfg.Store {
+			return renames(s, strings.ToLower, itself)
+		}, nil},
+		{"trims names", "12 names differ by any byte", func(s *simple) webhookcfg.Store {
+			return renames(s, itself, func(name string) string { return cmp.Or(strings.TrimRight(name, " "), name) })
+		}, nil},
+		{"keeps 127 bytes of names", "12 names differ by any byte", func(s *simple) webhookcfg.Store {
+			return renames(s, itself, func(name string) string { return name[:min(len(name), 127)] })
+		}, nil},
+		{"joins client and entity", "12 names differ by any byte", func(s *simple) webhookcfg.Store {
+			return joins(s)
+		}, nil},
+	}
+}
+
+// joins keeps what one entity has under "client/entity".
+func joins(s *simple) broken {
+	return broken{
+		simple: s,
+		apply: func(ctx context.Context, c webhookcfg.Change) error {
+			if name := c.Scope.Entity(); name != "" && c.Client != "" {
+				c.Client, c.Scope = "joined", webhookcfg.Entity(c.Client+"/"+name)
+			}
+			return s.Apply(ctx, c)
+		},
+		resolve: func(ctx context.Context, client, entity string) (webhookcfg.Webhook, error) {
+			if client == "" || entity == "" {
+				return s.Resolve(ctx, client, entity)
+			}
+			return s.Resolve(ctx, "joined", client+"/"+entity)
+		},
+	}
+}
+
+func brokenRefusals() []flaw {
+	return []flaw{
+		{"accepts invalid changes", "13 invalid arguments are refused", func(s *simple) webhookcfg.Store {
+			return broken{simple: s, apply: func(ctx context.Context, c webhookcfg.Change) error {
+				if err := ctx.Err(); err != nil {
+					return err
+				}
+				s.edit(c.Client, func(cfg configuration) configuration { return cfg.after(c) })
+				return nil
+			}}
+		}, nil},
+		{"takes no entity for all of them", "13 invalid arguments are refused", func(s *simple) webhookcfg.Store {
+			return broken{simple: s, apply: func(ctx context.Context, c webhookcfg.Change) error {
+				if err := c.Validate(); err != nil && c.Scope.Entity() == "" && c.Client != "" {
+					c.Scope = webhookcfg.All()
+					return errors.Join(err, s.Apply(ctx, c))
+				}
+				return s.Apply(ctx, c)
+			}}
+		}, nil},
+		{"refuses with another error", "13 invalid arguments are refused", func(s *simple) webhookcfg.Store {
+			return broken{simple: s, apply: func(ctx context.Context, c webhookcfg.Change) error {
+				if err := c.Validate(); err != nil {
+					return errors.New("invalid")
+				}
+				return s.Apply(ctx, c)
+			}}
+		}, nil},
+		{"resolves no entity to the base", "13 invalid arguments are refused", func(s *simple) webhookcfg.Store {
+			return broken{simple: s, resolve: func(ctx context.Context, client, entity string) (webhookcfg.Webhook, error) {
+				return s.Resolve(ctx, client, cmp.Or(entity, "\x00"))
+			}}
+		}, nil},
+		{"ignores the context of a change", "15 an ended context changes nothing", func(s *simple) webhookcfg.Store {
+			return broken{simple: s, apply: func(ctx context.Context, c webhookcfg.Change) error {
+				return s.Apply(context.WithoutCancel(ctx), c)
+			}}
+		}, nil},
+		{"makes the change and reports an error", "15 an ended context changes nothing", func(s *simple) webhookcfg.Store {
+			return broken{simple: s, apply: func(ctx context.Context, c webhookcfg.Change) error {
+				return cmp.Or(s.Apply(context.WithoutCancel(ctx), c), ctx.Err())
+			}}
+		}, nil},
+		{"ignores the context of a resolve", "15 an ended context changes nothing", func(s *simple) webhookcfg.Store {
+			return broken{simple: s, resolve: func(ctx context.Context, client, entity string) (webhookcfg.Webhook, error) {
+				return s.Resolve(context.WithoutCancel(ctx), client, entity)
+			}}
+		}, nil},
+		{"quotes the URL", "errors hold no URL", func(s *simple) webhookcfg.Store {
+			return broken{simple: s, apply: func(ctx context.Context, c webhookcfg.Change) error {
+				if err := s.Apply(ctx, c); err != nil {
+					return fmt.Errorf("set %s: %w", c.URL.Reveal(), err)
+				}
+				return nil
+			}}
+		}, nil},
+	}
+}
