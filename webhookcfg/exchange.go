@@ -40,7 +40,12 @@ func (x *exchange) run(m match) {
 	watchdog := time.AfterFunc(x.h.timeout+x.h.timeout/8, func() { x.abandon(ctx) })
 	defer watchdog.Stop()
 	defer x.recover(ctx)
-	body, f := m.action.serve(x, ctx, m)
+	x.limitReadTime()
+	var body []byte
+	f := x.authenticate(ctx)
+	if f == nil {
+		body, f = m.action.serve(x, ctx, m)
+	}
 	x.answer(ctx, body, f)
 }
 
@@ -61,16 +66,19 @@ func (x *exchange) setCalling(calling bool) {
 }
 
 // abandon answers for a call that still runs. The call keeps its goroutine and
-// its connection until it returns, but the caller has an answer.
+// its connection until it returns, but the caller has an answer, if the host's
+// ResponseWriter can flush.
 func (x *exchange) abandon(ctx context.Context) {
-	defer x.recover(ctx)
+	defer x.logPanic(ctx) // on a goroutine of its own nobody else would
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	if !x.calling || x.answered {
 		return
 	}
-	x.finish(ctx, nil, unavailable(errAbandoned))
-	_ = http.NewResponseController(x.w).Flush() // else it leaves only when the call returns
+	x.w.Header().Set("Connection", "close") // the next request on it would wait for the call
+	x.reply(nil, unavailable(errAbandoned))
+	_ = http.NewResponseController(x.w).Flush()
+	x.tell(ctx)
 }
 
 // answer gives the request its answer, unless it has one.
@@ -80,23 +88,23 @@ func (x *exchange) answer(ctx context.Context, body []byte, f *fault) (first boo
 	if x.answered {
 		return false
 	}
-	x.finish(ctx, body, f)
+	x.reply(body, f)
+	x.tell(ctx)
 	return true
 }
 
-// finish writes the answer and tells the host of it. The caller holds mu.
-func (x *exchange) finish(ctx context.Context, body []byte, f *fault) {
-	x.answered = true
+// reply writes the answer and notes it in the event. The caller holds mu.
+func (x *exchange) reply(body []byte, f *fault) {
 	e := &x.event
-	e.Status = http.StatusOK
-	if f != nil {
-		e.Status, e.Code = f.status(), errorTable[f.code].name
-		e.Err = x.scrub(f.cause)
-		x.h.refuse(x.w, f)
-	} else {
+	if f == nil {
+		e.Status, x.answered = http.StatusOK, true
 		write(x.w, http.StatusOK, body)
+		return
 	}
-	x.tell(ctx)
+	// The cause is text of others, and making it may panic: before anything is sent.
+	e.Err = x.scrub(f.cause)
+	e.Status, e.Code, x.answered = f.status(), errorTable[f.code].name, true
+	x.h.refuse(x.w, f)
 }
 
 // tell gives the event to the log and to the hook, as far as they want it.
@@ -123,12 +131,31 @@ func (x *exchange) recover(ctx context.Context) {
 		return
 	}
 	if err, ok := value.(error); ok && errors.Is(err, http.ErrAbortHandler) {
-		panic(value)
+		panic(value) // the host means to cut the connection
 	}
-	p := &panicError{text: scrub(fmt.Sprint(value), x.secret, x.url), stack: debug.Stack()}
+	defer x.logPanic(ctx)
+	p := x.panicError(value)
 	if !x.answer(ctx, nil, serverError(p)) {
-		x.h.logger.ErrorContext(ctx, "webhook configuration panic after the answer", "error", p, "stack", string(p.stack))
+		panic(p)
 	}
+}
+
+// logPanic ends a panic that comes too late for an answer.
+func (x *exchange) logPanic(ctx context.Context) {
+	value := recover()
+	if value == nil {
+		return
+	}
+	defer func() { _ = recover() }() // the logger itself
+	p := x.panicError(value)
+	x.h.logger.ErrorContext(ctx, "webhook configuration panic after the answer", "error", p.Error(), "stack", string(p.stack))
+}
+
+func (x *exchange) panicError(value any) *panicError {
+	if p, ok := value.(*panicError); ok {
+		return p
+	}
+	return &panicError{text: scrub(fmt.Sprint(value), x.secret, x.url), stack: debug.Stack()}
 }
 
 // panicError is the cause of a 500 that a panic became.

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"math"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -17,6 +18,7 @@ import (
 
 	"example.com/go-webhookcfg/webhookcfg"
 	"example.com/go-webhookcfg/webhookcfg/egress"
+	"github.com/google/go-cmp/cmp"
 )
 
 // eventInto returns a hook that keeps the last event.
@@ -178,7 +180,7 @@ func TestSlowProbe(t *testing.T) {
 	}{
 		{"defaults", 0, 0, 400, "webhook_unreachable", 5 * time.Second},
 		{"own", time.Second, 0, 400, "webhook_unreachable", time.Second},
-		{"of the request", time.Minute, time.Second, 503, "temporarily_unavailable", time.Second},
+		{"default under a short limit", 0, time.Second, 400, "webhook_unreachable", time.Second / 2},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -198,6 +200,71 @@ func TestSlowProbe(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestNoTimeToProbe: what took the time was not the target.
+func TestNoTimeToProbe(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		o := options()
+		o.ProbeMode, o.ProbeTimeout, o.Timeout = webhookcfg.ProbeEnforce, 5*time.Second, 6*time.Second
+		o.Prober = prober(func(ctx context.Context, _ string, _ egress.URL) error { <-ctx.Done(); return ctx.Err() })
+		o.Catalogue = func(context.Context, string, string) (bool, error) { time.Sleep(4 * time.Second); return true, nil }
+		w, start := httptest.NewRecorder(), time.Now()
+		newHandler(t, newRecorder(), o).ServeHTTP(w, setRequest())
+		if w.Code != http.StatusServiceUnavailable || time.Since(start) != 6*time.Second {
+			t.Errorf("got %d after %v", w.Code, time.Since(start))
+		}
+	})
+}
+
+// nilError is what a careless function returns for "no error".
+type nilError struct{ text string }
+
+func (e *nilError) Error() string { return e.text }
+
+// TestErrorThatPanics: a failed change is not answered 200, whatever its error does.
+func TestErrorThatPanics(t *testing.T) {
+	var event webhookcfg.Event
+	o := options()
+	o.OnEvent = eventInto(&event)
+	w := httptest.NewRecorder()
+	newHandler(t, faulty{fault: func(context.Context) error { return (*nilError)(nil) }}, o).ServeHTTP(w, setRequest())
+	if w.Code != http.StatusInternalServerError || errorCode(w.Body.String()) != "server_error" || event.Status != w.Code {
+		t.Errorf("got %d %s and the event %+v", w.Code, w.Body, event)
+	}
+}
+
+// TestAbandonedAndPanicking: the watchdog's goroutine is nobody's but ours, so no
+// panic may leave it, and the answer goes out before the hook is called.
+func TestAbandonedAndPanicking(t *testing.T) {
+	for _, value := range []any{"in the hook", http.ErrAbortHandler} {
+		synctest.Test(t, func(t *testing.T) {
+			o := options()
+			o.OnEvent = func(context.Context, webhookcfg.Event) { panic(value) }
+			h := newHandler(t, faulty{fault: func(context.Context) error { time.Sleep(time.Hour); return nil }}, o)
+			w := &flushed{ResponseRecorder: httptest.NewRecorder()}
+			start := time.Now()
+			h.ServeHTTP(w, setRequest())
+			if w.Code != http.StatusServiceUnavailable || !w.Flushed || w.after(start) > 12*time.Second {
+				t.Errorf("%v: got %d, flushed %v", value, w.Code, w.Flushed)
+			}
+			if w.Header().Get("Connection") != "close" {
+				t.Errorf("%v: the connection of a call that hangs is offered for another request", value)
+			}
+		})
+	}
+}
+
+// TestAbortHandler: what net/http makes of this panic is left to net/http.
+func TestAbortHandler(t *testing.T) {
+	h := newHandler(t, faulty{fault: func(context.Context) error { panic(http.ErrAbortHandler) }}, options())
+	defer func() {
+		if value := recover(); value != http.ErrAbortHandler {
+			t.Errorf("recovered %v", value)
+		}
+	}()
+	h.ServeHTTP(httptest.NewRecorder(), setRequest())
+	t.Error("no panic")
 }
 
 // TestHangUp: a caller that hangs up during the probe changes nothing.
@@ -232,7 +299,7 @@ func TestNamelessClient(t *testing.T) {
 // TestThrottledVerifier: a verifier can ask the caller to wait, also about
 // credentials that are wrong; the advice is never less than a second.
 func TestThrottledVerifier(t *testing.T) {
-	for wait, want := range map[time.Duration]string{90 * time.Second: "90", 1001 * time.Millisecond: "2", 0: "1", -time.Second: "1"} {
+	for wait, want := range map[time.Duration]string{90 * time.Second: "90", 1001 * time.Millisecond: "2", 0: "1", -time.Second: "1", math.MaxInt64: "9223372037"} {
 		h, err := webhookcfg.NewHandler(newRecorder(), verifier(func(context.Context, string, string) (webhookcfg.Client, error) {
 			return webhookcfg.Client{}, errors.Join(webhookcfg.ErrInvalidCredentials, retryError{wait})
 		}), options())
@@ -289,13 +356,69 @@ func TestLateBody(t *testing.T) {
 	})
 }
 
-// TestSlowBody: a caller that does not send its body is let go in time.
+// TestSlowBody: a caller that does not send its body is let go in time, whether
+// the handler reads the body or the server does, after the answer.
 func TestSlowBody(t *testing.T) {
 	o := options()
 	o.Timeout = 50 * time.Millisecond
 	address := serve(t, newHandler(t, newRecorder(), o))
-	a := raw(t, address, request("POST", configure, acme, "", "Content-Length: 100")+"{")
-	if a.Status != http.StatusBadRequest || errorCode(a.Body) != "invalid_request" {
+	for _, tt := range []struct{ name, request, want string }{
+		{"nothing", request("POST", configure, acme, "", "Content-Length: 100"), "400"},
+		{"a part", request("POST", configure, acme, "", "Content-Length: 100") + "{", "400"},
+		{"unset of all", request("DELETE", configure, acme, "", "Content-Length: 100"), "400"},
+		{"chunked unset of all", request("DELETE", configure, acme, "", "Transfer-Encoding: chunked") + "1\r\n{\r\n", "400"},
+		{"wrong secret", request("POST", configure, "acme:x", "", "Content-Length: 100"), "401"},
+		{"media type", request("POST", configure, acme, "", "Content-Length: 100", "Content-Type: text/plain"), "415"},
+	} {
+		if a := raw(t, address, tt.request); fmt.Sprint(a.Status) != tt.want {
+			t.Errorf("%s: got %v", tt.name, a)
+		}
+	}
+}
+
+// deadlines is a ResponseWriter that notes what becomes of its read deadline.
+type deadlines struct {
+	*httptest.ResponseRecorder
+	set []time.Time
+}
+
+func (d *deadlines) SetReadDeadline(t time.Time) error {
+	d.set = append(d.set, t)
+	return nil
+}
+
+// TestReadDeadline: the host's own limit is never made longer, and is there again
+// once the body was read.
+func TestReadDeadline(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		start := time.Now()
+		ours, theirs := start.Add(10*time.Second), start.Add(time.Minute)
+		for _, tt := range []struct {
+			readTimeout time.Duration
+			request     func() *http.Request
+			want        []time.Time
+		}{
+			{0, setRequest, []time.Time{ours, {}}},
+			{time.Minute, setRequest, []time.Time{ours, theirs}},
+			{time.Second, setRequest, nil},
+			{0, readRequest, nil},
+		} {
+			r := tt.request()
+			server := &http.Server{ReadTimeout: tt.readTimeout}
+			w := &deadlines{ResponseRecorder: httptest.NewRecorder()}
+			newHandler(t, newRecorder(), options()).ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), http.ServerContextKey, server)))
+			if diff := cmp.Diff(tt.want, w.set); w.Code != http.StatusOK || diff != "" {
+				t.Errorf("ReadTimeout %v: got %d, -want +got:\n%s", tt.readTimeout, w.Code, diff)
+			}
+		}
+	})
+}
+
+// TestExpectTooMuch: who asks before sending too much is not told to send it.
+func TestExpectTooMuch(t *testing.T) {
+	address := serve(t, newHandler(t, newRecorder(), options()))
+	a := raw(t, address, request("POST", configure, acme, "", "Content-Length: 99999", "Expect: 100-continue"))
+	if a.Status != http.StatusRequestEntityTooLarge {
 		t.Errorf("got %v", a)
 	}
 }

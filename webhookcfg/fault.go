@@ -98,7 +98,7 @@ func askedToWait(err error) (wait time.Duration, ok bool) {
 	return waiter.RetryAfter(), true
 }
 
-// storeFault sorts the errors of a [Store] and of the catalogue.
+// storeFault sorts the errors of a [Store] and a [Lister].
 func storeFault(err error) *fault {
 	if errors.Is(err, ErrInvalidArgument) {
 		return serverError(err)

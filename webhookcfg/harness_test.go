@@ -118,6 +118,9 @@ func raw(t testing.TB, address, request string) answer {
 		t.Fatal(err)
 	}
 	defer conn.Close()
+	if err := conn.SetDeadline(time.Now().Add(time.Minute)); err != nil {
+		t.Fatal(err)
+	}
 	if _, err := io.WriteString(conn, request); err != nil {
 		t.Fatal(err)
 	}

@@ -230,6 +230,7 @@ func TestNewHandlerRefuses(t *testing.T) {
 		{"alias twice", good, v, func(o *webhookcfg.Options) { o.VariantAliases = []string{"/w", "/w/"} }, "overlaps"},
 		{"quote in realm", good, v, func(o *webhookcfg.Options) { o.Realm = `a"b` }, "Realm"},
 		{"line break in realm", good, v, func(o *webhookcfg.Options) { o.Realm = "a\r\nb" }, "Realm"},
+		{"probe longer than the request", good, v, func(o *webhookcfg.Options) { o.Timeout, o.ProbeTimeout = 1, 1 }, "ProbeTimeout"},
 		{"negative timeout", good, v, func(o *webhookcfg.Options) { o.Timeout = -1 }, "negative"},
 		{"negative limit", good, v, func(o *webhookcfg.Options) { o.BodyLimit = -1 }, "negative"},
 		{"unknown mode", good, v, func(o *webhookcfg.Options) { o.ProbeMode = 9 }, "ProbeMode(9)"},

@@ -123,9 +123,10 @@ func TestOperations(t *testing.T) {
 				`{"webhook_url":null,"since":null,"overrides":[]}`},
 		}, {
 			"bad queries of a list",
-			[]string{"list ?limit=0", "list ?limit=1001", "list ?limit=x", "list ?limit=", "list ?limit=1&limit=1", "list ?after=", "list ?after=a%2Fb",
+			[]string{"list ?limit=0", "list ?limit=%2B5", "list ?limit=005", "list ?limit=1001", "list ?limit=x", "list ?limit=", "list ?limit=1&limit=1", "list ?after=", "list ?after=a%2Fb",
 				"list ?endpoint_id=e1", "list ?after=a&after=b", "list ?limit=1;after=b", "list ?%zz", "list ?limit=1000"},
 			[]string{"400 invalid_request", "400 invalid_request", "400 invalid_request", "400 invalid_request", "400 invalid_request", "400 invalid_request", "400 invalid_request",
+				"400 invalid_request", "400 invalid_request",
 				"400 invalid_request", "400 invalid_request", "400 invalid_request", "400 invalid_request", `{"webhook_url":null,"since":null,"overrides":[]}`},
 		},
 	}

@@ -49,14 +49,17 @@ type Options struct {
 
 	// Prober checks that a URL can be reached before a set; nil means the default
 	// one of Policy. ProbeMode says what its outcome is for. ProbeTimeout bounds one
-	// probe; zero means 5 s.
+	// probe and is less than Timeout; zero means 5 s, or half of Timeout if that is
+	// less.
 	Prober       Prober
 	ProbeMode    ProbeMode
 	ProbeTimeout time.Duration
 
 	// Timeout bounds the work on one request, from its arrival to its answer; zero
 	// means 10 s. It is the deadline of the context that the store, the verifier,
-	// the catalogue and the prober get; past it the answer is 503.
+	// the catalogue and the prober get; past it the answer is 503, at once or, where
+	// one of them does not keep to its context, a little later. It also bounds how
+	// long a body may take to arrive.
 	Timeout time.Duration
 
 	// BodyLimit is the largest body of a set in bytes; zero means 16 KiB.
@@ -66,9 +69,9 @@ type Options struct {
 	// silent.
 	Logger *slog.Logger
 
-	// OnEvent is called once for each request that reached an operation, after its
-	// answer was written and before the handler returns. It is called concurrently
-	// and must not block.
+	// OnEvent is called once for each request that reached an operation and got an
+	// answer, after the answer was written. It is called concurrently and must not
+	// block.
 	OnEvent func(ctx context.Context, e Event)
 
 	// Now is the clock that dates changes; nil means [time.Now].
@@ -94,8 +97,11 @@ func (o *Options) complete() error {
 	if strings.ContainsFunc(o.Realm, func(c rune) bool { return c < ' ' || c > '~' || c == '"' || c == '\\' }) {
 		return errors.New("Realm has a character that a quoted string cannot hold")
 	}
-	o.ProbeTimeout = cmp.Or(o.ProbeTimeout, defaultProbeTimeout)
 	o.Timeout = cmp.Or(o.Timeout, defaultTimeout)
+	o.ProbeTimeout = cmp.Or(o.ProbeTimeout, min(defaultProbeTimeout, o.Timeout/2))
+	if o.ProbeTimeout >= o.Timeout {
+		return errors.New("ProbeTimeout is not below Timeout: no probe could fail in time")
+	}
 	o.BodyLimit = cmp.Or(o.BodyLimit, defaultBodyLimit)
 	if o.Policy == nil {
 		o.Policy = new(egress.Policy)

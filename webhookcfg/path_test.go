@@ -144,6 +144,28 @@ func TestCleanedPath(t *testing.T) {
 	}
 }
 
+// TestCleanedPathOfSet: nor does it where the body names nobody.
+func TestCleanedPathOfSet(t *testing.T) {
+	st := newRecorder()
+	h := newHandler(t, st, options())
+	address := serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		r.URL.Path, r.URL.RawPath = configure, ""
+		h.ServeHTTP(w, r)
+	}))
+	all, one := `{"webhook_url":"`+hookURL+`"}`, `{"endpoint_id":"x","webhook_url":"`+hookURL+`"}`
+	for _, tt := range []struct{ target, body, want string }{
+		{configure, all, "acme set all"},
+		{configure + "/x/..", all, "400"},
+		{configure + "//", all, "400"},
+		{configure + "/", all, "400"},
+		{configure + "//", one, "acme set entity x"},
+	} {
+		if got := outcome(st, raw(t, address, request("POST", tt.target, acme, tt.body))); got != tt.want {
+			t.Errorf("POST %s, cleaned: got %s, want %s", tt.target, got, tt.want)
+		}
+	}
+}
+
 // TestAllTakesNoBody: who sends a body with a DELETE of all meant one entity.
 func TestAllTakesNoBody(t *testing.T) {
 	st := newRecorder()

@@ -52,7 +52,11 @@ func (f *fault) body() []byte {
 
 // wholeSeconds is a Retry-After: never sooner than the wait that was asked for.
 func wholeSeconds(d time.Duration) string {
-	return strconv.FormatInt(int64((d+time.Second-1)/time.Second), 10)
+	seconds := d / time.Second
+	if d%time.Second > 0 {
+		seconds++
+	}
+	return strconv.FormatInt(int64(seconds), 10)
 }
 
 // webhookJSON is a webhook as the reads show it, to its owner and so in full.

@@ -25,8 +25,8 @@ func (x *exchange) readSet(idKey string) (Scope, egress.URL, *fault) {
 	scope := All()
 	if body.hasEntity {
 		scope, f = x.entityScope(body.entity)
-	} else if hasQuery(x.r.URL) {
-		f = invalidRequest(ruleAllQuery)
+	} else {
+		f = x.checkAll()
 	}
 	if f != nil {
 		return Scope{}, egress.URL{}, f
@@ -70,9 +70,18 @@ func (x *exchange) checkAll() *fault {
 	switch {
 	case !arrivedAs(x.r):
 		return invalidRequest(ruleAllPath)
-	case hasQuery(x.r.URL):
+	case x.r.URL.RawQuery != "" || x.r.URL.ForceQuery:
 		return invalidRequest(ruleAllQuery)
-	case x.hasBody():
+	}
+	return nil
+}
+
+// checkUnsetAll also refuses a body, in which the identifier may be.
+func (x *exchange) checkUnsetAll() *fault {
+	if f := x.checkAll(); f != nil {
+		return f
+	}
+	if x.hasBody() {
 		return invalidRequest(ruleAllBody)
 	}
 	return nil
@@ -83,8 +92,6 @@ const (
 	ruleAllQuery = "A request that reaches all entities takes no query string"
 	ruleAllBody  = "A request that unsets all entities takes no body"
 )
-
-func hasQuery(u *url.URL) bool { return u.RawQuery != "" || u.ForceQuery }
 
 const (
 	defaultLimit = 100
@@ -106,7 +113,8 @@ func (x *exchange) pageQuery() (after string, limit int, f *fault) {
 		case len(all) == 1 && key == "after" && x.h.validEntity(value):
 			after = value
 		case len(all) == 1 && key == "limit":
-			if limit, err = strconv.Atoi(value); err != nil || limit < 1 || limit > maxLimit {
+			limit, _ = strconv.Atoi(value)
+			if limit < 1 || limit > maxLimit || strconv.Itoa(limit) != value {
 				return "", 0, invalidRequest(ruleQuery)
 			}
 		default:

@@ -9,6 +9,8 @@ import (
 	"io"
 	"log/slog"
 	"net/http/httptest"
+	"net/url"
+	"os"
 	"strings"
 	"testing"
 
@@ -34,8 +36,7 @@ func leaks(text string) bool {
 // TestSecretsStaySecret drives every way to fail, with parts of the host that
 // quote what they were given, and searches all that comes out.
 func TestSecretsStaySecret(t *testing.T) {
-	hook := webhookcfg.Webhook{URL: egress.NewURL(secretURL), Source: webhookcfg.SourceBase}
-	change := webhookcfg.Set("acme", webhookcfg.All(), hook.URL)
+	change := webhookcfg.Set("acme", webhookcfg.All(), egress.NewURL(secretURL))
 	telling := func() error {
 		return fmt.Errorf("driver: bad value %q, path %s?k=QU3RY, %+v", secretURL, secretPath, change)
 	}
@@ -47,6 +48,9 @@ func TestSecretsStaySecret(t *testing.T) {
 		"panic, change":    func() error { panic(fmt.Sprintf("%v %+v %#v", change, &change, change)) },
 		"panic, as it is":  func() error { panic(change) },
 		"invalid argument": func() error { return errors.Join(webhookcfg.ErrInvalidArgument, telling()) },
+		"escaped":          func() error { return fmt.Errorf("driver: %s", url.QueryEscape(secretURL)) },
+		"tail":             func() error { return errors.New("driver: services/T0PSECRET?k=QU3RY") },
+		"unwrapped":        func() error { return &os.PathError{Op: "open", Path: secretURL, Err: errBroken} },
 		"none":             func() error { return nil },
 	}
 	for name, fault := range faults {
@@ -56,7 +60,7 @@ func TestSecretsStaySecret(t *testing.T) {
 			o.ProbeMode = mode
 			o.Prober = prober(func(context.Context, string, egress.URL) error { return fault() })
 			o.OnEvent = func(_ context.Context, e webhookcfg.Event) {
-				fmt.Fprintf(&out, "%v %+v %#v\n", e, e, e)
+				fmt.Fprintf(&out, "%v %+v %#v %v\n", e, e, e, errors.Unwrap(e.Err))
 				slog.New(slog.NewTextHandler(&out, nil)).Info("event", "event", e, "scope", e.Scope, "url", e.URL)
 				slog.New(slog.NewJSONHandler(&out, nil)).Info("event", "event", e)
 			}
@@ -100,6 +104,7 @@ func TestVerifierTellsSecret(t *testing.T) {
 		func(secret string) error { return fmt.Errorf("no row for %q", secret) },
 		func(secret string) error { return fmt.Errorf("%w: %s", webhookcfg.ErrInvalidCredentials, secret) },
 		func(secret string) error { panic("hash of " + secret) },
+		func(secret string) error { return fmt.Errorf("GET /?secret=%s", url.QueryEscape(secret)) },
 	} {
 		var out bytes.Buffer
 		o := options()
@@ -111,11 +116,15 @@ func TestVerifierTellsSecret(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		w := httptest.NewRecorder()
-		h.ServeHTTP(w, setRequest())
-		fmt.Fprintln(&out, w.Header(), w.Body)
-		if leaks(out.String()) || !strings.Contains(out.String(), "[secret]") {
-			t.Errorf("status %d: %s", w.Code, &out)
+		for _, secret := range []string{"s3cret", `s3cret"quoted\`, "s3cret & more"} {
+			out.Reset()
+			r, w := setRequest(), httptest.NewRecorder()
+			r.SetBasicAuth("acme", secret)
+			h.ServeHTTP(w, r)
+			fmt.Fprintln(&out, w.Header(), w.Body)
+			if leaks(out.String()) || !strings.Contains(out.String(), "[secret]") {
+				t.Errorf("status %d: %s", w.Code, &out)
+			}
 		}
 	}
 }
