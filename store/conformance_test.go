@@ -1,0 +1,40 @@
+package store_test
+
+import (
+	"path/filepath"
+	"testing"
+
+	"example.com/go-webhookcfg/store"
+	"example.com/go-webhookcfg/store/storetest"
+	"example.com/go-webhookcfg/webhookcfg"
+)
+
+func TestMemoryConforms(t *testing.T) {
+	storetest.Run(t, storetest.Harness{
+		Open: func(testing.TB) webhookcfg.Store { return store.NewMemory() },
+	})
+}
+
+func TestFileConforms(t *testing.T) {
+	var path string
+	open := func(t testing.TB) webhookcfg.Store {
+		f, err := store.OpenFile(path, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = f.Close() })
+		return f
+	}
+	storetest.Run(t, storetest.Harness{
+		Open: func(t testing.TB) webhookcfg.Store {
+			path = filepath.Join(t.TempDir(), "webhooks.jsonl")
+			return open(t)
+		},
+		Reopen: func(t testing.TB, s webhookcfg.Store) webhookcfg.Store {
+			if err := s.(*store.File).Close(); err != nil {
+				t.Fatal(err)
+			}
+			return open(t)
+		},
+	})
+}

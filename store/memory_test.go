@@ -1,0 +1,48 @@
+package store_test
+
+import (
+	"fmt"
+	"testing"
+
+	"example.com/go-webhookcfg/store"
+	"example.com/go-webhookcfg/store/storetest"
+	"example.com/go-webhookcfg/webhookcfg"
+	"example.com/go-webhookcfg/webhookcfg/egress"
+)
+
+func TestZeroMemory(t *testing.T) {
+	var m store.Memory
+	if hook, err := m.Resolve(t.Context(), "acme", "e1"); err != nil || hook.Source != webhookcfg.SourceNone {
+		t.Errorf("resolve in the zero value: %v, %v", hook, err)
+	}
+	change := webhookcfg.Set("acme", webhookcfg.All(), egress.NewURL("https://h.example.com/"))
+	if err := m.Apply(t.Context(), change); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestMemoryResolveDoesNotAllocate: a sender may ask before every notification.
+func TestMemoryResolveDoesNotAllocate(t *testing.T) {
+	m := store.NewMemory()
+	for i := range 100 {
+		change := webhookcfg.Set("acme", webhookcfg.Entity(fmt.Sprint("e", i)), egress.NewURL("https://h.example.com/"))
+		if err := m.Apply(t.Context(), change); err != nil {
+			t.Fatal(err)
+		}
+	}
+	ctx := t.Context()
+	for _, entity := range []string{"e7", "unknown"} {
+		allocations := testing.AllocsPerRun(100, func() {
+			if _, err := m.Resolve(ctx, "acme", entity); err != nil {
+				t.Error(err)
+			}
+		})
+		if allocations > 0 {
+			t.Errorf("resolve of %s: %v allocations", entity, allocations)
+		}
+	}
+}
+
+func BenchmarkMemory(b *testing.B) {
+	storetest.Benchmark(b, func(testing.TB) webhookcfg.Store { return store.NewMemory() })
+}
