@@ -4,7 +4,7 @@ MODULES   := . integration bench
 PLATFORMS := linux darwin windows
 FUZZTIME  ?= 20s
 
-.PHONY: test check format vet staticcheck tidy fuzz bench
+.PHONY: test check format vet staticcheck tidy fuzz soak bench
 
 # The whole of what a change must pass. The workspace is tested at once, then each
 # module by itself, as a consumer without the workspace gets it.
@@ -44,6 +44,10 @@ fuzz:
 			go test -run '^$$' -fuzz "^$$target\$$" -fuzztime $(FUZZTIME) $$package; \
 		done; \
 	done
+
+# soak kills a writing process many times over, at random moments.
+soak:
+	go test -count=1 -timeout=2h -run '^TestKill$$' ./store -args -killrounds=10000
 
 # bench prints the tables of the README: ratios within one run.
 bench:

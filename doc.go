@@ -7,16 +7,22 @@
 //
 //   - webhookcfg: the vocabulary, the interfaces and the HTTP handler.
 //   - webhookcfg/egress: which URLs and addresses may be called.
-//   - store: the stores that come with the module.
+//   - store: the stores that come with the module, in memory and in a file.
+//   - store/storetest: the conformance suite for anybody's store.
 //   - auth: verifiers of client credentials.
+//   - auth/authtest: the conformance suite for anybody's verifier.
 //   - examples: whole programs, each with a test.
 //   - internal/table: the state machine in memory, free of locks and I/O.
+//   - internal/oplog: the append-only log behind the file store.
+//   - internal/faultfs: the log's file system for tests, which fails and forgets.
 //   - bench, integration, tools: modules of their own, never needed by a host.
 //
 // # The import rule
 //
-// Imports run one way: examples import everything public; store and auth import
-// webhookcfg; store also imports internal/table; internal/table imports
-// webhookcfg; webhookcfg imports egress; egress imports the standard library
-// and golang.org/x/sync alone. A test holds the module to it.
+// Imports run one way. examples import everything public. store imports
+// webhookcfg, internal/table and internal/oplog; both of these import webhookcfg;
+// internal/faultfs imports internal/oplog. auth, authtest and storetest import
+// webhookcfg. Whatever imports webhookcfg may import egress too, which imports
+// the standard library alone. golang.org/x/sync is the one other dependency. A
+// test holds the module to it.
 package gowebhookcfg

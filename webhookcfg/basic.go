@@ -17,7 +17,7 @@ var strictBase64 = base64.StdEncoding.Strict()
 
 var (
 	errAuthorizationCount  = errors.New("not exactly one Authorization field")
-	errAuthorizationScheme = errors.New("Authorization is not of the scheme Basic")
+	errAuthorizationScheme = errors.New("the Authorization field is not of the scheme Basic")
 	errAuthorizationToken  = errors.New("malformed Basic credentials")
 )
 

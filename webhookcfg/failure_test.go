@@ -52,7 +52,7 @@ func TestFaults(t *testing.T) {
 		{"deadline ignored, then panic", func(context.Context) error { time.Sleep(time.Hour); panic(errBroken) }, 503},
 		{"panic", func(context.Context) error { panic("broken on purpose") }, 500},
 		{"panic with an error", func(context.Context) error { panic(errBroken) }, 500},
-		{"nil map", func(context.Context) error { var m map[int]int; m[1] = 1; return nil }, 500},
+		{"panic of the runtime", func(ctx context.Context) error { return ctx.Value("nothing").(error) }, 500},
 		{"invalid argument", func(context.Context) error { return fmt.Errorf("x: %w", webhookcfg.ErrInvalidArgument) }, 500},
 	}
 	parts := []struct {

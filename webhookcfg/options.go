@@ -95,12 +95,12 @@ func (o *Options) complete() error {
 	}
 	o.Realm = cmp.Or(o.Realm, defaultRealm)
 	if strings.ContainsFunc(o.Realm, func(c rune) bool { return c < ' ' || c > '~' || c == '"' || c == '\\' }) {
-		return errors.New("Realm has a character that a quoted string cannot hold")
+		return errors.New("the Realm has a character that a quoted string cannot hold")
 	}
 	o.Timeout = cmp.Or(o.Timeout, defaultTimeout)
 	o.ProbeTimeout = cmp.Or(o.ProbeTimeout, min(defaultProbeTimeout, o.Timeout/2))
 	if o.ProbeTimeout >= o.Timeout {
-		return errors.New("ProbeTimeout is not below Timeout: no probe could fail in time")
+		return errors.New("the ProbeTimeout is not below the Timeout: no probe could fail in time")
 	}
 	o.BodyLimit = cmp.Or(o.BodyLimit, defaultBodyLimit)
 	if o.Policy == nil {
@@ -130,7 +130,7 @@ func (o *Options) complete() error {
 func (o *Options) checkPaths() error {
 	o.BasePath = strings.TrimSuffix(o.BasePath, "/")
 	if o.BasePath != "" && !plainPath(o.BasePath) {
-		return errors.New("BasePath is not a clean absolute path of plain characters")
+		return errors.New("the BasePath is not a clean absolute path of plain characters")
 	}
 	roots := []string{configurePath, variantPath}
 	for _, alias := range o.VariantAliases {
