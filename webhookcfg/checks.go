@@ -121,7 +121,10 @@ func (x *exchange) probe(ctx context.Context, target egress.URL) *fault {
 
 // apply hands the checked change to the store.
 func (x *exchange) apply(ctx context.Context, c Change) ([]byte, *fault) {
-	c.Time = x.h.now()
+	c.Time = x.start
+	if x.h.now != nil {
+		c.Time = x.h.now()
+	}
 	if err := x.call(ctx, func() error { return x.h.store.Apply(ctx, c) }); err != nil {
 		return nil, storeFault(err)
 	}

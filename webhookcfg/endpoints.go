@@ -10,7 +10,7 @@ type endpoint func(*exchange, context.Context, match) ([]byte, *fault)
 
 // set is decode, check, apply, in this order: the store sees nothing unchecked.
 func (x *exchange) set(ctx context.Context, m match) ([]byte, *fault) {
-	scope, target, f := x.readSet(m.action.idKey)
+	scope, target, f := x.readSet(m)
 	if f != nil {
 		return nil, f
 	}
@@ -29,7 +29,7 @@ func (x *exchange) unset(ctx context.Context, m match) ([]byte, *fault) {
 	if m.action.form == formEntity {
 		scope, f = x.pathScope(m.segment)
 	} else {
-		f = x.checkUnsetAll()
+		f = x.checkUnsetAll(m)
 	}
 	if f != nil {
 		return nil, f

@@ -74,7 +74,8 @@ type Options struct {
 	// block.
 	OnEvent func(ctx context.Context, e Event)
 
-	// Now is the clock that dates changes; nil means [time.Now].
+	// Now is the clock that dates changes; nil means the time at which the request
+	// arrived.
 	Now func() time.Time
 }
 
@@ -118,9 +119,6 @@ func (o *Options) complete() error {
 	}
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
-	}
-	if o.Now == nil {
-		o.Now = time.Now
 	}
 	return o.checkPaths()
 }

@@ -10,14 +10,14 @@ import (
 )
 
 // readSet reads and judges everything that a set says.
-func (x *exchange) readSet(idKey string) (Scope, egress.URL, *fault) {
+func (x *exchange) readSet(m match) (Scope, egress.URL, *fault) {
 	buf := x.h.bodies.Get().(*[]byte)
 	defer x.h.bodies.Put(buf)
 	data, f := x.readBody(buf)
 	if f != nil {
 		return Scope{}, egress.URL{}, f
 	}
-	body, f := decodeSet(data, idKey)
+	body, f := decodeSet(data, m.action.idKey)
 	if f != nil {
 		return Scope{}, egress.URL{}, f
 	}
@@ -26,7 +26,7 @@ func (x *exchange) readSet(idKey string) (Scope, egress.URL, *fault) {
 	if body.hasEntity {
 		scope, f = x.entityScope(body.entity)
 	} else {
-		f = x.checkAll()
+		f = x.checkAll(m)
 	}
 	if f != nil {
 		return Scope{}, egress.URL{}, f
@@ -66,9 +66,9 @@ func (x *exchange) entityScope(id string) (Scope, *fault) {
 }
 
 // checkAll refuses a request that may have lost the identifier it was to name.
-func (x *exchange) checkAll() *fault {
+func (x *exchange) checkAll(m match) *fault {
 	switch {
-	case !arrivedAs(x.r):
+	case !arrivedAs(x.r, m.escaped):
 		return invalidRequest(ruleAllPath)
 	case x.r.URL.RawQuery != "" || x.r.URL.ForceQuery:
 		return invalidRequest(ruleAllQuery)
@@ -77,8 +77,8 @@ func (x *exchange) checkAll() *fault {
 }
 
 // checkUnsetAll also refuses a body, in which the identifier may be.
-func (x *exchange) checkUnsetAll() *fault {
-	if f := x.checkAll(); f != nil {
+func (x *exchange) checkUnsetAll(m match) *fault {
+	if f := x.checkAll(m); f != nil {
 		return f
 	}
 	if x.hasBody() {

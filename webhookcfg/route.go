@@ -136,7 +136,8 @@ func (rs resource) actions(reads, lists bool) []action {
 // match is where a request goes.
 type match struct {
 	action  *action
-	segment string // the escaped identifier of formEntity
+	escaped string // the path
+	segment string // the identifier in it, of formEntity
 }
 
 // match judges the path as it was sent: never cleaned, never decoded but for
@@ -152,7 +153,7 @@ func (rt *routes) match(method, escaped string) (match, *fault) {
 		}
 		for j := range rt.actions[i] {
 			if a := &rt.actions[i][j]; a.form == f && a.route.Method == method {
-				return match{a, segment}, nil
+				return match{a, escaped, segment}, nil
 			}
 		}
 		return match{}, methodNotAllowed(rt.actions[i], f)
@@ -191,10 +192,10 @@ func (rt *routes) owns(escaped string) bool {
 // arrivedAs reports whether the target of the request, as it came over the wire,
 // ends like the path that is served now. It does not where something on the way
 // cleaned the path: "…/e1/.." then looks like the form that means all entities.
-func arrivedAs(r *http.Request) bool {
+func arrivedAs(r *http.Request, escaped string) bool {
 	if r.RequestURI == "" {
 		return true // the request did not come over the wire
 	}
 	target, _, _ := strings.Cut(r.RequestURI, "?")
-	return strings.HasSuffix(target, r.URL.EscapedPath())
+	return strings.HasSuffix(target, escaped)
 }

@@ -13,7 +13,9 @@ const sector = 64
 
 // Piece is something that a crash keeps or loses, of a number of bytes.
 type Piece struct {
+	// Kind says what it is.
 	Kind Kind
+	// Size is its length in bytes; 1 where it has none.
 	Size int
 }
 
