@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"runtime/debug"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"example.com/go-webhookcfg/webhookcfg/egress"
@@ -23,8 +24,10 @@ type exchange struct {
 	secret string     // what to hide from texts of others: the client's secret,
 	url    egress.URL // and the URL, also before it was found well-formed
 
+	// calling says that the host's store, verifier, catalogue or prober is at work.
+	// Who changes it to false has the rest of the exchange to itself.
+	calling  atomic.Bool
 	mu       sync.Mutex
-	calling  bool // the host's store, verifier, catalogue or prober is at work
 	answered bool
 }
 
@@ -51,18 +54,20 @@ func (x *exchange) run(m match) {
 
 // call runs fn, a call into the host's parts, under the eye of the watchdog.
 func (x *exchange) call(ctx context.Context, fn func() error) error {
-	x.setCalling(true)
-	defer x.setCalling(false)
+	x.calling.Store(true)
+	defer x.returned()
 	if err := ctx.Err(); err != nil {
 		return err
 	}
 	return fn()
 }
 
-func (x *exchange) setCalling(calling bool) {
-	x.mu.Lock()
-	x.calling = calling
-	x.mu.Unlock()
+// returned takes the exchange back from a call, from the watchdog if that had it.
+func (x *exchange) returned() {
+	if !x.calling.CompareAndSwap(true, false) {
+		x.mu.Lock()
+		defer x.mu.Unlock()
+	}
 }
 
 // abandon answers for a call that still runs. The call keeps its goroutine and
@@ -72,7 +77,7 @@ func (x *exchange) abandon(ctx context.Context) {
 	defer x.logPanic(ctx) // on a goroutine of its own nobody else would
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	if !x.calling || x.answered {
+	if !x.calling.CompareAndSwap(true, false) {
 		return
 	}
 	x.w.Header().Set("Connection", "close") // the next request on it would wait for the call
