@@ -14,6 +14,10 @@ test: check
 		echo "== $$module without the workspace"; \
 		(cd $$module && GOWORK=off go test -count=1 ./...); \
 	done
+	@set -e; for resolver in go cgo; do \
+		echo "== egress with the $$resolver resolver"; \
+		GODEBUG=netdns=$$resolver go test -count=1 ./webhookcfg/egress; \
+	done
 
 check: format vet staticcheck
 
