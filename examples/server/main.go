@@ -115,7 +115,11 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) (err erro
 	if err != nil {
 		return err
 	}
-	h, err := webhookcfg.NewHandler(configurations, clients, &webhookcfg.Options{
+	guarded, err := guard(clients)
+	if err != nil {
+		return err
+	}
+	h, err := webhookcfg.NewHandler(configurations, guarded, &webhookcfg.Options{
 		Reads:     cfg.reads,
 		Catalogue: catalogue,
 		Policy:    cfg.policy,
@@ -130,7 +134,16 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) (err erro
 		return err
 	}
 	fmt.Fprintf(stdout, "%s\n%s", listener.Addr(), greeting(listener.Addr()))
-	return serve(ctx, listener, h, logger)
+	return serve(ctx, listener, auth.WithSource(h), logger)
+}
+
+// guard slows down who guesses, and not who has signed in.
+func guard(clients webhookcfg.CredentialVerifier) (webhookcfg.CredentialVerifier, error) {
+	throttled, err := auth.Throttle(clients, nil)
+	if err != nil {
+		return nil, err
+	}
+	return auth.Cache(throttled, nil)
 }
 
 // closer gives what has nothing to close a Close.

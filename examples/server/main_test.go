@@ -170,6 +170,27 @@ func TestFileStore(t *testing.T) {
 	}
 }
 
+// TestGuessing: who guesses is asked to wait; who has signed in is not.
+func TestGuessing(t *testing.T) {
+	s := start(t, "-credentials", writeCredentials(t))
+	signIn := func(client string) string { return s.call(t, "GET", path+"/e1", client, "")[:3] }
+	if got := signIn("acme:s3cret"); got != "200" {
+		t.Errorf("the client got %s", got)
+	}
+	guesses := 0
+	for signIn("acme:guess") == "401" {
+		if guesses++; guesses == 1000 {
+			t.Fatal("a thousand guesses went through")
+		}
+	}
+	if got := signIn("acme:guess"); got != "429" {
+		t.Errorf("guess %d got %s", guesses, got)
+	}
+	if got := signIn("acme:s3cret"); got != "200" {
+		t.Errorf("after %d guesses the client got %s", guesses, got)
+	}
+}
+
 // writeCredentials writes a credential file for acme with the secret "s3cret".
 func writeCredentials(t *testing.T) (file string) {
 	t.Helper()
