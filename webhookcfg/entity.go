@@ -5,8 +5,12 @@ import (
 	"unicode/utf8"
 )
 
-// ruleIdentifier is what a caller reads about any identifier that is refused.
-const ruleIdentifier = "The identifier is not well-formed"
+// What a caller reads about an identifier that is refused, by the default syntax
+// and by one of the host's.
+const (
+	rulePlainEntity = "An identifier is 1 to 128 of the characters A-Z a-z 0-9 . _ ~ : @ - and neither . nor .."
+	ruleHostEntity  = "The identifier is not one that this service could have given"
+)
 
 // maxEntity is the longest identifier of the default syntax, in bytes.
 const maxEntity = 128
@@ -57,9 +61,9 @@ func safeSegment(id string) bool {
 }
 
 // entitySyntax joins the host's syntax with what no host can lift.
-func entitySyntax(host func(id string) bool) func(id string) bool {
+func entitySyntax(host func(id string) bool) (valid func(id string) bool, rule string) {
 	if host == nil {
-		return plainEntity
+		return plainEntity, rulePlainEntity
 	}
-	return func(id string) bool { return safeSegment(id) && host(id) }
+	return func(id string) bool { return safeSegment(id) && host(id) }, ruleHostEntity
 }

@@ -110,7 +110,7 @@ func TestGolden(t *testing.T) {
 		{"invalid request", request("POST", configure, acme, `{"endpoint_id":null}`), golden("400 Bad Request",
 			errorBody("invalid_request", "Every value in the body must be a string; leave a key out rather than send null"))},
 		{"invalid identifier", request("DELETE", configure+"/%2f", acme, ""), golden("400 Bad Request",
-			errorBody("invalid_request", "The identifier is not well-formed"))},
+			errorBody("invalid_request", "An identifier is 1 to 128 of the characters A-Z a-z 0-9 . _ ~ : @ - and neither . nor .."))},
 		{"invalid URL", request("POST", configure, acme, `{"webhook_url":"http://hooks.example.com/in"}`), golden("400 Bad Request",
 			errorBody("invalid_webhook_url", "The URL must be absolute with the scheme https"))},
 		{"unreachable", request("POST", configure, acme, `{"webhook_url":"https://down.example.com/"}`), golden("400 Bad Request",

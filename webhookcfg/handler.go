@@ -24,6 +24,7 @@ type Handler struct {
 	routes       routes
 	challenge    string
 	validEntity  func(id string) bool
+	entityRule   string // what a caller reads where validEntity says no
 	catalogue    func(ctx context.Context, client, entity string) (bool, error)
 	policy       *egress.Policy
 	prober       Prober
@@ -60,7 +61,6 @@ func NewHandler(store Store, verifier CredentialVerifier, options *Options) (*Ha
 		verifier:     verifier,
 		routes:       newRoutes(o.BasePath, o.VariantAliases, o.Reads, lister != nil),
 		challenge:    `Basic realm="` + o.Realm + `", charset="UTF-8"`,
-		validEntity:  entitySyntax(o.EntitySyntax),
 		catalogue:    o.Catalogue,
 		policy:       o.Policy,
 		prober:       o.Prober,
@@ -72,6 +72,7 @@ func NewHandler(store Store, verifier CredentialVerifier, options *Options) (*Ha
 		onEvent:      o.OnEvent,
 		now:          o.Now,
 	}
+	h.validEntity, h.entityRule = entitySyntax(o.EntitySyntax)
 	h.bodies.New = func() any { buf := make([]byte, 0, 512); return &buf }
 	return h, nil
 }

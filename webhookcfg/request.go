@@ -53,14 +53,14 @@ func invalidURL(err error) *fault {
 func (x *exchange) pathScope(segment string) (Scope, *fault) {
 	id, err := url.PathUnescape(segment)
 	if err != nil {
-		return Scope{}, invalidRequest(ruleIdentifier)
+		return Scope{}, invalidRequest(x.h.entityRule)
 	}
 	return x.entityScope(id)
 }
 
 func (x *exchange) entityScope(id string) (Scope, *fault) {
 	if !x.h.validEntity(id) {
-		return Scope{}, invalidRequest(ruleIdentifier)
+		return Scope{}, invalidRequest(x.h.entityRule)
 	}
 	return Entity(id), nil
 }
