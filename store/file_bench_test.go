@@ -146,8 +146,6 @@ type applier interface {
 // makeSets has writers make sets as fast as they can, and returns how long each
 // took to be answered.
 func makeSets(b *testing.B, s applier, writers, first, sets int) []time.Duration {
-	ctx, cancel := context.WithTimeout(b.Context(), time.Hour) // as a handler has
-	defer cancel()
 	next := atomic.Int64{}
 	next.Store(int64(first))
 	waits := make([][]time.Duration, writers)
@@ -155,6 +153,8 @@ func makeSets(b *testing.B, s applier, writers, first, sets int) []time.Duration
 	for w := range writers {
 		waits[w] = make([]time.Duration, 0, sets/writers*2)
 		all.Go(func() {
+			ctx, cancel := context.WithTimeout(b.Context(), time.Hour) // as each request has
+			defer cancel()
 			for {
 				n := int(next.Add(1))
 				if n > first+sets {

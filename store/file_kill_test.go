@@ -25,6 +25,8 @@ var killRounds = flag.Int("killrounds", 200, "how many times TestKill kills a pr
 const (
 	killPathVar = "WEBHOOKCFG_TEST_KILL_PATH"
 	killFromVar = "WEBHOOKCFG_TEST_KILL_FROM"
+	// killAheadVar has it say changes before it makes them.
+	killAheadVar = "WEBHOOKCFG_TEST_KILL_AHEAD"
 )
 
 // Each writer of the process makes the changes of one client, one after the other.
@@ -56,54 +58,73 @@ func TestKill(t *testing.T) {
 		beKilled(path)
 	}
 	t.Parallel()
+	changes, err := killMany(t, *killRounds)
+	if err != nil {
+		t.Error(err)
+	}
+	t.Logf("%d processes killed; %d changes that were answered all survived", *killRounds, changes)
+}
+
+// TestTheKillingCanFail kills processes that say what they have not done yet.
+func TestTheKillingCanFail(t *testing.T) {
+	t.Parallel()
+	if changes, err := killMany(t, 100, killAheadVar+"=3"); err == nil {
+		t.Errorf("of %d changes that were said too early none was missed", changes)
+	}
+}
+
+// killMany kills processes and compares what they said with what there is. It
+// returns how many changes they said were made.
+func killMany(t *testing.T, rounds int, env ...string) (changes int, err error) {
 	path := filepath.Join(t.TempDir(), "webhooks.jsonl")
 	random := rand.New(rand.NewPCG(rand.Uint64(), 0))
 	models, done := make([]model, killWriters), make([]int, killWriters)
 	for w := range models {
 		models[w] = model{}
 	}
-	total := 0
-	for round := range *killRounds {
-		said := killOne(t, path, done, random.IntN(200))
+	for round := range rounds {
+		said := killOne(t, path, done, random.IntN(200), env)
 		for w := range done {
 			for ; done[w] < said[w]; done[w]++ {
 				models[w].apply(nth(writerName(w), done[w]))
-				total++
+				changes++
 			}
 		}
-		if random.IntN(3) > 0 || round == *killRounds-1 {
-			checkKilled(t, path, models, done)
+		if random.IntN(3) == 0 && round < rounds-1 {
+			continue
 		}
-		if t.Failed() {
-			t.Fatalf("in round %d", round)
+		if err := checkKilled(path, models, done); err != nil {
+			return changes, fmt.Errorf("round %d: %w", round, err)
 		}
 	}
-	t.Logf("%d processes killed; %d changes that were answered all survived", *killRounds, total)
+	return changes, nil
 }
 
 // checkKilled compares the store with the models, or what the next change makes of each.
-func checkKilled(t *testing.T, path string, models []model, done []int) {
-	t.Helper()
+func checkKilled(path string, models []model, done []int) error {
 	file, err := store.OpenFile(path, nil)
 	if err != nil {
-		t.Fatal(err)
+		return err
 	}
 	defer file.Close()
 	for w, m := range models {
 		next := m.clone()
 		next.apply(nth(writerName(w), done[w]))
-		if got := observe(file, writerName(w)); got != m.show(writerName(w)) && got != next.show(writerName(w)) {
-			t.Errorf("writer %d after %d changes:\n%swant\n%sor\n%s", w, done[w], got, m.show(writerName(w)), next.show(writerName(w)))
+		got, want, or := observe(file, writerName(w)), m.show(writerName(w)), next.show(writerName(w))
+		if got != want && got != or {
+			return fmt.Errorf("writer %d after %d changes:\n%swant\n%sor\n%s", w, done[w], got, want, or)
 		}
 	}
+	return nil
 }
 
 // killOne starts a process, kills it after it said a number of lines, and returns
 // how many changes of each writer it said were made.
-func killOne(t *testing.T, path string, from []int, lines int) []int {
+func killOne(t *testing.T, path string, from []int, lines int, env []string) []int {
 	t.Helper()
 	child := exec.Command(os.Args[0], "-test.run=^TestKill$")
 	child.Env = append(os.Environ(), killPathVar+"="+path, killFromVar+"="+strings.Trim(fmt.Sprint(from), "[]"))
+	child.Env = append(child.Env, env...)
 	var complaints strings.Builder
 	child.Stderr = &complaints
 	out, err := child.StdoutPipe()
@@ -152,6 +173,7 @@ func beKilled(path string) {
 		fail(err)
 	}
 	from := strings.Fields(os.Getenv(killFromVar))
+	ahead, _ := strconv.Atoi(os.Getenv(killAheadVar))
 	var all sync.WaitGroup
 	for w := range killWriters {
 		first, err := strconv.Atoi(from[w])
@@ -163,7 +185,7 @@ func beKilled(path string) {
 				if err := file.Apply(context.Background(), nth(writerName(w), n)); err != nil {
 					fail(err)
 				}
-				fmt.Println(w, n+1)
+				fmt.Println(w, n+1+ahead)
 			}
 		})
 	}

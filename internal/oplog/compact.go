@@ -1,8 +1,10 @@
 package oplog
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"io/fs"
 	"math"
 )
 
@@ -54,19 +56,20 @@ func (l *Log) compactIfDue() {
 	go func() {
 		defer func() { <-l.turn }()
 		if err := l.compact(l.closing); err != nil && l.closing.Err() == nil {
-			l.logger.Warn("log not compacted; it works on as it is", "file", l.name, "error", err)
+			l.options.Logger.Warn("log not compacted; it works on as it is", "file", l.name, "error", err)
 		}
 	}()
 }
 
 func (l *Log) isDue() bool {
 	end, records := l.segment.end, l.segment.records
-	if l.ratio < 0 || end < minDead || end < l.retryAt {
+	ratio := cmp.Or(l.options.CompactRatio, 1)
+	if ratio < 0 || end < minDead || end < l.retryAt {
 		return false
 	}
 	live := float64(end) * float64(l.state.Len()) / float64(max(records, 1))
 	dead := float64(end) - live
-	return dead >= minDead && dead > l.ratio*live
+	return dead >= minDead && dead > ratio*live
 }
 
 // compact writes the state into a new file, then what was appended to the log
@@ -117,12 +120,13 @@ func (l *Log) catchUp(ctx context.Context, w *rewriter, from int64) (int64, erro
 	}
 }
 
-// putInPlace has the new file made the log between two groups.
+// putInPlace has run make the new file the log, between two groups.
 func (l *Log) putInPlace(ctx context.Context, w *rewriter, from int64) (err error) {
-	old, done := l.segment.file, make(chan struct{})
+	var old segment
+	done := make(chan struct{})
 	swap := func() {
 		defer close(done)
-		err = l.swap(w, from)
+		old, err = l.swap(w, from)
 	}
 	select {
 	case l.between <- swap:
@@ -130,36 +134,40 @@ func (l *Log) putInPlace(ctx context.Context, w *rewriter, from int64) (err erro
 	case <-ctx.Done():
 		return ctx.Err()
 	}
-	if err == nil {
-		// All that was in it is in the new file; and to free a large file takes a while.
-		_ = old.Close()
-	}
-	return err
-}
-
-// swap copies what was appended since from, while nothing is, and makes the new
-// file the log. Once it may have the log's name there is no way back: an error
-// then makes the log read-only.
-func (l *Log) swap(w *rewriter, from int64) error {
-	if err := l.failure(); err != nil {
-		return err
-	}
-	before := l.segment.end
-	if err := w.follow(l.closing, l.segment.file, from, before); err != nil {
-		return err
-	}
-	next, err := w.finish()
 	if err != nil {
 		return err
 	}
-	if err := l.fs.Rename(l.name+tempSuffix, l.name); err != nil {
-		return l.fail(err)
+	l.options.Logger.Info("log compacted", "file", l.name, "bytes", w.end, "bytes_before", old.end)
+	free(ctx, old)
+	return nil
+}
+
+// swap copies what was appended since from, and makes the new file the log; it
+// returns the old one. Where it may or may not have the log's name, there is no way
+// back: the log is then read-only.
+func (l *Log) swap(w *rewriter, from int64) (old segment, err error) {
+	if err := l.failure(); err != nil {
+		return old, err
 	}
-	if err := l.fs.Sync(); err != nil {
-		return l.fail(err)
+	old = l.segment
+	if err := w.follow(l.closing, old.file, from, old.end); err != nil {
+		return old, err
+	}
+	next, err := w.finish()
+	if err != nil {
+		return old, err
+	}
+	err = l.fs.Rename(l.name+tempSuffix, l.name)
+	if errors.Is(err, fs.ErrPermission) { // refused, and so not done
+		return old, err
+	}
+	if err == nil {
+		err = l.fs.Sync()
+	}
+	if err != nil {
+		return old, l.fail(err)
 	}
 	l.segment, l.retryAt = next, 0
 	l.durable.Store(next.end)
-	l.logger.Info("log compacted", "file", l.name, "records", next.records, "bytes", next.end, "bytes_before", before)
-	return nil
+	return old, nil
 }

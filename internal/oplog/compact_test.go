@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"slices"
 	"strings"
 	"sync"
@@ -222,4 +223,25 @@ func TestCompactionEndsWithItsContextAndWithClose(t *testing.T) {
 			t.Error("the temporary file is left behind")
 		}
 	})
+}
+
+// refusing is a folder in which nothing may be renamed any more.
+type refusing struct{ oplog.FS }
+
+func (refusing) Rename(string, string) error { return fs.ErrPermission }
+
+func TestCompactionThatIsRefusedLeavesTheLog(t *testing.T) {
+	folder := faultfs.New()
+	if err := openLog(t, folder, newModel()).Close(); err != nil {
+		t.Fatal(err)
+	}
+	l := openLog(t, refusing{folder}, newModel())
+	appendAll(t, l, 10)
+	if err := l.Compact(t.Context()); !errors.Is(err, fs.ErrPermission) || errors.Is(err, oplog.ErrReadOnly) {
+		t.Errorf("Compact: %v", err)
+	}
+	if slices.Contains(folder.Names(), "log.tmp") {
+		t.Error("the temporary file is left behind")
+	}
+	appendAll(t, l, 10)
 }

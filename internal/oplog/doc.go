@@ -1,70 +1,69 @@
 // Package oplog keeps changes in one file: it appends them durably, reads them
-// back, and rewrites the file when most of it no longer counts. What the changes
+// back, and writes the file anew when most of it no longer counts. What the changes
 // lead to is none of its business; see [State].
 //
 // # The format, version 1
 //
 // A file is UTF-8 text, one JSON object per line, each line ended by one '\n'.
-// The first line names the format:
+// The first line names the format; every other one is a record: a set, an unset or
+// a mark.
 //
-//	{"format":"webhookcfg log","version":1,"crc":"7b0f1a0c"}
+//		{"format":"webhookcfg log","version":1,"synced":                  87,"crc":"11bc5714"}
+//		{"op":"set","client":"acme","entity":"e1","url":"https://example.com/a","time":"2026-01-02T03:04:05Z","synced":87,"crc":"de3fa138"}
+//		{"op":"unset","client":"acme","scope":"all","time":"2026-01-02T03:04:06Z","synced":219,"crc":"a068d5df"}
+//		{"op":"mark","synced":324,"crc":"64655bfe"}
 //
-// Every other line is a record: a set, an unset or a mark.
-//
-//		{"op":"set","client":"acme","entity":"e1","url":"https://example.com/a","time":"2026-01-02T03:04:05Z","synced":58,"crc":"0f2a3b4c"}
-//		{"op":"unset","client":"acme","scope":"all","time":"2026-01-02T03:04:06Z","synced":189,"crc":"1a2b3c4d"}
-//		{"op":"mark","synced":292,"crc":"5e6f7a8b"}
-//
-//	  - A set or unset reaches either one "entity" or the "scope" "all", always
-//	    said in so many words: a key that is missing never means "all".
+//	  - A set or unset reaches one "entity", or the "scope" "all". One of the two is
+//	    always there: a key that is missing never means "all".
 //	  - "time" is in UTC, to the second.
-//	  - "synced" is an offset in bytes: when the line was written, everything before
-//	    it was on disk. See below.
-//	  - "crc" is the CRC-32C of the bytes of the line before `,"crc":"`, in
-//	    hexadecimal.
+//	  - "synced" is an offset in bytes: when the line was written, all before it was
+//	    on disk. In the first line, it is how long the file was when it got
+//	    its name.
+//	  - "crc" is the CRC-32C, in hexadecimal, of what stands before its key.
+//	  - A mark says nothing but that.
 //
-// Keys come in this order and no others do; there is no white space between
-// tokens; strings escape '"' and '\' by a '\', and control characters below
-// U+0020 as \u00xx. A record thus has one spelling, and a reader refuses
-// any other. A line has at most 1 MiB.
+// The keys have this order, and there are no others. There is no white space, but
+// for what brings the number of the first line to 20 places. In strings, '"'
+// and '\' are escaped by a '\', control characters below U+0020 as \u00xx, and
+// nothing else is. So each record has one spelling, and no other is read. A
+// line has at most 1 MiB.
 //
-// A reader refuses a file of a higher version and leaves it as it is; writers of
-// a higher version keep the first line's beginning, up to and with the number.
+// A file of a higher version is not read, and is left as it is. All versions
+// share the beginning of the first line, up to and with the number.
 //
 // While a log is open, or after a crash, blank lines may follow the last record:
-// room that is filled ahead of time, since a write that does not move the end of
-// a file is made durable sooner.
+// room made ahead of time, as a write within the file is synced sooner than
+// one that makes it longer.
 //
-// # A torn tail or damage
+// # A torn tail, or damage
 //
-// Changes are written in groups: one write, one sync, and only then are the
-// callers of the group answered and the next group written. All lines of one
-// group have the same "synced", the offset of its first line: what is before
-// that offset was synced before. A crash can thus leave only the last group
-// incomplete, any part of it, in any order: of what did not reach the disk there
-// are zeros, blank lines, or the end of the file.
+// Changes are written in groups: one write and one sync, then the callers are
+// answered, then the next group is written. All lines of a group have the same
+// "synced", the offset of the first of them. So a crash can leave but the last
+// group incomplete, though any part of it: where a part did not reach the disk,
+// there are zeros, or blank lines, or the end of the file.
 //
-// Let P, proved, be the greatest "synced" of all intact lines. A line before P
-// that is not intact was on disk once: that is damage, and the log refuses to
-// open. From P on there is the last group. Its intact lines up to the
-// first one that is not count, whether their callers were answered or not. What
-// comes from there on is cut if a crash can explain it: the first line
-// that is not intact stops short, and what should follow it is a hole or the end
-// of the file. Anything else, such as a line with all its parts and a checksum that
-// does not match, is damage too.
+// What is before the "synced" of any intact line is proved: it was on disk. A line
+// there that is not intact is damage, and the log is not opened. So is a line that
+// is not where its "synced" belongs, and the lack of anything that the first
+// line speaks of.
 //
-// So what is proved is never cut. What is not proved is only the last group:
-// and Close, a compaction and recovery itself end the file with a mark, whose
-// "synced" proves all of it.
+// What is not proved is the last group. Its intact lines count up to the first one
+// that is not, whether or not their callers were answered. The rest is cut if a
+// crash explains it: the first line that is not intact must stop short, in
+// front of a hole or the end of the file. Anything else is damage, such as a line that has
+// all its parts and a checksum of something else.
 //
-// That rests on two assumptions: that bytes which a crash kept from the disk read
-// as what was there before, or as zeros; and that a sync which succeeded
-// was one. After a sync that failed nothing is written any more, and the next
-// to open the file writes what is not proved once more, since the system may take
-// such bytes for clean.
+// So what is proved is never cut. Closing a log and opening it prove all of it, by
+// a mark at its end; a compaction does, by its first line.
+//
+// This rests on two assumptions. Bytes that a crash kept from the disk read as what
+// was there before, or as zeros. And a sync that succeeds did what it says; after
+// one that failed, nothing more is written, and whoever opens the log next
+// writes what is not proved once more, since the system may take it for clean.
 //
 // # Files
 //
-// Beside the log NAME there are NAME.lock, which keeps a second opener out and
-// says that there is a log, and, during a compaction, NAME.tmp.
+// Beside the log NAME there is NAME.lock, which keeps out a second opener and says
+// that there is a log, and at times NAME.tmp, the file that is to take its place.
 package oplog

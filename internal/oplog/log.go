@@ -51,15 +51,15 @@ type Options struct {
 }
 
 // Log is an open log. Its methods are safe for concurrent use.
+//
+// One goroutine writes the groups, and a compaction has one of its own. Callers wait
+// for channels alone, so that they are answered as soon as their contexts end.
 type Log struct {
-	fs     FS
-	name   string
-	state  State
-	logger *slog.Logger
-	ratio  float64
-	lock   File // keeps others out as long as the log is open
-
-	unchecked bool
+	fs      FS
+	name    string
+	state   State
+	options Options
+	lock    File // keeps others out as long as the log is open
 
 	// mu guards what callers and the writing goroutine share.
 	mu      sync.Mutex
@@ -97,7 +97,7 @@ func (l *Log) Close() error {
 	l.closed = true
 	l.mu.Unlock()
 	l.close()
-	l.turn <- struct{}{}
+	l.turn <- struct{}{} // once no compaction runs any more
 	l.nudge()
 	<-l.stopped
 	err := l.failure()
@@ -107,17 +107,22 @@ func (l *Log) Close() error {
 	return errors.Join(err, l.release())
 }
 
-// fail makes the log read-only, for the first cause that it is given.
+// fail makes the log read-only, because of the first cause that it is given.
 func (l *Log) fail(cause error) error {
 	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.failed == nil {
+	isFirst := l.failed == nil
+	if isFirst {
 		l.failed = fmt.Errorf("%w: %w", ErrReadOnly, cause)
-		l.logger.Error("log is read-only from now on: a write failed", "file", l.name, "error", cause)
 	}
-	return l.failed
+	err := l.failed
+	l.mu.Unlock()
+	if isFirst {
+		l.options.Logger.Error("log is read-only from now on", "file", l.name, "error", cause)
+	}
+	return err
 }
 
+// failure returns what made the log read-only, nil if nothing did.
 func (l *Log) failure() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -1,7 +1,6 @@
 package oplog
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -21,22 +20,19 @@ const (
 // through all changes in it. A log that ends in the middle of a write is mended; one
 // that is damaged, or of a later version, is left as it is. The log closes fsys.
 func Open(fsys FS, name string, state State, o Options) (*Log, error) {
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
 	l := &Log{
 		fs:      fsys,
 		name:    name,
 		state:   state,
-		logger:  o.Logger,
-		ratio:   cmp.Or(o.CompactRatio, 1),
+		options: o,
 		pending: newGroup(0),
 		wake:    make(chan struct{}, 1),
 		between: make(chan func()),
 		stopped: make(chan struct{}),
 		turn:    make(chan struct{}, 1),
-
-		unchecked: o.unchecked,
-	}
-	if l.logger == nil {
-		l.logger = slog.New(slog.DiscardHandler)
 	}
 	if err := l.open(); err != nil {
 		return nil, errors.Join(err, l.release())
@@ -53,10 +49,10 @@ func (l *Log) open() (err error) {
 	if l.segment.file, err = l.openOrCreate(); err != nil {
 		return err
 	}
-	if err := removeTemp(l.fs, l.name); err != nil {
+	if err := l.recover(); err != nil {
 		return err
 	}
-	if err := l.recover(); err != nil {
+	if err := removeTemp(l.fs, l.name); err != nil {
 		return err
 	}
 	return l.settleNames()
@@ -133,20 +129,20 @@ func (l *Log) recover() error {
 	if err != nil {
 		return err
 	}
-	r.decoder.unchecked = l.unchecked
+	r.decoder.unchecked = l.options.unchecked
 	said := began
-	err = r.into(l.state, func(records int, end int64) {
+	progress := func(records int, end int64) {
 		if now := time.Now(); now.Sub(said) >= progressEvery {
 			said = now
-			l.logger.Info("reading log", "file", l.name, "records", records, "bytes", end, "of", r.size)
+			l.options.Logger.Info("reading log", "file", l.name, "records", records, "bytes", end, "of", r.size)
 		}
-	})
-	if err != nil {
+	}
+	if err := r.into(l.state, progress); err != nil {
 		return err
 	}
-	l.logger.Info("log read", "file", l.name, "records", r.records, "bytes", r.end, "duration", time.Since(began))
+	l.options.Logger.Info("log read", "file", l.name, "records", r.records, "bytes", r.end, "duration", time.Since(began))
 	if r.isTorn {
-		l.logger.Warn("the last write to the log had not ended; what there was of it is cut",
+		l.options.Logger.Warn("the last write to the log had not ended; what there was of it is cut",
 			"file", l.name, "line", r.line(), "offset", r.end, "bytes", r.size-r.end)
 	}
 	l.segment, err = r.settle()

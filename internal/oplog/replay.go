@@ -1,6 +1,7 @@
 package oplog
 
 import (
+	"errors"
 	"io"
 
 	"example.com/go-webhookcfg/webhookcfg"
@@ -88,7 +89,7 @@ func (r *replay) read() {
 		rec, err := r.next()
 		if err != nil {
 			r.full <- b
-			if r.err = err; err == io.EOF {
+			if r.err = err; errors.Is(err, io.EOF) {
 				r.err = r.judgeRest()
 			}
 			return

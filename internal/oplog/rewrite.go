@@ -2,11 +2,13 @@ package oplog
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io/fs"
 	"iter"
+	"time"
 
 	"example.com/go-webhookcfg/webhookcfg"
 )
@@ -45,16 +47,34 @@ func removeTemp(fsys FS, name string) error {
 	return err
 }
 
-// snapshot writes the changes that lead to a state.
+// snapshot writes the changes that lead to a state. It takes its time: the disk
+// is there for the log beside it.
 func (w *rewriter) snapshot(ctx context.Context, changes iter.Seq[webhookcfg.Change]) error {
 	for c := range changes {
 		start := len(w.buf)
-		w.buf = appendBody(w.buf, c)
-		if err := w.endLine(ctx, start); err != nil {
+		w.endLine(appendBody(w.buf, c), start)
+		if len(w.buf) < flushStep {
+			continue
+		}
+		began := time.Now()
+		if err := w.flush(); err != nil {
+			return err
+		}
+		if err := rest(ctx, time.Since(began)); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// rest waits much longer than a piece of work took, so that few changes meet one.
+func rest(ctx context.Context, work time.Duration) error {
+	const times = 20
+	select {
+	case <-time.After(times * work):
+	case <-ctx.Done():
+	}
+	return ctx.Err()
 }
 
 // follow copies the records that are in file from one offset to another.
@@ -63,15 +83,18 @@ func (w *rewriter) follow(ctx context.Context, file File, from, to int64) error 
 	for lines.at < to {
 		line, err := lines.read()
 		if err != nil || !checksumHolds(line) {
-			return errors.Join(err, fmt.Errorf("%w: %s cannot be read back from byte %d to %d", ErrDamaged, w.name, from, to))
+			return fmt.Errorf("%s cannot be read back between bytes %d and %d: %w", w.name, from, to, cmp.Or(err, ErrDamaged))
 		}
 		body := line[:bytes.LastIndex(line, []byte(syncedKey))]
 		if string(body) == markBody {
 			continue
 		}
 		start := len(w.buf)
-		w.buf = append(w.buf, body...)
-		if err := w.endLine(ctx, start); err != nil {
+		w.endLine(append(w.buf, body...), start)
+		if len(w.buf) < flushStep {
+			continue
+		}
+		if err := errors.Join(ctx.Err(), w.flush()); err != nil {
 			return err
 		}
 	}
@@ -79,16 +102,9 @@ func (w *rewriter) follow(ctx context.Context, file File, from, to int64) error 
 }
 
 // endLine ends the line that begins at start in the buffer.
-func (w *rewriter) endLine(ctx context.Context, start int) error {
-	w.buf = sealLine(appendSynced(w.buf, headerLen), start)
+func (w *rewriter) endLine(buf []byte, start int) {
+	w.buf = sealLine(appendSynced(buf, headerLen), start)
 	w.records++
-	if len(w.buf) < flushStep {
-		return nil
-	}
-	if err := ctx.Err(); err != nil {
-		return err
-	}
-	return w.flush()
 }
 
 func (w *rewriter) flush() error {
@@ -115,4 +131,18 @@ func (w *rewriter) finish() (segment, error) {
 // discard closes and removes the file.
 func (w *rewriter) discard() error {
 	return errors.Join(w.file.Close(), removeTemp(w.fs, w.name))
+}
+
+// free closes a file that has lost its name, and cuts it step by step before: to
+// free much at once would hold up every sync of the file system.
+func free(ctx context.Context, old segment) {
+	const step = 4 << 20
+	for size := old.room - step; size > 0; size -= step {
+		began := time.Now()
+		if old.file.Truncate(size) != nil || rest(ctx, time.Since(began)) != nil {
+			break
+		}
+	}
+	// All that it had is in the new file.
+	_ = old.file.Close()
 }

@@ -1,7 +1,7 @@
 package oplog
 
 import (
-	"bytes"
+	"encoding/binary"
 	"hash/crc32"
 	"strings"
 	"time"
@@ -33,7 +33,7 @@ func (d *decoder) decode(line []byte) (record, bool) {
 	if !d.unchecked && !checksumHolds(line) {
 		return record{}, false
 	}
-	s := scanner{rest: line, clients: &d.clients}
+	s := scanner{rest: line[:max(0, len(line)-crcLen)], clients: &d.clients}
 	rec, ok := s.record()
 	return rec, ok && len(s.rest) == 0 && utf8.Valid(line)
 }
@@ -53,14 +53,15 @@ func checksumHolds(line []byte) bool {
 // all but its end of line: what a torn write leaves of a line.
 func isCutShort(fragment []byte) bool {
 	s := scanner{rest: fragment, clients: new(interner)}
-	_, ok := s.record()
-	if ok {
-		return len(s.rest) == 0 && checksumHolds(fragment)
+	if _, ok := s.record(); ok {
+		if _, ok := s.crc(); ok {
+			return len(s.rest) == 0 && checksumHolds(fragment)
+		}
 	}
 	return s.short
 }
 
-// scanner walks over one line.
+// scanner walks over one line, or over what there is of it.
 type scanner struct {
 	rest    []byte
 	clients *interner
@@ -68,6 +69,7 @@ type scanner struct {
 	short bool
 }
 
+// record reads all but the checksum.
 func (s *scanner) record() (rec record, ok bool) {
 	if s.literal(markBody) {
 		rec.isMark = true
@@ -77,10 +79,7 @@ func (s *scanner) record() (rec record, ok bool) {
 	if !s.literal(syncedKey) {
 		return record{}, false
 	}
-	if rec.synced, ok = s.number(); !ok {
-		return record{}, false
-	}
-	_, ok = s.crc()
+	rec.synced, ok = s.number()
 	return rec, ok
 }
 
@@ -157,10 +156,7 @@ func (s *scanner) quoted() (raw []byte, escaped, ok bool) {
 	if !s.literal(`"`) {
 		return nil, false, false
 	}
-	for i := 0; i < len(s.rest); i++ {
-		if isPlain[s.rest[i]] {
-			continue
-		}
+	for i := plainLen(s.rest); i < len(s.rest); i += 1 + plainLen(s.rest[i+1:]) {
 		switch s.rest[i] {
 		case '"':
 			raw, s.rest = s.rest[:i], s.rest[i+1:]
@@ -181,17 +177,48 @@ func (s *scanner) quoted() (raw []byte, escaped, ok bool) {
 	return nil, false, false
 }
 
+// plainLen returns how many bytes of b, from the first on, stand for themselves
+// inside a string. Most of a log is such bytes, so it looks at eight at a time.
+func plainLen(b []byte) (n int) {
+	for len(b) >= n+8 && areAllPlain(binary.LittleEndian.Uint64(b[n:])) {
+		n += 8
+	}
+	for n < len(b) && isPlain[b[n]] {
+		n++
+	}
+	return n
+}
+
+// areAllPlain reports whether none of eight ASCII bytes is '"', '\\' or below 0x20;
+// of others, it may say no.
+func areAllPlain(b uint64) bool {
+	const ones, highs = 0x0101010101010101, 0x8080808080808080
+	quote, backslash := b^ones*'"', b^ones*'\\'
+	return (b|(b-ones*0x20)|(quote-ones)|(backslash-ones))&highs == 0
+}
+
 // escapeLen returns the length of the escape that b begins with, 0 if the
 // encoder writes none like it.
 func escapeLen(b []byte) int {
 	if len(b) >= 2 && (b[1] == '"' || b[1] == '\\') {
 		return 2
 	}
-	if len(b) >= 6 && string(b[1:4]) == "u00" && (b[4] == '0' || b[4] == '1') && strings.IndexByte(hexDigits, b[5]) >= 0 {
+	if len(b) >= 6 && string(b[1:4]) == "u00" && (b[4] == '0' || b[4] == '1') && unhex[b[5]] <= 0xF {
 		return 6
 	}
 	return 0
 }
+
+// unhex is the value of each hexadecimal digit, and above 0xF for all other bytes.
+var unhex = func() (values [256]uint8) {
+	for c := range values {
+		values[c] = 0xFF
+	}
+	for value, c := range []byte(hexDigits) {
+		values[c] = uint8(value)
+	}
+	return values
+}()
 
 // unquote returns the text that the inside of a string stands for.
 func unquote(raw []byte, escaped bool) string {
@@ -204,7 +231,7 @@ func unquote(raw []byte, escaped bool) string {
 		case raw[i] != '\\':
 			text = append(text, raw[i])
 		case raw[i+1] == 'u':
-			text = append(text, (raw[i+4]-'0')<<4|byte(strings.IndexByte(hexDigits, raw[i+5])))
+			text = append(text, unhex[raw[i+4]]<<4|unhex[raw[i+5]])
 			i += 5
 		default:
 			text = append(text, raw[i+1])
@@ -219,48 +246,52 @@ func (s *scanner) time() (t time.Time, ok bool) {
 	if !s.literal(`,"time":"`) {
 		return t, false
 	}
-	const layout = "2006-01-02T15:04:05Z"
-	if len(s.rest) < len(layout) {
+	const length = len("2006-01-02T15:04:05Z")
+	if len(s.rest) < length {
 		s.short = true
 		return t, false
 	}
-	var part [6]int // year, month, day, hour, minute, second
-	at, n := 0, 0
-	for i, c := range []byte(layout) {
-		d := s.rest[i]
-		if c >= '0' && c <= '9' {
-			if d < '0' || d > '9' {
-				return t, false
-			}
-			n = n*10 + int(d-'0')
-			continue
-		}
-		if d != c {
-			return t, false
-		}
-		part[at], at, n = n, at+1, 0
+	if t, ok = parseTime(s.rest[:length]); !ok {
+		return t, false
 	}
-	s.rest = s.rest[len(layout):]
-	t = time.Date(part[0], time.Month(part[1]), part[2], part[3], part[4], part[5], 0, time.UTC)
-	return t, isDate(part, t) && s.literal(`"`)
+	s.rest = s.rest[length:]
+	return t, s.literal(`"`)
 }
 
-// isDate reports whether the parts are those of t, none of them out of its range.
-func isDate(part [6]int, t time.Time) bool {
-	year, month, day := t.Date()
-	hour, minute, second := t.Clock()
-	return part == [6]int{year, int(month), day, hour, minute, second}
+func parseTime(b []byte) (t time.Time, ok bool) {
+	if b[4] != '-' || b[7] != '-' || b[10] != 'T' || b[13] != ':' || b[16] != ':' || b[19] != 'Z' {
+		return t, false
+	}
+	year, month, day := decimal(b[:4]), decimal(b[5:7]), decimal(b[8:10])
+	hour, minute, second := decimal(b[11:13]), decimal(b[14:16]), decimal(b[17:19])
+	if min(year, month-1, day-1, hour, minute, second) < 0 || month > 12 || hour > 23 || max(minute, second) > 59 {
+		return t, false
+	}
+	t = time.Date(year, time.Month(month), day, hour, minute, second, 0, time.UTC)
+	return t, t.Day() == day // a day that the month does not have is one of the next
+}
+
+// decimal returns the number that digits say, -1 if not all are digits.
+func decimal(digits []byte) (n int) {
+	for _, c := range digits {
+		if c < '0' || c > '9' {
+			return -1
+		}
+		n = n*10 + int(c-'0')
+	}
+	return n
 }
 
 // number reads a decimal number without leading zeros.
 func (s *scanner) number() (n int64, ok bool) {
-	digits := len(s.rest) - len(bytes.TrimLeft(s.rest, "0123456789"))
+	digits := 0
+	for digits < len(s.rest) && s.rest[digits]-'0' <= 9 && digits <= 18 {
+		n = n*10 + int64(s.rest[digits]-'0')
+		digits++
+	}
 	s.short = digits == len(s.rest)
 	if digits == 0 || digits > 18 || digits > 1 && s.rest[0] == '0' {
 		return 0, false
-	}
-	for _, c := range s.rest[:digits] {
-		n = n*10 + int64(c-'0')
 	}
 	s.rest = s.rest[digits:]
 	return n, true
@@ -276,8 +307,8 @@ func (s *scanner) crc() (crc uint32, ok bool) {
 			s.short = true
 			return 0, false
 		}
-		digit := strings.IndexByte(hexDigits, s.rest[i])
-		if digit < 0 {
+		digit := unhex[s.rest[i]]
+		if digit > 0xF {
 			return 0, false
 		}
 		crc = crc<<4 | uint32(digit)
