@@ -58,8 +58,9 @@ type Options struct {
 	// Timeout bounds the work on one request, from its arrival to its answer; zero
 	// means 10 s. It is the deadline of the context that the store, the verifier,
 	// the catalogue and the prober get; past it the answer is 503, at once or, where
-	// one of them does not keep to its context, a little later. It also bounds how
-	// long a body may take to arrive.
+	// one of them does not keep to its context, a little later (or when it returns,
+	// if the ResponseWriter cannot flush). It also bounds how long a body may take to
+	// arrive.
 	Timeout time.Duration
 
 	// BodyLimit is the largest body of a set in bytes; zero means 16 KiB.
