@@ -36,32 +36,33 @@ func (c *client) apply(change webhookcfg.Change) {
 	}
 }
 
-func (c *client) resolve(entity string) webhookcfg.Webhook {
+// resolve returns the setting that decides for an entity, and which one that is.
+func (c *client) resolve(entity string) (setting, webhookcfg.Source) {
 	if s, ok := c.overrides.get(entity); ok {
-		return s.override()
+		return s, s.override()
 	}
-	return c.baseWebhook()
+	return c.base, c.baseSource()
 }
 
 func (c *client) page(after string, limit int) webhookcfg.Page {
-	page := webhookcfg.Page{Base: c.baseWebhook()}
+	page := webhookcfg.Page{Base: c.base.webhook(c.baseSource())}
 	for entity, s := range c.overrides.after(after) {
 		if len(page.Overrides) == limit {
 			page.Next = page.Overrides[limit-1].Entity
 			break
 		}
-		page.Overrides = append(page.Overrides, webhookcfg.Override{Entity: entity, Webhook: s.override()})
+		page.Overrides = append(page.Overrides, webhookcfg.Override{Entity: entity, Webhook: s.webhook(s.override())})
 	}
 	return page
 }
 
 func (c *client) hasBase() bool { return !c.base.url.IsZero() }
 
-func (c *client) baseWebhook() webhookcfg.Webhook {
+func (c *client) baseSource() webhookcfg.Source {
 	if !c.hasBase() {
-		return webhookcfg.Webhook{}
+		return webhookcfg.SourceNone
 	}
-	return c.base.webhook(webhookcfg.SourceBase)
+	return webhookcfg.SourceBase
 }
 
 // records counts the settings.
@@ -72,14 +73,18 @@ func (c *client) records() int {
 	return c.overrides.len()
 }
 
-// override is s as the override of an entity.
-func (s setting) override() webhookcfg.Webhook {
+// override returns the source of a webhook that s, an override, decides.
+func (s setting) override() webhookcfg.Source {
 	if s.url.IsZero() {
-		return s.webhook(webhookcfg.SourceOff)
+		return webhookcfg.SourceOff
 	}
-	return s.webhook(webhookcfg.SourceOverride)
+	return webhookcfg.SourceOverride
 }
 
+// webhook is what s says; the zero Webhook if the source is SourceNone.
 func (s setting) webhook(source webhookcfg.Source) webhookcfg.Webhook {
+	if source == webhookcfg.SourceNone {
+		return webhookcfg.Webhook{}
+	}
 	return webhookcfg.Webhook{URL: s.url, Source: source, Since: time.Unix(s.since, 0).UTC()}
 }

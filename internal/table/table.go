@@ -65,7 +65,8 @@ func (t *Table) Resolve(client, entity string) webhookcfg.Webhook {
 	if !known {
 		return webhookcfg.Webhook{}
 	}
-	return c.resolve(entity)
+	s, source := c.resolve(entity)
+	return s.webhook(source)
 }
 
 // Page returns the first limit overrides of a client whose entities come after

@@ -1,0 +1,66 @@
+package table
+
+import "slices"
+
+// pieceSize is the most elements of one piece of a list.
+const pieceSize = 1 << pieceBits
+
+const pieceBits = 10
+
+// list is a slice in pieces: it grows and shrinks without moving all it holds.
+// The zero value is empty.
+type list[T any] struct {
+	pieces [][]T // all but the last have pieceSize elements, and the last has one at least
+}
+
+func (l *list[T]) len() int {
+	last := len(l.pieces) - 1
+	if last < 0 {
+		return 0
+	}
+	return last<<pieceBits + len(l.pieces[last])
+}
+
+func (l *list[T]) at(i uint32) *T { return &l.pieces[i>>pieceBits][i&(pieceSize-1)] }
+
+// push adds an element at the end. What at returned before may be a copy then.
+func (l *list[T]) push(v T) {
+	last := len(l.pieces) - 1
+	if last < 0 || len(l.pieces[last]) == pieceSize {
+		l.pieces = append(l.pieces, nil)
+		last++
+	}
+	l.pieces[last] = append(reserve(l.pieces[last], 1, pieceSize), v)
+}
+
+// pop removes the last element.
+func (l *list[T]) pop() {
+	last := len(l.pieces) - 1
+	piece := l.pieces[last]
+	clear(piece[len(piece)-1:])
+	if piece = tighten(piece[:len(piece)-1]); len(piece) > 0 {
+		l.pieces[last] = piece
+		return
+	}
+	l.pieces[last] = nil
+	l.pieces = tighten(l.pieces[:last])
+}
+
+// reserve makes room for n more elements, and for at most limit in all unless n
+// needs it. It grows a slice by less than append would: memory counts for more
+// here than copying.
+func reserve[S ~[]E, E any](s S, n, limit int) S {
+	need := len(s) + n
+	if need <= cap(s) {
+		return s
+	}
+	return append(slices.Grow(S(nil), max(need, min(need+need/5, limit))), s...)
+}
+
+// tighten gives room back when more than half of it is unused.
+func tighten[S ~[]E, E any](s S) S {
+	if cap(s) <= 2*len(s)+8 {
+		return s
+	}
+	return slices.Clone(s)
+}
