@@ -60,7 +60,7 @@ var otherMethods = [...]string{
 // Before returns a handler that serves our paths itself and hands every other
 // request to next. It stands before a mux, so that no path of ours is cleaned,
 // decoded or redirected before it is judged, and refuses with 404 what a mux would
-// clean to one of our paths.
+// clean to one of our paths, in whatever letter case.
 func (h *Handler) Before(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if h.routes.claims(r.URL) {

@@ -44,6 +44,8 @@ func TestPaths(t *testing.T) {
 		{target: "/api/v1/configure/./configure-webhook", direct: "404", registered: "307 " + b},
 		{target: "/api/v1/configure/x/../configure-webhook", direct: "404", registered: "307 " + b},
 		{target: "//api/v1/configure/configure-webhook", direct: "404", registered: "307 " + b},
+		{target: "/a%2fb/../api/v1/configure/configure-webhook", direct: "404", registered: "307 " + b},
+		{target: "/api/v1/a%2fb/../configure/configure-webhook/", direct: "404", registered: "307 " + b + "/"},
 
 		{target: b + "/%2e", direct: "400"},
 		{target: b + "/%2e%2e", direct: "400"},

@@ -55,7 +55,9 @@ func (x *exchange) pathScope(segment string) (Scope, *fault) {
 	if err != nil {
 		return Scope{}, invalidRequest(x.h.entityRule)
 	}
-	return x.entityScope(id)
+	// Servers other than net/http reuse the memory of a path for their next request,
+	// and a store or a hook may keep the identifier.
+	return x.entityScope(strings.Clone(id))
 }
 
 func (x *exchange) entityScope(id string) (Scope, *fault) {
@@ -111,7 +113,7 @@ func (x *exchange) pageQuery() (after string, limit int, f *fault) {
 		value := all[0]
 		switch {
 		case len(all) == 1 && key == "after" && x.h.validEntity(value):
-			after = value
+			after = strings.Clone(value) // as the one of a path
 		case len(all) == 1 && key == "limit":
 			limit, _ = strconv.Atoi(value)
 			if limit < 1 || limit > maxLimit || strconv.Itoa(limit) != value {

@@ -179,13 +179,25 @@ func methodNotAllowed(actions []action, f form) *fault {
 // claims reports whether a path is ours to answer, by itself or because a mux
 // that cleans paths would make it ours.
 func (rt *routes) claims(u *url.URL) bool {
-	return rt.owns(u.EscapedPath()) || rt.owns(path.Clean(u.Path))
+	escaped := u.EscapedPath()
+	return rt.owns(escaped) || rt.resembles(escaped) || rt.resembles(u.Path)
 }
 
 func (rt *routes) owns(escaped string) bool {
 	return slices.ContainsFunc(rt.resources, func(rs resource) bool {
 		_, _, ok := rs.cut(escaped)
 		return ok
+	})
+}
+
+// resembles reports whether a path would be ours once it is cleaned as routers do
+// it: escaped (http.ServeMux) or not, with the letter case put right, or with
+// slashes for backslashes.
+func (rt *routes) resembles(p string) bool {
+	cleaned := strings.ToLower(path.Clean(strings.ReplaceAll(p, `\`, "/")))
+	return slices.ContainsFunc(rt.resources, func(rs resource) bool {
+		rest, ok := strings.CutPrefix(cleaned, strings.ToLower(rs.root))
+		return ok && (rest == "" || rest[0] == '/')
 	})
 }
 

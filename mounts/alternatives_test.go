@@ -1,0 +1,161 @@
+package mounts
+
+import (
+	"net/http"
+	"path"
+	"strings"
+	"testing"
+
+	"example.com/go-webhookcfg/webhookcfg"
+	"github.com/gin-gonic/gin"
+	"github.com/go-chi/chi/v5"
+	"github.com/go-chi/chi/v5/middleware"
+	gorilla "github.com/gorilla/mux"
+	"github.com/grpc-ecosystem/grpc-gateway/v2/runtime"
+	"github.com/julienschmidt/httprouter"
+	echo4 "github.com/labstack/echo/v4"
+	echo4middleware "github.com/labstack/echo/v4/middleware"
+	echo5 "github.com/labstack/echo/v5"
+	echo5middleware "github.com/labstack/echo/v5/middleware"
+)
+
+// alternative is a mount that the README does not show.
+type alternative struct {
+	name   string
+	breaks bool // the law, in some request of the table
+	strips bool // the prefix, so that the handler has no base path
+	mount  func(t testing.TB, h *webhookcfg.Handler) http.Handler
+}
+
+// alternatives are what somebody might write instead. Those that break the law are
+// also the proof that the table catches what does.
+var alternatives = []alternative{
+	{name: "ServeMux, Register alone", breaks: true, mount: func(_ testing.TB, h *webhookcfg.Handler) http.Handler {
+		mux := http.NewServeMux()
+		mux.HandleFunc("GET /", home)
+		h.Register(mux)
+		return mux
+	}},
+	{name: "ServeMux, prefix", breaks: true, mount: func(_ testing.TB, h *webhookcfg.Handler) http.Handler {
+		mux := http.NewServeMux()
+		mux.HandleFunc("GET /{$}", home)
+		mux.Handle("/hooks/", h)
+		return mux
+	}},
+	{name: "ServeMux, StripPrefix", breaks: true, strips: true, mount: func(_ testing.TB, h *webhookcfg.Handler) http.Handler {
+		mux := http.NewServeMux()
+		mux.HandleFunc("GET /{$}", home)
+		mux.Handle("/hooks/", http.StripPrefix("/hooks", h))
+		return mux
+	}},
+	{name: "chi, Register", mount: func(_ testing.TB, h *webhookcfg.Handler) http.Handler {
+		r := chi.NewRouter()
+		r.Get("/", home)
+		h.Register(r)
+		return r
+	}},
+	{name: "chi, Use", mount: func(_ testing.TB, h *webhookcfg.Handler) http.Handler {
+		r := chi.NewRouter()
+		r.Use(h.Before)
+		r.Get("/", home)
+		return r
+	}},
+	{name: "chi behind CleanPath and StripSlashes", mount: func(_ testing.TB, h *webhookcfg.Handler) http.Handler {
+		r := chi.NewRouter()
+		r.Use(middleware.CleanPath, middleware.StripSlashes)
+		r.Get("/", home)
+		r.Mount("/hooks", h)
+		return r
+	}},
+	{name: "chi behind RedirectSlashes", breaks: true, mount: func(_ testing.TB, h *webhookcfg.Handler) http.Handler {
+		r := chi.NewRouter()
+		r.Use(middleware.RedirectSlashes)
+		r.Get("/", home)
+		r.Mount("/hooks", h)
+		return r
+	}},
+	{name: "gorilla, PathPrefix", breaks: true, mount: func(_ testing.TB, h *webhookcfg.Handler) http.Handler {
+		r := gorilla.NewRouter()
+		r.HandleFunc("/", home).Methods(http.MethodGet)
+		r.PathPrefix("/hooks/").Handler(h)
+		return r
+	}},
+	{name: "gorilla, PathPrefix and SkipClean", mount: func(_ testing.TB, h *webhookcfg.Handler) http.Handler {
+		r := gorilla.NewRouter().SkipClean(true)
+		r.HandleFunc("/", home).Methods(http.MethodGet)
+		r.PathPrefix("/hooks/").Handler(h)
+		return r
+	}},
+	{name: "gin, one route each", breaks: true, mount: func(_ testing.TB, h *webhookcfg.Handler) http.Handler {
+		r := gin.New()
+		r.GET("/", gin.WrapF(home))
+		param := strings.NewReplacer("{$}", "", "{", ":", "}", "")
+		for _, route := range h.Routes() {
+			r.Handle(route.Method, param.Replace(route.Path), gin.WrapH(h))
+		}
+		return r
+	}},
+	{name: "gin with RedirectFixedPath", breaks: true, mount: func(_ testing.TB, h *webhookcfg.Handler) http.Handler {
+		r := gin.New()
+		r.RedirectFixedPath = true
+		r.GET("/", gin.WrapF(home))
+		r.Any("/hooks/*path", gin.WrapH(h))
+		return r
+	}},
+	{name: "echo v4 behind RemoveTrailingSlash", breaks: true, mount: func(_ testing.TB, h *webhookcfg.Handler) http.Handler {
+		e := echo4.New()
+		e.Pre(echo4middleware.RemoveTrailingSlash())
+		e.GET("/", echo4.WrapHandler(http.HandlerFunc(home)))
+		e.Any("/hooks/*", echo4.WrapHandler(h))
+		return e
+	}},
+	{name: "echo v5 behind RemoveTrailingSlash", breaks: true, mount: func(_ testing.TB, h *webhookcfg.Handler) http.Handler {
+		e := echo5.New()
+		e.Pre(echo5middleware.RemoveTrailingSlash())
+		e.GET("/", echo5.WrapHandler(http.HandlerFunc(home)))
+		e.Any("/hooks/*", echo5.WrapHandler(h))
+		return e
+	}},
+	{name: "httprouter, catch-all", breaks: true, mount: func(_ testing.TB, h *webhookcfg.Handler) http.Handler {
+		r := httprouter.New()
+		r.HandlerFunc(http.MethodGet, "/", home)
+		for _, method := range []string{http.MethodGet, http.MethodPost, http.MethodDelete} {
+			r.Handler(method, "/hooks/*path", h)
+		}
+		return r
+	}},
+	{name: "grpc-gateway, HandlePath", mount: insideGateway},
+	// Nobody can see what something in front has rewritten for good.
+	{name: "a proxy that cleans", breaks: true, mount: func(_ testing.TB, h *webhookcfg.Handler) http.Handler {
+		return cleaning(h)
+	}},
+}
+
+// on mounts a handler over the store, without a base path if that is stripped.
+func (m alternative) on(t testing.TB, st *recorder) http.Handler {
+	o := options()
+	if m.strips {
+		o.BasePath = ""
+	}
+	return m.mount(t, newHandler(t, st, o))
+}
+
+func insideGateway(t testing.TB, h *webhookcfg.Handler) http.Handler {
+	mux := runtime.NewServeMux()
+	for _, method := range []string{http.MethodGet, http.MethodPost, http.MethodDelete} {
+		err := mux.HandlePath(method, "/hooks/**", func(w http.ResponseWriter, r *http.Request, _ map[string]string) { h.ServeHTTP(w, r) })
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	return mux
+}
+
+// cleaning stands for a proxy that cleans paths and sends on what it made of them.
+func cleaning(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		r.URL.Path, r.URL.RawPath = path.Clean(r.URL.Path), ""
+		r.RequestURI = r.URL.RequestURI()
+		next.ServeHTTP(w, r)
+	})
+}

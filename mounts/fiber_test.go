@@ -1,0 +1,142 @@
+package mounts
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"example.com/go-webhookcfg/store"
+	"example.com/go-webhookcfg/webhookcfg"
+	"github.com/google/go-cmp/cmp"
+)
+
+type engine struct {
+	name  string
+	mount func(h *webhookcfg.Handler) any
+}
+
+// fibers are the mounts whose requests do not come from net/http, which
+// nativeMount stands for.
+var (
+	fibers = []engine{
+		{"fiber v2", func(h *webhookcfg.Handler) any { return Fiber2(h) }},
+		{"fiber v3", func(h *webhookcfg.Handler) any { return Fiber3(h) }},
+	}
+	nativeMount = engine{"net/http", func(h *webhookcfg.Handler) any { return ServeMux(h) }}
+)
+
+// TestFiberMemory: fiber reuses the memory of a request for the next one on the
+// connection. What reached the store must not be that memory.
+func TestFiberMemory(t *testing.T) {
+	for _, m := range fibers {
+		st := newRecorder()
+		conn := dial(t, serve(t, m.mount(newHandler(t, st, options()))))
+		r := bufio.NewReader(conn)
+		var want []string
+		for i := range 3 {
+			exchange(t, conn, r, text("DELETE", fmt.Sprintf("%s/entity-%d", configure, i), ""))
+			exchange(t, conn, r, text("GET", "/"+strings.Repeat("x", 100), ""))
+			want = append(want, fmt.Sprintf("unset entity entity-%d", i))
+		}
+		if diff := cmp.Diff(want, st.take()); diff != "" {
+			t.Errorf("%s: -want +got:\n%s", m.name, diff)
+		}
+	}
+}
+
+// TestTwoAuthorizations: of several fields, fiber hands on the last. Everywhere
+// else two credentials are none.
+func TestTwoAuthorizations(t *testing.T) {
+	const wrong = "Authorization: Basic eDp5"
+	right := text("DELETE", configure+"/e1", "", "Connection: close")
+	rightLast := strings.Replace(right, "Host: test\r\n", "Host: test\r\n"+wrong+"\r\n", 1)
+	rightFirst := text("DELETE", configure+"/e1", "", "Connection: close", wrong)
+	h := newHandler(t, newRecorder(), options())
+	for _, m := range append(fibers, nativeMount) {
+		address := serve(t, m.mount(h))
+		want := http.StatusOK
+		if m.name == nativeMount.name {
+			want = http.StatusUnauthorized
+		}
+		if got := raw(t, address, rightLast).Status; got != want {
+			t.Errorf("%s, the right one last: got %d, want %d", m.name, got, want)
+		}
+		if got := raw(t, address, rightFirst).Status; got != http.StatusUnauthorized {
+			t.Errorf("%s, the wrong one last: got %d", m.name, got)
+		}
+	}
+}
+
+// stuck is a store whose Apply waits until its context ends, or longer.
+type stuck struct {
+	*store.Memory
+	entered chan struct{}   // gets a value for each Apply
+	release <-chan struct{} // nil: Apply keeps to its context
+	ended   chan error      // why the context ended
+}
+
+func newStuck(release <-chan struct{}) *stuck {
+	return &stuck{store.NewMemory(), make(chan struct{}, 1), release, make(chan error, 1)}
+}
+
+func (s *stuck) Apply(ctx context.Context, _ webhookcfg.Change) error {
+	s.entered <- struct{}{}
+	if s.release != nil {
+		<-s.release
+	} else {
+		<-ctx.Done()
+		s.ended <- ctx.Err()
+	}
+	return errors.New("stuck on purpose")
+}
+
+// TestDisconnect: net/http ends the work of a caller who hung up, fiber lets it
+// go on until Options.Timeout.
+func TestDisconnect(t *testing.T) {
+	hangUp := func(m engine, timeout time.Duration) error {
+		st := newStuck(nil)
+		o := options()
+		o.Timeout = timeout
+		conn := dial(t, serve(t, m.mount(newHandler(t, st, o))))
+		if _, err := io.WriteString(conn, text("DELETE", configure, "")); err != nil {
+			t.Fatal(err)
+		}
+		<-st.entered
+		conn.Close()
+		return <-st.ended
+	}
+	if err := hangUp(nativeMount, time.Minute); !errors.Is(err, context.Canceled) {
+		t.Errorf("net/http: got %v", err)
+	}
+	for _, m := range fibers {
+		if err := hangUp(m, time.Second/4); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("%s: got %v", m.name, err)
+		}
+	}
+}
+
+// TestWatchdog: a caller has its answer while a store that ignores its context is
+// still at work, on fiber too.
+func TestWatchdog(t *testing.T) {
+	for _, m := range append(fibers, nativeMount) {
+		release := make(chan struct{})
+		o := options()
+		o.Timeout = time.Second / 10
+		conn := dial(t, serve(t, m.mount(newHandler(t, newStuck(release), o))))
+		if _, err := io.WriteString(conn, text("DELETE", configure, "")); err != nil {
+			t.Fatal(err)
+		}
+		head := make([]byte, len("HTTP/1.1 503"))
+		_, err := io.ReadFull(conn, head)
+		close(release)
+		if err != nil || string(head) != "HTTP/1.1 503" {
+			t.Errorf("%s: got %q and the error %v", m.name, head, err)
+		}
+	}
+}

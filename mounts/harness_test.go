@@ -1,0 +1,184 @@
+package mounts
+
+import (
+	"bufio"
+	"context"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"example.com/go-webhookcfg/auth"
+	"example.com/go-webhookcfg/store"
+	"example.com/go-webhookcfg/webhookcfg"
+	fiber2 "github.com/gofiber/fiber/v2"
+	fiber3 "github.com/gofiber/fiber/v3"
+)
+
+const (
+	base      = "/hooks"
+	configure = base + "/api/v1/configure/configure-webhook"
+	variant   = base + "/api/v1/configuration/configure-webhook"
+	alias     = base + "/webhook/"
+
+	hookURL = "https://hooks.example.com/in"
+)
+
+// recorder is a store that remembers which changes reached it.
+type recorder struct {
+	*store.Memory
+	mu      sync.Mutex
+	changes []webhookcfg.Change
+}
+
+func newRecorder() *recorder { return &recorder{Memory: store.NewMemory()} }
+
+func (r *recorder) Apply(ctx context.Context, c webhookcfg.Change) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.changes = append(r.changes, c)
+	return r.Memory.Apply(ctx, c)
+}
+
+// take returns the changes since the last call, as "set all" or "unset entity e1".
+func (r *recorder) take() (taken []string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, c := range r.changes {
+		verb := "set"
+		if c.URL.IsZero() {
+			verb = "unset"
+		}
+		taken = append(taken, fmt.Sprintf("%s %s", verb, c.Scope))
+	}
+	r.changes = nil
+	return taken
+}
+
+// options are those that every mount expects, with reads and without probing.
+func options() *webhookcfg.Options {
+	return &webhookcfg.Options{
+		BasePath:       base,
+		VariantAliases: []string{strings.TrimPrefix(alias, base)},
+		Reads:          true,
+		ProbeMode:      webhookcfg.ProbeOff,
+	}
+}
+
+func newHandler(t testing.TB, st webhookcfg.Store, o *webhookcfg.Options) *webhookcfg.Handler {
+	t.Helper()
+	clients, err := auth.Static(auth.Credential{ID: "acme", Secrets: []string{"s3cret"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	h, err := webhookcfg.NewHandler(st, clients, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return h
+}
+
+// serve serves what a mount returned over loopback.
+func serve(t testing.TB, mounted any) (address string) {
+	t.Helper()
+	switch m := mounted.(type) {
+	case http.Handler:
+		server := httptest.NewServer(m)
+		t.Cleanup(server.Close)
+		return server.Listener.Addr().String()
+	case *fiber2.App:
+		return serveFiber(t, m.Listener, m.Shutdown)
+	case *fiber3.App:
+		listen := func(l net.Listener) error {
+			return m.Listener(l, fiber3.ListenConfig{DisableStartupMessage: true})
+		}
+		return serveFiber(t, listen, m.Shutdown)
+	}
+	t.Fatalf("%T is no server", mounted)
+	return ""
+}
+
+func serveFiber(t testing.TB, listen func(net.Listener) error, shutdown func() error) (address string) {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	done := make(chan error, 1)
+	go func() { done <- listen(listener) }()
+	t.Cleanup(func() {
+		if err := errors.Join(shutdown(), <-done); err != nil {
+			t.Error(err)
+		}
+	})
+	return listener.Addr().String()
+}
+
+// answer is a response as a test compares it.
+type answer struct {
+	Status int
+	Header http.Header
+	Body   string
+}
+
+// dial opens a connection for raw requests.
+func dial(t testing.TB, address string) net.Conn {
+	t.Helper()
+	conn, err := net.Dial("tcp", address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { conn.Close() })
+	if err := conn.SetDeadline(time.Now().Add(time.Minute)); err != nil {
+		t.Fatal(err)
+	}
+	return conn
+}
+
+// raw sends a request byte for byte, since clients clean paths.
+func raw(t testing.TB, address, request string) answer {
+	t.Helper()
+	conn := dial(t, address)
+	defer conn.Close()
+	return exchange(t, conn, bufio.NewReader(conn), request)
+}
+
+// exchange sends one request on a connection and reads its response.
+func exchange(t testing.TB, w io.Writer, r *bufio.Reader, request string) answer {
+	t.Helper()
+	if _, err := io.WriteString(w, request); err != nil {
+		t.Fatal(err)
+	}
+	method, _, _ := strings.Cut(request, " ")
+	resp, err := http.ReadResponse(r, &http.Request{Method: method})
+	if err != nil {
+		t.Fatalf("no response to %q: %v", request, err)
+	}
+	defer resp.Body.Close()
+	body, err := io.ReadAll(resp.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return answer{resp.StatusCode, resp.Header, string(body)}
+}
+
+// text is a request by acme as it goes over the wire.
+func text(method, target, body string, fields ...string) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s %s HTTP/1.1\r\nHost: test\r\n", method, target)
+	fmt.Fprintf(&b, "Authorization: Basic %s\r\n", base64.StdEncoding.EncodeToString([]byte("acme:s3cret")))
+	for _, field := range fields {
+		b.WriteString(field + "\r\n")
+	}
+	if body != "" {
+		fmt.Fprintf(&b, "Content-Type: application/json\r\nContent-Length: %d\r\n", len(body))
+	}
+	return b.String() + "\r\n" + body
+}

@@ -1,0 +1,54 @@
+// Package observe shows how a host watches the handler with its own metrics and
+// traces. It is compiled and tested; a host copies what it needs rather than
+// import it.
+package observe
+
+import (
+	"context"
+	"errors"
+	"strconv"
+
+	"example.com/go-webhookcfg/webhookcfg"
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// Metrics turns the events of a handler into Prometheus metrics. Their labels take
+// few values: no client, no entity and no URL, which would make a time series each.
+// It is safe for concurrent use.
+type Metrics struct {
+	requests *prometheus.CounterVec
+	duration *prometheus.HistogramVec
+}
+
+// NewMetrics registers the metrics. The error says what is registered already.
+func NewMetrics(registry prometheus.Registerer) (*Metrics, error) {
+	m := &Metrics{
+		requests: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "webhook_configuration_requests_total",
+			Help: "Requests that reached an operation, by what they asked for and how they ended.",
+		}, []string{"operation", "scope", "status", "code"}),
+		duration: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Name: "webhook_configuration_duration_seconds",
+			Help: "Time from the arrival of a request to its answer.",
+		}, []string{"operation"}),
+	}
+	return m, errors.Join(registry.Register(m.requests), registry.Register(m.duration))
+}
+
+// OnEvent is for [webhookcfg.Options.OnEvent].
+func (m *Metrics) OnEvent(_ context.Context, e webhookcfg.Event) {
+	m.requests.WithLabelValues(e.Operation, scope(e.Scope), strconv.Itoa(e.Status), e.Code).Inc()
+	m.duration.WithLabelValues(e.Operation).Observe(e.Duration.Seconds())
+}
+
+// scope names the reach of a request without the entity.
+func scope(s webhookcfg.Scope) string {
+	switch {
+	case s.IsAll():
+		return "all"
+	case s.Entity() != "":
+		return "entity"
+	default:
+		return ""
+	}
+}

@@ -1,0 +1,59 @@
+package observe
+
+import (
+	"net/http"
+	"testing"
+
+	"example.com/go-webhookcfg/webhookcfg"
+	"github.com/google/go-cmp/cmp"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+)
+
+// TestMetrics scrapes what the events of every outcome became.
+func TestMetrics(t *testing.T) {
+	registry := prometheus.NewRegistry()
+	metrics, err := NewMetrics(registry)
+	if err != nil {
+		t.Fatal(err)
+	}
+	h := newHandler(t, func(o *webhookcfg.Options) { o.OnEvent = metrics.OnEvent })
+	mux := http.NewServeMux()
+	mux.Handle("GET /metrics", promhttp.HandlerFor(registry, promhttp.HandlerOpts{}))
+	server := serve(t, h.Before(mux))
+	do(t, server)
+	golden(t, "metrics.txt", scrape(t, server+"/metrics", "webhook_configuration_requests_total"))
+	want := []string{
+		`webhook_configuration_duration_seconds_count{operation="list"} 1`,
+		`webhook_configuration_duration_seconds_count{operation="read"} 1`,
+		`webhook_configuration_duration_seconds_count{operation="set"} 10`,
+		`webhook_configuration_duration_seconds_count{operation="unset"} 6`,
+	}
+	if diff := cmp.Diff(want, scrape(t, server+"/metrics", "webhook_configuration_duration_seconds_count")); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+}
+
+func TestMetricsTwice(t *testing.T) {
+	registry := prometheus.NewRegistry()
+	if _, err := NewMetrics(registry); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := NewMetrics(registry); err == nil {
+		t.Error("registered twice")
+	}
+}
+
+// TestInstrumentHandler: the middleware of client_golang wraps the handler as it
+// is, and sees statuses and methods; the operation is for OnEvent to tell.
+func TestInstrumentHandler(t *testing.T) {
+	registry := prometheus.NewRegistry()
+	requests := prometheus.NewCounterVec(prometheus.CounterOpts{Name: "http_requests_total"}, []string{"code", "method"})
+	registry.MustRegister(requests)
+	mux := http.NewServeMux()
+	mux.Handle("GET /metrics", promhttp.HandlerFor(registry, promhttp.HandlerOpts{}))
+	h := newHandler(t, nil)
+	server := serve(t, promhttp.InstrumentHandlerCounter(requests, h.Before(mux)))
+	do(t, server)
+	golden(t, "http.txt", scrape(t, server+"/metrics", "http_requests_total"))
+}

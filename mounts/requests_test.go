@@ -1,0 +1,152 @@
+package mounts
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+)
+
+// request is a line of the one table that every mount is driven by.
+type request struct {
+	method, target, body string
+
+	// want is what the handler itself does: the change that reached the store, or
+	// the status and the error code.
+	want string
+}
+
+const (
+	setAll = `{"webhook_url":"` + hookURL + `"}`
+	setOne = `{"endpoint_id":"e1","webhook_url":"` + hookURL + `"}`
+	setMoc = `{"moc_id":"e1","webhook_url":"` + hookURL + `"}`
+)
+
+const (
+	badRequest = "400 invalid_request"
+	notFound   = "404 not_found"
+	notAllowed = "405 method_not_allowed"
+)
+
+var requests = []request{
+	// What is meant as it says.
+	{"POST", configure, setAll, "set all"},
+	{"POST", configure, setOne, "set entity e1"},
+	{"POST", variant, setMoc, "set entity e1"},
+	{"POST", alias, setMoc, "set entity e1"},
+	{"DELETE", configure, "", "unset all"},
+	{"DELETE", configure + "/", "", "unset all"},
+	{"DELETE", variant + "/", "", "unset all"},
+	{"DELETE", "http://test" + configure + "/", "", "unset all"},
+	{"DELETE", configure + "/e1", "", "unset entity e1"},
+	{"DELETE", variant + "/e1", "", "unset entity e1"},
+	{"DELETE", alias + "e1", "", "unset entity e1"},
+	{"DELETE", configure + "/%65%31", "", "unset entity e1"},
+	{"DELETE", configure + "/e1?x=y", "", "unset entity e1"},
+	{"GET", configure + "/e1", "", "200"},
+	{"GET", configure, "", "200"},
+
+	// What lost its identifier, or would lose it to whoever cleans the path.
+	{"DELETE", configure + "//", "", notFound},
+	{"DELETE", configure + "///", "", notFound},
+	{"DELETE", configure + "/e1/", "", notFound},
+	{"DELETE", configure + "//e1", "", notFound},
+	{"DELETE", configure + "/e1/..", "", notFound},
+	{"DELETE", configure + "/e1/../", "", notFound},
+	{"DELETE", configure + "/.", "", badRequest},
+	{"DELETE", configure + "/./", "", notFound},
+	{"DELETE", configure + "/..", "", badRequest},
+	{"DELETE", configure + "/../configure-webhook", "", notFound},
+	{"DELETE", configure + "/%2e", "", badRequest},
+	{"DELETE", configure + "/%2e%2e", "", badRequest},
+	{"DELETE", configure + "/e1/%2e%2e", "", notFound},
+	{"DELETE", configure + "/e1%2f..", "", badRequest},
+	{"DELETE", configure + "/e1%2f%2e%2e", "", badRequest},
+	{"DELETE", configure + "/%2f", "", badRequest},
+	{"DELETE", configure + "/%2F", "", badRequest},
+	{"DELETE", configure + "%2f", "", notFound},
+	{"DELETE", configure + "/a%2Fb", "", badRequest},
+	{"DELETE", configure + "/%252f", "", badRequest},
+	{"DELETE", configure + "/%00", "", badRequest},
+	{"DELETE", configure + "/%20", "", badRequest},
+	{"DELETE", configure + "/%zz", "", "400 text"},
+	{"DELETE", configure + "/#e1", "", badRequest},
+	{"DELETE", configure + "/;e1", "", badRequest},
+	{"DELETE", configure + "?endpoint_id=e1", "", badRequest},
+	{"DELETE", configure + "/?", "", badRequest},
+	{"DELETE", alias + "/", "", notFound},
+	{"DELETE", alias + "e1/..", "", notFound},
+	{"DELETE", "/" + configure, "", notFound},
+	{"DELETE", "/./" + configure[1:], "", notFound},
+	{"DELETE", "/x/.." + configure, "", notFound},
+	{"DELETE", base + "/" + configure[len(base):], "", notFound},
+	{"DELETE", base + "/x/.." + configure[len(base):], "", notFound},
+	{"DELETE", base + "/%2e%2e" + configure, "", notFound},
+	{"DELETE", "/a%2fb/.." + configure, "", notFound},
+	{"DELETE", base + "/a%2fb/.." + configure[len(base):], "", notFound},
+	{"DELETE", "/HOOKS" + configure[len(base):], "", notFound},
+	{"DELETE", "/HOOKS" + configure[len(base):] + "/e1/..", "", notFound},
+	{"DELETE", configure + "\\", "", notFound},
+	{"DELETE", configure + "\\/", "", notFound},
+	{"DELETE", base + "/API" + configure[len(base+"/api"):], "", notFound},
+	{"DELETE", "/hook%73" + configure[len(base):], "", notFound},
+	{"POST", configure + "/", setAll, notAllowed},
+	{"POST", configure + "//", setAll, notFound},
+	{"POST", configure + "/e1/..", setAll, notFound},
+	{"POST", configure + "/.", setAll, notAllowed},
+	{"POST", "/" + configure, setAll, notFound},
+	{"POST", strings.TrimSuffix(alias, "/"), setMoc, notAllowed},
+
+	// Who answers for methods and paths that are not ours.
+	{"PUT", configure, setAll, notAllowed},
+	{"PATCH", configure + "/e1", setAll, notAllowed},
+	{"OPTIONS", configure, "", notAllowed},
+	{"TRACE", configure, "", notAllowed},
+	{"HEAD", configure, "", "405 empty"},
+	{"PROPFIND", configure, "", notAllowed},
+	{"BREW", configure, "", notAllowed},
+	{"GET", configure + "/e1/deep", "", notFound},
+	{"GET", base + "/other", "", notFound},
+	{"GET", base + "/", "", notFound},
+	{"GET", base, "", notFound},
+	{"GET", base + "x", "", notFound},
+	{"GET", "/other", "", notFound},
+	{"GET", "/", "", notFound},
+}
+
+func (q request) String() string {
+	return strings.TrimSpace(fmt.Sprintf("%s %s %s", q.method, q.target, q.body))
+}
+
+// meansAll reports whether the sender meant all entities, and said so properly.
+func (q request) meansAll() bool { return strings.HasSuffix(q.want, " all") }
+
+// outcome is what became of a request: changes in the store, or the status with
+// the code in a body of ours, the target of a redirect, or what else the body is.
+func outcome(a answer, changes []string) string {
+	if a.Status == http.StatusOK && len(changes) == 1 {
+		return changes[0]
+	}
+	status := fmt.Sprint(a.Status)
+	if len(changes) > 0 {
+		return fmt.Sprintf("%s although %q", status, changes)
+	}
+	if target := a.Header.Get("Location"); target != "" {
+		return status + " to " + target
+	}
+	isJSON := strings.HasPrefix(a.Header.Get("Content-Type"), "application/json")
+	code, ours := strings.CutPrefix(a.Body, `{"error":"`)
+	switch {
+	case ours && isJSON:
+		code, _, _ = strings.Cut(code, `"`)
+		return status + " " + code
+	case a.Body == welcome:
+		return status + " " + welcome
+	case a.Body == "":
+		return status + " empty"
+	case a.Status == http.StatusOK:
+		return status
+	case isJSON:
+		return status + " json"
+	}
+	return status + " text"
+}
