@@ -1,16 +1,20 @@
-# Everything runs with Go and make alone; the first run downloads pinned modules.
+# Everything runs with Go, make and a C compiler; the first run downloads pinned
+# modules and, where there is none on the machine, a database server.
 
-MODULES   := . integration bench
+# PUBLIC are the modules that a host can require, MODULES all that have tests.
+PUBLIC    := . store/etcdstore
+MODULES   := $(PUBLIC) bench contract integration mounts
 PLATFORMS := linux darwin windows
 FUZZTIME  ?= 20s
+BENCHDIR  ?= /var/tmp
 
-.PHONY: test check format vet staticcheck tidy fuzz soak bench
+.PHONY: test check format fix vet staticcheck api accept-api tidy fuzz soak bench contract
 
 # The whole of what a change must pass. The workspace is tested at once, then each
-# module by itself, as a consumer without the workspace gets it.
+# public module by itself, as a host without the workspace gets it.
 test: check
 	go test -race -count=1 work
-	@set -e; for module in $(MODULES); do \
+	@set -e; for module in $(PUBLIC); do \
 		echo "== $$module without the workspace"; \
 		(cd $$module && GOWORK=off go test -count=1 ./...); \
 	done
@@ -19,21 +23,48 @@ test: check
 		GODEBUG=netdns=$$resolver go test -count=1 ./webhookcfg/egress; \
 	done
 
-check: format vet staticcheck
+check: format fix vet staticcheck api
+
+# tool prints the path of a pinned tool of the tools module.
+tool = $$(cd $(CURDIR)/tools && GOWORK=off go tool -n $(1))
 
 format:
-	@unformatted=$$(gofmt -l .); test -z "$$unformatted" || { echo "gofmt: $$unformatted"; exit 1; }
+	@unformatted=$$($(call tool,gofumpt) -l .); test -z "$$unformatted" || { echo "gofumpt: $$unformatted"; exit 1; }
+
+# fix fails where there is a newer way to write something.
+fix:
+	@set -e; for module in $(MODULES); do (cd $$module && GOWORK=off go fix -diff ./...); done
 
 vet:
-	@set -e; for module in $(MODULES); do for os in $(PLATFORMS); do \
+	@set -e; for module in $(PUBLIC); do for os in $(PLATFORMS); do \
 		echo "== vet $$module for $$os"; \
 		(cd $$module && GOWORK=off GOOS=$$os CGO_ENABLED=0 go vet ./...); \
 	done; done
+	@set -e; for module in $(filter-out $(PUBLIC),$(MODULES)); do \
+		echo "== vet $$module"; \
+		(cd $$module && GOWORK=off go vet ./...); \
+	done
 
 staticcheck:
-	@set -e; tool=$$(cd tools && GOWORK=off go tool -n staticcheck); for module in $(MODULES); do \
+	@set -e; tool=$(call tool,staticcheck); for module in $(MODULES); do \
 		echo "== staticcheck $$module"; \
 		(cd $$module && GOWORK=off "$$tool" ./...); \
+	done
+
+# api fails where what a public module exports is not what was accepted, or does not
+# build. After a change that is meant, accept-api takes it over: commit that together
+# with the line in the changelog.
+api:
+	@set -e; tool=$(call tool,apidiff); for module in $(PUBLIC); do \
+		echo "== api of $$module"; cd $(CURDIR)/$$module; \
+		changes=$$(GOWORK=off "$$tool" -m testdata/accepted.api $$(GOWORK=off go list -m) 2>&1 | grep -v '^Ignoring internal package' || true); \
+		test -z "$$changes" || { echo "$$changes"; exit 1; }; \
+	done
+
+accept-api:
+	@set -e; tool=$(call tool,apidiff); for module in $(PUBLIC); do \
+		cd $(CURDIR)/$$module; mkdir -p testdata; \
+		GOWORK=off "$$tool" -m -w testdata/accepted.api $$(GOWORK=off go list -m); \
 	done
 
 # tidy updates every go.mod and go.sum.
@@ -42,17 +73,24 @@ tidy:
 
 # fuzz runs every fuzz target for FUZZTIME each.
 fuzz:
-	@set -e; for package in $$(go list ./...); do \
-		for target in $$(go test -list '^Fuzz' $$package | grep '^Fuzz' || true); do \
+	@set -e; for module in $(PUBLIC); do cd $(CURDIR)/$$module; for package in $$(GOWORK=off go list ./...); do \
+		for target in $$(GOWORK=off go test -list '^Fuzz' $$package | grep '^Fuzz' || true); do \
 			echo "== $$package $$target"; \
-			go test -run '^$$' -fuzz "^$$target\$$" -fuzztime $(FUZZTIME) $$package; \
+			GOWORK=off go test -run '^$$' -fuzz "^$$target\$$" -fuzztime $(FUZZTIME) $$package; \
 		done; \
-	done
+	done; done
 
 # soak kills a writing process many times over, at random moments.
 soak:
 	go test -count=1 -timeout=2h -run '^TestKill$$' ./store -args -killrounds=10000
 
-# bench prints the tables of the README: ratios within one run.
+# bench prints the tables of the README: ratios within one run. BENCHDIR has to be
+# on a disk.
 bench:
-	cd bench && GOWORK=off go run .
+	cd bench && GOWORK=off go run . -dir "$(BENCHDIR)"
+
+# contract also runs what others made to judge the interface: two linters, a
+# validating proxy, and clients in other languages. It needs Node.js 20 or newer and
+# names what else is missing. Installing the packages takes a minute, once.
+contract:
+	cd contract && GOWORK=off CONTRACT_NPM=1 go test -count=1 -v -timeout=30m .
