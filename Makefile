@@ -3,7 +3,7 @@
 
 # PUBLIC are the modules that a host can require, MODULES all that have tests.
 PUBLIC    := . store/etcdstore
-MODULES   := $(PUBLIC) bench contract integration mounts
+MODULES   := $(PUBLIC) bench contract examples/cluster integration mounts
 PLATFORMS := linux darwin windows
 FUZZTIME  ?= 20s
 BENCHDIR  ?= /var/tmp

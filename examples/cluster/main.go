@@ -1,0 +1,143 @@
+// Command cluster is one replica of a service that runs in many, over a database
+// which the host already has. What is set through one replica is in effect on all
+// of them. Two replicas and a sender on one machine, each in a shell of its own:
+//
+//	export CLIENT=acme:a-secret-of-acme-for-a-first-try
+//	go run . -store sqlite:webhooks.db -migrate
+//	go run . -store sqlite:webhooks.db -listen 127.0.0.1:8081
+//	go run . -store sqlite:webhooks.db -watch acme/e1
+//
+// Set through one, read through the other, and see the sender notice:
+//
+//	curl -u "$CLIENT" -H 'Content-Type: application/json' -d '{"webhook_url":"https://example.com/all"}' http://127.0.0.1:8080/api/v1/configure/configure-webhook
+//	curl -u "$CLIENT" http://127.0.0.1:8081/api/v1/configure/configure-webhook/e1
+//
+// It does not probe the URLs. The environment has the secrets: CLIENT the one client
+// that may sign in, and STORE, in place of -store, a database with a password.
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"os/signal"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"example.com/go-webhookcfg/auth"
+	"example.com/go-webhookcfg/webhookcfg"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	err := run(ctx, os.Args[1:], os.Getenv, os.Stdout, os.Stderr)
+	if errors.Is(err, flag.ErrHelp) {
+		os.Exit(2)
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "cluster:", err)
+		os.Exit(1)
+	}
+}
+
+// config is what the flags and the environment say.
+type config struct {
+	listen, store, watch string
+	migrate              bool
+	maxStale             time.Duration
+	client               string
+}
+
+func parse(args []string, getenv func(string) string, stderr io.Writer) (cfg config, err error) {
+	flags := flag.NewFlagSet("cluster", flag.ContinueOnError)
+	flags.SetOutput(stderr)
+	flags.StringVar(&cfg.listen, "listen", "127.0.0.1:8080", "`address` to listen on; port 0 picks a free one")
+	flags.StringVar(&cfg.store, "store", "", "sqlite:PATH, postgres:DSN, mysql:DSN or etcd:ENDPOINTS; without it what $STORE says")
+	flags.BoolVar(&cfg.migrate, "migrate", false, "make or update the tables first")
+	flags.StringVar(&cfg.watch, "watch", "", "in place of serving, print what is in effect for `CLIENT/ENTITY`, whenever it changes")
+	flags.DurationVar(&cfg.maxStale, "max-stale", 2*time.Second, "how far a sender may be behind")
+	if err := flags.Parse(args); err != nil {
+		return cfg, err
+	}
+	if flags.NArg() > 0 {
+		return cfg, fmt.Errorf("unexpected argument %q", flags.Arg(0))
+	}
+	cfg.store, cfg.client = cmp.Or(cfg.store, getenv("STORE")), getenv("CLIENT")
+	return cfg, nil
+}
+
+// run is one replica, or a sender, until ctx ends.
+func run(ctx context.Context, args []string, getenv func(string) string, stdout, stderr io.Writer) (err error) {
+	cfg, err := parse(args, getenv, stderr)
+	if err != nil {
+		return err
+	}
+	logger := slog.New(slog.NewTextHandler(stderr, nil))
+	shared, err := open(cfg.store, logger)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, shared.close()) }()
+	if cfg.migrate {
+		if err := shared.migrate(ctx); err != nil {
+			return err
+		}
+	}
+	if cfg.watch != "" {
+		return watch(ctx, shared, cfg, stdout, logger)
+	}
+	return replica(ctx, shared, cfg, stdout, logger)
+}
+
+// replica serves the interface over the shared store.
+func replica(ctx context.Context, shared *shared, cfg config, stdout io.Writer, logger *slog.Logger) error {
+	id, secret, _ := strings.Cut(cfg.client, ":")
+	clients, err := auth.Static(auth.Credential{ID: id, Secrets: []string{secret}})
+	if err != nil {
+		return fmt.Errorf("the environment's CLIENT, as in acme:a-long-random-secret: %w", err)
+	}
+	h, err := webhookcfg.NewHandler(shared.store, clients, &webhookcfg.Options{
+		Reads:     true,
+		ProbeMode: webhookcfg.ProbeOff,
+		Logger:    logger,
+	})
+	if err != nil {
+		return err
+	}
+	listener, err := net.Listen("tcp", cfg.listen)
+	if err != nil {
+		return err
+	}
+	sweeping, stop := context.WithCancel(ctx)
+	var group sync.WaitGroup
+	group.Go(func() { shared.sweep(sweeping, logger) })
+	defer group.Wait()
+	defer stop()
+	fmt.Fprintln(stdout, listener.Addr())
+	return serve(ctx, listener, h)
+}
+
+// serve answers until ctx ends, and then what is under way.
+func serve(ctx context.Context, listener net.Listener, h http.Handler) error {
+	server := &http.Server{Handler: h, ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 15 * time.Second}
+	failed := make(chan error, 1)
+	go func() { failed <- server.Serve(listener) }()
+	select {
+	case err := <-failed:
+		return err
+	case <-ctx.Done():
+	}
+	grace, cancel := context.WithTimeout(context.WithoutCancel(ctx), 20*time.Second)
+	defer cancel()
+	return server.Shutdown(grace)
+}
