@@ -15,6 +15,7 @@ func (s *state) Apply(changes []webhookcfg.Change) {
 	defer s.mu.Unlock()
 	for _, c := range changes {
 		s.table.Apply(c)
+		s.journal.note(c.Client)
 	}
 }
 
@@ -42,7 +43,7 @@ func (s *state) Snapshot() iter.Seq[webhookcfg.Change] {
 }
 
 // stepSize is how many changes a walk collects while it holds the lock.
-const stepSize = 256
+const stepSize = 128
 
 // walk is a place in the walk over all clients and their overrides.
 type walk struct {

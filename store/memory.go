@@ -22,8 +22,9 @@ var (
 // keeps the others waiting: Apply and Resolve whatever the store holds, List in
 // proportion to its limit.
 type Memory struct {
-	mu    sync.RWMutex
-	table table.Table
+	mu      sync.RWMutex
+	table   table.Table
+	journal journal
 }
 
 // NewMemory returns an empty store.
@@ -41,6 +42,7 @@ func (m *Memory) Apply(ctx context.Context, c webhookcfg.Change) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.table.Apply(c)
+	m.journal.note(c.Client)
 	return nil
 }
 

@@ -5,15 +5,24 @@ import "context"
 // Feed is an optional companion of [Store], for those who keep copies of what it
 // says: it names the clients whose configuration changed.
 //
-// A chain of calls, each with the Next of the one before, misses nothing: a change
-// that a Resolve could see when a call began is named by that call, or was named
-// by an earlier one of the chain that began when a Resolve could see it. A client
-// may be named again without a new change. The methods are safe for concurrent use.
+//  1. A call with since "" begins a chain and gives a Reset. Each later call of the
+//     chain has the Next of the one before.
+//  2. A chain misses nothing: a change that a Resolve could see when a call began
+//     is named by that call, or was by an earlier one of the chain, whoever made it
+//     and wherever. To name a change is to name its client, or to give a Reset.
+//  3. A change is named only once it can be seen: a Resolve that begins when Changes
+//     has returned sees it.
+//  4. A cursor that the store does not know, or that is too old for it, gives a Reset
+//     and no error. In a durable store this holds for cursors from before it was
+//     opened again, too.
+//  5. A cursor is not used up: after an error the call is made again with the same
+//     one, and several chains go on side by side.
+//
+// A client may be named twice, and without a new change.
+// Clauses 14 and 15 of [Store] hold for Changes as well.
 type Feed interface {
 	// Changes names the clients that changed after since, which is the Next of an
 	// earlier answer or, for the first call, "". It does not wait for a change.
-	// What a cursor means is the store's affair; one that the store does not know,
-	// or has forgotten, gives no error but a Reset.
 	Changes(ctx context.Context, since string) (Changes, error)
 }
 
@@ -30,17 +39,27 @@ type Changes struct {
 
 // Versioner is an optional companion of [Store], for those who keep copies where
 // there is no [Feed]: it tells whether what they have is still so.
+//
+//  1. Versions returns a version for each of the clients, in their order, also for
+//     one that it knows nothing of.
+//  2. Two equal versions of one client, the text "" included, mean that no Resolve of
+//     the client could answer anything else in between. So a version never comes
+//     back, even if the configuration does.
+//  3. As long as nothing changes in the store, versions stay the same.
+//
+// Clauses 14 and 15 of [Store] hold for Versions as well.
 type Versioner interface {
-	// Versions returns a version for each of the clients, in their order. Two equal
-	// versions of one client, the text "" included, mean that no Resolve of the
-	// client could answer anything else in between.
+	// Versions returns the versions of the clients, of which none is "".
 	Versions(ctx context.Context, clients []string) ([]string, error)
 }
 
 // Waker is an optional companion of a [Feed] or a [Versioner]: it says when it is
 // worth asking them. It is a hint, which can be late, lost, or about nothing.
+//
+//  1. The channel gets a value after changes, several of which may share one.
+//  2. The channel is closed when ctx ends, or when there will be no more hints.
+//  3. A hint that nobody takes holds up no change.
 type Waker interface {
-	// Wake returns a channel that gets a value after changes, several of which may
-	// share one. It is closed when ctx ends, or when there will be no more hints.
+	// Wake returns a channel of hints, one of its own for each call.
 	Wake(ctx context.Context) <-chan struct{}
 }

@@ -226,8 +226,9 @@ func partly(cfg configuration, c webhookcfg.Change) configuration {
 }
 
 // stale answers from what it saw before, and looks anew now and then.
-func stale(s *simple, every int64) broken {
-	var seen sync.Map
+func stale(s *simple, every int64) broken { return staleFrom(s, new(sync.Map), every) }
+
+func staleFrom(s *simple, seen *sync.Map, every int64) broken {
 	var count atomic.Int64
 	return broken{simple: s, resolve: func(ctx context.Context, client, entity string) (webhookcfg.Webhook, error) {
 		hook, err := s.Resolve(ctx, client, entity)

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 
 	"example.com/go-webhookcfg/store/storetest"
 	"example.com/go-webhookcfg/webhookcfg"
@@ -17,6 +18,9 @@ type (
 	applyFunc   = func(ctx context.Context, c webhookcfg.Change) error
 	resolveFunc = func(ctx context.Context, client, entity string) (webhookcfg.Webhook, error)
 	listFunc    = func(ctx context.Context, client, after string, limit int) (webhookcfg.Page, error)
+	changesFunc = func(ctx context.Context, since string) (webhookcfg.Changes, error)
+	versionFunc = func(ctx context.Context, clients []string) ([]string, error)
+	wakeFunc    = func(ctx context.Context) <-chan struct{}
 )
 
 // broken is a simple store some of whose methods are others; those that are nil
@@ -26,6 +30,10 @@ type broken struct {
 	apply   applyFunc
 	resolve resolveFunc
 	list    listFunc
+
+	changes  changesFunc
+	versions versionFunc
+	wake     wakeFunc
 }
 
 func (b broken) Apply(ctx context.Context, c webhookcfg.Change) error {
@@ -47,6 +55,27 @@ func (b broken) List(ctx context.Context, client, after string, limit int) (webh
 		return b.list(ctx, client, after, limit)
 	}
 	return b.simple.List(ctx, client, after, limit)
+}
+
+func (b broken) Changes(ctx context.Context, since string) (webhookcfg.Changes, error) {
+	if b.changes != nil {
+		return b.changes(ctx, since)
+	}
+	return b.simple.Changes(ctx, since)
+}
+
+func (b broken) Versions(ctx context.Context, clients []string) ([]string, error) {
+	if b.versions != nil {
+		return b.versions(ctx, clients)
+	}
+	return b.simple.Versions(ctx, clients)
+}
+
+func (b broken) Wake(ctx context.Context) <-chan struct{} {
+	if b.wake != nil {
+		return b.wake(ctx)
+	}
+	return b.simple.Wake(ctx)
 }
 
 // edits is a store that changes configurations in another way, and is right in
@@ -118,6 +147,7 @@ func forgetsOff(s *simple) webhookcfg.Store {
 type flaw struct {
 	name   string
 	caught string // by this case
+	// store makes a handle; each case that wants another calls it again.
 	store  func(s *simple) webhookcfg.Store
 	reopen func(s *simple) *simple // nil: right
 }
@@ -136,6 +166,7 @@ func (f flaw) check(t *testing.T, c storetest.Case) error {
 			}
 			return f.store(right)
 		},
+		Another: func(webhookcfg.Store) webhookcfg.Store { return f.store(right) },
 	})
 }
 
@@ -143,10 +174,11 @@ func (f flaw) check(t *testing.T, c storetest.Case) error {
 // finds a flaw.
 func TestBrokenStores(t *testing.T) {
 	caught := make(map[string]bool)
-	for _, f := range slices.Concat(brokenChanges(), brokenValues(), brokenRefusals(), brokenLists()) {
+	for _, f := range slices.Concat(brokenChanges(), brokenValues(), brokenRefusals(), brokenLists(), brokenHandles(), brokenFeeds(), brokenVersions(), brokenWakers()) {
 		t.Run(f.name, func(t *testing.T) {
 			c := caseNamed(t, f.caught)
-			err := f.check(t, c)
+			var err error
+			synctest.Test(t, func(t *testing.T) { err = f.check(t, c) })
 			if err == nil || errors.Is(err, storetest.ErrAbsent) {
 				t.Fatalf("not caught: %v", err)
 			}

@@ -12,6 +12,7 @@ func Cases() []Case {
 	return []Case{
 		newCase("01 a change is applied whole", clause1, wholeChange),
 		newCase("02 a later resolve sees the change", clause2, seenAtOnce),
+		newCase("02 a later resolve through another handle sees it too", clause2, seenThroughOthers),
 		newCase("02 a reopened store has kept the change", clause2, keptByReopening),
 		newCase("03 a change cut short is whole or absent", clause3, cutShort),
 		newCase("03 a burst cut short leaves whole changes", clause3, burstCutShort),
@@ -28,6 +29,8 @@ func Cases() []Case {
 		newCase("13 invalid arguments are refused", clause13, invalidRefused),
 		newCase("14 a change is seen at one moment", clause14, seenAtOneMoment),
 		newCase("14 no concurrent change is lost", clause14, noneLost),
+		newCase("14 a change is seen at one moment through several handles", clause14, seenAtOneMomentThroughOthers),
+		newCase("14 no concurrent change through several handles is lost", clause14, noneLostThroughOthers),
 		newCase("15 an ended context changes nothing", clause15, endedContext),
 		newCase("errors hold no URL", ruleErrors, errorsHoldNoURL),
 		newCase("lister lists the overrides in byte order", rulePageOrder, listOrder),
@@ -39,7 +42,27 @@ func Cases() []Case {
 		newCase("lister gives a page away", clause14, listOwnedByCaller),
 		newCase("lister shows one moment", rulePageMoment, listOneMoment),
 		newCase("lister agrees with the model", ruleList, listHistory),
+		newCase("feed begins with a reset", feed1, feedBegins),
+		newCase("feed names every change", feed2, feedNames),
+		newCase("feed names changes through another handle", feed2, feedNamesOthers),
+		newCase("feed misses nothing beside writers", feed2, feedMissesNothing),
+		newCase("feed names no change too early", feed3, feedNotEarly),
+		newCase("feed resets after an unknown cursor", feed4, feedUnknownCursor),
+		newCase("feed resets or goes on when reopened", feed4, feedReopened),
+		newCase("feed takes a cursor again", feed5, feedCursorsReused),
+		newCase("feed refuses an ended context", feedCalls, feedEndedContext),
+		newCase("versioner keeps to the order of the clients", versioner1, versionsInOrder),
+		newCase("versioner has another version after a change", versioner2, versionsDiffer),
+		newCase("versioner has another version after a change through another handle", versioner2, versionsDifferThroughOthers),
+		newCase("versioner has another version when reopened and changed", versioner2, versionsDifferReopened),
+		newCase("versioner holds beside a writer", versioner2, versionsHold),
+		newCase("versioner keeps versions while nothing changes", versioner3, versionsStay),
+		newCase("versioner refuses an ended context", versionerCalls, versionerEndedContext),
+		newCase("waker gives a hint after a change", waker1, wakerHints),
+		newCase("waker closes the channel with the context", waker2, wakerCloses),
+		newCase("waker holds up no change", waker3, wakerHoldsUpNothing),
 		newCase("history agrees with the model", ruleStates, history),
+		newCase("history through several handles agrees with the model", ruleStates, historyThroughOthers),
 		newCase("history with reopening agrees with the model", ruleStates, historyReopening),
 	}
 }
@@ -82,4 +105,20 @@ const (
 	rulePageBase      = `Page: Base is the webhook of all entities without an override: SourceBase or, where there is none, the zero Webhook.`
 	rulePageOrder     = `Page: Overrides are in byte order of their entities.`
 	rulePageNext      = `Page: Next is the value of after that continues the walk; "" on the last page.`
+
+	feed1     = `Feed, clause 1: A call with since "" begins a chain and gives a Reset. Each later call of the chain has the Next of the one before.`
+	feed2     = `Feed, clause 2: A chain misses nothing: a change that a Resolve could see when a call began is named by that call, or was by an earlier one of the chain, whoever made it and wherever. To name a change is to name its client, or to give a Reset.`
+	feed3     = `Feed, clause 3: A change is named only once it can be seen: a Resolve that begins when Changes has returned sees it.`
+	feed4     = `Feed, clause 4: A cursor that the store does not know, or that is too old for it, gives a Reset and no error. In a durable store this holds for cursors from before it was opened again, too.`
+	feed5     = `Feed, clause 5: A cursor is not used up: after an error the call is made again with the same one, and several chains go on side by side.`
+	feedCalls = `Feed: Clauses 14 and 15 of Store hold for Changes as well.`
+
+	versioner1     = `Versioner, clause 1: Versions returns a version for each of the clients, in their order, also for one that it knows nothing of.`
+	versioner2     = `Versioner, clause 2: Two equal versions of one client, the text "" included, mean that no Resolve of the client could answer anything else in between. So a version never comes back, even if the configuration does.`
+	versioner3     = `Versioner, clause 3: As long as nothing changes in the store, versions stay the same.`
+	versionerCalls = `Versioner: Clauses 14 and 15 of Store hold for Versions as well.`
+
+	waker1 = `Waker, clause 1: The channel gets a value after changes, several of which may share one.`
+	waker2 = `Waker, clause 2: The channel is closed when ctx ends, or when there will be no more hints.`
+	waker3 = `Waker, clause 3: A hint that nobody takes holds up no change.`
 )

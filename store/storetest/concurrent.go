@@ -132,11 +132,16 @@ func marchStep(hook webhookcfg.Webhook) (int64, error) {
 // seenAtOneMoment: readers look at two entities in turn. Were a set of all to reach
 // one before the other, some would see time run backwards.
 func seenAtOneMoment(ctx context.Context, e Env) error {
-	return new(march).run(ctx, e.Store, func(n int) look {
+	return seenByAll(ctx, []webhookcfg.Store{e.Store})
+}
+
+// seenByAll: the writer has the first of the handles, the readers have all in turn.
+func seenByAll(ctx context.Context, handles []webhookcfg.Store) error {
+	return new(march).run(ctx, handles[0], func(n int) look {
 		return func() (int64, bool, error) {
 			n++
 			entity := [...]string{"e1", unnamed}[n%2]
-			hook, err := e.Store.Resolve(ctx, client, entity)
+			hook, err := handles[n/2%len(handles)].Resolve(ctx, client, entity)
 			if err != nil {
 				return 0, false, err
 			}
@@ -148,9 +153,13 @@ func seenAtOneMoment(ctx context.Context, e Env) error {
 
 // noneLost: every writer has an entity of its own, of a client that they share.
 func noneLost(ctx context.Context, e Env) error {
+	return noneLostBy(ctx, []webhookcfg.Store{e.Store})
+}
+
+func noneLostBy(ctx context.Context, handles []webhookcfg.Store) error {
 	const writers, each = 8, 25
 	err := together(writers, func(n int) error {
-		p := begin(ctx, e.Store)
+		p := begin(ctx, handles[n%len(handles)])
 		for step := range each {
 			p.set(client, entityName(n), hookURL(n*each+step))
 			p.expectURL(client, entityName(n), override, hookURL(n*each+step))
@@ -160,7 +169,7 @@ func noneLost(ctx context.Context, e Env) error {
 	if err != nil {
 		return err
 	}
-	p := begin(ctx, e.Store)
+	p := begin(ctx, handles[0])
 	for n := range writers {
 		p.expectURL(client, entityName(n), override, hookURL(n*each+each-1))
 	}

@@ -9,12 +9,14 @@
 //
 // There is a case, and so a subtest, for every clause in the documentation of
 // [webhookcfg.Store], in their order and named by their number, and for every rule
-// of [webhookcfg.Lister]. Then come random histories, which are compared with a
-// trivial model. A failure says what was done, what came of it, and the rule.
+// of [webhookcfg.Lister], [webhookcfg.Feed], [webhookcfg.Versioner] and
+// [webhookcfg.Waker]. Then come random histories, which are compared with a trivial
+// model. A failure says what was done, what came of it, and the rule.
 //
-// Abilities that a store need not have are found, not declared: the Lister by its
-// method, durability by [Harness.Reopen]. Cases for an absent one are skipped, and
-// the reason is shown by go test -v.
+// Abilities that a store need not have are found, not declared: the companions by
+// their methods, durability by [Harness.Reopen], and that several processes can share
+// the state by [Harness.Another]. Cases for an absent one are skipped, and the reason
+// is shown by go test -v.
 //
 // # What it cannot ask
 //

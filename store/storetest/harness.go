@@ -9,8 +9,8 @@ import (
 )
 
 // Harness says how to come by the store that is tested. Its functions are called
-// from the goroutine of the test, for one case after the other: Reopen may take
-// from a variable what Open left there.
+// from the goroutine of the test, for one case after the other: Reopen and Another may
+// take from a variable what Open left there.
 type Harness struct {
 	// Open returns a store that is empty. It is called once for each case. What is
 	// to be released afterwards it gives to t.Cleanup. It must not be nil.
@@ -19,6 +19,11 @@ type Harness struct {
 	// Reopen closes the store and opens the same state again. Nil says that the
 	// store is not durable; the cases that need it are skipped.
 	Reopen func(t testing.TB, s webhookcfg.Store) webhookcfg.Store
+
+	// Another opens one more handle on the state of s, as another process does that
+	// shares the database with the first. Nil says that there is one handle at a time;
+	// the cases that need several are skipped.
+	Another func(t testing.TB, s webhookcfg.Store) webhookcfg.Store
 
 	// Seed is where the random histories begin; 0 is another one each time. A failure
 	// names the seed that repeats it.
@@ -49,6 +54,9 @@ func (h Harness) env(t testing.TB) Env {
 	if h.Reopen != nil {
 		e.Reopen = func(s webhookcfg.Store) webhookcfg.Store { return h.Reopen(t, s) }
 	}
+	if h.Another != nil {
+		e.Another = func(s webhookcfg.Store) webhookcfg.Store { return h.Another(t, s) }
+	}
 	return e
 }
 
@@ -59,6 +67,9 @@ type Env struct {
 	// Reopen closes a store and opens the same state again; nil if the store is
 	// not durable.
 	Reopen func(s webhookcfg.Store) webhookcfg.Store
+	// Another opens one more handle on the state of a store; nil if there can be one
+	// alone.
+	Another func(s webhookcfg.Store) webhookcfg.Store
 	// Seed is where random histories begin; 0 is another one each time.
 	Seed uint64
 }
@@ -69,7 +80,8 @@ var ErrAbsent = errors.New("storetest: optional ability is absent")
 
 // Case is one thing that is asked of a store.
 type Case struct {
-	// Name begins with the number of the clause, or says "lister" or "history".
+	// Name begins with the number of the clause of Store, or says "lister", "feed",
+	// "versioner", "waker" or "history".
 	Name string
 	// Rule are the words of the documentation that the case is about.
 	Rule string

@@ -35,6 +35,19 @@ func historyReopening(ctx context.Context, e Env) error {
 	})
 }
 
+func historyThroughOthers(ctx context.Context, e Env) error {
+	handles, err := e.handles(3)
+	if err != nil {
+		return err
+	}
+	return playHistories(ctx, e, func(h *historian) error {
+		n := h.random.IntN(len(handles))
+		h.steps = append(h.steps, fmt.Sprintf("go on with handle %d", n))
+		h.store = handles[n]
+		return nil
+	})
+}
+
 func listHistory(ctx context.Context, e Env) error {
 	l, err := e.lister()
 	if err != nil {

@@ -149,24 +149,6 @@ func hookURL(n int) string { return fmt.Sprintf("https://hooks.example.com/%d", 
 
 func entityName(n int) string { return fmt.Sprintf("e%d", n) }
 
-var errNotDurable = fmt.Errorf("%w: the harness has no Reopen, so the store is not taken for durable", ErrAbsent)
-
-// durable returns an error that wraps ErrAbsent if the store is not.
-func (e Env) durable() error {
-	if e.Reopen == nil {
-		return errNotDurable
-	}
-	return nil
-}
-
-// lister returns an error that wraps ErrAbsent if the store has no List.
-func (e Env) lister() (webhookcfg.Lister, error) {
-	if l, ok := e.Store.(webhookcfg.Lister); ok {
-		return l, nil
-	}
-	return nil, fmt.Errorf("%w: a %T is no webhookcfg.Lister", ErrAbsent, e.Store)
-}
-
 // refused returns nil if err wraps ErrInvalidArgument.
 func refused(what string, err error) error {
 	switch {

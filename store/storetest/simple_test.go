@@ -2,9 +2,12 @@ package storetest_test
 
 import (
 	"context"
+	"crypto/rand"
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
+	"strings"
 	"sync"
 
 	"example.com/go-webhookcfg/webhookcfg"
@@ -13,9 +16,18 @@ import (
 // simple is a store that keeps every rule in the plainest way. It calls itself
 // durable: reopened returns a store with the same state. Tests break it in one
 // place each.
+//
+// It has one handle for all: to break one handle, a flaw keeps something beside it.
 type simple struct {
 	mu      sync.RWMutex
 	clients map[string]configuration
+
+	// changed names who changed, one change after the other; a cursor is the opening
+	// and how many of them were told.
+	opening  string
+	changed  []string
+	versions map[string]int
+	hints    map[chan struct{}]bool
 }
 
 type configuration struct {
@@ -23,7 +35,14 @@ type configuration struct {
 	overrides map[string]webhookcfg.Webhook
 }
 
-func newSimple() *simple { return &simple{clients: make(map[string]configuration)} }
+func newSimple() *simple {
+	return &simple{
+		opening:  rand.Text(),
+		clients:  make(map[string]configuration),
+		versions: make(map[string]int),
+		hints:    make(map[chan struct{}]bool),
+	}
+}
 
 func (s *simple) reopened() *simple {
 	s.mu.RLock()
@@ -32,6 +51,7 @@ func (s *simple) reopened() *simple {
 	for client, cfg := range s.clients {
 		next.clients[client] = cfg.clone()
 	}
+	maps.Copy(next.versions, s.versions)
 	return next
 }
 
@@ -57,6 +77,14 @@ func (s *simple) edit(client string, change func(configuration) configuration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.clients[client] = change(s.clients[client].clone())
+	s.versions[client]++
+	s.changed = append(s.changed, client)
+	for hint := range s.hints {
+		select {
+		case hint <- struct{}{}:
+		default:
+		}
+	}
 }
 
 func (cfg configuration) after(c webhookcfg.Change) configuration {
@@ -110,4 +138,42 @@ func (s *simple) List(ctx context.Context, client, after string, limit int) (web
 		}
 	}
 	return page, ctx.Err()
+}
+
+func (s *simple) Changes(ctx context.Context, since string) (webhookcfg.Changes, error) {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	changes := webhookcfg.Changes{Next: fmt.Sprint(s.opening, ".", len(s.changed))}
+	opening, digits, _ := strings.Cut(since, ".")
+	told, err := strconv.Atoi(digits)
+	if err != nil || opening != s.opening {
+		changes.Reset = true
+	} else {
+		changes.Clients = slices.Clone(s.changed[told:])
+	}
+	return changes, ctx.Err()
+}
+
+func (s *simple) Versions(ctx context.Context, clients []string) ([]string, error) {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	all := make([]string, len(clients))
+	for n, client := range clients {
+		all[n] = strconv.Itoa(s.versions[client])
+	}
+	return all, ctx.Err()
+}
+
+func (s *simple) Wake(ctx context.Context) <-chan struct{} {
+	hint := make(chan struct{}, 1)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.hints[hint] = true
+	context.AfterFunc(ctx, func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		delete(s.hints, hint)
+		close(hint)
+	})
+	return hint
 }

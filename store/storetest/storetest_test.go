@@ -3,10 +3,12 @@ package storetest_test
 import (
 	"errors"
 	"fmt"
+	"go/ast"
 	"go/parser"
 	"go/token"
 	"path/filepath"
 	"regexp"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -16,8 +18,9 @@ import (
 
 func TestSimpleStore(t *testing.T) {
 	storetest.Run(t, storetest.Harness{
-		Open:   func(testing.TB) webhookcfg.Store { return newSimple() },
-		Reopen: func(_ testing.TB, s webhookcfg.Store) webhookcfg.Store { return s.(*simple).reopened() },
+		Open:    func(testing.TB) webhookcfg.Store { return newSimple() },
+		Reopen:  func(_ testing.TB, s webhookcfg.Store) webhookcfg.Store { return s.(*simple).reopened() },
+		Another: func(_ testing.TB, s webhookcfg.Store) webhookcfg.Store { return s },
 	})
 }
 
@@ -25,14 +28,17 @@ func BenchmarkSimpleStore(b *testing.B) {
 	storetest.Benchmark(b, func(testing.TB) webhookcfg.Store { return newSimple() })
 }
 
-// TestAbsentAbilities: a store that is neither durable nor a Lister passes, and
-// the cases that it has no part in say why.
+// optional are the words in the names of cases that want more than a Store.
+var optional = regexp.MustCompile("^(lister|feed|versioner|waker) |reopen|handle")
+
+// TestAbsentAbilities: a store that has one handle, is not durable and has no companion
+// passes, and the cases that it has no part in say why.
 func TestAbsentAbilities(t *testing.T) {
 	for _, c := range storetest.Cases() {
 		t.Run(c.Name, func(t *testing.T) {
 			plain := struct{ webhookcfg.Store }{newSimple()}
 			err := c.Check(t.Context(), storetest.Env{Store: plain})
-			concerns := !strings.HasPrefix(c.Name, "lister") && !strings.Contains(c.Name, "reopen")
+			concerns := !optional.MatchString(c.Name)
 			switch {
 			case concerns && err != nil:
 				t.Error(err)
@@ -64,49 +70,70 @@ func TestSeed(t *testing.T) {
 }
 
 // TestRules: failures repeat the documentation word by word, and each of its
-// clauses has a case, in their order.
+// clauses has a case, those of a clause together and in their order.
 func TestRules(t *testing.T) {
 	docs := documentation(t)
-	clauses := 0
+	clauses := make(map[string]int)
 	for _, c := range storetest.Cases() {
 		origin, words, _ := strings.Cut(c.Rule, ": ")
-		if !strings.Contains(docs, words) {
-			t.Errorf("%s: the documentation does not say: %s", c.Name, words)
+		name, number := origin, 0
+		if before, after, found := strings.Cut(origin, ", clause "); found {
+			name = before
+			number, _ = strconv.Atoi(after)
 		}
-		var named, number int
-		if _, err := fmt.Sscanf(c.Name, "%d ", &named); err != nil {
-			continue
-		}
-		if _, err := fmt.Sscanf(origin, "Store, clause %d", &number); err != nil || named != number {
+		var named int
+		if n, _ := fmt.Sscanf(c.Name, "%d ", &named); n == 1 && (name != "Store" || named != number) {
 			t.Errorf("%s: the rule is %s", c.Name, origin)
 		}
-		if named != clauses && named != clauses+1 {
-			t.Errorf("%s comes after clause %d", c.Name, clauses)
+		if number == 0 {
+			if !strings.Contains(docs[name], words) {
+				t.Errorf("%s: the documentation of %s does not say: %s", c.Name, name, words)
+			}
+			continue
 		}
-		clauses = named
-		if !strings.Contains(docs, fmt.Sprintf(" %d. %s", named, words)) {
-			t.Errorf("%s: clause %d of the documentation is another", c.Name, named)
+		if !strings.Contains(docs[name], fmt.Sprintf(" %d. %s", number, words)) {
+			t.Errorf("%s: %s of the documentation is another", c.Name, origin)
 		}
+		if last := clauses[name]; number != last && number != last+1 && !strings.HasPrefix(c.Name, "lister ") {
+			t.Errorf("%s comes after clause %d", c.Name, last)
+		}
+		clauses[name] = max(clauses[name], number)
 	}
-	if strings.Contains(docs, fmt.Sprintf(" %d. ", clauses+1)) {
-		t.Errorf("no case for clause %d", clauses+1)
+	for name, text := range docs {
+		if strings.Contains(text, fmt.Sprintf(" %d. ", clauses[name]+1)) {
+			t.Errorf("no case for clause %d of %s", clauses[name]+1, name)
+		}
 	}
 }
 
-// documentation returns what is written about Store, Lister and Page, with the
-// line breaks and the brackets of links taken out.
-func documentation(t *testing.T) string {
+// documentation returns what is written about each of the interfaces and about what
+// they return, with the line breaks and the brackets of links taken out.
+func documentation(t *testing.T) map[string]string {
 	t.Helper()
-	path := filepath.Join("..", "..", "webhookcfg", "store.go")
-	file, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.ParseComments)
-	if err != nil {
-		t.Fatal(err)
+	docs := make(map[string]string)
+	for _, name := range []string{"store.go", "feed.go"} {
+		path := filepath.Join("..", "..", "webhookcfg", name)
+		file, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.ParseComments)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, decl := range file.Decls {
+			if d, ok := decl.(*ast.GenDecl); ok && d.Tok == token.TYPE {
+				docs[d.Specs[0].(*ast.TypeSpec).Name.Name] = commentsIn(file, d)
+			}
+		}
 	}
+	return docs
+}
+
+func commentsIn(file *ast.File, d *ast.GenDecl) string {
 	var text strings.Builder
 	for _, group := range file.Comments {
-		text.WriteString(group.Text())
+		if group == d.Doc || group.Pos() > d.Pos() && group.End() < d.End() {
+			text.WriteString(group.Text())
+		}
 	}
-	return strings.NewReplacer("[", "", "]", "").Replace(strings.Join(strings.Fields(text.String()), " "))
+	return strings.NewReplacer("[", "", "]", "").Replace(" " + strings.Join(strings.Fields(text.String()), " "))
 }
 
 func caseNamed(t *testing.T, name string) storetest.Case {

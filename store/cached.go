@@ -1,0 +1,217 @@
+package store
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"example.com/go-webhookcfg/webhookcfg"
+)
+
+// CachedOptions are the settings of a [Cached]. Nil, like the zero value, is safe.
+type CachedOptions struct {
+	// MaxStale bounds how long a change made elsewhere may go unseen: an answer is
+	// one that the store could have given less than MaxStale before Resolve was
+	// called, or later. Zero means 2 seconds; the least is 10 ms.
+	MaxStale time.Duration
+
+	// PollEvery is how often the store is asked what changed; zero means a quarter of
+	// MaxStale, which leaves room for a slow answer. It must be shorter than MaxStale, and
+	// 1 ms at least. A [webhookcfg.Waker] has the store asked earlier, though not more
+	// than ten times as often. Each question has half of MaxStale to be answered in.
+	PollEvery time.Duration
+
+	// StaleOnError, if more than zero, is the bound in place of MaxStale, and longer,
+	// for as long as the store fails, or takes longer than MaxStale to answer: better an
+	// old URL than none. Zero means that Resolve returns the store's error.
+	StaleOnError time.Duration
+
+	// MaxEntries bounds how many answers are kept, of all clients together, and is
+	// rounded up to a power of two; zero means 131,072, which take about 30 MB. To make
+	// room, one goes of a client who has many; now and then already when it is nearly full.
+	MaxEntries int
+
+	// Logger is told when polls begin to fail and when they succeed again. It is
+	// told no URLs. Nil is silent.
+	Logger *slog.Logger
+}
+
+const (
+	defaultMaxStale   = 2 * time.Second
+	defaultMaxEntries = 1 << 17
+
+	minMaxStale  = 10 * time.Millisecond
+	minPollEvery = time.Millisecond
+)
+
+// Cached is a sender's local copy of what a store says. A hit costs about what
+// [Memory.Resolve] costs, and how far it may be behind is bounded: see
+// [CachedOptions.MaxStale]. The bound holds in the time of the monotonic clock,
+// which stands still while some systems sleep.
+//
+// What keeps the copy fresh depends on the store. One that is a [webhookcfg.Feed], or
+// else a [webhookcfg.Versioner], is asked at intervals what changed, and an answer is
+// kept until it changes. One that is neither is asked again for every answer that is
+// older than MaxStale, as is every store while those polls fail.
+//
+// Cached is a [webhookcfg.Store] itself. Changes made through it are seen by every
+// later Resolve through it: for these it keeps all clauses of [webhookcfg.Store]. A
+// change that is made elsewhere, or that Apply returned an error for, is seen
+// within the bound. To give one Cached to a sender and to the handler beside it, put
+// the Lister back: struct{ *store.Cached; webhookcfg.Lister }{cached, st}.
+//
+// A Cached is safe for concurrent use.
+type Cached struct {
+	store  webhookcfg.Store
+	waker  webhookcfg.Waker // nil if there is none
+	logger *slog.Logger
+
+	maxStale     time.Duration
+	pollEvery    time.Duration
+	staleOnError time.Duration
+
+	// started is when moment 0 was.
+	started time.Time
+	// polled is when the last poll of a Feed began that is over: see [copies].
+	polled atomic.Int64
+	// heard is when the last poll began that succeeded, for Stats.
+	heard  atomic.Int64
+	copies *copies
+	reads  atomic.Uint64
+
+	ctx     context.Context // ends with Close
+	stop    context.CancelFunc
+	running sync.WaitGroup
+}
+
+var _ webhookcfg.Store = (*Cached)(nil)
+
+// NewCached returns a local copy of st, empty at first. It looks once whether st is
+// a Feed, a Versioner or a Waker. The store stays the caller's, to be closed after
+// the copy.
+func NewCached(st webhookcfg.Store, o *CachedOptions) (*Cached, error) {
+	if o == nil {
+		o = new(CachedOptions)
+	}
+	if err := o.check(); err != nil {
+		return nil, err
+	}
+	if st == nil {
+		return nil, errors.New("store: no store to copy")
+	}
+	c := &Cached{
+		store:        st,
+		logger:       cmp.Or(o.Logger, slog.New(slog.DiscardHandler)),
+		maxStale:     o.maxStale(),
+		pollEvery:    o.pollEvery(),
+		staleOnError: o.StaleOnError,
+		// Every bound is over at moment 0, which stands for "never".
+		started: time.Now().Add(-max(o.maxStale(), o.StaleOnError)),
+		copies:  newCopies(cmp.Or(o.MaxEntries, defaultMaxEntries)),
+	}
+	c.ctx, c.stop = context.WithCancel(context.Background())
+	c.waker, _ = st.(webhookcfg.Waker)
+	if poll := c.pollOf(st); poll != nil {
+		c.running.Go(func() { c.follow(poll) })
+	}
+	return c, nil
+}
+
+func (o *CachedOptions) maxStale() time.Duration  { return cmp.Or(o.MaxStale, defaultMaxStale) }
+func (o *CachedOptions) pollEvery() time.Duration { return cmp.Or(o.PollEvery, o.maxStale()/4) }
+
+func (o *CachedOptions) check() error {
+	switch {
+	case o.MaxStale < 0 || o.PollEvery < 0 || o.StaleOnError < 0 || o.MaxEntries < 0:
+		return errors.New("store: an option of a copy is negative")
+	case o.maxStale() < minMaxStale || o.pollEvery() < minPollEvery:
+		return fmt.Errorf("store: a bound of %v or polls every %v are too much work", o.maxStale(), o.pollEvery())
+	case o.pollEvery() >= o.maxStale():
+		return fmt.Errorf("store: polls every %v cannot keep a copy fresh for %v", o.pollEvery(), o.maxStale())
+	case o.StaleOnError > 0 && o.StaleOnError <= o.maxStale():
+		return fmt.Errorf("store: StaleOnError, %v, is not longer than MaxStale, %v", o.StaleOnError, o.maxStale())
+	}
+	return nil
+}
+
+// Resolve implements [webhookcfg.Store]. A hit does not allocate. Otherwise those
+// who ask for one entity at the same time share one read of the store, which ends
+// when the last of them leaves. If the store panics, so does everybody who waits for it.
+func (c *Cached) Resolve(ctx context.Context, client, entity string) (webhookcfg.Webhook, error) {
+	if err := ctx.Err(); err != nil {
+		return webhookcfg.Webhook{}, fmt.Errorf("store: resolve: %w", err)
+	}
+	now := c.now()
+	if hook, ok := c.recall(client, entity, now-moment(c.maxStale)); ok {
+		return hook, nil
+	}
+	hook, err := c.read(ctx, client, entity, now)
+	if err != nil && ctx.Err() == nil && c.staleOnError > 0 {
+		if hook, ok := c.recall(client, entity, c.now()-moment(c.staleOnError)); ok {
+			return hook, nil
+		}
+	}
+	return hook, err
+}
+
+// Apply implements [webhookcfg.Store] by that of the store. From its beginning to its
+// end nothing about the client is kept or shared: some would see the change, and
+// others after them not yet.
+func (c *Cached) Apply(ctx context.Context, change webhookcfg.Change) error {
+	if c.ctx.Err() != nil {
+		return ErrClosed
+	}
+	c.copies.beginChange(change.Client)
+	defer c.copies.endChange(change.Client)
+	return c.store.Apply(ctx, change)
+}
+
+// Close stops the polls and the reads, and waits for them. Every call after it
+// returns [ErrClosed], as do those that wait for a read. It does not close the store.
+func (c *Cached) Close() error {
+	c.stop()
+	c.copies.close()
+	c.running.Wait()
+	return nil
+}
+
+// CachedStats say how a [Cached] is doing.
+type CachedStats struct {
+	// Entries is how many answers are kept.
+	Entries int
+	// Reads is how many times Resolve asked the store.
+	Reads uint64
+	// Age is how long ago the last poll began that succeeded; -1 before the first. If it
+	// stays above MaxStale, nothing is kept longer than that.
+	Age time.Duration
+}
+
+// Stats returns how the copy is doing.
+func (c *Cached) Stats() CachedStats {
+	stats := CachedStats{Entries: c.copies.count(), Reads: c.reads.Load(), Age: -1}
+	if heard := c.heard.Load(); heard > 0 {
+		stats.Age = time.Duration(c.now() - moment(heard))
+	}
+	return stats
+}
+
+// moment is a time on the monotonic clock, in nanoseconds; 0 is long ago.
+type moment int64
+
+func (c *Cached) now() moment { return moment(time.Since(c.started)) }
+
+// recall returns what is kept, if it was still so after the given moment. It looks
+// at the last poll before it looks for the entry: see [copies].
+func (c *Cached) recall(client, entity string, after moment) (webhookcfg.Webhook, bool) {
+	polled := moment(c.polled.Load())
+	e := c.copies.find(client, entity)
+	if e == nil || max(polled, moment(e.of.checked.Load()), e.began) <= after {
+		return webhookcfg.Webhook{}, false
+	}
+	return e.hook, true
+}

@@ -1,0 +1,75 @@
+package store_test
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"example.com/go-webhookcfg/store"
+	"example.com/go-webhookcfg/webhookcfg"
+)
+
+// benchNames are the names of clients and entities, as fresh as they come off the
+// wire: with the very strings of a map a comparison would not look at their bytes.
+func benchNames(b *testing.B, st webhookcfg.Store, n int) (names [][2]string) {
+	for i := range n {
+		c := benchChange(i, distinctURL(i))
+		if err := st.Apply(b.Context(), c); err != nil {
+			b.Fatal(err)
+		}
+		names = append(names, [2]string{strings.Clone(c.Client), strings.Clone(c.Scope.Entity())})
+	}
+	return names
+}
+
+// BenchmarkCachedHit compares hits with Memory.Resolve, turn and turn about.
+func BenchmarkCachedHit(b *testing.B) {
+	for _, entries := range []int{1000, 50_000} {
+		b.Run(fmt.Sprintf("entries=%d", entries), func(b *testing.B) {
+			memory := store.NewMemory()
+			names := benchNames(b, memory, entries)
+			cached, err := store.NewCached(memory, &store.CachedOptions{MaxStale: time.Hour})
+			if err != nil {
+				b.Fatal(err)
+			}
+			defer cached.Close()
+			for cached.Stats().Age < 0 { // which ends in a Reset
+				time.Sleep(time.Millisecond)
+			}
+			stores := []webhookcfg.Store{memory, cached}
+			for _, st := range stores {
+				resolveAll(b, st, names, 0, len(names))
+			}
+			before := cached.Stats().Reads
+			b.ReportAllocs()
+			b.ResetTimer()
+			var spent [2]time.Duration
+			const turn = 1000
+			for done := 0; done < b.N; done += turn {
+				for i, st := range stores {
+					began := time.Now()
+					resolveAll(b, st, names, done, min(turn, b.N-done))
+					spent[i] += time.Since(began)
+				}
+			}
+			b.ReportMetric(0, "ns/op")
+			b.ReportMetric(float64(spent[1].Nanoseconds())/float64(b.N), "ns/hit")
+			b.ReportMetric(spent[1].Seconds()/spent[0].Seconds(), "of-memory")
+			b.ReportMetric(float64(cached.Stats().Reads-before), "misses")
+		})
+	}
+}
+
+func resolveAll(b *testing.B, st webhookcfg.Store, names [][2]string, from, n int) {
+	ctx, cancel := context.WithTimeout(b.Context(), time.Hour) // as each request has
+	defer cancel()
+	for i := range n {
+		name := names[(from+i)%len(names)]
+		hook, err := st.Resolve(ctx, name[0], name[1])
+		if err != nil || hook.Source != webhookcfg.SourceOverride {
+			b.Fatal(hook, err)
+		}
+	}
+}

@@ -1,0 +1,188 @@
+package store_test
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"example.com/go-webhookcfg/store"
+	"example.com/go-webhookcfg/webhookcfg"
+)
+
+// trial is a random schedule of changes, weather and readers of a copy.
+type trial struct {
+	name  string
+	store func(*scripted) webhookcfg.Store
+	// local has the changes made through the copy.
+	local        bool
+	maxStale     time.Duration
+	staleOnError time.Duration
+}
+
+const bound = time.Second
+
+var trials = []trial{
+	{name: "feed", store: func(s *scripted) webhookcfg.Store { return scriptedFeed{s} }, maxStale: bound},
+	{name: "feed, stale on error", store: func(s *scripted) webhookcfg.Store { return scriptedFeed{s} }, maxStale: bound / 4, staleOnError: bound},
+	{name: "versions", store: func(s *scripted) webhookcfg.Store { return scriptedVersions{s} }, maxStale: bound},
+	{name: "neither", store: func(s *scripted) webhookcfg.Store { return scriptedPlain{s} }, maxStale: bound},
+	{name: "neither, stale on error", store: func(s *scripted) webhookcfg.Store { return scriptedPlain{s} }, maxStale: bound / 4, staleOnError: bound},
+	{name: "changes of its own", store: func(s *scripted) webhookcfg.Store { return scriptedFeed{s} }, local: true, maxStale: bound},
+}
+
+// limit is how stale an answer may be.
+func (tr trial) limit() time.Duration {
+	if tr.local {
+		return 0
+	}
+	return bound
+}
+
+// TestCachedBound: no answer is of a state that had ended when the bound before the
+// Resolve began, or earlier; and none is of a state that never was. The log says how
+// stale the answers were.
+func TestCachedBound(t *testing.T) {
+	for _, tr := range trials {
+		t.Run(tr.name, func(t *testing.T) {
+			t.Parallel()
+			var all outcome
+			for seed := range uint64(4) {
+				synctest.Test(t, func(t *testing.T) { all.add(tr.run(t, seed)) })
+			}
+			all.report(t, tr)
+		})
+	}
+}
+
+// outcome is what came of a trial.
+type outcome struct {
+	mu        sync.Mutex
+	staleness []time.Duration // of the answers
+	errors    int
+	reads     uint64
+	wrong     []string
+}
+
+func (o *outcome) add(other *outcome) {
+	o.staleness = append(o.staleness, other.staleness...)
+	o.errors += other.errors
+	o.reads += other.reads
+	o.wrong = append(o.wrong, other.wrong...)
+}
+
+func (o *outcome) report(t *testing.T, tr trial) {
+	slices.Sort(o.staleness)
+	at := func(q float64) time.Duration {
+		return o.staleness[int(q*float64(len(o.staleness)-1))].Round(time.Millisecond)
+	}
+	t.Logf("%d answers, %d errors, %d reads of the store; staleness: half of them %v, 90%% %v, 99%% %v, 99.9%% %v, worst %v; bound %v",
+		len(o.staleness), o.errors, o.reads, at(0.5), at(0.9), at(0.99), at(0.999), at(1), tr.limit())
+	for _, wrong := range o.wrong[:min(len(o.wrong), 5)] {
+		t.Error(wrong)
+	}
+	if int(o.reads) > len(o.staleness)*9/10 || o.errors > len(o.staleness) {
+		t.Errorf("little was answered from the copy: %d reads, %d errors", o.reads, o.errors)
+	}
+}
+
+const (
+	scriptReaders = 6
+	scriptLength  = 150 * bound
+)
+
+func (tr trial) run(t *testing.T, seed uint64) *outcome {
+	s := newScript(seed)
+	copied, err := store.NewCached(tr.store(s), &store.CachedOptions{
+		MaxStale: tr.maxStale, StaleOnError: tr.staleOnError, MaxEntries: 64,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	writer := webhookcfg.Store(s)
+	if tr.local {
+		writer = copied
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), scriptLength)
+	defer cancel()
+	o := new(outcome)
+	var all sync.WaitGroup
+	for n := range 2 {
+		all.Go(func() { s.write(ctx, writer, n+1) })
+	}
+	all.Go(func() { s.blow(ctx) })
+	for range scriptReaders {
+		all.Go(func() {
+			for s.sleep(ctx, bound/10) == nil {
+				o.look(ctx, s, copied, tr.limit())
+			}
+		})
+	}
+	all.Wait()
+	stats := copied.Stats()
+	o.reads = stats.Reads
+	if most := len(scriptClients) * len(entities); stats.Entries < 0 || stats.Entries > most {
+		t.Errorf("%d entries, where %d are the most", stats.Entries, most)
+	}
+	if err := copied.Close(); err != nil {
+		t.Error(err)
+	}
+	return o
+}
+
+// write makes changes, one or two to each client in the time of the bound, and fewer
+// at times. Those of two writers differ.
+func (s *scripted) write(ctx context.Context, writer webhookcfg.Store, first int) {
+	pace := bound / 10
+	for n := first; s.sleep(ctx, pace) == nil; n += 2 {
+		if s.chance(20) {
+			pace = s.draw(bound) + 1
+		}
+		if err := writer.Apply(ctx, s.change(n)); err != nil && ctx.Err() == nil {
+			panic(err)
+		}
+	}
+}
+
+// blow changes the weather. Every other time it is fine.
+func (s *scripted) blow(ctx context.Context) {
+	for s.sleep(ctx, 5*bound) == nil {
+		w := weather{slow: bound / 50, slowPoll: bound / 50, loseHints: s.chance(2)}
+		if s.chance(2) {
+			w.slow = s.draw(2*bound) + 1
+			w.slowPoll = s.draw(bound/2) + 1
+			w.failRead = s.chance(6)
+			w.failPoll, w.hangPoll = s.below(6), s.below(6)
+		}
+		s.mu.Lock()
+		s.weather = w
+		s.mu.Unlock()
+	}
+}
+
+// look resolves something, now and then with little patience.
+func (o *outcome) look(ctx context.Context, s *scripted, copied *store.Cached, limit time.Duration) {
+	client, entity := s.anyName()
+	patience := 5 * bound
+	if s.chance(10) {
+		patience = s.draw(bound) + 1
+	}
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	began := time.Now()
+	hook, err := copied.Resolve(ctx, client, entity)
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if err != nil {
+		o.errors++
+		return
+	}
+	stale, known := s.staleness(client, entity, describe(hook), began)
+	o.staleness = append(o.staleness, stale)
+	if !known || stale > 0 && stale >= limit {
+		o.wrong = append(o.wrong, fmt.Sprintf("beyond the bound of %v: %s / %s, replaced %v before it was asked for (ever right: %t)", limit, client, entity, stale, known))
+	}
+}

@@ -1,0 +1,166 @@
+package store_test
+
+import (
+	"context"
+	"encoding/json"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+)
+
+// guard is a line of the source that the bound of a Cached rests on, what stands there
+// if it is taken out, and the trial or stage that tells.
+type guard struct {
+	name, trial, file, line, without string
+}
+
+// The variable taken names the guard that is taken out.
+var guards = []guard{
+	{"answers are kept only in the copy that the read belongs to", "feed", "cached_flight.go",
+		"if f.unlink() && t.inEffect(f.of) && f.err == nil {",
+		"linked := f.unlink() && t.inEffect(f.of); if taken(0) { f.of, linked = t.know(f.of.client), true }; if linked && f.err == nil {"},
+	{"the age of an entry is looked at", "feed", "cached.go",
+		"if e == nil || max(polled, moment(e.of.checked.Load()), e.began) <= after {",
+		"if e == nil || !taken(1) && max(polled, moment(e.of.checked.Load()), e.began) <= after {"},
+	{"an old flight is not joined", "old flight", "cached_flight.go",
+		"if f == nil || f.began <= came-moment(c.maxStale) {",
+		"if f == nil || !taken(2) && f.began <= came-moment(c.maxStale) {"},
+	{"what was read before its version is dropped", "versions", "cached_copy.go",
+		"case of == nil:",
+		"case of == nil:\n\tcase taken(3) && of.checked.Load() == 0:\n\t\tof.version = version; of.checked.Store(int64(began))"},
+	{"the age of an entry counts from the beginning of the read", "neither", "cached_flight.go",
+		"f.hook, f.err = c.store.Resolve(ctx, f.of.client, f.entity)",
+		"f.hook, f.err = c.store.Resolve(ctx, f.of.client, f.entity); if taken(4) { f.began = c.now() }"},
+	{"a poll counts from its beginning", "slow poll", "cached_poll.go",
+		"c.polled.Store(int64(began))",
+		"if taken(5) { began = c.now() }; c.polled.Store(int64(began))"},
+	{"a check of versions counts from its beginning", "slow version check", "cached_poll.go",
+		"if len(versions) != len(clients) {",
+		"if taken(6) { began = c.now() }; if len(versions) != len(clients) {"},
+	{"a Reset drops everything", "feed", "cached_poll.go",
+		"if changes.Reset {",
+		"if changes.Reset && !taken(7) {"},
+	{"a poll that failed vouches for nothing", "feed", "cached_poll.go",
+		"changes, err := feed.Changes(ctx, *cursor)",
+		"changes, err := feed.Changes(ctx, *cursor); if err != nil && taken(8) { c.polled.Store(int64(began)) }"},
+	{"a poll that failed is repeated", "feed", "cached_poll.go",
+		"changes, err := feed.Changes(ctx, *cursor)",
+		"changes, err := feed.Changes(ctx, *cursor); if changes.Next != \"\" && taken(9) { *cursor = changes.Next }"},
+	{"a change begins by dropping what is kept", "changes of its own", "cached_copy.go",
+		"t.changing[client]++",
+		"if t.changing[client]++; taken(10) { return }"},
+	{"nothing is kept while a change is made", "changes of its own", "cached_flight.go",
+		"if t.changing[client] > 0 {",
+		"if !taken(11) && t.changing[client] > 0 {"},
+}
+
+// takenSource is the file that is compiled in beside the others.
+const takenSource = `package store
+
+import (
+	"os"
+	"strconv"
+)
+
+var guardTaken = os.Getenv("` + takenVar + `")
+
+func taken(guard int) bool { return guardTaken == strconv.Itoa(guard) }
+`
+
+const takenVar = "WEBHOOKCFG_TEST_WITHOUT_GUARD"
+
+// TestCachedGuards takes the guards out, one at a time, and has TestCachedBound or TestCachedStages find
+// answers that are older than the bound.
+func TestCachedGuards(t *testing.T) {
+	if testing.Short() {
+		t.Skip("compiles the package once more")
+	}
+	t.Parallel()
+	ctx, cancel := context.WithTimeout(t.Context(), 4*time.Minute)
+	defer cancel()
+	program := compileWithout(ctx, t)
+	run := func(trial, number string) (string, error) {
+		command := exec.CommandContext(ctx, program, "-test.run=^TestCached(Bound|Stages)$/^"+trial+"$", "-test.timeout=1m")
+		command.Env = append(os.Environ(), takenVar+"="+number)
+		said, err := command.CombinedOutput()
+		return string(said), err
+	}
+	if said, err := run(".*", "none"); err != nil {
+		t.Fatalf("with all guards: %v\n%s", err, said)
+	}
+	for number, guard := range guards {
+		t.Run(guard.name, func(t *testing.T) {
+			said, err := run(strings.ReplaceAll(guard.trial, " ", "_"), strconv.Itoa(number))
+			if err == nil || !strings.Contains(said, "beyond the bound") {
+				t.Errorf("without it, the test passes or fails for another reason: %v\n%s", err, said)
+			}
+		})
+	}
+}
+
+// compileWithout compiles the tests of this package so that guards can be taken out.
+func compileWithout(ctx context.Context, t *testing.T) (program string) {
+	t.Helper()
+	dir := t.TempDir()
+	sources := map[string]string{"cached_taken.go": takenSource}
+	for _, guard := range guards {
+		if sources[guard.file] == "" {
+			sources[guard.file] = readSource(t, guard.file)
+		}
+		if n := strings.Count(sources[guard.file], guard.line); n != 1 {
+			t.Fatalf("%s: %d times in %s: %s", guard.name, n, guard.file, guard.line)
+		}
+		sources[guard.file] = strings.Replace(sources[guard.file], guard.line, guard.without, 1)
+	}
+	program = filepath.Join(dir, "store.test")
+	if runtime.GOOS == "windows" {
+		program += ".exe"
+	}
+	command := exec.CommandContext(ctx, "go", "test", "-c", "-overlay", writeOverlay(t, dir, sources), "-o", program, ".")
+	if said, err := command.CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, said)
+	}
+	return program
+}
+
+// writeOverlay writes sources that the compiler is to take for those of this folder.
+func writeOverlay(t *testing.T, dir string, sources map[string]string) (path string) {
+	t.Helper()
+	here, err := os.Getwd()
+	if err != nil {
+		t.Fatal(err)
+	}
+	replace := map[string]string{}
+	for name, source := range sources {
+		replace[filepath.Join(here, name)] = filepath.Join(dir, name)
+		writeSource(t, filepath.Join(dir, name), source)
+	}
+	overlay, err := json.Marshal(map[string]any{"Replace": replace})
+	if err != nil {
+		t.Fatal(err)
+	}
+	path = filepath.Join(dir, "overlay.json")
+	writeSource(t, path, string(overlay))
+	return path
+}
+
+func readSource(t *testing.T, name string) string {
+	t.Helper()
+	source, err := os.ReadFile(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return strings.ReplaceAll(string(source), "\r\n", "\n")
+}
+
+func writeSource(t *testing.T, path, source string) {
+	t.Helper()
+	if err := os.WriteFile(path, []byte(source), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}

@@ -1,0 +1,141 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime/debug"
+	"slices"
+	"time"
+
+	"example.com/go-webhookcfg/webhookcfg"
+)
+
+// poll asks the store what changed, and drops it from the copy.
+type poll func(ctx context.Context) error
+
+// pollOf returns how to poll the store; nil if it has no way to tell.
+func (c *Cached) pollOf(st webhookcfg.Store) poll {
+	if feed, ok := st.(webhookcfg.Feed); ok {
+		cursor := ""
+		return func(ctx context.Context) error { return c.pollFeed(ctx, feed, &cursor) }
+	}
+	if versioner, ok := st.(webhookcfg.Versioner); ok {
+		return func(ctx context.Context) error { return c.pollVersions(ctx, versioner) }
+	}
+	return nil
+}
+
+// follow polls until Close.
+func (c *Cached) follow(poll poll) {
+	var hints <-chan struct{}
+	if c.waker != nil {
+		hints = c.waker.Wake(c.ctx)
+	}
+	failing := false
+	for {
+		began := c.now()
+		err := safely(c.ctx, poll)
+		if err == nil {
+			c.heard.Store(int64(began))
+		}
+		failing = c.report(failing, err)
+		c.sleep(began+moment(c.pollEvery/10), nil) // hints wait for as long
+		if more := c.sleep(began+moment(c.pollEvery), hints); !more {
+			hints = nil
+		}
+		if c.ctx.Err() != nil {
+			return
+		}
+	}
+}
+
+// sleep returns at the given moment, with the first hint, or after Close. It reports
+// whether there may be more hints.
+func (c *Cached) sleep(until moment, hints <-chan struct{}) (more bool) {
+	select {
+	case <-c.ctx.Done():
+	case <-time.After(time.Duration(until - c.now())):
+	case _, more := <-hints:
+		return more
+	}
+	return true
+}
+
+// report logs the first failure and the first success after it.
+func (c *Cached) report(failing bool, err error) bool {
+	switch {
+	case c.ctx.Err() != nil:
+	case err != nil && !failing:
+		c.logger.Warn("store: polling for changes fails; nothing is kept beyond its bound", "error", err, "bound", c.maxStale)
+	case err == nil && failing:
+		c.logger.Info("store: polling for changes succeeds again")
+	}
+	return err != nil
+}
+
+// safely turns a panic of the store into an error: there is nobody to take it to.
+func safely(ctx context.Context, poll poll) (err error) {
+	defer func() {
+		if recover() != nil { // its value may hold anything
+			err = fmt.Errorf("store: panic while polling\n%s", debug.Stack())
+		}
+	}()
+	return poll(ctx)
+}
+
+// pollContext bounds one question. With a longer bound the copy would not be fresh
+// all the time even if every question were answered.
+func (c *Cached) pollContext(ctx context.Context) (context.Context, context.CancelFunc) {
+	return context.WithTimeout(ctx, c.maxStale/2)
+}
+
+func (c *Cached) pollFeed(ctx context.Context, feed webhookcfg.Feed, cursor *string) error {
+	ctx, cancel := c.pollContext(ctx)
+	defer cancel()
+	began := c.now()
+	changes, err := feed.Changes(ctx, *cursor)
+	if err != nil {
+		return err
+	}
+	if changes.Reset {
+		c.copies.dropAll()
+	}
+	for _, client := range changes.Clients {
+		c.copies.drop(client)
+	}
+	*cursor = changes.Next
+	c.polled.Store(int64(began))
+	return nil
+}
+
+// versionsAtOnce is how many clients a Versioner is asked about at once.
+const versionsAtOnce = 500
+
+var errVersionCount = errors.New("store: the store gave another number of versions than it was asked for")
+
+func (c *Cached) pollVersions(ctx context.Context, versioner webhookcfg.Versioner) error {
+	for clients := range slices.Chunk(c.copies.names(), versionsAtOnce) {
+		if err := c.pollSome(ctx, versioner, clients); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (c *Cached) pollSome(ctx context.Context, versioner webhookcfg.Versioner, clients []string) error {
+	ctx, cancel := c.pollContext(ctx)
+	defer cancel()
+	began := c.now()
+	versions, err := versioner.Versions(ctx, clients)
+	if err != nil {
+		return err
+	}
+	if len(versions) != len(clients) {
+		return errVersionCount
+	}
+	for i, client := range clients {
+		c.copies.check(client, versions[i], began)
+	}
+	return nil
+}

@@ -1,0 +1,184 @@
+package store_test
+
+import (
+	"context"
+	"strconv"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"example.com/go-webhookcfg/store"
+	"example.com/go-webhookcfg/webhookcfg"
+)
+
+// stage is a store that looks at once, and then takes its time to answer. It runs on
+// the clock of a synctest bubble.
+type stage struct {
+	*store.Memory
+	version             atomic.Int64
+	readTakes, pollTake atomic.Int64 // nanoseconds
+	pollsFail           atomic.Bool
+	reads, polls        atomic.Int64
+}
+
+func newStage() *stage { return &stage{Memory: store.NewMemory()} }
+
+func (s *stage) Apply(ctx context.Context, c webhookcfg.Change) error {
+	defer s.version.Add(1)
+	return s.Memory.Apply(ctx, c)
+}
+
+func (s *stage) Resolve(ctx context.Context, client, entity string) (webhookcfg.Webhook, error) {
+	s.reads.Add(1)
+	hook, err := s.Memory.Resolve(ctx, client, entity)
+	if err != nil {
+		return hook, err
+	}
+	return hook, take(ctx, &s.readTakes)
+}
+
+func (s *stage) poll(ctx context.Context) error {
+	s.polls.Add(1)
+	if s.pollsFail.Load() {
+		return errWeather
+	}
+	return take(ctx, &s.pollTake)
+}
+
+func take(ctx context.Context, nanoseconds *atomic.Int64) error {
+	select {
+	case <-time.After(time.Duration(nanoseconds.Load())):
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// The companions of the store.
+type (
+	stagedFeed     struct{ *stage }
+	stagedVersions struct {
+		webhookcfg.Store
+		stage *stage
+	}
+	stagedPlain struct{ webhookcfg.Store }
+)
+
+func (s stagedFeed) Changes(ctx context.Context, since string) (webhookcfg.Changes, error) {
+	changes, err := s.Memory.Changes(ctx, since)
+	if err != nil {
+		return changes, err
+	}
+	return changes, s.poll(ctx)
+}
+
+func (s stagedFeed) Wake(context.Context) <-chan struct{} { return nil }
+
+func (s stagedVersions) Versions(ctx context.Context, clients []string) ([]string, error) {
+	versions := make([]string, len(clients))
+	for i := range versions {
+		versions[i] = strconv.FormatInt(s.stage.version.Load(), 10)
+	}
+	return versions, s.stage.poll(ctx)
+}
+
+// copyOf makes a copy that is closed at the end of the bubble.
+func copyOf(t *testing.T, st webhookcfg.Store, o store.CachedOptions) *store.Cached {
+	t.Helper()
+	copied, err := store.NewCached(st, &o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = copied.Close() })
+	synctest.Wait() // for the first poll
+	return copied
+}
+
+// clock lets a test say when things happen.
+type clock struct{ start time.Time }
+
+func newClock() clock { return clock{time.Now()} }
+
+// at waits until so many hundredths of the bound have passed.
+func (c clock) at(hundredths int) {
+	time.Sleep(time.Until(c.start.Add(time.Duration(hundredths) * bound / 100)))
+	synctest.Wait()
+}
+
+func mustApply(t *testing.T, st webhookcfg.Store, c webhookcfg.Change) {
+	t.Helper()
+	if err := st.Apply(t.Context(), c); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// expect wants the webhook that change n set.
+func expect(t *testing.T, st webhookcfg.Store, n int, otherwise string) {
+	t.Helper()
+	hook, err := st.Resolve(t.Context(), "acme", "e1")
+	if err != nil || !hook.URL.Equal(url(n)) {
+		t.Errorf("%s: %v, %v", otherwise, hook, err)
+	}
+}
+
+// TestCachedStages plays the schedules that TestCachedBound seldom meets.
+func TestCachedStages(t *testing.T) {
+	for name, play := range map[string]func(*testing.T){
+		"old flight":         playOldFlight,
+		"slow poll":          playSlowPoll,
+		"slow version check": playSlowCheck,
+	} {
+		t.Run(name, func(t *testing.T) { synctest.Test(t, play) })
+	}
+}
+
+// playOldFlight: who comes when a read has gone on for longer than the bound does
+// not wait for it.
+func playOldFlight(t *testing.T) {
+	s := newStage()
+	copied, clock := copyOf(t, stagedPlain{s}, store.CachedOptions{MaxStale: bound}), newClock()
+	mustApply(t, s, setAll("acme", 1))
+	s.readTakes.Store(int64(3 * bound / 2))
+	go func() { _, _ = copied.Resolve(t.Context(), "acme", "e1") }()
+	clock.at(10)
+	mustApply(t, s, setAll("acme", 2))
+	clock.at(120)
+	expect(t, copied, 2, "beyond the bound, from a read that began too early")
+	clock.at(300)
+}
+
+// playSlowPoll: a poll says what was so when it began, not when it was over.
+func playSlowPoll(t *testing.T) {
+	s := newStage()
+	mustApply(t, s, setAll("acme", 1))
+	copied, clock := copyOf(t, stagedFeed{s}, store.CachedOptions{MaxStale: bound}), newClock()
+	clock.at(5)
+	expect(t, copied, 1, "at first")
+	s.pollTake.Store(int64(45 * bound / 100))
+	clock.at(30) // the second poll, from 25 to 70, has looked
+	mustApply(t, s, setAll("acme", 2))
+	s.pollsFail.Store(true)
+	clock.at(120)
+	expect(t, copied, 1, "within the bound, and kept")
+	clock.at(135)
+	expect(t, copied, 2, "beyond the bound, after a slow poll")
+}
+
+func playSlowCheck(t *testing.T) {
+	s := newStage()
+	copied, clock := copyOf(t, stagedVersions{stagedPlain{s}, s}, store.CachedOptions{MaxStale: bound}), newClock()
+	mustApply(t, s, setAll("acme", 1))
+	clock.at(5)
+	expect(t, copied, 1, "at first")
+	clock.at(30) // the second poll has learned the version
+	expect(t, copied, 1, "after the first check")
+	s.pollTake.Store(int64(45 * bound / 100))
+	clock.at(55) // the third poll, from 50 to 95, has looked
+	mustApply(t, s, setAll("acme", 2))
+	s.pollsFail.Store(true)
+	clock.at(145)
+	expect(t, copied, 1, "within the bound, and kept")
+	clock.at(160)
+	expect(t, copied, 2, "beyond the bound, after a slow check")
+}

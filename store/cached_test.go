@@ -1,0 +1,427 @@
+package store_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"runtime"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"example.com/go-webhookcfg/store"
+	"example.com/go-webhookcfg/webhookcfg"
+)
+
+// resolver is a store whose Resolve is a function.
+type resolver struct {
+	webhookcfg.Store
+	resolve func(ctx context.Context, client, entity string) (webhookcfg.Webhook, error)
+}
+
+func (r resolver) Resolve(ctx context.Context, client, entity string) (webhookcfg.Webhook, error) {
+	return r.resolve(ctx, client, entity)
+}
+
+// follower is a store whose Feed is a function.
+type follower struct {
+	webhookcfg.Store
+	changes func(ctx context.Context, since string) (webhookcfg.Changes, error)
+}
+
+func (f follower) Changes(ctx context.Context, since string) (webhookcfg.Changes, error) {
+	return f.changes(ctx, since)
+}
+
+func TestCachedRefusesOptions(t *testing.T) {
+	for name, o := range map[string]store.CachedOptions{
+		"negative bound":                    {MaxStale: -1},
+		"negative interval":                 {PollEvery: -1},
+		"negative bound for failing stores": {StaleOnError: -1},
+		"negative size":                     {MaxEntries: -1},
+		"a bound that is too short":         {MaxStale: time.Millisecond, PollEvery: time.Microsecond},
+		"polls that are too frequent":       {PollEvery: time.Microsecond},
+		"polls as seldom as the bound":      {MaxStale: time.Second, PollEvery: time.Second},
+		"polls more seldom than the bound":  {PollEvery: 3 * time.Second},
+		"a shorter bound for failing":       {MaxStale: time.Second, StaleOnError: time.Second},
+	} {
+		if copied, err := store.NewCached(store.NewMemory(), &o); err == nil {
+			t.Errorf("%s: accepted", name)
+			_ = copied.Close()
+		}
+	}
+	if _, err := store.NewCached(nil, nil); err == nil {
+		t.Error("no store: accepted")
+	}
+}
+
+func TestCachedHitDoesNotAllocate(t *testing.T) {
+	copied, err := store.NewCached(struct{ webhookcfg.Store }{store.NewMemory()}, &store.CachedOptions{MaxStale: time.Hour})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer copied.Close()
+	mustApply(t, copied, setAll("acme", 1))
+	ctx := t.Context()
+	for _, client := range []string{"acme", "nobody"} {
+		allocations := testing.AllocsPerRun(100, func() {
+			if _, err := copied.Resolve(ctx, client, "e1"); err != nil {
+				t.Error(err)
+			}
+		})
+		if allocations > 0 {
+			t.Errorf("%v allocations for %s", allocations, client)
+		}
+	}
+	if reads := copied.Stats().Reads; reads != 2 {
+		t.Errorf("%d reads", reads)
+	}
+}
+
+// TestCachedSharesReads: who asks for one thing at the same time shares a read. It
+// goes on when one of them leaves, and ends when all have left.
+func TestCachedSharesReads(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newStage()
+		s.readTakes.Store(int64(bound))
+		copied := copyOf(t, stagedPlain{s}, store.CachedOptions{MaxStale: 10 * bound})
+		var all sync.WaitGroup
+		for range 10 {
+			all.Go(func() {
+				if _, err := copied.Resolve(t.Context(), "acme", "e1"); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), bound/2)
+		defer cancel()
+		if _, err := copied.Resolve(ctx, "acme", "e1"); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("who left got %v", err)
+		}
+		all.Wait()
+		if reads := s.reads.Load(); reads != 1 {
+			t.Errorf("%d reads", reads)
+		}
+		began := time.Now()
+		ctx, cancel = context.WithTimeout(t.Context(), bound/2)
+		defer cancel()
+		if _, err := copied.Resolve(ctx, "acme", "e2"); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("who left got %v", err)
+		}
+		_ = copied.Close() // waits for the read
+		if took := time.Since(began); took != bound/2 {
+			t.Errorf("the read went on for %v", took)
+		}
+	})
+}
+
+// TestCachedPanics: a panic of the store comes to all who wait for it, and the next
+// read is another one.
+func TestCachedPanics(t *testing.T) {
+	cause := errors.New("a defect")
+	for name, fail := range map[string]func(){
+		"panic":       func() { panic(cause) },
+		"end of life": runtime.Goexit,
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				failing := true
+				copied := copyOf(t, resolver{nil, func(context.Context, string, string) (webhookcfg.Webhook, error) {
+					if time.Sleep(bound); failing {
+						fail()
+					}
+					return webhookcfg.Webhook{}, nil
+				}}, store.CachedOptions{})
+				var all sync.WaitGroup
+				for range 3 {
+					all.Go(func() {
+						defer func() {
+							if err, ok := recover().(error); ok != (name == "panic") || ok && !errors.Is(err, cause) {
+								t.Errorf("the panic is %v", err)
+							}
+						}()
+						if _, err := copied.Resolve(t.Context(), "acme", "e1"); err == nil {
+							t.Error("no error")
+						}
+					})
+				}
+				all.Wait()
+				failing = false
+				if _, err := copied.Resolve(t.Context(), "acme", "e1"); err != nil {
+					t.Error(err)
+				}
+			})
+		})
+	}
+}
+
+// TestCachedClose: those who wait are told, and so is everybody later.
+func TestCachedClose(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newStage()
+		s.readTakes.Store(int64(time.Hour))
+		copied := copyOf(t, stagedFeed{s}, store.CachedOptions{})
+		began := time.Now()
+		go func() {
+			if _, err := copied.Resolve(t.Context(), "acme", "e1"); !errors.Is(err, store.ErrClosed) {
+				t.Errorf("who waited got %v", err)
+			}
+		}()
+		synctest.Wait()
+		for range 2 {
+			if err := copied.Close(); err != nil {
+				t.Error(err)
+			}
+		}
+		if _, err := copied.Resolve(t.Context(), "acme", "e1"); !errors.Is(err, store.ErrClosed) {
+			t.Errorf("who came later got %v", err)
+		}
+		if err := copied.Apply(t.Context(), setAll("acme", 1)); !errors.Is(err, store.ErrClosed) {
+			t.Errorf("a later change got %v", err)
+		}
+		if took := time.Since(began); took > 0 {
+			t.Errorf("took %v", took)
+		}
+	})
+}
+
+// TestCachedStaleOnError: while the store fails, or hangs, what is kept does for longer.
+func TestCachedStaleOnError(t *testing.T) {
+	for _, hangs := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			s := newStage()
+			failing := false
+			st := resolver{s, func(ctx context.Context, client, entity string) (webhookcfg.Webhook, error) {
+				if failing && hangs {
+					<-ctx.Done()
+				}
+				if failing {
+					return webhookcfg.Webhook{}, errWeather
+				}
+				return s.Resolve(ctx, client, entity)
+			}}
+			copied := copyOf(t, st, store.CachedOptions{MaxStale: bound, StaleOnError: 10 * bound})
+			clock := newClock()
+			mustApply(t, s, setAll("acme", 1))
+			expect(t, copied, 1, "at first")
+			mustApply(t, s, setAll("acme", 2))
+			failing = true
+			clock.at(850)
+			expect(t, copied, 1, "while the store fails")
+			clock.at(999)
+			if hangs { // its answer, or none, comes a bound later
+				clock.at(1000)
+			}
+			_, err := copied.Resolve(t.Context(), "acme", "e1")
+			if hangs && err == nil || !hangs && err != nil {
+				t.Errorf("when the time is over, hanging %t: %v", hangs, err)
+			}
+			clock.at(1100)
+			if _, err := copied.Resolve(t.Context(), "acme", "e1"); !errors.Is(err, errWeather) {
+				t.Errorf("after it: %v", err)
+			}
+			failing = false
+			expect(t, copied, 2, "when the store answers again")
+		})
+	}
+}
+
+// TestCachedKeepsNoErrors: a failure is for those who waited.
+func TestCachedKeepsNoErrors(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newStage()
+		mustApply(t, s, setAll("acme", 1))
+		fails := true
+		copied := copyOf(t, resolver{s, func(ctx context.Context, client, entity string) (webhookcfg.Webhook, error) {
+			if fails {
+				return webhookcfg.Webhook{}, errWeather
+			}
+			return s.Resolve(ctx, client, entity)
+		}}, store.CachedOptions{})
+		if _, err := copied.Resolve(t.Context(), "acme", "e1"); !errors.Is(err, errWeather) {
+			t.Error(err)
+		}
+		fails = false
+		expect(t, copied, 1, "after an error")
+	})
+}
+
+// TestCachedWakes: with hints a change is seen at once, and a flood of them does not
+// become a flood of polls.
+func TestCachedWakes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		memory, polls := store.NewMemory(), 0
+		st := struct {
+			follower
+			webhookcfg.Waker
+		}{follower{memory, func(ctx context.Context, since string) (webhookcfg.Changes, error) {
+			polls++
+			return memory.Changes(ctx, since)
+		}}, memory}
+		copied := copyOf(t, st, store.CachedOptions{MaxStale: 4 * bound})
+		clock := newClock()
+		clock.at(50)
+		for n := range 2 {
+			mustApply(t, memory, setAll("acme", n))
+			clock.at(50 + 50*n)
+			expect(t, copied, n, "at once")
+		}
+		polls = 0
+		for n := range 1000 {
+			mustApply(t, memory, setAll("acme", n))
+			time.Sleep(bound / 1000)
+		}
+		if synctest.Wait(); polls < 5 || polls > 11 {
+			t.Errorf("%d polls in the time between two", polls)
+		}
+	})
+}
+
+// TestCachedDropsOneClient: a change has its client read again and nobody else.
+func TestCachedDropsOneClient(t *testing.T) {
+	for name, st := range map[string]func(*stage) webhookcfg.Store{
+		"feed":     func(s *stage) webhookcfg.Store { return stagedFeed{s} },
+		"versions": func(s *stage) webhookcfg.Store { return scriptedVersions{newScript(1)} },
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := newStage()
+				shared := st(s)
+				copied, clock := copyOf(t, shared, store.CachedOptions{MaxStale: bound}), newClock()
+				read := func() (reads uint64) {
+					before := copied.Stats().Reads
+					for _, client := range []string{"a", "b"} {
+						if _, err := copied.Resolve(t.Context(), client, "e1"); err != nil {
+							t.Error(err)
+						}
+					}
+					return copied.Stats().Reads - before
+				}
+				clock.at(10)
+				read()
+				clock.at(30)
+				read() // now with their versions
+				clock.at(180)
+				if reads := read(); reads != 0 {
+					t.Errorf("%d reads though nothing changed", reads)
+				}
+				mustApply(t, shared, set("a", "e1", 1))
+				clock.at(230)
+				if age := copied.Stats().Age; age < 0 || age > bound/4 {
+					t.Errorf("the last poll was %v ago", age)
+				}
+				if reads := read(); reads != 1 {
+					t.Errorf("%d reads after a change of one client", reads)
+				}
+			})
+		})
+	}
+}
+
+// TestCachedForgetsReadsInFlight: what was read before a Reset takes no room after it,
+// and names of all lengths are told apart.
+func TestCachedForgetsReadsInFlight(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newStage()
+		var reset atomic.Bool
+		copied := copyOf(t, follower{s, func(ctx context.Context, since string) (webhookcfg.Changes, error) {
+			changes, err := s.Changes(ctx, since)
+			changes.Reset = changes.Reset || reset.Load()
+			return changes, err
+		}}, store.CachedOptions{MaxStale: bound})
+		clock := newClock()
+		names := []string{"e", strings.Repeat("e", 36), strings.Repeat("e", 37), strings.Repeat("e", 36) + "f"}
+		for n, name := range names {
+			mustApply(t, s, webhookcfg.Set("acme", webhookcfg.Entity(name), url(n)))
+		}
+		resolve := func() {
+			for n, name := range names {
+				go func() {
+					if hook, err := copied.Resolve(t.Context(), "acme", name); err != nil || !hook.URL.Equal(url(n)) {
+						t.Errorf("%s: %v, %v", name, hook, err)
+					}
+				}()
+			}
+			synctest.Wait()
+		}
+		s.readTakes.Store(int64(bound / 10))
+		reset.Store(true)
+		clock.at(20)
+		resolve() // until 30, with a Reset at 25
+		clock.at(40)
+		if stats := copied.Stats(); stats.Entries != 0 {
+			t.Errorf("%d entries", stats.Entries)
+		}
+		reset.Store(false)
+		for _, reads := range []uint64{8, 8} {
+			resolve()
+			clock.at(65)
+			if stats := copied.Stats(); stats.Entries != len(names) || stats.Reads != reads {
+				t.Errorf("%d entries after %d reads", stats.Entries, stats.Reads)
+			}
+		}
+	})
+}
+
+// TestCachedIsBounded: the copy does not outgrow its bound, and a client who asks for
+// a lot pushes out their own.
+func TestCachedIsBounded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		copied := copyOf(t, stagedPlain{newStage()}, store.CachedOptions{MaxEntries: 100, MaxStale: time.Hour})
+		resolve := func(client string, entities int) (reads uint64) {
+			before := copied.Stats().Reads
+			for n := range entities {
+				if _, err := copied.Resolve(t.Context(), client, fmt.Sprint("e", n)); err != nil {
+					t.Fatal(err)
+				}
+			}
+			return copied.Stats().Reads - before
+		}
+		resolve("small", 3)
+		resolve("large", 5000)
+		if stats := copied.Stats(); stats.Entries > 128 || stats.Entries < 100 {
+			t.Errorf("%d entries", stats.Entries)
+		}
+		if reads := resolve("small", 3); reads != 0 {
+			t.Errorf("%d entries of the small client are gone", reads)
+		}
+	})
+}
+
+// TestCachedLog: the logger is told of the first failure and of the first success
+// after it, also where the store panics or answers with nonsense.
+func TestCachedLog(t *testing.T) {
+	for name, fail := range map[string]func() (webhookcfg.Changes, error){
+		"error": func() (webhookcfg.Changes, error) { return webhookcfg.Changes{}, errWeather },
+		"panic": func() (webhookcfg.Changes, error) { panic("t0ken") },
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := newStage()
+				var failing atomic.Bool
+				var log bytes.Buffer
+				copied := copyOf(t, follower{s, func(ctx context.Context, since string) (webhookcfg.Changes, error) {
+					if failing.Load() {
+						return fail()
+					}
+					return s.Changes(ctx, since)
+				}}, store.CachedOptions{MaxStale: bound, Logger: slog.New(slog.NewTextHandler(&log, nil))})
+				clock := newClock()
+				for at, now := range []bool{false, true, true, false, false, true, false} {
+					failing.Store(now)
+					clock.at(200 * (at + 1))
+				}
+				_ = copied.Close()
+				said := log.String()
+				if strings.Count(said, "level=WARN") != 2 || strings.Count(said, "level=INFO") != 2 || strings.Contains(said, "t0ken") {
+					t.Errorf("the log is\n%s", said)
+				}
+			})
+		})
+	}
+}

@@ -1,0 +1,80 @@
+package store_test
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+
+	"example.com/go-webhookcfg/store"
+	"example.com/go-webhookcfg/webhookcfg"
+)
+
+// follow begins a chain.
+func follow(t *testing.T, feed webhookcfg.Feed) (cursor string) {
+	t.Helper()
+	changes, err := feed.Changes(t.Context(), "")
+	if err != nil || !changes.Reset {
+		t.Fatal(changes, err)
+	}
+	return changes.Next
+}
+
+// TestMemoryFeedIsBounded: who is too far behind is told so, and one client who
+// changes without end does not push others out.
+func TestMemoryFeedIsBounded(t *testing.T) {
+	m := store.NewMemory()
+	cursor := follow(t, m)
+	mustApply(t, m, set("seldom", "e1", 0))
+	for n := range 20_000 {
+		mustApply(t, m, set("often", "e1", n))
+	}
+	changes, err := m.Changes(t.Context(), cursor)
+	slices.Sort(changes.Clients)
+	if want := []string{"often", "seldom"}; err != nil || changes.Reset || !slices.Equal(changes.Clients, want) {
+		t.Errorf("got %v, %v; want %q", changes, err, want)
+	}
+	const remembered = 4096
+	for _, test := range []struct {
+		clients int
+		reset   bool
+	}{{remembered - 1, false}, {remembered, false}, {remembered + 1, true}, {3*remembered + 7, true}} {
+		cursor := follow(t, m)
+		for n := range test.clients {
+			mustApply(t, m, set(fmt.Sprintf("%d of %d", n, test.clients), "e1", n))
+		}
+		changes, err := m.Changes(t.Context(), cursor)
+		if err != nil || changes.Reset != test.reset || !test.reset && len(changes.Clients) != test.clients {
+			t.Errorf("after changes of %d clients: reset %t, %d clients, %v", test.clients, changes.Reset, len(changes.Clients), err)
+		}
+		if changes, err = m.Changes(t.Context(), changes.Next); err != nil || changes.Reset || len(changes.Clients) > 0 {
+			t.Errorf("after all was told: %v, %v", changes, err)
+		}
+	}
+}
+
+// TestMemoryFeedsDiffer: a cursor of one store means nothing to another.
+func TestMemoryFeedsDiffer(t *testing.T) {
+	cursor := follow(t, store.NewMemory())
+	if changes, err := store.NewMemory().Changes(t.Context(), cursor); err != nil || !changes.Reset {
+		t.Errorf("got %v, %v", changes, err)
+	}
+}
+
+// TestMemoryFeedDoesNotAllocate: changes of a store that nobody follows cost what they
+// did, and those of one that is followed allocate a name once for each answer.
+func TestMemoryFeedDoesNotAllocate(t *testing.T) {
+	m := store.NewMemory()
+	apply := func() { mustApply(t, m, webhookcfg.Unset("acme", webhookcfg.Entity("e1"))) }
+	if n := testing.AllocsPerRun(100, apply); n > 0 {
+		t.Errorf("%v allocations with no follower", n)
+	}
+	follow(t, m)
+	hints := m.Wake(t.Context())
+	apply()
+	if n := testing.AllocsPerRun(100, apply); n > 0 {
+		t.Errorf("%v allocations with a follower", n)
+	}
+	if len(hints) != 1 {
+		t.Errorf("%d hints", len(hints))
+	}
+}

@@ -1,0 +1,229 @@
+package storetest_test
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+
+	"example.com/go-webhookcfg/webhookcfg"
+)
+
+func brokenFeeds() []flaw {
+	return []flaw{
+		{"begins without a reset", "feed begins with a reset", func(s *simple) webhookcfg.Store {
+			return feeds(s, func(changes webhookcfg.Changes, since string) webhookcfg.Changes {
+				changes.Reset = changes.Reset && since != ""
+				return changes
+			})
+		}, nil},
+		{"has no cursor as long as nothing changed", "feed begins with a reset", func(s *simple) webhookcfg.Store {
+			return feeds(s, func(changes webhookcfg.Changes, _ string) webhookcfg.Changes {
+				if strings.HasSuffix(changes.Next, ".0") {
+					changes.Next = ""
+				}
+				return changes
+			})
+		}, nil},
+		{"names no unset of all", "feed names every change", func(s *simple) webhookcfg.Store {
+			return unnamed(s, func(c webhookcfg.Change) bool { return c.Scope.IsAll() && c.URL.IsZero() })
+		}, nil},
+		{"names no change to what is set already", "feed names every change", func(s *simple) webhookcfg.Store {
+			return unnamed(s, func(c webhookcfg.Change) bool {
+				return !c.Scope.IsAll() && c.URL.Equal(s.clients[c.Client].overrides[c.Scope.Entity()].URL)
+			})
+		}, nil},
+		{"names clients in lower case", "feed names every change", func(s *simple) webhookcfg.Store {
+			return feeds(s, func(changes webhookcfg.Changes, _ string) webhookcfg.Changes {
+				for n, client := range changes.Clients {
+					changes.Clients[n] = strings.ToLower(client)
+				}
+				return changes
+			})
+		}, nil},
+		{"names the last 64 and gives no reset", "feed names every change", func(s *simple) webhookcfg.Store {
+			return feeds(s, func(changes webhookcfg.Changes, _ string) webhookcfg.Changes {
+				changes.Clients = changes.Clients[max(0, len(changes.Clients)-64):]
+				return changes
+			})
+		}, nil},
+		{"names what is changed through this handle", "feed names changes through another handle", ownFeed, nil},
+		{"numbers changes before it makes them", "feed misses nothing beside writers", numbersBefore, nil},
+		{"names changes before it makes them", "feed names no change too early", func(s *simple) webhookcfg.Store {
+			return broken{simple: s, apply: func(ctx context.Context, c webhookcfg.Change) error {
+				if err := cmp.Or(c.Validate(), ctx.Err()); err != nil {
+					return err
+				}
+				s.edit(c.Client, func(cfg configuration) configuration { return cfg })
+				yield()
+				return applyUnnamed(ctx, s, c)
+			}}
+		}, nil},
+		{"takes any number for a cursor", "feed resets after an unknown cursor", func(s *simple) webhookcfg.Store {
+			return broken{simple: s, changes: func(ctx context.Context, since string) (webhookcfg.Changes, error) {
+				if _, err := strconv.Atoi(since); err == nil {
+					return webhookcfg.Changes{Next: since}, nil
+				}
+				return s.Changes(ctx, since)
+			}}
+		}, nil},
+		{"has an error for an unknown cursor", "feed resets after an unknown cursor", func(s *simple) webhookcfg.Store {
+			return broken{simple: s, changes: func(ctx context.Context, since string) (webhookcfg.Changes, error) {
+				changes, err := s.Changes(ctx, since)
+				if err == nil && changes.Reset && since != "" {
+					err = fmt.Errorf("unknown cursor")
+				}
+				return changes, err
+			}}
+		}, nil},
+		{"begins to count anew when reopened", "feed resets or goes on when reopened", func(s *simple) webhookcfg.Store {
+			return feedFrom(s, func(since string) string {
+				if digits, found := strings.CutPrefix(since, "c"); found {
+					return s.opening + "." + digits
+				}
+				return since
+			}, func(next string) string {
+				_, digits, _ := strings.Cut(next, ".")
+				return "c" + digits
+			})
+		}, nil},
+		{"names each change to one caller alone", "feed takes a cursor again", tellsOnce, nil},
+		{"gives changes to those who are gone", "feed refuses an ended context", func(s *simple) webhookcfg.Store {
+			return broken{simple: s, changes: func(_ context.Context, since string) (webhookcfg.Changes, error) {
+				return s.Changes(context.Background(), since)
+			}}
+		}, nil},
+	}
+}
+
+// feeds is a store with other answers of its feed.
+func feeds(s *simple, other func(changes webhookcfg.Changes, since string) webhookcfg.Changes) broken {
+	return broken{simple: s, changes: func(ctx context.Context, since string) (webhookcfg.Changes, error) {
+		changes, err := s.Changes(ctx, since)
+		return other(changes, since), err
+	}}
+}
+
+// feedFrom is a store with other cursors.
+func feedFrom(s *simple, in, out func(cursor string) string) broken {
+	return broken{simple: s, changes: func(ctx context.Context, since string) (webhookcfg.Changes, error) {
+		changes, err := s.Changes(ctx, in(since))
+		changes.Next = out(changes.Next)
+		return changes, err
+	}}
+}
+
+// unnamed is a store whose feed leaves out some changes.
+func unnamed(s *simple, out func(c webhookcfg.Change) bool) broken {
+	return broken{simple: s, apply: func(ctx context.Context, c webhookcfg.Change) error {
+		if c.Validate() == nil && out(c) {
+			return applyUnnamed(ctx, s, c)
+		}
+		return s.Apply(ctx, c)
+	}}
+}
+
+// applyUnnamed makes a change that the feed does not name.
+func applyUnnamed(ctx context.Context, s *simple, c webhookcfg.Change) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.clients[c.Client] = s.clients[c.Client].clone().after(c)
+	s.versions[c.Client]++
+	return nil
+}
+
+// journaled is a store with a feed of its own: note makes entries, since reads them.
+type journaled struct {
+	mu    sync.Mutex
+	names []string
+}
+
+func (j *journaled) note(client string) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.names = append(j.names, client)
+}
+
+func (j *journaled) since(since string) webhookcfg.Changes {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	from, err := strconv.Atoi(since)
+	if err != nil {
+		return webhookcfg.Changes{Reset: true, Next: strconv.Itoa(len(j.names))}
+	}
+	return webhookcfg.Changes{Clients: slices.Clone(j.names[from:]), Next: strconv.Itoa(len(j.names))}
+}
+
+func ownFeed(s *simple) webhookcfg.Store {
+	var own journaled
+	return broken{
+		simple: s,
+		apply: func(ctx context.Context, c webhookcfg.Change) error {
+			defer own.note(c.Client)
+			return s.Apply(ctx, c)
+		},
+		changes: func(_ context.Context, since string) (webhookcfg.Changes, error) { return own.since(since), nil },
+	}
+}
+
+// numbersBefore takes a number for each change before it is made, which takes longer for
+// some, and forgets those that are not made yet when somebody asks for later ones.
+func numbersBefore(s *simple) webhookcfg.Store {
+	var mu sync.Mutex
+	var last int
+	made := make(map[int]string)
+	return broken{
+		simple: s,
+		apply: func(ctx context.Context, c webhookcfg.Change) error {
+			mu.Lock()
+			last++
+			number := last
+			mu.Unlock()
+			for range 3 * (number % 3) {
+				yield()
+			}
+			err := s.Apply(ctx, c)
+			mu.Lock()
+			defer mu.Unlock()
+			made[number] = c.Client
+			return err
+		},
+		changes: func(_ context.Context, since string) (webhookcfg.Changes, error) {
+			mu.Lock()
+			defer mu.Unlock()
+			from, err := strconv.Atoi(since)
+			changes := webhookcfg.Changes{Reset: err != nil}
+			next := from
+			for number, client := range made {
+				if number > from && !changes.Reset {
+					changes.Clients = append(changes.Clients, client)
+				}
+				next = max(next, number)
+			}
+			changes.Next = strconv.Itoa(next)
+			return changes, nil
+		},
+	}
+}
+
+// tellsOnce has one list of changes, which every answer empties.
+func tellsOnce(s *simple) webhookcfg.Store {
+	var mu sync.Mutex
+	told := s.opening + ".0"
+	return broken{simple: s, changes: func(ctx context.Context, since string) (webhookcfg.Changes, error) {
+		mu.Lock()
+		defer mu.Unlock()
+		if since != "" {
+			since = told
+		}
+		changes, err := s.Changes(ctx, since)
+		told = changes.Next
+		return changes, err
+	}}
+}

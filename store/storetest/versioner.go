@@ -1,0 +1,213 @@
+package storetest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"slices"
+
+	"example.com/go-webhookcfg/webhookcfg"
+)
+
+// versions asks for versions and counts them.
+func versions(ctx context.Context, v webhookcfg.Versioner, clients ...string) ([]string, error) {
+	got, err := v.Versions(ctx, clients)
+	if err == nil && len(got) != len(clients) {
+		err = fmt.Errorf("there are %d versions of %d clients", len(got), len(clients))
+	}
+	return got, err
+}
+
+// version returns that of one client.
+func version(ctx context.Context, v webhookcfg.Versioner, client string) (string, error) {
+	got, err := versions(ctx, v, client)
+	if err != nil {
+		return "", err
+	}
+	return got[0], nil
+}
+
+func versionsInOrder(ctx context.Context, e Env) error {
+	v, err := e.versioner()
+	if err != nil {
+		return err
+	}
+	p := begin(ctx, e.Store)
+	clients := append([]string{"nobody"}, lookalikes()...)
+	for n, client := range clients[1:] {
+		for range n%5 + 1 { // so that not all have the same
+			p.set(client, "e1", hookURL(n))
+		}
+	}
+	clients = append(clients, "nobody", "somebody", clients[1])
+	slices.Reverse(clients)
+	got, err := versions(ctx, v, clients...)
+	if err := errors.Join(p.err, err); err != nil {
+		return err
+	}
+	for n, client := range clients {
+		alone, err := version(ctx, v, client)
+		if err != nil {
+			return err
+		}
+		if got[n] != alone {
+			return fmt.Errorf("the version of %q is %q, and %q among others", client, alone, got[n])
+		}
+	}
+	_, err = versions(ctx, v)
+	return err
+}
+
+// seenVersions are the versions that a client had.
+type seenVersions struct {
+	ctx    context.Context
+	client string
+	all    []string
+}
+
+// expectAnother wants a version that the client never had.
+func (s *seenVersions) expectAnother(v webhookcfg.Versioner, p *play) error {
+	if p.err != nil {
+		return p.err
+	}
+	got, err := version(s.ctx, v, s.client)
+	if err != nil {
+		return err
+	}
+	if n := slices.Index(s.all, got); n >= 0 {
+		p.fail("the version of %q is %q, which it was %d changes ago", s.client, got, len(s.all)-n)
+	}
+	s.all = append(s.all, got)
+	return p.err
+}
+
+func versionsDiffer(ctx context.Context, e Env) error {
+	v, err := e.versioner()
+	if err != nil {
+		return err
+	}
+	p, seen := begin(ctx, e.Store), &seenVersions{ctx: ctx, client: client}
+	if err := seen.expectAnother(v, p); err != nil {
+		return err
+	}
+	for range 3 { // the configuration comes back, the versions do not
+		for _, change := range changesOf(client) {
+			change(p)
+			if err := seen.expectAnother(v, p); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func versionsDifferThroughOthers(ctx context.Context, e Env) error {
+	v, err := e.versioner()
+	if err != nil {
+		return err
+	}
+	handles, err := e.handles(3)
+	if err != nil {
+		return err
+	}
+	seen := &seenVersions{ctx: ctx, client: client}
+	for n, change := range changesOf(client) {
+		p := begin(ctx, handles[n%len(handles)])
+		p.now += int64(n) // another time than that of the other handles
+		change(p)
+		if err := seen.expectAnother(v, p); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func versionsDifferReopened(ctx context.Context, e Env) error {
+	v, err := e.versioner()
+	if err != nil {
+		return err
+	}
+	if err := e.durable(); err != nil {
+		return err
+	}
+	p, seen := begin(ctx, e.Store), &seenVersions{ctx: ctx, client: client}
+	for n := range 6 {
+		p.set(client, "e1", hookURL(n))
+		if err := seen.expectAnother(v, p); err != nil {
+			return err
+		}
+		if n%2 > 0 {
+			p.reopen(e)
+			if v, err = (Env{Store: p.store}).versioner(); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// versionsHold: between two equal versions there are two equal answers.
+func versionsHold(ctx context.Context, e Env) error {
+	v, err := e.versioner()
+	if err != nil {
+		return err
+	}
+	return new(march).run(ctx, e.Store, func(int) look {
+		return func() (int64, bool, error) {
+			before, err1 := version(ctx, v, client)
+			hook, err2 := e.Store.Resolve(ctx, client, "e1")
+			runtime.Gosched() // to the writer
+			again, err3 := e.Store.Resolve(ctx, client, "e1")
+			after, err4 := version(ctx, v, client)
+			if err := errors.Join(err1, err2, err3, err4); err != nil {
+				return 0, false, err
+			}
+			if before == after && !same(hook, again) {
+				return 0, false, fmt.Errorf("resolve gave %s, then %s, and the version was %q before and after", describe(hook), describe(again), before)
+			}
+			step, err := marchStep(again)
+			return step, true, err
+		}
+	})
+}
+
+func versionsStay(ctx context.Context, e Env) error {
+	v, err := e.versioner()
+	if err != nil {
+		return err
+	}
+	p := begin(ctx, e.Store)
+	p.fill(client)
+	p.set("other", "e1", hookURL(1))
+	if p.err != nil {
+		return p.err
+	}
+	first, err := versions(ctx, v, client, "other", "nobody")
+	for range 3 {
+		p.resolve(client, "e1")
+		again, err2 := versions(ctx, v, client, "other", "nobody")
+		if err := errors.Join(p.err, err, err2); err != nil {
+			return err
+		}
+		if !slices.Equal(first, again) {
+			return fmt.Errorf("the versions were %q and are %q, though nothing changed", first, again)
+		}
+	}
+	return nil
+}
+
+func versionerEndedContext(ctx context.Context, e Env) error {
+	v, err := e.versioner()
+	if err != nil {
+		return err
+	}
+	ended, release := endedContexts(ctx)
+	defer release()
+	for _, over := range ended {
+		if _, err := v.Versions(over, []string{client}); err == nil {
+			return errors.New("versions with a context that had ended gave no error")
+		}
+	}
+	return nil
+}
