@@ -35,6 +35,49 @@ func TestReadmeCommands(t *testing.T) {
 	}
 }
 
+// TestReadmeBlocks: every block of the README is one of those that the tests here
+// compile or run, or a picture.
+func TestReadmeBlocks(t *testing.T) {
+	known := map[string]func(block string) bool{
+		"mermaid": func(string) bool { return true }, // in words below it
+		"go":      compiled(t),
+		"sh":      func(block string) bool { return strings.HasPrefix(block, "curl ") || block == "go run ./examples/server\n" },
+	}
+	blocks := strings.Split(read(t, "README.md"), "\n```")
+	if len(blocks) < 9 || len(blocks)%2 == 0 {
+		t.Fatalf("%d pieces", len(blocks))
+	}
+	for i := 1; i < len(blocks); i += 2 {
+		language, block, _ := strings.Cut(blocks[i], "\n")
+		if ok := known[language]; ok == nil || !ok(block+"\n") {
+			t.Errorf("nothing tests the %q block\n%s", language, block)
+		}
+	}
+}
+
+// compiled returns a function that reports whether a block stands in an example,
+// however far it is indented there.
+func compiled(t *testing.T) func(block string) bool {
+	t.Helper()
+	var all strings.Builder
+	_, sources := sources(t)
+	for _, src := range sources {
+		if strings.HasPrefix(src.dir, "examples/") {
+			all.WriteString(flat(read(t, filepath.Join(src.dir, src.name))))
+		}
+	}
+	return func(block string) bool { return strings.Contains(all.String(), flat(block)) }
+}
+
+// flat is code without its indentation.
+func flat(code string) string {
+	lines := strings.Split(code, "\n")
+	for i, line := range lines {
+		lines[i] = strings.TrimLeft(line, "\t")
+	}
+	return strings.Join(lines, "\n")
+}
+
 func read(t *testing.T, name string) string {
 	t.Helper()
 	text, err := os.ReadFile(name)
