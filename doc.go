@@ -7,7 +7,10 @@
 //
 //   - webhookcfg: the vocabulary, the interfaces and the HTTP handler.
 //   - webhookcfg/egress: which URLs and addresses may be called.
-//   - store: the stores that come with the module, in memory and in a file.
+//   - store: the stores that come with the module, in memory and in a file, and a
+//     sender's local copy of any store.
+//   - store/sqlstore: the store in an SQL database, without a driver.
+//   - store/etcdstore: the store in etcd; a module of its own.
 //   - store/storetest: the conformance suite for anybody's store.
 //   - auth: verifiers of client credentials.
 //   - auth/authtest: the conformance suite for anybody's verifier.
@@ -15,13 +18,15 @@
 //   - internal/table: the state machine in memory, free of locks and I/O.
 //   - internal/oplog: the append-only log behind the file store.
 //   - internal/faultfs: the log's file system for tests, which fails and forgets.
-//   - bench, integration, tools: modules of their own, never needed by a host.
+//   - examples/cluster, bench, contract, integration, mounts, tools: modules of their
+//     own, never needed by a host.
 //
 // # The import rule
 //
 // Imports run one way. examples import everything public. store imports
 // webhookcfg, internal/table and internal/oplog; both of these import webhookcfg;
-// internal/faultfs imports internal/oplog. auth, authtest and storetest import
+// internal/faultfs imports internal/oplog. store/sqlstore and store/etcdstore import
+// webhookcfg. auth, authtest and storetest import
 // webhookcfg. Whatever imports webhookcfg may import egress too, which imports
 // the standard library alone. golang.org/x/sync is the one other dependency. A
 // test holds the module to it.
