@@ -46,11 +46,12 @@ type Store interface {
 // lists the overrides of one client.
 type Lister interface {
 	// List returns the first limit overrides whose entity comes after the given
-	// one in byte order; after "" begins with the first. Each page is a state that
-	// the client had at one moment; pages of one walk may be of different moments.
-	// An unknown client has an empty page. An empty client, or a limit below 1,
-	// gives an error that wraps [ErrInvalidArgument]. The work of a page depends
-	// on limit, not on how many overrides there are.
+	// one in byte order; after "" begins with the first. There are fewer, or none, only
+	// where there are no more or to look further would take too long: Next tells. Each
+	// page is a state that the client had at one moment; pages of one walk may be of
+	// different moments. An unknown client has an empty page. An empty client, or a
+	// limit below 1, gives an error that wraps [ErrInvalidArgument]. The work of a
+	// page depends on limit, not on how many overrides there are.
 	List(ctx context.Context, client, after string, limit int) (Page, error)
 }
 

@@ -1,0 +1,180 @@
+package etcdcluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"go.uber.org/zap"
+	"golang.org/x/sync/errgroup"
+)
+
+// patience is how long anything about a cluster may take.
+const patience = time.Minute
+
+// Cluster is a running cluster. Its members are counted from 0.
+type Cluster struct {
+	members  []*member
+	launcher *launcher
+}
+
+// Start starts a cluster and waits until all of its members answer. It ends with
+// the test. Where it cannot be started the test fails.
+func Start(t testing.TB, size int) *Cluster {
+	t.Helper()
+	c := &Cluster{launcher: newLauncher()}
+	t.Cleanup(func() { c.stop(t) })
+	descriptions, err := describe(t.TempDir(), size)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, d := range descriptions {
+		m := &member{description: d, launcher: c.launcher}
+		c.members = append(c.members, m)
+		if err := m.start(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	for n := range c.members {
+		if err := c.Await(ctx, n); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return c
+}
+
+// describe finds a free address for every client and peer.
+func describe(dir string, size int) ([]description, error) {
+	host := loopback()
+	var all []description
+	var cluster []string
+	for n := range size {
+		d := description{Name: fmt.Sprint("member", n), Dir: filepath.Join(dir, fmt.Sprint(n))}
+		if err := os.Mkdir(d.Dir, 0o700); err != nil {
+			return nil, err
+		}
+		for _, address := range []*string{&d.Client, &d.Peer} {
+			l, err := net.Listen("tcp", net.JoinHostPort(host, "0"))
+			if err != nil {
+				return nil, err
+			}
+			defer l.Close() // once all are found, so that they differ
+			*address = "http://" + l.Addr().String()
+		}
+		all = append(all, d)
+		cluster = append(cluster, d.Name+"="+d.Peer)
+	}
+	for n := range all {
+		all[n].Cluster = strings.Join(cluster, ",")
+	}
+	return all, nil
+}
+
+func (c *Cluster) stop(t testing.TB) {
+	for _, m := range c.members {
+		m.kill()
+		if text, err := os.ReadFile(filepath.Join(m.Dir, "log")); err == nil && t.Failed() {
+			t.Logf("the end of the log of %s:\n%s", m.Name, text[max(0, len(text)-2000):])
+		}
+	}
+	c.launcher.close()
+}
+
+// Size is how many members there are.
+func (c *Cluster) Size() int { return len(c.members) }
+
+// Client returns a client of some members, of all if none is named. It is closed
+// with the test.
+func (c *Cluster) Client(t testing.TB, members ...int) *clientv3.Client {
+	t.Helper()
+	client, err := c.dial(members...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = client.Close() })
+	return client
+}
+
+func (c *Cluster) dial(members ...int) (*clientv3.Client, error) {
+	var endpoints []string
+	for n, m := range c.members {
+		if len(members) == 0 || slices.Contains(members, n) {
+			endpoints = append(endpoints, m.Client)
+		}
+	}
+	return clientv3.New(clientv3.Config{Endpoints: endpoints, Logger: zap.NewNop()})
+}
+
+// Await waits until a member answers what only a majority can.
+func (c *Cluster) Await(ctx context.Context, n int) error {
+	return c.try(ctx, n, func(ctx context.Context, client *clientv3.Client) error {
+		_, err := client.Get(ctx, "x", clientv3.WithCountOnly())
+		return err
+	})
+}
+
+var errNotLeader = errors.New("it is not the leader")
+
+// Leader waits until one of some members, of all if none is named, calls itself
+// the leader.
+func (c *Cluster) Leader(ctx context.Context, members ...int) (int, error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	found := make(chan int, len(c.members))
+	var group errgroup.Group
+	for n := range c.members {
+		if len(members) > 0 && !slices.Contains(members, n) {
+			continue
+		}
+		group.Go(func() error {
+			return c.try(ctx, n, func(ctx context.Context, client *clientv3.Client) error {
+				status, err := client.Status(ctx, c.members[n].Client)
+				if err == nil && status.Leader != status.Header.MemberId {
+					return errNotLeader
+				}
+				if err == nil {
+					found <- n
+					cancel()
+				}
+				return err
+			})
+		})
+	}
+	err := group.Wait()
+	select {
+	case n := <-found:
+		return n, nil
+	default:
+		return 0, err
+	}
+}
+
+// try asks a member again and again until it succeeds, each time for a second.
+func (c *Cluster) try(ctx context.Context, n int, ask func(context.Context, *clientv3.Client) error) error {
+	client, err := c.dial(n)
+	if err != nil {
+		return err
+	}
+	defer client.Close()
+	for every := time.NewTicker(20 * time.Millisecond); ; <-every.C {
+		once, cancel := context.WithTimeout(ctx, time.Second)
+		err := ask(once, client)
+		cancel()
+		if err == nil {
+			return nil
+		}
+		if ctx.Err() != nil {
+			return fmt.Errorf("%s: %w", c.members[n].Name, err)
+		}
+	}
+}

@@ -1,0 +1,121 @@
+package etcdstore
+
+import (
+	"context"
+	"testing"
+
+	"go.etcd.io/etcd/api/v3/etcdserverpb"
+	"go.etcd.io/etcd/api/v3/mvccpb"
+	clientv3 "go.etcd.io/etcd/client/v3"
+)
+
+// fakeKV is a cluster of which one knows nothing but the revision it is at.
+type fakeKV struct {
+	clientv3.KV
+	cluster  uint64
+	revision int64
+	err      error
+	puts     int
+}
+
+func (f *fakeKV) Put(context.Context, string, string, ...clientv3.OpOption) (*clientv3.PutResponse, error) {
+	f.puts++
+	return &clientv3.PutResponse{}, f.err
+}
+
+func (f *fakeKV) Txn(context.Context) clientv3.Txn { return &fakeTxn{kv: f} }
+
+type fakeTxn struct {
+	clientv3.Txn
+	kv   *fakeKV
+	gets int
+}
+
+func (f *fakeTxn) Then(ops ...clientv3.Op) clientv3.Txn {
+	f.gets = len(ops)
+	return f
+}
+
+func (f *fakeTxn) Commit() (*clientv3.TxnResponse, error) {
+	response := &clientv3.TxnResponse{Header: &etcdserverpb.ResponseHeader{ClusterId: f.kv.cluster, Revision: f.kv.revision}}
+	for range f.gets {
+		response.Responses = append(response.Responses, &etcdserverpb.ResponseOp{
+			Response: &etcdserverpb.ResponseOp_ResponseRange{ResponseRange: &etcdserverpb.RangeResponse{}},
+		})
+	}
+	return response, f.kv.err
+}
+
+// fakeWatcher says what the test has it say.
+type fakeWatcher struct {
+	clientv3.Watcher
+	begun chan *fakeWatch
+	asked chan struct{}
+}
+
+type fakeWatch struct {
+	from int64
+	says chan clientv3.WatchResponse
+}
+
+func newFakeWatcher() *fakeWatcher {
+	return &fakeWatcher{begun: make(chan *fakeWatch, 100), asked: make(chan struct{}, 10_000)}
+}
+
+func (f *fakeWatcher) Watch(ctx context.Context, key string, options ...clientv3.OpOption) clientv3.WatchChan {
+	op := clientv3.OpGet(key, options...)
+	w := &fakeWatch{from: op.Rev(), says: make(chan clientv3.WatchResponse)}
+	responses := make(chan clientv3.WatchResponse)
+	go func() {
+		defer close(responses)
+		for {
+			select {
+			case response := <-w.says:
+				select {
+				case responses <- response:
+				case <-ctx.Done():
+					return
+				}
+			case <-ctx.Done():
+				return
+			}
+		}
+	}()
+	f.begun <- w
+	return responses
+}
+
+func (f *fakeWatcher) RequestProgress(context.Context) error {
+	f.asked <- struct{}{}
+	return nil
+}
+
+// event is a response that changes one client. Its header names a later revision,
+// as those of a watch that catches up do.
+func event(revision int64, client string) clientv3.WatchResponse {
+	kv := &mvccpb.KeyValue{Key: []byte(keys(defaultPrefix).base(client)), ModRevision: revision}
+	return clientv3.WatchResponse{
+		Header: &etcdserverpb.ResponseHeader{Revision: revision + 100},
+		Events: []*clientv3.Event{{Type: clientv3.EventTypePut, Kv: kv}},
+	}
+}
+
+func progress(revision int64) clientv3.WatchResponse {
+	return clientv3.WatchResponse{Header: &etcdserverpb.ResponseHeader{Revision: revision}}
+}
+
+func compacted(revision int64) clientv3.WatchResponse {
+	return clientv3.WatchResponse{Header: &etcdserverpb.ResponseHeader{}, CompactRevision: revision, Canceled: true}
+}
+
+// newFakeStore returns a store on a cluster at revision 10.
+func newFakeStore(t *testing.T) (*Store, *fakeKV, *fakeWatcher) {
+	t.Helper()
+	kv, watcher := &fakeKV{cluster: 1, revision: 10}, newFakeWatcher()
+	st, err := New(&clientv3.Client{KV: kv, Watcher: watcher}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = st.Close() })
+	return st, kv, watcher
+}

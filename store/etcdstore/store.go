@@ -1,0 +1,173 @@
+package etcdstore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"google.golang.org/grpc/codes"
+
+	"example.com/go-webhookcfg/webhookcfg"
+)
+
+var (
+	_ webhookcfg.Store  = (*Store)(nil)
+	_ webhookcfg.Lister = (*Store)(nil)
+	_ webhookcfg.Feed   = (*Store)(nil)
+	_ webhookcfg.Waker  = (*Store)(nil)
+)
+
+// Store is a [webhookcfg.Store], [webhookcfg.Lister], [webhookcfg.Feed] and
+// [webhookcfg.Waker] in an etcd cluster. It is safe for concurrent use, and any
+// number of them may share the keys of one prefix.
+type Store struct {
+	client  *clientv3.Client
+	keys    keys
+	barrier time.Duration
+	watch   *watch
+	closed  context.Context
+	close   context.CancelFunc
+
+	mu    sync.Mutex
+	sweep position
+}
+
+// New returns a store on the cluster of the client, which stays the caller's: it
+// is to be closed after the store. Its KV and Watcher may be wrapped, both or none, as
+// package namespace of etcd does. Nil options are the zero options. New asks the
+// cluster nothing, so that a service starts also where the cluster does not answer.
+func New(client *clientv3.Client, options *Options) (*Store, error) {
+	if client == nil || client.KV == nil || client.Watcher == nil {
+		return nil, errors.New("etcdstore: no client")
+	}
+	o, err := options.withDefaults()
+	if err != nil {
+		return nil, err
+	}
+	closed, cancel := context.WithCancel(context.Background())
+	return &Store{
+		client:  client,
+		keys:    keys(o.Prefix),
+		barrier: o.BarrierTimeout,
+		watch:   newWatch(client, keys(o.Prefix), o),
+		closed:  closed,
+		close:   cancel,
+	}, nil
+}
+
+// Close ends the watch, and with it every [Store.Wake]. It may be called more than
+// once, and returns nil. The client is not closed.
+func (s *Store) Close() error {
+	s.close()
+	s.watch.close()
+	return nil
+}
+
+// usable returns why nothing can be asked, before anything is.
+func (s *Store) usable(ctx context.Context) error {
+	if s.closed.Err() != nil {
+		return ErrClosed
+	}
+	if err := ctx.Err(); err != nil {
+		return fmt.Errorf("etcdstore: %w", err)
+	}
+	return nil
+}
+
+// Apply implements [webhookcfg.Store]. Of the time of the change it keeps the
+// whole seconds. If the answer of the cluster is lost, the error wraps
+// [ErrOutcomeUnknown]; if it is any other, the change was not made.
+func (s *Store) Apply(ctx context.Context, c webhookcfg.Change) error {
+	if err := c.Validate(); err != nil {
+		return err
+	}
+	if err := s.usable(ctx); err != nil {
+		return err
+	}
+	key := s.keys.base(c.Client)
+	if !c.Scope.IsAll() {
+		key = s.keys.override(c.Client, c.Scope.Entity())
+	}
+	// The client sends a put once. Sent again after somebody else's, it would bring
+	// back what that one replaced.
+	if _, err := s.client.Put(ctx, key, setting{c.URL, c.Time.Unix()}.encode()); err != nil {
+		return changeError(err)
+	}
+	return nil
+}
+
+// Resolve implements [webhookcfg.Store].
+func (s *Store) Resolve(ctx context.Context, client, entity string) (webhookcfg.Webhook, error) {
+	if client == "" || entity == "" {
+		return webhookcfg.Webhook{}, fmt.Errorf("%w: resolve without a client or an entity", webhookcfg.ErrInvalidArgument)
+	}
+	if err := s.usable(ctx); err != nil {
+		return webhookcfg.Webhook{}, err
+	}
+	got, err := s.read(ctx, clientv3.OpGet(s.keys.base(client)), clientv3.OpGet(s.keys.override(client, entity)))
+	if err != nil {
+		return webhookcfg.Webhook{}, err
+	}
+	b, err := newBase(got.ranges[0].Kvs)
+	if err != nil {
+		return webhookcfg.Webhook{}, err
+	}
+	for _, kv := range got.ranges[1].Kvs {
+		hook, err := b.override(kv)
+		if err != nil || hook.Source != webhookcfg.SourceNone {
+			return hook, err
+		}
+	}
+	return b.webhook(), nil
+}
+
+// moment is what several gets found at one revision.
+type moment struct {
+	revision int64
+	cluster  uint64
+	ranges   []*clientv3.GetResponse
+}
+
+// reads is how often a read is tried where a member went away, and pause how long
+// after the first time, doubled each time. The client itself tries gets again, but not
+// transactions.
+const (
+	reads = 5
+	pause = 25 * time.Millisecond
+)
+
+// read makes several gets in one transaction, which asks the majority.
+func (s *Store) read(ctx context.Context, gets ...clientv3.Op) (moment, error) {
+	for try := 1; ; try++ {
+		response, err := s.client.Txn(ctx).Then(gets...).Commit()
+		if err == nil {
+			return newMoment(response), nil
+		}
+		if try == reads || codeOf(err) != codes.Unavailable || !sleep(ctx, pause<<(try-1)) {
+			return moment{}, fmt.Errorf("etcdstore: reading: %w", err)
+		}
+	}
+}
+
+func newMoment(response *clientv3.TxnResponse) moment {
+	m := moment{revision: response.Header.GetRevision(), cluster: response.Header.GetClusterId()}
+	for _, one := range response.Responses {
+		m.ranges = append(m.ranges, (*clientv3.GetResponse)(one.GetResponseRange()))
+	}
+	return m
+}
+
+// sleep reports whether the time passed before ctx ended.
+func sleep(ctx context.Context, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}

@@ -1,0 +1,150 @@
+package etcdstore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"example.com/go-webhookcfg/webhookcfg"
+	"example.com/go-webhookcfg/webhookcfg/egress"
+)
+
+func TestNewRefuses(t *testing.T) {
+	whole := &clientv3.Client{KV: &fakeKV{}, Watcher: newFakeWatcher()}
+	for name, test := range map[string]struct {
+		client  *clientv3.Client
+		options *Options
+	}{
+		"no client":            {nil, nil},
+		"a client without KV":  {&clientv3.Client{Watcher: newFakeWatcher()}, nil},
+		"one without Watcher":  {&clientv3.Client{KV: &fakeKV{}}, nil},
+		"a prefix, no slash":   {whole, &Options{Prefix: "webhooks"}},
+		"a negative timeout":   {whole, &Options{BarrierTimeout: -1}},
+		"a history below zero": {whole, &Options{History: -1}},
+	} {
+		if _, err := New(test.client, test.options); err == nil {
+			t.Errorf("%s: no error", name)
+		}
+	}
+}
+
+func change() webhookcfg.Change {
+	return webhookcfg.Set("acme", webhookcfg.Entity("e1"), egress.NewURL("https://hooks.example.com/t0ken"))
+}
+
+// TestChangeErrors: after an answer that says no, the change was not made; after
+// anything else nobody knows. In no case is it sent twice.
+func TestChangeErrors(t *testing.T) {
+	for _, test := range []struct {
+		err     error
+		unknown bool
+	}{
+		{rpctypes.ErrNoSpace, false},
+		{rpctypes.ErrRequestTooLarge, false},
+		{rpctypes.ErrTooManyRequests, false},
+		{rpctypes.ErrPermissionDenied, false},
+		{rpctypes.ErrInvalidAuthToken, false},
+		{rpctypes.ErrTimeout, true},
+		{rpctypes.ErrTimeoutDueToLeaderFail, true},
+		{rpctypes.ErrLeaderChanged, true},
+		{rpctypes.ErrNoLeader, true},
+		{status.Error(codes.Unavailable, "the connection is closing"), true},
+		{status.Error(codes.Unknown, "?"), true},
+		{context.DeadlineExceeded, true},
+		{context.Canceled, true},
+		{errors.New("?"), true},
+	} {
+		st, kv, _ := newFakeStore(t)
+		kv.err = test.err
+		err := st.Apply(t.Context(), change())
+		if err == nil || errors.Is(err, ErrOutcomeUnknown) != test.unknown || !errors.Is(err, test.err) {
+			t.Errorf("%v is reported as %v", test.err, err)
+		}
+		if strings.Contains(fmt.Sprintf("%v %+v %#v", err, err, err), "t0ken") {
+			t.Errorf("%v holds the URL", err)
+		}
+		if kv.puts != 1 {
+			t.Errorf("%v: sent %d times", test.err, kv.puts)
+		}
+	}
+}
+
+// calls are all that can be asked of a store.
+var calls = map[string]func(context.Context, *Store) error{
+	"Apply":   func(ctx context.Context, st *Store) error { return st.Apply(ctx, change()) },
+	"Resolve": func(ctx context.Context, st *Store) error { _, err := st.Resolve(ctx, "acme", "e1"); return err },
+	"List":    func(ctx context.Context, st *Store) error { _, err := st.List(ctx, "acme", "", 1); return err },
+	"Sweep":   func(ctx context.Context, st *Store) error { _, err := st.Sweep(ctx, 1); return err },
+	"Changes": func(ctx context.Context, st *Store) error { _, err := st.Changes(ctx, ""); return err },
+}
+
+func TestNothingIsSent(t *testing.T) {
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	for name, call := range calls {
+		st, kv, _ := newFakeStore(t)
+		if err := call(ended, st); !errors.Is(err, context.Canceled) || errors.Is(err, ErrOutcomeUnknown) {
+			t.Errorf("%s with a ctx that has ended: %v", name, err)
+		}
+		for range 2 {
+			if err := st.Close(); err != nil {
+				t.Error(err)
+			}
+		}
+		if err := call(t.Context(), st); !errors.Is(err, ErrClosed) {
+			t.Errorf("%s after Close: %v", name, err)
+		}
+		if kv.puts != 0 {
+			t.Errorf("%s: %d puts", name, kv.puts)
+		}
+	}
+}
+
+func TestInvalidSweep(t *testing.T) {
+	st, _, _ := newFakeStore(t)
+	if _, err := st.Sweep(t.Context(), 0); !errors.Is(err, webhookcfg.ErrInvalidArgument) {
+		t.Errorf("a sweep without a limit: %v", err)
+	}
+}
+
+// TestReadsAreTriedAgain: a member that goes away is no reason to fail, one that
+// says no is.
+func TestReadsAreTriedAgain(t *testing.T) {
+	st, kv, _ := newFakeStore(t)
+	kv.err = status.Error(codes.Unavailable, "the connection is closing")
+	tried := 0
+	st.client.KV = &counting{kv, func() {
+		if tried++; tried == 3 {
+			kv.err = nil
+		}
+	}}
+	if _, err := st.Resolve(t.Context(), "acme", "e1"); err != nil || tried != 3 {
+		t.Errorf("tried %d times: %v", tried, err)
+	}
+	kv.err = rpctypes.ErrPermissionDenied
+	if _, err := st.Resolve(t.Context(), "acme", "e1"); !errors.Is(err, rpctypes.ErrPermissionDenied) || tried != 4 {
+		t.Errorf("tried %d times: %v", tried, err)
+	}
+	kv.err = status.Error(codes.Unavailable, "the connection is closing")
+	if _, err := st.Resolve(t.Context(), "acme", "e1"); err == nil || tried != 4+reads {
+		t.Errorf("tried %d times: %v", tried, err)
+	}
+}
+
+// counting calls count before each transaction.
+type counting struct {
+	*fakeKV
+	count func()
+}
+
+func (c *counting) Txn(ctx context.Context) clientv3.Txn {
+	c.count()
+	return c.fakeKV.Txn(ctx)
+}
