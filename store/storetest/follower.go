@@ -27,7 +27,7 @@ type follower struct {
 // The least that is done, so that neither fast writers nor slow ones leave the feed
 // without changes in between its calls, and the most.
 const (
-	leastChanges, mostChanges = 50, 2000
+	leastChanges, mostChanges = 50, 250
 	leastCalls                = 150
 	feedWriters               = 4
 )
