@@ -27,6 +27,7 @@ var allowedImports = map[string][]string{
 	"webhookcfg/egress": {},
 	"store":             {"webhookcfg", "webhookcfg/egress", "internal/table", "internal/oplog"},
 	"store/storetest":   {"webhookcfg", "webhookcfg/egress"},
+	"store/sqlstore":    {"webhookcfg", "webhookcfg/egress"},
 	"auth":              {"webhookcfg"},
 	"auth/authtest":     {"webhookcfg"},
 	"internal/table":    {"webhookcfg", "webhookcfg/egress"},

@@ -225,7 +225,9 @@ func TestCacheDoesNotCoalesceOthers(t *testing.T) {
 		v := mustCache(t, inner, nil)
 		var group sync.WaitGroup
 		for _, presented := range [][3]string{
-			{"c", "wrong", "192.0.2.1"}, {"c", "wrong2", "192.0.2.1"}, {"d", "wrong", "192.0.2.1"},
+			{"c", "wrong", "192.0.2.1"},
+			{"c", "wrong2", "192.0.2.1"},
+			{"d", "wrong", "192.0.2.1"},
 			// From elsewhere, since a throttle behind may answer otherwise there.
 			{"c", "wrong", "192.0.2.2"},
 		} {

@@ -35,10 +35,18 @@ func TestRefusalsCostTheSame(t *testing.T) {
 	}
 	want := [4]int64{1, 3, 0, 0}
 	for _, presented := range [][2]string{
-		{"nobody", "s1"}, {"one", "wrong"}, {"three", "wrong"}, {"gone", "s1"}, {"gone", "wrong"},
-		{"", ""}, {"nobody", strings.Repeat("x", 3000)},
+		{"nobody", "s1"},
+		{"one", "wrong"},
+		{"three", "wrong"},
+		{"gone", "s1"},
+		{"gone", "wrong"},
+		{"", ""},
+		{"nobody", strings.Repeat("x", 3000)},
 		// Which of several secrets it was makes no difference either.
-		{"one", "s1"}, {"three", "s1"}, {"three", "s2"}, {"three", "s3"},
+		{"one", "s1"},
+		{"three", "s1"},
+		{"three", "s2"},
+		{"three", "s3"},
 	} {
 		if got := costOf(t, w, v, presented[0], presented[1]); got != want {
 			t.Errorf("%s costs %v, want %v", presented[0], got, want)

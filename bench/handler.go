@@ -37,15 +37,19 @@ func handlerPairs() []pair {
 }
 
 func ourHandler(b *testing.B) http.Handler {
-	verifier, err := auth.Static(auth.Credential{ID: clientID, Secrets: []string{clientSecret}})
-	if err != nil {
-		b.Fatal(err)
-	}
-	h, err := webhookcfg.NewHandler(store.NewMemory(), verifier, &webhookcfg.Options{ProbeMode: webhookcfg.ProbeOff})
+	h, err := newHandler(store.NewMemory())
 	if err != nil {
 		b.Fatal(err)
 	}
 	return h
+}
+
+func newHandler(st webhookcfg.Store) (http.Handler, error) {
+	verifier, err := auth.Static(auth.Credential{ID: clientID, Secrets: []string{clientSecret}})
+	if err != nil {
+		return nil, err
+	}
+	return webhookcfg.NewHandler(st, verifier, &webhookcfg.Options{ProbeMode: webhookcfg.ProbeOff})
 }
 
 // serve measures the handler alone, for a client that has a base. The request and

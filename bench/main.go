@@ -1,87 +1,93 @@
-// Command bench measures the library beside references in the same run and
-// prints the ratios as Markdown tables. Only the ratios mean anything: absolute
-// figures move with the machine and with whatever else it does.
+// Command bench measures the library beside references and other stores in the same
+// run and prints the ratios as Markdown tables. Only the ratios mean anything:
+// absolute figures move with the machine and with whatever else it does.
 //
-//	go run .
+//	go run . -dir /var/tmp
+//
+// What writes files wants a folder on a disk: in memory, a sync costs nothing.
 package main
 
 import (
+	"errors"
 	"flag"
 	"fmt"
 	"os"
 	"runtime"
-	"slices"
 	"strings"
 	"testing"
 	"time"
 )
 
+// settings say how much is measured.
+type settings struct {
+	// rounds is how often each side is measured; the median counts.
+	rounds int
+	// turn is how long one measurement takes.
+	turn time.Duration
+	// only is text that the name of what is measured has to hold.
+	only string
+	// dir is where files are made.
+	dir string
+}
+
 func main() {
-	rounds := flag.Int("rounds", 7, "how often each pair is measured; the median counts")
-	benchtime := flag.Duration("benchtime", 300*time.Millisecond, "how long one measurement takes")
-	only := flag.String("only", "", "measure only the rows whose name holds this text")
+	var s settings
+	flag.IntVar(&s.rounds, "rounds", 7, "how often each side is measured; the median counts")
+	flag.DurationVar(&s.turn, "benchtime", 300*time.Millisecond, "how long one measurement takes")
+	flag.StringVar(&s.only, "only", "", "measure only the rows and tables whose name holds this text")
+	flag.StringVar(&s.dir, "dir", "", "folder for files, on the disk that is to be measured; empty is the system's folder for temporary files")
+	weighed := flag.String("weigh", "", "only open the store in this file, and print in KiB the resident memory before, at most and after it")
 	testing.Init()
 	flag.Parse()
-	if err := flag.Set("test.benchtime", benchtime.String()); err != nil {
+	if err := s.run(*weighed); err != nil {
 		fmt.Fprintln(os.Stderr, "bench:", err)
 		os.Exit(1)
 	}
-	fmt.Printf("%s, %s/%s, %d CPUs; medians of %d interleaved rounds\n", runtime.Version(), runtime.GOOS, runtime.GOARCH, runtime.NumCPU(), *rounds)
+}
 
-	fmt.Print("\n| in process | ours | reference | ratio | budget | allocations, ours / reference |\n|---|---|---|---|---|---|\n")
-	for _, pairs := range []func() []pair{handlerPairs, egressPairs, authPairs, storePairs} {
-		for _, p := range pairs() {
-			if strings.Contains(p.name, *only) {
-				fmt.Println(p.measure(*rounds))
-			}
+func (s settings) run(weighed string) error {
+	if weighed != "" {
+		return printMemory(weighed)
+	}
+	if err := flag.Set("test.benchtime", s.turn.String()); err != nil {
+		return err
+	}
+	return s.measure()
+}
+
+// measure prints all tables.
+func (s settings) measure() error {
+	fmt.Printf("%s, %s/%s, %d CPUs; medians of %d interleaved rounds\n", runtime.Version(), runtime.GOOS, runtime.GOARCH, runtime.NumCPU(), s.rounds)
+	s.printPairs()
+	s.printHeaps()
+	for _, t := range []struct {
+		name  string
+		print func(settings) error
+	}{
+		{"durable sets", durableSets},
+		{"durable set-all", durableSetAll},
+		{"open 1,000,000 records", opening},
+		{"sets beside a compaction", compaction},
+		{"requests over connections", requests},
+	} {
+		if !s.wants(t.name) {
+			continue
+		}
+		if err := t.print(s); err != nil {
+			return fmt.Errorf("%s: %w", t.name, err)
 		}
 	}
+	return nil
+}
 
-	fmt.Print("\n| live heap, 1,000,000 overrides | bytes per record | budget | nested map of strings, no times |\n|---|---|---|---|\n")
-	for _, h := range heaps() {
-		if strings.Contains(h.name, *only) {
-			fmt.Println(h.measure())
-		}
+// wants reports whether something is to be measured.
+func (s settings) wants(name string) bool { return strings.Contains(name, s.only) }
+
+// inFolder calls fn with a new folder, which it then removes.
+func (s settings) inFolder(fn func(dir string) error) error {
+	dir, err := os.MkdirTemp(s.dir, "bench")
+	if err != nil {
+		return err
 	}
-}
-
-// pair is one of our operations beside its reference.
-type pair struct {
-	name            string
-	ours, reference side
-	budget          float64
-}
-
-// side measures one operation once.
-type side func() result
-
-type result struct {
-	nanoseconds float64
-	allocations int64
-}
-
-// benchmark measures an operation over and over.
-func benchmark(fn func(b *testing.B)) side {
-	return func() result {
-		r := testing.Benchmark(fn)
-		return result{float64(r.T.Nanoseconds()) / float64(r.N), r.AllocsPerOp()}
-	}
-}
-
-// measure runs both sides in turn, so that what disturbs one disturbs the other.
-func (p pair) measure(rounds int) string {
-	var ratios, ours, references []float64
-	var o, r result
-	for range rounds {
-		o, r = p.ours(), p.reference()
-		ours, references = append(ours, o.nanoseconds), append(references, r.nanoseconds)
-		ratios = append(ratios, o.nanoseconds/r.nanoseconds)
-	}
-	return fmt.Sprintf("| %s | %.0f ns | %.0f ns | %.2f | ≤ %.1f | %d / %d |",
-		p.name, median(ours), median(references), median(ratios), p.budget, o.allocations, r.allocations)
-}
-
-func median(values []float64) float64 {
-	sorted := slices.Sorted(slices.Values(values))
-	return sorted[len(sorted)/2]
+	return errors.Join(fn(dir), os.RemoveAll(dir))
 }

@@ -454,15 +454,21 @@ func TestEvents(t *testing.T) {
 		method, target, body string
 		record               string
 	}{
-		{"POST", configure, `{"endpoint_id":"e1","webhook_url":"https://h.example.com:8443/t0ken?k=v"}`,
-			`{"level":"INFO",` + msg + `"operation":"set","status":200,"client":"acme","scope":"entity e1","url":"https://h.example.com:8443"}`},
-		{"POST", variant, `{"webhook_url":"https://down.example.com/t0ken"}`,
-			`{"level":"WARN",` + msg + `"operation":"set","status":200,"client":"acme","scope":"all","url":"https://down.example.com","error":"cannot reach https://down.example.com"}`},
+		{
+			"POST", configure, `{"endpoint_id":"e1","webhook_url":"https://h.example.com:8443/t0ken?k=v"}`,
+			`{"level":"INFO",` + msg + `"operation":"set","status":200,"client":"acme","scope":"entity e1","url":"https://h.example.com:8443"}`,
+		},
+		{
+			"POST", variant, `{"webhook_url":"https://down.example.com/t0ken"}`,
+			`{"level":"WARN",` + msg + `"operation":"set","status":200,"client":"acme","scope":"all","url":"https://down.example.com","error":"cannot reach https://down.example.com"}`,
+		},
 		{"DELETE", configure, ``, `{"level":"INFO",` + msg + `"operation":"unset","status":200,"client":"acme","scope":"all"}`},
 		{"GET", configure + "/e1", ``, `{"level":"DEBUG",` + msg + `"operation":"read","status":200,"client":"acme","scope":"entity e1"}`},
 		{"GET", configure, ``, `{"level":"DEBUG",` + msg + `"operation":"list","status":200,"client":"acme"}`},
-		{"POST", configure, `{"webhook_url":"ftp://h.example.com/t0ken"}`,
-			`{"level":"INFO",` + msg + `"operation":"set","status":400,"code":"invalid_webhook_url","client":"acme","scope":"all"}`},
+		{
+			"POST", configure, `{"webhook_url":"ftp://h.example.com/t0ken"}`,
+			`{"level":"INFO",` + msg + `"operation":"set","status":400,"code":"invalid_webhook_url","client":"acme","scope":"all"}`,
+		},
 	}
 	for _, tt := range tests {
 		records.Reset()

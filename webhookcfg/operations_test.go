@@ -99,35 +99,47 @@ func TestOperations(t *testing.T) {
 		}, {
 			"both forms share one key space",
 			[]string{"moc set m1 " + u, "get m1", "unset m1", "moc get m1", "set m2 " + v, "moc unset m2", "moc get m2", "moc set " + u, "moc get m2", "moc unset", "get m1"},
-			[]string{ok, shown("endpoint_id", "m1", u, "override"), ok, shown("moc_id", "m1", "", "none"), ok, ok, shown("moc_id", "m2", "", "none"),
-				ok, shown("moc_id", "m2", u, "base"), ok, shown("endpoint_id", "m1", "", "none")},
+			[]string{
+				ok, shown("endpoint_id", "m1", u, "override"), ok, shown("moc_id", "m1", "", "none"), ok, ok, shown("moc_id", "m2", "", "none"),
+				ok, shown("moc_id", "m2", u, "base"), ok, shown("endpoint_id", "m1", "", "none"),
+			},
 		}, {
 			"clients do not meet",
 			[]string{"set e1 " + u, "other set " + v, "get e1", "other get e1", "other unset", "get e1", "unset", "other set e1 " + v, "get e1"},
-			[]string{ok, ok, shown("endpoint_id", "e1", u, "override"), shown("endpoint_id", "e1", v, "base"), ok,
-				shown("endpoint_id", "e1", u, "override"), ok, ok, shown("endpoint_id", "e1", "", "none")},
+			[]string{
+				ok, ok, shown("endpoint_id", "e1", u, "override"), shown("endpoint_id", "e1", v, "base"), ok,
+				shown("endpoint_id", "e1", u, "override"), ok, ok, shown("endpoint_id", "e1", "", "none"),
+			},
 		}, {
 			"a refused URL leaves what was",
 			[]string{"set e1 " + u, "set e1 http://x.example.com/", "set http://x.example.com/", "set e1 https://127.0.0.1/", "get e1"},
 			[]string{ok, "400 invalid_webhook_url", "400 invalid_webhook_url", "400 invalid_webhook_url", shown("endpoint_id", "e1", u, "override")},
 		}, {
 			"list",
-			[]string{"list", "set b " + u, "set " + v, "set c " + u, "set a " + v, "unset d", "set B " + u,
-				"list", "moc list ?limit=2", "list ?limit=2&after=a", "list ?after=c", "list ?after=d", "other list"},
-			[]string{`{"webhook_url":null,"since":null,"overrides":[]}`, ok, ok, ok, ok, ok, ok,
+			[]string{
+				"list", "set b " + u, "set " + v, "set c " + u, "set a " + v, "unset d", "set B " + u,
+				"list", "moc list ?limit=2", "list ?limit=2&after=a", "list ?after=c", "list ?after=d", "other list",
+			},
+			[]string{
+				`{"webhook_url":null,"since":null,"overrides":[]}`, ok, ok, ok, ok, ok, ok,
 				listed("", v, "endpoint_id", "B", u, "a", v, "c", u, "d", ""),
 				listed("a", v, "moc_id", "B", u, "a", v),
 				listed("", v, "endpoint_id", "c", u, "d", ""),
 				listed("", v, "endpoint_id", "d", ""),
 				listed("", v, "endpoint_id"),
-				`{"webhook_url":null,"since":null,"overrides":[]}`},
+				`{"webhook_url":null,"since":null,"overrides":[]}`,
+			},
 		}, {
 			"bad queries of a list",
-			[]string{"list ?limit=0", "list ?limit=%2B5", "list ?limit=005", "list ?limit=1001", "list ?limit=x", "list ?limit=", "list ?limit=1&limit=1", "list ?after=", "list ?after=a%2Fb",
-				"list ?endpoint_id=e1", "list ?after=a&after=b", "list ?limit=1;after=b", "list ?%zz", "list ?limit=1000"},
-			[]string{"400 invalid_request", "400 invalid_request", "400 invalid_request", "400 invalid_request", "400 invalid_request", "400 invalid_request", "400 invalid_request",
+			[]string{
+				"list ?limit=0", "list ?limit=%2B5", "list ?limit=005", "list ?limit=1001", "list ?limit=x", "list ?limit=", "list ?limit=1&limit=1", "list ?after=", "list ?after=a%2Fb",
+				"list ?endpoint_id=e1", "list ?after=a&after=b", "list ?limit=1;after=b", "list ?%zz", "list ?limit=1000",
+			},
+			[]string{
+				"400 invalid_request", "400 invalid_request", "400 invalid_request", "400 invalid_request", "400 invalid_request", "400 invalid_request", "400 invalid_request",
 				"400 invalid_request", "400 invalid_request",
-				"400 invalid_request", "400 invalid_request", "400 invalid_request", "400 invalid_request", `{"webhook_url":null,"since":null,"overrides":[]}`},
+				"400 invalid_request", "400 invalid_request", "400 invalid_request", "400 invalid_request", `{"webhook_url":null,"since":null,"overrides":[]}`,
+			},
 		},
 	}
 	for _, tt := range tests {

@@ -157,8 +157,13 @@ func TestValuesRedact(t *testing.T) {
 		page   []webhookcfg.Page
 	}
 	values := []any{
-		url, &url, hook, &hook, change, &change, page, []any{url, hook}, map[string]any{"x": change},
-		hidden{change}, &hidden{&hook}, []hidden{{page}}, deep{change, &hook, []webhookcfg.Page{page}},
+		url, &url, hook, &hook, change, &change, page,
+		[]any{url, hook},
+		map[string]any{"x": change},
+		hidden{change},
+		&hidden{&hook},
+		[]hidden{{page}},
+		deep{change, &hook, []webhookcfg.Page{page}},
 		webhookcfg.Event{URL: url, Err: errBroken},
 	}
 	for _, value := range values {

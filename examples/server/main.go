@@ -4,7 +4,7 @@
 //	go run ./examples/server
 //
 // Its first line is the address it listens on. Without -credentials it makes up
-// one client and prints what to try.
+// one client and prints what to try. GET /openapi.yaml describes the interface.
 package main
 
 import (
@@ -133,8 +133,21 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) (err erro
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(stdout, "%s\n%s", listener.Addr(), greeting(listener.Addr()))
-	return serve(ctx, listener, auth.WithSource(h), logger)
+	fmt.Fprintf(stdout, "%[1]s\n%[2]s# http://%[1]s%[3]s describes the interface\n", listener.Addr(), greeting(listener.Addr()), descriptionPath)
+	return serve(ctx, listener, auth.WithSource(described(h)), logger)
+}
+
+const descriptionPath = "/openapi.yaml"
+
+// described serves the description of the interface beside the interface itself.
+func described(h *webhookcfg.Handler) http.Handler {
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET "+descriptionPath, func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/yaml")
+		_, _ = w.Write(webhookcfg.OpenAPI()) // a caller that is gone cannot be told
+	})
+	mux.Handle("/", h)
+	return h.Before(mux)
 }
 
 // guard slows down who guesses, and not who has signed in.
@@ -155,7 +168,8 @@ func (closer) Close() error { return nil }
 func openStore(name string, logger *slog.Logger) (interface {
 	webhookcfg.Store
 	io.Closer
-}, error) {
+}, error,
+) {
 	if name == "memory" {
 		return struct {
 			*store.Memory
@@ -173,7 +187,8 @@ func openStore(name string, logger *slog.Logger) (interface {
 func openClients(path string, logger *slog.Logger) (interface {
 	webhookcfg.CredentialVerifier
 	io.Closer
-}, func(net.Addr) string, error) {
+}, func(net.Addr) string, error,
+) {
 	if path != "" {
 		file, err := auth.OpenFile(path, &auth.FileOptions{Poll: 2 * time.Second, Logger: logger})
 		return file, func(net.Addr) string { return "" }, err

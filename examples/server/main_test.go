@@ -18,6 +18,7 @@ import (
 	"testing"
 
 	"example.com/go-webhookcfg/store"
+	"example.com/go-webhookcfg/webhookcfg"
 )
 
 const (
@@ -115,6 +116,24 @@ func TestTrial(t *testing.T) {
 	}
 }
 
+// TestDescription: the description of the interface is where the program says,
+// for everybody, and no other path has lost its answer.
+func TestDescription(t *testing.T) {
+	s := start(t, "-credentials", writeCredentials(t))
+	line, err := s.output.ReadString('\n')
+	if want := "# http://" + s.address + "/openapi.yaml describes the interface\n"; err != nil || line != want {
+		t.Errorf("got %q, %v, want %q", line, err, want)
+	}
+	if got, want := s.call(t, "GET", "/openapi.yaml", "", ""), "200 "+string(webhookcfg.OpenAPI()); got != want {
+		t.Errorf("got %.40q, want %.40q", got, want)
+	}
+	for target, want := range map[string]string{"/": "404 {", "/openapi.yaml/": "404 {", path + "/e1/..": "404 {", path: "401 {"} {
+		if got := s.call(t, "DELETE", target, "nobody:nothing", ""); !strings.HasPrefix(got, want) {
+			t.Errorf("DELETE %s: got %s, want %s", target, got, want)
+		}
+	}
+}
+
 func TestFlags(t *testing.T) {
 	dir := t.TempDir()
 	write := func(name, text string) string {
@@ -137,8 +156,15 @@ func TestFlags(t *testing.T) {
 		}
 	}
 	for _, args := range [][]string{
-		{"-probe", "perhaps"}, {"-store", "punched cards"}, {"-credentials", filepath.Join(dir, "none")}, {"-credentials", write("empty", "")},
-		{"-modules", filepath.Join(dir, "none")}, {"-listen", "127.0.0.1:-1"}, {"-allow-prefix", "10.0.0.0"}, {"-unknown"}, {"rest"},
+		{"-probe", "perhaps"},
+		{"-store", "punched cards"},
+		{"-credentials", filepath.Join(dir, "none")},
+		{"-credentials", write("empty", "")},
+		{"-modules", filepath.Join(dir, "none")},
+		{"-listen", "127.0.0.1:-1"},
+		{"-allow-prefix", "10.0.0.0"},
+		{"-unknown"},
+		{"rest"},
 	} {
 		if err := run(t.Context(), args, io.Discard, io.Discard); err == nil {
 			t.Errorf("%q: no error", args)

@@ -1,6 +1,7 @@
 package oplog_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -55,6 +56,28 @@ func TestAppendIsDurableWhenItReturns(t *testing.T) {
 		if got.String() != want.String() {
 			t.Fatalf("a crash after change %d left\n%s", i, got)
 		}
+	}
+}
+
+// TestRoomIsMadeAhead counts how often the file becomes longer: that makes a sync slower.
+func TestRoomIsMadeAhead(t *testing.T) {
+	fs := faultfs.New()
+	l := openLog(t, fs, newModel())
+	size, grown := 0, 0
+	for i := range 2000 {
+		if err := l.Append(t.Context(), at(i, set("acme", fmt.Sprint(i), "https://a.example/"))); err != nil {
+			t.Fatal(err)
+		}
+		content := fs.ReadFile("log")
+		if len(content) != size {
+			size, grown = len(content), grown+1
+		}
+		if room := size - len(bytes.TrimRight(content, "\n")); room > 1+256<<10 {
+			t.Fatalf("%d bytes of room", room)
+		}
+	}
+	if grown < 3 || grown > 10 {
+		t.Errorf("2000 changes, %d bytes, made the file longer %d times", size, grown)
 	}
 }
 
@@ -198,6 +221,9 @@ func TestCloseWritesWhatIsPending(t *testing.T) {
 			if err := <-answer; err != nil {
 				t.Error(err)
 			}
+		}
+		if bytes.HasSuffix(fs.ReadFile("log"), []byte("\n\n")) {
+			t.Error("there is room in the closed file")
 		}
 		got := newModel()
 		openLog(t, fs.Crash(faultfs.Nothing), got)

@@ -12,7 +12,7 @@ const (
 	// minDead is how many bytes have to be dead before a compaction begins by itself.
 	minDead = 1 << 20
 	// closeEnough is how much of the log may be left to copy while writers wait.
-	closeEnough = flushStep
+	closeEnough = followStep
 )
 
 var errOutrun = errors.New("changes come faster than they can be copied")

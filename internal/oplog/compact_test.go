@@ -128,6 +128,36 @@ func TestCompactionBeginsByItself(t *testing.T) {
 	})
 }
 
+// TestCompactionRests is about how much of the disk it leaves to others, and that it
+// comes to an end where the disk is slow.
+func TestCompactionRests(t *testing.T) {
+	for lasts, rest := range map[time.Duration]time.Duration{
+		time.Millisecond: 20 * time.Millisecond,
+		time.Second:      50 * time.Millisecond,
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			fs := faultfs.New()
+			l := openLog(t, fs, newModel())
+			long := "https://a.example/" + strings.Repeat("x", 10<<10)
+			for i := range 100 {
+				if err := l.Append(t.Context(), set("acme", fmt.Sprint(i), long)); err != nil {
+					t.Fatal(err)
+				}
+			}
+			slowly(fs, lasts)
+			before, began := fs.Count(faultfs.OpSync), time.Now()
+			if err := l.Compact(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			syncs := time.Duration(fs.Count(faultfs.OpSync) - before)
+			// There is one sync more, at the end.
+			if took := time.Since(began); syncs < 5 || took != syncs*lasts+(syncs-1)*rest {
+				t.Errorf("%d syncs of %v took %v", syncs, lasts, took)
+			}
+		})
+	}
+}
+
 func TestCompactionThatFailsLeavesTheLog(t *testing.T) {
 	for _, op := range []faultfs.Op{faultfs.OpCreate, faultfs.OpWrite, faultfs.OpSync, faultfs.OpRead} {
 		fs, m := faultfs.New(), newModel()

@@ -165,6 +165,28 @@ func TestLinks(t *testing.T) {
 	}
 }
 
+// TestCreateTakesNoName is about names that somebody took a moment ago.
+func TestCreateTakesNoName(t *testing.T) {
+	skipWithoutModes(t)
+	dir := makeLog(t)
+	if err := os.Symlink(filepath.Join(dir, "nowhere"), filepath.Join(dir, "link")); err != nil {
+		t.Fatal(err)
+	}
+	folder, err := oplog.OpenDir(dir, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer folder.Close()
+	for _, name := range []string{"log", "link"} {
+		if _, err := folder.Create(name); !errors.Is(err, fs.ErrExist) {
+			t.Errorf("Create(%q): %v", name, err)
+		}
+	}
+	if _, err := os.Lstat(filepath.Join(dir, "nowhere")); err == nil {
+		t.Error("the link was followed")
+	}
+}
+
 func TestFoldersInThePlaceOfFiles(t *testing.T) {
 	for _, name := range []string{"log", "log.lock", "log.tmp"} {
 		dir := makeLog(t)

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"log/slog"
+	"math/rand/v2"
 	"slices"
 	"strings"
 	"testing"
@@ -163,6 +164,39 @@ func TestWhatWasReadIsMadeDurable(t *testing.T) {
 	openLog(t, fs.Crash(faultfs.Nothing), after)
 	if after.String() != want.String() {
 		t.Errorf("seen, and lost by a crash:\n%s", after)
+	}
+}
+
+// TestCrashWhileWhatWasReadIsMadeDurable stops the world at each call of an opening
+// after a sync that failed: what proves the last group must not be on the disk before it.
+func TestCrashWhileWhatWasReadIsMadeDurable(t *testing.T) {
+	for k, reached := 1, true; reached; k++ {
+		reached = false
+		for seed := range uint64(20) {
+			fs := faultfs.New()
+			l := openLog(t, fs, newModel())
+			appendAll(t, l, 1)
+			failOnce(fs, faultfs.OpSync, faultfs.Fail)
+			if err := l.Append(t.Context(), unsetAll("acme")); !errors.Is(err, oplog.ErrReadOnly) {
+				t.Fatal(err)
+			}
+			if err := l.Close(); !errors.Is(err, oplog.ErrReadOnly) {
+				t.Fatal(err)
+			}
+			fs = fs.Restart()
+			fs.Decide(func(c faultfs.Call) faultfs.Outcome {
+				if c.N < k {
+					return faultfs.Succeed
+				}
+				reached = true
+				return faultfs.Stop
+			})
+			if l, err := oplog.Open(fs, "log", newModel(), oplog.Options{}); err == nil {
+				_ = l.Close()
+			}
+			after := fs.Crash(faultfs.Some(rand.New(rand.NewPCG(seed, 0))))
+			openLog(t, after, newModel())
+		}
 	}
 }
 

@@ -13,9 +13,13 @@ import (
 	"example.com/go-webhookcfg/webhookcfg"
 )
 
-// flushStep is how much a rewrite writes and syncs at a time: little enough for
-// the syncs of the log beside it to stay quick.
-const flushStep = 256 << 10
+// How much is written and synced at a time: of a snapshot little enough for the
+// syncs of the log beside it to stay quick, of what follows it more, as that has to
+// go faster than the log grows.
+const (
+	snapshotStep = 128 << 10
+	followStep   = 256 << 10
+)
 
 // rewriter writes a new file that is to take the place of a log. As it gets that
 // name only when all of it is durable, its lines are one group, whatever their number.
@@ -53,7 +57,7 @@ func (w *rewriter) snapshot(ctx context.Context, changes iter.Seq[webhookcfg.Cha
 	for c := range changes {
 		start := len(w.buf)
 		w.endLine(appendBody(w.buf, c), start)
-		if len(w.buf) < flushStep {
+		if len(w.buf) < snapshotStep {
 			continue
 		}
 		began := time.Now()
@@ -68,10 +72,11 @@ func (w *rewriter) snapshot(ctx context.Context, changes iter.Seq[webhookcfg.Cha
 }
 
 // rest waits much longer than a piece of work took, so that few changes meet one.
+// Where a piece takes long because every sync does, it makes no difference to them.
 func rest(ctx context.Context, work time.Duration) error {
-	const times = 20
+	const times, longest = 20, 50 * time.Millisecond
 	select {
-	case <-time.After(times * work):
+	case <-time.After(min(times*work, longest)):
 	case <-ctx.Done():
 	}
 	return ctx.Err()
@@ -91,7 +96,7 @@ func (w *rewriter) follow(ctx context.Context, file File, from, to int64) error 
 		}
 		start := len(w.buf)
 		w.endLine(append(w.buf, body...), start)
-		if len(w.buf) < flushStep {
+		if len(w.buf) < followStep {
 			continue
 		}
 		if err := errors.Join(ctx.Err(), w.flush()); err != nil {
@@ -108,17 +113,25 @@ func (w *rewriter) endLine(buf []byte, start int) {
 }
 
 func (w *rewriter) flush() error {
+	if err := w.write(); err != nil {
+		return err
+	}
+	return w.file.Sync()
+}
+
+func (w *rewriter) write() error {
 	if _, err := w.file.WriteAt(w.buf, w.end); err != nil {
 		return err
 	}
 	w.end += int64(len(w.buf))
 	w.buf = w.buf[:0]
-	return w.file.Sync()
+	return nil
 }
 
-// finish says in the first line that all was on disk, and makes it so.
+// finish says in the first line that all was on disk, and makes it so by one sync:
+// without it the file gets no name.
 func (w *rewriter) finish() (segment, error) {
-	if err := w.flush(); err != nil {
+	if err := w.write(); err != nil {
 		return segment{}, err
 	}
 	if _, err := w.file.WriteAt(appendHeader(nil, w.end), 0); err != nil {
