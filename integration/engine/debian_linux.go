@@ -1,0 +1,177 @@
+package engine
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+)
+
+const cacheName = "webhookcfg-integration"
+
+// unpack fetches the Debian package whose name the pattern matches, of several the
+// last, with the libraries that this machine lacks, and unpacks them in the cache.
+// It needs no privileges: apt gets folders of its own, and nothing is installed. It
+// returns the folder, which stays there for the next time.
+func unpack(pattern string) (string, error) {
+	cache, err := cacheDir()
+	if err != nil {
+		return "", err
+	}
+	unlock, err := lock(filepath.Join(cache, "lock"))
+	if err != nil {
+		return "", err
+	}
+	defer unlock()
+	root := filepath.Join(cache, strings.Trim(regexp.MustCompile(`[^a-z]+`).ReplaceAllString(pattern, "-"), "-"))
+	if _, err := os.Stat(root); err == nil {
+		return root, nil
+	}
+	return root, newApt(cache).unpack(pattern, root)
+}
+
+// cacheDir returns the folder of what was unpacked. For root it is one of the
+// system, as the account that the servers run under cannot enter the home of root.
+func cacheDir() (string, error) {
+	dir := filepath.Join("/var/cache", cacheName)
+	if os.Getuid() != 0 {
+		user, err := os.UserCacheDir()
+		if err != nil {
+			return "", err
+		}
+		dir = filepath.Join(user, cacheName)
+	}
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return "", err
+	}
+	info, err := os.Lstat(dir)
+	if err != nil {
+		return "", err
+	}
+	owner, ok := info.Sys().(*syscall.Stat_t)
+	if !ok || int(owner.Uid) != os.Getuid() || !info.IsDir() || info.Mode().Perm()&0o022 != 0 {
+		return "", fmt.Errorf("%s is not a folder that only we can write", dir)
+	}
+	return dir, nil
+}
+
+// lock waits for other test programs that unpack.
+func lock(path string) (unlock func(), err error) {
+	file, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	if err := syscall.Flock(int(file.Fd()), syscall.LOCK_EX); err != nil {
+		_ = file.Close()
+		return nil, err
+	}
+	return func() { _ = file.Close() }, nil
+}
+
+// apt is the package manager with folders of its own.
+type apt struct {
+	dir     string
+	options []string
+}
+
+func newApt(cache string) apt {
+	dir := filepath.Join(cache, "apt")
+	return apt{dir, []string{
+		"-o", "Dir::State=" + dir + "/state", "-o", "Dir::State::lists=" + dir + "/lists", "-o", "Dir::State::status=/var/lib/dpkg/status",
+		"-o", "Dir::Cache=" + dir + "/cache", "-o", "Debug::NoLocking=1", "-o", "APT::Sandbox::User=", "-o", "Acquire::Retries=3",
+	}}
+}
+
+func (a apt) unpack(pattern, root string) error {
+	for _, sub := range []string{"state", "lists/partial", "cache/archives/partial", "packages"} {
+		if err := os.MkdirAll(filepath.Join(a.dir, sub), 0o755); err != nil {
+			return err
+		}
+	}
+	if _, err := a.tool("apt-get", append(a.options, "-q", "update")...); err != nil {
+		return err
+	}
+	names, err := a.needed(pattern)
+	if err != nil {
+		return err
+	}
+	if _, err := a.tool("apt-get", append(append(a.options, "-q", "download"), names...)...); err != nil {
+		return err
+	}
+	return a.extract(root)
+}
+
+// needed returns the package and the libraries to go with it. A compiler, which is
+// larger than the rest, is left out: nothing here is compiled while it runs.
+func (a apt) needed(pattern string) ([]string, error) {
+	out, err := a.tool("apt-cache", append(a.options, "pkgnames")...)
+	if err != nil {
+		return nil, err
+	}
+	found := regexp.MustCompile(`(?m)^`+pattern+`$`).FindAllString(out, -1)
+	if len(found) == 0 {
+		return nil, fmt.Errorf("no package %s is known", pattern)
+	}
+	name := slices.Max(found)
+	out, err = a.tool("apt-get", append(a.options, "-s", "--reinstall", "--no-install-recommends", "install", name)...)
+	if err != nil {
+		return nil, err
+	}
+	names := []string{name}
+	for _, match := range regexp.MustCompile(`(?m)^Inst (lib\S+)`).FindAllStringSubmatch(out, -1) {
+		if !strings.HasPrefix(match[1], "libllvm") && !strings.HasSuffix(match[1], "-perl") {
+			names = append(names, match[1])
+		}
+	}
+	return names, nil
+}
+
+// extract unpacks what was downloaded, wholly or not at all.
+func (a apt) extract(root string) error {
+	packages, err := filepath.Glob(filepath.Join(a.packages(), "*.deb"))
+	if err != nil {
+		return err
+	}
+	unfinished := root + ".part"
+	if err := os.RemoveAll(unfinished); err != nil {
+		return err
+	}
+	for _, path := range packages {
+		if _, err := a.tool("dpkg", "-x", path, unfinished); err != nil {
+			return err
+		}
+	}
+	if err := os.RemoveAll(a.dir); err != nil {
+		return err
+	}
+	return os.Rename(unfinished, root)
+}
+
+func (a apt) packages() string { return filepath.Join(a.dir, "packages") }
+
+// tool runs a program in the folder of the packages.
+func (a apt) tool(name string, args ...string) (string, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), 3*time.Minute)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, name, args...)
+	cmd.Dir = a.packages()
+	cmd.Env = append(os.Environ(), "LC_ALL=C", "DEBIAN_FRONTEND=noninteractive", "HOME="+a.dir)
+	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	var out, complaints bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &complaints
+	wait, err := startOnThread(cmd)
+	if err == nil {
+		err = wait()
+	}
+	if err != nil {
+		return "", fmt.Errorf("%s: %w\n%s", name, err, complaints.Bytes())
+	}
+	return out.String(), nil
+}

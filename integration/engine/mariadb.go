@@ -1,0 +1,83 @@
+package engine
+
+import (
+	"context"
+	"crypto/rand"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// mariaDB is the recipe of a server whose default collation ignores letter case, as
+// in many a service.
+func mariaDB(durability ...string) recipe {
+	password := rand.Text()
+	settings := append(durability, "--bind-address=127.0.0.1", "--skip-name-resolve", "--max-connections=500",
+		"--character-set-server=utf8mb4", "--collation-server=utf8mb4_general_ci")
+	return recipe{
+		name:     "MariaDB",
+		dsnVar:   "WEBHOOKCFG_MARIADB_DSN",
+		programs: []string{"usr/sbin/mariadbd", "usr/libexec/mariadbd"},
+		packages: `mariadb-server-core`,
+		prepare:  func(ctx context.Context, s *Server) error { return bootstrap(ctx, s, password) },
+		arguments: func(s *Server) []string {
+			own := []string{"--init-file=" + initFile(s), "--socket=" + s.dir + "/socket", "--pid-file=" + s.dir + "/pid"}
+			return slices.Concat(mariaDBFolders(s), own, settings)
+		},
+		ready: "ready for connections",
+		dsnOf: func(addr string) string { return fmt.Sprintf("tester:%s@tcp(%s)/webhooks", password, addr) },
+	}
+}
+
+func mariaDBFolders(s *Server) []string {
+	base := filepath.Dir(filepath.Dir(s.program.path))
+	return []string{"--no-defaults", "--basedir=" + base, "--lc-messages-dir=" + base + "/share/mysql",
+		"--datadir=" + s.data(), "--tmpdir=" + s.dir, "--innodb-buffer-pool-size=32M", "--innodb-log-file-size=16M"}
+}
+
+func initFile(s *Server) string { return s.dir + "/init.sql" }
+
+// bootstrap makes the system tables from the SQL that comes with the server, and
+// writes the file that gives every start of it the user of the tests and no other.
+func bootstrap(ctx context.Context, s *Server, password string) error {
+	users := fmt.Sprintf(`CREATE DATABASE IF NOT EXISTS webhooks;
+CREATE USER IF NOT EXISTS tester@'127.0.0.1' IDENTIFIED BY '%s';
+GRANT ALL ON *.* TO tester@'127.0.0.1' WITH GRANT OPTION;
+DELETE FROM mysql.global_priv WHERE User = 'root';
+FLUSH PRIVILEGES;
+`, password)
+	if err := os.WriteFile(initFile(s), []byte(users), 0o600); err != nil {
+		return err
+	}
+	if err := giveAway(initFile(s)); err != nil {
+		return err
+	}
+	if err := os.Mkdir(s.data(), 0o700); err != nil {
+		return err
+	}
+	if err := giveAway(s.data()); err != nil {
+		return err
+	}
+	tables, err := systemTables(s.program)
+	if err != nil {
+		return err
+	}
+	return run(ctx, s.program, s.program.path, tables, append(mariaDBFolders(s), "--bootstrap", "--max-allowed-packet=8M", "--debug-no-sync")...)
+}
+
+func systemTables(p program) (io.Reader, error) {
+	share := filepath.Join(filepath.Dir(filepath.Dir(p.path)), "share/mysql")
+	var sql strings.Builder
+	sql.WriteString("CREATE DATABASE mysql;\nUSE mysql;\nSET @auth_root_socket = NULL, @skip_auth_anonymous = 1;\n")
+	for _, name := range []string{"mysql_system_tables", "mysql_performance_tables", "mysql_system_tables_data", "maria_add_gis_sp_bootstrap"} {
+		text, err := os.ReadFile(filepath.Join(share, name+".sql"))
+		if err != nil {
+			return nil, err
+		}
+		sql.Write(text)
+	}
+	return strings.NewReader(sql.String()), nil
+}

@@ -1,0 +1,225 @@
+package engine
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+)
+
+// nobody is the account that servers run under where the tests run as root, which
+// they refuse.
+const nobody = 65534
+
+// patience bounds the start and the end of a server.
+const patience = time.Minute
+
+// process is a daemon with the processes that it started.
+type process struct {
+	pid    int
+	tail   tail
+	usable chan struct{}
+	gone   chan struct{} // closed when the last of its processes has closed its output
+}
+
+// command is a program that runs without privileges and dies with the tests.
+func command(ctx context.Context, p program, path string, args ...string) *exec.Cmd {
+	cmd := exec.CommandContext(ctx, path, args...)
+	cmd.Dir = "/"
+	cmd.Env = append([]string{"PATH=/usr/bin:/bin", "LC_ALL=C.UTF-8", "TZ=GMT0"}, p.env...)
+	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	if os.Getuid() == 0 {
+		cmd.SysProcAttr.Credential = &syscall.Credential{Uid: nobody, Gid: nobody}
+	}
+	return cmd
+}
+
+// startOnThread starts a command and waits for it on a goroutine that keeps its
+// thread, since the signal at the parent's death is sent at the death of the thread.
+func startOnThread(cmd *exec.Cmd) (wait func() error, err error) {
+	started, done := make(chan error), make(chan error, 1)
+	go func() {
+		runtime.LockOSThread()
+		defer runtime.UnlockOSThread()
+		err := cmd.Start()
+		started <- err
+		if err == nil {
+			done <- cmd.Wait()
+		}
+	}()
+	return func() error { return <-done }, <-started
+}
+
+// run runs a program to its end.
+func run(ctx context.Context, p program, path string, input io.Reader, args ...string) error {
+	cmd := command(ctx, p, path, args...)
+	var output bytes.Buffer
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = input, &output, &output
+	wait, err := startOnThread(cmd)
+	if err == nil {
+		err = wait()
+	}
+	if err != nil {
+		return fmt.Errorf("%s: %w\n%s", filepath.Base(path), err, output.Bytes())
+	}
+	return nil
+}
+
+// launch starts a daemon and waits until it says that it is ready.
+func launch(p program, args []string, ready string) (*process, error) {
+	r, w, err := os.Pipe()
+	if err != nil {
+		return nil, err
+	}
+	cmd := command(context.Background(), p, p.path, args...)
+	cmd.Stdout, cmd.Stderr = w, w
+	wait, err := startOnThread(cmd)
+	_ = w.Close()
+	if err != nil {
+		_ = r.Close()
+		return nil, err
+	}
+	d := &process{pid: cmd.Process.Pid, usable: make(chan struct{}), gone: make(chan struct{})}
+	go func() {
+		defer close(d.gone)
+		defer r.Close()
+		d.read(r, ready)
+		_ = wait()
+	}()
+	return d, d.await()
+}
+
+func (d *process) read(r io.Reader, ready string) {
+	said := false
+	for lines := bufio.NewScanner(r); lines.Scan(); {
+		d.tail.add(lines.Text())
+		if !said && strings.Contains(lines.Text(), ready) {
+			said = true
+			close(d.usable)
+		}
+	}
+}
+
+func (d *process) await() error {
+	select {
+	case <-d.usable:
+		return nil
+	case <-d.gone:
+		return fmt.Errorf("the server ended:\n%s", d.tail.String())
+	case <-time.After(patience):
+		return errors.Join(fmt.Errorf("the server is not ready after %v:\n%s", patience, d.tail.String()), d.kill())
+	}
+}
+
+// kill stops the daemon first, so that it starts no more processes, and returns
+// when all are gone.
+func (d *process) kill() error {
+	select {
+	case <-d.gone:
+		return nil
+	default:
+	}
+	if err := errors.Join(d.freeze(), d.signal(syscall.SIGKILL)); err != nil && !errors.Is(err, syscall.ESRCH) {
+		return err
+	}
+	select {
+	case <-d.gone:
+		return nil
+	case <-time.After(patience):
+		return fmt.Errorf("the server is still there %v after it was killed", patience)
+	}
+}
+
+func (d *process) freeze() error {
+	if err := syscall.Kill(d.pid, syscall.SIGSTOP); err != nil {
+		return err
+	}
+	return d.signal(syscall.SIGSTOP)
+}
+
+func (d *process) thaw() error { return d.signal(syscall.SIGCONT) }
+
+// signal reaches the children before the parent.
+func (d *process) signal(sig syscall.Signal) error {
+	children, err := d.children()
+	if err != nil {
+		return err
+	}
+	for _, pid := range children {
+		if err := syscall.Kill(pid, sig); err != nil && !errors.Is(err, syscall.ESRCH) {
+			return err
+		}
+	}
+	return syscall.Kill(d.pid, sig)
+}
+
+// children returns the processes that the daemon started.
+func (d *process) children() (pids []int, err error) {
+	files, err := filepath.Glob("/proc/[0-9]*/stat")
+	if err != nil {
+		return nil, err
+	}
+	for _, file := range files {
+		stat, err := os.ReadFile(file)
+		if err != nil {
+			continue // it has ended
+		}
+		// The name, in parentheses, may hold anything; the state and the parent follow.
+		fields := strings.Fields(string(stat[bytes.LastIndexByte(stat, ')')+1:]))
+		if len(fields) > 1 && fields[1] == strconv.Itoa(d.pid) {
+			pid, err := strconv.Atoi(filepath.Base(filepath.Dir(file)))
+			if err != nil {
+				return nil, err
+			}
+			pids = append(pids, pid)
+		}
+	}
+	return pids, nil
+}
+
+// tail keeps the last lines of a daemon's log.
+type tail struct {
+	mu    sync.Mutex
+	lines []string
+}
+
+func (t *tail) add(line string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.lines = append(t.lines, line)
+	t.lines = t.lines[max(0, len(t.lines)-30):]
+}
+
+func (t *tail) String() string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return strings.Join(t.lines, "\n")
+}
+
+// privateFolder makes a folder that only the account of the server can enter.
+func privateFolder() (string, error) {
+	dir, err := os.MkdirTemp("", "webhookcfg-engine-")
+	if err != nil {
+		return "", err
+	}
+	return dir, giveAway(dir)
+}
+
+// giveAway makes the account of the server the owner of a file.
+func giveAway(path string) error {
+	if os.Getuid() != 0 {
+		return nil
+	}
+	return os.Chown(path, nobody, nobody)
+}

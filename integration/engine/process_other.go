@@ -1,0 +1,33 @@
+//go:build !linux
+
+package engine
+
+import (
+	"context"
+	"errors"
+	"io"
+	"time"
+)
+
+const patience = time.Minute
+
+var errLinuxOnly = errors.New("servers are started on Linux alone")
+
+// process cannot be had here.
+type process struct{}
+
+func launch(program, []string, string) (*process, error) { return nil, errLinuxOnly }
+
+func run(context.Context, program, string, io.Reader, ...string) error { return errLinuxOnly }
+
+func unpack(string) (string, error) { return "", errLinuxOnly }
+
+func privateFolder() (string, error) { return "", errLinuxOnly }
+
+func giveAway(string) error { return errLinuxOnly }
+
+func (*process) kill() error { return errLinuxOnly }
+
+func (*process) freeze() error { return errLinuxOnly }
+
+func (*process) thaw() error { return errLinuxOnly }

@@ -1,0 +1,191 @@
+package sqlite_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"example.com/go-webhookcfg/webhookcfg"
+)
+
+// feedStore is what a copy is kept of.
+type feedStore interface {
+	webhookcfg.Store
+	webhookcfg.Feed
+}
+
+const (
+	feedWriters = 6
+	feedChanges = 120 // of each writer
+)
+
+// TestFeedMissesNothing: writers change clients through two handles, each a client
+// of its own. A copy that is kept up to date by one chain of polls never lacks a
+// change that was made before a poll began.
+func TestFeedMissesNothing(t *testing.T) {
+	path := newPath(t)
+	polls, err := follow(t.Context(), open(t, path), open(t, path), open(t, path))
+	if err != nil {
+		t.Error(err)
+	}
+	t.Logf("%d polls", polls)
+}
+
+// lossy is a feed that now and then forgets one client.
+type lossy struct {
+	feedStore
+	answers *atomic.Int64
+}
+
+func (l lossy) Changes(ctx context.Context, since string) (webhookcfg.Changes, error) {
+	changes, err := l.feedStore.Changes(ctx, since)
+	if len(changes.Clients) > 0 && l.answers.Add(1)%5 == 0 {
+		changes.Clients = changes.Clients[1:]
+	}
+	return changes, err
+}
+
+func TestALossyFeedIsCaught(t *testing.T) {
+	path := newPath(t)
+	feed := lossy{open(t, path), new(atomic.Int64)}
+	if polls, err := follow(t.Context(), feed, open(t, path), open(t, path)); err == nil {
+		t.Errorf("nothing was missed in %d polls", polls)
+	}
+}
+
+// follow keeps a copy of what st holds while the writers change it, and returns
+// how often it polled.
+func follow(ctx context.Context, st feedStore, writers ...webhookcfg.Store) (polls int, err error) {
+	var made [feedWriters]atomic.Int64
+	var group sync.WaitGroup
+	errs := make([]error, feedWriters)
+	for w := range feedWriters {
+		group.Go(func() {
+			for n := 1; n <= feedChanges && errs[w] == nil; n++ {
+				if errs[w] = writers[w%len(writers)].Apply(ctx, nth(writerName(w), n)); errs[w] == nil {
+					made[w].Store(int64(n))
+				}
+			}
+		})
+	}
+	over := make(chan struct{})
+	go func() { group.Wait(); close(over) }()
+
+	var held [feedWriters]int
+	for cursor, last := "", false; !last; polls++ {
+		select {
+		case <-over:
+			last = true
+		default:
+		}
+		var before [feedWriters]int
+		for w := range before {
+			before[w] = int(made[w].Load())
+		}
+		if cursor, err = refresh(ctx, st, cursor, &held); err != nil {
+			break
+		}
+		for w := range held {
+			if held[w] < before[w] {
+				err = fmt.Errorf("poll %d: change %d of writer %d is missing, with %d held", polls, before[w], w, held[w])
+			}
+		}
+		if err != nil {
+			break
+		}
+	}
+	group.Wait()
+	return polls, errors.Join(append(errs, err)...)
+}
+
+// refresh polls once and reads what changed.
+func refresh(ctx context.Context, st feedStore, cursor string, held *[feedWriters]int) (string, error) {
+	changes, err := st.Changes(ctx, cursor)
+	if err != nil {
+		return "", err
+	}
+	for w := range held {
+		if !changes.Reset && !slices.Contains(changes.Clients, writerName(w)) {
+			continue
+		}
+		hook, err := st.Resolve(ctx, writerName(w), "e1")
+		if err != nil {
+			return "", err
+		}
+		held[w] = number(hook)
+	}
+	return changes.Next, nil
+}
+
+// TestFeedResets: a cursor of nowhere, of another database, or of one that has
+// been set back, gives a Reset; an idle database gives nothing.
+func TestFeedResets(t *testing.T) {
+	path := newPath(t)
+	s, other, db := open(t, path), open(t, newPath(t)), openDB(t, path, hurried)
+	for n := range 3 {
+		if err := errors.Join(s.Apply(t.Context(), nth("c", n+1)), other.Apply(t.Context(), nth("c", n+1))); err != nil {
+			t.Fatal(err)
+		}
+	}
+	ask := func(f webhookcfg.Feed, since string) webhookcfg.Changes {
+		t.Helper()
+		changes, err := f.Changes(t.Context(), since)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return changes
+	}
+	ours := ask(s, "").Next
+	identity, _, _ := strings.Cut(ours, "/")
+	for _, since := range []string{"", "nonsense", ask(other, "").Next, identity + "/99"} {
+		if changes := ask(s, since); !changes.Reset || changes.Next != ours || len(changes.Clients) > 0 {
+			t.Errorf("%q gives %v", since, changes)
+		}
+	}
+	if changes := ask(s, ours); changes.Reset || len(changes.Clients) > 0 || changes.Next != ours {
+		t.Errorf("idle: %v", changes)
+	}
+	if changes := ask(s, identity+"/1"); changes.Reset || !slices.Equal(changes.Clients, []string{"c"}) {
+		t.Errorf("from the beginning: %v", changes)
+	}
+	const many = `INSERT INTO wh_client (id, gen, swept, url, since, mark, chg)
+WITH RECURSIVE n(i) AS (VALUES (1) UNION ALL SELECT i + 1 FROM n WHERE i < 4097)
+SELECT CAST(i AS BLOB), 0, 0, x'', 0, i, i + 100 FROM n`
+	if _, err := db.ExecContext(t.Context(), many); err != nil {
+		t.Fatal(err)
+	}
+	if changes := ask(s, ours); !changes.Reset || len(changes.Clients) > 0 {
+		t.Errorf("after many: reset %v, %d clients", changes.Reset, len(changes.Clients))
+	}
+}
+
+// TestVersions: equal as long as nothing changes, and different after each change.
+func TestVersions(t *testing.T) {
+	path := newPath(t)
+	s, other := open(t, path), open(t, path)
+	version := func() string {
+		t.Helper()
+		all, err := s.Versions(t.Context(), []string{"b", "a", "nobody"})
+		if err != nil || len(all) != 3 || all[0] != "" || all[2] != "" {
+			t.Fatalf("got %q: %v", all, err)
+		}
+		return all[1]
+	}
+	seen := map[string]bool{version(): true}
+	for n := range 20 {
+		changes := []webhookcfg.Change{nth("a", n), webhookcfg.Unset("a", webhookcfg.Entity("e1")), webhookcfg.Unset("a", webhookcfg.All())}
+		if err := other.Apply(t.Context(), changes[n%len(changes)]); err != nil {
+			t.Fatal(err)
+		}
+		if v := version(); seen[v] || v != version() {
+			t.Errorf("change %d: version %q was there before, or does not stay", n, v)
+		} else {
+			seen[v] = true
+		}
+	}
+}

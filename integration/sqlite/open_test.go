@@ -1,0 +1,66 @@
+package sqlite_test
+
+import (
+	"database/sql"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"example.com/go-webhookcfg/store/sqlstore"
+	_ "modernc.org/sqlite" // the driver "sqlite"
+)
+
+// fileSettings are what a store wants of the file: see the documentation of sqlstore.
+const fileSettings = "?_pragma=busy_timeout(250)&_pragma=journal_mode(WAL)&_pragma=synchronous(FULL)"
+
+// hurried are settings for tests that kill nobody: nothing waits for the disk.
+var hurried = strings.Replace(fileSettings, "synchronous(FULL)", "synchronous(OFF)", 1)
+
+func newPath(t testing.TB) string { return filepath.Join(t.TempDir(), "webhooks.db") }
+
+// openFile keeps as many connections as it may open: to open one means to read the
+// schema again.
+func openFile(path, settings string) (*sql.DB, error) {
+	db, err := sql.Open("sqlite", "file:"+filepath.ToSlash(path)+settings)
+	if err == nil {
+		db.SetMaxOpenConns(8)
+		db.SetMaxIdleConns(8)
+	}
+	return db, err
+}
+
+// openDB opens the file at path, which the end of the test closes again.
+func openDB(t testing.TB, path, settings string) *sql.DB {
+	t.Helper()
+	db, err := openFile(path, settings)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = db.Close() })
+	return db
+}
+
+func newStore(t testing.TB, db *sql.DB) *sqlstore.FeedStore {
+	t.Helper()
+	s, err := sqlstore.New(db, sqlstore.SQLite(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	feed, err := s.WithFeed()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return feed
+}
+
+// open opens the store at path in a hurry, and migrates it if need be.
+func open(t testing.TB, path string) *sqlstore.FeedStore { return openWith(t, path, hurried) }
+
+func openWith(t testing.TB, path, settings string) *sqlstore.FeedStore {
+	t.Helper()
+	s := newStore(t, openDB(t, path, settings))
+	if err := s.Migrate(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	return s
+}

@@ -1,0 +1,76 @@
+package sqlstore_test
+
+import (
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"testing"
+
+	"example.com/go-webhookcfg/store/sqlstore"
+	"example.com/go-webhookcfg/webhookcfg"
+	"example.com/go-webhookcfg/webhookcfg/egress"
+)
+
+// rowError is a driver's error that quotes a row, by value and with a field that
+// other drivers would have.
+type rowError struct{ Message, Detail string }
+
+func (e rowError) Error() string { return e.Message }
+
+// TestErrorsHoldNoURL: whatever a server or a driver quotes of a change, no text
+// of the error shows more than the host.
+func TestErrorsHoldNoURL(t *testing.T) {
+	const secret = "/hooks/T0KEN-abcdefghijkl?sig=0123456789"
+	for _, whole := range []string{
+		"https://hooks.example.com" + secret,
+		"https://user:T0KEN-abcdefghijkl@hooks.example.com",
+		"HTTPS://Hooks.Example.com:8443" + secret,
+	} {
+		c := webhookcfg.Set("acme", webhookcfg.Entity("e1"), egress.NewURL(whole))
+		for _, text := range []string{
+			"row contains (acme, " + whole + ")",
+			"row contains " + strconv.Quote(whole),
+			`row contains \x` + hex.EncodeToString([]byte(whole)),
+			`row contains \x` + strings.ToUpper(hex.EncodeToString([]byte(whole))),
+			"row contains " + whole[:len(whole)-12] + "…",
+			"row contains … " + whole[len(whole)-14:],
+			"row contains " + strings.ToUpper(whole),
+		} {
+			for _, at := range []string{"WITH", "connect"} {
+				cause := rowError{text, "Failing row contains " + whole}
+				s, _ := openFake(t, sqlstore.PostgreSQL(), nil, failing(at, cause, 1<<30))
+				err := s.Apply(t.Context(), c)
+				shown := strings.ToLower(fmt.Sprintf("%v %+v %#v %s %q", err, err, err, err, err))
+				for _, part := range []string{"t0ken", "abcdefg", "0123456789", "6162636465", "3031323334"} {
+					if strings.Contains(shown, part) {
+						t.Errorf("%s: %s", text, shown)
+					}
+				}
+				var found rowError
+				if !errors.As(err, &found) || found != cause {
+					t.Errorf("the cause is gone from %v", err)
+				}
+				if at == "WITH" && !strings.Contains(err.Error(), sqlstore.ErrOutcomeUnknown.Error()) {
+					t.Errorf("the doubt is gone from %v", err)
+				}
+			}
+		}
+	}
+}
+
+// TestErrorsSayWhatIsWrong: a text that quotes nothing is shown.
+func TestErrorsSayWhatIsWrong(t *testing.T) {
+	refusal := errors.New("dial tcp 127.0.0.1:5432: connect: connection refused")
+	s, _ := openFake(t, sqlstore.PostgreSQL(), nil, failing("connect", refusal, 1<<30))
+	for _, err := range []error{
+		s.Apply(t.Context(), set()), s.Apply(t.Context(), unset()), s.Migrate(t.Context()),
+		second(s.Resolve(t.Context(), "acme", "e1")), second(s.List(t.Context(), "acme", "", 1)),
+		second(s.Versions(t.Context(), []string{"acme"})), second(s.Sweep(t.Context(), 1)),
+	} {
+		if !errors.Is(err, refusal) || !strings.Contains(err.Error(), refusal.Error()) || !strings.HasPrefix(err.Error(), "sqlstore: ") {
+			t.Errorf("got %v", err)
+		}
+	}
+}

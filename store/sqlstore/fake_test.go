@@ -1,0 +1,162 @@
+package sqlstore_test
+
+import (
+	"context"
+	"database/sql"
+	"database/sql/driver"
+	"io"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"example.com/go-webhookcfg/store/sqlstore"
+)
+
+// fake is a database of which a test says what comes of each call: "connect",
+// "begin", "commit", "rollback", or the text of a statement.
+type fake struct {
+	on func(call string, args []driver.NamedValue) (answer, error)
+
+	mu    sync.Mutex
+	calls []string
+	open  int
+}
+
+// answer is what a query returns; of anything else it is the zero answer.
+type answer [][]driver.Value
+
+// openFake returns a store whose database does what on says.
+func openFake(t testing.TB, dialect sqlstore.Dialect, opts *sqlstore.Options, on func(call string, args []driver.NamedValue) (answer, error)) (*sqlstore.Store, *fake) {
+	t.Helper()
+	f := &fake{on: on}
+	db := sql.OpenDB(f)
+	t.Cleanup(func() { _ = db.Close() })
+	s, err := sqlstore.New(db, dialect, opts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s, f
+}
+
+// failing is a database in which every call succeeds but those that begin with a
+// prefix, which fail for the first times.
+func failing(prefix string, err error, times int) func(string, []driver.NamedValue) (answer, error) {
+	var mu sync.Mutex
+	return func(call string, _ []driver.NamedValue) (answer, error) {
+		mu.Lock()
+		defer mu.Unlock()
+		if times > 0 && strings.HasPrefix(call, prefix) {
+			times--
+			return nil, err
+		}
+		return nil, nil
+	}
+}
+
+func (f *fake) do(call string, args []driver.NamedValue) (answer, error) {
+	call = strings.TrimSpace(call)
+	f.mu.Lock()
+	f.calls = append(f.calls, call)
+	f.mu.Unlock()
+	return f.on(call, args)
+}
+
+// count is how many calls began with the prefix.
+func (f *fake) count(prefix string) (n int) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, call := range f.calls {
+		if strings.HasPrefix(call, prefix) {
+			n++
+		}
+	}
+	return n
+}
+
+// shape is the first word of every call.
+func (f *fake) shape() string {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	var words []string
+	for _, call := range f.calls {
+		words = append(words, strings.Fields(call)[0])
+	}
+	return strings.Join(words, " ")
+}
+
+func (f *fake) opened(n int) int {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.open += n
+	return f.open
+}
+
+// Connect implements [driver.Connector].
+func (f *fake) Connect(context.Context) (driver.Conn, error) {
+	if _, err := f.do("connect", nil); err != nil {
+		return nil, err
+	}
+	f.opened(1)
+	return &fakeConn{f}, nil
+}
+
+// Driver implements [driver.Connector].
+func (f *fake) Driver() driver.Driver { return nil }
+
+type fakeConn struct{ f *fake }
+
+func (c *fakeConn) Prepare(string) (driver.Stmt, error) { panic("nothing is prepared") }
+func (c *fakeConn) Begin() (driver.Tx, error)           { panic("not without a context") }
+func (c *fakeConn) Close() error                        { c.f.opened(-1); return nil }
+
+func (c *fakeConn) BeginTx(context.Context, driver.TxOptions) (driver.Tx, error) {
+	if _, err := c.f.do("begin", nil); err != nil {
+		return nil, err
+	}
+	return fakeTx{c.f}, nil
+}
+
+func (c *fakeConn) ExecContext(_ context.Context, query string, args []driver.NamedValue) (driver.Result, error) {
+	if _, err := c.f.do(query, args); err != nil {
+		return nil, err
+	}
+	return driver.RowsAffected(1), nil
+}
+
+func (c *fakeConn) QueryContext(_ context.Context, query string, args []driver.NamedValue) (driver.Rows, error) {
+	rows, err := c.f.do(query, args)
+	if err != nil {
+		return nil, err
+	}
+	return newFakeRows(rows), nil
+}
+
+type fakeTx struct{ f *fake }
+
+func (t fakeTx) Commit() error   { _, err := t.f.do("commit", nil); return err }
+func (t fakeTx) Rollback() error { _, err := t.f.do("rollback", nil); return err }
+
+type fakeRows struct {
+	columns []string
+	rows    answer
+}
+
+func newFakeRows(rows answer) *fakeRows {
+	if len(rows) == 0 {
+		return new(fakeRows)
+	}
+	return &fakeRows{make([]string, len(rows[0])), slices.Clone(rows)}
+}
+
+func (r *fakeRows) Close() error      { return nil }
+func (r *fakeRows) Columns() []string { return r.columns }
+
+func (r *fakeRows) Next(dest []driver.Value) error {
+	if len(r.rows) == 0 {
+		return io.EOF
+	}
+	copy(dest, r.rows[0])
+	r.rows = r.rows[1:]
+	return nil
+}

@@ -1,0 +1,88 @@
+package sqlstore_test
+
+import (
+	"database/sql/driver"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"example.com/go-webhookcfg/store/sqlstore"
+	"example.com/go-webhookcfg/webhookcfg"
+	"github.com/google/go-cmp/cmp"
+)
+
+func TestWithFeed(t *testing.T) {
+	for _, dialect := range []sqlstore.Dialect{sqlstore.MySQL(), sqlstore.GenericPostgreSQL()} {
+		s, _ := openFake(t, dialect, nil, failing("nothing", nil, 0))
+		if _, err := s.WithFeed(); !errors.Is(err, errors.ErrUnsupported) {
+			t.Errorf("%s: %v", dialect, err)
+		}
+		if _, ok := any(s).(webhookcfg.Feed); ok {
+			t.Errorf("a %T is taken for a Feed", s)
+		}
+	}
+}
+
+// TestCursor: which answers a cursor leads to.
+func TestCursor(t *testing.T) {
+	row := func(identity, oldest, newest string, client any) []driver.Value {
+		return []driver.Value{identity, oldest, newest, client}
+	}
+	two := answer{row("db", "20", "30", []byte("a")), row("db", "20", "30", []byte("b"))}
+	none := answer{row("db", "20", "12", nil)}
+	var many answer
+	for n := range 4097 {
+		many = append(many, row("db", "20", "30", fmt.Append(nil, n)))
+	}
+	for _, tt := range []struct {
+		name, since string
+		rows        answer
+		asked       string
+		want        webhookcfg.Changes
+	}{
+		{"first", "", none, "9223372036854775807", webhookcfg.Changes{Reset: true, Next: "db/13"}},
+		{"nothing", "db/13", none, "13", webhookcfg.Changes{Next: "db/13"}},
+		{"two", "db/13", two, "13", webhookcfg.Changes{Clients: []string{"a", "b"}, Next: "db/20"}},
+		{"too many", "db/13", many, "13", webhookcfg.Changes{Reset: true, Next: "db/20"}},
+		{"just not too many", "db/13", many[1:2], "13", webhookcfg.Changes{Clients: []string{"1"}, Next: "db/20"}},
+		{"of another database", "other/13", two, "13", webhookcfg.Changes{Reset: true, Next: "db/20"}},
+		{"of the future", "db/21", two, "21", webhookcfg.Changes{Reset: true, Next: "db/20"}},
+		{"without an identity", "/13", two, "9223372036854775807", webhookcfg.Changes{Reset: true, Next: "db/20"}},
+		{"without a number", "db", two, "9223372036854775807", webhookcfg.Changes{Reset: true, Next: "db/20"}},
+		{"negative", "db/-1", two, "9223372036854775807", webhookcfg.Changes{Reset: true, Next: "db/20"}},
+		{"no cursor at all", "'; DROP", two, "9223372036854775807", webhookcfg.Changes{Reset: true, Next: "db/20"}},
+	} {
+		s, _ := openFake(t, sqlstore.PostgreSQL(), nil, func(call string, args []driver.NamedValue) (answer, error) {
+			if strings.HasPrefix(call, "SELECT") && args[0].Value != tt.asked {
+				t.Errorf("%s: asked for %v, want %s", tt.name, args[0].Value, tt.asked)
+			}
+			return tt.rows, nil
+		})
+		feed, err := s.WithFeed()
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := feed.Changes(t.Context(), tt.since)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(tt.want, got); diff != "" {
+			t.Errorf("%s: -want +got:\n%s", tt.name, diff)
+		}
+	}
+}
+
+// TestHalfMigratedFeed: a database without an identity gives no cursor.
+func TestHalfMigratedFeed(t *testing.T) {
+	for _, rows := range []answer{nil, {{nil, "20", "30", nil}}} {
+		s, _ := openFake(t, sqlstore.SQLite(), nil, func(string, []driver.NamedValue) (answer, error) { return rows, nil })
+		feed, err := s.WithFeed()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if changes, err := feed.Changes(t.Context(), ""); err == nil {
+			t.Errorf("got %v", changes)
+		}
+	}
+}

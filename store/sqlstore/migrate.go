@@ -1,0 +1,166 @@
+package sqlstore
+
+import (
+	"context"
+	"database/sql"
+	"database/sql/driver"
+	"errors"
+	"fmt"
+	"hash/fnv"
+	"log/slog"
+	"time"
+
+	"example.com/go-webhookcfg/webhookcfg/egress"
+)
+
+// ErrNewerSchema is wrapped by the error of [Store.Migrate] where a later version
+// of this package has been at work. Nothing was changed.
+var ErrNewerSchema = errors.New("sqlstore: the schema is of a later version of this package")
+
+// schemaVersion is the version of the tables that this package reads and writes.
+const schemaVersion = 1
+
+// Migrate makes the tables of the store, or brings them up to date; where they
+// are, it reads one row and returns. It can be called by any number of processes
+// at once, as replicas do that start together: a lock of the database lets one
+// after the other work. A Migrate that was cut short can be called again.
+func (s *Store) Migrate(ctx context.Context) error {
+	if done, err := s.isMigrated(ctx, s.db); done || errors.Is(err, ErrNewerSchema) {
+		return err
+	}
+	err := s.persist(ctx, func() (verdict, error) {
+		err := s.migrateLocked(ctx)
+		if err == nil {
+			return refused, nil
+		}
+		return s.judgeOpen(err), err
+	})
+	return wrap("migrate", err, egress.URL{})
+}
+
+func (s *Store) migrateLocked(ctx context.Context) error {
+	conn, err := s.db.Conn(ctx)
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	return s.grammar.lock(ctx, conn, s.queries.prefix, func(db session) error { return s.migrate(ctx, db) })
+}
+
+// session is a connection or a transaction.
+type session interface {
+	querier
+	ExecContext(ctx context.Context, query string, args ...any) (sql.Result, error)
+}
+
+// migrate makes the table that has the version first, to ask it, and writes the
+// version last.
+func (s *Store) migrate(ctx context.Context, db session) error {
+	for i, template := range s.grammar.schema {
+		if _, err := db.ExecContext(ctx, withTables(template, s.queries.prefix)); err != nil {
+			return err
+		}
+		if i > 0 {
+			continue
+		}
+		if done, err := s.isMigrated(ctx, db); done || err != nil {
+			return err
+		}
+	}
+	s.logger.LogAttrs(ctx, slog.LevelInfo, "sqlstore: migrated", slog.Int("version", schemaVersion))
+	return nil
+}
+
+// isMigrated reports whether there is nothing to do.
+func (s *Store) isMigrated(ctx context.Context, db querier) (bool, error) {
+	found, err := query(ctx, db, s.queries.version, nil, scanOne[int])
+	switch {
+	case err != nil:
+		return false, err
+	case len(found) == 0:
+		return false, nil
+	case found[0] > schemaVersion:
+		return false, fmt.Errorf("%w: it has version %d, and %d is known", ErrNewerSchema, found[0], schemaVersion)
+	}
+	return found[0] == schemaVersion, nil
+}
+
+// migrationLock calls migrate while no other process does, if possible in a
+// transaction. The prefix tells stores apart that share a database.
+type migrationLock func(ctx context.Context, conn *sql.Conn, prefix string, migrate func(session) error) error
+
+// lockPostgreSQL holds a lock that ends with the transaction, and so works through
+// a pooler too. A snapshot for each statement lets it see what was done while it
+// waited.
+func lockPostgreSQL(ctx context.Context, conn *sql.Conn, prefix string, migrate func(session) error) error {
+	tx, err := conn.BeginTx(ctx, &sql.TxOptions{Isolation: sql.LevelReadCommitted})
+	if err != nil {
+		return err
+	}
+	defer func() { _ = tx.Rollback() }() // of no effect after a commit
+	key := fnv.New64a()
+	_, _ = key.Write([]byte(lockName(prefix)))
+	if _, err := tx.ExecContext(ctx, `SELECT pg_advisory_xact_lock($1)`, int64(key.Sum64())); err != nil {
+		return err
+	}
+	if err := migrate(tx); err != nil {
+		return err
+	}
+	return tx.Commit()
+}
+
+// lockGeneric does without the lock where the database has none. Of several that
+// migrate at once some may then fail, with nothing to mend but to call them again.
+func lockGeneric(ctx context.Context, conn *sql.Conn, prefix string, migrate func(session) error) error {
+	err := lockPostgreSQL(ctx, conn, prefix, migrate)
+	var e interface{ SQLState() string }
+	const notSupported, noFunction = "0A000", "42883"
+	if errors.As(err, &e) && (e.SQLState() == notSupported || e.SQLState() == noFunction) {
+		return migrate(conn)
+	}
+	return err
+}
+
+// lockMySQL holds a lock of the connection, since statements that make tables end
+// a transaction.
+func lockMySQL(ctx context.Context, conn *sql.Conn, prefix string, migrate func(session) error) error {
+	const patience = 60 // seconds
+	var got sql.NullInt64
+	if err := conn.QueryRowContext(ctx, `SELECT GET_LOCK(?, ?)`, lockName(prefix), patience).Scan(&got); err != nil {
+		return err
+	}
+	if got.Int64 != 1 {
+		return fmt.Errorf("another migration has held the lock for %d seconds", patience)
+	}
+	defer release(ctx, conn, `SELECT RELEASE_LOCK(?)`, lockName(prefix))
+	return migrate(conn)
+}
+
+// lockSQLite begins by taking the place of the one writer, which no option of
+// package database/sql asks for.
+func lockSQLite(ctx context.Context, conn *sql.Conn, _ string, migrate func(session) error) error {
+	if _, err := conn.ExecContext(ctx, `BEGIN IMMEDIATE`); err != nil {
+		return err
+	}
+	err := migrate(conn)
+	if err == nil {
+		_, err = conn.ExecContext(ctx, `COMMIT`)
+	}
+	if err != nil {
+		release(ctx, conn, `ROLLBACK`)
+	}
+	return err
+}
+
+func lockName(prefix string) string { return "sqlstore migration of " + prefix }
+
+// release ends what a connection holds, also when ctx has ended. A connection that
+// cannot be freed of it must not go back to the pool.
+func release(ctx context.Context, conn *sql.Conn, statement string, args ...any) {
+	const patience = 5 * time.Second
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), patience)
+	defer cancel()
+	if _, err := conn.ExecContext(ctx, statement, args...); err != nil {
+		_ = conn.Raw(func(any) error { return driver.ErrBadConn })
+	}
+}

@@ -1,0 +1,162 @@
+package sqlstore_test
+
+import (
+	"database/sql/driver"
+	"errors"
+	"strings"
+	"testing"
+	"testing/synctest"
+
+	"example.com/go-webhookcfg/store/sqlstore"
+)
+
+// versioned is an empty database that answers the question for the version, asked
+// for the nth time, with an error, with nothing if it is below 0, or with a number.
+func versioned(answers ...any) func(string, []driver.NamedValue) (answer, error) {
+	return func(call string, _ []driver.NamedValue) (answer, error) {
+		switch {
+		case strings.HasPrefix(call, "SELECT GET_LOCK"):
+			return answer{{int64(1)}}, nil
+		case !strings.HasPrefix(call, "SELECT version"):
+			return nil, nil
+		}
+		found := answers[0]
+		answers = answers[1:]
+		switch v := found.(type) {
+		case error:
+			return nil, v
+		case int:
+			if v >= 0 {
+				return answer{{int64(v)}}, nil
+			}
+		}
+		return nil, nil
+	}
+}
+
+var errNoTable = errors.New("no such table")
+
+func TestMigrateWhereNothingIs(t *testing.T) {
+	for _, dialect := range dialects() {
+		s, f := openFake(t, dialect, nil, versioned(errNoTable, -1))
+		if err := s.Migrate(t.Context()); err != nil {
+			t.Errorf("%s: %v", dialect, err)
+		}
+		if f.count("CREATE TABLE") != 3 || f.count("INSERT") != 1 {
+			t.Errorf("%s: %s", dialect, f.shape())
+		}
+	}
+}
+
+func TestMigrateWhereAllIs(t *testing.T) {
+	for _, dialect := range dialects() {
+		s, f := openFake(t, dialect, nil, versioned(1))
+		if err := s.Migrate(t.Context()); err != nil || f.shape() != "connect SELECT" {
+			t.Errorf("%s: %s: %v", dialect, f.shape(), err)
+		}
+	}
+}
+
+// TestMigrateAfterAnother: who waited for the lock finds the work done.
+func TestMigrateAfterAnother(t *testing.T) {
+	for _, dialect := range dialects() {
+		s, f := openFake(t, dialect, nil, versioned(errNoTable, 1))
+		if err := s.Migrate(t.Context()); err != nil || f.count("CREATE") > 1 || f.count("INSERT") > 0 {
+			t.Errorf("%s: %s: %v", dialect, f.shape(), err)
+		}
+	}
+}
+
+func TestMigrateRefusesANewerSchema(t *testing.T) {
+	for _, dialect := range dialects() {
+		for _, found := range [][]any{{2}, {errNoTable, 2}} {
+			s, f := openFake(t, dialect, nil, versioned(found...))
+			if err := s.Migrate(t.Context()); !errors.Is(err, sqlstore.ErrNewerSchema) {
+				t.Errorf("%s: %v", dialect, err)
+			}
+			if f.count("INSERT") > 0 || f.count("COMMIT")+f.count("commit") > 0 {
+				t.Errorf("%s: %s", dialect, f.shape())
+			}
+		}
+	}
+}
+
+// TestMigrateIsCutShort: what a connection holds is let go of, or the connection is.
+func TestMigrateIsCutShort(t *testing.T) {
+	broken := errors.New("broken")
+	for _, tt := range []struct {
+		dialect sqlstore.Dialect
+		end     string
+	}{{sqlstore.MySQL(), "SELECT RELEASE_LOCK"}, {sqlstore.SQLite(), "ROLLBACK"}, {sqlstore.PostgreSQL(), "rollback"}} {
+		for _, endFails := range []bool{false, true} {
+			empty := versioned(errNoTable, -1)
+			s, f := openFake(t, tt.dialect, nil, func(call string, args []driver.NamedValue) (answer, error) {
+				if strings.HasPrefix(call, "CREATE TABLE IF NOT EXISTS wh_override") || endFails && strings.HasPrefix(call, tt.end) {
+					return nil, broken
+				}
+				return empty(call, args)
+			})
+			if err := s.Migrate(t.Context()); !errors.Is(err, broken) {
+				t.Errorf("%s: %v", tt.dialect, err)
+			}
+			if f.count(tt.end) != 1 {
+				t.Errorf("%s: %s", tt.dialect, f.shape())
+			}
+			if inTx := tt.end == "rollback"; !inTx && f.opened(0) == 0 != endFails {
+				t.Errorf("%s: %d connections are open, and ending it failed: %v", tt.dialect, f.opened(0), endFails)
+			}
+		}
+	}
+}
+
+func TestMigrateTriesAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		conflict := failing("CREATE TABLE IF NOT EXISTS wh_override", stateError("40001"), 2)
+		empty := versioned(errNoTable, -1, -1, -1)
+		s, f := openFake(t, sqlstore.PostgreSQL(), nil, func(call string, args []driver.NamedValue) (answer, error) {
+			if _, err := conflict(call, args); err != nil {
+				return nil, err
+			}
+			return empty(call, args)
+		})
+		if err := s.Migrate(t.Context()); err != nil || f.count("rollback") != 2 || f.count("commit") != 1 {
+			t.Errorf("%s: %v", f.shape(), err)
+		}
+	})
+}
+
+// TestMigrateWithoutALock: where a database has no such locks, it goes without; one
+// that should have them does not.
+func TestMigrateWithoutALock(t *testing.T) {
+	for _, state := range []stateError{"0A000", "42883"} {
+		for dialect, want := range map[sqlstore.Dialect]bool{sqlstore.GenericPostgreSQL(): true, sqlstore.PostgreSQL(): false} {
+			empty := versioned(errNoTable, -1)
+			s, f := openFake(t, dialect, nil, func(call string, args []driver.NamedValue) (answer, error) {
+				if strings.HasPrefix(call, "SELECT pg_advisory") {
+					return nil, state
+				}
+				return empty(call, args)
+			})
+			if err := s.Migrate(t.Context()); (err == nil) != want || (f.count("INSERT") == 1) != want {
+				t.Errorf("%s: %s: %v", dialect, f.shape(), err)
+			}
+		}
+	}
+}
+
+func TestMigrateWaitsForTheLock(t *testing.T) {
+	for _, got := range []answer{{{int64(0)}}, {{nil}}} {
+		s, f := openFake(t, sqlstore.MySQL(), nil, func(call string, _ []driver.NamedValue) (answer, error) {
+			switch {
+			case strings.HasPrefix(call, "SELECT GET_LOCK"):
+				return got, nil
+			case strings.HasPrefix(call, "SELECT version"):
+				return nil, errNoTable
+			}
+			return nil, nil
+		})
+		if err := s.Migrate(t.Context()); err == nil || f.count("CREATE") > 0 {
+			t.Errorf("%s: %v", f.shape(), err)
+		}
+	}
+}

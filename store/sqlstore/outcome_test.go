@@ -1,0 +1,313 @@
+package sqlstore_test
+
+import (
+	"context"
+	"database/sql/driver"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"example.com/go-webhookcfg/store/sqlstore"
+	"example.com/go-webhookcfg/webhookcfg"
+	"example.com/go-webhookcfg/webhookcfg/egress"
+)
+
+// The errors of the drivers, as far as a store looks at them.
+type (
+	stateError string // of PostgreSQL
+	codeError  int    // of SQLite
+)
+
+func (e stateError) Error() string    { return "ERROR: something (SQLSTATE " + string(e) + ")" }
+func (e stateError) SQLState() string { return string(e) }
+func (e codeError) Error() string     { return fmt.Sprintf("something (%d)", int(e)) }
+func (e codeError) Code() int         { return int(e) }
+
+var (
+	errMine        = errors.New("a conflict of a driver of one's own")
+	errDeadlock    = errors.New("Error 1213 (40001): Deadlock found when trying to get lock")
+	errLockTimeout = errors.New("Error 1205 (HY000): Lock wait timeout exceeded")
+)
+
+func set() webhookcfg.Change {
+	return webhookcfg.Set("acme", webhookcfg.Entity("e1"), egress.NewURL("https://hooks.example.com/t0ken"))
+}
+
+func unset() webhookcfg.Change { return webhookcfg.Unset("acme", webhookcfg.Entity("e1")) }
+
+func setAll() webhookcfg.Change {
+	return webhookcfg.Set("acme", webhookcfg.All(), egress.NewURL("https://hooks.example.com/t0ken"))
+}
+
+// The ends that a change can come to.
+type outcome string
+
+const (
+	made    outcome = "made"
+	notMade outcome = "not made"
+	unknown outcome = "unknown"
+)
+
+func outcomeOf(err error) outcome {
+	switch {
+	case err == nil:
+		return made
+	case errors.Is(err, sqlstore.ErrOutcomeUnknown):
+		return unknown
+	default:
+		return notMade
+	}
+}
+
+// TestOutcomes: a change is tried again after a proven rollback, is given up where
+// nothing was changed, and is in doubt where nobody can know.
+func TestOutcomes(t *testing.T) {
+	postgres, generic, mysql, sqlite := sqlstore.PostgreSQL(), sqlstore.GenericPostgreSQL(), sqlstore.MySQL(), sqlstore.SQLite()
+	always := 1 << 30
+	for _, tt := range []struct {
+		dialect sqlstore.Dialect
+		change  webhookcfg.Change
+		at      string // the call that fails
+		err     error
+		times   int
+		want    outcome
+		tries   int // of that call
+	}{
+		{postgres, set(), "connect", io.EOF, always, notMade, 1},
+		{postgres, set(), "WITH", stateError("40001"), 3, made, 4},
+		{postgres, set(), "WITH", stateError("40P01"), 1, made, 2},
+		{postgres, set(), "WITH", stateError("40001"), always, notMade, 100},
+		{postgres, set(), "WITH", driver.ErrBadConn, 1, made, 2},
+		{postgres, set(), "WITH", errMine, 1, made, 2},
+		{postgres, set(), "WITH", stateError("23514"), always, notMade, 1},
+		{postgres, set(), "WITH", stateError("42P01"), always, notMade, 1},
+		{postgres, set(), "WITH", stateError("25006"), always, notMade, 1},
+		{postgres, set(), "WITH", stateError("40003"), always, unknown, 1},
+		{postgres, set(), "WITH", stateError("57P01"), always, unknown, 1},
+		{postgres, set(), "WITH", stateError("08006"), always, unknown, 1},
+		{postgres, set(), "WITH", stateError("XX000"), always, unknown, 1},
+		{postgres, set(), "WITH", io.ErrUnexpectedEOF, always, unknown, 1},
+		{postgres, set(), "WITH", context.DeadlineExceeded, always, unknown, 1},
+		{postgres, set(), "WITH", errDeadlock, always, unknown, 1},
+		{postgres, setAll(), "INSERT", stateError("40001"), 1, made, 2},
+		{postgres, setAll(), "INSERT", io.EOF, always, unknown, 1},
+		{postgres, unset(), "begin", io.EOF, always, notMade, 1},
+		{postgres, unset(), "INSERT INTO wh_override", io.EOF, always, notMade, 1},
+		{postgres, unset(), "DELETE", stateError("40001"), 1, made, 2},
+		{postgres, unset(), "commit", io.EOF, always, unknown, 1},
+
+		{generic, set(), "begin", stateError("40001"), 2, made, 3},
+		{generic, set(), "INSERT INTO wh_client", stateError("40001"), 2, made, 3},
+		{generic, set(), "INSERT INTO wh_client", stateError("57P01"), always, notMade, 1},
+		{generic, set(), "commit", stateError("40001"), 2, made, 3},
+		{generic, set(), "commit", stateError("40003"), always, unknown, 1},
+		{generic, set(), "commit", io.EOF, always, unknown, 1},
+		{generic, set(), "commit", driver.ErrBadConn, always, unknown, 1},
+
+		{mysql, set(), "INSERT INTO wh_override", errDeadlock, 1, made, 2},
+		{mysql, set(), "INSERT INTO wh_override", fmt.Errorf("wrapped: %w", errLockTimeout), 1, made, 2},
+		{mysql, set(), "INSERT INTO wh_override", errors.New("invalid connection"), always, notMade, 1},
+		{mysql, set(), "commit", errDeadlock, 1, made, 2},
+		{mysql, set(), "commit", errors.New("invalid connection"), always, unknown, 1},
+		{mysql, setAll(), "INSERT", errors.New("Error 1290 (HY000): The server is running with --read-only"), always, notMade, 1},
+		{mysql, setAll(), "INSERT", errors.New("Error 1317 (70100): Query execution was interrupted"), always, unknown, 1},
+		{mysql, setAll(), "INSERT", errors.New("invalid connection"), always, unknown, 1},
+
+		{sqlite, set(), "begin", codeError(5), 3, made, 4},
+		{sqlite, set(), "begin", codeError(5 | 2<<8), 1, made, 2},
+		{sqlite, set(), "begin", errors.New("database is locked"), 1, made, 2},
+		{sqlite, set(), "begin", context.DeadlineExceeded, always, notMade, 1},
+		{sqlite, setAll(), "INSERT", codeError(8), always, notMade, 1},
+		{sqlite, setAll(), "INSERT", codeError(10), always, notMade, 1},
+		{sqlite, setAll(), "commit", codeError(13), always, notMade, 1},
+		{sqlite, setAll(), "commit", codeError(10), always, unknown, 1},
+	} {
+		name := fmt.Sprintf("%s/%s/%v/%v", tt.dialect, tt.at, tt.err, tt.times == always)
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				opts := &sqlstore.Options{Retryable: func(err error) bool { return errors.Is(err, errMine) }}
+				s, f := openFake(t, tt.dialect, opts, failing(tt.at, tt.err, tt.times))
+				err := s.Apply(t.Context(), tt.change)
+				if got := outcomeOf(err); got != tt.want {
+					t.Errorf("%s, want %s: %v", got, tt.want, err)
+				}
+				if tt.want != made && !errors.Is(err, tt.err) && !errors.Is(err, driver.ErrBadConn) {
+					t.Errorf("the cause is gone from %v", err)
+				}
+				if got := f.count(tt.at); got != tt.tries {
+					t.Errorf("%d tries, want %d: %s", got, tt.tries, f.shape())
+				}
+			})
+		})
+	}
+}
+
+// TestStatements: how many round trips each change takes.
+func TestStatements(t *testing.T) {
+	one, several := "connect WITH", "connect begin INSERT INSERT commit"
+	dropping := "connect begin INSERT INSERT DELETE commit"
+	for _, tt := range []struct {
+		dialect sqlstore.Dialect
+		change  webhookcfg.Change
+		want    string
+	}{
+		{sqlstore.PostgreSQL(), set(), one},
+		{sqlstore.PostgreSQL(), unset(), dropping},
+		{sqlstore.PostgreSQL(), setAll(), "connect INSERT"},
+		{sqlstore.GenericPostgreSQL(), set(), several},
+		{sqlstore.GenericPostgreSQL(), unset(), dropping},
+		{sqlstore.GenericPostgreSQL(), setAll(), "connect INSERT"},
+		{sqlstore.MySQL(), set(), several},
+		{sqlstore.MySQL(), unset(), dropping},
+		{sqlstore.MySQL(), setAll(), "connect INSERT"},
+		{sqlstore.SQLite(), set(), several},
+		{sqlstore.SQLite(), unset(), dropping},
+		{sqlstore.SQLite(), setAll(), "connect begin INSERT commit"},
+	} {
+		s, f := openFake(t, tt.dialect, nil, failing("nothing", nil, 0))
+		if err := s.Apply(t.Context(), tt.change); err != nil {
+			t.Fatal(err)
+		}
+		if got := f.shape(); got != tt.want {
+			t.Errorf("%s: %s, want %s", tt.dialect, got, tt.want)
+		}
+	}
+}
+
+// TestEndedContext: with a context that has ended, nothing is sent.
+func TestEndedContext(t *testing.T) {
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	for _, dialect := range dialects() {
+		s, f := openFake(t, dialect, nil, failing("nothing", nil, 0))
+		for _, err := range []error{
+			s.Apply(ended, set()), s.Apply(ended, unset()), s.Apply(ended, setAll()), s.Migrate(ended),
+			second(s.Resolve(ended, "acme", "e1")), second(s.List(ended, "acme", "", 1)),
+			second(s.Versions(ended, []string{"acme"})), second(s.Sweep(ended, 1)),
+		} {
+			if !errors.Is(err, context.Canceled) || errors.Is(err, sqlstore.ErrOutcomeUnknown) {
+				t.Errorf("%s: %v", dialect, err)
+			}
+		}
+		if f.count("") > 0 {
+			t.Errorf("%s: sent %s", dialect, f.shape())
+		}
+	}
+}
+
+// TestConnections: one whose transaction is over is used again, and one that may
+// still be in a transaction is not.
+func TestConnections(t *testing.T) {
+	broken := errors.New("broken")
+	for _, tt := range []struct {
+		at            string
+		rollbackFails bool
+		open          int
+	}{
+		{"nothing", false, 1},
+		{"begin", false, 1},
+		{"INSERT INTO wh_override", false, 1},
+		{"commit", false, 1},
+		{"begin", true, 0},
+		{"INSERT INTO wh_override", true, 0},
+		{"commit", true, 0},
+	} {
+		s, f := openFake(t, sqlstore.MySQL(), nil, func(call string, _ []driver.NamedValue) (answer, error) {
+			if strings.HasPrefix(call, tt.at) || tt.rollbackFails && call == "rollback" {
+				return nil, broken
+			}
+			return nil, nil
+		})
+		if err := s.Apply(t.Context(), set()); (err == nil) != (tt.at == "nothing") {
+			t.Errorf("%s: %v", tt.at, err)
+		}
+		if f.opened(0) != tt.open {
+			t.Errorf("%s fails, rollback %v: %d connections are open, want %d", tt.at, tt.rollbackFails, f.opened(0), tt.open)
+		}
+	}
+}
+
+// TestContextEndsBetweenTries: nothing is tried after the end of the context, and
+// nobody waits for the next try.
+func TestContextEndsBetweenTries(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, f := openFake(t, sqlstore.PostgreSQL(), nil, failing("WITH", stateError("40001"), 1<<30))
+		const patience = 3 * time.Millisecond
+		ctx, cancel := context.WithTimeout(t.Context(), patience)
+		defer cancel()
+		begun := time.Now()
+		err := s.Apply(ctx, set())
+		if !errors.Is(err, context.DeadlineExceeded) || outcomeOf(err) != notMade {
+			t.Errorf("got %v", err)
+		}
+		if waited := time.Since(begun); waited > patience {
+			t.Errorf("returned after %s", waited)
+		}
+		if n := f.count("WITH"); n > 99 {
+			t.Errorf("%d tries", n)
+		}
+	})
+}
+
+// TestOneWriter: with SQLite one change after the other is begun, and waiting for
+// one's turn ends with the context.
+func TestOneWriter(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		release := make(chan struct{})
+		s, f := openFake(t, sqlstore.SQLite(), nil, func(call string, _ []driver.NamedValue) (answer, error) {
+			if call == "commit" {
+				<-release
+			}
+			return nil, nil
+		})
+		first := make(chan error, 1)
+		go func() { first <- s.Apply(context.Background(), set()) }()
+		synctest.Wait()
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		if err := s.Apply(ctx, set()); !errors.Is(err, context.DeadlineExceeded) || outcomeOf(err) != notMade {
+			t.Errorf("while another writes: %v", err)
+		}
+		if f.count("begin") != 1 {
+			t.Errorf("two began: %s", f.shape())
+		}
+		close(release)
+		if err := errors.Join(<-first, s.Apply(t.Context(), set())); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// TestReadsAreTriedAgain, in full: no row of a try that failed is counted twice.
+func TestReadsAreTriedAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		fails := failing("SELECT 0", stateError("40001"), 2)
+		s, _ := openFake(t, sqlstore.GenericPostgreSQL(), nil, func(call string, args []driver.NamedValue) (answer, error) {
+			if _, err := fails(call, args); err != nil || !strings.HasPrefix(call, "SELECT 0") {
+				return nil, err
+			}
+			return answer{
+				{int64(0), []byte("acme"), []byte("https://a.example/"), int64(1)},
+				{int64(1), []byte("e1"), []byte(""), int64(2)},
+				{int64(1), []byte("e2"), []byte("https://b.example/"), int64(3)},
+			}, nil
+		})
+		page, err := s.List(t.Context(), "acme", "", 1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if page.Base.Source != webhookcfg.SourceBase || len(page.Overrides) != 1 || page.Next != "e1" {
+			t.Errorf("got %v", page)
+		}
+	})
+}
+
+func dialects() []sqlstore.Dialect {
+	return []sqlstore.Dialect{sqlstore.PostgreSQL(), sqlstore.GenericPostgreSQL(), sqlstore.MySQL(), sqlstore.SQLite()}
+}
+
+func second[T any](_ T, err error) error { return err }

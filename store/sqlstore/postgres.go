@@ -1,0 +1,110 @@
+package sqlstore
+
+// postgreSQL makes a change of one entity in one statement, whose first part locks
+// the row of the client: the second writes into the generation that it returns.
+//
+// The column chg has the number of the transaction that changed the client last.
+var postgreSQL = grammar{
+	name:     "PostgreSQL",
+	numbered: true,
+	schema: []string{
+		postgreSQLSchemaTable,
+		`CREATE TABLE IF NOT EXISTS {client} (
+  id bytea PRIMARY KEY,
+  gen bigint NOT NULL,
+  swept bigint NOT NULL,
+  url bytea NOT NULL,
+  since bigint NOT NULL,
+  mark bigint NOT NULL,
+  chg xid8 NOT NULL)`,
+		`CREATE INDEX IF NOT EXISTS {client_chg} ON {client} (chg)`,
+		postgreSQLOverrideTable,
+		insertVersion + ` ON CONFLICT (id) DO NOTHING`,
+	},
+	lock:      lockPostgreSQL,
+	touch:     postgreSQLTouch,
+	put:       postgreSQLPut,
+	tombstone: postgreSQLTombstone,
+	set: `
+WITH touched AS (` + postgreSQLTouch + ` RETURNING gen)
+INSERT INTO {override} (client, gen, entity, url, since)
+SELECT @client::bytea, gen, @entity::bytea, @url::bytea, @since::bigint FROM touched
+ON CONFLICT (client, gen, entity) DO UPDATE SET url = EXCLUDED.url, since = EXCLUDED.since`,
+	setAll: `
+INSERT INTO {client} AS c (id, gen, swept, url, since, mark, chg)
+VALUES (@client::bytea, 1, 1, @url::bytea, @since::bigint, @mark::bigint, pg_current_xact_id())
+ON CONFLICT (id) DO UPDATE
+SET gen = c.gen + 1, url = EXCLUDED.url, since = EXCLUDED.since, mark = EXCLUDED.mark, chg = EXCLUDED.chg`,
+	changes: `
+SELECT p.identity, p.oldest, p.newest, q.id
+FROM (
+  SELECT (extract(epoch FROM pg_postmaster_start_time()) * 1000000)::bigint::text || '-' ||
+      pg_relation_filenode('{client}'::regclass)::text AS identity,
+    pg_snapshot_xmin(pg_current_snapshot())::text AS oldest,
+    COALESCE((SELECT n.chg::text FROM {client} n WHERE n.chg < pg_snapshot_xmax(pg_current_snapshot())
+      ORDER BY n.chg DESC LIMIT 1), '0') AS newest) p
+LEFT JOIN (
+  SELECT id FROM {client}
+  WHERE chg >= @since::text::xid8 AND chg < pg_snapshot_xmax(pg_current_snapshot()) LIMIT @limit) q ON true`,
+	classify: classifyPostgreSQL,
+}
+
+const (
+	postgreSQLSchemaTable = `CREATE TABLE IF NOT EXISTS {schema} (
+  id integer PRIMARY KEY,
+  version integer NOT NULL)`
+
+	postgreSQLOverrideTable = `CREATE TABLE IF NOT EXISTS {override} (
+  client bytea NOT NULL,
+  gen bigint NOT NULL,
+  entity bytea NOT NULL,
+  url bytea NOT NULL,
+  since bigint NOT NULL,
+  PRIMARY KEY (client, gen, entity))`
+
+	insertVersion = `INSERT INTO {schema} (id, version) VALUES (1, 1)`
+
+	postgreSQLTouch = `
+INSERT INTO {client} AS c (id, gen, swept, url, since, mark, chg)
+VALUES (@client::bytea, 0, 0, '', 0, @mark::bigint, pg_current_xact_id())
+ON CONFLICT (id) DO UPDATE SET mark = EXCLUDED.mark, chg = EXCLUDED.chg`
+
+	postgreSQLPut = `
+INSERT INTO {override} (client, gen, entity, url, since)
+SELECT id, gen, @entity::bytea, @url::bytea, @since::bigint FROM {client} WHERE id = @client
+ON CONFLICT (client, gen, entity) DO UPDATE SET url = EXCLUDED.url, since = EXCLUDED.since`
+
+	postgreSQLTombstone = `
+INSERT INTO {override} (client, gen, entity, url, since)
+SELECT id, gen, @entity::bytea, @url::bytea, @since::bigint FROM {client} WHERE id = @client AND length(url) > 0
+ON CONFLICT (client, gen, entity) DO UPDATE SET url = EXCLUDED.url, since = EXCLUDED.since`
+)
+
+// genericPostgreSQL keeps to what databases that are not PostgreSQL know too: a
+// change of one entity is a transaction.
+var genericPostgreSQL = grammar{
+	name:     "generic PostgreSQL",
+	numbered: true,
+	schema: []string{
+		postgreSQLSchemaTable,
+		`CREATE TABLE IF NOT EXISTS {client} (
+  id bytea PRIMARY KEY,
+  gen bigint NOT NULL,
+  swept bigint NOT NULL,
+  url bytea NOT NULL,
+  since bigint NOT NULL,
+  mark bigint NOT NULL)`,
+		postgreSQLOverrideTable,
+		insertVersion + ` ON CONFLICT (id) DO NOTHING`,
+	},
+	lock: lockGeneric,
+	touch: `
+INSERT INTO {client} (id, gen, swept, url, since, mark) VALUES (@client, 0, 0, '', 0, @mark)
+ON CONFLICT (id) DO UPDATE SET mark = EXCLUDED.mark`,
+	put:       postgreSQLPut,
+	tombstone: postgreSQLTombstone,
+	setAll: `
+INSERT INTO {client} AS c (id, gen, swept, url, since, mark) VALUES (@client, 1, 1, @url, @since, @mark)
+ON CONFLICT (id) DO UPDATE SET gen = c.gen + 1, url = EXCLUDED.url, since = EXCLUDED.since, mark = EXCLUDED.mark`,
+	classify: classifyPostgreSQL,
+}

@@ -1,0 +1,58 @@
+package sqlstore
+
+// sqLite numbers the changes in the order of their commits, in the column chg: it
+// has one writer at a time, which sees the last number before it adds its own.
+var sqLite = grammar{
+	name:      "SQLite",
+	oneWriter: true,
+	schema: []string{
+		`CREATE TABLE IF NOT EXISTS {schema} (
+  id INTEGER PRIMARY KEY,
+  version INTEGER NOT NULL,
+  origin TEXT NOT NULL) STRICT`,
+		`CREATE TABLE IF NOT EXISTS {client} (
+  id BLOB NOT NULL PRIMARY KEY,
+  gen INTEGER NOT NULL,
+  swept INTEGER NOT NULL,
+  url BLOB NOT NULL,
+  since INTEGER NOT NULL,
+  mark INTEGER NOT NULL,
+  chg INTEGER NOT NULL) STRICT, WITHOUT ROWID`,
+		`CREATE INDEX IF NOT EXISTS {client_chg} ON {client} (chg)`,
+		`CREATE TABLE IF NOT EXISTS {override} (
+  client BLOB NOT NULL,
+  gen INTEGER NOT NULL,
+  entity BLOB NOT NULL,
+  url BLOB NOT NULL,
+  since INTEGER NOT NULL,
+  PRIMARY KEY (client, gen, entity)) STRICT, WITHOUT ROWID`,
+		`INSERT INTO {schema} (id, version, origin) VALUES (1, 1, lower(hex(randomblob(16))))
+ON CONFLICT (id) DO NOTHING`,
+	},
+	lock: lockSQLite,
+	touch: `
+INSERT INTO {client} (id, gen, swept, url, since, mark, chg)
+VALUES (@client, 0, 0, x'', 0, @mark, (SELECT COALESCE(MAX(chg), 0) + 1 FROM {client}))
+ON CONFLICT (id) DO UPDATE SET mark = excluded.mark, chg = excluded.chg`,
+	put: `
+INSERT INTO {override} (client, gen, entity, url, since)
+SELECT id, gen, @entity, @url, @since FROM {client} WHERE id = @client
+ON CONFLICT (client, gen, entity) DO UPDATE SET url = excluded.url, since = excluded.since`,
+	tombstone: `
+INSERT INTO {override} (client, gen, entity, url, since)
+SELECT id, gen, @entity, @url, @since FROM {client} WHERE id = @client AND length(url) > 0
+ON CONFLICT (client, gen, entity) DO UPDATE SET url = excluded.url, since = excluded.since`,
+	setAll: `
+INSERT INTO {client} (id, gen, swept, url, since, mark, chg)
+VALUES (@client, 1, 1, @url, @since, @mark, (SELECT COALESCE(MAX(chg), 0) + 1 FROM {client}))
+ON CONFLICT (id) DO UPDATE
+SET gen = gen + 1, url = excluded.url, since = excluded.since, mark = excluded.mark, chg = excluded.chg`,
+	changes: `
+SELECT p.identity, '9223372036854775807', p.newest, q.id
+FROM (
+  SELECT (SELECT origin FROM {schema} WHERE id = 1) AS identity,
+    CAST((SELECT COALESCE(MAX(chg), 0) FROM {client}) AS TEXT) AS newest) p
+LEFT JOIN (
+  SELECT id FROM {client} WHERE chg >= CAST(@since AS INTEGER) LIMIT @limit) q ON true`,
+	classify: classifySQLite,
+}

@@ -1,0 +1,213 @@
+package sqlstore_test
+
+import (
+	"database/sql"
+	"database/sql/driver"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"example.com/go-webhookcfg/store/sqlstore"
+	"example.com/go-webhookcfg/webhookcfg"
+	"example.com/go-webhookcfg/webhookcfg/egress"
+	"github.com/google/go-cmp/cmp"
+)
+
+var update = flag.Bool("update", false, "write the schemas anew")
+
+func TestNewRefuses(t *testing.T) {
+	db := sql.OpenDB(&fake{})
+	defer db.Close()
+	for name, tt := range map[string]struct {
+		db      *sql.DB
+		dialect sqlstore.Dialect
+		prefix  string
+	}{
+		"no database":           {nil, sqlstore.SQLite(), ""},
+		"no dialect":            {db, sqlstore.Dialect{}, ""},
+		"a prefix to be quoted": {db, sqlstore.SQLite(), "my-"},
+		"an injected prefix":    {db, sqlstore.SQLite(), "x; DROP TABLE y; --"},
+		"an upper-case prefix":  {db, sqlstore.SQLite(), "WH_"},
+		"a digit first":         {db, sqlstore.SQLite(), "1x"},
+		"a long prefix":         {db, sqlstore.SQLite(), strings.Repeat("x", 33)},
+	} {
+		if _, err := sqlstore.New(tt.db, tt.dialect, &sqlstore.Options{Prefix: tt.prefix}); err == nil {
+			t.Errorf("%s is accepted", name)
+		}
+		if _, err := tt.dialect.Schema(tt.prefix); err == nil && tt.db != nil {
+			t.Errorf("%s has a schema", name)
+		}
+	}
+	if _, err := sqlstore.New(db, sqlstore.MySQL(), nil); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestSchema: what has been written to databases does not change unnoticed.
+func TestSchema(t *testing.T) {
+	for _, dialect := range dialects() {
+		all, err := dialect.Schema("")
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := strings.Join(all, ";\n\n") + ";\n"
+		path := filepath.Join("testdata", strings.ReplaceAll(strings.ToLower(dialect.String()), " ", "-")+".sql")
+		if *update {
+			if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
+				t.Fatal(err)
+			}
+		}
+		want, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(string(want), got); diff != "" {
+			t.Errorf("%s: -want +got:\n%s", path, diff)
+		}
+	}
+}
+
+// TestPrefix: every table in every statement has the prefix, and every parameter
+// has a value.
+func TestPrefix(t *testing.T) {
+	for _, dialect := range dialects() {
+		var all []string
+		s, _ := openFake(t, dialect, &sqlstore.Options{Prefix: "px_"}, func(call string, args []driver.NamedValue) (answer, error) {
+			all = append(all, call)
+			for _, arg := range args {
+				if arg.Value == nil {
+					t.Errorf("%s: parameter %d is NULL in %s", dialect, arg.Ordinal, call)
+				}
+			}
+			switch {
+			case strings.HasPrefix(call, "SELECT GET_LOCK"):
+				return answer{{int64(1)}}, nil
+			case strings.HasPrefix(call, "SELECT id, gen"):
+				return answer{{[]byte("acme"), int64(2)}}, nil
+			case strings.HasPrefix(call, "SELECT MIN"):
+				return answer{{int64(1)}}, nil
+			case strings.HasPrefix(call, "SELECT entity"):
+				return answer{{[]byte("e1")}}, nil
+			case strings.HasPrefix(call, "SELECT p.identity"):
+				return answer{{"id", "5", "5", nil}}, nil
+			}
+			return nil, nil
+		})
+		errs := []error{
+			s.Migrate(t.Context()), s.Apply(t.Context(), set()), s.Apply(t.Context(), unset()), s.Apply(t.Context(), setAll()),
+			second(s.Resolve(t.Context(), "acme", "e1")), second(s.List(t.Context(), "acme", "", 1)),
+			second(s.Versions(t.Context(), []string{"acme"})), second(s.Sweep(t.Context(), 1)),
+		}
+		if feed, err := s.WithFeed(); err == nil {
+			errs = append(errs, second(feed.Changes(t.Context(), "")))
+		}
+		if err := errors.Join(errs...); err != nil {
+			t.Errorf("%s: %v", dialect, err)
+		}
+		text := strings.Join(all, "\n")
+		if strings.Contains(text, "wh_") || strings.ContainsAny(text, "{}@") {
+			t.Errorf("%s: not filled in: %s", dialect, text)
+		}
+		if strings.Count(text, "px_client") < 5 || strings.Count(text, "px_override") < 5 {
+			t.Errorf("%s: few tables in %s", dialect, text)
+		}
+	}
+}
+
+// TestTooLong: what an engine would cut off is refused before it is asked.
+func TestTooLong(t *testing.T) {
+	long := strings.Repeat("x", 1025)
+	s, f := openFake(t, sqlstore.MySQL(), nil, failing("nothing", nil, 0))
+	for name, err := range map[string]error{
+		"client":          s.Apply(t.Context(), webhookcfg.Unset(long, webhookcfg.All())),
+		"entity":          s.Apply(t.Context(), webhookcfg.Unset("acme", webhookcfg.Entity(long))),
+		"URL":             s.Apply(t.Context(), webhookcfg.Set("acme", webhookcfg.All(), egress.NewURL(strings.Repeat("x", 65536)))),
+		"resolved client": second(s.Resolve(t.Context(), long, "e1")),
+		"resolved entity": second(s.Resolve(t.Context(), "acme", long)),
+		"listed client":   second(s.List(t.Context(), long, "", 1)),
+		"versions":        second(s.Versions(t.Context(), []string{"acme", long})),
+		"sweep":           second(s.Sweep(t.Context(), 0)),
+	} {
+		if !errors.Is(err, webhookcfg.ErrInvalidArgument) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if f.count("") > 0 {
+		t.Errorf("sent %s", f.shape())
+	}
+}
+
+// TestValues are those that a driver gets: bytes, and no text for it to convert.
+func TestValues(t *testing.T) {
+	c := webhookcfg.Set("a\xff", webhookcfg.Entity("\x00"), egress.NewURL("https://x"))
+	c.Time = time.Time{}
+	s, _ := openFake(t, sqlstore.PostgreSQL(), nil, func(call string, args []driver.NamedValue) (answer, error) {
+		if !strings.HasPrefix(call, "WITH") {
+			return nil, nil
+		}
+		got := fmt.Sprintf("%q %q %q %d", args[0].Value, args[2].Value, args[3].Value, args[4].Value)
+		if want := `"a\xff" "\x00" "https://x" -62135596800`; got != want || len(args) != 5 {
+			t.Errorf("%s, want %s", got, want)
+		}
+		return nil, nil
+	})
+	if err := s.Apply(t.Context(), c); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestVersions: one query for many clients, of a text that others share, and the
+// versions in the order that was asked for.
+func TestVersions(t *testing.T) {
+	texts := make(map[string]int)
+	s, _ := openFake(t, sqlstore.MySQL(), nil, func(call string, args []driver.NamedValue) (answer, error) {
+		if call == "connect" {
+			return nil, nil
+		}
+		texts[call]++
+		seen := make(map[string]bool)
+		var rows answer
+		for _, arg := range args {
+			if id := string(arg.Value.([]byte)); !seen[id] && id != "unknown" {
+				seen[id] = true
+				rows = append([][]driver.Value{{[]byte(id), int64(len(id))}}, rows...)
+			}
+		}
+		return rows, nil
+	})
+	var clients []string
+	for n := range 600 {
+		clients = append(clients, fmt.Sprint("client-", strings.Repeat("x", n%7), n))
+	}
+	clients = append(clients, "unknown")
+	for size := range 90 {
+		if _, err := s.Versions(t.Context(), clients[:size]); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if len(texts) != 8 { // 1, 2, 4, … 128 names
+		t.Errorf("%d texts", len(texts))
+	}
+	clear(texts)
+	got, err := s.Versions(t.Context(), clients)
+	if err != nil || len(got) != len(clients) {
+		t.Fatalf("%d versions: %v", len(got), err)
+	}
+	for i, client := range clients[:600] {
+		if want := fmt.Sprintf("%c", "0123456789abcdefghijklmnopqrstuvwxyz"[len(client)]); got[i] != want {
+			t.Errorf("%s has %s, want %s", client, got[i], want)
+		}
+	}
+	queries := 0
+	for _, n := range texts {
+		queries += n
+	}
+	if got[600] != "" || queries != 3 {
+		t.Errorf("a stranger has version %q; %d queries", got[600], queries)
+	}
+}

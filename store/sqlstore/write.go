@@ -1,0 +1,178 @@
+package sqlstore
+
+import (
+	"context"
+	"database/sql"
+	"database/sql/driver"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"time"
+)
+
+// How often something is tried that others keep from happening: for longer than a
+// context should last, since of many who meet at an isolation level of snapshots one
+// gets through at a time. The pauses grow to about a quarter of a second.
+const (
+	maxTries   = 100
+	firstPause = 4 * time.Millisecond
+	doublings  = 6
+)
+
+// write makes a change, and returns how many rows its last statement changed. What
+// comes of a change that is tried again is what comes of it once, since a try that
+// is followed by another has left nothing behind.
+func (s *Store) write(ctx context.Context, steps []statement, v values) (rows int64, err error) {
+	if err := s.turn.take(ctx); err != nil {
+		return 0, err
+	}
+	defer s.turn.give()
+	err = s.persist(ctx, func() (verdict, error) {
+		conn, err := s.db.Conn(ctx)
+		if err != nil {
+			return s.judgeOpen(err), err
+		}
+		defer conn.Close()
+		if len(steps) == 1 && s.turn == nil {
+			result, err := conn.ExecContext(ctx, steps[0].text, steps[0].args(v)...)
+			return s.done(err, result, &rows)
+		}
+		return s.transaction(ctx, conn, steps, v, &rows)
+	})
+	return rows, err
+}
+
+// transaction begins and commits by statements: those end with ctx, where the
+// methods of a [sql.Tx] wait for a server that has fallen silent.
+func (s *Store) transaction(ctx context.Context, conn *sql.Conn, steps []statement, v values, rows *int64) (found verdict, err error) {
+	if _, err := conn.ExecContext(ctx, s.grammar.begin()); err != nil {
+		if s.judge(err) == ambiguous {
+			release(ctx, conn, "rollback")
+		}
+		return s.judgeOpen(err), err
+	}
+	defer func() {
+		if err != nil {
+			release(ctx, conn, "rollback")
+		}
+	}()
+	var result sql.Result
+	for _, step := range steps {
+		if result, err = conn.ExecContext(ctx, step.text, step.args(v)...); err != nil {
+			return s.judgeOpen(err), err
+		}
+	}
+	if err := ctx.Err(); err != nil {
+		return refused, err
+	}
+	if _, err = conn.ExecContext(ctx, "commit"); errors.Is(err, driver.ErrBadConn) {
+		// A driver may call a statement without parameters unsent whose answer was lost.
+		return ambiguous, err
+	}
+	return s.done(err, result, rows)
+}
+
+// done looks at the error of what commits a change.
+func (s *Store) done(err error, result sql.Result, rows *int64) (verdict, error) {
+	if err != nil {
+		return s.judge(err), err
+	}
+	*rows, err = result.RowsAffected()
+	return refused, err
+}
+
+// turn lets one writer of this process after the other, where the database has one
+// at a time: to wait here is fair, and ends with the context. Nil lets all.
+type turn chan struct{}
+
+func (t turn) take(ctx context.Context) error {
+	if t == nil {
+		return nil
+	}
+	select {
+	case t <- struct{}{}:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+func (t turn) give() {
+	if t != nil {
+		<-t
+	}
+}
+
+// read calls scan for every row of an answer, and returns what that returns.
+func read[T any](ctx context.Context, s *Store, q statement, v values, scan func(*sql.Rows) (T, error)) (all []T, err error) {
+	err = s.persist(ctx, func() (verdict, error) {
+		all, err = query(ctx, s.db, q, v, scan)
+		if err != nil {
+			return s.judgeOpen(err), err
+		}
+		return refused, nil
+	})
+	return all, err
+}
+
+// querier is a handle, a connection or a transaction.
+type querier interface {
+	QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error)
+}
+
+func query[T any](ctx context.Context, db querier, q statement, v values, scan func(*sql.Rows) (T, error)) ([]T, error) {
+	rows, err := db.QueryContext(ctx, q.text, q.args(v)...)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var all []T
+	for rows.Next() {
+		one, err := scan(rows)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, one)
+	}
+	return all, rows.Err()
+}
+
+// scanOne reads rows of one column.
+func scanOne[T any](rows *sql.Rows) (one T, err error) {
+	err = rows.Scan(&one)
+	return one, err
+}
+
+// persist tries again what was rolled back, for as long as ctx lasts and with
+// pauses of chance, so that those who met do not meet again.
+func (s *Store) persist(ctx context.Context, try func() (verdict, error)) error {
+	for n := 1; ; n++ {
+		found, err := try()
+		switch {
+		case err == nil:
+			return nil
+		case found == ambiguous:
+			return fmt.Errorf("%w: %w", ErrOutcomeUnknown, err)
+		case found == refused || n == maxTries:
+			return err
+		}
+		s.logger.LogAttrs(ctx, slog.LevelDebug, "sqlstore: rolled back, trying again", slog.Int("try", n))
+		if ended := pause(ctx, n); ended != nil {
+			return errors.Join(ended, err)
+		}
+	}
+}
+
+// pause waits before try n+1.
+func pause(ctx context.Context, n int) error {
+	longest := firstPause << min(n-1, doublings)
+	timer := time.NewTimer(rand.N(longest))
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
