@@ -55,8 +55,9 @@ func (m *Memory) Resolve(ctx context.Context, client, entity string) (webhookcfg
 		return webhookcfg.Webhook{}, fmt.Errorf("store: resolve: %w", err)
 	}
 	m.mu.RLock()
-	defer m.mu.RUnlock()
-	return m.table.Resolve(client, entity), nil
+	decision := m.table.Resolve(client, entity)
+	m.mu.RUnlock()
+	return decision.Webhook(), nil
 }
 
 // List implements [webhookcfg.Lister]. A walk whose pages are of one moment needs

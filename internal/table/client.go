@@ -36,22 +36,21 @@ func (c *client) apply(change webhookcfg.Change) {
 	}
 }
 
-// resolve returns the setting that decides for an entity, and which one that is.
-func (c *client) resolve(entity string) (setting, webhookcfg.Source) {
+func (c *client) resolve(entity string) Decision {
 	if s, ok := c.overrides.get(entity); ok {
-		return s, s.override()
+		return Decision{s, s.override()}
 	}
-	return c.base, c.baseSource()
+	return Decision{c.base, c.baseSource()}
 }
 
 func (c *client) page(after string, limit int) webhookcfg.Page {
-	page := webhookcfg.Page{Base: c.base.webhook(c.baseSource())}
+	page := webhookcfg.Page{Base: Decision{c.base, c.baseSource()}.Webhook()}
 	for entity, s := range c.overrides.after(after) {
 		if len(page.Overrides) == limit {
 			page.Next = page.Overrides[limit-1].Entity
 			break
 		}
-		page.Overrides = append(page.Overrides, webhookcfg.Override{Entity: entity, Webhook: s.webhook(s.override())})
+		page.Overrides = append(page.Overrides, webhookcfg.Override{Entity: entity, Webhook: Decision{s, s.override()}.Webhook()})
 	}
 	return page
 }
@@ -81,10 +80,17 @@ func (s setting) override() webhookcfg.Source {
 	return webhookcfg.SourceOverride
 }
 
-// webhook is what s says; the zero Webhook if the source is SourceNone.
-func (s setting) webhook(source webhookcfg.Source) webhookcfg.Webhook {
-	if source == webhookcfg.SourceNone {
+// Decision is the setting that decides for an entity, and which one that is. The
+// zero value is that none does.
+type Decision struct {
+	setting setting
+	source  webhookcfg.Source
+}
+
+// Webhook returns what was decided.
+func (d Decision) Webhook() webhookcfg.Webhook {
+	if d.source == webhookcfg.SourceNone {
 		return webhookcfg.Webhook{}
 	}
-	return webhookcfg.Webhook{URL: s.url, Source: source, Since: time.Unix(s.since, 0).UTC()}
+	return webhookcfg.Webhook{URL: d.setting.url, Source: d.source, Since: time.Unix(d.setting.since, 0).UTC()}
 }

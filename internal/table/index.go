@@ -7,7 +7,7 @@ import (
 
 // load is how many records there are to a bucket: few enough for most buckets to
 // have room until they are split.
-const load = 8
+const load = 10
 
 // index finds records by the hashes of their ids. It grows and shrinks by one
 // bucket at a time, so that no change waits for all records to move: linear

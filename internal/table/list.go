@@ -30,7 +30,20 @@ func (l *list[T]) push(v T) {
 		l.pieces = append(l.pieces, nil)
 		last++
 	}
-	l.pieces[last] = append(reserve(l.pieces[last], 1, pieceSize), v)
+	piece := l.pieces[last]
+	if len(piece) == cap(piece) {
+		piece = append(slices.Grow([]T(nil), roomAfter(last, len(piece))), piece...)
+	}
+	l.pieces[last] = append(piece, v)
+}
+
+// roomAfter returns for how many elements a piece of n has room next. There may be
+// many lists with few elements, so these spare memory; the others spare copying.
+func roomAfter(piece, n int) int {
+	if piece == 0 && n < pieceSize/4 {
+		return n + n/4 + 1
+	}
+	return min(max(2*n, pieceSize/4), pieceSize)
 }
 
 // pop removes the last element.
@@ -44,17 +57,6 @@ func (l *list[T]) pop() {
 	}
 	l.pieces[last] = nil
 	l.pieces = tighten(l.pieces[:last])
-}
-
-// reserve makes room for n more elements, and for at most limit in all unless n
-// needs it. It grows a slice by less than append would: memory counts for more
-// here than copying.
-func reserve[S ~[]E, E any](s S, n, limit int) S {
-	need := len(s) + n
-	if need <= cap(s) {
-		return s
-	}
-	return append(slices.Grow(S(nil), max(need, min(need+need/5, limit))), s...)
 }
 
 // tighten gives room back when more than half of it is unused.

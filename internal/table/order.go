@@ -35,7 +35,11 @@ func (o *order) add(i int, record uint32) {
 	if o.spans == nil {
 		o.spans = make([][]uint32, 1)
 	}
-	o.spans[i] = append(reserve(o.spans[i], 1, spanSize), record)
+	span := o.spans[i]
+	if len(span) == cap(span) {
+		span = append(slices.Grow([]uint32(nil), min(len(span)+len(span)/2+1, spanSize)), span...)
+	}
+	o.spans[i] = append(span, record)
 }
 
 // remove removes a record, and joins spans that have become small.

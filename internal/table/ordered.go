@@ -97,14 +97,16 @@ func (m *ordered[V]) grow() {
 	n := m.index.buckets.len()
 	m.index.buckets.push(bucket{})
 	if n > 0 {
-		m.reindex(m.index.empty(parent(n), nil))
+		var room [4 * slots]uint32
+		m.reindex(m.index.empty(parent(n), room[:0]))
 	}
 }
 
 // shrink takes back the last grow.
 func (m *ordered[V]) shrink() {
 	n := m.index.buckets.len() - 1
-	moved := m.index.empty(parent(n), m.index.empty(uint32(n), nil))
+	var room [4 * slots]uint32
+	moved := m.index.empty(parent(n), m.index.empty(uint32(n), room[:0]))
 	m.index.buckets.pop()
 	m.reindex(moved)
 }

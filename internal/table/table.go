@@ -59,14 +59,14 @@ func (t *Table) share(u egress.URL) egress.URL {
 	return t.urls.share(u)
 }
 
-// Resolve returns which webhook is in effect for an entity of a client.
-func (t *Table) Resolve(client, entity string) webhookcfg.Webhook {
+// Resolve returns which webhook is in effect for an entity of a client: what decides,
+// for the caller to make a Webhook of when nothing waits for it any more.
+func (t *Table) Resolve(client, entity string) Decision {
 	c, known := t.clients.get(client)
 	if !known {
-		return webhookcfg.Webhook{}
+		return Decision{}
 	}
-	s, source := c.resolve(entity)
-	return s.webhook(source)
+	return c.resolve(entity)
 }
 
 // Page returns the first limit overrides of a client whose entities come after

@@ -1,0 +1,191 @@
+package contract_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"net/http"
+	"net/url"
+	"regexp"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"example.com/go-webhookcfg/store"
+	"example.com/go-webhookcfg/webhookcfg"
+	"github.com/getkin/kin-openapi/openapi3"
+)
+
+// counter is a store that counts the changes that reach it.
+type counter struct {
+	*store.Memory
+	changes atomic.Int64
+}
+
+func (c *counter) Apply(ctx context.Context, change webhookcfg.Change) error {
+	c.changes.Add(1)
+	return c.Memory.Apply(ctx, change)
+}
+
+// TestGeneratedViolations derives from the schemas what they forbid, sends it, and
+// wants the answer of the interface's table of errors, no change, and the judge's
+// word that it was a violation.
+func TestGeneratedViolations(t *testing.T) {
+	st := &counter{Memory: store.NewMemory()}
+	base, doc := serve(t, st, options()), document(t)
+	j := newJudge(t, doc)
+	sent := 0
+	for _, path := range slices.Sorted(maps.Keys(doc.Paths.Map())) {
+		for method, op := range doc.Paths.Value(path).Operations() {
+			for _, q := range slices.Concat(bodyViolations(op), parameterViolations(op, path)) {
+				q.method, q.client = method, acme
+				if q.target == "" {
+					q.target = path
+				}
+				sent++
+				got := q.send(t, j, base)
+				if v := j.last(); got != q.want || v.request == nil || v.response != nil {
+					t.Errorf("%s, %s: got %s, want %s; the document says %v of it and %v of the answer", op.OperationID, q.name, got, q.want, v.request, v.response)
+				}
+			}
+		}
+	}
+	if n := st.changes.Load(); n != 0 {
+		t.Errorf("%d changes reached the store", n)
+	}
+	if sent < 150 {
+		t.Errorf("only %d violations were made", sent)
+	}
+}
+
+// bodyViolations break the schema of a body at one place each.
+func bodyViolations(op *openapi3.Operation) (rows []request) {
+	if op.RequestBody == nil {
+		return nil
+	}
+	media := op.RequestBody.Value.Content["application/json"]
+	add := func(name string, body any, want string, fields ...string) {
+		rows = append(rows, request{name: name, body: example(body), want: want, fields: fields})
+	}
+	for _, e := range media.Examples {
+		good := e.Value.Value.(map[string]any)
+		for _, other := range []any{nil, true, 1, "x", []any{}, []any{good}} {
+			add(fmt.Sprintf("%v for the object", other), other, "400 invalid_request")
+		}
+		for _, other := range []string{"text/plain", "application/x-www-form-urlencoded", "application/xml", "application/jsonx", "*/*"} {
+			add("as "+other, good, "415 unsupported_media_type", "Content-Type: "+other)
+		}
+		for _, name := range media.Schema.Value.Required {
+			add("without "+name, without(good, name), "400 invalid_request")
+		}
+		for name, property := range media.Schema.Value.Properties {
+			for _, other := range []any{nil, true, 1, []any{"x"}, map[string]any{}} {
+				add(fmt.Sprintf("%v for %s", other, name), with(good, name, other), "400 invalid_request")
+			}
+			for _, other := range badStrings(property.Value) {
+				add(fmt.Sprintf("%s as %.40q", name, other), with(good, name, other), "400 "+errorOf(name))
+			}
+			for _, other := range []string{strings.ToUpper(name), name + " ", "_" + name, strings.ReplaceAll(name, "_", "")} {
+				add("another key "+other, with(good, other, good[name]), "400 invalid_request")
+			}
+		}
+	}
+	return rows
+}
+
+// errorOf is what a string that breaks the schema of a property is refused with.
+func errorOf(property string) string {
+	if property == "webhook_url" {
+		return "invalid_webhook_url"
+	}
+	return "invalid_request"
+}
+
+// parameterViolations break the schema of one parameter each.
+func parameterViolations(op *openapi3.Operation, path string) (rows []request) {
+	for _, parameter := range op.Parameters {
+		p := parameter.Value
+		for _, value := range badValues(p.Schema.Value) {
+			target := path + "?" + p.Name + "=" + url.QueryEscape(value)
+			if p.In == openapi3.ParameterInPath {
+				target = strings.ReplaceAll(path, "{"+p.Name+"}", strings.ReplaceAll(url.PathEscape(value), ".", "%2e"))
+			}
+			if value != "" { // in a path that is another operation
+				rows = append(rows, request{name: fmt.Sprintf("%s as %.40q", p.Name, value), target: target, want: "400 invalid_request"})
+			}
+		}
+	}
+	return rows
+}
+
+// badValues are texts that break the schema of a parameter.
+func badValues(schema *openapi3.Schema) []string {
+	if !schema.Type.Is("integer") {
+		return badStrings(schema)
+	}
+	return []string{fmt.Sprint(*schema.Min - 1), fmt.Sprint(*schema.Max + 1), "x", "1.5", "true", "null"}
+}
+
+// badStrings are strings that break a schema: too long, too short, and those of a
+// list of traps that do not match.
+func badStrings(schema *openapi3.Schema) (bad []string) {
+	pattern := regexp.MustCompile(schema.Pattern)
+	filler := strings.Trim(fmt.Sprint(schema.Examples[0]), "/")
+	long := filler + strings.Repeat("x", int(*schema.MaxLength)+1-len(filler))
+	if !pattern.MatchString(long) {
+		panic("too long is not all that is wrong with " + long)
+	}
+	bad = append(bad, long)
+	for _, trap := range []string{"", ".", "..", " ", "e 1", " e1", "e1\n", "e1\t", "e1\x00", "é", "e1\\", "e1#", "e1?", "e1/", "e1%", "null", "//e1", "data:x", "https:e1", "https://e1#", "https:// e1"} {
+		if !pattern.MatchString(trap) {
+			bad = append(bad, trap)
+		}
+	}
+	return bad
+}
+
+func with(object map[string]any, name string, value any) map[string]any {
+	object = maps.Clone(object)
+	object[name] = value
+	return object
+}
+
+func without(object map[string]any, name string) map[string]any {
+	object = maps.Clone(object)
+	delete(object, name)
+	return object
+}
+
+// TestIdentifierPattern holds the pattern of the document and the syntax of the
+// handler to each other, on random strings over characters that matter to either.
+func TestIdentifierPattern(t *testing.T) {
+	identifier := document(t).Components.Schemas["Identifier"].Value
+	pattern := regexp.MustCompile(identifier.Pattern)
+	base := serveAll(t)
+	random := rand.New(rand.NewPCG(1, 2))
+	alphabet := []string{"a", "Z", "0", ".", ".", ".", "_", "~", ":", "@", "-", "/", "%", "+", " ", "é", "\n", "\u0000", "\u017f"}
+	outcomes := map[bool]int{}
+	for range 1500 {
+		var id strings.Builder
+		for range random.IntN(5) {
+			id.WriteString(strings.Repeat(alphabet[random.IntN(len(alphabet))], 1+random.IntN(2)*random.IntN(60)))
+		}
+		text := id.String()
+		want := pattern.MatchString(text) && len(text) >= int(identifier.MinLength) && len(text) <= int(*identifier.MaxLength)
+		body, err := json.Marshal(map[string]string{"moc_id": text, "webhook_url": "https://hooks.example.com/in"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		q := request{name: text, method: http.MethodPost, target: variant, client: acme, body: string(body)}
+		if got := q.send(t, http.DefaultTransport, base); got != "200" && got != "400 invalid_request" || (got == "200") != want {
+			t.Errorf("%q: got %s, the document allows it: %v", text, got, want)
+		}
+		outcomes[want]++
+	}
+	if min(outcomes[true], outcomes[false]) < 200 {
+		t.Errorf("good and bad were %v", outcomes)
+	}
+}

@@ -1,0 +1,112 @@
+package contract_test
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"net/http/httptest"
+	"testing"
+	"time"
+
+	"example.com/go-webhookcfg/store"
+	"example.com/go-webhookcfg/webhookcfg"
+	"example.com/go-webhookcfg/webhookcfg/egress"
+)
+
+const (
+	configure = "/api/v1/configure/configure-webhook"
+	variant   = "/api/v1/configuration/configure-webhook"
+)
+
+// The clients of the tests: two who are served, and one for each way in which the
+// verifier can fail.
+const (
+	acme      = "acme:s3cret"
+	other     = "other:0ther"
+	stranger  = "stranger:s3cret"
+	throttled = "throttled:s3cret"
+	outage    = "outage:s3cret"
+	defect    = "defect:s3cret"
+)
+
+// noon is the time of every change that the tests make.
+var noon = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+
+var errBroken = errors.New("broken on purpose")
+
+// waitError is what a throttle or a busy prober answers.
+type waitError struct{}
+
+func (waitError) Error() string             { return "too fast" }
+func (waitError) RetryAfter() time.Duration { return 1500 * time.Millisecond }
+
+type verifier func(pair string) error
+
+func (v verifier) Verify(_ context.Context, id, secret string) (webhookcfg.Client, error) {
+	return webhookcfg.Client{ID: id}, v(id + ":" + secret)
+}
+
+func verify(pair string) error {
+	switch pair {
+	case acme, other:
+		return nil
+	case throttled:
+		return waitError{}
+	case outage:
+		return errBroken
+	case defect:
+		panic("in the verifier")
+	}
+	return webhookcfg.ErrInvalidCredentials
+}
+
+type prober struct{}
+
+func (prober) Probe(_ context.Context, _ string, target egress.URL) error {
+	switch target.Reveal() {
+	case "https://down.example.com/":
+		return errBroken
+	case "https://busy.example.com/":
+		return waitError{}
+	}
+	return nil
+}
+
+// catalogue knows every entity but one.
+func catalogue(_ context.Context, _, entity string) (bool, error) {
+	return entity != "foreign", nil
+}
+
+// options are those of a handler that can give every answer there is, beside the
+// 405 of a handler without reads.
+func options() *webhookcfg.Options {
+	return &webhookcfg.Options{
+		Reads:     true,
+		Prober:    prober{},
+		Catalogue: catalogue,
+		Now:       func() time.Time { return noon },
+	}
+}
+
+// serve runs a handler over a store and returns its address.
+func serve(t *testing.T, st webhookcfg.Store, o *webhookcfg.Options) (base string) {
+	t.Helper()
+	h, err := webhookcfg.NewHandler(st, verifier(verify), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return listen(t, h)
+}
+
+func listen(t *testing.T, h http.Handler) (base string) {
+	t.Helper()
+	server := httptest.NewServer(h)
+	t.Cleanup(server.Close)
+	return server.URL
+}
+
+// serveAll runs a handler that can give every answer.
+func serveAll(t *testing.T) (base string) {
+	t.Helper()
+	return serve(t, store.NewMemory(), options())
+}
