@@ -23,6 +23,7 @@ type Loss int
 const (
 	Cut     Loss = iota // both sides are told that it is closed
 	Silence             // nobody is told, and nothing more comes that way
+	Hold                // it is late: it comes after [Proxy.Release], though the sender may be gone
 )
 
 // Proxy relays connections between an address of its own and a server, and loses
@@ -31,6 +32,7 @@ type Proxy struct {
 	listener net.Listener
 	target   string
 	relays   sync.WaitGroup
+	held     sync.WaitGroup
 
 	mu     sync.Mutex
 	open   map[net.Conn]bool
@@ -39,6 +41,7 @@ type Proxy struct {
 	loss   Loss
 	passed [2]int
 	lost   int
+	let    chan struct{} // closed when what is held may go on
 }
 
 // NewProxy returns a proxy on loopback, which ends with the test.
@@ -48,7 +51,7 @@ func NewProxy(t testing.TB, target string) *Proxy {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := &Proxy{listener: listener, target: target, open: make(map[net.Conn]bool)}
+	p := &Proxy{listener: listener, target: target, open: make(map[net.Conn]bool), let: make(chan struct{})}
 	p.relays.Go(p.accept)
 	t.Cleanup(p.close)
 	return p
@@ -74,6 +77,18 @@ func (p *Proxy) Lost() int {
 	return p.lost
 }
 
+// Release loses nothing more, and lets go on what is held. It returns when the
+// receiver has got it and closed its connection, which it does only if the sender is
+// gone.
+func (p *Proxy) Release() {
+	p.mu.Lock()
+	p.lose = [2]func(int) bool{}
+	close(p.let)
+	p.let = make(chan struct{})
+	p.mu.Unlock()
+	p.held.Wait()
+}
+
 func (p *Proxy) accept() {
 	for {
 		client, err := p.listener.Accept()
@@ -88,8 +103,9 @@ func (p *Proxy) accept() {
 		if !p.keep(client, server) {
 			return
 		}
-		p.relays.Go(func() { p.relay(Requests, client, server) })
-		p.relays.Go(func() { p.relay(Answers, server, client) })
+		requests, answers := make(chan struct{}), make(chan struct{})
+		p.relays.Go(func() { defer close(requests); p.relay(Requests, client, server, answers) })
+		p.relays.Go(func() { defer close(answers); p.relay(Answers, server, client, requests) })
 	}
 }
 
@@ -106,39 +122,58 @@ func (p *Proxy) keep(conns ...net.Conn) bool {
 	return !p.closed
 }
 
-func (p *Proxy) relay(d Direction, from, to net.Conn) {
+// relay passes on what comes in a direction. Where the receiver is gone, the relay
+// the other way notices that; answered is closed when that relay has ended.
+func (p *Proxy) relay(d Direction, from, to net.Conn, answered <-chan struct{}) {
 	defer p.drop(from, to)
 	piece := make([]byte, 64<<10)
 	for {
 		n, err := from.Read(piece)
-		if n > 0 && p.loses(d) {
-			p.silence(from)
+		if n > 0 {
+			if loss, let, lost := p.loses(d); lost {
+				p.mislay(loss, let, piece[:n], from, to, answered)
+				return
+			}
+		}
+		if _, werr := to.Write(piece[:n]); werr != nil {
+			_, _ = io.Copy(io.Discard, from)
 			return
 		}
-		if _, werr := to.Write(piece[:n]); err != nil || werr != nil {
+		if err != nil {
 			return
 		}
 	}
 }
 
-func (p *Proxy) loses(d Direction) bool {
+// loses reports whether the next piece gets lost, and how.
+func (p *Proxy) loses(d Direction) (loss Loss, let <-chan struct{}, lost bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.passed[d]++
 	if p.lose[d] == nil || !p.lose[d](p.passed[d]) {
-		return false
+		return 0, nil, false
 	}
 	p.lost++
-	return true
+	if p.loss == Hold {
+		p.held.Add(1)
+	}
+	return p.loss, p.let, true
 }
 
-// silence swallows what else comes, where the loss is not to be noticed.
-func (p *Proxy) silence(from net.Conn) {
-	p.mu.Lock()
-	loss := p.loss
-	p.mu.Unlock()
-	if loss == Silence {
+// mislay does with a piece, and with what comes after it, what the loss says.
+func (p *Proxy) mislay(loss Loss, let <-chan struct{}, piece []byte, from, to net.Conn, answered <-chan struct{}) {
+	switch loss {
+	case Silence:
 		_, _ = io.Copy(io.Discard, from)
+	case Hold:
+		defer p.held.Done()
+		<-let
+		_, _ = to.Write(piece)
+		_, _ = io.Copy(to, from) // until the sender has hung up
+		if c, ok := to.(*net.TCPConn); ok {
+			_ = c.CloseWrite()
+		}
+		<-answered // the receiver is done with it
 	}
 }
 
@@ -155,6 +190,7 @@ func (p *Proxy) close() {
 	_ = p.listener.Close()
 	p.mu.Lock()
 	p.closed = true
+	close(p.let)
 	for conn := range p.open {
 		_ = conn.Close()
 	}

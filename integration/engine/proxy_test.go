@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"fmt"
 	"net"
+	"runtime"
 	"testing"
 
 	"example.com/go-webhookcfg/integration/engine"
@@ -64,5 +65,39 @@ func TestProxyLoses(t *testing.T) {
 				t.Errorf("%d answers, %d requests that reached the server, %d lost; want 2, %d, 1", said, len(reached), proxy.Lost(), test.reaches)
 			}
 		})
+	}
+}
+
+// TestProxyHolds: what is held reaches the server after its sender has hung up, and
+// after what others have sent since.
+func TestProxyHolds(t *testing.T) {
+	reached := make(chan string, 10)
+	proxy := engine.NewProxy(t, echo(t, reached))
+	proxy.Lose(engine.Requests, engine.Hold, func(n int) bool { return n == 1 })
+	say := func(word string) net.Conn {
+		conn, err := net.Dial("tcp4", proxy.Addr())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := fmt.Fprintln(conn, word); err != nil {
+			t.Fatal(err)
+		}
+		return conn
+	}
+	early := say("early")
+	for proxy.Lost() == 0 { // it is on its way
+		runtime.Gosched()
+	}
+	if err := early.Close(); err != nil {
+		t.Fatal(err)
+	}
+	late := say("late")
+	defer late.Close()
+	if word := <-reached; word != "late" {
+		t.Errorf("%s came first", word)
+	}
+	proxy.Release()
+	if len(reached) != 1 || <-reached != "early" {
+		t.Error("what was held is not there")
 	}
 }

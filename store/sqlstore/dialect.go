@@ -73,8 +73,8 @@ type grammar struct {
 	numbered bool // parameters are $1, $2, … and not ?
 
 	// oneWriter says that the database lets one transaction write at a time, and that
-	// the others wait for it in a way that no context ends. Each change is then a
-	// transaction, in which that wait comes before there is anything to commit.
+	// the others wait for it in a way that no context ends. That wait then comes before
+	// there is anything to commit.
 	oneWriter bool
 
 	schema []string
@@ -84,7 +84,7 @@ type grammar struct {
 	// change of the client out until the transaction ends. put, which comes after it
 	// in the transaction, writes an override of the generation that the row names.
 	touch, put string
-	// set is both in one statement, where there is one.
+	// set is both in one statement, where there is one that locks first.
 	set string
 	// tombstone is put for an unset, which writes only if there is a base.
 	tombstone string
@@ -106,7 +106,7 @@ func (g *grammar) begin() string {
 // queries are the statements of a store.
 type queries struct {
 	prefix                        string
-	set, unset                    []statement
+	set, unset, settle            []statement
 	setAll, resolve, list         statement
 	version, dirty, lowest        statement
 	bound, purge, purgeAll, swept statement
@@ -120,6 +120,7 @@ func (g *grammar) queries(prefix string) queries {
 		prefix:   prefix,
 		set:      []statement{compile(g.touch), compile(g.put)},
 		unset:    []statement{compile(g.touch), compile(g.tombstone), compile(drop)},
+		settle:   []statement{compile(await), compile(remark)},
 		setAll:   compile(g.setAll),
 		resolve:  compile(resolve),
 		list:     compile(list),

@@ -38,7 +38,7 @@ func TestErrorsHoldNoURL(t *testing.T) {
 			"row contains … " + whole[len(whole)-14:],
 			"row contains " + strings.ToUpper(whole),
 		} {
-			for _, at := range []string{"WITH", "connect"} {
+			for _, at := range []string{"WITH", "commit", "connect"} {
 				cause := rowError{text, "Failing row contains " + whole}
 				s, _ := openFake(t, sqlstore.PostgreSQL(), nil, failing(at, cause, 1<<30))
 				err := s.Apply(t.Context(), c)
@@ -52,7 +52,7 @@ func TestErrorsHoldNoURL(t *testing.T) {
 				if !errors.As(err, &found) || found != cause {
 					t.Errorf("the cause is gone from %v", err)
 				}
-				if at == "WITH" && !strings.Contains(err.Error(), sqlstore.ErrOutcomeUnknown.Error()) {
+				if at == "commit" && !strings.Contains(err.Error(), sqlstore.ErrOutcomeUnknown.Error()) {
 					t.Errorf("the doubt is gone from %v", err)
 				}
 			}

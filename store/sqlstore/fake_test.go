@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"database/sql/driver"
+	"errors"
 	"io"
 	"slices"
 	"strings"
@@ -22,6 +23,9 @@ type fake struct {
 	calls []string
 	open  int
 }
+
+// errNoRows is of a statement that changes no row; of others it changes one.
+var errNoRows = errors.New("no rows")
 
 // answer is what a query returns; of anything else it is the zero answer.
 type answer [][]driver.Value
@@ -118,7 +122,10 @@ func (c *fakeConn) BeginTx(context.Context, driver.TxOptions) (driver.Tx, error)
 }
 
 func (c *fakeConn) ExecContext(_ context.Context, query string, args []driver.NamedValue) (driver.Result, error) {
-	if _, err := c.f.do(query, args); err != nil {
+	switch _, err := c.f.do(query, args); {
+	case errors.Is(err, errNoRows):
+		return driver.RowsAffected(0), nil
+	case err != nil:
 		return nil, err
 	}
 	return driver.RowsAffected(1), nil

@@ -3,12 +3,10 @@ package sqlstore
 import (
 	"context"
 	"database/sql"
-	"database/sql/driver"
 	"errors"
 	"fmt"
 	"hash/fnv"
 	"log/slog"
-	"time"
 
 	"example.com/go-webhookcfg/webhookcfg/egress"
 )
@@ -153,14 +151,3 @@ func lockSQLite(ctx context.Context, conn *sql.Conn, _ string, migrate func(sess
 }
 
 func lockName(prefix string) string { return "sqlstore migration of " + prefix }
-
-// release ends what a connection holds, also when ctx has ended. A connection that
-// cannot be freed of it must not go back to the pool.
-func release(ctx context.Context, conn *sql.Conn, statement string, args ...any) {
-	const patience = 5 * time.Second
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), patience)
-	defer cancel()
-	if _, err := conn.ExecContext(ctx, statement, args...); err != nil {
-		_ = conn.Raw(func(any) error { return driver.ErrBadConn })
-	}
-}

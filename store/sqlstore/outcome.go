@@ -11,9 +11,11 @@ import (
 
 // ErrOutcomeUnknown is wrapped by the error of a change of which nobody knows
 // whether it was made: the connection broke, or the context ended, after the
-// database had been told to make it and before it had answered. The change was
-// made wholly or not at all. To ask what is in effect is the way to find out; to
-// make it again blindly could undo what others changed since.
+// database had been told to commit it and before it had answered, and what could be
+// asked of the database since did not tell. The change was made wholly or not at all,
+// or is about to be, if no other change of the client is acknowledged before. To ask
+// what is in effect is the way to find out; to make it again blindly could undo what
+// others changed since.
 var ErrOutcomeUnknown = errors.New("sqlstore: nobody knows whether the change was made")
 
 // verdict is what an error tells about the write that it came from.
@@ -28,7 +30,8 @@ const (
 	rolledBack
 )
 
-// judge looks at the error of a statement with which a change may be committed.
+// judge looks at the error of a statement that may have done its work, such as a
+// commit.
 //
 // A driver answers ErrBadConn only if the server cannot have got the statement:
 // package database/sql itself would send it again on another connection.

@@ -75,7 +75,7 @@ func TestOutcomes(t *testing.T) {
 		err     error
 		times   int
 		want    outcome
-		tries   int // of that call
+		tries   int // of that call; a commit in doubt is followed by that of the question what became of it
 	}{
 		{postgres, set(), "connect", io.EOF, always, notMade, 1},
 		{postgres, set(), "WITH", stateError("40001"), 3, made, 4},
@@ -86,36 +86,40 @@ func TestOutcomes(t *testing.T) {
 		{postgres, set(), "WITH", stateError("23514"), always, notMade, 1},
 		{postgres, set(), "WITH", stateError("42P01"), always, notMade, 1},
 		{postgres, set(), "WITH", stateError("25006"), always, notMade, 1},
-		{postgres, set(), "WITH", stateError("40003"), always, unknown, 1},
-		{postgres, set(), "WITH", stateError("57P01"), always, unknown, 1},
-		{postgres, set(), "WITH", stateError("08006"), always, unknown, 1},
-		{postgres, set(), "WITH", stateError("XX000"), always, unknown, 1},
-		{postgres, set(), "WITH", io.ErrUnexpectedEOF, always, unknown, 1},
-		{postgres, set(), "WITH", context.DeadlineExceeded, always, unknown, 1},
-		{postgres, set(), "WITH", errDeadlock, always, unknown, 1},
+		{postgres, set(), "WITH", stateError("57P01"), always, notMade, 1},
+		{postgres, set(), "WITH", context.DeadlineExceeded, always, notMade, 1},
+		{postgres, set(), "commit", stateError("40001"), 1, made, 2},
+		{postgres, set(), "commit", stateError("40003"), always, unknown, 2},
+		{postgres, set(), "commit", stateError("57P01"), always, unknown, 2},
+		{postgres, set(), "commit", stateError("08006"), always, unknown, 2},
+		{postgres, set(), "commit", stateError("XX000"), always, unknown, 2},
+		{postgres, set(), "commit", io.ErrUnexpectedEOF, always, unknown, 2},
+		{postgres, set(), "commit", context.DeadlineExceeded, always, unknown, 2},
+		{postgres, set(), "commit", errDeadlock, always, unknown, 2},
 		{postgres, setAll(), "INSERT", stateError("40001"), 1, made, 2},
-		{postgres, setAll(), "INSERT", io.EOF, always, unknown, 1},
+		{postgres, setAll(), "INSERT", io.EOF, always, notMade, 1},
+		{postgres, setAll(), "commit", io.EOF, always, unknown, 2},
 		{postgres, unset(), "begin", io.EOF, always, notMade, 1},
 		{postgres, unset(), "INSERT INTO wh_override", io.EOF, always, notMade, 1},
 		{postgres, unset(), "DELETE", stateError("40001"), 1, made, 2},
-		{postgres, unset(), "commit", io.EOF, always, unknown, 1},
+		{postgres, unset(), "commit", io.EOF, always, unknown, 2},
 
 		{generic, set(), "begin", stateError("40001"), 2, made, 3},
 		{generic, set(), "INSERT INTO wh_client", stateError("40001"), 2, made, 3},
 		{generic, set(), "INSERT INTO wh_client", stateError("57P01"), always, notMade, 1},
 		{generic, set(), "commit", stateError("40001"), 2, made, 3},
-		{generic, set(), "commit", stateError("40003"), always, unknown, 1},
-		{generic, set(), "commit", io.EOF, always, unknown, 1},
-		{generic, set(), "commit", driver.ErrBadConn, always, unknown, 1},
+		{generic, set(), "commit", stateError("40003"), always, unknown, 2},
+		{generic, set(), "commit", io.EOF, always, unknown, 2},
+		{generic, set(), "commit", driver.ErrBadConn, always, unknown, 2},
 
 		{mysql, set(), "INSERT INTO wh_override", errDeadlock, 1, made, 2},
 		{mysql, set(), "INSERT INTO wh_override", fmt.Errorf("wrapped: %w", errLockTimeout), 1, made, 2},
 		{mysql, set(), "INSERT INTO wh_override", errors.New("invalid connection"), always, notMade, 1},
 		{mysql, set(), "commit", errDeadlock, 1, made, 2},
-		{mysql, set(), "commit", errors.New("invalid connection"), always, unknown, 1},
+		{mysql, set(), "commit", errors.New("invalid connection"), always, unknown, 2},
 		{mysql, setAll(), "INSERT", errors.New("Error 1290 (HY000): The server is running with --read-only"), always, notMade, 1},
-		{mysql, setAll(), "INSERT", errors.New("Error 1317 (70100): Query execution was interrupted"), always, unknown, 1},
-		{mysql, setAll(), "INSERT", errors.New("invalid connection"), always, unknown, 1},
+		{mysql, setAll(), "commit", errors.New("Error 1317 (70100): Query execution was interrupted"), always, unknown, 2},
+		{mysql, setAll(), "commit", errors.New("invalid connection"), always, unknown, 2},
 
 		{sqlite, set(), "begin", codeError(5), 3, made, 4},
 		{sqlite, set(), "begin", codeError(5 | 2<<8), 1, made, 2},
@@ -124,7 +128,7 @@ func TestOutcomes(t *testing.T) {
 		{sqlite, setAll(), "INSERT", codeError(8), always, notMade, 1},
 		{sqlite, setAll(), "INSERT", codeError(10), always, notMade, 1},
 		{sqlite, setAll(), "commit", codeError(13), always, notMade, 1},
-		{sqlite, setAll(), "commit", codeError(10), always, unknown, 1},
+		{sqlite, setAll(), "commit", codeError(10), always, unknown, 2},
 	} {
 		name := fmt.Sprintf("%s/%s/%v/%v", tt.dialect, tt.at, tt.err, tt.times == always)
 		t.Run(name, func(t *testing.T) {
@@ -148,25 +152,25 @@ func TestOutcomes(t *testing.T) {
 
 // TestStatements: how many round trips each change takes.
 func TestStatements(t *testing.T) {
-	one, several := "connect WITH", "connect begin INSERT INSERT commit"
+	one, two := "connect begin INSERT commit", "connect begin INSERT INSERT commit"
 	dropping := "connect begin INSERT INSERT DELETE commit"
 	for _, tt := range []struct {
 		dialect sqlstore.Dialect
 		change  webhookcfg.Change
 		want    string
 	}{
-		{sqlstore.PostgreSQL(), set(), one},
+		{sqlstore.PostgreSQL(), set(), "connect begin WITH commit"},
 		{sqlstore.PostgreSQL(), unset(), dropping},
-		{sqlstore.PostgreSQL(), setAll(), "connect INSERT"},
-		{sqlstore.GenericPostgreSQL(), set(), several},
+		{sqlstore.PostgreSQL(), setAll(), one},
+		{sqlstore.GenericPostgreSQL(), set(), two},
 		{sqlstore.GenericPostgreSQL(), unset(), dropping},
-		{sqlstore.GenericPostgreSQL(), setAll(), "connect INSERT"},
-		{sqlstore.MySQL(), set(), several},
+		{sqlstore.GenericPostgreSQL(), setAll(), one},
+		{sqlstore.MySQL(), set(), two},
 		{sqlstore.MySQL(), unset(), dropping},
-		{sqlstore.MySQL(), setAll(), "connect INSERT"},
-		{sqlstore.SQLite(), set(), several},
+		{sqlstore.MySQL(), setAll(), one},
+		{sqlstore.SQLite(), set(), two},
 		{sqlstore.SQLite(), unset(), dropping},
-		{sqlstore.SQLite(), setAll(), "connect begin INSERT commit"},
+		{sqlstore.SQLite(), setAll(), one},
 	} {
 		s, f := openFake(t, tt.dialect, nil, failing("nothing", nil, 0))
 		if err := s.Apply(t.Context(), tt.change); err != nil {

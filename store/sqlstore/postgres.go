@@ -1,7 +1,7 @@
 package sqlstore
 
-// postgreSQL makes a change of one entity in one statement, whose first part locks
-// the row of the client: the second writes into the generation that it returns.
+// postgreSQL sets one entity in one statement, whose first part locks the row of the
+// client: the second writes into the generation that it returns.
 //
 // The column chg has the number of the transaction that changed the client last.
 var postgreSQL = grammar{

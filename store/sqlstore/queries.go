@@ -30,6 +30,11 @@ ORDER BY part, entity`
 DELETE FROM {override} WHERE client = @client AND entity = @entity
 AND gen = (SELECT gen FROM {client} WHERE id = @client AND length(url) = 0)`
 
+	// await changes nothing, but waits for those who change the client. By then remark
+	// sees who that was.
+	await  = `UPDATE {client} SET swept = swept WHERE id = @client`
+	remark = `UPDATE {client} SET mark = @next WHERE id = @client AND mark = @mark`
+
 	version  = `SELECT version FROM {schema} WHERE id = 1`
 	versions = `SELECT id, mark FROM {client} WHERE id IN (@ids)`
 )

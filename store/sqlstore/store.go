@@ -99,22 +99,30 @@ func New(db *sql.DB, dialect Dialect, opts *Options) (*Store, error) {
 // whole seconds. A client or an entity of more than 1,024 bytes, or a URL of more
 // than 65,535, gives an error that wraps [webhookcfg.ErrInvalidArgument].
 //
-// An error that wraps [ErrOutcomeUnknown] leaves open whether the change was made.
+// Where the commit was sent and not answered, Apply asks what became of it, for half a
+// second at most: so long it may outlast ctx. If that does not tell either, the error
+// wraps [ErrOutcomeUnknown]. With any other error the change was not made, and is not
+// going to be.
 func (s *Store) Apply(ctx context.Context, c webhookcfg.Change) error {
 	if err := validate(c); err != nil {
 		return err
 	}
-	_, err := s.write(ctx, s.steps(c), values{
+	v := values{
 		"client": []byte(c.Client),
 		"entity": []byte(c.Scope.Entity()),
 		"url":    []byte(c.URL.Reveal()),
 		"since":  c.Time.Unix(),
 		"mark":   rand.Int64(),
-	})
+	}
+	_, err := s.write(ctx, s.steps(c), v)
+	if errors.Is(err, ErrOutcomeUnknown) && s.settle(ctx, v) {
+		return nil
+	}
 	return wrap("apply", err, c.URL)
 }
 
-// steps are the statements of a change; several make one transaction.
+// steps are the statements of a change, which make one transaction. The first of
+// them locks the row of the client.
 func (s *Store) steps(c webhookcfg.Change) []statement {
 	switch {
 	case c.Scope.IsAll():

@@ -23,63 +23,65 @@ const (
 // write makes a change, and returns how many rows its last statement changed. What
 // comes of a change that is tried again is what comes of it once, since a try that
 // is followed by another has left nothing behind.
+//
+// Even a change of one statement is a transaction, for the sake of one that is given
+// up: a server goes on with what it was sent, however late that arrives. The first
+// statement locks the row of the client, and its answer is there before the commit is
+// sent. So a change whose commit was not sent is never made; and one whose commit is
+// on its way keeps the lock until it is made or rolled back, so that it cannot come
+// after a later change of that client that was acknowledged.
 func (s *Store) write(ctx context.Context, steps []statement, v values) (rows int64, err error) {
 	if err := s.turn.take(ctx); err != nil {
 		return 0, err
 	}
 	defer s.turn.give()
-	err = s.persist(ctx, func() (verdict, error) {
+	err = s.persist(ctx, func() (found verdict, err error) {
 		conn, err := s.db.Conn(ctx)
 		if err != nil {
 			return s.judgeOpen(err), err
 		}
 		defer conn.Close()
-		if len(steps) == 1 && s.turn == nil {
-			result, err := conn.ExecContext(ctx, steps[0].text, steps[0].args(v)...)
-			return s.done(err, result, &rows)
-		}
-		return s.transaction(ctx, conn, steps, v, &rows)
+		rows, found, err = s.transaction(ctx, conn, steps, v)
+		return found, err
 	})
 	return rows, err
 }
 
 // transaction begins and commits by statements: those end with ctx, where the
 // methods of a [sql.Tx] wait for a server that has fallen silent.
-func (s *Store) transaction(ctx context.Context, conn *sql.Conn, steps []statement, v values, rows *int64) (found verdict, err error) {
+func (s *Store) transaction(ctx context.Context, conn *sql.Conn, steps []statement, v values) (rows int64, found verdict, err error) {
 	if _, err := conn.ExecContext(ctx, s.grammar.begin()); err != nil {
 		if s.judge(err) == ambiguous {
 			release(ctx, conn, "rollback")
 		}
-		return s.judgeOpen(err), err
+		return 0, s.judgeOpen(err), err
 	}
 	defer func() {
 		if err != nil {
 			release(ctx, conn, "rollback")
 		}
 	}()
-	var result sql.Result
 	for _, step := range steps {
-		if result, err = conn.ExecContext(ctx, step.text, step.args(v)...); err != nil {
-			return s.judgeOpen(err), err
+		result, err := conn.ExecContext(ctx, step.text, step.args(v)...)
+		if err == nil {
+			rows, err = result.RowsAffected()
+		}
+		if err != nil {
+			return 0, s.judgeOpen(err), err
 		}
 	}
 	if err := ctx.Err(); err != nil {
-		return refused, err
+		return 0, refused, err
 	}
-	if _, err = conn.ExecContext(ctx, "commit"); errors.Is(err, driver.ErrBadConn) {
+	_, err = conn.ExecContext(ctx, "commit")
+	switch {
+	case err == nil:
+		return rows, refused, nil
+	case errors.Is(err, driver.ErrBadConn):
 		// A driver may call a statement without parameters unsent whose answer was lost.
-		return ambiguous, err
+		return 0, ambiguous, err
 	}
-	return s.done(err, result, rows)
-}
-
-// done looks at the error of what commits a change.
-func (s *Store) done(err error, result sql.Result, rows *int64) (verdict, error) {
-	if err != nil {
-		return s.judge(err), err
-	}
-	*rows, err = result.RowsAffected()
-	return refused, err
+	return 0, s.judge(err), err
 }
 
 // turn lets one writer of this process after the other, where the database has one
@@ -157,7 +159,7 @@ func (s *Store) persist(ctx context.Context, try func() (verdict, error)) error 
 		case found == refused || n == maxTries:
 			return err
 		}
-		s.logger.LogAttrs(ctx, slog.LevelDebug, "sqlstore: rolled back, trying again", slog.Int("try", n))
+		s.logger.LogAttrs(ctx, slog.LevelDebug, "sqlstore: trying again", slog.Int("try", n))
 		if ended := pause(ctx, n); ended != nil {
 			return errors.Join(ended, err)
 		}

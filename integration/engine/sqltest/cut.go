@@ -5,7 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
-	"sync/atomic"
+	"sync"
 	"testing"
 	"time"
 
@@ -20,20 +20,28 @@ import (
 func (e Engine) lostConnections(t *testing.T) {
 	server := e.Shared.Get(t)
 	server.Owned(t)
-	for name, loss := range map[string]engine.Loss{"cut": engine.Cut, "silent": engine.Silence} {
+	for name, lost := range map[string]struct {
+		loss    engine.Loss
+		forGood bool
+	}{
+		"cut":             {engine.Cut, false},
+		"silent":          {engine.Silence, false},
+		"cut for good":    {engine.Cut, true},
+		"silent for good": {engine.Silence, true},
+	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			made, err := e.loseEach(t, server, loss, (*sqlstore.Store).Apply)
+			sum, err := e.loseEach(t, server, lossRig{loss: lost.loss, forGood: lost.forGood, apply: (*sqlstore.Store).Apply})
 			if err != nil {
 				t.Error(err)
 			}
-			if made == 0 {
-				t.Error("no change was ever made whose answer got lost")
+			if lost.forGood && sum.unknown == 0 || !lost.forGood && sum.settled == 0 {
+				t.Errorf("%+v: no change was ever made whose answer got lost", sum)
 			}
 		})
 	}
 	t.Run("taken for refusals", func(t *testing.T) {
-		if _, err := e.loseEach(t, server, engine.Cut, applyForSure); err == nil {
+		if _, err := e.loseEach(t, server, lossRig{loss: engine.Cut, forGood: true, apply: applyForSure}); err == nil {
 			t.Error("a store that takes for a refusal what it does not know was not caught")
 		}
 	})
@@ -55,6 +63,7 @@ type lossRig struct {
 	kind      int
 	direction engine.Direction
 	loss      engine.Loss
+	forGood   bool // whatever comes after it gets lost too
 	apply     applyFunc
 
 	proxy  *engine.Proxy
@@ -63,11 +72,14 @@ type lossRig struct {
 	connect func() *sqlstore.Store
 }
 
+// lossTally counts changes that were made though their connection was lost: those
+// of which the store found that out, and those of which it said that it did not know.
+type lossTally struct{ settled, unknown int }
+
 // loseEach makes each kind of change over and over, each time losing another
 // request, and another answer, from the first of a new connection on until nothing
-// is left to lose. It returns how many changes were made of which the store said
-// that it did not know.
-func (e Engine) loseEach(t *testing.T, server *engine.Server, loss engine.Loss, apply applyFunc) (made int64, err error) {
+// is left to lose.
+func (e Engine) loseEach(t *testing.T, server *engine.Server, like lossRig) (sum lossTally, err error) {
 	t.Helper()
 	admin := e.open(t, server.DSN())
 	name := prefix(t, admin)
@@ -75,22 +87,26 @@ func (e Engine) loseEach(t *testing.T, server *engine.Server, loss engine.Loss, 
 	migrate(t, direct)
 	var (
 		rigs errgroup.Group
-		sum  atomic.Int64
+		mu   sync.Mutex
 	)
 	for kind := range changesOf("") {
 		for _, direction := range []engine.Direction{engine.Requests, engine.Answers} {
-			rig := lossRig{kind: kind, direction: direction, loss: loss, apply: apply, direct: direct}
+			rig := like
+			rig.kind, rig.direction, rig.direct = kind, direction, direct
 			rig.proxy = engine.NewProxy(t, server.Addr())
 			rig.connect = func() *sqlstore.Store { return e.store(t, e.open(t, server.Via(rig.proxy.Addr())), name) }
 			rigs.Go(func() error {
 				n, err := rig.loseEach(t.Context())
-				sum.Add(n)
+				mu.Lock()
+				defer mu.Unlock()
+				sum.settled += n.settled
+				sum.unknown += n.unknown
 				return err
 			})
 		}
 	}
 	err = rigs.Wait()
-	return sum.Load(), err
+	return sum, err
 }
 
 // changesOf are one change of each kind.
@@ -106,44 +122,47 @@ func changesOf(client string) []webhookcfg.Change {
 	return all
 }
 
-func (r *lossRig) loseEach(ctx context.Context) (made int64, err error) {
+func (r *lossRig) loseEach(ctx context.Context) (sum lossTally, err error) {
 	const most = 100
 	for n := 1; n <= most; n++ {
-		lost, unknownMade, err := r.loseOne(ctx, n)
+		lost, err := r.loseOne(ctx, n, &sum)
 		if err != nil {
-			return made, fmt.Errorf("change %d, direction %d, number %d lost: %w", r.kind, r.direction, n, err)
-		}
-		if unknownMade {
-			made++
+			return sum, fmt.Errorf("change %d, direction %d, number %d lost: %w", r.kind, r.direction, n, err)
 		}
 		if !lost {
-			return made, nil
+			return sum, nil
 		}
 	}
-	return made, fmt.Errorf("a change took more than %d pieces of data", most)
+	return sum, fmt.Errorf("a change took more than %d pieces of data", most)
 }
 
 // loseOne makes one change while the n-th piece of data in a direction gets lost, if
 // there are as many.
-func (r *lossRig) loseOne(ctx context.Context, n int) (lost, unknownMade bool, err error) {
+func (r *lossRig) loseOne(ctx context.Context, n int, sum *lossTally) (lost bool, err error) {
 	id := fmt.Sprint(r.kind, "-", r.direction, "-", n)
 	before, wanted, err := r.prepare(ctx, "client-"+id, "twin-"+id)
 	if err != nil {
-		return false, false, err
+		return false, err
 	}
 	st := r.connect()
-	r.proxy.Lose(r.direction, r.loss, func(i int) bool { return i == n })
+	r.proxy.Lose(r.direction, r.loss, func(i int) bool { return i == n || r.forGood && i > n })
 	earlier := r.proxy.Lost()
 	outcome, err := r.change(ctx, st, changesOf("client-" + id)[r.kind])
 	if err != nil {
-		return false, false, err
+		return false, err
 	}
 	after, err := r.direct.List(ctx, "client-"+id, "", 10)
 	if err != nil {
-		return false, false, err
+		return false, err
 	}
-	unknownMade = errors.Is(outcome, sqlstore.ErrOutcomeUnknown) && reflect.DeepEqual(after, wanted)
-	return r.proxy.Lost() > earlier, unknownMade, judge(outcome, before, wanted, after)
+	lost = r.proxy.Lost() > earlier
+	switch made := reflect.DeepEqual(after, wanted); {
+	case made && lost && outcome == nil:
+		sum.settled++
+	case made && errors.Is(outcome, sqlstore.ErrOutcomeUnknown):
+		sum.unknown++
+	}
+	return lost, judge(outcome, before, wanted, after)
 }
 
 // prepare gives two clients the same state, which every change alters, and makes

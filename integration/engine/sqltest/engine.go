@@ -44,6 +44,7 @@ func (e Engine) Run(t *testing.T) {
 		{"Schema", Engine.schema},
 		{"Sweep", Engine.sweep},
 		{"LostConnections", Engine.lostConnections},
+		{"Overtaking", Engine.overtaking},
 		{"Crashes", Engine.crashes},
 		{"Outages", Engine.outages},
 	} {
