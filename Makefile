@@ -16,8 +16,9 @@ BENCHDIR  ?= /var/tmp
 # The whole of what a change must pass. The workspace is tested at once, then each
 # public module by itself, as a host without the workspace gets it.
 test: check
-	go test -race -count=1 $$(go list work | grep -v '$(RACELESS)')
-	go test -count=1 $$(go list work | grep '$(RACELESS)')
+	@set -e; packages=$$(go list work); \
+		set -x; go test -race -count=1 $$(echo "$$packages" | grep -v '$(RACELESS)'); \
+		go test -count=1 $$(echo "$$packages" | grep '$(RACELESS)')
 	@set -e; for module in $(PUBLIC); do \
 		echo "== $$module without the workspace"; \
 		(cd $$module && GOWORK=off go test -count=1 ./...); \
@@ -92,6 +93,7 @@ soak:
 # on a disk.
 bench:
 	cd bench && GOWORK=off go run . -dir "$(BENCHDIR)"
+	cd integration && GOWORK=off go run ./bench -dir "$(BENCHDIR)"
 
 # contract also runs what others made to judge the interface: two linters, a
 # validating proxy, and clients in other languages. It needs Node.js 20 or newer and

@@ -41,7 +41,9 @@ func TestReadmeBlocks(t *testing.T) {
 	known := map[string]func(block string) bool{
 		"mermaid": func(string) bool { return true }, // in words below it
 		"go":      compiled(t),
-		"sh":      func(block string) bool { return strings.HasPrefix(block, "curl ") || block == "go run ./examples/server\n" },
+		"sh": func(block string) bool {
+			return strings.HasPrefix(block, "curl ") || block == "go run ./examples/server\n"
+		},
 	}
 	blocks := strings.Split(read(t, "README.md"), "\n```")
 	if len(blocks) < 9 || len(blocks)%2 == 0 {

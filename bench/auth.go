@@ -69,7 +69,7 @@ func cachedPBKDF2() webhookcfg.CredentialVerifier {
 		panic(err)
 	}
 	path := filepath.Join(dir, "credentials")
-	if err := os.WriteFile(path, []byte(fmt.Sprintln(line)), 0o600); err != nil {
+	if err := os.WriteFile(path, fmt.Appendln(nil, line), 0o600); err != nil {
 		panic(err)
 	}
 	file, err := auth.OpenFile(path, nil)

@@ -41,14 +41,22 @@ func TestLinesRead(t *testing.T) {
 		change webhookcfg.Change
 		want   string
 	}{
-		{at(1, set("acme", "e1", "https://example.com/a?b=c")),
-			`{"op":"set","client":"acme","entity":"e1","url":"https://example.com/a?b=c","time":"2026-01-02T12:00:01Z","synced":7,"crc":"ab7fc55b"}`},
-		{at(2, setAll("acme", "https://example.com/")),
-			`{"op":"set","client":"acme","scope":"all","url":"https://example.com/","time":"2026-01-02T12:00:02Z","synced":7,"crc":"609f637e"}`},
-		{at(3, unset("acme", "all")),
-			`{"op":"unset","client":"acme","entity":"all","time":"2026-01-02T12:00:03Z","synced":7,"crc":"eec45993"}`},
-		{unsetAll(`"\` + "\x01\n\x7f\u2028é😀"),
-			`{"op":"unset","client":"\"\\\u0001\u000a` + "\x7f\u2028é😀" + `","scope":"all","time":"0001-01-01T00:00:00Z","synced":7,"crc":"72684a45"}`},
+		{
+			at(1, set("acme", "e1", "https://example.com/a?b=c")),
+			`{"op":"set","client":"acme","entity":"e1","url":"https://example.com/a?b=c","time":"2026-01-02T12:00:01Z","synced":7,"crc":"ab7fc55b"}`,
+		},
+		{
+			at(2, setAll("acme", "https://example.com/")),
+			`{"op":"set","client":"acme","scope":"all","url":"https://example.com/","time":"2026-01-02T12:00:02Z","synced":7,"crc":"609f637e"}`,
+		},
+		{
+			at(3, unset("acme", "all")),
+			`{"op":"unset","client":"acme","entity":"all","time":"2026-01-02T12:00:03Z","synced":7,"crc":"eec45993"}`,
+		},
+		{
+			unsetAll(`"\` + "\x01\n\x7f\u2028é😀"),
+			`{"op":"unset","client":"\"\\\u0001\u000a` + "\x7f\u2028é😀" + `","scope":"all","time":"0001-01-01T00:00:00Z","synced":7,"crc":"72684a45"}`,
+		},
 	} {
 		line, err := oplog.Encode(test.change, 7)
 		if err != nil || string(line) != test.want {
@@ -78,7 +86,8 @@ func TestTimesAreKeptToTheSecond(t *testing.T) {
 	c := set("acme", "e1", "https://example.com/")
 	zone := time.FixedZone("", -3*60*60)
 	for _, when := range []time.Time{
-		{}, noon.Add(time.Second - 1), noon.In(zone), time.Unix(0, 0), time.Unix(-1, 999),
+		{},
+		noon.Add(time.Second - 1), noon.In(zone), time.Unix(0, 0), time.Unix(-1, 999),
 		time.Date(0, 1, 1, 0, 0, 0, 0, time.UTC), time.Date(9999, 12, 31, 23, 59, 59, 999, time.UTC), time.Date(2024, 2, 29, 0, 0, 0, 0, time.UTC),
 	} {
 		c.Time = when
@@ -131,18 +140,52 @@ func TestEachRecordHasOneSpelling(t *testing.T) {
 		t.Fatal("the good one is not read")
 	}
 	for _, change := range []struct{ from, to string }{
-		{`{`, ` {`}, {`,"`, `, "`}, {`:10`, `: 10`}, // white space
-		{`"set"`, `"SET"`}, {`"set"`, `"put"`}, {`"op":"set",`, ``}, // operation
-		{`"client":"a",`, ``}, {`"client":"a"`, `"client":""`}, {`"client":"a"`, `"client":null`}, {`"client":"a"`, `"Client":"a"`},
-		{`"entity":"e",`, ``}, {`"entity":"e"`, `"entity":""`}, {`"entity":"e"`, `"entity":null`}, {`"entity":"e"`, `"scope":"e"`},
-		{`"entity":"e"`, `"scope":"ALL"`}, {`"entity":"e"`, `"scope":"all","entity":"e"`}, {`"entity":"e"`, `"entity":"e","entity":"f"`},
-		{`"url":"https://x/",`, ``}, {`"url":"https://x/"`, `"url":""`}, {`"url":"https://x/"`, `"url":7`},
-		{`https`, "http\\u0073"}, {`https`, `https\/`}, {`https`, `https\n`}, {`https`, `https\u000A`}, {`https`, "https\x1f"}, {`https`, "https\xff"},
-		{`https`, `https\u0020`}, {`https`, `https\ud83d\ude00`},
-		{`2026`, `+026`}, {`-01-`, `-13-`}, {`-02T`, `-32T`}, {`T12`, `T24`}, {`:00Z`, `:60Z`}, {`Z`, `z`}, {`Z`, `+00:00`}, {`T`, ` `},
-		{`"time":"2026-01-02T12:00:00Z"`, `"time":"2026-02-29T12:00:00Z"`}, {`Z"`, `.0Z"`},
-		{`:10`, `:010`}, {`:10`, `:-10`}, {`:10`, `:1e1`}, {`:10`, `:"10"`}, {`:10`, `:1000000000000000000`}, {`,"synced":10`, ``},
-		{`:10`, `:10,"x":1`}, {`:10`, `:10}`},
+		{`{`, ` {`},
+		{`,"`, `, "`},
+		{`:10`, `: 10`}, // white space
+		{`"set"`, `"SET"`},
+		{`"set"`, `"put"`},
+		{`"op":"set",`, ``}, // operation
+		{`"client":"a",`, ``},
+		{`"client":"a"`, `"client":""`},
+		{`"client":"a"`, `"client":null`},
+		{`"client":"a"`, `"Client":"a"`},
+		{`"entity":"e",`, ``},
+		{`"entity":"e"`, `"entity":""`},
+		{`"entity":"e"`, `"entity":null`},
+		{`"entity":"e"`, `"scope":"e"`},
+		{`"entity":"e"`, `"scope":"ALL"`},
+		{`"entity":"e"`, `"scope":"all","entity":"e"`},
+		{`"entity":"e"`, `"entity":"e","entity":"f"`},
+		{`"url":"https://x/",`, ``},
+		{`"url":"https://x/"`, `"url":""`},
+		{`"url":"https://x/"`, `"url":7`},
+		{`https`, "http\\u0073"},
+		{`https`, `https\/`},
+		{`https`, `https\n`},
+		{`https`, `https\u000A`},
+		{`https`, "https\x1f"},
+		{`https`, "https\xff"},
+		{`https`, `https\u0020`},
+		{`https`, `https\ud83d\ude00`},
+		{`2026`, `+026`},
+		{`-01-`, `-13-`},
+		{`-02T`, `-32T`},
+		{`T12`, `T24`},
+		{`:00Z`, `:60Z`},
+		{`Z`, `z`},
+		{`Z`, `+00:00`},
+		{`T`, ` `},
+		{`"time":"2026-01-02T12:00:00Z"`, `"time":"2026-02-29T12:00:00Z"`},
+		{`Z"`, `.0Z"`},
+		{`:10`, `:010`},
+		{`:10`, `:-10`},
+		{`:10`, `:1e1`},
+		{`:10`, `:"10"`},
+		{`:10`, `:1000000000000000000`},
+		{`,"synced":10`, ``},
+		{`:10`, `:10,"x":1`},
+		{`:10`, `:10}`},
 	} {
 		line := strings.Replace(good, change.from, change.to, 1)
 		if line == good {

@@ -1,0 +1,105 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+)
+
+// TestReplay: what the bare client sets a store finds, and the other way round; and
+// that is seen to fail where a statement is left out.
+func TestReplay(t *testing.T) {
+	db := startSQLite(t)
+	st := storeClient{db.open(t, barePrefix)}
+	bare := db.bare(t, barePrefix).(*replay)
+	if err := pass(t.Context(), bare, st, 1); err != nil {
+		t.Error(err)
+	}
+	if err := pass(t.Context(), st, bare, 2); err != nil {
+		t.Error(err)
+	}
+	for left := 1; left < len(bare.sets)-1; left++ {
+		broken := &replay{db: bare.db, sets: slices.Delete(slices.Clone(bare.sets), left, left+1)}
+		if err := pass(t.Context(), broken, st, 2+left); err == nil {
+			t.Errorf("nobody misses %s", bare.sets[left].text)
+		}
+	}
+}
+
+// pass has one client find what the other has set.
+func pass(ctx context.Context, from, to client, n int) error {
+	c := nthSet(n)
+	if err := from.set(ctx, c); err != nil {
+		return err
+	}
+	url, err := to.url(ctx, c.Client, c.Scope.Entity())
+	if err == nil && url != c.URL.Reveal() {
+		err = fmt.Errorf("set %d: found %q", n, url)
+	}
+	return err
+}
+
+// TestTables measures next to nothing.
+func TestTables(t *testing.T) {
+	s := settings{rounds: 1, turn: time.Millisecond, watch: 20 * time.Millisecond, held: 100, overrides: 100}
+	all := tables()
+	s.measure(t, backend{"SQLite", startSQLite}, all)
+	for _, table := range all {
+		for _, row := range table.rows {
+			if len(row) != len(table.header) {
+				t.Errorf("%s: %d cells below %d headings", table.name, len(row), len(table.header))
+			}
+		}
+		if len(table.rows) == 0 {
+			t.Errorf("%s is empty", table.name)
+		}
+	}
+}
+
+// TestLostSets: a side that sets nothing is found out.
+func TestLostSets(t *testing.T) {
+	db := startSQLite(t)
+	s := settings{held: 100}
+	both, err := s.lanes(t, db)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, l := range both {
+		if err := l.client.set(t.Context(), nthSet(int(l.next.Add(1)))); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := s.check(t, db, both); err != nil {
+		t.Error(err)
+	}
+	both[1].next.Add(1)
+	if s.check(t, db, both) == nil {
+		t.Error("a set that was not made is not missed")
+	}
+}
+
+func TestLags(t *testing.T) {
+	at := func(milliseconds ...int) (all []time.Time) {
+		for _, ms := range milliseconds {
+			all = append(all, since.Add(time.Duration(ms)*time.Millisecond))
+		}
+		return all
+	}
+	for _, tt := range []struct {
+		name                string
+		acknowledged, asked []time.Time
+		want                []float64
+	}{
+		{"seen at once", at(10, 20), at(9, 19, 30), []float64{0, 0}},
+		{"seen late", at(10, 20), at(15, 50, 60), []float64{5, 30}},
+		{"leapt over", at(10, 20), slices.Concat(at(45), make([]time.Time, 1), at(60)), []float64{35, 25}},
+		{"older again", at(10, 20), at(90, 19, 60), []float64{80, 70}},
+	} {
+		w := watch{tt.acknowledged, tt.asked}
+		if got := w.lags(); !slices.Equal(got, tt.want) {
+			t.Errorf("%s: got %v, want %v", tt.name, got, tt.want)
+		}
+	}
+}
