@@ -34,8 +34,10 @@ func mariaDB(durability ...string) recipe {
 
 func mariaDBFolders(s *Server) []string {
 	base := filepath.Dir(filepath.Dir(s.program.path))
-	return []string{"--no-defaults", "--basedir=" + base, "--lc-messages-dir=" + base + "/share/mysql",
-		"--datadir=" + s.data(), "--tmpdir=" + s.dir, "--innodb-buffer-pool-size=32M", "--innodb-log-file-size=16M"}
+	return []string{
+		"--no-defaults", "--basedir=" + base, "--lc-messages-dir=" + base + "/share/mysql",
+		"--datadir=" + s.data(), "--tmpdir=" + s.dir, "--innodb-buffer-pool-size=32M", "--innodb-log-file-size=16M",
+	}
 }
 
 func initFile(s *Server) string { return s.dir + "/init.sql" }

@@ -6,6 +6,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strings"
 )
 
 // unpackVar, if set, has the programs that are installed overlooked, so that the
@@ -77,9 +78,10 @@ func libraryPath(root string) []string {
 	if len(dirs) == 0 {
 		return nil
 	}
-	path := dirs[0]
+	var path strings.Builder
+	path.WriteString(dirs[0])
 	for _, dir := range dirs[1:] {
-		path += string(filepath.ListSeparator) + dir
+		path.WriteString(string(filepath.ListSeparator) + dir)
 	}
-	return []string{"LD_LIBRARY_PATH=" + path}
+	return []string{"LD_LIBRARY_PATH=" + path.String()}
 }

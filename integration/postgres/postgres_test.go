@@ -61,7 +61,7 @@ func TestPostgreSQL(t *testing.T) { postgreSQL(sqlstore.PostgreSQL()).Run(t) }
 func TestGenericPostgreSQL(t *testing.T) {
 	e := postgreSQL(sqlstore.GenericPostgreSQL())
 	e.Settings = having("default_transaction_isolation", "serializable")
-	e.Run(t)
+	e.Run(t, "Conformance", "Linearizable", "Schema", "Overtaking") // the others are about the server
 }
 
 // TestAsynchronousCommit: with it a crash loses what was acknowledged.

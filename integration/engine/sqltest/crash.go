@@ -42,7 +42,7 @@ func (e Engine) crashes(t *testing.T) {
 // crashing has the server killed in the middle of each history.
 func crashing(server *engine.Server) linearizable.Setting {
 	return linearizable.Setting{
-		Clients: 2, Goroutines: []int{6}, Operations: 60, Rounds: 3,
+		Clients: 2, Goroutines: []int{6}, Operations: 60, Rounds: 2,
 		Disturb: func() error { return errors.Join(server.Kill(), server.Restart()) },
 	}
 }
@@ -54,7 +54,7 @@ func (e Engine) CrashesMustFail(t *testing.T) {
 	server := e.Own(t)
 	server.Owned(t)
 	setting := crashing(server)
-	setting.Rounds = 100 // as many as it takes
+	setting.Rounds = 300 // as many as it takes, about 20
 	linearizable.MustFail(t, setting, func(t testing.TB) []linearizable.Store { return e.fleet(t, server.DSN()) })
 }
 

@@ -24,10 +24,9 @@ func (e Engine) lostConnections(t *testing.T) {
 		loss    engine.Loss
 		forGood bool
 	}{
-		"cut":             {engine.Cut, false},
-		"silent":          {engine.Silence, false},
-		"cut for good":    {engine.Cut, true},
-		"silent for good": {engine.Silence, true},
+		"cut":          {engine.Cut, false},
+		"silent":       {engine.Silence, false},
+		"cut for good": {engine.Cut, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -3,6 +3,7 @@ package sqltest
 import (
 	"database/sql"
 	"math/rand/v2"
+	"slices"
 	"strconv"
 	"testing"
 
@@ -30,8 +31,8 @@ type Engine struct {
 	AsUser   func(t testing.TB, admin *sql.DB, dsn string) string
 }
 
-// Run runs all the tests as subtests.
-func (e Engine) Run(t *testing.T) {
+// Run runs the tests of these names as subtests; without any, all.
+func (e Engine) Run(t *testing.T, names ...string) {
 	for _, test := range []struct {
 		name string
 		run  func(Engine, *testing.T)
@@ -48,6 +49,9 @@ func (e Engine) Run(t *testing.T) {
 		{"Crashes", Engine.crashes},
 		{"Outages", Engine.outages},
 	} {
+		if len(names) > 0 && !slices.Contains(names, test.name) {
+			continue
+		}
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
 			test.run(e, t)

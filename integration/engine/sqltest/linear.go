@@ -9,13 +9,13 @@ import (
 // A server takes longer than memory, and needs fewer rounds for as much to overlap.
 func hot() linearizable.Setting {
 	setting := linearizable.Hot()
-	setting.Rounds = 25
+	setting.Rounds = 12
 	return setting
 }
 
 func spread() linearizable.Setting {
 	setting := linearizable.Spread()
-	setting.Operations, setting.Rounds = 15, 12
+	setting.Operations, setting.Rounds = 15, 6
 	return setting
 }
 

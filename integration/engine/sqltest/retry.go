@@ -16,7 +16,7 @@ import (
 func (e Engine) cutHistories(t *testing.T, server *engine.Server) {
 	t.Helper()
 	proxy := engine.NewProxy(t, server.Addr())
-	setting := linearizable.Setting{Clients: 1, Goroutines: []int{6}, Operations: 25, Rounds: 10}
+	setting := linearizable.Setting{Clients: 1, Goroutines: []int{6}, Operations: 25, Rounds: 5}
 	setting.Disturb = func() error {
 		proxy.Lose(engine.Answers, engine.Cut, func(n int) bool { return n%6 == 0 && n <= 48 })
 		return nil

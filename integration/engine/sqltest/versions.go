@@ -59,7 +59,7 @@ func compareVersions(t *testing.T, st *sqlstore.Store, versioner webhookcfg.Vers
 	if versioner == nil {
 		versioner = st
 	}
-	const workers, each = 3, 150
+	const workers, each = 3, 80
 	seen := answers{seen: make(map[string]string)}
 	group, ctx := errgroup.WithContext(t.Context())
 	for w := range workers {
