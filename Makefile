@@ -85,9 +85,10 @@ fuzz:
 		done; \
 	done; done
 
-# soak kills a writing process many times over, at random moments.
+# soak kills writing processes many times over, at random moments.
 soak:
 	go test -count=1 -timeout=2h -run '^TestKill$$' ./store -args -killrounds=10000
+	cd integration && GOWORK=off go test -count=1 -timeout=1h -run '^TestWithoutBinaryLog$$' ./mariadb -args -soak
 
 # bench prints the tables of the README: ratios within one run. BENCHDIR has to be
 # on a disk.

@@ -4,6 +4,7 @@ package mariadb
 import (
 	"crypto/rand"
 	"database/sql"
+	"flag"
 	"fmt"
 	"io"
 	"log"
@@ -39,9 +40,14 @@ func mariaDB() sqltest.Engine {
 
 func TestMariaDB(t *testing.T) { mariaDB().Run(t) }
 
+var soak = flag.Bool("soak", false, "also run what finds its fault by chance, after many crashes")
+
 // TestWithoutBinaryLog: then a crash can take back a change that was not yet
 // acknowledged, but that somebody had seen.
 func TestWithoutBinaryLog(t *testing.T) {
+	if !*soak {
+		t.Skip("takes many crashes; runs with -soak")
+	}
 	t.Parallel()
 	e := mariaDB()
 	e.Own = engine.MariaDBWithoutBinaryLog
