@@ -9,8 +9,8 @@ import (
 
 // client is the state of one client.
 type client struct {
-	base      setting // without a URL if there is no base
 	overrides ordered[setting]
+	base      setting // without a URL if there is no base
 }
 
 // setting is what a change leaves behind: a URL or, for "off", none.

@@ -5,21 +5,16 @@ import "slices"
 // pieceSize is the most elements of one piece of a list.
 const pieceSize = 1 << pieceBits
 
-const pieceBits = 10
+const pieceBits = 12
 
 // list is a slice in pieces: it grows and shrinks without moving all it holds.
 // The zero value is empty.
 type list[T any] struct {
+	size   int
 	pieces [][]T // all but the last have pieceSize elements, and the last has one at least
 }
 
-func (l *list[T]) len() int {
-	last := len(l.pieces) - 1
-	if last < 0 {
-		return 0
-	}
-	return last<<pieceBits + len(l.pieces[last])
-}
+func (l *list[T]) len() int { return l.size }
 
 func (l *list[T]) at(i uint32) *T { return &l.pieces[i>>pieceBits][i&(pieceSize-1)] }
 
@@ -35,6 +30,7 @@ func (l *list[T]) push(v T) {
 		piece = append(slices.Grow([]T(nil), roomAfter(last, len(piece))), piece...)
 	}
 	l.pieces[last] = append(piece, v)
+	l.size++
 }
 
 // roomAfter returns for how many elements a piece of n has room next. There may be
@@ -51,6 +47,7 @@ func (l *list[T]) pop() {
 	last := len(l.pieces) - 1
 	piece := l.pieces[last]
 	clear(piece[len(piece)-1:])
+	l.size--
 	if piece = tighten(piece[:len(piece)-1]); len(piece) > 0 {
 		l.pieces[last] = piece
 		return

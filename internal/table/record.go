@@ -16,8 +16,8 @@ const longID = 0xFF
 
 // records are the entries of an ordered map, numbered from 0 without a gap.
 type records[V any] struct {
-	list[record[V]]
 	long map[uint32][]byte // the ids that are too long for their records
+	list[record[V]]
 }
 
 // add adds an entry and returns its number.
