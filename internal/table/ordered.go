@@ -17,9 +17,20 @@ type ordered[V any] struct {
 
 func (m *ordered[V]) len() int { return m.records.len() }
 
+// get does by itself what find does: a resolve is little else, and to find the record
+// twice shows there.
 func (m *ordered[V]) get(id string) (v V, ok bool) {
-	if b, i := m.find(id, hashString(id)); b != nil {
-		return m.records.at(b.records[i]).value, true
+	h := hashString(id)
+	tag := h.tag()
+	for b := m.index.home(h); b != nil; b = m.index.next(b) {
+		for i := range b.tags {
+			if b.tags[i] != tag {
+				continue
+			}
+			if r := m.records.at(b.records[i]); m.records.has(r, b.records[i], id) {
+				return r.value, true
+			}
+		}
 	}
 	return v, false
 }
@@ -29,7 +40,7 @@ func (m *ordered[V]) find(id string, h hash) (*bucket, int) {
 	tag := h.tag()
 	for b := m.index.home(h); b != nil; b = m.index.next(b) {
 		for i := range b.tags {
-			if b.tags[i] == tag && m.records.is(b.records[i], id) {
+			if n := b.records[i]; b.tags[i] == tag && m.records.has(m.records.at(n), n, id) {
 				return b, i
 			}
 		}

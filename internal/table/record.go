@@ -49,9 +49,8 @@ func (r *records[V]) id(n uint32) []byte {
 	return rec.id[:rec.size]
 }
 
-// is reports whether entry n has the id.
-func (r *records[V]) is(n uint32, id string) bool {
-	rec := r.at(n)
+// has reports whether rec, which is entry n, has the id.
+func (r *records[V]) has(rec *record[V], n uint32, id string) bool {
 	if rec.size == longID {
 		return string(r.long[n]) == id
 	}
