@@ -7,22 +7,9 @@ import (
 	"example.com/go-webhookcfg/webhookcfg"
 )
 
-// maxGroup bounds the bytes of a group; who comes later waits for the next.
-const maxGroup = 1 << 20
-
-// group is what is written and synced together.
-type group struct {
-	// entries are in the order of the file. One without a body was withdrawn.
-	entries []entry
-	size    int
-	// done is closed once the group is durable and applied, or err is set.
-	done chan struct{}
-	err  error
-}
-
-func newGroup(likely int) *group {
-	return &group{entries: make([]entry, 0, likely), done: make(chan struct{})}
-}
+// patience is how often others are let run, without anybody joining, until a group is
+// taken without callers who are expected.
+const patience = 64
 
 // Append makes c durable, applies it to the state and returns. If ctx ends first,
 // its error is returned at once: c is then applied wholly or not at all.
@@ -30,16 +17,17 @@ func (l *Log) Append(ctx context.Context, c webhookcfg.Change) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	e, err := newEntry(c)
+	var space [256]byte // for most bodies
+	c, body, err := encode(space[:0], c)
 	if err != nil {
 		return err
 	}
-	g, i, err := l.join(ctx, e)
+	g, i, done, err := l.join(ctx, c, body)
 	if err != nil {
 		return err
 	}
 	select {
-	case <-g.done:
+	case <-done:
 		return g.err
 	case <-ctx.Done():
 		l.withdraw(g, i)
@@ -47,33 +35,32 @@ func (l *Log) Append(ctx context.Context, c webhookcfg.Change) error {
 	}
 }
 
-// join puts e into the pending group, as soon as there is room in it.
-func (l *Log) join(ctx context.Context, e entry) (g *group, i int, err error) {
+// join puts a change into the pending group, as its entry i, once there is room in it.
+func (l *Log) join(ctx context.Context, c webhookcfg.Change, body []byte) (g *group, i int, done <-chan struct{}, err error) {
 	for {
 		l.mu.Lock()
 		g := l.pending
 		switch {
 		case l.closed:
 			l.mu.Unlock()
-			return nil, 0, ErrClosed
+			return nil, 0, nil, ErrClosed
 		case l.failed != nil:
 			l.mu.Unlock()
-			return nil, 0, l.failed
-		case g.size == 0 || g.size+e.size() <= maxGroup:
-			i := len(g.entries)
-			g.entries = append(g.entries, e)
-			g.size += e.size()
+			return nil, 0, nil, l.failed
+		case g.fits(body):
+			i, done := g.add(c, body)
 			l.mu.Unlock()
 			if i == 0 {
 				l.nudge()
 			}
-			return g, i, nil
+			return g, i, done, nil
 		}
+		full := g.parts[0]
 		l.mu.Unlock()
 		select {
-		case <-g.done:
+		case <-full:
 		case <-ctx.Done():
-			return nil, 0, ctx.Err()
+			return nil, 0, nil, ctx.Err()
 		}
 	}
 }
@@ -85,7 +72,7 @@ func (l *Log) withdraw(g *group, i int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if g == l.pending {
-		g.entries[i] = entry{}
+		g.entries[i].isWithdrawn = true
 	}
 }
 
@@ -110,27 +97,28 @@ func (l *Log) run() {
 		}
 		l.gather()
 		g, last := l.take()
-		g.err = l.commit(g)
-		close(g.done)
+		l.commit(g)
 		if last {
 			return
 		}
 	}
 }
 
-// gather lets callers run as long as they keep joining the pending group: those
-// whom the last group just answered come back with their next change.
-// A lone caller is not kept waiting.
+// gather lets callers run as long as they keep joining the pending group, and a
+// little longer if fewer came than last time: those who were just answered mostly
+// come back with their next change. A lone caller is not kept waiting.
 func (l *Log) gather() {
-	for seen := 0; ; {
+	for seen, yields := 0, 0; ; yields++ {
 		runtime.Gosched()
 		l.mu.Lock()
 		n := len(l.pending.entries)
 		l.mu.Unlock()
-		if n == seen {
+		switch {
+		case n > seen:
+			seen, yields = n, 0
+		case n >= l.expected, yields >= patience:
 			return
 		}
-		seen = n
 	}
 }
 
@@ -138,36 +126,49 @@ func (l *Log) gather() {
 func (l *Log) take() (g *group, last bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	g, l.pending = l.pending, newGroup(len(l.pending.entries))
+	g, l.pending = l.pending, l.spare
 	return g, l.closed
 }
 
 // commit makes a group durable and then applies it, in this order: nobody can see
-// a change that a crash may still undo.
-func (l *Log) commit(g *group) error {
-	if err := l.failure(); err != nil {
-		return err
+// a change that a crash may still undo. As those that were withdrawn leave no gap,
+// a change may be applied with an earlier part than the one its caller waits for.
+func (l *Log) commit(g *group) {
+	changes, err := l.write(g)
+	g.err = err
+	l.expect(g)
+	for _, done := range g.parts {
+		n := min(len(changes), partSize)
+		l.state.Apply(changes[:n])
+		changes = changes[n:]
+		close(done)
 	}
-	l.encode(g)
-	if len(l.batch) == 0 {
-		return nil
+	l.spare = g.successor()
+	if err == nil {
+		l.durable.Store(l.segment.end)
+		l.compactIfDue()
 	}
-	if err := l.segment.append(l.lines, len(l.batch)); err != nil {
-		return l.fail(err)
-	}
-	l.state.Apply(l.batch)
-	l.durable.Store(l.segment.end)
-	l.compactIfDue()
-	return nil
 }
 
-// encode fills lines and batch with what is left of the group.
-func (l *Log) encode(g *group) {
-	l.lines, l.batch = l.lines[:0], l.batch[:0]
-	for i := range g.entries {
-		if e := &g.entries[i]; e.body != nil {
-			l.lines = e.appendLine(l.lines, l.segment.end)
-			l.batch = append(l.batch, e.change)
-		}
+// write makes a group durable and returns its changes.
+func (l *Log) write(g *group) ([]webhookcfg.Change, error) {
+	if err := l.failure(); err != nil {
+		return nil, err
 	}
+	l.lines, l.batch = g.encode(l.segment.end, l.lines[:0], l.batch[:0])
+	if len(l.batch) == 0 {
+		return nil, nil
+	}
+	if err := l.segment.append(l.lines, len(l.batch)); err != nil {
+		return nil, l.fail(err)
+	}
+	return l.batch, nil
+}
+
+// expect counts the callers whose next changes are worth waiting for: those who are
+// about to be answered, and those who joined meanwhile.
+func (l *Log) expect(g *group) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.expected = len(g.entries) + len(l.pending.entries)
 }

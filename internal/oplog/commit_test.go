@@ -158,6 +158,66 @@ func appendWithin(t *testing.T, l *oplog.Log, d time.Duration, c webhookcfg.Chan
 	return answer
 }
 
+// TestAnswersFollowTheState has many callers share a group, out of which every third
+// withdraws: who is answered finds the change applied, wherever it was in the group.
+func TestAnswersFollowTheState(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const callers = 200
+		fs, m := faultfs.New(), newModel()
+		l := openLog(t, fs, m)
+		slowly(fs, time.Hour)
+		before := fs.Count(faultfs.OpSync)
+		first := appendWithin(t, l, 24*time.Hour, set("acme", "first", "https://a.example/"))
+		synctest.Wait()
+		var all sync.WaitGroup
+		for i := range callers {
+			all.Go(func() {
+				patience, name := 24*time.Hour, fmt.Sprintf("entity-%03d", i)
+				if i%3 == 0 {
+					patience = time.Minute
+				}
+				err := <-appendWithin(t, l, patience, set("acme", name, "https://a.example/"))
+				if isApplied := strings.Contains(m.String(), name); isApplied != (err == nil) || isApplied != (i%3 != 0) {
+					t.Errorf("%s: answered with %v, applied: %t", name, err, isApplied)
+				}
+			})
+		}
+		all.Wait()
+		if err := <-first; err != nil {
+			t.Error(err)
+		}
+		if syncs := fs.Count(faultfs.OpSync) - before; m.Len() != 1+callers-(callers+2)/3 || syncs != 2 {
+			t.Errorf("%d entries after %d syncs", m.Len(), syncs)
+		}
+	})
+}
+
+// TestALateWithdrawal: who gives up when their change is done with takes no other one
+// out, though groups take over the space of earlier ones.
+func TestALateWithdrawal(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		fs, m := faultfs.New(), newModel()
+		l := openLog(t, fs, m)
+		slowly(fs, time.Second)
+		withdraw, done, err := oplog.Join(t.Context(), l, set("acme", "early", "https://a.example/"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		<-done
+		written := appendWithin(t, l, time.Hour, set("acme", "written", "https://a.example/"))
+		synctest.Wait()
+		pending := appendWithin(t, l, time.Hour, set("acme", "pending", "https://a.example/"))
+		synctest.Wait()
+		withdraw()
+		if err := errors.Join(<-written, <-pending); err != nil {
+			t.Error(err)
+		}
+		if m.Len() != 3 {
+			t.Errorf("left:\n%s", m)
+		}
+	})
+}
+
 // TestPendingIsBounded has callers come and go while a sync hangs.
 func TestPendingIsBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -1,6 +1,10 @@
 package oplog
 
-import "example.com/go-webhookcfg/webhookcfg"
+import (
+	"context"
+
+	"example.com/go-webhookcfg/webhookcfg"
+)
 
 // HeaderLen is the length of the first line.
 const HeaderLen = headerLen
@@ -14,13 +18,23 @@ func Unchecked(o Options) Options {
 	return o
 }
 
+// Join begins an Append. It is over when done is closed, or given up by withdraw.
+func Join(ctx context.Context, l *Log, c webhookcfg.Change) (withdraw func(), done <-chan struct{}, err error) {
+	c, body, err := encode(nil, c)
+	if err != nil {
+		return nil, nil, err
+	}
+	g, i, done, err := l.join(ctx, c, body)
+	return func() { l.withdraw(g, i) }, done, err
+}
+
 // Encode returns the line of a record, without its end.
 func Encode(c webhookcfg.Change, synced int64) ([]byte, error) {
-	e, err := newEntry(c)
+	_, body, err := encode(nil, c)
 	if err != nil {
 		return nil, err
 	}
-	line := e.appendLine(nil, synced)
+	line := appendLine(nil, body, synced)
 	return line[:len(line)-1], nil
 }
 

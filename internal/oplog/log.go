@@ -73,8 +73,11 @@ type Log struct {
 
 	// What follows belongs to run.
 	segment segment
-	lines   []byte
-	batch   []webhookcfg.Change
+	spare   *group // to be pending next
+	// expected is how many callers gather waits for a little.
+	expected int
+	lines    []byte
+	batch    []webhookcfg.Change
 	// retryAt is the size below which no compaction begins by itself after one failed.
 	retryAt int64
 

@@ -24,44 +24,33 @@ const (
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// entry is a change on its way into the file.
-type entry struct {
-	change webhookcfg.Change
-	// body is the line up to the key "synced", whose value is known only when the
-	// entry is written, and crc is the checksum of body.
-	body []byte
-	crc  uint32
-}
+// maxTail bounds what follows the body of a line, with the end of the line.
+const maxTail = len(syncedKey) + len("9223372036854775807") + crcLen + 1
 
-// newEntry encodes c as far as it can be encoded by its caller, so that little
-// is left for the one goroutine that writes.
-func newEntry(c webhookcfg.Change) (entry, error) {
+// encode appends the body of the line of c to b: all but the key "synced", whose
+// value is known only when the line is written, and what follows. It returns c as
+// it is read back.
+func encode(b []byte, c webhookcfg.Change) (webhookcfg.Change, []byte, error) {
 	if err := c.Validate(); err != nil {
-		return entry{}, err
+		return c, nil, err
 	}
 	c.Time = c.Time.UTC().Truncate(time.Second)
 	entity, url := c.Scope.Entity(), c.URL.Reveal()
 	switch {
 	case len(c.Client)+len(entity)+len(url) > maxLine/8:
-		return entry{}, fmt.Errorf("%w: change of more than %d bytes", webhookcfg.ErrInvalidArgument, maxLine/8)
+		return c, nil, fmt.Errorf("%w: change of more than %d bytes", webhookcfg.ErrInvalidArgument, maxLine/8)
 	case !utf8.ValidString(c.Client), !utf8.ValidString(entity), !utf8.ValidString(url):
-		return entry{}, fmt.Errorf("%w: change that is not valid UTF-8", webhookcfg.ErrInvalidArgument)
+		return c, nil, fmt.Errorf("%w: change that is not valid UTF-8", webhookcfg.ErrInvalidArgument)
 	case c.Time.Year() < 0, c.Time.Year() > 9999:
-		return entry{}, fmt.Errorf("%w: change outside the years 0 to 9999", webhookcfg.ErrInvalidArgument)
+		return c, nil, fmt.Errorf("%w: change outside the years 0 to 9999", webhookcfg.ErrInvalidArgument)
 	}
-	body := appendBody(make([]byte, 0, 96+len(c.Client)+len(entity)+len(url)), c)
-	return entry{change: c, body: body, crc: crc32.Checksum(body, castagnoli)}, nil
+	return c, appendBody(b, c), nil
 }
 
-// size bounds the length of the entry's line.
-func (e *entry) size() int { return len(e.body) + len(syncedKey) + 20 + crcLen + 1 }
-
-// appendLine appends the whole line.
-func (e *entry) appendLine(b []byte, synced int64) []byte {
-	b = append(b, e.body...)
-	tail := len(b)
-	b = appendSynced(b, synced)
-	return appendCRC(b, crc32.Update(e.crc, castagnoli, b[tail:]))
+// appendLine appends the line that begins with body.
+func appendLine(b, body []byte, synced int64) []byte {
+	start := len(b)
+	return sealLine(appendSynced(append(b, body...), synced), start)
 }
 
 func appendBody(b []byte, c webhookcfg.Change) []byte {
@@ -88,9 +77,7 @@ func appendBody(b []byte, c webhookcfg.Change) []byte {
 
 // appendMark appends the line that only says that everything before it was on disk.
 func appendMark(b []byte, synced int64) []byte {
-	start := len(b)
-	b = append(b, markBody...)
-	return sealLine(appendSynced(b, synced), start)
+	return appendLine(b, []byte(markBody), synced)
 }
 
 const markBody = `{"op":"mark"`
@@ -102,10 +89,7 @@ func appendSynced(b []byte, synced int64) []byte {
 
 // sealLine ends the line that begins at start with the checksum of it.
 func sealLine(b []byte, start int) []byte {
-	return appendCRC(b, crc32.Checksum(b[start:], castagnoli))
-}
-
-func appendCRC(b []byte, crc uint32) []byte {
+	crc := crc32.Checksum(b[start:], castagnoli)
 	b = append(b, crcKey...)
 	for shift := 28; shift >= 0; shift -= 4 {
 		b = append(b, hexDigits[crc>>shift&0xF])

@@ -37,7 +37,7 @@ func (l *list[T]) push(v T) {
 // many lists with few elements, so these spare memory; the others spare copying.
 func roomAfter(piece, n int) int {
 	if piece == 0 && n < pieceSize/4 {
-		return n + n/4 + 1
+		return n + n/2 + 1
 	}
 	return min(max(2*n, pieceSize/4), pieceSize)
 }

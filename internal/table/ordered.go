@@ -123,8 +123,13 @@ func (m *ordered[V]) shrink() {
 }
 
 func (m *ordered[V]) reindex(moved []uint32) {
+	var room [4 * slots]hash
+	hashes := room[:0]
 	for _, record := range moved {
-		m.index.add(hashBytes(m.records.id(record)), record)
+		hashes = append(hashes, hashBytes(m.records.id(record)))
+	}
+	for i, record := range moved {
+		m.index.add(hashes[i], record)
 	}
 }
 
