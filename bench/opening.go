@@ -75,7 +75,7 @@ func (s settings) openInTurns(path, title string) error {
 	for i, o := range all {
 		printRow(o.name, fmt.Sprintf("%.2f s", median(o.took)), spread(quotients(o.took, all[2].took)), openingBudget[i])
 	}
-	return printResident(path)
+	return s.printResident(path)
 }
 
 func (o *opener) run(path string) error {

@@ -56,7 +56,7 @@ func newReplay(file File, name string) (*replay, error) {
 	}
 	r := &replay{
 		name: name, file: file, size: size,
-		lines: newLineReader(file, headerLen, size),
+		lines: newLineReader(file, headerLen, size), decoder: newDecoder(size / minLine),
 		group: headerLen, whole: whole, end: headerLen,
 		full: make(chan *batch, 2), empty: make(chan *batch, 2),
 	}

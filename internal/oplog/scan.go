@@ -3,6 +3,7 @@ package oplog
 import (
 	"encoding/binary"
 	"hash/crc32"
+	"hash/maphash"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -22,10 +23,22 @@ type record struct {
 
 // decoder reads lines. It accepts exactly what the encoder writes: each record
 // has one spelling. encoding/json would be four times slower, and lax about
-// keys that are repeated, unknown or spelled in another case.
+// keys that are repeated, unknown or spelled in another case. The zero value is for
+// few lines.
 type decoder struct {
-	clients   interner
+	clients   interner[string]
+	urls      interner[egress.URL]
+	entities  arena
 	unchecked bool
+}
+
+// newDecoder returns a decoder for so many lines.
+func newDecoder(lines int64) decoder {
+	return decoder{
+		clients:  make(interner[string], min(lines, maxInterned)),
+		urls:     make(interner[egress.URL], min(lines, maxInterned)),
+		entities: arena{size: int(min(lines, maxArena))},
+	}
 }
 
 // decode reads a whole line, without its end.
@@ -33,7 +46,7 @@ func (d *decoder) decode(line []byte) (record, bool) {
 	if !d.unchecked && !checksumHolds(line) {
 		return record{}, false
 	}
-	s := scanner{rest: line[:max(0, len(line)-crcLen)], clients: &d.clients}
+	s := scanner{rest: line[:max(0, len(line)-crcLen)], clients: d.clients, urls: d.urls, entities: &d.entities}
 	rec, ok := s.record()
 	return rec, ok && len(s.rest) == 0 && utf8.Valid(line)
 }
@@ -52,7 +65,7 @@ func checksumHolds(line []byte) bool {
 // isCutShort reports whether fragment could be continued to a record or is one,
 // all but its end of line: what a torn write leaves of a line.
 func isCutShort(fragment []byte) bool {
-	s := scanner{rest: fragment, clients: new(interner)}
+	s := scanner{rest: fragment, entities: new(arena)}
 	if _, ok := s.record(); ok {
 		if _, ok := s.crc(); ok {
 			return len(s.rest) == 0 && checksumHolds(fragment)
@@ -63,8 +76,10 @@ func isCutShort(fragment []byte) bool {
 
 // scanner walks over one line, or over what there is of it.
 type scanner struct {
-	rest    []byte
-	clients *interner
+	rest     []byte
+	clients  interner[string]
+	urls     interner[egress.URL]
+	entities *arena
 	// short says that the line ended where more of it was expected.
 	short bool
 }
@@ -92,7 +107,7 @@ func (s *scanner) change() (c webhookcfg.Change, ok bool) {
 	if !ok {
 		return c, false
 	}
-	client := s.clients.intern(raw, escaped)
+	client := s.clients.intern(raw, escaped, func(text string) string { return text })
 	scope, ok := s.scope()
 	if !ok {
 		return c, false
@@ -126,7 +141,7 @@ func (s *scanner) scope() (scope webhookcfg.Scope, ok bool) {
 		return scope, false
 	}
 	raw, escaped, ok := s.quoted()
-	return webhookcfg.Entity(unquote(raw, escaped)), ok
+	return webhookcfg.Entity(s.entities.text(raw, escaped)), ok
 }
 
 func (s *scanner) url() (url egress.URL, ok bool) {
@@ -134,7 +149,10 @@ func (s *scanner) url() (url egress.URL, ok bool) {
 		return url, false
 	}
 	raw, escaped, ok := s.quoted()
-	return egress.NewURL(unquote(raw, escaped)), ok
+	if !ok {
+		return url, false
+	}
+	return s.urls.intern(raw, escaped, egress.NewURL), true
 }
 
 // literal skips text, if it comes next.
@@ -317,18 +335,57 @@ func (s *scanner) crc() (crc uint32, ok bool) {
 	return crc, s.literal(`"}`)
 }
 
-// interner keeps one copy of each client's name, since a client has many records
-// and a table keeps its name but once. It forgets rather than grow without bound.
-type interner struct{ names map[string]string }
+// maxInterned is how many texts an interner has places for at most.
+const maxInterned = 1 << 13
 
-func (in *interner) intern(raw []byte, escaped bool) string {
-	if name, found := in.names[string(raw)]; found {
-		return name
+// interner remembers what was made of texts that were read lately, so that one that
+// comes again takes no more memory: a client has many records, and many records have
+// the same URL. Nil remembers nothing.
+type interner[V any] []interned[V]
+
+type interned[V any] struct {
+	hash  uint64
+	text  string
+	value V
+}
+
+// seed is that of the hashes by which texts are found.
+var seed = maphash.MakeSeed()
+
+// intern returns what is to be made of the text that the inside of a string stands for.
+func (in interner[V]) intern(raw []byte, escaped bool, of func(text string) V) V {
+	if len(in) == 0 || escaped {
+		return of(unquote(raw, escaped))
 	}
-	if in.names == nil || len(in.names) >= 1<<12 {
-		in.names = make(map[string]string)
+	hash := maphash.Bytes(seed, raw)
+	at := &in[hash%uint64(len(in))]
+	if at.hash != hash || at.text != string(raw) {
+		text := string(raw)
+		*at = interned[V]{hash, text, of(text)}
 	}
-	name := unquote(raw, escaped)
-	in.names[string(raw)] = name
-	return name
+	return at.value
+}
+
+// maxArena is the most bytes of a block of an arena.
+const maxArena = 32 << 10
+
+// arena makes strings that lie side by side in blocks of some size, for who keeps
+// none of them for long. The zero value makes each by itself.
+type arena struct {
+	size  int
+	block strings.Builder
+}
+
+// text returns the text that the inside of a string stands for.
+func (a *arena) text(raw []byte, escaped bool) string {
+	if escaped || len(raw) > a.size {
+		return unquote(raw, escaped)
+	}
+	if a.block.Cap()-a.block.Len() < len(raw) {
+		a.block = strings.Builder{}
+		a.block.Grow(a.size)
+	}
+	start := a.block.Len()
+	a.block.Write(raw)
+	return a.block.String()[start:]
 }

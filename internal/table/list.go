@@ -5,7 +5,7 @@ import "slices"
 // pieceSize is the most elements of one piece of a list.
 const pieceSize = 1 << pieceBits
 
-const pieceBits = 12
+const pieceBits = 11
 
 // list is a slice in pieces: it grows and shrinks without moving all it holds.
 // The zero value is empty.
@@ -34,12 +34,12 @@ func (l *list[T]) push(v T) {
 }
 
 // roomAfter returns for how many elements a piece of n has room next. There may be
-// many lists with few elements, so these spare memory; the others spare copying.
+// many lists of few elements, so these spare memory; longer ones spare copying.
 func roomAfter(piece, n int) int {
-	if piece == 0 && n < pieceSize/4 {
-		return n + n/2 + 1
+	if n >= pieceSize/2 || n == 0 && piece > 0 {
+		return pieceSize
 	}
-	return min(max(2*n, pieceSize/4), pieceSize)
+	return n + n/2 + 1
 }
 
 // pop removes the last element.

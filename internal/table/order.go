@@ -37,7 +37,7 @@ func (o *order) add(i int, record uint32) {
 	}
 	span := o.spans[i]
 	if len(span) == cap(span) {
-		span = append(slices.Grow([]uint32(nil), min(len(span)+len(span)/2+1, spanSize)), span...)
+		span = append(slices.Grow([]uint32(nil), min(2*len(span)+1, spanSize)), span...)
 	}
 	o.spans[i] = append(span, record)
 }
@@ -72,7 +72,7 @@ func (o *order) join(i int) {
 // replace puts spans in place of span i, with bounds between them.
 func (o *order) replace(i int, spans [][]uint32, bounds []string) {
 	for k, span := range spans {
-		spans[k] = slices.Clone(span) // without room to spare
+		spans[k] = tighten(span)
 	}
 	o.spans = slices.Replace(o.spans, i, i+1, spans...)
 	o.bounds = slices.Insert(o.bounds, i, bounds...)

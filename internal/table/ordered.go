@@ -162,6 +162,10 @@ func (m *ordered[V]) split(i int, id string) {
 	span := m.order.spans[i]
 	bounds := m.cut(span, id)
 	parts := make([][]uint32, len(bounds)+1)
+	parts[0] = span[:0] // what is read is ahead of what is written
+	for part := range bounds {
+		parts[part+1] = make([]uint32, 0, 2*spanPart)
+	}
 	for _, record := range span {
 		part := 0
 		for part < len(bounds) && bounds[part] <= string(m.records.id(record)) {
