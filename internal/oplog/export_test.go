@@ -46,9 +46,16 @@ func EncodeMark(synced int64) []byte {
 
 // Decode is the inverse of Encode and EncodeMark; a mark has the zero Change.
 func Decode(line []byte) (c webhookcfg.Change, synced int64, ok bool) {
-	var d decoder
-	rec, ok := d.decode(line)
-	return rec.change, rec.synced, ok
+	return NewDecode(0)(line)
+}
+
+// NewDecode returns a Decode that is for so many lines, one after the other.
+func NewDecode(lines int64) func(line []byte) (c webhookcfg.Change, synced int64, ok bool) {
+	d := newDecoder(lines)
+	return func(line []byte) (webhookcfg.Change, int64, bool) {
+		rec, ok := d.decode(line)
+		return rec.change, rec.synced, ok
+	}
 }
 
 // Seal appends the checksum to the body of a line.

@@ -27,7 +27,7 @@ var (
 // State is the machine that the changes of a log lead through its states.
 type State interface {
 	// Apply applies changes in their order. They are durable. It is called by one
-	// goroutine at a time.
+	// goroutine at a time. Ids may be parts of larger strings: to keep one is to copy it.
 	Apply(changes []webhookcfg.Change)
 	// Len returns how many changes Snapshot yields.
 	Len() int
