@@ -119,6 +119,7 @@ func (f *File) Resolve(ctx context.Context, client, entity string) (webhookcfg.W
 	if f.closed.Load() {
 		return webhookcfg.Webhook{}, ErrClosed
 	}
+	f.log.BarrierFor(client, entity)
 	return f.state.Resolve(ctx, client, entity)
 }
 
@@ -127,6 +128,7 @@ func (f *File) List(ctx context.Context, client, after string, limit int) (webho
 	if f.closed.Load() {
 		return webhookcfg.Page{}, ErrClosed
 	}
+	f.log.Barrier()
 	return f.state.List(ctx, client, after, limit)
 }
 

@@ -17,6 +17,7 @@ func (f *File) Changes(ctx context.Context, since string) (webhookcfg.Changes, e
 	if f.closed.Load() {
 		return webhookcfg.Changes{}, ErrClosed
 	}
+	f.log.Barrier()
 	return f.state.Changes(ctx, since)
 }
 

@@ -320,6 +320,48 @@ func TestConcurrentHistories(t *testing.T) {
 	}
 }
 
+// TestReadsFollowAnswers has so many writers that changes are answered before they are
+// applied: whatever a writer reads next, it finds its change there.
+func TestReadsFollowAnswers(t *testing.T) {
+	file := openFile(t, filepath.Join(t.TempDir(), "webhooks.jsonl"), nil)
+	reads := []func(c webhookcfg.Change, since string) (found bool, err error){
+		func(c webhookcfg.Change, _ string) (bool, error) {
+			hook, err := file.Resolve(t.Context(), c.Client, c.Scope.Entity())
+			return hook.URL.Equal(c.URL), err
+		},
+		func(c webhookcfg.Change, _ string) (bool, error) {
+			page, err := file.List(t.Context(), c.Client, "", 1000)
+			return slices.ContainsFunc(page.Overrides, func(o webhookcfg.Override) bool { return o.Webhook.URL.Equal(c.URL) }), err
+		},
+		func(c webhookcfg.Change, since string) (bool, error) {
+			changes, err := file.Changes(t.Context(), since)
+			return changes.Reset || slices.Contains(changes.Clients, c.Client), err
+		},
+	}
+	var all sync.WaitGroup
+	for w := range 64 {
+		all.Go(func() {
+			for n := range 60 {
+				before, err := file.Changes(t.Context(), "")
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				c := set(writerName(w), fmt.Sprint("e", n), n)
+				if err := file.Apply(t.Context(), c); err != nil {
+					t.Error(err)
+					return
+				}
+				if found, err := reads[n%len(reads)](c, before.Next); !found || err != nil {
+					t.Errorf("read %d does not find the change: %v", n%len(reads), err)
+					return
+				}
+			}
+		})
+	}
+	all.Wait()
+}
+
 // TestSnapshotOfManyClients compacts states whose walk takes many steps, of many
 // clients with little and of few with much.
 func TestSnapshotOfManyClients(t *testing.T) {

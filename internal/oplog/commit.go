@@ -7,12 +7,14 @@ import (
 	"example.com/go-webhookcfg/webhookcfg"
 )
 
-// patience is how often others are let run, without anybody joining, until a group is
-// taken without callers who are expected.
-const patience = 64
+const (
+	// patience is how often others are let run, without anybody joining, until a group is
+	// taken without callers who are expected.
+	patience = 64
+)
 
-// Append makes c durable, applies it to the state and returns. If ctx ends first,
-// its error is returned at once: c is then applied wholly or not at all.
+// Append makes c durable and returns; the state has c after the next Barrier. If ctx
+// ends first, its error is returned at once: c is then applied wholly or not at all.
 func (l *Log) Append(ctx context.Context, c webhookcfg.Change) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -22,12 +24,12 @@ func (l *Log) Append(ctx context.Context, c webhookcfg.Change) error {
 	if err != nil {
 		return err
 	}
-	g, i, done, err := l.join(ctx, c, body)
+	g, i, err := l.join(ctx, c, body)
 	if err != nil {
 		return err
 	}
 	select {
-	case <-done:
+	case <-g.done:
 		return g.err
 	case <-ctx.Done():
 		l.withdraw(g, i)
@@ -36,31 +38,30 @@ func (l *Log) Append(ctx context.Context, c webhookcfg.Change) error {
 }
 
 // join puts a change into the pending group, as its entry i, once there is room in it.
-func (l *Log) join(ctx context.Context, c webhookcfg.Change, body []byte) (g *group, i int, done <-chan struct{}, err error) {
+func (l *Log) join(ctx context.Context, c webhookcfg.Change, body []byte) (g *group, i int, err error) {
 	for {
 		l.mu.Lock()
 		g := l.pending
 		switch {
 		case l.closed:
 			l.mu.Unlock()
-			return nil, 0, nil, ErrClosed
+			return nil, 0, ErrClosed
 		case l.failed != nil:
 			l.mu.Unlock()
-			return nil, 0, nil, l.failed
+			return nil, 0, l.failed
 		case g.fits(body):
-			i, done := g.add(c, body)
+			i := g.add(c, body)
 			l.mu.Unlock()
 			if i == 0 {
 				l.nudge()
 			}
-			return g, i, done, nil
+			return g, i, nil
 		}
-		full := g.parts[0]
 		l.mu.Unlock()
 		select {
-		case <-full:
+		case <-g.done:
 		case <-ctx.Done():
-			return nil, 0, nil, ctx.Err()
+			return nil, 0, ctx.Err()
 		}
 	}
 }
@@ -89,6 +90,9 @@ func (l *Log) nudge() {
 func (l *Log) run() {
 	defer close(l.stopped)
 	for {
+		if !l.backlog.tally.isZero() && !l.gather() {
+			l.backlog.apply() // nobody came back, so there is time
+		}
 		select {
 		case action := <-l.between:
 			action()
@@ -99,6 +103,7 @@ func (l *Log) run() {
 		g, last := l.take()
 		l.commit(g)
 		if last {
+			l.backlog.apply()
 			return
 		}
 	}
@@ -106,8 +111,9 @@ func (l *Log) run() {
 
 // gather lets callers run as long as they keep joining the pending group, and a
 // little longer if fewer came than last time: those who were just answered mostly
-// come back with their next change. A lone caller is not kept waiting.
-func (l *Log) gather() {
+// come back with their next change. A lone caller is not kept waiting. It reports
+// whether anybody joined.
+func (l *Log) gather() bool {
 	for seen, yields := 0, 0; ; yields++ {
 		runtime.Gosched()
 		l.mu.Lock()
@@ -117,7 +123,7 @@ func (l *Log) gather() {
 		case n > seen:
 			seen, yields = n, 0
 		case n >= l.expected, yields >= patience:
-			return
+			return n > 0
 		}
 	}
 }
@@ -130,39 +136,41 @@ func (l *Log) take() (g *group, last bool) {
 	return g, l.closed
 }
 
-// commit makes a group durable and then applies it, in this order: nobody can see
-// a change that a crash may still undo. As those that were withdrawn leave no gap,
-// a change may be applied with an earlier part than the one its caller waits for.
+// commit makes a group durable and answers its callers. It is applied only then, as a
+// crash could undo before what was seen: few changes at once, many when the next group
+// is written, so that the disk and who was answered need not wait for the state.
 func (l *Log) commit(g *group) {
-	changes, err := l.write(g)
-	g.err = err
-	l.expect(g)
-	for _, done := range g.parts {
-		n := min(len(changes), partSize)
-		l.state.Apply(changes[:n])
-		changes = changes[n:]
-		close(done)
+	g.err = l.write(g)
+	if l.backlog.tally.total.Load() <= few {
+		l.backlog.apply()
 	}
+	l.expect(g)
+	close(g.done)
 	l.spare = g.successor()
-	if err == nil {
+	if g.err == nil {
 		l.durable.Store(l.segment.end)
 		l.compactIfDue()
 	}
 }
 
-// write makes a group durable and returns its changes.
-func (l *Log) write(g *group) ([]webhookcfg.Change, error) {
+// write makes a group durable and adds its changes to the backlog; what is there
+// from before is applied meanwhile.
+func (l *Log) write(g *group) error {
 	if err := l.failure(); err != nil {
-		return nil, err
+		return err
 	}
-	l.lines, l.batch = g.encode(l.segment.end, l.lines[:0], l.batch[:0])
-	if len(l.batch) == 0 {
-		return nil, nil
+	l.backlog.applyBeside()
+	lines, changes := g.encode(l.segment.end, l.lines[:0], <-l.backlog.spaces)
+	l.lines = lines
+	if len(changes) == 0 {
+		l.backlog.spaces <- changes
+		return nil
 	}
-	if err := l.segment.append(l.lines, len(l.batch)); err != nil {
-		return nil, l.fail(err)
+	if err := l.segment.append(lines, len(changes)); err != nil {
+		return l.fail(err)
 	}
-	return l.batch, nil
+	l.backlog.add(changes)
+	return nil
 }
 
 // expect counts the callers whose next changes are worth waiting for: those who are
@@ -171,4 +179,19 @@ func (l *Log) expect(g *group) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.expected = len(g.entries) + len(l.pending.entries)
+}
+
+// Barrier returns when the state has all changes that were answered before. Who
+// reads the state calls it first.
+func (l *Log) Barrier() {
+	if !l.backlog.tally.isZero() {
+		l.backlog.apply()
+	}
+}
+
+// BarrierFor is a Barrier for who reads what one entity has.
+func (l *Log) BarrierFor(client, entity string) {
+	if l.backlog.tally.reaches(client, entity) {
+		l.backlog.apply()
+	}
 }

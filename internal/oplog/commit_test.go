@@ -111,6 +111,7 @@ func TestWritersShareSyncs(t *testing.T) {
 			if waited := time.Since(began); waited != time.Duration(syncs)*time.Millisecond {
 				t.Errorf("%d writers waited %v for %d syncs of 1ms", writers, waited, syncs)
 			}
+			l.Barrier()
 			if m.Len() != writers*each {
 				t.Errorf("%d writers left %d entries", writers, m.Len())
 			}
@@ -158,40 +159,6 @@ func appendWithin(t *testing.T, l *oplog.Log, d time.Duration, c webhookcfg.Chan
 	return answer
 }
 
-// TestAnswersFollowTheState has many callers share a group, out of which every third
-// withdraws: who is answered finds the change applied, wherever it was in the group.
-func TestAnswersFollowTheState(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		const callers = 200
-		fs, m := faultfs.New(), newModel()
-		l := openLog(t, fs, m)
-		slowly(fs, time.Hour)
-		before := fs.Count(faultfs.OpSync)
-		first := appendWithin(t, l, 24*time.Hour, set("acme", "first", "https://a.example/"))
-		synctest.Wait()
-		var all sync.WaitGroup
-		for i := range callers {
-			all.Go(func() {
-				patience, name := 24*time.Hour, fmt.Sprintf("entity-%03d", i)
-				if i%3 == 0 {
-					patience = time.Minute
-				}
-				err := <-appendWithin(t, l, patience, set("acme", name, "https://a.example/"))
-				if isApplied := strings.Contains(m.String(), name); isApplied != (err == nil) || isApplied != (i%3 != 0) {
-					t.Errorf("%s: answered with %v, applied: %t", name, err, isApplied)
-				}
-			})
-		}
-		all.Wait()
-		if err := <-first; err != nil {
-			t.Error(err)
-		}
-		if syncs := fs.Count(faultfs.OpSync) - before; m.Len() != 1+callers-(callers+2)/3 || syncs != 2 {
-			t.Errorf("%d entries after %d syncs", m.Len(), syncs)
-		}
-	})
-}
-
 // TestALateWithdrawal: who gives up when their change is done with takes no other one
 // out, though groups take over the space of earlier ones.
 func TestALateWithdrawal(t *testing.T) {
@@ -213,6 +180,30 @@ func TestALateWithdrawal(t *testing.T) {
 			t.Error(err)
 		}
 		if m.Len() != 3 {
+			t.Errorf("left:\n%s", m)
+		}
+	})
+}
+
+// TestGroupsWithdrawnAltogether has whole groups be given up, one after the other.
+func TestGroupsWithdrawnAltogether(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		fs, m := faultfs.New(), newModel()
+		l := openLog(t, fs, m)
+		slowly(fs, time.Hour)
+		for i := range 10 {
+			written := appendWithin(t, l, 24*time.Hour, set("acme", fmt.Sprint("written", i), "https://a.example/"))
+			synctest.Wait()
+			given := appendWithin(t, l, time.Minute, set("acme", "given up", "https://a.example/"))
+			if err := <-given; !errors.Is(err, context.DeadlineExceeded) {
+				t.Errorf("given up: %v", err)
+			}
+			if err := <-written; err != nil {
+				t.Fatal(err)
+			}
+			synctest.Wait()
+		}
+		if m.Len() != 10 {
 			t.Errorf("left:\n%s", m)
 		}
 	})
@@ -241,6 +232,7 @@ func TestPendingIsBounded(t *testing.T) {
 			})
 		}
 		all.Wait()
+		l.Barrier()
 		if m.Len() != 101 {
 			t.Errorf("%d entries", m.Len())
 		}

@@ -67,7 +67,7 @@ func (l *Log) isDue() bool {
 	if ratio < 0 || end < minDead || end < l.retryAt {
 		return false
 	}
-	live := float64(end) * float64(l.state.Len()) / float64(max(records, 1))
+	live := float64(end) * float64(l.backlog.Len()) / float64(max(records, 1))
 	dead := float64(end) - live
 	return dead >= minDead && dead > ratio*live
 }
@@ -89,7 +89,7 @@ func (l *Log) compact(ctx context.Context) error {
 		return err
 	}
 	from := l.durable.Load()
-	err = w.snapshot(ctx, l.state.Snapshot())
+	err = w.snapshot(ctx, l.backlog.Snapshot())
 	if err == nil {
 		from, err = l.catchUp(ctx, w, from)
 	}

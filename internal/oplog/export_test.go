@@ -2,6 +2,7 @@ package oplog
 
 import (
 	"context"
+	"hash/maphash"
 
 	"example.com/go-webhookcfg/webhookcfg"
 )
@@ -24,8 +25,11 @@ func Join(ctx context.Context, l *Log, c webhookcfg.Change) (withdraw func(), do
 	if err != nil {
 		return nil, nil, err
 	}
-	g, i, done, err := l.join(ctx, c, body)
-	return func() { l.withdraw(g, i) }, done, err
+	g, i, err := l.join(ctx, c, body)
+	if err != nil {
+		return nil, nil, err
+	}
+	return func() { l.withdraw(g, i) }, g.done, nil
 }
 
 // Encode returns the line of a record, without its end.
@@ -69,3 +73,11 @@ func IsCutShort(line []byte) bool { return isCutShort(line) }
 
 // EncodeHeader returns the first line, with its end.
 func EncodeHeader(synced int64) []byte { return appendHeader(nil, synced) }
+
+// Tally is a tally.
+type Tally struct{ t tally }
+
+func NewTally() *Tally { return &Tally{tally{seed: maphash.MakeSeed()}} }
+
+func (t *Tally) Add(changes []webhookcfg.Change, n int)     { t.t.add(changes, n) }
+func (t *Tally) Reaches(client, entity string) (maybe bool) { return t.t.reaches(client, entity) }

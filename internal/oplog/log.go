@@ -52,12 +52,13 @@ type Options struct {
 
 // Log is an open log. Its methods are safe for concurrent use.
 //
-// One goroutine writes the groups, and a compaction has one of its own. Callers wait
-// for channels alone, so that they are answered as soon as their contexts end.
+// One goroutine writes the groups, another one may apply them, and a compaction has one
+// of its own. Callers wait for channels alone, so that they are answered as soon as
+// their contexts end.
 type Log struct {
 	fs      FS
 	name    string
-	state   State
+	backlog *backlog
 	options Options
 	lock    File // keeps others out as long as the log is open
 
@@ -77,11 +78,10 @@ type Log struct {
 	// expected is how many callers gather waits for a little.
 	expected int
 	lines    []byte
-	batch    []webhookcfg.Change
 	// retryAt is the size below which no compaction begins by itself after one failed.
 	retryAt int64
 
-	// durable is the end of the segment; the state has all before it.
+	// durable is the end of the segment; the backlog has all before it.
 	durable atomic.Int64
 	// turn holds a token while a compaction runs, and for good after Close.
 	turn    chan struct{}
@@ -103,6 +103,7 @@ func (l *Log) Close() error {
 	l.turn <- struct{}{} // once no compaction runs any more
 	l.nudge()
 	<-l.stopped
+	l.backlog.beside.Wait()
 	err := l.failure()
 	if err == nil {
 		err = l.segment.finish()

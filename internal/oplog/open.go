@@ -26,10 +26,10 @@ func Open(fsys FS, name string, state State, o Options) (*Log, error) {
 	l := &Log{
 		fs:      fsys,
 		name:    name,
-		state:   state,
+		backlog: newBacklog(state),
 		options: o,
-		pending: new(group),
-		spare:   new(group),
+		pending: newGroup(),
+		spare:   newGroup(),
 		wake:    make(chan struct{}, 1),
 		between: make(chan func()),
 		stopped: make(chan struct{}),
@@ -138,7 +138,7 @@ func (l *Log) recover() error {
 			l.options.Logger.Info("reading log", "file", l.name, "records", records, "bytes", end, "of", r.size)
 		}
 	}
-	if err := r.into(l.state, progress); err != nil {
+	if err := r.into(l.backlog.state, progress); err != nil {
 		return err
 	}
 	l.options.Logger.Info("log read", "file", l.name, "records", r.records, "bytes", r.end, "duration", time.Since(began))
