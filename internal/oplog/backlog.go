@@ -74,10 +74,12 @@ func (b *backlog) applyGroup(changes []webhookcfg.Change) {
 
 // applyBeside applies what waits while the caller does something else.
 func (b *backlog) applyBeside() {
-	if !b.tally.isZero() {
+	if !b.isEmpty() {
 		b.beside.Go(b.apply)
 	}
 }
+
+func (b *backlog) isEmpty() bool { return b.tally.isZero() }
 
 // Len returns how many changes Snapshot would yield, or a few more.
 func (b *backlog) Len() int { return int(b.tally.total.Load()) + b.state.Len() }

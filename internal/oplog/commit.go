@@ -90,16 +90,16 @@ func (l *Log) nudge() {
 func (l *Log) run() {
 	defer close(l.stopped)
 	for {
-		if !l.backlog.tally.isZero() && !l.gather() {
-			l.backlog.apply() // nobody came back, so there is time
-		}
+		areBack := !l.backlog.isEmpty() && l.gather()
 		select {
 		case action := <-l.between:
 			action()
 			continue
 		case <-l.wake:
 		}
-		l.gather()
+		if !areBack {
+			l.gather()
+		}
 		g, last := l.take()
 		l.commit(g)
 		if last {
@@ -113,19 +113,33 @@ func (l *Log) run() {
 // little longer if fewer came than last time: those who were just answered mostly
 // come back with their next change. A lone caller is not kept waiting. It reports
 // whether anybody joined.
+//
+// When half of them are back, it has the backlog applied, which goes on while the group
+// is written. Later, there might be no processor awake to do so.
 func (l *Log) gather() bool {
+	applying := false
 	for seen, yields := 0, 0; ; yields++ {
 		runtime.Gosched()
-		l.mu.Lock()
-		n := len(l.pending.entries)
-		l.mu.Unlock()
-		switch {
-		case n > seen:
-			seen, yields = n, 0
-		case n >= l.expected, yields >= patience:
+		n := l.joined()
+		isOver := n == seen && (n >= l.expected || yields >= patience)
+		if !applying && (isOver || n >= l.expected/2) {
+			applying = true
+			l.backlog.applyBeside()
+		}
+		if isOver {
 			return n > 0
 		}
+		if n > seen {
+			seen, yields = n, 0
+		}
 	}
+}
+
+// joined returns how many callers are in the pending group.
+func (l *Log) joined() int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return len(l.pending.entries)
 }
 
 // take ends the pending group and begins the next; last says that none will follow.
@@ -137,8 +151,8 @@ func (l *Log) take() (g *group, last bool) {
 }
 
 // commit makes a group durable and answers its callers. It is applied only then, as a
-// crash could undo before what was seen: few changes at once, many when the next group
-// is written, so that the disk and who was answered need not wait for the state.
+// crash could undo before what was seen: few changes at once, many beside the next group,
+// so that the disk and who was answered need not wait for the state.
 func (l *Log) commit(g *group) {
 	g.err = l.write(g)
 	if l.backlog.tally.total.Load() <= few {
@@ -153,13 +167,11 @@ func (l *Log) commit(g *group) {
 	}
 }
 
-// write makes a group durable and adds its changes to the backlog; what is there
-// from before is applied meanwhile.
+// write makes a group durable and adds its changes to the backlog.
 func (l *Log) write(g *group) error {
 	if err := l.failure(); err != nil {
 		return err
 	}
-	l.backlog.applyBeside()
 	lines, changes := g.encode(l.segment.end, l.lines[:0], <-l.backlog.spaces)
 	l.lines = lines
 	if len(changes) == 0 {
@@ -184,7 +196,7 @@ func (l *Log) expect(g *group) {
 // Barrier returns when the state has all changes that were answered before. Who
 // reads the state calls it first.
 func (l *Log) Barrier() {
-	if !l.backlog.tally.isZero() {
+	if !l.backlog.isEmpty() {
 		l.backlog.apply()
 	}
 }
