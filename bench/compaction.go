@@ -16,32 +16,18 @@ import (
 func compaction(s settings) error {
 	printHeader("sets beside a compaction of 1,000,000 records", "p99 without", "p99 beside it", "ratio", "budget", "longest beside it", "sets/s, beside ÷ without", "compaction")
 	for _, writers := range []int{1, 8} {
-		err := s.inFolder(func(dir string) error {
-			path := filepath.Join(dir, "webhooks.jsonl")
-			if err := makeStore(path, records, nthSet); err != nil {
-				return err
-			}
-			return s.compactBeside(path, writers)
-		})
-		if err != nil {
+		if err := s.compactBeside(writers); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (s settings) compactBeside(path string, writers int) error {
-	file, err := openStore(path)
-	if err != nil {
-		return err
-	}
-	defer file.Close()
-	next := new(atomic.Int64)
-	next.Store(records)
+func (s settings) compactBeside(writers int) error {
 	var took, p99s, speeds []float64
 	var alone, beside []turn
 	for range max(1, s.rounds/3) { // as each takes long
-		without, with, err := compactOnce(file, writers, next, 10*s.turn)
+		without, with, err := s.compactOnce(writers)
 		if err != nil {
 			return err
 		}
@@ -56,8 +42,28 @@ func (s settings) compactBeside(path string, writers int) error {
 	return nil
 }
 
-// compactOnce measures sets before, beside and after one compaction.
-func compactOnce(file *store.File, writers int, next *atomic.Int64, d time.Duration) (alone, beside turn, err error) {
+// compactOnce compacts a file of its own, as the sets beside it make it much larger.
+func (s settings) compactOnce(writers int) (alone, beside turn, err error) {
+	err = s.inFolder(func(dir string) error {
+		path := filepath.Join(dir, "webhooks.jsonl")
+		if err := makeStore(path, records, nthSet); err != nil {
+			return err
+		}
+		file, err := openStore(path)
+		if err != nil {
+			return err
+		}
+		defer file.Close()
+		alone, beside, err = setsBeside(file, writers, 10*s.turn)
+		return err
+	})
+	return alone, beside, err
+}
+
+// setsBeside measures sets before, beside and after one compaction.
+func setsBeside(file *store.File, writers int, d time.Duration) (alone, beside turn, err error) {
+	next := new(atomic.Int64)
+	next.Store(records)
 	before, err := makeSets(file.Apply, writers, next, lasting(d))
 	if err != nil {
 		return alone, beside, err
