@@ -42,24 +42,20 @@ func newBacklog(state State) *backlog {
 	return b
 }
 
-// add has changes wait, once there is room for them: somebody must be applying then.
-// One goroutine may call it, with space that it took from spaces.
+// add has changes wait, once there is room for them, for which somebody must have called
+// apply since the last add. One goroutine may call it, with space from spaces.
 func (b *backlog) add(changes []webhookcfg.Change) {
 	b.tally.add(changes, 1)
 	b.waiting <- changes
 }
 
-// apply returns when the state has all that was added before.
+// apply returns when the state has all that was added before. What is added meanwhile is
+// left to others, as there may be no end of it.
 func (b *backlog) apply() {
 	b.turn <- struct{}{}
 	defer func() { <-b.turn }()
-	for {
-		select {
-		case changes := <-b.waiting:
-			b.applyGroup(changes)
-		default:
-			return
-		}
+	for range len(b.waiting) {
+		b.applyGroup(<-b.waiting)
 	}
 }
 

@@ -112,8 +112,7 @@ func TestBarriers(t *testing.T) {
 		wait(l.Barrier)
 		for i := range 100 {
 			passed.Go(func() {
-				l.BarrierFor("other", fmt.Sprint(i))
-				l.BarrierFor("acme", fmt.Sprint("other", i))
+				l.BarrierFor(fmt.Sprint("other", i), "e")
 				others.Add(1)
 			})
 		}
@@ -193,6 +192,29 @@ func TestCompactionOfABacklog(t *testing.T) {
 			t.Errorf("%d entries are left", got.Len())
 		}
 	})
+}
+
+// fed is a state that is never up to date: with each change comes another one.
+type fed struct {
+	*model
+	backlog *oplog.Backlog
+}
+
+func (f *fed) Apply(changes []webhookcfg.Change) {
+	f.backlog.Add(set("acme", fmt.Sprint("e", f.Len()), "https://a.example/"))
+	f.model.Apply(changes)
+}
+
+func TestApplyComesToAnEnd(t *testing.T) {
+	f := &fed{model: newModel()}
+	f.backlog = oplog.NewBacklog(f)
+	f.backlog.Add(set("acme", "first", "https://a.example/"))
+	for range 10 {
+		f.backlog.Apply()
+	}
+	if f.Len() != 10 {
+		t.Errorf("%d changes were applied by 10 calls", f.Len())
+	}
 }
 
 // TestNothingWaitsForGood leaves a log alone after a burst, or closes it meanwhile.

@@ -7,11 +7,9 @@ import (
 	"example.com/go-webhookcfg/webhookcfg"
 )
 
-const (
-	// patience is how often others are let run, without anybody joining, until a group is
-	// taken without callers who are expected.
-	patience = 64
-)
+// patience is how often others are let run, without anybody joining, until a group is
+// taken without callers who are expected.
+const patience = 64
 
 // Append makes c durable and returns; the state has c after the next Barrier. If ctx
 // ends first, its error is returned at once: c is then applied wholly or not at all.

@@ -81,3 +81,11 @@ func NewTally() *Tally { return &Tally{tally{seed: maphash.MakeSeed()}} }
 
 func (t *Tally) Add(changes []webhookcfg.Change, n int)     { t.t.add(changes, n) }
 func (t *Tally) Reaches(client, entity string) (maybe bool) { return t.t.reaches(client, entity) }
+
+// Backlog is a backlog.
+type Backlog struct{ b *backlog }
+
+func NewBacklog(state State) *Backlog { return &Backlog{newBacklog(state)} }
+
+func (b *Backlog) Add(c webhookcfg.Change) { b.b.add(append(<-b.b.spaces, c)) }
+func (b *Backlog) Apply()                  { b.b.apply() }

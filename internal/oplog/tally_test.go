@@ -13,9 +13,9 @@ import (
 func TestTally(t *testing.T) {
 	var changes []webhookcfg.Change
 	for i := range 300 {
-		client := fmt.Sprint("client-", i%7)
+		client := fmt.Sprint("client-", i%100)
 		changes = append(changes, set(client, fmt.Sprint(i), "https://a.example/"), unset(client, fmt.Sprint(i+1)))
-		if i%100 == 0 {
+		if i%10 == 0 {
 			changes = append(changes, unsetAll(client))
 		}
 	}
@@ -30,7 +30,7 @@ func TestTally(t *testing.T) {
 		}
 		tally.Add([]webhookcfg.Change{c}, n)
 		counted[key] += n
-		client, entity := fmt.Sprint("client-", rng.IntN(7)), fmt.Sprint(rng.IntN(400))
+		client, entity := fmt.Sprint("client-", rng.IntN(100)), fmt.Sprint(rng.IntN(400))
 		want := counted[[2]string{client, entity}]+counted[[2]string{client, ""}] > 0
 		asked++
 		if got := tally.Reaches(client, entity); want && !got {
