@@ -61,15 +61,7 @@ func (b *burst) run(t *testing.T, l *oplog.Log, client string) {
 func testBacklog(t *testing.T, test func(t *testing.T, fs *faultfs.FS, l *oplog.Log, g gated)) {
 	synctest.Test(t, func(t *testing.T) {
 		fs, g := faultfs.New(), newGated()
-		l, err := oplog.Open(fs, "log", g, oplog.Options{CompactRatio: -1})
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer func() {
-			if err := l.Close(); err != nil && !errors.Is(err, oplog.ErrClosed) {
-				t.Error(err)
-			}
-		}()
+		l := openLog(t, fs, g)
 		slowly(fs, time.Second)
 		first := appendWithin(t, l, time.Hour, set("acme", "first", "https://a.example/"))
 		synctest.Wait()
@@ -135,10 +127,7 @@ func TestBarriers(t *testing.T) {
 func TestBacklogIsBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		fs, g := faultfs.New(), newGated()
-		l, err := oplog.Open(fs, "log", g, oplog.Options{CompactRatio: -1})
-		if err != nil {
-			t.Fatal(err)
-		}
+		l := openLog(t, fs, g)
 		slowly(fs, time.Hour)
 		first := appendWithin(t, l, 24*time.Hour, set("acme", "first", "https://a.example/"))
 		var bursts [6]burst

@@ -17,9 +17,9 @@ import (
 )
 
 // openLog opens a log that the test closes at its end.
-func openLog(t *testing.T, fs oplog.FS, m *model) *oplog.Log {
+func openLog(t *testing.T, fs oplog.FS, state oplog.State) *oplog.Log {
 	t.Helper()
-	l, err := oplog.Open(fs, "log", m, oplog.Options{CompactRatio: -1})
+	l, err := oplog.Open(fs, "log", state, oplog.Options{CompactRatio: -1})
 	if err != nil {
 		t.Fatal(err)
 	}
