@@ -29,8 +29,9 @@ const (
 	killAheadVar = "WEBHOOKCFG_TEST_KILL_AHEAD"
 )
 
-// Each writer of the process makes the changes of one client, one after the other.
-const killWriters = 4
+// Each writer of the process makes the changes of one client, one after the other. There
+// are enough for changes to be answered before they are applied.
+const killWriters = 24
 
 // nth is the n-th change of a client.
 func nth(client string, n int) webhookcfg.Change {
