@@ -56,15 +56,21 @@ func (b *burst) run(t *testing.T, l *oplog.Log, client string) {
 	}
 }
 
+// beginSync has a change be synced for a second, in which others gather.
+func beginSync(t *testing.T, fs *faultfs.FS, l *oplog.Log) (answer <-chan error) {
+	slowly(fs, time.Second)
+	answer = appendWithin(t, l, time.Hour, set("acme", "first", "https://a.example/"))
+	synctest.Wait()
+	return answer
+}
+
 // testBacklog runs a test with a log that has answered a burst of "acme" and a set-all
 // of "wide", while its state is shut.
 func testBacklog(t *testing.T, test func(t *testing.T, fs *faultfs.FS, l *oplog.Log, g gated)) {
 	synctest.Test(t, func(t *testing.T) {
 		fs, g := faultfs.New(), newGated()
 		l := openLog(t, fs, g)
-		slowly(fs, time.Second)
-		first := appendWithin(t, l, time.Hour, set("acme", "first", "https://a.example/"))
-		synctest.Wait()
+		first := beginSync(t, fs, l)
 		var b burst
 		b.run(t, l, "acme")
 		wide := appendWithin(t, l, time.Hour, setAll("wide", "https://a.example/"))
@@ -216,9 +222,7 @@ func TestNothingWaitsForGood(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				fs, m := faultfs.New(), newModel()
 				l := openLog(t, fs, m)
-				slowly(fs, time.Second)
-				first := appendWithin(t, l, time.Hour, set("acme", "first", "https://a.example/"))
-				synctest.Wait()
+				first := beginSync(t, fs, l)
 				var b burst
 				b.run(t, l, "acme")
 				synctest.Wait()
@@ -243,9 +247,7 @@ func TestBacklogIsNotDead(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		slowly(fs, time.Second)
-		first := appendWithin(t, l, time.Hour, set("acme", "first", "https://a.example/"))
-		synctest.Wait()
+		first := beginSync(t, fs, l)
 		var all sync.WaitGroup
 		long := "https://a.example/" + strings.Repeat("x", 40<<10)
 		for i := range 48 { // two groups
