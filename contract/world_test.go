@@ -81,10 +81,10 @@ func catalogue(_ context.Context, _, entity string) (bool, error) {
 // 405 of a handler without reads.
 func options() *webhookcfg.Options {
 	return &webhookcfg.Options{
-		Reads:     true,
-		Prober:    prober{},
-		Catalogue: catalogue,
-		Now:       func() time.Time { return noon },
+		Reads:        true,
+		Prober:       prober{},
+		EntityExists: catalogue,
+		Now:          func() time.Time { return noon },
 	}
 }
 

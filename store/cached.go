@@ -26,10 +26,10 @@ type CachedOptions struct {
 	// than ten times as often. Each question has half of MaxStale to be answered in.
 	PollEvery time.Duration
 
-	// StaleOnError, if more than zero, is the bound in place of MaxStale, and longer,
+	// StaleIfError, if more than zero, is the bound in place of MaxStale, and longer,
 	// for as long as the store fails, or takes longer than MaxStale to answer: better an
 	// old URL than none. Zero means that Resolve returns the store's error.
-	StaleOnError time.Duration
+	StaleIfError time.Duration
 
 	// MaxEntries bounds how many answers are kept, of all clients together, and is
 	// rounded up to a power of two; zero means 131,072, which take about 30 MB. To make
@@ -73,7 +73,7 @@ type Cached struct {
 
 	maxStale     time.Duration
 	pollEvery    time.Duration
-	staleOnError time.Duration
+	staleIfError time.Duration
 
 	// started is when moment 0 was.
 	started time.Time
@@ -109,9 +109,9 @@ func NewCached(st webhookcfg.Store, o *CachedOptions) (*Cached, error) {
 		logger:       cmp.Or(o.Logger, slog.New(slog.DiscardHandler)),
 		maxStale:     o.maxStale(),
 		pollEvery:    o.pollEvery(),
-		staleOnError: o.StaleOnError,
+		staleIfError: o.StaleIfError,
 		// Every bound is over at moment 0, which stands for "never".
-		started: time.Now().Add(-max(o.maxStale(), o.StaleOnError)),
+		started: time.Now().Add(-max(o.maxStale(), o.StaleIfError)),
 		copies:  newCopies(cmp.Or(o.MaxEntries, defaultMaxEntries)),
 	}
 	c.ctx, c.stop = context.WithCancel(context.Background())
@@ -127,14 +127,14 @@ func (o *CachedOptions) pollEvery() time.Duration { return cmp.Or(o.PollEvery, o
 
 func (o *CachedOptions) check() error {
 	switch {
-	case o.MaxStale < 0 || o.PollEvery < 0 || o.StaleOnError < 0 || o.MaxEntries < 0:
+	case o.MaxStale < 0 || o.PollEvery < 0 || o.StaleIfError < 0 || o.MaxEntries < 0:
 		return errors.New("store: an option of a copy is negative")
 	case o.maxStale() < minMaxStale || o.pollEvery() < minPollEvery:
 		return fmt.Errorf("store: a bound of %v or polls every %v are too much work", o.maxStale(), o.pollEvery())
 	case o.pollEvery() >= o.maxStale():
 		return fmt.Errorf("store: polls every %v cannot keep a copy fresh for %v", o.pollEvery(), o.maxStale())
-	case o.StaleOnError > 0 && o.StaleOnError <= o.maxStale():
-		return fmt.Errorf("store: StaleOnError, %v, is not longer than MaxStale, %v", o.StaleOnError, o.maxStale())
+	case o.StaleIfError > 0 && o.StaleIfError <= o.maxStale():
+		return fmt.Errorf("store: StaleIfError, %v, is not longer than MaxStale, %v", o.StaleIfError, o.maxStale())
 	}
 	return nil
 }
@@ -151,8 +151,8 @@ func (c *Cached) Resolve(ctx context.Context, client, entity string) (webhookcfg
 		return hook, nil
 	}
 	hook, err := c.read(ctx, client, entity, now)
-	if err != nil && ctx.Err() == nil && c.staleOnError > 0 {
-		if hook, ok := c.recall(client, entity, c.now()-moment(c.staleOnError)); ok {
+	if err != nil && ctx.Err() == nil && c.staleIfError > 0 {
+		if hook, ok := c.recall(client, entity, c.now()-moment(c.staleIfError)); ok {
 			return hook, nil
 		}
 	}

@@ -20,17 +20,17 @@ type trial struct {
 	// local has the changes made through the copy.
 	local        bool
 	maxStale     time.Duration
-	staleOnError time.Duration
+	staleIfError time.Duration
 }
 
 const bound = time.Second
 
 var trials = []trial{
 	{name: "feed", store: func(s *scripted) webhookcfg.Store { return scriptedFeed{s} }, maxStale: bound},
-	{name: "feed, stale on error", store: func(s *scripted) webhookcfg.Store { return scriptedFeed{s} }, maxStale: bound / 4, staleOnError: bound},
+	{name: "feed, stale on error", store: func(s *scripted) webhookcfg.Store { return scriptedFeed{s} }, maxStale: bound / 4, staleIfError: bound},
 	{name: "versions", store: func(s *scripted) webhookcfg.Store { return scriptedVersions{s} }, maxStale: bound},
 	{name: "neither", store: func(s *scripted) webhookcfg.Store { return scriptedPlain{s} }, maxStale: bound},
-	{name: "neither, stale on error", store: func(s *scripted) webhookcfg.Store { return scriptedPlain{s} }, maxStale: bound / 4, staleOnError: bound},
+	{name: "neither, stale on error", store: func(s *scripted) webhookcfg.Store { return scriptedPlain{s} }, maxStale: bound / 4, staleIfError: bound},
 	{name: "changes of its own", store: func(s *scripted) webhookcfg.Store { return scriptedFeed{s} }, local: true, maxStale: bound},
 }
 
@@ -97,7 +97,7 @@ const (
 func (tr trial) run(t *testing.T, seed uint64) *outcome {
 	s := newScript(seed)
 	copied, err := store.NewCached(tr.store(s), &store.CachedOptions{
-		MaxStale: tr.maxStale, StaleOnError: tr.staleOnError, MaxEntries: 64,
+		MaxStale: tr.maxStale, StaleIfError: tr.staleIfError, MaxEntries: 64,
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -17,7 +17,7 @@ func ExampleCached() {
 	shared := store.NewMemory()
 	local, err := store.NewCached(shared, &store.CachedOptions{
 		MaxStale:     2 * time.Second,
-		StaleOnError: 10 * time.Minute, // while the store is down
+		StaleIfError: 10 * time.Minute, // while the store is down
 	})
 	if err != nil {
 		log.Fatal(err)

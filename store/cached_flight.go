@@ -93,7 +93,7 @@ func (c *Cached) flightContext(caller context.Context) (context.Context, context
 	ctx, cancel := context.WithCancel(context.WithoutCancel(caller))
 	stopWatching := context.AfterFunc(c.ctx, cancel)
 	stopTimer := func() bool { return false }
-	if c.staleOnError > 0 {
+	if c.staleIfError > 0 {
 		stopTimer = time.AfterFunc(c.maxStale, cancel).Stop
 	}
 	return ctx, func() {

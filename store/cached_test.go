@@ -42,13 +42,13 @@ func TestCachedRefusesOptions(t *testing.T) {
 	for name, o := range map[string]store.CachedOptions{
 		"negative bound":                    {MaxStale: -1},
 		"negative interval":                 {PollEvery: -1},
-		"negative bound for failing stores": {StaleOnError: -1},
+		"negative bound for failing stores": {StaleIfError: -1},
 		"negative size":                     {MaxEntries: -1},
 		"a bound that is too short":         {MaxStale: time.Millisecond, PollEvery: time.Microsecond},
 		"polls that are too frequent":       {PollEvery: time.Microsecond},
 		"polls as seldom as the bound":      {MaxStale: time.Second, PollEvery: time.Second},
 		"polls more seldom than the bound":  {PollEvery: 3 * time.Second},
-		"a shorter bound for failing":       {MaxStale: time.Second, StaleOnError: time.Second},
+		"a shorter bound for failing":       {MaxStale: time.Second, StaleIfError: time.Second},
 	} {
 		if copied, err := store.NewCached(store.NewMemory(), &o); err == nil {
 			t.Errorf("%s: accepted", name)
@@ -205,7 +205,7 @@ func TestCachedStaleOnError(t *testing.T) {
 				}
 				return s.Resolve(ctx, client, entity)
 			}}
-			copied := copyOf(t, st, store.CachedOptions{MaxStale: bound, StaleOnError: 10 * bound})
+			copied := copyOf(t, st, store.CachedOptions{MaxStale: bound, StaleIfError: 10 * bound})
 			clock := newClock()
 			mustApply(t, s, setAll("acme", 1))
 			expect(t, copied, 1, "at first")

@@ -46,7 +46,7 @@
 //
 // # Entities
 //
-// Without [Options.Catalogue] every well-formed identifier is accepted. The rule
+// Without [Options.EntityExists] every well-formed identifier is accepted. The rule
 // that an identifier must name a valid module configuration is then the host's to
 // keep, for example by never sending for an entity that does not exist.
 //

@@ -72,7 +72,7 @@ func TestFaults(t *testing.T) {
 			})
 		}},
 		{"catalogue", setRequest, func(o *webhookcfg.Options, fault func(context.Context) error) (webhookcfg.Store, webhookcfg.CredentialVerifier) {
-			o.Catalogue = func(ctx context.Context, _, _ string) (bool, error) { return true, fault(ctx) }
+			o.EntityExists = func(ctx context.Context, _, _ string) (bool, error) { return true, fault(ctx) }
 			return newRecorder(), verifier(verify)
 		}},
 	}
@@ -208,7 +208,7 @@ func TestNoTimeToProbe(t *testing.T) {
 		o := options()
 		o.ProbeMode, o.ProbeTimeout, o.Timeout = webhookcfg.ProbeEnforce, 5*time.Second, 6*time.Second
 		o.Prober = prober(func(ctx context.Context, _ string, _ egress.URL) error { <-ctx.Done(); return ctx.Err() })
-		o.Catalogue = func(context.Context, string, string) (bool, error) { time.Sleep(4 * time.Second); return true, nil }
+		o.EntityExists = func(context.Context, string, string) (bool, error) { time.Sleep(4 * time.Second); return true, nil }
 		w, start := httptest.NewRecorder(), time.Now()
 		newHandler(t, newRecorder(), o).ServeHTTP(w, setRequest())
 		if w.Code != http.StatusServiceUnavailable || time.Since(start) != 6*time.Second {

@@ -83,7 +83,7 @@ func TestGolden(t *testing.T) {
 		}
 		return nil
 	})
-	o.Catalogue = func(_ context.Context, _, entity string) (bool, error) {
+	o.EntityExists = func(_ context.Context, _, entity string) (bool, error) {
 		switch entity {
 		case "foreign":
 			return false, nil

@@ -61,7 +61,7 @@ func NewHandler(store Store, verifier CredentialVerifier, options *Options) (*Ha
 		verifier:     verifier,
 		routes:       newRoutes(o.BasePath, o.VariantAliases, o.Reads, lister != nil),
 		challenge:    `Basic realm="` + o.Realm + `", charset="UTF-8"`,
-		catalogue:    o.Catalogue,
+		catalogue:    o.EntityExists,
 		policy:       o.Policy,
 		prober:       o.Prober,
 		probeMode:    o.ProbeMode,
@@ -72,7 +72,7 @@ func NewHandler(store Store, verifier CredentialVerifier, options *Options) (*Ha
 		onEvent:      o.OnEvent,
 		now:          o.Now,
 	}
-	h.validEntity, h.entityRule = entitySyntax(o.EntitySyntax)
+	h.validEntity, h.entityRule = entitySyntax(o.ValidEntityID)
 	h.bodies.New = func() any { buf := make([]byte, 0, 512); return &buf }
 	return h, nil
 }

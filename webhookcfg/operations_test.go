@@ -253,7 +253,7 @@ func TestStoreWithoutLister(t *testing.T) {
 func TestCatalogue(t *testing.T) {
 	known := map[string]bool{"acme/e1": true, "acme/e2": true}
 	o := options()
-	o.Catalogue = func(_ context.Context, client, entity string) (bool, error) { return known[client+"/"+entity], nil }
+	o.EntityExists = func(_ context.Context, client, entity string) (bool, error) { return known[client+"/"+entity], nil }
 	address := serve(t, newHandler(t, newRecorder(), o))
 
 	got := steps(t, address, "set e1 "+hookURL, "set e9 "+hookURL, "unset e9", "get e9", "other set e1 "+hookURL, "set "+hookURL, "unset e9", "get e9")
@@ -275,7 +275,7 @@ func TestCatalogue(t *testing.T) {
 
 func TestEntitySyntax(t *testing.T) {
 	o := options()
-	o.EntitySyntax = func(id string) bool { return len(id) < 10 }
+	o.ValidEntityID = func(id string) bool { return len(id) < 10 }
 	st := newRecorder()
 	address := serve(t, newHandler(t, st, o))
 	tests := []struct{ target, want string }{

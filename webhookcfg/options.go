@@ -33,16 +33,16 @@ type Options struct {
 	// [Lister], the overrides page by page. Otherwise GET is answered 405.
 	Reads bool
 
-	// EntitySyntax replaces the default syntax of identifiers (1 to 128 of the
+	// ValidEntityID replaces the default syntax of identifiers (1 to 128 of the
 	// characters A-Z a-z 0-9 . _ ~ : @ -). Whatever it accepts, an identifier is
 	// valid UTF-8 without slashes, backslashes and control characters, and neither
 	// "", "." nor "..".
-	EntitySyntax func(id string) bool
+	ValidEntityID func(id string) bool
 
-	// Catalogue says whether an identifier is a valid module configuration of the
+	// EntityExists says whether an identifier is a valid module configuration of the
 	// client; where it is not, the answer is 404. Nil accepts every well-formed
 	// identifier: the rule is then the host's to keep.
-	Catalogue func(ctx context.Context, client, entity string) (bool, error)
+	EntityExists func(ctx context.Context, client, entity string) (bool, error)
 
 	// Policy says which URLs may be set; nil means the zero Policy, the strictest.
 	Policy *egress.Policy

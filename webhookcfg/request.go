@@ -41,7 +41,7 @@ func (x *exchange) readSet(m match) (Scope, egress.URL, *fault) {
 
 func invalidURL(err error) *fault {
 	description := "The webhook URL is not allowed"
-	var rule egress.Rule
+	var rule egress.PolicyError
 	if errors.As(err, &rule) {
 		text := rule.Error()
 		description = strings.ToUpper(text[:1]) + text[1:]

@@ -60,7 +60,7 @@ func TestRefused(t *testing.T) {
 		t.Fatal(err)
 	}
 	err = sender{st, strict, "key", time.Now}.send(t.Context(), "acme", "e1", nil)
-	if !errors.Is(err, egress.RulePublic) || strings.Contains(err.Error(), "t0ken") || called {
+	if !errors.Is(err, egress.ErrNotPublic) || strings.Contains(err.Error(), "t0ken") || called {
 		t.Errorf("called %v, error %v", called, err)
 	}
 	if err := (sender{st, strict, "key", time.Now}).send(t.Context(), "nobody", "e1", nil); err != nil {

@@ -120,11 +120,11 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) (err erro
 		return err
 	}
 	h, err := webhookcfg.NewHandler(configurations, guarded, &webhookcfg.Options{
-		Reads:     cfg.reads,
-		Catalogue: catalogue,
-		Policy:    cfg.policy,
-		ProbeMode: cfg.probe,
-		Logger:    logger,
+		Reads:        cfg.reads,
+		EntityExists: catalogue,
+		Policy:       cfg.policy,
+		ProbeMode:    cfg.probe,
+		Logger:       logger,
 	})
 	if err != nil {
 		return err

@@ -117,7 +117,7 @@ func newHandler(t testing.TB, change func(o *webhookcfg.Options)) *webhookcfg.Ha
 		BasePath: "/hooks",
 		Reads:    true,
 		Prober:   prober{},
-		Catalogue: func(_ context.Context, _, entity string) (bool, error) {
+		EntityExists: func(_ context.Context, _, entity string) (bool, error) {
 			return entity != "unknown", nil
 		},
 	}

@@ -2,26 +2,26 @@ package egress
 
 import "net/netip"
 
-// CheckAddr returns nil if addr may be called, and otherwise a [Rule]. It is the
+// CheckAddr returns nil if addr may be called, and otherwise a [PolicyError]. It is the
 // one predicate on addresses: for the literal address in a URL, for the answers
 // of a resolver, and for the address that is about to be dialled.
 func (p *Policy) CheckAddr(addr netip.Addr) error {
 	if addr.Zone() != "" {
-		return RuleZone
+		return ErrZone
 	}
 	// A prefix contains no IPv4-mapped address, whatever it says.
 	addr = addr.Unmap()
 	switch {
 	case matches(p.DenyPrefixes, addr, true):
-		return RuleAddressAllowed
+		return ErrAddressDenied
 	case matches(p.AllowPrefixes, addr, false):
 		return nil
 	case p.AllowNAT64 && nat64.Contains(addr):
 		return p.CheckAddr(embeddedIPv4(addr))
 	case !isPublic(addr):
-		return RulePublic
-	case p.own.includes(addr, p.OwnAddresses):
-		return RuleAddressAllowed
+		return ErrNotPublic
+	case p.own.includes(addr, p.LocalAddrs):
+		return ErrAddressDenied
 	}
 	return nil
 }

@@ -19,14 +19,14 @@ func prefixes(texts ...string) []netip.Prefix {
 }
 
 func TestCheckAddr(t *testing.T) {
-	const public, zone, listed = egress.RulePublic, egress.RuleZone, egress.RuleAddressAllowed
+	const public, zone, listed = egress.ErrNotPublic, egress.ErrZone, egress.ErrAddressDenied
 	internal := &egress.Policy{
-		OwnAddresses:  noAddresses,
+		LocalAddrs:    noAddresses,
 		AllowPrefixes: prefixes("10.1.0.0/16", "fd00:1::/32"),
 		DenyPrefixes:  prefixes("10.1.2.0/24", "93.184.216.0/24", "2606:2800::/32"),
 	}
 	nat64 := &egress.Policy{
-		OwnAddresses:  noAddresses,
+		LocalAddrs:    noAddresses,
 		AllowNAT64:    true,
 		AllowPrefixes: prefixes("10.1.0.0/16"),
 		DenyPrefixes:  prefixes("93.184.216.0/24", "64:ff9b::101:100/120"),
@@ -35,7 +35,7 @@ func TestCheckAddr(t *testing.T) {
 		name   string
 		policy *egress.Policy
 		addr   string
-		want   egress.Rule
+		want   egress.PolicyError
 	}{
 		{"public", newStrict(), "93.184.216.34", 0},
 		{"public, IPv6", newStrict(), "2606:2800:220:1::1", 0},
@@ -78,7 +78,7 @@ func TestCheckAddr(t *testing.T) {
 }
 
 // checkAddr wants a rule broken, or none for 0.
-func checkAddr(t *testing.T, policy *egress.Policy, addr netip.Addr, rule egress.Rule) {
+func checkAddr(t *testing.T, policy *egress.Policy, addr netip.Addr, rule egress.PolicyError) {
 	t.Helper()
 	var want error
 	if rule != 0 {
@@ -92,12 +92,12 @@ func checkAddr(t *testing.T, policy *egress.Policy, addr netip.Addr, rule egress
 func TestOwnAddressesAreRefused(t *testing.T) {
 	own := parseAddrs("93.184.216.34", "::ffff:93.184.216.35", "2606:2800:220:1::1%eth0")
 	policy := &egress.Policy{
-		OwnAddresses:  func() ([]netip.Addr, error) { return own, nil },
+		LocalAddrs:    func() ([]netip.Addr, error) { return own, nil },
 		AllowPrefixes: prefixes("2606:2800:220:2::/64"),
 		AllowNAT64:    true,
 	}
-	const refused = egress.RuleAddressAllowed
-	for text, want := range map[string]egress.Rule{
+	const refused = egress.ErrAddressDenied
+	for text, want := range map[string]egress.PolicyError{
 		"93.184.216.34":          refused,
 		"93.184.216.35":          refused,
 		"93.184.216.36":          0,
@@ -115,7 +115,7 @@ func TestOwnAddressesAreRefused(t *testing.T) {
 
 func TestOwnAddressCanBeAllowed(t *testing.T) {
 	policy := &egress.Policy{
-		OwnAddresses:  func() ([]netip.Addr, error) { return parseAddrs(publicAddr), nil },
+		LocalAddrs:    func() ([]netip.Addr, error) { return parseAddrs(publicAddr), nil },
 		AllowPrefixes: prefixes(publicAddr + "/32"),
 	}
 	checkAddr(t, policy, netip.MustParseAddr(publicAddr), 0)
@@ -124,24 +124,24 @@ func TestOwnAddressCanBeAllowed(t *testing.T) {
 func TestOwnAddressesAreReadOnceInTenSeconds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		own, reads := publicAddr, 0
-		policy := &egress.Policy{OwnAddresses: func() ([]netip.Addr, error) {
+		policy := &egress.Policy{LocalAddrs: func() ([]netip.Addr, error) {
 			reads++
 			return parseAddrs(own), nil
 		}}
 		addr, other := netip.MustParseAddr(publicAddr), netip.MustParseAddr("8.8.8.8")
 		for range 3 {
-			checkAddr(t, policy, addr, egress.RuleAddressAllowed)
+			checkAddr(t, policy, addr, egress.ErrAddressDenied)
 			checkAddr(t, policy, other, 0)
 		}
 		own = "8.8.8.8"
 		time.Sleep(10*time.Second - time.Nanosecond)
-		checkAddr(t, policy, addr, egress.RuleAddressAllowed)
+		checkAddr(t, policy, addr, egress.ErrAddressDenied)
 		if reads != 1 {
 			t.Errorf("%d reads in ten seconds", reads)
 		}
 		time.Sleep(time.Nanosecond)
 		checkAddr(t, policy, addr, 0)
-		checkAddr(t, policy, other, egress.RuleAddressAllowed)
+		checkAddr(t, policy, other, egress.ErrAddressDenied)
 		if reads != 2 {
 			t.Errorf("%d reads after ten seconds", reads)
 		}
@@ -150,14 +150,14 @@ func TestOwnAddressesAreReadOnceInTenSeconds(t *testing.T) {
 
 func TestUnknownOwnAddressesRefuse(t *testing.T) {
 	broken := true
-	policy := &egress.Policy{OwnAddresses: func() ([]netip.Addr, error) {
+	policy := &egress.Policy{LocalAddrs: func() ([]netip.Addr, error) {
 		if broken {
 			return nil, errors.New("no netlink")
 		}
 		return nil, nil
 	}}
 	addr := netip.MustParseAddr(publicAddr)
-	checkAddr(t, policy, addr, egress.RuleAddressAllowed)
+	checkAddr(t, policy, addr, egress.ErrAddressDenied)
 	broken = false
 	checkAddr(t, policy, addr, 0)
 }
@@ -166,10 +166,10 @@ func TestPrefixesThatCannotBeMeant(t *testing.T) {
 	mapped := netip.PrefixFrom(netip.MustParseAddr("::ffff:10.0.0.0"), 104)
 	for name, bad := range map[string]netip.Prefix{"invalid": {}, "mapped": mapped} {
 		t.Run(name, func(t *testing.T) {
-			denying := &egress.Policy{OwnAddresses: noAddresses, DenyPrefixes: []netip.Prefix{bad}}
-			allowing := &egress.Policy{OwnAddresses: noAddresses, AllowPrefixes: []netip.Prefix{bad}}
-			checkAddr(t, denying, netip.MustParseAddr(publicAddr), egress.RuleAddressAllowed)
-			checkAddr(t, allowing, netip.MustParseAddr("10.0.0.1"), egress.RulePublic)
+			denying := &egress.Policy{LocalAddrs: noAddresses, DenyPrefixes: []netip.Prefix{bad}}
+			allowing := &egress.Policy{LocalAddrs: noAddresses, AllowPrefixes: []netip.Prefix{bad}}
+			checkAddr(t, denying, netip.MustParseAddr(publicAddr), egress.ErrAddressDenied)
+			checkAddr(t, allowing, netip.MustParseAddr("10.0.0.1"), egress.ErrNotPublic)
 			for _, policy := range []*egress.Policy{denying, allowing} {
 				refusedByConstructors(t, policy)
 			}

@@ -19,7 +19,7 @@ const dialTimeout = 10 * time.Second
 //
 // It has the signature of [http.Transport.DialContext], for hosts that need a
 // transport of their own; that must have neither a Proxy nor a DialTLSContext.
-// The error is a [Rule], an [*UnreachableError] or that of ctx.
+// The error is a [PolicyError], an [*UnreachableError] or that of ctx.
 func (p *Policy) DialContext(ctx context.Context, network, address string) (net.Conn, error) {
 	return dialer{policy: p}.dial(ctx, network, address)
 }
@@ -93,7 +93,7 @@ func (p *Policy) parseAddress(network, address string) (endpoint, error) {
 	}
 	host, port, err := net.SplitHostPort(address)
 	if err != nil {
-		return endpoint{}, RulePort
+		return endpoint{}, ErrInvalidPort
 	}
 	number, err := parsePort(":" + port)
 	if err != nil {
@@ -118,7 +118,7 @@ func (p *Policy) dialAddr(ctx context.Context, to netip.AddrPort) (net.Conn, err
 func (p *Policy) control(_ context.Context, _, address string, _ syscall.RawConn) error {
 	to, err := netip.ParseAddrPort(address)
 	if err != nil {
-		return RuleAddressAllowed
+		return ErrAddressDenied
 	}
 	return p.checkDial(to)
 }

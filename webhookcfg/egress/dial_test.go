@@ -72,7 +72,7 @@ func TestLoopbackAnswers(t *testing.T) {
 	}
 }
 
-// TestRuleOfAnAnswerIsKeptApart makes sure that who looks for a Rule to tell the
+// TestRuleOfAnAnswerIsKeptApart makes sure that who looks for a PolicyError to tell the
 // client does not find that a name leads to a private address.
 func TestRuleOfAnAnswerIsKeptApart(t *testing.T) {
 	policy := newStrict()
@@ -81,12 +81,12 @@ func TestRuleOfAnAnswerIsKeptApart(t *testing.T) {
 		"Probe":       probe(t, policy, "https://receiver.example/"),
 		"DialContext": second(policy.DialContext(t.Context(), "tcp", "receiver.example:443")),
 	} {
-		var rule egress.Rule
+		var rule egress.PolicyError
 		if errors.As(err, &rule) {
 			t.Errorf("%s: errors.As finds %v", name, rule)
 		}
 		var unreachable *egress.UnreachableError
-		if !errors.As(err, &unreachable) || unreachable.Rule != egress.RulePublic {
+		if !errors.As(err, &unreachable) || unreachable.PolicyErr != egress.ErrNotPublic {
 			t.Errorf("%s = %v", name, err)
 		}
 	}
@@ -140,21 +140,21 @@ func TestDialContextRefuses(t *testing.T) {
 	policy := egress.Development()
 	policy.Resolver = answer("127.0.0.1")
 	policy.Dial = network.Dial
-	for address, want := range map[string]egress.Rule{
-		":80":                  egress.RuleHost,
-		"":                     egress.RulePort,
-		"127.0.0.1":            egress.RulePort,
-		"127.0.0.1:":           egress.RulePort,
-		"127.0.0.1:0":          egress.RulePort,
-		"127.0.0.1:http":       egress.RulePort,
-		"127.1:80":             egress.RuleNumericHost,
-		"0x7f.1:80":            egress.RuleNumericHost,
-		"[::1%lo]:80":          egress.RuleZone,
-		"[::x]:80":             egress.RuleSyntax,
-		"bad name:80":          egress.RuleName,
-		"１２７.０.０.１:80":         egress.RuleName,
-		"10.0.0.1:80":          egress.RulePublic,
-		"receiver.example.:80": egress.RuleTrailingDot,
+	for address, want := range map[string]egress.PolicyError{
+		":80":                  egress.ErrNoHost,
+		"":                     egress.ErrInvalidPort,
+		"127.0.0.1":            egress.ErrInvalidPort,
+		"127.0.0.1:":           egress.ErrInvalidPort,
+		"127.0.0.1:0":          egress.ErrInvalidPort,
+		"127.0.0.1:http":       egress.ErrInvalidPort,
+		"127.1:80":             egress.ErrNumericHost,
+		"0x7f.1:80":            egress.ErrNumericHost,
+		"[::1%lo]:80":          egress.ErrZone,
+		"[::x]:80":             egress.ErrInvalidSyntax,
+		"bad name:80":          egress.ErrInvalidHostName,
+		"１２７.０.０.１:80":         egress.ErrInvalidHostName,
+		"10.0.0.1:80":          egress.ErrNotPublic,
+		"receiver.example.:80": egress.ErrTrailingDot,
 	} {
 		if _, err := policy.DialContext(t.Context(), "tcp", address); !errors.Is(err, want) {
 			t.Errorf("DialContext(%q) = %v, want %v", address, err, want)
@@ -175,7 +175,7 @@ func TestPortIsJudgedWhenDialled(t *testing.T) {
 	var network recorder
 	policy := newStrict()
 	policy.Resolver, policy.Dial, policy.Ports = answer(publicAddr), network.Dial, []uint16{443}
-	if _, err := policy.DialContext(t.Context(), "tcp", "example.com:22"); !errors.Is(err, egress.RulePortAllowed) {
+	if _, err := policy.DialContext(t.Context(), "tcp", "example.com:22"); !errors.Is(err, egress.ErrPortNotAllowed) {
 		t.Errorf("DialContext = %v", err)
 	}
 	if dialled := network.take(); dialled != nil {

@@ -15,7 +15,7 @@
 //	resp, err := sender.Post(rawURL, contentType, body)
 //
 // A URL is judged byte by byte before it is parsed, by the strict grammar that the
-// constants of type [Rule] spell out, so that no two parsers can read it as two
+// constants of type [PolicyError] spell out, so that no two parsers can read it as two
 // hosts. Addresses are judged as literals, as the answers of a resolver, and again
 // when a socket is about to connect, so that it does not matter what a name meant
 // a moment ago. An address that is neither listed in [Policy.AllowPrefixes] nor

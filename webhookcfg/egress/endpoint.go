@@ -31,7 +31,7 @@ func (p *Policy) parse(rawURL string) (endpoint, error) {
 	}
 	u, err := url.Parse(rawURL)
 	if err != nil {
-		return endpoint{}, RuleSyntax
+		return endpoint{}, ErrInvalidSyntax
 	}
 	return p.judgeURL(u)
 }
@@ -43,11 +43,11 @@ func (p *Policy) judgeURL(u *url.URL) (endpoint, error) {
 	}
 	switch {
 	case u.User != nil:
-		return endpoint{}, RuleUserinfo
+		return endpoint{}, ErrUserinfo
 	case u.Fragment != "":
-		return endpoint{}, RuleFragment
+		return endpoint{}, ErrFragment
 	case u.Opaque != "":
-		return endpoint{}, RuleHost
+		return endpoint{}, ErrNoHost
 	}
 	to := endpoint{tls: u.Scheme == "https", port: 80}
 	if to.tls {
@@ -69,18 +69,18 @@ func (p *Policy) judgeURL(u *url.URL) (endpoint, error) {
 // not fear control characters, or characters that other parsers read otherwise.
 func checkBytes(rawURL string) error {
 	if len(rawURL) < 1 || len(rawURL) > maxURLBytes {
-		return RuleLength
+		return ErrInvalidLength
 	}
 	for i := range len(rawURL) {
 		if rawURL[i] <= ' ' || rawURL[i] > '~' {
-			return RuleBytes
+			return ErrInvalidByte
 		}
 	}
 	switch {
 	case strings.IndexByte(rawURL, '\\') >= 0:
-		return RuleBackslash
+		return ErrBackslash
 	case strings.IndexByte(rawURL, '#') >= 0:
-		return RuleFragment
+		return ErrFragment
 	}
 	return nil
 }
@@ -90,9 +90,9 @@ func (p *Policy) checkScheme(scheme string) error {
 	case scheme == "https", scheme == "http" && p.AllowHTTP:
 		return nil
 	case p.AllowHTTP:
-		return RuleScheme
+		return ErrUnsupportedScheme
 	default:
-		return RuleHTTPS
+		return ErrNotHTTPS
 	}
 }
 
@@ -106,7 +106,7 @@ func (p *Policy) judge(to endpoint, bracketed bool) (endpoint, error) {
 	case addr.IsValid():
 		err = p.CheckAddr(addr)
 	case isLocalhost(to.host) && !p.allowsLoopback():
-		err = RuleLocalhost
+		err = ErrLocalhost
 	}
 	if err == nil {
 		err = p.checkPort(to.port)
@@ -136,18 +136,18 @@ func cutHost(authority string) (host, rest string, bracketed bool) {
 func parsePort(text string) (uint16, error) {
 	digits, hasColon := strings.CutPrefix(text, ":")
 	if !hasColon || !isNumber(digits) || digits[0] == '0' {
-		return 0, RulePort
+		return 0, ErrInvalidPort
 	}
 	port, err := strconv.ParseUint(digits, 10, 16)
 	if err != nil {
-		return 0, RulePort
+		return 0, ErrInvalidPort
 	}
 	return uint16(port), nil
 }
 
 func (p *Policy) checkPort(port uint16) error {
 	if len(p.Ports) > 0 && !slices.Contains(p.Ports, port) {
-		return RulePortAllowed
+		return ErrPortNotAllowed
 	}
 	return nil
 }

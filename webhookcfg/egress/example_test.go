@@ -58,7 +58,7 @@ func ExampleProber_Probe() {
 	}
 	fmt.Println(prober.Probe(context.Background(), "client-1", egress.NewURL(receiver.URL)))
 
-	var rule egress.Rule
+	var rule egress.PolicyError
 	err = prober.Probe(context.Background(), "client-1", egress.NewURL("http://10.0.0.1/"))
 	fmt.Println(errors.As(err, &rule), err)
 	// Output:
@@ -98,7 +98,7 @@ func ExampleHandshake() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	prober, err := egress.Development().Prober(&egress.ProberOptions{Exchange: consent})
+	prober, err := egress.Development().Prober(&egress.ProberOptions{HTTPProbe: consent})
 	if err != nil {
 		log.Fatal(err)
 	}

@@ -8,19 +8,19 @@ import (
 	"slices"
 )
 
-// Exchange is a probe that goes beyond connecting: it sends requests to target
+// HTTPProbe is a probe that goes beyond connecting: it sends requests to target
 // and returns an error unless the answers satisfy it. The client keeps to the
 // policy of the prober, follows no redirect and keeps no connection; ctx has the
 // deadline of the prober, and belongs in every request. Several exchanges can
 // run at the same time. For bodies there is [ReadBody].
-type Exchange func(ctx context.Context, client *http.Client, target URL) error
+type HTTPProbe func(ctx context.Context, client *http.Client, target URL) error
 
-// AnyAnswer returns the exchange that sends one request without a body and takes
+// AnyResponse returns the exchange that sends one request without a body and takes
 // any answer, of whatever status, for success. It shows that HTTP is spoken, not
 // that the path exists: many receivers answer only POST. The method is one of
-// HEAD, GET, OPTIONS and POST, else AnyAnswer returns an error; the last three
+// HEAD, GET, OPTIONS and POST, else AnyResponse returns an error; the last three
 // may have effects on the receiver.
-func AnyAnswer(method string) (Exchange, error) {
+func AnyResponse(method string) (HTTPProbe, error) {
 	methods := []string{http.MethodHead, http.MethodGet, http.MethodOptions, http.MethodPost}
 	if !slices.Contains(methods, method) {
 		return nil, fmt.Errorf("egress: method %q is not one of %v", method, methods)
@@ -49,7 +49,7 @@ var errNoConsent = errors.New("egress: the receiver does not allow the origin")
 // error unless origin is a host name.
 //
 // Every notification sent later must carry WebHook-Request-Origin, too.
-func Handshake(origin string) (Exchange, error) {
+func Handshake(origin string) (HTTPProbe, error) {
 	if addr, err := parseHost(origin, false); err != nil || addr.IsValid() {
 		return nil, fmt.Errorf("egress: origin %q is not a host name", origin)
 	}

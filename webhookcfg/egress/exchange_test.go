@@ -12,9 +12,9 @@ import (
 	"example.com/go-webhookcfg/webhookcfg/egress"
 )
 
-func probeWith(t *testing.T, policy *egress.Policy, exchange egress.Exchange, target string) error {
+func probeWith(t *testing.T, policy *egress.Policy, exchange egress.HTTPProbe, target string) error {
 	t.Helper()
-	prober := newProber(t, policy, &egress.ProberOptions{Exchange: exchange})
+	prober := newProber(t, policy, &egress.ProberOptions{HTTPProbe: exchange})
 	return prober.Probe(t.Context(), "client", egress.NewURL(target))
 }
 
@@ -27,7 +27,7 @@ func TestAnyAnswer(t *testing.T) {
 				requests <- r
 				w.WriteHeader(status)
 			}))
-			err := probeWith(t, newLoopback(ca), must(egress.AnyAnswer(method)), receiver.at("https", receiverName))
+			err := probeWith(t, newLoopback(ca), must(egress.AnyResponse(method)), receiver.at("https", receiverName))
 			if err != nil {
 				t.Errorf("%s answered by %d: %v", method, status, err)
 				continue
@@ -47,7 +47,7 @@ func TestEndlessAnswer(t *testing.T) {
 		_ = http.NewResponseController(w).Flush()
 		<-r.Context().Done()
 	}))
-	err := probeWith(t, newLoopback(nil), must(egress.AnyAnswer("GET")), receiver.at("http", receiverName))
+	err := probeWith(t, newLoopback(nil), must(egress.AnyResponse("GET")), receiver.at("http", receiverName))
 	if err != nil {
 		t.Errorf("Probe = %v", err)
 	}
@@ -55,8 +55,8 @@ func TestEndlessAnswer(t *testing.T) {
 
 func TestAnyAnswerMethods(t *testing.T) {
 	for _, method := range []string{"", "get", "PUT", "DELETE", "CONNECT", "TRACE", "GET /", "GET\r\n"} {
-		if _, err := egress.AnyAnswer(method); err == nil {
-			t.Errorf("AnyAnswer(%q) gives no error", method)
+		if _, err := egress.AnyResponse(method); err == nil {
+			t.Errorf("AnyResponse(%q) gives no error", method)
 		}
 	}
 }
@@ -72,9 +72,9 @@ func TestNoAnswer(t *testing.T) {
 			_, _ = conn.Read(make([]byte, 4096))
 			_, _ = io.WriteString(conn, answer)
 		})
-		for _, exchange := range []egress.Exchange{must(egress.AnyAnswer("GET")), must(egress.Handshake("sender.example.com"))} {
+		for _, exchange := range []egress.HTTPProbe{must(egress.AnyResponse("GET")), must(egress.Handshake("sender.example.com"))} {
 			err := probeWith(t, newLoopback(nil), exchange, receiver.at("http", receiverName))
-			if reasonOf(err) != egress.ReasonAnswer {
+			if reasonOf(err) != egress.ReasonResponse {
 				t.Errorf("%s: %v, want answer", name, err)
 			}
 			for cause := err; cause != nil; cause = errors.Unwrap(cause) {
@@ -107,7 +107,7 @@ func TestExchangeFailsBeforeHTTP(t *testing.T) {
 		{mixed, receiver.at("https", receiverName), egress.ReasonDenied},
 		{unknown, receiver.at("https", receiverName), egress.ReasonDNS},
 	} {
-		err := probeWith(t, test.policy, must(egress.AnyAnswer("HEAD")), test.target)
+		err := probeWith(t, test.policy, must(egress.AnyResponse("HEAD")), test.target)
 		if got := reasonOf(err); got != test.want {
 			t.Errorf("Probe = %v, want %v", err, test.want)
 		}
@@ -145,7 +145,7 @@ func TestHandshake(t *testing.T) {
 				w.WriteHeader(test.status)
 			}))
 			err := probeWith(t, newLoopback(nil), must(egress.Handshake(origin)), receiver.at("http", receiverName))
-			if test.consent && err != nil || !test.consent && reasonOf(err) != egress.ReasonAnswer {
+			if test.consent && err != nil || !test.consent && reasonOf(err) != egress.ReasonResponse {
 				t.Errorf("Probe = %v", err)
 			}
 			r := <-requests
@@ -173,7 +173,7 @@ func TestExchangeKeepsToThePolicy(t *testing.T) {
 	policy := newLoopback(nil)
 	policy.AllowHTTP = false
 	plain := func(ctx context.Context, client *http.Client, _ egress.URL) error {
-		return must(egress.AnyAnswer("GET"))(ctx, client, egress.NewURL(receiver.at("http", receiverName)))
+		return must(egress.AnyResponse("GET"))(ctx, client, egress.NewURL(receiver.at("http", receiverName)))
 	}
 	err := probeWith(t, policy, plain, receiver.at("https", receiverName))
 	if reasonOf(err) != egress.ReasonDenied || receiver.accepted.Load() != 0 {
@@ -198,12 +198,12 @@ func TestOwnExchange(t *testing.T) {
 		return err
 	}
 	for _, test := range []struct {
-		exchange egress.Exchange
+		exchange egress.HTTPProbe
 		want     egress.Reason
 		cause    error
 	}{
 		{func(context.Context, *http.Client, egress.URL) error { return nil }, "", nil},
-		{func(context.Context, *http.Client, egress.URL) error { return unhappy }, egress.ReasonAnswer, unhappy},
+		{func(context.Context, *http.Client, egress.URL) error { return unhappy }, egress.ReasonResponse, unhappy},
 		{elsewhere, egress.ReasonDenied, nil},
 	} {
 		err := probeWith(t, newLoopback(nil), test.exchange, target)

@@ -14,7 +14,7 @@ const (
 func parseHost(host string, bracketed bool) (netip.Addr, error) {
 	switch {
 	case host == "":
-		return netip.Addr{}, RuleHost
+		return netip.Addr{}, ErrNoHost
 	case bracketed:
 		return parseIPv6(host)
 	case endsInNumber(host):
@@ -28,7 +28,7 @@ func parseHost(host string, bracketed bool) (netip.Addr, error) {
 func parseIPv6(host string) (netip.Addr, error) {
 	addr, err := netip.ParseAddr(host)
 	if err != nil || !addr.Is6() {
-		return netip.Addr{}, RuleSyntax
+		return netip.Addr{}, ErrInvalidSyntax
 	}
 	return addr, nil
 }
@@ -36,7 +36,7 @@ func parseIPv6(host string) (netip.Addr, error) {
 func parseIPv4(host string) (netip.Addr, error) {
 	addr, err := netip.ParseAddr(host)
 	if err != nil || !addr.Is4() {
-		return netip.Addr{}, RuleNumericHost
+		return netip.Addr{}, ErrNumericHost
 	}
 	return addr, nil
 }
@@ -64,13 +64,13 @@ func isNumber(s string) bool {
 func checkName(name string) error {
 	switch {
 	case name[len(name)-1] == '.':
-		return RuleTrailingDot
+		return ErrTrailingDot
 	case len(name) > maxNameBytes:
-		return RuleNameLength
+		return ErrHostNameTooLong
 	}
 	for label := range strings.SplitSeq(name, ".") {
 		if !isLabel(label) {
-			return RuleName
+			return ErrInvalidHostName
 		}
 	}
 	return nil

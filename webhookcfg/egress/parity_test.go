@@ -16,17 +16,17 @@ import (
 func parityPolicies() map[string]*egress.Policy {
 	return map[string]*egress.Policy{
 		"strict":      newStrict(),
-		"http":        {OwnAddresses: noAddresses, AllowHTTP: true},
+		"http":        {LocalAddrs: noAddresses, AllowHTTP: true},
 		"development": egress.Development(),
 		"internal": {
-			OwnAddresses:  noAddresses,
+			LocalAddrs:    noAddresses,
 			AllowHTTP:     true,
 			AllowPrefixes: prefixes("10.0.0.0/8", "fd00::/8", "2001:db8::/32"),
 			DenyPrefixes:  prefixes("10.0.0.0/16", "93.184.0.0/16"),
 		},
-		"ports": {OwnAddresses: noAddresses, AllowHTTP: true, Ports: []uint16{443, 8443}},
-		"nat64": {OwnAddresses: noAddresses, AllowHTTP: true, AllowNAT64: true},
-		"own": {AllowHTTP: true, OwnAddresses: func() ([]netip.Addr, error) {
+		"ports": {LocalAddrs: noAddresses, AllowHTTP: true, Ports: []uint16{443, 8443}},
+		"nat64": {LocalAddrs: noAddresses, AllowHTTP: true, AllowNAT64: true},
+		"own": {AllowHTTP: true, LocalAddrs: func() ([]netip.Addr, error) {
 			return parseAddrs(publicAddr, "2606:2800:220:1:248:1893:25c8:1946"), nil
 		}},
 	}
@@ -77,15 +77,15 @@ func TestParityOfURLs(t *testing.T) {
 // isAboutText reports whether a rule is about bytes that http.NewRequest escapes
 // or drops, as it drops the colon before an empty port.
 func isAboutText(err error) bool {
-	return errors.Is(err, egress.RuleLength) || errors.Is(err, egress.RuleBytes) ||
-		errors.Is(err, egress.RuleBackslash) || errors.Is(err, egress.RuleFragment)
+	return errors.Is(err, egress.ErrInvalidLength) || errors.Is(err, egress.ErrInvalidByte) ||
+		errors.Is(err, egress.ErrBackslash) || errors.Is(err, egress.ErrFragment)
 }
 
 func newQuickTrio(t *testing.T, policy *egress.Policy) (prober, exchanging *egress.Prober, transport *egress.Transport) {
 	t.Helper()
 	unlimited := egress.ProberOptions{ClientProbesPerMinute: 1_000_000}
 	prober = newProber(t, policy, &unlimited)
-	unlimited.Exchange = must(egress.AnyAnswer(http.MethodHead))
+	unlimited.HTTPProbe = must(egress.AnyResponse(http.MethodHead))
 	return prober, newProber(t, policy, &unlimited), newTransport(t, policy)
 }
 

@@ -22,7 +22,7 @@ type Policy struct {
 
 	// AllowPrefixes are addresses that may be called although they are not public,
 	// such as the prefix of an internal network. They win over the special-purpose
-	// registry and over OwnAddresses. Where a loopback address is allowed, so are
+	// registry and over LocalAddrs. Where a loopback address is allowed, so are
 	// the names localhost and those under it.
 	AllowPrefixes []netip.Prefix
 
@@ -38,12 +38,12 @@ type Policy struct {
 	// hosts without IPv4, whose resolver makes these addresses up.
 	AllowNAT64 bool
 
-	// OwnAddresses returns the addresses of this host, which must not be called
+	// LocalAddrs returns the addresses of this host, which must not be called
 	// even if they are public: the kernel delivers them past any firewall. It is
 	// called when an otherwise allowed address is judged, at most once in ten
 	// seconds; if it fails, the address is refused. nil: those of the network
 	// interfaces. To call an own address, put it into AllowPrefixes.
-	OwnAddresses func() ([]netip.Addr, error)
+	LocalAddrs func() ([]netip.Addr, error)
 
 	// Resolver looks up host names; nil: [net.DefaultResolver].
 	Resolver Resolver
@@ -95,7 +95,7 @@ func (p *Policy) Validate() error {
 }
 
 // Check returns nil if rawURL may be called, as far as its text tells: names are
-// not looked up. Otherwise the error is a [Rule]. A URL that passed is to be kept
+// not looked up. Otherwise the error is a [PolicyError]. A URL that passed is to be kept
 // and called exactly as it was given.
 func (p *Policy) Check(rawURL string) error {
 	_, err := p.parse(rawURL)

@@ -25,9 +25,9 @@ const (
 
 // ProberOptions sets up a [Prober]. The zero value is the safe default.
 type ProberOptions struct {
-	// Exchange is what follows on a connection; nil: nothing. Without it, a probe
+	// HTTPProbe is what follows on a connection; nil: nothing. Without it, a probe
 	// of an https URL ends with the TLS handshake, and sends no byte of HTTP.
-	Exchange Exchange
+	HTTPProbe HTTPProbe
 
 	// Timeout bounds a probe from the look-up to its end; 0: 5 seconds.
 	Timeout time.Duration
@@ -49,7 +49,7 @@ type ProberOptions struct {
 // holds nothing that must be closed, and remembers no result.
 type Prober struct {
 	policy   *Policy
-	exchange Exchange
+	exchange HTTPProbe
 	client   *http.Client // for exchange
 	timeout  time.Duration
 	places   chan struct{}
@@ -72,7 +72,7 @@ func (p *Policy) Prober(opts *ProberOptions) (*Prober, error) {
 	}
 	return &Prober{
 		policy:   p,
-		exchange: o.Exchange,
+		exchange: o.HTTPProbe,
 		client:   p.probeClient(),
 		timeout:  o.Timeout,
 		places:   make(chan struct{}, o.MaxProbes),
@@ -113,11 +113,11 @@ func (p *Policy) probeClient() *http.Client {
 
 // Probe returns nil if target can be reached: its host has addresses, the policy
 // allows every one of them, one accepts a connection, for https a verified TLS
-// handshake succeeds, and the [Exchange], if there is one, is satisfied.
+// handshake succeeds, and the [HTTPProbe], if there is one, is satisfied.
 //
 // Concurrent probes of one target are one probe. client is who asks, and is
 // charged for it. The error is
-//   - a [Rule] if [Policy.Check] refuses the target,
+//   - a [PolicyError] if [Policy.Check] refuses the target,
 //   - a [*LimitError] if the caller has to wait,
 //   - an [*UnreachableError] if the target could not be reached; to be told to
 //     nobody but the host, see [Reason], and
@@ -176,5 +176,5 @@ func (pr *Prober) converse(ctx context.Context, target URL, to endpoint) error {
 	if err == nil {
 		return nil
 	}
-	return unreachable(ctx, to, ReasonAnswer, RedactError(err))
+	return unreachable(ctx, to, ReasonResponse, RedactError(err))
 }

@@ -101,10 +101,10 @@ func TestProbeTLSFailures(t *testing.T) {
 
 // TestProbeOutOfTime has receivers that take the connection and say nothing.
 func TestProbeOutOfTime(t *testing.T) {
-	anyAnswer := must(egress.AnyAnswer(http.MethodHead))
+	anyAnswer := must(egress.AnyResponse(http.MethodHead))
 	for name, test := range map[string]struct {
 		scheme   string
-		exchange egress.Exchange
+		exchange egress.HTTPProbe
 	}{
 		"TLS handshake":              {"https", nil},
 		"TLS handshake for exchange": {"https", anyAnswer},
@@ -114,8 +114,8 @@ func TestProbeOutOfTime(t *testing.T) {
 			receiver := listen(t)
 			receiver.serve(func(conn net.Conn) { _, _ = io.Copy(io.Discard, conn) })
 			prober := newProber(t, newLoopback(nil), &egress.ProberOptions{
-				Exchange: test.exchange,
-				Timeout:  50 * time.Millisecond,
+				HTTPProbe: test.exchange,
+				Timeout:   50 * time.Millisecond,
 			})
 			target := egress.NewURL(receiver.at(test.scheme, receiverName))
 			if err := prober.Probe(t.Context(), "client", target); reasonOf(err) != egress.ReasonTimeout {

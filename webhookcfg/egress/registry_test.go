@@ -89,7 +89,7 @@ func TestRegistryRowsAndNeighbours(t *testing.T) {
 	for _, addr := range boundaries() {
 		want := error(nil)
 		if isSpecial(addr) {
-			want = egress.RulePublic
+			want = egress.ErrNotPublic
 		}
 		if err := policy.CheckAddr(addr); !errors.Is(err, want) {
 			t.Errorf("CheckAddr(%v) = %v, want %v", addr, err, want)

@@ -65,7 +65,7 @@ func stay(*http.Request, []*http.Request) error { return http.ErrUseLastResponse
 
 var errNoURL = errors.New("egress: request without a URL")
 
-// RoundTrip implements [http.RoundTripper]. The error is a [Rule] if the policy
+// RoundTrip implements [http.RoundTripper]. The error is a [PolicyError] if the policy
 // refuses the URL of the request, an [*UnreachableError] if there was no
 // connection, and otherwise that of [http.Transport].
 func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {

@@ -112,8 +112,8 @@ func TestEnvironmentProxyIsIgnored(t *testing.T) {
 	if _, err := get(t, newClient(t, policy), target); err != nil {
 		t.Error(err)
 	}
-	for _, exchange := range []egress.Exchange{nil, must(egress.AnyAnswer(http.MethodGet))} {
-		prober := newProber(t, policy, &egress.ProberOptions{Exchange: exchange})
+	for _, exchange := range []egress.HTTPProbe{nil, must(egress.AnyResponse(http.MethodGet))} {
+		prober := newProber(t, policy, &egress.ProberOptions{HTTPProbe: exchange})
 		if err := prober.Probe(t.Context(), "client", egress.NewURL(target)); err != nil {
 			t.Error(err)
 		}
@@ -145,7 +145,7 @@ func TestRedirectsAreNotFollowed(t *testing.T) {
 				t.Errorf("%s, %d: %v, %v", name, status, resp, err)
 			}
 		}
-		prober := newProber(t, policy, &egress.ProberOptions{Exchange: must(egress.AnyAnswer(http.MethodGet))})
+		prober := newProber(t, policy, &egress.ProberOptions{HTTPProbe: must(egress.AnyResponse(http.MethodGet))})
 		if err := prober.Probe(t.Context(), "client", egress.NewURL(target)); err != nil {
 			t.Errorf("Probe, %d: %v", status, err)
 		}
@@ -157,18 +157,18 @@ func TestRedirectsAreNotFollowed(t *testing.T) {
 
 // TestRedirectToDeniedAddress has a client that follows redirects in spite of all.
 func TestRedirectToDeniedAddress(t *testing.T) {
-	for location, want := range map[string]egress.Rule{
-		"http://169.254.169.254/latest/":            egress.RulePublic,
-		"http://[::ffff:10.0.0.1]/":                 egress.RulePublic,
-		"http://0x7f.1/":                            egress.RuleNumericHost,
-		"http://%EF%BC%91%EF%BC%92%EF%BC%97.0.0.1/": egress.RuleNumericHost,
-		"ftp://receiver.example/":                   egress.RuleScheme,
-		"http://user:secret@receiver.example/":      egress.RuleUserinfo,
+	for location, want := range map[string]egress.PolicyError{
+		"http://169.254.169.254/latest/":            egress.ErrNotPublic,
+		"http://[::ffff:10.0.0.1]/":                 egress.ErrNotPublic,
+		"http://0x7f.1/":                            egress.ErrNumericHost,
+		"http://%EF%BC%91%EF%BC%92%EF%BC%97.0.0.1/": egress.ErrNumericHost,
+		"ftp://receiver.example/":                   egress.ErrUnsupportedScheme,
+		"http://user:secret@receiver.example/":      egress.ErrUserinfo,
 	} {
 		receiver := serve(t, nil, http.RedirectHandler(location, http.StatusTemporaryRedirect))
 		client := &http.Client{Transport: newTransport(t, newLoopback(nil))}
 		_, err := get(t, client, receiver.at("http", receiverName))
-		var rule egress.Rule
+		var rule egress.PolicyError
 		if !errors.As(err, &rule) || rule != want {
 			t.Errorf("redirect to %s: %v, want %v", location, err, want)
 		}
@@ -183,25 +183,25 @@ func TestRoundTripJudgesTheURL(t *testing.T) {
 	transport := newTransport(t, policy)
 	for _, test := range []struct {
 		url  url.URL
-		want egress.Rule
+		want egress.PolicyError
 	}{
-		{url.URL{Scheme: "http", Host: "receiver.example"}, egress.RuleHTTPS},
-		{url.URL{Scheme: "HTTPS", Host: "receiver.example"}, egress.RuleHTTPS},
-		{url.URL{Host: "receiver.example"}, egress.RuleHTTPS},
-		{url.URL{Scheme: "https"}, egress.RuleHost},
-		{url.URL{Scheme: "https", Host: ":443"}, egress.RuleHost},
-		{url.URL{Scheme: "https", Host: "receiver.example", Opaque: "//127.0.0.1/"}, egress.RuleHost},
-		{url.URL{Scheme: "https", Host: "receiver.example", User: url.User("")}, egress.RuleUserinfo},
-		{url.URL{Scheme: "https", Host: "receiver.example", Fragment: "part"}, egress.RuleFragment},
-		{url.URL{Scheme: "https", Host: "１２７.０.０.１"}, egress.RuleName},
-		{url.URL{Scheme: "https", Host: "user@receiver.example"}, egress.RuleName},
-		{url.URL{Scheme: "https", Host: "receiver.example/"}, egress.RuleName},
-		{url.URL{Scheme: "https", Host: "receiver.example:80:80"}, egress.RulePort},
-		{url.URL{Scheme: "https", Host: "[::1"}, egress.RulePort},
-		{url.URL{Scheme: "https", Host: "[::1]x443"}, egress.RulePort},
-		{url.URL{Scheme: "https", Host: "[::1%lo]"}, egress.RuleZone},
-		{url.URL{Scheme: "https", Host: "[1.2.3.4]"}, egress.RuleSyntax},
-		{url.URL{Scheme: "https", Host: "127.0.0.1"}, egress.RulePublic},
+		{url.URL{Scheme: "http", Host: "receiver.example"}, egress.ErrNotHTTPS},
+		{url.URL{Scheme: "HTTPS", Host: "receiver.example"}, egress.ErrNotHTTPS},
+		{url.URL{Host: "receiver.example"}, egress.ErrNotHTTPS},
+		{url.URL{Scheme: "https"}, egress.ErrNoHost},
+		{url.URL{Scheme: "https", Host: ":443"}, egress.ErrNoHost},
+		{url.URL{Scheme: "https", Host: "receiver.example", Opaque: "//127.0.0.1/"}, egress.ErrNoHost},
+		{url.URL{Scheme: "https", Host: "receiver.example", User: url.User("")}, egress.ErrUserinfo},
+		{url.URL{Scheme: "https", Host: "receiver.example", Fragment: "part"}, egress.ErrFragment},
+		{url.URL{Scheme: "https", Host: "１２７.０.０.１"}, egress.ErrInvalidHostName},
+		{url.URL{Scheme: "https", Host: "user@receiver.example"}, egress.ErrInvalidHostName},
+		{url.URL{Scheme: "https", Host: "receiver.example/"}, egress.ErrInvalidHostName},
+		{url.URL{Scheme: "https", Host: "receiver.example:80:80"}, egress.ErrInvalidPort},
+		{url.URL{Scheme: "https", Host: "[::1"}, egress.ErrInvalidPort},
+		{url.URL{Scheme: "https", Host: "[::1]x443"}, egress.ErrInvalidPort},
+		{url.URL{Scheme: "https", Host: "[::1%lo]"}, egress.ErrZone},
+		{url.URL{Scheme: "https", Host: "[1.2.3.4]"}, egress.ErrInvalidSyntax},
+		{url.URL{Scheme: "https", Host: "127.0.0.1"}, egress.ErrNotPublic},
 	} {
 		body := &closeRecorder{Reader: strings.NewReader("hello")}
 		req := &http.Request{Method: http.MethodPost, URL: &test.url, Body: body}
@@ -325,7 +325,7 @@ func TestRedactError(t *testing.T) {
 	if got := reasonOf(egress.RedactError(fromClient)); got != egress.ReasonDNS {
 		t.Errorf("the reason is lost: %v", got)
 	}
-	for _, err := range []error{nil, context.Canceled, egress.RuleHost} {
+	for _, err := range []error{nil, context.Canceled, egress.ErrNoHost} {
 		if got := egress.RedactError(err); !errors.Is(got, err) {
 			t.Errorf("RedactError(%v) = %v", err, got)
 		}

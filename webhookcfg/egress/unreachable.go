@@ -23,8 +23,8 @@ const (
 	ReasonTLS Reason = "tls"
 	// ReasonTimeout: one of the steps took too long.
 	ReasonTimeout Reason = "timeout"
-	// ReasonAnswer: an [Exchange] got no answer, or not the one it demands.
-	ReasonAnswer Reason = "answer"
+	// ReasonResponse: an [HTTPProbe] got no answer, or not the one it demands.
+	ReasonResponse Reason = "response"
 )
 
 // UnreachableError says that an endpoint could not be called, and why. Its text
@@ -35,10 +35,10 @@ type UnreachableError struct {
 	Endpoint string
 	// Reason says what failed.
 	Reason Reason
-	// Rule is what an address broke, if Reason is ReasonDenied; else 0. It is kept
+	// PolicyErr is what an address broke, if Reason is ReasonDenied; else 0. It is kept
 	// out of the reach of [errors.As]: the rule that a URL breaks may be told to
 	// who sent it, but not what a name leads to.
-	Rule Rule
+	PolicyErr PolicyError
 
 	cause error
 }
@@ -55,7 +55,7 @@ func (e *UnreachableError) Unwrap() error { return e.cause }
 // to reach the endpoint. A caller that hung up is told so.
 func unreachable(ctx context.Context, to endpoint, step Reason, err error) error {
 	var known *UnreachableError
-	var rule Rule
+	var rule PolicyError
 	var netErr net.Error
 	switch {
 	case errors.Is(ctx.Err(), context.Canceled):
@@ -63,7 +63,7 @@ func unreachable(ctx context.Context, to endpoint, step Reason, err error) error
 	case errors.As(err, &known):
 		return known
 	case errors.As(err, &rule):
-		return &UnreachableError{Endpoint: to.String(), Reason: ReasonDenied, Rule: rule}
+		return &UnreachableError{Endpoint: to.String(), Reason: ReasonDenied, PolicyErr: rule}
 	case errors.As(err, &netErr) && netErr.Timeout():
 		step = ReasonTimeout
 	}

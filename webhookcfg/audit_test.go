@@ -22,12 +22,12 @@ func TestRecheck(t *testing.T) {
 	}
 	set(webhookcfg.All(), "http://base.example.com/")
 	var want []string
-	want = append(want, fmt.Sprintf("all %v", egress.RuleHTTPS))
+	want = append(want, fmt.Sprintf("all %v", egress.ErrNotHTTPS))
 	for i := range 2500 { // more than two pages
 		url := "https://good.example.com/"
 		if i%100 == 7 {
 			url = "https://127.0.0.1/t0ken"
-			want = append(want, fmt.Sprintf("entity e%04d %v", i, egress.RulePublic))
+			want = append(want, fmt.Sprintf("entity e%04d %v", i, egress.ErrNotPublic))
 		}
 		set(webhookcfg.Entity(fmt.Sprintf("e%04d", i)), url)
 	}
@@ -35,11 +35,11 @@ func TestRecheck(t *testing.T) {
 		t.Fatal(err)
 	}
 	recheck := func(policy *egress.Policy) (got []string) {
-		for refusal, err := range webhookcfg.Recheck(t.Context(), st, "acme", policy) {
+		for violation, err := range webhookcfg.Audit(t.Context(), st, "acme", policy) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			got = append(got, fmt.Sprintf("%v %v", refusal.Scope, refusal.Rule))
+			got = append(got, fmt.Sprintf("%v %v", violation.Scope, violation.Err))
 		}
 		return got
 	}
@@ -49,9 +49,9 @@ func TestRecheck(t *testing.T) {
 	if got := recheck(egress.Development()); got != nil {
 		t.Errorf("a policy that allows everything here refuses %q", got)
 	}
-	for refusal := range webhookcfg.Recheck(t.Context(), st, "acme", new(egress.Policy)) {
-		if !refusal.Scope.IsAll() {
-			t.Errorf("the base does not come first, but %v", refusal.Scope)
+	for violation := range webhookcfg.Audit(t.Context(), st, "acme", new(egress.Policy)) {
+		if !violation.Scope.IsAll() {
+			t.Errorf("the base does not come first, but %v", violation.Scope)
 		}
 		break
 	}
@@ -69,7 +69,7 @@ func (l brokenLister) List(ctx context.Context, client, after string, limit int)
 
 func TestRecheckFails(t *testing.T) {
 	var all []error
-	for _, err := range webhookcfg.Recheck(t.Context(), brokenLister{}, "acme", new(egress.Policy)) {
+	for _, err := range webhookcfg.Audit(t.Context(), brokenLister{}, "acme", new(egress.Policy)) {
 		all = append(all, err)
 	}
 	if !slices.EqualFunc(all, []error{errBroken}, errors.Is) {
