@@ -17,7 +17,7 @@
 //   - examples: whole programs, each with a test.
 //   - internal/table: the state machine in memory, free of locks and I/O.
 //   - internal/oplog: the append-only log behind the file store.
-//   - internal/faultfs: the log's file system for tests, which fails and forgets.
+//   - internal/oplog/faultfs: the log's file system for tests, which fails and forgets.
 //   - examples/cluster, bench, contract, integration, mounts, tools: modules of their
 //     own, never needed by a host.
 //
@@ -25,7 +25,7 @@
 //
 // Imports run one way. examples import everything public. store imports
 // webhookcfg, internal/table and internal/oplog; both of these import webhookcfg;
-// internal/faultfs imports internal/oplog. store/sqlstore and store/etcdstore import
+// internal/oplog/faultfs imports internal/oplog. store/sqlstore and store/etcdstore import
 // webhookcfg. auth, authtest and storetest import
 // webhookcfg. Whatever imports webhookcfg may import egress too, which imports
 // the standard library alone. golang.org/x/sync is the one other dependency. A

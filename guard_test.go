@@ -22,18 +22,18 @@ var allowedRequirements = []string{"github.com/google/go-cmp", "golang.org/x/syn
 // allowedImports is the import rule: which packages of the module a package may
 // import outside its tests. A key that ends in a slash stands for all below it.
 var allowedImports = map[string][]string{
-	".":                 {},
-	"webhookcfg":        {"webhookcfg/egress"},
-	"webhookcfg/egress": {},
-	"store":             {"webhookcfg", "webhookcfg/egress", "internal/table", "internal/oplog"},
-	"store/storetest":   {"webhookcfg", "webhookcfg/egress"},
-	"store/sqlstore":    {"webhookcfg", "webhookcfg/egress"},
-	"auth":              {"webhookcfg"},
-	"auth/authtest":     {"webhookcfg"},
-	"internal/table":    {"webhookcfg", "webhookcfg/egress"},
-	"internal/oplog":    {"webhookcfg", "webhookcfg/egress"},
-	"internal/faultfs":  {"internal/oplog"},
-	"examples/":         {"webhookcfg", "webhookcfg/egress", "store", "store/storetest", "auth"},
+	".":                      {},
+	"webhookcfg":             {"webhookcfg/egress"},
+	"webhookcfg/egress":      {},
+	"store":                  {"webhookcfg", "webhookcfg/egress", "internal/table", "internal/oplog"},
+	"store/storetest":        {"webhookcfg", "webhookcfg/egress"},
+	"store/sqlstore":         {"webhookcfg", "webhookcfg/egress"},
+	"auth":                   {"webhookcfg"},
+	"auth/authtest":          {"webhookcfg"},
+	"internal/table":         {"webhookcfg", "webhookcfg/egress"},
+	"internal/oplog":         {"webhookcfg", "webhookcfg/egress"},
+	"internal/oplog/faultfs": {"internal/oplog"},
+	"examples/":              {"webhookcfg", "webhookcfg/egress", "store", "store/storetest", "auth"},
 }
 
 // modFile is the part of `go mod edit -json` that the guards read.

@@ -13,8 +13,8 @@ import (
 	"testing/synctest"
 	"time"
 
-	"example.com/go-webhookcfg/internal/faultfs"
 	"example.com/go-webhookcfg/internal/oplog"
+	"example.com/go-webhookcfg/internal/oplog/faultfs"
 	"example.com/go-webhookcfg/webhookcfg"
 )
 

@@ -8,8 +8,8 @@ import (
 	"strings"
 	"testing"
 
-	"example.com/go-webhookcfg/internal/faultfs"
 	"example.com/go-webhookcfg/internal/oplog"
+	"example.com/go-webhookcfg/internal/oplog/faultfs"
 	"example.com/go-webhookcfg/webhookcfg"
 )
 

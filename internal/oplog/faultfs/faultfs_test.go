@@ -7,8 +7,8 @@ import (
 	"math/rand/v2"
 	"testing"
 
-	"example.com/go-webhookcfg/internal/faultfs"
 	"example.com/go-webhookcfg/internal/oplog"
+	"example.com/go-webhookcfg/internal/oplog/faultfs"
 )
 
 // written returns a folder with a file that was synced as "old" and then
