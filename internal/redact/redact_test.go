@@ -1,0 +1,145 @@
+package redact_test
+
+import (
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"net/url"
+	"strconv"
+	"strings"
+	"testing"
+
+	"example.com/go-webhookcfg/internal/redact"
+)
+
+// rowError is a driver's error with the secret in a field.
+type rowError struct{ Detail string }
+
+func (e rowError) Error() string { return e.Detail }
+
+func TestErrorMatchesItsCauseAndShowsNothingOfIt(t *testing.T) {
+	cause := fmt.Errorf("insert: %w: %w", rowError{"T0KEN"}, fs.ErrExist)
+	err := redact.Error("insert: row exists", cause)
+	var row rowError
+	if !errors.Is(err, fs.ErrExist) || errors.Is(err, fs.ErrClosed) || !errors.As(err, &row) || row.Detail != "T0KEN" {
+		t.Errorf("%v does not match its cause", err)
+	}
+	type record struct {
+		Err    error
+		hidden error
+	}
+	var out strings.Builder
+	for _, value := range []any{err, []error{err}, record{err, err}, &record{err, err}, fmt.Errorf("store: %w", err)} {
+		for _, verb := range []string{"%v", "%+v", "%#v", "%s", "%q", "%x", "%X", "%d", "%t"} {
+			fmt.Fprintf(&out, verb+"\n", value)
+		}
+		for _, handler := range []slog.Handler{slog.NewTextHandler(&out, nil), slog.NewJSONHandler(&out, nil)} {
+			slog.New(handler).Info("failed", "error", value)
+		}
+		if text, err := json.Marshal(value); err == nil {
+			out.Write(text)
+		}
+	}
+	for _, part := range []string{"T0KEN", "54304b454e", "54304B454E"} {
+		if strings.Contains(out.String(), part) {
+			t.Errorf("the cause is shown:\n%s", &out)
+		}
+	}
+	for _, verb := range []string{"%v", "%+v", "%#v", "%s", "%q", "%d"} {
+		if got := fmt.Sprintf(verb, err); got != "insert: row exists" {
+			t.Errorf("%s gives %s", verb, got)
+		}
+	}
+}
+
+func TestErrorWithoutCause(t *testing.T) {
+	err := redact.Error("failed", nil)
+	if err.Error() != "failed" || errors.Is(err, fs.ErrExist) || errors.As(err, new(rowError)) {
+		t.Errorf("got %v", err)
+	}
+}
+
+// spellings are ways in which others write what they were given.
+func spellings(text string) []string {
+	return []string{
+		text, strconv.Quote(text), url.QueryEscape(text), url.PathEscape(text),
+		"at " + text + ": " + text, (&url.Error{Op: "Get", URL: text, Err: fs.ErrExist}).Error(),
+	}
+}
+
+func TestSecret(t *testing.T) {
+	for _, secret := range []string{"T0KEN", `T0KEN"quoted\`, "T0KEN & more", "a/b?T0KEN=%2F", "T0KEN\n", "ü"} {
+		for _, text := range spellings(secret) {
+			got := redact.Secret(text, secret)
+			if strings.Contains(got, "T0KEN") || strings.Contains(got, "ü") || !strings.Contains(got, "[secret]") {
+				t.Errorf("%s of %q becomes %s", text, secret, got)
+			}
+		}
+	}
+	if got := redact.Secret("no such row", ""); got != "no such row" {
+		t.Errorf("no secret gives %q", got)
+	}
+}
+
+func TestURL(t *testing.T) {
+	const shown, tail = "https://hooks.example.com:8443", "/services/T0KEN?k=QU3RY&x=%2F"
+	for _, secret := range []string{shown + tail, tail, tail[1:]} {
+		for _, text := range spellings(secret) {
+			got := redact.URL(text, shown+tail, shown)
+			if strings.Contains(got, "T0KEN") || strings.Contains(got, "QU3RY") {
+				t.Errorf("%s becomes %s", text, got)
+			}
+			if !strings.Contains(got, shown) && !strings.Contains(got, "[path]") {
+				t.Errorf("%s becomes %s, which shows nothing", text, got)
+			}
+		}
+	}
+	for _, test := range []struct{ text, whole, shown, want string }{
+		{"dial tcp: refused", "https://h.example/t0ken", "https://h.example", "dial tcp: refused"},
+		{"no a in it: https://h.example/a", "https://h.example/a", "https://h.example", "no a in it: https://h.example"},
+		{"Post https://u:p@h/t0ken", "https://u:p@h/t0ken", "https://h", "Post https://h"},
+		{"dial tcp: refused", "", "", "dial tcp: refused"},
+	} {
+		if got := redact.URL(test.text, test.whole, test.shown); got != test.want {
+			t.Errorf("%s becomes %s, want %s", test.text, got, test.want)
+		}
+	}
+}
+
+func TestQuotes(t *testing.T) {
+	const secret = "/hooks/T0KEN-abcdefghijkl?sig=0123456789"
+	for _, text := range []string{
+		"row contains (acme, https://h.example" + secret + ")",
+		"row contains " + strconv.Quote(secret),
+		`row contains \x` + hex.EncodeToString([]byte(secret)),
+		`row contains \x` + strings.ToUpper(hex.EncodeToString([]byte(secret))),
+		"row contains " + secret[:len(secret)-12] + "…",
+		"row contains …" + secret[len(secret)-14:],
+		"row contains " + strings.ToUpper(secret),
+		"row contains " + secret[20:28],
+	} {
+		if !redact.Quotes(text, secret) {
+			t.Errorf("not found in %s", text)
+		}
+	}
+	for text, secret := range map[string]string{
+		"":                            secret,
+		"/hooks":                      secret,
+		"duplicate key":               secret,
+		"no row /a in table":          "/a",
+		"any text":                    "",
+		"0123456 1234567 of a number": secret,
+	} {
+		if redact.Quotes(text, secret) {
+			t.Errorf("%q found in %q", secret, text)
+		}
+	}
+	for _, text := range []string{"row /t0k", "ROW /T0K", "row 2f74306b", "/t0k"} {
+		if !redact.Quotes(text, "/t0k") {
+			t.Errorf("short secret not found in %s", text)
+		}
+	}
+}
