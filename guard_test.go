@@ -24,14 +24,15 @@ var allowedRequirements = []string{"github.com/google/go-cmp", "golang.org/x/syn
 var allowedImports = map[string][]string{
 	".":                      {},
 	"webhookcfg":             {"webhookcfg/egress"},
-	"webhookcfg/egress":      {},
+	"webhookcfg/egress":      {"internal/singleflight"},
 	"store":                  {"webhookcfg", "webhookcfg/egress", "internal/table", "internal/oplog"},
 	"store/storetest":        {"webhookcfg", "webhookcfg/egress"},
 	"store/sqlstore":         {"webhookcfg", "webhookcfg/egress"},
-	"auth":                   {"webhookcfg"},
+	"auth":                   {"webhookcfg", "internal/singleflight"},
 	"auth/authtest":          {"webhookcfg"},
 	"internal/table":         {"webhookcfg", "webhookcfg/egress"},
 	"internal/oplog":         {"webhookcfg", "webhookcfg/egress"},
+	"internal/singleflight":  {},
 	"internal/oplog/faultfs": {"internal/oplog"},
 	"examples/":              {"webhookcfg", "webhookcfg/egress", "store", "store/storetest", "auth"},
 }

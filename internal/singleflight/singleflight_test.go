@@ -1,0 +1,201 @@
+package singleflight_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"runtime"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"example.com/go-webhookcfg/internal/singleflight"
+)
+
+const timeout = time.Minute
+
+// start calls Do in a goroutine and returns a function that waits for its error.
+func start(g *singleflight.Group[int], ctx context.Context, key string, work func(context.Context) (int, error)) func() (int, error) {
+	type outcome struct {
+		value int
+		err   error
+	}
+	done := make(chan outcome, 1)
+	go func() {
+		var o outcome
+		defer func() {
+			if value := recover(); value != nil {
+				o.err = fmt.Errorf("panicked: %w", value.(error))
+			}
+			done <- o
+		}()
+		o.value, o.err = g.Do(ctx, key, timeout, work)
+	}()
+	return func() (int, error) {
+		o := <-done
+		return o.value, o.err
+	}
+}
+
+func TestConcurrentCallsShareWork(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var g singleflight.Group[int]
+		var calls atomic.Int64
+		work := func(context.Context) (int, error) {
+			time.Sleep(time.Second)
+			return int(calls.Add(1)), nil
+		}
+		var waits []func() (int, error)
+		for range 3 {
+			waits = append(waits, start(&g, t.Context(), "a", work))
+		}
+		other := start(&g, t.Context(), "b", func(context.Context) (int, error) { return 0, io.EOF })
+		for _, wait := range waits {
+			if value, err := wait(); value != 1 || err != nil {
+				t.Errorf("got %d, %v; want 1, nil", value, err)
+			}
+		}
+		if _, err := other(); !errors.Is(err, io.EOF) {
+			t.Errorf("another key: got %v, want the error of its own work", err)
+		}
+		if value, _ := g.Do(t.Context(), "a", timeout, work); value != 2 {
+			t.Errorf("a later call returned the result of call %d, want 2", value)
+		}
+	})
+}
+
+func TestCallerLeavesAtItsContext(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var g singleflight.Group[int]
+		work := func(ctx context.Context) (int, error) {
+			select {
+			case <-time.After(2 * time.Second):
+				return 1, nil
+			case <-ctx.Done():
+				return 0, ctx.Err()
+			}
+		}
+		first, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		began := time.Now()
+		leaves := start(&g, first, "a", work)
+		synctest.Wait()
+		stays := start(&g, t.Context(), "a", work)
+		if _, err := leaves(); !errors.Is(err, context.DeadlineExceeded) || time.Since(began) != time.Second {
+			t.Errorf("first caller: got %v after %v", err, time.Since(began))
+		}
+		if value, err := stays(); value != 1 || err != nil {
+			t.Errorf("second caller: got %d, %v; want 1, nil", value, err)
+		}
+		if _, err := g.Do(first, "a", timeout, func(context.Context) (int, error) {
+			t.Error("work was started for a caller whose context had ended")
+			return 0, nil
+		}); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("ended context: got %v", err)
+		}
+	})
+}
+
+func TestWorkHasItsOwnDeadline(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var g singleflight.Group[int]
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		began := time.Now()
+		ended := make(chan time.Duration, 1)
+		_, err := g.Do(ctx, "a", timeout, func(ctx context.Context) (int, error) {
+			<-ctx.Done()
+			ended <- time.Since(began)
+			return 0, ctx.Err()
+		})
+		if !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("got %v", err)
+		}
+		if after := <-ended; after != timeout {
+			t.Errorf("the work's context ended after %v, want %v", after, timeout)
+		}
+	})
+}
+
+func TestWorkHasValuesOfFirstCaller(t *testing.T) {
+	type key struct{}
+	var g singleflight.Group[string]
+	ctx := context.WithValue(t.Context(), key{}, "trace")
+	got, err := g.Do(ctx, "a", timeout, func(ctx context.Context) (string, error) {
+		return ctx.Value(key{}).(string), nil
+	})
+	if got != "trace" || err != nil {
+		t.Errorf("got %q, %v", got, err)
+	}
+}
+
+func TestPanicReachesEveryCaller(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var g singleflight.Group[int]
+		var waits []func() (int, error)
+		for range 3 {
+			waits = append(waits, start(&g, t.Context(), "a", panicking))
+		}
+		for _, wait := range waits {
+			_, err := wait()
+			if !errors.Is(err, io.ErrUnexpectedEOF) {
+				t.Errorf("got %v, want a panic with an error that wraps the panic's", err)
+			}
+			if err == nil || !strings.HasPrefix(err.Error(), "panicked: ") || !strings.Contains(err.Error(), "singleflight_test.panicking") {
+				t.Errorf("got %v, want a panic with the stack of the work", err)
+			}
+		}
+	})
+}
+
+func panicking(context.Context) (int, error) {
+	time.Sleep(time.Second)
+	panic(io.ErrUnexpectedEOF)
+}
+
+func TestPanicWithoutError(t *testing.T) {
+	var g singleflight.Group[int]
+	defer func() {
+		err, _ := recover().(error)
+		if err == nil || !strings.Contains(err.Error(), "out of tune") || errors.Unwrap(err) != nil {
+			t.Errorf("got %v", err)
+		}
+	}()
+	_, _ = g.Do(t.Context(), "a", timeout, func(context.Context) (int, error) { panic("out of tune") })
+}
+
+func TestGoexitIsAnError(t *testing.T) {
+	var g singleflight.Group[int]
+	work := func(context.Context) (int, error) {
+		runtime.Goexit()
+		return 1, nil
+	}
+	if value, err := g.Do(t.Context(), "a", timeout, work); value != 0 || !errors.Is(err, singleflight.ErrGoexit) {
+		t.Errorf("got %d, %v; want 0, ErrGoexit", value, err)
+	}
+}
+
+func TestForget(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var g singleflight.Group[int]
+		returning := func(value int) func(context.Context) (int, error) {
+			return func(context.Context) (int, error) {
+				time.Sleep(time.Second)
+				return value, nil
+			}
+		}
+		before := start(&g, t.Context(), "a", returning(1))
+		synctest.Wait()
+		g.Forget("a")
+		after := start(&g, t.Context(), "a", returning(2))
+		if value, err := before(); value != 1 || err != nil {
+			t.Errorf("before Forget: got %d, %v; want 1, nil", value, err)
+		}
+		if value, err := after(); value != 2 || err != nil {
+			t.Errorf("after Forget: got %d, %v; want 2, nil", value, err)
+		}
+	})
+}
