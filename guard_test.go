@@ -35,6 +35,8 @@ var allowedImports = map[string][]string{
 	"internal/singleflight":  {},
 	"internal/oplog/faultfs": {"internal/oplog"},
 	"examples/":              {"webhookcfg", "webhookcfg/egress", "store", "store/storetest", "auth"},
+
+	"internal/ratelimit": {"internal/lru"},
 }
 
 // modFile is the part of `go mod edit -json` that the guards read.
