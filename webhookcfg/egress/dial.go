@@ -3,6 +3,7 @@ package egress
 import (
 	"context"
 	"crypto/tls"
+	"errors"
 	"net"
 	"net/netip"
 	"strings"
@@ -128,4 +129,114 @@ func (p *Policy) checkDial(to netip.AddrPort) error {
 		return err
 	}
 	return p.checkPort(to.Port())
+}
+
+// maxAttempts bounds how many addresses of one name are tried, since its owner
+// can publish any number of addresses, and of anybody.
+const maxAttempts = 8
+
+// resolve returns one to maxAttempts addresses.
+func (d dialer) resolve(ctx context.Context, to endpoint) ([]netip.Addr, error) {
+	if to.addr.IsValid() {
+		return []netip.Addr{to.addr}, nil
+	}
+	addrs, err := d.policy.lookUp(ctx, to.host)
+	if err != nil {
+		return nil, err
+	}
+	if d.allAnswers {
+		for _, addr := range addrs {
+			if err := d.policy.CheckAddr(addr); err != nil {
+				return nil, err
+			}
+		}
+	}
+	addrs = interleave(addrs)
+	return addrs[:min(len(addrs), maxAttempts)], nil
+}
+
+var errNoAddress = errors.New("egress: the name has no address")
+
+func (p *Policy) lookUp(ctx context.Context, host string) ([]netip.Addr, error) {
+	resolver := p.Resolver
+	if resolver == nil {
+		resolver = net.DefaultResolver
+	}
+	addrs, err := resolver.LookupNetIP(ctx, "ip", host)
+	if err == nil && len(addrs) == 0 {
+		err = errNoAddress
+	}
+	return addrs, err
+}
+
+// interleave alternates between the address families, beginning with that of the
+// first address, so that a broken family costs one attempt (RFC 8305 section 4).
+func interleave(addrs []netip.Addr) []netip.Addr {
+	var families [2][]netip.Addr
+	for _, addr := range addrs {
+		addr = addr.Unmap()
+		other := 0
+		if addr.Is4() != addrs[0].Unmap().Is4() {
+			other = 1
+		}
+		families[other] = append(families[other], addr)
+	}
+	mixed := make([]netip.Addr, 0, len(addrs))
+	for i := range addrs {
+		for _, family := range families {
+			if i < len(family) {
+				mixed = append(mixed, family[i])
+			}
+		}
+	}
+	return mixed
+}
+
+// attemptDelay is the Connection Attempt Delay of RFC 8305 section 5.
+const attemptDelay = 250 * time.Millisecond
+
+// race makes n attempts, each attemptDelay after the one before or as soon as
+// one failed, and returns the first connection, or the first error once all have
+// failed (RFC 8305 section 5). The caller ends ctx afterwards, and with it the
+// attempts that come too late.
+func race(ctx context.Context, n int, dial func(i int) (net.Conn, error)) (net.Conn, error) {
+	type result struct {
+		conn net.Conn
+		err  error
+	}
+	results := make(chan result)
+	attempt := func(i int) {
+		conn, err := dial(i)
+		select {
+		case results <- result{conn, err}:
+		case <-ctx.Done():
+			if err == nil {
+				_ = conn.Close()
+			}
+		}
+	}
+	timer := time.NewTimer(attemptDelay)
+	defer timer.Stop()
+	var failure error
+	for started, failed := 0, 0; failed < n; {
+		if started < n {
+			go attempt(started)
+			started++
+			timer.Reset(attemptDelay)
+		}
+		select {
+		case r := <-results:
+			if r.err == nil {
+				return r.conn, nil
+			}
+			failed++
+			if failure == nil {
+				failure = r.err
+			}
+		case <-timer.C:
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
+	return nil, failure
 }

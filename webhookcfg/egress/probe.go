@@ -3,7 +3,9 @@ package egress
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
+	"sync"
 	"time"
 )
 
@@ -177,4 +179,175 @@ func (pr *Prober) converse(ctx context.Context, target URL, to endpoint) error {
 		return nil
 	}
 	return unreachable(ctx, to, ReasonResponse, RedactError(err))
+}
+
+// flights lets those who want the same at the same time share one piece of work.
+// A result is for those who wait when it comes, and for nobody later.
+type flights struct {
+	mu    sync.Mutex
+	byKey map[string]*flight
+}
+
+// flight is a piece of work that somebody waits for.
+type flight struct {
+	cancel  context.CancelFunc
+	waiting int
+	done    chan struct{} // closed once the others are set
+	err     error
+	panic   any // what the work panicked with, for those who wait
+}
+
+// do returns what work returns, or the error of ctx if that ends earlier; it
+// panics if work does, in the goroutine of each caller. The
+// context of the work has the values of the first caller's, and ends when nobody
+// waits any more: one caller who hangs up does not fail the others.
+func (f *flights) do(ctx context.Context, key string, work func(context.Context) error) error {
+	shared := f.join(ctx, key, work)
+	defer f.leave(key, shared)
+	select {
+	case <-shared.done:
+		if shared.panic != nil {
+			panic(shared.panic)
+		}
+		return shared.err
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+func (f *flights) join(ctx context.Context, key string, work func(context.Context) error) *flight {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	shared := f.byKey[key]
+	if shared == nil {
+		ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
+		shared = &flight{cancel: cancel, done: make(chan struct{})}
+		if f.byKey == nil {
+			f.byKey = map[string]*flight{}
+		}
+		f.byKey[key] = shared
+		go f.run(ctx, key, shared, work)
+	}
+	shared.waiting++
+	return shared
+}
+
+func (f *flights) run(ctx context.Context, key string, shared *flight, work func(context.Context) error) {
+	defer close(shared.done)
+	defer f.land(key, shared)
+	defer func() { shared.panic = recover() }()
+	shared.err = work(ctx)
+}
+
+func (f *flights) land(key string, shared *flight) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.forget(key, shared)
+	shared.cancel()
+}
+
+func (f *flights) leave(key string, shared *flight) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	shared.waiting--
+	if shared.waiting == 0 {
+		f.forget(key, shared)
+		shared.cancel()
+	}
+}
+
+// forget sees to it that nobody joins the flight any more; f.mu is held.
+func (f *flights) forget(key string, shared *flight) {
+	if f.byKey[key] == shared {
+		delete(f.byKey, key)
+	}
+}
+
+// LimitError says that a probe was not made because too many are under way, or
+// too many were asked for.
+type LimitError struct {
+	wait time.Duration
+}
+
+// Error names the wait, such as "egress: too many probes; retry after 2s".
+func (e *LimitError) Error() string {
+	return fmt.Sprintf("egress: too many probes; retry after %v", e.wait)
+}
+
+// RetryAfter returns how long to wait before asking again; more than zero.
+func (e *LimitError) RetryAfter() time.Duration { return e.wait }
+
+// quotaWindow is the time in which a client may ask for quota.perMinute probes.
+const quotaWindow = time.Minute
+
+// maxQuotaClients bounds the memory that a quota takes. Only who asked in the last
+// quotaWindow, or waits, is remembered.
+const maxQuotaClients = 10_000
+
+// quota bounds what each client may ask for. Rates follow the generic cell rate
+// algorithm: one instant per client is all that is remembered.
+type quota struct {
+	max       int
+	perMinute int
+
+	mu      sync.Mutex
+	clients map[string]usage
+	swept   time.Time
+}
+
+type usage struct {
+	waiting int
+	// paid is when everything asked for so far is paid for, at a steady rate.
+	paid time.Time
+}
+
+func (u usage) isIdle(now time.Time) bool { return u.waiting == 0 && !u.paid.After(now) }
+
+// enter charges the client for one probe, to be ended by leave, or returns a
+// [*LimitError].
+func (q *quota) enter(client string, now time.Time) error {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	u, known := q.clients[client]
+	if !known && !q.hasRoom(now) {
+		return &LimitError{wait: quotaWindow}
+	}
+	if u.waiting >= q.max {
+		return &LimitError{wait: waitForPlace}
+	}
+	if u.paid.Before(now) {
+		u.paid = now
+	}
+	u.paid = u.paid.Add(quotaWindow / time.Duration(q.perMinute))
+	if wait := u.paid.Sub(now) - quotaWindow; wait > 0 {
+		return &LimitError{wait: wait}
+	}
+	u.waiting++
+	if q.clients == nil {
+		q.clients = map[string]usage{}
+	}
+	q.clients[client] = u
+	return nil
+}
+
+func (q *quota) leave(client string) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	u := q.clients[client]
+	u.waiting--
+	q.clients[client] = u
+}
+
+// hasRoom reports whether one more client can be remembered; it forgets the idle
+// ones if need be, but looks for them no more than once in waitForPlace.
+func (q *quota) hasRoom(now time.Time) bool {
+	if len(q.clients) >= maxQuotaClients && now.Sub(q.swept) >= waitForPlace {
+		q.swept = now
+		for client, u := range q.clients {
+			if u.isIdle(now) {
+				delete(q.clients, client)
+			}
+		}
+	}
+	return len(q.clients) < maxQuotaClients
 }

@@ -1,0 +1,296 @@
+package egress_test
+
+import (
+	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"errors"
+	"fmt"
+	"io"
+	"math/big"
+	"net"
+	"net/netip"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"example.com/go-webhookcfg/webhookcfg/egress"
+)
+
+var _ egress.Resolver = net.DefaultResolver
+
+// publicAddr is an address that the strict policy allows; no test connects to it.
+const publicAddr = "93.184.216.34"
+
+// resolverFunc answers look-ups without a network.
+type resolverFunc func(ctx context.Context, host string) ([]netip.Addr, error)
+
+func (f resolverFunc) LookupNetIP(ctx context.Context, network, host string) ([]netip.Addr, error) {
+	if network != "ip" {
+		return nil, net.UnknownNetworkError(network)
+	}
+	return f(ctx, host)
+}
+
+// answer is a resolver that gives every name the same addresses.
+func answer(texts ...string) egress.Resolver {
+	return resolverFunc(func(context.Context, string) ([]netip.Addr, error) {
+		return parseAddrs(texts...), nil
+	})
+}
+
+// answers is a resolver that gives one answer after another, then the last one.
+func answers(each ...string) egress.Resolver {
+	var mu sync.Mutex
+	return resolverFunc(func(context.Context, string) ([]netip.Addr, error) {
+		mu.Lock()
+		defer mu.Unlock()
+		text := each[0]
+		if len(each) > 1 {
+			each = each[1:]
+		}
+		return parseAddrs(text), nil
+	})
+}
+
+// unknownName is a resolver that knows no name.
+var unknownName = resolverFunc(func(_ context.Context, host string) ([]netip.Addr, error) {
+	return nil, &net.DNSError{Err: "no such host", Name: host, IsNotFound: true}
+})
+
+func parseAddrs(texts ...string) []netip.Addr {
+	var addrs []netip.Addr
+	for _, text := range texts {
+		addrs = append(addrs, netip.MustParseAddr(text))
+	}
+	return addrs
+}
+
+func noAddresses() ([]netip.Addr, error) { return nil, nil }
+
+// errDialled is what a recorder answers.
+var errDialled = errors.New("dialled")
+
+// recorder stands in for the network: it notes what is dialled, and fails.
+type recorder struct {
+	mu      sync.Mutex
+	dialled []string
+}
+
+func (r *recorder) Dial(_ context.Context, _, address string) (net.Conn, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.dialled = append(r.dialled, address)
+	return nil, errDialled
+}
+
+// take returns what was dialled since the last take.
+func (r *recorder) take() []string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	taken := r.dialled
+	r.dialled = nil
+	return taken
+}
+
+// redirected returns a Dial that leads every judged address to a listener.
+func redirected(to net.Addr) func(context.Context, string, string) (net.Conn, error) {
+	return func(ctx context.Context, network, _ string) (net.Conn, error) {
+		return new(net.Dialer).DialContext(ctx, network, to.String())
+	}
+}
+
+// dialLoopback is a Dial that leaves the machine under no circumstances, also
+// not when the policy is broken.
+func dialLoopback(ctx context.Context, network, address string) (net.Conn, error) {
+	if !netip.MustParseAddrPort(address).Addr().IsLoopback() {
+		return nil, fmt.Errorf("a test leaves the machine for %s", address)
+	}
+	return new(net.Dialer).DialContext(ctx, network, address)
+}
+
+func newProber(tb testing.TB, policy *egress.Policy, opts *egress.ProberOptions) *egress.Prober {
+	tb.Helper()
+	prober, err := policy.Prober(opts)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return prober
+}
+
+func newTransport(tb testing.TB, policy *egress.Policy) *egress.Transport {
+	tb.Helper()
+	transport, err := policy.Transport()
+	if err != nil {
+		tb.Fatal(err)
+	}
+	tb.Cleanup(transport.CloseIdleConnections)
+	return transport
+}
+
+// reasonOf returns the reason in err, or "" if there is none.
+func reasonOf(err error) egress.Reason {
+	var unreachable *egress.UnreachableError
+	if !errors.As(err, &unreachable) {
+		return ""
+	}
+	return unreachable.Reason
+}
+
+// lookUps notes the name that was looked up last.
+type lookUps struct{ host string }
+
+func (l *lookUps) LookupNetIP(_ context.Context, _, host string) ([]netip.Addr, error) {
+	l.host = host
+	return parseAddrs(publicAddr), nil
+}
+
+// listener is a server on loopback that counts who connects.
+type listener struct {
+	net.Listener
+	accepted atomic.Int32
+}
+
+func (l *listener) Accept() (net.Conn, error) {
+	conn, err := l.Listener.Accept()
+	if err == nil {
+		l.accepted.Add(1)
+	}
+	return conn, err
+}
+
+func listen(t *testing.T) *listener {
+	t.Helper()
+	inner, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = inner.Close() })
+	return &listener{Listener: inner}
+}
+
+// at returns the URL of a host under which the listener is to be found.
+func (l *listener) at(scheme, host string) string {
+	_, port, _ := net.SplitHostPort(l.Addr().String())
+	return scheme + "://" + net.JoinHostPort(host, port) + "/secret?token=secret"
+}
+
+// serve hands every connection to handle, and closes it afterwards.
+func (l *listener) serve(handle func(net.Conn)) {
+	go func() {
+		for {
+			conn, err := l.Accept()
+			if err != nil {
+				return
+			}
+			go func() {
+				defer func() { _ = conn.Close() }()
+				handle(conn)
+			}()
+		}
+	}()
+}
+
+// heard is what a server got from one client, up to the end.
+type heard struct {
+	bytes []byte
+	err   error
+}
+
+// serveListening returns what each client sends; over TLS if config is not nil.
+func (l *listener) serveListening(config *tls.Config) <-chan heard {
+	all := make(chan heard, 16)
+	l.serve(func(conn net.Conn) {
+		if config != nil {
+			conn = tls.Server(conn, config)
+		}
+		bytes, err := io.ReadAll(conn)
+		all <- heard{bytes, err}
+	})
+	return all
+}
+
+// authority signs the certificates of test servers.
+type authority struct {
+	cert *x509.Certificate
+	key  *ecdsa.PrivateKey
+}
+
+func newAuthority(t *testing.T) *authority {
+	t.Helper()
+	a := &authority{key: newKey(t)}
+	template := &x509.Certificate{
+		SerialNumber:          big.NewInt(1),
+		Subject:               pkix.Name{CommonName: "test authority"},
+		NotBefore:             time.Now().Add(-time.Hour),
+		NotAfter:              time.Now().Add(time.Hour),
+		IsCA:                  true,
+		BasicConstraintsValid: true,
+		KeyUsage:              x509.KeyUsageCertSign,
+	}
+	a.cert = sign(t, template, template, a.key, a.key)
+	return a
+}
+
+func (a *authority) pool() *x509.CertPool {
+	pool := x509.NewCertPool()
+	pool.AddCert(a.cert)
+	return pool
+}
+
+// certificate is one for a name or a literal address, valid until notAfter.
+func (a *authority) certificate(t *testing.T, host string, notAfter time.Time) tls.Certificate {
+	t.Helper()
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(2),
+		NotBefore:    notAfter.Add(-2 * time.Hour),
+		NotAfter:     notAfter,
+		KeyUsage:     x509.KeyUsageDigitalSignature,
+		ExtKeyUsage:  []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
+	}
+	if addr, err := netip.ParseAddr(host); err == nil {
+		template.IPAddresses = []net.IP{addr.AsSlice()}
+	} else {
+		template.DNSNames = []string{host}
+	}
+	key := newKey(t)
+	cert := sign(t, template, a.cert, key, a.key)
+	return tls.Certificate{Certificate: [][]byte{cert.Raw}, PrivateKey: key}
+}
+
+// valid is a server's configuration with a certificate that is good for an hour.
+func (a *authority) valid(t *testing.T, host string) *tls.Config {
+	t.Helper()
+	return serverConfig(a.certificate(t, host, time.Now().Add(time.Hour)))
+}
+
+func serverConfig(cert tls.Certificate) *tls.Config {
+	return &tls.Config{Certificates: []tls.Certificate{cert}, MinVersion: tls.VersionTLS12}
+}
+
+func newKey(t *testing.T) *ecdsa.PrivateKey {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return key
+}
+
+func sign(t *testing.T, template, parent *x509.Certificate, key, parentKey *ecdsa.PrivateKey) *x509.Certificate {
+	t.Helper()
+	der, err := x509.CreateCertificate(rand.Reader, template, parent, key.Public(), parentKey)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cert, err := x509.ParseCertificate(der)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return cert
+}
