@@ -1,6 +1,9 @@
 package webhookcfg
 
-import "context"
+import (
+	"context"
+	"errors"
+)
 
 // CredentialVerifier decides who a pair of credentials signs in. It must be safe
 // for concurrent use and return soon after ctx ends.
@@ -22,3 +25,14 @@ type Client struct {
 	// beside a nil error is taken for a defect (500).
 	ID string
 }
+
+// Sentinel errors, to be found with [errors.Is].
+var (
+	// ErrInvalidCredentials is a verifier's answer to an unknown client, a wrong
+	// secret and a disabled client alike. The handler answers 401.
+	ErrInvalidCredentials = errors.New("webhookcfg: invalid client credentials")
+
+	// ErrInvalidArgument is a store's answer to a change or a name that no correct
+	// caller passes. The handler takes it for a defect and answers 500.
+	ErrInvalidArgument = errors.New("webhookcfg: invalid argument")
+)

@@ -1,12 +1,51 @@
 package webhookcfg
 
 import (
+	"context"
 	"encoding/base64"
 	"errors"
 	"net/http"
 	"strings"
 	"unicode/utf8"
 )
+
+// authenticate signs the caller in.
+func (x *exchange) authenticate(ctx context.Context) *fault {
+	id, secret, err := basicCredentials(x.r.Header)
+	if err != nil {
+		return invalidClient(err)
+	}
+	x.secret = secret
+	var client Client
+	err = x.call(ctx, func() (err error) {
+		client, err = x.h.verifier.Verify(ctx, id, secret)
+		return err
+	})
+	if err != nil {
+		return verifierFault(err)
+	}
+	if client.ID == "" {
+		return serverError(errNamelessClient)
+	}
+	x.event.Client = client.ID
+	return nil
+}
+
+var errNamelessClient = errors.New("webhookcfg: the verifier returned a client without an ID")
+
+func invalidClient(cause error) *fault {
+	return &fault{code: codeInvalidClient, description: "Invalid client credentials", cause: cause}
+}
+
+func verifierFault(err error) *fault {
+	if wait, ok := askedToWait(err); ok {
+		return throttled(err, wait)
+	}
+	if errors.Is(err, ErrInvalidCredentials) {
+		return invalidClient(err)
+	}
+	return unavailable(err)
+}
 
 // maxToken bounds the work that an unauthenticated caller can ask for; it
 // leaves room for ids and secrets of 1.5 KiB each.

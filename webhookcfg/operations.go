@@ -2,48 +2,80 @@ package webhookcfg
 
 import (
 	"context"
-	"errors"
 	"fmt"
 
 	"example.com/go-webhookcfg/webhookcfg/egress"
 )
 
-// authenticate signs the caller in.
-func (x *exchange) authenticate(ctx context.Context) *fault {
-	id, secret, err := basicCredentials(x.r.Header)
-	if err != nil {
-		return invalidClient(err)
+// endpoint is one operation, for a caller who has signed in: it returns the body
+// of a success, or a fault.
+type endpoint func(*exchange, context.Context, match) ([]byte, *fault)
+
+// set is decode, check, apply, in this order: the store sees nothing unchecked.
+func (x *exchange) set(ctx context.Context, m match) ([]byte, *fault) {
+	scope, target, f := x.readSet(m)
+	if f != nil {
+		return nil, f
 	}
-	x.secret = secret
-	var client Client
-	err = x.call(ctx, func() (err error) {
-		client, err = x.h.verifier.Verify(ctx, id, secret)
+	if f := x.checkKnown(ctx, scope, unknownRefused); f != nil {
+		return nil, f
+	}
+	if f := x.probe(ctx, target); f != nil {
+		return nil, f
+	}
+	return x.apply(ctx, Set(x.event.Client, scope, target))
+}
+
+func (x *exchange) unset(ctx context.Context, m match) ([]byte, *fault) {
+	scope := All()
+	var f *fault
+	if m.action.form == formEntity {
+		scope, f = x.pathScope(m.segment)
+	} else {
+		f = x.checkUnsetAll(m)
+	}
+	if f != nil {
+		return nil, f
+	}
+	x.event.Scope = scope
+	if f := x.checkKnown(ctx, scope, unknownWithEntry); f != nil {
+		return nil, f
+	}
+	return x.apply(ctx, Unset(x.event.Client, scope))
+}
+
+func (x *exchange) read(ctx context.Context, m match) ([]byte, *fault) {
+	scope, f := x.pathScope(m.segment)
+	if f != nil {
+		return nil, f
+	}
+	x.event.Scope = scope
+	if f := x.checkKnown(ctx, scope, unknownWithEntry); f != nil {
+		return nil, f
+	}
+	hook, f := x.resolve(ctx, scope.Entity())
+	if f != nil {
+		return nil, f
+	}
+	shown := newWebhookJSON(m.action.idKey, scope.Entity(), hook)
+	shown.Source = hook.Source.String()
+	return marshal(shown)
+}
+
+func (x *exchange) list(ctx context.Context, m match) ([]byte, *fault) {
+	after, limit, f := x.pageQuery()
+	if f != nil {
+		return nil, f
+	}
+	var page Page
+	err := x.call(ctx, func() (err error) {
+		page, err = x.h.lister.List(ctx, x.event.Client, after, limit)
 		return err
 	})
 	if err != nil {
-		return verifierFault(err)
+		return nil, storeFault(err)
 	}
-	if client.ID == "" {
-		return serverError(errNamelessClient)
-	}
-	x.event.Client = client.ID
-	return nil
-}
-
-var errNamelessClient = errors.New("webhookcfg: the verifier returned a client without an ID")
-
-func invalidClient(cause error) *fault {
-	return &fault{code: codeInvalidClient, description: "Invalid client credentials", cause: cause}
-}
-
-func verifierFault(err error) *fault {
-	if wait, ok := askedToWait(err); ok {
-		return throttled(err, wait)
-	}
-	if errors.Is(err, ErrInvalidCredentials) {
-		return invalidClient(err)
-	}
-	return unavailable(err)
+	return marshal(newPageJSON(m.action.idKey, page))
 }
 
 // unknownPolicy says what becomes of an entity that the catalogue does not know.
