@@ -15,6 +15,7 @@
 //   - auth: verifiers of client credentials.
 //   - auth/authtest: the conformance suite for anybody's verifier.
 //   - examples: whole programs, each with a test.
+//   - internal/redact: secrets kept out of errors and texts.
 //   - internal/table: the state machine in memory, free of locks and I/O.
 //   - internal/oplog: the append-only log behind the file store.
 //   - internal/oplog/faultfs: the log's file system for tests, which fails and forgets.
@@ -26,7 +27,7 @@
 // Imports run one way. examples import everything public. store imports
 // webhookcfg, internal/table and internal/oplog; both of these import webhookcfg;
 // internal/oplog/faultfs imports internal/oplog. store/sqlstore and store/etcdstore import
-// webhookcfg. auth, authtest and storetest import
+// webhookcfg and internal/redact. auth, authtest and storetest import
 // webhookcfg. Whatever imports webhookcfg may import egress too, which imports
 // the standard library alone. golang.org/x/sync is the one other dependency. A
 // test holds the module to it.
