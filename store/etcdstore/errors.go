@@ -2,11 +2,14 @@ package etcdstore
 
 import (
 	"errors"
-	"fmt"
+	"strings"
 
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+
+	"example.com/go-webhookcfg/internal/redact"
+	"example.com/go-webhookcfg/webhookcfg/egress"
 )
 
 // Sentinel errors of a [Store], to be found with [errors.Is].
@@ -22,14 +25,19 @@ var (
 )
 
 // changeError is the error of a change that was sent. It is one of outcome unknown
-// unless etcd says that it refused the change.
-func changeError(err error) error {
+// unless etcd says that it refused the change. Its text shows no URL beyond host and
+// port, also where an interceptor or a proxy quotes the request.
+func changeError(err error, url egress.URL) error {
+	text := err.Error()
+	if redact.Quotes(text, strings.TrimPrefix(url.Reveal(), url.String())) {
+		text = "the error quotes the URL, and is not shown"
+	}
 	switch codeOf(err) {
 	case codes.InvalidArgument, codes.FailedPrecondition, codes.ResourceExhausted,
 		codes.PermissionDenied, codes.Unauthenticated, codes.Unimplemented:
-		return fmt.Errorf("etcdstore: a change was refused: %w", err)
+		return redact.Error("etcdstore: a change was refused: "+text, err)
 	}
-	return fmt.Errorf("%w: %w", ErrOutcomeUnknown, err)
+	return redact.Error(ErrOutcomeUnknown.Error()+": "+text, errors.Join(ErrOutcomeUnknown, err))
 }
 
 func codeOf(err error) codes.Code {

@@ -94,7 +94,7 @@ func (s *Store) Apply(ctx context.Context, c webhookcfg.Change) error {
 	// The client sends a put once. Sent again after somebody else's, it would bring
 	// back what that one replaced.
 	if _, err := s.client.Put(ctx, key, setting{c.URL, c.Time.Unix()}.encode()); err != nil {
-		return changeError(err)
+		return changeError(err, c.URL)
 	}
 	return nil
 }

@@ -60,6 +60,8 @@ func TestChangeErrors(t *testing.T) {
 		{context.DeadlineExceeded, true},
 		{context.Canceled, true},
 		{errors.New("?"), true},
+		{errors.New("proxy: PUT webhookcfg/acme/e1 https://hooks.example.com/t0ken"), true},
+		{status.Error(codes.InvalidArgument, "value https://hooks.example.com/t0ken"), false},
 	} {
 		st, kv, _ := newFakeStore(t)
 		kv.err = test.err
@@ -67,7 +69,7 @@ func TestChangeErrors(t *testing.T) {
 		if err == nil || errors.Is(err, ErrOutcomeUnknown) != test.unknown || !errors.Is(err, test.err) {
 			t.Errorf("%v is reported as %v", test.err, err)
 		}
-		if strings.Contains(fmt.Sprintf("%v %+v %#v", err, err, err), "t0ken") {
+		if strings.Contains(fmt.Sprintf("%v %+v %#v %q", err, err, err, err), "t0ken") {
 			t.Errorf("%v holds the URL", err)
 		}
 		if kv.puts != 1 {
