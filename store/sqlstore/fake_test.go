@@ -167,3 +167,9 @@ func (r *fakeRows) Next(dest []driver.Value) error {
 	r.rows = r.rows[1:]
 	return nil
 }
+
+func dialects() []sqlstore.Dialect {
+	return []sqlstore.Dialect{sqlstore.PostgreSQL(), sqlstore.GenericPostgreSQL(), sqlstore.MySQL(), sqlstore.SQLite()}
+}
+
+func second[T any](_ T, err error) error { return err }

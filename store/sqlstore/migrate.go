@@ -5,15 +5,10 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
-	"hash/fnv"
 	"log/slog"
 
 	"example.com/go-webhookcfg/webhookcfg/egress"
 )
-
-// ErrNewerSchema is wrapped by the error of [Store.Migrate] where a later version
-// of this package has been at work. Nothing was changed.
-var ErrNewerSchema = errors.New("sqlstore: the schema is of a later version of this package")
 
 // schemaVersion is the version of the tables that this package reads and writes.
 const schemaVersion = 1
@@ -86,68 +81,5 @@ func (s *Store) isMigrated(ctx context.Context, db querier) (bool, error) {
 // migrationLock calls migrate while no other process does, if possible in a
 // transaction. The prefix tells stores apart that share a database.
 type migrationLock func(ctx context.Context, conn *sql.Conn, prefix string, migrate func(session) error) error
-
-// lockPostgreSQL holds a lock that ends with the transaction, and so works through
-// a pooler too. A snapshot for each statement lets it see what was done while it
-// waited.
-func lockPostgreSQL(ctx context.Context, conn *sql.Conn, prefix string, migrate func(session) error) error {
-	tx, err := conn.BeginTx(ctx, &sql.TxOptions{Isolation: sql.LevelReadCommitted})
-	if err != nil {
-		return err
-	}
-	defer func() { _ = tx.Rollback() }() // of no effect after a commit
-	key := fnv.New64a()
-	_, _ = key.Write([]byte(lockName(prefix)))
-	if _, err := tx.ExecContext(ctx, `SELECT pg_advisory_xact_lock($1)`, int64(key.Sum64())); err != nil {
-		return err
-	}
-	if err := migrate(tx); err != nil {
-		return err
-	}
-	return tx.Commit()
-}
-
-// lockGeneric does without the lock where the database has none. Of several that
-// migrate at once some may then fail, with nothing to mend but to call them again.
-func lockGeneric(ctx context.Context, conn *sql.Conn, prefix string, migrate func(session) error) error {
-	err := lockPostgreSQL(ctx, conn, prefix, migrate)
-	var e interface{ SQLState() string }
-	const notSupported, noFunction = "0A000", "42883"
-	if errors.As(err, &e) && (e.SQLState() == notSupported || e.SQLState() == noFunction) {
-		return migrate(conn)
-	}
-	return err
-}
-
-// lockMySQL holds a lock of the connection, since statements that make tables end
-// a transaction.
-func lockMySQL(ctx context.Context, conn *sql.Conn, prefix string, migrate func(session) error) error {
-	const patience = 60 // seconds
-	var got sql.NullInt64
-	if err := conn.QueryRowContext(ctx, `SELECT GET_LOCK(?, ?)`, lockName(prefix), patience).Scan(&got); err != nil {
-		return err
-	}
-	if got.Int64 != 1 {
-		return fmt.Errorf("another migration has held the lock for %d seconds", patience)
-	}
-	defer release(ctx, conn, `SELECT RELEASE_LOCK(?)`, lockName(prefix))
-	return migrate(conn)
-}
-
-// lockSQLite begins by taking the place of the one writer, which no option of
-// package database/sql asks for.
-func lockSQLite(ctx context.Context, conn *sql.Conn, _ string, migrate func(session) error) error {
-	if _, err := conn.ExecContext(ctx, `BEGIN IMMEDIATE`); err != nil {
-		return err
-	}
-	err := migrate(conn)
-	if err == nil {
-		_, err = conn.ExecContext(ctx, `COMMIT`)
-	}
-	if err != nil {
-		release(ctx, conn, `ROLLBACK`)
-	}
-	return err
-}
 
 func lockName(prefix string) string { return "sqlstore migration of " + prefix }

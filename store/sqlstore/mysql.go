@@ -1,5 +1,12 @@
 package sqlstore
 
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"regexp"
+)
+
 // mySQL repeats parameters where the new row could be named: MySQL and MariaDB
 // have no way of naming it in common that neither deprecates.
 var mySQL = grammar{
@@ -40,4 +47,39 @@ ON DUPLICATE KEY UPDATE url = @url, since = @since`,
 INSERT INTO {client} (id, gen, swept, url, since, mark) VALUES (@client, 1, 1, @url, @since, @mark)
 ON DUPLICATE KEY UPDATE gen = gen + 1, url = @url, since = @since, mark = @mark`,
 	classify: classifyMySQL,
+}
+
+// lockMySQL holds a lock of the connection, since statements that make tables end
+// a transaction.
+func lockMySQL(ctx context.Context, conn *sql.Conn, prefix string, migrate func(session) error) error {
+	const patience = 60 // seconds
+	var got sql.NullInt64
+	if err := conn.QueryRowContext(ctx, `SELECT GET_LOCK(?, ?)`, lockName(prefix), patience).Scan(&got); err != nil {
+		return err
+	}
+	if got.Int64 != 1 {
+		return fmt.Errorf("another migration has held the lock for %d seconds", patience)
+	}
+	defer release(ctx, conn, `SELECT RELEASE_LOCK(?)`, lockName(prefix))
+	return migrate(conn)
+}
+
+// errorMySQL is how its usual driver writes a server's error, which has no method
+// that would tell the number: "Error 1213 (40001): Deadlock found".
+var errorMySQL = regexp.MustCompile(`\bError (\d{4})( \([0-9A-Z]{5}\))?: `)
+
+// classifyMySQL goes by the number. 1020, 1205 and 1213 are conflicts; the
+// ambiguous ones are connections and servers that were ended meanwhile.
+func classifyMySQL(err error) verdict {
+	found := errorMySQL.FindStringSubmatch(err.Error())
+	if found == nil {
+		return ambiguous
+	}
+	switch found[1] {
+	case "1020", "1205", "1213":
+		return rolledBack
+	case "1053", "1077", "1078", "1079", "1080", "1180", "1317", "1927", "4031":
+		return ambiguous
+	}
+	return refused
 }

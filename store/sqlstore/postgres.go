@@ -1,5 +1,13 @@
 package sqlstore
 
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"hash/fnv"
+	"slices"
+)
+
 // postgreSQL sets one entity in one statement, whose first part locks the row of the
 // client: the second writes into the generation that it returns.
 //
@@ -107,4 +115,54 @@ ON CONFLICT (id) DO UPDATE SET mark = EXCLUDED.mark`,
 INSERT INTO {client} AS c (id, gen, swept, url, since, mark) VALUES (@client, 1, 1, @url, @since, @mark)
 ON CONFLICT (id) DO UPDATE SET gen = c.gen + 1, url = EXCLUDED.url, since = EXCLUDED.since, mark = EXCLUDED.mark`,
 	classify: classifyPostgreSQL,
+}
+
+// lockPostgreSQL holds a lock that ends with the transaction, and so works through
+// a pooler too. A snapshot for each statement lets it see what was done while it
+// waited.
+func lockPostgreSQL(ctx context.Context, conn *sql.Conn, prefix string, migrate func(session) error) error {
+	tx, err := conn.BeginTx(ctx, &sql.TxOptions{Isolation: sql.LevelReadCommitted})
+	if err != nil {
+		return err
+	}
+	defer func() { _ = tx.Rollback() }() // of no effect after a commit
+	key := fnv.New64a()
+	_, _ = key.Write([]byte(lockName(prefix)))
+	if _, err := tx.ExecContext(ctx, `SELECT pg_advisory_xact_lock($1)`, int64(key.Sum64())); err != nil {
+		return err
+	}
+	if err := migrate(tx); err != nil {
+		return err
+	}
+	return tx.Commit()
+}
+
+// lockGeneric does without the lock where the database has none. Of several that
+// migrate at once some may then fail, with nothing to mend but to call them again.
+func lockGeneric(ctx context.Context, conn *sql.Conn, prefix string, migrate func(session) error) error {
+	err := lockPostgreSQL(ctx, conn, prefix, migrate)
+	var e interface{ SQLState() string }
+	const notSupported, noFunction = "0A000", "42883"
+	if errors.As(err, &e) && (e.SQLState() == notSupported || e.SQLState() == noFunction) {
+		return migrate(conn)
+	}
+	return err
+}
+
+// classifyPostgreSQL goes by the SQLSTATE, for which the drivers have a method.
+// Where the server is shut down or breaks (classes 08, 57, 58, XX), the commit may
+// have happened before.
+func classifyPostgreSQL(err error) verdict {
+	var e interface{ SQLState() string }
+	if !errors.As(err, &e) || len(e.SQLState()) != 5 {
+		return ambiguous
+	}
+	state := e.SQLState()
+	switch {
+	case state == "40001", state == "40P01":
+		return rolledBack
+	case state == "40003", slices.Contains([]string{"08", "57", "58", "XX"}, state[:2]):
+		return ambiguous
+	}
+	return refused
 }

@@ -1,5 +1,12 @@
 package sqlstore
 
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"strings"
+)
+
 // sqLite numbers the changes in the order of their commits, in the column chg: it
 // has one writer at a time, which sees the last number before it adds its own.
 var sqLite = grammar{
@@ -55,4 +62,46 @@ FROM (
 LEFT JOIN (
   SELECT id FROM {client} WHERE chg >= CAST(@since AS INTEGER) LIMIT @limit) q ON true`,
 	classify: classifySQLite,
+}
+
+// lockSQLite begins by taking the place of the one writer, which no option of
+// package database/sql asks for.
+func lockSQLite(ctx context.Context, conn *sql.Conn, _ string, migrate func(session) error) error {
+	if _, err := conn.ExecContext(ctx, `BEGIN IMMEDIATE`); err != nil {
+		return err
+	}
+	err := migrate(conn)
+	if err == nil {
+		_, err = conn.ExecContext(ctx, `COMMIT`)
+	}
+	if err != nil {
+		release(ctx, conn, `ROLLBACK`)
+	}
+	return err
+}
+
+// The result codes of SQLite that say more than that nothing was changed.
+const (
+	sqliteBusy   = 5
+	sqliteLocked = 6
+	sqliteIOErr  = 10
+)
+
+// classifySQLite goes by the result code, or by its words in drivers that have no
+// method for it. After an error of the disk nobody knows what it holds.
+func classifySQLite(err error) verdict {
+	var e interface{ Code() int }
+	if !errors.As(err, &e) {
+		if strings.Contains(err.Error(), "is locked") {
+			return rolledBack
+		}
+		return ambiguous
+	}
+	switch e.Code() & 0xff { // without what extends it
+	case sqliteBusy, sqliteLocked:
+		return rolledBack
+	case sqliteIOErr:
+		return ambiguous
+	}
+	return refused
 }

@@ -9,7 +9,6 @@ import (
 	"math/rand/v2"
 
 	"example.com/go-webhookcfg/webhookcfg"
-	"example.com/go-webhookcfg/webhookcfg/egress"
 )
 
 var (
@@ -152,38 +151,4 @@ func checkNames(names ...string) error {
 		}
 	}
 	return nil
-}
-
-// Resolve implements [webhookcfg.Store], with one query.
-func (s *Store) Resolve(ctx context.Context, client, entity string) (webhookcfg.Webhook, error) {
-	if client == "" || entity == "" {
-		return webhookcfg.Webhook{}, fmt.Errorf("%w: resolve without a client or an entity", webhookcfg.ErrInvalidArgument)
-	}
-	if err := checkNames(client, entity); err != nil {
-		return webhookcfg.Webhook{}, err
-	}
-	found, err := read(ctx, s, s.queries.resolve,
-		values{"client": []byte(client), "entity": []byte(entity)}, scanWebhook)
-	if err != nil || len(found) == 0 {
-		return webhookcfg.Webhook{}, wrap("resolve", err, egress.URL{})
-	}
-	return found[0], nil
-}
-
-// scanWebhook reads the one row that a client has: its base and, where there is
-// one, the override. Whether there is one its time tells: not every driver keeps
-// the empty URL apart from NULL.
-func scanWebhook(rows *sql.Rows) (webhookcfg.Webhook, error) {
-	var (
-		base, override  []byte
-		since           int64
-		overriddenSince sql.NullInt64
-	)
-	if err := rows.Scan(&base, &since, &override, &overriddenSince); err != nil {
-		return webhookcfg.Webhook{}, err
-	}
-	if overriddenSince.Valid {
-		return overrideWebhook(override, overriddenSince.Int64), nil
-	}
-	return baseWebhook(base, since), nil
 }

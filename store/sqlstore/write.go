@@ -106,46 +106,6 @@ func (t turn) give() {
 	}
 }
 
-// read calls scan for every row of an answer, and returns what that returns.
-func read[T any](ctx context.Context, s *Store, q statement, v values, scan func(*sql.Rows) (T, error)) (all []T, err error) {
-	err = s.persist(ctx, func() (verdict, error) {
-		all, err = query(ctx, s.db, q, v, scan)
-		if err != nil {
-			return s.judgeOpen(err), err
-		}
-		return refused, nil
-	})
-	return all, err
-}
-
-// querier is a handle, a connection or a transaction.
-type querier interface {
-	QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error)
-}
-
-func query[T any](ctx context.Context, db querier, q statement, v values, scan func(*sql.Rows) (T, error)) ([]T, error) {
-	rows, err := db.QueryContext(ctx, q.text, q.args(v)...)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	var all []T
-	for rows.Next() {
-		one, err := scan(rows)
-		if err != nil {
-			return nil, err
-		}
-		all = append(all, one)
-	}
-	return all, rows.Err()
-}
-
-// scanOne reads rows of one column.
-func scanOne[T any](rows *sql.Rows) (one T, err error) {
-	err = rows.Scan(&one)
-	return one, err
-}
-
 // persist tries again what was rolled back, for as long as ctx lasts and with
 // pauses of chance, so that those who met do not meet again.
 func (s *Store) persist(ctx context.Context, try func() (verdict, error)) error {
@@ -176,5 +136,32 @@ func pause(ctx context.Context, n int) error {
 		return nil
 	case <-ctx.Done():
 		return ctx.Err()
+	}
+}
+
+// grace is how long it may take to clean up, or to find out what became of a change,
+// though the context has ended.
+const grace = 500 * time.Millisecond
+
+// settle reports whether a change of which nobody knows turns out to have been made.
+// Its first statement waits for the end of that transaction, and its second finds the
+// mark which that has left, if it came to an end and no other came since. The second
+// also replaces it: a commit that has something to write is answered only when what was
+// written before it is as safe, such as on a standby that the other did not wait for.
+func (s *Store) settle(ctx context.Context, v values) bool {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), grace)
+	defer cancel()
+	v["next"] = rand.Int64()
+	rows, err := s.write(ctx, s.queries.settle, v)
+	return err == nil && rows == 1
+}
+
+// release ends what a connection holds, also when ctx has ended. A connection that
+// cannot be freed of it must not go back to the pool.
+func release(ctx context.Context, conn *sql.Conn, statement string, args ...any) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), grace)
+	defer cancel()
+	if _, err := conn.ExecContext(ctx, statement, args...); err != nil {
+		_ = conn.Raw(func(any) error { return driver.ErrBadConn })
 	}
 }

@@ -12,10 +12,11 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
 	"example.com/go-webhookcfg/store/sqlstore"
 	"example.com/go-webhookcfg/webhookcfg"
 	"example.com/go-webhookcfg/webhookcfg/egress"
-	"github.com/google/go-cmp/cmp"
 )
 
 var update = flag.Bool("update", false, "write the schemas anew")
@@ -158,56 +159,5 @@ func TestValues(t *testing.T) {
 	})
 	if err := s.Apply(t.Context(), c); err != nil {
 		t.Error(err)
-	}
-}
-
-// TestVersions: one query for many clients, of a text that others share, and the
-// versions in the order that was asked for.
-func TestVersions(t *testing.T) {
-	texts := make(map[string]int)
-	s, _ := openFake(t, sqlstore.MySQL(), nil, func(call string, args []driver.NamedValue) (answer, error) {
-		if call == "connect" {
-			return nil, nil
-		}
-		texts[call]++
-		seen := make(map[string]bool)
-		var rows answer
-		for _, arg := range args {
-			if id := string(arg.Value.([]byte)); !seen[id] && id != "unknown" {
-				seen[id] = true
-				rows = append([][]driver.Value{{[]byte(id), int64(len(id))}}, rows...)
-			}
-		}
-		return rows, nil
-	})
-	var clients []string
-	for n := range 600 {
-		clients = append(clients, fmt.Sprint("client-", strings.Repeat("x", n%7), n))
-	}
-	clients = append(clients, "unknown")
-	for size := range 90 {
-		if _, err := s.Versions(t.Context(), clients[:size]); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if len(texts) != 8 { // 1, 2, 4, … 128 names
-		t.Errorf("%d texts", len(texts))
-	}
-	clear(texts)
-	got, err := s.Versions(t.Context(), clients)
-	if err != nil || len(got) != len(clients) {
-		t.Fatalf("%d versions: %v", len(got), err)
-	}
-	for i, client := range clients[:600] {
-		if want := fmt.Sprintf("%c", "0123456789abcdefghijklmnopqrstuvwxyz"[len(client)]); got[i] != want {
-			t.Errorf("%s has %s, want %s", client, got[i], want)
-		}
-	}
-	queries := 0
-	for _, n := range texts {
-		queries += n
-	}
-	if got[600] != "" || queries != 3 {
-		t.Errorf("a stranger has version %q; %d queries", got[600], queries)
 	}
 }

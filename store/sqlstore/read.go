@@ -1,0 +1,160 @@
+package sqlstore
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"math"
+	"time"
+
+	"example.com/go-webhookcfg/webhookcfg"
+	"example.com/go-webhookcfg/webhookcfg/egress"
+)
+
+// read calls scan for every row of an answer, and returns what that returns.
+func read[T any](ctx context.Context, s *Store, q statement, v values, scan func(*sql.Rows) (T, error)) (all []T, err error) {
+	err = s.persist(ctx, func() (verdict, error) {
+		all, err = query(ctx, s.db, q, v, scan)
+		if err != nil {
+			return s.judgeOpen(err), err
+		}
+		return refused, nil
+	})
+	return all, err
+}
+
+// querier is a handle, a connection or a transaction.
+type querier interface {
+	QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error)
+}
+
+func query[T any](ctx context.Context, db querier, q statement, v values, scan func(*sql.Rows) (T, error)) ([]T, error) {
+	rows, err := db.QueryContext(ctx, q.text, q.args(v)...)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var all []T
+	for rows.Next() {
+		one, err := scan(rows)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, one)
+	}
+	return all, rows.Err()
+}
+
+// scanOne reads rows of one column.
+func scanOne[T any](rows *sql.Rows) (one T, err error) {
+	err = rows.Scan(&one)
+	return one, err
+}
+
+// Resolve implements [webhookcfg.Store], with one query.
+func (s *Store) Resolve(ctx context.Context, client, entity string) (webhookcfg.Webhook, error) {
+	if client == "" || entity == "" {
+		return webhookcfg.Webhook{}, fmt.Errorf("%w: resolve without a client or an entity", webhookcfg.ErrInvalidArgument)
+	}
+	if err := checkNames(client, entity); err != nil {
+		return webhookcfg.Webhook{}, err
+	}
+	found, err := read(ctx, s, s.queries.resolve,
+		values{"client": []byte(client), "entity": []byte(entity)}, scanWebhook)
+	if err != nil || len(found) == 0 {
+		return webhookcfg.Webhook{}, wrap("resolve", err, egress.URL{})
+	}
+	return found[0], nil
+}
+
+// scanWebhook reads the one row that a client has: its base and, where there is
+// one, the override. Whether there is one its time tells: not every driver keeps
+// the empty URL apart from NULL.
+func scanWebhook(rows *sql.Rows) (webhookcfg.Webhook, error) {
+	var (
+		base, override  []byte
+		since           int64
+		overriddenSince sql.NullInt64
+	)
+	if err := rows.Scan(&base, &since, &override, &overriddenSince); err != nil {
+		return webhookcfg.Webhook{}, err
+	}
+	if overriddenSince.Valid {
+		return overrideWebhook(override, overriddenSince.Int64), nil
+	}
+	return baseWebhook(base, since), nil
+}
+
+// List implements [webhookcfg.Lister], with one query, so that a page is of one
+// moment.
+func (s *Store) List(ctx context.Context, client, after string, limit int) (webhookcfg.Page, error) {
+	if client == "" || limit < 1 {
+		return webhookcfg.Page{}, fmt.Errorf("%w: list without a client or a limit", webhookcfg.ErrInvalidArgument)
+	}
+	if err := checkNames(client); err != nil {
+		return webhookcfg.Page{}, err
+	}
+	limit = min(limit, math.MaxInt32-1) // one more is asked for
+	rows, err := read(ctx, s, s.queries.list, values{
+		"client": []byte(client), "after": []byte(after), "limit": int64(limit) + 1,
+	}, scanListed)
+	if err != nil {
+		return webhookcfg.Page{}, wrap("list", err, egress.URL{})
+	}
+	return newPage(rows, limit), nil
+}
+
+// listed is a row of a list: the client's own, which comes first, or one of an
+// entity.
+type listed struct {
+	isOverride  bool
+	entity, url []byte
+	since       int64
+}
+
+func scanListed(rows *sql.Rows) (l listed, err error) {
+	err = rows.Scan(&l.isOverride, &l.entity, &l.url, &l.since)
+	return l, err
+}
+
+func newPage(rows []listed, limit int) webhookcfg.Page {
+	if len(rows) == 0 {
+		return webhookcfg.Page{}
+	}
+	page := webhookcfg.Page{Base: baseWebhook(rows[0].url, rows[0].since)}
+	for _, l := range rows[1:] {
+		if len(page.Overrides) == limit {
+			page.Next = page.Overrides[limit-1].Entity
+			break
+		}
+		page.Overrides = append(page.Overrides, webhookcfg.Override{
+			Entity:  string(l.entity),
+			Webhook: overrideWebhook(l.url, l.since),
+		})
+	}
+	return page
+}
+
+// baseWebhook is what the row of a client says of all its entities.
+func baseWebhook(url []byte, since int64) webhookcfg.Webhook {
+	if len(url) == 0 {
+		return webhookcfg.Webhook{}
+	}
+	return newWebhook(url, webhookcfg.SourceBase, since)
+}
+
+// overrideWebhook is what the row of an entity says; without a URL it is off.
+func overrideWebhook(url []byte, since int64) webhookcfg.Webhook {
+	if len(url) == 0 {
+		return newWebhook(nil, webhookcfg.SourceOff, since)
+	}
+	return newWebhook(url, webhookcfg.SourceOverride, since)
+}
+
+func newWebhook(url []byte, source webhookcfg.Source, since int64) webhookcfg.Webhook {
+	return webhookcfg.Webhook{
+		URL:    egress.NewURL(string(url)),
+		Source: source,
+		Since:  time.Unix(since, 0).UTC(),
+	}
+}
