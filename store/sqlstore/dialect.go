@@ -9,7 +9,7 @@ import (
 
 // Dialect is the SQL of one kind of database: one of [PostgreSQL],
 // [GenericPostgreSQL], [MySQL] and [SQLite]. The zero value is none.
-type Dialect struct{ grammar *grammar }
+type Dialect struct{ spec *dialectSpec }
 
 // PostgreSQL is for PostgreSQL from version 13 on, and what is PostgreSQL inside.
 // It has a [webhookcfg.Feed].
@@ -28,25 +28,25 @@ func SQLite() Dialect { return Dialect{&sqLite} }
 
 // String returns the name of the dialect; "" for the zero value.
 func (d Dialect) String() string {
-	if d.grammar == nil {
+	if d.spec == nil {
 		return ""
 	}
-	return d.grammar.name
+	return d.spec.name
 }
 
 // Schema returns the statements that [Store.Migrate] runs on an empty database,
 // for those who have a tool of their own for that. They can be run again. The
 // prefix is as in [Options]; an invalid one, or the zero Dialect, gives an error.
 func (d Dialect) Schema(prefix string) ([]string, error) {
-	if d.grammar == nil {
+	if d.spec == nil {
 		return nil, errNoDialect
 	}
 	prefix, err := tablePrefix(prefix)
 	if err != nil {
 		return nil, err
 	}
-	all := make([]string, len(d.grammar.schema))
-	for i, template := range d.grammar.schema {
+	all := make([]string, len(d.spec.schema))
+	for i, template := range d.spec.schema {
 		all[i] = withTables(template, prefix)
 	}
 	return all, nil
@@ -67,9 +67,9 @@ func tablePrefix(prefix string) (string, error) {
 	return prefix, nil
 }
 
-// grammar is what a dialect says in words of its own. The rest of the package
+// dialectSpec is what a dialect says in words of its own. The rest of the package
 // knows no database.
-type grammar struct {
+type dialectSpec struct {
 	name     string
 	numbered bool // parameters are $1, $2, … and not ?
 
@@ -93,11 +93,11 @@ type grammar struct {
 	changes   string // "" where nothing tells what changed
 
 	// classify says what an error of the driver tells about a write.
-	classify func(err error) verdict
+	classify func(err error) outcome
 }
 
 // begin begins a transaction; where one at a time can write, with the wait for that.
-func (g *grammar) begin() string {
+func (g *dialectSpec) begin() string {
 	if g.oneWriter {
 		return "begin immediate"
 	}
@@ -107,7 +107,7 @@ func (g *grammar) begin() string {
 // queries are the statements of a store.
 type queries struct {
 	prefix                        string
-	set, unset, settle            []statement
+	set, unset, resolveOutcome    []statement
 	setAll, resolve, list         statement
 	version, dirty, lowest        statement
 	bound, purge, purgeAll, swept statement
@@ -115,25 +115,25 @@ type queries struct {
 	versions                      string
 }
 
-func (g *grammar) queries(prefix string) queries {
+func (g *dialectSpec) queries(prefix string) queries {
 	compile := func(template string) statement { return newStatement(template, prefix, g.numbered) }
 	q := queries{
-		prefix:   prefix,
-		set:      []statement{compile(g.touch), compile(g.put)},
-		unset:    []statement{compile(g.touch), compile(g.tombstone), compile(drop)},
-		settle:   []statement{compile(await), compile(remark)},
-		setAll:   compile(g.setAll),
-		resolve:  compile(resolve),
-		list:     compile(list),
-		version:  compile(version),
-		dirty:    compile(dirty),
-		lowest:   compile(lowest),
-		bound:    compile(bound),
-		purge:    compile(purge),
-		purgeAll: compile(purgeAll),
-		swept:    compile(swept),
-		changes:  compile(g.changes),
-		versions: withTables(versions, prefix),
+		prefix:         prefix,
+		set:            []statement{compile(g.touch), compile(g.put)},
+		unset:          []statement{compile(g.touch), compile(g.tombstone), compile(drop)},
+		resolveOutcome: []statement{compile(awaitOthers), compile(replaceMark)},
+		setAll:         compile(g.setAll),
+		resolve:        compile(resolve),
+		list:           compile(list),
+		version:        compile(version),
+		dirty:          compile(dirty),
+		lowest:         compile(lowest),
+		bound:          compile(bound),
+		purge:          compile(purge),
+		purgeAll:       compile(purgeAll),
+		swept:          compile(swept),
+		changes:        compile(g.changes),
+		versions:       withTables(versions, prefix),
 	}
 	if g.set != "" {
 		q.set = []statement{compile(g.set)}
@@ -171,10 +171,10 @@ ORDER BY part, entity`
 DELETE FROM {override} WHERE client = @client AND entity = @entity
 AND gen = (SELECT gen FROM {client} WHERE id = @client AND length(url) = 0)`
 
-	// await changes nothing, but waits for those who change the client. By then remark
+	// awaitOthers changes nothing, but waits for those who change the client. By then replaceMark
 	// sees who that was.
-	await  = `UPDATE {client} SET swept = swept WHERE id = @client`
-	remark = `UPDATE {client} SET mark = @next WHERE id = @client AND mark = @mark`
+	awaitOthers = `UPDATE {client} SET swept = swept WHERE id = @client`
+	replaceMark = `UPDATE {client} SET mark = @next WHERE id = @client AND mark = @mark`
 
 	version  = `SELECT version FROM {schema} WHERE id = 1`
 	versions = `SELECT id, mark FROM {client} WHERE id IN (@ids)`

@@ -19,58 +19,58 @@ import (
 // others changed since.
 var ErrOutcomeUnknown = errors.New("sqlstore: nobody knows whether the change was made")
 
-// verdict is what an error tells about the write that it came from.
-type verdict int
+// outcome is what an error tells about the write that it came from.
+type outcome int
 
 const (
-	// ambiguous: the write may have been committed.
-	ambiguous verdict = iota
-	// refused: nothing was changed, and it would come to nothing again.
-	refused
-	// rolledBack: nothing was changed, because of what others did at that time.
-	rolledBack
+	// outcomeUnknown: the write may have been committed.
+	outcomeUnknown outcome = iota
+	// outcomeFailed: nothing was changed, and it would come to nothing again.
+	outcomeFailed
+	// outcomeConflict: nothing was changed, because of what others did at that time.
+	outcomeConflict
 )
 
-// judge looks at the error of a statement that may have done its work, such as a
+// classify looks at the error of a statement that may have done its work, such as a
 // commit.
 //
 // A driver answers ErrBadConn only if the server cannot have got the statement:
 // package database/sql itself would send it again on another connection.
-func (s *Store) judge(err error) verdict {
+func (s *Store) classify(err error) outcome {
 	switch {
 	case errors.Is(err, driver.ErrBadConn), s.retryable(err):
-		return rolledBack
+		return outcomeConflict
 	case errors.Is(err, sql.ErrTxDone), errors.Is(err, sql.ErrConnDone):
-		return refused
+		return outcomeFailed
 	default:
-		return s.grammar.classify(err)
+		return s.dialect.classify(err)
 	}
 }
 
-// judgeOpen looks at the error of a statement that leaves the transaction open.
+// classifyUncommitted looks at the error of a statement that leaves the transaction open.
 // However it failed, what is never committed is rolled back.
-func (s *Store) judgeOpen(err error) verdict {
-	if s.judge(err) == rolledBack {
-		return rolledBack
+func (s *Store) classifyUncommitted(err error) outcome {
+	if s.classify(err) == outcomeConflict {
+		return outcomeConflict
 	}
-	return refused
+	return outcomeFailed
 }
 
-// wrap says what was tried, and hides the URL that a driver or a server may have
+// wrapError says what was tried, and hides the URL that a driver or a server may have
 // quoted, wholly or in part. Nil stays nil.
-func wrap(what string, err error, url egress.URL) error {
+func wrapError(what string, err error, url egress.URL) error {
 	if err == nil {
 		return nil
 	}
 	text := err.Error()
 	if redact.Quotes(text, strings.TrimPrefix(url.Reveal(), url.String())) {
-		text = withheld(err)
+		text = withheldText(err)
 	}
 	return redact.Error("sqlstore: "+what+": "+text, err)
 }
 
-// withheld is what can be said of an error whose text cannot be shown.
-func withheld(err error) string {
+// withheldText is what can be said of an error whose text cannot be shown.
+func withheldText(err error) string {
 	const text = "the error quotes the URL, and is not shown"
 	if errors.Is(err, ErrOutcomeUnknown) {
 		return ErrOutcomeUnknown.Error() + ": " + text

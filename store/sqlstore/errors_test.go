@@ -19,9 +19,9 @@ type rowError struct{ Message, Detail string }
 
 func (e rowError) Error() string { return e.Message }
 
-// TestErrorsHoldNoURL: whatever a server or a driver quotes of a change, no text
+// TestErrorsRedactURL: whatever a server or a driver quotes of a change, no text
 // of the error shows more than the host.
-func TestErrorsHoldNoURL(t *testing.T) {
+func TestErrorsRedactURL(t *testing.T) {
 	const secret = "/hooks/T0KEN-abcdefghijkl?sig=0123456789"
 	for _, whole := range []string{
 		"https://hooks.example.com" + secret,
@@ -60,8 +60,8 @@ func TestErrorsHoldNoURL(t *testing.T) {
 	}
 }
 
-// TestErrorsSayWhatIsWrong: a text that quotes nothing is shown.
-func TestErrorsSayWhatIsWrong(t *testing.T) {
+// TestErrorsKeepOtherTexts: a text that quotes nothing is shown.
+func TestErrorsKeepOtherTexts(t *testing.T) {
 	refusal := errors.New("dial tcp 127.0.0.1:5432: connect: connection refused")
 	s, _ := openFake(t, sqlstore.PostgreSQL(), nil, failing("connect", refusal, 1<<30))
 	for _, err := range []error{

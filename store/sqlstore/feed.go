@@ -31,8 +31,8 @@ type FeedStore struct{ *Store }
 // error wraps [errors.ErrUnsupported]; the store is a [webhookcfg.Versioner] all
 // the same. It does no I/O.
 func (s *Store) WithFeed() (*FeedStore, error) {
-	if s.grammar.changes == "" {
-		return nil, fmt.Errorf("sqlstore: a feed of %s: %w", s.grammar.name, errors.ErrUnsupported)
+	if s.dialect.changes == "" {
+		return nil, fmt.Errorf("sqlstore: a feed of %s: %w", s.dialect.name, errors.ErrUnsupported)
 	}
 	return &FeedStore{s}, nil
 }
@@ -51,7 +51,7 @@ func (s *FeedStore) Changes(ctx context.Context, since string) (webhookcfg.Chang
 		"since": strconv.FormatUint(from.at, 10), "limit": maxChanges + 1,
 	}, scanChange)
 	if err != nil {
-		return webhookcfg.Changes{}, wrap("changes", err, egress.URL{})
+		return webhookcfg.Changes{}, wrapError("changes", err, egress.URL{})
 	}
 	if len(rows) == 0 {
 		return webhookcfg.Changes{}, errors.New("sqlstore: changes: the database gave no cursor")
@@ -72,7 +72,7 @@ func (s *FeedStore) Changes(ctx context.Context, since string) (webhookcfg.Chang
 
 // changeRow is the next cursor with one client, or with none.
 type changeRow struct {
-	next   cursor
+	next   feedCursor
 	client []byte
 }
 
@@ -89,18 +89,18 @@ func scanChange(rows *sql.Rows) (changeRow, error) {
 	return row, err
 }
 
-// cursor says that all changes with numbers below at have been named.
-type cursor struct {
+// feedCursor says that all changes with numbers below at have been named.
+type feedCursor struct {
 	identity string
 	at       uint64
 }
 
-func (c cursor) String() string { return c.identity + "/" + strconv.FormatUint(c.at, 10) }
+func (c feedCursor) String() string { return c.identity + "/" + strconv.FormatUint(c.at, 10) }
 
-func parseCursor(text string) (cursor, bool) {
+func parseCursor(text string) (feedCursor, bool) {
 	identity, number, _ := strings.Cut(text, "/")
 	at, err := strconv.ParseUint(number, 10, 63)
-	return cursor{identity, at}, err == nil && identity != ""
+	return feedCursor{identity, at}, err == nil && identity != ""
 }
 
 // maxIDs is how many clients one query asks for.
@@ -118,7 +118,7 @@ func (s *Store) Versions(ctx context.Context, clients []string) ([]string, error
 	marks := make(map[string]string)
 	for first := 0; first < len(clients); first += maxIDs {
 		if err := s.readMarks(ctx, clients[first:min(first+maxIDs, len(clients))], marks); err != nil {
-			return nil, wrap("versions", err, egress.URL{})
+			return nil, wrapError("versions", err, egress.URL{})
 		}
 	}
 	versions := make([]string, len(clients))
@@ -157,5 +157,5 @@ func (s *Store) versionsOf(clients []string) (statement, values) {
 		v[name] = []byte(clients[min(i, len(clients)-1)])
 	}
 	template := strings.Replace(s.queries.versions, "@ids", strings.Join(names, ", "), 1)
-	return newStatement(template, "", s.grammar.numbered), v
+	return newStatement(template, "", s.dialect.numbered), v
 }

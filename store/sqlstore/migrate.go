@@ -21,14 +21,14 @@ func (s *Store) Migrate(ctx context.Context) error {
 	if done, err := s.isMigrated(ctx, s.db); done || errors.Is(err, ErrNewerSchema) {
 		return err
 	}
-	err := s.persist(ctx, func() (verdict, error) {
+	err := s.retry(ctx, func() (outcome, error) {
 		err := s.migrateLocked(ctx)
 		if err == nil {
-			return refused, nil
+			return outcomeFailed, nil
 		}
-		return s.judgeOpen(err), err
+		return s.classifyUncommitted(err), err
 	})
-	return wrap("migrate", err, egress.URL{})
+	return wrapError("migrate", err, egress.URL{})
 }
 
 func (s *Store) migrateLocked(ctx context.Context) error {
@@ -37,7 +37,7 @@ func (s *Store) migrateLocked(ctx context.Context) error {
 		return err
 	}
 	defer conn.Close()
-	return s.grammar.lock(ctx, conn, s.queries.prefix, func(db session) error { return s.migrate(ctx, db) })
+	return s.dialect.lock(ctx, conn, s.queries.prefix, func(db session) error { return s.migrate(ctx, db) })
 }
 
 // session is a connection or a transaction.
@@ -49,7 +49,7 @@ type session interface {
 // migrate makes the table that has the version first, to ask it, and writes the
 // version last.
 func (s *Store) migrate(ctx context.Context, db session) error {
-	for i, template := range s.grammar.schema {
+	for i, template := range s.dialect.schema {
 		if _, err := db.ExecContext(ctx, withTables(template, s.queries.prefix)); err != nil {
 			return err
 		}

@@ -36,7 +36,7 @@ func versioned(answers ...any) func(string, []driver.NamedValue) (answer, error)
 
 var errNoTable = errors.New("no such table")
 
-func TestMigrateWhereNothingIs(t *testing.T) {
+func TestMigrateEmptyDatabase(t *testing.T) {
 	for _, dialect := range dialects() {
 		s, f := openFake(t, dialect, nil, versioned(errNoTable, -1))
 		if err := s.Migrate(t.Context()); err != nil {
@@ -48,7 +48,7 @@ func TestMigrateWhereNothingIs(t *testing.T) {
 	}
 }
 
-func TestMigrateWhereAllIs(t *testing.T) {
+func TestMigrateCurrentSchema(t *testing.T) {
 	for _, dialect := range dialects() {
 		s, f := openFake(t, dialect, nil, versioned(1))
 		if err := s.Migrate(t.Context()); err != nil || f.shape() != "connect SELECT" {
@@ -57,8 +57,8 @@ func TestMigrateWhereAllIs(t *testing.T) {
 	}
 }
 
-// TestMigrateAfterAnother: who waited for the lock finds the work done.
-func TestMigrateAfterAnother(t *testing.T) {
+// TestMigrateConcurrently: who waited for the lock finds the work done.
+func TestMigrateConcurrently(t *testing.T) {
 	for _, dialect := range dialects() {
 		s, f := openFake(t, dialect, nil, versioned(errNoTable, 1))
 		if err := s.Migrate(t.Context()); err != nil || f.count("CREATE") > 1 || f.count("INSERT") > 0 {
@@ -67,7 +67,7 @@ func TestMigrateAfterAnother(t *testing.T) {
 	}
 }
 
-func TestMigrateRefusesANewerSchema(t *testing.T) {
+func TestMigrateNewerSchema(t *testing.T) {
 	for _, dialect := range dialects() {
 		for _, found := range [][]any{{2}, {errNoTable, 2}} {
 			s, f := openFake(t, dialect, nil, versioned(found...))
@@ -81,8 +81,8 @@ func TestMigrateRefusesANewerSchema(t *testing.T) {
 	}
 }
 
-// TestMigrateIsCutShort: what a connection holds is let go of, or the connection is.
-func TestMigrateIsCutShort(t *testing.T) {
+// TestMigrateInterrupted: what a connection holds is let go of, or the connection is.
+func TestMigrateInterrupted(t *testing.T) {
 	broken := errors.New("broken")
 	for _, tt := range []struct {
 		dialect sqlstore.Dialect
@@ -109,7 +109,7 @@ func TestMigrateIsCutShort(t *testing.T) {
 	}
 }
 
-func TestMigrateTriesAgain(t *testing.T) {
+func TestMigrateRetries(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		conflict := failing("CREATE TABLE IF NOT EXISTS wh_override", stateError("40001"), 2)
 		empty := versioned(errNoTable, -1, -1, -1)
@@ -125,9 +125,9 @@ func TestMigrateTriesAgain(t *testing.T) {
 	})
 }
 
-// TestMigrateWithoutALock: where a database has no such locks, it goes without; one
+// TestMigrateWithoutAdvisoryLock: where a database has no such locks, it goes without; one
 // that should have them does not.
-func TestMigrateWithoutALock(t *testing.T) {
+func TestMigrateWithoutAdvisoryLock(t *testing.T) {
 	for _, state := range []stateError{"0A000", "42883"} {
 		for dialect, want := range map[sqlstore.Dialect]bool{sqlstore.GenericPostgreSQL(): true, sqlstore.PostgreSQL(): false} {
 			empty := versioned(errNoTable, -1)
@@ -144,7 +144,7 @@ func TestMigrateWithoutALock(t *testing.T) {
 	}
 }
 
-func TestMigrateWaitsForTheLock(t *testing.T) {
+func TestMigrateLockTimeout(t *testing.T) {
 	for _, got := range []answer{{{int64(0)}}, {{nil}}} {
 		s, f := openFake(t, sqlstore.MySQL(), nil, func(call string, _ []driver.NamedValue) (answer, error) {
 			switch {

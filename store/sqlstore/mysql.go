@@ -9,7 +9,7 @@ import (
 
 // mySQL repeats parameters where the new row could be named: MySQL and MariaDB
 // have no way of naming it in common that neither deprecates.
-var mySQL = grammar{
+var mySQL = dialectSpec{
 	name: "MySQL",
 	schema: []string{
 		`CREATE TABLE IF NOT EXISTS {schema} (
@@ -52,13 +52,13 @@ ON DUPLICATE KEY UPDATE gen = gen + 1, url = @url, since = @since, mark = @mark`
 // lockMySQL holds a lock of the connection, since statements that make tables end
 // a transaction.
 func lockMySQL(ctx context.Context, conn *sql.Conn, prefix string, migrate func(session) error) error {
-	const patience = 60 // seconds
+	const lockTimeout = 60 // seconds
 	var got sql.NullInt64
-	if err := conn.QueryRowContext(ctx, `SELECT GET_LOCK(?, ?)`, lockName(prefix), patience).Scan(&got); err != nil {
+	if err := conn.QueryRowContext(ctx, `SELECT GET_LOCK(?, ?)`, lockName(prefix), lockTimeout).Scan(&got); err != nil {
 		return err
 	}
 	if got.Int64 != 1 {
-		return fmt.Errorf("another migration has held the lock for %d seconds", patience)
+		return fmt.Errorf("another migration has held the lock for %d seconds", lockTimeout)
 	}
 	defer release(ctx, conn, `SELECT RELEASE_LOCK(?)`, lockName(prefix))
 	return migrate(conn)
@@ -70,16 +70,16 @@ var errorMySQL = regexp.MustCompile(`\bError (\d{4})( \([0-9A-Z]{5}\))?: `)
 
 // classifyMySQL goes by the number. 1020, 1205 and 1213 are conflicts; the
 // ambiguous ones are connections and servers that were ended meanwhile.
-func classifyMySQL(err error) verdict {
+func classifyMySQL(err error) outcome {
 	found := errorMySQL.FindStringSubmatch(err.Error())
 	if found == nil {
-		return ambiguous
+		return outcomeUnknown
 	}
 	switch found[1] {
 	case "1020", "1205", "1213":
-		return rolledBack
+		return outcomeConflict
 	case "1053", "1077", "1078", "1079", "1080", "1180", "1317", "1927", "4031":
-		return ambiguous
+		return outcomeUnknown
 	}
-	return refused
+	return outcomeFailed
 }

@@ -12,7 +12,7 @@ import (
 // client: the second writes into the generation that it returns.
 //
 // The column chg has the number of the transaction that changed the client last.
-var postgreSQL = grammar{
+var postgreSQL = dialectSpec{
 	name:     "PostgreSQL",
 	numbered: true,
 	schema: []string{
@@ -90,7 +90,7 @@ ON CONFLICT (client, gen, entity) DO UPDATE SET url = EXCLUDED.url, since = EXCL
 
 // genericPostgreSQL keeps to what databases that are not PostgreSQL know too: a
 // change of one entity is a transaction.
-var genericPostgreSQL = grammar{
+var genericPostgreSQL = dialectSpec{
 	name:     "generic PostgreSQL",
 	numbered: true,
 	schema: []string{
@@ -152,17 +152,17 @@ func lockGeneric(ctx context.Context, conn *sql.Conn, prefix string, migrate fun
 // classifyPostgreSQL goes by the SQLSTATE, for which the drivers have a method.
 // Where the server is shut down or breaks (classes 08, 57, 58, XX), the commit may
 // have happened before.
-func classifyPostgreSQL(err error) verdict {
+func classifyPostgreSQL(err error) outcome {
 	var e interface{ SQLState() string }
 	if !errors.As(err, &e) || len(e.SQLState()) != 5 {
-		return ambiguous
+		return outcomeUnknown
 	}
 	state := e.SQLState()
 	switch {
 	case state == "40001", state == "40P01":
-		return rolledBack
+		return outcomeConflict
 	case state == "40003", slices.Contains([]string{"08", "57", "58", "XX"}, state[:2]):
-		return ambiguous
+		return outcomeUnknown
 	}
-	return refused
+	return outcomeFailed
 }

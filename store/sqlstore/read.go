@@ -13,12 +13,12 @@ import (
 
 // read calls scan for every row of an answer, and returns what that returns.
 func read[T any](ctx context.Context, s *Store, q statement, v values, scan func(*sql.Rows) (T, error)) (all []T, err error) {
-	err = s.persist(ctx, func() (verdict, error) {
+	err = s.retry(ctx, func() (outcome, error) {
 		all, err = query(ctx, s.db, q, v, scan)
 		if err != nil {
-			return s.judgeOpen(err), err
+			return s.classifyUncommitted(err), err
 		}
-		return refused, nil
+		return outcomeFailed, nil
 	})
 	return all, err
 }
@@ -62,7 +62,7 @@ func (s *Store) Resolve(ctx context.Context, client, entity string) (webhookcfg.
 	found, err := read(ctx, s, s.queries.resolve,
 		values{"client": []byte(client), "entity": []byte(entity)}, scanWebhook)
 	if err != nil || len(found) == 0 {
-		return webhookcfg.Webhook{}, wrap("resolve", err, egress.URL{})
+		return webhookcfg.Webhook{}, wrapError("resolve", err, egress.URL{})
 	}
 	return found[0], nil
 }
@@ -97,27 +97,27 @@ func (s *Store) List(ctx context.Context, client, after string, limit int) (webh
 	limit = min(limit, math.MaxInt32-1) // one more is asked for
 	rows, err := read(ctx, s, s.queries.list, values{
 		"client": []byte(client), "after": []byte(after), "limit": int64(limit) + 1,
-	}, scanListed)
+	}, scanListRow)
 	if err != nil {
-		return webhookcfg.Page{}, wrap("list", err, egress.URL{})
+		return webhookcfg.Page{}, wrapError("list", err, egress.URL{})
 	}
 	return newPage(rows, limit), nil
 }
 
-// listed is a row of a list: the client's own, which comes first, or one of an
+// listRow is a row of a list: the client's own, which comes first, or one of an
 // entity.
-type listed struct {
+type listRow struct {
 	isOverride  bool
 	entity, url []byte
 	since       int64
 }
 
-func scanListed(rows *sql.Rows) (l listed, err error) {
+func scanListRow(rows *sql.Rows) (l listRow, err error) {
 	err = rows.Scan(&l.isOverride, &l.entity, &l.url, &l.since)
 	return l, err
 }
 
-func newPage(rows []listed, limit int) webhookcfg.Page {
+func newPage(rows []listRow, limit int) webhookcfg.Page {
 	if len(rows) == 0 {
 		return webhookcfg.Page{}
 	}

@@ -10,8 +10,8 @@ import (
 	"example.com/go-webhookcfg/webhookcfg"
 )
 
-// TestReadsAreTriedAgain, in full: no row of a try that failed is counted twice.
-func TestReadsAreTriedAgain(t *testing.T) {
+// TestReadRetries, in full: no row of a try that failed is counted twice.
+func TestReadRetries(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		fails := failing("SELECT 0", stateError("40001"), 2)
 		s, _ := openFake(t, sqlstore.GenericPostgreSQL(), nil, func(call string, args []driver.NamedValue) (answer, error) {

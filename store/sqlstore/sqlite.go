@@ -9,7 +9,7 @@ import (
 
 // sqLite numbers the changes in the order of their commits, in the column chg: it
 // has one writer at a time, which sees the last number before it adds its own.
-var sqLite = grammar{
+var sqLite = dialectSpec{
 	name:      "SQLite",
 	oneWriter: true,
 	schema: []string{
@@ -89,19 +89,19 @@ const (
 
 // classifySQLite goes by the result code, or by its words in drivers that have no
 // method for it. After an error of the disk nobody knows what it holds.
-func classifySQLite(err error) verdict {
+func classifySQLite(err error) outcome {
 	var e interface{ Code() int }
 	if !errors.As(err, &e) {
 		if strings.Contains(err.Error(), "is locked") {
-			return rolledBack
+			return outcomeConflict
 		}
-		return ambiguous
+		return outcomeUnknown
 	}
 	switch e.Code() & 0xff { // without what extends it
 	case sqliteBusy, sqliteLocked:
-		return rolledBack
+		return outcomeConflict
 	case sqliteIOErr:
-		return ambiguous
+		return outcomeUnknown
 	}
-	return refused
+	return outcomeFailed
 }

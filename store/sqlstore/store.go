@@ -33,11 +33,11 @@ const (
 // caller's to close. It is safe for concurrent use.
 type Store struct {
 	db        *sql.DB
-	grammar   *grammar
+	dialect   *dialectSpec
 	queries   queries
 	retryable func(error) bool
 	logger    *slog.Logger
-	turn      turn
+	writeLock writeLock
 }
 
 // Options are what may be left out in [New].
@@ -68,7 +68,7 @@ func New(db *sql.DB, dialect Dialect, opts *Options) (*Store, error) {
 	if db == nil {
 		return nil, errors.New("sqlstore: no database")
 	}
-	if dialect.grammar == nil {
+	if dialect.spec == nil {
 		return nil, errNoDialect
 	}
 	prefix, err := tablePrefix(opts.Prefix)
@@ -77,13 +77,13 @@ func New(db *sql.DB, dialect Dialect, opts *Options) (*Store, error) {
 	}
 	s := &Store{
 		db:        db,
-		grammar:   dialect.grammar,
-		queries:   dialect.grammar.queries(prefix),
+		dialect:   dialect.spec,
+		queries:   dialect.spec.queries(prefix),
 		retryable: opts.Retryable,
 		logger:    opts.Logger,
 	}
-	if s.grammar.oneWriter {
-		s.turn = make(turn, 1)
+	if s.dialect.oneWriter {
+		s.writeLock = make(writeLock, 1)
 	}
 	if s.retryable == nil {
 		s.retryable = func(error) bool { return false }
@@ -113,16 +113,16 @@ func (s *Store) Apply(ctx context.Context, c webhookcfg.Change) error {
 		"since":  c.Time.Unix(),
 		"mark":   rand.Int64(),
 	}
-	_, err := s.write(ctx, s.steps(c), v)
-	if errors.Is(err, ErrOutcomeUnknown) && s.settle(ctx, v) {
+	_, err := s.write(ctx, s.statements(c), v)
+	if errors.Is(err, ErrOutcomeUnknown) && s.resolveOutcome(ctx, v) {
 		return nil
 	}
-	return wrap("apply", err, c.URL)
+	return wrapError("apply", err, c.URL)
 }
 
-// steps are the statements of a change, which make one transaction. The first of
+// statements are the statements of a change, which make one transaction. The first of
 // them locks the row of the client.
-func (s *Store) steps(c webhookcfg.Change) []statement {
+func (s *Store) statements(c webhookcfg.Change) []statement {
 	switch {
 	case c.Scope.IsAll():
 		return []statement{s.queries.setAll}

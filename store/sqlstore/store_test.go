@@ -21,7 +21,7 @@ import (
 
 var update = flag.Bool("update", false, "write the schemas anew")
 
-func TestNewRefuses(t *testing.T) {
+func TestNewInvalid(t *testing.T) {
 	db := sql.OpenDB(&fake{})
 	defer db.Close()
 	for name, tt := range map[string]struct {

@@ -32,13 +32,13 @@ func (s *Store) Sweep(ctx context.Context, limit int) (removed int, err error) {
 	for removed < limit {
 		clients, err := s.dirtyClients(ctx, after)
 		if err != nil {
-			return removed, wrap("sweep", err, egress.URL{})
+			return removed, wrapError("sweep", err, egress.URL{})
 		}
 		for _, c := range clients {
 			n, err := s.sweepClient(ctx, c, limit-removed)
 			removed += n
 			if err != nil {
-				return removed, wrap("sweep", err, egress.URL{})
+				return removed, wrapError("sweep", err, egress.URL{})
 			}
 			if removed == limit {
 				return removed, nil
@@ -69,15 +69,15 @@ func (s *Store) dirtyClients(ctx context.Context, after []byte) ([]dirtyClient, 
 // sweepClient removes up to limit rows of one client, and notes when none is left.
 func (s *Store) sweepClient(ctx context.Context, c dirtyClient, limit int) (removed int, err error) {
 	for removed < limit {
-		void, err := s.void(ctx, c, min(limit-removed, sweepRows))
+		obsolete, err := s.findObsolete(ctx, c, min(limit-removed, sweepRows))
 		if err != nil {
 			return removed, err
 		}
-		if void == nil {
+		if obsolete == nil {
 			_, err := s.write(ctx, []statement{s.queries.swept}, values{"client": c.id, "gen": c.gen})
 			return removed, err
 		}
-		n, err := s.write(ctx, []statement{void.purge}, void.values)
+		n, err := s.write(ctx, []statement{obsolete.purge}, obsolete.values)
 		removed += int(n)
 		if err != nil {
 			return removed, err
@@ -86,14 +86,14 @@ func (s *Store) sweepClient(ctx context.Context, c dirtyClient, limit int) (remo
 	return removed, nil
 }
 
-// voidRange is some rows of a client's oldest generation.
-type voidRange struct {
+// obsoleteRange is some rows of a client's oldest generation.
+type obsoleteRange struct {
 	purge  statement
 	values values
 }
 
-// void finds a range of at most limit rows to remove; nil if there are none.
-func (s *Store) void(ctx context.Context, c dirtyClient, limit int) (*voidRange, error) {
+// findObsolete finds a range of at most limit rows to remove; nil if there are none.
+func (s *Store) findObsolete(ctx context.Context, c dirtyClient, limit int) (*obsoleteRange, error) {
 	lowest, err := read(ctx, s, s.queries.lowest, values{"client": c.id, "gen": c.gen}, scanOne[sql.NullInt64])
 	if err != nil || len(lowest) == 0 || !lowest[0].Valid {
 		return nil, err
@@ -104,8 +104,8 @@ func (s *Store) void(ctx context.Context, c dirtyClient, limit int) (*voidRange,
 		return nil, err
 	}
 	if len(bounds) == 0 {
-		return &voidRange{s.queries.purgeAll, v}, nil
+		return &obsoleteRange{s.queries.purgeAll, v}, nil
 	}
 	v["bound"] = bounds[0]
-	return &voidRange{s.queries.purge, v}, nil
+	return &obsoleteRange{s.queries.purge, v}, nil
 }

@@ -31,14 +31,14 @@ const (
 // on its way keeps the lock until it is made or rolled back, so that it cannot come
 // after a later change of that client that was acknowledged.
 func (s *Store) write(ctx context.Context, steps []statement, v values) (rows int64, err error) {
-	if err := s.turn.take(ctx); err != nil {
+	if err := s.writeLock.lock(ctx); err != nil {
 		return 0, err
 	}
-	defer s.turn.give()
-	err = s.persist(ctx, func() (found verdict, err error) {
+	defer s.writeLock.unlock()
+	err = s.retry(ctx, func() (found outcome, err error) {
 		conn, err := s.db.Conn(ctx)
 		if err != nil {
-			return s.judgeOpen(err), err
+			return s.classifyUncommitted(err), err
 		}
 		defer conn.Close()
 		rows, found, err = s.transaction(ctx, conn, steps, v)
@@ -49,12 +49,12 @@ func (s *Store) write(ctx context.Context, steps []statement, v values) (rows in
 
 // transaction begins and commits by statements: those end with ctx, where the
 // methods of a [sql.Tx] wait for a server that has fallen silent.
-func (s *Store) transaction(ctx context.Context, conn *sql.Conn, steps []statement, v values) (rows int64, found verdict, err error) {
-	if _, err := conn.ExecContext(ctx, s.grammar.begin()); err != nil {
-		if s.judge(err) == ambiguous {
+func (s *Store) transaction(ctx context.Context, conn *sql.Conn, steps []statement, v values) (rows int64, found outcome, err error) {
+	if _, err := conn.ExecContext(ctx, s.dialect.begin()); err != nil {
+		if s.classify(err) == outcomeUnknown {
 			release(ctx, conn, "rollback")
 		}
-		return 0, s.judgeOpen(err), err
+		return 0, s.classifyUncommitted(err), err
 	}
 	defer func() {
 		if err != nil {
@@ -67,56 +67,56 @@ func (s *Store) transaction(ctx context.Context, conn *sql.Conn, steps []stateme
 			rows, err = result.RowsAffected()
 		}
 		if err != nil {
-			return 0, s.judgeOpen(err), err
+			return 0, s.classifyUncommitted(err), err
 		}
 	}
 	if err := ctx.Err(); err != nil {
-		return 0, refused, err
+		return 0, outcomeFailed, err
 	}
 	_, err = conn.ExecContext(ctx, "commit")
 	switch {
 	case err == nil:
-		return rows, refused, nil
+		return rows, outcomeFailed, nil
 	case errors.Is(err, driver.ErrBadConn):
 		// A driver may call a statement without parameters unsent whose answer was lost.
-		return 0, ambiguous, err
+		return 0, outcomeUnknown, err
 	}
-	return 0, s.judge(err), err
+	return 0, s.classify(err), err
 }
 
-// turn lets one writer of this process after the other, where the database has one
+// writeLock lets one writer of this process after the other, where the database has one
 // at a time: to wait here is fair, and ends with the context. Nil lets all.
-type turn chan struct{}
+type writeLock chan struct{}
 
-func (t turn) take(ctx context.Context) error {
-	if t == nil {
+func (l writeLock) lock(ctx context.Context) error {
+	if l == nil {
 		return nil
 	}
 	select {
-	case t <- struct{}{}:
+	case l <- struct{}{}:
 		return nil
 	case <-ctx.Done():
 		return ctx.Err()
 	}
 }
 
-func (t turn) give() {
-	if t != nil {
-		<-t
+func (l writeLock) unlock() {
+	if l != nil {
+		<-l
 	}
 }
 
-// persist tries again what was rolled back, for as long as ctx lasts and with
+// retry tries again what was rolled back, for as long as ctx lasts and with
 // pauses of chance, so that those who met do not meet again.
-func (s *Store) persist(ctx context.Context, try func() (verdict, error)) error {
+func (s *Store) retry(ctx context.Context, try func() (outcome, error)) error {
 	for n := 1; ; n++ {
 		found, err := try()
 		switch {
 		case err == nil:
 			return nil
-		case found == ambiguous:
+		case found == outcomeUnknown:
 			return fmt.Errorf("%w: %w", ErrOutcomeUnknown, err)
-		case found == refused || n == maxTries:
+		case found == outcomeFailed || n == maxTries:
 			return err
 		}
 		s.logger.LogAttrs(ctx, slog.LevelDebug, "sqlstore: trying again", slog.Int("try", n))
@@ -139,27 +139,27 @@ func pause(ctx context.Context, n int) error {
 	}
 }
 
-// grace is how long it may take to clean up, or to find out what became of a change,
+// cleanupTimeout is how long it may take to clean up, or to find out what became of a change,
 // though the context has ended.
-const grace = 500 * time.Millisecond
+const cleanupTimeout = 500 * time.Millisecond
 
-// settle reports whether a change of which nobody knows turns out to have been made.
+// resolveOutcome reports whether a change of which nobody knows turns out to have been made.
 // Its first statement waits for the end of that transaction, and its second finds the
 // mark which that has left, if it came to an end and no other came since. The second
 // also replaces it: a commit that has something to write is answered only when what was
 // written before it is as safe, such as on a standby that the other did not wait for.
-func (s *Store) settle(ctx context.Context, v values) bool {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), grace)
+func (s *Store) resolveOutcome(ctx context.Context, v values) bool {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanupTimeout)
 	defer cancel()
 	v["next"] = rand.Int64()
-	rows, err := s.write(ctx, s.queries.settle, v)
+	rows, err := s.write(ctx, s.queries.resolveOutcome, v)
 	return err == nil && rows == 1
 }
 
 // release ends what a connection holds, also when ctx has ended. A connection that
 // cannot be freed of it must not go back to the pool.
 func release(ctx context.Context, conn *sql.Conn, statement string, args ...any) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), grace)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanupTimeout)
 	defer cancel()
 	if _, err := conn.ExecContext(ctx, statement, args...); err != nil {
 		_ = conn.Raw(func(any) error { return driver.ErrBadConn })

@@ -64,9 +64,9 @@ func outcomeOf(err error) outcome {
 	}
 }
 
-// TestOutcomes: a change is tried again after a proven rollback, is given up where
+// TestApplyOutcomes: a change is tried again after a proven rollback, is given up where
 // nothing was changed, and is in doubt where nobody can know.
-func TestOutcomes(t *testing.T) {
+func TestApplyOutcomes(t *testing.T) {
 	postgres, generic, mysql, sqlite := sqlstore.PostgreSQL(), sqlstore.GenericPostgreSQL(), sqlstore.MySQL(), sqlstore.SQLite()
 	always := 1 << 30
 	for _, tt := range []struct {
@@ -151,8 +151,8 @@ func TestOutcomes(t *testing.T) {
 	}
 }
 
-// TestStatements: how many round trips each change takes.
-func TestStatements(t *testing.T) {
+// TestRoundTrips: how many round trips each change takes.
+func TestRoundTrips(t *testing.T) {
 	one, two := "connect begin INSERT commit", "connect begin INSERT INSERT commit"
 	dropping := "connect begin INSERT INSERT DELETE commit"
 	for _, tt := range []struct {
@@ -236,20 +236,20 @@ func TestConnections(t *testing.T) {
 	}
 }
 
-// TestContextEndsBetweenTries: nothing is tried after the end of the context, and
+// TestContextEndsBetweenAttempts: nothing is tried after the end of the context, and
 // nobody waits for the next try.
-func TestContextEndsBetweenTries(t *testing.T) {
+func TestContextEndsBetweenAttempts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, f := openFake(t, sqlstore.PostgreSQL(), nil, failing("WITH", stateError("40001"), 1<<30))
-		const patience = 3 * time.Millisecond
-		ctx, cancel := context.WithTimeout(t.Context(), patience)
+		const timeout = 3 * time.Millisecond
+		ctx, cancel := context.WithTimeout(t.Context(), timeout)
 		defer cancel()
-		begun := time.Now()
+		start := time.Now()
 		err := s.Apply(ctx, set())
 		if !errors.Is(err, context.DeadlineExceeded) || outcomeOf(err) != notMade {
 			t.Errorf("got %v", err)
 		}
-		if waited := time.Since(begun); waited > patience {
+		if waited := time.Since(start); waited > timeout {
 			t.Errorf("returned after %s", waited)
 		}
 		if n := f.count("WITH"); n > 99 {
@@ -258,7 +258,7 @@ func TestContextEndsBetweenTries(t *testing.T) {
 	})
 }
 
-// TestOneWriter: with SQLite one change after the other is begun, and waiting for
+// TestOneWriter: with SQLite one change after the other is start, and waiting for
 // one's turn ends with the context.
 func TestOneWriter(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -287,15 +287,15 @@ func TestOneWriter(t *testing.T) {
 	})
 }
 
-// unanswered is a database whose first commit fails. What comes of later calls asked
+// lostCommit is a database whose first commit fails. What comes of later calls asked
 // says.
-type unanswered struct {
+type lostCommit struct {
 	commit    error
 	asked     func(call string) error
 	committed atomic.Bool
 }
 
-func (u *unanswered) on(call string, _ []driver.NamedValue) (answer, error) {
+func (u *lostCommit) on(call string, _ []driver.NamedValue) (answer, error) {
 	switch {
 	case call == "rollback":
 		return nil, nil
@@ -308,9 +308,9 @@ func (u *unanswered) on(call string, _ []driver.NamedValue) (answer, error) {
 	return nil, nil
 }
 
-// TestSettle: of a change whose commit was not answered, the mark of the client
+// TestResolveOutcome: of a change whose commit was not answered, the mark of the client
 // tells that it was made; nothing tells that it was not.
-func TestSettle(t *testing.T) {
+func TestResolveOutcome(t *testing.T) {
 	const atOnce, soon = 0, 15 * time.Millisecond
 	fails := func(prefix string, err error, times int) func(string) error {
 		next := failing(prefix, err, times)
@@ -333,10 +333,10 @@ func TestSettle(t *testing.T) {
 			for _, c := range []webhookcfg.Change{set(), unset(), setAll()} {
 				t.Run(name+"/"+dialect.String(), func(t *testing.T) {
 					synctest.Test(t, func(t *testing.T) {
-						u := &unanswered{commit: io.ErrUnexpectedEOF, asked: tt.asked()}
+						u := &lostCommit{commit: io.ErrUnexpectedEOF, asked: tt.asked()}
 						opts := &sqlstore.Options{Retryable: func(err error) bool { return errors.Is(err, errMine) }}
 						s, f := openFake(t, dialect, opts, u.on)
-						begun := time.Now()
+						start := time.Now()
 						err := s.Apply(t.Context(), c)
 						if got := outcomeOf(err); got != tt.want {
 							t.Errorf("%s, want %s: %v; %s", got, tt.want, err, f.shape())
@@ -344,7 +344,7 @@ func TestSettle(t *testing.T) {
 						if err != nil && !errors.Is(err, io.ErrUnexpectedEOF) {
 							t.Errorf("the cause is gone from %v", err)
 						}
-						if took := time.Since(begun); took > tt.took {
+						if took := time.Since(start); took > tt.took {
 							t.Errorf("took %s, want %s at most", took, tt.took)
 						}
 					})
@@ -354,12 +354,12 @@ func TestSettle(t *testing.T) {
 	}
 }
 
-// TestSettleAfterTheEnd of the context: a change is asked for that was made all the
+// TestResolveOutcomeAfterContextEnds of the context: a change is asked for that was made all the
 // same, and on a connection on which nothing is left behind.
-func TestSettleAfterTheEnd(t *testing.T) {
+func TestResolveOutcomeAfterContextEnds(t *testing.T) {
 	for _, dialect := range dialects() {
 		ctx, cancel := context.WithCancel(t.Context())
-		u := &unanswered{commit: context.Canceled, asked: func(string) error {
+		u := &lostCommit{commit: context.Canceled, asked: func(string) error {
 			if ctx.Err() == nil {
 				t.Error("asked before the context ended")
 			}
@@ -380,9 +380,9 @@ func TestSettleAfterTheEnd(t *testing.T) {
 	}
 }
 
-// TestNothingToSettle: where the commit was not sent, or was refused, nothing is
+// TestOutcomeKnown: where the commit was not sent, or was refused, nothing is
 // asked.
-func TestNothingToSettle(t *testing.T) {
+func TestOutcomeKnown(t *testing.T) {
 	for _, at := range []string{"connect", "begin", "INSERT"} {
 		s, f := openFake(t, sqlstore.MySQL(), nil, failing(at, io.ErrUnexpectedEOF, 1))
 		if err := s.Apply(t.Context(), setAll()); outcomeOf(err) != notMade {
