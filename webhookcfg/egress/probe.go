@@ -6,7 +6,10 @@ import (
 	"fmt"
 	"net/http"
 	"sync"
+	"sync/atomic"
 	"time"
+
+	"example.com/go-webhookcfg/internal/singleflight"
 )
 
 // Defaults of [ProberOptions].
@@ -38,8 +41,8 @@ type ProberOptions struct {
 	// waits for up to a second, and then gives a [*LimitError].
 	MaxProbes int
 
-	// ClientMaxProbes bounds how many probes one client may wait for at the same
-	// time; 0: 10.
+	// ClientMaxProbes bounds how many probes one client may wait for, or have
+	// started, at the same time; 0: 10.
 	ClientMaxProbes int
 
 	// ClientProbesPerMinute bounds how many probes one client may ask for in a
@@ -56,7 +59,7 @@ type Prober struct {
 	timeout  time.Duration
 	places   chan struct{}
 	quota    quota
-	flights  flights
+	shared   singleflight.Group[struct{}]
 }
 
 // Prober returns a prober that keeps to the policy; nil options are the default.
@@ -123,8 +126,9 @@ func (p *Policy) probeClient() *http.Client {
 //   - a [*LimitError] if the caller has to wait,
 //   - an [*UnreachableError] if the target could not be reached; to be told to
 //     nobody but the host, see [Reason], and
-//   - the error of ctx as soon as ctx ends. If all who wait for a probe are gone,
-//     it stops.
+//   - the error of ctx as soon as ctx ends. The probe goes on, up to its own end.
+//
+// A panic in the probe is raised again in every caller that waits for it.
 func (pr *Prober) Probe(ctx context.Context, client string, target URL) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -136,10 +140,21 @@ func (pr *Prober) Probe(ctx context.Context, client string, target URL) error {
 	if err := pr.quota.enter(client, time.Now()); err != nil {
 		return err
 	}
-	defer pr.quota.leave(client)
-	return pr.flights.do(ctx, target.Reveal(), func(ctx context.Context) error {
-		return pr.run(ctx, target, to)
+	// The probe counts against the client that started it until it ends: a client
+	// that disconnects early has not made room for another one.
+	var charged atomic.Bool
+	defer func() {
+		if charged.CompareAndSwap(false, true) {
+			pr.quota.leave(client)
+		}
+	}()
+	_, err = pr.shared.Do(ctx, target.Reveal(), waitForPlace+pr.timeout, func(ctx context.Context) (struct{}, error) {
+		if charged.CompareAndSwap(false, true) {
+			defer pr.quota.leave(client)
+		}
+		return struct{}{}, pr.run(ctx, target, to)
 	})
+	return err
 }
 
 // run makes one probe as soon as there is a place for it.
@@ -149,8 +164,6 @@ func (pr *Prober) run(ctx context.Context, target URL, to endpoint) error {
 		defer func() { <-pr.places }()
 	case <-time.After(waitForPlace):
 		return &LimitError{wait: waitForPlace}
-	case <-ctx.Done():
-		return ctx.Err()
 	}
 	ctx, cancel := context.WithTimeout(ctx, pr.timeout)
 	defer cancel()
@@ -179,88 +192,6 @@ func (pr *Prober) converse(ctx context.Context, target URL, to endpoint) error {
 		return nil
 	}
 	return unreachable(ctx, to, ReasonResponse, RedactError(err))
-}
-
-// flights lets those who want the same at the same time share one piece of work.
-// A result is for those who wait when it comes, and for nobody later.
-type flights struct {
-	mu    sync.Mutex
-	byKey map[string]*flight
-}
-
-// flight is a piece of work that somebody waits for.
-type flight struct {
-	cancel  context.CancelFunc
-	waiting int
-	done    chan struct{} // closed once the others are set
-	err     error
-	panic   any // what the work panicked with, for those who wait
-}
-
-// do returns what work returns, or the error of ctx if that ends earlier; it
-// panics if work does, in the goroutine of each caller. The
-// context of the work has the values of the first caller's, and ends when nobody
-// waits any more: one caller who hangs up does not fail the others.
-func (f *flights) do(ctx context.Context, key string, work func(context.Context) error) error {
-	shared := f.join(ctx, key, work)
-	defer f.leave(key, shared)
-	select {
-	case <-shared.done:
-		if shared.panic != nil {
-			panic(shared.panic)
-		}
-		return shared.err
-	case <-ctx.Done():
-		return ctx.Err()
-	}
-}
-
-func (f *flights) join(ctx context.Context, key string, work func(context.Context) error) *flight {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	shared := f.byKey[key]
-	if shared == nil {
-		ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
-		shared = &flight{cancel: cancel, done: make(chan struct{})}
-		if f.byKey == nil {
-			f.byKey = map[string]*flight{}
-		}
-		f.byKey[key] = shared
-		go f.run(ctx, key, shared, work)
-	}
-	shared.waiting++
-	return shared
-}
-
-func (f *flights) run(ctx context.Context, key string, shared *flight, work func(context.Context) error) {
-	defer close(shared.done)
-	defer f.land(key, shared)
-	defer func() { shared.panic = recover() }()
-	shared.err = work(ctx)
-}
-
-func (f *flights) land(key string, shared *flight) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.forget(key, shared)
-	shared.cancel()
-}
-
-func (f *flights) leave(key string, shared *flight) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	shared.waiting--
-	if shared.waiting == 0 {
-		f.forget(key, shared)
-		shared.cancel()
-	}
-}
-
-// forget sees to it that nobody joins the flight any more; f.mu is held.
-func (f *flights) forget(key string, shared *flight) {
-	if f.byKey[key] == shared {
-		delete(f.byKey, key)
-	}
 }
 
 // LimitError says that a probe was not made because too many are under way, or

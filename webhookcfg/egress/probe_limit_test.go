@@ -107,59 +107,76 @@ func TestConcurrencyOfOneClient(t *testing.T) {
 	})
 }
 
-// TestPlaces has one place and three who want it: the second gets it in time, and
-// all of the time that a probe has; the third does not.
+// TestPlaces has one place and three callers that need it: the second gets it in
+// time, and all of the time that a probe has; the third does not.
 func TestPlaces(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		network := newHanging()
 		prober := newHangingProber(t, network, &egress.ProberOptions{MaxProbes: 1})
-		ctx, hangUp := context.WithCancel(t.Context())
-		first := ask(ctx, prober, "a", "http://one.example/")
-		synctest.Wait()
+		first := ask(t.Context(), prober, "a", "http://one.example/")
+		time.Sleep(4500 * time.Millisecond)
 		second := ask(t.Context(), prober, "b", "http://two.example/")
 		synctest.Wait()
 		if n := len(network.begun); n != 1 {
 			t.Errorf("%d connections at the same time", n)
 		}
-		time.Sleep(time.Second / 2)
-		hangUp()
 		<-first
 		synctest.Wait()
 		if n := len(network.begun); n != 2 {
 			t.Errorf("%d connections once the place was free", n)
 		}
-		begun := time.Now()
+		start := time.Now()
 		third := ask(t.Context(), prober, "c", "http://three.example/")
-		if err := <-third; waitOf(err) != time.Second || time.Since(begun) != time.Second {
-			t.Errorf("the third: %v after %v", err, time.Since(begun))
+		if err := <-third; waitOf(err) != time.Second || time.Since(start) != time.Second {
+			t.Errorf("the third: %v after %v", err, time.Since(start))
 		}
-		if err := <-second; reasonOf(err) != egress.ReasonTimeout || time.Since(begun) != 5*time.Second {
-			t.Errorf("the second: %v after %v", err, time.Since(begun))
+		if err := <-second; reasonOf(err) != egress.ReasonTimeout || time.Since(start) != 5*time.Second {
+			t.Errorf("the second: %v after %v", err, time.Since(start))
 		}
 	})
 }
 
-func TestWhoWaitsForAPlaceCanHangUp(t *testing.T) {
+func TestCallerLeavesWhileItWaitsForAPlace(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		network := newHanging()
 		prober := newHangingProber(t, network, &egress.ProberOptions{MaxProbes: 1})
 		first := ask(t.Context(), prober, "a", "http://one.example/")
 		synctest.Wait()
-		ctx, hangUp := context.WithCancel(t.Context())
+		start := time.Now()
+		ctx, cancel := context.WithCancel(t.Context())
 		second := ask(ctx, prober, "b", "http://two.example/")
 		synctest.Wait()
-		hangUp()
-		if err := <-second; !errors.Is(err, context.Canceled) {
-			t.Errorf("who hung up got %v", err)
+		cancel()
+		if err := <-second; !errors.Is(err, context.Canceled) || time.Since(start) != 0 {
+			t.Errorf("Probe = %v after %v", err, time.Since(start))
 		}
-		synctest.Wait()
 		network.release()
 		if err := <-first; err != nil {
 			t.Error(err)
 		}
+	})
+}
+
+// TestDisconnectingMakesNoRoom: a client whose requests end early still has its
+// probes under way.
+func TestDisconnectingMakesNoRoom(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		prober := newHangingProber(t, newHanging(), &egress.ProberOptions{ClientMaxProbes: 1})
+		ctx, cancel := context.WithCancel(t.Context())
+		first := ask(ctx, prober, "a", "http://one.example/")
 		synctest.Wait()
-		if n := len(network.begun); n != 1 {
-			t.Errorf("%d connections", n)
+		joined := ask(t.Context(), prober, "b", "http://one.example/")
+		synctest.Wait()
+		cancel()
+		<-first
+		if err := <-ask(t.Context(), prober, "a", "http://two.example/"); waitOf(err) != time.Second {
+			t.Errorf("while its probe is under way: %v", err)
+		}
+		<-joined
+		for _, client := range []string{"a", "b"} {
+			if err := <-ask(t.Context(), prober, client, "http://two.example/"); reasonOf(err) != egress.ReasonTimeout {
+				t.Errorf("client %s, after the probe ended: %v", client, err)
+			}
 		}
 	})
 }

@@ -4,10 +4,12 @@ import (
 	"context"
 	"crypto/tls"
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
 	"net/netip"
+	"runtime"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -311,44 +313,39 @@ func TestHangUpFailsNobodyElse(t *testing.T) {
 	})
 }
 
-// TestLastHangUpEndsTheProbe also asks again at once: the probe that ends must not
-// be the answer.
-func TestLastHangUpEndsTheProbe(t *testing.T) {
+// TestProbeOutlivesItsCallers: it ends with its own time, and serves callers that
+// ask for the same until then.
+func TestProbeOutlivesItsCallers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		network := newHanging()
 		prober := newHangingProber(t, network, nil)
-		ctx, hangUp := context.WithCancel(t.Context())
+		start := time.Now()
+		ctx, cancel := context.WithCancel(t.Context())
 		first, second := ask(ctx, prober, "a", target), ask(ctx, prober, "b", target)
 		synctest.Wait()
-		begun := time.Now()
-		hangUp()
+		cancel()
 		for _, result := range []<-chan error{first, second} {
 			if err := <-result; !errors.Is(err, context.Canceled) {
-				t.Errorf("who hung up got %v", err)
+				t.Errorf("a caller whose context ended got %v", err)
 			}
 		}
+		time.Sleep(time.Second)
 		third := ask(t.Context(), prober, "c", target)
 		<-network.ended
-		if waited := time.Since(begun); waited != 0 {
-			t.Errorf("the connection was given up after %v", waited)
+		if err := <-third; reasonOf(err) != egress.ReasonTimeout {
+			t.Errorf("the caller that joined got %v", err)
 		}
-		fourth := ask(t.Context(), prober, "d", target)
-		synctest.Wait()
-		if n := len(network.begun); n != 2 {
-			t.Errorf("%d connections, want one for each pair of callers", n)
-		}
-		network.release()
-		for _, result := range []<-chan error{third, fourth} {
-			if err := <-result; err != nil {
-				t.Errorf("who asked afterwards got %v", err)
-			}
+		if took := time.Since(start); took != 5*time.Second || len(network.begun) != 1 {
+			t.Errorf("%d connections, and the end after %v", len(network.begun), took)
 		}
 	})
 }
 
 func TestDeadlineOfTheCaller(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		prober := newHangingProber(t, newHanging(), nil)
+		network := newHanging()
+		defer network.release()
+		prober := newHangingProber(t, network, nil)
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		if err := <-ask(ctx, prober, "a", target); !errors.Is(err, context.DeadlineExceeded) || reasonOf(err) != "" {
@@ -406,12 +403,23 @@ func TestPanicReachesTheCaller(t *testing.T) {
 	for range 2 {
 		func() {
 			defer func() {
-				if value := recover(); value != "broken on purpose" {
+				if value := recover(); !strings.Contains(fmt.Sprint(value), "broken on purpose") {
 					t.Errorf("recovered %v", value)
 				}
 			}()
 			_ = prober.Probe(t.Context(), "client", egress.NewURL("https://receiver.example/"))
 			t.Error("no panic")
 		}()
+	}
+}
+
+// TestGoexitIsNotSuccess: a probe that ends its goroutine has not reached anything.
+func TestGoexitIsNotSuccess(t *testing.T) {
+	exit := func(context.Context, *http.Client, egress.URL) error {
+		runtime.Goexit()
+		return nil
+	}
+	if err := probeWith(t, newLoopback(nil), exit, "http://receiver.example/"); err == nil {
+		t.Error("Probe = nil")
 	}
 }
