@@ -24,7 +24,7 @@ var allowedRequirements = []string{"github.com/google/go-cmp", "golang.org/x/syn
 var allowedImports = map[string][]string{
 	".":                      {},
 	"webhookcfg":             {"webhookcfg/egress"},
-	"webhookcfg/egress":      {"internal/singleflight"},
+	"webhookcfg/egress":      {"internal/ratelimit", "internal/singleflight"},
 	"store":                  {"webhookcfg", "webhookcfg/egress", "internal/table", "internal/oplog"},
 	"store/storetest":        {"webhookcfg", "webhookcfg/egress"},
 	"store/sqlstore":         {"webhookcfg", "webhookcfg/egress", "internal/redact"},

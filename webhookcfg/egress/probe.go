@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"example.com/go-webhookcfg/internal/ratelimit"
 	"example.com/go-webhookcfg/internal/singleflight"
 )
 
@@ -58,7 +59,7 @@ type Prober struct {
 	client   *http.Client // for exchange
 	timeout  time.Duration
 	places   chan struct{}
-	quota    quota
+	quota    *quota
 	shared   singleflight.Group[struct{}]
 }
 
@@ -81,7 +82,7 @@ func (p *Policy) Prober(opts *ProberOptions) (*Prober, error) {
 		client:   p.probeClient(),
 		timeout:  o.Timeout,
 		places:   make(chan struct{}, o.MaxProbes),
-		quota:    quota{max: o.ClientMaxProbes, perMinute: o.ClientProbesPerMinute},
+		quota:    newQuota(o.ClientMaxProbes, o.ClientProbesPerMinute),
 	}, nil
 }
 
@@ -208,77 +209,48 @@ func (e *LimitError) Error() string {
 // RetryAfter returns how long to wait before asking again; more than zero.
 func (e *LimitError) RetryAfter() time.Duration { return e.wait }
 
-// quotaWindow is the time in which a client may ask for quota.perMinute probes.
-const quotaWindow = time.Minute
-
-// maxQuotaClients bounds the memory that a quota takes. Only who asked in the last
-// quotaWindow, or waits, is remembered.
+// maxQuotaClients bounds the memory that a quota takes. A client beyond it makes
+// another one forgotten, as if that had not asked for a minute.
 const maxQuotaClients = 10_000
 
-// quota bounds what each client may ask for. Rates follow the generic cell rate
-// algorithm: one instant per client is all that is remembered.
+// quota bounds what each client may ask for.
 type quota struct {
-	max       int
-	perMinute int
+	max int
 
 	mu      sync.Mutex
-	clients map[string]usage
-	swept   time.Time
+	waiting map[string]int
+	rate    *ratelimit.Limiter[string]
 }
 
-type usage struct {
-	waiting int
-	// paid is when everything asked for so far is paid for, at a steady rate.
-	paid time.Time
+func newQuota(maxWaiting, perMinute int) *quota {
+	return &quota{
+		max:     maxWaiting,
+		waiting: map[string]int{},
+		rate:    ratelimit.New[string](perMinute, max(time.Minute/time.Duration(perMinute), 1), maxQuotaClients),
+	}
 }
-
-func (u usage) isIdle(now time.Time) bool { return u.waiting == 0 && !u.paid.After(now) }
 
 // enter charges the client for one probe, to be ended by leave, or returns a
 // [*LimitError].
 func (q *quota) enter(client string, now time.Time) error {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	u, known := q.clients[client]
-	if !known && !q.hasRoom(now) {
-		return &LimitError{wait: quotaWindow}
-	}
-	if u.waiting >= q.max {
+	if q.waiting[client] >= q.max {
 		return &LimitError{wait: waitForPlace}
 	}
-	if u.paid.Before(now) {
-		u.paid = now
-	}
-	u.paid = u.paid.Add(quotaWindow / time.Duration(q.perMinute))
-	if wait := u.paid.Sub(now) - quotaWindow; wait > 0 {
+	if wait := q.rate.Wait(client, now); wait > 0 {
 		return &LimitError{wait: wait}
 	}
-	u.waiting++
-	if q.clients == nil {
-		q.clients = map[string]usage{}
-	}
-	q.clients[client] = u
+	q.rate.Take(client, now)
+	q.waiting[client]++
 	return nil
 }
 
 func (q *quota) leave(client string) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	u := q.clients[client]
-	u.waiting--
-	q.clients[client] = u
-}
-
-// hasRoom reports whether one more client can be remembered; it forgets the idle
-// ones if need be, but looks for them no more than once in waitForPlace.
-func (q *quota) hasRoom(now time.Time) bool {
-	if len(q.clients) >= maxQuotaClients && now.Sub(q.swept) >= waitForPlace {
-		q.swept = now
-		for client, u := range q.clients {
-			if u.isIdle(now) {
-				delete(q.clients, client)
-			}
-		}
+	q.waiting[client]--
+	if q.waiting[client] == 0 {
+		delete(q.waiting, client)
 	}
-	return len(q.clients) < maxQuotaClients
 }
