@@ -1,6 +1,152 @@
 package oplog
 
-import "runtime"
+import (
+	"context"
+	"runtime"
+
+	"example.com/go-webhookcfg/webhookcfg"
+)
+
+// Append makes c durable and returns; the state has c after the next Barrier. If ctx
+// ends first, its error is returned at once: c is then applied wholly or not at all.
+func (l *Log) Append(ctx context.Context, c webhookcfg.Change) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	var space [256]byte // for most bodies
+	c, body, err := encode(space[:0], c)
+	if err != nil {
+		return err
+	}
+	g, i, err := l.join(ctx, c, body)
+	if err != nil {
+		return err
+	}
+	select {
+	case <-g.done:
+		return g.err
+	case <-ctx.Done():
+		l.withdraw(g, i)
+		return ctx.Err()
+	}
+}
+
+// join puts a change into the pending group, as its entry i, once there is room in it.
+func (l *Log) join(ctx context.Context, c webhookcfg.Change, body []byte) (g *group, i int, err error) {
+	for {
+		l.mu.Lock()
+		g := l.pending
+		switch {
+		case l.closed:
+			l.mu.Unlock()
+			return nil, 0, ErrClosed
+		case l.failed != nil:
+			l.mu.Unlock()
+			return nil, 0, l.failed
+		case g.fits(body):
+			i := g.add(c, body)
+			l.mu.Unlock()
+			if i == 0 {
+				l.nudge()
+			}
+			return g, i, nil
+		}
+		l.mu.Unlock()
+		select {
+		case <-g.done:
+		case <-ctx.Done():
+			return nil, 0, ctx.Err()
+		}
+	}
+}
+
+// withdraw takes an entry out of its group, unless it is being written already.
+// Its place in the group stays taken, so that the group stays bounded also while a
+// sync hangs and callers come and go.
+func (l *Log) withdraw(g *group, i int) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if g == l.pending {
+		g.entries[i].isWithdrawn = true
+	}
+}
+
+// nudge tells run that there is something to do.
+func (l *Log) nudge() {
+	select {
+	case l.wake <- struct{}{}:
+	default:
+	}
+}
+
+// Barrier returns when the state has all changes that were answered before. Who
+// reads the state calls it first.
+func (l *Log) Barrier() {
+	if !l.backlog.isEmpty() {
+		l.backlog.apply()
+	}
+}
+
+// BarrierFor is a Barrier for who reads what one entity has.
+func (l *Log) BarrierFor(client, entity string) {
+	if l.backlog.tally.reaches(client, entity) {
+		l.backlog.apply()
+	}
+}
+
+// maxGroup bounds the bytes of a group; who comes later waits for the next.
+const maxGroup = 1 << 20
+
+func newGroup() *group { return &group{done: make(chan struct{})} }
+
+// group is what is written and synced together.
+type group struct {
+	entries []entry       // in the order of the file
+	bodies  []byte        // one behind the other
+	done    chan struct{} // closed once the group is durable, or err is set
+	err     error
+}
+
+// entry is a change on its way into the file.
+type entry struct {
+	change webhookcfg.Change
+	// end is where the entry's body ends in the bodies of its group.
+	end         int
+	isWithdrawn bool
+}
+
+// fits reports whether there is room for the line of a change.
+func (g *group) fits(body []byte) bool {
+	return len(g.entries) == 0 || len(g.bodies)+len(body)+(len(g.entries)+1)*maxTail <= maxGroup
+}
+
+// add adds a change, as the entry i.
+func (g *group) add(c webhookcfg.Change, body []byte) (i int) {
+	g.bodies = append(g.bodies, body...)
+	g.entries = append(g.entries, entry{change: c, end: len(g.bodies)})
+	return len(g.entries) - 1
+}
+
+// encode appends the lines of what was not withdrawn, to be written at the offset
+// synced, and the changes they are of.
+func (g *group) encode(synced int64, lines []byte, changes []webhookcfg.Change) ([]byte, []webhookcfg.Change) {
+	start := 0
+	for i := range g.entries {
+		e := &g.entries[i]
+		if !e.isWithdrawn {
+			lines = appendLine(lines, g.bodies[start:e.end], synced)
+			changes = append(changes, e.change)
+		}
+		start = e.end
+	}
+	return lines, changes
+}
+
+// successor returns a group that makes use of the space of g, which is done with.
+func (g *group) successor() *group {
+	clear(g.entries)
+	return &group{entries: g.entries[:0], bodies: g.bodies[:0], done: make(chan struct{})}
+}
 
 // patience is how often others are let run, without anybody joining, until a group is
 // taken without callers who are expected.

@@ -4,10 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"iter"
 	"log/slog"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"example.com/go-webhookcfg/webhookcfg"
 )
@@ -131,4 +133,181 @@ func (l *Log) failure() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.failed
+}
+
+const (
+	lockSuffix = ".lock"
+	tempSuffix = ".tmp"
+	// progressEvery is how often a long opening says how far it is.
+	progressEvery = 2 * time.Second
+)
+
+// Open opens the log name, or creates it, and leads state, which is empty,
+// through all changes in it. A log that ends in the middle of a write is mended; one
+// that is damaged, or of a later version, is left as it is. The log closes fsys.
+func Open(fsys FS, name string, state State, o Options) (*Log, error) {
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	l := &Log{
+		fs:      fsys,
+		name:    name,
+		backlog: newBacklog(state),
+		options: o,
+		pending: newGroup(),
+		spare:   newGroup(),
+		wake:    make(chan struct{}, 1),
+		between: make(chan func()),
+		stopped: make(chan struct{}),
+		turn:    make(chan struct{}, 1),
+	}
+	if err := l.open(); err != nil {
+		return nil, errors.Join(err, l.release())
+	}
+	l.closing, l.close = context.WithCancel(context.Background())
+	go l.run()
+	return l, nil
+}
+
+func (l *Log) open() (err error) {
+	if l.lock, err = l.fs.Lock(l.name + lockSuffix); err != nil {
+		return err
+	}
+	if l.segment.file, err = l.openOrCreate(); err != nil {
+		return err
+	}
+	if err := l.recover(); err != nil {
+		return err
+	}
+	if err := removeTemp(l.fs, l.name); err != nil {
+		return err
+	}
+	return l.settleNames()
+}
+
+// openOrCreate opens the file, or creates it where there is none or an empty one.
+func (l *Log) openOrCreate() (File, error) {
+	size, file, err := openSized(l.fs, l.name)
+	if err != nil || size > 0 {
+		return file, err
+	}
+	if file != nil {
+		if err := file.Close(); err != nil {
+			return nil, err
+		}
+	}
+	if err := l.mayCreate(); err != nil {
+		return nil, err
+	}
+	w, err := newRewriter(l.fs, l.name)
+	if err != nil {
+		return nil, err
+	}
+	if _, err = w.finish(); err == nil {
+		err = l.fs.Rename(l.name+tempSuffix, l.name)
+	}
+	if err != nil {
+		return nil, errors.Join(err, w.discard())
+	}
+	return w.segment.file, nil
+}
+
+// mayCreate returns an error where something says that there was a log before: a
+// file that went missing is not an empty log.
+func (l *Log) mayCreate() error {
+	known, err := l.lock.Size()
+	if err != nil {
+		return err
+	}
+	if known > 0 {
+		return fmt.Errorf("%w: %s is missing or empty, but %s says that there was a log: restore it, or remove both to begin with an empty one",
+			ErrDamaged, l.name, l.name+lockSuffix)
+	}
+	size, temp, err := openSized(l.fs, l.name+tempSuffix)
+	if temp != nil {
+		err = errors.Join(err, temp.Close())
+	}
+	if err == nil && size > headerLen {
+		return fmt.Errorf("%w: %s is missing or empty, but %s has records: restore the one, or remove the other to begin with an empty log",
+			ErrDamaged, l.name, l.name+tempSuffix)
+	}
+	return err
+}
+
+// openSized opens a file, if there is one, and returns its size.
+func openSized(fsys FS, name string) (size int64, file File, err error) {
+	file, err = fsys.Open(name)
+	if errors.Is(err, fs.ErrNotExist) {
+		return 0, nil, nil
+	}
+	if err != nil {
+		return 0, nil, err
+	}
+	if size, err = file.Size(); err != nil {
+		return 0, nil, errors.Join(err, file.Close())
+	}
+	return size, file, nil
+}
+
+// recover reads the file, mends its end and says so.
+func (l *Log) recover() error {
+	began := time.Now()
+	r, err := newReplay(l.segment.file, l.name)
+	if err != nil {
+		return err
+	}
+	r.decoder.unchecked = l.options.unchecked
+	said := began
+	progress := func(records int, end int64) {
+		if now := time.Now(); now.Sub(said) >= progressEvery {
+			said = now
+			l.options.Logger.Info("reading log", "file", l.name, "records", records, "bytes", end, "of", r.size)
+		}
+	}
+	if err := r.into(l.backlog.state, progress); err != nil {
+		return err
+	}
+	l.options.Logger.Info("log read", "file", l.name, "records", r.records, "bytes", r.end, "duration", time.Since(began))
+	if r.isTorn {
+		l.options.Logger.Warn("the last write to the log had not ended; what there was of it is cut",
+			"file", l.name, "line", r.line(), "offset", r.end, "bytes", r.size-r.end)
+	}
+	l.segment, err = r.settle()
+	l.durable.Store(l.segment.end)
+	return err
+}
+
+// settleNames makes the names of the files durable and then notes in the lock
+// file that there is a log.
+func (l *Log) settleNames() error {
+	if err := l.fs.Sync(); err != nil {
+		return err
+	}
+	known, err := l.lock.Size()
+	if err != nil || known > 0 {
+		return err
+	}
+	note := fmt.Sprintf("This file keeps %s from being opened twice, and from being taken for new when it goes missing.\n", l.name)
+	if _, err := l.lock.WriteAt([]byte(note), 0); err != nil {
+		return err
+	}
+	return l.lock.Sync()
+}
+
+// release closes all that is open. The lock comes last but the folder.
+func (l *Log) release() error {
+	var err error
+	if l.segment.file != nil {
+		err = l.segment.file.Close()
+	}
+	if l.lock != nil {
+		err = errors.Join(err, l.lock.Close())
+	}
+	return errors.Join(err, l.fs.Close())
+}
+
+// damaged is the error for a log that cannot be trusted.
+func damaged(name string, line int, offset int64, reason string) error {
+	return fmt.Errorf("%w: %s, line %d, at byte %d: %s; the file was left as it is: restore a backup, or cut a copy there to give up all that follows",
+		ErrDamaged, name, line, offset, reason)
 }

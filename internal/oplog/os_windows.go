@@ -2,6 +2,7 @@ package oplog
 
 import (
 	"errors"
+	"io/fs"
 	"os"
 	"syscall"
 	"unsafe"
@@ -41,3 +42,13 @@ func lockFile(file *os.File) error {
 	}
 	return os.NewSyscallError("LockFileEx", err)
 }
+
+// Access is a matter of the folder's access control list here, which a file
+// mode does not show.
+func isOpenToAll(fs.FileInfo) bool { return false }
+
+func checkPrivate(fs.FileInfo) error { return nil }
+
+// syncDir does nothing: the system offers no such thing for a folder, and keeps
+// its names in a journal.
+func syncDir(*os.Root) error { return nil }
