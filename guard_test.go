@@ -28,7 +28,7 @@ var allowedImports = map[string][]string{
 	"store":                  {"webhookcfg", "webhookcfg/egress", "internal/table", "internal/oplog"},
 	"store/storetest":        {"webhookcfg", "webhookcfg/egress"},
 	"store/sqlstore":         {"webhookcfg", "webhookcfg/egress", "internal/redact"},
-	"auth":                   {"webhookcfg", "internal/singleflight"},
+	"auth":                   {"webhookcfg", "internal/lru", "internal/ratelimit", "internal/singleflight"},
 	"auth/authtest":          {"webhookcfg"},
 	"internal/redact":        {},
 	"internal/table":         {"webhookcfg", "webhookcfg/egress"},

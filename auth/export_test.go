@@ -106,5 +106,5 @@ func (c *Cached) Remembered() int {
 func (t *Throttled) Rows() int {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return max(len(t.pairs.full.byKey), len(t.sources.full.byKey), len(t.clients.full.byKey), len(t.known.byKey))
+	return max(t.pairs.Len(), t.sources.Len(), t.clients.Len(), len(t.known.byKey))
 }

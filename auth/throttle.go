@@ -6,12 +6,35 @@ import (
 	"errors"
 	"fmt"
 	"hash/maphash"
+	"math"
 	"net/netip"
 	"sync"
 	"time"
 
+	"example.com/go-webhookcfg/internal/ratelimit"
 	"example.com/go-webhookcfg/webhookcfg"
 )
+
+// Rate is how often something may happen: Burst times at once, and then once Every
+// so often. The zero Rate stands for a default.
+type Rate struct {
+	// Burst is how often at once; at least 1.
+	Burst int
+	// Every is the time after which it may happen once more; more than zero.
+	Every time.Duration
+}
+
+var errRate = errors.New("auth: a rate needs a Burst and an Every that are more than zero and make less than 292 years")
+
+func (r Rate) or(fallback Rate) (Rate, error) {
+	if r == (Rate{}) {
+		return fallback, nil
+	}
+	if r.Burst <= 0 || r.Every <= 0 || int64(r.Burst) > math.MaxInt64/int64(r.Every) {
+		return r, errRate
+	}
+	return r, nil
+}
 
 // ThrottleOptions are the choices for a [Throttled] verifier. The zero value is a
 // safe default in every field.
@@ -66,9 +89,9 @@ type Throttled struct {
 	seed     maphash.Seed
 
 	mu      sync.Mutex
-	pairs   buckets[pair]
-	sources buckets[netip.Prefix]
-	clients buckets[uint64]
+	pairs   *ratelimit.Limiter[pair]
+	sources *ratelimit.Limiter[netip.Prefix]
+	clients *ratelimit.Limiter[uint64]
 	known   *recent[pair, struct{}]
 }
 
@@ -113,11 +136,15 @@ func Throttle(verifier webhookcfg.CredentialVerifier, options *ThrottleOptions) 
 		verifier: verifier,
 		revision: revisionOf(verifier),
 		seed:     maphash.MakeSeed(),
-		pairs:    newBuckets[pair](perPair, size),
-		sources:  newBuckets[netip.Prefix](perSource, size),
-		clients:  newBuckets[uint64](perClient, size),
+		pairs:    newLimiter[pair](perPair, size),
+		sources:  newLimiter[netip.Prefix](perSource, size),
+		clients:  newLimiter[uint64](perClient, size),
 		known:    newRecent[pair, struct{}](size),
 	}, nil
+}
+
+func newLimiter[K comparable](rate Rate, size int) *ratelimit.Limiter[K] {
+	return ratelimit.New[K](rate.Burst, rate.Every, size)
 }
 
 // Verify implements [webhookcfg.CredentialVerifier].
@@ -154,17 +181,17 @@ func (t *Throttled) charge(p pair) (charge, error) {
 	defer t.mu.Unlock()
 	now := time.Now()
 	_, known := t.known.get(p)
-	wait := max(t.pairs.wait(p, now), t.sources.wait(p.source, now))
+	wait := max(t.pairs.Wait(p, now), t.sources.Wait(p.source, now))
 	if !known {
-		wait = max(wait, t.clients.wait(p.client, now))
+		wait = max(wait, t.clients.Wait(p.client, now))
 	}
 	if wait > 0 {
 		return charge{}, &LimitError{wait}
 	}
-	t.pairs.take(p, now)
-	t.sources.take(p.source, now)
+	t.pairs.Take(p, now)
+	t.sources.Take(p.source, now)
 	if !known {
-		t.clients.take(p.client, now)
+		t.clients.Take(p.client, now)
 	}
 	return charge{pair: p, perClient: !known}, nil
 }
@@ -174,10 +201,10 @@ func (t *Throttled) settle(c charge, signedIn bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	now := time.Now()
-	t.pairs.giveBack(c.pair, now)
-	t.sources.giveBack(c.pair.source, now)
+	t.pairs.GiveBack(c.pair, now)
+	t.sources.GiveBack(c.pair.source, now)
 	if c.perClient {
-		t.clients.giveBack(c.pair.client, now)
+		t.clients.GiveBack(c.pair.client, now)
 	}
 	if signedIn {
 		t.known.put(c.pair, struct{}{})
