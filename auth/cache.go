@@ -11,6 +11,7 @@ import (
 	"sync"
 	"time"
 
+	"example.com/go-webhookcfg/internal/lru"
 	"example.com/go-webhookcfg/webhookcfg"
 )
 
@@ -42,7 +43,7 @@ type Cached struct {
 
 	mu       sync.Mutex
 	drops    uint64
-	verified *recent[digest, verification]
+	verified *lru.Map[digest, verification]
 	flights  flights[presentation]
 }
 
@@ -90,7 +91,7 @@ func Cache(verifier webhookcfg.CredentialVerifier, options *CacheOptions) (*Cach
 		verifier: verifier,
 		revision: revisionOf(verifier),
 		ttl:      cmp.Or(options.TTL, defaultTTL),
-		verified: newRecent[digest, verification](cmp.Or(options.Size, defaultCacheSize)),
+		verified: lru.New[digest, verification](cmp.Or(options.Size, defaultCacheSize)),
 	}
 	rand.Read(c.key[:]) // never fails
 	return c, nil
@@ -122,7 +123,7 @@ func (c *Cached) Drop() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.drops++
-	c.verified.clear()
+	c.verified.Clear()
 }
 
 // Revision is that of the verifier behind the cache, 0 if it has none.
@@ -134,14 +135,14 @@ func (c *Cached) recall(credential digest) (webhookcfg.Client, version, bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	now := version{revision, c.drops}
-	found, ok := c.verified.get(credential)
+	found, ok := c.verified.Get(credential)
 	return found.client, now, ok && found.version == now && time.Now().Before(found.until)
 }
 
 func (c *Cached) remember(credential digest, v verification) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.verified.put(credential, v)
+	c.verified.Put(credential, v)
 }
 
 // digest is a hash that nobody without the key can look for. A plain prefix as the

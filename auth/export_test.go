@@ -99,12 +99,12 @@ func Reprint(text string) (lines []string, line int, err error) {
 func (c *Cached) Remembered() int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return len(c.verified.byKey)
+	return c.verified.Len()
 }
 
 // Rows is the size of the largest table of a throttle.
 func (t *Throttled) Rows() int {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return max(t.pairs.Len(), t.sources.Len(), t.clients.Len(), len(t.known.byKey))
+	return max(t.pairs.Len(), t.sources.Len(), t.clients.Len(), t.known.Len())
 }

@@ -11,6 +11,7 @@ import (
 	"sync"
 	"time"
 
+	"example.com/go-webhookcfg/internal/lru"
 	"example.com/go-webhookcfg/internal/ratelimit"
 	"example.com/go-webhookcfg/webhookcfg"
 )
@@ -92,7 +93,7 @@ type Throttled struct {
 	pairs   *ratelimit.Limiter[pair]
 	sources *ratelimit.Limiter[netip.Prefix]
 	clients *ratelimit.Limiter[uint64]
-	known   *recent[pair, struct{}]
+	known   *lru.Map[pair, struct{}]
 }
 
 // pair is an id, hashed so that its length does not matter, and a source.
@@ -139,7 +140,7 @@ func Throttle(verifier webhookcfg.CredentialVerifier, options *ThrottleOptions) 
 		pairs:    newLimiter[pair](perPair, size),
 		sources:  newLimiter[netip.Prefix](perSource, size),
 		clients:  newLimiter[uint64](perClient, size),
-		known:    newRecent[pair, struct{}](size),
+		known:    lru.New[pair, struct{}](size),
 	}, nil
 }
 
@@ -180,7 +181,7 @@ func (t *Throttled) charge(p pair) (charge, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	now := time.Now()
-	_, known := t.known.get(p)
+	_, known := t.known.Get(p)
 	wait := max(t.pairs.Wait(p, now), t.sources.Wait(p.source, now))
 	if !known {
 		wait = max(wait, t.clients.Wait(p.client, now))
@@ -207,7 +208,7 @@ func (t *Throttled) settle(c charge, signedIn bool) {
 		t.clients.GiveBack(c.pair.client, now)
 	}
 	if signedIn {
-		t.known.put(c.pair, struct{}{})
+		t.known.Put(c.pair, struct{}{})
 	}
 }
 
