@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"example.com/go-webhookcfg/internal/lru"
+	"example.com/go-webhookcfg/internal/singleflight"
 	"example.com/go-webhookcfg/webhookcfg"
 )
 
@@ -33,6 +34,10 @@ const (
 	defaultCacheSize = 10_000
 )
 
+// checkTimeout bounds a check, since it goes on when its callers have left. It is
+// longer than requests usually last, so that their deadlines decide what callers get.
+const checkTimeout = 30 * time.Second
+
 // Cached is a verifier that remembers what another one has verified. It is made by
 // [Cache] and safe for concurrent use.
 type Cached struct {
@@ -44,7 +49,7 @@ type Cached struct {
 	mu       sync.Mutex
 	drops    uint64
 	verified *lru.Map[digest, verification]
-	flights  flights[presentation]
+	checks   singleflight.Group[webhookcfg.Client]
 }
 
 // verification is what is remembered of a credential.
@@ -58,16 +63,6 @@ type verification struct {
 // question is asked.
 type version struct {
 	revision, drops uint64
-}
-
-// presentation is what must be the same for two callers to share a check. It is made
-// of what they present, never of what is stored: else the shared wait would tell that
-// an unknown client has no hash of its own. The source is part of it, since a throttle
-// behind the cache answers by source.
-type presentation struct {
-	credential digest
-	version    version
-	source     netip.Addr
 }
 
 // Cache returns a verifier that answers from memory for credentials that the given
@@ -100,7 +95,8 @@ func Cache(verifier webhookcfg.CredentialVerifier, options *CacheOptions) (*Cach
 var errNoVerifier = errors.New("auth: no verifier")
 
 // Verify implements [webhookcfg.CredentialVerifier]. If the verifier behind panics,
-// so does everybody who waits for it.
+// so does everybody who waits for it. When ctx ends, the caller gets its error; the check
+// goes on for those who share it, with a deadline of its own.
 func (c *Cached) Verify(ctx context.Context, id, secret string) (webhookcfg.Client, error) {
 	credential := c.digest(id, secret)
 	client, v, ok := c.recall(credential)
@@ -108,7 +104,8 @@ func (c *Cached) Verify(ctx context.Context, id, secret string) (webhookcfg.Clie
 		return client, nil
 	}
 	source, _ := Source(ctx)
-	return c.flights.do(ctx, presentation{credential, v, source}, func(ctx context.Context) (webhookcfg.Client, error) {
+	key := sharedCheck(credential, v, source)
+	return c.checks.Do(ctx, key, checkTimeout, func(ctx context.Context) (webhookcfg.Client, error) {
 		client, err := c.verifier.Verify(ctx, id, secret)
 		if err == nil {
 			c.remember(credential, verification{client, v, time.Now().Add(c.ttl)})
@@ -143,6 +140,17 @@ func (c *Cached) remember(credential digest, v verification) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.verified.Put(credential, v)
+}
+
+// sharedCheck returns the key of a check, equal for callers that may share it. It is made of
+// what they present, never of what is stored: else the shared wait would tell that an
+// unknown client has no hash of its own. The source is part of it, since a throttle
+// behind the cache answers by source.
+func sharedCheck(credential digest, v version, source netip.Addr) string {
+	key := binary.BigEndian.AppendUint64(credential[:], v.revision)
+	key = binary.BigEndian.AppendUint64(key, v.drops)
+	key, _ = source.AppendBinary(key) // never fails
+	return string(key)
 }
 
 // digest is a hash that nobody without the key can look for. A plain prefix as the

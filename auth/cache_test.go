@@ -24,7 +24,6 @@ type counted struct {
 	ended    atomic.Int64 // calls whose context ended
 	revision atomic.Uint64
 	delay    time.Duration
-	deaf     bool  // to the end of the context while it is held up
 	err      error // instead of a verdict
 }
 
@@ -36,10 +35,7 @@ func (c *counted) Verify(ctx context.Context, id, secret string) (webhookcfg.Cli
 		select {
 		case <-ctx.Done():
 			c.ended.Add(1)
-			if !c.deaf {
-				return webhookcfg.Client{}, ctx.Err()
-			}
-			time.Sleep(c.delay)
+			return webhookcfg.Client{}, ctx.Err()
 		case <-time.After(c.delay):
 		}
 	}
@@ -266,35 +262,28 @@ func TestCacheOutlivesTheFirstCaller(t *testing.T) {
 	})
 }
 
-// TestCacheEndsWhatNobodyWaitsFor: and whoever comes next is not told of it, also
-// if the verifier takes its time to notice.
-func TestCacheEndsWhatNobodyWaitsFor(t *testing.T) {
-	for _, deaf := range []bool{false, true} {
-		synctest.Test(t, func(t *testing.T) {
-			inner := &counted{delay: time.Hour, deaf: deaf}
-			v := mustCache(t, inner, nil)
-			ctx, cancel := context.WithTimeout(t.Context(), 45*time.Minute)
-			defer cancel()
-			if _, err := v.Verify(ctx, "c", "s"); !errors.Is(err, context.DeadlineExceeded) {
-				t.Errorf("got %v", err)
-			}
-			time.Sleep(30 * time.Minute)
-			if inner.ended.Load() != 1 {
-				t.Error("the check goes on though nobody waits")
-			}
-			go func() {
-				time.Sleep(45 * time.Minute) // the first check has returned by then
-				mustSignIn(t, v, "c", "s", "owner")
-			}()
-			start := time.Now()
-			mustSignIn(t, v, "c", "s", "owner")
-			if took := time.Since(start); took != time.Hour {
-				t.Errorf("took %v", took)
-			}
-			synctest.Wait()
-			inner.wantCalls(t, 2)
-		})
-	}
+// TestCacheCheckHasADeadline: a check whose callers have left goes on, can be joined, and
+// ends by itself.
+func TestCacheCheckHasADeadline(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		inner := &counted{delay: time.Hour}
+		v := mustCache(t, inner, nil)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		if _, err := v.Verify(ctx, "c", "s"); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("got %v", err)
+		}
+		if _, err := v.Verify(t.Context(), "c", "s"); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("got %v", err)
+		}
+		inner.wantCalls(t, 1)
+		if inner.ended.Load() != 1 {
+			t.Error("the check did not end")
+		}
+		inner.delay = 0
+		mustSignIn(t, v, "c", "s", "owner")
+		inner.wantCalls(t, 2)
+	})
 }
 
 func TestCachePassesPanicsOn(t *testing.T) {
