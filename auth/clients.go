@@ -8,8 +8,6 @@ import (
 	"slices"
 	"strings"
 
-	"golang.org/x/sync/semaphore"
-
 	"example.com/go-webhookcfg/webhookcfg"
 )
 
@@ -25,7 +23,7 @@ type table struct {
 	derivations []int // rounds of each, the most first
 	dummy       hash
 	work        *work
-	slow        *semaphore.Weighted
+	slow        chan struct{}
 }
 
 // member is a client that may sign in.
@@ -63,10 +61,12 @@ func (t *table) matchPlain(m *member, secret string) bool {
 }
 
 func (t *table) matchDerived(ctx context.Context, m *member, secret string) (bool, error) {
-	if err := t.slow.Acquire(ctx, 1); err != nil {
-		return false, err
+	select {
+	case t.slow <- struct{}{}:
+	case <-ctx.Done():
+		return false, ctx.Err()
 	}
-	defer t.slow.Release(1)
+	defer func() { <-t.slow }()
 	found := 0
 	for i, rounds := range t.derivations {
 		stored := t.dummy
@@ -189,7 +189,7 @@ func (r roster) incomplete() (place int) {
 
 // table makes the table of a complete roster. A disabled client is left out: it is
 // as unknown as one that was never there.
-func (r roster) table(w *work, slow *semaphore.Weighted) *table {
+func (r roster) table(w *work, slow chan struct{}) *table {
 	t := &table{clients: make(map[string]member, len(r)), dummy: newDummy(), work: w, slow: slow}
 	for id, c := range r {
 		if !c.disabled {

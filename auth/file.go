@@ -11,8 +11,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"golang.org/x/sync/semaphore"
-
 	"example.com/go-webhookcfg/webhookcfg"
 )
 
@@ -49,7 +47,7 @@ type File struct {
 	path    string
 	options FileOptions
 	work    *work
-	slow    *semaphore.Weighted
+	slow    chan struct{} // holds an element for each check that hashes with PBKDF2
 	table   atomic.Pointer[table]
 
 	reading sync.Mutex // guards what follows
@@ -86,7 +84,7 @@ func openFile(w *work, path string, options *FileOptions) (*File, error) {
 		f.options.Logger = slog.New(slog.DiscardHandler)
 	}
 	slots := cmp.Or(f.options.SlowHashes, max(1, runtime.GOMAXPROCS(0)/2))
-	f.slow = semaphore.NewWeighted(int64(slots))
+	f.slow = make(chan struct{}, slots)
 	if _, err := f.read(); err != nil {
 		return nil, err
 	}
