@@ -49,28 +49,28 @@ func (f *fakeTxn) Commit() (*clientv3.TxnResponse, error) {
 // fakeWatcher says what the test has it say.
 type fakeWatcher struct {
 	clientv3.Watcher
-	begun chan *fakeWatch
-	asked chan struct{}
+	started chan *fakeWatch
+	asked   chan struct{}
 }
 
 type fakeWatch struct {
-	from int64
-	says chan clientv3.WatchResponse
+	from      int64
+	responses chan clientv3.WatchResponse
 }
 
 func newFakeWatcher() *fakeWatcher {
-	return &fakeWatcher{begun: make(chan *fakeWatch, 100), asked: make(chan struct{}, 10_000)}
+	return &fakeWatcher{started: make(chan *fakeWatch, 100), asked: make(chan struct{}, 10_000)}
 }
 
 func (f *fakeWatcher) Watch(ctx context.Context, key string, options ...clientv3.OpOption) clientv3.WatchChan {
 	op := clientv3.OpGet(key, options...)
-	w := &fakeWatch{from: op.Rev(), says: make(chan clientv3.WatchResponse)}
+	w := &fakeWatch{from: op.Rev(), responses: make(chan clientv3.WatchResponse)}
 	responses := make(chan clientv3.WatchResponse)
 	go func() {
 		defer close(responses)
 		for {
 			select {
-			case response := <-w.says:
+			case response := <-w.responses:
 				select {
 				case responses <- response:
 				case <-ctx.Done():
@@ -81,7 +81,7 @@ func (f *fakeWatcher) Watch(ctx context.Context, key string, options ...clientv3
 			}
 		}
 	}()
-	f.begun <- w
+	f.started <- w
 	return responses
 }
 

@@ -31,7 +31,7 @@ func (s *Store) Changes(ctx context.Context, since string) (webhookcfg.Changes, 
 	if err != nil {
 		return webhookcfg.Changes{}, err
 	}
-	if err := s.watch.reach(ctx, now, passed); err != nil {
+	if err := s.watch.waitFor(ctx, now, passed); err != nil {
 		return webhookcfg.Changes{}, err
 	}
 	return s.watch.changes(since, now.revision), nil
@@ -96,13 +96,13 @@ func (h *history) add(revision int64, client string) {
 		return
 	}
 	if len(h.changes) >= h.limit {
-		h.forget((h.limit + 1) / 2)
+		h.evict((h.limit + 1) / 2)
 	}
 	h.changes = append(h.changes, changed{revision, client})
 }
 
-// forget drops the oldest changes.
-func (h *history) forget(count int) {
+// evict drops the oldest changes.
+func (h *history) evict(count int) {
 	h.floor = h.changes[count-1].revision
 	h.changes = slices.Delete(h.changes, 0, count)
 }

@@ -47,9 +47,9 @@ func (k keys) parse(key []byte) (client, entity string, ok bool) {
 	return client, entity, err == nil && client != "" && url.PathEscape(client) == escaped
 }
 
-// setting is the value of a key: a URL or, for a base that was unset and an
+// value is what a key holds: a URL or, for a base that was unset and an
 // override that says off, none.
-type setting struct {
+type value struct {
 	url   egress.URL
 	since int64 // seconds of Unix time
 }
@@ -59,45 +59,45 @@ const version = "1"
 
 // encode returns the version, the time, and the URL if there is one, separated by
 // spaces. The URL comes last, so that any bytes may be in it.
-func (s setting) encode() string {
-	head := version + " " + strconv.FormatInt(s.since, 10)
-	if s.url.IsZero() {
+func (v value) encode() string {
+	head := version + " " + strconv.FormatInt(v.since, 10)
+	if v.url.IsZero() {
 		return head
 	}
-	return head + " " + s.url.Reveal()
+	return head + " " + v.url.Reveal()
 }
 
 // decode is the inverse of encode. Its errors wrap ErrDamaged.
-func decode(value []byte) (setting, error) {
-	found, rest, _ := strings.Cut(string(value), " ")
+func decode(data []byte) (value, error) {
+	found, rest, _ := strings.Cut(string(data), " ")
 	if found != version {
-		return setting{}, fmt.Errorf("%w: a value is not of version %s", ErrDamaged, version)
+		return value{}, fmt.Errorf("%w: a value is not of version %s", ErrDamaged, version)
 	}
 	digits, url, more := strings.Cut(rest, " ")
 	since, err := strconv.ParseInt(digits, 10, 64)
 	if err != nil || strconv.FormatInt(since, 10) != digits || more && url == "" {
-		return setting{}, fmt.Errorf("%w: a value is malformed", ErrDamaged)
+		return value{}, fmt.Errorf("%w: a value is malformed", ErrDamaged)
 	}
-	return setting{url: egress.NewURL(url), since: since}, nil
+	return value{url: egress.NewURL(url), since: since}, nil
 }
 
-// read decodes the value of a key.
-func read(kv *mvccpb.KeyValue) (setting, error) {
-	s, err := decode(kv.Value)
+// readValue decodes the value of a key.
+func readValue(kv *mvccpb.KeyValue) (value, error) {
+	v, err := decode(kv.Value)
 	if err != nil {
 		err = fmt.Errorf("%w, that of the key %q", err, kv.Key)
 	}
-	return s, err
+	return v, err
 }
 
-func (s setting) webhook(source webhookcfg.Source) webhookcfg.Webhook {
-	return webhookcfg.Webhook{URL: s.url, Source: source, Since: time.Unix(s.since, 0).UTC()}
+func (v value) webhook(source webhookcfg.Source) webhookcfg.Webhook {
+	return webhookcfg.Webhook{URL: v.url, Source: source, Since: time.Unix(v.since, 0).UTC()}
 }
 
 // base is what is known of the base of a client. The zero value is that of a
 // client that has none and never had.
 type base struct {
-	setting
+	value
 	revision int64 // at which it was written
 }
 
@@ -106,15 +106,15 @@ func newBase(kvs []*mvccpb.KeyValue) (base, error) {
 	if len(kvs) == 0 {
 		return base{}, nil
 	}
-	s, err := read(kvs[0])
-	return base{s, kvs[0].ModRevision}, err
+	v, err := readValue(kvs[0])
+	return base{v, kvs[0].ModRevision}, err
 }
 
 func (b base) webhook() webhookcfg.Webhook {
 	if b.url.IsZero() {
 		return webhookcfg.Webhook{}
 	}
-	return b.setting.webhook(webhookcfg.SourceBase)
+	return b.value.webhook(webhookcfg.SourceBase)
 }
 
 // override returns what an override is worth beside the base: the zero Webhook if
@@ -123,14 +123,14 @@ func (b base) override(kv *mvccpb.KeyValue) (webhookcfg.Webhook, error) {
 	if kv.ModRevision <= b.revision {
 		return webhookcfg.Webhook{}, nil
 	}
-	s, err := read(kv)
+	v, err := readValue(kv)
 	switch {
 	case err != nil:
 		return webhookcfg.Webhook{}, err
-	case !s.url.IsZero():
-		return s.webhook(webhookcfg.SourceOverride), nil
+	case !v.url.IsZero():
+		return v.webhook(webhookcfg.SourceOverride), nil
 	case !b.url.IsZero():
-		return s.webhook(webhookcfg.SourceOff), nil
+		return v.webhook(webhookcfg.SourceOff), nil
 	}
 	return webhookcfg.Webhook{}, nil
 }

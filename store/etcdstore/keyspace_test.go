@@ -59,14 +59,14 @@ func TestForeignKeys(t *testing.T) {
 	}
 }
 
-// FuzzSetting: what is written is read, byte for byte.
-func FuzzSetting(f *testing.F) {
+// FuzzValue: what is written is read, byte for byte.
+func FuzzValue(f *testing.F) {
 	for _, url := range []string{"", "https://a.example", " ", "\xff\x00\n", "1 2 3", strings.Repeat("x", 1<<11)} {
 		f.Add(url, time.Time{}.Unix())
 		f.Add(url, int64(math.MaxInt64))
 	}
 	f.Fuzz(func(t *testing.T, url string, since int64) {
-		want := setting{egress.NewURL(url), since}
+		want := value{egress.NewURL(url), since}
 		got, err := decode([]byte(want.encode()))
 		if err != nil || !got.url.Equal(want.url) || got.since != since {
 			t.Errorf("%q since %d is read as %q since %d: %v", url, since, got.url.Reveal(), got.since, err)
@@ -102,11 +102,11 @@ func TestDamaged(t *testing.T) {
 
 // TestOverride has each of the cases that decide what an override is worth.
 func TestOverride(t *testing.T) {
-	none, url := setting{}, setting{egress.NewURL("https://a.example"), 5}
+	none, url := value{}, value{egress.NewURL("https://a.example"), 5}
 	for _, test := range []struct {
 		name     string
 		base     base
-		override setting
+		override value
 		revision int64
 		want     webhookcfg.Source
 	}{

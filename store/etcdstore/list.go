@@ -11,10 +11,10 @@ import (
 )
 
 const (
-	// chunk is how many keys a request asks for at most.
-	chunk = 512
-	// stepped is how many keys that count for nothing a page steps over.
-	stepped = 4096
+	// maxKeys is how many keys a request asks for at most.
+	maxKeys = 512
+	// maxSkipped is how many keys that count for nothing a page steps over.
+	maxSkipped = 4096
 )
 
 // List implements [webhookcfg.Lister], but for what it has to step over: after
@@ -28,99 +28,99 @@ func (s *Store) List(ctx context.Context, client, after string, limit int) (webh
 	if err := s.usable(ctx); err != nil {
 		return webhookcfg.Page{}, err
 	}
-	w := walk{store: s, client: client, last: after, left: stepped, limit: limit}
-	if err := w.begin(ctx); err != nil {
+	p := pager{store: s, client: client, last: after, skips: maxSkipped, limit: limit}
+	if err := p.first(ctx); err != nil {
 		return webhookcfg.Page{}, err
 	}
-	for w.more && !w.full() {
-		if err := w.next(ctx); err != nil {
+	for p.more && !p.full() {
+		if err := p.next(ctx); err != nil {
 			return webhookcfg.Page{}, err
 		}
 	}
-	return w.page, nil
+	return p.page, nil
 }
 
-// walk makes one page, of the state at one revision.
-type walk struct {
+// pager makes one page, of the state at one revision.
+type pager struct {
 	store    *Store
 	client   string
 	revision int64
 	base     base
 	last     string // the entity that was looked at last
-	left     int    // keys that may yet be stepped over
+	skips    int    // keys that may yet be skipped
 	limit    int
 	page     webhookcfg.Page
 	more     bool // etcd has more keys after last
 }
 
-// begin gets the base and the first overrides, which decides on the revision.
-func (w *walk) begin(ctx context.Context) error {
-	got, err := w.store.read(ctx, clientv3.OpGet(w.store.keys.base(w.client)), w.overrides())
+// first gets the base and the first overrides, which decides on the revision.
+func (p *pager) first(ctx context.Context) error {
+	got, err := p.store.read(ctx, clientv3.OpGet(p.store.keys.base(p.client)), p.overrides())
 	if err != nil {
 		return err
 	}
-	w.revision = got.revision
-	if w.base, err = newBase(got.ranges[0].Kvs); err != nil {
+	p.revision = got.revision
+	if p.base, err = newBase(got.ranges[0].Kvs); err != nil {
 		return err
 	}
-	w.page.Base = w.base.webhook()
-	return w.take(got.ranges[1])
+	p.page.Base = p.base.webhook()
+	return p.addAll(got.ranges[1])
 }
 
-func (w *walk) next(ctx context.Context) error {
-	got, err := w.store.read(ctx, w.overrides())
+func (p *pager) next(ctx context.Context) error {
+	got, err := p.store.read(ctx, p.overrides())
 	if err != nil {
 		return err
 	}
-	return w.take(got.ranges[0])
+	return p.addAll(got.ranges[0])
 }
 
 // overrides asks for the keys after the last, at the revision of the page; one
 // more than the page has room for, since that tells whether there is another page.
-func (w *walk) overrides() clientv3.Op {
-	keys := w.store.keys
-	count := min(w.limit-len(w.page.Overrides), chunk-1) + 1
-	if w.revision > 0 { // after the first, there may be many to step over
-		count = chunk
+func (p *pager) overrides() clientv3.Op {
+	keys := p.store.keys
+	count := min(p.limit-len(p.page.Overrides), maxKeys-1) + 1
+	if p.revision > 0 { // after the first, there may be many to step over
+		count = maxKeys
 	}
-	return clientv3.OpGet(keys.after(w.client, w.last), clientv3.WithRange(keys.end(w.client)),
-		clientv3.WithRev(w.revision), clientv3.WithLimit(int64(count)))
+	return clientv3.OpGet(keys.after(p.client, p.last), clientv3.WithRange(keys.end(p.client)),
+		clientv3.WithRev(p.revision), clientv3.WithLimit(int64(count)))
 }
 
-func (w *walk) take(got *clientv3.GetResponse) error {
-	w.more = got.More
+func (p *pager) addAll(got *clientv3.GetResponse) error {
+	p.more = got.More
 	for _, kv := range got.Kvs {
-		if w.full() {
+		if p.full() {
 			return nil
 		}
-		if err := w.look(kv); err != nil {
+		if err := p.add(kv); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// look takes one key into the page, or steps over it.
-func (w *walk) look(kv *mvccpb.KeyValue) error {
-	hook, err := w.base.override(kv)
+// add adds one key to the page, or skips it.
+func (p *pager) add(kv *mvccpb.KeyValue) error {
+	hook, err := p.base.override(kv)
 	if err != nil {
 		return err
 	}
-	entity := string(kv.Key[len(w.store.keys.base(w.client)):])
+	entity := string(kv.Key[len(p.store.keys.base(p.client)):])
 	switch {
 	case hook.Source == webhookcfg.SourceNone:
-		w.left--
-		if w.left == 0 {
-			w.page.Next = entity
+		p.skips--
+		if p.skips == 0 {
+			p.page.Next = entity
 		}
-	case len(w.page.Overrides) == w.limit:
-		w.page.Next = w.page.Overrides[w.limit-1].Entity
+	case len(p.page.Overrides) == p.limit:
+		p.page.Next = p.page.Overrides[p.limit-1].Entity
 	default:
-		w.page.Overrides = append(w.page.Overrides, webhookcfg.Override{Entity: entity, Webhook: hook})
+		p.page.Overrides = append(p.page.Overrides, webhookcfg.Override{Entity: entity, Webhook: hook})
 	}
-	w.last = entity
+	p.last = entity
 	return nil
 }
 
 // full reports whether the page has ended before the overrides have.
-func (w *walk) full() bool { return w.page.Next != "" }
+func (p *pager) full() bool { return p.page.Next != "" }

@@ -74,7 +74,7 @@ type Store struct {
 	close   context.CancelFunc
 
 	mu    sync.Mutex
-	sweep position
+	sweep sweepCursor
 }
 
 // New returns a store on the cluster of the client, which stays the caller's: it
@@ -135,7 +135,7 @@ func (s *Store) Apply(ctx context.Context, c webhookcfg.Change) error {
 	}
 	// The client sends a put once. Sent again after somebody else's, it would bring
 	// back what that one replaced.
-	if _, err := s.client.Put(ctx, key, setting{c.URL, c.Time.Unix()}.encode()); err != nil {
+	if _, err := s.client.Put(ctx, key, value{c.URL, c.Time.Unix()}.encode()); err != nil {
 		return changeError(err, c.URL)
 	}
 	return nil
@@ -166,40 +166,40 @@ func (s *Store) Resolve(ctx context.Context, client, entity string) (webhookcfg.
 	return b.webhook(), nil
 }
 
-// moment is what several gets found at one revision.
-type moment struct {
+// snapshot is what several gets found at one revision.
+type snapshot struct {
 	revision int64
 	cluster  uint64
 	ranges   []*clientv3.GetResponse
 }
 
-// reads is how often a read is tried where a member went away, and pause how long
+// maxReads is how often a read is tried where a member went away, and readPause how long
 // after the first time, doubled each time. The client itself tries gets again, but not
 // transactions.
 const (
-	reads = 5
-	pause = 25 * time.Millisecond
+	maxReads  = 5
+	readPause = 25 * time.Millisecond
 )
 
 // read makes several gets in one transaction, which asks the majority.
-func (s *Store) read(ctx context.Context, gets ...clientv3.Op) (moment, error) {
+func (s *Store) read(ctx context.Context, gets ...clientv3.Op) (snapshot, error) {
 	for try := 1; ; try++ {
 		response, err := s.client.Txn(ctx).Then(gets...).Commit()
 		if err == nil {
-			return newMoment(response), nil
+			return newSnapshot(response), nil
 		}
-		if try == reads || codeOf(err) != codes.Unavailable || !sleep(ctx, pause<<(try-1)) {
-			return moment{}, fmt.Errorf("etcdstore: reading: %w", err)
+		if try == maxReads || codeOf(err) != codes.Unavailable || !sleep(ctx, readPause<<(try-1)) {
+			return snapshot{}, fmt.Errorf("etcdstore: reading: %w", err)
 		}
 	}
 }
 
-func newMoment(response *clientv3.TxnResponse) moment {
-	m := moment{revision: response.Header.GetRevision(), cluster: response.Header.GetClusterId()}
+func newSnapshot(response *clientv3.TxnResponse) snapshot {
+	found := snapshot{revision: response.Header.GetRevision(), cluster: response.Header.GetClusterId()}
 	for _, one := range response.Responses {
-		m.ranges = append(m.ranges, (*clientv3.GetResponse)(one.GetResponseRange()))
+		found.ranges = append(found.ranges, (*clientv3.GetResponse)(one.GetResponseRange()))
 	}
-	return m
+	return found
 }
 
 // sleep reports whether the time passed before ctx ended.

@@ -16,7 +16,7 @@ import (
 	"example.com/go-webhookcfg/webhookcfg/egress"
 )
 
-func TestNewRefuses(t *testing.T) {
+func TestNewInvalid(t *testing.T) {
 	whole := &clientv3.Client{KV: &fakeKV{}, Watcher: newFakeWatcher()}
 	for name, test := range map[string]struct {
 		client  *clientv3.Client
@@ -87,7 +87,7 @@ var calls = map[string]func(context.Context, *Store) error{
 	"Changes": func(ctx context.Context, st *Store) error { _, err := st.Changes(ctx, ""); return err },
 }
 
-func TestNothingIsSent(t *testing.T) {
+func TestUnusable(t *testing.T) {
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
 	for name, call := range calls {
@@ -116,9 +116,9 @@ func TestInvalidSweep(t *testing.T) {
 	}
 }
 
-// TestReadsAreTriedAgain: a member that goes away is no reason to fail, one that
+// TestReadRetries: a member that goes away is no reason to fail, one that
 // says no is.
-func TestReadsAreTriedAgain(t *testing.T) {
+func TestReadRetries(t *testing.T) {
 	st, kv, _ := newFakeStore(t)
 	kv.err = status.Error(codes.Unavailable, "the connection is closing")
 	tried := 0
@@ -135,7 +135,7 @@ func TestReadsAreTriedAgain(t *testing.T) {
 		t.Errorf("tried %d times: %v", tried, err)
 	}
 	kv.err = status.Error(codes.Unavailable, "the connection is closing")
-	if _, err := st.Resolve(t.Context(), "acme", "e1"); err == nil || tried != 4+reads {
+	if _, err := st.Resolve(t.Context(), "acme", "e1"); err == nil || tried != 4+maxReads {
 		t.Errorf("tried %d times: %v", tried, err)
 	}
 }

@@ -38,7 +38,7 @@ func (s *Store) Sweep(ctx context.Context, limit int) (Swept, error) {
 	s.mu.Unlock()
 	var sum Swept
 	for sum.Looked < limit && !sum.Done {
-		done, err := s.sweepSome(ctx, &at, min(limit-sum.Looked, chunk))
+		done, err := s.sweepSome(ctx, &at, min(limit-sum.Looked, maxKeys))
 		sum.Looked += done.Looked
 		sum.Removed += done.Removed
 		sum.Done = done.Done
@@ -52,15 +52,15 @@ func (s *Store) Sweep(ctx context.Context, limit int) (Swept, error) {
 	return sum, nil
 }
 
-// position is how far a sweep has come. Its zero value is the beginning.
-type position struct {
+// sweepCursor is how far a sweep has come. Its zero value is the beginning.
+type sweepCursor struct {
 	last   string // the key that was looked at last
 	client string // to whom it belongs
 	base   base   // what was seen of that client's base
 }
 
 // sweepSome looks at the keys that one request returns.
-func (s *Store) sweepSome(ctx context.Context, at *position, limit int) (Swept, error) {
+func (s *Store) sweepSome(ctx context.Context, at *sweepCursor, limit int) (Swept, error) {
 	from := string(s.keys)
 	if at.last != "" {
 		from = at.last + "\x00"
@@ -73,23 +73,23 @@ func (s *Store) sweepSome(ctx context.Context, at *position, limit int) (Swept, 
 	var removals []clientv3.Op
 	found := got.ranges[0]
 	for _, kv := range found.Kvs {
-		if s.isDead(at, kv) {
+		if s.visit(at, kv) {
 			removals = append(removals, s.removal(at, kv))
 		}
 	}
 	done := Swept{Looked: len(found.Kvs), Done: !found.More}
 	if done.Done {
-		*at = position{}
+		*at = sweepCursor{}
 	}
 	done.Removed, err = s.remove(ctx, removals)
 	return done, err
 }
 
-// isDead moves to the key and reports whether it counts for nothing. The base of
+// visit moves to the key and reports whether it counts for nothing. The base of
 // a client comes before its overrides. It may be written anew meanwhile, but an
 // override that was older than a base stays so. What follows a damaged base is
 // kept, as the base then is not at the revision that a removal asks for.
-func (s *Store) isDead(at *position, kv *mvccpb.KeyValue) bool {
+func (s *Store) visit(at *sweepCursor, kv *mvccpb.KeyValue) bool {
 	at.last = string(kv.Key)
 	client, entity, ok := s.keys.parse(kv.Key)
 	if !ok {
@@ -110,7 +110,7 @@ func (s *Store) isDead(at *position, kv *mvccpb.KeyValue) bool {
 
 // removal removes a key unless it was written since it was looked at, or the base,
 // without which a key that says off counts for nothing, was.
-func (s *Store) removal(at *position, kv *mvccpb.KeyValue) clientv3.Op {
+func (s *Store) removal(at *sweepCursor, kv *mvccpb.KeyValue) clientv3.Op {
 	key := string(kv.Key)
 	unchanged := []clientv3.Cmp{clientv3.Compare(clientv3.ModRevision(key), "=", kv.ModRevision)}
 	if kv.ModRevision > at.base.revision {

@@ -19,38 +19,38 @@ import (
 // changes were compacted before they were read, or where the cluster is no longer
 // what it was.
 type watch struct {
-	client *clientv3.Client
-	keys   keys
-	limit  int
-	stall  time.Duration // after which a watch that does not get on is begun anew
-	asked  chan struct{} // has a value after wanted grew
-	done   chan struct{} // closed when the goroutine has ended
+	client         *clientv3.Client
+	keys           keys
+	limit          int
+	stallTimeout   time.Duration // after which a watch that does not get on is begun anew
+	progressWanted chan struct{} // has a value after target grew
+	done           chan struct{} // closed when the goroutine has ended
 
-	mu      sync.Mutex
-	closed  bool
-	stop    context.CancelFunc // ends the goroutine; nil before it began
-	restart context.CancelFunc // ends what the goroutine follows now
-	cluster uint64
-	series  string
-	history history
-	passed  int64         // up to here the history is complete
-	wanted  int64         // up to here a barrier wants it
-	moving  time.Time     // when passed grew, or fell behind wanted
-	moved   chan struct{} // closed and replaced when passed grew
-	hints   map[chan struct{}]struct{}
+	mu           sync.Mutex
+	closed       bool
+	stop         context.CancelFunc // ends the goroutine; nil before it began
+	restart      context.CancelFunc // ends what the goroutine follows now
+	cluster      uint64
+	series       string
+	history      history
+	passed       int64         // up to here the history is complete
+	target       int64         // up to here a barrier wants it
+	lastProgress time.Time     // when passed grew, or fell behind target
+	progressed   chan struct{} // closed and replaced when passed grew
+	subscribers  map[chan struct{}]struct{}
 }
 
 func newWatch(client *clientv3.Client, k keys, o Options) *watch {
 	return &watch{
-		client:  client,
-		keys:    k,
-		limit:   o.History,
-		stall:   o.BarrierTimeout / 2,
-		asked:   make(chan struct{}, 1),
-		done:    make(chan struct{}),
-		restart: func() {}, // there is nothing yet to end
-		moved:   make(chan struct{}),
-		hints:   make(map[chan struct{}]struct{}),
+		client:         client,
+		keys:           k,
+		limit:          o.History,
+		stallTimeout:   o.BarrierTimeout / 2,
+		progressWanted: make(chan struct{}, 1),
+		done:           make(chan struct{}),
+		restart:        func() {}, // there is nothing yet to end
+		progressed:     make(chan struct{}),
+		subscribers:    make(map[chan struct{}]struct{}),
 	}
 }
 
@@ -69,8 +69,8 @@ func (w *watch) newWatcher() (watcher clientv3.Watcher, release func()) {
 func (w *watch) close() {
 	w.mu.Lock()
 	w.closed = true
-	for hints := range w.hints {
-		delete(w.hints, hints)
+	for hints := range w.subscribers {
+		delete(w.subscribers, hints)
 		close(hints)
 	}
 	w.wakeBarriers()
@@ -89,19 +89,19 @@ func (w *watch) position() int64 {
 	return w.passed
 }
 
-// reach waits until the watch has passed the revision that the cluster is at now.
+// waitFor waits until the watch has passed the revision that the cluster is at now.
 // Before the cluster was asked, the watch had passed the revision before.
-func (w *watch) reach(ctx context.Context, now moment, before int64) error {
+func (w *watch) waitFor(ctx context.Context, now snapshot, before int64) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if !w.closed {
-		w.want(now, before)
+		w.await(now, before)
 	}
 	for w.passed < now.revision && !w.closed {
-		moved := w.moved
+		progressed := w.progressed
 		w.mu.Unlock()
 		select {
-		case <-moved:
+		case <-progressed:
 		case <-ctx.Done():
 		}
 		w.mu.Lock()
@@ -115,41 +115,41 @@ func (w *watch) reach(ctx context.Context, now moment, before int64) error {
 	return nil
 }
 
-// want notes that a barrier waits.
-func (w *watch) want(now moment, before int64) {
+// await notes that a barrier waits.
+func (w *watch) await(now snapshot, before int64) {
 	switch {
 	case w.stop == nil:
-		w.begin(now.cluster, now.revision)
+		w.startSeries(now.cluster, now.revision)
 		ctx, cancel := context.WithCancel(context.Background())
 		w.stop = cancel
 		go w.run(ctx)
 	case now.cluster != w.cluster || now.revision < before:
 		// A cluster never goes back, unless it was restored.
-		w.begin(now.cluster, now.revision)
+		w.startSeries(now.cluster, now.revision)
 		w.restart()
 	}
-	if w.passed >= w.wanted {
-		w.moving = time.Now()
+	if w.passed >= w.target {
+		w.lastProgress = time.Now()
 	}
-	w.wanted = max(w.wanted, now.revision)
+	w.target = max(w.target, now.revision)
 	select {
-	case w.asked <- struct{}{}:
+	case w.progressWanted <- struct{}{}:
 	default:
 	}
 }
 
-// begin begins a series after a revision.
-func (w *watch) begin(cluster uint64, revision int64) {
+// startSeries begins a series after a revision.
+func (w *watch) startSeries(cluster uint64, revision int64) {
 	w.cluster, w.series = cluster, fmt.Sprintf("%x-%s", cluster, rand.Text())
 	w.history = history{floor: revision, limit: w.limit}
-	w.passed, w.wanted = revision, revision
+	w.passed, w.target = revision, revision
 	w.wakeBarriers()
 }
 
 // wakeBarriers has the barriers look again.
 func (w *watch) wakeBarriers() {
-	close(w.moved)
-	w.moved = make(chan struct{})
+	close(w.progressed)
+	w.progressed = make(chan struct{})
 }
 
 // subscribe is not ok once there will be no more hints.
@@ -157,7 +157,7 @@ func (w *watch) subscribe(hints chan struct{}) (ok bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if !w.closed {
-		w.hints[hints] = struct{}{}
+		w.subscribers[hints] = struct{}{}
 	}
 	return !w.closed
 }
@@ -165,41 +165,41 @@ func (w *watch) subscribe(hints chan struct{}) (ok bool) {
 func (w *watch) unsubscribe(hints chan struct{}) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if _, ok := w.hints[hints]; ok {
-		delete(w.hints, hints)
+	if _, ok := w.subscribers[hints]; ok {
+		delete(w.subscribers, hints)
 		close(hints)
 	}
 }
 
 const (
-	// leastPause and mostPause are between one watch that failed and the next.
-	leastPause = 20 * time.Millisecond
-	mostPause  = time.Second
-	// leastAsk and mostAsk are between one request for progress and the next.
-	leastAsk = 2 * time.Millisecond
-	mostAsk  = 100 * time.Millisecond
+	// minPause and maxPause are between one watch that failed and the next.
+	minPause = 20 * time.Millisecond
+	maxPause = time.Second
+	// minProgressInterval and maxProgressInterval are between one request for progress and the next.
+	minProgressInterval = 2 * time.Millisecond
+	maxProgressInterval = 100 * time.Millisecond
 )
 
 // run follows one watch after the other, until ctx ends.
 func (w *watch) run(ctx context.Context) {
 	defer close(w.done)
-	ctx = ownStream(ctx)
-	wait := leastPause
+	ctx = withOwnStream(ctx)
+	wait := minPause
 	for ctx.Err() == nil {
 		before := w.position()
 		w.follow(ctx)
 		if w.position() > before {
-			wait = leastPause
+			wait = minPause
 		}
 		sleep(ctx, wait)
-		wait = min(2*wait, mostPause)
+		wait = min(2*wait, maxPause)
 	}
 }
 
-// ownStream gives the watch a stream of its own, which a watcher picks by this
+// withOwnStream gives the watch a stream of its own, which a watcher picks by this
 // metadata: on one that it shares with the host's watches, progress would wait for
 // theirs, and be told to them too. A member that lost its leader ends the stream.
-func ownStream(ctx context.Context) context.Context {
+func withOwnStream(ctx context.Context) context.Context {
 	return metadata.AppendToOutgoingContext(clientv3.WithRequireLeader(ctx), "webhookcfg-watch", rand.Text())
 }
 
@@ -207,22 +207,22 @@ func ownStream(ctx context.Context) context.Context {
 func (w *watch) follow(ctx context.Context) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	series, from := w.enter(cancel)
+	series, from := w.startFollowing(cancel)
 	watcher, release := w.newWatcher()
 	defer release()
-	opening := time.AfterFunc(w.stall, cancel)
+	opening := time.AfterFunc(w.stallTimeout, cancel)
 	responses := watcher.Watch(ctx, string(w.keys), clientv3.WithPrefix(), clientv3.WithRev(from+1))
 	opening.Stop()
-	pause, ask := leastAsk, time.NewTimer(0)
+	pause, ask := minProgressInterval, time.NewTimer(0)
 	defer ask.Stop()
 	for {
 		select {
 		case response, ok := <-responses:
-			if !ok || !w.take(series, response) {
+			if !ok || !w.receive(series, response) {
 				return
 			}
-		case <-w.asked:
-			pause = leastAsk
+		case <-w.progressWanted:
+			pause = minProgressInterval
 			ask.Reset(0)
 		case <-ask.C:
 			behind, stuck := w.lag()
@@ -230,20 +230,20 @@ func (w *watch) follow(ctx context.Context) {
 				return
 			}
 			if behind {
-				askForProgress(ctx, watcher, pause)
+				requestProgress(ctx, watcher, pause)
 				ask.Reset(pause)
-				pause = min(2*pause, mostAsk)
+				pause = min(2*pause, maxProgressInterval)
 			}
 		}
 	}
 }
 
-// enter returns what is to be followed. To cancel ends it.
-func (w *watch) enter(cancel context.CancelFunc) (series string, from int64) {
+// startFollowing returns what is to be followed. To cancel ends it.
+func (w *watch) startFollowing(cancel context.CancelFunc) (series string, from int64) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.restart = cancel
-	w.moving = time.Now()
+	w.lastProgress = time.Now()
 	return w.series, w.passed
 }
 
@@ -252,30 +252,30 @@ func (w *watch) enter(cancel context.CancelFunc) (series string, from int64) {
 func (w *watch) lag() (behind, stuck bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	behind = w.passed < w.wanted
-	return behind, behind && time.Since(w.moving) > w.stall
+	behind = w.passed < w.target
+	return behind, behind && time.Since(w.lastProgress) > w.stallTimeout
 }
 
-// askForProgress asks the member to say up to where it has sent everything. It
+// requestProgress asks the member to say up to where it has sent everything. It
 // does not answer where it lags itself, and the answer is lost where the stream
 // breaks, so one asks until there is one. An error ends the responses too.
-func askForProgress(ctx context.Context, watcher clientv3.Watcher, patience time.Duration) {
-	ctx, cancel := context.WithTimeout(ctx, patience)
+func requestProgress(ctx context.Context, watcher clientv3.Watcher, timeout time.Duration) {
+	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	_ = watcher.RequestProgress(ctx)
 }
 
-// take notes what a response says. It is false where the watch has ended.
-func (w *watch) take(series string, response clientv3.WatchResponse) bool {
+// receive notes what a response says. It is false where the watch has ended.
+func (w *watch) receive(series string, response clientv3.WatchResponse) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	switch {
 	case w.series != series:
 		return false
 	case response.CompactRevision > 0:
-		wanted := w.wanted
-		w.begin(w.cluster, max(response.CompactRevision, w.passed))
-		w.wanted = max(wanted, w.wanted)
+		target := w.target
+		w.startSeries(w.cluster, max(response.CompactRevision, w.passed))
+		w.target = max(target, w.target)
 		return false
 	case response.Err() != nil:
 		return false
@@ -301,13 +301,13 @@ func (w *watch) take(series string, response clientv3.WatchResponse) bool {
 // response with events may name a later one, whose events are yet to come.
 func (w *watch) advance(passed int64, events bool) {
 	if passed > w.passed {
-		w.passed, w.moving = passed, time.Now()
+		w.passed, w.lastProgress = passed, time.Now()
 		w.wakeBarriers()
 	}
 	if !events {
 		return
 	}
-	for hints := range w.hints {
+	for hints := range w.subscribers {
 		select {
 		case hints <- struct{}{}:
 		default:

@@ -11,8 +11,8 @@ import (
 	"example.com/go-webhookcfg/webhookcfg"
 )
 
-// scene is a feed that has been called once, and the watch that it began.
-type scene struct {
+// feedTest is a feed that has been called once, and the watch that it began.
+type feedTest struct {
 	t       *testing.T
 	store   *Store
 	kv      *fakeKV
@@ -21,13 +21,13 @@ type scene struct {
 	next    string
 }
 
-// play plays a scene in a bubble of time.
-func play(t *testing.T, do func(s *scene)) {
+// runFeedTest runs a feedTest in a bubble of time.
+func runFeedTest(t *testing.T, do func(s *feedTest)) {
 	synctest.Test(t, func(t *testing.T) {
-		s := &scene{t: t}
+		s := &feedTest{t: t}
 		s.store, s.kv, s.watcher = newFakeStore(t)
-		s.next = s.reset(s.call("")).Next
-		s.watch = <-s.watcher.begun
+		s.next = s.expectReset(s.call("")).Next
+		s.watch = <-s.watcher.started
 		if s.watch.from != 11 {
 			t.Errorf("the watch begins at %d", s.watch.from)
 		}
@@ -43,8 +43,8 @@ type outcome struct {
 	err     error
 }
 
-// call calls Changes beside the scene.
-func (s *scene) call(since string) <-chan outcome {
+// call calls Changes beside the feedTest.
+func (s *feedTest) call(since string) <-chan outcome {
 	out := make(chan outcome, 1)
 	go func() {
 		changes, err := s.store.Changes(s.t.Context(), since)
@@ -53,7 +53,7 @@ func (s *scene) call(since string) <-chan outcome {
 	return out
 }
 
-func (s *scene) reset(out <-chan outcome) webhookcfg.Changes {
+func (s *feedTest) expectReset(out <-chan outcome) webhookcfg.Changes {
 	s.t.Helper()
 	got := <-out
 	if got.err != nil || !got.changes.Reset || len(got.changes.Clients) > 0 || got.changes.Next == "" {
@@ -62,8 +62,8 @@ func (s *scene) reset(out <-chan outcome) webhookcfg.Changes {
 	return got.changes
 }
 
-// names expects clients, and goes on from there.
-func (s *scene) names(out <-chan outcome, clients ...string) {
+// expectClients expects clients, and goes on from there.
+func (s *feedTest) expectClients(out <-chan outcome, clients ...string) {
 	s.t.Helper()
 	got := <-out
 	if got.err != nil || got.changes.Reset || !slices.Equal(got.changes.Clients, clients) {
@@ -72,8 +72,8 @@ func (s *scene) names(out <-chan outcome, clients ...string) {
 	s.next = got.changes.Next
 }
 
-// waits expects that a call has no answer yet.
-func (s *scene) waits(out <-chan outcome) {
+// expectPending expects that a call has no answer yet.
+func (s *feedTest) expectPending(out <-chan outcome) {
 	s.t.Helper()
 	synctest.Wait()
 	select {
@@ -84,95 +84,95 @@ func (s *scene) waits(out <-chan outcome) {
 }
 
 func TestBarrier(t *testing.T) {
-	play(t, func(s *scene) {
-		s.names(s.call(s.next)) // nothing new, and nothing to wait for
+	runFeedTest(t, func(s *feedTest) {
+		s.expectClients(s.call(s.next)) // nothing new, and nothing to wait for
 		s.kv.revision = 13
 		out := s.call(s.next)
-		s.waits(out)
+		s.expectPending(out)
 		if len(s.watcher.asked) == 0 {
 			t.Error("nobody asked for progress")
 		}
-		s.watch.says <- event(11, "acme") // its header names a later revision
-		s.watch.says <- event(12, "zeta")
-		s.waits(out)
-		s.watch.says <- progress(12)
-		s.waits(out)
-		s.watch.says <- progress(13)
-		s.names(out, "acme", "zeta")
-		s.names(s.call(s.next))
+		s.watch.responses <- event(11, "acme") // its header names a later revision
+		s.watch.responses <- event(12, "zeta")
+		s.expectPending(out)
+		s.watch.responses <- progress(12)
+		s.expectPending(out)
+		s.watch.responses <- progress(13)
+		s.expectClients(out, "acme", "zeta")
+		s.expectClients(s.call(s.next))
 		s.kv.revision = 14
 		out = s.call(s.next)
-		s.watch.says <- event(14, "acme")
-		s.names(out, "acme")
+		s.watch.responses <- event(14, "acme")
+		s.expectClients(out, "acme")
 	})
 }
 
-func TestBarrierFails(t *testing.T) {
-	play(t, func(s *scene) {
+func TestBarrierTimeout(t *testing.T) {
+	runFeedTest(t, func(s *feedTest) {
 		s.kv.revision = 11
-		begun := time.Now()
+		started := time.Now()
 		got := <-s.call(s.next)
 		if !errors.Is(got.err, errBehind) || !errors.Is(got.err, context.DeadlineExceeded) {
 			t.Errorf("got %+v", got)
 		}
-		if took := time.Since(begun); took != defaultBarrierTimeout {
+		if took := time.Since(started); took != defaultBarrierTimeout {
 			t.Errorf("it took %s", took)
 		}
 	})
 }
 
-// TestSaidAgain: a member that lags may say again what another one said.
-func TestSaidAgain(t *testing.T) {
-	play(t, func(s *scene) {
+// TestRepeatedEvents: a member that lags may say again what another one said.
+func TestRepeatedEvents(t *testing.T) {
+	runFeedTest(t, func(s *feedTest) {
 		s.kv.revision = 13
 		for _, client := range []string{"acme", "beta"} {
 			for n := range int64(3) {
-				s.watch.says <- event(11+n, client)
+				s.watch.responses <- event(11+n, client)
 			}
 		}
-		s.watch.says <- progress(12)
-		s.names(s.call(s.next), "acme")
+		s.watch.responses <- progress(12)
+		s.expectClients(s.call(s.next), "acme")
 		if got := s.store.watch.position(); got != 13 {
 			t.Errorf("the watch has passed %d", got)
 		}
 	})
 }
 
-// TestWatchIsBegunAnew: one that is silent while a barrier waits is, from where it
+// TestStalledWatchRestarts: one that is silent while a barrier waits is, from where it
 // was, and one that is silent while nobody waits is not.
-func TestWatchIsBegunAnew(t *testing.T) {
-	play(t, func(s *scene) {
-		s.watch.says <- event(12, "acme")
+func TestStalledWatchRestarts(t *testing.T) {
+	runFeedTest(t, func(s *feedTest) {
+		s.watch.responses <- event(12, "acme")
 		time.Sleep(time.Hour)
-		if len(s.watcher.begun) > 0 {
-			t.Error("an idle watch was begun anew")
+		if len(s.watcher.started) > 0 {
+			t.Error("an idle watch was started anew")
 		}
 		s.kv.revision = 14
 		out := s.call(s.next)
-		if s.watch = <-s.watcher.begun; s.watch.from != 13 {
+		if s.watch = <-s.watcher.started; s.watch.from != 13 {
 			t.Errorf("the watch begins at %d", s.watch.from)
 		}
-		s.watch.says <- event(14, "zeta")
-		s.names(out, "acme", "zeta")
+		s.watch.responses <- event(14, "zeta")
+		s.expectClients(out, "acme", "zeta")
 	})
 }
 
 func TestCompaction(t *testing.T) {
-	play(t, func(s *scene) {
+	runFeedTest(t, func(s *feedTest) {
 		s.kv.revision = 20
 		out := s.call(s.next)
-		s.waits(out)
-		s.watch.says <- compacted(15)
-		if s.watch = <-s.watcher.begun; s.watch.from != 16 {
+		s.expectPending(out)
+		s.watch.responses <- compacted(15)
+		if s.watch = <-s.watcher.started; s.watch.from != 16 {
 			t.Errorf("the watch begins at %d", s.watch.from)
 		}
-		s.waits(out)
-		s.watch.says <- progress(20)
-		s.next = s.reset(out).Next
+		s.expectPending(out)
+		s.watch.responses <- progress(20)
+		s.next = s.expectReset(out).Next
 		s.kv.revision = 21
 		out = s.call(s.next)
-		s.watch.says <- event(21, "acme")
-		s.names(out, "acme")
+		s.watch.responses <- event(21, "acme")
+		s.expectClients(out, "acme")
 	})
 }
 
@@ -183,36 +183,36 @@ func TestRestored(t *testing.T) {
 		"an old backup":   func(kv *fakeKV) { kv.revision = 8 },
 	} {
 		t.Run(name, func(t *testing.T) {
-			play(t, func(s *scene) {
+			runFeedTest(t, func(s *feedTest) {
 				restore(s.kv)
-				next := s.reset(s.call(s.next)).Next
-				if s.watch = <-s.watcher.begun; s.watch.from != s.kv.revision+1 {
+				next := s.expectReset(s.call(s.next)).Next
+				if s.watch = <-s.watcher.started; s.watch.from != s.kv.revision+1 {
 					t.Errorf("the watch begins at %d", s.watch.from)
 				}
 				s.kv.revision++
 				out := s.call(next)
-				s.watch.says <- event(s.kv.revision, "acme")
-				s.names(out, "acme")
-				s.reset(s.call(s.next[:len(s.next)-1]))
+				s.watch.responses <- event(s.kv.revision, "acme")
+				s.expectClients(out, "acme")
+				s.expectReset(s.call(s.next[:len(s.next)-1]))
 			})
 		})
 	}
 }
 
 func TestCursors(t *testing.T) {
-	play(t, func(s *scene) {
+	runFeedTest(t, func(s *feedTest) {
 		for _, cursor := range []string{"", ".", "x", s.next + "0", s.next + "x", "x" + s.next, "x.10"} {
-			s.reset(s.call(cursor))
+			s.expectReset(s.call(cursor))
 		}
-		s.names(s.call(s.next))
+		s.expectClients(s.call(s.next))
 	})
 }
 
 func TestCloseWhileWaiting(t *testing.T) {
-	play(t, func(s *scene) {
+	runFeedTest(t, func(s *feedTest) {
 		s.kv.revision = 11
 		out, hints := s.call(s.next), s.store.Wake(s.t.Context())
-		s.waits(out)
+		s.expectPending(out)
 		if err := s.store.Close(); err != nil {
 			t.Error(err)
 		}
