@@ -1,6 +1,7 @@
 package egress
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -58,9 +59,7 @@ func (d dialer) connect(ctx context.Context, to endpoint) (net.Conn, error) {
 	if err != nil {
 		return nil, unreachable(ctx, to, ReasonDNS, err)
 	}
-	conn, err := race(ctx, len(addrs), func(i int) (net.Conn, error) {
-		return d.policy.dialAddr(ctx, netip.AddrPortFrom(addrs[i], to.port))
-	})
+	conn, err := d.policy.dialAddrs(ctx, addrs, to.port)
 	if err != nil {
 		return nil, unreachable(ctx, to, ReasonRefused, err)
 	}
@@ -101,6 +100,27 @@ func (p *Policy) parseAddress(network, address string) (endpoint, error) {
 		return endpoint{}, err
 	}
 	return p.judge(endpoint{host: host, port: number}, strings.Contains(host, ":"))
+}
+
+// dialAddrs tries the addresses in the order of the resolver, each for its share of
+// the time that is left, and returns the first connection or the first error.
+func (p *Policy) dialAddrs(ctx context.Context, addrs []netip.Addr, port uint16) (net.Conn, error) {
+	deadline, _ := ctx.Deadline()
+	var firstErr error
+	for i, addr := range addrs {
+		share := time.Until(deadline) / time.Duration(len(addrs)-i)
+		attempt, cancel := context.WithTimeout(ctx, share)
+		conn, err := p.dialAddr(attempt, netip.AddrPortFrom(addr.Unmap(), port))
+		cancel()
+		if err == nil {
+			return conn, nil
+		}
+		firstErr = cmp.Or(firstErr, err)
+		if ctx.Err() != nil {
+			break
+		}
+	}
+	return nil, firstErr
 }
 
 // dialAddr judges one literal address and connects to it.
@@ -151,7 +171,6 @@ func (d dialer) resolve(ctx context.Context, to endpoint) ([]netip.Addr, error) 
 			}
 		}
 	}
-	addrs = interleave(addrs)
 	return addrs[:min(len(addrs), maxAttempts)], nil
 }
 
@@ -167,76 +186,4 @@ func (p *Policy) lookUp(ctx context.Context, host string) ([]netip.Addr, error) 
 		err = errNoAddress
 	}
 	return addrs, err
-}
-
-// interleave alternates between the address families, beginning with that of the
-// first address, so that a broken family costs one attempt (RFC 8305 section 4).
-func interleave(addrs []netip.Addr) []netip.Addr {
-	var families [2][]netip.Addr
-	for _, addr := range addrs {
-		addr = addr.Unmap()
-		other := 0
-		if addr.Is4() != addrs[0].Unmap().Is4() {
-			other = 1
-		}
-		families[other] = append(families[other], addr)
-	}
-	mixed := make([]netip.Addr, 0, len(addrs))
-	for i := range addrs {
-		for _, family := range families {
-			if i < len(family) {
-				mixed = append(mixed, family[i])
-			}
-		}
-	}
-	return mixed
-}
-
-// attemptDelay is the Connection Attempt Delay of RFC 8305 section 5.
-const attemptDelay = 250 * time.Millisecond
-
-// race makes n attempts, each attemptDelay after the one before or as soon as
-// one failed, and returns the first connection, or the first error once all have
-// failed (RFC 8305 section 5). The caller ends ctx afterwards, and with it the
-// attempts that come too late.
-func race(ctx context.Context, n int, dial func(i int) (net.Conn, error)) (net.Conn, error) {
-	type result struct {
-		conn net.Conn
-		err  error
-	}
-	results := make(chan result)
-	attempt := func(i int) {
-		conn, err := dial(i)
-		select {
-		case results <- result{conn, err}:
-		case <-ctx.Done():
-			if err == nil {
-				_ = conn.Close()
-			}
-		}
-	}
-	timer := time.NewTimer(attemptDelay)
-	defer timer.Stop()
-	var failure error
-	for started, failed := 0, 0; failed < n; {
-		if started < n {
-			go attempt(started)
-			started++
-			timer.Reset(attemptDelay)
-		}
-		select {
-		case r := <-results:
-			if r.err == nil {
-				return r.conn, nil
-			}
-			failed++
-			if failure == nil {
-				failure = r.err
-			}
-		case <-timer.C:
-		case <-ctx.Done():
-			return nil, ctx.Err()
-		}
-	}
-	return nil, failure
 }
