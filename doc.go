@@ -16,6 +16,7 @@
 //   - auth/authtest: the conformance suite for anybody's verifier.
 //   - examples: whole programs, each with a test.
 //   - internal/redact: secrets kept out of errors and texts.
+//   - internal/strictjson: a JSON object of strings, read in one way only.
 //   - internal/table: the state machine in memory, free of locks and I/O.
 //   - internal/oplog: the append-only log behind the file store.
 //   - internal/oplog/faultfs: the log's file system for tests, which fails and forgets.
@@ -24,7 +25,8 @@
 //
 // # The import rule
 //
-// Imports run one way. examples import everything public. store imports
+// Imports run one way. examples import everything public. webhookcfg imports
+// internal/redact and internal/strictjson. store imports
 // webhookcfg, internal/table and internal/oplog; both of these import webhookcfg;
 // internal/oplog/faultfs imports internal/oplog. store/sqlstore and store/etcdstore import
 // webhookcfg and internal/redact. auth, authtest and storetest import

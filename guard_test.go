@@ -23,7 +23,7 @@ var allowedRequirements = []string{"github.com/google/go-cmp", "golang.org/x/syn
 // import outside its tests. A key that ends in a slash stands for all below it.
 var allowedImports = map[string][]string{
 	".":                      {},
-	"webhookcfg":             {"webhookcfg/egress"},
+	"webhookcfg":             {"webhookcfg/egress", "internal/redact", "internal/strictjson"},
 	"webhookcfg/egress":      {"internal/ratelimit", "internal/singleflight"},
 	"store":                  {"webhookcfg", "webhookcfg/egress", "internal/table", "internal/oplog"},
 	"store/storetest":        {"webhookcfg", "webhookcfg/egress"},
@@ -31,6 +31,7 @@ var allowedImports = map[string][]string{
 	"auth":                   {"webhookcfg", "internal/lru", "internal/ratelimit", "internal/singleflight"},
 	"auth/authtest":          {"webhookcfg"},
 	"internal/redact":        {},
+	"internal/strictjson":    {},
 	"internal/table":         {"webhookcfg", "webhookcfg/egress"},
 	"internal/oplog":         {"webhookcfg", "webhookcfg/egress"},
 	"internal/singleflight":  {},
