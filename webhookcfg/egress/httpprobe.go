@@ -9,11 +9,12 @@ import (
 )
 
 // HTTPProbe is a probe that goes beyond connecting: it sends requests to target
-// and returns an error unless the answers satisfy it. The client keeps to the
-// policy of the prober, follows no redirect and keeps no connection; ctx has the
-// deadline of the prober, and belongs in every request. Several exchanges can
-// run at the same time. For bodies there is [ReadBody].
-type HTTPProbe func(ctx context.Context, client *http.Client, target URL) error
+// and returns an error unless the responses satisfy it. client is the identifier of
+// the client that configures the target. The httpClient enforces the policy of the
+// prober, follows no redirect and keeps no connection; ctx has the deadline of the
+// prober, and belongs in every request. An HTTPProbe may be called concurrently.
+// For bodies there is [ReadBody].
+type HTTPProbe func(ctx context.Context, client string, httpClient *http.Client, target URL) error
 
 // AnyResponse returns the exchange that sends one request without a body and takes
 // any answer, of whatever status, for success. It shows that HTTP is spoken, not
@@ -25,8 +26,8 @@ func AnyResponse(method string) (HTTPProbe, error) {
 	if !slices.Contains(methods, method) {
 		return nil, fmt.Errorf("egress: method %q is not one of %v", method, methods)
 	}
-	return func(ctx context.Context, client *http.Client, target URL) error {
-		_, err := ask(ctx, client, method, target, nil)
+	return func(ctx context.Context, _ string, httpClient *http.Client, target URL) error {
+		_, err := ask(ctx, httpClient, method, target, nil)
 		return err
 	}, nil
 }
@@ -53,10 +54,10 @@ func Handshake(origin string) (HTTPProbe, error) {
 	if addr, err := parseHost(origin, false); err != nil || addr.IsValid() {
 		return nil, fmt.Errorf("egress: origin %q is not a host name", origin)
 	}
-	return func(ctx context.Context, client *http.Client, target URL) error {
+	return func(ctx context.Context, _ string, httpClient *http.Client, target URL) error {
 		header := http.Header{}
 		header.Set(requestOrigin, origin)
-		answer, err := ask(ctx, client, http.MethodOptions, target, header)
+		answer, err := ask(ctx, httpClient, http.MethodOptions, target, header)
 		if err != nil {
 			return err
 		}
@@ -70,7 +71,7 @@ func Handshake(origin string) (HTTPProbe, error) {
 
 // ask sends a request and returns the header of the answer. The body is not read:
 // it may have no end.
-func ask(ctx context.Context, client *http.Client, method string, target URL, header http.Header) (http.Header, error) {
+func ask(ctx context.Context, httpClient *http.Client, method string, target URL, header http.Header) (http.Header, error) {
 	req, err := http.NewRequestWithContext(ctx, method, target.Reveal(), nil)
 	if err != nil {
 		return nil, err
@@ -78,7 +79,7 @@ func ask(ctx context.Context, client *http.Client, method string, target URL, he
 	if header != nil {
 		req.Header = header
 	}
-	resp, err := client.Do(req)
+	resp, err := httpClient.Do(req)
 	if err != nil {
 		return nil, err
 	}

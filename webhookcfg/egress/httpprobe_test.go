@@ -7,7 +7,10 @@ import (
 	"net"
 	"net/http"
 	"strings"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"example.com/go-webhookcfg/webhookcfg/egress"
 )
@@ -172,8 +175,8 @@ func TestExchangeKeepsToThePolicy(t *testing.T) {
 	receiver := serve(t, nil, http.NotFoundHandler())
 	policy := newLoopback(nil)
 	policy.AllowHTTP = false
-	plain := func(ctx context.Context, client *http.Client, _ egress.URL) error {
-		return must(egress.AnyResponse("GET"))(ctx, client, egress.NewURL(receiver.at("http", receiverName)))
+	plain := func(ctx context.Context, client string, httpClient *http.Client, _ egress.URL) error {
+		return must(egress.AnyResponse("GET"))(ctx, client, httpClient, egress.NewURL(receiver.at("http", receiverName)))
 	}
 	err := probeWith(t, policy, plain, receiver.at("https", receiverName))
 	if reasonOf(err) != egress.ReasonDenied || receiver.accepted.Load() != 0 {
@@ -186,12 +189,12 @@ func TestOwnExchange(t *testing.T) {
 	receiver := serve(t, nil, http.NotFoundHandler())
 	target := receiver.at("http", receiverName)
 	unhappy := errors.New("unhappy with " + target)
-	elsewhere := func(ctx context.Context, client *http.Client, _ egress.URL) error {
+	elsewhere := func(ctx context.Context, _ string, httpClient *http.Client, _ egress.URL) error {
 		req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://169.254.169.254/", nil)
 		if err != nil {
 			return err
 		}
-		resp, err := client.Do(req)
+		resp, err := httpClient.Do(req)
 		if err == nil {
 			_ = resp.Body.Close()
 		}
@@ -202,8 +205,8 @@ func TestOwnExchange(t *testing.T) {
 		want     egress.Reason
 		cause    error
 	}{
-		{func(context.Context, *http.Client, egress.URL) error { return nil }, "", nil},
-		{func(context.Context, *http.Client, egress.URL) error { return unhappy }, egress.ReasonResponse, unhappy},
+		{func(context.Context, string, *http.Client, egress.URL) error { return nil }, "", nil},
+		{func(context.Context, string, *http.Client, egress.URL) error { return unhappy }, egress.ReasonResponse, unhappy},
 		{elsewhere, egress.ReasonDenied, nil},
 	} {
 		err := probeWith(t, newLoopback(nil), test.exchange, target)
@@ -214,4 +217,37 @@ func TestOwnExchange(t *testing.T) {
 			t.Errorf("the text %q has the path", err)
 		}
 	}
+}
+
+// TestHTTPProbeIsOfOneClient: clients that probe the same target at the same time share
+// no HTTPProbe, which may decide by the client.
+func TestHTTPProbeIsOfOneClient(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		denied := errors.New("denied")
+		var calls atomic.Int32
+		prober := newProber(t, newLoopback(nil), &egress.ProberOptions{
+			HTTPProbe: func(_ context.Context, client string, _ *http.Client, _ egress.URL) error {
+				calls.Add(1)
+				time.Sleep(time.Second)
+				if client == "b" {
+					return denied
+				}
+				return nil
+			},
+		})
+		results := map[string]<-chan error{}
+		for _, client := range []string{"a", "b"} {
+			results[client] = ask(t.Context(), prober, client, target)
+		}
+		again := ask(t.Context(), prober, "a", target)
+		if err := <-results["a"]; err != nil {
+			t.Errorf("client a: %v", err)
+		}
+		if err := <-results["b"]; !errors.Is(err, denied) {
+			t.Errorf("client b: %v", err)
+		}
+		if err := <-again; err != nil || calls.Load() != 2 {
+			t.Errorf("client a at the same time: %v, and %d calls", err, calls.Load())
+		}
+	})
 }

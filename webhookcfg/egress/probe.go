@@ -121,8 +121,9 @@ func (p *Policy) probeClient() *http.Client {
 // allows every one of them, one accepts a connection, for https a verified TLS
 // handshake succeeds, and the [HTTPProbe], if there is one, is satisfied.
 //
-// Concurrent probes of one target are one probe. client is who asks, and is
-// charged for it. The error is
+// Concurrent probes of one target are one probe; with an HTTPProbe, which may depend
+// on the client, only those of the same client. client is the identifier of the
+// client that asks, and is charged for the probe. The error is
 //   - a [PolicyError] if [Policy.Check] refuses the target,
 //   - a [*LimitError] if the caller has to wait,
 //   - an [*UnreachableError] if the target could not be reached; to be told to
@@ -149,17 +150,21 @@ func (pr *Prober) Probe(ctx context.Context, client string, target URL) error {
 			pr.quota.leave(client)
 		}
 	}()
-	_, err = pr.shared.Do(ctx, target.Reveal(), waitForPlace+pr.timeout, func(ctx context.Context) (struct{}, error) {
+	key := target.Reveal()
+	if pr.exchange != nil {
+		key += "\n" + client // no target that was checked holds a line break
+	}
+	_, err = pr.shared.Do(ctx, key, waitForPlace+pr.timeout, func(ctx context.Context) (struct{}, error) {
 		if charged.CompareAndSwap(false, true) {
 			defer pr.quota.leave(client)
 		}
-		return struct{}{}, pr.run(ctx, target, to)
+		return struct{}{}, pr.run(ctx, client, target, to)
 	})
 	return err
 }
 
 // run makes one probe as soon as there is a place for it.
-func (pr *Prober) run(ctx context.Context, target URL, to endpoint) error {
+func (pr *Prober) run(ctx context.Context, client string, target URL, to endpoint) error {
 	select {
 	case pr.places <- struct{}{}:
 		defer func() { <-pr.places }()
@@ -169,7 +174,7 @@ func (pr *Prober) run(ctx context.Context, target URL, to endpoint) error {
 	ctx, cancel := context.WithTimeout(ctx, pr.timeout)
 	defer cancel()
 	if pr.exchange != nil {
-		return pr.converse(ctx, target, to)
+		return pr.converse(ctx, client, target, to)
 	}
 	return pr.connect(ctx, to)
 }
@@ -187,8 +192,8 @@ func (pr *Prober) connect(ctx context.Context, to endpoint) error {
 	return err
 }
 
-func (pr *Prober) converse(ctx context.Context, target URL, to endpoint) error {
-	err := pr.exchange(ctx, pr.client, target)
+func (pr *Prober) converse(ctx context.Context, client string, target URL, to endpoint) error {
+	err := pr.exchange(ctx, client, pr.client, target)
 	if err == nil {
 		return nil
 	}

@@ -415,7 +415,7 @@ func TestPanicReachesTheCaller(t *testing.T) {
 
 // TestGoexitIsNotSuccess: a probe that ends its goroutine has not reached anything.
 func TestGoexitIsNotSuccess(t *testing.T) {
-	exit := func(context.Context, *http.Client, egress.URL) error {
+	exit := func(context.Context, string, *http.Client, egress.URL) error {
 		runtime.Goexit()
 		return nil
 	}
