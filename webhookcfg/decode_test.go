@@ -34,6 +34,10 @@ func TestSetBody(t *testing.T) {
 		{body: " {\t\"endpoint_id\" :\r\n\"\\u0065\\u0031\" ," + set + "} ", change: setOne},
 		{body: `{"webhook_url":"https:\/\/hooks.example.com\/\u0069n"}`, change: "acme set all"},
 
+		// A key written with escapes is the same key (RFC 8259 §8.3).
+		{body: `{"endpo\u0069nt_id":"e1",` + set + `}`, change: setOne},
+		{body: `{"\u0065ndpoint_id":"e1","\u0077ebhook_url":"` + hookURL + `"}`, change: setOne},
+
 		{body: ``, rule: object},
 		{body: `null`, rule: object},
 		{body: `[{` + set + `}]`, rule: object},
@@ -52,13 +56,15 @@ func TestSetBody(t *testing.T) {
 
 		{body: `{"endpoint_id":"e1","endpoint_id":"e1",` + set + `}`, rule: repeated},
 		{body: `{` + set + `,` + set + `}`, rule: repeated},
+		{body: `{"endpoint_id":"e1","endpo\u0069nt_id":"e2",` + set + `}`, rule: repeated},
+		{body: `{` + set + `,"webhook\u005furl":"` + hookURL + `"}`, rule: repeated},
 
 		{body: `{"moc_id":"e1",` + set + `}`, rule: unknown},
 		{body: `{"Endpoint_id":"e1",` + set + `}`, rule: unknown},
 		{body: `{"endpointId":"e1",` + set + `}`, rule: unknown},
 		{body: `{"endpoint_id ":"e1",` + set + `}`, rule: unknown},
 		{body: `{"":"e1",` + set + `}`, rule: unknown},
-		{body: `{"endpoint\u005fid":"e1",` + set + `}`, rule: unknown},
+		{body: `{"Endpoint\u005fid":"e1",` + set + `}`, rule: unknown},
 		{body: "{\"webhoo\u212a_url\":\"" + hookURL + "\"}", rule: unknown},
 		{body: `{` + set + `,"x":null}`, rule: unknown},
 

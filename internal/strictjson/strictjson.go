@@ -30,7 +30,8 @@ var (
 
 // Field is a member that an object may have.
 type Field struct {
-	// Key is the name of the member, compared byte for byte.
+	// Key is the name of the member, compared byte for byte once its escapes are
+	// replaced (RFC 8259 §8.3).
 	Key string
 	// Value is the string under the key; "" where the key is absent.
 	Value string
@@ -66,23 +67,23 @@ func (p *parser) object(fields []Field) error {
 		return nil
 	}
 	for {
-		if err := p.member(fields); err != nil {
+		if err := p.member(fields); err != nil || p.token('}') {
 			return err
 		}
 		if !p.token(',') {
-			break
+			return ErrSyntax
 		}
 	}
-	if !p.token('}') {
-		return ErrSyntax
-	}
-	return nil
 }
 
 func (p *parser) member(fields []Field) error {
-	key, ok := p.quoted()
+	raw, ok := p.quoted()
 	if !ok || !p.token(':') {
 		return ErrSyntax
+	}
+	key, err := unescape(raw)
+	if err != nil {
+		return err
 	}
 	i := slices.IndexFunc(fields, func(f Field) bool { return f.Key == string(key) })
 	switch {

@@ -34,6 +34,7 @@ func TestDecode(t *testing.T) {
 		{`{"id":"\u0065\u00311","url":"a\"\\\/\b\f\n\r\tz"}`, "e11", "a\"\\/\b\f\n\r\tz"},
 		{`{"url":"\ud83d\ude00 \uFFFD \u00e9 é"}`, "-", "😀 \uFFFD é é"},
 		{`{"url":"\uD83D\uDE00\u0000"}`, "-", "😀\x00"},
+		{`{"i\u0064":"e1","\u0075\u0072\u006C":"u"}`, "e1", "u"},
 		{`{"url":"\ufeff"}`, "-", "\ufeff"},
 	} {
 		id, url, err := decode([]byte(tt.data))
@@ -60,10 +61,10 @@ func TestDecodeErrors(t *testing.T) {
 			"{/**/\"url\":\"u\"}", `{"id":"e1","url":"u"]`,
 		},
 		strictjson.ErrNotString:  {`{"id":null,"url":"u"}`, `{"id":1}`, `{"id":true}`, `{"id":["e"]}`, `{"id":{}}`, `{"id":}`, `{"id":'e'}`},
-		strictjson.ErrRepeated:   {`{"id":"e1","id":"e1"}`, `{"id":"e1","url":"u","id":"e2"}`, `{"id":"","id":null}`},
-		strictjson.ErrUnknownKey: {`{"":"e"}`, `{"ID":"e"}`, `{"Id":"e"}`, `{"id ":"e"}`, `{" id":"e"}`, `{"i":"e"}`, `{"id\u0000":"e"}`, "{\"\u0131d\":\"e\"}", `{"x":null}`, `{"id":"e","x":[]}`},
+		strictjson.ErrRepeated:   {`{"id":"e1","id":"e1"}`, `{"id":"e1","url":"u","id":"e2"}`, `{"id":"","id":null}`, `{"id":"e1","i\u0064":"e1"}`, `{"\u0069d":"e1","id":"e1"}`},
+		strictjson.ErrUnknownKey: {`{"":"e"}`, `{"ID":"e"}`, `{"Id":"e"}`, `{"id ":"e"}`, `{" id":"e"}`, `{"i":"e"}`, `{"id\u0000":"e"}`, `{"\u0049d":"e"}`, `{"i\\u0064":"e"}`, "{\"\u0131d\":\"e\"}", `{"x":null}`, `{"id":"e","x":[]}`},
 		strictjson.ErrEncoding:   {"\ufeff{}", "\ufeff", "{\"url\":\"\xff\"}", "{\"url\":\"\xed\xa0\x80\"}", "{\"url\":\"\xc0\xaf\"}", "{\"\xff\":1}", "{}\x80"},
-		strictjson.ErrSurrogate:  {`{"url":"\ud800"}`, `{"url":"\udc00"}`, `{"url":"\ud83dx"}`, `{"url":"\ud83d\u0041"}`, `{"url":"\ud83d\n"}`, `{"url":"\ude00\ud83d"}`},
+		strictjson.ErrSurrogate:  {`{"url":"\ud800"}`, `{"url":"\udc00"}`, `{"url":"\ud83dx"}`, `{"url":"\ud83d\u0041"}`, `{"url":"\ud83d\n"}`, `{"url":"\ude00\ud83d"}`, `{"id\ud800":"e"}`},
 	} {
 		for _, data := range all {
 			if _, _, err := decode([]byte(data)); !errors.Is(err, want) {
@@ -123,34 +124,33 @@ func reference(data []byte) (map[string]string, error) {
 	}
 	seen := map[string]string{}
 	for dec.More() {
-		key, spelling, err := referenceString(dec, data)
-		if _, repeated := seen[key]; err != nil || repeated || key != "id" && key != "url" || spelling != `"`+key+`"` {
+		key, err := referenceString(dec, data)
+		if _, repeated := seen[key]; err != nil || repeated || key != "id" && key != "url" {
 			return nil, errRefused
 		}
-		if seen[key], _, err = referenceString(dec, data); err != nil {
+		if seen[key], err = referenceString(dec, data); err != nil {
 			return nil, err
 		}
 	}
 	return seen, nil
 }
 
-// referenceString reads a string token and its spelling. It refuses a replacement
-// character that is not in the data: encoding/json substitutes it for an unpaired
-// surrogate.
-func referenceString(dec *json.Decoder, data []byte) (text, spelling string, err error) {
+// referenceString reads a string token. It refuses a replacement character that is
+// not in the data: encoding/json substitutes it for an unpaired surrogate.
+func referenceString(dec *json.Decoder, data []byte) (string, error) {
 	from := dec.InputOffset()
 	token, err := dec.Token()
 	if err != nil {
-		return "", "", err
+		return "", err
 	}
 	text, ok := token.(string)
 	if !ok {
-		return "", "", io.ErrUnexpectedEOF
+		return "", io.ErrUnexpectedEOF
 	}
-	spelling = strings.TrimLeft(string(data[from:dec.InputOffset()]), " \t\r\n,:")
+	spelling := string(data[from:dec.InputOffset()])
 	written := strings.Count(spelling, "\uFFFD") + strings.Count(strings.ToLower(spelling), `\ufffd`)
 	if strings.Count(text, "\uFFFD") > written {
-		return "", "", errRefused
+		return "", errRefused
 	}
-	return text, spelling, nil
+	return text, nil
 }
