@@ -17,8 +17,8 @@ import (
 // FileOptions are the choices for a [File]. The zero value is a safe default in
 // every field.
 type FileOptions struct {
-	// Poll is how often to look whether the file has changed. Zero never looks:
-	// changes take effect with [File.Reload].
+	// Poll is how often to read the file again. Zero never does: changes take effect
+	// with [File.Reload].
 	Poll time.Duration
 
 	// AllowReadable accepts a file that its group or everybody may read, as container
@@ -51,7 +51,6 @@ type File struct {
 	table   atomic.Pointer[table]
 
 	reading sync.Mutex // guards what follows
-	seen    stamp
 	content digest
 	fault   string // the reason last reported, "" if the file is in use as it is
 
@@ -104,8 +103,7 @@ func (f *File) Revision() uint64 { return f.table.Load().revision }
 // read puts the file's contents in use, if they are new. The caller holds
 // f.reading, or is the only one to know f.
 func (f *File) read() (changed bool, err error) {
-	text, seen, err := readRegular(f.path, f.options.AllowReadable)
-	f.seen = seen
+	text, err := readRegular(f.path, f.options.AllowReadable)
 	if err != nil {
 		return false, fmt.Errorf("auth: %w", err)
 	}
@@ -127,8 +125,8 @@ func (f *File) read() (changed bool, err error) {
 	return true, nil
 }
 
-// Reload reads the file again, whether or not it looks changed. If it cannot be
-// used, what was read before stays in use, and the error says why. From its return
+// Reload reads the file again. If it cannot be used, what was read before stays in
+// use, and the error says why. From its return
 // on, no secret that the file has lost signs anybody in.
 func (f *File) Reload(ctx context.Context) error {
 	f.reading.Lock()
@@ -136,7 +134,16 @@ func (f *File) Reload(ctx context.Context) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	return f.reload(ctx)
+	changed, err := f.read()
+	fault := ""
+	if err != nil {
+		fault = err.Error()
+	}
+	if changed || fault != f.fault {
+		f.fault = fault
+		f.report(ctx, err)
+	}
+	return err
 }
 
 // Close ends the polling and returns when it has ended. The File goes on verifying
@@ -166,32 +173,9 @@ func (f *File) poll(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case <-ticker.C:
-			f.reloadIfChanged(ctx)
+			_ = f.Reload(ctx) // has reported it
 		}
 	}
-}
-
-func (f *File) reloadIfChanged(ctx context.Context) {
-	f.reading.Lock()
-	defer f.reading.Unlock()
-	if f.seen.mayDiffer(f.path) {
-		_ = f.reload(ctx) // has reported it
-	}
-}
-
-// reload reads the file and reports the outcome, unless it is the one of before. The
-// caller holds f.reading.
-func (f *File) reload(ctx context.Context) error {
-	changed, err := f.read()
-	fault := ""
-	if err != nil {
-		fault = err.Error()
-	}
-	if changed || fault != f.fault {
-		f.fault = fault
-		f.report(ctx, err)
-	}
-	return err
 }
 
 func (f *File) report(ctx context.Context, err error) {

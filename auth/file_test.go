@@ -446,53 +446,6 @@ func TestCloseWaits(t *testing.T) {
 	})
 }
 
-// TestPollLooksFirst: a file that looks as before is not read again, unless it was
-// changed so shortly before it was read that a later change could look the same.
-func TestPollLooksFirst(t *testing.T) {
-	for _, tt := range []struct {
-		name string
-		age  time.Duration // of the file when it is read
-		sees bool
-	}{
-		{"old file", time.Minute, false},
-		{"fresh file", time.Second, true},
-		{"file from the future", -time.Hour, true},
-	} {
-		t.Run(tt.name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				path := writeFile(t, sha256Line("c", "old"))
-				changed := time.Now().Add(-tt.age)
-				setTime(t, path, changed)
-				f := mustOpen(t, path, &auth.FileOptions{Poll: poll})
-
-				// In place, of the same size, and dated back: nothing shows from outside.
-				if err := os.WriteFile(path, []byte(sha256Line("c", "new")+"\n"), 0o600); err != nil {
-					t.Fatal(err)
-				}
-				setTime(t, path, changed)
-				tick()
-				_, err := f.Verify(t.Context(), "c", "new")
-				if (err == nil) != tt.sees {
-					t.Errorf("saw the change: %v, want %v", err == nil, tt.sees)
-				}
-
-				if err := f.Reload(t.Context()); err != nil {
-					t.Fatal(err)
-				}
-				mustSignIn(t, f, "c", "new", "c")
-				_ = f.Close()
-			})
-		})
-	}
-}
-
-func setTime(t *testing.T, path string, to time.Time) {
-	t.Helper()
-	if err := os.Chtimes(path, to, to); err != nil {
-		t.Fatal(err)
-	}
-}
-
 // TestReloadUnderLoad rotates a secret over and over, as an operator does: add the
 // new one, let the client change over, drop the old one. No request fails, and what
 // was dropped is refused from the reload on.
