@@ -99,7 +99,7 @@ var errNoVerifier = errors.New("auth: no verifier")
 // goes on for those who share it, with a deadline of its own.
 func (c *Cached) Verify(ctx context.Context, id, secret string) (webhookcfg.Client, error) {
 	credential := c.digest(id, secret)
-	client, v, ok := c.recall(credential)
+	client, v, ok := c.lookup(credential)
 	if ok {
 		return client, nil
 	}
@@ -126,8 +126,8 @@ func (c *Cached) Drop() {
 // Revision is that of the verifier behind the cache, 0 if it has none.
 func (c *Cached) Revision() uint64 { return c.revision() }
 
-// recall also returns the version that a new check must be remembered with.
-func (c *Cached) recall(credential digest) (webhookcfg.Client, version, bool) {
+// lookup also returns the version that a new check must be remembered with.
+func (c *Cached) lookup(credential digest) (webhookcfg.Client, version, bool) {
 	revision := c.revision()
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -11,70 +11,70 @@ import (
 	"example.com/go-webhookcfg/webhookcfg"
 )
 
-// table is an immutable set of clients. Every check that fails does the same work,
+// clientSet is an immutable set of clients. Every check that fails does the same work,
 // whether the id is unknown or disabled or the secret wrong, and however many
 // secrets the client has: comparisons and rounds are those of the costliest client.
 // A check that succeeds may cost less, since who holds a secret learns nothing new.
-type table struct {
-	clients  map[string]member
+type clientSet struct {
+	clients  map[string]account
 	revision uint64
 
 	comparisons int   // with SHA-256 hashes
 	derivations []int // rounds of each, the most first
-	dummy       hash
-	work        *work
-	slow        chan struct{}
+	dummy       secretHash
+	hasher      *hasher
+	slots       chan struct{}
 }
 
-// member is a client that may sign in.
-type member struct {
+// account is a client that may sign in.
+type account struct {
 	owner   string
-	plain   []digest // of SHA-256
-	derived []hash   // of PBKDF2, the most rounds first
+	plain   []digest     // of SHA-256
+	derived []secretHash // of PBKDF2, the most rounds first
 }
 
-func (t *table) verify(ctx context.Context, id, secret string) (webhookcfg.Client, error) {
-	m := t.clients[id] // an unknown client is one without secrets
-	ok := t.matchPlain(&m, secret)
-	if !ok && len(t.derivations) > 0 {
+func (s *clientSet) verify(ctx context.Context, id, secret string) (webhookcfg.Client, error) {
+	c := s.clients[id] // an unknown client is one without secrets
+	ok := s.matchPlain(&c, secret)
+	if !ok && len(s.derivations) > 0 {
 		var err error
-		if ok, err = t.matchDerived(ctx, &m, secret); err != nil {
+		if ok, err = s.matchDerived(ctx, &c, secret); err != nil {
 			return webhookcfg.Client{}, fmt.Errorf("auth: hashing a secret: %w", err)
 		}
 	}
 	if !ok {
 		return webhookcfg.Client{}, webhookcfg.ErrInvalidCredentials
 	}
-	return webhookcfg.Client{ID: m.owner}, nil
+	return webhookcfg.Client{ID: c.owner}, nil
 }
 
-func (t *table) matchPlain(m *member, secret string) bool {
-	presented, found := t.work.sum(secret), 0
-	for i := range t.comparisons {
-		stored := &t.dummy.sum
-		if i < len(m.plain) {
-			stored = &m.plain[i]
+func (s *clientSet) matchPlain(c *account, secret string) bool {
+	presented, found := s.hasher.sum(secret), 0
+	for i := range s.comparisons {
+		stored := &s.dummy.sum
+		if i < len(c.plain) {
+			stored = &c.plain[i]
 		}
-		found |= t.work.equal(presented, *stored)
+		found |= s.hasher.equal(presented, *stored)
 	}
 	return found == 1
 }
 
-func (t *table) matchDerived(ctx context.Context, m *member, secret string) (bool, error) {
+func (s *clientSet) matchDerived(ctx context.Context, c *account, secret string) (bool, error) {
 	select {
-	case t.slow <- struct{}{}:
+	case s.slots <- struct{}{}:
 	case <-ctx.Done():
 		return false, ctx.Err()
 	}
-	defer func() { <-t.slow }()
+	defer func() { <-s.slots }()
 	found := 0
-	for i, rounds := range t.derivations {
-		stored := t.dummy
+	for i, rounds := range s.derivations {
+		stored := s.dummy
 		stored.rounds = rounds
-		if i < len(m.derived) {
-			stored = m.derived[i]
+		if i < len(c.derived) {
+			stored = c.derived[i]
 		}
-		equal, err := t.compareDerived(ctx, secret, stored, rounds)
+		equal, err := s.compareDerived(ctx, secret, stored, rounds)
 		if err != nil {
 			return false, err
 		}
@@ -85,37 +85,37 @@ func (t *table) matchDerived(ctx context.Context, m *member, secret string) (boo
 
 // compareDerived returns 1 if secret has the stored hash, always after the given
 // rounds, of which the hash may need fewer.
-func (t *table) compareDerived(ctx context.Context, secret string, stored hash, rounds int) (int, error) {
+func (s *clientSet) compareDerived(ctx context.Context, secret string, stored secretHash, rounds int) (int, error) {
 	if err := ctx.Err(); err != nil {
 		return 0, err
 	}
-	presented, err := t.work.derive(secret, stored.salt, stored.rounds)
+	presented, err := s.hasher.derive(secret, stored.salt, stored.rounds)
 	if err == nil && stored.rounds < rounds {
-		_, err = t.work.derive(secret, t.dummy.salt, rounds-stored.rounds)
+		_, err = s.hasher.derive(secret, s.dummy.salt, rounds-stored.rounds)
 	}
-	return t.work.equal(presented, stored.sum), err
+	return s.hasher.equal(presented, stored.sum), err
 }
 
-// seat admits a client, and raises what every check costs to what a check of this
+// add admits a client, and raises what every check costs to what a check of this
 // client costs.
-func (t *table) seat(id, owner string, hashes []hash) {
-	m := member{owner: cmp.Or(owner, id)}
+func (s *clientSet) add(id, owner string, hashes []secretHash) {
+	c := account{owner: cmp.Or(owner, id)}
 	for _, h := range hashes {
 		if h.rounds == 0 {
-			m.plain = append(m.plain, h.sum)
+			c.plain = append(c.plain, h.sum)
 		} else {
-			m.derived = append(m.derived, h)
+			c.derived = append(c.derived, h)
 		}
 	}
-	slices.SortStableFunc(m.derived, func(a, b hash) int { return b.rounds - a.rounds })
-	t.clients[id] = m
+	slices.SortStableFunc(c.derived, func(a, b secretHash) int { return b.rounds - a.rounds })
+	s.clients[id] = c
 
-	t.comparisons = max(t.comparisons, len(m.plain))
-	for i, h := range m.derived {
-		if i == len(t.derivations) {
-			t.derivations = append(t.derivations, 0)
+	s.comparisons = max(s.comparisons, len(c.plain))
+	for i, h := range c.derived {
+		if i == len(s.derivations) {
+			s.derivations = append(s.derivations, 0)
 		}
-		t.derivations[i] = max(t.derivations[i], h.rounds)
+		s.derivations[i] = max(s.derivations[i], h.rounds)
 	}
 }
 
@@ -124,29 +124,29 @@ func (t *table) seat(id, owner string, hashes []hash) {
 const maxSecrets = 8
 
 var (
-	errDuplicate = errors.New("it repeats what was said before")
-	errSecrets   = errors.New("the client has more than 8 secrets")
-	errNoSecret  = errors.New("the client has no secret and is not disabled")
-	errEmpty     = errors.New("there is no client")
+	errDuplicate      = errors.New("it repeats what was said before")
+	errTooManySecrets = errors.New("the client has more than 8 secrets")
+	errNoSecret       = errors.New("the client has no secret and is not disabled")
+	errNoClients      = errors.New("there is no client")
 )
 
-// roster gathers what is said of clients until a table can be made of it.
-type roster map[string]*candidate
+// builder gathers what is said of clients until a set can be made of it.
+type builder map[string]*clientSpec
 
-type candidate struct {
-	place    int // where the client is named first, for errors
+type clientSpec struct {
+	pos      int // where the client is named first, for errors
 	owner    string
 	disabled bool
-	hashes   []hash
+	hashes   []secretHash
 }
 
-// add takes one entry, found at the given place, counted from 1. It copies the
+// add takes one entry, found at the given position, counted from 1. It copies the
 // names: they may be parts of a whole file's text.
-func (r roster) add(place int, e entry) error {
-	c := r[e.id]
+func (b builder) add(pos int, e fileEntry) error {
+	c := b[e.id]
 	if c == nil {
-		c = &candidate{place: place}
-		r[strings.Clone(e.id)] = c
+		c = &clientSpec{pos: pos}
+		b[strings.Clone(e.id)] = c
 	}
 	switch e.kind {
 	case kindOwner:
@@ -165,36 +165,36 @@ func (r roster) add(place int, e entry) error {
 	return nil
 }
 
-func (c *candidate) addHash(h hash) error {
+func (c *clientSpec) addHash(h secretHash) error {
 	if slices.Contains(c.hashes, h) {
 		return errDuplicate
 	}
 	if len(c.hashes) == maxSecrets {
-		return errSecrets
+		return errTooManySecrets
 	}
 	c.hashes = append(c.hashes, h)
 	return nil
 }
 
-// incomplete returns the first place that names a client without saying how it
+// incomplete returns the position that names a client without saying how it
 // signs in, 0 if there is none.
-func (r roster) incomplete() (place int) {
-	for _, c := range r {
-		if !c.disabled && len(c.hashes) == 0 && (place == 0 || c.place < place) {
-			place = c.place
+func (b builder) incomplete() (pos int) {
+	for _, c := range b {
+		if !c.disabled && len(c.hashes) == 0 && (pos == 0 || c.pos < pos) {
+			pos = c.pos
 		}
 	}
-	return place
+	return pos
 }
 
-// table makes the table of a complete roster. A disabled client is left out: it is
+// build makes the set of a complete builder. A disabled client is left out: it is
 // as unknown as one that was never there.
-func (r roster) table(w *work, slow chan struct{}) *table {
-	t := &table{clients: make(map[string]member, len(r)), dummy: newDummy(), work: w, slow: slow}
-	for id, c := range r {
+func (b builder) build(h *hasher, slots chan struct{}) *clientSet {
+	s := &clientSet{clients: make(map[string]account, len(b)), dummy: randomHash(), hasher: h, slots: slots}
+	for id, c := range b {
 		if !c.disabled {
-			t.seat(id, c.owner, c.hashes)
+			s.add(id, c.owner, c.hashes)
 		}
 	}
-	return t
+	return s
 }

@@ -24,8 +24,8 @@ func (w *Work) Counts() [4]int64 {
 	return [4]int64{w.Sums.Load(), w.Comparisons.Load(), w.Derivations.Load(), w.Rounds.Load()}
 }
 
-func (w *Work) counted() *work {
-	return &work{
+func (w *Work) counted() *hasher {
+	return &hasher{
 		sum: func(secret string) digest {
 			w.Sums.Add(1)
 			return sum(secret)
@@ -51,10 +51,10 @@ func cheapDerive(secret, salt string, rounds int) digest {
 
 // CheapPBKDF2Line is a line with a hash that a counted [File] verifies.
 func CheapPBKDF2Line(id, secret string, rounds int) string {
-	h := newDummy()
+	h := randomHash()
 	h.rounds = rounds
 	h.sum = cheapDerive(secret, h.salt, rounds)
-	return entry{id: id, kind: kindPBKDF2, hash: h}.line()
+	return fileEntry{id: id, kind: kindPBKDF2, hash: h}.line()
 }
 
 func CountedStatic(w *Work, credentials ...Credential) (*Clients, error) {
@@ -79,17 +79,17 @@ func Reprint(text string) (lines []string, line int, err error) {
 	r, line, err := parseFile(text)
 	for id, c := range r {
 		if c.owner != "" {
-			lines = append(lines, entry{id: id, kind: kindOwner, owner: c.owner}.line())
+			lines = append(lines, fileEntry{id: id, kind: kindOwner, owner: c.owner}.line())
 		}
 		if c.disabled {
-			lines = append(lines, entry{id: id, kind: kindDisabled}.line())
+			lines = append(lines, fileEntry{id: id, kind: kindDisabled}.line())
 		}
 		for _, h := range c.hashes {
 			kind := kindSHA256
 			if h.rounds > 0 {
 				kind = kindPBKDF2
 			}
-			lines = append(lines, entry{id: id, kind: kind, hash: h}.line())
+			lines = append(lines, fileEntry{id: id, kind: kind, hash: h}.line())
 		}
 	}
 	return lines, line, err

@@ -46,13 +46,13 @@ type FileOptions struct {
 type File struct {
 	path    string
 	options FileOptions
-	work    *work
-	slow    chan struct{} // holds an element for each check that hashes with PBKDF2
-	table   atomic.Pointer[table]
+	hasher  *hasher
+	slots   chan struct{} // holds an element for each check that hashes with PBKDF2
+	clients atomic.Pointer[clientSet]
 
-	reading sync.Mutex // guards what follows
-	content digest
-	fault   string // the reason last reported, "" if the file is in use as it is
+	mu        sync.Mutex // guards what follows
+	content   digest
+	lastError string // the reason last reported, "" if the file is in use as it is
 
 	stop    context.CancelFunc
 	stopped chan struct{}
@@ -68,11 +68,11 @@ type File struct {
 //
 // Nil options are the zero options. [File.Close] ends what OpenFile starts.
 func OpenFile(path string, options *FileOptions) (*File, error) {
-	return openFile(&realWork, path, options)
+	return openFile(&stdHasher, path, options)
 }
 
-func openFile(w *work, path string, options *FileOptions) (*File, error) {
-	f := &File{path: path, work: w, stopped: make(chan struct{})}
+func openFile(h *hasher, path string, options *FileOptions) (*File, error) {
+	f := &File{path: path, hasher: h, stopped: make(chan struct{})}
 	if options != nil {
 		f.options = *options
 	}
@@ -83,7 +83,7 @@ func openFile(w *work, path string, options *FileOptions) (*File, error) {
 		f.options.Logger = slog.New(slog.DiscardHandler)
 	}
 	slots := cmp.Or(f.options.SlowHashes, max(1, runtime.GOMAXPROCS(0)/2))
-	f.slow = make(chan struct{}, slots)
+	f.slots = make(chan struct{}, slots)
 	if _, err := f.read(); err != nil {
 		return nil, err
 	}
@@ -94,34 +94,34 @@ func openFile(w *work, path string, options *FileOptions) (*File, error) {
 // Verify implements [webhookcfg.CredentialVerifier]. It blocks only for PBKDF2, whose
 // last derivation it finishes when ctx ends.
 func (f *File) Verify(ctx context.Context, id, secret string) (webhookcfg.Client, error) {
-	return f.table.Load().verify(ctx, id, secret)
+	return f.clients.Load().verify(ctx, id, secret)
 }
 
 // Revision changes whenever the file is in use with other contents: see [Cache].
-func (f *File) Revision() uint64 { return f.table.Load().revision }
+func (f *File) Revision() uint64 { return f.clients.Load().revision }
 
 // read puts the file's contents in use, if they are new. The caller holds
-// f.reading, or is the only one to know f.
+// f.mu, or is the only one to know f.
 func (f *File) read() (changed bool, err error) {
-	text, err := readRegular(f.path, f.options.AllowReadable)
+	text, err := readPrivateFile(f.path, f.options.AllowReadable)
 	if err != nil {
 		return false, fmt.Errorf("auth: %w", err)
 	}
 	content := sum(text)
-	old := f.table.Load()
+	old := f.clients.Load()
 	if old != nil && content == f.content {
 		return false, nil
 	}
-	r, line, err := parseFile(text)
+	b, line, err := parseFile(text)
 	if err != nil {
 		return false, fmt.Errorf("auth: %s:%d: %w", f.path, line, err)
 	}
-	t := r.table(f.work, f.slow)
+	set := b.build(f.hasher, f.slots)
 	if old != nil {
-		t.revision = old.revision + 1
+		set.revision = old.revision + 1
 	}
 	f.content = content
-	f.table.Store(t)
+	f.clients.Store(set)
 	return true, nil
 }
 
@@ -129,18 +129,18 @@ func (f *File) read() (changed bool, err error) {
 // use, and the error says why. From its return
 // on, no secret that the file has lost signs anybody in.
 func (f *File) Reload(ctx context.Context) error {
-	f.reading.Lock()
-	defer f.reading.Unlock()
+	f.mu.Lock()
+	defer f.mu.Unlock()
 	if err := ctx.Err(); err != nil {
 		return err
 	}
 	changed, err := f.read()
-	fault := ""
+	text := ""
 	if err != nil {
-		fault = err.Error()
+		text = err.Error()
 	}
-	if changed || fault != f.fault {
-		f.fault = fault
+	if changed || text != f.lastError {
+		f.lastError = text
 		f.report(ctx, err)
 	}
 	return err
@@ -182,7 +182,7 @@ func (f *File) report(ctx context.Context, err error) {
 	if err != nil {
 		f.options.Logger.ErrorContext(ctx, "credential file cannot be used, the old contents stay in use", "error", err)
 	} else {
-		f.options.Logger.InfoContext(ctx, "credential file in use", "path", f.path, "clients", len(f.table.Load().clients))
+		f.options.Logger.InfoContext(ctx, "credential file in use", "path", f.path, "clients", len(f.clients.Load().clients))
 	}
 	if f.options.OnReload != nil {
 		f.options.OnReload(err)

@@ -17,12 +17,12 @@ const (
 	kindDisabled = "disabled"
 )
 
-// entry is one thing that is said of a client.
-type entry struct {
+// fileEntry is one thing that is said of a client.
+type fileEntry struct {
 	id    string
 	kind  string
-	hash  hash   // of kindSHA256 and kindPBKDF2
-	owner string // of kindOwner
+	hash  secretHash // of kindSHA256 and kindPBKDF2
+	owner string     // of kindOwner
 }
 
 // The texts of these errors quote nothing: a line may hold a secret that was put
@@ -35,13 +35,13 @@ var (
 )
 
 // parseLine reads one line of a credential file that is neither blank nor a comment.
-func parseLine(line string) (entry, error) {
+func parseLine(line string) (fileEntry, error) {
 	id, rest, _ := strings.Cut(line, ":")
 	if err := checkName(id); err != nil {
-		return entry{}, err
+		return fileEntry{}, err
 	}
 	kind, value, hasValue := strings.Cut(rest, ":")
-	e := entry{id: id, kind: kind}
+	e := fileEntry{id: id, kind: kind}
 	var err error
 	switch {
 	case kind == kindSHA256 && hasValue:
@@ -67,7 +67,7 @@ func parseDigest(text string) (d digest, err error) {
 	return d, nil
 }
 
-func parsePBKDF2(text string) (h hash, err error) {
+func parsePBKDF2(text string) (h secretHash, err error) {
 	fields := strings.Split(text, ":")
 	if len(fields) != 3 {
 		return h, errKind
@@ -94,8 +94,8 @@ func parseRounds(text string) (int, error) {
 
 // parseFile reads a whole credential file. An error comes with the number of the
 // line that it is about, counted from 1.
-func parseFile(text string) (r roster, line int, err error) {
-	r = roster{}
+func parseFile(text string) (b builder, line int, err error) {
+	b = builder{}
 	for text := range strings.Lines(text) {
 		line++
 		text = strings.TrimSuffix(strings.TrimSuffix(text, "\n"), "\r")
@@ -104,23 +104,23 @@ func parseFile(text string) (r roster, line int, err error) {
 		}
 		e, err := parseLine(text)
 		if err == nil {
-			err = r.add(line, e)
+			err = b.add(line, e)
 		}
 		if err != nil {
 			return nil, line, err
 		}
 	}
-	if place := r.incomplete(); place > 0 {
-		return nil, place, errNoSecret
+	if pos := b.incomplete(); pos > 0 {
+		return nil, pos, errNoSecret
 	}
-	if len(r) == 0 {
-		return nil, max(line, 1), errEmpty
+	if len(b) == 0 {
+		return nil, max(line, 1), errNoClients
 	}
-	return r, 0, nil
+	return b, 0, nil
 }
 
 // line is what [parseLine] reads as e.
-func (e entry) line() string {
+func (e fileEntry) line() string {
 	fields := []string{e.id, e.kind}
 	sum := hex.EncodeToString(e.hash.sum[:])
 	switch e.kind {
@@ -137,7 +137,7 @@ func (e entry) line() string {
 // SHA256Line returns the line of a credential file that lets a client sign in with
 // a secret of [NewSecret]. It fails for an id or a secret that no sign-in can have.
 func SHA256Line(id, secret string) (string, error) {
-	return secretLine(entry{id: id, kind: kindSHA256, hash: hash{sum: sum(secret)}}, secret)
+	return secretLine(fileEntry{id: id, kind: kindSHA256, hash: secretHash{sum: sum(secret)}}, secret)
 }
 
 // PBKDF2Line returns the line of a credential file that lets a client sign in with
@@ -145,16 +145,16 @@ func SHA256Line(id, secret string) (string, error) {
 // make it takes as long as a sign-in. It fails for an id or a secret that no sign-in
 // can have.
 func PBKDF2Line(id, secret string) (string, error) {
-	h := newDummy()
+	h := randomHash()
 	h.rounds = minRounds
 	var err error
 	if h.sum, err = derive(secret, h.salt, h.rounds); err != nil {
 		return "", fmt.Errorf("auth: hashing a secret: %w", err)
 	}
-	return secretLine(entry{id: id, kind: kindPBKDF2, hash: h}, secret)
+	return secretLine(fileEntry{id: id, kind: kindPBKDF2, hash: h}, secret)
 }
 
-func secretLine(e entry, secret string) (string, error) {
+func secretLine(e fileEntry, secret string) (string, error) {
 	for _, err := range []error{checkName(e.id), checkSecret(secret)} {
 		if err != nil {
 			return "", fmt.Errorf("auth: %w", err)

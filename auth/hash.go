@@ -12,9 +12,9 @@ import (
 // digest is what every kind of hash ends in.
 type digest [sha256.Size]byte
 
-// hash is what is kept of a secret. It is comparable: two hashes of one secret are
+// secretHash is what is kept of a secret. It is comparable: two hashes of one secret are
 // equal unless they differ in rounds or salt.
-type hash struct {
+type secretHash struct {
 	rounds int    // of PBKDF2-HMAC-SHA-256; 0 for a plain SHA-256
 	salt   string // of PBKDF2
 	sum    digest
@@ -29,14 +29,14 @@ const (
 	maxSaltLen = 64
 )
 
-// work is what a check costs, in the units that it is made of. Tests count them.
-type work struct {
+// hasher is what a check costs, in the units that it is made of. Tests count them.
+type hasher struct {
 	sum    func(secret string) digest
 	derive func(secret, salt string, rounds int) (digest, error)
 	equal  func(a, b digest) int // 1 if they are
 }
 
-var realWork = work{sum: sum, derive: derive, equal: equal}
+var stdHasher = hasher{sum: sum, derive: derive, equal: equal}
 
 func sum(secret string) digest { return sha256.Sum256([]byte(secret)) }
 
@@ -50,9 +50,9 @@ func derive(secret, salt string, rounds int) (digest, error) {
 
 func equal(a, b digest) int { return subtle.ConstantTimeCompare(a[:], b[:]) }
 
-// newDummy returns a hash that no secret is known to have.
-func newDummy() hash {
-	var d hash
+// randomHash returns a hash that no secret is known to have.
+func randomHash() secretHash {
+	var d secretHash
 	var salt [minSaltLen]byte
 	rand.Read(salt[:]) // never fails
 	rand.Read(d.sum[:])

@@ -8,9 +8,9 @@ import (
 	"runtime"
 )
 
-// readRegular reads a regular file that others can neither write nor, unless
+// readPrivateFile reads a regular file that others can neither write nor, unless
 // allowReadable, read.
-func readRegular(path string, allowReadable bool) (string, error) {
+func readPrivateFile(path string, allowReadable bool) (string, error) {
 	info, err := os.Stat(path)
 	if err != nil {
 		return "", err

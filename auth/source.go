@@ -47,14 +47,14 @@ func WithSource(next http.Handler, trustedProxies ...netip.Prefix) http.Handler 
 // proxies are the networks whose word about others is believed.
 type proxies []netip.Prefix
 
-func (p proxies) include(addr netip.Addr) bool {
+func (p proxies) contain(addr netip.Addr) bool {
 	return slices.ContainsFunc(p, func(network netip.Prefix) bool { return network.Contains(addr) })
 }
 
 func (p proxies) source(r *http.Request) netip.Addr {
 	source, _ := parseHop(r.RemoteAddr)
 	for hop := range hopsFromEnd(r.Header.Values("X-Forwarded-For")) {
-		if !p.include(source) {
+		if !p.contain(source) {
 			break
 		}
 		next, ok := parseHop(strings.Trim(hop, " \t"))

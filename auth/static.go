@@ -39,44 +39,44 @@ func (c Credential) MarshalText() ([]byte, error) { return []byte(c.ID), nil }
 // Clients is a verifier for a set of clients that never changes. It is made by
 // [Static] and safe for concurrent use.
 type Clients struct {
-	table *table
+	set *clientSet
 }
 
 // Static returns a verifier for the given credentials, at least one. It keeps
 // hashes of the secrets, not the secrets. The error of a repeated or malformed
 // credential says which one it is, counted from 1.
 func Static(credentials ...Credential) (*Clients, error) {
-	return static(&realWork, credentials)
+	return static(&stdHasher, credentials)
 }
 
 // Verify implements [webhookcfg.CredentialVerifier]. It does not block.
 func (c *Clients) Verify(ctx context.Context, id, secret string) (webhookcfg.Client, error) {
-	return c.table.verify(ctx, id, secret)
+	return c.set.verify(ctx, id, secret)
 }
 
-func static(w *work, credentials []Credential) (*Clients, error) {
+func static(h *hasher, credentials []Credential) (*Clients, error) {
 	if len(credentials) == 0 {
-		return nil, fmt.Errorf("auth: %w", errEmpty)
+		return nil, fmt.Errorf("auth: %w", errNoClients)
 	}
-	r := roster{}
+	b := builder{}
 	for i, c := range credentials {
-		if err := r.addCredential(i+1, c); err != nil {
+		if err := b.addCredential(i+1, c); err != nil {
 			return nil, fmt.Errorf("auth: credential %d: %w", i+1, err)
 		}
 	}
-	if place := r.incomplete(); place > 0 {
-		return nil, fmt.Errorf("auth: credential %d: %w", place, errNoSecret)
+	if pos := b.incomplete(); pos > 0 {
+		return nil, fmt.Errorf("auth: credential %d: %w", pos, errNoSecret)
 	}
-	return &Clients{r.table(w, nil)}, nil
+	return &Clients{b.build(h, nil)}, nil
 }
 
-func (r roster) addCredential(place int, c Credential) error {
+func (b builder) addCredential(pos int, c Credential) error {
 	all, err := c.entries()
 	if err != nil {
 		return err
 	}
 	for _, e := range all {
-		if err := r.add(place, e); err != nil {
+		if err := b.add(pos, e); err != nil {
 			return err
 		}
 	}
@@ -85,22 +85,22 @@ func (r roster) addCredential(place int, c Credential) error {
 
 // entries returns what c says, as the lines of a credential file would. They name the
 // owner always, so that a second credential for the ID repeats something.
-func (c Credential) entries() ([]entry, error) {
+func (c Credential) entries() ([]fileEntry, error) {
 	owner := cmp.Or(c.Owner, c.ID)
 	for _, name := range []string{c.ID, owner} {
 		if err := checkName(name); err != nil {
 			return nil, err
 		}
 	}
-	all := []entry{{id: c.ID, kind: kindOwner, owner: owner}}
+	all := []fileEntry{{id: c.ID, kind: kindOwner, owner: owner}}
 	if c.Disabled {
-		all = append(all, entry{id: c.ID, kind: kindDisabled})
+		all = append(all, fileEntry{id: c.ID, kind: kindDisabled})
 	}
 	for _, secret := range c.Secrets {
 		if err := checkSecret(secret); err != nil {
 			return nil, err
 		}
-		all = append(all, entry{id: c.ID, kind: kindSHA256, hash: hash{sum: sum(secret)}})
+		all = append(all, fileEntry{id: c.ID, kind: kindSHA256, hash: secretHash{sum: sum(secret)}})
 	}
 	return all, nil
 }

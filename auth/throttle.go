@@ -27,7 +27,7 @@ type Rate struct {
 
 var errRate = errors.New("auth: a rate needs a Burst and an Every that are more than zero and make less than 292 years")
 
-func (r Rate) or(fallback Rate) (Rate, error) {
+func (r Rate) orDefault(fallback Rate) (Rate, error) {
 	if r == (Rate{}) {
 		return fallback, nil
 	}
@@ -126,9 +126,9 @@ func Throttle(verifier webhookcfg.CredentialVerifier, options *ThrottleOptions) 
 	if options.Size < 0 {
 		return nil, errors.New("auth: the size of a throttle is negative")
 	}
-	perPair, err1 := options.PerClientAndSource.or(defaultPerClientAndSource)
-	perSource, err2 := options.PerSource.or(defaultPerSource)
-	perClient, err3 := options.PerClient.or(defaultPerClient)
+	perPair, err1 := options.PerClientAndSource.orDefault(defaultPerClientAndSource)
+	perSource, err2 := options.PerSource.orDefault(defaultPerSource)
+	perClient, err3 := options.PerClient.orDefault(defaultPerClient)
 	if err := cmp.Or(err1, err2, err3); err != nil {
 		return nil, err
 	}
@@ -162,7 +162,7 @@ func (t *Throttled) Verify(ctx context.Context, id, secret string) (webhookcfg.C
 	client, err := t.verifier.Verify(ctx, id, secret)
 	unavailable := err != nil && !errors.Is(err, webhookcfg.ErrInvalidCredentials) && ctx.Err() == nil
 	if err == nil || unavailable {
-		t.settle(paid, err == nil)
+		t.refund(paid, err == nil)
 	}
 	return client, err
 }
@@ -197,8 +197,8 @@ func (t *Throttled) charge(p pair) (charge, error) {
 	return charge{pair: p, perClient: !known}, nil
 }
 
-// settle gives back what a sign-in has taken.
-func (t *Throttled) settle(c charge, signedIn bool) {
+// refund gives back what a sign-in has taken.
+func (t *Throttled) refund(c charge, signedIn bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	now := time.Now()
