@@ -26,7 +26,7 @@ func (p *Policy) CheckAddr(addr netip.Addr) error {
 		return p.CheckAddr(embeddedIPv4(addr))
 	case !isPublic(addr):
 		return ErrNotPublic
-	case p.own.includes(addr, p.LocalAddrs):
+	case p.local.contains(addr, p.LocalAddrs):
 		return ErrAddressDenied
 	}
 	return nil
@@ -36,14 +36,14 @@ func (p *Policy) CheckAddr(addr netip.Addr) error {
 // a prefix that cannot be meant it answers ifUnusable.
 func matches(prefixes []netip.Prefix, addr netip.Addr, ifUnusable bool) bool {
 	for _, prefix := range prefixes {
-		if prefix.Contains(addr) || ifUnusable && !usable(prefix) {
+		if prefix.Contains(addr) || ifUnusable && !isUsable(prefix) {
 			return true
 		}
 	}
 	return false
 }
 
-func usable(prefix netip.Prefix) bool {
+func isUsable(prefix netip.Prefix) bool {
 	return prefix.IsValid() && !prefix.Addr().Is4In6()
 }
 
@@ -62,26 +62,26 @@ func embeddedIPv4(addr netip.Addr) netip.Addr {
 	return netip.AddrFrom4([4]byte(b[12:]))
 }
 
-// ownMaxAge is how long a list of own addresses is used. It bounds both what the
+// localAddrsMaxAge is how long a list of own addresses is used. It bounds both what the
 // list costs and how long a new address of this host goes unnoticed.
-const ownMaxAge = 10 * time.Second
+const localAddrsMaxAge = 10 * time.Second
 
-// ownAddresses remembers the addresses of this host for a while.
-type ownAddresses struct {
+// localAddrs remembers the addresses of this host for a while.
+type localAddrs struct {
 	mu     sync.Mutex
 	known  map[netip.Addr]bool // nil: not known
 	readAt time.Time
 }
 
 // includes reports whether addr is an own address, or whether that cannot be told.
-func (o *ownAddresses) includes(addr netip.Addr, list func() ([]netip.Addr, error)) bool {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	if o.known == nil || time.Since(o.readAt) >= ownMaxAge {
-		o.readAt = time.Now()
-		o.known = addrSet(list)
+func (l *localAddrs) contains(addr netip.Addr, list func() ([]netip.Addr, error)) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.known == nil || time.Since(l.readAt) >= localAddrsMaxAge {
+		l.readAt = time.Now()
+		l.known = addrSet(list)
 	}
-	return o.known == nil || o.known[addr]
+	return l.known == nil || l.known[addr]
 }
 
 // addrSet returns nil if the list fails.
@@ -116,38 +116,38 @@ func interfaceAddrs() ([]netip.Addr, error) {
 }
 
 // block is a range of addresses that no webhook receiver can have.
-type block struct {
+type specialPrefix struct {
 	prefix netip.Prefix
 	name   string // the row of the registry, or the reason
 }
 
-func reserve(prefix, name string) block {
-	return block{netip.MustParsePrefix(prefix), name}
+func special(prefix, name string) specialPrefix {
+	return specialPrefix{netip.MustParsePrefix(prefix), name}
 }
 
-// reservedIPv4 holds the IANA IPv4 Special-Purpose Address Registry, multicast,
+// specialIPv4 holds the IANA IPv4 Special-Purpose Address Registry, multicast,
 // and an address that is public by number only. Rows inside another row are left
 // out, those marked globally reachable too: none of them is a host's address.
-var reservedIPv4 = []block{
-	reserve("0.0.0.0/8", "This network, RFC 791"),
-	reserve("10.0.0.0/8", "Private-Use, RFC 1918"),
-	reserve("100.64.0.0/10", "Shared Address Space, RFC 6598"),
-	reserve("127.0.0.0/8", "Loopback, RFC 1122"),
-	reserve("168.63.129.16/32", "the platform inside every Azure network"),
-	reserve("169.254.0.0/16", "Link Local, RFC 3927"),
-	reserve("172.16.0.0/12", "Private-Use, RFC 1918"),
-	reserve("192.0.0.0/24", "IETF Protocol Assignments, RFC 6890"),
-	reserve("192.0.2.0/24", "Documentation (TEST-NET-1), RFC 5737"),
-	reserve("192.31.196.0/24", "AS112-v4, RFC 7535"),
-	reserve("192.52.193.0/24", "AMT, RFC 7450"),
-	reserve("192.88.99.0/24", "Deprecated (6to4 Relay Anycast), RFC 7526"),
-	reserve("192.168.0.0/16", "Private-Use, RFC 1918"),
-	reserve("192.175.48.0/24", "Direct Delegation AS112 Service, RFC 7534"),
-	reserve("198.18.0.0/15", "Benchmarking, RFC 2544"),
-	reserve("198.51.100.0/24", "Documentation (TEST-NET-2), RFC 5737"),
-	reserve("203.0.113.0/24", "Documentation (TEST-NET-3), RFC 5737"),
-	reserve("224.0.0.0/4", "Multicast, RFC 5771"),
-	reserve("240.0.0.0/4", "Reserved and Limited Broadcast, RFC 1112 and RFC 8190"),
+var specialIPv4 = []specialPrefix{
+	special("0.0.0.0/8", "This network, RFC 791"),
+	special("10.0.0.0/8", "Private-Use, RFC 1918"),
+	special("100.64.0.0/10", "Shared Address Space, RFC 6598"),
+	special("127.0.0.0/8", "Loopback, RFC 1122"),
+	special("168.63.129.16/32", "the platform inside every Azure network"),
+	special("169.254.0.0/16", "Link Local, RFC 3927"),
+	special("172.16.0.0/12", "Private-Use, RFC 1918"),
+	special("192.0.0.0/24", "IETF Protocol Assignments, RFC 6890"),
+	special("192.0.2.0/24", "Documentation (TEST-NET-1), RFC 5737"),
+	special("192.31.196.0/24", "AS112-v4, RFC 7535"),
+	special("192.52.193.0/24", "AMT, RFC 7450"),
+	special("192.88.99.0/24", "Deprecated (6to4 Relay Anycast), RFC 7526"),
+	special("192.168.0.0/16", "Private-Use, RFC 1918"),
+	special("192.175.48.0/24", "Direct Delegation AS112 Service, RFC 7534"),
+	special("198.18.0.0/15", "Benchmarking, RFC 2544"),
+	special("198.51.100.0/24", "Documentation (TEST-NET-2), RFC 5737"),
+	special("203.0.113.0/24", "Documentation (TEST-NET-3), RFC 5737"),
+	special("224.0.0.0/4", "Multicast, RFC 5771"),
+	special("240.0.0.0/4", "Reserved and Limited Broadcast, RFC 1112 and RFC 8190"),
 }
 
 // globalIPv6 is all global unicast space that IANA has opened. What is outside
@@ -155,15 +155,15 @@ var reservedIPv4 = []block{
 // not assigned yet) needs no list, and cannot be missing from one.
 var globalIPv6 = netip.MustParsePrefix("2000::/3")
 
-// reservedIPv6 holds the rows of the IANA IPv6 Special-Purpose Address Registry
-// that are inside globalIPv6, as reservedIPv4 does.
-var reservedIPv6 = []block{
-	reserve("2001::/23", "IETF Protocol Assignments, RFC 2928"),
-	reserve("2001:db8::/32", "Documentation, RFC 3849"),
-	reserve("2002::/16", "6to4, RFC 3056"),
-	reserve("2620:4f:8000::/48", "Direct Delegation AS112 Service, RFC 7534"),
-	reserve("3ffe::/16", "returned by the 6bone, RFC 3701"),
-	reserve("3fff::/20", "Documentation, RFC 9637"),
+// specialIPv6 holds the rows of the IANA IPv6 Special-Purpose Address Registry
+// that are inside globalIPv6, as specialIPv4 does.
+var specialIPv6 = []specialPrefix{
+	special("2001::/23", "IETF Protocol Assignments, RFC 2928"),
+	special("2001:db8::/32", "Documentation, RFC 3849"),
+	special("2002::/16", "6to4, RFC 3056"),
+	special("2620:4f:8000::/48", "Direct Delegation AS112 Service, RFC 7534"),
+	special("3ffe::/16", "returned by the 6bone, RFC 3701"),
+	special("3fff::/20", "Documentation, RFC 9637"),
 }
 
 // nat64 is the well-known prefix of RFC 6052.
@@ -171,12 +171,12 @@ var nat64 = netip.MustParsePrefix("64:ff9b::/96")
 
 // isPublic judges an address that is not IPv4-mapped and has no zone.
 func isPublic(addr netip.Addr) bool {
-	reserved := reservedIPv4
+	reserved := specialIPv4
 	if !addr.Is4() {
 		if !globalIPv6.Contains(addr) {
 			return false
 		}
-		reserved = reservedIPv6
+		reserved = specialIPv6
 	}
 	// The blocks are in order and do not overlap: only the last of those that
 	// begin at or before the address can hold it.

@@ -14,7 +14,7 @@ func TestInterfacesAreOwn(t *testing.T) {
 
 // TestBlocksAreInOrder: the search for a block relies on it.
 func TestBlocksAreInOrder(t *testing.T) {
-	for _, blocks := range [][]block{reservedIPv4, reservedIPv6} {
+	for _, blocks := range [][]specialPrefix{specialIPv4, specialIPv6} {
 		for i, b := range blocks {
 			if b.prefix != b.prefix.Masked() {
 				t.Errorf("%s: %v has bits beyond the prefix", b.name, b.prefix)
@@ -24,7 +24,7 @@ func TestBlocksAreInOrder(t *testing.T) {
 			}
 		}
 	}
-	for _, b := range reservedIPv6 {
+	for _, b := range specialIPv6 {
 		if !globalIPv6.Overlaps(b.prefix) {
 			t.Errorf("%v (%s) is outside of what can be public", b.prefix, b.name)
 		}

@@ -30,9 +30,9 @@ func (p *Policy) DialContext(ctx context.Context, network, address string) (net.
 type dialer struct {
 	policy *Policy
 
-	// allAnswers demands that every answer of the resolver be allowed, not only
+	// checkAll demands that every answer of the resolver be allowed, not only
 	// the one that is connected to.
-	allAnswers bool
+	checkAll bool
 }
 
 func (d dialer) dial(ctx context.Context, network, address string) (net.Conn, error) {
@@ -99,7 +99,7 @@ func (p *Policy) parseAddress(network, address string) (endpoint, error) {
 	if err != nil {
 		return endpoint{}, err
 	}
-	return p.judge(endpoint{host: host, port: number}, strings.Contains(host, ":"))
+	return p.checkEndpoint(endpoint{host: host, port: number}, strings.Contains(host, ":"))
 }
 
 // dialAddrs tries the addresses in the order of the resolver, each for its share of
@@ -129,7 +129,7 @@ func (p *Policy) dialAddr(ctx context.Context, to netip.AddrPort) (net.Conn, err
 		guarded := net.Dialer{ControlContext: p.control}
 		return guarded.DialContext(ctx, "tcp", to.String())
 	}
-	if err := p.checkDial(to); err != nil {
+	if err := p.checkAddrPort(to); err != nil {
 		return nil, err
 	}
 	return p.Dial(ctx, "tcp", to.String())
@@ -141,42 +141,42 @@ func (p *Policy) control(_ context.Context, _, address string, _ syscall.RawConn
 	if err != nil {
 		return ErrAddressDenied
 	}
-	return p.checkDial(to)
+	return p.checkAddrPort(to)
 }
 
-func (p *Policy) checkDial(to netip.AddrPort) error {
+func (p *Policy) checkAddrPort(to netip.AddrPort) error {
 	if err := p.CheckAddr(to.Addr()); err != nil {
 		return err
 	}
 	return p.checkPort(to.Port())
 }
 
-// maxAttempts bounds how many addresses of one name are tried, since its owner
+// maxAddrs bounds how many addresses of one name are tried, since its owner
 // can publish any number of addresses, and of anybody.
-const maxAttempts = 8
+const maxAddrs = 8
 
-// resolve returns one to maxAttempts addresses.
+// resolve returns one to maxAddrs addresses.
 func (d dialer) resolve(ctx context.Context, to endpoint) ([]netip.Addr, error) {
 	if to.addr.IsValid() {
 		return []netip.Addr{to.addr}, nil
 	}
-	addrs, err := d.policy.lookUp(ctx, to.host)
+	addrs, err := d.policy.lookup(ctx, to.host)
 	if err != nil {
 		return nil, err
 	}
-	if d.allAnswers {
+	if d.checkAll {
 		for _, addr := range addrs {
 			if err := d.policy.CheckAddr(addr); err != nil {
 				return nil, err
 			}
 		}
 	}
-	return addrs[:min(len(addrs), maxAttempts)], nil
+	return addrs[:min(len(addrs), maxAddrs)], nil
 }
 
 var errNoAddress = errors.New("egress: the name has no address")
 
-func (p *Policy) lookUp(ctx context.Context, host string) ([]netip.Addr, error) {
+func (p *Policy) lookup(ctx context.Context, host string) ([]netip.Addr, error) {
 	resolver := p.Resolver
 	if resolver == nil {
 		resolver = net.DefaultResolver

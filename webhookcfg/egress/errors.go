@@ -72,7 +72,7 @@ const (
 	ErrAddressDenied
 )
 
-var ruleTexts = [...]string{
+var policyErrorTexts = [...]string{
 	ErrInvalidLength:     "the URL must have 1 to 2048 bytes",
 	ErrInvalidByte:       "the URL must consist of printable ASCII characters without spaces",
 	ErrBackslash:         "the URL must not contain a backslash",
@@ -97,10 +97,10 @@ var ruleTexts = [...]string{
 // Error returns the rule as a sentence, such as "the port must be a number from
 // 1 to 65535 without leading zeros".
 func (r PolicyError) Error() string {
-	if r == 0 || int(r) >= len(ruleTexts) {
+	if r == 0 || int(r) >= len(policyErrorTexts) {
 		return "unknown rule"
 	}
-	return ruleTexts[r]
+	return policyErrorTexts[r]
 }
 
 // Reason says at which step a call failed. Reasons are for the host's own events

@@ -27,7 +27,7 @@ func AnyResponse(method string) (HTTPProbe, error) {
 		return nil, fmt.Errorf("egress: method %q is not one of %v", method, methods)
 	}
 	return func(ctx context.Context, _ string, httpClient *http.Client, target URL) error {
-		_, err := ask(ctx, httpClient, method, target, nil)
+		_, err := send(ctx, httpClient, method, target, nil)
 		return err
 	}, nil
 }
@@ -57,7 +57,7 @@ func Handshake(origin string) (HTTPProbe, error) {
 	return func(ctx context.Context, _ string, httpClient *http.Client, target URL) error {
 		header := http.Header{}
 		header.Set(requestOrigin, origin)
-		answer, err := ask(ctx, httpClient, http.MethodOptions, target, header)
+		answer, err := send(ctx, httpClient, http.MethodOptions, target, header)
 		if err != nil {
 			return err
 		}
@@ -71,7 +71,7 @@ func Handshake(origin string) (HTTPProbe, error) {
 
 // ask sends a request and returns the header of the answer. The body is not read:
 // it may have no end.
-func ask(ctx context.Context, httpClient *http.Client, method string, target URL, header http.Header) (http.Header, error) {
+func send(ctx context.Context, httpClient *http.Client, method string, target URL, header http.Header) (http.Header, error) {
 	req, err := http.NewRequestWithContext(ctx, method, target.Reveal(), nil)
 	if err != nil {
 		return nil, err

@@ -33,11 +33,11 @@ func (p *Policy) parse(rawURL string) (endpoint, error) {
 	if err != nil {
 		return endpoint{}, ErrInvalidSyntax
 	}
-	return p.judgeURL(u)
+	return p.checkURL(u)
 }
 
-// judgeURL applies the rules about the parts of a URL.
-func (p *Policy) judgeURL(u *url.URL) (endpoint, error) {
+// checkURL applies the rules about the parts of a URL.
+func (p *Policy) checkURL(u *url.URL) (endpoint, error) {
 	if err := p.checkScheme(u.Scheme); err != nil {
 		return endpoint{}, err
 	}
@@ -62,7 +62,7 @@ func (p *Policy) judgeURL(u *url.URL) (endpoint, error) {
 		}
 		to.port = port
 	}
-	return p.judge(to, bracketed)
+	return p.checkEndpoint(to, bracketed)
 }
 
 // checkBytes judges the text before any parser sees it: what comes after need
@@ -98,7 +98,7 @@ func (p *Policy) checkScheme(scheme string) error {
 
 // judge applies the rules about host and port, and fills in the address of a
 // host that is one. bracketed says that the host stood in brackets.
-func (p *Policy) judge(to endpoint, bracketed bool) (endpoint, error) {
+func (p *Policy) checkEndpoint(to endpoint, bracketed bool) (endpoint, error) {
 	addr, err := parseHost(to.host, bracketed)
 	switch {
 	case err != nil:

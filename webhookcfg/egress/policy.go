@@ -57,7 +57,7 @@ type Policy struct {
 	// server; nil: those of the system. Certificates are always verified.
 	RootCAs *x509.CertPool
 
-	own ownAddresses
+	local localAddrs
 }
 
 // Resolver looks up the addresses of a host name. [net.Resolver] is one.
@@ -84,7 +84,7 @@ func Development() *Policy {
 // side.
 func (p *Policy) Validate() error {
 	for _, prefix := range slices.Concat(p.AllowPrefixes, p.DenyPrefixes) {
-		if !usable(prefix) {
+		if !isUsable(prefix) {
 			return fmt.Errorf("egress: prefix %v is invalid or IPv4-mapped", prefix)
 		}
 	}

@@ -22,9 +22,9 @@ const (
 )
 
 const (
-	// waitForPlace is how long a probe waits for others to end, and how long a
+	// maxWait is how long a probe waits for others to end, and how long a
 	// caller is asked to wait for the same.
-	waitForPlace = time.Second
+	maxWait = time.Second
 
 	maxProbeHeaderBytes = 16 << 10
 )
@@ -54,13 +54,13 @@ type ProberOptions struct {
 // Prober finds out whether a URL can be reached. It is safe for concurrent use,
 // holds nothing that must be closed, and remembers no result.
 type Prober struct {
-	policy   *Policy
-	exchange HTTPProbe
-	client   *http.Client // for exchange
-	timeout  time.Duration
-	places   chan struct{}
-	quota    *quota
-	shared   singleflight.Group[struct{}]
+	policy     *Policy
+	httpProbe  HTTPProbe
+	httpClient *http.Client
+	timeout    time.Duration
+	slots      chan struct{}
+	limiter    *probeLimiter
+	inFlight   singleflight.Group[struct{}]
 }
 
 // Prober returns a prober that keeps to the policy; nil options are the default.
@@ -77,12 +77,12 @@ func (p *Policy) Prober(opts *ProberOptions) (*Prober, error) {
 		return nil, err
 	}
 	return &Prober{
-		policy:   p,
-		exchange: o.HTTPProbe,
-		client:   p.probeClient(),
-		timeout:  o.Timeout,
-		places:   make(chan struct{}, o.MaxProbes),
-		quota:    newQuota(o.ClientMaxProbes, o.ClientProbesPerMinute),
+		policy:     p,
+		httpProbe:  o.HTTPProbe,
+		httpClient: p.probeClient(),
+		timeout:    o.Timeout,
+		slots:      make(chan struct{}, o.MaxProbes),
+		limiter:    newProbeLimiter(o.ClientMaxProbes, o.ClientProbesPerMinute),
 	}, nil
 }
 
@@ -106,7 +106,7 @@ func orDefault[T int | time.Duration](value, whenZero T) T {
 
 // probeClient returns the client of exchanges.
 func (p *Policy) probeClient() *http.Client {
-	d := dialer{policy: p, allAnswers: true}
+	d := dialer{policy: p, checkAll: true}
 	transport := &Transport{policy: p, base: &http.Transport{
 		DialContext:            d.dial,
 		DialTLSContext:         d.dialTLS,
@@ -114,7 +114,7 @@ func (p *Policy) probeClient() *http.Client {
 		DisableCompression:     true,
 		MaxResponseHeaderBytes: maxProbeHeaderBytes,
 	}}
-	return &http.Client{Transport: transport, CheckRedirect: stay}
+	return &http.Client{Transport: transport, CheckRedirect: noRedirect}
 }
 
 // Probe returns nil if target can be reached: its host has addresses, the policy
@@ -139,7 +139,7 @@ func (pr *Prober) Probe(ctx context.Context, client string, target URL) error {
 	if err != nil {
 		return err
 	}
-	if err := pr.quota.enter(client, time.Now()); err != nil {
+	if err := pr.limiter.acquire(client, time.Now()); err != nil {
 		return err
 	}
 	// The probe counts against the client that started it until it ends: a client
@@ -147,16 +147,16 @@ func (pr *Prober) Probe(ctx context.Context, client string, target URL) error {
 	var charged atomic.Bool
 	defer func() {
 		if charged.CompareAndSwap(false, true) {
-			pr.quota.leave(client)
+			pr.limiter.release(client)
 		}
 	}()
 	key := target.Reveal()
-	if pr.exchange != nil {
+	if pr.httpProbe != nil {
 		key += "\n" + client // no target that was checked holds a line break
 	}
-	_, err = pr.shared.Do(ctx, key, waitForPlace+pr.timeout, func(ctx context.Context) (struct{}, error) {
+	_, err = pr.inFlight.Do(ctx, key, maxWait+pr.timeout, func(ctx context.Context) (struct{}, error) {
 		if charged.CompareAndSwap(false, true) {
-			defer pr.quota.leave(client)
+			defer pr.limiter.release(client)
 		}
 		return struct{}{}, pr.run(ctx, client, target, to)
 	})
@@ -166,21 +166,21 @@ func (pr *Prober) Probe(ctx context.Context, client string, target URL) error {
 // run makes one probe as soon as there is a place for it.
 func (pr *Prober) run(ctx context.Context, client string, target URL, to endpoint) error {
 	select {
-	case pr.places <- struct{}{}:
-		defer func() { <-pr.places }()
-	case <-time.After(waitForPlace):
-		return &LimitError{wait: waitForPlace}
+	case pr.slots <- struct{}{}:
+		defer func() { <-pr.slots }()
+	case <-time.After(maxWait):
+		return &LimitError{wait: maxWait}
 	}
 	ctx, cancel := context.WithTimeout(ctx, pr.timeout)
 	defer cancel()
-	if pr.exchange != nil {
-		return pr.converse(ctx, client, target, to)
+	if pr.httpProbe != nil {
+		return pr.probeHTTP(ctx, client, target, to)
 	}
 	return pr.connect(ctx, to)
 }
 
 func (pr *Prober) connect(ctx context.Context, to endpoint) error {
-	d := dialer{policy: pr.policy, allAnswers: true}
+	d := dialer{policy: pr.policy, checkAll: true}
 	connect := d.connect
 	if to.tls {
 		connect = d.connectTLS
@@ -192,8 +192,8 @@ func (pr *Prober) connect(ctx context.Context, to endpoint) error {
 	return err
 }
 
-func (pr *Prober) converse(ctx context.Context, client string, target URL, to endpoint) error {
-	err := pr.exchange(ctx, client, pr.client, target)
+func (pr *Prober) probeHTTP(ctx context.Context, client string, target URL, to endpoint) error {
+	err := pr.httpProbe(ctx, client, pr.httpClient, target)
 	if err == nil {
 		return nil
 	}
@@ -214,48 +214,48 @@ func (e *LimitError) Error() string {
 // RetryAfter returns how long to wait before asking again; more than zero.
 func (e *LimitError) RetryAfter() time.Duration { return e.wait }
 
-// maxQuotaClients bounds the memory that a quota takes. A client beyond it makes
+// maxLimitedClients bounds the memory that a quota takes. A client beyond it makes
 // another one forgotten, as if that had not asked for a minute.
-const maxQuotaClients = 10_000
+const maxLimitedClients = 10_000
 
 // quota bounds what each client may ask for.
-type quota struct {
+type probeLimiter struct {
 	max int
 
 	mu      sync.Mutex
-	waiting map[string]int
+	running map[string]int
 	rate    *ratelimit.Limiter[string]
 }
 
-func newQuota(maxWaiting, perMinute int) *quota {
-	return &quota{
-		max:     maxWaiting,
-		waiting: map[string]int{},
-		rate:    ratelimit.New[string](perMinute, max(time.Minute/time.Duration(perMinute), 1), maxQuotaClients),
+func newProbeLimiter(maxRunning, perMinute int) *probeLimiter {
+	return &probeLimiter{
+		max:     maxRunning,
+		running: map[string]int{},
+		rate:    ratelimit.New[string](perMinute, max(time.Minute/time.Duration(perMinute), 1), maxLimitedClients),
 	}
 }
 
 // enter charges the client for one probe, to be ended by leave, or returns a
 // [*LimitError].
-func (q *quota) enter(client string, now time.Time) error {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	if q.waiting[client] >= q.max {
-		return &LimitError{wait: waitForPlace}
+func (l *probeLimiter) acquire(client string, now time.Time) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.running[client] >= l.max {
+		return &LimitError{wait: maxWait}
 	}
-	if wait := q.rate.Wait(client, now); wait > 0 {
+	if wait := l.rate.Wait(client, now); wait > 0 {
 		return &LimitError{wait: wait}
 	}
-	q.rate.Take(client, now)
-	q.waiting[client]++
+	l.rate.Take(client, now)
+	l.running[client]++
 	return nil
 }
 
-func (q *quota) leave(client string) {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	q.waiting[client]--
-	if q.waiting[client] == 0 {
-		delete(q.waiting, client)
+func (l *probeLimiter) release(client string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.running[client]--
+	if l.running[client] == 0 {
+		delete(l.running, client)
 	}
 }

@@ -57,11 +57,11 @@ func (p *Policy) Client() (*http.Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &http.Client{Transport: transport, CheckRedirect: stay, Timeout: clientTimeout}, nil
+	return &http.Client{Transport: transport, CheckRedirect: noRedirect, Timeout: clientTimeout}, nil
 }
 
 // stay is the CheckRedirect that follows nothing.
-func stay(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+func noRedirect(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 
 var errNoURL = errors.New("egress: request without a URL")
 
@@ -71,7 +71,7 @@ var errNoURL = errors.New("egress: request without a URL")
 func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	err := errNoURL
 	if req.URL != nil {
-		_, err = t.policy.judgeURL(req.URL)
+		_, err = t.policy.checkURL(req.URL)
 	}
 	if err != nil {
 		if req.Body != nil {

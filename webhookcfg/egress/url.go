@@ -60,15 +60,15 @@ func (u URL) String() string {
 		authority = rest[:end]
 	}
 	host := authority[strings.LastIndexByte(authority, '@')+1:]
-	if !isShowable(scheme, host) {
+	if !isSafeToPrint(scheme, host) {
 		return "redacted"
 	}
 	return scheme + "://" + host
 }
 
-// isShowable keeps out what only stands where a host should: a part of a secret
+// isSafeToPrint keeps out what only stands where a host should: a part of a secret
 // with a slash in it, or bytes that a log must not hold.
-func isShowable(scheme, hostPort string) bool {
+func isSafeToPrint(scheme, hostPort string) bool {
 	if !strings.EqualFold(scheme, "https") && !strings.EqualFold(scheme, "http") {
 		return false
 	}
