@@ -1,6 +1,7 @@
 package egress
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -90,18 +91,11 @@ func (o *ProberOptions) complete() error {
 	if min(int64(o.Timeout), int64(o.MaxProbes), int64(o.ClientMaxProbes), int64(o.ClientProbesPerMinute)) < 0 {
 		return errors.New("egress: negative number in ProberOptions")
 	}
-	o.Timeout = orDefault(o.Timeout, defaultTimeout)
-	o.MaxProbes = orDefault(o.MaxProbes, defaultMax)
-	o.ClientMaxProbes = orDefault(o.ClientMaxProbes, defaultClientMax)
-	o.ClientProbesPerMinute = orDefault(o.ClientProbesPerMinute, defaultClientRate)
+	o.Timeout = cmp.Or(o.Timeout, defaultTimeout)
+	o.MaxProbes = cmp.Or(o.MaxProbes, defaultMax)
+	o.ClientMaxProbes = cmp.Or(o.ClientMaxProbes, defaultClientMax)
+	o.ClientProbesPerMinute = cmp.Or(o.ClientProbesPerMinute, defaultClientRate)
 	return nil
-}
-
-func orDefault[T int | time.Duration](value, whenZero T) T {
-	if value == 0 {
-		return whenZero
-	}
-	return value
 }
 
 // probeClient returns the client of exchanges.
