@@ -7,23 +7,23 @@ import (
 	"strconv"
 )
 
-// Dialect is the SQL of one kind of database: one of [PostgreSQL],
-// [GenericPostgreSQL], [MySQL] and [SQLite]. The zero value is none.
+// Dialect is the SQL of one kind of database: [PostgreSQL], [GenericPostgreSQL],
+// [MySQL] or [SQLite]. The zero value is invalid.
 type Dialect struct{ spec *dialectSpec }
 
-// PostgreSQL is for PostgreSQL from version 13 on, and what is PostgreSQL inside.
-// It has a [webhookcfg.Feed].
+// PostgreSQL is the dialect of PostgreSQL 13 or later, and of databases built from it.
+// It supports a [webhookcfg.Feed].
 func PostgreSQL() Dialect { return Dialect{&postgreSQL} }
 
-// GenericPostgreSQL is for databases that speak the protocol and the SQL of
-// PostgreSQL without its transaction numbers, such as CockroachDB and YugabyteDB.
-// Whatever isolation their connections have is enough.
+// GenericPostgreSQL is the dialect of databases with the protocol and the SQL of
+// PostgreSQL but without its transaction numbers, such as CockroachDB and YugabyteDB.
+// Any isolation level suffices.
 func GenericPostgreSQL() Dialect { return Dialect{&genericPostgreSQL} }
 
-// MySQL is for MySQL from version 8 on and for MariaDB from version 10.5 on.
+// MySQL is the dialect of MySQL 8 or later and of MariaDB 10.5 or later.
 func MySQL() Dialect { return Dialect{&mySQL} }
 
-// SQLite is for SQLite from version 3.37 on. It has a [webhookcfg.Feed].
+// SQLite is the dialect of SQLite 3.37 or later. It supports a [webhookcfg.Feed].
 func SQLite() Dialect { return Dialect{&sqLite} }
 
 // String returns the name of the dialect; "" for the zero value.
@@ -34,9 +34,9 @@ func (d Dialect) String() string {
 	return d.spec.name
 }
 
-// Schema returns the statements that [Store.Migrate] runs on an empty database,
-// for those who have a tool of their own for that. They can be run again. The
-// prefix is as in [Options]; an invalid one, or the zero Dialect, gives an error.
+// Schema returns the statements that [Store.Migrate] runs on an empty database, for use
+// with a separate migration tool. They are idempotent. The prefix is that of [Options].
+// Schema returns an error if the prefix is invalid, or for the zero Dialect.
 func (d Dialect) Schema(prefix string) ([]string, error) {
 	if d.spec == nil {
 		return nil, errNoDialect
@@ -54,7 +54,7 @@ func (d Dialect) Schema(prefix string) ([]string, error) {
 
 var errNoDialect = errors.New("sqlstore: the zero Dialect")
 
-// prefixRule lets through only what no database wants quoted.
+// prefixRule matches prefixes that no database requires to be quoted.
 var prefixRule = regexp.MustCompile(`^[a-z][a-z0-9_]{0,31}$`)
 
 func tablePrefix(prefix string) (string, error) {
@@ -67,36 +67,37 @@ func tablePrefix(prefix string) (string, error) {
 	return prefix, nil
 }
 
-// dialectSpec is what a dialect says in words of its own. The rest of the package
-// knows no database.
+// dialectSpec is everything specific to one dialect. The rest of the package is
+// independent of the database.
 type dialectSpec struct {
 	name     string
 	numbered bool // parameters are $1, $2, … and not ?
 
-	// oneWriter says that the database lets one transaction write at a time, and that
-	// the others wait for it in a way that no context ends. That wait then comes before
-	// there is anything to commit.
+	// oneWriter specifies that the database allows one writing transaction at a time,
+	// and that others wait for it regardless of their context. Changes then wait before
+	// their transaction has anything to commit.
 	oneWriter bool
 
 	schema []string
 	lock   migrationLock
 
-	// touch gives the client a row, and its row a new mark; it keeps every other
-	// change of the client out until the transaction ends. put, which comes after it
-	// in the transaction, writes an override of the generation that the row names.
+	// touch inserts the row of the client, or updates its mark, and locks it against
+	// every other change of the client until the transaction ends. put follows it in
+	// the transaction, and writes an override of the generation in that row.
 	touch, put string
-	// set is both in one statement, where there is one that locks first.
+	// set combines both in one statement, where one exists that locks first; else "".
 	set string
-	// tombstone is put for an unset, which writes only if there is a base.
+	// tombstone is the put of an unset, which writes only if there is a base.
 	tombstone string
 	setAll    string
-	changes   string // "" where nothing tells what changed
+	changes   string // "" without support for a feed
 
-	// classify says what an error of the driver tells about a write.
+	// classify returns the outcome of a write that failed with an error of the driver.
 	classify func(err error) outcome
 }
 
-// begin begins a transaction; where one at a time can write, with the wait for that.
+// begin returns the statement that starts a transaction. With oneWriter it also waits
+// for the write lock.
 func (g *dialectSpec) begin() string {
 	if g.oneWriter {
 		return "begin immediate"
@@ -141,12 +142,12 @@ func (g *dialectSpec) queries(prefix string) queries {
 	return q
 }
 
-// What every dialect says in the same words.
+// Statements common to all dialects.
 //
-// The lookups take an override by the whole of its key, the generation included,
-// which a sub-select names: joins were seen to be planned with a part of the key.
-// An empty URL is asked for by its length, since an empty text and an empty blob
-// are different values to SQLite.
+// The lookups select an override by its complete key, with the generation from a
+// sub-select: query planners were seen to execute joins with a part of the key only.
+// An empty URL is recognized by its length, since to SQLite an empty text and an empty
+// blob are different values.
 const (
 	resolve = `
 SELECT c.url, c.since,
@@ -154,8 +155,8 @@ SELECT c.url, c.since,
   (SELECT o.since FROM {override} o WHERE o.client = c.id AND o.gen = c.gen AND o.entity = @entity)
 FROM {client} c WHERE c.id = @client`
 
-	// list begins with the row of the client, whose name stands in the column of the
-	// entities to give the column its type.
+	// list returns the row of the client first, with the client in the column of the
+	// entities, which gives the column its type.
 	list = `
 SELECT 0 AS part, id AS entity, url, since FROM {client} WHERE id = @client
 UNION ALL
@@ -165,14 +166,14 @@ SELECT 1, p.entity, p.url, p.since FROM (
   ORDER BY entity LIMIT @limit) p
 ORDER BY part, entity`
 
-	// drop is what an unset does where there is no base to be kept out by a
-	// tombstone. It comes after touch, in the same transaction.
+	// drop is the statement of an unset for a client without a base, for whom no
+	// tombstone is needed. It follows touch in the same transaction.
 	drop = `
 DELETE FROM {override} WHERE client = @client AND entity = @entity
 AND gen = (SELECT gen FROM {client} WHERE id = @client AND length(url) = 0)`
 
-	// awaitOthers changes nothing, but waits for those who change the client. By then replaceMark
-	// sees who that was.
+	// awaitOthers changes nothing, but waits for concurrent changes of the client.
+	// replaceMark then finds the mark of the latest one.
 	awaitOthers = `UPDATE {client} SET swept = swept WHERE id = @client`
 	replaceMark = `UPDATE {client} SET mark = @next WHERE id = @client AND mark = @mark`
 
@@ -180,9 +181,9 @@ AND gen = (SELECT gen FROM {client} WHERE id = @client AND length(url) = 0)`
 	versions = `SELECT id, mark FROM {client} WHERE id IN (@ids)`
 )
 
-// The sweep finds rows by ranges of the key alone, so that what is left does not
-// slow it down. No row is ever added to a generation that is not the client's
-// latest, so the ranges cannot grow meanwhile.
+// Statements of a sweep. They find rows by ranges of the key alone, so that the
+// remaining rows do not slow them down. Rows are only ever added to a client's latest
+// generation, so the ranges cannot grow in the meantime.
 const (
 	dirty = `
 SELECT id, gen FROM {client} WHERE id > @after AND swept < gen ORDER BY id LIMIT @limit`
@@ -203,8 +204,8 @@ DELETE FROM {override} WHERE client = @client AND gen = @gen`
 UPDATE {client} SET swept = @gen WHERE id = @client AND swept < @gen`
 )
 
-// statement is SQL as a driver takes it, with the names of its parameters in the
-// order in which it wants them.
+// statement is SQL in the syntax of a driver, with the names of its parameters in the
+// order of their arguments.
 type statement struct {
 	text   string
 	params []string
@@ -222,25 +223,25 @@ func (s statement) args(v values) []any {
 	return args
 }
 
-// The templates of statements write {client} for the table of that name, and
-// @entity for the parameter of that name.
+// In the templates of statements, {client} is the table and @entity the parameter of
+// that name.
 var (
-	tableMark = regexp.MustCompile(`\{([a-z_]+)\}`)
-	paramMark = regexp.MustCompile(`@[a-z]+[0-9]*`)
+	tablePattern = regexp.MustCompile(`\{([a-z_]+)\}`)
+	paramPattern = regexp.MustCompile(`@[a-z]+[0-9]*`)
 )
 
-// withTables puts the names of the tables into a template.
+// withTables replaces the tables in a template by their names.
 func withTables(template, prefix string) string {
-	return tableMark.ReplaceAllString(template, prefix+"$1")
+	return tablePattern.ReplaceAllString(template, prefix+"$1")
 }
 
-// newStatement makes a statement of a template. Numbered parameters, as in $1,
-// are passed once however often they stand in the text.
+// newStatement compiles a template. A numbered parameter, as in $1, is passed once
+// however often it occurs in the text.
 func newStatement(template, prefix string, numbered bool) statement {
 	var s statement
 	number := make(map[string]int)
-	s.text = paramMark.ReplaceAllStringFunc(withTables(template, prefix), func(mark string) string {
-		name := mark[1:]
+	s.text = paramPattern.ReplaceAllStringFunc(withTables(template, prefix), func(param string) string {
+		name := param[1:]
 		if number[name] == 0 || !numbered {
 			s.params = append(s.params, name)
 			number[name] = len(s.params)

@@ -10,32 +10,36 @@ import (
 	"example.com/go-webhookcfg/webhookcfg/egress"
 )
 
-// ErrOutcomeUnknown is wrapped by the error of a change of which nobody knows
-// whether it was made: the connection broke, or the context ended, after the
-// database had been told to commit it and before it had answered, and what could be
-// asked of the database since did not tell. The change was made wholly or not at all,
-// or is about to be, if no other change of the client is acknowledged before. To ask
-// what is in effect is the way to find out; to make it again blindly could undo what
-// others changed since.
-var ErrOutcomeUnknown = errors.New("sqlstore: nobody knows whether the change was made")
+var (
+	// ErrOutcomeUnknown is wrapped by the error of a change whose commit was sent but not
+	// acknowledged, because the connection broke or the context ended, and whose outcome
+	// could not be determined afterwards. The change was applied completely or not at
+	// all; it may still be applied, unless another change of the client is acknowledged
+	// first. Resolve returns the state in effect. Applying the change again without
+	// looking could undo a later change of another process.
+	ErrOutcomeUnknown = errors.New("sqlstore: commit outcome unknown")
+	// ErrNewerSchema is wrapped by the error of [Store.Migrate] if the tables were
+	// migrated by a later version of this package. Nothing was changed.
+	ErrNewerSchema = errors.New("sqlstore: schema of a later version of this package")
+)
 
-// outcome is what an error tells about the write that it came from.
+// outcome is the effect of a write that returned an error.
 type outcome int
 
 const (
 	// outcomeUnknown: the write may have been committed.
 	outcomeUnknown outcome = iota
-	// outcomeFailed: nothing was changed, and it would come to nothing again.
+	// outcomeFailed: nothing was changed, and a retry would fail again.
 	outcomeFailed
-	// outcomeConflict: nothing was changed, because of what others did at that time.
+	// outcomeConflict: nothing was changed because of a concurrent transaction.
 	outcomeConflict
 )
 
-// classify looks at the error of a statement that may have done its work, such as a
-// commit.
+// classify returns the outcome of a statement that may have taken effect despite its
+// error, such as a commit.
 //
-// A driver answers ErrBadConn only if the server cannot have got the statement:
-// package database/sql itself would send it again on another connection.
+// A driver returns ErrBadConn only if the server cannot have received the statement,
+// since package database/sql then sends it again on another connection.
 func (s *Store) classify(err error) outcome {
 	switch {
 	case errors.Is(err, driver.ErrBadConn), s.retryable(err):
@@ -47,8 +51,8 @@ func (s *Store) classify(err error) outcome {
 	}
 }
 
-// classifyUncommitted looks at the error of a statement that leaves the transaction open.
-// However it failed, what is never committed is rolled back.
+// classifyUncommitted returns the outcome of a transaction whose commit was not sent.
+// However a statement failed, the server rolls the transaction back.
 func (s *Store) classifyUncommitted(err error) outcome {
 	if s.classify(err) == outcomeConflict {
 		return outcomeConflict
@@ -56,9 +60,9 @@ func (s *Store) classifyUncommitted(err error) outcome {
 	return outcomeFailed
 }
 
-// wrapError says what was tried, and hides the URL that a driver or a server may have
-// quoted, wholly or in part. Nil stays nil.
-func wrapError(what string, err error, url egress.URL) error {
+// wrapError adds the operation to an error, and withholds its text if the driver or the
+// server quoted the URL in it, wholly or in part. It returns nil for nil.
+func wrapError(operation string, err error, url egress.URL) error {
 	if err == nil {
 		return nil
 	}
@@ -66,18 +70,14 @@ func wrapError(what string, err error, url egress.URL) error {
 	if redact.Quotes(text, strings.TrimPrefix(url.Reveal(), url.String())) {
 		text = withheldText(err)
 	}
-	return redact.Error("sqlstore: "+what+": "+text, err)
+	return redact.Error("sqlstore: "+operation+": "+text, err)
 }
 
-// withheldText is what can be said of an error whose text cannot be shown.
+// withheldText replaces the text of an error that quotes the URL.
 func withheldText(err error) string {
-	const text = "the error quotes the URL, and is not shown"
+	const text = "error text withheld because it quotes the URL"
 	if errors.Is(err, ErrOutcomeUnknown) {
 		return ErrOutcomeUnknown.Error() + ": " + text
 	}
 	return text
 }
-
-// ErrNewerSchema is wrapped by the error of [Store.Migrate] where a later version
-// of this package has been at work. Nothing was changed.
-var ErrNewerSchema = errors.New("sqlstore: the schema is of a later version of this package")

@@ -13,14 +13,14 @@ import (
 	"example.com/go-webhookcfg/webhookcfg/egress"
 )
 
-// rowError is a driver's error that quotes a row, by value and with a field that
-// other drivers would have.
+// rowError is a driver's error that quotes a row, also in a field that its text does not
+// contain.
 type rowError struct{ Message, Detail string }
 
 func (e rowError) Error() string { return e.Message }
 
-// TestErrorsRedactURL: whatever a server or a driver quotes of a change, no text
-// of the error shows more than the host.
+// TestErrorsRedactURL: no error shows more of the URL than its host, whatever a server or
+// a driver quotes.
 func TestErrorsRedactURL(t *testing.T) {
 	const secret = "/hooks/T0KEN-abcdefghijkl?sig=0123456789"
 	for _, whole := range []string{
@@ -50,17 +50,17 @@ func TestErrorsRedactURL(t *testing.T) {
 				}
 				var found rowError
 				if !errors.As(err, &found) || found != cause {
-					t.Errorf("the cause is gone from %v", err)
+					t.Errorf("%v does not wrap its cause", err)
 				}
 				if at == "commit" && !strings.Contains(err.Error(), sqlstore.ErrOutcomeUnknown.Error()) {
-					t.Errorf("the doubt is gone from %v", err)
+					t.Errorf("%v does not mention the unknown outcome", err)
 				}
 			}
 		}
 	}
 }
 
-// TestErrorsKeepOtherTexts: a text that quotes nothing is shown.
+// TestErrorsKeepOtherTexts: error texts that do not quote the URL are preserved.
 func TestErrorsKeepOtherTexts(t *testing.T) {
 	refusal := errors.New("dial tcp 127.0.0.1:5432: connect: connection refused")
 	s, _ := openFake(t, sqlstore.PostgreSQL(), nil, failing("connect", refusal, 1<<30))

@@ -12,8 +12,8 @@ import (
 	"example.com/go-webhookcfg/webhookcfg"
 )
 
-// A service opens the database with a driver of its choice, makes the tables, and
-// has what is void removed now and then.
+// A service opens the database with a driver of its choice, creates the tables, and
+// sweeps obsolete rows every few minutes.
 func Example() {
 	// import _ "github.com/jackc/pgx/v5/stdlib"
 	serve := func(ctx context.Context, dsn string, verifier webhookcfg.CredentialVerifier) error {
@@ -35,7 +35,7 @@ func Example() {
 		if err != nil {
 			return err
 		}
-		_ = h // is mounted on the server
+		_ = h // mount it on the server
 
 		every := time.NewTicker(5 * time.Minute)
 		defer every.Stop()
@@ -53,7 +53,7 @@ func Example() {
 	_ = serve
 }
 
-// Whoever keeps copies asks what changed, where the dialect can tell.
+// A feed is available for dialects that number changes in commit order.
 func ExampleStore_WithFeed() {
 	for _, dialect := range []sqlstore.Dialect{sqlstore.PostgreSQL(), sqlstore.MySQL()} {
 		db := sql.OpenDB(&fake{}) // stands for sql.Open
@@ -71,7 +71,7 @@ func ExampleStore_WithFeed() {
 	// MySQL true
 }
 
-// A database tool of one's own runs the migration.
+// A separate migration tool can run the statements of the schema.
 func ExampleDialect_Schema() {
 	statements, err := sqlstore.SQLite().Schema("hooks_")
 	if err != nil {

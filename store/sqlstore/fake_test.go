@@ -14,24 +14,24 @@ import (
 	"example.com/go-webhookcfg/store/sqlstore"
 )
 
-// fake is a database of which a test says what comes of each call: "connect",
-// "begin", "commit", "rollback", or the text of a statement.
+// fake is a database whose test specifies the result of each call: "connect", "begin",
+// "commit", "rollback", or the text of a statement.
 type fake struct {
-	on func(call string, args []driver.NamedValue) (answer, error)
+	on func(call string, args []driver.NamedValue) (resultRows, error)
 
 	mu    sync.Mutex
 	calls []string
 	open  int
 }
 
-// errNoRows is of a statement that changes no row; of others it changes one.
+// errNoRows makes a statement change no row; other statements change one.
 var errNoRows = errors.New("no rows")
 
-// answer is what a query returns; of anything else it is the zero answer.
-type answer [][]driver.Value
+// resultRows are the rows of a query; nil for other calls.
+type resultRows [][]driver.Value
 
-// openFake returns a store whose database does what on says.
-func openFake(t testing.TB, dialect sqlstore.Dialect, opts *sqlstore.Options, on func(call string, args []driver.NamedValue) (answer, error)) (*sqlstore.Store, *fake) {
+// openFake returns a store on a fake whose calls on handles.
+func openFake(t testing.TB, dialect sqlstore.Dialect, opts *sqlstore.Options, on func(call string, args []driver.NamedValue) (resultRows, error)) (*sqlstore.Store, *fake) {
 	t.Helper()
 	f := &fake{on: on}
 	db := sql.OpenDB(f)
@@ -43,11 +43,11 @@ func openFake(t testing.TB, dialect sqlstore.Dialect, opts *sqlstore.Options, on
 	return s, f
 }
 
-// failing is a database in which every call succeeds but those that begin with a
-// prefix, which fail for the first times.
-func failing(prefix string, err error, times int) func(string, []driver.NamedValue) (answer, error) {
+// failing handles the calls of a fake: those with a prefix fail the given number of
+// times, others succeed.
+func failing(prefix string, err error, times int) func(string, []driver.NamedValue) (resultRows, error) {
 	var mu sync.Mutex
-	return func(call string, _ []driver.NamedValue) (answer, error) {
+	return func(call string, _ []driver.NamedValue) (resultRows, error) {
 		mu.Lock()
 		defer mu.Unlock()
 		if times > 0 && strings.HasPrefix(call, prefix) {
@@ -58,7 +58,7 @@ func failing(prefix string, err error, times int) func(string, []driver.NamedVal
 	}
 }
 
-func (f *fake) do(call string, args []driver.NamedValue) (answer, error) {
+func (f *fake) do(call string, args []driver.NamedValue) (resultRows, error) {
 	call = strings.TrimSpace(call)
 	f.mu.Lock()
 	f.calls = append(f.calls, call)
@@ -66,7 +66,7 @@ func (f *fake) do(call string, args []driver.NamedValue) (answer, error) {
 	return f.on(call, args)
 }
 
-// count is how many calls began with the prefix.
+// count returns the number of calls with a prefix.
 func (f *fake) count(prefix string) (n int) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -78,7 +78,7 @@ func (f *fake) count(prefix string) (n int) {
 	return n
 }
 
-// shape is the first word of every call.
+// shape returns the first word of every call.
 func (f *fake) shape() string {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -89,6 +89,7 @@ func (f *fake) shape() string {
 	return strings.Join(words, " ")
 }
 
+// opened adds n to the number of open connections, and returns it.
 func (f *fake) opened(n int) int {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -110,8 +111,8 @@ func (f *fake) Driver() driver.Driver { return nil }
 
 type fakeConn struct{ f *fake }
 
-func (c *fakeConn) Prepare(string) (driver.Stmt, error) { panic("nothing is prepared") }
-func (c *fakeConn) Begin() (driver.Tx, error)           { panic("not without a context") }
+func (c *fakeConn) Prepare(string) (driver.Stmt, error) { panic("statement prepared") }
+func (c *fakeConn) Begin() (driver.Tx, error)           { panic("transaction without a context") }
 func (c *fakeConn) Close() error                        { c.f.opened(-1); return nil }
 
 func (c *fakeConn) BeginTx(context.Context, driver.TxOptions) (driver.Tx, error) {
@@ -146,10 +147,10 @@ func (t fakeTx) Rollback() error { _, err := t.f.do("rollback", nil); return err
 
 type fakeRows struct {
 	columns []string
-	rows    answer
+	rows    resultRows
 }
 
-func newFakeRows(rows answer) *fakeRows {
+func newFakeRows(rows resultRows) *fakeRows {
 	if len(rows) == 0 {
 		return new(fakeRows)
 	}

@@ -19,33 +19,31 @@ var (
 	_ webhookcfg.Feed   = (*FeedStore)(nil)
 )
 
-// maxChanges is how many clients one answer of a feed names at most.
+// maxChanges is the maximum number of clients in one result of a feed.
 const maxChanges = 4096
 
-// FeedStore is a [Store] that is a [webhookcfg.Feed] too: the database tells which
-// clients changed. It comes from [Store.WithFeed].
+// FeedStore is a [Store] that is a [webhookcfg.Feed] too. [Store.WithFeed] returns one.
 type FeedStore struct{ *Store }
 
-// WithFeed returns the store as one that is a [webhookcfg.Feed]. Where the dialect
-// has nothing that numbers changes in the order in which they become visible, the
-// error wraps [errors.ErrUnsupported]; the store is a [webhookcfg.Versioner] all
-// the same. It does no I/O.
+// WithFeed returns the store with a [webhookcfg.Feed]. It does no I/O. If the database
+// does not number changes in the order in which they become visible, the error wraps
+// [errors.ErrUnsupported]; the store remains a [webhookcfg.Versioner].
 func (s *Store) WithFeed() (*FeedStore, error) {
 	if s.dialect.changes == "" {
-		return nil, fmt.Errorf("sqlstore: a feed of %s: %w", s.dialect.name, errors.ErrUnsupported)
+		return nil, fmt.Errorf("sqlstore: feed of %s: %w", s.dialect.name, errors.ErrUnsupported)
 	}
 	return &FeedStore{s}, nil
 }
 
-// Changes implements [webhookcfg.Feed], with one query. It answers with a Reset
-// where more than 4,096 clients changed, and when the cursor is of another
-// database, of a table that was made anew or, on PostgreSQL, of a server that was
-// started again since. After a backup was restored over a table that a server kept
-// serving, start anew whoever keeps cursors.
+// Changes implements [webhookcfg.Feed], with one query. It returns a Reset if more than
+// 4,096 clients changed, and if the cursor is from another database, from before the
+// table was created again or, on PostgreSQL, from before the server was restarted. After
+// a backup was restored into a table of a running server, restart consumers that hold
+// cursors.
 func (s *FeedStore) Changes(ctx context.Context, since string) (webhookcfg.Changes, error) {
 	from, known := parseCursor(since)
 	if !known {
-		from.at = math.MaxInt64 // asks for the next cursor alone
+		from.at = math.MaxInt64 // requests only the next cursor
 	}
 	rows, err := read(ctx, s.Store, s.queries.changes, values{
 		"since": strconv.FormatUint(from.at, 10), "limit": maxChanges + 1,
@@ -54,7 +52,7 @@ func (s *FeedStore) Changes(ctx context.Context, since string) (webhookcfg.Chang
 		return webhookcfg.Changes{}, wrapError("changes", err, egress.URL{})
 	}
 	if len(rows) == 0 {
-		return webhookcfg.Changes{}, errors.New("sqlstore: changes: the database gave no cursor")
+		return webhookcfg.Changes{}, errors.New("sqlstore: changes: no cursor in the database")
 	}
 	next := rows[0].next
 	changes := webhookcfg.Changes{Next: next.String()}
@@ -70,15 +68,15 @@ func (s *FeedStore) Changes(ctx context.Context, since string) (webhookcfg.Chang
 	return changes, nil
 }
 
-// changeRow is the next cursor with one client, or with none.
+// changeRow is the next cursor, with one changed client or none.
 type changeRow struct {
 	next   feedCursor
 	client []byte
 }
 
-// scanChange reads a row. Every change that is yet to be seen has a number of at
-// least oldest. And one more than newest is enough where that is less: numbers
-// beyond it, which no change has, may be given a second time after a crash.
+// scanChange scans a row. Every change that is not yet visible has a number of at least
+// oldest. The cursor is at most newest+1, since the database may assign numbers beyond it,
+// which no change has, a second time after a crash.
 func scanChange(rows *sql.Rows) (changeRow, error) {
 	var (
 		row            changeRow
@@ -89,7 +87,7 @@ func scanChange(rows *sql.Rows) (changeRow, error) {
 	return row, err
 }
 
-// feedCursor says that all changes with numbers below at have been named.
+// feedCursor is a position in the feed: all changes with numbers below at were returned.
 type feedCursor struct {
 	identity string
 	at       uint64
@@ -103,14 +101,14 @@ func parseCursor(text string) (feedCursor, bool) {
 	return feedCursor{identity, at}, err == nil && identity != ""
 }
 
-// maxIDs is how many clients one query asks for.
+// maxIDs is the maximum number of clients in one query.
 const maxIDs = 256
 
-// Versions implements [webhookcfg.Versioner], with a query for every 256 clients.
-// The version of a client is a number of chance that its last change left, so that
-// one from before a backup was restored is never taken for one from after it; a
-// client of whom nothing was ever changed has "". A name of more than 1,024 bytes
-// gives an error that wraps [webhookcfg.ErrInvalidArgument].
+// Versions implements [webhookcfg.Versioner], with a query for every 256 clients. The
+// version of a client is a random number written by its last change, so that a version
+// from before a backup was restored never equals one from after it. A client that was
+// never changed has the version "". The error wraps [webhookcfg.ErrInvalidArgument] if a
+// name has more than 1,024 bytes.
 func (s *Store) Versions(ctx context.Context, clients []string) ([]string, error) {
 	if err := checkNames(clients...); err != nil {
 		return nil, err
@@ -142,8 +140,8 @@ func (s *Store) readMarks(ctx context.Context, clients []string, marks map[strin
 	return err
 }
 
-// versionsOf is the query for some clients. Its length is a power of two, with the
-// last name repeated, so that there are few texts for a driver to prepare.
+// versionsOf returns the query for some clients. The number of its parameters is a power
+// of two, with the last name repeated, so that drivers prepare few different texts.
 func (s *Store) versionsOf(clients []string) (statement, values) {
 	size := 1
 	for size < len(clients) {

@@ -20,26 +20,26 @@ func TestWithFeed(t *testing.T) {
 			t.Errorf("%s: %v", dialect, err)
 		}
 		if _, ok := any(s).(webhookcfg.Feed); ok {
-			t.Errorf("a %T is taken for a Feed", s)
+			t.Errorf("a %T is a Feed", s)
 		}
 	}
 }
 
-// TestCursor: which answers a cursor leads to.
+// TestCursor checks the result of Changes for each kind of cursor.
 func TestCursor(t *testing.T) {
 	row := func(identity, oldest, newest string, client any) []driver.Value {
 		return []driver.Value{identity, oldest, newest, client}
 	}
-	two := answer{row("db", "20", "30", []byte("a")), row("db", "20", "30", []byte("b"))}
-	none := answer{row("db", "20", "12", nil)}
-	var many answer
+	two := resultRows{row("db", "20", "30", []byte("a")), row("db", "20", "30", []byte("b"))}
+	none := resultRows{row("db", "20", "12", nil)}
+	var many resultRows
 	for n := range 4097 {
 		many = append(many, row("db", "20", "30", fmt.Append(nil, n)))
 	}
 	for _, tt := range []struct {
 		name, since string
-		rows        answer
-		asked       string
+		rows        resultRows
+		param       string
 		want        webhookcfg.Changes
 	}{
 		{"first", "", none, "9223372036854775807", webhookcfg.Changes{Reset: true, Next: "db/13"}},
@@ -54,9 +54,9 @@ func TestCursor(t *testing.T) {
 		{"negative", "db/-1", two, "9223372036854775807", webhookcfg.Changes{Reset: true, Next: "db/20"}},
 		{"no cursor at all", "'; DROP", two, "9223372036854775807", webhookcfg.Changes{Reset: true, Next: "db/20"}},
 	} {
-		s, _ := openFake(t, sqlstore.PostgreSQL(), nil, func(call string, args []driver.NamedValue) (answer, error) {
-			if strings.HasPrefix(call, "SELECT") && args[0].Value != tt.asked {
-				t.Errorf("%s: asked for %v, want %s", tt.name, args[0].Value, tt.asked)
+		s, _ := openFake(t, sqlstore.PostgreSQL(), nil, func(call string, args []driver.NamedValue) (resultRows, error) {
+			if strings.HasPrefix(call, "SELECT") && args[0].Value != tt.param {
+				t.Errorf("%s: parameter %v, want %s", tt.name, args[0].Value, tt.param)
 			}
 			return tt.rows, nil
 		})
@@ -74,10 +74,10 @@ func TestCursor(t *testing.T) {
 	}
 }
 
-// TestHalfMigratedFeed: a database without an identity gives no cursor.
+// TestHalfMigratedFeed: without an identity in the database, Changes returns an error.
 func TestHalfMigratedFeed(t *testing.T) {
-	for _, rows := range []answer{nil, {{nil, "20", "30", nil}}} {
-		s, _ := openFake(t, sqlstore.SQLite(), nil, func(string, []driver.NamedValue) (answer, error) { return rows, nil })
+	for _, rows := range []resultRows{nil, {{nil, "20", "30", nil}}} {
+		s, _ := openFake(t, sqlstore.SQLite(), nil, func(string, []driver.NamedValue) (resultRows, error) { return rows, nil })
 		feed, err := s.WithFeed()
 		if err != nil {
 			t.Fatal(err)
@@ -88,17 +88,17 @@ func TestHalfMigratedFeed(t *testing.T) {
 	}
 }
 
-// TestVersions: one query for many clients, of a text that others share, and the
-// versions in the order that was asked for.
+// TestVersions: one query reads many clients, few query texts serve all numbers of
+// clients, and the versions are in the order of the clients.
 func TestVersions(t *testing.T) {
 	texts := make(map[string]int)
-	s, _ := openFake(t, sqlstore.MySQL(), nil, func(call string, args []driver.NamedValue) (answer, error) {
+	s, _ := openFake(t, sqlstore.MySQL(), nil, func(call string, args []driver.NamedValue) (resultRows, error) {
 		if call == "connect" {
 			return nil, nil
 		}
 		texts[call]++
 		seen := make(map[string]bool)
-		var rows answer
+		var rows resultRows
 		for _, arg := range args {
 			if id := string(arg.Value.([]byte)); !seen[id] && id != "unknown" {
 				seen[id] = true
@@ -135,6 +135,6 @@ func TestVersions(t *testing.T) {
 		queries += n
 	}
 	if got[600] != "" || queries != 3 {
-		t.Errorf("a stranger has version %q; %d queries", got[600], queries)
+		t.Errorf("an unknown client has version %q; %d queries", got[600], queries)
 	}
 }

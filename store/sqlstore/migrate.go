@@ -13,10 +13,10 @@ import (
 // schemaVersion is the version of the tables that this package reads and writes.
 const schemaVersion = 1
 
-// Migrate makes the tables of the store, or brings them up to date; where they
-// are, it reads one row and returns. It can be called by any number of processes
-// at once, as replicas do that start together: a lock of the database lets one
-// after the other work. A Migrate that was cut short can be called again.
+// Migrate creates the tables of the store or updates their schema; if they are current,
+// it reads one row and returns. Any number of processes may call it concurrently, such as
+// replicas that start together: a lock of the database serializes them. After an error
+// Migrate may be called again.
 func (s *Store) Migrate(ctx context.Context) error {
 	if done, err := s.isMigrated(ctx, s.db); done || errors.Is(err, ErrNewerSchema) {
 		return err
@@ -46,7 +46,7 @@ type session interface {
 	ExecContext(ctx context.Context, query string, args ...any) (sql.Result, error)
 }
 
-// migrate makes the table that has the version first, to ask it, and writes the
+// migrate creates the table of the version first, to read the version, and writes the
 // version last.
 func (s *Store) migrate(ctx context.Context, db session) error {
 	for i, template := range s.dialect.schema {
@@ -64,7 +64,7 @@ func (s *Store) migrate(ctx context.Context, db session) error {
 	return nil
 }
 
-// isMigrated reports whether there is nothing to do.
+// isMigrated reports whether the schema is current.
 func (s *Store) isMigrated(ctx context.Context, db querier) (bool, error) {
 	found, err := query(ctx, db, s.queries.version, nil, scanOne[int])
 	switch {
@@ -73,13 +73,13 @@ func (s *Store) isMigrated(ctx context.Context, db querier) (bool, error) {
 	case len(found) == 0:
 		return false, nil
 	case found[0] > schemaVersion:
-		return false, fmt.Errorf("%w: it has version %d, and %d is known", ErrNewerSchema, found[0], schemaVersion)
+		return false, fmt.Errorf("%w: version %d, want at most %d", ErrNewerSchema, found[0], schemaVersion)
 	}
 	return found[0] == schemaVersion, nil
 }
 
-// migrationLock calls migrate while no other process does, if possible in a
-// transaction. The prefix tells stores apart that share a database.
+// migrationLock calls migrate under a lock, if possible in a transaction. The prefix
+// distinguishes stores that share a database.
 type migrationLock func(ctx context.Context, conn *sql.Conn, prefix string, migrate func(session) error) error
 
 func lockName(prefix string) string { return "sqlstore migration of " + prefix }

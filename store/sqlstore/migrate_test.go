@@ -10,24 +10,24 @@ import (
 	"example.com/go-webhookcfg/store/sqlstore"
 )
 
-// versioned is an empty database that answers the question for the version, asked
-// for the nth time, with an error, with nothing if it is below 0, or with a number.
-func versioned(answers ...any) func(string, []driver.NamedValue) (answer, error) {
-	return func(call string, _ []driver.NamedValue) (answer, error) {
+// versioned handles the calls of an empty database. Its nth query of the version returns
+// the nth result: an error, no row for a number below 0, or the number.
+func versioned(results ...any) func(string, []driver.NamedValue) (resultRows, error) {
+	return func(call string, _ []driver.NamedValue) (resultRows, error) {
 		switch {
 		case strings.HasPrefix(call, "SELECT GET_LOCK"):
-			return answer{{int64(1)}}, nil
+			return resultRows{{int64(1)}}, nil
 		case !strings.HasPrefix(call, "SELECT version"):
 			return nil, nil
 		}
-		found := answers[0]
-		answers = answers[1:]
+		found := results[0]
+		results = results[1:]
 		switch v := found.(type) {
 		case error:
 			return nil, v
 		case int:
 			if v >= 0 {
-				return answer{{int64(v)}}, nil
+				return resultRows{{int64(v)}}, nil
 			}
 		}
 		return nil, nil
@@ -57,7 +57,7 @@ func TestMigrateCurrentSchema(t *testing.T) {
 	}
 }
 
-// TestMigrateConcurrently: who waited for the lock finds the work done.
+// TestMigrateConcurrently: a process that waited for the lock finds the schema current.
 func TestMigrateConcurrently(t *testing.T) {
 	for _, dialect := range dialects() {
 		s, f := openFake(t, dialect, nil, versioned(errNoTable, 1))
@@ -81,7 +81,7 @@ func TestMigrateNewerSchema(t *testing.T) {
 	}
 }
 
-// TestMigrateInterrupted: what a connection holds is let go of, or the connection is.
+// TestMigrateInterrupted: the lock of a connection is released, or the connection closed.
 func TestMigrateInterrupted(t *testing.T) {
 	broken := errors.New("broken")
 	for _, tt := range []struct {
@@ -90,7 +90,7 @@ func TestMigrateInterrupted(t *testing.T) {
 	}{{sqlstore.MySQL(), "SELECT RELEASE_LOCK"}, {sqlstore.SQLite(), "ROLLBACK"}, {sqlstore.PostgreSQL(), "rollback"}} {
 		for _, endFails := range []bool{false, true} {
 			empty := versioned(errNoTable, -1)
-			s, f := openFake(t, tt.dialect, nil, func(call string, args []driver.NamedValue) (answer, error) {
+			s, f := openFake(t, tt.dialect, nil, func(call string, args []driver.NamedValue) (resultRows, error) {
 				if strings.HasPrefix(call, "CREATE TABLE IF NOT EXISTS wh_override") || endFails && strings.HasPrefix(call, tt.end) {
 					return nil, broken
 				}
@@ -103,7 +103,7 @@ func TestMigrateInterrupted(t *testing.T) {
 				t.Errorf("%s: %s", tt.dialect, f.shape())
 			}
 			if inTx := tt.end == "rollback"; !inTx && f.opened(0) == 0 != endFails {
-				t.Errorf("%s: %d connections are open, and ending it failed: %v", tt.dialect, f.opened(0), endFails)
+				t.Errorf("%s: %d connections are open; release failed: %v", tt.dialect, f.opened(0), endFails)
 			}
 		}
 	}
@@ -113,7 +113,7 @@ func TestMigrateRetries(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		conflict := failing("CREATE TABLE IF NOT EXISTS wh_override", stateError("40001"), 2)
 		empty := versioned(errNoTable, -1, -1, -1)
-		s, f := openFake(t, sqlstore.PostgreSQL(), nil, func(call string, args []driver.NamedValue) (answer, error) {
+		s, f := openFake(t, sqlstore.PostgreSQL(), nil, func(call string, args []driver.NamedValue) (resultRows, error) {
 			if _, err := conflict(call, args); err != nil {
 				return nil, err
 			}
@@ -125,13 +125,12 @@ func TestMigrateRetries(t *testing.T) {
 	})
 }
 
-// TestMigrateWithoutAdvisoryLock: where a database has no such locks, it goes without; one
-// that should have them does not.
+// TestMigrateWithoutAdvisoryLock: only the generic dialect migrates without the lock.
 func TestMigrateWithoutAdvisoryLock(t *testing.T) {
 	for _, state := range []stateError{"0A000", "42883"} {
 		for dialect, want := range map[sqlstore.Dialect]bool{sqlstore.GenericPostgreSQL(): true, sqlstore.PostgreSQL(): false} {
 			empty := versioned(errNoTable, -1)
-			s, f := openFake(t, dialect, nil, func(call string, args []driver.NamedValue) (answer, error) {
+			s, f := openFake(t, dialect, nil, func(call string, args []driver.NamedValue) (resultRows, error) {
 				if strings.HasPrefix(call, "SELECT pg_advisory") {
 					return nil, state
 				}
@@ -145,8 +144,8 @@ func TestMigrateWithoutAdvisoryLock(t *testing.T) {
 }
 
 func TestMigrateLockTimeout(t *testing.T) {
-	for _, got := range []answer{{{int64(0)}}, {{nil}}} {
-		s, f := openFake(t, sqlstore.MySQL(), nil, func(call string, _ []driver.NamedValue) (answer, error) {
+	for _, got := range []resultRows{{{int64(0)}}, {{nil}}} {
+		s, f := openFake(t, sqlstore.MySQL(), nil, func(call string, _ []driver.NamedValue) (resultRows, error) {
 			switch {
 			case strings.HasPrefix(call, "SELECT GET_LOCK"):
 				return got, nil

@@ -7,8 +7,8 @@ import (
 	"regexp"
 )
 
-// mySQL repeats parameters where the new row could be named: MySQL and MariaDB
-// have no way of naming it in common that neither deprecates.
+// mySQL repeats parameters instead of referring to the new row: MySQL and MariaDB share
+// no syntax for that which neither deprecates.
 var mySQL = dialectSpec{
 	name: "MySQL",
 	schema: []string{
@@ -49,8 +49,8 @@ ON DUPLICATE KEY UPDATE gen = gen + 1, url = @url, since = @since, mark = @mark`
 	classify: classifyMySQL,
 }
 
-// lockMySQL holds a lock of the connection, since statements that make tables end
-// a transaction.
+// lockMySQL holds a lock of the connection, since statements that create tables end a
+// transaction.
 func lockMySQL(ctx context.Context, conn *sql.Conn, prefix string, migrate func(session) error) error {
 	const lockTimeout = 60 // seconds
 	var got sql.NullInt64
@@ -58,20 +58,20 @@ func lockMySQL(ctx context.Context, conn *sql.Conn, prefix string, migrate func(
 		return err
 	}
 	if got.Int64 != 1 {
-		return fmt.Errorf("another migration has held the lock for %d seconds", lockTimeout)
+		return fmt.Errorf("lock held by another migration for %d seconds", lockTimeout)
 	}
 	defer release(ctx, conn, `SELECT RELEASE_LOCK(?)`, lockName(prefix))
 	return migrate(conn)
 }
 
-// errorMySQL is how its usual driver writes a server's error, which has no method
-// that would tell the number: "Error 1213 (40001): Deadlock found".
-var errorMySQL = regexp.MustCompile(`\bError (\d{4})( \([0-9A-Z]{5}\))?: `)
+// errorPattern matches the text of a server's error in the common driver, whose errors
+// have no method for the number: "Error 1213 (40001): Deadlock found".
+var errorPattern = regexp.MustCompile(`\bError (\d{4})( \([0-9A-Z]{5}\))?: `)
 
-// classifyMySQL goes by the number. 1020, 1205 and 1213 are conflicts; the
-// ambiguous ones are connections and servers that were ended meanwhile.
+// classifyMySQL distinguishes errors by number. 1020, 1205 and 1213 are conflicts; after
+// a connection or the server was terminated, the outcome is unknown.
 func classifyMySQL(err error) outcome {
-	found := errorMySQL.FindStringSubmatch(err.Error())
+	found := errorPattern.FindStringSubmatch(err.Error())
 	if found == nil {
 		return outcomeUnknown
 	}

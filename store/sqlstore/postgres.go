@@ -8,10 +8,10 @@ import (
 	"slices"
 )
 
-// postgreSQL sets one entity in one statement, whose first part locks the row of the
-// client: the second writes into the generation that it returns.
+// postgreSQL sets one entity in one statement: its first part locks the row of the
+// client and returns the generation, into which its second part writes.
 //
-// The column chg has the number of the transaction that changed the client last.
+// The column chg holds the number of the transaction that last changed the client.
 var postgreSQL = dialectSpec{
 	name:     "PostgreSQL",
 	numbered: true,
@@ -88,8 +88,8 @@ SELECT id, gen, @entity::bytea, @url::bytea, @since::bigint FROM {client} WHERE 
 ON CONFLICT (client, gen, entity) DO UPDATE SET url = EXCLUDED.url, since = EXCLUDED.since`
 )
 
-// genericPostgreSQL keeps to what databases that are not PostgreSQL know too: a
-// change of one entity is a transaction.
+// genericPostgreSQL uses only statements that databases other than PostgreSQL support
+// too. A set of one entity takes two of them.
 var genericPostgreSQL = dialectSpec{
 	name:     "generic PostgreSQL",
 	numbered: true,
@@ -117,15 +117,15 @@ ON CONFLICT (id) DO UPDATE SET gen = c.gen + 1, url = EXCLUDED.url, since = EXCL
 	classify: classifyPostgreSQL,
 }
 
-// lockPostgreSQL holds a lock that ends with the transaction, and so works through
-// a pooler too. A snapshot for each statement lets it see what was done while it
-// waited.
+// lockPostgreSQL holds an advisory lock that ends with the transaction, and so works
+// through a connection pooler too. With a snapshot for each statement, the migration
+// sees the work of the process for which it waited.
 func lockPostgreSQL(ctx context.Context, conn *sql.Conn, prefix string, migrate func(session) error) error {
 	tx, err := conn.BeginTx(ctx, &sql.TxOptions{Isolation: sql.LevelReadCommitted})
 	if err != nil {
 		return err
 	}
-	defer func() { _ = tx.Rollback() }() // of no effect after a commit
+	defer func() { _ = tx.Rollback() }() // no effect after a commit
 	key := fnv.New64a()
 	_, _ = key.Write([]byte(lockName(prefix)))
 	if _, err := tx.ExecContext(ctx, `SELECT pg_advisory_xact_lock($1)`, int64(key.Sum64())); err != nil {
@@ -137,8 +137,8 @@ func lockPostgreSQL(ctx context.Context, conn *sql.Conn, prefix string, migrate 
 	return tx.Commit()
 }
 
-// lockGeneric does without the lock where the database has none. Of several that
-// migrate at once some may then fail, with nothing to mend but to call them again.
+// lockGeneric goes without the lock if the database has none. Some of several concurrent
+// migrations may then fail; calling Migrate again is the remedy.
 func lockGeneric(ctx context.Context, conn *sql.Conn, prefix string, migrate func(session) error) error {
 	err := lockPostgreSQL(ctx, conn, prefix, migrate)
 	var e interface{ SQLState() string }
@@ -149,9 +149,9 @@ func lockGeneric(ctx context.Context, conn *sql.Conn, prefix string, migrate fun
 	return err
 }
 
-// classifyPostgreSQL goes by the SQLSTATE, for which the drivers have a method.
-// Where the server is shut down or breaks (classes 08, 57, 58, XX), the commit may
-// have happened before.
+// classifyPostgreSQL distinguishes errors by SQLSTATE, for which the drivers have a
+// method. If the server shut down or failed (classes 08, 57, 58, XX), it may have
+// committed before.
 func classifyPostgreSQL(err error) outcome {
 	var e interface{ SQLState() string }
 	if !errors.As(err, &e) || len(e.SQLState()) != 5 {

@@ -11,7 +11,7 @@ import (
 	"example.com/go-webhookcfg/webhookcfg/egress"
 )
 
-// read calls scan for every row of an answer, and returns what that returns.
+// read returns the results of scan for every row of a query.
 func read[T any](ctx context.Context, s *Store, q statement, v values, scan func(*sql.Rows) (T, error)) (all []T, err error) {
 	err = s.retry(ctx, func() (outcome, error) {
 		all, err = query(ctx, s.db, q, v, scan)
@@ -23,7 +23,7 @@ func read[T any](ctx context.Context, s *Store, q statement, v values, scan func
 	return all, err
 }
 
-// querier is a handle, a connection or a transaction.
+// querier is a database handle, a connection or a transaction.
 type querier interface {
 	QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error)
 }
@@ -45,7 +45,7 @@ func query[T any](ctx context.Context, db querier, q statement, v values, scan f
 	return all, rows.Err()
 }
 
-// scanOne reads rows of one column.
+// scanOne scans a row of one column.
 func scanOne[T any](rows *sql.Rows) (one T, err error) {
 	err = rows.Scan(&one)
 	return one, err
@@ -67,9 +67,9 @@ func (s *Store) Resolve(ctx context.Context, client, entity string) (webhookcfg.
 	return found[0], nil
 }
 
-// scanWebhook reads the one row that a client has: its base and, where there is
-// one, the override. Whether there is one its time tells: not every driver keeps
-// the empty URL apart from NULL.
+// scanWebhook scans the row of a client: its base and, if there is one, the override.
+// The time of the override is NULL if there is none; its URL does not tell, since not
+// every driver distinguishes an empty URL from NULL.
 func scanWebhook(rows *sql.Rows) (webhookcfg.Webhook, error) {
 	var (
 		base, override  []byte
@@ -85,8 +85,8 @@ func scanWebhook(rows *sql.Rows) (webhookcfg.Webhook, error) {
 	return baseWebhook(base, since), nil
 }
 
-// List implements [webhookcfg.Lister], with one query, so that a page is of one
-// moment.
+// List implements [webhookcfg.Lister]. A page is the result of one query, and so shows
+// one state of the client.
 func (s *Store) List(ctx context.Context, client, after string, limit int) (webhookcfg.Page, error) {
 	if client == "" || limit < 1 {
 		return webhookcfg.Page{}, fmt.Errorf("%w: list without a client or a limit", webhookcfg.ErrInvalidArgument)
@@ -94,7 +94,7 @@ func (s *Store) List(ctx context.Context, client, after string, limit int) (webh
 	if err := checkNames(client); err != nil {
 		return webhookcfg.Page{}, err
 	}
-	limit = min(limit, math.MaxInt32-1) // one more is asked for
+	limit = min(limit, math.MaxInt32-1) // the query requests one more
 	rows, err := read(ctx, s, s.queries.list, values{
 		"client": []byte(client), "after": []byte(after), "limit": int64(limit) + 1,
 	}, scanListRow)
@@ -104,8 +104,8 @@ func (s *Store) List(ctx context.Context, client, after string, limit int) (webh
 	return newPage(rows, limit), nil
 }
 
-// listRow is a row of a list: the client's own, which comes first, or one of an
-// entity.
+// listRow is a row of a list: the row of the client, which comes first, or one of an
+// override.
 type listRow struct {
 	isOverride  bool
 	entity, url []byte
@@ -135,7 +135,7 @@ func newPage(rows []listRow, limit int) webhookcfg.Page {
 	return page
 }
 
-// baseWebhook is what the row of a client says of all its entities.
+// baseWebhook returns the base in the row of a client.
 func baseWebhook(url []byte, since int64) webhookcfg.Webhook {
 	if len(url) == 0 {
 		return webhookcfg.Webhook{}
@@ -143,7 +143,7 @@ func baseWebhook(url []byte, since int64) webhookcfg.Webhook {
 	return newWebhook(url, webhookcfg.SourceBase, since)
 }
 
-// overrideWebhook is what the row of an entity says; without a URL it is off.
+// overrideWebhook returns the override in the row of an entity; without a URL it is off.
 func overrideWebhook(url []byte, since int64) webhookcfg.Webhook {
 	if len(url) == 0 {
 		return newWebhook(nil, webhookcfg.SourceOff, since)

@@ -10,15 +10,15 @@ import (
 	"example.com/go-webhookcfg/webhookcfg"
 )
 
-// TestReadRetries, in full: no row of a try that failed is counted twice.
+// TestReadRetries: a retry discards the rows of the failed attempt.
 func TestReadRetries(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		fails := failing("SELECT 0", stateError("40001"), 2)
-		s, _ := openFake(t, sqlstore.GenericPostgreSQL(), nil, func(call string, args []driver.NamedValue) (answer, error) {
+		s, _ := openFake(t, sqlstore.GenericPostgreSQL(), nil, func(call string, args []driver.NamedValue) (resultRows, error) {
 			if _, err := fails(call, args); err != nil || !strings.HasPrefix(call, "SELECT 0") {
 				return nil, err
 			}
-			return answer{
+			return resultRows{
 				{int64(0), []byte("acme"), []byte("https://a.example/"), int64(1)},
 				{int64(1), []byte("e1"), []byte(""), int64(2)},
 				{int64(1), []byte("e2"), []byte("https://b.example/"), int64(3)},

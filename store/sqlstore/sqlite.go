@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// sqLite numbers the changes in the order of their commits, in the column chg: it
-// has one writer at a time, which sees the last number before it adds its own.
+// sqLite numbers the changes in commit order, in the column chg: SQLite has one writer
+// at a time, which reads the latest number before it adds its own.
 var sqLite = dialectSpec{
 	name:      "SQLite",
 	oneWriter: true,
@@ -64,8 +64,8 @@ LEFT JOIN (
 	classify: classifySQLite,
 }
 
-// lockSQLite begins by taking the place of the one writer, which no option of
-// package database/sql asks for.
+// lockSQLite takes SQLite's write lock at the start of the transaction, for which
+// package database/sql has no option.
 func lockSQLite(ctx context.Context, conn *sql.Conn, _ string, migrate func(session) error) error {
 	if _, err := conn.ExecContext(ctx, `BEGIN IMMEDIATE`); err != nil {
 		return err
@@ -80,15 +80,15 @@ func lockSQLite(ctx context.Context, conn *sql.Conn, _ string, migrate func(sess
 	return err
 }
 
-// The result codes of SQLite that say more than that nothing was changed.
+// Result codes of SQLite other than those that prove that nothing was changed.
 const (
 	sqliteBusy   = 5
 	sqliteLocked = 6
 	sqliteIOErr  = 10
 )
 
-// classifySQLite goes by the result code, or by its words in drivers that have no
-// method for it. After an error of the disk nobody knows what it holds.
+// classifySQLite distinguishes errors by result code, or by text for drivers that have
+// no method for it. After an I/O error the content of the disk is unknown.
 func classifySQLite(err error) outcome {
 	var e interface{ Code() int }
 	if !errors.As(err, &e) {
@@ -97,7 +97,7 @@ func classifySQLite(err error) outcome {
 		}
 		return outcomeUnknown
 	}
-	switch e.Code() & 0xff { // without what extends it
+	switch e.Code() & 0xff { // the primary result code
 	case sqliteBusy, sqliteLocked:
 		return outcomeConflict
 	case sqliteIOErr:

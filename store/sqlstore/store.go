@@ -17,20 +17,20 @@ var (
 	_ webhookcfg.Versioner = (*Store)(nil)
 )
 
-// The longest names and URL that a Store keeps, in bytes. Names have to fit into
-// an index of every engine, and none may cut off what is too long for a column.
+// Limits of names and URLs in bytes. Names must fit into an index of every engine,
+// and no engine may truncate a value to the length of its column.
 const (
 	maxName = 1024
 	maxURL  = 65535
 )
 
-// Store is a [webhookcfg.Store] in a database, a [webhookcfg.Lister] and, with
-// every dialect, a [webhookcfg.Versioner]; [Store.WithFeed] makes a
-// [webhookcfg.Feed] of it where the engine can tell what changed. It is durable
-// as far as the database is: see the documentation of the package.
+// Store is a [webhookcfg.Store] in a database. With every dialect it is a
+// [webhookcfg.Lister] and a [webhookcfg.Versioner] too; [Store.WithFeed] adds a
+// [webhookcfg.Feed] where the dialect supports one. It is as durable as the database:
+// see the package documentation.
 //
-// A Store holds nothing but the handle that it was given, which remains the
-// caller's to close. It is safe for concurrent use.
+// A Store owns no resources; the caller closes the database handle. It is safe for
+// concurrent use.
 type Store struct {
 	db        *sql.DB
 	dialect   *dialectSpec
@@ -40,27 +40,27 @@ type Store struct {
 	writeLock writeLock
 }
 
-// Options are what may be left out in [New].
+// Options are the optional settings of a [Store]. The zero value is valid.
 type Options struct {
-	// Prefix begins the names of all tables; "" means "wh_". It is a lower-case
-	// letter and up to 31 more letters, digits and underscores, all lower-case.
+	// Prefix is the prefix of all table names; "" means "wh_". It consists of a
+	// lower-case letter and up to 31 more lower-case letters, digits and underscores.
 	Prefix string
 
-	// Retryable names further errors after which a change may be tried again, where
-	// the driver has some that the Store does not know. It must say true only if the
-	// error proves that nothing of the transaction was, or will be, committed. It
-	// is called with what the driver returned, from many goroutines.
+	// Retryable reports whether a change may be retried after an error of the driver
+	// that the Store does not recognize. It must return true only if the error proves
+	// that no part of the transaction was, or will be, committed. It is called
+	// concurrently. If nil, only recognized errors are retried.
 	Retryable func(err error) bool
 
-	// Logger hears of transactions that are tried again, at level Debug, and of
-	// migrations, at level Info. Nil is silence.
+	// Logger receives retries of transactions at level Debug, and migrations at level
+	// Info. If nil, nothing is logged.
 	Logger *slog.Logger
 }
 
-// New returns a store in the database behind db. It does no I/O: [Store.Migrate]
-// has to have been run, once, before the store can be used. Nil options are the
-// zero [Options]. A nil db, the zero [Dialect] and a Prefix that breaks the rule
-// give an error.
+// New returns a store in the database behind db. It does no I/O; before the store can
+// be used, [Store.Migrate] must have been called once for the database. Nil options
+// are the zero [Options]. New returns an error if db is nil, the dialect is the zero
+// [Dialect], or the prefix is invalid.
 func New(db *sql.DB, dialect Dialect, opts *Options) (*Store, error) {
 	if opts == nil {
 		opts = new(Options)
@@ -94,14 +94,14 @@ func New(db *sql.DB, dialect Dialect, opts *Options) (*Store, error) {
 	return s, nil
 }
 
-// Apply implements [webhookcfg.Store]. Of the time of the change it keeps the
-// whole seconds. A client or an entity of more than 1,024 bytes, or a URL of more
-// than 65,535, gives an error that wraps [webhookcfg.ErrInvalidArgument].
+// Apply implements [webhookcfg.Store]. It stores the time of the change in whole
+// seconds. The error wraps [webhookcfg.ErrInvalidArgument] if the client or the entity
+// has more than 1,024 bytes, or the URL more than 65,535.
 //
-// Where the commit was sent and not answered, Apply asks what became of it, for half a
-// second at most: so long it may outlast ctx. If that does not tell either, the error
-// wraps [ErrOutcomeUnknown]. With any other error the change was not made, and is not
-// going to be.
+// If the commit was sent but not acknowledged, Apply determines its outcome from the
+// database, for which it may outlast ctx by half a second. If that fails, the error
+// wraps [ErrOutcomeUnknown]. With any other error the change was not applied, and never
+// will be.
 func (s *Store) Apply(ctx context.Context, c webhookcfg.Change) error {
 	if err := validate(c); err != nil {
 		return err
@@ -120,8 +120,8 @@ func (s *Store) Apply(ctx context.Context, c webhookcfg.Change) error {
 	return wrapError("apply", err, c.URL)
 }
 
-// statements are the statements of a change, which make one transaction. The first of
-// them locks the row of the client.
+// statements returns the statements of a change's transaction. The first of them locks
+// the row of the client.
 func (s *Store) statements(c webhookcfg.Change) []statement {
 	switch {
 	case c.Scope.IsAll():
@@ -143,7 +143,7 @@ func validate(c webhookcfg.Change) error {
 	return checkNames(c.Client, c.Scope.Entity())
 }
 
-// checkNames refuses what is too long for a column before an engine cuts it off.
+// checkNames rejects names too long for a column before an engine truncates them.
 func checkNames(names ...string) error {
 	for _, name := range names {
 		if len(name) > maxName {

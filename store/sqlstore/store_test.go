@@ -19,7 +19,7 @@ import (
 	"example.com/go-webhookcfg/webhookcfg/egress"
 )
 
-var update = flag.Bool("update", false, "write the schemas anew")
+var update = flag.Bool("update", false, "update the schemas in testdata")
 
 func TestNewInvalid(t *testing.T) {
 	db := sql.OpenDB(&fake{})
@@ -38,10 +38,10 @@ func TestNewInvalid(t *testing.T) {
 		"a long prefix":         {db, sqlstore.SQLite(), strings.Repeat("x", 33)},
 	} {
 		if _, err := sqlstore.New(tt.db, tt.dialect, &sqlstore.Options{Prefix: tt.prefix}); err == nil {
-			t.Errorf("%s is accepted", name)
+			t.Errorf("%s: no error", name)
 		}
 		if _, err := tt.dialect.Schema(tt.prefix); err == nil && tt.db != nil {
-			t.Errorf("%s has a schema", name)
+			t.Errorf("%s: no error from Schema", name)
 		}
 	}
 	if _, err := sqlstore.New(db, sqlstore.MySQL(), nil); err != nil {
@@ -49,7 +49,7 @@ func TestNewInvalid(t *testing.T) {
 	}
 }
 
-// TestSchema: what has been written to databases does not change unnoticed.
+// TestSchema compares the schemas with those in testdata.
 func TestSchema(t *testing.T) {
 	for _, dialect := range dialects() {
 		all, err := dialect.Schema("")
@@ -78,7 +78,7 @@ func TestSchema(t *testing.T) {
 func TestPrefix(t *testing.T) {
 	for _, dialect := range dialects() {
 		var all []string
-		s, _ := openFake(t, dialect, &sqlstore.Options{Prefix: "px_"}, func(call string, args []driver.NamedValue) (answer, error) {
+		s, _ := openFake(t, dialect, &sqlstore.Options{Prefix: "px_"}, func(call string, args []driver.NamedValue) (resultRows, error) {
 			all = append(all, call)
 			for _, arg := range args {
 				if arg.Value == nil {
@@ -87,15 +87,15 @@ func TestPrefix(t *testing.T) {
 			}
 			switch {
 			case strings.HasPrefix(call, "SELECT GET_LOCK"):
-				return answer{{int64(1)}}, nil
+				return resultRows{{int64(1)}}, nil
 			case strings.HasPrefix(call, "SELECT id, gen"):
-				return answer{{[]byte("acme"), int64(2)}}, nil
+				return resultRows{{[]byte("acme"), int64(2)}}, nil
 			case strings.HasPrefix(call, "SELECT MIN"):
-				return answer{{int64(1)}}, nil
+				return resultRows{{int64(1)}}, nil
 			case strings.HasPrefix(call, "SELECT entity"):
-				return answer{{[]byte("e1")}}, nil
+				return resultRows{{[]byte("e1")}}, nil
 			case strings.HasPrefix(call, "SELECT p.identity"):
-				return answer{{"id", "5", "5", nil}}, nil
+				return resultRows{{"id", "5", "5", nil}}, nil
 			}
 			return nil, nil
 		})
@@ -112,7 +112,7 @@ func TestPrefix(t *testing.T) {
 		}
 		text := strings.Join(all, "\n")
 		if strings.Contains(text, "wh_") || strings.ContainsAny(text, "{}@") {
-			t.Errorf("%s: not filled in: %s", dialect, text)
+			t.Errorf("%s: template not compiled: %s", dialect, text)
 		}
 		if strings.Count(text, "px_client") < 5 || strings.Count(text, "px_override") < 5 {
 			t.Errorf("%s: few tables in %s", dialect, text)
@@ -120,7 +120,7 @@ func TestPrefix(t *testing.T) {
 	}
 }
 
-// TestTooLong: what an engine would cut off is refused before it is asked.
+// TestTooLong: names and URLs that an engine would truncate are rejected without a query.
 func TestTooLong(t *testing.T) {
 	long := strings.Repeat("x", 1025)
 	s, f := openFake(t, sqlstore.MySQL(), nil, failing("nothing", nil, 0))
@@ -143,11 +143,11 @@ func TestTooLong(t *testing.T) {
 	}
 }
 
-// TestValues are those that a driver gets: bytes, and no text for it to convert.
+// TestValues: a driver receives names and URLs as bytes, which it does not convert.
 func TestValues(t *testing.T) {
 	c := webhookcfg.Set("a\xff", webhookcfg.Entity("\x00"), egress.NewURL("https://x"))
 	c.Time = time.Time{}
-	s, _ := openFake(t, sqlstore.PostgreSQL(), nil, func(call string, args []driver.NamedValue) (answer, error) {
+	s, _ := openFake(t, sqlstore.PostgreSQL(), nil, func(call string, args []driver.NamedValue) (resultRows, error) {
 		if !strings.HasPrefix(call, "WITH") {
 			return nil, nil
 		}

@@ -9,21 +9,21 @@ import (
 	"example.com/go-webhookcfg/webhookcfg/egress"
 )
 
-// How many rows a transaction of the sweep removes at most, so that none keeps
-// others waiting, and how many clients it asks for at once.
+// Limits of a sweep: the rows deleted in one transaction, so that no transaction blocks
+// others for long, and the clients read by one query.
 const (
 	sweepRows    = 500
 	sweepClients = 100
 )
 
-// Sweep removes up to limit of the rows that changes of all entities have left
-// behind, in small transactions, and returns how many those were. They are of no
-// effect, and cost nothing but the space. It may run at any time, beside all else
-// and in several processes. A host calls it every now and then, again at once when
-// it returned limit. A call that finds nothing has read one row for each client.
+// Sweep deletes up to limit obsolete rows, which changes of all entities have left
+// behind, in small transactions, and returns their number. Obsolete rows have no effect
+// and cost only space. Sweep may run at any time, concurrently with all other methods
+// and in several processes. Call it every few minutes, and again immediately if it
+// returned limit. A call that finds nothing reads one row for each client.
 //
-// A limit below 1 gives an error that wraps [webhookcfg.ErrInvalidArgument]. With
-// an error too, what is counted was removed.
+// The error wraps [webhookcfg.ErrInvalidArgument] if limit is below 1. The number is
+// valid even if the error is not nil.
 func (s *Store) Sweep(ctx context.Context, limit int) (removed int, err error) {
 	if limit < 1 {
 		return 0, fmt.Errorf("%w: sweep without a limit", webhookcfg.ErrInvalidArgument)
@@ -66,7 +66,7 @@ func (s *Store) dirtyClients(ctx context.Context, after []byte) ([]dirtyClient, 
 		})
 }
 
-// sweepClient removes up to limit rows of one client, and notes when none is left.
+// sweepClient deletes up to limit rows of one client, and records that none is left.
 func (s *Store) sweepClient(ctx context.Context, c dirtyClient, limit int) (removed int, err error) {
 	for removed < limit {
 		obsolete, err := s.findObsolete(ctx, c, min(limit-removed, sweepRows))
@@ -86,13 +86,13 @@ func (s *Store) sweepClient(ctx context.Context, c dirtyClient, limit int) (remo
 	return removed, nil
 }
 
-// obsoleteRange is some rows of a client's oldest generation.
+// obsoleteRange is a range of rows of a client's oldest generation.
 type obsoleteRange struct {
 	purge  statement
 	values values
 }
 
-// findObsolete finds a range of at most limit rows to remove; nil if there are none.
+// findObsolete returns a range of at most limit rows to delete; nil if there are none.
 func (s *Store) findObsolete(ctx context.Context, c dirtyClient, limit int) (*obsoleteRange, error) {
 	lowest, err := read(ctx, s, s.queries.lowest, values{"client": c.id, "gen": c.gen}, scanOne[sql.NullInt64])
 	if err != nil || len(lowest) == 0 || !lowest[0].Valid {

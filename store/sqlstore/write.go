@@ -11,26 +11,26 @@ import (
 	"time"
 )
 
-// How often something is tried that others keep from happening: for longer than a
-// context should last, since of many who meet at an isolation level of snapshots one
-// gets through at a time. The pauses grow to about a quarter of a second.
+// Retry limits for transactions aborted by conflicts. All attempts together take longer
+// than a context should last, since of many concurrent transactions at snapshot
+// isolation only one succeeds at a time. The pauses grow to about a quarter of a second.
 const (
 	maxTries   = 100
 	firstPause = 4 * time.Millisecond
 	doublings  = 6
 )
 
-// write makes a change, and returns how many rows its last statement changed. What
-// comes of a change that is tried again is what comes of it once, since a try that
-// is followed by another has left nothing behind.
+// write executes the statements of a change in one transaction, and returns the number
+// of rows that the last one changed. Retries do not change the result, since only a
+// rolled-back attempt is followed by another.
 //
-// Even a change of one statement is a transaction, for the sake of one that is given
-// up: a server goes on with what it was sent, however late that arrives. The first
-// statement locks the row of the client, and its answer is there before the commit is
-// sent. So a change whose commit was not sent is never made; and one whose commit is
-// on its way keeps the lock until it is made or rolled back, so that it cannot come
-// after a later change of that client that was acknowledged.
-func (s *Store) write(ctx context.Context, steps []statement, v values) (rows int64, err error) {
+// Even a single statement is a transaction, because the caller may abandon it: a server
+// executes what it receives, however late that arrives. The first statement locks the
+// row of the client, and has returned before the commit is sent. So a change whose
+// commit was not sent is never applied; and one whose commit is in flight holds the lock
+// until it is committed or rolled back, and cannot follow a later acknowledged change of
+// that client.
+func (s *Store) write(ctx context.Context, statements []statement, v values) (rows int64, err error) {
 	if err := s.writeLock.lock(ctx); err != nil {
 		return 0, err
 	}
@@ -41,15 +41,15 @@ func (s *Store) write(ctx context.Context, steps []statement, v values) (rows in
 			return s.classifyUncommitted(err), err
 		}
 		defer conn.Close()
-		rows, found, err = s.transaction(ctx, conn, steps, v)
+		rows, found, err = s.transaction(ctx, conn, statements, v)
 		return found, err
 	})
 	return rows, err
 }
 
-// transaction begins and commits by statements: those end with ctx, where the
-// methods of a [sql.Tx] wait for a server that has fallen silent.
-func (s *Store) transaction(ctx context.Context, conn *sql.Conn, steps []statement, v values) (rows int64, found outcome, err error) {
+// transaction executes BEGIN and COMMIT as statements: those return when ctx ends,
+// whereas the methods of a [sql.Tx] wait for an unresponsive server.
+func (s *Store) transaction(ctx context.Context, conn *sql.Conn, statements []statement, v values) (rows int64, found outcome, err error) {
 	if _, err := conn.ExecContext(ctx, s.dialect.begin()); err != nil {
 		if s.classify(err) == outcomeUnknown {
 			release(ctx, conn, "rollback")
@@ -61,8 +61,8 @@ func (s *Store) transaction(ctx context.Context, conn *sql.Conn, steps []stateme
 			release(ctx, conn, "rollback")
 		}
 	}()
-	for _, step := range steps {
-		result, err := conn.ExecContext(ctx, step.text, step.args(v)...)
+	for _, stmt := range statements {
+		result, err := conn.ExecContext(ctx, stmt.text, stmt.args(v)...)
 		if err == nil {
 			rows, err = result.RowsAffected()
 		}
@@ -78,14 +78,15 @@ func (s *Store) transaction(ctx context.Context, conn *sql.Conn, steps []stateme
 	case err == nil:
 		return rows, outcomeFailed, nil
 	case errors.Is(err, driver.ErrBadConn):
-		// A driver may call a statement without parameters unsent whose answer was lost.
+		// For a statement without parameters, a driver may return ErrBadConn although it
+		// was sent and only its response was lost.
 		return 0, outcomeUnknown, err
 	}
 	return 0, s.classify(err), err
 }
 
-// writeLock lets one writer of this process after the other, where the database has one
-// at a time: to wait here is fair, and ends with the context. Nil lets all.
+// writeLock serializes the writers of this process for a database with one writer at a
+// time: waiting here is fair, and ends with the context. A nil writeLock is never held.
 type writeLock chan struct{}
 
 func (l writeLock) lock(ctx context.Context) error {
@@ -106,11 +107,11 @@ func (l writeLock) unlock() {
 	}
 }
 
-// retry tries again what was rolled back, for as long as ctx lasts and with
-// pauses of chance, so that those who met do not meet again.
-func (s *Store) retry(ctx context.Context, try func() (outcome, error)) error {
+// retry calls attempt until it ends other than by a conflict, for as long as ctx lasts.
+// The pauses are random, so that conflicting transactions do not meet again.
+func (s *Store) retry(ctx context.Context, attempt func() (outcome, error)) error {
 	for n := 1; ; n++ {
-		found, err := try()
+		found, err := attempt()
 		switch {
 		case err == nil:
 			return nil
@@ -119,14 +120,14 @@ func (s *Store) retry(ctx context.Context, try func() (outcome, error)) error {
 		case found == outcomeFailed || n == maxTries:
 			return err
 		}
-		s.logger.LogAttrs(ctx, slog.LevelDebug, "sqlstore: trying again", slog.Int("try", n))
+		s.logger.LogAttrs(ctx, slog.LevelDebug, "sqlstore: retrying transaction", slog.Int("attempt", n))
 		if ended := pause(ctx, n); ended != nil {
 			return errors.Join(ended, err)
 		}
 	}
 }
 
-// pause waits before try n+1.
+// pause waits before attempt n+1.
 func pause(ctx context.Context, n int) error {
 	longest := firstPause << min(n-1, doublings)
 	timer := time.NewTimer(rand.N(longest))
@@ -139,15 +140,15 @@ func pause(ctx context.Context, n int) error {
 	}
 }
 
-// cleanupTimeout is how long it may take to clean up, or to find out what became of a change,
-// though the context has ended.
+// cleanupTimeout bounds cleaning up, and resolving the outcome of a change, after the
+// context has ended.
 const cleanupTimeout = 500 * time.Millisecond
 
-// resolveOutcome reports whether a change of which nobody knows turns out to have been made.
-// Its first statement waits for the end of that transaction, and its second finds the
-// mark which that has left, if it came to an end and no other came since. The second
-// also replaces it: a commit that has something to write is answered only when what was
-// written before it is as safe, such as on a standby that the other did not wait for.
+// resolveOutcome reports whether a change whose outcome is unknown was committed. Its
+// first statement waits for the end of that transaction; the second finds the mark of the
+// change, if that was committed and no other has followed. The second also replaces the
+// mark: a commit that writes is acknowledged only when everything written before it is as
+// durable, for instance on a standby for which the original commit did not wait.
 func (s *Store) resolveOutcome(ctx context.Context, v values) bool {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanupTimeout)
 	defer cancel()
@@ -156,8 +157,8 @@ func (s *Store) resolveOutcome(ctx context.Context, v values) bool {
 	return err == nil && rows == 1
 }
 
-// release ends what a connection holds, also when ctx has ended. A connection that
-// cannot be freed of it must not go back to the pool.
+// release ends the transaction or lock that a connection holds, even if ctx has ended.
+// If that fails, the connection does not return to the pool.
 func release(ctx context.Context, conn *sql.Conn, statement string, args ...any) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanupTimeout)
 	defer cancel()

@@ -17,7 +17,7 @@ import (
 	"example.com/go-webhookcfg/webhookcfg/egress"
 )
 
-// The errors of the drivers, as far as a store looks at them.
+// Errors of drivers, as far as a store distinguishes them.
 type (
 	stateError string // of PostgreSQL
 	codeError  int    // of SQLite
@@ -29,7 +29,7 @@ func (e codeError) Error() string     { return fmt.Sprintf("something (%d)", int
 func (e codeError) Code() int         { return int(e) }
 
 var (
-	errMine        = errors.New("a conflict of a driver of one's own")
+	errMine        = errors.New("a conflict that only the host recognizes")
 	errDeadlock    = errors.New("Error 1213 (40001): Deadlock found when trying to get lock")
 	errLockTimeout = errors.New("Error 1205 (HY000): Lock wait timeout exceeded")
 )
@@ -44,12 +44,12 @@ func setAll() webhookcfg.Change {
 	return webhookcfg.Set("acme", webhookcfg.All(), egress.NewURL("https://hooks.example.com/t0ken"))
 }
 
-// The ends that a change can come to.
+// Outcomes of a change as Apply reports them.
 type outcome string
 
 const (
-	made    outcome = "made"
-	notMade outcome = "not made"
+	made    outcome = "applied"
+	notMade outcome = "not applied"
 	unknown outcome = "unknown"
 )
 
@@ -64,8 +64,8 @@ func outcomeOf(err error) outcome {
 	}
 }
 
-// TestApplyOutcomes: a change is tried again after a proven rollback, is given up where
-// nothing was changed, and is in doubt where nobody can know.
+// TestApplyOutcomes: a change is retried after a proven rollback, fails if nothing was
+// changed, and otherwise has an unknown outcome.
 func TestApplyOutcomes(t *testing.T) {
 	postgres, generic, mysql, sqlite := sqlstore.PostgreSQL(), sqlstore.GenericPostgreSQL(), sqlstore.MySQL(), sqlstore.SQLite()
 	always := 1 << 30
@@ -76,7 +76,7 @@ func TestApplyOutcomes(t *testing.T) {
 		err     error
 		times   int
 		want    outcome
-		tries   int // of that call; a commit in doubt is followed by that of the question what became of it
+		tries   int // of that call; resolving an unknown outcome makes a second commit
 	}{
 		{postgres, set(), "connect", io.EOF, always, notMade, 1},
 		{postgres, set(), "WITH", stateError("40001"), 3, made, 4},
@@ -141,7 +141,7 @@ func TestApplyOutcomes(t *testing.T) {
 					t.Errorf("%s, want %s: %v", got, tt.want, err)
 				}
 				if tt.want != made && !errors.Is(err, tt.err) && !errors.Is(err, driver.ErrBadConn) {
-					t.Errorf("the cause is gone from %v", err)
+					t.Errorf("%v does not wrap its cause", err)
 				}
 				if got := f.count(tt.at); got != tt.tries {
 					t.Errorf("%d tries, want %d: %s", got, tt.tries, f.shape())
@@ -151,7 +151,7 @@ func TestApplyOutcomes(t *testing.T) {
 	}
 }
 
-// TestRoundTrips: how many round trips each change takes.
+// TestRoundTrips checks the round trips of each change.
 func TestRoundTrips(t *testing.T) {
 	one, two := "connect begin INSERT commit", "connect begin INSERT INSERT commit"
 	dropping := "connect begin INSERT INSERT DELETE commit"
@@ -183,7 +183,7 @@ func TestRoundTrips(t *testing.T) {
 	}
 }
 
-// TestEndedContext: with a context that has ended, nothing is sent.
+// TestEndedContext: nothing is sent with a context that has ended.
 func TestEndedContext(t *testing.T) {
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
@@ -204,8 +204,7 @@ func TestEndedContext(t *testing.T) {
 	}
 }
 
-// TestConnections: one whose transaction is over is used again, and one that may
-// still be in a transaction is not.
+// TestConnections: a connection returns to the pool only if its transaction has ended.
 func TestConnections(t *testing.T) {
 	broken := errors.New("broken")
 	for _, tt := range []struct {
@@ -221,7 +220,7 @@ func TestConnections(t *testing.T) {
 		{"INSERT INTO wh_override", true, 0},
 		{"commit", true, 0},
 	} {
-		s, f := openFake(t, sqlstore.MySQL(), nil, func(call string, _ []driver.NamedValue) (answer, error) {
+		s, f := openFake(t, sqlstore.MySQL(), nil, func(call string, _ []driver.NamedValue) (resultRows, error) {
 			if strings.HasPrefix(call, tt.at) || tt.rollbackFails && call == "rollback" {
 				return nil, broken
 			}
@@ -236,8 +235,8 @@ func TestConnections(t *testing.T) {
 	}
 }
 
-// TestContextEndsBetweenAttempts: nothing is tried after the end of the context, and
-// nobody waits for the next try.
+// TestContextEndsBetweenAttempts: there is no further attempt after the end of the
+// context, and no wait for one.
 func TestContextEndsBetweenAttempts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, f := openFake(t, sqlstore.PostgreSQL(), nil, failing("WITH", stateError("40001"), 1<<30))
@@ -258,12 +257,12 @@ func TestContextEndsBetweenAttempts(t *testing.T) {
 	})
 }
 
-// TestOneWriter: with SQLite one change after the other is start, and waiting for
-// one's turn ends with the context.
+// TestOneWriter: with SQLite changes are serialized, and waiting for the write lock ends
+// with the context.
 func TestOneWriter(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		release := make(chan struct{})
-		s, f := openFake(t, sqlstore.SQLite(), nil, func(call string, _ []driver.NamedValue) (answer, error) {
+		s, f := openFake(t, sqlstore.SQLite(), nil, func(call string, _ []driver.NamedValue) (resultRows, error) {
 			if call == "commit" {
 				<-release
 			}
@@ -278,7 +277,7 @@ func TestOneWriter(t *testing.T) {
 			t.Errorf("while another writes: %v", err)
 		}
 		if f.count("begin") != 1 {
-			t.Errorf("two began: %s", f.shape())
+			t.Errorf("two transactions started: %s", f.shape())
 		}
 		close(release)
 		if err := errors.Join(<-first, s.Apply(t.Context(), set())); err != nil {
@@ -287,20 +286,20 @@ func TestOneWriter(t *testing.T) {
 	})
 }
 
-// lostCommit is a database whose first commit fails. What comes of later calls asked
-// says.
+// lostCommit is a database whose first commit fails. later returns the errors of the
+// calls after it.
 type lostCommit struct {
 	commit    error
-	asked     func(call string) error
+	later     func(call string) error
 	committed atomic.Bool
 }
 
-func (u *lostCommit) on(call string, _ []driver.NamedValue) (answer, error) {
+func (u *lostCommit) on(call string, _ []driver.NamedValue) (resultRows, error) {
 	switch {
 	case call == "rollback":
 		return nil, nil
 	case u.committed.Load():
-		return nil, u.asked(call)
+		return nil, u.later(call)
 	case call == "commit":
 		u.committed.Store(true)
 		return nil, u.commit
@@ -308,8 +307,8 @@ func (u *lostCommit) on(call string, _ []driver.NamedValue) (answer, error) {
 	return nil, nil
 }
 
-// TestResolveOutcome: of a change whose commit was not answered, the mark of the client
-// tells that it was made; nothing tells that it was not.
+// TestResolveOutcome: the mark of the client proves that a change whose commit was not
+// acknowledged was applied; nothing proves that it was not.
 func TestResolveOutcome(t *testing.T) {
 	const atOnce, soon = 0, 15 * time.Millisecond
 	fails := func(prefix string, err error, times int) func(string) error {
@@ -317,23 +316,23 @@ func TestResolveOutcome(t *testing.T) {
 		return func(call string) error { _, err := next(call, nil); return err }
 	}
 	for name, tt := range map[string]struct {
-		asked func() func(call string) error // for each change another
+		later func() func(call string) error // a new one for each change
 		want  outcome
 		took  time.Duration // at most
 	}{
-		"ours":                 {func() func(string) error { return fails("nothing", nil, 0) }, made, atOnce},
-		"another's":            {func() func(string) error { return fails("UPDATE wh_client SET mark", errNoRows, 1) }, unknown, atOnce},
-		"a stale connection":   {func() func(string) error { return fails("begin", driver.ErrBadConn, 1) }, made, soon},
-		"a conflict":           {func() func(string) error { return fails("UPDATE", errMine, 2) }, made, soon},
-		"no database":          {func() func(string) error { return fails("", io.EOF, 1<<30) }, unknown, atOnce},
-		"no answer once more":  {func() func(string) error { return fails("commit", io.EOF, 1) }, unknown, atOnce},
-		"conflicts to the end": {func() func(string) error { return fails("UPDATE", errMine, 1<<30) }, unknown, 500 * time.Millisecond},
+		"ours":                    {func() func(string) error { return fails("nothing", nil, 0) }, made, atOnce},
+		"another's":               {func() func(string) error { return fails("UPDATE wh_client SET mark", errNoRows, 1) }, unknown, atOnce},
+		"a stale connection":      {func() func(string) error { return fails("begin", driver.ErrBadConn, 1) }, made, soon},
+		"a conflict":              {func() func(string) error { return fails("UPDATE", errMine, 2) }, made, soon},
+		"no database":             {func() func(string) error { return fails("", io.EOF, 1<<30) }, unknown, atOnce},
+		"no resultRows once more": {func() func(string) error { return fails("commit", io.EOF, 1) }, unknown, atOnce},
+		"conflicts to the end":    {func() func(string) error { return fails("UPDATE", errMine, 1<<30) }, unknown, 500 * time.Millisecond},
 	} {
 		for _, dialect := range dialects() {
 			for _, c := range []webhookcfg.Change{set(), unset(), setAll()} {
 				t.Run(name+"/"+dialect.String(), func(t *testing.T) {
 					synctest.Test(t, func(t *testing.T) {
-						u := &lostCommit{commit: io.ErrUnexpectedEOF, asked: tt.asked()}
+						u := &lostCommit{commit: io.ErrUnexpectedEOF, later: tt.later()}
 						opts := &sqlstore.Options{Retryable: func(err error) bool { return errors.Is(err, errMine) }}
 						s, f := openFake(t, dialect, opts, u.on)
 						start := time.Now()
@@ -342,7 +341,7 @@ func TestResolveOutcome(t *testing.T) {
 							t.Errorf("%s, want %s: %v; %s", got, tt.want, err, f.shape())
 						}
 						if err != nil && !errors.Is(err, io.ErrUnexpectedEOF) {
-							t.Errorf("the cause is gone from %v", err)
+							t.Errorf("%v does not wrap its cause", err)
 						}
 						if took := time.Since(start); took > tt.took {
 							t.Errorf("took %s, want %s at most", took, tt.took)
@@ -354,18 +353,18 @@ func TestResolveOutcome(t *testing.T) {
 	}
 }
 
-// TestResolveOutcomeAfterContextEnds of the context: a change is asked for that was made all the
-// same, and on a connection on which nothing is left behind.
+// TestResolveOutcomeAfterContextEnds: the outcome is resolved after the end of the context
+// too, on a connection without a transaction.
 func TestResolveOutcomeAfterContextEnds(t *testing.T) {
 	for _, dialect := range dialects() {
 		ctx, cancel := context.WithCancel(t.Context())
-		u := &lostCommit{commit: context.Canceled, asked: func(string) error {
+		u := &lostCommit{commit: context.Canceled, later: func(string) error {
 			if ctx.Err() == nil {
-				t.Error("asked before the context ended")
+				t.Error("resolved before the context ended")
 			}
 			return nil
 		}}
-		s, f := openFake(t, dialect, nil, func(call string, args []driver.NamedValue) (answer, error) {
+		s, f := openFake(t, dialect, nil, func(call string, args []driver.NamedValue) (resultRows, error) {
 			if call == "commit" {
 				cancel()
 			}
@@ -380,8 +379,7 @@ func TestResolveOutcomeAfterContextEnds(t *testing.T) {
 	}
 }
 
-// TestOutcomeKnown: where the commit was not sent, or was refused, nothing is
-// asked.
+// TestOutcomeKnown: if the commit was not sent, or was rejected, nothing is resolved.
 func TestOutcomeKnown(t *testing.T) {
 	for _, at := range []string{"connect", "begin", "INSERT"} {
 		s, f := openFake(t, sqlstore.MySQL(), nil, failing(at, io.ErrUnexpectedEOF, 1))
@@ -389,7 +387,7 @@ func TestOutcomeKnown(t *testing.T) {
 			t.Errorf("%s: %v", at, err)
 		}
 		if f.count("UPDATE") > 0 {
-			t.Errorf("asked: %s", f.shape())
+			t.Errorf("outcome was resolved: %s", f.shape())
 		}
 	}
 	s, f := openFake(t, sqlstore.PostgreSQL(), nil, failing("commit", stateError("23514"), 1))
