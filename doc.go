@@ -7,8 +7,9 @@
 //
 //   - webhookcfg: the vocabulary, the interfaces and the HTTP handler.
 //   - webhookcfg/egress: which URLs and addresses may be called.
-//   - store: the stores that come with the module, in memory and in a file, and a
-//     sender's local copy of any store.
+//   - store: the stores that come with the module, in memory and in a file.
+//   - store/cache: a sender's local copy of any store, and the optional interfaces
+//     that keep it fresh.
 //   - store/sqlstore: the store in an SQL database, without a driver.
 //   - store/etcdstore: the store in etcd; a module of its own.
 //   - store/storetest: the conformance suite for anybody's store.
@@ -27,10 +28,11 @@
 //
 // Imports run one way. examples import everything public. webhookcfg imports
 // internal/redact and internal/strictjson. store imports
-// webhookcfg, internal/table and internal/oplog; both of these import webhookcfg;
-// internal/oplog/faultfs imports internal/oplog. store/sqlstore and store/etcdstore import
-// webhookcfg and internal/redact. auth, authtest and storetest import
-// webhookcfg. Whatever imports webhookcfg may import egress too, which imports
+// webhookcfg, store/cache, internal/table and internal/oplog; the latter two import
+// webhookcfg; internal/oplog/faultfs imports internal/oplog. store/cache imports
+// webhookcfg. store/sqlstore and store/etcdstore import
+// webhookcfg, store/cache and internal/redact, and store/storetest the former two. auth
+// and authtest import webhookcfg. Whatever imports webhookcfg may import egress too, which imports
 // the standard library alone. golang.org/x/sync is the one other dependency. A
 // test holds the module to it.
 package gowebhookcfg

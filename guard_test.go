@@ -25,9 +25,10 @@ var allowedImports = map[string][]string{
 	".":                      {},
 	"webhookcfg":             {"webhookcfg/egress", "internal/redact", "internal/strictjson"},
 	"webhookcfg/egress":      {"internal/ratelimit", "internal/singleflight"},
-	"store":                  {"webhookcfg", "webhookcfg/egress", "internal/table", "internal/oplog"},
-	"store/storetest":        {"webhookcfg", "webhookcfg/egress"},
-	"store/sqlstore":         {"webhookcfg", "webhookcfg/egress", "internal/redact"},
+	"store":                  {"webhookcfg", "webhookcfg/egress", "store/cache", "internal/table", "internal/oplog"},
+	"store/cache":            {"webhookcfg", "webhookcfg/egress", "internal/lru", "internal/singleflight"},
+	"store/storetest":        {"webhookcfg", "webhookcfg/egress", "store/cache"},
+	"store/sqlstore":         {"webhookcfg", "webhookcfg/egress", "store/cache", "internal/redact"},
 	"auth":                   {"webhookcfg", "internal/lru", "internal/ratelimit", "internal/singleflight"},
 	"auth/authtest":          {"webhookcfg"},
 	"internal/redact":        {},
@@ -36,7 +37,7 @@ var allowedImports = map[string][]string{
 	"internal/oplog":         {"webhookcfg", "webhookcfg/egress"},
 	"internal/singleflight":  {},
 	"internal/oplog/faultfs": {"internal/oplog"},
-	"examples/":              {"webhookcfg", "webhookcfg/egress", "store", "store/storetest", "auth"},
+	"examples/":              {"webhookcfg", "webhookcfg/egress", "store", "store/cache", "store/storetest", "auth"},
 
 	"internal/ratelimit": {"internal/lru"},
 }

@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 
 	"example.com/go-webhookcfg/internal/oplog"
+	"example.com/go-webhookcfg/store/cache"
 	"example.com/go-webhookcfg/webhookcfg"
 )
 
@@ -145,19 +146,19 @@ func (f *File) Close() error {
 }
 
 var (
-	_ webhookcfg.Feed  = (*File)(nil)
-	_ webhookcfg.Waker = (*File)(nil)
+	_ cache.Feed  = (*File)(nil)
+	_ cache.Waker = (*File)(nil)
 )
 
-// Changes implements [webhookcfg.Feed], as [Memory.Changes] does. A store that was
+// Changes implements [cache.Feed], as [Memory.Changes] does. A store that was
 // opened again does not know the cursors from before, and gives a Reset.
-func (f *File) Changes(ctx context.Context, since string) (webhookcfg.Changes, error) {
+func (f *File) Changes(ctx context.Context, since string) (cache.Changes, error) {
 	if f.closed.Load() {
-		return webhookcfg.Changes{}, ErrClosed
+		return cache.Changes{}, ErrClosed
 	}
 	f.log.Barrier()
 	return f.state.Changes(ctx, since)
 }
 
-// Wake implements [webhookcfg.Waker], as [Memory.Wake] does.
+// Wake implements [cache.Waker], as [Memory.Wake] does.
 func (f *File) Wake(ctx context.Context) <-chan struct{} { return f.state.Wake(ctx) }

@@ -5,7 +5,7 @@ import (
 	"strconv"
 	"strings"
 
-	"example.com/go-webhookcfg/webhookcfg"
+	"example.com/go-webhookcfg/store/cache"
 )
 
 // journalSize is how many names a journal remembers. A follower that is further
@@ -54,9 +54,9 @@ func (j *journal) note(client string) {
 }
 
 // since returns what was noted after the cursor.
-func (j *journal) since(cursor string) webhookcfg.Changes {
+func (j *journal) since(cursor string) cache.Changes {
 	j.begin()
-	changes := webhookcfg.Changes{Next: j.instance + "-" + strconv.FormatUint(j.end, 10)}
+	changes := cache.Changes{Next: j.instance + "-" + strconv.FormatUint(j.end, 10)}
 	from, known := j.position(cursor)
 	if !known {
 		changes.Reset = true

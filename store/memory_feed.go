@@ -5,27 +5,27 @@ import (
 	"fmt"
 	"slices"
 
-	"example.com/go-webhookcfg/webhookcfg"
+	"example.com/go-webhookcfg/store/cache"
 )
 
 var (
-	_ webhookcfg.Feed  = (*Memory)(nil)
-	_ webhookcfg.Waker = (*Memory)(nil)
+	_ cache.Feed  = (*Memory)(nil)
+	_ cache.Waker = (*Memory)(nil)
 )
 
-// Changes implements [webhookcfg.Feed]. From the first call on the store remembers
+// Changes implements [cache.Feed]. From the first call on the store remembers
 // the names of the clients that changed; who is more than 4,096 names behind gets a
 // Reset.
-func (m *Memory) Changes(ctx context.Context, since string) (webhookcfg.Changes, error) {
+func (m *Memory) Changes(ctx context.Context, since string) (cache.Changes, error) {
 	if err := ctx.Err(); err != nil {
-		return webhookcfg.Changes{}, fmt.Errorf("store: changes: %w", err)
+		return cache.Changes{}, fmt.Errorf("store: changes: %w", err)
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.journal.since(since), nil
 }
 
-// Wake implements [webhookcfg.Waker]. The hint comes with the change; ctx must end
+// Wake implements [cache.Waker]. The hint comes with the change; ctx must end
 // at some time, as the store keeps the channel until then.
 func (m *Memory) Wake(ctx context.Context) <-chan struct{} {
 	hint := make(chan struct{}, 1)

@@ -6,11 +6,12 @@ import (
 	"testing"
 
 	"example.com/go-webhookcfg/store"
+	"example.com/go-webhookcfg/store/cache"
 	"example.com/go-webhookcfg/webhookcfg"
 )
 
 // follow begins a chain.
-func follow(t *testing.T, feed webhookcfg.Feed) (cursor string) {
+func follow(t *testing.T, feed cache.Feed) (cursor string) {
 	t.Helper()
 	changes, err := feed.Changes(t.Context(), "")
 	if err != nil || !changes.Reset {
@@ -24,9 +25,9 @@ func follow(t *testing.T, feed webhookcfg.Feed) (cursor string) {
 func TestMemoryFeedIsBounded(t *testing.T) {
 	m := store.NewMemory()
 	cursor := follow(t, m)
-	mustApply(t, m, set("seldom", "e1", 0))
+	apply(t, m, set("seldom", "e1", 0))
 	for n := range 20_000 {
-		mustApply(t, m, set("often", "e1", n))
+		apply(t, m, set("often", "e1", n))
 	}
 	changes, err := m.Changes(t.Context(), cursor)
 	slices.Sort(changes.Clients)
@@ -40,7 +41,7 @@ func TestMemoryFeedIsBounded(t *testing.T) {
 	}{{remembered - 1, false}, {remembered, false}, {remembered + 1, true}, {3*remembered + 7, true}} {
 		cursor := follow(t, m)
 		for n := range test.clients {
-			mustApply(t, m, set(fmt.Sprintf("%d of %d", n, test.clients), "e1", n))
+			apply(t, m, set(fmt.Sprintf("%d of %d", n, test.clients), "e1", n))
 		}
 		changes, err := m.Changes(t.Context(), cursor)
 		if err != nil || changes.Reset != test.reset || !test.reset && len(changes.Clients) != test.clients {
@@ -64,7 +65,7 @@ func TestMemoryFeedsDiffer(t *testing.T) {
 // did, and those of one that is followed allocate a name once for each answer.
 func TestMemoryFeedDoesNotAllocate(t *testing.T) {
 	m := store.NewMemory()
-	apply := func() { mustApply(t, m, webhookcfg.Unset("acme", webhookcfg.Entity("e1"))) }
+	apply := func() { apply(t, m, webhookcfg.Unset("acme", webhookcfg.Entity("e1"))) }
 	if n := testing.AllocsPerRun(100, apply); n > 0 {
 		t.Errorf("%v allocations with no follower", n)
 	}

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"time"
 
-	"example.com/go-webhookcfg/store"
+	"example.com/go-webhookcfg/store/cache"
 	"example.com/go-webhookcfg/webhookcfg"
 )
 
@@ -20,7 +20,7 @@ func watch(ctx context.Context, shared *shared, cfg config, out io.Writer, logge
 	if !ok {
 		return errors.New("-watch is not CLIENT/ENTITY")
 	}
-	copied, err := store.NewCached(shared.store, &store.CachedOptions{MaxStale: cfg.maxStale, Logger: logger})
+	copied, err := cache.NewCached(shared.store, &cache.CachedOptions{MaxStale: cfg.maxStale, Logger: logger})
 	if err != nil {
 		return err
 	}

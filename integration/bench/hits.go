@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"example.com/go-webhookcfg/store"
+	"example.com/go-webhookcfg/store/cache"
 	"example.com/go-webhookcfg/webhookcfg"
 )
 
@@ -29,7 +30,7 @@ func (s settings) printHits(t *testing.T) {
 	if len(rows) == 0 {
 		return
 	}
-	printHeader("in process", "store.Cached", "store.Memory", "ratio", "budget", "allocations, ours / reference")
+	printHeader("in process", "cache.Cached", "store.Memory", "ratio", "budget", "allocations, ours / reference")
 	for _, row := range rows {
 		printRow(row...)
 	}
@@ -42,7 +43,7 @@ func (s settings) hits(t *testing.T, entries int) ([]string, error) {
 			return nil, err
 		}
 	}
-	cached, err := store.NewCached(memory, nil)
+	cached, err := cache.NewCached(memory, nil)
 	if err != nil {
 		return nil, err
 	}

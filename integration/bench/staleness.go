@@ -10,11 +10,10 @@ import (
 	"testing"
 	"time"
 
-	"golang.org/x/sync/errgroup"
-
-	"example.com/go-webhookcfg/store"
+	"example.com/go-webhookcfg/store/cache"
 	"example.com/go-webhookcfg/webhookcfg"
 	"example.com/go-webhookcfg/webhookcfg/egress"
+	"golang.org/x/sync/errgroup"
 )
 
 const maxStale = time.Second
@@ -29,7 +28,7 @@ const (
 // connections of its own.
 func (s settings) staleness(t *testing.T, db database) ([][]string, error) {
 	writer := db.open(t, oursPrefix)
-	cached, err := store.NewCached(db.open(t, oursPrefix), &store.CachedOptions{MaxStale: maxStale})
+	cached, err := cache.NewCached(db.open(t, oursPrefix), &cache.CachedOptions{MaxStale: maxStale})
 	if err != nil {
 		return nil, err
 	}

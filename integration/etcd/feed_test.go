@@ -9,16 +9,15 @@ import (
 	"testing"
 	"time"
 
-	clientv3 "go.etcd.io/etcd/client/v3"
-
 	"example.com/go-webhookcfg/integration/etcdcluster"
+	"example.com/go-webhookcfg/store/cache"
 	"example.com/go-webhookcfg/store/etcdstore"
-	"example.com/go-webhookcfg/webhookcfg"
+	clientv3 "go.etcd.io/etcd/client/v3"
 )
 
 // chain follows a feed.
 type chain struct {
-	feed   webhookcfg.Feed
+	feed   cache.Feed
 	next   string
 	resets int
 	named  map[string]bool // since the last Reset
@@ -26,7 +25,7 @@ type chain struct {
 }
 
 // begin makes the first call, which is a Reset.
-func begin(t *testing.T, feed webhookcfg.Feed) *chain {
+func begin(t *testing.T, feed cache.Feed) *chain {
 	t.Helper()
 	ch := &chain{feed: feed}
 	if err := ch.call(soon(t)); err != nil || ch.resets != 1 {

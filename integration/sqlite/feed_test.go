@@ -10,13 +10,14 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"example.com/go-webhookcfg/store/cache"
 	"example.com/go-webhookcfg/webhookcfg"
 )
 
 // feedStore is what a copy is kept of.
 type feedStore interface {
 	webhookcfg.Store
-	webhookcfg.Feed
+	cache.Feed
 }
 
 const (
@@ -42,7 +43,7 @@ type lossy struct {
 	answers *atomic.Int64
 }
 
-func (l lossy) Changes(ctx context.Context, since string) (webhookcfg.Changes, error) {
+func (l lossy) Changes(ctx context.Context, since string) (cache.Changes, error) {
 	changes, err := l.feedStore.Changes(ctx, since)
 	if len(changes.Clients) > 0 && l.answers.Add(1)%5 == 0 {
 		changes.Clients = changes.Clients[1:]
@@ -132,7 +133,7 @@ func TestFeedResets(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	ask := func(f webhookcfg.Feed, since string) webhookcfg.Changes {
+	ask := func(f cache.Feed, since string) cache.Changes {
 		t.Helper()
 		changes, err := f.Changes(t.Context(), since)
 		if err != nil {

@@ -25,7 +25,7 @@
 //
 // # Copies
 //
-// A [Store] is a [webhookcfg.Feed] and a [webhookcfg.Waker]. What changed comes
+// A [Store] is a [cache.Feed] and a [cache.Waker]. What changed comes
 // by a watch; that it is all comes from a barrier: a read that asks the majority
 // for the revision of the cluster, and then a wait until the watch has passed it. A
 // watch on a path that is frozen says nothing, no error either. The barrier then

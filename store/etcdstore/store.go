@@ -9,17 +9,17 @@ import (
 	"sync"
 	"time"
 
+	"example.com/go-webhookcfg/store/cache"
+	"example.com/go-webhookcfg/webhookcfg"
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"google.golang.org/grpc/codes"
-
-	"example.com/go-webhookcfg/webhookcfg"
 )
 
 var (
 	_ webhookcfg.Store  = (*Store)(nil)
 	_ webhookcfg.Lister = (*Store)(nil)
-	_ webhookcfg.Feed   = (*Store)(nil)
-	_ webhookcfg.Waker  = (*Store)(nil)
+	_ cache.Feed        = (*Store)(nil)
+	_ cache.Waker       = (*Store)(nil)
 )
 
 // Options are the settings of a [Store]. Nil, like the zero value, is safe.
@@ -62,8 +62,8 @@ func (o *Options) withDefaults() (Options, error) {
 	return all, nil
 }
 
-// Store is a [webhookcfg.Store], [webhookcfg.Lister], [webhookcfg.Feed] and
-// [webhookcfg.Waker] in an etcd cluster. It is safe for concurrent use, and any
+// Store is a [webhookcfg.Store], [webhookcfg.Lister], [cache.Feed] and
+// [cache.Waker] in an etcd cluster. It is safe for concurrent use, and any
 // number of them may share the keys of one prefix.
 type Store struct {
 	client  *clientv3.Client

@@ -8,7 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"example.com/go-webhookcfg/webhookcfg"
+	"example.com/go-webhookcfg/store/cache"
 )
 
 // feedTest is a feed that has been called once, and the watch that it began.
@@ -39,7 +39,7 @@ func runFeedTest(t *testing.T, do func(s *feedTest)) {
 }
 
 type outcome struct {
-	changes webhookcfg.Changes
+	changes cache.Changes
 	err     error
 }
 
@@ -53,7 +53,7 @@ func (s *feedTest) call(since string) <-chan outcome {
 	return out
 }
 
-func (s *feedTest) expectReset(out <-chan outcome) webhookcfg.Changes {
+func (s *feedTest) expectReset(out <-chan outcome) cache.Changes {
 	s.t.Helper()
 	got := <-out
 	if got.err != nil || !got.changes.Reset || len(got.changes.Clients) > 0 || got.changes.Next == "" {

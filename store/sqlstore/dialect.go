@@ -12,7 +12,7 @@ import (
 type Dialect struct{ spec *dialectSpec }
 
 // PostgreSQL is the dialect of PostgreSQL 13 or later, and of databases built from it.
-// It supports a [webhookcfg.Feed].
+// It supports a [cache.Feed].
 func PostgreSQL() Dialect { return Dialect{&postgreSQL} }
 
 // GenericPostgreSQL is the dialect of databases with the protocol and the SQL of
@@ -23,7 +23,7 @@ func GenericPostgreSQL() Dialect { return Dialect{&genericPostgreSQL} }
 // MySQL is the dialect of MySQL 8 or later and of MariaDB 10.5 or later.
 func MySQL() Dialect { return Dialect{&mySQL} }
 
-// SQLite is the dialect of SQLite 3.37 or later. It supports a [webhookcfg.Feed].
+// SQLite is the dialect of SQLite 3.37 or later. It supports a [cache.Feed].
 func SQLite() Dialect { return Dialect{&sqLite} }
 
 // String returns the name of the dialect; "" for the zero value.

@@ -40,11 +40,11 @@
 // # Change detection
 //
 // Caches poll the database for changes. With every dialect the store is a
-// [webhookcfg.Versioner]: it returns a version for each requested client, at a cost
+// [cache.Versioner]: it returns a version for each requested client, at a cost
 // that grows with their number. With PostgreSQL and SQLite, [Store.WithFeed] returns a
-// [webhookcfg.Feed], whose cost grows with the number of changes alone; pass its
+// [cache.Feed], whose cost grows with the number of changes alone; pass its
 // result to the cache. MySQL and generic PostgreSQL number nothing in commit order, so
-// a cursor would miss changes. The store is no [webhookcfg.Waker]: PostgreSQL's NOTIFY
+// a cursor would miss changes. The store is no [cache.Waker]: PostgreSQL's NOTIFY
 // takes a lock that all writers share, is silent on a frozen connection, and does not
 // pass a connection pooler.
 //

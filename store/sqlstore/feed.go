@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 
+	"example.com/go-webhookcfg/store/cache"
 	"example.com/go-webhookcfg/webhookcfg"
 	"example.com/go-webhookcfg/webhookcfg/egress"
 )
@@ -16,18 +17,18 @@ import (
 var (
 	_ webhookcfg.Store  = (*FeedStore)(nil)
 	_ webhookcfg.Lister = (*FeedStore)(nil)
-	_ webhookcfg.Feed   = (*FeedStore)(nil)
+	_ cache.Feed        = (*FeedStore)(nil)
 )
 
 // maxChanges is the maximum number of clients in one result of a feed.
 const maxChanges = 4096
 
-// FeedStore is a [Store] that is a [webhookcfg.Feed] too. [Store.WithFeed] returns one.
+// FeedStore is a [Store] that is a [cache.Feed] too. [Store.WithFeed] returns one.
 type FeedStore struct{ *Store }
 
-// WithFeed returns the store with a [webhookcfg.Feed]. It does no I/O. If the database
+// WithFeed returns the store with a [cache.Feed]. It does no I/O. If the database
 // does not number changes in the order in which they become visible, the error wraps
-// [errors.ErrUnsupported]; the store remains a [webhookcfg.Versioner].
+// [errors.ErrUnsupported]; the store remains a [cache.Versioner].
 func (s *Store) WithFeed() (*FeedStore, error) {
 	if s.dialect.changes == "" {
 		return nil, fmt.Errorf("sqlstore: feed of %s: %w", s.dialect.name, errors.ErrUnsupported)
@@ -35,12 +36,12 @@ func (s *Store) WithFeed() (*FeedStore, error) {
 	return &FeedStore{s}, nil
 }
 
-// Changes implements [webhookcfg.Feed], with one query. It returns a Reset if more than
+// Changes implements [cache.Feed], with one query. It returns a Reset if more than
 // 4,096 clients changed, and if the cursor is from another database, from before the
 // table was created again or, on PostgreSQL, from before the server was restarted. After
 // a backup was restored into a table of a running server, restart consumers that hold
 // cursors.
-func (s *FeedStore) Changes(ctx context.Context, since string) (webhookcfg.Changes, error) {
+func (s *FeedStore) Changes(ctx context.Context, since string) (cache.Changes, error) {
 	from, known := parseCursor(since)
 	if !known {
 		from.at = math.MaxInt64 // requests only the next cursor
@@ -49,13 +50,13 @@ func (s *FeedStore) Changes(ctx context.Context, since string) (webhookcfg.Chang
 		"since": strconv.FormatUint(from.at, 10), "limit": maxChanges + 1,
 	}, scanChange)
 	if err != nil {
-		return webhookcfg.Changes{}, wrapError("changes", err, egress.URL{})
+		return cache.Changes{}, wrapError("changes", err, egress.URL{})
 	}
 	if len(rows) == 0 {
-		return webhookcfg.Changes{}, errors.New("sqlstore: changes: no cursor in the database")
+		return cache.Changes{}, errors.New("sqlstore: changes: no cursor in the database")
 	}
 	next := rows[0].next
-	changes := webhookcfg.Changes{Next: next.String()}
+	changes := cache.Changes{Next: next.String()}
 	if !known || next.identity != from.identity || next.at < from.at || len(rows) > maxChanges {
 		changes.Reset = true
 		return changes, nil
@@ -104,7 +105,7 @@ func parseCursor(text string) (feedCursor, bool) {
 // maxIDs is the maximum number of clients in one query.
 const maxIDs = 256
 
-// Versions implements [webhookcfg.Versioner], with a query for every 256 clients. The
+// Versions implements [cache.Versioner], with a query for every 256 clients. The
 // version of a client is a random number written by its last change, so that a version
 // from before a backup was restored never equals one from after it. A client that was
 // never changed has the version "". The error wraps [webhookcfg.ErrInvalidArgument] if a

@@ -7,10 +7,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
+	"example.com/go-webhookcfg/store/cache"
 	"example.com/go-webhookcfg/store/sqlstore"
-	"example.com/go-webhookcfg/webhookcfg"
+	"github.com/google/go-cmp/cmp"
 )
 
 func TestWithFeed(t *testing.T) {
@@ -19,7 +18,7 @@ func TestWithFeed(t *testing.T) {
 		if _, err := s.WithFeed(); !errors.Is(err, errors.ErrUnsupported) {
 			t.Errorf("%s: %v", dialect, err)
 		}
-		if _, ok := any(s).(webhookcfg.Feed); ok {
+		if _, ok := any(s).(cache.Feed); ok {
 			t.Errorf("a %T is a Feed", s)
 		}
 	}
@@ -40,19 +39,19 @@ func TestCursor(t *testing.T) {
 		name, since string
 		rows        resultRows
 		param       string
-		want        webhookcfg.Changes
+		want        cache.Changes
 	}{
-		{"first", "", none, "9223372036854775807", webhookcfg.Changes{Reset: true, Next: "db/13"}},
-		{"nothing", "db/13", none, "13", webhookcfg.Changes{Next: "db/13"}},
-		{"two", "db/13", two, "13", webhookcfg.Changes{Clients: []string{"a", "b"}, Next: "db/20"}},
-		{"too many", "db/13", many, "13", webhookcfg.Changes{Reset: true, Next: "db/20"}},
-		{"just not too many", "db/13", many[1:2], "13", webhookcfg.Changes{Clients: []string{"1"}, Next: "db/20"}},
-		{"of another database", "other/13", two, "13", webhookcfg.Changes{Reset: true, Next: "db/20"}},
-		{"of the future", "db/21", two, "21", webhookcfg.Changes{Reset: true, Next: "db/20"}},
-		{"without an identity", "/13", two, "9223372036854775807", webhookcfg.Changes{Reset: true, Next: "db/20"}},
-		{"without a number", "db", two, "9223372036854775807", webhookcfg.Changes{Reset: true, Next: "db/20"}},
-		{"negative", "db/-1", two, "9223372036854775807", webhookcfg.Changes{Reset: true, Next: "db/20"}},
-		{"no cursor at all", "'; DROP", two, "9223372036854775807", webhookcfg.Changes{Reset: true, Next: "db/20"}},
+		{"first", "", none, "9223372036854775807", cache.Changes{Reset: true, Next: "db/13"}},
+		{"nothing", "db/13", none, "13", cache.Changes{Next: "db/13"}},
+		{"two", "db/13", two, "13", cache.Changes{Clients: []string{"a", "b"}, Next: "db/20"}},
+		{"too many", "db/13", many, "13", cache.Changes{Reset: true, Next: "db/20"}},
+		{"just not too many", "db/13", many[1:2], "13", cache.Changes{Clients: []string{"1"}, Next: "db/20"}},
+		{"of another database", "other/13", two, "13", cache.Changes{Reset: true, Next: "db/20"}},
+		{"of the future", "db/21", two, "21", cache.Changes{Reset: true, Next: "db/20"}},
+		{"without an identity", "/13", two, "9223372036854775807", cache.Changes{Reset: true, Next: "db/20"}},
+		{"without a number", "db", two, "9223372036854775807", cache.Changes{Reset: true, Next: "db/20"}},
+		{"negative", "db/-1", two, "9223372036854775807", cache.Changes{Reset: true, Next: "db/20"}},
+		{"no cursor at all", "'; DROP", two, "9223372036854775807", cache.Changes{Reset: true, Next: "db/20"}},
 	} {
 		s, _ := openFake(t, sqlstore.PostgreSQL(), nil, func(call string, args []driver.NamedValue) (resultRows, error) {
 			if strings.HasPrefix(call, "SELECT") && args[0].Value != tt.param {

@@ -8,13 +8,14 @@ import (
 	"log/slog"
 	"math/rand/v2"
 
+	"example.com/go-webhookcfg/store/cache"
 	"example.com/go-webhookcfg/webhookcfg"
 )
 
 var (
-	_ webhookcfg.Store     = (*Store)(nil)
-	_ webhookcfg.Lister    = (*Store)(nil)
-	_ webhookcfg.Versioner = (*Store)(nil)
+	_ webhookcfg.Store  = (*Store)(nil)
+	_ webhookcfg.Lister = (*Store)(nil)
+	_ cache.Versioner   = (*Store)(nil)
 )
 
 // Limits of names and URLs in bytes. Names must fit into an index of every engine,
@@ -25,8 +26,8 @@ const (
 )
 
 // Store is a [webhookcfg.Store] in a database. With every dialect it is a
-// [webhookcfg.Lister] and a [webhookcfg.Versioner] too; [Store.WithFeed] adds a
-// [webhookcfg.Feed] where the dialect supports one. It is as durable as the database:
+// [webhookcfg.Lister] and a [cache.Versioner] too; [Store.WithFeed] adds a
+// [cache.Feed] where the dialect supports one. It is as durable as the database:
 // see the package documentation.
 //
 // A Store owns no resources; the caller closes the database handle. It is safe for

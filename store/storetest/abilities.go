@@ -3,6 +3,7 @@ package storetest
 import (
 	"fmt"
 
+	"example.com/go-webhookcfg/store/cache"
 	"example.com/go-webhookcfg/webhookcfg"
 )
 
@@ -32,16 +33,16 @@ func (e Env) lister() (webhookcfg.Lister, error) {
 	return companion[webhookcfg.Lister](e.Store, "webhookcfg.Lister")
 }
 
-func (e Env) feed() (webhookcfg.Feed, error) {
-	return companion[webhookcfg.Feed](e.Store, "webhookcfg.Feed")
+func (e Env) feed() (cache.Feed, error) {
+	return companion[cache.Feed](e.Store, "cache.Feed")
 }
 
-func (e Env) versioner() (webhookcfg.Versioner, error) {
-	return companion[webhookcfg.Versioner](e.Store, "webhookcfg.Versioner")
+func (e Env) versioner() (cache.Versioner, error) {
+	return companion[cache.Versioner](e.Store, "cache.Versioner")
 }
 
-func (e Env) waker() (webhookcfg.Waker, error) {
-	return companion[webhookcfg.Waker](e.Store, "webhookcfg.Waker")
+func (e Env) waker() (cache.Waker, error) {
+	return companion[cache.Waker](e.Store, "cache.Waker")
 }
 
 func companion[C any](s webhookcfg.Store, name string) (C, error) {

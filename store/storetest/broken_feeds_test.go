@@ -9,19 +9,20 @@ import (
 	"strings"
 	"sync"
 
+	"example.com/go-webhookcfg/store/cache"
 	"example.com/go-webhookcfg/webhookcfg"
 )
 
 func brokenFeeds() []flaw {
 	return []flaw{
 		{"begins without a reset", "feed begins with a reset", func(s *simple) webhookcfg.Store {
-			return feeds(s, func(changes webhookcfg.Changes, since string) webhookcfg.Changes {
+			return feeds(s, func(changes cache.Changes, since string) cache.Changes {
 				changes.Reset = changes.Reset && since != ""
 				return changes
 			})
 		}, nil},
 		{"has no cursor as long as nothing changed", "feed begins with a reset", func(s *simple) webhookcfg.Store {
-			return feeds(s, func(changes webhookcfg.Changes, _ string) webhookcfg.Changes {
+			return feeds(s, func(changes cache.Changes, _ string) cache.Changes {
 				if strings.HasSuffix(changes.Next, ".0") {
 					changes.Next = ""
 				}
@@ -37,7 +38,7 @@ func brokenFeeds() []flaw {
 			})
 		}, nil},
 		{"names clients in lower case", "feed names every change", func(s *simple) webhookcfg.Store {
-			return feeds(s, func(changes webhookcfg.Changes, _ string) webhookcfg.Changes {
+			return feeds(s, func(changes cache.Changes, _ string) cache.Changes {
 				for n, client := range changes.Clients {
 					changes.Clients[n] = strings.ToLower(client)
 				}
@@ -45,7 +46,7 @@ func brokenFeeds() []flaw {
 			})
 		}, nil},
 		{"names the last 64 and gives no reset", "feed names every change", func(s *simple) webhookcfg.Store {
-			return feeds(s, func(changes webhookcfg.Changes, _ string) webhookcfg.Changes {
+			return feeds(s, func(changes cache.Changes, _ string) cache.Changes {
 				changes.Clients = changes.Clients[max(0, len(changes.Clients)-64):]
 				return changes
 			})
@@ -63,15 +64,15 @@ func brokenFeeds() []flaw {
 			}}
 		}, nil},
 		{"takes any number for a cursor", "feed resets after an unknown cursor", func(s *simple) webhookcfg.Store {
-			return broken{simple: s, changes: func(ctx context.Context, since string) (webhookcfg.Changes, error) {
+			return broken{simple: s, changes: func(ctx context.Context, since string) (cache.Changes, error) {
 				if _, err := strconv.Atoi(since); err == nil {
-					return webhookcfg.Changes{Next: since}, nil
+					return cache.Changes{Next: since}, nil
 				}
 				return s.Changes(ctx, since)
 			}}
 		}, nil},
 		{"has an error for an unknown cursor", "feed resets after an unknown cursor", func(s *simple) webhookcfg.Store {
-			return broken{simple: s, changes: func(ctx context.Context, since string) (webhookcfg.Changes, error) {
+			return broken{simple: s, changes: func(ctx context.Context, since string) (cache.Changes, error) {
 				changes, err := s.Changes(ctx, since)
 				if err == nil && changes.Reset && since != "" {
 					err = fmt.Errorf("unknown cursor")
@@ -92,7 +93,7 @@ func brokenFeeds() []flaw {
 		}, nil},
 		{"names each change to one caller alone", "feed takes a cursor again", tellsOnce, nil},
 		{"gives changes to those who are gone", "feed refuses an ended context", func(s *simple) webhookcfg.Store {
-			return broken{simple: s, changes: func(_ context.Context, since string) (webhookcfg.Changes, error) {
+			return broken{simple: s, changes: func(_ context.Context, since string) (cache.Changes, error) {
 				return s.Changes(context.Background(), since)
 			}}
 		}, nil},
@@ -100,8 +101,8 @@ func brokenFeeds() []flaw {
 }
 
 // feeds is a store with other answers of its feed.
-func feeds(s *simple, other func(changes webhookcfg.Changes, since string) webhookcfg.Changes) broken {
-	return broken{simple: s, changes: func(ctx context.Context, since string) (webhookcfg.Changes, error) {
+func feeds(s *simple, other func(changes cache.Changes, since string) cache.Changes) broken {
+	return broken{simple: s, changes: func(ctx context.Context, since string) (cache.Changes, error) {
 		changes, err := s.Changes(ctx, since)
 		return other(changes, since), err
 	}}
@@ -109,7 +110,7 @@ func feeds(s *simple, other func(changes webhookcfg.Changes, since string) webho
 
 // feedFrom is a store with other cursors.
 func feedFrom(s *simple, in, out func(cursor string) string) broken {
-	return broken{simple: s, changes: func(ctx context.Context, since string) (webhookcfg.Changes, error) {
+	return broken{simple: s, changes: func(ctx context.Context, since string) (cache.Changes, error) {
 		changes, err := s.Changes(ctx, in(since))
 		changes.Next = out(changes.Next)
 		return changes, err
@@ -150,14 +151,14 @@ func (j *journaled) note(client string) {
 	j.names = append(j.names, client)
 }
 
-func (j *journaled) since(since string) webhookcfg.Changes {
+func (j *journaled) since(since string) cache.Changes {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	from, err := strconv.Atoi(since)
 	if err != nil {
-		return webhookcfg.Changes{Reset: true, Next: strconv.Itoa(len(j.names))}
+		return cache.Changes{Reset: true, Next: strconv.Itoa(len(j.names))}
 	}
-	return webhookcfg.Changes{Clients: slices.Clone(j.names[from:]), Next: strconv.Itoa(len(j.names))}
+	return cache.Changes{Clients: slices.Clone(j.names[from:]), Next: strconv.Itoa(len(j.names))}
 }
 
 func ownFeed(s *simple) webhookcfg.Store {
@@ -168,7 +169,7 @@ func ownFeed(s *simple) webhookcfg.Store {
 			defer own.note(c.Client)
 			return s.Apply(ctx, c)
 		},
-		changes: func(_ context.Context, since string) (webhookcfg.Changes, error) { return own.since(since), nil },
+		changes: func(_ context.Context, since string) (cache.Changes, error) { return own.since(since), nil },
 	}
 }
 
@@ -194,11 +195,11 @@ func numbersBefore(s *simple) webhookcfg.Store {
 			made[number] = c.Client
 			return err
 		},
-		changes: func(_ context.Context, since string) (webhookcfg.Changes, error) {
+		changes: func(_ context.Context, since string) (cache.Changes, error) {
 			mu.Lock()
 			defer mu.Unlock()
 			from, err := strconv.Atoi(since)
-			changes := webhookcfg.Changes{Reset: err != nil}
+			changes := cache.Changes{Reset: err != nil}
 			next := from
 			for number, client := range made {
 				if number > from && !changes.Reset {
@@ -216,7 +217,7 @@ func numbersBefore(s *simple) webhookcfg.Store {
 func tellsOnce(s *simple) webhookcfg.Store {
 	var mu sync.Mutex
 	told := s.opening + ".0"
-	return broken{simple: s, changes: func(ctx context.Context, since string) (webhookcfg.Changes, error) {
+	return broken{simple: s, changes: func(ctx context.Context, since string) (cache.Changes, error) {
 		mu.Lock()
 		defer mu.Unlock()
 		if since != "" {

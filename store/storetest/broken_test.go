@@ -9,6 +9,7 @@ import (
 	"testing"
 	"testing/synctest"
 
+	"example.com/go-webhookcfg/store/cache"
 	"example.com/go-webhookcfg/store/storetest"
 	"example.com/go-webhookcfg/webhookcfg"
 )
@@ -18,7 +19,7 @@ type (
 	applyFunc   = func(ctx context.Context, c webhookcfg.Change) error
 	resolveFunc = func(ctx context.Context, client, entity string) (webhookcfg.Webhook, error)
 	listFunc    = func(ctx context.Context, client, after string, limit int) (webhookcfg.Page, error)
-	changesFunc = func(ctx context.Context, since string) (webhookcfg.Changes, error)
+	changesFunc = func(ctx context.Context, since string) (cache.Changes, error)
 	versionFunc = func(ctx context.Context, clients []string) ([]string, error)
 	wakeFunc    = func(ctx context.Context) <-chan struct{}
 )
@@ -57,7 +58,7 @@ func (b broken) List(ctx context.Context, client, after string, limit int) (webh
 	return b.simple.List(ctx, client, after, limit)
 }
 
-func (b broken) Changes(ctx context.Context, since string) (webhookcfg.Changes, error) {
+func (b broken) Changes(ctx context.Context, since string) (cache.Changes, error) {
 	if b.changes != nil {
 		return b.changes(ctx, since)
 	}

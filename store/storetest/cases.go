@@ -111,12 +111,12 @@ const (
 	feed3     = `Feed, clause 3: A change is named only once it can be seen: a Resolve that begins when Changes has returned sees it.`
 	feed4     = `Feed, clause 4: A cursor that the store does not know, or that is too old for it, gives a Reset and no error. In a durable store this holds for cursors from before it was opened again, too.`
 	feed5     = `Feed, clause 5: A cursor is not used up: after an error the call is made again with the same one, and several chains go on side by side.`
-	feedCalls = `Feed: Clauses 14 and 15 of Store hold for Changes as well.`
+	feedCalls = `Feed: Clauses 14 and 15 of webhookcfg.Store hold for Changes as well.`
 
 	versioner1     = `Versioner, clause 1: Versions returns a version for each of the clients, in their order, also for one that it knows nothing of.`
 	versioner2     = `Versioner, clause 2: Two equal versions of one client, the text "" included, mean that no Resolve of the client could answer anything else in between. So a version never comes back, even if the configuration does.`
 	versioner3     = `Versioner, clause 3: As long as nothing changes in the store, versions stay the same.`
-	versionerCalls = `Versioner: Clauses 14 and 15 of Store hold for Versions as well.`
+	versionerCalls = `Versioner: Clauses 14 and 15 of webhookcfg.Store hold for Versions as well.`
 
 	waker1 = `Waker, clause 1: The channel gets a value after changes, several of which may share one.`
 	waker2 = `Waker, clause 2: The channel is closed when ctx ends, or when there will be no more hints.`

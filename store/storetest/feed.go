@@ -7,18 +7,18 @@ import (
 	"slices"
 	"strings"
 
-	"example.com/go-webhookcfg/webhookcfg"
+	"example.com/go-webhookcfg/store/cache"
 )
 
 // chain follows a feed from one cursor to the next.
 type chain struct {
 	ctx    context.Context
-	feed   webhookcfg.Feed
+	feed   cache.Feed
 	cursor string
 }
 
 // follow begins a chain.
-func follow(ctx context.Context, feed webhookcfg.Feed) (*chain, error) {
+func follow(ctx context.Context, feed cache.Feed) (*chain, error) {
 	c := &chain{ctx: ctx, feed: feed}
 	changes, err := c.next()
 	if err == nil && !changes.Reset {
@@ -27,7 +27,7 @@ func follow(ctx context.Context, feed webhookcfg.Feed) (*chain, error) {
 	return c, err
 }
 
-func (c *chain) next() (webhookcfg.Changes, error) {
+func (c *chain) next() (cache.Changes, error) {
 	changes, err := c.feed.Changes(c.ctx, c.cursor)
 	switch {
 	case err != nil:
@@ -56,7 +56,7 @@ func (c *chain) expect(clients ...string) error {
 	return nil
 }
 
-func names(changes webhookcfg.Changes, client string) bool {
+func names(changes cache.Changes, client string) bool {
 	return changes.Reset || slices.Contains(changes.Clients, client)
 }
 

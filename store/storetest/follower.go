@@ -8,6 +8,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"example.com/go-webhookcfg/store/cache"
 	"example.com/go-webhookcfg/webhookcfg"
 )
 
@@ -34,7 +35,7 @@ const (
 
 // run follows until the writers are done, and once more. Each answer goes to take,
 // with the clients whose change was answered before the call.
-func (f *follower) run(e Env, take func(changes webhookcfg.Changes, made []string) error) error {
+func (f *follower) run(e Env, take func(changes cache.Changes, made []string) error) error {
 	feed, err := e.feed()
 	if err != nil {
 		return err
@@ -87,7 +88,7 @@ func feedMissesNothing(ctx context.Context, e Env) error {
 	f := &follower{ctx: ctx, store: e.Store}
 	named := make(map[string]bool)
 	seen := 0
-	return f.run(e, func(changes webhookcfg.Changes, made []string) error {
+	return f.run(e, func(changes cache.Changes, made []string) error {
 		for _, name := range changes.Clients {
 			named[name] = true
 		}
@@ -105,7 +106,7 @@ func feedMissesNothing(ctx context.Context, e Env) error {
 func feedNotEarly(ctx context.Context, e Env) error {
 	f := &follower{ctx: ctx, store: e.Store}
 	early := make(map[string]bool)
-	err := f.run(e, func(changes webhookcfg.Changes, _ []string) error {
+	err := f.run(e, func(changes cache.Changes, _ []string) error {
 		if changes.Reset {
 			clear(early)
 		}

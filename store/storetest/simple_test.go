@@ -10,6 +10,7 @@ import (
 	"strings"
 	"sync"
 
+	"example.com/go-webhookcfg/store/cache"
 	"example.com/go-webhookcfg/webhookcfg"
 )
 
@@ -140,10 +141,10 @@ func (s *simple) List(ctx context.Context, client, after string, limit int) (web
 	return page, ctx.Err()
 }
 
-func (s *simple) Changes(ctx context.Context, since string) (webhookcfg.Changes, error) {
+func (s *simple) Changes(ctx context.Context, since string) (cache.Changes, error) {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
-	changes := webhookcfg.Changes{Next: fmt.Sprint(s.opening, ".", len(s.changed))}
+	changes := cache.Changes{Next: fmt.Sprint(s.opening, ".", len(s.changed))}
 	opening, digits, _ := strings.Cut(since, ".")
 	told, err := strconv.Atoi(digits)
 	if err != nil || opening != s.opening {

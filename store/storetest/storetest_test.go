@@ -111,8 +111,10 @@ func TestRules(t *testing.T) {
 func documentation(t *testing.T) map[string]string {
 	t.Helper()
 	docs := make(map[string]string)
-	for _, name := range []string{"store.go", "feed.go"} {
-		path := filepath.Join("..", "..", "webhookcfg", name)
+	for _, path := range []string{
+		filepath.Join("..", "..", "webhookcfg", "store.go"),
+		filepath.Join("..", "cache", "feed.go"),
+	} {
 		file, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.ParseComments)
 		if err != nil {
 			t.Fatal(err)

@@ -7,11 +7,11 @@ import (
 	"runtime"
 	"slices"
 
-	"example.com/go-webhookcfg/webhookcfg"
+	"example.com/go-webhookcfg/store/cache"
 )
 
 // versions asks for versions and counts them.
-func versions(ctx context.Context, v webhookcfg.Versioner, clients ...string) ([]string, error) {
+func versions(ctx context.Context, v cache.Versioner, clients ...string) ([]string, error) {
 	got, err := v.Versions(ctx, clients)
 	if err == nil && len(got) != len(clients) {
 		err = fmt.Errorf("there are %d versions of %d clients", len(got), len(clients))
@@ -20,7 +20,7 @@ func versions(ctx context.Context, v webhookcfg.Versioner, clients ...string) ([
 }
 
 // version returns that of one client.
-func version(ctx context.Context, v webhookcfg.Versioner, client string) (string, error) {
+func version(ctx context.Context, v cache.Versioner, client string) (string, error) {
 	got, err := versions(ctx, v, client)
 	if err != nil {
 		return "", err
@@ -67,7 +67,7 @@ type seenVersions struct {
 }
 
 // expectAnother wants a version that the client never had.
-func (s *seenVersions) expectAnother(v webhookcfg.Versioner, p *play) error {
+func (s *seenVersions) expectAnother(v cache.Versioner, p *play) error {
 	if p.err != nil {
 		return p.err
 	}

@@ -20,7 +20,7 @@ func (e Env) ask(ctx context.Context) error {
 		_, err := version(ctx, v, client)
 		return err
 	}
-	return fmt.Errorf("a %T gives hints, but is neither a webhookcfg.Feed nor a webhookcfg.Versioner", e.Store)
+	return fmt.Errorf("a %T gives hints, but is neither a cache.Feed nor a cache.Versioner", e.Store)
 }
 
 // wakerHints makes changes until there is a hint: one may be lost.

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"example.com/go-webhookcfg/store/cache"
 	"example.com/go-webhookcfg/webhookcfg"
 	"example.com/go-webhookcfg/webhookcfg/egress"
 	"golang.org/x/sync/errgroup"
@@ -41,7 +42,7 @@ const (
 
 // watch follows a feed while writers apply changes, and returns the clients that
 // changed and were not named.
-func watch(ctx context.Context, feed webhookcfg.Feed, apply func(context.Context, webhookcfg.Change) error) (missed []string, err error) {
+func watch(ctx context.Context, feed cache.Feed, apply func(context.Context, webhookcfg.Change) error) (missed []string, err error) {
 	first, err := feed.Changes(ctx, "")
 	if err != nil || !first.Reset {
 		return nil, fmt.Errorf("the first answer is %+v, %w", first, err)
@@ -72,7 +73,7 @@ func writeMany(ctx context.Context, w int, apply func(context.Context, webhookcf
 }
 
 // follow asks until once more after everything was written.
-func follow(ctx context.Context, feed webhookcfg.Feed, since string, written <-chan struct{}) (missed []string, err error) {
+func follow(ctx context.Context, feed cache.Feed, since string, written <-chan struct{}) (missed []string, err error) {
 	named := make(map[string]bool)
 	for last := false; ; {
 		changes, err := feed.Changes(ctx, since)

@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"testing"
 
+	"example.com/go-webhookcfg/store/cache"
 	"example.com/go-webhookcfg/webhookcfg"
 )
 
@@ -50,8 +51,8 @@ func (s sequence) apply(ctx context.Context, c webhookcfg.Change) error {
 	return tx.Commit()
 }
 
-// Changes implements [webhookcfg.Feed], wrongly.
-func (s sequence) Changes(ctx context.Context, since string) (changes webhookcfg.Changes, err error) {
+// Changes implements [cache.Feed], wrongly.
+func (s sequence) Changes(ctx context.Context, since string) (changes cache.Changes, err error) {
 	last, _ := strconv.ParseInt(since, 10, 64)
 	rows, err := s.db.QueryContext(ctx, "SELECT id, n FROM "+s.table+" WHERE n > $1 ORDER BY n", last)
 	if err != nil {

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"example.com/go-webhookcfg/store/cache"
 	"example.com/go-webhookcfg/store/sqlstore"
 	"example.com/go-webhookcfg/webhookcfg"
 	"example.com/go-webhookcfg/webhookcfg/egress"
@@ -54,7 +55,7 @@ type answers struct {
 
 // compareVersions has readers see, of one client, versions and answers while others
 // change it. Nil means the versions of the store.
-func compareVersions(t *testing.T, st *sqlstore.Store, versioner webhookcfg.Versioner) error {
+func compareVersions(t *testing.T, st *sqlstore.Store, versioner cache.Versioner) error {
 	t.Helper()
 	if versioner == nil {
 		versioner = st
@@ -86,7 +87,7 @@ func compareVersions(t *testing.T, st *sqlstore.Store, versioner webhookcfg.Vers
 }
 
 // look resolves between two questions for the version.
-func (a *answers) look(ctx context.Context, st *sqlstore.Store, versioner webhookcfg.Versioner) error {
+func (a *answers) look(ctx context.Context, st *sqlstore.Store, versioner cache.Versioner) error {
 	entity := "e" + strconv.Itoa(rand.IntN(2))
 	before, err := versioner.Versions(ctx, []string{"acme"})
 	if err != nil {

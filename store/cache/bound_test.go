@@ -1,4 +1,4 @@
-package store_test
+package cache_test
 
 import (
 	"context"
@@ -9,7 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"example.com/go-webhookcfg/store"
+	"example.com/go-webhookcfg/store/cache"
 	"example.com/go-webhookcfg/webhookcfg"
 )
 
@@ -96,7 +96,7 @@ const (
 
 func (tr trial) run(t *testing.T, seed uint64) *outcome {
 	s := newScript(seed)
-	copied, err := store.NewCached(tr.store(s), &store.CachedOptions{
+	copied, err := cache.NewCached(tr.store(s), &cache.CachedOptions{
 		MaxStale: tr.maxStale, StaleIfError: tr.staleIfError, MaxEntries: 64,
 	})
 	if err != nil {
@@ -164,7 +164,7 @@ func (s *scripted) blow(ctx context.Context) {
 }
 
 // look resolves something, now and then with little patience.
-func (o *outcome) look(ctx context.Context, s *scripted, copied *store.Cached, limit time.Duration) {
+func (o *outcome) look(ctx context.Context, s *scripted, copied *cache.Cached, limit time.Duration) {
 	client, entity := s.anyName()
 	patience := 5 * bound
 	if s.chance(10) {

@@ -1,4 +1,4 @@
-package store_test
+package cache_test
 
 import (
 	"context"
@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"example.com/go-webhookcfg/store"
+	"example.com/go-webhookcfg/store/cache"
 	"example.com/go-webhookcfg/webhookcfg"
 )
 
@@ -65,7 +66,7 @@ type (
 	stagedPlain struct{ webhookcfg.Store }
 )
 
-func (s stagedFeed) Changes(ctx context.Context, since string) (webhookcfg.Changes, error) {
+func (s stagedFeed) Changes(ctx context.Context, since string) (cache.Changes, error) {
 	changes, err := s.Memory.Changes(ctx, since)
 	if err != nil {
 		return changes, err
@@ -84,9 +85,9 @@ func (s stagedVersions) Versions(ctx context.Context, clients []string) ([]strin
 }
 
 // copyOf makes a copy that is closed at the end of the bubble.
-func copyOf(t *testing.T, st webhookcfg.Store, o store.CachedOptions) *store.Cached {
+func copyOf(t *testing.T, st webhookcfg.Store, o cache.CachedOptions) *cache.Cached {
 	t.Helper()
-	copied, err := store.NewCached(st, &o)
+	copied, err := cache.NewCached(st, &o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -137,7 +138,7 @@ func TestCachedStages(t *testing.T) {
 // not wait for it.
 func playOldFlight(t *testing.T) {
 	s := newStage()
-	copied, clock := copyOf(t, stagedPlain{s}, store.CachedOptions{MaxStale: bound}), newClock()
+	copied, clock := copyOf(t, stagedPlain{s}, cache.CachedOptions{MaxStale: bound}), newClock()
 	mustApply(t, s, setAll("acme", 1))
 	s.readTakes.Store(int64(3 * bound / 2))
 	go func() { _, _ = copied.Resolve(t.Context(), "acme", "e1") }()
@@ -152,7 +153,7 @@ func playOldFlight(t *testing.T) {
 func playSlowPoll(t *testing.T) {
 	s := newStage()
 	mustApply(t, s, setAll("acme", 1))
-	copied, clock := copyOf(t, stagedFeed{s}, store.CachedOptions{MaxStale: bound}), newClock()
+	copied, clock := copyOf(t, stagedFeed{s}, cache.CachedOptions{MaxStale: bound}), newClock()
 	clock.at(5)
 	expect(t, copied, 1, "at first")
 	s.pollTake.Store(int64(45 * bound / 100))
@@ -167,7 +168,7 @@ func playSlowPoll(t *testing.T) {
 
 func playSlowCheck(t *testing.T) {
 	s := newStage()
-	copied, clock := copyOf(t, stagedVersions{stagedPlain{s}, s}, store.CachedOptions{MaxStale: bound}), newClock()
+	copied, clock := copyOf(t, stagedVersions{stagedPlain{s}, s}, cache.CachedOptions{MaxStale: bound}), newClock()
 	mustApply(t, s, setAll("acme", 1))
 	clock.at(5)
 	expect(t, copied, 1, "at first")

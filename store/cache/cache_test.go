@@ -1,4 +1,4 @@
-package store_test
+package cache_test
 
 import (
 	"bytes"
@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"example.com/go-webhookcfg/store"
+	"example.com/go-webhookcfg/store/cache"
 	"example.com/go-webhookcfg/webhookcfg"
 )
 
@@ -31,15 +32,15 @@ func (r resolver) Resolve(ctx context.Context, client, entity string) (webhookcf
 // follower is a store whose Feed is a function.
 type follower struct {
 	webhookcfg.Store
-	changes func(ctx context.Context, since string) (webhookcfg.Changes, error)
+	changes func(ctx context.Context, since string) (cache.Changes, error)
 }
 
-func (f follower) Changes(ctx context.Context, since string) (webhookcfg.Changes, error) {
+func (f follower) Changes(ctx context.Context, since string) (cache.Changes, error) {
 	return f.changes(ctx, since)
 }
 
 func TestCachedRefusesOptions(t *testing.T) {
-	for name, o := range map[string]store.CachedOptions{
+	for name, o := range map[string]cache.CachedOptions{
 		"negative bound":                    {MaxStale: -1},
 		"negative interval":                 {PollEvery: -1},
 		"negative bound for failing stores": {StaleIfError: -1},
@@ -50,18 +51,18 @@ func TestCachedRefusesOptions(t *testing.T) {
 		"polls more seldom than the bound":  {PollEvery: 3 * time.Second},
 		"a shorter bound for failing":       {MaxStale: time.Second, StaleIfError: time.Second},
 	} {
-		if copied, err := store.NewCached(store.NewMemory(), &o); err == nil {
+		if copied, err := cache.NewCached(store.NewMemory(), &o); err == nil {
 			t.Errorf("%s: accepted", name)
 			_ = copied.Close()
 		}
 	}
-	if _, err := store.NewCached(nil, nil); err == nil {
+	if _, err := cache.NewCached(nil, nil); err == nil {
 		t.Error("no store: accepted")
 	}
 }
 
 func TestCachedHitDoesNotAllocate(t *testing.T) {
-	copied, err := store.NewCached(struct{ webhookcfg.Store }{store.NewMemory()}, &store.CachedOptions{MaxStale: time.Hour})
+	copied, err := cache.NewCached(struct{ webhookcfg.Store }{store.NewMemory()}, &cache.CachedOptions{MaxStale: time.Hour})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -89,7 +90,7 @@ func TestCachedSharesReads(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newStage()
 		s.readTakes.Store(int64(bound))
-		copied := copyOf(t, stagedPlain{s}, store.CachedOptions{MaxStale: 10 * bound})
+		copied := copyOf(t, stagedPlain{s}, cache.CachedOptions{MaxStale: 10 * bound})
 		var all sync.WaitGroup
 		for range 10 {
 			all.Go(func() {
@@ -136,7 +137,7 @@ func TestCachedPanics(t *testing.T) {
 						fail()
 					}
 					return webhookcfg.Webhook{}, nil
-				}}, store.CachedOptions{})
+				}}, cache.CachedOptions{})
 				var all sync.WaitGroup
 				for range 3 {
 					all.Go(func() {
@@ -165,10 +166,10 @@ func TestCachedClose(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newStage()
 		s.readTakes.Store(int64(time.Hour))
-		copied := copyOf(t, stagedFeed{s}, store.CachedOptions{})
+		copied := copyOf(t, stagedFeed{s}, cache.CachedOptions{})
 		began := time.Now()
 		go func() {
-			if _, err := copied.Resolve(t.Context(), "acme", "e1"); !errors.Is(err, store.ErrClosed) {
+			if _, err := copied.Resolve(t.Context(), "acme", "e1"); !errors.Is(err, cache.ErrClosed) {
 				t.Errorf("who waited got %v", err)
 			}
 		}()
@@ -178,10 +179,10 @@ func TestCachedClose(t *testing.T) {
 				t.Error(err)
 			}
 		}
-		if _, err := copied.Resolve(t.Context(), "acme", "e1"); !errors.Is(err, store.ErrClosed) {
+		if _, err := copied.Resolve(t.Context(), "acme", "e1"); !errors.Is(err, cache.ErrClosed) {
 			t.Errorf("who came later got %v", err)
 		}
-		if err := copied.Apply(t.Context(), setAll("acme", 1)); !errors.Is(err, store.ErrClosed) {
+		if err := copied.Apply(t.Context(), setAll("acme", 1)); !errors.Is(err, cache.ErrClosed) {
 			t.Errorf("a later change got %v", err)
 		}
 		if took := time.Since(began); took > 0 {
@@ -205,7 +206,7 @@ func TestCachedStaleOnError(t *testing.T) {
 				}
 				return s.Resolve(ctx, client, entity)
 			}}
-			copied := copyOf(t, st, store.CachedOptions{MaxStale: bound, StaleIfError: 10 * bound})
+			copied := copyOf(t, st, cache.CachedOptions{MaxStale: bound, StaleIfError: 10 * bound})
 			clock := newClock()
 			mustApply(t, s, setAll("acme", 1))
 			expect(t, copied, 1, "at first")
@@ -242,7 +243,7 @@ func TestCachedKeepsNoErrors(t *testing.T) {
 				return webhookcfg.Webhook{}, errWeather
 			}
 			return s.Resolve(ctx, client, entity)
-		}}, store.CachedOptions{})
+		}}, cache.CachedOptions{})
 		if _, err := copied.Resolve(t.Context(), "acme", "e1"); !errors.Is(err, errWeather) {
 			t.Error(err)
 		}
@@ -258,12 +259,12 @@ func TestCachedWakes(t *testing.T) {
 		memory, polls := store.NewMemory(), 0
 		st := struct {
 			follower
-			webhookcfg.Waker
-		}{follower{memory, func(ctx context.Context, since string) (webhookcfg.Changes, error) {
+			cache.Waker
+		}{follower{memory, func(ctx context.Context, since string) (cache.Changes, error) {
 			polls++
 			return memory.Changes(ctx, since)
 		}}, memory}
-		copied := copyOf(t, st, store.CachedOptions{MaxStale: 4 * bound})
+		copied := copyOf(t, st, cache.CachedOptions{MaxStale: 4 * bound})
 		clock := newClock()
 		clock.at(50)
 		for n := range 2 {
@@ -292,7 +293,7 @@ func TestCachedDropsOneClient(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				s := newStage()
 				shared := st(s)
-				copied, clock := copyOf(t, shared, store.CachedOptions{MaxStale: bound}), newClock()
+				copied, clock := copyOf(t, shared, cache.CachedOptions{MaxStale: bound}), newClock()
 				read := func() (reads uint64) {
 					before := copied.Stats().Reads
 					for _, client := range []string{"a", "b"} {
@@ -329,11 +330,11 @@ func TestCachedForgetsReadsInFlight(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newStage()
 		var reset atomic.Bool
-		copied := copyOf(t, follower{s, func(ctx context.Context, since string) (webhookcfg.Changes, error) {
+		copied := copyOf(t, follower{s, func(ctx context.Context, since string) (cache.Changes, error) {
 			changes, err := s.Changes(ctx, since)
 			changes.Reset = changes.Reset || reset.Load()
 			return changes, err
-		}}, store.CachedOptions{MaxStale: bound})
+		}}, cache.CachedOptions{MaxStale: bound})
 		clock := newClock()
 		names := []string{"e", strings.Repeat("e", 36), strings.Repeat("e", 37), strings.Repeat("e", 36) + "f"}
 		for n, name := range names {
@@ -372,7 +373,7 @@ func TestCachedForgetsReadsInFlight(t *testing.T) {
 // a lot pushes out their own.
 func TestCachedIsBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		copied := copyOf(t, stagedPlain{newStage()}, store.CachedOptions{MaxEntries: 100, MaxStale: time.Hour})
+		copied := copyOf(t, stagedPlain{newStage()}, cache.CachedOptions{MaxEntries: 100, MaxStale: time.Hour})
 		resolve := func(client string, entities int) (reads uint64) {
 			before := copied.Stats().Reads
 			for n := range entities {
@@ -396,21 +397,21 @@ func TestCachedIsBounded(t *testing.T) {
 // TestCachedLog: the logger is told of the first failure and of the first success
 // after it, also where the store panics or answers with nonsense.
 func TestCachedLog(t *testing.T) {
-	for name, fail := range map[string]func() (webhookcfg.Changes, error){
-		"error": func() (webhookcfg.Changes, error) { return webhookcfg.Changes{}, errWeather },
-		"panic": func() (webhookcfg.Changes, error) { panic("t0ken") },
+	for name, fail := range map[string]func() (cache.Changes, error){
+		"error": func() (cache.Changes, error) { return cache.Changes{}, errWeather },
+		"panic": func() (cache.Changes, error) { panic("t0ken") },
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				s := newStage()
 				var failing atomic.Bool
 				var log bytes.Buffer
-				copied := copyOf(t, follower{s, func(ctx context.Context, since string) (webhookcfg.Changes, error) {
+				copied := copyOf(t, follower{s, func(ctx context.Context, since string) (cache.Changes, error) {
 					if failing.Load() {
 						return fail()
 					}
 					return s.Changes(ctx, since)
-				}}, store.CachedOptions{MaxStale: bound, Logger: slog.New(slog.NewTextHandler(&log, nil))})
+				}}, cache.CachedOptions{MaxStale: bound, Logger: slog.New(slog.NewTextHandler(&log, nil))})
 				clock := newClock()
 				for at, now := range []bool{false, true, true, false, false, true, false} {
 					failing.Store(now)

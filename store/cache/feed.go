@@ -1,8 +1,8 @@
-package webhookcfg
+package cache
 
 import "context"
 
-// Feed is an optional companion of [Store], for those who keep copies of what it
+// Feed is an optional companion of [webhookcfg.Store], for those who keep copies of what it
 // says: it names the clients whose configuration changed.
 //
 //  1. A call with since "" begins a chain and gives a Reset. Each later call of the
@@ -19,7 +19,7 @@ import "context"
 //     one, and several chains go on side by side.
 //
 // A client may be named twice, and without a new change.
-// Clauses 14 and 15 of [Store] hold for Changes as well.
+// Clauses 14 and 15 of [webhookcfg.Store] hold for Changes as well.
 type Feed interface {
 	// Changes names the clients that changed after since, which is the Next of an
 	// earlier answer or, for the first call, "". It does not wait for a change.
@@ -37,7 +37,7 @@ type Changes struct {
 	Next string
 }
 
-// Versioner is an optional companion of [Store], for those who keep copies where
+// Versioner is an optional companion of [webhookcfg.Store], for those who keep copies where
 // there is no [Feed]: it tells whether what they have is still so.
 //
 //  1. Versions returns a version for each of the clients, in their order, also for
@@ -47,7 +47,7 @@ type Changes struct {
 //     back, even if the configuration does.
 //  3. As long as nothing changes in the store, versions stay the same.
 //
-// Clauses 14 and 15 of [Store] hold for Versions as well.
+// Clauses 14 and 15 of [webhookcfg.Store] hold for Versions as well.
 type Versioner interface {
 	// Versions returns the versions of the clients, of which none is "".
 	Versions(ctx context.Context, clients []string) ([]string, error)

@@ -1,4 +1,4 @@
-package store_test
+package cache_test
 
 import (
 	"context"
@@ -22,69 +22,69 @@ type guard struct {
 // The variable taken names the guard that is taken out.
 var guards = []guard{
 	{
-		"answers are kept only in the copy that the read belongs to", "feed", "cached_flight.go",
+		"answers are kept only in the copy that the read belongs to", "feed", "flight.go",
 		"if f.unlink() && t.inEffect(f.of) && f.err == nil {",
 		"linked := f.unlink() && t.inEffect(f.of); if taken(0) { f.of, linked = t.know(f.of.client), true }; if linked && f.err == nil {",
 	},
 	{
-		"the age of an entry is looked at", "feed", "cached.go",
+		"the age of an entry is looked at", "feed", "cache.go",
 		"if e == nil || max(polled, moment(e.of.checked.Load()), e.began) <= after {",
 		"if e == nil || !taken(1) && max(polled, moment(e.of.checked.Load()), e.began) <= after {",
 	},
 	{
-		"an old flight is not joined", "old flight", "cached_flight.go",
+		"an old flight is not joined", "old flight", "flight.go",
 		"if f == nil || f.began <= came-moment(c.maxStale) {",
 		"if f == nil || !taken(2) && f.began <= came-moment(c.maxStale) {",
 	},
 	{
-		"what was read before its version is dropped", "versions", "cached_copy.go",
+		"what was read before its version is dropped", "versions", "clients.go",
 		"case of == nil:",
 		"case of == nil:\n\tcase taken(3) && of.checked.Load() == 0:\n\t\tof.version = version; of.checked.Store(int64(began))",
 	},
 	{
-		"the age of an entry counts from the beginning of the read", "neither", "cached_flight.go",
+		"the age of an entry counts from the beginning of the read", "neither", "flight.go",
 		"f.hook, f.err = c.store.Resolve(ctx, f.of.client, f.entity)",
 		"f.hook, f.err = c.store.Resolve(ctx, f.of.client, f.entity); if taken(4) { f.began = c.now() }",
 	},
 	{
-		"a poll counts from its beginning", "slow poll", "cached_poll.go",
+		"a poll counts from its beginning", "slow poll", "poll.go",
 		"c.polled.Store(int64(began))",
 		"if taken(5) { began = c.now() }; c.polled.Store(int64(began))",
 	},
 	{
-		"a check of versions counts from its beginning", "slow version check", "cached_poll.go",
+		"a check of versions counts from its beginning", "slow version check", "poll.go",
 		"if len(versions) != len(clients) {",
 		"if taken(6) { began = c.now() }; if len(versions) != len(clients) {",
 	},
 	{
-		"a Reset drops everything", "feed", "cached_poll.go",
+		"a Reset drops everything", "feed", "poll.go",
 		"if changes.Reset {",
 		"if changes.Reset && !taken(7) {",
 	},
 	{
-		"a poll that failed vouches for nothing", "feed", "cached_poll.go",
+		"a poll that failed vouches for nothing", "feed", "poll.go",
 		"changes, err := feed.Changes(ctx, *cursor)",
 		"changes, err := feed.Changes(ctx, *cursor); if err != nil && taken(8) { c.polled.Store(int64(began)) }",
 	},
 	{
-		"a poll that failed is repeated", "feed", "cached_poll.go",
+		"a poll that failed is repeated", "feed", "poll.go",
 		"changes, err := feed.Changes(ctx, *cursor)",
 		"changes, err := feed.Changes(ctx, *cursor); if changes.Next != \"\" && taken(9) { *cursor = changes.Next }",
 	},
 	{
-		"a change begins by dropping what is kept", "changes of its own", "cached_copy.go",
+		"a change begins by dropping what is kept", "changes of its own", "clients.go",
 		"t.changing[client]++",
 		"if t.changing[client]++; taken(10) { return }",
 	},
 	{
-		"nothing is kept while a change is made", "changes of its own", "cached_flight.go",
+		"nothing is kept while a change is made", "changes of its own", "flight.go",
 		"if t.changing[client] > 0 {",
 		"if !taken(11) && t.changing[client] > 0 {",
 	},
 }
 
 // takenSource is the file that is compiled in beside the others.
-const takenSource = `package store
+const takenSource = `package cache
 
 import (
 	"os"
@@ -131,7 +131,7 @@ func TestCachedGuards(t *testing.T) {
 func compileWithout(ctx context.Context, t *testing.T) (program string) {
 	t.Helper()
 	dir := t.TempDir()
-	sources := map[string]string{"cached_taken.go": takenSource}
+	sources := map[string]string{"taken.go": takenSource}
 	for _, guard := range guards {
 		if sources[guard.file] == "" {
 			sources[guard.file] = readSource(t, guard.file)
@@ -141,7 +141,7 @@ func compileWithout(ctx context.Context, t *testing.T) (program string) {
 		}
 		sources[guard.file] = strings.Replace(sources[guard.file], guard.line, guard.without, 1)
 	}
-	program = filepath.Join(dir, "store.test")
+	program = filepath.Join(dir, "cache.test")
 	if runtime.GOOS == "windows" {
 		program += ".exe"
 	}

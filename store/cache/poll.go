@@ -1,4 +1,4 @@
-package store
+package cache
 
 import (
 	"context"
@@ -16,11 +16,11 @@ type poll func(ctx context.Context) error
 
 // pollOf returns how to poll the store; nil if it has no way to tell.
 func (c *Cached) pollOf(st webhookcfg.Store) poll {
-	if feed, ok := st.(webhookcfg.Feed); ok {
+	if feed, ok := st.(Feed); ok {
 		cursor := ""
 		return func(ctx context.Context) error { return c.pollFeed(ctx, feed, &cursor) }
 	}
-	if versioner, ok := st.(webhookcfg.Versioner); ok {
+	if versioner, ok := st.(Versioner); ok {
 		return func(ctx context.Context) error { return c.pollVersions(ctx, versioner) }
 	}
 	return nil
@@ -67,9 +67,9 @@ func (c *Cached) report(failing bool, err error) bool {
 	switch {
 	case c.ctx.Err() != nil:
 	case err != nil && !failing:
-		c.logger.Warn("store: polling for changes fails; nothing is kept beyond its bound", "error", err, "bound", c.maxStale)
+		c.logger.Warn("cache: polling for changes fails; nothing is kept beyond its bound", "error", err, "bound", c.maxStale)
 	case err == nil && failing:
-		c.logger.Info("store: polling for changes succeeds again")
+		c.logger.Info("cache: polling for changes succeeds again")
 	}
 	return err != nil
 }
@@ -78,7 +78,7 @@ func (c *Cached) report(failing bool, err error) bool {
 func safely(ctx context.Context, poll poll) (err error) {
 	defer func() {
 		if recover() != nil { // its value may hold anything
-			err = fmt.Errorf("store: panic while polling\n%s", debug.Stack())
+			err = fmt.Errorf("cache: panic while polling\n%s", debug.Stack())
 		}
 	}()
 	return poll(ctx)
@@ -90,7 +90,7 @@ func (c *Cached) pollContext(ctx context.Context) (context.Context, context.Canc
 	return context.WithTimeout(ctx, c.maxStale/2)
 }
 
-func (c *Cached) pollFeed(ctx context.Context, feed webhookcfg.Feed, cursor *string) error {
+func (c *Cached) pollFeed(ctx context.Context, feed Feed, cursor *string) error {
 	ctx, cancel := c.pollContext(ctx)
 	defer cancel()
 	began := c.now()
@@ -112,9 +112,9 @@ func (c *Cached) pollFeed(ctx context.Context, feed webhookcfg.Feed, cursor *str
 // versionsAtOnce is how many clients a Versioner is asked about at once.
 const versionsAtOnce = 500
 
-var errVersionCount = errors.New("store: the store gave another number of versions than it was asked for")
+var errVersionCount = errors.New("cache: the store gave another number of versions than it was asked for")
 
-func (c *Cached) pollVersions(ctx context.Context, versioner webhookcfg.Versioner) error {
+func (c *Cached) pollVersions(ctx context.Context, versioner Versioner) error {
 	for clients := range slices.Chunk(c.copies.names(), versionsAtOnce) {
 		if err := c.pollSome(ctx, versioner, clients); err != nil {
 			return err
@@ -123,7 +123,7 @@ func (c *Cached) pollVersions(ctx context.Context, versioner webhookcfg.Versione
 	return nil
 }
 
-func (c *Cached) pollSome(ctx context.Context, versioner webhookcfg.Versioner, clients []string) error {
+func (c *Cached) pollSome(ctx context.Context, versioner Versioner, clients []string) error {
 	ctx, cancel := c.pollContext(ctx)
 	defer cancel()
 	began := c.now()

@@ -1,4 +1,4 @@
-package store_test
+package cache_test
 
 import (
 	"context"
@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"example.com/go-webhookcfg/store"
+	"example.com/go-webhookcfg/store/cache"
 	"example.com/go-webhookcfg/webhookcfg"
 )
 
@@ -214,7 +215,7 @@ type (
 )
 
 // Changes is that of the Memory, but for an unfounded Reset now and then.
-func (s scriptedFeed) Changes(ctx context.Context, since string) (changes webhookcfg.Changes, err error) {
+func (s scriptedFeed) Changes(ctx context.Context, since string) (changes cache.Changes, err error) {
 	err = s.poll(ctx, func() { changes, err = s.memory.Changes(ctx, since) })
 	if err == nil && s.chance(50) {
 		changes.Clients, changes.Reset = nil, true

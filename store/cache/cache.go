@@ -1,4 +1,4 @@
-package store
+package cache
 
 import (
 	"cmp"
@@ -22,7 +22,7 @@ type CachedOptions struct {
 
 	// PollEvery is how often the store is asked what changed; zero means a quarter of
 	// MaxStale, which leaves room for a slow answer. It must be shorter than MaxStale, and
-	// 1 ms at least. A [webhookcfg.Waker] has the store asked earlier, though not more
+	// 1 ms at least. A [Waker] has the store asked earlier, though not more
 	// than ten times as often. Each question has half of MaxStale to be answered in.
 	PollEvery time.Duration
 
@@ -49,13 +49,16 @@ const (
 	minPollEvery = time.Millisecond
 )
 
+// ErrClosed is the answer to every call after Close.
+var ErrClosed = errors.New("cache: closed")
+
 // Cached is a sender's local copy of what a store says. A hit costs about what
-// [Memory.Resolve] costs, and how far it may be behind is bounded: see
+// Memory.Resolve costs, and how far it may be behind is bounded: see
 // [CachedOptions.MaxStale]. The bound holds in the time of the monotonic clock,
 // which stands still while some systems sleep.
 //
-// What keeps the copy fresh depends on the store. One that is a [webhookcfg.Feed], or
-// else a [webhookcfg.Versioner], is asked at intervals what changed, and an answer is
+// What keeps the copy fresh depends on the store. One that is a [Feed], or
+// else a [Versioner], is asked at intervals what changed, and an answer is
 // kept until it changes. One that is neither is asked again for every answer that is
 // older than MaxStale, as is every store while those polls fail.
 //
@@ -63,12 +66,12 @@ const (
 // later Resolve through it: for these it keeps all clauses of [webhookcfg.Store]. A
 // change that is made elsewhere, or that Apply returned an error for, is seen
 // within the bound. To give one Cached to a sender and to the handler beside it, put
-// the Lister back: struct{ *store.Cached; webhookcfg.Lister }{cached, st}.
+// the Lister back: struct{ *cache.Cached; webhookcfg.Lister }{cached, st}.
 //
 // A Cached is safe for concurrent use.
 type Cached struct {
 	store  webhookcfg.Store
-	waker  webhookcfg.Waker // nil if there is none
+	waker  Waker // nil if there is none
 	logger *slog.Logger
 
 	maxStale     time.Duration
@@ -102,7 +105,7 @@ func NewCached(st webhookcfg.Store, o *CachedOptions) (*Cached, error) {
 		return nil, err
 	}
 	if st == nil {
-		return nil, errors.New("store: no store to copy")
+		return nil, errors.New("cache: no store to copy")
 	}
 	c := &Cached{
 		store:        st,
@@ -115,7 +118,7 @@ func NewCached(st webhookcfg.Store, o *CachedOptions) (*Cached, error) {
 		copies:  newCopies(cmp.Or(o.MaxEntries, defaultMaxEntries)),
 	}
 	c.ctx, c.stop = context.WithCancel(context.Background())
-	c.waker, _ = st.(webhookcfg.Waker)
+	c.waker, _ = st.(Waker)
 	if poll := c.pollOf(st); poll != nil {
 		c.running.Go(func() { c.follow(poll) })
 	}
@@ -128,13 +131,13 @@ func (o *CachedOptions) pollEvery() time.Duration { return cmp.Or(o.PollEvery, o
 func (o *CachedOptions) check() error {
 	switch {
 	case o.MaxStale < 0 || o.PollEvery < 0 || o.StaleIfError < 0 || o.MaxEntries < 0:
-		return errors.New("store: an option of a copy is negative")
+		return errors.New("cache: an option of a copy is negative")
 	case o.maxStale() < minMaxStale || o.pollEvery() < minPollEvery:
-		return fmt.Errorf("store: a bound of %v or polls every %v are too much work", o.maxStale(), o.pollEvery())
+		return fmt.Errorf("cache: a bound of %v or polls every %v are too much work", o.maxStale(), o.pollEvery())
 	case o.pollEvery() >= o.maxStale():
-		return fmt.Errorf("store: polls every %v cannot keep a copy fresh for %v", o.pollEvery(), o.maxStale())
+		return fmt.Errorf("cache: polls every %v cannot keep a copy fresh for %v", o.pollEvery(), o.maxStale())
 	case o.StaleIfError > 0 && o.StaleIfError <= o.maxStale():
-		return fmt.Errorf("store: StaleIfError, %v, is not longer than MaxStale, %v", o.StaleIfError, o.maxStale())
+		return fmt.Errorf("cache: StaleIfError, %v, is not longer than MaxStale, %v", o.StaleIfError, o.maxStale())
 	}
 	return nil
 }
@@ -144,7 +147,7 @@ func (o *CachedOptions) check() error {
 // when the last of them leaves. If the store panics, so does everybody who waits for it.
 func (c *Cached) Resolve(ctx context.Context, client, entity string) (webhookcfg.Webhook, error) {
 	if err := ctx.Err(); err != nil {
-		return webhookcfg.Webhook{}, fmt.Errorf("store: resolve: %w", err)
+		return webhookcfg.Webhook{}, fmt.Errorf("cache: resolve: %w", err)
 	}
 	now := c.now()
 	if hook, ok := c.recall(client, entity, now-moment(c.maxStale)); ok {

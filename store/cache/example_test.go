@@ -1,4 +1,4 @@
-package store_test
+package cache_test
 
 import (
 	"context"
@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"example.com/go-webhookcfg/store"
+	"example.com/go-webhookcfg/store/cache"
 	"example.com/go-webhookcfg/webhookcfg"
 	"example.com/go-webhookcfg/webhookcfg/egress"
 )
@@ -15,7 +16,7 @@ import (
 // that it shares with the processes that make the changes.
 func ExampleCached() {
 	shared := store.NewMemory()
-	local, err := store.NewCached(shared, &store.CachedOptions{
+	local, err := cache.NewCached(shared, &cache.CachedOptions{
 		MaxStale:     2 * time.Second,
 		StaleIfError: 10 * time.Minute, // while the store is down
 	})

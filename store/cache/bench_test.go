@@ -1,4 +1,4 @@
-package store_test
+package cache_test
 
 import (
 	"context"
@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"example.com/go-webhookcfg/store"
+	"example.com/go-webhookcfg/store/cache"
 	"example.com/go-webhookcfg/webhookcfg"
 )
 
@@ -15,7 +16,7 @@ import (
 // wire: with the very strings of a map a comparison would not look at their bytes.
 func benchNames(b *testing.B, st webhookcfg.Store, n int) (names [][2]string) {
 	for i := range n {
-		c := benchChange(i, distinctURL(i))
+		c := benchChange(i)
 		if err := st.Apply(b.Context(), c); err != nil {
 			b.Fatal(err)
 		}
@@ -30,7 +31,7 @@ func BenchmarkCachedHit(b *testing.B) {
 		b.Run(fmt.Sprintf("entries=%d", entries), func(b *testing.B) {
 			memory := store.NewMemory()
 			names := benchNames(b, memory, entries)
-			cached, err := store.NewCached(memory, &store.CachedOptions{MaxStale: time.Hour})
+			cached, err := cache.NewCached(memory, &cache.CachedOptions{MaxStale: time.Hour})
 			if err != nil {
 				b.Fatal(err)
 			}

@@ -1,4 +1,4 @@
-package store
+package cache
 
 import (
 	"context"
@@ -27,7 +27,7 @@ type flight struct {
 	panic *storePanic
 }
 
-var errNoReturn = errors.New("store: the store ended its goroutine")
+var errNoReturn = errors.New("cache: the store ended its goroutine")
 
 // read asks the store, or waits for somebody who does.
 func (c *Cached) read(ctx context.Context, client, entity string, came moment) (webhookcfg.Webhook, error) {
@@ -43,7 +43,7 @@ func (c *Cached) read(ctx context.Context, client, entity string, came moment) (
 	select {
 	case <-f.done:
 	case <-ctx.Done():
-		return webhookcfg.Webhook{}, fmt.Errorf("store: resolve: %w", ctx.Err())
+		return webhookcfg.Webhook{}, fmt.Errorf("cache: resolve: %w", ctx.Err())
 	}
 	if f.panic != nil {
 		panic(f.panic)
