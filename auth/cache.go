@@ -16,16 +16,16 @@ import (
 	"example.com/go-webhookcfg/webhookcfg"
 )
 
-// CacheOptions are the choices for a [Cached] verifier. The zero value is a safe
-// default in every field.
+// CacheOptions configures a [Cached] verifier. The zero value of every field is a safe
+// default.
 type CacheOptions struct {
-	// TTL is how long a credential is remembered after it was verified; zero means 5
-	// minutes. Where neither a revision nor [Cached.Drop] tells of it, a revoked
-	// credential signs in for as long.
+	// TTL is the time for which a verified credential is remembered; zero means 5
+	// minutes. It is not extended by use. A revoked credential is accepted for as long
+	// unless a revision or [Cached.Drop] invalidates it.
 	TTL time.Duration
 
-	// Size is how many credentials are remembered; zero means 10,000, which take about
-	// 3 MB. The one that was used the longest ago makes room.
+	// Size bounds the number of credentials; zero means 10,000, which take about 3 MB.
+	// To make room, one that was not used recently is evicted.
 	Size int
 }
 
@@ -34,12 +34,13 @@ const (
 	defaultCacheSize = 10_000
 )
 
-// checkTimeout bounds a check, since it goes on when its callers have left. It is
-// longer than requests usually last, so that their deadlines decide what callers get.
+// checkTimeout bounds a check, which continues when its callers have given up. It is
+// three times the default Timeout of the handler, so that in general a caller's own
+// deadline passes first.
 const checkTimeout = 30 * time.Second
 
-// Cached is a verifier that remembers what another one has verified. It is made by
-// [Cache] and safe for concurrent use.
+// Cached is a verifier that remembers the successful checks of another one. It is safe
+// for concurrent use. Make one with [Cache].
 type Cached struct {
 	verifier webhookcfg.CredentialVerifier
 	revision func() uint64
@@ -52,26 +53,26 @@ type Cached struct {
 	checks   singleflight.Group[webhookcfg.Client]
 }
 
-// verification is what is remembered of a credential.
+// verification is the result of a successful check.
 type verification struct {
 	client  webhookcfg.Client
 	version version
 	until   time.Time
 }
 
-// version is what the answers of the verifier hold for. It is taken before the
-// question is asked.
+// version identifies the state of the credentials that a result is valid for. It is
+// read before the check starts.
 type version struct {
 	revision, drops uint64
 }
 
-// Cache returns a verifier that answers from memory for credentials that the given
-// one has verified. It remembers successes alone, under a keyed hash of id and secret:
-// neither is kept. Whoever presents one credential at the same time shares one check.
+// Cache returns a verifier that remembers the credentials that the given one has
+// verified. It remembers only successes, under a keyed hash of id and secret; neither
+// is stored. Concurrent callers with the same credential and source share one check.
 //
-// If the verifier has a method Revision() uint64, such as [File.Revision], all that was
-// remembered before its value changed is void at once. [Cached.Drop] does the same for
-// other verifiers. Nil options are the zero options.
+// If the verifier has a method Revision() uint64, such as [File.Revision], a change of
+// its value invalidates everything remembered before. [Cached.Drop] does the same for
+// other verifiers. Nil options mean the zero options.
 func Cache(verifier webhookcfg.CredentialVerifier, options *CacheOptions) (*Cached, error) {
 	if verifier == nil {
 		return nil, errNoVerifier
@@ -80,7 +81,7 @@ func Cache(verifier webhookcfg.CredentialVerifier, options *CacheOptions) (*Cach
 		options = &CacheOptions{}
 	}
 	if options.TTL < 0 || options.Size < 0 {
-		return nil, errors.New("auth: a cache option is negative")
+		return nil, errors.New("auth: negative cache option")
 	}
 	c := &Cached{
 		verifier: verifier,
@@ -94,9 +95,9 @@ func Cache(verifier webhookcfg.CredentialVerifier, options *CacheOptions) (*Cach
 
 var errNoVerifier = errors.New("auth: no verifier")
 
-// Verify implements [webhookcfg.CredentialVerifier]. If the verifier behind panics,
-// so does everybody who waits for it. When ctx ends, the caller gets its error; the check
-// goes on for those who share it, with a deadline of its own.
+// Verify implements [webhookcfg.CredentialVerifier]. If ctx ends first, its error is
+// returned and the check continues for other callers, for at most 30 seconds. If the
+// wrapped verifier panics, Verify panics in every caller that waits for that check.
 func (c *Cached) Verify(ctx context.Context, id, secret string) (webhookcfg.Client, error) {
 	credential := c.digest(id, secret)
 	client, v, ok := c.lookup(credential)
@@ -114,8 +115,8 @@ func (c *Cached) Verify(ctx context.Context, id, secret string) (webhookcfg.Clie
 	})
 }
 
-// Drop forgets everything, what is being verified now too. A host calls it when a
-// credential was revoked in a place that has no revision.
+// Drop invalidates everything remembered, including the results of checks that are
+// under way. Call it when a credential was revoked and the verifier has no revision.
 func (c *Cached) Drop() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -123,10 +124,10 @@ func (c *Cached) Drop() {
 	c.verified.Clear()
 }
 
-// Revision is that of the verifier behind the cache, 0 if it has none.
+// Revision returns the revision of the wrapped verifier, 0 if it has none.
 func (c *Cached) Revision() uint64 { return c.revision() }
 
-// lookup also returns the version that a new check must be remembered with.
+// lookup also returns the version for the result of a new check.
 func (c *Cached) lookup(credential digest) (webhookcfg.Client, version, bool) {
 	revision := c.revision()
 	c.mu.Lock()
@@ -142,10 +143,10 @@ func (c *Cached) remember(credential digest, v verification) {
 	c.verified.Put(credential, v)
 }
 
-// sharedCheck returns the key of a check, equal for callers that may share it. It is made of
-// what they present, never of what is stored: else the shared wait would tell that an
-// unknown client has no hash of its own. The source is part of it, since a throttle
-// behind the cache answers by source.
+// sharedCheck returns the key of a check, which is equal for callers that may share it.
+// It depends on what they present, never on what is stored: otherwise the shared wait
+// would reveal that an unknown client has no hash. It includes the source, since the
+// result of a wrapped throttle depends on that.
 func sharedCheck(credential digest, v version, source netip.Addr) string {
 	key := binary.BigEndian.AppendUint64(credential[:], v.revision)
 	key = binary.BigEndian.AppendUint64(key, v.drops)
@@ -153,8 +154,8 @@ func sharedCheck(credential digest, v version, source netip.Addr) string {
 	return string(key)
 }
 
-// digest is a hash that nobody without the key can look for. A plain prefix as the
-// key does, since digests never leave the process.
+// digest returns a hash that cannot be computed without the key. A plain prefix is
+// sufficient as the key, since digests never leave the process.
 func (c *Cached) digest(id, secret string) digest {
 	var buf [256]byte
 	text := append(buf[:0], c.key[:]...)
@@ -164,7 +165,7 @@ func (c *Cached) digest(id, secret string) digest {
 	return sha256.Sum256(text)
 }
 
-// revisionOf returns the revision of verifiers that have one.
+// revisionOf returns the optional method Revision of a verifier, or a constant 0.
 func revisionOf(verifier webhookcfg.CredentialVerifier) func() uint64 {
 	if v, ok := verifier.(interface{ Revision() uint64 }); ok {
 		return v.Revision

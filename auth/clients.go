@@ -12,29 +12,29 @@ import (
 )
 
 // clientSet is an immutable set of clients. Every check that fails does the same work,
-// whether the id is unknown or disabled or the secret wrong, and however many
-// secrets the client has: comparisons and rounds are those of the costliest client.
-// A check that succeeds may cost less, since who holds a secret learns nothing new.
+// whether the id is unknown or disabled or the secret wrong, and however many secrets
+// the client has: the comparisons and rounds of the costliest client. A check that
+// succeeds may cost less: a caller that has a secret learns nothing new from that.
 type clientSet struct {
 	clients  map[string]account
 	revision uint64
 
 	comparisons int   // with SHA-256 hashes
-	derivations []int // rounds of each, the most first
+	derivations []int // rounds of each, in descending order
 	dummy       secretHash
 	hasher      *hasher
 	slots       chan struct{}
 }
 
-// account is a client that may sign in.
+// account is a client that is not disabled.
 type account struct {
 	owner   string
 	plain   []digest     // of SHA-256
-	derived []secretHash // of PBKDF2, the most rounds first
+	derived []secretHash // of PBKDF2, by rounds in descending order
 }
 
 func (s *clientSet) verify(ctx context.Context, id, secret string) (webhookcfg.Client, error) {
-	c := s.clients[id] // an unknown client is one without secrets
+	c := s.clients[id] // an unknown client has no secrets
 	ok := s.matchPlain(&c, secret)
 	if !ok && len(s.derivations) > 0 {
 		var err error
@@ -83,8 +83,8 @@ func (s *clientSet) matchDerived(ctx context.Context, c *account, secret string)
 	return found == 1, nil
 }
 
-// compareDerived returns 1 if secret has the stored hash, always after the given
-// rounds, of which the hash may need fewer.
+// compareDerived returns 1 if secret has the stored hash. It always computes the given
+// number of rounds, even if the hash has fewer.
 func (s *clientSet) compareDerived(ctx context.Context, secret string, stored secretHash, rounds int) (int, error) {
 	if err := ctx.Err(); err != nil {
 		return 0, err
@@ -96,8 +96,7 @@ func (s *clientSet) compareDerived(ctx context.Context, secret string, stored se
 	return s.hasher.equal(presented, stored.sum), err
 }
 
-// add admits a client, and raises what every check costs to what a check of this
-// client costs.
+// add adds a client and raises the uniform cost of a check to its cost.
 func (s *clientSet) add(id, owner string, hashes []secretHash) {
 	c := account{owner: cmp.Or(owner, id)}
 	for _, h := range hashes {
@@ -119,29 +118,29 @@ func (s *clientSet) add(id, owner string, hashes []secretHash) {
 	}
 }
 
-// maxSecrets is how many secrets a client may have: as every check costs what the
-// costliest client does, one client with many would slow down everybody.
+// maxSecrets bounds the secrets of a client: every check costs as much as the costliest
+// client, so one client with many secrets would slow down all.
 const maxSecrets = 8
 
 var (
-	errDuplicate      = errors.New("it repeats what was said before")
-	errTooManySecrets = errors.New("the client has more than 8 secrets")
-	errNoSecret       = errors.New("the client has no secret and is not disabled")
-	errNoClients      = errors.New("there is no client")
+	errDuplicate      = errors.New("duplicate entry")
+	errTooManySecrets = errors.New("client with more than 8 secrets")
+	errNoSecret       = errors.New("enabled client without a secret")
+	errNoClients      = errors.New("no clients")
 )
 
-// builder gathers what is said of clients until a set can be made of it.
+// builder collects the entries of each client until a clientSet can be built.
 type builder map[string]*clientSpec
 
 type clientSpec struct {
-	pos      int // where the client is named first, for errors
+	pos      int // of the first entry, for errors
 	owner    string
 	disabled bool
 	hashes   []secretHash
 }
 
-// add takes one entry, found at the given position, counted from 1. It copies the
-// names: they may be parts of a whole file's text.
+// add adds one entry, with its position counted from 1. It copies the names, which may
+// be substrings of a whole file.
 func (b builder) add(pos int, e fileEntry) error {
 	c := b[e.id]
 	if c == nil {
@@ -176,8 +175,8 @@ func (c *clientSpec) addHash(h secretHash) error {
 	return nil
 }
 
-// incomplete returns the position that names a client without saying how it
-// signs in, 0 if there is none.
+// incomplete returns the first position of a client that is enabled and has
+// no secret; 0 if there is none.
 func (b builder) incomplete() (pos int) {
 	for _, c := range b {
 		if !c.disabled && len(c.hashes) == 0 && (pos == 0 || c.pos < pos) {
@@ -187,8 +186,8 @@ func (b builder) incomplete() (pos int) {
 	return pos
 }
 
-// build makes the set of a complete builder. A disabled client is left out: it is
-// as unknown as one that was never there.
+// build returns the set of clients, which must be complete. A disabled client is left
+// out: it is treated as unknown.
 func (b builder) build(h *hasher, slots chan struct{}) *clientSet {
 	s := &clientSet{clients: make(map[string]account, len(b)), dummy: randomHash(), hasher: h, slots: slots}
 	for id, c := range b {

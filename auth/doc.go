@@ -1,13 +1,13 @@
-// Package auth has verifiers of client credentials for the handler of
+// Package auth provides verifiers of client credentials for the handler of
 // [example.com/go-webhookcfg/webhookcfg].
 //
-//   - [Static] and [OpenFile] know the clients, from code or from a file; [Func]
-//     asks somebody else.
-//   - [Cache] remembers what was verified, so that a slow verifier is asked rarely.
-//   - [Throttle] slows down guessing; [WithSource] tells it where requests come from.
+//   - [Static] and [OpenFile] hold the clients themselves, from code or from a file;
+//     [Func] calls a function of the host.
+//   - [Cache] remembers successful checks, so that a slow verifier is called rarely.
+//   - [Throttle] limits failed sign-ins; [WithSource] provides the client address
+//     that it counts by.
 //
-// They are put together from the inside out: the cache asks the throttle, which asks
-// the file.
+// They nest: the cache wraps the throttle, which wraps the file.
 //
 //	file, err := auth.OpenFile("/etc/hooks/credentials", &auth.FileOptions{Poll: 10 * time.Second})
 //	throttled, err := auth.Throttle(file, nil)
@@ -17,8 +17,8 @@
 //
 // # The credential file
 //
-// One line says one thing of one client. Blank lines, and lines that begin with #, say
-// nothing.
+// Each line states one property of one client. Blank lines and lines that start with #
+// are ignored.
 //
 //	acme:sha256:<64 hexadecimal digits>
 //	acme:pbkdf2-sha256:<rounds>:<salt, hexadecimal>:<64 hexadecimal digits>
@@ -26,44 +26,44 @@
 //	acme:disabled
 //
 // An id is 1 to 128 visible ASCII characters without a colon, the first of them not #.
-// A client has as many secrets as it has lines with hashes, up to eight; a disabled one
-// is refused whatever other lines say. Ids are told apart by letter case.
+// Ids are case-sensitive. A client has as many secrets as it has lines with hashes, up
+// to eight. A disabled client is refused whatever its other lines are.
 //
-// The kind sha256 is for generated secrets, such as those of [NewSecret]: there is no
-// dictionary to slow down. Any shell makes such a line:
+// The kind sha256 is for generated secrets, such as those of [NewSecret]: a dictionary
+// does not help to guess them. Any shell makes such a line:
 //
 //	printf 'acme:sha256:%s\n' "$(printf %s "$SECRET" | sha256sum | cut -d' ' -f1)"
 //
-// The kind pbkdf2-sha256 is for secrets that a human chose: PBKDF2-HMAC-SHA-256 (RFC
-// 8018) with 600,000 to 10,000,000 rounds, as OWASP asks for, and a salt of 16 to 64
+// The kind pbkdf2-sha256 is for secrets that a person chose: PBKDF2-HMAC-SHA-256 (RFC
+// 8018) with 600,000 to 10,000,000 rounds, as OWASP recommends, and a salt of 16 to 64
 // bytes. [SHA256Line] and [PBKDF2Line] make lines of both kinds.
 //
-// Write the file anew and rename it into place: a program that reads while another one
-// writes would see half of it. Only its owner may have access; on Windows, where
-// permissions are not judged, see to that with an access list.
+// To change the file, write a new one and rename it into place: a reader of a file that
+// is being written may see half of it. Only the owner of the file may have access; on
+// Windows, where permission bits are not checked, restrict it with an access list.
 //
 // # Rotation
 //
-// To rotate a secret, add a line with the hash of the new one, have the client change
-// over, and remove the old line. Both work in between, and from the reload on the old
-// one is refused, by a [Cache] too. To rotate an id, add a second client with the same
-// owner: it reads and changes the same configuration.
+// To rotate a secret, add a line with the hash of the new one, switch the client to it,
+// and remove the old line. Both secrets are valid in between; after the reload the
+// old one is refused, by a [Cache] too. To rotate an id, add a second client with the
+// same owner: it reads and changes the same configuration.
 //
-// # What a refusal tells
+// # Refusals are indistinguishable
 //
-// An unknown client, a wrong secret and a disabled client are one error, and cost the
-// same work: as many comparisons and as many rounds as the client of the set that needs
-// the most. One client with PBKDF2 hashes thus makes every refusal slow, but not the
-// sign-ins with generated secrets. [Cache] shares concurrent checks by what callers
-// present, so that waiting tells nothing either. Package authtest tests verifiers for
-// this.
+// An unknown client, a wrong secret and a disabled client are refused with the same
+// error and cost the same work: as many comparisons and as many rounds as the client
+// of the set that needs the most. One client with PBKDF2 hashes thus makes every
+// refusal slow, but not the sign-ins with generated secrets. [Cache] shares concurrent
+// checks by the credentials that callers present, so the time they wait reveals
+// nothing either. Package authtest tests verifiers for these properties.
 //
 // # Floods
 //
-// [Throttle] counts failures alone: by id and source, by source, and, far more
-// generously, by id. Whoever floods one id from one address is stopped there, and the
+// [Throttle] counts failures only: by id and source, by source, and, far more
+// generously, by id. A flood on one id from one address is stopped there, and the
 // owner of the id signs in from anywhere else. A flood on one id from very many
 // addresses exhausts the last bucket; then only sources that the id has signed in from,
-// and what the cache remembers, get through. Raise PerClient where that is worse than
+// and credentials in the cache, are accepted. Raise PerClient where that is worse than
 // guesses at a secret, for instance if all secrets are generated.
 package auth

@@ -14,59 +14,60 @@ import (
 	"example.com/go-webhookcfg/webhookcfg"
 )
 
-// FileOptions are the choices for a [File]. The zero value is a safe default in
-// every field.
+// FileOptions configures a [File]. The zero value of every field is a safe default.
 type FileOptions struct {
-	// Poll is how often to read the file again. Zero never does: changes take effect
-	// with [File.Reload].
+	// Poll is the interval at which the file is read again. Zero means never: changes
+	// take effect with [File.Reload].
 	Poll time.Duration
 
-	// AllowReadable accepts a file that its group or everybody may read, as container
-	// platforms mount secrets; never one that they may write. On Windows it has no
-	// effect.
+	// AllowReadable accepts a file that is readable by its group or by all users, as
+	// container platforms mount secrets. A file that they can write is never accepted.
+	// On Windows it has no effect.
 	AllowReadable bool
 
-	// SlowHashes is how many checks may hash with PBKDF2 at a time; the others wait
-	// in line. Zero means half of GOMAXPROCS, and at least one.
+	// SlowHashes bounds the checks that hash with PBKDF2 at the same time; the others
+	// wait. Zero means half of GOMAXPROCS, and at least one.
 	SlowHashes int
 
-	// Logger gets one record when the file has changed, and one when it can no longer
-	// be used. Nil is silent.
+	// Logger receives one record when the file has changed, and one when it can no
+	// longer be used. If nil, nothing is logged.
 	Logger *slog.Logger
 
-	// OnReload is called when the file has changed and is in use, with nil, and when
-	// it can no longer be used, with the reason; for the same reason only once. It is
-	// not called by [OpenFile], never concurrently, and must not call Reload or Close.
+	// OnReload is called with nil when the file has changed and is in use, and with
+	// the reason when it can no longer be used; once for consecutive failures with the
+	// same reason. It is not called by [OpenFile] and never concurrently, and must
+	// not call Reload or Close. If nil, it is not called.
 	OnReload func(err error)
 }
 
-// File is a verifier for the clients of a credential file. The package
-// documentation has the format. It is made by [OpenFile] and safe for concurrent
-// use.
+// File is a verifier for the clients of a credential file, whose format is in the
+// package documentation. It is safe for concurrent use. Make one with [OpenFile].
 type File struct {
 	path    string
 	options FileOptions
 	hasher  *hasher
-	slots   chan struct{} // holds an element for each check that hashes with PBKDF2
+	slots   chan struct{} // one element for each check that is hashing with PBKDF2
 	clients atomic.Pointer[clientSet]
 
-	mu        sync.Mutex // guards what follows
+	mu        sync.Mutex // guards the fields below
 	content   digest
-	lastError string // the reason last reported, "" if the file is in use as it is
+	lastError string // last reported; "" if the file is in use as it is
 
 	stop    context.CancelFunc
 	stopped chan struct{}
 }
 
-// OpenFile reads a credential file, whole or not at all. It refuses a file without
-// clients, a malformed line, a line that repeats another, a client without a secret,
-// and a file that others can read or write. Errors name the line and quote nothing.
+// OpenFile reads a credential file, all of it or none. It refuses a file without
+// clients, with a malformed or duplicate line or a client without a secret, and one
+// that other users can read or write. Errors hold the line number and quote nothing
+// of the file.
 //
-// A symbolic link is followed, as container platforms link secrets; what it leads to
-// must be a regular file and is judged like one. On Windows permissions are not
-// judged: the host sees to the access list of the file.
+// Symbolic links are followed, since container platforms use them for secrets; the
+// target must be a regular file and is checked as such. On Windows permission bits are
+// not checked: restrict the file with an access list.
 //
-// Nil options are the zero options. [File.Close] ends what OpenFile starts.
+// Nil options mean the zero options. [File.Close] stops the polling that OpenFile
+// starts.
 func OpenFile(path string, options *FileOptions) (*File, error) {
 	return openFile(&stdHasher, path, options)
 }
@@ -77,7 +78,7 @@ func openFile(h *hasher, path string, options *FileOptions) (*File, error) {
 		f.options = *options
 	}
 	if f.options.Poll < 0 || f.options.SlowHashes < 0 {
-		return nil, errors.New("auth: a file option is negative")
+		return nil, errors.New("auth: negative file option")
 	}
 	if f.options.Logger == nil {
 		f.options.Logger = slog.New(slog.DiscardHandler)
@@ -91,17 +92,17 @@ func openFile(h *hasher, path string, options *FileOptions) (*File, error) {
 	return f, nil
 }
 
-// Verify implements [webhookcfg.CredentialVerifier]. It blocks only for PBKDF2, whose
-// last derivation it finishes when ctx ends.
+// Verify implements [webhookcfg.CredentialVerifier]. It blocks only for PBKDF2, of
+// which it completes the current derivation when ctx ends.
 func (f *File) Verify(ctx context.Context, id, secret string) (webhookcfg.Client, error) {
 	return f.clients.Load().verify(ctx, id, secret)
 }
 
-// Revision changes whenever the file is in use with other contents: see [Cache].
+// Revision changes whenever different contents of the file come into use: see [Cache].
 func (f *File) Revision() uint64 { return f.clients.Load().revision }
 
-// read puts the file's contents in use, if they are new. The caller holds
-// f.mu, or is the only one to know f.
+// read puts the file's contents in use if they are new. The caller holds f.mu, or has
+// the only reference to f.
 func (f *File) read() (changed bool, err error) {
 	text, err := readPrivateFile(f.path, f.options.AllowReadable)
 	if err != nil {
@@ -125,9 +126,9 @@ func (f *File) read() (changed bool, err error) {
 	return true, nil
 }
 
-// Reload reads the file again. If it cannot be used, what was read before stays in
-// use, and the error says why. From its return
-// on, no secret that the file has lost signs anybody in.
+// Reload reads the file again. If that fails, the previous contents stay in use and the
+// error is the reason. After Reload has returned nil, secrets that were removed from
+// the file are refused.
 func (f *File) Reload(ctx context.Context) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -146,8 +147,8 @@ func (f *File) Reload(ctx context.Context) error {
 	return err
 }
 
-// Close ends the polling and returns when it has ended. The File goes on verifying
-// with what was read last. Close may be called more than once; its error is nil.
+// Close stops the polling and waits for it to end. The File continues to verify with
+// the contents read last. Close may be called more than once and always returns nil.
 func (f *File) Close() error {
 	f.stop()
 	<-f.stopped
@@ -173,14 +174,14 @@ func (f *File) poll(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case <-ticker.C:
-			_ = f.Reload(ctx) // has reported it
+			_ = f.Reload(ctx) // already reported
 		}
 	}
 }
 
 func (f *File) report(ctx context.Context, err error) {
 	if err != nil {
-		f.options.Logger.ErrorContext(ctx, "credential file cannot be used, the old contents stay in use", "error", err)
+		f.options.Logger.ErrorContext(ctx, "credential file unusable, previous contents stay in use", "error", err)
 	} else {
 		f.options.Logger.InfoContext(ctx, "credential file in use", "path", f.path, "clients", len(f.clients.Load().clients))
 	}

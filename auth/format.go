@@ -9,7 +9,7 @@ import (
 	"unicode/utf8"
 )
 
-// The kinds of lines in a credential file, and of what is said of a client.
+// The kinds of lines in a credential file.
 const (
 	kindSHA256   = "sha256"
 	kindPBKDF2   = "pbkdf2-sha256"
@@ -17,7 +17,7 @@ const (
 	kindDisabled = "disabled"
 )
 
-// fileEntry is one thing that is said of a client.
+// fileEntry is one property of a client: a line of a credential file, decoded.
 type fileEntry struct {
 	id    string
 	kind  string
@@ -25,16 +25,15 @@ type fileEntry struct {
 	owner string     // of kindOwner
 }
 
-// The texts of these errors quote nothing: a line may hold a secret that was put
-// in the wrong place.
+// The texts of these errors quote nothing of the line: it may hold a misplaced secret.
 var (
-	errKind   = errors.New("not id:sha256:hash, id:pbkdf2-sha256:rounds:salt:hash, id:owner:name or id:disabled")
-	errDigest = errors.New("the hash is not 64 hexadecimal digits")
-	errSalt   = errors.New("the salt is not 32 to 128 hexadecimal digits")
-	errRounds = errors.New("the rounds are not from 600000 to 10000000")
+	errKind   = errors.New("line is not id:sha256:hash, id:pbkdf2-sha256:rounds:salt:hash, id:owner:name or id:disabled")
+	errDigest = errors.New("hash is not 64 hexadecimal digits")
+	errSalt   = errors.New("salt is not 32 to 128 hexadecimal digits")
+	errRounds = errors.New("rounds are not between 600000 and 10000000")
 )
 
-// parseLine reads one line of a credential file that is neither blank nor a comment.
+// parseLine decodes a line of a credential file that is neither blank nor a comment.
 func parseLine(line string) (fileEntry, error) {
 	id, rest, _ := strings.Cut(line, ":")
 	if err := checkName(id); err != nil {
@@ -92,8 +91,8 @@ func parseRounds(text string) (int, error) {
 	return n, nil
 }
 
-// parseFile reads a whole credential file. An error comes with the number of the
-// line that it is about, counted from 1.
+// parseFile decodes a credential file. An error comes with the number of the offending
+// line, counted from 1.
 func parseFile(text string) (b builder, line int, err error) {
 	b = builder{}
 	for text := range strings.Lines(text) {
@@ -119,7 +118,7 @@ func parseFile(text string) (b builder, line int, err error) {
 	return b, 0, nil
 }
 
-// line is what [parseLine] reads as e.
+// line encodes e; parseLine decodes it.
 func (e fileEntry) line() string {
 	fields := []string{e.id, e.kind}
 	sum := hex.EncodeToString(e.hash.sum[:])
@@ -134,16 +133,17 @@ func (e fileEntry) line() string {
 	return strings.Join(fields, ":")
 }
 
-// SHA256Line returns the line of a credential file that lets a client sign in with
-// a secret of [NewSecret]. It fails for an id or a secret that no sign-in can have.
+// SHA256Line returns the line of a credential file that lets a client sign in with a
+// generated secret, such as one of [NewSecret]. It fails for an id or a secret that
+// HTTP Basic cannot carry.
 func SHA256Line(id, secret string) (string, error) {
 	return secretLine(fileEntry{id: id, kind: kindSHA256, hash: secretHash{sum: sum(secret)}}, secret)
 }
 
-// PBKDF2Line returns the line of a credential file that lets a client sign in with
-// a secret that a human chose: PBKDF2-HMAC-SHA-256, 600,000 rounds, a random salt. To
-// make it takes as long as a sign-in. It fails for an id or a secret that no sign-in
-// can have.
+// PBKDF2Line returns the line of a credential file that lets a client sign in with a
+// secret that a person chose: PBKDF2-HMAC-SHA-256, 600,000 rounds, a random salt. It
+// takes as long as a sign-in. It fails for an id or a secret that HTTP Basic cannot
+// carry.
 func PBKDF2Line(id, secret string) (string, error) {
 	h := randomHash()
 	h.rounds = minRounds
@@ -166,12 +166,12 @@ func secretLine(e fileEntry, secret string) (string, error) {
 const maxName = 128
 
 var (
-	errName   = errors.New("an id or owner is not 1 to 128 visible ASCII characters without a colon, the first of them not #")
-	errSecret = errors.New("a secret is empty, not valid UTF-8, or holds a control character")
+	errName   = errors.New("id or owner is not 1 to 128 visible ASCII characters without a colon, the first of them not #")
+	errSecret = errors.New("secret is empty, not valid UTF-8, or contains a control character")
 )
 
-// checkName holds ids and owners to what HTTP Basic carries (RFC 7617 §2: no colon)
-// and a line of a credential file can begin with.
+// checkName accepts the ids and owners that HTTP Basic can carry (RFC 7617 §2: no
+// colon) and that a line of a credential file can start with.
 func checkName(name string) error {
 	visible := func(c rune) bool { return '!' <= c && c <= '~' && c != ':' }
 	if name == "" || len(name) > maxName || name[0] == '#' || strings.ContainsFunc(name, func(c rune) bool { return !visible(c) }) {
@@ -180,7 +180,7 @@ func checkName(name string) error {
 	return nil
 }
 
-// checkSecret refuses a secret that no request can present.
+// checkSecret refuses secrets that no request can present.
 func checkSecret(secret string) error {
 	control := func(c rune) bool { return c < ' ' || c == 0x7F }
 	if secret == "" || !utf8.ValidString(secret) || strings.ContainsFunc(secret, control) {

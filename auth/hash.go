@@ -9,19 +9,20 @@ import (
 	"strings"
 )
 
-// digest is what every kind of hash ends in.
+// digest is the final SHA-256 value of every kind of hash.
 type digest [sha256.Size]byte
 
-// secretHash is what is kept of a secret. It is comparable: two hashes of one secret are
-// equal unless they differ in rounds or salt.
+// secretHash is the stored form of a secret. It is comparable: two hashes of one secret
+// are equal unless their rounds or salts differ.
 type secretHash struct {
 	rounds int    // of PBKDF2-HMAC-SHA-256; 0 for a plain SHA-256
 	salt   string // of PBKDF2
 	sum    digest
 }
 
-// Bounds on PBKDF2: the fewest rounds are what OWASP's Password Storage Cheat Sheet
-// asks for, the most keep one check to seconds. FIPS mode asks for the salt.
+// Bounds on PBKDF2: the minimum of rounds is the recommendation of OWASP's Password
+// Storage Cheat Sheet, the maximum limits a check to seconds. FIPS mode requires the
+// minimum of the salt.
 const (
 	minRounds  = 600_000
 	maxRounds  = 10_000_000
@@ -29,11 +30,11 @@ const (
 	maxSaltLen = 64
 )
 
-// hasher is what a check costs, in the units that it is made of. Tests count them.
+// hasher holds the operations that make up the cost of a check. Tests count them.
 type hasher struct {
 	sum    func(secret string) digest
 	derive func(secret, salt string, rounds int) (digest, error)
-	equal  func(a, b digest) int // 1 if they are
+	equal  func(a, b digest) int // 1 if equal
 }
 
 var stdHasher = hasher{sum: sum, derive: derive, equal: equal}
@@ -50,7 +51,7 @@ func derive(secret, salt string, rounds int) (digest, error) {
 
 func equal(a, b digest) int { return subtle.ConstantTimeCompare(a[:], b[:]) }
 
-// randomHash returns a hash that no secret is known to have.
+// randomHash returns a hash, with a random salt, that no known secret has.
 func randomHash() secretHash {
 	var d secretHash
 	var salt [minSaltLen]byte
@@ -60,12 +61,13 @@ func randomHash() secretHash {
 	return d
 }
 
-// secretBytes is 192 bits, which base64 spells in 32 characters without padding.
+// secretBytes is 192 bits: 32 characters of base64 without padding.
 const secretBytes = 24
 
-// NewSecret returns a new secret of 192 random bits, spelled with A-Z a-z 0-9 - and
-// _ alone: form-encoding, as RFC 6749 §2.3.1 wants it before HTTP Basic, leaves it as
-// it is. It begins with a letter or a digit, so that no program takes it for an option.
+// NewSecret returns a new secret of 192 random bits, 32 of the characters A-Z, a-z, 0-9,
+// - and _: form-encoding, which RFC 6749 §2.3.1 requires before HTTP Basic, does not
+// change it. It starts with a letter or a digit, so that no program treats it as an
+// option.
 func NewSecret() string {
 	var b [secretBytes]byte
 	for {

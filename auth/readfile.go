@@ -8,14 +8,14 @@ import (
 	"runtime"
 )
 
-// readPrivateFile reads a regular file that others can neither write nor, unless
-// allowReadable, read.
+// readPrivateFile reads a regular file that other users can neither write nor, unless
+// allowReadable is set, read.
 func readPrivateFile(path string, allowReadable bool) (string, error) {
 	info, err := os.Stat(path)
 	if err != nil {
 		return "", err
 	}
-	if !info.Mode().IsRegular() { // to open it might block
+	if !info.Mode().IsRegular() { // opening a named pipe may block
 		return "", fmt.Errorf("%s: not a regular file", path)
 	}
 	file, err := os.Open(path)
@@ -42,7 +42,7 @@ func checkMode(path string, mode fs.FileMode, allowReadable bool) error {
 	case !mode.IsRegular():
 		return fmt.Errorf("%s: not a regular file", path)
 	case runtime.GOOS != "windows" && mode&forbidden != 0:
-		return fmt.Errorf("%s: mode %04o gives its group or others access; chmod 600 it", path, mode.Perm())
+		return fmt.Errorf("%s: mode %04o grants access to group or others; use chmod 600", path, mode.Perm())
 	}
 	return nil
 }

@@ -11,31 +11,32 @@ import (
 
 type sourceKey struct{}
 
-// ContextWithSource returns a context that says where a sign-in comes from, for
-// hosts that know better than [WithSource]. An IPv4-mapped address becomes the IPv4
-// address and a zone is dropped.
+// ContextWithSource returns a context with the source address of a sign-in, for hosts
+// that determine it in another way than [WithSource]. An IPv4-mapped address becomes
+// the IPv4 address and a zone is removed.
 func ContextWithSource(ctx context.Context, source netip.Addr) context.Context {
 	return context.WithValue(ctx, sourceKey{}, source.Unmap().WithZone(""))
 }
 
-// Source returns the address that a sign-in comes from, if ctx has a valid one.
+// Source returns the source address of a sign-in, if ctx has a valid one.
 func Source(ctx context.Context) (source netip.Addr, ok bool) {
 	source, _ = ctx.Value(sourceKey{}).(netip.Addr)
 	return source, source.IsValid()
 }
 
-// WithSource returns a handler that tells next where a request comes from: the
-// address of the connection. [Throttle] needs it.
+// WithSource returns a handler that adds the source address of a request to its context
+// before it calls next. [Throttle] requires it. The source is the peer address of the
+// connection.
 //
-// If the connection comes from a trusted proxy, the X-Forwarded-For field is read
-// from its end, where the proxy wrote, up to the first address that is not a trusted
-// proxy's. Nothing further left is believed, and without trusted proxies the field is
-// not read at all. A malformed entry ends the reading at the proxy that sent it. A
-// service behind a proxy must name it: else all its callers look like one source.
+// If that is a trusted proxy, the X-Forwarded-For field is read from its end, which the
+// proxy wrote, up to the first address that is not a trusted proxy. Addresses further
+// left are not trusted, and without trusted proxies the field is ignored. At a
+// malformed entry the source is the proxy that sent it. Specify the proxies in front of
+// the service: otherwise all clients have the same source.
 //
 // WithSource copies the request, so it belongs outermost: a handler around it does not
-// see the Pattern that a mux within it sets. A connection without an IP address, such
-// as a Unix socket's, gives no source; use [ContextWithSource] then.
+// see the Pattern that a mux inside sets. A connection without an IP address, such as
+// a Unix socket's, has no source; use [ContextWithSource] there.
 func WithSource(next http.Handler, trustedProxies ...netip.Prefix) http.Handler {
 	trusted := proxies(slices.Clone(trustedProxies))
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -44,7 +45,7 @@ func WithSource(next http.Handler, trustedProxies ...netip.Prefix) http.Handler 
 	})
 }
 
-// proxies are the networks whose word about others is believed.
+// proxies are the networks whose X-Forwarded-For entries are trusted.
 type proxies []netip.Prefix
 
 func (p proxies) contain(addr netip.Addr) bool {
@@ -66,8 +67,8 @@ func (p proxies) source(r *http.Request) netip.Addr {
 	return source
 }
 
-// hopsFromEnd cuts lists into their members, the last one first, and no more of them
-// than are asked for: the lists may be long and hostile.
+// hopsFromEnd yields the elements of comma-separated lists, the last one first. It is
+// lazy, since the lists may be long and hostile.
 func hopsFromEnd(fields []string) iter.Seq[string] {
 	return func(yield func(string) bool) {
 		for _, list := range slices.Backward(fields) {
@@ -82,7 +83,7 @@ func hopsFromEnd(fields []string) iter.Seq[string] {
 	}
 }
 
-// parseHop reads an address with or without a port.
+// parseHop parses an address with or without a port.
 func parseHop(text string) (netip.Addr, bool) {
 	addr, err := netip.ParseAddr(text)
 	if err != nil {

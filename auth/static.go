@@ -10,41 +10,41 @@ import (
 	"example.com/go-webhookcfg/webhookcfg"
 )
 
-// Credential says how one client signs in. However it is printed, logged or
-// marshalled, it shows its ID alone.
+// Credential holds the sign-in data of one client. Printed, logged or marshalled, it
+// shows only its ID.
 type Credential struct {
-	// ID is what the client signs in with: 1 to 128 visible ASCII characters
+	// ID is the name that the client presents: 1 to 128 visible ASCII characters
 	// without a colon, the first of them not #.
 	ID string
-	// Secrets all sign the client in, up to eight, so that a new one can be in use
-	// before the old one is dropped. They are for generated secrets, such as those of
-	// [NewSecret]: what is kept of them is their plain SHA-256.
+	// Secrets are the secrets that sign the client in, up to eight, so that a new one
+	// can be in use before the old one is removed. They should be generated, for
+	// example by [NewSecret], since their plain SHA-256 is stored.
 	Secrets []string
-	// Owner is the [webhookcfg.Client.ID] of who signs in; "" means ID. Several
-	// ids may share one owner, so that an id can be replaced like a secret.
+	// Owner is the [webhookcfg.Client.ID] of the client; empty means ID. Several ids
+	// may share one owner, so that an id can be rotated like a secret.
 	Owner string
-	// Disabled refuses the client, whatever it presents.
+	// Disabled refuses the client, whatever secret it presents.
 	Disabled bool
 }
 
-// Format implements [fmt.Formatter]: every verb writes the ID alone.
+// Format implements [fmt.Formatter]: every verb writes only the ID.
 func (c Credential) Format(f fmt.State, _ rune) { _, _ = io.WriteString(f, c.ID) }
 
-// LogValue implements [slog.LogValuer] with the ID alone.
+// LogValue implements [slog.LogValuer]: it returns the ID.
 func (c Credential) LogValue() slog.Value { return slog.StringValue(c.ID) }
 
-// MarshalText implements [encoding.TextMarshaler] with the ID alone.
+// MarshalText implements [encoding.TextMarshaler]: it returns the ID.
 func (c Credential) MarshalText() ([]byte, error) { return []byte(c.ID), nil }
 
-// Clients is a verifier for a set of clients that never changes. It is made by
-// [Static] and safe for concurrent use.
+// Clients is a verifier for a fixed set of clients. It is safe for concurrent use.
+// Make one with [Static].
 type Clients struct {
 	set *clientSet
 }
 
-// Static returns a verifier for the given credentials, at least one. It keeps
-// hashes of the secrets, not the secrets. The error of a repeated or malformed
-// credential says which one it is, counted from 1.
+// Static returns a verifier for the given credentials, at least one. It stores hashes
+// of the secrets, not the secrets. The error for a duplicate or malformed credential
+// holds its number, counted from 1.
 func Static(credentials ...Credential) (*Clients, error) {
 	return static(&stdHasher, credentials)
 }
@@ -83,8 +83,8 @@ func (b builder) addCredential(pos int, c Credential) error {
 	return nil
 }
 
-// entries returns what c says, as the lines of a credential file would. They name the
-// owner always, so that a second credential for the ID repeats something.
+// entries returns the equivalent lines of a credential file. They always state the
+// owner, so that a second credential for the same ID is a duplicate.
 func (c Credential) entries() ([]fileEntry, error) {
 	owner := cmp.Or(c.Owner, c.ID)
 	for _, name := range []string{c.ID, owner} {
@@ -105,9 +105,9 @@ func (c Credential) entries() ([]fileEntry, error) {
 	return all, nil
 }
 
-// Func is a function that serves as a [webhookcfg.CredentialVerifier], the way in
-// for clients that live elsewhere: a database, a directory, a service. It must keep
-// what that interface asks. A nil Func panics when it is called.
+// Func adapts a function to a [webhookcfg.CredentialVerifier], for clients that are
+// held elsewhere: in a database, an LDAP directory, a service. It must satisfy the
+// contract of that interface. A nil Func panics when it is called.
 type Func func(ctx context.Context, id, secret string) (webhookcfg.Client, error)
 
 // Verify calls f.

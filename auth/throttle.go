@@ -16,16 +16,16 @@ import (
 	"example.com/go-webhookcfg/webhookcfg"
 )
 
-// Rate is how often something may happen: Burst times at once, and then once Every
-// so often. The zero Rate stands for a default.
+// Rate is a limit on how often an event may occur: Burst times at once, then once per
+// Every. The zero Rate means a default.
 type Rate struct {
-	// Burst is how often at once; at least 1.
+	// Burst is the number of events that may occur at once; at least 1.
 	Burst int
-	// Every is the time after which it may happen once more; more than zero.
+	// Every is the time after which one more may occur; greater than zero.
 	Every time.Duration
 }
 
-var errRate = errors.New("auth: a rate needs a Burst and an Every that are more than zero and make less than 292 years")
+var errRate = errors.New("auth: rate without a positive Burst and Every, or with a product of more than 292 years")
 
 func (r Rate) orDefault(fallback Rate) (Rate, error) {
 	if r == (Rate{}) {
@@ -37,24 +37,24 @@ func (r Rate) orDefault(fallback Rate) (Rate, error) {
 	return r, nil
 }
 
-// ThrottleOptions are the choices for a [Throttled] verifier. The zero value is a
-// safe default in every field.
+// ThrottleOptions configures a [Throttled] verifier. The zero value of every field is a
+// safe default.
 type ThrottleOptions struct {
-	// PerClientAndSource is how often one id may fail from one source; the zero Rate
-	// means 20 times, and once every 6 seconds.
+	// PerClientAndSource limits the failures of one id from one source; the zero Rate
+	// means 20 at once and one every 6 seconds.
 	PerClientAndSource Rate
 
-	// PerSource is how often one source may fail, whatever the id; the zero Rate means
-	// 200 times, and once a second. It is larger, as many clients may share an address.
+	// PerSource limits the failures from one source, whatever the id; the zero Rate means
+	// 200 at once and one per second. It is larger since many clients may share an address.
 	PerSource Rate
 
-	// PerClient is how often one id may fail, whatever the source; the zero Rate means
-	// 1000 times, and once a second. Sources that the id has signed in from are free of
-	// it, so that a flood from everywhere else does not lock them out.
+	// PerClient limits the failures of one id, whatever the source; the zero Rate means
+	// 1000 at once and one per second. Sources that the id has signed in from are exempt,
+	// so that a flood from everywhere else does not lock them out.
 	PerClient Rate
 
 	// Size bounds each of the four tables; zero means 65,536 rows, which take up to
-	// 15 MB each. The row that was used the longest ago makes room.
+	// 16 MB each. To make room, a row that was not used recently is evicted.
 	Size int
 }
 
@@ -66,24 +66,24 @@ var (
 
 const defaultThrottleSize = 1 << 16
 
-// LimitError says that a sign-in was not tried, because too many have failed. The
-// handler of [webhookcfg] answers 429 with Retry-After.
+// LimitError reports that a sign-in was refused without a check, because too many have
+// failed. The handler of [webhookcfg] responds with 429 and Retry-After.
 type LimitError struct {
 	wait time.Duration
 }
 
-// Error names the wait, such as "auth: too many failed sign-ins; retry after 6s".
+// Error includes the wait, as in "auth: too many failed sign-ins; retry after 6s".
 func (e *LimitError) Error() string {
 	return fmt.Sprintf("auth: too many failed sign-ins; retry after %v", e.wait)
 }
 
-// RetryAfter returns how long to wait before trying again; more than zero.
+// RetryAfter returns the time to wait before the next attempt; greater than zero.
 func (e *LimitError) RetryAfter() time.Duration { return e.wait }
 
-var errNoSource = errors.New("auth: the context has no source address; WithSource puts it there")
+var errNoSource = errors.New("auth: no source address in the context (see WithSource)")
 
-// Throttled is a verifier that slows down guessing. It is made by [Throttle] and
-// safe for concurrent use.
+// Throttled is a verifier that limits failed sign-ins. It is safe for concurrent use.
+// Make one with [Throttle].
 type Throttled struct {
 	verifier webhookcfg.CredentialVerifier
 	revision func() uint64
@@ -96,26 +96,27 @@ type Throttled struct {
 	known   *lru.Map[pair, struct{}]
 }
 
-// pair is an id, hashed so that its length does not matter, and a source.
+// pair is an id and a source. The id is hashed so that its length does not matter.
 type pair struct {
 	client uint64
 	source netip.Prefix
 }
 
-// Throttle returns a verifier that limits how often sign-ins may fail: of one id from
-// one source, of one source, and of one id, by token buckets. Beyond, it returns a
-// [*LimitError] without asking the given verifier. A source is an IPv4 address or an
-// IPv6 /64 network, from the context: see [WithSource]. Without one, Throttle answers
-// with an error that is not a refusal, so that a service that is wired wrong says so.
+// Throttle returns a verifier that limits the rate of failed sign-ins with token
+// buckets: of one id from one source, of one source, and of one id. When a bucket is
+// empty, Verify returns a [*LimitError] without calling the given verifier. A source is
+// an IPv4 address or an IPv6 /64 network, taken from the context: see [WithSource].
+// Without one, Verify returns an error that is not a refusal, so that a service that
+// is assembled incorrectly fails visibly.
 //
 // A token is taken before the check and given back if the check succeeds or the
-// verifier is unavailable, but not if the caller hangs up, since the work may be done
-// by then. Whether an id exists makes no difference to the buckets, except that the
-// bucket of one id is not asked at sources that it has signed in from.
+// verifier is unavailable, but not if ctx has ended, since the work may have been
+// done. Whether an id exists makes no difference to the buckets, except that the
+// bucket of an id is not consulted for sources that the id has signed in from.
 //
-// Put [Cache] around Throttle, not inside: then what has signed in goes on doing so
-// while somebody else at the same address is slowed down, and concurrent requests
-// with one credential take one token. Nil options are the zero options.
+// Put [Cache] around Throttle, not inside: then credentials that have signed in continue
+// to be accepted while other clients at the same address are limited, and concurrent
+// requests with one credential take one token. Nil options mean the zero options.
 func Throttle(verifier webhookcfg.CredentialVerifier, options *ThrottleOptions) (*Throttled, error) {
 	if verifier == nil {
 		return nil, errNoVerifier
@@ -124,7 +125,7 @@ func Throttle(verifier webhookcfg.CredentialVerifier, options *ThrottleOptions) 
 		options = &ThrottleOptions{}
 	}
 	if options.Size < 0 {
-		return nil, errors.New("auth: the size of a throttle is negative")
+		return nil, errors.New("auth: negative throttle size")
 	}
 	perPair, err1 := options.PerClientAndSource.orDefault(defaultPerClientAndSource)
 	perSource, err2 := options.PerSource.orDefault(defaultPerSource)
@@ -167,16 +168,16 @@ func (t *Throttled) Verify(ctx context.Context, id, secret string) (webhookcfg.C
 	return client, err
 }
 
-// Revision is that of the verifier behind the throttle, 0 if it has none.
+// Revision returns the revision of the wrapped verifier, 0 if it has none.
 func (t *Throttled) Revision() uint64 { return t.revision() }
 
-// charge is the tokens that one sign-in has taken.
+// charge is the set of tokens that one sign-in has taken.
 type charge struct {
 	pair      pair
 	perClient bool
 }
 
-// charge takes a token of each bucket, or of none if one has no token.
+// charge takes a token from each bucket, or from none if one is empty.
 func (t *Throttled) charge(p pair) (charge, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -197,7 +198,7 @@ func (t *Throttled) charge(p pair) (charge, error) {
 	return charge{pair: p, perClient: !known}, nil
 }
 
-// refund gives back what a sign-in has taken.
+// refund gives back the tokens of a sign-in.
 func (t *Throttled) refund(c charge, signedIn bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -212,7 +213,7 @@ func (t *Throttled) refund(c charge, signedIn bool) {
 	}
 }
 
-// network is the part of an address that its holder cannot choose freely.
+// network returns the part of an address that its holder cannot choose freely.
 func network(addr netip.Addr) netip.Prefix {
 	bits := 32
 	if addr.Is6() {
