@@ -17,8 +17,8 @@ import (
 	"example.com/go-webhookcfg/webhookcfg"
 )
 
-// counted is a verifier for the id "c" with the secret "s" that counts and can be
-// held up.
+// counted is a verifier for the id "c" with the secret "s" that counts its calls and can
+// be delayed.
 type counted struct {
 	calls    atomic.Int64
 	ended    atomic.Int64 // calls whose context ended
@@ -54,7 +54,7 @@ func (c *counted) Verify(ctx context.Context, id, secret string) (webhookcfg.Cli
 func (c *counted) wantCalls(t *testing.T, want int64) {
 	t.Helper()
 	if got := c.calls.Load(); got != want {
-		t.Errorf("the verifier behind was called %d times, want %d", got, want)
+		t.Errorf("the wrapped verifier was called %d times, want %d", got, want)
 	}
 }
 
@@ -76,7 +76,7 @@ func TestCacheRemembersSuccessesAlone(t *testing.T) {
 	inner.wantCalls(t, 1)
 	for range 3 {
 		mustRefuse(t, v, "c", "wrong")
-		mustRefuse(t, v, "nobody", "s")
+		mustRefuse(t, v, "unknown", "s")
 	}
 	inner.wantCalls(t, 1+6)
 	inner.err = errors.New("down")
@@ -89,7 +89,7 @@ func TestCacheRemembersSuccessesAlone(t *testing.T) {
 	}
 }
 
-// TestCacheKeepsPairsApart: the same bytes, cut elsewhere, are other credentials.
+// TestCacheKeepsPairsApart: the same bytes, split elsewhere, are another credential.
 func TestCacheKeepsPairsApart(t *testing.T) {
 	inner := auth.Func(func(_ context.Context, id, secret string) (webhookcfg.Client, error) {
 		return webhookcfg.Client{ID: fmt.Sprintf("%q %q", id, secret)}, nil
@@ -113,7 +113,7 @@ func TestCacheExpires(t *testing.T) {
 			}
 			mustSignIn(t, v, "c", "s", "owner")
 			time.Sleep(whole - 1)
-			mustSignIn(t, v, "c", "s", "owner") // does not prolong it
+			mustSignIn(t, v, "c", "s", "owner") // does not extend it
 			inner.wantCalls(t, 1)
 			time.Sleep(time.Nanosecond)
 			mustSignIn(t, v, "c", "s", "owner")
@@ -129,7 +129,7 @@ func TestCacheIsBounded(t *testing.T) {
 		return webhookcfg.Client{ID: id}, nil
 	})
 	v := mustCache(t, inner, &auth.CacheOptions{Size: 3})
-	for _, id := range []string{"1", "2", "3", "1", "4", "1", "3"} { // 4 pushes out 2
+	for _, id := range []string{"1", "2", "3", "1", "4", "1", "3"} { // 4 evicts 2
 		mustSignIn(t, v, id, "s", id)
 	}
 	if calls != 4 || v.Remembered() != 3 {
@@ -141,15 +141,15 @@ func TestCacheIsBounded(t *testing.T) {
 	}
 }
 
-func TestCacheIsVoid(t *testing.T) {
-	for name, void := range map[string]func(*counted, *auth.Cached){
+func TestCacheIsInvalidated(t *testing.T) {
+	for name, invalidate := range map[string]func(*counted, *auth.Cached){
 		"revision": func(inner *counted, _ *auth.Cached) { inner.revision.Add(1) },
 		"drop":     func(_ *counted, v *auth.Cached) { v.Drop() },
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				inner := &counted{delay: time.Second}
-				throttled := mustThrottle(t, inner, nil) // passes the revision on
+				throttled := mustThrottle(t, inner, nil) // forwards the revision
 				v := mustCache(t, throttled, nil)
 				from := from(t, "192.0.2.1")
 				verify := func() {
@@ -160,25 +160,24 @@ func TestCacheIsVoid(t *testing.T) {
 				verify()
 				verify()
 				inner.wantCalls(t, 1)
-				void(inner, v)
+				invalidate(inner, v)
 				verify()
 				inner.wantCalls(t, 2)
 
-				// A check that is under way says nothing of what comes after: it is not
-				// remembered.
-				void(inner, v)
+				// The result of a check that was under way is not remembered.
+				invalidate(inner, v)
 				go verify()
 				synctest.Wait()
-				void(inner, v)
+				invalidate(inner, v)
 				time.Sleep(time.Minute)
 				verify()
 				inner.wantCalls(t, 4)
 
 				// Nor is it joined.
-				void(inner, v)
+				invalidate(inner, v)
 				go verify()
 				synctest.Wait()
-				void(inner, v)
+				invalidate(inner, v)
 				verify()
 				inner.wantCalls(t, 6)
 				time.Sleep(time.Minute) // let the first one end
@@ -187,10 +186,10 @@ func TestCacheIsVoid(t *testing.T) {
 	}
 }
 
-// TestCacheCoalesces: concurrent checks of one presented credential are one check,
-// and whether its client exists makes no difference.
+// TestCacheCoalesces: concurrent callers with one credential share a check, whether or
+// not its client exists.
 func TestCacheCoalesces(t *testing.T) {
-	for _, id := range []string{"c", "nobody"} {
+	for _, id := range []string{"c", "unknown"} {
 		for _, secret := range []string{"s", "wrong"} {
 			synctest.Test(t, func(t *testing.T) {
 				inner := &counted{delay: time.Second}
@@ -224,7 +223,7 @@ func TestCacheDoesNotCoalesceOthers(t *testing.T) {
 			{"c", "wrong", "192.0.2.1"},
 			{"c", "wrong2", "192.0.2.1"},
 			{"d", "wrong", "192.0.2.1"},
-			// From elsewhere, since a throttle behind may answer otherwise there.
+			// From another source, for which a wrapped throttle may return another result.
 			{"c", "wrong", "192.0.2.2"},
 		} {
 			group.Go(func() { _, _ = v.Verify(from(t, presented[2]), presented[0], presented[1]) })
@@ -238,7 +237,7 @@ func TestCacheOutlivesTheFirstCaller(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		inner := &counted{delay: time.Second}
 		v := mustCache(t, inner, nil)
-		ctx, hangUp := context.WithCancel(t.Context())
+		ctx, cancel := context.WithCancel(t.Context())
 		first := make(chan error)
 		go func() {
 			_, err := v.Verify(ctx, "c", "s")
@@ -251,19 +250,19 @@ func TestCacheOutlivesTheFirstCaller(t *testing.T) {
 			second <- err
 		}()
 		synctest.Wait()
-		hangUp()
+		cancel()
 		if err := <-first; !errors.Is(err, context.Canceled) {
-			t.Errorf("who hung up got %v", err)
+			t.Errorf("the caller that left got %v", err)
 		}
 		if err := <-second; err != nil {
-			t.Errorf("who waited got %v", err)
+			t.Errorf("the caller that waited got %v", err)
 		}
 		inner.wantCalls(t, 1)
 	})
 }
 
-// TestCacheCheckHasADeadline: a check whose callers have left goes on, can be joined, and
-// ends by itself.
+// TestCacheCheckHasADeadline: a check whose callers have left continues, can be joined,
+// and ends by itself.
 func TestCacheCheckHasADeadline(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		inner := &counted{delay: time.Hour}
@@ -313,19 +312,19 @@ func TestCacheSurvivesGoexit(t *testing.T) {
 
 func TestCacheOptions(t *testing.T) {
 	if _, err := auth.Cache(nil, nil); err == nil {
-		t.Error("took no verifier for one")
+		t.Error("accepted a nil verifier")
 	}
 	for _, options := range []auth.CacheOptions{{TTL: -1}, {Size: -1}} {
 		if _, err := auth.Cache(new(counted), &options); err == nil {
-			t.Errorf("took %+v", options)
+			t.Errorf("accepted %+v", options)
 		}
 	}
 	if got := mustCache(t, auth.Func(nil), nil).Revision(); got != 0 {
-		t.Errorf("revision %d of a verifier without", got)
+		t.Errorf("revision %d of a verifier without one", got)
 	}
 }
 
-// from is the context of a request from an address.
+// from returns the context of a request from an address.
 func from(t testing.TB, addr string) context.Context {
 	return auth.ContextWithSource(t.Context(), netip.MustParseAddr(addr))
 }

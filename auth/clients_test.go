@@ -16,8 +16,8 @@ import (
 	"example.com/go-webhookcfg/webhookcfg"
 )
 
-// costOf returns what one check costs: plain hashes, comparisons, derivations and
-// their rounds.
+// costOf returns the cost of one check: plain hashes, comparisons, derivations and their
+// rounds.
 func costOf(t *testing.T, w *auth.Work, v webhookcfg.CredentialVerifier, id, secret string) [4]int64 {
 	t.Helper()
 	before := w.Counts()
@@ -41,14 +41,14 @@ func TestRefusalsCostTheSame(t *testing.T) {
 	}
 	want := [4]int64{1, 3, 0, 0}
 	for _, presented := range [][2]string{
-		{"nobody", "s1"},
+		{"unknown", "s1"},
 		{"one", "wrong"},
 		{"three", "wrong"},
 		{"gone", "s1"},
 		{"gone", "wrong"},
 		{"", ""},
-		{"nobody", strings.Repeat("x", 3000)},
-		// Which of several secrets it was makes no difference either.
+		{"unknown", strings.Repeat("x", 3000)},
+		// The position of the secret makes no difference either.
 		{"one", "s1"},
 		{"three", "s1"},
 		{"three", "s2"},
@@ -60,8 +60,8 @@ func TestRefusalsCostTheSame(t *testing.T) {
 	}
 }
 
-// TestMixedKindsCostTheSame: a check that fails does what the costliest client
-// would do, of each kind, also where rounds differ.
+// TestMixedKindsCostTheSame: a check that fails costs as much as the costliest client of
+// each kind, even if rounds differ.
 func TestMixedKindsCostTheSame(t *testing.T) {
 	const few, many = 600_000, 1_000_000
 	w := new(auth.Work)
@@ -83,17 +83,16 @@ func TestMixedKindsCostTheSame(t *testing.T) {
 		id, secret string
 		cost       [4]int64
 	}{
-		{"nobody", "p1", slow(2)},
+		{"unknown", "p1", slow(2)},
 		{"plain", "wrong", slow(2)},
 		{"gone", "g", slow(2)},
 		{"both", "wrong", slow(2)},
 		{"both", "b1", slow(2)},
 		{"both", "b2", slow(2)},
-		// One hash of few rounds where others have many takes a second derivation to
-		// make up for it.
+		// A hash of fewer rounds is made up for by a second derivation.
 		{"few", "wrong", slow(3)},
 		{"few", "f", slow(3)},
-		// Who holds a generated secret waits for no slow hash.
+		// A client with a generated secret waits for no slow hash.
 		{"plain", "p1", [4]int64{1, 2, 0, 0}},
 		{"both", "b3", [4]int64{1, 2, 0, 0}},
 	} {
@@ -124,7 +123,7 @@ func writeFile(t testing.TB, lines ...string) (path string) {
 	return path
 }
 
-// rewrite replaces a credential file the way that a careful program does.
+// rewrite replaces a credential file by renaming a new one.
 func rewrite(t testing.TB, path string, lines ...string) {
 	t.Helper()
 	next := path + ".next"
@@ -136,8 +135,8 @@ func rewrite(t testing.TB, path string, lines ...string) {
 	}
 }
 
-// openSlow opens a file whose derivations take a second each; peak is how many of
-// them were made at a time at most.
+// openSlow opens a file whose derivations take a second each; peak is the maximum
+// number of concurrent ones.
 func openSlow(t *testing.T, slots int, lines ...string) (f *auth.File, w *auth.Work, peak *atomic.Int64) {
 	t.Helper()
 	var busy atomic.Int64
@@ -163,21 +162,21 @@ func TestSlowHashesAreBounded(t *testing.T) {
 		var group sync.WaitGroup
 		for range 5 {
 			group.Go(func() { mustSignIn(t, f, "human", "h", "human") })
-			group.Go(func() { mustRefuse(t, f, "nobody", "h") })
+			group.Go(func() { mustRefuse(t, f, "unknown", "h") })
 		}
 		synctest.Wait()
 		mustSignIn(t, f, "machine", "m", "machine")
 		if took := time.Since(start); took != 0 {
-			t.Errorf("who needs no slow hash waited %v for others", took)
+			t.Errorf("a client without a slow hash waited %v", took)
 		}
 		group.Wait()
 		if got, took := peak.Load(), time.Since(start); got != 2 || took != 5*time.Second {
-			t.Errorf("%d slow hashes at a time, %v for ten of a second", got, took)
+			t.Errorf("%d concurrent slow hashes, %v for ten of one second", got, took)
 		}
 	})
 }
 
-// TestSlowHashesEndWithTheContext: in line, and between two hashes of one check.
+// TestSlowHashesEndWithTheContext: while waiting, and between two hashes of one check.
 func TestSlowHashesEndWithTheContext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f, w, _ := openSlow(t, 1,
@@ -197,7 +196,7 @@ func TestSlowHashesEndWithTheContext(t *testing.T) {
 		}()
 		synctest.Wait()
 		if took, err := verify(time.Millisecond); took != time.Millisecond || !errors.Is(err, context.DeadlineExceeded) || errors.Is(err, webhookcfg.ErrInvalidCredentials) {
-			t.Errorf("in line: %v after %v", err, took)
+			t.Errorf("waiting: %v after %v", err, took)
 		}
 		time.Sleep(time.Minute)
 		if got := w.Derivations.Load(); got != 1 {

@@ -17,9 +17,9 @@ import (
 
 func ExampleStatic() {
 	verifier, err := auth.Static(
-		// Two secrets, while the client changes over from one to the other.
+		// Two secrets, while the client switches from one to the other.
 		auth.Credential{ID: "acme", Secrets: []string{"old-secret", "new-secret"}},
-		// A second id for the same owner, to take the place of the first one.
+		// A second id for the same owner, to replace the first one.
 		auth.Credential{ID: "acme-2", Secrets: []string{"another-secret"}, Owner: "acme"},
 	)
 	if err != nil {
@@ -36,8 +36,8 @@ func ExampleStatic() {
 	// true
 }
 
-// A function can ask another service, or, as here, change what a verifier says: the
-// clients of this one own configurations under names of the host's own.
+// A function can call another service or, as here, change the result of a verifier: its
+// clients own configurations under names that the host chooses.
 func ExampleFunc() {
 	clients, err := auth.Static(auth.Credential{ID: "acme", Secrets: []string{"s3cret"}})
 	if err != nil {
@@ -55,15 +55,15 @@ func ExampleFunc() {
 }
 
 func ExampleOpenFile() {
-	folder, err := os.MkdirTemp("", "")
+	dir, err := os.MkdirTemp("", "")
 	if err != nil {
 		log.Fatal(err)
 	}
-	defer os.RemoveAll(folder)
-	path := filepath.Join(folder, "credentials")
+	defer os.RemoveAll(dir)
+	path := filepath.Join(dir, "credentials")
 
 	// printf %s open-sesame | sha256sum
-	const text = `# who may sign in
+	const text = `# clients
 aladdin:sha256:d7ecdf25eaf3deba0f2628771dbdd22d4138ab6cf38f91ed02a2ca0dec7c8ab7
 `
 	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
@@ -78,8 +78,8 @@ aladdin:sha256:d7ecdf25eaf3deba0f2628771dbdd22d4138ab6cf38f91ed02a2ca0dec7c8ab7
 	// Output: {aladdin} <nil>
 }
 
-// The order matters: the cache around the throttle, so that a client that has signed in
-// is not slowed down by somebody who guesses at the same address.
+// The order matters: with the cache around the throttle, a client that has signed in is
+// not limited by guesses from the same address.
 func ExampleThrottle() {
 	clients, err := auth.Static(auth.Credential{ID: "acme", Secrets: []string{"s3cret"}})
 	if err != nil {

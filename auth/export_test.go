@@ -6,20 +6,19 @@ import (
 	"sync/atomic"
 )
 
-// Work counts what checks cost. Its derivations are cheap: they only stand for
-// PBKDF2.
+// Work counts the cost of checks. Its derivations are cheap stand-ins for PBKDF2.
 type Work struct {
 	Sums, Comparisons, Derivations, Rounds atomic.Int64
 
 	OnDerive func() // may be nil
 }
 
-// Total is all of the work in one number.
+// Total returns the sum of all counts.
 func (w *Work) Total() int64 {
 	return w.Sums.Load() + w.Comparisons.Load() + w.Derivations.Load() + w.Rounds.Load()
 }
 
-// Counts is a copy that can be compared.
+// Counts returns a comparable copy.
 func (w *Work) Counts() [4]int64 {
 	return [4]int64{w.Sums.Load(), w.Comparisons.Load(), w.Derivations.Load(), w.Rounds.Load()}
 }
@@ -49,7 +48,7 @@ func cheapDerive(secret, salt string, rounds int) digest {
 	return sha256.Sum256(fmt.Appendf(nil, "%q %q %d", secret, salt, rounds))
 }
 
-// CheapPBKDF2Line is a line with a hash that a counted [File] verifies.
+// CheapPBKDF2Line returns a line with a hash that a counted [File] verifies.
 func CheapPBKDF2Line(id, secret string, rounds int) string {
 	h := randomHash()
 	h.rounds = rounds
@@ -65,7 +64,7 @@ func OpenCountedFile(w *Work, path string, options *FileOptions) (*File, error) 
 	return openFile(w.counted(), path, options)
 }
 
-// Derive gives the first 32 bytes of PBKDF2-HMAC-SHA-256.
+// Derive returns the first 32 bytes of PBKDF2-HMAC-SHA-256.
 func Derive(secret, salt string, rounds int) [32]byte {
 	d, err := derive(secret, salt, rounds)
 	if err != nil {
@@ -74,7 +73,7 @@ func Derive(secret, salt string, rounds int) [32]byte {
 	return d
 }
 
-// Reprint parses a file and prints, in any order, what it says.
+// Reprint parses a file and encodes its entries, in any order.
 func Reprint(text string) (lines []string, line int, err error) {
 	r, line, err := parseFile(text)
 	for id, c := range r {
@@ -95,14 +94,14 @@ func Reprint(text string) (lines []string, line int, err error) {
 	return lines, line, err
 }
 
-// Remembered is how many credentials a cache holds.
+// Remembered returns the number of credentials in a cache.
 func (c *Cached) Remembered() int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.verified.Len()
 }
 
-// Rows is the size of the largest table of a throttle.
+// Rows returns the size of the largest table of a throttle.
 func (t *Throttled) Rows() int {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -10,7 +10,7 @@ import (
 	"example.com/go-webhookcfg/auth"
 )
 
-// TestFileIsNoPipe: to open a pipe without a writer would block for ever.
+// TestFileIsNoPipe: opening a pipe without a writer would block.
 func TestFileIsNoPipe(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "pipe")
 	if err := syscall.Mkfifo(path, 0o600); err != nil {

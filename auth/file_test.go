@@ -104,7 +104,7 @@ func TestFileRefuses(t *testing.T) {
 		line  int
 	}{
 		{"empty", nil, 1},
-		{"comments alone", []string{"# nobody", "", "#"}, 3},
+		{"only comments", []string{"# no clients", "", "#"}, 3},
 		{"no colon", []string{good, "hush"}, 2},
 		{"no hash", []string{good, "c:sha256:"}, 2},
 		{"kind alone", []string{good, "c:sha256"}, 2},
@@ -182,7 +182,7 @@ func TestFilePermissions(t *testing.T) {
 	}
 	for _, tt := range []struct {
 		mode           os.FileMode
-		strict, shared bool // whether it opens, without and with AllowReadable
+		strict, shared bool // accepted without and with AllowReadable
 	}{
 		{0o600, true, true},
 		{0o400, true, true},
@@ -237,8 +237,8 @@ func TestFileOptions(t *testing.T) {
 	}
 }
 
-// FuzzFile: no text makes the parser panic; what it takes says the same when it is
-// printed; what it refuses it refuses at a line that is there, without quoting it.
+// FuzzFile: the parser does not panic; entries it accepts survive encoding; an error has
+// the number of an existing line and does not quote it.
 func FuzzFile(f *testing.F) {
 	salt := strings.Repeat("ab", 16)
 	for _, seed := range []string{
@@ -266,11 +266,11 @@ func FuzzFile(f *testing.F) {
 		slices.Sort(lines)
 		slices.Sort(again)
 		if err != nil || len(lines) == 0 || !slices.Equal(lines, again) {
-			t.Fatalf("%q printed as %q, read again as %q, %v", text, lines, again, err)
+			t.Fatalf("%q is encoded as %q, decoded as %q, %v", text, lines, again, err)
 		}
 		for _, printed := range lines {
 			if !strings.Contains(strings.ToLower(text), strings.ToLower(printed)) {
-				t.Fatalf("%q says %q out of nothing", text, printed)
+				t.Fatalf("%q has the invented entry %q", text, printed)
 			}
 		}
 	})
@@ -278,7 +278,7 @@ func FuzzFile(f *testing.F) {
 
 func sha256Line(id, secret string) string { return mustLine(auth.SHA256Line(id, secret)) }
 
-// reports is what a File told its logger and its hook.
+// reports collects the records and the hook calls of a File.
 type reports struct {
 	logged  strings.Builder
 	reloads []error
@@ -330,7 +330,7 @@ func TestReloadOnDemand(t *testing.T) {
 	mustSignIn(t, f, "c", "new", "c")
 	mustRefuse(t, f, "c", "old")
 	if f.Revision() == before {
-		t.Error("the revision is the one before")
+		t.Error("the revision did not change")
 	}
 	r.want(t, 1, 0)
 
@@ -347,7 +347,7 @@ func TestReloadOnDemand(t *testing.T) {
 	}
 }
 
-func TestReloadKeepsTheOld(t *testing.T) {
+func TestReloadFailureKeepsTheOld(t *testing.T) {
 	good := sha256Line("c", "old")
 	for name, spoil := range map[string]func(path string) error{
 		"malformed": func(path string) error { return os.WriteFile(path, []byte(good+"\nhush\n"), 0o600) },
@@ -371,7 +371,7 @@ func TestReloadKeepsTheOld(t *testing.T) {
 			r.want(t, 1, 1)
 			mustSignIn(t, f, "c", "old", "c")
 			if f.Revision() != before {
-				t.Error("another revision, though nothing else is in use")
+				t.Error("the revision changed without the contents")
 			}
 
 			if err := os.RemoveAll(path); err != nil {
@@ -429,7 +429,7 @@ func TestPoll(t *testing.T) {
 	})
 }
 
-// TestCloseWaits: what the poll has begun is over when Close returns.
+// TestCloseWaits: Close waits for the poll that is under way.
 func TestCloseWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		path := writeFile(t, sha256Line("c", "old"))
@@ -446,9 +446,9 @@ func TestCloseWaits(t *testing.T) {
 	})
 }
 
-// TestReloadUnderLoad rotates a secret over and over, as an operator does: add the
-// new one, let the client change over, drop the old one. No request fails, and what
-// was dropped is refused from the reload on.
+// TestReloadUnderLoad rotates a secret repeatedly, as an operator does: add the new one,
+// switch the client, remove the old one. No request fails, and the removed secret is
+// refused after the reload.
 func TestReloadUnderLoad(t *testing.T) {
 	const rotations, clients = 50, 4
 	secrets := make([]string, rotations+1)
@@ -493,7 +493,7 @@ func TestReloadUnderLoad(t *testing.T) {
 	for i, next := range secrets[1:] {
 		old := secrets[i]
 		load(sha256Line("c", old), sha256Line("c", next))
-		inUse.Lock() // nobody is half way through with the old one
+		inUse.Lock() // no request with the old one is under way
 		use(next)
 		inUse.Unlock()
 		load(sha256Line("c", next))

@@ -16,7 +16,7 @@ import (
 	"example.com/go-webhookcfg/webhookcfg"
 )
 
-// nowhere is a store that takes every change and keeps none.
+// nowhere is a store that acknowledges every change and stores none.
 type nowhere struct{}
 
 func (nowhere) Apply(context.Context, webhookcfg.Change) error { return nil }
@@ -25,8 +25,8 @@ func (nowhere) Resolve(context.Context, string, string) (webhookcfg.Webhook, err
 	return webhookcfg.Webhook{}, nil
 }
 
-// serve serves the handler with a verifier over loopback. It believes what the test
-// says of where a request comes from.
+// serve serves the handler with a verifier over loopback. The test sets the source of a
+// request in X-Forwarded-For.
 func serve(t *testing.T, v webhookcfg.CredentialVerifier) *httptest.Server {
 	t.Helper()
 	h, err := webhookcfg.NewHandler(nowhere{}, v, nil)
@@ -38,7 +38,7 @@ func serve(t *testing.T, v webhookcfg.CredentialVerifier) *httptest.Server {
 	return server
 }
 
-// unset sends an unset of one entity and returns the whole answer but its date.
+// unset sends an unset of one entity and returns the response without its date.
 func unset(t *testing.T, server *httptest.Server, source, id, secret string) (*http.Response, string) {
 	t.Helper()
 	request, err := http.NewRequestWithContext(t.Context(), http.MethodDelete, server.URL+"/api/v1/configure/configure-webhook/e1", nil)
@@ -60,7 +60,7 @@ func unset(t *testing.T, server *httptest.Server, source, id, secret string) (*h
 	return response, fmt.Sprintln(response.Status, response.Header) + string(body)
 }
 
-// TestFloodOverHTTP sends a bounded flood through everything: the cache, the throttle,
+// TestFloodOverHTTP sends a bounded flood through all layers: the cache, the throttle,
 // the file and the handler.
 func TestFloodOverHTTP(t *testing.T) {
 	f := mustOpen(t, writeFile(t,
@@ -68,21 +68,21 @@ func TestFloodOverHTTP(t *testing.T) {
 	server := serve(t, mustCache(t, mustThrottle(t, f, nil), nil))
 
 	want := ""
-	for _, c := range [][2]string{{"nobody", "right"}, {"acme", "wrong"}, {"gone", "right"}} {
-		_, answer := unset(t, server, "192.0.2.9", c[0], c[1])
+	for _, c := range [][2]string{{"unknown", "right"}, {"acme", "wrong"}, {"gone", "right"}} {
+		_, text := unset(t, server, "192.0.2.9", c[0], c[1])
 		if want == "" {
-			want = answer
+			want = text
 		}
-		if answer != want || !strings.HasPrefix(answer, "401 ") {
-			t.Errorf("%s: got\n%s\nwant\n%s", c[0], answer, want)
+		if text != want || !strings.HasPrefix(text, "401 ") {
+			t.Errorf("%s: got\n%s\nwant\n%s", c[0], text, want)
 		}
 	}
 
 	status := func(source, id, secret string) int {
-		response, answer := unset(t, server, source, id, secret)
+		response, text := unset(t, server, source, id, secret)
 		seconds, err := strconv.Atoi(response.Header.Get("Retry-After"))
 		if limited := response.StatusCode == http.StatusTooManyRequests; limited != (err == nil && seconds > 0) {
-			t.Errorf("got %s", answer)
+			t.Errorf("got %s", text)
 		}
 		return response.StatusCode
 	}
@@ -90,8 +90,8 @@ func TestFloodOverHTTP(t *testing.T) {
 	for range 60 {
 		count[status("192.0.2.1", "acme", "wrong")]++
 	}
-	if count[401] < 20 || count[429] == 0 || count[401]+count[429] != 60 { // a slow machine earns a few tokens
-		t.Errorf("the flood was answered %v", count)
+	if count[401] < 20 || count[429] == 0 || count[401]+count[429] != 60 { // a slow machine gains a few tokens
+		t.Errorf("the flood got %v", count)
 	}
 	if got := status("192.0.2.2", "acme", "right"); got != 200 {
 		t.Errorf("the owner elsewhere got %d", got)
@@ -100,19 +100,19 @@ func TestFloodOverHTTP(t *testing.T) {
 		t.Errorf("another client at the source of the flood got %d", got)
 	}
 	if got := status("192.0.2.1", "acme", "right"); got != 200 {
-		t.Errorf("who is remembered got %d beside the flood", got)
+		t.Errorf("the remembered client got %d during the flood", got)
 	}
 }
 
 func TestOutageOverHTTP(t *testing.T) {
 	server := serve(t, mustCache(t, &counted{err: errors.New("down")}, nil))
-	if response, answer := unset(t, server, "192.0.2.1", "c", "s"); response.StatusCode != http.StatusServiceUnavailable {
-		t.Errorf("got %s", answer)
+	if response, text := unset(t, server, "192.0.2.1", "c", "s"); response.StatusCode != http.StatusServiceUnavailable {
+		t.Errorf("got %s", text)
 	}
 	server = serve(t, mustCache(t, auth.Func(func(context.Context, string, string) (webhookcfg.Client, error) {
 		panic("boom")
 	}), nil))
-	if response, answer := unset(t, server, "192.0.2.1", "c", "s"); response.StatusCode != http.StatusInternalServerError {
-		t.Errorf("got %s", answer)
+	if response, text := unset(t, server, "192.0.2.1", "c", "s"); response.StatusCode != http.StatusInternalServerError {
+		t.Errorf("got %s", text)
 	}
 }

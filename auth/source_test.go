@@ -55,7 +55,7 @@ func TestWithSource(t *testing.T) {
 			if got := sourceOf(tt.peer, tt.forwarded, trusted...); got != tt.want {
 				t.Errorf("got %q, want %q", got, tt.want)
 			}
-			// Without trusted proxies the field is as good as absent.
+			// Without trusted proxies the field is ignored.
 			if got, want := sourceOf(tt.peer, tt.forwarded), sourceOf(tt.peer, nil); got != want {
 				t.Errorf("without trusted proxies got %q, want %q", got, want)
 			}

@@ -13,7 +13,7 @@ import (
 	"example.com/go-webhookcfg/webhookcfg"
 )
 
-// mustSignIn and mustRefuse are what most tests ask of a verifier.
+// mustSignIn and mustRefuse assert the result of one check.
 func mustSignIn(t *testing.T, v webhookcfg.CredentialVerifier, id, secret, owner string) {
 	t.Helper()
 	client, err := v.Verify(t.Context(), id, secret)
@@ -32,7 +32,7 @@ func mustRefuse(t *testing.T, v webhookcfg.CredentialVerifier, id, secret string
 
 func TestStatic(t *testing.T) {
 	v, err := auth.Static(
-		// The examples of RFC 7617 §2 and §2.1, as they come out of base64.
+		// The examples of RFC 7617 §2 and §2.1, decoded from base64.
 		auth.Credential{ID: "Aladdin", Secrets: []string{"open sesame"}},
 		auth.Credential{ID: "test", Secrets: []string{"123£"}},
 
@@ -59,7 +59,7 @@ func TestStatic(t *testing.T) {
 	mustRefuse(t, v, "acme", "s")
 	mustRefuse(t, v, "gone", "s")
 	mustRefuse(t, v, "reserved", "s")
-	mustRefuse(t, v, "nobody", "s")
+	mustRefuse(t, v, "unknown", "s")
 }
 
 func TestStaticRefuses(t *testing.T) {
@@ -98,7 +98,7 @@ func TestStaticRefuses(t *testing.T) {
 		})
 	}
 	if _, err := auth.Static(); err == nil {
-		t.Error("took no credentials for a verifier")
+		t.Error("accepted no credentials")
 	}
 }
 

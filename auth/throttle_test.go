@@ -25,15 +25,15 @@ func mustThrottle(t testing.TB, v webhookcfg.CredentialVerifier, options *auth.T
 	return throttled
 }
 
-// tight are rates that a test reaches soon.
+// tight holds rates that a test exceeds quickly.
 var tight = auth.ThrottleOptions{
 	PerClientAndSource: auth.Rate{Burst: 3, Every: time.Minute},
 	PerSource:          auth.Rate{Burst: 10, Every: 10 * time.Second},
 	PerClient:          auth.Rate{Burst: 30, Every: time.Second},
 }
 
-// waitOf tries to sign in and returns how long the throttle says to wait, 0 if it let
-// the attempt through.
+// waitOf tries to sign in and returns the RetryAfter of a [auth.LimitError], 0 if there
+// is none.
 func waitOf(t *testing.T, v webhookcfg.CredentialVerifier, source, id, secret string) time.Duration {
 	t.Helper()
 	_, err := v.Verify(from(t, source), id, secret)
@@ -55,7 +55,7 @@ func wantWait(t *testing.T, v webhookcfg.CredentialVerifier, source, id, secret 
 }
 
 func TestThrottlePair(t *testing.T) {
-	for _, id := range []string{"c", "nobody"} { // both alike
+	for _, id := range []string{"c", "unknown"} { // no difference
 		synctest.Test(t, func(t *testing.T) {
 			inner := new(counted)
 			v := mustThrottle(t, inner, &tight)
@@ -63,7 +63,7 @@ func TestThrottlePair(t *testing.T) {
 				wantWait(t, v, "192.0.2.1", id, "wrong", 0)
 			}
 			wantWait(t, v, "192.0.2.1", id, "wrong", time.Minute)
-			inner.wantCalls(t, 3) // none for what was refused
+			inner.wantCalls(t, 3) // none for limited attempts
 			time.Sleep(time.Minute - 1)
 			wantWait(t, v, "192.0.2.1", id, "wrong", 1)
 			time.Sleep(time.Nanosecond)
@@ -78,8 +78,8 @@ func TestThrottlePair(t *testing.T) {
 	}
 }
 
-// TestThrottleSparesTheOwner: a flood on one id from one address stops there and then,
-// and the owner signs in from anywhere else.
+// TestThrottleSparesTheOwner: a flood on one id from one address is stopped, and the
+// owner signs in from anywhere else.
 func TestThrottleSparesTheOwner(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		inner := new(counted)
@@ -89,7 +89,7 @@ func TestThrottleSparesTheOwner(t *testing.T) {
 		}
 		inner.wantCalls(t, 3)
 		if waitOf(t, v, "192.0.2.1", "c", "s") == 0 {
-			t.Error("the flooded pair of id and source is open")
+			t.Error("the flooded pair of id and source is not limited")
 		}
 		wantWait(t, v, "192.0.2.2", "c", "s", 0)
 		wantWait(t, v, "2001:db8::1", "c", "s", 0)
@@ -110,7 +110,7 @@ func TestThrottleSource(t *testing.T) {
 	})
 }
 
-// TestThrottleNetworks: the holder of a source cannot make it many.
+// TestThrottleNetworks: the holder of an address cannot multiply it.
 func TestThrottleNetworks(t *testing.T) {
 	for _, tt := range []struct {
 		a, b string
@@ -134,14 +134,14 @@ func TestThrottleNetworks(t *testing.T) {
 	}
 }
 
-// TestThrottleClient: a flood on one id from everywhere is slowed down too, but not
-// for sources that the id has signed in from.
+// TestThrottleClient: a flood on one id from many addresses is limited too, except for
+// sources that the id has signed in from.
 func TestThrottleClient(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		inner := new(counted)
 		v := mustThrottle(t, inner, &tight)
 		wantWait(t, v, "198.51.100.1", "c", "s", 0)
-		inner.err = errors.New("down") // which makes nobody known
+		inner.err = errors.New("down") // which makes no source known
 		wantWait(t, v, "198.51.100.3", "c", "s", 0)
 		inner.err = nil
 		for i := range 200 {
@@ -153,7 +153,7 @@ func TestThrottleClient(t *testing.T) {
 		wantWait(t, v, "198.51.100.3", "c", "s", time.Second)
 		wantWait(t, v, "198.51.100.2", "other", "s", 0)
 
-		// Guessing at a source that is known is still bounded.
+		// Guesses from a known source are still limited.
 		for range 3 {
 			wantWait(t, v, "198.51.100.1", "c", "wrong", 0)
 		}
@@ -161,7 +161,7 @@ func TestThrottleClient(t *testing.T) {
 	})
 }
 
-// TestThrottleGivesBack: what is no guess takes no token; what may have been one does.
+// TestThrottleGivesBack: only checks that failed, or may have failed, cost a token.
 func TestThrottleGivesBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		inner := new(counted)
@@ -177,11 +177,11 @@ func TestThrottleGivesBack(t *testing.T) {
 
 		inner.err, inner.delay = nil, time.Second
 		for i := range 4 {
-			ctx, hangUp := context.WithTimeout(from(t, "192.0.2.1"), time.Millisecond)
+			ctx, cancel := context.WithTimeout(from(t, "192.0.2.1"), time.Millisecond)
 			_, err := v.Verify(ctx, "c", "wrong")
-			hangUp()
+			cancel()
 			if limited := !errors.Is(err, context.DeadlineExceeded); limited != (i == 3) {
-				t.Errorf("hung up %d times: %v", i, err)
+				t.Errorf("canceled %d times: %v", i, err)
 			}
 		}
 	})
@@ -216,7 +216,7 @@ func TestThrottleIsBounded(t *testing.T) {
 	}
 }
 
-// TestThrottleNeedsASource: without one it neither guesses nor lets through.
+// TestThrottleNeedsASource: without one, no check is made.
 func TestThrottleNeedsASource(t *testing.T) {
 	inner := new(counted)
 	v := mustThrottle(t, inner, nil)
@@ -228,8 +228,8 @@ func TestThrottleNeedsASource(t *testing.T) {
 	inner.wantCalls(t, 0)
 }
 
-// TestThrottleModel compares one bucket, by random steps, with one that counts its
-// tokens.
+// TestThrottleModel compares one bucket with a model that counts its tokens, by random
+// steps.
 func TestThrottleModel(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		random := rand.New(rand.NewPCG(1, 2))
@@ -238,7 +238,7 @@ func TestThrottleModel(t *testing.T) {
 			inner := new(counted)
 			v := mustThrottle(t, inner, &auth.ThrottleOptions{PerClientAndSource: rate})
 			tokens := rate.Burst
-			full := time.Now() // the instant since which no token was taken from a full bucket
+			full := time.Now() // when the model last gained a token or was full
 			for step := range 50 {
 				time.Sleep(time.Duration(random.IntN(15)))
 				for tokens < rate.Burst && time.Since(full) >= rate.Every {
@@ -265,7 +265,7 @@ func TestThrottleModel(t *testing.T) {
 
 func TestThrottleOptions(t *testing.T) {
 	if _, err := auth.Throttle(nil, nil); err == nil {
-		t.Error("took no verifier for one")
+		t.Error("accepted a nil verifier")
 	}
 	for _, options := range []auth.ThrottleOptions{
 		{Size: -1},
@@ -275,7 +275,7 @@ func TestThrottleOptions(t *testing.T) {
 		{PerClient: auth.Rate{Burst: math.MaxInt32, Every: math.MaxInt64}},
 	} {
 		if _, err := auth.Throttle(new(counted), &options); err == nil {
-			t.Errorf("took %+v", options)
+			t.Errorf("accepted %+v", options)
 		}
 	}
 }

@@ -1,5 +1,5 @@
-// Package authtest is a conformance suite for verifiers of client credentials:
-// whoever writes a [webhookcfg.CredentialVerifier] runs it in a test of its own.
+// Package authtest is a conformance suite for implementations of
+// [webhookcfg.CredentialVerifier]. Run it from a test:
 //
 //	func TestVerifier(t *testing.T) {
 //		authtest.Run(t, authtest.Harness{
@@ -16,38 +16,39 @@ import (
 	"example.com/go-webhookcfg/webhookcfg"
 )
 
-// Harness is a verifier and what the suite has to know of it.
+// Harness describes the verifier under test to the suite.
 type Harness struct {
-	// Verifier is what is tested. It must not limit how often sign-ins fail.
+	// Verifier is the verifier under test. It must not limit failed sign-ins.
 	Verifier webhookcfg.CredentialVerifier
 
-	// SignsIn are credentials that sign in, at least one. The more kinds there are (a
-	// client with two secrets, two ids of one owner, two owners), the more is tested.
+	// SignsIn holds credentials that sign in, at least one. The suite covers more if
+	// they are of several kinds: a client with two secrets, two ids of one owner, two
+	// owners.
 	SignsIn []Credential
 
-	// Refused are credentials of clients that exist and yet must not sign in: disabled
-	// clients with their right secret, retired secrets.
+	// Refused holds credentials of existing clients that must be refused: disabled
+	// clients with their correct secret, retired secrets.
 	Refused []Credential
 
-	// Work counts the costly operations so far, such as rounds of a hash; nil if it is
-	// not known. With it the suite tests that all refusals cost the same.
+	// Work returns the number of costly operations so far, such as rounds of a hash. If
+	// nil, the suite does not test that all refusals cost the same.
 	Work func() int64
 }
 
-// Credential is what a client presents.
+// Credential is a credential that the suite presents to the verifier.
 type Credential struct {
-	// ID and Secret are what is presented.
+	// ID and Secret are the arguments of Verify.
 	ID, Secret string
-	// Owner is the client that it signs in; of no meaning for one that is refused.
+	// Owner is the ID of the client that it signs in; ignored in Harness.Refused.
 	Owner string
 }
 
-// Case is one thing that is asked of a verifier.
+// Case is one requirement on a verifier.
 type Case struct {
-	// Name says what is asked.
+	// Name is the requirement in words.
 	Name string
-	// Check returns nil if the verifier of the harness does it. Its errors hold no
-	// secret.
+	// Check returns nil if the verifier of the harness meets the requirement. Its errors
+	// contain no secret.
 	Check func(ctx context.Context, h Harness) error
 }
 
@@ -55,7 +56,7 @@ type Case struct {
 func Run(t *testing.T, h Harness) {
 	t.Helper()
 	if h.Verifier == nil || len(h.SignsIn) == 0 {
-		t.Fatal("authtest: the harness has no verifier, or nothing that signs in")
+		t.Fatal("authtest: harness without a Verifier or without SignsIn")
 	}
 	for _, c := range Cases() {
 		t.Run(c.Name, func(t *testing.T) {
@@ -66,18 +67,17 @@ func Run(t *testing.T, h Harness) {
 	}
 }
 
-// Cases returns the cases of the suite, for those who run them without a
-// [testing.T].
+// Cases returns the cases of the suite, for use without a [testing.T].
 func Cases() []Case {
 	return []Case{
 		{"signs in the owner", signsInOwner},
 		{"refuses wrong secrets", refusesWrongSecrets},
 		{"refuses unknown clients", refusesUnknownClients},
-		{"refuses what is disabled or retired", refusesRefused},
+		{"refuses disabled clients and retired secrets", refusesDisabledAndRetired},
 		{"keeps clients apart", keepsClientsApart},
-		{"does the same work for every refusal", worksAlike},
-		{"errors hold no secret", hidesSecrets},
-		{"takes an ended context for no verdict", endedContext},
+		{"does the same work for every refusal", costsTheSame},
+		{"errors contain no secret", containsNoSecret},
+		{"gives no wrong verdict after the context has ended", endedContext},
 		{"is safe for concurrent use", concurrentUse},
 	}
 }

@@ -17,8 +17,8 @@ import (
 	"example.com/go-webhookcfg/webhookcfg"
 )
 
-// right is a verifier that keeps what the interface asks, in the plainest way. Tests
-// break it in one place each.
+// right is the simplest verifier that satisfies the contract. Each test breaks it in one
+// place.
 type right struct {
 	secrets  map[string][]string
 	owners   map[string]string
@@ -115,18 +115,18 @@ func credentialFile(t *testing.T, r right) *auth.File {
 	return f
 }
 
-// TestBrokenVerifiers: each case finds a verifier that is broken in its one respect.
+// TestBrokenVerifiers: each case detects a verifier that is broken in that one respect.
 func TestBrokenVerifiers(t *testing.T) {
 	type verify = func(ctx context.Context, id, secret string) (webhookcfg.Client, error)
 	signIn := func(id string) (webhookcfg.Client, error) { return webhookcfg.Client{ID: id}, nil }
 	_, r := harness()
 	tests := []struct {
 		name   string
-		caught string // by this case
+		caught string // name of the case
 		verify verify
 	}{
-		{"refuses everybody", "signs in the owner", func(ctx context.Context, _, secret string) (webhookcfg.Client, error) {
-			return r.Verify(ctx, "nobody", secret)
+		{"refuses every client", "signs in the owner", func(ctx context.Context, _, secret string) (webhookcfg.Client, error) {
+			return r.Verify(ctx, "unknown", secret)
 		}},
 		{"forgets the older secret", "signs in the owner", func(ctx context.Context, id, secret string) (webhookcfg.Client, error) {
 			return r.Verify(ctx, id, strings.Replace(secret, "old", "", 1))
@@ -135,11 +135,11 @@ func TestBrokenVerifiers(t *testing.T) {
 			_, err := r.Verify(ctx, id, secret)
 			return webhookcfg.Client{ID: id}, err
 		}},
-		{"names nobody", "signs in the owner", func(ctx context.Context, id, secret string) (webhookcfg.Client, error) {
+		{"returns no client", "signs in the owner", func(ctx context.Context, id, secret string) (webhookcfg.Client, error) {
 			_, err := r.Verify(ctx, id, secret)
 			return webhookcfg.Client{}, err
 		}},
-		{"compares the beginning", "refuses wrong secrets", func(ctx context.Context, id, secret string) (webhookcfg.Client, error) {
+		{"compares a prefix", "refuses wrong secrets", func(ctx context.Context, id, secret string) (webhookcfg.Client, error) {
 			for _, stored := range r.secrets[id] {
 				if strings.HasPrefix(stored, secret) {
 					return r.Verify(ctx, id, stored)
@@ -147,7 +147,7 @@ func TestBrokenVerifiers(t *testing.T) {
 			}
 			return r.Verify(ctx, id, secret)
 		}},
-		{"cuts secrets after 72 bytes", "refuses wrong secrets", func(ctx context.Context, id, secret string) (webhookcfg.Client, error) {
+		{"truncates secrets at 72 bytes", "refuses wrong secrets", func(ctx context.Context, id, secret string) (webhookcfg.Client, error) {
 			if len(secret) > 72 && secret[:72] == strings.Repeat("l", 72) {
 				secret = strings.Repeat("l", 100)
 			}
@@ -156,36 +156,36 @@ func TestBrokenVerifiers(t *testing.T) {
 		{"ignores letter case", "refuses wrong secrets", func(ctx context.Context, id, secret string) (webhookcfg.Client, error) {
 			return r.Verify(ctx, id, strings.ToLower(secret))
 		}},
-		{"answers a wrong secret with another error", "refuses wrong secrets", func(ctx context.Context, id, secret string) (webhookcfg.Client, error) {
+		{"returns another error for a wrong secret", "refuses wrong secrets", func(ctx context.Context, id, secret string) (webhookcfg.Client, error) {
 			client, err := r.Verify(ctx, id, secret)
 			if err != nil && r.secrets[id] != nil {
 				err = errors.New("wrong")
 			}
 			return client, err
 		}},
-		{"names the client that it refuses", "refuses wrong secrets", func(ctx context.Context, id, secret string) (webhookcfg.Client, error) {
+		{"returns the client that it refuses", "refuses wrong secrets", func(ctx context.Context, id, secret string) (webhookcfg.Client, error) {
 			_, err := r.Verify(ctx, id, secret)
 			return webhookcfg.Client{ID: cmp.Or(r.owners[id], id)}, err
 		}},
-		{"lets unknown clients in", "refuses unknown clients", func(ctx context.Context, id, secret string) (webhookcfg.Client, error) {
+		{"signs in unknown clients", "refuses unknown clients", func(ctx context.Context, id, secret string) (webhookcfg.Client, error) {
 			if r.secrets[id] == nil {
 				return signIn(id)
 			}
 			return r.Verify(ctx, id, secret)
 		}},
-		{"answers an unknown client with another error", "refuses unknown clients", func(ctx context.Context, id, secret string) (webhookcfg.Client, error) {
+		{"returns another error for an unknown client", "refuses unknown clients", func(ctx context.Context, id, secret string) (webhookcfg.Client, error) {
 			if r.secrets[id] == nil {
 				return webhookcfg.Client{}, errors.New("unknown")
 			}
 			return r.Verify(ctx, id, secret)
 		}},
-		{"lets disabled clients in", "refuses what is disabled or retired", func(ctx context.Context, id, secret string) (webhookcfg.Client, error) {
+		{"signs in disabled clients", "refuses disabled clients and retired secrets", func(ctx context.Context, id, secret string) (webhookcfg.Client, error) {
 			if r.disabled[id] && slices.Contains(r.secrets[id], secret) {
 				return signIn(id)
 			}
 			return r.Verify(ctx, id, secret)
 		}},
-		{"looks at secrets alone", "keeps clients apart", func(ctx context.Context, id, secret string) (webhookcfg.Client, error) {
+		{"ignores the id", "keeps clients apart", func(ctx context.Context, id, secret string) (webhookcfg.Client, error) {
 			for other := range r.secrets {
 				if client, err := r.Verify(ctx, other, secret); err == nil && r.secrets[id] != nil {
 					return client, nil
@@ -209,32 +209,32 @@ func TestBrokenVerifiers(t *testing.T) {
 			r.work.Add(-10)
 			return r.Verify(ctx, id, secret)
 		}},
-		{"quotes the secret", "errors hold no secret", func(ctx context.Context, id, secret string) (webhookcfg.Client, error) {
+		{"quotes the secret", "errors contain no secret", func(ctx context.Context, id, secret string) (webhookcfg.Client, error) {
 			client, err := r.Verify(ctx, id, secret)
 			if err != nil {
 				err = fmt.Errorf("%w: %s with %s", err, id, secret)
 			}
 			return client, err
 		}},
-		{"quotes the secret once time is up", "errors hold no secret", func(ctx context.Context, id, secret string) (webhookcfg.Client, error) {
+		{"quotes the secret after the deadline", "errors contain no secret", func(ctx context.Context, id, secret string) (webhookcfg.Client, error) {
 			if err := ctx.Err(); err != nil {
 				return webhookcfg.Client{}, fmt.Errorf("query(%q, %q): %w", id, secret, err)
 			}
 			return r.Verify(ctx, id, secret)
 		}},
-		{"refuses once time is up", "takes an ended context for no verdict", func(ctx context.Context, id, secret string) (webhookcfg.Client, error) {
+		{"refuses after the deadline", "gives no wrong verdict after the context has ended", func(ctx context.Context, id, secret string) (webhookcfg.Client, error) {
 			if ctx.Err() != nil {
 				return webhookcfg.Client{}, webhookcfg.ErrInvalidCredentials
 			}
 			return r.Verify(ctx, id, secret)
 		}},
-		{"lets everybody in once time is up", "takes an ended context for no verdict", func(ctx context.Context, id, secret string) (webhookcfg.Client, error) {
+		{"signs in every client after the deadline", "gives no wrong verdict after the context has ended", func(ctx context.Context, id, secret string) (webhookcfg.Client, error) {
 			if ctx.Err() != nil {
 				return signIn(id)
 			}
 			return r.Verify(ctx, id, secret)
 		}},
-		{"refuses callers that meet", "is safe for concurrent use", refusesMeetings(r)},
+		{"refuses concurrent callers", "is safe for concurrent use", refusesConcurrent(r)},
 	}
 	caught := map[string]bool{}
 	for _, tt := range tests {
@@ -256,13 +256,13 @@ func TestBrokenVerifiers(t *testing.T) {
 	}
 	for _, c := range authtest.Cases() {
 		if !caught[c.Name] {
-			t.Errorf("no verifier is broken so that %q finds it", c.Name)
+			t.Errorf("no broken verifier is caught by %q", c.Name)
 		}
 	}
 }
 
-// refusesMeetings waits for a second caller and then refuses everybody.
-func refusesMeetings(r right) func(context.Context, string, string) (webhookcfg.Client, error) {
+// refusesConcurrent waits for a second caller and then refuses all.
+func refusesConcurrent(r right) func(context.Context, string, string) (webhookcfg.Client, error) {
 	var meeting atomic.Int64
 	met := make(chan struct{})
 	return func(ctx context.Context, id, secret string) (webhookcfg.Client, error) {
@@ -271,7 +271,7 @@ func refusesMeetings(r right) func(context.Context, string, string) (webhookcfg.
 		}
 		select {
 		case <-met:
-			return r.Verify(ctx, "nobody", secret)
+			return r.Verify(ctx, "unknown", secret)
 		case <-ctx.Done():
 			return webhookcfg.Client{}, ctx.Err()
 		}
@@ -285,6 +285,6 @@ func caseNamed(t *testing.T, name string) authtest.Case {
 			return c
 		}
 	}
-	t.Fatalf("there is no case %q", name)
+	t.Fatalf("no case %q", name)
 	return authtest.Case{}
 }

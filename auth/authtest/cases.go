@@ -43,10 +43,10 @@ func refusesUnknownClients(ctx context.Context, h Harness) error {
 	return nil
 }
 
-func refusesRefused(ctx context.Context, h Harness) error {
+func refusesDisabledAndRetired(ctx context.Context, h Harness) error {
 	for i, c := range h.Refused {
 		if err := refuses(ctx, h, c); err != nil {
-			return fmt.Errorf("credential %d of those to be refused: %w", i, err)
+			return fmt.Errorf("Refused[%d]: %w", i, err)
 		}
 	}
 	return nil
@@ -67,7 +67,7 @@ func keepsClientsApart(ctx context.Context, h Harness) error {
 	return nil
 }
 
-func worksAlike(ctx context.Context, h Harness) error {
+func costsTheSame(ctx context.Context, h Harness) error {
 	if h.Work == nil {
 		return nil
 	}
@@ -86,12 +86,12 @@ func worksAlike(ctx context.Context, h Harness) error {
 		}
 	}
 	if first == 0 {
-		return errors.New("a refusal cost nothing: the work is not counted")
+		return errors.New("refusals cost nothing: Work does not count")
 	}
 	return nil
 }
 
-func hidesSecrets(ctx context.Context, h Harness) error {
+func containsNoSecret(ctx context.Context, h Harness) error {
 	const marker = "Xq7-marker-Zk2"
 	ended, cancel := context.WithCancel(ctx)
 	cancel()
@@ -99,7 +99,7 @@ func hidesSecrets(ctx context.Context, h Harness) error {
 		for _, id := range []string{h.SignsIn[0].ID, unknownIDs(h, h.SignsIn[0].ID)[0]} {
 			_, err := h.Verifier.Verify(ctx, id, marker)
 			if err != nil && strings.Contains(fmt.Sprintf("%v %+v %#v", err, err, err), marker) {
-				return errors.New("an error holds the secret that was presented")
+				return errors.New("error contains the presented secret")
 			}
 		}
 	}
@@ -113,14 +113,14 @@ func endedContext(ctx context.Context, h Harness) error {
 		client, err := h.Verifier.Verify(ended, c.ID, c.Secret)
 		switch {
 		case errors.Is(err, webhookcfg.ErrInvalidCredentials):
-			return fmt.Errorf("credential %d: right, but refused since the context has ended", i)
+			return fmt.Errorf("credential %d: valid, but refused because the context has ended", i)
 		case err == nil && client.ID != c.Owner:
-			return fmt.Errorf("credential %d: signed in somebody else once the context had ended", i)
+			return fmt.Errorf("credential %d: signed in another client after the context had ended", i)
 		}
 	}
 	for i, c := range refusals(h) {
 		if _, err := h.Verifier.Verify(ended, c.ID, c.Secret); err == nil {
-			return fmt.Errorf("refusal %d: signed in once the context had ended", i)
+			return fmt.Errorf("refusal %d: signed in after the context had ended", i)
 		}
 	}
 	return nil
@@ -172,14 +172,14 @@ func refuses(ctx context.Context, h Harness, c Credential) error {
 	case err == nil:
 		return errors.New("signed in")
 	case !errors.Is(err, webhookcfg.ErrInvalidCredentials):
-		return fmt.Errorf("the error, a %T, does not wrap ErrInvalidCredentials", err)
+		return fmt.Errorf("error of type %T does not wrap ErrInvalidCredentials", err)
 	case client != webhookcfg.Client{}:
-		return errors.New("refused, and yet returned a client")
+		return errors.New("refused, but returned a client")
 	}
 	return nil
 }
 
-// refusals are credentials to refuse, of each reason at least one.
+// refusals returns credentials to refuse, at least one for each reason.
 func refusals(h Harness) []Credential {
 	var all []Credential
 	for _, c := range h.SignsIn {
@@ -190,7 +190,7 @@ func refusals(h Harness) []Credential {
 	return append(all, h.Refused...)
 }
 
-// wrongSecrets are near misses of a credential's secret.
+// wrongSecrets returns near misses of a credential's secret.
 func wrongSecrets(h Harness, c Credential) []string {
 	runes := []rune(c.Secret)
 	near := []string{
@@ -208,7 +208,7 @@ func wrongSecrets(h Harness, c Credential) []string {
 	})
 }
 
-// unknownIDs are near misses of an id that no credential of the harness has.
+// unknownIDs returns near misses of an id that no credential of the harness has.
 func unknownIDs(h Harness, id string) []string {
 	near := []string{id + "-unknown", "unknown-" + id, id + "x", strings.Repeat("x", 1000)}
 	return slices.DeleteFunc(near, func(id string) bool { return isID(h, id) })
