@@ -12,34 +12,35 @@ import (
 	"example.com/go-webhookcfg/webhookcfg/egress"
 )
 
-// Sentinel errors of a [Store], to be found with [errors.Is].
+// Errors of a [Store], to be tested with [errors.Is].
 var (
-	// ErrClosed is the answer to every call after Close.
+	// ErrClosed is returned by every call after Close.
 	ErrClosed = errors.New("etcdstore: closed")
-	// ErrOutcomeUnknown is the answer to a change that was sent and whose answer was
-	// lost: it may have been made, or may yet be made soon.
-	ErrOutcomeUnknown = errors.New("etcdstore: the outcome of a change is unknown")
-	// ErrDamaged says that a key of the store holds what this version of the package
-	// did not write.
-	ErrDamaged = errors.New("etcdstore: damaged")
+	// ErrOutcomeUnknown is wrapped by the error of a change that was sent and whose
+	// response was lost: it may have been applied, or may still be applied.
+	ErrOutcomeUnknown = errors.New("etcdstore: commit outcome unknown")
+	// ErrDamaged is wrapped by the error of a read that found a value not written by this
+	// version of the package.
+	ErrDamaged = errors.New("etcdstore: damaged value")
 )
 
-// changeError is the error of a change that was sent. It is one of outcome unknown
-// unless etcd says that it refused the change. Its text shows no URL beyond host and
-// port, also where an interceptor or a proxy quotes the request.
+// changeError returns the error of a change that was sent. It wraps ErrOutcomeUnknown
+// unless etcd rejected the change. Its text shows no URL beyond host and port, even if an
+// interceptor or a proxy quotes the request.
 func changeError(err error, url egress.URL) error {
 	text := err.Error()
 	if redact.Quotes(text, strings.TrimPrefix(url.Reveal(), url.String())) {
-		text = "the error quotes the URL, and is not shown"
+		text = "error text withheld because it quotes the URL"
 	}
 	switch codeOf(err) {
 	case codes.InvalidArgument, codes.FailedPrecondition, codes.ResourceExhausted,
 		codes.PermissionDenied, codes.Unauthenticated, codes.Unimplemented:
-		return redact.Error("etcdstore: a change was refused: "+text, err)
+		return redact.Error("etcdstore: change rejected: "+text, err)
 	}
 	return redact.Error(ErrOutcomeUnknown.Error()+": "+text, errors.Join(ErrOutcomeUnknown, err))
 }
 
+// codeOf returns the gRPC status code of an error of etcd's client.
 func codeOf(err error) codes.Code {
 	var known rpctypes.EtcdError
 	if errors.As(err, &known) {

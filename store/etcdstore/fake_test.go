@@ -9,7 +9,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 )
 
-// fakeKV is a cluster of which one knows nothing but the revision it is at.
+// fakeKV is an empty cluster at a revision.
 type fakeKV struct {
 	clientv3.KV
 	cluster  uint64
@@ -46,7 +46,7 @@ func (f *fakeTxn) Commit() (*clientv3.TxnResponse, error) {
 	return response, f.kv.err
 }
 
-// fakeWatcher says what the test has it say.
+// fakeWatcher starts watches whose responses come from the test.
 type fakeWatcher struct {
 	clientv3.Watcher
 	started chan *fakeWatch
@@ -90,8 +90,8 @@ func (f *fakeWatcher) RequestProgress(context.Context) error {
 	return nil
 }
 
-// event is a response that changes one client. Its header names a later revision,
-// as those of a watch that catches up do.
+// event is a response with a change of one client. Its header has a later revision, as
+// those of a watch that catches up do.
 func event(revision int64, client string) clientv3.WatchResponse {
 	kv := &mvccpb.KeyValue{Key: []byte(keys(defaultPrefix).base(client)), ModRevision: revision}
 	return clientv3.WatchResponse{

@@ -13,12 +13,12 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 )
 
-var errBehind = errors.New("etcdstore: the watch is behind the cluster")
+var errBehind = errors.New("etcdstore: watch is behind the cluster")
 
-// Changes implements [cache.Feed]. It asks the majority for the revision of
-// the cluster, and waits until the watch has passed it. It fails if that takes longer
-// than [Options.BarrierTimeout] or ctx allows. The first call begins the watch, which
-// goes on until [Store.Close].
+// Changes implements [cache.Feed]. It reads the revision of the cluster, confirmed
+// by a majority, and waits until the watch has passed it. It returns an error if that
+// takes longer than [Options.BarrierTimeout] or ctx allows. The first call starts the
+// watch, which continues until [Store.Close].
 func (s *Store) Changes(ctx context.Context, since string) (cache.Changes, error) {
 	if err := s.usable(ctx); err != nil {
 		return cache.Changes{}, err
@@ -48,8 +48,8 @@ func (s *Store) Wake(ctx context.Context) <-chan struct{} {
 	return hints
 }
 
-// changes answers what changed after a cursor, once a barrier reached the revision.
-// If the history begins after it by now, the next answer will be a Reset again.
+// changes returns the changes after a cursor, once a barrier reached the revision. If the
+// history has meanwhile been truncated beyond it, the next call returns a Reset again.
 func (w *watch) changes(since string, revision int64) cache.Changes {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -62,7 +62,7 @@ func (w *watch) changes(since string, revision int64) cache.Changes {
 	return cache.Changes{Reset: true, Next: next}
 }
 
-// parseCursor returns the series "" for what is no cursor.
+// parseCursor returns the series "" for an invalid cursor.
 func parseCursor(cursor string) (series string, revision int64) {
 	dot := strings.LastIndexByte(cursor, '.')
 	if dot < 0 {
@@ -75,8 +75,7 @@ func parseCursor(cursor string) (series string, revision int64) {
 	return cursor[:dot], revision
 }
 
-// history is the latest changes, in their order. It knows of all that came after
-// the revision floor.
+// history holds the latest changes in their order: all after the revision floor.
 type history struct {
 	floor   int64
 	limit   int
@@ -88,7 +87,7 @@ type changed struct {
 	client   string
 }
 
-// add notes a change of a client. Beyond the limit the older half is forgotten.
+// add appends a change of a client. At the limit, it evicts the older half.
 func (h *history) add(revision int64, client string) {
 	if last := len(h.changes) - 1; last >= 0 && h.changes[last].client == client {
 		h.changes[last].revision = revision
@@ -100,14 +99,14 @@ func (h *history) add(revision int64, client string) {
 	h.changes = append(h.changes, changed{revision, client})
 }
 
-// evict drops the oldest changes.
+// evict removes the oldest changes.
 func (h *history) evict(count int) {
 	h.floor = h.changes[count-1].revision
 	h.changes = slices.Delete(h.changes, 0, count)
 }
 
-// since returns the clients that changed after a revision, each once. It is not ok
-// if some may be forgotten.
+// since returns the clients that changed after a revision, each once. It is not ok if
+// some may have been evicted.
 func (h *history) since(revision int64) (clients []string, ok bool) {
 	if revision < h.floor {
 		return nil, false

@@ -14,25 +14,25 @@ import (
 	"example.com/go-webhookcfg/webhookcfg/egress"
 )
 
-// keys is the part of the keyspace that belongs to a store, named by its prefix.
+// keys is the part of the keyspace that belongs to a store, identified by its prefix.
 //
-// The key of an override is that of the base and the entity. The entity comes
-// last, as it is, so that etcd has the overrides of a client in byte order of their
-// entities. The client comes escaped, so that the slash after it tells where it ends.
+// The key of an override is that of the base followed by the entity. The entity is
+// stored unescaped, so that etcd sorts the overrides of a client in byte order of their
+// entities. The client is escaped, so that it ends at the next slash.
 type keys string
 
 func (k keys) base(client string) string { return string(k) + url.PathEscape(client) + "/" }
 
 func (k keys) override(client, entity string) string { return k.base(client) + entity }
 
-// after is the first key that can come after the entity; after "" it is the first
-// that an override can have.
+// after returns the first key that can follow that of an entity; for the entity "" it is
+// the first possible key of an override.
 func (k keys) after(client, entity string) string { return k.override(client, entity) + "\x00" }
 
-// end is the first key that comes after all of the client.
+// end returns the first key after all keys of the client.
 func (k keys) end(client string) string { return clientv3.GetPrefixRangeEnd(k.base(client)) }
 
-// parse is the inverse of base, with the entity "", and override. It is not ok for
+// parse is the inverse of override and, with the entity "", of base. It is not ok for
 // keys that neither of them returns.
 func (k keys) parse(key []byte) (client, entity string, ok bool) {
 	rest, ok := strings.CutPrefix(string(key), string(k))
@@ -47,18 +47,18 @@ func (k keys) parse(key []byte) (client, entity string, ok bool) {
 	return client, entity, err == nil && client != "" && url.PathEscape(client) == escaped
 }
 
-// value is what a key holds: a URL or, for a base that was unset and an
-// override that says off, none.
+// value is the decoded value of a key: a URL or, for a base that was unset and an
+// override that is off, none.
 type value struct {
 	url   egress.URL
 	since int64 // seconds of Unix time
 }
 
-// version begins every value. A package that writes others begins them otherwise.
+// version is the version of the format, with which every value starts.
 const version = "1"
 
 // encode returns the version, the time, and the URL if there is one, separated by
-// spaces. The URL comes last, so that any bytes may be in it.
+// spaces. The URL comes last, so that it may contain any bytes.
 func (v value) encode() string {
 	head := version + " " + strconv.FormatInt(v.since, 10)
 	if v.url.IsZero() {
@@ -71,21 +71,21 @@ func (v value) encode() string {
 func decode(data []byte) (value, error) {
 	found, rest, _ := strings.Cut(string(data), " ")
 	if found != version {
-		return value{}, fmt.Errorf("%w: a value is not of version %s", ErrDamaged, version)
+		return value{}, fmt.Errorf("%w: not of version %s", ErrDamaged, version)
 	}
 	digits, url, more := strings.Cut(rest, " ")
 	since, err := strconv.ParseInt(digits, 10, 64)
 	if err != nil || strconv.FormatInt(since, 10) != digits || more && url == "" {
-		return value{}, fmt.Errorf("%w: a value is malformed", ErrDamaged)
+		return value{}, fmt.Errorf("%w: malformed", ErrDamaged)
 	}
 	return value{url: egress.NewURL(url), since: since}, nil
 }
 
-// readValue decodes the value of a key.
+// readValue decodes the value of a key. Its errors wrap ErrDamaged and name the key.
 func readValue(kv *mvccpb.KeyValue) (value, error) {
 	v, err := decode(kv.Value)
 	if err != nil {
-		err = fmt.Errorf("%w, that of the key %q", err, kv.Key)
+		err = fmt.Errorf("%w, key %q", err, kv.Key)
 	}
 	return v, err
 }
@@ -94,14 +94,13 @@ func (v value) webhook(source webhookcfg.Source) webhookcfg.Webhook {
 	return webhookcfg.Webhook{URL: v.url, Source: source, Since: time.Unix(v.since, 0).UTC()}
 }
 
-// base is what is known of the base of a client. The zero value is that of a
-// client that has none and never had.
+// base is the base of a client. The zero value is that of a client that never had one.
 type base struct {
 	value
 	revision int64 // at which it was written
 }
 
-// newBase takes the answer to a get of the key of a base.
+// newBase decodes the result of a get of the key of a base.
 func newBase(kvs []*mvccpb.KeyValue) (base, error) {
 	if len(kvs) == 0 {
 		return base{}, nil
@@ -117,8 +116,8 @@ func (b base) webhook() webhookcfg.Webhook {
 	return b.value.webhook(webhookcfg.SourceBase)
 }
 
-// override returns what an override is worth beside the base: the zero Webhook if
-// the base was written after it, or if it says off and there is no base.
+// override returns the effect of an override on top of the base: the zero Webhook if the
+// base was written after it, or if it is off and there is no base.
 func (b base) override(kv *mvccpb.KeyValue) (webhookcfg.Webhook, error) {
 	if kv.ModRevision <= b.revision {
 		return webhookcfg.Webhook{}, nil

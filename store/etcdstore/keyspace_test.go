@@ -14,8 +14,8 @@ import (
 	"example.com/go-webhookcfg/webhookcfg/egress"
 )
 
-// FuzzKeys: no two names share a key, whatever bytes they are of, and etcd's order
-// of the keys is the byte order of the entities.
+// FuzzKeys: no two names share a key, whatever their bytes, and etcd sorts the keys in the
+// byte order of the entities.
 func FuzzKeys(f *testing.F) {
 	names := []string{"a", "b", "a/b", "/", "//", "%", "%2F", "%2f", "\x00", "a\x00", "a\x01", "\xff", "a\xff\xff", " ", "é", "+", "."}
 	for _, client := range names {
@@ -59,7 +59,7 @@ func TestForeignKeys(t *testing.T) {
 	}
 }
 
-// FuzzValue: what is written is read, byte for byte.
+// FuzzValue: a value is decoded as it was encoded, byte for byte.
 func FuzzValue(f *testing.F) {
 	for _, url := range []string{"", "https://a.example", " ", "\xff\x00\n", "1 2 3", strings.Repeat("x", 1<<11)} {
 		f.Add(url, time.Time{}.Unix())
@@ -74,7 +74,7 @@ func FuzzValue(f *testing.F) {
 	})
 }
 
-// FuzzDecode: a value that can be read is one that could have been written.
+// FuzzDecode: every value that can be decoded is the encoding of its result.
 func FuzzDecode(f *testing.F) {
 	for _, value := range damaged {
 		f.Add(value)
@@ -82,7 +82,7 @@ func FuzzDecode(f *testing.F) {
 	f.Add("1 1767323045 https://a.example")
 	f.Fuzz(func(t *testing.T, value string) {
 		if s, err := decode([]byte(value)); err == nil && s.encode() != value {
-			t.Errorf("%q is read as what is written %q", value, s.encode())
+			t.Errorf("%q is decoded as a value with the encoding %q", value, s.encode())
 		}
 	})
 }
@@ -100,7 +100,7 @@ func TestDamaged(t *testing.T) {
 	}
 }
 
-// TestOverride has each of the cases that decide what an override is worth.
+// TestOverride checks each combination of a base and an override.
 func TestOverride(t *testing.T) {
 	none, url := value{}, value{egress.NewURL("https://a.example"), 5}
 	for _, test := range []struct {

@@ -11,16 +11,15 @@ import (
 )
 
 const (
-	// maxKeys is how many keys a request asks for at most.
+	// maxKeys is the maximum number of keys in one request.
 	maxKeys = 512
-	// maxSkipped is how many keys that count for nothing a page steps over.
+	// maxSkipped is the number of obsolete keys after which a page ends.
 	maxSkipped = 4096
 )
 
-// List implements [webhookcfg.Lister], but for what it has to step over: after
-// 4,096 keys that count for nothing, because a set-all dropped them and no
-// [Store.Sweep] has come by, the page ends before its limit, perhaps with nothing, and
-// Next goes on behind them.
+// List implements [webhookcfg.Lister]. After 4,096 obsolete keys, which a set-all dropped
+// and no [Store.Sweep] has deleted yet, a page ends before its limit, possibly empty, and
+// Next continues after them.
 func (s *Store) List(ctx context.Context, client, after string, limit int) (webhookcfg.Page, error) {
 	if client == "" || limit < 1 {
 		return webhookcfg.Page{}, fmt.Errorf("%w: list without a client or a limit", webhookcfg.ErrInvalidArgument)
@@ -40,20 +39,20 @@ func (s *Store) List(ctx context.Context, client, after string, limit int) (webh
 	return p.page, nil
 }
 
-// pager makes one page, of the state at one revision.
+// pager builds one page from the state at one revision.
 type pager struct {
 	store    *Store
 	client   string
 	revision int64
 	base     base
-	last     string // the entity that was looked at last
-	skips    int    // keys that may yet be skipped
+	last     string // the entity read last
+	skips    int    // obsolete keys that may yet be skipped
 	limit    int
 	page     webhookcfg.Page
 	more     bool // etcd has more keys after last
 }
 
-// first gets the base and the first overrides, which decides on the revision.
+// first reads the base and the first overrides, and fixes the revision.
 func (p *pager) first(ctx context.Context) error {
 	got, err := p.store.read(ctx, clientv3.OpGet(p.store.keys.base(p.client)), p.overrides())
 	if err != nil {
@@ -75,12 +74,12 @@ func (p *pager) next(ctx context.Context) error {
 	return p.addAll(got.ranges[0])
 }
 
-// overrides asks for the keys after the last, at the revision of the page; one
-// more than the page has room for, since that tells whether there is another page.
+// overrides returns the request for the keys after the last one, at the revision of the
+// page. It requests one more than fits, to determine whether there is another page.
 func (p *pager) overrides() clientv3.Op {
 	keys := p.store.keys
 	count := min(p.limit-len(p.page.Overrides), maxKeys-1) + 1
-	if p.revision > 0 { // after the first, there may be many to step over
+	if p.revision > 0 { // after the first request, there may be many obsolete keys
 		count = maxKeys
 	}
 	return clientv3.OpGet(keys.after(p.client, p.last), clientv3.WithRange(keys.end(p.client)),

@@ -22,16 +22,16 @@ var (
 	_ cache.Waker       = (*Store)(nil)
 )
 
-// Options are the settings of a [Store]. Nil, like the zero value, is safe.
+// Options are the optional settings of a [Store]. The zero value is valid.
 type Options struct {
-	// Prefix is what all keys begin with; it ends in a slash. "" means "webhookcfg/".
+	// Prefix is the prefix of all keys; it must end in a slash. "" means "webhookcfg/".
 	Prefix string
-	// BarrierTimeout is how long [Store.Changes] waits at most, also where its ctx
-	// would let it. Zero means 2 seconds.
+	// BarrierTimeout bounds how long [Store.Changes] waits, in addition to its ctx. Zero
+	// means 2 seconds.
 	BarrierTimeout time.Duration
-	// History is how many changes the store remembers for [Store.Changes], in memory.
-	// Who asks so seldom that there were more in between, gets a Reset. Zero means
-	// 65,536, which take some 10 MB.
+	// History is the number of changes kept in memory for [Store.Changes]. A caller with
+	// more changes between two calls receives a Reset. Zero means 65,536, which take about
+	// 10 MB.
 	History int
 }
 
@@ -41,7 +41,7 @@ const (
 	defaultHistory        = 1 << 16
 )
 
-// withDefaults returns the options with nothing left open.
+// withDefaults validates the options and fills in defaults.
 func (o *Options) withDefaults() (Options, error) {
 	if o == nil {
 		o = new(Options)
@@ -53,11 +53,11 @@ func (o *Options) withDefaults() (Options, error) {
 	}
 	switch {
 	case !strings.HasSuffix(all.Prefix, "/"):
-		return all, errors.New("etcdstore: the prefix does not end in a slash")
+		return all, errors.New("etcdstore: prefix without a final slash")
 	case all.BarrierTimeout < 0:
-		return all, errors.New("etcdstore: the timeout of the barrier is negative")
+		return all, errors.New("etcdstore: negative barrier timeout")
 	case all.History < 0:
-		return all, errors.New("etcdstore: the length of the history is negative")
+		return all, errors.New("etcdstore: negative length of the history")
 	}
 	return all, nil
 }
@@ -77,10 +77,11 @@ type Store struct {
 	sweep sweepCursor
 }
 
-// New returns a store on the cluster of the client, which stays the caller's: it
-// is to be closed after the store. Its KV and Watcher may be wrapped, both or none, as
-// package namespace of etcd does. Nil options are the zero options. New asks the
-// cluster nothing, so that a service starts also where the cluster does not answer.
+// New returns a store on the cluster of the client. The caller closes the client, after
+// the store. The client's KV and Watcher may be wrapped, both or none, as etcd's package
+// namespace does. Nil options are the zero [Options]. New does no I/O, so that a service
+// starts even while the cluster is unavailable. It returns an error if the client is
+// incomplete or an option is invalid.
 func New(client *clientv3.Client, options *Options) (*Store, error) {
 	if client == nil || client.KV == nil || client.Watcher == nil {
 		return nil, errors.New("etcdstore: no client")
@@ -108,7 +109,7 @@ func (s *Store) Close() error {
 	return nil
 }
 
-// usable returns why nothing can be asked, before anything is.
+// usable returns an error if the store is closed or ctx has ended.
 func (s *Store) usable(ctx context.Context) error {
 	if s.closed.Err() != nil {
 		return ErrClosed
@@ -119,9 +120,9 @@ func (s *Store) usable(ctx context.Context) error {
 	return nil
 }
 
-// Apply implements [webhookcfg.Store]. Of the time of the change it keeps the
-// whole seconds. If the answer of the cluster is lost, the error wraps
-// [ErrOutcomeUnknown]; if it is any other, the change was not made.
+// Apply implements [webhookcfg.Store]. It stores the time of the change in whole seconds.
+// If the response of the cluster was lost, the error wraps [ErrOutcomeUnknown]; with any
+// other error the change was not applied.
 func (s *Store) Apply(ctx context.Context, c webhookcfg.Change) error {
 	if err := c.Validate(); err != nil {
 		return err
@@ -133,8 +134,8 @@ func (s *Store) Apply(ctx context.Context, c webhookcfg.Change) error {
 	if !c.Scope.IsAll() {
 		key = s.keys.override(c.Client, c.Scope.Entity())
 	}
-	// The client sends a put once. Sent again after somebody else's, it would bring
-	// back what that one replaced.
+	// The client does not retry a put: after that of another process, a retry would
+	// restore the replaced value.
 	if _, err := s.client.Put(ctx, key, value{c.URL, c.Time.Unix()}.encode()); err != nil {
 		return changeError(err, c.URL)
 	}
@@ -166,29 +167,29 @@ func (s *Store) Resolve(ctx context.Context, client, entity string) (webhookcfg.
 	return b.webhook(), nil
 }
 
-// snapshot is what several gets found at one revision.
+// snapshot is the result of several gets at one revision.
 type snapshot struct {
 	revision int64
 	cluster  uint64
 	ranges   []*clientv3.GetResponse
 }
 
-// maxReads is how often a read is tried where a member went away, and readPause how long
-// after the first time, doubled each time. The client itself tries gets again, but not
-// transactions.
+// Limits of reads while members are unavailable: maxReads is the number of attempts,
+// readPause the pause after the first, doubled after each other. The client itself retries
+// gets, but not transactions.
 const (
 	maxReads  = 5
 	readPause = 25 * time.Millisecond
 )
 
-// read makes several gets in one transaction, which asks the majority.
+// read executes several gets in one transaction, confirmed by a majority.
 func (s *Store) read(ctx context.Context, gets ...clientv3.Op) (snapshot, error) {
-	for try := 1; ; try++ {
+	for attempt := 1; ; attempt++ {
 		response, err := s.client.Txn(ctx).Then(gets...).Commit()
 		if err == nil {
 			return newSnapshot(response), nil
 		}
-		if try == maxReads || codeOf(err) != codes.Unavailable || !sleep(ctx, readPause<<(try-1)) {
+		if attempt == maxReads || codeOf(err) != codes.Unavailable || !sleep(ctx, readPause<<(attempt-1)) {
 			return snapshot{}, fmt.Errorf("etcdstore: reading: %w", err)
 		}
 	}

@@ -39,8 +39,8 @@ func change() webhookcfg.Change {
 	return webhookcfg.Set("acme", webhookcfg.Entity("e1"), egress.NewURL("https://hooks.example.com/t0ken"))
 }
 
-// TestChangeErrors: after an answer that says no, the change was not made; after
-// anything else nobody knows. In no case is it sent twice.
+// TestChangeErrors: a rejected change was not applied; after any other error the outcome
+// is unknown. The change is never sent twice.
 func TestChangeErrors(t *testing.T) {
 	for _, test := range []struct {
 		err     error
@@ -78,7 +78,7 @@ func TestChangeErrors(t *testing.T) {
 	}
 }
 
-// calls are all that can be asked of a store.
+// calls are all operations of a store.
 var calls = map[string]func(context.Context, *Store) error{
 	"Apply":   func(ctx context.Context, st *Store) error { return st.Apply(ctx, change()) },
 	"Resolve": func(ctx context.Context, st *Store) error { _, err := st.Resolve(ctx, "acme", "e1"); return err },
@@ -116,8 +116,8 @@ func TestInvalidSweep(t *testing.T) {
 	}
 }
 
-// TestReadRetries: a member that goes away is no reason to fail, one that
-// says no is.
+// TestReadRetries: a read is retried if a member is unavailable, but not if it rejects the
+// request.
 func TestReadRetries(t *testing.T) {
 	st, kv, _ := newFakeStore(t)
 	kv.err = status.Error(codes.Unavailable, "the connection is closing")

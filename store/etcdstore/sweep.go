@@ -10,22 +10,23 @@ import (
 	"example.com/go-webhookcfg/webhookcfg"
 )
 
-// Swept says what came of a [Store.Sweep].
+// Swept is the result of a [Store.Sweep].
 type Swept struct {
-	// Looked is how many keys were looked at.
+	// Looked is the number of keys read.
 	Looked int
-	// Removed is how many of them were removed.
+	// Removed is the number of keys deleted.
 	Removed int
-	// Done says that the last key of the store was among them.
+	// Done reports that the last key of the store was read.
 	Done bool
 }
 
-// Sweep looks at the next limit keys and removes those that count for nothing: what
-// a set-all or an unset-all dropped, and what was unset without a base. No
-// [Store.Resolve] notices. It goes on where the last call on this Store ended, and
-// after the last key begins anew; so a few keys each minute get round to all. The
-// keys of bases are never removed. A feed names the clients of what was removed. A
-// limit below 1 gives an error that wraps [webhookcfg.ErrInvalidArgument].
+// Sweep reads the next limit keys and deletes the obsolete ones: overrides dropped by a
+// set-all or an unset-all, and entities unset without a base. This changes the result of
+// no [Store.Resolve]. A call continues where the previous one on this Store ended, and
+// starts again after the last key, so that calling it regularly with a small limit
+// eventually covers all keys. Keys of bases are never deleted. Feeds report the clients of
+// deleted keys as changed. The error wraps [webhookcfg.ErrInvalidArgument] if limit is
+// below 1.
 func (s *Store) Sweep(ctx context.Context, limit int) (Swept, error) {
 	if limit < 1 {
 		return Swept{}, fmt.Errorf("%w: sweep without a limit", webhookcfg.ErrInvalidArgument)
@@ -52,14 +53,14 @@ func (s *Store) Sweep(ctx context.Context, limit int) (Swept, error) {
 	return sum, nil
 }
 
-// sweepCursor is how far a sweep has come. Its zero value is the beginning.
+// sweepCursor is the position of a sweep. Its zero value is the start.
 type sweepCursor struct {
-	last   string // the key that was looked at last
-	client string // to whom it belongs
-	base   base   // what was seen of that client's base
+	last   string // the key read last
+	client string // its client
+	base   base   // the base of that client, as far as it was read
 }
 
-// sweepSome looks at the keys that one request returns.
+// sweepSome sweeps the keys that one request returns.
 func (s *Store) sweepSome(ctx context.Context, at *sweepCursor, limit int) (Swept, error) {
 	from := string(s.keys)
 	if at.last != "" {
@@ -85,11 +86,11 @@ func (s *Store) sweepSome(ctx context.Context, at *sweepCursor, limit int) (Swep
 	return done, err
 }
 
-// visit moves to the key and reports whether it counts for nothing. The base of
-// a client comes before its overrides. It may be written anew meanwhile, but an
-// override that was older than a base stays so. What follows a damaged base is
-// kept, as the base then is not at the revision that a removal asks for.
-func (s *Store) visit(at *sweepCursor, kv *mvccpb.KeyValue) bool {
+// visit moves the cursor to a key and reports whether it is obsolete. The base of a
+// client precedes its overrides. It may be written again in the meantime, but an override
+// older than the base remains so. Overrides after a damaged base are kept, because the
+// base is not at the revision that their removal requires.
+func (s *Store) visit(at *sweepCursor, kv *mvccpb.KeyValue) (obsolete bool) {
 	at.last = string(kv.Key)
 	client, entity, ok := s.keys.parse(kv.Key)
 	if !ok {
@@ -108,8 +109,8 @@ func (s *Store) visit(at *sweepCursor, kv *mvccpb.KeyValue) bool {
 	return err == nil && hook.Source == webhookcfg.SourceNone
 }
 
-// removal removes a key unless it was written since it was looked at, or the base,
-// without which a key that says off counts for nothing, was.
+// removal returns the operation that deletes a key unless the key was written since it
+// was read, or the base was, without which an override that is off is obsolete.
 func (s *Store) removal(at *sweepCursor, kv *mvccpb.KeyValue) clientv3.Op {
 	key := string(kv.Key)
 	unchanged := []clientv3.Cmp{clientv3.Compare(clientv3.ModRevision(key), "=", kv.ModRevision)}
@@ -120,7 +121,8 @@ func (s *Store) removal(at *sweepCursor, kv *mvccpb.KeyValue) clientv3.Op {
 	return clientv3.OpTxn(unchanged, []clientv3.Op{clientv3.OpDelete(key)}, nil)
 }
 
-// batch is how many keys a transaction removes; members allow 128 parts by default.
+// batch is the number of keys deleted in one transaction; by default, members allow 128
+// operations.
 const batch = 64
 
 func (s *Store) remove(ctx context.Context, removals []clientv3.Op) (removed int, err error) {

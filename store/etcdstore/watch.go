@@ -12,29 +12,28 @@ import (
 	"google.golang.org/grpc/metadata"
 )
 
-// watch knows who changed under the prefix, and up to which revision it knows it
-// all. One goroutine follows the changes; it begins with the first barrier.
+// watch holds the clients changed under the prefix, and the revision up to which it is
+// complete. One goroutine receives the changes; the first barrier starts it.
 //
-// A series is a stretch of changes without a gap. Another one begins where the
-// changes were compacted before they were read, or where the cluster is no longer
-// what it was.
+// A series is a sequence of changes without a gap. Another one starts if changes were
+// compacted before they were received, or if the cluster was replaced or restored.
 type watch struct {
 	client         *clientv3.Client
 	keys           keys
 	limit          int
-	stallTimeout   time.Duration // after which a watch that does not get on is begun anew
-	progressWanted chan struct{} // has a value after target grew
+	stallTimeout   time.Duration // after which a watch without progress is restarted
+	progressWanted chan struct{} // receives a value after target grew
 	done           chan struct{} // closed when the goroutine has ended
 
 	mu           sync.Mutex
 	closed       bool
-	stop         context.CancelFunc // ends the goroutine; nil before it began
-	restart      context.CancelFunc // ends what the goroutine follows now
+	stop         context.CancelFunc // ends the goroutine; nil before it was started
+	restart      context.CancelFunc // ends the current watch of the goroutine
 	cluster      uint64
 	series       string
 	history      history
-	passed       int64         // up to here the history is complete
-	target       int64         // up to here a barrier wants it
+	passed       int64         // the revision up to which the history is complete
+	target       int64         // the revision for which barriers wait
 	lastProgress time.Time     // when passed grew, or fell behind target
 	progressed   chan struct{} // closed and replaced when passed grew
 	subscribers  map[chan struct{}]struct{}
@@ -48,22 +47,22 @@ func newWatch(client *clientv3.Client, k keys, o Options) *watch {
 		stallTimeout:   o.BarrierTimeout / 2,
 		progressWanted: make(chan struct{}, 1),
 		done:           make(chan struct{}),
-		restart:        func() {}, // there is nothing yet to end
+		restart:        func() {}, // no watch yet
 		progressed:     make(chan struct{}),
 		subscribers:    make(map[chan struct{}]struct{}),
 	}
 }
 
-// newWatcher returns what a watch is begun with, and what ends it. A watcher keeps a
-// stream whose beginning was never answered, and so the frozen path that it is on,
-// for the next watch; hence each watch has a watcher of its own. Where the client's
-// was wrapped, as package namespace of etcd does, it is used as it is.
+// newWatcher returns a watcher for one watch, and a function that releases it. A watcher
+// reuses a stream whose creation was never acknowledged, and with it a frozen network
+// path, for the next watch; hence each watch has a watcher of its own. If the client's
+// watcher is wrapped, as etcd's package namespace does, that one is used.
 func (w *watch) newWatcher() (watcher clientv3.Watcher, release func()) {
 	watcher = clientv3.NewWatcher(w.client)
 	if reflect.TypeOf(watcher) != reflect.TypeOf(w.client.Watcher) {
 		return w.client.Watcher, func() {}
 	}
-	return watcher, func() { _ = watcher.Close() } // its error is that of the stream
+	return watcher, func() { _ = watcher.Close() } // its error is the error of the stream
 }
 
 func (w *watch) close() {
@@ -82,15 +81,15 @@ func (w *watch) close() {
 	}
 }
 
-// position is up to where the history is complete.
+// position returns the revision up to which the history is complete.
 func (w *watch) position() int64 {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.passed
 }
 
-// waitFor waits until the watch has passed the revision that the cluster is at now.
-// Before the cluster was asked, the watch had passed the revision before.
+// waitFor is the barrier: it waits until the watch has passed the current revision of the
+// cluster. before is the revision that the watch had passed before the cluster was read.
 func (w *watch) waitFor(ctx context.Context, now snapshot, before int64) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -115,7 +114,7 @@ func (w *watch) waitFor(ctx context.Context, now snapshot, before int64) error {
 	return nil
 }
 
-// await notes that a barrier waits.
+// await registers a barrier, and starts the watch if necessary.
 func (w *watch) await(now snapshot, before int64) {
 	switch {
 	case w.stop == nil:
@@ -138,7 +137,7 @@ func (w *watch) await(now snapshot, before int64) {
 	}
 }
 
-// startSeries begins a series after a revision.
+// startSeries starts a series after a revision.
 func (w *watch) startSeries(cluster uint64, revision int64) {
 	w.cluster, w.series = cluster, fmt.Sprintf("%x-%s", cluster, rand.Text())
 	w.history = history{floor: revision, limit: w.limit}
@@ -146,13 +145,13 @@ func (w *watch) startSeries(cluster uint64, revision int64) {
 	w.wakeBarriers()
 }
 
-// wakeBarriers has the barriers look again.
+// wakeBarriers makes the barriers check their condition again.
 func (w *watch) wakeBarriers() {
 	close(w.progressed)
 	w.progressed = make(chan struct{})
 }
 
-// subscribe is not ok once there will be no more hints.
+// subscribe is not ok once the watch is closed.
 func (w *watch) subscribe(hints chan struct{}) (ok bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -172,15 +171,16 @@ func (w *watch) unsubscribe(hints chan struct{}) {
 }
 
 const (
-	// minPause and maxPause are between one watch that failed and the next.
+	// minPause and maxPause bound the pause between a failed watch and the next.
 	minPause = 20 * time.Millisecond
 	maxPause = time.Second
-	// minProgressInterval and maxProgressInterval are between one request for progress and the next.
+	// minProgressInterval and maxProgressInterval bound the pause between requests for
+	// progress.
 	minProgressInterval = 2 * time.Millisecond
 	maxProgressInterval = 100 * time.Millisecond
 )
 
-// run follows one watch after the other, until ctx ends.
+// run receives from one watch after the other, until ctx ends.
 func (w *watch) run(ctx context.Context) {
 	defer close(w.done)
 	ctx = withOwnStream(ctx)
@@ -196,14 +196,14 @@ func (w *watch) run(ctx context.Context) {
 	}
 }
 
-// withOwnStream gives the watch a stream of its own, which a watcher picks by this
-// metadata: on one that it shares with the host's watches, progress would wait for
-// theirs, and be told to them too. A member that lost its leader ends the stream.
+// withOwnStream gives the watch a stream of its own, which a watcher selects by this
+// metadata: on a stream shared with watches of the host, progress would wait for them and
+// be reported to them too. A member without a leader ends the stream.
 func withOwnStream(ctx context.Context) context.Context {
 	return metadata.AppendToOutgoingContext(clientv3.WithRequireLeader(ctx), "webhookcfg-watch", rand.Text())
 }
 
-// follow follows one watch for as long as it gets on.
+// follow receives from one watch as long as it makes progress.
 func (w *watch) follow(ctx context.Context) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -238,7 +238,8 @@ func (w *watch) follow(ctx context.Context) {
 	}
 }
 
-// startFollowing returns what is to be followed. To cancel ends it.
+// startFollowing returns the series and the revision from which to continue. The watch
+// ends when cancel is called.
 func (w *watch) startFollowing(cancel context.CancelFunc) (series string, from int64) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -247,8 +248,8 @@ func (w *watch) startFollowing(cancel context.CancelFunc) (series string, from i
 	return w.series, w.passed
 }
 
-// lag tells whether barriers wait, and whether they have waited for so long that
-// another connection is worth a try.
+// lag reports whether barriers wait, and whether they have waited so long that the watch
+// should be restarted, on another connection if there is one.
 func (w *watch) lag() (behind, stuck bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -256,16 +257,16 @@ func (w *watch) lag() (behind, stuck bool) {
 	return behind, behind && time.Since(w.lastProgress) > w.stallTimeout
 }
 
-// requestProgress asks the member to say up to where it has sent everything. It
-// does not answer where it lags itself, and the answer is lost where the stream
-// breaks, so one asks until there is one. An error ends the responses too.
+// requestProgress requests that the member report the revision up to which it has sent
+// all events. A lagging member does not respond, and a broken stream loses the response,
+// so requests are repeated. An error needs no handling, since it ends the responses too.
 func requestProgress(ctx context.Context, watcher clientv3.Watcher, timeout time.Duration) {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	_ = watcher.RequestProgress(ctx)
 }
 
-// receive notes what a response says. It is false where the watch has ended.
+// receive adds a response to the history. It returns false if the watch has ended.
 func (w *watch) receive(series string, response clientv3.WatchResponse) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -283,7 +284,7 @@ func (w *watch) receive(series string, response clientv3.WatchResponse) bool {
 	passed := w.passed
 	for _, event := range response.Events {
 		if event.Kv.ModRevision <= w.passed {
-			continue // said again, by a member that lagged
+			continue // repeated by a lagging member
 		}
 		if client, _, ok := w.keys.parse(event.Kv.Key); ok {
 			w.history.add(event.Kv.ModRevision, client)
@@ -297,8 +298,8 @@ func (w *watch) receive(series string, response clientv3.WatchResponse) bool {
 	return true
 }
 
-// advance says that the history is complete up to a revision. The header of a
-// response with events may name a later one, whose events are yet to come.
+// advance marks the history as complete up to a revision. That is not the revision in the
+// header of a response with events, which may be later than events yet to come.
 func (w *watch) advance(passed int64, events bool) {
 	if passed > w.passed {
 		w.passed, w.lastProgress = passed, time.Now()

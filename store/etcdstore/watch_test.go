@@ -11,7 +11,7 @@ import (
 	"example.com/go-webhookcfg/store/cache"
 )
 
-// feedTest is a feed that has been called once, and the watch that it began.
+// feedTest is a feed that has been called once, and the watch started by that.
 type feedTest struct {
 	t       *testing.T
 	store   *Store
@@ -21,7 +21,7 @@ type feedTest struct {
 	next    string
 }
 
-// runFeedTest runs a feedTest in a bubble of time.
+// runFeedTest runs a test with a fake clock.
 func runFeedTest(t *testing.T, do func(s *feedTest)) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &feedTest{t: t}
@@ -29,7 +29,7 @@ func runFeedTest(t *testing.T, do func(s *feedTest)) {
 		s.next = s.expectReset(s.call("")).Next
 		s.watch = <-s.watcher.started
 		if s.watch.from != 11 {
-			t.Errorf("the watch begins at %d", s.watch.from)
+			t.Errorf("the watch starts at %d", s.watch.from)
 		}
 		do(s)
 		if err := s.store.Close(); err != nil {
@@ -43,7 +43,7 @@ type outcome struct {
 	err     error
 }
 
-// call calls Changes beside the feedTest.
+// call calls Changes in a goroutine.
 func (s *feedTest) call(since string) <-chan outcome {
 	out := make(chan outcome, 1)
 	go func() {
@@ -62,7 +62,7 @@ func (s *feedTest) expectReset(out <-chan outcome) cache.Changes {
 	return got.changes
 }
 
-// expectClients expects clients, and goes on from there.
+// expectClients expects clients, and continues with the next cursor.
 func (s *feedTest) expectClients(out <-chan outcome, clients ...string) {
 	s.t.Helper()
 	got := <-out
@@ -72,7 +72,7 @@ func (s *feedTest) expectClients(out <-chan outcome, clients ...string) {
 	s.next = got.changes.Next
 }
 
-// expectPending expects that a call has no answer yet.
+// expectPending expects that a call has not returned.
 func (s *feedTest) expectPending(out <-chan outcome) {
 	s.t.Helper()
 	synctest.Wait()
@@ -90,9 +90,9 @@ func TestBarrier(t *testing.T) {
 		out := s.call(s.next)
 		s.expectPending(out)
 		if len(s.watcher.asked) == 0 {
-			t.Error("nobody asked for progress")
+			t.Error("no progress was requested")
 		}
-		s.watch.responses <- event(11, "acme") // its header names a later revision
+		s.watch.responses <- event(11, "acme") // its header has a later revision
 		s.watch.responses <- event(12, "zeta")
 		s.expectPending(out)
 		s.watch.responses <- progress(12)
@@ -121,7 +121,7 @@ func TestBarrierTimeout(t *testing.T) {
 	})
 }
 
-// TestRepeatedEvents: a member that lags may say again what another one said.
+// TestRepeatedEvents: a lagging member may repeat the events of another.
 func TestRepeatedEvents(t *testing.T) {
 	runFeedTest(t, func(s *feedTest) {
 		s.kv.revision = 13
@@ -138,19 +138,19 @@ func TestRepeatedEvents(t *testing.T) {
 	})
 }
 
-// TestStalledWatchRestarts: one that is silent while a barrier waits is, from where it
-// was, and one that is silent while nobody waits is not.
+// TestStalledWatchRestarts: a silent watch is restarted where it was, but only while a
+// barrier waits.
 func TestStalledWatchRestarts(t *testing.T) {
 	runFeedTest(t, func(s *feedTest) {
 		s.watch.responses <- event(12, "acme")
 		time.Sleep(time.Hour)
 		if len(s.watcher.started) > 0 {
-			t.Error("an idle watch was started anew")
+			t.Error("an idle watch was restarted")
 		}
 		s.kv.revision = 14
 		out := s.call(s.next)
 		if s.watch = <-s.watcher.started; s.watch.from != 13 {
-			t.Errorf("the watch begins at %d", s.watch.from)
+			t.Errorf("the watch starts at %d", s.watch.from)
 		}
 		s.watch.responses <- event(14, "zeta")
 		s.expectClients(out, "acme", "zeta")
@@ -164,7 +164,7 @@ func TestCompaction(t *testing.T) {
 		s.expectPending(out)
 		s.watch.responses <- compacted(15)
 		if s.watch = <-s.watcher.started; s.watch.from != 16 {
-			t.Errorf("the watch begins at %d", s.watch.from)
+			t.Errorf("the watch starts at %d", s.watch.from)
 		}
 		s.expectPending(out)
 		s.watch.responses <- progress(20)
@@ -176,7 +176,7 @@ func TestCompaction(t *testing.T) {
 	})
 }
 
-// TestRestored: the cluster is another one, or is at a revision that it was past.
+// TestRestored: the cluster is another one, or at an earlier revision.
 func TestRestored(t *testing.T) {
 	for name, restore := range map[string]func(*fakeKV){
 		"another cluster": func(kv *fakeKV) { kv.cluster, kv.revision = 2, 30 },
@@ -187,7 +187,7 @@ func TestRestored(t *testing.T) {
 				restore(s.kv)
 				next := s.expectReset(s.call(s.next)).Next
 				if s.watch = <-s.watcher.started; s.watch.from != s.kv.revision+1 {
-					t.Errorf("the watch begins at %d", s.watch.from)
+					t.Errorf("the watch starts at %d", s.watch.from)
 				}
 				s.kv.revision++
 				out := s.call(next)
