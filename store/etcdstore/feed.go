@@ -9,8 +9,9 @@ import (
 	"strconv"
 	"strings"
 
-	"example.com/go-webhookcfg/store/cache"
 	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"example.com/go-webhookcfg/store/cache"
 )
 
 var errBehind = errors.New("etcdstore: watch is behind the cluster")

@@ -9,10 +9,11 @@ import (
 	"sync"
 	"time"
 
-	"example.com/go-webhookcfg/store/cache"
-	"example.com/go-webhookcfg/webhookcfg"
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"google.golang.org/grpc/codes"
+
+	"example.com/go-webhookcfg/store/cache"
+	"example.com/go-webhookcfg/webhookcfg"
 )
 
 var (

@@ -7,9 +7,10 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+
 	"example.com/go-webhookcfg/store/cache"
 	"example.com/go-webhookcfg/store/sqlstore"
-	"github.com/google/go-cmp/cmp"
 )
 
 func TestWithFeed(t *testing.T) {
