@@ -146,8 +146,8 @@ func (f *File) Close() error {
 }
 
 var (
-	_ cache.Feed  = (*File)(nil)
-	_ cache.Waker = (*File)(nil)
+	_ cache.Feed     = (*File)(nil)
+	_ cache.Notifier = (*File)(nil)
 )
 
 // Changes implements [cache.Feed], as [Memory.Changes] does. A store that was
@@ -160,5 +160,5 @@ func (f *File) Changes(ctx context.Context, since string) (cache.Changes, error)
 	return f.state.Changes(ctx, since)
 }
 
-// Wake implements [cache.Waker], as [Memory.Wake] does.
-func (f *File) Wake(ctx context.Context) <-chan struct{} { return f.state.Wake(ctx) }
+// Notify implements [cache.Notifier], as [Memory.Notify] does.
+func (f *File) Notify(ctx context.Context) <-chan struct{} { return f.state.Notify(ctx) }

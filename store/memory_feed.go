@@ -9,8 +9,8 @@ import (
 )
 
 var (
-	_ cache.Feed  = (*Memory)(nil)
-	_ cache.Waker = (*Memory)(nil)
+	_ cache.Feed     = (*Memory)(nil)
+	_ cache.Notifier = (*Memory)(nil)
 )
 
 // Changes implements [cache.Feed]. From the first call on the store remembers
@@ -25,9 +25,9 @@ func (m *Memory) Changes(ctx context.Context, since string) (cache.Changes, erro
 	return m.journal.since(since), nil
 }
 
-// Wake implements [cache.Waker]. The hint comes with the change; ctx must end
+// Notify implements [cache.Notifier]. The hint comes with the change; ctx must end
 // at some time, as the store keeps the channel until then.
-func (m *Memory) Wake(ctx context.Context) <-chan struct{} {
+func (m *Memory) Notify(ctx context.Context) <-chan struct{} {
 	hint := make(chan struct{}, 1)
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -70,7 +70,7 @@ func TestMemoryFeedDoesNotAllocate(t *testing.T) {
 		t.Errorf("%v allocations with no follower", n)
 	}
 	follow(t, m)
-	hints := m.Wake(t.Context())
+	hints := m.Notify(t.Context())
 	apply()
 	if n := testing.AllocsPerRun(100, apply); n > 0 {
 		t.Errorf("%v allocations with a follower", n)

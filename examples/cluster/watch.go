@@ -20,7 +20,7 @@ func watch(ctx context.Context, shared *shared, cfg config, out io.Writer, logge
 	if !ok {
 		return errors.New("-watch is not CLIENT/ENTITY")
 	}
-	copied, err := cache.NewCached(shared.store, &cache.CachedOptions{MaxStale: cfg.maxStale, Logger: logger})
+	copied, err := cache.New(shared.store, &cache.Options{MaxStale: cfg.maxStale, Logger: logger})
 	if err != nil {
 		return err
 	}

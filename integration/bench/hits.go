@@ -30,7 +30,7 @@ func (s settings) printHits(t *testing.T) {
 	if len(rows) == 0 {
 		return
 	}
-	printHeader("in process", "cache.Cached", "store.Memory", "ratio", "budget", "allocations, ours / reference")
+	printHeader("in process", "cache.Cache", "store.Memory", "ratio", "budget", "allocations, ours / reference")
 	for _, row := range rows {
 		printRow(row...)
 	}
@@ -43,7 +43,7 @@ func (s settings) hits(t *testing.T, entries int) ([]string, error) {
 			return nil, err
 		}
 	}
-	cached, err := cache.NewCached(memory, nil)
+	cached, err := cache.New(memory, nil)
 	if err != nil {
 		return nil, err
 	}

@@ -28,7 +28,7 @@ const (
 // connections of its own.
 func (s settings) staleness(t *testing.T, db database) ([][]string, error) {
 	writer := db.open(t, oursPrefix)
-	cached, err := cache.NewCached(db.open(t, oursPrefix), &cache.CachedOptions{MaxStale: maxStale})
+	cached, err := cache.New(db.open(t, oursPrefix), &cache.Options{MaxStale: maxStale})
 	if err != nil {
 		return nil, err
 	}

@@ -22,7 +22,7 @@ func tables() []*table {
 		{name: "sets", header: []string{"sets/s", "store", "bare client", "ratio", "budget"}, measure: settings.sets},
 		{name: "resolves", header: []string{"resolves/s", "store", "bare client", "ratio", "budget"}, measure: settings.resolves},
 		{name: "set-all", header: []string{"overrides of the client", "set-all, ms", "set of one, median of 50, ms", "ratio", "budget"}, measure: settings.setAll},
-		{name: "staleness", header: []string{"cache.Cached, seen after, ms", "sets", "p50", "p99", "worst", "bound"}, measure: settings.staleness},
+		{name: "staleness", header: []string{"cache.Cache, seen after, ms", "sets", "p50", "p99", "worst", "bound"}, measure: settings.staleness},
 	}
 }
 

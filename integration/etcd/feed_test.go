@@ -229,11 +229,11 @@ func feedTooMany(t *testing.T, c *etcdcluster.Cluster) {
 	}
 }
 
-func wakes(t *testing.T, c *etcdcluster.Cluster) {
+func notifies(t *testing.T, c *etcdcluster.Cluster) {
 	o := &etcdstore.Options{Prefix: newPrefix()}
 	st, other := open(t, c, o, nil), open(t, c, o, nil)
 	ctx, cancel := context.WithCancel(soon(t))
-	hints, ended := st.Wake(t.Context()), st.Wake(ctx)
+	hints, ended := st.Notify(t.Context()), st.Notify(ctx)
 	begin(t, st)
 	apply(t, other, set("acme", "e1", 1))
 	if _, ok := <-hints; !ok {
@@ -247,7 +247,7 @@ func wakes(t *testing.T, c *etcdcluster.Cluster) {
 	}
 	for range hints {
 	}
-	if _, ok := <-st.Wake(t.Context()); ok {
+	if _, ok := <-st.Notify(t.Context()); ok {
 		t.Error("a hint of a store that is closed")
 	}
 	if _, err := st.Changes(t.Context(), ""); !errors.Is(err, etcdstore.ErrClosed) {

@@ -35,7 +35,7 @@ func TestHealthy(t *testing.T) {
 		"feed, no barrier": feedWithoutBarrier,
 		"feed, too many":   feedTooMany,
 		"namespace":        namespaced,
-		"wake":             wakes,
+		"notify":           notifies,
 		"sweep":            sweeps,
 		"sweep goes on":    sweepsOn,
 		"sweep beside":     sweepsBeside,

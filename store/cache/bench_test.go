@@ -25,13 +25,13 @@ func benchNames(b *testing.B, st webhookcfg.Store, n int) (names [][2]string) {
 	return names
 }
 
-// BenchmarkCachedHit compares hits with Memory.Resolve, turn and turn about.
-func BenchmarkCachedHit(b *testing.B) {
+// BenchmarkHit compares hits with Memory.Resolve, turn and turn about.
+func BenchmarkHit(b *testing.B) {
 	for _, entries := range []int{1000, 50_000} {
 		b.Run(fmt.Sprintf("entries=%d", entries), func(b *testing.B) {
 			memory := store.NewMemory()
 			names := benchNames(b, memory, entries)
-			cached, err := cache.NewCached(memory, &cache.CachedOptions{MaxStale: time.Hour})
+			cached, err := cache.New(memory, &cache.Options{MaxStale: time.Hour})
 			if err != nil {
 				b.Fatal(err)
 			}

@@ -42,10 +42,10 @@ func (tr trial) limit() time.Duration {
 	return bound
 }
 
-// TestCachedBound: no answer is of a state that had ended when the bound before the
+// TestBound: no answer is of a state that had ended when the bound before the
 // Resolve began, or earlier; and none is of a state that never was. The log says how
 // stale the answers were.
-func TestCachedBound(t *testing.T) {
+func TestBound(t *testing.T) {
 	for _, tr := range trials {
 		t.Run(tr.name, func(t *testing.T) {
 			t.Parallel()
@@ -96,7 +96,7 @@ const (
 
 func (tr trial) run(t *testing.T, seed uint64) *outcome {
 	s := newScript(seed)
-	copied, err := cache.NewCached(tr.store(s), &cache.CachedOptions{
+	copied, err := cache.New(tr.store(s), &cache.Options{
 		MaxStale: tr.maxStale, StaleIfError: tr.staleIfError, MaxEntries: 64,
 	})
 	if err != nil {
@@ -164,7 +164,7 @@ func (s *scripted) blow(ctx context.Context) {
 }
 
 // look resolves something, now and then with little patience.
-func (o *outcome) look(ctx context.Context, s *scripted, copied *cache.Cached, limit time.Duration) {
+func (o *outcome) look(ctx context.Context, s *scripted, copied *cache.Cache, limit time.Duration) {
 	client, entity := s.anyName()
 	patience := 5 * bound
 	if s.chance(10) {

@@ -13,8 +13,8 @@ import (
 	"example.com/go-webhookcfg/webhookcfg"
 )
 
-// CachedOptions are the settings of a [Cached]. Nil, like the zero value, is safe.
-type CachedOptions struct {
+// Options are the settings of a [Cache]. Nil, like the zero value, is safe.
+type Options struct {
 	// MaxStale bounds how long a change made elsewhere may go unseen: an answer is
 	// one that the store could have given less than MaxStale before Resolve was
 	// called, or later. Zero means 2 seconds; the least is 10 ms.
@@ -22,7 +22,7 @@ type CachedOptions struct {
 
 	// PollEvery is how often the store is asked what changed; zero means a quarter of
 	// MaxStale, which leaves room for a slow answer. It must be shorter than MaxStale, and
-	// 1 ms at least. A [Waker] has the store asked earlier, though not more
+	// 1 ms at least. A [Notifier] has the store asked earlier, though not more
 	// than ten times as often. Each question has half of MaxStale to be answered in.
 	PollEvery time.Duration
 
@@ -52,9 +52,9 @@ const (
 // ErrClosed is the answer to every call after Close.
 var ErrClosed = errors.New("cache: closed")
 
-// Cached is a sender's local copy of what a store says. A hit costs about what
+// Cache is a sender's local copy of what a store says. A hit costs about what
 // Memory.Resolve costs, and how far it may be behind is bounded: see
-// [CachedOptions.MaxStale]. The bound holds in the time of the monotonic clock,
+// [Options.MaxStale]. The bound holds in the time of the monotonic clock,
 // which stands still while some systems sleep.
 //
 // What keeps the copy fresh depends on the store. One that is a [Feed], or
@@ -62,17 +62,17 @@ var ErrClosed = errors.New("cache: closed")
 // kept until it changes. One that is neither is asked again for every answer that is
 // older than MaxStale, as is every store while those polls fail.
 //
-// Cached is a [webhookcfg.Store] itself. Changes made through it are seen by every
+// Cache is a [webhookcfg.Store] itself. Changes made through it are seen by every
 // later Resolve through it: for these it keeps all clauses of [webhookcfg.Store]. A
 // change that is made elsewhere, or that Apply returned an error for, is seen
-// within the bound. To give one Cached to a sender and to the handler beside it, put
-// the Lister back: struct{ *cache.Cached; webhookcfg.Lister }{cached, st}.
+// within the bound. To give one Cache to a sender and to the handler beside it, put
+// the Lister back: struct{ *cache.Cache; webhookcfg.Lister }{cached, st}.
 //
-// A Cached is safe for concurrent use.
-type Cached struct {
-	store  webhookcfg.Store
-	waker  Waker // nil if there is none
-	logger *slog.Logger
+// A Cache is safe for concurrent use.
+type Cache struct {
+	store    webhookcfg.Store
+	notifier Notifier // nil if there is none
+	logger   *slog.Logger
 
 	maxStale     time.Duration
 	pollEvery    time.Duration
@@ -92,14 +92,14 @@ type Cached struct {
 	running sync.WaitGroup
 }
 
-var _ webhookcfg.Store = (*Cached)(nil)
+var _ webhookcfg.Store = (*Cache)(nil)
 
-// NewCached returns a local copy of st, empty at first. It looks once whether st is
-// a Feed, a Versioner or a Waker. The store stays the caller's, to be closed after
+// New returns a local copy of st, empty at first. It looks once whether st is
+// a Feed, a Versioner or a Notifier. The store stays the caller's, to be closed after
 // the copy.
-func NewCached(st webhookcfg.Store, o *CachedOptions) (*Cached, error) {
+func New(st webhookcfg.Store, o *Options) (*Cache, error) {
 	if o == nil {
-		o = new(CachedOptions)
+		o = new(Options)
 	}
 	if err := o.check(); err != nil {
 		return nil, err
@@ -107,7 +107,7 @@ func NewCached(st webhookcfg.Store, o *CachedOptions) (*Cached, error) {
 	if st == nil {
 		return nil, errors.New("cache: no store to copy")
 	}
-	c := &Cached{
+	c := &Cache{
 		store:        st,
 		logger:       cmp.Or(o.Logger, slog.New(slog.DiscardHandler)),
 		maxStale:     o.maxStale(),
@@ -118,17 +118,17 @@ func NewCached(st webhookcfg.Store, o *CachedOptions) (*Cached, error) {
 		copies:  newCopies(cmp.Or(o.MaxEntries, defaultMaxEntries)),
 	}
 	c.ctx, c.stop = context.WithCancel(context.Background())
-	c.waker, _ = st.(Waker)
+	c.notifier, _ = st.(Notifier)
 	if poll := c.pollOf(st); poll != nil {
 		c.running.Go(func() { c.follow(poll) })
 	}
 	return c, nil
 }
 
-func (o *CachedOptions) maxStale() time.Duration  { return cmp.Or(o.MaxStale, defaultMaxStale) }
-func (o *CachedOptions) pollEvery() time.Duration { return cmp.Or(o.PollEvery, o.maxStale()/4) }
+func (o *Options) maxStale() time.Duration  { return cmp.Or(o.MaxStale, defaultMaxStale) }
+func (o *Options) pollEvery() time.Duration { return cmp.Or(o.PollEvery, o.maxStale()/4) }
 
-func (o *CachedOptions) check() error {
+func (o *Options) check() error {
 	switch {
 	case o.MaxStale < 0 || o.PollEvery < 0 || o.StaleIfError < 0 || o.MaxEntries < 0:
 		return errors.New("cache: an option of a copy is negative")
@@ -145,7 +145,7 @@ func (o *CachedOptions) check() error {
 // Resolve implements [webhookcfg.Store]. A hit does not allocate. Otherwise those
 // who ask for one entity at the same time share one read of the store, which ends
 // when the last of them leaves. If the store panics, so does everybody who waits for it.
-func (c *Cached) Resolve(ctx context.Context, client, entity string) (webhookcfg.Webhook, error) {
+func (c *Cache) Resolve(ctx context.Context, client, entity string) (webhookcfg.Webhook, error) {
 	if err := ctx.Err(); err != nil {
 		return webhookcfg.Webhook{}, fmt.Errorf("cache: resolve: %w", err)
 	}
@@ -165,7 +165,7 @@ func (c *Cached) Resolve(ctx context.Context, client, entity string) (webhookcfg
 // Apply implements [webhookcfg.Store] by that of the store. From its beginning to its
 // end nothing about the client is kept or shared: some would see the change, and
 // others after them not yet.
-func (c *Cached) Apply(ctx context.Context, change webhookcfg.Change) error {
+func (c *Cache) Apply(ctx context.Context, change webhookcfg.Change) error {
 	if c.ctx.Err() != nil {
 		return ErrClosed
 	}
@@ -176,15 +176,15 @@ func (c *Cached) Apply(ctx context.Context, change webhookcfg.Change) error {
 
 // Close stops the polls and the reads, and waits for them. Every call after it
 // returns [ErrClosed], as do those that wait for a read. It does not close the store.
-func (c *Cached) Close() error {
+func (c *Cache) Close() error {
 	c.stop()
 	c.copies.close()
 	c.running.Wait()
 	return nil
 }
 
-// CachedStats say how a [Cached] is doing.
-type CachedStats struct {
+// Stats say how a [Cache] is doing.
+type Stats struct {
 	// Entries is how many answers are kept.
 	Entries int
 	// Reads is how many times Resolve asked the store.
@@ -195,8 +195,8 @@ type CachedStats struct {
 }
 
 // Stats returns how the copy is doing.
-func (c *Cached) Stats() CachedStats {
-	stats := CachedStats{Entries: c.copies.count(), Reads: c.reads.Load(), Age: -1}
+func (c *Cache) Stats() Stats {
+	stats := Stats{Entries: c.copies.count(), Reads: c.reads.Load(), Age: -1}
 	if heard := c.heard.Load(); heard > 0 {
 		stats.Age = time.Duration(c.now() - moment(heard))
 	}
@@ -206,11 +206,11 @@ func (c *Cached) Stats() CachedStats {
 // moment is a time on the monotonic clock, in nanoseconds; 0 is long ago.
 type moment int64
 
-func (c *Cached) now() moment { return moment(time.Since(c.started)) }
+func (c *Cache) now() moment { return moment(time.Since(c.started)) }
 
 // recall returns what is kept, if it was still so after the given moment. It looks
 // at the last poll before it looks for the entry: see [copies].
-func (c *Cached) recall(client, entity string, after moment) (webhookcfg.Webhook, bool) {
+func (c *Cache) recall(client, entity string, after moment) (webhookcfg.Webhook, bool) {
 	polled := moment(c.polled.Load())
 	e := c.copies.find(client, entity)
 	if e == nil || max(polled, moment(e.of.checked.Load()), e.began) <= after {

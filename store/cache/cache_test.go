@@ -39,8 +39,8 @@ func (f follower) Changes(ctx context.Context, since string) (cache.Changes, err
 	return f.changes(ctx, since)
 }
 
-func TestCachedRefusesOptions(t *testing.T) {
-	for name, o := range map[string]cache.CachedOptions{
+func TestRefusesOptions(t *testing.T) {
+	for name, o := range map[string]cache.Options{
 		"negative bound":                    {MaxStale: -1},
 		"negative interval":                 {PollEvery: -1},
 		"negative bound for failing stores": {StaleIfError: -1},
@@ -51,18 +51,18 @@ func TestCachedRefusesOptions(t *testing.T) {
 		"polls more seldom than the bound":  {PollEvery: 3 * time.Second},
 		"a shorter bound for failing":       {MaxStale: time.Second, StaleIfError: time.Second},
 	} {
-		if copied, err := cache.NewCached(store.NewMemory(), &o); err == nil {
+		if copied, err := cache.New(store.NewMemory(), &o); err == nil {
 			t.Errorf("%s: accepted", name)
 			_ = copied.Close()
 		}
 	}
-	if _, err := cache.NewCached(nil, nil); err == nil {
+	if _, err := cache.New(nil, nil); err == nil {
 		t.Error("no store: accepted")
 	}
 }
 
-func TestCachedHitDoesNotAllocate(t *testing.T) {
-	copied, err := cache.NewCached(struct{ webhookcfg.Store }{store.NewMemory()}, &cache.CachedOptions{MaxStale: time.Hour})
+func TestHitDoesNotAllocate(t *testing.T) {
+	copied, err := cache.New(struct{ webhookcfg.Store }{store.NewMemory()}, &cache.Options{MaxStale: time.Hour})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -84,13 +84,13 @@ func TestCachedHitDoesNotAllocate(t *testing.T) {
 	}
 }
 
-// TestCachedSharesReads: who asks for one thing at the same time shares a read. It
+// TestSharesReads: who asks for one thing at the same time shares a read. It
 // goes on when one of them leaves, and ends when all have left.
-func TestCachedSharesReads(t *testing.T) {
+func TestSharesReads(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newStage()
 		s.readTakes.Store(int64(bound))
-		copied := copyOf(t, stagedPlain{s}, cache.CachedOptions{MaxStale: 10 * bound})
+		copied := copyOf(t, stagedPlain{s}, cache.Options{MaxStale: 10 * bound})
 		var all sync.WaitGroup
 		for range 10 {
 			all.Go(func() {
@@ -121,9 +121,9 @@ func TestCachedSharesReads(t *testing.T) {
 	})
 }
 
-// TestCachedPanics: a panic of the store comes to all who wait for it, and the next
+// TestPanics: a panic of the store comes to all who wait for it, and the next
 // read is another one.
-func TestCachedPanics(t *testing.T) {
+func TestPanics(t *testing.T) {
 	cause := errors.New("a defect")
 	for name, fail := range map[string]func(){
 		"panic":       func() { panic(cause) },
@@ -137,7 +137,7 @@ func TestCachedPanics(t *testing.T) {
 						fail()
 					}
 					return webhookcfg.Webhook{}, nil
-				}}, cache.CachedOptions{})
+				}}, cache.Options{})
 				var all sync.WaitGroup
 				for range 3 {
 					all.Go(func() {
@@ -161,12 +161,12 @@ func TestCachedPanics(t *testing.T) {
 	}
 }
 
-// TestCachedClose: those who wait are told, and so is everybody later.
-func TestCachedClose(t *testing.T) {
+// TestClose: those who wait are told, and so is everybody later.
+func TestClose(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newStage()
 		s.readTakes.Store(int64(time.Hour))
-		copied := copyOf(t, stagedFeed{s}, cache.CachedOptions{})
+		copied := copyOf(t, stagedFeed{s}, cache.Options{})
 		began := time.Now()
 		go func() {
 			if _, err := copied.Resolve(t.Context(), "acme", "e1"); !errors.Is(err, cache.ErrClosed) {
@@ -191,8 +191,8 @@ func TestCachedClose(t *testing.T) {
 	})
 }
 
-// TestCachedStaleOnError: while the store fails, or hangs, what is kept does for longer.
-func TestCachedStaleOnError(t *testing.T) {
+// TestStaleOnError: while the store fails, or hangs, what is kept does for longer.
+func TestStaleOnError(t *testing.T) {
 	for _, hangs := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
 			s := newStage()
@@ -206,7 +206,7 @@ func TestCachedStaleOnError(t *testing.T) {
 				}
 				return s.Resolve(ctx, client, entity)
 			}}
-			copied := copyOf(t, st, cache.CachedOptions{MaxStale: bound, StaleIfError: 10 * bound})
+			copied := copyOf(t, st, cache.Options{MaxStale: bound, StaleIfError: 10 * bound})
 			clock := newClock()
 			mustApply(t, s, setAll("acme", 1))
 			expect(t, copied, 1, "at first")
@@ -232,8 +232,8 @@ func TestCachedStaleOnError(t *testing.T) {
 	}
 }
 
-// TestCachedKeepsNoErrors: a failure is for those who waited.
-func TestCachedKeepsNoErrors(t *testing.T) {
+// TestKeepsNoErrors: a failure is for those who waited.
+func TestKeepsNoErrors(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newStage()
 		mustApply(t, s, setAll("acme", 1))
@@ -243,7 +243,7 @@ func TestCachedKeepsNoErrors(t *testing.T) {
 				return webhookcfg.Webhook{}, errWeather
 			}
 			return s.Resolve(ctx, client, entity)
-		}}, cache.CachedOptions{})
+		}}, cache.Options{})
 		if _, err := copied.Resolve(t.Context(), "acme", "e1"); !errors.Is(err, errWeather) {
 			t.Error(err)
 		}
@@ -252,19 +252,19 @@ func TestCachedKeepsNoErrors(t *testing.T) {
 	})
 }
 
-// TestCachedWakes: with hints a change is seen at once, and a flood of them does not
+// TestWakes: with hints a change is seen at once, and a flood of them does not
 // become a flood of polls.
-func TestCachedWakes(t *testing.T) {
+func TestWakes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		memory, polls := store.NewMemory(), 0
 		st := struct {
 			follower
-			cache.Waker
+			cache.Notifier
 		}{follower{memory, func(ctx context.Context, since string) (cache.Changes, error) {
 			polls++
 			return memory.Changes(ctx, since)
 		}}, memory}
-		copied := copyOf(t, st, cache.CachedOptions{MaxStale: 4 * bound})
+		copied := copyOf(t, st, cache.Options{MaxStale: 4 * bound})
 		clock := newClock()
 		clock.at(50)
 		for n := range 2 {
@@ -283,8 +283,8 @@ func TestCachedWakes(t *testing.T) {
 	})
 }
 
-// TestCachedDropsOneClient: a change has its client read again and nobody else.
-func TestCachedDropsOneClient(t *testing.T) {
+// TestDropsOneClient: a change has its client read again and nobody else.
+func TestDropsOneClient(t *testing.T) {
 	for name, st := range map[string]func(*stage) webhookcfg.Store{
 		"feed":     func(s *stage) webhookcfg.Store { return stagedFeed{s} },
 		"versions": func(s *stage) webhookcfg.Store { return scriptedVersions{newScript(1)} },
@@ -293,7 +293,7 @@ func TestCachedDropsOneClient(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				s := newStage()
 				shared := st(s)
-				copied, clock := copyOf(t, shared, cache.CachedOptions{MaxStale: bound}), newClock()
+				copied, clock := copyOf(t, shared, cache.Options{MaxStale: bound}), newClock()
 				read := func() (reads uint64) {
 					before := copied.Stats().Reads
 					for _, client := range []string{"a", "b"} {
@@ -324,9 +324,9 @@ func TestCachedDropsOneClient(t *testing.T) {
 	}
 }
 
-// TestCachedForgetsReadsInFlight: what was read before a Reset takes no room after it,
+// TestForgetsReadsInFlight: what was read before a Reset takes no room after it,
 // and names of all lengths are told apart.
-func TestCachedForgetsReadsInFlight(t *testing.T) {
+func TestForgetsReadsInFlight(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newStage()
 		var reset atomic.Bool
@@ -334,7 +334,7 @@ func TestCachedForgetsReadsInFlight(t *testing.T) {
 			changes, err := s.Changes(ctx, since)
 			changes.Reset = changes.Reset || reset.Load()
 			return changes, err
-		}}, cache.CachedOptions{MaxStale: bound})
+		}}, cache.Options{MaxStale: bound})
 		clock := newClock()
 		names := []string{"e", strings.Repeat("e", 36), strings.Repeat("e", 37), strings.Repeat("e", 36) + "f"}
 		for n, name := range names {
@@ -369,11 +369,11 @@ func TestCachedForgetsReadsInFlight(t *testing.T) {
 	})
 }
 
-// TestCachedIsBounded: the copy does not outgrow its bound, and a client who asks for
+// TestIsBounded: the copy does not outgrow its bound, and a client who asks for
 // a lot pushes out their own.
-func TestCachedIsBounded(t *testing.T) {
+func TestIsBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		copied := copyOf(t, stagedPlain{newStage()}, cache.CachedOptions{MaxEntries: 100, MaxStale: time.Hour})
+		copied := copyOf(t, stagedPlain{newStage()}, cache.Options{MaxEntries: 100, MaxStale: time.Hour})
 		resolve := func(client string, entities int) (reads uint64) {
 			before := copied.Stats().Reads
 			for n := range entities {
@@ -394,9 +394,9 @@ func TestCachedIsBounded(t *testing.T) {
 	})
 }
 
-// TestCachedLog: the logger is told of the first failure and of the first success
+// TestLog: the logger is told of the first failure and of the first success
 // after it, also where the store panics or answers with nonsense.
-func TestCachedLog(t *testing.T) {
+func TestLog(t *testing.T) {
 	for name, fail := range map[string]func() (cache.Changes, error){
 		"error": func() (cache.Changes, error) { return cache.Changes{}, errWeather },
 		"panic": func() (cache.Changes, error) { panic("t0ken") },
@@ -411,7 +411,7 @@ func TestCachedLog(t *testing.T) {
 						return fail()
 					}
 					return s.Changes(ctx, since)
-				}}, cache.CachedOptions{MaxStale: bound, Logger: slog.New(slog.NewTextHandler(&log, nil))})
+				}}, cache.Options{MaxStale: bound, Logger: slog.New(slog.NewTextHandler(&log, nil))})
 				clock := newClock()
 				for at, now := range []bool{false, true, true, false, false, true, false} {
 					failing.Store(now)

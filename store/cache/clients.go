@@ -8,7 +8,7 @@ import (
 	"example.com/go-webhookcfg/webhookcfg"
 )
 
-// copies are what a [Cached] knows of its clients.
+// copies are what a [Cache] knows of its clients.
 //
 // Why no answer is older than the bound. Let c be a change that the answer of a
 // Resolve lacks. The answer is from a read of the store, which began before c could
@@ -21,7 +21,7 @@ import (
 //     seen. Then the copy of the client was dropped. If the read was over by then, it
 //     was kept in that copy, and if it was not, it still belongs to that copy, which
 //     nobody looks at any more. So if an entry is found after a poll was over, what it
-//     lacks is later than t: Cached.polled vouches for all entries that are looked up
+//     lacks is later than t: Cache.polled vouches for all entries that are looked up
 //     after it.
 //  3. Suppose that a check of a client's version began at t, and gave what an earlier
 //     check gave. Nothing changed between the two. The copy of the client was made
@@ -38,7 +38,7 @@ type copies struct {
 	mu      sync.Mutex // for what follows, and to change anything of the above
 	closed  bool
 	clients map[string]*copied
-	// changing counts, by client, the changes that are being made through the Cached.
+	// changing counts, by client, the changes that are being made through the Cache.
 	changing map[string]int
 	size     int // how many entries are in effect
 }
@@ -142,7 +142,7 @@ func (t *copies) check(client, version string, began moment) {
 	}
 }
 
-// beginChange and endChange are around a change that is made through the Cached.
+// beginChange and endChange are around a change that is made through the Cache.
 func (t *copies) beginChange(client string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -9,16 +9,16 @@ import (
 	"example.com/go-webhookcfg/webhookcfg"
 )
 
-// TestCachedConforms: changes through a copy are seen at once by those who resolve
+// TestConforms: changes through a copy are seen at once by those who resolve
 // through it, whatever the store can tell of changes.
-func TestCachedConforms(t *testing.T) {
+func TestConforms(t *testing.T) {
 	for name, without := range map[string]func(*store.Memory) webhookcfg.Store{
 		"feed":    func(m *store.Memory) webhookcfg.Store { return m },
 		"neither": func(m *store.Memory) webhookcfg.Store { return struct{ webhookcfg.Store }{m} },
 	} {
 		t.Run(name, func(t *testing.T) {
 			storetest.Run(t, storetest.Harness{Open: func(t testing.TB) webhookcfg.Store {
-				copied, err := cache.NewCached(without(store.NewMemory()), nil)
+				copied, err := cache.New(without(store.NewMemory()), nil)
 				if err != nil {
 					t.Fatal(err)
 				}

@@ -14,9 +14,9 @@ import (
 
 // A sender asks its copy before each notification. The Memory stands for a store
 // that it shares with the processes that make the changes.
-func ExampleCached() {
+func ExampleCache() {
 	shared := store.NewMemory()
-	local, err := cache.NewCached(shared, &cache.CachedOptions{
+	local, err := cache.New(shared, &cache.Options{
 		MaxStale:     2 * time.Second,
 		StaleIfError: 10 * time.Minute, // while the store is down
 	})

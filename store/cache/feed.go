@@ -53,13 +53,13 @@ type Versioner interface {
 	Versions(ctx context.Context, clients []string) ([]string, error)
 }
 
-// Waker is an optional companion of a [Feed] or a [Versioner]: it says when it is
+// Notifier is an optional companion of a [Feed] or a [Versioner]: it says when it is
 // worth asking them. It is a hint, which can be late, lost, or about nothing.
 //
 //  1. The channel gets a value after changes, several of which may share one.
 //  2. The channel is closed when ctx ends, or when there will be no more hints.
 //  3. A hint that nobody takes holds up no change.
-type Waker interface {
-	// Wake returns a channel of hints, one of its own for each call.
-	Wake(ctx context.Context) <-chan struct{}
+type Notifier interface {
+	// Notify returns a channel of hints, one of its own for each call.
+	Notify(ctx context.Context) <-chan struct{}
 }

@@ -30,7 +30,7 @@ type flight struct {
 var errNoReturn = errors.New("cache: the store ended its goroutine")
 
 // read asks the store, or waits for somebody who does.
-func (c *Cached) read(ctx context.Context, client, entity string, came moment) (webhookcfg.Webhook, error) {
+func (c *Cache) read(ctx context.Context, client, entity string, came moment) (webhookcfg.Webhook, error) {
 	f, err := c.join(ctx, client, entity, came)
 	if err != nil {
 		return webhookcfg.Webhook{}, err
@@ -56,7 +56,7 @@ func (c *Cached) read(ctx context.Context, client, entity string, came moment) (
 
 // join returns a flight whose answer is within the bound for who came at the given
 // moment; nil if the client is being changed through c.
-func (c *Cached) join(ctx context.Context, client, entity string, came moment) (*flight, error) {
+func (c *Cache) join(ctx context.Context, client, entity string, came moment) (*flight, error) {
 	t := c.copies
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -78,7 +78,7 @@ func (c *Cached) join(ctx context.Context, client, entity string, came moment) (
 }
 
 // launch begins a flight, and has it joined instead of an older one.
-func (c *Cached) launch(ctx context.Context, of *copied, entity string) *flight {
+func (c *Cache) launch(ctx context.Context, of *copied, entity string) *flight {
 	ctx, cancel := c.flightContext(ctx)
 	f := &flight{of: of, entity: entity, began: c.now(), cancel: cancel, done: make(chan struct{}), err: errNoReturn}
 	of.flights[entity] = f
@@ -89,7 +89,7 @@ func (c *Cached) launch(ctx context.Context, of *copied, entity string) *flight 
 
 // flightContext returns a context with the values of the first caller's, that ends with
 // Close and, where an older answer may do, after a time.
-func (c *Cached) flightContext(caller context.Context) (context.Context, context.CancelFunc) {
+func (c *Cache) flightContext(caller context.Context) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancel(context.WithoutCancel(caller))
 	stopWatching := context.AfterFunc(c.ctx, cancel)
 	stopTimer := func() bool { return false }
@@ -103,7 +103,7 @@ func (c *Cached) flightContext(caller context.Context) (context.Context, context
 	}
 }
 
-func (c *Cached) fly(ctx context.Context, f *flight) {
+func (c *Cache) fly(ctx context.Context, f *flight) {
 	defer f.cancel()
 	defer close(f.done)
 	defer c.land(f)
@@ -117,7 +117,7 @@ func (c *Cached) fly(ctx context.Context, f *flight) {
 
 // land keeps the answer if the flight can still be joined: its client may have
 // changed since it began, or a later flight may have taken its place.
-func (c *Cached) land(f *flight) {
+func (c *Cache) land(f *flight) {
 	t := c.copies
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -128,7 +128,7 @@ func (c *Cached) land(f *flight) {
 }
 
 // leave ends a flight for which nobody waits any more.
-func (c *Cached) leave(f *flight) {
+func (c *Cache) leave(f *flight) {
 	t := c.copies
 	t.mu.Lock()
 	defer t.mu.Unlock()

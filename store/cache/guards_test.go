@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// guard is a line of the source that the bound of a Cached rests on, what stands there
+// guard is a line of the source that the bound of a Cache rests on, what stands there
 // if it is taken out, and the trial or stage that tells.
 type guard struct {
 	name, trial, file, line, without string
@@ -98,9 +98,9 @@ func taken(guard int) bool { return guardTaken == strconv.Itoa(guard) }
 
 const takenVar = "WEBHOOKCFG_TEST_WITHOUT_GUARD"
 
-// TestCachedGuards takes the guards out, one at a time, and has TestCachedBound or TestCachedStages find
+// TestGuards takes the guards out, one at a time, and has TestBound or TestStages find
 // answers that are older than the bound.
-func TestCachedGuards(t *testing.T) {
+func TestGuards(t *testing.T) {
 	if testing.Short() {
 		t.Skip("compiles the package once more")
 	}
@@ -109,7 +109,7 @@ func TestCachedGuards(t *testing.T) {
 	defer cancel()
 	program := compileWithout(ctx, t)
 	run := func(trial, number string) (string, error) {
-		command := exec.CommandContext(ctx, program, "-test.run=^TestCached(Bound|Stages)$/^"+trial+"$", "-test.timeout=1m")
+		command := exec.CommandContext(ctx, program, "-test.run=^Test(Bound|Stages)$/^"+trial+"$", "-test.timeout=1m")
 		command.Env = append(os.Environ(), takenVar+"="+number)
 		said, err := command.CombinedOutput()
 		return string(said), err

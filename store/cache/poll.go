@@ -15,7 +15,7 @@ import (
 type poll func(ctx context.Context) error
 
 // pollOf returns how to poll the store; nil if it has no way to tell.
-func (c *Cached) pollOf(st webhookcfg.Store) poll {
+func (c *Cache) pollOf(st webhookcfg.Store) poll {
 	if feed, ok := st.(Feed); ok {
 		cursor := ""
 		return func(ctx context.Context) error { return c.pollFeed(ctx, feed, &cursor) }
@@ -27,10 +27,10 @@ func (c *Cached) pollOf(st webhookcfg.Store) poll {
 }
 
 // follow polls until Close.
-func (c *Cached) follow(poll poll) {
+func (c *Cache) follow(poll poll) {
 	var hints <-chan struct{}
-	if c.waker != nil {
-		hints = c.waker.Wake(c.ctx)
+	if c.notifier != nil {
+		hints = c.notifier.Notify(c.ctx)
 	}
 	failing := false
 	for {
@@ -52,7 +52,7 @@ func (c *Cached) follow(poll poll) {
 
 // sleep returns at the given moment, with the first hint, or after Close. It reports
 // whether there may be more hints.
-func (c *Cached) sleep(until moment, hints <-chan struct{}) (more bool) {
+func (c *Cache) sleep(until moment, hints <-chan struct{}) (more bool) {
 	select {
 	case <-c.ctx.Done():
 	case <-time.After(time.Duration(until - c.now())):
@@ -63,7 +63,7 @@ func (c *Cached) sleep(until moment, hints <-chan struct{}) (more bool) {
 }
 
 // report logs the first failure and the first success after it.
-func (c *Cached) report(failing bool, err error) bool {
+func (c *Cache) report(failing bool, err error) bool {
 	switch {
 	case c.ctx.Err() != nil:
 	case err != nil && !failing:
@@ -86,11 +86,11 @@ func safely(ctx context.Context, poll poll) (err error) {
 
 // pollContext bounds one question. With a longer bound the copy would not be fresh
 // all the time even if every question were answered.
-func (c *Cached) pollContext(ctx context.Context) (context.Context, context.CancelFunc) {
+func (c *Cache) pollContext(ctx context.Context) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(ctx, c.maxStale/2)
 }
 
-func (c *Cached) pollFeed(ctx context.Context, feed Feed, cursor *string) error {
+func (c *Cache) pollFeed(ctx context.Context, feed Feed, cursor *string) error {
 	ctx, cancel := c.pollContext(ctx)
 	defer cancel()
 	began := c.now()
@@ -114,7 +114,7 @@ const versionsAtOnce = 500
 
 var errVersionCount = errors.New("cache: the store gave another number of versions than it was asked for")
 
-func (c *Cached) pollVersions(ctx context.Context, versioner Versioner) error {
+func (c *Cache) pollVersions(ctx context.Context, versioner Versioner) error {
 	for clients := range slices.Chunk(c.copies.names(), versionsAtOnce) {
 		if err := c.pollSome(ctx, versioner, clients); err != nil {
 			return err
@@ -123,7 +123,7 @@ func (c *Cached) pollVersions(ctx context.Context, versioner Versioner) error {
 	return nil
 }
 
-func (c *Cached) pollSome(ctx context.Context, versioner Versioner, clients []string) error {
+func (c *Cache) pollSome(ctx context.Context, versioner Versioner, clients []string) error {
 	ctx, cancel := c.pollContext(ctx)
 	defer cancel()
 	began := c.now()

@@ -223,7 +223,7 @@ func (s scriptedFeed) Changes(ctx context.Context, since string) (changes cache.
 	return changes, err
 }
 
-func (s scriptedFeed) Wake(context.Context) <-chan struct{} { return s.hints }
+func (s scriptedFeed) Notify(context.Context) <-chan struct{} { return s.hints }
 
 func (s scriptedVersions) Versions(ctx context.Context, clients []string) (versions []string, err error) {
 	err = s.poll(ctx, func() {

@@ -74,7 +74,7 @@ func (s stagedFeed) Changes(ctx context.Context, since string) (cache.Changes, e
 	return changes, s.poll(ctx)
 }
 
-func (s stagedFeed) Wake(context.Context) <-chan struct{} { return nil }
+func (s stagedFeed) Notify(context.Context) <-chan struct{} { return nil }
 
 func (s stagedVersions) Versions(ctx context.Context, clients []string) ([]string, error) {
 	versions := make([]string, len(clients))
@@ -85,9 +85,9 @@ func (s stagedVersions) Versions(ctx context.Context, clients []string) ([]strin
 }
 
 // copyOf makes a copy that is closed at the end of the bubble.
-func copyOf(t *testing.T, st webhookcfg.Store, o cache.CachedOptions) *cache.Cached {
+func copyOf(t *testing.T, st webhookcfg.Store, o cache.Options) *cache.Cache {
 	t.Helper()
-	copied, err := cache.NewCached(st, &o)
+	copied, err := cache.New(st, &o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -123,8 +123,8 @@ func expect(t *testing.T, st webhookcfg.Store, n int, otherwise string) {
 	}
 }
 
-// TestCachedStages plays the schedules that TestCachedBound seldom meets.
-func TestCachedStages(t *testing.T) {
+// TestStages plays the schedules that TestBound seldom meets.
+func TestStages(t *testing.T) {
 	for name, play := range map[string]func(*testing.T){
 		"old flight":         playOldFlight,
 		"slow poll":          playSlowPoll,
@@ -138,7 +138,7 @@ func TestCachedStages(t *testing.T) {
 // not wait for it.
 func playOldFlight(t *testing.T) {
 	s := newStage()
-	copied, clock := copyOf(t, stagedPlain{s}, cache.CachedOptions{MaxStale: bound}), newClock()
+	copied, clock := copyOf(t, stagedPlain{s}, cache.Options{MaxStale: bound}), newClock()
 	mustApply(t, s, setAll("acme", 1))
 	s.readTakes.Store(int64(3 * bound / 2))
 	go func() { _, _ = copied.Resolve(t.Context(), "acme", "e1") }()
@@ -153,7 +153,7 @@ func playOldFlight(t *testing.T) {
 func playSlowPoll(t *testing.T) {
 	s := newStage()
 	mustApply(t, s, setAll("acme", 1))
-	copied, clock := copyOf(t, stagedFeed{s}, cache.CachedOptions{MaxStale: bound}), newClock()
+	copied, clock := copyOf(t, stagedFeed{s}, cache.Options{MaxStale: bound}), newClock()
 	clock.at(5)
 	expect(t, copied, 1, "at first")
 	s.pollTake.Store(int64(45 * bound / 100))
@@ -168,7 +168,7 @@ func playSlowPoll(t *testing.T) {
 
 func playSlowCheck(t *testing.T) {
 	s := newStage()
-	copied, clock := copyOf(t, stagedVersions{stagedPlain{s}, s}, cache.CachedOptions{MaxStale: bound}), newClock()
+	copied, clock := copyOf(t, stagedVersions{stagedPlain{s}, s}, cache.Options{MaxStale: bound}), newClock()
 	mustApply(t, s, setAll("acme", 1))
 	clock.at(5)
 	expect(t, copied, 1, "at first")

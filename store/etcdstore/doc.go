@@ -24,7 +24,7 @@
 //
 // # Change detection
 //
-// A [Store] is a [cache.Feed] and a [cache.Waker]. Changes arrive through a
+// A [Store] is a [cache.Feed] and a [cache.Notifier]. Changes arrive through a
 // watch; a barrier proves that none is missing: it reads the revision of the cluster,
 // confirmed by a majority, and waits until the watch has passed it. A watch on a frozen
 // network path delivers nothing, not even an error. The barrier then fails after

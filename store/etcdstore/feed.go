@@ -37,9 +37,9 @@ func (s *Store) Changes(ctx context.Context, since string) (cache.Changes, error
 	return s.watch.changes(since, now.revision), nil
 }
 
-// Wake implements [cache.Waker]. There are hints once [Store.Changes] was
+// Notify implements [cache.Notifier]. There are hints once [Store.Changes] was
 // called for the first time. [Store.Close] closes the channel too.
-func (s *Store) Wake(ctx context.Context) <-chan struct{} {
+func (s *Store) Notify(ctx context.Context) <-chan struct{} {
 	hints := make(chan struct{}, 1)
 	if !s.watch.subscribe(hints) {
 		close(hints)

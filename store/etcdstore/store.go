@@ -20,7 +20,7 @@ var (
 	_ webhookcfg.Store  = (*Store)(nil)
 	_ webhookcfg.Lister = (*Store)(nil)
 	_ cache.Feed        = (*Store)(nil)
-	_ cache.Waker       = (*Store)(nil)
+	_ cache.Notifier    = (*Store)(nil)
 )
 
 // Options are the optional settings of a [Store]. The zero value is valid.
@@ -64,7 +64,7 @@ func (o *Options) withDefaults() (Options, error) {
 }
 
 // Store is a [webhookcfg.Store], [webhookcfg.Lister], [cache.Feed] and
-// [cache.Waker] in an etcd cluster. It is safe for concurrent use, and any
+// [cache.Notifier] in an etcd cluster. It is safe for concurrent use, and any
 // number of them may share the keys of one prefix.
 type Store struct {
 	client  *clientv3.Client
@@ -102,7 +102,7 @@ func New(client *clientv3.Client, options *Options) (*Store, error) {
 	}, nil
 }
 
-// Close ends the watch, and with it every [Store.Wake]. It may be called more than
+// Close ends the watch, and with it every [Store.Notify]. It may be called more than
 // once, and returns nil. The client is not closed.
 func (s *Store) Close() error {
 	s.close()

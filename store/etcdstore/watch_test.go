@@ -211,7 +211,7 @@ func TestCursors(t *testing.T) {
 func TestCloseWhileWaiting(t *testing.T) {
 	runFeedTest(t, func(s *feedTest) {
 		s.kv.revision = 11
-		out, hints := s.call(s.next), s.store.Wake(s.t.Context())
+		out, hints := s.call(s.next), s.store.Notify(s.t.Context())
 		s.expectPending(out)
 		if err := s.store.Close(); err != nil {
 			t.Error(err)

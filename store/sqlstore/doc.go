@@ -44,7 +44,7 @@
 // that grows with their number. With PostgreSQL and SQLite, [Store.WithFeed] returns a
 // [cache.Feed], whose cost grows with the number of changes alone; pass its
 // result to the cache. MySQL and generic PostgreSQL number nothing in commit order, so
-// a cursor would miss changes. The store is no [cache.Waker]: PostgreSQL's NOTIFY
+// a cursor would miss changes. The store is no [cache.Notifier]: PostgreSQL's NOTIFY
 // takes a lock that all writers share, is silent on a frozen connection, and does not
 // pass a connection pooler.
 //

@@ -41,8 +41,8 @@ func (e Env) versioner() (cache.Versioner, error) {
 	return companion[cache.Versioner](e.Store, "cache.Versioner")
 }
 
-func (e Env) waker() (cache.Waker, error) {
-	return companion[cache.Waker](e.Store, "cache.Waker")
+func (e Env) notifier() (cache.Notifier, error) {
+	return companion[cache.Notifier](e.Store, "cache.Notifier")
 }
 
 func companion[C any](s webhookcfg.Store, name string) (C, error) {

@@ -21,7 +21,7 @@ type (
 	listFunc    = func(ctx context.Context, client, after string, limit int) (webhookcfg.Page, error)
 	changesFunc = func(ctx context.Context, since string) (cache.Changes, error)
 	versionFunc = func(ctx context.Context, clients []string) ([]string, error)
-	wakeFunc    = func(ctx context.Context) <-chan struct{}
+	notifyFunc  = func(ctx context.Context) <-chan struct{}
 )
 
 // broken is a simple store some of whose methods are others; those that are nil
@@ -34,7 +34,7 @@ type broken struct {
 
 	changes  changesFunc
 	versions versionFunc
-	wake     wakeFunc
+	notify   notifyFunc
 }
 
 func (b broken) Apply(ctx context.Context, c webhookcfg.Change) error {
@@ -72,11 +72,11 @@ func (b broken) Versions(ctx context.Context, clients []string) ([]string, error
 	return b.simple.Versions(ctx, clients)
 }
 
-func (b broken) Wake(ctx context.Context) <-chan struct{} {
-	if b.wake != nil {
-		return b.wake(ctx)
+func (b broken) Notify(ctx context.Context) <-chan struct{} {
+	if b.notify != nil {
+		return b.notify(ctx)
 	}
-	return b.simple.Wake(ctx)
+	return b.simple.Notify(ctx)
 }
 
 // edits is a store that changes configurations in another way, and is right in

@@ -58,9 +58,9 @@ func Cases() []Case {
 		newCase("versioner holds beside a writer", versioner2, versionsHold),
 		newCase("versioner keeps versions while nothing changes", versioner3, versionsStay),
 		newCase("versioner refuses an ended context", versionerCalls, versionerEndedContext),
-		newCase("waker gives a hint after a change", waker1, wakerHints),
-		newCase("waker closes the channel with the context", waker2, wakerCloses),
-		newCase("waker holds up no change", waker3, wakerHoldsUpNothing),
+		newCase("notifier gives a hint after a change", notifier1, notifierHints),
+		newCase("notifier closes the channel with the context", notifier2, notifierCloses),
+		newCase("notifier holds up no change", notifier3, notifierHoldsUpNothing),
 		newCase("history agrees with the model", ruleStates, history),
 		newCase("history through several handles agrees with the model", ruleStates, historyThroughOthers),
 		newCase("history with reopening agrees with the model", ruleStates, historyReopening),
@@ -118,7 +118,7 @@ const (
 	versioner3     = `Versioner, clause 3: As long as nothing changes in the store, versions stay the same.`
 	versionerCalls = `Versioner: Clauses 14 and 15 of webhookcfg.Store hold for Versions as well.`
 
-	waker1 = `Waker, clause 1: The channel gets a value after changes, several of which may share one.`
-	waker2 = `Waker, clause 2: The channel is closed when ctx ends, or when there will be no more hints.`
-	waker3 = `Waker, clause 3: A hint that nobody takes holds up no change.`
+	notifier1 = `Notifier, clause 1: The channel gets a value after changes, several of which may share one.`
+	notifier2 = `Notifier, clause 2: The channel is closed when ctx ends, or when there will be no more hints.`
+	notifier3 = `Notifier, clause 3: A hint that nobody takes holds up no change.`
 )

@@ -10,7 +10,7 @@
 // There is a case, and so a subtest, for every clause in the documentation of
 // [webhookcfg.Store], in their order and named by their number, and for every rule
 // of [webhookcfg.Lister], [cache.Feed], [cache.Versioner] and
-// [cache.Waker]. Then come random histories, which are compared with a trivial
+// [cache.Notifier]. Then come random histories, which are compared with a trivial
 // model. A failure says what was done, what came of it, and the rule.
 //
 // Abilities that a store need not have are found, not declared: the companions by

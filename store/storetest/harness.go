@@ -81,7 +81,7 @@ var ErrAbsent = errors.New("storetest: optional ability is absent")
 // Case is one thing that is asked of a store.
 type Case struct {
 	// Name begins with the number of the clause of Store, or says "lister", "feed",
-	// "versioner", "waker" or "history".
+	// "versioner", "notifier" or "history".
 	Name string
 	// Rule are the words of the documentation that the case is about.
 	Rule string

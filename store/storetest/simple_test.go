@@ -165,7 +165,7 @@ func (s *simple) Versions(ctx context.Context, clients []string) ([]string, erro
 	return all, ctx.Err()
 }
 
-func (s *simple) Wake(ctx context.Context) <-chan struct{} {
+func (s *simple) Notify(ctx context.Context) <-chan struct{} {
 	hint := make(chan struct{}, 1)
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -29,7 +29,7 @@ func BenchmarkSimpleStore(b *testing.B) {
 }
 
 // optional are the words in the names of cases that want more than a Store.
-var optional = regexp.MustCompile("^(lister|feed|versioner|waker) |reopen|handle")
+var optional = regexp.MustCompile("^(lister|feed|versioner|notifier) |reopen|handle")
 
 // TestAbsentAbilities: a store that has one handle, is not durable and has no companion
 // passes, and the cases that it has no part in say why.

@@ -23,13 +23,13 @@ func (e Env) ask(ctx context.Context) error {
 	return fmt.Errorf("a %T gives hints, but is neither a cache.Feed nor a cache.Versioner", e.Store)
 }
 
-// wakerHints makes changes until there is a hint: one may be lost.
-func wakerHints(ctx context.Context, e Env) error {
-	w, err := e.waker()
+// notifierHints makes changes until there is a hint: one may be lost.
+func notifierHints(ctx context.Context, e Env) error {
+	w, err := e.notifier()
 	if err != nil {
 		return err
 	}
-	hints := w.Wake(ctx)
+	hints := w.Notify(ctx)
 	if err := e.ask(ctx); err != nil {
 		return err
 	}
@@ -52,13 +52,13 @@ func wakerHints(ctx context.Context, e Env) error {
 	return fmt.Errorf("there was no hint within %v, in which there were %d changes", patience, tries)
 }
 
-func wakerCloses(ctx context.Context, e Env) error {
-	w, err := e.waker()
+func notifierCloses(ctx context.Context, e Env) error {
+	w, err := e.notifier()
 	if err != nil {
 		return err
 	}
 	ctx, cancel := context.WithCancel(ctx)
-	hints := w.Wake(ctx)
+	hints := w.Notify(ctx)
 	cancel()
 	late := time.After(patience)
 	for {
@@ -73,12 +73,12 @@ func wakerCloses(ctx context.Context, e Env) error {
 	}
 }
 
-func wakerHoldsUpNothing(ctx context.Context, e Env) error {
-	w, err := e.waker()
+func notifierHoldsUpNothing(ctx context.Context, e Env) error {
+	w, err := e.notifier()
 	if err != nil {
 		return err
 	}
-	hints := w.Wake(ctx)
+	hints := w.Notify(ctx)
 	if err := e.ask(ctx); err != nil {
 		return err
 	}
