@@ -26,7 +26,7 @@ func (p *Policy) CheckAddr(addr netip.Addr) error {
 		return p.CheckAddr(embeddedIPv4(addr))
 	case !isPublic(addr):
 		return ErrNotPublic
-	case p.local.contains(addr, p.LocalAddrs):
+	case p.local.mayContain(addr, p.LocalAddrs):
 		return ErrAddressDenied
 	}
 	return nil
@@ -74,7 +74,7 @@ type localAddrs struct {
 }
 
 // includes reports whether addr is an own address, or whether that cannot be told.
-func (l *localAddrs) contains(addr netip.Addr, list func() ([]netip.Addr, error)) bool {
+func (l *localAddrs) mayContain(addr netip.Addr, list func() ([]netip.Addr, error)) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.known == nil || time.Since(l.readAt) >= localAddrsMaxAge {
@@ -171,17 +171,17 @@ var nat64 = netip.MustParsePrefix("64:ff9b::/96")
 
 // isPublic judges an address that is not IPv4-mapped and has no zone.
 func isPublic(addr netip.Addr) bool {
-	reserved := specialIPv4
+	ranges := specialIPv4
 	if !addr.Is4() {
 		if !globalIPv6.Contains(addr) {
 			return false
 		}
-		reserved = specialIPv6
+		ranges = specialIPv6
 	}
 	// The blocks are in order and do not overlap: only the last of those that
 	// begin at or before the address can hold it.
-	after := sort.Search(len(reserved), func(i int) bool {
-		return addr.Less(reserved[i].prefix.Addr())
+	after := sort.Search(len(ranges), func(i int) bool {
+		return addr.Less(ranges[i].prefix.Addr())
 	})
-	return after == 0 || !reserved[after-1].prefix.Contains(addr)
+	return after == 0 || !ranges[after-1].prefix.Contains(addr)
 }

@@ -4,16 +4,16 @@ import (
 	"testing"
 )
 
-// TestInterfacesAreOwn looks for the one address that every machine has. From
+// TestInterfaceAddrsAreLocal looks for the one address that every machine has. From
 // outside it cannot be seen, since loopback is refused for another reason.
-func TestInterfacesAreOwn(t *testing.T) {
-	if own := addrSet(nil); !own[loopbackIPv4] && !own[loopbackIPv6] {
-		t.Errorf("no loopback address among %v", own)
+func TestInterfaceAddrsAreLocal(t *testing.T) {
+	if local := addrSet(nil); !local[loopbackIPv4] && !local[loopbackIPv6] {
+		t.Errorf("no loopback address among %v", local)
 	}
 }
 
-// TestBlocksAreInOrder: the search for a block relies on it.
-func TestBlocksAreInOrder(t *testing.T) {
+// TestSpecialPrefixesAreSorted: the search for a block relies on it.
+func TestSpecialPrefixesAreSorted(t *testing.T) {
 	for _, blocks := range [][]specialPrefix{specialIPv4, specialIPv6} {
 		for i, b := range blocks {
 			if b.prefix != b.prefix.Masked() {

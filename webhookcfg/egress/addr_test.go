@@ -89,10 +89,10 @@ func checkAddr(t *testing.T, policy *egress.Policy, addr netip.Addr, rule egress
 	}
 }
 
-func TestOwnAddressesAreRefused(t *testing.T) {
-	own := parseAddrs("93.184.216.34", "::ffff:93.184.216.35", "2606:2800:220:1::1%eth0")
+func TestLocalAddrsAreRefused(t *testing.T) {
+	local := parseAddrs("93.184.216.34", "::ffff:93.184.216.35", "2606:2800:220:1::1%eth0")
 	policy := &egress.Policy{
-		LocalAddrs:    func() ([]netip.Addr, error) { return own, nil },
+		LocalAddrs:    func() ([]netip.Addr, error) { return local, nil },
 		AllowPrefixes: prefixes("2606:2800:220:2::/64"),
 		AllowNAT64:    true,
 	}
@@ -113,7 +113,7 @@ func TestOwnAddressesAreRefused(t *testing.T) {
 	}
 }
 
-func TestOwnAddressCanBeAllowed(t *testing.T) {
+func TestLocalAddrCanBeAllowed(t *testing.T) {
 	policy := &egress.Policy{
 		LocalAddrs:    func() ([]netip.Addr, error) { return parseAddrs(publicAddr), nil },
 		AllowPrefixes: prefixes(publicAddr + "/32"),
@@ -121,19 +121,19 @@ func TestOwnAddressCanBeAllowed(t *testing.T) {
 	checkAddr(t, policy, netip.MustParseAddr(publicAddr), 0)
 }
 
-func TestOwnAddressesAreReadOnceInTenSeconds(t *testing.T) {
+func TestLocalAddrsAreCached(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		own, reads := publicAddr, 0
+		local, reads := publicAddr, 0
 		policy := &egress.Policy{LocalAddrs: func() ([]netip.Addr, error) {
 			reads++
-			return parseAddrs(own), nil
+			return parseAddrs(local), nil
 		}}
 		addr, other := netip.MustParseAddr(publicAddr), netip.MustParseAddr("8.8.8.8")
 		for range 3 {
 			checkAddr(t, policy, addr, egress.ErrAddressDenied)
 			checkAddr(t, policy, other, 0)
 		}
-		own = "8.8.8.8"
+		local = "8.8.8.8"
 		time.Sleep(10*time.Second - time.Nanosecond)
 		checkAddr(t, policy, addr, egress.ErrAddressDenied)
 		if reads != 1 {
@@ -148,7 +148,7 @@ func TestOwnAddressesAreReadOnceInTenSeconds(t *testing.T) {
 	})
 }
 
-func TestUnknownOwnAddressesRefuse(t *testing.T) {
+func TestUnknownLocalAddrsRefuse(t *testing.T) {
 	broken := true
 	policy := &egress.Policy{LocalAddrs: func() ([]netip.Addr, error) {
 		if broken {
@@ -162,7 +162,7 @@ func TestUnknownOwnAddressesRefuse(t *testing.T) {
 	checkAddr(t, policy, addr, 0)
 }
 
-func TestPrefixesThatCannotBeMeant(t *testing.T) {
+func TestInvalidPolicies(t *testing.T) {
 	mapped := netip.PrefixFrom(netip.MustParseAddr("::ffff:10.0.0.0"), 104)
 	for name, bad := range map[string]netip.Prefix{"invalid": {}, "mapped": mapped} {
 		t.Run(name, func(t *testing.T) {
@@ -272,7 +272,7 @@ func boundaries() []netip.Addr {
 	return all
 }
 
-func TestRegistryRowsAndNeighbours(t *testing.T) {
+func TestRegistryEntriesAndNeighbours(t *testing.T) {
 	policy := newStrict()
 	for _, addr := range boundaries() {
 		want := error(nil)

@@ -18,16 +18,16 @@ import (
 // is called. Only the public address is led to the listener by the test.
 func TestRebinding(t *testing.T) {
 	receiver := listen(t)
-	heard := receiver.serveListening(nil)
+	requests := receiver.serveReading(nil)
 	target := receiver.at("http", "rebinding.example")
-	rebinding := answers(publicAddr, "127.0.0.1")
+	rebinding := resolveInTurn(publicAddr, "127.0.0.1")
 	probed := &egress.Policy{AllowHTTP: true, Resolver: rebinding, Dial: redirected(receiver.Addr())}
 	called := &egress.Policy{AllowHTTP: true, Resolver: rebinding}
 
 	if err := newProber(t, probed, nil).Probe(t.Context(), "client", egress.NewURL(target)); err != nil {
 		t.Fatalf("Probe with a public answer: %v", err)
 	}
-	<-heard
+	<-requests
 	for name, policy := range map[string]*egress.Policy{"own Dial": probed, "default Dial": called} {
 		_, err := roundTrip(t, newTransport(t, policy), target)
 		if got := reasonOf(err); got != egress.ReasonDenied {
@@ -52,18 +52,18 @@ func roundTrip(t *testing.T, transport http.RoundTripper, target string) (*http.
 	return resp, err
 }
 
-// TestLoopbackAnswers goes through the dialer of the system: only the judgement
+// TestNameOfLoopback goes through the dialer of the system: only the judgement
 // at connect time is in the way.
-func TestLoopbackAnswers(t *testing.T) {
-	for _, answered := range []string{"127.0.0.1", "::ffff:127.0.0.1"} {
+func TestNameOfLoopback(t *testing.T) {
+	for _, resolved := range []string{"127.0.0.1", "::ffff:127.0.0.1"} {
 		receiver := listen(t)
 		receiver.serve(func(net.Conn) {})
 		_, port, _ := net.SplitHostPort(receiver.Addr().String())
 		policy := newStrict()
-		policy.Resolver = answer(answered)
+		policy.Resolver = resolveTo(resolved)
 		conn, err := policy.DialContext(t.Context(), "tcp", net.JoinHostPort(receiverName, port))
 		if reasonOf(err) != egress.ReasonDenied || conn != nil {
-			t.Errorf("DialContext with the answer %s = %v, %v", answered, conn, err)
+			t.Errorf("DialContext with the answer %s = %v, %v", resolved, conn, err)
 		}
 		if receiver.accepted.Load() != 0 {
 			t.Error("the loopback listener was called")
@@ -71,11 +71,11 @@ func TestLoopbackAnswers(t *testing.T) {
 	}
 }
 
-// TestRuleOfAnAnswerIsKeptApart makes sure that who looks for a PolicyError to tell the
+// TestResolvedAddrGivesNoPolicyError makes sure that who looks for a PolicyError to tell the
 // client does not find that a name leads to a private address.
-func TestRuleOfAnAnswerIsKeptApart(t *testing.T) {
+func TestResolvedAddrGivesNoPolicyError(t *testing.T) {
 	policy := newStrict()
-	policy.Resolver = answer("10.0.0.1")
+	policy.Resolver = resolveTo("10.0.0.1")
 	for name, err := range map[string]error{
 		"Probe":       probe(t, policy, "https://receiver.example/"),
 		"DialContext": second(policy.DialContext(t.Context(), "tcp", "receiver.example:443")),
@@ -93,10 +93,10 @@ func TestRuleOfAnAnswerIsKeptApart(t *testing.T) {
 
 func second[T any](_ T, err error) error { return err }
 
-func TestMixedAnswers(t *testing.T) {
+func TestMixedAddrs(t *testing.T) {
 	tests := []struct {
 		name     string
-		answers  []string
+		addrs    []string
 		probe    []string // dialled by the prober
 		delivery []string // dialled by DialContext
 	}{
@@ -113,7 +113,7 @@ func TestMixedAnswers(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			var network recorder
 			policy := newStrict()
-			policy.Resolver = answer(test.answers...)
+			policy.Resolver = resolveTo(test.addrs...)
 			policy.Dial = network.Dial
 
 			err := newProber(t, policy, nil).Probe(t.Context(), "client", egress.NewURL("https://mixed.example/"))
@@ -137,7 +137,7 @@ func TestMixedAnswers(t *testing.T) {
 func TestDialContextRefuses(t *testing.T) {
 	var network recorder
 	policy := egress.Development()
-	policy.Resolver = answer("127.0.0.1")
+	policy.Resolver = resolveTo("127.0.0.1")
 	policy.Dial = network.Dial
 	for address, want := range map[string]egress.PolicyError{
 		":80":                  egress.ErrNoHost,
@@ -170,10 +170,10 @@ func TestDialContextRefuses(t *testing.T) {
 	}
 }
 
-func TestPortIsJudgedWhenDialled(t *testing.T) {
+func TestPortIsCheckedOnDial(t *testing.T) {
 	var network recorder
 	policy := newStrict()
-	policy.Resolver, policy.Dial, policy.Ports = answer(publicAddr), network.Dial, []uint16{443}
+	policy.Resolver, policy.Dial, policy.Ports = resolveTo(publicAddr), network.Dial, []uint16{443}
 	if _, err := policy.DialContext(t.Context(), "tcp", "example.com:22"); !errors.Is(err, egress.ErrPortNotAllowed) {
 		t.Errorf("DialContext = %v", err)
 	}
@@ -183,7 +183,7 @@ func TestPortIsJudgedWhenDialled(t *testing.T) {
 }
 
 func TestDialErrors(t *testing.T) {
-	noAnswer := resolverFunc(func(context.Context, string) ([]netip.Addr, error) { return nil, nil })
+	noAddrs := resolverFunc(func(context.Context, string) ([]netip.Addr, error) { return nil, nil })
 	slow := resolverFunc(func(ctx context.Context, _ string) ([]netip.Addr, error) {
 		<-ctx.Done()
 		return nil, ctx.Err()
@@ -197,13 +197,13 @@ func TestDialErrors(t *testing.T) {
 		want     egress.Reason
 	}{
 		{"unknown name", unknownName, egress.ReasonDNS},
-		{"no address", noAnswer, egress.ReasonDNS},
+		{"no address", noAddrs, egress.ReasonDNS},
 		{"slow resolver", slow, egress.ReasonTimeout},
 		{"resolver out of time", dnsTimeout, egress.ReasonTimeout},
-		{"private", answer("10.0.0.1"), egress.ReasonDenied},
-		{"refused", answer(publicAddr), egress.ReasonRefused},
-		{"refused, then private", answer(publicAddr, "10.0.0.1"), egress.ReasonRefused},
-		{"private, then refused", answer("10.0.0.1", publicAddr), egress.ReasonDenied},
+		{"private", resolveTo("10.0.0.1"), egress.ReasonDenied},
+		{"refused", resolveTo(publicAddr), egress.ReasonRefused},
+		{"refused, then private", resolveTo(publicAddr, "10.0.0.1"), egress.ReasonRefused},
+		{"private, then refused", resolveTo("10.0.0.1", publicAddr), egress.ReasonDenied},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
@@ -234,7 +234,7 @@ func TestSilentAddressesShareTheTime(t *testing.T) {
 		near, far := net.Pipe()
 		defer func() { _, _ = near.Close(), far.Close() }()
 		policy := newStrict()
-		policy.Resolver = answer("2606:2800::1", "8.8.8.8", "2606:2800::2", "9.9.9.9", "1.1.1.1")
+		policy.Resolver = resolveTo("2606:2800::1", "8.8.8.8", "2606:2800::2", "9.9.9.9", "1.1.1.1")
 		policy.Dial = func(ctx context.Context, _, address string) (net.Conn, error) {
 			order, starts = append(order, address), append(starts, time.Since(start))
 			switch address {
@@ -259,21 +259,21 @@ func TestSilentAddressesShareTheTime(t *testing.T) {
 	})
 }
 
-// closeCounter is a connection that reports when it is closed.
-type closeCounter struct {
+// closeNotifier is a connection that reports when it is closed.
+type closeNotifier struct {
 	net.Conn
 	closed chan struct{}
 }
 
-func (c closeCounter) Close() error {
+func (c closeNotifier) Close() error {
 	close(c.closed)
 	return nil
 }
 
-func TestDialGivesUp(t *testing.T) {
+func TestDialTimeout(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		policy := newStrict()
-		policy.Resolver = answer("8.8.8.8", "9.9.9.9")
+		policy.Resolver = resolveTo("8.8.8.8", "9.9.9.9")
 		policy.Dial = func(ctx context.Context, _, _ string) (net.Conn, error) {
 			<-ctx.Done()
 			return nil, ctx.Err()

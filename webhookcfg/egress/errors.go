@@ -96,11 +96,11 @@ var policyErrorTexts = [...]string{
 
 // Error returns the rule as a sentence, such as "the port must be a number from
 // 1 to 65535 without leading zeros".
-func (r PolicyError) Error() string {
-	if r == 0 || int(r) >= len(policyErrorTexts) {
+func (e PolicyError) Error() string {
+	if e == 0 || int(e) >= len(policyErrorTexts) {
 		return "unknown rule"
 	}
-	return policyErrorTexts[r]
+	return policyErrorTexts[e]
 }
 
 // Reason says at which step a call failed. Reasons are for the host's own events

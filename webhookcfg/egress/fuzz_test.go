@@ -21,7 +21,7 @@ func FuzzCheck(f *testing.F) {
 	var network recorder
 	policy := newStrict()
 	policy.AllowHTTP, policy.Dial = true, network.Dial
-	looked := &lookUps{}
+	looked := &lastLookup{}
 	policy.Resolver = looked
 	transport, err := policy.Transport()
 	if err != nil {

@@ -38,14 +38,14 @@ func (f resolverFunc) LookupNetIP(ctx context.Context, network, host string) ([]
 }
 
 // answer is a resolver that gives every name the same addresses.
-func answer(texts ...string) egress.Resolver {
+func resolveTo(texts ...string) egress.Resolver {
 	return resolverFunc(func(context.Context, string) ([]netip.Addr, error) {
 		return parseAddrs(texts...), nil
 	})
 }
 
 // answers is a resolver that gives one answer after another, then the last one.
-func answers(each ...string) egress.Resolver {
+func resolveInTurn(each ...string) egress.Resolver {
 	var mu sync.Mutex
 	return resolverFunc(func(context.Context, string) ([]netip.Addr, error) {
 		mu.Lock()
@@ -142,10 +142,10 @@ func reasonOf(err error) egress.Reason {
 	return unreachable.Reason
 }
 
-// lookUps notes the name that was looked up last.
-type lookUps struct{ host string }
+// lookups notes the name that was looked up last.
+type lastLookup struct{ host string }
 
-func (l *lookUps) LookupNetIP(_ context.Context, _, host string) ([]netip.Addr, error) {
+func (l *lastLookup) LookupNetIP(_ context.Context, _, host string) ([]netip.Addr, error) {
 	l.host = host
 	return parseAddrs(publicAddr), nil
 }
@@ -197,20 +197,20 @@ func (l *listener) serve(handle func(net.Conn)) {
 }
 
 // heard is what a server got from one client, up to the end.
-type heard struct {
+type received struct {
 	bytes []byte
 	err   error
 }
 
-// serveListening returns what each client sends; over TLS if config is not nil.
-func (l *listener) serveListening(config *tls.Config) <-chan heard {
-	all := make(chan heard, 16)
+// serveReading returns what each client sends; over TLS if config is not nil.
+func (l *listener) serveReading(config *tls.Config) <-chan received {
+	all := make(chan received, 16)
 	l.serve(func(conn net.Conn) {
 		if config != nil {
 			conn = tls.Server(conn, config)
 		}
 		bytes, err := io.ReadAll(conn)
-		all <- heard{bytes, err}
+		all <- received{bytes, err}
 	})
 	return all
 }

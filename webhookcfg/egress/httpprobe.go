@@ -57,11 +57,11 @@ func Handshake(origin string) (HTTPProbe, error) {
 	return func(ctx context.Context, _ string, httpClient *http.Client, target URL) error {
 		header := http.Header{}
 		header.Set(requestOrigin, origin)
-		answer, err := send(ctx, httpClient, http.MethodOptions, target, header)
+		received, err := send(ctx, httpClient, http.MethodOptions, target, header)
 		if err != nil {
 			return err
 		}
-		allowed := answer.Values(allowedOrigin)
+		allowed := received.Values(allowedOrigin)
 		if len(allowed) != 1 || allowed[0] != origin && allowed[0] != "*" {
 			return errNoConsent
 		}

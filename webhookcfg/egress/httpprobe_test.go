@@ -15,13 +15,13 @@ import (
 	"example.com/go-webhookcfg/webhookcfg/egress"
 )
 
-func probeWith(t *testing.T, policy *egress.Policy, exchange egress.HTTPProbe, target string) error {
+func probeWith(t *testing.T, policy *egress.Policy, httpProbe egress.HTTPProbe, target string) error {
 	t.Helper()
-	prober := newProber(t, policy, &egress.ProberOptions{HTTPProbe: exchange})
+	prober := newProber(t, policy, &egress.ProberOptions{HTTPProbe: httpProbe})
 	return prober.Probe(t.Context(), "client", egress.NewURL(target))
 }
 
-func TestAnyAnswer(t *testing.T) {
+func TestAnyResponse(t *testing.T) {
 	ca := newAuthority(t)
 	for _, method := range []string{"HEAD", "GET", "OPTIONS", "POST"} {
 		for _, status := range []int{200, 204, 301, 400, 404, 405, 500, 503} {
@@ -43,8 +43,8 @@ func TestAnyAnswer(t *testing.T) {
 	}
 }
 
-// TestEndlessAnswer has a body that is as long as the receiver likes.
-func TestEndlessAnswer(t *testing.T) {
+// TestEndlessResponse has a body that is as long as the receiver likes.
+func TestEndlessResponse(t *testing.T) {
 	receiver := serve(t, nil, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.WriteHeader(http.StatusOK)
 		_ = http.NewResponseController(w).Flush()
@@ -56,7 +56,7 @@ func TestEndlessAnswer(t *testing.T) {
 	}
 }
 
-func TestAnyAnswerMethods(t *testing.T) {
+func TestAnyResponseMethods(t *testing.T) {
 	for _, method := range []string{"", "get", "PUT", "DELETE", "CONNECT", "TRACE", "GET /", "GET\r\n"} {
 		if _, err := egress.AnyResponse(method); err == nil {
 			t.Errorf("AnyResponse(%q) gives no error", method)
@@ -64,8 +64,8 @@ func TestAnyAnswerMethods(t *testing.T) {
 	}
 }
 
-func TestNoAnswer(t *testing.T) {
-	for name, answer := range map[string]string{
+func TestNoResponse(t *testing.T) {
+	for name, response := range map[string]string{
 		"nothing":     "",
 		"another":     "SSH-2.0-OpenSSH_9.6\r\n",
 		"long header": "HTTP/1.1 200 OK\r\nX-Long: " + strings.Repeat("a", 32<<10) + "\r\n\r\n",
@@ -73,10 +73,10 @@ func TestNoAnswer(t *testing.T) {
 		receiver := listen(t)
 		receiver.serve(func(conn net.Conn) {
 			_, _ = conn.Read(make([]byte, 4096))
-			_, _ = io.WriteString(conn, answer)
+			_, _ = io.WriteString(conn, response)
 		})
-		for _, exchange := range []egress.HTTPProbe{must(egress.AnyResponse("GET")), must(egress.Handshake("sender.example.com"))} {
-			err := probeWith(t, newLoopback(nil), exchange, receiver.at("http", receiverName))
+		for _, httpProbe := range []egress.HTTPProbe{must(egress.AnyResponse("GET")), must(egress.Handshake("sender.example.com"))} {
+			err := probeWith(t, newLoopback(nil), httpProbe, receiver.at("http", receiverName))
 			if reasonOf(err) != egress.ReasonResponse {
 				t.Errorf("%s: %v, want answer", name, err)
 			}
@@ -89,14 +89,14 @@ func TestNoAnswer(t *testing.T) {
 	}
 }
 
-// TestExchangeFailsBeforeHTTP wants the same reasons as without an exchange.
-func TestExchangeFailsBeforeHTTP(t *testing.T) {
+// TestHTTPProbeFailsBeforeHTTP wants the same reasons as without an exchange.
+func TestHTTPProbeFailsBeforeHTTP(t *testing.T) {
 	good := newAuthority(t)
 	receiver := serve(t, good, http.NotFoundHandler())
 	closed := listen(t)
 	_ = closed.Close()
 	mixed := newLoopback(good)
-	mixed.Resolver = answer("127.0.0.1", "10.0.0.1")
+	mixed.Resolver = resolveTo("127.0.0.1", "10.0.0.1")
 	unknown := newLoopback(good)
 	unknown.Resolver = unknownName
 	for _, test := range []struct {
@@ -170,8 +170,8 @@ func TestHandshakeOrigins(t *testing.T) {
 	}
 }
 
-// TestExchangeKeepsToThePolicy has an exchange that asks for what Check refuses.
-func TestExchangeKeepsToThePolicy(t *testing.T) {
+// TestHTTPProbeCompliesWithPolicy has an exchange that asks for what Check refuses.
+func TestHTTPProbeCompliesWithPolicy(t *testing.T) {
 	receiver := serve(t, nil, http.NotFoundHandler())
 	policy := newLoopback(nil)
 	policy.AllowHTTP = false
@@ -184,8 +184,8 @@ func TestExchangeKeepsToThePolicy(t *testing.T) {
 	}
 }
 
-// TestOwnExchange is an exchange that a host wrote.
-func TestOwnExchange(t *testing.T) {
+// TestCustomHTTPProbe is an exchange that a host wrote.
+func TestCustomHTTPProbe(t *testing.T) {
 	receiver := serve(t, nil, http.NotFoundHandler())
 	target := receiver.at("http", receiverName)
 	unhappy := errors.New("unhappy with " + target)
@@ -201,15 +201,15 @@ func TestOwnExchange(t *testing.T) {
 		return err
 	}
 	for _, test := range []struct {
-		exchange egress.HTTPProbe
-		want     egress.Reason
-		cause    error
+		httpProbe egress.HTTPProbe
+		want      egress.Reason
+		cause     error
 	}{
 		{func(context.Context, string, *http.Client, egress.URL) error { return nil }, "", nil},
 		{func(context.Context, string, *http.Client, egress.URL) error { return unhappy }, egress.ReasonResponse, unhappy},
 		{elsewhere, egress.ReasonDenied, nil},
 	} {
-		err := probeWith(t, newLoopback(nil), test.exchange, target)
+		err := probeWith(t, newLoopback(nil), test.httpProbe, target)
 		if reasonOf(err) != test.want || test.cause != nil && !errors.Is(err, test.cause) {
 			t.Errorf("Probe = %v, want %v", err, test.want)
 		}
@@ -219,9 +219,9 @@ func TestOwnExchange(t *testing.T) {
 	}
 }
 
-// TestHTTPProbeIsOfOneClient: clients that probe the same target at the same time share
+// TestHTTPProbesAreNotSharedByClients: clients that probe the same target at the same time share
 // no HTTPProbe, which may decide by the client.
-func TestHTTPProbeIsOfOneClient(t *testing.T) {
+func TestHTTPProbesAreNotSharedByClients(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		denied := errors.New("denied")
 		var calls atomic.Int32
@@ -237,9 +237,9 @@ func TestHTTPProbeIsOfOneClient(t *testing.T) {
 		})
 		results := map[string]<-chan error{}
 		for _, client := range []string{"a", "b"} {
-			results[client] = ask(t.Context(), prober, client, target)
+			results[client] = startProbe(t.Context(), prober, client, target)
 		}
-		again := ask(t.Context(), prober, "a", target)
+		again := startProbe(t.Context(), prober, "a", target)
 		if err := <-results["a"]; err != nil {
 			t.Errorf("client a: %v", err)
 		}

@@ -48,11 +48,11 @@ func TestParityOfURLs(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			var network recorder
 			policy.Dial = network.Dial
-			policy.Resolver = answer("8.8.8.8")
-			prober, exchanging, transport := newQuickTrio(t, policy)
+			policy.Resolver = resolveTo("8.8.8.8")
+			prober, withHTTP, transport := newQuickTrio(t, policy)
 			for _, url := range urls {
 				checked := policy.Check(url)
-				for name, probe := range map[string]*egress.Prober{"Probe": prober, "Probe with exchange": exchanging} {
+				for name, probe := range map[string]*egress.Prober{"Probe": prober, "Probe with exchange": withHTTP} {
 					err := probe.Probe(t.Context(), "client", egress.NewURL(url))
 					if called := network.take() != nil; called != (checked == nil) {
 						t.Errorf("%s(%q) = %v, called %v; Check = %v", name, url, err, called, checked)
@@ -81,7 +81,7 @@ func isAboutText(err error) bool {
 		errors.Is(err, egress.ErrBackslash) || errors.Is(err, egress.ErrFragment)
 }
 
-func newQuickTrio(t *testing.T, policy *egress.Policy) (prober, exchanging *egress.Prober, transport *egress.Transport) {
+func newQuickTrio(t *testing.T, policy *egress.Policy) (prober, withHTTP *egress.Prober, transport *egress.Transport) {
 	t.Helper()
 	unlimited := egress.ProberOptions{ClientProbesPerMinute: 1_000_000}
 	prober = newProber(t, policy, &unlimited)
@@ -104,13 +104,13 @@ func TestParityOfAddresses(t *testing.T) {
 			policy.Resolver = resolverFunc(func(context.Context, string) ([]netip.Addr, error) {
 				return []netip.Addr{resolved}, nil
 			})
-			prober, exchanging, transport := newQuickTrio(t, policy)
+			prober, withHTTP, transport := newQuickTrio(t, policy)
 			for _, addr := range addrs {
 				resolved = addr
 				want := policy.CheckAddr(addr) == nil
 				calls := map[string]func(url string) error{
 					"Probe":               func(url string) error { return prober.Probe(t.Context(), "c", egress.NewURL(url)) },
-					"Probe with exchange": func(url string) error { return exchanging.Probe(t.Context(), "c", egress.NewURL(url)) },
+					"Probe with exchange": func(url string) error { return withHTTP.Probe(t.Context(), "c", egress.NewURL(url)) },
 					"RoundTrip":           func(url string) error { _, err := roundTrip(t, transport, url); return err },
 				}
 				for name, call := range calls {

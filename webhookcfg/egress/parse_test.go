@@ -132,7 +132,7 @@ var refusals = []struct {
 	{"https://[fe80::1]/", egress.ErrNotPublic},
 }
 
-func TestCheckNamesTheRule(t *testing.T) {
+func TestCheckRefuses(t *testing.T) {
 	policy := newStrict()
 	for _, test := range refusals {
 		if err := policy.Check(test.url); !errors.Is(err, test.rule) {
@@ -211,9 +211,9 @@ func TestCheckOptions(t *testing.T) {
 	}
 }
 
-// TestRuleTexts holds every rule to what RFC 6749 section 5.2 allows in an
+// TestPolicyErrorTexts holds every rule to what RFC 6749 section 5.2 allows in an
 // error_description, and to a text of its own.
-func TestRuleTexts(t *testing.T) {
+func TestPolicyErrorTexts(t *testing.T) {
 	seen := map[string]egress.PolicyError{}
 	for rule := egress.ErrInvalidLength; rule <= egress.ErrAddressDenied; rule++ {
 		text := rule.Error()

@@ -25,14 +25,14 @@ func waitOf(err error) time.Duration {
 func newQuickProber(t *testing.T, opts *egress.ProberOptions) func(client string) error {
 	t.Helper()
 	policy := newStrict()
-	policy.Resolver, policy.Dial = answer(publicAddr), new(recorder).Dial
+	policy.Resolver, policy.Dial = resolveTo(publicAddr), new(recorder).Dial
 	prober := newProber(t, policy, opts)
 	return func(client string) error {
 		return prober.Probe(t.Context(), client, egress.NewURL("https://receiver.example/"))
 	}
 }
 
-func TestRateOfOneClient(t *testing.T) {
+func TestRateOfClient(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		probe := newQuickProber(t, &egress.ProberOptions{ClientProbesPerMinute: 4})
 		for range 4 {
@@ -82,18 +82,18 @@ func TestDefaultLimits(t *testing.T) {
 	})
 }
 
-func TestConcurrencyOfOneClient(t *testing.T) {
+func TestConcurrencyOfClient(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		network := newHanging()
 		prober := newHangingProber(t, network, &egress.ProberOptions{ClientMaxProbes: 2})
-		first := ask(t.Context(), prober, "a", "http://one.example/")
-		second := ask(t.Context(), prober, "a", "http://two.example/")
+		first := startProbe(t.Context(), prober, "a", "http://one.example/")
+		second := startProbe(t.Context(), prober, "a", "http://two.example/")
 		synctest.Wait()
-		err := <-ask(t.Context(), prober, "a", "http://three.example/")
+		err := <-startProbe(t.Context(), prober, "a", "http://three.example/")
 		if waitOf(err) != time.Second {
 			t.Errorf("the third: %v", err)
 		}
-		other := ask(t.Context(), prober, "b", "http://three.example/")
+		other := startProbe(t.Context(), prober, "b", "http://three.example/")
 		synctest.Wait()
 		network.release()
 		for _, result := range []<-chan error{first, second, other} {
@@ -101,32 +101,32 @@ func TestConcurrencyOfOneClient(t *testing.T) {
 				t.Error(err)
 			}
 		}
-		if err := <-ask(t.Context(), prober, "a", "http://three.example/"); err != nil {
+		if err := <-startProbe(t.Context(), prober, "a", "http://three.example/"); err != nil {
 			t.Errorf("after the others ended: %v", err)
 		}
 	})
 }
 
-// TestPlaces has one place and three callers that need it: the second gets it in
+// TestMaxProbes has one place and three callers that need it: the second gets it in
 // time, and all of the time that a probe has; the third does not.
-func TestPlaces(t *testing.T) {
+func TestMaxProbes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		network := newHanging()
 		prober := newHangingProber(t, network, &egress.ProberOptions{MaxProbes: 1})
-		first := ask(t.Context(), prober, "a", "http://one.example/")
+		first := startProbe(t.Context(), prober, "a", "http://one.example/")
 		time.Sleep(4500 * time.Millisecond)
-		second := ask(t.Context(), prober, "b", "http://two.example/")
+		second := startProbe(t.Context(), prober, "b", "http://two.example/")
 		synctest.Wait()
-		if n := len(network.begun); n != 1 {
+		if n := len(network.dialled); n != 1 {
 			t.Errorf("%d connections at the same time", n)
 		}
 		<-first
 		synctest.Wait()
-		if n := len(network.begun); n != 2 {
+		if n := len(network.dialled); n != 2 {
 			t.Errorf("%d connections once the place was free", n)
 		}
 		start := time.Now()
-		third := ask(t.Context(), prober, "c", "http://three.example/")
+		third := startProbe(t.Context(), prober, "c", "http://three.example/")
 		if err := <-third; waitOf(err) != time.Second || time.Since(start) != time.Second {
 			t.Errorf("the third: %v after %v", err, time.Since(start))
 		}
@@ -136,15 +136,15 @@ func TestPlaces(t *testing.T) {
 	})
 }
 
-func TestCallerLeavesWhileItWaitsForAPlace(t *testing.T) {
+func TestCallerLeavesWhileProbeWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		network := newHanging()
 		prober := newHangingProber(t, network, &egress.ProberOptions{MaxProbes: 1})
-		first := ask(t.Context(), prober, "a", "http://one.example/")
+		first := startProbe(t.Context(), prober, "a", "http://one.example/")
 		synctest.Wait()
 		start := time.Now()
 		ctx, cancel := context.WithCancel(t.Context())
-		second := ask(ctx, prober, "b", "http://two.example/")
+		second := startProbe(ctx, prober, "b", "http://two.example/")
 		synctest.Wait()
 		cancel()
 		if err := <-second; !errors.Is(err, context.Canceled) || time.Since(start) != 0 {
@@ -157,24 +157,24 @@ func TestCallerLeavesWhileItWaitsForAPlace(t *testing.T) {
 	})
 }
 
-// TestDisconnectingMakesNoRoom: a client whose requests end early still has its
+// TestDisconnectedClientIsStillCharged: a client whose requests end early still has its
 // probes under way.
-func TestDisconnectingMakesNoRoom(t *testing.T) {
+func TestDisconnectedClientIsStillCharged(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		prober := newHangingProber(t, newHanging(), &egress.ProberOptions{ClientMaxProbes: 1})
 		ctx, cancel := context.WithCancel(t.Context())
-		first := ask(ctx, prober, "a", "http://one.example/")
+		first := startProbe(ctx, prober, "a", "http://one.example/")
 		synctest.Wait()
-		joined := ask(t.Context(), prober, "b", "http://one.example/")
+		joined := startProbe(t.Context(), prober, "b", "http://one.example/")
 		synctest.Wait()
 		cancel()
 		<-first
-		if err := <-ask(t.Context(), prober, "a", "http://two.example/"); waitOf(err) != time.Second {
+		if err := <-startProbe(t.Context(), prober, "a", "http://two.example/"); waitOf(err) != time.Second {
 			t.Errorf("while its probe is under way: %v", err)
 		}
 		<-joined
 		for _, client := range []string{"a", "b"} {
-			if err := <-ask(t.Context(), prober, client, "http://two.example/"); reasonOf(err) != egress.ReasonTimeout {
+			if err := <-startProbe(t.Context(), prober, client, "http://two.example/"); reasonOf(err) != egress.ReasonTimeout {
 				t.Errorf("client %s, after the probe ended: %v", client, err)
 			}
 		}

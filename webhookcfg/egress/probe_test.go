@@ -23,7 +23,7 @@ const receiverName = "receiver.example"
 // newLoopback allows loopback, where every name leads.
 func newLoopback(a *authority) *egress.Policy {
 	policy := egress.Development()
-	policy.Resolver, policy.Dial = answer("127.0.0.1"), dialLoopback
+	policy.Resolver, policy.Dial = resolveTo("127.0.0.1"), dialLoopback
 	if a != nil {
 		policy.RootCAs = a.pool()
 	}
@@ -50,7 +50,7 @@ func TestProbeSendsNoHTTP(t *testing.T) {
 	for _, test := range tests {
 		t.Run(test.scheme+" "+test.host, func(t *testing.T) {
 			receiver := listen(t)
-			all := receiver.serveListening(test.config)
+			all := receiver.serveReading(test.config)
 			if err := probe(t, newLoopback(ca), receiver.at(test.scheme, test.host)); err != nil {
 				t.Fatal(err)
 			}
@@ -101,22 +101,22 @@ func TestProbeTLSFailures(t *testing.T) {
 	}
 }
 
-// TestProbeOutOfTime has receivers that take the connection and say nothing.
-func TestProbeOutOfTime(t *testing.T) {
-	anyAnswer := must(egress.AnyResponse(http.MethodHead))
+// TestProbeTimeout has receivers that take the connection and say nothing.
+func TestProbeTimeout(t *testing.T) {
+	anyResponse := must(egress.AnyResponse(http.MethodHead))
 	for name, test := range map[string]struct {
-		scheme   string
-		exchange egress.HTTPProbe
+		scheme    string
+		httpProbe egress.HTTPProbe
 	}{
 		"TLS handshake":              {"https", nil},
-		"TLS handshake for exchange": {"https", anyAnswer},
-		"HTTP answer":                {"http", anyAnswer},
+		"TLS handshake for exchange": {"https", anyResponse},
+		"HTTP answer":                {"http", anyResponse},
 	} {
 		t.Run(name, func(t *testing.T) {
 			receiver := listen(t)
 			receiver.serve(func(conn net.Conn) { _, _ = io.Copy(io.Discard, conn) })
 			prober := newProber(t, newLoopback(nil), &egress.ProberOptions{
-				HTTPProbe: test.exchange,
+				HTTPProbe: test.httpProbe,
 				Timeout:   50 * time.Millisecond,
 			})
 			target := egress.NewURL(receiver.at(test.scheme, receiverName))
@@ -143,7 +143,7 @@ func TestProbeReturnsWhatCheckReturns(t *testing.T) {
 	var network recorder
 	policy := newStrict()
 	policy.Dial = network.Dial
-	policy.Resolver = answer(publicAddr)
+	policy.Resolver = resolveTo(publicAddr)
 	prober := newProber(t, policy, nil)
 	for _, test := range refusals {
 		if err := prober.Probe(t.Context(), "client", egress.NewURL(test.url)); err != test.rule {
@@ -168,15 +168,15 @@ func TestProberOptions(t *testing.T) {
 	}
 }
 
-func TestProbeOfCallerWhoIsGone(t *testing.T) {
+func TestProbeWithEndedContext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		network := newHanging()
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
-		err := <-ask(ctx, newHangingProber(t, network, nil), "client", target)
+		err := <-startProbe(ctx, newHangingProber(t, network, nil), "client", target)
 		synctest.Wait()
-		if !errors.Is(err, context.Canceled) || len(network.begun) != 0 {
-			t.Errorf("Probe = %v, %d connections", err, len(network.begun))
+		if !errors.Is(err, context.Canceled) || len(network.dialled) != 0 {
+			t.Errorf("Probe = %v, %d connections", err, len(network.dialled))
 		}
 	})
 }
@@ -185,9 +185,9 @@ func TestProbeOfCallerWhoIsGone(t *testing.T) {
 func TestFailedHandshakeLeavesNoConnection(t *testing.T) {
 	near, far := net.Pipe()
 	_ = far.Close()
-	conn := closeCounter{Conn: near, closed: make(chan struct{})}
+	conn := closeNotifier{Conn: near, closed: make(chan struct{})}
 	policy := newStrict()
-	policy.Resolver = answer(publicAddr)
+	policy.Resolver = resolveTo(publicAddr)
 	policy.Dial = func(context.Context, string, string) (net.Conn, error) { return conn, nil }
 	if err := probe(t, policy, "https://receiver.example/"); reasonOf(err) != egress.ReasonTLS {
 		t.Errorf("Probe = %v", err)
@@ -201,23 +201,23 @@ func TestFailedHandshakeLeavesNoConnection(t *testing.T) {
 
 // hanging is a network in which every connection hangs until release is called.
 type hanging struct {
-	begun    chan string   // the addresses that were dialled
-	ended    chan struct{} // one for each dial that was given up
-	released chan struct{}
+	dialled   chan string   // the addresses that were dialled
+	cancelled chan struct{} // one for each dial that was given up
+	released  chan struct{}
 }
 
 func newHanging() *hanging {
-	return &hanging{begun: make(chan string, 100), ended: make(chan struct{}, 100), released: make(chan struct{})}
+	return &hanging{dialled: make(chan string, 100), cancelled: make(chan struct{}, 100), released: make(chan struct{})}
 }
 
 func (h *hanging) Dial(ctx context.Context, _, address string) (net.Conn, error) {
-	h.begun <- address
+	h.dialled <- address
 	select {
 	case <-h.released:
 		conn, far := net.Pipe()
 		return conn, far.Close()
 	case <-ctx.Done():
-		h.ended <- struct{}{}
+		h.cancelled <- struct{}{}
 		return nil, ctx.Err()
 	}
 }
@@ -228,12 +228,12 @@ func (h *hanging) release() { close(h.released) }
 func newHangingProber(t *testing.T, h *hanging, opts *egress.ProberOptions) *egress.Prober {
 	t.Helper()
 	policy := newStrict()
-	policy.AllowHTTP, policy.Dial, policy.Resolver = true, h.Dial, answer(publicAddr)
+	policy.AllowHTTP, policy.Dial, policy.Resolver = true, h.Dial, resolveTo(publicAddr)
 	return newProber(t, policy, opts)
 }
 
 // ask probes in the background and delivers the result.
-func ask(ctx context.Context, prober *egress.Prober, client, target string) <-chan error {
+func startProbe(ctx context.Context, prober *egress.Prober, client, target string) <-chan error {
 	result := make(chan error, 1)
 	go func() { result <- prober.Probe(ctx, client, egress.NewURL(target)) }()
 	return result
@@ -256,17 +256,17 @@ func countingResolver(count *int) egress.Resolver {
 
 const target = "http://receiver.example/secret"
 
-func TestConcurrentProbesAreOne(t *testing.T) {
+func TestConcurrentProbesAreShared(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		network := newHanging()
 		prober := newHangingProber(t, network, nil)
 		var results []<-chan error
 		for _, client := range []string{"a", "a", "b", "c"} {
-			results = append(results, ask(t.Context(), prober, client, target))
+			results = append(results, startProbe(t.Context(), prober, client, target))
 		}
-		other := ask(t.Context(), prober, "a", "http://other.example/")
+		other := startProbe(t.Context(), prober, "a", "http://other.example/")
 		synctest.Wait()
-		if n := len(network.begun); n != 2 {
+		if n := len(network.dialled); n != 2 {
 			t.Errorf("%d connections for two targets", n)
 		}
 		network.release()
@@ -278,30 +278,30 @@ func TestConcurrentProbesAreOne(t *testing.T) {
 	})
 }
 
-func TestResultIsNotRemembered(t *testing.T) {
-	lookUps := 0
+func TestResultIsNotCached(t *testing.T) {
+	lookups := 0
 	policy := newStrict()
-	policy.Resolver = countingResolver(&lookUps)
+	policy.Resolver = countingResolver(&lookups)
 	policy.Dial = new(recorder).Dial
 	prober := newProber(t, policy, nil)
 	for want := 1; want <= 3; want++ {
 		_ = prober.Probe(t.Context(), "client", egress.NewURL("https://receiver.example/"))
-		if lookUps != want {
-			t.Fatalf("%d look-ups after %d probes", lookUps, want)
+		if lookups != want {
+			t.Fatalf("%d look-ups after %d probes", lookups, want)
 		}
 	}
 }
 
-func TestHangUpFailsNobodyElse(t *testing.T) {
+func TestCancelAffectsNoOtherCaller(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		network := newHanging()
 		prober := newHangingProber(t, network, nil)
-		ctx, hangUp := context.WithCancel(t.Context())
-		first := ask(ctx, prober, "a", target)
+		ctx, cancel := context.WithCancel(t.Context())
+		first := startProbe(ctx, prober, "a", target)
 		synctest.Wait()
-		second := ask(t.Context(), prober, "b", target)
+		second := startProbe(t.Context(), prober, "b", target)
 		synctest.Wait()
-		hangUp()
+		cancel()
 		if err := <-first; !errors.Is(err, context.Canceled) {
 			t.Errorf("who hung up got %v", err)
 		}
@@ -321,7 +321,7 @@ func TestProbeOutlivesItsCallers(t *testing.T) {
 		prober := newHangingProber(t, network, nil)
 		start := time.Now()
 		ctx, cancel := context.WithCancel(t.Context())
-		first, second := ask(ctx, prober, "a", target), ask(ctx, prober, "b", target)
+		first, second := startProbe(ctx, prober, "a", target), startProbe(ctx, prober, "b", target)
 		synctest.Wait()
 		cancel()
 		for _, result := range []<-chan error{first, second} {
@@ -330,50 +330,50 @@ func TestProbeOutlivesItsCallers(t *testing.T) {
 			}
 		}
 		time.Sleep(time.Second)
-		third := ask(t.Context(), prober, "c", target)
-		<-network.ended
+		third := startProbe(t.Context(), prober, "c", target)
+		<-network.cancelled
 		if err := <-third; reasonOf(err) != egress.ReasonTimeout {
 			t.Errorf("the caller that joined got %v", err)
 		}
-		if took := time.Since(start); took != 5*time.Second || len(network.begun) != 1 {
-			t.Errorf("%d connections, and the end after %v", len(network.begun), took)
+		if took := time.Since(start); took != 5*time.Second || len(network.dialled) != 1 {
+			t.Errorf("%d connections, and the end after %v", len(network.dialled), took)
 		}
 	})
 }
 
-func TestDeadlineOfTheCaller(t *testing.T) {
+func TestDeadlineOfCaller(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		network := newHanging()
 		defer network.release()
 		prober := newHangingProber(t, network, nil)
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
-		if err := <-ask(ctx, prober, "a", target); !errors.Is(err, context.DeadlineExceeded) || reasonOf(err) != "" {
+		if err := <-startProbe(ctx, prober, "a", target); !errors.Is(err, context.DeadlineExceeded) || reasonOf(err) != "" {
 			t.Errorf("Probe = %v, want the error of the context", err)
 		}
 	})
 }
 
-func TestProbeTakesFiveSecondsAtMost(t *testing.T) {
+func TestDefaultTimeout(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		prober := newHangingProber(t, newHanging(), nil)
-		begun := time.Now()
-		err := <-ask(t.Context(), prober, "a", target)
-		if waited := time.Since(begun); reasonOf(err) != egress.ReasonTimeout || waited != 5*time.Second {
+		start := time.Now()
+		err := <-startProbe(t.Context(), prober, "a", target)
+		if waited := time.Since(start); reasonOf(err) != egress.ReasonTimeout || waited != 5*time.Second {
 			t.Errorf("Probe = %v after %v", err, waited)
 		}
 	})
 }
 
-// TestFlightsUnderRace has many callers come and go; the race detector looks on.
-func TestFlightsUnderRace(t *testing.T) {
+// TestManyCallers has many callers come and go; the race detector looks on.
+func TestManyCallers(t *testing.T) {
 	policy := newStrict()
-	policy.Resolver, policy.Dial = answer(publicAddr), new(recorder).Dial
+	policy.Resolver, policy.Dial = resolveTo(publicAddr), new(recorder).Dial
 	prober := newProber(t, policy, &egress.ProberOptions{ClientMaxProbes: 1000, ClientProbesPerMinute: 1_000_000})
 	var results []<-chan error
 	for i := range 500 {
 		ctx, cancel := context.WithCancel(t.Context())
-		results = append(results, ask(ctx, prober, "client", "https://receiver.example/"))
+		results = append(results, startProbe(ctx, prober, "client", "https://receiver.example/"))
 		if i%3 == 0 {
 			go cancel()
 		} else {
@@ -394,9 +394,9 @@ func (panicking) LookupNetIP(context.Context, string, string) ([]netip.Addr, err
 	panic("broken on purpose")
 }
 
-// TestPanicReachesTheCaller: the probe runs in a goroutine of its own, where
+// TestPanicReachesCallers: the probe runs in a goroutine of its own, where
 // nobody could recover what a host's resolver throws.
-func TestPanicReachesTheCaller(t *testing.T) {
+func TestPanicReachesCallers(t *testing.T) {
 	policy := newStrict()
 	policy.Resolver = panicking{}
 	prober := newProber(t, policy, nil)

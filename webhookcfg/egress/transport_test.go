@@ -112,8 +112,8 @@ func TestEnvironmentProxyIsIgnored(t *testing.T) {
 	if _, err := get(t, newClient(t, policy), target); err != nil {
 		t.Error(err)
 	}
-	for _, exchange := range []egress.HTTPProbe{nil, must(egress.AnyResponse(http.MethodGet))} {
-		prober := newProber(t, policy, &egress.ProberOptions{HTTPProbe: exchange})
+	for _, httpProbe := range []egress.HTTPProbe{nil, must(egress.AnyResponse(http.MethodGet))} {
+		prober := newProber(t, policy, &egress.ProberOptions{HTTPProbe: httpProbe})
 		if err := prober.Probe(t.Context(), "client", egress.NewURL(target)); err != nil {
 			t.Error(err)
 		}
@@ -175,11 +175,11 @@ func TestRedirectToDeniedAddress(t *testing.T) {
 	}
 }
 
-// TestRoundTripJudgesTheURL builds requests that url.Parse would not.
-func TestRoundTripJudgesTheURL(t *testing.T) {
+// TestRoundTripChecksURL builds requests that url.Parse would not.
+func TestRoundTripChecksURL(t *testing.T) {
 	var network recorder
 	policy := newStrict()
-	policy.Resolver, policy.Dial = answer(publicAddr), network.Dial
+	policy.Resolver, policy.Dial = resolveTo(publicAddr), network.Dial
 	transport := newTransport(t, policy)
 	for _, test := range []struct {
 		url  url.URL
@@ -292,7 +292,7 @@ type failing struct{ err error }
 
 func (f failing) Read([]byte) (int, error) { return 0, f.err }
 
-func TestHeaderOfAnswerIsBounded(t *testing.T) {
+func TestResponseHeaderIsBounded(t *testing.T) {
 	receiver := serve(t, nil, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("X-Long", strings.Repeat("a", 100<<10))
 	}))
@@ -302,7 +302,7 @@ func TestHeaderOfAnswerIsBounded(t *testing.T) {
 	}
 }
 
-func TestClientGivesUp(t *testing.T) {
+func TestClientTimeout(t *testing.T) {
 	if got := newClient(t, newStrict()).Timeout; got != 30*time.Second {
 		t.Errorf("the time-out of the client is %v", got)
 	}

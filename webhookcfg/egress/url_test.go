@@ -17,7 +17,7 @@ const secretURL = "https://user:secret@hooks.example.com:8443/secret/path?token=
 
 const shownURL = "https://hooks.example.com:8443"
 
-func TestURLShowsSchemeHostAndPort(t *testing.T) {
+func TestURLString(t *testing.T) {
 	for text, want := range map[string]string{
 		"":                                   "",
 		secretURL:                            shownURL,
@@ -74,7 +74,7 @@ func newHolder(u egress.URL) holder {
 	return h
 }
 
-func TestURLIsRedactedHoweverItIsPrinted(t *testing.T) {
+func TestURLIsRedactedInAllFormats(t *testing.T) {
 	u := egress.NewURL(secretURL)
 	h := newHolder(u)
 	values := []any{u, &u, []egress.URL{u}, []*egress.URL{&u}, map[string]egress.URL{"u": u}, h, &h, []holder{h}, error(urlError{u})}
@@ -131,7 +131,7 @@ func TestURLIsRedactedInLogsAndEncodings(t *testing.T) {
 	}
 }
 
-func TestURLKeepsItsText(t *testing.T) {
+func TestURLReveal(t *testing.T) {
 	for _, text := range []string{"", secretURL, "not a URL\x00\xff"} {
 		u := egress.NewURL(text)
 		if got := u.Reveal(); got != text {
