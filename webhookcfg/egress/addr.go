@@ -8,14 +8,14 @@ import (
 	"time"
 )
 
-// CheckAddr returns nil if addr may be called, and otherwise a [PolicyError]. It is the
-// one predicate on addresses: for the literal address in a URL, for the answers
-// of a resolver, and for the address that is about to be dialled.
+// CheckAddr returns nil if addr may be called, and a [PolicyError] otherwise. It
+// applies to the literal address in a URL, to the results of name resolution, and
+// to the address of a socket that is about to connect.
 func (p *Policy) CheckAddr(addr netip.Addr) error {
 	if addr.Zone() != "" {
 		return ErrZone
 	}
-	// A prefix contains no IPv4-mapped address, whatever it says.
+	// netip.Prefix.Contains is false for every IPv4-mapped address.
 	addr = addr.Unmap()
 	switch {
 	case matches(p.DenyPrefixes, addr, true):
@@ -32,8 +32,8 @@ func (p *Policy) CheckAddr(addr netip.Addr) error {
 	return nil
 }
 
-// matches reports whether a prefix contains addr, which is not IPv4-mapped. For
-// a prefix that cannot be meant it answers ifUnusable.
+// matches reports whether a prefix contains addr, which is not IPv4-mapped. An
+// unusable prefix matches if ifUnusable is set.
 func matches(prefixes []netip.Prefix, addr netip.Addr, ifUnusable bool) bool {
 	for _, prefix := range prefixes {
 		if prefix.Contains(addr) || ifUnusable && !isUsable(prefix) {
@@ -56,24 +56,25 @@ func (p *Policy) allowsLoopback() bool {
 	return p.CheckAddr(loopbackIPv4) == nil || p.CheckAddr(loopbackIPv6) == nil
 }
 
-// embeddedIPv4 returns the last 32 bits of an address (RFC 6052 section 2.2, /96).
+// embeddedIPv4 returns the last 32 bits of addr (RFC 6052 section 2.2, /96).
 func embeddedIPv4(addr netip.Addr) netip.Addr {
 	b := addr.As16()
 	return netip.AddrFrom4([4]byte(b[12:]))
 }
 
-// localAddrsMaxAge is how long a list of own addresses is used. It bounds both what the
-// list costs and how long a new address of this host goes unnoticed.
+// localAddrsMaxAge is how long a list of local addresses is used. It bounds the cost
+// of reading the list, and the time until a new address is noticed.
 const localAddrsMaxAge = 10 * time.Second
 
-// localAddrs remembers the addresses of this host for a while.
+// localAddrs caches the addresses of this host.
 type localAddrs struct {
 	mu     sync.Mutex
-	known  map[netip.Addr]bool // nil: not known
+	known  map[netip.Addr]bool // nil if unknown
 	readAt time.Time
 }
 
-// includes reports whether addr is an own address, or whether that cannot be told.
+// mayContain reports whether addr is a local address. It returns true if the list
+// cannot be read.
 func (l *localAddrs) mayContain(addr netip.Addr, list func() ([]netip.Addr, error)) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -84,7 +85,7 @@ func (l *localAddrs) mayContain(addr netip.Addr, list func() ([]netip.Addr, erro
 	return l.known == nil || l.known[addr]
 }
 
-// addrSet returns nil if the list fails.
+// addrSet returns the listed addresses, or nil if the list cannot be read.
 func addrSet(list func() ([]netip.Addr, error)) map[netip.Addr]bool {
 	if list == nil {
 		list = interfaceAddrs
@@ -115,19 +116,20 @@ func interfaceAddrs() ([]netip.Addr, error) {
 	return addrs, nil
 }
 
-// block is a range of addresses that no webhook receiver can have.
+// specialPrefix is a range that contains no address of a webhook receiver.
 type specialPrefix struct {
 	prefix netip.Prefix
-	name   string // the row of the registry, or the reason
+	name   string // name and reference of the registry entry, or the reason
 }
 
 func special(prefix, name string) specialPrefix {
 	return specialPrefix{netip.MustParsePrefix(prefix), name}
 }
 
-// specialIPv4 holds the IANA IPv4 Special-Purpose Address Registry, multicast,
-// and an address that is public by number only. Rows inside another row are left
-// out, those marked globally reachable too: none of them is a host's address.
+// specialIPv4 holds the entries of the IANA IPv4 Special-Purpose Address Registry,
+// multicast, and one address that only looks public, in ascending order. Entries within
+// another one are omitted, even those marked as globally reachable: none of them is
+// the address of an ordinary host.
 var specialIPv4 = []specialPrefix{
 	special("0.0.0.0/8", "This network, RFC 791"),
 	special("10.0.0.0/8", "Private-Use, RFC 1918"),
@@ -150,13 +152,13 @@ var specialIPv4 = []specialPrefix{
 	special("240.0.0.0/4", "Reserved and Limited Broadcast, RFC 1112 and RFC 8190"),
 }
 
-// globalIPv6 is all global unicast space that IANA has opened. What is outside
-// (loopback, mapped, NAT64, unique local, link local, multicast, and all that is
-// not assigned yet) needs no list, and cannot be missing from one.
+// globalIPv6 is the global unicast space that IANA assigns from. All that is outside
+// (loopback, IPv4-mapped, NAT64, unique local, link local, multicast, unassigned)
+// needs no list, and cannot be missing from one.
 var globalIPv6 = netip.MustParsePrefix("2000::/3")
 
-// specialIPv6 holds the rows of the IANA IPv6 Special-Purpose Address Registry
-// that are inside globalIPv6, as specialIPv4 does.
+// specialIPv6 holds the entries of the IANA IPv6 Special-Purpose Address Registry
+// within globalIPv6, in the same way as specialIPv4.
 var specialIPv6 = []specialPrefix{
 	special("2001::/23", "IETF Protocol Assignments, RFC 2928"),
 	special("2001:db8::/32", "Documentation, RFC 3849"),
@@ -169,7 +171,8 @@ var specialIPv6 = []specialPrefix{
 // nat64 is the well-known prefix of RFC 6052.
 var nat64 = netip.MustParsePrefix("64:ff9b::/96")
 
-// isPublic judges an address that is not IPv4-mapped and has no zone.
+// isPublic reports whether addr, which is not IPv4-mapped and has no zone, is a
+// public unicast address.
 func isPublic(addr netip.Addr) bool {
 	ranges := specialIPv4
 	if !addr.Is4() {
@@ -178,8 +181,8 @@ func isPublic(addr netip.Addr) bool {
 		}
 		ranges = specialIPv6
 	}
-	// The blocks are in order and do not overlap: only the last of those that
-	// begin at or before the address can hold it.
+	// The prefixes are sorted and do not overlap: only the last one that starts at
+	// or before the address can contain it.
 	after := sort.Search(len(ranges), func(i int) bool {
 		return addr.Less(ranges[i].prefix.Addr())
 	})

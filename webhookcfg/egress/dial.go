@@ -12,25 +12,26 @@ import (
 	"time"
 )
 
-// dialTimeout bounds a look-up and the attempts to connect that follow.
+// dialTimeout bounds the lookup of a name and the attempts to connect.
 const dialTimeout = 10 * time.Second
 
-// DialContext connects to address, a host and a port, if the policy allows it.
-// Every literal address is judged just before it is connected to, so it does not
-// matter what a name meant earlier. It gives up after ten seconds.
+// DialContext connects to address, a host and a port, if the policy allows it. The
+// network must be "tcp". Every address of a name is checked just before the attempt
+// to connect to it, whatever the name resolved to earlier. The attempts take ten seconds
+// at most, and no more than eight addresses are tried.
 //
-// It has the signature of [http.Transport.DialContext], for hosts that need a
-// transport of their own; that must have neither a Proxy nor a DialTLSContext.
-// The error is a [PolicyError], an [*UnreachableError] or that of ctx.
+// DialContext has the signature of the field of that name in [http.Transport], for
+// hosts that need a transport of their own, which must set neither Proxy nor
+// DialTLSContext. The error is a [PolicyError], an [*UnreachableError] or that of ctx.
 func (p *Policy) DialContext(ctx context.Context, network, address string) (net.Conn, error) {
 	return dialer{policy: p}.dial(ctx, network, address)
 }
 
-// dialer connects to what a policy allows.
+// dialer connects to endpoints that a policy allows.
 type dialer struct {
 	policy *Policy
 
-	// checkAll demands that every answer of the resolver be allowed, not only
+	// checkAll requires that the policy allows every address of a name, not only
 	// the one that is connected to.
 	checkAll bool
 }
@@ -43,7 +44,7 @@ func (d dialer) dial(ctx context.Context, network, address string) (net.Conn, er
 	return d.connect(ctx, to)
 }
 
-// dialTLS is dial with a verified TLS handshake.
+// dialTLS is dial followed by a verified TLS handshake.
 func (d dialer) dialTLS(ctx context.Context, network, address string) (net.Conn, error) {
 	to, err := d.policy.parseAddress(network, address)
 	if err != nil {
@@ -85,8 +86,8 @@ func (p *Policy) tlsConfig() *tls.Config {
 	return &tls.Config{RootCAs: p.RootCAs, MinVersion: tls.VersionTLS12}
 }
 
-// parseAddress applies the rules about hosts and ports to what a dialer is given.
-// Without them an empty host would reach this machine.
+// parseAddress applies the rules for hosts and ports to the arguments of a dialer.
+// Without them an empty host would be this machine.
 func (p *Policy) parseAddress(network, address string) (endpoint, error) {
 	if network != "tcp" {
 		return endpoint{}, net.UnknownNetworkError(network)
@@ -123,7 +124,7 @@ func (p *Policy) dialAddrs(ctx context.Context, addrs []netip.Addr, port uint16)
 	return nil, firstErr
 }
 
-// dialAddr judges one literal address and connects to it.
+// dialAddr checks one literal address and connects to it.
 func (p *Policy) dialAddr(ctx context.Context, to netip.AddrPort) (net.Conn, error) {
 	if p.Dial == nil {
 		guarded := net.Dialer{ControlContext: p.control}
@@ -135,7 +136,7 @@ func (p *Policy) dialAddr(ctx context.Context, to netip.AddrPort) (net.Conn, err
 	return p.Dial(ctx, "tcp", to.String())
 }
 
-// control judges the address of a socket that is about to be connected.
+// control checks the address of a socket that is about to connect.
 func (p *Policy) control(_ context.Context, _, address string, _ syscall.RawConn) error {
 	to, err := netip.ParseAddrPort(address)
 	if err != nil {
@@ -151,11 +152,11 @@ func (p *Policy) checkAddrPort(to netip.AddrPort) error {
 	return p.checkPort(to.Port())
 }
 
-// maxAddrs bounds how many addresses of one name are tried, since its owner
-// can publish any number of addresses, and of anybody.
+// maxAddrs bounds the attempts to connect to one name. Its owner may publish any
+// number of addresses, including those of third parties.
 const maxAddrs = 8
 
-// resolve returns one to maxAddrs addresses.
+// resolve returns at least one and at most maxAddrs addresses.
 func (d dialer) resolve(ctx context.Context, to endpoint) ([]netip.Addr, error) {
 	if to.addr.IsValid() {
 		return []netip.Addr{to.addr}, nil
@@ -174,7 +175,7 @@ func (d dialer) resolve(ctx context.Context, to endpoint) ([]netip.Addr, error) 
 	return addrs[:min(len(addrs), maxAddrs)], nil
 }
 
-var errNoAddress = errors.New("egress: the name has no address")
+var errNoAddress = errors.New("egress: host name without addresses")
 
 func (p *Policy) lookup(ctx context.Context, host string) ([]netip.Addr, error) {
 	resolver := p.Resolver

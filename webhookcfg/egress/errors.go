@@ -7,68 +7,66 @@ import (
 	"net/url"
 )
 
-// PolicyError is a rule that a URL or an address must keep, and at the same time the
-// error that says it was broken: find it with [errors.As], or compare it with
-// [errors.Is].
+// PolicyError is the reason for which a policy refuses a URL or an address. Match it
+// with [errors.Is], or extract it with [errors.As].
 //
-// The text of a rule is one fixed sentence of printable ASCII without quotation
-// marks and backslashes. It never holds input, so it can be sent to whoever sent
-// the URL.
+// Its text is a fixed sentence that states the rule, in printable ASCII without
+// quotation marks and backslashes. It never contains input, and may be returned to the
+// client that sent the URL.
 type PolicyError uint8
 
-// The rules about the text of a URL come first, then those about its host and
-// port, then those about addresses. A URL that breaks several rules is reported
-// with one of them.
+// Errors about the text of a URL, about its host and port, and about addresses. A
+// URL that violates several rules gives one error.
 const (
-	// ErrInvalidLength: the URL has 1 to 2048 bytes.
+	// ErrInvalidLength: the URL is empty or longer than 2048 bytes.
 	ErrInvalidLength PolicyError = iota + 1
-	// ErrInvalidByte: every byte is printable ASCII, and none a space.
+	// ErrInvalidByte: the URL contains a byte that is not printable ASCII, or a space.
 	ErrInvalidByte
-	// ErrBackslash: there is no backslash; parsers disagree about it.
+	// ErrBackslash: the URL contains a backslash; parsers disagree about it.
 	ErrBackslash
-	// ErrFragment: there is no "#"; a fragment is never sent.
+	// ErrFragment: the URL contains "#"; a fragment is never sent.
 	ErrFragment
-	// ErrInvalidSyntax: the URL keeps to RFC 3986 as [url.Parse] understands it; what
-	// stands in brackets is an IPv6 address.
+	// ErrInvalidSyntax: the URL does not comply with RFC 3986 as [url.Parse] reads it,
+	// or has a host in brackets that is not an IPv6 address.
 	ErrInvalidSyntax
-	// ErrNotHTTPS: the scheme is https. It stands for ErrUnsupportedScheme where
-	// [Policy.AllowHTTP] is not set.
+	// ErrNotHTTPS: the scheme is not https, and [Policy.AllowHTTP] is not set.
 	ErrNotHTTPS
-	// ErrUnsupportedScheme: the scheme is https or http.
+	// ErrUnsupportedScheme: the scheme is neither https nor http, and
+	// [Policy.AllowHTTP] is set.
 	ErrUnsupportedScheme
-	// ErrUserinfo: there is no user name or password.
+	// ErrUserinfo: the URL contains a user name or password.
 	ErrUserinfo
 
-	// ErrNoHost: there is a host, after "//".
+	// ErrNoHost: the URL has no host after "//".
 	ErrNoHost
-	// ErrInvalidHostName: a host name is made of labels of 1 to 63 letters, digits, hyphens
-	// and underscores, without a hyphen at either end, parted by single dots.
-	// Internationalised names are written as A-labels (RFC 5890).
+	// ErrInvalidHostName: the host name does not consist of labels of 1 to 63 letters,
+	// digits, hyphens and underscores, with no hyphen at either end, separated by
+	// single dots. Internationalised names must be given as A-labels (RFC 5890).
 	ErrInvalidHostName
-	// ErrHostNameTooLong: a host name has at most 253 bytes.
+	// ErrHostNameTooLong: the host name is longer than 253 bytes.
 	ErrHostNameTooLong
-	// ErrTrailingDot: a host name does not end with a dot. The dot means nothing
-	// in DNS, but TLS, HTTP and lists of names take "a." and "a" for two hosts.
+	// ErrTrailingDot: the host name ends with a dot. DNS ignores that dot, but TLS,
+	// HTTP and lists of names treat "a." and "a" as two hosts.
 	ErrTrailingDot
-	// ErrNumericHost: a host whose last label is a number is an IPv4 address of
-	// four decimal numbers without leading zeros. The other spellings (127.1,
-	// 0x7f.1, 2130706433) are an address to some resolvers and a name to others.
+	// ErrNumericHost: the last label of the host is a number, but the host is not an
+	// IPv4 address of four decimal numbers without leading zeros. Other spellings
+	// (127.1, 0x7f.1, 2130706433) are addresses to some resolvers and names to others.
 	ErrNumericHost
-	// ErrLocalhost: the host is neither localhost nor under it (RFC 6761), except
-	// where the policy allows a loopback address.
+	// ErrLocalhost: the host is localhost or a name under it (RFC 6761), and the policy
+	// allows no loopback address.
 	ErrLocalhost
-	// ErrZone: an address has no zone; a zone names an interface of this host.
+	// ErrZone: the address has a zone, which names an interface of this host.
 	ErrZone
-	// ErrInvalidPort: the port is absent, or 1 to 65535 in digits without leading zeros.
+	// ErrInvalidPort: the port is not a number from 1 to 65535 without leading zeros.
 	ErrInvalidPort
-	// ErrPortNotAllowed: the port is one of [Policy.Ports].
+	// ErrPortNotAllowed: the port is not in [Policy.Ports].
 	ErrPortNotAllowed
 
-	// ErrNotPublic: the address is public unicast: an IPv4 address outside the
-	// special-purpose registry, or an IPv6 address inside 2000::/3 and outside it.
+	// ErrNotPublic: the address is not public unicast, which is an IPv4 address outside
+	// the special-purpose registry, or an IPv6 address in 2000::/3 outside it.
 	ErrNotPublic
-	// ErrAddressDenied: the address is neither in [Policy.DenyPrefixes] nor one
-	// of this host's own.
+	// ErrAddressDenied: the address is in [Policy.DenyPrefixes], or is an address of
+	// this host.
 	ErrAddressDenied
 )
 
@@ -94,61 +92,62 @@ var policyErrorTexts = [...]string{
 	ErrAddressDenied:     "the address must be one that this service calls",
 }
 
-// Error returns the rule as a sentence, such as "the port must be a number from
-// 1 to 65535 without leading zeros".
+// Error returns the rule that was violated, such as "the port must be a number from 1
+// to 65535 without leading zeros".
 func (e PolicyError) Error() string {
 	if e == 0 || int(e) >= len(policyErrorTexts) {
-		return "unknown rule"
+		return "unknown policy error"
 	}
 	return policyErrorTexts[e]
 }
 
-// Reason says at which step a call failed. Reasons are for the host's own events
-// and logs: told to a client, they would let it map networks and ports.
+// Reason is the step at which a call failed. Reasons are meant for the host's events
+// and logs: disclosed to clients, they would allow them to scan networks and ports.
 type Reason string
 
-// The reasons.
+// Reasons of an [UnreachableError].
 const (
-	// ReasonDNS: the name could not be looked up, or has no address.
+	// ReasonDNS: the lookup of the name failed or returned no address.
 	ReasonDNS Reason = "dns"
-	// ReasonDenied: the policy refused an address that the name led to.
+	// ReasonDenied: the policy refused an address of the name.
 	ReasonDenied Reason = "denied"
-	// ReasonRefused: no connection came about, or it broke.
+	// ReasonRefused: no connection was established.
 	ReasonRefused Reason = "refused"
-	// ReasonTLS: the TLS handshake failed, or the certificate was not good.
+	// ReasonTLS: the TLS handshake or the verification of the certificate failed.
 	ReasonTLS Reason = "tls"
-	// ReasonTimeout: one of the steps took too long.
+	// ReasonTimeout: a step exceeded its time limit.
 	ReasonTimeout Reason = "timeout"
-	// ReasonResponse: an [HTTPProbe] got no answer, or not the one it demands.
+	// ReasonResponse: an [HTTPProbe] received no response, or not the one required.
 	ReasonResponse Reason = "response"
 )
 
-// UnreachableError says that an endpoint could not be called, and why. Its text
-// holds the host, the port and the reason; the cause, which [errors.As] and
-// [errors.Is] find, can hold more.
+// UnreachableError is returned if an endpoint could not be called. Its text contains
+// the host, the port and the reason; the cause, which it wraps, may contain more.
 type UnreachableError struct {
 	// Endpoint is the host and port, such as "example.com:443".
 	Endpoint string
-	// Reason says what failed.
+	// Reason is the step that failed.
 	Reason Reason
-	// PolicyErr is what an address broke, if Reason is ReasonDenied; else 0. It is kept
-	// out of the reach of [errors.As]: the rule that a URL breaks may be told to
-	// who sent it, but not what a name leads to.
+	// PolicyErr is the reason for which an address was refused, if Reason is
+	// ReasonDenied, and 0 otherwise. [errors.Is] and [errors.As] do not find it: a
+	// PolicyError about a URL may be disclosed to the client that sent it, but not the
+	// addresses of a name.
 	PolicyErr PolicyError
 
 	cause error
 }
 
-// Error returns a text such as "egress: example.com:443 is unreachable: dns".
+// Error returns endpoint and reason, such as "egress: example.com:443 is unreachable:
+// dns".
 func (e *UnreachableError) Error() string {
 	return "egress: " + e.Endpoint + " is unreachable: " + string(e.Reason)
 }
 
-// Unwrap returns the cause; nil if Reason is ReasonDenied.
+// Unwrap returns the cause, or nil if Reason is ReasonDenied.
 func (e *UnreachableError) Unwrap() error { return e.cause }
 
-// unreachable tells what err, which came up at the given step, means to who wants
-// to reach the endpoint. A caller that hung up is told so.
+// unreachable converts err, which occurred at the given step, into an
+// [*UnreachableError], or into the error of ctx if that was cancelled.
 func unreachable(ctx context.Context, to endpoint, step Reason, err error) error {
 	var known *UnreachableError
 	var rule PolicyError
@@ -166,9 +165,9 @@ func unreachable(ctx context.Context, to endpoint, step Reason, err error) error
 	return &UnreachableError{Endpoint: to.String(), Reason: step, cause: err}
 }
 
-// RedactError returns err without the URL that [http.Client] and [url.Parse] put
-// into the texts of their errors; path and query of a webhook URL are secrets.
-// It returns the error inside an [*url.Error], and any other error as it is.
+// RedactError removes the URL, whose path and query are secrets, from an error of
+// [http.Client] or [url.Parse]: it returns the error inside an [*url.Error], and any
+// other error unchanged.
 func RedactError(err error) error {
 	var withURL *url.Error
 	if errors.As(err, &withURL) {

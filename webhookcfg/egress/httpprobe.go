@@ -8,23 +8,21 @@ import (
 	"slices"
 )
 
-// HTTPProbe is a probe that goes beyond connecting: it sends requests to target
-// and returns an error unless the responses satisfy it. client is the identifier of
-// the client that configures the target. The httpClient enforces the policy of the
-// prober, follows no redirect and keeps no connection; ctx has the deadline of the
-// prober, and belongs in every request. An HTTPProbe may be called concurrently.
-// For bodies there is [ReadBody].
+// HTTPProbe sends requests to target and returns nil if the responses are acceptable.
+// client is the identifier of the client that configures the target. The httpClient
+// enforces the policy, follows no redirect and reuses no connection; ctx has the
+// deadline of the probe and must be used for every request. An HTTPProbe may be called
+// concurrently. To read response bodies, use [ReadBody].
 type HTTPProbe func(ctx context.Context, client string, httpClient *http.Client, target URL) error
 
-// AnyResponse returns the exchange that sends one request without a body and takes
-// any answer, of whatever status, for success. It shows that HTTP is spoken, not
-// that the path exists: many receivers answer only POST. The method is one of
-// HEAD, GET, OPTIONS and POST, else AnyResponse returns an error; the last three
-// may have effects on the receiver.
+// AnyResponse returns an HTTPProbe that sends one request without a body and accepts
+// any response, whatever its status. It shows that the receiver speaks HTTP, not that
+// the path exists: many receivers support only POST. The method must be HEAD, GET,
+// OPTIONS or POST; all but HEAD may have side effects on the receiver.
 func AnyResponse(method string) (HTTPProbe, error) {
 	methods := []string{http.MethodHead, http.MethodGet, http.MethodOptions, http.MethodPost}
 	if !slices.Contains(methods, method) {
-		return nil, fmt.Errorf("egress: method %q is not one of %v", method, methods)
+		return nil, fmt.Errorf("egress: invalid method %q, want one of %v", method, methods)
 	}
 	return func(ctx context.Context, _ string, httpClient *http.Client, target URL) error {
 		_, err := send(ctx, httpClient, method, target, nil)
@@ -39,20 +37,20 @@ const (
 	allowedOrigin = "WebHook-Allowed-Origin"
 )
 
-var errNoConsent = errors.New("egress: the receiver does not allow the origin")
+var errNoConsent = errors.New("egress: origin not allowed by the receiver")
 
-// Handshake returns the exchange by which a receiver agrees to be called, the
-// abuse protection of the CloudEvents webhook specification (version 1.0, section
-// 4): an OPTIONS request that names the sending system, such as
-// "sender.example.com", to be answered by the same name or "*" in the field
-// WebHook-Allowed-Origin. The status is ignored, as the specification demands. No
-// rate is negotiated, and consent by callback is not supported. It returns an
-// error unless origin is a host name.
+// Handshake returns an HTTPProbe that asks the receiver for its consent: the abuse
+// protection of the CloudEvents webhook specification (version 1.0, section 4). It
+// sends an OPTIONS request with the name of the sending system, such as
+// "sender.example.com", in the field WebHook-Request-Origin. The response must have
+// the same name or "*" in the field WebHook-Allowed-Origin. Its status is ignored, as
+// the specification requires. No rate is negotiated, and consent by callback is not
+// supported. The origin must be a host name.
 //
-// Every notification sent later must carry WebHook-Request-Origin, too.
+// Every notification must carry WebHook-Request-Origin, too.
 func Handshake(origin string) (HTTPProbe, error) {
 	if addr, err := parseHost(origin, false); err != nil || addr.IsValid() {
-		return nil, fmt.Errorf("egress: origin %q is not a host name", origin)
+		return nil, fmt.Errorf("egress: invalid origin %q: not a host name", origin)
 	}
 	return func(ctx context.Context, _ string, httpClient *http.Client, target URL) error {
 		header := http.Header{}
@@ -69,8 +67,8 @@ func Handshake(origin string) (HTTPProbe, error) {
 	}, nil
 }
 
-// ask sends a request and returns the header of the answer. The body is not read:
-// it may have no end.
+// send sends a request and returns the header of the response. The body, which may be
+// endless, is not read.
 func send(ctx context.Context, httpClient *http.Client, method string, target URL, header http.Header) (http.Header, error) {
 	req, err := http.NewRequestWithContext(ctx, method, target.Reveal(), nil)
 	if err != nil {

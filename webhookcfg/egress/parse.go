@@ -11,7 +11,7 @@ import (
 
 const maxURLBytes = 2048
 
-// endpoint is what a checked URL leads to.
+// endpoint is the host and port of a checked URL.
 type endpoint struct {
 	tls  bool
 	host string     // without brackets
@@ -19,12 +19,12 @@ type endpoint struct {
 	port uint16
 }
 
-// String returns host and port, as in a URL.
+// String returns host and port as in a URL.
 func (e endpoint) String() string {
 	return net.JoinHostPort(e.host, strconv.Itoa(int(e.port)))
 }
 
-// parse applies every rule that needs no network.
+// parse applies the rules that need no name resolution.
 func (p *Policy) parse(rawURL string) (endpoint, error) {
 	if err := checkBytes(rawURL); err != nil {
 		return endpoint{}, err
@@ -36,7 +36,7 @@ func (p *Policy) parse(rawURL string) (endpoint, error) {
 	return p.checkURL(u)
 }
 
-// checkURL applies the rules about the parts of a URL.
+// checkURL applies the rules for the components of a URL.
 func (p *Policy) checkURL(u *url.URL) (endpoint, error) {
 	if err := p.checkScheme(u.Scheme); err != nil {
 		return endpoint{}, err
@@ -65,8 +65,8 @@ func (p *Policy) checkURL(u *url.URL) (endpoint, error) {
 	return p.checkEndpoint(to, bracketed)
 }
 
-// checkBytes judges the text before any parser sees it: what comes after need
-// not fear control characters, or characters that other parsers read otherwise.
+// checkBytes applies the rules for the text as a whole before it is parsed. They
+// exclude control characters and characters that parsers disagree about.
 func checkBytes(rawURL string) error {
 	if len(rawURL) < 1 || len(rawURL) > maxURLBytes {
 		return ErrInvalidLength
@@ -96,8 +96,9 @@ func (p *Policy) checkScheme(scheme string) error {
 	}
 }
 
-// judge applies the rules about host and port, and fills in the address of a
-// host that is one. bracketed says that the host stood in brackets.
+// checkEndpoint applies the rules for host and port. It returns the endpoint with
+// the address if the host is a literal one. bracketed reports whether the host was
+// enclosed in brackets.
 func (p *Policy) checkEndpoint(to endpoint, bracketed bool) (endpoint, error) {
 	addr, err := parseHost(to.host, bracketed)
 	switch {
@@ -118,8 +119,8 @@ func (p *Policy) checkEndpoint(to endpoint, bracketed bool) (endpoint, error) {
 	return to, nil
 }
 
-// cutHost splits an authority without userinfo into the host, without its
-// brackets, and the rest, ":" and a port or nothing.
+// cutHost splits an authority without userinfo into the host, without brackets, and
+// the rest, which is empty or ":" and a port.
 func cutHost(authority string) (host, rest string, bracketed bool) {
 	if strings.HasPrefix(authority, "[") {
 		if end := strings.IndexByte(authority, ']'); end > 0 {
@@ -132,7 +133,7 @@ func cutHost(authority string) (host, rest string, bracketed bool) {
 	return authority, "", false
 }
 
-// parsePort reads a colon and a number from 1 to 65535 without leading zeros.
+// parsePort parses a colon and a number from 1 to 65535 without leading zeros.
 func parsePort(text string) (uint16, error) {
 	digits, hasColon := strings.CutPrefix(text, ":")
 	if !hasColon || !isNumber(digits) || digits[0] == '0' {
@@ -157,7 +158,7 @@ const (
 	maxLabelBytes = 63
 )
 
-// parseHost returns the address that host spells, or the zero Addr for a name.
+// parseHost returns the address if host is a literal one, or the zero Addr for a name.
 func parseHost(host string, bracketed bool) (netip.Addr, error) {
 	switch {
 	case host == "":
@@ -188,8 +189,8 @@ func parseIPv4(host string) (netip.Addr, error) {
 	return addr, nil
 }
 
-// endsInNumber is the test by which the WHATWG URL Standard tells addresses from
-// names, with any "0x..." taken for a number.
+// endsInNumber implements the ends-in-a-number checker of the WHATWG URL Standard,
+// which distinguishes addresses from names, but treats any label "0x..." as a number.
 func endsInNumber(host string) bool {
 	host = strings.TrimSuffix(host, ".")
 	last := host[strings.LastIndexByte(host, '.')+1:]
@@ -238,7 +239,8 @@ func isLabel(label string) bool {
 	return true
 }
 
-// isLocalhost reports whether name is localhost or under it, RFC 6761 section 6.3.
+// isLocalhost reports whether name is localhost or a subdomain of it (RFC 6761
+// section 6.3).
 func isLocalhost(name string) bool {
 	const localhost = "localhost"
 	if len(name) < len(localhost) {

@@ -23,37 +23,38 @@ const (
 )
 
 const (
-	// maxWait is how long a probe waits for others to end, and how long a
-	// caller is asked to wait for the same.
+	// maxWait is how long a probe waits for a slot, and the wait of the
+	// [LimitError] if none becomes free.
 	maxWait = time.Second
 
 	maxProbeHeaderBytes = 16 << 10
 )
 
-// ProberOptions sets up a [Prober]. The zero value is the safe default.
+// ProberOptions are the options of [Policy.Prober]. The zero value is a safe default.
 type ProberOptions struct {
-	// HTTPProbe is what follows on a connection; nil: nothing. Without it, a probe
-	// of an https URL ends with the TLS handshake, and sends no byte of HTTP.
+	// HTTPProbe sends requests to the target. If nil, a probe connects and, for an
+	// https URL, completes the TLS handshake; no HTTP is sent.
 	HTTPProbe HTTPProbe
 
-	// Timeout bounds a probe from the look-up to its end; 0: 5 seconds.
+	// Timeout bounds a probe, including the lookup of the name. Zero means 5 seconds.
 	Timeout time.Duration
 
-	// MaxProbes bounds how many probes run at the same time; 0: 100. One more
-	// waits for up to a second, and then gives a [*LimitError].
+	// MaxProbes bounds the number of concurrent probes. Another one waits for at
+	// most a second and then fails with a [*LimitError]. Zero means 100.
 	MaxProbes int
 
-	// ClientMaxProbes bounds how many probes one client may wait for, or have
-	// started, at the same time; 0: 10.
+	// ClientMaxProbes bounds the number of concurrent probes of one client, which are
+	// those that it waits for, and those that it started and no longer waits for.
+	// Zero means 10.
 	ClientMaxProbes int
 
-	// ClientProbesPerMinute bounds how many probes one client may ask for in a
-	// minute; 0: 60. A client that paused can ask for that many at once.
+	// ClientProbesPerMinute bounds the rate of probes of one client. A client that has
+	// been idle may use the probes of one minute at once. Zero means 60.
 	ClientProbesPerMinute int
 }
 
-// Prober finds out whether a URL can be reached. It is safe for concurrent use,
-// holds nothing that must be closed, and remembers no result.
+// Prober checks whether URLs are reachable. It is safe for concurrent use, need not
+// be closed, and does not cache results.
 type Prober struct {
 	policy     *Policy
 	httpProbe  HTTPProbe
@@ -64,8 +65,8 @@ type Prober struct {
 	inFlight   singleflight.Group[struct{}]
 }
 
-// Prober returns a prober that keeps to the policy; nil options are the default.
-// It returns an error for a negative number, or that of [Policy.Validate].
+// Prober returns a prober that enforces the policy. If opts is nil, the zero value is
+// used. The error is that of [Policy.Validate], or reports a negative option.
 func (p *Policy) Prober(opts *ProberOptions) (*Prober, error) {
 	if err := p.Validate(); err != nil {
 		return nil, err
@@ -98,7 +99,7 @@ func (o *ProberOptions) complete() error {
 	return nil
 }
 
-// probeClient returns the client of exchanges.
+// probeClient returns the client for HTTP probes.
 func (p *Policy) probeClient() *http.Client {
 	d := dialer{policy: p, checkAll: true}
 	transport := &Transport{policy: p, base: &http.Transport{
@@ -111,20 +112,20 @@ func (p *Policy) probeClient() *http.Client {
 	return &http.Client{Transport: transport, CheckRedirect: noRedirect}
 }
 
-// Probe returns nil if target can be reached: its host has addresses, the policy
-// allows every one of them, one accepts a connection, for https a verified TLS
-// handshake succeeds, and the [HTTPProbe], if there is one, is satisfied.
+// Probe returns nil if target is reachable: its host has addresses, the policy allows
+// all of them, one of them accepts a connection, the verified TLS handshake succeeds
+// for https, and the [HTTPProbe], if any, returns nil. client is the identifier of
+// the client to which the limits apply.
 //
-// Concurrent probes of one target are one probe; with an HTTPProbe, which may depend
-// on the client, only those of the same client. client is the identifier of the
-// client that asks, and is charged for the probe. The error is
+// Concurrent calls with the same target share one probe, but if there is an HTTPProbe,
+// which may depend on the client, only those of the same client. The error is
 //   - a [PolicyError] if [Policy.Check] refuses the target,
-//   - a [*LimitError] if the caller has to wait,
-//   - an [*UnreachableError] if the target could not be reached; to be told to
-//     nobody but the host, see [Reason], and
-//   - the error of ctx as soon as ctx ends. The probe goes on, up to its own end.
+//   - a [*LimitError] if a limit of [ProberOptions] is exceeded,
+//   - an [*UnreachableError] if the target is not reachable, which should not be
+//     disclosed to the client; see [Reason], and
+//   - the error of ctx as soon as ctx ends. The probe continues until its own timeout.
 //
-// A panic in the probe is raised again in every caller that waits for it.
+// If the probe panics, Probe panics in every waiting caller.
 func (pr *Prober) Probe(ctx context.Context, client string, target URL) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -136,8 +137,8 @@ func (pr *Prober) Probe(ctx context.Context, client string, target URL) error {
 	if err := pr.limiter.acquire(client, time.Now()); err != nil {
 		return err
 	}
-	// The probe counts against the client that started it until it ends: a client
-	// that disconnects early has not made room for another one.
+	// A probe counts against the client that started it until it ends, even if the
+	// client disconnects: otherwise disconnecting early would defeat the limit.
 	var charged atomic.Bool
 	defer func() {
 		if charged.CompareAndSwap(false, true) {
@@ -146,7 +147,7 @@ func (pr *Prober) Probe(ctx context.Context, client string, target URL) error {
 	}()
 	key := target.Reveal()
 	if pr.httpProbe != nil {
-		key += "\n" + client // no target that was checked holds a line break
+		key += "\n" + client // unambiguous: a checked target contains no line break
 	}
 	_, err = pr.inFlight.Do(ctx, key, maxWait+pr.timeout, func(ctx context.Context) (struct{}, error) {
 		if charged.CompareAndSwap(false, true) {
@@ -157,7 +158,7 @@ func (pr *Prober) Probe(ctx context.Context, client string, target URL) error {
 	return err
 }
 
-// run makes one probe as soon as there is a place for it.
+// run waits for one of the MaxProbes slots and probes the target.
 func (pr *Prober) run(ctx context.Context, client string, target URL, to endpoint) error {
 	select {
 	case pr.slots <- struct{}{}:
@@ -181,7 +182,7 @@ func (pr *Prober) connect(ctx context.Context, to endpoint) error {
 	}
 	conn, err := connect(ctx, to)
 	if err == nil {
-		_ = conn.Close() // what the receiver does next does not matter
+		_ = conn.Close() // the probe has succeeded by now
 	}
 	return err
 }
@@ -194,25 +195,25 @@ func (pr *Prober) probeHTTP(ctx context.Context, client string, target URL, to e
 	return unreachable(ctx, to, ReasonResponse, RedactError(err))
 }
 
-// LimitError says that a probe was not made because too many are under way, or
-// too many were asked for.
+// LimitError is returned if a probe would exceed a limit of [ProberOptions].
 type LimitError struct {
 	wait time.Duration
 }
 
-// Error names the wait, such as "egress: too many probes; retry after 2s".
+// Error returns a text with the time to wait, such as "egress: too many probes; retry
+// after 2s".
 func (e *LimitError) Error() string {
 	return fmt.Sprintf("egress: too many probes; retry after %v", e.wait)
 }
 
-// RetryAfter returns how long to wait before asking again; more than zero.
+// RetryAfter returns the time to wait before the next attempt. It is positive.
 func (e *LimitError) RetryAfter() time.Duration { return e.wait }
 
-// maxLimitedClients bounds the memory that a quota takes. A client beyond it makes
-// another one forgotten, as if that had not asked for a minute.
+// maxLimitedClients bounds the memory of a probeLimiter. For a client beyond it, one
+// without recent probes is forgotten, which resets its rate.
 const maxLimitedClients = 10_000
 
-// quota bounds what each client may ask for.
+// probeLimiter bounds the rate and the concurrency of each client's probes.
 type probeLimiter struct {
 	max int
 
@@ -229,8 +230,7 @@ func newProbeLimiter(maxRunning, perMinute int) *probeLimiter {
 	}
 }
 
-// enter charges the client for one probe, to be ended by leave, or returns a
-// [*LimitError].
+// acquire charges the client for one probe, until release, or returns a [*LimitError].
 func (l *probeLimiter) acquire(client string, now time.Time) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -15,23 +15,23 @@ const (
 	maxIdle          = 100
 	maxHeaderBytes   = 64 << 10
 
-	// clientTimeout bounds a whole call by [Policy.Client].
+	// clientTimeout bounds a request of [Policy.Client], including the response body.
 	clientTimeout = 30 * time.Second
 )
 
-// Transport is the [http.RoundTripper] for whoever sends notifications: it calls
-// what the policy allows, and nothing else, whatever a name meant when the URL
-// was checked. It ignores the proxies that the environment names, since a proxy
-// would be dialled in place of what is judged. It follows no redirect, as no
-// RoundTripper does. It verifies certificates, speaks TLS 1.2 or newer, HTTP/1.1
-// and HTTP/2, and decompresses nothing. It is safe for concurrent use.
+// Transport is the [http.RoundTripper] for sending notifications. It connects only to
+// addresses that the policy allows, whatever a name resolved to when its URL was
+// checked. It ignores proxies configured in the environment, since the check would
+// apply to the proxy's address instead of the receiver's. Like any RoundTripper, it
+// does not follow redirects. It verifies certificates, supports TLS 1.2 and newer,
+// HTTP/1.1 and HTTP/2, and does not decompress responses. It is safe for concurrent use.
 type Transport struct {
 	policy *Policy
 	base   *http.Transport
 }
 
-// Transport returns a new transport with connections of its own. It keeps idle
-// ones: make one, and share it. The error is that of [Policy.Validate].
+// Transport returns a new transport with its own connection pool, which should
+// therefore be shared. The error is that of [Policy.Validate].
 func (p *Policy) Transport() (*Transport, error) {
 	if err := p.Validate(); err != nil {
 		return nil, err
@@ -49,9 +49,9 @@ func (p *Policy) Transport() (*Transport, error) {
 	}}, nil
 }
 
-// Client returns a new client on a new [Policy.Transport]. It hands back a
-// redirect as the answer it is, sends no cookies, and gives up after 30 seconds,
-// the body of the answer included. Log its errors through [RedactError].
+// Client returns a new client with a new [Policy.Transport]. It returns redirects as
+// responses, sends no cookies, and times out after 30 seconds, which include reading
+// the response body. Pass its errors through [RedactError] before logging them.
 func (p *Policy) Client() (*http.Client, error) {
 	transport, err := p.Transport()
 	if err != nil {
@@ -60,14 +60,14 @@ func (p *Policy) Client() (*http.Client, error) {
 	return &http.Client{Transport: transport, CheckRedirect: noRedirect, Timeout: clientTimeout}, nil
 }
 
-// stay is the CheckRedirect that follows nothing.
+// noRedirect is a CheckRedirect function that follows no redirect.
 func noRedirect(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 
 var errNoURL = errors.New("egress: request without a URL")
 
 // RoundTrip implements [http.RoundTripper]. The error is a [PolicyError] if the policy
-// refuses the URL of the request, an [*UnreachableError] if there was no
-// connection, and otherwise that of [http.Transport].
+// refuses the URL, an [*UnreachableError] if no connection was established, and
+// that of [http.Transport] otherwise.
 func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	err := errNoURL
 	if req.URL != nil {
@@ -82,13 +82,12 @@ func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	return t.base.RoundTrip(req)
 }
 
-// CloseIdleConnections closes the connections that no request uses now.
+// CloseIdleConnections closes the connections that are not in use.
 func (t *Transport) CloseIdleConnections() { t.base.CloseIdleConnections() }
 
-// ReadBody reads at most limit bytes of the body of an answer and closes it. The
-// rest is not read: truncated says that there is one. A receiver can send without
-// end; only the context of the request, or the Timeout of the client, bounds the
-// time this takes.
+// ReadBody reads at most limit bytes of the body of a response and closes it. truncated
+// reports whether the body is longer. Only the context of the request, or the
+// Timeout of the client, bounds the time this takes.
 func ReadBody(resp *http.Response, limit int64) (body []byte, truncated bool, err error) {
 	defer func() { _ = resp.Body.Close() }()
 	body, err = io.ReadAll(io.LimitReader(resp.Body, limit))

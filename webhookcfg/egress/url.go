@@ -8,21 +8,21 @@ import (
 	"strings"
 )
 
-// URL is the address of a webhook. Such an address is a credential: many
-// receivers carry a token in its path or query. A URL therefore prints as its
-// scheme, host and port however it is printed, logged or marshalled, alone or
-// deep inside other values; [URL.Reveal] is the one way to the whole text.
+// URL is a webhook URL. It is a credential, since the path or query often carries
+// a token, and is therefore redacted to scheme, host and port however it is formatted,
+// logged or marshalled, by itself or inside other values. Only [URL.Reveal] returns
+// the whole text.
 //
 // The zero value is no URL. A URL is immutable and safe for concurrent use. It
 // cannot be compared with ==; use [URL.Equal].
 type URL struct {
 	_ [0]func()
-	// A pointer, because fmt prints the unexported fields of a struct without
-	// asking their methods, but prints a nested pointer as a mere address.
+	// text is a pointer because fmt formats unexported fields without calling their
+	// methods, but formats a nested pointer as an address.
 	text *string
 }
 
-// NewURL wraps text as it is, without judging it: [Policy.Check] does that.
+// NewURL returns a URL with the given text, which is not checked; see [Policy.Check].
 // The empty text gives the zero URL.
 func NewURL(text string) URL {
 	if text == "" {
@@ -31,7 +31,7 @@ func NewURL(text string) URL {
 	return URL{text: &text}
 }
 
-// Reveal returns the exact text that the URL was made from, "" for the zero URL.
+// Reveal returns the text that was passed to [NewURL]; "" for the zero URL.
 func (u URL) Reveal() string {
 	if u.text == nil {
 		return ""
@@ -39,7 +39,7 @@ func (u URL) Reveal() string {
 	return *u.text
 }
 
-// IsZero reports whether u is no URL at all.
+// IsZero reports whether u is the zero URL.
 func (u URL) IsZero() bool { return u.text == nil }
 
 // Equal reports whether u and other have the same text, byte for byte.
@@ -47,9 +47,9 @@ func (u URL) Equal(other URL) bool {
 	return u.text == other.text || u.Reveal() == other.Reveal()
 }
 
-// String returns scheme, host and port, such as "https://example.com:8443"; ""
-// for the zero URL, and "redacted" where the text does not begin like an http or
-// https URL with a host.
+// String returns scheme, host and port, such as "https://example.com:8443". It
+// returns "" for the zero URL, and "redacted" if the text does not start like an http
+// or https URL with a host.
 func (u URL) String() string {
 	if u.IsZero() {
 		return ""
@@ -66,8 +66,8 @@ func (u URL) String() string {
 	return scheme + "://" + host
 }
 
-// isSafeToPrint keeps out what only stands where a host should: a part of a secret
-// with a slash in it, or bytes that a log must not hold.
+// isSafeToPrint reports whether hostPort is a host and port. Otherwise it may be part
+// of a secret that contains a slash, or contain bytes that do not belong in a log.
 func isSafeToPrint(scheme, hostPort string) bool {
 	if !strings.EqualFold(scheme, "https") && !strings.EqualFold(scheme, "http") {
 		return false
@@ -83,12 +83,12 @@ func isSafeToPrint(scheme, hostPort string) bool {
 	return host != "" && checkName(host) == nil
 }
 
-// Format implements [fmt.Formatter]: every verb writes what String returns.
+// Format implements [fmt.Formatter]. Every verb writes the result of String.
 func (u URL) Format(f fmt.State, _ rune) { _, _ = io.WriteString(f, u.String()) }
 
-// LogValue implements [slog.LogValuer] with what String returns.
+// LogValue implements [slog.LogValuer]. It returns the result of String.
 func (u URL) LogValue() slog.Value { return slog.StringValue(u.String()) }
 
-// MarshalText implements [encoding.TextMarshaler] with what String returns. What
-// is to be stored must be revealed on purpose.
+// MarshalText implements [encoding.TextMarshaler]. It returns the result of String:
+// to store a URL, reveal it.
 func (u URL) MarshalText() ([]byte, error) { return []byte(u.String()), nil }
