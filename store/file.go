@@ -120,7 +120,6 @@ func (f *File) Resolve(ctx context.Context, client, entity string) (webhookcfg.W
 	if f.closed.Load() {
 		return webhookcfg.Webhook{}, ErrClosed
 	}
-	f.log.BarrierFor(client, entity)
 	return f.state.Resolve(ctx, client, entity)
 }
 
@@ -129,7 +128,6 @@ func (f *File) List(ctx context.Context, client, after string, limit int) (webho
 	if f.closed.Load() {
 		return webhookcfg.Page{}, ErrClosed
 	}
-	f.log.Barrier()
 	return f.state.List(ctx, client, after, limit)
 }
 
@@ -156,7 +154,6 @@ func (f *File) Changes(ctx context.Context, since string) (cache.Changes, error)
 	if f.closed.Load() {
 		return cache.Changes{}, ErrClosed
 	}
-	f.log.Barrier()
 	return f.state.Changes(ctx, since)
 }
 

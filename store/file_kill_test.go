@@ -30,7 +30,7 @@ const (
 )
 
 // Each writer of the process makes the changes of one client, one after the other. There
-// are enough for changes to be answered before they are applied.
+// are enough for groups of many changes.
 const killWriters = 24
 
 // nth is the n-th change of a client.

@@ -320,8 +320,8 @@ func TestConcurrentHistories(t *testing.T) {
 	}
 }
 
-// TestReadsFollowAnswers has so many writers that changes are answered before they are
-// applied: whatever a writer reads next, it finds its change there.
+// TestReadsFollowAnswers has so many writers that groups have many changes: whatever a
+// writer reads next, it finds its change there.
 func TestReadsFollowAnswers(t *testing.T) {
 	file := openFile(t, filepath.Join(t.TempDir(), "webhooks.jsonl"), nil)
 	reads := []func(c webhookcfg.Change, since string) (found bool, err error){

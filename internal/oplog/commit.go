@@ -3,12 +3,13 @@ package oplog
 import (
 	"context"
 	"runtime"
+	"slices"
 
 	"example.com/go-webhookcfg/webhookcfg"
 )
 
-// Append makes c durable and returns; the state has c after the next Barrier. If ctx
-// ends first, its error is returned at once: c is then applied wholly or not at all.
+// Append makes c durable, applies it to the state and returns. If ctx ends first,
+// its error is returned at once: c is then applied wholly or not at all.
 func (l *Log) Append(ctx context.Context, c webhookcfg.Change) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -79,21 +80,6 @@ func (l *Log) nudge() {
 	}
 }
 
-// Barrier returns when the state has all changes that were answered before. Who
-// reads the state calls it first.
-func (l *Log) Barrier() {
-	if !l.backlog.isEmpty() {
-		l.backlog.apply()
-	}
-}
-
-// BarrierFor is a Barrier for who reads what one entity has.
-func (l *Log) BarrierFor(client, entity string) {
-	if l.backlog.tally.reaches(client, entity) {
-		l.backlog.apply()
-	}
-}
-
 // maxGroup bounds the bytes of a group; who comes later waits for the next.
 const maxGroup = 1 << 20
 
@@ -152,25 +138,24 @@ func (g *group) successor() *group {
 // taken without callers who are expected.
 const patience = 64
 
+// applyStep is how many changes are applied without others reading in between.
+const applyStep = 16
+
 // run writes one group after the other until Close. It is the one goroutine that
 // changes the file, so that a caller whose ctx ends need not wait for the disk.
 func (l *Log) run() {
 	defer close(l.stopped)
 	for {
-		areBack := !l.backlog.isEmpty() && l.gather()
 		select {
 		case action := <-l.between:
 			action()
 			continue
 		case <-l.wake:
 		}
-		if !areBack {
-			l.gather()
-		}
+		l.gather()
 		g, last := l.take()
 		l.commit(g)
 		if last {
-			l.backlog.apply()
 			return
 		}
 	}
@@ -178,26 +163,16 @@ func (l *Log) run() {
 
 // gather lets callers run as long as they keep joining the pending group, and a
 // little longer if fewer came than last time: those who were just answered mostly
-// come back with their next change. A lone caller is not kept waiting. It reports
-// whether anybody joined.
-//
-// When half of them are back, it has the backlog applied, which goes on while the group
-// is written. Later, there might be no processor awake to do so.
-func (l *Log) gather() bool {
-	applying := false
+// come back with their next change. A lone caller is not kept waiting.
+func (l *Log) gather() {
 	for seen, yields := 0, 0; ; yields++ {
 		runtime.Gosched()
 		n := l.joined()
-		isOver := n == seen && (n >= l.expected || yields >= patience)
-		if !applying && (isOver || n >= l.expected/2) {
-			applying = true
-			l.backlog.applyBeside()
-		}
-		if isOver {
-			return n > 0
-		}
-		if n > seen {
+		switch {
+		case n > seen:
 			seen, yields = n, 0
+		case n >= l.expected, yields >= patience:
+			return
 		}
 	}
 }
@@ -217,39 +192,37 @@ func (l *Log) take() (g *group, last bool) {
 	return g, l.closed
 }
 
-// commit makes a group durable and answers its callers. It is applied only then, as a
-// crash could undo before what was seen: few changes at once, many beside the next group,
-// so that the disk and who was answered need not wait for the state.
+// commit makes a group durable, applies it and answers its callers, in this order:
+// nobody can see a change that a crash may still undo, and who was answered sees it.
 func (l *Log) commit(g *group) {
-	g.err = l.write(g)
-	if l.backlog.tally.total.Load() <= few {
-		l.backlog.apply()
+	changes, err := l.write(g)
+	for part := range slices.Chunk(changes, applyStep) {
+		l.state.Apply(part)
 	}
+	clear(changes)
+	g.err = err
 	l.expect(g)
 	close(g.done)
 	l.spare = g.successor()
-	if g.err == nil {
+	if err == nil {
 		l.durable.Store(l.segment.end)
 		l.compactIfDue()
 	}
 }
 
-// write makes a group durable and adds its changes to the backlog.
-func (l *Log) write(g *group) error {
+// write makes a group durable and returns its changes.
+func (l *Log) write(g *group) ([]webhookcfg.Change, error) {
 	if err := l.failure(); err != nil {
-		return err
+		return nil, err
 	}
-	lines, changes := g.encode(l.segment.end, l.lines[:0], <-l.backlog.spaces)
-	l.lines = lines
-	if len(changes) == 0 {
-		l.backlog.spaces <- changes
-		return nil
+	l.lines, l.batch = g.encode(l.segment.end, l.lines[:0], l.batch[:0])
+	if len(l.batch) == 0 {
+		return nil, nil
 	}
-	if err := l.segment.append(lines, len(changes)); err != nil {
-		return l.fail(err)
+	if err := l.segment.append(l.lines, len(l.batch)); err != nil {
+		return nil, l.fail(err)
 	}
-	l.backlog.add(changes)
-	return nil
+	return l.batch, nil
 }
 
 // expect counts the callers whose next changes are worth waiting for: those who are

@@ -111,7 +111,6 @@ func TestWritersShareSyncs(t *testing.T) {
 			if waited := time.Since(began); waited != time.Duration(syncs)*time.Millisecond {
 				t.Errorf("%d writers waited %v for %d syncs of 1ms", writers, waited, syncs)
 			}
-			l.Barrier()
 			if m.Len() != writers*each {
 				t.Errorf("%d writers left %d entries", writers, m.Len())
 			}
@@ -157,6 +156,77 @@ func appendWithin(t *testing.T, l *oplog.Log, d time.Duration, c webhookcfg.Chan
 		answer <- l.Append(ctx, c)
 	}()
 	return answer
+}
+
+// TestAnswersFollowTheState has many callers share a group, out of which every third
+// withdraws: who is answered finds the change applied, wherever it was in the group.
+func TestAnswersFollowTheState(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const callers = 200
+		fs, m := faultfs.New(), newModel()
+		l := openLog(t, fs, m)
+		slowly(fs, time.Hour)
+		before := fs.Count(faultfs.OpSync)
+		first := appendWithin(t, l, 24*time.Hour, set("acme", "first", "https://a.example/"))
+		synctest.Wait()
+		var all sync.WaitGroup
+		for i := range callers {
+			all.Go(func() {
+				patience, name := 24*time.Hour, fmt.Sprintf("entity-%03d", i)
+				if i%3 == 0 {
+					patience = time.Minute
+				}
+				err := <-appendWithin(t, l, patience, set("acme", name, "https://a.example/"))
+				if isApplied := strings.Contains(m.String(), name); isApplied != (err == nil) || isApplied != (i%3 != 0) {
+					t.Errorf("%s: answered with %v, applied: %t", name, err, isApplied)
+				}
+			})
+		}
+		all.Wait()
+		if err := <-first; err != nil {
+			t.Error(err)
+		}
+		if syncs := fs.Count(faultfs.OpSync) - before; m.Len() != 1+callers-(callers+2)/3 || syncs != 2 {
+			t.Errorf("%d entries after %d syncs", m.Len(), syncs)
+		}
+	})
+}
+
+// batches notes how many changes it is given at a time.
+type batches struct {
+	*model
+	longest int
+}
+
+func (b *batches) Apply(changes []webhookcfg.Change) {
+	b.longest = max(b.longest, len(changes))
+	b.model.Apply(changes)
+}
+
+// TestALargeGroupIsAppliedInParts: whoever reads the state does not wait for a whole group.
+func TestALargeGroupIsAppliedInParts(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		fs, b := faultfs.New(), &batches{model: newModel()}
+		l := openLog(t, fs, b)
+		slowly(fs, time.Second)
+		first := appendWithin(t, l, time.Hour, set("acme", "first", "https://a.example/"))
+		synctest.Wait()
+		var all sync.WaitGroup
+		for i := range 100 {
+			all.Go(func() {
+				if err := l.Append(t.Context(), set("acme", fmt.Sprint(i), "https://a.example/")); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		all.Wait()
+		if err := <-first; err != nil {
+			t.Error(err)
+		}
+		if b.Len() != 101 || b.longest != oplog.ApplyStep {
+			t.Errorf("%d entries, up to %d applied at a time", b.Len(), b.longest)
+		}
+	})
 }
 
 // TestALateWithdrawal: who gives up when their change is done with takes no other one
@@ -232,7 +302,6 @@ func TestPendingIsBounded(t *testing.T) {
 			})
 		}
 		all.Wait()
-		l.Barrier()
 		if m.Len() != 101 {
 			t.Errorf("%d entries", m.Len())
 		}

@@ -73,7 +73,7 @@ func (l *Log) isDue() bool {
 	if ratio < 0 || end < minDead || end < l.retryAt {
 		return false
 	}
-	live := float64(end) * float64(l.backlog.Len()) / float64(max(records, 1))
+	live := float64(end) * float64(l.state.Len()) / float64(max(records, 1))
 	dead := float64(end) - live
 	return dead >= minDead && dead > ratio*live
 }
@@ -95,7 +95,7 @@ func (l *Log) compact(ctx context.Context) error {
 		return err
 	}
 	from := l.durable.Load()
-	err = w.snapshot(ctx, l.backlog.Snapshot())
+	err = w.snapshot(ctx, l.state.Snapshot())
 	if err == nil {
 		from, err = l.catchUp(ctx, w, from)
 	}

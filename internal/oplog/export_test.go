@@ -2,7 +2,6 @@ package oplog
 
 import (
 	"context"
-	"hash/maphash"
 
 	"example.com/go-webhookcfg/webhookcfg"
 )
@@ -12,6 +11,9 @@ const HeaderLen = headerLen
 
 // CloseEnough is how much a compaction copies while writers wait.
 const CloseEnough = closeEnough
+
+// ApplyStep is how many changes of a group are applied at a time.
+const ApplyStep = applyStep
 
 // Unchecked has checksums taken for right.
 func Unchecked(o Options) Options {
@@ -73,19 +75,3 @@ func IsCutShort(line []byte) bool { return isCutShort(line) }
 
 // EncodeHeader returns the first line, with its end.
 func EncodeHeader(synced int64) []byte { return appendHeader(nil, synced) }
-
-// Tally is a tally.
-type Tally struct{ t tally }
-
-func NewTally() *Tally { return &Tally{tally{seed: maphash.MakeSeed()}} }
-
-func (t *Tally) Add(changes []webhookcfg.Change, n int)     { t.t.add(changes, n) }
-func (t *Tally) Reaches(client, entity string) (maybe bool) { return t.t.reaches(client, entity) }
-
-// Backlog is a backlog.
-type Backlog struct{ b *backlog }
-
-func NewBacklog(state State) *Backlog { return &Backlog{newBacklog(state)} }
-
-func (b *Backlog) Add(c webhookcfg.Change) { b.b.add(append(<-b.b.spaces, c)) }
-func (b *Backlog) Apply()                  { b.b.apply() }

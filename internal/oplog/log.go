@@ -54,13 +54,13 @@ type Options struct {
 
 // Log is an open log. Its methods are safe for concurrent use.
 //
-// One goroutine writes the groups, another one may apply them, and a compaction has one
-// of its own. Callers wait for channels alone, so that they are answered as soon as
-// their contexts end.
+// One goroutine writes the groups and applies them, and a compaction has one of its
+// own. Callers wait for channels alone, so that they are answered as soon as their
+// contexts end.
 type Log struct {
 	fs      FS
 	name    string
-	backlog *backlog
+	state   State
 	options Options
 	lock    File // keeps others out as long as the log is open
 
@@ -80,10 +80,11 @@ type Log struct {
 	// expected is how many callers gather waits for a little.
 	expected int
 	lines    []byte
+	batch    []webhookcfg.Change
 	// retryAt is the size below which no compaction begins by itself after one failed.
 	retryAt int64
 
-	// durable is the end of the segment; the backlog has all before it.
+	// durable is the end of the segment; the state has all before it.
 	durable atomic.Int64
 	// turn holds a token while a compaction runs, and for good after Close.
 	turn    chan struct{}
@@ -105,7 +106,6 @@ func (l *Log) Close() error {
 	l.turn <- struct{}{} // once no compaction runs any more
 	l.nudge()
 	<-l.stopped
-	l.backlog.beside.Wait()
 	err := l.failure()
 	if err == nil {
 		err = l.segment.finish()
@@ -152,7 +152,7 @@ func Open(fsys FS, name string, state State, o Options) (*Log, error) {
 	l := &Log{
 		fs:      fsys,
 		name:    name,
-		backlog: newBacklog(state),
+		state:   state,
 		options: o,
 		pending: newGroup(),
 		spare:   newGroup(),
@@ -264,7 +264,7 @@ func (l *Log) recover() error {
 			l.options.Logger.Info("reading log", "file", l.name, "records", records, "bytes", end, "of", r.size)
 		}
 	}
-	if err := r.into(l.backlog.state, progress); err != nil {
+	if err := r.into(l.state, progress); err != nil {
 		return err
 	}
 	l.options.Logger.Info("log read", "file", l.name, "records", r.records, "bytes", r.end, "duration", time.Since(began))
