@@ -36,7 +36,7 @@ test: check
 check: format fix vet staticcheck api
 
 # tool prints the path of a pinned tool.
-tool = $$(cd $(CURDIR)/tools && go tool -n $(1))
+tool = $$(cd $(CURDIR)/internal/tools && go tool -n $(1))
 
 format:
 	@unformatted=$$($(call tool,gofumpt) -l .); test -z "$$unformatted" || { echo "gofumpt: $$unformatted"; exit 1; }
@@ -79,7 +79,7 @@ accept-api:
 
 # tidy updates every go.mod and go.sum.
 tidy:
-	@set -e; for module in $(MODULES) tools; do (cd $$module && go mod tidy); done
+	@set -e; for module in $(MODULES) internal/tools; do (cd $$module && go mod tidy); done
 
 # fuzz runs every fuzz target for FUZZTIME each.
 fuzz:

@@ -1,4 +1,4 @@
-module example.com/go-webhookcfg/tools
+module example.com/go-webhookcfg/internal/tools
 
 go 1.26.0
 
