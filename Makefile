@@ -4,7 +4,7 @@
 # PUBLIC lists the modules that a host can require, MODULES all that have tests. A
 # module is always tested by itself: with the requirements that a consumer gets.
 PUBLIC    := . store/etcdstore
-MODULES   := $(PUBLIC) bench contract examples/cluster integration mounts
+MODULES   := $(PUBLIC) bench contract examples/cluster examples/mounts integration
 PLATFORMS := linux darwin windows
 # RACELESS matches the packages with a server in their test binary: SQLite, which is C
 # translated to Go, and etcd. The race detector slows such a server tenfold and more, and

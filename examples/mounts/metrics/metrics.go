@@ -1,7 +1,7 @@
-// Package observe shows how a host watches the handler with its own metrics and
+// Package metrics shows how a host watches the handler with its own metrics and
 // traces. It is compiled and tested; a host copies what it needs rather than
 // import it.
-package observe
+package metrics
 
 import (
 	"context"

@@ -1,4 +1,4 @@
-module example.com/go-webhookcfg/mounts
+module example.com/go-webhookcfg/examples/mounts
 
 go 1.26.0
 
@@ -85,4 +85,4 @@ require (
 	google.golang.org/protobuf v1.36.12 // indirect
 )
 
-replace example.com/go-webhookcfg => ../
+replace example.com/go-webhookcfg => ../..

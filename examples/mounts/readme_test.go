@@ -14,12 +14,12 @@ type row struct {
 	method, unclean       string // who answers an unknown method, and "//hooks/…"
 }
 
-var rowPattern = regexp.MustCompile("^\\| \\[([^]]+?)(?: (v[0-9.]+))?\\]\\(mounts/([a-z0-9]+\\.go)\\) \\| `([^`]+)` \\| ([^|]+) \\| ([^|]+) \\| ([^|]+) \\|$")
+var rowPattern = regexp.MustCompile("^\\| \\[([^]]+?)(?: (v[0-9.]+))?\\]\\(examples/mounts/([a-z0-9]+\\.go)\\) \\| `([^`]+)` \\| ([^|]+) \\| ([^|]+) \\| ([^|]+) \\|$")
 
 // readmeRows reads the table between its markers.
 func readmeRows(t *testing.T) []row {
 	t.Helper()
-	_, rest, opened := strings.Cut(read(t, "../README.md"), "<!-- mounts -->\n")
+	_, rest, opened := strings.Cut(read(t, "../../README.md"), "<!-- mounts -->\n")
 	table, _, closed := strings.Cut(rest, "<!-- /mounts -->\n")
 	lines := strings.Split(strings.TrimSuffix(table, "\n"), "\n")
 	if !opened || !closed || len(lines) < 3 {
