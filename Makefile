@@ -4,12 +4,12 @@
 # PUBLIC lists the modules that a host can require, MODULES all that have tests. A
 # module is always tested by itself: with the requirements that a consumer gets.
 PUBLIC    := . store/etcdstore
-MODULES   := $(PUBLIC) bench contract examples/cluster examples/mounts integration
+MODULES   := $(PUBLIC) examples/cluster examples/mounts internal/integration
 PLATFORMS := linux darwin windows
 # RACELESS matches the packages with a server in their test binary: SQLite, which is C
 # translated to Go, and etcd. The race detector slows such a server tenfold and more, and
 # other tests run the same code of this repository with it.
-RACELESS  := /bench\|/examples/cluster\|/integration/sqlite$$\|/integration/etcd$$
+RACELESS  := /internal/integration/bench\|/examples/cluster\|/integration/sqlite$$\|/integration/etcd$$
 TESTS     := go test -count=1 -timeout=30m
 FUZZTIME  ?= 20s
 BENCHDIR  ?= /var/tmp
@@ -94,15 +94,15 @@ fuzz:
 # etcd with the race detector.
 soak:
 	go test -count=1 -timeout=2h -run '^TestKill$$' ./store -args -killrounds=10000
-	cd integration && go test -count=1 -timeout=1h -run '^TestWithoutBinaryLog$$' ./mariadb -args -soak
-	cd integration && go test -race -count=1 -timeout=1h ./etcd
+	cd internal/integration && go test -count=1 -timeout=1h -run '^TestWithoutBinaryLog$$' ./mariadb -args -soak
+	cd internal/integration && go test -race -count=1 -timeout=1h ./etcd
 
 # bench prints ratios within one run. BENCHDIR has to be on a disk.
 bench:
-	cd bench && go run . -dir "$(BENCHDIR)"
-	cd integration && go run ./bench -dir "$(BENCHDIR)"
+	cd internal/integration && go run ./bench -dir "$(BENCHDIR)"
+	cd internal/integration && go run ./bench/shared -dir "$(BENCHDIR)"
 
 # contract also runs third-party tools: two linters, a validating proxy, and clients in
 # other languages. It needs Node.js 20 or newer and names what else is missing.
 contract:
-	cd contract && CONTRACT_NPM=1 go test -count=1 -v -timeout=30m .
+	cd internal/integration && CONTRACT_NPM=1 go test -count=1 -v -timeout=30m ./contract

@@ -1,0 +1,204 @@
+package contract_test
+
+import (
+	"bufio"
+	"context"
+	"crypto/sha256"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+)
+
+// outsideTime bounds each program of others; their start alone takes seconds.
+const outsideTime = 3 * time.Minute
+
+// outside skips a test that runs programs of others, unless CONTRACT_NPM is set.
+func outside(t *testing.T) {
+	t.Helper()
+	if os.Getenv("CONTRACT_NPM") == "" {
+		t.Skip("make contract runs this")
+	}
+}
+
+// packages returns a folder with the files of npm/ and its packages, installed
+// as the lock says and kept from run to run in the user's cache, since the tree of
+// this repository is no place for them.
+func packages(t *testing.T) (dir string) {
+	t.Helper()
+	outside(t)
+	for _, program := range []string{"node", "npm"} {
+		if _, err := exec.LookPath(program); err != nil {
+			t.Fatalf("%s is missing: install Node.js 20 or newer", program)
+		}
+	}
+	lock, err := os.ReadFile(filepath.Join("npm", "package-lock.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	cache, err := os.UserCacheDir()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cache = filepath.Join(cache, "webhookcfg-contract")
+	installed := filepath.Join(cache, fmt.Sprintf("%.6x", sha256.Sum256(lock)))
+	if _, err := os.Stat(installed); err != nil {
+		install(t, cache, installed)
+	}
+	dir, err = os.MkdirTemp(installed, "run-") // inside, where Node.js finds the packages
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	if err := os.CopyFS(dir, os.DirFS("npm")); err != nil {
+		t.Fatal(err)
+	}
+	write(t, filepath.Join(dir, "openapi.yaml"), altered(t))
+	return dir
+}
+
+// install installs the packages beside their place and then moves them there, so
+// that what is there is whole.
+func install(t *testing.T, cache, installed string) {
+	t.Helper()
+	if err := os.MkdirAll(cache, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	dir, err := os.MkdirTemp(cache, "install-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer os.RemoveAll(dir)
+	for _, name := range []string{"package.json", "package-lock.json"} {
+		data, err := os.ReadFile(filepath.Join("npm", name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		write(t, filepath.Join(dir, name), data)
+	}
+	// No script of a package runs: none of these needs one.
+	npm := exec.CommandContext(t.Context(), "npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund", "--no-update-notifier")
+	npm.Dir = dir
+	if out, err := npm.CombinedOutput(); err != nil {
+		t.Fatalf("npm ci: %v\n%s", err, out)
+	}
+	if err := os.Rename(dir, installed); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func write(t *testing.T, name string, data []byte) {
+	t.Helper()
+	if err := os.WriteFile(name, data, 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// command is a program of others that runs in dir, is ended with the test, and
+// tells nobody about itself.
+func command(t *testing.T, dir, program string, args ...string) *exec.Cmd {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), outsideTime)
+	t.Cleanup(cancel)
+	cmd := exec.CommandContext(ctx, program, args...)
+	cmd.Dir = dir
+	cmd.WaitDelay = 10 * time.Second
+	cmd.Env = append(os.Environ(),
+		"NO_UPDATE_NOTIFIER=1", "NO_COLOR=1", "DISABLE_TELEMETRY=1", "DO_NOT_TRACK=1",
+		"REDOCLY_TELEMETRY=off", "REDOCLY_SUPPRESS_UPDATE_NOTICE=true", "K6_NO_USAGE_REPORT=true")
+	return cmd
+}
+
+// tool is a program of an installed package.
+func tool(t *testing.T, dir, name string, args ...string) *exec.Cmd {
+	t.Helper()
+	script, err := filepath.EvalSymlinks(filepath.Join(dir, "..", "node_modules", ".bin", name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return command(t, dir, "node", append([]string{script}, args...)...)
+}
+
+// run wants a program to succeed, and returns what it printed.
+func run(t *testing.T, cmd *exec.Cmd) (printed string) {
+	t.Helper()
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		t.Fatalf("%s: %v\n%s", filepath.Base(cmd.Path), err, out)
+	}
+	return string(out)
+}
+
+// fail wants a program to find fault, with these words.
+func fail(t *testing.T, cmd *exec.Cmd, words string) {
+	t.Helper()
+	out, err := cmd.CombinedOutput()
+	if err == nil || !strings.Contains(string(out), words) {
+		t.Errorf("%s: %v, want a failure with %q\n%s", strings.Join(cmd.Args[1:], " "), err, words, out)
+	}
+}
+
+// start runs a program until the test ends, and returns the first match of ready
+// in what it prints.
+func start(t *testing.T, cmd *exec.Cmd, ready *regexp.Regexp) string {
+	t.Helper()
+	output, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait() // that it was killed is no news
+	})
+	lines := bufio.NewReader(output)
+	for {
+		line, err := lines.ReadString('\n')
+		if match := ready.FindString(strings.TrimSpace(line)); match != "" {
+			go func() { _, _ = io.Copy(io.Discard, lines) }() // ends with the program
+			return match
+		}
+		if err != nil {
+			t.Fatalf("%s ended before it was ready: %v", filepath.Base(cmd.Path), err)
+		}
+	}
+}
+
+var (
+	address   = regexp.MustCompile(`127\.0\.0\.1:\d+`)
+	listening = regexp.MustCompile(`http://127\.0\.0\.1:\d+$`)
+)
+
+// service is the example server as a process of its own, with its surroundings.
+type service struct{ base, receiver, nobody string }
+
+// startService builds and runs the example server, with one client, two entities,
+// and a receiver that its probe can reach.
+func startService(t *testing.T) service {
+	t.Helper()
+	dir := t.TempDir()
+	program := filepath.Join(dir, "server.exe")
+	build := command(t, filepath.Join("..", "..", ".."), "go", "build", "-o", program, "./examples/server")
+	build.Env = append(build.Env, "GOWORK=off")
+	run(t, build)
+	id, secret, _ := strings.Cut(acme, ":")
+	write(t, filepath.Join(dir, "credentials"), fmt.Appendf(nil, "%s:sha256:%x\n", id, sha256.Sum256([]byte(secret))))
+	write(t, filepath.Join(dir, "modules"), []byte("e1\ne2\n"))
+	server := command(t, dir, program, "-listen", "127.0.0.1:0", "-dev", "-probe", "enforce", "-credentials", "credentials", "-modules", "modules")
+	at := start(t, server, address)
+
+	receiver := httptest.NewServer(http.NotFoundHandler())
+	t.Cleanup(receiver.Close)
+	gone := httptest.NewServer(http.NotFoundHandler())
+	gone.Close()
+	return service{base: "http://" + at, receiver: receiver.URL + "/in", nobody: gone.URL}
+}

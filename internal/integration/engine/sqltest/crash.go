@@ -1,0 +1,154 @@
+package sqltest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"example.com/go-webhookcfg/internal/integration/engine"
+	"example.com/go-webhookcfg/internal/integration/linearizable"
+	"example.com/go-webhookcfg/store/sqlstore"
+	"example.com/go-webhookcfg/webhookcfg"
+	"example.com/go-webhookcfg/webhookcfg/egress"
+	"golang.org/x/sync/errgroup"
+)
+
+// crashes kills a server that is at work and starts it again.
+func (e Engine) crashes(t *testing.T) {
+	if testing.Short() {
+		t.Skip("-short: no server is killed")
+	}
+	server := e.Own(t)
+	server.Owned(t)
+	t.Run("histories", func(t *testing.T) {
+		linearizable.Check(t, crashing(server), func(t testing.TB) []linearizable.Store { return e.fleet(t, server.DSN()) })
+	})
+	t.Run("acknowledged", func(t *testing.T) {
+		if err := e.killWriters(t, server, (*sqlstore.Store).Apply); err != nil {
+			t.Error(err)
+		}
+	})
+	t.Run("acknowledged too early", func(t *testing.T) {
+		if err := e.killWriters(t, server, applyInHope); err == nil {
+			t.Error("a store that says of every change that it was made was not caught")
+		}
+	})
+}
+
+// crashing has the server killed in the middle of each history.
+func crashing(server *engine.Server) linearizable.Setting {
+	return linearizable.Setting{
+		Clients: 2, Goroutines: []int{6}, Operations: 60, Rounds: 2,
+		Disturb: func() error { return errors.Join(server.Kill(), server.Restart()) },
+	}
+}
+
+// CrashesMustFail has histories with crashes catch a server that is set up in a way
+// that is not enough.
+func (e Engine) CrashesMustFail(t *testing.T) {
+	t.Helper()
+	server := e.Own(t)
+	server.Owned(t)
+	setting := crashing(server)
+	setting.Rounds = 300 // as many as it takes, about 20
+	linearizable.MustFail(t, setting, func(t testing.TB) []linearizable.Store { return e.fleet(t, server.DSN()) })
+}
+
+// CrashesMustLose is like it, for a server that acknowledges too early.
+func (e Engine) CrashesMustLose(t *testing.T) {
+	t.Helper()
+	server := e.Own(t)
+	server.Owned(t)
+	const most = 20
+	for range most {
+		if err := e.killWriters(t, server, (*sqlstore.Store).Apply); err != nil {
+			t.Log("as it should:", err)
+			return
+		}
+	}
+	t.Errorf("nothing was lost in %d crashes", most)
+}
+
+// applyInHope is an Apply that takes no failure for one.
+func applyInHope(st *sqlstore.Store, ctx context.Context, c webhookcfg.Change) error {
+	_ = st.Apply(ctx, c)
+	return nil
+}
+
+// writer sets e1 of a client of its own to one URL after the other.
+type writer struct {
+	client string
+	said   int   // the last that was acknowledged
+	failed error // what came of the next one
+}
+
+// killWriters kills the server while writers are at work, and holds what is there
+// afterwards to what they were told.
+func (e Engine) killWriters(t *testing.T, server *engine.Server, apply applyFunc) error {
+	t.Helper()
+	st := e.fresh(t, server.DSN())
+	writers := make([]writer, 8)
+	var (
+		made   atomic.Int64
+		killed atomic.Bool
+		group  errgroup.Group
+	)
+	enough := make(chan struct{})
+	for i := range writers {
+		writers[i].client = "writer-" + strconv.Itoa(i)
+		group.Go(func() error {
+			for writers[i].write(t.Context(), st, apply) && !killed.Load() {
+				if made.Add(1) == int64(50*len(writers)) {
+					close(enough)
+				}
+			}
+			return nil
+		})
+	}
+	<-enough
+	err := server.Kill()
+	// One more each, which cannot but fail.
+	killed.Store(true)
+	if err := errors.Join(err, group.Wait(), server.Restart()); err != nil {
+		t.Fatal(err)
+	}
+	for _, w := range writers {
+		if err := w.check(t.Context(), st); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// write makes the next change and reports whether it was acknowledged.
+func (w *writer) write(ctx context.Context, st *sqlstore.Store, apply applyFunc) bool {
+	next := w.said + 1
+	c := webhookcfg.Set(w.client, webhookcfg.Entity("e1"), egress.NewURL(fmt.Sprint("https://h.example.com/", next)))
+	c.Time = time.Unix(int64(next), 0)
+	if w.failed = apply(st, ctx, c); w.failed == nil {
+		w.said = next
+	}
+	return w.failed == nil
+}
+
+func (w *writer) check(ctx context.Context, st *sqlstore.Store) error {
+	hook, err := st.Resolve(ctx, w.client, "e1")
+	if err != nil {
+		return err
+	}
+	found := 0
+	if hook.Source != webhookcfg.SourceNone {
+		found = int(hook.Since.Unix())
+	}
+	switch {
+	case found == w.said:
+		return nil
+	case found == w.said+1 && errors.Is(w.failed, sqlstore.ErrOutcomeUnknown):
+		return nil
+	}
+	return fmt.Errorf("%s was told of change %d, then %v; the database has change %d", w.client, w.said, w.failed, found)
+}

@@ -1,0 +1,221 @@
+package sqltest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"reflect"
+	"sync"
+	"testing"
+	"time"
+
+	"example.com/go-webhookcfg/internal/integration/engine"
+	"example.com/go-webhookcfg/store/sqlstore"
+	"example.com/go-webhookcfg/webhookcfg"
+	"example.com/go-webhookcfg/webhookcfg/egress"
+	"golang.org/x/sync/errgroup"
+)
+
+// lostConnections cuts connections between the store and the database.
+func (e Engine) lostConnections(t *testing.T) {
+	server := e.Shared.Get(t)
+	server.Owned(t)
+	for name, lost := range map[string]struct {
+		loss    engine.Loss
+		forGood bool
+	}{
+		"cut":          {engine.Cut, false},
+		"silent":       {engine.Silence, false},
+		"cut for good": {engine.Cut, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			sum, err := e.loseEach(t, server, lossRig{loss: lost.loss, forGood: lost.forGood, apply: (*sqlstore.Store).Apply})
+			if err != nil {
+				t.Error(err)
+			}
+			if lost.forGood && sum.unknown == 0 || !lost.forGood && sum.settled == 0 {
+				t.Errorf("%+v: no change was ever made whose answer got lost", sum)
+			}
+		})
+	}
+	t.Run("taken for refusals", func(t *testing.T) {
+		if _, err := e.loseEach(t, server, lossRig{loss: engine.Cut, forGood: true, apply: applyForSure}); err == nil {
+			t.Error("a store that takes for a refusal what it does not know was not caught")
+		}
+	})
+	t.Run("histories", func(t *testing.T) { e.cutHistories(t, server) })
+}
+
+type applyFunc func(st *sqlstore.Store, ctx context.Context, c webhookcfg.Change) error
+
+// applyForSure is an Apply that never says that it does not know.
+func applyForSure(st *sqlstore.Store, ctx context.Context, c webhookcfg.Change) error {
+	if err := st.Apply(ctx, c); err != nil {
+		return errors.New("refused")
+	}
+	return nil
+}
+
+// lossRig is a store behind a proxy and one without, for changes of one kind.
+type lossRig struct {
+	kind      int
+	direction engine.Direction
+	loss      engine.Loss
+	forGood   bool // whatever comes after it gets lost too
+	apply     applyFunc
+
+	proxy  *engine.Proxy
+	direct *sqlstore.Store
+	// connect returns the store behind the proxy with connections that are new.
+	connect func() *sqlstore.Store
+}
+
+// lossTally counts changes that were made though their connection was lost: those
+// of which the store found that out, and those of which it said that it did not know.
+type lossTally struct{ settled, unknown int }
+
+// loseEach makes each kind of change over and over, each time losing another
+// request, and another answer, from the first of a new connection on until nothing
+// is left to lose.
+func (e Engine) loseEach(t *testing.T, server *engine.Server, like lossRig) (sum lossTally, err error) {
+	t.Helper()
+	admin := e.open(t, server.DSN())
+	name := prefix(t, admin)
+	direct := e.store(t, admin, name)
+	migrate(t, direct)
+	var (
+		rigs errgroup.Group
+		mu   sync.Mutex
+	)
+	for kind := range changesOf("") {
+		for _, direction := range []engine.Direction{engine.Requests, engine.Answers} {
+			rig := like
+			rig.kind, rig.direction, rig.direct = kind, direction, direct
+			rig.proxy = engine.NewProxy(t, server.Addr())
+			rig.connect = func() *sqlstore.Store { return e.store(t, e.open(t, server.Via(rig.proxy.Addr())), name) }
+			rigs.Go(func() error {
+				n, err := rig.loseEach(t.Context())
+				mu.Lock()
+				defer mu.Unlock()
+				sum.settled += n.settled
+				sum.unknown += n.unknown
+				return err
+			})
+		}
+	}
+	err = rigs.Wait()
+	return sum, err
+}
+
+// changesOf are one change of each kind.
+func changesOf(client string) []webhookcfg.Change {
+	url := egress.NewURL("https://new.example.com/")
+	all := []webhookcfg.Change{
+		webhookcfg.Set(client, webhookcfg.Entity("e1"), url), webhookcfg.Set(client, webhookcfg.All(), url),
+		webhookcfg.Unset(client, webhookcfg.Entity("e1")), webhookcfg.Unset(client, webhookcfg.All()),
+	}
+	for i := range all {
+		all[i].Time = time.Unix(2, 0)
+	}
+	return all
+}
+
+func (r *lossRig) loseEach(ctx context.Context) (sum lossTally, err error) {
+	const most = 100
+	for n := 1; n <= most; n++ {
+		lost, err := r.loseOne(ctx, n, &sum)
+		if err != nil {
+			return sum, fmt.Errorf("change %d, direction %d, number %d lost: %w", r.kind, r.direction, n, err)
+		}
+		if !lost {
+			return sum, nil
+		}
+	}
+	return sum, fmt.Errorf("a change took more than %d pieces of data", most)
+}
+
+// loseOne makes one change while the n-th piece of data in a direction gets lost, if
+// there are as many.
+func (r *lossRig) loseOne(ctx context.Context, n int, sum *lossTally) (lost bool, err error) {
+	id := fmt.Sprint(r.kind, "-", r.direction, "-", n)
+	before, wanted, err := r.prepare(ctx, "client-"+id, "twin-"+id)
+	if err != nil {
+		return false, err
+	}
+	st := r.connect()
+	r.proxy.Lose(r.direction, r.loss, func(i int) bool { return i == n || r.forGood && i > n })
+	earlier := r.proxy.Lost()
+	outcome, err := r.change(ctx, st, changesOf("client-" + id)[r.kind])
+	if err != nil {
+		return false, err
+	}
+	after, err := r.direct.List(ctx, "client-"+id, "", 10)
+	if err != nil {
+		return false, err
+	}
+	lost = r.proxy.Lost() > earlier
+	switch made := reflect.DeepEqual(after, wanted); {
+	case made && lost && outcome == nil:
+		sum.settled++
+	case made && errors.Is(outcome, sqlstore.ErrOutcomeUnknown):
+		sum.unknown++
+	}
+	return lost, judge(outcome, before, wanted, after)
+}
+
+// prepare gives two clients the same state, which every change alters, and makes
+// the change of the second. It returns the state of both.
+func (r *lossRig) prepare(ctx context.Context, client, twin string) (before, wanted webhookcfg.Page, err error) {
+	url := egress.NewURL("https://old.example.com/")
+	var changes []webhookcfg.Change
+	for _, name := range []string{client, twin} {
+		for _, scope := range []webhookcfg.Scope{webhookcfg.All(), webhookcfg.Entity("e1"), webhookcfg.Entity("e2")} {
+			c := webhookcfg.Set(name, scope, url)
+			c.Time = time.Unix(1, 0)
+			changes = append(changes, c)
+		}
+	}
+	for _, c := range append(changes, changesOf(twin)[r.kind]) {
+		if err := r.direct.Apply(ctx, c); err != nil {
+			return before, wanted, err
+		}
+	}
+	if before, err = r.direct.List(ctx, client, "", 10); err != nil {
+		return before, wanted, err
+	}
+	wanted, err = r.direct.List(ctx, twin, "", 10)
+	return before, wanted, err
+}
+
+// change makes a change, which ends with its context where it would wait for ever.
+func (r *lossRig) change(ctx context.Context, st *sqlstore.Store, c webhookcfg.Change) (outcome, err error) {
+	timeout := patience
+	if r.loss == engine.Silence {
+		timeout = 300 * time.Millisecond
+	}
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	ended := make(chan error, 1)
+	go func() { ended <- r.apply(st, ctx, c) }()
+	select {
+	case outcome = <-ended:
+		return outcome, nil
+	case <-time.After(patience):
+		return nil, errors.New("the change outlived its context by far")
+	}
+}
+
+// judge holds what became of a change to what the store said of it.
+func judge(outcome error, before, wanted, after webhookcfg.Page) error {
+	isBefore, isWanted := reflect.DeepEqual(after, before), reflect.DeepEqual(after, wanted)
+	switch {
+	case outcome == nil && !isWanted:
+		return errors.New("the store said that the change was made, and it was not")
+	case errors.Is(outcome, sqlstore.ErrOutcomeUnknown) && !isBefore && !isWanted:
+		return fmt.Errorf("the change was made by half: %+v", after)
+	case outcome != nil && !errors.Is(outcome, sqlstore.ErrOutcomeUnknown) && !isBefore:
+		return fmt.Errorf("the change was made in spite of: %w", outcome)
+	}
+	return nil
+}

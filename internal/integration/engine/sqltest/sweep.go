@@ -1,0 +1,102 @@
+package sqltest
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"strconv"
+	"testing"
+	"time"
+
+	"example.com/go-webhookcfg/internal/integration/linearizable"
+	"example.com/go-webhookcfg/store/sqlstore"
+	"example.com/go-webhookcfg/webhookcfg"
+	"example.com/go-webhookcfg/webhookcfg/egress"
+	"golang.org/x/sync/errgroup"
+)
+
+// sweep has two sweepers at work all the time while histories are played.
+func (e Engine) sweep(t *testing.T) {
+	dsn := e.Shared.Get(t).DSN()
+	db := e.open(t, dsn)
+	name := prefix(t, db)
+	st := e.store(t, db, name)
+	migrate(t, st)
+	stop := make(chan struct{})
+	var sweepers errgroup.Group
+	for range 2 {
+		sweepers.Go(func() error { return sweepUntil(t.Context(), stop, st) })
+	}
+	linearizable.Check(t, hot(), func(t testing.TB) []linearizable.Store {
+		return []linearizable.Store{st, e.store(t, e.open(t, dsn), name)}
+	})
+	close(stop)
+	if err := sweepers.Wait(); err != nil {
+		t.Error(err)
+	}
+	e.sweepTheRest(t, db, st, name)
+}
+
+func sweepUntil(ctx context.Context, stop <-chan struct{}, st *sqlstore.Store) error {
+	for {
+		select {
+		case <-stop:
+			return nil
+		default:
+		}
+		if _, err := st.Sweep(ctx, 50); err != nil {
+			return err
+		}
+	}
+}
+
+// sweepTheRest sweeps more rows than one transaction removes, and looks at the
+// tables: what is void is gone, and what is not is there.
+func (e Engine) sweepTheRest(t *testing.T, db *sql.DB, st *sqlstore.Store, name string) {
+	t.Helper()
+	const many, live = 600, 3
+	if err := overrides(t.Context(), st, many); err != nil {
+		t.Fatal(err)
+	}
+	all := webhookcfg.Set("swept", webhookcfg.All(), egress.NewURL("https://h.example.com/"))
+	if err := st.Apply(t.Context(), all); err != nil {
+		t.Fatal(err)
+	}
+	if err := overrides(t.Context(), st, live); err != nil {
+		t.Fatal(err)
+	}
+	if void := countVoid(t, db, name); void < many {
+		t.Fatalf("%d void rows before the sweep, want %d or more", void, many)
+	}
+	removed, err := st.Sweep(t.Context(), 10*many)
+	if void := countVoid(t, db, name); err != nil || removed < many || void > 0 {
+		t.Errorf("removed %d, %v; %d void rows are left", removed, err, void)
+	}
+	page, err := st.List(t.Context(), "swept", "", many)
+	if err != nil || len(page.Overrides) != live || page.Base.Source != webhookcfg.SourceBase {
+		t.Errorf("%d overrides are left, want %d; base from %v; %v", len(page.Overrides), live, page.Base.Source, err)
+	}
+}
+
+// overrides sets so many.
+func overrides(ctx context.Context, st *sqlstore.Store, n int) error {
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(8)
+	for i := range n {
+		group.Go(func() error {
+			c := webhookcfg.Set("swept", webhookcfg.Entity("e"+strconv.Itoa(i)), egress.NewURL(fmt.Sprint("https://h.example.com/", i)))
+			c.Time = time.Unix(1, 0)
+			return st.Apply(ctx, c)
+		})
+	}
+	return group.Wait()
+}
+
+func countVoid(t *testing.T, db *sql.DB, name string) (n int) {
+	t.Helper()
+	query := fmt.Sprintf("SELECT COUNT(*) FROM %soverride o JOIN %sclient c ON c.id = o.client AND o.gen < c.gen", name, name)
+	if err := db.QueryRowContext(t.Context(), query).Scan(&n); err != nil {
+		t.Fatal(err)
+	}
+	return n
+}

@@ -1,0 +1,283 @@
+package etcd_test
+
+import (
+	"context"
+	"errors"
+	"runtime"
+	"testing"
+	"time"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"golang.org/x/sync/errgroup"
+
+	"example.com/go-webhookcfg/internal/integration/etcdcluster"
+	"example.com/go-webhookcfg/internal/integration/linearizable"
+	"example.com/go-webhookcfg/store/etcdstore"
+)
+
+// TestDisturbed has what is asked of the store while members are killed, frozen
+// and compacted, one after the other.
+func TestDisturbed(t *testing.T) {
+	c := start(t, 3)
+	for _, test := range []struct {
+		name string
+		run  func(*testing.T, *etcdcluster.Cluster)
+	}{
+		{"page of one moment", pageOfOneMoment},
+		{"page of void keys", pageStepsOver},
+		{"feed, compacted", feedCompacted},
+		{"leader killed", leaderKilled},
+		{"leader killed, nothing lost", nothingLost},
+		{"leader frozen", leaderFrozen},
+		{"path of the watch frozen", watchFrozen},
+		{"path of the watch frozen, no barrier", watchFrozenWithoutBarrier},
+		{"path of everything frozen", allFrozen},
+		{"watch goes elsewhere", watchGoesElsewhere},
+		{"majority lost", majorityLost},
+	} {
+		t.Run(test.name, func(t *testing.T) { test.run(t, c) })
+	}
+}
+
+// others are the members but one.
+func others(c *etcdcluster.Cluster, but int) (all []int) {
+	for n := range c.Size() {
+		if n != but {
+			all = append(all, n)
+		}
+	}
+	return all
+}
+
+// killLeader kills the leader, waits for the next one, and starts it again.
+func killLeader(ctx context.Context, c *etcdcluster.Cluster) error {
+	leader, err := c.Leader(ctx)
+	if err != nil {
+		return err
+	}
+	c.Kill(leader)
+	_, errElection := c.Leader(ctx, others(c, leader)...)
+	return errors.Join(errElection, c.Restart(leader), c.Await(ctx, leader))
+}
+
+// freezeLeader freezes the leader until there is another one.
+func freezeLeader(ctx context.Context, c *etcdcluster.Cluster) error {
+	leader, err := c.Leader(ctx)
+	if err != nil {
+		return err
+	}
+	if err := c.Freeze(leader); err != nil {
+		return err
+	}
+	_, errElection := c.Leader(ctx, others(c, leader)...)
+	return errors.Join(errElection, c.Thaw(leader), c.Await(ctx, leader))
+}
+
+// disturbed is a setting with one history, which is disturbed.
+func disturbed(t *testing.T, c *etcdcluster.Cluster, disturb func(context.Context, *etcdcluster.Cluster) error) linearizable.Setting {
+	s := linearizable.Hot()
+	s.Goroutines, s.Rounds, s.Operations = []int{6}, 1, 60
+	s.Disturb = func() error { return disturb(soon(t), c) }
+	return s
+}
+
+func leaderKilled(t *testing.T, c *etcdcluster.Cluster) {
+	linearizable.Check(t, disturbed(t, c, killLeader), handles(c, nil))
+}
+
+// leaderFrozen: the leader that is thawed does not know yet that it is none.
+func leaderFrozen(t *testing.T, c *etcdcluster.Cluster) {
+	canFreeze(t)
+	linearizable.Check(t, disturbed(t, c, freezeLeader), handles(c, nil))
+}
+
+func canFreeze(t *testing.T) {
+	t.Helper()
+	if runtime.GOOS == "windows" {
+		t.Skip("this system has no signal that freezes a process")
+	}
+}
+
+// nothingLost: what was answered while the leader was killed is there afterwards,
+// and the feed has named it, without a Reset.
+func nothingLost(t *testing.T, c *etcdcluster.Cluster) {
+	o := &etcdstore.Options{Prefix: newPrefix()}
+	feed := open(t, c, o, nil)
+	writers := []*etcdstore.Store{open(t, c, o, nil), open(t, c, o, nil), open(t, c, o, nil)}
+	ctx, j, ch := soon(t), new(journal), begin(t, feed)
+	var group errgroup.Group
+	group.Go(func() error {
+		if err := j.await(ctx, 60); err != nil {
+			return err
+		}
+		return killLeader(ctx, c)
+	})
+	group.Go(func() error {
+		if err := write(ctx, writers, 150, j); !errors.Is(err, etcdstore.ErrOutcomeUnknown) {
+			return err
+		}
+		return nil // some were under way when the leader went
+	})
+	over := make(chan error, 1)
+	go func() { over <- group.Wait() }()
+	ch.missNone(t, j, over)
+	if ch.resets != 1 {
+		t.Errorf("%d Resets", ch.resets)
+	}
+	for _, client := range j.read() {
+		if hook, err := feed.Resolve(ctx, client, "e1"); err != nil || hook.URL.IsZero() {
+			t.Fatalf("%s was lost: %v", client, err)
+		}
+	}
+	t.Logf("%d of 450 changes were answered", len(j.read()))
+}
+
+// missNone calls until it is over and a call has succeeded after that.
+func (ch *chain) missNone(t *testing.T, j *journal, over <-chan error) {
+	t.Helper()
+	ctx, last := soon(t), false
+	for {
+		select {
+		case err := <-over:
+			if err != nil {
+				t.Fatal(err)
+			}
+			last = true
+		default:
+		}
+		client, err := ch.missed(ctx, j)
+		switch {
+		case client != "":
+			t.Fatalf("%s was missed", client)
+		case ctx.Err() != nil:
+			t.Fatal(err)
+		case err == nil && last:
+			return
+		}
+	}
+}
+
+// watching opens a store that watches through one member alone, since the watcher is
+// wrapped, and asks the others for everything else.
+func watching(t *testing.T, c *etcdcluster.Cluster, member int, breaking func(*clientv3.Client), o etcdstore.Options) *etcdstore.Store {
+	client := c.Client(t, others(c, member)...)
+	client.Watcher = struct{ clientv3.Watcher }{c.Client(t, member).Watcher}
+	if breaking != nil {
+		breaking(client)
+	}
+	return openOn(t, client, &o)
+}
+
+// follower returns a member that is not the leader.
+func follower(t *testing.T, c *etcdcluster.Cluster) int {
+	t.Helper()
+	leader, err := c.Leader(soon(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return (leader + 1) % c.Size()
+}
+
+// freeze freezes members until thaw is called.
+func freeze(t *testing.T, c *etcdcluster.Cluster, members ...int) (thaw func()) {
+	t.Helper()
+	canFreeze(t)
+	for _, n := range members {
+		if err := c.Freeze(n); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return func() {
+		for _, n := range members {
+			if err := errors.Join(c.Thaw(n), c.Await(soon(t), n)); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+}
+
+// watchFrozen: the cluster answers, and the watch is silent. The feed says so, and
+// once the path is thawed it names what changed meanwhile.
+func watchFrozen(t *testing.T, c *etcdcluster.Cluster) {
+	member := follower(t, c)
+	o := etcdstore.Options{Prefix: newPrefix(), BarrierTimeout: 200 * time.Millisecond}
+	st := watching(t, c, member, nil, o)
+	ch := begin(t, st)
+	apply(t, st, set("acme", "e1", 1))
+	ch.follow(t)
+	thaw := freeze(t, c, member)
+	apply(t, st, set("zeta", "e1", 2))
+	if err := ch.call(soon(t)); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("got %v, want the deadline of the barrier", err)
+	}
+	thaw()
+	ch.follow(t)
+	if !ch.named["acme"] || !ch.named["zeta"] || ch.resets != 1 {
+		t.Errorf("%d Resets, named %v", ch.resets, ch.named)
+	}
+}
+
+// follow calls until a call succeeds.
+func (ch *chain) follow(t *testing.T) {
+	t.Helper()
+	ctx := soon(t)
+	for err := ch.call(ctx); err != nil; err = ch.call(ctx) {
+		if ctx.Err() != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// watchFrozenWithoutBarrier: a feed that trusts the watch says that there is
+// nothing new.
+func watchFrozenWithoutBarrier(t *testing.T, c *etcdcluster.Cluster) {
+	member := follower(t, c)
+	st := watching(t, c, member, noBarrier, etcdstore.Options{Prefix: newPrefix()})
+	ch := begin(t, st)
+	thaw := freeze(t, c, member)
+	defer thaw()
+	apply(t, st, set("zeta", "e1", 2))
+	if err := ch.call(soon(t)); err != nil || ch.named["zeta"] {
+		t.Errorf("named %v: %v", ch.named, err)
+	}
+}
+
+// allFrozen: nothing comes through, and the feed fails at its own deadline.
+func allFrozen(t *testing.T, c *etcdcluster.Cluster) {
+	member := follower(t, c)
+	o := &etcdstore.Options{Prefix: newPrefix(), BarrierTimeout: 200 * time.Millisecond}
+	st := openOn(t, c.Client(t, member), o)
+	ch := begin(t, st)
+	thaw := freeze(t, c, member)
+	defer thaw()
+	if err := ch.call(soon(t)); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("got %v, want the deadline of the barrier", err)
+	}
+}
+
+// watchGoesElsewhere: while the member through which some of them watch stays
+// frozen, all feeds recover through another one.
+func watchGoesElsewhere(t *testing.T, c *etcdcluster.Cluster) {
+	member := follower(t, c)
+	var chains []*chain
+	var writer []*etcdstore.Store // they ask others than the frozen one
+	for range 4 {
+		prefix := newPrefix()
+		client := c.Client(t, member, (member+1)%c.Size())
+		st := openOn(t, client, &etcdstore.Options{Prefix: prefix, BarrierTimeout: 200 * time.Millisecond})
+		writer = append(writer, openOn(t, c.Client(t, others(c, member)...), &etcdstore.Options{Prefix: prefix}))
+		ch := begin(t, st)
+		apply(t, st, set("acme", "e1", 1))
+		ch.follow(t)
+		chains = append(chains, ch)
+	}
+	thaw := freeze(t, c, member)
+	defer thaw()
+	for n, ch := range chains {
+		apply(t, writer[n], set("zeta", "e1", 1))
+		ch.follow(t)
+		if !ch.named["zeta"] || ch.resets != 1 {
+			t.Errorf("%d Resets, named %v", ch.resets, ch.named)
+		}
+	}
+}

@@ -1,0 +1,81 @@
+package etcd_test
+
+import (
+	"fmt"
+	"testing"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"example.com/go-webhookcfg/internal/integration/etcdcluster"
+	"example.com/go-webhookcfg/store/etcdstore"
+)
+
+// fill writes overrides by themselves, many at a time.
+func fill(t *testing.T, client *clientv3.Client, prefix string, count int) {
+	t.Helper()
+	for n := 0; n < count; n += 100 {
+		var puts []clientv3.Op
+		for m := n; m < n+100; m++ {
+			puts = append(puts, clientv3.OpPut(fmt.Sprintf("%sacme/e%05d", prefix, m), "1 0 "+hookURL(m)))
+		}
+		if _, err := client.Txn(t.Context()).Then(puts...).Commit(); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// pageOfOneMoment: a page that takes several requests shows none of what changes
+// between them.
+func pageOfOneMoment(t *testing.T, c *etcdcluster.Cluster) {
+	const count = 1500
+	client, o := c.Client(t), &etcdstore.Options{Prefix: newPrefix()}
+	other := open(t, c, o, nil)
+	fill(t, client, o.Prefix, count)
+	requests := 0
+	client.KV = &kv{KV: client.KV, seen: func(*clientv3.TxnResponse) {
+		if requests++; requests == 1 {
+			apply(t, other, setAll("acme", 1))
+			apply(t, other, set("acme", "e01400", 2))
+			apply(t, other, set("acme", "e99999", 3))
+		}
+	}}
+	page, err := openOn(t, client, o).List(t.Context(), "acme", "", count)
+	if err != nil || len(page.Overrides) != count || page.Next != "" || requests < 2 {
+		t.Fatalf("%d overrides in %d requests, next %q: %v", len(page.Overrides), requests, page.Next, err)
+	}
+	for n, o := range page.Overrides {
+		if o.Webhook.URL.Reveal() != hookURL(n) {
+			t.Errorf("%s has %s", o.Entity, o.Webhook.URL.Reveal())
+		}
+	}
+	if !page.Base.URL.IsZero() {
+		t.Error("the base is of a later moment")
+	}
+}
+
+// pageStepsOver: a page has a bounded number of keys to step over, and a walk gets
+// past any number of them.
+func pageStepsOver(t *testing.T, c *etcdcluster.Cluster) {
+	const void = 4300
+	client, o := c.Client(t), &etcdstore.Options{Prefix: newPrefix()}
+	st := openOn(t, client, o)
+	fill(t, client, o.Prefix, void)
+	expect(t, st, "acme", "e00007", hookURL(7))
+	apply(t, st, setAll("acme", 1))
+	apply(t, st, set("acme", "e99999", 2))
+	first, err := st.List(t.Context(), "acme", "", 10)
+	if err != nil || len(first.Overrides) != 0 || first.Next != "e04095" {
+		t.Fatalf("%d overrides, next %q: %v", len(first.Overrides), first.Next, err)
+	}
+	second, err := st.List(t.Context(), "acme", first.Next, 10)
+	if err != nil || len(second.Overrides) != 1 || second.Next != "" {
+		t.Errorf("%d overrides, next %q: %v", len(second.Overrides), second.Next, err)
+	}
+	if swept, err := st.Sweep(t.Context(), 2*void); err != nil || swept.Removed != void {
+		t.Errorf("swept %+v: %v", swept, err)
+	}
+	page, err := st.List(t.Context(), "acme", "", 10)
+	if err != nil || len(page.Overrides) != 1 {
+		t.Errorf("%d overrides: %v", len(page.Overrides), err)
+	}
+}

@@ -1,0 +1,94 @@
+package etcd_test
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"example.com/go-webhookcfg/auth"
+	"example.com/go-webhookcfg/internal/integration/etcdcluster"
+	"example.com/go-webhookcfg/store/etcdstore"
+	"example.com/go-webhookcfg/webhookcfg"
+)
+
+// majorityLost: without a majority everything fails in time, and with it again
+// everything goes on by itself.
+func majorityLost(t *testing.T, c *etcdcluster.Cluster) {
+	client := c.Client(t)
+	st := openOn(t, client, &etcdstore.Options{Prefix: newPrefix(), BarrierTimeout: 200 * time.Millisecond})
+	server := serve(t, st)
+	ch := begin(t, st)
+	post(t, server, http.StatusOK)
+	thaw := freeze(t, c, 0, 1)
+	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
+	defer cancel()
+	if err := st.Apply(ctx, set("zeta", "e1", 1)); !errors.Is(err, etcdstore.ErrOutcomeUnknown) {
+		t.Errorf("Apply: %v, want one that wraps ErrOutcomeUnknown", err)
+	}
+	if _, err := st.Resolve(ctx, "acme", "e1"); err == nil {
+		t.Error("Resolve has an answer without a majority")
+	}
+	if _, err := st.List(ctx, "acme", "", 1); err == nil {
+		t.Error("List has an answer without a majority")
+	}
+	if err := ch.call(soon(t)); err == nil {
+		t.Error("Changes has an answer without a majority")
+	}
+	if wait := post(t, server, http.StatusServiceUnavailable).Get("Retry-After"); wait == "" {
+		t.Error("a 503 without Retry-After")
+	}
+	thaw()
+	if err := c.Await(soon(t), 2); err != nil {
+		t.Fatal(err)
+	}
+	post(t, server, http.StatusOK)
+	expect(t, st, "acme", "e1", hookURL(1))
+	ch.follow(t)
+	if !ch.named["acme"] {
+		t.Errorf("named %v", ch.named)
+	}
+}
+
+// serve serves one client, whoever signs in.
+func serve(t *testing.T, st webhookcfg.Store) *httptest.Server {
+	t.Helper()
+	acme := auth.Func(func(context.Context, string, string) (webhookcfg.Client, error) {
+		return webhookcfg.Client{ID: "acme"}, nil
+	})
+	h, err := webhookcfg.NewHandler(st, acme, &webhookcfg.Options{
+		ProbeMode: webhookcfg.ProbeOff,
+		Timeout:   2 * time.Second,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := httptest.NewServer(h)
+	t.Cleanup(server.Close)
+	return server
+}
+
+// post sets the webhook of an entity and expects a status.
+func post(t *testing.T, server *httptest.Server, status int) http.Header {
+	t.Helper()
+	body := `{"endpoint_id":"e1","webhook_url":"` + hookURL(1) + `"}`
+	request, err := http.NewRequestWithContext(soon(t), http.MethodPost,
+		server.URL+"/api/v1/configure/configure-webhook", strings.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	request.Header.Set("Content-Type", "application/json")
+	request.SetBasicAuth("acme", "secret")
+	response, err := server.Client().Do(request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = response.Body.Close()
+	if response.StatusCode != status {
+		t.Errorf("the answer is %s, want %d", response.Status, status)
+	}
+	return response.Header
+}

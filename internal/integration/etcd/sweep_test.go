@@ -1,0 +1,104 @@
+package etcd_test
+
+import (
+	"context"
+	"fmt"
+	"testing"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"example.com/go-webhookcfg/internal/integration/etcdcluster"
+	"example.com/go-webhookcfg/internal/integration/linearizable"
+	"example.com/go-webhookcfg/store/etcdstore"
+	"example.com/go-webhookcfg/webhookcfg"
+)
+
+// keysOf counts the keys under a prefix.
+func keysOf(t *testing.T, client *clientv3.Client, prefix string) int64 {
+	t.Helper()
+	found, err := client.Get(t.Context(), prefix, clientv3.WithPrefix(), clientv3.WithCountOnly())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return found.Count
+}
+
+func sweeps(t *testing.T, c *etcdcluster.Cluster) {
+	client, prefix := c.Client(t), newPrefix()
+	st := openOn(t, client, &etcdstore.Options{Prefix: prefix})
+	apply(t, st, set("no base", "e1", 3)) // older than the base of the neighbour
+	for n := range 40 {
+		apply(t, st, set("acme", fmt.Sprint("void", n), n))
+		apply(t, st, webhookcfg.Unset("no base", webhookcfg.Entity(fmt.Sprint("unset", n))))
+	}
+	apply(t, st, setAll("acme", 1))
+	apply(t, st, set("acme", "e1", 2))
+	apply(t, st, webhookcfg.Unset("acme", webhookcfg.Entity("off")))
+	sum := etcdstore.Swept{}
+	for calls := 0; !sum.Done; calls++ {
+		some, err := st.Sweep(t.Context(), 7)
+		if err != nil || some.Looked > 7 || calls > 100 {
+			t.Fatalf("call %d: %+v, %v", calls, some, err)
+		}
+		sum.Looked, sum.Removed, sum.Done = sum.Looked+some.Looked, sum.Removed+some.Removed, some.Done
+	}
+	if want := (etcdstore.Swept{Looked: 84, Removed: 80, Done: true}); sum != want {
+		t.Errorf("swept %+v, want %+v", sum, want)
+	}
+	if left := keysOf(t, client, prefix); left != 4 {
+		t.Errorf("%d keys are left, want 4", left)
+	}
+	expect(t, st, "acme", "e1", hookURL(2))
+	expect(t, st, "acme", "off", "")
+	expect(t, st, "acme", "void1", hookURL(1))
+	expect(t, st, "no base", "e1", hookURL(3))
+}
+
+// sweepsOn: between two calls the client in the middle of which the first one ended
+// gets a base, and so what is unset then says off.
+func sweepsOn(t *testing.T, c *etcdcluster.Cluster) {
+	st := open(t, c, &etcdstore.Options{Prefix: newPrefix()}, nil)
+	for _, entity := range []string{"e1", "e2", "e3"} {
+		apply(t, st, webhookcfg.Unset("acme", webhookcfg.Entity(entity)))
+	}
+	if swept, err := st.Sweep(t.Context(), 1); err != nil || swept.Removed != 1 {
+		t.Fatalf("swept %+v: %v", swept, err)
+	}
+	apply(t, st, setAll("acme", 1))
+	apply(t, st, webhookcfg.Unset("acme", webhookcfg.Entity("e2")))
+	if swept, err := st.Sweep(t.Context(), 10); err != nil || swept.Removed > 1 || !swept.Done {
+		t.Errorf("swept %+v: %v", swept, err)
+	}
+	expect(t, st, "acme", "e1", hookURL(1))
+	expect(t, st, "acme", "e2", "")
+	expect(t, st, "acme", "e3", hookURL(1))
+}
+
+// sweepsBeside: nobody notices a sweep that goes on beside them, unless it is one
+// that does not look again before it removes.
+func sweepsBeside(t *testing.T, c *etcdcluster.Cluster) {
+	beside := func(breaking func(*clientv3.Client)) func(t testing.TB) []linearizable.Store {
+		return func(t testing.TB) (all []linearizable.Store) {
+			o := &etcdstore.Options{Prefix: newPrefix()}
+			sweeper := open(t, c, o, breaking)
+			ctx, cancel := context.WithCancel(t.Context())
+			done := make(chan struct{})
+			t.Cleanup(func() { cancel(); <-done })
+			go func() {
+				defer close(done)
+				for ctx.Err() == nil {
+					if _, err := sweeper.Sweep(ctx, 100); err != nil && ctx.Err() == nil {
+						t.Error(err)
+						return
+					}
+				}
+			}()
+			return append(all, open(t, c, o, nil), open(t, c, o, nil))
+		}
+	}
+	hot := linearizable.Hot()
+	hot.Rounds = 20
+	linearizable.Check(t, hot, beside(nil))
+	hot.Rounds = 200
+	linearizable.MustFail(t, hot, beside(removesBlindly))
+}

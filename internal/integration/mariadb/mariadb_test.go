@@ -1,0 +1,83 @@
+// Package mariadb tests package sqlstore on MariaDB.
+package mariadb
+
+import (
+	"crypto/rand"
+	"database/sql"
+	"flag"
+	"fmt"
+	"io"
+	"log"
+	"os"
+	"testing"
+
+	"example.com/go-webhookcfg/internal/integration/engine"
+	"example.com/go-webhookcfg/internal/integration/engine/sqltest"
+	"example.com/go-webhookcfg/store/sqlstore"
+	"github.com/go-sql-driver/mysql"
+)
+
+var shared = engine.SharedMariaDB()
+
+func TestMain(m *testing.M) {
+	// The driver writes a line for each connection that a test has cut.
+	if err := mysql.SetLogger(log.New(io.Discard, "", 0)); err != nil {
+		log.Fatal(err)
+	}
+	os.Exit(shared.Main(m))
+}
+
+func mariaDB() sqltest.Engine {
+	return sqltest.Engine{
+		Driver:   "mysql",
+		Dialect:  sqlstore.MySQL(),
+		Shared:   shared,
+		Own:      engine.MariaDB,
+		ReadOnly: readOnly,
+		AsUser:   asUser,
+	}
+}
+
+func TestMariaDB(t *testing.T) { mariaDB().Run(t) }
+
+var soak = flag.Bool("soak", false, "also run what finds its fault by chance, after many crashes")
+
+// TestWithoutBinaryLog: then a crash can take back a change that was not yet
+// acknowledged, but that somebody had seen.
+func TestWithoutBinaryLog(t *testing.T) {
+	if !*soak {
+		t.Skip("takes many crashes; runs with -soak")
+	}
+	t.Parallel()
+	e := mariaDB()
+	e.Own = engine.MariaDBWithoutBinaryLog
+	e.CrashesMustFail(t)
+}
+
+// readOnly has the server refuse changes, as a replica does, but to those who
+// administer it.
+func readOnly(t testing.TB, admin *sql.DB, on bool) {
+	t.Helper()
+	if _, err := admin.ExecContext(t.Context(), "SET GLOBAL read_only = ?", on); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// asUser makes a user who may use one database and nothing else.
+func asUser(t testing.TB, admin *sql.DB, dsn string) string {
+	t.Helper()
+	config, err := mysql.ParseDSN(dsn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	config.User, config.Passwd = "service", rand.Text()
+	for _, statement := range []string{
+		fmt.Sprintf("CREATE USER service@'127.0.0.1' IDENTIFIED BY '%s'", config.Passwd),
+		fmt.Sprintf("GRANT ALL ON `%s`.* TO service@'127.0.0.1'", config.DBName),
+	} {
+		if _, err := admin.ExecContext(t.Context(), statement); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return config.FormatDSN()
+}

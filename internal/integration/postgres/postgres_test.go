@@ -1,0 +1,73 @@
+// Package postgres tests package sqlstore on PostgreSQL.
+package postgres
+
+import (
+	"database/sql"
+	"net/url"
+	"os"
+	"testing"
+
+	"example.com/go-webhookcfg/internal/integration/engine"
+	"example.com/go-webhookcfg/internal/integration/engine/sqltest"
+	"example.com/go-webhookcfg/store/sqlstore"
+	_ "github.com/jackc/pgx/v5/stdlib"
+)
+
+var shared = engine.SharedPostgreSQL()
+
+func TestMain(m *testing.M) { os.Exit(shared.Main(m)) }
+
+func postgreSQL(dialect sqlstore.Dialect) sqltest.Engine {
+	return sqltest.Engine{
+		Driver:   "pgx",
+		Dialect:  dialect,
+		Shared:   shared,
+		Own:      engine.PostgreSQL,
+		ReadOnly: readOnly,
+		AsUser:   func(_ testing.TB, _ *sql.DB, dsn string) string { return dsn },
+	}
+}
+
+// readOnly has new connections refuse changes, as those to a standby do.
+func readOnly(t testing.TB, admin *sql.DB, on bool) {
+	t.Helper()
+	statement := "ALTER ROLE CURRENT_USER RESET default_transaction_read_only"
+	if on {
+		statement = "ALTER ROLE CURRENT_USER SET default_transaction_read_only = on"
+	}
+	if _, err := admin.ExecContext(t.Context(), statement); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// having puts a setting of the session into a DSN.
+func having(setting, value string) func(testing.TB, string) string {
+	return func(t testing.TB, dsn string) string {
+		t.Helper()
+		u, err := url.Parse(dsn)
+		if err != nil {
+			t.Fatal(err)
+		}
+		query := u.Query()
+		query.Set(setting, value)
+		u.RawQuery = query.Encode()
+		return u.String()
+	}
+}
+
+func TestPostgreSQL(t *testing.T) { postgreSQL(sqlstore.PostgreSQL()).Run(t) }
+
+// TestGenericPostgreSQL stands in for databases that know no other isolation.
+func TestGenericPostgreSQL(t *testing.T) {
+	e := postgreSQL(sqlstore.GenericPostgreSQL())
+	e.Settings = having("default_transaction_isolation", "serializable")
+	e.Run(t, "Conformance", "Linearizable", "Schema", "Overtaking") // the others are about the server
+}
+
+// TestAsynchronousCommit: with it a crash loses what was acknowledged.
+func TestAsynchronousCommit(t *testing.T) {
+	t.Parallel()
+	e := postgreSQL(sqlstore.PostgreSQL())
+	e.Settings = having("synchronous_commit", "off")
+	e.CrashesMustLose(t)
+}
