@@ -1,8 +1,8 @@
 # Everything runs with Go, make and a C compiler. The first run downloads pinned
 # modules and, where none is installed, a database server.
 
-# PUBLIC lists the modules that a host can require, MODULES all that have tests. A
-# module is always tested by itself: with the requirements that a consumer gets.
+# PUBLIC lists the modules that a host can require, MODULES all that have tests. Each is
+# tested by itself, with the requirements that a consumer gets.
 PUBLIC    := . store/etcdstore
 MODULES   := $(PUBLIC) examples/cluster examples/mounts internal/integration
 PLATFORMS := linux darwin windows
@@ -16,9 +16,15 @@ BENCHDIR  ?= /var/tmp
 
 export GOWORK := off
 
+# each runs the commands $(2) in the modules $(1), tool prints the path of a pinned tool,
+# and accepted is the file with the accepted API of a module.
+each     = @set -e; for module in $(1); do echo "== $@ $$module"; cd $(CURDIR)/$$module; $(2); done
+tool     = $$(cd $(CURDIR)/internal/tools && go tool -n $(1))
+accepted = $$(ls internal/repotest/testdata/accepted.api testdata/accepted.api 2>/dev/null)
+
 .PHONY: test check format fix vet staticcheck api accept-api tidy fuzz soak bench contract
 
-# test is all that a change must pass. It leaves the working tree as it was.
+# test is all that a change must pass. It leaves the working tree as it found it.
 test: check
 	@before=$$(git status --porcelain 2>&1); set -e; for module in $(MODULES); do \
 		echo "== test $$module"; cd $(CURDIR)/$$module; packages=$$(go list ./...); \
@@ -31,64 +37,46 @@ test: check
 		echo "== test egress with the $$resolver resolver"; \
 		GODEBUG=netdns=$$resolver $(TESTS) ./webhookcfg/egress; \
 	done; \
-	test "$$before" = "$$(git status --porcelain 2>&1)" || { git status --short; exit 1; }
+	test "$$before" = "$$(git status --porcelain 2>&1)" || { echo "the tests changed the working tree:"; git status --short; exit 1; }
 
 check: format fix vet staticcheck api
-
-# tool prints the path of a pinned tool.
-tool = $$(cd $(CURDIR)/internal/tools && go tool -n $(1))
 
 format:
 	@unformatted=$$($(call tool,gofumpt) -l .); test -z "$$unformatted" || { echo "gofumpt: $$unformatted"; exit 1; }
 
 # fix fails where a newer construct replaces an older one.
 fix:
-	@set -e; for module in $(MODULES); do (cd $$module && go fix -diff ./...); done
+	$(call each,$(MODULES),go fix -diff ./...)
 
 vet:
-	@set -e; for module in $(PUBLIC); do for os in $(PLATFORMS); do \
-		echo "== vet $$module for $$os"; \
-		(cd $$module && GOOS=$$os CGO_ENABLED=0 go vet ./...); \
-	done; done
-	@set -e; for module in $(filter-out $(PUBLIC),$(MODULES)); do \
-		echo "== vet $$module"; \
-		(cd $$module && go vet ./...); \
-	done
+	$(call each,$(PUBLIC),for os in $(PLATFORMS); do GOOS=$$os CGO_ENABLED=0 go vet ./...; done)
+	$(call each,$(filter-out $(PUBLIC),$(MODULES)),go vet ./...)
 
 staticcheck:
-	@set -e; tool=$(call tool,staticcheck); for module in $(MODULES); do \
-		echo "== staticcheck $$module"; \
-		(cd $$module && "$$tool" ./...); \
-	done
+	$(call each,$(MODULES),"$(call tool,staticcheck)" ./...)
 
 # api fails if the exported API of a public module differs from the accepted one, or
 # does not build. accept-api accepts an intended change: commit that together with its
 # line in the changelog.
 api:
-	@set -e; tool=$(call tool,apidiff); for module in $(PUBLIC); do \
-		echo "== api of $$module"; cd $(CURDIR)/$$module; \
-		changes=$$("$$tool" -m testdata/accepted.api $$(go list -m) 2>&1 | grep -v '^Ignoring internal package' || true); \
-		test -z "$$changes" || { echo "$$changes"; exit 1; }; \
-	done
+	$(call each,$(PUBLIC),changes=$$("$(call tool,apidiff)" -m $(accepted) $$(go list -m) 2>&1 | \
+		grep -v '^Ignoring internal package' || true); test -z "$$changes" || { echo "$$changes"; exit 1; })
 
 accept-api:
-	@set -e; tool=$(call tool,apidiff); for module in $(PUBLIC); do \
-		cd $(CURDIR)/$$module; mkdir -p testdata; \
-		"$$tool" -m -w testdata/accepted.api $$(go list -m); \
-	done
+	$(call each,$(PUBLIC),"$(call tool,apidiff)" -m -w $(accepted) $$(go list -m))
 
 # tidy updates every go.mod and go.sum.
 tidy:
-	@set -e; for module in $(MODULES) internal/tools; do (cd $$module && go mod tidy); done
+	$(call each,$(MODULES) internal/tools,go mod tidy)
 
 # fuzz runs every fuzz target for FUZZTIME each.
 fuzz:
-	@set -e; for module in $(PUBLIC); do cd $(CURDIR)/$$module; for package in $$(go list ./...); do \
+	$(call each,$(PUBLIC),for package in $$(go list ./...); do \
 		for target in $$(go test -list '^Fuzz' $$package | grep '^Fuzz' || true); do \
 			echo "== $$package $$target"; \
 			go test -run '^$$' -fuzz "^$$target\$$" -fuzztime $(FUZZTIME) $$package; \
 		done; \
-	done; done
+	done)
 
 # soak kills writing processes many times over, at random moments, and runs the store in
 # etcd with the race detector.

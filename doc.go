@@ -21,6 +21,7 @@
 //   - internal/table: the state machine in memory, free of locks and I/O.
 //   - internal/oplog: the append-only log behind the file store.
 //   - internal/oplog/faultfs: the log's file system for tests, which fails and forgets.
+//   - internal/repotest: tests of the repository itself.
 //   - examples/cluster, examples/mounts, internal/integration, internal/tools: modules
 //     of their own, never needed by a host.
 //

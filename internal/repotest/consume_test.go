@@ -1,4 +1,4 @@
-package gowebhookcfg_test
+package repotest_test
 
 import (
 	"os"
