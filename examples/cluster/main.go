@@ -1,19 +1,19 @@
-// Command cluster is one replica of a service that runs in many, over a database
-// which the host already has. What is set through one replica is in effect on all
-// of them. Two replicas and a sender on one machine, each in a shell of its own:
+// Command cluster is one replica of a service over a shared database. A change made
+// through one replica is in effect on all of them. To run two replicas and a sender on one
+// machine, each in its own shell:
 //
 //	export CLIENT=acme:a-secret-of-acme-for-a-first-try
 //	go run . -store sqlite:webhooks.db -migrate
 //	go run . -store sqlite:webhooks.db -listen 127.0.0.1:8081
 //	go run . -store sqlite:webhooks.db -watch acme/e1
 //
-// Set through one, read through the other, and see the sender notice:
+// Set a webhook through one replica, read it through the other, and watch the sender:
 //
 //	curl -u "$CLIENT" -H 'Content-Type: application/json' -d '{"webhook_url":"https://example.com/all"}' http://127.0.0.1:8080/api/v1/configure/configure-webhook
 //	curl -u "$CLIENT" http://127.0.0.1:8081/api/v1/configure/configure-webhook/e1
 //
-// It does not probe the URLs. The environment has the secrets: CLIENT the one client
-// that may sign in, and STORE, in place of -store, a database with a password.
+// It does not probe the URLs. Secrets come from the environment: CLIENT holds the only
+// client and its secret, and STORE replaces -store for a database with a password.
 package main
 
 import (
@@ -50,7 +50,7 @@ func main() {
 	}
 }
 
-// config is what the flags and the environment say.
+// config holds the values of the flags and the environment.
 type config struct {
 	listen, store, watch string
 	migrate              bool
@@ -62,10 +62,10 @@ func parse(args []string, getenv func(string) string, stderr io.Writer) (cfg con
 	flags := flag.NewFlagSet("cluster", flag.ContinueOnError)
 	flags.SetOutput(stderr)
 	flags.StringVar(&cfg.listen, "listen", "127.0.0.1:8080", "`address` to listen on; port 0 picks a free one")
-	flags.StringVar(&cfg.store, "store", "", "sqlite:PATH, postgres:DSN, mysql:DSN or etcd:ENDPOINTS; without it what $STORE says")
-	flags.BoolVar(&cfg.migrate, "migrate", false, "make or update the tables first")
-	flags.StringVar(&cfg.watch, "watch", "", "in place of serving, print what is in effect for `CLIENT/ENTITY`, whenever it changes")
-	flags.DurationVar(&cfg.maxStale, "max-stale", 2*time.Second, "how far a sender may be behind")
+	flags.StringVar(&cfg.store, "store", "", "sqlite:PATH, postgres:DSN, mysql:DSN or etcd:ENDPOINTS; defaults to $STORE")
+	flags.BoolVar(&cfg.migrate, "migrate", false, "create or update the tables first")
+	flags.StringVar(&cfg.watch, "watch", "", "instead of serving, print the webhook of `CLIENT/ENTITY` whenever it changes")
+	flags.DurationVar(&cfg.maxStale, "max-stale", 2*time.Second, "how stale the copy of a sender may be")
 	if err := flags.Parse(args); err != nil {
 		return cfg, err
 	}
@@ -76,7 +76,7 @@ func parse(args []string, getenv func(string) string, stderr io.Writer) (cfg con
 	return cfg, nil
 }
 
-// run is one replica, or a sender, until ctx ends.
+// run runs one replica, or a sender, until ctx ends.
 func run(ctx context.Context, args []string, getenv func(string) string, stdout, stderr io.Writer) (err error) {
 	cfg, err := parse(args, getenv, stderr)
 	if err != nil {
@@ -99,12 +99,12 @@ func run(ctx context.Context, args []string, getenv func(string) string, stdout,
 	return replica(ctx, shared, cfg, stdout, logger)
 }
 
-// replica serves the interface over the shared store.
+// replica serves the HTTP interface over the shared store.
 func replica(ctx context.Context, shared *shared, cfg config, stdout io.Writer, logger *slog.Logger) error {
 	id, secret, _ := strings.Cut(cfg.client, ":")
 	clients, err := auth.Static(auth.Credential{ID: id, Secrets: []string{secret}})
 	if err != nil {
-		return fmt.Errorf("the environment's CLIENT, as in acme:a-long-random-secret: %w", err)
+		return fmt.Errorf("environment variable CLIENT, want for instance acme:a-long-random-secret: %w", err)
 	}
 	h, err := webhookcfg.NewHandler(shared.store, clients, &webhookcfg.Options{
 		Reads:     true,
@@ -127,7 +127,7 @@ func replica(ctx context.Context, shared *shared, cfg config, stdout io.Writer, 
 	return serve(ctx, listener, h)
 }
 
-// serve answers until ctx ends, and then what is under way.
+// serve serves requests until ctx ends, and then completes those in flight.
 func serve(ctx context.Context, listener net.Listener, h http.Handler) error {
 	server := &http.Server{Handler: h, ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 15 * time.Second}
 	failed := make(chan error, 1)

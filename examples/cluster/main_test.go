@@ -24,7 +24,7 @@ func environment(name string) string {
 	return ""
 }
 
-// start runs the program and returns its lines; the end of the test ends it.
+// start runs the program until the end of the test, and returns its output lines.
 func start(t *testing.T, args ...string) *bufio.Scanner {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -76,15 +76,15 @@ func call(t *testing.T, method, url, body string) string {
 	return fmt.Sprint(resp.StatusCode, " ", string(text))
 }
 
-// TestWalkThrough is what the documentation of the command shows: two replicas and
-// a sender over one database.
+// TestWalkThrough follows the documentation of the command: two replicas and a sender over
+// one database.
 func TestWalkThrough(t *testing.T) {
 	name := "sqlite:" + filepath.Join(t.TempDir(), "webhooks.db")
 	one := "http://" + next(t, start(t, "-store", name, "-migrate")) + path
 	two := "http://" + next(t, start(t, "-store", name)) + path
 	sender := start(t, "-store", name, "-watch", "acme/e1", "-max-stale", "200ms")
 	if got := next(t, sender); got != "nowhere (none)" {
-		t.Fatalf("at first the sender sends %s", got)
+		t.Fatalf("initially the sender sends %s", got)
 	}
 	for _, step := range []struct{ method, url, body, sender, read string }{
 		{http.MethodPost, one, `{"webhook_url":"https://all.example.com/t0ken"}`, "to https://all.example.com (base)", `"source":"base"`},
@@ -113,13 +113,13 @@ func TestBadArguments(t *testing.T) {
 		args []string
 		want string
 	}{
-		{"no store", nil, "none of sqlite:PATH"},
-		{"no engine", []string{"-store", "webhooks.db"}, "none of sqlite:PATH"},
-		{"unknown engine", []string{"-store", "redis:127.0.0.1"}, `no engine "redis"`},
-		{"bad data source name", []string{"-store", "mysql:app:s3cret@nowhere"}, "mysql driver refuses"},
-		{"a folder that is not there", []string{"-store", "sqlite:" + filepath.Join(t.TempDir(), "none", "webhooks.db"), "-migrate"}, "unable to open"},
-		{"nobody answers", []string{"-store", "postgres://app:s3cret@127.0.0.1:1/app", "-migrate"}, "connect"},
-		{"no entity to watch", []string{"-store", there, "-watch", "acme"}, "not CLIENT/ENTITY"},
+		{"no store", nil, "want sqlite:PATH"},
+		{"no engine", []string{"-store", "webhooks.db"}, "want sqlite:PATH"},
+		{"unknown engine", []string{"-store", "redis:127.0.0.1"}, `unknown engine "redis"`},
+		{"bad data source name", []string{"-store", "mysql:app:s3cret@nowhere"}, "rejected by the mysql driver"},
+		{"a missing directory", []string{"-store", "sqlite:" + filepath.Join(t.TempDir(), "none", "webhooks.db"), "-migrate"}, "unable to open"},
+		{"connection refused", []string{"-store", "postgres://app:s3cret@127.0.0.1:1/app", "-migrate"}, "connect"},
+		{"no entity to watch", []string{"-store", there, "-watch", "acme"}, "want CLIENT/ENTITY"},
 		{"too fresh", []string{"-store", there, "-watch", "acme/e1", "-max-stale", "1ns"}, "a bound of 1ns"},
 		{"an argument", []string{"-store", there, "serve"}, `unexpected argument "serve"`},
 	} {
@@ -134,8 +134,8 @@ func TestBadArguments(t *testing.T) {
 			}
 		})
 	}
-	nobody := func(string) string { return "" }
-	if err := run(t.Context(), []string{"-store", there}, nobody, io.Discard, io.Discard); err == nil || !strings.Contains(err.Error(), "CLIENT") {
+	empty := func(string) string { return "" }
+	if err := run(t.Context(), []string{"-store", there}, empty, io.Discard, io.Discard); err == nil || !strings.Contains(err.Error(), "CLIENT") {
 		t.Errorf("without a client: %v", err)
 	}
 }

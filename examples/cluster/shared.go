@@ -10,31 +10,32 @@ import (
 	"strings"
 	"time"
 
-	"example.com/go-webhookcfg/store/etcdstore"
-	"example.com/go-webhookcfg/store/sqlstore"
-	"example.com/go-webhookcfg/webhookcfg"
 	_ "github.com/go-sql-driver/mysql"
 	_ "github.com/jackc/pgx/v5/stdlib"
 	clientv3 "go.etcd.io/etcd/client/v3"
 	_ "modernc.org/sqlite"
+
+	"example.com/go-webhookcfg/store/etcdstore"
+	"example.com/go-webhookcfg/store/sqlstore"
+	"example.com/go-webhookcfg/webhookcfg"
 )
 
-// shared is a store that all replicas have in common.
+// shared is a store shared by all replicas.
 type shared struct {
-	// store is what -store names; a sender's copy finds out by itself what the store
-	// can tell of changes.
+	// store is the store given by -store. A sender's copy detects by itself how the store
+	// reports changes.
 	store   webhookcfg.Store
 	migrate func(context.Context) error
-	// sweepOnce removes some of what changes of all entities left behind.
+	// sweepOnce deletes some of the overrides dropped by changes of all entities.
 	sweepOnce func(context.Context) error
 	close     func() error
 }
 
-// open opens what -store names; it does no I/O yet.
+// open opens the store given by -store, without I/O.
 func open(name string, logger *slog.Logger) (*shared, error) {
 	engine, where, ok := strings.Cut(name, ":")
 	if !ok || where == "" {
-		return nil, errors.New("-store is none of sqlite:PATH, postgres:DSN, mysql:DSN and etcd:ENDPOINTS")
+		return nil, errors.New("-store: want sqlite:PATH, postgres:DSN, mysql:DSN or etcd:ENDPOINTS")
 	}
 	options := &sqlstore.Options{Logger: logger}
 	switch engine {
@@ -42,7 +43,7 @@ func open(name string, logger *slog.Logger) (*shared, error) {
 		return openSQL("sqlite", "file:"+filepath.ToSlash(where)+sqliteSettings, sqlstore.SQLite(), options)
 	case "postgres":
 		if strings.HasPrefix(where, "//") {
-			where = name // a URL, whole
+			where = name // a complete URL
 		}
 		return openSQL("pgx", where, sqlstore.PostgreSQL(), options)
 	case "mysql":
@@ -50,17 +51,17 @@ func open(name string, logger *slog.Logger) (*shared, error) {
 	case "etcd":
 		return openEtcd(strings.Split(where, ","))
 	}
-	return nil, fmt.Errorf("-store: there is no engine %q", engine)
+	return nil, fmt.Errorf("-store: unknown engine %q", engine)
 }
 
-// sqliteSettings make an answered change survive a power failure, and processes
-// wait for each other.
+// sqliteSettings make acknowledged changes survive a power failure, and processes wait for
+// each other.
 const sqliteSettings = "?_txlock=immediate&_pragma=busy_timeout(250)&_pragma=journal_mode(WAL)&_pragma=synchronous(FULL)"
 
 func openSQL(driver, dsn string, dialect sqlstore.Dialect, options *sqlstore.Options) (*shared, error) {
 	db, err := sql.Open(driver, dsn)
 	if err != nil {
-		return nil, fmt.Errorf("-store: the %s driver refuses the data source name", driver) // which may hold a password
+		return nil, fmt.Errorf("-store: data source name rejected by the %s driver", driver) // without the cause, which may hold a password
 	}
 	db.SetMaxOpenConns(16)
 	st, err := sqlstore.New(db, dialect, options)
@@ -73,7 +74,7 @@ func openSQL(driver, dsn string, dialect sqlstore.Dialect, options *sqlstore.Opt
 		return err
 	}
 	if feed, err := st.WithFeed(); err == nil {
-		opened.store = feed // cheaper to follow; MySQL has none
+		opened.store = feed // cheaper than versions; MySQL has no feed
 	}
 	return opened, nil
 }
@@ -94,7 +95,7 @@ func openEtcd(endpoints []string) (*shared, error) {
 	}
 	return &shared{
 		store:   st,
-		migrate: func(context.Context) error { return nil }, // there is nothing to make
+		migrate: func(context.Context) error { return nil }, // etcd has no schema
 		sweepOnce: func(ctx context.Context) error {
 			_, err := st.Sweep(ctx, sweepLimit)
 			return err
@@ -108,7 +109,7 @@ const (
 	sweepEvery = time.Minute
 )
 
-// sweep sweeps now and then, as one of many replicas, until ctx ends.
+// sweep sweeps periodically, as one of many replicas, until ctx ends.
 func (s *shared) sweep(ctx context.Context, logger *slog.Logger) {
 	ticker := time.NewTicker(sweepEvery)
 	defer ticker.Stop()

@@ -13,12 +13,12 @@ import (
 	"example.com/go-webhookcfg/webhookcfg"
 )
 
-// watch is a sender that has something to send all the time: it resolves from a
-// copy of its own, and prints what is in effect whenever that changes.
+// watch stands for a sender with a constant flow of notifications: it resolves from its
+// own copy, and prints the webhook in effect whenever that changes.
 func watch(ctx context.Context, shared *shared, cfg config, out io.Writer, logger *slog.Logger) (err error) {
 	client, entity, ok := strings.Cut(cfg.watch, "/")
 	if !ok {
-		return errors.New("-watch is not CLIENT/ENTITY")
+		return errors.New("-watch: want CLIENT/ENTITY")
 	}
 	copied, err := cache.New(shared.store, &cache.Options{MaxStale: cfg.maxStale, Logger: logger})
 	if err != nil {
@@ -45,11 +45,11 @@ func watch(ctx context.Context, shared *shared, cfg config, out io.Writer, logge
 	}
 }
 
-// describe says where a notification would go. The URL prints without its path.
+// describe returns the destination of a notification. The URL prints without its path.
 func describe(hook webhookcfg.Webhook, err error) string {
 	switch {
 	case err != nil:
-		return "cannot tell: " + err.Error()
+		return "unknown: " + err.Error()
 	case hook.URL.IsZero():
 		return fmt.Sprintf("nowhere (%s)", hook.Source)
 	}

@@ -1,5 +1,5 @@
-// Command customstore serves webhook configuration from a store of its own: the
-// whole of what a host writes to bring its own storage.
+// Command customstore serves webhook configuration from its own implementation of
+// [webhookcfg.Store]: all the code a host needs to use its own storage.
 package main
 
 import (
@@ -12,8 +12,8 @@ import (
 	"example.com/go-webhookcfg/webhookcfg"
 )
 
-// Store keeps the configurations in plain maps. It is not durable. Its zero value
-// is empty and ready.
+// Store keeps the configurations in Go maps. It is not durable. The zero value is an empty
+// store.
 type Store struct {
 	mu      sync.Mutex
 	clients map[string]configuration
@@ -41,7 +41,7 @@ func (s *Store) Apply(ctx context.Context, c webhookcfg.Change) error {
 	return nil
 }
 
-// after returns the configuration that a change leads to.
+// after returns the configuration after a change.
 func (cfg configuration) after(c webhookcfg.Change) configuration {
 	set := !c.URL.IsZero()
 	hook := webhookcfg.Webhook{URL: c.URL, Since: c.Time}
@@ -58,7 +58,7 @@ func (cfg configuration) after(c webhookcfg.Change) configuration {
 	case set:
 		hook.Source = webhookcfg.SourceOverride
 		cfg.overrides[entity] = hook
-	case cfg.base.Source == webhookcfg.SourceBase: // not back to the base, but off
+	case cfg.base.Source == webhookcfg.SourceBase: // off, rather than back to the base
 		hook.Source = webhookcfg.SourceOff
 		cfg.overrides[entity] = hook
 	default:
