@@ -56,7 +56,7 @@ func open(name string, logger *slog.Logger) (*shared, error) {
 
 // sqliteSettings make acknowledged changes survive a power failure, and processes wait for
 // each other.
-const sqliteSettings = "?_txlock=immediate&_pragma=busy_timeout(250)&_pragma=journal_mode(WAL)&_pragma=synchronous(FULL)"
+const sqliteSettings = "?_pragma=busy_timeout(250)&_pragma=journal_mode(WAL)&_pragma=synchronous(FULL)"
 
 func openSQL(driver, dsn string, dialect sqlstore.Dialect, options *sqlstore.Options) (*shared, error) {
 	db, err := sql.Open(driver, dsn)
