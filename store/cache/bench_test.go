@@ -39,7 +39,7 @@ func BenchmarkHit(b *testing.B) {
 			for cached.Stats().Age < 0 { // which ends in a Reset
 				time.Sleep(time.Millisecond)
 			}
-			stores := []webhookcfg.Store{memory, cached}
+			stores := []webhookcfg.Store{memory, cached.Store()}
 			for _, st := range stores {
 				resolveAll(b, st, names, 0, len(names))
 			}

@@ -104,7 +104,7 @@ func (tr trial) run(t *testing.T, seed uint64) *outcome {
 	}
 	writer := webhookcfg.Store(s)
 	if tr.local {
-		writer = copied
+		writer = copied.Store()
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), scriptLength)
 	defer cancel()

@@ -62,11 +62,7 @@ var ErrClosed = errors.New("cache: closed")
 // kept until it changes. One that is neither is asked again for every answer that is
 // older than MaxStale, as is every store while those polls fail.
 //
-// Cache is a [webhookcfg.Store] itself. Changes made through it are seen by every
-// later Resolve through it: for these it keeps all clauses of [webhookcfg.Store]. A
-// change that is made elsewhere, or that Apply returned an error for, is seen
-// within the bound. To give one Cache to a sender and to the handler beside it, put
-// the Lister back: struct{ *cache.Cache; webhookcfg.Lister }{cached, st}.
+// Senders call Resolve. A handler in the same process is given [Cache.Store].
 //
 // A Cache is safe for concurrent use.
 type Cache struct {
@@ -91,8 +87,6 @@ type Cache struct {
 	stop    context.CancelFunc
 	running sync.WaitGroup
 }
-
-var _ webhookcfg.Store = (*Cache)(nil)
 
 // New returns a local copy of st, empty at first. It looks once whether st is
 // a Feed, a Versioner or a Notifier. The store stays the caller's, to be closed after
@@ -142,7 +136,8 @@ func (o *Options) check() error {
 	return nil
 }
 
-// Resolve implements [webhookcfg.Store]. A hit does not allocate. Otherwise those
+// Resolve returns which webhook is in effect for an entity, as [webhookcfg.Store]
+// specifies, except that it may be behind by the bound. A hit does not allocate. Otherwise those
 // who ask for one entity at the same time share one read of the store, which ends
 // when the last of them leaves. If the store panics, so does everybody who waits for it.
 func (c *Cache) Resolve(ctx context.Context, client, entity string) (webhookcfg.Webhook, error) {
@@ -162,16 +157,45 @@ func (c *Cache) Resolve(ctx context.Context, client, entity string) (webhookcfg.
 	return hook, err
 }
 
-// Apply implements [webhookcfg.Store] by that of the store. From its beginning to its
-// end nothing about the client is kept or shared: some would see the change, and
-// others after them not yet.
-func (c *Cache) Apply(ctx context.Context, change webhookcfg.Change) error {
-	if c.ctx.Err() != nil {
+// Store returns the copy as a [webhookcfg.Store], to be given to the handler of the
+// process that sends: a change made through it is visible to every Resolve that
+// starts after Apply returned nil, and all clauses of webhookcfg.Store hold for what
+// goes through it. A change for which Apply returned an error becomes visible within
+// the bound. The value is a [webhookcfg.Lister] exactly if the store is; lists are
+// not cached.
+func (c *Cache) Store() webhookcfg.Store {
+	if lister, ok := c.store.(webhookcfg.Lister); ok {
+		return listingStore{cachedStore{c}, lister}
+	}
+	return cachedStore{c}
+}
+
+// cachedStore makes changes through a Cache. Cache has no Apply of its own: the handler
+// would take it for a store that cannot list.
+type cachedStore struct{ *Cache }
+
+// Apply implements [webhookcfg.Store]. While it runs, nothing about the client is kept
+// or shared: some callers would see the change, and others after them not yet.
+func (s cachedStore) Apply(ctx context.Context, change webhookcfg.Change) error {
+	if s.ctx.Err() != nil {
 		return ErrClosed
 	}
-	c.copies.beginChange(change.Client)
-	defer c.copies.endChange(change.Client)
-	return c.store.Apply(ctx, change)
+	s.copies.beginChange(change.Client)
+	defer s.copies.endChange(change.Client)
+	return s.store.Apply(ctx, change)
+}
+
+type listingStore struct {
+	cachedStore
+	lister webhookcfg.Lister
+}
+
+// List implements [webhookcfg.Lister].
+func (s listingStore) List(ctx context.Context, client, after string, limit int) (webhookcfg.Page, error) {
+	if s.ctx.Err() != nil {
+		return webhookcfg.Page{}, ErrClosed
+	}
+	return s.lister.List(ctx, client, after, limit)
 }
 
 // Close stops the polls and the reads, and waits for them. Every call after it

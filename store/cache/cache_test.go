@@ -67,7 +67,7 @@ func TestHitDoesNotAllocate(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer copied.Close()
-	mustApply(t, copied, setAll("acme", 1))
+	mustApply(t, copied.Store(), setAll("acme", 1))
 	ctx := t.Context()
 	for _, client := range []string{"acme", "nobody"} {
 		allocations := testing.AllocsPerRun(100, func() {
@@ -182,7 +182,7 @@ func TestClose(t *testing.T) {
 		if _, err := copied.Resolve(t.Context(), "acme", "e1"); !errors.Is(err, cache.ErrClosed) {
 			t.Errorf("who came later got %v", err)
 		}
-		if err := copied.Apply(t.Context(), setAll("acme", 1)); !errors.Is(err, cache.ErrClosed) {
+		if err := copied.Store().Apply(t.Context(), setAll("acme", 1)); !errors.Is(err, cache.ErrClosed) {
 			t.Errorf("a later change got %v", err)
 		}
 		if took := time.Since(began); took > 0 {
@@ -209,11 +209,11 @@ func TestStaleOnError(t *testing.T) {
 			copied := copyOf(t, st, cache.Options{MaxStale: bound, StaleIfError: 10 * bound})
 			clock := newClock()
 			mustApply(t, s, setAll("acme", 1))
-			expect(t, copied, 1, "at first")
+			expect(t, copied.Store(), 1, "at first")
 			mustApply(t, s, setAll("acme", 2))
 			failing = true
 			clock.at(850)
-			expect(t, copied, 1, "while the store fails")
+			expect(t, copied.Store(), 1, "while the store fails")
 			clock.at(999)
 			if hangs { // its answer, or none, comes a bound later
 				clock.at(1000)
@@ -227,7 +227,7 @@ func TestStaleOnError(t *testing.T) {
 				t.Errorf("after it: %v", err)
 			}
 			failing = false
-			expect(t, copied, 2, "when the store answers again")
+			expect(t, copied.Store(), 2, "when the store answers again")
 		})
 	}
 }
@@ -248,7 +248,7 @@ func TestKeepsNoErrors(t *testing.T) {
 			t.Error(err)
 		}
 		fails = false
-		expect(t, copied, 1, "after an error")
+		expect(t, copied.Store(), 1, "after an error")
 	})
 }
 
@@ -270,7 +270,7 @@ func TestWakes(t *testing.T) {
 		for n := range 2 {
 			mustApply(t, memory, setAll("acme", n))
 			clock.at(50 + 50*n)
-			expect(t, copied, n, "at once")
+			expect(t, copied.Store(), n, "at once")
 		}
 		polls = 0
 		for n := range 1000 {
@@ -424,5 +424,38 @@ func TestLog(t *testing.T) {
 				}
 			})
 		})
+	}
+}
+
+// TestStoreLists: the copy lists if its store does, so that the handler of a process
+// with a copy serves the same operations.
+func TestStoreLists(t *testing.T) {
+	memory := store.NewMemory()
+	mustApply(t, memory, set("acme", "e1", 1))
+	copied, err := cache.New(memory, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	lister, ok := copied.Store().(webhookcfg.Lister)
+	if !ok {
+		t.Fatal("the copy of a store that lists does not list")
+	}
+	page, err := lister.List(t.Context(), "acme", "", 10)
+	if err != nil || len(page.Overrides) != 1 || page.Overrides[0].Entity != "e1" {
+		t.Errorf("got %v, %v", page, err)
+	}
+	if err := copied.Close(); err != nil {
+		t.Error(err)
+	}
+	if _, err := lister.List(t.Context(), "acme", "", 10); !errors.Is(err, cache.ErrClosed) {
+		t.Errorf("after Close: %v", err)
+	}
+	copied, err = cache.New(struct{ webhookcfg.Store }{memory}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer copied.Close()
+	if _, ok := copied.Store().(webhookcfg.Lister); ok {
+		t.Error("the copy of a store that does not list is a Lister")
 	}
 }

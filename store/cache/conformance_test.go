@@ -23,7 +23,7 @@ func TestConforms(t *testing.T) {
 					t.Fatal(err)
 				}
 				t.Cleanup(func() { _ = copied.Close() })
-				return copied
+				return copied.Store()
 			}})
 		})
 	}

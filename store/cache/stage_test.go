@@ -145,7 +145,7 @@ func playOldFlight(t *testing.T) {
 	clock.at(10)
 	mustApply(t, s, setAll("acme", 2))
 	clock.at(120)
-	expect(t, copied, 2, "beyond the bound, from a read that began too early")
+	expect(t, copied.Store(), 2, "beyond the bound, from a read that began too early")
 	clock.at(300)
 }
 
@@ -155,15 +155,15 @@ func playSlowPoll(t *testing.T) {
 	mustApply(t, s, setAll("acme", 1))
 	copied, clock := copyOf(t, stagedFeed{s}, cache.Options{MaxStale: bound}), newClock()
 	clock.at(5)
-	expect(t, copied, 1, "at first")
+	expect(t, copied.Store(), 1, "at first")
 	s.pollTake.Store(int64(45 * bound / 100))
 	clock.at(30) // the second poll, from 25 to 70, has looked
 	mustApply(t, s, setAll("acme", 2))
 	s.pollsFail.Store(true)
 	clock.at(120)
-	expect(t, copied, 1, "within the bound, and kept")
+	expect(t, copied.Store(), 1, "within the bound, and kept")
 	clock.at(135)
-	expect(t, copied, 2, "beyond the bound, after a slow poll")
+	expect(t, copied.Store(), 2, "beyond the bound, after a slow poll")
 }
 
 func playSlowCheck(t *testing.T) {
@@ -171,15 +171,15 @@ func playSlowCheck(t *testing.T) {
 	copied, clock := copyOf(t, stagedVersions{stagedPlain{s}, s}, cache.Options{MaxStale: bound}), newClock()
 	mustApply(t, s, setAll("acme", 1))
 	clock.at(5)
-	expect(t, copied, 1, "at first")
+	expect(t, copied.Store(), 1, "at first")
 	clock.at(30) // the second poll has learned the version
-	expect(t, copied, 1, "after the first check")
+	expect(t, copied.Store(), 1, "after the first check")
 	s.pollTake.Store(int64(45 * bound / 100))
 	clock.at(55) // the third poll, from 50 to 95, has looked
 	mustApply(t, s, setAll("acme", 2))
 	s.pollsFail.Store(true)
 	clock.at(145)
-	expect(t, copied, 1, "within the bound, and kept")
+	expect(t, copied.Store(), 1, "within the bound, and kept")
 	clock.at(160)
-	expect(t, copied, 2, "beyond the bound, after a slow check")
+	expect(t, copied.Store(), 2, "beyond the bound, after a slow check")
 }

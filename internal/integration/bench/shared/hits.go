@@ -52,7 +52,7 @@ func (s settings) hits(t *testing.T, entries int) ([]string, error) {
 	var took [2][]float64
 	var allocations [2]int64
 	for range s.rounds {
-		for i, st := range []webhookcfg.Store{cached, memory} {
+		for i, st := range []webhookcfg.Store{cached.Store(), memory} {
 			r := testing.Benchmark(func(b *testing.B) { resolveNames(b, st, names) })
 			took[i] = append(took[i], float64(r.T.Nanoseconds())/float64(r.N))
 			allocations[i] = max(allocations[i], r.AllocsPerOp())

@@ -43,7 +43,7 @@ func (s settings) staleness(t *testing.T, db database) ([][]string, error) {
 		written <- len(w.acknowledged)
 		return err
 	})
-	group.Go(func() error { return w.read(ctx, cached, written) })
+	group.Go(func() error { return w.read(ctx, cached.Store(), written) })
 	if err := group.Wait(); err != nil {
 		return nil, err
 	}
