@@ -1,4 +1,4 @@
-// Command quickstart mounts webhook configuration beside a host's own route.
+// Command quickstart adds webhook configuration to a service that has a route of its own.
 package main
 
 import (
@@ -12,23 +12,32 @@ import (
 )
 
 func main() {
-	log.Fatal(http.ListenAndServe("127.0.0.1:8080", service(store.NewMemory())))
+	log.Fatal(http.ListenAndServe("127.0.0.1:8080", newService(store.NewMemory())))
 }
 
-func service(configurations webhookcfg.Store) http.Handler {
-	clients, err := auth.Static(auth.Credential{ID: "acme", Secrets: []string{"a-long-random-secret"}})
+func newService(webhooks webhookcfg.Store) http.Handler {
+	acme := auth.Credential{ID: "acme", Secrets: []string{"a-long-random-secret"}}
+	clients, err := auth.Static(acme)
 	if err != nil {
 		log.Fatal(err)
 	}
-	hooks, err := webhookcfg.NewHandler(configurations, clients, nil)
+	handler, err := webhookcfg.NewHandler(webhooks, clients, &webhookcfg.Options{
+		// A probe connects to the host of a new URL; unless it completes a TLS handshake, the
+		// URL is refused. ProbeOff skips it, so that this program works without a network.
+		ProbeMode: webhookcfg.ProbeOff,
+	})
 	if err != nil {
 		log.Fatal(err)
 	}
 	mux := http.NewServeMux()
-	hooks.Register(mux)
 	mux.HandleFunc("GET /notify/{client}/{entity}", func(w http.ResponseWriter, r *http.Request) {
-		hook, err := configurations.Resolve(r.Context(), r.PathValue("client"), r.PathValue("entity"))
-		fmt.Fprintln(w, "would send to:", hook.URL, hook.Source, err) // hook.URL.Reveal() is the whole URL
+		hook, err := webhooks.Resolve(r.Context(), r.PathValue("client"), r.PathValue("entity"))
+		if err != nil {
+			http.Error(w, "cannot resolve the webhook", http.StatusServiceUnavailable)
+			return
+		}
+		// The host sends the notification to hook.URL.Reveal(). Printed, a URL has no path.
+		fmt.Fprintf(w, "source=%v url=%v\n", hook.Source, hook.URL)
 	})
-	return hooks.Before(mux)
+	return handler.Before(mux)
 }
