@@ -1,10 +1,11 @@
-// Command server is a whole service: the handler on a server of its own, with a
-// flag for each choice and a clean end on SIGTERM.
+// Command server is a complete service: the handler on a server of its own, with a flag
+// for each option and a graceful shutdown on SIGTERM.
 //
 //	go run ./examples/server
 //
-// Its first line is the address it listens on. Without -credentials it makes up
-// one client and prints what to try. GET /openapi.yaml describes the interface.
+// The first line of output is the address it listens on. Without -credentials it
+// creates a client and prints curl commands to try. GET /openapi.yaml returns the API
+// description.
 package main
 
 import (
@@ -44,7 +45,7 @@ func main() {
 	}
 }
 
-// config is what the flags say.
+// config holds the values of the flags.
 type config struct {
 	listen, store, credentials, modules string
 	reads                               bool
@@ -56,15 +57,15 @@ func parse(args []string, stderr io.Writer) (cfg config, err error) {
 	flags := flag.NewFlagSet("server", flag.ContinueOnError)
 	flags.SetOutput(stderr)
 	flags.StringVar(&cfg.listen, "listen", "127.0.0.1:8080", "`address` to listen on; port 0 picks a free one")
-	flags.StringVar(&cfg.store, "store", "memory", "where configurations are kept: memory or file:PATH")
-	flags.StringVar(&cfg.credentials, "credentials", "", "credential `file`; without it one client is made up")
-	flags.StringVar(&cfg.modules, "modules", "", "`file` with the valid identifiers, one a line; without it every well-formed one is valid")
+	flags.StringVar(&cfg.store, "store", "memory", "store of the configurations: memory or file:PATH")
+	flags.StringVar(&cfg.credentials, "credentials", "", "credential `file`; without it, one client is created")
+	flags.StringVar(&cfg.modules, "modules", "", "`file` with the existing entities, one identifier per line; without it, every well-formed one exists")
 	flags.BoolVar(&cfg.reads, "reads", true, "serve GET")
-	probe := flags.String("probe", "warn", "what a failed reachability check does to a set: enforce, warn or off")
-	dev := flags.Bool("dev", false, "for a developer's own machine: allow http and loopback addresses")
-	allowHTTP := flags.Bool("allow-http", false, "allow http URLs beside https")
+	probe := flags.String("probe", "warn", "how to treat a URL that cannot be reached: enforce (refuse it), warn or off (do not check)")
+	dev := flags.Bool("dev", false, "for development: allow http and loopback addresses")
+	allowHTTP := flags.Bool("allow-http", false, "allow http URLs in addition to https")
 	var prefixes []netip.Prefix
-	flags.Func("allow-prefix", "allow the addresses in `CIDR`, such as 10.1.0.0/16, although they are not public; repeatable", func(text string) error {
+	flags.Func("allow-prefix", "allow the non-public addresses in `CIDR`, such as 10.1.0.0/16; repeatable", func(text string) error {
 		prefix, err := netip.ParsePrefix(text)
 		prefixes = append(prefixes, prefix)
 		return err
@@ -106,22 +107,22 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) (err erro
 		return err
 	}
 	defer func() { err = errors.Join(err, configurations.Close()) }()
-	clients, greeting, err := openClients(cfg.credentials, logger)
+	clients, usage, err := openClients(cfg.credentials, logger)
 	if err != nil {
 		return err
 	}
 	defer clients.Close()
-	catalogue, err := openCatalogue(cfg.modules)
+	exists, err := readEntities(cfg.modules)
 	if err != nil {
 		return err
 	}
-	guarded, err := guard(clients)
+	verifier, err := limit(clients)
 	if err != nil {
 		return err
 	}
-	h, err := webhookcfg.NewHandler(configurations, guarded, &webhookcfg.Options{
+	h, err := webhookcfg.NewHandler(configurations, verifier, &webhookcfg.Options{
 		Reads:        cfg.reads,
-		EntityExists: catalogue,
+		EntityExists: exists,
 		Policy:       cfg.policy,
 		ProbeMode:    cfg.probe,
 		Logger:       logger,
@@ -133,25 +134,26 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) (err erro
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(stdout, "%[1]s\n%[2]s# http://%[1]s%[3]s describes the interface\n", listener.Addr(), greeting(listener.Addr()), descriptionPath)
-	return serve(ctx, listener, auth.WithSource(described(h)), logger)
+	at := listener.Addr()
+	fmt.Fprintf(stdout, "%v\n%s# API description: http://%v%s\n", at, usage(at), at, descriptionPath)
+	return serve(ctx, listener, auth.WithSource(withDescription(h)), logger)
 }
 
 const descriptionPath = "/openapi.yaml"
 
-// described serves the description of the interface beside the interface itself.
-func described(h *webhookcfg.Handler) http.Handler {
+// withDescription serves the API description in addition to the API.
+func withDescription(h *webhookcfg.Handler) http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET "+descriptionPath, func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "application/yaml")
-		_, _ = w.Write(webhookcfg.OpenAPI()) // a caller that is gone cannot be told
+		_, _ = w.Write(webhookcfg.OpenAPI()) // an error means that the client disconnected
 	})
 	mux.Handle("/", h)
 	return h.Before(mux)
 }
 
-// guard slows down who guesses, and not who has signed in.
-func guard(clients webhookcfg.CredentialVerifier) (webhookcfg.CredentialVerifier, error) {
+// limit limits failed sign-ins, but not the clients that have signed in.
+func limit(clients webhookcfg.CredentialVerifier) (webhookcfg.CredentialVerifier, error) {
 	throttled, err := auth.Throttle(clients, nil)
 	if err != nil {
 		return nil, err
@@ -159,12 +161,12 @@ func guard(clients webhookcfg.CredentialVerifier) (webhookcfg.CredentialVerifier
 	return auth.Cache(throttled, nil)
 }
 
-// closer gives what has nothing to close a Close.
-type closer struct{}
+// nopCloser adds a Close method that does nothing.
+type nopCloser struct{}
 
-func (closer) Close() error { return nil }
+func (nopCloser) Close() error { return nil }
 
-// openStore opens what -store names.
+// openStore opens the store that -store specifies.
 func openStore(name string, logger *slog.Logger) (interface {
 	webhookcfg.Store
 	io.Closer
@@ -173,7 +175,7 @@ func openStore(name string, logger *slog.Logger) (interface {
 	if name == "memory" {
 		return struct {
 			*store.Memory
-			closer
+			nopCloser
 		}{Memory: store.NewMemory()}, nil
 	}
 	path, ok := strings.CutPrefix(name, "file:")
@@ -183,7 +185,8 @@ func openStore(name string, logger *slog.Logger) (interface {
 	return store.OpenFile(path, &store.FileOptions{Logger: logger})
 }
 
-// openClients reads the credential file, or makes up a client and says so.
+// openClients reads the credential file. Without one it creates a client and returns the
+// commands to try it with.
 func openClients(path string, logger *slog.Logger) (interface {
 	webhookcfg.CredentialVerifier
 	io.Closer
@@ -194,26 +197,28 @@ func openClients(path string, logger *slog.Logger) (interface {
 		return file, func(net.Addr) string { return "" }, err
 	}
 	id, secret := "client-"+rand.Text()[:8], auth.NewSecret()
-	made, err := auth.Static(auth.Credential{ID: id, Secrets: []string{secret}})
+	created, err := auth.Static(auth.Credential{ID: id, Secrets: []string{secret}})
 	return struct {
 		*auth.Clients
-		closer
-	}{Clients: made}, func(at net.Addr) string { return trial(at, id, secret) }, err
+		nopCloser
+	}{Clients: created}, func(at net.Addr) string { return commands(at, id, secret) }, err
 }
 
-// trial is what a new user can paste into a shell.
-func trial(at net.Addr, id, secret string) string {
+// commands returns shell commands for each operation.
+func commands(at net.Addr, id, secret string) string {
 	const path = "/api/v1/configure/configure-webhook"
-	return fmt.Sprintf(`export CLIENT=%[1]s:%[2]s
-curl -u "$CLIENT" -H 'Content-Type: application/json' -d '{"webhook_url":"https://example.com/all"}' http://%[3]s%[4]s
-curl -u "$CLIENT" -H 'Content-Type: application/json' -d '{"endpoint_id":"e1","webhook_url":"https://example.com/e1"}' http://%[3]s%[4]s
-curl -u "$CLIENT" http://%[3]s%[4]s/e1
-curl -u "$CLIENT" -X DELETE http://%[3]s%[4]s/e1
+	return fmt.Sprintf(`export CLIENT=%[1]s:%[2]s HOOKS=http://%[3]s%[4]s
+curl -u "$CLIENT" "$HOOKS" -H 'Content-Type: application/json' \
+  -d '{"webhook_url":"https://example.com/all"}'
+curl -u "$CLIENT" "$HOOKS" -H 'Content-Type: application/json' \
+  -d '{"endpoint_id":"e1","webhook_url":"https://example.com/e1"}'
+curl -u "$CLIENT" "$HOOKS/e1"
+curl -u "$CLIENT" -X DELETE "$HOOKS/e1"
 `, id, secret, at, path)
 }
 
-// openCatalogue reads the identifiers that are valid, for every client alike.
-func openCatalogue(path string) (func(context.Context, string, string) (bool, error), error) {
+// readEntities reads the identifiers that exist, the same for every client.
+func readEntities(path string) (func(context.Context, string, string) (bool, error), error) {
 	if path == "" {
 		return nil, nil
 	}
@@ -222,18 +227,18 @@ func openCatalogue(path string) (func(context.Context, string, string) (bool, er
 		return nil, err
 	}
 	defer file.Close()
-	known := make(map[string]bool)
+	exists := make(map[string]bool)
 	lines := bufio.NewScanner(file)
 	for lines.Scan() {
-		known[lines.Text()] = true
+		exists[lines.Text()] = true
 	}
 	if err := lines.Err(); err != nil {
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
-	return func(_ context.Context, _, entity string) (bool, error) { return known[entity], nil }, nil
+	return func(_ context.Context, _, entity string) (bool, error) { return exists[entity], nil }, nil
 }
 
-// serve answers until ctx ends, and then what is under way.
+// serve serves until ctx ends, then waits for the requests under way.
 func serve(ctx context.Context, listener net.Listener, h http.Handler, logger *slog.Logger) error {
 	server := &http.Server{
 		Handler:           h,

@@ -29,7 +29,7 @@ const (
 // started is the program, running in this process.
 type started struct {
 	address string
-	output  *bufio.Reader // what followed the address
+	output  *bufio.Reader // after the address
 	stop    func() error
 }
 
@@ -76,18 +76,18 @@ func (s started) call(t *testing.T, method, target, client, body string) string 
 	return fmt.Sprint(resp.StatusCode, " ", string(text))
 }
 
-// TestTrial runs the lines that a new user is shown, as far as they need no
-// network: the client that was made up, and every operation.
-func TestTrial(t *testing.T) {
+// TestCommands checks the printed commands and makes their requests, and some more,
+// as the created client.
+func TestCommands(t *testing.T) {
 	s := start(t, "-probe", "off")
 	line, err := s.output.ReadString('\n')
-	client, ok := strings.CutPrefix(strings.TrimSpace(line), "export CLIENT=")
-	if err != nil || !ok {
+	client, url, ok := strings.Cut(strings.TrimPrefix(strings.TrimSpace(line), "export CLIENT="), " HOOKS=")
+	if err != nil || !ok || url != "http://"+s.address+path {
 		t.Fatalf("got %q, %v", line, err)
 	}
-	for range 4 {
-		if line, err := s.output.ReadString('\n'); err != nil || !strings.HasPrefix(line, `curl -u "$CLIENT" `) || !strings.Contains(line, "http://"+s.address+path) {
-			t.Errorf("got %q, %v", line, err)
+	for _, prefix := range []string{`curl -u "$CLIENT" "$HOOKS" `, "  -d ", `curl -u "$CLIENT" "$HOOKS" `, "  -d ", `curl -u "$CLIENT" "$HOOKS/e1"`, `curl -u "$CLIENT" -X DELETE "$HOOKS/e1"`} {
+		if line, err := s.output.ReadString('\n'); err != nil || !strings.HasPrefix(line, prefix) {
+			t.Errorf("got %q, %v, want %s…", line, err, prefix)
 		}
 	}
 	const ok200 = `200 {"message":"successful"}`
@@ -116,19 +116,19 @@ func TestTrial(t *testing.T) {
 	}
 }
 
-// TestDescription: the description of the interface is where the program says,
-// for everybody, and no other path has lost its answer.
+// TestDescription: the API description is at the printed URL and needs no credentials;
+// the responses at all other paths are those of the handler.
 func TestDescription(t *testing.T) {
 	s := start(t, "-credentials", writeCredentials(t))
 	line, err := s.output.ReadString('\n')
-	if want := "# http://" + s.address + "/openapi.yaml describes the interface\n"; err != nil || line != want {
+	if want := "# API description: http://" + s.address + "/openapi.yaml\n"; err != nil || line != want {
 		t.Errorf("got %q, %v, want %q", line, err, want)
 	}
 	if got, want := s.call(t, "GET", "/openapi.yaml", "", ""), "200 "+string(webhookcfg.OpenAPI()); got != want {
 		t.Errorf("got %.40q, want %.40q", got, want)
 	}
 	for target, want := range map[string]string{"/": "404 {", "/openapi.yaml/": "404 {", path + "/e1/..": "404 {", path: "401 {"} {
-		if got := s.call(t, "DELETE", target, "nobody:nothing", ""); !strings.HasPrefix(got, want) {
+		if got := s.call(t, "DELETE", target, "unknown:nothing", ""); !strings.HasPrefix(got, want) {
 			t.Errorf("DELETE %s: got %s, want %s", target, got, want)
 		}
 	}
@@ -157,7 +157,7 @@ func TestFlags(t *testing.T) {
 	}
 	for _, args := range [][]string{
 		{"-probe", "perhaps"},
-		{"-store", "punched cards"},
+		{"-store", "cloud"},
 		{"-credentials", filepath.Join(dir, "none")},
 		{"-credentials", write("empty", "")},
 		{"-modules", filepath.Join(dir, "none")},
@@ -172,8 +172,8 @@ func TestFlags(t *testing.T) {
 	}
 }
 
-// TestFileStore: what was answered is there after a restart, and a second program
-// does not get at the file.
+// TestFileStore: acknowledged changes survive a restart, and a second process cannot open
+// the file.
 func TestFileStore(t *testing.T) {
 	dir := t.TempDir()
 	args := []string{"-probe", "off", "-credentials", writeCredentials(t), "-store", "file:" + filepath.Join(dir, "webhooks.jsonl")}
@@ -182,7 +182,7 @@ func TestFileStore(t *testing.T) {
 		t.Errorf("set: got %s", got)
 	}
 	if err := run(t.Context(), args, io.Discard, io.Discard); !errors.Is(err, store.ErrLocked) {
-		t.Errorf("a second program: %v", err)
+		t.Errorf("a second process: %v", err)
 	}
 	if err := s.stop(); err != nil {
 		t.Errorf("ended with %v", err)
@@ -196,7 +196,7 @@ func TestFileStore(t *testing.T) {
 	}
 }
 
-// TestGuessing: who guesses is asked to wait; who has signed in is not.
+// TestGuessing: guesses are limited; a client that has signed in is not.
 func TestGuessing(t *testing.T) {
 	s := start(t, "-credentials", writeCredentials(t))
 	signIn := func(client string) string { return s.call(t, "GET", path+"/e1", client, "")[:3] }
@@ -228,8 +228,8 @@ func writeCredentials(t *testing.T) (file string) {
 	return file
 }
 
-// TestPolicyFlags: what the flags open, and nothing beside it. The receiver is on
-// loopback, so the probe can be real.
+// TestPolicyFlags: the flags allow what they document and no more. The receiver is on
+// loopback, so the probe is a real one.
 func TestPolicyFlags(t *testing.T) {
 	receiver := httptest.NewServer(http.NotFoundHandler())
 	defer receiver.Close()
@@ -259,10 +259,10 @@ func TestPolicyFlags(t *testing.T) {
 	}
 }
 
-// TestSIGTERM ends the real program, in a process of its own.
+// TestSIGTERM terminates the real program in a process of its own.
 func TestSIGTERM(t *testing.T) {
 	if runtime.GOOS == "windows" {
-		t.Skip("Windows has no SIGTERM to send")
+		t.Skip("Windows has no SIGTERM")
 	}
 	if os.Getenv("SERVER_TEST_CHILD") != "" {
 		os.Args = []string{"server", "-listen", "127.0.0.1:0"}
@@ -285,7 +285,7 @@ func TestSIGTERM(t *testing.T) {
 		t.Fatal(err)
 	}
 	s := started{address: strings.TrimSpace(address)}
-	if got := s.call(t, "DELETE", path, "nobody:nothing", ""); !strings.HasPrefix(got, "401 ") {
+	if got := s.call(t, "DELETE", path, "unknown:nothing", ""); !strings.HasPrefix(got, "401 ") {
 		t.Errorf("got %s", got)
 	}
 	if err := child.Process.Signal(syscall.SIGTERM); err != nil {

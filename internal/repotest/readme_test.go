@@ -27,11 +27,10 @@ func TestReadmeProgram(t *testing.T) {
 func TestReadmeCommands(t *testing.T) {
 	readme := read(t, "README.md")
 	server := read(t, filepath.Join("examples", "server", "main.go"))
-	_, template, _ := strings.Cut(server, "export CLIENT=%[1]s:%[2]s\n")
-	template, _, _ = strings.Cut(template, "`")
-	printed := strings.NewReplacer("%[3]s", "127.0.0.1:8080", "%[4]s", "/api/v1/configure/configure-webhook").Replace(template)
-	if strings.Count(printed, "curl ") != 4 || !strings.Contains(readme, "```sh\n"+printed+"```\n") {
-		t.Errorf("the README does not have the lines that the example server prints:\n%s", printed)
+	_, commands, _ := strings.Cut(server, "export CLIENT=%[1]s:%[2]s HOOKS=http://%[3]s%[4]s\n")
+	commands, _, _ = strings.Cut(commands, "`")
+	if strings.Count(commands, "curl ") != 4 || !strings.Contains(readme, "```sh\n"+commands+"```\n") {
+		t.Errorf("the README does not have the lines that the example server prints:\n%s", commands)
 	}
 }
 
