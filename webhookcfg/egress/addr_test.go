@@ -48,14 +48,14 @@ func TestCheckAddr(t *testing.T) {
 		{"allowed prefix", internal, "10.1.0.1", 0},
 		{"allowed prefix, mapped", internal, "::ffff:10.1.0.1", 0},
 		{"allowed prefix, IPv6", internal, "fd00:1::1", 0},
-		{"beside the allowed prefix", internal, "10.2.0.1", public},
-		{"beside the allowed prefix, IPv6", internal, "fd00:2::1", public},
+		{"next to the allowed prefix", internal, "10.2.0.1", public},
+		{"next to the allowed prefix, IPv6", internal, "fd00:2::1", public},
 		{"zone in an allowed prefix", internal, "fd00:1::1%eth0", zone},
 		{"denied inside allowed", internal, "10.1.2.3", listed},
 		{"denied inside allowed, mapped", internal, "::ffff:10.1.2.3", listed},
 		{"denied public", internal, "93.184.216.34", listed},
 		{"denied public, IPv6", internal, "2606:2800:220:1::1", listed},
-		{"public all the same", internal, "8.8.8.8", 0},
+		{"other public address", internal, "8.8.8.8", 0},
 
 		{"NAT64 without the option", newStrict(), "64:ff9b::8.8.8.8", public},
 		{"NAT64", nat64, "64:ff9b::8.8.8.8", 0},
@@ -65,7 +65,7 @@ func TestCheckAddr(t *testing.T) {
 		{"NAT64 of denied", nat64, "64:ff9b::93.184.216.34", listed},
 		{"NAT64 denied as such", nat64, "64:ff9b::1.1.1.1", listed},
 		{"NAT64 of local use", nat64, "64:ff9b:1::8.8.8.8", public},
-		{"beside NAT64", nat64, "64:ff9b:0:0:0:1:808:808", public},
+		{"next to NAT64", nat64, "64:ff9b:0:0:0:1:808:808", public},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
@@ -77,7 +77,7 @@ func TestCheckAddr(t *testing.T) {
 	})
 }
 
-// checkAddr wants a rule broken, or none for 0.
+// checkAddr checks that CheckAddr returns the given error, or nil for 0.
 func checkAddr(t *testing.T, policy *egress.Policy, addr netip.Addr, rule egress.PolicyError) {
 	t.Helper()
 	var want error
@@ -109,7 +109,7 @@ func TestLocalAddrsAreRefused(t *testing.T) {
 		checkAddr(t, policy, netip.MustParseAddr(text), want)
 	}
 	if err := policy.Check("https://93.184.216.34/"); !errors.Is(err, refused) {
-		t.Errorf("Check of an own address = %v", err)
+		t.Errorf("Check of a local address = %v", err)
 	}
 }
 
@@ -196,10 +196,10 @@ func refusedByConstructors(t *testing.T, policy *egress.Policy) {
 	}
 }
 
-// registryIPv4 and registryIPv6 are the rows of the IANA special-purpose address
-// registries (IPv6 edition of 2025-10-09), those inside other rows and those
-// marked globally reachable too, and after them what else is not a public unicast
-// address. They are written down apart from the tables of the package.
+// registryIPv4 and registryIPv6 are all entries of the IANA special-purpose address
+// registries (IPv6 edition of 2025-10-09), including those within other entries and
+// those marked as globally reachable, followed by other ranges that are not public
+// unicast. They are written independently of the tables of the package.
 var registryIPv4 = []string{
 	"0.0.0.0/8", "0.0.0.0/32", "10.0.0.0/8", "100.64.0.0/10", "127.0.0.0/8",
 	"169.254.0.0/16", "172.16.0.0/12", "192.0.0.0/24", "192.0.0.0/29", "192.0.0.8/32",
@@ -231,7 +231,7 @@ var registryIPv6 = []string{
 	"fd00:ec2::254/128", "fd20:ce::254/128", // metadata
 }
 
-// isSpecial is the model: a row that holds addr, or none.
+// isSpecial is the model: it reports whether an entry contains addr.
 func isSpecial(addr netip.Addr) bool {
 	addr = addr.Unmap()
 	rows := registryIPv6
@@ -256,8 +256,8 @@ func lastOf(prefix netip.Prefix) netip.Addr {
 	return last
 }
 
-// boundaries returns the first and last address of every row and both neighbours
-// of each.
+// boundaries returns the first and last address of every entry and their neighbours
+// outside it.
 func boundaries() []netip.Addr {
 	var all []netip.Addr
 	for _, row := range append(append([]string{}, registryIPv4...), registryIPv6...) {
@@ -285,7 +285,7 @@ func TestRegistryEntriesAndNeighbours(t *testing.T) {
 	}
 }
 
-// TestPublicNeighbours names what must not be refused by a row that is too wide.
+// TestPublicNeighbours lists addresses that an entry that is too wide would refuse.
 func TestPublicNeighbours(t *testing.T) {
 	policy := newStrict()
 	for _, text := range []string{

@@ -14,8 +14,9 @@ import (
 	"example.com/go-webhookcfg/webhookcfg/egress"
 )
 
-// TestRebinding has a name that is public when it is probed, and loopback when it
-// is called. Only the public address is led to the listener by the test.
+// TestRebinding has a name that resolves to a public address when it is probed, and
+// to loopback when it is called. The Dial of the probed policy redirects the public
+// address to the listener.
 func TestRebinding(t *testing.T) {
 	receiver := listen(t)
 	requests := receiver.serveReading(nil)
@@ -25,13 +26,13 @@ func TestRebinding(t *testing.T) {
 	called := &egress.Policy{AllowHTTP: true, Resolver: rebinding}
 
 	if err := newProber(t, probed, nil).Probe(t.Context(), "client", egress.NewURL(target)); err != nil {
-		t.Fatalf("Probe with a public answer: %v", err)
+		t.Fatalf("Probe of a public address: %v", err)
 	}
 	<-requests
-	for name, policy := range map[string]*egress.Policy{"own Dial": probed, "default Dial": called} {
+	for name, policy := range map[string]*egress.Policy{"custom Dial": probed, "default Dial": called} {
 		_, err := roundTrip(t, newTransport(t, policy), target)
 		if got := reasonOf(err); got != egress.ReasonDenied {
-			t.Errorf("%s, RoundTrip with a loopback answer: %v, want denied", name, err)
+			t.Errorf("%s, RoundTrip to loopback: %v, want denied", name, err)
 		}
 	}
 	if n := receiver.accepted.Load(); n != 1 {
@@ -52,8 +53,8 @@ func roundTrip(t *testing.T, transport http.RoundTripper, target string) (*http.
 	return resp, err
 }
 
-// TestNameOfLoopback goes through the dialer of the system: only the judgement
-// at connect time is in the way.
+// TestNameOfLoopback uses the default dialer, where only the check at connect time can
+// refuse the address.
 func TestNameOfLoopback(t *testing.T) {
 	for _, resolved := range []string{"127.0.0.1", "::ffff:127.0.0.1"} {
 		receiver := listen(t)
@@ -63,16 +64,16 @@ func TestNameOfLoopback(t *testing.T) {
 		policy.Resolver = resolveTo(resolved)
 		conn, err := policy.DialContext(t.Context(), "tcp", net.JoinHostPort(receiverName, port))
 		if reasonOf(err) != egress.ReasonDenied || conn != nil {
-			t.Errorf("DialContext with the answer %s = %v, %v", resolved, conn, err)
+			t.Errorf("DialContext to %s = %v, %v", resolved, conn, err)
 		}
 		if receiver.accepted.Load() != 0 {
-			t.Error("the loopback listener was called")
+			t.Error("the loopback listener accepted a connection")
 		}
 	}
 }
 
-// TestResolvedAddrGivesNoPolicyError makes sure that who looks for a PolicyError to tell the
-// client does not find that a name leads to a private address.
+// TestResolvedAddrGivesNoPolicyError: a caller that extracts a PolicyError to return it
+// to the client must not disclose that a name resolves to a private address.
 func TestResolvedAddrGivesNoPolicyError(t *testing.T) {
 	policy := newStrict()
 	policy.Resolver = resolveTo("10.0.0.1")
@@ -133,7 +134,7 @@ func TestMixedAddrs(t *testing.T) {
 	}
 }
 
-// TestDialContextRefuses gives the dialer what no checked URL leads to.
+// TestDialContextRefuses dials addresses that no checked URL has.
 func TestDialContextRefuses(t *testing.T) {
 	var network recorder
 	policy := egress.Development()
@@ -199,7 +200,7 @@ func TestDialErrors(t *testing.T) {
 		{"unknown name", unknownName, egress.ReasonDNS},
 		{"no address", noAddrs, egress.ReasonDNS},
 		{"slow resolver", slow, egress.ReasonTimeout},
-		{"resolver out of time", dnsTimeout, egress.ReasonTimeout},
+		{"resolver timeout", dnsTimeout, egress.ReasonTimeout},
 		{"private", resolveTo("10.0.0.1"), egress.ReasonDenied},
 		{"refused", resolveTo(publicAddr), egress.ReasonRefused},
 		{"refused, then private", resolveTo(publicAddr, "10.0.0.1"), egress.ReasonRefused},
@@ -287,7 +288,7 @@ func TestDialTimeout(t *testing.T) {
 		time.AfterFunc(time.Second, cancel)
 		_, err = policy.DialContext(ctx, "tcp", "receiver.example:443")
 		if !errors.Is(err, context.Canceled) || reasonOf(err) != "" {
-			t.Errorf("DialContext of a caller who hung up = %v", err)
+			t.Errorf("DialContext with a cancelled context = %v", err)
 		}
 	})
 }

@@ -30,7 +30,7 @@ func ExamplePolicy_Check() {
 	// a host that ends in a number must be an IPv4 address of four decimal numbers without leading zeros
 }
 
-// A host on an internal network opens exactly the prefixes it means.
+// A host on an internal network allows the prefixes of its receivers.
 func ExamplePolicy_internal() {
 	policy := &egress.Policy{
 		AllowPrefixes: []netip.Prefix{netip.MustParsePrefix("10.20.0.0/16")},
@@ -85,7 +85,7 @@ func ExamplePolicy_Client() {
 	// Output: 302
 }
 
-// The exchange asks the receiver whether it wants to be called.
+// The probe asks the receiver for its consent.
 func ExampleHandshake() {
 	receiver := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Method == http.MethodOptions {

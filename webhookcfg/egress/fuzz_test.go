@@ -10,7 +10,7 @@ import (
 	"example.com/go-webhookcfg/webhookcfg/egress"
 )
 
-// FuzzCheck holds every URL that is accepted to what the policy promises.
+// FuzzCheck checks what the policy guarantees about every accepted URL.
 func FuzzCheck(f *testing.F) {
 	for _, text := range acceptances {
 		f.Add(text)
@@ -38,7 +38,7 @@ func FuzzCheck(f *testing.F) {
 		}
 		_, rest, _ := strings.Cut(text, "://")
 		if !strings.HasPrefix(rest, u.Host) || shown != text[:len(text)-len(rest)]+u.Host {
-			t.Errorf("%q has the host %q and shows as %q", text, u.Host, shown)
+			t.Errorf("%q has the host %q and is printed as %q", text, u.Host, shown)
 		}
 		if u.User != nil || u.Opaque != "" || strings.ContainsAny(text, " #\\") {
 			t.Errorf("accepted %q", text)
@@ -69,7 +69,7 @@ func FuzzCheck(f *testing.F) {
 	})
 }
 
-// FuzzCheckAddr compares with the model, which walks all rows.
+// FuzzCheckAddr compares CheckAddr with the model, which searches all entries.
 func FuzzCheckAddr(f *testing.F) {
 	for _, addr := range boundaries() {
 		f.Add(addr.AsSlice())

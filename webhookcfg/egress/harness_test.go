@@ -27,7 +27,7 @@ var _ egress.Resolver = net.DefaultResolver
 // publicAddr is an address that the strict policy allows; no test connects to it.
 const publicAddr = "93.184.216.34"
 
-// resolverFunc answers look-ups without a network.
+// resolverFunc resolves names without a network.
 type resolverFunc func(ctx context.Context, host string) ([]netip.Addr, error)
 
 func (f resolverFunc) LookupNetIP(ctx context.Context, network, host string) ([]netip.Addr, error) {
@@ -37,14 +37,15 @@ func (f resolverFunc) LookupNetIP(ctx context.Context, network, host string) ([]
 	return f(ctx, host)
 }
 
-// answer is a resolver that gives every name the same addresses.
+// resolveTo returns a resolver that resolves every name to the same addresses.
 func resolveTo(texts ...string) egress.Resolver {
 	return resolverFunc(func(context.Context, string) ([]netip.Addr, error) {
 		return parseAddrs(texts...), nil
 	})
 }
 
-// answers is a resolver that gives one answer after another, then the last one.
+// resolveInTurn returns a resolver that returns one address after another, and then
+// always the last one.
 func resolveInTurn(each ...string) egress.Resolver {
 	var mu sync.Mutex
 	return resolverFunc(func(context.Context, string) ([]netip.Addr, error) {
@@ -58,7 +59,7 @@ func resolveInTurn(each ...string) egress.Resolver {
 	})
 }
 
-// unknownName is a resolver that knows no name.
+// unknownName is a resolver that finds no name.
 var unknownName = resolverFunc(func(_ context.Context, host string) ([]netip.Addr, error) {
 	return nil, &net.DNSError{Err: "no such host", Name: host, IsNotFound: true}
 })
@@ -73,10 +74,10 @@ func parseAddrs(texts ...string) []netip.Addr {
 
 func noAddresses() ([]netip.Addr, error) { return nil, nil }
 
-// errDialled is what a recorder answers.
+// errDialled is the error of a recorder.
 var errDialled = errors.New("dialled")
 
-// recorder stands in for the network: it notes what is dialled, and fails.
+// recorder replaces the network: it records the addresses dialled, and fails.
 type recorder struct {
 	mu      sync.Mutex
 	dialled []string
@@ -89,7 +90,7 @@ func (r *recorder) Dial(_ context.Context, _, address string) (net.Conn, error) 
 	return nil, errDialled
 }
 
-// take returns what was dialled since the last take.
+// take returns the addresses dialled since the last call of take.
 func (r *recorder) take() []string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -98,18 +99,17 @@ func (r *recorder) take() []string {
 	return taken
 }
 
-// redirected returns a Dial that leads every judged address to a listener.
+// redirected returns a Dial that connects to the given address instead.
 func redirected(to net.Addr) func(context.Context, string, string) (net.Conn, error) {
 	return func(ctx context.Context, network, _ string) (net.Conn, error) {
 		return new(net.Dialer).DialContext(ctx, network, to.String())
 	}
 }
 
-// dialLoopback is a Dial that leaves the machine under no circumstances, also
-// not when the policy is broken.
+// dialLoopback is a Dial that never leaves the machine, even if the policy is broken.
 func dialLoopback(ctx context.Context, network, address string) (net.Conn, error) {
 	if !netip.MustParseAddrPort(address).Addr().IsLoopback() {
-		return nil, fmt.Errorf("a test leaves the machine for %s", address)
+		return nil, fmt.Errorf("dial of %s leaves the machine", address)
 	}
 	return new(net.Dialer).DialContext(ctx, network, address)
 }
@@ -142,7 +142,7 @@ func reasonOf(err error) egress.Reason {
 	return unreachable.Reason
 }
 
-// lookups notes the name that was looked up last.
+// lastLookup records the name that was looked up last.
 type lastLookup struct{ host string }
 
 func (l *lastLookup) LookupNetIP(_ context.Context, _, host string) ([]netip.Addr, error) {
@@ -150,7 +150,7 @@ func (l *lastLookup) LookupNetIP(_ context.Context, _, host string) ([]netip.Add
 	return parseAddrs(publicAddr), nil
 }
 
-// listener is a server on loopback that counts who connects.
+// listener listens on loopback and counts its connections.
 type listener struct {
 	net.Listener
 	accepted atomic.Int32
@@ -174,13 +174,13 @@ func listen(t *testing.T) *listener {
 	return &listener{Listener: inner}
 }
 
-// at returns the URL of a host under which the listener is to be found.
+// at returns a URL with the given host and the port of the listener.
 func (l *listener) at(scheme, host string) string {
 	_, port, _ := net.SplitHostPort(l.Addr().String())
 	return scheme + "://" + net.JoinHostPort(host, port) + "/secret?token=secret"
 }
 
-// serve hands every connection to handle, and closes it afterwards.
+// serve calls handle for every connection, and closes it afterwards.
 func (l *listener) serve(handle func(net.Conn)) {
 	go func() {
 		for {
@@ -196,13 +196,13 @@ func (l *listener) serve(handle func(net.Conn)) {
 	}()
 }
 
-// heard is what a server got from one client, up to the end.
+// received is the data that one client sent until it closed the connection.
 type received struct {
 	bytes []byte
 	err   error
 }
 
-// serveReading returns what each client sends; over TLS if config is not nil.
+// serveReading delivers the data of each connection; over TLS if config is not nil.
 func (l *listener) serveReading(config *tls.Config) <-chan received {
 	all := make(chan received, 16)
 	l.serve(func(conn net.Conn) {
@@ -243,7 +243,8 @@ func (a *authority) pool() *x509.CertPool {
 	return pool
 }
 
-// certificate is one for a name or a literal address, valid until notAfter.
+// certificate returns a certificate for a name or a literal address, valid until
+// notAfter.
 func (a *authority) certificate(t *testing.T, host string, notAfter time.Time) tls.Certificate {
 	t.Helper()
 	template := &x509.Certificate{
@@ -263,7 +264,7 @@ func (a *authority) certificate(t *testing.T, host string, notAfter time.Time) t
 	return tls.Certificate{Certificate: [][]byte{cert.Raw}, PrivateKey: key}
 }
 
-// valid is a server's configuration with a certificate that is good for an hour.
+// valid returns a server configuration with a certificate that is valid for an hour.
 func (a *authority) valid(t *testing.T, host string) *tls.Config {
 	t.Helper()
 	return serverConfig(a.certificate(t, host, time.Now().Add(time.Hour)))

@@ -32,7 +32,7 @@ func TestAnyResponse(t *testing.T) {
 			}))
 			err := probeWith(t, newLoopback(ca), must(egress.AnyResponse(method)), receiver.at("https", receiverName))
 			if err != nil {
-				t.Errorf("%s answered by %d: %v", method, status, err)
+				t.Errorf("%s with status %d: %v", method, status, err)
 				continue
 			}
 			r := <-requests
@@ -43,7 +43,7 @@ func TestAnyResponse(t *testing.T) {
 	}
 }
 
-// TestEndlessResponse has a body that is as long as the receiver likes.
+// TestEndlessResponse has a body that does not end.
 func TestEndlessResponse(t *testing.T) {
 	receiver := serve(t, nil, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.WriteHeader(http.StatusOK)
@@ -78,7 +78,7 @@ func TestNoResponse(t *testing.T) {
 		for _, httpProbe := range []egress.HTTPProbe{must(egress.AnyResponse("GET")), must(egress.Handshake("sender.example.com"))} {
 			err := probeWith(t, newLoopback(nil), httpProbe, receiver.at("http", receiverName))
 			if reasonOf(err) != egress.ReasonResponse {
-				t.Errorf("%s: %v, want answer", name, err)
+				t.Errorf("%s: %v, want response", name, err)
 			}
 			for cause := err; cause != nil; cause = errors.Unwrap(cause) {
 				if strings.Contains(cause.Error(), "secret") {
@@ -89,7 +89,7 @@ func TestNoResponse(t *testing.T) {
 	}
 }
 
-// TestHTTPProbeFailsBeforeHTTP wants the same reasons as without an exchange.
+// TestHTTPProbeFailsBeforeHTTP wants the same reasons as without an HTTPProbe.
 func TestHTTPProbeFailsBeforeHTTP(t *testing.T) {
 	good := newAuthority(t)
 	receiver := serve(t, good, http.NotFoundHandler())
@@ -170,7 +170,7 @@ func TestHandshakeOrigins(t *testing.T) {
 	}
 }
 
-// TestHTTPProbeCompliesWithPolicy has an exchange that asks for what Check refuses.
+// TestHTTPProbeCompliesWithPolicy requests a URL that Check refuses.
 func TestHTTPProbeCompliesWithPolicy(t *testing.T) {
 	receiver := serve(t, nil, http.NotFoundHandler())
 	policy := newLoopback(nil)
@@ -184,7 +184,7 @@ func TestHTTPProbeCompliesWithPolicy(t *testing.T) {
 	}
 }
 
-// TestCustomHTTPProbe is an exchange that a host wrote.
+// TestCustomHTTPProbe uses probes written by a host.
 func TestCustomHTTPProbe(t *testing.T) {
 	receiver := serve(t, nil, http.NotFoundHandler())
 	target := receiver.at("http", receiverName)
@@ -219,8 +219,7 @@ func TestCustomHTTPProbe(t *testing.T) {
 	}
 }
 
-// TestHTTPProbesAreNotSharedByClients: clients that probe the same target at the same time share
-// no HTTPProbe, which may decide by the client.
+// TestHTTPProbesAreNotSharedByClients: the result may depend on the client.
 func TestHTTPProbesAreNotSharedByClients(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		denied := errors.New("denied")

@@ -12,7 +12,7 @@ import (
 	"example.com/go-webhookcfg/webhookcfg/egress"
 )
 
-// parityPolicies returns policies that differ in every option.
+// parityPolicies returns policies that use every option.
 func parityPolicies() map[string]*egress.Policy {
 	return map[string]*egress.Policy{
 		"strict":      newStrict(),
@@ -26,14 +26,14 @@ func parityPolicies() map[string]*egress.Policy {
 		},
 		"ports": {LocalAddrs: noAddresses, AllowHTTP: true, Ports: []uint16{443, 8443}},
 		"nat64": {LocalAddrs: noAddresses, AllowHTTP: true, AllowNAT64: true},
-		"own": {AllowHTTP: true, LocalAddrs: func() ([]netip.Addr, error) {
+		"local": {AllowHTTP: true, LocalAddrs: func() ([]netip.Addr, error) {
 			return parseAddrs(publicAddr, "2606:2800:220:1:248:1893:25c8:1946"), nil
 		}},
 	}
 }
 
-// TestParityOfURLs gives the same URLs to Check, to the prober and to the
-// transport: one lets a URL through to the network exactly if the others do.
+// TestParityOfURLs passes the same URLs to Check, to the probers and to the transport:
+// either all of them allow a URL, or none does.
 func TestParityOfURLs(t *testing.T) {
 	urls := slices.Clone(acceptances)
 	for _, refusal := range refusals {
@@ -52,7 +52,7 @@ func TestParityOfURLs(t *testing.T) {
 			prober, withHTTP, transport := newQuickTrio(t, policy)
 			for _, url := range urls {
 				checked := policy.Check(url)
-				for name, probe := range map[string]*egress.Prober{"Probe": prober, "Probe with exchange": withHTTP} {
+				for name, probe := range map[string]*egress.Prober{"Probe": prober, "Probe with HTTP": withHTTP} {
 					err := probe.Probe(t.Context(), "client", egress.NewURL(url))
 					if called := network.take() != nil; called != (checked == nil) {
 						t.Errorf("%s(%q) = %v, called %v; Check = %v", name, url, err, called, checked)
@@ -60,7 +60,7 @@ func TestParityOfURLs(t *testing.T) {
 				}
 				req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, nil)
 				if err != nil || isAboutText(checked) || strings.HasSuffix(url, ":/") {
-					continue // a request no longer has what is wrong with the text
+					continue // http.NewRequest has removed the reason
 				}
 				_, err = transport.RoundTrip(req)
 				if called := network.take() != nil; called != (checked == nil) {
@@ -74,8 +74,8 @@ func TestParityOfURLs(t *testing.T) {
 	}
 }
 
-// isAboutText reports whether a rule is about bytes that http.NewRequest escapes
-// or drops, as it drops the colon before an empty port.
+// isAboutText reports whether an error is about bytes that http.NewRequest escapes or
+// drops, as it drops the colon before an empty port.
 func isAboutText(err error) bool {
 	return errors.Is(err, egress.ErrInvalidLength) || errors.Is(err, egress.ErrInvalidByte) ||
 		errors.Is(err, egress.ErrBackslash) || errors.Is(err, egress.ErrFragment)
@@ -89,8 +89,8 @@ func newQuickTrio(t *testing.T, policy *egress.Policy) (prober, withHTTP *egress
 	return prober, newProber(t, policy, &unlimited), newTransport(t, policy)
 }
 
-// TestParityOfAddresses gives every boundary address as an answer of the resolver
-// and as a literal in a URL.
+// TestParityOfAddresses has a name resolve to every boundary address, and uses each as
+// a literal in a URL.
 func TestParityOfAddresses(t *testing.T) {
 	addrs := append(boundaries(), parseAddrs(
 		"8.8.8.8", publicAddr, "2606:2800:220:1:248:1893:25c8:1946", "::ffff:10.0.0.1", "::ffff:8.8.8.8",
@@ -109,14 +109,14 @@ func TestParityOfAddresses(t *testing.T) {
 				resolved = addr
 				want := policy.CheckAddr(addr) == nil
 				calls := map[string]func(url string) error{
-					"Probe":               func(url string) error { return prober.Probe(t.Context(), "c", egress.NewURL(url)) },
-					"Probe with exchange": func(url string) error { return withHTTP.Probe(t.Context(), "c", egress.NewURL(url)) },
-					"RoundTrip":           func(url string) error { _, err := roundTrip(t, transport, url); return err },
+					"Probe":           func(url string) error { return prober.Probe(t.Context(), "c", egress.NewURL(url)) },
+					"Probe with HTTP": func(url string) error { return withHTTP.Probe(t.Context(), "c", egress.NewURL(url)) },
+					"RoundTrip":       func(url string) error { _, err := roundTrip(t, transport, url); return err },
 				}
 				for name, call := range calls {
 					err := call("https://receiver.example/")
 					if called := network.take() != nil; called != want {
-						t.Errorf("%s with the answer %v: %v, called %v", name, addr, err, called)
+						t.Errorf("%s of a name for %v: %v, called %v", name, addr, err, called)
 					}
 				}
 				if addr.Zone() != "" {

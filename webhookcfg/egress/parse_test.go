@@ -9,13 +9,12 @@ import (
 	"example.com/go-webhookcfg/webhookcfg/egress"
 )
 
-// newStrict is the zero policy, but with addresses of its own that do not depend
-// on the machine.
+// newStrict returns the zero policy, but independent of the addresses of the machine.
 func newStrict() *egress.Policy { return &egress.Policy{LocalAddrs: noAddresses} }
 
 func repeat(label string, n int) string { return strings.Repeat(label, n) }
 
-// refusals has at least one URL for every rule that a text can break.
+// refusals has at least one URL for every PolicyError that the text of a URL can give.
 var refusals = []struct {
 	url  string
 	rule egress.PolicyError
@@ -188,7 +187,7 @@ func TestCheckOptions(t *testing.T) {
 		want   error
 	}{
 		{"http", &egress.Policy{AllowHTTP: true}, "http://example.com/", nil},
-		{"https beside http", &egress.Policy{AllowHTTP: true}, "https://example.com/", nil},
+		{"https in addition to http", &egress.Policy{AllowHTTP: true}, "https://example.com/", nil},
 		{"neither", &egress.Policy{AllowHTTP: true}, "ftp://example.com/", egress.ErrUnsupportedScheme},
 		{"port", &egress.Policy{Ports: []uint16{443, 8443}}, "https://example.com:8443/", nil},
 		{"default port", &egress.Policy{Ports: []uint16{8443}}, "https://example.com/", egress.ErrPortNotAllowed},
@@ -211,32 +210,32 @@ func TestCheckOptions(t *testing.T) {
 	}
 }
 
-// TestPolicyErrorTexts holds every rule to what RFC 6749 section 5.2 allows in an
-// error_description, and to a text of its own.
+// TestPolicyErrorTexts checks that every text is allowed in an error_description (RFC
+// 6749 section 5.2), and is unique.
 func TestPolicyErrorTexts(t *testing.T) {
 	seen := map[string]egress.PolicyError{}
 	for rule := egress.ErrInvalidLength; rule <= egress.ErrAddressDenied; rule++ {
 		text := rule.Error()
 		if other, ok := seen[text]; ok {
-			t.Errorf("rules %d and %d share the text %q", rule, other, text)
+			t.Errorf("errors %d and %d share the text %q", rule, other, text)
 		}
 		seen[text] = rule
 		for _, c := range []byte(text) {
 			if c < ' ' || c > '~' || c == '"' || c == '\\' {
-				t.Errorf("rule %d: %q in %q", rule, c, text)
+				t.Errorf("error %d: %q in %q", rule, c, text)
 			}
 		}
 	}
 	for _, none := range []egress.PolicyError{0, egress.ErrAddressDenied + 1} {
 		if _, ok := seen[none.Error()]; ok {
-			t.Errorf("%d has the text of a rule", none)
+			t.Errorf("%d has the text of an error", none)
 		}
 	}
 }
 
 func TestCheckAllocatesNoMoreThanParsing(t *testing.T) {
 	policy := newStrict()
-	_ = policy.Check("https://93.184.216.34/") // reads the own addresses
+	_ = policy.Check("https://93.184.216.34/") // reads the local addresses
 	for _, url := range []string{benchName, benchIPv4, benchIPv6} {
 		parse := testing.AllocsPerRun(100, func() { parseURL(url) })
 		check := testing.AllocsPerRun(100, func() { _ = policy.Check(url) })
@@ -246,9 +245,9 @@ func TestCheckAllocatesNoMoreThanParsing(t *testing.T) {
 	}
 }
 
-// TestOddURLs shows beside each other what net/url makes of a URL and what the
-// policy says. Where net/url finds a host, some resolver or HTTP client of this
-// world finds 127.0.0.1 in it, or no host at all.
+// TestOddURLs compares the host that net/url finds in a URL with the error of the
+// policy. Some resolver or HTTP client finds 127.0.0.1 in such a host, or another host,
+// or none.
 func TestOddURLs(t *testing.T) {
 	const failure = "(error)"
 	tests := []struct {
@@ -256,7 +255,7 @@ func TestOddURLs(t *testing.T) {
 		host string // url.URL.Hostname, or failure
 		rule egress.PolicyError
 	}{
-		// Numbers that are addresses to a resolver of the C library.
+		// Numbers that the resolver of the C library treats as addresses.
 		{"http://0x7f.1/", "0x7f.1", egress.ErrNumericHost},
 		{"http://0x7f000001/", "0x7f000001", egress.ErrNumericHost},
 		{"http://2130706433/", "2130706433", egress.ErrNumericHost},
@@ -275,7 +274,7 @@ func TestOddURLs(t *testing.T) {
 		{"http://[::127.0.0.1]/", "::127.0.0.1", egress.ErrNotPublic},
 		{"http://[::1%25lo]/", "::1%lo", egress.ErrZone},
 
-		// What net/url refuses by itself.
+		// URLs that net/url refuses.
 		{"http://[fe80::1%eth0]/", failure, egress.ErrInvalidSyntax},
 		{"http://[1.2.3.4]/", failure, egress.ErrInvalidSyntax},
 		{"http://[v1.fe80]/", failure, egress.ErrInvalidSyntax},
@@ -294,11 +293,11 @@ func TestOddURLs(t *testing.T) {
 		{"http://%EF%BC%91%EF%BC%92%EF%BC%97.%EF%BC%90.%EF%BC%90.%EF%BC%91/", "１２７.０.０.１", egress.ErrInvalidHostName},
 		{"http://127%E3%80%820%E3%80%820%E3%80%821/", "127。0。0。1", egress.ErrInvalidHostName},
 
-		// A dot at the end.
+		// Trailing dots.
 		{"http://127.0.0.1./", "127.0.0.1.", egress.ErrNumericHost},
 		{"http://localhost./", "localhost.", egress.ErrTrailingDot},
 
-		// Where the host begins and ends.
+		// Boundaries of the host.
 		{"http://a@b@c/", "c", egress.ErrUserinfo},
 		{`http://example.com\@127.0.0.1/`, failure, egress.ErrBackslash},
 		{"http://127.0.0.1#@example.com/", "127.0.0.1", egress.ErrFragment},
@@ -336,7 +335,7 @@ func TestOddURLs(t *testing.T) {
 		{"http://example.com:８０/", failure, egress.ErrInvalidByte},
 		{"http://example.com:80:80/", failure, egress.ErrInvalidSyntax},
 
-		// Names that are none.
+		// Invalid names.
 		{"http://foo.0x4/", "foo.0x4", egress.ErrNumericHost},
 		{"http://1.2.3.4.5/", "1.2.3.4.5", egress.ErrNumericHost},
 		{"http://256.256.256.256/", "256.256.256.256", egress.ErrNumericHost},

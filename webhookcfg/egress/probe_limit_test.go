@@ -11,8 +11,7 @@ import (
 	"example.com/go-webhookcfg/webhookcfg/egress"
 )
 
-// waitOf returns how long the caller is asked to wait, by the interface that a
-// handler looks for.
+// waitOf returns the time to wait, through the interface that the handler uses.
 func waitOf(err error) time.Duration {
 	var limited interface{ RetryAfter() time.Duration }
 	if !errors.As(err, &limited) {
@@ -21,7 +20,8 @@ func waitOf(err error) time.Duration {
 	return limited.RetryAfter()
 }
 
-// newQuickProber has a network in which every connection fails at once.
+// newQuickProber returns a probe over a network in which every connection fails at
+// once.
 func newQuickProber(t *testing.T, opts *egress.ProberOptions) func(client string) error {
 	t.Helper()
 	policy := newStrict()
@@ -63,7 +63,7 @@ func TestRateOfClient(t *testing.T) {
 			}
 		}
 		if waitOf(probe("a")) == 0 {
-			t.Error("a pause saves up more than a minute's worth")
+			t.Error("an idle client may start more than the probes of one minute")
 		}
 	})
 }
@@ -107,8 +107,8 @@ func TestConcurrencyOfClient(t *testing.T) {
 	})
 }
 
-// TestMaxProbes has one place and three callers that need it: the second gets it in
-// time, and all of the time that a probe has; the third does not.
+// TestMaxProbes has one slot and three callers that need it. The second gets it in time,
+// and then has the whole timeout; the third does not.
 func TestMaxProbes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		network := newHanging()
@@ -123,7 +123,7 @@ func TestMaxProbes(t *testing.T) {
 		<-first
 		synctest.Wait()
 		if n := len(network.dialled); n != 2 {
-			t.Errorf("%d connections once the place was free", n)
+			t.Errorf("%d connections once the slot was free", n)
 		}
 		start := time.Now()
 		third := startProbe(t.Context(), prober, "c", "http://three.example/")
@@ -157,8 +157,8 @@ func TestCallerLeavesWhileProbeWaits(t *testing.T) {
 	})
 }
 
-// TestDisconnectedClientIsStillCharged: a client whose requests end early still has its
-// probes under way.
+// TestDisconnectedClientIsStillCharged: the probe of a client that has disconnected
+// counts against its limit until the probe ends.
 func TestDisconnectedClientIsStillCharged(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		prober := newHangingProber(t, newHanging(), &egress.ProberOptions{ClientMaxProbes: 1})
@@ -170,7 +170,7 @@ func TestDisconnectedClientIsStillCharged(t *testing.T) {
 		cancel()
 		<-first
 		if err := <-startProbe(t.Context(), prober, "a", "http://two.example/"); waitOf(err) != time.Second {
-			t.Errorf("while its probe is under way: %v", err)
+			t.Errorf("while its probe runs: %v", err)
 		}
 		<-joined
 		for _, client := range []string{"a", "b"} {
@@ -181,7 +181,7 @@ func TestDisconnectedClientIsStillCharged(t *testing.T) {
 	})
 }
 
-// TestManyClients asks for more clients than are remembered: none is refused for it.
+// TestManyClients has more clients than the limiter holds: none is refused for that.
 func TestManyClients(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		probe := newQuickProber(t, &egress.ProberOptions{ClientProbesPerMinute: 1})

@@ -20,7 +20,7 @@ import (
 
 const receiverName = "receiver.example"
 
-// newLoopback allows loopback, where every name leads.
+// newLoopback returns a policy that allows loopback, to which every name resolves.
 func newLoopback(a *authority) *egress.Policy {
 	policy := egress.Development()
 	policy.Resolver, policy.Dial = resolveTo("127.0.0.1"), dialLoopback
@@ -56,7 +56,7 @@ func TestProbeSendsNoHTTP(t *testing.T) {
 			}
 			got := <-all
 			if got.err != nil || len(got.bytes) != 0 {
-				t.Errorf("the receiver heard %q, %v", got.bytes, got.err)
+				t.Errorf("the receiver got %q, %v", got.bytes, got.err)
 			}
 			if n := receiver.accepted.Load(); n != 1 {
 				t.Errorf("%d connections", n)
@@ -101,16 +101,16 @@ func TestProbeTLSFailures(t *testing.T) {
 	}
 }
 
-// TestProbeTimeout has receivers that take the connection and say nothing.
+// TestProbeTimeout has receivers that accept the connection and send nothing.
 func TestProbeTimeout(t *testing.T) {
 	anyResponse := must(egress.AnyResponse(http.MethodHead))
 	for name, test := range map[string]struct {
 		scheme    string
 		httpProbe egress.HTTPProbe
 	}{
-		"TLS handshake":              {"https", nil},
-		"TLS handshake for exchange": {"https", anyResponse},
-		"HTTP answer":                {"http", anyResponse},
+		"TLS handshake":               {"https", nil},
+		"TLS handshake of HTTP probe": {"https", anyResponse},
+		"HTTP response":               {"http", anyResponse},
 	} {
 		t.Run(name, func(t *testing.T) {
 			receiver := listen(t)
@@ -181,7 +181,7 @@ func TestProbeWithEndedContext(t *testing.T) {
 	})
 }
 
-// TestFailedHandshakeLeavesNoConnection would find a socket that stays open.
+// TestFailedHandshakeLeavesNoConnection checks that the connection is closed.
 func TestFailedHandshakeLeavesNoConnection(t *testing.T) {
 	near, far := net.Pipe()
 	_ = far.Close()
@@ -202,7 +202,7 @@ func TestFailedHandshakeLeavesNoConnection(t *testing.T) {
 // hanging is a network in which every connection hangs until release is called.
 type hanging struct {
 	dialled   chan string   // the addresses that were dialled
-	cancelled chan struct{} // one for each dial that was given up
+	cancelled chan struct{} // one for each dial that was cancelled
 	released  chan struct{}
 }
 
@@ -232,7 +232,7 @@ func newHangingProber(t *testing.T, h *hanging, opts *egress.ProberOptions) *egr
 	return newProber(t, policy, opts)
 }
 
-// ask probes in the background and delivers the result.
+// startProbe probes in a goroutine and delivers the result.
 func startProbe(ctx context.Context, prober *egress.Prober, client, target string) <-chan error {
 	result := make(chan error, 1)
 	go func() { result <- prober.Probe(ctx, client, egress.NewURL(target)) }()
@@ -246,7 +246,7 @@ func must[T any](value T, err error) T {
 	return value
 }
 
-// countingResolver counts the look-ups.
+// countingResolver counts the lookups.
 func countingResolver(count *int) egress.Resolver {
 	return resolverFunc(func(context.Context, string) ([]netip.Addr, error) {
 		*count++
@@ -303,18 +303,18 @@ func TestCancelAffectsNoOtherCaller(t *testing.T) {
 		synctest.Wait()
 		cancel()
 		if err := <-first; !errors.Is(err, context.Canceled) {
-			t.Errorf("who hung up got %v", err)
+			t.Errorf("the cancelled caller got %v", err)
 		}
 		synctest.Wait()
 		network.release()
 		if err := <-second; err != nil {
-			t.Errorf("who waited got %v", err)
+			t.Errorf("the waiting caller got %v", err)
 		}
 	})
 }
 
-// TestProbeOutlivesItsCallers: it ends with its own time, and serves callers that
-// ask for the same until then.
+// TestProbeOutlivesItsCallers: a probe ends with its own timeout, and later callers join
+// it until then.
 func TestProbeOutlivesItsCallers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		network := newHanging()
@@ -336,7 +336,7 @@ func TestProbeOutlivesItsCallers(t *testing.T) {
 			t.Errorf("the caller that joined got %v", err)
 		}
 		if took := time.Since(start); took != 5*time.Second || len(network.dialled) != 1 {
-			t.Errorf("%d connections, and the end after %v", len(network.dialled), took)
+			t.Errorf("%d connections, and the probe took %v", len(network.dialled), took)
 		}
 	})
 }
@@ -365,7 +365,7 @@ func TestDefaultTimeout(t *testing.T) {
 	})
 }
 
-// TestManyCallers has many callers come and go; the race detector looks on.
+// TestManyCallers is for the race detector.
 func TestManyCallers(t *testing.T) {
 	policy := newStrict()
 	policy.Resolver, policy.Dial = resolveTo(publicAddr), new(recorder).Dial
@@ -387,15 +387,15 @@ func TestManyCallers(t *testing.T) {
 	}
 }
 
-// panicking is a resolver that is broken.
+// panicking is a Resolver that panics.
 type panicking struct{}
 
 func (panicking) LookupNetIP(context.Context, string, string) ([]netip.Addr, error) {
 	panic("broken on purpose")
 }
 
-// TestPanicReachesCallers: the probe runs in a goroutine of its own, where
-// nobody could recover what a host's resolver throws.
+// TestPanicReachesCallers: the probe runs in a goroutine of its own, where no caller
+// could recover a panic of the host's resolver.
 func TestPanicReachesCallers(t *testing.T) {
 	policy := newStrict()
 	policy.Resolver = panicking{}
@@ -413,7 +413,7 @@ func TestPanicReachesCallers(t *testing.T) {
 	}
 }
 
-// TestGoexitIsNotSuccess: a probe that ends its goroutine has not reached anything.
+// TestGoexitIsNotSuccess: an HTTPProbe that ends its goroutine has not succeeded.
 func TestGoexitIsNotSuccess(t *testing.T) {
 	exit := func(context.Context, string, *http.Client, egress.URL) error {
 		runtime.Goexit()

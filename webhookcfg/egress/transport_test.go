@@ -86,7 +86,7 @@ func TestClientDelivers(t *testing.T) {
 				}
 				body, truncated, err := egress.ReadBody(resp, 1000)
 				if string(body) != test.want || truncated || err != nil {
-					t.Errorf("answer %q, %v, %v", body, truncated, err)
+					t.Errorf("response %q, %v, %v", body, truncated, err)
 				}
 			}
 			if n := receiver.accepted.Load(); n != 1 {
@@ -96,8 +96,8 @@ func TestClientDelivers(t *testing.T) {
 	}
 }
 
-// TestEnvironmentProxyIsIgnored would see the request at the proxy otherwise. The
-// variables are read once in a process: no other test may make that happen.
+// TestEnvironmentProxyIsIgnored checks that the proxy receives no request. The variables
+// are read once in a process: no other test may cause that earlier.
 func TestEnvironmentProxyIsIgnored(t *testing.T) {
 	proxy := serve(t, nil, http.NotFoundHandler())
 	for _, name := range []string{"HTTP_PROXY", "http_proxy", "HTTPS_PROXY", "https_proxy", "ALL_PROXY", "all_proxy"} {
@@ -155,7 +155,7 @@ func TestRedirectsAreNotFollowed(t *testing.T) {
 	}
 }
 
-// TestRedirectToDeniedAddress has a client that follows redirects in spite of all.
+// TestRedirectToDeniedAddress uses a client that follows redirects.
 func TestRedirectToDeniedAddress(t *testing.T) {
 	for location, want := range map[string]egress.PolicyError{
 		"http://169.254.169.254/latest/":            egress.ErrNotPublic,
@@ -175,7 +175,7 @@ func TestRedirectToDeniedAddress(t *testing.T) {
 	}
 }
 
-// TestRoundTripChecksURL builds requests that url.Parse would not.
+// TestRoundTripChecksURL uses URLs that url.Parse would not return.
 func TestRoundTripChecksURL(t *testing.T) {
 	var network recorder
 	policy := newStrict()
@@ -304,7 +304,7 @@ func TestResponseHeaderIsBounded(t *testing.T) {
 
 func TestClientTimeout(t *testing.T) {
 	if got := newClient(t, newStrict()).Timeout; got != 30*time.Second {
-		t.Errorf("the time-out of the client is %v", got)
+		t.Errorf("the timeout of the client is %v", got)
 	}
 }
 

@@ -48,12 +48,12 @@ func TestURLString(t *testing.T) {
 		"https://" + repeat("a", 300) + ".com": "redacted",
 	} {
 		if got := egress.NewURL(text).String(); got != want {
-			t.Errorf("NewURL(%q) shows as %q, want %q", text, got, want)
+			t.Errorf("NewURL(%q) prints as %q, want %q", text, got, want)
 		}
 	}
 }
 
-// holder has a URL in every position that fmt treats differently.
+// holder has a URL in every position that fmt formats differently.
 type holder struct {
 	Exported   egress.URL
 	unexported egress.URL
@@ -90,20 +90,20 @@ func TestURLIsRedactedInAllFormats(t *testing.T) {
 	}
 	for _, verb := range []string{"%v", "%+v", "%#v", "%s", "%q"} {
 		if got := fmt.Sprintf(verb, u); got != shownURL {
-			t.Errorf("%s shows %q, want %q", verb, got, shownURL)
+			t.Errorf("%s prints %q, want %q", verb, got, shownURL)
 		}
 	}
 }
 
-// envelope is what an encoder looks into.
+// envelope is a value to encode.
 type envelope struct{ U egress.URL }
 
 const hexSecret = "736563726574"
 
-// urlError is an error with a URL inside, as a host may write one.
+// urlError is an error of a host with a URL in it.
 type urlError struct{ url egress.URL }
 
-func (e urlError) Error() string { return fmt.Sprint("no answer from ", e.url) }
+func (e urlError) Error() string { return fmt.Sprint("no response from ", e.url) }
 
 func TestURLIsRedactedInLogsAndEncodings(t *testing.T) {
 	u := egress.NewURL(secretURL)
