@@ -1,11 +1,10 @@
 // Package singleflight deduplicates concurrent calls with the same key. Results
 // are not cached.
 //
-// It adds to golang.org/x/sync/singleflight what a server needs of it. There, work
-// that panics on behalf of DoChan ends the process, and work that ends its goroutine
-// leaves the callers of DoChan waiting for ever; work that uses the context of
-// the first caller fails every caller when the first one leaves; and results have
-// no type.
+// It wraps golang.org/x/sync/singleflight for use in servers. There, a panic in a
+// function passed to DoChan ends the process, runtime.Goexit in it blocks the callers
+// for ever, a function that uses the context of the first caller fails for all callers
+// when the first one leaves, and results have no type.
 package singleflight
 
 import (
@@ -18,7 +17,7 @@ import (
 	"golang.org/x/sync/singleflight"
 )
 
-// ErrGoexit is returned to every caller whose work called [runtime.Goexit].
+// ErrGoexit is returned to every waiting caller if the work called [runtime.Goexit].
 var ErrGoexit = errors.New("singleflight: runtime.Goexit called")
 
 // Group deduplicates calls. The zero value is ready for use. A Group must not be
@@ -27,16 +26,15 @@ type Group[V any] struct {
 	calls singleflight.Group
 }
 
-// Do calls work, or waits for a call of the same key that is under way, and returns
-// its result. It returns the error of ctx if ctx ends earlier; the work goes on
-// for the other callers, and for none.
+// Do calls work, or waits for a concurrent call with the same key, and returns its
+// result. It returns the error of ctx if ctx ends first; work continues, even if no
+// caller waits for it any longer.
 //
-// The context of the work has the values of the first caller's context, but not
-// its end: it ends after timeout, which must be positive, or when work returns.
+// The context of work has the values of the first caller's context, but a deadline of
+// its own: it ends after timeout, which must be positive, or when work returns.
 //
-// If work panics, Do panics in every caller that still waits. The value is an error
-// that holds the stack of the work, and wraps the value of the panic if that is
-// an error.
+// If work panics, Do panics in every waiting caller. The value is an error with the
+// stack of work; it wraps the value of the panic if that is an error.
 func (g *Group[V]) Do(ctx context.Context, key string, timeout time.Duration, work func(context.Context) (V, error)) (V, error) {
 	var zero V
 	if err := ctx.Err(); err != nil {
@@ -59,8 +57,8 @@ func (g *Group[V]) Do(ctx context.Context, key string, timeout time.Duration, wo
 	}
 }
 
-// Forget makes the next call of key start work again, even if a call is under way.
-// Callers that already wait for that one still receive its result.
+// Forget makes the next call with the key call its work, even if a call is in progress.
+// Callers that already wait for that call receive its result.
 func (g *Group[V]) Forget(key string) { g.calls.Forget(key) }
 
 type sharedResult[V any] struct {
@@ -69,8 +67,8 @@ type sharedResult[V any] struct {
 	panicked *workPanic
 }
 
-// run calls work in a goroutine of its own, because a goroutine that Goexit ends
-// can return nothing.
+// run calls work in a goroutine of its own, because a goroutine that calls Goexit cannot
+// return a result.
 func run[V any](ctx context.Context, work func(context.Context) (V, error)) *sharedResult[V] {
 	r := &sharedResult[V]{err: ErrGoexit}
 	returned := make(chan struct{})
@@ -87,7 +85,7 @@ func run[V any](ctx context.Context, work func(context.Context) (V, error)) *sha
 	return r
 }
 
-// workPanic carries a panic from the goroutine of the work to its callers.
+// workPanic is the value with which Do panics in the callers.
 type workPanic struct {
 	value any
 	stack []byte

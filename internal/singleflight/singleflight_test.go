@@ -17,8 +17,8 @@ import (
 
 const timeout = time.Minute
 
-// start calls Do in a goroutine and returns a function that waits for its error.
-func start(g *singleflight.Group[int], ctx context.Context, key string, work func(context.Context) (int, error)) func() (int, error) {
+// goDo calls Do in a goroutine and returns a function that waits for its result.
+func goDo(g *singleflight.Group[int], ctx context.Context, key string, work func(context.Context) (int, error)) func() (int, error) {
 	type outcome struct {
 		value int
 		err   error
@@ -50,9 +50,9 @@ func TestConcurrentCallsShareWork(t *testing.T) {
 		}
 		var waits []func() (int, error)
 		for range 3 {
-			waits = append(waits, start(&g, t.Context(), "a", work))
+			waits = append(waits, goDo(&g, t.Context(), "a", work))
 		}
-		other := start(&g, t.Context(), "b", func(context.Context) (int, error) { return 0, io.EOF })
+		other := goDo(&g, t.Context(), "b", func(context.Context) (int, error) { return 0, io.EOF })
 		for _, wait := range waits {
 			if value, err := wait(); value != 1 || err != nil {
 				t.Errorf("got %d, %v; want 1, nil", value, err)
@@ -80,12 +80,12 @@ func TestCallerLeavesAtItsContext(t *testing.T) {
 		}
 		first, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
-		began := time.Now()
-		leaves := start(&g, first, "a", work)
+		start := time.Now()
+		leaves := goDo(&g, first, "a", work)
 		synctest.Wait()
-		stays := start(&g, t.Context(), "a", work)
-		if _, err := leaves(); !errors.Is(err, context.DeadlineExceeded) || time.Since(began) != time.Second {
-			t.Errorf("first caller: got %v after %v", err, time.Since(began))
+		stays := goDo(&g, t.Context(), "a", work)
+		if _, err := leaves(); !errors.Is(err, context.DeadlineExceeded) || time.Since(start) != time.Second {
+			t.Errorf("first caller: got %v after %v", err, time.Since(start))
 		}
 		if value, err := stays(); value != 1 || err != nil {
 			t.Errorf("second caller: got %d, %v; want 1, nil", value, err)
@@ -104,11 +104,11 @@ func TestWorkHasItsOwnDeadline(t *testing.T) {
 		var g singleflight.Group[int]
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
-		began := time.Now()
+		start := time.Now()
 		ended := make(chan time.Duration, 1)
 		_, err := g.Do(ctx, "a", timeout, func(ctx context.Context) (int, error) {
 			<-ctx.Done()
-			ended <- time.Since(began)
+			ended <- time.Since(start)
 			return 0, ctx.Err()
 		})
 		if !errors.Is(err, context.DeadlineExceeded) {
@@ -137,7 +137,7 @@ func TestPanicReachesEveryCaller(t *testing.T) {
 		var g singleflight.Group[int]
 		var waits []func() (int, error)
 		for range 3 {
-			waits = append(waits, start(&g, t.Context(), "a", panicking))
+			waits = append(waits, goDo(&g, t.Context(), "a", panicking))
 		}
 		for _, wait := range waits {
 			_, err := wait()
@@ -187,10 +187,10 @@ func TestForget(t *testing.T) {
 				return value, nil
 			}
 		}
-		before := start(&g, t.Context(), "a", returning(1))
+		before := goDo(&g, t.Context(), "a", returning(1))
 		synctest.Wait()
 		g.Forget("a")
-		after := start(&g, t.Context(), "a", returning(2))
+		after := goDo(&g, t.Context(), "a", returning(2))
 		if value, err := before(); value != 1 || err != nil {
 			t.Errorf("before Forget: got %d, %v; want 1, nil", value, err)
 		}
