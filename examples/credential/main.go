@@ -1,17 +1,18 @@
-// Command credential keeps the credential file of a service.
+// Command credential edits the credential file of a service.
 //
-//	credential add acme           a new client; prints its secret, this once
-//	credential rotate acme        a new secret beside the newest one; prints it
-//	credential -old retire acme   drops all secrets but the newest: the rotation is over
-//	credential retire acme        drops all secrets and disables the client
-//	credential list               shows who may sign in
+//	credential add acme           adds a client and prints its secret, only this once
+//	credential rotate acme        adds a secret, of the older ones keeps the newest; prints it
+//	credential -old retire acme   removes all secrets but the newest, to finish a rotation
+//	credential retire acme        removes all secrets and disables the client
+//	credential list               lists the clients
 //
-// An id is replaced like a secret, by a second id of the same owner:
+// To rotate an id, add a second id with the same owner:
 //
 //	credential -owner acme add acme-2
 //
-// The new file is checked and then moved into place, so that a service never reads
-// half of it. Run the command as the user of the service, who alone may read the file.
+// The new file is checked and then renamed into place, so that a service never reads
+// half of it. Run the command as the user of the service, the only one that may read
+// the file.
 package main
 
 import (
@@ -41,20 +42,20 @@ func main() {
 	}
 }
 
-// choices are the flags of a run.
-type choices struct {
+// options holds the values of the flags.
+type options struct {
 	file, owner string
 	old, human  bool
 }
 
 func run(args []string, stdin io.Reader, stdout, stderr io.Writer) error {
-	var c choices
+	var o options
 	flags := flag.NewFlagSet("credential", flag.ContinueOnError)
 	flags.SetOutput(stderr)
-	flags.StringVar(&c.file, "file", "credentials", "the credential `file`")
-	flags.StringVar(&c.owner, "owner", "", "with add: the `name` of who signs in, if it is not the id")
-	flags.BoolVar(&c.old, "old", false, "with retire: only the secrets before the newest")
-	flags.BoolVar(&c.human, "human", false, "with add and rotate: read a secret that a human chose from standard input, one line")
+	flags.StringVar(&o.file, "file", "credentials", "credential `file`")
+	flags.StringVar(&o.owner, "owner", "", "with add: the `ID` of the client that signs in, if not the id itself")
+	flags.BoolVar(&o.old, "old", false, "with retire: only the secrets older than the newest")
+	flags.BoolVar(&o.human, "human", false, "with add and rotate: read a secret that a person chose from standard input, one line")
 	flags.Usage = func() {
 		fmt.Fprintln(stderr, "usage: credential [flags] add ID | rotate ID | retire ID | list")
 		flags.PrintDefaults()
@@ -65,36 +66,36 @@ func run(args []string, stdin io.Reader, stdout, stderr io.Writer) error {
 	command, id := flags.Arg(0), flags.Arg(1)
 	switch {
 	case command == "list" && flags.NArg() == 1:
-		return list(c.file, stdout)
+		return list(o.file, stdout)
 	case (command == "add" || command == "rotate") && flags.NArg() == 2:
-		return c.addSecret(command, id, stdin, stdout)
+		return o.addSecret(command, id, stdin, stdout)
 	case command == "retire" && flags.NArg() == 2:
-		return edit(c.file, func(all lines) (lines, error) { return all.retire(id, c.old) })
+		return edit(o.file, func(all lines) (lines, error) { return all.retire(id, o.old) })
 	}
 	flags.Usage()
 	return flag.ErrHelp
 }
 
-// addSecret prints a secret only once it is in the file: what is printed works.
-func (c choices) addSecret(command, id string, stdin io.Reader, stdout io.Writer) error {
-	secret, line, err := c.newSecret(id, stdin)
+// addSecret prints the secret after it is in the file, so that a printed secret is valid.
+func (o options) addSecret(command, id string, stdin io.Reader, stdout io.Writer) error {
+	secret, line, err := o.newSecret(id, stdin)
 	if err != nil {
 		return err
 	}
-	err = edit(c.file, func(all lines) (lines, error) {
+	err = edit(o.file, func(all lines) (lines, error) {
 		if command == "rotate" {
 			return all.rotate(id, line)
 		}
-		return all.add(id, c.owner, line)
+		return all.add(id, o.owner, line)
 	})
-	if err == nil && !c.human {
+	if err == nil && !o.human {
 		_, err = fmt.Fprintln(stdout, secret)
 	}
 	return err
 }
 
-func (c choices) newSecret(id string, stdin io.Reader) (secret, line string, err error) {
-	if !c.human {
+func (o options) newSecret(id string, stdin io.Reader) (secret, line string, err error) {
+	if !o.human {
 		secret = auth.NewSecret()
 		line, err = auth.SHA256Line(id, secret)
 		return secret, line, err
@@ -108,7 +109,7 @@ func (c choices) newSecret(id string, stdin io.Reader) (secret, line string, err
 	return secret, line, err
 }
 
-// list prints one line for each client, in the order of the file.
+// list prints one line per client, in the order of the file.
 func list(path string, stdout io.Writer) error {
 	if err := check(path); err != nil {
 		return err
@@ -133,8 +134,8 @@ func list(path string, stdout io.Writer) error {
 	return w.Flush()
 }
 
-// edit replaces the file with what change makes of it, or leaves it as it is. Only
-// one run at a time can hold the new file.
+// edit replaces the file with the result of change, or leaves it unchanged. The new
+// file, created exclusively, is the lock.
 func edit(path string, change func(lines) (lines, error)) error {
 	if target, err := filepath.EvalSymlinks(path); err == nil {
 		path = target
@@ -142,7 +143,7 @@ func edit(path string, change func(lines) (lines, error)) error {
 	next := path + ".new"
 	file, err := os.OpenFile(next, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
 	if errors.Is(err, fs.ErrExist) {
-		return fmt.Errorf("%s exists: another run is at work, or one was cut short and left it; then remove it", next)
+		return fmt.Errorf("%s exists: another process is editing the file, or one was interrupted; in that case remove it", next)
 	}
 	if err != nil {
 		return err
@@ -160,7 +161,7 @@ func edit(path string, change func(lines) (lines, error)) error {
 	return err
 }
 
-// fill writes what change makes of the file at path, which need not exist yet.
+// fill writes the result of change, applied to the file at path, which need not exist.
 func fill(next *os.File, path string, change func(lines) (lines, error)) error {
 	old, err := read(path)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -176,7 +177,7 @@ func fill(next *os.File, path string, change func(lines) (lines, error)) error {
 	return next.Sync()
 }
 
-// check returns why a service would refuse the file.
+// check returns the error with which a service would refuse the file.
 func check(path string) error {
 	file, err := auth.OpenFile(path, nil)
 	if err != nil {
@@ -185,7 +186,7 @@ func check(path string) error {
 	return file.Close()
 }
 
-// lines are those of a credential file, comments too.
+// lines holds the lines of a credential file, including comments.
 type lines []string
 
 func read(path string) (lines, error) {
@@ -196,7 +197,7 @@ func read(path string) (lines, error) {
 	return strings.Split(strings.TrimSuffix(string(text), "\n"), "\n"), nil
 }
 
-// cut returns the parts of a line; a comment and a blank line have no id.
+// cut splits a line; a comment and a blank line have no id.
 func cut(line string) (id, kind, value string) {
 	line = strings.TrimSpace(line)
 	if strings.HasPrefix(line, "#") {
@@ -227,7 +228,7 @@ func (l lines) secrets(id string) lines {
 
 func (l lines) add(id, owner, line string) (lines, error) {
 	if slices.Contains(l.ids(), id) {
-		return nil, fmt.Errorf("%s is in the file already", id)
+		return nil, fmt.Errorf("%s is already in the file", id)
 	}
 	if cmp.Or(owner, id) != id {
 		l = append(l, id+":owner:"+owner)
@@ -240,8 +241,8 @@ func (l lines) rotate(id, line string) (lines, error) {
 	return append(l, line), err
 }
 
-// retire drops the client's secrets. If only the old ones, the newest stays; if all,
-// the client is disabled, so that its id is not given away again.
+// retire removes the client's secrets: with old, all but the newest; otherwise all, and
+// it disables the client, so that its id is not reused.
 func (l lines) retire(id string, old bool) (lines, error) {
 	if !slices.Contains(l.ids(), id) {
 		return nil, fmt.Errorf("%s is not in the file", id)
@@ -250,14 +251,14 @@ func (l lines) retire(id string, old bool) (lines, error) {
 		name, kind, _ := cut(line)
 		return name == id && kind == "disabled"
 	})
-	drop := l.secrets(id)
+	removed := l.secrets(id)
 	switch {
 	case disabled:
-		return nil, fmt.Errorf("%s is retired", id)
+		return nil, fmt.Errorf("%s is already retired", id)
 	case old:
-		drop = drop[:max(len(drop)-1, 0)]
+		removed = removed[:max(len(removed)-1, 0)]
 	default:
 		l = append(l, id+":disabled")
 	}
-	return slices.DeleteFunc(l, func(line string) bool { return slices.Contains(drop, line) }), nil
+	return slices.DeleteFunc(l, func(line string) bool { return slices.Contains(removed, line) }), nil
 }
