@@ -16,6 +16,9 @@
 //   - auth: verifiers of client credentials.
 //   - auth/authtest: the conformance suite for anybody's verifier.
 //   - examples: whole programs, each with a test.
+//   - internal/lru: a map of bounded size.
+//   - internal/ratelimit: a rate limiter per key with bounded memory.
+//   - internal/singleflight: shared work for concurrent calls with the same key.
 //   - internal/redact: secrets kept out of errors and texts.
 //   - internal/strictjson: a JSON object of strings, read in one way only.
 //   - internal/table: the state machine in memory, free of locks and I/O.
@@ -33,7 +36,8 @@
 // webhookcfg; internal/oplog/faultfs imports internal/oplog. store/cache imports
 // webhookcfg. store/sqlstore and store/etcdstore import
 // webhookcfg, store/cache and internal/redact, and store/storetest the former two. auth
-// and authtest import webhookcfg. Whatever imports webhookcfg may import egress too, which imports
-// the standard library alone. golang.org/x/sync is the one other dependency. A
+// and authtest import webhookcfg. Whatever imports webhookcfg may import egress too, which
+// imports internal/ratelimit and internal/singleflight; internal/ratelimit imports
+// internal/lru. golang.org/x/sync is the one dependency beyond the standard library. A
 // test holds the module to it.
 package gowebhookcfg
