@@ -1,43 +1,63 @@
-// Package gowebhookcfg is the front page of the module; it holds no code.
+// Package gowebhookcfg documents the module; it holds no code.
 //
 // The module is the configuration plane of a webhook system: the clients of a
-// service say where their update notifications go, and the service asks which
-// URL is in effect. A host imports [example.com/go-webhookcfg/webhookcfg] and,
-// where it wires things together, one store and one verifier.
+// service configure where their update notifications are sent, and the service
+// resolves which URL is in effect. A host imports
+// [example.com/go-webhookcfg/webhookcfg] and, where it wires things together, one
+// store and one verifier.
 //
 //   - webhookcfg: the vocabulary, the interfaces and the HTTP handler.
 //   - webhookcfg/egress: which URLs and addresses may be called.
-//   - store: the stores that come with the module, in memory and in a file.
-//   - store/cache: a sender's local copy of any store, and the optional interfaces
-//     that keep it fresh.
+//   - store: stores in memory and in a file.
+//   - store/cache: a sender's copy of any store with bounded staleness, and the
+//     optional interfaces that keep it fresh.
 //   - store/sqlstore: the store in an SQL database, without a driver.
 //   - store/etcdstore: the store in etcd; a module of its own.
-//   - store/storetest: the conformance suite for anybody's store.
+//   - store/storetest: the conformance suite for stores.
 //   - auth: verifiers of client credentials.
-//   - auth/authtest: the conformance suite for anybody's verifier.
-//   - examples: whole programs, each with a test.
-//   - internal/lru: a map of bounded size.
-//   - internal/ratelimit: a rate limiter per key with bounded memory.
-//   - internal/singleflight: shared work for concurrent calls with the same key.
-//   - internal/redact: secrets kept out of errors and texts.
-//   - internal/strictjson: a JSON object of strings, read in one way only.
-//   - internal/table: the state machine in memory, free of locks and I/O.
-//   - internal/oplog: the append-only log behind the file store.
-//   - internal/oplog/faultfs: the log's file system for tests, which fails and forgets.
+//   - auth/authtest: the conformance suite for verifiers.
+//   - examples: whole programs, each with a test. examples/cluster and
+//     examples/mounts are modules of their own.
+//   - internal/table: the state machine in memory, without locks and I/O.
+//   - internal/oplog: the append-only log behind the file store, and oplog/faultfs,
+//     the file system that its tests make fail.
+//   - internal/strictjson, singleflight, ratelimit, lru, redact: one mechanism each.
 //   - internal/repotest: tests of the repository itself.
-//   - examples/cluster, examples/mounts, internal/integration, internal/tools: modules
-//     of their own, never needed by a host.
+//   - internal/integration, internal/tools: modules of their own with the tests
+//     against real engines and third-party tools, the benchmarks, and the linters.
 //
-// # The import rule
+// # Use without a public home
 //
-// Imports run one way. examples import everything public. webhookcfg imports
-// internal/redact and internal/strictjson. store imports
-// webhookcfg, store/cache, internal/table and internal/oplog; the latter two import
-// webhookcfg; internal/oplog/faultfs imports internal/oplog. store/cache imports
-// webhookcfg. store/sqlstore and store/etcdstore import
-// webhookcfg, store/cache and internal/redact, and store/storetest the former two. auth
-// and authtest import webhookcfg. Whatever imports webhookcfg may import egress too, which
-// imports internal/ratelimit and internal/singleflight; internal/ratelimit imports
-// internal/lru. golang.org/x/sync is the one dependency beyond the standard library. A
-// test holds the module to it.
+// The module path has no public home yet. Clone the repository next to a service,
+// and then do one of the following:
+//
+//   - Replace: add "require example.com/go-webhookcfg v0.0.0" and "replace
+//     example.com/go-webhookcfg => ../go-webhookcfg" to the go.mod of the service, and
+//     run go mod tidy.
+//   - Workspace: run "go work init . ../go-webhookcfg" to build both as they are;
+//     go mod tidy, and whatever runs with GOWORK=off, still needs the replace.
+//   - Vendor: add the replace and run go mod vendor; the build then needs no clone.
+//
+// A module whose dependency has the replace must repeat it. store/etcdstore needs
+// the same two lines of its own.
+//
+// # Import rule
+//
+// Imports run one way; a test enforces it.
+//
+//   - examples import every public package.
+//   - webhookcfg imports egress, internal/strictjson and internal/redact.
+//   - egress imports internal/singleflight and internal/ratelimit.
+//   - store imports webhookcfg, store/cache, internal/table and internal/oplog; the
+//     latter two import webhookcfg.
+//   - store/cache imports webhookcfg, internal/singleflight and internal/lru.
+//   - store/sqlstore and store/etcdstore import webhookcfg, store/cache and
+//     internal/redact; store/storetest imports webhookcfg and store/cache.
+//   - auth imports webhookcfg, internal/singleflight, internal/ratelimit and
+//     internal/lru; auth/authtest imports webhookcfg.
+//   - internal/ratelimit imports internal/lru.
+//
+// A package that imports webhookcfg may import egress. Beyond the standard library
+// there is golang.org/x/sync, which internal/singleflight imports, and go-cmp in
+// tests.
 package gowebhookcfg
