@@ -1,7 +1,7 @@
 // Command sender delivers one notification to the webhook that is in effect: it
-// asks the store where to, signs the body after the Standard Webhooks
-// specification, and sends it through the guarded transport. The receiver is one
-// that it starts itself, on loopback.
+// resolves the webhook, signs the body according to the Standard Webhooks
+// specification, and sends it with the client of an egress policy. The receiver is
+// part of the program and listens on loopback.
 package main
 
 import (
@@ -43,26 +43,26 @@ func run(ctx context.Context, out io.Writer) error {
 	if err := configurations.Apply(ctx, change); err != nil {
 		return err
 	}
-	// Development allows http and loopback; a service sends with the policy that it
-	// gave to its handler, new(egress.Policy) if it gave none.
+	// Development allows http and loopback. A service sends with the policy of its
+	// handler; without one that is new(egress.Policy).
 	client, err := egress.Development().Client()
 	if err != nil {
 		return err
 	}
 	defer client.CloseIdleConnections()
-	sender := sender{configurations, client, key, time.Now}
-	return sender.send(ctx, "acme", "e1", []byte(`{"type":"module.updated"}`))
+	s := sender{configurations, client, key, time.Now}
+	return s.send(ctx, "acme", "e1", []byte(`{"type":"module.updated"}`))
 }
 
-// sender notifies the clients of a service.
+// sender delivers the notifications of a service.
 type sender struct {
 	configurations webhookcfg.Store
-	client         *http.Client // keeps to an [egress.Policy]
+	client         *http.Client // of an [egress.Policy]
 	key            signingKey
 	now            func() time.Time
 }
 
-// send delivers body to the webhook of an entity, if it has one.
+// send delivers body to the webhook of an entity. It returns nil if there is none.
 func (s sender) send(ctx context.Context, client, entity string, body []byte) error {
 	hook, err := s.configurations.Resolve(ctx, client, entity)
 	if err != nil || hook.URL.IsZero() {
@@ -85,35 +85,36 @@ func (s sender) send(ctx context.Context, client, entity string, body []byte) er
 		return err
 	}
 	if resp.StatusCode/100 != 2 {
-		return fmt.Errorf("%v answered %s", hook.URL, resp.Status)
+		return fmt.Errorf("%v responded with status %s", hook.URL, resp.Status)
 	}
 	return nil
 }
 
-// signingKey is what sender and receiver share.
+// signingKey is the secret that sender and receiver share.
 type signingKey string
 
-// sign returns the signature of the Standard Webhooks specification.
+// sign returns the value of the Webhook-Signature header.
 func (k signingKey) sign(id string, at time.Time, body []byte) string {
 	mac := hmac.New(sha256.New, []byte(k))
 	fmt.Fprintf(mac, "%s.%d.%s", id, at.Unix(), body)
 	return "v1," + base64.StdEncoding.EncodeToString(mac.Sum(nil))
 }
 
-var errForged = errors.New("the signature is not ours, or old")
+var errSignature = errors.New("sender: invalid or expired signature")
 
-// verify returns errForged unless the sender signed the body in the last minutes.
+// verify returns errSignature unless the body was signed with the key in the last five
+// minutes.
 func (k signingKey) verify(h http.Header, body []byte, now time.Time) error {
 	seconds, err := strconv.ParseInt(h.Get("Webhook-Timestamp"), 10, 64)
 	at := time.Unix(seconds, 0)
 	want := k.sign(h.Get("Webhook-Id"), at, body)
 	if err != nil || now.Sub(at).Abs() > 5*time.Minute || subtle.ConstantTimeCompare([]byte(want), []byte(h.Get("Webhook-Signature"))) != 1 {
-		return errForged
+		return errSignature
 	}
 	return nil
 }
 
-// receive is the client's side.
+// receive returns the handler of the receiver.
 func receive(key signingKey, out io.Writer) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, 64<<10))

@@ -32,21 +32,21 @@ func TestSignature(t *testing.T) {
 	h.Set("Webhook-Timestamp", "1614265330")
 	h.Set("Webhook-Signature", key.sign("msg_1", at, []byte("{}")))
 	if err := key.verify(h, []byte("{}"), at.Add(time.Minute)); err != nil {
-		t.Errorf("a good signature: %v", err)
+		t.Errorf("valid signature: %v", err)
 	}
-	if err := key.verify(h, []byte("[]"), at); !errors.Is(err, errForged) {
+	if err := key.verify(h, []byte("[]"), at); !errors.Is(err, errSignature) {
 		t.Errorf("another body: %v", err)
 	}
-	if err := key.verify(h, []byte("{}"), at.Add(time.Hour)); !errors.Is(err, errForged) {
+	if err := key.verify(h, []byte("{}"), at.Add(time.Hour)); !errors.Is(err, errSignature) {
 		t.Errorf("an old signature: %v", err)
 	}
-	if err := signingKey("other").verify(h, []byte("{}"), at); !errors.Is(err, errForged) {
+	if err := signingKey("other").verify(h, []byte("{}"), at); !errors.Is(err, errSignature) {
 		t.Errorf("another key: %v", err)
 	}
 }
 
-// TestRefused: the strict policy does not call loopback, and no error tells the
-// path of the URL.
+// TestRefused: a policy that does not allow loopback refuses the receiver, and the error
+// does not contain the path of the URL.
 func TestRefused(t *testing.T) {
 	called := false
 	receiver := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { called = true }))
@@ -63,7 +63,7 @@ func TestRefused(t *testing.T) {
 	if !errors.Is(err, egress.ErrNotPublic) || strings.Contains(err.Error(), "t0ken") || called {
 		t.Errorf("called %v, error %v", called, err)
 	}
-	if err := (sender{st, strict, "key", time.Now}).send(t.Context(), "nobody", "e1", nil); err != nil {
+	if err := (sender{st, strict, "key", time.Now}).send(t.Context(), "unknown", "e1", nil); err != nil {
 		t.Errorf("without a webhook: %v", err)
 	}
 }
