@@ -5,11 +5,11 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"crypto/hmac"
 	"crypto/rand"
 	"crypto/sha256"
-	"crypto/subtle"
 	"encoding/base64"
 	"errors"
 	"fmt"
@@ -19,7 +19,6 @@ import (
 	"net/http/httptest"
 	"os"
 	"strconv"
-	"strings"
 	"time"
 
 	"example.com/go-webhookcfg/store"
@@ -68,7 +67,7 @@ func (s sender) send(ctx context.Context, client, entity string, body []byte) er
 	if err != nil || hook.URL.IsZero() {
 		return err
 	}
-	r, err := http.NewRequestWithContext(ctx, http.MethodPost, hook.URL.Reveal(), strings.NewReader(string(body)))
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, hook.URL.Reveal(), bytes.NewReader(body))
 	if err != nil {
 		return egress.RedactError(err)
 	}
@@ -108,7 +107,7 @@ func (k signingKey) verify(h http.Header, body []byte, now time.Time) error {
 	seconds, err := strconv.ParseInt(h.Get("Webhook-Timestamp"), 10, 64)
 	at := time.Unix(seconds, 0)
 	want := k.sign(h.Get("Webhook-Id"), at, body)
-	if err != nil || now.Sub(at).Abs() > 5*time.Minute || subtle.ConstantTimeCompare([]byte(want), []byte(h.Get("Webhook-Signature"))) != 1 {
+	if err != nil || now.Sub(at).Abs() > 5*time.Minute || !hmac.Equal([]byte(want), []byte(h.Get("Webhook-Signature"))) {
 		return errSignature
 	}
 	return nil
