@@ -27,7 +27,7 @@ func (p *Policy) DialContext(ctx context.Context, network, address string) (net.
 	return dialer{policy: p}.dial(ctx, network, address)
 }
 
-// dialer connects to endpoints that a policy allows.
+// dialer connects to destinations that a policy allows.
 type dialer struct {
 	policy *Policy
 
@@ -53,7 +53,7 @@ func (d dialer) dialTLS(ctx context.Context, network, address string) (net.Conn,
 	return d.connectTLS(ctx, to)
 }
 
-func (d dialer) connect(ctx context.Context, to endpoint) (net.Conn, error) {
+func (d dialer) connect(ctx context.Context, to destination) (net.Conn, error) {
 	ctx, cancel := context.WithTimeout(ctx, dialTimeout)
 	defer cancel()
 	addrs, err := d.resolve(ctx, to)
@@ -67,7 +67,7 @@ func (d dialer) connect(ctx context.Context, to endpoint) (net.Conn, error) {
 	return conn, nil
 }
 
-func (d dialer) connectTLS(ctx context.Context, to endpoint) (net.Conn, error) {
+func (d dialer) connectTLS(ctx context.Context, to destination) (net.Conn, error) {
 	conn, err := d.connect(ctx, to)
 	if err != nil {
 		return nil, err
@@ -88,19 +88,19 @@ func (p *Policy) tlsConfig() *tls.Config {
 
 // parseAddress applies the rules for hosts and ports to the arguments of a dialer.
 // Without them an empty host would be this machine.
-func (p *Policy) parseAddress(network, address string) (endpoint, error) {
+func (p *Policy) parseAddress(network, address string) (destination, error) {
 	if network != "tcp" {
-		return endpoint{}, net.UnknownNetworkError(network)
+		return destination{}, net.UnknownNetworkError(network)
 	}
 	host, port, err := net.SplitHostPort(address)
 	if err != nil {
-		return endpoint{}, ErrInvalidPort
+		return destination{}, ErrInvalidPort
 	}
 	number, err := parsePort(":" + port)
 	if err != nil {
-		return endpoint{}, err
+		return destination{}, err
 	}
-	return p.checkEndpoint(endpoint{host: host, port: number}, strings.Contains(host, ":"))
+	return p.checkDestination(destination{host: host, port: number}, strings.Contains(host, ":"))
 }
 
 // dialAddrs tries the addresses in the order of the resolver, each for its share of
@@ -157,7 +157,7 @@ func (p *Policy) checkAddrPort(to netip.AddrPort) error {
 const maxAddrs = 8
 
 // resolve returns at least one and at most maxAddrs addresses.
-func (d dialer) resolve(ctx context.Context, to endpoint) ([]netip.Addr, error) {
+func (d dialer) resolve(ctx context.Context, to destination) ([]netip.Addr, error) {
 	if to.addr.IsValid() {
 		return []netip.Addr{to.addr}, nil
 	}

@@ -148,7 +148,7 @@ func (e *UnreachableError) Unwrap() error { return e.cause }
 
 // unreachable converts err, which occurred at the given step, into an
 // [*UnreachableError], or into the error of ctx if that was cancelled.
-func unreachable(ctx context.Context, to endpoint, step Reason, err error) error {
+func unreachable(ctx context.Context, to destination, step Reason, err error) error {
 	var known *UnreachableError
 	var rule PolicyError
 	var netErr net.Error

@@ -11,8 +11,8 @@ import (
 
 const maxURLBytes = 2048
 
-// endpoint is the host and port of a checked URL.
-type endpoint struct {
+// destination is the host and port of a checked URL.
+type destination struct {
 	tls  bool
 	host string     // without brackets
 	addr netip.Addr // valid if host is a literal address
@@ -20,36 +20,36 @@ type endpoint struct {
 }
 
 // String returns host and port as in a URL.
-func (e endpoint) String() string {
-	return net.JoinHostPort(e.host, strconv.Itoa(int(e.port)))
+func (d destination) String() string {
+	return net.JoinHostPort(d.host, strconv.Itoa(int(d.port)))
 }
 
 // parse applies the rules that need no name resolution.
-func (p *Policy) parse(rawURL string) (endpoint, error) {
+func (p *Policy) parse(rawURL string) (destination, error) {
 	if err := checkBytes(rawURL); err != nil {
-		return endpoint{}, err
+		return destination{}, err
 	}
 	u, err := url.Parse(rawURL)
 	if err != nil {
-		return endpoint{}, ErrInvalidSyntax
+		return destination{}, ErrInvalidSyntax
 	}
 	return p.checkURL(u)
 }
 
 // checkURL applies the rules for the components of a URL.
-func (p *Policy) checkURL(u *url.URL) (endpoint, error) {
+func (p *Policy) checkURL(u *url.URL) (destination, error) {
 	if err := p.checkScheme(u.Scheme); err != nil {
-		return endpoint{}, err
+		return destination{}, err
 	}
 	switch {
 	case u.User != nil:
-		return endpoint{}, ErrUserinfo
+		return destination{}, ErrUserinfo
 	case u.Fragment != "":
-		return endpoint{}, ErrFragment
+		return destination{}, ErrFragment
 	case u.Opaque != "":
-		return endpoint{}, ErrNoHost
+		return destination{}, ErrNoHost
 	}
-	to := endpoint{tls: u.Scheme == "https", port: 80}
+	to := destination{tls: u.Scheme == "https", port: 80}
 	if to.tls {
 		to.port = 443
 	}
@@ -58,11 +58,11 @@ func (p *Policy) checkURL(u *url.URL) (endpoint, error) {
 	if rest != "" {
 		port, err := parsePort(rest)
 		if err != nil {
-			return endpoint{}, err
+			return destination{}, err
 		}
 		to.port = port
 	}
-	return p.checkEndpoint(to, bracketed)
+	return p.checkDestination(to, bracketed)
 }
 
 // checkBytes applies the rules for the text as a whole before it is parsed. They
@@ -96,14 +96,14 @@ func (p *Policy) checkScheme(scheme string) error {
 	}
 }
 
-// checkEndpoint applies the rules for host and port. It returns the endpoint with
+// checkDestination applies the rules for host and port. It returns the destination with
 // the address if the host is a literal one. bracketed reports whether the host was
 // enclosed in brackets.
-func (p *Policy) checkEndpoint(to endpoint, bracketed bool) (endpoint, error) {
+func (p *Policy) checkDestination(to destination, bracketed bool) (destination, error) {
 	addr, err := parseHost(to.host, bracketed)
 	switch {
 	case err != nil:
-		return endpoint{}, err
+		return destination{}, err
 	case addr.IsValid():
 		err = p.CheckAddr(addr)
 	case isLocalhost(to.host) && !p.allowsLoopback():
@@ -113,7 +113,7 @@ func (p *Policy) checkEndpoint(to endpoint, bracketed bool) (endpoint, error) {
 		err = p.checkPort(to.port)
 	}
 	if err != nil {
-		return endpoint{}, err
+		return destination{}, err
 	}
 	to.addr = addr.Unmap()
 	return to, nil

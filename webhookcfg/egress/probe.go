@@ -159,7 +159,7 @@ func (pr *Prober) Probe(ctx context.Context, client string, target URL) error {
 }
 
 // run waits for one of the MaxProbes slots and probes the target.
-func (pr *Prober) run(ctx context.Context, client string, target URL, to endpoint) error {
+func (pr *Prober) run(ctx context.Context, client string, target URL, to destination) error {
 	select {
 	case pr.slots <- struct{}{}:
 		defer func() { <-pr.slots }()
@@ -174,7 +174,7 @@ func (pr *Prober) run(ctx context.Context, client string, target URL, to endpoin
 	return pr.connect(ctx, to)
 }
 
-func (pr *Prober) connect(ctx context.Context, to endpoint) error {
+func (pr *Prober) connect(ctx context.Context, to destination) error {
 	d := dialer{policy: pr.policy, checkAll: true}
 	connect := d.connect
 	if to.tls {
@@ -187,7 +187,7 @@ func (pr *Prober) connect(ctx context.Context, to endpoint) error {
 	return err
 }
 
-func (pr *Prober) probeHTTP(ctx context.Context, client string, target URL, to endpoint) error {
+func (pr *Prober) probeHTTP(ctx context.Context, client string, target URL, to destination) error {
 	err := pr.httpProbe(ctx, client, pr.httpClient, target)
 	if err == nil {
 		return nil
