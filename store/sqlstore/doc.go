@@ -37,6 +37,10 @@
 // and by another half if the driver does not abandon its connection when a context
 // ends.
 //
+// These statements are tested on SQLite, and on PostgreSQL and MariaDB servers: histories
+// of several replicas are checked for linearizability while servers are killed and frozen,
+// and connections are cut after each request and each response.
+//
 // # Change detection
 //
 // Caches poll the database for changes. With every dialect the store is a
