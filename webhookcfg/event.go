@@ -5,9 +5,6 @@ import (
 	"errors"
 	"log/slog"
 	"net/http"
-	"net/url"
-	"strconv"
-	"strings"
 	"time"
 
 	"example.com/go-webhookcfg/webhookcfg/egress"
@@ -81,47 +78,4 @@ func (e *Event) attrs() []slog.Attr {
 		attrs = append(attrs, slog.String("stack", string(p.stack)))
 	}
 	return attrs
-}
-
-// scrubbed is an error whose text lost what must stay secret. What the error is
-// can still be asked with [errors.Is] and [errors.As]. It is used as a pointer,
-// into which fmt does not look.
-type scrubbed struct {
-	cause error
-	text  string
-}
-
-func (s *scrubbed) Error() string        { return s.text }
-func (s *scrubbed) Is(target error) bool { return errors.Is(s.cause, target) }
-func (s *scrubbed) As(target any) bool   { return errors.As(s.cause, target) }
-
-// scrub hides a client secret and everything of a URL behind its port from a
-// text that somebody else wrote: a driver that quotes its arguments, a panic.
-func scrub(text, secret string, target egress.URL) string {
-	for _, spelling := range spellings(secret) {
-		text = strings.ReplaceAll(text, spelling, "[secret]")
-	}
-	whole, shown := target.Reveal(), target.String()
-	for _, spelling := range spellings(whole) {
-		text = strings.ReplaceAll(text, spelling, shown)
-	}
-	tail := strings.TrimPrefix(whole, shown)
-	if len(tail) >= minTail {
-		for _, spelling := range append(spellings(tail), spellings(tail[1:])...) {
-			text = strings.ReplaceAll(text, spelling, "[path]")
-		}
-	}
-	return text
-}
-
-// minTail keeps a path of a letter or two, which is no secret, from eating texts.
-const minTail = 4
-
-// spellings are the ways in which a text is commonly quoted; none of no text.
-func spellings(text string) []string {
-	if text == "" {
-		return nil
-	}
-	quoted := strconv.Quote(text)
-	return []string{text, quoted[1 : len(quoted)-1], url.QueryEscape(text), url.PathEscape(text)}
 }

@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"example.com/go-webhookcfg/internal/redact"
 	"example.com/go-webhookcfg/webhookcfg/egress"
 )
 
@@ -160,7 +161,7 @@ func (x *exchange) panicError(value any) *panicError {
 	if p, ok := value.(*panicError); ok {
 		return p
 	}
-	return &panicError{text: scrub(fmt.Sprint(value), x.secret, x.url), stack: debug.Stack()}
+	return &panicError{text: x.redacted(fmt.Sprint(value)), stack: debug.Stack()}
 }
 
 // panicError is the cause of a 500 that a panic became.
@@ -171,14 +172,20 @@ type panicError struct {
 
 func (p *panicError) Error() string { return "panic: " + p.text }
 
+// redacted is a text that others wrote, a driver that quotes its arguments or a
+// panic, without the client's secret and without what a URL has behind its port.
+func (x *exchange) redacted(text string) string {
+	return redact.URL(redact.Secret(text, x.secret), x.url.Reveal(), x.url.String())
+}
+
 func (x *exchange) scrub(err error) error {
 	if err == nil {
 		return nil
 	}
 	text := err.Error()
-	clean := scrub(text, x.secret, x.url)
+	clean := x.redacted(text)
 	if clean == text {
 		return err
 	}
-	return &scrubbed{err, clean}
+	return redact.Error(clean, err)
 }
