@@ -43,21 +43,24 @@
 //
 // # Import rule
 //
-// Imports run one way; a test enforces it.
+// Imports run one way. Outside its tests, a package imports only these packages of the
+// repository, and webhookcfg/egress wherever it may import webhookcfg. Examples import
+// every public package. A test reads this list.
 //
-//   - examples import every public package.
-//   - webhookcfg imports egress, internal/strictjson and internal/redact.
-//   - egress imports internal/singleflight and internal/ratelimit.
-//   - store imports webhookcfg, store/cache, internal/table and internal/oplog; the
-//     latter two import webhookcfg.
-//   - store/cache imports webhookcfg, internal/singleflight and internal/lru.
-//   - store/sqlstore and store/etcdstore import webhookcfg, store/cache and
-//     internal/redact; store/storetest imports webhookcfg and store/cache.
-//   - auth imports webhookcfg, internal/singleflight, internal/ratelimit and
-//     internal/lru; auth/authtest imports webhookcfg.
-//   - internal/ratelimit imports internal/lru.
+//	webhookcfg             → webhookcfg/egress, internal/redact, internal/strictjson
+//	webhookcfg/egress      → internal/ratelimit, internal/singleflight
+//	store                  → webhookcfg, store/cache, internal/oplog, internal/table
+//	store/cache            → webhookcfg, internal/lru, internal/singleflight
+//	store/sqlstore         → webhookcfg, store/cache, internal/redact
+//	store/etcdstore        → webhookcfg, store/cache, internal/redact
+//	store/storetest        → webhookcfg, store/cache
+//	auth                   → webhookcfg, internal/lru, internal/ratelimit, internal/singleflight
+//	auth/authtest          → webhookcfg
+//	internal/oplog         → webhookcfg
+//	internal/oplog/faultfs → internal/oplog
+//	internal/table         → webhookcfg
+//	internal/ratelimit     → internal/lru
 //
-// A package that imports webhookcfg may import egress. Beyond the standard library
-// there is golang.org/x/sync, which internal/singleflight imports, and go-cmp in
-// tests.
+// Beyond the standard library there is golang.org/x/sync, which internal/singleflight
+// imports, and go-cmp in tests.
 package gowebhookcfg

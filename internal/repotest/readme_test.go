@@ -1,7 +1,6 @@
 package repotest_test
 
 import (
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -61,10 +60,10 @@ func TestReadmeBlocks(t *testing.T) {
 func compiled(t *testing.T) func(block string) bool {
 	t.Helper()
 	var all strings.Builder
-	_, sources := sources(t)
+	_, sources := rootSources(t)
 	for _, src := range sources {
-		if strings.HasPrefix(src.dir, "examples/") {
-			all.WriteString(flat(read(t, filepath.Join(src.dir, src.name))))
+		if src.isExample() {
+			all.WriteString(flat(src.text))
 		}
 	}
 	return func(block string) bool { return strings.Contains(all.String(), flat(block)) }
@@ -77,13 +76,4 @@ func flat(code string) string {
 		lines[i] = strings.TrimLeft(line, "\t")
 	}
 	return strings.Join(lines, "\n")
-}
-
-func read(t *testing.T, name string) string {
-	t.Helper()
-	text, err := os.ReadFile(name)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return strings.ReplaceAll(string(text), "\r\n", "\n")
 }
