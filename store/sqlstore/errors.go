@@ -4,7 +4,6 @@ import (
 	"database/sql"
 	"database/sql/driver"
 	"errors"
-	"strings"
 
 	"example.com/go-webhookcfg/internal/redact"
 	"example.com/go-webhookcfg/webhookcfg/egress"
@@ -66,18 +65,9 @@ func wrapError(operation string, err error, url egress.URL) error {
 	if err == nil {
 		return nil
 	}
-	text := err.Error()
-	if redact.Quotes(text, strings.TrimPrefix(url.Reveal(), url.String())) {
-		text = withheldText(err)
-	}
-	return redact.Error("sqlstore: "+operation+": "+text, err)
-}
-
-// withheldText replaces the text of an error that quotes the URL.
-func withheldText(err error) string {
-	const text = "error text withheld because it quotes the URL"
+	prefix := "sqlstore: " + operation + ": "
 	if errors.Is(err, ErrOutcomeUnknown) {
-		return ErrOutcomeUnknown.Error() + ": " + text
+		prefix += "commit outcome unknown: "
 	}
-	return text
+	return redact.Error(prefix+redact.Withhold(err.Error(), url.Reveal(), url.String()), err)
 }
