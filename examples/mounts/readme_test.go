@@ -11,15 +11,15 @@ import (
 type row struct {
 	router, version, file string
 	snippet               string
-	method, unclean       string // who answers an unknown method, and "//hooks/…"
+	method, unclean       string // source of the response to an unknown method, and to "//hooks/…"
 }
 
-var rowPattern = regexp.MustCompile("^\\| \\[([^]]+?)(?: (v[0-9.]+))?\\]\\(examples/mounts/([a-z0-9]+\\.go)\\) \\| `([^`]+)` \\| ([^|]+) \\| ([^|]+) \\| ([^|]+) \\|$")
+var rowPattern = regexp.MustCompile("^\\| \\[([^]]+?)(?: (v[0-9.]+))?\\]\\(([a-z0-9]+\\.go)\\) \\| `([^`]+)` \\| ([^|]+) \\| ([^|]+) \\| ([^|]+) \\|$")
 
 // readmeRows reads the table between its markers.
 func readmeRows(t *testing.T) []row {
 	t.Helper()
-	_, rest, opened := strings.Cut(read(t, "../../README.md"), "<!-- mounts -->\n")
+	_, rest, opened := strings.Cut(read(t, "README.md"), "<!-- mounts -->\n")
 	table, _, closed := strings.Cut(rest, "<!-- /mounts -->\n")
 	lines := strings.Split(strings.TrimSuffix(table, "\n"), "\n")
 	if !opened || !closed || len(lines) < 3 {
@@ -36,8 +36,8 @@ func readmeRows(t *testing.T) []row {
 	return rows
 }
 
-// TestReadme: each mount has its row, in order; the line in it stands in the file it
-// links, the version is the one that is tested, and the answers are those it gives.
+// TestReadme: each mount has its row, in order; its line is in the file that the row
+// links, the version is the tested one, and the responses are those of the mount.
 func TestReadme(t *testing.T) {
 	rows := readmeRows(t)
 	if len(rows) != len(mounts) {
@@ -90,14 +90,14 @@ func version(t *testing.T, source string) (v string) {
 	return v
 }
 
-// inWords says who gave an answer, as the README does.
+// inWords names the source of a response as the README does.
 func inWords(a answered) string {
 	if a.outcome == a.want {
-		return "ours"
+		return "handler"
 	}
 	status, kind, _ := strings.Cut(a.outcome, " ")
 	if kind == "json" {
-		kind = "JSON of its own"
+		kind = "JSON of the router"
 	}
 	return status + ", " + kind
 }

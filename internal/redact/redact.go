@@ -1,8 +1,9 @@
 // Package redact keeps secrets out of texts written elsewhere: by drivers and
 // servers that quote their arguments, and by panics.
 //
-// [Secret] and [URL] replace secrets that are written out in full. Servers, however,
-// shorten what they quote: [Withhold] replaces a whole text that holds part of a secret.
+// [Secret] and [URL] replace a secret where it is written out in full. Where a text
+// may hold a part of one only, since servers shorten what they quote, [Quotes]
+// detects that, and the text as a whole is to be withheld.
 package redact
 
 import (
@@ -67,18 +68,10 @@ func replace(text, secret, replacement string) string {
 	return text
 }
 
-// Withhold returns text, or a note in its place if text quotes what a URL has beyond
-// shown, the part that may be seen: eight consecutive bytes of it, or all of a shorter
-// remainder, in any case, plain or in hexadecimal. A remainder of less than four bytes is
-// no secret.
-func Withhold(text, whole, shown string) string {
-	if quotes(text, strings.TrimPrefix(whole, shown)) {
-		return "error text withheld because it quotes the URL"
-	}
-	return text
-}
-
-func quotes(text, secret string) bool {
+// Quotes reports whether text holds eight consecutive bytes of the secret, or all of
+// a shorter one, in any case, plain or in hexadecimal. A secret of less than four
+// bytes is never found.
+func Quotes(text, secret string) bool {
 	if len(secret) < minSecret {
 		return false
 	}

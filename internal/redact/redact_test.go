@@ -109,8 +109,7 @@ func TestURL(t *testing.T) {
 	}
 }
 
-func TestWithhold(t *testing.T) {
-	const shown = "https://h.example"
+func TestQuotes(t *testing.T) {
 	const secret = "/hooks/T0KEN-abcdefghijkl?sig=0123456789"
 	for _, text := range []string{
 		"row contains (acme, https://h.example" + secret + ")",
@@ -122,8 +121,8 @@ func TestWithhold(t *testing.T) {
 		"row contains " + strings.ToUpper(secret),
 		"row contains " + secret[20:28],
 	} {
-		if got := redact.Withhold(text, shown+secret, shown); got == text || strings.Contains(got, "row") {
-			t.Errorf("%s is shown", text)
+		if !redact.Quotes(text, secret) {
+			t.Errorf("not found in %s", text)
 		}
 	}
 	for text, secret := range map[string]string{
@@ -134,16 +133,13 @@ func TestWithhold(t *testing.T) {
 		"any text":                    "",
 		"0123456 1234567 of a number": secret,
 	} {
-		if got := redact.Withhold(text, shown+secret, shown); got != text {
-			t.Errorf("%q is withheld for the sake of %q", text, secret)
+		if redact.Quotes(text, secret) {
+			t.Errorf("%q found in %q", secret, text)
 		}
 	}
-	if redact.Withhold("row https://u:p@h", "https://u:p@h", "https://h") == "row https://u:p@h" {
-		t.Error("a password is shown")
-	}
 	for _, text := range []string{"row /t0k", "ROW /T0K", "row 2f74306b", "/t0k"} {
-		if redact.Withhold(text, shown+"/t0k", shown) == text {
-			t.Errorf("%s is shown", text)
+		if !redact.Quotes(text, "/t0k") {
+			t.Errorf("short secret not found in %s", text)
 		}
 	}
 }

@@ -2,6 +2,7 @@ package etcdstore
 
 import (
 	"errors"
+	"strings"
 
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	"google.golang.org/grpc/codes"
@@ -27,7 +28,10 @@ var (
 // unless etcd rejected the change. Its text shows no URL beyond host and port, even if an
 // interceptor or a proxy quotes the request.
 func changeError(err error, url egress.URL) error {
-	text := redact.Withhold(err.Error(), url.Reveal(), url.String())
+	text := err.Error()
+	if redact.Quotes(text, strings.TrimPrefix(url.Reveal(), url.String())) {
+		text = "error text withheld because it quotes the URL"
+	}
 	switch codeOf(err) {
 	case codes.InvalidArgument, codes.FailedPrecondition, codes.ResourceExhausted,
 		codes.PermissionDenied, codes.Unauthenticated, codes.Unimplemented:

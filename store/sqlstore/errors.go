@@ -4,6 +4,7 @@ import (
 	"database/sql"
 	"database/sql/driver"
 	"errors"
+	"strings"
 
 	"example.com/go-webhookcfg/internal/redact"
 	"example.com/go-webhookcfg/webhookcfg/egress"
@@ -65,9 +66,18 @@ func wrapError(operation string, err error, url egress.URL) error {
 	if err == nil {
 		return nil
 	}
-	prefix := "sqlstore: " + operation + ": "
-	if errors.Is(err, ErrOutcomeUnknown) {
-		prefix += "commit outcome unknown: "
+	text := err.Error()
+	if redact.Quotes(text, strings.TrimPrefix(url.Reveal(), url.String())) {
+		text = withheldText(err)
 	}
-	return redact.Error(prefix+redact.Withhold(err.Error(), url.Reveal(), url.String()), err)
+	return redact.Error("sqlstore: "+operation+": "+text, err)
+}
+
+// withheldText replaces the text of an error that quotes the URL.
+func withheldText(err error) string {
+	const text = "error text withheld because it quotes the URL"
+	if errors.Is(err, ErrOutcomeUnknown) {
+		return ErrOutcomeUnknown.Error() + ": " + text
+	}
+	return text
 }

@@ -52,7 +52,7 @@ func TestErrorsRedactURL(t *testing.T) {
 				if !errors.As(err, &found) || found != cause {
 					t.Errorf("%v does not wrap its cause", err)
 				}
-				if at == "commit" && !strings.Contains(err.Error(), "commit outcome unknown") {
+				if at == "commit" && !strings.Contains(err.Error(), sqlstore.ErrOutcomeUnknown.Error()) {
 					t.Errorf("%v does not mention the unknown outcome", err)
 				}
 			}

@@ -5,11 +5,10 @@ import (
 	"database/sql"
 	"database/sql/driver"
 	"errors"
+	"fmt"
 	"log/slog"
 	"math/rand/v2"
 	"time"
-
-	"example.com/go-webhookcfg/internal/redact"
 )
 
 // Retry limits for transactions aborted by conflicts. All attempts together take longer
@@ -117,7 +116,7 @@ func (s *Store) retry(ctx context.Context, attempt func() (outcome, error)) erro
 		case err == nil:
 			return nil
 		case found == outcomeUnknown:
-			return redact.Error(err.Error(), errors.Join(ErrOutcomeUnknown, err)) // wrapError adds the text
+			return fmt.Errorf("%w: %w", ErrOutcomeUnknown, err)
 		case found == outcomeFailed || n == maxTries:
 			return err
 		}

@@ -260,6 +260,17 @@ func TestSilentAddressesShareTheTime(t *testing.T) {
 	})
 }
 
+// closeNotifier is a connection that reports when it is closed.
+type closeNotifier struct {
+	net.Conn
+	closed chan struct{}
+}
+
+func (c closeNotifier) Close() error {
+	close(c.closed)
+	return nil
+}
+
 func TestDialTimeout(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		policy := newStrict()

@@ -79,9 +79,9 @@ func Development() *Policy {
 }
 
 // Validate returns an error if a prefix is invalid or IPv4-mapped, or a port is 0.
-// [Policy.Prober], [Policy.Transport] and [Policy.Client] call it. The other methods fail
-// closed if the policy is invalid: an unusable prefix in DenyPrefixes matches every
-// address, one in AllowPrefixes none.
+// [Policy.Prober], [Policy.Transport] and [Policy.Client] call it. A policy that is
+// used although it is invalid allows nothing more than a valid one: an unusable prefix
+// in DenyPrefixes matches every address, one in AllowPrefixes none.
 func (p *Policy) Validate() error {
 	for _, prefix := range slices.Concat(p.AllowPrefixes, p.DenyPrefixes) {
 		if !isUsable(prefix) {

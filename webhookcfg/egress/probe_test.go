@@ -199,17 +199,6 @@ func TestFailedHandshakeLeavesNoConnection(t *testing.T) {
 	}
 }
 
-// closeNotifier is a connection that reports when it is closed.
-type closeNotifier struct {
-	net.Conn
-	closed chan struct{}
-}
-
-func (c closeNotifier) Close() error {
-	close(c.closed)
-	return nil
-}
-
 // hanging is a network in which every connection hangs until release is called.
 type hanging struct {
 	dialled   chan string   // the addresses that were dialled

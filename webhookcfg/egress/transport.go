@@ -50,8 +50,8 @@ func (p *Policy) Transport() (*Transport, error) {
 }
 
 // Client returns a new client with a new [Policy.Transport]. It returns redirects as
-// responses, sends no cookies, and has a timeout of 30 seconds, including the response
-// body. Pass its errors through [RedactError] before logging them.
+// responses, sends no cookies, and times out after 30 seconds, which include reading
+// the response body. Pass its errors through [RedactError] before logging them.
 func (p *Policy) Client() (*http.Client, error) {
 	transport, err := p.Transport()
 	if err != nil {
