@@ -16,15 +16,12 @@ func main() {
 }
 
 func newService(webhooks webhookcfg.Store) http.Handler {
-	acme := auth.Credential{ID: "acme", Secrets: []string{"a-long-random-secret"}}
-	clients, err := auth.Static(acme)
+	clients, err := auth.Static(auth.Credential{ID: "acme", Secrets: []string{"a-long-random-secret"}})
 	if err != nil {
 		log.Fatal(err)
 	}
 	handler, err := webhookcfg.NewHandler(webhooks, clients, &webhookcfg.Options{
-		// A probe connects to the host of a new URL; unless it completes a TLS handshake, the
-		// URL is refused. ProbeOff skips it, so that this program works without a network.
-		ProbeMode: webhookcfg.ProbeOff,
+		ProbeMode: webhookcfg.ProbeOff, // by default a new URL must complete a TLS handshake
 	})
 	if err != nil {
 		log.Fatal(err)

@@ -4,42 +4,100 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
 	"example.com/go-webhookcfg/store"
 )
 
-func TestQuickstart(t *testing.T) {
+// TestReadme runs the commands of the README, which must print what it shows.
+func TestReadme(t *testing.T) {
 	server := httptest.NewServer(newService(store.NewMemory()))
 	defer server.Close()
-	const path = "/api/v1/configure/configure-webhook"
-
-	steps := []struct{ method, target, body, want string }{
-		{"POST", path, `{"webhook_url":"https://hooks.example.com/in?token=t0ken"}`, `{"message":"successful"}`},
-		{"GET", "/notify/acme/e1", "", "source=base url=https://hooks.example.com\n"},
-		{"DELETE", path + "/e1", "", `{"message":"successful"}`},
-		{"GET", "/notify/acme/e1", "", "source=off url=\n"},
-		{"GET", "/notify/acme/e2", "", "source=base url=https://hooks.example.com\n"},
-		{"DELETE", path + "/e2/..", "", `{"error":"not_found","error_description":"There is nothing at this path"}`},
-		{"DELETE", path, "", `{"message":"successful"}`},
-		{"GET", "/notify/acme/e2", "", "source=none url=\n"},
+	readme, err := os.ReadFile(filepath.Join("..", "..", "README.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, session, _ := strings.Cut(strings.ReplaceAll(string(readme), "\r\n", "\n"), "```console\n$ ")
+	session, _, _ = strings.Cut(session, "```")
+	session = strings.ReplaceAll(session, "\\\n", "")
+	variable, commands, _ := strings.Cut(session, "\n$ ")
+	name, value, _ := strings.Cut(variable, "=")
+	commands = strings.ReplaceAll(commands, "$"+name, value)
+	commands = strings.ReplaceAll(commands, "http://127.0.0.1:8080", server.URL)
+	steps := strings.Split(commands, "\n$ ")
+	if len(steps) != 4 {
+		t.Fatalf("the README has %d commands: %q", len(steps), steps)
 	}
 	for _, step := range steps {
-		if got := do(t, step.method, server.URL+step.target, step.body); got != step.want {
-			t.Errorf("%s %s: got %q, want %q", step.method, step.target, got, step.want)
+		command, want, _ := strings.Cut(step, "\n")
+		if got := do(t, curl(t, command)); strings.TrimSpace(got) != strings.TrimSpace(want) {
+			t.Errorf("%s\ngot  %q\nwant %q", command, got, want)
 		}
 	}
 }
 
-func do(t *testing.T, method, url, body string) string {
+// TestPathIsNotCleaned holds the mount to its purpose: the path of one entity never
+// becomes the one that means all of them.
+func TestPathIsNotCleaned(t *testing.T) {
+	server := httptest.NewServer(newService(store.NewMemory()))
+	defer server.Close()
+	const resource = "/api/v1/configure/configure-webhook"
+	got := do(t, curl(t, "curl -u acme:a-long-random-secret -X DELETE "+server.URL+resource+"/e2/.."))
+	if want := `{"error":"not_found","error_description":"There is nothing at this path"}`; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
+// curl returns the request of a curl command.
+func curl(t *testing.T, command string) *http.Request {
 	t.Helper()
-	r, err := http.NewRequest(method, url, strings.NewReader(body))
+	words := strings.Fields(command)
+	if words[0] != "curl" {
+		t.Fatalf("not a curl command: %q", command)
+	}
+	method, user, body, target := http.MethodGet, "", "", ""
+	header := http.Header{}
+	for i := 1; i < len(words); i++ {
+		word := words[i]
+		argument := func() string {
+			i++
+			quoted := words[i]
+			for strings.Count(quoted, "'") == 1 {
+				i++
+				quoted += " " + words[i]
+			}
+			return strings.Trim(quoted, "'")
+		}
+		switch word {
+		case "-u":
+			user = argument()
+		case "-X":
+			method = argument()
+		case "-H":
+			name, value, _ := strings.Cut(argument(), ": ")
+			header.Set(name, value)
+		case "-d":
+			method, body = http.MethodPost, argument()
+		default:
+			target = word
+		}
+	}
+	r, err := http.NewRequestWithContext(t.Context(), method, target, strings.NewReader(body))
 	if err != nil {
 		t.Fatal(err)
 	}
-	r.Header.Set("Content-Type", "application/json")
-	r.SetBasicAuth("acme", "a-long-random-secret")
+	r.Header = header
+	if id, secret, ok := strings.Cut(user, ":"); ok {
+		r.SetBasicAuth(id, secret)
+	}
+	return r
+}
+
+func do(t *testing.T, r *http.Request) string {
+	t.Helper()
 	resp, err := http.DefaultClient.Do(r)
 	if err != nil {
 		t.Fatal(err)
