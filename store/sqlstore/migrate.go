@@ -24,7 +24,7 @@ func (s *Store) Migrate(ctx context.Context) error {
 	err := s.retry(ctx, func() (outcome, error) {
 		err := s.migrateLocked(ctx)
 		if err == nil {
-			return outcomeFailed, nil
+			return 0, nil
 		}
 		return s.classifyUncommitted(err), err
 	})

@@ -18,7 +18,7 @@ func read[T any](ctx context.Context, s *Store, q statement, v values, scan func
 		if err != nil {
 			return s.classifyUncommitted(err), err
 		}
-		return outcomeFailed, nil
+		return 0, nil
 	})
 	return all, err
 }

@@ -76,7 +76,7 @@ func (s *Store) transaction(ctx context.Context, conn *sql.Conn, statements []st
 	_, err = conn.ExecContext(ctx, "commit")
 	switch {
 	case err == nil:
-		return rows, outcomeFailed, nil
+		return rows, 0, nil
 	case errors.Is(err, driver.ErrBadConn):
 		// For a statement without parameters, a driver may return ErrBadConn although it
 		// was sent and only its response was lost.
@@ -108,7 +108,8 @@ func (l writeLock) unlock() {
 }
 
 // retry calls attempt until it ends other than by a conflict, for as long as ctx lasts.
-// The pauses are random, so that conflicting transactions do not meet again.
+// The outcome of an attempt counts only with an error. The pauses are random, so that
+// conflicting transactions do not meet again.
 func (s *Store) retry(ctx context.Context, attempt func() (outcome, error)) error {
 	for n := 1; ; n++ {
 		found, err := attempt()
