@@ -37,16 +37,16 @@ func (s *Store) Changes(ctx context.Context, since string) (cache.Changes, error
 	return s.watch.changes(since, now.revision), nil
 }
 
-// Notify implements [cache.Notifier]. There are hints once [Store.Changes] was
-// called for the first time. [Store.Close] closes the channel too.
+// Notify implements [cache.Notifier]. Notifications start with the first call of
+// [Store.Changes]. [Store.Close] closes the channel too.
 func (s *Store) Notify(ctx context.Context) <-chan struct{} {
-	hints := make(chan struct{}, 1)
-	if !s.watch.subscribe(hints) {
-		close(hints)
-		return hints
+	notifications := make(chan struct{}, 1)
+	if !s.watch.subscribe(notifications) {
+		close(notifications)
+		return notifications
 	}
-	context.AfterFunc(ctx, func() { s.watch.unsubscribe(hints) })
-	return hints
+	context.AfterFunc(ctx, func() { s.watch.unsubscribe(notifications) })
+	return notifications
 }
 
 // changes returns the changes after a cursor, once a barrier reached the revision. If the

@@ -102,8 +102,8 @@ func New(client *clientv3.Client, options *Options) (*Store, error) {
 	}, nil
 }
 
-// Close ends the watch, and with it every [Store.Notify]. It may be called more than
-// once, and returns nil. The client is not closed.
+// Close ends the watch and closes the channels of [Store.Notify]. It may be called more
+// than once, and always returns nil. It does not close the client.
 func (s *Store) Close() error {
 	s.close()
 	s.watch.close()

@@ -68,9 +68,9 @@ func (w *watch) newWatcher() (watcher clientv3.Watcher, release func()) {
 func (w *watch) close() {
 	w.mu.Lock()
 	w.closed = true
-	for hints := range w.subscribers {
-		delete(w.subscribers, hints)
-		close(hints)
+	for channel := range w.subscribers {
+		delete(w.subscribers, channel)
+		close(channel)
 	}
 	w.wakeBarriers()
 	stop := w.stop
@@ -152,21 +152,21 @@ func (w *watch) wakeBarriers() {
 }
 
 // subscribe is not ok once the watch is closed.
-func (w *watch) subscribe(hints chan struct{}) (ok bool) {
+func (w *watch) subscribe(channel chan struct{}) (ok bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if !w.closed {
-		w.subscribers[hints] = struct{}{}
+		w.subscribers[channel] = struct{}{}
 	}
 	return !w.closed
 }
 
-func (w *watch) unsubscribe(hints chan struct{}) {
+func (w *watch) unsubscribe(channel chan struct{}) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if _, ok := w.subscribers[hints]; ok {
-		delete(w.subscribers, hints)
-		close(hints)
+	if _, ok := w.subscribers[channel]; ok {
+		delete(w.subscribers, channel)
+		close(channel)
 	}
 }
 
@@ -308,9 +308,9 @@ func (w *watch) advance(passed int64, events bool) {
 	if !events {
 		return
 	}
-	for hints := range w.subscribers {
+	for channel := range w.subscribers {
 		select {
-		case hints <- struct{}{}:
+		case channel <- struct{}{}:
 		default:
 		}
 	}

@@ -211,7 +211,7 @@ func TestCursors(t *testing.T) {
 func TestCloseWhileWaiting(t *testing.T) {
 	runFeedTest(t, func(s *feedTest) {
 		s.kv.revision = 11
-		out, hints := s.call(s.next), s.store.Notify(s.t.Context())
+		out, notifications := s.call(s.next), s.store.Notify(s.t.Context())
 		s.expectPending(out)
 		if err := s.store.Close(); err != nil {
 			t.Error(err)
@@ -219,8 +219,8 @@ func TestCloseWhileWaiting(t *testing.T) {
 		if got := <-out; !errors.Is(got.err, ErrClosed) {
 			t.Errorf("got %+v", got)
 		}
-		if _, ok := <-hints; ok {
-			t.Error("a hint after Close")
+		if _, ok := <-notifications; ok {
+			t.Error("a notification after Close")
 		}
 	})
 }
