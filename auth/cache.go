@@ -47,7 +47,7 @@ type Cached struct {
 	ttl      time.Duration
 	key      [sha256.Size]byte
 
-	mu       sync.Mutex
+	mu       sync.Mutex // guards drops and verified
 	drops    uint64
 	verified *lru.Map[digest, verification]
 	checks   singleflight.Group[webhookcfg.Client]
