@@ -1,8 +1,8 @@
 package oplog
 
 import (
-	"encoding/binary"
 	"hash/crc32"
+	"hash/maphash"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -27,16 +27,14 @@ type record struct {
 type decoder struct {
 	clients   interner[string]
 	urls      interner[egress.URL]
-	entities  arena
 	unchecked bool
 }
 
 // newDecoder returns a decoder for so many lines, and in proportion to them.
 func newDecoder(lines int64) decoder {
 	return decoder{
-		clients:  make(interner[string], min(lines, maxInterned)),
-		urls:     make(interner[egress.URL], min(lines, maxInterned)),
-		entities: arena{size: int(min(lines, maxArena))},
+		clients: make(interner[string], min(lines, maxInterned)),
+		urls:    make(interner[egress.URL], min(lines, maxInterned)),
 	}
 }
 
@@ -45,7 +43,7 @@ func (d *decoder) decode(line []byte) (record, bool) {
 	if !d.unchecked && !checksumHolds(line) {
 		return record{}, false
 	}
-	s := scanner{rest: line[:max(0, len(line)-crcLen)], clients: d.clients, urls: d.urls, entities: &d.entities}
+	s := scanner{rest: line[:max(0, len(line)-crcLen)], clients: d.clients, urls: d.urls}
 	rec, ok := s.record()
 	return rec, ok && len(s.rest) == 0 && utf8.Valid(line)
 }
@@ -64,7 +62,7 @@ func checksumHolds(line []byte) bool {
 // isCutShort reports whether fragment could be continued to a record or is one,
 // all but its end of line: what a torn write leaves of a line.
 func isCutShort(fragment []byte) bool {
-	s := scanner{rest: fragment, entities: new(arena)}
+	s := scanner{rest: fragment}
 	if _, ok := s.record(); ok {
 		if _, ok := s.crc(); ok {
 			return len(s.rest) == 0 && checksumHolds(fragment)
@@ -75,10 +73,9 @@ func isCutShort(fragment []byte) bool {
 
 // scanner walks over one line, or over what there is of it.
 type scanner struct {
-	rest     []byte
-	clients  interner[string]
-	urls     interner[egress.URL]
-	entities *arena
+	rest    []byte
+	clients interner[string]
+	urls    interner[egress.URL]
 	// short says that the line ended where more of it was expected.
 	short bool
 }
@@ -140,7 +137,7 @@ func (s *scanner) scope() (scope webhookcfg.Scope, ok bool) {
 		return scope, false
 	}
 	raw, escaped, ok := s.quoted()
-	return webhookcfg.Entity(s.entities.text(raw, escaped)), ok
+	return webhookcfg.Entity(unquote(raw, escaped)), ok
 }
 
 func (s *scanner) url() (url egress.URL, ok bool) {
@@ -173,12 +170,13 @@ func (s *scanner) quoted() (raw []byte, escaped, ok bool) {
 	if !s.literal(`"`) {
 		return nil, false, false
 	}
-	for i := plainLen(s.rest); i < len(s.rest); i += 1 + plainLen(s.rest[i+1:]) {
-		switch s.rest[i] {
-		case '"':
+	for i := 0; i < len(s.rest); i++ {
+		switch c := s.rest[i]; {
+		case isPlain[c]:
+		case c == '"':
 			raw, s.rest = s.rest[:i], s.rest[i+1:]
 			return raw, escaped, true
-		case '\\':
+		case c == '\\':
 			n := escapeLen(s.rest[i:])
 			if n == 0 {
 				s.short = len(s.rest)-i < len(`\u0000`)
@@ -192,26 +190,6 @@ func (s *scanner) quoted() (raw []byte, escaped, ok bool) {
 	}
 	s.short = true
 	return nil, false, false
-}
-
-// plainLen returns how many bytes of b, from the first on, stand for themselves
-// inside a string. Most of a log is such bytes, so it looks at eight at a time.
-func plainLen(b []byte) (n int) {
-	for len(b) >= n+8 && areAllPlain(binary.LittleEndian.Uint64(b[n:])) {
-		n += 8
-	}
-	for n < len(b) && isPlain[b[n]] {
-		n++
-	}
-	return n
-}
-
-// areAllPlain reports whether none of eight ASCII bytes is '"', '\\' or below 0x20;
-// of others, it may say no.
-func areAllPlain(b uint64) bool {
-	const ones, highs = 0x0101010101010101, 0x8080808080808080
-	quote, backslash := b^ones*'"', b^ones*'\\'
-	return (b|(b-ones*0x20)|(quote-ones)|(backslash-ones))&highs == 0
 }
 
 // escapeLen returns the length of the escape that b begins with, 0 if the
@@ -256,6 +234,37 @@ func unquote(raw []byte, escaped bool) string {
 		}
 	}
 	return string(text)
+}
+
+// maxInterned is how many texts an interner has places for at most.
+const maxInterned = 1 << 13
+
+// interner remembers what was made of texts that were read lately, so that one that
+// comes again takes no more memory: a client has many records, and many records have
+// the same URL. Nil remembers nothing.
+type interner[V any] []interned[V]
+
+type interned[V any] struct {
+	hash  uint64
+	text  string
+	value V
+}
+
+// seed is that of the hashes by which texts are found.
+var seed = maphash.MakeSeed()
+
+// intern returns what is to be made of the text that the inside of a string stands for.
+func (in interner[V]) intern(raw []byte, escaped bool, of func(text string) V) V {
+	if len(in) == 0 || escaped {
+		return of(unquote(raw, escaped))
+	}
+	hash := maphash.Bytes(seed, raw)
+	at := &in[hash%uint64(len(in))]
+	if at.hash != hash || at.text != string(raw) {
+		text := string(raw)
+		*at = interned[V]{hash, text, of(text)}
+	}
+	return at.value
 }
 
 // time reads the key "time" with its value, a time in UTC by RFC 3339, to the second.
