@@ -62,7 +62,7 @@ type FileOptions struct {
 // A File is safe for concurrent use.
 type File struct {
 	log    *oplog.Log
-	state  state
+	state  fileState
 	closed atomic.Bool
 }
 

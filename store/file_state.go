@@ -6,11 +6,11 @@ import (
 	"example.com/go-webhookcfg/webhookcfg"
 )
 
-// state is a [Memory] that a log drives: its Apply makes changes that are durable.
-type state struct{ Memory }
+// fileState is a [Memory] that a log drives: its Apply makes changes that are durable.
+type fileState struct{ Memory }
 
-// Apply implements [oplog.State].
-func (s *state) Apply(changes []webhookcfg.Change) {
+// ApplyAll implements [oplog.State].
+func (s *fileState) ApplyAll(changes []webhookcfg.Change) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, c := range changes {
@@ -20,14 +20,14 @@ func (s *state) Apply(changes []webhookcfg.Change) {
 }
 
 // Len implements [oplog.State].
-func (s *state) Len() int {
+func (s *fileState) Len() int {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	return s.table.Len()
 }
 
 // Snapshot implements [oplog.State].
-func (s *state) Snapshot() iter.Seq[webhookcfg.Change] {
+func (s *fileState) Snapshot() iter.Seq[webhookcfg.Change] {
 	return func(yield func(webhookcfg.Change) bool) {
 		var w walk
 		for more := true; more; {
@@ -56,7 +56,7 @@ type walk struct {
 }
 
 // step collects the next changes, and reports whether there may be more.
-func (s *state) step(w *walk) bool {
+func (s *fileState) step(w *walk) bool {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	if w.within {
@@ -73,7 +73,7 @@ func (s *state) step(w *walk) bool {
 }
 
 // collect adds a page of the client that w has come to.
-func (s *state) collect(w *walk) {
+func (s *fileState) collect(w *walk) {
 	page := s.table.Page(w.client, w.entity, stepSize)
 	if w.entity == "" && !page.Base.URL.IsZero() {
 		w.add(webhookcfg.All(), page.Base)

@@ -50,7 +50,7 @@ func TestAppendIsDurableWhenItReturns(t *testing.T) {
 		if err := l.Append(t.Context(), c); err != nil {
 			t.Fatal(err)
 		}
-		want.Apply([]webhookcfg.Change{c})
+		want.ApplyAll([]webhookcfg.Change{c})
 		got := newModel()
 		openLog(t, fs.Crash(faultfs.Nothing), got)
 		if got.String() != want.String() {
@@ -198,9 +198,9 @@ type batches struct {
 	longest int
 }
 
-func (b *batches) Apply(changes []webhookcfg.Change) {
+func (b *batches) ApplyAll(changes []webhookcfg.Change) {
 	b.longest = max(b.longest, len(changes))
-	b.model.Apply(changes)
+	b.model.ApplyAll(changes)
 }
 
 // TestALargeGroupIsAppliedInParts: whoever reads the state does not wait for a whole group.

@@ -17,11 +17,11 @@ import (
 const (
 	// minDead is how many bytes have to be dead before a compaction begins by itself.
 	minDead = 1 << 20
-	// closeEnough is how much of the log may be left to copy while writers wait.
-	closeEnough = followStep
+	// maxFinalCopy is how much of the log may be left to copy while writers wait.
+	maxFinalCopy = followStep
 )
 
-var errOutrun = errors.New("changes come faster than they can be copied")
+var errOutpaced = errors.New("changes come faster than they can be copied")
 
 // Compact rewrites the log without what no longer counts. Changes go on beside
 // it; they wait only while the new file takes the place of the old one. If ctx
@@ -31,13 +31,13 @@ func (l *Log) Compact(ctx context.Context) error {
 		return err
 	}
 	select {
-	case l.turn <- struct{}{}:
+	case l.compacting <- struct{}{}:
 	case <-l.closing.Done():
 		return ErrClosed
 	case <-ctx.Done():
 		return ctx.Err()
 	}
-	defer func() { <-l.turn }()
+	defer func() { <-l.compacting }()
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	defer context.AfterFunc(l.closing, cancel)()
@@ -54,13 +54,13 @@ func (l *Log) compactIfDue() {
 		return
 	}
 	select {
-	case l.turn <- struct{}{}:
+	case l.compacting <- struct{}{}:
 	default:
 		return
 	}
-	l.retryAt = 2 * l.segment.end
+	l.retryAt = 2 * l.file.end
 	go func() {
-		defer func() { <-l.turn }()
+		defer func() { <-l.compacting }()
 		if err := l.compact(l.closing); err != nil && l.closing.Err() == nil {
 			l.options.Logger.Warn("log not compacted; it works on as it is", "file", l.name, "error", err)
 		}
@@ -68,7 +68,7 @@ func (l *Log) compactIfDue() {
 }
 
 func (l *Log) isDue() bool {
-	end, records := l.segment.end, l.segment.records
+	end, records := l.file.end, l.file.records
 	ratio := cmp.Or(l.options.CompactRatio, 1)
 	if ratio < 0 || end < minDead || end < l.retryAt {
 		return false
@@ -100,7 +100,7 @@ func (l *Log) compact(ctx context.Context) error {
 		from, err = l.catchUp(ctx, w, from)
 	}
 	if err == nil {
-		err = l.putInPlace(ctx, w, from)
+		err = l.install(ctx, w, from)
 	}
 	if err != nil {
 		return errors.Join(err, w.discard())
@@ -113,29 +113,29 @@ func (l *Log) compact(ctx context.Context) error {
 func (l *Log) catchUp(ctx context.Context, w *rewriter, from int64) (int64, error) {
 	for behind := int64(math.MaxInt64); ; {
 		to := l.durable.Load()
-		if to-from <= closeEnough {
+		if to-from <= maxFinalCopy {
 			return from, nil
 		}
 		if to-from >= behind {
-			return from, errOutrun
+			return from, errOutpaced
 		}
-		if err := w.follow(ctx, l.segment.file, from, to); err != nil {
+		if err := w.follow(ctx, l.file.file, from, to); err != nil {
 			return from, err
 		}
 		from, behind = to, to-from
 	}
 }
 
-// putInPlace has run make the new file the log, between two groups.
-func (l *Log) putInPlace(ctx context.Context, w *rewriter, from int64) (err error) {
-	var old segment
+// install has run make the new file the log, between two groups.
+func (l *Log) install(ctx context.Context, w *rewriter, from int64) (err error) {
+	var old logFile
 	done := make(chan struct{})
 	swap := func() {
 		defer close(done)
 		old, err = l.swap(w, from)
 	}
 	select {
-	case l.between <- swap:
+	case l.tasks <- swap:
 		<-done
 	case <-ctx.Done():
 		return ctx.Err()
@@ -144,18 +144,18 @@ func (l *Log) putInPlace(ctx context.Context, w *rewriter, from int64) (err erro
 		return err
 	}
 	l.options.Logger.Info("log compacted", "file", l.name, "bytes", w.end, "bytes_before", old.end)
-	free(ctx, old)
+	discardOld(ctx, old)
 	return nil
 }
 
 // swap copies what was appended since from, and makes the new file the log; it
 // returns the old one. Where it may or may not have the log's name, there is no way
 // back: the log is then read-only.
-func (l *Log) swap(w *rewriter, from int64) (old segment, err error) {
+func (l *Log) swap(w *rewriter, from int64) (old logFile, err error) {
 	if err := l.failure(); err != nil {
 		return old, err
 	}
-	old = l.segment
+	old = l.file
 	if err := w.follow(l.closing, old.file, from, old.end); err != nil {
 		return old, err
 	}
@@ -173,7 +173,7 @@ func (l *Log) swap(w *rewriter, from int64) (old segment, err error) {
 	if err != nil {
 		return old, l.fail(err)
 	}
-	l.segment, l.retryAt = next, 0
+	l.file, l.retryAt = next, 0
 	l.durable.Store(next.end)
 	return old, nil
 }
@@ -189,7 +189,7 @@ const (
 // rewriter writes a new file that is to take the place of a log. As it gets that
 // name only when all of it is durable, its lines are one group, whatever their number.
 type rewriter struct {
-	segment
+	logFile
 	fs   FS
 	name string
 	buf  []byte
@@ -205,7 +205,7 @@ func newRewriter(fsys FS, name string) (*rewriter, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &rewriter{fs: fsys, name: name, segment: segment{file: file}, buf: appendHeader(nil, 0)}, nil
+	return &rewriter{fs: fsys, name: name, logFile: logFile{file: file}, buf: appendHeader(nil, 0)}, nil
 }
 
 func removeTemp(fsys FS, name string) error {
@@ -229,7 +229,7 @@ func (w *rewriter) snapshot(ctx context.Context, changes iter.Seq[webhookcfg.Cha
 		if err := w.flush(); err != nil {
 			return err
 		}
-		if err := rest(ctx, time.Since(began)); err != nil {
+		if err := pause(ctx, time.Since(began)); err != nil {
 			return err
 		}
 	}
@@ -238,7 +238,7 @@ func (w *rewriter) snapshot(ctx context.Context, changes iter.Seq[webhookcfg.Cha
 
 // rest waits much longer than a piece of work took, so that few changes meet one.
 // Where a piece takes long because every sync does, it makes no difference to them.
-func rest(ctx context.Context, work time.Duration) error {
+func pause(ctx context.Context, work time.Duration) error {
 	const times, longest = 20, 50 * time.Millisecond
 	select {
 	case <-time.After(min(times*work, longest)):
@@ -256,7 +256,7 @@ func (w *rewriter) follow(ctx context.Context, file File, from, to int64) error 
 			return fmt.Errorf("%s cannot be read back between bytes %d and %d: %w", w.name, from, to, cmp.Or(err, ErrDamaged))
 		}
 		body := line[:bytes.LastIndex(line, []byte(syncedKey))]
-		if string(body) == markBody {
+		if string(body) == checkpointBody {
 			continue
 		}
 		start := len(w.buf)
@@ -273,7 +273,7 @@ func (w *rewriter) follow(ctx context.Context, file File, from, to int64) error 
 
 // endLine ends the line that begins at start in the buffer.
 func (w *rewriter) endLine(buf []byte, start int) {
-	w.buf = sealLine(appendSynced(buf, headerLen), start)
+	w.buf = appendChecksum(appendSynced(buf, headerLen), start)
 	w.records++
 }
 
@@ -295,15 +295,15 @@ func (w *rewriter) write() error {
 
 // finish says in the first line that all was on disk, and makes it so by one sync:
 // without it the file gets no name.
-func (w *rewriter) finish() (segment, error) {
+func (w *rewriter) finish() (logFile, error) {
 	if err := w.write(); err != nil {
-		return segment{}, err
+		return logFile{}, err
 	}
 	if _, err := w.file.WriteAt(appendHeader(nil, w.end), 0); err != nil {
-		return segment{}, err
+		return logFile{}, err
 	}
-	w.room, w.proved = w.end, true
-	return w.segment, w.file.Sync()
+	w.preallocated, w.sealed = w.end, true
+	return w.logFile, w.file.Sync()
 }
 
 // discard closes and removes the file.
@@ -313,11 +313,11 @@ func (w *rewriter) discard() error {
 
 // free closes a file that has lost its name, and cuts it step by step before: to
 // free much at once would hold up every sync of the file system.
-func free(ctx context.Context, old segment) {
+func discardOld(ctx context.Context, old logFile) {
 	const step = 4 << 20
-	for size := old.room - step; size > 0; size -= step {
+	for size := old.preallocated - step; size > 0; size -= step {
 		began := time.Now()
-		if old.file.Truncate(size) != nil || rest(ctx, time.Since(began)) != nil {
+		if old.file.Truncate(size) != nil || pause(ctx, time.Since(began)) != nil {
 			break
 		}
 	}

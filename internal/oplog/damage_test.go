@@ -21,12 +21,12 @@ func images(t *testing.T) map[string]*image {
 			group(at(2, set("other", "e1", "https://b.example/\"\\")), at(3, unset("acme", "e2")))
 	}
 	return map[string]*image{
-		"closed":                    begun().mark(),
-		"open, with room":           begun().room(),
+		"closed":                    begun().checkpoint(),
+		"open, with room":           begun().preallocate(),
 		"compacted":                 newImage(t).group(at(1, set("acme", "e1", "https://a.example/1"))).rename(),
 		"compacted, appended":       begun().rename().group(at(6, unset("acme", "e1"))),
-		"compacted, appended, room": begun().rename().group(at(6, unset("acme", "e1"))).group(at(7, unsetAll("acme"))).room(),
-		"opened again":              begun().mark().group(at(6, unset("acme", "e1"))),
+		"compacted, appended, room": begun().rename().group(at(6, unset("acme", "e1"))).group(at(7, unsetAll("acme"))).preallocate(),
+		"opened again":              begun().checkpoint().group(at(6, unset("acme", "e1"))),
 		"new":                       newImage(t),
 	}
 }
@@ -34,8 +34,8 @@ func images(t *testing.T) map[string]*image {
 func TestIntactFilesOpen(t *testing.T) {
 	for name, m := range images(t) {
 		got := open(t, m.content, oplog.Options{})
-		if got.err != nil || got.state != m.state() || strings.Contains(got.said, "WARN") {
-			t.Errorf("%s: %v, %s\n%s", name, got.err, got.said, got.state)
+		if got.err != nil || got.state != m.state() || strings.Contains(got.logged, "WARN") {
+			t.Errorf("%s: %v, %s\n%s", name, got.err, got.logged, got.state)
 		}
 		if again := open(t, got.content, oplog.Options{}); !bytes.Equal(again.content, got.content) {
 			t.Errorf("%s: opening and closing it once more changed it:\n%s\n%s", name, got.content, again.content)
@@ -49,11 +49,11 @@ func (m *image) violation(got opened, changed int) string {
 	switch {
 	case got.err != nil, got.state == m.state():
 		return ""
-	case changed < m.proved:
-		return "a change of what is proved went unnoticed"
+	case changed < m.sealed:
+		return "a change of what is sealed went unnoticed"
 	case !slices.Contains(m.states, got.state):
 		return "a state that never was"
-	case !strings.Contains(got.said, "WARN"):
+	case !strings.Contains(got.logged, "WARN"):
 		return "nobody was told what was cut"
 	}
 	return ""
@@ -93,7 +93,7 @@ func TestEveryByteFlipped(t *testing.T) {
 
 func TestFlipsGoUnnoticedWithoutChecksums(t *testing.T) {
 	found := 0
-	countViolations(t, images(t)["closed"], oplog.Unchecked(oplog.Options{}), func(string) { found++ })
+	countViolations(t, images(t)["closed"], oplog.SkipChecksums(oplog.Options{}), func(string) { found++ })
 	if found == 0 {
 		t.Error("the test of flipped bytes cannot fail")
 	}
@@ -118,9 +118,9 @@ func (m *image) lengthViolation(got opened, length int) string {
 		records++
 	}
 	switch {
-	case length < m.whole && got.err == nil:
+	case length < m.sealedSize && got.err == nil:
 		return "opened without all that was there from the beginning"
-	case length >= m.whole && got.err != nil:
+	case length >= m.sealedSize && got.err != nil:
 		return "refused, though a crash may have left it"
 	case got.err == nil && got.state != m.states[records]:
 		return "a state that was not at this moment"
@@ -142,13 +142,13 @@ func TestEverySectorLost(t *testing.T) {
 	m.group(last...)
 	fill := func(content []byte, sector int, blank byte) {
 		for i := sector * 512; i < min(len(content), (sector+1)*512); i++ {
-			if i >= m.proved || sector*512 < m.proved && (sector+1)*512 <= m.proved {
+			if i >= m.sealed || sector*512 < m.sealed && (sector+1)*512 <= m.sealed {
 				content[i] = blank
 			}
 		}
 	}
-	first, end := m.proved/512, (len(m.content)+511)/512
-	for sector := range first { // in what is proved
+	first, end := m.sealed/512, (len(m.content)+511)/512
+	for sector := range first { // in what is sealed
 		content := bytes.Clone(m.content)
 		fill(content, sector, 0)
 		if got := open(t, content, oplog.Options{}); got.err == nil {

@@ -12,10 +12,10 @@ import (
 )
 
 // record is what a line says.
-type record struct {
+type logRecord struct {
 	// change is the zero Change in a mark.
-	change webhookcfg.Change
-	isMark bool
+	change       webhookcfg.Change
+	isCheckpoint bool
 	// synced is the offset up to which the file was on disk when the line was written.
 	synced int64
 }
@@ -25,9 +25,9 @@ type record struct {
 // keys that are repeated, unknown or spelled in another case. The zero value is for
 // few lines.
 type decoder struct {
-	clients   interner[string]
-	urls      interner[egress.URL]
-	unchecked bool
+	clients       interner[string]
+	urls          interner[egress.URL]
+	skipChecksums bool
 }
 
 // newDecoder returns a decoder for so many lines, and in proportion to them.
@@ -39,11 +39,11 @@ func newDecoder(lines int64) decoder {
 }
 
 // decode reads a whole line, without its end.
-func (d *decoder) decode(line []byte) (record, bool) {
-	if !d.unchecked && !checksumHolds(line) {
-		return record{}, false
+func (d *decoder) decode(line []byte) (logRecord, bool) {
+	if !d.skipChecksums && !checksumHolds(line) {
+		return logRecord{}, false
 	}
-	s := scanner{rest: line[:max(0, len(line)-crcLen)], clients: d.clients, urls: d.urls}
+	s := lineScanner{rest: line[:max(0, len(line)-crcLen)], clients: d.clients, urls: d.urls}
 	rec, ok := s.record()
 	return rec, ok && len(s.rest) == 0 && utf8.Valid(line)
 }
@@ -54,7 +54,7 @@ func checksumHolds(line []byte) bool {
 	if len(line) < crcLen {
 		return false
 	}
-	body, tail := line[:len(line)-crcLen], scanner{rest: line[len(line)-crcLen:]}
+	body, tail := line[:len(line)-crcLen], lineScanner{rest: line[len(line)-crcLen:]}
 	want, ok := tail.crc()
 	return ok && crc32.Checksum(body, castagnoli) == want
 }
@@ -62,7 +62,7 @@ func checksumHolds(line []byte) bool {
 // isCutShort reports whether fragment could be continued to a record or is one,
 // all but its end of line: what a torn write leaves of a line.
 func isCutShort(fragment []byte) bool {
-	s := scanner{rest: fragment}
+	s := lineScanner{rest: fragment}
 	if _, ok := s.record(); ok {
 		if _, ok := s.crc(); ok {
 			return len(s.rest) == 0 && checksumHolds(fragment)
@@ -72,7 +72,7 @@ func isCutShort(fragment []byte) bool {
 }
 
 // scanner walks over one line, or over what there is of it.
-type scanner struct {
+type lineScanner struct {
 	rest    []byte
 	clients interner[string]
 	urls    interner[egress.URL]
@@ -81,20 +81,20 @@ type scanner struct {
 }
 
 // record reads all but the checksum.
-func (s *scanner) record() (rec record, ok bool) {
-	if s.literal(markBody) {
-		rec.isMark = true
+func (s *lineScanner) record() (rec logRecord, ok bool) {
+	if s.literal(checkpointBody) {
+		rec.isCheckpoint = true
 	} else if rec.change, ok = s.change(); !ok {
-		return record{}, false
+		return logRecord{}, false
 	}
 	if !s.literal(syncedKey) {
-		return record{}, false
+		return logRecord{}, false
 	}
 	rec.synced, ok = s.number()
 	return rec, ok
 }
 
-func (s *scanner) change() (c webhookcfg.Change, ok bool) {
+func (s *lineScanner) change() (c webhookcfg.Change, ok bool) {
 	isSet := s.literal(`{"op":"set","client":`)
 	if !isSet && !s.literal(`{"op":"unset","client":`) {
 		return c, false
@@ -129,7 +129,7 @@ func (s *scanner) change() (c webhookcfg.Change, ok bool) {
 
 // scope reads one of the two keys that say what a change reaches. That one of
 // them is missing never means "all".
-func (s *scanner) scope() (scope webhookcfg.Scope, ok bool) {
+func (s *lineScanner) scope() (scope webhookcfg.Scope, ok bool) {
 	if s.literal(`,"scope":"all"`) {
 		return webhookcfg.All(), true
 	}
@@ -140,7 +140,7 @@ func (s *scanner) scope() (scope webhookcfg.Scope, ok bool) {
 	return webhookcfg.Entity(unquote(raw, escaped)), ok
 }
 
-func (s *scanner) url() (url egress.URL, ok bool) {
+func (s *lineScanner) url() (url egress.URL, ok bool) {
 	if !s.literal(`,"url":`) {
 		return url, false
 	}
@@ -152,7 +152,7 @@ func (s *scanner) url() (url egress.URL, ok bool) {
 }
 
 // literal skips text, if it comes next.
-func (s *scanner) literal(text string) bool {
+func (s *lineScanner) literal(text string) bool {
 	if len(s.rest) < len(text) {
 		s.short = s.short || strings.HasPrefix(text, string(s.rest))
 		return false
@@ -166,7 +166,7 @@ func (s *scanner) literal(text string) bool {
 
 // quoted reads a string and returns what stands between its quotes, and whether
 // there are escapes in it.
-func (s *scanner) quoted() (raw []byte, escaped, ok bool) {
+func (s *lineScanner) quoted() (raw []byte, escaped, ok bool) {
 	if !s.literal(`"`) {
 		return nil, false, false
 	}
@@ -268,7 +268,7 @@ func (in interner[V]) intern(raw []byte, escaped bool, of func(text string) V) V
 }
 
 // time reads the key "time" with its value, a time in UTC by RFC 3339, to the second.
-func (s *scanner) time() (t time.Time, ok bool) {
+func (s *lineScanner) time() (t time.Time, ok bool) {
 	if !s.literal(`,"time":"`) {
 		return t, false
 	}
@@ -309,7 +309,7 @@ func decimal(digits []byte) (n int) {
 }
 
 // number reads a decimal number without leading zeros.
-func (s *scanner) number() (n int64, ok bool) {
+func (s *lineScanner) number() (n int64, ok bool) {
 	digits := 0
 	for digits < len(s.rest) && s.rest[digits]-'0' <= 9 && digits <= 18 {
 		n = n*10 + int64(s.rest[digits]-'0')
@@ -324,7 +324,7 @@ func (s *scanner) number() (n int64, ok bool) {
 }
 
 // crc reads the checksum with its key, and the end of the line.
-func (s *scanner) crc() (crc uint32, ok bool) {
+func (s *lineScanner) crc() (crc uint32, ok bool) {
 	if !s.literal(crcKey) {
 		return 0, false
 	}

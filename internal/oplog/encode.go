@@ -25,7 +25,7 @@ const (
 func appendHeader(b []byte, synced int64) []byte {
 	start := len(b)
 	b = fmt.Appendf(b, "%s%d%s%*d", headerStart, version, syncedKey, offsetWidth, synced)
-	return sealLine(b, start)
+	return appendChecksum(b, start)
 }
 
 // readHeader reads the first line of a file and returns its "synced".
@@ -70,8 +70,8 @@ const (
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// maxTail bounds what follows the body of a line, with the end of the line.
-const maxTail = len(syncedKey) + len("9223372036854775807") + crcLen + 1
+// maxLineTail bounds what follows the body of a line, with the end of the line.
+const maxLineTail = len(syncedKey) + len("9223372036854775807") + crcLen + 1
 
 // encode appends the body of the line of c to b: all but the key "synced", whose
 // value is known only when the line is written, and what follows. It returns c as
@@ -96,7 +96,7 @@ func encode(b []byte, c webhookcfg.Change) (webhookcfg.Change, []byte, error) {
 // appendLine appends the line that begins with body.
 func appendLine(b, body []byte, synced int64) []byte {
 	start := len(b)
-	return sealLine(appendSynced(append(b, body...), synced), start)
+	return appendChecksum(appendSynced(append(b, body...), synced), start)
 }
 
 func appendBody(b []byte, c webhookcfg.Change) []byte {
@@ -121,20 +121,20 @@ func appendBody(b []byte, c webhookcfg.Change) []byte {
 	return append(b, '"')
 }
 
-// appendMark appends the line that only says that everything before it was on disk.
-func appendMark(b []byte, synced int64) []byte {
-	return appendLine(b, []byte(markBody), synced)
+// appendCheckpoint appends the line that only says that everything before it was on disk.
+func appendCheckpoint(b []byte, synced int64) []byte {
+	return appendLine(b, []byte(checkpointBody), synced)
 }
 
-const markBody = `{"op":"mark"`
+const checkpointBody = `{"op":"mark"`
 
 func appendSynced(b []byte, synced int64) []byte {
 	b = append(b, syncedKey...)
 	return strconv.AppendInt(b, synced, 10)
 }
 
-// sealLine ends the line that begins at start with the checksum of it.
-func sealLine(b []byte, start int) []byte {
+// appendChecksum ends the line that begins at start with the checksum of it.
+func appendChecksum(b []byte, start int) []byte {
 	crc := crc32.Checksum(b[start:], castagnoli)
 	b = append(b, crcKey...)
 	for shift := 28; shift >= 0; shift -= 4 {

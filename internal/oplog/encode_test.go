@@ -204,7 +204,7 @@ func TestEachRecordHasOneSpelling(t *testing.T) {
 }
 
 func TestEveryBeginningOfALineIsCutShort(t *testing.T) {
-	lines := [][]byte{oplog.EncodeMark(1234)}
+	lines := [][]byte{oplog.EncodeCheckpoint(1234)}
 	for _, c := range []webhookcfg.Change{set("a\\b", "e\x01", "https://x/"), setAll("a", "https://x/"), unset("a", "e"), unsetAll("a")} {
 		line, err := oplog.Encode(c, 99)
 		if err != nil {

@@ -9,15 +9,15 @@ import (
 // HeaderLen is the length of the first line.
 const HeaderLen = headerLen
 
-// CloseEnough is how much a compaction copies while writers wait.
-const CloseEnough = closeEnough
+// MaxFinalCopy is how much a compaction copies while writers wait.
+const MaxFinalCopy = maxFinalCopy
 
 // ApplyStep is how many changes of a group are applied at a time.
 const ApplyStep = applyStep
 
-// Unchecked has checksums taken for right.
-func Unchecked(o Options) Options {
-	o.unchecked = true
+// SkipChecksums has checksums taken for right.
+func SkipChecksums(o Options) Options {
+	o.skipChecksums = true
 	return o
 }
 
@@ -44,13 +44,13 @@ func Encode(c webhookcfg.Change, synced int64) ([]byte, error) {
 	return line[:len(line)-1], nil
 }
 
-// EncodeMark is Encode for a mark.
-func EncodeMark(synced int64) []byte {
-	line := appendMark(nil, synced)
+// EncodeCheckpoint is Encode for a mark.
+func EncodeCheckpoint(synced int64) []byte {
+	line := appendCheckpoint(nil, synced)
 	return line[:len(line)-1]
 }
 
-// Decode is the inverse of Encode and EncodeMark; a mark has the zero Change.
+// Decode is the inverse of Encode and EncodeCheckpoint; a mark has the zero Change.
 func Decode(line []byte) (c webhookcfg.Change, synced int64, ok bool) {
 	return NewDecode(0)(line)
 }
@@ -66,7 +66,7 @@ func NewDecode(lines int64) func(line []byte) (c webhookcfg.Change, synced int64
 
 // Seal appends the checksum to the body of a line.
 func Seal(body []byte) []byte {
-	line := sealLine(append([]byte(nil), body...), 0)
+	line := appendChecksum(append([]byte(nil), body...), 0)
 	return line[:len(line)-1]
 }
 

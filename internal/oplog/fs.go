@@ -63,7 +63,7 @@ func OpenDir(path string, shared bool) (*Dir, error) {
 	if !info.IsDir() {
 		return nil, fmt.Errorf("%s is not a folder; symbolic links are not followed", path)
 	}
-	if !shared && isOpenToAll(info) {
+	if !shared && isWorldWritable(info) {
 		return nil, fmt.Errorf("everybody may replace files in %s", path)
 	}
 	root, err := os.OpenRoot(path)

@@ -28,7 +28,7 @@ func FuzzDecode(f *testing.F) {
 			if !ok {
 				continue
 			}
-			again := oplog.EncodeMark(synced)
+			again := oplog.EncodeCheckpoint(synced)
 			if c.Validate() == nil {
 				var err error
 				if again, err = oplog.Encode(c, synced); err != nil {
@@ -100,7 +100,7 @@ func checkOpened(t *testing.T, content []byte) {
 	for i, line := range lines[:len(lines)-1] {
 		c, isChange := readSlowly(line)
 		if isChange {
-			want.Apply([]webhookcfg.Change{c})
+			want.ApplyAll([]webhookcfg.Change{c})
 		} else if i > 0 && !bytes.HasPrefix(line, []byte(`{"op":"mark"`)) {
 			break
 		}

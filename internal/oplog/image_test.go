@@ -18,9 +18,9 @@ type image struct {
 	content []byte
 	model   *model
 	// proved is the offset up to which the file itself says that it was on disk.
-	proved int
+	sealed int
 	// whole is the offset up to which the first line says so.
-	whole int
+	sealedSize int
 	// ends[i] is the offset behind record i, and states[i] the state after it; the
 	// first are those of the empty log.
 	ends   []int
@@ -29,42 +29,42 @@ type image struct {
 
 func newImage(t *testing.T) *image {
 	m := &image{t: t, content: oplog.EncodeHeader(int64(oplog.HeaderLen)), model: newModel()}
-	m.proved, m.whole = len(m.content), len(m.content)
-	m.ends, m.states = []int{m.proved}, []string{""}
+	m.sealed, m.sealedSize = len(m.content), len(m.content)
+	m.ends, m.states = []int{m.sealed}, []string{""}
 	return m
 }
 
 // group appends changes that were written together.
 func (m *image) group(changes ...webhookcfg.Change) *image {
-	m.proved = len(m.content)
+	m.sealed = len(m.content)
 	for _, c := range changes {
-		line, err := oplog.Encode(c, int64(m.proved))
+		line, err := oplog.Encode(c, int64(m.sealed))
 		if err != nil {
 			m.t.Fatal(err)
 		}
 		m.add(line)
-		m.model.Apply([]webhookcfg.Change{c})
+		m.model.ApplyAll([]webhookcfg.Change{c})
 		m.ends, m.states = append(m.ends, len(m.content)), append(m.states, m.model.String())
 	}
 	return m
 }
 
 // mark appends a mark.
-func (m *image) mark() *image {
-	m.proved = len(m.content)
-	return m.add(oplog.EncodeMark(int64(m.proved)))
+func (m *image) checkpoint() *image {
+	m.sealed = len(m.content)
+	return m.add(oplog.EncodeCheckpoint(int64(m.sealed)))
 }
 
 // room appends blank lines.
-func (m *image) room() *image {
+func (m *image) preallocate() *image {
 	m.content = append(m.content, bytes.Repeat([]byte("\n"), 2000)...)
 	return m
 }
 
 // rename makes all there is so far the outcome of a compaction.
 func (m *image) rename() *image {
-	m.proved, m.whole = len(m.content), len(m.content)
-	copy(m.content, oplog.EncodeHeader(int64(m.proved)))
+	m.sealed, m.sealedSize = len(m.content), len(m.content)
+	copy(m.content, oplog.EncodeHeader(int64(m.sealed)))
 	return m
 }
 
@@ -83,7 +83,7 @@ type opened struct {
 	state string
 	// content is the file after the log was closed again.
 	content []byte
-	said    string
+	logged  string
 	err     error
 }
 
@@ -93,14 +93,14 @@ func open(t *testing.T, content []byte, o oplog.Options) opened {
 	fs := faultfs.New()
 	fs.WriteFile("log", content)
 	fs.WriteFile("log.lock", []byte("there is a log"))
-	var said strings.Builder
-	o.Logger = slog.New(slog.NewTextHandler(&said, nil))
+	var logged strings.Builder
+	o.Logger = slog.New(slog.NewTextHandler(&logged, nil))
 	m := newModel()
 	l, err := oplog.Open(fs, "log", m, o)
 	if err == nil {
 		err = l.Close()
 	}
-	got := opened{state: m.String(), content: fs.ReadFile("log"), said: said.String(), err: err}
+	got := opened{state: m.String(), content: fs.ReadFile("log"), logged: logged.String(), err: err}
 	if err != nil && !bytes.Equal(got.content, content) {
 		t.Errorf("the refused file was changed (%v)", err)
 	}

@@ -28,13 +28,13 @@ var (
 
 // State is the machine that the changes of a log lead through its states.
 type State interface {
-	// Apply applies changes in their order. They are durable. It is called by one
+	// ApplyAll applies changes in their order. They are durable. It is called by one
 	// goroutine at a time. Ids may be parts of larger strings: to keep one is to copy it.
-	Apply(changes []webhookcfg.Change)
+	ApplyAll(changes []webhookcfg.Change)
 	// Len returns how many changes Snapshot yields.
 	Len() int
 	// Snapshot yields changes that lead from the empty state to the present one.
-	// It is called beside Apply and never holds it up for long. Changes that are
+	// It is called beside ApplyAll and never holds it up for long. Changes that are
 	// applied meanwhile may be left out or show in part: they come again after it.
 	Snapshot() iter.Seq[webhookcfg.Change]
 }
@@ -47,9 +47,9 @@ type Options struct {
 	// live; zero means 1, and a negative ratio leaves compaction to the caller.
 	CompactRatio float64
 
-	// unchecked takes every checksum for right. Tests prove by it that they would
+	// skipChecksums takes every checksum for right. Tests prove by it that they would
 	// notice.
-	unchecked bool
+	skipChecksums bool
 }
 
 // Log is an open log. Its methods are safe for concurrent use.
@@ -66,30 +66,30 @@ type Log struct {
 
 	// mu guards what callers and the writing goroutine share.
 	mu      sync.Mutex
-	pending *group
+	pending *batch
 	closed  bool
 	failed  error // wraps ErrReadOnly
 
 	wake    chan struct{} // holds a token while a group is pending
-	between chan func()   // what run has to do between two groups
+	tasks   chan func()   // what run has to do between two groups
 	stopped chan struct{} // closed when run has returned
 
 	// What follows belongs to run.
-	segment segment
-	spare   *group // to be pending next
+	file  logFile
+	spare *batch // to be pending next
 	// expected is how many callers gather waits for a little.
 	expected int
 	lines    []byte
-	batch    []webhookcfg.Change
+	changes  []webhookcfg.Change
 	// retryAt is the size below which no compaction begins by itself after one failed.
 	retryAt int64
 
 	// durable is the end of the segment; the state has all before it.
 	durable atomic.Int64
 	// turn holds a token while a compaction runs, and for good after Close.
-	turn    chan struct{}
-	closing context.Context
-	close   context.CancelFunc
+	compacting chan struct{}
+	closing    context.Context
+	close      context.CancelFunc
 }
 
 // Close writes what is pending, ends the log and lets the lock go. It returns
@@ -103,12 +103,12 @@ func (l *Log) Close() error {
 	l.closed = true
 	l.mu.Unlock()
 	l.close()
-	l.turn <- struct{}{} // once no compaction runs any more
-	l.nudge()
+	l.compacting <- struct{}{} // once no compaction runs any more
+	l.signal()
 	<-l.stopped
 	err := l.failure()
 	if err == nil {
-		err = l.segment.finish()
+		err = l.file.seal()
 	}
 	return errors.Join(err, l.release())
 }
@@ -150,22 +150,22 @@ func Open(fsys FS, name string, state State, o Options) (*Log, error) {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
 	l := &Log{
-		fs:      fsys,
-		name:    name,
-		state:   state,
-		options: o,
-		pending: newGroup(),
-		spare:   newGroup(),
-		wake:    make(chan struct{}, 1),
-		between: make(chan func()),
-		stopped: make(chan struct{}),
-		turn:    make(chan struct{}, 1),
+		fs:         fsys,
+		name:       name,
+		state:      state,
+		options:    o,
+		pending:    newBatch(),
+		spare:      newBatch(),
+		wake:       make(chan struct{}, 1),
+		tasks:      make(chan func()),
+		stopped:    make(chan struct{}),
+		compacting: make(chan struct{}, 1),
 	}
 	if err := l.open(); err != nil {
 		return nil, errors.Join(err, l.release())
 	}
 	l.closing, l.close = context.WithCancel(context.Background())
-	go l.run()
+	go l.commitLoop()
 	return l, nil
 }
 
@@ -173,7 +173,7 @@ func (l *Log) open() (err error) {
 	if l.lock, err = l.fs.Lock(l.name + lockSuffix); err != nil {
 		return err
 	}
-	if l.segment.file, err = l.openOrCreate(); err != nil {
+	if l.file.file, err = l.openOrCreate(); err != nil {
 		return err
 	}
 	if err := l.recover(); err != nil {
@@ -182,7 +182,7 @@ func (l *Log) open() (err error) {
 	if err := removeTemp(l.fs, l.name); err != nil {
 		return err
 	}
-	return l.settleNames()
+	return l.syncNames()
 }
 
 // openOrCreate opens the file, or creates it where there is none or an empty one.
@@ -209,7 +209,7 @@ func (l *Log) openOrCreate() (File, error) {
 	if err != nil {
 		return nil, errors.Join(err, w.discard())
 	}
-	return w.segment.file, nil
+	return w.logFile.file, nil
 }
 
 // mayCreate returns an error where something says that there was a log before: a
@@ -252,11 +252,11 @@ func openSized(fsys FS, name string) (size int64, file File, err error) {
 // recover reads the file, mends its end and says so.
 func (l *Log) recover() error {
 	began := time.Now()
-	r, err := newReplay(l.segment.file, l.name)
+	r, err := newReplay(l.file.file, l.name)
 	if err != nil {
 		return err
 	}
-	r.decoder.unchecked = l.options.unchecked
+	r.decoder.skipChecksums = l.options.skipChecksums
 	said := began
 	progress := func(records int, end int64) {
 		if now := time.Now(); now.Sub(said) >= progressEvery {
@@ -272,14 +272,14 @@ func (l *Log) recover() error {
 		l.options.Logger.Warn("the last write to the log had not ended; what there was of it is cut",
 			"file", l.name, "line", r.line(), "offset", r.end, "bytes", r.size-r.end)
 	}
-	l.segment, err = r.settle()
-	l.durable.Store(l.segment.end)
+	l.file, err = r.repair()
+	l.durable.Store(l.file.end)
 	return err
 }
 
 // settleNames makes the names of the files durable and then notes in the lock
 // file that there is a log.
-func (l *Log) settleNames() error {
+func (l *Log) syncNames() error {
 	if err := l.fs.Sync(); err != nil {
 		return err
 	}
@@ -297,8 +297,8 @@ func (l *Log) settleNames() error {
 // release closes all that is open. The lock comes last but the folder.
 func (l *Log) release() error {
 	var err error
-	if l.segment.file != nil {
-		err = l.segment.file.Close()
+	if l.file.file != nil {
+		err = l.file.file.Close()
 	}
 	if l.lock != nil {
 		err = errors.Join(err, l.lock.Close())

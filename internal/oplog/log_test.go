@@ -122,8 +122,8 @@ func TestWhatOpeningSays(t *testing.T) {
 			}
 			return faultfs.Succeed
 		})
-		var said strings.Builder
-		l, err := oplog.Open(fs, "log", newModel(), oplog.Options{Logger: slog.New(slog.NewTextHandler(&said, nil))})
+		var logged strings.Builder
+		l, err := oplog.Open(fs, "log", newModel(), oplog.Options{Logger: slog.New(slog.NewTextHandler(&logged, nil))})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -133,8 +133,8 @@ func TestWhatOpeningSays(t *testing.T) {
 			`msg="log read" file=log records=4000 bytes=`, `duration=`,
 			`level=WARN`, `line=4002`, `bytes=9`,
 		} {
-			if !strings.Contains(said.String(), want) {
-				t.Errorf("not said: %s\n%s", want, &said)
+			if !strings.Contains(logged.String(), want) {
+				t.Errorf("not logged: %s\n%s", want, &logged)
 			}
 		}
 	})
@@ -154,7 +154,7 @@ func TestWhatWasReadIsMadeDurable(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := newModel()
-	want.Apply([]webhookcfg.Change{c})
+	want.ApplyAll([]webhookcfg.Change{c})
 	seen := newModel()
 	openLog(t, fs, seen)
 	if seen.String() != want.String() {

@@ -9,11 +9,11 @@ import (
 // A write that would move the end of the file brings room with it for the writes to
 // come: as many blank bytes again as the file has, within bounds.
 const (
-	minRoom = 4 << 10
-	maxRoom = 256 << 10
+	minPreallocated = 4 << 10
+	maxPreallocated = 256 << 10
 )
 
-var blanks = func() (b [maxRoom]byte) {
+var blanks = func() (b [maxPreallocated]byte) {
 	for i := range b {
 		b[i] = '\n'
 	}
@@ -21,78 +21,78 @@ var blanks = func() (b [maxRoom]byte) {
 }()
 
 // segment is the file of a log, open for appending.
-type segment struct {
+type logFile struct {
 	file File
 	// end is the offset behind the last record; from there to room all is blank.
-	end, room int64
+	end, preallocated int64
 	// records counts the changes in the file.
 	records int
 	// proved says that the file itself tells that all before end was on disk.
-	proved bool
+	sealed bool
 }
 
 // append makes lines, n records whose "synced" is end, the next durable group.
-func (s *segment) append(lines []byte, n int) error {
-	end := s.end + int64(len(lines))
-	if end >= s.room {
-		room := min(max(end, minRoom), maxRoom)
-		if _, err := s.file.WriteAt(blanks[:room], end); err != nil {
+func (f *logFile) append(lines []byte, n int) error {
+	end := f.end + int64(len(lines))
+	if end >= f.preallocated {
+		preallocated := min(max(end, minPreallocated), maxPreallocated)
+		if _, err := f.file.WriteAt(blanks[:preallocated], end); err != nil {
 			return err
 		}
-		s.room = end + room
+		f.preallocated = end + preallocated
 	}
-	if _, err := s.file.WriteAt(lines, s.end); err != nil {
+	if _, err := f.file.WriteAt(lines, f.end); err != nil {
 		return err
 	}
-	if err := s.file.Sync(); err != nil {
+	if err := f.file.Sync(); err != nil {
 		return err
 	}
-	s.end, s.records, s.proved = end, s.records+n, false
+	f.end, f.records, f.sealed = end, f.records+n, false
 	return nil
 }
 
 // rewrite writes what is between from and end once more, in case the system took
 // it for clean after a sync that failed.
-func (s *segment) rewrite(from int64) error {
-	if err := s.cutRoom(); err != nil {
+func (f *logFile) rewriteTail(from int64) error {
+	if err := f.trim(); err != nil {
 		return err
 	}
-	block := make([]byte, min(blockSize, s.end-from))
-	for from < s.end {
-		part := block[:min(int64(len(block)), s.end-from)]
-		if err := readFull(s.file, part, from); err != nil {
+	block := make([]byte, min(blockSize, f.end-from))
+	for from < f.end {
+		part := block[:min(int64(len(block)), f.end-from)]
+		if err := readFull(f.file, part, from); err != nil {
 			return err
 		}
-		if _, err := s.file.WriteAt(part, from); err != nil {
+		if _, err := f.file.WriteAt(part, from); err != nil {
 			return err
 		}
 		from += int64(len(part))
 	}
-	return s.file.Sync()
+	return f.file.Sync()
 }
 
 // finish removes the room and proves what is before it by a mark.
-func (s *segment) finish() error {
-	if err := s.cutRoom(); err != nil {
+func (f *logFile) seal() error {
+	if err := f.trim(); err != nil {
 		return err
 	}
-	if !s.proved {
-		mark := appendMark(nil, s.end)
-		if _, err := s.file.WriteAt(mark, s.end); err != nil {
+	if !f.sealed {
+		checkpoint := appendCheckpoint(nil, f.end)
+		if _, err := f.file.WriteAt(checkpoint, f.end); err != nil {
 			return err
 		}
-		s.end += int64(len(mark))
-		s.room, s.proved = s.end, true
+		f.end += int64(len(checkpoint))
+		f.preallocated, f.sealed = f.end, true
 	}
-	return s.file.Sync()
+	return f.file.Sync()
 }
 
-func (s *segment) cutRoom() error {
-	if s.room <= s.end {
+func (f *logFile) trim() error {
+	if f.preallocated <= f.end {
 		return nil
 	}
-	s.room = s.end
-	return s.file.Truncate(s.end)
+	f.preallocated = f.end
+	return f.file.Truncate(f.end)
 }
 
 // lineReader reads the lines of a part of a file.

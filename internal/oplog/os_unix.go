@@ -10,9 +10,9 @@ import (
 	"syscall"
 )
 
-// isOpenToAll reports whether everybody may put other files in the place of those
+// isWorldWritable reports whether everybody may put other files in the place of those
 // in a folder. In one with the sticky bit, only their owners may.
-func isOpenToAll(folder fs.FileInfo) bool {
+func isWorldWritable(folder fs.FileInfo) bool {
 	return folder.Mode()&0o002 != 0 && folder.Mode()&fs.ModeSticky == 0
 }
 

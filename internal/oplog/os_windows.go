@@ -45,7 +45,7 @@ func lockFile(file *os.File) error {
 
 // Access is a matter of the folder's access control list here, which a file
 // mode does not show.
-func isOpenToAll(fs.FileInfo) bool { return false }
+func isWorldWritable(fs.FileInfo) bool { return false }
 
 func checkPrivate(fs.FileInfo) error { return nil }
 

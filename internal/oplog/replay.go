@@ -7,8 +7,8 @@ import (
 	"example.com/go-webhookcfg/webhookcfg"
 )
 
-// batchSize is how many changes are handed to the state at a time.
-const batchSize = 1 << 10
+// chunkSize is how many changes are handed to the state at a time.
+const chunkSize = 1 << 10
 
 // minLine is less than the length of any record.
 const minLine = 64
@@ -23,23 +23,23 @@ type replay struct {
 
 	// group is the offset of the first line of the group being read, and whole
 	// the offset up to which the file was on disk when it got its name.
-	group, whole int64
+	batchStart, sealedSize int64
 	// end is the offset behind the last record.
 	end int64
 	// linesRead counts the lines behind the first; records leaves out the marks.
 	linesRead, records int
 	// marked says that the last record is a mark.
-	marked bool
+	endsInCheckpoint bool
 	// isTorn says that something came after the last record.
 	isTorn bool
 	err    error
 
 	// full carries batches to the state, empty carries them back.
-	full, empty chan *batch
+	full, empty chan *chunk
 }
 
 // batch is a number of changes that come one after the other.
-type batch struct {
+type chunk struct {
 	changes []webhookcfg.Change
 	// end is the offset behind the last of them.
 	end int64
@@ -50,18 +50,18 @@ func newReplay(file File, name string) (*replay, error) {
 	if err != nil {
 		return nil, err
 	}
-	whole, err := readHeader(file, name, size)
+	sealedSize, err := readHeader(file, name, size)
 	if err != nil {
 		return nil, err
 	}
 	r := &replay{
 		name: name, file: file, size: size,
 		lines: newLineReader(file, headerLen, size), decoder: newDecoder(size / minLine),
-		group: headerLen, whole: whole, end: headerLen,
-		full: make(chan *batch, 2), empty: make(chan *batch, 2),
+		batchStart: headerLen, sealedSize: sealedSize, end: headerLen,
+		full: make(chan *chunk, 2), empty: make(chan *chunk, 2),
 	}
 	for range cap(r.empty) {
-		r.empty <- &batch{changes: make([]webhookcfg.Change, 0, min(batchSize, 1+size/minLine))}
+		r.empty <- &chunk{changes: make([]webhookcfg.Change, 0, min(chunkSize, 1+size/minLine))}
 	}
 	return r, nil
 }
@@ -71,12 +71,12 @@ func newReplay(file File, name string) (*replay, error) {
 func (r *replay) into(state State, progress func(records int, end int64)) error {
 	go r.read()
 	records := 0
-	for b := range r.full {
-		state.Apply(b.changes)
-		records += len(b.changes)
-		progress(records, b.end)
-		b.changes = b.changes[:0]
-		r.empty <- b
+	for c := range r.full {
+		state.ApplyAll(c.changes)
+		records += len(c.changes)
+		progress(records, c.end)
+		c.changes = c.changes[:0]
+		r.empty <- c
 	}
 	return r.err
 }
@@ -84,58 +84,58 @@ func (r *replay) into(state State, progress func(records int, end int64)) error 
 // read reads all records, and judges what comes after them.
 func (r *replay) read() {
 	defer close(r.full)
-	b := <-r.empty
+	c := <-r.empty
 	for {
 		rec, err := r.next()
 		if err != nil {
-			r.full <- b
+			r.full <- c
 			if r.err = err; errors.Is(err, io.EOF) {
-				r.err = r.judgeRest()
+				r.err = r.checkTail()
 			}
 			return
 		}
-		if rec.isMark {
+		if rec.isCheckpoint {
 			continue
 		}
-		b.changes, b.end = append(b.changes, rec.change), r.end
-		if len(b.changes) == cap(b.changes) {
-			r.full <- b
-			b = <-r.empty
+		c.changes, c.end = append(c.changes, rec.change), r.end
+		if len(c.changes) == cap(c.changes) {
+			r.full <- c
+			c = <-r.empty
 		}
 	}
 }
 
 // next reads a record. What is not one ends them with [io.EOF].
-func (r *replay) next() (record, error) {
+func (r *replay) next() (logRecord, error) {
 	line, err := r.lines.read()
 	if err != nil {
-		return record{}, err
+		return logRecord{}, err
 	}
 	rec, ok := r.decoder.decode(line)
 	if !ok {
-		return record{}, io.EOF
+		return logRecord{}, io.EOF
 	}
 	if rec.synced == r.end {
-		r.group = r.end
+		r.batchStart = r.end
 	}
-	if rec.synced != r.group {
-		return record{}, r.damaged("the line is not where it was written")
+	if rec.synced != r.batchStart {
+		return logRecord{}, r.damaged("the line is not where it was written")
 	}
-	r.end, r.marked = r.lines.at, rec.isMark
+	r.end, r.endsInCheckpoint = r.lines.at, rec.isCheckpoint
 	r.linesRead++
-	if !rec.isMark {
+	if !rec.isCheckpoint {
 		r.records++
 	}
 	return rec, nil
 }
 
-// judgeRest reads what comes after the last record and decides whether it may be cut.
-func (r *replay) judgeRest() error {
-	rest := make([]byte, min(r.size-r.end, maxUnproved+1))
+// checkTail reads what comes after the last record and decides whether it may be cut.
+func (r *replay) checkTail() error {
+	rest := make([]byte, min(r.size-r.end, maxTornTail+1))
 	if err := readFull(r.file, rest, r.end); err != nil {
 		return err
 	}
-	if reason := judge(rest, r.end, r.whole); reason != "" {
+	if reason := classifyTail(rest, r.end, r.sealedSize); reason != "" {
 		return r.damaged(reason)
 	}
 	r.isTorn = len(trimBlank(rest)) > 0
@@ -145,13 +145,13 @@ func (r *replay) judgeRest() error {
 // settle cuts what comes after the last record and proves the rest. A record that
 // can be read need not be on disk: those that only their own group speaks for are
 // written once more, be it a mark.
-func (r *replay) settle() (segment, error) {
-	s := segment{file: r.file, end: r.end, room: r.size, records: r.records}
-	if err := s.rewrite(max(r.group, r.whole)); err != nil {
-		return s, err
+func (r *replay) repair() (logFile, error) {
+	f := logFile{file: r.file, end: r.end, preallocated: r.size, records: r.records}
+	if err := f.rewriteTail(max(r.batchStart, r.sealedSize)); err != nil {
+		return f, err
 	}
-	s.proved = r.marked || r.end == r.whole
-	return s, s.finish()
+	f.sealed = r.endsInCheckpoint || r.end == r.sealedSize
+	return f, f.seal()
 }
 
 // line returns the number of the line behind the last record.

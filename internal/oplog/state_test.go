@@ -24,7 +24,7 @@ type settings struct {
 
 func newModel() *model { return &model{clients: map[string]*settings{}} }
 
-func (m *model) Apply(changes []webhookcfg.Change) {
+func (m *model) ApplyAll(changes []webhookcfg.Change) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for _, c := range changes {

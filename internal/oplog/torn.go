@@ -2,25 +2,25 @@ package oplog
 
 import "bytes"
 
-// maxUnproved bounds what a crash can leave behind the last record: a group, its
+// maxTornTail bounds what a crash can leave behind the last record: a group, its
 // last entry as long as it can be, and room.
-const maxUnproved = maxGroup + maxLine + maxRoom
+const maxTornTail = maxBatch + maxLine + maxPreallocated
 
 // judge decides what the bytes are that follow the last record, which ends at the
 // offset at. It returns "" for what a crash can leave of a group whose sync did not
 // end, and else why they are damage. Whole is the offset up to which the file
 // was on disk when it got its name.
-func judge(rest []byte, at, whole int64) (reason string) {
+func classifyTail(rest []byte, at, sealedSize int64) (reason string) {
 	// A hole is a sector at least, but where the group begins or ends it can be the
 	// one byte of the group that is in the sector.
 	fragment, after := cutBlank(rest)
 	isLine := len(fragment) < len(rest) && rest[len(fragment)] == '\n'
 	switch {
-	case at < whole:
+	case at < sealedSize:
 		return "the file was written whole beyond this line"
-	case len(rest) > maxUnproved:
+	case len(rest) > maxTornTail:
 		return "more follows than one write can leave behind"
-	case provesMore(after, at):
+	case sealsMore(after, at):
 		return "a later line says that this one was on disk"
 	case !isCutShort(fragment), isLine && checksumHolds(fragment):
 		return "the line is no record, nor the beginning of one"
@@ -30,9 +30,9 @@ func judge(rest []byte, at, whole int64) (reason string) {
 	return ""
 }
 
-// provesMore reports whether any of the lines was written when what is at the
+// sealsMore reports whether any of the lines was written when what is at the
 // given offset had been synced.
-func provesMore(lines []byte, at int64) bool {
+func sealsMore(lines []byte, at int64) bool {
 	var d decoder
 	for lines = trimBlank(lines); len(lines) > 0; lines = trimBlank(lines) {
 		var line []byte
