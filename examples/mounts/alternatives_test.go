@@ -19,30 +19,30 @@ import (
 	echo5middleware "github.com/labstack/echo/v5/middleware"
 )
 
-// alternative is a mount that the README does not show.
+// alternative is a mount that is not in the README.
 type alternative struct {
 	name   string
-	breaks bool // the law, in some request of the table
+	widens bool // some request of the table
 	strips bool // the prefix, so that the handler has no base path
 	mount  func(t testing.TB, h *webhookcfg.Handler) http.Handler
 }
 
-// alternatives are what somebody might write instead. Those that break the law are
-// also the proof that the table catches what does.
+// alternatives are mounts that a host might write instead. Those that widen a request
+// also prove that the table catches it.
 var alternatives = []alternative{
-	{name: "ServeMux, Register alone", breaks: true, mount: func(_ testing.TB, h *webhookcfg.Handler) http.Handler {
+	{name: "ServeMux, Register alone", widens: true, mount: func(_ testing.TB, h *webhookcfg.Handler) http.Handler {
 		mux := http.NewServeMux()
 		mux.HandleFunc("GET /", home)
 		h.Register(mux)
 		return mux
 	}},
-	{name: "ServeMux, prefix", breaks: true, mount: func(_ testing.TB, h *webhookcfg.Handler) http.Handler {
+	{name: "ServeMux, prefix", widens: true, mount: func(_ testing.TB, h *webhookcfg.Handler) http.Handler {
 		mux := http.NewServeMux()
 		mux.HandleFunc("GET /{$}", home)
 		mux.Handle("/hooks/", h)
 		return mux
 	}},
-	{name: "ServeMux, StripPrefix", breaks: true, strips: true, mount: func(_ testing.TB, h *webhookcfg.Handler) http.Handler {
+	{name: "ServeMux, StripPrefix", widens: true, strips: true, mount: func(_ testing.TB, h *webhookcfg.Handler) http.Handler {
 		mux := http.NewServeMux()
 		mux.HandleFunc("GET /{$}", home)
 		mux.Handle("/hooks/", http.StripPrefix("/hooks", h))
@@ -67,14 +67,14 @@ var alternatives = []alternative{
 		r.Mount("/hooks", h)
 		return r
 	}},
-	{name: "chi behind RedirectSlashes", breaks: true, mount: func(_ testing.TB, h *webhookcfg.Handler) http.Handler {
+	{name: "chi behind RedirectSlashes", widens: true, mount: func(_ testing.TB, h *webhookcfg.Handler) http.Handler {
 		r := chi.NewRouter()
 		r.Use(middleware.RedirectSlashes)
 		r.Get("/", home)
 		r.Mount("/hooks", h)
 		return r
 	}},
-	{name: "gorilla, PathPrefix", breaks: true, mount: func(_ testing.TB, h *webhookcfg.Handler) http.Handler {
+	{name: "gorilla, PathPrefix", widens: true, mount: func(_ testing.TB, h *webhookcfg.Handler) http.Handler {
 		r := gorilla.NewRouter()
 		r.HandleFunc("/", home).Methods(http.MethodGet)
 		r.PathPrefix("/hooks/").Handler(h)
@@ -86,7 +86,7 @@ var alternatives = []alternative{
 		r.PathPrefix("/hooks/").Handler(h)
 		return r
 	}},
-	{name: "gin, one route each", breaks: true, mount: func(_ testing.TB, h *webhookcfg.Handler) http.Handler {
+	{name: "gin, one route each", widens: true, mount: func(_ testing.TB, h *webhookcfg.Handler) http.Handler {
 		r := gin.New()
 		r.GET("/", gin.WrapF(home))
 		param := strings.NewReplacer("{$}", "", "{", ":", "}", "")
@@ -95,28 +95,28 @@ var alternatives = []alternative{
 		}
 		return r
 	}},
-	{name: "gin with RedirectFixedPath", breaks: true, mount: func(_ testing.TB, h *webhookcfg.Handler) http.Handler {
+	{name: "gin with RedirectFixedPath", widens: true, mount: func(_ testing.TB, h *webhookcfg.Handler) http.Handler {
 		r := gin.New()
 		r.RedirectFixedPath = true
 		r.GET("/", gin.WrapF(home))
 		r.Any("/hooks/*path", gin.WrapH(h))
 		return r
 	}},
-	{name: "echo v4 behind RemoveTrailingSlash", breaks: true, mount: func(_ testing.TB, h *webhookcfg.Handler) http.Handler {
+	{name: "echo v4 behind RemoveTrailingSlash", widens: true, mount: func(_ testing.TB, h *webhookcfg.Handler) http.Handler {
 		e := echo4.New()
 		e.Pre(echo4middleware.RemoveTrailingSlash())
 		e.GET("/", echo4.WrapHandler(http.HandlerFunc(home)))
 		e.Any("/hooks/*", echo4.WrapHandler(h))
 		return e
 	}},
-	{name: "echo v5 behind RemoveTrailingSlash", breaks: true, mount: func(_ testing.TB, h *webhookcfg.Handler) http.Handler {
+	{name: "echo v5 behind RemoveTrailingSlash", widens: true, mount: func(_ testing.TB, h *webhookcfg.Handler) http.Handler {
 		e := echo5.New()
 		e.Pre(echo5middleware.RemoveTrailingSlash())
 		e.GET("/", echo5.WrapHandler(http.HandlerFunc(home)))
 		e.Any("/hooks/*", echo5.WrapHandler(h))
 		return e
 	}},
-	{name: "httprouter, catch-all", breaks: true, mount: func(_ testing.TB, h *webhookcfg.Handler) http.Handler {
+	{name: "httprouter, catch-all", widens: true, mount: func(_ testing.TB, h *webhookcfg.Handler) http.Handler {
 		r := httprouter.New()
 		r.HandlerFunc(http.MethodGet, "/", home)
 		for _, method := range []string{http.MethodGet, http.MethodPost, http.MethodDelete} {
@@ -125,8 +125,8 @@ var alternatives = []alternative{
 		return r
 	}},
 	{name: "grpc-gateway, HandlePath", mount: insideGateway},
-	// Nobody can see what something in front has rewritten for good.
-	{name: "a proxy that cleans", breaks: true, mount: func(_ testing.TB, h *webhookcfg.Handler) http.Handler {
+	// The handler cannot see that something in front has rewritten the path.
+	{name: "a proxy that cleans", widens: true, mount: func(_ testing.TB, h *webhookcfg.Handler) http.Handler {
 		return cleaning(h)
 	}},
 }
@@ -151,7 +151,7 @@ func insideGateway(t testing.TB, h *webhookcfg.Handler) http.Handler {
 	return mux
 }
 
-// cleaning stands for a proxy that cleans paths and sends on what it made of them.
+// cleaning imitates a proxy that cleans paths and forwards the result.
 func cleaning(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		r.URL.Path, r.URL.RawPath = path.Clean(r.URL.Path), ""

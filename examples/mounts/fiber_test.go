@@ -73,11 +73,11 @@ func TestTwoAuthorizations(t *testing.T) {
 	}
 }
 
-// stuck is a store whose Apply waits until its context ends, or longer.
+// stuck is a store whose Apply waits until its context ends, or until release.
 type stuck struct {
 	*store.Memory
-	entered chan struct{}   // gets a value for each Apply
-	release <-chan struct{} // nil: Apply keeps to its context
+	entered chan struct{}   // receives a value for each Apply
+	release <-chan struct{} // nil: Apply honours its context
 	ended   chan error      // why the context ended
 }
 
@@ -96,10 +96,10 @@ func (s *stuck) Apply(ctx context.Context, _ webhookcfg.Change) error {
 	return errors.New("stuck on purpose")
 }
 
-// TestDisconnect: net/http ends the work of a caller who hung up, fiber lets it
-// go on until Options.Timeout.
+// TestDisconnect: net/http cancels the request of a client that disconnected; on fiber it
+// continues until Options.Timeout.
 func TestDisconnect(t *testing.T) {
-	hangUp := func(m engine, timeout time.Duration) error {
+	disconnect := func(m engine, timeout time.Duration) error {
 		st := newStuck(nil)
 		o := options()
 		o.Timeout = timeout
@@ -111,11 +111,11 @@ func TestDisconnect(t *testing.T) {
 		conn.Close()
 		return <-st.ended
 	}
-	if err := hangUp(nativeMount, time.Minute); !errors.Is(err, context.Canceled) {
+	if err := disconnect(nativeMount, time.Minute); !errors.Is(err, context.Canceled) {
 		t.Errorf("net/http: got %v", err)
 	}
 	for _, m := range fibers {
-		if err := hangUp(m, time.Second/4); !errors.Is(err, context.DeadlineExceeded) {
+		if err := disconnect(m, time.Second/4); !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("%s: got %v", m.name, err)
 		}
 	}

@@ -2,8 +2,8 @@ package mounts
 
 import "testing"
 
-// TestMethodOverride: inside grpc-gateway a form can be sent as any method, so
-// that a POST becomes a DELETE. Before it, it stays what it is.
+// TestMethodOverride: inside grpc-gateway a form can override its method, so that a POST
+// becomes a DELETE. Before it, it stays a POST.
 func TestMethodOverride(t *testing.T) {
 	form := text("POST", configure, "", "Connection: close", "Content-Length: 0",
 		"Content-Type: application/x-www-form-urlencoded", "X-HTTP-Method-Override: DELETE")

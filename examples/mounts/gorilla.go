@@ -7,8 +7,8 @@ import (
 	"github.com/gorilla/mux"
 )
 
-// Gorilla stands before a gorilla/mux router, which would answer any request for
-// an unclean path with a 301 to the clean one, before its middleware.
+// Gorilla serves the handler before a gorilla/mux router, which would redirect any request
+// for an unclean path to the clean one with 301, before its middleware.
 func Gorilla(h *webhookcfg.Handler) http.Handler {
 	r := mux.NewRouter()
 	r.HandleFunc("/", home).Methods(http.MethodGet)

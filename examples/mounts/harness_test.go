@@ -31,7 +31,7 @@ const (
 	hookURL = "https://hooks.example.com/in"
 )
 
-// recorder is a store that remembers which changes reached it.
+// recorder is a store that records the changes that reach it.
 type recorder struct {
 	*store.Memory
 	mu      sync.Mutex
@@ -85,7 +85,7 @@ func newHandler(t testing.TB, st webhookcfg.Store, o *webhookcfg.Options) *webho
 	return h
 }
 
-// serve serves what a mount returned over loopback.
+// serve serves the result of a mount over loopback.
 func serve(t testing.TB, mounted any) (address string) {
 	t.Helper()
 	switch m := mounted.(type) {
@@ -121,8 +121,8 @@ func serveFiber(t testing.TB, listen func(net.Listener) error, shutdown func() e
 	return listener.Addr().String()
 }
 
-// answer is a response as a test compares it.
-type answer struct {
+// reply is a response as a test compares it.
+type reply struct {
 	Status int
 	Header http.Header
 	Body   string
@@ -143,7 +143,7 @@ func dial(t testing.TB, address string) net.Conn {
 }
 
 // raw sends a request byte for byte, since clients clean paths.
-func raw(t testing.TB, address, request string) answer {
+func raw(t testing.TB, address, request string) reply {
 	t.Helper()
 	conn := dial(t, address)
 	defer conn.Close()
@@ -151,7 +151,7 @@ func raw(t testing.TB, address, request string) answer {
 }
 
 // exchange sends one request on a connection and reads its response.
-func exchange(t testing.TB, w io.Writer, r *bufio.Reader, request string) answer {
+func exchange(t testing.TB, w io.Writer, r *bufio.Reader, request string) reply {
 	t.Helper()
 	if _, err := io.WriteString(w, request); err != nil {
 		t.Fatal(err)
@@ -166,7 +166,7 @@ func exchange(t testing.TB, w io.Writer, r *bufio.Reader, request string) answer
 	if err != nil {
 		t.Fatal(err)
 	}
-	return answer{resp.StatusCode, resp.Header, string(body)}
+	return reply{resp.StatusCode, resp.Header, string(body)}
 }
 
 // text is a request by acme as it goes over the wire.

@@ -7,7 +7,7 @@ import (
 	"github.com/julienschmidt/httprouter"
 )
 
-// HTTPRouter stands before an httprouter, which would redirect "//hooks/…" and
+// HTTPRouter serves the handler before an httprouter, which would redirect "//hooks/…" and
 // "/x/../hooks/…" to a route that it has below /hooks.
 func HTTPRouter(h *webhookcfg.Handler) http.Handler {
 	r := httprouter.New()

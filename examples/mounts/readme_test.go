@@ -57,9 +57,9 @@ func TestReadme(t *testing.T) {
 		}
 		st := newRecorder()
 		for _, a := range drive(t, m.mount(t, newHandler(t, st, options())), st) {
-			said := map[string]string{"BREW " + configure: r.method, "DELETE /" + configure: r.unclean}[a.method+" "+a.target]
-			if got := inWords(a); said != "" && got != said {
-				t.Errorf("%s: %v: the README says %q, want %q", r.router, a, said, got)
+			documented := map[string]string{"BREW " + configure: r.method, "DELETE /" + configure: r.unclean}[a.method+" "+a.target]
+			if got := inWords(a); documented != "" && got != documented {
+				t.Errorf("%s: %v: the README has %q, want %q", r.router, a, documented, got)
 			}
 		}
 	}
@@ -76,7 +76,7 @@ func hasLine(source, snippet string) bool {
 	return false
 }
 
-// version is the one in go.mod of the router that a source imports last.
+// version returns the version in go.mod of the router that a source imports last.
 func version(t *testing.T, source string) (v string) {
 	t.Helper()
 	for _, imported := range regexp.MustCompile(`"(github\.com/[^"]+)"`).FindAllStringSubmatch(source, -1) {
@@ -91,7 +91,7 @@ func version(t *testing.T, source string) (v string) {
 }
 
 // inWords names the source of a response as the README does.
-func inWords(a answered) string {
+func inWords(a result) string {
 	if a.outcome == a.want {
 		return "handler"
 	}

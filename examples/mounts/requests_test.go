@@ -6,12 +6,12 @@ import (
 	"strings"
 )
 
-// request is a line of the one table that every mount is driven by.
+// request is a line of the table that drives every mount.
 type request struct {
 	method, target, body string
 
-	// want is what the handler itself does: the change that reached the store, or
-	// the status and the error code.
+	// want is the outcome with the handler alone: the change that reached the store,
+	// or the status and the error code.
 	want string
 }
 
@@ -28,7 +28,7 @@ const (
 )
 
 var requests = []request{
-	// What is meant as it says.
+	// Valid requests.
 	{"POST", configure, setAll, "set all"},
 	{"POST", configure, setOne, "set entity e1"},
 	{"POST", variant, setMoc, "set entity e1"},
@@ -45,7 +45,7 @@ var requests = []request{
 	{"GET", configure + "/e1", "", "200"},
 	{"GET", configure, "", "200"},
 
-	// What lost its identifier, or would lose it to whoever cleans the path.
+	// Paths that lost their identifier, or lose it when they are cleaned.
 	{"DELETE", configure + "//", "", notFound},
 	{"DELETE", configure + "///", "", notFound},
 	{"DELETE", configure + "/e1/", "", notFound},
@@ -96,7 +96,7 @@ var requests = []request{
 	{"POST", "/" + configure, setAll, notFound},
 	{"POST", strings.TrimSuffix(alias, "/"), setMoc, notAllowed},
 
-	// Who answers for methods and paths that are not ours.
+	// Methods and paths that the handler does not serve.
 	{"PUT", configure, setAll, notAllowed},
 	{"PATCH", configure + "/e1", setAll, notAllowed},
 	{"OPTIONS", configure, "", notAllowed},
@@ -117,12 +117,12 @@ func (q request) String() string {
 	return strings.TrimSpace(fmt.Sprintf("%s %s %s", q.method, q.target, q.body))
 }
 
-// meansAll reports whether the sender meant all entities, and said so properly.
+// meansAll reports whether a request properly names all entities.
 func (q request) meansAll() bool { return strings.HasSuffix(q.want, " all") }
 
-// outcome is what became of a request: changes in the store, or the status with
-// the code in a body of ours, the target of a redirect, or what else the body is.
-func outcome(a answer, changes []string) string {
+// outcome describes the effect of a request: changes in the store, or else the status
+// with the error code of the handler, the target of a redirect, or the kind of body.
+func outcome(a reply, changes []string) string {
 	if a.Status == http.StatusOK && len(changes) == 1 {
 		return changes[0]
 	}

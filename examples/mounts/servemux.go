@@ -6,8 +6,8 @@ import (
 	"example.com/go-webhookcfg/webhookcfg"
 )
 
-// ServeMux stands before a mux, which would answer DELETE of an unclean path with
-// a 307 to the clean one.
+// ServeMux serves the handler before a mux, which would redirect a DELETE of an
+// unclean path to the clean one with 307.
 func ServeMux(h *webhookcfg.Handler) http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /", home)

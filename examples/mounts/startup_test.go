@@ -9,8 +9,8 @@ import (
 	"github.com/julienschmidt/httprouter"
 )
 
-// TestStartUp shows which of the host's own routes a mount gets along with: the
-// routers panic when they are given two routes that they cannot tell apart.
+// TestStartUp shows which of the host's own routes a mount is compatible with: the
+// routers panic when two routes conflict.
 func TestStartUp(t *testing.T) {
 	h := newHandler(t, newRecorder(), options())
 	page := http.HandlerFunc(home)
@@ -19,28 +19,28 @@ func TestStartUp(t *testing.T) {
 		panics bool
 		build  func()
 	}{
-		{"ServeMux, prefix beside GET /", true, func() {
+		{"ServeMux, prefix next to GET /", true, func() {
 			mux := http.NewServeMux()
 			mux.Handle("/hooks/", h)
 			mux.Handle("GET /", page)
 		}},
-		{"ServeMux, prefix beside GET /{$}", false, func() {
+		{"ServeMux, prefix next to GET /{$}", false, func() {
 			mux := http.NewServeMux()
 			mux.Handle("/hooks/", h)
 			mux.Handle("GET /{$}", page)
 		}},
-		{"ServeMux, Register beside GET /", false, func() {
+		{"ServeMux, Register next to GET /", false, func() {
 			mux := http.NewServeMux()
 			h.Register(mux)
 			mux.Handle("GET /", page)
 			mux.Handle("GET /hooks/health", page)
 		}},
-		{"ServeMux, Register beside a wildcard that overlaps", true, func() {
+		{"ServeMux, Register next to a wildcard that overlaps", true, func() {
 			mux := http.NewServeMux()
 			h.Register(mux)
 			mux.Handle("DELETE /hooks/api/v1/{kind}/configure-webhook/e1", page)
 		}},
-		{"ServeMux, Before alone beside a wildcard that overlaps", false, func() {
+		{"ServeMux, Before alone next to a wildcard that overlaps", false, func() {
 			mux := http.NewServeMux()
 			mux.Handle("DELETE /hooks/api/v1/{kind}/configure-webhook/e1", page)
 			h.Before(mux)
@@ -65,7 +65,7 @@ func TestStartUp(t *testing.T) {
 			r.Handler(http.MethodGet, "/hooks/*path", h)
 			r.Handler(http.MethodGet, "/hooks/health", page)
 		}},
-		{"httprouter, wildcard beside the prefix", true, func() {
+		{"httprouter, wildcard next to the prefix", true, func() {
 			r := httprouter.New()
 			r.Handler(http.MethodGet, "/hooks/*path", h)
 			r.Handler(http.MethodGet, "/:page", page)

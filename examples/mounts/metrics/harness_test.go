@@ -25,15 +25,15 @@ import (
 	gocmp "github.com/google/go-cmp/cmp"
 )
 
-var update = flag.Bool("update", false, "write the files of testdata anew")
+var update = flag.Bool("update", false, "rewrite the files of testdata")
 
 const (
 	configure = "/hooks/api/v1/configure/configure-webhook"
 	variant   = "/hooks/api/v1/configuration/configure-webhook"
 )
 
-// What must not be seen in anything that is watched: the client's secret, and of a
-// URL its path and query.
+// Strings that must not be exported: the client's secret, and the path and query of a
+// URL.
 const (
 	secret    = "s3cretOfAcme"
 	secretURL = "https://hooks.example.com:8443/services/T0PSECRET?k=QU3RY"
@@ -46,7 +46,7 @@ func leaks(text string) bool {
 	return slices.ContainsFunc(secrets, func(part string) bool { return strings.Contains(text, part) })
 }
 
-// TestLeaks: what the other tests search for is in what they send.
+// TestLeaks: the requests of the other tests contain the strings that they search for.
 func TestLeaks(t *testing.T) {
 	var sent atomic.Pointer[string]
 	server := serve(t, http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
@@ -67,13 +67,13 @@ func TestLeaks(t *testing.T) {
 	}
 }
 
-// busy asks a caller to wait.
+// busy is an error that asks the client to retry later.
 type busy struct{}
 
 func (busy) Error() string             { return "too fast" }
 func (busy) RetryAfter() time.Duration { return time.Second }
 
-// clients is a verifier that fails as the identifier says.
+// clients is a verifier that fails as the client identifier specifies.
 type clients struct{}
 
 func (clients) Verify(_ context.Context, id, given string) (webhookcfg.Client, error) {
@@ -88,7 +88,7 @@ func (clients) Verify(_ context.Context, id, given string) (webhookcfg.Client, e
 	return webhookcfg.Client{ID: id}, nil
 }
 
-// faulty is a store that fails as the entity says, and quotes the URL.
+// faulty is a store that fails as the entity specifies, with the URL in its error.
 type faulty struct{ *store.Memory }
 
 func (f faulty) Apply(ctx context.Context, c webhookcfg.Change) error {
@@ -161,7 +161,7 @@ var outcomes = []outcome{
 	{method: "POST", path: configure, body: set("e1", "http"+strings.TrimPrefix(secretURL, "https")), want: 400},
 	{method: "POST", path: configure, body: set("e1", strings.Replace(secretURL, "hooks", "gone", 1)), want: 400},
 	{method: "DELETE", path: configure + "/e1%2f..", want: 400},
-	{method: "DELETE", path: configure + "/e1", client: "nobody", want: 401},
+	{method: "DELETE", path: configure + "/e1", client: "unknown", want: 401},
 	{method: "POST", path: configure, body: set("unknown", secretURL), want: 404},
 	{method: "POST", path: configure, body: set("e1", secretURL+strings.Repeat("x", 20<<10)), want: 413},
 	{method: "POST", path: configure, body: set("e1", secretURL), media: "text/plain", want: 415},
@@ -173,7 +173,7 @@ var outcomes = []outcome{
 	{method: "PATCH", path: configure, want: 405},
 }
 
-// do sends every outcome, and searches what the callers see.
+// do sends the request of every outcome, and searches the responses.
 func do(t testing.TB, server string) {
 	t.Helper()
 	for _, o := range outcomes {
@@ -181,8 +181,8 @@ func do(t testing.TB, server string) {
 		if status != o.want {
 			t.Errorf("%s %s: got %d %s, want %d", o.method, o.path, status, shown, o.want)
 		}
-		if leaks(shown) && o.method != http.MethodGet { // which shows the owner the URL
-			t.Errorf("%s %s: the answer leaks: %s", o.method, o.path, shown)
+		if leaks(shown) && o.method != http.MethodGet { // a GET returns the URL to its owner
+			t.Errorf("%s %s: the response leaks: %s", o.method, o.path, shown)
 		}
 	}
 }
@@ -207,7 +207,7 @@ func send(t testing.TB, server string, o outcome) (status int, shown string) {
 	return resp.StatusCode, fmt.Sprint(resp.Header, string(body))
 }
 
-// scrape gets what a metrics endpoint shows, lines with the prefix alone.
+// scrape returns the lines of a metrics endpoint that have a prefix.
 func scrape(t testing.TB, url, prefix string) (lines []string) {
 	t.Helper()
 	resp, err := http.Get(url)
@@ -230,7 +230,7 @@ func scrape(t testing.TB, url, prefix string) (lines []string) {
 	return lines
 }
 
-// golden compares lines with those of a file.
+// golden compares lines with a file.
 func golden(t testing.TB, name string, got []string) {
 	t.Helper()
 	path := filepath.Join("testdata", name)

@@ -9,8 +9,8 @@ import (
 	"example.com/go-webhookcfg/webhookcfg"
 )
 
-// TestLog holds the records of every outcome, without what differs from run to
-// run, to testdata/log.jsonl. What reached no operation has none.
+// TestLog compares the log records of every outcome, without the attributes that differ
+// from run to run, with testdata/log.jsonl. A request that reached no operation has none.
 func TestLog(t *testing.T) {
 	var out, whole bytes.Buffer
 	steady := func(_ []string, a slog.Attr) slog.Attr {

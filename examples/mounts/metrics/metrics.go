@@ -1,6 +1,6 @@
-// Package metrics shows how a host watches the handler with its own metrics and
-// traces. It is compiled and tested; a host copies what it needs rather than
-// import it.
+// Package metrics exports metrics of the handler, and tests metrics and traces of
+// middleware around it. It is compiled and tested; a host copies the parts it needs
+// rather than import it.
 package metrics
 
 import (
@@ -13,14 +13,14 @@ import (
 )
 
 // Metrics turns the events of a handler into Prometheus metrics. Their labels take
-// few values: no client, no entity and no URL, which would make a time series each.
+// few values: no client, entity or URL, each of which would make a time series.
 // It is safe for concurrent use.
 type Metrics struct {
 	requests *prometheus.CounterVec
 	duration *prometheus.HistogramVec
 }
 
-// NewMetrics registers the metrics. The error says what is registered already.
+// NewMetrics registers the metrics. It returns an error if one is already registered.
 func NewMetrics(registry prometheus.Registerer) (*Metrics, error) {
 	m := &Metrics{
 		requests: prometheus.NewCounterVec(prometheus.CounterOpts{
@@ -29,7 +29,7 @@ func NewMetrics(registry prometheus.Registerer) (*Metrics, error) {
 		}, []string{"operation", "scope", "status", "code"}),
 		duration: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Name: "webhook_configuration_duration_seconds",
-			Help: "Time from the arrival of a request to its answer.",
+			Help: "Time from the arrival of a request to its response.",
 		}, []string{"operation"}),
 	}
 	return m, errors.Join(registry.Register(m.requests), registry.Register(m.duration))

@@ -10,7 +10,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 )
 
-// TestMetrics scrapes what the events of every outcome became.
+// TestMetrics scrapes the metrics after every outcome.
 func TestMetrics(t *testing.T) {
 	registry := prometheus.NewRegistry()
 	metrics, err := NewMetrics(registry)
@@ -44,8 +44,8 @@ func TestMetricsTwice(t *testing.T) {
 	}
 }
 
-// TestInstrumentHandler: the middleware of client_golang wraps the handler as it
-// is, and sees statuses and methods; the operation is for OnEvent to tell.
+// TestInstrumentHandler: the middleware of client_golang wraps the handler and sees
+// statuses and methods; only OnEvent reports the operation.
 func TestInstrumentHandler(t *testing.T) {
 	registry := prometheus.NewRegistry()
 	requests := prometheus.NewCounterVec(prometheus.CounterOpts{Name: "http_requests_total"}, []string{"code", "method"})

@@ -19,7 +19,7 @@ import (
 	"go.opentelemetry.io/otel/sdk/trace/tracetest"
 )
 
-// telemetry is an OpenTelemetry set-up that keeps what it gets.
+// telemetry is OpenTelemetry with exporters in memory.
 type telemetry struct {
 	spans  *tracetest.InMemoryExporter
 	reader *metric.ManualReader
@@ -35,7 +35,7 @@ func newTelemetry() *telemetry {
 	}}
 }
 
-// routes are the values of http.route in the metrics, sorted.
+// routes returns the sorted values of http.route in the metrics.
 func (tel *telemetry) routes(t testing.TB) (all []string) {
 	t.Helper()
 	for _, scope := range tel.collect(t).ScopeMetrics {
@@ -60,10 +60,9 @@ func (tel *telemetry) collect(t testing.TB) (data metricdata.ResourceMetrics) {
 	return data
 }
 
-// TestRouteNames: what a span is called, what it says of the route, and what the
-// metrics say, wherever the middleware stands. It reads the Pattern of the request
-// it handed on: what copies that request on the way, as StripPrefix and chi do,
-// keeps it from learning the route.
+// TestRouteNames: the name of a span, and the route in its attributes and in the metrics,
+// wherever the middleware is. The middleware reads the Pattern of the request that it
+// passed on, so a copy of the request, as StripPrefix and chi make, hides the route.
 func TestRouteNames(t *testing.T) {
 	const route = configure + "/{endpoint_id}"
 	const one = "DELETE " + route
@@ -124,7 +123,7 @@ func TestRouteNames(t *testing.T) {
 	}
 }
 
-// seen is what one request left behind.
+// seen is the telemetry of one request.
 type seen struct{ Span, SpanRoute, MetricRoute string }
 
 func (tel *telemetry) seen(t testing.TB) seen {
@@ -159,9 +158,9 @@ func get(t testing.TB, method, url string) {
 	}
 }
 
-// TestTelemetryKeepsSecrets: whatever is exported of every outcome, no client
-// secret and nothing of a webhook URL behind its port is in it. The path of the
-// request is, and with it an entity: otelhttp writes that down by itself.
+// TestTelemetryKeepsSecrets: no telemetry of any outcome contains a client secret, or
+// anything of a webhook URL after its port. It contains the path of the request, and so
+// an entity: otelhttp records that by itself.
 func TestTelemetryKeepsSecrets(t *testing.T) {
 	tel := newTelemetry()
 	do(t, serve(t, tel.wrap(newHandler(t, nil).Before(http.NewServeMux()))))

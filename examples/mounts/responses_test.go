@@ -15,14 +15,14 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-var update = flag.Bool("update", false, "write testdata/answers.txt anew")
+var update = flag.Bool("update", false, "rewrite testdata/responses.txt")
 
 func TestMain(m *testing.M) {
 	gin.SetMode(gin.TestMode)
 	os.Exit(m.Run())
 }
 
-// mount is one that the README shows.
+// mount is a mount in the README.
 type mount struct {
 	name, file string
 	mount      func(t testing.TB, h *webhookcfg.Handler) any
@@ -47,19 +47,19 @@ var mounts = []mount{
 	}},
 }
 
-// answered is a request with what became of it, redirects followed.
-type answered struct {
+// result is a request and its outcome, with redirects followed.
+type result struct {
 	request
-	outcome string   // of the request itself
-	changes []string // all that it and the redirects did
+	outcome string   // of the first request
+	changes []string // of it and its redirects
 }
 
-// widened reports whether the request broke the law.
-func (a answered) widened() bool {
+// widened reports whether a request that does not mean all entities reached them.
+func (a result) widened() bool {
 	return !a.meansAll() && slices.ContainsFunc(a.changes, func(change string) bool { return strings.HasSuffix(change, " all") })
 }
 
-func (a answered) String() string {
+func (a result) String() string {
 	line := fmt.Sprintf("%s %s: %s", a.method, a.target, a.outcome)
 	if followed := strings.Join(a.changes, ", "); followed != "" && followed != a.outcome {
 		line += ", followed: " + followed
@@ -70,15 +70,15 @@ func (a answered) String() string {
 	return strings.ReplaceAll(line, "/api/v1/configure/configure-webhook", "/…")
 }
 
-// drive sends the whole table, following redirects with the same method and body,
-// as clients do on 307, and some also on 301.
-func drive(t testing.TB, mounted any, st *recorder) []answered {
+// drive sends the whole table. It follows redirects with the same method and body, as
+// clients do on 307, and some on 301.
+func drive(t testing.TB, mounted any, st *recorder) []result {
 	t.Helper()
 	address := serve(t, mounted)
-	all := make([]answered, len(requests))
+	all := make([]result, len(requests))
 	for i, q := range requests {
 		got, changes, location := send(t, address, st, q, q.target)
-		all[i] = answered{q, got, changes}
+		all[i] = result{q, got, changes}
 		for range 5 {
 			if location == "" {
 				break
@@ -100,7 +100,7 @@ func send(t testing.TB, address string, st *recorder, q request, target string) 
 	return outcome(a, changes), changes, pathOf(t, a.Header.Get("Location"))
 }
 
-// pathOf is where a redirect leads on the same host, as it stands there.
+// pathOf returns the unmodified target of a redirect to the same host.
 func pathOf(t testing.TB, location string) string {
 	t.Helper()
 	if location == "" || strings.HasPrefix(location, "/") && !strings.HasPrefix(location, "//") {
@@ -122,9 +122,9 @@ func TestHandlerItself(t *testing.T) {
 	}
 }
 
-// TestLaw: none of the mounts that the README shows ever serves as "all" what
-// means one entity or is malformed, nor leads there.
-func TestLaw(t *testing.T) {
+// TestNeverWidens: no mount in the README treats as "all" a path that names one entity
+// or is malformed, nor redirects it there.
+func TestNeverWidens(t *testing.T) {
 	for _, m := range mounts {
 		st := newRecorder()
 		for _, a := range drive(t, m.mount(t, newHandler(t, st, options())), st) {
@@ -135,21 +135,20 @@ func TestLaw(t *testing.T) {
 	}
 }
 
-// TestLawBroken: the table catches the mounts that break the law.
-func TestLawBroken(t *testing.T) {
+// TestWidens: the table catches the mounts that widen a request.
+func TestWidens(t *testing.T) {
 	for _, m := range alternatives {
 		st := newRecorder()
-		answers := drive(t, m.on(t, st), st)
-		if broken := slices.ContainsFunc(answers, answered.widened); broken != m.breaks {
-			t.Errorf("%s: breaks the law: %t, want %t", m.name, broken, m.breaks)
+		results := drive(t, m.on(t, st), st)
+		if broken := slices.ContainsFunc(results, result.widened); broken != m.widens {
+			t.Errorf("%s: widens a request: %t, want %t", m.name, broken, m.widens)
 		}
 	}
 }
 
-// TestBeforeCloses: standing before any of the net/http mounts, also those that
-// break the law by themselves, Before keeps it, and nothing that claims to be ours
-// is answered by anybody else.
-func TestBeforeCloses(t *testing.T) {
+// TestBefore: Before around any of the net/http mounts, also around those that widen a
+// request by themselves, prevents it, and the handler alone responds on its paths.
+func TestBefore(t *testing.T) {
 	for _, m := range mounts {
 		st := newRecorder()
 		h := newHandler(t, st, options())
@@ -175,16 +174,16 @@ func testBefore(t *testing.T, name string, mounted http.Handler, st *recorder) {
 	}
 }
 
-const legend = `What each mount answers differently from the handler by itself, line by line of
+const legend = `The responses of each mount that differ from those of the handler alone, by line of
 the table in requests_test.go. A redirect is followed with the same method and
-body; WIDENED marks what then reaches all entities and must not. The path
+body; WIDENED marks a request that then reaches all entities and must not. The path
 /hooks/… is /hooks/api/v1/configure/configure-webhook.
 
 `
 
-// TestAnswers holds what each mount answers differently from the handler by itself
-// to testdata/answers.txt, so that a difference cannot come or go unseen.
-func TestAnswers(t *testing.T) {
+// TestResponses compares the responses of each mount that differ from those of the
+// handler alone with testdata/responses.txt.
+func TestResponses(t *testing.T) {
 	var b strings.Builder
 	b.WriteString(legend)
 	list := func(name string, mounted any, st *recorder) {
@@ -204,7 +203,7 @@ func TestAnswers(t *testing.T) {
 		st := newRecorder()
 		list(m.name, m.on(t, st), st)
 	}
-	const golden = "testdata/answers.txt"
+	const golden = "testdata/responses.txt"
 	if *update {
 		if err := os.WriteFile(golden, []byte(b.String()), 0o644); err != nil {
 			t.Fatal(err)
