@@ -73,26 +73,21 @@ func TestTwoAuthorizations(t *testing.T) {
 	}
 }
 
-// stuck is a store whose Apply waits until its context ends, or until release.
+// stuck is a store whose Apply waits until its context ends.
 type stuck struct {
 	*store.Memory
-	entered chan struct{}   // receives a value for each Apply
-	release <-chan struct{} // nil: Apply honours its context
-	ended   chan error      // why the context ended
+	entered chan struct{} // receives a value for each Apply
+	ended   chan error    // why the context ended
 }
 
-func newStuck(release <-chan struct{}) *stuck {
-	return &stuck{store.NewMemory(), make(chan struct{}, 1), release, make(chan error, 1)}
+func newStuck() *stuck {
+	return &stuck{store.NewMemory(), make(chan struct{}, 1), make(chan error, 1)}
 }
 
 func (s *stuck) Apply(ctx context.Context, _ webhookcfg.Change) error {
 	s.entered <- struct{}{}
-	if s.release != nil {
-		<-s.release
-	} else {
-		<-ctx.Done()
-		s.ended <- ctx.Err()
-	}
+	<-ctx.Done()
+	s.ended <- ctx.Err()
 	return errors.New("stuck on purpose")
 }
 
@@ -100,7 +95,7 @@ func (s *stuck) Apply(ctx context.Context, _ webhookcfg.Change) error {
 // continues until Options.Timeout.
 func TestDisconnect(t *testing.T) {
 	disconnect := func(m engine, timeout time.Duration) error {
-		st := newStuck(nil)
+		st := newStuck()
 		o := options()
 		o.Timeout = timeout
 		conn := dial(t, serve(t, m.mount(newHandler(t, st, o))))
@@ -117,26 +112,6 @@ func TestDisconnect(t *testing.T) {
 	for _, m := range fibers {
 		if err := disconnect(m, time.Second/4); !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("%s: got %v", m.name, err)
-		}
-	}
-}
-
-// TestWatchdog: a caller has its answer while a store that ignores its context is
-// still at work, on fiber too.
-func TestWatchdog(t *testing.T) {
-	for _, m := range append(fibers, nativeMount) {
-		release := make(chan struct{})
-		o := options()
-		o.Timeout = time.Second / 10
-		conn := dial(t, serve(t, m.mount(newHandler(t, newStuck(release), o))))
-		if _, err := io.WriteString(conn, text("DELETE", configure, "")); err != nil {
-			t.Fatal(err)
-		}
-		head := make([]byte, len("HTTP/1.1 503"))
-		_, err := io.ReadFull(conn, head)
-		close(release)
-		if err != nil || string(head) != "HTTP/1.1 503" {
-			t.Errorf("%s: got %q and the error %v", m.name, head, err)
 		}
 	}
 }
