@@ -92,7 +92,7 @@ func OpenFile(path string, o *FileOptions) (*File, error) {
 	}
 	f, err := openFile(fsys, name, o)
 	if err != nil {
-		return nil, fmt.Errorf("opening %s: %w", path, err)
+		return nil, fmt.Errorf("store: opening %s: %w", path, err)
 	}
 	return f, nil
 }
@@ -112,13 +112,13 @@ func openFile(fsys oplog.FS, name string, o *FileOptions) (*File, error) {
 // [ErrReadOnly], as do all later ones: to open the file again is to find
 // out what became of it.
 func (f *File) Apply(ctx context.Context, c webhookcfg.Change) error {
-	return f.log.Append(ctx, c)
+	return withOp("apply", f.log.Append(ctx, c))
 }
 
 // Resolve implements [webhookcfg.Store]. It does not allocate.
 func (f *File) Resolve(ctx context.Context, client, entity string) (webhookcfg.Webhook, error) {
 	if f.closed.Load() {
-		return webhookcfg.Webhook{}, ErrClosed
+		return webhookcfg.Webhook{}, withOp("resolve", ErrClosed)
 	}
 	return f.state.Resolve(ctx, client, entity)
 }
@@ -126,7 +126,7 @@ func (f *File) Resolve(ctx context.Context, client, entity string) (webhookcfg.W
 // List implements [webhookcfg.Lister].
 func (f *File) List(ctx context.Context, client, after string, limit int) (webhookcfg.Page, error) {
 	if f.closed.Load() {
-		return webhookcfg.Page{}, ErrClosed
+		return webhookcfg.Page{}, withOp("list", ErrClosed)
 	}
 	return f.state.List(ctx, client, after, limit)
 }
@@ -134,13 +134,15 @@ func (f *File) List(ctx context.Context, client, after string, limit int) (webho
 // Compact writes the file anew, without the changes that later ones replaced. It
 // is for hosts that want to choose the hour; see [FileOptions]. Changes go on
 // beside it. If ctx ends or the disk is full, the file stays as it was.
-func (f *File) Compact(ctx context.Context) error { return f.log.Compact(ctx) }
+func (f *File) Compact(ctx context.Context) error {
+	return withOp("compact", f.log.Compact(ctx))
+}
 
 // Close writes the changes that callers wait for, and lets go of the file. It
 // returns what made the store read-only, if something did.
 func (f *File) Close() error {
 	f.closed.Store(true)
-	return f.log.Close()
+	return withOp("close", f.log.Close())
 }
 
 var (
@@ -152,10 +154,18 @@ var (
 // opened again does not know the cursors from before, and gives a Reset.
 func (f *File) Changes(ctx context.Context, since string) (cache.Changes, error) {
 	if f.closed.Load() {
-		return cache.Changes{}, ErrClosed
+		return cache.Changes{}, withOp("changes", ErrClosed)
 	}
 	return f.state.Changes(ctx, since)
 }
 
 // Notify implements [cache.Notifier], as [Memory.Notify] does.
 func (f *File) Notify(ctx context.Context) <-chan struct{} { return f.state.Notify(ctx) }
+
+// withOp adds the operation to an error of the log; nil stays nil.
+func withOp(op string, err error) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("store: %s: %w", op, err)
+}

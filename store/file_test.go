@@ -116,7 +116,8 @@ func TestOpenFileThatCannotBe(t *testing.T) {
 		{".", nil, "not the path of a file"},
 	} {
 		file, err := store.OpenFile(test.path, nil)
-		if file != nil || err == nil || test.is != nil && !errors.Is(err, test.is) || !strings.Contains(err.Error(), test.says) {
+		if file != nil || err == nil || test.is != nil && !errors.Is(err, test.is) ||
+			!strings.HasPrefix(err.Error(), "store: opening ") || !strings.Contains(err.Error(), test.says) {
 			t.Errorf("OpenFile(%q): %v", test.path, err)
 		}
 	}

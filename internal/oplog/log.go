@@ -14,16 +14,18 @@ import (
 	"example.com/go-webhookcfg/webhookcfg"
 )
 
-// Sentinel errors, to be found with [errors.Is]. Package store hands them on as its own.
+// Sentinel errors, to be matched with [errors.Is]. Their texts have no prefix: package
+// store exports them as its own and adds the operation.
 var (
-	// ErrClosed is the answer to every call after Close.
-	ErrClosed = errors.New("store: closed")
-	// ErrReadOnly is the answer to every change after a write or a sync failed.
-	ErrReadOnly = errors.New("store: read-only since a write failed")
-	// ErrLocked says that somebody else has the log open.
-	ErrLocked = errors.New("store: already open")
-	// ErrDamaged says that a log cannot be trusted, and was left as it is.
-	ErrDamaged = errors.New("store: damaged")
+	// ErrClosed is returned by every call after Close.
+	ErrClosed = errors.New("log closed")
+	// ErrReadOnly is wrapped by the error of every change after a failed write or sync.
+	ErrReadOnly = errors.New("log read-only after a failed write")
+	// ErrLocked is wrapped by the error of opening a log that is open already.
+	ErrLocked = errors.New("log already open")
+	// ErrDamaged is wrapped by the error of opening a log that cannot be trusted. The
+	// file is left as it is.
+	ErrDamaged = errors.New("log damaged")
 )
 
 // State is the machine that the changes of a log lead through its states.
