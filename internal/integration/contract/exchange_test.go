@@ -2,11 +2,15 @@ package contract_test
 
 import (
 	"fmt"
+	"maps"
 	"net/http"
+	"net/http/httptest"
 	"slices"
+	"strings"
 	"testing"
 
 	"example.com/go-webhookcfg/store"
+	"example.com/go-webhookcfg/webhookcfg"
 	"github.com/getkin/kin-openapi/openapi3"
 )
 
@@ -96,5 +100,117 @@ func TestSlash(t *testing.T) {
 				t.Errorf("%s: got %s, want %s", q.name, got, want)
 			}
 		}
+	}
+}
+
+// TestAlteredDocuments: the handler violates each of these documents, and the
+// judge sees it.
+func TestAlteredDocuments(t *testing.T) {
+	tests := []struct {
+		name        string
+		alterations []string // pairs of old and new text
+	}{
+		{"another status", []string{`"401":`, `"403":`}},
+		{"a status of one operation", []string{`"413":`, `"414":`}},
+		{"another method", []string{"    delete:\n", "    put:\n"}},
+		{"another path", []string{variant + ":", variant + "s:"}},
+		{"a field more", []string{"required: [message]", "required: [message, id]"}},
+		{"a field less", []string{"        source:\n          $ref: \"#/components/schemas/Source\"\n", "", "webhook_url, source, since]", "webhook_url, since]"}},
+		{"another name of a field", []string{"required: [endpoint_id, webhook_url, since]\n      properties:\n        endpoint_id:", "required: [id, webhook_url, since]\n      properties:\n        id:"}},
+		{"another type", []string{"type: array\n          maxItems: 1000", "type: object\n          maxProperties: 1000"}},
+		{"no null", []string{`type: [string, "null"]`, `type: string`}},
+		{"another word", []string{"enum: [successful]", "enum: [success]"}},
+		{"another error code", []string{"enum: [not_found, unknown_entity]", "enum: [not_found]"}},
+		{"another text", []string{"enum: [Invalid client credentials]", "enum: [Wrong secret]"}},
+		{"another media type", []string{"application/json:", "application/problem+json:"}},
+		{"a header more", []string{"        Retry-After:\n", "        Retry-At:\n"}},
+		{"another header", []string{"enum: [no-store]", "enum: [no-cache]"}},
+		{"another challenge", []string{`pattern: '^Basic realm=`, `pattern: '^Digest realm=`}},
+	}
+	base, rows := serveAll(t), controls(t)
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			if violations(t, newJudge(t, document(t, tt.alterations...)), base, rows) == 0 {
+				t.Error("nothing was found")
+			}
+		})
+	}
+	if n := violations(t, newJudge(t, document(t)), base, rows); n != 0 {
+		t.Errorf("the document as it is: %d violations", n)
+	}
+}
+
+// violations counts the answers that the judge does not find in the document.
+func violations(t *testing.T, j *judge, base string, rows []request) (n int) {
+	t.Helper()
+	for _, q := range rows {
+		q.send(t, j, base)
+		if j.last().response != nil {
+			n++
+		}
+	}
+	return n
+}
+
+// controls are rows enough for every kind of answer: one for each operation and
+// outcome.
+func controls(t *testing.T) []request {
+	t.Helper()
+	rows := everyOperation(document(t))
+	seen := map[string]bool{}
+	for _, q := range setRows("configure", configure, "endpoint_id", "moc_id") {
+		if !seen[q.want] {
+			rows = append(rows, q)
+		}
+		seen[q.want] = true
+	}
+	return rows
+}
+
+// TestAlteredHandlers: the other way round, handlers that answer what the document
+// does not have.
+func TestAlteredHandlers(t *testing.T) {
+	h, err := webhookcfg.NewHandler(store.NewMemory(), verifier(verify), options())
+	if err != nil {
+		t.Fatal(err)
+	}
+	tests := []struct {
+		name  string
+		alter func(*httptest.ResponseRecorder)
+	}{
+		{"header lost", func(w *httptest.ResponseRecorder) { w.Header().Del("Retry-After") }},
+		{"challenge lost", func(w *httptest.ResponseRecorder) { w.Header().Del("WWW-Authenticate") }},
+		{"may be kept", func(w *httptest.ResponseRecorder) { w.Header().Set("Cache-Control", "max-age=1") }},
+		{"text", func(w *httptest.ResponseRecorder) { w.Header().Set("Content-Type", "text/plain") }},
+		{"created", func(w *httptest.ResponseRecorder) { w.Code = http.StatusCreated }},
+		{"no body", func(w *httptest.ResponseRecorder) { w.Body.Reset() }},
+		{"another code", replaceBody(`"error":"invalid_client"`, `"error":"unauthorized"`)},
+		{"a field more", replaceBody(`{"`, `{"id":1,"`)},
+		{"a field less", replaceBody(`,"error_description":"The service met an unexpected condition"`, ``)},
+		{"a quotation mark", replaceBody(`The service`, `The \"service\"`)},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			base := listen(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				answer := httptest.NewRecorder()
+				h.ServeHTTP(answer, r)
+				answer.Header().Del("Content-Length")
+				tt.alter(answer)
+				maps.Copy(w.Header(), answer.Header())
+				w.WriteHeader(answer.Code)
+				_, _ = w.Write(answer.Body.Bytes())
+			}))
+			if violations(t, newJudge(t, document(t)), base, everyOperation(document(t))) == 0 {
+				t.Error("nothing was found")
+			}
+		})
+	}
+}
+
+func replaceBody(old, new string) func(*httptest.ResponseRecorder) {
+	return func(w *httptest.ResponseRecorder) {
+		text := strings.ReplaceAll(w.Body.String(), old, new)
+		w.Body.Reset()
+		w.Body.WriteString(text)
 	}
 }

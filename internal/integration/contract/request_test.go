@@ -113,3 +113,173 @@ func everyOperation(doc *openapi3.T) (rows []request) {
 	}
 	return rows
 }
+
+// Why the document and the handler may disagree.
+const (
+	beyondQuery    = "OpenAPI cannot forbid a query parameter that it does not name"
+	beyondRepeat   = "JSON Schema sees an object after its keys were merged"
+	beyondMedia    = "the document names the media type, not its parameters and codings"
+	beyondURL      = "what a URL means is more than its pattern"
+	beyondNumber   = "a number in a query has more than one spelling"
+	beyondBody     = "a body says nothing where the path names one entity, so it is not looked at"
+	beyondTrailing = "the library reads one value and lets the rest be"
+)
+
+// table are the rows that not every operation has alike.
+func table() []request {
+	return slices.Concat(
+		setRows("configure", configure, "endpoint_id", "moc_id"),
+		setRows("variant", variant, "moc_id", "endpoint_id"),
+		pathRows(configure), pathRows(variant),
+		listRows(configure), listRows(variant),
+		strayRows(),
+	)
+}
+
+// setRows are the bodies of a set, good and bad.
+func setRows(name, path, key, foreignKey string) (rows []request) {
+	add := func(what, body, want, beyond string, fields ...string) {
+		rows = append(rows, request{name: "set, " + name + ", " + what, method: "POST", target: path, client: acme, body: body, want: want, beyond: beyond, fields: fields})
+	}
+	one := func(id, url string) string { return `{"` + key + `":"` + id + `","webhook_url":"` + url + `"}` }
+	const url = "https://hooks.example.com/in"
+	const bad, badURL = "400 invalid_request", "400 invalid_webhook_url"
+
+	add("all", `{"webhook_url":"`+url+`"}`, "200", "")
+	add("white space", " {\n\"webhook_url\" : \""+url+"\" }\t", "200", "")
+	add("escapes", `{"webhook_url":"https:\/\/hooks.example.com\/\u0069n"}`, "200", "")
+	add("longest id", one(strings.Repeat("x", 128), url), "200", "")
+	add("every character of ids", one("A-Za-z0-9._~:@-", url), "200", "")
+	add("three dots", one("...", url), "200", "")
+	add("a dot before", one(".e1", url), "200", "")
+	add("address", one("e1", "https://[2606:4700::1]:8443/?q={x}&y=%20"), "200", "")
+	add("scheme in capitals", one("e1", "HTTPS://HOOKS.example.com"), "200", "")
+	add("charset", one("e1", url), "200", "", "Content-Type: application/json; charset=UTF-8")
+	add("unknown field", one("e1", url), "200", "", "X-Ignored: 1")
+
+	add("no body", ``, bad, "")
+	add("null", `null`, bad, "")
+	add("array", `[{"webhook_url":"`+url+`"}]`, bad, "")
+	add("broken", `{"webhook_url":"`+url+`"`, bad, "")
+	add("two objects", `{"webhook_url":"`+url+`"}{}`, bad, beyondTrailing)
+	add("no URL", `{"`+key+`":"e1"}`, bad, "")
+	add("empty object", `{}`, bad, "")
+	add("null URL", `{"webhook_url":null}`, bad, "")
+	add("null id", `{"`+key+`":null,"webhook_url":"`+url+`"}`, bad, "")
+	add("number for id", `{"`+key+`":1,"webhook_url":"`+url+`"}`, bad, "")
+	add("empty id", one("", url), bad, "")
+	add("dot", one(".", url), bad, "")
+	add("two dots", one("..", url), bad, "")
+	add("space in id", one("a b", url), bad, "")
+	add("slash in id", one("a/b", url), bad, "")
+	add("line break after id", one(`e1\n`, url), bad, "")
+	add("id beyond ASCII", one("é", url), bad, "")
+	add("id too long", one(strings.Repeat("x", 129), url), bad, "")
+	add("foreign key", `{"`+foreignKey+`":"e1","webhook_url":"`+url+`"}`, bad, "")
+	add("key in another case", `{"`+strings.ToUpper(key)+`":"e1","webhook_url":"`+url+`"}`, bad, "")
+	add("unknown key", `{"webhook_url":"`+url+`","x":1}`, bad, "")
+	add("repeated key", `{"`+key+`":"e1","`+key+`":"e1","webhook_url":"`+url+`"}`, bad, beyondRepeat)
+	add("byte order mark", "\ufeff{\"webhook_url\":\""+url+"\"}", bad, "")
+	add("invalid UTF-8", "{\"webhook_url\":\"https://hooks.example.com/\xff\"}", bad, "")
+	add("unpaired surrogate", `{"webhook_url":"https://hooks.example.com/\ud800"}`, bad, "")
+
+	add("empty URL", one("e1", ""), badURL, "")
+	add("relative URL", one("e1", "/in"), badURL, "")
+	add("other scheme", one("e1", "ftp://hooks.example.com/"), badURL, "")
+	add("fragment", one("e1", url+"#x"), badURL, "")
+	add("backslash", one("e1", `https://hooks.example.com\\in`), badURL, "")
+	add("space in URL", one("e1", url+" "), badURL, "")
+	add("URL beyond ASCII", one("e1", "https://hooks.example.com/é"), badURL, "")
+	add("URL too long", one("e1", url+"/"+strings.Repeat("x", 2048)), badURL, "")
+	add("http", one("e1", "http://hooks.example.com/in"), badURL, beyondURL)
+	add("userinfo", one("e1", "https://a:b@hooks.example.com/in"), badURL, beyondURL)
+	add("private address", one("e1", "https://10.0.0.1/"), badURL, beyondURL)
+	add("number for a host", one("e1", "https://0x7f.1/"), badURL, beyondURL)
+	add("localhost", one("e1", "https://localhost/"), badURL, beyondURL)
+	add("port", one("e1", "https://hooks.example.com:0/"), badURL, beyondURL)
+
+	add("unreachable", one("e1", "https://down.example.com/"), "400 webhook_unreachable", "")
+	add("prober is busy", one("e1", "https://busy.example.com/"), "429 too_many_requests", "")
+	add("unknown entity", one("foreign", url), "404 unknown_entity", "")
+	add("too large", one("e1", url)+strings.Repeat(" ", 16<<10), "413 request_too_large", "")
+	add("no media type", one("e1", url), "415 unsupported_media_type", "", "Content-Type: ")
+	add("text", one("e1", url), "415 unsupported_media_type", "", "Content-Type: text/plain")
+	add("form", "webhook_url=x", "415 unsupported_media_type", "", "Content-Type: application/x-www-form-urlencoded")
+	add("charset of old", one("e1", url), "415 unsupported_media_type", beyondMedia, "Content-Type: application/json; charset=latin1")
+	add("gzip", one("e1", url), "415 unsupported_media_type", beyondMedia, "Content-Encoding: gzip")
+	rows = append(rows,
+		request{name: "set all with a query, " + name, method: "POST", target: path + "?" + key + "=e1", client: acme, body: `{"webhook_url":"` + url + `"}`, want: bad, beyond: beyondQuery},
+		request{name: "set one with a query, " + name, method: "POST", target: path + "?x=y", client: acme, body: one("e1", url), want: "200"})
+	return rows
+}
+
+// pathRows are identifiers in a path, good and bad.
+func pathRows(path string) (rows []request) {
+	add := func(target, body, want, beyond string, methods ...string) {
+		for _, method := range methods {
+			rows = append(rows, request{name: method + " " + target + " " + body, method: method, target: path + target, client: acme, body: body, want: want, beyond: beyond})
+		}
+	}
+	const bad = "400 invalid_request"
+	for _, id := range []string{"e1", "%65%31", "a.b_c~d:e@f-g", "...", strings.Repeat("x", 128)} {
+		add("/"+id, "", "200", "", "DELETE", "GET")
+	}
+	for _, id := range []string{".", "..", "%2e", "%2e%2e", "%2f", "%252f", "%00", "%20", "%ff", "%C3%A9", "x%0a", "x;y", strings.Repeat("x", 129)} {
+		add("/"+id, "", bad, "", "DELETE", "GET")
+	}
+	add("/foreign", "", "404 unknown_entity", "", "DELETE", "GET")
+	add("/e1/", "", "404 not_found", "", "DELETE", "GET", "PUT")
+	add("/e1/e2", "", "404 not_found", "", "DELETE", "GET")
+	add("//", "", "404 not_found", "", "DELETE", "GET")
+	add("/e1", "", "405 method_not_allowed", "", "POST", "PUT", "PATCH", "OPTIONS")
+	add("/e1", "", "405", "", "HEAD")
+	add("/e1?x=y", "", "200", "", "DELETE", "GET")
+	add("/e1", "{}", "200", beyondBody, "DELETE")
+
+	add("", "", "200", "", "DELETE", "GET")
+	add("?", "", bad, beyondQuery, "DELETE")
+	add("?endpoint_id=e1", "", bad, beyondQuery, "DELETE")
+	add("", `{"endpoint_id":"e1"}`, bad, "", "DELETE")
+	add("", "", "405 method_not_allowed", "", "PUT", "PATCH", "OPTIONS")
+	add("", "", "405", "", "HEAD")
+	return rows
+}
+
+// listRows are the queries of a list, good and bad.
+func listRows(path string) (rows []request) {
+	add := func(query, want, beyond string) {
+		rows = append(rows, request{name: "list " + query, method: "GET", target: path + query, client: acme, want: want, beyond: beyond})
+	}
+	const bad = "400 invalid_request"
+	add("?limit=1", "200", "")
+	add("?limit=1000&after=e1", "200", "")
+	add("?after=a.b_c~d:e@f-g", "200", "")
+	add("?limit=0", bad, "")
+	add("?limit=-1", bad, "")
+	add("?limit=1001", bad, "")
+	add("?limit=ten", bad, "")
+	add("?limit=1.5", bad, "")
+	add("?limit=1e2", bad, "")
+	add("?limit=99999999999999999999", bad, "")
+	add("?limit=01", bad, beyondNumber)
+	add("?limit=%2B1", bad, beyondNumber)
+	add("?limit=", bad, "")
+	add("?limit=1&limit=2", bad, beyondQuery)
+	add("?after=", bad, "")
+	add("?after=.", bad, "")
+	add("?after=a/b", bad, "")
+	add("?after=a&after=b", bad, beyondQuery)
+	add("?before=a", bad, beyondQuery)
+	add("?Limit=1", bad, beyondQuery)
+	return rows
+}
+
+// strayRows are paths that are not of the interface.
+func strayRows() (rows []request) {
+	for _, target := range []string{"/", "/api/v1/configure", "/api/v1/configured/configure-webhook", "//api/v1/configure/configure-webhook", configure + "x"} {
+		for _, method := range []string{"GET", "POST", "DELETE"} {
+			rows = append(rows, request{name: method + " " + target, method: method, target: target, want: "404 not_found"})
+		}
+	}
+	return rows
+}

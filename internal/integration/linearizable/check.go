@@ -1,6 +1,53 @@
 package linearizable
 
-import "testing"
+import (
+	"fmt"
+	"testing"
+
+	"example.com/go-webhookcfg/webhookcfg"
+)
+
+// Store is one handle, such as one replica of a service has, on the state that
+// all the handles of a check share.
+type Store interface {
+	webhookcfg.Store
+	webhookcfg.Lister
+}
+
+// Setting says what the histories are like. [Hot] and [Spread] are where to begin;
+// each of their fields can be changed.
+type Setting struct {
+	// Clients is how many clients the operations of a history are about. Each
+	// history has clients that none had before.
+	Clients int
+
+	// Goroutines is how many goroutines a history has: the first number holds for
+	// the first one, and so on in turn. Neighbours use different handles.
+	Goroutines []int
+
+	// Operations is how many operations a goroutine plays one after the other.
+	Operations int
+
+	// Rounds is how many histories are played.
+	Rounds int
+
+	// Disturb, if not nil, is called once in the middle of each history, beside its
+	// operations, for instance to kill a server and start it again. Operations may
+	// fail then: after a failure a goroutine waits until Disturb has returned. Its
+	// error fails the test.
+	Disturb func() error
+}
+
+// Hot is a few goroutines that contend for one client.
+func Hot() Setting {
+	return Setting{Clients: 1, Goroutines: []int{2, 3, 4, 6, 8}, Operations: 25, Rounds: 60}
+}
+
+// Spread is 32 goroutines and 12 clients, which between them keep every connection
+// of a store busy.
+func Spread() Setting {
+	return Setting{Clients: 12, Goroutines: []int{32}, Operations: 20, Rounds: 30}
+}
 
 // Check plays the histories of the setting and fails the test if one of them is not
 // linearizable, if so many are undecided or so many operations failed that little
@@ -27,5 +74,63 @@ func MustFail(t testing.TB, setting Setting, open func(t testing.TB) []Store) {
 	}
 	if setting.Disturb == nil && sum.failed > 0 {
 		t.Errorf("%d operations failed, the first with: %v", sum.failed, sum.first)
+	}
+}
+
+// tally counts what came of the histories.
+type tally struct {
+	histories, operations      int
+	illegal, undecided, failed int
+	first                      error // of those that failed
+}
+
+func (s tally) String() string {
+	return fmt.Sprintf("%d histories of %d operations in all: %d not linearizable, %d undecided; %d operations failed",
+		s.histories, s.operations, s.illegal, s.undecided, s.failed)
+}
+
+// run plays histories until one is not linearizable.
+func (s Setting) run(t testing.TB, stores []Store) (sum tally) {
+	t.Helper()
+	if len(stores) == 0 || s.Clients < 1 || s.Operations < 1 || s.Rounds < 1 || len(s.Goroutines) == 0 {
+		t.Fatal("linearizable: the setting plays nothing")
+	}
+	for number := range s.Rounds {
+		r := round{t: t, setting: s, stores: stores, number: number}
+		ops := r.play()
+		sum.add(&r)
+		switch ok, err := explain(ops); {
+		case err != nil:
+			sum.undecided++
+		case !ok:
+			sum.illegal++
+		}
+		if sum.illegal > 0 {
+			break
+		}
+	}
+	return sum
+}
+
+func (s *tally) add(r *round) {
+	s.histories++
+	s.operations += r.workers * r.setting.Operations
+	if len(r.failures) > 0 && s.first == nil {
+		s.first = r.failures[0]
+	}
+	s.failed += len(r.failures)
+}
+
+// doubt fails the test where it cannot tell much.
+func (s tally) doubt(t testing.TB, setting Setting) {
+	t.Helper()
+	switch {
+	case setting.Disturb == nil && s.failed > 0:
+		t.Errorf("%d operations failed, the first with: %v", s.failed, s.first)
+	case s.failed > s.operations/4:
+		t.Errorf("too many operations failed to tell, the first with: %v", s.first)
+	}
+	if s.undecided > s.histories/2 {
+		t.Error("too many histories are undecided to tell")
 	}
 }

@@ -6,7 +6,10 @@ import (
 	"strings"
 	"testing"
 
+	"example.com/go-webhookcfg/internal/integration/linearizable"
 	"example.com/go-webhookcfg/store/sqlstore"
+	"example.com/go-webhookcfg/store/storetest"
+	"example.com/go-webhookcfg/webhookcfg"
 	_ "modernc.org/sqlite" // the driver "sqlite"
 )
 
@@ -63,4 +66,46 @@ func openWith(t testing.TB, path, settings string) *sqlstore.FeedStore {
 		t.Fatal(err)
 	}
 	return s
+}
+
+func TestConforms(t *testing.T) {
+	var path string
+	storetest.Run(t, storetest.Harness{
+		Open: func(t testing.TB) webhookcfg.Store {
+			path = newPath(t)
+			return open(t, path)
+		},
+		Reopen:  func(t testing.TB, _ webhookcfg.Store) webhookcfg.Store { return open(t, path) },
+		Another: func(t testing.TB, _ webhookcfg.Store) webhookcfg.Store { return open(t, path) },
+	})
+}
+
+// TestLinearizable plays on two handles of one file, as two processes have.
+func TestLinearizable(t *testing.T) {
+	for name, setting := range settings() {
+		t.Run(name, func(t *testing.T) {
+			linearizable.Check(t, setting, func(t testing.TB) []linearizable.Store {
+				path := newPath(t)
+				return []linearizable.Store{open(t, path), open(t, path)}
+			})
+		})
+	}
+}
+
+// TestTwoFilesAreCaught: were the handles not of one file, it would be noticed.
+func TestTwoFilesAreCaught(t *testing.T) {
+	for name, setting := range settings() {
+		t.Run(name, func(t *testing.T) {
+			linearizable.MustFail(t, setting, func(t testing.TB) []linearizable.Store {
+				return []linearizable.Store{open(t, newPath(t)), open(t, newPath(t))}
+			})
+		})
+	}
+}
+
+// settings are shorter than usual: every change waits for the disk.
+func settings() map[string]linearizable.Setting {
+	hot, spread := linearizable.Hot(), linearizable.Spread()
+	hot.Rounds, spread.Rounds = 20, 8
+	return map[string]linearizable.Setting{"hot": hot, "spread": spread}
 }
