@@ -159,3 +159,97 @@ func cleaning(next http.Handler) http.Handler {
 		next.ServeHTTP(w, r)
 	})
 }
+
+// TestStartUp shows which of the host's own routes a mount is compatible with: the
+// routers panic when two routes conflict.
+func TestStartUp(t *testing.T) {
+	h := newHandler(t, newRecorder(), options())
+	page := http.HandlerFunc(home)
+	tests := []struct {
+		name   string
+		panics bool
+		build  func()
+	}{
+		{"ServeMux, prefix next to GET /", true, func() {
+			mux := http.NewServeMux()
+			mux.Handle("/hooks/", h)
+			mux.Handle("GET /", page)
+		}},
+		{"ServeMux, prefix next to GET /{$}", false, func() {
+			mux := http.NewServeMux()
+			mux.Handle("/hooks/", h)
+			mux.Handle("GET /{$}", page)
+		}},
+		{"ServeMux, Register next to GET /", false, func() {
+			mux := http.NewServeMux()
+			h.Register(mux)
+			mux.Handle("GET /", page)
+			mux.Handle("GET /hooks/health", page)
+		}},
+		{"ServeMux, Register next to a wildcard that overlaps", true, func() {
+			mux := http.NewServeMux()
+			h.Register(mux)
+			mux.Handle("DELETE /hooks/api/v1/{kind}/configure-webhook/e1", page)
+		}},
+		{"ServeMux, Before alone next to a wildcard that overlaps", false, func() {
+			mux := http.NewServeMux()
+			mux.Handle("DELETE /hooks/api/v1/{kind}/configure-webhook/e1", page)
+			h.Before(mux)
+		}},
+		{"chi, mounted twice", true, func() {
+			r := chi.NewRouter()
+			r.Mount("/hooks", h)
+			r.Mount("/hooks", h)
+		}},
+		{"chi, route below the prefix", false, func() {
+			r := chi.NewRouter()
+			r.Mount("/hooks", h)
+			r.Get("/hooks/health", home)
+		}},
+		{"gin, route below the prefix", true, func() {
+			r := gin.New()
+			r.Any("/hooks/*path", gin.WrapH(h))
+			r.GET("/hooks/health", gin.WrapH(page))
+		}},
+		{"httprouter, route below the prefix", true, func() {
+			r := httprouter.New()
+			r.Handler(http.MethodGet, "/hooks/*path", h)
+			r.Handler(http.MethodGet, "/hooks/health", page)
+		}},
+		{"httprouter, wildcard next to the prefix", true, func() {
+			r := httprouter.New()
+			r.Handler(http.MethodGet, "/hooks/*path", h)
+			r.Handler(http.MethodGet, "/:page", page)
+		}},
+	}
+	for _, tt := range tests {
+		if got := panics(tt.build); got != tt.panics {
+			t.Errorf("%s: panics: %t, want %t", tt.name, got, tt.panics)
+		}
+	}
+}
+
+func panics(fn func()) (panicked bool) {
+	defer func() { panicked = recover() != nil }()
+	fn()
+	return false
+}
+
+// TestMethodOverride: inside grpc-gateway a form can override its method, so that a POST
+// becomes a DELETE. Before it, it stays a POST.
+func TestMethodOverride(t *testing.T) {
+	form := text("POST", configure, "", "Connection: close", "Content-Length: 0",
+		"Content-Type: application/x-www-form-urlencoded", "X-HTTP-Method-Override: DELETE")
+	st := newRecorder()
+	h := newHandler(t, st, options())
+	before, err := Gateway(h)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := outcome(raw(t, serve(t, before), form), st.take()); got != "415 unsupported_media_type" {
+		t.Errorf("before: got %s", got)
+	}
+	if got := outcome(raw(t, serve(t, insideGateway(t, h)), form), st.take()); got != "unset all" {
+		t.Errorf("inside: got %s", got)
+	}
+}
