@@ -30,12 +30,10 @@ var (
 
 // Field is a member that an object may have.
 type Field struct {
-	// Key is the name of the member, compared byte for byte once its escapes are
-	// replaced (RFC 8259 §8.3).
+	// Key is compared byte for byte, after escapes are replaced (RFC 8259 §8.3).
 	Key string
-	// Value is the string under the key; "" where the key is absent.
-	Value string
-	// Present reports whether the object has the key.
+	// Value is the string under the key, if the object has the key, as Present reports.
+	Value   string
 	Present bool
 }
 
@@ -109,12 +107,15 @@ func (p *parser) value() ([]byte, error) {
 }
 
 // space skips white space.
-func (p *parser) space() { p.rest = bytes.TrimLeft(p.rest, " \t\n\r") }
+func (p *parser) space() {
+	for len(p.rest) > 0 && (p.rest[0] == ' ' || p.rest[0] == '\t' || p.rest[0] == '\n' || p.rest[0] == '\r') {
+		p.rest = p.rest[1:]
+	}
+}
 
 // token skips white space and then c, if c is there.
 func (p *parser) token(c byte) bool {
-	p.space()
-	if len(p.rest) == 0 || p.rest[0] != c {
+	if p.space(); len(p.rest) == 0 || p.rest[0] != c {
 		return false
 	}
 	p.rest = p.rest[1:]
