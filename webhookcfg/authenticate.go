@@ -16,11 +16,7 @@ func (x *exchange) authenticate(ctx context.Context) *fault {
 		return invalidClient(err)
 	}
 	x.secret = secret
-	var client Client
-	err = x.call(ctx, func() (err error) {
-		client, err = x.h.verifier.Verify(ctx, id, secret)
-		return err
-	})
+	client, err := x.h.verifier.Verify(ctx, id, secret)
 	if err != nil {
 		return verifierFault(err)
 	}

@@ -33,6 +33,22 @@ type Event struct {
 	Err error
 }
 
+// report gives the event to the log and to the hook, as far as they want it.
+func (x *exchange) report(ctx context.Context) {
+	e, level := &x.event, x.event.level()
+	logged := x.h.logger.Enabled(ctx, level)
+	if !logged && x.h.onEvent == nil {
+		return
+	}
+	e.Duration = time.Since(x.start)
+	if logged {
+		x.h.logger.LogAttrs(ctx, level, "webhook configuration request", e.attrs()...)
+	}
+	if x.h.onEvent != nil {
+		x.h.onEvent(ctx, *e)
+	}
+}
+
 // level sorts events for the log: faults of the host's parts are errors, what
 // may be an attack is a warning, changes and callers that hung up are news.
 func (e *Event) level() slog.Level {

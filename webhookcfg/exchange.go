@@ -2,19 +2,16 @@ package webhookcfg
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net/http"
 	"runtime/debug"
-	"sync"
-	"sync/atomic"
 	"time"
 
 	"example.com/go-webhookcfg/internal/redact"
 	"example.com/go-webhookcfg/webhookcfg/egress"
 )
 
-// exchange is one request on its way through the checks to its one answer.
+// exchange is the state of one request.
 type exchange struct {
 	h     *Handler
 	w     http.ResponseWriter
@@ -22,27 +19,17 @@ type exchange struct {
 	start time.Time
 
 	event  Event
-	secret string     // what to hide from texts of others: the client's secret,
-	url    egress.URL // and the URL, also before it was found well-formed
+	secret string     // hidden from texts written elsewhere: the client's secret,
+	url    egress.URL // and the URL, from before it was found well-formed
 
-	// calling says that the host's store, verifier, catalogue or prober is at work.
-	// Who changes it to false has the rest of the exchange to itself.
-	calling  atomic.Bool
-	mu       sync.Mutex
-	answered bool
+	readLimited bool // the body has a read deadline of the handler
+	responded   bool
 }
 
-// errAbandoned is why the handler answered while a call still ran.
-var errAbandoned = errors.New("webhookcfg: a call went on after its deadline")
-
-// run answers the request, whatever the host's parts do.
+// run authenticates the client, performs the operation and responds, once.
 func (x *exchange) run(m match) {
 	ctx, cancel := context.WithDeadline(x.r.Context(), x.start.Add(x.h.timeout))
 	defer cancel()
-	// A call that keeps to its context ends at the deadline, and its own error is
-	// the better answer. The watchdog is for one that does not: it waits longer.
-	watchdog := time.AfterFunc(x.h.timeout+x.h.timeout/8, func() { x.abandon(ctx) })
-	defer watchdog.Stop()
 	defer x.recover(ctx)
 	x.limitReadTime()
 	var body []byte
@@ -50,118 +37,39 @@ func (x *exchange) run(m match) {
 	if f == nil {
 		body, f = m.action.serve(x, ctx, m)
 	}
-	x.answer(ctx, body, f)
+	x.respond(ctx, body, f)
 }
 
-// call runs fn, a call into the host's parts, under the eye of the watchdog.
-func (x *exchange) call(ctx context.Context, fn func() error) error {
-	x.calling.Store(true)
-	defer x.returned()
-	if err := ctx.Err(); err != nil {
-		return err
-	}
-	return fn()
-}
-
-// returned takes the exchange back from a call, from the watchdog if that had it.
-func (x *exchange) returned() {
-	if !x.calling.CompareAndSwap(true, false) {
-		x.mu.Lock()
-		defer x.mu.Unlock()
-	}
-}
-
-// abandon answers for a call that still runs. The call keeps its goroutine and
-// its connection until it returns, but the caller has an answer, if the host's
-// ResponseWriter can flush.
-func (x *exchange) abandon(ctx context.Context) {
-	defer x.logPanic(ctx) // on a goroutine of its own nobody else would
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	if !x.calling.CompareAndSwap(true, false) {
+// limitReadTime bounds how long the client may take to send its body, also where
+// the handler never reads it: the server reads the rest before it responds. A
+// ReadTimeout of the server that ends sooner stays; a ResponseWriter without read
+// deadlines is left to the limits of its server.
+func (x *exchange) limitReadTime() {
+	server, _ := x.r.Context().Value(http.ServerContextKey).(*http.Server)
+	if x.r.ContentLength == 0 || server != nil && server.ReadTimeout > 0 && server.ReadTimeout <= x.h.timeout {
 		return
 	}
-	x.w.Header().Set("Connection", "close") // the next request on it would wait for the call
-	x.reply(nil, unavailable(errAbandoned))
-	_ = http.NewResponseController(x.w).Flush()
-	x.tell(ctx)
+	x.readLimited = http.NewResponseController(x.w).SetReadDeadline(x.start.Add(x.h.timeout)) == nil
 }
 
-// answer gives the request its answer, unless it has one.
-func (x *exchange) answer(ctx context.Context, body []byte, f *fault) (first bool) {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	if x.answered {
-		return false
-	}
-	x.reply(body, f)
-	x.tell(ctx)
-	return true
-}
-
-// reply writes the answer and notes it in the event. The caller holds mu.
-func (x *exchange) reply(body []byte, f *fault) {
-	e := &x.event
-	if f == nil {
-		e.Status, x.answered = http.StatusOK, true
-		write(x.w, http.StatusOK, body)
-		return
-	}
-	// The cause is text of others, and making it may panic: before anything is sent.
-	e.Err = x.scrub(f.cause)
-	e.Status, e.Code, x.answered = f.status(), errorTable[f.code].name, true
-	x.h.refuse(x.w, f)
-}
-
-// tell gives the event to the log and to the hook, as far as they want it.
-func (x *exchange) tell(ctx context.Context) {
-	e, level := &x.event, x.event.level()
-	logged := x.h.logger.Enabled(ctx, level)
-	if !logged && x.h.onEvent == nil {
-		return
-	}
-	e.Duration = time.Since(x.start)
-	if logged {
-		x.h.logger.LogAttrs(ctx, level, "webhook configuration request", e.attrs()...)
-	}
-	if x.h.onEvent != nil {
-		x.h.onEvent(ctx, *e)
-	}
-}
-
-// recover turns a panic of the host's parts into a 500. Where the request has
-// its answer already, as in a panic of the event hook, it is only logged.
+// recover responds 500 to a panic in the store, the verifier, the prober or a
+// function of the options. After the response was written, as in a panic of OnEvent,
+// it is only logged.
 func (x *exchange) recover(ctx context.Context) {
 	value := recover()
-	if value == nil {
+	switch {
+	case value == nil:
+		return
+	case value == http.ErrAbortHandler: // meant for net/http, which closes the connection
+		panic(value)
+	}
+	p := &panicError{text: x.redacted(fmt.Sprint(value)), stack: debug.Stack()}
+	if x.responded {
+		x.h.logger.ErrorContext(ctx, "webhook configuration panic after the response was written", "error", p.Error(), "stack", string(p.stack))
 		return
 	}
-	if err, ok := value.(error); ok && errors.Is(err, http.ErrAbortHandler) {
-		panic(value) // the host means to cut the connection
-	}
-	defer x.logPanic(ctx)
-	p := x.panicError(value)
-	if !x.answer(ctx, nil, serverError(p)) {
-		panic(p)
-	}
-}
-
-// logPanic ends a panic that comes too late for an answer.
-func (x *exchange) logPanic(ctx context.Context) {
-	value := recover()
-	if value == nil {
-		return
-	}
-	defer func() { _ = recover() }() // the logger itself
-	p := x.panicError(value)
-	x.h.logger.ErrorContext(ctx, "webhook configuration panic after the answer", "error", p.Error(), "stack", string(p.stack))
-}
-
-func (x *exchange) panicError(value any) *panicError {
-	if p, ok := value.(*panicError); ok {
-		return p
-	}
-	return &panicError{text: x.redacted(fmt.Sprint(value)), stack: debug.Stack()}
+	defer x.recover(ctx)
+	x.respond(ctx, nil, serverError(p))
 }
 
 // panicError is the cause of a 500 that a panic became.
@@ -172,13 +80,14 @@ type panicError struct {
 
 func (p *panicError) Error() string { return "panic: " + p.text }
 
-// redacted is a text that others wrote, a driver that quotes its arguments or a
-// panic, without the client's secret and without what a URL has behind its port.
+// redacted returns a text written elsewhere, by a driver that quotes its arguments
+// or in a panic, without the client's secret and without what follows the port in
+// the URL.
 func (x *exchange) redacted(text string) string {
 	return redact.URL(redact.Secret(text, x.secret), x.url.Reveal(), x.url.String())
 }
 
-func (x *exchange) scrub(err error) error {
+func (x *exchange) redactedError(err error) error {
 	if err == nil {
 		return nil
 	}

@@ -7,7 +7,6 @@ import (
 	"log/slog"
 	"net/http"
 	"slices"
-	"sync"
 	"time"
 
 	"example.com/go-webhookcfg/webhookcfg/egress"
@@ -36,7 +35,6 @@ type Handler struct {
 	logger       *slog.Logger
 	onEvent      func(ctx context.Context, e Event)
 	now          func() time.Time
-	bodies       sync.Pool // of *[]byte
 }
 
 // NewHandler returns a handler over a store and a verifier. Nil options mean the
@@ -74,7 +72,6 @@ func NewHandler(store Store, verifier CredentialVerifier, options *Options) (*Ha
 		now:          o.Now,
 	}
 	h.validEntity, h.entityRule = entitySyntax(o.ValidEntityID)
-	h.bodies.New = func() any { buf := make([]byte, 0, 512); return &buf }
 	return h, nil
 }
 

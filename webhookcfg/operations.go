@@ -67,11 +67,7 @@ func (x *exchange) list(ctx context.Context, m match) ([]byte, *fault) {
 	if f != nil {
 		return nil, f
 	}
-	var page Page
-	err := x.call(ctx, func() (err error) {
-		page, err = x.h.lister.List(ctx, x.event.Client, after, limit)
-		return err
-	})
+	page, err := x.h.lister.List(ctx, x.event.Client, after, limit)
 	if err != nil {
 		return nil, storeFault(err)
 	}
@@ -94,11 +90,7 @@ func (x *exchange) checkKnown(ctx context.Context, scope Scope, unknown unknownP
 	if x.h.catalogue == nil || scope.IsAll() {
 		return nil
 	}
-	var known bool
-	err := x.call(ctx, func() (err error) {
-		known, err = x.h.catalogue(ctx, x.event.Client, scope.Entity())
-		return err
-	})
+	known, err := x.h.catalogue(ctx, x.event.Client, scope.Entity())
 	if err != nil {
 		return unavailable(fmt.Errorf("catalogue: %w", err))
 	}
@@ -117,11 +109,8 @@ func (x *exchange) checkKnown(ctx context.Context, scope Scope, unknown unknownP
 	return &fault{code: codeUnknownEntity, description: "There is no such entity"}
 }
 
-func (x *exchange) resolve(ctx context.Context, entity string) (hook Webhook, f *fault) {
-	err := x.call(ctx, func() (err error) {
-		hook, err = x.h.store.Resolve(ctx, x.event.Client, entity)
-		return err
-	})
+func (x *exchange) resolve(ctx context.Context, entity string) (Webhook, *fault) {
+	hook, err := x.h.store.Resolve(ctx, x.event.Client, entity)
 	if err != nil {
 		return Webhook{}, storeFault(err)
 	}
@@ -135,14 +124,14 @@ func (x *exchange) probe(ctx context.Context, target egress.URL) *fault {
 	}
 	probeCtx, cancel := context.WithTimeout(ctx, x.h.probeTimeout)
 	defer cancel()
-	err := x.call(ctx, func() error { return x.h.prober.Probe(probeCtx, x.event.Client, target) })
+	err := x.h.prober.Probe(probeCtx, x.event.Client, target)
 	switch {
 	case err == nil:
 		return nil
 	case ctx.Err() != nil: // not the target's fault
 		return unavailable(err)
 	case x.h.probeMode == ProbeWarn:
-		x.event.Err = x.scrub(err)
+		x.event.Err = x.redactedError(err)
 		return nil
 	}
 	if wait, ok := askedToWait(err); ok {
@@ -157,7 +146,10 @@ func (x *exchange) apply(ctx context.Context, c Change) ([]byte, *fault) {
 	if x.h.now != nil {
 		c.Time = x.h.now()
 	}
-	if err := x.call(ctx, func() error { return x.h.store.Apply(ctx, c) }); err != nil {
+	if err := ctx.Err(); err != nil {
+		return nil, unavailable(err)
+	}
+	if err := x.h.store.Apply(ctx, c); err != nil {
 		return nil, storeFault(err)
 	}
 	return success, nil

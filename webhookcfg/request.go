@@ -3,7 +3,6 @@ package webhookcfg
 import (
 	"errors"
 	"io"
-	"math"
 	"mime"
 	"net/http"
 	"net/url"
@@ -16,9 +15,7 @@ import (
 
 // readSet reads and judges everything that a set says.
 func (x *exchange) readSet(m match) (Scope, egress.URL, *fault) {
-	buf := x.h.bodies.Get().(*[]byte)
-	defer x.h.bodies.Put(buf)
-	data, f := x.readBody(buf)
+	data, f := x.readBody()
 	if f != nil {
 		return Scope{}, egress.URL{}, f
 	}
@@ -136,21 +133,28 @@ const (
 	ruleMedia   = "The body must be application/json in UTF-8 without a content coding"
 )
 
-// readBody reads the body of a set into the memory of buf.
-func (x *exchange) readBody(buf *[]byte) ([]byte, *fault) {
+// readBody reads the body of a set.
+func (x *exchange) readBody() ([]byte, *fault) {
 	if !isJSON(x.r.Header) {
 		return nil, &fault{code: codeUnsupportedMediaType, description: ruleMedia}
 	}
 	if x.r.ContentLength > x.h.bodyLimit && x.r.Header.Get("Expect") != "" {
-		return nil, tooLarge() // who asks first is not told to send it
+		return nil, tooLarge() // before a 100 response asks for the body
 	}
-	data, err := appendAll((*buf)[:0], http.MaxBytesReader(x.w, x.r.Body, x.h.bodyLimit))
-	*buf = data
+	data, err := io.ReadAll(http.MaxBytesReader(x.w, x.r.Body, x.h.bodyLimit))
 	if err != nil {
 		return nil, bodyFault(err)
 	}
-	x.liftReadTime()
+	x.bodyRead()
 	return data, nil
+}
+
+// bodyRead lifts the read deadline after the whole body was read: from then on, a
+// deadline that passes would look like a client that disconnected.
+func (x *exchange) bodyRead() {
+	if x.readLimited {
+		_ = http.NewResponseController(x.w).SetReadDeadline(time.Time{})
+	}
 }
 
 func tooLarge() *fault {
@@ -174,57 +178,8 @@ func (x *exchange) hasBody() bool {
 	if !errors.Is(err, io.EOF) {
 		return true
 	}
-	x.liftReadTime()
+	x.bodyRead()
 	return false
-}
-
-// limitReadTime bounds how long the caller may take to send its body, also if the
-// handler never reads it: the server does, after the answer. The host's server
-// may not support it; then the limit is the server's own.
-func (x *exchange) limitReadTime() {
-	if x.r.ContentLength != 0 && x.readTimeout() > x.h.timeout {
-		_ = http.NewResponseController(x.w).SetReadDeadline(x.start.Add(x.h.timeout))
-	}
-}
-
-// liftReadTime undoes it once the whole body was read: from then on, a limit that
-// passes would look like a caller that hung up.
-func (x *exchange) liftReadTime() {
-	if own := x.readTimeout(); own > x.h.timeout {
-		var deadline time.Time
-		if own < noTimeout {
-			deadline = x.start.Add(own)
-		}
-		_ = http.NewResponseController(x.w).SetReadDeadline(deadline)
-	}
-}
-
-const noTimeout = time.Duration(math.MaxInt64)
-
-// readTimeout is the host's own limit.
-func (x *exchange) readTimeout() time.Duration {
-	server, _ := x.r.Context().Value(http.ServerContextKey).(*http.Server)
-	if server == nil || server.ReadTimeout <= 0 {
-		return noTimeout
-	}
-	return server.ReadTimeout
-}
-
-// appendAll is io.ReadAll into memory that is there already.
-func appendAll(buf []byte, r io.Reader) ([]byte, error) {
-	for {
-		if len(buf) == cap(buf) {
-			buf = append(buf, 0)[:len(buf)]
-		}
-		n, err := r.Read(buf[len(buf):cap(buf)])
-		buf = buf[:len(buf)+n]
-		if errors.Is(err, io.EOF) {
-			return buf, nil
-		}
-		if err != nil {
-			return buf, err
-		}
-	}
 }
 
 // isJSON reports whether the fields of a request announce a plain JSON body.

@@ -2,6 +2,7 @@ package webhookcfg
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"net/http"
 	"strconv"
@@ -12,6 +13,21 @@ import (
 
 // success is the whole body of every set and unset that was done.
 var success = []byte(`{"message":"successful"}`)
+
+// respond writes the response of a request that reached an operation, and reports
+// its event.
+func (x *exchange) respond(ctx context.Context, body []byte, f *fault) {
+	e := &x.event
+	if f == nil {
+		e.Status, x.responded = http.StatusOK, true
+		write(x.w, http.StatusOK, body)
+	} else {
+		e.Err = x.redactedError(f.cause) // may panic in the cause, so before anything is written
+		e.Status, e.Code, x.responded = f.status(), errorTable[f.code].name, true
+		x.h.refuse(x.w, f)
+	}
+	x.report(ctx)
+}
 
 // write is the only writer of responses.
 func write(w http.ResponseWriter, status int, body []byte) {
