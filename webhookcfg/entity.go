@@ -67,3 +67,10 @@ func entitySyntax(host func(id string) bool) (valid func(id string) bool, rule s
 	}
 	return func(id string) bool { return safeSegment(id) && host(id) }, ruleHostEntity
 }
+
+func (x *exchange) entityScope(id string) (Scope, *fault) {
+	if !x.h.validEntity(id) {
+		return Scope{}, invalidRequest(x.h.entityRule)
+	}
+	return Entity(id), nil
+}

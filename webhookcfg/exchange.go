@@ -35,7 +35,7 @@ func (x *exchange) run(m match) {
 	var body []byte
 	f := x.authenticate(ctx)
 	if f == nil {
-		body, f = m.action.serve(x, ctx, m)
+		body, f = x.operate(ctx, m)
 	}
 	x.respond(ctx, body, f)
 }

@@ -7,9 +7,20 @@ import (
 	"example.com/go-webhookcfg/webhookcfg/egress"
 )
 
-// endpoint is one operation, for a caller who has signed in: it returns the body
-// of a success, or a fault.
-type endpoint func(*exchange, context.Context, match) ([]byte, *fault)
+// operate performs the operation for the client that is signed in, and returns the
+// body of the response to a success, or a fault.
+func (x *exchange) operate(ctx context.Context, m match) ([]byte, *fault) {
+	switch m.action.route.Operation {
+	case opNameSet:
+		return x.set(ctx, m)
+	case opNameUnset:
+		return x.unset(ctx, m)
+	case opNameRead:
+		return x.read(ctx, m)
+	default:
+		return x.list(ctx, m)
+	}
+}
 
 // set is decode, check, apply, in this order: the store sees nothing unchecked.
 func (x *exchange) set(ctx context.Context, m match) ([]byte, *fault) {

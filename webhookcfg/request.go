@@ -62,13 +62,6 @@ func (x *exchange) pathScope(segment string) (Scope, *fault) {
 	return x.entityScope(strings.Clone(id))
 }
 
-func (x *exchange) entityScope(id string) (Scope, *fault) {
-	if !x.h.validEntity(id) {
-		return Scope{}, invalidRequest(x.h.entityRule)
-	}
-	return Entity(id), nil
-}
-
 // checkAll refuses a request that may have lost the identifier it was to name.
 func (x *exchange) checkAll(m match) *fault {
 	switch {

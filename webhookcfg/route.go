@@ -78,7 +78,6 @@ type action struct {
 	pattern string // of http.ServeMux, method included
 	form    form
 	idKey   string
-	serve   endpoint
 }
 
 // routes are the actions of all resources; immutable.
@@ -105,30 +104,29 @@ func newRoutes(basePath string, aliases []string, reads, lists bool) routes {
 
 func (rs resource) actions(reads, lists bool) []action {
 	var all []action
-	add := func(method string, f form, suffix, operation string, serve endpoint) {
+	add := func(method string, f form, suffix, operation string) {
 		route := Route{Method: method, Path: rs.root + suffix, Operation: operation}
 		all = append(all, action{
 			route:   route,
 			pattern: method + " " + route.Path,
 			form:    f,
 			idKey:   rs.idKey,
-			serve:   serve,
 		})
 	}
 	entity := "/{" + rs.idKey + "}"
 	if rs.post == rs.root {
-		add(http.MethodPost, formExact, "", opNameSet, (*exchange).set)
+		add(http.MethodPost, formExact, "", opNameSet)
 	} else {
-		add(http.MethodPost, formSlash, "/{$}", opNameSet, (*exchange).set)
+		add(http.MethodPost, formSlash, "/{$}", opNameSet)
 	}
-	add(http.MethodDelete, formExact, "", opNameUnset, (*exchange).unset)
-	add(http.MethodDelete, formSlash, "/{$}", opNameUnset, (*exchange).unset)
-	add(http.MethodDelete, formEntity, entity, opNameUnset, (*exchange).unset)
+	add(http.MethodDelete, formExact, "", opNameUnset)
+	add(http.MethodDelete, formSlash, "/{$}", opNameUnset)
+	add(http.MethodDelete, formEntity, entity, opNameUnset)
 	if reads {
-		add(http.MethodGet, formEntity, entity, opNameRead, (*exchange).read)
+		add(http.MethodGet, formEntity, entity, opNameRead)
 	}
 	if reads && lists {
-		add(http.MethodGet, formExact, "", opNameList, (*exchange).list)
+		add(http.MethodGet, formExact, "", opNameList)
 	}
 	return all
 }
