@@ -42,8 +42,8 @@ var errorTable = [...]struct {
 	codeTemporarilyUnavailable: {503, "temporarily_unavailable"},
 }
 
-// fault is a refusal on its way to the caller.
-type fault struct {
+// apiError is a refusal on its way to the caller.
+type apiError struct {
 	code code
 	// description is what the caller reads: ASCII without quotes and backslashes
 	// (RFC 6749 §5.2), and never anything that the caller sent.
@@ -56,19 +56,19 @@ type fault struct {
 	allow string
 }
 
-func (f *fault) status() int { return errorTable[f.code].status }
+func (e *apiError) status() int { return errorTable[e.code].status }
 
 // invalidRequest is the refusal of a request that breaks the named rule.
-func invalidRequest(rule string) *fault {
-	return &fault{code: codeInvalidRequest, description: rule}
+func invalidRequest(rule string) *apiError {
+	return &apiError{code: codeInvalidRequest, description: rule}
 }
 
 // retryLater is what the 503s advise: the library cannot know how long an
 // outage lasts, only that asking again at once does not help.
 const retryLater = time.Second
 
-func unavailable(cause error) *fault {
-	return &fault{
+func unavailable(cause error) *apiError {
+	return &apiError{
 		code:        codeTemporarilyUnavailable,
 		description: "The service cannot complete the request now",
 		cause:       cause,
@@ -76,12 +76,12 @@ func unavailable(cause error) *fault {
 	}
 }
 
-func serverError(cause error) *fault {
-	return &fault{code: codeServerError, description: "The service met an unexpected condition", cause: cause}
+func serverError(cause error) *apiError {
+	return &apiError{code: codeServerError, description: "The service met an unexpected condition", cause: cause}
 }
 
-func throttled(cause error, wait time.Duration) *fault {
-	return &fault{
+func throttled(cause error, wait time.Duration) *apiError {
+	return &apiError{
 		code:        codeTooManyRequests,
 		description: "Too many requests; try again later",
 		cause:       cause,
@@ -98,8 +98,8 @@ func askedToWait(err error) (wait time.Duration, ok bool) {
 	return waiter.RetryAfter(), true
 }
 
-// storeFault sorts the errors of a [Store] and a [Lister].
-func storeFault(err error) *fault {
+// storeError sorts the errors of a [Store] and a [Lister].
+func storeError(err error) *apiError {
 	if errors.Is(err, ErrInvalidArgument) {
 		return serverError(err)
 	}

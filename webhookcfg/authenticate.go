@@ -10,7 +10,7 @@ import (
 )
 
 // authenticate signs the caller in.
-func (x *exchange) authenticate(ctx context.Context) *fault {
+func (x *exchange) authenticate(ctx context.Context) *apiError {
 	id, secret, err := basicCredentials(x.r.Header)
 	if err != nil {
 		return invalidClient(err)
@@ -18,7 +18,7 @@ func (x *exchange) authenticate(ctx context.Context) *fault {
 	x.secret = secret
 	client, err := x.h.verifier.Verify(ctx, id, secret)
 	if err != nil {
-		return verifierFault(err)
+		return verifierError(err)
 	}
 	if client.ID == "" {
 		return serverError(errNamelessClient)
@@ -29,11 +29,11 @@ func (x *exchange) authenticate(ctx context.Context) *fault {
 
 var errNamelessClient = errors.New("webhookcfg: the verifier returned a client without an ID")
 
-func invalidClient(cause error) *fault {
-	return &fault{code: codeInvalidClient, description: "Invalid client credentials", cause: cause}
+func invalidClient(cause error) *apiError {
+	return &apiError{code: codeInvalidClient, description: "Invalid client credentials", cause: cause}
 }
 
-func verifierFault(err error) *fault {
+func verifierError(err error) *apiError {
 	if wait, ok := askedToWait(err); ok {
 		return throttled(err, wait)
 	}

@@ -26,7 +26,7 @@ type setBody struct {
 
 // decodeSet reads the body of a set strictly: whatever of it has a second reading
 // could turn a request for one entity into one for all.
-func decodeSet(data []byte, idKey string) (setBody, *fault) {
+func decodeSet(data []byte, idKey string) (setBody, *apiError) {
 	fields := [...]strictjson.Field{{Key: idKey}, {Key: "webhook_url"}}
 	if err := strictjson.Decode(data, fields[:]); err != nil {
 		return setBody{}, invalidRequest(bodyRule(err, idKey))

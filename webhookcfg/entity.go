@@ -68,7 +68,7 @@ func entitySyntax(host func(id string) bool) (valid func(id string) bool, rule s
 	return func(id string) bool { return safeSegment(id) && host(id) }, ruleHostEntity
 }
 
-func (x *exchange) entityScope(id string) (Scope, *fault) {
+func (x *exchange) entityScope(id string) (Scope, *apiError) {
 	if !x.h.validEntity(id) {
 		return Scope{}, invalidRequest(x.h.entityRule)
 	}

@@ -33,11 +33,11 @@ func (x *exchange) run(m match) {
 	defer x.recover(ctx)
 	x.limitReadTime()
 	var body []byte
-	f := x.authenticate(ctx)
-	if f == nil {
-		body, f = x.operate(ctx, m)
+	e := x.authenticate(ctx)
+	if e == nil {
+		body, e = x.operate(ctx, m)
 	}
-	x.respond(ctx, body, f)
+	x.respond(ctx, body, e)
 }
 
 // limitReadTime bounds how long the client may take to send its body, also where

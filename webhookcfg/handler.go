@@ -25,7 +25,7 @@ type Handler struct {
 	challenge    string
 	validEntity  func(id string) bool
 	entityRule   string // what a caller reads where validEntity says no
-	catalogue    func(ctx context.Context, client, entity string) (bool, error)
+	entityExists func(ctx context.Context, client, entity string) (bool, error)
 	policy       *egress.Policy
 	prober       Prober
 	probeMode    ProbeMode
@@ -60,7 +60,7 @@ func NewHandler(store Store, verifier CredentialVerifier, options *Options) (*Ha
 		verifier:     verifier,
 		routes:       newRoutes(o.BasePath, o.VariantAliases, o.Reads, lister != nil),
 		challenge:    `Basic realm="` + o.Realm + `", charset="UTF-8"`,
-		catalogue:    o.EntityExists,
+		entityExists: o.EntityExists,
 		policy:       o.Policy,
 		prober:       o.Prober,
 		probeMode:    o.ProbeMode,
@@ -77,9 +77,9 @@ func NewHandler(store Store, verifier CredentialVerifier, options *Options) (*Ha
 
 // ServeHTTP implements [http.Handler].
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	m, f := h.routes.match(r.Method, r.URL.EscapedPath())
-	if f != nil {
-		h.refuse(w, f)
+	m, e := h.routes.match(r.Method, r.URL.EscapedPath())
+	if e != nil {
+		h.refuse(w, e)
 		return
 	}
 	r.Pattern = m.action.pattern
@@ -146,7 +146,7 @@ var otherMethods = [...]string{
 // clean to one of our paths, in whatever letter case.
 func (h *Handler) Before(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if h.routes.claims(r.URL) {
+		if h.routes.owns(r.URL) {
 			h.ServeHTTP(w, r)
 			return
 		}

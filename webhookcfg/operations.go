@@ -9,7 +9,7 @@ import (
 
 // operate performs the operation for the client that is signed in, and returns the
 // body of the response to a success, or a fault.
-func (x *exchange) operate(ctx context.Context, m match) ([]byte, *fault) {
+func (x *exchange) operate(ctx context.Context, m match) ([]byte, *apiError) {
 	switch m.action.route.Operation {
 	case opNameSet:
 		return x.set(ctx, m)
@@ -23,64 +23,64 @@ func (x *exchange) operate(ctx context.Context, m match) ([]byte, *fault) {
 }
 
 // set is decode, check, apply, in this order: the store sees nothing unchecked.
-func (x *exchange) set(ctx context.Context, m match) ([]byte, *fault) {
-	scope, target, f := x.readSet(m)
-	if f != nil {
-		return nil, f
+func (x *exchange) set(ctx context.Context, m match) ([]byte, *apiError) {
+	scope, target, e := x.readSet(m)
+	if e != nil {
+		return nil, e
 	}
-	if f := x.checkKnown(ctx, scope, unknownRefused); f != nil {
-		return nil, f
+	if e := x.checkExists(ctx, scope, refuseUnknown); e != nil {
+		return nil, e
 	}
-	if f := x.probe(ctx, target); f != nil {
-		return nil, f
+	if e := x.probe(ctx, target); e != nil {
+		return nil, e
 	}
 	return x.apply(ctx, Set(x.event.Client, scope, target))
 }
 
-func (x *exchange) unset(ctx context.Context, m match) ([]byte, *fault) {
+func (x *exchange) unset(ctx context.Context, m match) ([]byte, *apiError) {
 	scope := All()
-	var f *fault
+	var e *apiError
 	if m.action.form == formEntity {
-		scope, f = x.pathScope(m.segment)
+		scope, e = x.pathScope(m.segment)
 	} else {
-		f = x.checkUnsetAll(m)
+		e = x.checkUnsetAll(m)
 	}
-	if f != nil {
-		return nil, f
+	if e != nil {
+		return nil, e
 	}
 	x.event.Scope = scope
-	if f := x.checkKnown(ctx, scope, unknownWithEntry); f != nil {
-		return nil, f
+	if e := x.checkExists(ctx, scope, allowIfConfigured); e != nil {
+		return nil, e
 	}
 	return x.apply(ctx, Unset(x.event.Client, scope))
 }
 
-func (x *exchange) read(ctx context.Context, m match) ([]byte, *fault) {
-	scope, f := x.pathScope(m.segment)
-	if f != nil {
-		return nil, f
+func (x *exchange) read(ctx context.Context, m match) ([]byte, *apiError) {
+	scope, e := x.pathScope(m.segment)
+	if e != nil {
+		return nil, e
 	}
 	x.event.Scope = scope
-	if f := x.checkKnown(ctx, scope, unknownWithEntry); f != nil {
-		return nil, f
+	if e := x.checkExists(ctx, scope, allowIfConfigured); e != nil {
+		return nil, e
 	}
-	hook, f := x.resolve(ctx, scope.Entity())
-	if f != nil {
-		return nil, f
+	hook, e := x.resolve(ctx, scope.Entity())
+	if e != nil {
+		return nil, e
 	}
 	shown := newWebhookJSON(m.action.idKey, scope.Entity(), hook)
 	shown.Source = hook.Source.String()
 	return marshal(shown)
 }
 
-func (x *exchange) list(ctx context.Context, m match) ([]byte, *fault) {
-	after, limit, f := x.pageQuery()
-	if f != nil {
-		return nil, f
+func (x *exchange) list(ctx context.Context, m match) ([]byte, *apiError) {
+	after, limit, e := x.pageQuery()
+	if e != nil {
+		return nil, e
 	}
 	page, err := x.h.lister.List(ctx, x.event.Client, after, limit)
 	if err != nil {
-		return nil, storeFault(err)
+		return nil, storeError(err)
 	}
 	return marshal(newPageJSON(m.action.idKey, page))
 }
@@ -89,47 +89,47 @@ func (x *exchange) list(ctx context.Context, m match) ([]byte, *fault) {
 type unknownPolicy uint8
 
 const (
-	// unknownRefused: a set needs a valid entity.
-	unknownRefused unknownPolicy = iota
-	// unknownWithEntry: what was set while the entity was valid can still be read
+	// refuseUnknown: a set needs a valid entity.
+	refuseUnknown unknownPolicy = iota
+	// allowIfConfigured: what was set while the entity was valid can still be read
 	// and unset.
-	unknownWithEntry
+	allowIfConfigured
 )
 
-// checkKnown asks the host's catalogue about the one entity of a scope.
-func (x *exchange) checkKnown(ctx context.Context, scope Scope, unknown unknownPolicy) *fault {
-	if x.h.catalogue == nil || scope.IsAll() {
+// checkExists asks the host's catalogue about the one entity of a scope.
+func (x *exchange) checkExists(ctx context.Context, scope Scope, unknown unknownPolicy) *apiError {
+	if x.h.entityExists == nil || scope.IsAll() {
 		return nil
 	}
-	known, err := x.h.catalogue(ctx, x.event.Client, scope.Entity())
+	known, err := x.h.entityExists(ctx, x.event.Client, scope.Entity())
 	if err != nil {
 		return unavailable(fmt.Errorf("catalogue: %w", err))
 	}
 	if known {
 		return nil
 	}
-	if unknown == unknownWithEntry {
-		hook, f := x.resolve(ctx, scope.Entity())
-		if f != nil {
-			return f
+	if unknown == allowIfConfigured {
+		hook, e := x.resolve(ctx, scope.Entity())
+		if e != nil {
+			return e
 		}
 		if hook.Source == SourceOverride || hook.Source == SourceOff {
 			return nil
 		}
 	}
-	return &fault{code: codeUnknownEntity, description: "There is no such entity"}
+	return &apiError{code: codeUnknownEntity, description: "There is no such entity"}
 }
 
-func (x *exchange) resolve(ctx context.Context, entity string) (Webhook, *fault) {
+func (x *exchange) resolve(ctx context.Context, entity string) (Webhook, *apiError) {
 	hook, err := x.h.store.Resolve(ctx, x.event.Client, entity)
 	if err != nil {
-		return Webhook{}, storeFault(err)
+		return Webhook{}, storeError(err)
 	}
 	return hook, nil
 }
 
 // probe checks that the target can be reached, as the host wants it.
-func (x *exchange) probe(ctx context.Context, target egress.URL) *fault {
+func (x *exchange) probe(ctx context.Context, target egress.URL) *apiError {
 	if x.h.probeMode == ProbeOff {
 		return nil
 	}
@@ -139,7 +139,7 @@ func (x *exchange) probe(ctx context.Context, target egress.URL) *fault {
 	switch {
 	case err == nil:
 		return nil
-	case ctx.Err() != nil: // not the target's fault
+	case ctx.Err() != nil: // the target is not to blame
 		return unavailable(err)
 	case x.h.probeMode == ProbeWarn:
 		x.event.Err = x.redactedError(err)
@@ -148,11 +148,11 @@ func (x *exchange) probe(ctx context.Context, target egress.URL) *fault {
 	if wait, ok := askedToWait(err); ok {
 		return throttled(err, wait)
 	}
-	return &fault{code: codeWebhookUnreachable, description: "The webhook URL could not be reached", cause: err}
+	return &apiError{code: codeWebhookUnreachable, description: "The webhook URL could not be reached", cause: err}
 }
 
 // apply hands the checked change to the store.
-func (x *exchange) apply(ctx context.Context, c Change) ([]byte, *fault) {
+func (x *exchange) apply(ctx context.Context, c Change) ([]byte, *apiError) {
 	c.Time = x.start
 	if x.h.now != nil {
 		c.Time = x.h.now()
@@ -161,7 +161,7 @@ func (x *exchange) apply(ctx context.Context, c Change) ([]byte, *fault) {
 		return nil, unavailable(err)
 	}
 	if err := x.h.store.Apply(ctx, c); err != nil {
-		return nil, storeFault(err)
+		return nil, storeError(err)
 	}
 	return success, nil
 }

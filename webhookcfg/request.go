@@ -14,24 +14,24 @@ import (
 )
 
 // readSet reads and judges everything that a set says.
-func (x *exchange) readSet(m match) (Scope, egress.URL, *fault) {
-	data, f := x.readBody()
-	if f != nil {
-		return Scope{}, egress.URL{}, f
+func (x *exchange) readSet(m match) (Scope, egress.URL, *apiError) {
+	data, e := x.readBody()
+	if e != nil {
+		return Scope{}, egress.URL{}, e
 	}
-	body, f := decodeSet(data, m.action.idKey)
-	if f != nil {
-		return Scope{}, egress.URL{}, f
+	body, e := decodeSet(data, m.action.idKey)
+	if e != nil {
+		return Scope{}, egress.URL{}, e
 	}
 	x.url = egress.NewURL(body.url)
 	scope := All()
 	if body.hasEntity {
-		scope, f = x.entityScope(body.entity)
+		scope, e = x.entityScope(body.entity)
 	} else {
-		f = x.checkAll(m)
+		e = x.checkAll(m)
 	}
-	if f != nil {
-		return Scope{}, egress.URL{}, f
+	if e != nil {
+		return Scope{}, egress.URL{}, e
 	}
 	x.event.Scope = scope
 	if err := x.h.policy.Check(body.url); err != nil {
@@ -41,18 +41,18 @@ func (x *exchange) readSet(m match) (Scope, egress.URL, *fault) {
 	return scope, x.url, nil
 }
 
-func invalidURL(err error) *fault {
+func invalidURL(err error) *apiError {
 	description := "The webhook URL is not allowed"
 	var rule egress.PolicyError
 	if errors.As(err, &rule) {
 		text := rule.Error()
 		description = strings.ToUpper(text[:1]) + text[1:]
 	}
-	return &fault{code: codeInvalidWebhookURL, description: description}
+	return &apiError{code: codeInvalidWebhookURL, description: description}
 }
 
 // pathScope is the scope of the one entity that a path names.
-func (x *exchange) pathScope(segment string) (Scope, *fault) {
+func (x *exchange) pathScope(segment string) (Scope, *apiError) {
 	id, err := url.PathUnescape(segment)
 	if err != nil {
 		return Scope{}, invalidRequest(x.h.entityRule)
@@ -63,9 +63,9 @@ func (x *exchange) pathScope(segment string) (Scope, *fault) {
 }
 
 // checkAll refuses a request that may have lost the identifier it was to name.
-func (x *exchange) checkAll(m match) *fault {
+func (x *exchange) checkAll(m match) *apiError {
 	switch {
-	case !arrivedAs(x.r, m.escaped):
+	case !pathUnmodified(x.r, m.escaped):
 		return invalidRequest(ruleAllPath)
 	case x.r.URL.RawQuery != "" || x.r.URL.ForceQuery:
 		return invalidRequest(ruleAllQuery)
@@ -74,9 +74,9 @@ func (x *exchange) checkAll(m match) *fault {
 }
 
 // checkUnsetAll also refuses a body, in which the identifier may be.
-func (x *exchange) checkUnsetAll(m match) *fault {
-	if f := x.checkAll(m); f != nil {
-		return f
+func (x *exchange) checkUnsetAll(m match) *apiError {
+	if e := x.checkAll(m); e != nil {
+		return e
 	}
 	if x.hasBody() {
 		return invalidRequest(ruleAllBody)
@@ -98,7 +98,7 @@ const (
 )
 
 // pageQuery reads the query of a list as strictly as a body is read.
-func (x *exchange) pageQuery() (after string, limit int, f *fault) {
+func (x *exchange) pageQuery() (after string, limit int, e *apiError) {
 	values, err := url.ParseQuery(x.r.URL.RawQuery)
 	if err != nil {
 		return "", 0, invalidRequest(ruleQuery)
@@ -127,16 +127,16 @@ const (
 )
 
 // readBody reads the body of a set.
-func (x *exchange) readBody() ([]byte, *fault) {
+func (x *exchange) readBody() ([]byte, *apiError) {
 	if !isJSON(x.r.Header) {
-		return nil, &fault{code: codeUnsupportedMediaType, description: ruleMedia}
+		return nil, &apiError{code: codeUnsupportedMediaType, description: ruleMedia}
 	}
 	if x.r.ContentLength > x.h.bodyLimit && x.r.Header.Get("Expect") != "" {
 		return nil, tooLarge() // before a 100 response asks for the body
 	}
 	data, err := io.ReadAll(http.MaxBytesReader(x.w, x.r.Body, x.h.bodyLimit))
 	if err != nil {
-		return nil, bodyFault(err)
+		return nil, bodyError(err)
 	}
 	x.bodyRead()
 	return data, nil
@@ -150,16 +150,16 @@ func (x *exchange) bodyRead() {
 	}
 }
 
-func tooLarge() *fault {
-	return &fault{code: codeRequestTooLarge, description: "The body is too large"}
+func tooLarge() *apiError {
+	return &apiError{code: codeRequestTooLarge, description: "The body is too large"}
 }
 
-func bodyFault(err error) *fault {
+func bodyError(err error) *apiError {
 	var over *http.MaxBytesError
 	if errors.As(err, &over) {
 		return tooLarge()
 	}
-	return &fault{code: codeInvalidRequest, description: ruleArrival, cause: err}
+	return &apiError{code: codeInvalidRequest, description: ruleArrival, cause: err}
 }
 
 // hasBody reports whether the request has a body that is not known to be empty.

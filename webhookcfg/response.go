@@ -16,15 +16,14 @@ var success = []byte(`{"message":"successful"}`)
 
 // respond writes the response of a request that reached an operation, and reports
 // its event.
-func (x *exchange) respond(ctx context.Context, body []byte, f *fault) {
-	e := &x.event
-	if f == nil {
-		e.Status, x.responded = http.StatusOK, true
+func (x *exchange) respond(ctx context.Context, body []byte, e *apiError) {
+	if e == nil {
+		x.event.Status, x.responded = http.StatusOK, true
 		write(x.w, http.StatusOK, body)
 	} else {
-		e.Err = x.redactedError(f.cause) // may panic in the cause, so before anything is written
-		e.Status, e.Code, x.responded = f.status(), errorTable[f.code].name, true
-		x.h.refuse(x.w, f)
+		x.event.Err = x.redactedError(e.cause) // may panic in the cause, so before anything is written
+		x.event.Status, x.event.Code, x.responded = e.status(), errorTable[e.code].name, true
+		x.h.refuse(x.w, e)
 	}
 	x.report(ctx)
 }
@@ -43,28 +42,28 @@ func write(w http.ResponseWriter, status int, body []byte) {
 }
 
 // refuse writes a fault.
-func (h *Handler) refuse(w http.ResponseWriter, f *fault) {
+func (h *Handler) refuse(w http.ResponseWriter, e *apiError) {
 	header := w.Header()
-	if f.code == codeInvalidClient {
+	if e.code == codeInvalidClient {
 		header.Set("WWW-Authenticate", h.challenge)
 	}
-	if f.allow != "" {
-		header.Set("Allow", f.allow)
+	if e.allow != "" {
+		header.Set("Allow", e.allow)
 	}
-	if f.retryAfter > 0 {
-		header.Set("Retry-After", wholeSeconds(f.retryAfter))
+	if e.retryAfter > 0 {
+		header.Set("Retry-After", wholeSeconds(e.retryAfter))
 	}
-	write(w, f.status(), f.body())
+	write(w, e.status(), e.body())
 }
 
 // body is the JSON of a fault. Its parts need no escaping: the names and the
 // descriptions keep to the characters of RFC 6749 §5.2.
-func (f *fault) body() []byte {
+func (e *apiError) body() []byte {
 	body := make([]byte, 0, 192)
 	body = append(body, `{"error":"`...)
-	body = append(body, errorTable[f.code].name...)
+	body = append(body, errorTable[e.code].name...)
 	body = append(body, `","error_description":"`...)
-	body = append(body, f.description...)
+	body = append(body, e.description...)
 	return append(body, `"}`...)
 }
 
@@ -134,7 +133,7 @@ func timeJSON(t time.Time) *string {
 
 // marshal is json.Marshal without the escapes for HTML, which would make a URL
 // with an ampersand hard to read.
-func marshal(v any) ([]byte, *fault) {
+func marshal(v any) ([]byte, *apiError) {
 	var buf bytes.Buffer
 	enc := json.NewEncoder(&buf)
 	enc.SetEscapeHTML(false)

@@ -140,7 +140,7 @@ type match struct {
 
 // match judges the path as it was sent: never cleaned, never decoded but for
 // one identifier, never redirected.
-func (rt *routes) match(method, escaped string) (match, *fault) {
+func (rt *routes) match(method, escaped string) (match, *apiError) {
 	for i, rs := range rt.resources {
 		f, segment, ok := rs.cut(escaped)
 		if !ok {
@@ -156,10 +156,10 @@ func (rt *routes) match(method, escaped string) (match, *fault) {
 		}
 		return match{}, methodNotAllowed(rt.actions[i], f)
 	}
-	return match{}, &fault{code: codeNotFound, description: "There is nothing at this path"}
+	return match{}, &apiError{code: codeNotFound, description: "There is nothing at this path"}
 }
 
-func methodNotAllowed(actions []action, f form) *fault {
+func methodNotAllowed(actions []action, f form) *apiError {
 	var allowed []string
 	for _, a := range actions {
 		if a.form == f {
@@ -167,21 +167,21 @@ func methodNotAllowed(actions []action, f form) *fault {
 		}
 	}
 	slices.Sort(allowed)
-	return &fault{
+	return &apiError{
 		code:        codeMethodNotAllowed,
 		description: "The method is not allowed at this path",
 		allow:       strings.Join(allowed, ", "),
 	}
 }
 
-// claims reports whether a path is ours to answer, by itself or because a mux
+// owns reports whether a path is ours to answer, by itself or because a mux
 // that cleans paths would make it ours.
-func (rt *routes) claims(u *url.URL) bool {
+func (rt *routes) owns(u *url.URL) bool {
 	escaped := u.EscapedPath()
-	return rt.owns(escaped) || rt.resembles(escaped) || rt.resembles(u.Path)
+	return rt.contains(escaped) || rt.resembles(escaped) || rt.resembles(u.Path)
 }
 
-func (rt *routes) owns(escaped string) bool {
+func (rt *routes) contains(escaped string) bool {
 	return slices.ContainsFunc(rt.resources, func(rs resource) bool {
 		_, _, ok := rs.cut(escaped)
 		return ok
@@ -199,10 +199,10 @@ func (rt *routes) resembles(p string) bool {
 	})
 }
 
-// arrivedAs reports whether the target of the request, as it came over the wire,
+// pathUnmodified reports whether the target of the request, as it came over the wire,
 // ends like the path that is served now. It does not where something on the way
 // cleaned the path: "…/e1/.." then looks like the form that means all entities.
-func arrivedAs(r *http.Request, escaped string) bool {
+func pathUnmodified(r *http.Request, escaped string) bool {
 	if r.RequestURI == "" {
 		return true // the request did not come over the wire
 	}
