@@ -4,54 +4,59 @@ import "context"
 
 // Store keeps the webhook configuration of every client.
 //
-// The state of one client is a base, the URL that every entity has unless it has
-// an entry of its own, and its overrides, entries that hold a URL or say "off".
-// The package documentation has the table of states and operations.
+// The state of one client is a base, the URL that every entity has unless it has an
+// entry of its own, and its overrides, entries that hold a URL or are off. The
+// package documentation has the table of states and operations.
 //
 //  1. Apply applies the whole change, or nothing.
-//  2. Once Apply returned nil, every later Resolve sees the change; in a store
-//     that calls itself durable, also after a crash.
-//  3. If Apply returns an error, the state is the one before it, or the one that
-//     the whole change leads to, never a part of it. The handler answers 503.
+//  2. Once Apply returned nil, every later Resolve sees the change; in a store that
+//     is documented as durable, also after a crash.
+//  3. If Apply returns an error, the state is the one before the change or the one
+//     after it, never a part of it. The handler responds 503.
 //  4. Set of one entity gives it an override with the URL.
-//  5. Set of all makes the URL the base and drops every override, those that say
-//     "off" too, at a cost that does not depend on their number.
-//  6. Unset of one entity leaves it without a webhook: with a base, the override
-//     says "off" from then on; without one, the override is dropped.
+//  5. Set of all makes the URL the base and drops every override, also those that
+//     are off, at a cost that does not depend on their number.
+//  6. Unset of one entity leaves it without a webhook: with a base, its override is
+//     off from then on; without one, the override is dropped.
 //  7. Unset of all drops the base and every override, at the cost of clause 5.
-//  8. To set what is set already, or unset what is not set, succeeds.
-//  9. Resolve returns the entity's override if there is one (its URL, or none if
-//     it says "off"), else the base, else the zero Webhook, and a nil error.
+//  8. Setting what is set already, and unsetting what is not set, succeeds.
+//  9. Resolve returns the entity's override if there is one (its URL, or none if it
+//     is off), else the base, else the zero Webhook, and a nil error.
 //  10. Since is the [Change.Time] of the change that decided, to the second at least.
-//  11. The URL comes back byte for byte as it went in.
+//  11. The URL is returned byte for byte as it was set.
 //  12. No operation of one client changes what another client sees. Names that
 //     differ in any byte, letter case too, are different names.
-//  13. A change for which [Change.Validate] fails, or an empty client or entity
-//     in Resolve, is answered by an error that wraps [ErrInvalidArgument].
+//  13. A change for which [Change.Validate] fails, and an empty client or entity in
+//     Resolve, give an error that wraps [ErrInvalidArgument].
 //  14. The methods are safe for concurrent use; the operations on one client are
 //     linearizable.
-//  15. The methods return soon after ctx ends; a ctx that has ended before the call
-//     gives an error and changes nothing. The handler's ctx has a deadline and
-//     ends when the caller hangs up.
+//  15. The methods honour ctx: they return soon after it ends, and if it ended before
+//     the call they return an error and change nothing. The handler's ctx has a
+//     deadline and ends when the client disconnects.
 //
 // No error text may hold a URL beyond its host and port.
+//
+// A method that ignores ctx holds up its client: the handler waits for it, and does
+// not respond in its place. A host that cannot rely on its store, verifier or prober
+// wraps the handler in an [http.TimeoutHandler].
 type Store interface {
 	// Apply makes the change, wholly and durably, or not at all.
 	Apply(ctx context.Context, c Change) error
-	// Resolve says which webhook is in effect for an entity.
+	// Resolve returns the webhook in effect for an entity.
 	Resolve(ctx context.Context, client, entity string) (Webhook, error)
 }
 
-// Lister is an optional companion of [Store], found once by [NewHandler]: it
-// lists the overrides of one client.
+// Lister is an optional interface of a [Store], found once by [NewHandler]: it lists
+// the overrides of one client.
 type Lister interface {
-	// List returns the first limit overrides whose entity comes after the given
-	// one in byte order; after "" begins with the first. There are fewer, or none, only
-	// where there are no more or to look further would take too long: Next tells. Each
-	// page is a state that the client had at one moment; pages of one walk may be of
-	// different moments. An unknown client has an empty page. An empty client, or a
-	// limit below 1, gives an error that wraps [ErrInvalidArgument]. The work of a
-	// page depends on limit, not on how many overrides there are.
+	// List returns the first limit overrides whose entity comes after the given one
+	// in byte order; after "" starts with the first. It may return fewer, or none,
+	// where there are no more or the search for more would take too long: Next
+	// distinguishes the two. Each page is a state that the client had at one moment;
+	// the pages of one listing may be of different moments. An unknown client has an
+	// empty page. An empty client, or a limit below 1, gives an error that wraps
+	// [ErrInvalidArgument]. The cost of a page depends on limit, not on the number of
+	// overrides.
 	List(ctx context.Context, client, after string, limit int) (Page, error)
 }
 
@@ -62,7 +67,7 @@ type Page struct {
 	Base Webhook
 	// Overrides are in byte order of their entities.
 	Overrides []Override
-	// Next is the value of after that continues the walk; "" on the last page.
+	// Next is the value of after for the next page; "" on the last page.
 	Next string
 }
 

@@ -80,31 +80,31 @@ func newCase(name, rule string, check func(context.Context, Env) error) Case {
 // The rules, in the words of the documentation of package webhookcfg.
 const (
 	clause1  = `Store, clause 1: Apply applies the whole change, or nothing.`
-	clause2  = `Store, clause 2: Once Apply returned nil, every later Resolve sees the change; in a store that calls itself durable, also after a crash.`
-	clause3  = `Store, clause 3: If Apply returns an error, the state is the one before it, or the one that the whole change leads to, never a part of it. The handler answers 503.`
+	clause2  = `Store, clause 2: Once Apply returned nil, every later Resolve sees the change; in a store that is documented as durable, also after a crash.`
+	clause3  = `Store, clause 3: If Apply returns an error, the state is the one before the change or the one after it, never a part of it. The handler responds 503.`
 	clause4  = `Store, clause 4: Set of one entity gives it an override with the URL.`
-	clause5  = `Store, clause 5: Set of all makes the URL the base and drops every override, those that say "off" too, at a cost that does not depend on their number.`
-	clause6  = `Store, clause 6: Unset of one entity leaves it without a webhook: with a base, the override says "off" from then on; without one, the override is dropped.`
+	clause5  = `Store, clause 5: Set of all makes the URL the base and drops every override, also those that are off, at a cost that does not depend on their number.`
+	clause6  = `Store, clause 6: Unset of one entity leaves it without a webhook: with a base, its override is off from then on; without one, the override is dropped.`
 	clause7  = `Store, clause 7: Unset of all drops the base and every override, at the cost of clause 5.`
-	clause8  = `Store, clause 8: To set what is set already, or unset what is not set, succeeds.`
-	clause9  = `Store, clause 9: Resolve returns the entity's override if there is one (its URL, or none if it says "off"), else the base, else the zero Webhook, and a nil error.`
+	clause8  = `Store, clause 8: Setting what is set already, and unsetting what is not set, succeeds.`
+	clause9  = `Store, clause 9: Resolve returns the entity's override if there is one (its URL, or none if it is off), else the base, else the zero Webhook, and a nil error.`
 	clause10 = `Store, clause 10: Since is the Change.Time of the change that decided, to the second at least.`
-	clause11 = `Store, clause 11: The URL comes back byte for byte as it went in.`
+	clause11 = `Store, clause 11: The URL is returned byte for byte as it was set.`
 	clause12 = `Store, clause 12: No operation of one client changes what another client sees. Names that differ in any byte, letter case too, are different names.`
-	clause13 = `Store, clause 13: A change for which Change.Validate fails, or an empty client or entity in Resolve, is answered by an error that wraps ErrInvalidArgument.`
+	clause13 = `Store, clause 13: A change for which Change.Validate fails, and an empty client or entity in Resolve, give an error that wraps ErrInvalidArgument.`
 	clause14 = `Store, clause 14: The methods are safe for concurrent use; the operations on one client are linearizable.`
-	clause15 = `Store, clause 15: The methods return soon after ctx ends; a ctx that has ended before the call gives an error and changes nothing. The handler's ctx has a deadline and ends when the caller hangs up.`
+	clause15 = `Store, clause 15: The methods honour ctx: they return soon after it ends, and if it ended before the call they return an error and change nothing. The handler's ctx has a deadline and ends when the client disconnects.`
 
 	ruleErrors = `Store: No error text may hold a URL beyond its host and port.`
-	ruleStates = `Store: The state of one client is a base, the URL that every entity has unless it has an entry of its own, and its overrides, entries that hold a URL or say "off".`
+	ruleStates = `Store: The state of one client is a base, the URL that every entity has unless it has an entry of its own, and its overrides, entries that hold a URL or are off.`
 
-	ruleList          = `Lister: List returns the first limit overrides whose entity comes after the given one in byte order; after "" begins with the first.`
+	ruleList          = `Lister: List returns the first limit overrides whose entity comes after the given one in byte order; after "" starts with the first.`
 	ruleUnknownClient = `Lister: An unknown client has an empty page.`
 	ruleListArguments = `Lister: An empty client, or a limit below 1, gives an error that wraps ErrInvalidArgument.`
-	rulePageMoment    = `Lister: Each page is a state that the client had at one moment; pages of one walk may be of different moments.`
+	rulePageMoment    = `Lister: Each page is a state that the client had at one moment; the pages of one listing may be of different moments.`
 	rulePageBase      = `Page: Base is the webhook of all entities without an override: SourceBase or, where there is none, the zero Webhook.`
 	rulePageOrder     = `Page: Overrides are in byte order of their entities.`
-	rulePageNext      = `Page: Next is the value of after that continues the walk; "" on the last page.`
+	rulePageNext      = `Page: Next is the value of after for the next page; "" on the last page.`
 
 	feed1     = `Feed, clause 1: A call with since "" begins a chain and gives a Reset. Each later call of the chain has the Next of the one before.`
 	feed2     = `Feed, clause 2: A chain misses nothing: a change that a Resolve could see when a call began is named by that call, or was by an earlier one of the chain, whoever made it and wherever. To name a change is to name its client, or to give a Reset.`
