@@ -63,13 +63,6 @@ func (h *reference) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), 10*time.Second)
 	defer cancel()
-	var once sync.Mutex
-	watchdog := time.AfterFunc(11*time.Second, func() {
-		once.Lock()
-		defer once.Unlock()
-		refuse(w, 503, "temporarily_unavailable")
-	})
-	defer watchdog.Stop()
 	defer func() {
 		if recover() != nil {
 			refuse(w, 500, "server_error")
