@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// code is an error code of the wire, one row of the table below.
+// code is an error code of a response, a row of errorTable.
 type code uint8
 
 const (
@@ -23,7 +23,7 @@ const (
 	codeTemporarilyUnavailable
 )
 
-// errorTable is the one table from error codes to what the caller sees.
+// errorTable holds the status and the name of each error code.
 var errorTable = [...]struct {
 	status int
 	name   string
@@ -42,15 +42,15 @@ var errorTable = [...]struct {
 	codeTemporarilyUnavailable: {503, "temporarily_unavailable"},
 }
 
-// apiError is a refusal on its way to the caller.
+// apiError is an error with its response.
 type apiError struct {
 	code code
-	// description is what the caller reads: ASCII without quotes and backslashes
-	// (RFC 6749 §5.2), and never anything that the caller sent.
+	// description is the text for the client: ASCII without quotes and backslashes
+	// (RFC 6749 §5.2), and without any input of the client.
 	description string
-	// cause is for the host alone; nil where the description says it all.
+	// cause is for the host alone; nil where the description is complete.
 	cause error
-	// retryAfter is how long to wait before the next try; zero for no advice.
+	// retryAfter is the Retry-After field; zero for none.
 	retryAfter time.Duration
 	// allow is the Allow field of a 405.
 	allow string
@@ -58,13 +58,13 @@ type apiError struct {
 
 func (e *apiError) status() int { return errorTable[e.code].status }
 
-// invalidRequest is the refusal of a request that breaks the named rule.
+// invalidRequest is the error of a request that breaks a rule.
 func invalidRequest(rule string) *apiError {
 	return &apiError{code: codeInvalidRequest, description: rule}
 }
 
-// retryLater is what the 503s advise: the library cannot know how long an
-// outage lasts, only that asking again at once does not help.
+// retryLater is the Retry-After of a 503. The length of an outage is unknown, but an
+// immediate retry does not help.
 const retryLater = time.Second
 
 func unavailable(cause error) *apiError {
@@ -89,7 +89,7 @@ func throttled(cause error, wait time.Duration) *apiError {
 	}
 }
 
-// askedToWait finds the wait that a verifier or a prober asks of the caller.
+// askedToWait returns the wait that an error of a verifier or a prober asks for.
 func askedToWait(err error) (wait time.Duration, ok bool) {
 	var waiter interface{ RetryAfter() time.Duration }
 	if !errors.As(err, &waiter) {
@@ -98,7 +98,7 @@ func askedToWait(err error) (wait time.Duration, ok bool) {
 	return waiter.RetryAfter(), true
 }
 
-// storeError sorts the errors of a [Store] and a [Lister].
+// storeError classifies an error of a [Store] or a [Lister].
 func storeError(err error) *apiError {
 	if errors.Is(err, ErrInvalidArgument) {
 		return serverError(err)

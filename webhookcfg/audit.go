@@ -13,15 +13,16 @@ type Violation struct {
 	Scope Scope
 	// Webhook is what is configured.
 	Webhook Webhook
-	// Err is what it breaks.
+	// Err is the error of [egress.Policy.Check].
 	Err error
 }
 
-// Audit walks the configuration of one client and yields what the policy
-// refuses, base first: what to look at before a stricter policy goes into service,
-// which then would refuse these at sending. It judges texts and literal addresses
-// and resolves no names; it changes nothing. An error of the lister ends the walk,
-// in place of a violation. The pages are of different moments, as [Lister] says.
+// Audit lists the configuration of one client and yields the webhooks that the policy
+// refuses, base first, so that a host can see before it adopts a stricter policy
+// which webhooks would no longer be called. It checks URLs and literal addresses,
+// resolves no names and changes nothing. An error of the lister is yielded in place
+// of a violation and ends the iteration. The pages may be of different moments; see
+// [Lister].
 func Audit(ctx context.Context, lister Lister, client string, policy *egress.Policy) iter.Seq2[Violation, error] {
 	return func(yield func(Violation, error) bool) {
 		judge := func(scope Scope, hook Webhook) (goOn bool) {

@@ -9,7 +9,7 @@ import (
 	"unicode/utf8"
 )
 
-// authenticate signs the caller in.
+// authenticate signs the client in.
 func (x *exchange) authenticate(ctx context.Context) *apiError {
 	id, secret, err := basicCredentials(x.r.Header)
 	if err != nil {
@@ -27,7 +27,7 @@ func (x *exchange) authenticate(ctx context.Context) *apiError {
 	return nil
 }
 
-var errNamelessClient = errors.New("webhookcfg: the verifier returned a client without an ID")
+var errNamelessClient = errors.New("webhookcfg: verifier returned a client without an ID")
 
 func invalidClient(cause error) *apiError {
 	return &apiError{code: codeInvalidClient, description: "Invalid client credentials", cause: cause}
@@ -43,30 +43,30 @@ func verifierError(err error) *apiError {
 	return unavailable(err)
 }
 
-// maxToken bounds the work that an unauthenticated caller can ask for; it
-// leaves room for ids and secrets of 1.5 KiB each.
+// maxToken bounds the work for an unauthenticated caller; it allows ids and secrets
+// of 1.5 KiB each.
 const maxToken = 4096
 
-// strictBase64 refuses the second spellings that padding bits make room for.
+// strictBase64 refuses other spellings of a token, which unused padding bits allow.
 var strictBase64 = base64.StdEncoding.Strict()
 
 var (
-	errAuthorizationCount  = errors.New("not exactly one Authorization field")
-	errAuthorizationScheme = errors.New("the Authorization field is not of the scheme Basic")
-	errAuthorizationToken  = errors.New("malformed Basic credentials")
+	errAuthorizationCount  = errors.New("webhookcfg: not exactly one Authorization field")
+	errAuthorizationScheme = errors.New("webhookcfg: Authorization field without the scheme Basic")
+	errAuthorizationToken  = errors.New("webhookcfg: malformed Basic credentials")
 )
 
-// basicCredentials returns what the request signs in with, read strictly by
-// RFC 7617 §2 and RFC 9110 §11.4. [http.Request.BasicAuth] does not serve here:
-// it reads only the first of several fields and lets through empty parts,
-// control characters, invalid UTF-8 and more than one spelling of a token.
+// basicCredentials returns the credentials of a request, parsed strictly by RFC 7617
+// §2 and RFC 9110 §11.4. [http.Request.BasicAuth] does not serve here: it reads only
+// the first of several fields and accepts empty parts, control characters, invalid
+// UTF-8 and more than one spelling of a token.
 func basicCredentials(h http.Header) (id, secret string, err error) {
 	fields := h["Authorization"]
 	if len(fields) != 1 {
 		return "", "", errAuthorizationCount
 	}
 	scheme, token, found := strings.Cut(fields[0], " ")
-	// The length keeps out the letters beyond ASCII that fold to these.
+	// The length excludes letters beyond ASCII, which EqualFold folds to these.
 	if !found || len(scheme) != len("Basic") || !strings.EqualFold(scheme, "Basic") {
 		return "", "", errAuthorizationScheme
 	}
@@ -84,7 +84,7 @@ func basicCredentials(h http.Header) (id, secret string, err error) {
 // decodeToken decodes the one canonical base64 spelling of a text without
 // control characters.
 func decodeToken(token string) (text string, ok bool) {
-	// The decoder skips line breaks, so they are refused before it sees them.
+	// Line breaks are refused here, since the decoder skips them.
 	if len(token) > maxToken || strings.ContainsAny(token, "\r\n") {
 		return "", false
 	}

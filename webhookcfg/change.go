@@ -8,9 +8,8 @@ import (
 	"example.com/go-webhookcfg/webhookcfg/egress"
 )
 
-// Scope says what a change reaches: one entity, or all entities of a client.
-// Its zero value is neither, and invalid: an identifier that went missing never
-// means "all".
+// Scope is the reach of a change: one entity, or all entities of a client. Its zero
+// value is neither, and invalid: a missing identifier never means "all".
 type Scope struct {
 	all    bool
 	entity string
@@ -44,18 +43,18 @@ func (s Scope) String() string {
 // LogValue implements [slog.LogValuer] with what String returns.
 func (s Scope) LogValue() slog.Value { return slog.StringValue(s.String()) }
 
-// Change is one set or unset, by one client, of one entity or of all. It is
-// built by [Set] or [Unset]; the zero value is invalid. One value flows from the
-// handler through every store: what the store applies is what the handler checked.
+// Change is one set or unset, by one client, of one entity or of all. It is built by
+// [Set] or [Unset]; the zero value is invalid. The value that the handler checked is
+// the value that the store applies.
 type Change struct {
-	// Client owns the configuration that is changed.
+	// Client owns the configuration.
 	Client string
-	// Scope is what the change reaches.
+	// Scope is the reach of the change.
 	Scope Scope
-	// URL is where notifications go from now on; the zero URL in an unset.
+	// URL is the webhook to set; the zero URL in an unset.
 	URL egress.URL
 	// Time is when the change was accepted. A store keeps it to the second at
-	// least and gives it back as [Webhook.Since]. The zero value is kept too.
+	// least and returns it as [Webhook.Since], the zero value too.
 	Time time.Time
 
 	op op
@@ -68,19 +67,20 @@ const (
 	opUnset
 )
 
-// Set is the change that makes url the webhook of the scope.
+// Set returns the change that makes url the webhook of the scope.
 func Set(client string, scope Scope, url egress.URL) Change {
 	return Change{Client: client, Scope: scope, URL: url, op: opSet}
 }
 
-// Unset is the change that leaves the scope without a webhook.
+// Unset returns the change that leaves the scope without a webhook.
 func Unset(client string, scope Scope) Change {
 	return Change{Client: client, Scope: scope, op: opUnset}
 }
 
 // Validate returns nil for a change that a store can apply: it has a client and
 // a scope, and a URL exactly if it was built by [Set]. Otherwise the error wraps
-// [ErrInvalidArgument]. After it, URL.IsZero tells an unset from a set.
+// [ErrInvalidArgument]. In a valid change, URL.IsZero distinguishes an unset from a
+// set.
 func (c Change) Validate() error {
 	switch {
 	case c.Client == "":
@@ -97,18 +97,18 @@ func (c Change) Validate() error {
 	return nil
 }
 
-// Webhook is what is in effect for one entity, and why. The zero value says that
-// nothing was ever configured.
+// Webhook is the webhook in effect for one entity, and the reason. The zero value
+// means that nothing is configured.
 type Webhook struct {
-	// URL is where notifications go; the zero URL if they go nowhere.
+	// URL is where notifications go; the zero URL where there is no webhook.
 	URL egress.URL
-	// Source says which entry decided.
+	// Source is the entry that decided.
 	Source Source
 	// Since is the time of the change that decided; zero if Source is SourceNone.
 	Since time.Time
 }
 
-// Source names the entry that decides which webhook is in effect.
+// Source is the entry that decides which webhook is in effect.
 type Source uint8
 
 // The sources, in the order in which a resolve looks for them.
@@ -123,7 +123,7 @@ const (
 	SourceBase
 )
 
-// String returns "none", "override", "off" or "base", as in contract and JSON.
+// String returns "none", "override", "off" or "base", as in the responses.
 func (s Source) String() string {
 	switch s {
 	case SourceNone:

@@ -6,7 +6,7 @@ import (
 	"example.com/go-webhookcfg/internal/strictjson"
 )
 
-// The rules that a body can break, as the caller reads them.
+// The rules that a body can break, as the client reads them.
 const (
 	ruleObject    = "The body must be exactly one JSON object and nothing after it"
 	ruleUTF8      = "The body must be valid UTF-8 without a byte order mark"
@@ -16,16 +16,16 @@ const (
 	ruleURLNeeded = "The key webhook_url is required"
 )
 
-// setBody is what the body of a set says. An identifier that is present is
-// never empty: absent means all entities, and nothing else does.
+// setBody is the body of a set. All entities are meant where the identifier is absent,
+// and only there: an empty one is present, and refused as an identifier.
 type setBody struct {
 	entity    string
 	hasEntity bool
 	url       string
 }
 
-// decodeSet reads the body of a set strictly: whatever of it has a second reading
-// could turn a request for one entity into one for all.
+// decodeSet decodes the body of a set strictly: a lenient reading could turn a request
+// for one entity into one for all.
 func decodeSet(data []byte, idKey string) (setBody, *apiError) {
 	fields := [...]strictjson.Field{{Key: idKey}, {Key: "webhook_url"}}
 	if err := strictjson.Decode(data, fields[:]); err != nil {
@@ -38,7 +38,7 @@ func decodeSet(data []byte, idKey string) (setBody, *apiError) {
 	return setBody{entity: id.Value, hasEntity: id.Present, url: url.Value}, nil
 }
 
-// bodyRule is the rule that an error of [strictjson.Decode] stands for.
+// bodyRule returns the rule behind an error of [strictjson.Decode].
 func bodyRule(err error, idKey string) string {
 	switch {
 	case errors.Is(err, strictjson.ErrEncoding):

@@ -5,8 +5,7 @@ import (
 	"unicode/utf8"
 )
 
-// What a caller reads about an identifier that is refused, by the default syntax
-// and by one of the host's.
+// The descriptions of a refused identifier, for the default syntax and for the host's.
 const (
 	rulePlainEntity = "An identifier is 1 to 128 of the characters A-Z a-z 0-9 . _ ~ : @ - and neither . nor .."
 	ruleHostEntity  = "The identifier is not one that this service could have given"
@@ -43,11 +42,11 @@ var entityChars = func() (table [256]bool) {
 	return table
 }()
 
-// isDots reports whether id is nothing, or a segment that cleaning a path removes.
+// isDots reports whether id is empty, or a segment that cleaning a path removes.
 func isDots(id string) bool { return id == "" || id == "." || id == ".." }
 
-// safeSegment is what every identifier must keep to, whatever the syntax of the
-// host: one segment of a path that no cleaning changes.
+// safeSegment reports whether id is one segment of a path that no cleaning changes,
+// as every identifier must be, whatever the syntax of the host.
 func safeSegment(id string) bool {
 	if isDots(id) || !utf8.ValidString(id) {
 		return false
@@ -60,7 +59,8 @@ func safeSegment(id string) bool {
 	return true
 }
 
-// entitySyntax joins the host's syntax with what no host can lift.
+// entitySyntax returns the syntax of identifiers and its rule: the default, or the
+// host's within the limits of safeSegment.
 func entitySyntax(host func(id string) bool) (valid func(id string) bool, rule string) {
 	if host == nil {
 		return plainEntity, rulePlainEntity
@@ -68,6 +68,7 @@ func entitySyntax(host func(id string) bool) (valid func(id string) bool, rule s
 	return func(id string) bool { return safeSegment(id) && host(id) }, ruleHostEntity
 }
 
+// entityScope returns the scope of the entity with a valid identifier.
 func (x *exchange) entityScope(id string) (Scope, *apiError) {
 	if !x.h.validEntity(id) {
 		return Scope{}, invalidRequest(x.h.entityRule)

@@ -10,30 +10,30 @@ import (
 	"example.com/go-webhookcfg/webhookcfg/egress"
 )
 
-// Event tells the host how one request ended. It holds no client secret, and a
-// URL only in the form that shows scheme, host and port.
+// Event reports the outcome of one request to the host. It holds no client secret,
+// and a URL only in the form that shows scheme, host and port.
 type Event struct {
 	// Operation is "set", "unset", "read" or "list".
 	Operation string
-	// Client is who signed in; "" until somebody did.
+	// Client is the client that signed in; "" if none did.
 	Client string
-	// Scope is what the request asked for; invalid until that was understood, and
-	// in a list.
+	// Scope is the scope of the request; invalid where it was not determined, and in
+	// a list.
 	Scope Scope
-	// URL is what a set asked for; zero until it was found well-formed.
+	// URL is the webhook URL of a set; zero if it was not well-formed.
 	URL egress.URL
-	// Status is the HTTP status of the answer.
+	// Status is the HTTP status of the response.
 	Status int
-	// Code is the error code of the answer; "" for a success.
+	// Code is the error code of the response; "" for a success.
 	Code string
-	// Duration is the time from the request's arrival to its answer.
+	// Duration is the time from the arrival of the request to its response.
 	Duration time.Duration
-	// Err is why the request failed, where the code does not say it all; with
-	// [ProbeWarn] also what the probe of a successful set found.
+	// Err is the cause of a failure, where the code is not all; with [ProbeWarn] also
+	// the failure of the probe of a successful set.
 	Err error
 }
 
-// report gives the event to the log and to the hook, as far as they want it.
+// report logs the event and passes it to OnEvent.
 func (x *exchange) report(ctx context.Context) {
 	e, level := &x.event, x.event.level()
 	logged := x.h.logger.Enabled(ctx, level)
@@ -49,8 +49,8 @@ func (x *exchange) report(ctx context.Context) {
 	}
 }
 
-// level sorts events for the log: faults of the host's parts are errors, what
-// may be an attack is a warning, changes and callers that hung up are news.
+// level returns the level of the log record. Failures of the service are errors, and
+// possible attacks are warnings. Changes and client disconnects are logged at Info.
 func (e *Event) level() slog.Level {
 	switch {
 	case e.Status == http.StatusServiceUnavailable && errors.Is(e.Err, context.Canceled):
@@ -68,7 +68,7 @@ func (e *Event) level() slog.Level {
 	}
 }
 
-// attrs are the event as a log record has it.
+// attrs returns the attributes of the log record.
 func (e *Event) attrs() []slog.Attr {
 	attrs := append(make([]slog.Attr, 0, 8),
 		slog.String("operation", e.Operation),

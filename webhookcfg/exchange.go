@@ -19,11 +19,11 @@ type exchange struct {
 	start time.Time
 
 	event  Event
-	secret string     // hidden from texts written elsewhere: the client's secret,
-	url    egress.URL // and the URL, from before it was found well-formed
+	secret string     // of the client, redacted in the texts of other packages,
+	url    egress.URL // as is the URL, from before it was found well-formed
 
-	readLimited bool // the body has a read deadline of the handler
-	responded   bool
+	readLimited bool // the read deadline is the handler's
+	responded   bool // the response is being written, or was
 }
 
 // run authenticates the client, performs the operation and responds, once.
@@ -52,9 +52,9 @@ func (x *exchange) limitReadTime() {
 	x.readLimited = http.NewResponseController(x.w).SetReadDeadline(x.start.Add(x.h.timeout)) == nil
 }
 
-// recover responds 500 to a panic in the store, the verifier, the prober or a
+// recover responds 500 after a panic in the store, the verifier, the prober or a
 // function of the options. After the response was written, as in a panic of OnEvent,
-// it is only logged.
+// the panic is only logged.
 func (x *exchange) recover(ctx context.Context) {
 	value := recover()
 	switch {
@@ -65,7 +65,7 @@ func (x *exchange) recover(ctx context.Context) {
 	}
 	p := &panicError{text: x.redacted(fmt.Sprint(value)), stack: debug.Stack()}
 	if x.responded {
-		x.h.logger.ErrorContext(ctx, "webhook configuration panic after the response was written", "error", p.Error(), "stack", string(p.stack))
+		x.h.logger.ErrorContext(ctx, "webhook configuration panic after response was written", "error", p.Error(), "stack", string(p.stack))
 		return
 	}
 	defer x.recover(ctx)
@@ -80,9 +80,8 @@ type panicError struct {
 
 func (p *panicError) Error() string { return "panic: " + p.text }
 
-// redacted returns a text written elsewhere, by a driver that quotes its arguments
-// or in a panic, without the client's secret and without what follows the port in
-// the URL.
+// redacted returns a text of another package, such as a driver that quotes its
+// arguments, without the client's secret and without the path and query of the URL.
 func (x *exchange) redacted(text string) string {
 	return redact.URL(redact.Secret(text, x.secret), x.url.Reveal(), x.url.String())
 }

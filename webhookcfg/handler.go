@@ -14,9 +14,9 @@ import (
 
 // Handler serves the interface. It is safe for concurrent use.
 //
-// It answers every path itself, never redirects and never cleans a path. It sets
-// the Pattern of a request that reached an operation, so that middleware around
-// it can name the route.
+// It responds to every path itself, never redirects and never cleans a path. It sets
+// the Pattern of a request that reached an operation, so that middleware around it
+// can name the route.
 type Handler struct {
 	store        Store
 	lister       Lister // nil if the store is none
@@ -24,7 +24,7 @@ type Handler struct {
 	routes       routes
 	challenge    string
 	validEntity  func(id string) bool
-	entityRule   string // what a caller reads where validEntity says no
+	entityRule   string // the description of a refusal by validEntity
 	entityExists func(ctx context.Context, client, entity string) (bool, error)
 	policy       *egress.Policy
 	prober       Prober
@@ -38,7 +38,7 @@ type Handler struct {
 }
 
 // NewHandler returns a handler over a store and a verifier. Nil options mean the
-// zero Options. The error tells what of the arguments cannot work.
+// zero Options. The error names the argument that is invalid.
 func NewHandler(store Store, verifier CredentialVerifier, options *Options) (*Handler, error) {
 	if store == nil {
 		return nil, errors.New("webhookcfg: nil Store")
@@ -88,7 +88,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	x.run(m)
 }
 
-// Routes lists what the handler serves, for documentation, metrics and policies.
+// Routes returns the routes of the handler, for documentation, metrics and policies.
 func (h *Handler) Routes() []Route {
 	var all []Route
 	for _, actions := range h.routes.actions {
@@ -99,24 +99,25 @@ func (h *Handler) Routes() []Route {
 	return all
 }
 
-// Mux is what [Handler.Register] needs of a host's mux, such as [http.ServeMux].
+// Mux is the method of a host's mux that [Handler.Register] calls, as
+// [http.ServeMux] has it.
 type Mux interface {
 	// Handle registers a handler for a pattern of the form "METHOD /path".
 	Handle(pattern string, handler http.Handler)
 }
 
-// Register puts the handler on the host's mux with one pattern for each route,
-// so that the mux itself names the route in the request's Pattern. It needs the
-// handler's base path to be where the mux is served.
+// Register registers the handler on the host's mux with one pattern for each route,
+// so that the mux sets the request's Pattern itself. [Options.BasePath] must be the
+// path at which the mux is served.
 //
-// The other standard methods are registered too, so that a 405 comes from the
-// handler; no pattern is without a method, so that a host may have a "GET /".
+// The other standard methods are registered too, so that the handler, not the mux,
+// responds 405. Every pattern has a method, so that a host may have a "GET /".
 //
 // A mux still redirects paths that it would clean, before the handler sees them:
 // "…/configure-webhook/e1/.." becomes "…/configure-webhook", which reaches all
 // entities, and clients follow with the same method and body. Wrap the mux in
-// [Handler.Before] to have such paths refused. Under GODEBUG=httpmuxgo121=1 a
-// mux knows no methods in patterns and finds none of these.
+// [Handler.Before] to have such paths refused. Under GODEBUG=httpmuxgo121=1 a mux
+// does not support methods in patterns and matches none of these.
 func (h *Handler) Register(mux Mux) {
 	for i, rs := range h.routes.resources {
 		patterns := []string{}
@@ -133,17 +134,17 @@ func (h *Handler) Register(mux Mux) {
 	}
 }
 
-// otherMethods are the methods that a 405 of ours may answer. GET stands for HEAD
-// too, as it does in a pattern.
+// otherMethods are registered so that the handler, not the mux, responds 405. GET
+// includes HEAD, as in every pattern.
 var otherMethods = [...]string{
 	http.MethodGet, http.MethodPost, http.MethodPut, http.MethodPatch,
 	http.MethodDelete, http.MethodConnect, http.MethodOptions, http.MethodTrace,
 }
 
-// Before returns a handler that serves our paths itself and hands every other
-// request to next. It stands before a mux, so that no path of ours is cleaned,
-// decoded or redirected before it is judged, and refuses with 404 what a mux would
-// clean to one of our paths, in whatever letter case.
+// Before returns a handler that serves the paths of h and passes every other request
+// to next, usually a mux. No path of h is cleaned, decoded or redirected before h
+// has judged it, and a path that a mux would clean to one of h, in whatever letter
+// case, is refused with 404.
 func (h *Handler) Before(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if h.routes.owns(r.URL) {

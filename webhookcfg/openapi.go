@@ -11,8 +11,8 @@ var openAPI string
 // YAML, for a host to serve (as application/yaml, RFC 9512) and for tools that
 // make clients or check traffic. Every call returns a new copy.
 //
-// It describes a handler with the zero [Options] and the reads: the paths begin at
-// the root of the one server it names, "/", and the limits are the defaults. A
-// host with a BasePath puts its own server in; [Options.VariantAliases] and a
-// syntax of identifiers of the host's are not in it.
+// It describes a handler with the zero [Options] and the reads: the paths start at the
+// root of the one server it names, "/", and the limits are the defaults. A host with
+// a BasePath replaces the server; [Options.VariantAliases] and a syntax of
+// identifiers of the host are not in it.
 func OpenAPI() []byte { return []byte(openAPI) }

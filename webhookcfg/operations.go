@@ -8,7 +8,7 @@ import (
 )
 
 // operate performs the operation for the client that is signed in, and returns the
-// body of the response to a success, or a fault.
+// body of a success.
 func (x *exchange) operate(ctx context.Context, m match) ([]byte, *apiError) {
 	switch m.action.route.Operation {
 	case opNameSet:
@@ -22,7 +22,7 @@ func (x *exchange) operate(ctx context.Context, m match) ([]byte, *apiError) {
 	}
 }
 
-// set is decode, check, apply, in this order: the store sees nothing unchecked.
+// set decodes, checks and applies, in this order: the store sees no unchecked change.
 func (x *exchange) set(ctx context.Context, m match) ([]byte, *apiError) {
 	scope, target, e := x.readSet(m)
 	if e != nil {
@@ -85,25 +85,25 @@ func (x *exchange) list(ctx context.Context, m match) ([]byte, *apiError) {
 	return marshal(newPageJSON(m.action.idKey, page))
 }
 
-// unknownPolicy says what becomes of an entity that the catalogue does not know.
+// unknownPolicy specifies what follows where EntityExists reports false.
 type unknownPolicy uint8
 
 const (
-	// refuseUnknown: a set needs a valid entity.
+	// refuseUnknown: a set needs an entity that exists.
 	refuseUnknown unknownPolicy = iota
-	// allowIfConfigured: what was set while the entity was valid can still be read
-	// and unset.
+	// allowIfConfigured: an override from the time when the entity existed can still
+	// be read and unset.
 	allowIfConfigured
 )
 
-// checkExists asks the host's catalogue about the one entity of a scope.
+// checkExists refuses a scope of one entity that the host does not know.
 func (x *exchange) checkExists(ctx context.Context, scope Scope, unknown unknownPolicy) *apiError {
 	if x.h.entityExists == nil || scope.IsAll() {
 		return nil
 	}
 	known, err := x.h.entityExists(ctx, x.event.Client, scope.Entity())
 	if err != nil {
-		return unavailable(fmt.Errorf("catalogue: %w", err))
+		return unavailable(fmt.Errorf("entity exists: %w", err))
 	}
 	if known {
 		return nil
@@ -128,7 +128,7 @@ func (x *exchange) resolve(ctx context.Context, entity string) (Webhook, *apiErr
 	return hook, nil
 }
 
-// probe checks that the target can be reached, as the host wants it.
+// probe checks that the target can be reached, as the mode specifies.
 func (x *exchange) probe(ctx context.Context, target egress.URL) *apiError {
 	if x.h.probeMode == ProbeOff {
 		return nil
@@ -139,7 +139,7 @@ func (x *exchange) probe(ctx context.Context, target egress.URL) *apiError {
 	switch {
 	case err == nil:
 		return nil
-	case ctx.Err() != nil: // the target is not to blame
+	case ctx.Err() != nil: // the request ended, not the probe alone
 		return unavailable(err)
 	case x.h.probeMode == ProbeWarn:
 		x.event.Err = x.redactedError(err)
@@ -151,7 +151,7 @@ func (x *exchange) probe(ctx context.Context, target egress.URL) *apiError {
 	return &apiError{code: codeWebhookUnreachable, description: "The webhook URL could not be reached", cause: err}
 }
 
-// apply hands the checked change to the store.
+// apply applies the checked change, unless the request has ended.
 func (x *exchange) apply(ctx context.Context, c Change) ([]byte, *apiError) {
 	c.Time = x.start
 	if x.h.now != nil {

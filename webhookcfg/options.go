@@ -13,69 +13,69 @@ import (
 	"example.com/go-webhookcfg/webhookcfg/egress"
 )
 
-// Options are the choices of a host. The zero value is a safe default in every
-// field. [NewHandler] copies them; later changes have no effect.
+// Options configure a [Handler]. The zero value is a safe default in every field.
+// [NewHandler] copies them; later changes have no effect.
 type Options struct {
-	// BasePath is where the host serves the handler, such as "/hooks": the paths of
-	// the interface begin with it. "" where they begin at the root, or where the
-	// host strips a prefix before it calls the handler.
+	// BasePath is the prefix of all paths, such as "/hooks". "" where the handler is
+	// served at the root, or the host strips a prefix before it calls the handler.
 	BasePath string
 
-	// VariantAliases are further paths, below BasePath, that serve what the variant
-	// with moc_id serves. An alias may end in a slash; a set then needs the slash.
+	// VariantAliases are further paths, below BasePath, of the variant with moc_id.
+	// An alias may end in a slash; a set then needs the slash.
 	VariantAliases []string
 
-	// Realm is the realm of the Basic challenge; "" means "webhooks". It is printable
-	// ASCII without quotes and backslashes.
+	// Realm is the realm of the Basic challenge: printable ASCII without quotes and
+	// backslashes. "" means "webhooks".
 	Realm string
 
-	// Reads serves GET: what is in effect for one entity, and, if the store is a
-	// [Lister], the overrides page by page. Otherwise GET is answered 405.
+	// Reads serves GET: the webhook in effect for one entity and, if the store is a
+	// [Lister], the overrides page by page. If false, the response to GET is 405.
 	Reads bool
 
 	// ValidEntityID replaces the default syntax of identifiers (1 to 128 of the
-	// characters A-Z a-z 0-9 . _ ~ : @ -). Whatever it accepts, an identifier is
-	// valid UTF-8 without slashes, backslashes and control characters, and neither
-	// "", "." nor "..".
+	// characters A-Z a-z 0-9 . _ ~ : @ -). It is called for valid UTF-8 without
+	// slashes, backslashes and control characters only, and neither for "" nor for
+	// "." and "..", which are always refused.
 	ValidEntityID func(id string) bool
 
-	// EntityExists says whether an identifier is a valid module configuration of the
-	// client; where it is not, the answer is 404. Nil accepts every well-formed
-	// identifier: the rule is then the host's to keep.
+	// EntityExists reports whether an identifier names a valid module configuration
+	// of the client; if not, the response is 404. It must be safe for concurrent use
+	// and honour its context, like a [Store]; an error gives 503. If nil, every
+	// well-formed identifier is accepted, and the rule is the host's to enforce.
 	EntityExists func(ctx context.Context, client, entity string) (bool, error)
 
-	// Policy says which URLs may be set; nil means the zero Policy, the strictest.
+	// Policy specifies which URLs may be set. If nil, it is the zero Policy, the
+	// strictest.
 	Policy *egress.Policy
 
-	// Prober checks that a URL can be reached before a set; nil means the default
-	// one of Policy. ProbeMode says what its outcome is for. ProbeTimeout bounds one
-	// probe and is less than Timeout; zero means 5 s, or half of Timeout if that is
-	// less.
+	// Prober checks that a URL can be reached before a set. If nil, it is the default
+	// prober of Policy. ProbeMode specifies the effect of a failure. ProbeTimeout
+	// bounds one probe and is less than Timeout; zero means 5 seconds, or half of
+	// Timeout if that is less.
 	Prober       Prober
 	ProbeMode    ProbeMode
 	ProbeTimeout time.Duration
 
-	// Timeout bounds the work on one request, from its arrival to its answer; zero
-	// means 10 s. It is the deadline of the context that the store, the verifier,
-	// the catalogue and the prober get; past it the answer is 503, at once or, where
-	// one of them does not keep to its context, a little later (or when it returns,
-	// if the ResponseWriter cannot flush). It also bounds how long a body may take to
-	// arrive.
+	// Timeout bounds one request, from its arrival to its response; zero means 10
+	// seconds. It is the deadline of the context of the store, the verifier, the
+	// prober and EntityExists, which must honour it: after it the response is 503, as
+	// soon as they return. It also bounds how long a body may take to arrive, on a
+	// ResponseWriter with read deadlines.
 	Timeout time.Duration
 
-	// BodyLimit is the largest body of a set in bytes; zero means 16 KiB.
+	// BodyLimit is the largest body of a set, in bytes; zero means 16 KiB.
 	BodyLimit int64
 
-	// Logger gets one record for each request that reached an operation. Nil is
-	// silent.
+	// Logger logs one record for each request that reached an operation. If nil,
+	// nothing is logged.
 	Logger *slog.Logger
 
-	// OnEvent is called once for each request that reached an operation and got an
-	// answer, after the answer was written. It is called concurrently and must not
-	// block.
+	// OnEvent is called once for each request that reached an operation, after the
+	// response was written. It is called concurrently and must not block. If nil,
+	// events are dropped.
 	OnEvent func(ctx context.Context, e Event)
 
-	// Now is the clock that dates changes; nil means the time at which the request
+	// Now returns the time of a change. If nil, it is the time at which the request
 	// arrived.
 	Now func() time.Time
 }
@@ -87,22 +87,22 @@ const (
 	defaultBodyLimit    = 16 << 10
 )
 
-// complete puts the defaults in place and refuses what cannot work.
+// complete sets the defaults and refuses invalid options.
 func (o *Options) complete() error {
 	if o.ProbeTimeout < 0 || o.Timeout < 0 || o.BodyLimit < 0 {
-		return errors.New("a limit is negative")
+		return errors.New("negative limit")
 	}
 	if int(o.ProbeMode) >= len(probeModes) {
 		return fmt.Errorf("unknown %v", o.ProbeMode)
 	}
 	o.Realm = cmp.Or(o.Realm, defaultRealm)
 	if strings.ContainsFunc(o.Realm, func(c rune) bool { return c < ' ' || c > '~' || c == '"' || c == '\\' }) {
-		return errors.New("the Realm has a character that a quoted string cannot hold")
+		return errors.New("Realm with a character that a quoted string cannot hold")
 	}
 	o.Timeout = cmp.Or(o.Timeout, defaultTimeout)
 	o.ProbeTimeout = cmp.Or(o.ProbeTimeout, min(defaultProbeTimeout, o.Timeout/2))
 	if o.ProbeTimeout >= o.Timeout {
-		return errors.New("the ProbeTimeout is not below the Timeout: no probe could fail in time")
+		return errors.New("ProbeTimeout not below Timeout: no probe could fail in time")
 	}
 	o.BodyLimit = cmp.Or(o.BodyLimit, defaultBodyLimit)
 	if o.Policy == nil {
@@ -125,21 +125,21 @@ func (o *Options) complete() error {
 }
 
 // checkPaths normalises the base path and refuses paths that cannot be matched
-// as they stand, and resources that would lie within each other.
+// literally, and resources that would contain each other.
 func (o *Options) checkPaths() error {
 	o.BasePath = strings.TrimSuffix(o.BasePath, "/")
 	if o.BasePath != "" && !plainPath(o.BasePath) {
-		return errors.New("the BasePath is not a clean absolute path of plain characters")
+		return errors.New("BasePath is not a clean absolute path of plain characters")
 	}
 	roots := []string{configurePath, variantPath}
 	for _, alias := range o.VariantAliases {
 		root := strings.TrimSuffix(alias, "/")
 		if !plainPath(root) {
-			return errors.New("a VariantAlias is not a clean absolute path of plain characters")
+			return errors.New("VariantAlias is not a clean absolute path of plain characters")
 		}
 		for _, other := range roots {
 			if strings.HasPrefix(root+"/", other+"/") || strings.HasPrefix(other+"/", root+"/") {
-				return errors.New("a VariantAlias overlaps another path of the interface")
+				return errors.New("VariantAlias overlaps another path of the interface")
 			}
 		}
 		roots = append(roots, root)
@@ -147,8 +147,8 @@ func (o *Options) checkPaths() error {
 	return nil
 }
 
-// plainPath reports whether p reads the same escaped and unescaped, cleaned and
-// uncleaned, and as a pattern of [http.ServeMux].
+// plainPath reports whether p is the same escaped and unescaped, cleaned and
+// uncleaned, and as a pattern of [net/http.ServeMux].
 func plainPath(p string) bool {
 	return strings.HasPrefix(p, "/") && p != "/" && path.Clean(p) == p &&
 		!strings.ContainsFunc(p, func(c rune) bool { return c != '/' && (c > '~' || !entityChars[c]) })

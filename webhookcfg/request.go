@@ -13,7 +13,7 @@ import (
 	"example.com/go-webhookcfg/webhookcfg/egress"
 )
 
-// readSet reads and judges everything that a set says.
+// readSet reads the body of a set, and checks the scope and the URL.
 func (x *exchange) readSet(m match) (Scope, egress.URL, *apiError) {
 	data, e := x.readBody()
 	if e != nil {
@@ -51,18 +51,18 @@ func invalidURL(err error) *apiError {
 	return &apiError{code: codeInvalidWebhookURL, description: description}
 }
 
-// pathScope is the scope of the one entity that a path names.
+// pathScope returns the scope of the entity that a path names.
 func (x *exchange) pathScope(segment string) (Scope, *apiError) {
 	id, err := url.PathUnescape(segment)
 	if err != nil {
 		return Scope{}, invalidRequest(x.h.entityRule)
 	}
-	// Servers other than net/http reuse the memory of a path for their next request,
-	// and a store or a hook may keep the identifier.
+	// Servers other than net/http use the memory of a path again for their next
+	// request, and a store or an event may retain the identifier.
 	return x.entityScope(strings.Clone(id))
 }
 
-// checkAll refuses a request that may have lost the identifier it was to name.
+// checkAll refuses a request for all entities that may have lost an identifier.
 func (x *exchange) checkAll(m match) *apiError {
 	switch {
 	case !pathUnmodified(x.r, m.escaped):
@@ -73,7 +73,7 @@ func (x *exchange) checkAll(m match) *apiError {
 	return nil
 }
 
-// checkUnsetAll also refuses a body, in which the identifier may be.
+// checkUnsetAll also refuses a body, which may hold the identifier.
 func (x *exchange) checkUnsetAll(m match) *apiError {
 	if e := x.checkAll(m); e != nil {
 		return e
@@ -97,7 +97,7 @@ const (
 	ruleQuery = "A list takes the query parameters limit, from 1 to 1000, and after, an identifier, each at most once"
 )
 
-// pageQuery reads the query of a list as strictly as a body is read.
+// pageQuery parses the query of a list as strictly as a body.
 func (x *exchange) pageQuery() (after string, limit int, e *apiError) {
 	values, err := url.ParseQuery(x.r.URL.RawQuery)
 	if err != nil {
@@ -108,7 +108,7 @@ func (x *exchange) pageQuery() (after string, limit int, e *apiError) {
 		value := all[0]
 		switch {
 		case len(all) == 1 && key == "after" && x.h.validEntity(value):
-			after = strings.Clone(value) // as the one of a path
+			after = strings.Clone(value) // as in pathScope
 		case len(all) == 1 && key == "limit":
 			limit, _ = strconv.Atoi(value)
 			if limit < 1 || limit > maxLimit || strconv.Itoa(limit) != value {
@@ -162,7 +162,7 @@ func bodyError(err error) *apiError {
 	return &apiError{code: codeInvalidRequest, description: ruleArrival, cause: err}
 }
 
-// hasBody reports whether the request has a body that is not known to be empty.
+// hasBody reports whether the request has a body, or may have one.
 func (x *exchange) hasBody() bool {
 	if x.r.ContentLength >= 0 || x.r.Body == nil {
 		return x.r.ContentLength > 0
@@ -175,7 +175,7 @@ func (x *exchange) hasBody() bool {
 	return false
 }
 
-// isJSON reports whether the fields of a request announce a plain JSON body.
+// isJSON reports whether the header announces JSON in UTF-8 without a coding.
 func isJSON(h http.Header) bool {
 	for _, coding := range h["Content-Encoding"] {
 		if !strings.EqualFold(coding, "identity") {

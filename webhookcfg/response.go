@@ -11,17 +11,17 @@ import (
 	"example.com/go-webhookcfg/webhookcfg/egress"
 )
 
-// success is the whole body of every set and unset that was done.
+// success is the body of every set and unset that succeeded.
 var success = []byte(`{"message":"successful"}`)
 
-// respond writes the response of a request that reached an operation, and reports
-// its event.
+// respond writes the response to a request that reached an operation, and reports the
+// event.
 func (x *exchange) respond(ctx context.Context, body []byte, e *apiError) {
 	if e == nil {
 		x.event.Status, x.responded = http.StatusOK, true
 		write(x.w, http.StatusOK, body)
 	} else {
-		x.event.Err = x.redactedError(e.cause) // may panic in the cause, so before anything is written
+		x.event.Err = x.redactedError(e.cause) // first: the cause's Error method may panic
 		x.event.Status, x.event.Code, x.responded = e.status(), errorTable[e.code].name, true
 		x.h.refuse(x.w, e)
 	}
@@ -31,17 +31,17 @@ func (x *exchange) respond(ctx context.Context, body []byte, e *apiError) {
 // write is the only writer of responses.
 func write(w http.ResponseWriter, status int, body []byte) {
 	header := w.Header()
-	// One allocation for all of them, where Header.Set makes one for each.
+	// One allocation for all fields, where Header.Set has one for each.
 	values := [...]string{"application/json", strconv.Itoa(len(body)), "no-store", "nosniff"}
 	header["Content-Type"] = values[0:1:1]
 	header["Content-Length"] = values[1:2:2]
 	header["Cache-Control"] = values[2:3:3]
 	header["X-Content-Type-Options"] = values[3:4:4]
 	w.WriteHeader(status)
-	_, _ = w.Write(body) // a caller that is gone cannot be told
+	_, _ = w.Write(body) // an error means that the client disconnected
 }
 
-// refuse writes a fault.
+// refuse writes the response of an error.
 func (h *Handler) refuse(w http.ResponseWriter, e *apiError) {
 	header := w.Header()
 	if e.code == codeInvalidClient {
@@ -56,8 +56,8 @@ func (h *Handler) refuse(w http.ResponseWriter, e *apiError) {
 	write(w, e.status(), e.body())
 }
 
-// body is the JSON of a fault. Its parts need no escaping: the names and the
-// descriptions keep to the characters of RFC 6749 §5.2.
+// body returns the JSON of an error. Codes and descriptions need no escaping: they
+// have only the characters of RFC 6749 §5.2.
 func (e *apiError) body() []byte {
 	body := make([]byte, 0, 192)
 	body = append(body, `{"error":"`...)
@@ -67,7 +67,7 @@ func (e *apiError) body() []byte {
 	return append(body, `"}`...)
 }
 
-// wholeSeconds is a Retry-After: never sooner than the wait that was asked for.
+// wholeSeconds returns a Retry-After of at least d.
 func wholeSeconds(d time.Duration) string {
 	seconds := d / time.Second
 	if d%time.Second > 0 {
@@ -76,7 +76,7 @@ func wholeSeconds(d time.Duration) string {
 	return strconv.FormatInt(int64(seconds), 10)
 }
 
-// webhookJSON is a webhook as the reads show it, to its owner and so in full.
+// webhookJSON is a webhook in a response to its owner, with the whole URL.
 type webhookJSON struct {
 	EndpointID string  `json:"endpoint_id,omitempty"`
 	MocID      string  `json:"moc_id,omitempty"`
@@ -131,8 +131,8 @@ func timeJSON(t time.Time) *string {
 	return &text
 }
 
-// marshal is json.Marshal without the escapes for HTML, which would make a URL
-// with an ampersand hard to read.
+// marshal is json.Marshal without the escapes for HTML, which make a URL with an
+// ampersand hard to read.
 func marshal(v any) ([]byte, *apiError) {
 	var buf bytes.Buffer
 	enc := json.NewEncoder(&buf)

@@ -8,13 +8,13 @@ import (
 	"strings"
 )
 
-// The paths of the contract, below the base path.
+// The paths of the interface, below the base path.
 const (
 	configurePath = "/api/v1/configure/configure-webhook"
 	variantPath   = "/api/v1/configuration/configure-webhook"
 )
 
-// The names that the two forms of the interface have for one identifier.
+// The names of the identifier in the interface and in its variant.
 const (
 	endpointID = "endpoint_id"
 	mocID      = "moc_id"
@@ -38,24 +38,24 @@ type Route struct {
 	Operation string
 }
 
-// resource is one place where the interface is served.
+// resource is a collection of webhooks: one of the two, or an alias.
 type resource struct {
-	root  string // escaped path of the collection, without a trailing slash
-	post  string // the one spelling of root that takes a set
+	root  string // escaped path, without a trailing slash
+	post  string // the path of a set: root, or root and a slash
 	idKey string
 }
 
-// form tells how much of a path came after the root of a resource.
+// form classifies the rest of a path after the root of a resource.
 type form uint8
 
 const (
 	formExact  form = iota // nothing
 	formSlash              // exactly "/"
 	formEntity             // one segment
-	formOther              // anything else: not our path
+	formOther              // anything else: not a path of the handler
 )
 
-// cut splits an escaped path behind the root of the resource.
+// cut splits an escaped path after the root of the resource.
 func (rs resource) cut(escaped string) (f form, segment string, ok bool) {
 	rest, ok := strings.CutPrefix(escaped, rs.root)
 	switch {
@@ -72,7 +72,7 @@ func (rs resource) cut(escaped string) (f form, segment string, ok bool) {
 	}
 }
 
-// action is what a method does at one form of a resource.
+// action is the operation of a method at one form of a resource.
 type action struct {
 	route   Route
 	pattern string // of http.ServeMux, method included
@@ -80,7 +80,7 @@ type action struct {
 	idKey   string
 }
 
-// routes are the actions of all resources; immutable.
+// routes are the actions of all resources. They are immutable.
 type routes struct {
 	resources []resource
 	actions   [][]action // by resource
@@ -131,15 +131,15 @@ func (rs resource) actions(reads, lists bool) []action {
 	return all
 }
 
-// match is where a request goes.
+// match is the action of a request, with the path it matched.
 type match struct {
 	action  *action
 	escaped string // the path
-	segment string // the identifier in it, of formEntity
+	segment string // in formEntity, the identifier, still escaped
 }
 
-// match judges the path as it was sent: never cleaned, never decoded but for
-// one identifier, never redirected.
+// match finds the action for a path as it was sent: never cleaned, never decoded
+// but for the identifier, never redirected.
 func (rt *routes) match(method, escaped string) (match, *apiError) {
 	for i, rs := range rt.resources {
 		f, segment, ok := rs.cut(escaped)
@@ -174,8 +174,7 @@ func methodNotAllowed(actions []action, f form) *apiError {
 	}
 }
 
-// owns reports whether a path is ours to answer, by itself or because a mux
-// that cleans paths would make it ours.
+// owns reports whether the handler serves the path, or would after a mux cleaned it.
 func (rt *routes) owns(u *url.URL) bool {
 	escaped := u.EscapedPath()
 	return rt.contains(escaped) || rt.resembles(escaped) || rt.resembles(u.Path)
@@ -188,9 +187,9 @@ func (rt *routes) contains(escaped string) bool {
 	})
 }
 
-// resembles reports whether a path would be ours once it is cleaned as routers do
-// it: escaped (http.ServeMux) or not, with the letter case put right, or with
-// slashes for backslashes.
+// resembles reports whether routers would clean a path to one of the handler:
+// escaped (http.ServeMux) or not, without regard to letter case, or with slashes for
+// backslashes.
 func (rt *routes) resembles(p string) bool {
 	cleaned := strings.ToLower(path.Clean(strings.ReplaceAll(p, `\`, "/")))
 	return slices.ContainsFunc(rt.resources, func(rs resource) bool {
@@ -199,12 +198,12 @@ func (rt *routes) resembles(p string) bool {
 	})
 }
 
-// pathUnmodified reports whether the target of the request, as it came over the wire,
-// ends like the path that is served now. It does not where something on the way
-// cleaned the path: "…/e1/.." then looks like the form that means all entities.
+// pathUnmodified reports whether the request target, as received, ends in the path
+// that is served. It does not where a mux or a middleware cleaned the path, after
+// which "…/e1/.." looks like the form that means all entities.
 func pathUnmodified(r *http.Request, escaped string) bool {
 	if r.RequestURI == "" {
-		return true // the request did not come over the wire
+		return true // the request was not received by a server
 	}
 	target, _, _ := strings.Cut(r.RequestURI, "?")
 	return strings.HasSuffix(target, escaped)
