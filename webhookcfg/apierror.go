@@ -77,7 +77,7 @@ func unavailable(cause error) *apiError {
 }
 
 func serverError(cause error) *apiError {
-	return &apiError{code: codeServerError, description: "The service met an unexpected condition", cause: cause}
+	return &apiError{code: codeServerError, description: "The server encountered an unexpected condition", cause: cause}
 }
 
 func throttled(cause error, wait time.Duration) *apiError {

@@ -8,7 +8,7 @@ import (
 // The descriptions of a refused identifier, for the default syntax and for the host's.
 const (
 	rulePlainEntity = "An identifier is 1 to 128 of the characters A-Z a-z 0-9 . _ ~ : @ - and neither . nor .."
-	ruleHostEntity  = "The identifier is not one that this service could have given"
+	ruleHostEntity  = "The identifier is malformed for this service"
 )
 
 // maxEntity is the longest identifier of the default syntax, in bytes.

@@ -139,7 +139,7 @@ func TestGolden(t *testing.T) {
 		{"throttled", request("POST", configure, acme, `{"webhook_url":"https://busy.example.com/"}`), golden("429 Too Many Requests",
 			errorBody("too_many_requests", "Too many requests; try again later"), "Retry-After: 2")},
 		{"defect", request("DELETE", configure+"/panic", acme, ""), golden("500 Internal Server Error",
-			errorBody("server_error", "The service met an unexpected condition"))},
+			errorBody("server_error", "The server encountered an unexpected condition"))},
 		{"outage", request("DELETE", configure+"/outage", acme, ""), golden("503 Service Unavailable",
 			errorBody("temporarily_unavailable", "The service cannot complete the request now"), "Retry-After: 1")},
 	}

@@ -186,7 +186,7 @@ func TestAlteredHandlers(t *testing.T) {
 		{"no body", func(w *httptest.ResponseRecorder) { w.Body.Reset() }},
 		{"another code", replaceBody(`"error":"invalid_client"`, `"error":"unauthorized"`)},
 		{"a field more", replaceBody(`{"`, `{"id":1,"`)},
-		{"a field less", replaceBody(`,"error_description":"The service met an unexpected condition"`, ``)},
+		{"a field less", replaceBody(`,"error_description":"The server encountered an unexpected condition"`, ``)},
 		{"a quotation mark", replaceBody(`The service`, `The \"service\"`)},
 	}
 	for _, tt := range tests {
