@@ -234,7 +234,7 @@ func (e UnsupportedMediaTypeErrorError) Valid() bool {
 type BadRequestError struct {
 	Error BadRequestErrorError `json:"error"`
 
-	// ErrorDescription What is wrong, in ASCII without quotation marks and backslashes (RFC 6749, section 5.2).
+	// ErrorDescription The reason, in ASCII without quotation marks and backslashes (RFC 6749, section 5.2).
 	ErrorDescription ErrorDescription `json:"error_description"`
 }
 
@@ -288,8 +288,8 @@ type EndpointWebhook struct {
 	// Examples: 2026-01-02T03:04:05Z
 	Since *SinceOrNull `json:"since"`
 
-	// Source Why the webhook is in effect: the entity's own entry is a URL (override) or says that there is none (off), or it
-	// has no entry and there is a base (base) or none (none).
+	// Source Why the webhook is in effect: the entity has an override that is a URL (override) or off (off), or it has none and
+	// the client has a base (base) or not (none).
 	Source Source `json:"source"`
 
 	// WebhookUrl The URL exactly as it was set; null for no webhook.
@@ -298,7 +298,7 @@ type EndpointWebhook struct {
 	WebhookUrl *WebhookURLOrNull `json:"webhook_url"`
 }
 
-// ErrorDescription What is wrong, in ASCII without quotation marks and backslashes (RFC 6749, section 5.2).
+// ErrorDescription The reason, in ASCII without quotation marks and backslashes (RFC 6749, section 5.2).
 type ErrorDescription = string
 
 // Identifier Names an entity: 1 to 128 of the characters `A–Z a–z 0–9 . _ ~ : @ -`, and neither `.` nor `..`. It must be that of
@@ -311,7 +311,7 @@ type Identifier = string
 type MethodNotAllowedError struct {
 	Error MethodNotAllowedErrorError `json:"error"`
 
-	// ErrorDescription What is wrong, in ASCII without quotation marks and backslashes (RFC 6749, section 5.2).
+	// ErrorDescription The reason, in ASCII without quotation marks and backslashes (RFC 6749, section 5.2).
 	ErrorDescription ErrorDescription `json:"error_description"`
 }
 
@@ -365,8 +365,8 @@ type MocWebhook struct {
 	// Examples: 2026-01-02T03:04:05Z
 	Since *SinceOrNull `json:"since"`
 
-	// Source Why the webhook is in effect: the entity's own entry is a URL (override) or says that there is none (off), or it
-	// has no entry and there is a base (base) or none (none).
+	// Source Why the webhook is in effect: the entity has an override that is a URL (override) or off (off), or it has none and
+	// the client has a base (base) or not (none).
 	Source Source `json:"source"`
 
 	// WebhookUrl The URL exactly as it was set; null for no webhook.
@@ -382,7 +382,7 @@ type Next = string
 type NotFoundError struct {
 	Error NotFoundErrorError `json:"error"`
 
-	// ErrorDescription What is wrong, in ASCII without quotation marks and backslashes (RFC 6749, section 5.2).
+	// ErrorDescription The reason, in ASCII without quotation marks and backslashes (RFC 6749, section 5.2).
 	ErrorDescription ErrorDescription `json:"error_description"`
 }
 
@@ -393,7 +393,7 @@ type NotFoundErrorError string
 type RefusedSetError struct {
 	Error RefusedSetErrorError `json:"error"`
 
-	// ErrorDescription What is wrong, in ASCII without quotation marks and backslashes (RFC 6749, section 5.2).
+	// ErrorDescription The reason, in ASCII without quotation marks and backslashes (RFC 6749, section 5.2).
 	ErrorDescription ErrorDescription `json:"error_description"`
 }
 
@@ -404,7 +404,7 @@ type RefusedSetErrorError string
 type ServerError struct {
 	Error ServerErrorError `json:"error"`
 
-	// ErrorDescription What is wrong, in ASCII without quotation marks and backslashes (RFC 6749, section 5.2).
+	// ErrorDescription The reason, in ASCII without quotation marks and backslashes (RFC 6749, section 5.2).
 	ErrorDescription ErrorDescription `json:"error_description"`
 }
 
@@ -421,7 +421,7 @@ type SetEndpoint struct {
 	EndpointId *Identifier `json:"endpoint_id,omitempty"`
 
 	// WebhookUrl An absolute URL with the scheme https (or http, where the service allows it), with a public host and without user
-	// name, password and fragment. It must be reachable. It is kept and given back as it was sent.
+	// name, password and fragment. It must be reachable. It is stored and returned exactly as it was sent.
 	//
 	//
 	// Examples: https://hooks.example.com/e1
@@ -438,7 +438,7 @@ type SetMoc struct {
 	MocId *Identifier `json:"moc_id,omitempty"`
 
 	// WebhookUrl An absolute URL with the scheme https (or http, where the service allows it), with a public host and without user
-	// name, password and fragment. It must be reachable. It is kept and given back as it was sent.
+	// name, password and fragment. It must be reachable. It is stored and returned exactly as it was sent.
 	//
 	//
 	// Examples: https://hooks.example.com/e1
@@ -450,8 +450,8 @@ type SetMoc struct {
 // Examples: 2026-01-02T03:04:05Z
 type SinceOrNull = time.Time
 
-// Source Why the webhook is in effect: the entity's own entry is a URL (override) or says that there is none (off), or it
-// has no entry and there is a base (base) or none (none).
+// Source Why the webhook is in effect: the entity has an override that is a URL (override) or off (off), or it has none and
+// the client has a base (base) or not (none).
 type Source string
 
 // Success defines model for Success.
@@ -466,7 +466,7 @@ type SuccessMessage string
 type TooLargeError struct {
 	Error TooLargeErrorError `json:"error"`
 
-	// ErrorDescription What is wrong, in ASCII without quotation marks and backslashes (RFC 6749, section 5.2).
+	// ErrorDescription The reason, in ASCII without quotation marks and backslashes (RFC 6749, section 5.2).
 	ErrorDescription ErrorDescription `json:"error_description"`
 }
 
@@ -477,7 +477,7 @@ type TooLargeErrorError string
 type TooManyRequestsError struct {
 	Error TooManyRequestsErrorError `json:"error"`
 
-	// ErrorDescription What is wrong, in ASCII without quotation marks and backslashes (RFC 6749, section 5.2).
+	// ErrorDescription The reason, in ASCII without quotation marks and backslashes (RFC 6749, section 5.2).
 	ErrorDescription ErrorDescription `json:"error_description"`
 }
 
@@ -500,7 +500,7 @@ type UnauthorizedErrorErrorDescription string
 type UnavailableError struct {
 	Error UnavailableErrorError `json:"error"`
 
-	// ErrorDescription What is wrong, in ASCII without quotation marks and backslashes (RFC 6749, section 5.2).
+	// ErrorDescription The reason, in ASCII without quotation marks and backslashes (RFC 6749, section 5.2).
 	ErrorDescription ErrorDescription `json:"error_description"`
 }
 
@@ -511,7 +511,7 @@ type UnavailableErrorError string
 type UnsupportedMediaTypeError struct {
 	Error UnsupportedMediaTypeErrorError `json:"error"`
 
-	// ErrorDescription What is wrong, in ASCII without quotation marks and backslashes (RFC 6749, section 5.2).
+	// ErrorDescription The reason, in ASCII without quotation marks and backslashes (RFC 6749, section 5.2).
 	ErrorDescription ErrorDescription `json:"error_description"`
 }
 
@@ -519,7 +519,7 @@ type UnsupportedMediaTypeError struct {
 type UnsupportedMediaTypeErrorError string
 
 // WebhookURL An absolute URL with the scheme https (or http, where the service allows it), with a public host and without user
-// name, password and fragment. It must be reachable. It is kept and given back as it was sent.
+// name, password and fragment. It must be reachable. It is stored and returned exactly as it was sent.
 //
 // Examples: https://hooks.example.com/e1
 type WebhookURL = string
@@ -582,19 +582,19 @@ type UnsupportedMediaType = UnsupportedMediaTypeError
 
 // ListVariantWebhooksParams defines parameters for ListVariantWebhooks.
 type ListVariantWebhooksParams struct {
-	// Limit How many overrides the page has at most. At most once, in digits without leading zeros.
+	// Limit The largest number of overrides on the page, in digits without leading zeros. At most once.
 	Limit *Limit `form:"limit,omitempty" json:"limit,omitempty"`
 
-	// After The page begins behind this identifier; `next` of the page before. At most once.
+	// After The page starts after this identifier, the `next` of the page before. At most once.
 	After *After `form:"after,omitempty" json:"after,omitempty"`
 }
 
 // ListWebhooksParams defines parameters for ListWebhooks.
 type ListWebhooksParams struct {
-	// Limit How many overrides the page has at most. At most once, in digits without leading zeros.
+	// Limit The largest number of overrides on the page, in digits without leading zeros. At most once.
 	Limit *Limit `form:"limit,omitempty" json:"limit,omitempty"`
 
-	// After The page begins behind this identifier; `next` of the page before. At most once.
+	// After The page starts after this identifier, the `next` of the page before. At most once.
 	After *After `form:"after,omitempty" json:"after,omitempty"`
 }
 
@@ -685,7 +685,7 @@ type ClientInterface interface {
 	// Corresponds with DELETE /api/v1/configuration/configure-webhook (the `UnsetAllVariantWebhooks` operationId).
 	UnsetAllVariantWebhooks(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error)
 
-	// ListVariantWebhooks List what is set
+	// ListVariantWebhooks List the base and the overrides
 	//
 	// Like `listWebhooks`, with `moc_id` for `endpoint_id`.
 	//
@@ -726,16 +726,16 @@ type ClientInterface interface {
 
 	// UnsetAllWebhooks Unset the webhook of all entities
 	//
-	// No entity of the client has a webhook from now on. The same path with one slash at its end means the same. A query
-	// string or a body is refused: its sender may have meant one entity.
+	// No entity of the client has a webhook from now on. The same path with a trailing slash has the same effect. A query
+	// string or a body is refused, since it may have been meant to name one entity.
 	//
 	// Corresponds with DELETE /api/v1/configure/configure-webhook (the `UnsetAllWebhooks` operationId).
 	UnsetAllWebhooks(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error)
 
-	// ListWebhooks List what is set
+	// ListWebhooks List the base and the overrides
 	//
 	// The base and, in byte order of their identifiers, the overrides of the client, page by page. Where the service does
-	// not offer to read, the answer is 405.
+	// not offer reads, the response is 405.
 	//
 	// Corresponds with GET /api/v1/configure/configure-webhook (the `ListWebhooks` operationId).
 	ListWebhooks(ctx context.Context, params *ListWebhooksParams, reqEditors ...RequestEditorFn) (*http.Response, error)
@@ -743,7 +743,7 @@ type ClientInterface interface {
 	// SetWebhookWithBody Set the webhook of one entity or of all
 	//
 	// With `endpoint_id` the URL becomes the override of this entity; without it, the base of all entities, and every
-	// override is dropped. The URL is checked, and tried, before it replaces what was set; a refused URL changes nothing.
+	// override is dropped. The URL is checked and probed before it replaces another; a refused URL changes nothing.
 	//
 	// Takes any type of body and a specified content type.
 	//
@@ -753,7 +753,7 @@ type ClientInterface interface {
 	// SetWebhook Set the webhook of one entity or of all
 	//
 	// With `endpoint_id` the URL becomes the override of this entity; without it, the base of all entities, and every
-	// override is dropped. The URL is checked, and tried, before it replaces what was set; a refused URL changes nothing.
+	// override is dropped. The URL is checked and probed before it replaces another; a refused URL changes nothing.
 	//
 	// Takes a body of the `application/json` content type.
 	//
@@ -764,15 +764,15 @@ type ClientInterface interface {
 	//
 	// The entity has no webhook from now on, whether the client has a base or not.
 	//
-	// Check the identifier before it goes into the path: with an empty one the path is that of all entities, and many
-	// URL libraries take `.`, `..` and their escaped spellings away before they send.
+	// Check the identifier before it becomes a part of the path: with an empty one the path is that of all entities, and
+	// many URL libraries remove `.`, `..` and their escaped spellings before they send a request.
 	//
 	// Corresponds with DELETE /api/v1/configure/configure-webhook/{endpoint_id} (the `UnsetWebhook` operationId).
 	UnsetWebhook(ctx context.Context, endpointId EndpointID, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// ReadWebhook Read which webhook is in effect for one entity
 	//
-	// The URL, why it is in effect, and since when. Where the service does not offer to read, the answer is 405.
+	// The URL, why it is in effect, and since when. Where the service does not offer reads, the response is 405.
 	//
 	// Corresponds with GET /api/v1/configure/configure-webhook/{endpoint_id} (the `ReadWebhook` operationId).
 	ReadWebhook(ctx context.Context, endpointId EndpointID, reqEditors ...RequestEditorFn) (*http.Response, error)
@@ -795,7 +795,7 @@ func (c *Client) UnsetAllVariantWebhooks(ctx context.Context, reqEditors ...Requ
 	return c.Client.Do(req)
 }
 
-// ListVariantWebhooks List what is set
+// ListVariantWebhooks List the base and the overrides
 //
 // Like `listWebhooks`, with `moc_id` for `endpoint_id`.
 //
@@ -886,8 +886,8 @@ func (c *Client) ReadVariantWebhook(ctx context.Context, mocId MocID, reqEditors
 
 // UnsetAllWebhooks Unset the webhook of all entities
 //
-// No entity of the client has a webhook from now on. The same path with one slash at its end means the same. A query
-// string or a body is refused: its sender may have meant one entity.
+// No entity of the client has a webhook from now on. The same path with a trailing slash has the same effect. A query
+// string or a body is refused, since it may have been meant to name one entity.
 //
 // Corresponds with DELETE /api/v1/configure/configure-webhook (the `UnsetAllWebhooks` operationId).
 func (c *Client) UnsetAllWebhooks(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -902,10 +902,10 @@ func (c *Client) UnsetAllWebhooks(ctx context.Context, reqEditors ...RequestEdit
 	return c.Client.Do(req)
 }
 
-// ListWebhooks List what is set
+// ListWebhooks List the base and the overrides
 //
 // The base and, in byte order of their identifiers, the overrides of the client, page by page. Where the service does
-// not offer to read, the answer is 405.
+// not offer reads, the response is 405.
 //
 // Corresponds with GET /api/v1/configure/configure-webhook (the `ListWebhooks` operationId).
 func (c *Client) ListWebhooks(ctx context.Context, params *ListWebhooksParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -923,7 +923,7 @@ func (c *Client) ListWebhooks(ctx context.Context, params *ListWebhooksParams, r
 // SetWebhookWithBody Set the webhook of one entity or of all
 //
 // With `endpoint_id` the URL becomes the override of this entity; without it, the base of all entities, and every
-// override is dropped. The URL is checked, and tried, before it replaces what was set; a refused URL changes nothing.
+// override is dropped. The URL is checked and probed before it replaces another; a refused URL changes nothing.
 //
 // Takes any type of body and a specified content type.
 //
@@ -943,7 +943,7 @@ func (c *Client) SetWebhookWithBody(ctx context.Context, contentType string, bod
 // SetWebhook Set the webhook of one entity or of all
 //
 // With `endpoint_id` the URL becomes the override of this entity; without it, the base of all entities, and every
-// override is dropped. The URL is checked, and tried, before it replaces what was set; a refused URL changes nothing.
+// override is dropped. The URL is checked and probed before it replaces another; a refused URL changes nothing.
 //
 // Takes a body of the `application/json` content type.
 //
@@ -964,8 +964,8 @@ func (c *Client) SetWebhook(ctx context.Context, body SetWebhookJSONRequestBody,
 //
 // The entity has no webhook from now on, whether the client has a base or not.
 //
-// Check the identifier before it goes into the path: with an empty one the path is that of all entities, and many
-// URL libraries take `.`, `..` and their escaped spellings away before they send.
+// Check the identifier before it becomes a part of the path: with an empty one the path is that of all entities, and
+// many URL libraries remove `.`, `..` and their escaped spellings before they send a request.
 //
 // Corresponds with DELETE /api/v1/configure/configure-webhook/{endpoint_id} (the `UnsetWebhook` operationId).
 func (c *Client) UnsetWebhook(ctx context.Context, endpointId EndpointID, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -982,7 +982,7 @@ func (c *Client) UnsetWebhook(ctx context.Context, endpointId EndpointID, reqEdi
 
 // ReadWebhook Read which webhook is in effect for one entity
 //
-// The URL, why it is in effect, and since when. Where the service does not offer to read, the answer is 405.
+// The URL, why it is in effect, and since when. Where the service does not offer reads, the response is 405.
 //
 // Corresponds with GET /api/v1/configure/configure-webhook/{endpoint_id} (the `ReadWebhook` operationId).
 func (c *Client) ReadWebhook(ctx context.Context, endpointId EndpointID, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -1452,7 +1452,7 @@ type ClientWithResponsesInterface interface {
 	// Corresponds with DELETE /api/v1/configuration/configure-webhook (the `UnsetAllVariantWebhooks` operationId).
 	UnsetAllVariantWebhooksWithResponse(ctx context.Context, reqEditors ...RequestEditorFn) (*UnsetAllVariantWebhooksResult, error)
 
-	// ListVariantWebhooksWithResponse List what is set
+	// ListVariantWebhooksWithResponse List the base and the overrides
 	//
 	// Like `listWebhooks`, with `moc_id` for `endpoint_id`.
 	//
@@ -1499,18 +1499,18 @@ type ClientWithResponsesInterface interface {
 
 	// UnsetAllWebhooksWithResponse Unset the webhook of all entities
 	//
-	// No entity of the client has a webhook from now on. The same path with one slash at its end means the same. A query
-	// string or a body is refused: its sender may have meant one entity.
+	// No entity of the client has a webhook from now on. The same path with a trailing slash has the same effect. A query
+	// string or a body is refused, since it may have been meant to name one entity.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
 	// Corresponds with DELETE /api/v1/configure/configure-webhook (the `UnsetAllWebhooks` operationId).
 	UnsetAllWebhooksWithResponse(ctx context.Context, reqEditors ...RequestEditorFn) (*UnsetAllWebhooksResult, error)
 
-	// ListWebhooksWithResponse List what is set
+	// ListWebhooksWithResponse List the base and the overrides
 	//
 	// The base and, in byte order of their identifiers, the overrides of the client, page by page. Where the service does
-	// not offer to read, the answer is 405.
+	// not offer reads, the response is 405.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -1520,7 +1520,7 @@ type ClientWithResponsesInterface interface {
 	// SetWebhookWithBodyWithResponse Set the webhook of one entity or of all
 	//
 	// With `endpoint_id` the URL becomes the override of this entity; without it, the base of all entities, and every
-	// override is dropped. The URL is checked, and tried, before it replaces what was set; a refused URL changes nothing.
+	// override is dropped. The URL is checked and probed before it replaces another; a refused URL changes nothing.
 	//
 	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -1530,7 +1530,7 @@ type ClientWithResponsesInterface interface {
 	// SetWebhookWithResponse Set the webhook of one entity or of all
 	//
 	// With `endpoint_id` the URL becomes the override of this entity; without it, the base of all entities, and every
-	// override is dropped. The URL is checked, and tried, before it replaces what was set; a refused URL changes nothing.
+	// override is dropped. The URL is checked and probed before it replaces another; a refused URL changes nothing.
 	//
 	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -1541,8 +1541,8 @@ type ClientWithResponsesInterface interface {
 	//
 	// The entity has no webhook from now on, whether the client has a base or not.
 	//
-	// Check the identifier before it goes into the path: with an empty one the path is that of all entities, and many
-	// URL libraries take `.`, `..` and their escaped spellings away before they send.
+	// Check the identifier before it becomes a part of the path: with an empty one the path is that of all entities, and
+	// many URL libraries remove `.`, `..` and their escaped spellings before they send a request.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -1551,7 +1551,7 @@ type ClientWithResponsesInterface interface {
 
 	// ReadWebhookWithResponse Read which webhook is in effect for one entity
 	//
-	// The URL, why it is in effect, and since when. Where the service does not offer to read, the answer is 405.
+	// The URL, why it is in effect, and since when. Where the service does not offer reads, the response is 405.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -3058,7 +3058,7 @@ func (c *ClientWithResponses) UnsetAllVariantWebhooksWithResponse(ctx context.Co
 	return ParseUnsetAllVariantWebhooksResult(rsp)
 }
 
-// ListVariantWebhooksWithResponse List what is set
+// ListVariantWebhooksWithResponse List the base and the overrides
 //
 // Like `listWebhooks`, with `moc_id` for `endpoint_id`.
 //
@@ -3135,8 +3135,8 @@ func (c *ClientWithResponses) ReadVariantWebhookWithResponse(ctx context.Context
 
 // UnsetAllWebhooksWithResponse Unset the webhook of all entities
 //
-// No entity of the client has a webhook from now on. The same path with one slash at its end means the same. A query
-// string or a body is refused: its sender may have meant one entity.
+// No entity of the client has a webhook from now on. The same path with a trailing slash has the same effect. A query
+// string or a body is refused, since it may have been meant to name one entity.
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -3149,10 +3149,10 @@ func (c *ClientWithResponses) UnsetAllWebhooksWithResponse(ctx context.Context, 
 	return ParseUnsetAllWebhooksResult(rsp)
 }
 
-// ListWebhooksWithResponse List what is set
+// ListWebhooksWithResponse List the base and the overrides
 //
 // The base and, in byte order of their identifiers, the overrides of the client, page by page. Where the service does
-// not offer to read, the answer is 405.
+// not offer reads, the response is 405.
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -3168,7 +3168,7 @@ func (c *ClientWithResponses) ListWebhooksWithResponse(ctx context.Context, para
 // SetWebhookWithBodyWithResponse Set the webhook of one entity or of all
 //
 // With `endpoint_id` the URL becomes the override of this entity; without it, the base of all entities, and every
-// override is dropped. The URL is checked, and tried, before it replaces what was set; a refused URL changes nothing.
+// override is dropped. The URL is checked and probed before it replaces another; a refused URL changes nothing.
 //
 // Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 //
@@ -3184,7 +3184,7 @@ func (c *ClientWithResponses) SetWebhookWithBodyWithResponse(ctx context.Context
 // SetWebhookWithResponse Set the webhook of one entity or of all
 //
 // With `endpoint_id` the URL becomes the override of this entity; without it, the base of all entities, and every
-// override is dropped. The URL is checked, and tried, before it replaces what was set; a refused URL changes nothing.
+// override is dropped. The URL is checked and probed before it replaces another; a refused URL changes nothing.
 //
 // Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 //
@@ -3201,8 +3201,8 @@ func (c *ClientWithResponses) SetWebhookWithResponse(ctx context.Context, body S
 //
 // The entity has no webhook from now on, whether the client has a base or not.
 //
-// Check the identifier before it goes into the path: with an empty one the path is that of all entities, and many
-// URL libraries take `.`, `..` and their escaped spellings away before they send.
+// Check the identifier before it becomes a part of the path: with an empty one the path is that of all entities, and
+// many URL libraries remove `.`, `..` and their escaped spellings before they send a request.
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -3217,7 +3217,7 @@ func (c *ClientWithResponses) UnsetWebhookWithResponse(ctx context.Context, endp
 
 // ReadWebhookWithResponse Read which webhook is in effect for one entity
 //
-// The URL, why it is in effect, and since when. Where the service does not offer to read, the answer is 405.
+// The URL, why it is in effect, and since when. Where the service does not offer reads, the response is 405.
 //
 // Returns a wrapper object for the known response body format(s).
 //
