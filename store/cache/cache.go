@@ -31,9 +31,9 @@ type Options struct {
 	// old URL than none. Zero means that Resolve returns the store's error.
 	StaleIfError time.Duration
 
-	// MaxEntries bounds how many answers are kept, of all clients together, and is
-	// rounded up to a power of two; zero means 131,072, which take about 30 MB. To make
-	// room, one goes of a client who has many; now and then already when it is nearly full.
+	// MaxEntries is the maximum number of entries, of all clients together; zero means
+	// 131,072, which take about 35 MB. When the copy is full, an entry of the client
+	// with the most entries is evicted.
 	MaxEntries int
 
 	// Logger is told when polls begin to fail and when they succeed again. It is
@@ -73,19 +73,17 @@ type Cache struct {
 	maxStale     time.Duration
 	pollEvery    time.Duration
 	staleIfError time.Duration
+	readTimeout  time.Duration
+	joinable     time.Duration // the age up to which a read can be joined
 
-	// started is when moment 0 was.
-	started time.Time
-	// polled is when the last poll of a Feed began that is over: see [copies].
-	polled atomic.Int64
-	// heard is when the last poll began that succeeded, for Stats.
-	heard  atomic.Int64
-	copies *copies
-	reads  atomic.Uint64
+	zero     time.Time    // when instant 0 was
+	lastPoll atomic.Int64 // the instant at which the last successful poll started
+	reads    atomic.Uint64
+	clients  *clients
 
 	ctx     context.Context // ends with Close
 	stop    context.CancelFunc
-	running sync.WaitGroup
+	polling sync.WaitGroup
 }
 
 // New returns a local copy of st, empty at first. It looks once whether st is
@@ -107,20 +105,32 @@ func New(st webhookcfg.Store, o *Options) (*Cache, error) {
 		maxStale:     o.maxStale(),
 		pollEvery:    o.pollEvery(),
 		staleIfError: o.StaleIfError,
-		// Every bound is over at moment 0, which stands for "never".
-		started: time.Now().Add(-max(o.maxStale(), o.StaleIfError)),
-		copies:  newCopies(cmp.Or(o.MaxEntries, defaultMaxEntries)),
+		readTimeout:  o.readTimeout(),
+		// Every bound is over at instant 0, which stands for never.
+		zero:    time.Now().Add(-max(o.maxStale(), o.StaleIfError)),
+		clients: newClients(cmp.Or(o.MaxEntries, defaultMaxEntries)),
 	}
+	// No caller joins a read whose result would be too old, or that is about to fail.
+	c.joinable = min(c.maxStale, c.readTimeout/2)
 	c.ctx, c.stop = context.WithCancel(context.Background())
 	c.notifier, _ = st.(Notifier)
 	if poll := c.pollOf(st); poll != nil {
-		c.running.Go(func() { c.follow(poll) })
+		c.polling.Go(func() { c.follow(poll) })
 	}
 	return c, nil
 }
 
 func (o *Options) maxStale() time.Duration  { return cmp.Or(o.MaxStale, defaultMaxStale) }
 func (o *Options) pollEvery() time.Duration { return cmp.Or(o.PollEvery, o.maxStale()/4) }
+
+// readTimeout is how long a read may take: with StaleIfError, an older webhook is better
+// than a longer wait.
+func (o *Options) readTimeout() time.Duration {
+	if o.StaleIfError > 0 {
+		return o.maxStale()
+	}
+	return readTimeout
+}
 
 func (o *Options) check() error {
 	switch {
@@ -137,20 +147,21 @@ func (o *Options) check() error {
 }
 
 // Resolve returns which webhook is in effect for an entity, as [webhookcfg.Store]
-// specifies, except that it may be behind by the bound. A hit does not allocate. Otherwise those
-// who ask for one entity at the same time share one read of the store, which ends
-// when the last of them leaves. If the store panics, so does everybody who waits for it.
+// specifies, except that it may be behind by the bound. A hit does not allocate. Otherwise concurrent
+// callers of one entity share one read of the store. It ends after 20 seconds at the
+// latest, with StaleIfError after MaxStale. If the store panics, so does Resolve in
+// every caller that waits.
 func (c *Cache) Resolve(ctx context.Context, client, entity string) (webhookcfg.Webhook, error) {
 	if err := ctx.Err(); err != nil {
 		return webhookcfg.Webhook{}, fmt.Errorf("cache: resolve: %w", err)
 	}
 	now := c.now()
-	if hook, ok := c.recall(client, entity, now-moment(c.maxStale)); ok {
+	if hook, ok := c.clients.lookup(client, entity, now-c.maxStale); ok {
 		return hook, nil
 	}
 	hook, err := c.read(ctx, client, entity, now)
 	if err != nil && ctx.Err() == nil && c.staleIfError > 0 {
-		if hook, ok := c.recall(client, entity, c.now()-moment(c.staleIfError)); ok {
+		if hook, ok := c.clients.lookup(client, entity, c.now()-c.staleIfError); ok {
 			return hook, nil
 		}
 	}
@@ -180,8 +191,8 @@ func (s cachedStore) Apply(ctx context.Context, change webhookcfg.Change) error 
 	if s.ctx.Err() != nil {
 		return ErrClosed
 	}
-	s.copies.beginChange(change.Client)
-	defer s.copies.endChange(change.Client)
+	s.clients.startChange(change.Client)
+	defer s.clients.endChange(change.Client)
 	return s.store.Apply(ctx, change)
 }
 
@@ -202,8 +213,8 @@ func (s listingStore) List(ctx context.Context, client, after string, limit int)
 // returns [ErrClosed], as do those that wait for a read. It does not close the store.
 func (c *Cache) Close() error {
 	c.stop()
-	c.copies.close()
-	c.running.Wait()
+	c.clients.close()
+	c.polling.Wait()
 	return nil
 }
 
@@ -220,25 +231,11 @@ type Stats struct {
 
 // Stats returns how the copy is doing.
 func (c *Cache) Stats() Stats {
-	stats := Stats{Entries: c.copies.count(), Reads: c.reads.Load(), Age: -1}
-	if heard := c.heard.Load(); heard > 0 {
-		stats.Age = time.Duration(c.now() - moment(heard))
+	stats := Stats{Entries: c.clients.count(), Reads: c.reads.Load(), Age: -1}
+	if polled := instant(c.lastPoll.Load()); polled > 0 {
+		stats.Age = c.now() - polled
 	}
 	return stats
 }
 
-// moment is a time on the monotonic clock, in nanoseconds; 0 is long ago.
-type moment int64
-
-func (c *Cache) now() moment { return moment(time.Since(c.started)) }
-
-// recall returns what is kept, if it was still so after the given moment. It looks
-// at the last poll before it looks for the entry: see [copies].
-func (c *Cache) recall(client, entity string, after moment) (webhookcfg.Webhook, bool) {
-	polled := moment(c.polled.Load())
-	e := c.copies.find(client, entity)
-	if e == nil || max(polled, moment(e.of.checked.Load()), e.began) <= after {
-		return webhookcfg.Webhook{}, false
-	}
-	return e.hook, true
-}
+func (c *Cache) now() instant { return time.Since(c.zero) }

@@ -1,156 +1,220 @@
 package cache
 
 import (
-	"math"
+	"container/heap"
+	"strings"
 	"sync"
-	"sync/atomic"
+	"time"
 
+	"example.com/go-webhookcfg/internal/singleflight"
 	"example.com/go-webhookcfg/webhookcfg"
 )
 
-// copies are what a [Cache] knows of its clients.
-//
-// Why no answer is older than the bound. Let c be a change that the answer of a
-// Resolve lacks. The answer is from a read of the store, which began before c could
-// be seen.
-//
-//  1. A read that lacks c and began at t says that c was later than t. So entry.began
-//     vouches for an entry, and flight.began for whoever joins the flight.
-//  2. Suppose that a poll of a Feed began at t, when c could be seen, and is over. It
-//     named the client, or an earlier poll did, in an answer that came when c could be
-//     seen. Then the copy of the client was dropped. If the read was over by then, it
-//     was kept in that copy, and if it was not, it still belongs to that copy, which
-//     nobody looks at any more. So if an entry is found after a poll was over, what it
-//     lacks is later than t: Cache.polled vouches for all entries that are looked up
-//     after it.
-//  3. Suppose that a check of a client's version began at t, and gave what an earlier
-//     check gave. Nothing changed between the two. The copy of the client was made
-//     when the earlier check was over, and empty, so that the reads in it came later.
-//     So copied.checked vouches for the entries of that copy.
-//
-// Whoever has one of these moments later than the beginning of a Resolve less the
-// bound has an answer within the bound.
-type copies struct {
-	entries entries
-	// epoch is that of the copies that are in effect.
-	epoch atomic.Uint64
+// instant is a time on the monotonic clock: the time since [Cache.zero]. Zero stands
+// for never.
+type instant = time.Duration
 
-	mu      sync.Mutex // for what follows, and to change anything of the above
-	closed  bool
-	clients map[string]*copied
-	// changing counts, by client, the changes that are being made through the Cache.
+// clients holds what a [Cache] knows of its clients.
+//
+// Why no result is older than the bound. Let c be a change that the result of a
+// Resolve lacks. The result comes from a read of the store, which started before c was
+// visible there.
+//
+//  1. A read that lacks c and started at t proves that c became visible after t. So
+//     cachedWebhook.started vouches for an entry, and readResult.started for every
+//     caller that shares the read.
+//  2. Suppose that a poll of a Feed started at t, when c was visible, and has ended. It
+//     named the client, or an earlier poll did, in a response that arrived when c was
+//     visible. Then the clientEntries of the client were dropped. If the read had ended
+//     by then, its result was in them; if not, it still belongs to them, and nothing
+//     looks at them any more. So an entry that is found after a poll ended lacks only
+//     changes later than t: clients.polled vouches for all entries.
+//  3. Suppose that a check of a client's version started at t, and returned what an
+//     earlier check returned. Nothing changed between the two. The clientEntries were
+//     made when the earlier check had ended, and empty, so that the reads in them came
+//     later. So clientEntries.checked vouches for its entries.
+//
+// If one of these instants is later than the start of a Resolve less the bound, the
+// result is within the bound.
+type clients struct {
+	limit int // of the number of entries
+	held  sync.WaitGroup
+
+	mu     sync.RWMutex // for what follows
+	closed bool
+	byName map[string]*clientEntries
+	bySize sizeHeap
+	size   int    // the number of entries
+	seq    uint64 // of the last entry that was added
+	polled instant
+	// changing counts the changes in progress through the Cache, by client.
 	changing map[string]int
-	size     int // how many entries are in effect
 }
 
-// copied is the copy of one client. It is dropped at a cost that does not depend on
-// what it holds: its entries are found no more, and make room when others need it.
-type copied struct {
-	client string
-	epoch  uint64
-	void   atomic.Bool
-	// checked is when the last check began that gave this version; 0: there was none.
-	checked atomic.Int64
+// clientEntries are the entries of one client. They are dropped together.
+type clientEntries struct {
+	client  string
+	reads   singleflight.Group[readResult]
+	entries map[string]cachedWebhook
+	users   int // callers and reads that hold it
+	index   int // in the heap
+	seq     uint64
+	// checked is when the last check started that returned version; zero if there was none.
+	checked instant
 	version string
-
-	size int // of the entries that are in effect
-	// flights are the reads that can be joined, by entity.
-	flights map[string]*flight
 }
 
-func newCopies(maxEntries int) *copies {
-	return &copies{
-		entries:  newEntries(maxEntries),
-		clients:  map[string]*copied{},
-		changing: map[string]int{},
-	}
+// cachedWebhook is an entry. The store may have said that there is no webhook.
+type cachedWebhook struct {
+	hook    webhookcfg.Webhook
+	started instant // of the read
 }
 
-// find returns what is kept, nil if there is nothing.
-func (t *copies) find(client, entity string) *entry {
-	hash := t.entries.hash(client, entity)
-	for n := range places {
-		e := t.entries.place(hash, n).Load()
-		if e != nil && e.entity.is(entity) && e.of.client == client && t.inEffect(e.of) {
-			return e
+func newClients(limit int) *clients {
+	return &clients{limit: limit, byName: map[string]*clientEntries{}, changing: map[string]int{}}
+}
+
+// lookup returns an entry if it was still correct after the given instant.
+func (t *clients) lookup(client, entity string, after instant) (hook webhookcfg.Webhook, ok bool) {
+	t.mu.RLock()
+	if owner := t.byName[client]; owner != nil {
+		if e := owner.entries[entity]; e.started > 0 && max(t.polled, owner.checked, e.started) > after {
+			hook, ok = e.hook, true
 		}
 	}
+	t.mu.RUnlock()
+	return hook, ok
+}
+
+// join returns the entries of a client for a caller that reads, which must release
+// them; nil if the client is being changed through the Cache.
+func (t *clients) join(client string) (*clientEntries, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.closed {
+		return nil, ErrClosed
+	}
+	if t.changing[client] > 0 {
+		return nil, nil
+	}
+	owner := t.byName[client]
+	if owner == nil {
+		owner = t.add(strings.Clone(client))
+	}
+	t.retain(owner)
+	return owner, nil
+}
+
+// hold retains entries for a read, which may outlive the caller that started it.
+func (t *clients) hold(owner *clientEntries) error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.closed {
+		return ErrClosed
+	}
+	t.retain(owner)
 	return nil
 }
 
-func (t *copies) inEffect(of *copied) bool { return !of.void.Load() && of.epoch == t.epoch.Load() }
-
-// drop forgets a client.
-func (t *copies) drop(client string) {
+func (t *clients) release(owner *clientEntries) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.forget(client)
+	defer t.held.Done()
+	owner.users--
+	t.tidy(owner)
 }
 
-// dropAll forgets all clients.
-func (t *copies) dropAll() {
+// put keeps the result of a read in the entries that it belongs to. They may have been
+// dropped since it started, or a later read may have ended first.
+func (t *clients) put(owner *clientEntries, entity string, r readResult) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.epoch.Add(1)
-	t.clients, t.size = map[string]*copied{}, 0
+	if t.byName[owner.client] != owner {
+		return
+	}
+	old, known := owner.entries[entity]
+	if known && old.started > r.started {
+		return
+	}
+	owner.entries[entity] = cachedWebhook(r)
+	if known {
+		return
+	}
+	t.seq++
+	owner.seq = t.seq
+	t.resized(owner, +1)
+	if t.size > t.limit {
+		largest := t.bySize[0]
+		for entity := range largest.entries {
+			delete(largest.entries, entity)
+			break
+		}
+		t.resized(largest, -1)
+		t.tidy(largest)
+	}
 }
 
-// close forgets everything for good.
-func (t *copies) close() {
-	t.mu.Lock()
-	t.closed = true
-	t.mu.Unlock()
-	t.dropAll()
-}
-
-// count returns how many entries there are.
-func (t *copies) count() int {
-	t.mu.Lock()
-	defer t.mu.Unlock()
+// count returns the number of entries.
+func (t *clients) count() int {
+	t.mu.RLock()
+	defer t.mu.RUnlock()
 	return t.size
 }
 
-// names returns the clients of whom something is kept, and forgets those of whom
-// there is nothing. Who is only being read may not be known to the store.
-func (t *copies) names() []string {
+// names returns the clients that have entries, and drops those that have none. A client
+// that is only being read may be unknown to the store.
+func (t *clients) names() []string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	names := make([]string, 0, len(t.clients))
-	for client, of := range t.clients {
-		if of.size > 0 {
+	names := make([]string, 0, len(t.byName))
+	for client, owner := range t.byName {
+		if len(owner.entries) > 0 {
 			names = append(names, client)
 		}
-		t.tidy(of)
+		t.tidy(owner)
 	}
 	return names
 }
 
-// check takes down a version, given by a check that began at the moment.
-func (t *copies) check(client, version string, began moment) {
+// apply drops the clients that changed, according to a poll that started at the given
+// instant.
+func (t *clients) apply(changes Changes, started instant) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	of := t.clients[client]
+	if changes.Reset {
+		t.dropAll()
+	}
+	for _, client := range changes.Clients {
+		t.drop(t.byName[client])
+	}
+	t.polled = started
+}
+
+// check records a version, according to a check that started at the given instant.
+func (t *clients) check(client, version string, started instant) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	owner := t.byName[client]
 	switch {
-	case of == nil:
-	case of.checked.Load() > 0 && of.version == version:
-		of.checked.Store(int64(began))
-	default: // all that it has may be from before the version
-		t.forget(client)
-		of = t.know(client)
-		of.version = version
-		of.checked.Store(int64(began))
+	case owner == nil:
+	case owner.checked > 0 && owner.version == version:
+		owner.checked = started
+	default: // all entries may be from before the version
+		t.drop(owner)
+		owner = t.add(client)
+		owner.checked, owner.version = started, version
 	}
 }
 
-// beginChange and endChange are around a change that is made through the Cache.
-func (t *copies) beginChange(client string) {
+// startChange and endChange enclose a change that is made through the Cache.
+func (t *clients) startChange(client string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.changing[client]++
-	t.forget(client)
+	t.drop(t.byName[client])
 }
 
-func (t *copies) endChange(client string) {
+func (t *clients) endChange(client string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.changing[client]--; t.changing[client] == 0 {
@@ -158,72 +222,82 @@ func (t *copies) endChange(client string) {
 	}
 }
 
+// close drops everything for good, and waits for the reads.
+func (t *clients) close() {
+	t.mu.Lock()
+	t.closed = true
+	t.dropAll()
+	t.mu.Unlock()
+	t.held.Wait()
+}
+
 // The rest is called with t.mu held.
 
-// know returns the copy of a client, to be added to.
-func (t *copies) know(client string) *copied {
-	of := t.clients[client]
-	if of == nil {
-		of = &copied{client: client, epoch: t.epoch.Load(), flights: map[string]*flight{}}
-		t.clients[client] = of
-	}
-	return of
+func (t *clients) add(client string) *clientEntries {
+	owner := &clientEntries{client: client, entries: map[string]cachedWebhook{}}
+	t.byName[client] = owner
+	heap.Push(&t.bySize, owner)
+	return owner
 }
 
-func (t *copies) forget(client string) {
-	if of := t.clients[client]; of != nil {
-		of.void.Store(true)
-		of.flights = nil // who is in one is told there
-		t.size -= of.size
-		delete(t.clients, client)
-	}
+func (t *clients) retain(owner *clientEntries) {
+	owner.users++
+	t.held.Add(1)
 }
 
-// keep keeps an answer in the copy that the read belongs to.
-func (t *copies) keep(f *flight, hook webhookcfg.Webhook) {
-	e := &entry{f.of, newEntityName(f.entity), hook, f.began}
-	slot := t.slot(e, f.entity)
-	if old := slot.Load(); old != nil && t.inEffect(old.of) {
-		t.add(old.of, -1)
-		defer t.tidy(old.of)
-	}
-	slot.Store(e)
-	t.add(e.of, 1)
+func (t *clients) resized(owner *clientEntries, by int) {
+	t.size += by
+	heap.Fix(&t.bySize, owner.index)
 }
 
-func (t *copies) add(of *copied, n int) {
-	of.size += n
-	t.size += n
-}
-
-// slot returns where to put an entry: in the place of the one before it, or in a free
-// one, or in that of the client who has the most, so that who asks for a lot pushes
-// out their own.
-func (t *copies) slot(e *entry, entity string) *slot {
-	hash := t.entries.hash(e.of.client, entity)
-	var best *slot
-	most := 0
-	for n := range places {
-		slot := t.entries.place(hash, n)
-		old, size := slot.Load(), math.MaxInt
-		if old != nil && t.inEffect(old.of) {
-			if old.of == e.of && old.entity.is(entity) {
-				return slot
-			}
-			size = old.of.size
-		}
-		if size > most {
-			best, most = slot, size
-		}
-	}
-	return best
-}
-
-// tidy forgets a client of whom nothing is left.
-func (t *copies) tidy(of *copied) {
-	if of.isEmpty() && t.clients[of.client] == of {
-		t.forget(of.client)
+// tidy drops entries that are empty and that no caller or read holds.
+func (t *clients) tidy(owner *clientEntries) {
+	if owner.users == 0 && len(owner.entries) == 0 && t.byName[owner.client] == owner {
+		t.drop(owner)
 	}
 }
 
-func (of *copied) isEmpty() bool { return of.size == 0 && len(of.flights) == 0 }
+func (t *clients) drop(owner *clientEntries) {
+	if owner != nil {
+		heap.Remove(&t.bySize, owner.index)
+		delete(t.byName, owner.client)
+		t.size -= len(owner.entries)
+	}
+}
+
+func (t *clients) dropAll() {
+	t.byName, t.bySize, t.size = map[string]*clientEntries{}, nil, 0
+}
+
+// sizeHeap has the client with the most entries first and, among equals, the one that has
+// gone longest without a new entry. It implements [heap.Interface].
+type sizeHeap []*clientEntries
+
+func (h sizeHeap) Len() int { return len(h) }
+
+func (h sizeHeap) Less(i, j int) bool {
+	a, b := h[i], h[j]
+	if len(a.entries) != len(b.entries) {
+		return len(a.entries) > len(b.entries)
+	}
+	return a.seq < b.seq
+}
+
+func (h sizeHeap) Swap(i, j int) {
+	h[i], h[j] = h[j], h[i]
+	h[i].index, h[j].index = i, j
+}
+
+func (h *sizeHeap) Push(x any) {
+	owner := x.(*clientEntries)
+	owner.index = len(*h)
+	*h = append(*h, owner)
+}
+
+func (h *sizeHeap) Pop() any {
+	last := len(*h) - 1
+	owner := (*h)[last]
+	(*h)[last] = nil
+	*h = (*h)[:last]
+	return owner
+}

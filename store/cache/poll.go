@@ -34,14 +34,14 @@ func (c *Cache) follow(poll poll) {
 	}
 	failing := false
 	for {
-		began := c.now()
+		started := c.now()
 		err := safely(c.ctx, poll)
 		if err == nil {
-			c.heard.Store(int64(began))
+			c.lastPoll.Store(int64(started))
 		}
 		failing = c.report(failing, err)
-		c.sleep(began+moment(c.pollEvery/10), nil) // hints wait for as long
-		if more := c.sleep(began+moment(c.pollEvery), hints); !more {
+		c.sleep(started+c.pollEvery/10, nil) // hints wait for as long
+		if more := c.sleep(started+c.pollEvery, hints); !more {
 			hints = nil
 		}
 		if c.ctx.Err() != nil {
@@ -52,10 +52,10 @@ func (c *Cache) follow(poll poll) {
 
 // sleep returns at the given moment, with the first hint, or after Close. It reports
 // whether there may be more hints.
-func (c *Cache) sleep(until moment, hints <-chan struct{}) (more bool) {
+func (c *Cache) sleep(until instant, hints <-chan struct{}) (more bool) {
 	select {
 	case <-c.ctx.Done():
-	case <-time.After(time.Duration(until - c.now())):
+	case <-time.After(until - c.now()):
 	case _, more := <-hints:
 		return more
 	}
@@ -93,19 +93,13 @@ func (c *Cache) pollContext(ctx context.Context) (context.Context, context.Cance
 func (c *Cache) pollFeed(ctx context.Context, feed Feed, cursor *string) error {
 	ctx, cancel := c.pollContext(ctx)
 	defer cancel()
-	began := c.now()
+	started := c.now()
 	changes, err := feed.Changes(ctx, *cursor)
 	if err != nil {
 		return err
 	}
-	if changes.Reset {
-		c.copies.dropAll()
-	}
-	for _, client := range changes.Clients {
-		c.copies.drop(client)
-	}
+	c.clients.apply(changes, started)
 	*cursor = changes.Next
-	c.polled.Store(int64(began))
 	return nil
 }
 
@@ -115,7 +109,7 @@ const versionsAtOnce = 500
 var errVersionCount = errors.New("cache: the store gave another number of versions than it was asked for")
 
 func (c *Cache) pollVersions(ctx context.Context, versioner Versioner) error {
-	for clients := range slices.Chunk(c.copies.names(), versionsAtOnce) {
+	for clients := range slices.Chunk(c.clients.names(), versionsAtOnce) {
 		if err := c.pollSome(ctx, versioner, clients); err != nil {
 			return err
 		}
@@ -126,7 +120,7 @@ func (c *Cache) pollVersions(ctx context.Context, versioner Versioner) error {
 func (c *Cache) pollSome(ctx context.Context, versioner Versioner, clients []string) error {
 	ctx, cancel := c.pollContext(ctx)
 	defer cancel()
-	began := c.now()
+	started := c.now()
 	versions, err := versioner.Versions(ctx, clients)
 	if err != nil {
 		return err
@@ -135,7 +129,7 @@ func (c *Cache) pollSome(ctx context.Context, versioner Versioner, clients []str
 		return errVersionCount
 	}
 	for i, client := range clients {
-		c.copies.check(client, versions[i], began)
+		c.clients.check(client, versions[i], started)
 	}
 	return nil
 }

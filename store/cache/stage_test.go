@@ -126,7 +126,7 @@ func expect(t *testing.T, st webhookcfg.Store, n int, otherwise string) {
 // TestStages plays the schedules that TestBound seldom meets.
 func TestStages(t *testing.T) {
 	for name, play := range map[string]func(*testing.T){
-		"old flight":         playOldFlight,
+		"old read":           playOldRead,
 		"slow poll":          playSlowPoll,
 		"slow version check": playSlowCheck,
 	} {
@@ -134,9 +134,9 @@ func TestStages(t *testing.T) {
 	}
 }
 
-// playOldFlight: who comes when a read has gone on for longer than the bound does
+// playOldRead: who comes when a read has gone on for longer than the bound does
 // not wait for it.
-func playOldFlight(t *testing.T) {
+func playOldRead(t *testing.T) {
 	s := newStage()
 	copied, clock := copyOf(t, stagedPlain{s}, cache.Options{MaxStale: bound}), newClock()
 	mustApply(t, s, setAll("acme", 1))
