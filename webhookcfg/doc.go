@@ -1,37 +1,38 @@
 // Package webhookcfg is an HTTP handler through which the clients of a service
-// say where their update notifications go.
+// configure where their update notifications are sent.
 //
-// A client signs in with HTTP Basic and sets or unsets the webhook URL of one
-// entity, or of all its entities at once. The service asks [Store.Resolve] which
-// URL is in effect when it has something to send. The package neither sends
-// notifications nor issues credentials.
+// A client signs in with HTTP Basic and sets or unsets the webhook URL of one entity,
+// or of all its entities at once. When the service has a notification to send, it
+// asks [Store.Resolve] which URL is in effect. The package neither sends notifications
+// nor issues credentials.
 //
 //	POST   …/api/v1/configure/configure-webhook                {"endpoint_id":"e1","webhook_url":"https://…"}
 //	DELETE …/api/v1/configure/configure-webhook/{endpoint_id}
 //	POST   …/api/v1/configuration/configure-webhook            {"moc_id":"e1","webhook_url":"https://…"}
 //	DELETE …/api/v1/configuration/configure-webhook/{moc_id}
 //
-// Without the identifier a request reaches all entities of the client. The two
-// paths are two names of one thing: what is set through one is unset through the
-// other. With [Options.Reads], GET shows what is in effect.
+// Without the identifier a request reaches all entities of the client. The two paths
+// are two names of one resource: a webhook set through one is unset through the
+// other. With [Options.Reads], GET returns the webhook in effect. [OpenAPI] describes
+// the interface to tools.
 //
 // # Mounting
 //
 // [NewHandler] takes a store and a verifier and returns a [Handler], which is an
 // [http.Handler]. It serves at the root, under [http.StripPrefix], or under
-// [Options.BasePath]. [Handler.Register] puts one pattern for each route on the
-// host's mux, and [Handler.Routes] lists them.
+// [Options.BasePath].
 //
-// The absence of an identifier means all entities, so a path that something
-// cleans on its way may come to mean more than its sender said. The handler itself
-// never cleans and never redirects. [http.ServeMux] does: it answers a DELETE of
-// "…/configure-webhook/e1/.." with a redirect to the path that means all. Put
-// [Handler.Before] around the mux to have such paths refused instead.
+// The absence of an identifier means all entities, so a path that is cleaned before it
+// reaches the handler may mean more than the client meant. The handler itself never
+// cleans and never redirects a path. [http.ServeMux] does: it redirects a DELETE of
+// "…/configure-webhook/e1/.." to the path that means all. [Handler.Before], around the
+// mux, refuses such paths instead. [Handler.Register] registers one pattern for each
+// route with a mux, and [Handler.Routes] lists them.
 //
 // # States and operations
 //
-// The state of a client is its base, the URL that every entity has unless it has
-// an entry of its own, and its overrides, which are those entries: a URL, or off.
+// The state of a client is its base, the URL that every entity has unless it has an
+// entry of its own, and its overrides, which are those entries: a URL, or off.
 //
 //	state of entity e          set e u     set all u   unset e    unset all   resolve e
 //	nothing                    override u  base u      nothing    nothing     none
@@ -40,37 +41,71 @@
 //	override v, base b         override u  base u      off        nothing     v
 //	off, base b                override u  base u      off        nothing     none
 //
-// This is not inheritance. After "unset e", e does not fall back to the base: it
-// has no webhook until it, or all, is set again. And "set all" means all: it drops
-// every override, those that say off too.
-//
-// # Entities
+// This is not inheritance. After "unset e", e does not fall back to the base: it has
+// no webhook until it, or all, is set again. And "set all" means all: it drops every
+// override, also those that are off.
 //
 // Without [Options.EntityExists] every well-formed identifier is accepted. The rule
-// that an identifier must name a valid module configuration is then the host's to
-// keep, for example by never sending for an entity that does not exist.
+// that an identifier names a valid module configuration is then the host's to enforce,
+// for example by never sending for an entity that does not exist.
+//
+// # Errors
+//
+// The body of a success is {"message":"successful"}, that of an error
+// {"error":"code","error_description":"text"}, with a text that names the rule.
+//
+//	status  error                    reason
+//	400     invalid_request          body, key, identifier, query or path breaks a rule
+//	400     invalid_webhook_url      the policy refuses the URL
+//	400     webhook_unreachable      the probe failed, for whatever reason
+//	401     invalid_client           no credentials, or not valid ones
+//	404     not_found                not a path of the handler
+//	404     unknown_entity           EntityExists reports false
+//	405     method_not_allowed       the path does not support the method; see Allow
+//	413     request_too_large        the body exceeds BodyLimit
+//	415     unsupported_media_type   the body is not application/json in UTF-8
+//	429     too_many_requests        the verifier or the prober asks to wait; see Retry-After
+//	500     server_error             a defect; the cause is logged
+//	503     temporarily_unavailable  store, verifier or EntityExists failed, or out of time
+//
+// After a 503 the change was made wholly or not at all, so it is safe to retry.
+//
+// # Laws
+//
+// A change to this module must preserve these properties; tests hold them.
+//
+//   - Never widen: only true absence of an identifier means all entities.
+//   - Verify before replace: the store sees a change only after every check of it.
+//   - All or nothing, and durable before 200: a failed request has changed nothing or,
+//     after a failure of the store, made exactly its change.
+//   - One truth: one state machine, one URL predicate, one table of errors.
+//   - Set-all and unset-all cost the same whatever the number of overrides.
+//   - Isolation: no request of one client changes what another client sees.
+//   - Secrets stay secret: no log, error, event or panic holds a client secret, or more
+//     of a URL than scheme, host and port.
+//   - Fail closed: constructors refuse invalid arguments, and a doubtful request is
+//     refused.
+//   - Nothing stays open: every resource of a request ends with its deadline.
 //
 // # Security
 //
-// The caller is judged before its body is read. Every failure to sign in gets the
-// same 401, byte for byte. A URL is judged by an [egress.Policy], and tried by a
-// [Prober], before it replaces the one in effect; a refused URL changes nothing.
-// The default probe shows that the target can be reached, not that the client
-// owns it.
+// A client is authenticated before its body is read. Every failure to sign in gets
+// the same 401, byte for byte. A URL is checked by an [egress.Policy] and tried by a
+// [Prober] before it replaces the one in effect; a refused URL changes nothing. The
+// default probe shows that the target can be reached, not that the client owns it.
 //
-// Webhook URLs carry tokens, so they are kept in an [egress.URL], which prints as
-// scheme, host and port only. The handler writes no client secret and no URL path
-// into a log, an event or an answer, except into the reads that the owner asks
-// for. Serve it over TLS: Basic credentials are not encrypted.
+// Webhook URLs carry tokens, so they are held in an [egress.URL], which prints as
+// scheme, host and port only; only the reads return them in full, to their owner.
+// Serve the handler over TLS: Basic credentials are not encrypted.
 //
-// Throttling of sign-ins is the verifier's: an error with a method
-// RetryAfter() time.Duration is answered 429. Limits of the connection, such as
+// The verifier throttles sign-ins: the response to an error with a method RetryAfter()
+// time.Duration is 429. Limits of the connection, such as
 // [http.Server.ReadHeaderTimeout], are the host's.
 //
 // # Compatibility
 //
-// Before version 1 anything may change, and the changelog says how to follow.
-// From version 1 on: [Store] and [CredentialVerifier] will not gain methods, new
-// abilities come as optional interfaces like [Lister]; fields may be added to the
-// structs; the wire stays as it is.
+// Before version 1 anything may change, as the changelog describes. From version 1 on,
+// [Store] and [CredentialVerifier] will not gain methods, new capabilities come as
+// optional interfaces like [Lister], and structs may gain fields; responses stay as
+// they are.
 package webhookcfg
