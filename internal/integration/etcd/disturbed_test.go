@@ -73,11 +73,11 @@ func freezeLeader(ctx context.Context, c *etcdcluster.Cluster) error {
 	return errors.Join(errElection, c.Thaw(leader), c.Await(ctx, leader))
 }
 
-// disturbed is a setting with one history, which is disturbed.
-func disturbed(t *testing.T, c *etcdcluster.Cluster, disturb func(context.Context, *etcdcluster.Cluster) error) linearizable.Setting {
+// disturbed is a workload with one history, which is disturbed.
+func disturbed(t *testing.T, c *etcdcluster.Cluster, disturb func(context.Context, *etcdcluster.Cluster) error) linearizable.Workload {
 	s := linearizable.Hot()
-	s.Goroutines, s.Rounds, s.Operations = []int{6}, 1, 60
-	s.Disturb = func() error { return disturb(soon(t), c) }
+	s.Goroutines, s.Histories, s.Operations = []int{6}, 1, 60
+	s.Fault = func() error { return disturb(soon(t), c) }
 	return s
 }
 

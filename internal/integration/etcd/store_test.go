@@ -166,7 +166,7 @@ func conforms(t *testing.T, c *etcdcluster.Cluster, rule storetest.Case) {
 
 func histories(t *testing.T, c *etcdcluster.Cluster) {
 	hot, spread := linearizable.Hot(), linearizable.Spread()
-	hot.Rounds, spread.Rounds = 30, 8
+	hot.Histories, spread.Histories = 30, 8
 	linearizable.Check(t, hot, handles(c, nil))
 	linearizable.Check(t, spread, handles(c, nil))
 }

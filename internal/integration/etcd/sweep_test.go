@@ -97,8 +97,8 @@ func sweepsBeside(t *testing.T, c *etcdcluster.Cluster) {
 		}
 	}
 	hot := linearizable.Hot()
-	hot.Rounds = 20
+	hot.Histories = 20
 	linearizable.Check(t, hot, beside(nil))
-	hot.Rounds = 200
+	hot.Histories = 200
 	linearizable.MustFail(t, hot, beside(removesBlindly))
 }

@@ -14,8 +14,8 @@ import (
 	"example.com/go-webhookcfg/webhookcfg"
 )
 
-func settings() map[string]linearizable.Setting {
-	return map[string]linearizable.Setting{"hot": linearizable.Hot(), "spread": linearizable.Spread()}
+func workloads() map[string]linearizable.Workload {
+	return map[string]linearizable.Workload{"hot": linearizable.Hot(), "spread": linearizable.Spread()}
 }
 
 // shared returns a function that opens one store with one handle.
@@ -24,18 +24,18 @@ func shared(open func() linearizable.Store) func(testing.TB) []linearizable.Stor
 }
 
 func TestMemoryIsLinearizable(t *testing.T) {
-	for name, setting := range settings() {
+	for name, workload := range workloads() {
 		t.Run(name, func(t *testing.T) {
-			linearizable.Check(t, setting, shared(func() linearizable.Store { return store.NewMemory() }))
+			linearizable.Check(t, workload, shared(func() linearizable.Store { return store.NewMemory() }))
 		})
 	}
 }
 
-// halfway is a store whose set-all and unset-all happen in two steps, with a gap
+// nonAtomic is a store whose set-all and unset-all happen in two steps, with a gap
 // in which others see the half.
-type halfway struct{ linearizable.Store }
+type nonAtomic struct{ linearizable.Store }
 
-func (h halfway) Apply(ctx context.Context, c webhookcfg.Change) error {
+func (h nonAtomic) Apply(ctx context.Context, c webhookcfg.Change) error {
 	if !c.Scope.IsAll() {
 		return h.Store.Apply(ctx, c)
 	}
@@ -48,18 +48,18 @@ func (h halfway) Apply(ctx context.Context, c webhookcfg.Change) error {
 	return h.Store.Apply(ctx, c)
 }
 
-// forgetful is a store that answers some resolves from what it saw before.
-type forgetful struct {
+// stale is a store that answers some resolves from what it saw before.
+type stale struct {
 	linearizable.Store
 	mu   sync.Mutex
 	last map[string]webhookcfg.Webhook
 }
 
-func newForgetful() linearizable.Store {
-	return &forgetful{Store: store.NewMemory(), last: make(map[string]webhookcfg.Webhook)}
+func newStale() linearizable.Store {
+	return &stale{Store: store.NewMemory(), last: make(map[string]webhookcfg.Webhook)}
 }
 
-func (f *forgetful) Resolve(ctx context.Context, client, entity string) (webhookcfg.Webhook, error) {
+func (f *stale) Resolve(ctx context.Context, client, entity string) (webhookcfg.Webhook, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	key := client + "/" + entity
@@ -73,17 +73,17 @@ func (f *forgetful) Resolve(ctx context.Context, client, entity string) (webhook
 
 func TestBrokenStoresAreCaught(t *testing.T) {
 	for name, open := range map[string]func() linearizable.Store{
-		"halfway":   func() linearizable.Store { return halfway{store.NewMemory()} },
-		"forgetful": newForgetful,
+		"nonAtomic": func() linearizable.Store { return nonAtomic{store.NewMemory()} },
+		"stale":     newStale,
 	} {
-		for in, setting := range settings() {
-			t.Run(name+"/"+in, func(t *testing.T) { linearizable.MustFail(t, setting, shared(open)) })
+		for in, workload := range workloads() {
+			t.Run(name+"/"+in, func(t *testing.T) { linearizable.MustFail(t, workload, shared(open)) })
 		}
 	}
 }
 
-// TestApartIsCaught: two handles that share nothing are no one store.
-func TestApartIsCaught(t *testing.T) {
+// TestSeparateStoresAreCaught: two handles that share nothing are no one store.
+func TestSeparateStoresAreCaught(t *testing.T) {
 	linearizable.MustFail(t, linearizable.Hot(), func(testing.TB) []linearizable.Store {
 		return []linearizable.Store{store.NewMemory(), store.NewMemory()}
 	})
@@ -107,8 +107,8 @@ func (f faulty) Apply(ctx context.Context, c webhookcfg.Change) error {
 }
 
 func TestFailedChanges(t *testing.T) {
-	setting := linearizable.Hot()
-	setting.Disturb = func() error { return nil }
+	workload := linearizable.Hot()
+	workload.Fault = func() error { return nil }
 	apply := func(st linearizable.Store, c webhookcfg.Change) { _ = st.Apply(context.Background(), c) }
 	late := func(st linearizable.Store, c webhookcfg.Change) { go apply(st, c) }
 	nothing := func(linearizable.Store, webhookcfg.Change) {}
@@ -117,26 +117,26 @@ func TestFailedChanges(t *testing.T) {
 	}
 	for name, fail := range map[string]func(linearizable.Store, webhookcfg.Change){"happened": apply, "happen later": late, "never happen": nothing} {
 		t.Run(name, func(t *testing.T) {
-			linearizable.Check(t, setting, shared(func() linearizable.Store { return faulty{store.NewMemory(), fail} }))
+			linearizable.Check(t, workload, shared(func() linearizable.Store { return faulty{store.NewMemory(), fail} }))
 		})
 	}
 	t.Run("do something else", func(t *testing.T) {
-		linearizable.MustFail(t, setting, shared(func() linearizable.Store { return faulty{store.NewMemory(), other} }))
+		linearizable.MustFail(t, workload, shared(func() linearizable.Store { return faulty{store.NewMemory(), other} }))
 	})
 }
 
-// recorder takes down what a check has to say about a store.
-type recorder struct {
+// reporter takes down what a check has to say about a store.
+type reporter struct {
 	testing.TB
 	errors int
 }
 
-func (r *recorder) Errorf(format string, args ...any) {
+func (r *reporter) Errorf(format string, args ...any) {
 	r.errors++
 	r.Logf("as it should: "+format, args...)
 }
 
-func (r *recorder) Error(args ...any) { r.Errorf("%s", fmt.Sprint(args...)) }
+func (r *reporter) Error(args ...any) { r.Errorf("%s", fmt.Sprint(args...)) }
 
 // TestVerdicts: what ought to fail a test does.
 func TestVerdicts(t *testing.T) {
@@ -146,20 +146,20 @@ func TestVerdicts(t *testing.T) {
 	}
 	undisturbed := linearizable.Hot()
 	disturbed := undisturbed
-	disturbed.Disturb = func() error { return errors.New("no server to kill") }
+	disturbed.Fault = func() error { return errors.New("no server to kill") }
 	for name, test := range map[string]struct {
-		setting linearizable.Setting
-		open    func() linearizable.Store
-		check   func(testing.TB, linearizable.Setting, func(testing.TB) []linearizable.Store)
+		workload linearizable.Workload
+		open     func() linearizable.Store
+		check    func(testing.TB, linearizable.Workload, func(testing.TB) []linearizable.Store)
 	}{
-		"broken":                   {undisturbed, newForgetful, linearizable.Check},
-		"failing for no reason":    {undisturbed, failing, linearizable.Check},
-		"a disturbance that fails": {disturbed, memory, linearizable.Check},
-		"not broken":               {undisturbed, memory, linearizable.MustFail},
+		"broken":                {undisturbed, newStale, linearizable.Check},
+		"failing for no reason": {undisturbed, failing, linearizable.Check},
+		"a fault that fails":    {disturbed, memory, linearizable.Check},
+		"not broken":            {undisturbed, memory, linearizable.MustFail},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r := &recorder{TB: t}
-			if test.check(r, test.setting, shared(test.open)); r.errors == 0 {
+			r := &reporter{TB: t}
+			if test.check(r, test.workload, shared(test.open)); r.errors == 0 {
 				t.Error("nothing was said")
 			}
 		})

@@ -5,7 +5,7 @@
 // [Check] demands such an order. [MustFail] demands that a store which is known to
 // be broken is found out; without it, that a store passes would mean nothing.
 //
-// An operation may fail where the [Setting] disturbs the store. A change that
+// An operation may fail where the [Workload] disturbs the store. A change that
 // failed may have happened or not, at any time after its call, even long after it
 // returned; a read that failed says nothing.
 package linearizable

@@ -16,87 +16,87 @@ import (
 	"github.com/anishathalye/porcupine"
 )
 
-// patience is how long one operation may take, so that a store that hangs fails
+// timeout is how long one operation may take, so that a store that hangs fails
 // the test instead of holding it up.
-const patience = 30 * time.Second
+const timeout = 30 * time.Second
 
-// round is one history while it is played.
-type round struct {
-	t       testing.TB
-	setting Setting
-	stores  []Store
-	number  int
+// round is one history while it is recorded.
+type recorder struct {
+	t        testing.TB
+	workload Workload
+	stores   []Store
+	number   int
 
 	workers   int
 	start     time.Time
 	clients   []string
-	begun     atomic.Int64
-	disturbed chan struct{}
+	started   atomic.Int64
+	faultDone chan struct{}
 
 	mu       sync.Mutex
 	failures []error
 }
 
 // play plays the history and returns those of its operations that say something.
-func (r *round) play() []porcupine.Operation {
-	r.workers = r.setting.Goroutines[r.number%len(r.setting.Goroutines)]
-	r.start, r.disturbed = time.Now(), make(chan struct{})
-	for range r.setting.Clients {
+func (r *recorder) run() []porcupine.Operation {
+	r.workers = r.workload.Goroutines[r.number%len(r.workload.Goroutines)]
+	r.start, r.faultDone = time.Now(), make(chan struct{})
+	for range r.workload.Clients {
 		r.clients = append(r.clients, fmt.Sprintf("client-%x", rand.Uint64()))
 	}
-	played := make([][]porcupine.Operation, r.workers)
+	recorded := make([][]porcupine.Operation, r.workers)
 	var group sync.WaitGroup
 	for g := range r.workers {
-		group.Go(func() { played[g] = r.work(g) })
+		group.Go(func() { recorded[g] = r.worker(g) })
 	}
 	group.Wait()
-	if r.setting.Disturb != nil {
-		<-r.disturbed // it may outlast the operations
+	if r.workload.Fault != nil {
+		<-r.faultDone // it may outlast the operations
 	}
 	var all []porcupine.Operation
-	for _, some := range played {
+	for _, some := range recorded {
 		all = append(all, some...)
 	}
 	return all
 }
 
 // work is what one goroutine does.
-func (r *round) work(g int) (played []porcupine.Operation) {
+func (r *recorder) worker(g int) (recorded []porcupine.Operation) {
 	st := r.stores[g%len(r.stores)]
-	for n := g * r.setting.Operations; n < (g+1)*r.setting.Operations; n++ {
-		r.disturb()
-		op, ok := r.operate(st, random(r.clients[rand.IntN(len(r.clients))], n))
+	for n := g * r.workload.Operations; n < (g+1)*r.workload.Operations; n++ {
+		r.injectFault()
+		op, ok := r.invoke(st, randomInput(r.clients[rand.IntN(len(r.clients))], n))
 		op.ClientId = g
 		if ok {
-			played = append(played, op)
+			recorded = append(recorded, op)
 		}
 	}
-	return played
+	return recorded
 }
 
 // disturb has the disturbance begin with the operation in the middle.
-func (r *round) disturb() {
-	if r.begun.Add(1) == r.middle() && r.setting.Disturb != nil {
+func (r *recorder) injectFault() {
+	if r.started.Add(1) == r.middle() && r.workload.Fault != nil {
 		go func() {
-			defer close(r.disturbed)
-			if err := r.setting.Disturb(); err != nil {
+			defer close(r.faultDone)
+			if err := r.workload.Fault(); err != nil {
 				r.t.Errorf("the disturbance of history %d: %v", r.number, err)
 			}
 		}()
 	}
 }
 
-func (r *round) middle() int64 { return int64(r.workers*r.setting.Operations/2 + 1) }
+func (r *recorder) middle() int64 { return int64(r.workers*r.workload.Operations/2 + 1) }
 
 // operate plays one operation; it reports whether the outcome says something.
-func (r *round) operate(st Store, in input) (op porcupine.Operation, ok bool) {
-	ctx, cancel := context.WithTimeout(r.t.Context(), patience)
+func (r *recorder) invoke(st Store, in input) (op porcupine.Operation, ok bool) {
+	ctx, cancel := context.WithTimeout(r.t.Context(), timeout)
 	defer cancel()
 	called := time.Since(r.start)
-	out, err := play(ctx, st, in)
+	out, err := call(ctx, st, in)
 	returned := int64(time.Since(r.start))
 	if err != nil {
-		r.fail(err)
+		r.recordError(err)
 		returned, out = math.MaxInt64, output{}
 	}
 	op = porcupine.Operation{Input: in, Output: out, Call: int64(called), Return: returned}
@@ -104,12 +104,12 @@ func (r *round) operate(st Store, in input) (op porcupine.Operation, ok bool) {
 }
 
 // fail notes an error and waits for the end of the disturbance that caused it.
-func (r *round) fail(err error) {
+func (r *recorder) recordError(err error) {
 	r.mu.Lock()
 	r.failures = append(r.failures, err)
 	r.mu.Unlock()
-	if r.setting.Disturb != nil && r.begun.Load() >= r.middle() {
-		<-r.disturbed
+	if r.workload.Fault != nil && r.started.Load() >= r.middle() {
+		<-r.faultDone
 	}
 }
 
@@ -117,7 +117,7 @@ var errUndecided = errors.New("the checker gave up")
 
 // explain looks for an order of the operations that explains every answer. It
 // gives up after a while, since there are histories for which it takes for ever.
-func explain(ops []porcupine.Operation) (bool, error) {
+func checkHistory(ops []porcupine.Operation) (bool, error) {
 	switch porcupine.CheckOperationsTimeout(model(), ops, 2*time.Second) {
 	case porcupine.Ok:
 		return true, nil
@@ -129,7 +129,7 @@ func explain(ops []porcupine.Operation) (bool, error) {
 }
 
 // random is the n-th operation of a history; the number dates it.
-func random(client string, n int) input {
+func randomInput(client string, n int) input {
 	in := input{client: client, entity: rand.IntN(entities), at: int64(n + 1)}
 	switch rand.IntN(10) {
 	case 0, 1, 2, 3:
@@ -148,7 +148,7 @@ func random(client string, n int) input {
 }
 
 // play carries out one operation.
-func play(ctx context.Context, st Store, in input) (output, error) {
+func call(ctx context.Context, st Store, in input) (output, error) {
 	name := fmt.Sprint("e", in.entity)
 	switch in.kind {
 	case resolve:

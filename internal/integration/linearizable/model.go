@@ -48,7 +48,7 @@ type state struct {
 	overrides [entities]entry
 }
 
-func (s state) after(in input) state {
+func (s state) apply(in input) state {
 	made := entry{in.url, in.at}
 	switch {
 	case in.entity == entities && in.url == "":
@@ -87,7 +87,7 @@ func step(s, in, out any) (bool, any) {
 	case list:
 		return output{page: before} == out.(output), before
 	default:
-		return true, before.after(op)
+		return true, before.apply(op)
 	}
 }
 

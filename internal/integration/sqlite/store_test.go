@@ -82,9 +82,9 @@ func TestConforms(t *testing.T) {
 
 // TestLinearizable plays on two handles of one file, as two processes have.
 func TestLinearizable(t *testing.T) {
-	for name, setting := range settings() {
+	for name, workload := range workloads() {
 		t.Run(name, func(t *testing.T) {
-			linearizable.Check(t, setting, func(t testing.TB) []linearizable.Store {
+			linearizable.Check(t, workload, func(t testing.TB) []linearizable.Store {
 				path := newPath(t)
 				return []linearizable.Store{open(t, path), open(t, path)}
 			})
@@ -94,9 +94,9 @@ func TestLinearizable(t *testing.T) {
 
 // TestTwoFilesAreCaught: were the handles not of one file, it would be noticed.
 func TestTwoFilesAreCaught(t *testing.T) {
-	for name, setting := range settings() {
+	for name, workload := range workloads() {
 		t.Run(name, func(t *testing.T) {
-			linearizable.MustFail(t, setting, func(t testing.TB) []linearizable.Store {
+			linearizable.MustFail(t, workload, func(t testing.TB) []linearizable.Store {
 				return []linearizable.Store{open(t, newPath(t)), open(t, newPath(t))}
 			})
 		})
@@ -104,8 +104,8 @@ func TestTwoFilesAreCaught(t *testing.T) {
 }
 
 // settings are shorter than usual: every change waits for the disk.
-func settings() map[string]linearizable.Setting {
+func workloads() map[string]linearizable.Workload {
 	hot, spread := linearizable.Hot(), linearizable.Spread()
-	hot.Rounds, spread.Rounds = 20, 8
-	return map[string]linearizable.Setting{"hot": hot, "spread": spread}
+	hot.Histories, spread.Histories = 20, 8
+	return map[string]linearizable.Workload{"hot": hot, "spread": spread}
 }

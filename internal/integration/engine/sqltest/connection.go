@@ -226,19 +226,19 @@ func judge(outcome error, before, wanted, after webhookcfg.Page) error {
 func (e Engine) cutHistories(t *testing.T, server *engine.Server) {
 	t.Helper()
 	proxy := engine.NewProxy(t, server.Addr())
-	setting := linearizable.Setting{Clients: 1, Goroutines: []int{6}, Operations: 25, Rounds: 5}
-	setting.Disturb = func() error {
+	workload := linearizable.Workload{Clients: 1, Goroutines: []int{6}, Operations: 25, Histories: 5}
+	workload.Fault = func() error {
 		proxy.Lose(engine.Answers, engine.Cut, func(n int) bool { return n%6 == 0 && n <= 48 })
 		return nil
 	}
 	open := func(t testing.TB) []linearizable.Store { return e.fleet(t, server.Via(proxy.Addr())) }
-	linearizable.Check(t, setting, open)
+	linearizable.Check(t, workload, open)
 	if proxy.Lost() == 0 {
 		t.Error("nothing was lost")
 	}
-	setting.Rounds = 200 // as many as it takes
+	workload.Histories = 200 // as many as it takes
 	t.Run("made again", func(t *testing.T) {
-		linearizable.MustFail(t, setting, func(t testing.TB) (all []linearizable.Store) {
+		linearizable.MustFail(t, workload, func(t testing.TB) (all []linearizable.Store) {
 			for _, st := range open(t) {
 				all = append(all, insistent{st})
 			}

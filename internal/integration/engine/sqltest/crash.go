@@ -40,10 +40,10 @@ func (e Engine) crashes(t *testing.T) {
 }
 
 // crashing has the server killed in the middle of each history.
-func crashing(server *engine.Server) linearizable.Setting {
-	return linearizable.Setting{
-		Clients: 2, Goroutines: []int{6}, Operations: 60, Rounds: 2,
-		Disturb: func() error { return errors.Join(server.Kill(), server.Restart()) },
+func crashing(server *engine.Server) linearizable.Workload {
+	return linearizable.Workload{
+		Clients: 2, Goroutines: []int{6}, Operations: 60, Histories: 2,
+		Fault: func() error { return errors.Join(server.Kill(), server.Restart()) },
 	}
 }
 
@@ -53,9 +53,9 @@ func (e Engine) CrashesMustFail(t *testing.T) {
 	t.Helper()
 	server := e.Own(t)
 	server.Owned(t)
-	setting := crashing(server)
-	setting.Rounds = 300 // as many as it takes, about 20
-	linearizable.MustFail(t, setting, func(t testing.TB) []linearizable.Store { return e.fleet(t, server.DSN()) })
+	workload := crashing(server)
+	workload.Histories = 300 // as many as it takes, about 20
+	linearizable.MustFail(t, workload, func(t testing.TB) []linearizable.Store { return e.fleet(t, server.DSN()) })
 }
 
 // CrashesMustLose is like it, for a server that acknowledges too early.
