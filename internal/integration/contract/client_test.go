@@ -19,17 +19,17 @@ import (
 // newClient is the generated client of one who signs in, its traffic judged.
 func newClient(t *testing.T, base, pair string) *client.ClientWithResponses {
 	t.Helper()
-	j := newJudge(t, document(t))
+	kin := newKinValidator(t, document(t))
 	t.Cleanup(func() {
-		for _, v := range j.verdicts {
-			if v.response != nil {
-				t.Errorf("%s: the answer %d is not as documented: %v", v.operation, v.status, v.response)
+		for _, ex := range kin.exchanges {
+			if ex.responseErr != nil {
+				t.Errorf("%s: the answer %d is not as documented: %v", ex.operation, ex.status, ex.responseErr)
 			}
 		}
 	})
 	id, secret, _ := strings.Cut(pair, ":")
 	c, err := client.NewClientWithResponses(base,
-		client.WithHTTPClient(&http.Client{Transport: j}),
+		client.WithHTTPClient(&http.Client{Transport: kin}),
 		client.WithRequestEditorFn(func(_ context.Context, r *http.Request) error {
 			r.SetBasicAuth(id, secret)
 			return nil
@@ -91,8 +91,8 @@ func check[T any](t *testing.T, name string, err error, want, got T) {
 	}
 }
 
-// TestGeneratedClientRefused: each error arrives as its own type.
-func TestGeneratedClientRefused(t *testing.T) {
+// TestGeneratedClientErrors: each error arrives as its own type.
+func TestGeneratedClientErrors(t *testing.T) {
 	base, ctx, empty := serveAll(t), t.Context(), ""
 	set := func(pair string, body client.SetEndpoint) *client.SetWebhookResult {
 		t.Helper()
@@ -126,9 +126,9 @@ func TestGeneratedClientRefused(t *testing.T) {
 	check(t, "text", err, "unsupported_media_type", string(text.JSON415.Error))
 	lost, err := newClient(t, base, acme).UnsetWebhookWithResponse(ctx, "e1/")
 	check(t, "slash in an id", err, "invalid_request", string(lost.JSON400.Error))
-	mute := options()
-	mute.Reads = false
-	read, err := newClient(t, serve(t, store.NewMemory(), mute), acme).ReadWebhookWithResponse(ctx, "e1")
+	noReads := options()
+	noReads.Reads = false
+	read, err := newClient(t, serve(t, store.NewMemory(), noReads), acme).ReadWebhookWithResponse(ctx, "e1")
 	check(t, "no reads", err, "method_not_allowed", string(read.JSON405.Error))
 	check(t, "allowed", nil, "DELETE", read.Headers405.Allow)
 }
@@ -200,17 +200,17 @@ func TestTypeScript(t *testing.T) {
 	s := startService(t)
 	run(t, tool(t, dir, "openapi-typescript", "openapi.yaml", "--output", "schema.d.ts"))
 	run(t, tool(t, dir, "tsc", "--project", "tsconfig.json"))
-	walk(t, s, command(t, dir, "node", "client.js"))
+	runClient(t, s, command(t, dir, "node", "client.js"))
 
 	write(t, filepath.Join(dir, "openapi.yaml"), altered(t, "        webhook_url:\n", "        url:\n", "[webhook_url", "[url"))
 	run(t, tool(t, dir, "openapi-typescript", "openapi.yaml", "--output", "schema.d.ts"))
-	fail(t, tool(t, dir, "tsc", "--project", "tsconfig.json", "--noEmit"), "webhook_url")
+	expectFailure(t, tool(t, dir, "tsc", "--project", "tsconfig.json", "--noEmit"), "webhook_url")
 }
 
 // TestSmoke walks through the interface with the HTTP clients of other languages,
 // those that are installed.
 func TestSmoke(t *testing.T) {
-	outside(t)
+	requireContract(t)
 	s := startService(t)
 	tests := []struct {
 		name string
@@ -227,13 +227,13 @@ func TestSmoke(t *testing.T) {
 			if err := exec.CommandContext(t.Context(), tt.need[0], tt.need[1:]...).Run(); err != nil {
 				t.Skipf("%s is not installed: %v", tt.name, err)
 			}
-			walk(t, s, command(t, "smoke", tt.run[0], tt.run[1:]...))
+			runClient(t, s, command(t, "smoke", tt.run[0], tt.run[1:]...))
 		})
 	}
 }
 
-// walk runs a client and wants the transcript of it.
-func walk(t *testing.T, s service, client *exec.Cmd) {
+// runClient runs a client and wants the transcript of it.
+func runClient(t *testing.T, s service, client *exec.Cmd) {
 	t.Helper()
 	client.Env = append(client.Env, "BASE="+s.base, "RECEIVER="+s.receiver, "CLIENT="+acme)
 	if got := run(t, client); got != transcript {
@@ -243,7 +243,7 @@ func walk(t *testing.T, s service, client *exec.Cmd) {
 
 // TestCurl runs the command line of the README's user.
 func TestCurl(t *testing.T) {
-	outside(t)
+	requireContract(t)
 	if _, err := exec.LookPath("curl"); err != nil {
 		t.Skipf("curl is not installed: %v", err)
 	}

@@ -15,57 +15,57 @@ import (
 )
 
 // drive sends every row through a judge, and the reads also to a handler without
-// them, and calls check with each row and its verdict.
-func drive(t *testing.T, j *judge, check func(q request, got string, v verdict)) {
+// them, and calls check with each row and its exchange.
+func drive(t *testing.T, kin *kinValidator, check func(q request, got string, ex exchange)) {
 	t.Helper()
-	base, mute := serveAll(t), options()
-	mute.Reads = false
-	withoutReads := serve(t, store.NewMemory(), mute)
+	base, noReads := serveAll(t), options()
+	noReads.Reads = false
+	withoutReads := serve(t, store.NewMemory(), noReads)
 	for _, q := range slices.Concat(everyOperation(document(t)), table()) {
-		check(q, q.send(t, j, base), j.last())
+		check(q, q.send(t, kin, base), kin.last())
 		if q.method == http.MethodGet && q.want == "200" && q.client == acme {
-			q.want, q.beyond = "405 method_not_allowed", "whether there are reads is the host's choice"
-			check(q, q.send(t, j, withoutReads), j.last())
+			q.want, q.deviation = "405 method_not_allowed", "whether there are reads is the host's choice"
+			check(q, q.send(t, kin, withoutReads), kin.last())
 		}
 	}
 }
 
 // TestExchanges holds the handler to the document: every answer is documented as
 // it is, and a request breaks the document just where the handler refuses it as
-// malformed. Rows that say why they are beyond the document must really be.
+// malformed. Rows that say why they are deviation the document must really be.
 func TestExchanges(t *testing.T) {
-	j := newJudge(t, document(t))
-	drive(t, j, func(q request, got string, v verdict) {
+	kin := newKinValidator(t, document(t))
+	drive(t, kin, func(q request, got string, ex exchange) {
 		if got != q.want {
 			t.Errorf("%s: got %s, want %s", q.name, got, q.want)
 		}
-		if v.response != nil {
-			t.Errorf("%s: the answer is not as documented: %v", q.name, v.response)
+		if ex.responseErr != nil {
+			t.Errorf("%s: the answer is not as documented: %v", q.name, ex.responseErr)
 		}
 		refused := slices.Contains(malformed, got)
-		if agree := refused == (v.request != nil); agree != (q.beyond == "") {
-			t.Errorf("%s: got %s; the document says %v; beyond it: %q", q.name, got, v.request, q.beyond)
+		if agree := refused == (ex.requestErr != nil); agree != (q.deviation == "") {
+			t.Errorf("%s: got %s; the document says %v; beyond it: %q", q.name, got, ex.requestErr, q.deviation)
 		}
 	})
-	checkCovered(t, j)
+	checkCoverage(t, kin)
 }
 
-// checkCovered holds the document to what was seen: each status of each operation
+// checkCoverage holds the document to what was seen: each status of each operation
 // was answered, and each error that it shows came back byte for byte.
-func checkCovered(t *testing.T, j *judge) {
+func checkCoverage(t *testing.T, kin *kinValidator) {
 	t.Helper()
 	statuses, bodies := map[string]bool{}, map[string]bool{}
-	for _, v := range j.verdicts {
-		statuses[fmt.Sprint(v.operation, " ", v.status)] = true
-		bodies[fmt.Sprint(v.status, " ", v.body)] = true
+	for _, ex := range kin.exchanges {
+		statuses[fmt.Sprint(ex.operation, " ", ex.status)] = true
+		bodies[fmt.Sprint(ex.status, " ", ex.body)] = true
 	}
-	for _, path := range j.document.Paths.Map() {
+	for _, path := range kin.document.Paths.Map() {
 		for _, op := range path.Operations() {
 			for status := range op.Responses.Map() {
 				if !statuses[op.OperationID+" "+status] {
 					t.Errorf("%s was never answered %s", op.OperationID, status)
 				}
-				for _, body := range shown(op.Responses.Value(status).Value) {
+				for _, body := range examples(op.Responses.Value(status).Value) {
 					if !bodies[status+" "+body] {
 						t.Errorf("%s: no answer %s was %s", op.OperationID, status, body)
 					}
@@ -75,9 +75,9 @@ func checkCovered(t *testing.T, j *judge) {
 	}
 }
 
-// shown are the examples of a response, as the handler would write them; reads
+// examples are the examples of a response, as the handler would write them; reads
 // have none that a test can meet to the byte.
-func shown(response *openapi3.Response) (bodies []string) {
+func examples(response *openapi3.Response) (bodies []string) {
 	for _, e := range response.Content["application/json"].Examples {
 		switch value := e.Value.Value.(map[string]any); {
 		case value["error"] != nil:
@@ -127,34 +127,34 @@ func TestAlteredDocuments(t *testing.T) {
 		{"another header", []string{"enum: [no-store]", "enum: [no-cache]"}},
 		{"another challenge", []string{`pattern: '^Basic realm=`, `pattern: '^Digest realm=`}},
 	}
-	base, rows := serveAll(t), controls(t)
+	base, rows := serveAll(t), sampleRows(t)
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			if violations(t, newJudge(t, document(t, tt.alterations...)), base, rows) == 0 {
+			if violations(t, newKinValidator(t, document(t, tt.alterations...)), base, rows) == 0 {
 				t.Error("nothing was found")
 			}
 		})
 	}
-	if n := violations(t, newJudge(t, document(t)), base, rows); n != 0 {
+	if n := violations(t, newKinValidator(t, document(t)), base, rows); n != 0 {
 		t.Errorf("the document as it is: %d violations", n)
 	}
 }
 
 // violations counts the answers that the judge does not find in the document.
-func violations(t *testing.T, j *judge, base string, rows []request) (n int) {
+func violations(t *testing.T, kin *kinValidator, base string, rows []request) (n int) {
 	t.Helper()
 	for _, q := range rows {
-		q.send(t, j, base)
-		if j.last().response != nil {
+		q.send(t, kin, base)
+		if kin.last().responseErr != nil {
 			n++
 		}
 	}
 	return n
 }
 
-// controls are rows enough for every kind of answer: one for each operation and
+// sampleRows are rows enough for every kind of answer: one for each operation and
 // outcome.
-func controls(t *testing.T) []request {
+func sampleRows(t *testing.T) []request {
 	t.Helper()
 	rows := everyOperation(document(t))
 	seen := map[string]bool{}
@@ -192,15 +192,15 @@ func TestAlteredHandlers(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			base := listen(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-				answer := httptest.NewRecorder()
-				h.ServeHTTP(answer, r)
-				answer.Header().Del("Content-Length")
-				tt.alter(answer)
-				maps.Copy(w.Header(), answer.Header())
-				w.WriteHeader(answer.Code)
-				_, _ = w.Write(answer.Body.Bytes())
+				recorded := httptest.NewRecorder()
+				h.ServeHTTP(recorded, r)
+				recorded.Header().Del("Content-Length")
+				tt.alter(recorded)
+				maps.Copy(w.Header(), recorded.Header())
+				w.WriteHeader(recorded.Code)
+				_, _ = w.Write(recorded.Body.Bytes())
 			}))
-			if violations(t, newJudge(t, document(t)), base, everyOperation(document(t))) == 0 {
+			if violations(t, newKinValidator(t, document(t)), base, everyOperation(document(t))) == 0 {
 				t.Error("nothing was found")
 			}
 		})

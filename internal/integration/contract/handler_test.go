@@ -72,8 +72,8 @@ func (prober) Probe(_ context.Context, _ string, target egress.URL) error {
 	return nil
 }
 
-// catalogue knows every entity but one.
-func catalogue(_ context.Context, _, entity string) (bool, error) {
+// entityExists knows every entity but one.
+func entityExists(_ context.Context, _, entity string) (bool, error) {
 	return entity != "foreign", nil
 }
 
@@ -83,7 +83,7 @@ func options() *webhookcfg.Options {
 	return &webhookcfg.Options{
 		Reads:        true,
 		Prober:       prober{},
-		EntityExists: catalogue,
+		EntityExists: entityExists,
 		Now:          func() time.Time { return noon },
 	}
 }
@@ -105,7 +105,7 @@ func listen(t *testing.T, h http.Handler) (base string) {
 	return server.URL
 }
 
-// serveAll runs a handler that can give every answer.
+// serveAll runs a handler that can give every recorded.
 func serveAll(t *testing.T) (base string) {
 	t.Helper()
 	return serve(t, store.NewMemory(), options())

@@ -18,9 +18,9 @@ type request struct {
 
 	fields []string // "Name: value"; a POST is application/json if they do not say
 	want   string   // status, and for a refusal the error code
-	// beyond says why the document and the handler may disagree about the request;
+	// deviation says why the document and the handler may disagree about the request;
 	// "" where they must not.
-	beyond string
+	deviation string
 }
 
 // send sends the request and returns what came back in the form of want.
@@ -116,13 +116,13 @@ func everyOperation(doc *openapi3.T) (rows []request) {
 
 // Why the document and the handler may disagree.
 const (
-	beyondQuery    = "OpenAPI cannot forbid a query parameter that it does not name"
-	beyondRepeat   = "JSON Schema sees an object after its keys were merged"
-	beyondMedia    = "the document names the media type, not its parameters and codings"
-	beyondURL      = "what a URL means is more than its pattern"
-	beyondNumber   = "a number in a query has more than one spelling"
-	beyondBody     = "a body says nothing where the path names one entity, so it is not looked at"
-	beyondTrailing = "the library reads one value and lets the rest be"
+	deviationQuery    = "OpenAPI cannot forbid a query parameter that it does not name"
+	deviationRepeat   = "JSON Schema sees an object after its keys were merged"
+	deviationMedia    = "the document names the media type, not its parameters and codings"
+	deviationURL      = "what a URL means is more than its pattern"
+	deviationNumber   = "a number in a query has more than one spelling"
+	deviationBody     = "a body says nothing where the path names one entity, so it is not looked at"
+	deviationTrailing = "the library reads one value and lets the rest be"
 )
 
 // table are the rows that not every operation has alike.
@@ -132,14 +132,14 @@ func table() []request {
 		setRows("variant", variant, "moc_id", "endpoint_id"),
 		pathRows(configure), pathRows(variant),
 		listRows(configure), listRows(variant),
-		strayRows(),
+		unknownPathRows(),
 	)
 }
 
 // setRows are the bodies of a set, good and bad.
 func setRows(name, path, key, foreignKey string) (rows []request) {
-	add := func(what, body, want, beyond string, fields ...string) {
-		rows = append(rows, request{name: "set, " + name + ", " + what, method: "POST", target: path, client: acme, body: body, want: want, beyond: beyond, fields: fields})
+	add := func(what, body, want, deviation string, fields ...string) {
+		rows = append(rows, request{name: "set, " + name + ", " + what, method: "POST", target: path, client: acme, body: body, want: want, deviation: deviation, fields: fields})
 	}
 	one := func(id, url string) string { return `{"` + key + `":"` + id + `","webhook_url":"` + url + `"}` }
 	const url = "https://hooks.example.com/in"
@@ -161,7 +161,7 @@ func setRows(name, path, key, foreignKey string) (rows []request) {
 	add("null", `null`, bad, "")
 	add("array", `[{"webhook_url":"`+url+`"}]`, bad, "")
 	add("broken", `{"webhook_url":"`+url+`"`, bad, "")
-	add("two objects", `{"webhook_url":"`+url+`"}{}`, bad, beyondTrailing)
+	add("two objects", `{"webhook_url":"`+url+`"}{}`, bad, deviationTrailing)
 	add("no URL", `{"`+key+`":"e1"}`, bad, "")
 	add("empty object", `{}`, bad, "")
 	add("null URL", `{"webhook_url":null}`, bad, "")
@@ -178,7 +178,7 @@ func setRows(name, path, key, foreignKey string) (rows []request) {
 	add("foreign key", `{"`+foreignKey+`":"e1","webhook_url":"`+url+`"}`, bad, "")
 	add("key in another case", `{"`+strings.ToUpper(key)+`":"e1","webhook_url":"`+url+`"}`, bad, "")
 	add("unknown key", `{"webhook_url":"`+url+`","x":1}`, bad, "")
-	add("repeated key", `{"`+key+`":"e1","`+key+`":"e1","webhook_url":"`+url+`"}`, bad, beyondRepeat)
+	add("repeated key", `{"`+key+`":"e1","`+key+`":"e1","webhook_url":"`+url+`"}`, bad, deviationRepeat)
 	add("byte order mark", "\ufeff{\"webhook_url\":\""+url+"\"}", bad, "")
 	add("invalid UTF-8", "{\"webhook_url\":\"https://hooks.example.com/\xff\"}", bad, "")
 	add("unpaired surrogate", `{"webhook_url":"https://hooks.example.com/\ud800"}`, bad, "")
@@ -191,12 +191,12 @@ func setRows(name, path, key, foreignKey string) (rows []request) {
 	add("space in URL", one("e1", url+" "), badURL, "")
 	add("URL beyond ASCII", one("e1", "https://hooks.example.com/é"), badURL, "")
 	add("URL too long", one("e1", url+"/"+strings.Repeat("x", 2048)), badURL, "")
-	add("http", one("e1", "http://hooks.example.com/in"), badURL, beyondURL)
-	add("userinfo", one("e1", "https://a:b@hooks.example.com/in"), badURL, beyondURL)
-	add("private address", one("e1", "https://10.0.0.1/"), badURL, beyondURL)
-	add("number for a host", one("e1", "https://0x7f.1/"), badURL, beyondURL)
-	add("localhost", one("e1", "https://localhost/"), badURL, beyondURL)
-	add("port", one("e1", "https://hooks.example.com:0/"), badURL, beyondURL)
+	add("http", one("e1", "http://hooks.example.com/in"), badURL, deviationURL)
+	add("userinfo", one("e1", "https://a:b@hooks.example.com/in"), badURL, deviationURL)
+	add("private address", one("e1", "https://10.0.0.1/"), badURL, deviationURL)
+	add("number for a host", one("e1", "https://0x7f.1/"), badURL, deviationURL)
+	add("localhost", one("e1", "https://localhost/"), badURL, deviationURL)
+	add("port", one("e1", "https://hooks.example.com:0/"), badURL, deviationURL)
 
 	add("unreachable", one("e1", "https://down.example.com/"), "400 webhook_unreachable", "")
 	add("prober is busy", one("e1", "https://busy.example.com/"), "429 too_many_requests", "")
@@ -205,19 +205,19 @@ func setRows(name, path, key, foreignKey string) (rows []request) {
 	add("no media type", one("e1", url), "415 unsupported_media_type", "", "Content-Type: ")
 	add("text", one("e1", url), "415 unsupported_media_type", "", "Content-Type: text/plain")
 	add("form", "webhook_url=x", "415 unsupported_media_type", "", "Content-Type: application/x-www-form-urlencoded")
-	add("charset of old", one("e1", url), "415 unsupported_media_type", beyondMedia, "Content-Type: application/json; charset=latin1")
-	add("gzip", one("e1", url), "415 unsupported_media_type", beyondMedia, "Content-Encoding: gzip")
+	add("charset of old", one("e1", url), "415 unsupported_media_type", deviationMedia, "Content-Type: application/json; charset=latin1")
+	add("gzip", one("e1", url), "415 unsupported_media_type", deviationMedia, "Content-Encoding: gzip")
 	rows = append(rows,
-		request{name: "set all with a query, " + name, method: "POST", target: path + "?" + key + "=e1", client: acme, body: `{"webhook_url":"` + url + `"}`, want: bad, beyond: beyondQuery},
+		request{name: "set all with a query, " + name, method: "POST", target: path + "?" + key + "=e1", client: acme, body: `{"webhook_url":"` + url + `"}`, want: bad, deviation: deviationQuery},
 		request{name: "set one with a query, " + name, method: "POST", target: path + "?x=y", client: acme, body: one("e1", url), want: "200"})
 	return rows
 }
 
 // pathRows are identifiers in a path, good and bad.
 func pathRows(path string) (rows []request) {
-	add := func(target, body, want, beyond string, methods ...string) {
+	add := func(target, body, want, deviation string, methods ...string) {
 		for _, method := range methods {
-			rows = append(rows, request{name: method + " " + target + " " + body, method: method, target: path + target, client: acme, body: body, want: want, beyond: beyond})
+			rows = append(rows, request{name: method + " " + target + " " + body, method: method, target: path + target, client: acme, body: body, want: want, deviation: deviation})
 		}
 	}
 	const bad = "400 invalid_request"
@@ -234,11 +234,11 @@ func pathRows(path string) (rows []request) {
 	add("/e1", "", "405 method_not_allowed", "", "POST", "PUT", "PATCH", "OPTIONS")
 	add("/e1", "", "405", "", "HEAD")
 	add("/e1?x=y", "", "200", "", "DELETE", "GET")
-	add("/e1", "{}", "200", beyondBody, "DELETE")
+	add("/e1", "{}", "200", deviationBody, "DELETE")
 
 	add("", "", "200", "", "DELETE", "GET")
-	add("?", "", bad, beyondQuery, "DELETE")
-	add("?endpoint_id=e1", "", bad, beyondQuery, "DELETE")
+	add("?", "", bad, deviationQuery, "DELETE")
+	add("?endpoint_id=e1", "", bad, deviationQuery, "DELETE")
 	add("", `{"endpoint_id":"e1"}`, bad, "", "DELETE")
 	add("", "", "405 method_not_allowed", "", "PUT", "PATCH", "OPTIONS")
 	add("", "", "405", "", "HEAD")
@@ -247,8 +247,8 @@ func pathRows(path string) (rows []request) {
 
 // listRows are the queries of a list, good and bad.
 func listRows(path string) (rows []request) {
-	add := func(query, want, beyond string) {
-		rows = append(rows, request{name: "list " + query, method: "GET", target: path + query, client: acme, want: want, beyond: beyond})
+	add := func(query, want, deviation string) {
+		rows = append(rows, request{name: "list " + query, method: "GET", target: path + query, client: acme, want: want, deviation: deviation})
 	}
 	const bad = "400 invalid_request"
 	add("?limit=1", "200", "")
@@ -261,21 +261,21 @@ func listRows(path string) (rows []request) {
 	add("?limit=1.5", bad, "")
 	add("?limit=1e2", bad, "")
 	add("?limit=99999999999999999999", bad, "")
-	add("?limit=01", bad, beyondNumber)
-	add("?limit=%2B1", bad, beyondNumber)
+	add("?limit=01", bad, deviationNumber)
+	add("?limit=%2B1", bad, deviationNumber)
 	add("?limit=", bad, "")
-	add("?limit=1&limit=2", bad, beyondQuery)
+	add("?limit=1&limit=2", bad, deviationQuery)
 	add("?after=", bad, "")
 	add("?after=.", bad, "")
 	add("?after=a/b", bad, "")
-	add("?after=a&after=b", bad, beyondQuery)
-	add("?before=a", bad, beyondQuery)
-	add("?Limit=1", bad, beyondQuery)
+	add("?after=a&after=b", bad, deviationQuery)
+	add("?before=a", bad, deviationQuery)
+	add("?Limit=1", bad, deviationQuery)
 	return rows
 }
 
-// strayRows are paths that are not of the interface.
-func strayRows() (rows []request) {
+// unknownPathRows are paths that are not of the interface.
+func unknownPathRows() (rows []request) {
 	for _, target := range []string{"/", "/api/v1/configure", "/api/v1/configured/configure-webhook", "//api/v1/configure/configure-webhook", configure + "x"} {
 		for _, method := range []string{"GET", "POST", "DELETE"} {
 			rows = append(rows, request{name: method + " " + target, method: method, target: target, want: "404 not_found"})

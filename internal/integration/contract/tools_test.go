@@ -17,11 +17,11 @@ import (
 	"time"
 )
 
-// outsideTime bounds each program of others; their start alone takes seconds.
-const outsideTime = 3 * time.Minute
+// toolTimeout bounds each program of others; their start alone takes seconds.
+const toolTimeout = 3 * time.Minute
 
-// outside skips a test that runs programs of others, unless CONTRACT_NPM is set.
-func outside(t *testing.T) {
+// requireContract skips a test that runs programs of others, unless CONTRACT_NPM is set.
+func requireContract(t *testing.T) {
 	t.Helper()
 	if os.Getenv("CONTRACT_NPM") == "" {
 		t.Skip("make contract runs this")
@@ -33,7 +33,7 @@ func outside(t *testing.T) {
 // this repository is no place for them.
 func packages(t *testing.T) (dir string) {
 	t.Helper()
-	outside(t)
+	requireContract(t)
 	for _, program := range []string{"node", "npm"} {
 		if _, err := exec.LookPath(program); err != nil {
 			t.Fatalf("%s is missing: install Node.js 20 or newer", program)
@@ -105,7 +105,7 @@ func write(t *testing.T, name string, data []byte) {
 // tells nobody about itself.
 func command(t *testing.T, dir, program string, args ...string) *exec.Cmd {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), outsideTime)
+	ctx, cancel := context.WithTimeout(t.Context(), toolTimeout)
 	t.Cleanup(cancel)
 	cmd := exec.CommandContext(ctx, program, args...)
 	cmd.Dir = dir
@@ -136,8 +136,8 @@ func run(t *testing.T, cmd *exec.Cmd) (printed string) {
 	return string(out)
 }
 
-// fail wants a program to find fault, with these words.
-func fail(t *testing.T, cmd *exec.Cmd, words string) {
+// expectFailure wants a program to find fault, with these words.
+func expectFailure(t *testing.T, cmd *exec.Cmd, words string) {
 	t.Helper()
 	out, err := cmd.CombinedOutput()
 	if err == nil || !strings.Contains(string(out), words) {
@@ -179,7 +179,7 @@ var (
 )
 
 // service is the example server as a process of its own, with its surroundings.
-type service struct{ base, receiver, nobody string }
+type service struct{ base, receiver, unreachable string }
 
 // startService builds and runs the example server, with one client, two entities,
 // and a receiver that its probe can reach.
@@ -200,7 +200,7 @@ func startService(t *testing.T) service {
 	t.Cleanup(receiver.Close)
 	gone := httptest.NewServer(http.NotFoundHandler())
 	gone.Close()
-	return service{base: "http://" + at, receiver: receiver.URL + "/in", nobody: gone.URL}
+	return service{base: "http://" + at, receiver: receiver.URL + "/in", unreachable: gone.URL}
 }
 
 // TestLint: the linters of others find no fault with the document, and see one
@@ -211,13 +211,13 @@ func TestLint(t *testing.T) {
 
 	redocly := func(document string) []string { return []string{"lint", document, "--extends", "recommended-strict"} }
 	run(t, tool(t, dir, "redocly", redocly("openapi.yaml")...))
-	fail(t, tool(t, dir, "redocly", redocly("broken.yaml")...), "Example value must conform to the schema")
+	expectFailure(t, tool(t, dir, "redocly", redocly("broken.yaml")...), "Example value must conform to the schema")
 
 	spectral := func(document string) []string {
 		return []string{"lint", document, "--ruleset", "spectral.yaml", "--fail-severity", "hint"}
 	}
 	run(t, tool(t, dir, "spectral", spectral("openapi.yaml")...))
-	fail(t, tool(t, dir, "spectral", spectral("broken.yaml")...), "oas3-valid-media-example")
+	expectFailure(t, tool(t, dir, "spectral", spectral("broken.yaml")...), "oas3-valid-media-example")
 }
 
 // TestProxy sends a collection of requests through a validating proxy to the
@@ -234,8 +234,8 @@ func TestProxy(t *testing.T) {
 	run(t, newman(t, dir, s, lenient, "beyond"))
 
 	// The collection and the proxy notice what is wrong.
-	fail(t, newman(t, dir, s, strict, "malformed"), "expected response to have status code 400 but got 422")
-	fail(t, newman(t, dir, s, s.base, "malformed"), "violations")
+	expectFailure(t, newman(t, dir, s, strict, "malformed"), "expected response to have status code 400 but got 422")
+	expectFailure(t, newman(t, dir, s, s.base, "malformed"), "violations")
 	alterations := map[string][]string{
 		"word":   {"enum: [successful]", "enum: [success]"},
 		"status": {`"200":`, `"201":`},
@@ -247,7 +247,7 @@ func TestProxy(t *testing.T) {
 		document := name + ".yaml"
 		write(t, filepath.Join(dir, document), altered(t, alteration...))
 		t.Run(name, func(t *testing.T) {
-			fail(t, newman(t, dir, s, prism(t, dir, "--errors", document, s.base), "good"), "AssertionError")
+			expectFailure(t, newman(t, dir, s, prism(t, dir, "--errors", document, s.base), "good"), "AssertionError")
 		})
 	}
 }
@@ -265,7 +265,7 @@ func newman(t *testing.T, dir string, s service, base, folder string) *exec.Cmd 
 	id, secret, _ := strings.Cut(acme, ":")
 	args := []string{"run", "collection.json", "--folder", folder, "--color", "off", "--timeout-request", "30000", "--ignore-redirects"}
 	for name, value := range map[string]string{
-		"base": base, "receiver": s.receiver, "nobody": s.nobody, "id": id, "secret": secret, "padding": strings.Repeat("x", 16<<10),
+		"base": base, "receiver": s.receiver, "unreachable": s.unreachable, "id": id, "secret": secret, "padding": strings.Repeat("x", 16<<10),
 	} {
 		args = append(args, "--env-var", name+"="+value)
 	}

@@ -19,13 +19,13 @@ import (
 	"github.com/getkin/kin-openapi/openapi3"
 )
 
-// counter is a store that counts the changes that reach it.
-type counter struct {
+// countingStore is a store that counts the changes that reach it.
+type countingStore struct {
 	*store.Memory
 	changes atomic.Int64
 }
 
-func (c *counter) Apply(ctx context.Context, change webhookcfg.Change) error {
+func (c *countingStore) Apply(ctx context.Context, change webhookcfg.Change) error {
 	c.changes.Add(1)
 	return c.Memory.Apply(ctx, change)
 }
@@ -34,9 +34,9 @@ func (c *counter) Apply(ctx context.Context, change webhookcfg.Change) error {
 // wants the answer of the interface's table of errors, no change, and the judge's
 // word that it was a violation.
 func TestGeneratedViolations(t *testing.T) {
-	st := &counter{Memory: store.NewMemory()}
+	st := &countingStore{Memory: store.NewMemory()}
 	base, doc := serve(t, st, options()), document(t)
-	j := newJudge(t, doc)
+	kin := newKinValidator(t, doc)
 	sent := 0
 	for _, path := range slices.Sorted(maps.Keys(doc.Paths.Map())) {
 		for method, op := range doc.Paths.Value(path).Operations() {
@@ -46,9 +46,9 @@ func TestGeneratedViolations(t *testing.T) {
 					q.target = path
 				}
 				sent++
-				got := q.send(t, j, base)
-				if v := j.last(); got != q.want || v.request == nil || v.response != nil {
-					t.Errorf("%s, %s: got %s, want %s; the document says %v of it and %v of the answer", op.OperationID, q.name, got, q.want, v.request, v.response)
+				got := q.send(t, kin, base)
+				if ex := kin.last(); got != q.want || ex.requestErr == nil || ex.responseErr != nil {
+					t.Errorf("%s, %s: got %s, want %s; the document says %v of it and %v of the answer", op.OperationID, q.name, got, q.want, ex.requestErr, ex.responseErr)
 				}
 			}
 		}
