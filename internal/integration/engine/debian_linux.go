@@ -164,14 +164,14 @@ func (a apt) tool(name string, args ...string) (string, error) {
 	cmd.Dir = a.packages()
 	cmd.Env = append(os.Environ(), "LC_ALL=C", "DEBIAN_FRONTEND=noninteractive", "HOME="+a.dir)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
-	var out, complaints bytes.Buffer
-	cmd.Stdout, cmd.Stderr = &out, &complaints
+	var out, stderr bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &stderr
 	wait, err := startOnThread(cmd)
 	if err == nil {
 		err = wait()
 	}
 	if err != nil {
-		return "", fmt.Errorf("%s: %w\n%s", name, err, complaints.Bytes())
+		return "", fmt.Errorf("%s: %w\n%s", name, err, stderr.Bytes())
 	}
 	return out.String(), nil
 }

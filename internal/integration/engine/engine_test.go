@@ -47,7 +47,7 @@ func TestKillAndRestart(t *testing.T) {
 		t.Run(driver, func(t *testing.T) {
 			t.Parallel()
 			server := start(t)
-			server.Owned(t)
+			server.SkipIfExternal(t)
 			db := open(t, driver, server.DSN())
 			execute(t, db, "CREATE TABLE engine_rows (n int)")
 			for n := 1; n <= 3; n++ {
@@ -74,7 +74,7 @@ func TestFreezeAndThaw(t *testing.T) {
 		t.Run(driver, func(t *testing.T) {
 			t.Parallel()
 			server := start(t)
-			server.Owned(t)
+			server.SkipIfExternal(t)
 			db := open(t, driver, server.DSN())
 			execute(t, db, "CREATE TABLE engine_rows (n int)")
 			if err := server.Freeze(); err != nil {

@@ -18,19 +18,19 @@ import (
 	"time"
 )
 
-// nobody is the account that servers run under where the tests run as root, which
+// nobodyUID is the account that servers run under where the tests run as root, which
 // they refuse.
-const nobody = 65534
+const nobodyUID = 65534
 
-// patience bounds the start and the end of a server.
-const patience = time.Minute
+// startTimeout bounds the start and the end of a server.
+const startTimeout = time.Minute
 
 // process is a daemon with the processes that it started.
 type process struct {
 	pid    int
 	tail   tail
-	usable chan struct{}
-	gone   chan struct{} // closed when the last of its processes has closed its output
+	ready  chan struct{}
+	exited chan struct{} // closed when the last of its processes has closed its output
 }
 
 // command is a program that runs without privileges and dies with the tests.
@@ -40,7 +40,7 @@ func command(ctx context.Context, p program, path string, args ...string) *exec.
 	cmd.Env = append([]string{"PATH=/usr/bin:/bin", "LC_ALL=C.UTF-8", "TZ=GMT0"}, p.env...)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	if os.Getuid() == 0 {
-		cmd.SysProcAttr.Credential = &syscall.Credential{Uid: nobody, Gid: nobody}
+		cmd.SysProcAttr.Credential = &syscall.Credential{Uid: nobodyUID, Gid: nobodyUID}
 	}
 	return cmd
 }
@@ -90,9 +90,9 @@ func launch(p program, args []string, ready string) (*process, error) {
 		_ = r.Close()
 		return nil, err
 	}
-	d := &process{pid: cmd.Process.Pid, usable: make(chan struct{}), gone: make(chan struct{})}
+	d := &process{pid: cmd.Process.Pid, ready: make(chan struct{}), exited: make(chan struct{})}
 	go func() {
-		defer close(d.gone)
+		defer close(d.exited)
 		defer r.Close()
 		d.read(r, ready)
 		_ = wait()
@@ -101,24 +101,24 @@ func launch(p program, args []string, ready string) (*process, error) {
 }
 
 func (d *process) read(r io.Reader, ready string) {
-	said := false
+	seen := false
 	for lines := bufio.NewScanner(r); lines.Scan(); {
 		d.tail.add(lines.Text())
-		if !said && strings.Contains(lines.Text(), ready) {
-			said = true
-			close(d.usable)
+		if !seen && strings.Contains(lines.Text(), ready) {
+			seen = true
+			close(d.ready)
 		}
 	}
 }
 
 func (d *process) await() error {
 	select {
-	case <-d.usable:
+	case <-d.ready:
 		return nil
-	case <-d.gone:
+	case <-d.exited:
 		return fmt.Errorf("the server ended:\n%s", d.tail.String())
-	case <-time.After(patience):
-		return errors.Join(fmt.Errorf("the server is not ready after %v:\n%s", patience, d.tail.String()), d.kill())
+	case <-time.After(startTimeout):
+		return errors.Join(fmt.Errorf("the server is not ready after %v:\n%s", startTimeout, d.tail.String()), d.kill())
 	}
 }
 
@@ -126,7 +126,7 @@ func (d *process) await() error {
 // when all are gone.
 func (d *process) kill() error {
 	select {
-	case <-d.gone:
+	case <-d.exited:
 		return nil
 	default:
 	}
@@ -134,10 +134,10 @@ func (d *process) kill() error {
 		return err
 	}
 	select {
-	case <-d.gone:
+	case <-d.exited:
 		return nil
-	case <-time.After(patience):
-		return fmt.Errorf("the server is still there %v after it was killed", patience)
+	case <-time.After(startTimeout):
+		return fmt.Errorf("the server is still there %v after it was killed", startTimeout)
 	}
 }
 
@@ -207,19 +207,19 @@ func (t *tail) String() string {
 	return strings.Join(t.lines, "\n")
 }
 
-// privateFolder makes a folder that only the account of the server can enter.
-func privateFolder() (string, error) {
+// privateDir makes a folder that only the account of the server can enter.
+func privateDir() (string, error) {
 	dir, err := os.MkdirTemp("", "webhookcfg-engine-")
 	if err != nil {
 		return "", err
 	}
-	return dir, giveAway(dir)
+	return dir, chownToServer(dir)
 }
 
-// giveAway makes the account of the server the owner of a file.
-func giveAway(path string) error {
+// chownToServer makes the account of the server the owner of a file.
+func chownToServer(path string) error {
 	if os.Getuid() != 0 {
 		return nil
 	}
-	return os.Chown(path, nobody, nobody)
+	return os.Chown(path, nobodyUID, nobodyUID)
 }

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-const patience = time.Minute
+const startTimeout = time.Minute
 
 var errLinuxOnly = errors.New("servers are started on Linux alone")
 
@@ -22,9 +22,9 @@ func run(context.Context, program, string, io.Reader, ...string) error { return 
 
 func unpack(string) (string, error) { return "", errLinuxOnly }
 
-func privateFolder() (string, error) { return "", errLinuxOnly }
+func privateDir() (string, error) { return "", errLinuxOnly }
 
-func giveAway(string) error { return errLinuxOnly }
+func chownToServer(string) error { return errLinuxOnly }
 
 func (*process) kill() error { return errLinuxOnly }
 

@@ -9,9 +9,9 @@ import (
 	"strings"
 )
 
-// unpackVar, if set, has the programs that are installed overlooked, so that the
+// unpackEnv, if set, has the programs that are installed overlooked, so that the
 // way through packages can be tried on a machine that has them.
-const unpackVar = "WEBHOOKCFG_TEST_UNPACK"
+const unpackEnv = "WEBHOOKCFG_TEST_UNPACK"
 
 var errNotInstalled = errors.New("it is not installed")
 
@@ -33,14 +33,14 @@ func find(r recipe) (program, error) {
 	if unpackErr != nil {
 		return program{}, errors.Join(err, unpackErr)
 	}
-	p, err = under(root, r)
+	p, err = locate(root, r)
 	p.env = libraryPath(root)
 	return p, err
 }
 
 func installed(r recipe) (program, error) {
-	if os.Getenv(unpackVar) != "" {
-		return program{}, errors.New(unpackVar + " is set")
+	if os.Getenv(unpackEnv) != "" {
+		return program{}, errors.New(unpackEnv + " is set")
 	}
 	for _, pattern := range r.programs {
 		if path, err := exec.LookPath(filepath.Base(pattern)); err == nil {
@@ -48,11 +48,11 @@ func installed(r recipe) (program, error) {
 			return program{path: path, root: "/"}, err
 		}
 	}
-	return under("/", r)
+	return locate("/", r)
 }
 
-// under returns the daemon below a root, of several versions the last.
-func under(root string, r recipe) (program, error) {
+// locate returns the daemon below a root, of several versions the last.
+func locate(root string, r recipe) (program, error) {
 	for _, pattern := range r.programs {
 		found, err := filepath.Glob(filepath.Join(root, pattern))
 		if err != nil {
@@ -65,8 +65,8 @@ func under(root string, r recipe) (program, error) {
 	return program{}, errNotInstalled
 }
 
-// beside returns the path of another program of the same package.
-func (p program) beside(name string) string { return filepath.Join(filepath.Dir(p.path), name) }
+// sibling returns the path of another program of the same package.
+func (p program) sibling(name string) string { return filepath.Join(filepath.Dir(p.path), name) }
 
 // libraryPath has the dynamic linker look into what was unpacked.
 func libraryPath(root string) []string {

@@ -12,8 +12,8 @@ type Direction int
 
 // The directions.
 const (
-	Requests Direction = iota // from the client to the server
-	Answers                   // from the server to the client
+	Requests  Direction = iota // from the client to the server
+	Responses                  // from the server to the client
 )
 
 // Loss is what happens to a connection some of whose data gets lost.
@@ -34,14 +34,14 @@ type Proxy struct {
 	relays   sync.WaitGroup
 	held     sync.WaitGroup
 
-	mu     sync.Mutex
-	open   map[net.Conn]bool
-	closed bool
-	lose   [2]func(n int) bool
-	loss   Loss
-	passed [2]int
-	lost   int
-	let    chan struct{} // closed when what is held may go on
+	mu       sync.Mutex
+	open     map[net.Conn]bool
+	closed   bool
+	lose     [2]func(n int) bool
+	loss     Loss
+	passed   [2]int
+	lost     int
+	released chan struct{} // closed when what is held may go on
 }
 
 // NewProxy returns a proxy on loopback, which ends with the test.
@@ -51,7 +51,7 @@ func NewProxy(t testing.TB, target string) *Proxy {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := &Proxy{listener: listener, target: target, open: make(map[net.Conn]bool), let: make(chan struct{})}
+	p := &Proxy{listener: listener, target: target, open: make(map[net.Conn]bool), released: make(chan struct{})}
 	p.relays.Go(p.accept)
 	t.Cleanup(p.close)
 	return p
@@ -83,8 +83,8 @@ func (p *Proxy) Lost() int {
 func (p *Proxy) Release() {
 	p.mu.Lock()
 	p.lose = [2]func(int) bool{}
-	close(p.let)
-	p.let = make(chan struct{})
+	close(p.released)
+	p.released = make(chan struct{})
 	p.mu.Unlock()
 	p.held.Wait()
 }
@@ -105,7 +105,7 @@ func (p *Proxy) accept() {
 		}
 		requests, answers := make(chan struct{}), make(chan struct{})
 		p.relays.Go(func() { defer close(requests); p.relay(Requests, client, server, answers) })
-		p.relays.Go(func() { defer close(answers); p.relay(Answers, server, client, requests) })
+		p.relays.Go(func() { defer close(answers); p.relay(Responses, server, client, requests) })
 	}
 }
 
@@ -123,15 +123,15 @@ func (p *Proxy) keep(conns ...net.Conn) bool {
 }
 
 // relay passes on what comes in a direction. Where the receiver is gone, the relay
-// the other way notices that; answered is closed when that relay has ended.
-func (p *Proxy) relay(d Direction, from, to net.Conn, answered <-chan struct{}) {
+// the other way notices that; reverseDone is closed when that relay has ended.
+func (p *Proxy) relay(d Direction, from, to net.Conn, reverseDone <-chan struct{}) {
 	defer p.drop(from, to)
 	piece := make([]byte, 64<<10)
 	for {
 		n, err := from.Read(piece)
 		if n > 0 {
-			if loss, let, lost := p.loses(d); lost {
-				p.mislay(loss, let, piece[:n], from, to, answered)
+			if loss, released, lost := p.nextLoss(d); lost {
+				p.applyLoss(loss, released, piece[:n], from, to, reverseDone)
 				return
 			}
 		}
@@ -145,8 +145,8 @@ func (p *Proxy) relay(d Direction, from, to net.Conn, answered <-chan struct{}) 
 	}
 }
 
-// loses reports whether the next piece gets lost, and how.
-func (p *Proxy) loses(d Direction) (loss Loss, let <-chan struct{}, lost bool) {
+// nextLoss reports whether the next piece gets lost, and how.
+func (p *Proxy) nextLoss(d Direction) (loss Loss, released <-chan struct{}, lost bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.passed[d]++
@@ -157,23 +157,23 @@ func (p *Proxy) loses(d Direction) (loss Loss, let <-chan struct{}, lost bool) {
 	if p.loss == Hold {
 		p.held.Add(1)
 	}
-	return p.loss, p.let, true
+	return p.loss, p.released, true
 }
 
-// mislay does with a piece, and with what comes after it, what the loss says.
-func (p *Proxy) mislay(loss Loss, let <-chan struct{}, piece []byte, from, to net.Conn, answered <-chan struct{}) {
+// applyLoss does with a piece, and with what comes after it, what the loss says.
+func (p *Proxy) applyLoss(loss Loss, released <-chan struct{}, piece []byte, from, to net.Conn, reverseDone <-chan struct{}) {
 	switch loss {
 	case Silence:
 		_, _ = io.Copy(io.Discard, from)
 	case Hold:
 		defer p.held.Done()
-		<-let
+		<-released
 		_, _ = to.Write(piece)
 		_, _ = io.Copy(to, from) // until the sender has hung up
 		if c, ok := to.(*net.TCPConn); ok {
 			_ = c.CloseWrite()
 		}
-		<-answered // the receiver is done with it
+		<-reverseDone // the receiver is done with it
 	}
 }
 
@@ -190,7 +190,7 @@ func (p *Proxy) close() {
 	_ = p.listener.Close()
 	p.mu.Lock()
 	p.closed = true
-	close(p.let)
+	close(p.released)
 	for conn := range p.open {
 		_ = conn.Close()
 	}

@@ -42,7 +42,7 @@ func TestProxyLoses(t *testing.T) {
 		reaches   int
 	}{
 		"requests": {engine.Requests, 2},
-		"answers":  {engine.Answers, 3},
+		"answers":  {engine.Responses, 3},
 	} {
 		t.Run(name, func(t *testing.T) {
 			reached := make(chan string, 10)
@@ -54,15 +54,15 @@ func TestProxyLoses(t *testing.T) {
 			}
 			defer conn.Close()
 			lines := bufio.NewScanner(conn)
-			said := 0
+			sent := 0
 			for {
-				if _, err := fmt.Fprintln(conn, said); err != nil || !lines.Scan() {
+				if _, err := fmt.Fprintln(conn, sent); err != nil || !lines.Scan() {
 					break
 				}
-				said++
+				sent++
 			}
-			if said != 2 || len(reached) != test.reaches || proxy.Lost() != 1 {
-				t.Errorf("%d answers, %d requests that reached the server, %d lost; want 2, %d, 1", said, len(reached), proxy.Lost(), test.reaches)
+			if sent != 2 || len(reached) != test.reaches || proxy.Lost() != 1 {
+				t.Errorf("%d answers, %d requests that reached the server, %d lost; want 2, %d, 1", sent, len(reached), proxy.Lost(), test.reaches)
 			}
 		})
 	}

@@ -15,7 +15,7 @@ import (
 // recipe is how to make a server of one engine.
 type recipe struct {
 	name   string
-	dsnVar string // the variable of the environment that names a running server
+	dsnEnv string // the variable of the environment that names a running server
 
 	programs []string // patterns of the daemon's path below a root
 	packages string   // a regular expression of the names of the Debian package that has it
@@ -37,7 +37,7 @@ func postgreSQL(durable bool) recipe {
 	}
 	return recipe{
 		name:     "PostgreSQL",
-		dsnVar:   "WEBHOOKCFG_POSTGRES_DSN",
+		dsnEnv:   "WEBHOOKCFG_POSTGRES_DSN",
 		programs: []string{"usr/lib/postgresql/*/bin/postgres"},
 		packages: `postgresql-[0-9]+`,
 		prepare:  func(ctx context.Context, s *Server) error { return initDB(ctx, s, password) },
@@ -61,10 +61,10 @@ func initDB(ctx context.Context, s *Server, password string) error {
 	if err := os.WriteFile(file, []byte(password), 0o600); err != nil {
 		return err
 	}
-	if err := giveAway(file); err != nil {
+	if err := chownToServer(file); err != nil {
 		return err
 	}
-	return run(ctx, s.program, s.program.beside("initdb"), strings.NewReader(""),
+	return run(ctx, s.program, s.program.sibling("initdb"), strings.NewReader(""),
 		"-D", s.data(), "-U", "postgres", "--auth=password", "--pwfile="+file, "--no-sync",
 		"--encoding=UTF8", "--locale=C.UTF-8", "--locale-provider=icu", "--icu-locale=en-US")
 }
@@ -77,20 +77,20 @@ func mariaDB(durability ...string) recipe {
 		"--character-set-server=utf8mb4", "--collation-server=utf8mb4_general_ci")
 	return recipe{
 		name:     "MariaDB",
-		dsnVar:   "WEBHOOKCFG_MARIADB_DSN",
+		dsnEnv:   "WEBHOOKCFG_MARIADB_DSN",
 		programs: []string{"usr/sbin/mariadbd", "usr/libexec/mariadbd"},
 		packages: `mariadb-server-core`,
 		prepare:  func(ctx context.Context, s *Server) error { return bootstrap(ctx, s, password) },
 		arguments: func(s *Server) []string {
 			own := []string{"--init-file=" + initFile(s), "--socket=" + s.dir + "/socket", "--pid-file=" + s.dir + "/pid"}
-			return slices.Concat(mariaDBFolders(s), own, settings)
+			return slices.Concat(mariaDBDirs(s), own, settings)
 		},
 		ready: "ready for connections",
 		dsnOf: func(addr string) string { return fmt.Sprintf("tester:%s@tcp(%s)/webhooks", password, addr) },
 	}
 }
 
-func mariaDBFolders(s *Server) []string {
+func mariaDBDirs(s *Server) []string {
 	base := filepath.Dir(filepath.Dir(s.program.path))
 	return []string{
 		"--no-defaults", "--basedir=" + base, "--lc-messages-dir=" + base + "/share/mysql",
@@ -112,20 +112,20 @@ FLUSH PRIVILEGES;
 	if err := os.WriteFile(initFile(s), []byte(users), 0o600); err != nil {
 		return err
 	}
-	if err := giveAway(initFile(s)); err != nil {
+	if err := chownToServer(initFile(s)); err != nil {
 		return err
 	}
 	if err := os.Mkdir(s.data(), 0o700); err != nil {
 		return err
 	}
-	if err := giveAway(s.data()); err != nil {
+	if err := chownToServer(s.data()); err != nil {
 		return err
 	}
 	tables, err := systemTables(s.program)
 	if err != nil {
 		return err
 	}
-	return run(ctx, s.program, s.program.path, tables, append(mariaDBFolders(s), "--bootstrap", "--max-allowed-packet=8M", "--debug-no-sync")...)
+	return run(ctx, s.program, s.program.path, tables, append(mariaDBDirs(s), "--bootstrap", "--max-allowed-packet=8M", "--debug-no-sync")...)
 }
 
 func systemTables(p program) (io.Reader, error) {

@@ -29,13 +29,13 @@ func (s *Server) data() string { return s.dir + "/data" }
 
 // start makes a server and waits until it can be used.
 func start(r recipe) (*Server, error) {
-	if dsn := os.Getenv(r.dsnVar); dsn != "" {
+	if dsn := os.Getenv(r.dsnEnv); dsn != "" {
 		return &Server{recipe: r, dsn: dsn}, nil
 	}
 	s := &Server{recipe: r}
 	if err := s.create(); err != nil {
 		return nil, fmt.Errorf("no %s server (one that runs can be named in %s): %w",
-			r.name, r.dsnVar, errors.Join(err, s.stop()))
+			r.name, r.dsnEnv, errors.Join(err, s.stop()))
 	}
 	return s, nil
 }
@@ -44,10 +44,10 @@ func (s *Server) create() (err error) {
 	if s.program, err = find(s.recipe); err != nil {
 		return err
 	}
-	if s.dir, err = privateFolder(); err != nil {
+	if s.dir, err = privateDir(); err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	ctx, cancel := context.WithTimeout(context.Background(), startTimeout)
 	defer cancel()
 	if err := s.recipe.prepare(ctx, s); err != nil {
 		return err
@@ -85,18 +85,18 @@ func (s *Server) DSN() string {
 }
 
 // Via returns the data source name by which the server is reached through another
-// address, such as that of a [Proxy]. The server must be [Server.Owned].
+// address, such as that of a [Proxy]. The server must be [Server.SkipIfExternal].
 func (s *Server) Via(addr string) string { return s.recipe.dsnOf(addr) }
 
-// Addr returns the address of a server that is [Server.Owned].
+// Addr returns the address of a server that is [Server.SkipIfExternal].
 func (s *Server) Addr() string { return s.addr }
 
-// Owned skips a test that has to kill, freeze or surround the server, if the
+// SkipIfExternal skips a test that has to kill, freeze or surround the server, if the
 // server is one of the environment.
-func (s *Server) Owned(t testing.TB) {
+func (s *Server) SkipIfExternal(t testing.TB) {
 	t.Helper()
 	if s.dsn != "" {
-		t.Skipf("the server of %s is not ours to disturb", s.recipe.dsnVar)
+		t.Skipf("the server of %s is not ours to disturb", s.recipe.dsnEnv)
 	}
 }
 

@@ -17,8 +17,8 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// patience is how long anything about a cluster may take.
-const patience = time.Minute
+// timeout is how long anything about a cluster may take.
+const timeout = time.Minute
 
 // Cluster is a running cluster. Its members are counted from 0.
 type Cluster struct {
@@ -32,18 +32,18 @@ func Start(t testing.TB, size int) *Cluster {
 	t.Helper()
 	c := &Cluster{launcher: newLauncher()}
 	t.Cleanup(func() { c.stop(t) })
-	descriptions, err := describe(t.TempDir(), size)
+	configs, err := memberConfigs(t.TempDir(), size)
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, d := range descriptions {
-		m := &member{description: d, launcher: c.launcher}
+	for _, d := range configs {
+		m := &member{memberConfig: d, launcher: c.launcher}
 		c.members = append(c.members, m)
 		if err := m.start(); err != nil {
 			t.Fatal(err)
 		}
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	ctx, cancel := context.WithTimeout(t.Context(), timeout)
 	defer cancel()
 	for n := range c.members {
 		if err := c.Await(ctx, n); err != nil {
@@ -53,13 +53,13 @@ func Start(t testing.TB, size int) *Cluster {
 	return c
 }
 
-// describe finds a free address for every client and peer.
-func describe(dir string, size int) ([]description, error) {
+// memberConfigs finds a free address for every client and peer.
+func memberConfigs(dir string, size int) ([]memberConfig, error) {
 	host := loopback()
-	var all []description
+	var all []memberConfig
 	var cluster []string
 	for n := range size {
-		d := description{Name: fmt.Sprint("member", n), Dir: filepath.Join(dir, fmt.Sprint(n))}
+		d := memberConfig{Name: fmt.Sprint("member", n), Dir: filepath.Join(dir, fmt.Sprint(n))}
 		if err := os.Mkdir(d.Dir, 0o700); err != nil {
 			return nil, err
 		}
@@ -117,13 +117,13 @@ func (c *Cluster) dial(members ...int) (*clientv3.Client, error) {
 
 // Await waits until a member answers what only a majority can.
 func (c *Cluster) Await(ctx context.Context, n int) error {
-	return c.try(ctx, n, func(ctx context.Context, client *clientv3.Client) error {
+	return c.retry(ctx, n, func(ctx context.Context, client *clientv3.Client) error {
 		_, err := client.Get(ctx, "x", clientv3.WithCountOnly())
 		return err
 	})
 }
 
-var errNotLeader = errors.New("it is not the leader")
+var errNotLeader = errors.New("etcdcluster: not the leader")
 
 // Leader waits until one of some members, of all if none is named, calls itself
 // the leader.
@@ -137,7 +137,7 @@ func (c *Cluster) Leader(ctx context.Context, members ...int) (int, error) {
 			continue
 		}
 		group.Go(func() error {
-			return c.try(ctx, n, func(ctx context.Context, client *clientv3.Client) error {
+			return c.retry(ctx, n, func(ctx context.Context, client *clientv3.Client) error {
 				status, err := client.Status(ctx, c.members[n].Client)
 				if err == nil && status.Leader != status.Header.MemberId {
 					return errNotLeader
@@ -159,8 +159,8 @@ func (c *Cluster) Leader(ctx context.Context, members ...int) (int, error) {
 	}
 }
 
-// try asks a member again and again until it succeeds, each time for a second.
-func (c *Cluster) try(ctx context.Context, n int, ask func(context.Context, *clientv3.Client) error) error {
+// retry asks a member again and again until it succeeds, each time for a second.
+func (c *Cluster) retry(ctx context.Context, n int, request func(context.Context, *clientv3.Client) error) error {
 	client, err := c.dial(n)
 	if err != nil {
 		return err
@@ -168,7 +168,7 @@ func (c *Cluster) try(ctx context.Context, n int, ask func(context.Context, *cli
 	defer client.Close()
 	for every := time.NewTicker(20 * time.Millisecond); ; <-every.C {
 		once, cancel := context.WithTimeout(ctx, time.Second)
-		err := ask(once, client)
+		err := request(once, client)
 		cancel()
 		if err == nil {
 			return nil

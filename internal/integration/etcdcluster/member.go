@@ -13,11 +13,11 @@ import (
 	"go.etcd.io/etcd/server/v3/embed"
 )
 
-// variable holds the description of the member that a process is to be.
-const variable = "WEBHOOKCFG_ETCD_MEMBER"
+// memberEnv holds the memberConfig of the member that a process is to be.
+const memberEnv = "WEBHOOKCFG_ETCD_MEMBER"
 
-// description is what a member has to know of itself.
-type description struct {
+// memberConfig is what a member has to know of itself.
+type memberConfig struct {
 	Name, Dir    string
 	Client, Peer string // "http://host:port"
 	Cluster      string // all members, "name=peer,…"
@@ -26,7 +26,7 @@ type description struct {
 // RunMember returns in every process but those that [Start] started, which
 // it turns into members.
 func RunMember() {
-	text, ok := os.LookupEnv(variable)
+	text, ok := os.LookupEnv(memberEnv)
 	if !ok {
 		return
 	}
@@ -39,7 +39,7 @@ func RunMember() {
 
 // run is a member until its standard input ends, which is when its parent does.
 func run(text string) error {
-	var d description
+	var d memberConfig
 	if err := json.Unmarshal([]byte(text), &d); err != nil {
 		return err
 	}
@@ -58,7 +58,7 @@ func run(text string) error {
 	return <-server.Err()
 }
 
-func (d description) config() (*embed.Config, error) {
+func (d memberConfig) config() (*embed.Config, error) {
 	client, err := url.Parse(d.Client)
 	if err != nil {
 		return nil, err
@@ -78,7 +78,7 @@ func (d description) config() (*embed.Config, error) {
 
 // member is a member and, while it runs, its process.
 type member struct {
-	description
+	memberConfig
 	launcher *launcher
 	process  *exec.Cmd
 }
@@ -88,12 +88,12 @@ func (m *member) start() error {
 	if err != nil {
 		return err
 	}
-	text, err := json.Marshal(m.description)
+	text, err := json.Marshal(m.memberConfig)
 	if err != nil {
 		return err
 	}
 	m.process = exec.Command(program)
-	m.process.Env = append(os.Environ(), variable+"="+string(text))
+	m.process.Env = append(os.Environ(), memberEnv+"="+string(text))
 	m.process.Stderr = os.Stderr
 	endWithParent(m.process)
 	if _, err = m.process.StdinPipe(); err != nil {

@@ -20,7 +20,7 @@ import (
 // lostConnections cuts connections between the store and the database.
 func (e Engine) lostConnections(t *testing.T) {
 	server := e.Shared.Get(t)
-	server.Owned(t)
+	server.SkipIfExternal(t)
 	for name, lost := range map[string]struct {
 		loss    engine.Loss
 		forGood bool
@@ -90,7 +90,7 @@ func (e Engine) loseEach(t *testing.T, server *engine.Server, like lossRig) (sum
 		mu   sync.Mutex
 	)
 	for kind := range changesOf("") {
-		for _, direction := range []engine.Direction{engine.Requests, engine.Answers} {
+		for _, direction := range []engine.Direction{engine.Requests, engine.Responses} {
 			rig := like
 			rig.kind, rig.direction, rig.direct = kind, direction, direct
 			rig.proxy = engine.NewProxy(t, server.Addr())
@@ -228,7 +228,7 @@ func (e Engine) cutHistories(t *testing.T, server *engine.Server) {
 	proxy := engine.NewProxy(t, server.Addr())
 	workload := linearizable.Workload{Clients: 1, Goroutines: []int{6}, Operations: 25, Histories: 5}
 	workload.Fault = func() error {
-		proxy.Lose(engine.Answers, engine.Cut, func(n int) bool { return n%6 == 0 && n <= 48 })
+		proxy.Lose(engine.Responses, engine.Cut, func(n int) bool { return n%6 == 0 && n <= 48 })
 		return nil
 	}
 	open := func(t testing.TB) []linearizable.Store { return e.fleet(t, server.Via(proxy.Addr())) }

@@ -23,7 +23,7 @@ func (e Engine) crashes(t *testing.T) {
 		t.Skip("-short: no server is killed")
 	}
 	server := e.Own(t)
-	server.Owned(t)
+	server.SkipIfExternal(t)
 	t.Run("histories", func(t *testing.T) {
 		linearizable.Check(t, crashing(server), func(t testing.TB) []linearizable.Store { return e.fleet(t, server.DSN()) })
 	})
@@ -52,7 +52,7 @@ func crashing(server *engine.Server) linearizable.Workload {
 func (e Engine) CrashesMustFail(t *testing.T) {
 	t.Helper()
 	server := e.Own(t)
-	server.Owned(t)
+	server.SkipIfExternal(t)
 	workload := crashing(server)
 	workload.Histories = 300 // as many as it takes, about 20
 	linearizable.MustFail(t, workload, func(t testing.TB) []linearizable.Store { return e.fleet(t, server.DSN()) })
@@ -62,7 +62,7 @@ func (e Engine) CrashesMustFail(t *testing.T) {
 func (e Engine) CrashesMustLose(t *testing.T) {
 	t.Helper()
 	server := e.Own(t)
-	server.Owned(t)
+	server.SkipIfExternal(t)
 	const most = 20
 	for range most {
 		if err := e.killWriters(t, server, (*sqlstore.Store).Apply); err != nil {

@@ -24,7 +24,7 @@ func (e Engine) outages(t *testing.T) {
 		t.Skip("-short: no server is frozen")
 	}
 	server := e.Own(t)
-	server.Owned(t)
+	server.SkipIfExternal(t)
 	t.Run("frozen", func(t *testing.T) { e.frozen(t, server) })
 	t.Run("read-only", func(t *testing.T) { e.readOnly(t, server) })
 	t.Run("handler", func(t *testing.T) { e.handler(t, server) })

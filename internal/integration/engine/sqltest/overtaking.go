@@ -19,7 +19,7 @@ import (
 // acknowledged: it must not be made any more.
 func (e Engine) overtaking(t *testing.T) {
 	server := e.Shared.Get(t)
-	server.Owned(t)
+	server.SkipIfExternal(t)
 	t.Run("none", func(t *testing.T) {
 		admin := e.open(t, server.DSN())
 		name := prefix(t, admin)
