@@ -29,12 +29,12 @@ func TestMain(m *testing.M) {
 
 func mariaDB() sqltest.Engine {
 	return sqltest.Engine{
-		Driver:   "mysql",
-		Dialect:  sqlstore.MySQL(),
-		Shared:   shared,
-		Own:      engine.MariaDB,
-		ReadOnly: readOnly,
-		AsUser:   asUser,
+		Driver:    "mysql",
+		Dialect:   sqlstore.MySQL(),
+		Shared:    shared,
+		Dedicated: engine.MariaDB,
+		ReadOnly:  readOnly,
+		AsUser:    asUser,
 	}
 }
 
@@ -50,7 +50,7 @@ func TestWithoutBinaryLog(t *testing.T) {
 	}
 	t.Parallel()
 	e := mariaDB()
-	e.Own = engine.MariaDBWithoutBinaryLog
+	e.Dedicated = engine.MariaDBWithoutBinaryLog
 	e.CrashesMustFail(t)
 }
 

@@ -19,12 +19,12 @@ func TestMain(m *testing.M) { os.Exit(shared.Main(m)) }
 
 func postgreSQL(dialect sqlstore.Dialect) sqltest.Engine {
 	return sqltest.Engine{
-		Driver:   "pgx",
-		Dialect:  dialect,
-		Shared:   shared,
-		Own:      engine.PostgreSQL,
-		ReadOnly: readOnly,
-		AsUser:   func(_ testing.TB, _ *sql.DB, dsn string) string { return dsn },
+		Driver:    "pgx",
+		Dialect:   dialect,
+		Shared:    shared,
+		Dedicated: engine.PostgreSQL,
+		ReadOnly:  readOnly,
+		AsUser:    func(_ testing.TB, _ *sql.DB, dsn string) string { return dsn },
 	}
 }
 
@@ -69,5 +69,5 @@ func TestAsynchronousCommit(t *testing.T) {
 	t.Parallel()
 	e := postgreSQL(sqlstore.PostgreSQL())
 	e.Settings = having("synchronous_commit", "off")
-	e.CrashesMustLose(t)
+	e.CrashesMustLoseChanges(t)
 }

@@ -31,7 +31,7 @@ func (e Engine) lostConnections(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			sum, err := e.loseEach(t, server, lossRig{loss: lost.loss, forGood: lost.forGood, apply: (*sqlstore.Store).Apply})
+			sum, err := e.loseEach(t, server, lossTest{loss: lost.loss, forGood: lost.forGood, apply: (*sqlstore.Store).Apply})
 			if err != nil {
 				t.Error(err)
 			}
@@ -41,25 +41,25 @@ func (e Engine) lostConnections(t *testing.T) {
 		})
 	}
 	t.Run("taken for refusals", func(t *testing.T) {
-		if _, err := e.loseEach(t, server, lossRig{loss: engine.Cut, forGood: true, apply: applyForSure}); err == nil {
+		if _, err := e.loseEach(t, server, lossTest{loss: engine.Cut, forGood: true, apply: applyHidingUnknown}); err == nil {
 			t.Error("a store that takes for a refusal what it does not know was not caught")
 		}
 	})
-	t.Run("histories", func(t *testing.T) { e.cutHistories(t, server) })
+	t.Run("histories", func(t *testing.T) { e.lossHistories(t, server) })
 }
 
 type applyFunc func(st *sqlstore.Store, ctx context.Context, c webhookcfg.Change) error
 
-// applyForSure is an Apply that never says that it does not know.
-func applyForSure(st *sqlstore.Store, ctx context.Context, c webhookcfg.Change) error {
+// applyHidingUnknown is an Apply that never says that it does not know.
+func applyHidingUnknown(st *sqlstore.Store, ctx context.Context, c webhookcfg.Change) error {
 	if err := st.Apply(ctx, c); err != nil {
 		return errors.New("refused")
 	}
 	return nil
 }
 
-// lossRig is a store behind a proxy and one without, for changes of one kind.
-type lossRig struct {
+// lossTest is a store behind a proxy and one without, for changes of one kind.
+type lossTest struct {
 	kind      int
 	direction engine.Direction
 	loss      engine.Loss
@@ -72,31 +72,31 @@ type lossRig struct {
 	connect func() *sqlstore.Store
 }
 
-// lossTally counts changes that were made though their connection was lost: those
+// lossCounts counts changes that were made though their connection was lost: those
 // of which the store found that out, and those of which it said that it did not know.
-type lossTally struct{ settled, unknown int }
+type lossCounts struct{ settled, unknown int }
 
 // loseEach makes each kind of change over and over, each time losing another
 // request, and another answer, from the first of a new connection on until nothing
 // is left to lose.
-func (e Engine) loseEach(t *testing.T, server *engine.Server, like lossRig) (sum lossTally, err error) {
+func (e Engine) loseEach(t *testing.T, server *engine.Server, like lossTest) (sum lossCounts, err error) {
 	t.Helper()
 	admin := e.open(t, server.DSN())
 	name := prefix(t, admin)
 	direct := e.store(t, admin, name)
 	migrate(t, direct)
 	var (
-		rigs errgroup.Group
-		mu   sync.Mutex
+		tests errgroup.Group
+		mu    sync.Mutex
 	)
 	for kind := range changesOf("") {
 		for _, direction := range []engine.Direction{engine.Requests, engine.Responses} {
-			rig := like
-			rig.kind, rig.direction, rig.direct = kind, direction, direct
-			rig.proxy = engine.NewProxy(t, server.Addr())
-			rig.connect = func() *sqlstore.Store { return e.store(t, e.open(t, server.Via(rig.proxy.Addr())), name) }
-			rigs.Go(func() error {
-				n, err := rig.loseEach(t.Context())
+			test := like
+			test.kind, test.direction, test.direct = kind, direction, direct
+			test.proxy = engine.NewProxy(t, server.Addr())
+			test.connect = func() *sqlstore.Store { return e.store(t, e.open(t, server.Via(test.proxy.Addr())), name) }
+			tests.Go(func() error {
+				n, err := test.loseEach(t.Context())
 				mu.Lock()
 				defer mu.Unlock()
 				sum.settled += n.settled
@@ -105,7 +105,7 @@ func (e Engine) loseEach(t *testing.T, server *engine.Server, like lossRig) (sum
 			})
 		}
 	}
-	err = rigs.Wait()
+	err = tests.Wait()
 	return sum, err
 }
 
@@ -122,7 +122,7 @@ func changesOf(client string) []webhookcfg.Change {
 	return all
 }
 
-func (r *lossRig) loseEach(ctx context.Context) (sum lossTally, err error) {
+func (r *lossTest) loseEach(ctx context.Context) (sum lossCounts, err error) {
 	const most = 100
 	for n := 1; n <= most; n++ {
 		lost, err := r.loseOne(ctx, n, &sum)
@@ -138,7 +138,7 @@ func (r *lossRig) loseEach(ctx context.Context) (sum lossTally, err error) {
 
 // loseOne makes one change while the n-th piece of data in a direction gets lost, if
 // there are as many.
-func (r *lossRig) loseOne(ctx context.Context, n int, sum *lossTally) (lost bool, err error) {
+func (r *lossTest) loseOne(ctx context.Context, n int, sum *lossCounts) (lost bool, err error) {
 	id := fmt.Sprint(r.kind, "-", r.direction, "-", n)
 	before, wanted, err := r.prepare(ctx, "client-"+id, "twin-"+id)
 	if err != nil {
@@ -162,12 +162,12 @@ func (r *lossRig) loseOne(ctx context.Context, n int, sum *lossTally) (lost bool
 	case made && errors.Is(outcome, sqlstore.ErrOutcomeUnknown):
 		sum.unknown++
 	}
-	return lost, judge(outcome, before, wanted, after)
+	return lost, checkOutcome(outcome, before, wanted, after)
 }
 
 // prepare gives two clients the same state, which every change alters, and makes
 // the change of the second. It returns the state of both.
-func (r *lossRig) prepare(ctx context.Context, client, twin string) (before, wanted webhookcfg.Page, err error) {
+func (r *lossTest) prepare(ctx context.Context, client, twin string) (before, wanted webhookcfg.Page, err error) {
 	url := egress.NewURL("https://old.example.com/")
 	var changes []webhookcfg.Change
 	for _, name := range []string{client, twin} {
@@ -190,8 +190,8 @@ func (r *lossRig) prepare(ctx context.Context, client, twin string) (before, wan
 }
 
 // change makes a change, which ends with its context where it would wait for ever.
-func (r *lossRig) change(ctx context.Context, st *sqlstore.Store, c webhookcfg.Change) (outcome, err error) {
-	timeout := patience
+func (r *lossTest) change(ctx context.Context, st *sqlstore.Store, c webhookcfg.Change) (outcome, err error) {
+	timeout := callTimeout
 	if r.loss == engine.Silence {
 		timeout = 300 * time.Millisecond
 	}
@@ -202,13 +202,13 @@ func (r *lossRig) change(ctx context.Context, st *sqlstore.Store, c webhookcfg.C
 	select {
 	case outcome = <-ended:
 		return outcome, nil
-	case <-time.After(patience):
+	case <-time.After(callTimeout):
 		return nil, errors.New("the change outlived its context by far")
 	}
 }
 
-// judge holds what became of a change to what the store said of it.
-func judge(outcome error, before, wanted, after webhookcfg.Page) error {
+// checkOutcome holds what became of a change to what the store said of it.
+func checkOutcome(outcome error, before, wanted, after webhookcfg.Page) error {
 	isBefore, isWanted := reflect.DeepEqual(after, before), reflect.DeepEqual(after, wanted)
 	switch {
 	case outcome == nil && !isWanted:
@@ -221,9 +221,9 @@ func judge(outcome error, before, wanted, after webhookcfg.Page) error {
 	return nil
 }
 
-// cutHistories has connections cut in the middle of histories, and catches a store
+// lossHistories has connections cut in the middle of histories, and catches a store
 // that makes a change again whose outcome it does not know.
-func (e Engine) cutHistories(t *testing.T, server *engine.Server) {
+func (e Engine) lossHistories(t *testing.T, server *engine.Server) {
 	t.Helper()
 	proxy := engine.NewProxy(t, server.Addr())
 	workload := linearizable.Workload{Clients: 1, Goroutines: []int{6}, Operations: 25, Histories: 5}
@@ -231,7 +231,7 @@ func (e Engine) cutHistories(t *testing.T, server *engine.Server) {
 		proxy.Lose(engine.Responses, engine.Cut, func(n int) bool { return n%6 == 0 && n <= 48 })
 		return nil
 	}
-	open := func(t testing.TB) []linearizable.Store { return e.fleet(t, server.Via(proxy.Addr())) }
+	open := func(t testing.TB) []linearizable.Store { return e.replicas(t, server.Via(proxy.Addr())) }
 	linearizable.Check(t, workload, open)
 	if proxy.Lost() == 0 {
 		t.Error("nothing was lost")
@@ -240,17 +240,17 @@ func (e Engine) cutHistories(t *testing.T, server *engine.Server) {
 	t.Run("made again", func(t *testing.T) {
 		linearizable.MustFail(t, workload, func(t testing.TB) (all []linearizable.Store) {
 			for _, st := range open(t) {
-				all = append(all, insistent{st})
+				all = append(all, blindRetry{st})
 			}
 			return all
 		})
 	})
 }
 
-// insistent is a store that tries again blindly.
-type insistent struct{ linearizable.Store }
+// blindRetry is a store that tries again blindly.
+type blindRetry struct{ linearizable.Store }
 
-func (i insistent) Apply(ctx context.Context, c webhookcfg.Change) (err error) {
+func (i blindRetry) Apply(ctx context.Context, c webhookcfg.Change) (err error) {
 	for range 5 {
 		if err = i.Store.Apply(ctx, c); !errors.Is(err, sqlstore.ErrOutcomeUnknown) {
 			return err

@@ -22,10 +22,10 @@ func (e Engine) crashes(t *testing.T) {
 	if testing.Short() {
 		t.Skip("-short: no server is killed")
 	}
-	server := e.Own(t)
+	server := e.Dedicated(t)
 	server.SkipIfExternal(t)
 	t.Run("histories", func(t *testing.T) {
-		linearizable.Check(t, crashing(server), func(t testing.TB) []linearizable.Store { return e.fleet(t, server.DSN()) })
+		linearizable.Check(t, crashing(server), func(t testing.TB) []linearizable.Store { return e.replicas(t, server.DSN()) })
 	})
 	t.Run("acknowledged", func(t *testing.T) {
 		if err := e.killWriters(t, server, (*sqlstore.Store).Apply); err != nil {
@@ -33,7 +33,7 @@ func (e Engine) crashes(t *testing.T) {
 		}
 	})
 	t.Run("acknowledged too early", func(t *testing.T) {
-		if err := e.killWriters(t, server, applyInHope); err == nil {
+		if err := e.killWriters(t, server, applyIgnoringErrors); err == nil {
 			t.Error("a store that says of every change that it was made was not caught")
 		}
 	})
@@ -51,17 +51,17 @@ func crashing(server *engine.Server) linearizable.Workload {
 // that is not enough.
 func (e Engine) CrashesMustFail(t *testing.T) {
 	t.Helper()
-	server := e.Own(t)
+	server := e.Dedicated(t)
 	server.SkipIfExternal(t)
 	workload := crashing(server)
 	workload.Histories = 300 // as many as it takes, about 20
-	linearizable.MustFail(t, workload, func(t testing.TB) []linearizable.Store { return e.fleet(t, server.DSN()) })
+	linearizable.MustFail(t, workload, func(t testing.TB) []linearizable.Store { return e.replicas(t, server.DSN()) })
 }
 
-// CrashesMustLose is like it, for a server that acknowledges too early.
-func (e Engine) CrashesMustLose(t *testing.T) {
+// CrashesMustLoseChanges is like it, for a server that acknowledges too early.
+func (e Engine) CrashesMustLoseChanges(t *testing.T) {
 	t.Helper()
-	server := e.Own(t)
+	server := e.Dedicated(t)
 	server.SkipIfExternal(t)
 	const most = 20
 	for range most {
@@ -73,8 +73,8 @@ func (e Engine) CrashesMustLose(t *testing.T) {
 	t.Errorf("nothing was lost in %d crashes", most)
 }
 
-// applyInHope is an Apply that takes no failure for one.
-func applyInHope(st *sqlstore.Store, ctx context.Context, c webhookcfg.Change) error {
+// applyIgnoringErrors is an Apply that takes no failure for one.
+func applyIgnoringErrors(st *sqlstore.Store, ctx context.Context, c webhookcfg.Change) error {
 	_ = st.Apply(ctx, c)
 	return nil
 }
@@ -82,7 +82,7 @@ func applyInHope(st *sqlstore.Store, ctx context.Context, c webhookcfg.Change) e
 // writer sets e1 of a client of its own to one URL after the other.
 type writer struct {
 	client string
-	said   int   // the last that was acknowledged
+	acked  int   // the last that was acknowledged
 	failed error // what came of the next one
 }
 
@@ -126,11 +126,11 @@ func (e Engine) killWriters(t *testing.T, server *engine.Server, apply applyFunc
 
 // write makes the next change and reports whether it was acknowledged.
 func (w *writer) write(ctx context.Context, st *sqlstore.Store, apply applyFunc) bool {
-	next := w.said + 1
+	next := w.acked + 1
 	c := webhookcfg.Set(w.client, webhookcfg.Entity("e1"), egress.NewURL(fmt.Sprint("https://h.example.com/", next)))
 	c.Time = time.Unix(int64(next), 0)
 	if w.failed = apply(st, ctx, c); w.failed == nil {
-		w.said = next
+		w.acked = next
 	}
 	return w.failed == nil
 }
@@ -145,10 +145,10 @@ func (w *writer) check(ctx context.Context, st *sqlstore.Store) error {
 		found = int(hook.Since.Unix())
 	}
 	switch {
-	case found == w.said:
+	case found == w.acked:
 		return nil
-	case found == w.said+1 && errors.Is(w.failed, sqlstore.ErrOutcomeUnknown):
+	case found == w.acked+1 && errors.Is(w.failed, sqlstore.ErrOutcomeUnknown):
 		return nil
 	}
-	return fmt.Errorf("%s was told of change %d, then %v; the database has change %d", w.client, w.said, w.failed, found)
+	return fmt.Errorf("%s was told of change %d, then %v; the database has change %d", w.client, w.acked, w.failed, found)
 }

@@ -24,8 +24,8 @@ type Engine struct {
 	// isolation level.
 	Settings func(t testing.TB, dsn string) string
 
-	Shared *engine.Shared                    // for tests that disturb nothing
-	Own    func(t testing.TB) *engine.Server // for those that do
+	Shared    *engine.Shared                    // for tests that disturb nothing
+	Dedicated func(t testing.TB) *engine.Server // for those that do
 
 	// ReadOnly has the server refuse changes, or take them again, when they come over
 	// a new connection of the DSN that AsUser makes of that of an administrator.
@@ -61,9 +61,9 @@ func (e Engine) Run(t *testing.T, names ...string) {
 	}
 }
 
-// replicas is how many processes a check pretends to be: each has connections of
+// replicaCount is how many processes a check pretends to be: each has connections of
 // its own.
-const replicas = 3
+const replicaCount = 3
 
 // open returns a handle with connections of its own.
 func (e Engine) open(t testing.TB, dsn string) *sql.DB {
@@ -114,15 +114,15 @@ func (e Engine) fresh(t testing.TB, dsn string) *sqlstore.Store {
 	return st
 }
 
-// fleet returns replicas that share tables of their own.
-func (e Engine) fleet(t testing.TB, dsn string) []linearizable.Store {
+// replicas returns replicas that share tables of their own.
+func (e Engine) replicas(t testing.TB, dsn string) []linearizable.Store {
 	t.Helper()
 	db := e.open(t, dsn)
 	name := prefix(t, db)
 	first := e.store(t, db, name)
 	migrate(t, first)
 	all := []linearizable.Store{first}
-	for range replicas - 1 {
+	for range replicaCount - 1 {
 		all = append(all, e.store(t, e.open(t, dsn), name))
 	}
 	return all

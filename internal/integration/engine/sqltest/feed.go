@@ -29,14 +29,14 @@ func (e Engine) feed(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	missed, err := watch(t.Context(), feed, st.Apply)
+	missed, err := collectMissed(t.Context(), feed, st.Apply)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if len(missed) > 0 {
 		t.Errorf("%d of %d changes were never named", len(missed), watchWriters*watchEach)
 	}
-	t.Run("a sequence misses changes", func(t *testing.T) { e.sequenceMisses(t, dsn) })
+	t.Run("a sequence misses changes", func(t *testing.T) { e.sequenceFeedMisses(t, dsn) })
 }
 
 const (
@@ -44,9 +44,9 @@ const (
 	watchEach    = 75
 )
 
-// watch follows a feed while writers apply changes, and returns the clients that
+// collectMissed follows a feed while writers apply changes, and returns the clients that
 // changed and were not named.
-func watch(ctx context.Context, feed cache.Feed, apply func(context.Context, webhookcfg.Change) error) (missed []string, err error) {
+func collectMissed(ctx context.Context, feed cache.Feed, apply func(context.Context, webhookcfg.Change) error) (missed []string, err error) {
 	first, err := feed.Changes(ctx, "")
 	if err != nil || !first.Reset {
 		return nil, fmt.Errorf("the first answer is %+v, %w", first, err)
@@ -108,20 +108,20 @@ func follow(ctx context.Context, feed cache.Feed, since string, written <-chan s
 	return missed, nil
 }
 
-// sequence is a feed by numbers of a sequence, which are drawn in another order
+// sequenceFeed is a feed by numbers of a sequence, which are drawn in another order
 // than that in which transactions commit.
-type sequence struct {
+type sequenceFeed struct {
 	db    *sql.DB
 	table string
 }
 
-// sequenceMisses has the test of the feed catch it.
-func (e Engine) sequenceMisses(t *testing.T, dsn string) {
-	s := sequence{e.open(t, dsn), prefix(t, e.open(t, dsn)) + "client"}
+// sequenceFeedMisses has the test of the feed catch it.
+func (e Engine) sequenceFeedMisses(t *testing.T, dsn string) {
+	s := sequenceFeed{e.open(t, dsn), prefix(t, e.open(t, dsn)) + "client"}
 	execute(t, s.db, "CREATE TABLE "+s.table+" (id text, n bigserial)")
 	const rounds = 20
 	for range rounds {
-		missed, err := watch(t.Context(), s, s.apply)
+		missed, err := collectMissed(t.Context(), s, s.apply)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -135,7 +135,7 @@ func (e Engine) sequenceMisses(t *testing.T, dsn string) {
 }
 
 // apply does in its transaction what takes the time that work takes there.
-func (s sequence) apply(ctx context.Context, c webhookcfg.Change) error {
+func (s sequenceFeed) apply(ctx context.Context, c webhookcfg.Change) error {
 	tx, err := s.db.BeginTx(ctx, &sql.TxOptions{Isolation: sql.LevelReadCommitted})
 	if err != nil {
 		return err
@@ -149,7 +149,7 @@ func (s sequence) apply(ctx context.Context, c webhookcfg.Change) error {
 }
 
 // Changes implements [cache.Feed], wrongly.
-func (s sequence) Changes(ctx context.Context, since string) (changes cache.Changes, err error) {
+func (s sequenceFeed) Changes(ctx context.Context, since string) (changes cache.Changes, err error) {
 	last, _ := strconv.ParseInt(since, 10, 64)
 	rows, err := s.db.QueryContext(ctx, "SELECT id, n FROM "+s.table+" WHERE n > $1 ORDER BY n", last)
 	if err != nil {
@@ -196,8 +196,8 @@ func (g generations) Versions(ctx context.Context, _ []string) ([]string, error)
 	return []string{version}, err
 }
 
-// answers are what an entity resolved to while its client had a version.
-type answers struct {
+// observations are what an entity resolved to while its client had a version.
+type observations struct {
 	mu     sync.Mutex
 	seen   map[string]string
 	agreed int
@@ -211,7 +211,7 @@ func compareVersions(t *testing.T, st *sqlstore.Store, versioner cache.Versioner
 		versioner = st
 	}
 	const workers, each = 3, 80
-	seen := answers{seen: make(map[string]string)}
+	seen := observations{seen: make(map[string]string)}
 	group, ctx := errgroup.WithContext(t.Context())
 	for w := range workers {
 		group.Go(func() error {
@@ -224,7 +224,7 @@ func compareVersions(t *testing.T, st *sqlstore.Store, versioner cache.Versioner
 		})
 		group.Go(func() error {
 			for range each {
-				if err := seen.look(ctx, st, versioner); err != nil {
+				if err := seen.read(ctx, st, versioner); err != nil {
 					return err
 				}
 			}
@@ -236,8 +236,8 @@ func compareVersions(t *testing.T, st *sqlstore.Store, versioner cache.Versioner
 	return err
 }
 
-// look resolves between two questions for the version.
-func (a *answers) look(ctx context.Context, st *sqlstore.Store, versioner cache.Versioner) error {
+// read resolves between two questions for the version.
+func (a *observations) read(ctx context.Context, st *sqlstore.Store, versioner cache.Versioner) error {
 	entity := "e" + strconv.Itoa(rand.IntN(2))
 	before, err := versioner.Versions(ctx, []string{"acme"})
 	if err != nil {

@@ -32,7 +32,7 @@ func (e Engine) linearizable(t *testing.T) {
 	for name, workload := range map[string]linearizable.Workload{"hot": hot(), "spread": spread()} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			linearizable.Check(t, workload, func(t testing.TB) []linearizable.Store { return e.fleet(t, dsn) })
+			linearizable.Check(t, workload, func(t testing.TB) []linearizable.Store { return e.replicas(t, dsn) })
 		})
 	}
 }
@@ -46,7 +46,7 @@ func (e Engine) broken(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			linearizable.MustFail(t, workload, func(t testing.TB) []linearizable.Store {
-				return e.naiveFleet(t, dsn, inTransaction)
+				return e.naiveReplicas(t, dsn, inTransaction)
 			})
 		})
 	}
@@ -103,7 +103,7 @@ ON CONFLICT (client, entity) DO UPDATE SET gen = EXCLUDED.gen, url = EXCLUDED.ur
 	return s
 }
 
-func (e Engine) naiveFleet(t testing.TB, dsn string, inTransaction bool) (all []linearizable.Store) {
+func (e Engine) naiveReplicas(t testing.TB, dsn string, inTransaction bool) (all []linearizable.Store) {
 	t.Helper()
 	e.Settings = nil // these know nothing of trying again
 	admin := e.open(t, dsn)
@@ -111,7 +111,7 @@ func (e Engine) naiveFleet(t testing.TB, dsn string, inTransaction bool) (all []
 	for _, create := range statements.create {
 		execute(t, admin, create)
 	}
-	for range replicas {
+	for range replicaCount {
 		all = append(all, naive{e.open(t, dsn), statements, inTransaction})
 	}
 	return all

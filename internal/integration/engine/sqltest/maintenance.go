@@ -44,7 +44,7 @@ func (e Engine) halfMigrated(t *testing.T, dsn string, done int) {
 	}
 	set := webhookcfg.Set("acme", webhookcfg.Entity("e1"), egress.NewURL("https://h.example.com/"))
 	if done < len(statements)-1 { // the last one only says that all is there
-		refuse(t, e.store(t, db, name), set)
+		expectRefused(t, e.store(t, db, name), set)
 	}
 	var group errgroup.Group
 	for range 12 {
@@ -64,8 +64,8 @@ func (e Engine) halfMigrated(t *testing.T, dsn string, done int) {
 	}
 }
 
-// refuse has a change fail, for certain, where tables are missing.
-func refuse(t *testing.T, st *sqlstore.Store, c webhookcfg.Change) {
+// expectRefused has a change fail, for certain, where tables are missing.
+func expectRefused(t *testing.T, st *sqlstore.Store, c webhookcfg.Change) {
 	t.Helper()
 	if err := st.Apply(t.Context(), c); err == nil || errors.Is(err, sqlstore.ErrOutcomeUnknown) {
 		t.Errorf("without its tables, a store answered to a change: %v", err)
@@ -103,7 +103,7 @@ func (e Engine) sweep(t *testing.T) {
 	if err := sweepers.Wait(); err != nil {
 		t.Error(err)
 	}
-	e.sweepTheRest(t, db, st, name)
+	e.sweepAll(t, db, st, name)
 }
 
 func sweepUntil(ctx context.Context, stop <-chan struct{}, st *sqlstore.Store) error {
@@ -119,9 +119,9 @@ func sweepUntil(ctx context.Context, stop <-chan struct{}, st *sqlstore.Store) e
 	}
 }
 
-// sweepTheRest sweeps more rows than one transaction removes, and looks at the
+// sweepAll sweeps more rows than one transaction removes, and looks at the
 // tables: what is void is gone, and what is not is there.
-func (e Engine) sweepTheRest(t *testing.T, db *sql.DB, st *sqlstore.Store, name string) {
+func (e Engine) sweepAll(t *testing.T, db *sql.DB, st *sqlstore.Store, name string) {
 	t.Helper()
 	const many, live = 600, 3
 	if err := overrides(t.Context(), st, many); err != nil {

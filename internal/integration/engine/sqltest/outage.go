@@ -23,7 +23,7 @@ func (e Engine) outages(t *testing.T) {
 	if testing.Short() {
 		t.Skip("-short: no server is frozen")
 	}
-	server := e.Own(t)
+	server := e.Dedicated(t)
 	server.SkipIfExternal(t)
 	t.Run("frozen", func(t *testing.T) { e.frozen(t, server) })
 	t.Run("read-only", func(t *testing.T) { e.readOnly(t, server) })
@@ -74,9 +74,9 @@ func calls(st *sqlstore.Store) map[string]func(context.Context) error {
 	return all
 }
 
-// patience is how long after its context a call may end, at most: a bound for calls
+// callTimeout is how long after its context a call may end, at most: a bound for calls
 // that would never.
-const patience = 20 * time.Second
+const callTimeout = 20 * time.Second
 
 // ends makes a call that has little time, and fails the test if it takes for ever.
 func ends(t *testing.T, call func(context.Context) error) error {
@@ -88,7 +88,7 @@ func ends(t *testing.T, call func(context.Context) error) error {
 	select {
 	case err := <-ended:
 		return err
-	case <-time.After(patience):
+	case <-time.After(callTimeout):
 		t.Fatal("a call outlived its context by far")
 		return nil
 	}
@@ -106,26 +106,26 @@ func (e Engine) readOnly(t *testing.T, server *engine.Server) {
 	if err := st.Apply(t.Context(), changesOf("acme")[0]); err != nil {
 		t.Fatal(err)
 	}
-	before := look(t, st)
+	before := list(t, st)
 	e.ReadOnly(t, admin, true)
 	for i, c := range changesOf("acme") {
 		if err := st.Apply(t.Context(), c); err == nil || errors.Is(err, sqlstore.ErrOutcomeUnknown) {
 			t.Errorf("to change %d a database that takes none answered %v", i, err)
 		}
 	}
-	if now := look(t, st); !reflect.DeepEqual(now, before) {
+	if now := list(t, st); !reflect.DeepEqual(now, before) {
 		t.Errorf("what was refused led from %+v to %+v", before, now)
 	}
 	e.ReadOnly(t, admin, false)
 	if err := st.Apply(t.Context(), changesOf("acme")[3]); err != nil {
 		t.Errorf("afterwards: %v", err)
 	}
-	if now := look(t, st); len(now.Overrides) > 0 {
+	if now := list(t, st); len(now.Overrides) > 0 {
 		t.Errorf("afterwards an unset of all left %+v", now)
 	}
 }
 
-func look(t *testing.T, st *sqlstore.Store) webhookcfg.Page {
+func list(t *testing.T, st *sqlstore.Store) webhookcfg.Page {
 	t.Helper()
 	page, err := st.List(t.Context(), "acme", "", 10)
 	if err != nil {
@@ -162,8 +162,8 @@ func newService(t *testing.T, st webhookcfg.Store) service {
 	return service{t, server.URL}
 }
 
-// ask makes a request and returns its answer with the body.
-func (s service) ask(method, entity, body string) (*http.Response, string) {
+// do makes a request and returns its answer with the body.
+func (s service) do(method, entity, body string) (*http.Response, string) {
 	s.t.Helper()
 	url := s.url + path
 	if entity != "" {
@@ -177,26 +177,26 @@ func (s service) ask(method, entity, body string) (*http.Response, string) {
 	if body != "" {
 		r.Header.Set("Content-Type", "application/json")
 	}
-	answer, err := http.DefaultClient.Do(r)
+	response, err := http.DefaultClient.Do(r)
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	defer answer.Body.Close()
-	text, err := io.ReadAll(answer.Body)
+	defer response.Body.Close()
+	text, err := io.ReadAll(response.Body)
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	return answer, string(text)
+	return response, string(text)
 }
 
-// want makes a request and fails the test if its status is another.
-func (s service) want(status int, method, entity, body string) string {
+// expect makes a request and fails the test if its status is another.
+func (s service) expect(status int, method, entity, body string) string {
 	s.t.Helper()
-	answer, text := s.ask(method, entity, body)
-	if answer.StatusCode != status {
-		s.t.Errorf("%s %q %s: %d %s, want %d", method, entity, body, answer.StatusCode, text, status)
+	response, text := s.do(method, entity, body)
+	if response.StatusCode != status {
+		s.t.Errorf("%s %q %s: %d %s, want %d", method, entity, body, response.StatusCode, text, status)
 	}
-	if retry := answer.Header.Get("Retry-After"); status == http.StatusServiceUnavailable && retry == "" {
+	if retry := response.Header.Get("Retry-After"); status == http.StatusServiceUnavailable && retry == "" {
 		s.t.Errorf("%s %q: no Retry-After", method, entity)
 	}
 	return text
@@ -212,48 +212,48 @@ func set(entity, host string) string {
 // handler serves while its database dies, hangs and returns.
 func (e Engine) handler(t *testing.T, server *engine.Server) {
 	s := newService(t, e.fresh(t, server.DSN()))
-	s.want(http.StatusOK, http.MethodPost, "", set("", "base"))
-	s.want(http.StatusOK, http.MethodPost, "", set("e1", "own"))
-	before := s.want(http.StatusOK, http.MethodGet, "", "")
+	s.expect(http.StatusOK, http.MethodPost, "", set("", "base"))
+	s.expect(http.StatusOK, http.MethodPost, "", set("e1", "own"))
+	before := s.expect(http.StatusOK, http.MethodGet, "", "")
 	if !strings.Contains(before, "base.example.com") || !strings.Contains(before, "own.example.com") {
 		t.Fatalf("the configuration is %s", before)
 	}
 	if err := server.Kill(); err != nil {
 		t.Fatal(err)
 	}
-	s.unavailable()
+	s.expectUnavailable()
 	if err := server.Restart(); err != nil {
 		t.Fatal(err)
 	}
-	if after := s.want(http.StatusOK, http.MethodGet, "", ""); after != before {
+	if after := s.expect(http.StatusOK, http.MethodGet, "", ""); after != before {
 		t.Errorf("while the database was down, %s became %s", before, after)
 	}
-	s.want(http.StatusOK, http.MethodDelete, "e1", "")
-	s.whileFrozen(server)
-	s.want(http.StatusOK, http.MethodPost, "", set("", "last"))
-	if after := s.want(http.StatusOK, http.MethodGet, "e1", ""); !strings.Contains(after, "last.example.com") {
+	s.expect(http.StatusOK, http.MethodDelete, "e1", "")
+	s.expectUnavailableWhileFrozen(server)
+	s.expect(http.StatusOK, http.MethodPost, "", set("", "last"))
+	if after := s.expect(http.StatusOK, http.MethodGet, "e1", ""); !strings.Contains(after, "last.example.com") {
 		t.Errorf("at last e1 has %s", after)
 	}
 }
 
-// unavailable makes every kind of request, which the store cannot answer now.
-func (s service) unavailable() {
+// expectUnavailable makes every kind of request, which the store cannot answer now.
+func (s service) expectUnavailable() {
 	s.t.Helper()
 	const status = http.StatusServiceUnavailable
-	s.want(status, http.MethodPost, "", set("", "new"))
-	s.want(status, http.MethodPost, "", set("e1", "new"))
-	s.want(status, http.MethodDelete, "e1", "")
-	s.want(status, http.MethodDelete, "", "")
-	s.want(status, http.MethodGet, "e1", "")
-	s.want(status, http.MethodGet, "", "")
+	s.expect(status, http.MethodPost, "", set("", "new"))
+	s.expect(status, http.MethodPost, "", set("e1", "new"))
+	s.expect(status, http.MethodDelete, "e1", "")
+	s.expect(status, http.MethodDelete, "", "")
+	s.expect(status, http.MethodGet, "e1", "")
+	s.expect(status, http.MethodGet, "", "")
 }
 
-// whileFrozen has the answer come though nothing comes of the database.
-func (s service) whileFrozen(server *engine.Server) {
+// expectUnavailableWhileFrozen has the answer come though nothing comes of the database.
+func (s service) expectUnavailableWhileFrozen(server *engine.Server) {
 	s.t.Helper()
 	err := server.Freeze()
 	if err == nil {
-		s.want(http.StatusServiceUnavailable, http.MethodPost, "", set("e1", "frozen"))
+		s.expect(http.StatusServiceUnavailable, http.MethodPost, "", set("e1", "frozen"))
 	}
 	if err := errors.Join(err, server.Thaw()); err != nil {
 		s.t.Fatal(err)

@@ -28,7 +28,7 @@ func (e Engine) overtaking(t *testing.T) {
 		open := func(dsn string) linearizable.Store { return e.store(t, e.open(t, dsn), name) }
 		var group errgroup.Group
 		for kind := range changesOf("") {
-			late := newLateRig(t, server, direct, kind, open)
+			late := newDelayTest(t, server, direct, kind, open)
 			group.Go(func() error { return late.holdEach(t.Context()) })
 		}
 		if err := group.Wait(); err != nil {
@@ -36,9 +36,9 @@ func (e Engine) overtaking(t *testing.T) {
 		}
 	})
 	t.Run("by a single statement", func(t *testing.T) {
-		direct := e.naiveFleet(t, server.DSN(), false)[0].(naive)
+		direct := e.naiveReplicas(t, server.DSN(), false)[0].(naive)
 		const setAll = 1
-		late := newLateRig(t, server, direct, setAll, func(dsn string) linearizable.Store {
+		late := newDelayTest(t, server, direct, setAll, func(dsn string) linearizable.Store {
 			return naive{e.open(t, dsn), direct.sql, false}
 		})
 		const rounds = 20 // a driver may have the server cancel what it gives up
@@ -53,22 +53,22 @@ func (e Engine) overtaking(t *testing.T) {
 
 var errOvertaken = errors.New("a change that was given up is made after a later one")
 
-// lateRig makes changes of one kind behind a proxy, and others directly.
-type lateRig struct {
+// delayTest makes changes of one kind behind a proxy, and others directly.
+type delayTest struct {
 	kind    int
 	proxy   *engine.Proxy
 	direct  linearizable.Store
 	connect func() linearizable.Store // by new connections through the proxy
 }
 
-func newLateRig(t *testing.T, server *engine.Server, direct linearizable.Store, kind int, open func(dsn string) linearizable.Store) lateRig {
+func newDelayTest(t *testing.T, server *engine.Server, direct linearizable.Store, kind int, open func(dsn string) linearizable.Store) delayTest {
 	proxy := engine.NewProxy(t, server.Addr())
-	return lateRig{kind, proxy, direct, func() linearizable.Store { return open(server.Via(proxy.Addr())) }}
+	return delayTest{kind, proxy, direct, func() linearizable.Store { return open(server.Via(proxy.Addr())) }}
 }
 
 // holdEach makes the change over and over, each time holding another request, until
 // there is none left to hold.
-func (r lateRig) holdEach(ctx context.Context) error {
+func (r delayTest) holdEach(ctx context.Context) error {
 	const most = 100
 	overtaken := 0
 	for n := 1; n <= most; n++ {
@@ -92,7 +92,7 @@ func (r lateRig) holdEach(ctx context.Context) error {
 // holdOne holds the nth request of a change until the change is given up, and until
 // another was acknowledged, or has shown that it has to wait. It reports whether
 // there were as many requests, and whether the other change came first.
-func (r lateRig) holdOne(ctx context.Context, n int) (held, first bool, err error) {
+func (r delayTest) holdOne(ctx context.Context, n int) (held, first bool, err error) {
 	client := "late-" + strconv.Itoa(r.kind) + "-" + strconv.Itoa(n)
 	base := webhookcfg.Set(client, webhookcfg.All(), egress.NewURL("https://old.example.com/"))
 	other := webhookcfg.Set(client, webhookcfg.Entity("e1"), egress.NewURL("https://other.example.com/"))
