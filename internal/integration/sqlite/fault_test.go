@@ -124,23 +124,23 @@ func TestLocked(t *testing.T) {
 	}
 }
 
-// TestAway: a database that cannot be opened gives errors until it can.
-func TestAway(t *testing.T) {
-	folder := filepath.Join(t.TempDir(), "not-mounted-yet")
-	s := newStore(t, openDB(t, filepath.Join(folder, "webhooks.db"), fileSettings))
-	if err := everything(t, s); err == nil {
+// TestUnavailable: a database that cannot be opened gives errors until it can.
+func TestUnavailable(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "not-mounted-yet")
+	s := newStore(t, openDB(t, filepath.Join(dir, "webhooks.db"), fileSettings))
+	if err := callAll(t, s); err == nil {
 		t.Error("all is well without a database")
 	}
 	if err := s.Migrate(t.Context()); err == nil {
 		t.Error("migrated without a database")
 	}
-	if err := os.Mkdir(folder, 0o700); err != nil {
+	if err := os.Mkdir(dir, 0o700); err != nil {
 		t.Fatal(err)
 	}
 	if err := s.Migrate(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if err := everything(t, s); err != nil {
+	if err := callAll(t, s); err != nil {
 		t.Error(err)
 	}
 }

@@ -40,18 +40,18 @@ func TestFeedMissesNothing(t *testing.T) {
 // lossy is a feed that now and then forgets one client.
 type lossy struct {
 	feedStore
-	answers *atomic.Int64
+	polls *atomic.Int64
 }
 
 func (l lossy) Changes(ctx context.Context, since string) (cache.Changes, error) {
 	changes, err := l.feedStore.Changes(ctx, since)
-	if len(changes.Clients) > 0 && l.answers.Add(1)%5 == 0 {
+	if len(changes.Clients) > 0 && l.polls.Add(1)%5 == 0 {
 		changes.Clients = changes.Clients[1:]
 	}
 	return changes, err
 }
 
-func TestALossyFeedIsCaught(t *testing.T) {
+func TestLossyFeedIsCaught(t *testing.T) {
 	path := newPath(t)
 	feed := lossy{open(t, path), new(atomic.Int64)}
 	if polls, err := follow(t.Context(), feed, open(t, path), open(t, path)); err == nil {
@@ -127,13 +127,13 @@ func refresh(ctx context.Context, st feedStore, cursor string, held *[feedWriter
 // been set back, gives a Reset; an idle database gives nothing.
 func TestFeedResets(t *testing.T) {
 	path := newPath(t)
-	s, other, db := open(t, path), open(t, newPath(t)), openDB(t, path, hurried)
+	s, other, db := open(t, path), open(t, newPath(t)), openDB(t, path, unsynced)
 	for n := range 3 {
 		if err := errors.Join(s.Apply(t.Context(), nth("c", n+1)), other.Apply(t.Context(), nth("c", n+1))); err != nil {
 			t.Fatal(err)
 		}
 	}
-	ask := func(f cache.Feed, since string) cache.Changes {
+	poll := func(f cache.Feed, since string) cache.Changes {
 		t.Helper()
 		changes, err := f.Changes(t.Context(), since)
 		if err != nil {
@@ -141,17 +141,17 @@ func TestFeedResets(t *testing.T) {
 		}
 		return changes
 	}
-	ours := ask(s, "").Next
-	identity, _, _ := strings.Cut(ours, "/")
-	for _, since := range []string{"", "nonsense", ask(other, "").Next, identity + "/99"} {
-		if changes := ask(s, since); !changes.Reset || changes.Next != ours || len(changes.Clients) > 0 {
+	current := poll(s, "").Next
+	identity, _, _ := strings.Cut(current, "/")
+	for _, since := range []string{"", "nonsense", poll(other, "").Next, identity + "/99"} {
+		if changes := poll(s, since); !changes.Reset || changes.Next != current || len(changes.Clients) > 0 {
 			t.Errorf("%q gives %v", since, changes)
 		}
 	}
-	if changes := ask(s, ours); changes.Reset || len(changes.Clients) > 0 || changes.Next != ours {
+	if changes := poll(s, current); changes.Reset || len(changes.Clients) > 0 || changes.Next != current {
 		t.Errorf("idle: %v", changes)
 	}
-	if changes := ask(s, identity+"/1"); changes.Reset || !slices.Equal(changes.Clients, []string{"c"}) {
+	if changes := poll(s, identity+"/1"); changes.Reset || !slices.Equal(changes.Clients, []string{"c"}) {
 		t.Errorf("from the beginning: %v", changes)
 	}
 	const many = `INSERT INTO wh_client (id, gen, swept, url, since, mark, chg)
@@ -160,7 +160,7 @@ SELECT CAST(i AS BLOB), 0, 0, x'', 0, i, i + 100 FROM n`
 	if _, err := db.ExecContext(t.Context(), many); err != nil {
 		t.Fatal(err)
 	}
-	if changes := ask(s, ours); !changes.Reset || len(changes.Clients) > 0 {
+	if changes := poll(s, current); !changes.Reset || len(changes.Clients) > 0 {
 		t.Errorf("after many: reset %v, %d clients", changes.Reset, len(changes.Clients))
 	}
 }

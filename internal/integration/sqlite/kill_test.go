@@ -21,10 +21,10 @@ import (
 
 // The variables of the environment that make this program the one to be killed.
 const (
-	killPathVar = "WEBHOOKCFG_TEST_KILL_PATH"
-	killFromVar = "WEBHOOKCFG_TEST_KILL_FROM"
-	// killAheadVar has it say changes before it makes them.
-	killAheadVar = "WEBHOOKCFG_TEST_KILL_AHEAD"
+	killPathEnv = "WEBHOOKCFG_TEST_KILL_PATH"
+	killFromEnv = "WEBHOOKCFG_TEST_KILL_FROM"
+	// killAheadEnv has it say changes before it makes them.
+	killAheadEnv = "WEBHOOKCFG_TEST_KILL_AHEAD"
 )
 
 const (
@@ -36,68 +36,68 @@ const (
 // this process changes too. What was answered is there, in both, and of each
 // writer that was killed at most one change more; nobody else is kept waiting.
 func TestKill(t *testing.T) {
-	if path := os.Getenv(killPathVar); path != "" {
-		beKilled(path)
+	if path := os.Getenv(killPathEnv); path != "" {
+		writeUntilKilled(path)
 	}
-	said, err := killMany(t, killRounds)
+	acked, err := killRepeatedly(t, killRounds)
 	if err != nil {
 		t.Error(err)
 	}
-	t.Logf("%d processes killed; %d changes that were answered all survived", killRounds, said)
+	t.Logf("%d processes killed; %d changes that were answered all survived", killRounds, acked)
 }
 
-// TestTheKillingCanFail kills processes that say what they have not done yet.
-func TestTheKillingCanFail(t *testing.T) {
-	if said, err := killMany(t, killRounds, killAheadVar+"=3"); err == nil {
-		t.Errorf("of %d changes that were said too early none was missed", said)
+// TestKillDetectsLostChanges kills processes that say what they have not done yet.
+func TestKillDetectsLostChanges(t *testing.T) {
+	if acked, err := killRepeatedly(t, killRounds, killAheadEnv+"=3"); err == nil {
+		t.Errorf("of %d changes that were said too early none was missed", acked)
 	}
 }
 
-// killMany returns how many changes the processes said were made.
-func killMany(t *testing.T, rounds int, env ...string) (said int, err error) {
+// killRepeatedly returns how many changes the processes said were made.
+func killRepeatedly(t *testing.T, rounds int, env ...string) (acked int, err error) {
 	path := newPath(t)
 	s := openWith(t, path, fileSettings)
-	ours := 0
+	local := 0
 	for range rounds {
-		from, err := numbers(t.Context(), s)
+		from, err := lastChanges(t.Context(), s)
 		if err != nil {
-			return said, err
+			return acked, err
 		}
 		done := make(chan struct{})
-		var beside sync.WaitGroup
-		beside.Go(func() { ours, err = writeBeside(t.Context(), s, ours, done) })
-		to := killOne(t, path, from, rand.IntN(150), env)
+		var writing sync.WaitGroup
+		writing.Go(func() { local, err = writeConcurrently(t.Context(), s, local, done) })
+		to := killWriter(t, path, from, rand.IntN(150), env)
 		close(done)
-		beside.Wait()
+		writing.Wait()
 		if err != nil {
-			return said, fmt.Errorf("beside the one that was killed: %w", err)
+			return acked, fmt.Errorf("beside the one that was killed: %w", err)
 		}
-		found, err := numbers(t.Context(), newStore(t, openDB(t, path, fileSettings)))
+		found, err := lastChanges(t.Context(), newStore(t, openDB(t, path, fileSettings)))
 		if err != nil {
-			return said, err
+			return acked, err
 		}
 		for w := range killWriters {
-			said += to[w] - from[w]
+			acked += to[w] - from[w]
 			if found[w] < to[w] || found[w] > to[w]+1 {
-				return said, fmt.Errorf("writer %d said %d changes; %d are there", w, to[w], found[w])
+				return acked, fmt.Errorf("writer %d said %d changes; %d are there", w, to[w], found[w])
 			}
 		}
-		if hook, err := s.Resolve(t.Context(), "ours", "e1"); err != nil || number(hook) != ours {
-			return said, fmt.Errorf("of our own %d changes, %d are there: %w", ours, number(hook), err)
+		if hook, err := s.Resolve(t.Context(), "local", "e1"); err != nil || number(hook) != local {
+			return acked, fmt.Errorf("of our own %d changes, %d are there: %w", local, number(hook), err)
 		}
 	}
-	return said, nil
+	return acked, nil
 }
 
-// writeBeside makes changes after the nth until done, and returns the last.
-func writeBeside(ctx context.Context, s *sqlstore.FeedStore, n int, done <-chan struct{}) (int, error) {
+// writeConcurrently makes changes after the nth until done, and returns the last.
+func writeConcurrently(ctx context.Context, s *sqlstore.FeedStore, n int, done <-chan struct{}) (int, error) {
 	for {
 		select {
 		case <-done:
 			return n, nil
 		default:
 		}
-		if err := s.Apply(ctx, nth("ours", n+1)); err != nil {
+		if err := s.Apply(ctx, nth("local", n+1)); err != nil {
 			return n, err
 		}
 		n++
@@ -126,8 +126,8 @@ func number(hook webhookcfg.Webhook) int {
 
 func writerName(w int) string { return fmt.Sprint("writer", w) }
 
-// numbers are the last changes of the writers.
-func numbers(ctx context.Context, s webhookcfg.Store) (all [killWriters]int, err error) {
+// lastChanges are the last changes of the writers.
+func lastChanges(ctx context.Context, s webhookcfg.Store) (all [killWriters]int, err error) {
 	for w := range all {
 		hook, err := s.Resolve(ctx, writerName(w), "e1")
 		if err != nil {
@@ -141,15 +141,15 @@ func numbers(ctx context.Context, s webhookcfg.Store) (all [killWriters]int, err
 	return all, nil
 }
 
-// killOne starts a process, kills it after it said a number of lines, and returns
+// killWriter starts a process, kills it after it said a number of lines, and returns
 // the last changes that it said were made.
-func killOne(t *testing.T, path string, from [killWriters]int, lines int, env []string) [killWriters]int {
+func killWriter(t *testing.T, path string, from [killWriters]int, lines int, env []string) [killWriters]int {
 	t.Helper()
 	child := exec.Command(os.Args[0], "-test.run=^TestKill$")
-	child.Env = append(os.Environ(), killPathVar+"="+path, killFromVar+"="+strings.Trim(fmt.Sprint(from), "[]"))
+	child.Env = append(os.Environ(), killPathEnv+"="+path, killFromEnv+"="+strings.Trim(fmt.Sprint(from), "[]"))
 	child.Env = append(child.Env, env...)
-	var complaints strings.Builder
-	child.Stderr = &complaints
+	var stderr strings.Builder
+	child.Stderr = &stderr
 	out, err := child.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -157,7 +157,7 @@ func killOne(t *testing.T, path string, from [killWriters]int, lines int, env []
 	if err := child.Start(); err != nil {
 		t.Fatal(err)
 	}
-	said := from
+	acked := from
 	reader := bufio.NewReader(out)
 	for n := 0; ; n++ {
 		if n == lines {
@@ -171,18 +171,18 @@ func killOne(t *testing.T, path string, from [killWriters]int, lines int, env []
 		if _, err := fmt.Sscan(line, &w, &last); err != nil {
 			t.Fatalf("the process said %q", line)
 		}
-		said[w] = last
+		acked[w] = last
 	}
 	_, _ = io.Copy(io.Discard, reader)
 	_ = child.Wait()
-	if complaints.Len() > 0 {
-		t.Fatalf("the process complained: %s", &complaints)
+	if stderr.Len() > 0 {
+		t.Fatalf("the process complained: %s", &stderr)
 	}
-	return said
+	return acked
 }
 
-// beKilled changes the database until it is killed, and says what it has done.
-func beKilled(path string) {
+// writeUntilKilled changes the database until it is killed, and says what it has done.
+func writeUntilKilled(path string) {
 	fail := func(err error) {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
@@ -195,9 +195,9 @@ func beKilled(path string) {
 	if err != nil {
 		fail(err)
 	}
-	ahead, _ := strconv.Atoi(os.Getenv(killAheadVar))
+	ahead, _ := strconv.Atoi(os.Getenv(killAheadEnv))
 	var all sync.WaitGroup
-	for w, from := range strings.Fields(os.Getenv(killFromVar)) {
+	for w, from := range strings.Fields(os.Getenv(killFromEnv)) {
 		first, err := strconv.Atoi(from)
 		if err != nil {
 			fail(err)

@@ -15,14 +15,14 @@ import (
 	"modernc.org/sqlite"
 )
 
-// TestTwelveMigrateAtOnce, each with a handle of its own, as replicas have; some
+// TestMigrateConcurrently, each with a handle of its own, as replicas have; some
 // of them on a file that is not there yet.
-func TestTwelveMigrateAtOnce(t *testing.T) {
+func TestMigrateConcurrently(t *testing.T) {
 	for range 10 {
 		path := newPath(t)
 		var group sync.WaitGroup
 		for range 12 {
-			s := newStore(t, openDB(t, path, hurried))
+			s := newStore(t, openDB(t, path, unsynced))
 			group.Go(func() {
 				if err := s.Migrate(t.Context()); err != nil {
 					t.Error(err)
@@ -37,11 +37,11 @@ func TestTwelveMigrateAtOnce(t *testing.T) {
 	}
 }
 
-// TestMigrateKeepsWhatIs: a second Migrate, and the statements of Schema run by
+// TestMigrateKeepsData: a second Migrate, and the statements of Schema run by
 // hand, change nothing.
-func TestMigrateKeepsWhatIs(t *testing.T) {
+func TestMigrateKeepsData(t *testing.T) {
 	path := newPath(t)
-	s, db := open(t, path), openDB(t, path, hurried)
+	s, db := open(t, path), openDB(t, path, unsynced)
 	if err := s.Apply(t.Context(), nth("c", 7)); err != nil {
 		t.Fatal(err)
 	}
@@ -77,27 +77,27 @@ func TestHalfMigrated(t *testing.T) {
 		t.Fatal(err)
 	}
 	for made := range all {
-		db := openDB(t, newPath(t), hurried)
+		db := openDB(t, newPath(t), unsynced)
 		for _, statement := range all[:made] {
 			if _, err := db.ExecContext(t.Context(), statement); err != nil {
 				t.Fatal(err)
 			}
 		}
 		s := newStore(t, db)
-		if err := everything(t, s); err == nil {
+		if err := callAll(t, s); err == nil {
 			t.Errorf("after %d statements all is well", made)
 		}
 		if err := s.Migrate(t.Context()); err != nil {
 			t.Errorf("after %d statements: %v", made, err)
 		}
-		if err := everything(t, s); err != nil {
+		if err := callAll(t, s); err != nil {
 			t.Errorf("migrated after %d statements: %v", made, err)
 		}
 	}
 }
 
-// everything calls every method once, and joins what they return.
-func everything(t *testing.T, s *sqlstore.FeedStore) error {
+// callAll calls every method once, and joins what they return.
+func callAll(t *testing.T, s *sqlstore.FeedStore) error {
 	t.Helper()
 	ctx := t.Context()
 	errs := []error{s.Apply(ctx, nth("c", 1)), s.Apply(ctx, nth("c", 3))}
@@ -121,7 +121,7 @@ func everything(t *testing.T, s *sqlstore.FeedStore) error {
 func TestNewerSchema(t *testing.T) {
 	path := newPath(t)
 	open(t, path)
-	db := openDB(t, path, hurried)
+	db := openDB(t, path, unsynced)
 	if _, err := db.ExecContext(t.Context(), `UPDATE wh_schema SET version = version + 1`); err != nil {
 		t.Fatal(err)
 	}
@@ -132,7 +132,7 @@ func TestNewerSchema(t *testing.T) {
 
 // TestPrefixes: two stores of one database do not see each other.
 func TestPrefixes(t *testing.T) {
-	db := openDB(t, newPath(t), hurried)
+	db := openDB(t, newPath(t), unsynced)
 	for n, prefix := range []string{"a_", "b_"} {
 		s, err := sqlstore.New(db, sqlstore.SQLite(), &sqlstore.Options{Prefix: prefix})
 		if err != nil {
@@ -214,7 +214,7 @@ func TestPlans(t *testing.T) {
 	}
 	fillVoid(t, db, "c", 3, 5000)
 	watcher.texts = nil
-	if err := everything(t, s); err != nil {
+	if err := callAll(t, s); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := s.Sweep(t.Context(), 2000); err != nil {
@@ -223,7 +223,7 @@ func TestPlans(t *testing.T) {
 	if len(watcher.texts) < 10 {
 		t.Fatalf("saw only %q", watcher.texts)
 	}
-	plain := openDB(t, watcher.path, hurried)
+	plain := openDB(t, watcher.path, unsynced)
 	for _, text := range watcher.texts {
 		if scan := scans(t, plain, text); scan != "" {
 			t.Errorf("%s: in %s", scan, text)

@@ -16,8 +16,8 @@ import (
 // fileSettings are what a store wants of the file: see the documentation of sqlstore.
 const fileSettings = "?_pragma=busy_timeout(250)&_pragma=journal_mode(WAL)&_pragma=synchronous(FULL)"
 
-// hurried are settings for tests that kill nobody: nothing waits for the disk.
-var hurried = strings.Replace(fileSettings, "synchronous(FULL)", "synchronous(OFF)", 1)
+// unsynced are settings for tests that kill nobody: nothing waits for the disk.
+var unsynced = strings.Replace(fileSettings, "synchronous(FULL)", "synchronous(OFF)", 1)
 
 func newPath(t testing.TB) string { return filepath.Join(t.TempDir(), "webhooks.db") }
 
@@ -57,7 +57,7 @@ func newStore(t testing.TB, db *sql.DB) *sqlstore.FeedStore {
 }
 
 // open opens the store at path in a hurry, and migrates it if need be.
-func open(t testing.TB, path string) *sqlstore.FeedStore { return openWith(t, path, hurried) }
+func open(t testing.TB, path string) *sqlstore.FeedStore { return openWith(t, path, unsynced) }
 
 func openWith(t testing.TB, path, settings string) *sqlstore.FeedStore {
 	t.Helper()
@@ -68,7 +68,7 @@ func openWith(t testing.TB, path, settings string) *sqlstore.FeedStore {
 	return s
 }
 
-func TestConforms(t *testing.T) {
+func TestConformance(t *testing.T) {
 	var path string
 	storetest.Run(t, storetest.Harness{
 		Open: func(t testing.TB) webhookcfg.Store {

@@ -42,7 +42,7 @@ func countRows(t *testing.T, db *sql.DB, table string) (n int) {
 // and nothing else.
 func TestSweep(t *testing.T) {
 	path := newPath(t)
-	s, db := open(t, path), openDB(t, path, hurried)
+	s, db := open(t, path), openDB(t, path, unsynced)
 	live := webhookcfg.Set("a", webhookcfg.Entity("e1"), egress.NewURL("https://live.example.com/"))
 	fillVoid(t, db, "a", 3, 700)
 	fillVoid(t, db, "b", 2, 500)
@@ -78,11 +78,11 @@ func TestSweep(t *testing.T) {
 	}
 }
 
-// TestSweepBesideChanges: whatever the sweep meets, everything that was set stays,
+// TestSweepDuringChanges: whatever the sweep meets, everything that was set stays,
 // and only what is in effect is left in the end.
-func TestSweepBesideChanges(t *testing.T) {
+func TestSweepDuringChanges(t *testing.T) {
 	path := newPath(t)
-	s, sweeper, db := open(t, path), open(t, path), openDB(t, path, hurried)
+	s, sweeper, db := open(t, path), open(t, path), openDB(t, path, unsynced)
 	over := make(chan struct{})
 	var sweeps sync.WaitGroup
 	sweeps.Go(func() {
