@@ -58,8 +58,8 @@ func serializable(c *clientv3.Client) {
 	}}
 }
 
-// ageless takes every override for newer than the base.
-func ageless(c *clientv3.Client) {
+// ignoresAge takes every override for newer than the base.
+func ignoresAge(c *clientv3.Client) {
 	c.KV = &kv{KV: c.KV, seen: func(response *clientv3.TxnResponse) {
 		for _, found := range response.Responses {
 			for _, kv := range found.GetResponseRange().GetKvs() {
@@ -73,23 +73,23 @@ func ageless(c *clientv3.Client) {
 
 // deletesBases deletes the key of a base that is unset.
 func deletesBases(c *clientv3.Client) {
-	whole := c.KV
-	c.KV = &kv{KV: whole, put: func(ctx context.Context, key, value string) (*clientv3.PutResponse, error) {
+	inner := c.KV
+	c.KV = &kv{KV: inner, put: func(ctx context.Context, key, value string) (*clientv3.PutResponse, error) {
 		if strings.HasSuffix(key, "/") && strings.Count(value, " ") == 1 {
-			_, err := whole.Delete(ctx, key)
+			_, err := inner.Delete(ctx, key)
 			return nil, err
 		}
-		return whole.Put(ctx, key, value)
+		return inner.Put(ctx, key, value)
 	}}
 }
 
 // retries sends a change again, as if the answer to the first time had been lost.
 func retries(c *clientv3.Client) {
-	whole := c.KV
-	c.KV = &kv{KV: whole, put: func(ctx context.Context, key, value string) (*clientv3.PutResponse, error) {
-		_, _ = whole.Put(ctx, key, value)
+	inner := c.KV
+	c.KV = &kv{KV: inner, put: func(ctx context.Context, key, value string) (*clientv3.PutResponse, error) {
+		_, _ = inner.Put(ctx, key, value)
 		time.Sleep(2 * time.Millisecond)
-		return whole.Put(ctx, key, value)
+		return inner.Put(ctx, key, value)
 	}}
 }
 

@@ -15,8 +15,8 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 )
 
-// chain follows a feed.
-type chain struct {
+// feedReader follows a feed.
+type feedReader struct {
 	feed   cache.Feed
 	next   string
 	resets int
@@ -24,53 +24,53 @@ type chain struct {
 	from   int             // where in the journal the changes after it begin
 }
 
-// begin makes the first call, which is a Reset.
-func begin(t *testing.T, feed cache.Feed) *chain {
+// readFeed makes the first call, which is a Reset.
+func readFeed(t *testing.T, feed cache.Feed) *feedReader {
 	t.Helper()
-	ch := &chain{feed: feed}
-	if err := ch.call(soon(t)); err != nil || ch.resets != 1 {
-		t.Fatalf("the first call has %d Resets: %v", ch.resets, err)
+	reader := &feedReader{feed: feed}
+	if err := reader.poll(timeout(t)); err != nil || reader.resets != 1 {
+		t.Fatalf("the first call has %d Resets: %v", reader.resets, err)
 	}
-	return ch
+	return reader
 }
 
-func (ch *chain) call(ctx context.Context) error {
-	changes, err := ch.feed.Changes(ctx, ch.next)
+func (reader *feedReader) poll(ctx context.Context) error {
+	changes, err := reader.feed.Changes(ctx, reader.next)
 	if err != nil {
 		return err
 	}
 	if changes.Reset {
-		ch.resets++
-		ch.named = make(map[string]bool)
+		reader.resets++
+		reader.named = make(map[string]bool)
 	}
 	for _, client := range changes.Clients {
-		ch.named[client] = true
+		reader.named[client] = true
 	}
-	ch.next = changes.Next
+	reader.next = changes.Next
 	return nil
 }
 
-// journal is the clients whose change was answered, in the order of the answers.
-type journal struct {
+// ackLog is the clients whose change was answered, in the order of the answers.
+type ackLog struct {
 	mu      sync.Mutex
 	clients []string
 }
 
-func (j *journal) add(client string) {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	j.clients = append(j.clients, client)
+func (acks *ackLog) add(client string) {
+	acks.mu.Lock()
+	defer acks.mu.Unlock()
+	acks.clients = append(acks.clients, client)
 }
 
-func (j *journal) read() []string {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	return slices.Clone(j.clients)
+func (acks *ackLog) read() []string {
+	acks.mu.Lock()
+	defer acks.mu.Unlock()
+	return slices.Clone(acks.clients)
 }
 
 // await waits until there are so many.
-func (j *journal) await(ctx context.Context, count int) error {
-	for every := time.NewTicker(time.Millisecond); len(j.read()) < count; {
+func (acks *ackLog) await(ctx context.Context, count int) error {
+	for every := time.NewTicker(time.Millisecond); len(acks.read()) < count; {
 		select {
 		case <-every.C:
 		case <-ctx.Done():
@@ -82,16 +82,16 @@ func (j *journal) await(ctx context.Context, count int) error {
 
 // missed calls once, and returns a client whose change was answered before the
 // call and that the chain has not named.
-func (ch *chain) missed(ctx context.Context, j *journal) (string, error) {
-	before, resets := j.read(), ch.resets
-	if err := ch.call(ctx); err != nil {
+func (reader *feedReader) missed(ctx context.Context, acks *ackLog) (string, error) {
+	before, resets := acks.read(), reader.resets
+	if err := reader.poll(ctx); err != nil {
 		return "", err
 	}
-	if ch.resets > resets {
-		ch.from = len(before)
+	if reader.resets > resets {
+		reader.from = len(before)
 	}
-	for _, client := range before[ch.from:] {
-		if !ch.named[client] {
+	for _, client := range before[reader.from:] {
+		if !reader.named[client] {
 			return client, nil
 		}
 	}
@@ -100,7 +100,7 @@ func (ch *chain) missed(ctx context.Context, j *journal) (string, error) {
 
 // write has each of the handles change clients of their own, each client once,
 // and returns what failed.
-func write(ctx context.Context, handles []*etcdstore.Store, count int, j *journal) error {
+func write(ctx context.Context, handles []*etcdstore.Store, count int, acks *ackLog) error {
 	all := make([]error, len(handles)*count)
 	var group sync.WaitGroup
 	for h, st := range handles {
@@ -110,7 +110,7 @@ func write(ctx context.Context, handles []*etcdstore.Store, count int, j *journa
 				if err := st.Apply(ctx, set(client, "e1", n)); err != nil {
 					all[h*count+n] = err
 				} else {
-					j.add(client)
+					acks.add(client)
 				}
 			}
 		})
@@ -121,13 +121,13 @@ func write(ctx context.Context, handles []*etcdstore.Store, count int, j *journa
 
 // watchWriters follows the feed of one handle while others write, and returns a
 // client that it missed.
-func watchWriters(t *testing.T, c *etcdcluster.Cluster, breaking func(*clientv3.Client)) string {
+func watchWriters(t *testing.T, c *etcdcluster.Cluster, alter func(*clientv3.Client)) string {
 	o := &etcdstore.Options{Prefix: newPrefix()}
-	feed := open(t, c, o, breaking)
+	feed := open(t, c, o, alter)
 	writers := []*etcdstore.Store{open(t, c, o, nil), open(t, c, o, nil), open(t, c, o, nil), feed}
-	ctx, j, ch := soon(t), new(journal), begin(t, feed)
+	ctx, acks, reader := timeout(t), new(ackLog), readFeed(t, feed)
 	written := make(chan error, 1)
-	go func() { written <- write(ctx, writers, 150, j) }()
+	go func() { written <- write(ctx, writers, 150, acks) }()
 	for over := false; !over; {
 		select {
 		case err := <-written:
@@ -137,7 +137,7 @@ func watchWriters(t *testing.T, c *etcdcluster.Cluster, breaking func(*clientv3.
 			over = true // after one more call
 		default:
 		}
-		client, err := ch.missed(ctx, j)
+		client, err := reader.missed(ctx, acks)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -145,8 +145,8 @@ func watchWriters(t *testing.T, c *etcdcluster.Cluster, breaking func(*clientv3.
 			return client
 		}
 	}
-	if ch.resets != 1 || len(ch.named) != 600 {
-		t.Errorf("%d Resets, %d named", ch.resets, len(ch.named))
+	if reader.resets != 1 || len(reader.named) != 600 {
+		t.Errorf("%d Resets, %d named", reader.resets, len(reader.named))
 	}
 	return ""
 }
@@ -186,10 +186,10 @@ func feedCompacted(t *testing.T, c *etcdcluster.Cluster) {
 	g := &gate{client.Watcher, make(chan struct{})}
 	client.Watcher = g
 	st := openOn(t, client, &etcdstore.Options{Prefix: newPrefix(), BarrierTimeout: time.Second})
-	ch := begin(t, st)
+	reader := readFeed(t, st)
 	apply(t, st, set("acme", "e1", 1))
 	apply(t, st, set("acme", "e1", 1))
-	if err := ch.call(t.Context()); !errors.Is(err, context.DeadlineExceeded) {
+	if err := reader.poll(t.Context()); !errors.Is(err, context.DeadlineExceeded) {
 		t.Fatalf("got %v, want the deadline of the barrier", err)
 	}
 	found, err := client.Get(t.Context(), "x")
@@ -201,40 +201,40 @@ func feedCompacted(t *testing.T, c *etcdcluster.Cluster) {
 	}
 	apply(t, st, set("acme", "e1", 2))
 	close(g.open)
-	for ch.resets == 1 && t.Context().Err() == nil {
-		if err := ch.call(soon(t)); err == nil && ch.resets == 1 {
+	for reader.resets == 1 && t.Context().Err() == nil {
+		if err := reader.poll(timeout(t)); err == nil && reader.resets == 1 {
 			t.Fatal("the answer after a compaction is not a Reset")
 		}
 	}
 	apply(t, st, set("zeta", "e1", 3))
-	if err := ch.call(soon(t)); err != nil || !ch.named["zeta"] || ch.resets != 2 {
-		t.Errorf("%d Resets, named %v: %v", ch.resets, ch.named, err)
+	if err := reader.poll(timeout(t)); err != nil || !reader.named["zeta"] || reader.resets != 2 {
+		t.Errorf("%d Resets, named %v: %v", reader.resets, reader.named, err)
 	}
 }
 
 func feedTooMany(t *testing.T, c *etcdcluster.Cluster) {
 	st := open(t, c, &etcdstore.Options{Prefix: newPrefix(), History: 8}, nil)
-	ch := begin(t, st)
+	reader := readFeed(t, st)
 	for n := range 8 {
 		apply(t, st, set(fmt.Sprint("client-", n), "e1", n))
 	}
-	if err := ch.call(soon(t)); err != nil || ch.resets != 1 || len(ch.named) != 8 {
-		t.Errorf("%d Resets, %d named: %v", ch.resets, len(ch.named), err)
+	if err := reader.poll(timeout(t)); err != nil || reader.resets != 1 || len(reader.named) != 8 {
+		t.Errorf("%d Resets, %d named: %v", reader.resets, len(reader.named), err)
 	}
 	for n := range 20 {
 		apply(t, st, set(fmt.Sprint("client-", n), "e1", n))
 	}
-	if err := ch.call(soon(t)); err != nil || ch.resets != 2 {
-		t.Errorf("%d Resets: %v", ch.resets, err)
+	if err := reader.poll(timeout(t)); err != nil || reader.resets != 2 {
+		t.Errorf("%d Resets: %v", reader.resets, err)
 	}
 }
 
 func notifies(t *testing.T, c *etcdcluster.Cluster) {
 	o := &etcdstore.Options{Prefix: newPrefix()}
 	st, other := open(t, c, o, nil), open(t, c, o, nil)
-	ctx, cancel := context.WithCancel(soon(t))
+	ctx, cancel := context.WithCancel(timeout(t))
 	hints, ended := st.Notify(t.Context()), st.Notify(ctx)
-	begin(t, st)
+	readFeed(t, st)
 	apply(t, other, set("acme", "e1", 1))
 	if _, ok := <-hints; !ok {
 		t.Error("closed before a hint")

@@ -24,9 +24,9 @@ func fill(t *testing.T, client *clientv3.Client, prefix string, count int) {
 	}
 }
 
-// pageOfOneMoment: a page that takes several requests shows none of what changes
+// pageIsSnapshot: a page that takes several requests shows none of what changes
 // between them.
-func pageOfOneMoment(t *testing.T, c *etcdcluster.Cluster) {
+func pageIsSnapshot(t *testing.T, c *etcdcluster.Cluster) {
 	const count = 1500
 	client, o := c.Client(t), &etcdstore.Options{Prefix: newPrefix()}
 	other := open(t, c, o, nil)
@@ -53,9 +53,9 @@ func pageOfOneMoment(t *testing.T, c *etcdcluster.Cluster) {
 	}
 }
 
-// pageStepsOver: a page has a bounded number of keys to step over, and a walk gets
+// pageSkipsVoidKeys: a page has a bounded number of keys to step over, and a walk gets
 // past any number of them.
-func pageStepsOver(t *testing.T, c *etcdcluster.Cluster) {
+func pageSkipsVoidKeys(t *testing.T, c *etcdcluster.Cluster) {
 	const void = 4300
 	client, o := c.Client(t), &etcdstore.Options{Prefix: newPrefix()}
 	st := openOn(t, client, o)

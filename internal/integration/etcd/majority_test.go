@@ -21,7 +21,7 @@ func majorityLost(t *testing.T, c *etcdcluster.Cluster) {
 	client := c.Client(t)
 	st := openOn(t, client, &etcdstore.Options{Prefix: newPrefix(), BarrierTimeout: 200 * time.Millisecond})
 	server := serve(t, st)
-	ch := begin(t, st)
+	reader := readFeed(t, st)
 	post(t, server, http.StatusOK)
 	thaw := freeze(t, c, 0, 1)
 	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
@@ -35,21 +35,21 @@ func majorityLost(t *testing.T, c *etcdcluster.Cluster) {
 	if _, err := st.List(ctx, "acme", "", 1); err == nil {
 		t.Error("List has an answer without a majority")
 	}
-	if err := ch.call(soon(t)); err == nil {
+	if err := reader.poll(timeout(t)); err == nil {
 		t.Error("Changes has an answer without a majority")
 	}
 	if wait := post(t, server, http.StatusServiceUnavailable).Get("Retry-After"); wait == "" {
 		t.Error("a 503 without Retry-After")
 	}
 	thaw()
-	if err := c.Await(soon(t), 2); err != nil {
+	if err := c.Await(timeout(t), 2); err != nil {
 		t.Fatal(err)
 	}
 	post(t, server, http.StatusOK)
 	expect(t, st, "acme", "e1", hookURL(1))
-	ch.follow(t)
-	if !ch.named["acme"] {
-		t.Errorf("named %v", ch.named)
+	reader.catchUp(t)
+	if !reader.named["acme"] {
+		t.Errorf("named %v", reader.named)
 	}
 }
 
@@ -75,7 +75,7 @@ func serve(t *testing.T, st webhookcfg.Store) *httptest.Server {
 func post(t *testing.T, server *httptest.Server, status int) http.Header {
 	t.Helper()
 	body := `{"endpoint_id":"e1","webhook_url":"` + hookURL(1) + `"}`
-	request, err := http.NewRequestWithContext(soon(t), http.MethodPost,
+	request, err := http.NewRequestWithContext(timeout(t), http.MethodPost,
 		server.URL+"/api/v1/configure/configure-webhook", strings.NewReader(body))
 	if err != nil {
 		t.Fatal(err)

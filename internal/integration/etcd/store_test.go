@@ -36,11 +36,11 @@ func start(t *testing.T, members int) *etcdcluster.Cluster {
 	return etcdcluster.Start(t, members)
 }
 
-// patience is how long a test waits for what must come.
-const patience = time.Minute
+// testTimeout is how long a test waits for what must come.
+const testTimeout = time.Minute
 
-func soon(t *testing.T) context.Context {
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+func timeout(t *testing.T) context.Context {
+	ctx, cancel := context.WithTimeout(t.Context(), testTimeout)
 	t.Cleanup(cancel)
 	return ctx
 }
@@ -48,12 +48,12 @@ func soon(t *testing.T) context.Context {
 // newPrefix is one that no other test has.
 func newPrefix() string { return fmt.Sprintf("test-%x/", rand.Uint64()) }
 
-// open opens a store on a client of its own; a nil breaking leaves the client whole.
-func open(t testing.TB, c *etcdcluster.Cluster, o *etcdstore.Options, breaking func(*clientv3.Client)) *etcdstore.Store {
+// open opens a store on a client of its own; a nil alter leaves the client whole.
+func open(t testing.TB, c *etcdcluster.Cluster, o *etcdstore.Options, alter func(*clientv3.Client)) *etcdstore.Store {
 	t.Helper()
 	client := c.Client(t)
-	if breaking != nil {
-		breaking(client)
+	if alter != nil {
+		alter(client)
 	}
 	return openOn(t, client, o)
 }
@@ -68,13 +68,13 @@ func openOn(t testing.TB, client *clientv3.Client, o *etcdstore.Options) *etcdst
 	return st
 }
 
-// handles returns a function that opens three stores on one prefix, as three
+// replicas returns a function that opens three stores on one prefix, as three
 // replicas of a service would.
-func handles(c *etcdcluster.Cluster, breaking func(*clientv3.Client)) func(testing.TB) []linearizable.Store {
+func replicas(c *etcdcluster.Cluster, alter func(*clientv3.Client)) func(testing.TB) []linearizable.Store {
 	return func(t testing.TB) (all []linearizable.Store) {
 		o := &etcdstore.Options{Prefix: newPrefix()}
 		for range 3 {
-			all = append(all, open(t, c, o, breaking))
+			all = append(all, open(t, c, o, alter))
 		}
 		return all
 	}
@@ -122,16 +122,16 @@ func TestHealthy(t *testing.T) {
 		})
 	}
 	for name, test := range map[string]func(*testing.T, *etcdcluster.Cluster){
-		"histories":        histories,
-		"broken stores":    brokenStores,
-		"feed names all":   feedNamesAll,
-		"feed, no barrier": feedWithoutBarrier,
-		"feed, too many":   feedTooMany,
-		"namespace":        namespaced,
-		"notify":           notifies,
-		"sweep":            sweeps,
-		"sweep goes on":    sweepsOn,
-		"sweep beside":     sweepsBeside,
+		"histories":           histories,
+		"broken stores":       brokenStores,
+		"feed names all":      feedNamesAll,
+		"feed, no barrier":    feedWithoutBarrier,
+		"feed, too many":      feedTooMany,
+		"namespace":           namespaced,
+		"notify":              notifies,
+		"sweep":               sweeps,
+		"sweep, in parts":     sweepsInParts,
+		"sweep, concurrently": sweepsConcurrently,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -167,19 +167,19 @@ func conforms(t *testing.T, c *etcdcluster.Cluster, rule storetest.Case) {
 func histories(t *testing.T, c *etcdcluster.Cluster) {
 	hot, spread := linearizable.Hot(), linearizable.Spread()
 	hot.Histories, spread.Histories = 30, 8
-	linearizable.Check(t, hot, handles(c, nil))
-	linearizable.Check(t, spread, handles(c, nil))
+	linearizable.Check(t, hot, replicas(c, nil))
+	linearizable.Check(t, spread, replicas(c, nil))
 }
 
 func brokenStores(t *testing.T, c *etcdcluster.Cluster) {
-	for name, breaking := range map[string]func(*clientv3.Client){
+	for name, alter := range map[string]func(*clientv3.Client){
 		"serializable":  serializable,
-		"ageless":       ageless,
+		"ignores age":   ignoresAge,
 		"deletes bases": deletesBases,
 		"retries":       retries,
 	} {
 		t.Run(name, func(t *testing.T) {
-			linearizable.MustFail(t, linearizable.Hot(), handles(c, breaking))
+			linearizable.MustFail(t, linearizable.Hot(), replicas(c, alter))
 		})
 	}
 }
@@ -198,10 +198,10 @@ func namespaced(t *testing.T, c *etcdcluster.Cluster) {
 	client.KV = namespace.NewKV(client.KV, space)
 	client.Watcher = namespace.NewWatcher(client.Watcher, space)
 	st := openOn(t, client, nil)
-	ch := begin(t, st)
+	reader := readFeed(t, st)
 	apply(t, st, set("acme", "e1", 1))
-	if err := ch.call(soon(t)); err != nil || !ch.named["acme"] {
-		t.Errorf("named %v: %v", ch.named, err)
+	if err := reader.poll(timeout(t)); err != nil || !reader.named["acme"] {
+		t.Errorf("named %v: %v", reader.named, err)
 	}
 	expect(t, openOn(t, raw, &etcdstore.Options{Prefix: space + "webhookcfg/"}), "acme", "e1", hookURL(1))
 }

@@ -54,9 +54,9 @@ func sweeps(t *testing.T, c *etcdcluster.Cluster) {
 	expect(t, st, "no base", "e1", hookURL(3))
 }
 
-// sweepsOn: between two calls the client in the middle of which the first one ended
+// sweepsInParts: between two calls the client in the middle of which the first one ended
 // gets a base, and so what is unset then says off.
-func sweepsOn(t *testing.T, c *etcdcluster.Cluster) {
+func sweepsInParts(t *testing.T, c *etcdcluster.Cluster) {
 	st := open(t, c, &etcdstore.Options{Prefix: newPrefix()}, nil)
 	for _, entity := range []string{"e1", "e2", "e3"} {
 		apply(t, st, webhookcfg.Unset("acme", webhookcfg.Entity(entity)))
@@ -74,13 +74,13 @@ func sweepsOn(t *testing.T, c *etcdcluster.Cluster) {
 	expect(t, st, "acme", "e3", hookURL(1))
 }
 
-// sweepsBeside: nobody notices a sweep that goes on beside them, unless it is one
+// sweepsConcurrently: nobody notices a sweep that goes on beside them, unless it is one
 // that does not look again before it removes.
-func sweepsBeside(t *testing.T, c *etcdcluster.Cluster) {
-	beside := func(breaking func(*clientv3.Client)) func(t testing.TB) []linearizable.Store {
+func sweepsConcurrently(t *testing.T, c *etcdcluster.Cluster) {
+	withSweeper := func(alter func(*clientv3.Client)) func(t testing.TB) []linearizable.Store {
 		return func(t testing.TB) (all []linearizable.Store) {
 			o := &etcdstore.Options{Prefix: newPrefix()}
-			sweeper := open(t, c, o, breaking)
+			sweeper := open(t, c, o, alter)
 			ctx, cancel := context.WithCancel(t.Context())
 			done := make(chan struct{})
 			t.Cleanup(func() { cancel(); <-done })
@@ -98,7 +98,7 @@ func sweepsBeside(t *testing.T, c *etcdcluster.Cluster) {
 	}
 	hot := linearizable.Hot()
 	hot.Histories = 20
-	linearizable.Check(t, hot, beside(nil))
+	linearizable.Check(t, hot, withSweeper(nil))
 	hot.Histories = 200
-	linearizable.MustFail(t, hot, beside(removesBlindly))
+	linearizable.MustFail(t, hot, withSweeper(removesBlindly))
 }

@@ -15,24 +15,24 @@ import (
 	"example.com/go-webhookcfg/store/etcdstore"
 )
 
-// TestDisturbed has what is asked of the store while members are killed, frozen
+// TestFaults has what is asked of the store while members are killed, frozen
 // and compacted, one after the other.
-func TestDisturbed(t *testing.T) {
+func TestFaults(t *testing.T) {
 	c := start(t, 3)
 	for _, test := range []struct {
 		name string
 		run  func(*testing.T, *etcdcluster.Cluster)
 	}{
-		{"page of one moment", pageOfOneMoment},
-		{"page of void keys", pageStepsOver},
+		{"page is a snapshot", pageIsSnapshot},
+		{"page skips void keys", pageSkipsVoidKeys},
 		{"feed, compacted", feedCompacted},
 		{"leader killed", leaderKilled},
 		{"leader killed, nothing lost", nothingLost},
 		{"leader frozen", leaderFrozen},
-		{"path of the watch frozen", watchFrozen},
-		{"path of the watch frozen, no barrier", watchFrozenWithoutBarrier},
-		{"path of everything frozen", allFrozen},
-		{"watch goes elsewhere", watchGoesElsewhere},
+		{"watch endpoint frozen", watchFrozen},
+		{"watch endpoint frozen, no barrier", watchFrozenWithoutBarrier},
+		{"endpoint frozen", endpointFrozen},
+		{"watch fails over", watchFailsOver},
 		{"majority lost", majorityLost},
 	} {
 		t.Run(test.name, func(t *testing.T) { test.run(t, c) })
@@ -73,22 +73,22 @@ func freezeLeader(ctx context.Context, c *etcdcluster.Cluster) error {
 	return errors.Join(errElection, c.Thaw(leader), c.Await(ctx, leader))
 }
 
-// disturbed is a workload with one history, which is disturbed.
-func disturbed(t *testing.T, c *etcdcluster.Cluster, disturb func(context.Context, *etcdcluster.Cluster) error) linearizable.Workload {
+// faultWorkload is a workload with one history, which is disturbed.
+func faultWorkload(t *testing.T, c *etcdcluster.Cluster, inject func(context.Context, *etcdcluster.Cluster) error) linearizable.Workload {
 	s := linearizable.Hot()
 	s.Goroutines, s.Histories, s.Operations = []int{6}, 1, 60
-	s.Fault = func() error { return disturb(soon(t), c) }
+	s.Fault = func() error { return inject(timeout(t), c) }
 	return s
 }
 
 func leaderKilled(t *testing.T, c *etcdcluster.Cluster) {
-	linearizable.Check(t, disturbed(t, c, killLeader), handles(c, nil))
+	linearizable.Check(t, faultWorkload(t, c, killLeader), replicas(c, nil))
 }
 
 // leaderFrozen: the leader that is thawed does not know yet that it is none.
 func leaderFrozen(t *testing.T, c *etcdcluster.Cluster) {
 	canFreeze(t)
-	linearizable.Check(t, disturbed(t, c, freezeLeader), handles(c, nil))
+	linearizable.Check(t, faultWorkload(t, c, freezeLeader), replicas(c, nil))
 }
 
 func canFreeze(t *testing.T) {
@@ -104,38 +104,38 @@ func nothingLost(t *testing.T, c *etcdcluster.Cluster) {
 	o := &etcdstore.Options{Prefix: newPrefix()}
 	feed := open(t, c, o, nil)
 	writers := []*etcdstore.Store{open(t, c, o, nil), open(t, c, o, nil), open(t, c, o, nil)}
-	ctx, j, ch := soon(t), new(journal), begin(t, feed)
+	ctx, acks, reader := timeout(t), new(ackLog), readFeed(t, feed)
 	var group errgroup.Group
 	group.Go(func() error {
-		if err := j.await(ctx, 60); err != nil {
+		if err := acks.await(ctx, 60); err != nil {
 			return err
 		}
 		return killLeader(ctx, c)
 	})
 	group.Go(func() error {
-		if err := write(ctx, writers, 150, j); !errors.Is(err, etcdstore.ErrOutcomeUnknown) {
+		if err := write(ctx, writers, 150, acks); !errors.Is(err, etcdstore.ErrOutcomeUnknown) {
 			return err
 		}
 		return nil // some were under way when the leader went
 	})
 	over := make(chan error, 1)
 	go func() { over <- group.Wait() }()
-	ch.missNone(t, j, over)
-	if ch.resets != 1 {
-		t.Errorf("%d Resets", ch.resets)
+	reader.expectNoneMissed(t, acks, over)
+	if reader.resets != 1 {
+		t.Errorf("%d Resets", reader.resets)
 	}
-	for _, client := range j.read() {
+	for _, client := range acks.read() {
 		if hook, err := feed.Resolve(ctx, client, "e1"); err != nil || hook.URL.IsZero() {
 			t.Fatalf("%s was lost: %v", client, err)
 		}
 	}
-	t.Logf("%d of 450 changes were answered", len(j.read()))
+	t.Logf("%d of 450 changes were answered", len(acks.read()))
 }
 
-// missNone calls until it is over and a call has succeeded after that.
-func (ch *chain) missNone(t *testing.T, j *journal, over <-chan error) {
+// expectNoneMissed calls until it is over and a call has succeeded after that.
+func (reader *feedReader) expectNoneMissed(t *testing.T, acks *ackLog, over <-chan error) {
 	t.Helper()
-	ctx, last := soon(t), false
+	ctx, last := timeout(t), false
 	for {
 		select {
 		case err := <-over:
@@ -145,7 +145,7 @@ func (ch *chain) missNone(t *testing.T, j *journal, over <-chan error) {
 			last = true
 		default:
 		}
-		client, err := ch.missed(ctx, j)
+		client, err := reader.missed(ctx, acks)
 		switch {
 		case client != "":
 			t.Fatalf("%s was missed", client)
@@ -159,11 +159,11 @@ func (ch *chain) missNone(t *testing.T, j *journal, over <-chan error) {
 
 // watching opens a store that watches through one member alone, since the watcher is
 // wrapped, and asks the others for everything else.
-func watching(t *testing.T, c *etcdcluster.Cluster, member int, breaking func(*clientv3.Client), o etcdstore.Options) *etcdstore.Store {
+func watching(t *testing.T, c *etcdcluster.Cluster, member int, alter func(*clientv3.Client), o etcdstore.Options) *etcdstore.Store {
 	client := c.Client(t, others(c, member)...)
 	client.Watcher = struct{ clientv3.Watcher }{c.Client(t, member).Watcher}
-	if breaking != nil {
-		breaking(client)
+	if alter != nil {
+		alter(client)
 	}
 	return openOn(t, client, &o)
 }
@@ -171,7 +171,7 @@ func watching(t *testing.T, c *etcdcluster.Cluster, member int, breaking func(*c
 // follower returns a member that is not the leader.
 func follower(t *testing.T, c *etcdcluster.Cluster) int {
 	t.Helper()
-	leader, err := c.Leader(soon(t))
+	leader, err := c.Leader(timeout(t))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -189,7 +189,7 @@ func freeze(t *testing.T, c *etcdcluster.Cluster, members ...int) (thaw func()) 
 	}
 	return func() {
 		for _, n := range members {
-			if err := errors.Join(c.Thaw(n), c.Await(soon(t), n)); err != nil {
+			if err := errors.Join(c.Thaw(n), c.Await(timeout(t), n)); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -202,26 +202,26 @@ func watchFrozen(t *testing.T, c *etcdcluster.Cluster) {
 	member := follower(t, c)
 	o := etcdstore.Options{Prefix: newPrefix(), BarrierTimeout: 200 * time.Millisecond}
 	st := watching(t, c, member, nil, o)
-	ch := begin(t, st)
+	reader := readFeed(t, st)
 	apply(t, st, set("acme", "e1", 1))
-	ch.follow(t)
+	reader.catchUp(t)
 	thaw := freeze(t, c, member)
 	apply(t, st, set("zeta", "e1", 2))
-	if err := ch.call(soon(t)); !errors.Is(err, context.DeadlineExceeded) {
+	if err := reader.poll(timeout(t)); !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("got %v, want the deadline of the barrier", err)
 	}
 	thaw()
-	ch.follow(t)
-	if !ch.named["acme"] || !ch.named["zeta"] || ch.resets != 1 {
-		t.Errorf("%d Resets, named %v", ch.resets, ch.named)
+	reader.catchUp(t)
+	if !reader.named["acme"] || !reader.named["zeta"] || reader.resets != 1 {
+		t.Errorf("%d Resets, named %v", reader.resets, reader.named)
 	}
 }
 
-// follow calls until a call succeeds.
-func (ch *chain) follow(t *testing.T) {
+// catchUp calls until a call succeeds.
+func (reader *feedReader) catchUp(t *testing.T) {
 	t.Helper()
-	ctx := soon(t)
-	for err := ch.call(ctx); err != nil; err = ch.call(ctx) {
+	ctx := timeout(t)
+	for err := reader.poll(ctx); err != nil; err = reader.poll(ctx) {
 		if ctx.Err() != nil {
 			t.Fatal(err)
 		}
@@ -233,51 +233,51 @@ func (ch *chain) follow(t *testing.T) {
 func watchFrozenWithoutBarrier(t *testing.T, c *etcdcluster.Cluster) {
 	member := follower(t, c)
 	st := watching(t, c, member, noBarrier, etcdstore.Options{Prefix: newPrefix()})
-	ch := begin(t, st)
+	reader := readFeed(t, st)
 	thaw := freeze(t, c, member)
 	defer thaw()
 	apply(t, st, set("zeta", "e1", 2))
-	if err := ch.call(soon(t)); err != nil || ch.named["zeta"] {
-		t.Errorf("named %v: %v", ch.named, err)
+	if err := reader.poll(timeout(t)); err != nil || reader.named["zeta"] {
+		t.Errorf("named %v: %v", reader.named, err)
 	}
 }
 
-// allFrozen: nothing comes through, and the feed fails at its own deadline.
-func allFrozen(t *testing.T, c *etcdcluster.Cluster) {
+// endpointFrozen: nothing comes through, and the feed fails at its own deadline.
+func endpointFrozen(t *testing.T, c *etcdcluster.Cluster) {
 	member := follower(t, c)
 	o := &etcdstore.Options{Prefix: newPrefix(), BarrierTimeout: 200 * time.Millisecond}
 	st := openOn(t, c.Client(t, member), o)
-	ch := begin(t, st)
+	reader := readFeed(t, st)
 	thaw := freeze(t, c, member)
 	defer thaw()
-	if err := ch.call(soon(t)); !errors.Is(err, context.DeadlineExceeded) {
+	if err := reader.poll(timeout(t)); !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("got %v, want the deadline of the barrier", err)
 	}
 }
 
-// watchGoesElsewhere: while the member through which some of them watch stays
+// watchFailsOver: while the member through which some of them watch stays
 // frozen, all feeds recover through another one.
-func watchGoesElsewhere(t *testing.T, c *etcdcluster.Cluster) {
+func watchFailsOver(t *testing.T, c *etcdcluster.Cluster) {
 	member := follower(t, c)
-	var chains []*chain
+	var readers []*feedReader
 	var writer []*etcdstore.Store // they ask others than the frozen one
 	for range 4 {
 		prefix := newPrefix()
 		client := c.Client(t, member, (member+1)%c.Size())
 		st := openOn(t, client, &etcdstore.Options{Prefix: prefix, BarrierTimeout: 200 * time.Millisecond})
 		writer = append(writer, openOn(t, c.Client(t, others(c, member)...), &etcdstore.Options{Prefix: prefix}))
-		ch := begin(t, st)
+		reader := readFeed(t, st)
 		apply(t, st, set("acme", "e1", 1))
-		ch.follow(t)
-		chains = append(chains, ch)
+		reader.catchUp(t)
+		readers = append(readers, reader)
 	}
 	thaw := freeze(t, c, member)
 	defer thaw()
-	for n, ch := range chains {
+	for n, reader := range readers {
 		apply(t, writer[n], set("zeta", "e1", 1))
-		ch.follow(t)
-		if !ch.named["zeta"] || ch.resets != 1 {
-			t.Errorf("%d Resets, named %v", ch.resets, ch.named)
+		reader.catchUp(t)
+		if !reader.named["zeta"] || reader.resets != 1 {
+			t.Errorf("%d Resets, named %v", reader.resets, reader.named)
 		}
 	}
 }
