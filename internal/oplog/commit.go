@@ -8,13 +8,13 @@ import (
 	"example.com/go-webhookcfg/webhookcfg"
 )
 
-// Append makes c durable, applies it to the state and returns. If ctx ends first,
-// its error is returned at once: c is then applied wholly or not at all.
+// Append makes c durable, applies it to the state and returns. If ctx ends first, its
+// error is returned at once: c is then applied later or not at all.
 func (l *Log) Append(ctx context.Context, c webhookcfg.Change) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	var space [256]byte // for most bodies
+	var space [256]byte // enough for most bodies
 	c, body, err := encode(space[:0], c)
 	if err != nil {
 		return err
@@ -32,7 +32,7 @@ func (l *Log) Append(ctx context.Context, c webhookcfg.Change) error {
 	}
 }
 
-// join puts a change into the pending group, as its entry i, once there is room in it.
+// join adds a change to the pending batch, as its entry i, once it fits.
 func (l *Log) join(ctx context.Context, c webhookcfg.Change, body []byte) (b *batch, i int, err error) {
 	for {
 		l.mu.Lock()
@@ -61,9 +61,9 @@ func (l *Log) join(ctx context.Context, c webhookcfg.Change, body []byte) (b *ba
 	}
 }
 
-// withdraw takes an entry out of its group, unless it is being written already.
-// Its place in the group stays taken, so that the group stays bounded also while a
-// sync hangs and callers come and go.
+// withdraw removes an entry from its batch, unless the batch is being written already.
+// The entry still counts, so that the batch stays bounded while a sync hangs and callers
+// come and go.
 func (l *Log) withdraw(b *batch, i int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -72,7 +72,7 @@ func (l *Log) withdraw(b *batch, i int) {
 	}
 }
 
-// nudge tells run that there is something to do.
+// signal wakes the commit loop.
 func (l *Log) signal() {
 	select {
 	case l.wake <- struct{}{}:
@@ -80,41 +80,41 @@ func (l *Log) signal() {
 	}
 }
 
-// maxBatch bounds the bytes of a group; who comes later waits for the next.
+// maxBatch bounds the bytes of a batch; later callers wait for the next one.
 const maxBatch = 1 << 20
 
 func newBatch() *batch { return &batch{done: make(chan struct{})} }
 
-// group is what is written and synced together.
+// batch is a group of changes that are written and synced together.
 type batch struct {
 	entries []batchEntry  // in the order of the file
-	bodies  []byte        // one behind the other
-	done    chan struct{} // closed once the group is durable, or err is set
+	bodies  []byte        // of all entries, concatenated
+	done    chan struct{} // closed once the batch is applied, or err is set
 	err     error
 }
 
-// entry is a change on its way into the file.
+// batchEntry is a change of a batch.
 type batchEntry struct {
 	change webhookcfg.Change
-	// end is where the entry's body ends in the bodies of its group.
+	// end is the offset of the end of the entry's body in the bodies of the batch.
 	end         int
 	isWithdrawn bool
 }
 
-// fits reports whether there is room for the line of a change.
+// fits reports whether the line of one more change fits. The first one always does.
 func (b *batch) fits(body []byte) bool {
 	return len(b.entries) == 0 || len(b.bodies)+len(body)+(len(b.entries)+1)*maxLineTail <= maxBatch
 }
 
-// add adds a change, as the entry i.
+// add adds a change as the entry i.
 func (b *batch) add(c webhookcfg.Change, body []byte) (i int) {
 	b.bodies = append(b.bodies, body...)
 	b.entries = append(b.entries, batchEntry{change: c, end: len(b.bodies)})
 	return len(b.entries) - 1
 }
 
-// encode appends the lines of what was not withdrawn, to be written at the offset
-// synced, and the changes they are of.
+// encode appends the lines of the entries that were not withdrawn, to be written at the
+// offset synced, and their changes.
 func (b *batch) encode(synced int64, lines []byte, changes []webhookcfg.Change) ([]byte, []webhookcfg.Change) {
 	start := 0
 	for i := range b.entries {
@@ -128,27 +128,27 @@ func (b *batch) encode(synced int64, lines []byte, changes []webhookcfg.Change) 
 	return lines, changes
 }
 
-// successor returns a group that makes use of the space of b, which is done with.
+// successor returns an empty batch that reuses the space of b.
 func (b *batch) successor() *batch {
 	clear(b.entries)
 	return &batch{entries: b.entries[:0], bodies: b.bodies[:0], done: make(chan struct{})}
 }
 
-// maxYields is how often others are let run, without anybody joining, until a group is
-// taken without callers who are expected.
+// maxYields bounds the yields without a new caller before a batch is cut.
 const maxYields = 64
 
-// applyStep is how many changes are applied without others reading in between.
+// applyStep is how many changes of a batch are applied at a time. Readers of the state
+// need not wait for the whole batch.
 const applyStep = 16
 
-// run writes one group after the other until Close. It is the one goroutine that
-// changes the file, so that a caller whose ctx ends need not wait for the disk.
+// commitLoop writes one batch after the other until Close. No other goroutine changes
+// the file, so that a caller whose ctx ends need not wait for the disk.
 func (l *Log) commitLoop() {
 	defer close(l.stopped)
 	for {
 		select {
-		case action := <-l.tasks:
-			action()
+		case task := <-l.tasks:
+			task()
 			continue
 		case <-l.wake:
 		}
@@ -161,9 +161,9 @@ func (l *Log) commitLoop() {
 	}
 }
 
-// gather lets callers run as long as they keep joining the pending group, and a
-// little longer if fewer came than last time: those who were just answered mostly
-// come back with their next change. A lone caller is not kept waiting.
+// waitForBatch yields to callers as long as they keep joining the pending batch, and a
+// little longer while there are fewer than expected: most callers that just returned
+// come back with their next change. A lone caller does not wait.
 func (l *Log) waitForBatch() {
 	for seen, yields := 0, 0; ; yields++ {
 		runtime.Gosched()
@@ -177,14 +177,15 @@ func (l *Log) waitForBatch() {
 	}
 }
 
-// joined returns how many callers are in the pending group.
+// joined returns the number of entries of the pending batch.
 func (l *Log) joined() int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return len(l.pending.entries)
 }
 
-// take ends the pending group and begins the next; last says that none will follow.
+// cut ends the pending batch and starts the next one. Last reports that the log is
+// closed, so that no other batch follows.
 func (l *Log) cut() (b *batch, last bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -192,8 +193,9 @@ func (l *Log) cut() (b *batch, last bool) {
 	return b, l.closed
 }
 
-// commit makes a group durable, applies it and answers its callers, in this order:
-// nobody can see a change that a crash may still undo, and who was answered sees it.
+// commit makes a batch durable, applies it and lets its callers return, in this order:
+// no reader sees a change that a crash may still undo, and a caller that returned finds
+// its change applied.
 func (l *Log) commit(b *batch) {
 	changes, err := l.write(b)
 	for part := range slices.Chunk(changes, applyStep) {
@@ -210,7 +212,7 @@ func (l *Log) commit(b *batch) {
 	}
 }
 
-// write makes a group durable and returns its changes.
+// write makes a batch durable and returns its changes.
 func (l *Log) write(b *batch) ([]webhookcfg.Change, error) {
 	if err := l.failure(); err != nil {
 		return nil, err
@@ -225,8 +227,8 @@ func (l *Log) write(b *batch) ([]webhookcfg.Change, error) {
 	return l.changes, nil
 }
 
-// expect counts the callers whose next changes are worth waiting for: those who are
-// about to be answered, and those who joined meanwhile.
+// expect sets the number of callers that are worth waiting for: those that are about to
+// return, and those that joined meanwhile.
 func (l *Log) expect(b *batch) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -15,17 +15,17 @@ import (
 )
 
 const (
-	// minDead is how many bytes have to be dead before a compaction begins by itself.
+	// minDead is how many bytes must be superseded before a compaction starts by itself.
 	minDead = 1 << 20
-	// maxFinalCopy is how much of the log may be left to copy while writers wait.
+	// maxFinalCopy bounds the bytes that are copied while writers wait.
 	maxFinalCopy = followStep
 )
 
-var errOutpaced = errors.New("changes come faster than they can be copied")
+var errOutpaced = errors.New("changes arrive faster than they can be copied")
 
-// Compact rewrites the log without what no longer counts. Changes go on beside
-// it; they wait only while the new file takes the place of the old one. If ctx
-// ends or the disk is full, the log stays as it was.
+// Compact rewrites the log without superseded changes. It runs concurrently with Append,
+// which waits only while the new file replaces the old one. If ctx ends or the disk is
+// full, the log stays as it was.
 func (l *Log) Compact(ctx context.Context) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -48,7 +48,7 @@ func (l *Log) Compact(ctx context.Context) error {
 	return err
 }
 
-// compactIfDue begins a compaction if too much of the file is dead.
+// compactIfDue starts a compaction if too much of the file is superseded.
 func (l *Log) compactIfDue() {
 	if !l.isDue() {
 		return
@@ -62,7 +62,7 @@ func (l *Log) compactIfDue() {
 	go func() {
 		defer func() { <-l.compacting }()
 		if err := l.compact(l.closing); err != nil && l.closing.Err() == nil {
-			l.options.Logger.Warn("log not compacted; it works on as it is", "file", l.name, "error", err)
+			l.options.Logger.Warn("log not compacted; it stays in use as it is", "file", l.name, "error", err)
 		}
 	}()
 }
@@ -78,14 +78,13 @@ func (l *Log) isDue() bool {
 	return dead >= minDead && dead > ratio*live
 }
 
-// compact writes the state into a new file, then what was appended to the log
-// since it began, and puts the new file in the place of the old one.
+// compact writes a snapshot of the state into a new file, then the changes that were
+// appended to the log since the start of the snapshot, and replaces the old file.
 //
-// The snapshot need not be of one moment. Whatever slipped into it or out of it
-// after the offset where it began is appended after it once more, in order. What
-// an entity has depends on the last change that reached it alone; whether an unset
-// leaves it off depends on the base too, but the base changes only together with
-// all overrides.
+// The snapshot need not be consistent: every change after the offset where it started is
+// appended to it once more, in order, whether or not it is in the snapshot. The state of
+// an entity depends only on the last change that reached it. Whether an unset turns it
+// off depends on the base too, but the base changes only together with all overrides.
 func (l *Log) compact(ctx context.Context) error {
 	if err := l.failure(); err != nil {
 		return err
@@ -108,8 +107,8 @@ func (l *Log) compact(ctx context.Context) error {
 	return nil
 }
 
-// catchUp copies what was appended since from, and while it did so, until little
-// is left.
+// catchUp copies the changes appended since from, and those appended meanwhile, until
+// little is left.
 func (l *Log) catchUp(ctx context.Context, w *rewriter, from int64) (int64, error) {
 	for behind := int64(math.MaxInt64); ; {
 		to := l.durable.Load()
@@ -126,7 +125,7 @@ func (l *Log) catchUp(ctx context.Context, w *rewriter, from int64) (int64, erro
 	}
 }
 
-// install has run make the new file the log, between two groups.
+// install has the commit loop replace the file between two batches.
 func (l *Log) install(ctx context.Context, w *rewriter, from int64) (err error) {
 	var old logFile
 	done := make(chan struct{})
@@ -148,9 +147,8 @@ func (l *Log) install(ctx context.Context, w *rewriter, from int64) (err error) 
 	return nil
 }
 
-// swap copies what was appended since from, and makes the new file the log; it
-// returns the old one. Where it may or may not have the log's name, there is no way
-// back: the log is then read-only.
+// swap copies the changes appended since from, replaces the file and returns the old
+// one. If it is unknown which of the two has the name, the log becomes read-only.
 func (l *Log) swap(w *rewriter, from int64) (old logFile, err error) {
 	if err := l.failure(); err != nil {
 		return old, err
@@ -164,7 +162,7 @@ func (l *Log) swap(w *rewriter, from int64) (old logFile, err error) {
 		return old, err
 	}
 	err = l.fs.Rename(l.name+tempSuffix, l.name)
-	if errors.Is(err, fs.ErrPermission) { // refused, and so not done
+	if errors.Is(err, fs.ErrPermission) { // the file was not renamed
 		return old, err
 	}
 	if err == nil {
@@ -178,16 +176,16 @@ func (l *Log) swap(w *rewriter, from int64) (old logFile, err error) {
 	return old, nil
 }
 
-// How much is written and synced at a time: of a snapshot little enough for the
-// syncs of the log beside it to stay quick, of what follows it more, as that has to
-// go faster than the log grows.
+// How many bytes are written and synced at a time. The steps of a snapshot are small, so
+// that concurrent syncs of the log stay fast; those of the changes after it are larger,
+// because they must be copied faster than the log grows.
 const (
 	snapshotStep = 128 << 10
 	followStep   = 256 << 10
 )
 
-// rewriter writes a new file that is to take the place of a log. As it gets that
-// name only when all of it is durable, its lines are one group, whatever their number.
+// rewriter writes a new file that replaces a log. Because the file gets the name of the
+// log only when all of it is durable, all its lines are one batch.
 type rewriter struct {
 	logFile
 	fs   FS
@@ -195,8 +193,8 @@ type rewriter struct {
 	buf  []byte
 }
 
-// newRewriter begins a new file beside the log name, in the place of one that
-// was left behind.
+// newRewriter creates the temporary file of the log name; it replaces one that was left
+// behind.
 func newRewriter(fsys FS, name string) (*rewriter, error) {
 	if err := removeTemp(fsys, name); err != nil {
 		return nil, err
@@ -216,8 +214,8 @@ func removeTemp(fsys FS, name string) error {
 	return err
 }
 
-// snapshot writes the changes that lead to a state. It takes its time: the disk
-// is there for the log beside it.
+// snapshot writes the changes that lead to a state. It pauses between the steps, because
+// the log has precedence on the disk.
 func (w *rewriter) snapshot(ctx context.Context, changes iter.Seq[webhookcfg.Change]) error {
 	for c := range changes {
 		start := len(w.buf)
@@ -225,19 +223,20 @@ func (w *rewriter) snapshot(ctx context.Context, changes iter.Seq[webhookcfg.Cha
 		if len(w.buf) < snapshotStep {
 			continue
 		}
-		began := time.Now()
+		started := time.Now()
 		if err := w.flush(); err != nil {
 			return err
 		}
-		if err := pause(ctx, time.Since(began)); err != nil {
+		if err := pause(ctx, time.Since(started)); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// rest waits much longer than a piece of work took, so that few changes meet one.
-// Where a piece takes long because every sync does, it makes no difference to them.
+// pause waits much longer than a step took, so that few changes coincide with one. The
+// pause is bounded: where a step takes long because every sync does, changes do not
+// suffer from it.
 func pause(ctx context.Context, work time.Duration) error {
 	const times, longest = 20, 50 * time.Millisecond
 	select {
@@ -247,7 +246,7 @@ func pause(ctx context.Context, work time.Duration) error {
 	return ctx.Err()
 }
 
-// follow copies the records that are in file from one offset to another.
+// follow copies the records of file between two offsets.
 func (w *rewriter) follow(ctx context.Context, file File, from, to int64) error {
 	lines := newLineReader(file, from, to)
 	for lines.at < to {
@@ -271,7 +270,7 @@ func (w *rewriter) follow(ctx context.Context, file File, from, to int64) error 
 	return nil
 }
 
-// endLine ends the line that begins at start in the buffer.
+// endLine ends the line that starts at start in the buffer.
 func (w *rewriter) endLine(buf []byte, start int) {
 	w.buf = appendChecksum(appendSynced(buf, headerLen), start)
 	w.records++
@@ -293,8 +292,8 @@ func (w *rewriter) write() error {
 	return nil
 }
 
-// finish says in the first line that all was on disk, and makes it so by one sync:
-// without it the file gets no name.
+// finish records in the header that everything is on disk, and makes it so with one sync:
+// without it, the file does not get its name.
 func (w *rewriter) finish() (logFile, error) {
 	if err := w.write(); err != nil {
 		return logFile{}, err
@@ -311,16 +310,16 @@ func (w *rewriter) discard() error {
 	return errors.Join(w.file.Close(), removeTemp(w.fs, w.name))
 }
 
-// free closes a file that has lost its name, and cuts it step by step before: to
-// free much at once would hold up every sync of the file system.
+// discardOld truncates a file without a name step by step and closes it: freeing much at
+// once would delay every sync of the file system.
 func discardOld(ctx context.Context, old logFile) {
 	const step = 4 << 20
 	for size := old.preallocated - step; size > 0; size -= step {
-		began := time.Now()
-		if old.file.Truncate(size) != nil || pause(ctx, time.Since(began)) != nil {
+		started := time.Now()
+		if old.file.Truncate(size) != nil || pause(ctx, time.Since(started)) != nil {
 			break
 		}
 	}
-	// All that it had is in the new file.
+	// An error loses nothing: all records are in the new file.
 	_ = old.file.Close()
 }

@@ -11,26 +11,25 @@ import (
 	"example.com/go-webhookcfg/webhookcfg/egress"
 )
 
-// record is what a line says.
+// logRecord is the content of a line.
 type logRecord struct {
-	// change is the zero Change in a mark.
+	// change is the zero Change in a checkpoint.
 	change       webhookcfg.Change
 	isCheckpoint bool
-	// synced is the offset up to which the file was on disk when the line was written.
+	// synced is the offset before which everything was on disk when the line was written.
 	synced int64
 }
 
-// decoder reads lines. It accepts exactly what the encoder writes: each record
-// has one spelling. encoding/json would be four times slower, and lax about
-// keys that are repeated, unknown or spelled in another case. The zero value is for
-// few lines.
+// decoder decodes lines. It accepts exactly the lines that the encoder writes: each
+// record has one spelling. encoding/json would be four times slower, and lax about keys
+// that are repeated, unknown or in another case. The zero value interns nothing.
 type decoder struct {
 	clients       interner[string]
 	urls          interner[egress.URL]
 	skipChecksums bool
 }
 
-// newDecoder returns a decoder for so many lines, and in proportion to them.
+// newDecoder returns a decoder that takes memory in proportion to the number of lines.
 func newDecoder(lines int64) decoder {
 	return decoder{
 		clients: make(interner[string], min(lines, maxInterned)),
@@ -38,7 +37,7 @@ func newDecoder(lines int64) decoder {
 	}
 }
 
-// decode reads a whole line, without its end.
+// decode decodes a line, which comes without its end.
 func (d *decoder) decode(line []byte) (logRecord, bool) {
 	if !d.skipChecksums && !checksumHolds(line) {
 		return logRecord{}, false
@@ -48,8 +47,8 @@ func (d *decoder) decode(line []byte) (logRecord, bool) {
 	return rec, ok && len(s.rest) == 0 && utf8.Valid(line)
 }
 
-// checksumHolds reports whether the checksum at the end of a line is that of
-// everything before its key.
+// checksumHolds reports whether the checksum at the end of a line matches the part
+// before its key.
 func checksumHolds(line []byte) bool {
 	if len(line) < crcLen {
 		return false
@@ -59,8 +58,8 @@ func checksumHolds(line []byte) bool {
 	return ok && crc32.Checksum(body, castagnoli) == want
 }
 
-// isCutShort reports whether fragment could be continued to a record or is one,
-// all but its end of line: what a torn write leaves of a line.
+// isCutShort reports whether a torn write can have left fragment: it is the start of a
+// record, or a record without the end of its line.
 func isCutShort(fragment []byte) bool {
 	s := lineScanner{rest: fragment}
 	if _, ok := s.record(); ok {
@@ -71,16 +70,16 @@ func isCutShort(fragment []byte) bool {
 	return s.short
 }
 
-// scanner walks over one line, or over what there is of it.
+// lineScanner parses one line, or a fragment of one.
 type lineScanner struct {
 	rest    []byte
 	clients interner[string]
 	urls    interner[egress.URL]
-	// short says that the line ended where more of it was expected.
+	// short is set where the line ended but more of it was expected.
 	short bool
 }
 
-// record reads all but the checksum.
+// record parses the line up to the checksum.
 func (s *lineScanner) record() (rec logRecord, ok bool) {
 	if s.literal(checkpointBody) {
 		rec.isCheckpoint = true
@@ -127,8 +126,8 @@ func (s *lineScanner) change() (c webhookcfg.Change, ok bool) {
 	return c, c.Validate() == nil
 }
 
-// scope reads one of the two keys that say what a change reaches. That one of
-// them is missing never means "all".
+// scope parses the key "scope" or "entity". One of them must be there: a missing key
+// never means "all".
 func (s *lineScanner) scope() (scope webhookcfg.Scope, ok bool) {
 	if s.literal(`,"scope":"all"`) {
 		return webhookcfg.All(), true
@@ -151,7 +150,7 @@ func (s *lineScanner) url() (url egress.URL, ok bool) {
 	return s.urls.intern(raw, escaped, egress.NewURL), true
 }
 
-// literal skips text, if it comes next.
+// literal skips text and reports whether it came next.
 func (s *lineScanner) literal(text string) bool {
 	if len(s.rest) < len(text) {
 		s.short = s.short || strings.HasPrefix(text, string(s.rest))
@@ -164,8 +163,8 @@ func (s *lineScanner) literal(text string) bool {
 	return true
 }
 
-// quoted reads a string and returns what stands between its quotes, and whether
-// there are escapes in it.
+// quoted parses a string and returns the bytes between its quotes, and whether there are
+// escapes among them.
 func (s *lineScanner) quoted() (raw []byte, escaped, ok bool) {
 	if !s.literal(`"`) {
 		return nil, false, false
@@ -192,8 +191,8 @@ func (s *lineScanner) quoted() (raw []byte, escaped, ok bool) {
 	return nil, false, false
 }
 
-// escapeLen returns the length of the escape that b begins with, 0 if the
-// encoder writes none like it.
+// escapeLen returns the length of the escape at the start of b, 0 if the encoder writes
+// no such escape.
 func escapeLen(b []byte) int {
 	if len(b) >= 2 && (b[1] == '"' || b[1] == '\\') {
 		return 2
@@ -204,7 +203,7 @@ func escapeLen(b []byte) int {
 	return 0
 }
 
-// unhex is the value of each hexadecimal digit, and above 0xF for all other bytes.
+// unhex has the value of each hexadecimal digit, and 0xFF for all other bytes.
 var unhex = func() (values [256]uint8) {
 	for c := range values {
 		values[c] = 0xFF
@@ -215,7 +214,7 @@ var unhex = func() (values [256]uint8) {
 	return values
 }()
 
-// unquote returns the text that the inside of a string stands for.
+// unquote returns the text of a quoted string.
 func unquote(raw []byte, escaped bool) string {
 	if !escaped {
 		return string(raw)
@@ -236,12 +235,13 @@ func unquote(raw []byte, escaped bool) string {
 	return string(text)
 }
 
-// maxInterned is how many texts an interner has places for at most.
+// maxInterned bounds the size of an interner.
 const maxInterned = 1 << 13
 
-// interner remembers what was made of texts that were read lately, so that one that
-// comes again takes no more memory: a client has many records, and many records have
-// the same URL. Nil remembers nothing.
+// interner caches the values of recent texts, so that records with the same client or
+// URL share memory. Without it, opening 1,000,000 records with 1,000 URLs (bench, "open
+// 1,000,000 records") takes 1.5 times the memory that stays resident, and the budget is
+// 1.4. A text is at the index of its hash; a nil interner caches nothing.
 type interner[V any] []interned[V]
 
 type interned[V any] struct {
@@ -250,10 +250,10 @@ type interned[V any] struct {
 	value V
 }
 
-// seed is that of the hashes by which texts are found.
+// seed is the seed of all interners.
 var seed = maphash.MakeSeed()
 
-// intern returns what is to be made of the text that the inside of a string stands for.
+// intern returns the value of a quoted string, which is of(text) of its text.
 func (in interner[V]) intern(raw []byte, escaped bool, of func(text string) V) V {
 	if len(in) == 0 || escaped {
 		return of(unquote(raw, escaped))
@@ -267,7 +267,7 @@ func (in interner[V]) intern(raw []byte, escaped bool, of func(text string) V) V
 	return at.value
 }
 
-// time reads the key "time" with its value, a time in UTC by RFC 3339, to the second.
+// time parses the key "time" and its value, a time in UTC as of RFC 3339, in whole seconds.
 func (s *lineScanner) time() (t time.Time, ok bool) {
 	if !s.literal(`,"time":"`) {
 		return t, false
@@ -294,10 +294,10 @@ func parseTime(b []byte) (t time.Time, ok bool) {
 		return t, false
 	}
 	t = time.Date(year, time.Month(month), day, hour, minute, second, 0, time.UTC)
-	return t, t.Day() == day // a day that the month does not have is one of the next
+	return t, t.Day() == day // a day that the month lacks would become one of the next
 }
 
-// decimal returns the number that digits say, -1 if not all are digits.
+// decimal returns the value of digits, -1 if one of them is no digit.
 func decimal(digits []byte) (n int) {
 	for _, c := range digits {
 		if c < '0' || c > '9' {
@@ -308,7 +308,7 @@ func decimal(digits []byte) (n int) {
 	return n
 }
 
-// number reads a decimal number without leading zeros.
+// number parses a decimal number without leading zeros.
 func (s *lineScanner) number() (n int64, ok bool) {
 	digits := 0
 	for digits < len(s.rest) && s.rest[digits]-'0' <= 9 && digits <= 18 {
@@ -323,7 +323,7 @@ func (s *lineScanner) number() (n int64, ok bool) {
 	return n, true
 }
 
-// crc reads the checksum with its key, and the end of the line.
+// crc parses the checksum with its key, and the end of the line.
 func (s *lineScanner) crc() (crc uint32, ok bool) {
 	if !s.literal(crcKey) {
 		return 0, false

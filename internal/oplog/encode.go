@@ -11,8 +11,8 @@ import (
 	"example.com/go-webhookcfg/webhookcfg"
 )
 
-// The first line names the format. headerStart begins it in every version there
-// will ever be; the number of the version follows.
+// The header is the first line. In every version of the format, it starts with
+// headerStart, followed by the number of the version.
 const (
 	headerStart = `{"format":"webhookcfg log","version":`
 	version     = 1
@@ -20,15 +20,15 @@ const (
 	offsetWidth = 20
 )
 
-// appendHeader appends the first line. It has the same length whatever it says,
-// since a rewrite knows what to say only at its end.
+// appendHeader appends the header. Its length does not depend on synced, which a
+// compaction knows only at its end.
 func appendHeader(b []byte, synced int64) []byte {
 	start := len(b)
 	b = fmt.Appendf(b, "%s%d%s%*d", headerStart, version, syncedKey, offsetWidth, synced)
 	return appendChecksum(b, start)
 }
 
-// readHeader reads the first line of a file and returns its "synced".
+// readHeader reads the header of a file and returns its "synced".
 func readHeader(file File, name string, size int64) (synced int64, err error) {
 	line := make([]byte, min(size, headerLen))
 	if err := readFull(file, line, 0); err != nil {
@@ -36,32 +36,32 @@ func readHeader(file File, name string, size int64) (synced int64, err error) {
 	}
 	rest, isLog := bytes.CutPrefix(line, []byte(headerStart))
 	if !isLog {
-		return 0, damaged(name, 1, 0, "this is not the first line of a log")
+		return 0, damaged(name, 1, 0, "not the header of a log")
 	}
 	if v := leadingNumber(rest); v > version {
-		return 0, fmt.Errorf("%s is of version %d of the format, this program knows up to %d, and left it as it is", name, v, version)
+		return 0, fmt.Errorf("%s is of version %d of the format, but this program reads only up to version %d; the file was left as it is", name, v, version)
 	}
 	field := bytes.TrimPrefix(rest, []byte(strconv.Itoa(version)+syncedKey))
 	synced = leadingNumber(bytes.TrimLeft(field, " "))
 	if !bytes.Equal(line, appendHeader(nil, synced)) {
-		return 0, damaged(name, 1, 0, "the first line is not as it was written")
+		return 0, damaged(name, 1, 0, "the header is not as it was written")
 	}
 	return synced, nil
 }
 
-// leadingNumber returns the number that b begins with, 0 if it begins with none.
+// leadingNumber returns the decimal number at the start of b, 0 if there is none.
 func leadingNumber(b []byte) int64 {
 	digits := len(b) - len(bytes.TrimLeft(b, "0123456789"))
 	n, _ := strconv.ParseInt(string(b[:digits]), 10, 64)
 	return n
 }
 
-// maxLine bounds the length of a line, and so what a reader has to hold. It is
-// far beyond what the handler lets through.
+// maxLine bounds the length of a line, and so the memory of a reader. The handler
+// accepts only much shorter changes.
 const maxLine = 1 << 20
 
-// The keys that every line ends with, and the length of the last of them with
-// its value and the closing brace.
+// The last keys of every line, and the length of the very last with its value and the
+// closing brace.
 const (
 	syncedKey = `,"synced":`
 	crcKey    = `,"crc":"`
@@ -70,12 +70,11 @@ const (
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// maxLineTail bounds what follows the body of a line, with the end of the line.
+// maxLineTail bounds the part of a line behind its body, including the end of the line.
 const maxLineTail = len(syncedKey) + len("9223372036854775807") + crcLen + 1
 
-// encode appends the body of the line of c to b: all but the key "synced", whose
-// value is known only when the line is written, and what follows. It returns c as
-// it is read back.
+// encode appends the body of the line of c to b: the part before the key "synced", whose
+// value is known only when the line is written. It returns c as it will be read back.
 func encode(b []byte, c webhookcfg.Change) (webhookcfg.Change, []byte, error) {
 	if err := c.Validate(); err != nil {
 		return c, nil, err
@@ -86,14 +85,14 @@ func encode(b []byte, c webhookcfg.Change) (webhookcfg.Change, []byte, error) {
 	case len(c.Client)+len(entity)+len(url) > maxLine/8:
 		return c, nil, fmt.Errorf("%w: change of more than %d bytes", webhookcfg.ErrInvalidArgument, maxLine/8)
 	case !utf8.ValidString(c.Client), !utf8.ValidString(entity), !utf8.ValidString(url):
-		return c, nil, fmt.Errorf("%w: change that is not valid UTF-8", webhookcfg.ErrInvalidArgument)
+		return c, nil, fmt.Errorf("%w: change with invalid UTF-8", webhookcfg.ErrInvalidArgument)
 	case c.Time.Year() < 0, c.Time.Year() > 9999:
 		return c, nil, fmt.Errorf("%w: change outside the years 0 to 9999", webhookcfg.ErrInvalidArgument)
 	}
 	return c, appendBody(b, c), nil
 }
 
-// appendLine appends the line that begins with body.
+// appendLine appends the line of a body.
 func appendLine(b, body []byte, synced int64) []byte {
 	start := len(b)
 	return appendChecksum(appendSynced(append(b, body...), synced), start)
@@ -121,7 +120,7 @@ func appendBody(b []byte, c webhookcfg.Change) []byte {
 	return append(b, '"')
 }
 
-// appendCheckpoint appends the line that only says that everything before it was on disk.
+// appendCheckpoint appends a line that records only that everything before it is on disk.
 func appendCheckpoint(b []byte, synced int64) []byte {
 	return appendLine(b, []byte(checkpointBody), synced)
 }
@@ -133,7 +132,7 @@ func appendSynced(b []byte, synced int64) []byte {
 	return strconv.AppendInt(b, synced, 10)
 }
 
-// appendChecksum ends the line that begins at start with the checksum of it.
+// appendChecksum ends the line that starts at start with its checksum.
 func appendChecksum(b []byte, start int) []byte {
 	crc := crc32.Checksum(b[start:], castagnoli)
 	b = append(b, crcKey...)
@@ -145,8 +144,8 @@ func appendChecksum(b []byte, start int) []byte {
 
 const hexDigits = "0123456789abcdef"
 
-// appendString appends s as a JSON string in its one spelling here: only what
-// JSON does not allow as it is gets escaped.
+// appendString appends s as a JSON string in its only valid spelling in a log: nothing is
+// escaped that JSON allows as it is.
 func appendString(b []byte, s string) []byte {
 	b = append(b, '"')
 	done := 0
@@ -165,7 +164,7 @@ func appendString(b []byte, s string) []byte {
 	return append(b, '"')
 }
 
-// isPlain tells the bytes that stand for themselves inside a JSON string.
+// isPlain has the bytes that are not escaped inside a JSON string.
 var isPlain = func() (plain [256]bool) {
 	for c := range plain {
 		plain[c] = c >= 0x20 && c != '"' && c != '\\'

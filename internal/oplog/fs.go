@@ -8,25 +8,25 @@ import (
 	"os"
 )
 
-// FS is what a log needs of the one folder that it lives in. [Dir] is the real
-// one. Names have no separators. All methods are safe for concurrent use.
+// FS is the file system of a log: one directory. [Dir] is the implementation of the
+// operating system. Names have no separators. All methods are safe for concurrent use.
 type FS interface {
-	// Lock opens or creates a file and holds it exclusively until it is closed.
-	// If somebody else holds it, in this process or in another, the error wraps
-	// [ErrLocked]. A locked file is never removed or renamed.
+	// Lock opens or creates a file and locks it exclusively until it is closed. If it is
+	// locked already, by this process or another, the error wraps [ErrLocked]. A locked
+	// file is never removed or renamed.
 	Lock(name string) (File, error)
 	// Open opens an existing file; without one, the error wraps fs.ErrNotExist.
 	Open(name string) (File, error)
-	// Create makes a file that only its owner can access. If the name is taken,
-	// even by a dangling link, the error wraps fs.ErrExist.
+	// Create creates a file that only its owner can access. If the name exists, even as
+	// a dangling link, the error wraps fs.ErrExist.
 	Create(name string) (File, error)
-	// Rename puts the file from in the place of to, at once and whole.
+	// Rename replaces the file to by the file from, atomically.
 	Rename(from, to string) error
-	// Remove removes a name; without it, the error wraps fs.ErrNotExist.
+	// Remove removes a name; if there is none, the error wraps fs.ErrNotExist.
 	Remove(name string) error
 	// Sync makes every Create, Rename and Remove so far durable.
 	Sync() error
-	// Close ends the use of the folder.
+	// Close releases the directory.
 	Close() error
 }
 
@@ -39,32 +39,32 @@ type File interface {
 	Size() (int64, error)
 	// Truncate sets the length in bytes.
 	Truncate(size int64) error
-	// Sync makes the content and the length durable. After a Sync that failed,
-	// what was written since the last good one may be lost, even though it can
-	// still be read and a later Sync succeeds.
+	// Sync makes the content and the length durable. After a Sync that failed, all
+	// writes since the last successful one may be lost, even though they can still be
+	// read and a later Sync succeeds.
 	Sync() error
 }
 
-// Dir is the [FS] of the operating system. It holds on to its folder, whatever
-// happens to the path that it was opened by.
+// Dir is the [FS] of the operating system. It stays in the directory that it opened,
+// even if the path comes to name another one.
 type Dir struct {
 	root   *os.Root
 	shared bool
 }
 
-// OpenDir opens an existing folder. It refuses one that is a symbolic link. Unless
-// shared is set, it also refuses a folder in which everybody may replace files,
-// and files that are not the user's own or that others may read or write.
+// OpenDir opens an existing directory. It refuses a symbolic link. Unless shared is
+// set, it also refuses a world-writable directory without the sticky bit, and files that
+// another user owns or may read or write.
 func OpenDir(path string, shared bool) (*Dir, error) {
 	info, err := os.Lstat(path)
 	if err != nil {
 		return nil, err
 	}
 	if !info.IsDir() {
-		return nil, fmt.Errorf("%s is not a folder; symbolic links are not followed", path)
+		return nil, fmt.Errorf("%s is not a directory; symbolic links are not followed", path)
 	}
 	if !shared && isWorldWritable(info) {
-		return nil, fmt.Errorf("everybody may replace files in %s", path)
+		return nil, fmt.Errorf("directory %s is world-writable", path)
 	}
 	root, err := os.OpenRoot(path)
 	if err != nil {
@@ -79,7 +79,7 @@ func (d *Dir) Lock(name string) (File, error) {
 	if errors.Is(err, fs.ErrNotExist) {
 		file, err = d.createFile(name)
 	}
-	if errors.Is(err, fs.ErrExist) { // somebody was quicker
+	if errors.Is(err, fs.ErrExist) { // another process has just created it
 		file, err = d.openFile(name)
 	}
 	if err != nil {
@@ -109,7 +109,8 @@ func (d *Dir) Create(name string) (File, error) {
 	return osFile{file}, nil
 }
 
-// Rename implements [FS]. The file takes over the mode of the one it replaces.
+// Rename implements [FS]. If files may be shared, the file takes over the mode of the one
+// that it replaces.
 func (d *Dir) Rename(from, to string) error {
 	if info, err := d.root.Lstat(to); err == nil && d.shared {
 		if err := d.root.Chmod(from, info.Mode().Perm()); err != nil {
@@ -132,8 +133,8 @@ func (d *Dir) createFile(name string) (*os.File, error) {
 	return d.root.OpenFile(name, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
 }
 
-// openFile opens a file and makes sure that it is the very file that has the name,
-// not one that a link leads to, and that it may be trusted.
+// openFile opens a regular file. It refuses a symbolic link, a file that replaces the
+// named one between the check and the opening, and one that is not private.
 func (d *Dir) openFile(name string) (*os.File, error) {
 	named, err := d.root.Lstat(name)
 	if err != nil {
@@ -150,7 +151,7 @@ func (d *Dir) openFile(name string) (*os.File, error) {
 	switch {
 	case err != nil:
 	case !os.SameFile(named, opened):
-		err = fmt.Errorf("%s was replaced while it was opened", name)
+		err = fmt.Errorf("%s was replaced while it was being opened", name)
 	case d.shared:
 	default:
 		err = checkPrivate(opened)

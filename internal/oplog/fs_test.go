@@ -62,7 +62,7 @@ func TestFilesThatOthersMayAccess(t *testing.T) {
 			if err := os.Chmod(filepath.Join(dir, name), mode); err != nil {
 				t.Fatal(err)
 			}
-			if _, err := openDir(t, dir, false); err == nil || !strings.Contains(err.Error(), name+" has the mode") {
+			if _, err := openDir(t, dir, false); err == nil || !strings.Contains(err.Error(), name+" has mode") {
 				t.Errorf("%s of mode %o: %v", name, mode, err)
 			}
 			l, err := openDir(t, dir, true)

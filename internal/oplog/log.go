@@ -28,74 +28,75 @@ var (
 	ErrDamaged = errors.New("log damaged")
 )
 
-// State is the machine that the changes of a log lead through its states.
+// State is the state machine that the changes of a log are applied to.
 type State interface {
-	// ApplyAll applies changes in their order. They are durable. It is called by one
-	// goroutine at a time. Ids may be parts of larger strings: to keep one is to copy it.
+	// ApplyAll applies durable changes in order. It is not called concurrently with
+	// itself. Ids may be substrings of larger strings: clone those that are kept.
 	ApplyAll(changes []webhookcfg.Change)
 	// Len returns how many changes Snapshot yields.
 	Len() int
-	// Snapshot yields changes that lead from the empty state to the present one.
-	// It is called beside ApplyAll and never holds it up for long. Changes that are
-	// applied meanwhile may be left out or show in part: they come again after it.
+	// Snapshot yields changes that lead from the empty state to the present one. It is
+	// called concurrently with ApplyAll and never blocks it for long. Changes that are
+	// applied meanwhile may be missing or partly visible: the log adds them afterwards.
 	Snapshot() iter.Seq[webhookcfg.Change]
 }
 
 // Options are the settings of a [Log].
 type Options struct {
-	// Logger says what was read, cut or compacted; nil is silent.
+	// Logger receives what was read, cut and compacted, and why the log became read-only.
+	// If nil, nothing is logged.
 	Logger *slog.Logger
-	// CompactRatio is how many bytes of the file may be dead for each that is
-	// live; zero means 1, and a negative ratio leaves compaction to the caller.
+	// CompactRatio is the number of superseded bytes in the file, for each live one, that
+	// starts a compaction, at 1 MiB or more of them. Zero means 1; with a negative ratio,
+	// none starts by itself.
 	CompactRatio float64
 
-	// skipChecksums takes every checksum for right. Tests prove by it that they would
-	// notice.
+	// skipChecksums accepts any checksum. It proves that the tests of damage can fail.
 	skipChecksums bool
 }
 
 // Log is an open log. Its methods are safe for concurrent use.
 //
-// One goroutine writes the groups and applies them, and a compaction has one of its
-// own. Callers wait for channels alone, so that they are answered as soon as their
-// contexts end.
+// One goroutine, the commit loop, writes the batches and applies them; a compaction has
+// a goroutine of its own. Callers wait on channels only, so that they return as soon as
+// their contexts end.
 type Log struct {
 	fs      FS
 	name    string
 	state   State
 	options Options
-	lock    File // keeps others out as long as the log is open
+	lock    File // excludes other openers as long as the log is open
 
-	// mu guards what callers and the writing goroutine share.
+	// mu guards the fields that callers and the commit loop share.
 	mu      sync.Mutex
 	pending *batch
 	closed  bool
 	failed  error // wraps ErrReadOnly
 
-	wake    chan struct{} // holds a token while a group is pending
-	tasks   chan func()   // what run has to do between two groups
-	stopped chan struct{} // closed when run has returned
+	wake    chan struct{} // holds a token while a batch is pending
+	tasks   chan func()   // run by the commit loop between two batches
+	stopped chan struct{} // closed when the commit loop has returned
 
-	// What follows belongs to run.
+	// The fields down to retryAt belong to the commit loop.
 	file  logFile
-	spare *batch // to be pending next
-	// expected is how many callers gather waits for a little.
+	spare *batch // becomes pending next
+	// expected is how many callers waitForBatch yields to.
 	expected int
-	lines    []byte
-	changes  []webhookcfg.Change
-	// retryAt is the size below which no compaction begins by itself after one failed.
+	lines    []byte              // of the batch being written, reused
+	changes  []webhookcfg.Change // of the batch being written, reused
+	// retryAt is the size below which no compaction starts by itself after one failed.
 	retryAt int64
 
-	// durable is the end of the segment; the state has all before it.
+	// durable is the offset behind the last record; everything before it is applied.
 	durable atomic.Int64
-	// turn holds a token while a compaction runs, and for good after Close.
+	// compacting holds a token while a compaction runs, and for good after Close.
 	compacting chan struct{}
 	closing    context.Context
 	close      context.CancelFunc
 }
 
-// Close writes what is pending, ends the log and lets the lock go. It returns
-// what made the log read-only, if something did.
+// Close writes the pending changes, seals the file and releases the lock. If the log is
+// read-only, the error wraps [ErrReadOnly] and the cause.
 func (l *Log) Close() error {
 	l.mu.Lock()
 	if l.closed {
@@ -105,7 +106,7 @@ func (l *Log) Close() error {
 	l.closed = true
 	l.mu.Unlock()
 	l.close()
-	l.compacting <- struct{}{} // once no compaction runs any more
+	l.compacting <- struct{}{} // waits for the end of a compaction
 	l.signal()
 	<-l.stopped
 	err := l.failure()
@@ -115,7 +116,7 @@ func (l *Log) Close() error {
 	return errors.Join(err, l.release())
 }
 
-// fail makes the log read-only, because of the first cause that it is given.
+// fail makes the log read-only, unless it is already, and returns the first cause.
 func (l *Log) fail(cause error) error {
 	l.mu.Lock()
 	isFirst := l.failed == nil
@@ -125,12 +126,12 @@ func (l *Log) fail(cause error) error {
 	err := l.failed
 	l.mu.Unlock()
 	if isFirst {
-		l.options.Logger.Error("log is read-only from now on", "file", l.name, "error", cause)
+		l.options.Logger.Error("log is read-only until it is opened again", "file", l.name, "error", cause)
 	}
 	return err
 }
 
-// failure returns what made the log read-only, nil if nothing did.
+// failure returns why the log is read-only, nil if it is not.
 func (l *Log) failure() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -140,13 +141,13 @@ func (l *Log) failure() error {
 const (
 	lockSuffix = ".lock"
 	tempSuffix = ".tmp"
-	// progressEvery is how often a long opening says how far it is.
+	// progressEvery is the interval between two progress reports of a long opening.
 	progressEvery = 2 * time.Second
 )
 
-// Open opens the log name, or creates it, and leads state, which is empty,
-// through all changes in it. A log that ends in the middle of a write is mended; one
-// that is damaged, or of a later version, is left as it is. The log closes fsys.
+// Open opens the log name, or creates it, and applies all changes in it to state, which
+// is empty. A torn tail is cut; a log that is damaged, or of a later version, is left as
+// it is. The log closes fsys, also if Open returns an error.
 func Open(fsys FS, name string, state State, o Options) (*Log, error) {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
@@ -187,7 +188,7 @@ func (l *Log) open() (err error) {
 	return l.syncNames()
 }
 
-// openOrCreate opens the file, or creates it where there is none or an empty one.
+// openOrCreate opens the file, or creates it if it is missing or empty.
 func (l *Log) openOrCreate() (File, error) {
 	size, file, err := openSized(l.fs, l.name)
 	if err != nil || size > 0 {
@@ -214,15 +215,15 @@ func (l *Log) openOrCreate() (File, error) {
 	return w.logFile.file, nil
 }
 
-// mayCreate returns an error where something says that there was a log before: a
-// file that went missing is not an empty log.
+// mayCreate returns an error if there was a log before: a file that went missing is not
+// an empty log.
 func (l *Log) mayCreate() error {
 	known, err := l.lock.Size()
 	if err != nil {
 		return err
 	}
 	if known > 0 {
-		return fmt.Errorf("%w: %s is missing or empty, but %s says that there was a log: restore it, or remove both to begin with an empty one",
+		return fmt.Errorf("%w: %s is missing or empty, but %s records that it existed: restore it, or remove both to start with an empty log",
 			ErrDamaged, l.name, l.name+lockSuffix)
 	}
 	size, temp, err := openSized(l.fs, l.name+tempSuffix)
@@ -230,13 +231,13 @@ func (l *Log) mayCreate() error {
 		err = errors.Join(err, temp.Close())
 	}
 	if err == nil && size > headerLen {
-		return fmt.Errorf("%w: %s is missing or empty, but %s has records: restore the one, or remove the other to begin with an empty log",
+		return fmt.Errorf("%w: %s is missing or empty, but %s has records: restore the former, or remove the latter to start with an empty log",
 			ErrDamaged, l.name, l.name+tempSuffix)
 	}
 	return err
 }
 
-// openSized opens a file, if there is one, and returns its size.
+// openSized opens a file and returns its size; without one, file is nil.
 func openSized(fsys FS, name string) (size int64, file File, err error) {
 	file, err = fsys.Open(name)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -251,27 +252,27 @@ func openSized(fsys FS, name string) (size int64, file File, err error) {
 	return size, file, nil
 }
 
-// recover reads the file, mends its end and says so.
+// recover reads the file and repairs its end.
 func (l *Log) recover() error {
-	began := time.Now()
+	started := time.Now()
 	r, err := newReplay(l.file.file, l.name)
 	if err != nil {
 		return err
 	}
 	r.decoder.skipChecksums = l.options.skipChecksums
-	said := began
+	reported := started
 	progress := func(records int, end int64) {
-		if now := time.Now(); now.Sub(said) >= progressEvery {
-			said = now
+		if now := time.Now(); now.Sub(reported) >= progressEvery {
+			reported = now
 			l.options.Logger.Info("reading log", "file", l.name, "records", records, "bytes", end, "of", r.size)
 		}
 	}
 	if err := r.into(l.state, progress); err != nil {
 		return err
 	}
-	l.options.Logger.Info("log read", "file", l.name, "records", r.records, "bytes", r.end, "duration", time.Since(began))
+	l.options.Logger.Info("log read", "file", l.name, "records", r.records, "bytes", r.end, "duration", time.Since(started))
 	if r.isTorn {
-		l.options.Logger.Warn("the last write to the log had not ended; what there was of it is cut",
+		l.options.Logger.Warn("torn tail of the log cut: its last write was not completed",
 			"file", l.name, "line", r.line(), "offset", r.end, "bytes", r.size-r.end)
 	}
 	l.file, err = r.repair()
@@ -279,8 +280,8 @@ func (l *Log) recover() error {
 	return err
 }
 
-// settleNames makes the names of the files durable and then notes in the lock
-// file that there is a log.
+// syncNames makes the names of the files durable and then records in the lock file that
+// the log exists.
 func (l *Log) syncNames() error {
 	if err := l.fs.Sync(); err != nil {
 		return err
@@ -289,14 +290,14 @@ func (l *Log) syncNames() error {
 	if err != nil || known > 0 {
 		return err
 	}
-	note := fmt.Sprintf("This file keeps %s from being opened twice, and from being taken for new when it goes missing.\n", l.name)
+	note := fmt.Sprintf("This file prevents %s from being opened twice, and from being treated as new if it goes missing.\n", l.name)
 	if _, err := l.lock.WriteAt([]byte(note), 0); err != nil {
 		return err
 	}
 	return l.lock.Sync()
 }
 
-// release closes all that is open. The lock comes last but the folder.
+// release closes all files, the lock last, and then the directory.
 func (l *Log) release() error {
 	var err error
 	if l.file.file != nil {
@@ -310,6 +311,6 @@ func (l *Log) release() error {
 
 // damaged is the error for a log that cannot be trusted.
 func damaged(name string, line int, offset int64, reason string) error {
-	return fmt.Errorf("%w: %s, line %d, at byte %d: %s; the file was left as it is: restore a backup, or cut a copy there to give up all that follows",
+	return fmt.Errorf("%w: %s, line %d, at byte %d: %s; the file was left as it is: restore a backup, or truncate a copy there to give up everything that follows",
 		ErrDamaged, name, line, offset, reason)
 }

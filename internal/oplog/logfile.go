@@ -6,8 +6,8 @@ import (
 	"io"
 )
 
-// A write that would move the end of the file brings room with it for the writes to
-// come: as many blank bytes again as the file has, within bounds.
+// A write that would extend the file preallocates space for later ones: as many blank
+// bytes as the file already has, within these bounds.
 const (
 	minPreallocated = 4 << 10
 	maxPreallocated = 256 << 10
@@ -20,18 +20,18 @@ var blanks = func() (b [maxPreallocated]byte) {
 	return b
 }()
 
-// segment is the file of a log, open for appending.
+// logFile is the file of a log, open for appending.
 type logFile struct {
 	file File
-	// end is the offset behind the last record; from there to room all is blank.
+	// end is the offset behind the last record; from there to preallocated all is blank.
 	end, preallocated int64
 	// records counts the changes in the file.
 	records int
-	// proved says that the file itself tells that all before end was on disk.
+	// sealed reports that the file itself records that everything before end is on disk.
 	sealed bool
 }
 
-// append makes lines, n records whose "synced" is end, the next durable group.
+// append makes lines, n records whose "synced" is end, the next durable batch.
 func (f *logFile) append(lines []byte, n int) error {
 	end := f.end + int64(len(lines))
 	if end >= f.preallocated {
@@ -51,8 +51,8 @@ func (f *logFile) append(lines []byte, n int) error {
 	return nil
 }
 
-// rewrite writes what is between from and end once more, in case the system took
-// it for clean after a sync that failed.
+// rewriteTail writes the bytes between from and end once more, in case the system treats
+// them as clean after a failed sync.
 func (f *logFile) rewriteTail(from int64) error {
 	if err := f.trim(); err != nil {
 		return err
@@ -71,7 +71,7 @@ func (f *logFile) rewriteTail(from int64) error {
 	return f.file.Sync()
 }
 
-// finish removes the room and proves what is before it by a mark.
+// seal removes the preallocated space and seals the records with a checkpoint.
 func (f *logFile) seal() error {
 	if err := f.trim(); err != nil {
 		return err
@@ -87,6 +87,7 @@ func (f *logFile) seal() error {
 	return f.file.Sync()
 }
 
+// trim removes the preallocated space.
 func (f *logFile) trim() error {
 	if f.preallocated <= f.end {
 		return nil
@@ -95,12 +96,12 @@ func (f *logFile) trim() error {
 	return f.file.Truncate(f.end)
 }
 
-// lineReader reads the lines of a part of a file.
+// lineReader reads the lines of part of a file.
 type lineReader struct {
 	file File
-	// at is the offset of the line that comes next.
+	// at is the offset of the next line.
 	at int64
-	// buf holds what was read from at on; more follows from next to limit.
+	// buf holds the bytes read from at on; more follow from next to limit.
 	buf         []byte
 	space       []byte
 	next, limit int64
@@ -112,8 +113,8 @@ func newLineReader(file File, from, to int64) *lineReader {
 	return &lineReader{file: file, at: from, next: from, limit: to, space: make([]byte, min(blockSize, to-from))}
 }
 
-// read returns the next line without its end. It is good until the next call.
-// Where there is no whole line of at most maxLine any more, the error is [io.EOF].
+// read returns the next line without its end, valid until the next call. If there is no
+// complete line of at most maxLine, the error is [io.EOF].
 func (r *lineReader) read() ([]byte, error) {
 	for {
 		if end := bytes.IndexByte(r.buf, '\n'); end >= 0 {
@@ -131,7 +132,7 @@ func (r *lineReader) read() ([]byte, error) {
 	}
 }
 
-// fill reads another block behind what is left of the one before.
+// fill reads another block behind the rest of the previous one.
 func (r *lineReader) fill() error {
 	if len(r.buf) > len(r.space)/2 {
 		r.space = make([]byte, 2*len(r.space))

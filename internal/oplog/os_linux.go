@@ -6,7 +6,7 @@ import (
 	"syscall"
 )
 
-// Sync implements [File] by fdatasync, which leaves out the times of the file.
+// Sync implements [File] by fdatasync, which does not write the times of the file.
 func (f osFile) Sync() error {
 	conn, err := f.SyscallConn()
 	if err != nil {

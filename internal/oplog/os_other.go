@@ -9,17 +9,17 @@ import (
 	"os"
 )
 
-// lockFile refuses: without a lock, two openers would overwrite each other's changes.
+// lockFile returns an error: without a lock, two openers would overwrite each other's
+// changes.
 func lockFile(*os.File) error {
-	return fmt.Errorf("no way to lock a file on this system: %w", errors.ErrUnsupported)
+	return fmt.Errorf("file locks on this system: %w", errors.ErrUnsupported)
 }
 
-// Access is a matter of the folder's access control list here, which a file
-// mode does not show.
+// isWorldWritable reports false: access is up to the access control list of the
+// directory, which a file mode does not show.
 func isWorldWritable(fs.FileInfo) bool { return false }
 
 func checkPrivate(fs.FileInfo) error { return nil }
 
-// syncDir does nothing: the system offers no such thing for a folder, and keeps
-// its names in a journal.
+// syncDir does nothing: the system cannot sync a directory, and journals its names.
 func syncDir(*os.Root) error { return nil }

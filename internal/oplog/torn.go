@@ -2,36 +2,35 @@ package oplog
 
 import "bytes"
 
-// maxTornTail bounds what a crash can leave behind the last record: a group, its
-// last entry as long as it can be, and room.
+// maxTornTail bounds what a crash can leave behind the last record: a batch whose last
+// line has the maximum length, and the preallocated space.
 const maxTornTail = maxBatch + maxLine + maxPreallocated
 
-// judge decides what the bytes are that follow the last record, which ends at the
-// offset at. It returns "" for what a crash can leave of a group whose sync did not
-// end, and else why they are damage. Whole is the offset up to which the file
-// was on disk when it got its name.
+// classifyTail reports whether the bytes behind the last record, which ends at the offset
+// at, are a torn tail or damage. The reason is "" for a torn tail: a crash during the
+// write or sync of one batch can leave it. The header covers the file up to sealedSize.
 func classifyTail(rest []byte, at, sealedSize int64) (reason string) {
-	// A hole is a sector at least, but where the group begins or ends it can be the
-	// one byte of the group that is in the sector.
+	// A hole is at least a sector, but at either end of the batch it can be as little as
+	// the one byte of the batch in that sector.
 	fragment, after := cutBlank(rest)
 	isLine := len(fragment) < len(rest) && rest[len(fragment)] == '\n'
 	switch {
 	case at < sealedSize:
-		return "the file was written whole beyond this line"
+		return "the header covers more than the intact lines"
 	case len(rest) > maxTornTail:
 		return "more follows than one write can leave behind"
 	case sealsMore(after, at):
-		return "a later line says that this one was on disk"
+		return "a later line seals this one"
 	case !isCutShort(fragment), isLine && checksumHolds(fragment):
-		return "the line is no record, nor the beginning of one"
+		return "the line is neither a record nor the start of one"
 	case len(fragment) > 0 && len(after) > 0 && !isBlank(after[0]):
-		return "the line stops short in front of another one"
+		return "the line ends early in front of another one"
 	}
 	return ""
 }
 
-// sealsMore reports whether any of the lines was written when what is at the
-// given offset had been synced.
+// sealsMore reports whether one of the lines was written when the byte at the offset at
+// was already on disk.
 func sealsMore(lines []byte, at int64) bool {
 	var d decoder
 	for lines = trimBlank(lines); len(lines) > 0; lines = trimBlank(lines) {
@@ -44,8 +43,8 @@ func sealsMore(lines []byte, at int64) bool {
 	return false
 }
 
-// isBlank tells the bytes that are where a write did not reach the disk: zeros,
-// or the line ends that were written ahead.
+// isBlank reports whether c can be in the place of a byte that did not reach the disk: a
+// zero, or a preallocated end of line.
 func isBlank(c byte) bool { return c == 0 || c == '\n' }
 
 const blank = "\x00\n"
@@ -58,7 +57,7 @@ func cutBlank(b []byte) (before, after []byte) {
 	return b, nil
 }
 
-// trimBlank removes the blank bytes that b begins with, large blocks first.
+// trimBlank removes the blank bytes at the start of b, large blocks first.
 func trimBlank(b []byte) []byte {
 	const block = 4 << 10
 	for len(b) >= block && bytes.Equal(b[:block], blanks[:block]) {

@@ -7,15 +7,15 @@ import (
 	"slices"
 )
 
-// sector is what a disk writes as a whole or not at all. There are none as small as
-// this, which makes for more ways to tear a write.
+// sector is the number of bytes that a disk writes atomically. Real sectors are larger;
+// this size gives more ways to tear a write.
 const sector = 64
 
-// Piece is something that a crash keeps or loses, of a number of bytes.
+// Piece is a part of the pending changes that a crash keeps or loses.
 type Piece struct {
-	// Kind says what it is.
+	// Kind is the kind of change.
 	Kind Kind
-	// Size is its length in bytes; 1 where it has none.
+	// Size is the length in bytes, or 1 if there are none.
 	Size int
 }
 
@@ -23,33 +23,33 @@ type Piece struct {
 type Kind int
 
 const (
-	// Naming is a change of the names in the folder, of size 1.
+	// Naming is a change of the names in the directory, of size 1.
 	Naming Kind = iota
 	// Cutting is a truncation, of size 1.
 	Cutting
-	// Growing is a longer file without the data that made it longer, of size 1.
+	// Growing is an extension of a file without the data that extended it, of size 1.
 	Growing
-	// Data is what a write put into one sector.
+	// Data is the part of a write in one sector.
 	Data
 )
 
-// Keep decides what a crash leaves of what was not durable. It is asked for each
-// piece, in order, and returns how many bytes of it are left.
+// Keep decides what a crash keeps of the pending changes. It is called for each piece, in
+// order, and returns how many bytes of it are kept.
 type Keep func(Piece) int
 
-// Nothing keeps none of it.
+// Nothing keeps no piece.
 func Nothing(Piece) int { return 0 }
 
-// Everything keeps all of it.
+// Everything keeps all pieces.
 func Everything(p Piece) int { return p.Size }
 
-// Some keeps each piece or loses it, as chance has it: a later one may be kept
-// and an earlier one lost.
+// Some keeps or loses each piece at random: a later one may be kept and an earlier one
+// lost.
 func Some(random *rand.Rand) Keep {
 	return func(p Piece) int { return p.Size * random.IntN(2) }
 }
 
-// First keeps a number of bytes, and nothing that comes after them.
+// First keeps the first size bytes, and nothing after them.
 func First(size int) Keep {
 	return func(p Piece) int {
 		if p.Kind == Growing {
@@ -61,7 +61,7 @@ func First(size int) Keep {
 	}
 }
 
-// Pending returns how many bytes [First] can keep.
+// Pending returns the number of bytes that [First] can keep.
 func (f *FS) Pending() (size int) {
 	f.Crash(func(p Piece) int {
 		if p.Kind != Growing {
@@ -72,8 +72,8 @@ func (f *FS) Pending() (size int) {
 	return size
 }
 
-// Crash returns the folder as it is after a power cut at this moment. f stays as
-// it is; both can go on apart.
+// Crash returns the directory as it is after a power failure now. It does not change f;
+// both can be used independently.
 func (f *FS) Crash(keep Keep) *FS {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -83,23 +83,23 @@ func (f *FS) Crash(keep Keep) *FS {
 			apply(names, change)
 		}
 	}
-	return folder(names, func(n *inode) *inode { return n.crash(keep) })
+	return newDir(names, func(n *inode) *inode { return n.crash(keep) })
 }
 
-// Restart returns the folder as the next process finds it after the one that used
-// f was killed: all that was written is there, whether durable or not, and
-// nothing is locked. f must not be used any more.
+// Restart returns the directory as the next process finds it after the one that used f
+// was killed: all writes are there, whether durable or not, and nothing is locked. f must
+// not be used afterwards.
 func (f *FS) Restart() *FS {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	next := folder(f.names, func(n *inode) *inode { return n })
+	next := newDir(f.names, func(n *inode) *inode { return n })
 	next.durable, next.pending = f.durable, f.pending
 	return next
 }
 
-// folder returns a folder of files that are made from others. Two names of one
-// file stay so.
-func folder(names map[string]*inode, from func(*inode) *inode) *FS {
+// newDir returns a directory of files that from makes of others. Two names of one file
+// stay so.
+func newDir(names map[string]*inode, from func(*inode) *inode) *FS {
 	f := New()
 	files := map[*inode]*inode{}
 	for _, name := range slices.Sorted(maps.Keys(names)) {
@@ -113,7 +113,7 @@ func folder(names map[string]*inode, from func(*inode) *inode) *FS {
 	return f
 }
 
-// crash returns what is left of the file, all of it durable.
+// crash returns the rest of the file, all of it durable.
 func (n *inode) crash(keep Keep) *inode {
 	left := bytes.Clone(n.durable)
 	for _, w := range n.pending {
@@ -122,7 +122,7 @@ func (n *inode) crash(keep Keep) *inode {
 	return &inode{content: left, durable: bytes.Clone(left)}
 }
 
-// partly returns the content after what is kept of the write.
+// partly returns the content after the kept pieces of the write.
 func (w write) partly(content []byte, keep Keep) []byte {
 	if w.truncate {
 		if keep(Piece{Cutting, 1}) == 1 {

@@ -1,10 +1,9 @@
-// Package faultfs is a file system in memory that fails where a test wants it to.
-// It is an [oplog.FS] for one folder.
+// Package faultfs is a file system in memory that fails where a test wants it to. It
+// implements [oplog.FS], for one directory.
 //
-// It tells what was written from what is durable, for the content of files and
-// for the names in the folder, each with a sync of its own. [FS.Crash] is the file
-// system that a machine finds after a power cut, [FS.Restart] the one that a
-// process finds after another was killed.
+// It distinguishes written from durable, both for the content of files and for the names
+// in the directory, each with a sync of its own. [FS.Crash] returns the file system after
+// a power failure, [FS.Restart] the one after the process was killed.
 package faultfs
 
 import (
@@ -17,16 +16,16 @@ import (
 	"example.com/go-webhookcfg/internal/oplog"
 )
 
-// Errors of calls that did not go well; see [Outcome].
+// Errors of failed calls; see [Outcome].
 var (
 	ErrInjected = errors.New("faultfs: injected failure")
-	ErrStopped  = errors.New("faultfs: the world has stopped")
+	ErrStopped  = errors.New("faultfs: file system stopped")
 )
 
 // Op is a kind of call.
 type Op string
 
-// The calls of [oplog.FS] and [oplog.File]. OpSyncDir is the Sync of the folder.
+// The calls of [oplog.FS] and [oplog.File]. OpSyncDir is the Sync of the directory.
 const (
 	OpLock     Op = "lock"
 	OpOpen     Op = "open"
@@ -44,32 +43,33 @@ const (
 
 // Call is one call of the file system.
 type Call struct {
-	// N counts the calls from 1 on.
+	// N is the number of the call; the first one is 1.
 	N    int
 	Op   Op
 	Name string
 }
 
-// Outcome is what becomes of a call.
+// Outcome is the outcome of a call.
 type Outcome int
 
 const (
-	// Succeed lets the call be.
+	// Succeed makes the call.
 	Succeed Outcome = iota
-	// Fail returns ErrInjected without any effect, except that a sync that fails
-	// takes what was written for clean: later syncs leave it out.
+	// Fail returns ErrInjected without any effect, except that a failed sync marks all
+	// pending writes as clean: later syncs leave them out.
 	Fail
-	// FailHalfway writes the first half and returns ErrInjected; it fails any other call.
+	// FailHalfway writes the first half of a write and returns ErrInjected; for other
+	// calls, it is Fail.
 	FailHalfway
-	// FailAfter has the whole effect and yet returns ErrInjected.
+	// FailAfter makes the call and returns ErrInjected.
 	FailAfter
 	// Pretend returns nil without any effect.
 	Pretend
-	// Stop ends the world: this call and all later ones return ErrStopped.
+	// Stop stops the file system: this call and all later ones return ErrStopped.
 	Stop
 )
 
-// FS is a folder in memory. It is safe for concurrent use.
+// FS is a directory in memory. It is safe for concurrent use.
 type FS struct {
 	mu     sync.Mutex
 	decide func(Call) Outcome
@@ -78,13 +78,13 @@ type FS struct {
 
 	stopped bool
 	locked  map[string]bool
-	// names is the folder as it looks, durable as it is on the disk, and pending
-	// what leads from the one to the other.
+	// names is the directory as it looks, durable as it is on disk, and pending the
+	// changes between the two.
 	names, durable map[string]*inode
 	pending        []map[string]*inode
 }
 
-// New returns an empty folder.
+// New returns an empty directory.
 func New() *FS {
 	return &FS{
 		counts:  map[Op]int{},
@@ -94,30 +94,30 @@ func New() *FS {
 	}
 }
 
-// Decide asks decide about every call from now on, before it is made; nil lets
-// all succeed. decide may be called from several goroutines, and may block.
+// Decide sets the function that decides the outcome of every later call, before the call
+// is made; with nil, all succeed. It may be called concurrently, and may block.
 func (f *FS) Decide(decide func(Call) Outcome) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.decide = decide
 }
 
-// Calls returns how many calls there were.
+// Calls returns the number of calls so far.
 func (f *FS) Calls() int {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.calls
 }
 
-// Count returns how many calls of one kind there were.
+// Count returns the number of calls of one kind so far.
 func (f *FS) Count(op Op) int {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.counts[op]
 }
 
-// call makes one call. What it does is done by effect and, where the call fails
-// but not without a trace, by failing; either may be nil. Both run with the lock held.
+// call makes one call. Effect makes it succeed; failing, unless nil, has the effects of a
+// call that fails. Both run with the lock held.
 func (f *FS) call(op Op, name string, effect func() error, failing func(Outcome)) error {
 	outcome := f.outcome(op, name)
 	f.mu.Lock()
@@ -235,10 +235,10 @@ func (f *FS) Sync() error {
 	}, nil)
 }
 
-// Close implements [oplog.FS]; there is nothing that it could do.
+// Close implements [oplog.FS]. It does nothing.
 func (f *FS) Close() error { return nil }
 
-// rename changes names, all at once; nil removes one.
+// rename changes names atomically; nil removes one.
 func (f *FS) rename(change map[string]*inode) {
 	f.pending = append(f.pending, change)
 	apply(f.names, change)
@@ -257,7 +257,8 @@ func apply(names, change map[string]*inode) {
 	}
 }
 
-// ReadFile returns what a file looks like, nil without one. It is no call.
+// ReadFile returns the content of a file, nil if there is none. It does not count as a
+// call.
 func (f *FS) ReadFile(name string) []byte {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -267,7 +268,7 @@ func (f *FS) ReadFile(name string) []byte {
 	return append([]byte{}, f.names[name].content...)
 }
 
-// WriteFile makes a durable file of the content, in the place of another. It is no call.
+// WriteFile creates or replaces a durable file. It does not count as a call.
 func (f *FS) WriteFile(name string, content []byte) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -275,7 +276,7 @@ func (f *FS) WriteFile(name string, content []byte) {
 	f.names[name], f.durable[name] = node, node
 }
 
-// Names returns the names in the folder, in no order.
+// Names returns the names in the directory, in no order.
 func (f *FS) Names() []string {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -8,10 +8,10 @@ import (
 
 // inode is a file.
 type inode struct {
-	// name is the last that it had.
+	// name is the last name that it had.
 	name string
-	// content is what the file looks like, durable what of it is on the disk, and
-	// pending what leads from the one to the other.
+	// content is the file as it looks, durable as it is on disk, and pending the writes
+	// between the two.
 	content, durable []byte
 	pending          []write
 }
