@@ -12,17 +12,18 @@ import (
 	"example.com/go-webhookcfg/webhookcfg"
 )
 
-// Sentinel errors of [File], to be found with [errors.Is].
+// Sentinel errors of [File], to be matched with [errors.Is].
 var (
-	// ErrClosed is the answer to every call after Close.
+	// ErrClosed is wrapped by the error of every call after Close.
 	ErrClosed = oplog.ErrClosed
-	// ErrReadOnly is the answer to every change after one could not be written. What
-	// was answered before stays in effect and can be read.
+	// ErrReadOnly is wrapped by the error of every change after a failed write or sync,
+	// until the file is opened again. Earlier changes stay in effect and can be read.
 	ErrReadOnly = oplog.ErrReadOnly
-	// ErrLocked says that the store is open already, here or in another process.
+	// ErrLocked is wrapped by the error of opening a file that is open already, in this
+	// process or another.
 	ErrLocked = oplog.ErrLocked
-	// ErrDamaged says that the file is not what was written, or went missing. It
-	// was left as it is.
+	// ErrDamaged is wrapped by the error of opening a file that is not as it was written,
+	// or went missing. The file is left as it is.
 	ErrDamaged = oplog.ErrDamaged
 )
 
@@ -31,33 +32,28 @@ var (
 	_ webhookcfg.Lister = (*File)(nil)
 )
 
-// FileOptions are the settings of a [File]. Nil, like the zero value, is safe.
+// FileOptions are the settings of a [File]. Nil and the zero value are valid.
 type FileOptions struct {
-	// Logger is told what was read at opening and how far it is, what a crash left
-	// and was cut, what was compacted, and why the store became read-only. It is
-	// told no URLs. Nil is silent.
+	// Logger receives the progress and the result of opening, the size of a torn tail
+	// that was cut, compactions, and why the store became read-only; never a URL. If nil,
+	// nothing is logged.
 	Logger *slog.Logger
-	// CompactRatio is how many bytes of the file may be dead, because later changes
-	// replaced what they say, for each byte that is not. Beyond it, the file is
-	// compacted in the background, once more than 1 MiB is dead. Zero
-	// means 1; a negative ratio leaves it to [File.Compact].
+	// CompactRatio is the number of superseded bytes in the file, for each live one, that
+	// starts a compaction in the background, at 1 MiB or more of them. Zero means 1; with
+	// a negative ratio, only [File.Compact] compacts.
 	CompactRatio float64
-	// AllowShared accepts files that belong to other users or that others may read
-	// or write, and a folder in which everybody may replace files. The files hold
-	// webhook URLs, which are credentials.
+	// AllowShared accepts files that other users own or may read or write, and a
+	// world-writable directory. The files hold webhook URLs, which are credentials.
 	AllowShared bool
 }
 
-// File is a durable [webhookcfg.Store] and [webhookcfg.Lister]: a change that was
-// answered is in the file, whatever happens to the process or the machine. The
-// whole configuration is in memory too, so that reads touch no disk.
+// File is a durable [webhookcfg.Store] and [webhookcfg.Lister]: once Apply returns nil,
+// the change survives a crash of the process or the machine. The whole configuration is
+// in memory as well, so that reads do not touch the disk. The documentation of the
+// package describes how to operate a File.
 //
-// The file is text, one JSON object per line, and can be read by other programs at
-// any time. Names and URLs must be valid UTF-8, and 128 KiB together at
-// most; the time of a change must be in the years 0 to 9999.
-//
-// To copy the file while the store is open is safe: the last changes may be missing
-// from the copy, or the end of the last line.
+// The ids and the URL of a change must be valid UTF-8 and have at most 128 KiB together;
+// its time must be in the years 0 to 9999.
 //
 // A File is safe for concurrent use.
 type File struct {
@@ -66,27 +62,22 @@ type File struct {
 	closed atomic.Bool
 }
 
-// OpenFile opens the store in the file path, or creates it. The folder must exist.
+// OpenFile opens the store in the file path, or creates it. The directory must exist.
+// Symbolic links are refused, for the files as for the directory.
 //
-// Beside the file there are path.lock, which keeps out a second opener
-// and which must not be removed, and at times path.tmp. The three are created for
-// the user alone. Symbolic links are refused in their places, and in
-// that of the folder.
-//
-// A file that a crash left with half a write at its end is mended, and the logger
-// told so. One that is damaged otherwise, or empty or missing though it was there
-// before, gives an error that wraps [ErrDamaged] and says where and what to do; one
-// that is open already gives [ErrLocked]. One of a later version of this
-// package is refused too. None of them is changed.
+// A torn tail, left by a crash during a write, is cut and logged. If the file is damaged,
+// or is empty or missing though it existed before, the error wraps [ErrDamaged] and names
+// the place and the remedy; if it is open already, [ErrLocked]. A file of a later version
+// of the format is refused too. None of them is changed.
 func OpenFile(path string, o *FileOptions) (*File, error) {
 	if o == nil {
 		o = new(FileOptions)
 	}
-	folder, name := filepath.Split(path)
+	dir, name := filepath.Split(path)
 	if name == "" || name == "." || name == ".." {
 		return nil, fmt.Errorf("store: opening %q: not the path of a file", path)
 	}
-	fsys, err := oplog.OpenDir(filepath.Clean(folder), o.AllowShared)
+	fsys, err := oplog.OpenDir(filepath.Clean(dir), o.AllowShared)
 	if err != nil {
 		return nil, fmt.Errorf("store: opening %s: %w", path, err)
 	}
@@ -107,10 +98,9 @@ func openFile(fsys oplog.FS, name string, o *FileOptions) (*File, error) {
 	return f, nil
 }
 
-// Apply implements [webhookcfg.Store]. Callers that come at the same time share
-// one write and one sync. Once a write or a sync failed, the change gets an error that wraps
-// [ErrReadOnly], as do all later ones: to open the file again is to find
-// out what became of it.
+// Apply implements [webhookcfg.Store]. Concurrent calls share one write and one sync. If
+// they fail, the error wraps [ErrReadOnly], as those of all later changes do. The outcome
+// of a change whose write failed is known when the file is opened again.
 func (f *File) Apply(ctx context.Context, c webhookcfg.Change) error {
 	return withOp("apply", f.log.Append(ctx, c))
 }
@@ -131,15 +121,15 @@ func (f *File) List(ctx context.Context, client, after string, limit int) (webho
 	return f.state.List(ctx, client, after, limit)
 }
 
-// Compact writes the file anew, without the changes that later ones replaced. It
-// is for hosts that want to choose the hour; see [FileOptions]. Changes go on
-// beside it. If ctx ends or the disk is full, the file stays as it was.
+// Compact rewrites the file without superseded changes, for hosts that choose the time
+// themselves; see [FileOptions]. It runs concurrently with changes. If ctx ends or the
+// disk is full, the file stays as it was.
 func (f *File) Compact(ctx context.Context) error {
 	return withOp("compact", f.log.Compact(ctx))
 }
 
-// Close writes the changes that callers wait for, and lets go of the file. It
-// returns what made the store read-only, if something did.
+// Close writes pending changes and releases the file. If the store is read-only, the
+// error wraps [ErrReadOnly] and the cause.
 func (f *File) Close() error {
 	f.closed.Store(true)
 	return withOp("close", f.log.Close())
@@ -150,8 +140,8 @@ var (
 	_ cache.Notifier = (*File)(nil)
 )
 
-// Changes implements [cache.Feed], as [Memory.Changes] does. A store that was
-// opened again does not know the cursors from before, and gives a Reset.
+// Changes implements [cache.Feed], as [Memory.Changes] does. Cursors do not survive
+// closing the store: with one from before, Changes returns a Reset.
 func (f *File) Changes(ctx context.Context, since string) (cache.Changes, error) {
 	if f.closed.Load() {
 		return cache.Changes{}, withOp("changes", ErrClosed)

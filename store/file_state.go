@@ -6,7 +6,7 @@ import (
 	"example.com/go-webhookcfg/webhookcfg"
 )
 
-// fileState is a [Memory] that a log drives: its Apply makes changes that are durable.
+// fileState is the state of a [File]: a [Memory] that the log applies changes to.
 type fileState struct{ Memory }
 
 // ApplyAll implements [oplog.State].
@@ -42,20 +42,20 @@ func (s *fileState) Snapshot() iter.Seq[webhookcfg.Change] {
 	}
 }
 
-// stepSize is how many changes a walk collects while it holds the lock.
+// stepSize is how many changes a step of a walk collects while it holds the lock.
 const stepSize = 128
 
-// walk is a place in the walk over all clients and their overrides.
+// walk is a position in the iteration over all clients and their overrides.
 type walk struct {
 	client string
-	// within says that more overrides of client follow the one of entity.
+	// within reports that more overrides of client follow the one of entity.
 	within bool
 	entity string
 
-	changes []webhookcfg.Change
+	changes []webhookcfg.Change // collected by the last step
 }
 
-// step collects the next changes, and reports whether there may be more.
+// step collects the next changes and reports whether there may be more.
 func (s *fileState) step(w *walk) bool {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
@@ -72,7 +72,7 @@ func (s *fileState) step(w *walk) bool {
 	return w.within
 }
 
-// collect adds a page of the client that w has come to.
+// collect adds a page of the current client.
 func (s *fileState) collect(w *walk) {
 	page := s.table.Page(w.client, w.entity, stepSize)
 	if w.entity == "" && !page.Base.URL.IsZero() {
@@ -84,7 +84,7 @@ func (s *fileState) collect(w *walk) {
 	w.entity, w.within = page.Next, page.Next != ""
 }
 
-// add adds the change that makes hook what is in effect for the scope.
+// add adds the change that puts hook into effect for the scope.
 func (w *walk) add(scope webhookcfg.Scope, hook webhookcfg.Webhook) {
 	c := webhookcfg.Set(w.client, scope, hook.URL)
 	if hook.URL.IsZero() {
