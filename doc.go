@@ -50,7 +50,7 @@
 //	webhookcfg             → webhookcfg/egress, internal/redact, internal/strictjson
 //	webhookcfg/egress      → internal/ratelimit, internal/singleflight
 //	store                  → webhookcfg, store/cache, internal/oplog, internal/table
-//	store/cache            → webhookcfg, internal/lru, internal/singleflight
+//	store/cache            → webhookcfg, internal/singleflight
 //	store/sqlstore         → webhookcfg, store/cache, internal/redact
 //	store/etcdstore        → webhookcfg, store/cache, internal/redact
 //	store/storetest        → webhookcfg, store/cache

@@ -13,31 +13,31 @@ import (
 	"example.com/go-webhookcfg/webhookcfg"
 )
 
-// Options are the settings of a [Cache]. Nil, like the zero value, is safe.
+// Options configures a [Cache]. The zero value is safe, as is a nil pointer.
 type Options struct {
-	// MaxStale bounds how long a change made elsewhere may go unseen: an answer is
-	// one that the store could have given less than MaxStale before Resolve was
-	// called, or later. Zero means 2 seconds; the least is 10 ms.
+	// MaxStale bounds the staleness of a result: it is one that the store could have
+	// returned less than MaxStale before Resolve was called, or later. Zero means
+	// 2 seconds; the minimum is 10 ms.
 	MaxStale time.Duration
 
-	// PollEvery is how often the store is asked what changed; zero means a quarter of
-	// MaxStale, which leaves room for a slow answer. It must be shorter than MaxStale, and
-	// 1 ms at least. A [Notifier] has the store asked earlier, though not more
-	// than ten times as often. Each question has half of MaxStale to be answered in.
+	// PollEvery is the interval at which the store is polled for changes. Zero means a
+	// quarter of MaxStale, which leaves room for a slow response. It must be less than
+	// MaxStale and at least 1 ms. A [Notifier] triggers polls earlier, at most ten times
+	// as often. A poll times out after half of MaxStale.
 	PollEvery time.Duration
 
-	// StaleIfError, if more than zero, is the bound in place of MaxStale, and longer,
-	// for as long as the store fails, or takes longer than MaxStale to answer: better an
-	// old URL than none. Zero means that Resolve returns the store's error.
+	// StaleIfError, which must exceed MaxStale, is the bound in its place while the
+	// store fails or takes longer than MaxStale to respond (RFC 5861, Section 4). Zero
+	// means that Resolve returns the error of the store.
 	StaleIfError time.Duration
 
-	// MaxEntries is the maximum number of entries, of all clients together; zero means
-	// 131,072, which take about 35 MB. When the copy is full, an entry of the client
+	// MaxEntries is the maximum number of entries, of all clients together. Zero means
+	// 131,072, which take about 35 MB. When the cache is full, an entry of the client
 	// with the most entries is evicted.
 	MaxEntries int
 
-	// Logger is told when polls begin to fail and when they succeed again. It is
-	// told no URLs. Nil is silent.
+	// Logger receives a record when polls start to fail and when they succeed again. No
+	// record contains a URL. If nil, nothing is logged.
 	Logger *slog.Logger
 }
 
@@ -49,20 +49,20 @@ const (
 	minPollEvery = time.Millisecond
 )
 
-// ErrClosed is the answer to every call after Close.
+// ErrClosed is returned by every call after Close.
 var ErrClosed = errors.New("cache: closed")
 
-// Cache is a sender's local copy of what a store says. A hit costs about what
-// Memory.Resolve costs, and how far it may be behind is bounded: see
-// [Options.MaxStale]. The bound holds in the time of the monotonic clock,
-// which stands still while some systems sleep.
+// Cache is a sender's local copy of a store, with bounded staleness: see
+// [Options.MaxStale]. A hit allocates nothing and costs less than twice as much as a
+// lookup in the store in memory. Time is measured on the monotonic clock, which some
+// systems stop while they sleep.
 //
-// What keeps the copy fresh depends on the store. One that is a [Feed], or
-// else a [Versioner], is asked at intervals what changed, and an answer is
-// kept until it changes. One that is neither is asked again for every answer that is
-// older than MaxStale, as is every store while those polls fail.
+// How the copy stays fresh depends on the store. A [Feed], or else a [Versioner], is
+// polled for changes, and an entry is valid until it changes. Without either, an entry is
+// valid for MaxStale after it was read; so it is while polls fail.
 //
-// Senders call Resolve. A handler in the same process is given [Cache.Store].
+// Senders call Resolve. The handler of the same process, if there is one, uses
+// [Cache.Store].
 //
 // A Cache is safe for concurrent use.
 type Cache struct {
@@ -86,9 +86,8 @@ type Cache struct {
 	polling sync.WaitGroup
 }
 
-// New returns a local copy of st, empty at first. It looks once whether st is
-// a Feed, a Versioner or a Notifier. The store stays the caller's, to be closed after
-// the copy.
+// New returns an empty cache of st, and starts to poll it if it is a Feed or a Versioner.
+// The caller must close the cache, and st after it.
 func New(st webhookcfg.Store, o *Options) (*Cache, error) {
 	if o == nil {
 		o = new(Options)
@@ -97,7 +96,7 @@ func New(st webhookcfg.Store, o *Options) (*Cache, error) {
 		return nil, err
 	}
 	if st == nil {
-		return nil, errors.New("cache: no store to copy")
+		return nil, errors.New("cache: no store")
 	}
 	c := &Cache{
 		store:        st,
@@ -106,7 +105,7 @@ func New(st webhookcfg.Store, o *Options) (*Cache, error) {
 		pollEvery:    o.pollEvery(),
 		staleIfError: o.StaleIfError,
 		readTimeout:  o.readTimeout(),
-		// Every bound is over at instant 0, which stands for never.
+		// Every bound has passed since instant 0, which stands for never.
 		zero:    time.Now().Add(-max(o.maxStale(), o.StaleIfError)),
 		clients: newClients(cmp.Or(o.MaxEntries, defaultMaxEntries)),
 	}
@@ -123,7 +122,7 @@ func New(st webhookcfg.Store, o *Options) (*Cache, error) {
 func (o *Options) maxStale() time.Duration  { return cmp.Or(o.MaxStale, defaultMaxStale) }
 func (o *Options) pollEvery() time.Duration { return cmp.Or(o.PollEvery, o.maxStale()/4) }
 
-// readTimeout is how long a read may take: with StaleIfError, an older webhook is better
+// readTimeout is the time limit of a read. With StaleIfError, an older webhook is better
 // than a longer wait.
 func (o *Options) readTimeout() time.Duration {
 	if o.StaleIfError > 0 {
@@ -135,22 +134,24 @@ func (o *Options) readTimeout() time.Duration {
 func (o *Options) check() error {
 	switch {
 	case o.MaxStale < 0 || o.PollEvery < 0 || o.StaleIfError < 0 || o.MaxEntries < 0:
-		return errors.New("cache: an option of a copy is negative")
+		return errors.New("cache: negative option")
 	case o.maxStale() < minMaxStale || o.pollEvery() < minPollEvery:
-		return fmt.Errorf("cache: a bound of %v or polls every %v are too much work", o.maxStale(), o.pollEvery())
+		return fmt.Errorf("cache: MaxStale %v or PollEvery %v below the minimum, %v and %v", o.maxStale(), o.pollEvery(), minMaxStale, minPollEvery)
 	case o.pollEvery() >= o.maxStale():
-		return fmt.Errorf("cache: polls every %v cannot keep a copy fresh for %v", o.pollEvery(), o.maxStale())
+		return fmt.Errorf("cache: PollEvery %v not less than MaxStale %v", o.pollEvery(), o.maxStale())
 	case o.StaleIfError > 0 && o.StaleIfError <= o.maxStale():
-		return fmt.Errorf("cache: StaleIfError, %v, is not longer than MaxStale, %v", o.StaleIfError, o.maxStale())
+		return fmt.Errorf("cache: StaleIfError %v not greater than MaxStale %v", o.StaleIfError, o.maxStale())
 	}
 	return nil
 }
 
-// Resolve returns which webhook is in effect for an entity, as [webhookcfg.Store]
-// specifies, except that it may be behind by the bound. A hit does not allocate. Otherwise concurrent
-// callers of one entity share one read of the store. It ends after 20 seconds at the
-// latest, with StaleIfError after MaxStale. If the store panics, so does Resolve in
-// every caller that waits.
+// Resolve returns the webhook in effect for an entity, as specified by
+// [webhookcfg.Store], but possibly stale within the bound. A hit does not allocate.
+//
+// On a miss, concurrent callers for one entity share one read of the store. It takes at
+// most 20 seconds, with StaleIfError at most MaxStale. Its context has the values of
+// the first caller's context. A panic of the store is raised again in every caller that
+// waits.
 func (c *Cache) Resolve(ctx context.Context, client, entity string) (webhookcfg.Webhook, error) {
 	if err := ctx.Err(); err != nil {
 		return webhookcfg.Webhook{}, fmt.Errorf("cache: resolve: %w", err)
@@ -168,12 +169,12 @@ func (c *Cache) Resolve(ctx context.Context, client, entity string) (webhookcfg.
 	return hook, err
 }
 
-// Store returns the copy as a [webhookcfg.Store], to be given to the handler of the
-// process that sends: a change made through it is visible to every Resolve that
-// starts after Apply returned nil, and all clauses of webhookcfg.Store hold for what
-// goes through it. A change for which Apply returned an error becomes visible within
-// the bound. The value is a [webhookcfg.Lister] exactly if the store is; lists are
-// not cached.
+// Store returns the cache as a [webhookcfg.Store], for the handler of a process that
+// also sends. It complies with all clauses of webhookcfg.Store for changes that are made
+// through it: they are visible to every Resolve that starts after Apply returned
+// nil. A change made elsewhere, or one for which Apply returned an error, becomes
+// visible within the bound. The Store is a [webhookcfg.Lister] exactly if the store
+// behind it is. Lists are not cached.
 func (c *Cache) Store() webhookcfg.Store {
 	if lister, ok := c.store.(webhookcfg.Lister); ok {
 		return listingStore{cachedStore{c}, lister}
@@ -181,12 +182,12 @@ func (c *Cache) Store() webhookcfg.Store {
 	return cachedStore{c}
 }
 
-// cachedStore makes changes through a Cache. Cache has no Apply of its own: the handler
-// would take it for a store that cannot list.
+// cachedStore adds Apply to a Cache. Cache itself has none, because a handler would accept
+// it as a store that cannot list.
 type cachedStore struct{ *Cache }
 
 // Apply implements [webhookcfg.Store]. While it runs, nothing about the client is kept
-// or shared: some callers would see the change, and others after them not yet.
+// or shared: some callers would see the change, and later ones would not.
 func (s cachedStore) Apply(ctx context.Context, change webhookcfg.Change) error {
 	if s.ctx.Err() != nil {
 		return ErrClosed
@@ -209,8 +210,8 @@ func (s listingStore) List(ctx context.Context, client, after string, limit int)
 	return s.lister.List(ctx, client, after, limit)
 }
 
-// Close stops the polls and the reads, and waits for them. Every call after it
-// returns [ErrClosed], as do those that wait for a read. It does not close the store.
+// Close stops polling, cancels the reads in progress and waits for both. Callers that
+// wait for a read get [ErrClosed], as do all later calls. Close does not close the store.
 func (c *Cache) Close() error {
 	c.stop()
 	c.clients.close()
@@ -218,18 +219,18 @@ func (c *Cache) Close() error {
 	return nil
 }
 
-// Stats say how a [Cache] is doing.
+// Stats are figures about a [Cache].
 type Stats struct {
-	// Entries is how many answers are kept.
+	// Entries is the number of entries.
 	Entries int
-	// Reads is how many times Resolve asked the store.
+	// Reads is the number of reads of the store since New.
 	Reads uint64
-	// Age is how long ago the last poll began that succeeded; -1 before the first. If it
-	// stays above MaxStale, nothing is kept longer than that.
+	// Age is the time since the last successful poll started; -1 before the first. While
+	// it exceeds MaxStale, an entry is valid only for MaxStale after it was read.
 	Age time.Duration
 }
 
-// Stats returns how the copy is doing.
+// Stats returns the current figures.
 func (c *Cache) Stats() Stats {
 	stats := Stats{Entries: c.clients.count(), Reads: c.reads.Load(), Age: -1}
 	if polled := instant(c.lastPoll.Load()); polled > 0 {

@@ -14,7 +14,7 @@ import (
 // for never.
 type instant = time.Duration
 
-// clients holds what a [Cache] knows of its clients.
+// clients holds the entries of a [Cache], by client.
 //
 // Why no result is older than the bound. Let c be a change that the result of a
 // Resolve lacks. The result comes from a read of the store, which started before c was
@@ -64,7 +64,7 @@ type clientEntries struct {
 	version string
 }
 
-// cachedWebhook is an entry. The store may have said that there is no webhook.
+// cachedWebhook is an entry. An entity without a webhook has one too.
 type cachedWebhook struct {
 	hook    webhookcfg.Webhook
 	started instant // of the read
@@ -161,8 +161,9 @@ func (t *clients) count() int {
 	return t.size
 }
 
-// names returns the clients that have entries, and drops those that have none. A client
-// that is only being read may be unknown to the store.
+// names returns the clients that have entries, and drops those that neither have nor
+// await any. It skips a client that is only being read, because it may be unknown to the
+// store.
 func (t *clients) names() []string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -176,7 +177,7 @@ func (t *clients) names() []string {
 	return names
 }
 
-// apply drops the clients that changed, according to a poll that started at the given
+// apply drops the clients that changed according to a poll that started at the given
 // instant.
 func (t *clients) apply(changes Changes, started instant) {
 	t.mu.Lock()
@@ -190,7 +191,7 @@ func (t *clients) apply(changes Changes, started instant) {
 	t.polled = started
 }
 
-// check records a version, according to a check that started at the given instant.
+// check records a version from a check that started at the given instant.
 func (t *clients) check(client, version string, started instant) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -11,10 +11,10 @@ import (
 	"example.com/go-webhookcfg/webhookcfg"
 )
 
-// poll asks the store what changed, and drops it from the copy.
+// poll drops the entries that changed in the store, as far as that is not known yet.
 type poll func(ctx context.Context) error
 
-// pollOf returns how to poll the store; nil if it has no way to tell.
+// pollOf returns the poll that suits a store; nil if there is none.
 func (c *Cache) pollOf(st webhookcfg.Store) poll {
 	if feed, ok := st.(Feed); ok {
 		cursor := ""
@@ -28,21 +28,21 @@ func (c *Cache) pollOf(st webhookcfg.Store) poll {
 
 // follow polls until Close.
 func (c *Cache) follow(poll poll) {
-	var hints <-chan struct{}
+	var notifications <-chan struct{}
 	if c.notifier != nil {
-		hints = c.notifier.Notify(c.ctx)
+		notifications = c.notifier.Notify(c.ctx)
 	}
 	failing := false
 	for {
 		started := c.now()
-		err := safely(c.ctx, poll)
+		err := recoverPoll(c.ctx, poll)
 		if err == nil {
 			c.lastPoll.Store(int64(started))
 		}
 		failing = c.report(failing, err)
-		c.sleep(started+c.pollEvery/10, nil) // hints wait for as long
-		if more := c.sleep(started+c.pollEvery, hints); !more {
-			hints = nil
+		c.sleep(started+c.pollEvery/10, nil) // notifications wait until then
+		if more := c.sleep(started+c.pollEvery, notifications); !more {
+			notifications = nil
 		}
 		if c.ctx.Err() != nil {
 			return
@@ -50,42 +50,43 @@ func (c *Cache) follow(poll poll) {
 	}
 }
 
-// sleep returns at the given moment, with the first hint, or after Close. It reports
-// whether there may be more hints.
-func (c *Cache) sleep(until instant, hints <-chan struct{}) (more bool) {
+// sleep returns at the given instant, on the first notification, or on Close. It
+// reports whether there may be more notifications.
+func (c *Cache) sleep(until instant, notifications <-chan struct{}) (more bool) {
 	select {
 	case <-c.ctx.Done():
 	case <-time.After(until - c.now()):
-	case _, more := <-hints:
+	case _, more := <-notifications:
 		return more
 	}
 	return true
 }
 
-// report logs the first failure and the first success after it.
+// report logs the first failure and the first success after it. It reports whether
+// polls are failing.
 func (c *Cache) report(failing bool, err error) bool {
 	switch {
 	case c.ctx.Err() != nil:
 	case err != nil && !failing:
-		c.logger.Warn("cache: polling for changes fails; nothing is kept beyond its bound", "error", err, "bound", c.maxStale)
+		c.logger.Warn("cache: polling for changes fails; entries are valid only for the bound", "error", err, "bound", c.maxStale)
 	case err == nil && failing:
 		c.logger.Info("cache: polling for changes succeeds again")
 	}
 	return err != nil
 }
 
-// safely turns a panic of the store into an error: there is nobody to take it to.
-func safely(ctx context.Context, poll poll) (err error) {
+// recoverPoll converts a panic of the store into an error; no caller could recover it.
+func recoverPoll(ctx context.Context, poll poll) (err error) {
 	defer func() {
-		if recover() != nil { // its value may hold anything
-			err = fmt.Errorf("cache: panic while polling\n%s", debug.Stack())
+		if recover() != nil { // the value may contain secrets
+			err = fmt.Errorf("cache: panic in the store\n%s", debug.Stack())
 		}
 	}()
 	return poll(ctx)
 }
 
-// pollContext bounds one question. With a longer bound the copy would not be fresh
-// all the time even if every question were answered.
+// pollContext bounds one poll. With a longer time limit, entries would expire between
+// two polls that both succeed.
 func (c *Cache) pollContext(ctx context.Context) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(ctx, c.maxStale/2)
 }
@@ -103,21 +104,21 @@ func (c *Cache) pollFeed(ctx context.Context, feed Feed, cursor *string) error {
 	return nil
 }
 
-// versionsAtOnce is how many clients a Versioner is asked about at once.
-const versionsAtOnce = 500
+// versionsPerCall limits the number of clients in one call of a Versioner.
+const versionsPerCall = 500
 
-var errVersionCount = errors.New("cache: the store gave another number of versions than it was asked for")
+var errVersionCount = errors.New("cache: number of versions differs from number of clients")
 
 func (c *Cache) pollVersions(ctx context.Context, versioner Versioner) error {
-	for clients := range slices.Chunk(c.clients.names(), versionsAtOnce) {
-		if err := c.pollSome(ctx, versioner, clients); err != nil {
+	for clients := range slices.Chunk(c.clients.names(), versionsPerCall) {
+		if err := c.pollChunk(ctx, versioner, clients); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (c *Cache) pollSome(ctx context.Context, versioner Versioner, clients []string) error {
+func (c *Cache) pollChunk(ctx context.Context, versioner Versioner, clients []string) error {
 	ctx, cancel := c.pollContext(ctx)
 	defer cancel()
 	started := c.now()
