@@ -13,8 +13,8 @@ import (
 	"example.com/go-webhookcfg/webhookcfg"
 )
 
-// benchNames are the names of clients and entities, as fresh as they come off the
-// wire: with the very strings of a map a comparison would not look at their bytes.
+// benchNames returns names of clients and entities that share no memory with those in
+// the store, as names from a request do not: comparing a string with itself reads no bytes.
 func benchNames(b *testing.B, st webhookcfg.Store, n int) (names [][2]string) {
 	for i := range n {
 		c := benchChange(i)
@@ -26,7 +26,7 @@ func benchNames(b *testing.B, st webhookcfg.Store, n int) (names [][2]string) {
 	return names
 }
 
-// BenchmarkHit compares hits with Memory.Resolve, turn and turn about.
+// BenchmarkHit compares hits with Memory.Resolve, alternating between the two.
 func BenchmarkHit(b *testing.B) {
 	for _, entries := range []int{1000, 50_000} {
 		b.Run(fmt.Sprintf("entries=%d", entries), func(b *testing.B) {
@@ -37,7 +37,7 @@ func BenchmarkHit(b *testing.B) {
 				b.Fatal(err)
 			}
 			defer cached.Close()
-			for cached.Stats().Age < 0 { // which ends in a Reset
+			for cached.Stats().Age < 0 { // the first poll ends in a Reset
 				time.Sleep(time.Millisecond)
 			}
 			stores := []resolving{memory, cached}
@@ -47,7 +47,7 @@ func BenchmarkHit(b *testing.B) {
 			before := cached.Stats().Reads
 			b.ReportAllocs()
 			b.ResetTimer()
-			var hits, ratios []float64 // of each turn: what else runs disturbs some of them
+			var hits, ratios []float64 // per turn, because other processes disturb some
 			const turn = 1000
 			for done := 0; done < b.N; done += turn {
 				var spent [2]float64

@@ -13,11 +13,11 @@ import (
 	"example.com/go-webhookcfg/webhookcfg"
 )
 
-// trial is a random schedule of changes, weather and readers of a copy.
+// trial is a random schedule of changes, faults and readers of a cache.
 type trial struct {
 	name  string
 	store func(*scripted) webhookcfg.Store
-	// local has the changes made through the copy.
+	// local means that changes are made through the cache.
 	local        bool
 	maxStale     time.Duration
 	staleIfError time.Duration
@@ -34,7 +34,7 @@ var trials = []trial{
 	{name: "changes of its own", store: func(s *scripted) webhookcfg.Store { return scriptedFeed{s} }, local: true, maxStale: bound},
 }
 
-// limit is how stale an answer may be.
+// limit is the permitted staleness of a result.
 func (tr trial) limit() time.Duration {
 	if tr.local {
 		return 0
@@ -42,9 +42,9 @@ func (tr trial) limit() time.Duration {
 	return bound
 }
 
-// TestBound: no answer is of a state that had ended when the bound before the
-// Resolve began, or earlier; and none is of a state that never was. The log says how
-// stale the answers were.
+// TestBound: no result is from a state that had ended by the start of the Resolve less
+// the bound, and none is from a state that never existed. The log shows the
+// distribution of the staleness.
 func TestBound(t *testing.T) {
 	for _, tr := range trials {
 		t.Run(tr.name, func(t *testing.T) {
@@ -58,10 +58,10 @@ func TestBound(t *testing.T) {
 	}
 }
 
-// outcome is what came of a trial.
+// outcome collects the results of a trial.
 type outcome struct {
 	mu        sync.Mutex
-	staleness []time.Duration // of the answers
+	staleness []time.Duration // of the results
 	errors    int
 	reads     uint64
 	wrong     []string
@@ -79,13 +79,13 @@ func (o *outcome) report(t *testing.T, tr trial) {
 	at := func(q float64) time.Duration {
 		return o.staleness[int(q*float64(len(o.staleness)-1))].Round(time.Millisecond)
 	}
-	t.Logf("%d answers, %d errors, %d reads of the store; staleness: half of them %v, 90%% %v, 99%% %v, 99.9%% %v, worst %v; bound %v",
+	t.Logf("%d results, %d errors, %d reads of the store; staleness: 50%% %v, 90%% %v, 99%% %v, 99.9%% %v, worst %v; bound %v",
 		len(o.staleness), o.errors, o.reads, at(0.5), at(0.9), at(0.99), at(0.999), at(1), tr.limit())
 	for _, wrong := range o.wrong[:min(len(o.wrong), 5)] {
 		t.Error(wrong)
 	}
 	if int(o.reads) > len(o.staleness)*9/10 || o.errors > len(o.staleness) {
-		t.Errorf("little was answered from the copy: %d reads, %d errors", o.reads, o.errors)
+		t.Errorf("few hits: %d reads, %d errors", o.reads, o.errors)
 	}
 }
 
@@ -113,7 +113,7 @@ func (tr trial) run(t *testing.T, seed uint64) *outcome {
 	for n := range 2 {
 		all.Go(func() { s.write(ctx, writer, n+1) })
 	}
-	all.Go(func() { s.blow(ctx) })
+	all.Go(func() { s.vary(ctx) })
 	for range scriptReaders {
 		all.Go(func() {
 			for s.sleep(ctx, bound/10) == nil {
@@ -133,8 +133,8 @@ func (tr trial) run(t *testing.T, seed uint64) *outcome {
 	return o
 }
 
-// write makes changes, one or two to each client in the time of the bound, and fewer
-// at times. Those of two writers differ.
+// write makes changes: one or two to each client within the time of the bound, at times
+// fewer. Two writers make different changes.
 func (s *scripted) write(ctx context.Context, writer webhookcfg.Store, first int) {
 	pace := bound / 10
 	for n := first; s.sleep(ctx, pace) == nil; n += 2 {
@@ -147,10 +147,10 @@ func (s *scripted) write(ctx context.Context, writer webhookcfg.Store, first int
 	}
 }
 
-// blow changes the weather. Every other time it is fine.
-func (s *scripted) blow(ctx context.Context) {
+// vary changes the conditions. Every other time there are no faults.
+func (s *scripted) vary(ctx context.Context) {
 	for s.sleep(ctx, 5*bound) == nil {
-		w := weather{slow: bound / 50, slowPoll: bound / 50, loseHints: s.chance(2)}
+		w := conditions{slow: bound / 50, slowPoll: bound / 50, loseNotifications: s.chance(2)}
 		if s.chance(2) {
 			w.slow = s.draw(2*bound) + 1
 			w.slowPoll = s.draw(bound/2) + 1
@@ -158,21 +158,21 @@ func (s *scripted) blow(ctx context.Context) {
 			w.failPoll, w.hangPoll = s.below(6), s.below(6)
 		}
 		s.mu.Lock()
-		s.weather = w
+		s.conditions = w
 		s.mu.Unlock()
 	}
 }
 
-// look resolves something, now and then with little patience.
+// look resolves a random entity, now and then with a short deadline.
 func (o *outcome) look(ctx context.Context, s *scripted, copied *cache.Cache, limit time.Duration) {
 	client, entity := s.anyName()
-	patience := 5 * bound
+	timeout := 5 * bound
 	if s.chance(10) {
-		patience = s.draw(bound) + 1
+		timeout = s.draw(bound) + 1
 	}
-	ctx, cancel := context.WithTimeout(ctx, patience)
+	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
-	began := time.Now()
+	started := time.Now()
 	hook, err := copied.Resolve(ctx, client, entity)
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -180,9 +180,9 @@ func (o *outcome) look(ctx context.Context, s *scripted, copied *cache.Cache, li
 		o.errors++
 		return
 	}
-	stale, known := s.staleness(client, entity, describe(hook), began)
+	stale, known := s.staleness(client, entity, describe(hook), started)
 	o.staleness = append(o.staleness, stale)
 	if !known || stale > 0 && stale >= limit {
-		o.wrong = append(o.wrong, fmt.Sprintf("beyond the bound of %v: %s / %s, replaced %v before it was asked for (ever right: %t)", limit, client, entity, stale, known))
+		o.wrong = append(o.wrong, fmt.Sprintf("beyond the bound of %v: %s / %s, replaced %v before the call (existed: %t)", limit, client, entity, stale, known))
 	}
 }

@@ -19,7 +19,7 @@ import (
 	"example.com/go-webhookcfg/webhookcfg"
 )
 
-// resolver is a store whose Resolve is a function.
+// resolver is a store whose Resolve calls a function.
 type resolver struct {
 	webhookcfg.Store
 	resolve func(ctx context.Context, client, entity string) (webhookcfg.Webhook, error)
@@ -29,7 +29,7 @@ func (r resolver) Resolve(ctx context.Context, client, entity string) (webhookcf
 	return r.resolve(ctx, client, entity)
 }
 
-// follower is a store whose Feed is a function.
+// follower is a store whose Changes calls a function.
 type follower struct {
 	webhookcfg.Store
 	changes func(ctx context.Context, since string) (cache.Changes, error)
@@ -39,7 +39,7 @@ func (f follower) Changes(ctx context.Context, since string) (cache.Changes, err
 	return f.changes(ctx, since)
 }
 
-func TestRefusesOptions(t *testing.T) {
+func TestInvalidOptions(t *testing.T) {
 	for name, o := range map[string]cache.Options{
 		"negative bound":                    {MaxStale: -1},
 		"negative interval":                 {PollEvery: -1},
@@ -69,7 +69,7 @@ func TestHitDoesNotAllocate(t *testing.T) {
 	defer copied.Close()
 	mustApply(t, copied.Store(), setAll("acme", 1))
 	ctx := t.Context()
-	for _, client := range []string{"acme", "nobody"} {
+	for _, client := range []string{"acme", "unknown"} {
 		allocations := testing.AllocsPerRun(100, func() {
 			if _, err := copied.Resolve(ctx, client, "e1"); err != nil {
 				t.Error(err)
@@ -145,13 +145,13 @@ func TestReadsAreBounded(t *testing.T) {
 	})
 }
 
-// TestPanics: a panic of the store comes to all who wait for it, and the next
-// read is another one.
+// TestPanics: a panic of the store is raised in every caller that waits, and the next
+// call starts another read.
 func TestPanics(t *testing.T) {
 	cause := errors.New("a defect")
 	for name, fail := range map[string]func(){
-		"panic":       func() { panic(cause) },
-		"end of life": runtime.Goexit,
+		"panic":  func() { panic(cause) },
+		"goexit": runtime.Goexit,
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -185,16 +185,16 @@ func TestPanics(t *testing.T) {
 	}
 }
 
-// TestClose: those who wait are told, and so is everybody later.
+// TestClose: callers that wait get ErrClosed, and so do later calls.
 func TestClose(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newStage()
 		s.readTakes.Store(int64(time.Hour))
 		copied := copyOf(t, stagedFeed{s}, cache.Options{})
-		began := time.Now()
+		started := time.Now()
 		go func() {
 			if _, err := copied.Resolve(t.Context(), "acme", "e1"); !errors.Is(err, cache.ErrClosed) {
-				t.Errorf("who waited got %v", err)
+				t.Errorf("the waiting caller got %v", err)
 			}
 		}()
 		synctest.Wait()
@@ -204,19 +204,19 @@ func TestClose(t *testing.T) {
 			}
 		}
 		if _, err := copied.Resolve(t.Context(), "acme", "e1"); !errors.Is(err, cache.ErrClosed) {
-			t.Errorf("who came later got %v", err)
+			t.Errorf("a later caller got %v", err)
 		}
 		if err := copied.Store().Apply(t.Context(), setAll("acme", 1)); !errors.Is(err, cache.ErrClosed) {
 			t.Errorf("a later change got %v", err)
 		}
-		if took := time.Since(began); took > 0 {
+		if took := time.Since(started); took > 0 {
 			t.Errorf("took %v", took)
 		}
 	})
 }
 
-// TestStaleOnError: while the store fails, or hangs, what is kept does for longer.
-func TestStaleOnError(t *testing.T) {
+// TestStaleIfError: while the store fails or hangs, entries are valid for longer.
+func TestStaleIfError(t *testing.T) {
 	for _, hangs := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
 			s := newStage()
@@ -226,7 +226,7 @@ func TestStaleOnError(t *testing.T) {
 					<-ctx.Done()
 				}
 				if failing {
-					return webhookcfg.Webhook{}, errWeather
+					return webhookcfg.Webhook{}, errFault
 				}
 				return s.Resolve(ctx, client, entity)
 			}}
@@ -239,7 +239,7 @@ func TestStaleOnError(t *testing.T) {
 			clock.at(850)
 			expect(t, copied.Store(), 1, "while the store fails")
 			clock.at(999)
-			if hangs { // its answer, or none, comes a bound later
+			if hangs { // the read times out one bound later
 				clock.at(1000)
 			}
 			_, err := copied.Resolve(t.Context(), "acme", "e1")
@@ -247,16 +247,16 @@ func TestStaleOnError(t *testing.T) {
 				t.Errorf("when the time is over, hanging %t: %v", hangs, err)
 			}
 			clock.at(1100)
-			if _, err := copied.Resolve(t.Context(), "acme", "e1"); !errors.Is(err, errWeather) {
+			if _, err := copied.Resolve(t.Context(), "acme", "e1"); !errors.Is(err, errFault) {
 				t.Errorf("after it: %v", err)
 			}
 			failing = false
-			expect(t, copied.Store(), 2, "when the store answers again")
+			expect(t, copied.Store(), 2, "when the store responds again")
 		})
 	}
 }
 
-// TestKeepsNoErrors: a failure is for those who waited.
+// TestKeepsNoErrors: an error is not cached.
 func TestKeepsNoErrors(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newStage()
@@ -264,11 +264,11 @@ func TestKeepsNoErrors(t *testing.T) {
 		fails := true
 		copied := copyOf(t, resolver{s, func(ctx context.Context, client, entity string) (webhookcfg.Webhook, error) {
 			if fails {
-				return webhookcfg.Webhook{}, errWeather
+				return webhookcfg.Webhook{}, errFault
 			}
 			return s.Resolve(ctx, client, entity)
 		}}, cache.Options{})
-		if _, err := copied.Resolve(t.Context(), "acme", "e1"); !errors.Is(err, errWeather) {
+		if _, err := copied.Resolve(t.Context(), "acme", "e1"); !errors.Is(err, errFault) {
 			t.Error(err)
 		}
 		fails = false
@@ -276,9 +276,9 @@ func TestKeepsNoErrors(t *testing.T) {
 	})
 }
 
-// TestWakes: with hints a change is seen at once, and a flood of them does not
-// become a flood of polls.
-func TestWakes(t *testing.T) {
+// TestNotifications: with notifications a change is visible at once, and many of them do
+// not cause as many polls.
+func TestNotifications(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		memory, polls := store.NewMemory(), 0
 		st := struct {
@@ -307,7 +307,7 @@ func TestWakes(t *testing.T) {
 	})
 }
 
-// TestDropsOneClient: a change has its client read again and nobody else.
+// TestDropsOneClient: a change causes reads of its client only.
 func TestDropsOneClient(t *testing.T) {
 	for name, st := range map[string]func(*stage) webhookcfg.Store{
 		"feed":     func(s *stage) webhookcfg.Store { return stagedFeed{s} },
@@ -348,9 +348,9 @@ func TestDropsOneClient(t *testing.T) {
 	}
 }
 
-// TestForgetsReadsInFlight: what was read before a Reset takes no room after it,
-// and names of all lengths are told apart.
-func TestForgetsReadsInFlight(t *testing.T) {
+// TestDropsReadsInProgress: a read that started before a Reset leaves no entry after it,
+// and names of all lengths are distinguished.
+func TestDropsReadsInProgress(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newStage()
 		var reset atomic.Bool
@@ -393,8 +393,8 @@ func TestForgetsReadsInFlight(t *testing.T) {
 	})
 }
 
-// TestIsBounded: the copy does not outgrow its bound, and a client who asks for
-// a lot pushes out their own.
+// TestIsBounded: the cache does not exceed MaxEntries, and a client with many entries
+// evicts its own.
 func TestIsBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		copied := copyOf(t, stagedPlain{newStage()}, cache.Options{MaxEntries: 100, MaxStale: time.Hour})
@@ -413,16 +413,16 @@ func TestIsBounded(t *testing.T) {
 			t.Errorf("%d entries", stats.Entries)
 		}
 		if reads := resolve("small", 3); reads != 0 {
-			t.Errorf("%d entries of the small client are gone", reads)
+			t.Errorf("%d entries of the small client were evicted", reads)
 		}
 	})
 }
 
-// TestLog: the logger is told of the first failure and of the first success
-// after it, also where the store panics or answers with nonsense.
+// TestLog: the first failure of a poll and the first success after it are logged, also if
+// the store panics.
 func TestLog(t *testing.T) {
 	for name, fail := range map[string]func() (cache.Changes, error){
-		"error": func() (cache.Changes, error) { return cache.Changes{}, errWeather },
+		"error": func() (cache.Changes, error) { return cache.Changes{}, errFault },
 		"panic": func() (cache.Changes, error) { panic("t0ken") },
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -442,17 +442,17 @@ func TestLog(t *testing.T) {
 					clock.at(200 * (at + 1))
 				}
 				_ = copied.Close()
-				said := log.String()
-				if strings.Count(said, "level=WARN") != 2 || strings.Count(said, "level=INFO") != 2 || strings.Contains(said, "t0ken") {
-					t.Errorf("the log is\n%s", said)
+				text := log.String()
+				if strings.Count(text, "level=WARN") != 2 || strings.Count(text, "level=INFO") != 2 || strings.Contains(text, "t0ken") {
+					t.Errorf("the log is\n%s", text)
 				}
 			})
 		})
 	}
 }
 
-// TestStoreLists: the copy lists if its store does, so that the handler of a process
-// with a copy serves the same operations.
+// TestStoreLists: the Store of a cache is a Lister exactly if the store behind it is, so
+// that a handler serves the same operations with and without a cache.
 func TestStoreLists(t *testing.T) {
 	memory := store.NewMemory()
 	mustApply(t, memory, set("acme", "e1", 1))
@@ -462,7 +462,7 @@ func TestStoreLists(t *testing.T) {
 	}
 	lister, ok := copied.Store().(webhookcfg.Lister)
 	if !ok {
-		t.Fatal("the copy of a store that lists does not list")
+		t.Fatal("not a Lister, but the store is")
 	}
 	page, err := lister.List(t.Context(), "acme", "", 10)
 	if err != nil || len(page.Overrides) != 1 || page.Overrides[0].Entity != "e1" {
@@ -480,6 +480,6 @@ func TestStoreLists(t *testing.T) {
 	}
 	defer copied.Close()
 	if _, ok := copied.Store().(webhookcfg.Lister); ok {
-		t.Error("the copy of a store that does not list is a Lister")
+		t.Error("a Lister, but the store is not")
 	}
 }

@@ -44,10 +44,10 @@ func at(n int, c webhookcfg.Change) webhookcfg.Change {
 	return c
 }
 
-// benchChange is a change of one of 100 clients, of an entity and to a URL of the
-// usual lengths. Changes with different n are of different entities.
+// benchChange returns a change of one of 100 clients, with an entity and a URL of
+// typical length. Different n have different entities.
 func benchChange(n int) webhookcfg.Change {
-	id := uint64(n) * 0x9E3779B97F4A7C15 // all different, in no order
+	id := uint64(n) * 0x9E3779B97F4A7C15 // distinct, in no order
 	entity := fmt.Sprintf("%08x-%04x-4%03x-8%03x-%012x", uint32(id), uint16(id>>32), id>>48&0xFFF, id>>52&0xFFF, n)
 	url := egress.NewURL(fmt.Sprintf("https://hooks.example.com/v1/receive/%032x", n))
 	return at(n/1000, webhookcfg.Set("client-"+strconv.Itoa(n%100), webhookcfg.Entity(entity), url))

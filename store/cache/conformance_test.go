@@ -9,8 +9,8 @@ import (
 	"example.com/go-webhookcfg/webhookcfg"
 )
 
-// TestConforms: changes through a copy are seen at once by those who resolve
-// through it, whatever the store can tell of changes.
+// TestConforms: changes through a cache are visible at once to callers that resolve
+// through it, with and without a Feed.
 func TestConforms(t *testing.T) {
 	for name, without := range map[string]func(*store.Memory) webhookcfg.Store{
 		"feed":    func(m *store.Memory) webhookcfg.Store { return m },

@@ -12,8 +12,8 @@ import (
 	"example.com/go-webhookcfg/webhookcfg/egress"
 )
 
-// A sender asks its copy before each notification. The Memory stands for a store
-// that it shares with the processes that make the changes.
+// A sender resolves before each notification. The Memory stands for a store that it
+// shares with the processes that make the changes.
 func ExampleCache() {
 	shared := store.NewMemory()
 	local, err := cache.New(shared, &cache.Options{
@@ -36,9 +36,9 @@ func ExampleCache() {
 			log.Fatal(err)
 		}
 		if hook.URL.IsZero() {
-			log.Fatal("nobody wants to be notified")
+			log.Fatal("no webhook")
 		}
 	}
-	fmt.Println("the store was asked less than ten times:", local.Stats().Reads < 10)
-	// Output: the store was asked less than ten times: true
+	fmt.Println("the store was read less than ten times:", local.Stats().Reads < 10)
+	// Output: the store was read less than ten times: true
 }

@@ -13,13 +13,13 @@ import (
 	"time"
 )
 
-// guard is a line of the source that the bound of a Cache rests on, what stands there
-// if it is taken out, and the trial or stage that tells.
+// guard is a line of the source on which the bound of a Cache depends, its replacement
+// without the guard, and the trial or schedule that detects the difference.
 type guard struct {
 	name, trial, file, line, without string
 }
 
-// The variable taken names the guard that is taken out.
+// An environment variable selects the guard that is removed.
 var guards = []guard{
 	{
 		"results are kept only in the entries that the read belongs to", "feed", "clients.go",
@@ -83,7 +83,7 @@ var guards = []guard{
 	},
 }
 
-// takenSource is the file that is compiled in beside the others.
+// takenSource is an additional file of the package.
 const takenSource = `package cache
 
 import (
@@ -98,8 +98,8 @@ func taken(guard int) bool { return guardTaken == strconv.Itoa(guard) }
 
 const takenVar = "WEBHOOKCFG_TEST_WITHOUT_GUARD"
 
-// TestGuards takes the guards out, one at a time, and has TestBound or TestStages find
-// answers that are older than the bound.
+// TestGuards removes the guards, one at a time, and expects TestBound or TestSchedules to find
+// results that are older than the bound.
 func TestGuards(t *testing.T) {
 	if testing.Short() {
 		t.Skip("compiles the package once more")
@@ -109,25 +109,25 @@ func TestGuards(t *testing.T) {
 	defer cancel()
 	program := compileWithout(ctx, t)
 	run := func(trial, number string) (string, error) {
-		command := exec.CommandContext(ctx, program, "-test.run=^Test(Bound|Stages)$/^"+trial+"$", "-test.timeout=1m")
+		command := exec.CommandContext(ctx, program, "-test.run=^Test(Bound|Schedules)$/^"+trial+"$", "-test.timeout=1m")
 		command.Env = append(os.Environ(), takenVar+"="+number)
-		said, err := command.CombinedOutput()
-		return string(said), err
+		output, err := command.CombinedOutput()
+		return string(output), err
 	}
-	if said, err := run(".*", "none"); err != nil {
-		t.Fatalf("with all guards: %v\n%s", err, said)
+	if output, err := run(".*", "none"); err != nil {
+		t.Fatalf("with all guards: %v\n%s", err, output)
 	}
 	for number, guard := range guards {
 		t.Run(guard.name, func(t *testing.T) {
-			said, err := run(strings.ReplaceAll(guard.trial, " ", "_"), strconv.Itoa(number))
-			if err == nil || !strings.Contains(said, "beyond the bound") {
-				t.Errorf("without it, the test passes or fails for another reason: %v\n%s", err, said)
+			output, err := run(strings.ReplaceAll(guard.trial, " ", "_"), strconv.Itoa(number))
+			if err == nil || !strings.Contains(output, "beyond the bound") {
+				t.Errorf("without it, the test passes or fails for another reason: %v\n%s", err, output)
 			}
 		})
 	}
 }
 
-// compileWithout compiles the tests of this package so that guards can be taken out.
+// compileWithout compiles the tests of this package so that guards can be removed.
 func compileWithout(ctx context.Context, t *testing.T) (program string) {
 	t.Helper()
 	dir := t.TempDir()
@@ -146,13 +146,13 @@ func compileWithout(ctx context.Context, t *testing.T) (program string) {
 		program += ".exe"
 	}
 	command := exec.CommandContext(ctx, "go", "test", "-c", "-overlay", writeOverlay(t, dir, sources), "-o", program, ".")
-	if said, err := command.CombinedOutput(); err != nil {
-		t.Fatalf("%v\n%s", err, said)
+	if output, err := command.CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, output)
 	}
 	return program
 }
 
-// writeOverlay writes sources that the compiler is to take for those of this folder.
+// writeOverlay writes sources that replace those of this directory.
 func writeOverlay(t *testing.T, dir string, sources map[string]string) (path string) {
 	t.Helper()
 	here, err := os.Getwd()

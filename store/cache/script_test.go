@@ -13,43 +13,43 @@ import (
 	"example.com/go-webhookcfg/webhookcfg"
 )
 
-// scripted is a store that takes its time and fails as it is told, and remembers which
-// webhook was in effect when. It runs on the clock of a synctest bubble.
+// scripted is a store with simulated latency and faults, which records when which
+// webhook was in effect. It runs on the clock of a synctest bubble.
 type scripted struct {
 	memory *store.Memory
 
-	mu       sync.Mutex
-	random   *rand.Rand
-	weather  weather
-	history  map[string][]span
-	versions map[string]int
-	hints    chan struct{}
+	mu            sync.Mutex
+	random        *rand.Rand
+	conditions    conditions
+	history       map[string][]span
+	versions      map[string]int
+	notifications chan struct{}
 }
 
-// weather is how the store does for a while.
-type weather struct {
-	slow, slowPoll time.Duration // at most, before it does something and again after
-	failRead       bool
-	failPoll       int // how many polls of six fail at once
-	hangPoll       int // how many polls of six hang until their context ends
-	loseHints      bool
+// conditions are the latency and the faults of the store for a while.
+type conditions struct {
+	slow, slowPoll    time.Duration // at most, before an operation and again after it
+	failRead          bool
+	failPoll          int // how many polls of six fail at once
+	hangPoll          int // how many polls of six hang until their context ends
+	loseNotifications bool
 }
 
-// span says since when a webhook is in effect, until the next one.
+// span is a period, until the next one, in which a webhook was in effect.
 type span struct {
 	hook string
 	from time.Time
 }
 
-var errWeather = errors.New("bad weather")
+var errFault = errors.New("simulated fault")
 
 func newScript(seed uint64) *scripted {
 	s := &scripted{
-		memory:   store.NewMemory(),
-		random:   rand.New(rand.NewPCG(seed, 0)),
-		history:  map[string][]span{},
-		versions: map[string]int{},
-		hints:    make(chan struct{}, 1),
+		memory:        store.NewMemory(),
+		random:        rand.New(rand.NewPCG(seed, 0)),
+		history:       map[string][]span{},
+		versions:      map[string]int{},
+		notifications: make(chan struct{}, 1),
 	}
 	for _, client := range scriptClients {
 		s.remember(client)
@@ -57,7 +57,7 @@ func newScript(seed uint64) *scripted {
 	return s
 }
 
-// Apply takes a while before it makes the change, and another one after.
+// Apply sleeps before and after it makes the change.
 func (s *scripted) Apply(ctx context.Context, c webhookcfg.Change) error {
 	w := s.now()
 	if err := s.sleep(ctx, w.slow); err != nil {
@@ -66,7 +66,7 @@ func (s *scripted) Apply(ctx context.Context, c webhookcfg.Change) error {
 	return errors.Join(s.apply(c), s.sleep(ctx, w.slow))
 }
 
-// apply makes a change and gives a hint.
+// apply makes a change and sends a notification.
 func (s *scripted) apply(c webhookcfg.Change) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -75,16 +75,16 @@ func (s *scripted) apply(c webhookcfg.Change) error {
 	}
 	s.versions[c.Client]++
 	s.remember(c.Client)
-	if !s.weather.loseHints {
+	if !s.conditions.loseNotifications {
 		select {
-		case s.hints <- struct{}{}:
+		case s.notifications <- struct{}{}:
 		default:
 		}
 	}
 	return nil
 }
 
-// remember takes down what is in effect for a client. It wants mu held.
+// remember records what is in effect for a client. The caller holds mu.
 func (s *scripted) remember(client string) {
 	for _, entity := range entities {
 		hook, _ := s.memory.Resolve(context.Background(), client, entity)
@@ -95,23 +95,23 @@ func (s *scripted) remember(client string) {
 	}
 }
 
-// Resolve takes a while before it looks, and another one after.
+// Resolve sleeps before and after it reads.
 func (s *scripted) Resolve(ctx context.Context, client, entity string) (webhookcfg.Webhook, error) {
 	w := s.now()
 	if err := s.sleep(ctx, w.slow); err != nil {
 		return webhookcfg.Webhook{}, err
 	}
 	if w.failRead {
-		return webhookcfg.Webhook{}, errWeather
+		return webhookcfg.Webhook{}, errFault
 	}
 	hook, err := s.memory.Resolve(ctx, client, entity)
 	return hook, errors.Join(err, s.sleep(ctx, w.slow))
 }
 
-func (s *scripted) now() weather {
+func (s *scripted) now() conditions {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.weather
+	return s.conditions
 }
 
 // sleep sleeps for a random part of the time.
@@ -141,8 +141,8 @@ func (s *scripted) below(n int) int {
 	return s.random.IntN(n)
 }
 
-// poll is what Changes and Versions have in common around their answer.
-func (s *scripted) poll(ctx context.Context, answer func()) error {
+// poll simulates the latency and the faults of Changes and Versions around their work.
+func (s *scripted) poll(ctx context.Context, work func()) error {
 	w, die := s.now(), s.below(6)
 	if die < w.hangPoll {
 		<-ctx.Done()
@@ -152,15 +152,14 @@ func (s *scripted) poll(ctx context.Context, answer func()) error {
 		return err
 	}
 	if die < w.hangPoll+w.failPoll {
-		return errWeather
+		return errFault
 	}
-	answer()
+	work()
 	return s.sleep(ctx, w.slowPoll)
 }
 
-// staleness returns how long before the given moment a webhook was replaced that was
-// an answer; 0 if it was in effect then or later. It wants the answer to be one that
-// was ever right.
+// staleness returns how long before the given time a webhook was replaced; zero if it was
+// in effect then or later. It reports whether the webhook was ever in effect.
 func (s *scripted) staleness(client, entity, hook string, before time.Time) (time.Duration, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -204,17 +203,17 @@ func (s *scripted) name() (client, entity string) {
 	return scriptClients[s.random.IntN(len(scriptClients))], entities[s.random.IntN(len(entities))]
 }
 
-// scriptClients are enough for most to be left alone for a while.
+// scriptClients are so many that most are unchanged for a while.
 var scriptClients = []string{"a", "b", "c", "d", "e", "f", "g", "h", "i", "j"}
 
-// What the script can be asked, beside what a store must.
+// The optional interfaces of the store.
 type (
 	scriptedFeed     struct{ *scripted }
 	scriptedVersions struct{ *scripted }
 	scriptedPlain    struct{ *scripted }
 )
 
-// Changes is that of the Memory, but for an unfounded Reset now and then.
+// Changes calls that of the Memory, with an additional Reset now and then.
 func (s scriptedFeed) Changes(ctx context.Context, since string) (changes cache.Changes, err error) {
 	err = s.poll(ctx, func() { changes, err = s.memory.Changes(ctx, since) })
 	if err == nil && s.chance(50) {
@@ -223,7 +222,7 @@ func (s scriptedFeed) Changes(ctx context.Context, since string) (changes cache.
 	return changes, err
 }
 
-func (s scriptedFeed) Notify(context.Context) <-chan struct{} { return s.hints }
+func (s scriptedFeed) Notify(context.Context) <-chan struct{} { return s.notifications }
 
 func (s scriptedVersions) Versions(ctx context.Context, clients []string) (versions []string, err error) {
 	err = s.poll(ctx, func() {

@@ -13,8 +13,8 @@ import (
 	"example.com/go-webhookcfg/webhookcfg"
 )
 
-// stage is a store that looks at once, and then takes its time to answer. It runs on
-// the clock of a synctest bubble.
+// stage is a store that reads at once and then takes some time to return. It runs on the
+// clock of a synctest bubble.
 type stage struct {
 	*store.Memory
 	version             atomic.Int64
@@ -42,7 +42,7 @@ func (s *stage) Resolve(ctx context.Context, client, entity string) (webhookcfg.
 func (s *stage) poll(ctx context.Context) error {
 	s.polls.Add(1)
 	if s.pollsFail.Load() {
-		return errWeather
+		return errFault
 	}
 	return take(ctx, &s.pollTake)
 }
@@ -56,7 +56,7 @@ func take(ctx context.Context, nanoseconds *atomic.Int64) error {
 	}
 }
 
-// The companions of the store.
+// The optional interfaces of the store.
 type (
 	stagedFeed     struct{ *stage }
 	stagedVersions struct {
@@ -84,7 +84,7 @@ func (s stagedVersions) Versions(ctx context.Context, clients []string) ([]strin
 	return versions, s.stage.poll(ctx)
 }
 
-// copyOf makes a copy that is closed at the end of the bubble.
+// copyOf returns a cache that is closed at the end of the bubble.
 func copyOf(t *testing.T, st webhookcfg.Store, o cache.Options) *cache.Cache {
 	t.Helper()
 	copied, err := cache.New(st, &o)
@@ -96,7 +96,7 @@ func copyOf(t *testing.T, st webhookcfg.Store, o cache.Options) *cache.Cache {
 	return copied
 }
 
-// clock lets a test say when things happen.
+// clock lets a test schedule its steps.
 type clock struct{ start time.Time }
 
 func newClock() clock { return clock{time.Now()} }
@@ -114,7 +114,7 @@ func mustApply(t *testing.T, st webhookcfg.Store, c webhookcfg.Change) {
 	}
 }
 
-// expect wants the webhook that change n set.
+// expect checks for the webhook that change n set.
 func expect(t *testing.T, st webhookcfg.Store, n int, otherwise string) {
 	t.Helper()
 	hook, err := st.Resolve(t.Context(), "acme", "e1")
@@ -123,20 +123,19 @@ func expect(t *testing.T, st webhookcfg.Store, n int, otherwise string) {
 	}
 }
 
-// TestStages plays the schedules that TestBound seldom meets.
-func TestStages(t *testing.T) {
-	for name, play := range map[string]func(*testing.T){
-		"old read":           playOldRead,
-		"slow poll":          playSlowPoll,
-		"slow version check": playSlowCheck,
+// TestSchedules runs schedules that TestBound seldom produces.
+func TestSchedules(t *testing.T) {
+	for name, run := range map[string]func(*testing.T){
+		"old read":           runOldRead,
+		"slow poll":          runSlowPoll,
+		"slow version check": runSlowCheck,
 	} {
-		t.Run(name, func(t *testing.T) { synctest.Test(t, play) })
+		t.Run(name, func(t *testing.T) { synctest.Test(t, run) })
 	}
 }
 
-// playOldRead: who comes when a read has gone on for longer than the bound does
-// not wait for it.
-func playOldRead(t *testing.T) {
+// runOldRead: a caller does not join a read that started longer ago than the bound.
+func runOldRead(t *testing.T) {
 	s := newStage()
 	copied, clock := copyOf(t, stagedPlain{s}, cache.Options{MaxStale: bound}), newClock()
 	mustApply(t, s, setAll("acme", 1))
@@ -145,12 +144,12 @@ func playOldRead(t *testing.T) {
 	clock.at(10)
 	mustApply(t, s, setAll("acme", 2))
 	clock.at(120)
-	expect(t, copied.Store(), 2, "beyond the bound, from a read that began too early")
+	expect(t, copied.Store(), 2, "beyond the bound, from a read that started too early")
 	clock.at(300)
 }
 
-// playSlowPoll: a poll says what was so when it began, not when it was over.
-func playSlowPoll(t *testing.T) {
+// runSlowPoll: a poll vouches for the time of its start, not of its end.
+func runSlowPoll(t *testing.T) {
 	s := newStage()
 	mustApply(t, s, setAll("acme", 1))
 	copied, clock := copyOf(t, stagedFeed{s}, cache.Options{MaxStale: bound}), newClock()
@@ -166,7 +165,7 @@ func playSlowPoll(t *testing.T) {
 	expect(t, copied.Store(), 2, "beyond the bound, after a slow poll")
 }
 
-func playSlowCheck(t *testing.T) {
+func runSlowCheck(t *testing.T) {
 	s := newStage()
 	copied, clock := copyOf(t, stagedVersions{stagedPlain{s}, s}, cache.Options{MaxStale: bound}), newClock()
 	mustApply(t, s, setAll("acme", 1))
