@@ -3,10 +3,8 @@ package webhookcfg_test
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"math"
 	"net/http"
@@ -18,7 +16,6 @@ import (
 
 	"example.com/go-webhookcfg/webhookcfg"
 	"example.com/go-webhookcfg/webhookcfg/egress"
-	"github.com/google/go-cmp/cmp"
 )
 
 // eventInto returns a hook that keeps the last event.
@@ -289,169 +286,5 @@ func TestPanickingHook(t *testing.T) {
 		if n := strings.Count(records.String(), "in the hook"); n != 1 {
 			t.Errorf("logged %d times:\n%s", n, &records)
 		}
-	}
-}
-
-// slowReader takes an hour.
-type slowReader struct{ io.Reader }
-
-func (s slowReader) Read(p []byte) (int, error) {
-	time.Sleep(time.Hour)
-	return s.Reader.Read(p)
-}
-
-// TestLateBody: on a server that cannot limit how long a body takes, the handler
-// waits for it, answers once, and does not begin what has no time left.
-func TestLateBody(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		r := setRequest()
-		r.Body = io.NopCloser(slowReader{r.Body})
-		applied := false
-		w := httptest.NewRecorder()
-		newHandler(t, faulty{fault: func(context.Context) error { applied = true; return nil }}, options()).ServeHTTP(w, r)
-		if w.Code != http.StatusServiceUnavailable || applied {
-			t.Errorf("got %d, applied %v", w.Code, applied)
-		}
-	})
-}
-
-// TestSlowBody: a caller that does not send its body is let go in time, whether
-// the handler reads the body or the server does, after the answer.
-func TestSlowBody(t *testing.T) {
-	o := options()
-	o.Timeout = 50 * time.Millisecond
-	address := serve(t, newHandler(t, newRecorder(), o))
-	for _, tt := range []struct{ name, request, want string }{
-		{"nothing", request("POST", configure, acme, "", "Content-Length: 100"), "400"},
-		{"a part", request("POST", configure, acme, "", "Content-Length: 100") + "{", "400"},
-		{"unset of all", request("DELETE", configure, acme, "", "Content-Length: 100"), "400"},
-		{"chunked unset of all", request("DELETE", configure, acme, "", "Transfer-Encoding: chunked") + "1\r\n{\r\n", "400"},
-		{"wrong secret", request("POST", configure, "acme:x", "", "Content-Length: 100"), "401"},
-		{"media type", request("POST", configure, acme, "", "Content-Length: 100", "Content-Type: text/plain"), "415"},
-	} {
-		if a := raw(t, address, tt.request); fmt.Sprint(a.Status) != tt.want {
-			t.Errorf("%s: got %v", tt.name, a)
-		}
-	}
-}
-
-// deadlines is a ResponseWriter that notes what becomes of its read deadline.
-type deadlines struct {
-	*httptest.ResponseRecorder
-	set []time.Time
-}
-
-func (d *deadlines) SetReadDeadline(t time.Time) error {
-	d.set = append(d.set, t)
-	return nil
-}
-
-// TestReadDeadline: a shorter limit of the server stays, and none is left once the
-// body was read: it would look like a client that disconnected.
-func TestReadDeadline(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		start := time.Now()
-		ours := start.Add(10 * time.Second)
-		for _, tt := range []struct {
-			readTimeout time.Duration
-			request     func() *http.Request
-			want        []time.Time
-		}{
-			{0, setRequest, []time.Time{ours, {}}},
-			{time.Minute, setRequest, []time.Time{ours, {}}},
-			{time.Second, setRequest, nil},
-			{0, readRequest, nil},
-		} {
-			r := tt.request()
-			server := &http.Server{ReadTimeout: tt.readTimeout}
-			w := &deadlines{ResponseRecorder: httptest.NewRecorder()}
-			newHandler(t, newRecorder(), options()).ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), http.ServerContextKey, server)))
-			if diff := cmp.Diff(tt.want, w.set); w.Code != http.StatusOK || diff != "" {
-				t.Errorf("ReadTimeout %v: got %d, -want +got:\n%s", tt.readTimeout, w.Code, diff)
-			}
-		}
-	})
-}
-
-// TestExpectTooMuch: who asks before sending too much is not told to send it.
-func TestExpectTooMuch(t *testing.T) {
-	address := serve(t, newHandler(t, newRecorder(), options()))
-	a := raw(t, address, request("POST", configure, acme, "", "Content-Length: 99999", "Expect: 100-continue"))
-	if a.Status != http.StatusRequestEntityTooLarge {
-		t.Errorf("got %v", a)
-	}
-}
-
-// TestEvents holds what the host is told of each kind of ending.
-func TestEvents(t *testing.T) {
-	var records bytes.Buffer
-	var event webhookcfg.Event
-	o := options()
-	o.Logger = slog.New(slog.NewJSONHandler(&records, &slog.HandlerOptions{Level: slog.LevelDebug, ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
-		if a.Key == "time" || a.Key == "duration" {
-			return slog.Attr{}
-		}
-		return a
-	}}))
-	o.OnEvent = eventInto(&event)
-	o.ProbeMode = webhookcfg.ProbeWarn
-	o.Prober = prober(func(_ context.Context, _ string, target egress.URL) error {
-		if strings.Contains(target.Reveal(), "down") {
-			return fmt.Errorf("cannot reach %s", target.Reveal())
-		}
-		return nil
-	})
-	h := newHandler(t, newRecorder(), o)
-	do := func(method, target, body string) {
-		r := httptest.NewRequest(method, target, strings.NewReader(body))
-		r.Header.Set("Content-Type", "application/json")
-		r.SetBasicAuth("acme", "s3cret")
-		h.ServeHTTP(httptest.NewRecorder(), r)
-	}
-	const msg = `"msg":"webhook configuration request",`
-	tests := []struct {
-		method, target, body string
-		record               string
-	}{
-		{
-			"POST", configure, `{"endpoint_id":"e1","webhook_url":"https://h.example.com:8443/t0ken?k=v"}`,
-			`{"level":"INFO",` + msg + `"operation":"set","status":200,"client":"acme","scope":"entity e1","url":"https://h.example.com:8443"}`,
-		},
-		{
-			"POST", variant, `{"webhook_url":"https://down.example.com/t0ken"}`,
-			`{"level":"WARN",` + msg + `"operation":"set","status":200,"client":"acme","scope":"all","url":"https://down.example.com","error":"cannot reach https://down.example.com"}`,
-		},
-		{"DELETE", configure, ``, `{"level":"INFO",` + msg + `"operation":"unset","status":200,"client":"acme","scope":"all"}`},
-		{"GET", configure + "/e1", ``, `{"level":"DEBUG",` + msg + `"operation":"read","status":200,"client":"acme","scope":"entity e1"}`},
-		{"GET", configure, ``, `{"level":"DEBUG",` + msg + `"operation":"list","status":200,"client":"acme"}`},
-		{
-			"POST", configure, `{"webhook_url":"ftp://h.example.com/t0ken"}`,
-			`{"level":"INFO",` + msg + `"operation":"set","status":400,"code":"invalid_webhook_url","client":"acme","scope":"all"}`,
-		},
-	}
-	for _, tt := range tests {
-		records.Reset()
-		event = webhookcfg.Event{}
-		do(tt.method, tt.target, tt.body)
-		if got := strings.TrimSpace(records.String()); got != tt.record {
-			t.Errorf("%s %s: record\n%s\nwant\n%s", tt.method, tt.target, got, tt.record)
-		}
-		var record struct {
-			Operation, Client, Code string
-			Status                  int
-		}
-		if err := json.Unmarshal(records.Bytes(), &record); err != nil {
-			t.Fatal(err)
-		}
-		if event.Operation != record.Operation || event.Client != record.Client || event.Status != record.Status || event.Code != record.Code {
-			t.Errorf("the event %+v is not the record %+v", event, record)
-		}
-	}
-	records.Reset()
-	event = webhookcfg.Event{}
-	do("PUT", configure, "")
-	do("GET", "/nowhere", "")
-	if records.Len() > 0 || event.Operation != "" {
-		t.Errorf("requests that reach no operation were told: %s %+v", &records, event)
 	}
 }
