@@ -13,7 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-func TestRecheck(t *testing.T) {
+func TestAudit(t *testing.T) {
 	st := store.NewMemory()
 	set := func(scope webhookcfg.Scope, url string) {
 		if err := st.Apply(t.Context(), webhookcfg.Set("acme", scope, egress.NewURL(url))); err != nil {
@@ -34,7 +34,7 @@ func TestRecheck(t *testing.T) {
 	if err := st.Apply(t.Context(), webhookcfg.Unset("acme", webhookcfg.Entity("off"))); err != nil {
 		t.Fatal(err)
 	}
-	recheck := func(policy *egress.Policy) (got []string) {
+	audit := func(policy *egress.Policy) (got []string) {
 		for violation, err := range webhookcfg.Audit(t.Context(), st, "acme", policy) {
 			if err != nil {
 				t.Fatal(err)
@@ -43,10 +43,10 @@ func TestRecheck(t *testing.T) {
 		}
 		return got
 	}
-	if diff := cmp.Diff(want, recheck(new(egress.Policy))); diff != "" {
+	if diff := cmp.Diff(want, audit(new(egress.Policy))); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
 	}
-	if got := recheck(egress.Development()); got != nil {
+	if got := audit(egress.Development()); got != nil {
 		t.Errorf("a policy that allows everything here refuses %q", got)
 	}
 	for violation := range webhookcfg.Audit(t.Context(), st, "acme", new(egress.Policy)) {
@@ -67,7 +67,7 @@ func (l brokenLister) List(ctx context.Context, client, after string, limit int)
 	return webhookcfg.Page{Next: "e"}, nil
 }
 
-func TestRecheckFails(t *testing.T) {
+func TestAuditFails(t *testing.T) {
 	var all []error
 	for _, err := range webhookcfg.Audit(t.Context(), brokenLister{}, "acme", new(egress.Policy)) {
 		all = append(all, err)

@@ -8,8 +8,8 @@ import (
 	"example.com/go-webhookcfg/webhookcfg/egress"
 )
 
-// TestValidate holds that nothing that went missing makes a valid change, least
-// of all one of all entities.
+// TestValidate: a missing part never makes a valid change, least of all one of all
+// entities.
 func TestValidate(t *testing.T) {
 	url := egress.NewURL(hookURL)
 	withURL := webhookcfg.Unset("c", webhookcfg.All())

@@ -9,8 +9,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// TestSetBody holds which bodies of a set are accepted, and the texts of the rules
-// that the others break. Package strictjson has the tests of the syntax.
+// TestSetBody holds the accepted bodies of a set, and the rules that others break.
+// Package strictjson tests the syntax.
 func TestSetBody(t *testing.T) {
 	const (
 		object    = "The body must be exactly one JSON object and nothing after it"
@@ -91,10 +91,10 @@ func TestSetBody(t *testing.T) {
 	}
 }
 
-// refusedBody is the end of the body of a refusal.
+// refusedBody is the end of the body of an error.
 func refusedBody(rule string) string { return `,"error_description":"` + rule + `"}` }
 
-// setRequestOf is a set of acme's with a body.
+// setRequestOf is a set with a body, by acme.
 func setRequestOf(path, body string) *http.Request {
 	r := httptest.NewRequest("POST", path, strings.NewReader(body))
 	r.Header.Set("Content-Type", "application/json")

@@ -14,7 +14,7 @@ import (
 	"example.com/go-webhookcfg/webhookcfg/egress"
 )
 
-// TestEvents holds what the host is told of each kind of ending.
+// TestEvents holds the record and the event of each outcome.
 func TestEvents(t *testing.T) {
 	var records bytes.Buffer
 	var event webhookcfg.Event
@@ -84,6 +84,6 @@ func TestEvents(t *testing.T) {
 	do("PUT", configure, "")
 	do("GET", "/nowhere", "")
 	if records.Len() > 0 || event.Operation != "" {
-		t.Errorf("requests that reach no operation were told: %s %+v", &records, event)
+		t.Errorf("requests that reach no operation were logged: %s %+v", &records, event)
 	}
 }

@@ -54,8 +54,8 @@ func ExampleNewHandler() {
 	// https://hooks.example.com/in?token=t0ken
 }
 
-// The states of an entity, the operations, and what is in effect after each: the
-// table of the package documentation, printed by the store.
+// The states of an entity, the operations, and the webhook in effect after each: the
+// table of the package documentation, printed from a store.
 func Example_states() {
 	const client = "acme"
 	ctx := context.Background()

@@ -5,7 +5,7 @@ import "net/http"
 // BasicCredentials shows the parser of the Authorization field to the tests.
 func BasicCredentials(h http.Header) (id, secret string, err error) { return basicCredentials(h) }
 
-// ErrorTable lists every row of the table of errors: name and status.
+// ErrorTable returns the table of errors: the status of each name.
 func ErrorTable() map[string]int {
 	table := make(map[string]int)
 	for _, row := range errorTable {

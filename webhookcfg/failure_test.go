@@ -18,12 +18,12 @@ import (
 	"example.com/go-webhookcfg/webhookcfg/egress"
 )
 
-// eventInto returns a hook that keeps the last event.
+// eventInto returns an OnEvent that stores the last event in e.
 func eventInto(e *webhookcfg.Event) func(context.Context, webhookcfg.Event) {
 	return func(_ context.Context, got webhookcfg.Event) { *e = got }
 }
 
-// faulty is a store whose calls do what the test wants.
+// faulty is a store whose calls return the result of fault.
 type faulty struct {
 	webhookcfg.Store
 	fault func(ctx context.Context) error
@@ -34,9 +34,9 @@ func (f faulty) Resolve(ctx context.Context, _, _ string) (webhookcfg.Webhook, e
 	return webhookcfg.Webhook{}, f.fault(ctx)
 }
 
-// TestFaults breaks each of the host's parts in each way, in virtual time: the
-// caller gets one answer, the host one record and one event, and the handler
-// serves the next request.
+// TestFaults breaks each of the host's parts in each way, in virtual time: the client
+// gets one response, the host one record and one event, and the handler serves the
+// next request.
 func TestFaults(t *testing.T) {
 	faults := []struct {
 		name   string
@@ -66,7 +66,7 @@ func TestFaults(t *testing.T) {
 				return webhookcfg.Client{ID: "acme"}, fault(ctx)
 			})
 		}},
-		{"catalogue", setRequest, func(o *webhookcfg.Options, fault func(context.Context) error) (webhookcfg.Store, webhookcfg.CredentialVerifier) {
+		{"EntityExists", setRequest, func(o *webhookcfg.Options, fault func(context.Context) error) (webhookcfg.Store, webhookcfg.CredentialVerifier) {
 			o.EntityExists = func(ctx context.Context, _, _ string) (bool, error) { return true, fault(ctx) }
 			return newRecorder(), verifier(verify)
 		}},
@@ -125,10 +125,7 @@ func TestFaults(t *testing.T) {
 }
 
 func setRequest() *http.Request {
-	r := httptest.NewRequest("POST", configure, strings.NewReader(`{"endpoint_id":"e1","webhook_url":"`+hookURL+`"}`))
-	r.Header.Set("Content-Type", "application/json")
-	r.SetBasicAuth("acme", "s3cret")
-	return r
+	return setRequestOf(configure, `{"endpoint_id":"e1","webhook_url":"`+hookURL+`"}`)
 }
 
 func readRequest() *http.Request {
@@ -137,8 +134,8 @@ func readRequest() *http.Request {
 	return r
 }
 
-// TestSlowProbe: a probe has its own, shorter deadline, and its end is the
-// target's fault; the deadline of the whole request is not.
+// TestSlowProbe: a probe has its own, shorter deadline, after which the target counts
+// as unreachable.
 func TestSlowProbe(t *testing.T) {
 	tests := []struct {
 		name                  string
@@ -171,7 +168,8 @@ func TestSlowProbe(t *testing.T) {
 	}
 }
 
-// TestNoTimeToProbe: what took the time was not the target.
+// TestNoTimeToProbe: a probe that the deadline of the request cut short proves nothing
+// about the target.
 func TestNoTimeToProbe(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		o := options()
@@ -191,7 +189,8 @@ type nilError struct{ text string }
 
 func (e *nilError) Error() string { return e.text }
 
-// TestErrorThatPanics: a failed change is not answered 200, whatever its error does.
+// TestErrorThatPanics: the response to a failed change is never 200, whatever its error
+// does.
 func TestErrorThatPanics(t *testing.T) {
 	var event webhookcfg.Event
 	o := options()
@@ -203,7 +202,7 @@ func TestErrorThatPanics(t *testing.T) {
 	}
 }
 
-// TestAbortHandler: what net/http makes of this panic is left to net/http.
+// TestAbortHandler: the panic that net/http handles is left to net/http.
 func TestAbortHandler(t *testing.T) {
 	h := newHandler(t, faulty{fault: func(context.Context) error { panic(http.ErrAbortHandler) }}, options())
 	defer func() {
@@ -215,12 +214,12 @@ func TestAbortHandler(t *testing.T) {
 	t.Error("no panic")
 }
 
-// TestHangUp: a caller that hangs up during the probe changes nothing.
-func TestHangUp(t *testing.T) {
+// TestDisconnect: a client that disconnects during the probe changes nothing.
+func TestDisconnect(t *testing.T) {
 	o := options()
 	o.ProbeMode = webhookcfg.ProbeWarn
-	ctx, hangUp := context.WithCancel(t.Context())
-	o.Prober = prober(func(ctx context.Context, _ string, _ egress.URL) error { hangUp(); <-ctx.Done(); return ctx.Err() })
+	ctx, disconnect := context.WithCancel(t.Context())
+	o.Prober = prober(func(ctx context.Context, _ string, _ egress.URL) error { disconnect(); <-ctx.Done(); return ctx.Err() })
 	st := newRecorder()
 	newHandler(t, st, o).ServeHTTP(httptest.NewRecorder(), setRequest().WithContext(ctx))
 	if changes := st.take(); changes != nil {
@@ -228,7 +227,7 @@ func TestHangUp(t *testing.T) {
 	}
 }
 
-// TestNamelessClient: a verifier that names nobody is a defect, not a client.
+// TestNamelessClient: an empty client ID is a defect, not a client.
 func TestNamelessClient(t *testing.T) {
 	st := newRecorder()
 	h, err := webhookcfg.NewHandler(st, verifier(func(context.Context, string, string) (webhookcfg.Client, error) {
@@ -244,8 +243,8 @@ func TestNamelessClient(t *testing.T) {
 	}
 }
 
-// TestThrottledVerifier: a verifier can ask the caller to wait, also about
-// credentials that are wrong; the advice is never less than a second.
+// TestThrottledVerifier: a verifier can ask the client to wait, also for wrong
+// credentials; Retry-After is at least a second.
 func TestThrottledVerifier(t *testing.T) {
 	for wait, want := range map[time.Duration]string{90 * time.Second: "90", 1001 * time.Millisecond: "2", 0: "1", -time.Second: "1", math.MaxInt64: "9223372037"} {
 		h, err := webhookcfg.NewHandler(newRecorder(), verifier(func(context.Context, string, string) (webhookcfg.Client, error) {

@@ -17,7 +17,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// retryError is what a throttle or a busy prober answers.
+// retryError is the error of a throttle or of a busy prober.
 type retryError struct{ wait time.Duration }
 
 func (e retryError) Error() string             { return "too fast" }
@@ -29,7 +29,7 @@ func (p prober) Probe(ctx context.Context, client string, target egress.URL) err
 	return p(ctx, client, target)
 }
 
-// golden is a whole response but for its Date.
+// golden is a whole response without its Date.
 func golden(status, body string, fields ...string) string {
 	fields = append(fields,
 		"Cache-Control: no-store",
@@ -43,7 +43,7 @@ func golden(status, body string, fields ...string) string {
 
 var date = regexp.MustCompile("Date: [^\r]*\r\n")
 
-// whole returns a response byte for byte, its fields sorted and the Date cut.
+// whole returns a response byte for byte, with sorted fields and without the Date.
 func whole(t *testing.T, address, request string) string {
 	t.Helper()
 	conn, err := net.Dial("tcp", address)
@@ -65,8 +65,8 @@ func whole(t *testing.T, address, request string) string {
 	return status + "\r\n" + strings.Join(sorted, "\r\n") + "\r\n\r\n" + body
 }
 
-// TestGolden holds the answers to the wire contract byte for byte, one row at
-// least for each row of the table of errors.
+// TestGolden holds the responses byte for byte, with at least one row for each row of
+// the table of errors.
 func TestGolden(t *testing.T) {
 	const unauthorized = `Www-Authenticate: Basic realm="webhooks", charset="UTF-8"`
 	invalidClient := golden("401 Unauthorized", errorBody("invalid_client", "Invalid client credentials"), unauthorized)
@@ -88,7 +88,7 @@ func TestGolden(t *testing.T) {
 		case "foreign":
 			return false, nil
 		case "panic":
-			panic("in the catalogue")
+			panic("in EntityExists")
 		case "outage":
 			return false, errBroken
 		}
@@ -156,12 +156,12 @@ func TestGolden(t *testing.T) {
 	}
 	for name := range webhookcfg.ErrorTable() {
 		if !seen[name] {
-			t.Errorf("no golden answer has the code %s", name)
+			t.Errorf("no golden response has the code %s", name)
 		}
 	}
 }
 
-// TestErrorTable holds the table to the contract.
+// TestErrorTable holds the statuses of the error codes.
 func TestErrorTable(t *testing.T) {
 	want := map[string]int{
 		"invalid_request":         http.StatusBadRequest,

@@ -11,8 +11,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// TestMounts holds that the same requests get the same answers wherever the
-// handler is mounted, and that the host's own routes stay the host's.
+// TestMounts: the same requests get the same responses wherever the handler is mounted,
+// and the routes of the host are served by the host.
 func TestMounts(t *testing.T) {
 	home := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { io.WriteString(w, "home") })
 	based := func(base string) *webhookcfg.Options {
@@ -24,7 +24,7 @@ func TestMounts(t *testing.T) {
 		name, prefix string
 		options      *webhookcfg.Options
 		mount        func(h *webhookcfg.Handler) http.Handler
-		ownsAll      bool // the handler answers 404 for every other path
+		ownsAll      bool // the handler responds 404 for every other path
 	}{
 		{"direct", "", options(), func(h *webhookcfg.Handler) http.Handler { return h }, true},
 		{"StripPrefix", "/a/b", options(), func(h *webhookcfg.Handler) http.Handler {
@@ -62,11 +62,11 @@ func TestMounts(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			st := newRecorder()
 			address := serve(t, tt.mount(newHandler(t, st, tt.options)))
-			at := func(method, path, body string) answer {
+			at := func(method, path, body string) response {
 				return raw(t, address, request(method, tt.prefix+path, acme, body))
 			}
 			body := `{"webhook_url":"` + hookURL + `"}`
-			for _, ok := range []answer{
+			for _, ok := range []response{
 				at("POST", configure, body), at("POST", variant, body), at("DELETE", configure+"/e1", ""), at("DELETE", variant+"/", ""), at("GET", configure, ""),
 			} {
 				if ok.Status != http.StatusOK {
@@ -157,8 +157,7 @@ func TestRoutes(t *testing.T) {
 	}
 }
 
-// TestPattern holds that middleware around the handler can name the route, and
-// that the handler names it as the mux does.
+// TestPattern: middleware around the handler can name the route, as after a mux.
 func TestPattern(t *testing.T) {
 	h := newHandler(t, newRecorder(), options())
 	mux := http.NewServeMux()
@@ -183,9 +182,8 @@ func TestPattern(t *testing.T) {
 	}
 }
 
-// TestPatternAgrees holds the handler's routing to the patterns it registers: a
-// mux that matched a route by its pattern hands over a request that the handler
-// takes for the same route.
+// TestPatternAgrees: a request that a mux routes by a registered pattern reaches the
+// operation of the same route.
 func TestPatternAgrees(t *testing.T) {
 	h := newHandler(t, newRecorder(), options())
 	for _, route := range h.Routes() {
@@ -225,8 +223,8 @@ func TestNewHandlerRefuses(t *testing.T) {
 		{"letter beyond ASCII in base path", good, v, func(o *webhookcfg.Options) { o.BasePath = "/\u0161" }, "BasePath"},
 		{"empty alias", good, v, func(o *webhookcfg.Options) { o.VariantAliases = []string{""} }, "VariantAlias"},
 		{"root alias", good, v, func(o *webhookcfg.Options) { o.VariantAliases = []string{"/"} }, "VariantAlias"},
-		{"alias in our path", good, v, func(o *webhookcfg.Options) { o.VariantAliases = []string{variant + "/x"} }, "overlaps"},
-		{"alias around our path", good, v, func(o *webhookcfg.Options) { o.VariantAliases = []string{"/api"} }, "overlaps"},
+		{"alias below a path", good, v, func(o *webhookcfg.Options) { o.VariantAliases = []string{variant + "/x"} }, "overlaps"},
+		{"alias above a path", good, v, func(o *webhookcfg.Options) { o.VariantAliases = []string{"/api"} }, "overlaps"},
 		{"alias twice", good, v, func(o *webhookcfg.Options) { o.VariantAliases = []string{"/w", "/w/"} }, "overlaps"},
 		{"quote in realm", good, v, func(o *webhookcfg.Options) { o.Realm = `a"b` }, "Realm"},
 		{"line break in realm", good, v, func(o *webhookcfg.Options) { o.Realm = "a\r\nb" }, "Realm"},

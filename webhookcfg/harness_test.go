@@ -31,7 +31,7 @@ const (
 	hookURL     = "https://hooks.example.com/in"
 )
 
-// noon is the time of every change that the tests make.
+// noon is the time of every change in the tests.
 var noon = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 
 // verifier knows acme and other.
@@ -48,7 +48,7 @@ func verify(_ context.Context, id, secret string) (webhookcfg.Client, error) {
 	return webhookcfg.Client{ID: id}, nil
 }
 
-// recorder is a store that remembers which changes reached it.
+// recorder is a store that records the changes that reached it.
 type recorder struct {
 	*store.Memory
 	mu      sync.Mutex
@@ -77,8 +77,7 @@ func (r *recorder) take() []string {
 	return taken
 }
 
-// options are what the tests want unless they say otherwise: reads, a fixed
-// clock, and no probing.
+// options are the defaults of the tests: reads, a fixed clock, and no probe.
 func options() *webhookcfg.Options {
 	return &webhookcfg.Options{
 		Reads:     true,
@@ -103,15 +102,15 @@ func serve(t testing.TB, h http.Handler) (address string) {
 	return server.Listener.Addr().String()
 }
 
-// answer is a response as a test compares it.
-type answer struct {
+// response is a response as a test compares it.
+type response struct {
 	Status int
 	Header http.Header
 	Body   string
 }
 
 // raw sends a request byte for byte and reads the response.
-func raw(t testing.TB, address, request string) answer {
+func raw(t testing.TB, address, request string) response {
 	t.Helper()
 	conn, err := net.Dial("tcp", address)
 	if err != nil {
@@ -134,10 +133,10 @@ func raw(t testing.TB, address, request string) answer {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return answer{resp.StatusCode, resp.Header, string(body)}
+	return response{resp.StatusCode, resp.Header, string(body)}
 }
 
-// request is a request to be sent raw, with the fields that every client sends.
+// request is a request for raw, with the fields that every client sends.
 func request(method, target, credentials, body string, fields ...string) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s %s HTTP/1.1\r\nHost: test\r\nConnection: close\r\n", method, target)
@@ -157,12 +156,12 @@ func request(method, target, credentials, body string, fields ...string) string 
 	return b.String() + "\r\n" + body
 }
 
-// errorBody is the body of a refusal.
+// errorBody is the body of an error.
 func errorBody(code, description string) string {
 	return fmt.Sprintf(`{"error":"%s","error_description":"%s"}`, code, description)
 }
 
-// errorCode is the code in the body of a refusal, "" in any other body.
+// errorCode returns the code in the body of an error, "" in any other body.
 func errorCode(body string) string {
 	rest, ok := strings.CutPrefix(body, `{"error":"`)
 	if !ok {

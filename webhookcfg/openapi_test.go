@@ -13,18 +13,18 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// outline is what the tests hold to the code. The document keeps to one layout,
-// two spaces a level and one key a line, so that it can be read without a YAML
-// parser.
+// outline is the part of the document that the tests compare with the code. The
+// document has one layout, two spaces a level and one key a line, so that no YAML
+// parser is needed.
 type outline struct {
 	operations map[string]string         // "METHOD /path" to operationId
 	statuses   map[string]int            // component of a response to the status it is for
 	errors     map[string]int            // error code to status
-	answers    map[string]map[int]string // operationId to status to component of the response
+	responses  map[string]map[int]string // operationId to status to component of the response
 }
 
-// readOutline reads the document once from top to bottom. A response's status is
-// where it is used, and responses are used before they are defined.
+// readOutline reads the document once from top to bottom. The status of a
+// response is where it is used, and responses are used before they are defined.
 func readOutline(t *testing.T, document string) outline {
 	t.Helper()
 	o := outline{map[string]string{}, map[string]int{}, map[string]int{}, map[string]map[int]string{}}
@@ -41,7 +41,7 @@ func readOutline(t *testing.T, document string) outline {
 		switch {
 		case keys[0] == "paths" && level == 3 && key == "operationId":
 			o.operations[strings.ToUpper(keys[2])+" "+keys[1]] = value
-			o.answers[value] = map[int]string{}
+			o.responses[value] = map[int]string{}
 		case keys[0] == "paths" && level == 5 && key == "$ref" && keys[3] == "responses":
 			o.use(t, keys, value)
 		case keys[0] == "components" && keys[1] == "responses" && level == 7:
@@ -55,7 +55,7 @@ func readOutline(t *testing.T, document string) outline {
 
 var errorExample = regexp.MustCompile(`^\{error: (\w+), error_description: [^}]+\}$`)
 
-// use notes that an operation answers a status with a component.
+// use records the component of a status of an operation.
 func (o outline) use(t *testing.T, keys [8]string, ref string) {
 	t.Helper()
 	status, err := strconv.Atoi(keys[4])
@@ -67,10 +67,10 @@ func (o outline) use(t *testing.T, keys [8]string, ref string) {
 		t.Errorf("the response %s is used for %d and for %d", name, other, status)
 	}
 	o.statuses[name] = status
-	o.answers[o.operations[strings.ToUpper(keys[2])+" "+keys[1]]][status] = name
+	o.responses[o.operations[strings.ToUpper(keys[2])+" "+keys[1]]][status] = name
 }
 
-// TestOpenAPIErrors holds the table of errors and the document to each other.
+// TestOpenAPIErrors: the document has the table of errors.
 func TestOpenAPIErrors(t *testing.T) {
 	o := readOutline(t, string(webhookcfg.OpenAPI()))
 	if diff := cmp.Diff(webhookcfg.ErrorTable(), o.errors); diff != "" {
@@ -78,16 +78,16 @@ func TestOpenAPIErrors(t *testing.T) {
 	}
 }
 
-// TestOpenAPIRoutes holds the routes and the document to each other.
+// TestOpenAPIRoutes: the document has the routes.
 func TestOpenAPIRoutes(t *testing.T) {
 	o := readOutline(t, string(webhookcfg.OpenAPI()))
 	documented := maps.Clone(o.operations)
 	for _, route := range newHandler(t, newRecorder(), options()).Routes() {
-		// A slash at the end is a second spelling, which the description names.
+		// The description names the trailing slash, a second path of the operation.
 		name := route.Method + " " + strings.TrimSuffix(route.Path, "/{$}")
 		id, ok := o.operations[name]
 		if !ok || !strings.HasPrefix(id, route.Operation) {
-			t.Errorf("%s of Routes is %q in the document, want an operationId that begins with %s", name, id, route.Operation)
+			t.Errorf("%s of Routes is %q in the document, want an operationId that starts with %s", name, id, route.Operation)
 		}
 		delete(documented, name)
 	}
@@ -100,9 +100,9 @@ func TestOpenAPIRoutes(t *testing.T) {
 	}
 }
 
-// TestOpenAPIAnswers: an operation documents each status that it can answer, by
-// what it takes, and no other.
-func TestOpenAPIAnswers(t *testing.T) {
+// TestOpenAPIResponses: an operation documents each status that it can have, and no
+// other.
+func TestOpenAPIResponses(t *testing.T) {
 	o := readOutline(t, string(webhookcfg.OpenAPI()))
 	for name, id := range o.operations {
 		method, path, _ := strings.Cut(name, " ")
@@ -119,14 +119,14 @@ func TestOpenAPIAnswers(t *testing.T) {
 		if method != "GET" {
 			want = append(want, 200) // the reads have a 200 of their own
 		}
-		got := slices.Sorted(maps.Keys(o.answers[id]))
+		got := slices.Sorted(maps.Keys(o.responses[id]))
 		if slices.Sort(want); !slices.Equal(got, want) {
-			t.Errorf("%s answers %d, want %d", id, got, want)
+			t.Errorf("%s documents %d, want %d", id, got, want)
 		}
 	}
 }
 
-// TestOpenAPIOutline: a document that differs is read differently.
+// TestOpenAPIOutline: a change of the document changes its outline.
 func TestOpenAPIOutline(t *testing.T) {
 	document := string(webhookcfg.OpenAPI())
 	good := fmt.Sprint(readOutline(t, document))
@@ -144,10 +144,10 @@ func TestOpenAPIOutline(t *testing.T) {
 	}
 }
 
-// TestOpenAPICopy: who changes what it got changes nothing else.
+// TestOpenAPICopy: every call returns a copy of its own.
 func TestOpenAPICopy(t *testing.T) {
 	clear(webhookcfg.OpenAPI())
 	if got := string(webhookcfg.OpenAPI()); !strings.HasPrefix(got, "openapi: 3.1.0\n") {
-		t.Errorf("it begins with %.20q", got)
+		t.Errorf("it starts with %.20q", got)
 	}
 }

@@ -13,12 +13,12 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// steps drives a handler with short commands and returns what it answered. The
+// steps drives a handler with short commands and returns the responses. The
 // commands are: set URL, set ID URL, unset, unset ID, get ID, list [QUERY]. A
-// leading "moc " takes the variant, a leading "other " signs in as other.
+// leading "moc " selects the variant, a leading "other " signs in as other.
 func steps(t *testing.T, address string, commands ...string) []string {
 	t.Helper()
-	var answers []string
+	var bodies []string
 	for _, command := range commands {
 		credentials, path, key := acme, configure, "endpoint_id"
 		if rest, ok := strings.CutPrefix(command, "other "); ok {
@@ -28,7 +28,7 @@ func steps(t *testing.T, address string, commands ...string) []string {
 			command, path, key = rest, variant, "moc_id"
 		}
 		word := strings.Fields(command)
-		var a answer
+		var a response
 		switch {
 		case word[0] == "set" && len(word) == 2:
 			a = raw(t, address, request("POST", path, credentials, fmt.Sprintf(`{"webhook_url":%q}`, word[1])))
@@ -48,9 +48,9 @@ func steps(t *testing.T, address string, commands ...string) []string {
 		if a.Status != http.StatusOK {
 			a.Body = fmt.Sprint(a.Status, " ", errorCode(a.Body))
 		}
-		answers = append(answers, a.Body)
+		bodies = append(bodies, a.Body)
 	}
-	return answers
+	return bodies
 }
 
 func shown(key, id, url, source string) string {
@@ -152,7 +152,7 @@ func TestOperations(t *testing.T) {
 	}
 }
 
-// listed is a page of overrides, given as pairs of entity and URL.
+// listed is the JSON of a page of overrides, given as pairs of entity and URL.
 func listed(next, base, key string, pairs ...string) string {
 	const since = `"since":"2026-01-02T03:04:05Z"`
 	var overrides []string
@@ -169,7 +169,7 @@ func listed(next, base, key string, pairs ...string) string {
 	return fmt.Sprintf(`{"webhook_url":"%s",%s,"overrides":[%s]%s}`, base, since, strings.Join(overrides, ","), next)
 }
 
-// TestRefusedSets holds that what is refused does not reach the store.
+// TestRefusedSets: a refused set does not reach the store.
 func TestRefusedSets(t *testing.T) {
 	st := newRecorder()
 	address := serve(t, newHandler(t, st, options()))
@@ -241,7 +241,7 @@ func TestReadsAreOff(t *testing.T) {
 	}
 }
 
-// TestStoreWithoutLister: what a store cannot do is not served.
+// TestStoreWithoutLister: lists are not served.
 func TestStoreWithoutLister(t *testing.T) {
 	address := serve(t, newHandler(t, struct{ webhookcfg.Store }{newRecorder()}, options()))
 	want := []string{successBody, shown("endpoint_id", "e1", hookURL, "override"), "405 method_not_allowed"}
@@ -250,7 +250,7 @@ func TestStoreWithoutLister(t *testing.T) {
 	}
 }
 
-func TestCatalogue(t *testing.T) {
+func TestEntityExists(t *testing.T) {
 	known := map[string]bool{"acme/e1": true, "acme/e2": true}
 	o := options()
 	o.EntityExists = func(_ context.Context, client, entity string) (bool, error) { return known[client+"/"+entity], nil }
@@ -263,7 +263,7 @@ func TestCatalogue(t *testing.T) {
 		t.Errorf("-want +got:\n%s", diff)
 	}
 
-	// What the catalogue forgets can still be read and unset, once.
+	// An override of an entity that no longer exists can still be read and unset.
 	steps(t, address, "unset", "set e2 "+hookURL)
 	delete(known, "acme/e2")
 	got = steps(t, address, "set e2 "+hookURL, "get e2", "unset e2", "get e2", "unset e2")
@@ -300,8 +300,8 @@ func TestEntitySyntax(t *testing.T) {
 	}
 }
 
-// TestProbe holds where the probe stands in the order of checks and what its
-// outcome is for.
+// TestProbe holds the place of the probe in the order of checks, and the effect of its
+// outcome in each mode.
 func TestProbe(t *testing.T) {
 	const down, busy, refused = "https://down.example.com/t0ken", "https://busy.example.com/", "ftp://x.example.com/"
 	var probed []string

@@ -8,7 +8,7 @@ import (
 )
 
 // TestPaths sends DELETE over raw sockets, since clients clean paths. "all" and
-// "entity …" are the scope that the store was told to unset; anything else is the
+// "entity …" are the scope that the store unset; anything else is the
 // status, with the target of a redirect. Only a mux of the host redirects.
 func TestPaths(t *testing.T) {
 	const b = configure
@@ -110,7 +110,7 @@ func TestPaths(t *testing.T) {
 	}
 }
 
-func outcome(st *recorder, a answer) string {
+func outcome(st *recorder, a response) string {
 	changes := st.take()
 	switch {
 	case a.Status == http.StatusOK && len(changes) == 1:
@@ -124,8 +124,8 @@ func outcome(st *recorder, a answer) string {
 	}
 }
 
-// TestCleanedPath holds that what a mux or a middleware of the host cleans does
-// not come to mean all entities.
+// TestCleanedPath: a path that a mux or a middleware of the host cleaned does not mean
+// all entities.
 func TestCleanedPath(t *testing.T) {
 	st := newRecorder()
 	h := newHandler(t, st, options())
@@ -146,7 +146,7 @@ func TestCleanedPath(t *testing.T) {
 	}
 }
 
-// TestCleanedPathOfSet: nor does it where the body names nobody.
+// TestCleanedPathOfSet: nor does it where the body has no identifier.
 func TestCleanedPathOfSet(t *testing.T) {
 	st := newRecorder()
 	h := newHandler(t, st, options())
@@ -168,7 +168,8 @@ func TestCleanedPathOfSet(t *testing.T) {
 	}
 }
 
-// TestAllTakesNoBody: who sends a body with a DELETE of all meant one entity.
+// TestAllTakesNoBody: a DELETE of all with a body is refused, since the body may name an
+// entity.
 func TestAllTakesNoBody(t *testing.T) {
 	st := newRecorder()
 	address := serve(t, newHandler(t, st, options()))

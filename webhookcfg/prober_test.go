@@ -11,7 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// names is a resolver that asks nobody.
+// names is a resolver without a network.
 type names map[string]string
 
 func (n names) LookupNetIP(_ context.Context, _, host string) ([]netip.Addr, error) {
@@ -22,8 +22,8 @@ func (n names) LookupNetIP(_ context.Context, _, host string) ([]netip.Addr, err
 	return []netip.Addr{netip.MustParseAddr(address)}, nil
 }
 
-// TestDefaultProber holds the handler and the prober of egress to each other: one
-// text for every way to be unreachable, 429 with a wait for who asks too often.
+// TestDefaultProber runs the handler with the prober of egress: one description for
+// every reason to be unreachable, and 429 with a wait for too many probes.
 func TestDefaultProber(t *testing.T) {
 	policy := &egress.Policy{
 		AllowHTTP: true,

@@ -13,7 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// slowReader takes an hour.
+// slowReader takes an hour for each read.
 type slowReader struct{ io.Reader }
 
 func (s slowReader) Read(p []byte) (int, error) {
@@ -21,8 +21,8 @@ func (s slowReader) Read(p []byte) (int, error) {
 	return s.Reader.Read(p)
 }
 
-// TestLateBody: on a server that cannot limit how long a body takes, the handler
-// waits for it, answers once, and does not begin what has no time left.
+// TestLateBody: on a server without read deadlines the handler waits for the body, and
+// then applies nothing.
 func TestLateBody(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := setRequest()
@@ -36,8 +36,8 @@ func TestLateBody(t *testing.T) {
 	})
 }
 
-// TestSlowBody: a caller that does not send its body is let go in time, whether
-// the handler reads the body or the server does, after the answer.
+// TestSlowBody: a client that does not send its body gets its response in time, whether
+// the handler reads the body or the server does.
 func TestSlowBody(t *testing.T) {
 	o := options()
 	o.Timeout = 50 * time.Millisecond
@@ -56,7 +56,7 @@ func TestSlowBody(t *testing.T) {
 	}
 }
 
-// deadlines is a ResponseWriter that notes what becomes of its read deadline.
+// deadlines is a ResponseWriter that records its read deadlines.
 type deadlines struct {
 	*httptest.ResponseRecorder
 	set []time.Time
@@ -67,8 +67,8 @@ func (d *deadlines) SetReadDeadline(t time.Time) error {
 	return nil
 }
 
-// TestReadDeadline: a shorter limit of the server stays, and none is left once the
-// body was read: it would look like a client that disconnected.
+// TestReadDeadline: a shorter limit of the server stays. After the body was read there is
+// no deadline: its end would look like a client that disconnected.
 func TestReadDeadline(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		start := time.Now()
@@ -94,7 +94,7 @@ func TestReadDeadline(t *testing.T) {
 	})
 }
 
-// TestExpectTooMuch: who asks before sending too much is not told to send it.
+// TestExpectTooMuch: a client that expects 100 before a body that is too large gets 413.
 func TestExpectTooMuch(t *testing.T) {
 	address := serve(t, newHandler(t, newRecorder(), options()))
 	a := raw(t, address, request("POST", configure, acme, "", "Content-Length: 99999", "Expect: 100-continue"))

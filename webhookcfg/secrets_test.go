@@ -18,7 +18,7 @@ import (
 	"example.com/go-webhookcfg/webhookcfg/egress"
 )
 
-// What must not be seen: the client's secret, and of a URL its path and query.
+// The secret parts of a URL are its path and query.
 const (
 	secretURL  = "https://hooks.example.com:8443/services/T0PSECRET?k=QU3RY"
 	secretPath = "/services/T0PSECRET"
@@ -33,21 +33,21 @@ func leaks(text string) bool {
 	return false
 }
 
-// TestSecretsStaySecret drives every way to fail, with parts of the host that
-// quote what they were given, and searches all that comes out.
+// TestSecretsStaySecret runs every failure, with parts of the host that quote their
+// arguments, and searches all output for secrets.
 func TestSecretsStaySecret(t *testing.T) {
 	change := webhookcfg.Set("acme", webhookcfg.All(), egress.NewURL(secretURL))
-	telling := func() error {
+	quoting := func() error {
 		return fmt.Errorf("driver: bad value %q, path %s?k=QU3RY, %+v", secretURL, secretPath, change)
 	}
 	faults := map[string]func() error{
-		"error":            telling,
-		"wrapped":          func() error { return errors.Join(errBroken, telling()) },
-		"panic, error":     func() error { panic(telling()) },
+		"error":            quoting,
+		"wrapped":          func() error { return errors.Join(errBroken, quoting()) },
+		"panic, error":     func() error { panic(quoting()) },
 		"panic, text":      func() error { panic(fmt.Sprint("at ", secretURL, " by s3cret")) },
 		"panic, change":    func() error { panic(fmt.Sprintf("%v %+v %#v", change, &change, change)) },
 		"panic, as it is":  func() error { panic(change) },
-		"invalid argument": func() error { return errors.Join(webhookcfg.ErrInvalidArgument, telling()) },
+		"invalid argument": func() error { return errors.Join(webhookcfg.ErrInvalidArgument, quoting()) },
 		"escaped":          func() error { return fmt.Errorf("driver: %s", url.QueryEscape(secretURL)) },
 		"tail":             func() error { return errors.New("driver: services/T0PSECRET?k=QU3RY") },
 		"unwrapped":        func() error { return &os.PathError{Op: "open", Path: secretURL, Err: errBroken} },
@@ -89,17 +89,17 @@ func TestSecretsStaySecret(t *testing.T) {
 				}
 			}
 			if leaks(out.String()) {
-				t.Errorf("%s, probe %v: a secret came out:\n%s", name, mode, &out)
+				t.Errorf("%s, probe %v: a secret in the output:\n%s", name, mode, &out)
 			}
 			if out.Len() == 0 {
-				t.Errorf("%s: nothing came out", name)
+				t.Errorf("%s: no output", name)
 			}
 		}
 	}
 }
 
-// TestVerifierTellsSecret: a verifier whose errors quote the secret.
-func TestVerifierTellsSecret(t *testing.T) {
+// TestSecretInVerifierError: the errors of the verifier quote the secret.
+func TestSecretInVerifierError(t *testing.T) {
 	for _, fault := range []func(secret string) error{
 		func(secret string) error { return fmt.Errorf("no row for %q", secret) },
 		func(secret string) error { return fmt.Errorf("%w: %s", webhookcfg.ErrInvalidCredentials, secret) },
@@ -129,8 +129,8 @@ func TestVerifierTellsSecret(t *testing.T) {
 	}
 }
 
-// TestHookTellsSecret: a hook that panics with what it should not know.
-func TestHookTellsSecret(t *testing.T) {
+// TestSecretInHookPanic: OnEvent panics with secrets.
+func TestSecretInHookPanic(t *testing.T) {
 	var out bytes.Buffer
 	o := options()
 	o.Logger = slog.New(slog.NewJSONHandler(&out, nil))
@@ -144,7 +144,7 @@ func TestHookTellsSecret(t *testing.T) {
 	}
 }
 
-// TestValuesRedact holds that our values hide the URL however they are printed.
+// TestValuesRedact: the values of the package hide the URL however they are printed.
 func TestValuesRedact(t *testing.T) {
 	url := egress.NewURL(secretURL)
 	hook := webhookcfg.Webhook{URL: url, Source: webhookcfg.SourceOverride}
