@@ -1,8 +1,10 @@
 package webhookcfg_test
 
 import (
+	"context"
 	"encoding/base64"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 	"unicode/utf8"
@@ -56,25 +58,47 @@ func TestBasicCredentials(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			id, secret, err := webhookcfg.BasicCredentials(http.Header{"Authorization": tt.fields})
-			if id != tt.id || secret != tt.secret || (err == nil) != (tt.id != "") {
-				t.Errorf("got %q, %q, %v", id, secret, err)
+			id, secret, cause := credentials(t, tt.fields...)
+			if id != tt.id || secret != tt.secret || (cause == "") != (tt.id != "") {
+				t.Errorf("got %q, %q, %s", id, secret, cause)
 			}
 		})
 	}
 }
 
-// FuzzBasicCredentials holds the parser to its promises and, where it accepts a
-// field, to the parser of net/http.
+// credentials returns the credentials that reach the verifier of a request with these
+// Authorization fields, or the cause of its refusal.
+func credentials(t *testing.T, fields ...string) (id, secret, cause string) {
+	t.Helper()
+	o := options()
+	o.OnEvent = func(_ context.Context, e webhookcfg.Event) {
+		if e.Status != http.StatusOK {
+			cause = e.Err.Error()
+		}
+	}
+	h, err := webhookcfg.NewHandler(newRecorder(), verifier(func(_ context.Context, i, s string) (webhookcfg.Client, error) {
+		id, secret = i, s
+		return webhookcfg.Client{ID: "acme"}, nil
+	}), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := httptest.NewRequest("DELETE", configure, nil)
+	r.Header["Authorization"] = fields
+	h.ServeHTTP(httptest.NewRecorder(), r)
+	return id, secret, cause
+}
+
+// FuzzBasicCredentials compares accepted fields with net/http.
 func FuzzBasicCredentials(f *testing.F) {
 	for _, seed := range []string{"Basic QWxhZGRpbjpvcGVuIHNlc2FtZQ==", "basic  Yzpz", "Basic Yzpzdh==", "Bearer x", "Basic", "Basic \xff", ""} {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, field string) {
-		id, secret, err := webhookcfg.BasicCredentials(http.Header{"Authorization": {field}})
-		if err != nil {
-			if strings.Contains(err.Error(), field) && len(field) > 8 {
-				t.Fatalf("the error %q quotes the field", err)
+		id, secret, cause := credentials(t, field)
+		if cause != "" {
+			if strings.Contains(cause, field) && len(field) > 8 {
+				t.Fatalf("the error %q quotes the field", cause)
 			}
 			return
 		}
