@@ -1,0 +1,305 @@
+package storetest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"example.com/go-webhookcfg/webhookcfg"
+	"example.com/go-webhookcfg/webhookcfg/egress"
+)
+
+// rehearsal is a client with a base, an override and an "off", on whom a change
+// is tried that may fail.
+type rehearsal struct {
+	ctx    context.Context
+	store  webhookcfg.Store
+	client string
+	now    int64
+	state  model
+}
+
+func rehearse(ctx context.Context, s webhookcfg.Store, client string) (*rehearsal, error) {
+	r := &rehearsal{ctx: ctx, store: s, client: client, now: epoch}
+	for _, c := range []webhookcfg.Change{
+		webhookcfg.Set(client, webhookcfg.All(), egress.NewURL(hookURL(0))),
+		webhookcfg.Set(client, webhookcfg.Entity("e1"), egress.NewURL(hookURL(1))),
+		webhookcfg.Unset(client, webhookcfg.Entity("e2")),
+	} {
+		if err := r.apply(r.timed(c)); err != nil {
+			return nil, err
+		}
+	}
+	return r, nil
+}
+
+// changeKinds is how many kinds of changes there are.
+const changeKinds = 4
+
+// change is what is tried, of one of the kinds.
+func (r *rehearsal) change(kind int) webhookcfg.Change {
+	c := [changeKinds]webhookcfg.Change{
+		webhookcfg.Set(r.client, webhookcfg.All(), egress.NewURL(hookURL(2))),
+		webhookcfg.Unset(r.client, webhookcfg.All()),
+		webhookcfg.Set(r.client, webhookcfg.Entity("e2"), egress.NewURL(hookURL(2))),
+		webhookcfg.Unset(r.client, webhookcfg.Entity("e1")),
+	}[kind]
+	return r.timed(c)
+}
+
+func (r *rehearsal) timed(c webhookcfg.Change) webhookcfg.Change {
+	r.now++
+	c.Time = time.Unix(r.now, 0)
+	return c
+}
+
+// apply makes a change that must not fail.
+func (r *rehearsal) apply(c webhookcfg.Change) error {
+	if err := r.store.Apply(r.ctx, c); err != nil {
+		return fmt.Errorf("%s returned the error %w", describeChange(c), err)
+	}
+	r.state = r.state.after(c)
+	return nil
+}
+
+// settle finds out to which of the states that are allowed the change that was
+// tried has led. A later change, which succeeds, keeps a change that is still on
+// its way from being taken for one that was made in part.
+func (r *rehearsal) settle(tried webhookcfg.Change, allowed ...model) error {
+	var all []error
+	fence := r.timed(webhookcfg.Set(r.client, webhookcfg.Entity("e10"), egress.NewURL(hookURL(3))))
+	if err := r.apply(fence); err != nil {
+		return err
+	}
+	for _, state := range allowed {
+		r.state = state.after(fence)
+		err := r.compare()
+		if err == nil {
+			return nil
+		}
+		all = append(all, err)
+	}
+	return fmt.Errorf("after %s, which was cut short, and %s: %w", describeChange(tried), describeChange(fence), errors.Join(all...))
+}
+
+// compare returns nil if the client's state is still what it was.
+func (r *rehearsal) compare() error { return r.state.compare(r.ctx, r.store, r.client) }
+
+// outcomes are the states that are allowed after a change that may have failed.
+func (r *rehearsal) outcomes(tried webhookcfg.Change, err error) []model {
+	whole := r.state.after(tried)
+	if err == nil {
+		return []model{whole}
+	}
+	return []model{whole, r.state}
+}
+
+// cutShort tries every kind of change with a context that ends when the store
+// looks at it for the first time, the second time, and so on.
+func cutShort(ctx context.Context, e Env) error {
+	const most = 64
+	var all []*rehearsal
+	for kind := range changeKinds {
+		for look := 1; look <= most; look++ {
+			r, err := rehearse(ctx, e.Store, fmt.Sprintf("cut-%d-%d", kind, look))
+			if err != nil {
+				return err
+			}
+			all = append(all, r)
+			over := endAtLook(ctx, look)
+			c := r.change(kind)
+			err = e.Store.Apply(over, c)
+			over.cancel()
+			if err := r.settle(c, r.outcomes(c, err)...); err != nil {
+				return fmt.Errorf("the context ended at look %d: %w", look, err)
+			}
+			if over.left.Load() > 0 {
+				break
+			}
+		}
+	}
+	return compareAgain(all)
+}
+
+// compareAgain finds changes that were made after all.
+func compareAgain(all []*rehearsal) error {
+	for _, r := range all {
+		if err := r.compare(); err != nil {
+			return fmt.Errorf("a while after a change was cut short: %w", err)
+		}
+	}
+	return nil
+}
+
+// burstCutShort ends the context that many changes share while they are made.
+func burstCutShort(ctx context.Context, e Env) error {
+	const writers, each, enough = 8, 10, 20
+	shared, cancel := context.WithCancel(ctx)
+	defer cancel()
+	var made atomic.Int64
+	all := make([]*rehearsal, writers)
+	err := together(writers, func(n int) (err error) {
+		r, err := rehearse(ctx, e.Store, fmt.Sprintf("burst-%d", n))
+		if err != nil {
+			return err
+		}
+		all[n] = r
+		for step := range each {
+			c := r.change(step % changeKinds)
+			err := e.Store.Apply(shared, c)
+			if made.Add(1) == enough {
+				cancel()
+			}
+			if err != nil {
+				return r.settle(c, r.outcomes(c, err)...)
+			}
+			r.state = r.state.after(c)
+			if err := r.compare(); err != nil {
+				return fmt.Errorf("after %s: %w", describeChange(c), err)
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	return compareAgain(all)
+}
+
+// lookContext is a context that ends when it is looked at for the nth time.
+type lookContext struct {
+	context.Context
+	cancel context.CancelFunc
+	left   atomic.Int64
+}
+
+func endAtLook(ctx context.Context, n int) *lookContext {
+	inner, cancel := context.WithCancel(ctx)
+	c := &lookContext{Context: inner, cancel: cancel}
+	c.left.Store(int64(n))
+	return c
+}
+
+// Err implements [context.Context].
+func (c *lookContext) Err() error {
+	c.look()
+	return c.Context.Err()
+}
+
+// Done implements [context.Context].
+func (c *lookContext) Done() <-chan struct{} {
+	c.look()
+	return c.Context.Done()
+}
+
+func (c *lookContext) look() {
+	if c.left.Add(-1) == 0 {
+		c.cancel()
+	}
+}
+
+// invalidChanges are those that Change.Validate refuses, each with its reason.
+func invalidChanges(url egress.URL) map[string]webhookcfg.Change {
+	unsetWithURL := webhookcfg.Unset(client, webhookcfg.Entity("e1"))
+	unsetWithURL.URL = url
+	unsetAllWithURL := webhookcfg.Unset(client, webhookcfg.All())
+	unsetAllWithURL.URL = url
+	return map[string]webhookcfg.Change{
+		"the zero change":              {},
+		"neither a set nor an unset":   {Client: client, Scope: webhookcfg.All(), URL: url},
+		"a set without a client":       webhookcfg.Set("", webhookcfg.Entity("e1"), url),
+		"a set of all, of no client":   webhookcfg.Set("", webhookcfg.All(), url),
+		"a set without an entity":      webhookcfg.Set(client, webhookcfg.Entity(""), url),
+		"a set without a scope":        webhookcfg.Set(client, webhookcfg.Scope{}, url),
+		"a set without a URL":          webhookcfg.Set(client, webhookcfg.Entity("e1"), egress.URL{}),
+		"a set of all without a URL":   webhookcfg.Set(client, webhookcfg.All(), egress.URL{}),
+		"an unset without a client":    webhookcfg.Unset("", webhookcfg.Entity("e1")),
+		"an unset of all, of nobody":   webhookcfg.Unset("", webhookcfg.All()),
+		"an unset without an entity":   webhookcfg.Unset(client, webhookcfg.Entity("")),
+		"an unset with a URL":          unsetWithURL,
+		"an unset of all, with a URL ": unsetAllWithURL,
+	}
+}
+
+func invalidRefused(ctx context.Context, e Env) error {
+	p := begin(ctx, e.Store)
+	p.setAll(client, hookURL(1))
+	p.set(client, "e1", hookURL(2))
+	p.unset(client, "e2")
+	if p.err != nil {
+		return p.err
+	}
+	for what, c := range invalidChanges(egress.NewURL(hookURL(3))) {
+		if err := refused(what, e.Store.Apply(ctx, c)); err != nil {
+			return err
+		}
+		p.steps = append(p.steps, what)
+		p.expectURL(client, "e1", override, hookURL(2))
+		p.expectOff(client, "e2")
+		p.expectURL(client, unnamed, base, hookURL(1))
+	}
+	for _, name := range [][2]string{{"", "e1"}, {client, ""}, {"", ""}} {
+		_, err := e.Store.Resolve(ctx, name[0], name[1])
+		if err := refused(fmt.Sprintf("resolve of %q / %q", name[0], name[1]), err); err != nil {
+			return err
+		}
+	}
+	return p.err
+}
+
+// endedContexts are contexts that have ended, one for each reason.
+func endedContexts(ctx context.Context) (all []context.Context, release func()) {
+	canceled, cancel := context.WithCancel(ctx)
+	cancel()
+	late, cancelLate := context.WithDeadline(ctx, time.Unix(0, 0))
+	return []context.Context{canceled, late}, cancelLate
+}
+
+func endedContext(ctx context.Context, e Env) error {
+	ended, release := endedContexts(ctx)
+	defer release()
+	for n, over := range ended {
+		for kind := range changeKinds {
+			r, err := rehearse(ctx, e.Store, fmt.Sprintf("ended-%d-%d", n, kind))
+			if err != nil {
+				return err
+			}
+			c := r.change(kind)
+			if err := e.Store.Apply(over, c); err == nil {
+				return fmt.Errorf("%s succeeded with a context that had ended", describeChange(c))
+			}
+			if err := r.settle(c, r.state); err != nil {
+				return err
+			}
+			if _, err := e.Store.Resolve(over, r.client, "e1"); err == nil {
+				return errors.New("resolve succeeded with a context that had ended")
+			}
+		}
+	}
+	return nil
+}
+
+func errorsHoldNoURL(ctx context.Context, e Env) error {
+	const secret = "t0ken-in-the-path"
+	url := egress.NewURL("https://hooks.example.com/" + secret + "?" + secret)
+	ended, release := endedContexts(ctx)
+	defer release()
+	var all []error
+	for _, c := range invalidChanges(url) {
+		all = append(all, e.Store.Apply(ctx, c))
+	}
+	all = append(all, e.Store.Apply(ctx, webhookcfg.Set(client, webhookcfg.All(), url)))
+	for _, over := range ended {
+		_, err := e.Store.Resolve(over, client, "e1")
+		all = append(all, err, e.Store.Apply(over, webhookcfg.Set(client, webhookcfg.Entity("e1"), url)))
+	}
+	for _, err := range all {
+		if err != nil && strings.Contains(fmt.Sprintf("%v %+v %#v", err, err, err), secret) {
+			return errors.New("the path of a URL stands in the text of an error")
+		}
+	}
+	return nil
+}
