@@ -167,7 +167,7 @@ func (f flaw) check(t *testing.T, c storetest.Case) error {
 			}
 			return f.store(right)
 		},
-		Another: func(webhookcfg.Store) webhookcfg.Store { return f.store(right) },
+		OpenPeer: func(webhookcfg.Store) webhookcfg.Store { return f.store(right) },
 	})
 }
 

@@ -4,18 +4,23 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 )
 
 // Cases returns the cases of the suite, those of a clause together and in the
 // order of the clauses. Each wants a store of its own.
 func Cases() []Case {
+	return slices.Concat(changeCases(), callCases(), listerCases(), feedCases(), versionerCases(), notifierCases(), historyCases())
+}
+
+func changeCases() []Case {
 	return []Case{
 		newCase("01 a change is applied whole", clause1, wholeChange),
 		newCase("02 a later resolve sees the change", clause2, seenAtOnce),
-		newCase("02 a later resolve through another handle sees it too", clause2, seenThroughOthers),
+		newCase("02 a later resolve through another handle sees it too", clause2, seenThroughPeers),
 		newCase("02 a reopened store has kept the change", clause2, keptByReopening),
-		newCase("03 a change cut short is whole or absent", clause3, cutShort),
-		newCase("03 a burst cut short leaves whole changes", clause3, burstCutShort),
+		newCase("03 a change cut short is whole or absent", clause3, interrupted),
+		newCase("03 a burst cut short leaves whole changes", clause3, burstInterrupted),
 		newCase("04 set of one gives it an override", clause4, setOne),
 		newCase("05 set of all drops every override", clause5, setAll),
 		newCase("06 unset of one turns it off", clause6, unsetOne),
@@ -26,13 +31,23 @@ func Cases() []Case {
 		newCase("11 the URL is kept byte for byte", clause11, urlKept),
 		newCase("12 clients are isolated", clause12, clientsIsolated),
 		newCase("12 names differ by any byte", clause12, namesDiffer),
+	}
+}
+
+func callCases() []Case {
+	return []Case{
 		newCase("13 invalid arguments are refused", clause13, invalidRefused),
 		newCase("14 a change is seen at one moment", clause14, seenAtOneMoment),
 		newCase("14 no concurrent change is lost", clause14, noneLost),
-		newCase("14 a change is seen at one moment through several handles", clause14, seenAtOneMomentThroughOthers),
-		newCase("14 no concurrent change through several handles is lost", clause14, noneLostThroughOthers),
+		newCase("14 a change is seen at one moment through several handles", clause14, seenAtOneMomentThroughPeers),
+		newCase("14 no concurrent change through several handles is lost", clause14, noneLostThroughPeers),
 		newCase("15 an ended context changes nothing", clause15, endedContext),
 		newCase("errors hold no URL", ruleErrors, errorsHoldNoURL),
+	}
+}
+
+func listerCases() []Case {
+	return []Case{
 		newCase("lister lists the overrides in byte order", rulePageOrder, listOrder),
 		newCase("lister walks page by page", rulePageNext, listWalk),
 		newCase("lister begins after any name", ruleList, listAfter),
@@ -42,27 +57,47 @@ func Cases() []Case {
 		newCase("lister gives a page away", clause14, listOwnedByCaller),
 		newCase("lister shows one moment", rulePageMoment, listOneMoment),
 		newCase("lister agrees with the model", ruleList, listHistory),
+	}
+}
+
+func feedCases() []Case {
+	return []Case{
 		newCase("feed begins with a reset", feed1, feedBegins),
 		newCase("feed names every change", feed2, feedNames),
-		newCase("feed names changes through another handle", feed2, feedNamesOthers),
+		newCase("feed names changes through another handle", feed2, feedNamesPeers),
 		newCase("feed misses nothing beside writers", feed2, feedMissesNothing),
 		newCase("feed names no change too early", feed3, feedNotEarly),
 		newCase("feed resets after an unknown cursor", feed4, feedUnknownCursor),
 		newCase("feed resets or goes on when reopened", feed4, feedReopened),
 		newCase("feed takes a cursor again", feed5, feedCursorsReused),
 		newCase("feed refuses an ended context", feedCalls, feedEndedContext),
+	}
+}
+
+func versionerCases() []Case {
+	return []Case{
 		newCase("versioner keeps to the order of the clients", versioner1, versionsInOrder),
 		newCase("versioner has another version after a change", versioner2, versionsDiffer),
-		newCase("versioner has another version after a change through another handle", versioner2, versionsDifferThroughOthers),
+		newCase("versioner has another version after a change through another handle", versioner2, versionsDifferThroughPeers),
 		newCase("versioner has another version when reopened and changed", versioner2, versionsDifferReopened),
 		newCase("versioner holds beside a writer", versioner2, versionsHold),
 		newCase("versioner keeps versions while nothing changes", versioner3, versionsStay),
 		newCase("versioner refuses an ended context", versionerCalls, versionerEndedContext),
+	}
+}
+
+func notifierCases() []Case {
+	return []Case{
 		newCase("notifier gives a hint after a change", notifier1, notifierHints),
 		newCase("notifier closes the channel with the context", notifier2, notifierCloses),
 		newCase("notifier holds up no change", notifier3, notifierHoldsUpNothing),
-		newCase("history agrees with the model", ruleStates, history),
-		newCase("history through several handles agrees with the model", ruleStates, historyThroughOthers),
+	}
+}
+
+func historyCases() []Case {
+	return []Case{
+		newCase("history agrees with the model", ruleStates, historyAgrees),
+		newCase("history through several handles agrees with the model", ruleStates, historyThroughPeers),
 		newCase("history with reopening agrees with the model", ruleStates, historyReopening),
 	}
 }

@@ -27,19 +27,19 @@ func together(n int, do func(n int) error) error {
 // march is a client whose state is known from a number, its step: one goroutine
 // makes the change to the next step while others look. Every third step sets all,
 // the one after it gives e1 an override, and the one after that unsets e1.
-type march struct {
-	begun, made, looks atomic.Int64
-	over               atomic.Bool
+type stepper struct {
+	started, applied, looks atomic.Int64
+	done                    atomic.Bool
 }
 
 // The least that is done in a march, so that neither a fast store nor a slow one
 // leaves changes unseen.
 const (
-	marchLength = 150
-	marchLooks  = 2000
+	minSteps = 150
+	minLooks = 2000
 )
 
-func marchChange(step int64) webhookcfg.Change {
+func stepChange(step int64) webhookcfg.Change {
 	url := egress.NewURL(hookURL(int(step)))
 	c := webhookcfg.Set(client, webhookcfg.All(), url)
 	switch step % 3 {
@@ -54,13 +54,13 @@ func marchChange(step int64) webhookcfg.Change {
 
 // run marches while each of the readers calls its look over and over. A look says
 // which step it saw; it must be one between those that it is given.
-func (m *march) run(ctx context.Context, s webhookcfg.Store, reader func(n int) look) error {
+func (m *stepper) run(ctx context.Context, s webhookcfg.Store, reader func(n int) look) error {
 	const readers = 4
-	if err := s.Apply(ctx, marchChange(0)); err != nil {
+	if err := s.Apply(ctx, stepChange(0)); err != nil {
 		return err
 	}
 	return together(1+readers, func(n int) error {
-		defer m.over.Store(true)
+		defer m.done.Store(true)
 		if n == 0 {
 			return m.write(ctx, s)
 		}
@@ -68,21 +68,21 @@ func (m *march) run(ctx context.Context, s webhookcfg.Store, reader func(n int) 
 	})
 }
 
-func (m *march) write(ctx context.Context, s webhookcfg.Store) error {
-	for step := int64(1); !m.over.Load() && (step <= marchLength || m.looks.Load() < marchLooks); step++ {
-		m.begun.Store(step)
-		if err := s.Apply(ctx, marchChange(step)); err != nil {
+func (m *stepper) write(ctx context.Context, s webhookcfg.Store) error {
+	for step := int64(1); !m.done.Load() && (step <= minSteps || m.looks.Load() < minLooks); step++ {
+		m.started.Store(step)
+		if err := s.Apply(ctx, stepChange(step)); err != nil {
 			return err
 		}
-		m.made.Store(step)
+		m.applied.Store(step)
 		runtime.Gosched() // to the readers
 	}
 	return nil
 }
 
-func (m *march) watch(look look) error {
+func (m *stepper) watch(look look) error {
 	seen := int64(0)
-	for !m.over.Load() {
+	for !m.done.Load() {
 		step, err := m.read(seen, look)
 		if err != nil {
 			return err
@@ -100,8 +100,8 @@ type look func() (step int64, exact bool, err error)
 
 // read looks once: not behind what was seen before or is made already, and not
 // ahead of what has begun.
-func (m *march) read(seen int64, look look) (int64, error) {
-	earliest := max(seen, m.made.Load())
+func (m *stepper) read(seen int64, look look) (int64, error) {
+	earliest := max(seen, m.applied.Load())
 	step, exact, err := look()
 	if err != nil {
 		return seen, err
@@ -112,16 +112,16 @@ func (m *march) read(seen int64, look look) (int64, error) {
 	if step < earliest {
 		return seen, fmt.Errorf("the state of change %d was seen once that of change %d had been made or seen", step, earliest)
 	}
-	if latest := m.begun.Load(); step > latest {
+	if latest := m.started.Load(); step > latest {
 		return seen, fmt.Errorf("the state of change %d was seen before it had begun, at %d", step, latest)
 	}
 	return max(seen, step), nil
 }
 
-// marchStep returns the step whose change decided for a webhook.
-func marchStep(hook webhookcfg.Webhook) (int64, error) {
+// stepOf returns the step whose change decided for a webhook.
+func stepOf(hook webhookcfg.Webhook) (int64, error) {
 	step := hook.Since.Unix() - epoch
-	c := marchChange(max(step, 0))
+	c := stepChange(max(step, 0))
 	want := webhookcfg.Webhook{URL: c.URL, Source: [...]webhookcfg.Source{base, override, off}[max(step, 0)%3], Since: c.Time}
 	if !same(hook, want) {
 		return 0, fmt.Errorf("%s was seen, which no change led to", describe(hook))
@@ -137,7 +137,7 @@ func seenAtOneMoment(ctx context.Context, e Env) error {
 
 // seenByAll: the writer has the first of the handles, the readers have all in turn.
 func seenByAll(ctx context.Context, handles []webhookcfg.Store) error {
-	return new(march).run(ctx, handles[0], func(n int) look {
+	return new(stepper).run(ctx, handles[0], func(n int) look {
 		return func() (int64, bool, error) {
 			n++
 			entity := [...]string{"e1", unnamed}[n%2]
@@ -145,7 +145,7 @@ func seenByAll(ctx context.Context, handles []webhookcfg.Store) error {
 			if err != nil {
 				return 0, false, err
 			}
-			step, err := marchStep(hook)
+			step, err := stepOf(hook)
 			return step, entity == "e1", err
 		}
 	})
@@ -159,64 +159,64 @@ func noneLost(ctx context.Context, e Env) error {
 func noneLostBy(ctx context.Context, handles []webhookcfg.Store) error {
 	const writers, each = 8, 25
 	err := together(writers, func(n int) error {
-		p := begin(ctx, handles[n%len(handles)])
+		sc := newScript(ctx, handles[n%len(handles)])
 		for step := range each {
-			p.set(client, entityName(n), hookURL(n*each+step))
-			p.expectURL(client, entityName(n), override, hookURL(n*each+step))
+			sc.set(client, entityName(n), hookURL(n*each+step))
+			sc.expectURL(client, entityName(n), override, hookURL(n*each+step))
 		}
-		return p.err
+		return sc.err
 	})
 	if err != nil {
 		return err
 	}
-	p := begin(ctx, handles[0])
+	sc := newScript(ctx, handles[0])
 	for n := range writers {
-		p.expectURL(client, entityName(n), override, hookURL(n*each+each-1))
+		sc.expectURL(client, entityName(n), override, hookURL(n*each+each-1))
 	}
-	return p.err
+	return sc.err
 }
 
-// seenThroughOthers: what each handle has seen before is another thing after every
+// seenThroughPeers: what each handle has seen before is another thing after every
 // change, whichever handle it was made through.
-func seenThroughOthers(ctx context.Context, e Env) error {
+func seenThroughPeers(ctx context.Context, e Env) error {
 	handles, err := e.handles(3)
 	if err != nil {
 		return err
 	}
-	scenes := make([]*play, len(handles))
+	scenes := make([]*script, len(handles))
 	for n, handle := range handles {
-		scenes[n] = begin(ctx, handle)
+		scenes[n] = newScript(ctx, handle)
 	}
-	expect := func(expectOne func(*play)) error {
+	expect := func(expectOne func(*script)) error {
 		var all []error
-		for _, p := range scenes {
-			expectOne(p)
-			all = append(all, p.err)
+		for _, sc := range scenes {
+			expectOne(sc)
+			all = append(all, sc.err)
 		}
 		return errors.Join(all...)
 	}
-	if err := expect(func(p *play) { p.expectNone(client, "e1") }); err != nil {
+	if err := expect(func(sc *script) { sc.expectNone(client, "e1") }); err != nil {
 		return err
 	}
 	for n := range 3 * len(scenes) {
-		p := scenes[n%len(scenes)]
-		p.set(client, "e1", hookURL(n))
-		if err := expect(func(p *play) { p.expectURL(client, "e1", override, hookURL(n)) }); err != nil {
+		sc := scenes[n%len(scenes)]
+		sc.set(client, "e1", hookURL(n))
+		if err := expect(func(sc *script) { sc.expectURL(client, "e1", override, hookURL(n)) }); err != nil {
 			return err
 		}
-		p.setAll(client, hookURL(-n))
-		if err := expect(func(p *play) { p.expectURL(client, "e1", base, hookURL(-n)) }); err != nil {
+		sc.setAll(client, hookURL(-n))
+		if err := expect(func(sc *script) { sc.expectURL(client, "e1", base, hookURL(-n)) }); err != nil {
 			return err
 		}
-		p.unset(client, "e1")
-		if err := expect(func(p *play) { p.expectOff(client, "e1") }); err != nil {
+		sc.unset(client, "e1")
+		if err := expect(func(sc *script) { sc.expectOff(client, "e1") }); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func seenAtOneMomentThroughOthers(ctx context.Context, e Env) error {
+func seenAtOneMomentThroughPeers(ctx context.Context, e Env) error {
 	handles, err := e.handles(3)
 	if err != nil {
 		return err
@@ -224,7 +224,7 @@ func seenAtOneMomentThroughOthers(ctx context.Context, e Env) error {
 	return seenByAll(ctx, handles)
 }
 
-func noneLostThroughOthers(ctx context.Context, e Env) error {
+func noneLostThroughPeers(ctx context.Context, e Env) error {
 	handles, err := e.handles(4)
 	if err != nil {
 		return err

@@ -15,7 +15,7 @@
 //
 // Abilities that a store need not have are found, not declared: the companions by
 // their methods, durability by [Harness.Reopen], and that several processes can share
-// the state by [Harness.Another]. Cases for an absent one are skipped, and the reason
+// the state by [Harness.OpenPeer]. Cases for an absent one are skipped, and the reason
 // is shown by go test -v.
 //
 // # What it cannot ask

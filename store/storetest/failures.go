@@ -12,9 +12,9 @@ import (
 	"example.com/go-webhookcfg/webhookcfg/egress"
 )
 
-// rehearsal is a client with a base, an override and an "off", on whom a change
+// scenario is a client with a base, an override and an "off", on whom a change
 // is tried that may fail.
-type rehearsal struct {
+type scenario struct {
 	ctx    context.Context
 	store  webhookcfg.Store
 	client string
@@ -22,8 +22,8 @@ type rehearsal struct {
 	state  model
 }
 
-func rehearse(ctx context.Context, s webhookcfg.Store, client string) (*rehearsal, error) {
-	r := &rehearsal{ctx: ctx, store: s, client: client, now: epoch}
+func newScenario(ctx context.Context, s webhookcfg.Store, client string) (*scenario, error) {
+	r := &scenario{ctx: ctx, store: s, client: client, now: epoch}
 	for _, c := range []webhookcfg.Change{
 		webhookcfg.Set(client, webhookcfg.All(), egress.NewURL(hookURL(0))),
 		webhookcfg.Set(client, webhookcfg.Entity("e1"), egress.NewURL(hookURL(1))),
@@ -40,7 +40,7 @@ func rehearse(ctx context.Context, s webhookcfg.Store, client string) (*rehearsa
 const changeKinds = 4
 
 // change is what is tried, of one of the kinds.
-func (r *rehearsal) change(kind int) webhookcfg.Change {
+func (r *scenario) change(kind int) webhookcfg.Change {
 	c := [changeKinds]webhookcfg.Change{
 		webhookcfg.Set(r.client, webhookcfg.All(), egress.NewURL(hookURL(2))),
 		webhookcfg.Unset(r.client, webhookcfg.All()),
@@ -50,14 +50,14 @@ func (r *rehearsal) change(kind int) webhookcfg.Change {
 	return r.timed(c)
 }
 
-func (r *rehearsal) timed(c webhookcfg.Change) webhookcfg.Change {
+func (r *scenario) timed(c webhookcfg.Change) webhookcfg.Change {
 	r.now++
 	c.Time = time.Unix(r.now, 0)
 	return c
 }
 
 // apply makes a change that must not fail.
-func (r *rehearsal) apply(c webhookcfg.Change) error {
+func (r *scenario) apply(c webhookcfg.Change) error {
 	if err := r.store.Apply(r.ctx, c); err != nil {
 		return fmt.Errorf("%s returned the error %w", describeChange(c), err)
 	}
@@ -68,7 +68,7 @@ func (r *rehearsal) apply(c webhookcfg.Change) error {
 // settle finds out to which of the states that are allowed the change that was
 // tried has led. A later change, which succeeds, keeps a change that is still on
 // its way from being taken for one that was made in part.
-func (r *rehearsal) settle(tried webhookcfg.Change, allowed ...model) error {
+func (r *scenario) checkOutcome(tried webhookcfg.Change, allowed ...model) error {
 	var all []error
 	fence := r.timed(webhookcfg.Set(r.client, webhookcfg.Entity("e10"), egress.NewURL(hookURL(3))))
 	if err := r.apply(fence); err != nil {
@@ -86,10 +86,10 @@ func (r *rehearsal) settle(tried webhookcfg.Change, allowed ...model) error {
 }
 
 // compare returns nil if the client's state is still what it was.
-func (r *rehearsal) compare() error { return r.state.compare(r.ctx, r.store, r.client) }
+func (r *scenario) compare() error { return r.state.compare(r.ctx, r.store, r.client) }
 
 // outcomes are the states that are allowed after a change that may have failed.
-func (r *rehearsal) outcomes(tried webhookcfg.Change, err error) []model {
+func (r *scenario) outcomes(tried webhookcfg.Change, err error) []model {
 	whole := r.state.after(tried)
 	if err == nil {
 		return []model{whole}
@@ -97,23 +97,23 @@ func (r *rehearsal) outcomes(tried webhookcfg.Change, err error) []model {
 	return []model{whole, r.state}
 }
 
-// cutShort tries every kind of change with a context that ends when the store
+// interrupted tries every kind of change with a context that ends when the store
 // looks at it for the first time, the second time, and so on.
-func cutShort(ctx context.Context, e Env) error {
+func interrupted(ctx context.Context, e Env) error {
 	const most = 64
-	var all []*rehearsal
+	var all []*scenario
 	for kind := range changeKinds {
 		for look := 1; look <= most; look++ {
-			r, err := rehearse(ctx, e.Store, fmt.Sprintf("cut-%d-%d", kind, look))
+			r, err := newScenario(ctx, e.Store, fmt.Sprintf("cut-%d-%d", kind, look))
 			if err != nil {
 				return err
 			}
 			all = append(all, r)
-			over := endAtLook(ctx, look)
+			over := interruptAt(ctx, look)
 			c := r.change(kind)
 			err = e.Store.Apply(over, c)
 			over.cancel()
-			if err := r.settle(c, r.outcomes(c, err)...); err != nil {
+			if err := r.checkOutcome(c, r.outcomes(c, err)...); err != nil {
 				return fmt.Errorf("the context ended at look %d: %w", look, err)
 			}
 			if over.left.Load() > 0 {
@@ -125,7 +125,7 @@ func cutShort(ctx context.Context, e Env) error {
 }
 
 // compareAgain finds changes that were made after all.
-func compareAgain(all []*rehearsal) error {
+func compareAgain(all []*scenario) error {
 	for _, r := range all {
 		if err := r.compare(); err != nil {
 			return fmt.Errorf("a while after a change was cut short: %w", err)
@@ -134,15 +134,15 @@ func compareAgain(all []*rehearsal) error {
 	return nil
 }
 
-// burstCutShort ends the context that many changes share while they are made.
-func burstCutShort(ctx context.Context, e Env) error {
+// burstInterrupted ends the context that many changes share while they are made.
+func burstInterrupted(ctx context.Context, e Env) error {
 	const writers, each, enough = 8, 10, 20
 	shared, cancel := context.WithCancel(ctx)
 	defer cancel()
 	var made atomic.Int64
-	all := make([]*rehearsal, writers)
+	all := make([]*scenario, writers)
 	err := together(writers, func(n int) (err error) {
-		r, err := rehearse(ctx, e.Store, fmt.Sprintf("burst-%d", n))
+		r, err := newScenario(ctx, e.Store, fmt.Sprintf("burst-%d", n))
 		if err != nil {
 			return err
 		}
@@ -154,7 +154,7 @@ func burstCutShort(ctx context.Context, e Env) error {
 				cancel()
 			}
 			if err != nil {
-				return r.settle(c, r.outcomes(c, err)...)
+				return r.checkOutcome(c, r.outcomes(c, err)...)
 			}
 			r.state = r.state.after(c)
 			if err := r.compare(); err != nil {
@@ -169,33 +169,33 @@ func burstCutShort(ctx context.Context, e Env) error {
 	return compareAgain(all)
 }
 
-// lookContext is a context that ends when it is looked at for the nth time.
-type lookContext struct {
+// interruptingContext is a context that ends when it is looked at for the nth time.
+type interruptingContext struct {
 	context.Context
 	cancel context.CancelFunc
 	left   atomic.Int64
 }
 
-func endAtLook(ctx context.Context, n int) *lookContext {
+func interruptAt(ctx context.Context, n int) *interruptingContext {
 	inner, cancel := context.WithCancel(ctx)
-	c := &lookContext{Context: inner, cancel: cancel}
+	c := &interruptingContext{Context: inner, cancel: cancel}
 	c.left.Store(int64(n))
 	return c
 }
 
 // Err implements [context.Context].
-func (c *lookContext) Err() error {
+func (c *interruptingContext) Err() error {
 	c.look()
 	return c.Context.Err()
 }
 
 // Done implements [context.Context].
-func (c *lookContext) Done() <-chan struct{} {
+func (c *interruptingContext) Done() <-chan struct{} {
 	c.look()
 	return c.Context.Done()
 }
 
-func (c *lookContext) look() {
+func (c *interruptingContext) look() {
 	if c.left.Add(-1) == 0 {
 		c.cancel()
 	}
@@ -225,21 +225,21 @@ func invalidChanges(url egress.URL) map[string]webhookcfg.Change {
 }
 
 func invalidRefused(ctx context.Context, e Env) error {
-	p := begin(ctx, e.Store)
-	p.setAll(client, hookURL(1))
-	p.set(client, "e1", hookURL(2))
-	p.unset(client, "e2")
-	if p.err != nil {
-		return p.err
+	sc := newScript(ctx, e.Store)
+	sc.setAll(client, hookURL(1))
+	sc.set(client, "e1", hookURL(2))
+	sc.unset(client, "e2")
+	if sc.err != nil {
+		return sc.err
 	}
 	for what, c := range invalidChanges(egress.NewURL(hookURL(3))) {
 		if err := refused(what, e.Store.Apply(ctx, c)); err != nil {
 			return err
 		}
-		p.steps = append(p.steps, what)
-		p.expectURL(client, "e1", override, hookURL(2))
-		p.expectOff(client, "e2")
-		p.expectURL(client, unnamed, base, hookURL(1))
+		sc.steps = append(sc.steps, what)
+		sc.expectURL(client, "e1", override, hookURL(2))
+		sc.expectOff(client, "e2")
+		sc.expectURL(client, unnamed, base, hookURL(1))
 	}
 	for _, name := range [][2]string{{"", "e1"}, {client, ""}, {"", ""}} {
 		_, err := e.Store.Resolve(ctx, name[0], name[1])
@@ -247,7 +247,7 @@ func invalidRefused(ctx context.Context, e Env) error {
 			return err
 		}
 	}
-	return p.err
+	return sc.err
 }
 
 // endedContexts are contexts that have ended, one for each reason.
@@ -263,7 +263,7 @@ func endedContext(ctx context.Context, e Env) error {
 	defer release()
 	for n, over := range ended {
 		for kind := range changeKinds {
-			r, err := rehearse(ctx, e.Store, fmt.Sprintf("ended-%d-%d", n, kind))
+			r, err := newScenario(ctx, e.Store, fmt.Sprintf("ended-%d-%d", n, kind))
 			if err != nil {
 				return err
 			}
@@ -271,7 +271,7 @@ func endedContext(ctx context.Context, e Env) error {
 			if err := e.Store.Apply(over, c); err == nil {
 				return fmt.Errorf("%s succeeded with a context that had ended", describeChange(c))
 			}
-			if err := r.settle(c, r.state); err != nil {
+			if err := r.checkOutcome(c, r.state); err != nil {
 				return err
 			}
 			if _, err := e.Store.Resolve(over, r.client, "e1"); err == nil {

@@ -15,15 +15,15 @@ import (
 )
 
 // chain follows a feed from one cursor to the next.
-type chain struct {
-	ctx    context.Context
-	feed   cache.Feed
-	cursor string
+type cursor struct {
+	ctx   context.Context
+	feed  cache.Feed
+	since string
 }
 
 // follow begins a chain.
-func follow(ctx context.Context, feed cache.Feed) (*chain, error) {
-	c := &chain{ctx: ctx, feed: feed}
+func startCursor(ctx context.Context, feed cache.Feed) (*cursor, error) {
+	c := &cursor{ctx: ctx, feed: feed}
 	changes, err := c.next()
 	if err == nil && !changes.Reset {
 		err = fmt.Errorf("the first call gives no Reset, but names %q", changes.Clients)
@@ -31,23 +31,23 @@ func follow(ctx context.Context, feed cache.Feed) (*chain, error) {
 	return c, err
 }
 
-func (c *chain) next() (cache.Changes, error) {
-	changes, err := c.feed.Changes(c.ctx, c.cursor)
+func (c *cursor) next() (cache.Changes, error) {
+	changes, err := c.feed.Changes(c.ctx, c.since)
 	switch {
 	case err != nil:
-		return changes, fmt.Errorf("changes since %q: %w", c.cursor, err)
+		return changes, fmt.Errorf("changes since %q: %w", c.since, err)
 	case changes.Next == "":
-		return changes, fmt.Errorf(`changes since %q: Next is ""`, c.cursor)
+		return changes, fmt.Errorf(`changes since %q: Next is ""`, c.since)
 	case changes.Reset && len(changes.Clients) > 0:
-		return changes, fmt.Errorf("changes since %q: a Reset has clients", c.cursor)
+		return changes, fmt.Errorf("changes since %q: a Reset has clients", c.since)
 	}
-	c.cursor = changes.Next
+	c.since = changes.Next
 	return changes, nil
 }
 
 // expect wants the next answer to name the clients, among others perhaps.
-func (c *chain) expect(clients ...string) error {
-	since := c.cursor
+func (c *cursor) expect(clients ...string) error {
+	since := c.since
 	changes, err := c.next()
 	if err != nil {
 		return err
@@ -69,28 +69,28 @@ func feedBegins(ctx context.Context, e Env) error {
 	if err != nil {
 		return err
 	}
-	if _, err := follow(ctx, feed); err != nil {
+	if _, err := startCursor(ctx, feed); err != nil {
 		return err
 	}
-	p := begin(ctx, e.Store)
-	p.set(client, "e1", hookURL(1))
-	_, err = follow(ctx, feed)
-	return errors.Join(p.err, err)
+	sc := newScript(ctx, e.Store)
+	sc.set(client, "e1", hookURL(1))
+	_, err = startCursor(ctx, feed)
+	return errors.Join(sc.err, err)
 }
 
 // changesOf are changes of every kind to a client, each of which has an effect.
-func changesOf(client string) []func(*play) {
-	return []func(*play){
-		func(p *play) { p.set(client, "e1", hookURL(1)) },
-		func(p *play) { p.unset(client, "e1") },
-		func(p *play) { p.set(client, "e1", hookURL(1)) },
-		func(p *play) { p.set(client, "e1", hookURL(1)) }, // at another time
-		func(p *play) { p.setAll(client, hookURL(2)) },
-		func(p *play) { p.setAll(client, hookURL(2)) },
-		func(p *play) { p.unset(client, "e2") },
-		func(p *play) { p.unsetAll(client) },
-		func(p *play) { p.setAll(client, hookURL(2)) },
-		func(p *play) { p.unsetAll(client) },
+func changesOf(client string) []func(*script) {
+	return []func(*script){
+		func(sc *script) { sc.set(client, "e1", hookURL(1)) },
+		func(sc *script) { sc.unset(client, "e1") },
+		func(sc *script) { sc.set(client, "e1", hookURL(1)) },
+		func(sc *script) { sc.set(client, "e1", hookURL(1)) }, // at another time
+		func(sc *script) { sc.setAll(client, hookURL(2)) },
+		func(sc *script) { sc.setAll(client, hookURL(2)) },
+		func(sc *script) { sc.unset(client, "e2") },
+		func(sc *script) { sc.unsetAll(client) },
+		func(sc *script) { sc.setAll(client, hookURL(2)) },
+		func(sc *script) { sc.unsetAll(client) },
 	}
 }
 
@@ -99,37 +99,37 @@ func feedNames(ctx context.Context, e Env) error {
 	if err != nil {
 		return err
 	}
-	c, err := follow(ctx, feed)
+	c, err := startCursor(ctx, feed)
 	if err != nil {
 		return err
 	}
-	p := begin(ctx, e.Store)
+	sc := newScript(ctx, e.Store)
 	for _, change := range changesOf(client) {
-		p.set("neighbour", "e1", hookURL(0))
-		change(p)
-		if err := errors.Join(p.err, c.expect(client)); err != nil {
+		sc.set("neighbour", "e1", hookURL(0))
+		change(sc)
+		if err := errors.Join(sc.err, c.expect(client)); err != nil {
 			return err
 		}
 	}
 	for _, name := range lookalikes() {
-		p.setAll(name, hookURL(1))
+		sc.setAll(name, hookURL(1))
 	}
-	if err := errors.Join(p.err, c.expect(lookalikes()...)); err != nil {
+	if err := errors.Join(sc.err, c.expect(lookalikes()...)); err != nil {
 		return err
 	}
-	return c.namesAfterMany(p)
+	return c.namesAfterMany(sc)
 }
 
 // namesAfterMany has one client change a lot beside another one.
-func (c *chain) namesAfterMany(p *play) error {
-	p.set("seldom", "e1", hookURL(1))
+func (c *cursor) namesAfterMany(sc *script) error {
+	sc.set("seldom", "e1", hookURL(1))
 	for n := range many {
-		p.set(client, entityName(n), hookURL(n))
+		sc.set(client, entityName(n), hookURL(n))
 	}
-	return errors.Join(p.err, c.expect("seldom", client))
+	return errors.Join(sc.err, c.expect("seldom", client))
 }
 
-func feedNamesOthers(ctx context.Context, e Env) error {
+func feedNamesPeers(ctx context.Context, e Env) error {
 	feed, err := e.feed()
 	if err != nil {
 		return err
@@ -138,15 +138,15 @@ func feedNamesOthers(ctx context.Context, e Env) error {
 	if err != nil {
 		return err
 	}
-	c, err := follow(ctx, feed)
+	c, err := startCursor(ctx, feed)
 	if err != nil {
 		return err
 	}
 	for n := range 3 * len(handles) {
-		p := begin(ctx, handles[n%len(handles)])
+		sc := newScript(ctx, handles[n%len(handles)])
 		name := fmt.Sprintf("client of handle %d", n)
-		p.set(name, "e1", hookURL(n))
-		if err := errors.Join(p.err, c.expect(name)); err != nil {
+		sc.set(name, "e1", hookURL(n))
+		if err := errors.Join(sc.err, c.expect(name)); err != nil {
 			return err
 		}
 	}
@@ -158,22 +158,22 @@ func feedCursorsReused(ctx context.Context, e Env) error {
 	if err != nil {
 		return err
 	}
-	c, err := follow(ctx, feed)
+	c, err := startCursor(ctx, feed)
 	if err != nil {
 		return err
 	}
-	p, from := begin(ctx, e.Store), c.cursor
+	sc, from := newScript(ctx, e.Store), c.since
 	for n := range 5 {
-		p.set(fmt.Sprintf("client %d", n), "e1", hookURL(n))
-		other := &chain{ctx, feed, from}
-		if err := errors.Join(p.err, c.expect(fmt.Sprintf("client %d", n)), other.expectAll(n)); err != nil {
+		sc.set(fmt.Sprintf("client %d", n), "e1", hookURL(n))
+		other := &cursor{ctx, feed, from}
+		if err := errors.Join(sc.err, c.expect(fmt.Sprintf("client %d", n)), other.expectAll(n)); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (c *chain) expectAll(last int) error {
+func (c *cursor) expectAll(last int) error {
 	var clients []string
 	for n := range last + 1 {
 		clients = append(clients, fmt.Sprintf("client %d", n))
@@ -186,17 +186,17 @@ func feedUnknownCursor(ctx context.Context, e Env) error {
 	if err != nil {
 		return err
 	}
-	p := begin(ctx, e.Store)
-	p.set(client, "e1", hookURL(1))
-	c, err := follow(ctx, feed)
-	if err := errors.Join(p.err, err); err != nil {
+	sc := newScript(ctx, e.Store)
+	sc.set(client, "e1", hookURL(1))
+	c, err := startCursor(ctx, feed)
+	if err := errors.Join(sc.err, err); err != nil {
 		return err
 	}
-	for _, cursor := range []string{
+	for _, since := range []string{
 		"0", "-1", "1000000", "99999999999999999999", "x", " ", "'", "/", "-", ".", "é", strings.Repeat("9", 1000),
-		c.cursor + "x", "x" + c.cursor,
+		c.since + "x", "x" + c.since,
 	} {
-		if err := (&chain{ctx, feed, cursor}).expect(client); err != nil {
+		if err := (&cursor{ctx, feed, since}).expect(client); err != nil {
 			return fmt.Errorf("a cursor that was never given: %w", err)
 		}
 	}
@@ -213,25 +213,25 @@ func feedReopened(ctx context.Context, e Env) error {
 	if err := e.durable(); err != nil {
 		return err
 	}
-	c, err := follow(ctx, feed)
+	c, err := startCursor(ctx, feed)
 	if err != nil {
 		return err
 	}
-	p := begin(ctx, e.Store)
-	p.set("named before", "e1", hookURL(1))
-	if err := errors.Join(p.err, c.expect("named before")); err != nil {
+	sc := newScript(ctx, e.Store)
+	sc.set("named before", "e1", hookURL(1))
+	if err := errors.Join(sc.err, c.expect("named before")); err != nil {
 		return err
 	}
 	for n := range 2 {
 		before, after := fmt.Sprintf("before opening %d", n), fmt.Sprintf("after opening %d", n)
-		p.set(before, "e1", hookURL(2))
-		p.reopen(e)
-		p.set(after, "e1", hookURL(3))
-		reopened := Env{Store: p.store}
+		sc.set(before, "e1", hookURL(2))
+		sc.reopen(e)
+		sc.set(after, "e1", hookURL(3))
+		reopened := Env{Store: sc.store}
 		if c.feed, err = reopened.feed(); err != nil {
 			return err
 		}
-		if err := errors.Join(p.err, c.expect(before, after)); err != nil {
+		if err := errors.Join(sc.err, c.expect(before, after)); err != nil {
 			return fmt.Errorf("after the store was opened again: %w", err)
 		}
 	}
@@ -254,10 +254,10 @@ func feedEndedContext(ctx context.Context, e Env) error {
 }
 
 // follower follows a feed while others make changes, each to a client of its own.
-type follower struct {
-	ctx   context.Context
-	store webhookcfg.Store
-	chain *chain
+type feedReader struct {
+	ctx    context.Context
+	store  webhookcfg.Store
+	cursor *cursor
 
 	calls   atomic.Int64
 	writing atomic.Int64 // how many writers go on
@@ -276,12 +276,12 @@ const (
 
 // run follows until the writers are done, and once more. Each answer goes to take,
 // with the clients whose change was answered before the call.
-func (f *follower) run(e Env, take func(changes cache.Changes, made []string) error) error {
+func (f *feedReader) run(e Env, take func(changes cache.Changes, made []string) error) error {
 	feed, err := e.feed()
 	if err != nil {
 		return err
 	}
-	if f.chain, err = follow(f.ctx, feed); err != nil {
+	if f.cursor, err = startCursor(f.ctx, feed); err != nil {
 		return err
 	}
 	f.writing.Store(feedWriters)
@@ -292,8 +292,8 @@ func (f *follower) run(e Env, take func(changes cache.Changes, made []string) er
 		}
 		for more := true; more; f.calls.Add(1) {
 			more = f.writing.Load() > 0
-			made := f.answered()
-			changes, err := f.chain.next()
+			made := f.acknowledged()
+			changes, err := f.cursor.next()
 			if err := errors.Join(err, take(changes, made)); err != nil {
 				f.calls.Add(leastCalls) // the writers need not wait
 				return err
@@ -304,20 +304,20 @@ func (f *follower) run(e Env, take func(changes cache.Changes, made []string) er
 	})
 }
 
-func (f *follower) write(writer int) error {
-	p := begin(f.ctx, f.store)
-	for n := 0; p.err == nil && (n < leastChanges || n < mostChanges && f.calls.Load() < leastCalls); n++ {
+func (f *feedReader) write(writer int) error {
+	sc := newScript(f.ctx, f.store)
+	for n := 0; sc.err == nil && (n < leastChanges || n < mostChanges && f.calls.Load() < leastCalls); n++ {
 		name := fmt.Sprintf("client %d of writer %d", n, writer)
-		p.set(name, "e1", hookURL(n))
+		sc.set(name, "e1", hookURL(n))
 		f.mu.Lock()
 		f.made = append(f.made, name)
 		f.mu.Unlock()
 		runtime.Gosched() // to the follower
 	}
-	return p.err
+	return sc.err
 }
 
-func (f *follower) answered() []string {
+func (f *feedReader) acknowledged() []string {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.made
@@ -326,7 +326,7 @@ func (f *follower) answered() []string {
 // feedMissesNothing: a call names all whose change was answered before it, unless an
 // earlier call did.
 func feedMissesNothing(ctx context.Context, e Env) error {
-	f := &follower{ctx: ctx, store: e.Store}
+	f := &feedReader{ctx: ctx, store: e.Store}
 	named := make(map[string]bool)
 	seen := 0
 	return f.run(e, func(changes cache.Changes, made []string) error {
@@ -345,7 +345,7 @@ func feedMissesNothing(ctx context.Context, e Env) error {
 // feedNotEarly: a client that was named, and then did not have the change yet, is
 // named again.
 func feedNotEarly(ctx context.Context, e Env) error {
-	f := &follower{ctx: ctx, store: e.Store}
+	f := &feedReader{ctx: ctx, store: e.Store}
 	early := make(map[string]bool)
 	err := f.run(e, func(changes cache.Changes, _ []string) error {
 		if changes.Reset {

@@ -11,7 +11,7 @@ import (
 )
 
 // Harness says how to come by the store that is tested. Its functions are called
-// from the goroutine of the test, for one case after the other: Reopen and Another may
+// from the goroutine of the test, for one case after the other: Reopen and OpenPeer may
 // take from a variable what Open left there.
 type Harness struct {
 	// Open returns a store that is empty. It is called once for each case. What is
@@ -22,10 +22,10 @@ type Harness struct {
 	// store is not durable; the cases that need it are skipped.
 	Reopen func(t testing.TB, s webhookcfg.Store) webhookcfg.Store
 
-	// Another opens one more handle on the state of s, as another process does that
+	// OpenPeer opens one more handle on the state of s, as another process does that
 	// shares the database with the first. Nil says that there is one handle at a time;
 	// the cases that need several are skipped.
-	Another func(t testing.TB, s webhookcfg.Store) webhookcfg.Store
+	OpenPeer func(t testing.TB, s webhookcfg.Store) webhookcfg.Store
 
 	// Seed is where the random histories begin; 0 is another one each time. A failure
 	// names the seed that repeats it.
@@ -56,8 +56,8 @@ func (h Harness) env(t testing.TB) Env {
 	if h.Reopen != nil {
 		e.Reopen = func(s webhookcfg.Store) webhookcfg.Store { return h.Reopen(t, s) }
 	}
-	if h.Another != nil {
-		e.Another = func(s webhookcfg.Store) webhookcfg.Store { return h.Another(t, s) }
+	if h.OpenPeer != nil {
+		e.OpenPeer = func(s webhookcfg.Store) webhookcfg.Store { return h.OpenPeer(t, s) }
 	}
 	return e
 }
@@ -69,9 +69,9 @@ type Env struct {
 	// Reopen closes a store and opens the same state again; nil if the store is
 	// not durable.
 	Reopen func(s webhookcfg.Store) webhookcfg.Store
-	// Another opens one more handle on the state of a store; nil if there can be one
+	// OpenPeer opens one more handle on the state of a store; nil if there can be one
 	// alone.
-	Another func(s webhookcfg.Store) webhookcfg.Store
+	OpenPeer func(s webhookcfg.Store) webhookcfg.Store
 	// Seed is where random histories begin; 0 is another one each time.
 	Seed uint64
 }
@@ -104,33 +104,33 @@ func (e Env) durable() error {
 
 // handles returns the store and more handles on its state.
 func (e Env) handles(n int) ([]webhookcfg.Store, error) {
-	if e.Another == nil {
-		return nil, fmt.Errorf("%w: the harness has no Another, so the store is taken to have one handle at a time", ErrAbsent)
+	if e.OpenPeer == nil {
+		return nil, fmt.Errorf("%w: the harness has no OpenPeer, so the store is taken to have one handle at a time", ErrAbsent)
 	}
 	all := []webhookcfg.Store{e.Store}
 	for len(all) < n {
-		all = append(all, e.Another(e.Store))
+		all = append(all, e.OpenPeer(e.Store))
 	}
 	return all, nil
 }
 
 func (e Env) lister() (webhookcfg.Lister, error) {
-	return companion[webhookcfg.Lister](e.Store, "webhookcfg.Lister")
+	return optional[webhookcfg.Lister](e.Store, "webhookcfg.Lister")
 }
 
 func (e Env) feed() (cache.Feed, error) {
-	return companion[cache.Feed](e.Store, "cache.Feed")
+	return optional[cache.Feed](e.Store, "cache.Feed")
 }
 
 func (e Env) versioner() (cache.Versioner, error) {
-	return companion[cache.Versioner](e.Store, "cache.Versioner")
+	return optional[cache.Versioner](e.Store, "cache.Versioner")
 }
 
 func (e Env) notifier() (cache.Notifier, error) {
-	return companion[cache.Notifier](e.Store, "cache.Notifier")
+	return optional[cache.Notifier](e.Store, "cache.Notifier")
 }
 
-func companion[C any](s webhookcfg.Store, name string) (C, error) {
+func optional[C any](s webhookcfg.Store, name string) (C, error) {
 	c, ok := s.(C)
 	if !ok {
 		return c, fmt.Errorf("%w: a %T is no %s", ErrAbsent, s, name)

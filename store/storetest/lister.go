@@ -79,29 +79,29 @@ func listBase(ctx context.Context, e Env) error {
 	if err != nil {
 		return err
 	}
-	p := begin(ctx, e.Store)
+	sc := newScript(ctx, e.Store)
 	var all []webhookcfg.Override
 	for n := range 3 {
-		p.set(client, entityName(n), hookURL(n))
-		all = append(all, webhookcfg.Override{Entity: entityName(n), Webhook: p.resolve(client, entityName(n))})
+		sc.set(client, entityName(n), hookURL(n))
+		all = append(all, webhookcfg.Override{Entity: entityName(n), Webhook: sc.resolve(client, entityName(n))})
 	}
-	if p.err == nil {
-		p.err = walk(ctx, l, client, 1, webhookcfg.Webhook{}, all)
+	if sc.err == nil {
+		sc.err = walk(ctx, l, client, 1, webhookcfg.Webhook{}, all)
 	}
-	p.setAll(client, hookURL(3))
-	base := p.resolve(client, unnamed)
-	if p.err == nil {
-		p.err = walk(ctx, l, client, 1, base, nil)
+	sc.setAll(client, hookURL(3))
+	base := sc.resolve(client, unnamed)
+	if sc.err == nil {
+		sc.err = walk(ctx, l, client, 1, base, nil)
 	}
 	all = nil
 	for n := range 3 {
-		p.unset(client, entityName(n))
-		all = append(all, webhookcfg.Override{Entity: entityName(n), Webhook: p.resolve(client, entityName(n))})
+		sc.unset(client, entityName(n))
+		all = append(all, webhookcfg.Override{Entity: entityName(n), Webhook: sc.resolve(client, entityName(n))})
 	}
-	if p.err == nil {
-		p.err = walk(ctx, l, client, 1, base, all)
+	if sc.err == nil {
+		sc.err = walk(ctx, l, client, 1, base, all)
 	}
-	return p.err
+	return sc.err
 }
 
 func listUnknown(ctx context.Context, e Env) error {
@@ -109,11 +109,11 @@ func listUnknown(ctx context.Context, e Env) error {
 	if err != nil {
 		return err
 	}
-	p := begin(ctx, e.Store)
-	p.fill("emptied")
-	p.unsetAll("emptied")
-	if p.err != nil {
-		return p.err
+	sc := newScript(ctx, e.Store)
+	sc.fill("emptied")
+	sc.unsetAll("emptied")
+	if sc.err != nil {
+		return sc.err
 	}
 	for _, client := range []string{"unknown", "emptie", "emptied"} {
 		if err := walk(ctx, l, client, 10, webhookcfg.Webhook{}, nil); err != nil {
@@ -128,10 +128,10 @@ func listInvalid(ctx context.Context, e Env) error {
 	if err != nil {
 		return err
 	}
-	p := begin(ctx, e.Store)
-	p.set(client, "e1", hookURL(1))
-	if p.err != nil {
-		return p.err
+	sc := newScript(ctx, e.Store)
+	sc.set(client, "e1", hookURL(1))
+	if sc.err != nil {
+		return sc.err
 	}
 	_, errClient := l.List(ctx, "", "", 1)
 	_, errZero := l.List(ctx, client, "", 0)
@@ -181,7 +181,7 @@ func listOneMoment(ctx context.Context, e Env) error {
 	if err != nil {
 		return err
 	}
-	return new(march).run(ctx, e.Store, func(int) look {
+	return new(stepper).run(ctx, e.Store, func(int) look {
 		return func() (int64, bool, error) {
 			page, err := l.List(ctx, client, "", 10)
 			if err != nil {
@@ -194,11 +194,11 @@ func listOneMoment(ctx context.Context, e Env) error {
 }
 
 func pageStep(page webhookcfg.Page) (int64, error) {
-	last, err := marchStep(page.Base)
+	last, err := stepOf(page.Base)
 	if err != nil || len(page.Overrides) == 0 {
 		return last, err
 	}
-	step, err := marchStep(page.Overrides[0].Webhook)
+	step, err := stepOf(page.Overrides[0].Webhook)
 	if err == nil && (len(page.Overrides) > 1 || step-step%3 != last) {
 		err = fmt.Errorf("a page has the base of change %d, and %d overrides, one of change %d", last, len(page.Overrides), step)
 	}
@@ -208,20 +208,20 @@ func pageStep(page webhookcfg.Page) (int64, error) {
 // listed gives the client a base and overrides of all lookalikes, some of them
 // off, and returns what they are in byte order.
 func listed(ctx context.Context, s webhookcfg.Store) (webhookcfg.Webhook, []webhookcfg.Override, error) {
-	p := begin(ctx, s)
-	p.setAll(client, hookURL(0))
+	sc := newScript(ctx, s)
+	sc.setAll(client, hookURL(0))
 	for n, entity := range lookalikes() {
-		p.set(client, entity, hookURL(n))
+		sc.set(client, entity, hookURL(n))
 		if n%3 == 0 {
-			p.unset(client, entity)
+			sc.unset(client, entity)
 		}
-		p.set("acme ", entity+"2", hookURL(n)) // a neighbour
+		sc.set("acme ", entity+"2", hookURL(n)) // a neighbour
 	}
 	var all []webhookcfg.Override
 	for _, entity := range slices.Sorted(slices.Values(lookalikes())) {
-		all = append(all, webhookcfg.Override{Entity: entity, Webhook: p.resolve(client, entity)})
+		all = append(all, webhookcfg.Override{Entity: entity, Webhook: sc.resolve(client, entity)})
 	}
-	return p.resolve(client, unnamed), all, p.err
+	return sc.resolve(client, unnamed), all, sc.err
 }
 
 // walk returns nil if the pages of that limit are, one after the other, what is

@@ -83,15 +83,15 @@ const (
 	reopenings    = 3 // of each history, about
 )
 
-func history(ctx context.Context, e Env) error {
-	return playHistories(ctx, e, func(*historian) error { return nil })
+func historyAgrees(ctx context.Context, e Env) error {
+	return runHistories(ctx, e, func(*history) error { return nil })
 }
 
 func historyReopening(ctx context.Context, e Env) error {
 	if err := e.durable(); err != nil {
 		return err
 	}
-	return playHistories(ctx, e, func(h *historian) error {
+	return runHistories(ctx, e, func(h *history) error {
 		if h.random.IntN(historyLength) < reopenings {
 			h.steps = append(h.steps, "reopen")
 			h.store = e.Reopen(h.store)
@@ -100,12 +100,12 @@ func historyReopening(ctx context.Context, e Env) error {
 	})
 }
 
-func historyThroughOthers(ctx context.Context, e Env) error {
+func historyThroughPeers(ctx context.Context, e Env) error {
 	handles, err := e.handles(3)
 	if err != nil {
 		return err
 	}
-	return playHistories(ctx, e, func(h *historian) error {
+	return runHistories(ctx, e, func(h *history) error {
 		n := h.random.IntN(len(handles))
 		h.steps = append(h.steps, fmt.Sprintf("go on with handle %d", n))
 		h.store = handles[n]
@@ -118,7 +118,7 @@ func listHistory(ctx context.Context, e Env) error {
 	if err != nil {
 		return err
 	}
-	return playHistories(ctx, e, func(h *historian) error {
+	return runHistories(ctx, e, func(h *history) error {
 		for _, client := range h.names {
 			m := h.models[client]
 			if err := walk(ctx, l, client, 1+h.random.IntN(len(universe)), m[unnamed], m.overrides()); err != nil {
@@ -129,14 +129,14 @@ func listHistory(ctx context.Context, e Env) error {
 	})
 }
 
-// playHistories makes random changes, and after each calls between and asks for
+// runHistories makes random changes, and after each calls between and asks for
 // everything.
-func playHistories(ctx context.Context, e Env, between func(*historian) error) error {
+func runHistories(ctx context.Context, e Env, between func(*history) error) error {
 	seed := e.Seed
 	for seed == 0 {
 		seed = rand.Uint64()
 	}
-	h := &historian{random: rand.New(rand.NewPCG(seed, 0)), store: e.Store}
+	h := &history{random: rand.New(rand.NewPCG(seed, 0)), store: e.Store}
 	for n := range histories {
 		h.begin(n)
 		for range historyLength {
@@ -155,9 +155,9 @@ func playHistories(ctx context.Context, e Env, between func(*historian) error) e
 	return nil
 }
 
-// historian makes the changes of one history, to the store and to a model for
+// history makes the changes of one history, to the store and to a model for
 // each client.
-type historian struct {
+type history struct {
 	random *rand.Rand
 	store  webhookcfg.Store
 	now    int64
@@ -167,13 +167,13 @@ type historian struct {
 }
 
 // begin starts the nth history, on clients that are new.
-func (h *historian) begin(n int) {
+func (h *history) begin(n int) {
 	h.steps = nil
 	h.names = [2]string{fmt.Sprintf("a%d", n), fmt.Sprintf("A%d", n)}
 	h.models = make(map[string]model)
 }
 
-func (h *historian) apply(ctx context.Context) error {
+func (h *history) apply(ctx context.Context) error {
 	c := h.change()
 	h.steps = append(h.steps, describeChange(c))
 	if err := h.store.Apply(ctx, c); err != nil {
@@ -183,7 +183,7 @@ func (h *historian) apply(ctx context.Context) error {
 	return nil
 }
 
-func (h *historian) compare(ctx context.Context) error {
+func (h *history) compare(ctx context.Context) error {
 	for _, client := range h.names {
 		if err := h.models[client].compare(ctx, h.store, client); err != nil {
 			return err
@@ -193,7 +193,7 @@ func (h *historian) compare(ctx context.Context) error {
 }
 
 // change draws a change. URLs repeat, times do not.
-func (h *historian) change() webhookcfg.Change {
+func (h *history) change() webhookcfg.Change {
 	client := h.names[h.random.IntN(len(h.names))]
 	scope := webhookcfg.All()
 	if h.random.IntN(4) > 0 {

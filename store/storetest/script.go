@@ -21,7 +21,7 @@ const epoch = 1_800_000_000
 // play is a scene on a store: changes, and what is expected after them. It goes
 // on until something fails; from then on its methods do nothing. Each change has
 // a time of its own, a second after the one before.
-type play struct {
+type script struct {
 	ctx   context.Context
 	store webhookcfg.Store
 	now   int64
@@ -29,92 +29,92 @@ type play struct {
 	err   error
 }
 
-func begin(ctx context.Context, s webhookcfg.Store) *play {
-	return &play{ctx: ctx, store: s, now: epoch}
+func newScript(ctx context.Context, s webhookcfg.Store) *script {
+	return &script{ctx: ctx, store: s, now: epoch}
 }
 
-func (p *play) set(client, entity, url string) {
-	p.apply(webhookcfg.Set(client, webhookcfg.Entity(entity), egress.NewURL(url)))
+func (sc *script) set(client, entity, url string) {
+	sc.apply(webhookcfg.Set(client, webhookcfg.Entity(entity), egress.NewURL(url)))
 }
 
-func (p *play) setAll(client, url string) {
-	p.apply(webhookcfg.Set(client, webhookcfg.All(), egress.NewURL(url)))
+func (sc *script) setAll(client, url string) {
+	sc.apply(webhookcfg.Set(client, webhookcfg.All(), egress.NewURL(url)))
 }
 
-func (p *play) unset(client, entity string) {
-	p.apply(webhookcfg.Unset(client, webhookcfg.Entity(entity)))
+func (sc *script) unset(client, entity string) {
+	sc.apply(webhookcfg.Unset(client, webhookcfg.Entity(entity)))
 }
 
-func (p *play) unsetAll(client string) {
-	p.apply(webhookcfg.Unset(client, webhookcfg.All()))
+func (sc *script) unsetAll(client string) {
+	sc.apply(webhookcfg.Unset(client, webhookcfg.All()))
 }
 
-func (p *play) apply(c webhookcfg.Change) {
-	p.now++
-	p.applyAt(c, time.Unix(p.now, 0))
+func (sc *script) apply(c webhookcfg.Change) {
+	sc.now++
+	sc.applyAt(c, time.Unix(sc.now, 0))
 }
 
-func (p *play) applyAt(c webhookcfg.Change, at time.Time) {
-	if p.err != nil {
+func (sc *script) applyAt(c webhookcfg.Change, at time.Time) {
+	if sc.err != nil {
 		return
 	}
 	c.Time = at
-	p.steps = append(p.steps, describeChange(c))
-	if err := p.store.Apply(p.ctx, c); err != nil {
-		p.fail("it returned the error %q", err)
+	sc.steps = append(sc.steps, describeChange(c))
+	if err := sc.store.Apply(sc.ctx, c); err != nil {
+		sc.fail("it returned the error %q", err)
 	}
 }
 
 // expectURL expects an override or a base with that URL.
-func (p *play) expectURL(client, entity string, source webhookcfg.Source, url string) {
-	hook := p.resolve(client, entity)
-	if p.err == nil && (hook.Source != source || hook.URL.Reveal() != url) {
+func (sc *script) expectURL(client, entity string, source webhookcfg.Source, url string) {
+	hook := sc.resolve(client, entity)
+	if sc.err == nil && (hook.Source != source || hook.URL.Reveal() != url) {
 		want := webhookcfg.Webhook{Source: source, URL: egress.NewURL(url)}
-		p.fail("resolve of %q / %q gives %s, want %s", client, entity, describe(hook), describe(want))
+		sc.fail("resolve of %q / %q gives %s, want %s", client, entity, describe(hook), describe(want))
 	}
 }
 
 // expectOff expects an override that says "off".
-func (p *play) expectOff(client, entity string) {
-	p.expectURL(client, entity, off, "")
+func (sc *script) expectOff(client, entity string) {
+	sc.expectURL(client, entity, off, "")
 }
 
 // expectNone expects the zero Webhook.
-func (p *play) expectNone(client, entity string) {
-	hook := p.resolve(client, entity)
-	if p.err == nil && (hook.Source != webhookcfg.SourceNone || !hook.URL.IsZero() || !hook.Since.IsZero()) {
-		p.fail("resolve of %q / %q gives %s, want the zero Webhook", client, entity, describe(hook))
+func (sc *script) expectNone(client, entity string) {
+	hook := sc.resolve(client, entity)
+	if sc.err == nil && (hook.Source != webhookcfg.SourceNone || !hook.URL.IsZero() || !hook.Since.IsZero()) {
+		sc.fail("resolve of %q / %q gives %s, want the zero Webhook", client, entity, describe(hook))
 	}
 }
 
-func (p *play) resolve(client, entity string) webhookcfg.Webhook {
-	if p.err != nil {
+func (sc *script) resolve(client, entity string) webhookcfg.Webhook {
+	if sc.err != nil {
 		return webhookcfg.Webhook{}
 	}
-	hook, err := p.store.Resolve(p.ctx, client, entity)
+	hook, err := sc.store.Resolve(sc.ctx, client, entity)
 	if err != nil {
-		p.fail("resolve of %q / %q returned the error %q", client, entity, err)
+		sc.fail("resolve of %q / %q returned the error %q", client, entity, err)
 	}
 	return hook
 }
 
 // reopen goes on with the same state, opened again.
-func (p *play) reopen(e Env) {
-	if p.err != nil {
+func (sc *script) reopen(e Env) {
+	if sc.err != nil {
 		return
 	}
-	p.steps = append(p.steps, "reopen")
-	p.store = e.Reopen(p.store)
+	sc.steps = append(sc.steps, "reopen")
+	sc.store = e.Reopen(sc.store)
 }
 
 // fail ends the play with what is wrong after the last few steps.
-func (p *play) fail(format string, args ...any) {
+func (sc *script) fail(format string, args ...any) {
 	const shown = 12
-	steps := p.steps
+	steps := sc.steps
 	if len(steps) > shown {
 		steps = append([]string{"…"}, steps[len(steps)-shown:]...)
 	}
-	p.err = fmt.Errorf("after%s\n%s", lines(steps), fmt.Sprintf(format, args...))
+	sc.err = fmt.Errorf("after%s\n%s", lines(steps), fmt.Sprintf(format, args...))
 }
 
 // lines is a list with a line for each step.

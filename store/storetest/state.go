@@ -16,133 +16,133 @@ const (
 )
 
 func setOne(ctx context.Context, e Env) error {
-	p := begin(ctx, e.Store)
-	p.set(client, "e1", hookURL(1))
-	p.expectURL(client, "e1", override, hookURL(1))
-	p.expectNone(client, "e2")
-	p.set(client, "e1", hookURL(2))
-	p.expectURL(client, "e1", override, hookURL(2))
-	p.setAll(client, hookURL(3))
-	p.set(client, "e1", hookURL(4))
-	p.expectURL(client, "e1", override, hookURL(4))
-	p.expectURL(client, "e2", base, hookURL(3))
-	p.unset(client, "e1")
-	p.set(client, "e1", hookURL(5))
-	p.expectURL(client, "e1", override, hookURL(5))
-	p.set(client, "e2", hookURL(3)) // the URL of the base, and yet an override
-	p.expectURL(client, "e2", override, hookURL(3))
-	return p.err
+	sc := newScript(ctx, e.Store)
+	sc.set(client, "e1", hookURL(1))
+	sc.expectURL(client, "e1", override, hookURL(1))
+	sc.expectNone(client, "e2")
+	sc.set(client, "e1", hookURL(2))
+	sc.expectURL(client, "e1", override, hookURL(2))
+	sc.setAll(client, hookURL(3))
+	sc.set(client, "e1", hookURL(4))
+	sc.expectURL(client, "e1", override, hookURL(4))
+	sc.expectURL(client, "e2", base, hookURL(3))
+	sc.unset(client, "e1")
+	sc.set(client, "e1", hookURL(5))
+	sc.expectURL(client, "e1", override, hookURL(5))
+	sc.set(client, "e2", hookURL(3)) // the URL of the base, and yet an override
+	sc.expectURL(client, "e2", override, hookURL(3))
+	return sc.err
 }
 
 func setAll(ctx context.Context, e Env) error {
-	p := begin(ctx, e.Store)
-	p.set(client, "e1", hookURL(1))
-	p.setAll(client, hookURL(2))
-	p.expectURL(client, "e1", base, hookURL(2))
-	p.expectURL(client, unnamed, base, hookURL(2))
-	p.set(client, "e1", hookURL(3))
-	p.unset(client, "e2")
-	p.setAll(client, hookURL(4))
-	p.expectURL(client, "e1", base, hookURL(4))
-	p.expectURL(client, "e2", base, hookURL(4))
-	p.expectURL(client, unnamed, base, hookURL(4))
-	p.set(client, "e1", hookURL(5))
-	p.unset(client, "e2")
-	p.setAll(client, hookURL(4)) // the base already, and yet a change
-	p.expectURL(client, "e1", base, hookURL(4))
-	p.expectURL(client, "e2", base, hookURL(4))
-	return p.err
+	sc := newScript(ctx, e.Store)
+	sc.set(client, "e1", hookURL(1))
+	sc.setAll(client, hookURL(2))
+	sc.expectURL(client, "e1", base, hookURL(2))
+	sc.expectURL(client, unnamed, base, hookURL(2))
+	sc.set(client, "e1", hookURL(3))
+	sc.unset(client, "e2")
+	sc.setAll(client, hookURL(4))
+	sc.expectURL(client, "e1", base, hookURL(4))
+	sc.expectURL(client, "e2", base, hookURL(4))
+	sc.expectURL(client, unnamed, base, hookURL(4))
+	sc.set(client, "e1", hookURL(5))
+	sc.unset(client, "e2")
+	sc.setAll(client, hookURL(4)) // the base already, and yet a change
+	sc.expectURL(client, "e1", base, hookURL(4))
+	sc.expectURL(client, "e2", base, hookURL(4))
+	return sc.err
 }
 
 func unsetOne(ctx context.Context, e Env) error {
-	p := begin(ctx, e.Store)
-	p.set(client, "e1", hookURL(1))
-	p.unset(client, "e1")
-	p.expectNone(client, "e1")
-	p.setAll(client, hookURL(2))
-	p.expectURL(client, "e1", base, hookURL(2)) // dropped, not off
-	p.unset(client, "e1")
-	p.expectOff(client, "e1")
-	p.expectURL(client, "e2", base, hookURL(2))
-	p.set(client, "e2", hookURL(3))
-	p.unset(client, "e2")
-	p.expectOff(client, "e2") // not back to the base
-	return p.err
+	sc := newScript(ctx, e.Store)
+	sc.set(client, "e1", hookURL(1))
+	sc.unset(client, "e1")
+	sc.expectNone(client, "e1")
+	sc.setAll(client, hookURL(2))
+	sc.expectURL(client, "e1", base, hookURL(2)) // dropped, not off
+	sc.unset(client, "e1")
+	sc.expectOff(client, "e1")
+	sc.expectURL(client, "e2", base, hookURL(2))
+	sc.set(client, "e2", hookURL(3))
+	sc.unset(client, "e2")
+	sc.expectOff(client, "e2") // not back to the base
+	return sc.err
 }
 
 func unsetAll(ctx context.Context, e Env) error {
-	p := begin(ctx, e.Store)
-	p.setAll(client, hookURL(1))
-	p.set(client, "e1", hookURL(2))
-	p.unset(client, "e2")
-	p.unsetAll(client)
+	sc := newScript(ctx, e.Store)
+	sc.setAll(client, hookURL(1))
+	sc.set(client, "e1", hookURL(2))
+	sc.unset(client, "e2")
+	sc.unsetAll(client)
 	for _, entity := range []string{"e1", "e2", unnamed} {
-		p.expectNone(client, entity)
+		sc.expectNone(client, entity)
 	}
-	p.set(client, "e1", hookURL(3))
-	p.expectNone(client, "e2")
-	p.unset(client, "e1") // the base is gone: nothing is off
-	p.expectNone(client, "e1")
-	p.setAll(client, hookURL(4))
-	p.expectURL(client, "e2", base, hookURL(4)) // what was off does not come back
-	return p.err
+	sc.set(client, "e1", hookURL(3))
+	sc.expectNone(client, "e2")
+	sc.unset(client, "e1") // the base is gone: nothing is off
+	sc.expectNone(client, "e1")
+	sc.setAll(client, hookURL(4))
+	sc.expectURL(client, "e2", base, hookURL(4)) // what was off does not come back
+	return sc.err
 }
 
 func repeated(ctx context.Context, e Env) error {
-	p := begin(ctx, e.Store)
-	p.unset(client, "e1")
-	p.unsetAll(client)
-	p.expectNone(client, "e1")
+	sc := newScript(ctx, e.Store)
+	sc.unset(client, "e1")
+	sc.unsetAll(client)
+	sc.expectNone(client, "e1")
 	for range 2 {
-		p.set(client, "e1", hookURL(1))
-		p.expectURL(client, "e1", override, hookURL(1))
+		sc.set(client, "e1", hookURL(1))
+		sc.expectURL(client, "e1", override, hookURL(1))
 	}
 	for range 2 {
-		p.unset(client, "e1")
-		p.expectNone(client, "e1")
+		sc.unset(client, "e1")
+		sc.expectNone(client, "e1")
 	}
 	for range 2 {
-		p.setAll(client, hookURL(2))
-		p.expectURL(client, "e1", base, hookURL(2))
+		sc.setAll(client, hookURL(2))
+		sc.expectURL(client, "e1", base, hookURL(2))
 	}
 	for range 2 {
-		p.unset(client, "e1")
-		p.expectOff(client, "e1")
+		sc.unset(client, "e1")
+		sc.expectOff(client, "e1")
 	}
 	for range 2 {
-		p.unsetAll(client)
-		p.expectNone(client, "e1")
+		sc.unsetAll(client)
+		sc.expectNone(client, "e1")
 	}
-	return p.err
+	return sc.err
 }
 
 func resolveOrder(ctx context.Context, e Env) error {
-	p := begin(ctx, e.Store)
-	p.expectNone("unknown", "e1")
-	p.set(client, "e1", hookURL(1))
-	p.expectNone(client, "e2")
-	p.setAll(client, hookURL(2))
-	p.set(client, "e1", hookURL(3))
-	p.unset(client, "e2")
-	p.expectURL(client, "e1", override, hookURL(3))
-	p.expectOff(client, "e2")
-	p.expectURL(client, unnamed, base, hookURL(2))
-	return p.err
+	sc := newScript(ctx, e.Store)
+	sc.expectNone("unknown", "e1")
+	sc.set(client, "e1", hookURL(1))
+	sc.expectNone(client, "e2")
+	sc.setAll(client, hookURL(2))
+	sc.set(client, "e1", hookURL(3))
+	sc.unset(client, "e2")
+	sc.expectURL(client, "e1", override, hookURL(3))
+	sc.expectOff(client, "e2")
+	sc.expectURL(client, unnamed, base, hookURL(2))
+	return sc.err
 }
 
 func sinceKept(ctx context.Context, e Env) error {
-	p := begin(ctx, e.Store)
+	sc := newScript(ctx, e.Store)
 	for _, at := range times() {
-		p.applyAt(webhookcfg.Set(client, webhookcfg.All(), egress.NewURL(hookURL(1))), at)
-		p.expectSince(client, unnamed, at)
-		p.setAll(client, hookURL(2))
-		p.applyAt(webhookcfg.Set(client, webhookcfg.Entity("e1"), egress.NewURL(hookURL(3))), at)
-		p.applyAt(webhookcfg.Unset(client, webhookcfg.Entity("e2")), at)
-		p.expectSince(client, "e1", at)
-		p.expectSince(client, "e2", at)
-		p.expectSince(client, unnamed, time.Unix(p.now, 0))
+		sc.applyAt(webhookcfg.Set(client, webhookcfg.All(), egress.NewURL(hookURL(1))), at)
+		sc.expectSince(client, unnamed, at)
+		sc.setAll(client, hookURL(2))
+		sc.applyAt(webhookcfg.Set(client, webhookcfg.Entity("e1"), egress.NewURL(hookURL(3))), at)
+		sc.applyAt(webhookcfg.Unset(client, webhookcfg.Entity("e2")), at)
+		sc.expectSince(client, "e1", at)
+		sc.expectSince(client, "e2", at)
+		sc.expectSince(client, unnamed, time.Unix(sc.now, 0))
 	}
-	return p.err
+	return sc.err
 }
 
 // times are such as are easily taken for another.
@@ -156,23 +156,23 @@ func times() []time.Time {
 	}
 }
 
-func (p *play) expectSince(client, entity string, at time.Time) {
-	hook := p.resolve(client, entity)
+func (sc *script) expectSince(client, entity string, at time.Time) {
+	hook := sc.resolve(client, entity)
 	late := hook.Since.Sub(at)
-	if p.err == nil && (late <= -time.Second || late >= time.Second || at.IsZero() != hook.Since.IsZero()) {
-		p.fail("%q / %q is %s since %s, want %s", client, entity, hook.Source, hook.Since, at)
+	if sc.err == nil && (late <= -time.Second || late >= time.Second || at.IsZero() != hook.Since.IsZero()) {
+		sc.fail("%q / %q is %s since %s, want %s", client, entity, hook.Source, hook.Since, at)
 	}
 }
 
 func urlKept(ctx context.Context, e Env) error {
-	p := begin(ctx, e.Store)
+	sc := newScript(ctx, e.Store)
 	for _, url := range urls() {
-		p.setAll(client, url)
-		p.set(client, "e1", url)
-		p.expectURL(client, "e1", override, url)
-		p.expectURL(client, unnamed, base, url)
+		sc.setAll(client, url)
+		sc.set(client, "e1", url)
+		sc.expectURL(client, "e1", override, url)
+		sc.expectURL(client, unnamed, base, url)
 	}
-	return p.err
+	return sc.err
 }
 
 // urls are such as the default policy lets through, of which tidying spoils most.
@@ -191,56 +191,56 @@ func urls() []string {
 }
 
 func clientsIsolated(ctx context.Context, e Env) error {
-	p := begin(ctx, e.Store)
+	sc := newScript(ctx, e.Store)
 	neighbours := []string{"acm", "acme ", "acme/", "acme/e1", "acme1", "ACME", "acme%", "%"}
-	p.setAll(client, hookURL(0))
+	sc.setAll(client, hookURL(0))
 	for n, other := range neighbours {
-		p.expectNone(other, unnamed)
-		p.setAll(other, hookURL(n+1))
-		p.set(other, "e1", hookURL(-n-1))
-		p.unset(other, "e2")
+		sc.expectNone(other, unnamed)
+		sc.setAll(other, hookURL(n+1))
+		sc.set(other, "e1", hookURL(-n-1))
+		sc.unset(other, "e2")
 	}
 	expectNeighbours := func() {
 		for n, other := range neighbours {
-			p.expectURL(other, unnamed, base, hookURL(n+1))
-			p.expectURL(other, "e1", override, hookURL(-n-1))
-			p.expectOff(other, "e2")
+			sc.expectURL(other, unnamed, base, hookURL(n+1))
+			sc.expectURL(other, "e1", override, hookURL(-n-1))
+			sc.expectOff(other, "e2")
 		}
 	}
-	p.expectURL(client, "e1", base, hookURL(0))
-	p.setAll(client, hookURL(100))
+	sc.expectURL(client, "e1", base, hookURL(0))
+	sc.setAll(client, hookURL(100))
 	expectNeighbours()
-	p.unsetAll(client)
+	sc.unsetAll(client)
 	expectNeighbours()
-	return p.err
+	return sc.err
 }
 
 func namesDiffer(ctx context.Context, e Env) error {
-	p := begin(ctx, e.Store)
+	sc := newScript(ctx, e.Store)
 	for n, entity := range lookalikes() {
-		p.set(client, entity, hookURL(n))
-		p.set("client "+entity, "e1", hookURL(-n-1))
+		sc.set(client, entity, hookURL(n))
+		sc.set("client "+entity, "e1", hookURL(-n-1))
 	}
 	for n, entity := range lookalikes() {
-		p.expectURL(client, entity, override, hookURL(n))
-		p.expectURL("client "+entity, "e1", override, hookURL(-n-1))
+		sc.expectURL(client, entity, override, hookURL(n))
+		sc.expectURL("client "+entity, "e1", override, hookURL(-n-1))
 	}
-	p.expectNone(client, unnamed)
+	sc.expectNone(client, unnamed)
 	for n, entity := range lookalikes() {
-		p.unset(client, entity)
-		p.expectNone(client, entity)
+		sc.unset(client, entity)
+		sc.expectNone(client, entity)
 		if n+1 < len(lookalikes()) {
-			p.expectURL(client, lookalikes()[n+1], override, hookURL(n+1))
+			sc.expectURL(client, lookalikes()[n+1], override, hookURL(n+1))
 		}
 	}
 	// Pairs that are the same once client and entity are joined.
 	for n, mark := range []string{"", "/", ":", ".", "-", "_", "|", "@", " ", "~"} {
-		p.set("a", "b"+mark+"c", hookURL(2*n))
-		p.set("a"+mark+"b", "c", hookURL(2*n+1))
-		p.expectURL("a", "b"+mark+"c", override, hookURL(2*n))
-		p.expectURL("a"+mark+"b", "c", override, hookURL(2*n+1))
+		sc.set("a", "b"+mark+"c", hookURL(2*n))
+		sc.set("a"+mark+"b", "c", hookURL(2*n+1))
+		sc.expectURL("a", "b"+mark+"c", override, hookURL(2*n))
+		sc.expectURL("a"+mark+"b", "c", override, hookURL(2*n+1))
 	}
-	return p.err
+	return sc.err
 }
 
 // lookalikes are names that somebody's collation, escaping or pattern takes for

@@ -18,9 +18,9 @@ import (
 
 func TestSimpleStore(t *testing.T) {
 	storetest.Run(t, storetest.Harness{
-		Open:    func(testing.TB) webhookcfg.Store { return newSimple() },
-		Reopen:  func(_ testing.TB, s webhookcfg.Store) webhookcfg.Store { return s.(*simple).reopened() },
-		Another: func(_ testing.TB, s webhookcfg.Store) webhookcfg.Store { return s },
+		Open:     func(testing.TB) webhookcfg.Store { return newSimple() },
+		Reopen:   func(_ testing.TB, s webhookcfg.Store) webhookcfg.Store { return s.(*simple).reopened() },
+		OpenPeer: func(_ testing.TB, s webhookcfg.Store) webhookcfg.Store { return s },
 	})
 }
 
@@ -31,7 +31,7 @@ func BenchmarkSimpleStore(b *testing.B) {
 // optional are the words in the names of cases that want more than a Store.
 var optional = regexp.MustCompile("^(lister|feed|versioner|notifier) |reopen|handle")
 
-// TestAbsentAbilities: a store that has one handle, is not durable and has no companion
+// TestAbsentAbilities: a store that has one handle, is not durable and has no optional
 // passes, and the cases that it has no part in say why.
 func TestAbsentAbilities(t *testing.T) {
 	for _, c := range storetest.Cases() {

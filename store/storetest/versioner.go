@@ -34,17 +34,17 @@ func versionsInOrder(ctx context.Context, e Env) error {
 	if err != nil {
 		return err
 	}
-	p := begin(ctx, e.Store)
-	clients := append([]string{"nobody"}, lookalikes()...)
+	sc := newScript(ctx, e.Store)
+	clients := append([]string{"unknown"}, lookalikes()...)
 	for n, client := range clients[1:] {
 		for range n%5 + 1 { // so that not all have the same
-			p.set(client, "e1", hookURL(n))
+			sc.set(client, "e1", hookURL(n))
 		}
 	}
-	clients = append(clients, "nobody", "somebody", clients[1])
+	clients = append(clients, "unknown", "unknown too", clients[1])
 	slices.Reverse(clients)
 	got, err := versions(ctx, v, clients...)
-	if err := errors.Join(p.err, err); err != nil {
+	if err := errors.Join(sc.err, err); err != nil {
 		return err
 	}
 	for n, client := range clients {
@@ -68,19 +68,19 @@ type seenVersions struct {
 }
 
 // expectAnother wants a version that the client never had.
-func (s *seenVersions) expectAnother(v cache.Versioner, p *play) error {
-	if p.err != nil {
-		return p.err
+func (s *seenVersions) expectAnother(v cache.Versioner, sc *script) error {
+	if sc.err != nil {
+		return sc.err
 	}
 	got, err := version(s.ctx, v, s.client)
 	if err != nil {
 		return err
 	}
 	if n := slices.Index(s.all, got); n >= 0 {
-		p.fail("the version of %q is %q, which it was %d changes ago", s.client, got, len(s.all)-n)
+		sc.fail("the version of %q is %q, which it was %d changes ago", s.client, got, len(s.all)-n)
 	}
 	s.all = append(s.all, got)
-	return p.err
+	return sc.err
 }
 
 func versionsDiffer(ctx context.Context, e Env) error {
@@ -88,14 +88,14 @@ func versionsDiffer(ctx context.Context, e Env) error {
 	if err != nil {
 		return err
 	}
-	p, seen := begin(ctx, e.Store), &seenVersions{ctx: ctx, client: client}
-	if err := seen.expectAnother(v, p); err != nil {
+	sc, seen := newScript(ctx, e.Store), &seenVersions{ctx: ctx, client: client}
+	if err := seen.expectAnother(v, sc); err != nil {
 		return err
 	}
 	for range 3 { // the configuration comes back, the versions do not
 		for _, change := range changesOf(client) {
-			change(p)
-			if err := seen.expectAnother(v, p); err != nil {
+			change(sc)
+			if err := seen.expectAnother(v, sc); err != nil {
 				return err
 			}
 		}
@@ -103,7 +103,7 @@ func versionsDiffer(ctx context.Context, e Env) error {
 	return nil
 }
 
-func versionsDifferThroughOthers(ctx context.Context, e Env) error {
+func versionsDifferThroughPeers(ctx context.Context, e Env) error {
 	v, err := e.versioner()
 	if err != nil {
 		return err
@@ -114,10 +114,10 @@ func versionsDifferThroughOthers(ctx context.Context, e Env) error {
 	}
 	seen := &seenVersions{ctx: ctx, client: client}
 	for n, change := range changesOf(client) {
-		p := begin(ctx, handles[n%len(handles)])
-		p.now += int64(n) // another time than that of the other handles
-		change(p)
-		if err := seen.expectAnother(v, p); err != nil {
+		sc := newScript(ctx, handles[n%len(handles)])
+		sc.now += int64(n) // another time than that of the other handles
+		change(sc)
+		if err := seen.expectAnother(v, sc); err != nil {
 			return err
 		}
 	}
@@ -132,15 +132,15 @@ func versionsDifferReopened(ctx context.Context, e Env) error {
 	if err := e.durable(); err != nil {
 		return err
 	}
-	p, seen := begin(ctx, e.Store), &seenVersions{ctx: ctx, client: client}
+	sc, seen := newScript(ctx, e.Store), &seenVersions{ctx: ctx, client: client}
 	for n := range 6 {
-		p.set(client, "e1", hookURL(n))
-		if err := seen.expectAnother(v, p); err != nil {
+		sc.set(client, "e1", hookURL(n))
+		if err := seen.expectAnother(v, sc); err != nil {
 			return err
 		}
 		if n%2 > 0 {
-			p.reopen(e)
-			if v, err = (Env{Store: p.store}).versioner(); err != nil {
+			sc.reopen(e)
+			if v, err = (Env{Store: sc.store}).versioner(); err != nil {
 				return err
 			}
 		}
@@ -154,7 +154,7 @@ func versionsHold(ctx context.Context, e Env) error {
 	if err != nil {
 		return err
 	}
-	return new(march).run(ctx, e.Store, func(int) look {
+	return new(stepper).run(ctx, e.Store, func(int) look {
 		return func() (int64, bool, error) {
 			before, err1 := version(ctx, v, client)
 			hook, err2 := e.Store.Resolve(ctx, client, "e1")
@@ -167,7 +167,7 @@ func versionsHold(ctx context.Context, e Env) error {
 			if before == after && !same(hook, again) {
 				return 0, false, fmt.Errorf("resolve gave %s, then %s, and the version was %q before and after", describe(hook), describe(again), before)
 			}
-			step, err := marchStep(again)
+			step, err := stepOf(again)
 			return step, true, err
 		}
 	})
@@ -178,17 +178,17 @@ func versionsStay(ctx context.Context, e Env) error {
 	if err != nil {
 		return err
 	}
-	p := begin(ctx, e.Store)
-	p.fill(client)
-	p.set("other", "e1", hookURL(1))
-	if p.err != nil {
-		return p.err
+	sc := newScript(ctx, e.Store)
+	sc.fill(client)
+	sc.set("other", "e1", hookURL(1))
+	if sc.err != nil {
+		return sc.err
 	}
-	first, err := versions(ctx, v, client, "other", "nobody")
+	first, err := versions(ctx, v, client, "other", "unknown")
 	for range 3 {
-		p.resolve(client, "e1")
-		again, err2 := versions(ctx, v, client, "other", "nobody")
-		if err := errors.Join(p.err, err, err2); err != nil {
+		sc.resolve(client, "e1")
+		again, err2 := versions(ctx, v, client, "other", "unknown")
+		if err := errors.Join(sc.err, err, err2); err != nil {
 			return err
 		}
 		if !slices.Equal(first, again) {
@@ -213,13 +213,13 @@ func versionerEndedContext(ctx context.Context, e Env) error {
 	return nil
 }
 
-// patience is how long a case waits for what should come soon.
-const patience = 10 * time.Second
+// timeout is how long a case waits for what should come soon.
+const timeout = 10 * time.Second
 
 // ask calls what the hints are about, as some stores give none before.
-func (e Env) ask(ctx context.Context) error {
+func (e Env) poll(ctx context.Context) error {
 	if feed, err := e.feed(); err == nil {
-		_, err := follow(ctx, feed)
+		_, err := startCursor(ctx, feed)
 		return err
 	}
 	if v, err := e.versioner(); err == nil {
@@ -236,15 +236,15 @@ func notifierHints(ctx context.Context, e Env) error {
 		return err
 	}
 	hints := w.Notify(ctx)
-	if err := e.ask(ctx); err != nil {
+	if err := e.poll(ctx); err != nil {
 		return err
 	}
 	const tries = 20
 	for n := range tries {
-		p := begin(ctx, e.Store)
-		p.set(client, "e1", hookURL(n))
-		if p.err != nil {
-			return p.err
+		sc := newScript(ctx, e.Store)
+		sc.set(client, "e1", hookURL(n))
+		if sc.err != nil {
+			return sc.err
 		}
 		select {
 		case _, more := <-hints:
@@ -252,10 +252,10 @@ func notifierHints(ctx context.Context, e Env) error {
 				return errors.New("the channel was closed before ctx ended")
 			}
 			return nil
-		case <-time.After(patience / tries):
+		case <-time.After(timeout / tries):
 		}
 	}
-	return fmt.Errorf("there was no hint within %v, in which there were %d changes", patience, tries)
+	return fmt.Errorf("there was no hint within %v, in which there were %d changes", timeout, tries)
 }
 
 func notifierCloses(ctx context.Context, e Env) error {
@@ -266,7 +266,7 @@ func notifierCloses(ctx context.Context, e Env) error {
 	ctx, cancel := context.WithCancel(ctx)
 	hints := w.Notify(ctx)
 	cancel()
-	late := time.After(patience)
+	late := time.After(timeout)
 	for {
 		select {
 		case _, more := <-hints:
@@ -274,7 +274,7 @@ func notifierCloses(ctx context.Context, e Env) error {
 				return nil
 			}
 		case <-late:
-			return fmt.Errorf("the channel was not closed within %v after ctx had ended", patience)
+			return fmt.Errorf("the channel was not closed within %v after ctx had ended", timeout)
 		}
 	}
 }
@@ -285,15 +285,15 @@ func notifierHoldsUpNothing(ctx context.Context, e Env) error {
 		return err
 	}
 	hints := w.Notify(ctx)
-	if err := e.ask(ctx); err != nil {
+	if err := e.poll(ctx); err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(ctx, patience)
+	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
-	p := begin(ctx, e.Store)
+	sc := newScript(ctx, e.Store)
 	for n := range many {
-		p.set(client, entityName(n), hookURL(n))
+		sc.set(client, entityName(n), hookURL(n))
 	}
-	_ = hints // which nobody has looked at
-	return p.err
+	_ = hints // which unknown has looked at
+	return sc.err
 }

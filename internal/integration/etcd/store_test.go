@@ -147,8 +147,8 @@ func conforms(t *testing.T, c *etcdcluster.Cluster, rule storetest.Case) {
 	o := &etcdstore.Options{Prefix: newPrefix()}
 	another := func(webhookcfg.Store) webhookcfg.Store { return openOn(t, client, o) }
 	err := rule.Check(t.Context(), storetest.Env{
-		Store:   openOn(t, client, o),
-		Another: another,
+		Store:    openOn(t, client, o),
+		OpenPeer: another,
 		Reopen: func(st webhookcfg.Store) webhookcfg.Store {
 			if err := st.(*etcdstore.Store).Close(); err != nil {
 				t.Error(err)

@@ -75,8 +75,8 @@ func TestConformance(t *testing.T) {
 			path = newPath(t)
 			return open(t, path)
 		},
-		Reopen:  func(t testing.TB, _ webhookcfg.Store) webhookcfg.Store { return open(t, path) },
-		Another: func(t testing.TB, _ webhookcfg.Store) webhookcfg.Store { return open(t, path) },
+		Reopen:   func(t testing.TB, _ webhookcfg.Store) webhookcfg.Store { return open(t, path) },
+		OpenPeer: func(t testing.TB, _ webhookcfg.Store) webhookcfg.Store { return open(t, path) },
 	})
 }
 

@@ -157,6 +157,6 @@ func (e Engine) conformance(t *testing.T) {
 			name = prefix(t, db)
 			return open(t, db)
 		},
-		Another: func(t testing.TB, _ webhookcfg.Store) webhookcfg.Store { return open(t, e.open(t, dsn)) },
+		OpenPeer: func(t testing.TB, _ webhookcfg.Store) webhookcfg.Store { return open(t, e.open(t, dsn)) },
 	})
 }
