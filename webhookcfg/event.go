@@ -28,8 +28,8 @@ type Event struct {
 	Code string
 	// Duration is the time from the arrival of the request to its response.
 	Duration time.Duration
-	// Err is the cause of a failure, where the code is not all; with [ProbeWarn] also
-	// the failure of the probe of a successful set.
+	// Err is the cause of a failure that the code does not describe fully; with
+	// [ProbeWarn] also the failure of the probe of a successful set.
 	Err error
 }
 
