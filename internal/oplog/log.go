@@ -95,49 +95,6 @@ type Log struct {
 	close      context.CancelFunc
 }
 
-// Close writes the pending changes, seals the file and releases the lock. If the log is
-// read-only, the error wraps [ErrReadOnly] and the cause.
-func (l *Log) Close() error {
-	l.mu.Lock()
-	if l.closed {
-		l.mu.Unlock()
-		return ErrClosed
-	}
-	l.closed = true
-	l.mu.Unlock()
-	l.close()
-	l.compacting <- struct{}{} // waits for the end of a compaction
-	l.signal()
-	<-l.stopped
-	err := l.failure()
-	if err == nil {
-		err = l.file.seal()
-	}
-	return errors.Join(err, l.release())
-}
-
-// fail makes the log read-only, unless it is already, and returns the first cause.
-func (l *Log) fail(cause error) error {
-	l.mu.Lock()
-	isFirst := l.failed == nil
-	if isFirst {
-		l.failed = fmt.Errorf("%w: %w", ErrReadOnly, cause)
-	}
-	err := l.failed
-	l.mu.Unlock()
-	if isFirst {
-		l.options.Logger.Error("log is read-only until it is opened again", "file", l.name, "error", cause)
-	}
-	return err
-}
-
-// failure returns why the log is read-only, nil if it is not.
-func (l *Log) failure() error {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.failed
-}
-
 const (
 	lockSuffix = ".lock"
 	tempSuffix = ".tmp"
@@ -295,6 +252,49 @@ func (l *Log) syncNames() error {
 		return err
 	}
 	return l.lock.Sync()
+}
+
+// Close writes the pending changes, seals the file and releases the lock. If the log is
+// read-only, the error wraps [ErrReadOnly] and the cause.
+func (l *Log) Close() error {
+	l.mu.Lock()
+	if l.closed {
+		l.mu.Unlock()
+		return ErrClosed
+	}
+	l.closed = true
+	l.mu.Unlock()
+	l.close()
+	l.compacting <- struct{}{} // waits for the end of a compaction
+	l.signal()
+	<-l.stopped
+	err := l.failure()
+	if err == nil {
+		err = l.file.seal()
+	}
+	return errors.Join(err, l.release())
+}
+
+// fail makes the log read-only, unless it is already, and returns the first cause.
+func (l *Log) fail(cause error) error {
+	l.mu.Lock()
+	isFirst := l.failed == nil
+	if isFirst {
+		l.failed = fmt.Errorf("%w: %w", ErrReadOnly, cause)
+	}
+	err := l.failed
+	l.mu.Unlock()
+	if isFirst {
+		l.options.Logger.Error("log is read-only until it is opened again", "file", l.name, "error", cause)
+	}
+	return err
+}
+
+// failure returns why the log is read-only, nil if it is not.
+func (l *Log) failure() error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.failed
 }
 
 // release closes all files, the lock last, and then the directory.
