@@ -57,11 +57,5 @@ func cutBlank(b []byte) (before, after []byte) {
 	return b, nil
 }
 
-// trimBlank removes the blank bytes at the start of b, large blocks first.
-func trimBlank(b []byte) []byte {
-	const block = 4 << 10
-	for len(b) >= block && bytes.Equal(b[:block], blanks[:block]) {
-		b = b[block:]
-	}
-	return bytes.TrimLeft(b, blank)
-}
+// trimBlank removes the blank bytes at the start of b.
+func trimBlank(b []byte) []byte { return bytes.TrimLeft(b, blank) }
