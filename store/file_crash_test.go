@@ -170,7 +170,7 @@ func (f *findings) check(r *run, fs *faultfs.FS, what string) {
 }
 
 // keeps are ways in which a power cut treats what was not durable.
-func keeps(fs *faultfs.FS, random *rand.Rand) map[string]faultfs.Keep {
+func losses(fs *faultfs.FS, random *rand.Rand) map[string]faultfs.Keep {
 	all := map[string]faultfs.Keep{"nothing": faultfs.Nothing, "everything": faultfs.Everything}
 	if pending := fs.Pending(); pending > 0 {
 		all["some"] = faultfs.Some(random)
@@ -207,7 +207,7 @@ func enumerateFaults() *findings {
 
 // checkAfter looks at what the next process finds, with and without a power cut.
 func (f *findings) checkAfter(r *run, what string, seed uint64) {
-	for name, keep := range keeps(r.fs, rand.New(rand.NewPCG(seed, 0))) {
+	for name, keep := range losses(r.fs, rand.New(rand.NewPCG(seed, 0))) {
 		f.check(r, r.fs.Crash(keep), what+", power cut that keeps "+name)
 	}
 	f.check(r, r.fs.Restart(), what)
@@ -223,7 +223,7 @@ func enumerateCrashes(also func(faultfs.Call) faultfs.Outcome, enough int) *find
 		r.play(script())
 		r.end()
 		random := rand.New(rand.NewPCG(uint64(k), 1))
-		for name, keep := range keeps(r.fs, random) {
+		for name, keep := range losses(r.fs, random) {
 			what := fmt.Sprintf("power cut at call %d that keeps %s", k, name)
 			image := r.fs.Crash(keep)
 			f.check(r, image.Crash(faultfs.Everything), what)
@@ -285,13 +285,13 @@ func TestEveryCallFailing(t *testing.T) {
 	enumerateFaults().report(t, "a failing file call")
 }
 
-func TestPowerCutAtEveryCall(t *testing.T) {
+func TestPowerFailureAtEveryCall(t *testing.T) {
 	t.Parallel()
 	enumerateCrashes(honestly, 5).report(t, "a power cut, and a second one during recovery")
 }
 
-// TestTheEnumerationsCanFail leaves out what the store relies on.
-func TestTheEnumerationsCanFail(t *testing.T) {
+// TestEnumerationsCanFail leaves out what the store relies on.
+func TestEnumerationsCanFail(t *testing.T) {
 	for _, op := range []faultfs.Op{faultfs.OpSync, faultfs.OpSyncDir} {
 		if f := enumerateCrashes(without(op), 1); len(f.wrong) == 0 {
 			t.Errorf("without %s, none of %d cases went wrong", op, f.cases)

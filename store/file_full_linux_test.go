@@ -39,14 +39,14 @@ func TestFullDisk(t *testing.T) {
 		UidMappings: []syscall.SysProcIDMap{{HostID: os.Getuid(), Size: 1}},
 		GidMappings: []syscall.SysProcIDMap{{HostID: os.Getgid(), Size: 1}},
 	}
-	said, err := child.CombinedOutput()
+	output, err := child.CombinedOutput()
 	var exit *exec.ExitError
 	switch {
 	case err == nil:
 	case errors.As(err, &exit) && exit.ExitCode() != cannotMount:
-		t.Errorf("%v: %s", err, said)
+		t.Errorf("%v: %s", err, output)
 	default:
-		t.Skipf("no small file system can be mounted here: %v: %s", err, said)
+		t.Skipf("no small file system can be mounted here: %v: %s", err, output)
 	}
 }
 

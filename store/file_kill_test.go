@@ -66,8 +66,8 @@ func TestKill(t *testing.T) {
 	t.Logf("%d processes killed; %d changes that were answered all survived", *killRounds, changes)
 }
 
-// TestTheKillingCanFail kills processes that say what they have not done yet.
-func TestTheKillingCanFail(t *testing.T) {
+// TestKillCanFail kills processes that say what they have not done yet.
+func TestKillCanFail(t *testing.T) {
 	t.Parallel()
 	if changes, err := killMany(t, 100, killAheadVar+"=3"); err == nil {
 		t.Errorf("of %d changes that were said too early none was missed", changes)

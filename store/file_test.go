@@ -69,7 +69,7 @@ func TestFileKeepsItsState(t *testing.T) {
 	}
 }
 
-func TestFileInTheWorkingFolder(t *testing.T) {
+func TestFileInWorkingDirectory(t *testing.T) {
 	t.Chdir(t.TempDir())
 	apply(t, openFile(t, "webhooks.jsonl", nil), setAll("acme", 1))
 	if _, err := os.Stat("webhooks.jsonl"); err != nil {
@@ -94,7 +94,7 @@ func TestTimesAreTheSameAfterOpening(t *testing.T) {
 	}
 }
 
-func TestOpenFileThatCannotBe(t *testing.T) {
+func TestOpenFileErrors(t *testing.T) {
 	dir := t.TempDir()
 	text := filepath.Join(dir, "text")
 	if err := os.WriteFile(text, []byte("to whom it may concern\n"), 0o600); err != nil {
@@ -123,7 +123,7 @@ func TestOpenFileThatCannotBe(t *testing.T) {
 	}
 }
 
-func TestFileOfANewerVersion(t *testing.T) {
+func TestFileOfNewerVersion(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "webhooks.jsonl")
 	content := []byte(`{"format":"webhookcfg log","version":2,"and":"more"}` + "\n")
 	if err := os.WriteFile(path, content, 0o600); err != nil {
@@ -137,7 +137,7 @@ func TestFileOfANewerVersion(t *testing.T) {
 	}
 }
 
-func TestWhatAFileCannotKeep(t *testing.T) {
+func TestInvalidChanges(t *testing.T) {
 	file := openFile(t, filepath.Join(t.TempDir(), "webhooks.jsonl"), nil)
 	for name, c := range map[string]webhookcfg.Change{
 		"the zero change": {},
@@ -210,8 +210,8 @@ func TestReadOnlyFileCanBeRead(t *testing.T) {
 
 func TestLogAndErrorsKeepURLsSecret(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "webhooks.jsonl")
-	var said bytes.Buffer
-	o := &store.FileOptions{Logger: slog.New(slog.NewTextHandler(&said, &slog.HandlerOptions{Level: slog.LevelDebug}))}
+	var logged bytes.Buffer
+	o := &store.FileOptions{Logger: slog.New(slog.NewTextHandler(&logged, &slog.HandlerOptions{Level: slog.LevelDebug}))}
 	file := openFile(t, path, o)
 	secret := webhookcfg.Set("acme", webhookcfg.Entity("e1"), egress.NewURL("https://a.example/hush"))
 	apply(t, file, secret, secret)
@@ -232,10 +232,10 @@ func TestLogAndErrorsKeepURLsSecret(t *testing.T) {
 		if err == nil {
 			_ = file.Close()
 		}
-		fmt.Fprintln(&said, err)
+		fmt.Fprintln(&logged, err)
 	}
-	if strings.Contains(said.String(), "hush") {
-		t.Errorf("said:\n%s", &said)
+	if strings.Contains(logged.String(), "hush") {
+		t.Errorf("logged:\n%s", &logged)
 	}
 }
 
@@ -321,9 +321,9 @@ func TestConcurrentHistories(t *testing.T) {
 	}
 }
 
-// TestReadsFollowAnswers has so many writers that groups have many changes: whatever a
+// TestReadsFollowAcknowledgement has so many writers that groups have many changes: whatever a
 // writer reads next, it finds its change there.
-func TestReadsFollowAnswers(t *testing.T) {
+func TestReadsFollowAcknowledgement(t *testing.T) {
 	file := openFile(t, filepath.Join(t.TempDir(), "webhooks.jsonl"), nil)
 	reads := []func(c webhookcfg.Change, since string) (found bool, err error){
 		func(c webhookcfg.Change, _ string) (bool, error) {

@@ -59,8 +59,8 @@ func TestAppendIsDurableWhenItReturns(t *testing.T) {
 	}
 }
 
-// TestRoomIsMadeAhead counts how often the file becomes longer: that makes a sync slower.
-func TestRoomIsMadeAhead(t *testing.T) {
+// TestAppendPreallocates counts how often the file becomes longer: that makes a sync slower.
+func TestAppendPreallocates(t *testing.T) {
 	fs := faultfs.New()
 	l := openLog(t, fs, newModel())
 	size, grown := 0, 0
@@ -88,7 +88,7 @@ func TestWritersShareSyncs(t *testing.T) {
 			fs, m := faultfs.New(), newModel()
 			l := openLog(t, fs, m)
 			slowly(fs, time.Millisecond)
-			before, began := fs.Count(faultfs.OpSync), time.Now()
+			before, started := fs.Count(faultfs.OpSync), time.Now()
 			var all sync.WaitGroup
 			for w := range writers {
 				all.Go(func() {
@@ -108,7 +108,7 @@ func TestWritersShareSyncs(t *testing.T) {
 			if syncs < each || syncs > limit {
 				t.Errorf("%d writers took %d syncs to make %d changes each", writers, syncs, each)
 			}
-			if waited := time.Since(began); waited != time.Duration(syncs)*time.Millisecond {
+			if waited := time.Since(started); waited != time.Duration(syncs)*time.Millisecond {
 				t.Errorf("%d writers waited %v for %d syncs of 1ms", writers, waited, syncs)
 			}
 			if m.Len() != writers*each {
@@ -118,23 +118,23 @@ func TestWritersShareSyncs(t *testing.T) {
 	}
 }
 
-// TestCallersAreAnsweredWhileASyncHangs cancels one change that is being written
+// TestCallersReturnWhileASyncHangs cancels one change that is being written
 // and one that is not yet.
-func TestCallersAreAnsweredWhileASyncHangs(t *testing.T) {
+func TestCallersReturnWhileASyncHangs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		fs, m := faultfs.New(), newModel()
 		l := openLog(t, fs, m)
 		slowly(fs, time.Hour)
-		began := time.Now()
+		started := time.Now()
 		written := appendWithin(t, l, time.Second, set("acme", "written", "https://a.example/"))
 		synctest.Wait()
 		pending := appendWithin(t, l, time.Minute, set("acme", "pending", "https://a.example/"))
 		lasting := appendWithin(t, l, 24*time.Hour, set("acme", "lasting", "https://a.example/"))
-		if err := <-written; !errors.Is(err, context.DeadlineExceeded) || time.Since(began) != time.Second {
-			t.Errorf("answered after %v with %v", time.Since(began), err)
+		if err := <-written; !errors.Is(err, context.DeadlineExceeded) || time.Since(started) != time.Second {
+			t.Errorf("answered after %v with %v", time.Since(started), err)
 		}
-		if err := <-pending; !errors.Is(err, context.DeadlineExceeded) || time.Since(began) != time.Minute {
-			t.Errorf("answered after %v with %v", time.Since(began), err)
+		if err := <-pending; !errors.Is(err, context.DeadlineExceeded) || time.Since(started) != time.Minute {
+			t.Errorf("answered after %v with %v", time.Since(started), err)
 		}
 		if got := m.String(); got != "" {
 			t.Errorf("seen before it was durable:\n%s", got)
@@ -149,18 +149,18 @@ func TestCallersAreAnsweredWhileASyncHangs(t *testing.T) {
 }
 
 func appendWithin(t *testing.T, l *oplog.Log, d time.Duration, c webhookcfg.Change) <-chan error {
-	answer := make(chan error, 1)
+	result := make(chan error, 1)
 	go func() {
 		ctx, cancel := context.WithTimeout(t.Context(), d)
 		defer cancel()
-		answer <- l.Append(ctx, c)
+		result <- l.Append(ctx, c)
 	}()
-	return answer
+	return result
 }
 
-// TestAnswersFollowTheState has many callers share a group, out of which every third
+// TestAppendReturnsAfterApplication has many callers share a group, out of which every third
 // withdraws: who is answered finds the change applied, wherever it was in the group.
-func TestAnswersFollowTheState(t *testing.T) {
+func TestAppendReturnsAfterApplication(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const callers = 200
 		fs, m := faultfs.New(), newModel()
@@ -203,8 +203,8 @@ func (b *batches) ApplyAll(changes []webhookcfg.Change) {
 	b.model.ApplyAll(changes)
 }
 
-// TestALargeGroupIsAppliedInParts: whoever reads the state does not wait for a whole group.
-func TestALargeGroupIsAppliedInParts(t *testing.T) {
+// TestLargeBatchIsAppliedInParts: whoever reads the state does not wait for a whole group.
+func TestLargeBatchIsAppliedInParts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		fs, b := faultfs.New(), &batches{model: newModel()}
 		l := openLog(t, fs, b)
@@ -229,9 +229,9 @@ func TestALargeGroupIsAppliedInParts(t *testing.T) {
 	})
 }
 
-// TestALateWithdrawal: who gives up when their change is done with takes no other one
+// TestLateWithdrawal: who gives up when their change is done with takes no other one
 // out, though groups take over the space of earlier ones.
-func TestALateWithdrawal(t *testing.T) {
+func TestLateWithdrawal(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		fs, m := faultfs.New(), newModel()
 		l := openLog(t, fs, m)
@@ -255,8 +255,8 @@ func TestALateWithdrawal(t *testing.T) {
 	})
 }
 
-// TestGroupsWithdrawnAltogether has whole groups be given up, one after the other.
-func TestGroupsWithdrawnAltogether(t *testing.T) {
+// TestBatchesWithdrawnCompletely has whole groups be given up, one after the other.
+func TestBatchesWithdrawnCompletely(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		fs, m := faultfs.New(), newModel()
 		l := openLog(t, fs, m)
@@ -325,21 +325,21 @@ func TestAppendWithAnEndedContext(t *testing.T) {
 	}
 }
 
-func TestCloseWritesWhatIsPending(t *testing.T) {
+func TestCloseWritesPendingChanges(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		fs := faultfs.New()
 		l := openLog(t, fs, newModel())
 		slowly(fs, time.Second)
-		var answers []<-chan error
+		var results []<-chan error
 		for i := range 3 {
-			answers = append(answers, appendWithin(t, l, time.Hour, set("acme", fmt.Sprint(i), "https://a.example/")))
+			results = append(results, appendWithin(t, l, time.Hour, set("acme", fmt.Sprint(i), "https://a.example/")))
 			synctest.Wait()
 		}
 		if err := l.Close(); err != nil {
 			t.Error(err)
 		}
-		for _, answer := range answers {
-			if err := <-answer; err != nil {
+		for _, result := range results {
+			if err := <-result; err != nil {
 				t.Error(err)
 			}
 		}
@@ -370,7 +370,7 @@ func TestCallsAfterClose(t *testing.T) {
 	}
 }
 
-func TestAFailedWriteIsFinal(t *testing.T) {
+func TestFailedWriteIsFinal(t *testing.T) {
 	for _, op := range []faultfs.Op{faultfs.OpWrite, faultfs.OpSync} {
 		for _, outcome := range []faultfs.Outcome{faultfs.Fail, faultfs.FailHalfway, faultfs.FailAfter} {
 			fs, m := faultfs.New(), newModel()

@@ -53,9 +53,9 @@ func TestCompactKeepsTheStateAndNothingElse(t *testing.T) {
 	}
 }
 
-// TestChangesBesideACompaction has writers go on while each flush of the
+// TestChangesDuringCompaction has writers go on while each flush of the
 // compaction takes its time, so that there is much to catch up with.
-func TestChangesBesideACompaction(t *testing.T) {
+func TestChangesDuringCompaction(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		fs, m := faultfs.New(), newModel()
 		l := openLog(t, fs, m)
@@ -77,7 +77,7 @@ func TestChangesBesideACompaction(t *testing.T) {
 		go func() { done <- l.Compact(t.Context()) }()
 		changes, slowest := 0, time.Duration(0)
 		for running := true; running; changes++ {
-			began := time.Now()
+			started := time.Now()
 			c := at(changes, set("acme", fmt.Sprint(changes%700), long))
 			if changes%400 == 399 {
 				c = setAll("acme", long)
@@ -85,7 +85,7 @@ func TestChangesBesideACompaction(t *testing.T) {
 			if err := l.Append(t.Context(), c); err != nil {
 				t.Fatal(err)
 			}
-			slowest = max(slowest, time.Since(began))
+			slowest = max(slowest, time.Since(started))
 			select {
 			case err := <-done:
 				if err != nil {
@@ -107,7 +107,7 @@ func TestChangesBesideACompaction(t *testing.T) {
 	})
 }
 
-func TestCompactionBeginsByItself(t *testing.T) {
+func TestCompactionStartsByItself(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		fs := faultfs.New()
 		l, err := oplog.Open(fs, "log", newModel(), oplog.Options{})
@@ -128,9 +128,9 @@ func TestCompactionBeginsByItself(t *testing.T) {
 	})
 }
 
-// TestCompactionRests is about how much of the disk it leaves to others, and that it
+// TestCompactionPauses is about how much of the disk it leaves to others, and that it
 // comes to an end where the disk is slow.
-func TestCompactionRests(t *testing.T) {
+func TestCompactionPauses(t *testing.T) {
 	for lasts, rest := range map[time.Duration]time.Duration{
 		time.Millisecond: 20 * time.Millisecond,
 		time.Second:      50 * time.Millisecond,
@@ -145,20 +145,20 @@ func TestCompactionRests(t *testing.T) {
 				}
 			}
 			slowly(fs, lasts)
-			before, began := fs.Count(faultfs.OpSync), time.Now()
+			before, started := fs.Count(faultfs.OpSync), time.Now()
 			if err := l.Compact(t.Context()); err != nil {
 				t.Fatal(err)
 			}
 			syncs := time.Duration(fs.Count(faultfs.OpSync) - before)
 			// There is one sync more, at the end.
-			if took := time.Since(began); syncs < 5 || took != syncs*lasts+(syncs-1)*rest {
+			if took := time.Since(started); syncs < 5 || took != syncs*lasts+(syncs-1)*rest {
 				t.Errorf("%d syncs of %v took %v", syncs, lasts, took)
 			}
 		})
 	}
 }
 
-func TestCompactionThatFailsLeavesTheLog(t *testing.T) {
+func TestFailedCompactionLeavesTheLog(t *testing.T) {
 	for _, op := range []faultfs.Op{faultfs.OpCreate, faultfs.OpWrite, faultfs.OpSync, faultfs.OpRead} {
 		fs, m := faultfs.New(), newModel()
 		l := openLog(t, fs, m)
@@ -260,7 +260,7 @@ type refusing struct{ oplog.FS }
 
 func (refusing) Rename(string, string) error { return fs.ErrPermission }
 
-func TestCompactionThatIsRefusedLeavesTheLog(t *testing.T) {
+func TestRefusedRenameLeavesTheLog(t *testing.T) {
 	folder := faultfs.New()
 	if err := openLog(t, folder, newModel()).Close(); err != nil {
 		t.Fatal(err)

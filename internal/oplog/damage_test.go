@@ -15,18 +15,18 @@ import (
 
 // images are small files of each shape that a log can have.
 func images(t *testing.T) map[string]*image {
-	begun := func() *image {
+	sample := func() *image {
 		return newImage(t).
-			group(at(1, setAll("acme", "https://a.example/1"))).
-			group(at(2, set("other", "e1", "https://b.example/\"\\")), at(3, unset("acme", "e2")))
+			batch(at(1, setAll("acme", "https://a.example/1"))).
+			batch(at(2, set("other", "e1", "https://b.example/\"\\")), at(3, unset("acme", "e2")))
 	}
 	return map[string]*image{
-		"closed":                    begun().checkpoint(),
-		"open, with room":           begun().preallocate(),
-		"compacted":                 newImage(t).group(at(1, set("acme", "e1", "https://a.example/1"))).rename(),
-		"compacted, appended":       begun().rename().group(at(6, unset("acme", "e1"))),
-		"compacted, appended, room": begun().rename().group(at(6, unset("acme", "e1"))).group(at(7, unsetAll("acme"))).preallocate(),
-		"opened again":              begun().checkpoint().group(at(6, unset("acme", "e1"))),
+		"closed":                    sample().checkpoint(),
+		"open, with room":           sample().preallocate(),
+		"compacted":                 newImage(t).batch(at(1, set("acme", "e1", "https://a.example/1"))).compacted(),
+		"compacted, appended":       sample().compacted().batch(at(6, unset("acme", "e1"))),
+		"compacted, appended, room": sample().compacted().batch(at(6, unset("acme", "e1"))).batch(at(7, unsetAll("acme"))).preallocate(),
+		"opened again":              sample().checkpoint().batch(at(6, unset("acme", "e1"))),
 		"new":                       newImage(t),
 	}
 }
@@ -130,16 +130,16 @@ func (m *image) lengthViolation(got opened, length int) string {
 
 func TestEverySectorLost(t *testing.T) {
 	long := strings.Repeat("x", 300)
-	m := newImage(t).group(at(1, setAll("acme", "https://a.example/"+long)))
+	m := newImage(t).batch(at(1, setAll("acme", "https://a.example/"+long)))
 	for i := range 5 {
-		m.group(at(i, set("acme", fmt.Sprint("e", i), "https://a.example/"+long)))
+		m.batch(at(i, set("acme", fmt.Sprint("e", i), "https://a.example/"+long)))
 	}
 	var last []webhookcfg.Change
 	for i := range 8 {
 		last = append(last, at(10+i, set("acme", fmt.Sprint("f", i), "https://a.example/"+long)))
 	}
 	before := len(m.states) - 1
-	m.group(last...)
+	m.batch(last...)
 	fill := func(content []byte, sector int, blank byte) {
 		for i := sector * 512; i < min(len(content), (sector+1)*512); i++ {
 			if i >= m.sealed || sector*512 < m.sealed && (sector+1)*512 <= m.sealed {
@@ -174,10 +174,10 @@ func TestEverySectorLost(t *testing.T) {
 	t.Logf("%d files opened", opens)
 }
 
-// TestWhatCrashesLeave is about what comes after the last proved byte, where there
+// TestTornTails is about what comes after the last proved byte, where there
 // may be one group.
-func TestWhatCrashesLeave(t *testing.T) {
-	m := newImage(t).group(at(1, setAll("acme", "https://a.example/1"))).group(at(2, setAll("acme", "https://a.example/2")))
+func TestTornTails(t *testing.T) {
+	m := newImage(t).batch(at(1, setAll("acme", "https://a.example/1"))).batch(at(2, setAll("acme", "https://a.example/2")))
 	before, last := string(m.content[:m.ends[1]]), string(m.content[m.ends[1]:])
 	end := len(last) - 1
 	other, err := oplog.Encode(at(3, unset("acme", "e1")), int64(len(before)))
@@ -230,7 +230,7 @@ func TestWhatCrashesLeave(t *testing.T) {
 	}
 }
 
-func TestDamageIsNamed(t *testing.T) {
+func TestDamageErrorNamesThePlace(t *testing.T) {
 	m := images(t)["closed"]
 	content := bytes.Clone(m.content)
 	content[m.ends[1]+10] ^= 1

@@ -20,9 +20,9 @@ func randomChange(r *rand.Rand) webhookcfg.Change {
 	}[r.IntN(4)])
 }
 
-// TestDecodersKeepTextsApart decodes many lines with one decoder, in memory that is
+// TestInternedTextsStayDistinct decodes many lines with one decoder, in memory that is
 // written over, and looks at the changes only when all are there.
-func TestDecodersKeepTextsApart(t *testing.T) {
+func TestInternedTextsStayDistinct(t *testing.T) {
 	for _, lines := range []int64{0, 1, 40, 1000, 1 << 40} {
 		r := rand.New(rand.NewPCG(1, uint64(lines)))
 		decode := oplog.NewDecode(lines)
@@ -50,9 +50,9 @@ func TestDecodersKeepTextsApart(t *testing.T) {
 	}
 }
 
-// TestLinesThatAreAlikeTakeNoMemory: a log of a million lines has few clients, and
+// TestRepeatedClientsAndURLsDoNotAllocate: a log of a million lines has few clients, and
 // often few URLs. Only the entity of a line is its own.
-func TestLinesThatAreAlikeTakeNoMemory(t *testing.T) {
+func TestRepeatedClientsAndURLsDoNotAllocate(t *testing.T) {
 	decode := oplog.NewDecode(1 << 20)
 	line, err := oplog.Encode(set("acme", "e1", "https://a.example/"), 0)
 	if err != nil {

@@ -36,7 +36,7 @@ func unsetAll(client string) webhookcfg.Change {
 	return webhookcfg.Unset(client, webhookcfg.All())
 }
 
-func TestLinesRead(t *testing.T) {
+func TestLineFormat(t *testing.T) {
 	for _, test := range []struct {
 		change webhookcfg.Change
 		want   string
@@ -203,7 +203,7 @@ func TestEachRecordHasOneSpelling(t *testing.T) {
 	}
 }
 
-func TestEveryBeginningOfALineIsCutShort(t *testing.T) {
+func TestEveryPrefixOfALineIsCutShort(t *testing.T) {
 	lines := [][]byte{oplog.EncodeCheckpoint(1234)}
 	for _, c := range []webhookcfg.Change{set("a\\b", "e\x01", "https://x/"), setAll("a", "https://x/"), unset("a", "e"), unsetAll("a")} {
 		line, err := oplog.Encode(c, 99)

@@ -15,11 +15,11 @@ import (
 // openDir opens a log in a folder of the operating system.
 func openDir(t *testing.T, dir string, shared bool) (*oplog.Log, error) {
 	t.Helper()
-	folder, err := oplog.OpenDir(dir, shared)
+	fsys, err := oplog.OpenDir(dir, shared)
 	if err != nil {
 		return nil, err
 	}
-	return oplog.Open(folder, "log", newModel(), oplog.Options{})
+	return oplog.Open(fsys, "log", newModel(), oplog.Options{})
 }
 
 // makeLog leaves a closed log in a new folder.
@@ -54,7 +54,7 @@ func skipWithoutModes(t *testing.T) {
 	}
 }
 
-func TestFilesThatOthersMayAccess(t *testing.T) {
+func TestAccessibleFilesAreRefused(t *testing.T) {
 	skipWithoutModes(t)
 	for _, name := range []string{"log", "log.lock"} {
 		for _, mode := range []os.FileMode{0o640, 0o604, 0o620, 0o602, 0o666} {
@@ -80,7 +80,7 @@ func TestFilesThatOthersMayAccess(t *testing.T) {
 	}
 }
 
-func TestFilesOfOthers(t *testing.T) {
+func TestFilesOfOtherUsersAreRefused(t *testing.T) {
 	skipWithoutModes(t)
 	for _, name := range []string{"log", "log.lock"} {
 		dir := makeLog(t)
@@ -95,7 +95,7 @@ func TestFilesOfOthers(t *testing.T) {
 	}
 }
 
-func TestFolders(t *testing.T) {
+func TestDirectories(t *testing.T) {
 	skipWithoutModes(t)
 	dir := makeLog(t)
 	for mode, refused := range map[os.FileMode]bool{0o700: false, 0o755: false, 0o777: true, 0o777 | os.ModeSticky: false} {
@@ -165,20 +165,20 @@ func TestLinks(t *testing.T) {
 	}
 }
 
-// TestCreateTakesNoName is about names that somebody took a moment ago.
-func TestCreateTakesNoName(t *testing.T) {
+// TestCreateRefusesTakenNames is about names that somebody took a moment ago.
+func TestCreateRefusesTakenNames(t *testing.T) {
 	skipWithoutModes(t)
 	dir := makeLog(t)
 	if err := os.Symlink(filepath.Join(dir, "nowhere"), filepath.Join(dir, "link")); err != nil {
 		t.Fatal(err)
 	}
-	folder, err := oplog.OpenDir(dir, false)
+	fsys, err := oplog.OpenDir(dir, false)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer folder.Close()
+	defer fsys.Close()
 	for _, name := range []string{"log", "link"} {
-		if _, err := folder.Create(name); !errors.Is(err, fs.ErrExist) {
+		if _, err := fsys.Create(name); !errors.Is(err, fs.ErrExist) {
 			t.Errorf("Create(%q): %v", name, err)
 		}
 	}
@@ -187,7 +187,7 @@ func TestCreateTakesNoName(t *testing.T) {
 	}
 }
 
-func TestFoldersInThePlaceOfFiles(t *testing.T) {
+func TestDirectoriesInPlaceOfFiles(t *testing.T) {
 	for _, name := range []string{"log", "log.lock", "log.tmp"} {
 		dir := makeLog(t)
 		if err := os.RemoveAll(filepath.Join(dir, name)); err != nil {

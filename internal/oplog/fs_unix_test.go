@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-func TestPipesInThePlaceOfFiles(t *testing.T) {
+func TestPipesInPlaceOfFiles(t *testing.T) {
 	for _, name := range []string{"log", "log.lock"} {
 		dir := makeLog(t)
 		path := filepath.Join(dir, name)

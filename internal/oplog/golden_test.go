@@ -13,15 +13,15 @@ import (
 func goldens(t *testing.T) map[string]*image {
 	first := func() *image {
 		return newImage(t).
-			group(at(1, set("acme", "e1", "https://a.example/hook?token=1"))).
-			group(at(2, setAll("acme", "https://a.example/all")), at(3, unset("acme", "e1")), at(4, unset("acme", "all"))).
-			group(unsetAll("gone"), at(5, set("acme", "e1@x:~", "https://[2001:db8::1]:8443/"))).
-			group(at(6, set("Ünï\"cödé\\\x01\u2028", "\n😀\x7f", "https://a.example/<&>é")))
+			batch(at(1, set("acme", "e1", "https://a.example/hook?token=1"))).
+			batch(at(2, setAll("acme", "https://a.example/all")), at(3, unset("acme", "e1")), at(4, unset("acme", "all"))).
+			batch(unsetAll("gone"), at(5, set("acme", "e1@x:~", "https://[2001:db8::1]:8443/"))).
+			batch(at(6, set("Ünï\"cödé\\\x01\u2028", "\n😀\x7f", "https://a.example/<&>é")))
 	}
 	return map[string]*image{
-		"v1.jsonl":           first().checkpoint().group(at(7, unset("acme", "e3"))).checkpoint(),
+		"v1.jsonl":           first().checkpoint().batch(at(7, unset("acme", "e3"))).checkpoint(),
 		"v1-open.jsonl":      first(),
-		"v1-compacted.jsonl": first().rename().group(at(7, unset("acme", "e3"))).checkpoint(),
+		"v1-compacted.jsonl": first().compacted().batch(at(7, unset("acme", "e3"))).checkpoint(),
 	}
 }
 

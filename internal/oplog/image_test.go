@@ -35,7 +35,7 @@ func newImage(t *testing.T) *image {
 }
 
 // group appends changes that were written together.
-func (m *image) group(changes ...webhookcfg.Change) *image {
+func (m *image) batch(changes ...webhookcfg.Change) *image {
 	m.sealed = len(m.content)
 	for _, c := range changes {
 		line, err := oplog.Encode(c, int64(m.sealed))
@@ -62,7 +62,7 @@ func (m *image) preallocate() *image {
 }
 
 // rename makes all there is so far the outcome of a compaction.
-func (m *image) rename() *image {
+func (m *image) compacted() *image {
 	m.sealed, m.sealedSize = len(m.content), len(m.content)
 	copy(m.content, oplog.EncodeHeader(int64(m.sealed)))
 	return m

@@ -36,9 +36,9 @@ func TestNewLogIsEmptyAndStaysThere(t *testing.T) {
 	}
 }
 
-// TestAFileThatWentMissing is about the names beside a missing or empty log.
-func TestAFileThatWentMissing(t *testing.T) {
-	records := string(newImage(t).group(at(1, setAll("acme", "https://a.example/"))).content)
+// TestMissingFile is about the names beside a missing or empty log.
+func TestMissingFile(t *testing.T) {
+	records := string(newImage(t).batch(at(1, setAll("acme", "https://a.example/"))).content)
 	header := string(oplog.EncodeHeader(int64(oplog.HeaderLen)))
 	for name, test := range map[string]struct {
 		files map[string]string
@@ -107,12 +107,12 @@ func TestOpenedTwice(t *testing.T) {
 	openLog(t, fs, newModel())
 }
 
-// TestWhatOpeningSays reads a file at a sector per second.
-func TestWhatOpeningSays(t *testing.T) {
+// TestOpeningLogsProgress reads a file at a sector per second.
+func TestOpeningLogsProgress(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := newImage(t)
 		for i := range 4000 {
-			m.group(at(i, set("acme", strings.Repeat("e", 1+i%100), "https://a.example/")))
+			m.batch(at(i, set("acme", strings.Repeat("e", 1+i%100), "https://a.example/")))
 		}
 		fs := faultfs.New()
 		fs.WriteFile("log", append(m.content, `{"op":"se`...))
@@ -140,9 +140,9 @@ func TestWhatOpeningSays(t *testing.T) {
 	})
 }
 
-// TestWhatWasReadIsMadeDurable opens a log whose last sync failed: what can be read
+// TestOpeningSyncsTheLastBatch opens a log whose last sync failed: what can be read
 // of its last group may not be on the disk, and a plain sync would not put it there.
-func TestWhatWasReadIsMadeDurable(t *testing.T) {
+func TestOpeningSyncsTheLastBatch(t *testing.T) {
 	fs := faultfs.New()
 	l := openLog(t, fs, newModel())
 	failOnce(fs, faultfs.OpSync, faultfs.Fail)
@@ -167,9 +167,9 @@ func TestWhatWasReadIsMadeDurable(t *testing.T) {
 	}
 }
 
-// TestCrashWhileWhatWasReadIsMadeDurable stops the world at each call of an opening
+// TestCrashWhileOpeningSyncsTheLastBatch stops the world at each call of an opening
 // after a sync that failed: what proves the last group must not be on the disk before it.
-func TestCrashWhileWhatWasReadIsMadeDurable(t *testing.T) {
+func TestCrashWhileOpeningSyncsTheLastBatch(t *testing.T) {
 	for k, reached := 1, true; reached; k++ {
 		reached = false
 		for seed := range uint64(20) {
@@ -200,9 +200,9 @@ func TestCrashWhileWhatWasReadIsMadeDurable(t *testing.T) {
 	}
 }
 
-// TestWhatIsWholeIsProved blanks the last record of files that end well. A crash
+// TestCompleteFilesAreSealed blanks the last record of files that end well. A crash
 // would leave no other trace of a record whose caller was never answered.
-func TestWhatIsWholeIsProved(t *testing.T) {
+func TestCompleteFilesAreSealed(t *testing.T) {
 	for name, end := range map[string]func(*faultfs.FS, *oplog.Log) *faultfs.FS{
 		"closed": func(fs *faultfs.FS, l *oplog.Log) *faultfs.FS {
 			if err := l.Close(); err != nil {

@@ -42,7 +42,7 @@ func check(t *testing.T, f *faultfs.FS, want string) {
 	}
 }
 
-func TestCrashForgetsWhatWasNotSynced(t *testing.T) {
+func TestCrashLosesUnsyncedData(t *testing.T) {
 	f, file := written(t)
 	check(t, f, "newer")
 	check(t, f.Crash(faultfs.Nothing), "old")
@@ -70,7 +70,7 @@ func TestCrashForgetsWhatWasNotSynced(t *testing.T) {
 	check(t, f.Crash(faultfs.Nothing), "newer")
 }
 
-func TestCrashForgetsNamesThatWereNotSynced(t *testing.T) {
+func TestCrashLosesUnsyncedNames(t *testing.T) {
 	f, _ := written(t)
 	if err := f.Rename("file", "other"); err != nil {
 		t.Fatal(err)
@@ -86,7 +86,7 @@ func TestCrashForgetsNamesThatWereNotSynced(t *testing.T) {
 	}
 }
 
-func TestASyncThatFailedIsNotMadeUpFor(t *testing.T) {
+func TestFailedSyncLosesData(t *testing.T) {
 	f, file := written(t)
 	f.Decide(func(c faultfs.Call) faultfs.Outcome {
 		if c.Op == faultfs.OpSync && f.Count(faultfs.OpSync) == 2 {
