@@ -44,7 +44,6 @@ func openBolt(dir string) (*contender, error) {
 		ways: []way{
 			{"bbolt, a transaction each", update, syncs},
 			{"bbolt, Batch", batch, syncs},
-			{"bbolt, gathered into transactions", ignoringContext(newGather(commit).add), syncs},
 		},
 		load: func(n int) error { return commitAll(commit, n) },
 		url: func(client, entity string) (url string, err error) {

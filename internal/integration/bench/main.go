@@ -68,7 +68,6 @@ func (s settings) measure() error {
 		{"durable set-all", durableSetAll},
 		{"open 1,000,000 records", opening},
 		{"sets beside a compaction", compaction},
-		{"requests over connections", requests},
 	} {
 		if !s.wants(t.name) {
 			continue

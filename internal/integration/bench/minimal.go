@@ -16,12 +16,10 @@ import (
 // and with a checksum, in groups that the first writer to come gathers and syncs, and
 // a map. It does nothing about cancellation, compaction or recovery.
 type minimalLog struct {
-	file *os.File
-	// end is where the next group goes. From there to room there are zeros, if
-	// ahead says to write them ahead of time.
-	end, room, ahead int64
-	buf              []byte
-	gather           *gather[framed]
+	file   *os.File
+	end    int64 // where the next group goes
+	buf    []byte
+	gather *gather[framed]
 
 	mu      sync.RWMutex
 	clients map[string]map[string]egress.URL
@@ -33,30 +31,27 @@ type framed struct {
 	frame  []byte
 }
 
-func openMinimalLog(dir string, ahead int64) (*minimalLog, error) {
+func openMinimalLog(dir string) (*minimalLog, error) {
 	file, err := os.Create(filepath.Join(dir, "log"))
 	if err != nil {
 		return nil, err
 	}
-	l := &minimalLog{file: file, ahead: ahead, clients: map[string]map[string]egress.URL{}}
+	l := &minimalLog{file: file, clients: map[string]map[string]egress.URL{}}
 	l.gather = newGather(l.commit)
 	return l, nil
 }
 
-// minimalRival is a minimal log that writes so many zeros ahead of time.
-func minimalRival(name, budget string, ahead int64) rival {
-	return rival{name, budget, func(dir string) (*contender, error) {
-		l, err := openMinimalLog(dir, ahead)
-		if err != nil {
-			return nil, err
-		}
-		return &contender{
-			ways:  []way{{name, l.Apply, l.gather.commits.Load}},
-			load:  func(n int) error { return applyAll(l.Apply, n, nthSet) },
-			url:   func(client, entity string) (string, error) { return l.clients[client][entity].Reveal(), nil },
-			close: l.Close,
-		}, nil
-	}}
+func openMinimal(dir string) (*contender, error) {
+	l, err := openMinimalLog(dir)
+	if err != nil {
+		return nil, err
+	}
+	return &contender{
+		ways:  []way{{"minimal log", l.Apply, l.gather.commits.Load}},
+		load:  func(n int) error { return applyAll(l.Apply, n, nthSet) },
+		url:   func(client, entity string) (string, error) { return l.clients[client][entity].Reveal(), nil },
+		close: l.Close,
+	}, nil
 }
 
 // Apply sets what one entity has.
@@ -71,9 +66,6 @@ func (l *minimalLog) commit(all []framed) error {
 	for _, f := range all {
 		l.buf = append(l.buf, f.frame...)
 	}
-	if err := l.makeRoom(); err != nil {
-		return err
-	}
 	if _, err := l.file.WriteAt(l.buf, l.end); err != nil {
 		return err
 	}
@@ -83,16 +75,6 @@ func (l *minimalLog) commit(all []framed) error {
 	l.end += int64(len(l.buf))
 	l.remember(all)
 	return nil
-}
-
-func (l *minimalLog) makeRoom() error {
-	end := l.end + int64(len(l.buf))
-	if l.ahead == 0 || end < l.room {
-		return nil
-	}
-	l.room = end + l.ahead
-	_, err := l.file.WriteAt(make([]byte, l.ahead), end)
-	return err
 }
 
 func (l *minimalLog) remember(all []framed) {

@@ -9,7 +9,7 @@ import (
 // printPairs measures what takes nanoseconds.
 func (s settings) printPairs() {
 	var rows []string
-	for _, pairs := range []func() []pair{handlerPairs, egressPairs, authPairs, storePairs} {
+	for _, pairs := range []func() []pair{handlerPairs, storePairs} {
 		for _, p := range pairs() {
 			if s.wants(p.name) {
 				rows = append(rows, p.measure(s.rounds))

@@ -29,11 +29,9 @@ func openPebble(dir string) (*contender, error) {
 	set := func(_ context.Context, c webhookcfg.Change) error {
 		return db.Set(keyOf(c.Client, c.Scope.Entity()), valueOf(c), pebble.Sync)
 	}
-	gathered := newGather(commit)
 	return &contender{
 		ways: []way{
 			{"Pebble, each set synced", set, fs.syncs.Load},
-			{"Pebble, gathered into batches", ignoringContext(gathered.add), fs.syncs.Load},
 		},
 		load: func(n int) error { return commitAll(commit, n) },
 		url: func(client, entity string) (string, error) {
@@ -46,11 +44,6 @@ func openPebble(dir string) (*contender, error) {
 		},
 		close: db.Close,
 	}, nil
-}
-
-// ignoringContext makes a set of a function that cannot be cancelled.
-func ignoringContext(add func(webhookcfg.Change) error) func(context.Context, webhookcfg.Change) error {
-	return func(_ context.Context, c webhookcfg.Change) error { return add(c) }
 }
 
 // silence is a logger that says nothing, but for what ends the program.

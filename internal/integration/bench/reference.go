@@ -15,9 +15,6 @@ import (
 	"sync"
 	"time"
 	"unicode/utf8"
-
-	"example.com/go-webhookcfg/webhookcfg"
-	"example.com/go-webhookcfg/webhookcfg/egress"
 )
 
 // reference is the job of the handler written by hand in one piece, for this
@@ -29,8 +26,6 @@ type reference struct {
 	overrides map[string]map[string]hook
 	digest    [sha256.Size]byte
 	bodies    sync.Pool
-	// log keeps the overrides, if there is one.
-	log *minimalLog
 }
 
 type hook struct {
@@ -181,16 +176,6 @@ func (h *reference) post(ctx context.Context, w http.ResponseWriter, r *http.Req
 	}
 	if !goodURL(target) {
 		refuse(w, 400, "invalid_webhook_url")
-		return
-	}
-	if h.log != nil && hasID {
-		c := webhookcfg.Set(client, webhookcfg.Entity(id), egress.NewURL(target))
-		c.Time = time.Now()
-		if h.log.Apply(ctx, c) != nil {
-			refuse(w, 503, "temporarily_unavailable")
-			return
-		}
-		h.succeed(ctx, w)
 		return
 	}
 	entry := hook{url: target, since: time.Now().Unix()}

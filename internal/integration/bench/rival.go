@@ -43,8 +43,7 @@ type way struct {
 func rivals() []rival {
 	return []rival{
 		{"store.File", "", openFile},
-		minimalRival("minimal log", "≥ 0.9", 0),
-		minimalRival("minimal log, zeros written 4 MiB ahead", "–", 4<<20),
+		{"minimal log", "≥ 0.9", openMinimal},
 		{"Pebble", "> 1 from 8 writers on", openPebble},
 		{"bbolt", "> 1", openBolt},
 		{"SQLite", "> 1", openSQLite},

@@ -46,7 +46,6 @@ func openSQLite(dir string) (*contender, error) {
 	return &contender{
 		ways: []way{
 			{"SQLite, a transaction each", s.setOne, s.commits.Load},
-			{"SQLite, gathered into transactions", ignoringContext(newGather(s.setAll).add), s.commits.Load},
 		},
 		load: func(n int) error { return commitAll(s.setAll, n) },
 		url: func(client, entity string) (url string, err error) {
