@@ -85,10 +85,10 @@ soak:
 	cd internal/integration && go test -count=1 -timeout=1h -run '^TestWithoutBinaryLog$$' ./mariadb -args -soak
 	cd internal/integration && go test -race -count=1 -timeout=1h ./etcd
 
-# bench prints ratios within one run. BENCHDIR has to be on a disk.
+# bench writes internal/integration/bench/README.md and its plots. BENCHDIR has to be on a
+# disk.
 bench:
-	cd internal/integration && go run ./bench -dir "$(BENCHDIR)"
-	cd internal/integration && go run ./bench/shared -dir "$(BENCHDIR)"
+	cd internal/integration && go run ./bench -dir "$(BENCHDIR)" -out bench
 
 # contract also runs third-party tools: two linters, a validating proxy, and clients in
 # other languages. It needs Node.js 20 or newer and names what else is missing.

@@ -4,24 +4,29 @@ import (
 	"bufio"
 	"bytes"
 	"context"
+	"encoding/hex"
 	"errors"
 	"io"
 	"math"
+	"math/bits"
 	"os"
 	"path/filepath"
+	"strconv"
+	"time"
 
 	"example.com/go-webhookcfg/store"
 	"example.com/go-webhookcfg/webhookcfg"
+	"example.com/go-webhookcfg/webhookcfg/egress"
 )
 
-func openFile(dir string) (*contender, error) {
+func openFile(dir string) (*opened, error) {
 	path := filepath.Join(dir, "webhooks.jsonl")
 	file, err := openStore(path)
 	if err != nil {
 		return nil, err
 	}
 	groups := &groupCounter{path: path}
-	return &contender{
+	return &opened{
 		ways: []way{{"**store.File**", file.Apply, groups.count}},
 		load: func(n int) error { return applyAll(file.Apply, n, nthSet) },
 		url: func(client, entity string) (string, error) {
@@ -32,7 +37,7 @@ func openFile(dir string) (*contender, error) {
 	}, nil
 }
 
-// openStore opens a store that is compacted only when it is told.
+// openStore opens a store that is compacted only on request.
 func openStore(path string) (*store.File, error) {
 	return store.OpenFile(path, &store.FileOptions{CompactRatio: -1})
 }
@@ -46,8 +51,8 @@ func makeStore(path string, n int, nth func(int) webhookcfg.Change) error {
 	return errors.Join(applyAll(file.Apply, n, nth), file.Close())
 }
 
-// groupCounter counts the groups of a log by the log itself: all lines that were
-// made durable by one sync have the same "synced".
+// groupCounter counts the commits of a log by its content: the lines of one commit have
+// the same "synced".
 type groupCounter struct {
 	path   string
 	offset int64
@@ -55,7 +60,7 @@ type groupCounter struct {
 	groups int64
 }
 
-// count reads what was appended since the last call.
+// count reads the lines that were appended since the last call.
 func (g *groupCounter) count() int64 {
 	file, err := os.Open(g.path)
 	if err != nil {
@@ -65,7 +70,7 @@ func (g *groupCounter) count() int64 {
 	lines := bufio.NewReaderSize(io.NewSectionReader(file, g.offset, math.MaxInt64-g.offset), 1<<20)
 	for {
 		line, err := lines.ReadSlice('\n')
-		if err != nil || len(line) == 1 { // the room that was made ahead
+		if err != nil || len(line) == 1 { // the preallocated tail
 			return g.groups
 		}
 		g.offset += int64(len(line))
@@ -75,4 +80,51 @@ func (g *groupCounter) count() int64 {
 			g.groups++
 		}
 	}
+}
+
+// clients is the number of clients that the records belong to.
+const clients = 100
+
+var since = time.Unix(1767323045, 0)
+
+// nthSet is the n-th set, of an entity of 36 characters to a URL of 70, both distinct.
+// It costs little, since writers make their sets while they are measured.
+func nthSet(n int) webhookcfg.Change { return nthSetOf(clientName(n), n) }
+
+func nthSetOf(client string, n int) webhookcfg.Change {
+	c := webhookcfg.Set(client, webhookcfg.Entity(nthEntity(n)), egress.NewURL(nthURL(n)))
+	c.Time = since.Add(time.Duration(n/1000) * time.Second)
+	return c
+}
+
+func clientName(n int) string { return "client-" + strconv.Itoa(n%clients) }
+
+// nthEntity looks like a UUID. Entities are in no order.
+func nthEntity(n int) string {
+	scattered := bits.Reverse64(uint64(n)) ^ uint64(n)*0x9E3779B97F4A7C15
+	id := []byte("00000000-0000-4000-8000-")
+	id = appendDigits(id, uint64(n), 12)
+	var digits [16]byte
+	hex.Encode(digits[:], []byte{
+		byte(scattered >> 56), byte(scattered >> 48), byte(scattered >> 40), byte(scattered >> 32),
+		byte(scattered >> 24), byte(scattered >> 16), byte(scattered >> 8), byte(scattered),
+	})
+	copy(id, digits[:8])
+	copy(id[9:], digits[8:12])
+	copy(id[15:], digits[12:15])
+	return string(id)
+}
+
+func nthURL(n int) string {
+	return string(appendDigits([]byte("https://hooks.example.com/services/"), uint64(n), 35))
+}
+
+// appendDigits appends n with that many digits.
+func appendDigits(b []byte, n uint64, width int) []byte {
+	var digits [20]byte
+	text := strconv.AppendUint(digits[:0], n, 10)
+	for range width - len(text) {
+		b = append(b, '0')
+	}
+	return append(b, text...)
 }

@@ -17,44 +17,42 @@ const (
 	clientSecret = "correct-horse-battery-staple"
 )
 
-func handlerPairs() []pair {
+// requests compares the handler with one of the same checks, written by hand.
+func requests(s settings, r *report) error {
+	r.section("Requests", `The handler in process over a store in memory, and a handler of the same checks written by
+hand on net/http in one piece ([reference.go](reference.go)).`)
 	post := `{"endpoint_id":"5b7ad2c8-6a3e-4c43-9c41-1f6c7b1f5a10","webhook_url":"https://hooks.example.com/services/T00000000/B00000000/XXXXXXXXXXXX"}`
-	requests := []struct{ name, method, path, body string }{
+	var pairs []pair
+	for _, q := range []struct{ name, method, path, body string }{
 		{"POST, one entity", "POST", referencePath, post},
 		{"DELETE, one entity", "DELETE", referencePath + "/5b7ad2c8-6a3e-4c43-9c41-1f6c7b1f5a10", ""},
 		{"DELETE, all", "DELETE", referencePath, ""},
-	}
-	var pairs []pair
-	for _, r := range requests {
+	} {
 		pairs = append(pairs, pair{
-			name:      r.name,
-			ours:      benchmark(func(b *testing.B) { serve(b, ourHandler(b), r.method, r.path, r.body) }),
-			reference: benchmark(func(b *testing.B) { serve(b, newReference(clientID, clientSecret), r.method, r.path, r.body) }),
+			name:      q.name,
+			ours:      benchmark(func(b *testing.B) { serve(b, newHandler(b), q.method, q.path, q.body) }),
+			reference: benchmark(func(b *testing.B) { serve(b, newReference(clientID, clientSecret), q.method, q.path, q.body) }),
 			budget:    1.1,
 		})
 	}
-	return pairs
+	s.measurePairs(r, pairs)
+	return nil
 }
 
-func ourHandler(b *testing.B) http.Handler {
-	h, err := newHandler(store.NewMemory())
+func newHandler(b *testing.B) http.Handler {
+	verifier, err := auth.Static(auth.Credential{ID: clientID, Secrets: []string{clientSecret}})
+	if err != nil {
+		b.Fatal(err)
+	}
+	h, err := webhookcfg.NewHandler(store.NewMemory(), verifier, &webhookcfg.Options{ProbeMode: webhookcfg.ProbeOff})
 	if err != nil {
 		b.Fatal(err)
 	}
 	return h
 }
 
-func newHandler(st webhookcfg.Store) (http.Handler, error) {
-	verifier, err := auth.Static(auth.Credential{ID: clientID, Secrets: []string{clientSecret}})
-	if err != nil {
-		return nil, err
-	}
-	return webhookcfg.NewHandler(st, verifier, &webhookcfg.Options{ProbeMode: webhookcfg.ProbeOff})
-}
-
-// serve measures the handler alone, for a client that has a base. The request and
-// the response are made once and wound back, as cheaply for one side as for the
-// other.
+// serve measures a handler for a client that has a base. The request and the response are
+// made once and reset, at the same cost for both sides.
 func serve(b *testing.B, h http.Handler, method, path, body string) {
 	w := &response{header: make(http.Header)}
 	first := newRequest("POST", referencePath, setAll)
@@ -82,12 +80,12 @@ func newRequest(method, path, body string) *http.Request {
 	return r
 }
 
-// requestBody is a body that need not be closed.
+// requestBody is a body without a Close of its own.
 type requestBody struct{ *strings.Reader }
 
 func (requestBody) Close() error { return nil }
 
-// response is a [http.ResponseWriter] that costs nothing.
+// response is an [http.ResponseWriter] at no cost.
 type response struct {
 	header http.Header
 	status int

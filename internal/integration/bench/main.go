@@ -1,10 +1,11 @@
-// Command bench measures the library beside references and other stores in the same
-// run and prints the ratios as Markdown tables. Only the ratios mean anything:
-// absolute figures move with the machine and with whatever else it does.
+// Command bench compares the library with references and with other stores in the same
+// run. It prints Markdown tables and, with -out, writes them to README.md next to plots.
+// Only the ratios are meaningful: absolute figures change with the machine and its load.
 //
-//	go run . -dir /var/tmp
+//	go run ./bench -dir /var/tmp -out bench
 //
-// What writes files wants a folder on a disk: in memory, a sync costs nothing.
+// Files and servers need a directory on a disk, since in memory a sync costs nothing.
+// Servers also need one that other accounts can enter.
 package main
 
 import (
@@ -12,81 +13,185 @@ import (
 	"flag"
 	"fmt"
 	"os"
+	"path/filepath"
+	"regexp"
 	"runtime"
 	"strings"
 	"testing"
 	"time"
+
+	"example.com/go-webhookcfg/internal/integration/etcdcluster"
 )
 
-// settings say how much is measured.
+// settings specify how much is measured.
 type settings struct {
-	// rounds is how often each side is measured; the median counts.
-	rounds int
-	// turn is how long one measurement takes.
-	turn time.Duration
-	// only is text that the name of what is measured has to hold.
-	only string
-	// dir is where files are made.
-	dir string
+	rounds    int           // measurements of each side; the median counts
+	turn      time.Duration // duration of one measurement
+	watch     time.Duration // how long staleness is watched on each engine
+	records   int           // of a large store
+	loaded    int           // records of each store before durable sets are measured
+	entries   int           // of each side before calls to an engine are measured
+	overrides int           // that a set-all drops on an engine
+	shared    bool          // whether database servers are started and measured
+	only      string        // text in the names of the sections to measure
+	dir       string        // for files and the servers' data
+	out       string        // directory of the report, or empty
 }
 
+var (
+	full  = settings{rounds: 7, turn: 300 * time.Millisecond, watch: 3 * time.Second, records: 1_000_000, loaded: 100_000, entries: 10_000, overrides: 100_000}
+	quick = settings{rounds: 2, turn: 50 * time.Millisecond, watch: time.Second, records: 50_000, loaded: 5_000, entries: 1_000, overrides: 1_000}
+)
+
+// main measures inside a test, since servers are started for tests and stop with them.
 func main() {
-	var s settings
-	flag.IntVar(&s.rounds, "rounds", 7, "how often each side is measured; the median counts")
-	flag.DurationVar(&s.turn, "benchtime", 300*time.Millisecond, "how long one measurement takes")
-	flag.StringVar(&s.only, "only", "", "measure only the rows and tables whose name holds this text")
-	flag.StringVar(&s.dir, "dir", "", "folder for files, on the disk that is to be measured; empty is the system's folder for temporary files")
-	weighed := flag.String("weigh", "", "only open the store in this file, and print in KiB the resident memory before, at most and after it")
+	etcdcluster.RunMember()
+	s := full
+	flag.IntVar(&s.rounds, "rounds", s.rounds, "measurements of each side; the median counts")
+	flag.BoolVar(&s.shared, "shared", true, "start and measure database servers too")
+	flag.StringVar(&s.only, "only", "", `measure only sections with this text in their names, such as "open" or "sets, SQLite"`)
+	flag.StringVar(&s.dir, "dir", "", "directory for files and servers on the disk to be measured; empty is the system's temporary directory")
+	flag.StringVar(&s.out, "out", "", "directory to write README.md and the plots to; empty writes none")
+	isQuick := flag.Bool("quick", false, "run everything in little time, with figures of no meaning")
+	opened := flag.String("memory", "", "only open the store in this file, and print in KiB the resident memory before, at most and after")
 	testing.Init()
 	flag.Parse()
-	if err := s.run(*weighed); err != nil {
-		fmt.Fprintln(os.Stderr, "bench:", err)
-		os.Exit(1)
+	if *opened != "" {
+		if err := printMemory(*opened); err != nil {
+			fmt.Fprintln(os.Stderr, "bench:", err)
+			os.Exit(1)
+		}
+		return
 	}
+	if *isQuick {
+		q := quick
+		q.shared, q.only, q.dir, q.out = s.shared, s.only, s.dir, s.out
+		s = q
+	}
+	testing.Main(regexp.MatchString, []testing.InternalTest{{Name: "Bench", F: s.run}}, nil, nil)
 }
 
-func (s settings) run(weighed string) error {
-	if weighed != "" {
-		return printMemory(weighed)
-	}
+// section is a part of the report.
+type section struct {
+	name    string
+	measure func(settings, *report) error
+}
+
+var sections = []section{
+	{"durable sets", durableSets},
+	{"sets while compacting", compaction},
+	{"durable set-all", durableSetAll},
+	{"open", opening},
+	{"lookups", lookups},
+	{"live heap", liveHeap},
+	{"requests", requests},
+}
+
+// run measures all sections and writes the report.
+func (s settings) run(t *testing.T) {
 	if err := flag.Set("test.benchtime", s.turn.String()); err != nil {
-		return err
+		t.Fatal(err)
 	}
-	return s.measure()
-}
-
-// measure prints all tables.
-func (s settings) measure() error {
-	fmt.Printf("%s, %s/%s, %d CPUs; medians of %d interleaved rounds\n", runtime.Version(), runtime.GOOS, runtime.GOARCH, runtime.NumCPU(), s.rounds)
-	s.printPairs()
-	s.printHeaps()
-	for _, t := range []struct {
-		name  string
-		print func(settings) error
-	}{
-		{"durable sets", durableSets},
-		{"durable set-all", durableSetAll},
-		{"open 1,000,000 records", opening},
-		{"sets beside a compaction", compaction},
-	} {
-		if !s.wants(t.name) {
+	s.setTempDir(t)
+	r := newReport(s)
+	for _, section := range sections {
+		if !s.wants(section.name) {
 			continue
 		}
-		if err := t.print(s); err != nil {
-			return fmt.Errorf("%s: %w", t.name, err)
+		if err := section.measure(s, r); err != nil {
+			t.Fatalf("%s: %v", section.name, err)
 		}
 	}
-	return nil
+	if s.shared {
+		s.measureEngines(t, r, engines())
+	}
+	if s.out != "" && !t.Failed() {
+		if err := r.write(s.out); err != nil {
+			t.Fatal(err)
+		}
+	}
 }
 
-// wants reports whether something is to be measured.
+// setTempDir has all temporary files created in the directory for the data.
+func (s *settings) setTempDir(t *testing.T) {
+	if s.dir == "" {
+		return
+	}
+	dir, err := filepath.Abs(s.dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("TMPDIR", dir)
+	t.Setenv("TMP", dir) // on Windows
+}
+
+// wants reports whether a section is to be measured.
 func (s settings) wants(name string) bool { return strings.Contains(name, s.only) }
 
-// inFolder calls fn with a new folder, which it then removes.
-func (s settings) inFolder(fn func(dir string) error) error {
-	dir, err := os.MkdirTemp(s.dir, "bench")
+// inTempDir calls fn with a new directory, which it then removes.
+func inTempDir(fn func(dir string) error) error {
+	dir, err := os.MkdirTemp("", "bench")
 	if err != nil {
 		return err
 	}
 	return errors.Join(fn(dir), os.RemoveAll(dir))
+}
+
+// pair is an operation of the library and its reference.
+type pair struct {
+	name            string
+	ours, reference side
+	budget          float64 // of the ratio of times
+}
+
+// side measures one operation once.
+type side func() result
+
+type result struct {
+	nanoseconds float64
+	allocations int64
+}
+
+// benchmark measures an operation repeatedly.
+func benchmark(fn func(b *testing.B)) side {
+	return func() result {
+		runtime.GC()
+		r := testing.Benchmark(fn)
+		return result{float64(r.T.Nanoseconds()) / float64(r.N), r.AllocsPerOp()}
+	}
+}
+
+// measured is a pair with the times of its rounds in nanoseconds.
+type measured struct {
+	pair
+	ours, reference []float64
+	cells           []string
+}
+
+// measure runs both sides in turn, so that a disturbance affects both.
+func (p pair) measure(rounds int) measured {
+	m := measured{pair: p}
+	var o, r result
+	for range rounds {
+		o, r = p.ours(), p.reference()
+		m.ours, m.reference = append(m.ours, o.nanoseconds), append(m.reference, r.nanoseconds)
+	}
+	m.cells = []string{
+		p.name, rounded(median(m.ours)) + " ns", rounded(median(m.reference)) + " ns", spread(quotients(m.ours, m.reference)),
+		fmt.Sprintf("≤ %.4g", p.budget), fmt.Sprintf("%d / %d", o.allocations, r.allocations),
+	}
+	return m
+}
+
+var pairHeader = []string{"operation", "library", "reference", "ratio", "budget", "allocations, library / reference"}
+
+// measurePairs adds a table of pairs to a report.
+func (s settings) measurePairs(r *report, pairs []pair) (all []measured) {
+	var rows [][]string
+	for _, p := range pairs {
+		m := p.measure(s.rounds)
+		all, rows = append(all, m), append(rows, m.cells)
+	}
+	r.table(pairHeader, rows...)
+	return all
 }

@@ -6,65 +6,106 @@ import (
 	"hash/crc32"
 	"os"
 	"path/filepath"
+	"runtime"
 	"sync"
+	"sync/atomic"
 
 	"example.com/go-webhookcfg/webhookcfg"
 	"example.com/go-webhookcfg/webhookcfg/egress"
 )
 
-// minimalLog is what durable sets can cost at the least: the same records, framed
-// and with a checksum, in groups that the first writer to come gathers and syncs, and
-// a map. It does nothing about cancellation, compaction or recovery.
+// minimalLog is the least that durable sets can cost: the same records with a length and
+// a checksum, one write and one sync for all concurrent sets, and a map. It has no
+// cancellation, compaction or recovery.
 type minimalLog struct {
-	file   *os.File
-	end    int64 // where the next group goes
-	buf    []byte
-	gather *gather[framed]
+	disk sync.Mutex // held during a commit; guards file, end and buf
+	file *os.File
+	end  int64
+	buf  []byte
 
-	mu      sync.RWMutex
+	commits atomic.Int64
+
+	mu      sync.Mutex // guards pending
+	pending *batch
+
+	entries sync.RWMutex // guards clients
 	clients map[string]map[string]egress.URL
 }
 
-// framed is a change with its record.
-type framed struct {
-	change webhookcfg.Change
-	frame  []byte
+// batch is the sets of one commit.
+type batch struct {
+	changes []webhookcfg.Change
+	frames  [][]byte
+	done    chan struct{}
+	err     error
 }
 
-func openMinimalLog(dir string) (*minimalLog, error) {
+func newBatch(size int) *batch {
+	return &batch{
+		changes: make([]webhookcfg.Change, 0, size), frames: make([][]byte, 0, size), done: make(chan struct{}),
+	}
+}
+
+func openMinimal(dir string) (*opened, error) {
 	file, err := os.Create(filepath.Join(dir, "log"))
 	if err != nil {
 		return nil, err
 	}
-	l := &minimalLog{file: file, clients: map[string]map[string]egress.URL{}}
-	l.gather = newGather(l.commit)
-	return l, nil
-}
-
-func openMinimal(dir string) (*contender, error) {
-	l, err := openMinimalLog(dir)
-	if err != nil {
-		return nil, err
-	}
-	return &contender{
-		ways:  []way{{"minimal log", l.Apply, l.gather.commits.Load}},
-		load:  func(n int) error { return applyAll(l.Apply, n, nthSet) },
+	l := &minimalLog{file: file, pending: newBatch(0), clients: map[string]map[string]egress.URL{}}
+	return &opened{
+		ways:  []way{{"minimal log", l.apply, l.commits.Load}},
+		load:  func(n int) error { return applyAll(l.apply, n, nthSet) },
 		url:   func(client, entity string) (string, error) { return l.clients[client][entity].Reveal(), nil },
-		close: l.Close,
+		close: file.Close,
 	}, nil
 }
 
-// Apply sets what one entity has.
-func (l *minimalLog) Apply(_ context.Context, c webhookcfg.Change) error {
-	return l.gather.add(framed{c, frame(c)})
+// apply returns when the set is durable. The first caller of a batch commits it.
+func (l *minimalLog) apply(_ context.Context, c webhookcfg.Change) error {
+	frame := frame(c)
+	l.mu.Lock()
+	b := l.pending
+	b.changes, b.frames = append(b.changes, c), append(b.frames, frame)
+	first := len(b.frames) == 1
+	l.mu.Unlock()
+	if first {
+		l.commit(b)
+	}
+	<-b.done
+	return b.err
 }
 
-func (l *minimalLog) Close() error { return l.file.Close() }
+// commit waits for the disk and, as long as callers keep joining, for them.
+func (l *minimalLog) commit(b *batch) {
+	l.disk.Lock()
+	defer l.disk.Unlock()
+	defer close(b.done)
+	l.waitForOthers()
+	l.mu.Lock()
+	l.pending = newBatch(len(b.frames))
+	l.mu.Unlock()
+	l.commits.Add(1)
+	b.err = l.write(b)
+}
 
-func (l *minimalLog) commit(all []framed) error {
+func (l *minimalLog) waitForOthers() {
+	for seen := 0; ; {
+		runtime.Gosched()
+		l.mu.Lock()
+		n := len(l.pending.frames)
+		l.mu.Unlock()
+		if n == seen {
+			return
+		}
+		seen = n
+	}
+}
+
+// write appends a batch to the file and then adds it to the map.
+func (l *minimalLog) write(b *batch) error {
 	l.buf = l.buf[:0]
-	for _, f := range all {
-		l.buf = append(l.buf, f.frame...)
+	for _, frame := range b.frames {
+		l.buf = append(l.buf, frame...)
 	}
 	if _, err := l.file.WriteAt(l.buf, l.end); err != nil {
 		return err
@@ -73,21 +114,17 @@ func (l *minimalLog) commit(all []framed) error {
 		return err
 	}
 	l.end += int64(len(l.buf))
-	l.remember(all)
-	return nil
-}
-
-func (l *minimalLog) remember(all []framed) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	for _, f := range all {
-		entries := l.clients[f.change.Client]
+	l.entries.Lock()
+	defer l.entries.Unlock()
+	for _, c := range b.changes {
+		entries := l.clients[c.Client]
 		if entries == nil {
 			entries = map[string]egress.URL{}
-			l.clients[f.change.Client] = entries
+			l.clients[c.Client] = entries
 		}
-		entries[f.change.Scope.Entity()] = f.change.URL
+		entries[c.Scope.Entity()] = c.URL
 	}
+	return nil
 }
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)

@@ -17,9 +17,9 @@ import (
 	"unicode/utf8"
 )
 
-// reference is the job of the handler written by hand in one piece, for this
-// benchmark alone: the same checks in the same order, nothing configurable, no
-// library. It answers requests for one client and one form of the interface.
+// reference does the work of the handler in one piece, for this benchmark alone: the same
+// checks in the same order, without options. It serves one client and one form of the
+// interface.
 type reference struct {
 	mu        sync.Mutex
 	base      map[string]hook
@@ -198,8 +198,8 @@ func (h *reference) succeed(ctx context.Context, w http.ResponseWriter) {
 	respond(w, 200, []byte(`{"message":"successful"}`))
 }
 
-// scanBody reads a strict object of the two known keys. It gives up on escapes,
-// which the measured requests do not have.
+// scanBody parses an object of the two known keys. It rejects escapes, which the measured
+// requests do not contain.
 func scanBody(data []byte) (id string, hasID bool, target string, ok bool) {
 	if !utf8.Valid(data) {
 		return "", false, "", false

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"fmt"
 	"io"
 	"os"
 	"path/filepath"
@@ -13,17 +12,13 @@ import (
 	"example.com/go-webhookcfg/webhookcfg/egress"
 )
 
-// durableSetAll compares a durable set-all over a million overrides with the durable
-// set of one of them. Each round opens another copy of the same file.
-func durableSetAll(s settings) error {
-	return s.inFolder(func(dir string) error {
+// durableSetAll compares a durable set-all over many overrides with the durable set of
+// one of them. Each round opens another copy of the same file.
+func durableSetAll(s settings, r *report) error {
+	return inTempDir(func(dir string) error {
 		path := filepath.Join(dir, "webhooks.jsonl")
-		one := func(n int) webhookcfg.Change {
-			c := nthSet(n)
-			c.Client = clientName(0)
-			return c
-		}
-		if err := makeStore(path, records, one); err != nil {
+		one := func(n int) webhookcfg.Change { return nthSetOf(clientName(0), n) }
+		if err := makeStore(path, s.records, one); err != nil {
 			return err
 		}
 		var alls, ones []float64
@@ -34,13 +29,15 @@ func durableSetAll(s settings) error {
 			}
 			alls, ones = append(alls, all), append(ones, one)
 		}
-		printHeader("durable, 1,000,000 overrides", "set-all", "set of one, median of 50", "ratio", "budget")
-		printRow("**store.File**", fmt.Sprintf("%.2f ms", median(alls)), fmt.Sprintf("%.2f ms", median(ones)), spread(quotients(alls, ones)), "≤ 2")
+		r.section("Set-all", "A durable set-all over "+grouped(s.records)+` overrides, and the durable set of one of them
+in the same store.`)
+		r.table([]string{"durable", "set-all", "set of one, median of 50", "ratio", "budget"},
+			[]string{"**store.File**", precise(median(alls)) + " ms", precise(median(ones)) + " ms", spread(quotients(alls, ones)), "≤ 2"})
 		return nil
 	})
 }
 
-// setBoth returns how many milliseconds each took.
+// setBoth returns how many milliseconds a set-all and a set of one took.
 func setBoth(path, copied string) (all, one float64, err error) {
 	if err := copyFile(path, copied); err != nil {
 		return 0, 0, err
@@ -53,9 +50,7 @@ func setBoth(path, copied string) (all, one float64, err error) {
 	defer file.Close()
 	var ones []float64
 	for n := range 50 {
-		c := nthSet(n)
-		c.Client = clientName(0)
-		took, err := timed(file, c)
+		took, err := timed(file, nthSetOf(clientName(0), n))
 		if err != nil {
 			return 0, 0, err
 		}
@@ -65,10 +60,10 @@ func setBoth(path, copied string) (all, one float64, err error) {
 	return all, median(ones), err
 }
 
-func timed(file *store.File, c webhookcfg.Change) (milliseconds float64, err error) {
-	began := time.Now()
-	err = file.Apply(context.Background(), c)
-	return time.Since(began).Seconds() * 1000, err
+func timed(file *store.File, c webhookcfg.Change) (float64, error) {
+	start := time.Now()
+	err := file.Apply(context.Background(), c)
+	return milliseconds(time.Since(start)), err
 }
 
 func copyFile(from, to string) error {

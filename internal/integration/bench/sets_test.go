@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"path/filepath"
-	"sync"
 	"testing"
 )
 
@@ -18,10 +17,10 @@ func TestSetsDiffer(t *testing.T) {
 	}
 }
 
-// TestRivalsKeepSets makes sets in every way of every store and looks for them.
-func TestRivalsKeepSets(t *testing.T) {
+// TestPeers makes sets in every way of every store and looks them up.
+func TestPeers(t *testing.T) {
 	const loaded, made = 200, 20
-	for _, r := range rivals() {
+	for _, r := range peers() {
 		c, err := r.open(t.TempDir())
 		if err != nil {
 			t.Fatal(r.name, err)
@@ -45,7 +44,7 @@ func TestRivalsKeepSets(t *testing.T) {
 		for n := range next {
 			set := nthSet(n)
 			if url, err := c.url(set.Client, set.Scope.Entity()); err != nil || url != set.URL.Reveal() {
-				t.Errorf("%s: set %d led to %q, %v", r.name, n, url, err)
+				t.Errorf("%s: set %d: found %q, %v", r.name, n, url, err)
 			}
 		}
 		if err := c.close(); err != nil {
@@ -54,38 +53,8 @@ func TestRivalsKeepSets(t *testing.T) {
 	}
 }
 
-func TestGatherSharesCommits(t *testing.T) {
-	sums := map[int]int{}
-	g := newGather(func(items []int) error {
-		for _, item := range items {
-			sums[item]++
-		}
-		return nil
-	})
-	const adders, each = 64, 100
-	var all sync.WaitGroup
-	for a := range adders {
-		all.Go(func() {
-			for i := range each {
-				if err := g.add(a*each + i); err != nil {
-					t.Error(err)
-				}
-			}
-		})
-	}
-	all.Wait()
-	if len(sums) != adders*each || g.commits.Load() >= adders*each {
-		t.Errorf("%d items in %d commits", len(sums), g.commits.Load())
-	}
-	for item, times := range sums {
-		if times != 1 {
-			t.Errorf("%d was committed %d times", item, times)
-		}
-	}
-}
-
-// TestGroupsAreCounted counts them by a file whose groups are known.
-func TestGroupsAreCounted(t *testing.T) {
+// TestGroupCounter counts the commits of a file with a known number.
+func TestGroupCounter(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "log")
 	file, err := openStore(path)
 	if err != nil {
@@ -100,6 +69,6 @@ func TestGroupsAreCounted(t *testing.T) {
 		}
 	}
 	if groups := counter.count() - before; groups != 10 {
-		t.Errorf("%d groups of one set each, counted as %d", 10, groups)
+		t.Errorf("%d commits of one set each, counted as %d", 10, groups)
 	}
 }

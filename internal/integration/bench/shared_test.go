@@ -8,11 +8,11 @@ import (
 	"time"
 )
 
-// TestReplay: what the bare client sets a store finds, and the other way round; and
-// that is seen to fail where a statement is left out.
+// TestReplay: a store finds the sets of the bare client, and the other way round, unless a
+// statement is missing.
 func TestReplay(t *testing.T) {
 	db := startSQLite(t)
-	st := storeClient{db.open(t, barePrefix)}
+	st := storeAccess{db.open(t, barePrefix)}
 	bare := db.bare(t, barePrefix).(*replay)
 	if err := pass(t.Context(), bare, st, 1); err != nil {
 		t.Error(err)
@@ -23,13 +23,13 @@ func TestReplay(t *testing.T) {
 	for left := 1; left < len(bare.sets)-1; left++ {
 		broken := &replay{db: bare.db, sets: slices.Delete(slices.Clone(bare.sets), left, left+1)}
 		if err := pass(t.Context(), broken, st, 2+left); err == nil {
-			t.Errorf("nobody misses %s", bare.sets[left].text)
+			t.Errorf("no read misses %s", bare.sets[left].text)
 		}
 	}
 }
 
-// pass has one client find what the other has set.
-func pass(ctx context.Context, from, to client, n int) error {
+// pass makes a set on one side and finds it on the other.
+func pass(ctx context.Context, from, to access, n int) error {
 	c := nthSet(n)
 	if err := from.set(ctx, c); err != nil {
 		return err
@@ -41,11 +41,11 @@ func pass(ctx context.Context, from, to client, n int) error {
 	return err
 }
 
-// TestTables measures next to nothing.
-func TestTables(t *testing.T) {
-	s := settings{rounds: 1, turn: time.Millisecond, watch: 20 * time.Millisecond, held: 100, overrides: 100}
-	all := tables()
-	s.measure(t, backend{"SQLite", startSQLite}, all)
+// TestComparisons measures very little.
+func TestComparisons(t *testing.T) {
+	s := settings{rounds: 1, turn: time.Millisecond, watch: 20 * time.Millisecond, entries: 100, overrides: 100}
+	all := comparisons()
+	s.measureEngine(t, dbEngine{"SQLite", startSQLite}, all)
 	for _, table := range all {
 		for _, row := range table.rows {
 			if len(row) != len(table.header) {
@@ -58,16 +58,16 @@ func TestTables(t *testing.T) {
 	}
 }
 
-// TestLostSets: a side that sets nothing is found out.
+// TestLostSets: check fails if a side loses a set.
 func TestLostSets(t *testing.T) {
 	db := startSQLite(t)
-	s := settings{held: 100}
-	both, err := s.lanes(t, db)
+	s := settings{entries: 100}
+	both, err := s.callers(t, db)
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, l := range both {
-		if err := l.client.set(t.Context(), nthSet(int(l.next.Add(1)))); err != nil {
+		if err := l.access.set(t.Context(), nthSet(int(l.next.Add(1)))); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -76,7 +76,7 @@ func TestLostSets(t *testing.T) {
 	}
 	both[1].next.Add(1)
 	if s.check(t, db, both) == nil {
-		t.Error("a set that was not made is not missed")
+		t.Error("no error for a lost set")
 	}
 }
 
@@ -94,8 +94,8 @@ func TestLags(t *testing.T) {
 	}{
 		{"seen at once", at(10, 20), at(9, 19, 30), []float64{0, 0}},
 		{"seen late", at(10, 20), at(15, 50, 60), []float64{5, 30}},
-		{"leapt over", at(10, 20), slices.Concat(at(45), make([]time.Time, 1), at(60)), []float64{35, 25}},
-		{"older again", at(10, 20), at(90, 19, 60), []float64{80, 70}},
+		{"skipped", at(10, 20), slices.Concat(at(45), make([]time.Time, 1), at(60)), []float64{35, 25}},
+		{"an older one again", at(10, 20), at(90, 19, 60), []float64{80, 70}},
 	} {
 		w := watch{tt.acknowledged, tt.asked}
 		if got := w.lags(); !slices.Equal(got, tt.want) {

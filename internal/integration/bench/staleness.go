@@ -24,8 +24,7 @@ const (
 	watchedURL                   = "https://hooks.example.com/"
 )
 
-// staleness watches a copy while sets are made elsewhere, through a store that has
-// connections of its own.
+// staleness watches a copy while sets are made through a store on other connections.
 func (s settings) staleness(t *testing.T, db database) ([][]string, error) {
 	writer := db.open(t, oursPrefix)
 	cached, err := cache.New(db.open(t, oursPrefix), &cache.Options{MaxStale: maxStale})
@@ -54,17 +53,17 @@ func (s settings) staleness(t *testing.T, db database) ([][]string, error) {
 	}}, nil
 }
 
-// watch is what a writer and a reader of one entity noted.
+// watch is the record of a writer and a reader of one entity.
 type watch struct {
 	acknowledged []time.Time // of set n+1, when its Apply returned
-	asked        []time.Time // of set n, when the last Resolve began that gave it; 0 is none
+	asked        []time.Time // of set n, when the last Resolve that returned it started, or zero
 }
 
-// write makes sets in no rhythm that polls could have.
+// write makes sets at random intervals, so that they do not align with polls.
 func (w *watch) write(ctx context.Context, st webhookcfg.Store, d time.Duration) error {
 	for end := time.Now().Add(d); time.Now().Before(end); time.Sleep(rand.N(20 * time.Millisecond)) {
 		url := egress.NewURL(watchedURL + strconv.Itoa(len(w.acknowledged)+1))
-		if err := st.Apply(ctx, timed(webhookcfg.Set(watchedClient, webhookcfg.Entity(watchedEntity), url))); err != nil {
+		if err := st.Apply(ctx, webhookcfg.Set(watchedClient, webhookcfg.Entity(watchedEntity), url)); err != nil {
 			return err
 		}
 		w.acknowledged = append(w.acknowledged, time.Now())
@@ -72,9 +71,9 @@ func (w *watch) write(ctx context.Context, st webhookcfg.Store, d time.Duration)
 	return nil
 }
 
-// read asks every millisecond, until it is given the last set that was written.
+// read resolves every millisecond until it finds the last set that was written.
 func (w *watch) read(ctx context.Context, st webhookcfg.Store, written <-chan int) error {
-	last := math.MaxInt // which is not known yet
+	last := math.MaxInt // unknown yet
 	for ; ; time.Sleep(time.Millisecond) {
 		n, err := w.ask(ctx, st)
 		if err != nil || n >= last {
@@ -87,7 +86,7 @@ func (w *watch) read(ctx context.Context, st webhookcfg.Store, written <-chan in
 	}
 }
 
-// ask returns the number of the set that is given.
+// ask returns the number of the set that is found.
 func (w *watch) ask(ctx context.Context, st webhookcfg.Store) (n int, err error) {
 	asked := time.Now()
 	hook, err := st.Resolve(ctx, watchedClient, watchedEntity)
@@ -106,10 +105,10 @@ func (w *watch) ask(ctx context.Context, st webhookcfg.Store) (n int, err error)
 	return n, nil
 }
 
-// lags says of each set how many milliseconds after its acknowledgement somebody
-// still asked who was given an older one; 0 if nobody did.
+// lags returns for each set how many milliseconds after its acknowledgement the last
+// Resolve started that still returned an older one, or 0.
 func (w *watch) lags() (lags []float64) {
-	var last time.Time // that anybody was given one older than n
+	var last time.Time // Resolve that returned a set older than n
 	for n, acknowledged := range w.acknowledged {
 		if n < len(w.asked) && w.asked[n].After(last) {
 			last = w.asked[n]

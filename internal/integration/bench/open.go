@@ -1,0 +1,297 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"runtime/debug"
+	"strings"
+	"time"
+
+	"example.com/go-webhookcfg/internal/table"
+	"example.com/go-webhookcfg/webhookcfg"
+	"example.com/go-webhookcfg/webhookcfg/egress"
+)
+
+// opener is a way to read a large store.
+type opener struct {
+	name   string
+	cores  int // that it may use
+	read   func(path string) error
+	budget string // of its time, divided by that of the pass
+	took   []float64
+}
+
+// thePass is the index of the reference in the openers.
+const thePass = 2
+
+func openers(records int) []*opener {
+	return []*opener{
+		{name: "**store.OpenFile**, all cores", cores: runtime.NumCPU(), read: openAndClose, budget: "≤ 0.7 with two cores"},
+		{name: "**store.OpenFile**, one core", cores: 1, read: openAndClose, budget: "≤ 1.2"},
+		thePass: {name: "one pass into the same table", cores: 1, read: func(path string) error { return onePass(path, records, new(tableSink)) }},
+		{name: "one pass into nested maps of strings", cores: 1, read: func(path string) error { return onePass(path, records, mapSink{}) }},
+	}
+}
+
+func openAndClose(path string) error {
+	file, err := openStore(path)
+	if err != nil {
+		return err
+	}
+	return file.Close()
+}
+
+// opening compares opening a store with one bare pass over its file: checksums, a scan
+// for the values by hand, and the insert into memory.
+func opening(s settings, r *report) error {
+	r.section("Opening", "Opening a store of "+grouped(s.records)+` records, and one pass over its file on one core that
+verifies the checksums, finds the values at known places, and inserts them.`)
+	var groups []barGroup
+	for _, urls := range []int{s.records, 1000} {
+		group, err := s.open(r, urls)
+		if err != nil {
+			return err
+		}
+		groups = append(groups, group)
+	}
+	r.plot("open.svg", plotBars("Time to open "+grouped(s.records)+" records", "seconds", groups))
+	return nil
+}
+
+// open measures the openers with a store that has so many URLs.
+func (s settings) open(r *report, urls int) (group barGroup, err error) {
+	nth := func(n int) webhookcfg.Change {
+		c := nthSet(n)
+		c.URL = egress.NewURL(nthURL(n % urls))
+		return c
+	}
+	group.name = grouped(urls) + " distinct URLs"
+	err = inTempDir(func(dir string) error {
+		path := filepath.Join(dir, "webhooks.jsonl")
+		if err := makeStore(path, s.records, nth); err != nil {
+			return err
+		}
+		all := openers(s.records)
+		for range s.rounds {
+			for _, o := range all {
+				if err := o.run(path); err != nil {
+					return fmt.Errorf("%s: %w", o.name, err)
+				}
+			}
+		}
+		var rows [][]string
+		for _, o := range all {
+			rows = append(rows, []string{o.name, precise(median(o.took)) + " s", spread(quotients(o.took, all[thePass].took)), o.budget})
+			group.bars = append(group.bars, bar{strings.ReplaceAll(o.name, "*", ""), median(o.took)})
+		}
+		r.table([]string{group.name, "time", "÷ the pass into the same table", "budget"}, rows...)
+		return s.residentTable(r, path)
+	})
+	return group, err
+}
+
+func (o *opener) run(path string) error {
+	runtime.GC()
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(o.cores))
+	start := time.Now()
+	err := o.read(path)
+	o.took = append(o.took, time.Since(start).Seconds())
+	return err
+}
+
+// residentTable opens the store in other processes, one after the other, and shows their
+// memory.
+func (s settings) residentTable(r *report, path string) error {
+	var peaks, stays []float64
+	for range s.rounds {
+		peak, stay, err := residentMemory(path)
+		if err != nil {
+			return err
+		}
+		if stay == 0 {
+			return nil // the system does not report it
+		}
+		peaks, stays = append(peaks, peak), append(stays, stay)
+	}
+	r.table([]string{"resident memory of a process that opens it", "at most", "afterwards", "ratio", "budget"},
+		[]string{"**store.OpenFile**, all cores", rounded(median(peaks)) + " MiB", rounded(median(stays)) + " MiB", spread(quotients(peaks, stays)), "≤ 1.4"})
+	return nil
+}
+
+// residentMemory runs printMemory in another process. It returns what opening a store
+// adds to the memory, in MiB.
+func residentMemory(path string) (peak, stays float64, err error) {
+	program, err := os.Executable()
+	if err != nil {
+		return 0, 0, err
+	}
+	command := exec.Command(program, "-memory", path)
+	command.Stderr = os.Stderr
+	printed, err := command.Output()
+	if err != nil {
+		return 0, 0, err
+	}
+	var before float64
+	_, err = fmt.Fscan(bytes.NewReader(printed), &before, &peak, &stays)
+	return (peak - before) / 1024, (stays - before) / 1024, err
+}
+
+// printMemory opens a store and prints, in KiB, how much memory was resident before, at
+// most, and after garbage was returned to the system.
+func printMemory(path string) error {
+	before := memory("VmRSS:")
+	file, err := openStore(path)
+	if err != nil {
+		return err
+	}
+	peak := memory("VmHWM:")
+	debug.FreeOSMemory()
+	fmt.Println(before, peak, memory("VmRSS:"))
+	runtime.KeepAlive(file)
+	return file.Close()
+}
+
+// memory returns one of the figures that Linux reports of this process, else 0.
+func memory(field string) (kib int) {
+	status, _ := os.ReadFile("/proc/self/status")
+	_, rest, _ := strings.Cut(string(status), field)
+	_, _ = fmt.Sscan(rest, &kib)
+	return kib
+}
+
+// sink receives the values of a pass. It must not retain the slices.
+type sink interface {
+	put(client, entity, url []byte, when time.Time)
+	len() int
+}
+
+// onePass reads a log of sets. It trusts every line with a valid checksum to have the
+// known form.
+func onePass(path string, records int, into sink) error {
+	file, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	defer file.Close()
+	lines := bufio.NewReaderSize(file, 256<<10)
+	for {
+		line, err := lines.ReadSlice('\n')
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			return err
+		}
+		if err := putLine(line, into); err != nil {
+			return err
+		}
+	}
+	if into.len() != records {
+		return fmt.Errorf("pass found %d records", into.len())
+	}
+	return nil
+}
+
+func putLine(line []byte, into sink) error {
+	const crcLen = len(`,"crc":"01234567"}` + "\n")
+	body, tail := line[:len(line)-crcLen], line[len(line)-crcLen:]
+	if sum := crc32.Checksum(body, castagnoli); sum != hexadecimal(tail[len(`,"crc":"`):][:8]) {
+		return errors.New("damaged line")
+	}
+	client, rest := valueAfter(body, `"client":"`)
+	entity, rest := valueAfter(rest, `"entity":"`)
+	url, rest := valueAfter(rest, `"url":"`)
+	when, rest := valueAfter(rest, `"time":"`)
+	if rest != nil {
+		into.put(client, entity, url, parseTime(when))
+	}
+	return nil
+}
+
+// valueAfter returns the string that follows a key, and the rest of the line.
+func valueAfter(line []byte, key string) (value, rest []byte) {
+	at := bytes.Index(line, []byte(key))
+	if at < 0 {
+		return nil, nil
+	}
+	rest = line[at+len(key):]
+	end := bytes.IndexByte(rest, '"')
+	return rest[:end], rest[end+1:]
+}
+
+func hexadecimal(digits []byte) (n uint32) {
+	for _, d := range digits {
+		if d > '9' {
+			d -= 'a' - '0' - 10
+		}
+		n = n<<4 | uint32(d-'0')
+	}
+	return n
+}
+
+func decimal(digits []byte) (n int) {
+	for _, d := range digits {
+		n = n*10 + int(d-'0')
+	}
+	return n
+}
+
+// parseTime parses a time in UTC (RFC 3339).
+func parseTime(t []byte) time.Time {
+	return time.Date(decimal(t[:4]), time.Month(decimal(t[5:7])), decimal(t[8:10]),
+		decimal(t[11:13]), decimal(t[14:16]), decimal(t[17:19]), 0, time.UTC)
+}
+
+// tableSink is the table of the library's stores.
+type tableSink struct {
+	table table.Table
+	names map[string]string
+}
+
+func (s *tableSink) put(client, entity, url []byte, when time.Time) {
+	c := webhookcfg.Set(s.name(client), webhookcfg.Entity(string(entity)), egress.NewURL(string(url)))
+	c.Time = when
+	s.table.Apply(c)
+}
+
+// name returns the one copy of the name of a client.
+func (s *tableSink) name(client []byte) string {
+	name, known := s.names[string(client)]
+	if !known {
+		if s.names == nil {
+			s.names = map[string]string{}
+		}
+		name = string(client)
+		s.names[name] = name
+	}
+	return name
+}
+
+func (s *tableSink) len() int { return s.table.Len() }
+
+// mapSink is nested maps of strings, without times.
+type mapSink map[string]map[string]string
+
+func (s mapSink) put(client, entity, url []byte, _ time.Time) {
+	entries := s[string(client)]
+	if entries == nil {
+		entries = map[string]string{}
+		s[string(client)] = entries
+	}
+	entries[string(entity)] = string(url)
+}
+
+func (s mapSink) len() (n int) {
+	for _, entries := range s {
+		n += len(entries)
+	}
+	return n
+}

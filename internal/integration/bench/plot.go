@@ -1,0 +1,169 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"image/color"
+	"math"
+	"os"
+	"strings"
+
+	xfont "golang.org/x/image/font"
+	"gonum.org/v1/plot"
+	"gonum.org/v1/plot/font"
+	"gonum.org/v1/plot/plotter"
+	"gonum.org/v1/plot/vg"
+	"gonum.org/v1/plot/vg/draw"
+	"gonum.org/v1/plot/vg/vgsvg"
+)
+
+const (
+	plotWidth  = 18 * vg.Centimeter
+	plotHeight = 11 * vg.Centimeter
+)
+
+// palette is colours that remain distinct with any colour vision (Okabe and Ito).
+var palette = []color.Color{
+	color.RGBA{R: 0x00, G: 0x72, B: 0xB2, A: 0xFF}, // blue
+	color.RGBA{R: 0x00, G: 0x00, B: 0x00, A: 0xFF}, // black
+	color.RGBA{R: 0xE6, G: 0x9F, B: 0x00, A: 0xFF}, // orange
+	color.RGBA{R: 0x00, G: 0x9E, B: 0x73, A: 0xFF}, // green
+	color.RGBA{R: 0x56, G: 0xB4, B: 0xE9, A: 0xFF}, // sky blue
+	color.RGBA{R: 0xCC, G: 0x79, B: 0xA7, A: 0xFF}, // purple
+}
+
+var glyphs = []draw.GlyphDrawer{
+	draw.CircleGlyph{}, draw.SquareGlyph{}, draw.TriangleGlyph{}, draw.PyramidGlyph{}, draw.BoxGlyph{}, draw.RingGlyph{},
+}
+
+func newPlot(title string) *plot.Plot {
+	plot.DefaultFont = font.Font{Typeface: "Liberation", Variant: "Sans"}
+	p := plot.New()
+	p.Title.Text = title
+	p.Title.TextStyle.Font.Size = vg.Points(14)
+	p.Title.Padding = vg.Points(8)
+	p.BackgroundColor = color.White
+	for _, axis := range []*plot.Axis{&p.X, &p.Y} {
+		axis.Label.TextStyle.Font.Size = vg.Points(12)
+		axis.Tick.Label.Font.Size = vg.Points(11)
+	}
+	p.Legend.TextStyle.Font.Size = vg.Points(11)
+	return p
+}
+
+// plotRates shows the sets per second of every way by the number of writers.
+func plotRates(races []*race) *plot.Plot {
+	p := newPlot("Durable sets per second by number of writers")
+	p.X.Label.Text, p.Y.Label.Text = "concurrent writers (log scale)", "sets/s (log scale)"
+	p.X.Scale, p.Y.Scale = plot.LogScale{}, plot.LogScale{}
+	least, greatest := math.Inf(1), 0.0
+	var writers, decades []plot.Tick
+	for _, r := range races {
+		writers = append(writers, plot.Tick{Value: float64(r.writers), Label: fmt.Sprint(r.writers)})
+	}
+	p.Add(newGrid())
+	p.Legend.Padding = vg.Points(3)
+	for i, l := range races[0].lanes {
+		var points plotter.XYs
+		for _, r := range races {
+			rate := median(rates(r.lanes[i].turns))
+			least, greatest = min(least, rate), max(greatest, rate)
+			points = append(points, plotter.XY{X: float64(r.writers), Y: rate})
+		}
+		line, marks, err := plotter.NewLinePoints(points)
+		if err != nil {
+			panic(err) // a rate is not finite
+		}
+		line.Color, line.Width = palette[i%len(palette)], vg.Points(2)
+		marks.GlyphStyle = draw.GlyphStyle{Color: line.Color, Radius: vg.Points(4), Shape: glyphs[i%len(glyphs)]}
+		p.Add(line, marks)
+		p.Legend.Add(strings.ReplaceAll(l.way.name, "*", ""), line, marks)
+	}
+	p.Y.Min = math.Pow(10, math.Floor(math.Log10(least)))
+	p.Y.Max = math.Pow(10, math.Ceil(math.Log10(greatest)))
+	for v := p.Y.Min; v <= p.Y.Max; v *= 10 {
+		decades = append(decades, plot.Tick{Value: v, Label: grouped(int(v))})
+	}
+	p.Y.Max *= 10 // for the legend
+	p.X.Tick.Marker, p.Y.Tick.Marker = plot.ConstantTicks(writers), plot.ConstantTicks(decades)
+	p.X.Min, p.X.Max = 0.85*float64(races[0].writers), 1.15*float64(races[len(races)-1].writers)
+	p.Legend.Top, p.Legend.Left = true, true
+	p.Legend.XOffs, p.Legend.YOffs = vg.Points(8), -vg.Points(4)
+	return p
+}
+
+// barGroup is bars under one name.
+type barGroup struct {
+	name string
+	bars []bar
+}
+
+type bar struct {
+	name  string
+	value float64
+}
+
+// plotBars shows groups of horizontal bars from the top down, each with its name and its
+// value above it.
+func plotBars(title, unit string, groups []barGroup) *plot.Plot {
+	p := newPlot(title)
+	p.X.Label.Text = unit
+	greatest, y := 0.0, 0.0
+	for _, g := range groups {
+		p.Add(barLabel(g.name, y, xfont.WeightBold))
+		for i, b := range g.bars {
+			y--
+			p.Add(barLabel(fmt.Sprintf("%s: %.3g", b.name, b.value), y, xfont.WeightNormal))
+			y -= 0.75
+			p.Add(horizontalBar(b.value, y, palette[i%len(palette)]))
+			greatest = max(greatest, b.value)
+		}
+		y -= 1.3
+	}
+	p.X.Min, p.X.Max = 0, 1.05*greatest
+	p.Y.Min, p.Y.Max = y+0.8, 0.5
+	p.HideY()
+	return p
+}
+
+func horizontalBar(value, y float64, fill color.Color) *plotter.Polygon {
+	const half = 0.28
+	polygon, err := plotter.NewPolygon(plotter.XYs{{X: 0, Y: y - half}, {X: value, Y: y - half}, {X: value, Y: y + half}, {X: 0, Y: y + half}})
+	if err != nil {
+		panic(err) // a value is not finite
+	}
+	polygon.Color, polygon.LineStyle.Width = fill, 0
+	return polygon
+}
+
+// barLabel is a line of text at the left of a plot of bars.
+func barLabel(text string, y float64, weight xfont.Weight) *plotter.Labels {
+	labels, err := plotter.NewLabels(plotter.XYLabels{XYs: plotter.XYs{{X: 0, Y: y}}, Labels: []string{text}})
+	if err != nil {
+		panic(err) // there is one label for each point
+	}
+	labels.TextStyle[0].Font = font.From(plot.DefaultFont, vg.Points(11))
+	labels.TextStyle[0].Font.Weight = weight
+	labels.TextStyle[0].YAlign = draw.YCenter
+	return labels
+}
+
+func newGrid() *plotter.Grid {
+	grid := plotter.NewGrid()
+	grid.Horizontal.Color = color.Gray{Y: 0xDD}
+	grid.Vertical.Color = color.Gray{Y: 0xDD}
+	return grid
+}
+
+// writeSVG writes a plot on a white background.
+func writeSVG(path string, p *plot.Plot) error {
+	canvas := vgsvg.NewWith(vgsvg.UseWH(plotWidth, plotHeight))
+	p.Draw(draw.New(canvas))
+	var text bytes.Buffer
+	if _, err := canvas.WriteTo(&text); err != nil {
+		return err
+	}
+	// Fonts of the same metrics, as the embedded one would be larger than the plot.
+	fonts := strings.ReplaceAll(text.String(), "Liberation Sans", "Liberation Sans,Arial,Helvetica,sans-serif")
+	return os.WriteFile(path, []byte(fonts), 0o644)
+}
