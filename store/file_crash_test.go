@@ -13,22 +13,21 @@ import (
 	"example.com/go-webhookcfg/webhookcfg"
 )
 
-// A run plays a script against a file store and keeps account of the states that
-// it may be found in.
+// run runs a script on a file store and records the states that the store may have.
 type run struct {
 	fs   *faultfs.FS
 	file *store.File
-	// legal are the states that the store may have: one, but for changes whose
+	// legal are the states that the store may have: one, except after changes whose
 	// outcome is unknown.
 	legal []model
 }
 
-// A step is one thing that a script does. It returns the first error.
+// step is a step of a script. It returns its first error.
 type step func(*run) error
 
 func newRun(fs *faultfs.FS) *run { return &run{fs: fs, legal: []model{{}}} }
 
-// play makes steps until one leaves the store unusable.
+// play runs steps until one leaves the store unusable.
 func (r *run) play(script []step) {
 	for _, step := range script {
 		if err := step(r); err != nil && r.file == nil || errors.Is(err, store.ErrReadOnly) || errors.Is(err, faultfs.ErrStopped) {
@@ -38,7 +37,7 @@ func (r *run) play(script []step) {
 }
 
 func open(r *run) (err error) {
-	for range 2 { // as an operator would, after an error that does not last
+	for range 2 { // like an operator, after a transient error
 		if r.file, err = store.OpenFS(r.fs, "log", nil); err == nil {
 			return nil
 		}
@@ -55,7 +54,7 @@ func shut(r *run) error {
 
 func compact(r *run) error { return r.file.Compact(context.Background()) }
 
-// changes makes changes at once, each of another entity.
+// changes makes changes concurrently, each of another entity.
 func changes(all ...webhookcfg.Change) step {
 	return func(r *run) error {
 		errs := make([]error, len(all))
@@ -71,7 +70,7 @@ func changes(all ...webhookcfg.Change) step {
 	}
 }
 
-// account takes note of a change: one that failed may have been made all the same.
+// account records a change: one that failed may have been made or not.
 func (r *run) account(c webhookcfg.Change, err error) {
 	before := r.legal
 	r.legal = nil
@@ -95,7 +94,7 @@ func (r *run) isLegal(state string) bool {
 	return false
 }
 
-// end ends the process in which the store was open.
+// end ends the process that had the store open.
 func (r *run) end() {
 	if r.file != nil {
 		_ = r.file.Close()
@@ -103,7 +102,7 @@ func (r *run) end() {
 	}
 }
 
-// script covers all kinds of changes, alone and together, compactions, openings of
+// script covers all kinds of changes, single and concurrent, compactions, and openings of
 // new, closed and compacted files.
 func script() []step {
 	return []step{
@@ -125,7 +124,7 @@ func script() []step {
 	}
 }
 
-// findings are what an enumeration found. It ends once it found enough.
+// findings are the results of an enumeration, which ends once it has enough.
 type findings struct {
 	cases  int
 	wrong  []string
@@ -138,8 +137,8 @@ func (f *findings) add(format string, args ...any) {
 
 func (f *findings) hasEnough() bool { return len(f.wrong) >= f.enough }
 
-// check opens the store as a new process does and compares. What it shows must
-// also be there after a crash, as must be one more change.
+// check opens the store like a new process and compares its state, which must survive a
+// crash, as must one more change.
 func (f *findings) check(r *run, fs *faultfs.FS, what string) {
 	f.cases++
 	file, err := store.OpenFS(fs, "log", nil)
@@ -169,19 +168,19 @@ func (f *findings) check(r *run, fs *faultfs.FS, what string) {
 	}
 }
 
-// keeps are ways in which a power cut treats what was not durable.
+// losses are ways in which a power failure treats pending writes.
 func losses(fs *faultfs.FS, random *rand.Rand) map[string]faultfs.Keep {
 	all := map[string]faultfs.Keep{"nothing": faultfs.Nothing, "everything": faultfs.Everything}
 	if pending := fs.Pending(); pending > 0 {
 		all["some"] = faultfs.Some(random)
-		all["a beginning"] = faultfs.First(random.IntN(pending))
-		all["a small beginning"] = faultfs.First(random.IntN(min(pending, 1000)))
+		all["a start"] = faultfs.First(random.IntN(pending))
+		all["a small start"] = faultfs.First(random.IntN(min(pending, 1000)))
 	}
 	return all
 }
 
-// enumerateFaults has each file call of the script fail, in every way, once or from
-// then on, and looks at what the next process finds, with and without a power cut.
+// enumerateFaults makes each file call of the script fail, in every way, once or from then
+// on, and checks what the next process finds, with and without a power failure.
 func enumerateFaults() *findings {
 	f := &findings{enough: 5}
 	for _, outcome := range []faultfs.Outcome{faultfs.Fail, faultfs.FailHalfway, faultfs.FailAfter} {
@@ -205,16 +204,16 @@ func enumerateFaults() *findings {
 	return f
 }
 
-// checkAfter looks at what the next process finds, with and without a power cut.
+// checkAfter checks what the next process finds, with and without a power failure.
 func (f *findings) checkAfter(r *run, what string, seed uint64) {
 	for name, keep := range losses(r.fs, rand.New(rand.NewPCG(seed, 0))) {
-		f.check(r, r.fs.Crash(keep), what+", power cut that keeps "+name)
+		f.check(r, r.fs.Crash(keep), what+", power failure that keeps "+name)
 	}
 	f.check(r, r.fs.Restart(), what)
 }
 
-// enumerateCrashes stops the world at each file call of the script, and again at
-// each file call of the recovery from that, and looks at what comes of it.
+// enumerateCrashes stops the file system at each file call of the script, and again at
+// each file call of the recovery, and checks what the next process finds.
 func enumerateCrashes(also func(faultfs.Call) faultfs.Outcome, enough int) *findings {
 	f := &findings{enough: enough}
 	for k, reached := 1, true; reached && !f.hasEnough(); k++ {
@@ -224,7 +223,7 @@ func enumerateCrashes(also func(faultfs.Call) faultfs.Outcome, enough int) *find
 		r.end()
 		random := rand.New(rand.NewPCG(uint64(k), 1))
 		for name, keep := range losses(r.fs, random) {
-			what := fmt.Sprintf("power cut at call %d that keeps %s", k, name)
+			what := fmt.Sprintf("power failure at call %d that keeps %s", k, name)
 			image := r.fs.Crash(keep)
 			f.check(r, image.Crash(faultfs.Everything), what)
 			f.recoverAgain(r, image, also, what)
@@ -233,7 +232,7 @@ func enumerateCrashes(also func(faultfs.Call) faultfs.Outcome, enough int) *find
 	return f
 }
 
-// recoverAgain stops the world at each file call of an opening.
+// recoverAgain stops the file system at each file call of an opening.
 func (f *findings) recoverAgain(r *run, image *faultfs.FS, also func(faultfs.Call) faultfs.Outcome, what string) {
 	for k, reached := 1, true; reached && !f.hasEnough(); k++ {
 		fs := image.Crash(faultfs.Everything)
@@ -248,7 +247,7 @@ func (f *findings) recoverAgain(r *run, image *faultfs.FS, also func(faultfs.Cal
 	}
 }
 
-// stopAt stops the world at call k.
+// stopAt stops the file system at call k.
 func stopAt(k int, also func(faultfs.Call) faultfs.Outcome, reached *bool) func(faultfs.Call) faultfs.Outcome {
 	*reached = false
 	return func(c faultfs.Call) faultfs.Outcome {
@@ -262,7 +261,7 @@ func stopAt(k int, also func(faultfs.Call) faultfs.Outcome, reached *bool) func(
 
 func honestly(faultfs.Call) faultfs.Outcome { return faultfs.Succeed }
 
-// without leaves one kind of call out, as if the store did not make it.
+// without leaves out one kind of call, as if the store did not make it.
 func without(op faultfs.Op) func(faultfs.Call) faultfs.Outcome {
 	return func(c faultfs.Call) faultfs.Outcome {
 		if c.Op == op {
@@ -287,10 +286,10 @@ func TestEveryCallFailing(t *testing.T) {
 
 func TestPowerFailureAtEveryCall(t *testing.T) {
 	t.Parallel()
-	enumerateCrashes(honestly, 5).report(t, "a power cut, and a second one during recovery")
+	enumerateCrashes(honestly, 5).report(t, "a power failure, and a second one during recovery")
 }
 
-// TestEnumerationsCanFail leaves out what the store relies on.
+// TestEnumerationsCanFail leaves out calls that the store relies on.
 func TestEnumerationsCanFail(t *testing.T) {
 	for _, op := range []faultfs.Op{faultfs.OpSync, faultfs.OpSyncDir} {
 		if f := enumerateCrashes(without(op), 1); len(f.wrong) == 0 {

@@ -14,15 +14,15 @@ import (
 	"example.com/go-webhookcfg/store"
 )
 
-// fullDirVar is the variable of the environment that makes this program the one
-// that mounts a small file system over a folder and fills it.
+// fullDirVar is the environment variable that makes this program mount a small file system
+// over a directory and fill it.
 const fullDirVar = "WEBHOOKCFG_TEST_FULL_DIR"
 
-// cannotMount is its exit code if it may not.
+// cannotMount is its exit code if it is not permitted to mount.
 const cannotMount = 77
 
-// TestFullDisk fills a real file system. It needs a mount, and so a process in
-// name spaces of its own, in which alone the mount exists.
+// TestFullDisk fills a real file system. The mount exists only in the name spaces of a
+// process of its own.
 func TestFullDisk(t *testing.T) {
 	if dir := os.Getenv(fullDirVar); dir != "" {
 		if err := syscall.Mount("tmpfs", dir, "tmpfs", 0, "size=256k"); err != nil {
@@ -80,9 +80,9 @@ func fillDisk(t *testing.T, dir string) {
 	}
 	defer file.Close()
 	if got := observe(file, "acme"); got != want.show("acme") && got != maybe.show("acme") {
-		t.Errorf("opened again, it shows\n%swant\n%s", got, want.show("acme"))
+		t.Errorf("reopened, it shows\n%swant\n%s", got, want.show("acme"))
 	}
-	// The file takes half of the disk and more, but what counts is little.
+	// The file takes more than half of the disk, but little of it is live.
 	if err := file.Compact(context.Background()); err != nil {
 		t.Errorf("Compact: %v", err)
 	}

@@ -21,16 +21,16 @@ import (
 
 var killRounds = flag.Int("killrounds", 200, "how many times TestKill kills a process")
 
-// The variables of the environment that make this program the one to be killed.
+// Environment variables that make this program the process to be killed.
 const (
 	killPathVar = "WEBHOOKCFG_TEST_KILL_PATH"
 	killFromVar = "WEBHOOKCFG_TEST_KILL_FROM"
-	// killAheadVar has it say changes before it makes them.
+	// killAheadVar makes it report changes before it makes them.
 	killAheadVar = "WEBHOOKCFG_TEST_KILL_AHEAD"
 )
 
 // Each writer of the process makes the changes of one client, one after the other. There
-// are enough for groups of many changes.
+// are enough writers for batches of many changes.
 const killWriters = 24
 
 // nth is the n-th change of a client.
@@ -51,9 +51,9 @@ func nth(client string, n int) webhookcfg.Change {
 
 func writerName(w int) string { return clients[0] + strings.Repeat("+", w) }
 
-// TestKill kills processes that change a store at moments of chance, sometimes a
-// few before it looks at the file. Whatever such a process said that it had
-// changed is there, and at most the next change of each writer besides.
+// TestKill kills processes that change a store at random times, sometimes several before
+// it checks the file. Every change that such a process reported is there, and at most the
+// next change of each writer in addition.
 func TestKill(t *testing.T) {
 	if path := os.Getenv(killPathVar); path != "" {
 		beKilled(path)
@@ -63,19 +63,19 @@ func TestKill(t *testing.T) {
 	if err != nil {
 		t.Error(err)
 	}
-	t.Logf("%d processes killed; %d changes that were answered all survived", *killRounds, changes)
+	t.Logf("%d processes killed; %d acknowledged changes all survived", *killRounds, changes)
 }
 
-// TestKillCanFail kills processes that say what they have not done yet.
+// TestKillCanFail kills processes that report changes before they make them.
 func TestKillCanFail(t *testing.T) {
 	t.Parallel()
 	if changes, err := killMany(t, 100, killAheadVar+"=3"); err == nil {
-		t.Errorf("of %d changes that were said too early none was missed", changes)
+		t.Errorf("of %d changes that were reported too early, none was missed", changes)
 	}
 }
 
-// killMany kills processes and compares what they said with what there is. It
-// returns how many changes they said were made.
+// killMany kills processes and compares the changes they reported with the store. It
+// returns the number of reported changes.
 func killMany(t *testing.T, rounds int, env ...string) (changes int, err error) {
 	path := filepath.Join(t.TempDir(), "webhooks.jsonl")
 	random := rand.New(rand.NewPCG(rand.Uint64(), 0))
@@ -84,9 +84,9 @@ func killMany(t *testing.T, rounds int, env ...string) (changes int, err error) 
 		models[w] = model{}
 	}
 	for round := range rounds {
-		said := killOne(t, path, done, random.IntN(200), env)
+		reported := killOne(t, path, done, random.IntN(200), env)
 		for w := range done {
-			for ; done[w] < said[w]; done[w]++ {
+			for ; done[w] < reported[w]; done[w]++ {
 				models[w].apply(nth(writerName(w), done[w]))
 				changes++
 			}
@@ -101,7 +101,7 @@ func killMany(t *testing.T, rounds int, env ...string) (changes int, err error) 
 	return changes, nil
 }
 
-// checkKilled compares the store with the models, or what the next change makes of each.
+// checkKilled compares the store with the models, each before or after its next change.
 func checkKilled(path string, models []model, done []int) error {
 	file, err := store.OpenFile(path, nil)
 	if err != nil {
@@ -119,8 +119,8 @@ func checkKilled(path string, models []model, done []int) error {
 	return nil
 }
 
-// killOne starts a process, kills it after it said a number of lines, and returns
-// how many changes of each writer it said were made.
+// killOne starts a process, kills it after it printed a number of lines, and returns the
+// number of changes that it reported for each writer.
 func killOne(t *testing.T, path string, from []int, lines int, env []string) []int {
 	t.Helper()
 	child := exec.Command(os.Args[0], "-test.run=^TestKill$")
@@ -135,7 +135,7 @@ func killOne(t *testing.T, path string, from []int, lines int, env []string) []i
 	if err := child.Start(); err != nil {
 		t.Fatal(err)
 	}
-	said := append([]int{}, from...)
+	reported := append([]int{}, from...)
 	reader := bufio.NewReader(out)
 	for n := 0; ; n++ {
 		if n == lines {
@@ -150,19 +150,19 @@ func killOne(t *testing.T, path string, from []int, lines int, env []string) []i
 		}
 		var w, count int
 		if _, err := fmt.Sscan(line, &w, &count); err != nil {
-			t.Fatalf("the process said %q", line)
+			t.Fatalf("the process printed %q", line)
 		}
-		said[w] = count
+		reported[w] = count
 	}
 	_, _ = io.Copy(io.Discard, reader)
 	_ = child.Wait()
 	if complaints.Len() > 0 {
-		t.Fatalf("the process complained: %s", &complaints)
+		t.Fatalf("the process failed: %s", &complaints)
 	}
-	return said
+	return reported
 }
 
-// beKilled changes the store until it is killed, and says what it has done.
+// beKilled changes the store until it is killed, and reports each change.
 func beKilled(path string) {
 	fail := func(err error) {
 		fmt.Fprintln(os.Stderr, err)

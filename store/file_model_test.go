@@ -11,14 +11,14 @@ import (
 	"example.com/go-webhookcfg/webhookcfg/egress"
 )
 
-// The universe of the tests of the file store: small enough to look at all of it.
+// The clients and entities of the tests of the file store, few enough to check all.
 var (
 	clients  = []string{"acme", "other"}
 	entities = []string{"e1", "e2", "e3", "e4"}
 )
 
-// model says for every client and entity of the universe what Resolve has to
-// return, as text. It knows nothing of bases and overrides: set-all is a loop.
+// model holds what Resolve must return for every client and entity, as text. It has no
+// bases and overrides: set-all is a loop.
 type model map[string]string
 
 func (m model) clone() model { return maps.Clone(m) }
@@ -34,7 +34,7 @@ func (m model) apply(c webhookcfg.Change) {
 	for _, entity := range entities {
 		m.one(c, entity, webhookcfg.SourceBase)
 	}
-	// What entities never named before have, and unset looks at.
+	// The webhook of entities without an entry, which unset depends on.
 	m.one(c, "", webhookcfg.SourceBase)
 }
 
@@ -50,7 +50,7 @@ func (m model) one(c webhookcfg.Change, entity string, source webhookcfg.Source)
 	m[key(c.Client, entity)] = describe(webhookcfg.Webhook{URL: c.URL, Source: source, Since: c.Time})
 }
 
-// String returns the state of the whole universe.
+// String returns the state of all clients.
 func (m model) String() string { return m.show(clients...) }
 
 func (m model) show(clients ...string) string {
@@ -74,7 +74,7 @@ func describeAll(clients []string, resolve func(client, entity string) string) s
 	return b.String()
 }
 
-// observe returns the state of clients as a store has it.
+// observe returns the state of clients in a store.
 func observe(s webhookcfg.Store, clients ...string) string {
 	return describeAll(clients, func(client, entity string) string {
 		w, err := s.Resolve(context.Background(), client, entity)

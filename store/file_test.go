@@ -20,7 +20,7 @@ import (
 	"example.com/go-webhookcfg/webhookcfg/egress"
 )
 
-// openFile opens a store that the test closes at its end.
+// openFile opens a store and closes it at the end of the test.
 func openFile(t *testing.T, path string, o *store.FileOptions) *store.File {
 	t.Helper()
 	file, err := store.OpenFile(path, o)
@@ -77,7 +77,7 @@ func TestFileInWorkingDirectory(t *testing.T) {
 	}
 }
 
-// TestTimesAreTheSameAfterOpening is about what is below a second and other zones.
+// TestTimesAreTheSameAfterOpening covers fractions of a second and other time zones.
 func TestTimesAreTheSameAfterOpening(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "webhooks.jsonl")
 	file := openFile(t, path, nil)
@@ -239,8 +239,8 @@ func TestLogAndErrorsKeepURLsSecret(t *testing.T) {
 	}
 }
 
-// TestHistories makes random changes, and at times compacts the file or opens it
-// again, and compares with the model after each of them.
+// TestHistories makes random changes, sometimes compacts or reopens the file, and compares
+// it with the model after each step.
 func TestHistories(t *testing.T) {
 	for seed := range uint64(20) {
 		random := rand.New(rand.NewPCG(seed, 0))
@@ -270,8 +270,8 @@ func TestHistories(t *testing.T) {
 	}
 }
 
-// TestConcurrentHistories has a writer for each client beside readers and
-// compactions: what a writer was answered it can read.
+// TestConcurrentHistories runs a writer per client concurrently with readers and
+// compactions: a writer reads its own acknowledged changes.
 func TestConcurrentHistories(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "webhooks.jsonl")
 	file := openFile(t, path, nil)
@@ -316,13 +316,13 @@ func TestConcurrentHistories(t *testing.T) {
 	file = openFile(t, path, nil)
 	for w, m := range models {
 		if got, want := observe(file, writerName(w)), m.show(writerName(w)); got != want {
-			t.Errorf("opened again, writer %d has\n%swant\n%s", w, got, want)
+			t.Errorf("reopened, writer %d has\n%swant\n%s", w, got, want)
 		}
 	}
 }
 
-// TestReadsFollowAcknowledgement has so many writers that groups have many changes: whatever a
-// writer reads next, it finds its change there.
+// TestReadsFollowAcknowledgement has so many writers that batches have many changes: every
+// kind of read after a change finds it.
 func TestReadsFollowAcknowledgement(t *testing.T) {
 	file := openFile(t, filepath.Join(t.TempDir(), "webhooks.jsonl"), nil)
 	reads := []func(c webhookcfg.Change, since string) (found bool, err error){
@@ -363,8 +363,8 @@ func TestReadsFollowAcknowledgement(t *testing.T) {
 	all.Wait()
 }
 
-// TestSnapshotOfManyClients compacts states whose walk takes many steps, of many
-// clients with little and of few with much.
+// TestSnapshotOfManyClients compacts states of many steps: many clients with few entries,
+// and few clients with many.
 func TestSnapshotOfManyClients(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "webhooks.jsonl")
 	file := openFile(t, path, &store.FileOptions{CompactRatio: -1})

@@ -16,7 +16,7 @@ import (
 	"example.com/go-webhookcfg/webhookcfg"
 )
 
-// openLog opens a log that the test closes at its end.
+// openLog opens a log and closes it at the end of the test.
 func openLog(t *testing.T, fs oplog.FS, state oplog.State) *oplog.Log {
 	t.Helper()
 	l, err := oplog.Open(fs, "log", state, oplog.Options{CompactRatio: -1})
@@ -31,7 +31,7 @@ func openLog(t *testing.T, fs oplog.FS, state oplog.State) *oplog.Log {
 	return l
 }
 
-// slowly makes each sync last.
+// slowly makes each sync take the given time.
 func slowly(fs *faultfs.FS, sync time.Duration) {
 	fs.Decide(func(c faultfs.Call) faultfs.Outcome {
 		if c.Op == faultfs.OpSync {
@@ -59,7 +59,7 @@ func TestAppendIsDurableWhenItReturns(t *testing.T) {
 	}
 }
 
-// TestAppendPreallocates counts how often the file becomes longer: that makes a sync slower.
+// TestAppendPreallocates counts how often the file is extended, which makes a sync slower.
 func TestAppendPreallocates(t *testing.T) {
 	fs := faultfs.New()
 	l := openLog(t, fs, newModel())
@@ -72,12 +72,12 @@ func TestAppendPreallocates(t *testing.T) {
 		if len(content) != size {
 			size, grown = len(content), grown+1
 		}
-		if room := size - len(bytes.TrimRight(content, "\n")); room > 1+256<<10 {
-			t.Fatalf("%d bytes of room", room)
+		if blanks := size - len(bytes.TrimRight(content, "\n")); blanks > 1+256<<10 {
+			t.Fatalf("%d preallocated bytes", blanks)
 		}
 	}
 	if grown < 3 || grown > 10 {
-		t.Errorf("2000 changes, %d bytes, made the file longer %d times", size, grown)
+		t.Errorf("2000 changes, %d bytes, extended the file %d times", size, grown)
 	}
 }
 
@@ -118,8 +118,8 @@ func TestWritersShareSyncs(t *testing.T) {
 	}
 }
 
-// TestCallersReturnWhileASyncHangs cancels one change that is being written
-// and one that is not yet.
+// TestCallersReturnWhileASyncHangs cancels a change that is being written and one that
+// is pending.
 func TestCallersReturnWhileASyncHangs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		fs, m := faultfs.New(), newModel()
@@ -131,19 +131,19 @@ func TestCallersReturnWhileASyncHangs(t *testing.T) {
 		pending := appendWithin(t, l, time.Minute, set("acme", "pending", "https://a.example/"))
 		lasting := appendWithin(t, l, 24*time.Hour, set("acme", "lasting", "https://a.example/"))
 		if err := <-written; !errors.Is(err, context.DeadlineExceeded) || time.Since(started) != time.Second {
-			t.Errorf("answered after %v with %v", time.Since(started), err)
+			t.Errorf("returned after %v with %v", time.Since(started), err)
 		}
 		if err := <-pending; !errors.Is(err, context.DeadlineExceeded) || time.Since(started) != time.Minute {
-			t.Errorf("answered after %v with %v", time.Since(started), err)
+			t.Errorf("returned after %v with %v", time.Since(started), err)
 		}
 		if got := m.String(); got != "" {
-			t.Errorf("seen before it was durable:\n%s", got)
+			t.Errorf("visible before it was durable:\n%s", got)
 		}
 		if err := <-lasting; err != nil {
 			t.Error(err)
 		}
 		if got := m.String(); !strings.Contains(got, "written") || strings.Contains(got, "pending") || !strings.Contains(got, "lasting") {
-			t.Errorf("the state after it all:\n%s", got)
+			t.Errorf("the final state:\n%s", got)
 		}
 	})
 }
@@ -158,8 +158,8 @@ func appendWithin(t *testing.T, l *oplog.Log, d time.Duration, c webhookcfg.Chan
 	return result
 }
 
-// TestAppendReturnsAfterApplication has many callers share a group, out of which every third
-// withdraws: who is answered finds the change applied, wherever it was in the group.
+// TestAppendReturnsAfterApplication has many callers share a batch, of which every third
+// withdraws: a caller that returns finds its change applied, wherever it is in the batch.
 func TestAppendReturnsAfterApplication(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const callers = 200
@@ -178,7 +178,7 @@ func TestAppendReturnsAfterApplication(t *testing.T) {
 				}
 				err := <-appendWithin(t, l, patience, set("acme", name, "https://a.example/"))
 				if isApplied := strings.Contains(m.String(), name); isApplied != (err == nil) || isApplied != (i%3 != 0) {
-					t.Errorf("%s: answered with %v, applied: %t", name, err, isApplied)
+					t.Errorf("%s: returned %v, applied: %t", name, err, isApplied)
 				}
 			})
 		}
@@ -192,7 +192,7 @@ func TestAppendReturnsAfterApplication(t *testing.T) {
 	})
 }
 
-// batches notes how many changes it is given at a time.
+// batches records how many changes are applied at a time.
 type batches struct {
 	*model
 	longest int
@@ -203,7 +203,7 @@ func (b *batches) ApplyAll(changes []webhookcfg.Change) {
 	b.model.ApplyAll(changes)
 }
 
-// TestLargeBatchIsAppliedInParts: whoever reads the state does not wait for a whole group.
+// TestLargeBatchIsAppliedInParts: readers of the state do not wait for a whole batch.
 func TestLargeBatchIsAppliedInParts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		fs, b := faultfs.New(), &batches{model: newModel()}
@@ -229,8 +229,8 @@ func TestLargeBatchIsAppliedInParts(t *testing.T) {
 	})
 }
 
-// TestLateWithdrawal: who gives up when their change is done with takes no other one
-// out, though groups take over the space of earlier ones.
+// TestLateWithdrawal withdraws a change of a batch that is done: no change of a later batch
+// is withdrawn, although batches reuse the space of earlier ones.
 func TestLateWithdrawal(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		fs, m := faultfs.New(), newModel()
@@ -255,7 +255,7 @@ func TestLateWithdrawal(t *testing.T) {
 	})
 }
 
-// TestBatchesWithdrawnCompletely has whole groups be given up, one after the other.
+// TestBatchesWithdrawnCompletely withdraws all changes of several batches in a row.
 func TestBatchesWithdrawnCompletely(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		fs, m := faultfs.New(), newModel()
@@ -264,9 +264,9 @@ func TestBatchesWithdrawnCompletely(t *testing.T) {
 		for i := range 10 {
 			written := appendWithin(t, l, 24*time.Hour, set("acme", fmt.Sprint("written", i), "https://a.example/"))
 			synctest.Wait()
-			given := appendWithin(t, l, time.Minute, set("acme", "given up", "https://a.example/"))
-			if err := <-given; !errors.Is(err, context.DeadlineExceeded) {
-				t.Errorf("given up: %v", err)
+			withdrawn := appendWithin(t, l, time.Minute, set("acme", "withdrawn", "https://a.example/"))
+			if err := <-withdrawn; !errors.Is(err, context.DeadlineExceeded) {
+				t.Errorf("withdrawn: %v", err)
 			}
 			if err := <-written; err != nil {
 				t.Fatal(err)
@@ -305,9 +305,9 @@ func TestPendingIsBounded(t *testing.T) {
 		if m.Len() != 101 {
 			t.Errorf("%d entries", m.Len())
 		}
-		// 100 changes of 60 KiB are six groups of at most 1 MiB.
+		// 100 changes of 60 KiB are six batches of at most 1 MiB.
 		if syncs := fs.Count(faultfs.OpSync) - before; syncs < 6 {
-			t.Errorf("only %d syncs: a group had no bound", syncs)
+			t.Errorf("only %d syncs: a batch was not bounded", syncs)
 		}
 	})
 }
@@ -344,7 +344,7 @@ func TestCloseWritesPendingChanges(t *testing.T) {
 			}
 		}
 		if bytes.HasSuffix(fs.ReadFile("log"), []byte("\n\n")) {
-			t.Error("there is room in the closed file")
+			t.Error("the closed file has preallocated space")
 		}
 		got := newModel()
 		openLog(t, fs.Crash(faultfs.Nothing), got)
@@ -381,7 +381,7 @@ func TestFailedWriteIsFinal(t *testing.T) {
 			before := m.String()
 			failOnce(fs, op, outcome)
 			if err := l.Append(t.Context(), unsetAll("acme")); !errors.Is(err, oplog.ErrReadOnly) || !errors.Is(err, faultfs.ErrInjected) {
-				t.Errorf("%s: the change that failed: %v", op, err)
+				t.Errorf("%s: the failed change: %v", op, err)
 			}
 			if err := l.Append(t.Context(), unsetAll("acme")); !errors.Is(err, oplog.ErrReadOnly) {
 				t.Errorf("%s: the change after it: %v", op, err)
@@ -397,13 +397,13 @@ func TestFailedWriteIsFinal(t *testing.T) {
 			}
 			again := newModel()
 			if err := openLog(t, fs, again).Append(t.Context(), at(2, setAll("acme", "https://a.example/2"))); err != nil {
-				t.Errorf("%s: a change after opening again: %v", op, err)
+				t.Errorf("%s: a change after reopening: %v", op, err)
 			}
 		}
 	}
 }
 
-// failOnce has the next call of a kind fail.
+// failOnce makes the next call of a kind fail.
 func failOnce(fs *faultfs.FS, op faultfs.Op, outcome faultfs.Outcome) {
 	var once sync.Once
 	fs.Decide(func(c faultfs.Call) (o faultfs.Outcome) {

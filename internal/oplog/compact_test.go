@@ -40,7 +40,7 @@ func TestCompactKeepsTheStateAndNothingElse(t *testing.T) {
 		t.Fatal(err)
 	}
 	if lines := bytes.Count(fs.ReadFile("log"), []byte("\n")); lines != 1+m.Len() {
-		t.Errorf("%d entries take %d lines", m.Len(), lines)
+		t.Errorf("%d entries have %d lines", m.Len(), lines)
 	}
 	if slices.Contains(fs.Names(), "log.tmp") {
 		t.Error("the temporary file is left behind")
@@ -53,8 +53,8 @@ func TestCompactKeepsTheStateAndNothingElse(t *testing.T) {
 	}
 }
 
-// TestChangesDuringCompaction has writers go on while each flush of the
-// compaction takes its time, so that there is much to catch up with.
+// TestChangesDuringCompaction has writers continue while each flush of the compaction is
+// slow, so that there is much to catch up with.
 func TestChangesDuringCompaction(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		fs, m := faultfs.New(), newModel()
@@ -95,14 +95,14 @@ func TestChangesDuringCompaction(t *testing.T) {
 			default:
 			}
 		}
-		// A wait is one flush of what was left to copy, its header and a few syncs.
+		// A wait covers the flush of the final copy, the header and a few syncs.
 		if changes < 200 || slowest > 4*time.Second {
 			t.Errorf("%d changes, the slowest took %v", changes, slowest)
 		}
 		got := newModel()
 		openLog(t, fs.Crash(faultfs.Nothing), got)
 		if got.String() != m.String() {
-			t.Error("what is read back is not the state")
+			t.Error("the state read back differs")
 		}
 	})
 }
@@ -128,8 +128,8 @@ func TestCompactionStartsByItself(t *testing.T) {
 	})
 }
 
-// TestCompactionPauses is about how much of the disk it leaves to others, and that it
-// comes to an end where the disk is slow.
+// TestCompactionPauses checks how much of the disk a compaction leaves to the log, and
+// that it ends on a slow disk.
 func TestCompactionPauses(t *testing.T) {
 	for lasts, rest := range map[time.Duration]time.Duration{
 		time.Millisecond: 20 * time.Millisecond,
@@ -150,7 +150,7 @@ func TestCompactionPauses(t *testing.T) {
 				t.Fatal(err)
 			}
 			syncs := time.Duration(fs.Count(faultfs.OpSync) - before)
-			// There is one sync more, at the end.
+			// The last sync has no pause.
 			if took := time.Since(started); syncs < 5 || took != syncs*lasts+(syncs-1)*rest {
 				t.Errorf("%d syncs of %v took %v", syncs, lasts, took)
 			}
@@ -170,7 +170,7 @@ func TestFailedCompactionLeavesTheLog(t *testing.T) {
 			return faultfs.Succeed
 		})
 		err := l.Compact(t.Context())
-		if op == faultfs.OpRead { // there was nothing to catch up with
+		if op == faultfs.OpRead { // there is nothing to catch up with
 			if err != nil {
 				t.Errorf("%s: %v", op, err)
 			}
@@ -185,13 +185,13 @@ func TestFailedCompactionLeavesTheLog(t *testing.T) {
 		fs.Decide(nil)
 		appendAll(t, l, 10)
 		if err := l.Compact(t.Context()); err != nil {
-			t.Errorf("%s: the next one: %v", op, err)
+			t.Errorf("%s: the next compaction: %v", op, err)
 		}
 	}
 }
 
-// TestCompactionWithAnUnknownOutcome fails where nobody can tell which of the two
-// files has the name after a crash.
+// TestCompactionWithAnUnknownOutcome fails calls after which it is unknown which of the
+// two files has the name after a crash.
 func TestCompactionWithAnUnknownOutcome(t *testing.T) {
 	for _, op := range []faultfs.Op{faultfs.OpRename, faultfs.OpSyncDir} {
 		for _, outcome := range []faultfs.Outcome{faultfs.Fail, faultfs.FailAfter} {
@@ -233,7 +233,7 @@ func TestCompactionEndsWithItsContextAndWithClose(t *testing.T) {
 			t.Errorf("Compact: %v", err)
 		}
 		var all sync.WaitGroup
-		for range 2 { // one runs, one waits for it
+		for range 2 { // one runs, the other waits for it
 			all.Go(func() {
 				if err := l.Compact(t.Context()); !errors.Is(err, oplog.ErrClosed) {
 					t.Errorf("Compact: %v", err)
@@ -255,7 +255,7 @@ func TestCompactionEndsWithItsContextAndWithClose(t *testing.T) {
 	})
 }
 
-// refusing is a folder in which nothing may be renamed any more.
+// refusing is a file system that refuses to rename files.
 type refusing struct{ oplog.FS }
 
 func (refusing) Rename(string, string) error { return fs.ErrPermission }

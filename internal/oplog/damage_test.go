@@ -13,7 +13,7 @@ import (
 	"example.com/go-webhookcfg/webhookcfg"
 )
 
-// images are small files of each shape that a log can have.
+// images are small log files of every shape.
 func images(t *testing.T) map[string]*image {
 	sample := func() *image {
 		return newImage(t).
@@ -21,13 +21,13 @@ func images(t *testing.T) map[string]*image {
 			batch(at(2, set("other", "e1", "https://b.example/\"\\")), at(3, unset("acme", "e2")))
 	}
 	return map[string]*image{
-		"closed":                    sample().checkpoint(),
-		"open, with room":           sample().preallocate(),
-		"compacted":                 newImage(t).batch(at(1, set("acme", "e1", "https://a.example/1"))).compacted(),
-		"compacted, appended":       sample().compacted().batch(at(6, unset("acme", "e1"))),
-		"compacted, appended, room": sample().compacted().batch(at(6, unset("acme", "e1"))).batch(at(7, unsetAll("acme"))).preallocate(),
-		"opened again":              sample().checkpoint().batch(at(6, unset("acme", "e1"))),
-		"new":                       newImage(t),
+		"closed":                            sample().checkpoint(),
+		"open, preallocated":                sample().preallocate(),
+		"compacted":                         newImage(t).batch(at(1, set("acme", "e1", "https://a.example/1"))).compacted(),
+		"compacted, appended":               sample().compacted().batch(at(6, unset("acme", "e1"))),
+		"compacted, appended, preallocated": sample().compacted().batch(at(6, unset("acme", "e1"))).batch(at(7, unsetAll("acme"))).preallocate(),
+		"opened again":                      sample().checkpoint().batch(at(6, unset("acme", "e1"))),
+		"new":                               newImage(t),
 	}
 }
 
@@ -38,28 +38,28 @@ func TestIntactFilesOpen(t *testing.T) {
 			t.Errorf("%s: %v, %s\n%s", name, got.err, got.logged, got.state)
 		}
 		if again := open(t, got.content, oplog.Options{}); !bytes.Equal(again.content, got.content) {
-			t.Errorf("%s: opening and closing it once more changed it:\n%s\n%s", name, got.content, again.content)
+			t.Errorf("%s: reopening changed it:\n%s\n%s", name, got.content, again.content)
 		}
 	}
 }
 
-// violation says how a changed file was opened as it must not be; "" is fine. The
-// change begins at an offset.
+// violation describes how opening a changed file went wrong; "" if it did not. The change
+// starts at an offset.
 func (m *image) violation(got opened, changed int) string {
 	switch {
 	case got.err != nil, got.state == m.state():
 		return ""
 	case changed < m.sealed:
-		return "a change of what is sealed went unnoticed"
+		return "a change of sealed bytes was not detected"
 	case !slices.Contains(m.states, got.state):
 		return "a state that never was"
 	case !strings.Contains(got.logged, "WARN"):
-		return "nobody was told what was cut"
+		return "the cut was not logged"
 	}
 	return ""
 }
 
-// flips returns the other bytes that a byte is to be replaced by.
+// flips returns the bytes that replace a byte.
 func flips(b byte) []byte {
 	others := []byte{0, '\n', ' ', '"', '\\', '}', 0xFF}
 	for bit := range 8 {
@@ -85,13 +85,13 @@ func countViolations(t *testing.T, m *image, o oplog.Options, report func(string
 
 func TestEveryByteFlipped(t *testing.T) {
 	for name, m := range images(t) {
-		m.content = m.content[:min(len(m.content), m.end()+64)] // room is alike everywhere
+		m.content = m.content[:min(len(m.content), m.end()+64)] // the preallocated bytes are all alike
 		opens := countViolations(t, m, oplog.Options{}, func(v string) { t.Errorf("%s: %s", name, v) })
 		t.Logf("%s: %d files opened", name, opens)
 	}
 }
 
-func TestFlipsGoUnnoticedWithoutChecksums(t *testing.T) {
+func TestFlipsAreMissedWithoutChecksums(t *testing.T) {
 	found := 0
 	countViolations(t, images(t)["closed"], oplog.SkipChecksums(oplog.Options{}), func(string) { found++ })
 	if found == 0 {
@@ -110,8 +110,8 @@ func TestEveryLength(t *testing.T) {
 	}
 }
 
-// lengthViolation is like violation for a file of which only the beginning is
-// left: that may be the work of a crash, unless the first line knows better.
+// lengthViolation is like violation for a truncated file: a crash may have truncated it,
+// unless the header covers more.
 func (m *image) lengthViolation(got opened, length int) string {
 	records := 0
 	for records+1 < len(m.ends) && m.ends[records+1] <= length {
@@ -119,7 +119,7 @@ func (m *image) lengthViolation(got opened, length int) string {
 	}
 	switch {
 	case length < m.sealedSize && got.err == nil:
-		return "opened without all that was there from the beginning"
+		return "opened without what the header covers"
 	case length >= m.sealedSize && got.err != nil:
 		return "refused, though a crash may have left it"
 	case got.err == nil && got.state != m.states[records]:
@@ -148,15 +148,15 @@ func TestEverySectorLost(t *testing.T) {
 		}
 	}
 	first, end := m.sealed/512, (len(m.content)+511)/512
-	for sector := range first { // in what is sealed
+	for sector := range first { // of the sealed bytes
 		content := bytes.Clone(m.content)
 		fill(content, sector, 0)
 		if got := open(t, content, oplog.Options{}); got.err == nil {
-			t.Errorf("lost sector %d, which was on disk, went unnoticed", sector)
+			t.Errorf("the loss of sector %d, which was on disk, was not detected", sector)
 		}
 	}
 	opens := 0
-	for lost := range 1 << (end - first) { // in the last group
+	for lost := range 1 << (end - first) { // of the last batch
 		for _, blank := range []byte{0, '\n'} {
 			content := bytes.Clone(m.content)
 			for i := range end - first {
@@ -174,8 +174,8 @@ func TestEverySectorLost(t *testing.T) {
 	t.Logf("%d files opened", opens)
 }
 
-// TestTornTails is about what comes after the last proved byte, where there
-// may be one group.
+// TestTornTails opens files with all kinds of bytes behind the last sealed one, where
+// there may be one batch.
 func TestTornTails(t *testing.T) {
 	m := newImage(t).batch(at(1, setAll("acme", "https://a.example/1"))).batch(at(2, setAll("acme", "https://a.example/2")))
 	before, last := string(m.content[:m.ends[1]]), string(m.content[m.ends[1]:])
@@ -200,7 +200,7 @@ func TestTornTails(t *testing.T) {
 		"all of it":                      {last, true, m.states[2]},
 		"nothing":                        {"", true, m.states[1]},
 		"half of it":                     {last[:end/2], true, m.states[1]},
-		"half of it, and room":           {last[:end/2] + "\n\n\n", true, m.states[1]},
+		"half of it, and blanks":         {last[:end/2] + "\n\n\n", true, m.states[1]},
 		"half of it, and zeros":          {last[:end/2] + hole, true, m.states[1]},
 		"no end of line":                 {last[:end], true, m.states[1]},
 		"no end of line, and zeros":      {last[:end] + hole, true, m.states[1]},
@@ -208,18 +208,18 @@ func TestTornTails(t *testing.T) {
 		"a hole for it and another":      {hole + "\n" + string(other) + "\n", true, m.states[1]},
 		"a hole, and the end of it":      {hole + last[40:], true, m.states[1]},
 		"a hole of one byte before it":   {"\x00" + last[1:], true, m.states[1]},
-		"only room":                      {"\n\n\n\n", true, m.states[1]},
-		"a hole, and a later group":      {hole + "\n" + string(later) + "\n", false, ""},
-		"half of it, and a later group":  {last[:end/2] + "\n\n" + string(later) + "\n", false, ""},
+		"only blanks":                    {"\n\n\n\n", true, m.states[1]},
+		"a hole, and a later batch":      {hole + "\n" + string(later) + "\n", false, ""},
+		"half of it, and a later batch":  {last[:end/2] + "\n\n" + string(later) + "\n", false, ""},
 		"another byte":                   {strings.Replace(last, "acme", "acne", 1), false, ""},
-		"another byte, and room":         {strings.Replace(last, "acme", "acne", 1) + "\n\n", false, ""},
-		"a byte too few":                 {strings.Replace(last, "acme", "ame", 1), false, ""},
+		"another byte, and blanks":       {strings.Replace(last, "acme", "acne", 1) + "\n\n", false, ""},
+		"a missing byte":                 {strings.Replace(last, "acme", "ame", 1), false, ""},
 		"a line end in it":               {last[:40] + "\n" + last[40:], false, ""},
 		"a zero in it":                   {last[:40] + "\x00" + last[40:], false, ""},
 		"something else":                 {"to whom it may concern\n", false, ""},
 		"something else without an end":  {"to whom", false, ""},
-		"a record of another kind":       {sealed(`{"op":"rename","synced":%d`), false, ""},
-		"a name that is no text":         {sealed(`{"op":"unset","client":"` + "\xff" + `","scope":"all","time":"2026-01-02T12:00:00Z","synced":%d`), false, ""},
+		"a record of an unknown kind":    {sealed(`{"op":"rename","synced":%d`), false, ""},
+		"an id of invalid UTF-8":         {sealed(`{"op":"unset","client":"` + "\xff" + `","scope":"all","time":"2026-01-02T12:00:00Z","synced":%d`), false, ""},
 		"something else behind it":       {last + "x", false, m.states[2]},
 		"something else behind a record": {last[:end] + "x\n", false, ""},
 	} {
@@ -237,7 +237,7 @@ func TestDamageErrorNamesThePlace(t *testing.T) {
 	got := open(t, content, oplog.Options{})
 	for _, want := range []string{"log, line 3", fmt.Sprint("at byte ", m.ends[1]), "restore a backup"} {
 		if got.err == nil || !strings.Contains(got.err.Error(), want) {
-			t.Errorf("the error does not say %q: %v", want, got.err)
+			t.Errorf("the error does not contain %q: %v", want, got.err)
 		}
 	}
 	if got.err != nil && strings.Contains(got.err.Error(), "example/") {
@@ -256,23 +256,23 @@ func TestLinesOutOfPlace(t *testing.T) {
 		"blank":    bytes.Replace(m.content, line(1), append([]byte("\n"), line(1)...), 1),
 	} {
 		if got := open(t, content, oplog.Options{}); got.err == nil {
-			t.Errorf("a line %s went unnoticed", name)
+			t.Errorf("a line %s was not detected", name)
 		}
 	}
 }
 
 func TestOtherFilesAreRefused(t *testing.T) {
 	for name, content := range map[string]string{
-		"text":    "to whom it may concern\n",
-		"zeros":   strings.Repeat("\x00", 4096),
-		"blanks":  "\n\n\n",
-		"JSON":    "{}\n",
-		"garbage": string(oplog.EncodeHeader(int64(oplog.HeaderLen))) + strings.Repeat("garbage ", 1<<19),
-		"much":    string(oplog.EncodeHeader(int64(oplog.HeaderLen))) + strings.Repeat("\x00", 3<<20),
-		"no mark": string(oplog.EncodeHeader(1000)),
+		"text":        "to whom it may concern\n",
+		"zeros":       strings.Repeat("\x00", 4096),
+		"blanks":      "\n\n\n",
+		"JSON":        "{}\n",
+		"garbage":     string(oplog.EncodeHeader(int64(oplog.HeaderLen))) + strings.Repeat("garbage ", 1<<19),
+		"much":        string(oplog.EncodeHeader(int64(oplog.HeaderLen))) + strings.Repeat("\x00", 3<<20),
+		"header only": string(oplog.EncodeHeader(1000)),
 	} {
 		if got := open(t, []byte(content), oplog.Options{}); got.err == nil {
-			t.Errorf("%s was opened", name)
+			t.Errorf("%s: opened", name)
 		}
 	}
 }

@@ -10,7 +10,7 @@ import (
 	"example.com/go-webhookcfg/webhookcfg"
 )
 
-// randomChange makes few clients and URLs come again, and ids of all lengths.
+// randomChange returns a change of few clients and URLs, with ids of all lengths.
 func randomChange(r *rand.Rand) webhookcfg.Change {
 	client := fmt.Sprint("client-", r.IntN(20), []string{"", `"`, "\n"}[r.IntN(3)])
 	entity := fmt.Sprint(r.IntN(1000), []string{"", "\\", "é"}[r.IntN(3)], strings.Repeat("x", r.IntN(5)*r.IntN(100)))
@@ -20,8 +20,8 @@ func randomChange(r *rand.Rand) webhookcfg.Change {
 	}[r.IntN(4)])
 }
 
-// TestInternedTextsStayDistinct decodes many lines with one decoder, in memory that is
-// written over, and looks at the changes only when all are there.
+// TestInternedTextsStayDistinct decodes many lines with one decoder, from a buffer that is
+// overwritten, and checks the changes only afterwards.
 func TestInternedTextsStayDistinct(t *testing.T) {
 	for _, lines := range []int64{0, 1, 40, 1000, 1 << 40} {
 		r := rand.New(rand.NewPCG(1, uint64(lines)))
@@ -38,7 +38,7 @@ func TestInternedTextsStayDistinct(t *testing.T) {
 			space = append(space[:0], line...)
 			decoded, synced, ok := decode(space)
 			if !ok || synced != int64(n) {
-				t.Fatalf("%q is no line", line)
+				t.Fatalf("%q is not decoded", line)
 			}
 			want, got = append(want, describe(c)), append(got, decoded)
 		}
@@ -51,7 +51,7 @@ func TestInternedTextsStayDistinct(t *testing.T) {
 }
 
 // TestRepeatedClientsAndURLsDoNotAllocate: a log of a million lines has few clients, and
-// often few URLs. Only the entity of a line is its own.
+// often few URLs. Only the entity of a line is allocated.
 func TestRepeatedClientsAndURLsDoNotAllocate(t *testing.T) {
 	decode := oplog.NewDecode(1 << 20)
 	line, err := oplog.Encode(set("acme", "e1", "https://a.example/"), 0)
@@ -59,6 +59,6 @@ func TestRepeatedClientsAndURLsDoNotAllocate(t *testing.T) {
 		t.Fatal(err)
 	}
 	if perLine := testing.AllocsPerRun(1000, func() { decode(line) }); perLine > 1 {
-		t.Errorf("%v allocations for each line", perLine)
+		t.Errorf("%v allocations per line", perLine)
 	}
 }

@@ -70,7 +70,7 @@ func TestLineFormat(t *testing.T) {
 	}
 }
 
-// checkAsJSON reads a line as anybody else would.
+// checkAsJSON parses a line with encoding/json.
 func checkAsJSON(t *testing.T, line []byte, c webhookcfg.Change) {
 	t.Helper()
 	var got struct{ Client, Entity, Scope, URL, CRC string }
@@ -108,14 +108,14 @@ func TestChangesThatCannotBeWritten(t *testing.T) {
 	early := far
 	early.Time = time.Date(-1, 12, 31, 0, 0, 0, 0, time.UTC)
 	for name, c := range map[string]webhookcfg.Change{
-		"zero":           {},
-		"no scope":       webhookcfg.Unset("acme", webhookcfg.Scope{}),
-		"client bytes":   unset("\xff", "e1"),
-		"entity bytes":   unset("acme", "\xc3"),
-		"URL bytes":      set("acme", "e1", "https://example.com/\x80"),
-		"after the ages": far,
-		"before them":    early,
-		"too long":       unset("acme", strings.Repeat("\x00", 1<<17)),
+		"zero":            {},
+		"no scope":        webhookcfg.Unset("acme", webhookcfg.Scope{}),
+		"client bytes":    unset("\xff", "e1"),
+		"entity bytes":    unset("acme", "\xc3"),
+		"URL bytes":       set("acme", "e1", "https://example.com/\x80"),
+		"after the years": far,
+		"before them":     early,
+		"too long":        unset("acme", strings.Repeat("\x00", 1<<17)),
 	} {
 		if line, err := oplog.Encode(c, 0); !errors.Is(err, webhookcfg.ErrInvalidArgument) {
 			t.Errorf("%s: %s, %v", name, line, err)
@@ -215,14 +215,14 @@ func TestEveryPrefixOfALineIsCutShort(t *testing.T) {
 	for _, line := range lines {
 		for end := range len(line) + 1 {
 			if !oplog.IsCutShort(line[:end]) {
-				t.Errorf("not cut short: %s", line[:end])
+				t.Errorf("not treated as cut short: %s", line[:end])
 			}
 		}
 		for i := range line {
 			flipped := append([]byte(nil), line...)
 			flipped[i] ^= 1
 			if oplog.IsCutShort(flipped) {
-				t.Errorf("taken for cut short: %s", flipped)
+				t.Errorf("treated as cut short: %s", flipped)
 			}
 		}
 	}

@@ -6,22 +6,22 @@ import (
 	"example.com/go-webhookcfg/webhookcfg"
 )
 
-// HeaderLen is the length of the first line.
+// HeaderLen is the length of the header.
 const HeaderLen = headerLen
 
-// MaxFinalCopy is how much a compaction copies while writers wait.
+// MaxFinalCopy bounds the bytes that a compaction copies while writers wait.
 const MaxFinalCopy = maxFinalCopy
 
-// ApplyStep is how many changes of a group are applied at a time.
+// ApplyStep is how many changes of a batch are applied at a time.
 const ApplyStep = applyStep
 
-// SkipChecksums has checksums taken for right.
+// SkipChecksums returns options with which any checksum is accepted.
 func SkipChecksums(o Options) Options {
 	o.skipChecksums = true
 	return o
 }
 
-// Join begins an Append. It is over when done is closed, or given up by withdraw.
+// Join starts an Append. It ends when done is closed, or with withdraw.
 func Join(ctx context.Context, l *Log, c webhookcfg.Change) (withdraw func(), done <-chan struct{}, err error) {
 	c, body, err := encode(nil, c)
 	if err != nil {
@@ -44,18 +44,18 @@ func Encode(c webhookcfg.Change, synced int64) ([]byte, error) {
 	return line[:len(line)-1], nil
 }
 
-// EncodeCheckpoint is Encode for a mark.
+// EncodeCheckpoint is Encode for a checkpoint.
 func EncodeCheckpoint(synced int64) []byte {
 	line := appendCheckpoint(nil, synced)
 	return line[:len(line)-1]
 }
 
-// Decode is the inverse of Encode and EncodeCheckpoint; a mark has the zero Change.
+// Decode is the inverse of Encode and EncodeCheckpoint; a checkpoint has the zero Change.
 func Decode(line []byte) (c webhookcfg.Change, synced int64, ok bool) {
 	return NewDecode(0)(line)
 }
 
-// NewDecode returns a Decode that is for so many lines, one after the other.
+// NewDecode returns a Decode for a number of lines.
 func NewDecode(lines int64) func(line []byte) (c webhookcfg.Change, synced int64, ok bool) {
 	d := newDecoder(lines)
 	return func(line []byte) (webhookcfg.Change, int64, bool) {
@@ -70,8 +70,8 @@ func Seal(body []byte) []byte {
 	return line[:len(line)-1]
 }
 
-// IsCutShort reports whether line could go on to be a record.
+// IsCutShort reports whether line may be the start of a record.
 func IsCutShort(line []byte) bool { return isCutShort(line) }
 
-// EncodeHeader returns the first line, with its end.
+// EncodeHeader returns the header, with the end of its line.
 func EncodeHeader(synced int64) []byte { return appendHeader(nil, synced) }

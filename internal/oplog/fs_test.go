@@ -12,7 +12,7 @@ import (
 	"example.com/go-webhookcfg/internal/oplog"
 )
 
-// openDir opens a log in a folder of the operating system.
+// openDir opens a log in a directory of the operating system.
 func openDir(t *testing.T, dir string, shared bool) (*oplog.Log, error) {
 	t.Helper()
 	fsys, err := oplog.OpenDir(dir, shared)
@@ -22,7 +22,7 @@ func openDir(t *testing.T, dir string, shared bool) (*oplog.Log, error) {
 	return oplog.Open(fsys, "log", newModel(), oplog.Options{})
 }
 
-// makeLog leaves a closed log in a new folder.
+// makeLog creates a closed log in a new directory.
 func makeLog(t *testing.T) (dir string) {
 	t.Helper()
 	dir = t.TempDir()
@@ -74,7 +74,7 @@ func TestAccessibleFilesAreRefused(t *testing.T) {
 				t.Error(err)
 			}
 			if info, err := os.Lstat(filepath.Join(dir, name)); err != nil || info.Mode() != mode {
-				t.Errorf("the mode %o of %s became %v, %v", mode, name, info.Mode(), err)
+				t.Errorf("mode %o of %s became %v, %v", mode, name, info.Mode(), err)
 			}
 		}
 	}
@@ -117,18 +117,18 @@ func TestDirectories(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := openDir(t, link, true); err == nil || !strings.Contains(err.Error(), "symbolic link") {
-		t.Errorf("a link to a folder: %v", err)
+		t.Errorf("a link to a directory: %v", err)
 	}
 	if _, err := openDir(t, filepath.Join(dir, "log"), true); err == nil {
-		t.Error("a file was opened as a folder")
+		t.Error("a file was opened as a directory")
 	}
 	if _, err := openDir(t, filepath.Join(dir, "missing"), true); !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("a missing folder: %v", err)
+		t.Errorf("a missing directory: %v", err)
 	}
 }
 
-// TestLinks puts links in the places of all the names, to a file that must not be
-// touched or to nowhere.
+// TestLinks puts links in place of all files, to a file that must stay as it is or to
+// none.
 func TestLinks(t *testing.T) {
 	skipWithoutModes(t)
 	for _, name := range []string{"log", "log.lock", "log.tmp"} {
@@ -154,18 +154,18 @@ func TestLinks(t *testing.T) {
 				err = errors.Join(l.Compact(t.Context()), l.Close())
 			}
 			if err != nil && name == "log.tmp" {
-				t.Errorf("beside a link: %v", err)
+				t.Errorf("next to a link: %v", err)
 			}
 			if content, _ := os.ReadFile(victim); string(content) != "precious" && exists {
-				t.Errorf("%s led to a file that is now %q", name, content)
+				t.Errorf("%s: the target of the link is now %q", name, content)
 			} else if _, err := os.Lstat(victim); err == nil && !exists {
-				t.Errorf("%s led to a file that was made", name)
+				t.Errorf("%s: the target of the link was created", name)
 			}
 		}
 	}
 }
 
-// TestCreateRefusesTakenNames is about names that somebody took a moment ago.
+// TestCreateRefusesTakenNames creates files whose names exist.
 func TestCreateRefusesTakenNames(t *testing.T) {
 	skipWithoutModes(t)
 	dir := makeLog(t)
@@ -197,7 +197,7 @@ func TestDirectoriesInPlaceOfFiles(t *testing.T) {
 			t.Fatal(err)
 		}
 		if _, err := openDir(t, dir, false); err == nil || !strings.Contains(err.Error(), name) {
-			t.Errorf("%s is a folder: %v", name, err)
+			t.Errorf("%s is a directory: %v", name, err)
 		}
 	}
 }
@@ -211,7 +211,7 @@ func TestDirLock(t *testing.T) {
 	if _, err := openDir(t, dir, false); !errors.Is(err, oplog.ErrLocked) || !strings.Contains(err.Error(), "log.lock") {
 		t.Errorf("a second opener: %v", err)
 	}
-	// The failed opening must not have let the lock go.
+	// The failed opening must not have released the lock.
 	if _, err := openDir(t, dir, false); !errors.Is(err, oplog.ErrLocked) {
 		t.Errorf("a third opener: %v", err)
 	}

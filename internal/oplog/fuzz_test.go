@@ -15,14 +15,14 @@ import (
 	"example.com/go-webhookcfg/webhookcfg/egress"
 )
 
-// FuzzDecode looks for a line that is read as something it does not say.
+// FuzzDecode looks for a line that is decoded wrongly.
 func FuzzDecode(f *testing.F) {
 	for _, line := range goldenLines(f) {
 		f.Add(line)
 	}
 	f.Fuzz(func(t *testing.T, line []byte) {
 		oplog.IsCutShort(line)
-		// As it comes, and with the checksum that no chance would find.
+		// As it is, and with the right checksum, which fuzzing would not find.
 		for _, line := range [][]byte{line, oplog.Seal(line)} {
 			c, synced, ok := oplog.Decode(line)
 			if !ok {
@@ -32,11 +32,11 @@ func FuzzDecode(f *testing.F) {
 			if c.Validate() == nil {
 				var err error
 				if again, err = oplog.Encode(c, synced); err != nil {
-					t.Fatalf("%q was read as what cannot be written: %v", line, err)
+					t.Fatalf("%q was decoded to a change that cannot be encoded: %v", line, err)
 				}
 			}
 			if !bytes.Equal(again, line) {
-				t.Errorf("%q\nwas read like\n%q", line, again)
+				t.Errorf("%q\nwas decoded like\n%q", line, again)
 			}
 		}
 	})
@@ -64,7 +64,7 @@ func goldenContents(f *testing.F) (contents [][]byte) {
 	return contents
 }
 
-// FuzzOpen looks for a file that leads to what it does not say.
+// FuzzOpen looks for a file that is opened with a wrong state.
 func FuzzOpen(f *testing.F) {
 	for _, content := range goldenContents(f) {
 		f.Add(content)
@@ -77,8 +77,8 @@ func FuzzOpen(f *testing.F) {
 	})
 }
 
-// resealed returns content with the checksum that no chance would find at the end
-// of each line that has one.
+// resealed returns content with the right checksum, which fuzzing would not find, at the
+// end of each line that has one.
 func resealed(content []byte) []byte {
 	lines := bytes.SplitAfter(content, []byte("\n"))
 	for i, line := range lines {
@@ -89,7 +89,7 @@ func resealed(content []byte) []byte {
 	return bytes.Join(lines, nil)
 }
 
-// checkOpened opens a file and compares what comes of it with what its lines say.
+// checkOpened opens a file and compares the state with its lines.
 func checkOpened(t *testing.T, content []byte) {
 	got := open(t, content, oplog.Options{})
 	if got.err != nil || len(content) == 0 {
@@ -110,7 +110,7 @@ func checkOpened(t *testing.T, content []byte) {
 	}
 }
 
-// readSlowly reads a line by means that have nothing in common with the code under test.
+// readSlowly decodes a line independently of the code under test.
 func readSlowly(line []byte) (c webhookcfg.Change, ok bool) {
 	var says struct{ Op, Client, Entity, Scope, URL, Time, CRC string }
 	body, _, _ := bytes.Cut(line, []byte(`,"crc":"`))

@@ -8,8 +8,8 @@ import (
 	"example.com/go-webhookcfg/internal/oplog"
 )
 
-// goldens are the files of testdata as the code under test would write them. Every
-// version of this package has to read them; they are added to, and never changed.
+// goldens are the files of testdata as the code under test writes them. Every version of
+// this package must read them: add files, never change one.
 func goldens(t *testing.T) map[string]*image {
 	first := func() *image {
 		return newImage(t).
@@ -32,10 +32,10 @@ func TestGoldenFiles(t *testing.T) {
 			t.Fatal(err)
 		}
 		if got := open(t, golden, oplog.Options{}); got.err != nil || got.state != m.state() {
-			t.Errorf("%s is not read as it was: %v\n%s", name, got.err, got.state)
+			t.Errorf("%s is no longer read: %v\n%s", name, got.err, got.state)
 		}
 		if !bytes.Equal(golden, m.content) {
-			t.Errorf("%s is not written as it was:\n%s", name, m.content)
+			t.Errorf("%s is written differently:\n%s", name, m.content)
 		}
 	}
 }

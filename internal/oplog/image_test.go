@@ -12,14 +12,14 @@ import (
 	"example.com/go-webhookcfg/webhookcfg"
 )
 
-// image is a log file under construction, and what its records lead to.
+// image is a log file under construction, with the state of its records.
 type image struct {
 	t       *testing.T
 	content []byte
 	model   *model
-	// proved is the offset up to which the file itself says that it was on disk.
+	// sealed is the offset up to which the file is sealed.
 	sealed int
-	// whole is the offset up to which the first line says so.
+	// sealedSize is the offset up to which the header covers the file.
 	sealedSize int
 	// ends[i] is the offset behind record i, and states[i] the state after it; the
 	// first are those of the empty log.
@@ -34,7 +34,7 @@ func newImage(t *testing.T) *image {
 	return m
 }
 
-// group appends changes that were written together.
+// batch appends changes that were written together.
 func (m *image) batch(changes ...webhookcfg.Change) *image {
 	m.sealed = len(m.content)
 	for _, c := range changes {
@@ -49,19 +49,19 @@ func (m *image) batch(changes ...webhookcfg.Change) *image {
 	return m
 }
 
-// mark appends a mark.
+// checkpoint appends a checkpoint.
 func (m *image) checkpoint() *image {
 	m.sealed = len(m.content)
 	return m.add(oplog.EncodeCheckpoint(int64(m.sealed)))
 }
 
-// room appends blank lines.
+// preallocate appends blank lines.
 func (m *image) preallocate() *image {
 	m.content = append(m.content, bytes.Repeat([]byte("\n"), 2000)...)
 	return m
 }
 
-// rename makes all there is so far the outcome of a compaction.
+// compacted makes the file so far the result of a compaction.
 func (m *image) compacted() *image {
 	m.sealed, m.sealedSize = len(m.content), len(m.content)
 	copy(m.content, oplog.EncodeHeader(int64(m.sealed)))
@@ -78,7 +78,7 @@ func (m *image) end() int { return m.ends[len(m.ends)-1] }
 
 func (m *image) state() string { return m.states[len(m.states)-1] }
 
-// opened is what came of opening a file.
+// opened is the result of opening a file.
 type opened struct {
 	state string
 	// content is the file after the log was closed again.
@@ -87,7 +87,7 @@ type opened struct {
 	err     error
 }
 
-// open opens a log with this content, as one that was opened before, and closes it.
+// open opens a log with this content, as if it had been opened before, and closes it.
 func open(t *testing.T, content []byte, o oplog.Options) opened {
 	t.Helper()
 	fs := faultfs.New()
@@ -102,7 +102,7 @@ func open(t *testing.T, content []byte, o oplog.Options) opened {
 	}
 	got := opened{state: m.String(), content: fs.ReadFile("log"), logged: logged.String(), err: err}
 	if err != nil && !bytes.Equal(got.content, content) {
-		t.Errorf("the refused file was changed (%v)", err)
+		t.Errorf("the file was refused but changed (%v)", err)
 	}
 	if err != nil && !errors.Is(err, oplog.ErrDamaged) && !strings.Contains(err.Error(), "of version") {
 		t.Errorf("refused with %v", err)

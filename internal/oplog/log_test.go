@@ -16,7 +16,7 @@ import (
 	"example.com/go-webhookcfg/webhookcfg"
 )
 
-func TestNewLogIsEmptyAndStaysThere(t *testing.T) {
+func TestNewLogIsEmptyAndDurable(t *testing.T) {
 	fs, m := faultfs.New(), newModel()
 	openLog(t, fs, m)
 	if m.String() != "" {
@@ -32,23 +32,23 @@ func TestNewLogIsEmptyAndStaysThere(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := oplog.Open(after, "log", newModel(), oplog.Options{}); !errors.Is(err, oplog.ErrDamaged) {
-		t.Errorf("and then without the log: %v", err)
+		t.Errorf("then without the log: %v", err)
 	}
 }
 
-// TestMissingFile is about the names beside a missing or empty log.
+// TestMissingFile opens a missing or empty log with all kinds of files next to it.
 func TestMissingFile(t *testing.T) {
 	records := string(newImage(t).batch(at(1, setAll("acme", "https://a.example/"))).content)
 	header := string(oplog.EncodeHeader(int64(oplog.HeaderLen)))
 	for name, test := range map[string]struct {
 		files map[string]string
-		names string // that the error has, "" for none
+		names string // that the error contains, "" for no error
 	}{
 		"nothing":                        {nil, ""},
 		"an empty file":                  {map[string]string{"log": ""}, ""},
 		"the lock of a first opening":    {map[string]string{"log.lock": ""}, ""},
 		"a temporary file of one":        {map[string]string{"log.lock": "", "log.tmp": header}, ""},
-		"the beginning of one":           {map[string]string{"log.lock": "", "log.tmp": header[:20]}, ""},
+		"the start of one":               {map[string]string{"log.lock": "", "log.tmp": header[:20]}, ""},
 		"a lock":                         {map[string]string{"log.lock": "there is a log"}, "log.lock"},
 		"a lock and an empty file":       {map[string]string{"log.lock": "there is a log", "log": ""}, "log.lock"},
 		"a temporary file":               {map[string]string{"log.tmp": records}, "log.tmp"},
@@ -107,7 +107,7 @@ func TestOpenedTwice(t *testing.T) {
 	openLog(t, fs, newModel())
 }
 
-// TestOpeningLogsProgress reads a file at a sector per second.
+// TestOpeningLogsProgress reads a file slowly.
 func TestOpeningLogsProgress(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := newImage(t)
@@ -140,8 +140,8 @@ func TestOpeningLogsProgress(t *testing.T) {
 	})
 }
 
-// TestOpeningSyncsTheLastBatch opens a log whose last sync failed: what can be read
-// of its last group may not be on the disk, and a plain sync would not put it there.
+// TestOpeningSyncsTheLastBatch opens a log whose last sync failed: the last batch can be
+// read but may not be on disk, and a plain sync would not write it.
 func TestOpeningSyncsTheLastBatch(t *testing.T) {
 	fs := faultfs.New()
 	l := openLog(t, fs, newModel())
@@ -163,12 +163,12 @@ func TestOpeningSyncsTheLastBatch(t *testing.T) {
 	after := newModel()
 	openLog(t, fs.Crash(faultfs.Nothing), after)
 	if after.String() != want.String() {
-		t.Errorf("seen, and lost by a crash:\n%s", after)
+		t.Errorf("visible, and lost by a crash:\n%s", after)
 	}
 }
 
-// TestCrashWhileOpeningSyncsTheLastBatch stops the world at each call of an opening
-// after a sync that failed: what proves the last group must not be on the disk before it.
+// TestCrashWhileOpeningSyncsTheLastBatch stops the file system at each call of an opening
+// after a failed sync: the checkpoint must not be on disk before the batch that it seals.
 func TestCrashWhileOpeningSyncsTheLastBatch(t *testing.T) {
 	for k, reached := 1, true; reached; k++ {
 		reached = false
@@ -200,8 +200,8 @@ func TestCrashWhileOpeningSyncsTheLastBatch(t *testing.T) {
 	}
 }
 
-// TestCompleteFilesAreSealed blanks the last record of files that end well. A crash
-// would leave no other trace of a record whose caller was never answered.
+// TestCompleteFilesAreSealed blanks the last record of complete files. In a file that is
+// not sealed, a crash could have lost a record whose caller had not returned.
 func TestCompleteFilesAreSealed(t *testing.T) {
 	for name, end := range map[string]func(*faultfs.FS, *oplog.Log) *faultfs.FS{
 		"closed": func(fs *faultfs.FS, l *oplog.Log) *faultfs.FS {
@@ -232,7 +232,7 @@ func TestCompleteFilesAreSealed(t *testing.T) {
 			content[i] = 0
 		}
 		if got := open(t, content, oplog.Options{}); got.err == nil {
-			t.Errorf("%s: a missing record went unnoticed", name)
+			t.Errorf("%s: a missing record was not detected", name)
 		}
 	}
 }

@@ -11,7 +11,7 @@ import (
 	"example.com/go-webhookcfg/webhookcfg"
 )
 
-// model is the simplest state machine: what an entry last said, as text.
+// model is the simplest state machine: the last change of each entry.
 type model struct {
 	mu      sync.Mutex
 	clients map[string]*settings
@@ -69,7 +69,7 @@ func (m *model) Snapshot() iter.Seq[webhookcfg.Change] {
 	return slices.Values(all)
 }
 
-// String tells two states apart.
+// String is different for different states.
 func (m *model) String() string {
 	var b strings.Builder
 	for c := range m.Snapshot() {
@@ -79,7 +79,7 @@ func (m *model) String() string {
 	return b.String()
 }
 
-// describe returns all that a change says.
+// describe returns all fields of a change.
 func describe(c webhookcfg.Change) string {
 	return strings.Join([]string{c.Client, c.Scope.String(), c.URL.Reveal(), c.Time.Format(time.RFC3339)}, " ")
 }

@@ -11,7 +11,7 @@ import (
 	"example.com/go-webhookcfg/internal/oplog/faultfs"
 )
 
-// written returns a folder with a file that was synced as "old" and then
+// written returns a directory with a file that was synced as "old" and then
 // overwritten with "newer", but not synced.
 func written(t *testing.T) (*faultfs.FS, oplog.File) {
 	t.Helper()
@@ -76,7 +76,7 @@ func TestCrashLosesUnsyncedNames(t *testing.T) {
 		t.Fatal(err)
 	}
 	if f.Crash(faultfs.Nothing).ReadFile("other") != nil || f.Crash(faultfs.Everything).ReadFile("file") != nil {
-		t.Error("the rename is not what was kept")
+		t.Error("the rename was not what the crash kept or lost")
 	}
 	if err := f.Sync(); err != nil {
 		t.Fatal(err)
