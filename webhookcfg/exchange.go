@@ -2,6 +2,7 @@ package webhookcfg
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"runtime/debug"
@@ -57,11 +58,13 @@ func (x *exchange) limitReadTime() {
 // the panic is only logged.
 func (x *exchange) recover(ctx context.Context) {
 	value := recover()
-	switch {
-	case value == nil:
+	if value == nil {
 		return
-	case value == http.ErrAbortHandler: // meant for net/http, which closes the connection
-		panic(value)
+	}
+	// A wrapper that shares calls, such as a cache of sign-ins, wraps the panics of its
+	// goroutines; net/http closes the connection for the bare value only.
+	if err, ok := value.(error); ok && errors.Is(err, http.ErrAbortHandler) {
+		panic(http.ErrAbortHandler)
 	}
 	p := &panicError{text: x.redacted(fmt.Sprint(value)), stack: debug.Stack()}
 	if x.responded {

@@ -202,16 +202,21 @@ func TestErrorThatPanics(t *testing.T) {
 	}
 }
 
-// TestAbortHandler: the panic that net/http handles is left to net/http.
+// TestAbortHandler: the panic that net/http handles is left to net/http, as the bare
+// value, also where a wrapper of a store or verifier wrapped it.
 func TestAbortHandler(t *testing.T) {
-	h := newHandler(t, faulty{fault: func(context.Context) error { panic(http.ErrAbortHandler) }}, options())
-	defer func() {
-		if value := recover(); value != http.ErrAbortHandler {
-			t.Errorf("recovered %v", value)
-		}
-	}()
-	h.ServeHTTP(httptest.NewRecorder(), setRequest())
-	t.Error("no panic")
+	for _, thrown := range []error{http.ErrAbortHandler, fmt.Errorf("shared call: %w", http.ErrAbortHandler)} {
+		h := newHandler(t, faulty{fault: func(context.Context) error { panic(thrown) }}, options())
+		func() {
+			defer func() {
+				if value := recover(); value != http.ErrAbortHandler {
+					t.Errorf("%v: recovered %v", thrown, value)
+				}
+			}()
+			h.ServeHTTP(httptest.NewRecorder(), setRequest())
+			t.Errorf("%v: no panic", thrown)
+		}()
+	}
 }
 
 // TestDisconnect: a client that disconnects during the probe changes nothing.
