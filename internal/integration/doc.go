@@ -1,3 +1,3 @@
-// Package integration holds the tests that need what no user of the module
-// should inherit: checkers, drivers and servers of other people.
+// Package integration holds the tests that need third-party checkers, drivers and
+// servers. It is a module of its own, so that no user of the library inherits them.
 package integration

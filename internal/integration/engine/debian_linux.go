@@ -16,10 +16,10 @@ import (
 
 const cacheName = "webhookcfg-integration"
 
-// unpack fetches the Debian package whose name the pattern matches, of several the
-// last, with the libraries that this machine lacks, and unpacks them in the cache.
-// It needs no privileges: apt gets folders of its own, and nothing is installed. It
-// returns the folder, which stays there for the next time.
+// unpack downloads the Debian package whose name matches the pattern (the last one of
+// several) with the libraries that this machine lacks, and unpacks them in the cache. It
+// needs no privileges: apt gets directories of its own, and nothing is installed. It
+// returns the directory, which is kept for later runs.
 func unpack(pattern string) (string, error) {
 	cache, err := cacheDir()
 	if err != nil {
@@ -37,8 +37,8 @@ func unpack(pattern string) (string, error) {
 	return root, newApt(cache).unpack(pattern, root)
 }
 
-// cacheDir returns the folder of what was unpacked. For root it is one of the
-// system, as the account that the servers run under cannot enter the home of root.
+// cacheDir returns the directory for unpacked packages. For root it is a system
+// directory, as the account of the servers cannot enter the home of root.
 func cacheDir() (string, error) {
 	dir := filepath.Join("/var/cache", cacheName)
 	if os.Getuid() != 0 {
@@ -57,12 +57,12 @@ func cacheDir() (string, error) {
 	}
 	owner, ok := info.Sys().(*syscall.Stat_t)
 	if !ok || int(owner.Uid) != os.Getuid() || !info.IsDir() || info.Mode().Perm()&0o022 != 0 {
-		return "", fmt.Errorf("%s is not a folder that only we can write", dir)
+		return "", fmt.Errorf("engine: %s is not a directory that only its owner can write to", dir)
 	}
 	return dir, nil
 }
 
-// lock waits for other test programs that unpack.
+// lock excludes other test programs that unpack.
 func lock(path string) (unlock func(), err error) {
 	file, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
@@ -75,7 +75,7 @@ func lock(path string) (unlock func(), err error) {
 	return func() { _ = file.Close() }, nil
 }
 
-// apt is the package manager with folders of its own.
+// apt is the package manager with directories of its own.
 type apt struct {
 	dir     string
 	options []string
@@ -108,8 +108,8 @@ func (a apt) unpack(pattern, root string) error {
 	return a.extract(root)
 }
 
-// needed returns the package and the libraries to go with it. A compiler, which is
-// larger than the rest, is left out: nothing here is compiled while it runs.
+// needed returns the package and its missing libraries, without LLVM, which is larger
+// than the rest and serves only PostgreSQL's JIT compiler, which is off.
 func (a apt) needed(pattern string) ([]string, error) {
 	out, err := a.tool("apt-cache", append(a.options, "pkgnames")...)
 	if err != nil {
@@ -117,7 +117,7 @@ func (a apt) needed(pattern string) ([]string, error) {
 	}
 	found := regexp.MustCompile(`(?m)^`+pattern+`$`).FindAllString(out, -1)
 	if len(found) == 0 {
-		return nil, fmt.Errorf("no package %s is known", pattern)
+		return nil, fmt.Errorf("engine: no Debian package matches %s", pattern)
 	}
 	name := slices.Max(found)
 	out, err = a.tool("apt-get", append(a.options, "-s", "--reinstall", "--no-install-recommends", "install", name)...)
@@ -133,7 +133,7 @@ func (a apt) needed(pattern string) ([]string, error) {
 	return names, nil
 }
 
-// extract unpacks what was downloaded, wholly or not at all.
+// extract unpacks the downloaded packages atomically.
 func (a apt) extract(root string) error {
 	packages, err := filepath.Glob(filepath.Join(a.packages(), "*.deb"))
 	if err != nil {
@@ -156,7 +156,7 @@ func (a apt) extract(root string) error {
 
 func (a apt) packages() string { return filepath.Join(a.dir, "packages") }
 
-// tool runs a program in the folder of the packages.
+// tool runs a program in the directory of the packages.
 func (a apt) tool(name string, args ...string) (string, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), 3*time.Minute)
 	defer cancel()

@@ -12,7 +12,7 @@ import (
 	_ "github.com/jackc/pgx/v5/stdlib"
 )
 
-// engines are the servers with the names of their drivers.
+// engines maps the names of drivers to their servers.
 func engines() map[string]func(testing.TB) *engine.Server {
 	return map[string]func(testing.TB) *engine.Server{"pgx": engine.PostgreSQL, "mysql": engine.MariaDB}
 }
@@ -56,7 +56,7 @@ func TestKillAndRestart(t *testing.T) {
 					t.Fatal(err)
 				}
 				if err := db.PingContext(t.Context()); err == nil {
-					t.Error("a server that was killed answers")
+					t.Error("a killed server responds")
 				}
 				if err := server.Restart(); err != nil {
 					t.Fatal(err)
@@ -83,7 +83,7 @@ func TestFreezeAndThaw(t *testing.T) {
 			ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 			defer cancel()
 			if _, err := db.ExecContext(ctx, "DELETE FROM engine_rows"); !errors.Is(err, context.DeadlineExceeded) {
-				t.Errorf("of a frozen server came %v", err)
+				t.Errorf("a frozen server: %v, want the deadline", err)
 			}
 			if err := server.Thaw(); err != nil {
 				t.Fatal(err)

@@ -18,22 +18,22 @@ import (
 	"time"
 )
 
-// nobodyUID is the account that servers run under where the tests run as root, which
-// they refuse.
+// nobodyUID is the account of the servers if the tests run as root, under which servers
+// refuse to run.
 const nobodyUID = 65534
 
-// startTimeout bounds the start and the end of a server.
+// startTimeout bounds the start and the stop of a server.
 const startTimeout = time.Minute
 
-// process is a daemon with the processes that it started.
+// process is a daemon and its child processes.
 type process struct {
 	pid    int
 	tail   tail
 	ready  chan struct{}
-	exited chan struct{} // closed when the last of its processes has closed its output
+	exited chan struct{} // closed when the last process has closed its output
 }
 
-// command is a program that runs without privileges and dies with the tests.
+// command returns a command that runs without privileges and dies with the tests.
 func command(ctx context.Context, p program, path string, args ...string) *exec.Cmd {
 	cmd := exec.CommandContext(ctx, path, args...)
 	cmd.Dir = "/"
@@ -45,8 +45,8 @@ func command(ctx context.Context, p program, path string, args ...string) *exec.
 	return cmd
 }
 
-// startOnThread starts a command and waits for it on a goroutine that keeps its
-// thread, since the signal at the parent's death is sent at the death of the thread.
+// startOnThread starts a command and waits for it on a goroutine that keeps its thread,
+// since Pdeathsig is sent when the thread ends, not the process.
 func startOnThread(cmd *exec.Cmd) (wait func() error, err error) {
 	started, done := make(chan error), make(chan error, 1)
 	go func() {
@@ -61,7 +61,7 @@ func startOnThread(cmd *exec.Cmd) (wait func() error, err error) {
 	return func() error { return <-done }, <-started
 }
 
-// run runs a program to its end.
+// run runs a program to completion.
 func run(ctx context.Context, p program, path string, input io.Reader, args ...string) error {
 	cmd := command(ctx, p, path, args...)
 	var output bytes.Buffer
@@ -76,7 +76,7 @@ func run(ctx context.Context, p program, path string, input io.Reader, args ...s
 	return nil
 }
 
-// launch starts a daemon and waits until it says that it is ready.
+// launch starts a daemon and waits until it logs that it is ready.
 func launch(p program, args []string, ready string) (*process, error) {
 	r, w, err := os.Pipe()
 	if err != nil {
@@ -116,14 +116,14 @@ func (d *process) await() error {
 	case <-d.ready:
 		return nil
 	case <-d.exited:
-		return fmt.Errorf("the server ended:\n%s", d.tail.String())
+		return fmt.Errorf("engine: server exited:\n%s", d.tail.String())
 	case <-time.After(startTimeout):
-		return errors.Join(fmt.Errorf("the server is not ready after %v:\n%s", startTimeout, d.tail.String()), d.kill())
+		return errors.Join(fmt.Errorf("engine: server not ready after %v:\n%s", startTimeout, d.tail.String()), d.kill())
 	}
 }
 
-// kill stops the daemon first, so that it starts no more processes, and returns
-// when all are gone.
+// kill stops the daemon first, so that it starts no more processes, and returns when all
+// have exited.
 func (d *process) kill() error {
 	select {
 	case <-d.exited:
@@ -137,7 +137,7 @@ func (d *process) kill() error {
 	case <-d.exited:
 		return nil
 	case <-time.After(startTimeout):
-		return fmt.Errorf("the server is still there %v after it was killed", startTimeout)
+		return fmt.Errorf("engine: server still running %v after SIGKILL", startTimeout)
 	}
 }
 
@@ -150,7 +150,7 @@ func (d *process) freeze() error {
 
 func (d *process) thaw() error { return d.signal(syscall.SIGCONT) }
 
-// signal reaches the children before the parent.
+// signal sends a signal to the children, then to the daemon.
 func (d *process) signal(sig syscall.Signal) error {
 	children, err := d.children()
 	if err != nil {
@@ -164,7 +164,7 @@ func (d *process) signal(sig syscall.Signal) error {
 	return syscall.Kill(d.pid, sig)
 }
 
-// children returns the processes that the daemon started.
+// children returns the child processes of the daemon.
 func (d *process) children() (pids []int, err error) {
 	files, err := filepath.Glob("/proc/[0-9]*/stat")
 	if err != nil {
@@ -173,7 +173,7 @@ func (d *process) children() (pids []int, err error) {
 	for _, file := range files {
 		stat, err := os.ReadFile(file)
 		if err != nil {
-			continue // it has ended
+			continue // it has exited
 		}
 		// The name, in parentheses, may hold anything; the state and the parent follow.
 		fields := strings.Fields(string(stat[bytes.LastIndexByte(stat, ')')+1:]))
@@ -188,7 +188,7 @@ func (d *process) children() (pids []int, err error) {
 	return pids, nil
 }
 
-// tail keeps the last lines of a daemon's log.
+// tail holds the last lines of a daemon's log.
 type tail struct {
 	mu    sync.Mutex
 	lines []string
@@ -207,7 +207,7 @@ func (t *tail) String() string {
 	return strings.Join(t.lines, "\n")
 }
 
-// privateDir makes a folder that only the account of the server can enter.
+// privateDir creates a directory that only the account of the server can enter.
 func privateDir() (string, error) {
 	dir, err := os.MkdirTemp("", "webhookcfg-engine-")
 	if err != nil {
@@ -216,7 +216,7 @@ func privateDir() (string, error) {
 	return dir, chownToServer(dir)
 }
 
-// chownToServer makes the account of the server the owner of a file.
+// chownToServer makes the account of the server the owner of path.
 func chownToServer(path string) error {
 	if os.Getuid() != 0 {
 		return nil

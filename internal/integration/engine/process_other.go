@@ -11,9 +11,9 @@ import (
 
 const startTimeout = time.Minute
 
-var errLinuxOnly = errors.New("servers are started on Linux alone")
+var errLinuxOnly = errors.New("engine: servers are started on Linux only")
 
-// process cannot be had here.
+// process is not supported on this system.
 type process struct{}
 
 func launch(program, []string, string) (*process, error) { return nil, errLinuxOnly }

@@ -9,21 +9,21 @@ import (
 	"strings"
 )
 
-// unpackEnv, if set, has the programs that are installed overlooked, so that the
-// way through packages can be tried on a machine that has them.
+// unpackEnv names the environment variable that makes find ignore installed programs,
+// so that unpacking packages can be tested on any machine.
 const unpackEnv = "WEBHOOKCFG_TEST_UNPACK"
 
-var errNotInstalled = errors.New("it is not installed")
+var errNotInstalled = errors.New("engine: not installed")
 
-// program is where a daemon and what belongs to it lie.
+// program is the location of a daemon.
 type program struct {
 	path string   // of the daemon
-	root string   // what its package was unpacked in; "/" if it is installed
-	env  []string // what it needs in its environment
+	root string   // directory that its package was unpacked in; "/" if it is installed
+	env  []string // environment that it needs
 }
 
-// find returns the daemon of an engine: the one that is installed or else the one
-// of its Debian package.
+// find returns the daemon of an engine: the installed one, or else that of its Debian
+// package.
 func find(r recipe) (program, error) {
 	p, err := installed(r)
 	if err == nil {
@@ -40,7 +40,7 @@ func find(r recipe) (program, error) {
 
 func installed(r recipe) (program, error) {
 	if os.Getenv(unpackEnv) != "" {
-		return program{}, errors.New(unpackEnv + " is set")
+		return program{}, errors.New("engine: " + unpackEnv + " is set")
 	}
 	for _, pattern := range r.programs {
 		if path, err := exec.LookPath(filepath.Base(pattern)); err == nil {
@@ -51,7 +51,7 @@ func installed(r recipe) (program, error) {
 	return locate("/", r)
 }
 
-// locate returns the daemon below a root, of several versions the last.
+// locate returns the daemon below a root, the last one of several versions.
 func locate(root string, r recipe) (program, error) {
 	for _, pattern := range r.programs {
 		found, err := filepath.Glob(filepath.Join(root, pattern))
@@ -68,7 +68,7 @@ func locate(root string, r recipe) (program, error) {
 // sibling returns the path of another program of the same package.
 func (p program) sibling(name string) string { return filepath.Join(filepath.Dir(p.path), name) }
 
-// libraryPath has the dynamic linker look into what was unpacked.
+// libraryPath adds the unpacked libraries to the path of the dynamic linker.
 func libraryPath(root string) []string {
 	var dirs []string
 	for _, pattern := range []string{"usr/lib/*-linux-*", "lib/*-linux-*"} {

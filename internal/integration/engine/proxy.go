@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// Direction is one of the two ways through a [Proxy].
+// Direction is a direction of data through a [Proxy].
 type Direction int
 
 // The directions.
@@ -16,18 +16,18 @@ const (
 	Responses                  // from the server to the client
 )
 
-// Loss is what happens to a connection some of whose data gets lost.
+// Loss is the kind of failure that a [Proxy] injects into a connection.
 type Loss int
 
 // The losses.
 const (
-	Cut     Loss = iota // both sides are told that it is closed
-	Silence             // nobody is told, and nothing more comes that way
-	Hold                // it is late: it comes after [Proxy.Release], though the sender may be gone
+	Cut     Loss = iota // both sides see the connection closed
+	Silence             // the connection stays open, and nothing more arrives in that direction
+	Hold                // the data is delayed until [Proxy.Release], even if the sender disconnects
 )
 
-// Proxy relays connections between an address of its own and a server, and loses
-// data of some at a moment that a test chooses. It is safe for concurrent use.
+// Proxy relays connections from an address of its own to a server, and loses data that
+// a test chooses. It is safe for concurrent use.
 type Proxy struct {
 	listener net.Listener
 	target   string
@@ -41,10 +41,10 @@ type Proxy struct {
 	loss     Loss
 	passed   [2]int
 	lost     int
-	released chan struct{} // closed when what is held may go on
+	released chan struct{} // closed when held data may be sent
 }
 
-// NewProxy returns a proxy on loopback, which ends with the test.
+// NewProxy returns a proxy on loopback, which is closed when the test ends.
 func NewProxy(t testing.TB, target string) *Proxy {
 	t.Helper()
 	listener, err := net.Listen("tcp4", "127.0.0.1:0")
@@ -60,26 +60,25 @@ func NewProxy(t testing.TB, target string) *Proxy {
 // Addr returns the address that clients connect to.
 func (p *Proxy) Addr() string { return p.listener.Addr().String() }
 
-// Lose has what comes in a direction lost wherever choose says so: it is called with
-// 1 for the next piece of data on any connection, with 2 for the one after it, and
-// so on. A piece is what one read returns, in general a request or an answer. Nil
-// loses nothing.
+// Lose makes the proxy lose the data in a direction for which choose returns true. It
+// is called with 1 for the next piece of data on any connection, with 2 for the one after
+// it, and so on. A piece is the result of one read, in general a request or a response.
+// If choose is nil, nothing is lost.
 func (p *Proxy) Lose(d Direction, loss Loss, choose func(n int) bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.lose[d], p.loss, p.passed[d] = choose, loss, 0
 }
 
-// Lost returns how many pieces of data were lost.
+// Lost returns the number of pieces of data that were lost.
 func (p *Proxy) Lost() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.lost
 }
 
-// Release loses nothing more, and lets go on what is held. It returns when the
-// receiver has got it and closed its connection, which it does only if the sender is
-// gone.
+// Release ends all losses and sends held data. It returns when the receiver has closed
+// its connection after that, which it does only if the sender has disconnected.
 func (p *Proxy) Release() {
 	p.mu.Lock()
 	p.lose = [2]func(int) bool{}
@@ -109,7 +108,8 @@ func (p *Proxy) accept() {
 	}
 }
 
-// keep notes what is to be closed at the end.
+// keep registers connections to be closed with the proxy. It reports false if the proxy
+// is closed already.
 func (p *Proxy) keep(conns ...net.Conn) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -122,8 +122,9 @@ func (p *Proxy) keep(conns ...net.Conn) bool {
 	return !p.closed
 }
 
-// relay passes on what comes in a direction. Where the receiver is gone, the relay
-// the other way notices that; reverseDone is closed when that relay has ended.
+// relay forwards the data of one direction. It discards data for a receiver that is gone,
+// which the relay of the other direction detects; reverseDone is closed when that has
+// ended.
 func (p *Proxy) relay(d Direction, from, to net.Conn, reverseDone <-chan struct{}) {
 	defer p.drop(from, to)
 	piece := make([]byte, 64<<10)
@@ -145,7 +146,7 @@ func (p *Proxy) relay(d Direction, from, to net.Conn, reverseDone <-chan struct{
 	}
 }
 
-// nextLoss reports whether the next piece gets lost, and how.
+// nextLoss reports whether the next piece is lost, and how.
 func (p *Proxy) nextLoss(d Direction) (loss Loss, released <-chan struct{}, lost bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -160,7 +161,7 @@ func (p *Proxy) nextLoss(d Direction) (loss Loss, released <-chan struct{}, lost
 	return p.loss, p.released, true
 }
 
-// applyLoss does with a piece, and with what comes after it, what the loss says.
+// applyLoss injects the loss into a connection, starting with piece.
 func (p *Proxy) applyLoss(loss Loss, released <-chan struct{}, piece []byte, from, to net.Conn, reverseDone <-chan struct{}) {
 	switch loss {
 	case Silence:
@@ -169,11 +170,11 @@ func (p *Proxy) applyLoss(loss Loss, released <-chan struct{}, piece []byte, fro
 		defer p.held.Done()
 		<-released
 		_, _ = to.Write(piece)
-		_, _ = io.Copy(to, from) // until the sender has hung up
+		_, _ = io.Copy(to, from) // until the sender has disconnected
 		if c, ok := to.(*net.TCPConn); ok {
 			_ = c.CloseWrite()
 		}
-		<-reverseDone // the receiver is done with it
+		<-reverseDone // the receiver has processed it
 	}
 }
 

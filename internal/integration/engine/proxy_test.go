@@ -10,7 +10,8 @@ import (
 	"example.com/go-webhookcfg/internal/integration/engine"
 )
 
-// echo is a server that says every line back, and counts those that reached it.
+// echo starts a server that returns every line, and sends those that reached it on a
+// channel.
 func echo(t *testing.T, reached chan<- string) string {
 	t.Helper()
 	listener, err := net.Listen("tcp4", "127.0.0.1:0")
@@ -41,8 +42,8 @@ func TestProxyLoses(t *testing.T) {
 		direction engine.Direction
 		reaches   int
 	}{
-		"requests": {engine.Requests, 2},
-		"answers":  {engine.Responses, 3},
+		"requests":  {engine.Requests, 2},
+		"responses": {engine.Responses, 3},
 	} {
 		t.Run(name, func(t *testing.T) {
 			reached := make(chan string, 10)
@@ -62,19 +63,19 @@ func TestProxyLoses(t *testing.T) {
 				sent++
 			}
 			if sent != 2 || len(reached) != test.reaches || proxy.Lost() != 1 {
-				t.Errorf("%d answers, %d requests that reached the server, %d lost; want 2, %d, 1", sent, len(reached), proxy.Lost(), test.reaches)
+				t.Errorf("%d responses, %d requests that reached the server, %d lost; want 2, %d, 1", sent, len(reached), proxy.Lost(), test.reaches)
 			}
 		})
 	}
 }
 
-// TestProxyHolds: what is held reaches the server after its sender has hung up, and
-// after what others have sent since.
+// TestProxyHolds checks that held data reaches the server after its sender has
+// disconnected, and after later data of other senders.
 func TestProxyHolds(t *testing.T) {
 	reached := make(chan string, 10)
 	proxy := engine.NewProxy(t, echo(t, reached))
 	proxy.Lose(engine.Requests, engine.Hold, func(n int) bool { return n == 1 })
-	say := func(word string) net.Conn {
+	send := func(word string) net.Conn {
 		conn, err := net.Dial("tcp4", proxy.Addr())
 		if err != nil {
 			t.Fatal(err)
@@ -84,20 +85,20 @@ func TestProxyHolds(t *testing.T) {
 		}
 		return conn
 	}
-	early := say("early")
-	for proxy.Lost() == 0 { // it is on its way
+	early := send("early")
+	for proxy.Lost() == 0 { // until the proxy holds it
 		runtime.Gosched()
 	}
 	if err := early.Close(); err != nil {
 		t.Fatal(err)
 	}
-	late := say("late")
+	late := send("late")
 	defer late.Close()
 	if word := <-reached; word != "late" {
-		t.Errorf("%s came first", word)
+		t.Errorf("%s arrived first", word)
 	}
 	proxy.Release()
 	if len(reached) != 1 || <-reached != "early" {
-		t.Error("what was held is not there")
+		t.Error("held data did not arrive")
 	}
 }

@@ -12,23 +12,22 @@ import (
 	"strings"
 )
 
-// recipe is how to make a server of one engine.
+// recipe describes how to start a server of one engine.
 type recipe struct {
 	name   string
-	dsnEnv string // the variable of the environment that names a running server
+	dsnEnv string // environment variable with the DSN of a running server
 
 	programs []string // patterns of the daemon's path below a root
-	packages string   // a regular expression of the names of the Debian package that has it
+	packages string   // regular expression for the name of its Debian package
 
-	prepare   func(ctx context.Context, s *Server) error // makes the data folder
+	prepare   func(ctx context.Context, s *Server) error // creates the data directory
 	arguments func(s *Server) []string
-	ready     string // what the daemon writes once it can be used
+	ready     string // logged by the daemon once it accepts connections
 	dsnOf     func(addr string) string
 }
 
-// postgreSQL is the recipe of a server whose default collation is that of a
-// language, as in many a service. One that is not durable writes as ever, and does
-// not wait for the disk.
+// postgreSQL is the recipe of a server whose default collation is that of a language, as
+// in many services. Without durable it runs with fsync off.
 func postgreSQL(durable bool) recipe {
 	password := rand.Text()
 	settings := []string{"listen_addresses=127.0.0.1", "unix_socket_directories=", "max_connections=500", "shared_buffers=32MB", "jit=off"}
@@ -69,8 +68,8 @@ func initDB(ctx context.Context, s *Server, password string) error {
 		"--encoding=UTF8", "--locale=C.UTF-8", "--locale-provider=icu", "--icu-locale=en-US")
 }
 
-// mariaDB is the recipe of a server whose default collation ignores letter case, as
-// in many a service.
+// mariaDB is the recipe of a server whose default collation ignores letter case, as in
+// many services.
 func mariaDB(durability ...string) recipe {
 	password := rand.Text()
 	settings := append(durability, "--bind-address=127.0.0.1", "--skip-name-resolve", "--max-connections=500",
@@ -100,8 +99,8 @@ func mariaDBDirs(s *Server) []string {
 
 func initFile(s *Server) string { return s.dir + "/init.sql" }
 
-// bootstrap makes the system tables from the SQL that comes with the server, and
-// writes the file that gives every start of it the user of the tests and no other.
+// bootstrap creates the system tables from the SQL files of the server, and writes an
+// init file with which every start has the user of the tests and no other.
 func bootstrap(ctx context.Context, s *Server, password string) error {
 	users := fmt.Sprintf(`CREATE DATABASE IF NOT EXISTS webhooks;
 CREATE USER IF NOT EXISTS tester@'127.0.0.1' IDENTIFIED BY '%s';

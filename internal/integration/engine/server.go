@@ -13,28 +13,28 @@ import (
 	"testing"
 )
 
-// Server is a running database server. Its methods must not be called concurrently
-// with each other, but beside whatever uses the database.
+// Server is a running database server. Its methods must not be called concurrently with
+// each other, but may be called while the database is in use.
 type Server struct {
 	recipe  recipe
-	dsn     string // from the environment; "" if the server is ours
+	dsn     string // from the environment; "" if the tests started the server
 	program program
 	dir     string
 	addr    string
 	process *process
 }
 
-// data is where the daemon keeps its data.
+// data returns the data directory of the daemon.
 func (s *Server) data() string { return s.dir + "/data" }
 
-// start makes a server and waits until it can be used.
+// start starts a server and waits until it is ready.
 func start(r recipe) (*Server, error) {
 	if dsn := os.Getenv(r.dsnEnv); dsn != "" {
 		return &Server{recipe: r, dsn: dsn}, nil
 	}
 	s := &Server{recipe: r}
 	if err := s.create(); err != nil {
-		return nil, fmt.Errorf("no %s server (one that runs can be named in %s): %w",
+		return nil, fmt.Errorf("engine: no %s server (set %s to the DSN of a running one): %w",
 			r.name, r.dsnEnv, errors.Join(err, s.stop()))
 	}
 	return s, nil
@@ -63,8 +63,8 @@ func (s *Server) create() (err error) {
 	return err
 }
 
-// freeAddress returns a loopback address on which nothing listens, below the ports
-// that outgoing connections get.
+// freeAddress returns a loopback address on which nothing listens, below the range of
+// ephemeral ports.
 func freeAddress() (addr string, err error) {
 	for range 50 {
 		addr = net.JoinHostPort("127.0.0.1", strconv.Itoa(15000+rand.IntN(15000)))
@@ -84,34 +84,34 @@ func (s *Server) DSN() string {
 	return s.recipe.dsnOf(s.addr)
 }
 
-// Via returns the data source name by which the server is reached through another
-// address, such as that of a [Proxy]. The server must be [Server.SkipIfExternal].
+// Via returns the data source name of the server at another address, such as that of a
+// [Proxy]. It must not be called for an external server: see [Server.SkipIfExternal].
 func (s *Server) Via(addr string) string { return s.recipe.dsnOf(addr) }
 
-// Addr returns the address of a server that is [Server.SkipIfExternal].
+// Addr returns the address of the server. It must not be called for an external server:
+// see [Server.SkipIfExternal].
 func (s *Server) Addr() string { return s.addr }
 
-// SkipIfExternal skips a test that has to kill, freeze or surround the server, if the
-// server is one of the environment.
+// SkipIfExternal skips the test if the server is external, named by the environment. A
+// test calls it before it kills, freezes or proxies the server.
 func (s *Server) SkipIfExternal(t testing.TB) {
 	t.Helper()
 	if s.dsn != "" {
-		t.Skipf("the server of %s is not ours to disturb", s.recipe.dsnEnv)
+		t.Skipf("the server of %s is external, and must not be disturbed", s.recipe.dsnEnv)
 	}
 }
 
-// Kill kills the server with all its processes at once, as a crash would.
+// Kill kills all processes of the server at once, as a crash would.
 func (s *Server) Kill() error { return s.process.kill() }
 
-// Freeze stops the server in the middle of what it does: connections stay open,
-// and nothing answers.
+// Freeze stops all processes of the server: connections stay open and silent.
 func (s *Server) Freeze() error { return s.process.freeze() }
 
-// Thaw lets a frozen server go on.
+// Thaw continues a frozen server.
 func (s *Server) Thaw() error { return s.process.thaw() }
 
-// Restart starts a killed server on the same data and the same address, and
-// returns once it can be used.
+// Restart starts a killed server on the same data and address, and returns once it is
+// ready.
 func (s *Server) Restart() (err error) {
 	_, port, err := net.SplitHostPort(s.addr)
 	if err != nil {
@@ -121,7 +121,7 @@ func (s *Server) Restart() (err error) {
 	return err
 }
 
-// stop ends the server and removes its data.
+// stop kills the server and removes its data.
 func (s *Server) stop() error {
 	var killed error
 	if s.process != nil {
@@ -133,24 +133,24 @@ func (s *Server) stop() error {
 	return cmp.Or(killed, os.RemoveAll(s.dir))
 }
 
-// PostgreSQL returns a server that the test has to itself, unless it is the one of
-// WEBHOOKCFG_POSTGRES_DSN. Its DSN is for github.com/jackc/pgx/v5.
+// PostgreSQL returns a server for this test only, or that of WEBHOOKCFG_POSTGRES_DSN.
+// Its DSN is for github.com/jackc/pgx/v5.
 func PostgreSQL(t testing.TB) *Server {
 	t.Helper()
 	return get(t, postgreSQL(true))
 }
 
-// MariaDB returns a server that the test has to itself, unless it is the one of
-// WEBHOOKCFG_MARIADB_DSN. Its DSN is for github.com/go-sql-driver/mysql. It keeps a
-// binary log, like every server that has replicas.
+// MariaDB returns a server for this test only, or that of WEBHOOKCFG_MARIADB_DSN. Its
+// DSN is for github.com/go-sql-driver/mysql. It has a binary log, like every server with
+// replicas.
 func MariaDB(t testing.TB) *Server {
 	t.Helper()
 	return get(t, mariaDB("--log-bin=binary", "--sync-binlog=1"))
 }
 
-// MariaDBWithoutBinaryLog is like [MariaDB], but shows changes to others before they
-// are on the disk: a crash can take back what somebody has seen. What it has
-// acknowledged stays.
+// MariaDBWithoutBinaryLog is like [MariaDB], but makes changes visible before they are
+// durable: a crash can revert a change that another session has read, though none that
+// was acknowledged.
 func MariaDBWithoutBinaryLog(t testing.TB) *Server {
 	t.Helper()
 	return get(t, mariaDB())
@@ -174,13 +174,13 @@ func get(t testing.TB, r recipe) *Server {
 func skipIfShort(t testing.TB, r recipe) {
 	t.Helper()
 	if testing.Short() {
-		t.Skipf("-short: no test that needs a %s server is run", r.name)
+		t.Skipf("-short: test needs a %s server", r.name)
 	}
 }
 
-// Shared is one server for the tests of a package that do not disturb it. It is
-// started for the first test that asks, and stopped by Main. It does not wait for
-// the disk: that is for tests in which nothing crashes.
+// Shared is one server for all tests of a package that do not disturb it. It is started
+// by the first call of Get, and stopped by Main. It runs without fsync, so it is for
+// tests in which nothing crashes.
 type Shared struct {
 	recipe recipe
 	once   sync.Once
@@ -188,10 +188,10 @@ type Shared struct {
 	err    error
 }
 
-// SharedPostgreSQL is a server like that of [PostgreSQL], but for fsync.
+// SharedPostgreSQL returns a shared server like that of [PostgreSQL], without fsync.
 func SharedPostgreSQL() *Shared { return &Shared{recipe: postgreSQL(false)} }
 
-// SharedMariaDB is a server like that of [MariaDB], but for fsync.
+// SharedMariaDB returns a shared server like that of [MariaDB], without fsync.
 func SharedMariaDB() *Shared { return &Shared{recipe: mariaDB("--debug-no-sync")} }
 
 // Get returns the server; it is safe for concurrent use.
@@ -205,8 +205,8 @@ func (s *Shared) Get(t testing.TB) *Server {
 	return s.server
 }
 
-// Main runs the tests of a package and stops the server; TestMain gives what it
-// returns to os.Exit.
+// Main runs the tests of a package and stops the server. TestMain passes its result to
+// os.Exit.
 func (s *Shared) Main(m *testing.M) int {
 	code := m.Run()
 	if s.server == nil {

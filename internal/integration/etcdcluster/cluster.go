@@ -17,17 +17,17 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// timeout is how long anything about a cluster may take.
+// timeout bounds the start of a cluster.
 const timeout = time.Minute
 
-// Cluster is a running cluster. Its members are counted from 0.
+// Cluster is a running cluster. Its members are numbered from 0.
 type Cluster struct {
 	members  []*member
 	launcher *launcher
 }
 
-// Start starts a cluster and waits until all of its members answer. It ends with
-// the test. Where it cannot be started the test fails.
+// Start starts a cluster and waits until all members respond. The cluster stops with
+// the test. If it cannot be started, the test fails.
 func Start(t testing.TB, size int) *Cluster {
 	t.Helper()
 	c := &Cluster{launcher: newLauncher()}
@@ -53,7 +53,7 @@ func Start(t testing.TB, size int) *Cluster {
 	return c
 }
 
-// memberConfigs finds a free address for every client and peer.
+// memberConfigs allocates a free address for every client and peer endpoint.
 func memberConfigs(dir string, size int) ([]memberConfig, error) {
 	host := loopback()
 	var all []memberConfig
@@ -68,7 +68,7 @@ func memberConfigs(dir string, size int) ([]memberConfig, error) {
 			if err != nil {
 				return nil, err
 			}
-			defer l.Close() // once all are found, so that they differ
+			defer l.Close() // only when all are allocated, so that they differ
 			*address = "http://" + l.Addr().String()
 		}
 		all = append(all, d)
@@ -90,11 +90,11 @@ func (c *Cluster) stop(t testing.TB) {
 	c.launcher.close()
 }
 
-// Size is how many members there are.
+// Size returns the number of members.
 func (c *Cluster) Size() int { return len(c.members) }
 
-// Client returns a client of some members, of all if none is named. It is closed
-// with the test.
+// Client returns a client of the given members, or of all if none is given. It is closed
+// when the test ends.
 func (c *Cluster) Client(t testing.TB, members ...int) *clientv3.Client {
 	t.Helper()
 	client, err := c.dial(members...)
@@ -115,7 +115,7 @@ func (c *Cluster) dial(members ...int) (*clientv3.Client, error) {
 	return clientv3.New(clientv3.Config{Endpoints: endpoints, Logger: zap.NewNop()})
 }
 
-// Await waits until a member answers what only a majority can.
+// Await waits until a member serves a linearizable read, which takes a majority.
 func (c *Cluster) Await(ctx context.Context, n int) error {
 	return c.retry(ctx, n, func(ctx context.Context, client *clientv3.Client) error {
 		_, err := client.Get(ctx, "x", clientv3.WithCountOnly())
@@ -125,8 +125,8 @@ func (c *Cluster) Await(ctx context.Context, n int) error {
 
 var errNotLeader = errors.New("etcdcluster: not the leader")
 
-// Leader waits until one of some members, of all if none is named, calls itself
-// the leader.
+// Leader waits until one of the given members, or of all if none is given, reports
+// itself as the leader.
 func (c *Cluster) Leader(ctx context.Context, members ...int) (int, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -159,7 +159,7 @@ func (c *Cluster) Leader(ctx context.Context, members ...int) (int, error) {
 	}
 }
 
-// retry asks a member again and again until it succeeds, each time for a second.
+// retry repeats a request to a member until it succeeds, with a second for each.
 func (c *Cluster) retry(ctx context.Context, n int, request func(context.Context, *clientv3.Client) error) error {
 	client, err := c.dial(n)
 	if err != nil {

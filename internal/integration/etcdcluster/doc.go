@@ -1,14 +1,13 @@
 // Package etcdcluster runs an etcd cluster for tests.
 //
-// Each member is a process of its own, the test program started once more, so that
-// to kill one and to freeze one are what they are in earnest. For this
-// TestMain calls [RunMember] before anything else:
+// Each member is a process of its own, started from the test program, so that killing
+// or freezing one is the real thing. For this TestMain calls [RunMember] first:
 //
 //	func TestMain(m *testing.M) {
 //		etcdcluster.RunMember()
 //		os.Exit(m.Run())
 //	}
 //
-// Members listen on loopback alone and keep their data in a temporary folder. They
-// end with the test program, whatever ends that.
+// Members listen on loopback only, keep their data in a temporary directory, and end
+// with the test program, even if it is killed.
 package etcdcluster

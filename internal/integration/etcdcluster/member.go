@@ -13,18 +13,18 @@ import (
 	"go.etcd.io/etcd/server/v3/embed"
 )
 
-// memberEnv holds the memberConfig of the member that a process is to be.
+// memberEnv is the environment variable with the memberConfig of a member process.
 const memberEnv = "WEBHOOKCFG_ETCD_MEMBER"
 
-// memberConfig is what a member has to know of itself.
+// memberConfig configures a member.
 type memberConfig struct {
 	Name, Dir    string
 	Client, Peer string // "http://host:port"
 	Cluster      string // all members, "name=peer,…"
 }
 
-// RunMember returns in every process but those that [Start] started, which
-// it turns into members.
+// RunMember turns a process that [Start] started into a member, and never returns there.
+// In any other process it returns at once.
 func RunMember() {
 	text, ok := os.LookupEnv(memberEnv)
 	if !ok {
@@ -37,7 +37,7 @@ func RunMember() {
 	os.Exit(0)
 }
 
-// run is a member until its standard input ends, which is when its parent does.
+// run runs a member until its standard input ends, which is when its parent does.
 func run(text string) error {
 	var d memberConfig
 	if err := json.Unmarshal([]byte(text), &d); err != nil {
@@ -76,7 +76,7 @@ func (d memberConfig) config() (*embed.Config, error) {
 	return c, nil
 }
 
-// member is a member and, while it runs, its process.
+// member is a member of the cluster and, while it runs, its process.
 type member struct {
 	memberConfig
 	launcher *launcher
@@ -102,30 +102,30 @@ func (m *member) start() error {
 	return m.launcher.start(m.process)
 }
 
-// kill ends the process without a warning, and waits until it is gone.
+// kill kills the process and waits for its end.
 func (m *member) kill() {
 	if m.process == nil || m.process.Process == nil {
 		return
 	}
-	_ = m.process.Process.Kill() // an error says that it has ended
-	_ = m.process.Wait()         // the error says that it was killed
+	_ = m.process.Process.Kill() // fails if it has ended
+	_ = m.process.Wait()         // fails because it was killed
 	m.process = nil
 }
 
-// Kill ends a member as kill -9 does.
+// Kill kills a member with SIGKILL.
 func (c *Cluster) Kill(n int) { c.members[n].kill() }
 
-// Restart starts a member that was killed, with its data and at its address.
+// Restart starts a killed member on its data and its address.
 func (c *Cluster) Restart(n int) error { return c.members[n].start() }
 
-// Freeze stops a member as kill -STOP does: its connections stay and say nothing.
+// Freeze stops a member with SIGSTOP: its connections stay open and silent.
 func (c *Cluster) Freeze(n int) error { return freeze(c.members[n].process.Process) }
 
-// Thaw lets a frozen member go on.
+// Thaw continues a frozen member.
 func (c *Cluster) Thaw(n int) error { return thaw(c.members[n].process.Process) }
 
-// launcher starts processes on a thread that lives as long as they may, since
-// Linux takes the end of the thread that started a process for that of its parent.
+// launcher starts processes on a thread that outlives them, since Linux treats the end
+// of the thread that started a process as the death of its parent.
 type launcher struct {
 	commands chan *exec.Cmd
 	errors   chan error

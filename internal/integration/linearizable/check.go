@@ -7,52 +7,52 @@ import (
 	"example.com/go-webhookcfg/webhookcfg"
 )
 
-// Store is one handle, such as one replica of a service has, on the state that
-// all the handles of a check share.
+// Store is one handle, such as that of one replica of a service, on the state that all
+// handles of a check share.
 type Store interface {
 	webhookcfg.Store
 	webhookcfg.Lister
 }
 
-// Workload says what the histories are like. [Hot] and [Spread] are where to begin;
-// each of their fields can be changed.
+// Workload describes the histories to run. [Hot] and [Spread] are good starting
+// points; the caller may change their fields.
 type Workload struct {
-	// Clients is how many clients the operations of a history are about. Each
-	// history has clients that none had before.
+	// Clients is the number of clients in a history. No client occurs in two
+	// histories.
 	Clients int
 
-	// Goroutines is how many goroutines a history has: the first number holds for
-	// the first one, and so on in turn. Neighbours use different handles.
+	// Goroutines lists numbers of goroutines, which the histories use in turn.
+	// Neighbouring goroutines use different handles.
 	Goroutines []int
 
-	// Operations is how many operations a goroutine plays one after the other.
+	// Operations is the number of operations of one goroutine, in sequence.
 	Operations int
 
-	// Histories is how many histories are recorded.
+	// Histories is the number of histories.
 	Histories int
 
-	// Disturb, if not nil, is called once in the middle of each history, beside its
-	// operations, for instance to kill a server and start it again. Operations may
-	// fail then: after a failure a goroutine waits until Disturb has returned. Its
-	// error fails the test.
+	// Fault, if not nil, is called once in the middle of each history, concurrently
+	// with its operations, for instance to kill a server and start it again. Operations
+	// may fail from then on: after a failure a goroutine waits until Fault has returned.
+	// An error of Fault fails the test.
 	Fault func() error
 }
 
-// Hot is a few goroutines that contend for one client.
+// Hot has a few goroutines contend for one client.
 func Hot() Workload {
 	return Workload{Clients: 1, Goroutines: []int{2, 3, 4, 6, 8}, Operations: 25, Histories: 60}
 }
 
-// Spread is 32 goroutines and 12 clients, which between them keep every connection
-// of a store busy.
+// Spread has 32 goroutines and 12 clients, enough to keep every connection of a store
+// busy.
 func Spread() Workload {
 	return Workload{Clients: 12, Goroutines: []int{32}, Operations: 20, Histories: 30}
 }
 
-// Check plays the histories of the workload and fails the test if one of them is not
-// linearizable, if so many are undecided or so many operations failed that little
-// is known, and at any failure where the workload disturbs nothing. It calls open
-// once; all the handles that open returns are used.
+// Check runs the workload and fails the test if a history is not linearizable, if too
+// many histories are undecided or too many operations failed to conclude anything, and
+// at any failed operation of a workload without a fault. It calls open once, and uses
+// all handles that open returns.
 func Check(t testing.TB, workload Workload, open func(t testing.TB) []Store) {
 	t.Helper()
 	sum := workload.run(t, open(t))
@@ -63,8 +63,8 @@ func Check(t testing.TB, workload Workload, open func(t testing.TB) []Store) {
 	sum.checkConclusive(t, workload)
 }
 
-// MustFail plays histories until one of them is not linearizable, and fails the
-// test if none of the workload is. It is for stores that are known to be broken.
+// MustFail runs the workload until a history is not linearizable, and fails the test if
+// all of them are. It is for stores that are known to be broken.
 func MustFail(t testing.TB, workload Workload, open func(t testing.TB) []Store) {
 	t.Helper()
 	sum := workload.run(t, open(t))
@@ -77,11 +77,11 @@ func MustFail(t testing.TB, workload Workload, open func(t testing.TB) []Store) 
 	}
 }
 
-// summary counts what came of the histories.
+// summary counts the outcomes of histories and operations.
 type summary struct {
 	histories, operations      int
 	illegal, undecided, failed int
-	first                      error // of those that failed
+	first                      error // of the failed operations
 }
 
 func (s summary) String() string {
@@ -89,14 +89,14 @@ func (s summary) String() string {
 		s.histories, s.operations, s.illegal, s.undecided, s.failed)
 }
 
-// run plays histories until one is not linearizable.
-func (s Workload) run(t testing.TB, stores []Store) (sum summary) {
+// run runs histories until one is not linearizable.
+func (w Workload) run(t testing.TB, stores []Store) (sum summary) {
 	t.Helper()
-	if len(stores) == 0 || s.Clients < 1 || s.Operations < 1 || s.Histories < 1 || len(s.Goroutines) == 0 {
-		t.Fatal("linearizable: the workload plays nothing")
+	if len(stores) == 0 || w.Clients < 1 || w.Operations < 1 || w.Histories < 1 || len(w.Goroutines) == 0 {
+		t.Fatal("linearizable: empty workload")
 	}
-	for number := range s.Histories {
-		r := recorder{t: t, workload: s, stores: stores, number: number}
+	for number := range w.Histories {
+		r := recorder{t: t, workload: w, stores: stores, number: number}
 		ops := r.run()
 		sum.add(&r)
 		switch ok, err := checkHistory(ops); {
@@ -121,16 +121,16 @@ func (s *summary) add(r *recorder) {
 	s.failed += len(r.failures)
 }
 
-// checkConclusive fails the test where it cannot tell much.
+// checkConclusive fails the test where the outcomes prove little.
 func (s summary) checkConclusive(t testing.TB, workload Workload) {
 	t.Helper()
 	switch {
 	case workload.Fault == nil && s.failed > 0:
 		t.Errorf("%d operations failed, the first with: %v", s.failed, s.first)
 	case s.failed > s.operations/4:
-		t.Errorf("too many operations failed to tell, the first with: %v", s.first)
+		t.Errorf("too many operations failed for a conclusion, the first with: %v", s.first)
 	}
 	if s.undecided > s.histories/2 {
-		t.Error("too many histories are undecided to tell")
+		t.Error("too many histories are undecided for a conclusion")
 	}
 }

@@ -31,8 +31,8 @@ func TestMemoryIsLinearizable(t *testing.T) {
 	}
 }
 
-// nonAtomic is a store whose set-all and unset-all happen in two steps, with a gap
-// in which others see the half.
+// nonAtomic is a store whose set-all and unset-all take several steps, between which
+// other operations see a partial change.
 type nonAtomic struct{ linearizable.Store }
 
 func (h nonAtomic) Apply(ctx context.Context, c webhookcfg.Change) error {
@@ -43,12 +43,12 @@ func (h nonAtomic) Apply(ctx context.Context, c webhookcfg.Change) error {
 		if err := h.Store.Apply(ctx, webhookcfg.Unset(c.Client, webhookcfg.Entity(fmt.Sprint("e", entity)))); err != nil {
 			return err
 		}
-		runtime.Gosched() // a few goroutines seldom overlap in memory
+		runtime.Gosched() // or few goroutines would overlap in memory
 	}
 	return h.Store.Apply(ctx, c)
 }
 
-// stale is a store that answers some resolves from what it saw before.
+// stale is a store that repeats earlier results for some resolves.
 type stale struct {
 	linearizable.Store
 	mu   sync.Mutex
@@ -82,16 +82,16 @@ func TestBrokenStoresAreCaught(t *testing.T) {
 	}
 }
 
-// TestSeparateStoresAreCaught: two handles that share nothing are no one store.
+// TestSeparateStoresAreCaught runs histories on two handles that share no state.
 func TestSeparateStoresAreCaught(t *testing.T) {
 	linearizable.MustFail(t, linearizable.Hot(), func(testing.TB) []linearizable.Store {
 		return []linearizable.Store{store.NewMemory(), store.NewMemory()}
 	})
 }
 
-var errLost = errors.New("the answer was lost")
+var errLost = errors.New("response lost")
 
-// faulty is a store that says of some changes that they failed, and calls fail for
+// faulty is a store that returns an error for some changes, after calling fail for
 // each.
 type faulty struct {
 	linearizable.Store
@@ -115,17 +115,17 @@ func TestFailedChanges(t *testing.T) {
 	other := func(st linearizable.Store, c webhookcfg.Change) {
 		apply(st, webhookcfg.Unset(c.Client, webhookcfg.Entity("e0")))
 	}
-	for name, fail := range map[string]func(linearizable.Store, webhookcfg.Change){"happened": apply, "happen later": late, "never happen": nothing} {
+	for name, fail := range map[string]func(linearizable.Store, webhookcfg.Change){"took effect": apply, "takes effect later": late, "never takes effect": nothing} {
 		t.Run(name, func(t *testing.T) {
 			linearizable.Check(t, workload, shared(func() linearizable.Store { return faulty{store.NewMemory(), fail} }))
 		})
 	}
-	t.Run("do something else", func(t *testing.T) {
+	t.Run("makes another change", func(t *testing.T) {
 		linearizable.MustFail(t, workload, shared(func() linearizable.Store { return faulty{store.NewMemory(), other} }))
 	})
 }
 
-// reporter takes down what a check has to say about a store.
+// reporter counts the errors that a check reports.
 type reporter struct {
 	testing.TB
 	errors int
@@ -133,12 +133,12 @@ type reporter struct {
 
 func (r *reporter) Errorf(format string, args ...any) {
 	r.errors++
-	r.Logf("as it should: "+format, args...)
+	r.Logf("expected failure: "+format, args...)
 }
 
 func (r *reporter) Error(args ...any) { r.Errorf("%s", fmt.Sprint(args...)) }
 
-// TestVerdicts: what ought to fail a test does.
+// TestVerdicts checks that each condition that must fail a test does.
 func TestVerdicts(t *testing.T) {
 	memory := func() linearizable.Store { return store.NewMemory() }
 	failing := func() linearizable.Store {
@@ -152,15 +152,15 @@ func TestVerdicts(t *testing.T) {
 		open     func() linearizable.Store
 		check    func(testing.TB, linearizable.Workload, func(testing.TB) []linearizable.Store)
 	}{
-		"broken":                {undisturbed, newStale, linearizable.Check},
-		"failing for no reason": {undisturbed, failing, linearizable.Check},
-		"a fault that fails":    {disturbed, memory, linearizable.Check},
-		"not broken":            {undisturbed, memory, linearizable.MustFail},
+		"broken":                  {undisturbed, newStale, linearizable.Check},
+		"failing without a fault": {undisturbed, failing, linearizable.Check},
+		"a fault that fails":      {disturbed, memory, linearizable.Check},
+		"not broken":              {undisturbed, memory, linearizable.MustFail},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := &reporter{TB: t}
 			if test.check(r, test.workload, shared(test.open)); r.errors == 0 {
-				t.Error("nothing was said")
+				t.Error("no error was reported")
 			}
 		})
 	}

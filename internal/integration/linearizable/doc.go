@@ -1,11 +1,11 @@
-// Package linearizable plays short random histories on a store, many goroutines at
-// once and through several handles, and has each checked for an order of its
-// operations that explains every answer: clause 14 of [webhookcfg.Store].
+// Package linearizable runs short random histories against a store, with many
+// concurrent goroutines and through several handles, and has porcupine check that each
+// is linearizable, as [webhookcfg.Store] demands.
 //
-// [Check] demands such an order. [MustFail] demands that a store which is known to
-// be broken is found out; without it, that a store passes would mean nothing.
+// [Check] fails the test for a history that is not. [MustFail] demands that a store
+// that is known to be broken is caught; without it, a pass would mean nothing.
 //
-// An operation may fail where the [Workload] disturbs the store. A change that
-// failed may have happened or not, at any time after its call, even long after it
-// returned; a read that failed says nothing.
+// Operations may fail where the [Workload] injects a fault. A change that failed may
+// take effect or not, at any time after its call, even long after it returned; a read
+// that failed constrains nothing.
 package linearizable

@@ -16,11 +16,11 @@ import (
 	"github.com/anishathalye/porcupine"
 )
 
-// timeout is how long one operation may take, so that a store that hangs fails
-// the test instead of holding it up.
+// timeout bounds one operation, so that a store that hangs fails the test instead of
+// blocking it.
 const timeout = 30 * time.Second
 
-// round is one history while it is recorded.
+// recorder runs one history and records its operations.
 type recorder struct {
 	t        testing.TB
 	workload Workload
@@ -37,7 +37,7 @@ type recorder struct {
 	failures []error
 }
 
-// play plays the history and returns those of its operations that say something.
+// run runs the history and returns the operations that constrain it.
 func (r *recorder) run() []porcupine.Operation {
 	r.workers = r.workload.Goroutines[r.number%len(r.workload.Goroutines)]
 	r.start, r.faultDone = time.Now(), make(chan struct{})
@@ -60,7 +60,7 @@ func (r *recorder) run() []porcupine.Operation {
 	return all
 }
 
-// work is what one goroutine does.
+// worker runs the operations of one goroutine.
 func (r *recorder) worker(g int) (recorded []porcupine.Operation) {
 	st := r.stores[g%len(r.stores)]
 	for n := g * r.workload.Operations; n < (g+1)*r.workload.Operations; n++ {
@@ -74,13 +74,13 @@ func (r *recorder) worker(g int) (recorded []porcupine.Operation) {
 	return recorded
 }
 
-// disturb has the disturbance begin with the operation in the middle.
+// injectFault starts the fault with the operation in the middle of the history.
 func (r *recorder) injectFault() {
 	if r.started.Add(1) == r.middle() && r.workload.Fault != nil {
 		go func() {
 			defer close(r.faultDone)
 			if err := r.workload.Fault(); err != nil {
-				r.t.Errorf("the disturbance of history %d: %v", r.number, err)
+				r.t.Errorf("the fault of history %d: %v", r.number, err)
 			}
 		}()
 	}
@@ -88,7 +88,7 @@ func (r *recorder) injectFault() {
 
 func (r *recorder) middle() int64 { return int64(r.workers*r.workload.Operations/2 + 1) }
 
-// operate plays one operation; it reports whether the outcome says something.
+// invoke runs one operation; ok reports whether it constrains the history.
 func (r *recorder) invoke(st Store, in input) (op porcupine.Operation, ok bool) {
 	ctx, cancel := context.WithTimeout(r.t.Context(), timeout)
 	defer cancel()
@@ -103,7 +103,7 @@ func (r *recorder) invoke(st Store, in input) (op porcupine.Operation, ok bool) 
 	return op, err == nil || in.kind == change
 }
 
-// fail notes an error and waits for the end of the disturbance that caused it.
+// recordError records an error and waits for the end of the fault that caused it.
 func (r *recorder) recordError(err error) {
 	r.mu.Lock()
 	r.failures = append(r.failures, err)
@@ -113,10 +113,10 @@ func (r *recorder) recordError(err error) {
 	}
 }
 
-var errUndecided = errors.New("the checker gave up")
+var errUndecided = errors.New("linearizable: checker timed out")
 
-// explain looks for an order of the operations that explains every answer. It
-// gives up after a while, since there are histories for which it takes for ever.
+// checkHistory searches for an order of the operations that explains every response.
+// It gives up after two seconds, since the search is exponential for some histories.
 func checkHistory(ops []porcupine.Operation) (bool, error) {
 	switch porcupine.CheckOperationsTimeout(model(), ops, 2*time.Second) {
 	case porcupine.Ok:
@@ -128,7 +128,7 @@ func checkHistory(ops []porcupine.Operation) (bool, error) {
 	}
 }
 
-// random is the n-th operation of a history; the number dates it.
+// randomInput returns the n-th operation of a history; n is also its time.
 func randomInput(client string, n int) input {
 	in := input{client: client, entity: rand.IntN(entities), at: int64(n + 1)}
 	switch rand.IntN(10) {
@@ -147,7 +147,7 @@ func randomInput(client string, n int) input {
 	return in
 }
 
-// play carries out one operation.
+// call calls the method of an operation.
 func call(ctx context.Context, st Store, in input) (output, error) {
 	name := fmt.Sprint("e", in.entity)
 	switch in.kind {
@@ -190,7 +190,7 @@ func newState(page webhookcfg.Page) (state, error) {
 	for _, o := range page.Overrides {
 		var e int
 		if _, err := fmt.Sscanf(o.Entity, "e%d", &e); err != nil || e < 0 || e >= entities {
-			return s, fmt.Errorf("the page has an override of %q", o.Entity)
+			return s, fmt.Errorf("unexpected override of %q in the page", o.Entity)
 		}
 		s.overrides[e] = newEntry(o.Webhook)
 	}

@@ -8,7 +8,7 @@ import (
 	"github.com/anishathalye/porcupine"
 )
 
-// entities is how many entities a client has; the number itself means all of them.
+// entities is the number of entities of a client; as an entity it means all of them.
 const entities = 3
 
 type kind int
@@ -25,18 +25,18 @@ type input struct {
 	client string
 	entity int    // entities: all of them
 	url    string // "": unset
-	at     int64  // the time of a change, its own alone
+	at     int64  // the time of a change; no two changes share it
 }
 
-// output is what a resolve or a list saw; empty for a change.
+// output is the result of a resolve or a list; empty for a change.
 type output struct {
 	source webhookcfg.Source
 	entry  entry
 	page   state
 }
 
-// entry is a base or an override, off if it has a time and no URL. The time tells
-// which change made it, so that the checker has few orders to try.
+// entry is a base or an override, off if it has a time and no URL. The time identifies
+// the change that made it, so that the checker has few orders to try.
 type entry struct {
 	url string
 	at  int64
@@ -74,7 +74,8 @@ func (s state) resolve(e int) output {
 	return output{}
 }
 
-// model is that of one client: the checker looks at each by itself.
+// model is the sequential specification of one client: the checker partitions histories
+// by client.
 func model() porcupine.Model {
 	return porcupine.Model{Partition: byClient, Init: func() any { return state{} }, Step: step}
 }

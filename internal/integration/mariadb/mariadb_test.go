@@ -20,7 +20,7 @@ import (
 var shared = engine.SharedMariaDB()
 
 func TestMain(m *testing.M) {
-	// The driver writes a line for each connection that a test has cut.
+	// The driver logs a line for each connection that a test cuts.
 	if err := mysql.SetLogger(log.New(io.Discard, "", 0)); err != nil {
 		log.Fatal(err)
 	}
@@ -40,10 +40,10 @@ func mariaDB() sqltest.Engine {
 
 func TestMariaDB(t *testing.T) { mariaDB().Run(t) }
 
-var soak = flag.Bool("soak", false, "also run what finds its fault by chance, after many crashes")
+var soak = flag.Bool("soak", false, "also run the test that needs many crashes")
 
-// TestWithoutBinaryLog: then a crash can take back a change that was not yet
-// acknowledged, but that somebody had seen.
+// TestWithoutBinaryLog shows that without a binary log a crash can revert a change that
+// was not yet acknowledged, but that another session had read.
 func TestWithoutBinaryLog(t *testing.T) {
 	if !*soak {
 		t.Skip("takes many crashes; runs with -soak")
@@ -54,8 +54,8 @@ func TestWithoutBinaryLog(t *testing.T) {
 	e.CrashesMustFail(t)
 }
 
-// readOnly has the server refuse changes, as a replica does, but to those who
-// administer it.
+// readOnly makes the server refuse changes, as a replica does, except from
+// administrators.
 func readOnly(t testing.TB, admin *sql.DB, on bool) {
 	t.Helper()
 	if _, err := admin.ExecContext(t.Context(), "SET GLOBAL read_only = ?", on); err != nil {
@@ -63,7 +63,7 @@ func readOnly(t testing.TB, admin *sql.DB, on bool) {
 	}
 }
 
-// asUser makes a user who may use one database and nothing else.
+// asUser creates a user with access to one database only.
 func asUser(t testing.TB, admin *sql.DB, dsn string) string {
 	t.Helper()
 	config, err := mysql.ParseDSN(dsn)

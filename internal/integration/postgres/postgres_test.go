@@ -28,7 +28,7 @@ func postgreSQL(dialect sqlstore.Dialect) sqltest.Engine {
 	}
 }
 
-// readOnly has new connections refuse changes, as those to a standby do.
+// readOnly makes new connections refuse changes, as on a standby.
 func readOnly(t testing.TB, admin *sql.DB, on bool) {
 	t.Helper()
 	statement := "ALTER ROLE CURRENT_USER RESET default_transaction_read_only"
@@ -40,7 +40,7 @@ func readOnly(t testing.TB, admin *sql.DB, on bool) {
 	}
 }
 
-// having puts a setting of the session into a DSN.
+// having adds a session setting to a DSN.
 func having(setting, value string) func(testing.TB, string) string {
 	return func(t testing.TB, dsn string) string {
 		t.Helper()
@@ -57,14 +57,15 @@ func having(setting, value string) func(testing.TB, string) string {
 
 func TestPostgreSQL(t *testing.T) { postgreSQL(sqlstore.PostgreSQL()).Run(t) }
 
-// TestGenericPostgreSQL stands in for databases that know no other isolation.
+// TestGenericPostgreSQL stands in for databases that support serializable isolation only.
 func TestGenericPostgreSQL(t *testing.T) {
 	e := postgreSQL(sqlstore.GenericPostgreSQL())
 	e.Settings = having("default_transaction_isolation", "serializable")
-	e.Run(t, "Conformance", "Linearizable", "Schema", "Overtaking") // the others are about the server
+	e.Run(t, "Conformance", "Linearizable", "Schema", "Overtaking") // the other tests are about the server
 }
 
-// TestAsynchronousCommit: with it a crash loses what was acknowledged.
+// TestAsynchronousCommit shows that with asynchronous commits a crash loses acknowledged
+// changes.
 func TestAsynchronousCommit(t *testing.T) {
 	t.Parallel()
 	e := postgreSQL(sqlstore.PostgreSQL())

@@ -17,7 +17,7 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// lostConnections cuts connections between the store and the database.
+// lostConnections loses data between the store and the database.
 func (e Engine) lostConnections(t *testing.T) {
 	server := e.Shared.Get(t)
 	server.SkipIfExternal(t)
@@ -36,13 +36,13 @@ func (e Engine) lostConnections(t *testing.T) {
 				t.Error(err)
 			}
 			if lost.forGood && sum.unknown == 0 || !lost.forGood && sum.settled == 0 {
-				t.Errorf("%+v: no change was ever made whose answer got lost", sum)
+				t.Errorf("%+v: no change took effect whose response was lost", sum)
 			}
 		})
 	}
-	t.Run("taken for refusals", func(t *testing.T) {
+	t.Run("unknown outcome hidden", func(t *testing.T) {
 		if _, err := e.loseEach(t, server, lossTest{loss: engine.Cut, forGood: true, apply: applyHidingUnknown}); err == nil {
-			t.Error("a store that takes for a refusal what it does not know was not caught")
+			t.Error("a store that reports an unknown outcome as a refusal was not caught")
 		}
 	})
 	t.Run("histories", func(t *testing.T) { e.lossHistories(t, server) })
@@ -50,7 +50,7 @@ func (e Engine) lostConnections(t *testing.T) {
 
 type applyFunc func(st *sqlstore.Store, ctx context.Context, c webhookcfg.Change) error
 
-// applyHidingUnknown is an Apply that never says that it does not know.
+// applyHidingUnknown is an Apply that never returns ErrOutcomeUnknown.
 func applyHidingUnknown(st *sqlstore.Store, ctx context.Context, c webhookcfg.Change) error {
 	if err := st.Apply(ctx, c); err != nil {
 		return errors.New("refused")
@@ -58,27 +58,26 @@ func applyHidingUnknown(st *sqlstore.Store, ctx context.Context, c webhookcfg.Ch
 	return nil
 }
 
-// lossTest is a store behind a proxy and one without, for changes of one kind.
+// lossTest makes changes of one kind through a proxy, and checks them without it.
 type lossTest struct {
 	kind      int
 	direction engine.Direction
 	loss      engine.Loss
-	forGood   bool // whatever comes after it gets lost too
+	forGood   bool // all later data is lost too
 	apply     applyFunc
 
 	proxy  *engine.Proxy
 	direct *sqlstore.Store
-	// connect returns the store behind the proxy with connections that are new.
+	// connect returns the store behind the proxy, with new connections.
 	connect func() *sqlstore.Store
 }
 
-// lossCounts counts changes that were made though their connection was lost: those
-// of which the store found that out, and those of which it said that it did not know.
+// lossCounts counts changes that took effect though their connection was lost: settled
+// are those whose outcome the store found out, unknown the others.
 type lossCounts struct{ settled, unknown int }
 
-// loseEach makes each kind of change over and over, each time losing another
-// request, and another answer, from the first of a new connection on until nothing
-// is left to lose.
+// loseEach makes each kind of change repeatedly, each time losing another request or
+// another response, from the first one of a new connection to the last one.
 func (e Engine) loseEach(t *testing.T, server *engine.Server, like lossTest) (sum lossCounts, err error) {
 	t.Helper()
 	admin := e.open(t, server.DSN())
@@ -109,7 +108,7 @@ func (e Engine) loseEach(t *testing.T, server *engine.Server, like lossTest) (su
 	return sum, err
 }
 
-// changesOf are one change of each kind.
+// changesOf returns one change of each kind.
 func changesOf(client string) []webhookcfg.Change {
 	url := egress.NewURL("https://new.example.com/")
 	all := []webhookcfg.Change{
@@ -136,8 +135,8 @@ func (r *lossTest) loseEach(ctx context.Context) (sum lossCounts, err error) {
 	return sum, fmt.Errorf("a change took more than %d pieces of data", most)
 }
 
-// loseOne makes one change while the n-th piece of data in a direction gets lost, if
-// there are as many.
+// loseOne makes one change while the n-th piece of data in a direction is lost. It
+// reports whether there were as many.
 func (r *lossTest) loseOne(ctx context.Context, n int, sum *lossCounts) (lost bool, err error) {
 	id := fmt.Sprint(r.kind, "-", r.direction, "-", n)
 	before, wanted, err := r.prepare(ctx, "client-"+id, "twin-"+id)
@@ -165,8 +164,8 @@ func (r *lossTest) loseOne(ctx context.Context, n int, sum *lossCounts) (lost bo
 	return lost, checkOutcome(outcome, before, wanted, after)
 }
 
-// prepare gives two clients the same state, which every change alters, and makes
-// the change of the second. It returns the state of both.
+// prepare gives two clients the same state, which every change alters, and applies the
+// change to the second. It returns the states of both.
 func (r *lossTest) prepare(ctx context.Context, client, twin string) (before, wanted webhookcfg.Page, err error) {
 	url := egress.NewURL("https://old.example.com/")
 	var changes []webhookcfg.Change
@@ -189,7 +188,7 @@ func (r *lossTest) prepare(ctx context.Context, client, twin string) (before, wa
 	return before, wanted, err
 }
 
-// change makes a change, which ends with its context where it would wait for ever.
+// change makes a change. If the connection is silent, its context ends early.
 func (r *lossTest) change(ctx context.Context, st *sqlstore.Store, c webhookcfg.Change) (outcome, err error) {
 	timeout := callTimeout
 	if r.loss == engine.Silence {
@@ -203,26 +202,26 @@ func (r *lossTest) change(ctx context.Context, st *sqlstore.Store, c webhookcfg.
 	case outcome = <-ended:
 		return outcome, nil
 	case <-time.After(callTimeout):
-		return nil, errors.New("the change outlived its context by far")
+		return nil, errors.New("the change long outlived its context")
 	}
 }
 
-// checkOutcome holds what became of a change to what the store said of it.
+// checkOutcome compares the effect of a change with the error of the store.
 func checkOutcome(outcome error, before, wanted, after webhookcfg.Page) error {
 	isBefore, isWanted := reflect.DeepEqual(after, before), reflect.DeepEqual(after, wanted)
 	switch {
 	case outcome == nil && !isWanted:
-		return errors.New("the store said that the change was made, and it was not")
+		return errors.New("the store acknowledged a change that did not take effect")
 	case errors.Is(outcome, sqlstore.ErrOutcomeUnknown) && !isBefore && !isWanted:
-		return fmt.Errorf("the change was made by half: %+v", after)
+		return fmt.Errorf("the change took effect in part: %+v", after)
 	case outcome != nil && !errors.Is(outcome, sqlstore.ErrOutcomeUnknown) && !isBefore:
-		return fmt.Errorf("the change was made in spite of: %w", outcome)
+		return fmt.Errorf("the change took effect in spite of: %w", outcome)
 	}
 	return nil
 }
 
-// lossHistories has connections cut in the middle of histories, and catches a store
-// that makes a change again whose outcome it does not know.
+// lossHistories cuts connections in the middle of histories, and catches a store that
+// retries a change whose outcome is unknown.
 func (e Engine) lossHistories(t *testing.T, server *engine.Server) {
 	t.Helper()
 	proxy := engine.NewProxy(t, server.Addr())
@@ -234,10 +233,10 @@ func (e Engine) lossHistories(t *testing.T, server *engine.Server) {
 	open := func(t testing.TB) []linearizable.Store { return e.replicas(t, server.Via(proxy.Addr())) }
 	linearizable.Check(t, workload, open)
 	if proxy.Lost() == 0 {
-		t.Error("nothing was lost")
+		t.Error("no data was lost")
 	}
-	workload.Histories = 200 // as many as it takes
-	t.Run("made again", func(t *testing.T) {
+	workload.Histories = 200 // it stops at the first failure
+	t.Run("blind retry", func(t *testing.T) {
 		linearizable.MustFail(t, workload, func(t testing.TB) (all []linearizable.Store) {
 			for _, st := range open(t) {
 				all = append(all, blindRetry{st})
@@ -247,7 +246,7 @@ func (e Engine) lossHistories(t *testing.T, server *engine.Server) {
 	})
 }
 
-// blindRetry is a store that tries again blindly.
+// blindRetry is a store that retries changes whose outcome is unknown.
 type blindRetry struct{ linearizable.Store }
 
 func (i blindRetry) Apply(ctx context.Context, c webhookcfg.Change) (err error) {

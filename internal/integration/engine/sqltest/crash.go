@@ -17,7 +17,7 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// crashes kills a server that is at work and starts it again.
+// crashes kills a busy server and starts it again.
 func (e Engine) crashes(t *testing.T) {
 	if testing.Short() {
 		t.Skip("-short: no server is killed")
@@ -34,12 +34,12 @@ func (e Engine) crashes(t *testing.T) {
 	})
 	t.Run("acknowledged too early", func(t *testing.T) {
 		if err := e.killWriters(t, server, applyIgnoringErrors); err == nil {
-			t.Error("a store that says of every change that it was made was not caught")
+			t.Error("a store that acknowledges every change was not caught")
 		}
 	})
 }
 
-// crashing has the server killed in the middle of each history.
+// crashing kills the server in the middle of each history.
 func crashing(server *engine.Server) linearizable.Workload {
 	return linearizable.Workload{
 		Clients: 2, Goroutines: []int{6}, Operations: 60, Histories: 2,
@@ -47,18 +47,19 @@ func crashing(server *engine.Server) linearizable.Workload {
 	}
 }
 
-// CrashesMustFail has histories with crashes catch a server that is set up in a way
-// that is not enough.
+// CrashesMustFail has histories with crashes catch a server whose settings are not
+// sufficient.
 func (e Engine) CrashesMustFail(t *testing.T) {
 	t.Helper()
 	server := e.Dedicated(t)
 	server.SkipIfExternal(t)
 	workload := crashing(server)
-	workload.Histories = 300 // as many as it takes, about 20
+	workload.Histories = 300 // it stops at the first failure, after about 20
 	linearizable.MustFail(t, workload, func(t testing.TB) []linearizable.Store { return e.replicas(t, server.DSN()) })
 }
 
-// CrashesMustLoseChanges is like it, for a server that acknowledges too early.
+// CrashesMustLoseChanges has crashes catch a server that acknowledges a change before it
+// is durable.
 func (e Engine) CrashesMustLoseChanges(t *testing.T) {
 	t.Helper()
 	server := e.Dedicated(t)
@@ -66,14 +67,14 @@ func (e Engine) CrashesMustLoseChanges(t *testing.T) {
 	const most = 20
 	for range most {
 		if err := e.killWriters(t, server, (*sqlstore.Store).Apply); err != nil {
-			t.Log("as it should:", err)
+			t.Log("expected failure:", err)
 			return
 		}
 	}
-	t.Errorf("nothing was lost in %d crashes", most)
+	t.Errorf("no change was lost in %d crashes", most)
 }
 
-// applyIgnoringErrors is an Apply that takes no failure for one.
+// applyIgnoringErrors is an Apply that returns no error.
 func applyIgnoringErrors(st *sqlstore.Store, ctx context.Context, c webhookcfg.Change) error {
 	_ = st.Apply(ctx, c)
 	return nil
@@ -82,12 +83,12 @@ func applyIgnoringErrors(st *sqlstore.Store, ctx context.Context, c webhookcfg.C
 // writer sets e1 of a client of its own to one URL after the other.
 type writer struct {
 	client string
-	acked  int   // the last that was acknowledged
-	failed error // what came of the next one
+	acked  int   // number of the last acknowledged change
+	failed error // error of the next one
 }
 
-// killWriters kills the server while writers are at work, and holds what is there
-// afterwards to what they were told.
+// killWriters kills the server while writers are active, and compares the data after the
+// restart with the changes that were acknowledged.
 func (e Engine) killWriters(t *testing.T, server *engine.Server, apply applyFunc) error {
 	t.Helper()
 	st := e.fresh(t, server.DSN())
@@ -111,7 +112,7 @@ func (e Engine) killWriters(t *testing.T, server *engine.Server, apply applyFunc
 	}
 	<-enough
 	err := server.Kill()
-	// One more each, which cannot but fail.
+	// Each writer makes one more change, which fails.
 	killed.Store(true)
 	if err := errors.Join(err, group.Wait(), server.Restart()); err != nil {
 		t.Fatal(err)
@@ -150,5 +151,5 @@ func (w *writer) check(ctx context.Context, st *sqlstore.Store) error {
 	case found == w.acked+1 && errors.Is(w.failed, sqlstore.ErrOutcomeUnknown):
 		return nil
 	}
-	return fmt.Errorf("%s was told of change %d, then %v; the database has change %d", w.client, w.acked, w.failed, found)
+	return fmt.Errorf("%s: change %d acknowledged, then %v; the database has change %d", w.client, w.acked, w.failed, found)
 }

@@ -15,25 +15,24 @@ import (
 )
 
 // Engine is a database that the store is tested on. All fields but Settings are
-// needed.
+// required.
 type Engine struct {
-	Driver  string // the name under which database/sql knows the driver
+	Driver  string // name of the database/sql driver
 	Dialect sqlstore.Dialect
 
-	// Settings puts into a DSN what all connections are to have, such as an
-	// isolation level.
+	// Settings, if not nil, adds session settings to a DSN, such as an isolation level.
 	Settings func(t testing.TB, dsn string) string
 
-	Shared    *engine.Shared                    // for tests that disturb nothing
+	Shared    *engine.Shared                    // for tests that do not disturb the server
 	Dedicated func(t testing.TB) *engine.Server // for those that do
 
-	// ReadOnly has the server refuse changes, or take them again, when they come over
-	// a new connection of the DSN that AsUser makes of that of an administrator.
+	// ReadOnly makes the server refuse changes, or accept them again, on new connections
+	// of the DSN that AsUser derives from the DSN of an administrator.
 	ReadOnly func(t testing.TB, admin *sql.DB, on bool)
 	AsUser   func(t testing.TB, admin *sql.DB, dsn string) string
 }
 
-// Run runs the tests of these names as subtests; without any, all.
+// Run runs the tests with the given names as subtests, or all if none is given.
 func (e Engine) Run(t *testing.T, names ...string) {
 	for _, test := range []struct {
 		name string
@@ -61,11 +60,11 @@ func (e Engine) Run(t *testing.T, names ...string) {
 	}
 }
 
-// replicaCount is how many processes a check pretends to be: each has connections of
-// its own.
+// replicaCount is the number of replicas that a check simulates, each with connections
+// of its own.
 const replicaCount = 3
 
-// open returns a handle with connections of its own.
+// open opens a pool of connections, which is closed when the test ends.
 func (e Engine) open(t testing.TB, dsn string) *sql.DB {
 	t.Helper()
 	if e.Settings != nil {
@@ -81,7 +80,7 @@ func (e Engine) open(t testing.TB, dsn string) *sql.DB {
 	return db
 }
 
-// prefix returns one that no other test has, and removes its tables in the end.
+// prefix returns a unique table prefix, whose tables are dropped when the test ends.
 func prefix(t testing.TB, db *sql.DB) string {
 	t.Helper()
 	name := "t" + strconv.FormatUint(rand.Uint64(), 36) + "_"
@@ -95,7 +94,7 @@ func prefix(t testing.TB, db *sql.DB) string {
 	return name
 }
 
-// store returns a replica on tables that are there.
+// store returns a store on existing tables.
 func (e Engine) store(t testing.TB, db *sql.DB, prefix string) *sqlstore.Store {
 	t.Helper()
 	st, err := sqlstore.New(db, e.Dialect, &sqlstore.Options{Prefix: prefix})
@@ -105,7 +104,7 @@ func (e Engine) store(t testing.TB, db *sql.DB, prefix string) *sqlstore.Store {
 	return st
 }
 
-// fresh returns a store on tables of its own.
+// fresh returns a store on new tables.
 func (e Engine) fresh(t testing.TB, dsn string) *sqlstore.Store {
 	t.Helper()
 	db := e.open(t, dsn)
@@ -114,7 +113,7 @@ func (e Engine) fresh(t testing.TB, dsn string) *sqlstore.Store {
 	return st
 }
 
-// replicas returns replicas that share tables of their own.
+// replicas returns stores that share new tables.
 func (e Engine) replicas(t testing.TB, dsn string) []linearizable.Store {
 	t.Helper()
 	db := e.open(t, dsn)
@@ -135,8 +134,8 @@ func migrate(t testing.TB, st *sqlstore.Store) {
 	}
 }
 
-// conformance has a fresh handle for each process that a case pretends to be. Nothing
-// is reopened: what a server keeps is shown by killing it.
+// conformance opens new connections for each process that a case simulates. It reopens
+// nothing: durability is tested by killing the server.
 func (e Engine) conformance(t *testing.T) {
 	dsn := e.Shared.Get(t).DSN()
 	var (

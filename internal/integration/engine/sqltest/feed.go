@@ -18,7 +18,7 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// feed has clients named while many writers change one each, and nobody forgotten.
+// feed checks that the feed reports every client that concurrent writers change.
 func (e Engine) feed(t *testing.T) {
 	dsn := e.Shared.Get(t).DSN()
 	st := e.fresh(t, dsn)
@@ -34,7 +34,7 @@ func (e Engine) feed(t *testing.T) {
 		t.Fatal(err)
 	}
 	if len(missed) > 0 {
-		t.Errorf("%d of %d changes were never named", len(missed), watchWriters*watchEach)
+		t.Errorf("%d of %d changes were never reported", len(missed), watchWriters*watchEach)
 	}
 	t.Run("a sequence misses changes", func(t *testing.T) { e.sequenceFeedMisses(t, dsn) })
 }
@@ -44,12 +44,12 @@ const (
 	watchEach    = 75
 )
 
-// collectMissed follows a feed while writers apply changes, and returns the clients that
-// changed and were not named.
+// collectMissed polls a feed while writers apply changes, and returns the changed clients
+// that it did not report.
 func collectMissed(ctx context.Context, feed cache.Feed, apply func(context.Context, webhookcfg.Change) error) (missed []string, err error) {
 	first, err := feed.Changes(ctx, "")
 	if err != nil || !first.Reset {
-		return nil, fmt.Errorf("the first answer is %+v, %w", first, err)
+		return nil, fmt.Errorf("the first response is %+v, %w", first, err)
 	}
 	written := make(chan struct{})
 	writers, writing := errgroup.WithContext(ctx)
@@ -76,7 +76,7 @@ func writeMany(ctx context.Context, w int, apply func(context.Context, webhookcf
 	return nil
 }
 
-// follow asks until once more after everything was written.
+// follow polls until a poll that started after the last change was written.
 func follow(ctx context.Context, feed cache.Feed, since string, written <-chan struct{}) (missed []string, err error) {
 	named := make(map[string]bool)
 	for last := false; ; {
@@ -85,7 +85,7 @@ func follow(ctx context.Context, feed cache.Feed, since string, written <-chan s
 			return nil, err
 		}
 		if changes.Reset {
-			return nil, errors.New("a reset for no reason")
+			return nil, errors.New("unexpected reset")
 		}
 		for _, client := range changes.Clients {
 			named[client] = true
@@ -108,14 +108,14 @@ func follow(ctx context.Context, feed cache.Feed, since string, written <-chan s
 	return missed, nil
 }
 
-// sequenceFeed is a feed by numbers of a sequence, which are drawn in another order
-// than that in which transactions commit.
+// sequenceFeed is a feed based on a database sequence, whose numbers are drawn in another
+// order than that in which transactions commit.
 type sequenceFeed struct {
 	db    *sql.DB
 	table string
 }
 
-// sequenceFeedMisses has the test of the feed catch it.
+// sequenceFeedMisses checks that the test of the feed catches a sequenceFeed.
 func (e Engine) sequenceFeedMisses(t *testing.T, dsn string) {
 	s := sequenceFeed{e.open(t, dsn), prefix(t, e.open(t, dsn)) + "client"}
 	execute(t, s.db, "CREATE TABLE "+s.table+" (id text, n bigserial)")
@@ -134,7 +134,7 @@ func (e Engine) sequenceFeedMisses(t *testing.T, dsn string) {
 	t.Errorf("it missed nothing in %d rounds", rounds)
 }
 
-// apply does in its transaction what takes the time that work takes there.
+// apply writes twice in its transaction, so that transactions overlap.
 func (s sequenceFeed) apply(ctx context.Context, c webhookcfg.Change) error {
 	tx, err := s.db.BeginTx(ctx, &sql.TxOptions{Isolation: sql.LevelReadCommitted})
 	if err != nil {
@@ -148,7 +148,7 @@ func (s sequenceFeed) apply(ctx context.Context, c webhookcfg.Change) error {
 	return tx.Commit()
 }
 
-// Changes implements [cache.Feed], wrongly.
+// Changes implements [cache.Feed], incorrectly.
 func (s sequenceFeed) Changes(ctx context.Context, since string) (changes cache.Changes, err error) {
 	last, _ := strconv.ParseInt(since, 10, 64)
 	rows, err := s.db.QueryContext(ctx, "SELECT id, n FROM "+s.table+" WHERE n > $1 ORDER BY n", last)
@@ -167,7 +167,7 @@ func (s sequenceFeed) Changes(ctx context.Context, since string) (changes cache.
 	return changes, rows.Err()
 }
 
-// versions has equal versions mean equal answers.
+// versions checks that equal versions mean equal configurations.
 func (e Engine) versions(t *testing.T) {
 	dsn := e.Shared.Get(t).DSN()
 	if err := compareVersions(t, e.fresh(t, dsn), nil); err != nil {
@@ -179,12 +179,12 @@ func (e Engine) versions(t *testing.T) {
 		st := e.store(t, db, name)
 		migrate(t, st)
 		if err := compareVersions(t, st, generations{db, name}); err == nil {
-			t.Error("that was not noticed")
+			t.Error("generations as versions were not caught")
 		}
 	})
 }
 
-// generations is a wrong Versioner: a set of one entity begins no generation.
+// generations is an incorrect Versioner: a set of one entity starts no generation.
 type generations struct {
 	db     *sql.DB
 	prefix string
@@ -196,15 +196,15 @@ func (g generations) Versions(ctx context.Context, _ []string) ([]string, error)
 	return []string{version}, err
 }
 
-// observations are what an entity resolved to while its client had a version.
+// observations maps an entity and a version of its client to the resolved webhook.
 type observations struct {
 	mu     sync.Mutex
 	seen   map[string]string
 	agreed int
 }
 
-// compareVersions has readers see, of one client, versions and answers while others
-// change it. Nil means the versions of the store.
+// compareVersions has readers observe versions and webhooks of one client while writers
+// change it. If versioner is nil, the store's versions are used.
 func compareVersions(t *testing.T, st *sqlstore.Store, versioner cache.Versioner) error {
 	t.Helper()
 	if versioner == nil {
@@ -232,11 +232,11 @@ func compareVersions(t *testing.T, st *sqlstore.Store, versioner cache.Versioner
 		})
 	}
 	err := group.Wait()
-	t.Logf("%d answers, of which %d agreed with an earlier one", len(seen.seen), seen.agreed)
+	t.Logf("%d observations, of which %d agreed with an earlier one", len(seen.seen), seen.agreed)
 	return err
 }
 
-// read resolves between two questions for the version.
+// read resolves an entity between two reads of the version.
 func (a *observations) read(ctx context.Context, st *sqlstore.Store, versioner cache.Versioner) error {
 	entity := "e" + strconv.Itoa(rand.IntN(2))
 	before, err := versioner.Versions(ctx, []string{"acme"})
@@ -253,20 +253,19 @@ func (a *observations) read(ctx context.Context, st *sqlstore.Store, versioner c
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	key, answer := entity+" at "+before[0], fmt.Sprint(hook.Source, hook.URL.Reveal(), hook.Since)
+	key, resolved := entity+" at "+before[0], fmt.Sprint(hook.Source, hook.URL.Reveal(), hook.Since)
 	earlier, ok := a.seen[key]
-	if ok && earlier != answer {
-		return fmt.Errorf("%s resolved to %s, and to %s", key, earlier, answer)
+	if ok && earlier != resolved {
+		return fmt.Errorf("%s resolved to %s, and to %s", key, earlier, resolved)
 	}
 	if ok {
 		a.agreed++
 	}
-	a.seen[key] = answer
+	a.seen[key] = resolved
 	return nil
 }
 
-// anyChange is a random change of a client, to which n gives a URL and a time of
-// its own.
+// anyChange returns a random change of a client, with a URL and a time derived from n.
 func anyChange(client string, n int) webhookcfg.Change {
 	scope := webhookcfg.Entity("e" + strconv.Itoa(rand.IntN(2)))
 	if rand.IntN(4) == 0 {

@@ -14,7 +14,8 @@ import (
 	"example.com/go-webhookcfg/webhookcfg/egress"
 )
 
-// A server takes longer than memory, and needs fewer rounds for as much to overlap.
+// hot has fewer histories than linearizable.Hot: operations on a server take longer than
+// in memory, so that more of them overlap.
 func hot() linearizable.Workload {
 	workload := linearizable.Hot()
 	workload.Histories = 12
@@ -37,11 +38,11 @@ func (e Engine) linearizable(t *testing.T) {
 	}
 }
 
-// broken has the checks catch stores that do without what makes ours linearizable.
+// broken has the checks catch stores that read a generation before they write.
 func (e Engine) broken(t *testing.T) {
 	dsn := e.Shared.Get(t).DSN()
 	workload := spread()
-	workload.Clients, workload.Histories = 6, 100 // as many as it takes
+	workload.Clients, workload.Histories = 6, 100 // it stops at the first failure
 	for name, inTransaction := range map[string]bool{"two statements": false, "transaction": true} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -52,25 +53,24 @@ func (e Engine) broken(t *testing.T) {
 	}
 }
 
-// naive is what comes to mind first: an override belongs to the generation of the
-// client that a change has read before, which may be over by the time it writes.
+// naive is the obvious implementation: an override belongs to the generation of its
+// client that the change has read, which may be superseded when the change is written.
 type naive struct {
 	db            *sql.DB
 	sql           naiveSQL
 	inTransaction bool
 }
 
-// quota is how many overrides a client may have: there is often something that has
-// to be looked up before a change is made.
+// quota limits the overrides of a client, as an example of a lookup before a change.
 const quota = 1000
 
-// naiveSQL has the statements of naive.
+// naiveSQL holds the statements of naive.
 type naiveSQL struct {
 	create                        []string
 	setAll, gen, count, put, list string
 }
 
-// newNaiveSQL writes the statements for a family of databases.
+// newNaiveSQL returns the statements for MySQL or PostgreSQL.
 func newNaiveSQL(prefix string, isMySQL bool) naiveSQL {
 	s := naiveSQL{
 		create: []string{
@@ -105,7 +105,7 @@ ON CONFLICT (client, entity) DO UPDATE SET gen = EXCLUDED.gen, url = EXCLUDED.ur
 
 func (e Engine) naiveReplicas(t testing.TB, dsn string, inTransaction bool) (all []linearizable.Store) {
 	t.Helper()
-	e.Settings = nil // these know nothing of trying again
+	e.Settings = nil // naive does not retry transactions
 	admin := e.open(t, dsn)
 	statements := newNaiveSQL(prefix(t, admin), e.Driver == "mysql")
 	for _, create := range statements.create {
@@ -124,7 +124,7 @@ func execute(t testing.TB, db *sql.DB, statement string, args ...any) {
 	}
 }
 
-// session is a handle or a transaction.
+// session is a database or a transaction.
 type session interface {
 	QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row
 	ExecContext(ctx context.Context, query string, args ...any) (sql.Result, error)
@@ -175,7 +175,7 @@ func (n naive) Resolve(ctx context.Context, client, entity string) (webhookcfg.W
 	return page.Base, err
 }
 
-// List returns everything.
+// List returns the whole configuration of a client.
 func (n naive) List(ctx context.Context, client, _ string, _ int) (page webhookcfg.Page, err error) {
 	rows, err := n.db.QueryContext(ctx, n.sql.list, client, client, client)
 	if err != nil {
@@ -195,8 +195,8 @@ func (n naive) List(ctx context.Context, client, _ string, _ int) (page webhookc
 	return page, rows.Err()
 }
 
-// addTo adds an override, or the base where the entity is empty. Without a base no
-// override is off.
+// addTo adds an override, or the base if the entity is empty. Without a base no override
+// is off.
 func addTo(page *webhookcfg.Page, entity string, hook webhookcfg.Webhook) {
 	hasURL := !hook.URL.IsZero()
 	switch {

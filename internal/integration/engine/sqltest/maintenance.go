@@ -31,7 +31,7 @@ func (e Engine) schema(t *testing.T) {
 	t.Run("newer", func(t *testing.T) { t.Parallel(); e.newerSchema(t, dsn) })
 }
 
-// halfMigrated has many replicas migrate at once what somebody had begun.
+// halfMigrated has many replicas complete a partial migration concurrently.
 func (e Engine) halfMigrated(t *testing.T, dsn string, done int) {
 	db := e.open(t, dsn)
 	name := prefix(t, db)
@@ -43,7 +43,7 @@ func (e Engine) halfMigrated(t *testing.T, dsn string, done int) {
 		execute(t, db, statement)
 	}
 	set := webhookcfg.Set("acme", webhookcfg.Entity("e1"), egress.NewURL("https://h.example.com/"))
-	if done < len(statements)-1 { // the last one only says that all is there
+	if done < len(statements)-1 { // the last statement only records the version
 		expectRefused(t, e.store(t, db, name), set)
 	}
 	var group errgroup.Group
@@ -64,11 +64,12 @@ func (e Engine) halfMigrated(t *testing.T, dsn string, done int) {
 	}
 }
 
-// expectRefused has a change fail, for certain, where tables are missing.
+// expectRefused checks that a change fails, with a known outcome, where tables are
+// missing.
 func expectRefused(t *testing.T, st *sqlstore.Store, c webhookcfg.Change) {
 	t.Helper()
 	if err := st.Apply(t.Context(), c); err == nil || errors.Is(err, sqlstore.ErrOutcomeUnknown) {
-		t.Errorf("without its tables, a store answered to a change: %v", err)
+		t.Errorf("a change without tables: %v, want a refusal", err)
 	}
 }
 
@@ -77,14 +78,14 @@ func (e Engine) newerSchema(t *testing.T, dsn string) {
 	name := prefix(t, db)
 	st := e.store(t, db, name)
 	migrate(t, st)
-	migrate(t, st) // what is there stays
+	migrate(t, st) // does nothing
 	execute(t, db, "UPDATE "+name+"schema SET version = version + 1")
 	if err := st.Migrate(t.Context()); !errors.Is(err, sqlstore.ErrNewerSchema) {
-		t.Errorf("to the schema of a later version the answer is %v", err)
+		t.Errorf("migrating a newer schema: %v, want ErrNewerSchema", err)
 	}
 }
 
-// sweep has two sweepers at work all the time while histories are played.
+// sweep runs histories concurrently with two sweepers.
 func (e Engine) sweep(t *testing.T) {
 	dsn := e.Shared.Get(t).DSN()
 	db := e.open(t, dsn)
@@ -119,8 +120,8 @@ func sweepUntil(ctx context.Context, stop <-chan struct{}, st *sqlstore.Store) e
 	}
 }
 
-// sweepAll sweeps more rows than one transaction removes, and looks at the
-// tables: what is void is gone, and what is not is there.
+// sweepAll sweeps more rows than one transaction removes, and checks the tables: void
+// rows are removed, all others remain.
 func (e Engine) sweepAll(t *testing.T, db *sql.DB, st *sqlstore.Store, name string) {
 	t.Helper()
 	const many, live = 600, 3
@@ -147,7 +148,7 @@ func (e Engine) sweepAll(t *testing.T, db *sql.DB, st *sqlstore.Store, name stri
 	}
 }
 
-// overrides sets so many.
+// overrides sets n overrides.
 func overrides(ctx context.Context, st *sqlstore.Store, n int) error {
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(8)

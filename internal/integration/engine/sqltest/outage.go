@@ -18,7 +18,7 @@ import (
 	"example.com/go-webhookcfg/webhookcfg"
 )
 
-// outages are those that pass, after which the store goes on by itself.
+// outages tests temporary outages, from which the store recovers by itself.
 func (e Engine) outages(t *testing.T) {
 	if testing.Short() {
 		t.Skip("-short: no server is frozen")
@@ -30,7 +30,7 @@ func (e Engine) outages(t *testing.T) {
 	t.Run("handler", func(t *testing.T) { e.handler(t, server) })
 }
 
-// frozen has every call end with its context, though nothing answers.
+// frozen checks that every call ends with its context while the server is frozen.
 func (e Engine) frozen(t *testing.T, server *engine.Server) {
 	st := e.fresh(t, server.DSN())
 	c := anyChange("acme", 1)
@@ -42,7 +42,7 @@ func (e Engine) frozen(t *testing.T, server *engine.Server) {
 	}
 	for name, call := range calls(st) {
 		if err := ends(t, call); !errors.Is(err, context.DeadlineExceeded) {
-			t.Errorf("%s, of a frozen server: %v", name, err)
+			t.Errorf("%s, server frozen: %v", name, err)
 		}
 	}
 	if err := server.Thaw(); err != nil {
@@ -50,12 +50,12 @@ func (e Engine) frozen(t *testing.T, server *engine.Server) {
 	}
 	for name, call := range calls(st) {
 		if err := call(t.Context()); err != nil {
-			t.Errorf("%s, after the server went on: %v", name, err)
+			t.Errorf("%s, server continued: %v", name, err)
 		}
 	}
 }
 
-// calls are those that a store answers.
+// calls returns a call of each method of a store.
 func calls(st *sqlstore.Store) map[string]func(context.Context) error {
 	all := map[string]func(context.Context) error{
 		"set all":   func(ctx context.Context) error { return st.Apply(ctx, changesOf("acme")[1]) },
@@ -74,11 +74,10 @@ func calls(st *sqlstore.Store) map[string]func(context.Context) error {
 	return all
 }
 
-// callTimeout is how long after its context a call may end, at most: a bound for calls
-// that would never.
+// callTimeout bounds how long a call may outlive its context, for calls that never end.
 const callTimeout = 20 * time.Second
 
-// ends makes a call that has little time, and fails the test if it takes for ever.
+// ends makes a call with a short deadline, and fails the test if it does not end.
 func ends(t *testing.T, call func(context.Context) error) error {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
@@ -89,18 +88,19 @@ func ends(t *testing.T, call func(context.Context) error) error {
 	case err := <-ended:
 		return err
 	case <-time.After(callTimeout):
-		t.Fatal("a call outlived its context by far")
+		t.Fatal("a call long outlived its context")
 		return nil
 	}
 }
 
-// readOnly has changes refused for certain, as by a standby, and reads answered.
+// readOnly checks that changes are refused with a known outcome, as on a standby, and
+// that reads succeed.
 func (e Engine) readOnly(t *testing.T, server *engine.Server) {
 	admin := e.open(t, server.DSN())
 	admin.SetMaxOpenConns(1)
 	name := prefix(t, e.open(t, server.DSN()))
 	db := e.open(t, e.AsUser(t, admin, server.DSN()))
-	db.SetMaxIdleConns(-1) // what the server refuses is decided when a connection begins
+	db.SetMaxIdleConns(-1) // the server decides when a connection starts
 	st := e.store(t, db, name)
 	migrate(t, st)
 	if err := st.Apply(t.Context(), changesOf("acme")[0]); err != nil {
@@ -110,11 +110,11 @@ func (e Engine) readOnly(t *testing.T, server *engine.Server) {
 	e.ReadOnly(t, admin, true)
 	for i, c := range changesOf("acme") {
 		if err := st.Apply(t.Context(), c); err == nil || errors.Is(err, sqlstore.ErrOutcomeUnknown) {
-			t.Errorf("to change %d a database that takes none answered %v", i, err)
+			t.Errorf("change %d on a read-only database: %v, want a refusal", i, err)
 		}
 	}
 	if now := list(t, st); !reflect.DeepEqual(now, before) {
-		t.Errorf("what was refused led from %+v to %+v", before, now)
+		t.Errorf("refused changes led from %+v to %+v", before, now)
 	}
 	e.ReadOnly(t, admin, false)
 	if err := st.Apply(t.Context(), changesOf("acme")[3]); err != nil {
@@ -162,7 +162,7 @@ func newService(t *testing.T, st webhookcfg.Store) service {
 	return service{t, server.URL}
 }
 
-// do makes a request and returns its answer with the body.
+// do makes a request and returns its response with the body.
 func (s service) do(method, entity, body string) (*http.Response, string) {
 	s.t.Helper()
 	url := s.url + path
@@ -189,7 +189,7 @@ func (s service) do(method, entity, body string) (*http.Response, string) {
 	return response, string(text)
 }
 
-// expect makes a request and fails the test if its status is another.
+// expect makes a request and fails the test if it has another status.
 func (s service) expect(status int, method, entity, body string) string {
 	s.t.Helper()
 	response, text := s.do(method, entity, body)
@@ -209,7 +209,7 @@ func set(entity, host string) string {
 	return fmt.Sprintf(`{"endpoint_id":%q,"webhook_url":"https://%s.example.com/"}`, entity, host)
 }
 
-// handler serves while its database dies, hangs and returns.
+// handler tests the HTTP handler while its database is killed, frozen and restored.
 func (e Engine) handler(t *testing.T, server *engine.Server) {
 	s := newService(t, e.fresh(t, server.DSN()))
 	s.expect(http.StatusOK, http.MethodPost, "", set("", "base"))
@@ -226,17 +226,17 @@ func (e Engine) handler(t *testing.T, server *engine.Server) {
 		t.Fatal(err)
 	}
 	if after := s.expect(http.StatusOK, http.MethodGet, "", ""); after != before {
-		t.Errorf("while the database was down, %s became %s", before, after)
+		t.Errorf("while the database was down, the configuration %s became %s", before, after)
 	}
 	s.expect(http.StatusOK, http.MethodDelete, "e1", "")
 	s.expectUnavailableWhileFrozen(server)
 	s.expect(http.StatusOK, http.MethodPost, "", set("", "last"))
 	if after := s.expect(http.StatusOK, http.MethodGet, "e1", ""); !strings.Contains(after, "last.example.com") {
-		t.Errorf("at last e1 has %s", after)
+		t.Errorf("finally e1 has %s", after)
 	}
 }
 
-// expectUnavailable makes every kind of request, which the store cannot answer now.
+// expectUnavailable makes every kind of request while the store is unavailable.
 func (s service) expectUnavailable() {
 	s.t.Helper()
 	const status = http.StatusServiceUnavailable
@@ -248,7 +248,8 @@ func (s service) expectUnavailable() {
 	s.expect(status, http.MethodGet, "", "")
 }
 
-// expectUnavailableWhileFrozen has the answer come though nothing comes of the database.
+// expectUnavailableWhileFrozen checks that the handler responds while the database is
+// silent.
 func (s service) expectUnavailableWhileFrozen(server *engine.Server) {
 	s.t.Helper()
 	err := server.Freeze()

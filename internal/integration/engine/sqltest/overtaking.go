@@ -15,8 +15,8 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// overtaking has a change that was given up arrive late, after another that was
-// acknowledged: it must not be made any more.
+// overtaking delays a change whose caller gave up until a later change is acknowledged:
+// the delayed change must not take effect.
 func (e Engine) overtaking(t *testing.T) {
 	server := e.Shared.Get(t)
 	server.SkipIfExternal(t)
@@ -41,24 +41,24 @@ func (e Engine) overtaking(t *testing.T) {
 		late := newDelayTest(t, server, direct, setAll, func(dsn string) linearizable.Store {
 			return naive{e.open(t, dsn), direct.sql, false}
 		})
-		const rounds = 20 // a driver may have the server cancel what it gives up
+		const rounds = 20 // the driver may cancel the statement in time
 		for range rounds {
 			if err := late.holdEach(t.Context()); errors.Is(err, errOvertaken) {
 				return
 			}
 		}
-		t.Error("a change that came after a later one was not caught")
+		t.Error("a change that took effect after a later one was not caught")
 	})
 }
 
-var errOvertaken = errors.New("a change that was given up is made after a later one")
+var errOvertaken = errors.New("an abandoned change took effect after a later one")
 
-// delayTest makes changes of one kind behind a proxy, and others directly.
+// delayTest makes changes of one kind through a proxy, and other changes directly.
 type delayTest struct {
 	kind    int
 	proxy   *engine.Proxy
 	direct  linearizable.Store
-	connect func() linearizable.Store // by new connections through the proxy
+	connect func() linearizable.Store // new connections through the proxy
 }
 
 func newDelayTest(t *testing.T, server *engine.Server, direct linearizable.Store, kind int, open func(dsn string) linearizable.Store) delayTest {
@@ -66,8 +66,7 @@ func newDelayTest(t *testing.T, server *engine.Server, direct linearizable.Store
 	return delayTest{kind, proxy, direct, func() linearizable.Store { return open(server.Via(proxy.Addr())) }}
 }
 
-// holdEach makes the change over and over, each time holding another request, until
-// there is none left to hold.
+// holdEach makes the change repeatedly, each time holding another of its requests.
 func (r delayTest) holdEach(ctx context.Context) error {
 	const most = 100
 	overtaken := 0
@@ -84,14 +83,14 @@ func (r delayTest) holdEach(ctx context.Context) error {
 		}
 	}
 	if overtaken == 0 {
-		return fmt.Errorf("change %d was never on its way when another was made", r.kind)
+		return fmt.Errorf("change %d was never pending when another was made", r.kind)
 	}
 	return nil
 }
 
-// holdOne holds the nth request of a change until the change is given up, and until
-// another was acknowledged, or has shown that it has to wait. It reports whether
-// there were as many requests, and whether the other change came first.
+// holdOne holds the n-th request of a change until its caller has given up and another
+// change was acknowledged or timed out. It reports whether there were as many requests,
+// and whether the other change was first.
 func (r delayTest) holdOne(ctx context.Context, n int) (held, first bool, err error) {
 	client := "late-" + strconv.Itoa(r.kind) + "-" + strconv.Itoa(n)
 	base := webhookcfg.Set(client, webhookcfg.All(), egress.NewURL("https://old.example.com/"))
@@ -118,7 +117,7 @@ func (r delayTest) holdOne(ctx context.Context, n int) (held, first bool, err er
 	return held, held && first, err
 }
 
-// applyFor makes a change for which there is little time.
+// applyFor makes a change with a timeout.
 func applyFor(ctx context.Context, timeout time.Duration, st linearizable.Store, c webhookcfg.Change) error {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
