@@ -8,11 +8,11 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 )
 
-// kv is the seam at which the store is broken: the client's view of the keys.
+// kv wraps the key-value API of a client, to break the store on purpose.
 type kv struct {
 	clientv3.KV
 	put func(ctx context.Context, key, value string) (*clientv3.PutResponse, error)
-	// then changes what a transaction does, seen what it found.
+	// then changes the operations of a transaction, seen its response.
 	then func(ops []clientv3.Op) []clientv3.Op
 	seen func(response *clientv3.TxnResponse)
 }
@@ -46,7 +46,7 @@ func (b *txn) Commit() (*clientv3.TxnResponse, error) {
 	return response, err
 }
 
-// serializable reads what one member happens to know.
+// serializable makes reads serializable, so that a member may return stale data.
 func serializable(c *clientv3.Client) {
 	c.KV = &kv{KV: c.KV, then: func(ops []clientv3.Op) []clientv3.Op {
 		for n := range ops {
@@ -58,7 +58,7 @@ func serializable(c *clientv3.Client) {
 	}}
 }
 
-// ignoresAge takes every override for newer than the base.
+// ignoresAge treats every override as newer than the base.
 func ignoresAge(c *clientv3.Client) {
 	c.KV = &kv{KV: c.KV, seen: func(response *clientv3.TxnResponse) {
 		for _, found := range response.Responses {
@@ -71,7 +71,7 @@ func ignoresAge(c *clientv3.Client) {
 	}}
 }
 
-// deletesBases deletes the key of a base that is unset.
+// deletesBases deletes the key of a base when it is unset.
 func deletesBases(c *clientv3.Client) {
 	inner := c.KV
 	c.KV = &kv{KV: inner, put: func(ctx context.Context, key, value string) (*clientv3.PutResponse, error) {
@@ -83,7 +83,7 @@ func deletesBases(c *clientv3.Client) {
 	}}
 }
 
-// retries sends a change again, as if the answer to the first time had been lost.
+// retries sends a change again, as if the first response had been lost.
 func retries(c *clientv3.Client) {
 	inner := c.KV
 	c.KV = &kv{KV: inner, put: func(ctx context.Context, key, value string) (*clientv3.PutResponse, error) {
@@ -93,7 +93,7 @@ func retries(c *clientv3.Client) {
 	}}
 }
 
-// removesBlindly removes what it has decided on, whatever happened since.
+// removesBlindly deletes keys without checking that they are still void.
 func removesBlindly(c *clientv3.Client) {
 	c.KV = &kv{KV: c.KV, then: func(ops []clientv3.Op) []clientv3.Op {
 		for n := range ops {
@@ -106,7 +106,8 @@ func removesBlindly(c *clientv3.Client) {
 	}}
 }
 
-// noBarrier has the feed answer with what the watch happens to have sent.
+// noBarrier makes the feed return the events received so far, without waiting for the
+// watch to catch up.
 func noBarrier(c *clientv3.Client) {
 	first := int64(0)
 	c.KV = &kv{KV: c.KV, seen: func(response *clientv3.TxnResponse) {

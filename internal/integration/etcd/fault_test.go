@@ -15,8 +15,8 @@ import (
 	"example.com/go-webhookcfg/store/etcdstore"
 )
 
-// TestFaults has what is asked of the store while members are killed, frozen
-// and compacted, one after the other.
+// TestFaults runs the tests in which members are killed, frozen and compacted, in
+// sequence.
 func TestFaults(t *testing.T) {
 	c := start(t, 3)
 	for _, test := range []struct {
@@ -39,7 +39,7 @@ func TestFaults(t *testing.T) {
 	}
 }
 
-// others are the members but one.
+// others returns all members but one.
 func others(c *etcdcluster.Cluster, but int) (all []int) {
 	for n := range c.Size() {
 		if n != but {
@@ -49,7 +49,7 @@ func others(c *etcdcluster.Cluster, but int) (all []int) {
 	return all
 }
 
-// killLeader kills the leader, waits for the next one, and starts it again.
+// killLeader kills the leader, waits for the next one, and restarts it.
 func killLeader(ctx context.Context, c *etcdcluster.Cluster) error {
 	leader, err := c.Leader(ctx)
 	if err != nil {
@@ -73,7 +73,7 @@ func freezeLeader(ctx context.Context, c *etcdcluster.Cluster) error {
 	return errors.Join(errElection, c.Thaw(leader), c.Await(ctx, leader))
 }
 
-// faultWorkload is a workload with one history, which is disturbed.
+// faultWorkload returns a workload of one history with a fault.
 func faultWorkload(t *testing.T, c *etcdcluster.Cluster, inject func(context.Context, *etcdcluster.Cluster) error) linearizable.Workload {
 	s := linearizable.Hot()
 	s.Goroutines, s.Histories, s.Operations = []int{6}, 1, 60
@@ -85,7 +85,8 @@ func leaderKilled(t *testing.T, c *etcdcluster.Cluster) {
 	linearizable.Check(t, faultWorkload(t, c, killLeader), replicas(c, nil))
 }
 
-// leaderFrozen: the leader that is thawed does not know yet that it is none.
+// leaderFrozen freezes the leader, which at first still regards itself as the leader when
+// it is thawed.
 func leaderFrozen(t *testing.T, c *etcdcluster.Cluster) {
 	canFreeze(t)
 	linearizable.Check(t, faultWorkload(t, c, freezeLeader), replicas(c, nil))
@@ -94,12 +95,12 @@ func leaderFrozen(t *testing.T, c *etcdcluster.Cluster) {
 func canFreeze(t *testing.T) {
 	t.Helper()
 	if runtime.GOOS == "windows" {
-		t.Skip("this system has no signal that freezes a process")
+		t.Skip("processes cannot be frozen on this system")
 	}
 }
 
-// nothingLost: what was answered while the leader was killed is there afterwards,
-// and the feed has named it, without a Reset.
+// nothingLost checks that changes acknowledged while the leader was killed are found
+// afterwards, and that the feed has reported them without a Reset.
 func nothingLost(t *testing.T, c *etcdcluster.Cluster) {
 	o := &etcdstore.Options{Prefix: newPrefix()}
 	feed := open(t, c, o, nil)
@@ -116,7 +117,7 @@ func nothingLost(t *testing.T, c *etcdcluster.Cluster) {
 		if err := write(ctx, writers, 150, acks); !errors.Is(err, etcdstore.ErrOutcomeUnknown) {
 			return err
 		}
-		return nil // some were under way when the leader went
+		return nil // some were pending when the leader was killed
 	})
 	over := make(chan error, 1)
 	go func() { over <- group.Wait() }()
@@ -126,13 +127,13 @@ func nothingLost(t *testing.T, c *etcdcluster.Cluster) {
 	}
 	for _, client := range acks.read() {
 		if hook, err := feed.Resolve(ctx, client, "e1"); err != nil || hook.URL.IsZero() {
-			t.Fatalf("%s was lost: %v", client, err)
+			t.Fatalf("the change of %s was lost: %v", client, err)
 		}
 	}
-	t.Logf("%d of 450 changes were answered", len(acks.read()))
+	t.Logf("%d of 450 changes were acknowledged", len(acks.read()))
 }
 
-// expectNoneMissed calls until it is over and a call has succeeded after that.
+// expectNoneMissed polls until the writers are done and a later poll has succeeded.
 func (reader *feedReader) expectNoneMissed(t *testing.T, acks *ackLog, over <-chan error) {
 	t.Helper()
 	ctx, last := timeout(t), false
@@ -157,8 +158,8 @@ func (reader *feedReader) expectNoneMissed(t *testing.T, acks *ackLog, over <-ch
 	}
 }
 
-// watching opens a store that watches through one member alone, since the watcher is
-// wrapped, and asks the others for everything else.
+// watching opens a store that watches through one member only, as its watcher is wrapped,
+// and sends all other requests to the other members.
 func watching(t *testing.T, c *etcdcluster.Cluster, member int, alter func(*clientv3.Client), o etcdstore.Options) *etcdstore.Store {
 	client := c.Client(t, others(c, member)...)
 	client.Watcher = struct{ clientv3.Watcher }{c.Client(t, member).Watcher}
@@ -196,8 +197,8 @@ func freeze(t *testing.T, c *etcdcluster.Cluster, members ...int) (thaw func()) 
 	}
 }
 
-// watchFrozen: the cluster answers, and the watch is silent. The feed says so, and
-// once the path is thawed it names what changed meanwhile.
+// watchFrozen checks that the feed fails while the watch is silent though the cluster
+// responds, and that it reports all changes once the member is thawed.
 func watchFrozen(t *testing.T, c *etcdcluster.Cluster) {
 	member := follower(t, c)
 	o := etcdstore.Options{Prefix: newPrefix(), BarrierTimeout: 200 * time.Millisecond}
@@ -217,7 +218,7 @@ func watchFrozen(t *testing.T, c *etcdcluster.Cluster) {
 	}
 }
 
-// catchUp calls until a call succeeds.
+// catchUp polls until a poll succeeds.
 func (reader *feedReader) catchUp(t *testing.T) {
 	t.Helper()
 	ctx := timeout(t)
@@ -228,8 +229,8 @@ func (reader *feedReader) catchUp(t *testing.T) {
 	}
 }
 
-// watchFrozenWithoutBarrier: a feed that trusts the watch says that there is
-// nothing new.
+// watchFrozenWithoutBarrier shows that a feed without the barrier misses a change while
+// the watch is silent.
 func watchFrozenWithoutBarrier(t *testing.T, c *etcdcluster.Cluster) {
 	member := follower(t, c)
 	st := watching(t, c, member, noBarrier, etcdstore.Options{Prefix: newPrefix()})
@@ -242,7 +243,8 @@ func watchFrozenWithoutBarrier(t *testing.T, c *etcdcluster.Cluster) {
 	}
 }
 
-// endpointFrozen: nothing comes through, and the feed fails at its own deadline.
+// endpointFrozen checks that the feed fails at its own deadline while its only endpoint
+// is frozen.
 func endpointFrozen(t *testing.T, c *etcdcluster.Cluster) {
 	member := follower(t, c)
 	o := &etcdstore.Options{Prefix: newPrefix(), BarrierTimeout: 200 * time.Millisecond}
@@ -255,12 +257,11 @@ func endpointFrozen(t *testing.T, c *etcdcluster.Cluster) {
 	}
 }
 
-// watchFailsOver: while the member through which some of them watch stays
-// frozen, all feeds recover through another one.
+// watchFailsOver checks that feeds recover through another member while one stays frozen.
 func watchFailsOver(t *testing.T, c *etcdcluster.Cluster) {
 	member := follower(t, c)
 	var readers []*feedReader
-	var writer []*etcdstore.Store // they ask others than the frozen one
+	var writer []*etcdstore.Store // on the other members
 	for range 4 {
 		prefix := newPrefix()
 		client := c.Client(t, member, (member+1)%c.Size())

@@ -15,21 +15,21 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 )
 
-// feedReader follows a feed.
+// feedReader polls a feed.
 type feedReader struct {
 	feed   cache.Feed
 	next   string
 	resets int
 	named  map[string]bool // since the last Reset
-	from   int             // where in the journal the changes after it begin
+	from   int             // index in the ackLog of the first change after it
 }
 
-// readFeed makes the first call, which is a Reset.
+// readFeed makes the first poll, which is a Reset.
 func readFeed(t *testing.T, feed cache.Feed) *feedReader {
 	t.Helper()
 	reader := &feedReader{feed: feed}
 	if err := reader.poll(timeout(t)); err != nil || reader.resets != 1 {
-		t.Fatalf("the first call has %d Resets: %v", reader.resets, err)
+		t.Fatalf("the first poll has %d Resets: %v", reader.resets, err)
 	}
 	return reader
 }
@@ -50,7 +50,7 @@ func (reader *feedReader) poll(ctx context.Context) error {
 	return nil
 }
 
-// ackLog is the clients whose change was answered, in the order of the answers.
+// ackLog lists the clients whose change was acknowledged, in order.
 type ackLog struct {
 	mu      sync.Mutex
 	clients []string
@@ -68,7 +68,7 @@ func (acks *ackLog) read() []string {
 	return slices.Clone(acks.clients)
 }
 
-// await waits until there are so many.
+// await waits until the log has count entries.
 func (acks *ackLog) await(ctx context.Context, count int) error {
 	for every := time.NewTicker(time.Millisecond); len(acks.read()) < count; {
 		select {
@@ -80,8 +80,8 @@ func (acks *ackLog) await(ctx context.Context, count int) error {
 	return nil
 }
 
-// missed calls once, and returns a client whose change was answered before the
-// call and that the chain has not named.
+// missed polls once, and returns a client whose change was acknowledged before the poll
+// and that the feed has not reported.
 func (reader *feedReader) missed(ctx context.Context, acks *ackLog) (string, error) {
 	before, resets := acks.read(), reader.resets
 	if err := reader.poll(ctx); err != nil {
@@ -98,8 +98,8 @@ func (reader *feedReader) missed(ctx context.Context, acks *ackLog) (string, err
 	return "", nil
 }
 
-// write has each of the handles change clients of their own, each client once,
-// and returns what failed.
+// write has each of the handles change count clients of its own, once each, and joins the
+// errors.
 func write(ctx context.Context, handles []*etcdstore.Store, count int, acks *ackLog) error {
 	all := make([]error, len(handles)*count)
 	var group sync.WaitGroup
@@ -119,8 +119,8 @@ func write(ctx context.Context, handles []*etcdstore.Store, count int, acks *ack
 	return errors.Join(all...)
 }
 
-// watchWriters follows the feed of one handle while others write, and returns a
-// client that it missed.
+// watchWriters polls the feed of one handle while the others write, and returns a client
+// that it missed.
 func watchWriters(t *testing.T, c *etcdcluster.Cluster, alter func(*clientv3.Client)) string {
 	o := &etcdstore.Options{Prefix: newPrefix()}
 	feed := open(t, c, o, alter)
@@ -134,7 +134,7 @@ func watchWriters(t *testing.T, c *etcdcluster.Cluster, alter func(*clientv3.Cli
 			if err != nil {
 				t.Error(err)
 			}
-			over = true // after one more call
+			over = true // after one more poll
 		default:
 		}
 		client, err := reader.missed(ctx, acks)
@@ -159,11 +159,11 @@ func feedNamesAll(t *testing.T, c *etcdcluster.Cluster) {
 
 func feedWithoutBarrier(t *testing.T, c *etcdcluster.Cluster) {
 	if client := watchWriters(t, c, noBarrier); client == "" {
-		t.Error("a feed without a barrier missed nothing")
+		t.Error("a feed without a barrier missed no change")
 	}
 }
 
-// gate is a watcher that begins no watch while it is closed.
+// gate is a watcher that starts no watch while it is closed.
 type gate struct {
 	clientv3.Watcher
 	open chan struct{}
@@ -180,7 +180,7 @@ func (g *gate) Watch(ctx context.Context, key string, options ...clientv3.OpOpti
 	}
 }
 
-// feedCompacted: what changed before the watch began is compacted.
+// feedCompacted compacts the changes before the start of the watch.
 func feedCompacted(t *testing.T, c *etcdcluster.Cluster) {
 	client := c.Client(t)
 	g := &gate{client.Watcher, make(chan struct{})}
@@ -203,7 +203,7 @@ func feedCompacted(t *testing.T, c *etcdcluster.Cluster) {
 	close(g.open)
 	for reader.resets == 1 && t.Context().Err() == nil {
 		if err := reader.poll(timeout(t)); err == nil && reader.resets == 1 {
-			t.Fatal("the answer after a compaction is not a Reset")
+			t.Fatal("the first poll after a compaction is not a Reset")
 		}
 	}
 	apply(t, st, set("zeta", "e1", 3))
@@ -233,11 +233,11 @@ func notifies(t *testing.T, c *etcdcluster.Cluster) {
 	o := &etcdstore.Options{Prefix: newPrefix()}
 	st, other := open(t, c, o, nil), open(t, c, o, nil)
 	ctx, cancel := context.WithCancel(timeout(t))
-	hints, ended := st.Notify(t.Context()), st.Notify(ctx)
+	notifications, ended := st.Notify(t.Context()), st.Notify(ctx)
 	readFeed(t, st)
 	apply(t, other, set("acme", "e1", 1))
-	if _, ok := <-hints; !ok {
-		t.Error("closed before a hint")
+	if _, ok := <-notifications; !ok {
+		t.Error("closed before a notification")
 	}
 	cancel()
 	for range ended {
@@ -245,10 +245,10 @@ func notifies(t *testing.T, c *etcdcluster.Cluster) {
 	if err := st.Close(); err != nil {
 		t.Error(err)
 	}
-	for range hints {
+	for range notifications {
 	}
 	if _, ok := <-st.Notify(t.Context()); ok {
-		t.Error("a hint of a store that is closed")
+		t.Error("a notification of a closed store")
 	}
 	if _, err := st.Changes(t.Context(), ""); !errors.Is(err, etcdstore.ErrClosed) {
 		t.Errorf("Changes after Close: %v", err)

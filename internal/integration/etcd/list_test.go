@@ -10,7 +10,7 @@ import (
 	"example.com/go-webhookcfg/store/etcdstore"
 )
 
-// fill writes overrides by themselves, many at a time.
+// fill writes overrides directly, many in a transaction.
 func fill(t *testing.T, client *clientv3.Client, prefix string, count int) {
 	t.Helper()
 	for n := 0; n < count; n += 100 {
@@ -24,7 +24,7 @@ func fill(t *testing.T, client *clientv3.Client, prefix string, count int) {
 	}
 }
 
-// pageIsSnapshot: a page that takes several requests shows none of what changes
+// pageIsSnapshot checks that a page that takes several requests does not show changes made
 // between them.
 func pageIsSnapshot(t *testing.T, c *etcdcluster.Cluster) {
 	const count = 1500
@@ -53,8 +53,8 @@ func pageIsSnapshot(t *testing.T, c *etcdcluster.Cluster) {
 	}
 }
 
-// pageSkipsVoidKeys: a page has a bounded number of keys to step over, and a walk gets
-// past any number of them.
+// pageSkipsVoidKeys checks that a page skips a bounded number of void keys, and that
+// several pages skip any number of them.
 func pageSkipsVoidKeys(t *testing.T, c *etcdcluster.Cluster) {
 	const void = 4300
 	client, o := c.Client(t), &etcdstore.Options{Prefix: newPrefix()}

@@ -15,8 +15,8 @@ import (
 	"example.com/go-webhookcfg/webhookcfg"
 )
 
-// majorityLost: without a majority everything fails in time, and with it again
-// everything goes on by itself.
+// majorityLost checks that without a majority every call fails in time, and that the store
+// recovers by itself.
 func majorityLost(t *testing.T, c *etcdcluster.Cluster) {
 	client := c.Client(t)
 	st := openOn(t, client, &etcdstore.Options{Prefix: newPrefix(), BarrierTimeout: 200 * time.Millisecond})
@@ -30,13 +30,13 @@ func majorityLost(t *testing.T, c *etcdcluster.Cluster) {
 		t.Errorf("Apply: %v, want one that wraps ErrOutcomeUnknown", err)
 	}
 	if _, err := st.Resolve(ctx, "acme", "e1"); err == nil {
-		t.Error("Resolve has an answer without a majority")
+		t.Error("Resolve succeeded without a majority")
 	}
 	if _, err := st.List(ctx, "acme", "", 1); err == nil {
-		t.Error("List has an answer without a majority")
+		t.Error("List succeeded without a majority")
 	}
 	if err := reader.poll(timeout(t)); err == nil {
-		t.Error("Changes has an answer without a majority")
+		t.Error("Changes succeeded without a majority")
 	}
 	if wait := post(t, server, http.StatusServiceUnavailable).Get("Retry-After"); wait == "" {
 		t.Error("a 503 without Retry-After")
@@ -53,7 +53,7 @@ func majorityLost(t *testing.T, c *etcdcluster.Cluster) {
 	}
 }
 
-// serve serves one client, whoever signs in.
+// serve starts a handler that accepts any credentials as those of one client.
 func serve(t *testing.T, st webhookcfg.Store) *httptest.Server {
 	t.Helper()
 	acme := auth.Func(func(context.Context, string, string) (webhookcfg.Client, error) {
@@ -71,7 +71,7 @@ func serve(t *testing.T, st webhookcfg.Store) *httptest.Server {
 	return server
 }
 
-// post sets the webhook of an entity and expects a status.
+// post sets the webhook of an entity and checks the status.
 func post(t *testing.T, server *httptest.Server, status int) http.Header {
 	t.Helper()
 	body := `{"endpoint_id":"e1","webhook_url":"` + hookURL(1) + `"}`
@@ -88,7 +88,7 @@ func post(t *testing.T, server *httptest.Server, status int) http.Header {
 	}
 	_ = response.Body.Close()
 	if response.StatusCode != status {
-		t.Errorf("the answer is %s, want %d", response.Status, status)
+		t.Errorf("got %s, want %d", response.Status, status)
 	}
 	return response.Header
 }

@@ -1,5 +1,5 @@
-// Package etcd tests the store in etcd against a cluster of three members, which
-// are killed, frozen and compacted under it.
+// Package etcd tests package etcdstore with a cluster of three members, which are killed,
+// frozen and compacted during operation.
 package etcd_test
 
 import (
@@ -36,7 +36,7 @@ func start(t *testing.T, members int) *etcdcluster.Cluster {
 	return etcdcluster.Start(t, members)
 }
 
-// testTimeout is how long a test waits for what must come.
+// testTimeout bounds the wait for an event that must happen.
 const testTimeout = time.Minute
 
 func timeout(t *testing.T) context.Context {
@@ -45,10 +45,10 @@ func timeout(t *testing.T) context.Context {
 	return ctx
 }
 
-// newPrefix is one that no other test has.
+// newPrefix returns a unique key prefix.
 func newPrefix() string { return fmt.Sprintf("test-%x/", rand.Uint64()) }
 
-// open opens a store on a client of its own; a nil alter leaves the client whole.
+// open opens a store on a client of its own, which alter, if not nil, may change.
 func open(t testing.TB, c *etcdcluster.Cluster, o *etcdstore.Options, alter func(*clientv3.Client)) *etcdstore.Store {
 	t.Helper()
 	client := c.Client(t)
@@ -98,7 +98,7 @@ func apply(t *testing.T, st webhookcfg.Store, c webhookcfg.Change) {
 	}
 }
 
-// expect expects a URL, or none for "".
+// expect checks the URL of an entity; "" means none.
 func expect(t *testing.T, st webhookcfg.Store, client, entity, url string) {
 	t.Helper()
 	hook, err := st.Resolve(t.Context(), client, entity)
@@ -107,14 +107,14 @@ func expect(t *testing.T, st webhookcfg.Store, client, entity, url string) {
 	}
 }
 
-// TestHealthy has what is asked of the store while all members are well. What goes
-// on at once shares the cluster, but no keys.
+// TestHealthy runs the tests that need no fault. They run in parallel and share the
+// cluster, but no keys.
 func TestHealthy(t *testing.T) {
 	c, alone := start(t, 3), start(t, 1)
 	for _, rule := range storetest.Cases() {
 		on := c
 		if strings.Contains(rule.Name, "agrees with the model") || strings.Contains(rule.Name, "too early") {
-			on = alone // thousands of reads, one after the other
+			on = alone // thousands of sequential reads
 		}
 		t.Run(rule.Name, func(t *testing.T) {
 			t.Parallel()
@@ -140,8 +140,8 @@ func TestHealthy(t *testing.T) {
 	}
 }
 
-// conforms runs one case of the conformance suite; the store lacks no ability but
-// that of a Versioner.
+// conforms runs one case of the conformance suite; the store implements every optional
+// interface but Versioner.
 func conforms(t *testing.T, c *etcdcluster.Cluster, rule storetest.Case) {
 	client := c.Client(t)
 	o := &etcdstore.Options{Prefix: newPrefix()}
@@ -191,7 +191,7 @@ func BenchmarkStore(b *testing.B) {
 	})
 }
 
-// namespaced: what the client was wrapped in holds for the keys and the watch.
+// namespaced checks that keys and watches honour the namespace of the client.
 func namespaced(t *testing.T, c *etcdcluster.Cluster) {
 	space := newPrefix()
 	client, raw := c.Client(t), c.Client(t)

@@ -26,7 +26,7 @@ func keysOf(t *testing.T, client *clientv3.Client, prefix string) int64 {
 func sweeps(t *testing.T, c *etcdcluster.Cluster) {
 	client, prefix := c.Client(t), newPrefix()
 	st := openOn(t, client, &etcdstore.Options{Prefix: prefix})
-	apply(t, st, set("no base", "e1", 3)) // older than the base of the neighbour
+	apply(t, st, set("no base", "e1", 3)) // older than the base of the other client
 	for n := range 40 {
 		apply(t, st, set("acme", fmt.Sprint("void", n), n))
 		apply(t, st, webhookcfg.Unset("no base", webhookcfg.Entity(fmt.Sprint("unset", n))))
@@ -54,8 +54,8 @@ func sweeps(t *testing.T, c *etcdcluster.Cluster) {
 	expect(t, st, "no base", "e1", hookURL(3))
 }
 
-// sweepsInParts: between two calls the client in the middle of which the first one ended
-// gets a base, and so what is unset then says off.
+// sweepsInParts gives a client a base between two calls of Sweep, of which the first ended
+// in the middle of that client, so that a later unset means off.
 func sweepsInParts(t *testing.T, c *etcdcluster.Cluster) {
 	st := open(t, c, &etcdstore.Options{Prefix: newPrefix()}, nil)
 	for _, entity := range []string{"e1", "e2", "e3"} {
@@ -74,8 +74,8 @@ func sweepsInParts(t *testing.T, c *etcdcluster.Cluster) {
 	expect(t, st, "acme", "e3", hookURL(1))
 }
 
-// sweepsConcurrently: nobody notices a sweep that goes on beside them, unless it is one
-// that does not look again before it removes.
+// sweepsConcurrently checks that a concurrent sweep does not affect histories, unless it
+// deletes keys without checking them again.
 func sweepsConcurrently(t *testing.T, c *etcdcluster.Cluster) {
 	withSweeper := func(alter func(*clientv3.Client)) func(t testing.TB) []linearizable.Store {
 		return func(t testing.TB) (all []linearizable.Store) {

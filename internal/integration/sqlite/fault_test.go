@@ -16,8 +16,7 @@ import (
 	"example.com/go-webhookcfg/webhookcfg/egress"
 )
 
-// TestReadOnly: a database that cannot be written refuses changes, and says what
-// is in effect all the same.
+// TestReadOnly checks that a read-only database refuses changes and serves reads.
 func TestReadOnly(t *testing.T) {
 	path := newPath(t)
 	s := open(t, path)
@@ -31,7 +30,7 @@ func TestReadOnly(t *testing.T) {
 	defer db.Close()
 	readOnly := newStore(t, db)
 	if err := readOnly.Migrate(t.Context()); err != nil {
-		t.Errorf("nothing was to be migrated: %v", err)
+		t.Errorf("migrating a current schema: %v", err)
 	}
 	for n := range 3 {
 		err := readOnly.Apply(t.Context(), nth("c", n+2))
@@ -50,11 +49,11 @@ func TestReadOnly(t *testing.T) {
 	}
 }
 
-// TestFull: changes fail as long as there is no room, leave nothing behind, and
-// succeed again when there is.
+// TestFull checks that changes fail without effect while the database is full, and
+// succeed once it has space again.
 func TestFull(t *testing.T) {
 	db := openDB(t, newPath(t), fileSettings)
-	db.SetMaxOpenConns(1) // the limit is one of the connection
+	db.SetMaxOpenConns(1) // the limit belongs to the connection
 	s := newStore(t, db)
 	if err := s.Migrate(t.Context()); err != nil {
 		t.Fatal(err)
@@ -85,12 +84,12 @@ func TestFull(t *testing.T) {
 	}
 	limit(1000)
 	if err := s.Apply(t.Context(), big(made)); err != nil {
-		t.Errorf("with room again: %v", err)
+		t.Errorf("with space again: %v", err)
 	}
 }
 
-// TestLocked: while another process writes for longer than anybody waits, changes
-// end soon after their context and are known not to have been made; lookups go on.
+// TestLocked checks that while another process holds the write lock, changes end soon
+// after their context with a known outcome, and reads succeed.
 func TestLocked(t *testing.T) {
 	path := newPath(t)
 	s := open(t, path)
@@ -120,16 +119,16 @@ func TestLocked(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := s.Apply(t.Context(), nth("c", 9)); err != nil {
-		t.Errorf("when the other is done: %v", err)
+		t.Errorf("after the lock was released: %v", err)
 	}
 }
 
-// TestUnavailable: a database that cannot be opened gives errors until it can.
+// TestUnavailable checks that a store returns errors until its database can be opened.
 func TestUnavailable(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "not-mounted-yet")
 	s := newStore(t, openDB(t, filepath.Join(dir, "webhooks.db"), fileSettings))
 	if err := callAll(t, s); err == nil {
-		t.Error("all is well without a database")
+		t.Error("every call succeeded without a database")
 	}
 	if err := s.Migrate(t.Context()); err == nil {
 		t.Error("migrated without a database")

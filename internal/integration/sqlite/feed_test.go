@@ -14,7 +14,7 @@ import (
 	"example.com/go-webhookcfg/webhookcfg"
 )
 
-// feedStore is what a copy is kept of.
+// feedStore is a store with a feed.
 type feedStore interface {
 	webhookcfg.Store
 	cache.Feed
@@ -22,12 +22,12 @@ type feedStore interface {
 
 const (
 	feedWriters = 6
-	feedChanges = 120 // of each writer
+	feedChanges = 120 // per writer
 )
 
-// TestFeedMissesNothing: writers change clients through two handles, each a client
-// of its own. A copy that is kept up to date by one chain of polls never lacks a
-// change that was made before a poll began.
+// TestFeedMissesNothing has writers change clients through two handles, each a client of
+// its own. A copy that follows the feed has every change that was made before a poll
+// started.
 func TestFeedMissesNothing(t *testing.T) {
 	path := newPath(t)
 	polls, err := follow(t.Context(), open(t, path), open(t, path), open(t, path))
@@ -37,7 +37,7 @@ func TestFeedMissesNothing(t *testing.T) {
 	t.Logf("%d polls", polls)
 }
 
-// lossy is a feed that now and then forgets one client.
+// lossy is a feed that sometimes omits a client.
 type lossy struct {
 	feedStore
 	polls *atomic.Int64
@@ -55,12 +55,12 @@ func TestLossyFeedIsCaught(t *testing.T) {
 	path := newPath(t)
 	feed := lossy{open(t, path), new(atomic.Int64)}
 	if polls, err := follow(t.Context(), feed, open(t, path), open(t, path)); err == nil {
-		t.Errorf("nothing was missed in %d polls", polls)
+		t.Errorf("no change was missed in %d polls", polls)
 	}
 }
 
-// follow keeps a copy of what st holds while the writers change it, and returns
-// how often it polled.
+// follow maintains a copy of st while the writers change it, and returns the number of
+// polls.
 func follow(ctx context.Context, st feedStore, writers ...webhookcfg.Store) (polls int, err error) {
 	var made [feedWriters]atomic.Int64
 	var group sync.WaitGroup
@@ -104,7 +104,7 @@ func follow(ctx context.Context, st feedStore, writers ...webhookcfg.Store) (pol
 	return polls, errors.Join(append(errs, err)...)
 }
 
-// refresh polls once and reads what changed.
+// refresh polls once and reads the changed clients.
 func refresh(ctx context.Context, st feedStore, cursor string, held *[feedWriters]int) (string, error) {
 	changes, err := st.Changes(ctx, cursor)
 	if err != nil {
@@ -123,8 +123,8 @@ func refresh(ctx context.Context, st feedStore, cursor string, held *[feedWriter
 	return changes.Next, nil
 }
 
-// TestFeedResets: a cursor of nowhere, of another database, or of one that has
-// been set back, gives a Reset; an idle database gives nothing.
+// TestFeedResets checks that an unknown cursor, one of another database, and one of the
+// future give a Reset, and that an idle database gives no changes.
 func TestFeedResets(t *testing.T) {
 	path := newPath(t)
 	s, other, db := open(t, path), open(t, newPath(t)), openDB(t, path, unsynced)
@@ -165,13 +165,14 @@ SELECT CAST(i AS BLOB), 0, 0, x'', 0, i, i + 100 FROM n`
 	}
 }
 
-// TestVersions: equal as long as nothing changes, and different after each change.
+// TestVersions checks that versions are equal while nothing changes, and different after
+// each change.
 func TestVersions(t *testing.T) {
 	path := newPath(t)
 	s, other := open(t, path), open(t, path)
 	version := func() string {
 		t.Helper()
-		all, err := s.Versions(t.Context(), []string{"b", "a", "nobody"})
+		all, err := s.Versions(t.Context(), []string{"b", "a", "unknown"})
 		if err != nil || len(all) != 3 || all[0] != "" || all[2] != "" {
 			t.Fatalf("got %q: %v", all, err)
 		}
@@ -184,7 +185,7 @@ func TestVersions(t *testing.T) {
 			t.Fatal(err)
 		}
 		if v := version(); seen[v] || v != version() {
-			t.Errorf("change %d: version %q was there before, or does not stay", n, v)
+			t.Errorf("change %d: version %q is repeated or not stable", n, v)
 		} else {
 			seen[v] = true
 		}

@@ -19,22 +19,22 @@ import (
 	"example.com/go-webhookcfg/webhookcfg/egress"
 )
 
-// The variables of the environment that make this program the one to be killed.
+// Environment variables that turn the test program into a writer to be killed.
 const (
 	killPathEnv = "WEBHOOKCFG_TEST_KILL_PATH"
 	killFromEnv = "WEBHOOKCFG_TEST_KILL_FROM"
-	// killAheadEnv has it say changes before it makes them.
+	// killAheadEnv makes it acknowledge changes before it makes them.
 	killAheadEnv = "WEBHOOKCFG_TEST_KILL_AHEAD"
 )
 
 const (
 	killRounds  = 15
-	killWriters = 4 // each makes the changes of a client of its own
+	killWriters = 4 // each changes a client of its own
 )
 
-// TestKill kills processes at moments of chance while they change a database that
-// this process changes too. What was answered is there, in both, and of each
-// writer that was killed at most one change more; nobody else is kept waiting.
+// TestKill kills processes at random moments while they change a database that this
+// process changes too. All acknowledged changes survive, and of each killed writer at most
+// one change more; the other process is not blocked.
 func TestKill(t *testing.T) {
 	if path := os.Getenv(killPathEnv); path != "" {
 		writeUntilKilled(path)
@@ -43,17 +43,18 @@ func TestKill(t *testing.T) {
 	if err != nil {
 		t.Error(err)
 	}
-	t.Logf("%d processes killed; %d changes that were answered all survived", killRounds, acked)
+	t.Logf("%d processes killed; all %d acknowledged changes survived", killRounds, acked)
 }
 
-// TestKillDetectsLostChanges kills processes that say what they have not done yet.
+// TestKillDetectsLostChanges kills processes that acknowledge changes too early.
 func TestKillDetectsLostChanges(t *testing.T) {
 	if acked, err := killRepeatedly(t, killRounds, killAheadEnv+"=3"); err == nil {
-		t.Errorf("of %d changes that were said too early none was missed", acked)
+		t.Errorf("of %d changes acknowledged too early none was reported lost", acked)
 	}
 }
 
-// killRepeatedly returns how many changes the processes said were made.
+// killRepeatedly kills a process in each round, and returns the number of acknowledged
+// changes.
 func killRepeatedly(t *testing.T, rounds int, env ...string) (acked int, err error) {
 	path := newPath(t)
 	s := openWith(t, path, fileSettings)
@@ -70,7 +71,7 @@ func killRepeatedly(t *testing.T, rounds int, env ...string) (acked int, err err
 		close(done)
 		writing.Wait()
 		if err != nil {
-			return acked, fmt.Errorf("beside the one that was killed: %w", err)
+			return acked, fmt.Errorf("concurrently with the killed process: %w", err)
 		}
 		found, err := lastChanges(t.Context(), newStore(t, openDB(t, path, fileSettings)))
 		if err != nil {
@@ -79,17 +80,17 @@ func killRepeatedly(t *testing.T, rounds int, env ...string) (acked int, err err
 		for w := range killWriters {
 			acked += to[w] - from[w]
 			if found[w] < to[w] || found[w] > to[w]+1 {
-				return acked, fmt.Errorf("writer %d said %d changes; %d are there", w, to[w], found[w])
+				return acked, fmt.Errorf("writer %d acknowledged %d changes; %d are found", w, to[w], found[w])
 			}
 		}
 		if hook, err := s.Resolve(t.Context(), "local", "e1"); err != nil || number(hook) != local {
-			return acked, fmt.Errorf("of our own %d changes, %d are there: %w", local, number(hook), err)
+			return acked, fmt.Errorf("of %d local changes, %d are found: %w", local, number(hook), err)
 		}
 	}
 	return acked, nil
 }
 
-// writeConcurrently makes changes after the nth until done, and returns the last.
+// writeConcurrently makes changes after the n-th until done, and returns the last one.
 func writeConcurrently(ctx context.Context, s *sqlstore.FeedStore, n int, done <-chan struct{}) (int, error) {
 	for {
 		select {
@@ -104,8 +105,8 @@ func writeConcurrently(ctx context.Context, s *sqlstore.FeedStore, n int, done <
 	}
 }
 
-// nth is the nth change of a client. The entity e1 tells which was the last, since
-// every change concerns it.
+// nth returns the n-th change of a client. Every change affects the entity e1, so that it
+// shows the last one.
 func nth(client string, n int) webhookcfg.Change {
 	scope := webhookcfg.Entity("e1")
 	if n%3 == 0 {
@@ -116,7 +117,7 @@ func nth(client string, n int) webhookcfg.Change {
 	return c
 }
 
-// number is which change led to a webhook.
+// number returns the number of the change that led to a webhook.
 func number(hook webhookcfg.Webhook) int {
 	if hook.Source == webhookcfg.SourceNone {
 		return 0
@@ -126,7 +127,7 @@ func number(hook webhookcfg.Webhook) int {
 
 func writerName(w int) string { return fmt.Sprint("writer", w) }
 
-// lastChanges are the last changes of the writers.
+// lastChanges returns the number of the last change of each writer.
 func lastChanges(ctx context.Context, s webhookcfg.Store) (all [killWriters]int, err error) {
 	for w := range all {
 		hook, err := s.Resolve(ctx, writerName(w), "e1")
@@ -134,15 +135,15 @@ func lastChanges(ctx context.Context, s webhookcfg.Store) (all [killWriters]int,
 			return all, err
 		}
 		if n := number(hook); n > 0 && hook.URL.Reveal() != nth(writerName(w), n).URL.Reveal() {
-			return all, fmt.Errorf("change %d is there with the URL of another", n)
+			return all, fmt.Errorf("change %d has the URL of another", n)
 		}
 		all[w] = number(hook)
 	}
 	return all, nil
 }
 
-// killWriter starts a process, kills it after it said a number of lines, and returns
-// the last changes that it said were made.
+// killWriter starts a process, kills it after a number of acknowledgements, and returns
+// the last acknowledged change of each writer.
 func killWriter(t *testing.T, path string, from [killWriters]int, lines int, env []string) [killWriters]int {
 	t.Helper()
 	child := exec.Command(os.Args[0], "-test.run=^TestKill$")
@@ -169,19 +170,20 @@ func killWriter(t *testing.T, path string, from [killWriters]int, lines int, env
 		}
 		var w, last int
 		if _, err := fmt.Sscan(line, &w, &last); err != nil {
-			t.Fatalf("the process said %q", line)
+			t.Fatalf("unexpected output %q", line)
 		}
 		acked[w] = last
 	}
 	_, _ = io.Copy(io.Discard, reader)
 	_ = child.Wait()
 	if stderr.Len() > 0 {
-		t.Fatalf("the process complained: %s", &stderr)
+		t.Fatalf("the process failed: %s", &stderr)
 	}
 	return acked
 }
 
-// writeUntilKilled changes the database until it is killed, and says what it has done.
+// writeUntilKilled changes the database until the process is killed, and prints each
+// change that was made.
 func writeUntilKilled(path string) {
 	fail := func(err error) {
 		fmt.Fprintln(os.Stderr, err)

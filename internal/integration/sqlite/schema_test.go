@@ -15,8 +15,8 @@ import (
 	"modernc.org/sqlite"
 )
 
-// TestMigrateConcurrently, each with a handle of its own, as replicas have; some
-// of them on a file that is not there yet.
+// TestMigrateConcurrently migrates with twelve handles, as replicas do, some of them
+// before the file exists.
 func TestMigrateConcurrently(t *testing.T) {
 	for range 10 {
 		path := newPath(t)
@@ -37,7 +37,7 @@ func TestMigrateConcurrently(t *testing.T) {
 	}
 }
 
-// TestMigrateKeepsData: a second Migrate, and the statements of Schema run by
+// TestMigrateKeepsData checks that a second Migrate, and the statements of Schema run by
 // hand, change nothing.
 func TestMigrateKeepsData(t *testing.T) {
 	path := newPath(t)
@@ -69,8 +69,8 @@ func TestMigrateKeepsData(t *testing.T) {
 	}
 }
 
-// TestHalfMigrated: what a Migrate left that was cut short, the next one completes;
-// until then all fails.
+// TestHalfMigrated checks that Migrate completes an interrupted one, and that calls fail
+// until then.
 func TestHalfMigrated(t *testing.T) {
 	all, err := sqlstore.SQLite().Schema("")
 	if err != nil {
@@ -85,7 +85,7 @@ func TestHalfMigrated(t *testing.T) {
 		}
 		s := newStore(t, db)
 		if err := callAll(t, s); err == nil {
-			t.Errorf("after %d statements all is well", made)
+			t.Errorf("after %d statements every call succeeds", made)
 		}
 		if err := s.Migrate(t.Context()); err != nil {
 			t.Errorf("after %d statements: %v", made, err)
@@ -96,7 +96,7 @@ func TestHalfMigrated(t *testing.T) {
 	}
 }
 
-// callAll calls every method once, and joins what they return.
+// callAll calls every method once, and joins the errors.
 func callAll(t *testing.T, s *sqlstore.FeedStore) error {
 	t.Helper()
 	ctx := t.Context()
@@ -112,7 +112,7 @@ func callAll(t *testing.T, s *sqlstore.FeedStore) error {
 	_, err = s.Sweep(ctx, 10)
 	for _, err := range append(errs, err) {
 		if errors.Is(err, sqlstore.ErrOutcomeUnknown) {
-			t.Errorf("in doubt for no reason: %v", err)
+			t.Errorf("unexpected unknown outcome: %v", err)
 		}
 	}
 	return errors.Join(append(errs, err)...)
@@ -130,7 +130,7 @@ func TestNewerSchema(t *testing.T) {
 	}
 }
 
-// TestPrefixes: two stores of one database do not see each other.
+// TestPrefixes checks that two stores in one database do not see each other.
 func TestPrefixes(t *testing.T) {
 	db := openDB(t, newPath(t), unsynced)
 	for n, prefix := range []string{"a_", "b_"} {
@@ -151,7 +151,7 @@ func TestPrefixes(t *testing.T) {
 	}
 }
 
-// spy opens connections that note the statements which they are given.
+// spy opens connections that record their statements.
 type spy struct {
 	path string
 
@@ -179,7 +179,7 @@ func (s *spy) note(text string) {
 	}
 }
 
-// realConn is what the driver's connections can do.
+// realConn lists the interfaces of the driver's connections.
 type realConn interface {
 	driver.Conn
 	driver.ConnBeginTx
@@ -202,8 +202,8 @@ func (c *spiedConn) QueryContext(ctx context.Context, text string, args []driver
 	return c.realConn.QueryContext(ctx, text, args)
 }
 
-// TestPlans: no statement reads a table from end to end, so that its cost does not
-// depend on how many rows there are, void ones included.
+// TestPlans checks that no statement scans a table, so that its cost does not depend on
+// the number of rows, void ones included.
 func TestPlans(t *testing.T) {
 	watcher := &spy{path: newPath(t)}
 	db := sql.OpenDB(watcher)
@@ -221,7 +221,7 @@ func TestPlans(t *testing.T) {
 		t.Fatal(err)
 	}
 	if len(watcher.texts) < 10 {
-		t.Fatalf("saw only %q", watcher.texts)
+		t.Fatalf("only %d statements: %q", len(watcher.texts), watcher.texts)
 	}
 	plain := openDB(t, watcher.path, unsynced)
 	for _, text := range watcher.texts {
@@ -230,15 +230,15 @@ func TestPlans(t *testing.T) {
 		}
 	}
 	if scans(t, plain, "SELECT COUNT(*) FROM wh_override WHERE entity = 'e1'") == "" {
-		t.Error("a scan is not noticed")
+		t.Error("a scan is not detected")
 	}
 }
 
-// bounded are what a plan may read from end to end: sub-selects with a limit, and
-// a row of constants.
+// bounded lists the sources that a plan may scan: sub-selects with a limit, and a row of
+// constants.
 var bounded = []string{"p", "q", "CONSTANT"}
 
-// scans returns a line of the plan that reads a whole table, "" if none does.
+// scans returns a line of the plan that scans a table, "" if there is none.
 func scans(t *testing.T, db *sql.DB, text string) string {
 	t.Helper()
 	args := make([]any, strings.Count(text, "?"))

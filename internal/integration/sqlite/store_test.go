@@ -13,16 +13,15 @@ import (
 	_ "modernc.org/sqlite" // the driver "sqlite"
 )
 
-// fileSettings are what a store wants of the file: see the documentation of sqlstore.
+// fileSettings are the settings that the documentation of sqlstore asks for.
 const fileSettings = "?_pragma=busy_timeout(250)&_pragma=journal_mode(WAL)&_pragma=synchronous(FULL)"
 
-// unsynced are settings for tests that kill nobody: nothing waits for the disk.
+// unsynced are settings for tests without crashes: no write waits for the disk.
 var unsynced = strings.Replace(fileSettings, "synchronous(FULL)", "synchronous(OFF)", 1)
 
 func newPath(t testing.TB) string { return filepath.Join(t.TempDir(), "webhooks.db") }
 
-// openFile keeps as many connections as it may open: to open one means to read the
-// schema again.
+// openFile keeps all its connections idle, since a new one has to read the schema again.
 func openFile(path, settings string) (*sql.DB, error) {
 	db, err := sql.Open("sqlite", "file:"+filepath.ToSlash(path)+settings)
 	if err == nil {
@@ -32,7 +31,7 @@ func openFile(path, settings string) (*sql.DB, error) {
 	return db, err
 }
 
-// openDB opens the file at path, which the end of the test closes again.
+// openDB opens the file at path, which is closed when the test ends.
 func openDB(t testing.TB, path, settings string) *sql.DB {
 	t.Helper()
 	db, err := openFile(path, settings)
@@ -56,7 +55,7 @@ func newStore(t testing.TB, db *sql.DB) *sqlstore.FeedStore {
 	return feed
 }
 
-// open opens the store at path in a hurry, and migrates it if need be.
+// open opens the store at path without fsync, and migrates it.
 func open(t testing.TB, path string) *sqlstore.FeedStore { return openWith(t, path, unsynced) }
 
 func openWith(t testing.TB, path, settings string) *sqlstore.FeedStore {
@@ -80,7 +79,7 @@ func TestConformance(t *testing.T) {
 	})
 }
 
-// TestLinearizable plays on two handles of one file, as two processes have.
+// TestLinearizable runs histories on two handles of one file, as two processes have.
 func TestLinearizable(t *testing.T) {
 	for name, workload := range workloads() {
 		t.Run(name, func(t *testing.T) {
@@ -92,7 +91,7 @@ func TestLinearizable(t *testing.T) {
 	}
 }
 
-// TestTwoFilesAreCaught: were the handles not of one file, it would be noticed.
+// TestTwoFilesAreCaught runs histories on handles of two files.
 func TestTwoFilesAreCaught(t *testing.T) {
 	for name, workload := range workloads() {
 		t.Run(name, func(t *testing.T) {
@@ -103,7 +102,7 @@ func TestTwoFilesAreCaught(t *testing.T) {
 	}
 }
 
-// settings are shorter than usual: every change waits for the disk.
+// workloads are shorter than the defaults, since changes are slower than in memory.
 func workloads() map[string]linearizable.Workload {
 	hot, spread := linearizable.Hot(), linearizable.Spread()
 	hot.Histories, spread.Histories = 20, 8

@@ -13,8 +13,8 @@ import (
 	"example.com/go-webhookcfg/webhookcfg/egress"
 )
 
-// fillVoid gives the client a history of generations with rows each, none of them
-// in effect, by SQL: that many changes would each wait for the disk.
+// fillVoid inserts generations of void rows for a client by SQL, which is faster than as
+// many changes.
 func fillVoid(t *testing.T, db *sql.DB, client string, generations, rows int) {
 	t.Helper()
 	const fill = `INSERT INTO wh_override (client, gen, entity, url, since)
@@ -38,15 +38,15 @@ func countRows(t *testing.T, db *sql.DB, table string) (n int) {
 	return n
 }
 
-// TestSweep removes what is void, all of it, no more at a time than it was told,
-// and nothing else.
+// TestSweep checks that sweeps remove all void rows and no others, and at most limit rows
+// a call.
 func TestSweep(t *testing.T) {
 	path := newPath(t)
 	s, db := open(t, path), openDB(t, path, unsynced)
 	live := webhookcfg.Set("a", webhookcfg.Entity("e1"), egress.NewURL("https://live.example.com/"))
 	fillVoid(t, db, "a", 3, 700)
 	fillVoid(t, db, "b", 2, 500)
-	for n := range 250 { // more than are asked for at once
+	for n := range 250 { // more than one statement selects
 		fillVoid(t, db, fmt.Sprintf("c%d", n), 1, 1)
 	}
 	if err := s.Apply(t.Context(), live); err != nil {
@@ -71,15 +71,15 @@ func TestSweep(t *testing.T) {
 		t.Errorf("a sweep of nothing removed %d: %v", removed, err)
 	}
 	if dirty := countRows(t, db, "wh_client WHERE swept < gen"); dirty > 0 {
-		t.Errorf("%d clients are still asked for", dirty)
+		t.Errorf("%d clients are still marked for a sweep", dirty)
 	}
 	if hook, err := s.Resolve(t.Context(), "a", "e1"); err != nil || !hook.URL.Equal(live.URL) {
 		t.Errorf("got %v: %v", hook, err)
 	}
 }
 
-// TestSweepDuringChanges: whatever the sweep meets, everything that was set stays,
-// and only what is in effect is left in the end.
+// TestSweepDuringChanges checks that a concurrent sweep removes no row in effect, and that
+// a final sweep leaves no other.
 func TestSweepDuringChanges(t *testing.T) {
 	path := newPath(t)
 	s, sweeper, db := open(t, path), open(t, path), openDB(t, path, unsynced)
@@ -118,8 +118,8 @@ func TestSweepDuringChanges(t *testing.T) {
 	}
 }
 
-// churn makes random changes of a client, each compared with a plain map, and
-// returns how many overrides it has in the end.
+// churn makes random changes of a client, compares the result of each with a map, and
+// returns the final number of overrides.
 func churn(t *testing.T, s *sqlstore.FeedStore, client string, changes int) int {
 	hasBase, overrides := false, map[string]string{}
 	for n := range changes {
