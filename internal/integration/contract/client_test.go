@@ -16,14 +16,14 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// newClient is the generated client of one who signs in, its traffic judged.
+// newClient returns a generated client with credentials, whose exchanges are validated.
 func newClient(t *testing.T, base, pair string) *client.ClientWithResponses {
 	t.Helper()
 	kin := newKinValidator(t, document(t))
 	t.Cleanup(func() {
 		for _, ex := range kin.exchanges {
 			if ex.responseErr != nil {
-				t.Errorf("%s: the answer %d is not as documented: %v", ex.operation, ex.status, ex.responseErr)
+				t.Errorf("%s: the response %d violates the document: %v", ex.operation, ex.status, ex.responseErr)
 			}
 		}
 	})
@@ -40,8 +40,8 @@ func newClient(t *testing.T, base, pair string) *client.ClientWithResponses {
 	return c
 }
 
-// TestGeneratedClient drives every operation as its user would, and reads the
-// typed answers.
+// TestGeneratedClient calls every operation as a user would, and reads the typed
+// responses.
 func TestGeneratedClient(t *testing.T) {
 	const url, otherURL = "https://hooks.example.com/e1", "https://hooks.example.com/all"
 	base, ctx := serveAll(t), t.Context()
@@ -62,7 +62,7 @@ func TestGeneratedClient(t *testing.T) {
 	unset, err := c.UnsetWebhookWithResponse(ctx, one)
 	check(t, "unset", err, done, unset.JSON200)
 	readOff, err := c.ReadWebhookWithResponse(ctx, one)
-	check(t, "read what is off", err, &client.EndpointWebhook{EndpointId: one, Source: "off", Since: &noon}, readOff.JSON200)
+	check(t, "read off", err, &client.EndpointWebhook{EndpointId: one, Source: "off", Since: &noon}, readOff.JSON200)
 	page, err := c.ListWebhooksWithResponse(ctx, &client.ListWebhooksParams{Limit: &first})
 	check(t, "list", err, &client.EndpointPage{WebhookUrl: new(otherURL), Since: &noon, Overrides: []client.EndpointOverride{off}, Next: &one}, page.JSON200)
 	rest, err := c.ListVariantWebhooksWithResponse(ctx, &client.ListVariantWebhooksParams{After: page.JSON200.Next})
@@ -78,7 +78,7 @@ func TestGeneratedClient(t *testing.T) {
 	unsetAllMoc, err := c.UnsetAllVariantWebhooksWithResponse(ctx)
 	check(t, "unset all, variant", err, done, unsetAllMoc.JSON200)
 	none, err := c.ReadWebhookWithResponse(ctx, two)
-	check(t, "read nothing", err, &client.EndpointWebhook{EndpointId: two, Source: "none"}, none.JSON200)
+	check(t, "read none", err, &client.EndpointWebhook{EndpointId: two, Source: "none"}, none.JSON200)
 }
 
 func check[T any](t *testing.T, name string, err error, want, got T) {
@@ -91,7 +91,7 @@ func check[T any](t *testing.T, name string, err error, want, got T) {
 	}
 }
 
-// TestGeneratedClientErrors: each error arrives as its own type.
+// TestGeneratedClientErrors checks that each error has its own type.
 func TestGeneratedClientErrors(t *testing.T) {
 	base, ctx, empty := serveAll(t), t.Context(), ""
 	set := func(pair string, body client.SetEndpoint) *client.SetWebhookResult {
@@ -106,7 +106,7 @@ func TestGeneratedClientErrors(t *testing.T) {
 	at := func(url string) client.SetEndpoint { return client.SetEndpoint{WebhookUrl: url} }
 	foreign := "foreign"
 
-	// What a program has in hand where a variable was empty: not all entities.
+	// An empty variable of a program must not mean all entities.
 	check(t, "empty id", nil, "invalid_request", string(set(acme, client.SetEndpoint{EndpointId: &empty, WebhookUrl: good.WebhookUrl}).JSON400.Error))
 	check(t, "URL", nil, "invalid_webhook_url", string(set(acme, at("ftp://hooks.example.com/")).JSON400.Error))
 	check(t, "unreachable", nil, "webhook_unreachable", string(set(acme, at("https://down.example.com/")).JSON400.Error))
@@ -122,8 +122,8 @@ func TestGeneratedClientErrors(t *testing.T) {
 	later := set(outage, good)
 	check(t, "outage", nil, "temporarily_unavailable 1", fmt.Sprint(later.JSON503.Error, " ", later.Headers503.RetryAfter))
 
-	text, err := newClient(t, base, acme).SetWebhookWithBodyWithResponse(ctx, "text/plain", strings.NewReader("x"))
-	check(t, "text", err, "unsupported_media_type", string(text.JSON415.Error))
+	unsupported, err := newClient(t, base, acme).SetWebhookWithBodyWithResponse(ctx, "text/plain", strings.NewReader("x"))
+	check(t, "text", err, "unsupported_media_type", string(unsupported.JSON415.Error))
 	lost, err := newClient(t, base, acme).UnsetWebhookWithResponse(ctx, "e1/")
 	check(t, "slash in an id", err, "invalid_request", string(lost.JSON400.Error))
 	noReads := options()
@@ -133,13 +133,13 @@ func TestGeneratedClientErrors(t *testing.T) {
 	check(t, "allowed", nil, "DELETE", read.Headers405.Allow)
 }
 
-// TestEmptyIdentifier shows why the document warns of it: a client that fills an
-// empty identifier into the path of one entity has written the path of all, and
-// so has one whose URL library takes a dot away. Nothing arrives that would tell.
+// TestEmptyIdentifier shows why the document warns of empty identifiers: a client that
+// puts one into the path of one entity requests the path of all, and so does a client
+// whose URL library removes dot segments. The server cannot detect it.
 func TestEmptyIdentifier(t *testing.T) {
 	base, ctx := serveAll(t), t.Context()
 	c := newClient(t, base, acme)
-	careless, err := client.NewClientWithResponses(base, client.WithRequestEditorFn(func(_ context.Context, r *http.Request) error {
+	unchecked, err := client.NewClientWithResponses(base, client.WithRequestEditorFn(func(_ context.Context, r *http.Request) error {
 		r.SetBasicAuth("acme", "s3cret")
 		return nil
 	}))
@@ -150,7 +150,7 @@ func TestEmptyIdentifier(t *testing.T) {
 		if _, err := c.SetWebhookWithResponse(ctx, client.SetEndpoint{WebhookUrl: "https://hooks.example.com/all"}); err != nil {
 			t.Fatal(err)
 		}
-		unset, err := careless.UnsetWebhookWithResponse(ctx, id)
+		unset, err := unchecked.UnsetWebhookWithResponse(ctx, id)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -159,12 +159,12 @@ func TestEmptyIdentifier(t *testing.T) {
 	}
 }
 
-// TestGenerated: the generated client is that of the document.
+// TestGenerated checks that the generated client is up to date.
 func TestGenerated(t *testing.T) {
 	fresh := filepath.Join(t.TempDir(), "client.gen.go")
 	generate := exec.CommandContext(t.Context(), "go", "tool", "oapi-codegen", "-config", "config.yaml", "-o", fresh, "../../../../webhookcfg/openapi.yaml")
 	generate.Dir = "client"
-	generate.Env = append(os.Environ(), "GOWORK=off") // the versions are this module's
+	generate.Env = append(os.Environ(), "GOWORK=off") // for the versions of this module
 	if out, err := generate.CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
@@ -177,12 +177,12 @@ func TestGenerated(t *testing.T) {
 		t.Fatal(err)
 	}
 	if !bytes.Equal(want, got) {
-		t.Error("client.gen.go is not what go generate ./client makes")
+		t.Error("client.gen.go is out of date: run go generate ./client")
 	}
 }
 
-// transcript is what every client of others prints: for each step of one walk
-// the status and the word that matters.
+// transcript is the output of each third-party client: for each step the status and the
+// message, source or error code.
 const transcript = `200 successful
 200 override
 200 successful
@@ -193,8 +193,8 @@ const transcript = `200 successful
 404 unknown_entity
 `
 
-// TestTypeScript makes types of the document, compiles a client strictly and runs
-// it. Types of another document do not fit the client.
+// TestTypeScript generates types from the document, compiles a client in strict mode and
+// runs it. The client does not compile with types of another document.
 func TestTypeScript(t *testing.T) {
 	dir := packages(t)
 	s := startService(t)
@@ -207,14 +207,14 @@ func TestTypeScript(t *testing.T) {
 	expectFailure(t, tool(t, dir, "tsc", "--project", "tsconfig.json", "--noEmit"), "webhook_url")
 }
 
-// TestSmoke walks through the interface with the HTTP clients of other languages,
-// those that are installed.
+// TestSmoke calls the interface with HTTP clients of other languages, if they are
+// installed.
 func TestSmoke(t *testing.T) {
 	requireContract(t)
 	s := startService(t)
 	tests := []struct {
 		name string
-		need []string // succeeds where the client is installed
+		need []string // succeeds if the client is installed
 		run  []string
 	}{
 		{"python3-requests", []string{"python3", "-c", "import requests"}, []string{"python3", "smoke.py"}},
@@ -232,7 +232,7 @@ func TestSmoke(t *testing.T) {
 	}
 }
 
-// runClient runs a client and wants the transcript of it.
+// runClient runs a client and compares its output with the transcript.
 func runClient(t *testing.T, s service, client *exec.Cmd) {
 	t.Helper()
 	client.Env = append(client.Env, "BASE="+s.base, "RECEIVER="+s.receiver, "CLIENT="+acme)
@@ -241,7 +241,7 @@ func runClient(t *testing.T, s service, client *exec.Cmd) {
 	}
 }
 
-// TestCurl runs the command line of the README's user.
+// TestCurl calls the interface with curl.
 func TestCurl(t *testing.T) {
 	requireContract(t)
 	if _, err := exec.LookPath("curl"); err != nil {

@@ -14,8 +14,8 @@ import (
 	"github.com/getkin/kin-openapi/openapi3"
 )
 
-// drive sends every row through a judge, and the reads also to a handler without
-// them, and calls check with each row and its exchange.
+// drive sends every row through a validator, and the reads also to a handler without
+// reads, and calls check with each row and its exchange.
 func drive(t *testing.T, kin *kinValidator, check func(q request, got string, ex exchange)) {
 	t.Helper()
 	base, noReads := serveAll(t), options()
@@ -30,9 +30,9 @@ func drive(t *testing.T, kin *kinValidator, check func(q request, got string, ex
 	}
 }
 
-// TestExchanges holds the handler to the document: every answer is documented as
-// it is, and a request breaks the document just where the handler refuses it as
-// malformed. Rows that say why they are deviation the document must really be.
+// TestExchanges checks the handler against the document: every response matches it, and a
+// request violates it exactly if the handler refuses it as malformed, except for rows with
+// a deviation, which must deviate.
 func TestExchanges(t *testing.T) {
 	kin := newKinValidator(t, document(t))
 	drive(t, kin, func(q request, got string, ex exchange) {
@@ -40,18 +40,18 @@ func TestExchanges(t *testing.T) {
 			t.Errorf("%s: got %s, want %s", q.name, got, q.want)
 		}
 		if ex.responseErr != nil {
-			t.Errorf("%s: the answer is not as documented: %v", q.name, ex.responseErr)
+			t.Errorf("%s: the response violates the document: %v", q.name, ex.responseErr)
 		}
 		refused := slices.Contains(malformed, got)
 		if agree := refused == (ex.requestErr != nil); agree != (q.deviation == "") {
-			t.Errorf("%s: got %s; the document says %v; beyond it: %q", q.name, got, ex.requestErr, q.deviation)
+			t.Errorf("%s: got %s; the validator reports %v; deviation: %q", q.name, got, ex.requestErr, q.deviation)
 		}
 	})
 	checkCoverage(t, kin)
 }
 
-// checkCoverage holds the document to what was seen: each status of each operation
-// was answered, and each error that it shows came back byte for byte.
+// checkCoverage checks the document against the recorded responses: each status of each
+// operation occurred, and so did the exact body of each example of an error.
 func checkCoverage(t *testing.T, kin *kinValidator) {
 	t.Helper()
 	statuses, bodies := map[string]bool{}, map[string]bool{}
@@ -63,11 +63,11 @@ func checkCoverage(t *testing.T, kin *kinValidator) {
 		for _, op := range path.Operations() {
 			for status := range op.Responses.Map() {
 				if !statuses[op.OperationID+" "+status] {
-					t.Errorf("%s was never answered %s", op.OperationID, status)
+					t.Errorf("%s never had status %s", op.OperationID, status)
 				}
 				for _, body := range examples(op.Responses.Value(status).Value) {
 					if !bodies[status+" "+body] {
-						t.Errorf("%s: no answer %s was %s", op.OperationID, status, body)
+						t.Errorf("%s: no response %s was %s", op.OperationID, status, body)
 					}
 				}
 			}
@@ -75,8 +75,8 @@ func checkCoverage(t *testing.T, kin *kinValidator) {
 	}
 }
 
-// examples are the examples of a response, as the handler would write them; reads
-// have none that a test can meet to the byte.
+// examples returns the examples of a response as the handler writes them, except those of
+// reads, whose values a test does not reproduce.
 func examples(response *openapi3.Response) (bodies []string) {
 	for _, e := range response.Content["application/json"].Examples {
 		switch value := e.Value.Value.(map[string]any); {
@@ -89,8 +89,8 @@ func examples(response *openapi3.Response) (bodies []string) {
 	return bodies
 }
 
-// TestSlash: the second spelling of unsetting all, which the document has in
-// words only, takes no other method.
+// TestSlash checks that the path of unset-all with a trailing slash, which the document
+// only describes, allows no other method.
 func TestSlash(t *testing.T) {
 	base := serveAll(t)
 	for _, target := range []string{configure + "/", variant + "/"} {
@@ -103,8 +103,7 @@ func TestSlash(t *testing.T) {
 	}
 }
 
-// TestAlteredDocuments: the handler violates each of these documents, and the
-// judge sees it.
+// TestAlteredDocuments checks that the validator finds violations of altered documents.
 func TestAlteredDocuments(t *testing.T) {
 	tests := []struct {
 		name        string
@@ -114,16 +113,16 @@ func TestAlteredDocuments(t *testing.T) {
 		{"a status of one operation", []string{`"413":`, `"414":`}},
 		{"another method", []string{"    delete:\n", "    put:\n"}},
 		{"another path", []string{variant + ":", variant + "s:"}},
-		{"a field more", []string{"required: [message]", "required: [message, id]"}},
-		{"a field less", []string{"        source:\n          $ref: \"#/components/schemas/Source\"\n", "", "webhook_url, source, since]", "webhook_url, since]"}},
+		{"extra field", []string{"required: [message]", "required: [message, id]"}},
+		{"missing field", []string{"        source:\n          $ref: \"#/components/schemas/Source\"\n", "", "webhook_url, source, since]", "webhook_url, since]"}},
 		{"another name of a field", []string{"required: [endpoint_id, webhook_url, since]\n      properties:\n        endpoint_id:", "required: [id, webhook_url, since]\n      properties:\n        id:"}},
 		{"another type", []string{"type: array\n          maxItems: 1000", "type: object\n          maxProperties: 1000"}},
 		{"no null", []string{`type: [string, "null"]`, `type: string`}},
-		{"another word", []string{"enum: [successful]", "enum: [success]"}},
+		{"another message", []string{"enum: [successful]", "enum: [success]"}},
 		{"another error code", []string{"enum: [not_found, unknown_entity]", "enum: [not_found]"}},
 		{"another text", []string{"enum: [Invalid client credentials]", "enum: [Wrong secret]"}},
 		{"another media type", []string{"application/json:", "application/problem+json:"}},
-		{"a header more", []string{"        Retry-After:\n", "        Retry-At:\n"}},
+		{"extra header", []string{"        Retry-After:\n", "        Retry-At:\n"}},
 		{"another header", []string{"enum: [no-store]", "enum: [no-cache]"}},
 		{"another challenge", []string{`pattern: '^Basic realm=`, `pattern: '^Digest realm=`}},
 	}
@@ -131,16 +130,16 @@ func TestAlteredDocuments(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			if violations(t, newKinValidator(t, document(t, tt.alterations...)), base, rows) == 0 {
-				t.Error("nothing was found")
+				t.Error("no violation was found")
 			}
 		})
 	}
 	if n := violations(t, newKinValidator(t, document(t)), base, rows); n != 0 {
-		t.Errorf("the document as it is: %d violations", n)
+		t.Errorf("the shipped document: %d violations", n)
 	}
 }
 
-// violations counts the answers that the judge does not find in the document.
+// violations counts the responses that violate the document.
 func violations(t *testing.T, kin *kinValidator, base string, rows []request) (n int) {
 	t.Helper()
 	for _, q := range rows {
@@ -152,8 +151,7 @@ func violations(t *testing.T, kin *kinValidator, base string, rows []request) (n
 	return n
 }
 
-// sampleRows are rows enough for every kind of answer: one for each operation and
-// outcome.
+// sampleRows returns a row for each operation and outcome.
 func sampleRows(t *testing.T) []request {
 	t.Helper()
 	rows := everyOperation(document(t))
@@ -167,8 +165,7 @@ func sampleRows(t *testing.T) []request {
 	return rows
 }
 
-// TestAlteredHandlers: the other way round, handlers that answer what the document
-// does not have.
+// TestAlteredHandlers checks that the validator finds violations of altered handlers.
 func TestAlteredHandlers(t *testing.T) {
 	h, err := webhookcfg.NewHandler(store.NewMemory(), verifier(verify), options())
 	if err != nil {
@@ -178,15 +175,15 @@ func TestAlteredHandlers(t *testing.T) {
 		name  string
 		alter func(*httptest.ResponseRecorder)
 	}{
-		{"header lost", func(w *httptest.ResponseRecorder) { w.Header().Del("Retry-After") }},
-		{"challenge lost", func(w *httptest.ResponseRecorder) { w.Header().Del("WWW-Authenticate") }},
-		{"may be kept", func(w *httptest.ResponseRecorder) { w.Header().Set("Cache-Control", "max-age=1") }},
+		{"no Retry-After", func(w *httptest.ResponseRecorder) { w.Header().Del("Retry-After") }},
+		{"no challenge", func(w *httptest.ResponseRecorder) { w.Header().Del("WWW-Authenticate") }},
+		{"cacheable", func(w *httptest.ResponseRecorder) { w.Header().Set("Cache-Control", "max-age=1") }},
 		{"text", func(w *httptest.ResponseRecorder) { w.Header().Set("Content-Type", "text/plain") }},
 		{"created", func(w *httptest.ResponseRecorder) { w.Code = http.StatusCreated }},
 		{"no body", func(w *httptest.ResponseRecorder) { w.Body.Reset() }},
 		{"another code", replaceBody(`"error":"invalid_client"`, `"error":"unauthorized"`)},
-		{"a field more", replaceBody(`{"`, `{"id":1,"`)},
-		{"a field less", replaceBody(`,"error_description":"The server encountered an unexpected condition"`, ``)},
+		{"extra field", replaceBody(`{"`, `{"id":1,"`)},
+		{"missing field", replaceBody(`,"error_description":"The server encountered an unexpected condition"`, ``)},
 		{"a quotation mark", replaceBody(`The service`, `The \"service\"`)},
 	}
 	for _, tt := range tests {
@@ -201,7 +198,7 @@ func TestAlteredHandlers(t *testing.T) {
 				_, _ = w.Write(recorded.Body.Bytes())
 			}))
 			if violations(t, newKinValidator(t, document(t)), base, everyOperation(document(t))) == 0 {
-				t.Error("nothing was found")
+				t.Error("no violation was found")
 			}
 		})
 	}

@@ -18,8 +18,7 @@ const (
 	variant   = "/api/v1/configuration/configure-webhook"
 )
 
-// The clients of the tests: two who are served, and one for each way in which the
-// verifier can fail.
+// The credentials of the tests: two valid ones, and one for each failure of the verifier.
 const (
 	acme      = "acme:s3cret"
 	other     = "other:0ther"
@@ -29,12 +28,12 @@ const (
 	defect    = "defect:s3cret"
 )
 
-// noon is the time of every change that the tests make.
+// noon is the time of every change of the tests.
 var noon = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 
 var errBroken = errors.New("broken on purpose")
 
-// waitError is what a throttle or a busy prober answers.
+// waitError is the error of a throttle or a busy prober.
 type waitError struct{}
 
 func (waitError) Error() string             { return "too fast" }
@@ -72,13 +71,13 @@ func (prober) Probe(_ context.Context, _ string, target egress.URL) error {
 	return nil
 }
 
-// entityExists knows every entity but one.
+// entityExists accepts every entity but one.
 func entityExists(_ context.Context, _, entity string) (bool, error) {
 	return entity != "foreign", nil
 }
 
-// options are those of a handler that can give every answer there is, beside the
-// 405 of a handler without reads.
+// options returns the options of a handler that can send every response except the 405 of
+// a handler without reads.
 func options() *webhookcfg.Options {
 	return &webhookcfg.Options{
 		Reads:        true,
@@ -88,7 +87,7 @@ func options() *webhookcfg.Options {
 	}
 }
 
-// serve runs a handler over a store and returns its address.
+// serve serves a handler with a store and returns its URL.
 func serve(t *testing.T, st webhookcfg.Store, o *webhookcfg.Options) (base string) {
 	t.Helper()
 	h, err := webhookcfg.NewHandler(st, verifier(verify), o)
@@ -105,7 +104,7 @@ func listen(t *testing.T, h http.Handler) (base string) {
 	return server.URL
 }
 
-// serveAll runs a handler that can give every recorded.
+// serveAll serves a handler that can send every response.
 func serveAll(t *testing.T) (base string) {
 	t.Helper()
 	return serve(t, store.NewMemory(), options())

@@ -12,18 +12,18 @@ import (
 	"github.com/getkin/kin-openapi/openapi3"
 )
 
-// request is one row of a table: what is sent, and what is to come back.
+// request is a row of a table: a request and its expected response.
 type request struct {
 	name, method, target, client, body string
 
-	fields []string // "Name: value"; a POST is application/json if they do not say
-	want   string   // status, and for a refusal the error code
-	// deviation says why the document and the handler may disagree about the request;
-	// "" where they must not.
+	fields []string // "Name: value"; the Content-Type of a POST defaults to JSON
+	want   string   // status, and the error code of a refusal
+	// deviation is the reason why the document and the handler disagree about the request;
+	// "" where they agree.
 	deviation string
 }
 
-// send sends the request and returns what came back in the form of want.
+// send sends the request and returns the outcome in the form of want.
 func (q request) send(t *testing.T, through http.RoundTripper, base string) (got string) {
 	t.Helper()
 	r, err := http.NewRequestWithContext(t.Context(), q.method, base+q.target, strings.NewReader(q.body))
@@ -51,23 +51,23 @@ func (q request) send(t *testing.T, through http.RoundTripper, base string) (got
 	var refusal struct {
 		Error string `json:"error"`
 	}
-	// Whether it is one is for the judge; without, the error code is missing.
+	// A body of another form has no error code; the validator reports it.
 	_ = json.NewDecoder(resp.Body).Decode(&refusal)
 	return strings.TrimSpace(strconv.Itoa(resp.StatusCode) + " " + refusal.Error)
 }
 
-// malformed are the answers to requests that the document must forbid; the others
-// depend on what only the service knows.
+// malformed lists the outcomes of requests that the document must forbid; other refusals
+// depend on the state of the service.
 var malformed = []string{
 	"400 invalid_request", "400 invalid_webhook_url", "401 invalid_client", "404 not_found",
 	"405 method_not_allowed", "405", "415 unsupported_media_type",
 }
 
-// operation is one operation of the document with a request that it takes.
+// operation is an operation of the document with a valid request.
 type operation struct{ id, method, target, body string }
 
-// operations are those of the document by path; a path is set first, read then,
-// and unset last.
+// operations returns the operations of the document by path: first set, then read, then
+// unset.
 func operations(doc *openapi3.T) (all []operation) {
 	ids := strings.NewReplacer("{endpoint_id}", "e1", "{moc_id}", "e1")
 	for _, path := range slices.Sorted(maps.Keys(doc.Paths.Map())) {
@@ -87,13 +87,13 @@ func operations(doc *openapi3.T) (all []operation) {
 func example(value any) string {
 	text, err := json.Marshal(value)
 	if err != nil {
-		panic(err) // it came out of a parser
+		panic(err) // impossible: the value was parsed from YAML
 	}
 	return string(text)
 }
 
-// everyOperation are the rows that every operation has alike: once with success,
-// and once with each failure of the verifier.
+// everyOperation returns the rows common to all operations: one that succeeds, and one for
+// each failure of the verifier.
 func everyOperation(doc *openapi3.T) (rows []request) {
 	outcomes := map[string]string{
 		acme:      "200",
@@ -114,18 +114,18 @@ func everyOperation(doc *openapi3.T) (rows []request) {
 	return rows
 }
 
-// Why the document and the handler may disagree.
+// The deviations of the document from the handler.
 const (
 	deviationQuery    = "OpenAPI cannot forbid a query parameter that it does not name"
 	deviationRepeat   = "JSON Schema sees an object after its keys were merged"
 	deviationMedia    = "the document names the media type, not its parameters and codings"
-	deviationURL      = "what a URL means is more than its pattern"
-	deviationNumber   = "a number in a query has more than one spelling"
-	deviationBody     = "a body says nothing where the path names one entity, so it is not looked at"
-	deviationTrailing = "the library reads one value and lets the rest be"
+	deviationURL      = "the pattern of a URL does not cover all its rules"
+	deviationNumber   = "a number in a query has several spellings"
+	deviationBody     = "the handler ignores a body where the path names one entity"
+	deviationTrailing = "the library reads one JSON value and ignores the rest"
 )
 
-// table are the rows that not every operation has alike.
+// table returns the rows of particular operations.
 func table() []request {
 	return slices.Concat(
 		setRows("configure", configure, "endpoint_id", "moc_id"),
@@ -136,7 +136,7 @@ func table() []request {
 	)
 }
 
-// setRows are the bodies of a set, good and bad.
+// setRows returns the bodies of a set, valid and invalid.
 func setRows(name, path, key, foreignKey string) (rows []request) {
 	add := func(what, body, want, deviation string, fields ...string) {
 		rows = append(rows, request{name: "set, " + name + ", " + what, method: "POST", target: path, client: acme, body: body, want: want, deviation: deviation, fields: fields})
@@ -151,7 +151,7 @@ func setRows(name, path, key, foreignKey string) (rows []request) {
 	add("longest id", one(strings.Repeat("x", 128), url), "200", "")
 	add("every character of ids", one("A-Za-z0-9._~:@-", url), "200", "")
 	add("three dots", one("...", url), "200", "")
-	add("a dot before", one(".e1", url), "200", "")
+	add("leading dot", one(".e1", url), "200", "")
 	add("address", one("e1", "https://[2606:4700::1]:8443/?q={x}&y=%20"), "200", "")
 	add("scheme in capitals", one("e1", "HTTPS://HOOKS.example.com"), "200", "")
 	add("charset", one("e1", url), "200", "", "Content-Type: application/json; charset=UTF-8")
@@ -205,7 +205,7 @@ func setRows(name, path, key, foreignKey string) (rows []request) {
 	add("no media type", one("e1", url), "415 unsupported_media_type", "", "Content-Type: ")
 	add("text", one("e1", url), "415 unsupported_media_type", "", "Content-Type: text/plain")
 	add("form", "webhook_url=x", "415 unsupported_media_type", "", "Content-Type: application/x-www-form-urlencoded")
-	add("charset of old", one("e1", url), "415 unsupported_media_type", deviationMedia, "Content-Type: application/json; charset=latin1")
+	add("charset latin1", one("e1", url), "415 unsupported_media_type", deviationMedia, "Content-Type: application/json; charset=latin1")
 	add("gzip", one("e1", url), "415 unsupported_media_type", deviationMedia, "Content-Encoding: gzip")
 	rows = append(rows,
 		request{name: "set all with a query, " + name, method: "POST", target: path + "?" + key + "=e1", client: acme, body: `{"webhook_url":"` + url + `"}`, want: bad, deviation: deviationQuery},
@@ -213,7 +213,7 @@ func setRows(name, path, key, foreignKey string) (rows []request) {
 	return rows
 }
 
-// pathRows are identifiers in a path, good and bad.
+// pathRows returns identifiers in a path, valid and invalid.
 func pathRows(path string) (rows []request) {
 	add := func(target, body, want, deviation string, methods ...string) {
 		for _, method := range methods {
@@ -245,7 +245,7 @@ func pathRows(path string) (rows []request) {
 	return rows
 }
 
-// listRows are the queries of a list, good and bad.
+// listRows returns the queries of a list, valid and invalid.
 func listRows(path string) (rows []request) {
 	add := func(query, want, deviation string) {
 		rows = append(rows, request{name: "list " + query, method: "GET", target: path + query, client: acme, want: want, deviation: deviation})
@@ -274,7 +274,7 @@ func listRows(path string) (rows []request) {
 	return rows
 }
 
-// unknownPathRows are paths that are not of the interface.
+// unknownPathRows returns requests for unknown paths.
 func unknownPathRows() (rows []request) {
 	for _, target := range []string{"/", "/api/v1/configure", "/api/v1/configured/configure-webhook", "//api/v1/configure/configure-webhook", configure + "x"} {
 		for _, method := range []string{"GET", "POST", "DELETE"} {

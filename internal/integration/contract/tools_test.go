@@ -17,20 +17,19 @@ import (
 	"time"
 )
 
-// toolTimeout bounds each program of others; their start alone takes seconds.
+// toolTimeout bounds each third-party program; starting one takes seconds.
 const toolTimeout = 3 * time.Minute
 
-// requireContract skips a test that runs programs of others, unless CONTRACT_NPM is set.
+// requireContract skips a test that runs third-party programs, unless CONTRACT_NPM is set.
 func requireContract(t *testing.T) {
 	t.Helper()
 	if os.Getenv("CONTRACT_NPM") == "" {
-		t.Skip("make contract runs this")
+		t.Skip("run with make contract")
 	}
 }
 
-// packages returns a folder with the files of npm/ and its packages, installed
-// as the lock says and kept from run to run in the user's cache, since the tree of
-// this repository is no place for them.
+// packages returns a directory with the files of npm/ and the packages of its lock file,
+// which are kept in the user's cache directory, outside of the repository.
 func packages(t *testing.T) (dir string) {
 	t.Helper()
 	requireContract(t)
@@ -52,7 +51,7 @@ func packages(t *testing.T) (dir string) {
 	if _, err := os.Stat(installed); err != nil {
 		install(t, cache, installed)
 	}
-	dir, err = os.MkdirTemp(installed, "run-") // inside, where Node.js finds the packages
+	dir, err = os.MkdirTemp(installed, "run-") // below it, so that Node.js finds the packages
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -64,8 +63,8 @@ func packages(t *testing.T) (dir string) {
 	return dir
 }
 
-// install installs the packages beside their place and then moves them there, so
-// that what is there is whole.
+// install installs the packages in a temporary directory and renames it, so that an
+// installation is complete or absent.
 func install(t *testing.T, cache, installed string) {
 	t.Helper()
 	if err := os.MkdirAll(cache, 0o755); err != nil {
@@ -83,7 +82,7 @@ func install(t *testing.T, cache, installed string) {
 		}
 		write(t, filepath.Join(dir, name), data)
 	}
-	// No script of a package runs: none of these needs one.
+	// None of these packages needs its install scripts.
 	npm := exec.CommandContext(t.Context(), "npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund", "--no-update-notifier")
 	npm.Dir = dir
 	if out, err := npm.CombinedOutput(); err != nil {
@@ -101,8 +100,8 @@ func write(t *testing.T, name string, data []byte) {
 	}
 }
 
-// command is a program of others that runs in dir, is ended with the test, and
-// tells nobody about itself.
+// command returns a third-party program that runs in dir, ends with the test, and sends no
+// telemetry.
 func command(t *testing.T, dir, program string, args ...string) *exec.Cmd {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), toolTimeout)
@@ -116,7 +115,7 @@ func command(t *testing.T, dir, program string, args ...string) *exec.Cmd {
 	return cmd
 }
 
-// tool is a program of an installed package.
+// tool returns a program of an installed npm package.
 func tool(t *testing.T, dir, name string, args ...string) *exec.Cmd {
 	t.Helper()
 	script, err := filepath.EvalSymlinks(filepath.Join(dir, "..", "node_modules", ".bin", name))
@@ -126,8 +125,8 @@ func tool(t *testing.T, dir, name string, args ...string) *exec.Cmd {
 	return command(t, dir, "node", append([]string{script}, args...)...)
 }
 
-// run wants a program to succeed, and returns what it printed.
-func run(t *testing.T, cmd *exec.Cmd) (printed string) {
+// run runs a program that must succeed, and returns its output.
+func run(t *testing.T, cmd *exec.Cmd) (output string) {
 	t.Helper()
 	out, err := cmd.CombinedOutput()
 	if err != nil {
@@ -136,7 +135,7 @@ func run(t *testing.T, cmd *exec.Cmd) (printed string) {
 	return string(out)
 }
 
-// expectFailure wants a program to find fault, with these words.
+// expectFailure runs a program that must fail with words in its output.
 func expectFailure(t *testing.T, cmd *exec.Cmd, words string) {
 	t.Helper()
 	out, err := cmd.CombinedOutput()
@@ -145,8 +144,8 @@ func expectFailure(t *testing.T, cmd *exec.Cmd, words string) {
 	}
 }
 
-// start runs a program until the test ends, and returns the first match of ready
-// in what it prints.
+// start runs a program until the test ends, and returns the first match of ready in its
+// output.
 func start(t *testing.T, cmd *exec.Cmd, ready *regexp.Regexp) string {
 	t.Helper()
 	output, err := cmd.StdoutPipe()
@@ -158,7 +157,7 @@ func start(t *testing.T, cmd *exec.Cmd, ready *regexp.Regexp) string {
 	}
 	t.Cleanup(func() {
 		_ = cmd.Process.Kill()
-		_ = cmd.Wait() // that it was killed is no news
+		_ = cmd.Wait() // fails because it was killed
 	})
 	lines := bufio.NewReader(output)
 	for {
@@ -178,11 +177,11 @@ var (
 	listening = regexp.MustCompile(`http://127\.0\.0\.1:\d+$`)
 )
 
-// service is the example server as a process of its own, with its surroundings.
+// service is a running example server, with a receiver for its probe and a URL at which
+// nothing listens.
 type service struct{ base, receiver, unreachable string }
 
-// startService builds and runs the example server, with one client, two entities,
-// and a receiver that its probe can reach.
+// startService builds and runs the example server, with one client and two entities.
 func startService(t *testing.T) service {
 	t.Helper()
 	dir := t.TempDir()
@@ -203,8 +202,8 @@ func startService(t *testing.T) service {
 	return service{base: "http://" + at, receiver: receiver.URL + "/in", unreachable: gone.URL}
 }
 
-// TestLint: the linters of others find no fault with the document, and see one
-// that is there.
+// TestLint checks that the linters accept the document and find an error in an altered
+// one.
 func TestLint(t *testing.T) {
 	dir := packages(t)
 	write(t, filepath.Join(dir, "broken.yaml"), altered(t, "{message: successful}", "{message: 1}"))
@@ -220,9 +219,9 @@ func TestLint(t *testing.T) {
 	expectFailure(t, tool(t, dir, "spectral", spectral("broken.yaml")...), "oas3-valid-media-example")
 }
 
-// TestProxy sends a collection of requests through a validating proxy to the
-// example server: good ones, where the proxy turns any violation into an error,
-// and others, where it only notes what it found.
+// TestProxy sends a collection of requests through a validating proxy to the example
+// server: valid ones, where the proxy responds to a violation with an error, and others,
+// where it reports violations in a header.
 func TestProxy(t *testing.T) {
 	dir := packages(t)
 	s := startService(t)
@@ -231,9 +230,9 @@ func TestProxy(t *testing.T) {
 
 	run(t, newman(t, dir, s, strict, "good"))
 	run(t, newman(t, dir, s, lenient, "malformed"))
-	run(t, newman(t, dir, s, lenient, "beyond"))
+	run(t, newman(t, dir, s, lenient, "deviations"))
 
-	// The collection and the proxy notice what is wrong.
+	// The collection and the proxy find violations.
 	expectFailure(t, newman(t, dir, s, strict, "malformed"), "expected response to have status code 400 but got 422")
 	expectFailure(t, newman(t, dir, s, s.base, "malformed"), "violations")
 	alterations := map[string][]string{
@@ -252,14 +251,14 @@ func TestProxy(t *testing.T) {
 	}
 }
 
-// prism runs the proxy on a port of its own choice.
+// prism starts the proxy on a free port.
 func prism(t *testing.T, dir string, args ...string) (base string) {
 	t.Helper()
 	args = append([]string{"proxy", "--host", "127.0.0.1", "--port", "0", "--multiprocess=false"}, args...)
 	return start(t, tool(t, dir, "prism", args...), listening)
 }
 
-// newman is the collection's runner over one folder of it.
+// newman returns the command that runs one folder of the collection.
 func newman(t *testing.T, dir string, s service, base, folder string) *exec.Cmd {
 	t.Helper()
 	id, secret, _ := strings.Cut(acme, ":")

@@ -21,7 +21,7 @@ import (
 	validator "github.com/pb33f/libopenapi-validator"
 )
 
-// kinValidator is an [http.RoundTripper] that holds what passes through it to a document.
+// kinValidator is an [http.RoundTripper] that validates exchanges against a document.
 type kinValidator struct {
 	document  *openapi3.T
 	router    routers.Router
@@ -29,16 +29,16 @@ type kinValidator struct {
 	exchanges []exchange
 }
 
-// exchange is what the document says about one exchange.
+// exchange is a request and its response, validated.
 type exchange struct {
 	operation   string // operationId, "" where the document has none
 	status      int
 	body        string
-	requestErr  error // what is wrong with the request
-	responseErr error // what is wrong with the answer
+	requestErr  error // violation of the request
+	responseErr error // violation of the response
 }
 
-// document is the document as it is shipped, altered by pairs of old and new text.
+// document returns the shipped document, altered by pairs of old and new text.
 func document(t *testing.T, alterations ...string) *openapi3.T {
 	t.Helper()
 	doc, err := openapi3.NewLoader().LoadFromData(altered(t, alterations...))
@@ -71,11 +71,11 @@ func newKinValidator(t *testing.T, doc *openapi3.T) *kinValidator {
 	return &kinValidator{document: doc, router: router, client: transport}
 }
 
-// last is the exchange about the exchange that came last.
+// last returns the last exchange.
 func (kin *kinValidator) last() exchange { return kin.exchanges[len(kin.exchanges)-1] }
 
-// RoundTrip implements [http.RoundTripper]. It passes on what violates the
-// document too: whether that is wrong is for the test to say.
+// RoundTrip implements [http.RoundTripper]. It also sends requests that violate the
+// document: tests decide whether that is an error.
 func (kin *kinValidator) RoundTrip(r *http.Request) (*http.Response, error) {
 	sent, err := readAll(r.Body)
 	if err != nil {
@@ -83,11 +83,11 @@ func (kin *kinValidator) RoundTrip(r *http.Request) (*http.Response, error) {
 	}
 	r = r.Clone(r.Context())
 	r.Body = io.NopCloser(bytes.NewReader(sent))
-	shown := r.Clone(r.Context())
-	shown.Body = io.NopCloser(bytes.NewReader(sent))
+	validated := r.Clone(r.Context())
+	validated.Body = io.NopCloser(bytes.NewReader(sent))
 
 	var ex exchange
-	input, err := kin.find(shown)
+	input, err := kin.find(validated)
 	ex.operation, ex.requestErr = input.Route.Operation.OperationID, err
 	if err == nil {
 		ex.requestErr = openapi3filter.ValidateRequest(r.Context(), input)
@@ -107,8 +107,8 @@ func (kin *kinValidator) RoundTrip(r *http.Request) (*http.Response, error) {
 	return resp, nil
 }
 
-// find returns what to judge a request and its answer by. Where the document has
-// no such path or method, the answers are those that need no operation.
+// find returns the input for validating a request and its response. Where the document
+// has no such path or method, the only responses are 404 and 405.
 func (kin *kinValidator) find(r *http.Request) (*openapi3filter.RequestValidationInput, error) {
 	input := &openapi3filter.RequestValidationInput{Request: r, Options: &openapi3filter.Options{
 		AuthenticationFunc:                authenticate,
@@ -130,7 +130,7 @@ func (kin *kinValidator) find(r *http.Request) (*openapi3filter.RequestValidatio
 	return input, err
 }
 
-// unescape decodes the parameters of a path, which the router leaves as they came.
+// unescape decodes the parameters of a path, which the router leaves escaped.
 func unescape(params map[string]string) error {
 	for name, value := range params {
 		plain, err := url.PathUnescape(value)
@@ -152,8 +152,8 @@ func validateResponse(ctx context.Context, input *openapi3filter.RequestValidati
 	return openapi3filter.ValidateResponse(ctx, response.SetBodyBytes(body))
 }
 
-// authenticate knows who may sign in; what becomes of them then is no matter of
-// the document.
+// authenticate accepts the credentials that the document treats as valid; the failures of
+// the verifier are beyond it.
 func authenticate(_ context.Context, input *openapi3filter.AuthenticationInput) error {
 	id, secret, ok := input.RequestValidationInput.Request.BasicAuth()
 	switch pair := id + ":" + secret; {
@@ -173,23 +173,23 @@ func readAll(body io.ReadCloser) ([]byte, error) {
 	return data, errors.Join(err, body.Close())
 }
 
-// TestDocument: the document is well-formed, its examples keep to its schemas.
+// TestDocument checks that the document is valid, and its examples match its schemas.
 func TestDocument(t *testing.T) {
 	if err := document(t).Validate(t.Context()); err != nil {
 		t.Error(err)
 	}
 	broken := document(t, "{message: successful}", "{message: 1}")
 	if err := broken.Validate(t.Context()); err == nil {
-		t.Error("an example that breaks its schema went unnoticed")
+		t.Error("an example that violates its schema was not found")
 	}
 }
 
-// pb33fValidator judges with a library that shares no parser with the first, so that a
-// document is not good only because one library reads it kindly.
+// pb33fValidator validates with a library that shares no parser with kin-openapi, so that
+// the document does not depend on the leniency of one library.
 type pb33fValidator struct {
 	validator validator.Validator
 	client    http.RoundTripper
-	exchange  exchange // of the last exchange
+	exchange  exchange // the last one
 }
 
 func newPB33FValidator(t *testing.T, document []byte) *pb33fValidator {
@@ -238,23 +238,24 @@ func (s *pb33fValidator) RoundTrip(r *http.Request) (*http.Response, error) {
 	return resp, nil
 }
 
-// needsNoOperation: the library knows no answers but those of operations.
+// needsNoOperation reports whether the response belongs to no operation, which the library
+// cannot validate.
 func needsNoOperation(q request) bool {
 	return strings.HasPrefix(q.want, "405") || q.want == "404 not_found"
 }
 
-// TestSecondValidator: for the second library too the answers of every operation are
-// as documented, and what is answered 200 was a good request.
+// TestSecondValidator checks that for the second library too the responses of every
+// operation match the document, and so do requests with status 200.
 func TestSecondValidator(t *testing.T) {
 	base := serveAll(t)
 	s := newPB33FValidator(t, altered(t))
 	rows := slices.Concat(sampleRows(t), pathRows(variant), listRows(variant))
 	for _, q := range slices.DeleteFunc(rows, needsNoOperation) {
 		if got := q.send(t, s, base); got == "200" && q.deviation == "" && s.exchange.requestErr != nil {
-			t.Errorf("%s: the request is not as documented: %v", q.name, s.exchange.requestErr)
+			t.Errorf("%s: the request violates the document: %v", q.name, s.exchange.requestErr)
 		}
 		if s.exchange.responseErr != nil {
-			t.Errorf("%s: the answer is not as documented: %v", q.name, s.exchange.responseErr)
+			t.Errorf("%s: the response violates the document: %v", q.name, s.exchange.responseErr)
 		}
 	}
 	for _, alteration := range [][]string{
@@ -266,7 +267,7 @@ func TestSecondValidator(t *testing.T) {
 			found = found || s.exchange.responseErr != nil
 		}
 		if !found {
-			t.Errorf("%q: nothing was found", alteration)
+			t.Errorf("%q: no violation was found", alteration)
 		}
 	}
 }

@@ -30,9 +30,9 @@ func (c *countingStore) Apply(ctx context.Context, change webhookcfg.Change) err
 	return c.Memory.Apply(ctx, change)
 }
 
-// TestGeneratedViolations derives from the schemas what they forbid, sends it, and
-// wants the answer of the interface's table of errors, no change, and the judge's
-// word that it was a violation.
+// TestGeneratedViolations generates requests that the schemas forbid, and checks that the
+// handler refuses each with the specified error and without a change, and that the
+// validator reports a violation of the request.
 func TestGeneratedViolations(t *testing.T) {
 	st := &countingStore{Memory: store.NewMemory()}
 	base, doc := serve(t, st, options()), document(t)
@@ -48,7 +48,7 @@ func TestGeneratedViolations(t *testing.T) {
 				sent++
 				got := q.send(t, kin, base)
 				if ex := kin.last(); got != q.want || ex.requestErr == nil || ex.responseErr != nil {
-					t.Errorf("%s, %s: got %s, want %s; the document says %v of it and %v of the answer", op.OperationID, q.name, got, q.want, ex.requestErr, ex.responseErr)
+					t.Errorf("%s, %s: got %s, want %s; the validator reports %v for the request and %v for the response", op.OperationID, q.name, got, q.want, ex.requestErr, ex.responseErr)
 				}
 			}
 		}
@@ -57,11 +57,11 @@ func TestGeneratedViolations(t *testing.T) {
 		t.Errorf("%d changes reached the store", n)
 	}
 	if sent < 150 {
-		t.Errorf("only %d violations were made", sent)
+		t.Errorf("only %d violations were generated", sent)
 	}
 }
 
-// bodyViolations break the schema of a body at one place each.
+// bodyViolations returns bodies that violate the schema in one place each.
 func bodyViolations(op *openapi3.Operation) (rows []request) {
 	if op.RequestBody == nil {
 		return nil
@@ -96,7 +96,7 @@ func bodyViolations(op *openapi3.Operation) (rows []request) {
 	return rows
 }
 
-// errorOf is what a string that breaks the schema of a property is refused with.
+// errorOf returns the error code for a string that violates the schema of a property.
 func errorOf(property string) string {
 	if property == "webhook_url" {
 		return "invalid_webhook_url"
@@ -104,7 +104,7 @@ func errorOf(property string) string {
 	return "invalid_request"
 }
 
-// parameterViolations break the schema of one parameter each.
+// parameterViolations returns requests that violate the schema of one parameter each.
 func parameterViolations(op *openapi3.Operation, path string) (rows []request) {
 	for _, parameter := range op.Parameters {
 		p := parameter.Value
@@ -113,7 +113,7 @@ func parameterViolations(op *openapi3.Operation, path string) (rows []request) {
 			if p.In == openapi3.ParameterInPath {
 				target = strings.ReplaceAll(path, "{"+p.Name+"}", strings.ReplaceAll(url.PathEscape(value), ".", "%2e"))
 			}
-			if value != "" { // in a path that is another operation
+			if value != "" { // an empty one in a path is another operation
 				rows = append(rows, request{name: fmt.Sprintf("%s as %.40q", p.Name, value), target: target, want: "400 invalid_request"})
 			}
 		}
@@ -121,7 +121,7 @@ func parameterViolations(op *openapi3.Operation, path string) (rows []request) {
 	return rows
 }
 
-// badValues are texts that break the schema of a parameter.
+// badValues returns values that violate the schema of a parameter.
 func badValues(schema *openapi3.Schema) []string {
 	if !schema.Type.Is("integer") {
 		return badStrings(schema)
@@ -129,19 +129,19 @@ func badValues(schema *openapi3.Schema) []string {
 	return []string{fmt.Sprint(*schema.Min - 1), fmt.Sprint(*schema.Max + 1), "x", "1.5", "true", "null"}
 }
 
-// badStrings are strings that break a schema: too long, too short, and those of a
-// list of traps that do not match.
+// badStrings returns strings that violate a schema: one that is too long, and those of a
+// fixed list that do not match the pattern.
 func badStrings(schema *openapi3.Schema) (bad []string) {
 	pattern := regexp.MustCompile(schema.Pattern)
 	filler := strings.Trim(fmt.Sprint(schema.Examples[0]), "/")
 	long := filler + strings.Repeat("x", int(*schema.MaxLength)+1-len(filler))
 	if !pattern.MatchString(long) {
-		panic("too long is not all that is wrong with " + long)
+		panic("the long string must violate the length only: " + long)
 	}
 	bad = append(bad, long)
-	for _, trap := range []string{"", ".", "..", " ", "e 1", " e1", "e1\n", "e1\t", "e1\x00", "é", "e1\\", "e1#", "e1?", "e1/", "e1%", "null", "//e1", "data:x", "https:e1", "https://e1#", "https:// e1"} {
-		if !pattern.MatchString(trap) {
-			bad = append(bad, trap)
+	for _, candidate := range []string{"", ".", "..", " ", "e 1", " e1", "e1\n", "e1\t", "e1\x00", "é", "e1\\", "e1#", "e1?", "e1/", "e1%", "null", "//e1", "data:x", "https:e1", "https://e1#", "https:// e1"} {
+		if !pattern.MatchString(candidate) {
+			bad = append(bad, candidate)
 		}
 	}
 	return bad
@@ -159,8 +159,8 @@ func without(object map[string]any, name string) map[string]any {
 	return object
 }
 
-// TestIdentifierPattern holds the pattern of the document and the syntax of the
-// handler to each other, on random strings over characters that matter to either.
+// TestIdentifierPattern compares the pattern of the document with the syntax of the
+// handler, on random strings of characters that matter to either.
 func TestIdentifierPattern(t *testing.T) {
 	identifier := document(t).Components.Schemas["Identifier"].Value
 	pattern := regexp.MustCompile(identifier.Pattern)
@@ -181,11 +181,11 @@ func TestIdentifierPattern(t *testing.T) {
 		}
 		q := request{name: text, method: http.MethodPost, target: variant, client: acme, body: string(body)}
 		if got := q.send(t, http.DefaultTransport, base); got != "200" && got != "400 invalid_request" || (got == "200") != want {
-			t.Errorf("%q: got %s, the document allows it: %v", text, got, want)
+			t.Errorf("%q: got %s; allowed by the document: %v", text, got, want)
 		}
 		outcomes[want]++
 	}
 	if min(outcomes[true], outcomes[false]) < 200 {
-		t.Errorf("good and bad were %v", outcomes)
+		t.Errorf("valid and invalid: %v", outcomes)
 	}
 }

@@ -1,5 +1,5 @@
-// Drives the interface with types that were made of the document. Prints a line
-// for each step: the status, and the one word that matters.
+// Calls the interface with types generated from the document. Prints for each step the
+// status, and the message, source or error code.
 import createClient from "openapi-fetch";
 import type { components, paths } from "./schema.js";
 
@@ -12,9 +12,9 @@ const one = "/api/v1/configure/configure-webhook/{endpoint_id}";
 const all = "/api/v1/configure/configure-webhook";
 const params = { path: { endpoint_id: "e1" } };
 
-type Answer<Data> = { data?: Data; error?: { error: string; error_description: string }; response: Response };
+type Result<Data> = { data?: Data; error?: { error: string; error_description: string }; response: Response };
 
-function show<Data>({ data, error, response }: Answer<Data>, word: (data: Data) => string): void {
+function show<Data>({ data, error, response }: Result<Data>, word: (data: Data) => string): void {
   console.log(response.status, error ? error.error : word(data as Data));
 }
 
@@ -25,7 +25,7 @@ show(await api.GET(one, { params }), (webhook) => webhook.source);
 show(await api.DELETE(one, { params }), message);
 show(await api.POST(all, { body: { webhook_url: RECEIVER } }), message);
 show(await api.DELETE(all), message);
-// @ts-expect-error: the types know that an identifier is never null.
+// @ts-expect-error: the types do not allow null for an identifier.
 show(await api.POST(all, { body: { endpoint_id: null, webhook_url: RECEIVER } }), message);
 show(await open(CLIENT + "x").DELETE(all), message);
 show(await api.POST(all, { body: { endpoint_id: "e9", webhook_url: RECEIVER } }), message);

@@ -10,8 +10,8 @@ import java.util.Base64;
 import java.util.regex.Pattern;
 
 /**
- * Drives the interface with the HttpClient of the JDK; prints a line for each step.
- * The client signs in when it is asked to, so the challenge must be a good one.
+ * Calls the interface with the HttpClient of the JDK; prints a line for each step.
+ * The client authenticates when challenged, so the challenge must be valid.
  */
 public class Smoke {
     private static final Pattern WORD = Pattern.compile("\"(?:error|message|source)\":\"(\\w+)\"");
@@ -19,7 +19,7 @@ public class Smoke {
     private static final String URL = System.getenv("RECEIVER");
     private static final String[] CLIENT = System.getenv("CLIENT").split(":", 2);
 
-    private static final HttpClient ASKED = HttpClient.newBuilder().authenticator(new Authenticator() {
+    private static final HttpClient CHALLENGED = HttpClient.newBuilder().authenticator(new Authenticator() {
         @Override
         protected PasswordAuthentication getPasswordAuthentication() {
             return new PasswordAuthentication(CLIENT[0], CLIENT[1].toCharArray());
@@ -27,9 +27,9 @@ public class Smoke {
     }).build();
 
     private static void show(HttpClient client, HttpRequest.Builder request) throws Exception {
-        var answer = client.send(request.timeout(Duration.ofSeconds(30)).build(), BodyHandlers.ofString());
-        var word = WORD.matcher(answer.body());
-        System.out.println(answer.statusCode() + " " + (word.find() ? word.group(1) : "?"));
+        var response = client.send(request.timeout(Duration.ofSeconds(30)).build(), BodyHandlers.ofString());
+        var word = WORD.matcher(response.body());
+        System.out.println(response.statusCode() + " " + (word.find() ? word.group(1) : "?"));
     }
 
     private static HttpRequest.Builder at(String suffix) {
@@ -41,15 +41,15 @@ public class Smoke {
     }
 
     public static void main(String[] args) throws Exception {
-        show(ASKED, set("{\"endpoint_id\":\"e1\",\"webhook_url\":\"" + URL + "\"}"));
-        show(ASKED, at("/e1"));
-        show(ASKED, at("/e1").DELETE());
-        show(ASKED, set("{\"webhook_url\":\"" + URL + "\"}"));
-        show(ASKED, at("").DELETE());
-        show(ASKED, set("{\"endpoint_id\":null,\"webhook_url\":\"" + URL + "\"}"));
-        // Asked three times in vain, the client throws; so these credentials are sent unasked.
+        show(CHALLENGED, set("{\"endpoint_id\":\"e1\",\"webhook_url\":\"" + URL + "\"}"));
+        show(CHALLENGED, at("/e1"));
+        show(CHALLENGED, at("/e1").DELETE());
+        show(CHALLENGED, set("{\"webhook_url\":\"" + URL + "\"}"));
+        show(CHALLENGED, at("").DELETE());
+        show(CHALLENGED, set("{\"endpoint_id\":null,\"webhook_url\":\"" + URL + "\"}"));
+        // After three challenges the client throws, so these credentials are sent preemptively.
         var wrong = Base64.getEncoder().encodeToString((CLIENT[0] + ":wrong").getBytes());
         show(HttpClient.newHttpClient(), at("").header("Authorization", "Basic " + wrong).DELETE());
-        show(ASKED, set("{\"endpoint_id\":\"e9\",\"webhook_url\":\"" + URL + "\"}"));
+        show(CHALLENGED, set("{\"endpoint_id\":\"e9\",\"webhook_url\":\"" + URL + "\"}"));
     }
 }

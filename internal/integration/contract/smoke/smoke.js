@@ -1,4 +1,4 @@
-// Drives the interface with k6; prints a line for each step.
+// Calls the interface with k6; prints a line for each step.
 import { b64encode } from "k6/encoding";
 import http from "k6/http";
 
@@ -6,9 +6,9 @@ const path = __ENV.BASE + "/api/v1/configure/configure-webhook";
 
 function show(client, method, url, body) {
   const headers = { Authorization: "Basic " + b64encode(client), "Content-Type": "application/json" };
-  const answer = http.request(method, url, body ? JSON.stringify(body) : null, { headers });
-  const { error, message, source } = answer.json();
-  console.log(answer.status, error || message || source);
+  const response = http.request(method, url, body ? JSON.stringify(body) : null, { headers });
+  const { error, message, source } = response.json();
+  console.log(response.status, error || message || source);
 }
 
 export default function () {

@@ -1,5 +1,5 @@
 <?php
-// Drives the interface with PHP's curl; prints a line for each step.
+// Calls the interface with PHP's curl; prints a line for each step.
 declare(strict_types=1);
 
 $receiver = getenv('RECEIVER');
@@ -20,8 +20,8 @@ function show(string $client, string $method, string $url, ?array $body = null):
         curl_setopt($handle, CURLOPT_POSTFIELDS, json_encode($body, JSON_THROW_ON_ERROR));
         curl_setopt($handle, CURLOPT_HTTPHEADER, ['Content-Type: application/json']);
     }
-    $answer = json_decode((string) curl_exec($handle), true, 8, JSON_THROW_ON_ERROR);
-    echo curl_getinfo($handle, CURLINFO_RESPONSE_CODE), ' ', $answer['error'] ?? $answer['message'] ?? $answer['source'], "\n";
+    $response = json_decode((string) curl_exec($handle), true, 8, JSON_THROW_ON_ERROR);
+    echo curl_getinfo($handle, CURLINFO_RESPONSE_CODE), ' ', $response['error'] ?? $response['message'] ?? $response['source'], "\n";
 }
 
 show($client, 'POST', $path, ['endpoint_id' => 'e1', 'webhook_url' => $receiver]);

@@ -1,4 +1,4 @@
-"""Drives the interface with requests; prints a line for each step."""
+"""Calls the interface with requests; prints a line for each step."""
 import os
 
 import requests
@@ -11,9 +11,9 @@ session.trust_env = False
 
 
 def show(method, url, client=client, **more):
-    answer = session.request(method, url, auth=client, timeout=30, **more)
-    body = answer.json()
-    print(answer.status_code, body.get("error") or body.get("message") or body.get("source"))
+    response = session.request(method, url, auth=client, timeout=30, **more)
+    body = response.json()
+    print(response.status_code, body.get("error") or body.get("message") or body.get("source"))
 
 
 show("POST", path, json={"endpoint_id": "e1", "webhook_url": receiver})
