@@ -2,6 +2,7 @@ package repotest_test
 
 import (
 	"go/ast"
+	"maps"
 	"path"
 	"slices"
 	"strconv"
@@ -32,6 +33,12 @@ func TestRequirements(t *testing.T) {
 func TestImportRule(t *testing.T) {
 	prefix := readModFile(t).Module.Path + "/"
 	rule := readImportRule(t)
+	unused := make(map[string]bool)
+	for dir, allowed := range rule {
+		for _, imported := range allowed {
+			unused[dir+" → "+imported] = true
+		}
+	}
 	_, all := sources(t)
 	for _, src := range all {
 		if !slices.Contains(publicModules, src.module) {
@@ -49,7 +56,13 @@ func TestImportRule(t *testing.T) {
 			case isWithin && !src.isTest() && !mayImport(rule, src, within):
 				t.Errorf("%s imports %s: the import rule in doc.go does not allow it", src.path(), within)
 			}
+			if !src.isTest() {
+				delete(unused, src.dir+" → "+within)
+			}
 		}
+	}
+	for _, line := range slices.Sorted(maps.Keys(unused)) {
+		t.Errorf("the import rule in doc.go allows %s, which nothing needs", line)
 	}
 }
 
