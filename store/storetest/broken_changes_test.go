@@ -53,9 +53,9 @@ func brokenChanges() []flaw {
 				return hook
 			})
 		}},
-		{"sets the base, is cut short, and keeps the overrides", "03 a change cut short is whole or absent", halfCut, nil},
-		{"reports an error, and makes the change later", "03 a change cut short is whole or absent", makesLater, nil},
-		{"is cut short and reports success", "03 a change cut short is whole or absent", func(s *simple) webhookcfg.Store {
+		{"sets the base, is cut short, and keeps the overrides", "03 an interrupted change is whole or absent", halfCut, nil},
+		{"reports an error, and makes the change later", "03 an interrupted change is whole or absent", makesLater, nil},
+		{"is cut short and reports success", "03 an interrupted change is whole or absent", func(s *simple) webhookcfg.Store {
 			return broken{simple: s, apply: func(ctx context.Context, c webhookcfg.Change) error {
 				if err := cmp.Or(c.Validate(), ctx.Err()); err != nil {
 					return err
@@ -66,7 +66,7 @@ func brokenChanges() []flaw {
 				return s.Apply(context.WithoutCancel(ctx), c)
 			}}
 		}, nil},
-		{"makes half of what a burst leaves", "03 a burst cut short leaves whole changes", halfWhenEnded, nil},
+		{"makes half of what a burst leaves", "03 interrupted concurrent changes are whole or absent", halfWhenEnded, nil},
 		{"keeps the first URL", "04 set of one gives it an override", func(s *simple) webhookcfg.Store {
 			return edits(s, func(cfg configuration, c webhookcfg.Change) configuration {
 				if !c.URL.IsZero() && cfg.overrides[c.Scope.Entity()].Source == webhookcfg.SourceOverride {
@@ -157,8 +157,8 @@ func brokenChanges() []flaw {
 				return hook, err
 			}}
 		}, nil},
-		{"set-all in two steps", "14 a change is seen at one moment", twoSteps, nil},
-		{"answers for a while from what it saw before", "14 a change is seen at one moment", func(s *simple) webhookcfg.Store {
+		{"set-all in two steps", "14 a change becomes visible at one moment", twoSteps, nil},
+		{"answers for a while from what it saw before", "14 a change becomes visible at one moment", func(s *simple) webhookcfg.Store {
 			return stale(s, 8)
 		}, nil},
 		{"two writers, one wins", "14 no concurrent change is lost", losesUpdates, nil},
@@ -336,7 +336,7 @@ func brokenHandles() []flaw {
 		{"remembers what it saw, until it makes a change itself", "02 a later resolve through another handle sees it too", func(s *simple) webhookcfg.Store {
 			return remembers(s, math.MaxInt64)
 		}, nil},
-		{"remembers what it saw for a while, or until it makes a change itself", "14 a change is seen at one moment through several handles", func(s *simple) webhookcfg.Store {
+		{"remembers what it saw for a while, or until it makes a change itself", "14 a change becomes visible at one moment through several handles", func(s *simple) webhookcfg.Store {
 			return remembers(s, 64)
 		}, nil},
 		{"has a lock of its own around reading and writing", "14 no concurrent change through several handles is lost", func(s *simple) webhookcfg.Store {

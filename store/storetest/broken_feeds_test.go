@@ -16,13 +16,13 @@ import (
 
 func brokenFeeds() []flaw {
 	return []flaw{
-		{"begins without a reset", "feed begins with a reset", func(s *simple) webhookcfg.Store {
+		{"begins without a reset", "feed starts with a reset", func(s *simple) webhookcfg.Store {
 			return feeds(s, func(changes cache.Changes, since string) cache.Changes {
 				changes.Reset = changes.Reset && since != ""
 				return changes
 			})
 		}, nil},
-		{"has no cursor as long as nothing changed", "feed begins with a reset", func(s *simple) webhookcfg.Store {
+		{"has no cursor as long as nothing changed", "feed starts with a reset", func(s *simple) webhookcfg.Store {
 			return feeds(s, func(changes cache.Changes, _ string) cache.Changes {
 				if strings.HasSuffix(changes.Next, ".0") {
 					changes.Next = ""
@@ -30,15 +30,15 @@ func brokenFeeds() []flaw {
 				return changes
 			})
 		}, nil},
-		{"names no unset of all", "feed names every change", func(s *simple) webhookcfg.Store {
+		{"names no unset of all", "feed reports every change", func(s *simple) webhookcfg.Store {
 			return unnamed(s, func(c webhookcfg.Change) bool { return c.Scope.IsAll() && c.URL.IsZero() })
 		}, nil},
-		{"names no change to what is set already", "feed names every change", func(s *simple) webhookcfg.Store {
+		{"names no change to what is set already", "feed reports every change", func(s *simple) webhookcfg.Store {
 			return unnamed(s, func(c webhookcfg.Change) bool {
 				return !c.Scope.IsAll() && c.URL.Equal(s.clients[c.Client].overrides[c.Scope.Entity()].URL)
 			})
 		}, nil},
-		{"names clients in lower case", "feed names every change", func(s *simple) webhookcfg.Store {
+		{"names clients in lower case", "feed reports every change", func(s *simple) webhookcfg.Store {
 			return feeds(s, func(changes cache.Changes, _ string) cache.Changes {
 				for n, client := range changes.Clients {
 					changes.Clients[n] = strings.ToLower(client)
@@ -46,15 +46,15 @@ func brokenFeeds() []flaw {
 				return changes
 			})
 		}, nil},
-		{"names the last 64 and gives no reset", "feed names every change", func(s *simple) webhookcfg.Store {
+		{"names the last 64 and gives no reset", "feed reports every change", func(s *simple) webhookcfg.Store {
 			return feeds(s, func(changes cache.Changes, _ string) cache.Changes {
 				changes.Clients = changes.Clients[max(0, len(changes.Clients)-64):]
 				return changes
 			})
 		}, nil},
-		{"names what is changed through this handle", "feed names changes through another handle", ownFeed, nil},
-		{"numbers changes before it makes them", "feed misses nothing beside writers", numbersBefore, nil},
-		{"names changes before it makes them", "feed names no change too early", func(s *simple) webhookcfg.Store {
+		{"names what is changed through this handle", "feed reports changes through another handle", ownFeed, nil},
+		{"numbers changes before it makes them", "feed is complete concurrently with writers", numbersBefore, nil},
+		{"names changes before it makes them", "feed reports no change too early", func(s *simple) webhookcfg.Store {
 			return broken{simple: s, apply: func(ctx context.Context, c webhookcfg.Change) error {
 				if err := cmp.Or(c.Validate(), ctx.Err()); err != nil {
 					return err
@@ -81,7 +81,7 @@ func brokenFeeds() []flaw {
 				return changes, err
 			}}
 		}, nil},
-		{"begins to count anew when reopened", "feed resets or goes on when reopened", func(s *simple) webhookcfg.Store {
+		{"begins to count anew when reopened", "feed resets or continues when reopened", func(s *simple) webhookcfg.Store {
 			return feedFrom(s, func(since string) string {
 				if digits, found := strings.CutPrefix(since, "c"); found {
 					return s.opening + "." + digits
@@ -92,7 +92,7 @@ func brokenFeeds() []flaw {
 				return "c" + digits
 			})
 		}, nil},
-		{"names each change to one caller alone", "feed takes a cursor again", tellsOnce, nil},
+		{"names each change to one caller alone", "feed accepts a cursor again", tellsOnce, nil},
 		{"gives changes to those who are gone", "feed refuses an ended context", func(s *simple) webhookcfg.Store {
 			return broken{simple: s, changes: func(_ context.Context, since string) (cache.Changes, error) {
 				return s.Changes(context.Background(), since)
@@ -232,25 +232,25 @@ func tellsOnce(s *simple) webhookcfg.Store {
 
 func brokenVersions() []flaw {
 	return []flaw{
-		{"sorts the versions by client", "versioner keeps to the order of the clients", func(s *simple) webhookcfg.Store {
+		{"sorts the versions by client", "versioner returns versions in the order of the clients", func(s *simple) webhookcfg.Store {
 			return broken{simple: s, versions: func(ctx context.Context, clients []string) ([]string, error) {
 				return s.Versions(ctx, slices.Sorted(slices.Values(clients)))
 			}}
 		}, nil},
-		{"has no version of unknown clients", "versioner keeps to the order of the clients", func(s *simple) webhookcfg.Store {
+		{"has no version of unknown clients", "versioner returns versions in the order of the clients", func(s *simple) webhookcfg.Store {
 			return broken{simple: s, versions: func(ctx context.Context, clients []string) ([]string, error) {
 				return s.Versions(ctx, slices.DeleteFunc(slices.Clone(clients), func(client string) bool {
 					return s.clients[client].base.Source == 0 && s.clients[client].overrides == nil
 				}))
 			}}
 		}, nil},
-		{"has a version for each configuration", "versioner has another version after a change", func(s *simple) webhookcfg.Store {
+		{"has a version for each configuration", "versioner returns a new version after a change", func(s *simple) webhookcfg.Store {
 			return versioned(s, func(client string) string {
 				cfg := s.clients[client]
 				return fmt.Sprint(cfg.base.URL.Reveal(), len(cfg.overrides), cfg.overrides["e1"].URL.Reveal())
 			})
 		}, nil},
-		{"counts the changes of all", "versioner has another version after a change", func(s *simple) webhookcfg.Store {
+		{"counts the changes of all", "versioner returns a new version after a change", func(s *simple) webhookcfg.Store {
 			var generation sync.Map
 			st := versioned(s, func(client string) string {
 				n, _ := generation.LoadOrStore(client, new(atomic.Int64))
@@ -264,22 +264,22 @@ func brokenVersions() []flaw {
 			}
 			return st
 		}, nil},
-		{"counts the changes through this handle", "versioner has another version after a change through another handle", func(s *simple) webhookcfg.Store {
+		{"counts the changes through this handle", "versioner returns a new version after a change through another handle", func(s *simple) webhookcfg.Store {
 			return countsVersions(s, func(apply, count func() error) error { return cmp.Or(apply(), count()) })
 		}, nil},
-		{"begins to count versions anew when reopened", "versioner has another version when reopened and changed", asIs, func(s *simple) *simple {
+		{"begins to count versions anew when reopened", "versioner returns a new version when reopened and changed", asIs, func(s *simple) *simple {
 			next := s.reopened()
 			clear(next.versions)
 			return next
 		}},
-		{"counts before it makes the change", "versioner holds beside a writer", func(s *simple) webhookcfg.Store {
+		{"counts before it makes the change", "versioner is correct concurrently with a writer", func(s *simple) webhookcfg.Store {
 			return countsVersions(s, func(apply, count func() error) error {
 				_ = count()
 				yield()
 				return apply()
 			})
 		}, nil},
-		{"counts after it made the change", "versioner holds beside a writer", func(s *simple) webhookcfg.Store {
+		{"counts after it made the change", "versioner is correct concurrently with a writer", func(s *simple) webhookcfg.Store {
 			return countsVersions(s, func(apply, count func() error) error {
 				err := apply()
 				yield()
@@ -326,14 +326,14 @@ func countsVersions(s *simple, both func(apply, count func() error) error) webho
 
 func brokenWakers() []flaw {
 	return []flaw{
-		{"gives no hint", "notifier gives a hint after a change", func(s *simple) webhookcfg.Store {
+		{"gives no hint", "notifier notifies after a change", func(s *simple) webhookcfg.Store {
 			return broken{simple: s, notify: func(ctx context.Context) <-chan struct{} {
 				never := make(chan struct{})
 				context.AfterFunc(ctx, func() { close(never) })
 				return never
 			}}
 		}, nil},
-		{"closes the channel after the first hint", "notifier gives a hint after a change", func(s *simple) webhookcfg.Store {
+		{"closes the channel after the first hint", "notifier notifies after a change", func(s *simple) webhookcfg.Store {
 			return broken{simple: s, notify: func(context.Context) <-chan struct{} {
 				over := make(chan struct{})
 				close(over)
@@ -345,7 +345,7 @@ func brokenWakers() []flaw {
 				return s.Notify(context.WithoutCancel(ctx))
 			}}
 		}, nil},
-		{"waits for its hints to be taken", "notifier holds up no change", waitsForTaker, nil},
+		{"waits for its hints to be taken", "notifier blocks no change", waitsForTaker, nil},
 	}
 }
 

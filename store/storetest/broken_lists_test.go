@@ -57,7 +57,7 @@ func brokenLists() []flaw {
 				return page
 			})
 		}, nil},
-		{"begins only after names that it has", "lister begins after any name", func(s *simple) webhookcfg.Store {
+		{"begins only after names that it has", "lister starts after any name", func(s *simple) webhookcfg.Store {
 			return broken{simple: s, list: func(ctx context.Context, client, after string, limit int) (webhookcfg.Page, error) {
 				s.mu.RLock()
 				_, found := s.clients[client].overrides[after]
@@ -68,7 +68,7 @@ func brokenLists() []flaw {
 				return s.List(ctx, client, after, limit)
 			}}
 		}, nil},
-		{"begins with the name", "lister begins after any name", func(s *simple) webhookcfg.Store {
+		{"begins with the name", "lister starts after any name", func(s *simple) webhookcfg.Store {
 			return broken{simple: s, list: func(ctx context.Context, client, after string, limit int) (webhookcfg.Page, error) {
 				if after != "" {
 					after = after[:len(after)-1] + string(rune(after[len(after)-1]-1))
@@ -76,7 +76,7 @@ func brokenLists() []flaw {
 				return s.List(ctx, client, after, limit)
 			}}
 		}, nil},
-		{"has the base on the first page alone", "lister gives the base with every page", func(s *simple) webhookcfg.Store {
+		{"has the base on the first page alone", "lister returns the base with every page", func(s *simple) webhookcfg.Store {
 			return lists(s, func(page webhookcfg.Page, after string) webhookcfg.Page {
 				if after != "" {
 					page.Base = webhookcfg.Webhook{}
@@ -84,7 +84,7 @@ func brokenLists() []flaw {
 				return page
 			})
 		}, nil},
-		{"has no base without overrides", "lister gives the base with every page", func(s *simple) webhookcfg.Store {
+		{"has no base without overrides", "lister returns the base with every page", func(s *simple) webhookcfg.Store {
 			return lists(s, func(page webhookcfg.Page, _ string) webhookcfg.Page {
 				if len(page.Overrides) == 0 {
 					page.Base = webhookcfg.Webhook{}
@@ -92,7 +92,7 @@ func brokenLists() []flaw {
 				return page
 			})
 		}, nil},
-		{"has an error for unknown clients in lists", "lister knows nothing of an unknown client", func(s *simple) webhookcfg.Store {
+		{"has an error for unknown clients in lists", "lister returns an empty page for an unknown client", func(s *simple) webhookcfg.Store {
 			return broken{simple: s, list: func(ctx context.Context, client, after string, limit int) (webhookcfg.Page, error) {
 				page, err := s.List(ctx, client, after, limit)
 				if err == nil && page.Base.Source == webhookcfg.SourceNone && len(page.Overrides) == 0 {
@@ -109,8 +109,8 @@ func brokenLists() []flaw {
 				return s.List(ctx, client, after, limit)
 			}}
 		}, nil},
-		{"gives the same page to all", "lister gives a page away", sharesPages, nil},
-		{"reads a page in two steps", "lister shows one moment", func(s *simple) webhookcfg.Store {
+		{"gives the same page to all", "lister shares no memory with its callers", sharesPages, nil},
+		{"reads a page in two steps", "lister returns one state", func(s *simple) webhookcfg.Store {
 			return broken{simple: s, list: func(ctx context.Context, client, after string, limit int) (webhookcfg.Page, error) {
 				first, err := s.List(ctx, client, after, limit)
 				if err != nil {

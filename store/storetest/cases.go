@@ -19,8 +19,8 @@ func changeCases() []Case {
 		newCase("02 a later resolve sees the change", clause2, seenAtOnce),
 		newCase("02 a later resolve through another handle sees it too", clause2, seenThroughPeers),
 		newCase("02 a reopened store has kept the change", clause2, keptByReopening),
-		newCase("03 a change cut short is whole or absent", clause3, interrupted),
-		newCase("03 a burst cut short leaves whole changes", clause3, burstInterrupted),
+		newCase("03 an interrupted change is whole or absent", clause3, interrupted),
+		newCase("03 interrupted concurrent changes are whole or absent", clause3, burstInterrupted),
 		newCase("04 set of one gives it an override", clause4, setOne),
 		newCase("05 set of all drops every override", clause5, setAll),
 		newCase("06 unset of one turns it off", clause6, unsetOne),
@@ -37,9 +37,9 @@ func changeCases() []Case {
 func callCases() []Case {
 	return []Case{
 		newCase("13 invalid arguments are refused", clause13, invalidRefused),
-		newCase("14 a change is seen at one moment", clause14, seenAtOneMoment),
+		newCase("14 a change becomes visible at one moment", clause14, seenAtOneMoment),
 		newCase("14 no concurrent change is lost", clause14, noneLost),
-		newCase("14 a change is seen at one moment through several handles", clause14, seenAtOneMomentThroughPeers),
+		newCase("14 a change becomes visible at one moment through several handles", clause14, seenAtOneMomentThroughPeers),
 		newCase("14 no concurrent change through several handles is lost", clause14, noneLostThroughPeers),
 		newCase("15 an ended context changes nothing", clause15, endedContext),
 		newCase("errors hold no URL", ruleErrors, errorsHoldNoURL),
@@ -50,37 +50,37 @@ func listerCases() []Case {
 	return []Case{
 		newCase("lister lists the overrides in byte order", rulePageOrder, listOrder),
 		newCase("lister walks page by page", rulePageNext, listWalk),
-		newCase("lister begins after any name", ruleList, listAfter),
-		newCase("lister gives the base with every page", rulePageBase, listBase),
-		newCase("lister knows nothing of an unknown client", ruleUnknownClient, listUnknown),
+		newCase("lister starts after any name", ruleList, listAfter),
+		newCase("lister returns the base with every page", rulePageBase, listBase),
+		newCase("lister returns an empty page for an unknown client", ruleUnknownClient, listUnknown),
 		newCase("lister refuses invalid arguments", ruleListArguments, listInvalid),
-		newCase("lister gives a page away", clause14, listOwnedByCaller),
-		newCase("lister shows one moment", rulePageMoment, listOneMoment),
+		newCase("lister shares no memory with its callers", clause14, listOwnedByCaller),
+		newCase("lister returns one state", rulePageMoment, listOneMoment),
 		newCase("lister agrees with the model", ruleList, listHistory),
 	}
 }
 
 func feedCases() []Case {
 	return []Case{
-		newCase("feed begins with a reset", feed1, feedBegins),
-		newCase("feed names every change", feed2, feedNames),
-		newCase("feed names changes through another handle", feed2, feedNamesPeers),
-		newCase("feed misses nothing beside writers", feed2, feedMissesNothing),
-		newCase("feed names no change too early", feed3, feedNotEarly),
+		newCase("feed starts with a reset", feed1, feedBegins),
+		newCase("feed reports every change", feed2, feedNames),
+		newCase("feed reports changes through another handle", feed2, feedNamesPeers),
+		newCase("feed is complete concurrently with writers", feed2, feedMissesNothing),
+		newCase("feed reports no change too early", feed3, feedNotEarly),
 		newCase("feed resets after an unknown cursor", feed4, feedUnknownCursor),
-		newCase("feed resets or goes on when reopened", feed4, feedReopened),
-		newCase("feed takes a cursor again", feed5, feedCursorsReused),
+		newCase("feed resets or continues when reopened", feed4, feedReopened),
+		newCase("feed accepts a cursor again", feed5, feedCursorsReused),
 		newCase("feed refuses an ended context", feedCalls, feedEndedContext),
 	}
 }
 
 func versionerCases() []Case {
 	return []Case{
-		newCase("versioner keeps to the order of the clients", versioner1, versionsInOrder),
-		newCase("versioner has another version after a change", versioner2, versionsDiffer),
-		newCase("versioner has another version after a change through another handle", versioner2, versionsDifferThroughPeers),
-		newCase("versioner has another version when reopened and changed", versioner2, versionsDifferReopened),
-		newCase("versioner holds beside a writer", versioner2, versionsHold),
+		newCase("versioner returns versions in the order of the clients", versioner1, versionsInOrder),
+		newCase("versioner returns a new version after a change", versioner2, versionsDiffer),
+		newCase("versioner returns a new version after a change through another handle", versioner2, versionsDifferThroughPeers),
+		newCase("versioner returns a new version when reopened and changed", versioner2, versionsDifferReopened),
+		newCase("versioner is correct concurrently with a writer", versioner2, versionsHold),
 		newCase("versioner keeps versions while nothing changes", versioner3, versionsStay),
 		newCase("versioner refuses an ended context", versionerCalls, versionerEndedContext),
 	}
@@ -88,9 +88,9 @@ func versionerCases() []Case {
 
 func notifierCases() []Case {
 	return []Case{
-		newCase("notifier gives a hint after a change", notifier1, notifierHints),
+		newCase("notifier notifies after a change", notifier1, notifierHints),
 		newCase("notifier closes the channel with the context", notifier2, notifierCloses),
-		newCase("notifier holds up no change", notifier3, notifierHoldsUpNothing),
+		newCase("notifier blocks no change", notifier3, notifierHoldsUpNothing),
 	}
 }
 
@@ -141,19 +141,19 @@ const (
 	rulePageOrder     = `Page: Overrides are in byte order of their entities.`
 	rulePageNext      = `Page: Next is the value of after for the next page; "" on the last page.`
 
-	feed1     = `Feed, clause 1: A call with since "" begins a chain and gives a Reset. Each later call of the chain has the Next of the one before.`
-	feed2     = `Feed, clause 2: A chain misses nothing: a change that a Resolve could see when a call began is named by that call, or was by an earlier one of the chain, whoever made it and wherever. To name a change is to name its client, or to give a Reset.`
-	feed3     = `Feed, clause 3: A change is named only once it can be seen: a Resolve that begins when Changes has returned sees it.`
-	feed4     = `Feed, clause 4: A cursor that the store does not know, or that is too old for it, gives a Reset and no error. In a durable store this holds for cursors from before it was opened again, too.`
-	feed5     = `Feed, clause 5: A cursor is not used up: after an error the call is made again with the same one, and several chains go on side by side.`
-	feedCalls = `Feed: Clauses 14 and 15 of webhookcfg.Store hold for Changes as well.`
+	feed1     = `Feed, clause 1: A call with since "" starts a sequence of calls and returns a Reset. Each later call of the sequence passes the Next of the one before.`
+	feed2     = `Feed, clause 2: A sequence is complete: a change that was visible to Resolve when a call started is reported by that call or by an earlier one of the sequence, whichever process made it. To report a change is to name its client or to return a Reset.`
+	feed3     = `Feed, clause 3: A change is reported only once it is visible: a Resolve that starts after Changes returned sees it.`
+	feed4     = `Feed, clause 4: A cursor that is unknown to the store, or too old for it, gives a Reset and no error. In a durable store this includes cursors from before it was reopened.`
+	feed5     = `Feed, clause 5: A cursor can be used again: after an error the call is repeated with the same one, and several sequences can run concurrently.`
+	feedCalls = `Feed: Clauses 14 and 15 of webhookcfg.Store apply to Changes as well.`
 
-	versioner1     = `Versioner, clause 1: Versions returns a version for each of the clients, in their order, also for one that it knows nothing of.`
-	versioner2     = `Versioner, clause 2: Two equal versions of one client, the text "" included, mean that no Resolve of the client could answer anything else in between. So a version never comes back, even if the configuration does.`
-	versioner3     = `Versioner, clause 3: As long as nothing changes in the store, versions stay the same.`
-	versionerCalls = `Versioner: Clauses 14 and 15 of webhookcfg.Store hold for Versions as well.`
+	versioner1     = `Versioner, clause 1: Versions returns one version for each client, in the order of the clients, also for unknown clients.`
+	versioner2     = `Versioner, clause 2: Equal versions of one client, also if empty, mean that no Resolve of the client could have returned a different result between the two calls. Therefore a version is never reused, even if an earlier configuration is restored.`
+	versioner3     = `Versioner, clause 3: While nothing changes in the store, versions stay the same.`
+	versionerCalls = `Versioner: Clauses 14 and 15 of webhookcfg.Store apply to Versions as well.`
 
-	notifier1 = `Notifier, clause 1: The channel gets a value after changes, several of which may share one.`
-	notifier2 = `Notifier, clause 2: The channel is closed when ctx ends, or when there will be no more hints.`
-	notifier3 = `Notifier, clause 3: A hint that nobody takes holds up no change.`
+	notifier1 = `Notifier, clause 1: The channel receives a value after a change; several changes may share one.`
+	notifier2 = `Notifier, clause 2: The channel is closed when ctx ends, or when there will be no more notifications.`
+	notifier3 = `Notifier, clause 3: An unreceived notification never blocks a change.`
 )
