@@ -9,15 +9,14 @@ import (
 	"example.com/go-webhookcfg/webhookcfg/egress"
 )
 
-// benchmarked is how many overrides the client of a benchmark has.
+// benchmarked is the number of overrides of the client.
 const benchmarked = 500
 
-// Benchmark measures a store: set, by one caller and by many, set-all, resolve,
-// and list, where there is a Lister. Open returns a store that is empty.
+// Benchmark measures set, by one caller and by many, set-all, resolve and, if the store is
+// a Lister, list. Open returns an empty store.
 //
-// To show that the cost of set-all does not depend on the number of overrides,
-// the benchmark also reports ns/first, the time of a single set-all over 500
-// of them; it should be of the size of ns/op.
+// Set-all also reports ns/first, the time of a set-all over 500 overrides. It should be
+// close to ns/op, because the cost must not depend on the number of overrides.
 func Benchmark(b *testing.B, open func(t testing.TB) webhookcfg.Store) {
 	b.Run("set", func(b *testing.B) { benchmarkSet(b, open(b)) })
 	b.Run("set-parallel", func(b *testing.B) { benchmarkSetParallel(b, open(b)) })
@@ -77,7 +76,7 @@ func benchmarkResolve(b *testing.B, s webhookcfg.Store) {
 func benchmarkList(b *testing.B, s webhookcfg.Store) {
 	l, ok := s.(webhookcfg.Lister)
 	if !ok {
-		b.Skipf("a %T is no webhookcfg.Lister", s)
+		b.Skipf("%T is not a webhookcfg.Lister", s)
 	}
 	const limit = 100
 	fillBenchmark(b, s)

@@ -7,8 +7,8 @@ import (
 	"slices"
 )
 
-// Cases returns the cases of the suite, those of a clause together and in the
-// order of the clauses. Each wants a store of its own.
+// Cases returns the cases of the suite, those of a clause together and in the order of the
+// clauses. Each must be run on a store of its own.
 func Cases() []Case {
 	return slices.Concat(changeCases(), callCases(), listerCases(), feedCases(), versionerCases(), notifierCases(), historyCases())
 }
@@ -88,9 +88,9 @@ func versionerCases() []Case {
 
 func notifierCases() []Case {
 	return []Case{
-		newCase("notifier notifies after a change", notifier1, notifierHints),
+		newCase("notifier notifies after a change", notifier1, notifierNotifies),
 		newCase("notifier closes the channel with the context", notifier2, notifierCloses),
-		newCase("notifier blocks no change", notifier3, notifierHoldsUpNothing),
+		newCase("notifier blocks no change", notifier3, notifierBlocksNothing),
 	}
 }
 
@@ -108,11 +108,11 @@ func newCase(name, rule string, check func(context.Context, Env) error) Case {
 		if err == nil || errors.Is(err, ErrAbsent) {
 			return err
 		}
-		return fmt.Errorf("%w\nthe rule of %s", err, rule)
+		return fmt.Errorf("%w\nrule: %s", err, rule)
 	}}
 }
 
-// The rules, in the words of the documentation of package webhookcfg.
+// The rules, in the words of the documentation of the interfaces.
 const (
 	clause1  = `Store, clause 1: Apply applies the whole change, or nothing.`
 	clause2  = `Store, clause 2: Once Apply returned nil, every later Resolve sees the change; in a store that is documented as durable, also after a crash.`

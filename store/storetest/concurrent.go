@@ -13,7 +13,7 @@ import (
 	"example.com/go-webhookcfg/webhookcfg/egress"
 )
 
-// together calls do for 0 to n-1 at once, and returns what all of them return.
+// together calls do concurrently for 0 to n-1, and joins the errors.
 func together(n int, do func(n int) error) error {
 	var group sync.WaitGroup
 	all := make([]error, n)
@@ -24,19 +24,19 @@ func together(n int, do func(n int) error) error {
 	return errors.Join(all...)
 }
 
-// march is a client whose state is known from a number, its step: one goroutine
-// makes the change to the next step while others look. Every third step sets all,
-// the one after it gives e1 an override, and the one after that unsets e1.
+// stepper changes a client through a sequence of numbered states, its steps, while readers
+// observe it. Every third step sets all, the next one gives e1 an override, and the one
+// after that unsets e1.
 type stepper struct {
-	started, applied, looks atomic.Int64
+	started, applied, reads atomic.Int64
 	done                    atomic.Bool
 }
 
-// The least that is done in a march, so that neither a fast store nor a slow one
-// leaves changes unseen.
+// The minimum numbers of steps and of reads, so that both a fast and a slow store have
+// reads between their changes.
 const (
 	minSteps = 150
-	minLooks = 2000
+	minReads = 2000
 )
 
 func stepChange(step int64) webhookcfg.Change {
@@ -52,9 +52,9 @@ func stepChange(step int64) webhookcfg.Change {
 	return c
 }
 
-// run marches while each of the readers calls its look over and over. A look says
-// which step it saw; it must be one between those that it is given.
-func (m *stepper) run(ctx context.Context, s webhookcfg.Store, reader func(n int) look) error {
+// run makes the steps while readers observe them. It fails if a reader observes a step out
+// of order.
+func (m *stepper) run(ctx context.Context, s webhookcfg.Store, reader func(n int) observe) error {
 	const readers = 4
 	if err := s.Apply(ctx, stepChange(0)); err != nil {
 		return err
@@ -64,45 +64,45 @@ func (m *stepper) run(ctx context.Context, s webhookcfg.Store, reader func(n int
 		if n == 0 {
 			return m.write(ctx, s)
 		}
-		return m.watch(reader(n))
+		return m.observe(reader(n))
 	})
 }
 
 func (m *stepper) write(ctx context.Context, s webhookcfg.Store) error {
-	for step := int64(1); !m.done.Load() && (step <= minSteps || m.looks.Load() < minLooks); step++ {
+	for step := int64(1); !m.done.Load() && (step <= minSteps || m.reads.Load() < minReads); step++ {
 		m.started.Store(step)
 		if err := s.Apply(ctx, stepChange(step)); err != nil {
 			return err
 		}
 		m.applied.Store(step)
-		runtime.Gosched() // to the readers
+		runtime.Gosched() // let the readers run
 	}
 	return nil
 }
 
-func (m *stepper) watch(look look) error {
+func (m *stepper) observe(next observe) error {
 	seen := int64(0)
 	for !m.done.Load() {
-		step, err := m.read(seen, look)
+		step, err := m.read(seen, next)
 		if err != nil {
 			return err
 		}
 		seen = step
-		m.looks.Add(1)
-		runtime.Gosched() // to the writer
+		m.reads.Add(1)
+		runtime.Gosched() // let the writer run
 	}
 	return nil
 }
 
-// look returns the step that the store is at, as far as can be told: from e1 or
-// a whole page exactly, from another entity only the last step that set all.
-type look func() (step int64, exact bool, err error)
+// observe returns the step that the store is at: exactly, from e1 or a whole page, or from
+// another entity the last step that set all.
+type observe func() (step int64, exact bool, err error)
 
-// read looks once: not behind what was seen before or is made already, and not
-// ahead of what has begun.
-func (m *stepper) read(seen int64, look look) (int64, error) {
+// read observes once. The step must not be earlier than one that was observed or applied
+// before, and not later than the last one that was started.
+func (m *stepper) read(seen int64, next observe) (int64, error) {
 	earliest := max(seen, m.applied.Load())
-	step, exact, err := look()
+	step, exact, err := next()
 	if err != nil {
 		return seen, err
 	}
@@ -110,34 +110,35 @@ func (m *stepper) read(seen int64, look look) (int64, error) {
 		earliest -= earliest % 3
 	}
 	if step < earliest {
-		return seen, fmt.Errorf("the state of change %d was seen once that of change %d had been made or seen", step, earliest)
+		return seen, fmt.Errorf("change %d was observed after change %d had been applied or observed", step, earliest)
 	}
 	if latest := m.started.Load(); step > latest {
-		return seen, fmt.Errorf("the state of change %d was seen before it had begun, at %d", step, latest)
+		return seen, fmt.Errorf("change %d was observed before it started, at %d", step, latest)
 	}
 	return max(seen, step), nil
 }
 
-// stepOf returns the step whose change decided for a webhook.
+// stepOf returns the step that a webhook results from.
 func stepOf(hook webhookcfg.Webhook) (int64, error) {
 	step := hook.Since.Unix() - epoch
 	c := stepChange(max(step, 0))
 	want := webhookcfg.Webhook{URL: c.URL, Source: [...]webhookcfg.Source{base, override, off}[max(step, 0)%3], Since: c.Time}
 	if !same(hook, want) {
-		return 0, fmt.Errorf("%s was seen, which no change led to", describe(hook))
+		return 0, fmt.Errorf("%s was observed, which results from no change", describe(hook))
 	}
 	return step, nil
 }
 
-// seenAtOneMoment: readers look at two entities in turn. Were a set of all to reach
-// one before the other, some would see time run backwards.
+// seenAtOneMoment requires that a change of all reaches every entity at once: readers
+// of two entities in turn must not see the state go back.
 func seenAtOneMoment(ctx context.Context, e Env) error {
 	return seenByAll(ctx, []webhookcfg.Store{e.Store})
 }
 
-// seenByAll: the writer has the first of the handles, the readers have all in turn.
+// seenByAll does so with changes through the first handle and reads through all of them
+// in turn.
 func seenByAll(ctx context.Context, handles []webhookcfg.Store) error {
-	return new(stepper).run(ctx, handles[0], func(n int) look {
+	return new(stepper).run(ctx, handles[0], func(n int) observe {
 		return func() (int64, bool, error) {
 			n++
 			entity := [...]string{"e1", unnamed}[n%2]
@@ -151,11 +152,13 @@ func seenByAll(ctx context.Context, handles []webhookcfg.Store) error {
 	})
 }
 
-// noneLost: every writer has an entity of its own, of a client that they share.
+// noneLost requires that of concurrent changes to different entities of one client none
+// is lost.
 func noneLost(ctx context.Context, e Env) error {
 	return noneLostBy(ctx, []webhookcfg.Store{e.Store})
 }
 
+// noneLostBy does so with writers on all handles.
 func noneLostBy(ctx context.Context, handles []webhookcfg.Store) error {
 	const writers, each = 8, 25
 	err := together(writers, func(n int) error {
@@ -176,20 +179,20 @@ func noneLostBy(ctx context.Context, handles []webhookcfg.Store) error {
 	return sc.err
 }
 
-// seenThroughPeers: what each handle has seen before is another thing after every
-// change, whichever handle it was made through.
+// seenThroughPeers requires that a change through any handle is visible at once through
+// every handle, also through those that read the entity before.
 func seenThroughPeers(ctx context.Context, e Env) error {
 	handles, err := e.handles(3)
 	if err != nil {
 		return err
 	}
-	scenes := make([]*script, len(handles))
+	scripts := make([]*script, len(handles))
 	for n, handle := range handles {
-		scenes[n] = newScript(ctx, handle)
+		scripts[n] = newScript(ctx, handle)
 	}
 	expect := func(expectOne func(*script)) error {
 		var all []error
-		for _, sc := range scenes {
+		for _, sc := range scripts {
 			expectOne(sc)
 			all = append(all, sc.err)
 		}
@@ -198,8 +201,8 @@ func seenThroughPeers(ctx context.Context, e Env) error {
 	if err := expect(func(sc *script) { sc.expectNone(client, "e1") }); err != nil {
 		return err
 	}
-	for n := range 3 * len(scenes) {
-		sc := scenes[n%len(scenes)]
+	for n := range 3 * len(scripts) {
+		sc := scripts[n%len(scripts)]
 		sc.set(client, "e1", hookURL(n))
 		if err := expect(func(sc *script) { sc.expectURL(client, "e1", override, hookURL(n)) }); err != nil {
 			return err
@@ -216,6 +219,8 @@ func seenThroughPeers(ctx context.Context, e Env) error {
 	return nil
 }
 
+// seenAtOneMomentThroughPeers requires of several handles what seenAtOneMoment requires
+// of one.
 func seenAtOneMomentThroughPeers(ctx context.Context, e Env) error {
 	handles, err := e.handles(3)
 	if err != nil {
@@ -224,6 +229,7 @@ func seenAtOneMomentThroughPeers(ctx context.Context, e Env) error {
 	return seenByAll(ctx, handles)
 }
 
+// noneLostThroughPeers requires of several handles what noneLost requires of one.
 func noneLostThroughPeers(ctx context.Context, e Env) error {
 	handles, err := e.handles(4)
 	if err != nil {

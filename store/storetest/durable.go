@@ -8,13 +8,13 @@ import (
 	"example.com/go-webhookcfg/webhookcfg/egress"
 )
 
-// many overrides are more than a store handles in one go by chance.
+// many is a number of overrides that exceeds the batches of most stores.
 const many = 100
 
-// unnamed is an entity that no change ever names.
+// unnamed is an entity that no change names.
 const unnamed = "never-named"
 
-// fill gives the client a base and many overrides, of which every third is off.
+// fill gives the client a base and many overrides, every third of which is off.
 func (sc *script) fill(client string) {
 	sc.setAll(client, hookURL(0))
 	for n := range many {
@@ -26,6 +26,8 @@ func (sc *script) fill(client string) {
 	}
 }
 
+// wholeChange requires that set of all and unset of all reach every one of many
+// overrides.
 func wholeChange(ctx context.Context, e Env) error {
 	sc := newScript(ctx, e.Store)
 	sc.fill(client)
@@ -41,9 +43,11 @@ func wholeChange(ctx context.Context, e Env) error {
 	return sc.err
 }
 
+// seenAtOnce requires that each change is visible to the next Resolve, also if the
+// entity was resolved before.
 func seenAtOnce(ctx context.Context, e Env) error {
 	sc := newScript(ctx, e.Store)
-	sc.expectNone(client, "e1") // whoever remembers this is stale soon
+	sc.expectNone(client, "e1") // a cached copy of this becomes stale
 	for n := range many {
 		sc.set(client, entityName(n), hookURL(n))
 		sc.expectURL(client, entityName(n), override, hookURL(n))
@@ -62,6 +66,9 @@ func seenAtOnce(ctx context.Context, e Env) error {
 	return sc.err
 }
 
+// keptByReopening requires that the state survives being reopened, twice, and again
+// after another change: bases, overrides, entities that are off, empty clients, and
+// unusual values.
 func keptByReopening(ctx context.Context, e Env) error {
 	if err := e.durable(); err != nil {
 		return err
@@ -96,7 +103,7 @@ func keptByReopening(ctx context.Context, e Env) error {
 	return sc.err
 }
 
-// setValues gives the client what is easily lost where it is written down.
+// setValues gives the client values that encodings may change.
 func (sc *script) setValues(client string) {
 	for n, url := range urls() {
 		sc.set(client, entityName(n), url)
@@ -110,6 +117,7 @@ func (sc *script) setValues(client string) {
 	}
 }
 
+// expectValues checks for the values of setValues.
 func (sc *script) expectValues(client string) {
 	for n, url := range urls() {
 		sc.expectURL(client, entityName(n), override, url)

@@ -12,8 +12,8 @@ import (
 	"example.com/go-webhookcfg/webhookcfg/egress"
 )
 
-// scenario is a client with a base, an override and an "off", on whom a change
-// is tried that may fail.
+// scenario is a client with a base, an override and an entity that is off, for which a
+// change is tried that may fail.
 type scenario struct {
 	ctx    context.Context
 	store  webhookcfg.Store
@@ -22,6 +22,7 @@ type scenario struct {
 	state  model
 }
 
+// newScenario sets up the client.
 func newScenario(ctx context.Context, s webhookcfg.Store, client string) (*scenario, error) {
 	r := &scenario{ctx: ctx, store: s, client: client, now: epoch}
 	for _, c := range []webhookcfg.Change{
@@ -36,10 +37,10 @@ func newScenario(ctx context.Context, s webhookcfg.Store, client string) (*scena
 	return r, nil
 }
 
-// changeKinds is how many kinds of changes there are.
+// changeKinds is the number of kinds of changes.
 const changeKinds = 4
 
-// change is what is tried, of one of the kinds.
+// change returns a change of one of the kinds.
 func (r *scenario) change(kind int) webhookcfg.Change {
 	c := [changeKinds]webhookcfg.Change{
 		webhookcfg.Set(r.client, webhookcfg.All(), egress.NewURL(hookURL(2))),
@@ -56,18 +57,18 @@ func (r *scenario) timed(c webhookcfg.Change) webhookcfg.Change {
 	return c
 }
 
-// apply makes a change that must not fail.
+// apply makes a change that must succeed.
 func (r *scenario) apply(c webhookcfg.Change) error {
 	if err := r.store.Apply(r.ctx, c); err != nil {
-		return fmt.Errorf("%s returned the error %w", describeChange(c), err)
+		return fmt.Errorf("%s: %w", describeChange(c), err)
 	}
 	r.state = r.state.after(c)
 	return nil
 }
 
-// settle finds out to which of the states that are allowed the change that was
-// tried has led. A later change, which succeeds, keeps a change that is still on
-// its way from being taken for one that was made in part.
+// checkOutcome returns nil if the client has one of the allowed states. It makes another
+// change first, because a change that is still in progress must not be treated as
+// partial.
 func (r *scenario) checkOutcome(tried webhookcfg.Change, allowed ...model) error {
 	var all []error
 	fence := r.timed(webhookcfg.Set(r.client, webhookcfg.Entity("e10"), egress.NewURL(hookURL(3))))
@@ -82,13 +83,13 @@ func (r *scenario) checkOutcome(tried webhookcfg.Change, allowed ...model) error
 		}
 		all = append(all, err)
 	}
-	return fmt.Errorf("after %s, which was cut short, and %s: %w", describeChange(tried), describeChange(fence), errors.Join(all...))
+	return fmt.Errorf("after %s, which was interrupted, and %s: %w", describeChange(tried), describeChange(fence), errors.Join(all...))
 }
 
-// compare returns nil if the client's state is still what it was.
+// compare returns nil if the state of the client is unchanged.
 func (r *scenario) compare() error { return r.state.compare(r.ctx, r.store, r.client) }
 
-// outcomes are the states that are allowed after a change that may have failed.
+// outcomes returns the states that are allowed after a change that may have failed.
 func (r *scenario) outcomes(tried webhookcfg.Change, err error) []model {
 	whole := r.state.after(tried)
 	if err == nil {
@@ -97,24 +98,24 @@ func (r *scenario) outcomes(tried webhookcfg.Change, err error) []model {
 	return []model{whole, r.state}
 }
 
-// interrupted tries every kind of change with a context that ends when the store
-// looks at it for the first time, the second time, and so on.
+// interrupted requires that a change whose context ends while it is made is whole or
+// absent, for every kind of change and whenever the store consults the context.
 func interrupted(ctx context.Context, e Env) error {
 	const most = 64
 	var all []*scenario
 	for kind := range changeKinds {
-		for look := 1; look <= most; look++ {
-			r, err := newScenario(ctx, e.Store, fmt.Sprintf("cut-%d-%d", kind, look))
+		for call := 1; call <= most; call++ {
+			r, err := newScenario(ctx, e.Store, fmt.Sprintf("cut-%d-%d", kind, call))
 			if err != nil {
 				return err
 			}
 			all = append(all, r)
-			over := interruptAt(ctx, look)
+			over := interruptAt(ctx, call)
 			c := r.change(kind)
 			err = e.Store.Apply(over, c)
 			over.cancel()
 			if err := r.checkOutcome(c, r.outcomes(c, err)...); err != nil {
-				return fmt.Errorf("the context ended at look %d: %w", look, err)
+				return fmt.Errorf("context ended at its call %d: %w", call, err)
 			}
 			if over.left.Load() > 0 {
 				break
@@ -124,17 +125,18 @@ func interrupted(ctx context.Context, e Env) error {
 	return compareAgain(all)
 }
 
-// compareAgain finds changes that were made after all.
+// compareAgain detects changes that were made after their outcome was checked.
 func compareAgain(all []*scenario) error {
 	for _, r := range all {
 		if err := r.compare(); err != nil {
-			return fmt.Errorf("a while after a change was cut short: %w", err)
+			return fmt.Errorf("some time after an interrupted change: %w", err)
 		}
 	}
 	return nil
 }
 
-// burstInterrupted ends the context that many changes share while they are made.
+// burstInterrupted requires the same of many concurrent changes whose common context
+// ends.
 func burstInterrupted(ctx context.Context, e Env) error {
 	const writers, each, enough = 8, 10, 20
 	shared, cancel := context.WithCancel(ctx)
@@ -169,13 +171,14 @@ func burstInterrupted(ctx context.Context, e Env) error {
 	return compareAgain(all)
 }
 
-// interruptingContext is a context that ends when it is looked at for the nth time.
+// interruptingContext is a context that ends when Err or Done is called for the nth time.
 type interruptingContext struct {
 	context.Context
 	cancel context.CancelFunc
 	left   atomic.Int64
 }
 
+// interruptAt returns a context that ends at its nth call.
 func interruptAt(ctx context.Context, n int) *interruptingContext {
 	inner, cancel := context.WithCancel(ctx)
 	c := &interruptingContext{Context: inner, cancel: cancel}
@@ -185,45 +188,47 @@ func interruptAt(ctx context.Context, n int) *interruptingContext {
 
 // Err implements [context.Context].
 func (c *interruptingContext) Err() error {
-	c.look()
+	c.count()
 	return c.Context.Err()
 }
 
 // Done implements [context.Context].
 func (c *interruptingContext) Done() <-chan struct{} {
-	c.look()
+	c.count()
 	return c.Context.Done()
 }
 
-func (c *interruptingContext) look() {
+func (c *interruptingContext) count() {
 	if c.left.Add(-1) == 0 {
 		c.cancel()
 	}
 }
 
-// invalidChanges are those that Change.Validate refuses, each with its reason.
+// invalidChanges returns changes for which Change.Validate fails, by their defect.
 func invalidChanges(url egress.URL) map[string]webhookcfg.Change {
 	unsetWithURL := webhookcfg.Unset(client, webhookcfg.Entity("e1"))
 	unsetWithURL.URL = url
 	unsetAllWithURL := webhookcfg.Unset(client, webhookcfg.All())
 	unsetAllWithURL.URL = url
 	return map[string]webhookcfg.Change{
-		"the zero change":              {},
-		"neither a set nor an unset":   {Client: client, Scope: webhookcfg.All(), URL: url},
-		"a set without a client":       webhookcfg.Set("", webhookcfg.Entity("e1"), url),
-		"a set of all, of no client":   webhookcfg.Set("", webhookcfg.All(), url),
-		"a set without an entity":      webhookcfg.Set(client, webhookcfg.Entity(""), url),
-		"a set without a scope":        webhookcfg.Set(client, webhookcfg.Scope{}, url),
-		"a set without a URL":          webhookcfg.Set(client, webhookcfg.Entity("e1"), egress.URL{}),
-		"a set of all without a URL":   webhookcfg.Set(client, webhookcfg.All(), egress.URL{}),
-		"an unset without a client":    webhookcfg.Unset("", webhookcfg.Entity("e1")),
-		"an unset of all, of nobody":   webhookcfg.Unset("", webhookcfg.All()),
-		"an unset without an entity":   webhookcfg.Unset(client, webhookcfg.Entity("")),
-		"an unset with a URL":          unsetWithURL,
-		"an unset of all, with a URL ": unsetAllWithURL,
+		"the zero change":               {},
+		"neither a set nor an unset":    {Client: client, Scope: webhookcfg.All(), URL: url},
+		"a set without a client":        webhookcfg.Set("", webhookcfg.Entity("e1"), url),
+		"a set of all, of no client":    webhookcfg.Set("", webhookcfg.All(), url),
+		"a set without an entity":       webhookcfg.Set(client, webhookcfg.Entity(""), url),
+		"a set without a scope":         webhookcfg.Set(client, webhookcfg.Scope{}, url),
+		"a set without a URL":           webhookcfg.Set(client, webhookcfg.Entity("e1"), egress.URL{}),
+		"a set of all without a URL":    webhookcfg.Set(client, webhookcfg.All(), egress.URL{}),
+		"an unset without a client":     webhookcfg.Unset("", webhookcfg.Entity("e1")),
+		"an unset of all, of no client": webhookcfg.Unset("", webhookcfg.All()),
+		"an unset without an entity":    webhookcfg.Unset(client, webhookcfg.Entity("")),
+		"an unset with a URL":           unsetWithURL,
+		"an unset of all, with a URL ":  unsetAllWithURL,
 	}
 }
 
+// invalidRefused requires that invalid changes, and a Resolve without a client or an
+// entity, return ErrInvalidArgument and change nothing.
 func invalidRefused(ctx context.Context, e Env) error {
 	sc := newScript(ctx, e.Store)
 	sc.setAll(client, hookURL(1))
@@ -232,11 +237,11 @@ func invalidRefused(ctx context.Context, e Env) error {
 	if sc.err != nil {
 		return sc.err
 	}
-	for what, c := range invalidChanges(egress.NewURL(hookURL(3))) {
-		if err := refused(what, e.Store.Apply(ctx, c)); err != nil {
+	for defect, c := range invalidChanges(egress.NewURL(hookURL(3))) {
+		if err := refused(defect, e.Store.Apply(ctx, c)); err != nil {
 			return err
 		}
-		sc.steps = append(sc.steps, what)
+		sc.steps = append(sc.steps, defect)
 		sc.expectURL(client, "e1", override, hookURL(2))
 		sc.expectOff(client, "e2")
 		sc.expectURL(client, unnamed, base, hookURL(1))
@@ -250,7 +255,7 @@ func invalidRefused(ctx context.Context, e Env) error {
 	return sc.err
 }
 
-// endedContexts are contexts that have ended, one for each reason.
+// endedContexts returns a canceled context and one whose deadline has passed.
 func endedContexts(ctx context.Context) (all []context.Context, release func()) {
 	canceled, cancel := context.WithCancel(ctx)
 	cancel()
@@ -258,6 +263,8 @@ func endedContexts(ctx context.Context) (all []context.Context, release func()) 
 	return []context.Context{canceled, late}, cancelLate
 }
 
+// endedContext requires that Apply and Resolve fail if the context ended before the
+// call, and that Apply then changes nothing.
 func endedContext(ctx context.Context, e Env) error {
 	ended, release := endedContexts(ctx)
 	defer release()
@@ -269,19 +276,20 @@ func endedContext(ctx context.Context, e Env) error {
 			}
 			c := r.change(kind)
 			if err := e.Store.Apply(over, c); err == nil {
-				return fmt.Errorf("%s succeeded with a context that had ended", describeChange(c))
+				return fmt.Errorf("%s succeeded with an ended context", describeChange(c))
 			}
 			if err := r.checkOutcome(c, r.state); err != nil {
 				return err
 			}
 			if _, err := e.Store.Resolve(over, r.client, "e1"); err == nil {
-				return errors.New("resolve succeeded with a context that had ended")
+				return errors.New("resolve succeeded with an ended context")
 			}
 		}
 	}
 	return nil
 }
 
+// errorsHoldNoURL requires that no error text contains the path or the query of a URL.
 func errorsHoldNoURL(ctx context.Context, e Env) error {
 	const secret = "t0ken-in-the-path"
 	url := egress.NewURL("https://hooks.example.com/" + secret + "?" + secret)
@@ -298,7 +306,7 @@ func errorsHoldNoURL(ctx context.Context, e Env) error {
 	}
 	for _, err := range all {
 		if err != nil && strings.Contains(fmt.Sprintf("%v %+v %#v", err, err, err), secret) {
-			return errors.New("the path of a URL stands in the text of an error")
+			return errors.New("error text contains the path of a URL")
 		}
 	}
 	return nil

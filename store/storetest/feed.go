@@ -14,23 +14,24 @@ import (
 	"example.com/go-webhookcfg/webhookcfg"
 )
 
-// chain follows a feed from one cursor to the next.
+// cursor follows a feed.
 type cursor struct {
 	ctx   context.Context
 	feed  cache.Feed
 	since string
 }
 
-// follow begins a chain.
+// startCursor starts to follow a feed.
 func startCursor(ctx context.Context, feed cache.Feed) (*cursor, error) {
 	c := &cursor{ctx: ctx, feed: feed}
 	changes, err := c.next()
 	if err == nil && !changes.Reset {
-		err = fmt.Errorf("the first call gives no Reset, but names %q", changes.Clients)
+		err = fmt.Errorf("the first call returns no Reset, but %q", changes.Clients)
 	}
 	return c, err
 }
 
+// next makes the next call, and checks its result for consistency.
 func (c *cursor) next() (cache.Changes, error) {
 	changes, err := c.feed.Changes(c.ctx, c.since)
 	switch {
@@ -39,13 +40,13 @@ func (c *cursor) next() (cache.Changes, error) {
 	case changes.Next == "":
 		return changes, fmt.Errorf(`changes since %q: Next is ""`, c.since)
 	case changes.Reset && len(changes.Clients) > 0:
-		return changes, fmt.Errorf("changes since %q: a Reset has clients", c.since)
+		return changes, fmt.Errorf("changes since %q: Reset with clients", c.since)
 	}
 	c.since = changes.Next
 	return changes, nil
 }
 
-// expect wants the next answer to name the clients, among others perhaps.
+// expect checks that the next call reports the clients, possibly among others.
 func (c *cursor) expect(clients ...string) error {
 	since := c.since
 	changes, err := c.next()
@@ -54,16 +55,19 @@ func (c *cursor) expect(clients ...string) error {
 	}
 	for _, client := range clients {
 		if !names(changes, client) {
-			return fmt.Errorf("changes since %q name %q, not %q, who changed", since, changes.Clients, client)
+			return fmt.Errorf("changes since %q: %q, which lacks %q", since, changes.Clients, client)
 		}
 	}
 	return nil
 }
 
+// names reports whether changes include the client.
 func names(changes cache.Changes, client string) bool {
 	return changes.Reset || slices.Contains(changes.Clients, client)
 }
 
+// feedBegins requires that a call without a cursor returns a Reset, also if there are
+// changes.
 func feedBegins(ctx context.Context, e Env) error {
 	feed, err := e.feed()
 	if err != nil {
@@ -78,7 +82,7 @@ func feedBegins(ctx context.Context, e Env) error {
 	return errors.Join(sc.err, err)
 }
 
-// changesOf are changes of every kind to a client, each of which has an effect.
+// changesOf returns changes of every kind, each of which has an effect.
 func changesOf(client string) []func(*script) {
 	return []func(*script){
 		func(sc *script) { sc.set(client, "e1", hookURL(1)) },
@@ -94,6 +98,8 @@ func changesOf(client string) []func(*script) {
 	}
 }
 
+// feedNames requires that changes of every kind are reported by the next call, whatever
+// the name of the client and however many other changes there are.
 func feedNames(ctx context.Context, e Env) error {
 	feed, err := e.feed()
 	if err != nil {
@@ -120,7 +126,7 @@ func feedNames(ctx context.Context, e Env) error {
 	return c.namesAfterMany(sc)
 }
 
-// namesAfterMany has one client change a lot beside another one.
+// namesAfterMany checks that many changes of one client do not displace another client.
 func (c *cursor) namesAfterMany(sc *script) error {
 	sc.set("seldom", "e1", hookURL(1))
 	for n := range many {
@@ -129,6 +135,7 @@ func (c *cursor) namesAfterMany(sc *script) error {
 	return errors.Join(sc.err, c.expect("seldom", client))
 }
 
+// feedNamesPeers requires the same of changes through other handles.
 func feedNamesPeers(ctx context.Context, e Env) error {
 	feed, err := e.feed()
 	if err != nil {
@@ -153,6 +160,7 @@ func feedNamesPeers(ctx context.Context, e Env) error {
 	return nil
 }
 
+// feedCursorsReused requires that an old cursor still reports every change since it.
 func feedCursorsReused(ctx context.Context, e Env) error {
 	feed, err := e.feed()
 	if err != nil {
@@ -173,6 +181,7 @@ func feedCursorsReused(ctx context.Context, e Env) error {
 	return nil
 }
 
+// expectAll checks for the first clients of feedCursorsReused, up to last.
 func (c *cursor) expectAll(last int) error {
 	var clients []string
 	for n := range last + 1 {
@@ -181,6 +190,8 @@ func (c *cursor) expectAll(last int) error {
 	return c.expect(clients...)
 }
 
+// feedUnknownCursor requires that a cursor that the store never returned gives a Reset,
+// or at least the change.
 func feedUnknownCursor(ctx context.Context, e Env) error {
 	feed, err := e.feed()
 	if err != nil {
@@ -197,14 +208,14 @@ func feedUnknownCursor(ctx context.Context, e Env) error {
 		c.since + "x", "x" + c.since,
 	} {
 		if err := (&cursor{ctx, feed, since}).expect(client); err != nil {
-			return fmt.Errorf("a cursor that was never given: %w", err)
+			return fmt.Errorf("unknown cursor: %w", err)
 		}
 	}
 	return nil
 }
 
-// feedReopened follows a chain through two openings: before the first, a client
-// changed that was not named yet.
+// feedReopened requires that a cursor from before the store was reopened misses no
+// change, whether it was made before or after.
 func feedReopened(ctx context.Context, e Env) error {
 	feed, err := e.feed()
 	if err != nil {
@@ -232,12 +243,13 @@ func feedReopened(ctx context.Context, e Env) error {
 			return err
 		}
 		if err := errors.Join(sc.err, c.expect(before, after)); err != nil {
-			return fmt.Errorf("after the store was opened again: %w", err)
+			return fmt.Errorf("after reopening: %w", err)
 		}
 	}
 	return nil
 }
 
+// feedEndedContext requires that Changes fails if the context ended before the call.
 func feedEndedContext(ctx context.Context, e Env) error {
 	feed, err := e.feed()
 	if err != nil {
@@ -247,35 +259,35 @@ func feedEndedContext(ctx context.Context, e Env) error {
 	defer release()
 	for _, over := range ended {
 		if _, err := feed.Changes(over, ""); err == nil {
-			return errors.New("changes with a context that had ended gave no error")
+			return errors.New("changes succeeded with an ended context")
 		}
 	}
 	return nil
 }
 
-// follower follows a feed while others make changes, each to a client of its own.
+// feedReader follows a feed while writers make changes, each to a new client.
 type feedReader struct {
 	ctx    context.Context
 	store  webhookcfg.Store
 	cursor *cursor
 
 	calls   atomic.Int64
-	writing atomic.Int64 // how many writers go on
+	writing atomic.Int64 // number of writers that have not finished
 
 	mu   sync.Mutex
-	made []string // clients whose change was answered
+	made []string // clients whose change was acknowledged
 }
 
-// The least that is done, so that neither fast writers nor slow ones leave the feed
-// without changes in between its calls, and the most.
+// The minimum numbers of changes and of calls, so that both fast and slow writers make
+// changes between the calls, and the maximum.
 const (
-	leastChanges, mostChanges = 50, 250
-	leastCalls                = 150
-	feedWriters               = 4
+	minChanges, maxChanges = 50, 250
+	minCalls               = 150
+	feedWriters            = 4
 )
 
-// run follows until the writers are done, and once more. Each answer goes to take,
-// with the clients whose change was answered before the call.
+// run follows the feed until the writers have finished, and makes one more call. It passes
+// each result to take, with the clients whose change was acknowledged before the call.
 func (f *feedReader) run(e Env, take func(changes cache.Changes, made []string) error) error {
 	feed, err := e.feed()
 	if err != nil {
@@ -295,10 +307,10 @@ func (f *feedReader) run(e Env, take func(changes cache.Changes, made []string) 
 			made := f.acknowledged()
 			changes, err := f.cursor.next()
 			if err := errors.Join(err, take(changes, made)); err != nil {
-				f.calls.Add(leastCalls) // the writers need not wait
+				f.calls.Add(minCalls) // lets the writers finish
 				return err
 			}
-			runtime.Gosched() // to the writers
+			runtime.Gosched() // let the writers run
 		}
 		return nil
 	})
@@ -306,13 +318,13 @@ func (f *feedReader) run(e Env, take func(changes cache.Changes, made []string) 
 
 func (f *feedReader) write(writer int) error {
 	sc := newScript(f.ctx, f.store)
-	for n := 0; sc.err == nil && (n < leastChanges || n < mostChanges && f.calls.Load() < leastCalls); n++ {
+	for n := 0; sc.err == nil && (n < minChanges || n < maxChanges && f.calls.Load() < minCalls); n++ {
 		name := fmt.Sprintf("client %d of writer %d", n, writer)
 		sc.set(name, "e1", hookURL(n))
 		f.mu.Lock()
 		f.made = append(f.made, name)
 		f.mu.Unlock()
-		runtime.Gosched() // to the follower
+		runtime.Gosched() // let the reader run
 	}
 	return sc.err
 }
@@ -323,8 +335,8 @@ func (f *feedReader) acknowledged() []string {
 	return f.made
 }
 
-// feedMissesNothing: a call names all whose change was answered before it, unless an
-// earlier call did.
+// feedMissesNothing requires, concurrently with writers, that a change that was
+// acknowledged before a call is reported by that call or an earlier one.
 func feedMissesNothing(ctx context.Context, e Env) error {
 	f := &feedReader{ctx: ctx, store: e.Store}
 	named := make(map[string]bool)
@@ -335,15 +347,15 @@ func feedMissesNothing(ctx context.Context, e Env) error {
 		}
 		for ; seen < len(made); seen++ {
 			if !changes.Reset && !named[made[seen]] {
-				return fmt.Errorf("%q was never named, though its change was answered before the last call", made[seen])
+				return fmt.Errorf("%q was not reported, although its change was acknowledged before the last call", made[seen])
 			}
 		}
 		return nil
 	})
 }
 
-// feedNotEarly: a client that was named, and then did not have the change yet, is
-// named again.
+// feedNotEarly requires, concurrently with writers, that a client that is reported
+// before its change is visible is reported again after it.
 func feedNotEarly(ctx context.Context, e Env) error {
 	f := &feedReader{ctx: ctx, store: e.Store}
 	early := make(map[string]bool)
@@ -362,7 +374,7 @@ func feedNotEarly(ctx context.Context, e Env) error {
 	})
 	for name, was := range early {
 		if was && err == nil {
-			err = fmt.Errorf("%q was named before its change could be seen, and not again after", name)
+			err = fmt.Errorf("%q was reported before its change was visible, and not again after it", name)
 		}
 	}
 	return err

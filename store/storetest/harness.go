@@ -10,25 +10,25 @@ import (
 	"example.com/go-webhookcfg/webhookcfg"
 )
 
-// Harness says how to come by the store that is tested. Its functions are called
-// from the goroutine of the test, for one case after the other: Reopen and OpenPeer may
-// take from a variable what Open left there.
+// Harness provides the store under test. Its functions are called from the goroutine of the
+// test, for one case after another, so that Reopen and OpenPeer may use a variable that
+// Open set.
 type Harness struct {
-	// Open returns a store that is empty. It is called once for each case. What is
-	// to be released afterwards it gives to t.Cleanup. It must not be nil.
+	// Open returns an empty store. It is called once per case, and registers the release
+	// of resources with t.Cleanup. It must not be nil.
 	Open func(t testing.TB) webhookcfg.Store
 
-	// Reopen closes the store and opens the same state again. Nil says that the
-	// store is not durable; the cases that need it are skipped.
+	// Reopen closes the store and opens the same state again. If nil, the store is not
+	// durable, and the cases that need it are skipped.
 	Reopen func(t testing.TB, s webhookcfg.Store) webhookcfg.Store
 
-	// OpenPeer opens one more handle on the state of s, as another process does that
-	// shares the database with the first. Nil says that there is one handle at a time;
-	// the cases that need several are skipped.
+	// OpenPeer opens another handle on the state of s, as a second process does that
+	// shares the database. If nil, the state has one handle at a time, and the cases
+	// that need several are skipped.
 	OpenPeer func(t testing.TB, s webhookcfg.Store) webhookcfg.Store
 
-	// Seed is where the random histories begin; 0 is another one each time. A failure
-	// names the seed that repeats it.
+	// Seed is the seed of the random histories. Zero means a different one in each run. A
+	// failure contains the seed that reproduces it.
 	Seed uint64
 }
 
@@ -36,7 +36,7 @@ type Harness struct {
 func Run(t *testing.T, h Harness) {
 	t.Helper()
 	if h.Open == nil {
-		t.Fatal("storetest: the harness has no Open")
+		t.Fatal("storetest: Harness.Open is nil")
 	}
 	for _, c := range Cases() {
 		t.Run(c.Name, func(t *testing.T) {
@@ -62,50 +62,50 @@ func (h Harness) env(t testing.TB) Env {
 	return e
 }
 
-// Env is what a case runs on.
+// Env is the environment of a case.
 type Env struct {
-	// Store is empty when the case begins.
+	// Store is empty when the case starts.
 	Store webhookcfg.Store
-	// Reopen closes a store and opens the same state again; nil if the store is
-	// not durable.
+	// Reopen closes a store and opens the same state again; nil if the store is not
+	// durable.
 	Reopen func(s webhookcfg.Store) webhookcfg.Store
-	// OpenPeer opens one more handle on the state of a store; nil if there can be one
-	// alone.
+	// OpenPeer opens another handle on the state of a store; nil if there can be only
+	// one.
 	OpenPeer func(s webhookcfg.Store) webhookcfg.Store
-	// Seed is where random histories begin; 0 is another one each time.
+	// Seed is the seed of the random histories. Zero means a different one in each run.
 	Seed uint64
 }
 
-// ErrAbsent is wrapped by the error of a case that does not concern the store,
-// since the store lacks an ability that is optional.
-var ErrAbsent = errors.New("storetest: optional ability is absent")
+// ErrAbsent is wrapped by the error of a case that does not apply, because the store lacks
+// an optional interface or capability.
+var ErrAbsent = errors.New("storetest: optional capability absent")
 
-// Case is one thing that is asked of a store.
+// Case is one requirement on a store.
 type Case struct {
-	// Name begins with the number of the clause of Store, or says "lister", "feed",
-	// "versioner", "notifier" or "history".
+	// Name starts with the number of a clause of Store, or with "lister", "feed",
+	// "versioner", "notifier", "history" or "errors".
 	Name string
-	// Rule are the words of the documentation that the case is about.
+	// Rule is the sentence of the documentation that the case checks.
 	Rule string
-	// Check returns nil if the store keeps the rule, and otherwise an error that
-	// repeats it, or that wraps [ErrAbsent].
+	// Check returns nil if the store complies with the rule, and otherwise an error that
+	// contains the rule or wraps [ErrAbsent].
 	Check func(ctx context.Context, e Env) error
 }
 
-// The methods of Env return an error that wraps ErrAbsent where the store has not got
-// the ability.
+// The following methods return an error that wraps ErrAbsent if the store lacks the
+// capability.
 
 func (e Env) durable() error {
 	if e.Reopen == nil {
-		return fmt.Errorf("%w: the harness has no Reopen, so the store is not taken for durable", ErrAbsent)
+		return fmt.Errorf("%w: Harness.Reopen is nil: the store is not durable", ErrAbsent)
 	}
 	return nil
 }
 
-// handles returns the store and more handles on its state.
+// handles returns the store and further handles on its state, n in all.
 func (e Env) handles(n int) ([]webhookcfg.Store, error) {
 	if e.OpenPeer == nil {
-		return nil, fmt.Errorf("%w: the harness has no OpenPeer, so the store is taken to have one handle at a time", ErrAbsent)
+		return nil, fmt.Errorf("%w: Harness.OpenPeer is nil: the store has one handle at a time", ErrAbsent)
 	}
 	all := []webhookcfg.Store{e.Store}
 	for len(all) < n {
@@ -133,7 +133,7 @@ func (e Env) notifier() (cache.Notifier, error) {
 func optional[C any](s webhookcfg.Store, name string) (C, error) {
 	c, ok := s.(C)
 	if !ok {
-		return c, fmt.Errorf("%w: a %T is no %s", ErrAbsent, s, name)
+		return c, fmt.Errorf("%w: %T is not a %s", ErrAbsent, s, name)
 	}
 	return c, nil
 }

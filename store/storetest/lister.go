@@ -10,6 +10,7 @@ import (
 	"example.com/go-webhookcfg/webhookcfg"
 )
 
+// listOrder requires that one large page contains all overrides in byte order.
 func listOrder(ctx context.Context, e Env) error {
 	l, err := e.lister()
 	if err != nil {
@@ -22,6 +23,8 @@ func listOrder(ctx context.Context, e Env) error {
 	return walk(ctx, l, client, math.MaxInt, base, all)
 }
 
+// listWalk requires that pages of any size, one after another, contain every override
+// once.
 func listWalk(ctx context.Context, e Env) error {
 	l, err := e.lister()
 	if err != nil {
@@ -39,6 +42,8 @@ func listWalk(ctx context.Context, e Env) error {
 	return nil
 }
 
+// listAfter requires that a page can start after any name, whether it has an override
+// or not.
 func listAfter(ctx context.Context, e Env) error {
 	l, err := e.lister()
 	if err != nil {
@@ -64,6 +69,7 @@ func listAfter(ctx context.Context, e Env) error {
 	return nil
 }
 
+// compareEntity orders by the bytes of the entity.
 func compareEntity(o webhookcfg.Override, entity string) int {
 	switch {
 	case o.Entity < entity:
@@ -74,6 +80,8 @@ func compareEntity(o webhookcfg.Override, entity string) int {
 	return 0
 }
 
+// listBase requires that every page has the base, also if there is none or if there are
+// no overrides.
 func listBase(ctx context.Context, e Env) error {
 	l, err := e.lister()
 	if err != nil {
@@ -104,6 +112,7 @@ func listBase(ctx context.Context, e Env) error {
 	return sc.err
 }
 
+// listUnknown requires an empty page for clients without a configuration.
 func listUnknown(ctx context.Context, e Env) error {
 	l, err := e.lister()
 	if err != nil {
@@ -123,6 +132,7 @@ func listUnknown(ctx context.Context, e Env) error {
 	return nil
 }
 
+// listInvalid requires ErrInvalidArgument for an empty client and for limits below 1.
 func listInvalid(ctx context.Context, e Env) error {
 	l, err := e.lister()
 	if err != nil {
@@ -137,12 +147,13 @@ func listInvalid(ctx context.Context, e Env) error {
 	_, errZero := l.List(ctx, client, "", 0)
 	_, errNegative := l.List(ctx, client, "", -1)
 	return errors.Join(
-		refused("list of no client", errClient),
+		refused("list without a client", errClient),
 		refused("list with limit 0", errZero),
 		refused("list with limit -1", errNegative))
 }
 
-// listOwnedByCaller writes to a page, also beyond its end: nobody else may see it.
+// listOwnedByCaller requires that a caller may overwrite a page, also beyond its
+// length, without effect on others.
 func listOwnedByCaller(ctx context.Context, e Env) error {
 	l, err := e.lister()
 	if err != nil {
@@ -156,9 +167,9 @@ func listOwnedByCaller(ctx context.Context, e Env) error {
 	if err != nil {
 		return err
 	}
-	scribbled := page.Overrides[:cap(page.Overrides)]
-	for n := range scribbled {
-		scribbled[n] = webhookcfg.Override{Entity: "scribble"}
+	overwritten := page.Overrides[:cap(page.Overrides)]
+	for n := range overwritten {
+		overwritten[n] = webhookcfg.Override{Entity: "overwritten"}
 	}
 	if err := walk(ctx, l, client, 5, base, all); err != nil {
 		return fmt.Errorf("after a caller wrote to a page: %w", err)
@@ -175,13 +186,14 @@ func listOwnedByCaller(ctx context.Context, e Env) error {
 	return nil
 }
 
-// listOneMoment: a page is exactly what one step of the march leads to.
+// listOneMoment requires that a page is one state that the client had: exactly that of
+// one step.
 func listOneMoment(ctx context.Context, e Env) error {
 	l, err := e.lister()
 	if err != nil {
 		return err
 	}
-	return new(stepper).run(ctx, e.Store, func(int) look {
+	return new(stepper).run(ctx, e.Store, func(int) observe {
 		return func() (int64, bool, error) {
 			page, err := l.List(ctx, client, "", 10)
 			if err != nil {
@@ -193,6 +205,7 @@ func listOneMoment(ctx context.Context, e Env) error {
 	})
 }
 
+// pageStep returns the step that a page results from.
 func pageStep(page webhookcfg.Page) (int64, error) {
 	last, err := stepOf(page.Base)
 	if err != nil || len(page.Overrides) == 0 {
@@ -200,13 +213,13 @@ func pageStep(page webhookcfg.Page) (int64, error) {
 	}
 	step, err := stepOf(page.Overrides[0].Webhook)
 	if err == nil && (len(page.Overrides) > 1 || step-step%3 != last) {
-		err = fmt.Errorf("a page has the base of change %d, and %d overrides, one of change %d", last, len(page.Overrides), step)
+		err = fmt.Errorf("a page has the base of change %d and %d overrides, one of change %d", last, len(page.Overrides), step)
 	}
 	return step, err
 }
 
-// listed gives the client a base and overrides of all lookalikes, some of them
-// off, and returns what they are in byte order.
+// listed gives the client a base and overrides for all lookalikes, some of them off, and
+// returns them in byte order.
 func listed(ctx context.Context, s webhookcfg.Store) (webhookcfg.Webhook, []webhookcfg.Override, error) {
 	sc := newScript(ctx, s)
 	sc.setAll(client, hookURL(0))
@@ -224,8 +237,8 @@ func listed(ctx context.Context, s webhookcfg.Store) (webhookcfg.Webhook, []webh
 	return sc.resolve(client, unnamed), all, sc.err
 }
 
-// walk returns nil if the pages of that limit are, one after the other, what is
-// wanted.
+// walk returns nil if the pages with the limit contain, one after another, the base and
+// the overrides.
 func walk(ctx context.Context, l webhookcfg.Lister, client string, limit int, base webhookcfg.Webhook, want []webhookcfg.Override) error {
 	after := ""
 	for {
@@ -244,6 +257,8 @@ func walk(ctx context.Context, l webhookcfg.Lister, client string, limit int, ba
 	}
 }
 
+// comparePage returns nil if a page has the base, the overrides and, if there are more,
+// a Next.
 func comparePage(page webhookcfg.Page, base webhookcfg.Webhook, want []webhookcfg.Override, more bool) error {
 	if !same(page.Base, base) {
 		return fmt.Errorf("the base is %s, want %s", describe(page.Base), describe(base))
@@ -261,9 +276,9 @@ func comparePage(page webhookcfg.Page, base webhookcfg.Webhook, want []webhookcf
 	case len(page.Overrides) != len(want):
 		return fmt.Errorf("the page has %d overrides, want %d", len(page.Overrides), len(want))
 	case more && page.Next == "":
-		return errors.New(`the Next of the page is "", but there is more`)
+		return errors.New(`Next is "" on a page that is not the last`)
 	case !more && page.Next != "":
-		return fmt.Errorf(`the Next of the last page is %q, want ""`, page.Next)
+		return fmt.Errorf(`Next is %q on the last page, want ""`, page.Next)
 	}
 	return nil
 }

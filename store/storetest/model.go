@@ -12,15 +12,15 @@ import (
 	"example.com/go-webhookcfg/webhookcfg/egress"
 )
 
-// universe are the entities that a model knows. No change names the last one, so
-// that it always has what every other entity of the world has.
+// universe lists the entities of a model. No change names the last one, which therefore
+// stands for all entities without an override.
 var universe = []string{"E2", "e1", "e10", "e2", unnamed}
 
-// model is what Resolve has to return for each entity of one client. It knows
-// nothing of bases and overrides: set of all is a loop.
+// model maps each entity of one client to the required result of Resolve. It has no bases
+// and no overrides: set of all is a loop.
 type model map[string]webhookcfg.Webhook
 
-// after returns the model that a change leads to.
+// after returns the model after a change.
 func (m model) after(c webhookcfg.Change) model {
 	next := make(model)
 	maps.Copy(next, m)
@@ -46,7 +46,7 @@ func (m model) change(entity string, c webhookcfg.Change, source webhookcfg.Sour
 	m[entity] = webhookcfg.Webhook{URL: c.URL, Source: source, Since: c.Time}
 }
 
-// overrides returns what a walk over the client's overrides has to list.
+// overrides returns the overrides that a listing of the client must contain.
 func (m model) overrides() (all []webhookcfg.Override) {
 	for _, entity := range slices.Sorted(maps.Keys(m)) {
 		if hook := m[entity]; hook.Source != base {
@@ -61,32 +61,34 @@ func (m model) compare(ctx context.Context, s webhookcfg.Store, client string) e
 	for _, entity := range universe {
 		got, err := s.Resolve(ctx, client, entity)
 		if err != nil {
-			return fmt.Errorf("resolve of %q / %q returned the error %w", client, entity, err)
+			return fmt.Errorf("resolve of %q / %q: %w", client, entity, err)
 		}
 		if !same(got, m[entity]) {
-			return fmt.Errorf("resolve of %q / %q gives %s, want %s", client, entity, describe(got), describe(m[entity]))
+			return fmt.Errorf("resolve of %q / %q: %s, want %s", client, entity, describe(got), describe(m[entity]))
 		}
 	}
 	return nil
 }
 
-// same compares times to the second, which is all that a store has to keep.
+// same compares times to the second, which is the precision that clause 10 requires.
 func same(a, b webhookcfg.Webhook) bool {
 	return a.Source == b.Source && a.URL.Equal(b.URL) && a.Since.Unix() == b.Since.Unix()
 }
 
-// Many short histories find more than a long one: states near the empty one are
-// the interesting ones.
+// Many short histories find more defects than one long history, because most defects
+// show in states with few entries.
 const (
 	histories     = 25
 	historyLength = 30
-	reopenings    = 3 // of each history, about
+	reopenings    = 3 // per history, on average
 )
 
+// historyAgrees requires that every state of random histories is that of the model.
 func historyAgrees(ctx context.Context, e Env) error {
 	return runHistories(ctx, e, func(*history) error { return nil })
 }
 
+// historyReopening requires the same of a store that is reopened now and then.
 func historyReopening(ctx context.Context, e Env) error {
 	if err := e.durable(); err != nil {
 		return err
@@ -100,6 +102,8 @@ func historyReopening(ctx context.Context, e Env) error {
 	})
 }
 
+// historyThroughPeers requires the same if consecutive changes are made, and read,
+// through different handles.
 func historyThroughPeers(ctx context.Context, e Env) error {
 	handles, err := e.handles(3)
 	if err != nil {
@@ -107,12 +111,14 @@ func historyThroughPeers(ctx context.Context, e Env) error {
 	}
 	return runHistories(ctx, e, func(h *history) error {
 		n := h.random.IntN(len(handles))
-		h.steps = append(h.steps, fmt.Sprintf("go on with handle %d", n))
+		h.steps = append(h.steps, fmt.Sprintf("continue with handle %d", n))
 		h.store = handles[n]
 		return nil
 	})
 }
 
+// listHistory requires that the listings after each change of a random history, with
+// pages of random size, are those of the model.
 func listHistory(ctx context.Context, e Env) error {
 	l, err := e.lister()
 	if err != nil {
@@ -129,8 +135,8 @@ func listHistory(ctx context.Context, e Env) error {
 	})
 }
 
-// runHistories makes random changes, and after each calls between and asks for
-// everything.
+// runHistories makes random changes; after each, it calls between and compares the whole
+// state with the model.
 func runHistories(ctx context.Context, e Env, between func(*history) error) error {
 	seed := e.Seed
 	for seed == 0 {
@@ -138,7 +144,7 @@ func runHistories(ctx context.Context, e Env, between func(*history) error) erro
 	}
 	h := &history{random: rand.New(rand.NewPCG(seed, 0)), store: e.Store}
 	for n := range histories {
-		h.begin(n)
+		h.restart(n)
 		for range historyLength {
 			err := h.apply(ctx)
 			if err == nil {
@@ -155,8 +161,8 @@ func runHistories(ctx context.Context, e Env, between func(*history) error) erro
 	return nil
 }
 
-// history makes the changes of one history, to the store and to a model for
-// each client.
+// history is a random history of two clients, applied to the store and to a model of
+// each.
 type history struct {
 	random *rand.Rand
 	store  webhookcfg.Store
@@ -166,8 +172,8 @@ type history struct {
 	steps  []string
 }
 
-// begin starts the nth history, on clients that are new.
-func (h *history) begin(n int) {
+// restart starts the nth history, on new clients.
+func (h *history) restart(n int) {
 	h.steps = nil
 	h.names = [2]string{fmt.Sprintf("a%d", n), fmt.Sprintf("A%d", n)}
 	h.models = make(map[string]model)
@@ -177,7 +183,7 @@ func (h *history) apply(ctx context.Context) error {
 	c := h.change()
 	h.steps = append(h.steps, describeChange(c))
 	if err := h.store.Apply(ctx, c); err != nil {
-		return fmt.Errorf("it returned the error %w", err)
+		return fmt.Errorf("error: %w", err)
 	}
 	h.models[c.Client] = h.models[c.Client].after(c)
 	return nil
@@ -192,7 +198,7 @@ func (h *history) compare(ctx context.Context) error {
 	return nil
 }
 
-// change draws a change. URLs repeat, times do not.
+// change returns a random change. URLs repeat, times do not.
 func (h *history) change() webhookcfg.Change {
 	client := h.names[h.random.IntN(len(h.names))]
 	scope := webhookcfg.All()

@@ -12,15 +12,15 @@ import (
 	"example.com/go-webhookcfg/webhookcfg/egress"
 )
 
-// client is whose configuration most cases are about.
+// client is the client in most cases.
 const client = "acme"
 
-// epoch is the time of the changes before the first.
+// epoch is one second before the time of the first change.
 const epoch = 1_800_000_000
 
-// play is a scene on a store: changes, and what is expected after them. It goes
-// on until something fails; from then on its methods do nothing. Each change has
-// a time of its own, a second after the one before.
+// script makes changes to a store and checks the results. After the first failure its
+// methods do nothing. Each change has a time of its own, one second after the one
+// before.
 type script struct {
 	ctx   context.Context
 	store webhookcfg.Store
@@ -29,6 +29,7 @@ type script struct {
 	err   error
 }
 
+// newScript returns a script without steps.
 func newScript(ctx context.Context, s webhookcfg.Store) *script {
 	return &script{ctx: ctx, store: s, now: epoch}
 }
@@ -49,11 +50,13 @@ func (sc *script) unsetAll(client string) {
 	sc.apply(webhookcfg.Unset(client, webhookcfg.All()))
 }
 
+// apply makes a change one second after the one before.
 func (sc *script) apply(c webhookcfg.Change) {
 	sc.now++
 	sc.applyAt(c, time.Unix(sc.now, 0))
 }
 
+// applyAt makes a change with the given time.
 func (sc *script) applyAt(c webhookcfg.Change, at time.Time) {
 	if sc.err != nil {
 		return
@@ -61,29 +64,29 @@ func (sc *script) applyAt(c webhookcfg.Change, at time.Time) {
 	c.Time = at
 	sc.steps = append(sc.steps, describeChange(c))
 	if err := sc.store.Apply(sc.ctx, c); err != nil {
-		sc.fail("it returned the error %q", err)
+		sc.fail("error: %q", err)
 	}
 }
 
-// expectURL expects an override or a base with that URL.
+// expectURL checks for an override or a base with the URL.
 func (sc *script) expectURL(client, entity string, source webhookcfg.Source, url string) {
 	hook := sc.resolve(client, entity)
 	if sc.err == nil && (hook.Source != source || hook.URL.Reveal() != url) {
 		want := webhookcfg.Webhook{Source: source, URL: egress.NewURL(url)}
-		sc.fail("resolve of %q / %q gives %s, want %s", client, entity, describe(hook), describe(want))
+		sc.fail("resolve of %q / %q: %s, want %s", client, entity, describe(hook), describe(want))
 	}
 }
 
-// expectOff expects an override that says "off".
+// expectOff checks for an override that is off.
 func (sc *script) expectOff(client, entity string) {
 	sc.expectURL(client, entity, off, "")
 }
 
-// expectNone expects the zero Webhook.
+// expectNone checks for the zero Webhook.
 func (sc *script) expectNone(client, entity string) {
 	hook := sc.resolve(client, entity)
 	if sc.err == nil && (hook.Source != webhookcfg.SourceNone || !hook.URL.IsZero() || !hook.Since.IsZero()) {
-		sc.fail("resolve of %q / %q gives %s, want the zero Webhook", client, entity, describe(hook))
+		sc.fail("resolve of %q / %q: %s, want the zero Webhook", client, entity, describe(hook))
 	}
 }
 
@@ -93,12 +96,12 @@ func (sc *script) resolve(client, entity string) webhookcfg.Webhook {
 	}
 	hook, err := sc.store.Resolve(sc.ctx, client, entity)
 	if err != nil {
-		sc.fail("resolve of %q / %q returned the error %q", client, entity, err)
+		sc.fail("resolve of %q / %q: error %q", client, entity, err)
 	}
 	return hook
 }
 
-// reopen goes on with the same state, opened again.
+// reopen closes the store and continues with the same state, opened again.
 func (sc *script) reopen(e Env) {
 	if sc.err != nil {
 		return
@@ -107,7 +110,7 @@ func (sc *script) reopen(e Env) {
 	sc.store = e.Reopen(sc.store)
 }
 
-// fail ends the play with what is wrong after the last few steps.
+// fail records a failure together with the last few steps.
 func (sc *script) fail(format string, args ...any) {
 	const shown = 12
 	steps := sc.steps
@@ -117,7 +120,7 @@ func (sc *script) fail(format string, args ...any) {
 	sc.err = fmt.Errorf("after%s\n%s", lines(steps), fmt.Sprintf(format, args...))
 }
 
-// lines is a list with a line for each step.
+// lines formats steps, one per line.
 func lines(steps []string) string { return "\n\t" + strings.Join(steps, "\n\t") }
 
 func describeChange(c webhookcfg.Change) string {
@@ -131,7 +134,7 @@ func describeChange(c webhookcfg.Change) string {
 	return fmt.Sprintf("set %s of %q: %s", what, c.Client, c.URL.Reveal())
 }
 
-// describe is a webhook in full. The URLs of the suite are no secrets.
+// describe formats a webhook in full. The URLs of the suite are not secret.
 func describe(hook webhookcfg.Webhook) string {
 	var b strings.Builder
 	b.WriteString(hook.Source.String())
@@ -144,7 +147,7 @@ func describe(hook webhookcfg.Webhook) string {
 	return b.String()
 }
 
-// hookURL is a URL that differs for every n.
+// hookURL returns a URL that is different for every n.
 func hookURL(n int) string { return fmt.Sprintf("https://hooks.example.com/%d", n) }
 
 func entityName(n int) string { return fmt.Sprintf("e%d", n) }
@@ -155,7 +158,7 @@ func refused(what string, err error) error {
 	case err == nil:
 		return fmt.Errorf("%s succeeded", what)
 	case !errors.Is(err, webhookcfg.ErrInvalidArgument):
-		return fmt.Errorf("%s returned %q, which does not wrap ErrInvalidArgument", what, err)
+		return fmt.Errorf("%s: error %q does not wrap ErrInvalidArgument", what, err)
 	}
 	return nil
 }

@@ -15,6 +15,8 @@ const (
 	override = webhookcfg.SourceOverride
 )
 
+// setOne requires that set of one gives the entity an override, whatever it had before,
+// and changes no other entity.
 func setOne(ctx context.Context, e Env) error {
 	sc := newScript(ctx, e.Store)
 	sc.set(client, "e1", hookURL(1))
@@ -29,11 +31,13 @@ func setOne(ctx context.Context, e Env) error {
 	sc.unset(client, "e1")
 	sc.set(client, "e1", hookURL(5))
 	sc.expectURL(client, "e1", override, hookURL(5))
-	sc.set(client, "e2", hookURL(3)) // the URL of the base, and yet an override
+	sc.set(client, "e2", hookURL(3)) // the URL of the base, but an override
 	sc.expectURL(client, "e2", override, hookURL(3))
 	return sc.err
 }
 
+// setAll requires that set of all makes the base and drops every override, also one
+// that is off and also if the base had the URL already.
 func setAll(ctx context.Context, e Env) error {
 	sc := newScript(ctx, e.Store)
 	sc.set(client, "e1", hookURL(1))
@@ -48,28 +52,32 @@ func setAll(ctx context.Context, e Env) error {
 	sc.expectURL(client, unnamed, base, hookURL(4))
 	sc.set(client, "e1", hookURL(5))
 	sc.unset(client, "e2")
-	sc.setAll(client, hookURL(4)) // the base already, and yet a change
+	sc.setAll(client, hookURL(4)) // the URL of the base, but a change
 	sc.expectURL(client, "e1", base, hookURL(4))
 	sc.expectURL(client, "e2", base, hookURL(4))
 	return sc.err
 }
 
+// unsetOne requires that unset of one drops the override where there is no base, and
+// turns the entity off where there is one, with or without an override.
 func unsetOne(ctx context.Context, e Env) error {
 	sc := newScript(ctx, e.Store)
 	sc.set(client, "e1", hookURL(1))
 	sc.unset(client, "e1")
 	sc.expectNone(client, "e1")
 	sc.setAll(client, hookURL(2))
-	sc.expectURL(client, "e1", base, hookURL(2)) // dropped, not off
+	sc.expectURL(client, "e1", base, hookURL(2)) // the override was dropped, not off
 	sc.unset(client, "e1")
 	sc.expectOff(client, "e1")
 	sc.expectURL(client, "e2", base, hookURL(2))
 	sc.set(client, "e2", hookURL(3))
 	sc.unset(client, "e2")
-	sc.expectOff(client, "e2") // not back to the base
+	sc.expectOff(client, "e2") // the base does not apply again
 	return sc.err
 }
 
+// unsetAll requires that unset of all drops base and overrides for good: nothing of
+// them shows after later changes.
 func unsetAll(ctx context.Context, e Env) error {
 	sc := newScript(ctx, e.Store)
 	sc.setAll(client, hookURL(1))
@@ -81,13 +89,14 @@ func unsetAll(ctx context.Context, e Env) error {
 	}
 	sc.set(client, "e1", hookURL(3))
 	sc.expectNone(client, "e2")
-	sc.unset(client, "e1") // the base is gone: nothing is off
+	sc.unset(client, "e1") // there is no base, so nothing is off
 	sc.expectNone(client, "e1")
 	sc.setAll(client, hookURL(4))
-	sc.expectURL(client, "e2", base, hookURL(4)) // what was off does not come back
+	sc.expectURL(client, "e2", base, hookURL(4)) // it is not off any more
 	return sc.err
 }
 
+// repeated requires that every kind of change can be made twice, with the same result.
 func repeated(ctx context.Context, e Env) error {
 	sc := newScript(ctx, e.Store)
 	sc.unset(client, "e1")
@@ -116,6 +125,8 @@ func repeated(ctx context.Context, e Env) error {
 	return sc.err
 }
 
+// resolveOrder requires that Resolve returns the override, else the base, else the zero
+// Webhook.
 func resolveOrder(ctx context.Context, e Env) error {
 	sc := newScript(ctx, e.Store)
 	sc.expectNone("unknown", "e1")
@@ -130,6 +141,8 @@ func resolveOrder(ctx context.Context, e Env) error {
 	return sc.err
 }
 
+// sinceKept requires that Since is the time of the change that decided, to the second,
+// for bases and overrides.
 func sinceKept(ctx context.Context, e Env) error {
 	sc := newScript(ctx, e.Store)
 	for _, at := range times() {
@@ -145,7 +158,8 @@ func sinceKept(ctx context.Context, e Env) error {
 	return sc.err
 }
 
-// times are such as are easily taken for another.
+// times lists times that a store may confuse: the zero time, fractions, time zones, years
+// beyond 32 bits of seconds.
 func times() []time.Time {
 	return []time.Time{
 		{},
@@ -156,6 +170,7 @@ func times() []time.Time {
 	}
 }
 
+// expectSince checks that the webhook is in effect since the given time, to the second.
 func (sc *script) expectSince(client, entity string, at time.Time) {
 	hook := sc.resolve(client, entity)
 	late := hook.Since.Sub(at)
@@ -164,6 +179,7 @@ func (sc *script) expectSince(client, entity string, at time.Time) {
 	}
 }
 
+// urlKept requires that bases and overrides return a URL byte for byte.
 func urlKept(ctx context.Context, e Env) error {
 	sc := newScript(ctx, e.Store)
 	for _, url := range urls() {
@@ -175,7 +191,7 @@ func urlKept(ctx context.Context, e Env) error {
 	return sc.err
 }
 
-// urls are such as the default policy lets through, of which tidying spoils most.
+// urls lists URLs that the default policy accepts. Normalization changes most of them.
 func urls() []string {
 	const longest = 2048
 	long := "https://hooks.example.com/"
@@ -190,6 +206,8 @@ func urls() []string {
 	}
 }
 
+// clientsIsolated requires that changes of one client affect no client with a similar
+// name.
 func clientsIsolated(ctx context.Context, e Env) error {
 	sc := newScript(ctx, e.Store)
 	neighbours := []string{"acm", "acme ", "acme/", "acme/e1", "acme1", "ACME", "acme%", "%"}
@@ -215,6 +233,9 @@ func clientsIsolated(ctx context.Context, e Env) error {
 	return sc.err
 }
 
+// namesDiffer requires that names of clients and of entities that differ in any byte
+// are different names, and that no pair of a client and an entity is confused with
+// another pair.
 func namesDiffer(ctx context.Context, e Env) error {
 	sc := newScript(ctx, e.Store)
 	for n, entity := range lookalikes() {
@@ -233,18 +254,17 @@ func namesDiffer(ctx context.Context, e Env) error {
 			sc.expectURL(client, lookalikes()[n+1], override, hookURL(n+1))
 		}
 	}
-	// Pairs that are the same once client and entity are joined.
-	for n, mark := range []string{"", "/", ":", ".", "-", "_", "|", "@", " ", "~"} {
-		sc.set("a", "b"+mark+"c", hookURL(2*n))
-		sc.set("a"+mark+"b", "c", hookURL(2*n+1))
-		sc.expectURL("a", "b"+mark+"c", override, hookURL(2*n))
-		sc.expectURL("a"+mark+"b", "c", override, hookURL(2*n+1))
+	// These pairs are equal once client and entity are joined.
+	for n, separator := range []string{"", "/", ":", ".", "-", "_", "|", "@", " ", "~"} {
+		sc.set("a", "b"+separator+"c", hookURL(2*n))
+		sc.set("a"+separator+"b", "c", hookURL(2*n+1))
+		sc.expectURL("a", "b"+separator+"c", override, hookURL(2*n))
+		sc.expectURL("a"+separator+"b", "c", override, hookURL(2*n+1))
 	}
 	return sc.err
 }
 
-// lookalikes are names that somebody's collation, escaping or pattern takes for
-// another.
+// lookalikes lists names that collation, escaping or pattern matching may confuse.
 func lookalikes() []string {
 	const longest = 128
 	long := strings.Repeat("x", longest-1)

@@ -11,16 +11,16 @@ import (
 	"example.com/go-webhookcfg/store/cache"
 )
 
-// versions asks for versions and counts them.
+// versions calls Versions and checks the number of versions.
 func versions(ctx context.Context, v cache.Versioner, clients ...string) ([]string, error) {
 	got, err := v.Versions(ctx, clients)
 	if err == nil && len(got) != len(clients) {
-		err = fmt.Errorf("there are %d versions of %d clients", len(got), len(clients))
+		err = fmt.Errorf("%d versions of %d clients", len(got), len(clients))
 	}
 	return got, err
 }
 
-// version returns that of one client.
+// version returns the version of one client.
 func version(ctx context.Context, v cache.Versioner, client string) (string, error) {
 	got, err := versions(ctx, v, client)
 	if err != nil {
@@ -29,6 +29,8 @@ func version(ctx context.Context, v cache.Versioner, client string) (string, err
 	return got[0], nil
 }
 
+// versionsInOrder requires one version per client in the order of the clients, also if
+// clients repeat or are unknown, and none for no clients.
 func versionsInOrder(ctx context.Context, e Env) error {
 	v, err := e.versioner()
 	if err != nil {
@@ -37,7 +39,7 @@ func versionsInOrder(ctx context.Context, e Env) error {
 	sc := newScript(ctx, e.Store)
 	clients := append([]string{"unknown"}, lookalikes()...)
 	for n, client := range clients[1:] {
-		for range n%5 + 1 { // so that not all have the same
+		for range n%5 + 1 { // so that their versions can differ
 			sc.set(client, "e1", hookURL(n))
 		}
 	}
@@ -53,21 +55,21 @@ func versionsInOrder(ctx context.Context, e Env) error {
 			return err
 		}
 		if got[n] != alone {
-			return fmt.Errorf("the version of %q is %q, and %q among others", client, alone, got[n])
+			return fmt.Errorf("the version of %q is %q, but %q among others", client, alone, got[n])
 		}
 	}
 	_, err = versions(ctx, v)
 	return err
 }
 
-// seenVersions are the versions that a client had.
+// seenVersions collects the versions of a client.
 type seenVersions struct {
 	ctx    context.Context
 	client string
 	all    []string
 }
 
-// expectAnother wants a version that the client never had.
+// expectAnother checks that the client has a version that it never had before.
 func (s *seenVersions) expectAnother(v cache.Versioner, sc *script) error {
 	if sc.err != nil {
 		return sc.err
@@ -77,12 +79,13 @@ func (s *seenVersions) expectAnother(v cache.Versioner, sc *script) error {
 		return err
 	}
 	if n := slices.Index(s.all, got); n >= 0 {
-		sc.fail("the version of %q is %q, which it was %d changes ago", s.client, got, len(s.all)-n)
+		sc.fail("the version of %q is %q, as it was %d changes ago", s.client, got, len(s.all)-n)
 	}
 	s.all = append(s.all, got)
 	return sc.err
 }
 
+// versionsDiffer requires a version that the client never had after every change.
 func versionsDiffer(ctx context.Context, e Env) error {
 	v, err := e.versioner()
 	if err != nil {
@@ -92,7 +95,7 @@ func versionsDiffer(ctx context.Context, e Env) error {
 	if err := seen.expectAnother(v, sc); err != nil {
 		return err
 	}
-	for range 3 { // the configuration comes back, the versions do not
+	for range 3 { // the configurations repeat, the versions must not
 		for _, change := range changesOf(client) {
 			change(sc)
 			if err := seen.expectAnother(v, sc); err != nil {
@@ -103,6 +106,7 @@ func versionsDiffer(ctx context.Context, e Env) error {
 	return nil
 }
 
+// versionsDifferThroughPeers requires the same of changes through other handles.
 func versionsDifferThroughPeers(ctx context.Context, e Env) error {
 	v, err := e.versioner()
 	if err != nil {
@@ -115,7 +119,7 @@ func versionsDifferThroughPeers(ctx context.Context, e Env) error {
 	seen := &seenVersions{ctx: ctx, client: client}
 	for n, change := range changesOf(client) {
 		sc := newScript(ctx, handles[n%len(handles)])
-		sc.now += int64(n) // another time than that of the other handles
+		sc.now += int64(n) // a different time than through the other handles
 		change(sc)
 		if err := seen.expectAnother(v, sc); err != nil {
 			return err
@@ -124,6 +128,7 @@ func versionsDifferThroughPeers(ctx context.Context, e Env) error {
 	return nil
 }
 
+// versionsDifferReopened requires the same if the store is reopened in between.
 func versionsDifferReopened(ctx context.Context, e Env) error {
 	v, err := e.versioner()
 	if err != nil {
@@ -148,24 +153,25 @@ func versionsDifferReopened(ctx context.Context, e Env) error {
 	return nil
 }
 
-// versionsHold: between two equal versions there are two equal answers.
+// versionsHold requires, concurrently with a writer, that two reads between equal
+// versions have equal results.
 func versionsHold(ctx context.Context, e Env) error {
 	v, err := e.versioner()
 	if err != nil {
 		return err
 	}
-	return new(stepper).run(ctx, e.Store, func(int) look {
+	return new(stepper).run(ctx, e.Store, func(int) observe {
 		return func() (int64, bool, error) {
 			before, err1 := version(ctx, v, client)
 			hook, err2 := e.Store.Resolve(ctx, client, "e1")
-			runtime.Gosched() // to the writer
+			runtime.Gosched() // let the writer run
 			again, err3 := e.Store.Resolve(ctx, client, "e1")
 			after, err4 := version(ctx, v, client)
 			if err := errors.Join(err1, err2, err3, err4); err != nil {
 				return 0, false, err
 			}
 			if before == after && !same(hook, again) {
-				return 0, false, fmt.Errorf("resolve gave %s, then %s, and the version was %q before and after", describe(hook), describe(again), before)
+				return 0, false, fmt.Errorf("resolve: %s, then %s, but the version was %q before and after", describe(hook), describe(again), before)
 			}
 			step, err := stepOf(again)
 			return step, true, err
@@ -173,6 +179,7 @@ func versionsHold(ctx context.Context, e Env) error {
 	})
 }
 
+// versionsStay requires that versions stay the same while nothing changes.
 func versionsStay(ctx context.Context, e Env) error {
 	v, err := e.versioner()
 	if err != nil {
@@ -192,12 +199,14 @@ func versionsStay(ctx context.Context, e Env) error {
 			return err
 		}
 		if !slices.Equal(first, again) {
-			return fmt.Errorf("the versions were %q and are %q, though nothing changed", first, again)
+			return fmt.Errorf("the versions were %q and are %q, although nothing changed", first, again)
 		}
 	}
 	return nil
 }
 
+// versionerEndedContext requires that Versions fails if the context ended before the
+// call.
 func versionerEndedContext(ctx context.Context, e Env) error {
 	v, err := e.versioner()
 	if err != nil {
@@ -207,16 +216,16 @@ func versionerEndedContext(ctx context.Context, e Env) error {
 	defer release()
 	for _, over := range ended {
 		if _, err := v.Versions(over, []string{client}); err == nil {
-			return errors.New("versions with a context that had ended gave no error")
+			return errors.New("versions succeeded with an ended context")
 		}
 	}
 	return nil
 }
 
-// timeout is how long a case waits for what should come soon.
+// timeout bounds the wait for something that should happen soon.
 const timeout = 10 * time.Second
 
-// ask calls what the hints are about, as some stores give none before.
+// poll polls once, because some stores send notifications only after that.
 func (e Env) poll(ctx context.Context) error {
 	if feed, err := e.feed(); err == nil {
 		_, err := startCursor(ctx, feed)
@@ -226,16 +235,17 @@ func (e Env) poll(ctx context.Context) error {
 		_, err := version(ctx, v, client)
 		return err
 	}
-	return fmt.Errorf("a %T gives hints, but is neither a cache.Feed nor a cache.Versioner", e.Store)
+	return fmt.Errorf("%T is a cache.Notifier, but neither a cache.Feed nor a cache.Versioner", e.Store)
 }
 
-// notifierHints makes changes until there is a hint: one may be lost.
-func notifierHints(ctx context.Context, e Env) error {
+// notifierNotifies requires a notification after changes. It makes several, because one
+// notification may be lost.
+func notifierNotifies(ctx context.Context, e Env) error {
 	w, err := e.notifier()
 	if err != nil {
 		return err
 	}
-	hints := w.Notify(ctx)
+	notifications := w.Notify(ctx)
 	if err := e.poll(ctx); err != nil {
 		return err
 	}
@@ -247,7 +257,7 @@ func notifierHints(ctx context.Context, e Env) error {
 			return sc.err
 		}
 		select {
-		case _, more := <-hints:
+		case _, more := <-notifications:
 			if !more {
 				return errors.New("the channel was closed before ctx ended")
 			}
@@ -255,36 +265,39 @@ func notifierHints(ctx context.Context, e Env) error {
 		case <-time.After(timeout / tries):
 		}
 	}
-	return fmt.Errorf("there was no hint within %v, in which there were %d changes", timeout, tries)
+	return fmt.Errorf("no notification within %v and %d changes", timeout, tries)
 }
 
+// notifierCloses requires that the channel is closed soon after ctx ends.
 func notifierCloses(ctx context.Context, e Env) error {
 	w, err := e.notifier()
 	if err != nil {
 		return err
 	}
 	ctx, cancel := context.WithCancel(ctx)
-	hints := w.Notify(ctx)
+	notifications := w.Notify(ctx)
 	cancel()
 	late := time.After(timeout)
 	for {
 		select {
-		case _, more := <-hints:
+		case _, more := <-notifications:
 			if !more {
 				return nil
 			}
 		case <-late:
-			return fmt.Errorf("the channel was not closed within %v after ctx had ended", timeout)
+			return fmt.Errorf("the channel was not closed within %v after ctx ended", timeout)
 		}
 	}
 }
 
-func notifierHoldsUpNothing(ctx context.Context, e Env) error {
+// notifierBlocksNothing requires that changes succeed while no caller receives from the
+// channel.
+func notifierBlocksNothing(ctx context.Context, e Env) error {
 	w, err := e.notifier()
 	if err != nil {
 		return err
 	}
-	hints := w.Notify(ctx)
+	notifications := w.Notify(ctx)
 	if err := e.poll(ctx); err != nil {
 		return err
 	}
@@ -294,6 +307,6 @@ func notifierHoldsUpNothing(ctx context.Context, e Env) error {
 	for n := range many {
 		sc.set(client, entityName(n), hookURL(n))
 	}
-	_ = hints // which unknown has looked at
+	_ = notifications // which is never received from
 	return sc.err
 }
