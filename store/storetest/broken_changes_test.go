@@ -16,7 +16,7 @@ import (
 
 func brokenChanges() []flaw {
 	return []flaw{
-		{"set-all reaches 64 overrides", "01 a change is applied whole", func(s *simple) webhookcfg.Store {
+		{"set-all drops only 64 overrides", "01 a change is applied whole", func(s *simple) webhookcfg.Store {
 			return edits(s, partly)
 		}, nil},
 		{"loses a write", "02 a later resolve sees the change", func(s *simple) webhookcfg.Store {
@@ -28,17 +28,17 @@ func brokenChanges() []flaw {
 				return cfg.after(c)
 			})
 		}, nil},
-		{"answers from what it saw before", "02 a later resolve sees the change", func(s *simple) webhookcfg.Store {
+		{"returns what it read before", "02 a later resolve sees the change", func(s *simple) webhookcfg.Store {
 			return stale(s, math.MaxInt64)
 		}, nil},
 		{"is not durable", "02 a reopened store has kept the change", asIs, func(*simple) *simple { return newSimple() }},
-		{"keeps bases alone", "02 a reopened store has kept the change", asIs, func(s *simple) *simple {
+		{"keeps only bases when reopened", "02 a reopened store has kept the change", asIs, func(s *simple) *simple {
 			return s.without(func(_ string, _ webhookcfg.Webhook) bool { return true })
 		}},
 		{"forgets off when reopened", "02 a reopened store has kept the change", asIs, func(s *simple) *simple {
 			return s.without(func(_ string, hook webhookcfg.Webhook) bool { return hook.Source == webhookcfg.SourceOff })
 		}},
-		{"takes the zero time for the epoch when reopened", "02 a reopened store has kept the change", asIs, func(s *simple) *simple {
+		{"treats the zero time as the epoch when reopened", "02 a reopened store has kept the change", asIs, func(s *simple) *simple {
 			return s.with(func(hook webhookcfg.Webhook) webhookcfg.Webhook {
 				if hook.Since.IsZero() {
 					hook.Since = time.Unix(0, 0)
@@ -53,9 +53,9 @@ func brokenChanges() []flaw {
 				return hook
 			})
 		}},
-		{"sets the base, is cut short, and keeps the overrides", "03 an interrupted change is whole or absent", halfCut, nil},
+		{"sets the base, is interrupted, and keeps the overrides", "03 an interrupted change is whole or absent", halfCut, nil},
 		{"reports an error, and makes the change later", "03 an interrupted change is whole or absent", makesLater, nil},
-		{"is cut short and reports success", "03 an interrupted change is whole or absent", func(s *simple) webhookcfg.Store {
+		{"is interrupted and reports success", "03 an interrupted change is whole or absent", func(s *simple) webhookcfg.Store {
 			return broken{simple: s, apply: func(ctx context.Context, c webhookcfg.Change) error {
 				if err := cmp.Or(c.Validate(), ctx.Err()); err != nil {
 					return err
@@ -66,7 +66,7 @@ func brokenChanges() []flaw {
 				return s.Apply(context.WithoutCancel(ctx), c)
 			}}
 		}, nil},
-		{"makes half of what a burst leaves", "03 interrupted concurrent changes are whole or absent", halfWhenEnded, nil},
+		{"makes half of an interrupted concurrent change", "03 interrupted concurrent changes are whole or absent", halfWhenEnded, nil},
 		{"keeps the first URL", "04 set of one gives it an override", func(s *simple) webhookcfg.Store {
 			return edits(s, func(cfg configuration, c webhookcfg.Change) configuration {
 				if !c.URL.IsZero() && cfg.overrides[c.Scope.Entity()].Source == webhookcfg.SourceOverride {
@@ -75,7 +75,7 @@ func brokenChanges() []flaw {
 				return cfg.after(c)
 			})
 		}, nil},
-		{"saves the override that equals the base", "04 set of one gives it an override", func(s *simple) webhookcfg.Store {
+		{"skips an override that equals the base", "04 set of one gives it an override", func(s *simple) webhookcfg.Store {
 			return edits(s, func(cfg configuration, c webhookcfg.Change) configuration {
 				if c.URL.Equal(cfg.base.URL) && !c.Scope.IsAll() {
 					return cfg
@@ -88,13 +88,13 @@ func brokenChanges() []flaw {
 				return c.Scope.IsAll() && !c.URL.IsZero() && hook.Source == webhookcfg.SourceOff
 			}))
 		}, nil},
-		{"set-all of what is the base already does nothing", "05 set of all drops every override", skipsSameBase, nil},
+		{"set-all with the URL of the base does nothing", "05 set of all drops every override", skipsSameBase, nil},
 		{"set-all keeps overrides", "05 set of all drops every override", func(s *simple) webhookcfg.Store {
 			return edits(s, keepWhere(func(c webhookcfg.Change, hook webhookcfg.Webhook) bool {
 				return c.Scope.IsAll() && !c.URL.IsZero() && hook.Source == webhookcfg.SourceOverride
 			}))
 		}, nil},
-		{"inherits instead of off", "06 unset of one turns it off", forgetsOff, nil},
+		{"falls back to the base instead of off", "06 unset of one turns it off", forgetsOff, nil},
 		{"is off without a base", "06 unset of one turns it off", func(s *simple) webhookcfg.Store {
 			return edits(s, func(cfg configuration, c webhookcfg.Change) configuration {
 				next := cfg.clone().after(c)
@@ -138,7 +138,7 @@ func brokenChanges() []flaw {
 				return next
 			})
 		}, nil},
-		{"has an error for unknown clients", "09 resolve takes the override, then the base", func(s *simple) webhookcfg.Store {
+		{"returns an error for unknown clients", "09 resolve takes the override, then the base", func(s *simple) webhookcfg.Store {
 			return broken{simple: s, resolve: func(ctx context.Context, client, entity string) (webhookcfg.Webhook, error) {
 				hook, err := s.Resolve(ctx, client, entity)
 				if err == nil && hook.Source == webhookcfg.SourceNone {
@@ -147,7 +147,7 @@ func brokenChanges() []flaw {
 				return hook, err
 			}}
 		}, nil},
-		{"has the URL of the base beside off", "09 resolve takes the override, then the base", func(s *simple) webhookcfg.Store {
+		{"returns the URL of the base with off", "09 resolve takes the override, then the base", func(s *simple) webhookcfg.Store {
 			return broken{simple: s, resolve: func(ctx context.Context, client, entity string) (webhookcfg.Webhook, error) {
 				hook, err := s.Resolve(ctx, client, entity)
 				if hook.Source == webhookcfg.SourceOff {
@@ -158,18 +158,18 @@ func brokenChanges() []flaw {
 			}}
 		}, nil},
 		{"set-all in two steps", "14 a change becomes visible at one moment", twoSteps, nil},
-		{"answers for a while from what it saw before", "14 a change becomes visible at one moment", func(s *simple) webhookcfg.Store {
+		{"returns for a while what it read before", "14 a change becomes visible at one moment", func(s *simple) webhookcfg.Store {
 			return stale(s, 8)
 		}, nil},
-		{"two writers, one wins", "14 no concurrent change is lost", losesUpdates, nil},
-		{"set-all of what is the base already, in a history", "history agrees with the model", skipsSameBase, nil},
+		{"one of two concurrent changes is lost", "14 no concurrent change is lost", losesUpdates, nil},
+		{"set-all with the URL of the base does nothing, in a history", "history agrees with the model", skipsSameBase, nil},
 		{"loses one entity when reopened", "history with reopening agrees with the model", asIs, func(s *simple) *simple {
 			return s.without(func(entity string, _ webhookcfg.Webhook) bool { return entity == "e10" })
 		}},
 	}
 }
 
-// without returns the state, opened again, without some overrides.
+// without returns the reopened store without some overrides.
 func (s *simple) without(gone func(entity string, hook webhookcfg.Webhook) bool) *simple {
 	next := s.reopened()
 	for _, cfg := range next.clients {
@@ -182,7 +182,7 @@ func (s *simple) without(gone func(entity string, hook webhookcfg.Webhook) bool)
 	return next
 }
 
-// with returns the state, opened again, with other overrides.
+// with returns the reopened store with modified overrides.
 func (s *simple) with(other func(hook webhookcfg.Webhook) webhookcfg.Webhook) *simple {
 	next := s.reopened()
 	for _, cfg := range next.clients {
@@ -193,7 +193,7 @@ func (s *simple) with(other func(hook webhookcfg.Webhook) webhookcfg.Webhook) *s
 	return next
 }
 
-// keepWhere is what a change leads to if it leaves some overrides as they were.
+// keepWhere returns a change function that leaves some overrides unchanged.
 func keepWhere(kept func(webhookcfg.Change, webhookcfg.Webhook) bool) func(configuration, webhookcfg.Change) configuration {
 	return func(cfg configuration, c webhookcfg.Change) configuration {
 		next := cfg.clone().after(c).clone()
@@ -206,7 +206,7 @@ func keepWhere(kept func(webhookcfg.Change, webhookcfg.Webhook) bool) func(confi
 	}
 }
 
-// skipsSameBase is a store that saves itself a set of all if the base stays.
+// skipsSameBase ignores a set of all with the URL of the base.
 func skipsSameBase(s *simple) webhookcfg.Store {
 	return edits(s, func(cfg configuration, c webhookcfg.Change) configuration {
 		if c.Scope.IsAll() && c.URL.Equal(cfg.base.URL) {
@@ -216,7 +216,7 @@ func skipsSameBase(s *simple) webhookcfg.Store {
 	})
 }
 
-// partly drops 64 overrides at most.
+// partly drops at most 64 overrides.
 func partly(cfg configuration, c webhookcfg.Change) configuration {
 	left := 64
 	return keepWhere(func(c webhookcfg.Change, _ webhookcfg.Webhook) bool {
@@ -225,7 +225,7 @@ func partly(cfg configuration, c webhookcfg.Change) configuration {
 	})(cfg, c)
 }
 
-// stale answers from what it saw before, and looks anew now and then.
+// stale returns what it read before, and forgets it after a number of reads.
 func stale(s *simple, every int64) broken { return staleFrom(s, new(sync.Map), every) }
 
 func staleFrom(s *simple, seen *sync.Map, every int64) broken {
@@ -243,7 +243,7 @@ func staleFrom(s *simple, seen *sync.Map, every int64) broken {
 	}}
 }
 
-// setBase makes the half of a set of all that is easy.
+// setBase makes half of a set of all: it keeps the overrides.
 func setBase(cfg configuration, c webhookcfg.Change) configuration {
 	return configuration{cfg.after(c).base, cfg.overrides}
 }
@@ -274,7 +274,7 @@ func halfWhenEnded(s *simple) webhookcfg.Store {
 	}}
 }
 
-// makesLater makes a change that was cut short after the next one of the client.
+// makesLater makes an interrupted change after the next change of the client.
 func makesLater(s *simple) webhookcfg.Store {
 	var mu sync.Mutex
 	later := make(map[string]webhookcfg.Change)
@@ -294,7 +294,7 @@ func makesLater(s *simple) webhookcfg.Store {
 	}}
 }
 
-// twoSteps lets others see the half of a set of all.
+// twoSteps lets readers see half of a set of all.
 func twoSteps(s *simple) webhookcfg.Store {
 	return broken{simple: s, apply: func(ctx context.Context, c webhookcfg.Change) error {
 		if err := cmp.Or(c.Validate(), ctx.Err()); err != nil {
@@ -308,14 +308,14 @@ func twoSteps(s *simple) webhookcfg.Store {
 	}}
 }
 
-// yield lets the others go on, for a few rounds of all of them.
+// yield lets all other goroutines run, several times.
 func yield() {
 	for range 100 {
 		runtime.Gosched()
 	}
 }
 
-// losesUpdates reads, lets others write, and writes.
+// losesUpdates reads, lets other goroutines write, and writes.
 func losesUpdates(s *simple) webhookcfg.Store {
 	return broken{simple: s, apply: func(ctx context.Context, c webhookcfg.Change) error {
 		if err := cmp.Or(c.Validate(), ctx.Err()); err != nil {
@@ -330,16 +330,16 @@ func losesUpdates(s *simple) webhookcfg.Store {
 	}}
 }
 
-// brokenHandles are right as long as there is one of them.
+// brokenHandles are flaws that show only with several handles.
 func brokenHandles() []flaw {
 	return []flaw{
-		{"remembers what it saw, until it makes a change itself", "02 a later resolve through another handle sees it too", func(s *simple) webhookcfg.Store {
-			return remembers(s, math.MaxInt64)
+		{"caches what it read until it makes a change itself", "02 a later resolve through another handle sees it too", func(s *simple) webhookcfg.Store {
+			return caches(s, math.MaxInt64)
 		}, nil},
-		{"remembers what it saw for a while, or until it makes a change itself", "14 a change becomes visible at one moment through several handles", func(s *simple) webhookcfg.Store {
-			return remembers(s, 64)
+		{"caches what it read for a while, or until it makes a change itself", "14 a change becomes visible at one moment through several handles", func(s *simple) webhookcfg.Store {
+			return caches(s, 64)
 		}, nil},
-		{"has a lock of its own around reading and writing", "14 no concurrent change through several handles is lost", func(s *simple) webhookcfg.Store {
+		{"locks reading and writing per handle", "14 no concurrent change through several handles is lost", func(s *simple) webhookcfg.Store {
 			unsafe := losesUpdates(s)
 			var mu sync.Mutex
 			return broken{simple: s, apply: func(ctx context.Context, c webhookcfg.Change) error {
@@ -348,12 +348,12 @@ func brokenHandles() []flaw {
 				return unsafe.Apply(ctx, c)
 			}}
 		}, nil},
-		{"remembers who has a base", "history through several handles agrees with the model", remembersBases, nil},
+		{"caches which clients have a base", "history through several handles agrees with the model", cachesBases, nil},
 	}
 }
 
-// remembers is a stale handle that forgets everything with each change of its own.
-func remembers(s *simple, every int64) webhookcfg.Store {
+// caches is a stale handle that forgets everything with each change of its own.
+func caches(s *simple, every int64) webhookcfg.Store {
 	var seen sync.Map
 	handle := staleFrom(s, &seen, every)
 	handle.apply = func(ctx context.Context, c webhookcfg.Change) error {
@@ -363,8 +363,8 @@ func remembers(s *simple, every int64) webhookcfg.Store {
 	return handle
 }
 
-// remembersBases turns off what is unset only if this handle has set a base.
-func remembersBases(s *simple) webhookcfg.Store {
+// cachesBases turns an entity off only if this handle has set a base.
+func cachesBases(s *simple) webhookcfg.Store {
 	var mu sync.Mutex
 	has := make(map[string]bool)
 	return broken{simple: s, apply: func(ctx context.Context, c webhookcfg.Change) error {

@@ -16,13 +16,13 @@ import (
 
 func brokenFeeds() []flaw {
 	return []flaw{
-		{"begins without a reset", "feed starts with a reset", func(s *simple) webhookcfg.Store {
+		{"starts without a reset", "feed starts with a reset", func(s *simple) webhookcfg.Store {
 			return feeds(s, func(changes cache.Changes, since string) cache.Changes {
 				changes.Reset = changes.Reset && since != ""
 				return changes
 			})
 		}, nil},
-		{"has no cursor as long as nothing changed", "feed starts with a reset", func(s *simple) webhookcfg.Store {
+		{"returns no cursor before the first change", "feed starts with a reset", func(s *simple) webhookcfg.Store {
 			return feeds(s, func(changes cache.Changes, _ string) cache.Changes {
 				if strings.HasSuffix(changes.Next, ".0") {
 					changes.Next = ""
@@ -30,10 +30,10 @@ func brokenFeeds() []flaw {
 				return changes
 			})
 		}, nil},
-		{"names no unset of all", "feed reports every change", func(s *simple) webhookcfg.Store {
+		{"does not report unset of all", "feed reports every change", func(s *simple) webhookcfg.Store {
 			return unnamed(s, func(c webhookcfg.Change) bool { return c.Scope.IsAll() && c.URL.IsZero() })
 		}, nil},
-		{"names no change to what is set already", "feed reports every change", func(s *simple) webhookcfg.Store {
+		{"does not report a set of the same URL", "feed reports every change", func(s *simple) webhookcfg.Store {
 			return unnamed(s, func(c webhookcfg.Change) bool {
 				return !c.Scope.IsAll() && c.URL.Equal(s.clients[c.Client].overrides[c.Scope.Entity()].URL)
 			})
@@ -46,15 +46,15 @@ func brokenFeeds() []flaw {
 				return changes
 			})
 		}, nil},
-		{"names the last 64 and gives no reset", "feed reports every change", func(s *simple) webhookcfg.Store {
+		{"reports the last 64 without a reset", "feed reports every change", func(s *simple) webhookcfg.Store {
 			return feeds(s, func(changes cache.Changes, _ string) cache.Changes {
 				changes.Clients = changes.Clients[max(0, len(changes.Clients)-64):]
 				return changes
 			})
 		}, nil},
-		{"names what is changed through this handle", "feed reports changes through another handle", ownFeed, nil},
+		{"reports only changes through this handle", "feed reports changes through another handle", ownFeed, nil},
 		{"numbers changes before it makes them", "feed is complete concurrently with writers", numbersBefore, nil},
-		{"names changes before it makes them", "feed reports no change too early", func(s *simple) webhookcfg.Store {
+		{"reports changes before it makes them", "feed reports no change too early", func(s *simple) webhookcfg.Store {
 			return broken{simple: s, apply: func(ctx context.Context, c webhookcfg.Change) error {
 				if err := cmp.Or(c.Validate(), ctx.Err()); err != nil {
 					return err
@@ -64,7 +64,7 @@ func brokenFeeds() []flaw {
 				return applyUnnamed(ctx, s, c)
 			}}
 		}, nil},
-		{"takes any number for a cursor", "feed resets after an unknown cursor", func(s *simple) webhookcfg.Store {
+		{"accepts any number as a cursor", "feed resets after an unknown cursor", func(s *simple) webhookcfg.Store {
 			return broken{simple: s, changes: func(ctx context.Context, since string) (cache.Changes, error) {
 				if _, err := strconv.Atoi(since); err == nil {
 					return cache.Changes{Next: since}, nil
@@ -72,7 +72,7 @@ func brokenFeeds() []flaw {
 				return s.Changes(ctx, since)
 			}}
 		}, nil},
-		{"has an error for an unknown cursor", "feed resets after an unknown cursor", func(s *simple) webhookcfg.Store {
+		{"returns an error for an unknown cursor", "feed resets after an unknown cursor", func(s *simple) webhookcfg.Store {
 			return broken{simple: s, changes: func(ctx context.Context, since string) (cache.Changes, error) {
 				changes, err := s.Changes(ctx, since)
 				if err == nil && changes.Reset && since != "" {
@@ -81,7 +81,7 @@ func brokenFeeds() []flaw {
 				return changes, err
 			}}
 		}, nil},
-		{"begins to count anew when reopened", "feed resets or continues when reopened", func(s *simple) webhookcfg.Store {
+		{"restarts its cursors when reopened", "feed resets or continues when reopened", func(s *simple) webhookcfg.Store {
 			return feedFrom(s, func(since string) string {
 				if digits, found := strings.CutPrefix(since, "c"); found {
 					return s.opening + "." + digits
@@ -92,8 +92,8 @@ func brokenFeeds() []flaw {
 				return "c" + digits
 			})
 		}, nil},
-		{"names each change to one caller alone", "feed accepts a cursor again", tellsOnce, nil},
-		{"gives changes to those who are gone", "feed refuses an ended context", func(s *simple) webhookcfg.Store {
+		{"reports each change to only one caller", "feed accepts a cursor again", reportsOnce, nil},
+		{"ignores the context of Changes", "feed refuses an ended context", func(s *simple) webhookcfg.Store {
 			return broken{simple: s, changes: func(_ context.Context, since string) (cache.Changes, error) {
 				return s.Changes(context.Background(), since)
 			}}
@@ -101,7 +101,7 @@ func brokenFeeds() []flaw {
 	}
 }
 
-// feeds is a store with other answers of its feed.
+// feeds is a store whose feed returns other changes.
 func feeds(s *simple, other func(changes cache.Changes, since string) cache.Changes) broken {
 	return broken{simple: s, changes: func(ctx context.Context, since string) (cache.Changes, error) {
 		changes, err := s.Changes(ctx, since)
@@ -118,7 +118,7 @@ func feedFrom(s *simple, in, out func(cursor string) string) broken {
 	}}
 }
 
-// unnamed is a store whose feed leaves out some changes.
+// unnamed is a store whose feed omits some changes.
 func unnamed(s *simple, out func(c webhookcfg.Change) bool) broken {
 	return broken{simple: s, apply: func(ctx context.Context, c webhookcfg.Change) error {
 		if c.Validate() == nil && out(c) {
@@ -128,7 +128,7 @@ func unnamed(s *simple, out func(c webhookcfg.Change) bool) broken {
 	}}
 }
 
-// applyUnnamed makes a change that the feed does not name.
+// applyUnnamed makes a change that the feed does not report.
 func applyUnnamed(ctx context.Context, s *simple, c webhookcfg.Change) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -140,19 +140,19 @@ func applyUnnamed(ctx context.Context, s *simple, c webhookcfg.Change) error {
 	return nil
 }
 
-// journaled is a store with a feed of its own: note makes entries, since reads them.
-type journaled struct {
+// changeList is a separate feed: note adds an entry, since reads them.
+type changeList struct {
 	mu    sync.Mutex
 	names []string
 }
 
-func (j *journaled) note(client string) {
+func (j *changeList) note(client string) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	j.names = append(j.names, client)
 }
 
-func (j *journaled) since(since string) cache.Changes {
+func (j *changeList) since(since string) cache.Changes {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	from, err := strconv.Atoi(since)
@@ -163,7 +163,7 @@ func (j *journaled) since(since string) cache.Changes {
 }
 
 func ownFeed(s *simple) webhookcfg.Store {
-	var own journaled
+	var own changeList
 	return broken{
 		simple: s,
 		apply: func(ctx context.Context, c webhookcfg.Change) error {
@@ -174,8 +174,8 @@ func ownFeed(s *simple) webhookcfg.Store {
 	}
 }
 
-// numbersBefore takes a number for each change before it is made, which takes longer for
-// some, and forgets those that are not made yet when somebody asks for later ones.
+// numbersBefore numbers each change before it is made, which takes longer for some, and
+// skips those that are not made yet when a later one is reported.
 func numbersBefore(s *simple) webhookcfg.Store {
 	var mu sync.Mutex
 	var last int
@@ -214,18 +214,18 @@ func numbersBefore(s *simple) webhookcfg.Store {
 	}
 }
 
-// tellsOnce has one list of changes, which every answer empties.
-func tellsOnce(s *simple) webhookcfg.Store {
+// reportsOnce has one list of changes, which every call empties.
+func reportsOnce(s *simple) webhookcfg.Store {
 	var mu sync.Mutex
-	told := s.opening + ".0"
+	reported := s.opening + ".0"
 	return broken{simple: s, changes: func(ctx context.Context, since string) (cache.Changes, error) {
 		mu.Lock()
 		defer mu.Unlock()
 		if since != "" {
-			since = told
+			since = reported
 		}
 		changes, err := s.Changes(ctx, since)
-		told = changes.Next
+		reported = changes.Next
 		return changes, err
 	}}
 }
@@ -237,20 +237,20 @@ func brokenVersions() []flaw {
 				return s.Versions(ctx, slices.Sorted(slices.Values(clients)))
 			}}
 		}, nil},
-		{"has no version of unknown clients", "versioner returns versions in the order of the clients", func(s *simple) webhookcfg.Store {
+		{"returns no version of unknown clients", "versioner returns versions in the order of the clients", func(s *simple) webhookcfg.Store {
 			return broken{simple: s, versions: func(ctx context.Context, clients []string) ([]string, error) {
 				return s.Versions(ctx, slices.DeleteFunc(slices.Clone(clients), func(client string) bool {
 					return s.clients[client].base.Source == 0 && s.clients[client].overrides == nil
 				}))
 			}}
 		}, nil},
-		{"has a version for each configuration", "versioner returns a new version after a change", func(s *simple) webhookcfg.Store {
+		{"derives the version from the configuration", "versioner returns a new version after a change", func(s *simple) webhookcfg.Store {
 			return versioned(s, func(client string) string {
 				cfg := s.clients[client]
 				return fmt.Sprint(cfg.base.URL.Reveal(), len(cfg.overrides), cfg.overrides["e1"].URL.Reveal())
 			})
 		}, nil},
-		{"counts the changes of all", "versioner returns a new version after a change", func(s *simple) webhookcfg.Store {
+		{"counts only changes of all", "versioner returns a new version after a change", func(s *simple) webhookcfg.Store {
 			var generation sync.Map
 			st := versioned(s, func(client string) string {
 				n, _ := generation.LoadOrStore(client, new(atomic.Int64))
@@ -264,10 +264,10 @@ func brokenVersions() []flaw {
 			}
 			return st
 		}, nil},
-		{"counts the changes through this handle", "versioner returns a new version after a change through another handle", func(s *simple) webhookcfg.Store {
+		{"counts only changes through this handle", "versioner returns a new version after a change through another handle", func(s *simple) webhookcfg.Store {
 			return countsVersions(s, func(apply, count func() error) error { return cmp.Or(apply(), count()) })
 		}, nil},
-		{"begins to count versions anew when reopened", "versioner returns a new version when reopened and changed", asIs, func(s *simple) *simple {
+		{"restarts its versions when reopened", "versioner returns a new version when reopened and changed", asIs, func(s *simple) *simple {
 			next := s.reopened()
 			clear(next.versions)
 			return next
@@ -287,11 +287,11 @@ func brokenVersions() []flaw {
 				return err
 			})
 		}, nil},
-		{"has another version each time", "versioner keeps versions while nothing changes", func(s *simple) webhookcfg.Store {
-			var asked atomic.Int64
-			return versioned(s, func(string) string { return strconv.FormatInt(asked.Add(1), 10) })
+		{"returns another version each time", "versioner keeps versions while nothing changes", func(s *simple) webhookcfg.Store {
+			var calls atomic.Int64
+			return versioned(s, func(string) string { return strconv.FormatInt(calls.Add(1), 10) })
 		}, nil},
-		{"gives versions to those who are gone", "versioner refuses an ended context", func(s *simple) webhookcfg.Store {
+		{"ignores the context of Versions", "versioner refuses an ended context", func(s *simple) webhookcfg.Store {
 			return broken{simple: s, versions: func(_ context.Context, clients []string) ([]string, error) {
 				return s.Versions(context.Background(), clients)
 			}}
@@ -299,7 +299,7 @@ func brokenVersions() []flaw {
 	}
 }
 
-// versioned is a store with other versions.
+// versioned is a store that returns other versions.
 func versioned(s *simple, version func(client string) string) broken {
 	return broken{simple: s, versions: func(_ context.Context, clients []string) (all []string, _ error) {
 		s.mu.RLock()
@@ -311,7 +311,7 @@ func versioned(s *simple, version func(client string) string) broken {
 	}}
 }
 
-// countsVersions counts changes beside the store, in the order that both says.
+// countsVersions counts changes outside of the store, in the order that both defines.
 func countsVersions(s *simple, both func(apply, count func() error) error) webhookcfg.Store {
 	var changes atomic.Int64
 	st := versioned(s, func(string) string { return strconv.FormatInt(changes.Load(), 10) })
@@ -324,16 +324,16 @@ func countsVersions(s *simple, both func(apply, count func() error) error) webho
 	return st
 }
 
-func brokenWakers() []flaw {
+func brokenNotifiers() []flaw {
 	return []flaw{
-		{"gives no hint", "notifier notifies after a change", func(s *simple) webhookcfg.Store {
+		{"never notifies", "notifier notifies after a change", func(s *simple) webhookcfg.Store {
 			return broken{simple: s, notify: func(ctx context.Context) <-chan struct{} {
 				never := make(chan struct{})
 				context.AfterFunc(ctx, func() { close(never) })
 				return never
 			}}
 		}, nil},
-		{"closes the channel after the first hint", "notifier notifies after a change", func(s *simple) webhookcfg.Store {
+		{"closes the channel at once", "notifier notifies after a change", func(s *simple) webhookcfg.Store {
 			return broken{simple: s, notify: func(context.Context) <-chan struct{} {
 				over := make(chan struct{})
 				close(over)
@@ -345,12 +345,12 @@ func brokenWakers() []flaw {
 				return s.Notify(context.WithoutCancel(ctx))
 			}}
 		}, nil},
-		{"waits for its hints to be taken", "notifier blocks no change", waitsForTaker, nil},
+		{"waits for its notifications to be received", "notifier blocks no change", waitsForReceiver, nil},
 	}
 }
 
-func waitsForTaker(s *simple) webhookcfg.Store {
-	hints := make(chan struct{})
+func waitsForReceiver(s *simple) webhookcfg.Store {
+	notifications := make(chan struct{})
 	return broken{
 		simple: s,
 		apply: func(ctx context.Context, c webhookcfg.Change) error {
@@ -358,12 +358,12 @@ func waitsForTaker(s *simple) webhookcfg.Store {
 				return err
 			}
 			select {
-			case hints <- struct{}{}:
+			case notifications <- struct{}{}:
 				return nil
 			case <-ctx.Done():
 				return ctx.Err()
 			}
 		},
-		notify: func(context.Context) <-chan struct{} { return hints },
+		notify: func(context.Context) <-chan struct{} { return notifications },
 	}
 }

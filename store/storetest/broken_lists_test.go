@@ -22,7 +22,7 @@ func brokenLists() []flaw {
 				return page
 			})
 		}, nil},
-		{"lists no off", "lister lists the overrides in byte order", func(s *simple) webhookcfg.Store {
+		{"does not list overrides that are off", "lister lists the overrides in byte order", func(s *simple) webhookcfg.Store {
 			return lists(s, func(page webhookcfg.Page, _ string) webhookcfg.Page {
 				page.Overrides = slices.DeleteFunc(page.Overrides, func(o webhookcfg.Override) bool {
 					return o.Webhook.Source == webhookcfg.SourceOff
@@ -43,7 +43,7 @@ func brokenLists() []flaw {
 				return s.List(ctx, client, after, max(limit, 2*limit))
 			}}
 		}, nil},
-		{"has Next on the last page", "lister walks page by page", func(s *simple) webhookcfg.Store {
+		{"returns Next on the last page", "lister walks page by page", func(s *simple) webhookcfg.Store {
 			return lists(s, func(page webhookcfg.Page, _ string) webhookcfg.Page {
 				if n := len(page.Overrides); n > 0 {
 					page.Next = page.Overrides[n-1].Entity
@@ -51,13 +51,13 @@ func brokenLists() []flaw {
 				return page
 			})
 		}, nil},
-		{"has never a Next", "lister walks page by page", func(s *simple) webhookcfg.Store {
+		{"never returns Next", "lister walks page by page", func(s *simple) webhookcfg.Store {
 			return lists(s, func(page webhookcfg.Page, _ string) webhookcfg.Page {
 				page.Next = ""
 				return page
 			})
 		}, nil},
-		{"begins only after names that it has", "lister starts after any name", func(s *simple) webhookcfg.Store {
+		{"starts only after names that have an override", "lister starts after any name", func(s *simple) webhookcfg.Store {
 			return broken{simple: s, list: func(ctx context.Context, client, after string, limit int) (webhookcfg.Page, error) {
 				s.mu.RLock()
 				_, found := s.clients[client].overrides[after]
@@ -68,7 +68,7 @@ func brokenLists() []flaw {
 				return s.List(ctx, client, after, limit)
 			}}
 		}, nil},
-		{"begins with the name", "lister starts after any name", func(s *simple) webhookcfg.Store {
+		{"starts with the name", "lister starts after any name", func(s *simple) webhookcfg.Store {
 			return broken{simple: s, list: func(ctx context.Context, client, after string, limit int) (webhookcfg.Page, error) {
 				if after != "" {
 					after = after[:len(after)-1] + string(rune(after[len(after)-1]-1))
@@ -76,7 +76,7 @@ func brokenLists() []flaw {
 				return s.List(ctx, client, after, limit)
 			}}
 		}, nil},
-		{"has the base on the first page alone", "lister returns the base with every page", func(s *simple) webhookcfg.Store {
+		{"returns the base only on the first page", "lister returns the base with every page", func(s *simple) webhookcfg.Store {
 			return lists(s, func(page webhookcfg.Page, after string) webhookcfg.Page {
 				if after != "" {
 					page.Base = webhookcfg.Webhook{}
@@ -84,7 +84,7 @@ func brokenLists() []flaw {
 				return page
 			})
 		}, nil},
-		{"has no base without overrides", "lister returns the base with every page", func(s *simple) webhookcfg.Store {
+		{"returns no base without overrides", "lister returns the base with every page", func(s *simple) webhookcfg.Store {
 			return lists(s, func(page webhookcfg.Page, _ string) webhookcfg.Page {
 				if len(page.Overrides) == 0 {
 					page.Base = webhookcfg.Webhook{}
@@ -92,7 +92,7 @@ func brokenLists() []flaw {
 				return page
 			})
 		}, nil},
-		{"has an error for unknown clients in lists", "lister returns an empty page for an unknown client", func(s *simple) webhookcfg.Store {
+		{"returns an error for lists of unknown clients", "lister returns an empty page for an unknown client", func(s *simple) webhookcfg.Store {
 			return broken{simple: s, list: func(ctx context.Context, client, after string, limit int) (webhookcfg.Page, error) {
 				page, err := s.List(ctx, client, after, limit)
 				if err == nil && page.Base.Source == webhookcfg.SourceNone && len(page.Overrides) == 0 {
@@ -101,7 +101,7 @@ func brokenLists() []flaw {
 				return page, err
 			}}
 		}, nil},
-		{"lists without a limit", "lister refuses invalid arguments", func(s *simple) webhookcfg.Store {
+		{"accepts limit 0", "lister refuses invalid arguments", func(s *simple) webhookcfg.Store {
 			return broken{simple: s, list: func(ctx context.Context, client, after string, limit int) (webhookcfg.Page, error) {
 				if limit == 0 {
 					limit = 100
@@ -109,7 +109,7 @@ func brokenLists() []flaw {
 				return s.List(ctx, client, after, limit)
 			}}
 		}, nil},
-		{"gives the same page to all", "lister shares no memory with its callers", sharesPages, nil},
+		{"returns the same page to all callers", "lister shares no memory with its callers", sharesPages, nil},
 		{"reads a page in two steps", "lister returns one state", func(s *simple) webhookcfg.Store {
 			return broken{simple: s, list: func(ctx context.Context, client, after string, limit int) (webhookcfg.Page, error) {
 				first, err := s.List(ctx, client, after, limit)
@@ -122,11 +122,11 @@ func brokenLists() []flaw {
 				return page, err
 			}}
 		}, nil},
-		{"lists what it had before the last set", "lister agrees with the model", listsLate, nil},
+		{"lists the override before the last set", "lister agrees with the model", listsLate, nil},
 	}
 }
 
-// sharesPages makes a page anew only when there was a change.
+// sharesPages reuses its pages until the next change.
 func sharesPages(s *simple) webhookcfg.Store {
 	var pages sync.Map
 	return broken{
@@ -146,7 +146,7 @@ func sharesPages(s *simple) webhookcfg.Store {
 	}
 }
 
-// listsLate does not list what was set again after it was off.
+// listsLate does not list a set of an entity that was off.
 func listsLate(s *simple) webhookcfg.Store {
 	var again sync.Map
 	st := lists(s, func(page webhookcfg.Page, _ string) webhookcfg.Page {

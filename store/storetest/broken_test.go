@@ -24,8 +24,7 @@ type (
 	notifyFunc  = func(ctx context.Context) <-chan struct{}
 )
 
-// broken is a simple store some of whose methods are others; those that are nil
-// are right.
+// broken is a simple store with some methods replaced. Those that are nil are correct.
 type broken struct {
 	*simple
 	apply   applyFunc
@@ -79,8 +78,7 @@ func (b broken) Notify(ctx context.Context) <-chan struct{} {
 	return b.simple.Notify(ctx)
 }
 
-// edits is a store that changes configurations in another way, and is right in
-// what it refuses.
+// edits is a store that changes configurations in another way, but refuses what it must.
 func edits(s *simple, change func(cfg configuration, c webhookcfg.Change) configuration) broken {
 	return broken{simple: s, apply: func(ctx context.Context, c webhookcfg.Change) error {
 		if err := cmp.Or(c.Validate(), ctx.Err()); err != nil {
@@ -91,14 +89,14 @@ func edits(s *simple, change func(cfg configuration, c webhookcfg.Change) config
 	}}
 }
 
-// changes is a store that takes a change for another one.
+// changes is a store that replaces a change with another one.
 func changes(s *simple, other func(c webhookcfg.Change) webhookcfg.Change) broken {
 	return broken{simple: s, apply: func(ctx context.Context, c webhookcfg.Change) error {
 		return s.Apply(ctx, other(c))
 	}}
 }
 
-// resolves is a store that answers with another webhook.
+// resolves is a store that returns another webhook.
 func resolves(s *simple, other func(hook webhookcfg.Webhook, entity string) webhookcfg.Webhook) broken {
 	return broken{simple: s, resolve: func(ctx context.Context, client, entity string) (webhookcfg.Webhook, error) {
 		hook, err := s.Resolve(ctx, client, entity)
@@ -106,7 +104,7 @@ func resolves(s *simple, other func(hook webhookcfg.Webhook, entity string) webh
 	}}
 }
 
-// lists is a store that answers with another page.
+// lists is a store that returns another page.
 func lists(s *simple, other func(page webhookcfg.Page, after string) webhookcfg.Page) broken {
 	return broken{simple: s, list: func(ctx context.Context, client, after string, limit int) (webhookcfg.Page, error) {
 		page, err := s.List(ctx, client, after, limit)
@@ -114,7 +112,7 @@ func lists(s *simple, other func(page webhookcfg.Page, after string) webhookcfg.
 	}}
 }
 
-// renames is a store that takes names for other ones.
+// renames is a store that replaces names.
 func renames(s *simple, client, entity func(name string) string) broken {
 	return broken{
 		simple: s,
@@ -131,9 +129,9 @@ func renames(s *simple, client, entity func(name string) string) broken {
 	}
 }
 
-func itself(name string) string { return name }
+func unchanged(name string) string { return name }
 
-// forgetsOff is a store in which what is unset falls back to the base.
+// forgetsOff is a store in which an unset entity falls back to the base.
 func forgetsOff(s *simple) webhookcfg.Store {
 	return edits(s, func(cfg configuration, c webhookcfg.Change) configuration {
 		cfg = cfg.after(c)
@@ -147,35 +145,35 @@ func forgetsOff(s *simple) webhookcfg.Store {
 // flaw is a way to break a store.
 type flaw struct {
 	name   string
-	caught string // by this case
-	// store makes a handle; each case that wants another calls it again.
+	caught string // the name of the case that detects it
+	// store returns a handle. It is called once per handle.
 	store  func(s *simple) webhookcfg.Store
-	reopen func(s *simple) *simple // nil: right
+	reopen func(s *simple) *simple // nil if correct
 }
 
 // check runs a case on a store with the flaw.
 func (f flaw) check(t *testing.T, c storetest.Case) error {
 	t.Helper()
-	right := newSimple()
+	correct := newSimple()
 	return c.Check(t.Context(), storetest.Env{
-		Store: f.store(right),
+		Store: f.store(correct),
 		Reopen: func(webhookcfg.Store) webhookcfg.Store {
 			if f.reopen != nil {
-				right = f.reopen(right)
+				correct = f.reopen(correct)
 			} else {
-				right = right.reopened()
+				correct = correct.reopened()
 			}
-			return f.store(right)
+			return f.store(correct)
 		},
-		OpenPeer: func(webhookcfg.Store) webhookcfg.Store { return f.store(right) },
+		OpenPeer: func(webhookcfg.Store) webhookcfg.Store { return f.store(correct) },
 	})
 }
 
-// TestBrokenStores: each flaw is found by the case that names it, and each case
-// finds a flaw.
+// TestBrokenStores: each flaw is detected by the case that it names, and each case detects
+// a flaw.
 func TestBrokenStores(t *testing.T) {
 	caught := make(map[string]bool)
-	for _, f := range slices.Concat(brokenChanges(), brokenValues(), brokenRefusals(), brokenLists(), brokenHandles(), brokenFeeds(), brokenVersions(), brokenWakers()) {
+	for _, f := range slices.Concat(brokenChanges(), brokenValues(), brokenRefusals(), brokenLists(), brokenHandles(), brokenFeeds(), brokenVersions(), brokenNotifiers()) {
 		t.Run(f.name, func(t *testing.T) {
 			c := caseNamed(t, f.caught)
 			var err error
@@ -184,7 +182,7 @@ func TestBrokenStores(t *testing.T) {
 				t.Fatalf("not caught: %v", err)
 			}
 			if !strings.Contains(err.Error(), c.Rule) {
-				t.Errorf("the error does not repeat the rule: %v", err)
+				t.Errorf("the error does not contain the rule: %v", err)
 			}
 			t.Log(err)
 			caught[f.caught] = true
@@ -192,7 +190,7 @@ func TestBrokenStores(t *testing.T) {
 	}
 	for _, c := range storetest.Cases() {
 		if !caught[c.Name] {
-			t.Errorf("no store is broken so that %q finds it", c.Name)
+			t.Errorf("no flaw is detected by %q", c.Name)
 		}
 	}
 }

@@ -21,7 +21,7 @@ func brokenValues() []flaw {
 				return hook
 			})
 		}, nil},
-		{"takes the zero time for the epoch", "10 since is the time of the change", func(s *simple) webhookcfg.Store {
+		{"treats the zero time as the epoch", "10 since is the time of the change", func(s *simple) webhookcfg.Store {
 			return changes(s, func(c webhookcfg.Change) webhookcfg.Change {
 				if c.Time.IsZero() {
 					c.Time = time.Unix(0, 0)
@@ -44,7 +44,7 @@ func brokenValues() []flaw {
 				return c
 			})
 		}, nil},
-		{"tidies URLs", "11 the URL is kept byte for byte", func(s *simple) webhookcfg.Store {
+		{"normalizes URLs", "11 the URL is kept byte for byte", func(s *simple) webhookcfg.Store {
 			return changes(s, func(c webhookcfg.Change) webhookcfg.Change {
 				if parsed, err := url.Parse(c.URL.Reveal()); err == nil {
 					c.URL = egress.NewURL(parsed.String())
@@ -52,17 +52,17 @@ func brokenValues() []flaw {
 				return c
 			})
 		}, nil},
-		{"cuts URLs after 2,047 bytes", "11 the URL is kept byte for byte", func(s *simple) webhookcfg.Store {
+		{"truncates URLs to 2,047 bytes", "11 the URL is kept byte for byte", func(s *simple) webhookcfg.Store {
 			return changes(s, func(c webhookcfg.Change) webhookcfg.Change {
 				text := c.URL.Reveal()
 				c.URL = egress.NewURL(text[:min(len(text), 2047)])
 				return c
 			})
 		}, nil},
-		{"takes all clients for one", "12 clients are isolated", func(s *simple) webhookcfg.Store {
-			return renames(s, func(name string) string { return name[:min(len(name), 1)] }, itself)
+		{"keeps one byte of client names", "12 clients are isolated", func(s *simple) webhookcfg.Store {
+			return renames(s, func(name string) string { return name[:min(len(name), 1)] }, unchanged)
 		}, nil},
-		{"unset-all unsets all that begins like the client", "12 clients are isolated", func(s *simple) webhookcfg.Store {
+		{"unset-all unsets all clients with the prefix", "12 clients are isolated", func(s *simple) webhookcfg.Store {
 			return broken{simple: s, apply: func(ctx context.Context, c webhookcfg.Change) error {
 				err := s.Apply(ctx, c)
 				if err == nil && c.Scope.IsAll() && c.URL.IsZero() {
@@ -91,16 +91,16 @@ func brokenValues() []flaw {
 			}}
 		}, nil},
 		{"folds the case of entities", "12 names differ by any byte", func(s *simple) webhookcfg.Store {
-			return renames(s, itself, strings.ToLower)
+			return renames(s, unchanged, strings.ToLower)
 		}, nil},
 		{"folds the case of clients", "12 names differ by any byte", func(s *simple) webhookcfg.Store {
-			return renames(s, strings.ToLower, itself)
+			return renames(s, strings.ToLower, unchanged)
 		}, nil},
 		{"trims names", "12 names differ by any byte", func(s *simple) webhookcfg.Store {
-			return renames(s, itself, func(name string) string { return cmp.Or(strings.TrimRight(name, " "), name) })
+			return renames(s, unchanged, func(name string) string { return cmp.Or(strings.TrimRight(name, " "), name) })
 		}, nil},
 		{"keeps 127 bytes of names", "12 names differ by any byte", func(s *simple) webhookcfg.Store {
-			return renames(s, itself, func(name string) string { return name[:min(len(name), 127)] })
+			return renames(s, unchanged, func(name string) string { return name[:min(len(name), 127)] })
 		}, nil},
 		{"joins client and entity", "12 names differ by any byte", func(s *simple) webhookcfg.Store {
 			return joins(s)
@@ -108,7 +108,7 @@ func brokenValues() []flaw {
 	}
 }
 
-// joins keeps what one entity has under "client/entity".
+// joins keeps overrides under "client/entity".
 func joins(s *simple) broken {
 	return broken{
 		simple: s,
@@ -138,7 +138,7 @@ func brokenRefusals() []flaw {
 				return nil
 			}}
 		}, nil},
-		{"takes no entity for all of them", "13 invalid arguments are refused", func(s *simple) webhookcfg.Store {
+		{"treats no entity as all", "13 invalid arguments are refused", func(s *simple) webhookcfg.Store {
 			return broken{simple: s, apply: func(ctx context.Context, c webhookcfg.Change) error {
 				if err := c.Validate(); err != nil && c.Scope.Entity() == "" && c.Client != "" {
 					c.Scope = webhookcfg.All()

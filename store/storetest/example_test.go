@@ -17,8 +17,8 @@ func ExampleRun() {
 	})
 }
 
-// A durable store is closed and opened again, here from the path that Open left in
-// a variable.
+// A durable store is closed and opened again, here from the path that Open stored in a
+// variable.
 func ExampleRun_durable() {
 	var t *testing.T // the argument of TestFile
 

@@ -14,21 +14,19 @@ import (
 	"example.com/go-webhookcfg/webhookcfg"
 )
 
-// simple is a store that keeps every rule in the plainest way. It calls itself
-// durable: reopened returns a store with the same state. Tests break it in one
-// place each.
-//
-// It has one handle for all: to break one handle, a flaw keeps something beside it.
+// simple is a store that complies with every rule in the simplest way. It counts as
+// durable: reopened returns a store with the same state. Flaws modify it in one place
+// each. It has one handle, shared by all; a flaw of one handle keeps state of its own.
 type simple struct {
 	mu      sync.RWMutex
 	clients map[string]configuration
 
-	// changed names who changed, one change after the other; a cursor is the opening
-	// and how many of them were told.
+	// changed lists the client of each change. A cursor consists of opening and the
+	// number of changes reported so far.
 	opening  string
 	changed  []string
 	versions map[string]int
-	hints    map[chan struct{}]bool
+	channels map[chan struct{}]bool
 }
 
 type configuration struct {
@@ -41,7 +39,7 @@ func newSimple() *simple {
 		opening:  rand.Text(),
 		clients:  make(map[string]configuration),
 		versions: make(map[string]int),
-		hints:    make(map[chan struct{}]bool),
+		channels: make(map[chan struct{}]bool),
 	}
 }
 
@@ -73,16 +71,16 @@ func (s *simple) Apply(ctx context.Context, c webhookcfg.Change) error {
 	return nil
 }
 
-// edit replaces the configuration of a client by what change makes of a copy.
+// edit replaces the configuration of a client with the result of change.
 func (s *simple) edit(client string, change func(configuration) configuration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.clients[client] = change(s.clients[client].clone())
 	s.versions[client]++
 	s.changed = append(s.changed, client)
-	for hint := range s.hints {
+	for channel := range s.channels {
 		select {
-		case hint <- struct{}{}:
+		case channel <- struct{}{}:
 		default:
 		}
 	}
@@ -146,11 +144,11 @@ func (s *simple) Changes(ctx context.Context, since string) (cache.Changes, erro
 	defer s.mu.RUnlock()
 	changes := cache.Changes{Next: fmt.Sprint(s.opening, ".", len(s.changed))}
 	opening, digits, _ := strings.Cut(since, ".")
-	told, err := strconv.Atoi(digits)
+	reported, err := strconv.Atoi(digits)
 	if err != nil || opening != s.opening {
 		changes.Reset = true
 	} else {
-		changes.Clients = slices.Clone(s.changed[told:])
+		changes.Clients = slices.Clone(s.changed[reported:])
 	}
 	return changes, ctx.Err()
 }
@@ -166,15 +164,15 @@ func (s *simple) Versions(ctx context.Context, clients []string) ([]string, erro
 }
 
 func (s *simple) Notify(ctx context.Context) <-chan struct{} {
-	hint := make(chan struct{}, 1)
+	channel := make(chan struct{}, 1)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.hints[hint] = true
+	s.channels[channel] = true
 	context.AfterFunc(ctx, func() {
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		delete(s.hints, hint)
-		close(hint)
+		delete(s.channels, channel)
+		close(channel)
 	})
-	return hint
+	return channel
 }

@@ -28,28 +28,28 @@ func BenchmarkSimpleStore(b *testing.B) {
 	storetest.Benchmark(b, func(testing.TB) webhookcfg.Store { return newSimple() })
 }
 
-// optional are the words in the names of cases that want more than a Store.
+// optional matches the names of cases that need more than a Store.
 var optional = regexp.MustCompile("^(lister|feed|versioner|notifier) |reopen|handle")
 
-// TestAbsentAbilities: a store that has one handle, is not durable and has no optional
-// passes, and the cases that it has no part in say why.
-func TestAbsentAbilities(t *testing.T) {
+// TestAbsentCapabilities: a store with one handle that is not durable and has no optional
+// interface passes, and the cases that do not apply return ErrAbsent.
+func TestAbsentCapabilities(t *testing.T) {
 	for _, c := range storetest.Cases() {
 		t.Run(c.Name, func(t *testing.T) {
 			plain := struct{ webhookcfg.Store }{newSimple()}
 			err := c.Check(t.Context(), storetest.Env{Store: plain})
-			concerns := !optional.MatchString(c.Name)
+			applies := !optional.MatchString(c.Name)
 			switch {
-			case concerns && err != nil:
+			case applies && err != nil:
 				t.Error(err)
-			case !concerns && !errors.Is(err, storetest.ErrAbsent):
+			case !applies && !errors.Is(err, storetest.ErrAbsent):
 				t.Errorf("got %v, want an error that wraps ErrAbsent", err)
 			}
 		})
 	}
 }
 
-// TestSeed: a failure of a random history names the seed that repeats it.
+// TestSeed: a failure of a random history contains the seed that reproduces it.
 func TestSeed(t *testing.T) {
 	c := caseNamed(t, "history agrees with the model")
 	fail := func(seed uint64) string {
@@ -61,7 +61,7 @@ func TestSeed(t *testing.T) {
 	}
 	first := fail(7)
 	if !strings.Contains(first, "seed 7,") || first != fail(7) {
-		t.Errorf("the seed is not named or does not repeat the failure: %s", first)
+		t.Errorf("the seed is missing or does not reproduce the failure: %s", first)
 	}
 	drawn := regexp.MustCompile(`seed \d+`)
 	if one, other := drawn.FindString(fail(0)), drawn.FindString(fail(0)); one == "" || one == other {
@@ -69,8 +69,8 @@ func TestSeed(t *testing.T) {
 	}
 }
 
-// TestRules: failures repeat the documentation word by word, and each of its
-// clauses has a case, those of a clause together and in their order.
+// TestRules: the rules are verbatim sentences of the documentation, and each clause has a
+// case, in the order of the clauses.
 func TestRules(t *testing.T) {
 	docs := documentation(t)
 	clauses := make(map[string]int)
@@ -87,12 +87,12 @@ func TestRules(t *testing.T) {
 		}
 		if number == 0 {
 			if !strings.Contains(docs[name], words) {
-				t.Errorf("%s: the documentation of %s does not say: %s", c.Name, name, words)
+				t.Errorf("%s: the documentation of %s does not contain: %s", c.Name, name, words)
 			}
 			continue
 		}
 		if !strings.Contains(docs[name], fmt.Sprintf(" %d. %s", number, words)) {
-			t.Errorf("%s: %s of the documentation is another", c.Name, origin)
+			t.Errorf("%s: %s differs from the documentation", c.Name, origin)
 		}
 		if last := clauses[name]; number != last && number != last+1 && !strings.HasPrefix(c.Name, "lister ") {
 			t.Errorf("%s comes after clause %d", c.Name, last)
@@ -106,8 +106,8 @@ func TestRules(t *testing.T) {
 	}
 }
 
-// documentation returns what is written about each of the interfaces and about what
-// they return, with the line breaks and the brackets of links taken out.
+// documentation returns the doc comments of each interface and its results, without line
+// breaks and without the brackets of links.
 func documentation(t *testing.T) map[string]string {
 	t.Helper()
 	docs := make(map[string]string)
@@ -145,6 +145,6 @@ func caseNamed(t *testing.T, name string) storetest.Case {
 			return c
 		}
 	}
-	t.Fatalf("there is no case %q", name)
+	t.Fatalf("no case %q", name)
 	return storetest.Case{}
 }
