@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"context"
 	"crypto/sha256"
+	"encoding/json"
 	"fmt"
 	"io"
 	"net/http"
@@ -38,16 +39,13 @@ func packages(t *testing.T) (dir string) {
 			t.Fatalf("%s is missing: install Node.js 20 or newer", program)
 		}
 	}
-	lock, err := os.ReadFile(filepath.Join("npm", "package-lock.json"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	lock := readFile(t, filepath.Join("npm", "package-lock.json"))
 	cache, err := os.UserCacheDir()
 	if err != nil {
 		t.Fatal(err)
 	}
 	cache = filepath.Join(cache, "webhookcfg-contract")
-	installed := filepath.Join(cache, fmt.Sprintf("%.6x", sha256.Sum256(lock)))
+	installed := filepath.Join(cache, fmt.Sprintf("%.6x", sha256.Sum256([]byte(lock))))
 	if _, err := os.Stat(installed); err != nil {
 		install(t, cache, installed)
 	}
@@ -76,11 +74,7 @@ func install(t *testing.T, cache, installed string) {
 	}
 	defer os.RemoveAll(dir)
 	for _, name := range []string{"package.json", "package-lock.json"} {
-		data, err := os.ReadFile(filepath.Join("npm", name))
-		if err != nil {
-			t.Fatal(err)
-		}
-		write(t, filepath.Join(dir, name), data)
+		write(t, filepath.Join(dir, name), []byte(readFile(t, filepath.Join("npm", name))))
 	}
 	// None of these packages needs its install scripts.
 	npm := exec.CommandContext(t.Context(), "npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund", "--no-update-notifier")
@@ -269,4 +263,39 @@ func newman(t *testing.T, dir string, s service, base, folder string) *exec.Cmd 
 		args = append(args, "--env-var", name+"="+value)
 	}
 	return tool(t, dir, "newman", args...)
+}
+
+// TestReadme compares the versions in the README with those that run.
+func TestReadme(t *testing.T) {
+	modFile, pkg := readFile(t, "../go.mod"), struct{ DevDependencies map[string]string }{}
+	if err := json.Unmarshal([]byte(readFile(t, "npm/package.json")), &pkg); err != nil {
+		t.Fatal(err)
+	}
+	rows := regexp.MustCompile(`(?m)^\| \[([^]]+)\]\([^)]+\) \| ([0-9.]+) \|`).FindAllStringSubmatch(readFile(t, "README.md"), -1)
+	npm := 0
+	for _, row := range rows {
+		tool, version := row[1], row[2]
+		if want := pkg.DevDependencies[tool]; want != "" {
+			npm++
+			if version != want {
+				t.Errorf("%s: version %s, want %s", tool, version, want)
+			}
+			continue
+		}
+		if !regexp.MustCompile(`(?m)/` + tool + `(/v\d+)? v` + regexp.QuoteMeta(version) + `\b`).MatchString(modFile) {
+			t.Errorf("%s: go.mod does not require version %s", tool, version)
+		}
+	}
+	if npm != len(pkg.DevDependencies) || len(rows) < npm+3 {
+		t.Errorf("%d rows, %d of them of npm", len(rows), npm)
+	}
+}
+
+func readFile(t *testing.T, name string) string {
+	t.Helper()
+	text, err := os.ReadFile(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return strings.ReplaceAll(string(text), "\r\n", "\n")
 }
