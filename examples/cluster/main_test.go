@@ -120,7 +120,7 @@ func TestBadArguments(t *testing.T) {
 		{"a missing directory", []string{"-store", "sqlite:" + filepath.Join(t.TempDir(), "none", "webhooks.db"), "-migrate"}, "unable to open"},
 		{"connection refused", []string{"-store", "postgres://app:s3cret@127.0.0.1:1/app", "-migrate"}, "connect"},
 		{"no entity to watch", []string{"-store", there, "-watch", "acme"}, "want CLIENT/ENTITY"},
-		{"too fresh", []string{"-store", there, "-watch", "acme/e1", "-max-stale", "1ns"}, "a bound of 1ns"},
+		{"too fresh", []string{"-store", there, "-watch", "acme/e1", "-max-stale", "1ns"}, "MaxStale 1ns"},
 		{"an argument", []string{"-store", there, "serve"}, `unexpected argument "serve"`},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

@@ -135,8 +135,10 @@ func (o *Options) check() error {
 	switch {
 	case o.MaxStale < 0 || o.PollEvery < 0 || o.StaleIfError < 0 || o.MaxEntries < 0:
 		return errors.New("cache: negative option")
-	case o.maxStale() < minMaxStale || o.pollEvery() < minPollEvery:
-		return fmt.Errorf("cache: MaxStale %v or PollEvery %v below the minimum, %v and %v", o.maxStale(), o.pollEvery(), minMaxStale, minPollEvery)
+	case o.maxStale() < minMaxStale:
+		return fmt.Errorf("cache: MaxStale %v below the minimum of %v", o.maxStale(), minMaxStale)
+	case o.pollEvery() < minPollEvery:
+		return fmt.Errorf("cache: PollEvery %v below the minimum of %v", o.pollEvery(), minPollEvery)
 	case o.pollEvery() >= o.maxStale():
 		return fmt.Errorf("cache: PollEvery %v not less than MaxStale %v", o.pollEvery(), o.maxStale())
 	case o.StaleIfError > 0 && o.StaleIfError <= o.maxStale():
