@@ -134,9 +134,9 @@ func outcome(a reply, changes []string) string {
 		return status + " to " + target
 	}
 	isJSON := strings.HasPrefix(a.Header.Get("Content-Type"), "application/json")
-	code, ours := strings.CutPrefix(a.Body, `{"error":"`)
+	code, isError := strings.CutPrefix(a.Body, `{"error":"`)
 	switch {
-	case ours && isJSON:
+	case isError && isJSON:
 		code, _, _ = strings.Cut(code, `"`)
 		return status + " " + code
 	case a.Body == welcome:

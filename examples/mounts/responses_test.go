@@ -170,8 +170,8 @@ func TestBefore(t *testing.T) {
 func testBefore(t *testing.T, name string, mounted http.Handler, st *recorder) {
 	t.Helper()
 	for _, a := range drive(t, mounted, st) {
-		ours := strings.Contains(a.target, "configure-webhook")
-		if a.widened() || ours && a.outcome != a.want {
+		isHandler := strings.Contains(a.target, "configure-webhook")
+		if a.widened() || isHandler && a.outcome != a.want {
 			t.Errorf("%s inside Before: %v, want %s", name, a, a.want)
 		}
 	}

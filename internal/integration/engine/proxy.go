@@ -102,9 +102,9 @@ func (p *Proxy) accept() {
 		if !p.keep(client, server) {
 			return
 		}
-		requests, answers := make(chan struct{}), make(chan struct{})
-		p.relays.Go(func() { defer close(requests); p.relay(Requests, client, server, answers) })
-		p.relays.Go(func() { defer close(answers); p.relay(Responses, server, client, requests) })
+		requests, responses := make(chan struct{}), make(chan struct{})
+		p.relays.Go(func() { defer close(requests); p.relay(Requests, client, server, responses) })
+		p.relays.Go(func() { defer close(responses); p.relay(Responses, server, client, requests) })
 	}
 }
 

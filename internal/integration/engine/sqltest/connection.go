@@ -23,25 +23,25 @@ func (e Engine) lostConnections(t *testing.T) {
 	server.SkipIfExternal(t)
 	for name, lost := range map[string]struct {
 		loss    engine.Loss
-		forGood bool
+		lasting bool
 	}{
 		"cut":          {engine.Cut, false},
 		"silent":       {engine.Silence, false},
-		"cut for good": {engine.Cut, true},
+		"cut, lasting": {engine.Cut, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			sum, err := e.loseEach(t, server, lossTest{loss: lost.loss, forGood: lost.forGood, apply: (*sqlstore.Store).Apply})
+			sum, err := e.loseEach(t, server, lossTest{loss: lost.loss, lasting: lost.lasting, apply: (*sqlstore.Store).Apply})
 			if err != nil {
 				t.Error(err)
 			}
-			if lost.forGood && sum.unknown == 0 || !lost.forGood && sum.settled == 0 {
+			if lost.lasting && sum.unknown == 0 || !lost.lasting && sum.settled == 0 {
 				t.Errorf("%+v: no change took effect whose response was lost", sum)
 			}
 		})
 	}
 	t.Run("unknown outcome hidden", func(t *testing.T) {
-		if _, err := e.loseEach(t, server, lossTest{loss: engine.Cut, forGood: true, apply: applyHidingUnknown}); err == nil {
+		if _, err := e.loseEach(t, server, lossTest{loss: engine.Cut, lasting: true, apply: applyHidingUnknown}); err == nil {
 			t.Error("a store that reports an unknown outcome as a refusal was not caught")
 		}
 	})
@@ -63,7 +63,7 @@ type lossTest struct {
 	kind      int
 	direction engine.Direction
 	loss      engine.Loss
-	forGood   bool // all later data is lost too
+	lasting   bool // all later data is lost too
 	apply     applyFunc
 
 	proxy  *engine.Proxy
@@ -144,7 +144,7 @@ func (r *lossTest) loseOne(ctx context.Context, n int, sum *lossCounts) (lost bo
 		return false, err
 	}
 	st := r.connect()
-	r.proxy.Lose(r.direction, r.loss, func(i int) bool { return i == n || r.forGood && i > n })
+	r.proxy.Lose(r.direction, r.loss, func(i int) bool { return i == n || r.lasting && i > n })
 	earlier := r.proxy.Lost()
 	outcome, err := r.change(ctx, st, changesOf("client-" + id)[r.kind])
 	if err != nil {

@@ -126,12 +126,12 @@ func (e Engine) sequenceFeedMisses(t *testing.T, dsn string) {
 			t.Fatal(err)
 		}
 		if len(missed) > 0 {
-			t.Logf("it missed %d of %d changes", len(missed), watchWriters*watchEach)
+			t.Logf("the feed missed %d of %d changes", len(missed), watchWriters*watchEach)
 			return
 		}
 		execute(t, s.db, "TRUNCATE "+s.table)
 	}
-	t.Errorf("it missed nothing in %d rounds", rounds)
+	t.Errorf("the feed missed no change in %d rounds", rounds)
 }
 
 // apply writes twice in its transaction, so that transactions overlap.
