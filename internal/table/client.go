@@ -7,64 +7,65 @@ import (
 	"example.com/go-webhookcfg/webhookcfg/egress"
 )
 
-// client is the state of one client.
+// client is the configuration of one client.
 type client struct {
-	overrides ordered[setting]
 	base      setting // without a URL if there is no base
+	overrides ordered[setting]
 }
 
-// setting is what a change leaves behind: a URL or, for "off", none.
+// setting is the part of a [webhookcfg.Webhook] that is stored: a URL or, for "off",
+// none.
 type setting struct {
 	url   egress.URL
-	since int64 // seconds of Unix time
+	since int64 // Unix time in seconds
 }
 
-// apply makes a change. One of all entities begins a new state in place of the
-// old one, and so costs the same whatever the old one held.
+// apply makes a change. One of all entities puts a new state in place of the old one,
+// so its cost does not depend on the number of overrides.
 func (c *client) apply(change webhookcfg.Change) {
-	s := setting{url: change.URL, since: change.Time.Unix()}
+	hook := setting{url: change.URL, since: change.Time.Unix()}
 	unset, entity := change.URL.IsZero(), change.Scope.Entity()
 	switch {
 	case change.Scope.IsAll() && unset:
 		*c = client{}
 	case change.Scope.IsAll():
-		*c = client{base: s}
+		*c = client{base: hook}
 	case unset && !c.hasBase():
 		c.overrides.delete(entity)
 	default:
-		c.overrides.set(entity, s)
+		*c.overrides.add(entity) = hook
 	}
 }
 
 func (c *client) resolve(entity string) Decision {
-	if s, ok := c.overrides.get(entity); ok {
-		return Decision{s, s.override()}
+	if hook := c.overrides.get(entity); hook != nil {
+		return hook.override()
 	}
-	return Decision{c.base, c.baseSource()}
+	return c.decidedBase()
 }
 
 func (c *client) page(after string, limit int) webhookcfg.Page {
-	page := webhookcfg.Page{Base: Decision{c.base, c.baseSource()}.Webhook()}
-	for entity, s := range c.overrides.after(after) {
+	page := webhookcfg.Page{Base: c.decidedBase().Webhook()}
+	for entity, hook := range c.overrides.after(after) {
 		if len(page.Overrides) == limit {
 			page.Next = page.Overrides[limit-1].Entity
 			break
 		}
-		page.Overrides = append(page.Overrides, webhookcfg.Override{Entity: entity, Webhook: Decision{s, s.override()}.Webhook()})
+		page.Overrides = append(page.Overrides, webhookcfg.Override{Entity: entity, Webhook: hook.override().Webhook()})
 	}
 	return page
 }
 
 func (c *client) hasBase() bool { return !c.base.url.IsZero() }
 
-func (c *client) baseSource() webhookcfg.Source {
+func (c *client) decidedBase() Decision {
 	if !c.hasBase() {
-		return webhookcfg.SourceNone
+		return Decision{}
 	}
-	return webhookcfg.SourceBase
+	return Decision{c.base, webhookcfg.SourceBase}
 }
 
-// records counts the settings.
+// records returns the number of records: the base, if there is one, and the overrides.
 func (c *client) records() int {
 	if c.hasBase() {
 		return c.overrides.len() + 1
@@ -72,25 +73,27 @@ func (c *client) records() int {
 	return c.overrides.len()
 }
 
-// override returns the source of a webhook that s, an override, decides.
-func (s setting) override() webhookcfg.Source {
-	if s.url.IsZero() {
-		return webhookcfg.SourceOff
+// override returns w as the webhook of an entity with an override.
+func (w setting) override() Decision {
+	if w.url.IsZero() {
+		return Decision{w, webhookcfg.SourceOff}
 	}
-	return webhookcfg.SourceOverride
+	return Decision{w, webhookcfg.SourceOverride}
 }
 
-// Decision is the setting that decides for an entity, and which one that is. The
-// zero value is that none does.
+// Decision is a webhook in effect as the table stores it. The zero value is that there
+// is none.
 type Decision struct {
-	setting setting
-	source  webhookcfg.Source
+	hook   setting
+	source webhookcfg.Source
 }
 
-// Webhook returns what was decided.
-func (d Decision) Webhook() webhookcfg.Webhook {
-	if d.source == webhookcfg.SourceNone {
+// Webhook returns r in the form that callers know. It is separate from
+// [Table.Resolve] because it needs no lock, and takes a third of the time of a lookup
+// if it is part of one: "resolve among 1,000,000" of the benchmarks.
+func (r Decision) Webhook() webhookcfg.Webhook {
+	if r.source == webhookcfg.SourceNone {
 		return webhookcfg.Webhook{}
 	}
-	return webhookcfg.Webhook{URL: d.setting.url, Source: d.source, Since: time.Unix(d.setting.since, 0).UTC()}
+	return webhookcfg.Webhook{URL: r.hook.url, Source: r.source, Since: time.Unix(r.hook.since, 0).UTC()}
 }

@@ -11,6 +11,8 @@ import (
 // share memory. It only saves space: a URL that is forgotten is stored once more.
 type recent [512]urlSet
 
+var seed = maphash.MakeSeed()
+
 // urlSet is the last of the URLs whose hashes have a part in common.
 type urlSet struct {
 	tags   [15]uint8 // another part of each hash

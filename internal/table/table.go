@@ -1,9 +1,10 @@
 // Package table is the configuration of all clients in memory, and the rules by
 // which a change turns one state into the next.
 //
-// It does no I/O, reads no clock and takes no lock. No call does work in
-// proportion to what the table holds: it grows, shrinks and is walked in small
-// steps, and what a change of all entities drops is left to the garbage collector.
+// It does no I/O, reads no clock and takes no lock. No call does work in proportion
+// to the size of the table: Go maps grow by at most a thousand slots at a time, the
+// order of their keys by a span, and the overrides that a change of all entities
+// drops are left to the garbage collector.
 package table
 
 import (
@@ -18,21 +19,20 @@ import (
 // A table must not be used while it is changed, but may be read by any number of
 // goroutines at once. It keeps none of the strings that are passed in, only URLs.
 type Table struct {
-	clients ordered[*client]
+	clients ordered[client]
 	records int
-	urls    *recent // nil as long as the table is small
+	urls    *recent // nil while the table is small
 }
 
-// Apply makes a change, which must be valid: see [webhookcfg.Change.Validate]. Of
-// its time it keeps the whole seconds.
+// Apply makes a change, which must be valid: see [webhookcfg.Change.Validate]. The
+// time of the change is stored in whole seconds.
 func (t *Table) Apply(change webhookcfg.Change) {
-	c, known := t.clients.get(change.Client)
-	if !known {
+	c := t.clients.get(change.Client)
+	if c == nil {
 		if change.URL.IsZero() {
 			return // nothing is set that could be unset
 		}
-		c = new(client)
-		t.clients.set(change.Client, c)
+		c = t.clients.add(change.Client)
 	}
 	change.URL = t.share(change.URL)
 	before := c.records()
@@ -46,7 +46,7 @@ func (t *Table) Apply(change webhookcfg.Change) {
 	}
 }
 
-// minShared is from how many records on equal URLs are looked for.
+// minShared is the number of records from which on equal URLs share memory.
 const minShared = 1024
 
 func (t *Table) share(u egress.URL) egress.URL {
@@ -59,29 +59,28 @@ func (t *Table) share(u egress.URL) egress.URL {
 	return t.urls.share(u)
 }
 
-// Resolve returns which webhook is in effect for an entity of a client: what decides,
-// for the caller to make a Webhook of when nothing waits for it any more.
+// Resolve returns the webhook that is in effect for an entity of a client.
 func (t *Table) Resolve(client, entity string) Decision {
-	c, known := t.clients.get(client)
-	if !known {
+	c := t.clients.get(client)
+	if c == nil {
 		return Decision{}
 	}
 	return c.resolve(entity)
 }
 
 // Page returns the first limit overrides of a client whose entities come after
-// the given one, as told in [webhookcfg.Lister]. The limit is at least 1.
+// the given one, as specified in [webhookcfg.Lister]. The limit is at least 1.
 func (t *Table) Page(client, after string, limit int) webhookcfg.Page {
-	c, known := t.clients.get(client)
-	if !known {
+	c := t.clients.get(client)
+	if c == nil {
 		return webhookcfg.Page{}
 	}
 	return c.page(after, limit)
 }
 
 // Clients walks the names after the given one, in byte order, of the clients for
-// which anything is set. The table must not change during the walk. Who wants to
-// let changes in ends it, and begins another one after the last name.
+// which anything is set. The table must not change during the walk; to let changes
+// in, end it and start another after the last name.
 func (t *Table) Clients(after string) iter.Seq[string] {
 	return func(yield func(string) bool) {
 		for name := range t.clients.after(after) {
@@ -92,6 +91,6 @@ func (t *Table) Clients(after string) iter.Seq[string] {
 	}
 }
 
-// Len returns the number of records, bases and overrides together: how many
-// changes it takes to make such a table.
+// Len returns the number of records, bases and overrides together: the number of
+// changes that it takes to make such a table.
 func (t *Table) Len() int { return t.records }
