@@ -21,7 +21,7 @@ import (
 type Table struct {
 	clients ordered[client]
 	records int
-	urls    *recent // nil while the table is small
+	urls    urlInterner // nil while the table is small
 }
 
 // Apply makes a change, which must be valid: see [webhookcfg.Change.Validate]. The
@@ -34,7 +34,7 @@ func (t *Table) Apply(change webhookcfg.Change) {
 		}
 		c = t.clients.add(change.Client)
 	}
-	change.URL = t.share(change.URL)
+	change.URL = t.intern(change.URL)
 	before := c.records()
 	c.apply(change)
 	t.records += c.records() - before
@@ -46,17 +46,17 @@ func (t *Table) Apply(change webhookcfg.Change) {
 	}
 }
 
-// minShared is the number of records from which on equal URLs share memory.
-const minShared = 1024
+// minInterned is the number of records from which on equal URLs share memory.
+const minInterned = 1024
 
-func (t *Table) share(u egress.URL) egress.URL {
-	if u.IsZero() || t.records < minShared {
+func (t *Table) intern(u egress.URL) egress.URL {
+	if u.IsZero() || t.records < minInterned {
 		return u
 	}
 	if t.urls == nil {
-		t.urls = new(recent)
+		t.urls = make(urlInterner)
 	}
-	return t.urls.share(u)
+	return t.urls.intern(u)
 }
 
 // Resolve returns the webhook that is in effect for an entity of a client.
