@@ -9,13 +9,13 @@ import (
 
 // client is the configuration of one client.
 type client struct {
-	base      setting // without a URL if there is no base
-	overrides ordered[setting]
+	base      webhook // without a URL if there is no base
+	overrides ordered[webhook]
 }
 
-// setting is the part of a [webhookcfg.Webhook] that is stored: a URL or, for "off",
+// webhook is the part of a [webhookcfg.Webhook] that is stored: a URL or, for "off",
 // none.
-type setting struct {
+type webhook struct {
 	url   egress.URL
 	since int64 // Unix time in seconds
 }
@@ -23,7 +23,7 @@ type setting struct {
 // apply makes a change. One of all entities puts a new state in place of the old one,
 // so its cost does not depend on the number of overrides.
 func (c *client) apply(change webhookcfg.Change) {
-	hook := setting{url: change.URL, since: change.Time.Unix()}
+	hook := webhook{url: change.URL, since: change.Time.Unix()}
 	unset, entity := change.URL.IsZero(), change.Scope.Entity()
 	switch {
 	case change.Scope.IsAll() && unset:
@@ -37,15 +37,15 @@ func (c *client) apply(change webhookcfg.Change) {
 	}
 }
 
-func (c *client) resolve(entity string) Decision {
+func (c *client) resolve(entity string) Resolved {
 	if hook := c.overrides.get(entity); hook != nil {
 		return hook.override()
 	}
-	return c.decidedBase()
+	return c.resolvedBase()
 }
 
 func (c *client) page(after string, limit int) webhookcfg.Page {
-	page := webhookcfg.Page{Base: c.decidedBase().Webhook()}
+	page := webhookcfg.Page{Base: c.resolvedBase().Webhook()}
 	for entity, hook := range c.overrides.after(after) {
 		if len(page.Overrides) == limit {
 			page.Next = page.Overrides[limit-1].Entity
@@ -58,11 +58,11 @@ func (c *client) page(after string, limit int) webhookcfg.Page {
 
 func (c *client) hasBase() bool { return !c.base.url.IsZero() }
 
-func (c *client) decidedBase() Decision {
+func (c *client) resolvedBase() Resolved {
 	if !c.hasBase() {
-		return Decision{}
+		return Resolved{}
 	}
-	return Decision{c.base, webhookcfg.SourceBase}
+	return Resolved{c.base, webhookcfg.SourceBase}
 }
 
 // records returns the number of records: the base, if there is one, and the overrides.
@@ -74,24 +74,24 @@ func (c *client) records() int {
 }
 
 // override returns w as the webhook of an entity with an override.
-func (w setting) override() Decision {
+func (w webhook) override() Resolved {
 	if w.url.IsZero() {
-		return Decision{w, webhookcfg.SourceOff}
+		return Resolved{w, webhookcfg.SourceOff}
 	}
-	return Decision{w, webhookcfg.SourceOverride}
+	return Resolved{w, webhookcfg.SourceOverride}
 }
 
-// Decision is a webhook in effect as the table stores it. The zero value is that there
+// Resolved is a webhook in effect as the table stores it. The zero value is that there
 // is none.
-type Decision struct {
-	hook   setting
+type Resolved struct {
+	hook   webhook
 	source webhookcfg.Source
 }
 
 // Webhook returns r in the form that callers know. It is separate from
 // [Table.Resolve] because it needs no lock, and takes a third of the time of a lookup
 // if it is part of one: "resolve among 1,000,000" of the benchmarks.
-func (r Decision) Webhook() webhookcfg.Webhook {
+func (r Resolved) Webhook() webhookcfg.Webhook {
 	if r.source == webhookcfg.SourceNone {
 		return webhookcfg.Webhook{}
 	}

@@ -60,10 +60,10 @@ func (t *Table) intern(u egress.URL) egress.URL {
 }
 
 // Resolve returns the webhook that is in effect for an entity of a client.
-func (t *Table) Resolve(client, entity string) Decision {
+func (t *Table) Resolve(client, entity string) Resolved {
 	c := t.clients.get(client)
 	if c == nil {
-		return Decision{}
+		return Resolved{}
 	}
 	return c.resolve(entity)
 }
