@@ -91,6 +91,6 @@ bench:
 	cd internal/integration && go run ./bench -dir "$(BENCHDIR)" -out bench
 
 # contract also runs third-party tools: two linters, a validating proxy, and clients in
-# other languages. It needs Node.js 20 or newer and names what else is missing.
+# other languages. It needs Node.js 20 or newer and names the other tools that are missing.
 contract:
 	cd internal/integration && CONTRACT_NPM=1 go test -count=1 -v -timeout=30m ./contract

@@ -76,7 +76,7 @@ func TestFiles(t *testing.T) {
 	}
 }
 
-// TestSize counts what a reader of the core has to learn.
+// TestSize counts the names and lines that a reader of the core has to learn.
 func TestSize(t *testing.T) {
 	fset, all := librarySources(t)
 	coreCode, coreNames := 0, 0
@@ -87,15 +87,15 @@ func TestSize(t *testing.T) {
 		}
 	}
 	for _, count := range []struct {
-		what     string
+		noun     string
 		got, max int
 	}{
 		{"lines of code in webhookcfg", coreCode, maxCoreCode},
 		{"names exported by webhookcfg", coreNames, maxCoreNames},
 	} {
-		t.Logf("%d %s", count.got, count.what)
+		t.Logf("%d %s", count.got, count.noun)
 		if count.got > count.max {
-			t.Errorf("%d %s, at most %d are allowed", count.got, count.what, count.max)
+			t.Errorf("%d %s, at most %d are allowed", count.got, count.noun, count.max)
 		}
 	}
 }

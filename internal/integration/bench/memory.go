@@ -169,7 +169,7 @@ nested map of strings without times.`)
 	return nil
 }
 
-// heapOf returns the live heap of what fill returns, in bytes.
+// heapOf returns the live heap of the result of fill, in bytes.
 func heapOf(fill func() any) float64 {
 	var before, after runtime.MemStats
 	runtime.GC()
