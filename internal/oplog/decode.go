@@ -2,7 +2,6 @@ package oplog
 
 import (
 	"hash/crc32"
-	"hash/maphash"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -20,29 +19,19 @@ type logRecord struct {
 	synced int64
 }
 
-// decoder decodes lines. It accepts exactly the lines that the encoder writes: each
-// record has one spelling. encoding/json would be four times slower, and lax about keys
-// that are repeated, unknown or in another case. The zero value interns nothing.
-type decoder struct {
-	clients       interner[string]
-	urls          interner[egress.URL]
-	skipChecksums bool
-}
-
-// newDecoder returns a decoder that takes memory in proportion to the number of lines.
-func newDecoder(lines int64) decoder {
-	return decoder{
-		clients: make(interner[string], min(lines, maxInterned)),
-		urls:    make(interner[egress.URL], min(lines, maxInterned)),
-	}
-}
-
-// decode decodes a line, which comes without its end.
-func (d *decoder) decode(line []byte) (logRecord, bool) {
-	if !d.skipChecksums && !checksumHolds(line) {
+// decode decodes a line, which comes without its end. It accepts exactly the lines that
+// the encoder writes: each record has one spelling. encoding/json would be four times
+// slower, and lax about keys that are repeated, unknown or in another case.
+func decode(line []byte) (logRecord, bool) {
+	if !checksumHolds(line) {
 		return logRecord{}, false
 	}
-	s := lineScanner{rest: line[:max(0, len(line)-crcLen)], clients: d.clients, urls: d.urls}
+	return decodeUnchecked(line)
+}
+
+// decodeUnchecked is decode for a line with any checksum.
+func decodeUnchecked(line []byte) (logRecord, bool) {
+	s := lineScanner{rest: line[:max(0, len(line)-crcLen)]}
 	rec, ok := s.record()
 	return rec, ok && len(s.rest) == 0 && utf8.Valid(line)
 }
@@ -72,9 +61,7 @@ func isCutShort(fragment []byte) bool {
 
 // lineScanner parses one line, or a fragment of one.
 type lineScanner struct {
-	rest    []byte
-	clients interner[string]
-	urls    interner[egress.URL]
+	rest []byte
 	// short is set where the line ended but more of it was expected.
 	short bool
 }
@@ -98,11 +85,10 @@ func (s *lineScanner) change() (c webhookcfg.Change, ok bool) {
 	if !isSet && !s.literal(`{"op":"unset","client":`) {
 		return c, false
 	}
-	raw, escaped, ok := s.quoted()
+	client, ok := s.text()
 	if !ok {
 		return c, false
 	}
-	client := s.clients.intern(raw, escaped, func(text string) string { return text })
 	scope, ok := s.scope()
 	if !ok {
 		return c, false
@@ -135,19 +121,16 @@ func (s *lineScanner) scope() (scope webhookcfg.Scope, ok bool) {
 	if !s.literal(`,"entity":`) {
 		return scope, false
 	}
-	raw, escaped, ok := s.quoted()
-	return webhookcfg.Entity(unquote(raw, escaped)), ok
+	entity, ok := s.text()
+	return webhookcfg.Entity(entity), ok
 }
 
 func (s *lineScanner) url() (url egress.URL, ok bool) {
 	if !s.literal(`,"url":`) {
 		return url, false
 	}
-	raw, escaped, ok := s.quoted()
-	if !ok {
-		return url, false
-	}
-	return s.urls.intern(raw, escaped, egress.NewURL), true
+	text, ok := s.text()
+	return egress.NewURL(text), ok
 }
 
 // literal skips text and reports whether it came next.
@@ -163,32 +146,33 @@ func (s *lineScanner) literal(text string) bool {
 	return true
 }
 
-// quoted parses a string and returns the bytes between its quotes, and whether there are
-// escapes among them.
-func (s *lineScanner) quoted() (raw []byte, escaped, ok bool) {
+// text parses a string.
+func (s *lineScanner) text() (text string, ok bool) {
 	if !s.literal(`"`) {
-		return nil, false, false
+		return "", false
 	}
+	escaped := false
 	for i := 0; i < len(s.rest); i++ {
 		switch c := s.rest[i]; {
 		case isPlain[c]:
 		case c == '"':
-			raw, s.rest = s.rest[:i], s.rest[i+1:]
-			return raw, escaped, true
+			raw := s.rest[:i]
+			s.rest = s.rest[i+1:]
+			return unquote(raw, escaped), true
 		case c == '\\':
 			n := escapeLen(s.rest[i:])
 			if n == 0 {
 				s.short = len(s.rest)-i < len(`\u0000`)
-				return nil, false, false
+				return "", false
 			}
 			escaped = true
 			i += n - 1
 		default:
-			return nil, false, false
+			return "", false
 		}
 	}
 	s.short = true
-	return nil, false, false
+	return "", false
 }
 
 // escapeLen returns the length of the escape at the start of b, 0 if the encoder writes
@@ -233,38 +217,6 @@ func unquote(raw []byte, escaped bool) string {
 		}
 	}
 	return string(text)
-}
-
-// maxInterned bounds the size of an interner.
-const maxInterned = 1 << 13
-
-// interner caches the values of recent texts, so that records with the same client or
-// URL share memory. Without it, opening 1,000,000 records with 1,000 URLs (bench, "open
-// 1,000,000 records") takes 1.5 times the memory that stays resident, and the budget is
-// 1.4. A text is at the index of its hash; a nil interner caches nothing.
-type interner[V any] []interned[V]
-
-type interned[V any] struct {
-	hash  uint64
-	text  string
-	value V
-}
-
-// seed is the seed of all interners.
-var seed = maphash.MakeSeed()
-
-// intern returns the value of a quoted string, which is of(text) of its text.
-func (in interner[V]) intern(raw []byte, escaped bool, of func(text string) V) V {
-	if len(in) == 0 || escaped {
-		return of(unquote(raw, escaped))
-	}
-	hash := maphash.Bytes(seed, raw)
-	at := &in[hash%uint64(len(in))]
-	if at.hash != hash || at.text != string(raw) {
-		text := string(raw)
-		*at = interned[V]{hash, text, of(text)}
-	}
-	return at.value
 }
 
 // time parses the key "time" and its value, a time in UTC as of RFC 3339, in whole seconds.

@@ -52,16 +52,8 @@ func EncodeCheckpoint(synced int64) []byte {
 
 // Decode is the inverse of Encode and EncodeCheckpoint; a checkpoint has the zero Change.
 func Decode(line []byte) (c webhookcfg.Change, synced int64, ok bool) {
-	return NewDecode(0)(line)
-}
-
-// NewDecode returns a Decode for a number of lines.
-func NewDecode(lines int64) func(line []byte) (c webhookcfg.Change, synced int64, ok bool) {
-	d := newDecoder(lines)
-	return func(line []byte) (webhookcfg.Change, int64, bool) {
-		rec, ok := d.decode(line)
-		return rec.change, rec.synced, ok
-	}
+	rec, ok := decode(line)
+	return rec.change, rec.synced, ok
 }
 
 // Seal appends the checksum to the body of a line.

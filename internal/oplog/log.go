@@ -216,7 +216,9 @@ func (l *Log) recover() error {
 	if err != nil {
 		return err
 	}
-	r.decoder.skipChecksums = l.options.skipChecksums
+	if l.options.skipChecksums {
+		r.decode = decodeUnchecked
+	}
 	reported := started
 	progress := func(records int, end int64) {
 		if now := time.Now(); now.Sub(reported) >= progressEvery {

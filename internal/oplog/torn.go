@@ -32,11 +32,10 @@ func classifyTail(rest []byte, at, sealedSize int64) (reason string) {
 // sealsMore reports whether one of the lines was written when the byte at the offset at
 // was already on disk.
 func sealsMore(lines []byte, at int64) bool {
-	var d decoder
 	for lines = trimBlank(lines); len(lines) > 0; lines = trimBlank(lines) {
 		var line []byte
 		line, lines = cutBlank(lines)
-		if rec, ok := d.decode(line); ok && rec.synced > at {
+		if rec, ok := decode(line); ok && rec.synced > at {
 			return true
 		}
 	}
