@@ -261,16 +261,16 @@ type refusing struct{ oplog.FS }
 func (refusing) Rename(string, string) error { return fs.ErrPermission }
 
 func TestRefusedRenameLeavesTheLog(t *testing.T) {
-	folder := faultfs.New()
-	if err := openLog(t, folder, newModel()).Close(); err != nil {
+	fsys := faultfs.New()
+	if err := openLog(t, fsys, newModel()).Close(); err != nil {
 		t.Fatal(err)
 	}
-	l := openLog(t, refusing{folder}, newModel())
+	l := openLog(t, refusing{fsys}, newModel())
 	appendAll(t, l, 10)
 	if err := l.Compact(t.Context()); !errors.Is(err, fs.ErrPermission) || errors.Is(err, oplog.ErrReadOnly) {
 		t.Errorf("Compact: %v", err)
 	}
-	if slices.Contains(folder.Names(), "log.tmp") {
+	if slices.Contains(fsys.Names(), "log.tmp") {
 		t.Error("the temporary file is left behind")
 	}
 	appendAll(t, l, 10)
