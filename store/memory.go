@@ -3,15 +3,19 @@ package store
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync"
 
 	"example.com/go-webhookcfg/internal/table"
+	"example.com/go-webhookcfg/store/cache"
 	"example.com/go-webhookcfg/webhookcfg"
 )
 
 var (
 	_ webhookcfg.Store  = (*Memory)(nil)
 	_ webhookcfg.Lister = (*Memory)(nil)
+	_ cache.Feed        = (*Memory)(nil)
+	_ cache.Notifier    = (*Memory)(nil)
 )
 
 // Memory is a [webhookcfg.Store] and a [webhookcfg.Lister] that keeps everything
@@ -72,4 +76,32 @@ func (m *Memory) List(ctx context.Context, client, after string, limit int) (web
 	m.mu.RLock()
 	defer m.mu.RUnlock()
 	return m.table.Page(client, after, limit), nil
+}
+
+// Changes implements [cache.Feed]. From the first call on the store remembers
+// the names of the clients that changed; who is more than 4,096 names behind gets a
+// Reset.
+func (m *Memory) Changes(ctx context.Context, since string) (cache.Changes, error) {
+	if err := ctx.Err(); err != nil {
+		return cache.Changes{}, fmt.Errorf("store: changes: %w", err)
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.journal.since(since), nil
+}
+
+// Notify implements [cache.Notifier]. The hint comes with the change; ctx must end
+// at some time, as the store keeps the channel until then.
+func (m *Memory) Notify(ctx context.Context) <-chan struct{} {
+	hint := make(chan struct{}, 1)
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.journal.hints = append(m.journal.hints, hint)
+	context.AfterFunc(ctx, func() {
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		m.journal.hints = slices.DeleteFunc(m.journal.hints, func(h chan struct{}) bool { return h == hint })
+		close(hint)
+	})
+	return hint
 }
