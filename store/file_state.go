@@ -15,7 +15,7 @@ func (s *fileState) ApplyAll(changes []webhookcfg.Change) {
 	defer s.mu.Unlock()
 	for _, c := range changes {
 		s.table.Apply(c)
-		s.journal.note(c.Client)
+		s.changes.add(c.Client)
 	}
 }
 

@@ -28,7 +28,7 @@ var (
 type Memory struct {
 	mu      sync.RWMutex
 	table   table.Table
-	journal journal
+	changes changeRing
 }
 
 // NewMemory returns an empty store.
@@ -46,7 +46,7 @@ func (m *Memory) Apply(ctx context.Context, c webhookcfg.Change) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.table.Apply(c)
-	m.journal.note(c.Client)
+	m.changes.add(c.Client)
 	return nil
 }
 
@@ -87,21 +87,21 @@ func (m *Memory) Changes(ctx context.Context, since string) (cache.Changes, erro
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return m.journal.since(since), nil
+	return m.changes.since(since), nil
 }
 
-// Notify implements [cache.Notifier]. The hint comes with the change; ctx must end
+// Notify implements [cache.Notifier]. The notification comes with the change; ctx must end
 // at some time, as the store keeps the channel until then.
 func (m *Memory) Notify(ctx context.Context) <-chan struct{} {
-	hint := make(chan struct{}, 1)
+	ch := make(chan struct{}, 1)
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.journal.hints = append(m.journal.hints, hint)
+	m.changes.subscribers = append(m.changes.subscribers, ch)
 	context.AfterFunc(ctx, func() {
 		m.mu.Lock()
 		defer m.mu.Unlock()
-		m.journal.hints = slices.DeleteFunc(m.journal.hints, func(h chan struct{}) bool { return h == hint })
-		close(hint)
+		m.changes.subscribers = slices.DeleteFunc(m.changes.subscribers, func(c chan struct{}) bool { return c == ch })
+		close(ch)
 	})
-	return hint
+	return ch
 }
