@@ -8,34 +8,34 @@ import (
 	"example.com/go-webhookcfg/store/cache"
 )
 
-// changeRingSize is how many names a ring remembers. A follower that is further
-// behind begins anew.
+// changeRingSize is the number of names that a changeRing holds. A reader that is
+// further behind has to start again.
 const changeRingSize = 4096
 
-// changeRing remembers which clients changed last. As long as nobody follows it, it
-// remembers nothing and takes no memory. The zero value is ready. It has no lock of
-// its own: what it says must change together with what Resolve says.
+// changeRing holds the names of the clients that changed last. Until it is first read
+// it holds nothing and takes no memory. The zero value is ready to use. It has no lock
+// of its own, because it must change together with the results of Resolve.
 type changeRing struct {
-	// instance tells this ring from those before and after it; "" until somebody
-	// follows.
+	// instance distinguishes the cursors of this ring from those of others; "" until
+	// the first read.
 	instance string
-	// names are a ring: name n, counted from the first, is at n % changeRingSize.
+	// names is the ring: name n, counted from the first, is at n % changeRingSize.
 	names []string
 	end   uint64
-	// unseen are the clients named since somebody last asked. As every follower will
-	// be told, they need not be named again, and one client who changes a lot does not
-	// push out the others.
+	// unseen are the clients added since the last read. Every reader gets their names
+	// already, so they are not added again, and a client that changes all the time does
+	// not displace the others.
 	unseen map[string]struct{}
 
 	subscribers []chan struct{}
 }
 
-// add takes down that a client changed.
+// add records that a client changed, and notifies the subscribers.
 func (r *changeRing) add(client string) {
 	for _, subscriber := range r.subscribers {
 		select {
 		case subscriber <- struct{}{}:
-		default: // one is waiting to be taken already
+		default: // it has a notification that it did not receive yet
 		}
 	}
 	if r.instance == "" {
@@ -45,15 +45,15 @@ func (r *changeRing) add(client string) {
 		return
 	}
 	if len(r.unseen) == changeRingSize {
-		clear(r.unseen) // nobody can catch up any more, whatever is named again
+		clear(r.unseen) // no reader can catch up any more, so repetitions do no harm
 	}
-	client = strings.Clone(client) // which may be part of something larger, or more secret
+	client = strings.Clone(client) // it may be part of something larger, or secret
 	r.unseen[client] = struct{}{}
 	r.names[r.end%changeRingSize] = client
 	r.end++
 }
 
-// since returns what was noted after the cursor.
+// since returns the clients added after the cursor.
 func (r *changeRing) since(cursor string) cache.Changes {
 	r.start()
 	changes := cache.Changes{Next: r.instance + "-" + strconv.FormatUint(r.end, 10)}
@@ -68,7 +68,7 @@ func (r *changeRing) since(cursor string) cache.Changes {
 	return changes
 }
 
-// start has the ring remember from now on.
+// start makes the ring hold names from now on.
 func (r *changeRing) start() {
 	if r.instance != "" {
 		return
@@ -78,8 +78,8 @@ func (r *changeRing) start() {
 	r.unseen = make(map[string]struct{})
 }
 
-// position returns which name is the first after the cursor, if all of the names
-// from there on are remembered.
+// position returns the number of the first name after the cursor, if that name and all
+// later ones are in the ring.
 func (r *changeRing) position(cursor string) (n uint64, known bool) {
 	instance, digits, _ := strings.Cut(cursor, "-")
 	n, err := strconv.ParseUint(digits, 10, 64)

@@ -10,7 +10,7 @@ import (
 	"example.com/go-webhookcfg/webhookcfg"
 )
 
-// follow begins a chain.
+// follow starts a sequence of reads.
 func follow(t *testing.T, feed cache.Feed) (cursor string) {
 	t.Helper()
 	changes, err := feed.Changes(t.Context(), "")
@@ -20,8 +20,8 @@ func follow(t *testing.T, feed cache.Feed) (cursor string) {
 	return changes.Next
 }
 
-// TestMemoryFeedIsBounded: who is too far behind is told so, and one client who
-// changes without end does not push others out.
+// TestMemoryFeedIsBounded: a cursor that is too far behind gives a Reset, and a client
+// that changes all the time does not displace others.
 func TestMemoryFeedIsBounded(t *testing.T) {
 	m := store.NewMemory()
 	cursor := follow(t, m)
@@ -48,7 +48,7 @@ func TestMemoryFeedIsBounded(t *testing.T) {
 			t.Errorf("after changes of %d clients: reset %t, %d clients, %v", test.clients, changes.Reset, len(changes.Clients), err)
 		}
 		if changes, err = m.Changes(t.Context(), changes.Next); err != nil || changes.Reset || len(changes.Clients) > 0 {
-			t.Errorf("after all was told: %v, %v", changes, err)
+			t.Errorf("after all was read: %v, %v", changes, err)
 		}
 	}
 }
@@ -61,21 +61,21 @@ func TestMemoryFeedsDiffer(t *testing.T) {
 	}
 }
 
-// TestMemoryFeedDoesNotAllocate: changes of a store that nobody follows cost what they
-// did, and those of one that is followed allocate a name once for each answer.
+// TestMemoryFeedDoesNotAllocate: a change of a store whose feed is not read allocates
+// nothing, and otherwise a name allocates once between two reads.
 func TestMemoryFeedDoesNotAllocate(t *testing.T) {
 	m := store.NewMemory()
 	apply := func() { apply(t, m, webhookcfg.Unset("acme", webhookcfg.Entity("e1"))) }
 	if n := testing.AllocsPerRun(100, apply); n > 0 {
-		t.Errorf("%v allocations with no follower", n)
+		t.Errorf("%v allocations without a reader", n)
 	}
 	follow(t, m)
-	hints := m.Notify(t.Context())
+	notifications := m.Notify(t.Context())
 	apply()
 	if n := testing.AllocsPerRun(100, apply); n > 0 {
-		t.Errorf("%v allocations with a follower", n)
+		t.Errorf("%v allocations with a reader", n)
 	}
-	if len(hints) != 1 {
-		t.Errorf("%d hints", len(hints))
+	if len(notifications) != 1 {
+		t.Errorf("%d notifications", len(notifications))
 	}
 }

@@ -18,12 +18,12 @@ var (
 	_ cache.Notifier    = (*Memory)(nil)
 )
 
-// Memory is a [webhookcfg.Store] and a [webhookcfg.Lister] that keeps everything
-// in memory. It is not durable: what it was told is gone when the process ends.
+// Memory is a [webhookcfg.Store] and a [webhookcfg.Lister] in memory. It is not
+// durable: the configuration is lost when the process ends.
 //
 // The zero value is an empty store. A Memory is safe for concurrent use, and must
-// not be copied after first use. Each call does a bounded amount of work, so none
-// keeps the others waiting: Apply and Resolve whatever the store holds, List in
+// not be copied after first use. The time for which a call keeps others waiting is
+// bounded, for Apply and Resolve regardless of the size of the store, for List in
 // proportion to its limit.
 type Memory struct {
 	mu      sync.RWMutex
@@ -34,8 +34,8 @@ type Memory struct {
 // NewMemory returns an empty store.
 func NewMemory() *Memory { return new(Memory) }
 
-// Apply implements [webhookcfg.Store]. Of the time of the change it keeps the
-// whole seconds.
+// Apply implements [webhookcfg.Store]. The time of the change is stored
+// in whole seconds.
 func (m *Memory) Apply(ctx context.Context, c webhookcfg.Change) error {
 	if err := c.Validate(); err != nil {
 		return err
@@ -59,13 +59,13 @@ func (m *Memory) Resolve(ctx context.Context, client, entity string) (webhookcfg
 		return webhookcfg.Webhook{}, fmt.Errorf("store: resolve: %w", err)
 	}
 	m.mu.RLock()
-	decision := m.table.Resolve(client, entity)
+	resolved := m.table.Resolve(client, entity)
 	m.mu.RUnlock()
-	return decision.Webhook(), nil
+	return resolved.Webhook(), nil
 }
 
-// List implements [webhookcfg.Lister]. A walk whose pages are of one moment needs
-// a limit that takes in everything.
+// List implements [webhookcfg.Lister]. Changes can happen between two
+// pages; one page is consistent.
 func (m *Memory) List(ctx context.Context, client, after string, limit int) (webhookcfg.Page, error) {
 	if client == "" || limit < 1 {
 		return webhookcfg.Page{}, fmt.Errorf("%w: list without a client or a limit", webhookcfg.ErrInvalidArgument)
@@ -78,9 +78,8 @@ func (m *Memory) List(ctx context.Context, client, after string, limit int) (web
 	return m.table.Page(client, after, limit), nil
 }
 
-// Changes implements [cache.Feed]. From the first call on the store remembers
-// the names of the clients that changed; who is more than 4,096 names behind gets a
-// Reset.
+// Changes implements [cache.Feed]. From the first call on, the store remembers the
+// names of 4,096 clients that changed; a cursor that is further behind gives a Reset.
 func (m *Memory) Changes(ctx context.Context, since string) (cache.Changes, error) {
 	if err := ctx.Err(); err != nil {
 		return cache.Changes{}, fmt.Errorf("store: changes: %w", err)
@@ -90,8 +89,8 @@ func (m *Memory) Changes(ctx context.Context, since string) (cache.Changes, erro
 	return m.changes.since(since), nil
 }
 
-// Notify implements [cache.Notifier]. The notification comes with the change; ctx must end
-// at some time, as the store keeps the channel until then.
+// Notify implements [cache.Notifier]. A notification is sent together with the change.
+// The store holds the channel until ctx ends.
 func (m *Memory) Notify(ctx context.Context) <-chan struct{} {
 	ch := make(chan struct{}, 1)
 	m.mu.Lock()

@@ -21,7 +21,7 @@ func TestZeroMemory(t *testing.T) {
 	}
 }
 
-// TestMemoryResolveDoesNotAllocate: a sender may ask before every notification.
+// TestMemoryResolveDoesNotAllocate: a sender may resolve before every webhook call.
 func TestMemoryResolveDoesNotAllocate(t *testing.T) {
 	m := store.NewMemory()
 	for i := range 100 {

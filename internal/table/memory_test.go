@@ -10,8 +10,8 @@ import (
 	"example.com/go-webhookcfg/webhookcfg/egress"
 )
 
-// TestMemoryIsGivenBack: overrides that were unset take no memory, but for the slots of
-// the map, which take less than half. These are given back with the last override.
+// TestMemoryIsGivenBack: overrides that were unset take no memory, except for their slots
+// in the map, less than half of it. Those are freed with the last override.
 func TestMemoryIsGivenBack(t *testing.T) {
 	const many, few = 30_000, 100
 	url := egress.NewURL("https://h.example.com/")

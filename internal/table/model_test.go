@@ -93,7 +93,7 @@ func same(t *table.Table, models map[string]*model, entities []string) error {
 	return nil
 }
 
-// sameWebhook and samePage are what cmp.Equal says, a hundred times faster.
+// sameWebhook and samePage do the work of cmp.Equal in a hundredth of the time.
 func sameWebhook(x, y webhookcfg.Webhook) bool {
 	return x.Source == y.Source && x.Since.Equal(y.Since) && x.URL.Equal(y.URL)
 }
@@ -121,8 +121,8 @@ func samePages(t *table.Table, models map[string]*model, limit int) error {
 	return nil
 }
 
-// TestEveryHistory runs every history of up to six changes of two entities: after
-// each, what is in effect and what is listed is what the model says.
+// TestEveryHistory runs every history of up to six changes of two entities, and compares
+// what is in effect and what is listed after each with the model.
 func TestEveryHistory(t *testing.T) {
 	u, v := egress.NewURL("https://u.example.com/"), egress.NewURL("https://v.example.com/")
 	one, two := webhookcfg.Entity("e1"), webhookcfg.Entity("e2")
@@ -140,7 +140,7 @@ func TestEveryHistory(t *testing.T) {
 			m.apply(c)
 		}
 		histories++
-		models := map[string]*model{"c": m, "nobody": {}}
+		models := map[string]*model{"c": m, "unknown": {}}
 		if err := same(&tb, models, []string{"e1", "e2", "e3"}); err != nil {
 			t.Fatalf("after %v: %v", history, err)
 		}
@@ -159,7 +159,7 @@ func TestEveryHistory(t *testing.T) {
 	t.Logf("%d histories", histories)
 }
 
-// names are ids that a careless order or hash would confuse.
+// names are identifiers that a careless comparison would confuse.
 func names(r *rand.Rand, n int) []string {
 	long := strings.Repeat("x", 127)
 	all := []string{"a", "A", "aa", "a.", "a b", "a\x00", "ä", "\U0001F600", long, long + "1", long + "2"}
@@ -178,8 +178,8 @@ func names(r *rand.Rand, n int) []string {
 	return all
 }
 
-// TestLongHistories fills and empties clients by the thousand, so that everything
-// inside splits, spills over, shrinks and joins again.
+// TestLongHistories fills and empties clients by the thousand, so that spans
+// split and join.
 func TestLongHistories(t *testing.T) {
 	r := rand.New(rand.NewPCG(3, 4))
 	entities := names(r, 6000)
@@ -235,7 +235,7 @@ func TestLongHistories(t *testing.T) {
 	}
 }
 
-// TestManyClients walks the clients in pieces.
+// TestManyClients walks the clients, and starts again after every 97th.
 func TestManyClients(t *testing.T) {
 	var tb table.Table
 	var want []string
@@ -261,7 +261,7 @@ func TestManyClients(t *testing.T) {
 	}
 }
 
-// TestTimes: whole seconds are kept, and the zero time is the zero time.
+// TestTimes: times are stored in whole seconds, and the zero time stays zero.
 func TestTimes(t *testing.T) {
 	for _, tt := range []struct{ given, want time.Time }{
 		{time.Time{}, time.Time{}},
@@ -278,7 +278,7 @@ func TestTimes(t *testing.T) {
 	}
 }
 
-// FuzzTable drives a table and the model by bytes.
+// FuzzTable derives changes from bytes, and compares a table with the model.
 func FuzzTable(f *testing.F) {
 	f.Add([]byte("\x00\x01\x02\x03\x04\x05\x06\x07"))
 	f.Add([]byte{0, 1, 2, 128, 64, 3, 200, 201, 7, 255})
