@@ -103,6 +103,8 @@ func TestSharesReads(t *testing.T) {
 		defer cancel()
 		if _, err := copied.Resolve(ctx, "acme", "e1"); !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("the caller that left got %v", err)
+		} else if !strings.HasPrefix(err.Error(), "cache: ") {
+			t.Errorf("the error is %q", err)
 		}
 		all.Wait()
 		if reads := s.reads.Load(); reads != 1 {
@@ -121,28 +123,119 @@ func TestSharesReads(t *testing.T) {
 	})
 }
 
-// TestReadsAreBounded: a read that hangs ends, though no caller can end it, and callers
-// that come after the bound do not wait for it.
+// TestReadsAreBounded: a read that hangs ends, although no caller can end it. Callers that
+// come after MaxStale, or after half of its time limit, do not wait for it.
 func TestReadsAreBounded(t *testing.T) {
+	for maxStale, joinable := range map[time.Duration]time.Duration{bound: bound, time.Hour: 10 * time.Second} {
+		synctest.Test(t, func(t *testing.T) {
+			s := newStage()
+			s.readTakes.Store(int64(time.Hour))
+			copied, clock := copyOf(t, stagedPlain{s}, cache.Options{MaxStale: maxStale}), newClock()
+			go func() {
+				if _, err := copied.Resolve(t.Context(), "acme", "e1"); !errors.Is(err, context.DeadlineExceeded) {
+					t.Errorf("a read that hangs: %v", err)
+				}
+				if took := time.Since(clock.start); took != 20*time.Second {
+					t.Errorf("it took %v", took)
+				}
+			}()
+			time.Sleep(joinable + 1)
+			s.readTakes.Store(0)
+			if _, err := copied.Resolve(t.Context(), "acme", "e1"); err != nil || time.Since(clock.start) > joinable+1 {
+				t.Errorf("a later caller, after %v: %v", time.Since(clock.start), err)
+			}
+			clock.at(2100)
+		})
+	}
+}
+
+// TestCloseWaits: Close returns when the reads and the polls have returned, also those that
+// take a while to do so.
+func TestCloseWaits(t *testing.T) {
+	linger := func(ctx context.Context) error {
+		<-ctx.Done()
+		time.Sleep(bound)
+		return ctx.Err()
+	}
+	reads := resolver{nil, func(ctx context.Context, _, _ string) (webhookcfg.Webhook, error) {
+		return webhookcfg.Webhook{}, linger(ctx)
+	}}
+	polls := follower{store.NewMemory(), func(ctx context.Context, _ string) (cache.Changes, error) {
+		return cache.Changes{}, linger(ctx)
+	}}
+	for _, st := range []webhookcfg.Store{reads, polls} {
+		synctest.Test(t, func(t *testing.T) {
+			copied := copyOf(t, st, cache.Options{MaxStale: time.Hour})
+			go func() { _, _ = copied.Resolve(t.Context(), "acme", "e1") }()
+			synctest.Wait()
+			started := time.Now()
+			if err := copied.Close(); err != nil {
+				t.Error(err)
+			}
+			if took := time.Since(started); took != bound {
+				t.Errorf("%T: took %v", st, took)
+			}
+		})
+	}
+}
+
+// TestClosedCacheIsEmpty: an entry is not returned after Close.
+func TestClosedCacheIsEmpty(t *testing.T) {
+	copied, err := cache.New(store.NewMemory(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := copied.Resolve(t.Context(), "acme", "e1"); err != nil {
+		t.Error(err)
+	}
+	_ = copied.Close()
+	if _, err := copied.Resolve(t.Context(), "acme", "e1"); !errors.Is(err, cache.ErrClosed) {
+		t.Errorf("got %v", err)
+	}
+}
+
+// TestPollsAreBounded: a poll that hangs ends, and the next one can succeed.
+func TestPollsAreBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := newStage()
-		s.readTakes.Store(int64(time.Hour))
-		copied, clock := copyOf(t, stagedPlain{s}, cache.Options{MaxStale: bound}), newClock()
-		go func() {
-			if _, err := copied.Resolve(t.Context(), "acme", "e1"); !errors.Is(err, context.DeadlineExceeded) {
-				t.Errorf("a read that hangs: %v", err)
+		memory, polls := store.NewMemory(), 0
+		copied := copyOf(t, follower{memory, func(ctx context.Context, since string) (cache.Changes, error) {
+			if polls++; polls == 1 {
+				<-ctx.Done()
+				return cache.Changes{}, ctx.Err()
 			}
-			if took := time.Since(clock.start); took != 20*time.Second {
-				t.Errorf("it took %v", took)
-			}
-		}()
-		clock.at(110)
-		s.readTakes.Store(0)
-		if _, err := copied.Resolve(t.Context(), "acme", "e1"); err != nil || time.Since(clock.start) > 2*bound {
-			t.Errorf("after %v: %v", time.Since(clock.start), err)
+			return memory.Changes(ctx, since)
+		}}, cache.Options{MaxStale: bound})
+		newClock().at(90)
+		if age := copied.Stats().Age; age < 0 || age > bound/2 {
+			t.Errorf("the last poll started %v ago", age)
 		}
-		clock.at(2100)
 	})
+}
+
+// TestNotificationsEnd: a channel of notifications that is closed causes no polls.
+func TestNotificationsEnd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		memory, polls := store.NewMemory(), 0
+		copyOf(t, struct {
+			follower
+			closedNotifier
+		}{follower: follower{memory, func(ctx context.Context, since string) (cache.Changes, error) {
+			polls++
+			return memory.Changes(ctx, since)
+		}}}, cache.Options{MaxStale: bound})
+		newClock().at(990)
+		if polls > 41 {
+			t.Errorf("%d polls in the time of 40", polls)
+		}
+	})
+}
+
+type closedNotifier struct{}
+
+func (closedNotifier) Notify(context.Context) <-chan struct{} {
+	channel := make(chan struct{})
+	close(channel)
+	return channel
 }
 
 // TestPanics: a panic of the store is raised in every caller that waits, and the next
