@@ -252,7 +252,7 @@ func prism(t *testing.T, dir string, args ...string) (base string) {
 	return start(t, tool(t, dir, "prism", args...), listening)
 }
 
-// newman returns the command that runs one directory of the collection.
+// newman returns the command that runs one part of the collection.
 func newman(t *testing.T, dir string, s service, base, folder string) *exec.Cmd {
 	t.Helper()
 	id, secret, _ := strings.Cut(acme, ":")
