@@ -17,23 +17,32 @@ const (
 	clientSecret = "correct-horse-battery-staple"
 )
 
-// requests compares the handler with one of the same checks, written by hand.
+// requests compares the handler with one of the same checks, written by hand, and with
+// handlers on frameworks.
 func requests(s settings, r *report) error {
-	r.section("Requests", `The handler in process over a store in memory, and a handler of the same checks written by
-hand on net/http in one piece ([reference.go](reference.go)).`)
+	r.section("Requests", `The handler in process over a store in memory. "net/http" is a handler of the same checks,
+written by hand in one piece ([reference.go](reference.go)). The others are handlers on a
+framework with its own decoding and encoding ([frameworks.go](frameworks.go)).`)
 	post := `{"endpoint_id":"5b7ad2c8-6a3e-4c43-9c41-1f6c7b1f5a10","webhook_url":"https://hooks.example.com/services/T00000000/B00000000/XXXXXXXXXXXX"}`
+	all := append([]framework{{"net/http", func(h *reference) http.Handler { return h }}}, frameworks...)
 	var pairs []pair
 	for _, q := range []struct{ name, method, path, body string }{
 		{"POST, one entity", "POST", referencePath, post},
 		{"DELETE, one entity", "DELETE", referencePath + "/5b7ad2c8-6a3e-4c43-9c41-1f6c7b1f5a10", ""},
 		{"DELETE, all", "DELETE", referencePath, ""},
 	} {
-		pairs = append(pairs, pair{
-			name:      q.name,
-			ours:      benchmark(func(b *testing.B) { serve(b, newHandler(b), q.method, q.path, q.body) }),
-			reference: benchmark(func(b *testing.B) { serve(b, newReference(clientID, clientSecret), q.method, q.path, q.body) }),
-			budget:    1.1,
-		})
+		for i, f := range all {
+			p := pair{
+				name:      q.name + " ÷ " + f.name,
+				ours:      benchmark(func(b *testing.B) { serve(b, newHandler(b), q.method, q.path, q.body) }),
+				reference: benchmark(func(b *testing.B) { serve(b, f.new(newReference(clientID, clientSecret)), q.method, q.path, q.body) }),
+				budget:    1,
+			}
+			if i == 0 {
+				p.budget = 1.1
+			}
+			pairs = append(pairs, p)
+		}
 	}
 	s.measurePairs(r, pairs)
 	return nil
@@ -63,6 +72,7 @@ func serve(b *testing.B, h http.Handler, method, path, body string) {
 	for b.Loop() {
 		r.Body = requestBody{strings.NewReader(body)}
 		clear(w.header)
+		w.status = 0
 		h.ServeHTTP(w, r)
 	}
 	if w.status != http.StatusOK {
@@ -93,5 +103,11 @@ type response struct {
 
 func (w *response) Header() http.Header             { return w.header }
 func (w *response) WriteHeader(status int)          { w.status = status }
-func (w *response) Write(p []byte) (int, error)     { return len(p), nil }
 func (w *response) SetReadDeadline(time.Time) error { return nil }
+
+func (w *response) Write(p []byte) (int, error) {
+	if w.status == 0 {
+		w.status = http.StatusOK
+	}
+	return len(p), nil
+}

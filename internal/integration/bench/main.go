@@ -157,6 +157,9 @@ func benchmark(fn func(b *testing.B)) side {
 	return func() result {
 		runtime.GC()
 		r := testing.Benchmark(fn)
+		if r.N == 0 {
+			panic("bench: a benchmark failed")
+		}
 		return result{float64(r.T.Nanoseconds()) / float64(r.N), r.AllocsPerOp()}
 	}
 }
