@@ -67,8 +67,7 @@ func newReplay(file File, name string) (*replay, error) {
 }
 
 // into applies all changes of the log to state. Reading and decoding have a goroutine of
-// their own: without it, opening on two cores exceeds its budget (bench, "open 1,000,000
-// records").
+// their own, so that opening uses two cores (bench, "Opening").
 func (r *replay) into(state State, progress func(records int, end int64)) error {
 	go r.read()
 	records := 0
