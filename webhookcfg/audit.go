@@ -7,22 +7,21 @@ import (
 	"example.com/go-webhookcfg/webhookcfg/egress"
 )
 
-// Violation is a webhook that is configured and that a policy refuses.
+// Violation is a configured webhook that a policy refuses.
 type Violation struct {
 	// Scope is All for the base, else the entity of an override.
 	Scope Scope
-	// Webhook is what is configured.
+	// Webhook is the configured webhook.
 	Webhook Webhook
 	// Err is the error of [egress.Policy.Check].
 	Err error
 }
 
 // Audit lists the configuration of one client and yields the webhooks that the policy
-// refuses, base first, so that a host can see before it adopts a stricter policy
-// which webhooks would no longer be called. It checks URLs and literal addresses,
-// resolves no names and changes nothing. An error of the lister is yielded in place
-// of a violation and ends the iteration. The pages may be of different moments; see
-// [Lister].
+// refuses, base first, so that a host can see which webhooks would no longer be called
+// before it adopts a stricter policy. It checks URLs and literal addresses, resolves no
+// names and changes nothing. An error of the lister is yielded in place of a violation
+// and ends the iteration. The pages may show states of different moments; see [Lister].
 func Audit(ctx context.Context, lister Lister, client string, policy *egress.Policy) iter.Seq2[Violation, error] {
 	return func(yield func(Violation, error) bool) {
 		judge := func(scope Scope, hook Webhook) (goOn bool) {

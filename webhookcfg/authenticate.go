@@ -66,7 +66,7 @@ func basicCredentials(h http.Header) (id, secret string, err error) {
 		return "", "", errAuthorizationCount
 	}
 	scheme, token, found := strings.Cut(fields[0], " ")
-	// The length excludes letters beyond ASCII, which EqualFold folds to these.
+	// The length excludes letters beyond ASCII that EqualFold folds to ASCII ones.
 	if !found || len(scheme) != len("Basic") || !strings.EqualFold(scheme, "Basic") {
 		return "", "", errAuthorizationScheme
 	}

@@ -15,7 +15,7 @@ type Scope struct {
 	entity string
 }
 
-// All is the scope of every entity of a client, named before or not.
+// All is the scope of every entity of a client, including those never named before.
 func All() Scope { return Scope{all: true} }
 
 // Entity is the scope of one entity. Entity("") is the invalid zero Scope.
@@ -53,8 +53,8 @@ type Change struct {
 	Scope Scope
 	// URL is the webhook to set; the zero URL in an unset.
 	URL egress.URL
-	// Time is when the change was accepted. A store keeps it to the second at
-	// least and returns it as [Webhook.Since], the zero value too.
+	// Time is when the change was accepted. A store keeps it with a precision of a
+	// second or better, the zero value too, and returns it as [Webhook.Since].
 	Time time.Time
 
 	op op
@@ -97,7 +97,7 @@ func (c Change) Validate() error {
 	return nil
 }
 
-// Webhook is the webhook in effect for one entity, and the reason. The zero value
+// Webhook is the webhook in effect for one entity, with its source. The zero value
 // means that nothing is configured.
 type Webhook struct {
 	// URL is where notifications go; the zero URL where there is no webhook.

@@ -9,7 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// TestSetBody holds the accepted bodies of a set, and the rules that others break.
+// TestSetBody checks which bodies of a set are accepted, and which rule others break.
 // Package strictjson tests the syntax.
 func TestSetBody(t *testing.T) {
 	const (

@@ -3,8 +3,8 @@
 //
 // A client signs in with HTTP Basic and sets or unsets the webhook URL of one entity,
 // or of all its entities at once. When the service has a notification to send, it
-// asks [Store.Resolve] which URL is in effect. The package neither sends notifications
-// nor issues credentials.
+// calls [Store.Resolve] to find the URL in effect. The package neither sends
+// notifications nor issues credentials.
 //
 //	POST   …/api/v1/configure/configure-webhook                {"endpoint_id":"e1","webhook_url":"https://…"}
 //	DELETE …/api/v1/configure/configure-webhook/{endpoint_id}
@@ -43,7 +43,7 @@
 //
 // This is not inheritance. After "unset e", e does not fall back to the base: it has
 // no webhook until it, or all, is set again. And "set all" means all: it drops every
-// override, also those that are off.
+// override, including those that are off.
 //
 // Without [Options.EntityExists] every well-formed identifier is accepted. The rule
 // that an identifier names a valid module configuration is then the host's to enforce,
@@ -66,13 +66,14 @@
 //	415     unsupported_media_type   the body is not application/json in UTF-8
 //	429     too_many_requests        the verifier or the prober asks to wait; see Retry-After
 //	500     server_error             a defect; the cause is logged
-//	503     temporarily_unavailable  store, verifier or EntityExists failed, or out of time
+//	503     temporarily_unavailable  store, verifier or EntityExists failed, or time ran out
 //
-// After a 503 the change was made wholly or not at all, so it is safe to retry.
+// After a 503 the change was made completely or not at all. The client may repeat the
+// request; the outcome is that of one request, unless another change came in between.
 //
 // # Laws
 //
-// A change to this module must preserve these properties; tests hold them.
+// A change to this module must preserve these properties; tests enforce them.
 //
 //   - Never widen: only true absence of an identifier means all entities.
 //   - Verify before replace: the store sees a change only after every check of it.
@@ -85,12 +86,12 @@
 //     of a URL than scheme, host and port.
 //   - Fail closed: constructors refuse invalid arguments, and a doubtful request is
 //     refused.
-//   - Nothing stays open: every resource of a request ends with its deadline.
+//   - Nothing stays open: every resource of a request is released by its deadline.
 //
 // # Security
 //
 // A client is authenticated before its body is read. Every failure to sign in gets
-// the same 401, byte for byte. A URL is checked by an [egress.Policy] and tried by a
+// the same 401, byte for byte. A URL is checked by an [egress.Policy] and probed by a
 // [Prober] before it replaces the one in effect; a refused URL changes nothing. The
 // default probe shows that the target can be reached, not that the client owns it.
 //

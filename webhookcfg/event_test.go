@@ -14,7 +14,7 @@ import (
 	"example.com/go-webhookcfg/webhookcfg/egress"
 )
 
-// TestEvents holds the record and the event of each outcome.
+// TestEvents checks the record and the event of each outcome.
 func TestEvents(t *testing.T) {
 	var records bytes.Buffer
 	var event webhookcfg.Event

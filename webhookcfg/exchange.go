@@ -20,8 +20,8 @@ type exchange struct {
 	start time.Time
 
 	event  Event
-	secret string     // of the client, redacted in the texts of other packages,
-	url    egress.URL // as is the URL, from before it was found well-formed
+	secret string     // of the client; redacted in the texts of other packages
+	url    egress.URL // of a set, even if malformed; redacted likewise
 
 	readLimited bool // the read deadline is the handler's
 	responded   bool // the response is being written, or was
@@ -41,10 +41,10 @@ func (x *exchange) run(m match) {
 	x.respond(ctx, body, e)
 }
 
-// limitReadTime bounds how long the client may take to send its body, also where
-// the handler never reads it: the server reads the rest before it responds. A
-// ReadTimeout of the server that ends sooner stays; a ResponseWriter without read
-// deadlines is left to the limits of its server.
+// limitReadTime bounds how long the client may take to send its body, even if the
+// handler never reads it: the server reads the rest before it responds. A ReadTimeout
+// of the server that ends sooner stays in effect. If the ResponseWriter supports no
+// read deadlines, only the limits of its server apply.
 func (x *exchange) limitReadTime() {
 	server, _ := x.r.Context().Value(http.ServerContextKey).(*http.Server)
 	if x.r.ContentLength == 0 || server != nil && server.ReadTimeout > 0 && server.ReadTimeout <= x.h.timeout {
@@ -62,7 +62,7 @@ func (x *exchange) recover(ctx context.Context) {
 		return
 	}
 	// A wrapper that shares calls, such as a cache of sign-ins, wraps the panics of its
-	// goroutines; net/http closes the connection for the bare value only.
+	// goroutines; net/http recognizes only the bare value.
 	if err, ok := value.(error); ok && errors.Is(err, http.ErrAbortHandler) {
 		panic(http.ErrAbortHandler)
 	}
@@ -75,7 +75,7 @@ func (x *exchange) recover(ctx context.Context) {
 	x.respond(ctx, nil, serverError(p))
 }
 
-// panicError is the cause of a 500 that a panic became.
+// panicError is the cause of a 500 after a panic.
 type panicError struct {
 	text  string
 	stack []byte

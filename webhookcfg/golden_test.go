@@ -65,7 +65,7 @@ func whole(t *testing.T, address, request string) string {
 	return status + "\r\n" + strings.Join(sorted, "\r\n") + "\r\n\r\n" + body
 }
 
-// TestGolden holds the responses byte for byte, with at least one row for each row of
+// TestGolden pins the responses byte for byte, with at least one row for each row of
 // the table of errors.
 func TestGolden(t *testing.T) {
 	const unauthorized = `Www-Authenticate: Basic realm="webhooks", charset="UTF-8"`
@@ -161,7 +161,7 @@ func TestGolden(t *testing.T) {
 	}
 }
 
-// TestErrorTable holds the statuses of the error codes.
+// TestErrorTable pins the statuses of the error codes.
 func TestErrorTable(t *testing.T) {
 	want := map[string]int{
 		"invalid_request":         http.StatusBadRequest,

@@ -19,7 +19,7 @@ import (
 // can name the route.
 type Handler struct {
 	store        Store
-	lister       Lister // nil if the store is none
+	lister       Lister // nil if the store is not one
 	verifier     CredentialVerifier
 	routes       routes
 	challenge    string
@@ -99,8 +99,8 @@ func (h *Handler) Routes() []Route {
 	return all
 }
 
-// Mux is the method of a host's mux that [Handler.Register] calls, as
-// [http.ServeMux] has it.
+// Mux is the part of a host's mux that [Handler.Register] needs. An [http.ServeMux]
+// is one.
 type Mux interface {
 	// Handle registers a handler for a pattern of the form "METHOD /path".
 	Handle(pattern string, handler http.Handler)
@@ -143,8 +143,8 @@ var otherMethods = [...]string{
 
 // Before returns a handler that serves the paths of h and passes every other request
 // to next, usually a mux. No path of h is cleaned, decoded or redirected before h
-// has judged it, and a path that a mux would clean to one of h, in whatever letter
-// case, is refused with 404.
+// has checked it, and a path that a mux would clean to a path of h, in any letter case,
+// is refused with 404.
 func (h *Handler) Before(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if h.routes.owns(r.URL) {

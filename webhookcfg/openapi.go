@@ -9,10 +9,10 @@ var openAPI string
 
 // OpenAPI returns the description of the interface as an OpenAPI 3.1 document in
 // YAML, for a host to serve (as application/yaml, RFC 9512) and for tools that
-// make clients or check traffic. Every call returns a new copy.
+// generate clients or validate traffic. Every call returns a new copy.
 //
 // It describes a handler with the zero [Options] and the reads: the paths start at the
 // root of the one server it names, "/", and the limits are the defaults. A host with
-// a BasePath replaces the server; [Options.VariantAliases] and a syntax of
-// identifiers of the host are not in it.
+// a BasePath replaces the server; [Options.VariantAliases] and a host's own syntax of
+// identifiers are not included.
 func OpenAPI() []byte { return []byte(openAPI) }

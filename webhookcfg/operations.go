@@ -85,13 +85,13 @@ func (x *exchange) list(ctx context.Context, m match) ([]byte, *apiError) {
 	return marshal(newPageJSON(m.action.idKey, page))
 }
 
-// unknownPolicy specifies what follows where EntityExists reports false.
+// unknownPolicy specifies the effect of EntityExists reporting false.
 type unknownPolicy uint8
 
 const (
 	// refuseUnknown: a set needs an entity that exists.
 	refuseUnknown unknownPolicy = iota
-	// allowIfConfigured: an override from the time when the entity existed can still
+	// allowIfConfigured: an override that was set while the entity existed can still
 	// be read and unset.
 	allowIfConfigured
 )

@@ -300,7 +300,7 @@ func TestEntitySyntax(t *testing.T) {
 	}
 }
 
-// TestProbe holds the place of the probe in the order of checks, and the effect of its
+// TestProbe pins the place of the probe in the order of checks, and the effect of its
 // outcome in each mode.
 func TestProbe(t *testing.T) {
 	const down, busy, refused = "https://down.example.com/t0ken", "https://busy.example.com/", "ftp://x.example.com/"

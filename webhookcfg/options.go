@@ -16,8 +16,8 @@ import (
 // Options configure a [Handler]. The zero value is a safe default in every field.
 // [NewHandler] copies them; later changes have no effect.
 type Options struct {
-	// BasePath is the prefix of all paths, such as "/hooks". "" where the handler is
-	// served at the root, or the host strips a prefix before it calls the handler.
+	// BasePath is the prefix of all paths, such as "/hooks". It is "" if the handler is
+	// served at the root, or if the host strips a prefix before it calls the handler.
 	BasePath string
 
 	// VariantAliases are further paths, below BasePath, of the variant with moc_id.
@@ -33,9 +33,9 @@ type Options struct {
 	Reads bool
 
 	// ValidEntityID replaces the default syntax of identifiers (1 to 128 of the
-	// characters A-Z a-z 0-9 . _ ~ : @ -). It is called for valid UTF-8 without
-	// slashes, backslashes and control characters only, and neither for "" nor for
-	// "." and "..", which are always refused.
+	// characters A-Z a-z 0-9 . _ ~ : @ -). It is called only for valid UTF-8 without
+	// slashes, backslashes and control characters, and never for "", "." and "..",
+	// which are always refused.
 	ValidEntityID func(id string) bool
 
 	// EntityExists reports whether an identifier names a valid module configuration
@@ -58,9 +58,9 @@ type Options struct {
 
 	// Timeout bounds one request, from its arrival to its response; zero means 10
 	// seconds. It is the deadline of the context of the store, the verifier, the
-	// prober and EntityExists, which must honour it: after it the response is 503, as
-	// soon as they return. It also bounds how long a body may take to arrive, on a
-	// ResponseWriter with read deadlines.
+	// prober and EntityExists, which must honour it: once it has passed, the response
+	// is 503 as soon as they return. It also bounds how long a body may take to arrive,
+	// if the ResponseWriter supports read deadlines.
 	Timeout time.Duration
 
 	// BodyLimit is the largest body of a set, in bytes; zero means 16 KiB.

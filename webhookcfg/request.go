@@ -57,8 +57,8 @@ func (x *exchange) pathScope(segment string) (Scope, *apiError) {
 	if err != nil {
 		return Scope{}, invalidRequest(x.h.entityRule)
 	}
-	// Servers other than net/http use the memory of a path again for their next
-	// request, and a store or an event may retain the identifier.
+	// Servers other than net/http reuse the memory of a path for their next request,
+	// and a store or an event may retain the identifier.
 	return x.entityScope(strings.Clone(id))
 }
 
@@ -142,7 +142,7 @@ func (x *exchange) readBody() ([]byte, *apiError) {
 	return data, nil
 }
 
-// bodyRead lifts the read deadline after the whole body was read: from then on, a
+// bodyRead clears the read deadline after the whole body was read: from then on, a
 // deadline that passes would look like a client that disconnected.
 func (x *exchange) bodyRead() {
 	if x.readLimited {
@@ -175,7 +175,7 @@ func (x *exchange) hasBody() bool {
 	return false
 }
 
-// isJSON reports whether the header announces JSON in UTF-8 without a coding.
+// isJSON reports whether the header declares JSON in UTF-8 without a content coding.
 func isJSON(h http.Header) bool {
 	for _, coding := range h["Content-Encoding"] {
 		if !strings.EqualFold(coding, "identity") {

@@ -31,7 +31,7 @@ func (x *exchange) respond(ctx context.Context, body []byte, e *apiError) {
 // write is the only writer of responses.
 func write(w http.ResponseWriter, status int, body []byte) {
 	header := w.Header()
-	// One allocation for all fields, where Header.Set has one for each.
+	// One allocation for all fields; Header.Set makes one for each.
 	values := [...]string{"application/json", strconv.Itoa(len(body)), "no-store", "nosniff"}
 	header["Content-Type"] = values[0:1:1]
 	header["Content-Length"] = values[1:2:2]

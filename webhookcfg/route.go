@@ -38,7 +38,7 @@ type Route struct {
 	Operation string
 }
 
-// resource is a collection of webhooks: one of the two, or an alias.
+// resource is a path at which webhooks are served: one of the two, or an alias.
 type resource struct {
 	root  string // escaped path, without a trailing slash
 	post  string // the path of a set: root, or root and a slash
@@ -138,8 +138,8 @@ type match struct {
 	segment string // in formEntity, the identifier, still escaped
 }
 
-// match finds the action for a path as it was sent: never cleaned, never decoded
-// but for the identifier, never redirected.
+// match finds the action for a path as it was sent: not cleaned, not redirected, and
+// not decoded.
 func (rt *routes) match(method, escaped string) (match, *apiError) {
 	for i, rs := range rt.resources {
 		f, segment, ok := rs.cut(escaped)
@@ -187,9 +187,9 @@ func (rt *routes) contains(escaped string) bool {
 	})
 }
 
-// resembles reports whether routers would clean a path to one of the handler:
-// escaped (http.ServeMux) or not, without regard to letter case, or with slashes for
-// backslashes.
+// resembles reports whether some router would clean p to a path of the handler. Routers
+// clean the escaped path (http.ServeMux) or the unescaped one, and some ignore letter
+// case or treat a backslash as a slash.
 func (rt *routes) resembles(p string) bool {
 	cleaned := strings.ToLower(path.Clean(strings.ReplaceAll(p, `\`, "/")))
 	return slices.ContainsFunc(rt.resources, func(rs resource) bool {

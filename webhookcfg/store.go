@@ -46,8 +46,8 @@ type Store interface {
 	Resolve(ctx context.Context, client, entity string) (Webhook, error)
 }
 
-// Lister is an optional interface of a [Store], found once by [NewHandler]: it lists
-// the overrides of one client.
+// Lister is an optional interface of a [Store], looked up once by [NewHandler]: it
+// lists the overrides of one client.
 type Lister interface {
 	// List returns the first limit overrides whose entity comes after the given one
 	// in byte order; after "" starts with the first. It may return fewer, or none,

@@ -27,7 +27,7 @@ type Client struct {
 	ID string
 }
 
-// Sentinel errors, to be found with [errors.Is].
+// Sentinel errors, to be matched with [errors.Is].
 var (
 	// ErrInvalidCredentials is returned by a verifier for an unknown client, a wrong
 	// secret and a disabled client alike. The handler responds 401.

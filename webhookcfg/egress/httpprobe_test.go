@@ -89,7 +89,7 @@ func TestNoResponse(t *testing.T) {
 	}
 }
 
-// TestHTTPProbeFailsBeforeHTTP wants the same reasons as without an HTTPProbe.
+// TestHTTPProbeFailsBeforeHTTP expects the same reasons as without an HTTPProbe.
 func TestHTTPProbeFailsBeforeHTTP(t *testing.T) {
 	good := newAuthority(t)
 	receiver := serve(t, good, http.NotFoundHandler())

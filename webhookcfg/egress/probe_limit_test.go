@@ -20,7 +20,7 @@ func waitOf(err error) time.Duration {
 	return limited.RetryAfter()
 }
 
-// newQuickProber returns a probe over a network in which every connection fails at
+// newQuickProber returns a prober over a network in which every connection fails at
 // once.
 func newQuickProber(t *testing.T, opts *egress.ProberOptions) func(client string) error {
 	t.Helper()
