@@ -35,8 +35,8 @@
 //	printf 'acme:sha256:%s\n' "$(printf %s "$SECRET" | sha256sum | cut -d' ' -f1)"
 //
 // The kind pbkdf2-sha256 is for secrets that a person chose: PBKDF2-HMAC-SHA-256 (RFC
-// 8018) with 600,000 to 10,000,000 rounds, as OWASP recommends, and a salt of 16 to 64
-// bytes. [SHA256Line] and [PBKDF2Line] make lines of both kinds.
+// 8018) with at least the 600,000 rounds that OWASP recommends, at most 10,000,000, and
+// a salt of 16 to 64 bytes. [SHA256Line] and [PBKDF2Line] make lines of both kinds.
 //
 // To change the file, write a new one and rename it into place: a reader of a file that
 // is being written may see half of it. Only the owner of the file may have access; on

@@ -16,8 +16,8 @@
 // Next to the file NAME there are NAME.lock, which excludes a second opener and records
 // that the file exists, and during a compaction NAME.tmp. Do not remove the lock file:
 // with it, a store that lost its file refuses to open instead of starting empty. The
-// three are readable and writable only by the user who created them; see
-// FileOptions.AllowShared.
+// three are readable and writable only by the user that created them (on Windows, as the
+// access list of the directory determines); see FileOptions.AllowShared.
 //
 // # Durability
 //

@@ -23,7 +23,7 @@ var (
 	// process or another.
 	ErrLocked = oplog.ErrLocked
 	// ErrDamaged is wrapped by the error of opening a file that is not as it was written,
-	// or went missing. The file is left as it is.
+	// or that went missing. The file is left as it is.
 	ErrDamaged = oplog.ErrDamaged
 )
 
@@ -38,9 +38,9 @@ type FileOptions struct {
 	// that was cut, compactions, and why the store became read-only; never a URL. If nil,
 	// nothing is logged.
 	Logger *slog.Logger
-	// CompactRatio is the number of superseded bytes in the file, for each live one, that
-	// starts a compaction in the background, at 1 MiB or more of them. Zero means 1; with
-	// a negative ratio, only [File.Compact] compacts.
+	// CompactRatio is the ratio of superseded bytes to live ones in the file above which
+	// a compaction starts in the background, once at least 1 MiB is superseded. Zero
+	// means 1; with a negative ratio, only [File.Compact] compacts.
 	CompactRatio float64
 	// AllowShared accepts files that other users own or may read or write, and a
 	// world-writable directory. The files hold webhook URLs, which are credentials.
@@ -63,7 +63,7 @@ type File struct {
 }
 
 // OpenFile opens the store in the file path, or creates it. The directory must exist.
-// Symbolic links are refused, for the files as for the directory.
+// Symbolic links are refused, both for the files and for the directory.
 //
 // A torn tail, left by a crash during a write, is cut and logged. If the file is damaged,
 // or is empty or missing though it existed before, the error wraps [ErrDamaged] and names

@@ -48,7 +48,7 @@ const stepSize = 128
 // walk is a position in the iteration over all clients and their overrides.
 type walk struct {
 	client string
-	// within reports that more overrides of client follow the one of entity.
+	// within reports that more overrides of client follow that of entity.
 	within bool
 	entity string
 

@@ -68,8 +68,8 @@ func (s *Store) Resolve(ctx context.Context, client, entity string) (webhookcfg.
 }
 
 // scanWebhook scans the row of a client: its base and, if there is one, the override.
-// The time of the override is NULL if there is none; its URL does not tell, since not
-// every driver distinguishes an empty URL from NULL.
+// The time of the override is NULL if there is none; its URL is no indication, since
+// not every driver distinguishes an empty URL from NULL.
 func scanWebhook(rows *sql.Rows) (webhookcfg.Webhook, error) {
 	var (
 		base, override  []byte
