@@ -39,7 +39,7 @@ func TestReadme(t *testing.T) {
 	}
 }
 
-// TestPathIsNotCleaned holds the mount to its purpose: the path of one entity never
+// TestPathIsNotCleaned checks the purpose of the mount: the path of one entity never
 // becomes the one that means all of them.
 func TestPathIsNotCleaned(t *testing.T) {
 	server := httptest.NewServer(newService(store.NewMemory()))

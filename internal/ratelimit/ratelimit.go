@@ -16,7 +16,7 @@ type Limiter[K comparable] struct {
 	full  *lru.Map[K, time.Time]
 }
 
-// New returns a limiter whose buckets hold burst tokens and gain one every so often.
+// New returns a limiter whose buckets hold burst tokens and gain one per interval every.
 // Both must be positive and their product a valid [time.Duration]. Of more than maxKeys
 // keys, those that were not used recently are forgotten: their buckets are full again.
 func New[K comparable](burst int, every time.Duration, maxKeys int) *Limiter[K] {

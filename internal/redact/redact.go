@@ -2,8 +2,8 @@
 // servers that quote their arguments, and by panics.
 //
 // [Secret] and [URL] replace a secret where it is written out in full. Where a text
-// may hold a part of one only, since servers shorten what they quote, [Quotes]
-// detects that, and the text as a whole is to be withheld.
+// may hold only a part of one, since servers shorten what they quote, [Quotes]
+// detects that, and the caller withholds the text as a whole.
 package redact
 
 import (
@@ -17,8 +17,8 @@ import (
 )
 
 const (
-	// minSecret keeps a path of a letter or two, which is no secret, from being
-	// found in every text.
+	// minSecret excludes a path of a letter or two, which is no secret and occurs in
+	// every text.
 	minSecret = 4
 	// fragment is the number of consecutive bytes of a secret that are too many to
 	// be a coincidence.

@@ -62,7 +62,7 @@ func TestErrorWithoutCause(t *testing.T) {
 	}
 }
 
-// spellings are ways in which others write what they were given.
+// spellings are ways in which drivers and servers print their arguments.
 func spellings(text string) []string {
 	return []string{
 		text, strconv.Quote(text), url.QueryEscape(text), url.PathEscape(text),

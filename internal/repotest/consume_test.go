@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// TestWaysToConsume builds the program of the README in a module of its own, each
-// way that the README names, as long as this module has no public home.
+// TestWaysToConsume builds the program of the README in a module of its own, in each
+// way that doc.go describes, as long as this module has no public home.
 func TestWaysToConsume(t *testing.T) {
 	if testing.Short() {
 		t.Skip("builds a service three times")
