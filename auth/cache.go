@@ -25,7 +25,7 @@ type CacheOptions struct {
 	TTL time.Duration
 
 	// Size bounds the number of credentials; zero means 10,000, which take about 3 MB.
-	// To make room, one that was not used recently is evicted.
+	// To make room, the least recently used one is evicted.
 	Size int
 }
 

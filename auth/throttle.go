@@ -54,7 +54,7 @@ type ThrottleOptions struct {
 	PerClient Rate
 
 	// Size bounds each of the four tables; zero means 65,536 rows, which take up to
-	// 16 MB each. To make room, a row that was not used recently is evicted.
+	// 16 MB each. To make room, the least recently used row is evicted.
 	Size int
 }
 

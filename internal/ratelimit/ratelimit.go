@@ -18,7 +18,7 @@ type Limiter[K comparable] struct {
 
 // New returns a limiter whose buckets hold burst tokens and gain one per interval every.
 // Both must be positive and their product a valid [time.Duration]. Of more than maxKeys
-// keys, those that were not used recently are forgotten: their buckets are full again.
+// keys, the least recently used are forgotten: their buckets are full again.
 func New[K comparable](burst int, every time.Duration, maxKeys int) *Limiter[K] {
 	return &Limiter[K]{burst: burst, every: every, full: lru.New[K, time.Time](maxKeys)}
 }
