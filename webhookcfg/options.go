@@ -97,7 +97,7 @@ func (o *Options) complete() error {
 	}
 	o.Realm = cmp.Or(o.Realm, defaultRealm)
 	if strings.ContainsFunc(o.Realm, func(c rune) bool { return c < ' ' || c > '~' || c == '"' || c == '\\' }) {
-		return errors.New("Realm with a character that a quoted string cannot hold")
+		return errors.New("character in Realm that a quoted string cannot hold")
 	}
 	o.Timeout = cmp.Or(o.Timeout, defaultTimeout)
 	o.ProbeTimeout = cmp.Or(o.ProbeTimeout, min(defaultProbeTimeout, o.Timeout/2))

@@ -46,7 +46,7 @@ func refusesUnknownClients(ctx context.Context, h Harness) error {
 func refusesDisabledAndRetired(ctx context.Context, h Harness) error {
 	for i, c := range h.Refused {
 		if err := refuses(ctx, h, c); err != nil {
-			return fmt.Errorf("Refused[%d]: %w", i, err)
+			return fmt.Errorf("credential %d of Harness.Refused: %w", i, err)
 		}
 	}
 	return nil

@@ -276,9 +276,9 @@ func comparePage(page webhookcfg.Page, base webhookcfg.Webhook, want []webhookcf
 	case len(page.Overrides) != len(want):
 		return fmt.Errorf("the page has %d overrides, want %d", len(page.Overrides), len(want))
 	case more && page.Next == "":
-		return errors.New(`Next is "" on a page that is not the last`)
+		return errors.New(`page.Next is "" on a page that is not the last`)
 	case !more && page.Next != "":
-		return fmt.Errorf(`Next is %q on the last page, want ""`, page.Next)
+		return fmt.Errorf(`page.Next is %q on the last page, want ""`, page.Next)
 	}
 	return nil
 }
