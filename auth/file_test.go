@@ -117,7 +117,7 @@ func TestFileRefuses(t *testing.T) {
 		{"no hexadecimal digit", []string{good, "c:sha256:g" + hushSum[1:]}, 2},
 		{"sha256sum with its dash", []string{good, "c:sha256:" + hushSum + "  -"}, 2},
 		{"space before", []string{good, " c:sha256:" + hushSum}, 2},
-		{"space behind", []string{good, "c:sha256:" + hushSum + " "}, 2},
+		{"space at the end", []string{good, "c:sha256:" + hushSum + " "}, 2},
 		{"byte order mark", []string{"\ufeff" + good}, 1},
 		{"no id", []string{good, ":sha256:" + hushSum}, 2},
 		{"id beyond ASCII", []string{good, "ä:sha256:" + hushSum}, 2},

@@ -174,7 +174,7 @@ func TestEverySectorLost(t *testing.T) {
 	t.Logf("%d files opened", opens)
 }
 
-// TestTornTails opens files with all kinds of bytes behind the last sealed one, where
+// TestTornTails opens files with all kinds of bytes after the last sealed one, where
 // there may be one batch.
 func TestTornTails(t *testing.T) {
 	m := newImage(t).batch(at(1, setAll("acme", "https://a.example/1"))).batch(at(2, setAll("acme", "https://a.example/2")))
@@ -197,31 +197,31 @@ func TestTornTails(t *testing.T) {
 		torn  bool
 		state string
 	}{
-		"all of it":                      {last, true, m.states[2]},
-		"nothing":                        {"", true, m.states[1]},
-		"half of it":                     {last[:end/2], true, m.states[1]},
-		"half of it, and blanks":         {last[:end/2] + "\n\n\n", true, m.states[1]},
-		"half of it, and zeros":          {last[:end/2] + hole, true, m.states[1]},
-		"no end of line":                 {last[:end], true, m.states[1]},
-		"no end of line, and zeros":      {last[:end] + hole, true, m.states[1]},
-		"a hole in it":                   {last[:20] + hole + last[40:], true, m.states[1]},
-		"a hole for it and another":      {hole + "\n" + string(other) + "\n", true, m.states[1]},
-		"a hole, and the end of it":      {hole + last[40:], true, m.states[1]},
-		"a hole of one byte before it":   {"\x00" + last[1:], true, m.states[1]},
-		"only blanks":                    {"\n\n\n\n", true, m.states[1]},
-		"a hole, and a later batch":      {hole + "\n" + string(later) + "\n", false, ""},
-		"half of it, and a later batch":  {last[:end/2] + "\n\n" + string(later) + "\n", false, ""},
-		"another byte":                   {strings.Replace(last, "acme", "acne", 1), false, ""},
-		"another byte, and blanks":       {strings.Replace(last, "acme", "acne", 1) + "\n\n", false, ""},
-		"a missing byte":                 {strings.Replace(last, "acme", "ame", 1), false, ""},
-		"a line end in it":               {last[:40] + "\n" + last[40:], false, ""},
-		"a zero in it":                   {last[:40] + "\x00" + last[40:], false, ""},
-		"something else":                 {"to whom it may concern\n", false, ""},
-		"something else without an end":  {"to whom", false, ""},
-		"a record of an unknown kind":    {sealed(`{"op":"rename","synced":%d`), false, ""},
-		"an id of invalid UTF-8":         {sealed(`{"op":"unset","client":"` + "\xff" + `","scope":"all","time":"2026-01-02T12:00:00Z","synced":%d`), false, ""},
-		"something else behind it":       {last + "x", false, m.states[2]},
-		"something else behind a record": {last[:end] + "x\n", false, ""},
+		"all of it":                     {last, true, m.states[2]},
+		"nothing":                       {"", true, m.states[1]},
+		"half of it":                    {last[:end/2], true, m.states[1]},
+		"half of it, and blanks":        {last[:end/2] + "\n\n\n", true, m.states[1]},
+		"half of it, and zeros":         {last[:end/2] + hole, true, m.states[1]},
+		"no end of line":                {last[:end], true, m.states[1]},
+		"no end of line, and zeros":     {last[:end] + hole, true, m.states[1]},
+		"a hole in it":                  {last[:20] + hole + last[40:], true, m.states[1]},
+		"a hole for it and another":     {hole + "\n" + string(other) + "\n", true, m.states[1]},
+		"a hole, and the end of it":     {hole + last[40:], true, m.states[1]},
+		"a hole of one byte before it":  {"\x00" + last[1:], true, m.states[1]},
+		"only blanks":                   {"\n\n\n\n", true, m.states[1]},
+		"a hole, and a later batch":     {hole + "\n" + string(later) + "\n", false, ""},
+		"half of it, and a later batch": {last[:end/2] + "\n\n" + string(later) + "\n", false, ""},
+		"another byte":                  {strings.Replace(last, "acme", "acne", 1), false, ""},
+		"another byte, and blanks":      {strings.Replace(last, "acme", "acne", 1) + "\n\n", false, ""},
+		"a missing byte":                {strings.Replace(last, "acme", "ame", 1), false, ""},
+		"a line end in it":              {last[:40] + "\n" + last[40:], false, ""},
+		"a zero in it":                  {last[:40] + "\x00" + last[40:], false, ""},
+		"something else":                {"to whom it may concern\n", false, ""},
+		"something else without an end": {"to whom", false, ""},
+		"a record of an unknown kind":   {sealed(`{"op":"rename","synced":%d`), false, ""},
+		"an id of invalid UTF-8":        {sealed(`{"op":"unset","client":"` + "\xff" + `","scope":"all","time":"2026-01-02T12:00:00Z","synced":%d`), false, ""},
+		"something else after it":       {last + "x", false, m.states[2]},
+		"something else after a record": {last[:end] + "x\n", false, ""},
 	} {
 		got := open(t, []byte(before+test.rest), oplog.Options{})
 		if (got.err == nil) != test.torn || test.torn && got.state != test.state {

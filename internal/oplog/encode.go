@@ -70,7 +70,7 @@ const (
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// maxLineTail bounds the part of a line behind its body, including the end of the line.
+// maxLineTail bounds the part of a line after its body, including the end of the line.
 const maxLineTail = len(syncedKey) + len("9223372036854775807") + crcLen + 1
 
 // encode appends the body of the line of c to b: the part before the key "synced", whose

@@ -21,7 +21,7 @@ type image struct {
 	sealed int
 	// sealedSize is the offset up to which the header covers the file.
 	sealedSize int
-	// ends[i] is the offset behind record i, and states[i] the state after it; the
+	// ends[i] is the offset after record i, and states[i] the state after it; the
 	// first are those of the empty log.
 	ends   []int
 	states []string
@@ -73,7 +73,7 @@ func (m *image) add(line []byte) *image {
 	return m
 }
 
-// end returns the offset behind the last record.
+// end returns the offset after the last record.
 func (m *image) end() int { return m.ends[len(m.ends)-1] }
 
 func (m *image) state() string { return m.states[len(m.states)-1] }

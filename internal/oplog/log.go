@@ -46,9 +46,9 @@ type Options struct {
 	// Logger receives what was read, cut and compacted, and why the log became read-only.
 	// If nil, nothing is logged.
 	Logger *slog.Logger
-	// CompactRatio is the number of superseded bytes in the file, for each live one, that
-	// starts a compaction, at 1 MiB or more of them. Zero means 1; with a negative ratio,
-	// none starts by itself.
+	// CompactRatio is the ratio of superseded bytes to live ones in the file above which
+	// a compaction starts, once at least 1 MiB is superseded. Zero means 1; with a
+	// negative ratio, none starts by itself.
 	CompactRatio float64
 
 	// skipChecksums accepts any checksum. It proves that the tests of damage can fail.
@@ -87,7 +87,7 @@ type Log struct {
 	// retryAt is the size below which no compaction starts by itself after one failed.
 	retryAt int64
 
-	// durable is the offset behind the last record; everything before it is applied.
+	// durable is the offset after the last record; everything before it is applied.
 	durable atomic.Int64
 	// compacting holds a token while a compaction runs, and for good after Close.
 	compacting chan struct{}

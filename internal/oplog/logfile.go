@@ -23,7 +23,7 @@ var blanks = func() (b [maxPreallocated]byte) {
 // logFile is the file of a log, open for appending.
 type logFile struct {
 	file File
-	// end is the offset behind the last record; from there to preallocated all is blank.
+	// end is the offset after the last record; from there to preallocated all is blank.
 	end, preallocated int64
 	// records counts the changes in the file.
 	records int
@@ -132,7 +132,7 @@ func (r *lineReader) read() ([]byte, error) {
 	}
 }
 
-// fill reads another block behind the rest of the previous one.
+// fill reads another block after the rest of the previous one.
 func (r *lineReader) fill() error {
 	if len(r.buf) > len(r.space)/2 {
 		r.space = make([]byte, 2*len(r.space))

@@ -24,9 +24,9 @@ type replay struct {
 	// batchStart is the offset of the first line of the batch being read, and sealedSize
 	// the offset up to which the header covers the file.
 	batchStart, sealedSize int64
-	// end is the offset behind the last record.
+	// end is the offset after the last record.
 	end int64
-	// linesRead counts the lines behind the header; records leaves out the checkpoints.
+	// linesRead counts the lines after the header; records leaves out the checkpoints.
 	linesRead, records int
 	// endsInCheckpoint reports that the last record is a checkpoint.
 	endsInCheckpoint bool
@@ -41,7 +41,7 @@ type replay struct {
 // chunk is a number of consecutive changes.
 type chunk struct {
 	changes []webhookcfg.Change
-	// end is the offset behind the last of them.
+	// end is the offset after the last of them.
 	end int64
 }
 
@@ -81,7 +81,7 @@ func (r *replay) into(state State, progress func(records int, end int64)) error 
 	return r.err
 }
 
-// read reads all records and checks the bytes behind them.
+// read reads all records and checks the bytes after them.
 func (r *replay) read() {
 	defer close(r.full)
 	c := <-r.empty
@@ -129,7 +129,7 @@ func (r *replay) next() (logRecord, error) {
 	return rec, nil
 }
 
-// checkTail reads the bytes behind the last record and returns an error if they are
+// checkTail reads the bytes after the last record and returns an error if they are
 // damage.
 func (r *replay) checkTail() error {
 	rest := make([]byte, min(r.size-r.end, maxTornTail+1))
@@ -143,7 +143,7 @@ func (r *replay) checkTail() error {
 	return nil
 }
 
-// repair cuts the file behind the last record and seals it. A record that can be read
+// repair cuts the file after the last record and seals it. A record that can be read
 // need not be on disk: those of the last batch, even if it is a checkpoint, are written
 // once more.
 func (r *replay) repair() (logFile, error) {
@@ -155,7 +155,7 @@ func (r *replay) repair() (logFile, error) {
 	return f, f.seal()
 }
 
-// line returns the number of the first line behind the last record.
+// line returns the number of the first line after the last record.
 func (r *replay) line() int { return r.linesRead + 2 }
 
 func (r *replay) damaged(reason string) error {

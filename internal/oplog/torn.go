@@ -2,11 +2,11 @@ package oplog
 
 import "bytes"
 
-// maxTornTail bounds what a crash can leave behind the last record: a batch whose last
+// maxTornTail bounds what a crash can leave after the last record: a batch whose last
 // line has the maximum length, and the preallocated space.
 const maxTornTail = maxBatch + maxLine + maxPreallocated
 
-// classifyTail reports whether the bytes behind the last record, which ends at the offset
+// classifyTail reports whether the bytes after the last record, which ends at the offset
 // at, are a torn tail or damage. The reason is "" for a torn tail: a crash during the
 // write or sync of one batch can leave it. The header covers the file up to sealedSize.
 func classifyTail(rest []byte, at, sealedSize int64) (reason string) {
