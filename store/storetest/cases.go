@@ -4,7 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"reflect"
 	"slices"
+
+	"example.com/go-webhookcfg/store/cache"
+	"example.com/go-webhookcfg/webhookcfg"
 )
 
 // Cases returns the cases of the suite, those of a clause together and in the order of the
@@ -17,8 +21,8 @@ func changeCases() []Case {
 	return []Case{
 		newCase("01 a change is applied whole", clause1, wholeChange),
 		newCase("02 a later resolve sees the change", clause2, seenAtOnce),
-		newCase("02 a later resolve through another handle sees it too", clause2, seenThroughPeers),
-		newCase("02 a reopened store has kept the change", clause2, keptByReopening),
+		newCase("02 a later resolve through another handle sees it too", clause2, through(3, seenThroughPeers)),
+		newCase("02 a reopened store has kept the change", clause2, durable(keptByReopening)),
 		newCase("03 an interrupted change is whole or absent", clause3, interrupted),
 		newCase("03 interrupted concurrent changes are whole or absent", clause3, burstInterrupted),
 		newCase("04 set of one gives it an override", clause4, setOne),
@@ -39,8 +43,8 @@ func callCases() []Case {
 		newCase("13 invalid arguments are refused", clause13, invalidRefused),
 		newCase("14 a change becomes visible at one moment", clause14, seenAtOneMoment),
 		newCase("14 no concurrent change is lost", clause14, noneLost),
-		newCase("14 a change becomes visible at one moment through several handles", clause14, seenAtOneMomentThroughPeers),
-		newCase("14 no concurrent change through several handles is lost", clause14, noneLostThroughPeers),
+		newCase("14 a change becomes visible at one moment through several handles", clause14, through(3, seenAtOneMoment)),
+		newCase("14 no concurrent change through several handles is lost", clause14, through(4, noneLost)),
 		newCase("15 an ended context changes nothing", clause15, endedContext),
 		newCase("errors hold no URL", ruleErrors, errorsHoldNoURL),
 	}
@@ -48,68 +52,122 @@ func callCases() []Case {
 
 func listerCases() []Case {
 	return []Case{
-		newCase("lister lists the overrides in byte order", rulePageOrder, listOrder),
-		newCase("lister walks page by page", rulePageNext, listWalk),
-		newCase("lister starts after any name", ruleList, listAfter),
-		newCase("lister returns the base with every page", rulePageBase, listBase),
-		newCase("lister returns an empty page for an unknown client", ruleUnknownClient, listUnknown),
-		newCase("lister refuses invalid arguments", ruleListArguments, listInvalid),
-		newCase("lister shares no memory with its callers", clause14, listOwnedByCaller),
-		newCase("lister returns one state", rulePageMoment, listOneMoment),
-		newCase("lister agrees with the model", ruleList, listHistory),
+		newCase("lister lists the overrides in byte order", rulePageOrder, with(listOrder)),
+		newCase("lister walks page by page", rulePageNext, with(listWalk)),
+		newCase("lister starts after any name", ruleList, with(listAfter)),
+		newCase("lister returns the base with every page", rulePageBase, with(listBase)),
+		newCase("lister returns an empty page for an unknown client", ruleUnknownClient, with(listUnknown)),
+		newCase("lister refuses invalid arguments", ruleListArguments, with(listInvalid)),
+		newCase("lister shares no memory with its callers", clause14, with(listOwnedByCaller)),
+		newCase("lister returns one state", rulePageMoment, with(listOneMoment)),
+		newCase("lister agrees with the model", ruleList, with(listHistory)),
 	}
 }
 
 func feedCases() []Case {
 	return []Case{
-		newCase("feed starts with a reset", feed1, feedBegins),
-		newCase("feed reports every change", feed2, feedNames),
-		newCase("feed reports changes through another handle", feed2, feedNamesPeers),
-		newCase("feed is complete concurrently with writers", feed2, feedMissesNothing),
-		newCase("feed reports no change too early", feed3, feedNotEarly),
-		newCase("feed resets after an unknown cursor", feed4, feedUnknownCursor),
-		newCase("feed resets or continues when reopened", feed4, feedReopened),
-		newCase("feed accepts a cursor again", feed5, feedCursorsReused),
-		newCase("feed refuses an ended context", feedCalls, feedEndedContext),
+		newCase("feed starts with a reset", feed1, with(feedBegins)),
+		newCase("feed reports every change", feed2, following(feedNames)),
+		newCase("feed reports changes through another handle", feed2, through(3, following(feedNamesPeers))),
+		newCase("feed is complete concurrently with writers", feed2, following(feedMissesNothing)),
+		newCase("feed reports no change too early", feed3, following(feedNotEarly)),
+		newCase("feed resets after an unknown cursor", feed4, with(feedUnknownCursor)),
+		newCase("feed resets or continues when reopened", feed4, durable(following(feedReopened))),
+		newCase("feed accepts a cursor again", feed5, following(feedCursorsReused)),
+		newCase("feed refuses an ended context", feedCalls, with(feedEndedContext)),
 	}
 }
 
 func versionerCases() []Case {
 	return []Case{
-		newCase("versioner returns versions in the order of the clients", versioner1, versionsInOrder),
-		newCase("versioner returns a new version after a change", versioner2, versionsDiffer),
-		newCase("versioner returns a new version after a change through another handle", versioner2, versionsDifferThroughPeers),
-		newCase("versioner returns a new version when reopened and changed", versioner2, versionsDifferReopened),
-		newCase("versioner is correct concurrently with a writer", versioner2, versionsHold),
-		newCase("versioner keeps versions while nothing changes", versioner3, versionsStay),
-		newCase("versioner refuses an ended context", versionerCalls, versionerEndedContext),
+		newCase("versioner returns versions in the order of the clients", versioner1, with(versionsInOrder)),
+		newCase("versioner returns a new version after a change", versioner2, with(versionsDiffer)),
+		newCase("versioner returns a new version after a change through another handle", versioner2, through(3, with(versionsDifferThroughPeers))),
+		newCase("versioner returns a new version when reopened and changed", versioner2, durable(with(versionsDifferReopened))),
+		newCase("versioner is correct concurrently with a writer", versioner2, with(versionsHold)),
+		newCase("versioner keeps versions while nothing changes", versioner3, with(versionsStay)),
+		newCase("versioner refuses an ended context", versionerCalls, with(versionerEndedContext)),
 	}
 }
 
 func notifierCases() []Case {
 	return []Case{
-		newCase("notifier notifies after a change", notifier1, notifierNotifies),
-		newCase("notifier closes the channel with the context", notifier2, notifierCloses),
-		newCase("notifier blocks no change", notifier3, notifierBlocksNothing),
+		newCase("notifier notifies after a change", notifier1, with(notifierNotifies)),
+		newCase("notifier closes the channel with the context", notifier2, with(notifierCloses)),
+		newCase("notifier blocks no change", notifier3, with(notifierBlocksNothing)),
 	}
 }
 
 func historyCases() []Case {
 	return []Case{
 		newCase("history agrees with the model", ruleStates, historyAgrees),
-		newCase("history through several handles agrees with the model", ruleStates, historyThroughPeers),
-		newCase("history with reopening agrees with the model", ruleStates, historyReopening),
+		newCase("history through several handles agrees with the model", ruleStates, through(3, historyThroughPeers)),
+		newCase("history with reopening agrees with the model", ruleStates, durable(historyReopening)),
 	}
 }
 
-func newCase(name, rule string, check func(context.Context, Env) error) Case {
+// newCase returns a case that runs a check with a script on the store.
+func newCase(name, rule string, check func(*script) error) Case {
 	return Case{name, rule, func(ctx context.Context, e Env) error {
-		err := check(ctx, e)
+		err := check(newScript(ctx, e))
 		if err == nil || errors.Is(err, ErrAbsent) {
 			return err
 		}
 		return fmt.Errorf("%w\nrule: %s", err, rule)
 	}}
+}
+
+// with passes an optional interface of the store to a check.
+func with[C any](check func(*script, C) error) func(*script) error {
+	return func(sc *script) error {
+		c, err := optional[C](sc.Store)
+		if err != nil {
+			return err
+		}
+		return check(sc, c)
+	}
+}
+
+func optional[C any](s webhookcfg.Store) (C, error) {
+	c, ok := s.(C)
+	if !ok {
+		return c, fmt.Errorf("%w: %T is not a %v", ErrAbsent, s, reflect.TypeFor[C]())
+	}
+	return c, nil
+}
+
+// following passes a cursor that follows the feed of the store to a check.
+func following(check func(*script, *cursor) error) func(*script) error {
+	return with(func(sc *script, feed cache.Feed) error {
+		c, err := startCursor(sc, feed)
+		if err != nil {
+			return err
+		}
+		return check(sc, c)
+	})
+}
+
+// durable runs a check that reopens the store.
+func durable(check func(*script) error) func(*script) error {
+	return func(sc *script) error {
+		if sc.Reopen == nil {
+			return fmt.Errorf("%w: Harness.Reopen is nil: the store is not durable", ErrAbsent)
+		}
+		return check(sc)
+	}
+}
+
+// through runs a check with n handles on the state of the store, which is the first.
+func through(n int, check func(*script) error) func(*script) error {
+	return func(sc *script) error {
+		if sc.OpenPeer == nil {
+			return fmt.Errorf("%w: Harness.OpenPeer is nil: the store has one handle at a time", ErrAbsent)
+		}
+		for len(sc.handles) < n {
+			sc.handles = append(sc.handles, sc.OpenPeer(sc.Store))
+		}
+		return check(sc)
+	}
 }
 
 // The rules, in the words of the documentation of the interfaces.

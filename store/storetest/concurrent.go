@@ -1,7 +1,6 @@
 package storetest
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"runtime"
@@ -54,24 +53,24 @@ func stepChange(step int64) webhookcfg.Change {
 
 // run makes the steps while readers observe them. It fails if a reader observes a step out
 // of order.
-func (m *stepper) run(ctx context.Context, s webhookcfg.Store, reader func(n int) observe) error {
+func (m *stepper) run(sc *script, next observe) error {
 	const readers = 4
-	if err := s.Apply(ctx, stepChange(0)); err != nil {
+	if err := sc.Store.Apply(sc.ctx, stepChange(0)); err != nil {
 		return err
 	}
 	return together(1+readers, func(n int) error {
 		defer m.done.Store(true)
 		if n == 0 {
-			return m.write(ctx, s)
+			return m.write(sc)
 		}
-		return m.observe(reader(n))
+		return m.observe(n, next)
 	})
 }
 
-func (m *stepper) write(ctx context.Context, s webhookcfg.Store) error {
+func (m *stepper) write(sc *script) error {
 	for step := int64(1); !m.done.Load() && (step <= minSteps || m.reads.Load() < minReads); step++ {
 		m.started.Store(step)
-		if err := s.Apply(ctx, stepChange(step)); err != nil {
+		if err := sc.Store.Apply(sc.ctx, stepChange(step)); err != nil {
 			return err
 		}
 		m.applied.Store(step)
@@ -80,10 +79,9 @@ func (m *stepper) write(ctx context.Context, s webhookcfg.Store) error {
 	return nil
 }
 
-func (m *stepper) observe(next observe) error {
-	seen := int64(0)
-	for !m.done.Load() {
-		step, err := m.read(seen, next)
+func (m *stepper) observe(n int, next observe) error {
+	for seen := int64(0); !m.done.Load(); n++ {
+		step, err := m.read(seen, n, next)
 		if err != nil {
 			return err
 		}
@@ -95,14 +93,14 @@ func (m *stepper) observe(next observe) error {
 }
 
 // observe returns the step that the store is at: exactly, from e1 or a whole page, or from
-// another entity the last step that set all.
-type observe func() (step int64, exact bool, err error)
+// another entity the last step that set all. Each reader counts its observations by n.
+type observe func(n int) (step int64, exact bool, err error)
 
 // read observes once. The step must not be earlier than one that was observed or applied
 // before, and not later than the last one that was started.
-func (m *stepper) read(seen int64, next observe) (int64, error) {
+func (m *stepper) read(seen int64, n int, next observe) (int64, error) {
 	earliest := max(seen, m.applied.Load())
-	step, exact, err := next()
+	step, exact, err := next(n)
 	if err != nil {
 		return seen, err
 	}
@@ -130,49 +128,31 @@ func stepOf(hook webhookcfg.Webhook) (int64, error) {
 }
 
 // seenAtOneMoment requires that a change of all reaches every entity at once: readers
-// of two entities in turn must not see the state go back.
-func seenAtOneMoment(ctx context.Context, e Env) error {
-	return seenByAll(ctx, []webhookcfg.Store{e.Store})
-}
-
-// seenByAll does so with changes through the first handle and reads through all of them
-// in turn.
-func seenByAll(ctx context.Context, handles []webhookcfg.Store) error {
-	return new(stepper).run(ctx, handles[0], func(n int) observe {
-		return func() (int64, bool, error) {
-			n++
-			entity := [...]string{"e1", unnamed}[n%2]
-			hook, err := handles[n/2%len(handles)].Resolve(ctx, client, entity)
-			if err != nil {
-				return 0, false, err
-			}
-			step, err := stepOf(hook)
-			return step, entity == "e1", err
+// of two entities, through all handles in turn, must not see the state go back.
+func seenAtOneMoment(sc *script) error {
+	return new(stepper).run(sc, func(n int) (int64, bool, error) {
+		entity := [...]string{"e1", unnamed}[n%2]
+		hook, err := sc.handles[n/2%len(sc.handles)].Resolve(sc.ctx, client, entity)
+		if err != nil {
+			return 0, false, err
 		}
+		step, err := stepOf(hook)
+		return step, entity == "e1", err
 	})
 }
 
 // noneLost requires that of concurrent changes to different entities of one client none
-// is lost.
-func noneLost(ctx context.Context, e Env) error {
-	return noneLostBy(ctx, []webhookcfg.Store{e.Store})
-}
-
-// noneLostBy does so with writers on all handles.
-func noneLostBy(ctx context.Context, handles []webhookcfg.Store) error {
+// is lost, with writers on all handles.
+func noneLost(sc *script) error {
 	const writers, each = 8, 25
-	err := together(writers, func(n int) error {
-		sc := newScript(ctx, handles[n%len(handles)])
+	sc.check(together(writers, func(n int) error {
+		writer := sc.fork(n)
 		for step := range each {
-			sc.set(client, entityName(n), hookURL(n*each+step))
-			sc.expectURL(client, entityName(n), override, hookURL(n*each+step))
+			writer.set(client, entityName(n), hookURL(n*each+step))
+			writer.expectURL(client, entityName(n), override, hookURL(n*each+step))
 		}
-		return sc.err
-	})
-	if err != nil {
-		return err
-	}
-	sc := newScript(ctx, handles[0])
+		return writer.err
+	}))
 	for n := range writers {
 		sc.expectURL(client, entityName(n), override, hookURL(n*each+each-1))
 	}
@@ -181,59 +161,24 @@ func noneLostBy(ctx context.Context, handles []webhookcfg.Store) error {
 
 // seenThroughPeers requires that a change through any handle is visible at once through
 // every handle, also through those that read the entity before.
-func seenThroughPeers(ctx context.Context, e Env) error {
-	handles, err := e.handles(3)
-	if err != nil {
-		return err
-	}
-	scripts := make([]*script, len(handles))
-	for n, handle := range handles {
-		scripts[n] = newScript(ctx, handle)
-	}
-	expect := func(expectOne func(*script)) error {
-		var all []error
-		for _, sc := range scripts {
-			expectOne(sc)
-			all = append(all, sc.err)
+func seenThroughPeers(sc *script) error {
+	everywhere := func(expect func()) {
+		for n := range sc.handles {
+			sc.use(n)
+			expect()
 		}
-		return errors.Join(all...)
 	}
-	if err := expect(func(sc *script) { sc.expectNone(client, "e1") }); err != nil {
-		return err
-	}
-	for n := range 3 * len(scripts) {
-		sc := scripts[n%len(scripts)]
+	everywhere(func() { sc.expectNone(client, "e1") })
+	for n := range 3 * len(sc.handles) {
+		sc.use(n)
 		sc.set(client, "e1", hookURL(n))
-		if err := expect(func(sc *script) { sc.expectURL(client, "e1", override, hookURL(n)) }); err != nil {
-			return err
-		}
+		everywhere(func() { sc.expectURL(client, "e1", override, hookURL(n)) })
+		sc.use(n)
 		sc.setAll(client, hookURL(-n))
-		if err := expect(func(sc *script) { sc.expectURL(client, "e1", base, hookURL(-n)) }); err != nil {
-			return err
-		}
+		everywhere(func() { sc.expectURL(client, "e1", base, hookURL(-n)) })
+		sc.use(n)
 		sc.unset(client, "e1")
-		if err := expect(func(sc *script) { sc.expectOff(client, "e1") }); err != nil {
-			return err
-		}
+		everywhere(func() { sc.expectOff(client, "e1") })
 	}
-	return nil
-}
-
-// seenAtOneMomentThroughPeers requires of several handles what seenAtOneMoment requires
-// of one.
-func seenAtOneMomentThroughPeers(ctx context.Context, e Env) error {
-	handles, err := e.handles(3)
-	if err != nil {
-		return err
-	}
-	return seenByAll(ctx, handles)
-}
-
-// noneLostThroughPeers requires of several handles what noneLost requires of one.
-func noneLostThroughPeers(ctx context.Context, e Env) error {
-	handles, err := e.handles(4)
-	if err != nil {
-		return err
-	}
-	return noneLostBy(ctx, handles)
+	return sc.err
 }

@@ -1,7 +1,6 @@
 package storetest
 
 import (
-	"context"
 	"fmt"
 
 	"example.com/go-webhookcfg/webhookcfg"
@@ -28,8 +27,7 @@ func (sc *script) fill(client string) {
 
 // wholeChange requires that set of all and unset of all reach every one of many
 // overrides.
-func wholeChange(ctx context.Context, e Env) error {
-	sc := newScript(ctx, e.Store)
+func wholeChange(sc *script) error {
 	sc.fill(client)
 	sc.setAll(client, hookURL(-1))
 	for n := range many {
@@ -45,8 +43,7 @@ func wholeChange(ctx context.Context, e Env) error {
 
 // seenAtOnce requires that each change is visible to the next Resolve, also if the
 // entity was resolved before.
-func seenAtOnce(ctx context.Context, e Env) error {
-	sc := newScript(ctx, e.Store)
+func seenAtOnce(sc *script) error {
 	sc.expectNone(client, "e1") // a cached copy of this becomes stale
 	for n := range many {
 		sc.set(client, entityName(n), hookURL(n))
@@ -69,11 +66,7 @@ func seenAtOnce(ctx context.Context, e Env) error {
 // keptByReopening requires that the state survives being reopened, twice, and again
 // after another change: bases, overrides, entities that are off, empty clients, and
 // unusual values.
-func keptByReopening(ctx context.Context, e Env) error {
-	if err := e.durable(); err != nil {
-		return err
-	}
-	sc := newScript(ctx, e.Store)
+func keptByReopening(sc *script) error {
 	sc.set("no base", "e1", hookURL(1))
 	sc.set("unset again", "e1", hookURL(1))
 	sc.unset("unset again", "e1")
@@ -85,7 +78,7 @@ func keptByReopening(ctx context.Context, e Env) error {
 	sc.unset(client, "e2")
 	sc.setValues("values")
 	for range 2 {
-		sc.reopen(e)
+		sc.reopen()
 		sc.expectValues("values")
 		sc.expectURL("no base", "e1", override, hookURL(1))
 		sc.expectNone("no base", unnamed)
@@ -97,7 +90,7 @@ func keptByReopening(ctx context.Context, e Env) error {
 		sc.expectURL(client, unnamed, base, hookURL(-1))
 	}
 	sc.setAll(client, hookURL(-2))
-	sc.reopen(e)
+	sc.reopen()
 	sc.expectURL(client, "e1", base, hookURL(-2))
 	sc.expectURL(client, "e2", base, hookURL(-2))
 	return sc.err

@@ -15,106 +15,84 @@ import (
 // scenario is a client with a base, an override and an entity that is off, for which a
 // change is tried that may fail.
 type scenario struct {
-	ctx    context.Context
-	store  webhookcfg.Store
+	*script
 	client string
-	now    int64
 	state  model
 }
 
 // newScenario sets up the client.
-func newScenario(ctx context.Context, s webhookcfg.Store, client string) (*scenario, error) {
-	r := &scenario{ctx: ctx, store: s, client: client, now: epoch}
-	for _, c := range []webhookcfg.Change{
-		webhookcfg.Set(client, webhookcfg.All(), egress.NewURL(hookURL(0))),
-		webhookcfg.Set(client, webhookcfg.Entity("e1"), egress.NewURL(hookURL(1))),
-		webhookcfg.Unset(client, webhookcfg.Entity("e2")),
-	} {
-		if err := r.apply(r.timed(c)); err != nil {
-			return nil, err
-		}
-	}
-	return r, nil
+func (sc *script) newScenario(client string) (*scenario, error) {
+	r := &scenario{script: sc.fork(0), client: client}
+	r.apply(webhookcfg.Set(client, webhookcfg.All(), egress.NewURL(hookURL(0))))
+	r.apply(webhookcfg.Set(client, webhookcfg.Entity("e1"), egress.NewURL(hookURL(1))))
+	r.apply(webhookcfg.Unset(client, webhookcfg.Entity("e2")))
+	return r, r.err
+}
+
+// apply makes a change that must succeed.
+func (r *scenario) apply(c webhookcfg.Change) webhookcfg.Change {
+	c = r.script.apply(c)
+	r.state = r.state.after(c)
+	return c
 }
 
 // changeKinds is the number of kinds of changes.
 const changeKinds = 4
 
-// change returns a change of one of the kinds.
-func (r *scenario) change(kind int) webhookcfg.Change {
+// try makes a change of one of the kinds, which may fail. It returns the states that are
+// allowed afterwards, the whole change first.
+func (r *scenario) try(ctx context.Context, kind int) (allowed []model, err error) {
 	c := [changeKinds]webhookcfg.Change{
 		webhookcfg.Set(r.client, webhookcfg.All(), egress.NewURL(hookURL(2))),
 		webhookcfg.Unset(r.client, webhookcfg.All()),
 		webhookcfg.Set(r.client, webhookcfg.Entity("e2"), egress.NewURL(hookURL(2))),
 		webhookcfg.Unset(r.client, webhookcfg.Entity("e1")),
 	}[kind]
-	return r.timed(c)
-}
-
-func (r *scenario) timed(c webhookcfg.Change) webhookcfg.Change {
 	r.now++
 	c.Time = time.Unix(r.now, 0)
-	return c
-}
-
-// apply makes a change that must succeed.
-func (r *scenario) apply(c webhookcfg.Change) error {
-	if err := r.store.Apply(r.ctx, c); err != nil {
-		return fmt.Errorf("%s: %w", describeChange(c), err)
+	r.steps = append(r.steps, "try to "+describeChange(c))
+	allowed = []model{r.state.after(c)}
+	if err = r.Store.Apply(ctx, c); err != nil {
+		allowed = append(allowed, r.state)
 	}
-	r.state = r.state.after(c)
-	return nil
+	return allowed, err
 }
 
-// checkOutcome returns nil if the client has one of the allowed states. It makes another
-// change first, because a change that is still in progress must not be treated as
-// partial.
-func (r *scenario) checkOutcome(tried webhookcfg.Change, allowed ...model) error {
+// expectOneOf checks that the client has one of the states. It makes another change
+// first, because a change that is still in progress must not be treated as partial.
+func (r *scenario) expectOneOf(allowed ...model) error {
+	fence := r.apply(webhookcfg.Set(r.client, webhookcfg.Entity("e10"), egress.NewURL(hookURL(3))))
+	if r.err != nil {
+		return r.err
+	}
 	var all []error
-	fence := r.timed(webhookcfg.Set(r.client, webhookcfg.Entity("e10"), egress.NewURL(hookURL(3))))
-	if err := r.apply(fence); err != nil {
-		return err
-	}
 	for _, state := range allowed {
-		r.state = state.after(fence)
-		err := r.compare()
-		if err == nil {
+		r.state, r.err = state.after(fence), nil
+		r.expectModel(r.client, r.state)
+		if r.err == nil {
 			return nil
 		}
-		all = append(all, err)
+		all = append(all, r.err)
 	}
-	return fmt.Errorf("after %s, which was interrupted, and %s: %w", describeChange(tried), describeChange(fence), errors.Join(all...))
-}
-
-// compare returns nil if the state of the client is unchanged.
-func (r *scenario) compare() error { return r.state.compare(r.ctx, r.store, r.client) }
-
-// outcomes returns the states that are allowed after a change that may have failed.
-func (r *scenario) outcomes(tried webhookcfg.Change, err error) []model {
-	whole := r.state.after(tried)
-	if err == nil {
-		return []model{whole}
-	}
-	return []model{whole, r.state}
+	return errors.Join(all...)
 }
 
 // interrupted requires that a change whose context ends while it is made is whole or
 // absent, for every kind of change and whenever the store consults the context.
-func interrupted(ctx context.Context, e Env) error {
+func interrupted(sc *script) error {
 	const most = 64
 	var all []*scenario
 	for kind := range changeKinds {
 		for call := 1; call <= most; call++ {
-			r, err := newScenario(ctx, e.Store, fmt.Sprintf("cut-%d-%d", kind, call))
+			r, err := sc.newScenario(fmt.Sprintf("cut-%d-%d", kind, call))
 			if err != nil {
 				return err
 			}
 			all = append(all, r)
-			over := interruptAt(ctx, call)
-			c := r.change(kind)
-			err = e.Store.Apply(over, c)
+			over := interruptAt(sc.ctx, call)
+			allowed, _ := r.try(over, kind)
 			over.cancel()
-			if err := r.checkOutcome(c, r.outcomes(c, err)...); err != nil {
+			if err := r.expectOneOf(allowed...); err != nil {
 				return fmt.Errorf("context ended at its call %d: %w", call, err)
 			}
 			if over.left.Load() > 0 {
@@ -122,14 +100,14 @@ func interrupted(ctx context.Context, e Env) error {
 			}
 		}
 	}
-	return compareAgain(all)
+	return unchanged(all)
 }
 
-// compareAgain detects changes that were made after their outcome was checked.
-func compareAgain(all []*scenario) error {
+// unchanged detects changes that were made after their outcome was checked.
+func unchanged(all []*scenario) error {
 	for _, r := range all {
-		if err := r.compare(); err != nil {
-			return fmt.Errorf("some time after an interrupted change: %w", err)
+		if r.expectModel(r.client, r.state); r.err != nil {
+			return fmt.Errorf("some time after an interrupted change: %w", r.err)
 		}
 	}
 	return nil
@@ -137,38 +115,35 @@ func compareAgain(all []*scenario) error {
 
 // burstInterrupted requires the same of many concurrent changes whose common context
 // ends.
-func burstInterrupted(ctx context.Context, e Env) error {
+func burstInterrupted(sc *script) error {
 	const writers, each, enough = 8, 10, 20
-	shared, cancel := context.WithCancel(ctx)
+	shared, cancel := context.WithCancel(sc.ctx)
 	defer cancel()
 	var made atomic.Int64
 	all := make([]*scenario, writers)
 	err := together(writers, func(n int) (err error) {
-		r, err := newScenario(ctx, e.Store, fmt.Sprintf("burst-%d", n))
+		r, err := sc.newScenario(fmt.Sprintf("burst-%d", n))
 		if err != nil {
 			return err
 		}
 		all[n] = r
 		for step := range each {
-			c := r.change(step % changeKinds)
-			err := e.Store.Apply(shared, c)
+			allowed, err := r.try(shared, step%changeKinds)
 			if made.Add(1) == enough {
 				cancel()
 			}
 			if err != nil {
-				return r.checkOutcome(c, r.outcomes(c, err)...)
+				return r.expectOneOf(allowed...)
 			}
-			r.state = r.state.after(c)
-			if err := r.compare(); err != nil {
-				return fmt.Errorf("after %s: %w", describeChange(c), err)
-			}
+			r.state = allowed[0]
+			r.expectModel(r.client, r.state)
 		}
-		return nil
+		return r.err
 	})
 	if err != nil {
 		return err
 	}
-	return compareAgain(all)
+	return unchanged(all)
 }
 
 // interruptingContext is a context that ends when Err or Done is called for the nth time.
@@ -229,59 +204,51 @@ func invalidChanges(url egress.URL) map[string]webhookcfg.Change {
 
 // invalidRefused requires that invalid changes, and a Resolve without a client or an
 // entity, return ErrInvalidArgument and change nothing.
-func invalidRefused(ctx context.Context, e Env) error {
-	sc := newScript(ctx, e.Store)
+func invalidRefused(sc *script) error {
 	sc.setAll(client, hookURL(1))
 	sc.set(client, "e1", hookURL(2))
 	sc.unset(client, "e2")
-	if sc.err != nil {
-		return sc.err
-	}
 	for defect, c := range invalidChanges(egress.NewURL(hookURL(3))) {
-		if err := refused(defect, e.Store.Apply(ctx, c)); err != nil {
-			return err
-		}
 		sc.steps = append(sc.steps, defect)
+		sc.check(refused(defect, sc.Store.Apply(sc.ctx, c)))
 		sc.expectURL(client, "e1", override, hookURL(2))
 		sc.expectOff(client, "e2")
 		sc.expectURL(client, unnamed, base, hookURL(1))
 	}
 	for _, name := range [][2]string{{"", "e1"}, {client, ""}, {"", ""}} {
-		_, err := e.Store.Resolve(ctx, name[0], name[1])
-		if err := refused(fmt.Sprintf("resolve of %q / %q", name[0], name[1]), err); err != nil {
-			return err
-		}
+		_, err := sc.Store.Resolve(sc.ctx, name[0], name[1])
+		sc.check(refused(fmt.Sprintf("resolve of %q / %q", name[0], name[1]), err))
 	}
 	return sc.err
 }
 
 // endedContexts returns a canceled context and one whose deadline has passed.
-func endedContexts(ctx context.Context) (all []context.Context, release func()) {
+func endedContexts(ctx context.Context) []context.Context {
 	canceled, cancel := context.WithCancel(ctx)
 	cancel()
 	late, cancelLate := context.WithDeadline(ctx, time.Unix(0, 0))
-	return []context.Context{canceled, late}, cancelLate
+	cancelLate() // has no effect: late has ended
+	return []context.Context{canceled, late}
 }
 
 // endedContext requires that Apply and Resolve fail if the context ended before the
 // call, and that Apply then changes nothing.
-func endedContext(ctx context.Context, e Env) error {
-	ended, release := endedContexts(ctx)
-	defer release()
-	for n, over := range ended {
+func endedContext(sc *script) error {
+	for n, over := range endedContexts(sc.ctx) {
 		for kind := range changeKinds {
-			r, err := newScenario(ctx, e.Store, fmt.Sprintf("ended-%d-%d", n, kind))
+			r, err := sc.newScenario(fmt.Sprintf("ended-%d-%d", n, kind))
 			if err != nil {
 				return err
 			}
-			c := r.change(kind)
-			if err := e.Store.Apply(over, c); err == nil {
-				return fmt.Errorf("%s succeeded with an ended context", describeChange(c))
+			before := r.state
+			if _, err := r.try(over, kind); err == nil {
+				r.fail("success with an ended context")
+				return r.err
 			}
-			if err := r.checkOutcome(c, r.state); err != nil {
+			if err := r.expectOneOf(before); err != nil {
 				return err
 			}
-			if _, err := e.Store.Resolve(over, r.client, "e1"); err == nil {
+			if _, err := r.Store.Resolve(over, r.client, "e1"); err == nil {
 				return errors.New("resolve succeeded with an ended context")
 			}
 		}
@@ -290,19 +257,17 @@ func endedContext(ctx context.Context, e Env) error {
 }
 
 // errorsHoldNoURL requires that no error text contains the path or the query of a URL.
-func errorsHoldNoURL(ctx context.Context, e Env) error {
+func errorsHoldNoURL(sc *script) error {
 	const secret = "t0ken-in-the-path"
 	url := egress.NewURL("https://hooks.example.com/" + secret + "?" + secret)
-	ended, release := endedContexts(ctx)
-	defer release()
 	var all []error
 	for _, c := range invalidChanges(url) {
-		all = append(all, e.Store.Apply(ctx, c))
+		all = append(all, sc.Store.Apply(sc.ctx, c))
 	}
-	all = append(all, e.Store.Apply(ctx, webhookcfg.Set(client, webhookcfg.All(), url)))
-	for _, over := range ended {
-		_, err := e.Store.Resolve(over, client, "e1")
-		all = append(all, err, e.Store.Apply(over, webhookcfg.Set(client, webhookcfg.Entity("e1"), url)))
+	all = append(all, sc.Store.Apply(sc.ctx, webhookcfg.Set(client, webhookcfg.All(), url)))
+	for _, over := range endedContexts(sc.ctx) {
+		_, err := sc.Store.Resolve(over, client, "e1")
+		all = append(all, err, sc.Store.Apply(over, webhookcfg.Set(client, webhookcfg.Entity("e1"), url)))
 	}
 	for _, err := range all {
 		if err != nil && strings.Contains(fmt.Sprintf("%v %+v %#v", err, err, err), secret) {

@@ -1,7 +1,6 @@
 package storetest
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"runtime"
@@ -11,19 +10,18 @@ import (
 	"sync/atomic"
 
 	"example.com/go-webhookcfg/store/cache"
-	"example.com/go-webhookcfg/webhookcfg"
 )
 
-// cursor follows a feed.
+// cursor follows a feed while a script makes changes.
 type cursor struct {
-	ctx   context.Context
+	sc    *script
 	feed  cache.Feed
 	since string
 }
 
 // startCursor starts to follow a feed.
-func startCursor(ctx context.Context, feed cache.Feed) (*cursor, error) {
-	c := &cursor{ctx: ctx, feed: feed}
+func startCursor(sc *script, feed cache.Feed) (*cursor, error) {
+	c := &cursor{sc: sc, feed: feed}
 	changes, err := c.next()
 	if err == nil && !changes.Reset {
 		err = fmt.Errorf("the first call returns no Reset, but %q", changes.Clients)
@@ -33,7 +31,7 @@ func startCursor(ctx context.Context, feed cache.Feed) (*cursor, error) {
 
 // next makes the next call, and checks its result for consistency.
 func (c *cursor) next() (cache.Changes, error) {
-	changes, err := c.feed.Changes(c.ctx, c.since)
+	changes, err := c.feed.Changes(c.sc.ctx, c.since)
 	switch {
 	case err != nil:
 		return changes, fmt.Errorf("changes since %q: %w", c.since, err)
@@ -47,39 +45,29 @@ func (c *cursor) next() (cache.Changes, error) {
 }
 
 // expect checks that the next call reports the clients, possibly among others.
-func (c *cursor) expect(clients ...string) error {
+func (c *cursor) expect(clients ...string) {
+	if c.sc.err != nil {
+		return
+	}
 	since := c.since
 	changes, err := c.next()
-	if err != nil {
-		return err
-	}
+	c.sc.check(err)
 	for _, client := range clients {
-		if !names(changes, client) {
-			return fmt.Errorf("changes since %q: %q, which lacks %q", since, changes.Clients, client)
+		if c.sc.err == nil && !changes.Reset && !slices.Contains(changes.Clients, client) {
+			c.sc.fail("changes since %q: %q, which lacks %q", since, changes.Clients, client)
 		}
 	}
-	return nil
-}
-
-// names reports whether changes include the client.
-func names(changes cache.Changes, client string) bool {
-	return changes.Reset || slices.Contains(changes.Clients, client)
 }
 
 // feedBegins requires that a call without a cursor returns a Reset, also if there are
 // changes.
-func feedBegins(ctx context.Context, e Env) error {
-	feed, err := e.feed()
-	if err != nil {
-		return err
-	}
-	if _, err := startCursor(ctx, feed); err != nil {
-		return err
-	}
-	sc := newScript(ctx, e.Store)
+func feedBegins(sc *script, feed cache.Feed) error {
+	_, err := startCursor(sc, feed)
+	sc.check(err)
 	sc.set(client, "e1", hookURL(1))
-	_, err = startCursor(ctx, feed)
-	return errors.Join(sc.err, err)
+	_, err = startCursor(sc, feed)
+	sc.check(err)
+	return sc.err
 }
 
 // changesOf returns changes of every kind, each of which has an effect.
@@ -100,164 +88,85 @@ func changesOf(client string) []func(*script) {
 
 // feedNames requires that changes of every kind are reported by the next call, whatever
 // the name of the client and however many other changes there are.
-func feedNames(ctx context.Context, e Env) error {
-	feed, err := e.feed()
-	if err != nil {
-		return err
-	}
-	c, err := startCursor(ctx, feed)
-	if err != nil {
-		return err
-	}
-	sc := newScript(ctx, e.Store)
+func feedNames(sc *script, c *cursor) error {
 	for _, change := range changesOf(client) {
 		sc.set("neighbour", "e1", hookURL(0))
 		change(sc)
-		if err := errors.Join(sc.err, c.expect(client)); err != nil {
-			return err
-		}
+		c.expect(client)
 	}
 	for _, name := range lookalikes() {
 		sc.setAll(name, hookURL(1))
 	}
-	if err := errors.Join(sc.err, c.expect(lookalikes()...)); err != nil {
-		return err
-	}
-	return c.namesAfterMany(sc)
-}
-
-// namesAfterMany checks that many changes of one client do not displace another client.
-func (c *cursor) namesAfterMany(sc *script) error {
-	sc.set("seldom", "e1", hookURL(1))
+	c.expect(lookalikes()...)
+	sc.set("seldom", "e1", hookURL(1)) // must not be displaced by changes of another client
 	for n := range many {
 		sc.set(client, entityName(n), hookURL(n))
 	}
-	return errors.Join(sc.err, c.expect("seldom", client))
+	c.expect("seldom", client)
+	return sc.err
 }
 
 // feedNamesPeers requires the same of changes through other handles.
-func feedNamesPeers(ctx context.Context, e Env) error {
-	feed, err := e.feed()
-	if err != nil {
-		return err
-	}
-	handles, err := e.handles(3)
-	if err != nil {
-		return err
-	}
-	c, err := startCursor(ctx, feed)
-	if err != nil {
-		return err
-	}
-	for n := range 3 * len(handles) {
-		sc := newScript(ctx, handles[n%len(handles)])
+func feedNamesPeers(sc *script, c *cursor) error {
+	for n := range 3 * len(sc.handles) {
+		sc.use(n)
 		name := fmt.Sprintf("client of handle %d", n)
 		sc.set(name, "e1", hookURL(n))
-		if err := errors.Join(sc.err, c.expect(name)); err != nil {
-			return err
-		}
+		c.expect(name)
 	}
-	return nil
+	return sc.err
 }
 
 // feedCursorsReused requires that an old cursor still reports every change since it.
-func feedCursorsReused(ctx context.Context, e Env) error {
-	feed, err := e.feed()
-	if err != nil {
-		return err
-	}
-	c, err := startCursor(ctx, feed)
-	if err != nil {
-		return err
-	}
-	sc, from := newScript(ctx, e.Store), c.since
-	for n := range 5 {
-		sc.set(fmt.Sprintf("client %d", n), "e1", hookURL(n))
-		other := &cursor{ctx, feed, from}
-		if err := errors.Join(sc.err, c.expect(fmt.Sprintf("client %d", n)), other.expectAll(n)); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// expectAll checks for the first clients of feedCursorsReused, up to last.
-func (c *cursor) expectAll(last int) error {
+func feedCursorsReused(sc *script, c *cursor) error {
 	var clients []string
-	for n := range last + 1 {
-		clients = append(clients, fmt.Sprintf("client %d", n))
+	from := c.since
+	for n := range 5 {
+		name := fmt.Sprintf("client %d", n)
+		clients = append(clients, name)
+		sc.set(name, "e1", hookURL(n))
+		c.expect(name)
+		(&cursor{sc, c.feed, from}).expect(clients...)
 	}
-	return c.expect(clients...)
+	return sc.err
 }
 
 // feedUnknownCursor requires that a cursor that the store never returned gives a Reset,
 // or at least the change.
-func feedUnknownCursor(ctx context.Context, e Env) error {
-	feed, err := e.feed()
-	if err != nil {
-		return err
-	}
-	sc := newScript(ctx, e.Store)
+func feedUnknownCursor(sc *script, feed cache.Feed) error {
 	sc.set(client, "e1", hookURL(1))
-	c, err := startCursor(ctx, feed)
-	if err := errors.Join(sc.err, err); err != nil {
-		return err
-	}
+	c, err := startCursor(sc, feed)
+	sc.check(err)
 	for _, since := range []string{
 		"0", "-1", "1000000", "99999999999999999999", "x", " ", "'", "/", "-", ".", "é", strings.Repeat("9", 1000),
 		c.since + "x", "x" + c.since,
 	} {
-		if err := (&cursor{ctx, feed, since}).expect(client); err != nil {
-			return fmt.Errorf("unknown cursor: %w", err)
-		}
+		(&cursor{sc, feed, since}).expect(client)
 	}
-	return nil
+	return sc.err
 }
 
 // feedReopened requires that a cursor from before the store was reopened misses no
 // change, whether it was made before or after.
-func feedReopened(ctx context.Context, e Env) error {
-	feed, err := e.feed()
-	if err != nil {
-		return err
-	}
-	if err := e.durable(); err != nil {
-		return err
-	}
-	c, err := startCursor(ctx, feed)
-	if err != nil {
-		return err
-	}
-	sc := newScript(ctx, e.Store)
+func feedReopened(sc *script, c *cursor) error {
 	sc.set("named before", "e1", hookURL(1))
-	if err := errors.Join(sc.err, c.expect("named before")); err != nil {
-		return err
-	}
+	c.expect("named before")
 	for n := range 2 {
 		before, after := fmt.Sprintf("before opening %d", n), fmt.Sprintf("after opening %d", n)
 		sc.set(before, "e1", hookURL(2))
-		sc.reopen(e)
+		sc.reopen()
 		sc.set(after, "e1", hookURL(3))
-		reopened := Env{Store: sc.store}
-		if c.feed, err = reopened.feed(); err != nil {
-			return err
-		}
-		if err := errors.Join(sc.err, c.expect(before, after)); err != nil {
-			return fmt.Errorf("after reopening: %w", err)
-		}
+		var err error
+		c.feed, err = optional[cache.Feed](sc.Store)
+		sc.check(err)
+		c.expect(before, after)
 	}
-	return nil
+	return sc.err
 }
 
 // feedEndedContext requires that Changes fails if the context ended before the call.
-func feedEndedContext(ctx context.Context, e Env) error {
-	feed, err := e.feed()
-	if err != nil {
-		return err
-	}
-	ended, release := endedContexts(ctx)
-	defer release()
-	for _, over := range ended {
+func feedEndedContext(sc *script, feed cache.Feed) error {
+	for _, over := range endedContexts(sc.ctx) {
 		if _, err := feed.Changes(over, ""); err == nil {
 			return errors.New("changes succeeded with an ended context")
 		}
@@ -267,9 +176,7 @@ func feedEndedContext(ctx context.Context, e Env) error {
 
 // feedReader follows a feed while writers make changes, each to a new client.
 type feedReader struct {
-	ctx    context.Context
-	store  webhookcfg.Store
-	cursor *cursor
+	*cursor
 
 	calls   atomic.Int64
 	writing atomic.Int64 // number of writers that have not finished
@@ -288,14 +195,7 @@ const (
 
 // run follows the feed until the writers have finished, and makes one more call. It passes
 // each result to take, with the clients whose change was acknowledged before the call.
-func (f *feedReader) run(e Env, take func(changes cache.Changes, made []string) error) error {
-	feed, err := e.feed()
-	if err != nil {
-		return err
-	}
-	if f.cursor, err = startCursor(f.ctx, feed); err != nil {
-		return err
-	}
+func (f *feedReader) run(take func(changes cache.Changes, made []string) error) error {
 	f.writing.Store(feedWriters)
 	return together(1+feedWriters, func(n int) error {
 		if n > 0 {
@@ -305,7 +205,7 @@ func (f *feedReader) run(e Env, take func(changes cache.Changes, made []string) 
 		for more := true; more; f.calls.Add(1) {
 			more = f.writing.Load() > 0
 			made := f.acknowledged()
-			changes, err := f.cursor.next()
+			changes, err := f.next()
 			if err := errors.Join(err, take(changes, made)); err != nil {
 				f.calls.Add(minCalls) // lets the writers finish
 				return err
@@ -317,7 +217,7 @@ func (f *feedReader) run(e Env, take func(changes cache.Changes, made []string) 
 }
 
 func (f *feedReader) write(writer int) error {
-	sc := newScript(f.ctx, f.store)
+	sc := f.sc.fork(0)
 	for n := 0; sc.err == nil && (n < minChanges || n < maxChanges && f.calls.Load() < minCalls); n++ {
 		name := fmt.Sprintf("client %d of writer %d", n, writer)
 		sc.set(name, "e1", hookURL(n))
@@ -337,11 +237,10 @@ func (f *feedReader) acknowledged() []string {
 
 // feedMissesNothing requires, concurrently with writers, that a change that was
 // acknowledged before a call is reported by that call or an earlier one.
-func feedMissesNothing(ctx context.Context, e Env) error {
-	f := &feedReader{ctx: ctx, store: e.Store}
+func feedMissesNothing(_ *script, c *cursor) error {
 	named := make(map[string]bool)
 	seen := 0
-	return f.run(e, func(changes cache.Changes, made []string) error {
+	return (&feedReader{cursor: c}).run(func(changes cache.Changes, made []string) error {
 		for _, name := range changes.Clients {
 			named[name] = true
 		}
@@ -356,15 +255,14 @@ func feedMissesNothing(ctx context.Context, e Env) error {
 
 // feedNotEarly requires, concurrently with writers, that a client that is reported
 // before its change is visible is reported again after it.
-func feedNotEarly(ctx context.Context, e Env) error {
-	f := &feedReader{ctx: ctx, store: e.Store}
+func feedNotEarly(sc *script, c *cursor) error {
 	early := make(map[string]bool)
-	err := f.run(e, func(changes cache.Changes, _ []string) error {
+	err := (&feedReader{cursor: c}).run(func(changes cache.Changes, _ []string) error {
 		if changes.Reset {
 			clear(early)
 		}
 		for _, name := range changes.Clients {
-			hook, err := e.Store.Resolve(ctx, name, "e1")
+			hook, err := sc.Store.Resolve(sc.ctx, name, "e1")
 			if err != nil {
 				return err
 			}

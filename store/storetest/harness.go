@@ -3,10 +3,8 @@ package storetest
 import (
 	"context"
 	"errors"
-	"fmt"
 	"testing"
 
-	"example.com/go-webhookcfg/store/cache"
 	"example.com/go-webhookcfg/webhookcfg"
 )
 
@@ -90,50 +88,4 @@ type Case struct {
 	// Check returns nil if the store complies with the rule, and otherwise an error that
 	// contains the rule or wraps [ErrAbsent].
 	Check func(ctx context.Context, e Env) error
-}
-
-// The following methods return an error that wraps ErrAbsent if the store lacks the
-// capability.
-
-func (e Env) durable() error {
-	if e.Reopen == nil {
-		return fmt.Errorf("%w: Harness.Reopen is nil: the store is not durable", ErrAbsent)
-	}
-	return nil
-}
-
-// handles returns the store and further handles on its state, n in all.
-func (e Env) handles(n int) ([]webhookcfg.Store, error) {
-	if e.OpenPeer == nil {
-		return nil, fmt.Errorf("%w: Harness.OpenPeer is nil: the store has one handle at a time", ErrAbsent)
-	}
-	all := []webhookcfg.Store{e.Store}
-	for len(all) < n {
-		all = append(all, e.OpenPeer(e.Store))
-	}
-	return all, nil
-}
-
-func (e Env) lister() (webhookcfg.Lister, error) {
-	return optional[webhookcfg.Lister](e.Store, "webhookcfg.Lister")
-}
-
-func (e Env) feed() (cache.Feed, error) {
-	return optional[cache.Feed](e.Store, "cache.Feed")
-}
-
-func (e Env) versioner() (cache.Versioner, error) {
-	return optional[cache.Versioner](e.Store, "cache.Versioner")
-}
-
-func (e Env) notifier() (cache.Notifier, error) {
-	return optional[cache.Notifier](e.Store, "cache.Notifier")
-}
-
-func optional[C any](s webhookcfg.Store, name string) (C, error) {
-	c, ok := s.(C)
-	if !ok {
-		return c, fmt.Errorf("%w: %T is not a %s", ErrAbsent, s, name)
-	}
-	return c, nil
 }

@@ -1,7 +1,6 @@
 package storetest
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"math"
@@ -11,197 +10,102 @@ import (
 )
 
 // listOrder requires that one large page contains all overrides in byte order.
-func listOrder(ctx context.Context, e Env) error {
-	l, err := e.lister()
-	if err != nil {
-		return err
-	}
-	base, all, err := listed(ctx, e.Store)
-	if err != nil {
-		return err
-	}
-	return walk(ctx, l, client, math.MaxInt, base, all)
+func listOrder(sc *script, l webhookcfg.Lister) error {
+	base, all := sc.listed()
+	sc.walk(l, client, math.MaxInt, base, all)
+	return sc.err
 }
 
 // listWalk requires that pages of any size, one after another, contain every override
 // once.
-func listWalk(ctx context.Context, e Env) error {
-	l, err := e.lister()
-	if err != nil {
-		return err
-	}
-	base, all, err := listed(ctx, e.Store)
-	if err != nil {
-		return err
-	}
+func listWalk(sc *script, l webhookcfg.Lister) error {
+	base, all := sc.listed()
 	for _, limit := range []int{1, 2, 7, len(all) - 1, len(all), len(all) + 1} {
-		if err := walk(ctx, l, client, limit, base, all); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// listAfter requires that a page can start after any name, whether it has an override
-// or not.
-func listAfter(ctx context.Context, e Env) error {
-	l, err := e.lister()
-	if err != nil {
-		return err
-	}
-	base, all, err := listed(ctx, e.Store)
-	if err != nil {
-		return err
-	}
-	for _, after := range append(lookalikes(), unnamed, "\U0010ffff", "d", "e\x7f", "A") {
-		page, err := l.List(ctx, client, after, len(all))
-		if err == nil {
-			first, found := slices.BinarySearchFunc(all, after, compareEntity)
-			if found {
-				first++
-			}
-			err = comparePage(page, base, all[first:], false)
-		}
-		if err != nil {
-			return fmt.Errorf("list after %q: %w", after, err)
-		}
-	}
-	return nil
-}
-
-// compareEntity orders by the bytes of the entity.
-func compareEntity(o webhookcfg.Override, entity string) int {
-	switch {
-	case o.Entity < entity:
-		return -1
-	case o.Entity > entity:
-		return 1
-	}
-	return 0
-}
-
-// listBase requires that every page has the base, also if there is none or if there are
-// no overrides.
-func listBase(ctx context.Context, e Env) error {
-	l, err := e.lister()
-	if err != nil {
-		return err
-	}
-	sc := newScript(ctx, e.Store)
-	var all []webhookcfg.Override
-	for n := range 3 {
-		sc.set(client, entityName(n), hookURL(n))
-		all = append(all, webhookcfg.Override{Entity: entityName(n), Webhook: sc.resolve(client, entityName(n))})
-	}
-	if sc.err == nil {
-		sc.err = walk(ctx, l, client, 1, webhookcfg.Webhook{}, all)
-	}
-	sc.setAll(client, hookURL(3))
-	base := sc.resolve(client, unnamed)
-	if sc.err == nil {
-		sc.err = walk(ctx, l, client, 1, base, nil)
-	}
-	all = nil
-	for n := range 3 {
-		sc.unset(client, entityName(n))
-		all = append(all, webhookcfg.Override{Entity: entityName(n), Webhook: sc.resolve(client, entityName(n))})
-	}
-	if sc.err == nil {
-		sc.err = walk(ctx, l, client, 1, base, all)
+		sc.walk(l, client, limit, base, all)
 	}
 	return sc.err
 }
 
-// listUnknown requires an empty page for clients without a configuration.
-func listUnknown(ctx context.Context, e Env) error {
-	l, err := e.lister()
-	if err != nil {
-		return err
+// listAfter requires that a page can start after any name, whether it has an override
+// or not.
+func listAfter(sc *script, l webhookcfg.Lister) error {
+	base, all := sc.listed()
+	for _, after := range append(lookalikes(), unnamed, "\U0010ffff", "d", "e\x7f", "A") {
+		rest := slices.DeleteFunc(slices.Clone(all), func(o webhookcfg.Override) bool { return o.Entity <= after })
+		sc.expectPage(l, client, after, len(all), base, rest, false)
 	}
-	sc := newScript(ctx, e.Store)
+	return sc.err
+}
+
+// listBase requires that every page has the base, also if there is none or if there are
+// no overrides.
+func listBase(sc *script, l webhookcfg.Lister) error {
+	entities := []string{"e0", "e1", "e2"}
+	for n, entity := range entities {
+		sc.set(client, entity, hookURL(n))
+	}
+	sc.walk(l, client, 1, webhookcfg.Webhook{}, sc.overrides(entities))
+	sc.setAll(client, hookURL(3))
+	base := sc.resolve(client, unnamed)
+	sc.walk(l, client, 1, base, nil)
+	for _, entity := range entities {
+		sc.unset(client, entity)
+	}
+	sc.walk(l, client, 1, base, sc.overrides(entities))
+	return sc.err
+}
+
+// listUnknown requires an empty page for clients without a configuration.
+func listUnknown(sc *script, l webhookcfg.Lister) error {
 	sc.fill("emptied")
 	sc.unsetAll("emptied")
-	if sc.err != nil {
-		return sc.err
-	}
 	for _, client := range []string{"unknown", "emptie", "emptied"} {
-		if err := walk(ctx, l, client, 10, webhookcfg.Webhook{}, nil); err != nil {
-			return err
-		}
+		sc.walk(l, client, 10, webhookcfg.Webhook{}, nil)
 	}
-	return nil
+	return sc.err
 }
 
 // listInvalid requires ErrInvalidArgument for an empty client and for limits below 1.
-func listInvalid(ctx context.Context, e Env) error {
-	l, err := e.lister()
-	if err != nil {
-		return err
-	}
-	sc := newScript(ctx, e.Store)
+func listInvalid(sc *script, l webhookcfg.Lister) error {
 	sc.set(client, "e1", hookURL(1))
-	if sc.err != nil {
-		return sc.err
-	}
-	_, errClient := l.List(ctx, "", "", 1)
-	_, errZero := l.List(ctx, client, "", 0)
-	_, errNegative := l.List(ctx, client, "", -1)
-	return errors.Join(
+	_, errClient := l.List(sc.ctx, "", "", 1)
+	_, errZero := l.List(sc.ctx, client, "", 0)
+	_, errNegative := l.List(sc.ctx, client, "", -1)
+	sc.check(errors.Join(
 		refused("list without a client", errClient),
 		refused("list with limit 0", errZero),
-		refused("list with limit -1", errNegative))
+		refused("list with limit -1", errNegative)))
+	return sc.err
 }
 
 // listOwnedByCaller requires that a caller may overwrite a page, also beyond its
 // length, without effect on others.
-func listOwnedByCaller(ctx context.Context, e Env) error {
-	l, err := e.lister()
-	if err != nil {
-		return err
-	}
-	base, all, err := listed(ctx, e.Store)
-	if err != nil {
-		return err
-	}
-	page, err := l.List(ctx, client, "", 5)
-	if err != nil {
-		return err
-	}
+func listOwnedByCaller(sc *script, l webhookcfg.Lister) error {
+	base, all := sc.listed()
+	page, err := l.List(sc.ctx, client, "", 5)
+	sc.check(err)
 	overwritten := page.Overrides[:cap(page.Overrides)]
 	for n := range overwritten {
 		overwritten[n] = webhookcfg.Override{Entity: "overwritten"}
 	}
-	if err := walk(ctx, l, client, 5, base, all); err != nil {
-		return fmt.Errorf("after a caller wrote to a page: %w", err)
-	}
+	sc.steps = append(sc.steps, "overwrite a page")
+	sc.walk(l, client, 5, base, all)
 	for _, want := range all {
-		hook, err := e.Store.Resolve(ctx, client, want.Entity)
-		if err != nil {
-			return err
-		}
-		if !same(hook, want.Webhook) {
-			return fmt.Errorf("after a caller wrote to a page, %q is %s, want %s", want.Entity, describe(hook), describe(want.Webhook))
-		}
+		sc.expect(client, want.Entity, want.Webhook)
 	}
-	return nil
+	return sc.err
 }
 
 // listOneMoment requires that a page is one state that the client had: exactly that of
 // one step.
-func listOneMoment(ctx context.Context, e Env) error {
-	l, err := e.lister()
-	if err != nil {
-		return err
-	}
-	return new(stepper).run(ctx, e.Store, func(int) observe {
-		return func() (int64, bool, error) {
-			page, err := l.List(ctx, client, "", 10)
-			if err != nil {
-				return 0, false, err
-			}
-			step, err := pageStep(page)
-			return step, true, err
+func listOneMoment(sc *script, l webhookcfg.Lister) error {
+	return new(stepper).run(sc, func(int) (int64, bool, error) {
+		page, err := l.List(sc.ctx, client, "", 10)
+		if err != nil {
+			return 0, false, err
 		}
+		step, err := pageStep(page)
+		return step, true, err
 	})
 }
 
@@ -220,8 +124,7 @@ func pageStep(page webhookcfg.Page) (int64, error) {
 
 // listed gives the client a base and overrides for all lookalikes, some of them off, and
 // returns them in byte order.
-func listed(ctx context.Context, s webhookcfg.Store) (webhookcfg.Webhook, []webhookcfg.Override, error) {
-	sc := newScript(ctx, s)
+func (sc *script) listed() (webhookcfg.Webhook, []webhookcfg.Override) {
 	sc.setAll(client, hookURL(0))
 	for n, entity := range lookalikes() {
 		sc.set(client, entity, hookURL(n))
@@ -230,31 +133,44 @@ func listed(ctx context.Context, s webhookcfg.Store) (webhookcfg.Webhook, []webh
 		}
 		sc.set("acme ", entity+"2", hookURL(n)) // a neighbour
 	}
-	var all []webhookcfg.Override
-	for _, entity := range slices.Sorted(slices.Values(lookalikes())) {
-		all = append(all, webhookcfg.Override{Entity: entity, Webhook: sc.resolve(client, entity)})
-	}
-	return sc.resolve(client, unnamed), all, sc.err
+	return sc.resolve(client, unnamed), sc.overrides(slices.Sorted(slices.Values(lookalikes())))
 }
 
-// walk returns nil if the pages with the limit contain, one after another, the base and
-// the overrides.
-func walk(ctx context.Context, l webhookcfg.Lister, client string, limit int, base webhookcfg.Webhook, want []webhookcfg.Override) error {
-	after := ""
-	for {
-		page, err := l.List(ctx, client, after, limit)
-		if err != nil {
-			return fmt.Errorf("list of %q after %q, limit %d: %w", client, after, limit, err)
-		}
+// overrides returns the overrides that the entities resolve to.
+func (sc *script) overrides(entities []string) []webhookcfg.Override {
+	var all []webhookcfg.Override
+	for _, entity := range entities {
+		all = append(all, webhookcfg.Override{Entity: entity, Webhook: sc.resolve(client, entity)})
+	}
+	return all
+}
+
+// walk checks that the pages with the limit contain, one after another, the base and the
+// overrides.
+func (sc *script) walk(l webhookcfg.Lister, client string, limit int, base webhookcfg.Webhook, want []webhookcfg.Override) {
+	for after := ""; sc.err == nil; {
 		count := min(limit, len(want))
-		if err := comparePage(page, base, want[:count], count < len(want)); err != nil {
-			return fmt.Errorf("list of %q after %q, limit %d: %w", client, after, limit, err)
-		}
-		want, after = want[count:], page.Next
-		if after == "" {
-			return nil
+		after = sc.expectPage(l, client, after, limit, base, want[:count], count < len(want))
+		if want = want[count:]; after == "" {
+			return
 		}
 	}
+}
+
+// expectPage checks that a page has the base, the overrides and, if there are more, a
+// Next, which it returns.
+func (sc *script) expectPage(l webhookcfg.Lister, client, after string, limit int, base webhookcfg.Webhook, want []webhookcfg.Override, more bool) (next string) {
+	if sc.err != nil {
+		return ""
+	}
+	page, err := l.List(sc.ctx, client, after, limit)
+	if err == nil {
+		err = comparePage(page, base, want, more)
+	}
+	if err != nil {
+		sc.fail("list of %q after %q, limit %d: %w", client, after, limit, err)
+	}
+	return page.Next
 }
 
 // comparePage returns nil if a page has the base, the overrides and, if there are more,

@@ -1,12 +1,10 @@
 package storetest
 
 import (
-	"context"
 	"fmt"
 	"maps"
 	"math/rand/v2"
 	"slices"
-	"time"
 
 	"example.com/go-webhookcfg/webhookcfg"
 	"example.com/go-webhookcfg/webhookcfg/egress"
@@ -56,18 +54,11 @@ func (m model) overrides() (all []webhookcfg.Override) {
 	return all
 }
 
-// compare returns nil if the store resolves every entity as the model does.
-func (m model) compare(ctx context.Context, s webhookcfg.Store, client string) error {
+// expectModel checks that the store resolves every entity as the model does.
+func (sc *script) expectModel(client string, m model) {
 	for _, entity := range universe {
-		got, err := s.Resolve(ctx, client, entity)
-		if err != nil {
-			return fmt.Errorf("resolve of %q / %q: %w", client, entity, err)
-		}
-		if !same(got, m[entity]) {
-			return fmt.Errorf("resolve of %q / %q: %s, want %s", client, entity, describe(got), describe(m[entity]))
-		}
+		sc.expect(client, entity, m[entity])
 	}
-	return nil
 }
 
 // same compares times to the second, which is the precision that clause 10 requires.
@@ -84,132 +75,81 @@ const (
 )
 
 // historyAgrees requires that every state of random histories is that of the model.
-func historyAgrees(ctx context.Context, e Env) error {
-	return runHistories(ctx, e, func(*history) error { return nil })
+func historyAgrees(sc *script) error {
+	return runHistories(sc, func(*history) {})
 }
 
 // historyReopening requires the same of a store that is reopened now and then.
-func historyReopening(ctx context.Context, e Env) error {
-	if err := e.durable(); err != nil {
-		return err
-	}
-	return runHistories(ctx, e, func(h *history) error {
+func historyReopening(sc *script) error {
+	return runHistories(sc, func(h *history) {
 		if h.random.IntN(historyLength) < reopenings {
-			h.steps = append(h.steps, "reopen")
-			h.store = e.Reopen(h.store)
+			h.reopen()
 		}
-		return nil
 	})
 }
 
 // historyThroughPeers requires the same if consecutive changes are made, and read,
 // through different handles.
-func historyThroughPeers(ctx context.Context, e Env) error {
-	handles, err := e.handles(3)
-	if err != nil {
-		return err
-	}
-	return runHistories(ctx, e, func(h *history) error {
-		n := h.random.IntN(len(handles))
-		h.steps = append(h.steps, fmt.Sprintf("continue with handle %d", n))
-		h.store = handles[n]
-		return nil
-	})
+func historyThroughPeers(sc *script) error {
+	return runHistories(sc, func(h *history) { h.use(h.random.IntN(len(h.handles))) })
 }
 
 // listHistory requires that the listings after each change of a random history, with
 // pages of random size, are those of the model.
-func listHistory(ctx context.Context, e Env) error {
-	l, err := e.lister()
-	if err != nil {
-		return err
-	}
-	return runHistories(ctx, e, func(h *history) error {
+func listHistory(sc *script, l webhookcfg.Lister) error {
+	return runHistories(sc, func(h *history) {
 		for _, client := range h.names {
 			m := h.models[client]
-			if err := walk(ctx, l, client, 1+h.random.IntN(len(universe)), m[unnamed], m.overrides()); err != nil {
-				return err
-			}
+			h.walk(l, client, 1+h.random.IntN(len(universe)), m[unnamed], m.overrides())
 		}
-		return nil
 	})
-}
-
-// runHistories makes random changes; after each, it calls between and compares the whole
-// state with the model.
-func runHistories(ctx context.Context, e Env, between func(*history) error) error {
-	seed := e.Seed
-	for seed == 0 {
-		seed = rand.Uint64()
-	}
-	h := &history{random: rand.New(rand.NewPCG(seed, 0)), store: e.Store}
-	for n := range histories {
-		h.restart(n)
-		for range historyLength {
-			err := h.apply(ctx)
-			if err == nil {
-				err = between(h)
-			}
-			if err == nil {
-				err = h.compare(ctx)
-			}
-			if err != nil {
-				return fmt.Errorf("seed %d, history %d: after%s\n%w", seed, n, lines(h.steps), err)
-			}
-		}
-	}
-	return nil
 }
 
 // history is a random history of two clients, applied to the store and to a model of
 // each.
 type history struct {
+	*script
 	random *rand.Rand
-	store  webhookcfg.Store
-	now    int64
 	names  [2]string
 	models map[string]model
-	steps  []string
 }
 
-// restart starts the nth history, on new clients.
-func (h *history) restart(n int) {
-	h.steps = nil
-	h.names = [2]string{fmt.Sprintf("a%d", n), fmt.Sprintf("A%d", n)}
-	h.models = make(map[string]model)
-}
-
-func (h *history) apply(ctx context.Context) error {
-	c := h.change()
-	h.steps = append(h.steps, describeChange(c))
-	if err := h.store.Apply(ctx, c); err != nil {
-		return fmt.Errorf("error: %w", err)
+// runHistories makes random changes; after each, it calls between and compares the whole
+// state with the model.
+func runHistories(sc *script, between func(*history)) error {
+	seed := sc.Seed
+	for seed == 0 {
+		seed = rand.Uint64()
 	}
-	h.models[c.Client] = h.models[c.Client].after(c)
-	return nil
-}
-
-func (h *history) compare(ctx context.Context) error {
-	for _, client := range h.names {
-		if err := h.models[client].compare(ctx, h.store, client); err != nil {
-			return err
+	h := &history{script: sc, random: rand.New(rand.NewPCG(seed, 0))}
+	for n := range histories {
+		h.steps = nil
+		h.names = [2]string{fmt.Sprintf("a%d", n), fmt.Sprintf("A%d", n)}
+		h.models = make(map[string]model)
+		for range historyLength {
+			c := h.apply(h.change())
+			h.models[c.Client] = h.models[c.Client].after(c)
+			between(h)
+			for _, client := range h.names {
+				h.expectModel(client, h.models[client])
+			}
+		}
+		if h.err != nil {
+			return fmt.Errorf("seed %d, history %d: %w", seed, n, h.err)
 		}
 	}
 	return nil
 }
 
-// change returns a random change. URLs repeat, times do not.
+// change returns a random change. URLs repeat.
 func (h *history) change() webhookcfg.Change {
 	client := h.names[h.random.IntN(len(h.names))]
 	scope := webhookcfg.All()
 	if h.random.IntN(4) > 0 {
 		scope = webhookcfg.Entity(universe[h.random.IntN(len(universe)-1)])
 	}
-	c := webhookcfg.Unset(client, scope)
 	if h.random.IntN(2) == 0 {
-		c = webhookcfg.Set(client, scope, egress.NewURL(hookURL(h.random.IntN(6))))
+		return webhookcfg.Set(client, scope, egress.NewURL(hookURL(h.random.IntN(6))))
 	}
-	h.now++
-	c.Time = time.Unix(epoch+h.now, 0)
-	return c
+	return webhookcfg.Unset(client, scope)
 }

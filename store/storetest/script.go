@@ -22,16 +22,31 @@ const epoch = 1_800_000_000
 // methods do nothing. Each change has a time of its own, one second after the one
 // before.
 type script struct {
-	ctx   context.Context
-	store webhookcfg.Store
-	now   int64
-	steps []string
-	err   error
+	Env
+	ctx     context.Context
+	handles []webhookcfg.Store // on the same state; the first is that of the case
+	now     int64
+	steps   []string
+	err     error
 }
 
 // newScript returns a script without steps.
-func newScript(ctx context.Context, s webhookcfg.Store) *script {
-	return &script{ctx: ctx, store: s, now: epoch}
+func newScript(ctx context.Context, e Env) *script {
+	return &script{Env: e, ctx: ctx, handles: []webhookcfg.Store{e.Store}, now: epoch}
+}
+
+// fork returns a new script for concurrent use, with the nth handle, counted in turn.
+func (sc *script) fork(n int) *script {
+	forked := newScript(sc.ctx, sc.Env)
+	forked.Store = sc.handles[n%len(sc.handles)]
+	return forked
+}
+
+// use continues with the nth handle, counted in turn.
+func (sc *script) use(n int) {
+	n %= len(sc.handles)
+	sc.steps = append(sc.steps, fmt.Sprintf("continue with handle %d", n))
+	sc.Store = sc.handles[n]
 }
 
 func (sc *script) set(client, entity, url string) {
@@ -50,10 +65,12 @@ func (sc *script) unsetAll(client string) {
 	sc.apply(webhookcfg.Unset(client, webhookcfg.All()))
 }
 
-// apply makes a change one second after the one before.
-func (sc *script) apply(c webhookcfg.Change) {
+// apply makes a change one second after the one before, and returns it with its time.
+func (sc *script) apply(c webhookcfg.Change) webhookcfg.Change {
 	sc.now++
-	sc.applyAt(c, time.Unix(sc.now, 0))
+	c.Time = time.Unix(sc.now, 0)
+	sc.applyAt(c, c.Time)
+	return c
 }
 
 // applyAt makes a change with the given time.
@@ -63,8 +80,16 @@ func (sc *script) applyAt(c webhookcfg.Change, at time.Time) {
 	}
 	c.Time = at
 	sc.steps = append(sc.steps, describeChange(c))
-	if err := sc.store.Apply(sc.ctx, c); err != nil {
-		sc.fail("error: %q", err)
+	if err := sc.Store.Apply(sc.ctx, c); err != nil {
+		sc.fail("error: %w", err)
+	}
+}
+
+// expect checks for the webhook, with its time to the second.
+func (sc *script) expect(client, entity string, want webhookcfg.Webhook) {
+	hook := sc.resolve(client, entity)
+	if sc.err == nil && !same(hook, want) {
+		sc.fail("resolve of %q / %q: %s, want %s", client, entity, describe(hook), describe(want))
 	}
 }
 
@@ -94,34 +119,37 @@ func (sc *script) resolve(client, entity string) webhookcfg.Webhook {
 	if sc.err != nil {
 		return webhookcfg.Webhook{}
 	}
-	hook, err := sc.store.Resolve(sc.ctx, client, entity)
+	hook, err := sc.Store.Resolve(sc.ctx, client, entity)
 	if err != nil {
-		sc.fail("resolve of %q / %q: error %q", client, entity, err)
+		sc.fail("resolve of %q / %q: error %w", client, entity, err)
 	}
 	return hook
 }
 
 // reopen closes the store and continues with the same state, opened again.
-func (sc *script) reopen(e Env) {
+func (sc *script) reopen() {
 	if sc.err != nil {
 		return
 	}
 	sc.steps = append(sc.steps, "reopen")
-	sc.store = e.Reopen(sc.store)
+	sc.Store = sc.Reopen(sc.Store)
 }
 
-// fail records a failure together with the last few steps.
-func (sc *script) fail(format string, args ...any) {
-	const shown = 12
-	steps := sc.steps
-	if len(steps) > shown {
-		steps = append([]string{"…"}, steps[len(steps)-shown:]...)
+// check records err, if it is not nil, as a failure.
+func (sc *script) check(err error) {
+	if sc.err == nil && err != nil {
+		sc.fail("%w", err)
 	}
-	sc.err = fmt.Errorf("after%s\n%s", lines(steps), fmt.Sprintf(format, args...))
 }
 
-// lines formats steps, one per line.
-func lines(steps []string) string { return "\n\t" + strings.Join(steps, "\n\t") }
+// fail records a failure together with the last steps, those of a whole history.
+func (sc *script) fail(format string, args ...any) {
+	steps := sc.steps
+	if len(steps) > historyLength {
+		steps = append([]string{"…"}, steps[len(steps)-historyLength:]...)
+	}
+	sc.err = fmt.Errorf("after\n\t%s\n%w", strings.Join(steps, "\n\t"), fmt.Errorf(format, args...))
+}
 
 func describeChange(c webhookcfg.Change) string {
 	what := "all"

@@ -1,7 +1,6 @@
 package storetest
 
 import (
-	"context"
 	"strings"
 	"time"
 
@@ -17,8 +16,7 @@ const (
 
 // setOne requires that set of one gives the entity an override, whatever it had before,
 // and changes no other entity.
-func setOne(ctx context.Context, e Env) error {
-	sc := newScript(ctx, e.Store)
+func setOne(sc *script) error {
 	sc.set(client, "e1", hookURL(1))
 	sc.expectURL(client, "e1", override, hookURL(1))
 	sc.expectNone(client, "e2")
@@ -38,8 +36,7 @@ func setOne(ctx context.Context, e Env) error {
 
 // setAll requires that set of all makes the base and drops every override, also one
 // that is off and also if the base had the URL already.
-func setAll(ctx context.Context, e Env) error {
-	sc := newScript(ctx, e.Store)
+func setAll(sc *script) error {
 	sc.set(client, "e1", hookURL(1))
 	sc.setAll(client, hookURL(2))
 	sc.expectURL(client, "e1", base, hookURL(2))
@@ -60,8 +57,7 @@ func setAll(ctx context.Context, e Env) error {
 
 // unsetOne requires that unset of one drops the override where there is no base, and
 // turns the entity off where there is one, with or without an override.
-func unsetOne(ctx context.Context, e Env) error {
-	sc := newScript(ctx, e.Store)
+func unsetOne(sc *script) error {
 	sc.set(client, "e1", hookURL(1))
 	sc.unset(client, "e1")
 	sc.expectNone(client, "e1")
@@ -78,8 +74,7 @@ func unsetOne(ctx context.Context, e Env) error {
 
 // unsetAll requires that unset of all drops base and overrides for good: nothing of
 // them shows after later changes.
-func unsetAll(ctx context.Context, e Env) error {
-	sc := newScript(ctx, e.Store)
+func unsetAll(sc *script) error {
 	sc.setAll(client, hookURL(1))
 	sc.set(client, "e1", hookURL(2))
 	sc.unset(client, "e2")
@@ -97,8 +92,7 @@ func unsetAll(ctx context.Context, e Env) error {
 }
 
 // repeated requires that every kind of change can be made twice, with the same result.
-func repeated(ctx context.Context, e Env) error {
-	sc := newScript(ctx, e.Store)
+func repeated(sc *script) error {
 	sc.unset(client, "e1")
 	sc.unsetAll(client)
 	sc.expectNone(client, "e1")
@@ -127,8 +121,7 @@ func repeated(ctx context.Context, e Env) error {
 
 // resolveOrder requires that Resolve returns the override, else the base, else the zero
 // Webhook.
-func resolveOrder(ctx context.Context, e Env) error {
-	sc := newScript(ctx, e.Store)
+func resolveOrder(sc *script) error {
 	sc.expectNone("unknown", "e1")
 	sc.set(client, "e1", hookURL(1))
 	sc.expectNone(client, "e2")
@@ -143,8 +136,7 @@ func resolveOrder(ctx context.Context, e Env) error {
 
 // sinceKept requires that Since is the time of the change that decided, to the second,
 // for bases and overrides.
-func sinceKept(ctx context.Context, e Env) error {
-	sc := newScript(ctx, e.Store)
+func sinceKept(sc *script) error {
 	for _, at := range times() {
 		sc.applyAt(webhookcfg.Set(client, webhookcfg.All(), egress.NewURL(hookURL(1))), at)
 		sc.expectSince(client, unnamed, at)
@@ -180,8 +172,7 @@ func (sc *script) expectSince(client, entity string, at time.Time) {
 }
 
 // urlKept requires that bases and overrides return a URL byte for byte.
-func urlKept(ctx context.Context, e Env) error {
-	sc := newScript(ctx, e.Store)
+func urlKept(sc *script) error {
 	for _, url := range urls() {
 		sc.setAll(client, url)
 		sc.set(client, "e1", url)
@@ -208,8 +199,7 @@ func urls() []string {
 
 // clientsIsolated requires that changes of one client affect no client with a similar
 // name.
-func clientsIsolated(ctx context.Context, e Env) error {
-	sc := newScript(ctx, e.Store)
+func clientsIsolated(sc *script) error {
 	neighbours := []string{"acm", "acme ", "acme/", "acme/e1", "acme1", "ACME", "acme%", "%"}
 	sc.setAll(client, hookURL(0))
 	for n, other := range neighbours {
@@ -236,8 +226,7 @@ func clientsIsolated(ctx context.Context, e Env) error {
 // namesDiffer requires that names of clients and of entities that differ in any byte
 // are different names, and that no pair of a client and an entity is confused with
 // another pair.
-func namesDiffer(ctx context.Context, e Env) error {
-	sc := newScript(ctx, e.Store)
+func namesDiffer(sc *script) error {
 	for n, entity := range lookalikes() {
 		sc.set(client, entity, hookURL(n))
 		sc.set("client "+entity, "e1", hookURL(-n-1))
