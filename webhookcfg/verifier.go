@@ -7,7 +7,8 @@ import (
 
 // CredentialVerifier decides which client a pair of credentials signs in. It must be
 // safe for concurrent use and honour its context: return soon after ctx ends. The
-// handler waits for a verifier that does not; see [Store].
+// handler waits for a verifier that does not; see [Store]. Package auth has
+// implementations, and authtest checks any other.
 type CredentialVerifier interface {
 	// Verify returns the client that id and secret sign in. Both are non-empty,
 	// valid UTF-8 without control characters.
