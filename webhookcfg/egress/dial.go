@@ -34,6 +34,9 @@ type dialer struct {
 	// checkAll requires that the policy allows every address of a name, not only
 	// the one that is connected to.
 	checkAll bool
+
+	// tls adds a verified TLS handshake to dial.
+	tls bool
 }
 
 func (d dialer) dial(ctx context.Context, network, address string) (net.Conn, error) {
@@ -41,19 +44,27 @@ func (d dialer) dial(ctx context.Context, network, address string) (net.Conn, er
 	if err != nil {
 		return nil, err
 	}
+	to.tls = d.tls
 	return d.connect(ctx, to)
 }
 
-// dialTLS is dial followed by a verified TLS handshake.
-func (d dialer) dialTLS(ctx context.Context, network, address string) (net.Conn, error) {
-	to, err := d.policy.parseAddress(network, address)
-	if err != nil {
-		return nil, err
+// connect connects to a destination, with a verified TLS handshake if it has TLS.
+func (d dialer) connect(ctx context.Context, to destination) (net.Conn, error) {
+	conn, err := d.connectTCP(ctx, to)
+	if err != nil || !to.tls {
+		return conn, err
 	}
-	return d.connectTLS(ctx, to)
+	config := d.policy.tlsConfig()
+	config.ServerName = to.host
+	secured := tls.Client(conn, config)
+	if err := secured.HandshakeContext(ctx); err != nil {
+		_ = conn.Close()
+		return nil, unreachable(ctx, to, ReasonTLS, err)
+	}
+	return secured, nil
 }
 
-func (d dialer) connect(ctx context.Context, to destination) (net.Conn, error) {
+func (d dialer) connectTCP(ctx context.Context, to destination) (net.Conn, error) {
 	ctx, cancel := context.WithTimeout(ctx, dialTimeout)
 	defer cancel()
 	addrs, err := d.resolve(ctx, to)
@@ -65,21 +76,6 @@ func (d dialer) connect(ctx context.Context, to destination) (net.Conn, error) {
 		return nil, unreachable(ctx, to, ReasonRefused, err)
 	}
 	return conn, nil
-}
-
-func (d dialer) connectTLS(ctx context.Context, to destination) (net.Conn, error) {
-	conn, err := d.connect(ctx, to)
-	if err != nil {
-		return nil, err
-	}
-	config := d.policy.tlsConfig()
-	config.ServerName = to.host
-	secured := tls.Client(conn, config)
-	if err := secured.HandshakeContext(ctx); err != nil {
-		_ = conn.Close()
-		return nil, unreachable(ctx, to, ReasonTLS, err)
-	}
-	return secured, nil
 }
 
 func (p *Policy) tlsConfig() *tls.Config {

@@ -101,10 +101,9 @@ func (o *ProberOptions) complete() error {
 
 // probeClient returns the client for HTTP probes.
 func (p *Policy) probeClient() *http.Client {
-	d := dialer{policy: p, checkAll: true}
 	transport := &Transport{policy: p, base: &http.Transport{
-		DialContext:            d.dial,
-		DialTLSContext:         d.dialTLS,
+		DialContext:            dialer{policy: p, checkAll: true}.dial,
+		DialTLSContext:         dialer{policy: p, checkAll: true, tls: true}.dial,
 		DisableKeepAlives:      true,
 		DisableCompression:     true,
 		MaxResponseHeaderBytes: maxProbeHeaderBytes,
@@ -175,12 +174,7 @@ func (pr *Prober) run(ctx context.Context, client string, target URL, to destina
 }
 
 func (pr *Prober) connect(ctx context.Context, to destination) error {
-	d := dialer{policy: pr.policy, checkAll: true}
-	connect := d.connect
-	if to.tls {
-		connect = d.connectTLS
-	}
-	conn, err := connect(ctx, to)
+	conn, err := dialer{policy: pr.policy, checkAll: true}.connect(ctx, to)
 	if err == nil {
 		_ = conn.Close() // the probe has succeeded by now
 	}
