@@ -83,14 +83,13 @@ type dialectSpec struct {
 
 	// touch inserts the row of the client, or updates its mark, and locks it against
 	// every other change of the client until the transaction ends. put follows it in
-	// the transaction, and writes an override of the generation in that row.
-	touch, put string
+	// the transaction, and inserts an override of the generation in that row; its
+	// clause replace makes it replace an existing one.
+	touch, put, replace string
 	// set combines both in one statement, where one exists that locks first; else "".
-	set string
-	// tombstone is the put of an unset, which writes only if there is a base.
-	tombstone string
-	setAll    string
-	changes   string // "" without support for a feed
+	set     string
+	setAll  string
+	changes string // "" without support for a feed
 
 	// classify returns the outcome of a write that failed with an error of the driver.
 	classify func(err error) outcome
@@ -120,8 +119,8 @@ func (g *dialectSpec) queries(prefix string) queries {
 	compile := func(template string) statement { return newStatement(template, prefix, g.numbered) }
 	q := queries{
 		prefix:         prefix,
-		set:            []statement{compile(g.touch), compile(g.put)},
-		unset:          []statement{compile(g.touch), compile(g.tombstone), compile(drop)},
+		set:            []statement{compile(g.touch), compile(g.put + g.replace)},
+		unset:          []statement{compile(g.touch), compile(g.put + onlyWithBase + g.replace), compile(drop)},
 		resolveOutcome: []statement{compile(awaitOthers), compile(replaceMark)},
 		setAll:         compile(g.setAll),
 		resolve:        compile(resolve),
@@ -166,8 +165,19 @@ SELECT 1, p.entity, p.url, p.since FROM (
   ORDER BY entity LIMIT @limit) p
 ORDER BY part, entity`
 
-	// drop is the statement of an unset for a client without a base, for whom no
-	// tombstone is needed. It follows touch in the same transaction.
+	// put is the put of all dialects but PostgreSQL, which needs casts. That of an
+	// unset writes only with a base.
+	put = `
+INSERT INTO {override} (client, gen, entity, url, since)
+SELECT id, gen, @entity, @url, @since FROM {client} WHERE id = @client`
+	onlyWithBase = ` AND length(url) > 0`
+
+	// replaceOnConflict is the replace of all dialects but MySQL.
+	replaceOnConflict = `
+ON CONFLICT (client, gen, entity) DO UPDATE SET url = excluded.url, since = excluded.since`
+
+	// drop is the statement of an unset for a client without a base, which needs
+	// no override that is off. It follows touch in the same transaction.
 	drop = `
 DELETE FROM {override} WHERE client = @client AND entity = @entity
 AND gen = (SELECT gen FROM {client} WHERE id = @client AND length(url) = 0)`

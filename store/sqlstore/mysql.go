@@ -35,13 +35,8 @@ var mySQL = dialectSpec{
 	touch: `
 INSERT INTO {client} (id, gen, swept, url, since, mark) VALUES (@client, 0, 0, '', 0, @mark)
 ON DUPLICATE KEY UPDATE mark = @mark`,
-	put: `
-INSERT INTO {override} (client, gen, entity, url, since)
-SELECT id, gen, @entity, @url, @since FROM {client} WHERE id = @client
-ON DUPLICATE KEY UPDATE url = @url, since = @since`,
-	tombstone: `
-INSERT INTO {override} (client, gen, entity, url, since)
-SELECT id, gen, @entity, @url, @since FROM {client} WHERE id = @client AND length(url) > 0
+	put: put,
+	replace: `
 ON DUPLICATE KEY UPDATE url = @url, since = @since`,
 	setAll: `
 INSERT INTO {client} (id, gen, swept, url, since, mark) VALUES (@client, 1, 1, @url, @since, @mark)

@@ -29,15 +29,14 @@ var postgreSQL = dialectSpec{
 		postgreSQLOverrideTable,
 		insertVersion + ` ON CONFLICT (id) DO NOTHING`,
 	},
-	lock:      lockPostgreSQL,
-	touch:     postgreSQLTouch,
-	put:       postgreSQLPut,
-	tombstone: postgreSQLTombstone,
+	lock:    lockPostgreSQL,
+	touch:   postgreSQLTouch,
+	put:     postgreSQLPut,
+	replace: replaceOnConflict,
 	set: `
 WITH touched AS (` + postgreSQLTouch + ` RETURNING gen)
 INSERT INTO {override} (client, gen, entity, url, since)
-SELECT @client::bytea, gen, @entity::bytea, @url::bytea, @since::bigint FROM touched
-ON CONFLICT (client, gen, entity) DO UPDATE SET url = EXCLUDED.url, since = EXCLUDED.since`,
+SELECT @client::bytea, gen, @entity::bytea, @url::bytea, @since::bigint FROM touched` + replaceOnConflict,
 	setAll: `
 INSERT INTO {client} AS c (id, gen, swept, url, since, mark, chg)
 VALUES (@client::bytea, 1, 1, @url::bytea, @since::bigint, @mark::bigint, pg_current_xact_id())
@@ -79,13 +78,7 @@ ON CONFLICT (id) DO UPDATE SET mark = EXCLUDED.mark, chg = EXCLUDED.chg`
 
 	postgreSQLPut = `
 INSERT INTO {override} (client, gen, entity, url, since)
-SELECT id, gen, @entity::bytea, @url::bytea, @since::bigint FROM {client} WHERE id = @client
-ON CONFLICT (client, gen, entity) DO UPDATE SET url = EXCLUDED.url, since = EXCLUDED.since`
-
-	postgreSQLTombstone = `
-INSERT INTO {override} (client, gen, entity, url, since)
-SELECT id, gen, @entity::bytea, @url::bytea, @since::bigint FROM {client} WHERE id = @client AND length(url) > 0
-ON CONFLICT (client, gen, entity) DO UPDATE SET url = EXCLUDED.url, since = EXCLUDED.since`
+SELECT id, gen, @entity::bytea, @url::bytea, @since::bigint FROM {client} WHERE id = @client`
 )
 
 // genericPostgreSQL uses only statements that databases other than PostgreSQL support
@@ -109,8 +102,8 @@ var genericPostgreSQL = dialectSpec{
 	touch: `
 INSERT INTO {client} (id, gen, swept, url, since, mark) VALUES (@client, 0, 0, '', 0, @mark)
 ON CONFLICT (id) DO UPDATE SET mark = EXCLUDED.mark`,
-	put:       postgreSQLPut,
-	tombstone: postgreSQLTombstone,
+	put:     postgreSQLPut,
+	replace: replaceOnConflict,
 	setAll: `
 INSERT INTO {client} AS c (id, gen, swept, url, since, mark) VALUES (@client, 1, 1, @url, @since, @mark)
 ON CONFLICT (id) DO UPDATE SET gen = c.gen + 1, url = EXCLUDED.url, since = EXCLUDED.since, mark = EXCLUDED.mark`,

@@ -41,14 +41,8 @@ ON CONFLICT (id) DO NOTHING`,
 INSERT INTO {client} (id, gen, swept, url, since, mark, chg)
 VALUES (@client, 0, 0, x'', 0, @mark, (SELECT COALESCE(MAX(chg), 0) + 1 FROM {client}))
 ON CONFLICT (id) DO UPDATE SET mark = excluded.mark, chg = excluded.chg`,
-	put: `
-INSERT INTO {override} (client, gen, entity, url, since)
-SELECT id, gen, @entity, @url, @since FROM {client} WHERE id = @client
-ON CONFLICT (client, gen, entity) DO UPDATE SET url = excluded.url, since = excluded.since`,
-	tombstone: `
-INSERT INTO {override} (client, gen, entity, url, since)
-SELECT id, gen, @entity, @url, @since FROM {client} WHERE id = @client AND length(url) > 0
-ON CONFLICT (client, gen, entity) DO UPDATE SET url = excluded.url, since = excluded.since`,
+	put:     put,
+	replace: replaceOnConflict,
 	setAll: `
 INSERT INTO {client} (id, gen, swept, url, since, mark, chg)
 VALUES (@client, 1, 1, @url, @since, @mark, (SELECT COALESCE(MAX(chg), 0) + 1 FROM {client}))
