@@ -36,16 +36,16 @@ type Event struct {
 // report logs the event and passes it to OnEvent.
 func (x *exchange) report(ctx context.Context) {
 	e, level := &x.event, x.event.level()
-	logged := x.h.logger.Enabled(ctx, level)
-	if !logged && x.h.onEvent == nil {
+	logged := x.h.options.Logger.Enabled(ctx, level)
+	if !logged && x.h.options.OnEvent == nil {
 		return
 	}
 	e.Duration = time.Since(x.start)
 	if logged {
-		x.h.logger.LogAttrs(ctx, level, "webhook configuration request", e.attrs()...)
+		x.h.options.Logger.LogAttrs(ctx, level, "webhook configuration request", e.attrs()...)
 	}
-	if x.h.onEvent != nil {
-		x.h.onEvent(ctx, *e)
+	if x.h.options.OnEvent != nil {
+		x.h.options.OnEvent(ctx, *e)
 	}
 }
 

@@ -29,7 +29,7 @@ type exchange struct {
 
 // run authenticates the client, performs the operation and responds, once.
 func (x *exchange) run(m match) {
-	ctx, cancel := context.WithDeadline(x.r.Context(), x.start.Add(x.h.timeout))
+	ctx, cancel := context.WithDeadline(x.r.Context(), x.start.Add(x.h.options.Timeout))
 	defer cancel()
 	defer x.recover(ctx)
 	x.limitReadTime()
@@ -47,10 +47,10 @@ func (x *exchange) run(m match) {
 // read deadlines, only the limits of its server apply.
 func (x *exchange) limitReadTime() {
 	server, _ := x.r.Context().Value(http.ServerContextKey).(*http.Server)
-	if x.r.ContentLength == 0 || server != nil && server.ReadTimeout > 0 && server.ReadTimeout <= x.h.timeout {
+	if x.r.ContentLength == 0 || server != nil && server.ReadTimeout > 0 && server.ReadTimeout <= x.h.options.Timeout {
 		return
 	}
-	x.readLimited = http.NewResponseController(x.w).SetReadDeadline(x.start.Add(x.h.timeout)) == nil
+	x.readLimited = http.NewResponseController(x.w).SetReadDeadline(x.start.Add(x.h.options.Timeout)) == nil
 }
 
 // recover responds 500 after a panic in the store, the verifier, the prober or a
@@ -68,7 +68,7 @@ func (x *exchange) recover(ctx context.Context) {
 	}
 	p := &panicError{text: x.redacted(fmt.Sprint(value)), stack: debug.Stack()}
 	if x.responded {
-		x.h.logger.ErrorContext(ctx, "webhook configuration panic after response was written", "error", p.Error(), "stack", string(p.stack))
+		x.h.options.Logger.ErrorContext(ctx, "webhook configuration panic after response was written", "error", p.Error(), "stack", string(p.stack))
 		return
 	}
 	defer x.recover(ctx)

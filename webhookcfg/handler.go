@@ -1,15 +1,11 @@
 package webhookcfg
 
 import (
-	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"net/http"
 	"slices"
 	"time"
-
-	"example.com/go-webhookcfg/webhookcfg/egress"
 )
 
 // Handler serves the interface. It is safe for concurrent use.
@@ -18,23 +14,14 @@ import (
 // the Pattern of a request that reached an operation, so that middleware around it
 // can name the route.
 type Handler struct {
-	store        Store
-	lister       Lister // nil if the store is not one
-	verifier     CredentialVerifier
-	routes       routes
-	challenge    string
-	validEntity  func(id string) bool
-	entityRule   string // the description of a refusal by validEntity
-	entityExists func(ctx context.Context, client, entity string) (bool, error)
-	policy       *egress.Policy
-	prober       Prober
-	probeMode    ProbeMode
-	probeTimeout time.Duration
-	timeout      time.Duration
-	bodyLimit    int64
-	logger       *slog.Logger
-	onEvent      func(ctx context.Context, e Event)
-	now          func() time.Time
+	store       Store
+	lister      Lister // nil if the store is not one
+	verifier    CredentialVerifier
+	options     Options // complete
+	routes      routes
+	challenge   string
+	validEntity func(id string) bool
+	entityRule  string // the description of a refusal by validEntity
 }
 
 // NewHandler returns a handler over a store and a verifier. Nil options mean the
@@ -55,21 +42,12 @@ func NewHandler(store Store, verifier CredentialVerifier, options *Options) (*Ha
 	}
 	lister, _ := store.(Lister)
 	h := &Handler{
-		store:        store,
-		lister:       lister,
-		verifier:     verifier,
-		routes:       newRoutes(o.BasePath, o.VariantAliases, o.Reads, lister != nil),
-		challenge:    `Basic realm="` + o.Realm + `", charset="UTF-8"`,
-		entityExists: o.EntityExists,
-		policy:       o.Policy,
-		prober:       o.Prober,
-		probeMode:    o.ProbeMode,
-		probeTimeout: o.ProbeTimeout,
-		timeout:      o.Timeout,
-		bodyLimit:    o.BodyLimit,
-		logger:       o.Logger,
-		onEvent:      o.OnEvent,
-		now:          o.Now,
+		store:     store,
+		lister:    lister,
+		verifier:  verifier,
+		options:   o,
+		routes:    newRoutes(o.BasePath, o.VariantAliases, o.Reads, lister != nil),
+		challenge: `Basic realm="` + o.Realm + `", charset="UTF-8"`,
 	}
 	h.validEntity, h.entityRule = entitySyntax(o.ValidEntityID)
 	return h, nil

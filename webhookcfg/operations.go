@@ -28,7 +28,7 @@ func (x *exchange) set(ctx context.Context, m match) ([]byte, *apiError) {
 	if e != nil {
 		return nil, e
 	}
-	if e := x.checkExists(ctx, scope, refuseUnknown); e != nil {
+	if e := x.checkExists(ctx, scope); e != nil {
 		return nil, e
 	}
 	if e := x.probe(ctx, target); e != nil {
@@ -49,7 +49,7 @@ func (x *exchange) unset(ctx context.Context, m match) ([]byte, *apiError) {
 		return nil, e
 	}
 	x.event.Scope = scope
-	if e := x.checkExists(ctx, scope, allowIfConfigured); e != nil {
+	if e := x.checkConfigured(ctx, scope); e != nil {
 		return nil, e
 	}
 	return x.apply(ctx, Unset(x.event.Client, scope))
@@ -61,7 +61,7 @@ func (x *exchange) read(ctx context.Context, m match) ([]byte, *apiError) {
 		return nil, e
 	}
 	x.event.Scope = scope
-	if e := x.checkExists(ctx, scope, allowIfConfigured); e != nil {
+	if e := x.checkConfigured(ctx, scope); e != nil {
 		return nil, e
 	}
 	hook, e := x.resolve(ctx, scope.Entity())
@@ -85,39 +85,36 @@ func (x *exchange) list(ctx context.Context, m match) ([]byte, *apiError) {
 	return marshal(newPageJSON(m.action.idKey, page))
 }
 
-// unknownPolicy specifies the effect of EntityExists reporting false.
-type unknownPolicy uint8
-
-const (
-	// refuseUnknown: a set needs an entity that exists.
-	refuseUnknown unknownPolicy = iota
-	// allowIfConfigured: an override that was set while the entity existed can still
-	// be read and unset.
-	allowIfConfigured
-)
-
 // checkExists refuses a scope of one entity that the host does not know.
-func (x *exchange) checkExists(ctx context.Context, scope Scope, unknown unknownPolicy) *apiError {
-	if x.h.entityExists == nil || scope.IsAll() {
+func (x *exchange) checkExists(ctx context.Context, scope Scope) *apiError {
+	if x.h.options.EntityExists == nil || scope.IsAll() {
 		return nil
 	}
-	known, err := x.h.entityExists(ctx, x.event.Client, scope.Entity())
-	if err != nil {
+	known, err := x.h.options.EntityExists(ctx, x.event.Client, scope.Entity())
+	switch {
+	case err != nil:
 		return unavailable(fmt.Errorf("entity exists: %w", err))
+	case !known:
+		return &apiError{code: codeUnknownEntity, description: "There is no such entity"}
 	}
-	if known {
+	return nil
+}
+
+// checkConfigured is checkExists, but an override that was set while the entity existed
+// can still be read and unset.
+func (x *exchange) checkConfigured(ctx context.Context, scope Scope) *apiError {
+	refusal := x.checkExists(ctx, scope)
+	if refusal == nil || refusal.code != codeUnknownEntity {
+		return refusal
+	}
+	hook, e := x.resolve(ctx, scope.Entity())
+	if e != nil {
+		return e
+	}
+	if hook.Source == SourceOverride || hook.Source == SourceOff {
 		return nil
 	}
-	if unknown == allowIfConfigured {
-		hook, e := x.resolve(ctx, scope.Entity())
-		if e != nil {
-			return e
-		}
-		if hook.Source == SourceOverride || hook.Source == SourceOff {
-			return nil
-		}
-	}
-	return &apiError{code: codeUnknownEntity, description: "There is no such entity"}
+	return refusal
 }
 
 func (x *exchange) resolve(ctx context.Context, entity string) (Webhook, *apiError) {
@@ -130,18 +127,18 @@ func (x *exchange) resolve(ctx context.Context, entity string) (Webhook, *apiErr
 
 // probe checks that the target can be reached, as the mode specifies.
 func (x *exchange) probe(ctx context.Context, target egress.URL) *apiError {
-	if x.h.probeMode == ProbeOff {
+	if x.h.options.ProbeMode == ProbeOff {
 		return nil
 	}
-	probeCtx, cancel := context.WithTimeout(ctx, x.h.probeTimeout)
+	probeCtx, cancel := context.WithTimeout(ctx, x.h.options.ProbeTimeout)
 	defer cancel()
-	err := x.h.prober.Probe(probeCtx, x.event.Client, target)
+	err := x.h.options.Prober.Probe(probeCtx, x.event.Client, target)
 	switch {
 	case err == nil:
 		return nil
 	case ctx.Err() != nil: // the request ended, not the probe alone
 		return unavailable(err)
-	case x.h.probeMode == ProbeWarn:
+	case x.h.options.ProbeMode == ProbeWarn:
 		x.event.Err = x.redactedError(err)
 		return nil
 	}
@@ -154,8 +151,8 @@ func (x *exchange) probe(ctx context.Context, target egress.URL) *apiError {
 // apply applies the checked change, unless the request has ended.
 func (x *exchange) apply(ctx context.Context, c Change) ([]byte, *apiError) {
 	c.Time = x.start
-	if x.h.now != nil {
-		c.Time = x.h.now()
+	if x.h.options.Now != nil {
+		c.Time = x.h.options.Now()
 	}
 	if err := ctx.Err(); err != nil {
 		return nil, unavailable(err)

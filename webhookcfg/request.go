@@ -34,7 +34,7 @@ func (x *exchange) readSet(m match) (Scope, egress.URL, *apiError) {
 		return Scope{}, egress.URL{}, e
 	}
 	x.event.Scope = scope
-	if err := x.h.policy.Check(body.url); err != nil {
+	if err := x.h.options.Policy.Check(body.url); err != nil {
 		return Scope{}, egress.URL{}, invalidURL(err)
 	}
 	x.event.URL = x.url
@@ -131,10 +131,10 @@ func (x *exchange) readBody() ([]byte, *apiError) {
 	if !isJSON(x.r.Header) {
 		return nil, &apiError{code: codeUnsupportedMediaType, description: ruleMedia}
 	}
-	if x.r.ContentLength > x.h.bodyLimit && x.r.Header.Get("Expect") != "" {
+	if x.r.ContentLength > x.h.options.BodyLimit && x.r.Header.Get("Expect") != "" {
 		return nil, tooLarge() // before a 100 response asks for the body
 	}
-	data, err := io.ReadAll(http.MaxBytesReader(x.w, x.r.Body, x.h.bodyLimit))
+	data, err := io.ReadAll(http.MaxBytesReader(x.w, x.r.Body, x.h.options.BodyLimit))
 	if err != nil {
 		return nil, bodyError(err)
 	}
