@@ -31,7 +31,8 @@ func (x *exchange) respond(ctx context.Context, body []byte, e *apiError) {
 // write is the only writer of responses.
 func write(w http.ResponseWriter, status int, body []byte) {
 	header := w.Header()
-	// One allocation for all fields; Header.Set makes one for each.
+	// One allocation for all fields. Header.Set makes one for each, with which a DELETE
+	// exceeds its limit in the benchmark of requests: 1.1 times the handler written by hand.
 	values := [...]string{"application/json", strconv.Itoa(len(body)), "no-store", "nosniff"}
 	header["Content-Type"] = values[0:1:1]
 	header["Content-Length"] = values[1:2:2]
