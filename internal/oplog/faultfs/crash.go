@@ -11,27 +11,14 @@ import (
 // this size gives more ways to tear a write.
 const sector = 64
 
-// Piece is a part of the pending changes that a crash keeps or loses.
+// Piece is a part of the pending changes that a crash keeps or loses: a change of names, a
+// truncation, the growth of a file, or the part of a write in one sector.
 type Piece struct {
-	// Kind is the kind of change.
-	Kind Kind
-	// Size is the length in bytes, or 1 if there are none.
+	// Size is the length of the data in bytes, or 1 if there are none.
 	Size int
+	// Growth reports that the piece extends a file without the data that extended it.
+	Growth bool
 }
-
-// Kind is a kind of [Piece].
-type Kind int
-
-const (
-	// Naming is a change of the names in the directory, of size 1.
-	Naming Kind = iota
-	// Cutting is a truncation, of size 1.
-	Cutting
-	// Growing is an extension of a file without the data that extended it, of size 1.
-	Growing
-	// Data is the part of a write in one sector.
-	Data
-)
 
 // Keep decides what a crash keeps of the pending changes. It is called for each piece, in
 // order, and returns how many bytes of it are kept.
@@ -52,7 +39,7 @@ func Some(random *rand.Rand) Keep {
 // First keeps the first size bytes, and nothing after them.
 func First(size int) Keep {
 	return func(p Piece) int {
-		if p.Kind == Growing {
+		if p.Growth {
 			return 0
 		}
 		kept := min(p.Size, size)
@@ -64,7 +51,7 @@ func First(size int) Keep {
 // Pending returns the number of bytes that [First] can keep.
 func (f *FS) Pending() (size int) {
 	f.Crash(func(p Piece) int {
-		if p.Kind != Growing {
+		if !p.Growth {
 			size += p.Size
 		}
 		return 0
@@ -79,7 +66,7 @@ func (f *FS) Crash(keep Keep) *FS {
 	defer f.mu.Unlock()
 	names := maps.Clone(f.durable)
 	for _, change := range f.pending {
-		if keep(Piece{Naming, 1}) == 1 {
+		if keep(Piece{Size: 1}) == 1 {
 			apply(names, change)
 		}
 	}
@@ -125,17 +112,17 @@ func (n *inode) crash(keep Keep) *inode {
 // partly returns the content after the kept pieces of the write.
 func (w write) partly(content []byte, keep Keep) []byte {
 	if w.truncate {
-		if keep(Piece{Cutting, 1}) == 1 {
+		if keep(Piece{Size: 1}) == 1 {
 			return w.to(content)
 		}
 		return content
 	}
-	if end := w.at + int64(len(w.data)); end > int64(len(content)) && keep(Piece{Growing, 1}) == 1 {
+	if end := w.at + int64(len(w.data)); end > int64(len(content)) && keep(Piece{Size: 1, Growth: true}) == 1 {
 		content = extend(content, end)
 	}
 	for at, rest := w.at, w.data; len(rest) > 0; {
 		piece := rest[:min(int64(len(rest)), sector-at%sector)]
-		if kept := keep(Piece{Data, len(piece)}); kept > 0 {
+		if kept := keep(Piece{Size: len(piece)}); kept > 0 {
 			content = write{at: at, data: piece[:kept]}.to(content)
 		}
 		at, rest = at+int64(len(piece)), rest[len(piece):]

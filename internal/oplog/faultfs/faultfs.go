@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"io/fs"
 	"maps"
+	"slices"
 	"sync"
 
 	"example.com/go-webhookcfg/internal/oplog"
@@ -155,9 +156,23 @@ func (f *FS) outcome(op Op, name string) Outcome {
 	return decide(call)
 }
 
+// open makes a call that opens a file, which exists after a nil error of prepare.
+func (f *FS) open(op Op, name string, prepare func() error) (oplog.File, error) {
+	opened := &file{fs: f, holdsLock: op == OpLock}
+	err := f.call(op, name, func() error {
+		err := prepare()
+		opened.inode = f.names[name]
+		return err
+	}, nil)
+	if err != nil {
+		return nil, err
+	}
+	return opened, nil
+}
+
 // Lock implements [oplog.FS].
-func (f *FS) Lock(name string) (opened oplog.File, err error) {
-	err = f.call(OpLock, name, func() error {
+func (f *FS) Lock(name string) (oplog.File, error) {
+	return f.open(OpLock, name, func() error {
 		if f.locked[name] {
 			return oplog.ErrLocked
 		}
@@ -165,44 +180,29 @@ func (f *FS) Lock(name string) (opened oplog.File, err error) {
 			f.rename(map[string]*inode{name: {}})
 		}
 		f.locked[name] = true
-		opened = &file{fs: f, inode: f.names[name], holdsLock: true}
 		return nil
-	}, nil)
-	if err != nil {
-		return nil, err
-	}
-	return opened, nil
+	})
 }
 
 // Open implements [oplog.FS].
-func (f *FS) Open(name string) (opened oplog.File, err error) {
-	err = f.call(OpOpen, name, func() error {
+func (f *FS) Open(name string) (oplog.File, error) {
+	return f.open(OpOpen, name, func() error {
 		if f.names[name] == nil {
 			return fs.ErrNotExist
 		}
-		opened = &file{fs: f, inode: f.names[name]}
 		return nil
-	}, nil)
-	if err != nil {
-		return nil, err
-	}
-	return opened, nil
+	})
 }
 
 // Create implements [oplog.FS].
-func (f *FS) Create(name string) (opened oplog.File, err error) {
-	err = f.call(OpCreate, name, func() error {
+func (f *FS) Create(name string) (oplog.File, error) {
+	return f.open(OpCreate, name, func() error {
 		if f.names[name] != nil {
 			return fs.ErrExist
 		}
 		f.rename(map[string]*inode{name: {}})
-		opened = &file{fs: f, inode: f.names[name]}
 		return nil
-	}, nil)
-	if err != nil {
-		return nil, err
-	}
-	return opened, nil
+	})
 }
 
 // Rename implements [oplog.FS].
@@ -280,9 +280,5 @@ func (f *FS) WriteFile(name string, content []byte) {
 func (f *FS) Names() []string {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	var names []string
-	for name := range f.names {
-		names = append(names, name)
-	}
-	return names
+	return slices.Collect(maps.Keys(f.names))
 }
