@@ -22,6 +22,7 @@ import (
 	"net/netip"
 	"os"
 	"os/signal"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -102,16 +103,16 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) (err erro
 		return err
 	}
 	logger := slog.New(slog.NewTextHandler(stderr, nil))
-	configurations, err := openStore(cfg.store, logger)
+	var opened closers
+	defer func() { err = errors.Join(err, opened.close()) }()
+	configurations, err := openStore(cfg.store, logger, &opened)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, configurations.Close()) }()
-	clients, usage, err := openClients(cfg.credentials, logger)
+	clients, usage, err := openClients(cfg.credentials, logger, &opened)
 	if err != nil {
 		return err
 	}
-	defer clients.Close()
 	exists, err := readEntities(cfg.modules)
 	if err != nil {
 		return err
@@ -161,47 +162,45 @@ func limit(clients webhookcfg.CredentialVerifier) (webhookcfg.CredentialVerifier
 	return auth.Cache(throttled, nil)
 }
 
-// nopCloser adds a Close method that does nothing.
-type nopCloser struct{}
+// closers are what run has opened, to be closed in reverse order.
+type closers []io.Closer
 
-func (nopCloser) Close() error { return nil }
+func (all closers) close() (err error) {
+	for _, one := range slices.Backward(all) {
+		err = errors.Join(err, one.Close())
+	}
+	return err
+}
 
 // openStore opens the store that -store specifies.
-func openStore(name string, logger *slog.Logger) (interface {
-	webhookcfg.Store
-	io.Closer
-}, error,
-) {
+func openStore(name string, logger *slog.Logger, opened *closers) (webhookcfg.Store, error) {
 	if name == "memory" {
-		return struct {
-			*store.Memory
-			nopCloser
-		}{Memory: store.NewMemory()}, nil
+		return store.NewMemory(), nil
 	}
 	path, ok := strings.CutPrefix(name, "file:")
 	if !ok {
 		return nil, fmt.Errorf("-store %q is neither memory nor file:PATH", name)
 	}
-	return store.OpenFile(path, &store.FileOptions{Logger: logger})
+	file, err := store.OpenFile(path, &store.FileOptions{Logger: logger})
+	if err == nil {
+		*opened = append(*opened, file)
+	}
+	return file, err
 }
 
 // openClients reads the credential file. Without one it creates a client and returns the
 // commands to try it with.
-func openClients(path string, logger *slog.Logger) (interface {
-	webhookcfg.CredentialVerifier
-	io.Closer
-}, func(net.Addr) string, error,
-) {
-	if path != "" {
-		file, err := auth.OpenFile(path, &auth.FileOptions{Poll: 2 * time.Second, Logger: logger})
-		return file, func(net.Addr) string { return "" }, err
+func openClients(path string, logger *slog.Logger, opened *closers) (webhookcfg.CredentialVerifier, func(net.Addr) string, error) {
+	if path == "" {
+		id, secret := "client-"+rand.Text()[:8], auth.NewSecret()
+		created, err := auth.Static(auth.Credential{ID: id, Secrets: []string{secret}})
+		return created, func(at net.Addr) string { return commands(at, id, secret) }, err
 	}
-	id, secret := "client-"+rand.Text()[:8], auth.NewSecret()
-	created, err := auth.Static(auth.Credential{ID: id, Secrets: []string{secret}})
-	return struct {
-		*auth.Clients
-		nopCloser
-	}{Clients: created}, func(at net.Addr) string { return commands(at, id, secret) }, err
+	file, err := auth.OpenFile(path, &auth.FileOptions{Poll: 2 * time.Second, Logger: logger})
+	if err == nil {
+		*opened = append(*opened, file)
+	}
+	return file, func(net.Addr) string { return "" }, err
 }
 
 // commands returns shell commands for each operation.
