@@ -157,7 +157,7 @@ func durable(check func(*script) error) func(*script) error {
 	}
 }
 
-// through runs a check with n handles on the state of the store, which is the first.
+// through runs a check with n handles on one state, the first of which is the store.
 func through(n int, check func(*script) error) func(*script) error {
 	return func(sc *script) error {
 		if sc.OpenPeer == nil {
