@@ -59,9 +59,8 @@ func (m *Memory) Resolve(ctx context.Context, client, entity string) (webhookcfg
 		return webhookcfg.Webhook{}, fmt.Errorf("store: resolve: %w", err)
 	}
 	m.mu.RLock()
-	resolved := m.table.Resolve(client, entity)
-	m.mu.RUnlock()
-	return resolved.Webhook(), nil
+	defer m.mu.RUnlock()
+	return m.table.Resolve(client, entity), nil
 }
 
 // List implements [webhookcfg.Lister]. Changes can happen between two

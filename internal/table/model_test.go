@@ -82,7 +82,7 @@ func same(t *table.Table, models map[string]*model, entities []string) error {
 	for client, m := range models {
 		records += m.records()
 		for _, entity := range entities {
-			if got, want := t.Resolve(client, entity).Webhook(), m.resolve(entity); !sameWebhook(got, want) {
+			if got, want := t.Resolve(client, entity), m.resolve(entity); !sameWebhook(got, want) {
 				return fmt.Errorf("resolve %s %s: got %v, want %v", client, entity, got, want)
 			}
 		}
@@ -230,7 +230,7 @@ func TestLongHistories(t *testing.T) {
 	for _, client := range clients {
 		tb.Apply(webhookcfg.Unset(client, webhookcfg.All()))
 	}
-	if tb.Len() != 0 || tb.Resolve("c1", "a").Webhook().Source != webhookcfg.SourceNone {
+	if tb.Len() != 0 || tb.Resolve("c1", "a").Source != webhookcfg.SourceNone {
 		t.Errorf("%d records are left", tb.Len())
 	}
 }
@@ -272,7 +272,7 @@ func TestTimes(t *testing.T) {
 		c := webhookcfg.Set("c", webhookcfg.Entity("e"), egress.NewURL("https://h.example.com/"))
 		c.Time = tt.given
 		tb.Apply(c)
-		if got := tb.Resolve("c", "e").Webhook().Since; !got.Equal(tt.want) || got.Location() != time.UTC || got.IsZero() != tt.given.IsZero() {
+		if got := tb.Resolve("c", "e").Since; !got.Equal(tt.want) || got.Location() != time.UTC || got.IsZero() != tt.given.IsZero() {
 			t.Errorf("%v became %v", tt.given, got)
 		}
 	}

@@ -1,7 +1,6 @@
 package table
 
 import (
-	"cmp"
 	"iter"
 	"slices"
 	"strings"
@@ -10,80 +9,64 @@ import (
 // ordered is a map whose keys can be walked in byte order from any of them. The zero
 // value is empty.
 type ordered[V any] struct {
-	items map[string]*item[V]
-	order order[V]
+	values map[string]V
+	keys   order
 }
 
-// item is an entry of an ordered map.
-type item[V any] struct {
-	key   string
-	value V
-}
+func (m *ordered[V]) len() int { return len(m.values) }
 
-func (m *ordered[V]) len() int { return len(m.items) }
-
-// get returns the value of the key, nil if there is none.
-func (m *ordered[V]) get(key string) *V {
-	if it := m.items[key]; it != nil {
-		return &it.value
+// set sets the value of a key. It keeps a copy of a new key, which may be part of
+// something larger.
+func (m *ordered[V]) set(key string, value V) {
+	if m.values == nil {
+		m.values = make(map[string]V)
 	}
-	return nil
-}
-
-// add returns the value of the key, a new one if there was none. It keeps a copy of
-// the key, which may be part of something larger.
-func (m *ordered[V]) add(key string) *V {
-	if v := m.get(key); v != nil {
-		return v
+	if _, known := m.values[key]; !known {
+		key = strings.Clone(key)
+		m.keys.add(key)
 	}
-	if m.items == nil {
-		m.items = make(map[string]*item[V])
-	}
-	it := &item[V]{key: strings.Clone(key)}
-	m.items[it.key] = it
-	m.order.add(it)
-	return &it.value
+	m.values[key] = value
 }
 
 func (m *ordered[V]) delete(key string) {
-	it := m.items[key]
+	_, known := m.values[key]
 	switch {
-	case it == nil:
-	case len(m.items) == 1:
+	case !known:
+	case len(m.values) == 1:
 		*m = ordered[V]{} // a map does not shrink when its keys are deleted
 	default:
-		delete(m.items, key)
-		m.order.remove(it)
+		delete(m.values, key)
+		m.keys.remove(key)
 	}
 }
 
 // after walks the entries whose keys come after the given one. The map must not
 // change during the walk.
-func (m *ordered[V]) after(key string) iter.Seq2[string, *V] {
-	return func(yield func(string, *V) bool) {
-		for it := range m.order.after(key) {
-			if !yield(it.key, &it.value) {
+func (m *ordered[V]) after(key string) iter.Seq2[string, V] {
+	return func(yield func(string, V) bool) {
+		for key := range m.keys.after(key) {
+			if !yield(key, m.values[key]) {
 				return
 			}
 		}
 	}
 }
 
-// maxSpan is the most items of a span.
+// maxSpan is the most keys of a span.
 const maxSpan = 256
 
-// order is the items of an ordered map, cut into spans by their keys. Within a span
-// they are in no order: to sort them when a walk comes to it costs less than to keep
-// them sorted. The zero value is empty.
-type order[V any] struct {
-	spans [][]*item[V]
+// order is a set of keys, cut into spans by their byte order. Within a span they are in
+// no order: to sort them when a walk comes to it costs less than to keep them sorted.
+// The zero value is empty.
+type order struct {
+	spans [][]string
 	// bounds[i] is the least key that belongs in spans[i+1], and greater than all that
 	// belong in spans[i].
 	bounds []string
 }
 
 // find returns the span in which the key belongs.
-func (o *order[V]) find(key string) int {
+func (o *order) find(key string) int {
 	i, equal := slices.BinarySearch(o.bounds, key)
 	if equal {
 		i++
@@ -91,50 +74,52 @@ func (o *order[V]) find(key string) int {
 	return i
 }
 
-func (o *order[V]) add(it *item[V]) {
+// add adds a key that is not in the set.
+func (o *order) add(key string) {
 	if o.spans == nil {
-		o.spans = make([][]*item[V], 1)
+		o.spans = make([][]string, 1)
 	}
-	i := o.find(it.key)
+	i := o.find(key)
 	if len(o.spans[i]) == maxSpan {
 		o.split(i)
-		i = o.find(it.key)
+		i = o.find(key)
 	}
-	o.spans[i] = append(o.spans[i], it)
+	o.spans[i] = append(o.spans[i], key)
 }
 
 // split cuts span i in two at about the median of its keys, which is that of a sample.
-func (o *order[V]) split(i int) {
+func (o *order) split(i int) {
 	var sample []string
 	for n := 0; n < maxSpan; n += maxSpan / 32 {
-		sample = append(sample, o.spans[i][n].key)
+		sample = append(sample, o.spans[i][n])
 	}
 	slices.Sort(sample)
 	bound := sample[len(sample)/2]
-	low, high := make([]*item[V], 0, maxSpan), make([]*item[V], 0, maxSpan)
-	for _, it := range o.spans[i] {
-		if it.key < bound {
-			low = append(low, it)
+	low, high := make([]string, 0, maxSpan), make([]string, 0, maxSpan)
+	for _, key := range o.spans[i] {
+		if key < bound {
+			low = append(low, key)
 		} else {
-			high = append(high, it)
+			high = append(high, key)
 		}
 	}
 	o.spans = slices.Replace(o.spans, i, i+1, low, high)
 	o.bounds = slices.Insert(o.bounds, i, bound)
 }
 
-func (o *order[V]) remove(it *item[V]) {
-	i := o.find(it.key)
+// remove removes a key that is in the set.
+func (o *order) remove(key string) {
+	i := o.find(key)
 	span := o.spans[i]
-	at, last := slices.Index(span, it), len(span)-1
-	span[at], span[last] = span[last], nil
+	at, last := slices.Index(span, key), len(span)-1
+	span[at], span[last] = span[last], ""
 	o.spans[i] = span[:last]
 	o.join(i)
 	o.join(i - 1)
 }
 
 // join makes one span of span i and the next if together they are at most half full.
-func (o *order[V]) join(i int) {
+func (o *order) join(i int) {
 	if i < 0 || i+1 >= len(o.spans) || len(o.spans[i])+len(o.spans[i+1]) > maxSpan/2 {
 		return
 	}
@@ -142,17 +127,15 @@ func (o *order[V]) join(i int) {
 	o.bounds = slices.Delete(o.bounds, i, i+1)
 }
 
-// after walks the items whose keys come after the given one.
-func (o *order[V]) after(key string) iter.Seq[*item[V]] {
-	return func(yield func(*item[V]) bool) {
+// after walks the keys after the given one.
+func (o *order) after(key string) iter.Seq[string] {
+	return func(yield func(string) bool) {
 		for i := o.find(key); i < len(o.spans); i++ {
-			for _, it := range slices.SortedFunc(slices.Values(o.spans[i]), compare) {
-				if it.key > key && !yield(it) {
+			for _, next := range slices.Sorted(slices.Values(o.spans[i])) {
+				if next > key && !yield(next) {
 					return
 				}
 			}
 		}
 	}
 }
-
-func compare[V any](x, y *item[V]) int { return cmp.Compare(x.key, y.key) }

@@ -19,7 +19,7 @@ import (
 // A table must not be used while it is changed, but may be read by any number of
 // goroutines at once. It keeps none of the strings that are passed in, only URLs.
 type Table struct {
-	clients ordered[client]
+	clients ordered[*client]
 	records int
 	urls    urlInterner // nil while the table is small
 }
@@ -27,12 +27,13 @@ type Table struct {
 // Apply makes a change, which must be valid: see [webhookcfg.Change.Validate]. The
 // time of the change is stored in whole seconds.
 func (t *Table) Apply(change webhookcfg.Change) {
-	c := t.clients.get(change.Client)
+	c := t.clients.values[change.Client]
 	if c == nil {
 		if change.URL.IsZero() {
 			return // nothing is set that could be unset
 		}
-		c = t.clients.add(change.Client)
+		c = new(client)
+		t.clients.set(change.Client, c)
 	}
 	change.URL = t.intern(change.URL)
 	before := c.records()
@@ -60,10 +61,10 @@ func (t *Table) intern(u egress.URL) egress.URL {
 }
 
 // Resolve returns the webhook that is in effect for an entity of a client.
-func (t *Table) Resolve(client, entity string) Resolved {
-	c := t.clients.get(client)
+func (t *Table) Resolve(client, entity string) webhookcfg.Webhook {
+	c := t.clients.values[client]
 	if c == nil {
-		return Resolved{}
+		return webhookcfg.Webhook{}
 	}
 	return c.resolve(entity)
 }
@@ -71,7 +72,7 @@ func (t *Table) Resolve(client, entity string) Resolved {
 // Page returns the first limit overrides of a client whose entities come after
 // the given one, as specified in [webhookcfg.Lister]. The limit is at least 1.
 func (t *Table) Page(client, after string, limit int) webhookcfg.Page {
-	c := t.clients.get(client)
+	c := t.clients.values[client]
 	if c == nil {
 		return webhookcfg.Page{}
 	}
