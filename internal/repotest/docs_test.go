@@ -3,6 +3,7 @@ package repotest_test
 import (
 	"go/ast"
 	"go/token"
+	"os"
 	"path"
 	"regexp"
 	"testing"
@@ -28,6 +29,21 @@ func TestVocabulary(t *testing.T) {
 		if path.Ext(name) == ".md" && name != ".github/CONTRIBUTING.md" { // which lists the words
 			for _, word := range colloquial.FindAllString(read(t, name), -1) {
 				t.Errorf("%s: %q", name, word)
+			}
+		}
+	})
+}
+
+// TestLinks: every relative link of a document leads to a file.
+func TestLinks(t *testing.T) {
+	link := regexp.MustCompile(`\]\(([^)#:]+)[^):]*\)`)
+	walk(t, func(name string) {
+		if path.Ext(name) != ".md" {
+			return
+		}
+		for _, match := range link.FindAllStringSubmatch(read(t, name), -1) {
+			if _, err := os.Stat(path.Join(path.Dir(name), match[1])); err != nil {
+				t.Errorf("%s: %v", name, err)
 			}
 		}
 	})
