@@ -39,7 +39,7 @@ type settings struct {
 }
 
 var (
-	full  = settings{rounds: 7, turn: 300 * time.Millisecond, watch: 3 * time.Second, records: 1_000_000, loaded: 100_000, entries: 10_000, overrides: 100_000}
+	full  = settings{rounds: 5, turn: 300 * time.Millisecond, watch: 3 * time.Second, records: 1_000_000, loaded: 100_000, entries: 10_000, overrides: 100_000}
 	quick = settings{rounds: 2, turn: 50 * time.Millisecond, watch: time.Second, records: 50_000, loaded: 5_000, entries: 1_000, overrides: 1_000}
 )
 
