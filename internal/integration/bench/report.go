@@ -22,7 +22,7 @@ const introduction = `# Benchmark results
 Both sides of a ratio ran in turn in one process, so only the ratios are meaningful:
 absolute figures change with the machine and its load. A ratio is the median of the
 rounds, with the least and the greatest in parentheses. A budget is a limit that the
-library has to meet.
+library aims to meet; a ratio beyond it is a miss.
 `
 
 // report is Markdown, printed as soon as it is measured, with plots.
