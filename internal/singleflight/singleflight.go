@@ -17,7 +17,7 @@ import (
 	"golang.org/x/sync/singleflight"
 )
 
-// ErrGoexit is returned to every waiting caller if the work called [runtime.Goexit].
+// ErrGoexit is returned if the work called [runtime.Goexit].
 var ErrGoexit = errors.New("singleflight: runtime.Goexit called")
 
 // Group deduplicates calls. The zero value is ready for use. A Group must not be
@@ -33,8 +33,8 @@ type Group[V any] struct {
 // The context of work has the values of the first caller's context, but a deadline of
 // its own: it ends after timeout, which must be positive, or when work returns.
 //
-// If work panics, Do panics in every waiting caller. The value is an error with the
-// stack of work; it wraps the value of the panic if that is an error.
+// If work panics, or returns the [*PanicError] of a nested call, Do panics with that
+// error in every waiting caller.
 func (g *Group[V]) Do(ctx context.Context, key string, timeout time.Duration, work func(context.Context) (V, error)) (V, error) {
 	var zero V
 	if err := ctx.Err(); err != nil {
@@ -43,57 +43,56 @@ func (g *Group[V]) Do(ctx context.Context, key string, timeout time.Duration, wo
 	finished := g.calls.DoChan(key, func() (any, error) {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), timeout)
 		defer cancel()
-		return run(ctx, work), nil
+		value, err := Call(func() (V, error) { return work(ctx) })
+		return &sharedResult[V]{value, err}, nil
 	})
 	select {
 	case <-ctx.Done():
 		return zero, ctx.Err()
 	case call := <-finished:
 		result := call.Val.(*sharedResult[V])
-		if result.panicked != nil {
-			panic(result.panicked)
+		if panicked, ok := errors.AsType[*PanicError](result.err); ok {
+			panic(panicked)
 		}
 		return result.value, result.err
 	}
 }
 
-// Forget makes the next call with the key call its work, even if a call is in progress.
-// Callers that already wait for that call receive its result.
-func (g *Group[V]) Forget(key string) { g.calls.Forget(key) }
-
 type sharedResult[V any] struct {
-	value    V
-	err      error
-	panicked *workPanic
+	value V
+	err   error
 }
 
-// run calls work in a goroutine of its own, because a goroutine that calls Goexit cannot
-// return a result.
-func run[V any](ctx context.Context, work func(context.Context) (V, error)) *sharedResult[V] {
-	r := &sharedResult[V]{err: ErrGoexit}
+// Call calls work in a goroutine of its own, waits for it, and returns its result, a
+// [*PanicError] if it panicked, or ErrGoexit. It is for functions of a host that another
+// library calls in its goroutines, where a panic would end the process.
+func Call[V any](work func() (V, error)) (value V, err error) {
+	err = ErrGoexit
 	returned := make(chan struct{})
 	go func() {
 		defer close(returned)
 		defer func() {
-			if value := recover(); value != nil {
-				r.panicked = &workPanic{value, debug.Stack()}
+			if panicked := recover(); panicked != nil {
+				err = &PanicError{panicked, debug.Stack()}
 			}
 		}()
-		r.value, r.err = work(ctx)
+		value, err = work()
 	}()
 	<-returned
-	return r
+	return value, err
 }
 
-// workPanic is the value with which Do panics in the callers.
-type workPanic struct {
+// PanicError is a panic of the work.
+type PanicError struct {
 	value any
 	stack []byte
 }
 
-func (p *workPanic) Error() string { return fmt.Sprintf("%v\n\n%s", p.value, p.stack) }
+// Error returns the value of the panic, and the stack.
+func (p *PanicError) Error() string { return fmt.Sprintf("%v\n\n%s", p.value, p.stack) }
 
-func (p *workPanic) Unwrap() error {
+// Unwrap returns the value of the panic if that is an error.
+func (p *PanicError) Unwrap() error {
 	err, _ := p.value.(error)
 	return err
 }

@@ -178,24 +178,29 @@ func TestGoexitIsAnError(t *testing.T) {
 	}
 }
 
-func TestForget(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		var g singleflight.Group[int]
-		returning := func(value int) func(context.Context) (int, error) {
-			return func(context.Context) (int, error) {
-				time.Sleep(time.Second)
-				return value, nil
-			}
+// TestCall: a panic and Goexit are errors, and Do panics with the panic of a nested call.
+func TestCall(t *testing.T) {
+	broken := func() (int, error) { panic(io.ErrUnexpectedEOF) }
+	if value, err := singleflight.Call(func() (int, error) { return 1, io.EOF }); value != 1 || err != io.EOF {
+		t.Errorf("got %d, %v", value, err)
+	}
+	_, err := singleflight.Call(broken)
+	if panicked, ok := err.(*singleflight.PanicError); !ok || !errors.Is(panicked, io.ErrUnexpectedEOF) {
+		t.Errorf("panic: got %v", err)
+	}
+	_, err = singleflight.Call(func() (int, error) { runtime.Goexit(); return 1, nil })
+	if !errors.Is(err, singleflight.ErrGoexit) {
+		t.Errorf("Goexit: got %v", err)
+	}
+	defer func() {
+		if err, _ := recover().(error); !errors.Is(err, io.ErrUnexpectedEOF) {
+			t.Errorf("recovered %v", err)
 		}
-		before := goDo(&g, t.Context(), "a", returning(1))
-		synctest.Wait()
-		g.Forget("a")
-		after := goDo(&g, t.Context(), "a", returning(2))
-		if value, err := before(); value != 1 || err != nil {
-			t.Errorf("before Forget: got %d, %v; want 1, nil", value, err)
-		}
-		if value, err := after(); value != 2 || err != nil {
-			t.Errorf("after Forget: got %d, %v; want 2, nil", value, err)
-		}
+	}()
+	var g singleflight.Group[int]
+	_, err = g.Do(t.Context(), "a", timeout, func(context.Context) (int, error) {
+		_, err := singleflight.Call(broken)
+		return 1, fmt.Errorf("nested: %w", err)
 	})
+	t.Errorf("no panic, but %v", err)
 }
