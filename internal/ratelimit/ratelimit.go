@@ -1,4 +1,4 @@
-// Package ratelimit provides a rate limiter per key with bounded memory.
+// Package ratelimit provides rate limiters per key with bounded memory.
 package ratelimit
 
 import (
@@ -56,4 +56,52 @@ func (l *Limiter[K]) GiveBack(key K, now time.Time) {
 	} else {
 		l.full.Remove(key)
 	}
+}
+
+// Window admits a number of events per key within any period, however they are
+// distributed; a [Limiter] of the same burst and rate admits almost twice as many within
+// the first period. It holds the times of the last events. It is not safe for concurrent
+// use. Make one with [NewWindow].
+type Window[K comparable] struct {
+	limit  int
+	period time.Duration
+	epoch  time.Time
+	last   *lru.Map[K, *eventTimes]
+}
+
+// eventTimes holds at most limit instants since the epoch, as a ring once it is full.
+type eventTimes struct {
+	at     []time.Duration
+	oldest int // index into at if that is full
+}
+
+// NewWindow returns a window that admits limit events per period. Both must be positive.
+// Of more than maxKeys keys, the least recently used are forgotten: they have had no
+// event.
+func NewWindow[K comparable](limit int, period time.Duration, maxKeys int) *Window[K] {
+	return &Window[K]{limit: limit, period: period, epoch: time.Now(), last: lru.New[K, *eventTimes](maxKeys)}
+}
+
+// Wait returns the time until the key is admitted; zero or less if it is now.
+func (w *Window[K]) Wait(key K, now time.Time) time.Duration {
+	times, ok := w.last.Get(key)
+	if !ok || len(times.at) < w.limit {
+		return 0
+	}
+	return times.at[times.oldest] + w.period - now.Sub(w.epoch)
+}
+
+// Take records an event. The key must be admitted: see [Window.Wait].
+func (w *Window[K]) Take(key K, now time.Time) {
+	times, ok := w.last.Get(key)
+	if !ok {
+		times = new(eventTimes)
+		w.last.Put(key, times)
+	}
+	if len(times.at) < w.limit {
+		times.at = append(times.at, now.Sub(w.epoch))
+		return
+	}
+	times.at[times.oldest] = now.Sub(w.epoch)
+	times.oldest = (times.oldest + 1) % w.limit
 }
