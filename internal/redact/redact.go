@@ -1,24 +1,27 @@
 // Package redact keeps secrets out of texts written elsewhere: by drivers and
 // servers that quote their arguments, and by panics.
 //
-// [Secret] and [URL] replace a secret where it is written out in full. Where a text
-// may hold only a part of one, since servers shorten what they quote, [Quotes]
-// detects that, and the caller withholds the text as a whole.
+// [Text] replaces a secret where it is written out in full. Where a text may hold only a
+// part of one, since servers shorten what they quote, [Quotes] detects that, and the caller
+// withholds the text as a whole.
 package redact
 
 import (
+	"cmp"
 	"encoding/hex"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 )
 
 const (
-	// minSecret excludes a path of a letter or two, which is no secret and occurs in
-	// every text.
+	// minSecret excludes a path or a guess of a letter or two, which is no secret and
+	// occurs in every text.
 	minSecret = 4
 	// fragment is the number of consecutive bytes of a secret that are too many to
 	// be a coincidence.
@@ -40,32 +43,47 @@ func (e *redactedError) Is(target error) bool       { return errors.Is(e.cause, 
 func (e *redactedError) As(target any) bool         { return errors.As(e.cause, target) }
 func (e *redactedError) Format(s fmt.State, _ rune) { _, _ = io.WriteString(s, e.text) }
 
-// Secret returns text with "[secret]" for every occurrence of the secret in one of
-// its common spellings: plain, quoted as in Go, and escaped as in a URL. An empty
-// secret occurs nowhere.
-func Secret(text, secret string) string { return replace(text, secret, "[secret]") }
-
-// URL returns text with shown, the part of a URL that may be seen, for every
-// occurrence of the whole URL, and "[path]" for every occurrence of the remainder,
-// with its first byte or without. The spellings are those of [Secret].
-func URL(text, whole, shown string) string {
-	text = replace(text, whole, shown)
-	if tail := strings.TrimPrefix(whole, shown); len(tail) >= minSecret {
-		text = replace(text, tail, "[path]")
-		text = replace(text, tail[1:], "[path]")
+// Text returns text with "[secret]" for every occurrence of a secret, shown, the part of
+// a URL that may be seen, for every occurrence of the whole URL, and "[path]" for every
+// occurrence of its path, with the first slash or without, or of its query.
+//
+// They are found plain, quoted as in Go or JSON, and escaped as in a URL, if they are
+// at least four bytes long: a text is at most twice as long as before, if shown is not
+// longer than the whole URL. Of several at one place the longest is replaced, and what is
+// put in its place is not searched again.
+func Text(text string, secrets []string, whole, shown string) string {
+	var found []replacement
+	for _, secret := range secrets {
+		found = appendFound(found, text, secret, "[secret]")
 	}
-	return text
+	found = appendFound(found, text, whole, shown)
+	path, query, _ := strings.Cut(strings.TrimPrefix(whole, shown), "?")
+	for _, part := range []string{path, strings.TrimPrefix(path, "/"), query} {
+		found = appendFound(found, text, part, "[path]")
+	}
+	slices.SortStableFunc(found, func(a, b replacement) int { return cmp.Compare(len(b.old), len(a.old)) })
+	var pairs []string
+	for _, r := range found {
+		pairs = append(pairs, r.old, r.new)
+	}
+	return strings.NewReplacer(pairs...).Replace(text)
 }
 
-func replace(text, secret, replacement string) string {
-	if secret == "" {
-		return text
+type replacement struct{ old, new string }
+
+// appendFound appends a replacement for each spelling of the secret that text holds.
+func appendFound(found []replacement, text, secret, replaced string) []replacement {
+	if len(secret) < minSecret {
+		return found
 	}
 	quoted := strconv.Quote(secret)
-	for _, spelling := range []string{secret, quoted[1 : len(quoted)-1], url.QueryEscape(secret), url.PathEscape(secret)} {
-		text = strings.ReplaceAll(text, spelling, replacement)
+	inJSON, _ := json.Marshal(secret) // a string has no error
+	for _, spelling := range []string{secret, quoted[1 : len(quoted)-1], string(inJSON[1 : len(inJSON)-1]), url.QueryEscape(secret), url.PathEscape(secret)} {
+		if strings.Contains(text, spelling) {
+			found = append(found, replacement{spelling, replaced})
+		}
 	}
-	return text
+	return found
 }
 
 // Quotes reports whether text holds eight consecutive bytes of the secret, or all of

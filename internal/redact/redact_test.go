@@ -64,31 +64,34 @@ func TestErrorWithoutCause(t *testing.T) {
 
 // spellings are ways in which drivers and servers print their arguments.
 func spellings(text string) []string {
+	inJSON, _ := json.Marshal(text)
 	return []string{
-		text, strconv.Quote(text), url.QueryEscape(text), url.PathEscape(text),
+		text, strconv.Quote(text), url.QueryEscape(text), url.PathEscape(text), string(inJSON),
 		"at " + text + ": " + text, (&url.Error{Op: "Get", URL: text, Err: fs.ErrExist}).Error(),
 	}
 }
 
-func TestSecret(t *testing.T) {
-	for _, secret := range []string{"T0KEN", `T0KEN"quoted\`, "T0KEN & more", "a/b?T0KEN=%2F", "T0KEN\n", "ü"} {
+func TestSecretsInText(t *testing.T) {
+	for _, secret := range []string{"T0KEN", `T0KEN"quoted\`, "T0KEN & more", "a/b?T0KEN=%2F", "T0KEN\n", "T0KEN\u200b", "T0K", "ü<>", "üü"} {
+		short := len(secret) < 4
 		for _, text := range spellings(secret) {
-			got := redact.Secret(text, secret)
-			if strings.Contains(got, "T0KEN") || strings.Contains(got, "ü") || !strings.Contains(got, "[secret]") {
+			got := redact.Text(text, []string{"other", secret}, "", "")
+			leaked := strings.Contains(got, "T0K") || strings.Contains(got, "ü") || strings.Contains(got, "%C3%BC")
+			if leaked != short || strings.Contains(got, "[secret]") == short {
 				t.Errorf("%s of %q becomes %s", text, secret, got)
 			}
 		}
 	}
-	if got := redact.Secret("no such row", ""); got != "no such row" {
+	if got := redact.Text("no such row", []string{""}, "", ""); got != "no such row" {
 		t.Errorf("no secret gives %q", got)
 	}
 }
 
-func TestURL(t *testing.T) {
-	const shown, tail = "https://hooks.example.com:8443", "/services/T0KEN?k=QU3RY&x=%2F"
-	for _, secret := range []string{shown + tail, tail, tail[1:]} {
+func TestURLInText(t *testing.T) {
+	const shown, tail = "https://hooks.example.com:8443", "/services/T0KEN<>?k=QU3RY&x=%2F"
+	for _, secret := range []string{shown + tail, tail, tail[1:], "/services/T0KEN<>", "services/T0KEN<>", "k=QU3RY&x=%2F"} {
 		for _, text := range spellings(secret) {
-			got := redact.URL(text, shown+tail, shown)
+			got := redact.Text(text, nil, shown+tail, shown)
 			if strings.Contains(got, "T0KEN") || strings.Contains(got, "QU3RY") {
 				t.Errorf("%s becomes %s", text, got)
 			}
@@ -100,13 +103,46 @@ func TestURL(t *testing.T) {
 	for _, test := range []struct{ text, whole, shown, want string }{
 		{"dial tcp: refused", "https://h.example/t0ken", "https://h.example", "dial tcp: refused"},
 		{"no a in it: https://h.example/a", "https://h.example/a", "https://h.example", "no a in it: https://h.example"},
+		{"no row /abc", "https://h.example/abc", "https://h.example", "no row [path]"},
+		{"no row /ab", "https://h.example/ab", "https://h.example", "no row /ab"},
 		{"Post https://u:p@h/t0ken", "https://u:p@h/t0ken", "https://h", "Post https://h"},
 		{"dial tcp: refused", "", "", "dial tcp: refused"},
 	} {
-		if got := redact.URL(test.text, test.whole, test.shown); got != test.want {
+		if got := redact.Text(test.text, nil, test.whole, test.shown); got != test.want {
 			t.Errorf("%s becomes %s, want %s", test.text, got, test.want)
 		}
 	}
+}
+
+// TestTextOfSeveral: a secret replaces nothing in what replaced another, and the longest
+// one at a place wins.
+func TestTextOfSeveral(t *testing.T) {
+	const whole, shown = "https://h.example/t0ken", "https://h.example"
+	for _, test := range []struct{ text, secret, want string }{
+		{"pass word pass", "pass", "[secret] word [secret]"},
+		{"secret and secret", "secret", "[secret] and [secret]"},
+		{"path and /t0ken", "path", "[secret] and [path]"},
+		{"GET " + whole, "http", "GET " + shown},
+		{"GET " + whole, "https://h.ex", "GET " + shown},
+		{"GET " + whole + " by t0ken", "example", "GET " + shown + " by [path]"},
+	} {
+		if got := redact.Text(test.text, []string{test.secret}, whole, shown); got != test.want {
+			t.Errorf("%s without %s becomes %s, want %s", test.text, test.secret, got, test.want)
+		}
+	}
+}
+
+// FuzzText: no choice of a secret or a path makes a text more than twice as long.
+func FuzzText(f *testing.F) {
+	for _, seed := range []string{"e", "ee", "eeee", "[secret]", "secr", "\"\"\"\"", "%25%25", "conn"} {
+		f.Add(strings.Repeat(seed, 100), seed, "/"+seed)
+	}
+	f.Fuzz(func(t *testing.T, text, secret, path string) {
+		got := redact.Text(text, []string{secret, secret}, "https://h"+path, "https://h")
+		if len(got) > 2*len(text) {
+			t.Errorf("%d bytes become %d", len(text), len(got))
+		}
+	})
 }
 
 func TestQuotes(t *testing.T) {
