@@ -11,6 +11,9 @@ import (
 type client struct {
 	base      webhook // without a URL if there is no base
 	overrides ordered[webhook]
+	// bytes is the sum of the lengths of the names and URLs of the changes that it takes to
+	// make such a client.
+	bytes int64
 }
 
 // webhook is the part of a [webhookcfg.Webhook] that is stored: a URL or, for "off",
@@ -25,17 +28,26 @@ type webhook struct {
 func (c *client) apply(change webhookcfg.Change) {
 	hook := webhook{url: change.URL, since: change.Time.Unix()}
 	unset, entity := change.URL.IsZero(), change.Scope.Entity()
+	names := int64(len(change.Client) + len(entity))
 	switch {
 	case change.Scope.IsAll() && unset:
 		*c = client{}
 	case change.Scope.IsAll():
-		*c = client{base: hook}
+		*c = client{base: hook, bytes: names + hook.bytes()}
 	case unset && !c.hasBase():
-		c.overrides.delete(entity)
+		if old, known := c.overrides.delete(entity); known {
+			c.bytes -= names + old.bytes()
+		}
 	default:
-		c.overrides.set(entity, hook)
+		old, known := c.overrides.set(entity, hook)
+		if !known {
+			c.bytes += names
+		}
+		c.bytes += hook.bytes() - old.bytes()
 	}
 }
+
+func (w webhook) bytes() int64 { return int64(len(w.url.Reveal())) }
 
 func (c *client) resolve(entity string) webhookcfg.Webhook {
 	if hook, ok := c.overrides.values[entity]; ok {

@@ -15,21 +15,23 @@ type ordered[V any] struct {
 
 func (m *ordered[V]) len() int { return len(m.values) }
 
-// set sets the value of a key. It keeps a copy of a new key, which may be part of
-// something larger.
-func (m *ordered[V]) set(key string, value V) {
+// set sets the value of a key and returns the old one, if the key was known. It keeps a
+// copy of a new key, which may be part of something larger.
+func (m *ordered[V]) set(key string, value V) (old V, known bool) {
 	if m.values == nil {
 		m.values = make(map[string]V)
 	}
-	if _, known := m.values[key]; !known {
+	if old, known = m.values[key]; !known {
 		key = strings.Clone(key)
 		m.keys.add(key)
 	}
 	m.values[key] = value
+	return old, known
 }
 
-func (m *ordered[V]) delete(key string) {
-	_, known := m.values[key]
+// delete deletes a key and returns its value, if the key was known.
+func (m *ordered[V]) delete(key string) (old V, known bool) {
+	old, known = m.values[key]
 	switch {
 	case !known:
 	case len(m.values) == 1:
@@ -38,6 +40,7 @@ func (m *ordered[V]) delete(key string) {
 		delete(m.values, key)
 		m.keys.remove(key)
 	}
+	return old, known
 }
 
 // after walks the entries whose keys come after the given one. The map must not

@@ -21,6 +21,7 @@ import (
 type Table struct {
 	clients ordered[*client]
 	records int
+	bytes   int64
 	urls    urlInterner // nil while the table is small
 }
 
@@ -36,9 +37,10 @@ func (t *Table) Apply(change webhookcfg.Change) {
 		t.clients.set(change.Client, c)
 	}
 	change.URL = t.intern(change.URL)
-	before := c.records()
+	records, bytes := c.records(), c.bytes
 	c.apply(change)
-	t.records += c.records() - before
+	t.records += c.records() - records
+	t.bytes += c.bytes - bytes
 	switch {
 	case t.records == 0:
 		*t = Table{}
@@ -95,3 +97,6 @@ func (t *Table) Clients(after string) iter.Seq[string] {
 // Len returns the number of records, bases and overrides together: the number of
 // changes that it takes to make such a table.
 func (t *Table) Len() int { return t.records }
+
+// Bytes returns the sum of the lengths of the names and URLs of these changes.
+func (t *Table) Bytes() int64 { return t.bytes }
