@@ -106,7 +106,7 @@ func (n *inode) crash(keep Keep) *inode {
 	for _, w := range n.pending {
 		left = w.partly(left, keep)
 	}
-	return &inode{content: left, durable: bytes.Clone(left)}
+	return newInode(left)
 }
 
 // partly returns the content after the kept pieces of the write.

@@ -26,11 +26,13 @@ var (
 // Op is a kind of call.
 type Op string
 
-// The calls of [oplog.FS] and [oplog.File]. OpSyncDir is the Sync of the directory.
+// The calls of [oplog.FS] and [oplog.File]. Opening and creating are two calls each, of
+// which the second is OpLock. OpSyncDir is the Sync of the directory.
 const (
-	OpLock     Op = "lock"
 	OpOpen     Op = "open"
 	OpCreate   Op = "create"
+	OpLock     Op = "lock"
+	OpSameFile Op = "samefile"
 	OpRename   Op = "rename"
 	OpRemove   Op = "remove"
 	OpSyncDir  Op = "syncdir"
@@ -50,25 +52,48 @@ type Call struct {
 	Name string
 }
 
-// Outcome is the outcome of a call.
-type Outcome int
+// Outcome is the outcome of a call; the zero Outcome is Succeed.
+type Outcome struct {
+	kind string
+	err  error
+}
 
-const (
+// The outcomes of calls.
+var (
 	// Succeed makes the call.
-	Succeed Outcome = iota
+	Succeed = Outcome{}
 	// Fail returns ErrInjected without any effect, except that a failed sync marks all
 	// pending writes as clean: later syncs leave them out.
-	Fail
+	Fail = Outcome{kind: "fail"}
 	// FailHalfway writes the first half of a write and returns ErrInjected; for other
 	// calls, it is Fail.
-	FailHalfway
+	FailHalfway = Outcome{kind: "fail halfway"}
 	// FailAfter makes the call and returns ErrInjected.
-	FailAfter
-	// Pretend returns nil without any effect.
-	Pretend
+	FailAfter = Outcome{kind: "fail after"}
+	// Pretend returns as if the call had succeeded, without any effect. A file that it
+	// opens is not locked, and any name leads to any file.
+	Pretend = Outcome{kind: "pretend"}
 	// Stop stops the file system: this call and all later ones return ErrStopped.
-	Stop
+	Stop = Outcome{kind: "stop"}
 )
+
+// With returns the outcome of a call that fails with err, too.
+func (o Outcome) With(err error) Outcome { return Outcome{o.kind, err} }
+
+// String describes the outcome.
+func (o Outcome) String() string {
+	if o.err != nil {
+		return fmt.Sprintf("%s (%v)", o.kind, o.err)
+	}
+	return o.kind
+}
+
+func (o Outcome) failure() error {
+	if o.err != nil {
+		return fmt.Errorf("%w: %w", ErrInjected, o.err)
+	}
+	return ErrInjected
+}
 
 // FS is a directory in memory. It is safe for concurrent use.
 type FS struct {
@@ -78,7 +103,12 @@ type FS struct {
 	counts map[Op]int
 
 	stopped bool
-	locked  map[string]bool
+	// open counts the open files of an inode, more than one only without locks.
+	open map[*inode]int
+	// capacity is the size of the disk in bytes, 0 if it is unlimited, and full the error
+	// of a write that does not fit.
+	capacity int64
+	full     error
 	// names is the directory as it looks, durable as it is on disk, and pending the
 	// changes between the two.
 	names, durable map[string]*inode
@@ -89,7 +119,7 @@ type FS struct {
 func New() *FS {
 	return &FS{
 		counts:  map[Op]int{},
-		locked:  map[string]bool{},
+		open:    map[*inode]int{},
 		names:   map[string]*inode{},
 		durable: map[string]*inode{},
 	}
@@ -129,17 +159,17 @@ func (f *FS) call(op Op, name string, effect func() error, failing func(Outcome)
 		return ErrStopped
 	case outcome == Pretend:
 		return nil
-	case outcome == Fail || outcome == FailHalfway:
+	case outcome.kind == Fail.kind || outcome.kind == FailHalfway.kind:
 		if failing != nil {
 			failing(outcome)
 		}
-		return ErrInjected
+		return outcome.failure()
 	}
 	if err := effect(); err != nil {
 		return fmt.Errorf("%s %s: %w", op, name, err)
 	}
-	if outcome == FailAfter {
-		return ErrInjected
+	if outcome.kind == FailAfter.kind {
+		return outcome.failure()
 	}
 	return nil
 }
@@ -156,37 +186,9 @@ func (f *FS) outcome(op Op, name string) Outcome {
 	return decide(call)
 }
 
-// open makes a call that opens a file, which exists after a nil error of prepare.
-func (f *FS) open(op Op, name string, prepare func() error) (oplog.File, error) {
-	opened := &file{fs: f, holdsLock: op == OpLock}
-	err := f.call(op, name, func() error {
-		err := prepare()
-		opened.inode = f.names[name]
-		return err
-	}, nil)
-	if err != nil {
-		return nil, err
-	}
-	return opened, nil
-}
-
-// Lock implements [oplog.FS].
-func (f *FS) Lock(name string) (oplog.File, error) {
-	return f.open(OpLock, name, func() error {
-		if f.locked[name] {
-			return oplog.ErrLocked
-		}
-		if f.names[name] == nil {
-			f.rename(map[string]*inode{name: {}})
-		}
-		f.locked[name] = true
-		return nil
-	})
-}
-
 // Open implements [oplog.FS].
 func (f *FS) Open(name string) (oplog.File, error) {
-	return f.open(OpOpen, name, func() error {
+	return f.openFile(OpOpen, name, func() error {
 		if f.names[name] == nil {
 			return fs.ErrNotExist
 		}
@@ -196,13 +198,49 @@ func (f *FS) Open(name string) (oplog.File, error) {
 
 // Create implements [oplog.FS].
 func (f *FS) Create(name string) (oplog.File, error) {
-	return f.open(OpCreate, name, func() error {
+	return f.openFile(OpCreate, name, func() error {
 		if f.names[name] != nil {
 			return fs.ErrExist
 		}
 		f.rename(map[string]*inode{name: {}})
 		return nil
 	})
+}
+
+// openFile opens a file, which exists after a nil error of prepare, and locks it.
+func (f *FS) openFile(op Op, name string, prepare func() error) (oplog.File, error) {
+	opened := &file{fs: f}
+	err := f.call(op, name, func() error {
+		err := prepare()
+		opened.inode = f.names[name]
+		return err
+	}, nil)
+	if err != nil {
+		return nil, err
+	}
+	err = f.call(OpLock, name, func() error {
+		if f.open[opened.inode] > 0 {
+			return oplog.ErrLocked
+		}
+		return nil
+	}, nil)
+	if err != nil {
+		return nil, err
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.open[opened.inode]++
+	return opened, nil
+}
+
+// SameFile implements [oplog.FS].
+func (f *FS) SameFile(name string, opened oplog.File) (isSame bool, err error) {
+	isSame = true // also if the call only pretends
+	err = f.call(OpSameFile, name, func() error {
+		isSame = f.names[name] == opened.(*file).inode
+		return nil
+	}, nil)
+	return isSame && err == nil, err
 }
 
 // Rename implements [oplog.FS].
@@ -242,8 +280,10 @@ func (f *FS) Close() error { return nil }
 func (f *FS) rename(change map[string]*inode) {
 	f.pending = append(f.pending, change)
 	apply(f.names, change)
-	for name, node := range f.names {
-		node.name = name
+	for name, node := range change {
+		if node != nil {
+			node.name = name
+		}
 	}
 }
 
@@ -268,12 +308,58 @@ func (f *FS) ReadFile(name string) []byte {
 	return append([]byte{}, f.names[name].content...)
 }
 
+// Lose zeroes the bytes between two offsets of a file on disk, but not as the file looks.
+// It does not count as a call.
+func (f *FS) Lose(name string, from, to int) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	clear(f.names[name].durable[from:to])
+}
+
 // WriteFile creates or replaces a durable file. It does not count as a call.
 func (f *FS) WriteFile(name string, content []byte) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	node := &inode{name: name, content: append([]byte{}, content...), durable: append([]byte{}, content...)}
+	node := newInode(content)
+	node.name = name
 	f.names[name], f.durable[name] = node, node
+}
+
+// Link gives a file another name, which is durable at once. It does not count as a call.
+func (f *FS) Link(from, to string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.names[to], f.durable[to] = f.names[from], f.names[from]
+}
+
+// Limit sets the size of the disk in bytes. A write that does not fit writes what fits
+// and returns full, for example ENOSPC. Zero means no limit. A file takes the sectors that
+// were written, not the holes between them, until it has no name and is closed.
+func (f *FS) Limit(capacity int64, full error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.capacity, f.full = capacity, full
+}
+
+// Used returns the size of all files, as [FS.Limit] counts it.
+func (f *FS) Used() int64 {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.used()
+}
+
+func (f *FS) used() (bytes int64) {
+	files := map[*inode]bool{}
+	for _, node := range f.names {
+		files[node] = true
+	}
+	for node := range f.open {
+		files[node] = true
+	}
+	for node := range files {
+		bytes += node.used()
+	}
+	return bytes
 }
 
 // Names returns the names in the directory, in no order.

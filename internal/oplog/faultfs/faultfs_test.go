@@ -119,12 +119,12 @@ func TestOutcomes(t *testing.T) {
 		f, file := written(t)
 		f.Decide(func(faultfs.Call) faultfs.Outcome { return outcome })
 		if _, err := file.WriteAt([]byte("newest"), 0); !errors.Is(err, want.err) {
-			t.Errorf("outcome %d gave %v", outcome, err)
+			t.Errorf("outcome %v gave %v", outcome, err)
 		}
 		check(t, f, want.content)
 		f.Decide(nil)
 		if err := file.Sync(); errors.Is(err, faultfs.ErrStopped) != (outcome == faultfs.Stop) {
-			t.Errorf("after outcome %d: %v", outcome, err)
+			t.Errorf("after outcome %v: %v", outcome, err)
 		}
 	}
 }
@@ -143,23 +143,96 @@ func TestNamesAndLocks(t *testing.T) {
 	if n, err := file.ReadAt(make([]byte, 9), 2); n != 3 || !errors.Is(err, io.EOF) {
 		t.Errorf("ReadAt: %d, %v", n, err)
 	}
-	lock, err := f.Lock("lock")
+	if err := errors.Join(f.Rename("file", "other"), f.Rename("other", "file")); err != nil {
+		t.Fatal(err)
+	}
+	f.Link("file", "link")
+	for _, name := range []string{"file", "link"} {
+		if _, err := f.Open(name); !errors.Is(err, oplog.ErrLocked) {
+			t.Errorf("Open of %s, which is open: %v", name, err)
+		}
+		if _, err := f.Restart().Open(name); err != nil {
+			t.Errorf("after a restart: %v", err)
+		}
+		if is, err := f.SameFile(name, file); !is || err != nil {
+			t.Errorf("%s is another file: %v", name, err)
+		}
+	}
+	if err := file.Close(); err != nil {
+		t.Fatal(err)
+	}
+	again, err := f.Open("link")
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := f.Lock("lock"); !errors.Is(err, oplog.ErrLocked) {
-		t.Errorf("Lock: %v", err)
-	}
-	if err := lock.Close(); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := f.Lock("lock"); err != nil {
-		t.Error(err)
-	}
-	if _, err := f.Restart().Lock("lock"); err != nil {
-		t.Errorf("after a restart: %v", err)
-	}
-	if err := lock.Close(); !errors.Is(err, fs.ErrClosed) {
+	if err := file.Close(); !errors.Is(err, fs.ErrClosed) {
 		t.Errorf("Close: %v", err)
 	}
+	if _, err := f.Open("file"); !errors.Is(err, oplog.ErrLocked) {
+		t.Errorf("Open after a second Close: %v", err)
+	}
+	if err := f.Remove("link"); err != nil {
+		t.Fatal(err)
+	}
+	if is, err := f.SameFile("link", again); is || err != nil {
+		t.Errorf("a removed name leads to the file: %v", err)
+	}
+	f.Decide(func(faultfs.Call) faultfs.Outcome { return faultfs.Pretend })
+	if is, err := f.SameFile("link", again); !is || err != nil {
+		t.Errorf("it was only pretended: %t, %v", is, err)
+	}
+}
+
+func TestFailWith(t *testing.T) {
+	f, file := written(t)
+	f.Decide(func(faultfs.Call) faultfs.Outcome { return faultfs.FailAfter.With(io.ErrShortWrite) })
+	_, err := file.WriteAt([]byte("newest"), 0)
+	if !errors.Is(err, faultfs.ErrInjected) || !errors.Is(err, io.ErrShortWrite) {
+		t.Error(err)
+	}
+	check(t, f, "newest")
+}
+
+// TestFullDisk writes to a disk of four sectors of 64 bytes.
+func TestFullDisk(t *testing.T) {
+	full := errors.New("full")
+	f := faultfs.New()
+	f.Limit(4*64, full)
+	write := func(file oplog.File, offset int64, size, want int, wantErr error) {
+		t.Helper()
+		if n, err := file.WriteAt(make([]byte, size), offset); n != want || !errors.Is(err, wantErr) {
+			t.Errorf("%d of %d bytes at %d were written: %v", n, size, offset, err)
+		}
+	}
+	first, err1 := f.Create("first")
+	second, err2 := f.Create("second")
+	if err := errors.Join(err1, err2); err != nil {
+		t.Fatal(err)
+	}
+	write(first, 0, 100, 100, nil)            // sectors 0 and 1
+	write(first, 100, 20, 20, nil)            // within the latter
+	write(first, 3*64, 10, 10, nil)           // sector 3, behind a hole
+	write(second, 10, 100, 54, full)          // what fits
+	write(second, 64, 1, 0, full)             // nothing fits
+	write(first, 0, 300, 128, full)           // the hole does not fit, what exists does
+	if err := first.Truncate(1); err != nil { // frees sectors 1 and 3
+		t.Fatal(err)
+	}
+	write(second, 64, 300, 128, full)
+	if err := f.Remove("second"); err != nil {
+		t.Fatal(err)
+	}
+	write(first, 64, 10, 0, full) // an open file keeps its space
+	if err := second.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if used := f.Used(); used != 64 {
+		t.Errorf("%d bytes are used", used)
+	}
+	if used := f.Crash(faultfs.Everything).Used(); used != 64 {
+		t.Errorf("%d bytes are used after a crash", used)
+	}
+	write(first, 64, 10, 10, nil)
+	f.Limit(0, nil)
+	write(first, 64, 1000, 1000, nil)
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"io"
 	"io/fs"
+	"math"
 )
 
 // inode is a file.
@@ -14,6 +15,8 @@ type inode struct {
 	// between the two.
 	content, durable []byte
 	pending          []write
+	// allocated are the sectors that take space on the disk.
+	allocated []bool
 }
 
 // write is a change of the content: data at an offset, or the end of the file there.
@@ -45,7 +48,48 @@ func extend(content []byte, length int64) []byte {
 func (n *inode) write(w write) {
 	n.pending = append(n.pending, w)
 	n.content = w.to(n.content)
+	if w.truncate {
+		n.allocated = n.allocated[:min(len(n.allocated), sectors(w.at))]
+	}
 }
+
+// allocate takes space for a write of size bytes, of which free are available, and
+// returns how many of them fit.
+func (n *inode) allocate(at int64, size int, free int64) int {
+	last := sectors(at + int64(size))
+	n.allocated = append(n.allocated, make([]bool, max(0, last-len(n.allocated)))...)
+	for i := int(at / sector); i < last; i++ {
+		if n.allocated[i] {
+			continue
+		}
+		if free < sector {
+			return int(max(at, int64(i)*sector) - at)
+		}
+		n.allocated[i] = true
+		free -= sector
+	}
+	return size
+}
+
+// newInode returns a durable file.
+func newInode(content []byte) *inode {
+	n := &inode{content: bytes.Clone(content), durable: bytes.Clone(content)}
+	n.allocate(0, len(content), math.MaxInt64)
+	return n
+}
+
+// used returns the bytes that the file takes on the disk.
+func (n *inode) used() (bytes int64) {
+	for _, is := range n.allocated {
+		if is {
+			bytes += sector
+		}
+	}
+	return bytes
+}
+
+// sectors returns how many sectors the first bytes of a file are in.
+func sectors(bytes int64) int { return int((bytes + sector - 1) / sector) }
 
 func (n *inode) sync() {
 	for _, w := range n.pending {
@@ -56,20 +100,18 @@ func (n *inode) sync() {
 
 // file is an open file.
 type file struct {
-	fs        *FS
-	inode     *inode
-	holdsLock bool
-	closed    bool
+	fs     *FS
+	inode  *inode
+	closed bool
 }
 
 // call makes a call on an open file.
-func (f *file) call(op Op, effect func(), failing func(Outcome)) error {
+func (f *file) call(op Op, effect func() error, failing func(Outcome)) error {
 	return f.fs.call(op, f.name(), func() error {
 		if f.closed {
 			return fs.ErrClosed
 		}
-		effect()
-		return nil
+		return effect()
 	}, failing)
 }
 
@@ -81,8 +123,9 @@ func (f *file) name() string {
 
 // ReadAt implements [oplog.File].
 func (f *file) ReadAt(b []byte, offset int64) (n int, err error) {
-	err = f.call(OpRead, func() {
+	err = f.call(OpRead, func() error {
 		n = copy(b, f.inode.content[min(offset, int64(len(f.inode.content))):])
+		return nil
 	}, nil)
 	if err == nil && n < len(b) {
 		err = io.EOF
@@ -92,46 +135,67 @@ func (f *file) ReadAt(b []byte, offset int64) (n int, err error) {
 
 // WriteAt implements [oplog.File].
 func (f *file) WriteAt(b []byte, offset int64) (n int, err error) {
-	data := bytes.Clone(b)
-	err = f.call(OpWrite, func() {
-		f.inode.write(write{at: offset, data: data})
-	}, func(o Outcome) {
-		if o == FailHalfway {
-			n = len(data) / 2
-			f.inode.write(write{at: offset, data: data[:n]})
+	write := func(data []byte) error {
+		n = len(data)
+		free := int64(math.MaxInt64)
+		if f.fs.capacity > 0 {
+			free = f.fs.capacity - f.fs.used()
+		}
+		if n = f.inode.allocate(offset, n, free); n > 0 {
+			f.inode.write(write{at: offset, data: bytes.Clone(data[:n])})
+		}
+		if n < len(data) {
+			return f.fs.full
+		}
+		return nil
+	}
+	err = f.call(OpWrite, func() error { return write(b) }, func(o Outcome) {
+		if o.kind == FailHalfway.kind {
+			_ = write(b[:len(b)/2])
 		}
 	})
-	if err != nil {
-		return n, err
+	if err == nil {
+		n = len(b) // also if the call only pretends
 	}
-	return len(b), nil
+	return n, err
 }
 
 // Truncate implements [oplog.File].
 func (f *file) Truncate(size int64) error {
-	return f.call(OpTruncate, func() {
+	return f.call(OpTruncate, func() error {
 		f.inode.write(write{at: size, truncate: true})
+		return nil
 	}, nil)
 }
 
 // Sync implements [oplog.File].
 func (f *file) Sync() error {
-	return f.call(OpSync, f.inode.sync, func(Outcome) { f.inode.pending = nil })
+	return f.call(OpSync, func() error {
+		f.inode.sync()
+		return nil
+	}, func(Outcome) { f.inode.pending = nil })
 }
 
 // Size implements [oplog.File].
 func (f *file) Size() (size int64, err error) {
-	err = f.call(OpSize, func() { size = int64(len(f.inode.content)) }, nil)
+	err = f.call(OpSize, func() error {
+		size = int64(len(f.inode.content))
+		return nil
+	}, nil)
 	return size, err
 }
 
 // Close implements [oplog.File]. Whatever its outcome, the file is closed.
 func (f *file) Close() error {
-	release := func() {
-		f.closed = true
-		if f.holdsLock {
-			delete(f.fs.locked, f.inode.name)
+	release := func() error {
+		if f.closed {
+			return nil
 		}
+		f.closed = true
+		if f.fs.open[f.inode]--; f.fs.open[f.inode] == 0 {
+			delete(f.fs.open, f.inode)
+		}
+		return nil
 	}
-	return f.call(OpClose, release, func(Outcome) { release() })
+	return f.call(OpClose, release, func(Outcome) { _ = release() })
 }
