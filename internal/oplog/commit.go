@@ -1,9 +1,10 @@
 package oplog
 
 import (
+	"bytes"
 	"context"
-	"runtime"
 	"slices"
+	"time"
 
 	"example.com/go-webhookcfg/webhookcfg"
 )
@@ -25,7 +26,7 @@ func (l *Log) Append(ctx context.Context, c webhookcfg.Change) error {
 	}
 	select {
 	case <-b.done:
-		return b.err
+		return b.outcome(i)
 	case <-ctx.Done():
 		l.withdraw(b, i)
 		return ctx.Err()
@@ -41,9 +42,10 @@ func (l *Log) join(ctx context.Context, c webhookcfg.Change, body []byte) (b *ba
 		case l.closed:
 			l.mu.Unlock()
 			return nil, 0, ErrClosed
-		case l.failed != nil:
+		case l.blocked:
+			err := l.failed
 			l.mu.Unlock()
-			return nil, 0, l.failed
+			return nil, 0, err
 		case b.fits(body):
 			i := b.add(c, body)
 			l.mu.Unlock()
@@ -89,8 +91,19 @@ func newBatch() *batch { return &batch{done: make(chan struct{})} }
 type batch struct {
 	entries []batchEntry  // in the order of the file
 	bodies  []byte        // of all entries, concatenated
-	done    chan struct{} // closed once the batch is applied, or err is set
-	err     error
+	done    chan struct{} // closed once the fields below are set
+	// made is the number of entries, from the first one, that are durable and applied, or
+	// were withdrawn; err is for the others.
+	made int
+	err  error
+}
+
+// outcome returns the error of the entry i of a batch that is done.
+func (b *batch) outcome(i int) error {
+	if i < b.made {
+		return nil
+	}
+	return b.err
 }
 
 // batchEntry is a change of a batch.
@@ -113,19 +126,36 @@ func (b *batch) add(c webhookcfg.Change, body []byte) (i int) {
 	return len(b.entries) - 1
 }
 
-// encode appends the lines of the entries that were not withdrawn, to be written at the
-// offset synced, and their changes.
+// encode appends the lines of the entries that are neither made nor withdrawn, to be
+// written at the offset synced, and their changes.
 func (b *batch) encode(synced int64, lines []byte, changes []webhookcfg.Change) ([]byte, []webhookcfg.Change) {
-	start := 0
-	for i := range b.entries {
-		e := &b.entries[i]
-		if !e.isWithdrawn {
-			lines = appendLine(lines, b.bodies[start:e.end], synced)
+	for i := b.made; i < len(b.entries); i++ {
+		if e := &b.entries[i]; !e.isWithdrawn {
+			lines = appendLine(lines, b.body(i), synced)
 			changes = append(changes, e.change)
 		}
-		start = e.end
 	}
 	return lines, changes
+}
+
+func (b *batch) body(i int) []byte {
+	if i == 0 {
+		return b.bodies[:b.entries[0].end]
+	}
+	return b.bodies[b.entries[i-1].end:b.entries[i].end]
+}
+
+// advance counts the next n changes as made.
+func (b *batch) advance(n int) {
+	for ; b.made < len(b.entries); b.made++ {
+		if b.entries[b.made].isWithdrawn {
+			continue
+		}
+		if n == 0 {
+			return
+		}
+		n--
+	}
 }
 
 // successor returns an empty batch that reuses the space of b.
@@ -134,8 +164,12 @@ func (b *batch) successor() *batch {
 	return &batch{entries: b.entries[:0], bodies: b.bodies[:0], done: make(chan struct{})}
 }
 
-// maxYields bounds the yields without a new caller before a batch is cut.
-const maxYields = 64
+const (
+	// maxYields bounds the yields without a new caller before a batch is cut, and waitPart
+	// the time of all of them, as a part of the time that the last write took.
+	maxYields = 64
+	waitPart  = 4
+)
 
 // applyStep is how many changes of a batch are applied at a time. Readers of the state
 // need not wait for the whole batch.
@@ -150,6 +184,9 @@ func (l *Log) commitLoop() {
 		case task := <-l.tasks:
 			task()
 			continue
+		case <-l.retryTimer():
+			l.retry()
+			continue
 		case <-l.wake:
 		}
 		l.waitForBatch()
@@ -163,17 +200,21 @@ func (l *Log) commitLoop() {
 
 // waitForBatch yields to callers as long as they keep joining the pending batch, and a
 // little longer while there are fewer than expected: most callers that just returned
-// come back with their next change. A lone caller does not wait.
+// come back with their next change. It ends after a part of the time that the last write
+// took: on a busy machine, one yield can take longer than the wait is worth.
 func (l *Log) waitForBatch() {
+	started := time.Now()
 	for seen, yields := 0, 0; ; yields++ {
-		runtime.Gosched()
 		n := l.joined()
-		switch {
-		case n > seen:
+		if n > seen {
 			seen, yields = n, 0
-		case n >= l.expected, yields >= maxYields:
+		} else if n >= l.expected || yields >= maxYields {
 			return
 		}
+		if time.Since(started) >= l.lastWrite/waitPart {
+			return
+		}
+		l.options.yield()
 	}
 }
 
@@ -193,38 +234,67 @@ func (l *Log) cut() (b *batch, last bool) {
 	return b, l.closed
 }
 
-// commit makes a batch durable, applies it and lets its callers return, in this order:
-// no reader sees a change that a crash may still undo, and a caller that returned finds
-// its change applied.
+// commit makes the changes of a batch durable, applies them and lets their callers
+// return, in this order: no reader sees a change that a crash may still undo, and a
+// caller that returned finds its change applied.
 func (l *Log) commit(b *batch) {
-	changes, err := l.write(b)
-	for part := range slices.Chunk(changes, applyStep) {
-		l.state.ApplyAll(part)
-	}
-	clear(changes)
-	b.err = err
+	l.write(b)
 	l.expect(b)
 	close(b.done)
 	l.spare = b.successor()
-	if err == nil {
-		l.durable.Store(l.file.end)
+	if b.err == nil {
 		l.compactIfDue()
 	}
 }
 
-// write makes a batch durable and returns its changes.
-func (l *Log) write(b *batch) ([]webhookcfg.Change, error) {
-	if err := l.failure(); err != nil {
-		return nil, err
+// write makes the changes of a batch durable and applies them. If the disk is full, those
+// that fit are made.
+func (l *Log) write(b *batch) {
+	if l.isBlocked() {
+		b.err = l.failed
+		return
 	}
-	l.lines, l.changes = b.encode(l.file.end, l.lines[:0], l.changes[:0])
-	if len(l.changes) == 0 {
-		return nil, nil
+	for b.made < len(b.entries) {
+		l.lines, l.changes = b.encode(l.file.end, l.lines[:0], l.changes[:0])
+		ended := l.endedCompaction()
+		made, err := l.append(l.lines)
+		b.advance(made)
+		for part := range slices.Chunk(l.changes[:made], applyStep) {
+			l.state.ApplyAll(part)
+		}
+		clear(l.changes)
+		l.durable.Store(l.file.end)
+		if err != nil && b.made < len(b.entries) && (l.isBlocked() || !l.makeRoom(ended)) {
+			b.err = l.fail(err)
+			return
+		}
 	}
-	if err := l.file.append(l.lines, len(l.changes)); err != nil {
-		return nil, l.fail(err)
+}
+
+// append makes lines the next records of the file, and returns how many are durable.
+func (l *Log) append(lines []byte) (made int, err error) {
+	if len(lines) == 0 {
+		return 0, nil
 	}
-	return l.changes, nil
+	started := time.Now()
+	written, err := l.file.append(lines)
+	l.lastWrite = time.Since(started)
+	if written == 0 {
+		return 0, err
+	}
+	if time.Since(l.namedAt) >= nameInterval {
+		if err := l.checkName(); err != nil {
+			l.file.isSuspect = true
+			return 0, err
+		}
+	}
+	made = bytes.Count(lines[:written], []byte{'\n'})
+	l.file.end += int64(written)
+	l.file.records += made
+	if err == nil {
+		l.recovered()
+	}
+	return made, err
 }
 
 // expect sets the number of callers that are worth waiting for: those that are about to

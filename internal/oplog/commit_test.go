@@ -370,39 +370,6 @@ func TestCallsAfterClose(t *testing.T) {
 	}
 }
 
-func TestFailedWriteIsFinal(t *testing.T) {
-	for _, op := range []faultfs.Op{faultfs.OpWrite, faultfs.OpSync} {
-		for _, outcome := range []faultfs.Outcome{faultfs.Fail, faultfs.FailHalfway, faultfs.FailAfter} {
-			fs, m := faultfs.New(), newModel()
-			l := openLog(t, fs, m)
-			if err := l.Append(t.Context(), at(1, setAll("acme", "https://a.example/"))); err != nil {
-				t.Fatal(err)
-			}
-			before := m.String()
-			failOnce(fs, op, outcome)
-			if err := l.Append(t.Context(), unsetAll("acme")); !errors.Is(err, oplog.ErrReadOnly) || !errors.Is(err, faultfs.ErrInjected) {
-				t.Errorf("%s: the failed change: %v", op, err)
-			}
-			if err := l.Append(t.Context(), unsetAll("acme")); !errors.Is(err, oplog.ErrReadOnly) {
-				t.Errorf("%s: the change after it: %v", op, err)
-			}
-			if err := l.Compact(t.Context()); !errors.Is(err, oplog.ErrReadOnly) {
-				t.Errorf("%s: a compaction after it: %v", op, err)
-			}
-			if m.String() != before {
-				t.Errorf("%s: the state changed to\n%s", op, m)
-			}
-			if err := l.Close(); !errors.Is(err, oplog.ErrReadOnly) {
-				t.Errorf("%s: Close: %v", op, err)
-			}
-			again := newModel()
-			if err := openLog(t, fs, again).Append(t.Context(), at(2, setAll("acme", "https://a.example/2"))); err != nil {
-				t.Errorf("%s: a change after reopening: %v", op, err)
-			}
-		}
-	}
-}
-
 // failOnce makes the next call of a kind fail.
 func failOnce(fs *faultfs.FS, op faultfs.Op, outcome faultfs.Outcome) {
 	var once sync.Once

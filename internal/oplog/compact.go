@@ -14,19 +14,19 @@ import (
 	"example.com/go-webhookcfg/webhookcfg"
 )
 
-const (
-	// minDead is how many bytes must be superseded before a compaction starts by itself.
-	minDead = 1 << 20
-	// maxFinalCopy bounds the bytes that are copied while writers wait.
-	maxFinalCopy = followStep
-)
-
-var errOutpaced = errors.New("changes arrive faster than they can be copied")
+// minDead is how many bytes must be superseded before a compaction starts by itself.
+const minDead = 1 << 20
 
 // Compact rewrites the log without superseded changes. It runs concurrently with Append,
-// which waits only while the new file replaces the old one. If ctx ends or the disk is
-// full, the log stays as it was.
+// which waits only while the new file replaces the old one, and where changes arrive
+// faster than they can be copied. If ctx ends or the disk is full, the log stays as it was.
 func (l *Log) Compact(ctx context.Context) error {
+	return l.withFile(ctx, l.compact)
+}
+
+// withFile runs work, which reads the file by offset, while no other work replaces the
+// file. Its context ends with ctx and with Close.
+func (l *Log) withFile(ctx context.Context, work func(context.Context) error) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
@@ -37,13 +37,19 @@ func (l *Log) Compact(ctx context.Context) error {
 	case <-ctx.Done():
 		return ctx.Err()
 	}
+	return l.withToken(ctx, work)
+}
+
+// withToken is withFile for a caller that has put a token into compacting. It takes the
+// token back.
+func (l *Log) withToken(ctx context.Context, work func(context.Context) error) error {
 	defer func() { <-l.compacting }()
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	defer context.AfterFunc(l.closing, cancel)()
-	err := l.compact(ctx)
-	if l.closing.Err() != nil && errors.Is(err, context.Canceled) {
-		return ErrClosed
+	ctx, stop := context.WithCancelCause(ctx)
+	defer stop(nil)
+	defer context.AfterFunc(l.closing, func() { stop(ErrClosed) })()
+	err := work(ctx)
+	if err != nil && ctx.Err() != nil {
+		return context.Cause(ctx)
 	}
 	return err
 }
@@ -58,24 +64,30 @@ func (l *Log) compactIfDue() {
 	default:
 		return
 	}
-	l.retryAt = 2 * l.file.end
+	l.compactAt = 2 * l.file.end
 	go func() {
-		defer func() { <-l.compacting }()
-		if err := l.compact(l.closing); err != nil && l.closing.Err() == nil {
+		if err := l.withToken(l.closing, l.compact); err != nil && !errors.Is(err, ErrClosed) {
 			l.options.Logger.Warn("log not compacted; it stays in use as it is", "file", l.name, "error", err)
 		}
 	}()
 }
 
 func (l *Log) isDue() bool {
-	end, records := l.file.end, l.file.records
+	end := l.file.end
 	ratio := cmp.Or(l.options.CompactRatio, 1)
-	if ratio < 0 || end < minDead || end < l.retryAt {
+	if ratio < 0 || end < minDead || end < l.compactAt {
 		return false
 	}
-	live := float64(end) * float64(l.state.Len()) / float64(max(records, 1))
+	live := float64(estimateSize(l.state.Live())) * l.density
 	dead := float64(end) - live
 	return dead >= minDead && dead > ratio*live
+}
+
+// estimateSize estimates how long a file of changes is whose names and URLs have so many
+// bytes. It leaves out escapes, and some names have many: density corrects it.
+func estimateSize(changes int, bytes int64) int64 {
+	const line = len(`{"op":"set","client":"","entity":"","url":"","time":"2026-01-02T03:04:05Z","synced":174`) + crcLen + 1
+	return headerLen + int64(changes)*int64(line) + bytes
 }
 
 // compact writes a snapshot of the state into a new file, then the changes that were
@@ -86,20 +98,41 @@ func (l *Log) isDue() bool {
 // an entity depends only on the last change that reached it. Whether an unset turns it
 // off depends on the base too, but the base changes only together with all overrides.
 func (l *Log) compact(ctx context.Context) error {
-	if err := l.failure(); err != nil {
-		return err
+	ctx, stop := context.WithCancelCause(ctx)
+	c := &compaction{stop, make(chan struct{})}
+	l.mu.Lock()
+	l.compaction = c
+	l.mu.Unlock()
+	defer stop(nil)
+	defer close(c.done)
+	err := l.rewrite(ctx)
+	if err != nil && ctx.Err() != nil {
+		return context.Cause(ctx)
 	}
-	w, err := newRewriter(l.fs, l.name)
+	return err
+}
+
+// compaction is one that runs until done is closed.
+type compaction struct {
+	stop context.CancelCauseFunc
+	done chan struct{}
+}
+
+// rewrite is compact without a way to stop it.
+func (l *Log) rewrite(ctx context.Context) error {
+	file, from, err := l.position(ctx)
 	if err != nil {
 		return err
 	}
-	from := l.durable.Load()
-	err = w.snapshot(ctx, l.state.Snapshot())
-	if err == nil {
-		from, err = l.catchUp(ctx, w, from)
+	w, err := replaceTemp(l.fs, l.name)
+	if err != nil {
+		return err
+	}
+	if err = w.snapshot(ctx, l.state.Snapshot()); err == nil {
+		from, err = l.catchUp(ctx, w, file, from)
 	}
 	if err == nil {
-		err = l.install(ctx, w, from)
+		err = l.replace(ctx, w, from)
 	}
 	if err != nil {
 		return errors.Join(err, w.discard())
@@ -107,81 +140,107 @@ func (l *Log) compact(ctx context.Context) error {
 	return nil
 }
 
-// catchUp copies the changes appended since from, and those appended meanwhile, until
-// little is left.
-func (l *Log) catchUp(ctx context.Context, w *rewriter, from int64) (int64, error) {
+const (
+	// maxFinalCopy bounds the bytes that are copied while writers wait for the new file.
+	maxFinalCopy = 256 << 10
+	// maxHeld bounds them if changes arrive faster than they can be copied.
+	maxHeld = 4 << 20
+)
+
+// catchUp copies the changes appended to file since from, and those appended meanwhile,
+// until little is left. If once what is left is not less by half, it copies the rest in
+// parts while writers wait, and lets them write one batch between two parts.
+func (l *Log) catchUp(ctx context.Context, w *rewriter, file File, from int64) (int64, error) {
+	isOutrun := false
 	for behind := int64(math.MaxInt64); ; {
 		to := l.durable.Load()
-		if to-from <= maxFinalCopy {
+		left := to - from
+		isOutrun = isOutrun || left > behind/2
+		var err error
+		switch {
+		case left <= maxFinalCopy, isOutrun && left <= maxHeld:
 			return from, nil
+		case isOutrun:
+			err = l.betweenBatches(ctx, func() (err error) {
+				from, err = w.follow(ctx, file, from, from+maxHeld, to)
+				return err
+			})
+		default:
+			from, err = w.follow(ctx, file, from, to, to)
 		}
-		if to-from >= behind {
-			return from, errOutpaced
-		}
-		if err := w.follow(ctx, l.file.file, from, to); err != nil {
+		if err != nil {
 			return from, err
 		}
-		from, behind = to, to-from
+		behind = left
 	}
 }
 
-// install has the commit loop replace the file between two batches.
-func (l *Log) install(ctx context.Context, w *rewriter, from int64) (err error) {
-	var old logFile
+// betweenBatches has the commit loop run a task, while writers wait.
+func (l *Log) betweenBatches(ctx context.Context, task func() error) (err error) {
 	done := make(chan struct{})
-	swap := func() {
-		defer close(done)
-		old, err = l.swap(w, from)
-	}
 	select {
-	case l.tasks <- swap:
+	case l.tasks <- func() { defer close(done); err = task() }:
 		<-done
+		return err
 	case <-ctx.Done():
 		return ctx.Err()
 	}
-	if err != nil {
-		return err
-	}
-	l.options.Logger.Info("log compacted", "file", l.name, "bytes", w.end, "bytes_before", old.end)
-	discardOld(ctx, old)
-	return nil
 }
 
-// swap copies the changes appended since from, replaces the file and returns the old
-// one. If it is unknown which of the two has the name, the log becomes read-only.
-func (l *Log) swap(w *rewriter, from int64) (old logFile, err error) {
-	if err := l.failure(); err != nil {
-		return old, err
+// replace puts the new file in the place of the log.
+func (l *Log) replace(ctx context.Context, w *rewriter, from int64) error {
+	var loser logFile
+	err := l.betweenBatches(ctx, func() (err error) {
+		loser, err = l.swap(ctx, w, from)
+		return err
+	})
+	if loser.file != nil {
+		_ = loser.file.Close() // its records are in the other file
 	}
-	old = l.file
-	if err := w.follow(l.closing, old.file, from, old.end); err != nil {
-		return old, err
+	return err
+}
+
+// swap copies the changes appended since from and replaces the file. It returns the file
+// that is not in use afterwards. If it is unknown which of the two has the name, both stay
+// open until a repair.
+func (l *Log) swap(ctx context.Context, w *rewriter, from int64) (loser logFile, err error) {
+	if l.isBlocked() {
+		return loser, l.failed
+	}
+	if err := l.checkName(); err != nil {
+		return loser, err
+	}
+	before := l.file.end
+	if _, err := w.follow(ctx, l.file.file, from, before, before); err != nil {
+		return loser, err
 	}
 	next, err := w.finish()
 	if err != nil {
-		return old, err
+		return loser, err
 	}
 	err = l.fs.Rename(l.name+tempSuffix, l.name)
-	if errors.Is(err, fs.ErrPermission) { // the file was not renamed
-		return old, err
+	l.rival, w.file = next, nil
+	loser, unsettled := l.settleName()
+	switch {
+	case unsettled != nil:
+		return loser, l.fail(errors.Join(err, unsettled))
+	case l.file.file != next.file:
+		return loser, err
 	}
-	if err == nil {
-		err = l.fs.Sync()
-	}
-	if err != nil {
-		return old, l.fail(err)
-	}
-	l.file, l.retryAt = next, 0
-	l.durable.Store(next.end)
-	return old, nil
+	l.compactAt, l.density = 0, w.density
+	l.options.Logger.Info("log compacted", "file", l.name, "bytes", next.end, "bytes_before", before)
+	return loser, nil
 }
 
-// How many bytes are written and synced at a time. The steps of a snapshot are small, so
-// that concurrent syncs of the log stay fast; those of the changes after it are larger,
-// because they must be copied faster than the log grows.
 const (
+	// snapshotStep is how many bytes of a snapshot are written and synced at a time: few, so
+	// that concurrent syncs of the log stay fast.
 	snapshotStep = 128 << 10
-	followStep   = 256 << 10
+	// followStep is how many bytes of the changes after it are written at a time, and
+	// maxUnsynced how many before a sync: more, because they must be copied faster than the
+	// log grows.
+	followStep  = 256 << 10
+	maxUnsynced = maxHeld
 )
 
 // rewriter writes a new file that replaces a log. Because the file gets the name of the
@@ -191,19 +250,28 @@ type rewriter struct {
 	fs   FS
 	name string
 	buf  []byte
+	// unsynced counts the bytes written since the last sync.
+	unsynced int
+	// density is the ratio of the bytes of the snapshot to those estimated for it.
+	density float64
 }
 
-// newRewriter creates the temporary file of the log name; it replaces one that was left
-// behind.
+// newRewriter creates the temporary file of the log name, which must not exist.
 func newRewriter(fsys FS, name string) (*rewriter, error) {
-	if err := removeTemp(fsys, name); err != nil {
-		return nil, err
-	}
 	file, err := fsys.Create(name + tempSuffix)
 	if err != nil {
 		return nil, err
 	}
 	return &rewriter{fs: fsys, name: name, logFile: logFile{file: file}, buf: appendHeader(nil, 0)}, nil
+}
+
+// replaceTemp is newRewriter for the holder of the lock of the log: a temporary file that
+// exists was left behind.
+func replaceTemp(fsys FS, name string) (*rewriter, error) {
+	if err := removeTemp(fsys, name); err != nil {
+		return nil, err
+	}
+	return newRewriter(fsys, name)
 }
 
 func removeTemp(fsys FS, name string) error {
@@ -217,20 +285,26 @@ func removeTemp(fsys FS, name string) error {
 // snapshot writes the changes that lead to a state. It pauses between the steps, because
 // the log has precedence on the disk.
 func (w *rewriter) snapshot(ctx context.Context, changes iter.Seq[webhookcfg.Change]) error {
+	var bytes int64
 	for c := range changes {
-		start := len(w.buf)
-		w.endLine(appendBody(w.buf, c), start)
+		bytes += int64(len(c.Client) + len(c.Scope.Entity()) + len(c.URL.Reveal()))
+		w.add(c)
 		if len(w.buf) < snapshotStep {
 			continue
 		}
 		started := time.Now()
-		if err := w.flush(); err != nil {
+		if err := w.write(); err != nil {
+			return err
+		}
+		if err := w.sync(); err != nil {
 			return err
 		}
 		if err := pause(ctx, time.Since(started)); err != nil {
 			return err
 		}
 	}
+	// The state has changed since, so its own estimate is of no use.
+	w.density = float64(w.size()) / float64(estimateSize(w.records, bytes))
 	return nil
 }
 
@@ -246,28 +320,37 @@ func pause(ctx context.Context, work time.Duration) error {
 	return ctx.Err()
 }
 
-// follow copies the records of file between two offsets.
-func (w *rewriter) follow(ctx context.Context, file File, from, to int64) error {
-	lines := newLineReader(file, from, to)
-	for lines.at < to {
+// follow copies records of file: those that start between from and to, which is the end
+// of a record or beyond, and not after limit, which is the end of one. It returns the end
+// of the last.
+func (w *rewriter) follow(ctx context.Context, file File, from, to, limit int64) (int64, error) {
+	lines := newLineReader(file, from, limit)
+	for lines.at < min(to, limit) {
 		line, err := lines.read()
 		if err != nil || !checksumHolds(line) {
-			return fmt.Errorf("%s cannot be read back between bytes %d and %d: %w", w.name, from, to, cmp.Or(err, ErrDamaged))
+			return from, fmt.Errorf("%s cannot be read back between bytes %d and %d: %w", w.name, from, limit, cmp.Or(err, ErrDamaged))
 		}
 		body := line[:bytes.LastIndex(line, []byte(syncedKey))]
-		if string(body) == checkpointBody {
-			continue
-		}
 		start := len(w.buf)
 		w.endLine(append(w.buf, body...), start)
 		if len(w.buf) < followStep {
 			continue
 		}
-		if err := errors.Join(ctx.Err(), w.flush()); err != nil {
-			return err
+		err = errors.Join(ctx.Err(), w.write())
+		if err == nil && w.unsynced >= maxUnsynced {
+			err = w.sync()
+		}
+		if err != nil {
+			return from, err
 		}
 	}
-	return nil
+	return lines.at, nil
+}
+
+// add appends the line of a change to the buffer.
+func (w *rewriter) add(c webhookcfg.Change) {
+	start := len(w.buf)
+	w.endLine(appendBody(w.buf, c), start)
 }
 
 // endLine ends the line that starts at start in the buffer.
@@ -276,20 +359,22 @@ func (w *rewriter) endLine(buf []byte, start int) {
 	w.records++
 }
 
-func (w *rewriter) flush() error {
-	if err := w.write(); err != nil {
-		return err
-	}
-	return w.file.Sync()
-}
+// size is the length of the file once everything is written.
+func (w *rewriter) size() int64 { return w.end + int64(len(w.buf)) }
 
 func (w *rewriter) write() error {
 	if _, err := w.file.WriteAt(w.buf, w.end); err != nil {
 		return err
 	}
-	w.end += int64(len(w.buf))
+	w.end = w.size()
+	w.unsynced += len(w.buf)
 	w.buf = w.buf[:0]
 	return nil
+}
+
+func (w *rewriter) sync() error {
+	w.unsynced = 0
+	return w.file.Sync()
 }
 
 // finish records in the header that everything is on disk, and makes it so with one sync:
@@ -301,25 +386,15 @@ func (w *rewriter) finish() (logFile, error) {
 	if _, err := w.file.WriteAt(appendHeader(nil, w.end), 0); err != nil {
 		return logFile{}, err
 	}
-	w.preallocated, w.sealed = w.end, true
-	return w.logFile, w.file.Sync()
+	w.preallocated, w.synced = w.end, w.end
+	return w.logFile, w.sync()
 }
 
-// discard closes and removes the file.
+// discard closes and removes the file, unless it replaced the log.
 func (w *rewriter) discard() error {
-	return errors.Join(w.file.Close(), removeTemp(w.fs, w.name))
-}
-
-// discardOld truncates a file without a name step by step and closes it: freeing much at
-// once would delay every sync of the file system.
-func discardOld(ctx context.Context, old logFile) {
-	const step = 4 << 20
-	for size := old.preallocated - step; size > 0; size -= step {
-		started := time.Now()
-		if old.file.Truncate(size) != nil || pause(ctx, time.Since(started)) != nil {
-			break
-		}
+	var err error
+	if w.file != nil {
+		err = w.file.Close()
 	}
-	// An error loses nothing: all records are in the new file.
-	_ = old.file.Close()
+	return errors.Join(err, removeTemp(w.fs, w.name))
 }

@@ -39,7 +39,7 @@ func TestCompactKeepsTheStateAndNothingElse(t *testing.T) {
 	if err := l.Compact(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if lines := bytes.Count(fs.ReadFile("log"), []byte("\n")); lines != 1+m.Len() {
+	if lines := bytes.Count(fs.ReadFile("log"), []byte("\n")); lines != 2+m.Len() {
 		t.Errorf("%d entries have %d lines", m.Len(), lines)
 	}
 	if slices.Contains(fs.Names(), "log.tmp") {
@@ -158,6 +158,141 @@ func TestCompactionPauses(t *testing.T) {
 	}
 }
 
+// TestCompactionIsNotOutrun has changes arrive three times as fast as they can be copied.
+func TestCompactionIsNotOutrun(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const writers, most = 8, 600
+		fs, m := faultfs.New(), newModel()
+		l := openLog(t, fs, m)
+		long := "https://a.example/" + strings.Repeat("x", 10<<10)
+		for i := range 20 {
+			if err := l.Append(t.Context(), set("acme", fmt.Sprint(i), long)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		fs.Decide(func(c faultfs.Call) faultfs.Outcome {
+			switch {
+			case c.Name == "log" && c.Op == faultfs.OpSync:
+				time.Sleep(time.Millisecond)
+			case c.Name == "log.tmp" && c.Op == faultfs.OpWrite:
+				time.Sleep(10 * time.Millisecond)
+			}
+			return faultfs.Succeed
+		})
+		ctx, stop := context.WithCancel(t.Context())
+		var all sync.WaitGroup
+		for w := range writers {
+			all.Go(func() {
+				for i := 0; ctx.Err() == nil; i++ {
+					if i == most {
+						t.Error("the changes outran the compaction")
+						return
+					}
+					if err := l.Append(t.Context(), set("acme", fmt.Sprint(w), long)); err != nil {
+						t.Error(err)
+					}
+				}
+			})
+		}
+		if err := l.Compact(t.Context()); err != nil {
+			t.Errorf("Compact: %v", err)
+		}
+		stop()
+		all.Wait()
+		checkDurable(t, fs, m)
+	})
+}
+
+// TestCompactRatioCountsBytes makes superseded changes that are longer than live ones.
+func TestCompactRatioCountsBytes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		fs, m := faultfs.New(), newModel()
+		l, err := oplog.Open(fs, "log", m, oplog.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer l.Close()
+		long := "https://a.example/" + strings.Repeat("x", 10<<10)
+		for i := range 400 {
+			if err := l.Append(t.Context(), set("acme", fmt.Sprint(i), long)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if n := fs.Count(faultfs.OpRename); n > 1 {
+			t.Errorf("compacted %d times before anything is superseded", n-1)
+		}
+		for i := range 390 {
+			if err := l.Append(t.Context(), set("acme", fmt.Sprint(i), "https://a.example/")); err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(time.Second) // lets a compaction end
+		}
+		if size := len(fs.ReadFile("log")); size > 3<<19 {
+			t.Errorf("of 4 MiB, almost all of it superseded, %d bytes are left", size)
+		}
+	})
+}
+
+// TestEscapesDoNotRepeatCompactions has names whose lines are six times as long as they.
+func TestEscapesDoNotRepeatCompactions(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		fs := faultfs.New()
+		l, err := oplog.Open(fs, "log", newModel(), oplog.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer l.Close()
+		for i := range 100 {
+			name := fmt.Sprint(i%90, strings.Repeat("\x01", 10<<10))
+			if err := l.Append(t.Context(), set("acme", name, "https://a.example/")); err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(time.Minute) // lets a compaction end
+		}
+		if n := fs.Count(faultfs.OpRename) - 1; n > 2 {
+			t.Errorf("compacted %d times, with little superseded", n)
+		}
+	})
+}
+
+// TestCompactionsGoOnAfterMostIsDropped drops almost everything while a compaction writes it.
+func TestCompactionsGoOnAfterMostIsDropped(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		fs := faultfs.New()
+		l, err := oplog.Open(fs, "log", newModel(), oplog.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer l.Close()
+		long := "https://a.example/" + strings.Repeat("x", 10<<10)
+		apply := func(c webhookcfg.Change) {
+			t.Helper()
+			if err := l.Append(t.Context(), c); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for i := range 100 {
+			apply(set("acme", fmt.Sprint(i), long))
+		}
+		slowly(fs, time.Second)
+		done := make(chan error)
+		go func() { done <- l.Compact(t.Context()) }()
+		time.Sleep(3 * time.Second)
+		apply(setAll("acme", "https://a.example/"))
+		if err := <-done; err != nil {
+			t.Fatal(err)
+		}
+		fs.Decide(nil)
+		for i := range 1000 {
+			apply(set("acme", fmt.Sprint(i%10), long))
+			time.Sleep(time.Minute) // lets a compaction end
+		}
+		if size := len(fs.ReadFile("log")); size > 4<<20 {
+			t.Errorf("100 KiB are live, but the file has grown to %d bytes", size)
+		}
+	})
+}
+
 func TestFailedCompactionLeavesTheLog(t *testing.T) {
 	for _, op := range []faultfs.Op{faultfs.OpCreate, faultfs.OpWrite, faultfs.OpSync, faultfs.OpRead} {
 		fs, m := faultfs.New(), newModel()
@@ -191,27 +326,77 @@ func TestFailedCompactionLeavesTheLog(t *testing.T) {
 }
 
 // TestCompactionWithAnUnknownOutcome fails calls after which it is unknown which of the
-// two files has the name after a crash.
+// two files has the name after a crash, and then the calls that would decide it. No
+// change may be acknowledged before they succeed.
 func TestCompactionWithAnUnknownOutcome(t *testing.T) {
 	for _, op := range []faultfs.Op{faultfs.OpRename, faultfs.OpSyncDir} {
 		for _, outcome := range []faultfs.Outcome{faultfs.Fail, faultfs.FailAfter} {
-			fs, m := faultfs.New(), newModel()
-			l := openLog(t, fs, m)
-			appendAll(t, l, 30)
-			failOnce(fs, op, outcome)
-			if err := l.Compact(t.Context()); !errors.Is(err, oplog.ErrReadOnly) {
-				t.Errorf("%s: %v", op, err)
-			}
-			if err := l.Append(t.Context(), unsetAll("acme")); !errors.Is(err, oplog.ErrReadOnly) {
-				t.Errorf("%s: a change after it: %v", op, err)
-			}
-			for _, keep := range []faultfs.Keep{faultfs.Nothing, faultfs.Everything} {
-				got := newModel()
-				openLog(t, fs.Crash(keep), got)
-				if got.String() != m.String() {
-					t.Errorf("%s: read back:\n%s", op, got)
+			synctest.Test(t, func(t *testing.T) {
+				fs, m := faultfs.New(), newModel()
+				l := openLog(t, fs, m)
+				appendAll(t, l, 30)
+				fs.Decide(func(c faultfs.Call) faultfs.Outcome {
+					if c.Op == op || c.Op == faultfs.OpSyncDir {
+						return outcome
+					}
+					return faultfs.Succeed
+				})
+				if err := l.Compact(t.Context()); !errors.Is(err, oplog.ErrReadOnly) || l.Err() == nil {
+					t.Errorf("%s: %v", op, err)
 				}
-			}
+				for range 3 {
+					if err := l.Append(t.Context(), unsetAll("acme")); !errors.Is(err, oplog.ErrReadOnly) {
+						t.Errorf("%s: a change after it: %v", op, err)
+					}
+					time.Sleep(time.Second)
+				}
+				for _, keep := range []faultfs.Keep{faultfs.Nothing, faultfs.Everything} {
+					got := newModel()
+					openLog(t, fs.Crash(keep), got)
+					if got.String() != m.String() {
+						t.Errorf("%s: read back:\n%s", op, got)
+					}
+				}
+				fs.Decide(nil)
+				time.Sleep(time.Second)
+				if err := l.Append(t.Context(), at(1, setAll("acme", "https://b.example/"))); err != nil {
+					t.Errorf("%s: a change after the repair: %v", op, err)
+				}
+				got := newModel()
+				openLog(t, fs.Crash(faultfs.Nothing), got)
+				if got.String() != m.String() || got.Len() != 1 {
+					t.Errorf("%s: read back after the repair:\n%s", op, got)
+				}
+				if slices.Contains(fs.Names(), "log.tmp") {
+					t.Errorf("%s: the temporary file is left behind", op)
+				}
+				if err := l.Compact(t.Context()); err != nil {
+					t.Errorf("%s: the next compaction: %v", op, err)
+				}
+			})
+		}
+	}
+}
+
+// TestRenameThatFailsIsNoFailure fails a rename before or after its effect: which of the
+// two it was can be seen, and the log goes on with the file that has its name.
+func TestRenameThatFailsIsNoFailure(t *testing.T) {
+	for _, outcome := range []faultfs.Outcome{faultfs.Fail, faultfs.FailAfter} {
+		fs, m := faultfs.New(), newModel()
+		l := openLog(t, fs, m)
+		appendAll(t, l, 30)
+		failOnce(fs, faultfs.OpRename, outcome)
+		if err := l.Compact(t.Context()); (err == nil) != (outcome == faultfs.FailAfter) || errors.Is(err, oplog.ErrReadOnly) {
+			t.Errorf("%v: %v", outcome, err)
+		}
+		appendAll(t, l, 31)
+		got := newModel()
+		openLog(t, fs.Crash(faultfs.Nothing), got)
+		if got.String() != m.String() {
+			t.Errorf("%v: read back:\n%s", outcome, got)
+		}
+		if slices.Contains(fs.Names(), "log.tmp") {
+			t.Errorf("%v: the temporary file is left behind", outcome)
 		}
 	}
 }

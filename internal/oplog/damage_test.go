@@ -21,12 +21,13 @@ func images(t *testing.T) map[string]*image {
 			batch(at(2, set("other", "e1", "https://b.example/\"\\")), at(3, unset("acme", "e2")))
 	}
 	return map[string]*image{
-		"closed":                            sample().checkpoint(),
+		"closed":                            sample().seal(),
 		"open, preallocated":                sample().preallocate(),
 		"compacted":                         newImage(t).batch(at(1, set("acme", "e1", "https://a.example/1"))).compacted(),
 		"compacted, appended":               sample().compacted().batch(at(6, unset("acme", "e1"))),
 		"compacted, appended, preallocated": sample().compacted().batch(at(6, unset("acme", "e1"))).batch(at(7, unsetAll("acme"))).preallocate(),
-		"opened again":                      sample().checkpoint().batch(at(6, unset("acme", "e1"))),
+		"opened again":                      sample().seal().batch(at(6, unset("acme", "e1"))),
+		"closed again":                      sample().seal().batch(at(6, unset("acme", "e1"))).seal(),
 		"new":                               newImage(t),
 	}
 }
@@ -118,9 +119,9 @@ func (m *image) lengthViolation(got opened, length int) string {
 		records++
 	}
 	switch {
-	case length < m.sealedSize && got.err == nil:
+	case length < m.covered && got.err == nil:
 		return "opened without what the header covers"
-	case length >= m.sealedSize && got.err != nil:
+	case length >= m.covered && got.err != nil:
 		return "refused, though a crash may have left it"
 	case got.err == nil && got.state != m.states[records]:
 		return "a state that was not at this moment"
@@ -235,7 +236,7 @@ func TestDamageErrorNamesThePlace(t *testing.T) {
 	content := bytes.Clone(m.content)
 	content[m.ends[1]+10] ^= 1
 	got := open(t, content, oplog.Options{})
-	for _, want := range []string{"log, line 3", fmt.Sprint("at byte ", m.ends[1]), "restore a backup"} {
+	for _, want := range []string{"log, line 4", fmt.Sprint("at byte ", m.ends[1]), "restore a backup"} {
 		if got.err == nil || !strings.Contains(got.err.Error(), want) {
 			t.Errorf("the error does not contain %q: %v", want, got.err)
 		}
@@ -267,9 +268,11 @@ func TestOtherFilesAreRefused(t *testing.T) {
 		"zeros":       strings.Repeat("\x00", 4096),
 		"blanks":      "\n\n\n",
 		"JSON":        "{}\n",
-		"garbage":     string(oplog.EncodeHeader(int64(oplog.HeaderLen))) + strings.Repeat("garbage ", 1<<19),
-		"much":        string(oplog.EncodeHeader(int64(oplog.HeaderLen))) + strings.Repeat("\x00", 3<<20),
+		"garbage":     string(oplog.EncodeHeader(oplog.HeaderLen)) + strings.Repeat("garbage ", 1<<19),
+		"much":        string(oplog.EncodeHeader(oplog.HeaderLen)) + strings.Repeat("\x00", 3<<20),
 		"header only": string(oplog.EncodeHeader(1000)),
+		"half of it":  string(oplog.EncodeHeaderCopy(oplog.HeaderLen)),
+		"unfinished":  string(oplog.EncodeHeader(0)),
 	} {
 		if got := open(t, []byte(content), oplog.Options{}); got.err == nil {
 			t.Errorf("%s: opened", name)
@@ -281,6 +284,7 @@ func TestNewerVersionIsLeftAlone(t *testing.T) {
 	for _, content := range []string{
 		`{"format":"webhookcfg log","version":2}` + "\n" + `{"what":"ever"}` + "\n",
 		`{"format":"webhookcfg log","version":10,"more":true}` + "\n",
+		strings.Repeat("\x00", 300) + `{"format":"webhookcfg log","version":2}` + "\n",
 	} {
 		fs := faultfs.New()
 		fs.WriteFile("log", []byte(content))

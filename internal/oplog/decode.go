@@ -12,9 +12,7 @@ import (
 
 // logRecord is the content of a line.
 type logRecord struct {
-	// change is the zero Change in a checkpoint.
-	change       webhookcfg.Change
-	isCheckpoint bool
+	change webhookcfg.Change
 	// synced is the offset before which everything was on disk when the line was written.
 	synced int64
 }
@@ -68,12 +66,7 @@ type lineScanner struct {
 
 // record parses the line up to the checksum.
 func (s *lineScanner) record() (rec logRecord, ok bool) {
-	if s.literal(checkpointBody) {
-		rec.isCheckpoint = true
-	} else if rec.change, ok = s.change(); !ok {
-		return logRecord{}, false
-	}
-	if !s.literal(syncedKey) {
+	if rec.change, ok = s.change(); !ok || !s.literal(syncedKey) {
 		return logRecord{}, false
 	}
 	rec.synced, ok = s.number()

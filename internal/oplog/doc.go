@@ -4,23 +4,22 @@
 //
 // # File format, version 1
 //
-// A file is UTF-8 text, one JSON object per line, each line terminated by one '\n'.
-// The first line is the header. Every other line is a record: a set, an unset or a
-// checkpoint, whose "op" is "mark".
+// A file is UTF-8 text, one JSON object per line, each line terminated by one '\n'. The
+// first two lines are the two copies of the header. Every other line is a record, a set
+// or an unset.
 //
-//		{"format":"webhookcfg log","version":1,"synced":                  87,"crc":"11bc5714"}
-//		{"op":"set","client":"acme","entity":"e1","url":"https://example.com/a","time":"2026-01-02T03:04:05Z","synced":87,"crc":"de3fa138"}
-//		{"op":"unset","client":"acme","scope":"all","time":"2026-01-02T03:04:06Z","synced":219,"crc":"a068d5df"}
-//		{"op":"mark","synced":324,"crc":"64655bfe"}
+//		{"format":"webhookcfg log","version":1,"synced":                 412,"crc":"4487c157"}
+//		{"format":"webhookcfg log","version":1,"synced":                 174,"crc":"307641e9"}
+//		{"op":"set","client":"acme","entity":"e1","url":"https://example.com/a","time":"2026-01-02T12:00:01Z","synced":174,"crc":"82076382"}
+//		{"op":"unset","client":"acme","scope":"all","time":"2026-01-02T12:00:02Z","synced":307,"crc":"ba040ce8"}
 //
 //	  - A set or unset has either an "entity" or the "scope" "all". One of the two is
 //	    always present: a missing key never means "all".
 //	  - "time" is in UTC, in whole seconds.
 //	  - "synced" is an offset in bytes: everything before it was on disk when the line
-//	    was written. In the header, it is the length of the file when the file got its
-//	    name.
+//	    was written. It is the one thing in which the copies of the header may differ:
+//	    the larger one counts.
 //	  - "crc" is the CRC-32C, in hexadecimal, of the part of the line before the key.
-//	  - A checkpoint carries nothing but its "synced".
 //
 // The keys have this order, and there are no others. There is no white space, except
 // for the padding of the number in the header to 20 characters. In strings, '"' and '\'
@@ -28,8 +27,9 @@
 // So each record has exactly one spelling, and no other is accepted. A line has at most
 // 1 MiB.
 //
-// A file of a higher version is neither read nor changed. All versions share the start
-// of the header, up to and including the version number.
+// A file of a higher version is neither read nor changed. All versions have two copies
+// of the header, the second one within the first 1 KiB, and share its start, up to and
+// including the version number.
 //
 // While a log is open, or after a crash, blank lines may follow the last record: space
 // preallocated for later writes, because a write inside the file is synced faster than
@@ -54,16 +54,33 @@
 // a hole or at the end of the file. Anything else is damage, such as a line with all its
 // parts and the checksum of something else.
 //
-// So sealed records are never cut. Closing a log, and opening it, seals all of it with a
-// checkpoint at its end; a compaction does with its header.
+// So sealed records are never cut. Closing a log, and opening it, seals all of it: once
+// everything is on disk, one copy of the header is rewritten to cover it, the one with the
+// smaller "synced" or the one that is torn. The other copy stays as it is until the new one
+// is on disk, so a crash at any moment leaves one that is valid. A file that a compaction
+// writes is covered by both copies before it gets its name. A complete file that was cut
+// later, even between two lines, is therefore refused as damaged.
 //
 // This rests on two assumptions. Bytes that a crash kept from the disk read as what was
-// there before, or as zeros. And a sync that succeeds did its work; after one that
-// failed, nothing more is written, and the next opening writes what is not sealed once
-// more, since the system may treat the pages as clean.
+// there before, or as zeros. And a sync that succeeds did its work.
+//
+// # Failures
+//
+// A write that fails before its sync is undone: the file is truncated after the last line
+// that was written completely, and synced, so that nothing is ever written over the rest
+// of another batch. The lines before that are durable and their callers return nil.
+//
+// After a failed sync, no later one proves anything about the batch, since the system may
+// treat its pages as clean. Changes are refused until a repair cuts the batch. If the
+// process ends before, the next opening writes the batch once more, as all that is not
+// sealed. Changes are refused, too, while the name of the log does not lead to its file,
+// and while it is unknown which of two files a compaction left under that name; both
+// have the same records.
 //
 // # Files
 //
 // Next to the log NAME there is NAME.lock, which excludes a second opener and records
-// that the log exists, and at times NAME.tmp, the file that is about to replace it.
+// that the log exists, and at times NAME.tmp, the file that is about to replace it. All
+// three are locked while they are open, the log itself because it may have more names and
+// NAME.lock may have been removed.
 package oplog

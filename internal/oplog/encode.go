@@ -1,7 +1,6 @@
 package oplog
 
 import (
-	"bytes"
 	"fmt"
 	"hash/crc32"
 	"strconv"
@@ -10,51 +9,6 @@ import (
 
 	"example.com/go-webhookcfg/webhookcfg"
 )
-
-// The header is the first line. In every version of the format, it starts with
-// headerStart, followed by the number of the version.
-const (
-	headerStart = `{"format":"webhookcfg log","version":`
-	version     = 1
-	headerLen   = int64(len(headerStart) + len("1") + len(syncedKey) + offsetWidth + crcLen + 1)
-	offsetWidth = 20
-)
-
-// appendHeader appends the header. Its length does not depend on synced, which a
-// compaction knows only at its end.
-func appendHeader(b []byte, synced int64) []byte {
-	start := len(b)
-	b = fmt.Appendf(b, "%s%d%s%*d", headerStart, version, syncedKey, offsetWidth, synced)
-	return appendChecksum(b, start)
-}
-
-// readHeader reads the header of a file and returns its "synced".
-func readHeader(file File, name string, size int64) (synced int64, err error) {
-	line := make([]byte, min(size, headerLen))
-	if err := readFull(file, line, 0); err != nil {
-		return 0, err
-	}
-	rest, isLog := bytes.CutPrefix(line, []byte(headerStart))
-	if !isLog {
-		return 0, damaged(name, 1, 0, "not the header of a log")
-	}
-	if v := leadingNumber(rest); v > version {
-		return 0, fmt.Errorf("%s is of version %d of the format, but this program reads only up to version %d; the file was left as it is", name, v, version)
-	}
-	field := bytes.TrimPrefix(rest, []byte(strconv.Itoa(version)+syncedKey))
-	synced = leadingNumber(bytes.TrimLeft(field, " "))
-	if !bytes.Equal(line, appendHeader(nil, synced)) {
-		return 0, damaged(name, 1, 0, "the header is not as it was written")
-	}
-	return synced, nil
-}
-
-// leadingNumber returns the decimal number at the start of b, 0 if there is none.
-func leadingNumber(b []byte) int64 {
-	digits := len(b) - len(bytes.TrimLeft(b, "0123456789"))
-	n, _ := strconv.ParseInt(string(b[:digits]), 10, 64)
-	return n
-}
 
 // maxLine bounds the length of a line, and so the memory of a reader. The handler
 // accepts only much shorter changes.
@@ -119,13 +73,6 @@ func appendBody(b []byte, c webhookcfg.Change) []byte {
 	b = c.Time.AppendFormat(b, time.RFC3339)
 	return append(b, '"')
 }
-
-// appendCheckpoint appends a line that records only that everything before it is on disk.
-func appendCheckpoint(b []byte, synced int64) []byte {
-	return appendLine(b, []byte(checkpointBody), synced)
-}
-
-const checkpointBody = `{"op":"mark"`
 
 func appendSynced(b []byte, synced int64) []byte {
 	b = append(b, syncedKey...)

@@ -2,12 +2,17 @@ package oplog
 
 import (
 	"context"
+	"log/slog"
+	"math"
 
 	"example.com/go-webhookcfg/webhookcfg"
 )
 
-// HeaderLen is the length of the header.
-const HeaderLen = headerLen
+// HeaderLen is the length of the header, HeaderCopyLen that of one of its copies.
+const (
+	HeaderLen     = headerLen
+	HeaderCopyLen = headerCopyLen
+)
 
 // MaxFinalCopy bounds the bytes that a compaction copies while writers wait.
 const MaxFinalCopy = maxFinalCopy
@@ -18,6 +23,12 @@ const ApplyStep = applyStep
 // SkipChecksums returns options with which any checksum is accepted.
 func SkipChecksums(o Options) Options {
 	o.skipChecksums = true
+	return o
+}
+
+// CountYields returns options with which the commit loop counts its yields.
+func CountYields(o Options, n *int) Options {
+	o.yield = func() { *n++ }
 	return o
 }
 
@@ -44,13 +55,7 @@ func Encode(c webhookcfg.Change, synced int64) ([]byte, error) {
 	return line[:len(line)-1], nil
 }
 
-// EncodeCheckpoint is Encode for a checkpoint.
-func EncodeCheckpoint(synced int64) []byte {
-	line := appendCheckpoint(nil, synced)
-	return line[:len(line)-1]
-}
-
-// Decode is the inverse of Encode and EncodeCheckpoint; a checkpoint has the zero Change.
+// Decode is the inverse of Encode.
 func Decode(line []byte) (c webhookcfg.Change, synced int64, ok bool) {
 	rec, ok := decode(line)
 	return rec.change, rec.synced, ok
@@ -65,5 +70,31 @@ func Seal(body []byte) []byte {
 // IsCutShort reports whether line may be the start of a record.
 func IsCutShort(line []byte) bool { return isCutShort(line) }
 
-// EncodeHeader returns the header, with the end of its line.
+// EncodeHeaderCopy returns a copy of the header, with the end of its line.
+func EncodeHeaderCopy(synced int64) []byte { return appendHeaderCopy(nil, synced) }
+
+// EncodeHeader returns the header of a new file.
 func EncodeHeader(synced int64) []byte { return appendHeader(nil, synced) }
+
+// Resume opens the file of a log and returns functions that append lines to it, and that
+// seal it, whatever follows the lines.
+func Resume(file File, name string, state State) (add func(lines []byte) error, seal func() error, err error) {
+	r, err := newReplay(file, name)
+	if err != nil {
+		return nil, nil, err
+	}
+	if err := r.into(context.Background(), state.ApplyAll, slog.New(slog.DiscardHandler)); err != nil {
+		return nil, nil, err
+	}
+	f, err := r.repair()
+	add = func(lines []byte) error {
+		written, err := f.append(lines)
+		f.end += int64(written)
+		return err
+	}
+	seal = func() error {
+		f.preallocated = math.MaxInt64
+		return f.seal()
+	}
+	return add, seal, err
+}

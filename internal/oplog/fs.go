@@ -10,21 +10,24 @@ import (
 
 // FS is the file system of a log: one directory. [Dir] is the implementation of the
 // operating system. Names have no separators. All methods are safe for concurrent use.
+//
+// A file is locked exclusively from its opening until it is closed, whatever its names
+// are. If it is locked already, by this process or another, the error of opening it wraps
+// [ErrLocked].
 type FS interface {
-	// Lock opens or creates a file and locks it exclusively until it is closed. If it is
-	// locked already, by this process or another, the error wraps [ErrLocked]. A locked
-	// file is never removed or renamed.
-	Lock(name string) (File, error)
 	// Open opens an existing file; without one, the error wraps fs.ErrNotExist.
 	Open(name string) (File, error)
 	// Create creates a file that only its owner can access. If the name exists, even as
 	// a dangling link, the error wraps fs.ErrExist.
 	Create(name string) (File, error)
+	// SameFile reports whether the name leads to an open file. If there is no such name,
+	// or it is a link or leads to another file, it does not.
+	SameFile(name string, file File) (bool, error)
 	// Rename replaces the file to by the file from, atomically.
 	Rename(from, to string) error
 	// Remove removes a name; if there is none, the error wraps fs.ErrNotExist.
 	Remove(name string) error
-	// Sync makes every Create, Rename and Remove so far durable.
+	// Sync makes every Create, Rename and Remove so far durable. It opens no file.
 	Sync() error
 	// Close releases the directory.
 	Close() error
@@ -48,13 +51,18 @@ type File interface {
 // Dir is the [FS] of the operating system. It stays in the directory that it opened,
 // even if the path comes to name another one.
 type Dir struct {
-	root   *os.Root
+	root *os.Root
+	// self is the directory, open for syncing: when that is due, the process may be out
+	// of file descriptors.
+	self   *os.File
 	shared bool
+	// readOnly accepts files that cannot be written.
+	readOnly bool
 }
 
 // OpenDir opens an existing directory. It refuses a symbolic link. Unless shared is
-// set, it also refuses a world-writable directory without the sticky bit, and files that
-// another user owns or may read or write.
+// set, it also refuses a directory without the sticky bit in which other users may write,
+// and files that another user owns or may read or write.
 func OpenDir(path string, shared bool) (*Dir, error) {
 	info, err := os.Lstat(path)
 	if err != nil {
@@ -63,59 +71,114 @@ func OpenDir(path string, shared bool) (*Dir, error) {
 	if !info.IsDir() {
 		return nil, fmt.Errorf("%s is not a directory; symbolic links are not followed", path)
 	}
-	if !shared && isWorldWritable(info) {
-		return nil, fmt.Errorf("directory %s is world-writable", path)
+	if !shared {
+		if err := checkDir(path, info); err != nil {
+			return nil, err
+		}
 	}
 	root, err := os.OpenRoot(path)
 	if err != nil {
 		return nil, err
 	}
-	return &Dir{root: root, shared: shared}, nil
-}
-
-// Lock implements [FS].
-func (d *Dir) Lock(name string) (File, error) {
-	file, err := d.openFile(name)
-	if errors.Is(err, fs.ErrNotExist) {
-		file, err = d.createFile(name)
-	}
-	if errors.Is(err, fs.ErrExist) { // another process has just created it
-		file, err = d.openFile(name)
-	}
+	self, err := root.Open(".")
 	if err != nil {
-		return nil, err
+		return nil, errors.Join(err, root.Close())
 	}
-	if err := lockFile(file); err != nil {
-		return nil, errors.Join(fmt.Errorf("%w: %s", err, name), file.Close())
-	}
-	return osFile{file}, nil
+	return &Dir{root: root, self: self, shared: shared}, nil
 }
 
-// Open implements [FS].
+// ReadOnly returns the directory, in which [Dir.Open] accepts files that cannot be
+// written: they have no write permission, or the file system has none. Closing either
+// closes both.
+func (d *Dir) ReadOnly() *Dir {
+	return &Dir{root: d.root, self: d.self, shared: d.shared, readOnly: true}
+}
+
+// Open implements [FS]. It refuses a file that is not a regular one, or not private.
 func (d *Dir) Open(name string) (File, error) {
-	file, err := d.openFile(name)
+	info, err := d.root.Lstat(name)
 	if err != nil {
 		return nil, err
 	}
-	return osFile{file}, nil
+	if err := checkRegular(info); err != nil {
+		return nil, err
+	}
+	file, err := d.open(name, os.O_RDWR)
+	if err != nil && d.readOnly && !errors.Is(err, ErrLocked) {
+		return d.open(name, os.O_RDONLY)
+	}
+	return file, err
 }
 
-// Create implements [FS].
+// Create implements [FS]. A file that is refused, as on a file system without private
+// modes or without locks, is removed, unless another process has locked it by now.
 func (d *Dir) Create(name string) (File, error) {
-	file, err := d.createFile(name)
+	return d.open(name, os.O_RDWR|os.O_CREATE|os.O_EXCL)
+}
+
+// open opens a file and claims it.
+func (d *Dir) open(name string, flags int) (File, error) {
+	opened, err := d.root.OpenFile(name, flags, 0o600)
 	if err != nil {
 		return nil, err
 	}
-	return osFile{file}, nil
+	file := osFile{File: opened}
+	if file.info, err = opened.Stat(); err == nil {
+		err = d.claim(name, file)
+	}
+	if err == nil {
+		return file, nil
+	}
+	isUnused := flags&os.O_EXCL != 0 && !errors.Is(err, ErrLocked)
+	err = errors.Join(err, opened.Close())
+	if isNamed, _ := d.SameFile(name, file); isUnused && isNamed {
+		err = errors.Join(err, d.root.Remove(name))
+	}
+	return nil, err
+}
+
+// claim locks a file that is private. Once it is locked, it must still have the name: the
+// file that was found may have been replaced, and the holder of its lock moved on.
+func (d *Dir) claim(name string, file osFile) error {
+	if !d.shared {
+		if err := checkPrivate(file.info); err != nil {
+			return err
+		}
+	}
+	if err := lockFile(file.File); errors.Is(err, ErrLocked) {
+		return fmt.Errorf("%w: %s", err, name)
+	} else if err != nil {
+		return err
+	}
+	isNamed, err := d.SameFile(name, file)
+	if err == nil && !isNamed {
+		err = fmt.Errorf("%s was replaced while it was being opened", name)
+	}
+	return err
+}
+
+// SameFile implements [FS].
+func (d *Dir) SameFile(name string, file File) (bool, error) {
+	info, err := d.root.Lstat(name)
+	if errors.Is(err, fs.ErrNotExist) {
+		return false, nil
+	}
+	opened, ok := file.(osFile)
+	return err == nil && ok && os.SameFile(info, opened.info), err
 }
 
 // Rename implements [FS]. If files may be shared, the file takes over the mode of the one
 // that it replaces.
 func (d *Dir) Rename(from, to string) error {
-	if info, err := d.root.Lstat(to); err == nil && d.shared {
-		if err := d.root.Chmod(from, info.Mode().Perm()); err != nil {
-			return err
-		}
+	info, err := d.root.Lstat(to)
+	if err == nil {
+		err = checkRegular(info) // a link has a mode that is not the file's
+	}
+	if err == nil && d.shared {
+		err = d.root.Chmod(from, info.Mode().Perm())
+	}
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
 	}
 	return d.root.Rename(from, to)
 }
@@ -124,46 +187,24 @@ func (d *Dir) Rename(from, to string) error {
 func (d *Dir) Remove(name string) error { return d.root.Remove(name) }
 
 // Sync implements [FS].
-func (d *Dir) Sync() error { return syncDir(d.root) }
+func (d *Dir) Sync() error { return syncDir(d.self) }
 
 // Close implements [FS].
-func (d *Dir) Close() error { return d.root.Close() }
+func (d *Dir) Close() error { return errors.Join(d.self.Close(), d.root.Close()) }
 
-func (d *Dir) createFile(name string) (*os.File, error) {
-	return d.root.OpenFile(name, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
-}
-
-// openFile opens a regular file. It refuses a symbolic link, a file that replaces the
-// named one between the check and the opening, and one that is not private.
-func (d *Dir) openFile(name string) (*os.File, error) {
-	named, err := d.root.Lstat(name)
-	if err != nil {
-		return nil, err
+func checkRegular(info fs.FileInfo) error {
+	if !info.Mode().IsRegular() {
+		return fmt.Errorf("%s is not a regular file; symbolic links are not followed", info.Name())
 	}
-	if !named.Mode().IsRegular() {
-		return nil, fmt.Errorf("%s is not a regular file; symbolic links are not followed", name)
-	}
-	file, err := d.root.OpenFile(name, os.O_RDWR, 0)
-	if err != nil {
-		return nil, err
-	}
-	opened, err := file.Stat()
-	switch {
-	case err != nil:
-	case !os.SameFile(named, opened):
-		err = fmt.Errorf("%s was replaced while it was being opened", name)
-	case d.shared:
-	default:
-		err = checkPrivate(opened)
-	}
-	if err != nil {
-		return nil, errors.Join(err, file.Close())
-	}
-	return file, nil
+	return nil
 }
 
 // osFile is a file of the operating system.
-type osFile struct{ *os.File }
+type osFile struct {
+	*os.File
+	// info identifies the file.
+	info fs.FileInfo
+}
 
 // Size implements [File].
 func (f osFile) Size() (int64, error) {
@@ -173,3 +214,7 @@ func (f osFile) Size() (int64, error) {
 	}
 	return info.Size(), nil
 }
+
+// Close implements [File]. Closing alone would leave the lock to a child that the process
+// is just starting, until the child runs its program.
+func (f osFile) Close() error { return errors.Join(unlockFile(f.File), f.File.Close()) }

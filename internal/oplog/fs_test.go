@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"example.com/go-webhookcfg/internal/oplog"
+	"example.com/go-webhookcfg/internal/oplog/faultfs"
 )
 
 // openDir opens a log in a directory of the operating system.
@@ -98,13 +99,17 @@ func TestFilesOfOtherUsersAreRefused(t *testing.T) {
 func TestDirectories(t *testing.T) {
 	skipWithoutModes(t)
 	dir := makeLog(t)
-	for mode, refused := range map[os.FileMode]bool{0o700: false, 0o755: false, 0o777: true, 0o777 | os.ModeSticky: false} {
+	for mode, says := range map[os.FileMode]string{
+		0o700: "", 0o755: "", 0o777 | os.ModeSticky: "", 0o770 | os.ModeSticky: "",
+		0o777: "mode 0777, world-writable", 0o702: "mode 0702, world-writable",
+		0o770: "mode 0770, writable by its group", 0o775: "mode 0775, writable by its group",
+	} {
 		if err := os.Chmod(dir, mode); err != nil {
 			t.Fatal(err)
 		}
 		for _, shared := range []bool{false, true} {
 			l, err := openDir(t, dir, shared)
-			if (err != nil) != (refused && !shared) {
+			if refused := says != "" && !shared; (err != nil) != refused || refused && !strings.Contains(err.Error(), says) {
 				t.Errorf("%v, shared %t: %v", mode, shared, err)
 			}
 			if err == nil {
@@ -224,5 +229,196 @@ func TestDirLock(t *testing.T) {
 	}
 	if err := last.Close(); err != nil {
 		t.Error(err)
+	}
+}
+
+// TestTheFileItselfIsLocked opens the file of an open log under other names and without
+// the lock file, before and after compactions.
+func TestTheFileItselfIsLocked(t *testing.T) {
+	dir := makeLog(t)
+	l, err := openDir(t, dir, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	for i := range 3 {
+		other := t.TempDir()
+		if err := os.Link(filepath.Join(dir, "log"), filepath.Join(other, "log")); err != nil {
+			t.Skip("no hard links here: ", err)
+		}
+		if _, err := openDir(t, other, false); !errors.Is(err, oplog.ErrLocked) {
+			t.Errorf("a hard link after %d compactions: %v", i, err)
+		}
+		if runtime.GOOS != "windows" {
+			if err := os.Remove(filepath.Join(dir, "log.lock")); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := openDir(t, dir, false); !errors.Is(err, oplog.ErrLocked) {
+				t.Errorf("without the lock file, after %d compactions: %v", i, err)
+			}
+		}
+		if err := l.Compact(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		// The link is now a file of its own, as a backup is.
+		if backup, err := openDir(t, other, false); err != nil {
+			t.Errorf("the file before compaction %d: %v", i+1, err)
+		} else if err := backup.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// TestLockedFileKeepsItsName replaces a file as a compaction does, holding the locks of
+// the old and the new one, while others open it.
+func TestLockedFileKeepsItsName(t *testing.T) {
+	dir := t.TempDir()
+	fsys, err := oplog.OpenDir(dir, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer fsys.Close()
+	current, err := fsys.Create("log")
+	if err != nil {
+		t.Fatal(err)
+	}
+	stop, stopped := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(stopped)
+		for {
+			select {
+			case <-stop:
+				current.Close()
+				return
+			default:
+			}
+			next, err := fsys.Create("next")
+			if err == nil {
+				err = fsys.Rename("next", "log")
+			}
+			if err := errors.Join(err, current.Close()); err != nil {
+				t.Error(err)
+				return
+			}
+			current = next
+			// Between two replacements the lock is free for a moment.
+			if err := current.Close(); err != nil {
+				t.Error(err)
+				return
+			}
+			for current, err = fsys.Open("log"); err != nil; current, err = fsys.Open("log") {
+				if !errors.Is(err, oplog.ErrLocked) {
+					t.Error(err)
+					return
+				}
+				runtime.Gosched()
+			}
+		}
+	}()
+	for opened := 0; opened < 1000; {
+		file, err := fsys.Open("log")
+		if err != nil {
+			continue // locked, or replaced meanwhile
+		}
+		if is, err := fsys.SameFile("log", file); !is || err != nil {
+			t.Errorf("after %d openings, a file is locked that has lost its name: %v", opened, err)
+			opened = 1000
+		}
+		opened++
+		if err := file.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+	close(stop)
+	<-stopped
+}
+
+func TestSameFile(t *testing.T) {
+	dir := makeLog(t)
+	path := filepath.Join(dir, "log")
+	fsys, err := oplog.OpenDir(dir, true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer fsys.Close()
+	file, err := fsys.Open("log")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	check := func(what string, want bool, change ...error) {
+		t.Helper()
+		if err := errors.Join(change...); err != nil {
+			t.Skip(err)
+		}
+		if is, err := fsys.SameFile("log", file); is != want || err != nil {
+			t.Errorf("%s: %t, %v", what, is, err)
+		}
+	}
+	check("as opened", true)
+	check("with a second name", true, os.Link(path, path+".link"))
+	check("moved", false, os.Rename(path, path+".moved"))
+	check("a link to it", false, os.Symlink(path+".moved", path))
+	check("moved back", true, os.Rename(path+".moved", path))
+	check("replaced", false, os.WriteFile(path+".new", nil, 0o600), os.Rename(path+".new", path))
+	check("removed", false, os.Remove(path))
+}
+
+// TestModeOfALink puts a link in the place of a file whose mode a new file takes over.
+func TestModeOfALink(t *testing.T) {
+	skipWithoutModes(t)
+	dir := makeLog(t)
+	fsys, err := oplog.OpenDir(dir, true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer fsys.Close()
+	next, err := fsys.Create("next")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer next.Close()
+	path := filepath.Join(dir, "log")
+	if err := errors.Join(os.Remove(path), os.Symlink("next", path)); err != nil {
+		t.Fatal(err)
+	}
+	if err := fsys.Rename("next", "log"); err == nil || !strings.Contains(err.Error(), "log is not a regular file") {
+		t.Errorf("Rename: %v", err)
+	}
+	if info, err := os.Lstat(filepath.Join(dir, "next")); err != nil || info.Mode() != 0o600 {
+		t.Errorf("the new file has mode %v, %v", info.Mode(), err)
+	}
+}
+
+// TestReservedNames opens logs with the names of the files next to a log.
+func TestReservedNames(t *testing.T) {
+	dir := makeLog(t)
+	for _, name := range []string{"log.tmp", "log.lock", ".tmp", ".lock", "other.TMP"} {
+		fsys, err := oplog.OpenDir(dir, false)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := oplog.Open(fsys, name, newModel(), oplog.Options{}); err == nil || !strings.Contains(err.Error(), "reserved") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if entries, err := os.ReadDir(dir); err != nil || len(entries) != 2 {
+		t.Errorf("the directory has %v, %v", entries, err)
+	}
+}
+
+// TestCompactionOpensOneFile: once a compaction has its file, it needs no other one, which
+// a process that is out of file descriptors could not open.
+func TestCompactionOpensOneFile(t *testing.T) {
+	fsys := faultfs.New()
+	l := openLog(t, fsys, newModel())
+	appendAll(t, l, 100)
+	opened := func() int { return fsys.Count(faultfs.OpOpen) + fsys.Count(faultfs.OpCreate) }
+	before := opened()
+	if err := l.Compact(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if n := opened() - before; n != 1 {
+		t.Errorf("a compaction opened %d files", n)
 	}
 }

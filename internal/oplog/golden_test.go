@@ -19,9 +19,9 @@ func goldens(t *testing.T) map[string]*image {
 			batch(at(6, set("Ünï\"cödé\\\x01\u2028", "\n😀\x7f", "https://a.example/<&>é")))
 	}
 	return map[string]*image{
-		"v1.jsonl":           first().checkpoint().batch(at(7, unset("acme", "e3"))).checkpoint(),
+		"v1.jsonl":           first().seal().batch(at(7, unset("acme", "e3"))).seal(),
 		"v1-open.jsonl":      first(),
-		"v1-compacted.jsonl": first().compacted().batch(at(7, unset("acme", "e3"))).checkpoint(),
+		"v1-compacted.jsonl": first().compacted().batch(at(7, unset("acme", "e3"))).seal(),
 	}
 }
 

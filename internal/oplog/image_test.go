@@ -19,17 +19,19 @@ type image struct {
 	model   *model
 	// sealed is the offset up to which the file is sealed.
 	sealed int
-	// sealedSize is the offset up to which the header covers the file.
-	sealedSize int
+	// covered is the offset up to which the header covers the file, and spare the copy of
+	// the header that is written next.
+	covered, spare int
 	// ends[i] is the offset after record i, and states[i] the state after it; the
 	// first are those of the empty log.
-	ends   []int
-	states []string
+	ends    []int
+	states  []string
+	changes []webhookcfg.Change
 }
 
 func newImage(t *testing.T) *image {
-	m := &image{t: t, content: oplog.EncodeHeader(int64(oplog.HeaderLen)), model: newModel()}
-	m.sealed, m.sealedSize = len(m.content), len(m.content)
+	m := &image{t: t, content: oplog.EncodeHeader(oplog.HeaderLen), model: newModel()}
+	m.sealed, m.covered = len(m.content), len(m.content)
 	m.ends, m.states = []int{m.sealed}, []string{""}
 	return m
 }
@@ -42,17 +44,20 @@ func (m *image) batch(changes ...webhookcfg.Change) *image {
 		if err != nil {
 			m.t.Fatal(err)
 		}
-		m.add(line)
+		m.content = append(append(m.content, line...), '\n')
 		m.model.ApplyAll([]webhookcfg.Change{c})
+		m.changes = append(m.changes, c)
 		m.ends, m.states = append(m.ends, len(m.content)), append(m.states, m.model.String())
 	}
 	return m
 }
 
-// checkpoint appends a checkpoint.
-func (m *image) checkpoint() *image {
-	m.sealed = len(m.content)
-	return m.add(oplog.EncodeCheckpoint(int64(m.sealed)))
+// seal has the header cover the file so far.
+func (m *image) seal() *image {
+	m.sealed, m.covered = len(m.content), len(m.content)
+	copy(m.content[m.spare*int(oplog.HeaderCopyLen):], oplog.EncodeHeaderCopy(int64(m.covered)))
+	m.spare = 1 - m.spare
+	return m
 }
 
 // preallocate appends blank lines.
@@ -63,13 +68,8 @@ func (m *image) preallocate() *image {
 
 // compacted makes the file so far the result of a compaction.
 func (m *image) compacted() *image {
-	m.sealed, m.sealedSize = len(m.content), len(m.content)
-	copy(m.content, oplog.EncodeHeader(int64(m.sealed)))
-	return m
-}
-
-func (m *image) add(line []byte) *image {
-	m.content = append(append(m.content, line...), '\n')
+	m.sealed, m.covered, m.spare = len(m.content), len(m.content), 0
+	copy(m.content, oplog.EncodeHeader(int64(m.covered)))
 	return m
 }
 

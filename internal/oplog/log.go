@@ -7,6 +7,8 @@ import (
 	"io/fs"
 	"iter"
 	"log/slog"
+	"runtime"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -19,8 +21,9 @@ import (
 var (
 	// ErrClosed is returned by every call after Close.
 	ErrClosed = errors.New("log closed")
-	// ErrReadOnly is wrapped by the error of every change after a failed write or sync.
-	ErrReadOnly = errors.New("log read-only after a failed write")
+	// ErrReadOnly is wrapped by the error of every change that could not be written, and of
+	// all changes after a failed sync until the log has repaired its file.
+	ErrReadOnly = errors.New("log cannot be written")
 	// ErrLocked is wrapped by the error of opening a log that is open already.
 	ErrLocked = errors.New("log already open")
 	// ErrDamaged is wrapped by the error of opening a log that cannot be trusted. The
@@ -33,8 +36,9 @@ type State interface {
 	// ApplyAll applies durable changes in order. It is not called concurrently with
 	// itself. Ids may be substrings of larger strings: clone those that are kept.
 	ApplyAll(changes []webhookcfg.Change)
-	// Len returns how many changes Snapshot yields.
-	Len() int
+	// Live returns how many changes Snapshot yields, and how many bytes their names and
+	// URLs have.
+	Live() (changes int, bytes int64)
 	// Snapshot yields changes that lead from the empty state to the present one. It is
 	// called concurrently with ApplyAll and never blocks it for long. Changes that are
 	// applied meanwhile may be missing or partly visible: the log adds them afterwards.
@@ -43,7 +47,7 @@ type State interface {
 
 // Options are the settings of a [Log].
 type Options struct {
-	// Logger receives what was read, cut and compacted, and why the log became read-only.
+	// Logger receives what was read, cut and compacted, and failures and recoveries.
 	// If nil, nothing is logged.
 	Logger *slog.Logger
 	// CompactRatio is the ratio of superseded bytes to live ones in the file above which
@@ -53,6 +57,8 @@ type Options struct {
 
 	// skipChecksums accepts any checksum. It proves that the tests of damage can fail.
 	skipChecksums bool
+	// yield is runtime.Gosched, except in the tests that count its calls.
+	yield func()
 }
 
 // Log is an open log. Its methods are safe for concurrent use.
@@ -71,25 +77,40 @@ type Log struct {
 	mu      sync.Mutex
 	pending *batch
 	closed  bool
-	failed  error // wraps ErrReadOnly
+	failed  error // why changes are refused; wraps ErrReadOnly
+	// blocked reports that changes are refused until a repair; otherwise each is tried.
+	blocked bool
+	// compaction is the last one, running or ended; nil before the first.
+	compaction *compaction
 
 	wake    chan struct{} // holds a token while a batch is pending
 	tasks   chan func()   // run by the commit loop between two batches
 	stopped chan struct{} // closed when the commit loop has returned
 
-	// The fields down to retryAt belong to the commit loop.
-	file  logFile
-	spare *batch // becomes pending next
-	// expected is how many callers waitForBatch yields to.
-	expected int
-	lines    []byte              // of the batch being written, reused
-	changes  []webhookcfg.Change // of the batch being written, reused
-	// retryAt is the size below which no compaction starts by itself after one failed.
-	retryAt int64
+	// The fields down to density belong to the commit loop.
+	file logFile
+	// rival is the other file that may have the name of the log after a crash, if a
+	// compaction was interrupted while it replaced the file.
+	rival   logFile
+	namedAt time.Time     // of the last check that the name leads to the file
+	retryAt time.Time     // of the next repair
+	backoff time.Duration // before the last repair; zero if nothing failed since then
+	spare   *batch        // becomes pending next
+	// expected is how many callers waitForBatch yields to, lastWrite how long the last
+	// write and its sync took.
+	expected  int
+	lastWrite time.Duration
+	lines     []byte              // of the batch being written, reused
+	changes   []webhookcfg.Change // of the batch being written, reused
+	// compactAt is the size below which no compaction starts by itself, density the ratio
+	// of the bytes of the last one to those estimated for it.
+	compactAt int64
+	density   float64
 
 	// durable is the offset after the last record; everything before it is applied.
 	durable atomic.Int64
-	// compacting holds a token while a compaction runs, and for good after Close.
+	// compacting holds a token while a compaction or a backup runs, and for good after
+	// Close.
 	compacting chan struct{}
 	closing    context.Context
 	close      context.CancelFunc
@@ -98,8 +119,6 @@ type Log struct {
 const (
 	lockSuffix = ".lock"
 	tempSuffix = ".tmp"
-	// progressEvery is the interval between two progress reports of a long opening.
-	progressEvery = 2 * time.Second
 )
 
 // Open opens the log name, or creates it, and applies all changes in it to state, which
@@ -108,6 +127,9 @@ const (
 func Open(fsys FS, name string, state State, o Options) (*Log, error) {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	if o.yield == nil {
+		o.yield = runtime.Gosched
 	}
 	l := &Log{
 		fs:         fsys,
@@ -120,6 +142,7 @@ func Open(fsys FS, name string, state State, o Options) (*Log, error) {
 		tasks:      make(chan func()),
 		stopped:    make(chan struct{}),
 		compacting: make(chan struct{}, 1),
+		density:    1,
 	}
 	if err := l.open(); err != nil {
 		return nil, errors.Join(err, l.release())
@@ -130,7 +153,10 @@ func Open(fsys FS, name string, state State, o Options) (*Log, error) {
 }
 
 func (l *Log) open() (err error) {
-	if l.lock, err = l.fs.Lock(l.name + lockSuffix); err != nil {
+	if err := checkReserved(l.name); err != nil {
+		return err
+	}
+	if l.lock, err = openLock(l.fs, l.name); err != nil {
 		return err
 	}
 	if l.file.file, err = l.openOrCreate(); err != nil {
@@ -143,6 +169,31 @@ func (l *Log) open() (err error) {
 		return err
 	}
 	return l.syncNames()
+}
+
+// checkReserved refuses the names of the files next to another log, which that log creates
+// and removes. The case is ignored, as some file systems do.
+func checkReserved(name string) error {
+	for _, suffix := range []string{lockSuffix, tempSuffix} {
+		if strings.HasSuffix(strings.ToLower(name), suffix) {
+			return fmt.Errorf("the name %s ends in %s, which is reserved for a file next to a log", name, suffix)
+		}
+	}
+	return nil
+}
+
+// openLock opens the lock file of the log name, or creates it. It is never removed or
+// renamed.
+func openLock(fsys FS, name string) (File, error) {
+	name += lockSuffix
+	file, err := fsys.Open(name)
+	if errors.Is(err, fs.ErrNotExist) {
+		file, err = fsys.Create(name)
+	}
+	if errors.Is(err, fs.ErrExist) { // another process has just created it
+		file, err = fsys.Open(name)
+	}
+	return file, err
 }
 
 // openOrCreate opens the file, or creates it if it is missing or empty.
@@ -159,7 +210,7 @@ func (l *Log) openOrCreate() (File, error) {
 	if err := l.mayCreate(); err != nil {
 		return nil, err
 	}
-	w, err := newRewriter(l.fs, l.name)
+	w, err := replaceTemp(l.fs, l.name)
 	if err != nil {
 		return nil, err
 	}
@@ -211,7 +262,6 @@ func openSized(fsys FS, name string) (size int64, file File, err error) {
 
 // recover reads the file and repairs its end.
 func (l *Log) recover() error {
-	started := time.Now()
 	r, err := newReplay(l.file.file, l.name)
 	if err != nil {
 		return err
@@ -219,17 +269,9 @@ func (l *Log) recover() error {
 	if l.options.skipChecksums {
 		r.decode = decodeUnchecked
 	}
-	reported := started
-	progress := func(records int, end int64) {
-		if now := time.Now(); now.Sub(reported) >= progressEvery {
-			reported = now
-			l.options.Logger.Info("reading log", "file", l.name, "records", records, "bytes", end, "of", r.size)
-		}
-	}
-	if err := r.into(l.state, progress); err != nil {
+	if err := r.into(context.Background(), l.state.ApplyAll, l.options.Logger); err != nil {
 		return err
 	}
-	l.options.Logger.Info("log read", "file", l.name, "records", r.records, "bytes", r.end, "duration", time.Since(started))
 	if r.isTorn {
 		l.options.Logger.Warn("torn tail of the log cut: its last write was not completed",
 			"file", l.name, "line", r.line(), "offset", r.end, "bytes", r.size-r.end)
@@ -256,8 +298,8 @@ func (l *Log) syncNames() error {
 	return l.lock.Sync()
 }
 
-// Close writes the pending changes, seals the file and releases the lock. If the log is
-// read-only, the error wraps [ErrReadOnly] and the cause.
+// Close writes the pending changes, seals the file and releases the lock. If the file
+// cannot be repaired or sealed, the error wraps [ErrReadOnly] and the cause.
 func (l *Log) Close() error {
 	l.mu.Lock()
 	if l.closed {
@@ -270,40 +312,23 @@ func (l *Log) Close() error {
 	l.compacting <- struct{}{} // waits for the end of a compaction
 	l.signal()
 	<-l.stopped
-	err := l.failure()
+	err := l.repair()
 	if err == nil {
 		err = l.file.seal()
 	}
+	if err != nil {
+		err = l.fail(err)
+	}
 	return errors.Join(err, l.release())
-}
-
-// fail makes the log read-only, unless it is already, and returns the first cause.
-func (l *Log) fail(cause error) error {
-	l.mu.Lock()
-	isFirst := l.failed == nil
-	if isFirst {
-		l.failed = fmt.Errorf("%w: %w", ErrReadOnly, cause)
-	}
-	err := l.failed
-	l.mu.Unlock()
-	if isFirst {
-		l.options.Logger.Error("log is read-only until it is opened again", "file", l.name, "error", cause)
-	}
-	return err
-}
-
-// failure returns why the log is read-only, nil if it is not.
-func (l *Log) failure() error {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.failed
 }
 
 // release closes all files, the lock last, and then the directory.
 func (l *Log) release() error {
 	var err error
-	if l.file.file != nil {
-		err = l.file.file.Close()
+	for _, f := range []logFile{l.file, l.rival} {
+		if f.file != nil {
+			err = errors.Join(err, f.file.Close())
+		}
 	}
 	if l.lock != nil {
 		err = errors.Join(err, l.lock.Close())
@@ -313,6 +338,6 @@ func (l *Log) release() error {
 
 // damaged is the error for a log that cannot be trusted.
 func damaged(name string, line int, offset int64, reason string) error {
-	return fmt.Errorf("%w: %s, line %d, at byte %d: %s; the file was left as it is: restore a backup, or truncate a copy there to give up everything that follows",
+	return fmt.Errorf("%w: %s, line %d, at byte %d: %s; the file was left as it is: restore a backup, or copy the intact changes to a new file with store.Salvage",
 		ErrDamaged, name, line, offset, reason)
 }

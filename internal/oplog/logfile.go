@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"io"
+	"math"
 )
 
 // A write that would extend the file preallocates space for later ones: as many blank
@@ -23,40 +24,85 @@ var blanks = func() (b [maxPreallocated]byte) {
 // logFile is the file of a log, open for appending.
 type logFile struct {
 	file File
+	logHeader
 	// end is the offset after the last record; from there to preallocated all is blank.
+	// A preallocated beyond any size has trim truncate whatever follows.
 	end, preallocated int64
 	// records counts the changes in the file.
 	records int
-	// sealed reports that the file itself records that everything before end is on disk.
-	sealed bool
+	// isSuspect reports that a write or a sync failed: what follows end is unknown.
+	isSuspect bool
 }
 
-// append makes lines, n records whose "synced" is end, the next durable batch.
-func (f *logFile) append(lines []byte, n int) error {
-	end := f.end + int64(len(lines))
-	if end >= f.preallocated {
-		preallocated := min(max(end, minPreallocated), maxPreallocated)
-		if _, err := f.file.WriteAt(blanks[:preallocated], end); err != nil {
-			return err
+// append writes lines, whose "synced" is end, after the last record, and syncs them. If
+// the file does not take all of them, those that it took as a whole, the first written
+// bytes, are durable. After any other error nothing is: the file is suspect. In neither
+// case does append change end.
+func (f *logFile) append(lines []byte) (written int, err error) {
+	f.isSuspect = true
+	written, err = f.file.WriteAt(lines, f.end)
+	if err != nil {
+		written = bytes.LastIndexByte(lines[:written], '\n') + 1
+		if err := f.cut(f.end + int64(written)); err != nil {
+			return 0, err
 		}
-		f.preallocated = end + preallocated
+	} else {
+		// Blanks before the lines would take space that these need. Without blanks, as on a
+		// full disk, a sync is slower and no less durable.
+		_ = f.preallocate(f.end + int64(len(lines)))
 	}
-	if _, err := f.file.WriteAt(lines, f.end); err != nil {
-		return err
+	if err := f.file.Sync(); err != nil {
+		return 0, err
 	}
+	f.isSuspect = false
+	return written, err
+}
+
+// preallocate writes blanks after the given end of the records, unless there are some.
+func (f *logFile) preallocate(end int64) error {
+	if end < f.preallocated {
+		return nil
+	}
+	n, err := f.file.WriteAt(blanks[:min(max(end, minPreallocated), maxPreallocated)], end)
+	f.preallocated = end + int64(n)
+	return err
+}
+
+// probe checks that the file can grow.
+func (f *logFile) probe() error {
+	if err := f.preallocate(f.end); err != nil {
+		return errors.Join(err, f.cut(f.end))
+	}
+	f.isSuspect = true
 	if err := f.file.Sync(); err != nil {
 		return err
 	}
-	f.end, f.records, f.sealed = end, f.records+n, false
+	f.isSuspect = false
+	return nil
+}
+
+// cut removes everything from an offset on.
+func (f *logFile) cut(end int64) error {
+	f.preallocated = end
+	return f.file.Truncate(end)
+}
+
+// restore removes what a failed write left after the records. All of those are durable:
+// what the system takes for clean after a failed sync was written after them. But the last
+// of them share a block of the disk with it, and are written once more.
+func (f *logFile) restore() error {
+	const block = 4 << 10
+	f.preallocated = math.MaxInt64
+	if err := f.rewriteTail(f.end / block * block); err != nil {
+		return err
+	}
+	f.isSuspect = false
 	return nil
 }
 
 // rewriteTail writes the bytes between from and end once more, in case the system treats
-// them as clean after a failed sync.
+// them as clean after a failed sync, and syncs them.
 func (f *logFile) rewriteTail(from int64) error {
-	if err := f.trim(); err != nil {
-		return err
-	}
 	block := make([]byte, min(blockSize, f.end-from))
 	for from < f.end {
 		part := block[:min(int64(len(block)), f.end-from)]
@@ -68,32 +114,41 @@ func (f *logFile) rewriteTail(from int64) error {
 		}
 		from += int64(len(part))
 	}
-	return f.file.Sync()
+	return f.trim()
 }
 
-// seal removes the preallocated space and seals the records with a checkpoint.
+// seal removes what follows the last record and has the header cover all records, which
+// must be on disk already. It does nothing if both are so. After an error, it can be
+// called again.
 func (f *logFile) seal() error {
+	if f.synced == f.end {
+		if f.preallocated <= f.end {
+			return nil
+		}
+		return f.trim()
+	}
+	if _, err := f.file.WriteAt(appendHeaderCopy(nil, f.end), f.spare*headerCopyLen); err != nil {
+		return err
+	}
 	if err := f.trim(); err != nil {
 		return err
 	}
-	if !f.sealed {
-		checkpoint := appendCheckpoint(nil, f.end)
-		if _, err := f.file.WriteAt(checkpoint, f.end); err != nil {
-			return err
-		}
-		f.end += int64(len(checkpoint))
-		f.preallocated, f.sealed = f.end, true
-	}
-	return f.file.Sync()
+	f.synced, f.spare = f.end, 1-f.spare
+	return nil
 }
 
-// trim removes the preallocated space.
+// trim removes what follows the last record and syncs the file.
 func (f *logFile) trim() error {
-	if f.preallocated <= f.end {
-		return nil
+	if f.preallocated > f.end {
+		if err := f.file.Truncate(f.end); err != nil {
+			return err
+		}
+	}
+	if err := f.file.Sync(); err != nil {
+		return err
 	}
 	f.preallocated = f.end
-	return f.file.Truncate(f.end)
+	return nil
 }
 
 // lineReader reads the lines of part of a file.

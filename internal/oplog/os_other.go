@@ -15,11 +15,13 @@ func lockFile(*os.File) error {
 	return fmt.Errorf("file locks on this system: %w", errors.ErrUnsupported)
 }
 
-// isWorldWritable reports false: access is up to the access control list of the
-// directory, which a file mode does not show.
-func isWorldWritable(fs.FileInfo) bool { return false }
+func unlockFile(*os.File) error { return nil }
+
+// checkDir returns nil: access is up to the access control list of the directory, which a
+// file mode does not show.
+func checkDir(string, fs.FileInfo) error { return nil }
 
 func checkPrivate(fs.FileInfo) error { return nil }
 
 // syncDir does nothing: the system cannot sync a directory, and journals its names.
-func syncDir(*os.Root) error { return nil }
+func syncDir(*os.File) error { return nil }

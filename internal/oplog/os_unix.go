@@ -10,10 +10,18 @@ import (
 	"syscall"
 )
 
-// isWorldWritable reports whether any user may replace files in a directory. In one with
-// the sticky bit, only their owners may.
-func isWorldWritable(dir fs.FileInfo) bool {
-	return dir.Mode()&0o002 != 0 && dir.Mode()&fs.ModeSticky == 0
+// checkDir returns an error for a directory in which other users may replace files. In one
+// with the sticky bit, only their owners may.
+func checkDir(path string, info fs.FileInfo) error {
+	mode := info.Mode()
+	if mode&0o022 == 0 || mode&fs.ModeSticky != 0 {
+		return nil
+	}
+	writers := "world-writable"
+	if mode&0o002 == 0 {
+		writers = "writable by its group"
+	}
+	return fmt.Errorf("directory %s has mode %04o, %s; use chmod go-w", path, mode.Perm(), writers)
 }
 
 // checkPrivate returns an error for a file that another user owns or may access.
@@ -28,32 +36,33 @@ func checkPrivate(info fs.FileInfo) error {
 }
 
 // syncDir makes the names in a directory durable.
-func syncDir(root *os.Root) error {
-	dir, err := root.Open(".")
-	if err != nil {
-		return err
+func syncDir(dir *os.File) error { return dir.Sync() }
+
+// lockFile locks the whole file until unlockFile, or until this descriptor is closed or
+// the process ends. Unlike a lock by fcntl, a lock by flock also excludes a second
+// descriptor of the same process, and survives the closing of one.
+func lockFile(file *os.File) error {
+	err := flock(file, syscall.LOCK_EX|syscall.LOCK_NB)
+	if errors.Is(err, syscall.EWOULDBLOCK) {
+		return ErrLocked
 	}
-	return errors.Join(dir.Sync(), dir.Close())
+	return err
 }
 
-// lockFile locks the whole file until this descriptor is closed or the process ends.
-// Unlike a lock by fcntl, a lock by flock also excludes a second descriptor of the same
-// process, and survives the closing of one.
-func lockFile(file *os.File) error {
+func unlockFile(file *os.File) error { return flock(file, syscall.LOCK_UN) }
+
+func flock(file *os.File, how int) error {
 	conn, err := file.SyscallConn()
 	if err != nil {
 		return err
 	}
 	failed := conn.Control(func(fd uintptr) {
 		for err = syscall.EINTR; errors.Is(err, syscall.EINTR); {
-			err = syscall.Flock(int(fd), syscall.LOCK_EX|syscall.LOCK_NB)
+			err = syscall.Flock(int(fd), how)
 		}
 	})
 	if failed != nil {
 		return failed
-	}
-	if errors.Is(err, syscall.EWOULDBLOCK) {
-		return ErrLocked
 	}
 	return os.NewSyscallError("flock", err)
 }

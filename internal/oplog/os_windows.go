@@ -15,38 +15,50 @@ const (
 	farBeyondAnyContent = 0x7FFFFFFF
 )
 
-// lockFile locks one byte of the file until this handle is closed or the process ends.
-// The byte is beyond the content, because a lock on this system also prevents reading.
+// lockFile locks one byte of the file until unlockFile, or until this handle is closed or
+// the process ends. The byte is beyond the content, because a lock on this system also
+// prevents reading.
 func lockFile(file *os.File) error {
+	err := withLockedByte(file, "LockFileEx", func(proc *syscall.LazyProc, handle uintptr, at *syscall.Overlapped) (uintptr, uintptr, error) {
+		return proc.Call(handle, lockExclusively|lockOrFail, 0, 1, 0, uintptr(unsafe.Pointer(at)))
+	})
+	if errors.Is(err, errorLockViolation) {
+		return ErrLocked
+	}
+	return err
+}
+
+func unlockFile(file *os.File) error {
+	return withLockedByte(file, "UnlockFileEx", func(proc *syscall.LazyProc, handle uintptr, at *syscall.Overlapped) (uintptr, uintptr, error) {
+		return proc.Call(handle, 0, 1, 0, uintptr(unsafe.Pointer(at)))
+	})
+}
+
+func withLockedByte(file *os.File, name string, call func(*syscall.LazyProc, uintptr, *syscall.Overlapped) (uintptr, uintptr, error)) error {
 	conn, err := file.SyscallConn()
 	if err != nil {
 		return err
 	}
-	lock := syscall.NewLazyDLL("kernel32.dll").NewProc("LockFileEx")
-	if err := lock.Find(); err != nil {
+	proc := syscall.NewLazyDLL("kernel32.dll").NewProc(name)
+	if err := proc.Find(); err != nil {
 		return err
 	}
 	failed := conn.Control(func(handle uintptr) {
-		at := syscall.Overlapped{OffsetHigh: farBeyondAnyContent}
-		done, _, cause := lock.Call(handle, lockExclusively|lockOrFail, 0, 1, 0, uintptr(unsafe.Pointer(&at)))
-		if done == 0 {
+		if done, _, cause := call(proc, handle, &syscall.Overlapped{OffsetHigh: farBeyondAnyContent}); done == 0 {
 			err = cause
 		}
 	})
 	if failed != nil {
 		return failed
 	}
-	if errors.Is(err, errorLockViolation) {
-		return ErrLocked
-	}
-	return os.NewSyscallError("LockFileEx", err)
+	return os.NewSyscallError(name, err)
 }
 
-// isWorldWritable reports false: access is up to the access control list of the
-// directory, which a file mode does not show.
-func isWorldWritable(fs.FileInfo) bool { return false }
+// checkDir returns nil: access is up to the access control list of the directory, which a
+// file mode does not show.
+func checkDir(string, fs.FileInfo) error { return nil }
 
 func checkPrivate(fs.FileInfo) error { return nil }
 
 // syncDir does nothing: the system cannot sync a directory, and journals its names.
-func syncDir(*os.Root) error { return nil }
+func syncDir(*os.File) error { return nil }

@@ -1,8 +1,11 @@
 package oplog
 
 import (
+	"context"
 	"errors"
 	"io"
+	"log/slog"
+	"time"
 
 	"example.com/go-webhookcfg/webhookcfg"
 )
@@ -13,6 +16,37 @@ const chunkSize = 1 << 10
 // minLine is a lower bound of the length of a record.
 const minLine = 64
 
+// progressEvery is the interval between two progress reports of a long read.
+const progressEvery = 2 * time.Second
+
+// readProgress logs how far a file has been read.
+type readProgress struct {
+	logger            *slog.Logger
+	name              string
+	size, end         int64
+	records           int
+	started, reported time.Time
+}
+
+func newProgress(logger *slog.Logger, name string, size int64) *readProgress {
+	now := time.Now()
+	return &readProgress{logger: logger, name: name, size: size, started: now, reported: now}
+}
+
+// add counts records, of which the last one ends at the offset end.
+func (p *readProgress) add(records int, end int64) {
+	p.records += records
+	p.end = end
+	if now := time.Now(); now.Sub(p.reported) >= progressEvery {
+		p.reported = now
+		p.logger.Info("reading log", "file", p.name, "records", p.records, "bytes", end, "of", p.size)
+	}
+}
+
+func (p *readProgress) done(message string) {
+	p.logger.Info(message, "file", p.name, "records", p.records, "bytes", p.end, "duration", time.Since(p.started))
+}
+
 // replay reads a log from its start to its last record.
 type replay struct {
 	name   string
@@ -21,15 +55,12 @@ type replay struct {
 	lines  *lineReader
 	decode func(line []byte) (logRecord, bool)
 
-	// batchStart is the offset of the first line of the batch being read, and sealedSize
-	// the offset up to which the header covers the file.
-	batchStart, sealedSize int64
+	header logHeader
+	// batchStart is the offset of the first line of the batch being read.
+	batchStart int64
 	// end is the offset after the last record.
-	end int64
-	// linesRead counts the lines after the header; records leaves out the checkpoints.
-	linesRead, records int
-	// endsInCheckpoint reports that the last record is a checkpoint.
-	endsInCheckpoint bool
+	end     int64
+	records int
 	// isTorn reports that there is a torn tail.
 	isTorn bool
 	err    error
@@ -50,14 +81,14 @@ func newReplay(file File, name string) (*replay, error) {
 	if err != nil {
 		return nil, err
 	}
-	sealedSize, err := readHeader(file, name, size)
+	header, err := readHeader(file, name, size)
 	if err != nil {
 		return nil, err
 	}
 	r := &replay{
 		name: name, file: file, size: size,
 		lines: newLineReader(file, headerLen, size), decode: decode,
-		batchStart: headerLen, sealedSize: sealedSize, end: headerLen,
+		header: header, batchStart: headerLen, end: headerLen,
 		full: make(chan *chunk, 2), empty: make(chan *chunk, 2),
 	}
 	for range cap(r.empty) {
@@ -66,39 +97,45 @@ func newReplay(file File, name string) (*replay, error) {
 	return r, nil
 }
 
-// into applies all changes of the log to state. Reading and decoding have a goroutine of
-// their own, so that opening uses two cores (bench, "Opening").
-func (r *replay) into(state State, progress func(records int, end int64)) error {
-	go r.read()
-	records := 0
+// into applies all changes of the log. Reading and decoding have a goroutine of their own,
+// so that opening uses two cores (bench, "Opening").
+func (r *replay) into(ctx context.Context, apply func([]webhookcfg.Change), logger *slog.Logger) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	reading := newProgress(logger, r.name, r.size)
+	go r.read(ctx)
 	for c := range r.full {
-		state.ApplyAll(c.changes)
-		records += len(c.changes)
-		progress(records, c.end)
+		apply(c.changes)
+		reading.add(len(c.changes), c.end)
 		c.changes = c.changes[:0]
 		r.empty <- c
+	}
+	if r.err == nil {
+		reading.done("log read")
 	}
 	return r.err
 }
 
 // read reads all records and checks the bytes after them.
-func (r *replay) read() {
+func (r *replay) read(ctx context.Context) {
 	defer close(r.full)
 	c := <-r.empty
 	for {
 		rec, err := r.next()
 		if err != nil {
+			c.end = r.end
 			r.full <- c
 			if r.err = err; errors.Is(err, io.EOF) {
 				r.err = r.checkTail()
 			}
 			return
 		}
-		if rec.isCheckpoint {
-			continue
-		}
 		c.changes, c.end = append(c.changes, rec.change), r.end
 		if len(c.changes) == cap(c.changes) {
+			if r.err = ctx.Err(); r.err != nil {
+				return
+			}
 			r.full <- c
 			c = <-r.empty
 		}
@@ -121,11 +158,8 @@ func (r *replay) next() (logRecord, error) {
 	if rec.synced != r.batchStart {
 		return logRecord{}, r.damaged("the line is not at the offset where it was written")
 	}
-	r.end, r.endsInCheckpoint = r.lines.at, rec.isCheckpoint
-	r.linesRead++
-	if !rec.isCheckpoint {
-		r.records++
-	}
+	r.end = r.lines.at
+	r.records++
 	return rec, nil
 }
 
@@ -136,7 +170,7 @@ func (r *replay) checkTail() error {
 	if err := readFull(r.file, rest, r.end); err != nil {
 		return err
 	}
-	if reason := classifyTail(rest, r.end, r.sealedSize); reason != "" {
+	if reason := classifyTail(rest, r.end, r.header.synced); reason != "" {
 		return r.damaged(reason)
 	}
 	r.isTorn = len(trimBlank(rest)) > 0
@@ -144,19 +178,20 @@ func (r *replay) checkTail() error {
 }
 
 // repair cuts the file after the last record and seals it. A record that can be read
-// need not be on disk: those of the last batch, even if it is a checkpoint, are written
-// once more.
+// need not be on disk: those that the header does not cover, of the last batch, are
+// written once more, and the header covers them only after a sync of their own.
 func (r *replay) repair() (logFile, error) {
-	f := logFile{file: r.file, end: r.end, preallocated: r.size, records: r.records}
-	if err := f.rewriteTail(max(r.batchStart, r.sealedSize)); err != nil {
-		return f, err
+	f := logFile{file: r.file, logHeader: r.header, end: r.end, preallocated: r.size, records: r.records}
+	if f.synced < f.end {
+		if err := f.rewriteTail(max(r.batchStart, f.synced)); err != nil {
+			return f, err
+		}
 	}
-	f.sealed = r.endsInCheckpoint || r.end == r.sealedSize
 	return f, f.seal()
 }
 
 // line returns the number of the first line after the last record.
-func (r *replay) line() int { return r.linesRead + 2 }
+func (r *replay) line() int { return r.records + 3 }
 
 func (r *replay) damaged(reason string) error {
 	return damaged(r.name, r.line(), r.end, reason)

@@ -51,7 +51,18 @@ func (m *model) apply(c webhookcfg.Change) {
 	}
 }
 
-func (m *model) Len() int { return len(slices.Collect(m.Snapshot())) }
+func (m *model) Len() int {
+	changes, _ := m.Live()
+	return changes
+}
+
+func (m *model) Live() (changes int, bytes int64) {
+	for c := range m.Snapshot() {
+		changes++
+		bytes += int64(len(c.Client) + len(c.Scope.Entity()) + len(c.URL.Reveal()))
+	}
+	return changes, bytes
+}
 
 func (m *model) Snapshot() iter.Seq[webhookcfg.Change] {
 	m.mu.Lock()

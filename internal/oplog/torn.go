@@ -8,14 +8,14 @@ const maxTornTail = maxBatch + maxLine + maxPreallocated
 
 // classifyTail reports whether the bytes after the last record, which ends at the offset
 // at, are a torn tail or damage. The reason is "" for a torn tail: a crash during the
-// write or sync of one batch can leave it. The header covers the file up to sealedSize.
-func classifyTail(rest []byte, at, sealedSize int64) (reason string) {
+// write or sync of one batch can leave it. The header covers everything before synced.
+func classifyTail(rest []byte, at, synced int64) (reason string) {
 	// A hole is at least a sector, but at either end of the batch it can be as little as
 	// the one byte of the batch in that sector.
 	fragment, after := cutBlank(rest)
 	isLine := len(fragment) < len(rest) && rest[len(fragment)] == '\n'
 	switch {
-	case at < sealedSize:
+	case at < synced:
 		return "the header covers more than the intact lines"
 	case len(rest) > maxTornTail:
 		return "more follows than one write can leave behind"

@@ -1,0 +1,237 @@
+package oplog_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"example.com/go-webhookcfg/internal/oplog"
+	"example.com/go-webhookcfg/internal/oplog/faultfs"
+	"example.com/go-webhookcfg/webhookcfg"
+)
+
+// checkBackup opens a backup as it is after a power failure.
+func checkBackup(t *testing.T, dst *faultfs.FS, want string) {
+	t.Helper()
+	if names := dst.Names(); !slices.Equal(names, []string{"copy"}) {
+		t.Errorf("the directory has %v", names)
+	}
+	content := dst.Crash(faultfs.Nothing).ReadFile("copy")
+	if got := open(t, content, oplog.Options{}); got.err != nil || got.state != want || !slices.Equal(got.content, content) {
+		t.Errorf("opened: %v\n%s\nwant\n%s", got.err, got.state, want)
+	}
+	for length := max(1, len(content)-300); length < len(content); length++ {
+		if got := open(t, content[:length], oplog.Options{}); got.err == nil {
+			t.Fatalf("cut to %d of %d bytes, the copy opens", length, len(content))
+		}
+	}
+}
+
+func TestBackup(t *testing.T) {
+	fs, m := faultfs.New(), newModel()
+	l := openLog(t, fs, m)
+	for range 2 {
+		for _, step := range []func() error{
+			func() error { return nil },
+			func() error { appendAll(t, l, 50); return nil },
+			func() error { return l.Compact(t.Context()) },
+			func() error { return l.Append(t.Context(), unsetAll("acme")) },
+		} {
+			if err := step(); err != nil {
+				t.Fatal(err)
+			}
+			dst := faultfs.New()
+			if err := l.Backup(t.Context(), dst, "copy"); err != nil {
+				t.Fatal(err)
+			}
+			checkBackup(t, dst, m.String())
+		}
+	}
+}
+
+// hooked is a state with a function that is called after each part that is applied, and
+// one in the middle of a snapshot.
+type hooked struct {
+	*model
+	applied, midway func()
+}
+
+func (h *hooked) ApplyAll(changes []webhookcfg.Change) {
+	h.model.ApplyAll(changes)
+	h.applied()
+}
+
+func (h *hooked) Snapshot() iter.Seq[webhookcfg.Change] {
+	return func(yield func(webhookcfg.Change) bool) {
+		for n, c := range slices.Collect(h.model.Snapshot()) {
+			if n == 1 {
+				h.midway()
+				// What follows is shown as it is now.
+				later := slices.Collect(h.model.Snapshot())
+				for _, c := range later[1:] {
+					yield(c)
+				}
+				return
+			}
+			yield(c)
+		}
+	}
+}
+
+// TestBackupIsAStateBetweenBatches has a change applied, but not acknowledged, while the
+// snapshot is read: the copy has both of its effects or none.
+func TestBackupIsAStateBetweenBatches(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := &hooked{model: newModel(), applied: func() {}, midway: func() {}}
+		l := openLog(t, faultfs.New(), h)
+		for _, c := range []webhookcfg.Change{set("acme", "a", "https://a.example/1"), set("acme", "b", "https://a.example/1")} {
+			if err := l.Append(t.Context(), c); err != nil {
+				t.Fatal(err)
+			}
+		}
+		applied, release, done := make(chan struct{}), make(chan struct{}), make(chan error, 1)
+		h.applied = func() { close(applied); h.applied = func() {}; <-release }
+		h.midway = func() {
+			h.midway = func() {}
+			go func() { done <- l.Append(t.Context(), setAll("acme", "https://a.example/2")) }()
+			<-applied
+		}
+		dst, backup := faultfs.New(), make(chan error, 1)
+		go func() { backup <- l.Backup(t.Context(), dst, "copy") }()
+		synctest.Wait()
+		close(release)
+		if err := errors.Join(<-done, <-backup); err != nil {
+			t.Fatal(err)
+		}
+		checkBackup(t, dst, h.String())
+	})
+}
+
+// TestFailedBackupLeavesNoFile makes each call of the destination fail, in every way, also
+// with a full disk: the log is not affected.
+func TestFailedBackupLeavesNoFile(t *testing.T) {
+	for _, outcome := range []faultfs.Outcome{faultfs.Fail, faultfs.FailHalfway, faultfs.FailAfter} {
+		l := openLog(t, faultfs.New(), newModel())
+		appendAll(t, l, 5)
+		for k, reached := 1, true; reached; k++ {
+			dst := faultfs.New()
+			reached = false
+			var failed faultfs.Call
+			dst.Decide(func(c faultfs.Call) faultfs.Outcome {
+				if c.N == k {
+					failed, reached = c, true
+					return outcome
+				}
+				return faultfs.Succeed
+			})
+			err := l.Backup(t.Context(), dst, "copy")
+			isCreating := failed.Op == faultfs.OpCreate || failed.Op == faultfs.OpLock && strings.HasSuffix(failed.Name, ".tmp")
+			if names := dst.Names(); err == nil && !slices.Equal(names, []string{"copy"}) || err != nil && len(names) > 0 && !isCreating {
+				t.Errorf("%v of call %d, %s %s: %v, and left %v", outcome, k, failed.Op, failed.Name, err, names)
+			}
+			appendAll(t, l, 1)
+		}
+		full, errFull := faultfs.New(), errors.New("no space")
+		full.Limit(500, errFull)
+		if err := l.Backup(t.Context(), full, "copy"); !errors.Is(err, errFull) || errors.Is(err, oplog.ErrReadOnly) || len(full.Names()) > 0 {
+			t.Errorf("a full disk: %v, left %v", err, full.Names())
+		}
+		appendAll(t, l, 1)
+	}
+}
+
+func TestBackupEndsWithItsContextAndWithClose(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		fs, dst := faultfs.New(), faultfs.New()
+		l := openLog(t, fs, newModel())
+		long := "https://a.example/" + strings.Repeat("x", 10<<10)
+		for i := range 100 {
+			if err := l.Append(t.Context(), set("acme", fmt.Sprint(i), long)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		slowly(dst, time.Minute)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		if err := l.Backup(ctx, dst, "copy"); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("Backup: %v", err)
+		}
+		results := make(chan error)
+		for n := range 2 { // one runs, the other waits for it
+			go func() { results <- l.Backup(t.Context(), dst, fmt.Sprint("copy", n)) }()
+		}
+		synctest.Wait()
+		if err := l.Close(); err != nil {
+			t.Error(err)
+		}
+		for range 2 {
+			if err := <-results; !errors.Is(err, oplog.ErrClosed) {
+				t.Errorf("Backup: %v", err)
+			}
+		}
+		if err := l.Backup(t.Context(), dst, "copy"); !errors.Is(err, oplog.ErrClosed) {
+			t.Errorf("Backup after Close: %v", err)
+		}
+		if names := dst.Names(); len(names) > 0 {
+			t.Errorf("left behind: %v", names)
+		}
+	})
+}
+
+// TestBackupOfALogThatCannotBeWritten: the changes in effect can be saved to another disk.
+func TestBackupOfALogThatCannotBeWritten(t *testing.T) {
+	fs, dst, m := faultfs.New(), faultfs.New(), newModel()
+	l := openLog(t, fs, m)
+	appendAll(t, l, 20)
+	fs.Decide(func(c faultfs.Call) faultfs.Outcome {
+		if c.Op == faultfs.OpSync || c.Op == faultfs.OpTruncate {
+			return faultfs.Fail
+		}
+		return faultfs.Succeed
+	})
+	if err := l.Append(t.Context(), unsetAll("acme")); !errors.Is(err, oplog.ErrReadOnly) {
+		t.Fatal(err)
+	}
+	if err := l.Backup(t.Context(), dst, "copy"); err != nil {
+		t.Fatal(err)
+	}
+	checkBackup(t, dst, m.String())
+}
+
+// TestCopiesWaitForARepair: while it is unknown which of two files is the log, no offset in
+// it is known.
+func TestCopiesWaitForARepair(t *testing.T) {
+	fs, dst, m := faultfs.New(), faultfs.New(), newModel()
+	l := openLog(t, fs, m)
+	appendAll(t, l, 20)
+	var isRenamed atomic.Bool
+	fs.Decide(func(c faultfs.Call) faultfs.Outcome {
+		if c.Op == faultfs.OpRename {
+			isRenamed.Store(true)
+			return faultfs.FailAfter
+		}
+		if c.Op == faultfs.OpSameFile && c.Name == "log" && isRenamed.Load() {
+			return faultfs.Fail
+		}
+		return faultfs.Succeed
+	})
+	for name, err := range map[string]error{
+		"the compaction": l.Compact(t.Context()),
+		"another one":    l.Compact(t.Context()),
+		"a backup":       l.Backup(t.Context(), dst, "copy"),
+	} {
+		if !errors.Is(err, oplog.ErrReadOnly) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if n := fs.Count(faultfs.OpCreate); n != 3 { // the lock, the log and one compaction
+		t.Errorf("%d files were created", n)
+	}
+}

@@ -1,0 +1,93 @@
+package oplog
+
+import (
+	"bytes"
+	"fmt"
+	"strconv"
+)
+
+// The header is two copies of one line, which may differ in their "synced". In every
+// version of the format, both start with headerStart, followed by the number of the
+// version, and the second one starts within the first maxHeader bytes.
+const (
+	headerStart   = `{"format":"webhookcfg log","version":`
+	version       = 1
+	offsetWidth   = 20
+	headerCopyLen = int64(len(headerStart) + len("1") + len(syncedKey) + offsetWidth + crcLen + 1)
+	headerLen     = 2 * headerCopyLen
+	maxHeader     = 1 << 10
+)
+
+// logHeader is the content of a header. A crash while a copy is rewritten can leave it
+// torn, so the other one stays as it is until the new one is on disk.
+type logHeader struct {
+	// synced is the offset before which everything is on disk: the larger one of the
+	// valid copies.
+	synced int64
+	// spare is the copy that is written next, 0 or 1.
+	spare int64
+}
+
+// appendHeader appends both copies of the header of a new file.
+func appendHeader(b []byte, synced int64) []byte {
+	return appendHeaderCopy(appendHeaderCopy(b, synced), synced)
+}
+
+// appendHeaderCopy appends a copy of the header. Its length does not depend on synced.
+func appendHeaderCopy(b []byte, synced int64) []byte {
+	start := len(b)
+	b = fmt.Appendf(b, "%s%d%s%*d", headerStart, version, syncedKey, offsetWidth, synced)
+	return appendChecksum(b, start)
+}
+
+// readHeader reads the header of a file. A file that was never finished has none that is
+// valid, since its "synced" is 0.
+func readHeader(file File, name string, size int64) (h logHeader, err error) {
+	start := make([]byte, min(size, maxHeader))
+	if err := readFull(file, start, 0); err != nil {
+		return h, err
+	}
+	for i := range int64(2) {
+		if synced := readHeaderCopy(start, i); synced >= h.synced {
+			h = logHeader{synced: synced, spare: 1 - i}
+		}
+	}
+	switch {
+	case h.synced > size:
+		return h, damaged(name, 1, 0, fmt.Sprintf("the file has %d bytes, but the header covers %d", size, h.synced))
+	case h.synced >= headerLen:
+		return h, nil
+	}
+	reason := "not the header of a log"
+	for rest, found := start, true; found; {
+		if _, rest, found = bytes.Cut(rest, []byte(headerStart)); !found {
+			break
+		}
+		if v := leadingNumber(rest); v > version {
+			return h, fmt.Errorf("%s is of version %d of the format, but this program reads only up to version %d; the file was left as it is", name, v, version)
+		}
+		reason = "neither copy of the header is as it was written"
+	}
+	return h, damaged(name, 1, 0, reason)
+}
+
+// readHeaderCopy returns the "synced" of copy i, 0 if it is not as it was written.
+func readHeaderCopy(start []byte, i int64) (synced int64) {
+	if int64(len(start)) < (i+1)*headerCopyLen {
+		return 0
+	}
+	line := start[i*headerCopyLen:][:headerCopyLen]
+	field := line[headerCopyLen-int64(offsetWidth+crcLen+1):]
+	synced = leadingNumber(bytes.TrimLeft(field, " "))
+	if !bytes.Equal(line, appendHeaderCopy(nil, synced)) {
+		return 0
+	}
+	return synced
+}
+
+// leadingNumber returns the decimal number at the start of b, 0 if there is none.
+func leadingNumber(b []byte) int64 {
+	digits := len(b) - len(bytes.TrimLeft(b, "0123456789"))
+	n, _ := strconv.ParseInt(string(b[:digits]), 10, 64)
+	return n
+}

@@ -1,0 +1,173 @@
+package oplog
+
+import (
+	"errors"
+	"fmt"
+	"time"
+)
+
+// The wait before a repair after a failure: minBackoff, then twice the last one, up to
+// maxBackoff.
+const (
+	minBackoff = 50 * time.Millisecond
+	maxBackoff = time.Second
+)
+
+// nameInterval is the time after which a batch checks the name again. It does not do so
+// every time: on ext4 of Linux 6.18, asking for the attributes of a file between two syncs
+// makes the second one a third slower.
+const nameInterval = 10 * time.Millisecond
+
+var errRenamed = errors.New("the file was removed, renamed or replaced while it was open: move it back")
+
+// checkName returns an error if the name of the log does not lead to its file any more:
+// the next process would not find what is written to the file.
+func (l *Log) checkName() error {
+	isNamed, err := l.fs.SameFile(l.name, l.file.file)
+	if err == nil && !isNamed {
+		err = errRenamed
+	}
+	if err == nil {
+		l.namedAt = time.Now()
+	}
+	return err
+}
+
+// Err returns why changes are refused now, nil if they are not. The error wraps
+// [ErrReadOnly] and the cause, or is [ErrClosed].
+func (l *Log) Err() error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.closed {
+		return ErrClosed
+	}
+	return l.failed
+}
+
+// isBlocked reports that no change can be written before a repair.
+func (l *Log) isBlocked() bool { return l.file.isSuspect || l.rival.file != nil }
+
+// fail records why changes are refused and returns it as their error.
+func (l *Log) fail(cause error) error {
+	l.backoff = min(max(2*l.backoff, minBackoff), maxBackoff)
+	l.retryAt = time.Now().Add(l.backoff)
+	l.mu.Lock()
+	isFirst := l.failed == nil
+	l.failed = fmt.Errorf("%w: %w", ErrReadOnly, cause)
+	l.blocked = l.isBlocked()
+	err := l.failed
+	l.mu.Unlock()
+	if isFirst {
+		l.options.Logger.Error("log cannot be written", "file", l.name, "error", cause)
+	}
+	return err
+}
+
+// recovered records that changes are accepted.
+func (l *Log) recovered() {
+	if l.backoff == 0 {
+		return
+	}
+	l.backoff = 0
+	l.mu.Lock()
+	l.failed, l.blocked = nil, false
+	l.mu.Unlock()
+	l.options.Logger.Info("log can be written again", "file", l.name)
+}
+
+// retryTimer returns a channel that receives when the next repair is due; nil if the log
+// needs none.
+func (l *Log) retryTimer() <-chan time.Time {
+	if l.backoff == 0 {
+		return nil
+	}
+	return time.After(time.Until(l.retryAt))
+}
+
+// retry repairs the log and then checks that the disk has room: a log without callers
+// recovers too, so that a check of its health may decide whether it gets any.
+func (l *Log) retry() {
+	err := l.repair()
+	if err == nil {
+		err = l.file.probe()
+	}
+	if err != nil {
+		_ = l.fail(err)
+		return
+	}
+	l.recovered()
+}
+
+// repair removes what a failed write or an interrupted compaction left. It does not repeat
+// a sync to make records durable that one has failed for: after that the system may take
+// them for clean. They were not acknowledged, and are removed.
+func (l *Log) repair() error {
+	loser, err := l.settleName()
+	if err != nil {
+		return err
+	}
+	if loser.file != nil {
+		_ = loser.file.Close() // its records are in the other file
+	}
+	if l.file.isSuspect {
+		return l.file.restore()
+	}
+	return nil
+}
+
+// settleName makes the file that the name of the log leads to its file, durably, and
+// returns the other one, if there were two. Both have the same records.
+func (l *Log) settleName() (loser logFile, err error) {
+	if l.rival.file != nil {
+		isNamed, err := l.fs.SameFile(l.name, l.rival.file)
+		if err != nil {
+			return loser, err
+		}
+		if isNamed {
+			l.file, l.rival = l.rival, l.file
+			l.durable.Store(l.file.end)
+		}
+	}
+	if err := l.checkName(); err != nil || l.rival.file == nil {
+		return loser, err
+	}
+	if err := l.fs.Sync(); err != nil {
+		return loser, err
+	}
+	loser, l.rival = l.rival, logFile{}
+	return loser, nil
+}
+
+// makeRoom stops the compaction that takes up disk space, and reports whether there was
+// one since the given one ended. If it has just ended by itself, there is room too.
+func (l *Log) makeRoom(ended *compaction) bool {
+	c := l.lastCompaction()
+	if c == ended {
+		return false
+	}
+	c.stop(errNoRoom)
+	<-c.done
+	return true
+}
+
+// endedCompaction returns the last compaction, nil if it is still running.
+func (l *Log) endedCompaction() *compaction {
+	c := l.lastCompaction()
+	if c == nil {
+		return nil
+	}
+	select {
+	case <-c.done:
+		return c
+	default:
+		return nil
+	}
+}
+
+func (l *Log) lastCompaction() *compaction {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.compaction
+}
+
+var errNoRoom = errors.New("stopped, because changes needed its disk space")

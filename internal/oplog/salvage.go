@@ -1,0 +1,359 @@
+package oplog
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"hash/maphash"
+	"io"
+	"log/slog"
+	"math"
+	"slices"
+	"sort"
+
+	"example.com/go-webhookcfg/webhookcfg"
+)
+
+// Region is a part of a file.
+type Region struct {
+	// Line is the number of the line that it starts in.
+	Line int
+	// Offset and Length are in bytes.
+	Offset, Length int64
+}
+
+// Check reads the log name, which is not open, as [Open] does, and leaves it as it is. It
+// returns the length of the file and the number of changes, and reports a torn tail. If
+// the log is damaged, the error wraps [ErrDamaged].
+func Check(ctx context.Context, fsys FS, name string, logger *slog.Logger, torn func(Region)) (size int64, changes int, err error) {
+	file, err := fsys.Open(name)
+	if err != nil {
+		return 0, 0, err
+	}
+	defer file.Close()
+	r, err := newReplay(file, name)
+	if err != nil {
+		return 0, 0, err
+	}
+	err = r.into(ctx, func([]webhookcfg.Change) {}, logger)
+	if err == nil && r.isTorn {
+		torn(Region{Line: r.line(), Offset: r.end, Length: r.size - r.end})
+	}
+	return r.size, r.records, err
+}
+
+// Salvage copies the intact changes of the log name, which is damaged and not open, to the
+// new log fresh. It applies them to state, which is empty, and writes what is not
+// superseded. It returns the length of the file and how many changes were intact, and
+// reports each region of the file that they leave out.
+func Salvage(ctx context.Context, from FS, name string, to FS, fresh string, state State, logger *slog.Logger, lost func(Region)) (size int64, changes int, err error) {
+	s, err := newSalvage(from, name, logger, lost)
+	if err != nil {
+		return 0, 0, err
+	}
+	defer s.file.Close()
+	if err := s.find(ctx); err != nil {
+		return s.size, 0, err
+	}
+	if len(s.runs) == 0 && s.covered == 0 {
+		return s.size, 0, fmt.Errorf("%w: %s has neither a header nor an intact change", ErrDamaged, name)
+	}
+	if changes, err = s.into(ctx, state); err != nil {
+		return s.size, 0, err
+	}
+	err = writeCopy(ctx, to, fresh, logger, func(w *rewriter) error {
+		for c := range state.Snapshot() {
+			w.add(c)
+			if len(w.buf) < followStep {
+				continue
+			}
+			if err := errors.Join(ctx.Err(), w.write()); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	return s.size, changes, err
+}
+
+// salvage reads whatever is intact in a file.
+type salvage struct {
+	file    File
+	logger  *slog.Logger
+	name    string
+	size    int64
+	covered int64 // by the header, 0 if none is valid
+	// lost is called for each region that is not intact, or not in its place.
+	lost func(Region)
+	// runs are the intact parts of the file, in their order.
+	runs []salvageRun
+}
+
+// salvageRun is a sequence of records in a file as they were written, one after the other.
+type salvageRun struct {
+	Region
+	// first and last are the "synced" of the first and the last record.
+	first, last int64
+	// shift is how far the batches are from the offset where they were written, known once
+	// the start of a batch is in the run.
+	shift      int64
+	knowsShift bool
+
+	// weight is the length of the longest sequence of runs that ends with this one, and
+	// before the index of the previous one in it, -1 if there is none.
+	weight int64
+	before int
+	// isTrusted reports that the run is in the longest sequence of all, and next is the
+	// first "synced" of the next one that is.
+	isTrusted bool
+	next      int64
+}
+
+// newSalvage opens the log name, which is not open. It need not have a valid header, but
+// if the header is of a later version, that is an error.
+func newSalvage(fsys FS, name string, logger *slog.Logger, lost func(Region)) (*salvage, error) {
+	file, err := fsys.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	s := &salvage{file: file, logger: logger, name: name, lost: lost}
+	if s.size, err = file.Size(); err == nil {
+		var h logHeader
+		if h, err = readHeader(file, name, s.size); errors.Is(err, ErrDamaged) {
+			err = nil
+		}
+		s.covered = h.synced
+	}
+	if err != nil {
+		return nil, errors.Join(err, file.Close())
+	}
+	return s, nil
+}
+
+// find finds the runs, and reports what is between them.
+func (s *salvage) find(ctx context.Context) error {
+	var start int64
+	line := 1
+	if s.covered > 0 && s.size >= headerLen {
+		start, line = headerLen, 3
+	}
+	gap := Region{Line: line, Offset: start}
+	isBlank := true
+	reading := newProgress(s.logger, s.name, s.size)
+	err := s.scan(ctx, Region{line, start, s.size - start}, func(p filePiece) {
+		if !p.isRecord {
+			gap.Length += p.Length
+			isBlank = isBlank && len(trimBlank(p.text)) == 0
+			return
+		}
+		if gap.Length > 0 {
+			s.lost(gap)
+		}
+		gap, isBlank = Region{Line: p.Line + 1, Offset: p.Offset + p.Length}, true
+		s.add(p)
+		reading.add(1, gap.Offset)
+	})
+	if err != nil {
+		return err
+	}
+	// What is blank after the last record was preallocated, unless the header covers it.
+	if gap.Length > 0 && !(isBlank && gap.Offset >= s.covered) {
+		s.lost(gap)
+	}
+	if missing := s.covered - s.size; missing > 0 {
+		s.lost(Region{Line: gap.Line, Offset: s.size, Length: missing})
+	}
+	return nil
+}
+
+// add adds a record to the last run, or starts another one.
+func (s *salvage) add(p filePiece) {
+	synced, shift := p.rec.synced, p.Offset-p.rec.synced
+	if n := len(s.runs); n > 0 {
+		r := &s.runs[n-1]
+		isNext := r.Offset+r.Length == p.Offset
+		switch {
+		case isNext && synced == r.last:
+			r.Length += p.Length
+			return
+		case isNext && synced > r.last && (!r.knowsShift || shift == r.shift):
+			r.Length += p.Length
+			r.last, r.shift, r.knowsShift = synced, shift, true
+			return
+		}
+	}
+	s.runs = append(s.runs, salvageRun{Region: p.Region, first: synced, last: synced})
+}
+
+// trust finds the longest sequence of runs in which "synced" does not decrease. A block
+// that a disk or a copy put into another place has older or newer records than those
+// around it.
+func (s *salvage) trust() {
+	// ends has the indexes of runs that end the longest sequences so far: with a growing
+	// "synced", and growing weight.
+	var ends []int
+	for i := range s.runs {
+		r := &s.runs[i]
+		r.weight, r.before = r.Length, -1
+		at := sort.Search(len(ends), func(e int) bool { return s.runs[ends[e]].last > r.first })
+		if at > 0 {
+			r.before = ends[at-1]
+			r.weight += s.runs[r.before].weight
+		}
+		from := sort.Search(len(ends), func(e int) bool { return s.runs[ends[e]].last >= r.last })
+		if from > 0 && s.runs[ends[from-1]].weight >= r.weight {
+			continue
+		}
+		to := from
+		for to < len(ends) && s.runs[ends[to]].weight <= r.weight {
+			to++
+		}
+		ends = slices.Replace(ends, from, to, i)
+	}
+	i, next := -1, int64(math.MaxInt64)
+	if len(ends) > 0 {
+		i = ends[len(ends)-1]
+	}
+	for n := len(s.runs) - 1; n >= 0; n-- {
+		r := &s.runs[n]
+		r.next = next
+		if n == i {
+			i, next, r.isTrusted = r.before, r.first, true
+		}
+	}
+}
+
+// into applies the changes of the runs and returns their number. Of a run that is not
+// trusted, it uses only what fits between the two next to it that are. A line that is also
+// in the trusted run before, in the same batch, was copied there: it counts once.
+func (s *salvage) into(ctx context.Context, state State) (changes int, err error) {
+	s.trust()
+	applied, seed, seen := int64(0), maphash.MakeSeed(), map[uint64]bool{}
+	applying := newProgress(s.logger, s.name, s.size)
+	part := make([]webhookcfg.Change, 0, chunkSize)
+	flush := func(end int64) {
+		state.ApplyAll(part)
+		applying.add(len(part), end)
+		part = part[:0]
+	}
+	for _, r := range s.runs {
+		var lines []uint64 // of the last batch
+		err := s.scan(ctx, r.Region, func(p filePiece) {
+			synced := p.rec.synced
+			switch {
+			case !p.isRecord:
+				return
+			case !r.isTrusted && (synced <= applied || synced >= r.next),
+				synced == r.first && len(seen) > 0 && seen[maphash.Bytes(seed, p.text)]:
+				s.lost(p.Region)
+				return
+			case r.isTrusted && synced == r.last && synced == r.next:
+				lines = append(lines, maphash.Bytes(seed, p.text))
+			}
+			applied = synced
+			if part = append(part, p.rec.change); len(part) == cap(part) {
+				flush(p.Offset)
+			}
+		})
+		if err != nil {
+			return 0, err
+		}
+		if r.isTrusted && r.first != r.last {
+			clear(seen)
+		}
+		for _, line := range lines {
+			seen[line] = true
+		}
+	}
+	flush(s.size)
+	applying.done("intact changes read")
+	return applying.records, nil
+}
+
+// filePiece is an intact record, or other bytes.
+type filePiece struct {
+	Region
+	text     []byte // valid until the next piece
+	rec      logRecord
+	isRecord bool
+}
+
+const recordStart = `{"op":"`
+
+// scan yields the pieces of a region, in their order. A record need not start or end a
+// line: a string never contains the start or the checksum of a record, since quotation
+// marks are escaped.
+func (s *salvage) scan(ctx context.Context, part Region, yield func(filePiece)) error {
+	lines := newLineReader(s.file, part.Offset, part.Offset+part.Length)
+	for line := part.Line; ; {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		at := lines.at
+		text, err := lines.read()
+		isLine := err == nil
+		if errors.Is(err, io.EOF) {
+			text, err = lines.drop(), nil
+		}
+		if err != nil {
+			return fmt.Errorf("%s cannot be read after byte %d: %w", s.name, at, err)
+		}
+		if lines.at == at {
+			return nil
+		}
+		split(text, func(from, to int, rec logRecord, isRecord bool) {
+			p := filePiece{Region{line, at + int64(from), int64(to - from)}, text[from:to], rec, isRecord}
+			if to == len(text) {
+				p.Length = lines.at - p.Offset // with the end of the line
+			}
+			yield(p)
+		})
+		if isLine {
+			line++
+		}
+	}
+}
+
+// split yields the pieces of a line: the records in it, and what is between them.
+func split(text []byte, yield func(from, to int, rec logRecord, isRecord bool)) {
+	done := 0
+	for at := 0; ; {
+		length := bytes.Index(text[at:], []byte(crcKey))
+		end := at + length + crcLen
+		if length < 0 || end > len(text) {
+			break
+		}
+		if start := bytes.LastIndex(text[at:at+length], []byte(recordStart)); start >= 0 {
+			start += at
+			if rec, ok := decode(text[start:end]); ok {
+				if start > done {
+					yield(done, start, logRecord{}, false)
+				}
+				yield(start, end, rec, true)
+				done, at = end, end
+				continue
+			}
+		}
+		at += length + len(crcKey)
+	}
+	if done < len(text) || done == 0 {
+		yield(done, len(text), logRecord{}, false)
+	}
+}
+
+// drop skips what is read of a line that has no end, or is too long, and returns it. A
+// record may start where it stops.
+func (r *lineReader) drop() []byte {
+	n := len(r.buf)
+	if r.next < r.limit {
+		n = max(1, n-len(recordStart)+1)
+		if start := bytes.LastIndex(r.buf[1:], []byte(recordStart)); start >= 0 {
+			n = start + 1
+		}
+	}
+	dropped := r.buf[:n]
+	r.buf = r.buf[n:]
+	r.at += int64(n)
+	return dropped
+}
