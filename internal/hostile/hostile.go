@@ -1,0 +1,360 @@
+// Package hostile has receivers that fall silent, drip, flood, reset, or break the rules
+// of HTTP. The tests of whatever connects out run against all of them, and then assert
+// that nothing stays open:
+//
+//	before := hostile.Goroutines()
+//	for _, receiver := range hostile.Receivers(t) {
+//		server := receiver.Start(t)
+//		// Send to server.URL with a short deadline.
+//		err := server.AwaitClosed(client.CloseIdleConnections)
+//		server.Close()
+//	}
+//	err := before.Await()
+package hostile
+
+import (
+	"bufio"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"math/big"
+	"net"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+// Limit is how long to wait for what a deadline should have ended long ago. It is shorter
+// than the default time limits of senders, which would otherwise hide a leak.
+const Limit = 5 * time.Second
+
+// Receiver is one kind of hostile receiver.
+type Receiver struct {
+	// Name is unique.
+	Name string
+
+	// Connects reports whether connecting succeeds, for https with the handshake.
+	// Otherwise it must fail.
+	Connects bool
+
+	// Responds reports whether the header of a response may arrive. Otherwise sending
+	// must fail.
+	Responds bool
+
+	// BodySize is the number of bytes that the body of a request needs to meet the
+	// hostile part. Zero means that none is needed.
+	BodySize int
+
+	// HTTP2 reports whether the receiver is hostile over HTTP/2 alone.
+	HTTP2 bool
+
+	// Roots verify the certificate of the receiver.
+	Roots *x509.CertPool
+
+	scheme string
+	config *tls.Config // nil: no handshake
+	serve  func(*peer)
+}
+
+// Receivers returns all kinds of receivers.
+func Receivers(tb testing.TB) []Receiver {
+	tb.Helper()
+	certificate := newCertificate(tb)
+	roots := x509.NewCertPool()
+	roots.AddCert(certificate.Leaf)
+	var all []Receiver
+	add := func(r Receiver, name, scheme string, protocols ...string) {
+		r.Name, r.scheme, r.Roots = name+r.Name, scheme, roots
+		if len(protocols) > 0 {
+			r.config = &tls.Config{Certificates: []tls.Certificate{certificate}, NextProtos: protocols}
+		}
+		all = append(all, r)
+	}
+	for _, r := range overTCP {
+		r.Connects = true
+		add(r, "TCP: ", "http")
+		r.Connects = false
+		add(r, "TCP instead of TLS: ", "https")
+	}
+	for _, r := range overHTTP1 {
+		r.Connects = true
+		add(r, "HTTP/1.1: ", "http")
+		add(r, "HTTP/1.1 over TLS: ", "https", "http/1.1")
+	}
+	for _, r := range overHTTP2 {
+		r.Connects, r.HTTP2 = true, true
+		add(r, "HTTP/2: ", "https", "h2")
+	}
+	return all
+}
+
+// newCertificate returns a certificate for 127.0.0.1 that is its own authority.
+func newCertificate(tb testing.TB) tls.Certificate {
+	tb.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(1),
+		NotAfter:     time.Now().Add(time.Hour),
+		IPAddresses:  []net.IP{net.IPv4(127, 0, 0, 1)},
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	leaf, err := x509.ParseCertificate(der)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key, Leaf: leaf}
+}
+
+// Server is a running receiver.
+type Server struct {
+	Receiver
+
+	// URL has a path and a query that are secret.
+	URL string
+
+	listener net.Listener
+	ending   chan struct{} // closed when the sender should have closed its connections
+	end      func()        // closes ending
+	handlers sync.WaitGroup
+
+	mu      sync.Mutex
+	open    map[net.Conn]bool
+	dialled int
+	reached int
+}
+
+// Start starts the receiver on a loopback address.
+func (r Receiver) Start(tb testing.TB) *Server {
+	tb.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		tb.Fatal(err)
+	}
+	s := &Server{
+		Receiver: r,
+		URL:      r.scheme + "://" + listener.Addr().String() + "/secret?token=secret",
+		listener: listener,
+		ending:   make(chan struct{}),
+		open:     make(map[net.Conn]bool),
+	}
+	s.end = sync.OnceFunc(func() { close(s.ending) })
+	tb.Cleanup(s.Close)
+	s.handlers.Go(func() {
+		for {
+			conn, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			s.mu.Lock()
+			s.open[conn] = true
+			s.dialled++
+			s.mu.Unlock()
+			s.handlers.Go(func() { s.handle(conn) })
+		}
+	})
+	return s
+}
+
+// handle serves one connection. Whatever the receiver has done, the connection stays
+// open until the sender closes it.
+func (s *Server) handle(conn net.Conn) {
+	defer func() {
+		_ = conn.Close()
+		s.mu.Lock()
+		delete(s.open, conn)
+		s.mu.Unlock()
+	}()
+	p := &peer{Conn: conn, server: s}
+	if s.config != nil {
+		secured := tls.Server(conn, s.config)
+		if secured.Handshake() != nil {
+			_, _ = io.Copy(io.Discard, conn)
+			return
+		}
+		p.Conn = secured
+	}
+	p.reader = bufio.NewReader(p.Conn)
+	s.serve(p)
+	_, _ = io.Copy(io.Discard, p.reader)
+	_, _ = io.Copy(io.Discard, conn)
+}
+
+// Dialled returns the number of connections so far.
+func (s *Server) Dialled() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.dialled
+}
+
+// Reached returns the number of connections on which the receiver was hostile. It is 0 if
+// the deadline of the sender was too short to meet what is under test.
+func (s *Server) Reached() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.reached
+}
+
+// AwaitClosed waits until the sender has closed all connections, and returns an error if
+// that does not happen soon. Meanwhile it calls closeIdle, since a connection may become
+// idle after the result of a request.
+func (s *Server) AwaitClosed(closeIdle func()) error {
+	s.end()
+	return await(func() error {
+		closeIdle()
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		if len(s.open) > 0 {
+			return fmt.Errorf("%d connections are still open", len(s.open))
+		}
+		return nil
+	})
+}
+
+// Close stops the receiver.
+func (s *Server) Close() {
+	s.end()
+	_ = s.listener.Close()
+	s.mu.Lock()
+	for conn := range s.open {
+		_ = conn.Close()
+	}
+	s.mu.Unlock()
+	s.handlers.Wait()
+}
+
+// peer is the receiver's side of a connection.
+type peer struct {
+	net.Conn
+	reader *bufio.Reader
+	server *Server
+}
+
+// hostile records that the receiver begins to be hostile.
+func (p *peer) hostile() {
+	p.server.mu.Lock()
+	p.server.reached++
+	p.server.mu.Unlock()
+}
+
+// send writes text, and reports whether the sender still accepts it.
+func (p *peer) send(text string) bool {
+	_, err := io.WriteString(p, text)
+	return err == nil
+}
+
+// flood sends text until the sender closes the connection.
+func (p *peer) flood(text string) {
+	text = strings.Repeat(text, 1+4096/len(text))
+	for p.send(text) {
+	}
+}
+
+// drip sends text again and again, with a pause after each.
+func (p *peer) drip(text string) {
+	tick := time.NewTicker(5 * time.Millisecond)
+	defer tick.Stop()
+	for p.send(text) {
+		<-tick.C
+	}
+}
+
+// readNothing leaves the data of the sender in the buffers of the connection. Only an
+// attempt to write text then shows whether the sender has closed it.
+func (p *peer) readNothing(text string) {
+	<-p.server.ending
+	p.drip(text)
+}
+
+// reset closes the connection with an RST segment.
+func (p *peer) reset() {
+	conn := p.Conn
+	if secured, ok := conn.(*tls.Conn); ok {
+		conn = secured.NetConn()
+	}
+	_ = conn.(*net.TCPConn).SetLinger(0)
+	_ = conn.Close()
+}
+
+// Baseline is the set of goroutines that ran at some time.
+type Baseline map[string]string
+
+// Goroutines returns the goroutines that run now.
+func Goroutines() Baseline {
+	buf := make([]byte, 1<<20)
+	for {
+		n := runtime.Stack(buf, true)
+		if n < len(buf) {
+			buf = buf[:n]
+			break
+		}
+		buf = make([]byte, 2*len(buf))
+	}
+	stacks := make(Baseline)
+	for stack := range strings.SplitSeq(string(buf), "\n\n") {
+		id, _, _ := strings.Cut(stack, " [") // "goroutine 12 [select]:"
+		stacks[id] = stack
+	}
+	return stacks
+}
+
+// Await waits until all goroutines that were started since have ended, and returns an error
+// if that does not happen soon. No other test may run concurrently.
+func (b Baseline) Await() error {
+	return await(func() error {
+		started := Goroutines()
+		maps.DeleteFunc(started, func(id, _ string) bool { return b[id] != "" })
+		if len(started) == 0 {
+			return nil
+		}
+		stacks := slices.Sorted(maps.Values(started))
+		return fmt.Errorf("%d goroutines are left:\n\n%s", len(stacks), strings.Join(stacks[:min(5, len(stacks))], "\n\n"))
+	})
+}
+
+// Result returns the value that arrives on a channel, or an error if none does soon. It
+// counts ticks, of which a busy machine, which may stop the whole process, drops some.
+func Result[T any](from <-chan T) (value T, err error) {
+	const ticks = 500
+	tick := time.NewTicker(Limit / ticks)
+	defer tick.Stop()
+	for range ticks {
+		select {
+		case value = <-from:
+			return value, nil
+		case <-tick.C:
+		}
+	}
+	return value, errNoResult
+}
+
+var errNoResult = errors.New("no result")
+
+// await calls check until it returns nil, for as long as Limit. It also requires a number
+// of calls, since a busy machine may stop the whole process for as long.
+func await(check func() error) error {
+	tick := time.NewTicker(time.Millisecond)
+	defer tick.Stop()
+	start := time.Now()
+	for calls := 0; ; calls++ {
+		err := check()
+		if err == nil || calls > 500 && time.Since(start) > Limit {
+			return err
+		}
+		<-tick.C
+	}
+}
