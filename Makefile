@@ -22,7 +22,7 @@ each     = @set -e; for module in $(1); do echo "== $@ $$module"; cd $(CURDIR)/$
 tool     = $$(cd $(CURDIR)/internal/tools && go tool -n $(1))
 accepted = $$(ls internal/repotest/testdata/accepted.api testdata/accepted.api 2>/dev/null)
 
-.PHONY: test check format fix vet staticcheck api accept-api tidy fuzz soak bench contract
+.PHONY: test check format fix vet staticcheck api accept-api tidy registries fuzz soak bench contract
 
 # test is all that a change must pass. It leaves the working tree as it found it.
 test: check
@@ -68,6 +68,15 @@ accept-api:
 # tidy updates every go.mod and go.sum.
 tidy:
 	$(call each,$(MODULES) internal/tools,go mod tidy)
+
+# registries downloads IANA's registries of special-purpose addresses, against which the
+# tests of package egress check its table, and prints when IANA updated them, for the
+# README next to them. It needs curl and the network; the tests use neither.
+registries:
+	@set -e; cd webhookcfg/egress/testdata; for registry in iana-ipv4-special-registry iana-ipv6-special-registry; do \
+		curl --fail --silent --show-error --remote-name --write-out "$$registry, last modified %header{last-modified}\n" \
+			https://www.iana.org/assignments/$$registry/$$registry-1.csv; \
+	done; sha256sum *.csv
 
 # fuzz runs every fuzz target for FUZZTIME each.
 fuzz:

@@ -1,50 +1,78 @@
 package egress
 
 import (
+	"context"
+	"math"
 	"net"
 	"net/netip"
+	"slices"
 	"sort"
-	"sync"
+	"sync/atomic"
 	"time"
+
+	"example.com/go-webhookcfg/internal/singleflight"
 )
 
 // CheckAddr returns nil if addr may be called, and a [PolicyError] otherwise. It
 // applies to the literal address in a URL, to the results of name resolution, and
-// to the address of a socket that is about to connect.
+// to the address of a socket that is about to connect. It waits for
+// [Policy.LocalAddrs], if that has to be called.
 func (p *Policy) CheckAddr(addr netip.Addr) error {
+	return p.checkAddr(context.Background(), addr)
+}
+
+// checkAddr is CheckAddr, but returns the error of ctx if that ends while it waits for
+// the local addresses.
+func (p *Policy) checkAddr(ctx context.Context, addr netip.Addr) error {
 	if addr.Zone() != "" {
 		return ErrZone
 	}
 	// netip.Prefix.Contains is false for every IPv4-mapped address.
 	addr = addr.Unmap()
 	switch {
-	case matches(p.DenyPrefixes, addr, true):
+	case p.denies(addr):
 		return ErrAddressDenied
-	case matches(p.AllowPrefixes, addr, false):
+	case p.allows(addr):
 		return nil
 	case p.AllowNAT64 && nat64.Contains(addr):
-		return p.CheckAddr(embeddedIPv4(addr))
+		return p.checkAddr(ctx, embeddedIPv4(addr))
 	case !isPublic(addr):
 		return ErrNotPublic
-	case p.local.mayContain(addr, p.LocalAddrs):
-		return ErrAddressDenied
 	}
-	return nil
+	local, err := p.local.list(ctx, p.LocalAddrs)
+	if err == nil && local.addrs[addr] {
+		err = ErrAddressDenied
+	}
+	return err
 }
 
-// matches reports whether a prefix contains addr, which is not IPv4-mapped. An
-// unusable prefix matches if ifUnusable is set.
-func matches(prefixes []netip.Prefix, addr netip.Addr, ifUnusable bool) bool {
-	for _, prefix := range prefixes {
-		if prefix.Contains(addr) || ifUnusable && !isUsable(prefix) {
-			return true
-		}
-	}
-	return false
+// denies reports whether a prefix of DenyPrefixes contains addr, which is not
+// IPv4-mapped, or cannot be used.
+func (p *Policy) denies(addr netip.Addr) bool {
+	return slices.ContainsFunc(p.DenyPrefixes, func(prefix netip.Prefix) bool {
+		return prefix.Contains(addr) || !isUsable(prefix)
+	})
+}
+
+// allows reports whether a prefix of AllowPrefixes contains addr, which is not
+// IPv4-mapped, and is not too wide.
+func (p *Policy) allows(addr netip.Addr) bool {
+	return slices.ContainsFunc(p.AllowPrefixes, func(prefix netip.Prefix) bool {
+		return prefix.Contains(addr) && !isTooWide(prefix)
+	})
 }
 
 func isUsable(prefix netip.Prefix) bool {
 	return prefix.IsValid() && !prefix.Addr().Is4In6()
+}
+
+// isTooWide reports whether a prefix is wider than every entry of the special-purpose
+// registries (240.0.0.0/4, fc00::/7), such as 0.0.0.0/0, which contains all of them.
+func isTooWide(prefix netip.Prefix) bool {
+	if prefix.Addr().Is4() {
+		return prefix.Bits() < 4
+	}
+	return prefix.Bits() < 7
 }
 
 var (
@@ -62,47 +90,88 @@ func embeddedIPv4(addr netip.Addr) netip.Addr {
 	return netip.AddrFrom4([4]byte(b[12:]))
 }
 
-// localAddrsMaxAge is how long a list of local addresses is used. It bounds the cost
-// of reading the list, and the time until a new address is noticed.
-const localAddrsMaxAge = 10 * time.Second
+const (
+	// localAddrsFresh is how long a list of local addresses is used before another one
+	// is requested. It bounds the cost of the lists.
+	localAddrsFresh = 10 * time.Second
+
+	// localAddrsMaxAge is how long a list is used if the next one is late or fails.
+	localAddrsMaxAge = time.Minute
+
+	// localAddrsTimeout bounds the request for a list, and localAddrsWait the time for
+	// which a check waits for it that can use the previous list.
+	localAddrsTimeout = 5 * time.Second
+	localAddrsWait    = 100 * time.Millisecond
+)
 
 // localAddrs caches the addresses of this host.
 type localAddrs struct {
-	mu     sync.Mutex
-	known  map[netip.Addr]bool // nil if unknown
-	readAt time.Time
+	latest  atomic.Pointer[addrList]
+	request singleflight.Group[*addrList]
 }
 
-// mayContain reports whether addr is a local address. It returns true if the list
-// cannot be read.
-func (l *localAddrs) mayContain(addr netip.Addr, list func() ([]netip.Addr, error)) bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.known == nil || time.Since(l.readAt) >= localAddrsMaxAge {
-		l.readAt = time.Now()
-		l.known = addrSet(list)
-	}
-	return l.known == nil || l.known[addr]
+type addrList struct {
+	addrs map[netip.Addr]bool
+	at    time.Time // at which the list was requested
 }
 
-// addrSet returns the listed addresses, or nil if the list cannot be read.
-func addrSet(list func() ([]netip.Addr, error)) map[netip.Addr]bool {
-	if list == nil {
-		list = interfaceAddrs
+func (a *addrList) age() time.Duration {
+	if a == nil {
+		return math.MaxInt64
 	}
-	addrs, err := list()
+	return time.Since(a.at)
+}
+
+// list returns a list that is recent enough, or ErrAddressDenied if there is none, or
+// the error of ctx if that ends first. A nil source stands for interfaceAddrs.
+func (l *localAddrs) list(ctx context.Context, source func(context.Context) ([]netip.Addr, error)) (*addrList, error) {
+	latest := l.latest.Load()
+	age := latest.age()
+	if age < localAddrsFresh {
+		return latest, nil
+	}
+	wait := localAddrsTimeout
+	if age < localAddrsMaxAge {
+		wait = localAddrsWait
+	}
+	waiting, cancel := context.WithTimeout(ctx, wait)
+	defer cancel()
+	next, err := l.request.Do(waiting, "", localAddrsTimeout, func(ctx context.Context) (*addrList, error) {
+		return l.read(ctx, source)
+	})
+	switch {
+	case err == nil:
+		return next, nil
+	case ctx.Err() != nil:
+		return nil, ctx.Err()
+	case age < localAddrsMaxAge:
+		return latest, nil
+	default:
+		return nil, ErrAddressDenied
+	}
+}
+
+func (l *localAddrs) read(ctx context.Context, source func(context.Context) ([]netip.Addr, error)) (*addrList, error) {
+	if latest := l.latest.Load(); latest.age() < localAddrsFresh {
+		return latest, nil // it arrived just before this request
+	}
+	if source == nil {
+		source = interfaceAddrs
+	}
+	next := &addrList{addrs: map[netip.Addr]bool{}, at: time.Now()}
+	addrs, err := source(ctx)
 	if err != nil {
-		return nil
+		return nil, err
 	}
-	set := make(map[netip.Addr]bool, len(addrs))
 	for _, addr := range addrs {
-		set[addr.Unmap().WithZone("")] = true
+		next.addrs[addr.Unmap().WithZone("")] = true
 	}
-	return set
+	l.latest.Store(next)
+	return next, nil
 }
 
 // interfaceAddrs returns the addresses of the network interfaces.
-func interfaceAddrs() ([]netip.Addr, error) {
+func interfaceAddrs(context.Context) ([]netip.Addr, error) {
 	prefixes, err := net.InterfaceAddrs()
 	if err != nil {
 		return nil, err

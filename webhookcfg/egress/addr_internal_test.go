@@ -1,15 +1,34 @@
 package egress
 
 import (
+	"context"
+	"crypto/x509"
+	"net"
+	"net/netip"
+	"reflect"
+	"slices"
 	"testing"
 )
 
 // TestInterfaceAddrsAreLocal looks for the loopback address, which every machine has. It
 // cannot use the exported API, where loopback is refused for another reason.
 func TestInterfaceAddrsAreLocal(t *testing.T) {
-	if local := addrSet(nil); !local[loopbackIPv4] && !local[loopbackIPv6] {
-		t.Errorf("no loopback address among %v", local)
+	local, err := new(localAddrs).list(t.Context(), nil)
+	if err != nil {
+		t.Fatal(err)
 	}
+	if !local.addrs[loopbackIPv4] && !local.addrs[loopbackIPv6] {
+		t.Errorf("no loopback address among %v", local.addrs)
+	}
+}
+
+// SpecialPrefixes returns the table of special-purpose ranges.
+func SpecialPrefixes() []netip.Prefix {
+	var all []netip.Prefix
+	for _, b := range slices.Concat(specialIPv4, specialIPv6) {
+		all = append(all, b.prefix)
+	}
+	return all
 }
 
 // TestSpecialPrefixesAreSorted checks the precondition of the binary search.
@@ -27,6 +46,28 @@ func TestSpecialPrefixesAreSorted(t *testing.T) {
 	for _, b := range specialIPv6 {
 		if !globalIPv6.Overlaps(b.prefix) {
 			t.Errorf("%v (%s) is outside the global unicast space", b.prefix, b.name)
+		}
+	}
+}
+
+// TestCloneHasEveryField: a field that the copy lacks would be a rule that the probers
+// and transports ignore.
+func TestCloneHasEveryField(t *testing.T) {
+	clone := (&Policy{
+		AllowHTTP:     true,
+		AllowPrefixes: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")},
+		DenyPrefixes:  []netip.Prefix{netip.MustParsePrefix("10.1.0.0/16")},
+		Ports:         []uint16{443},
+		AllowNAT64:    true,
+		LocalAddrs:    interfaceAddrs,
+		Resolver:      net.DefaultResolver,
+		Dial:          func(context.Context, string, string) (net.Conn, error) { return nil, nil },
+		RootCAs:       x509.NewCertPool(),
+	}).Clone()
+	value := reflect.ValueOf(clone).Elem()
+	for i := range value.NumField() {
+		if field := value.Type().Field(i); field.IsExported() && value.Field(i).IsZero() {
+			t.Errorf("the copy has no %s", field.Name)
 		}
 	}
 }

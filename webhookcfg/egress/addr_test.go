@@ -1,8 +1,13 @@
 package egress_test
 
 import (
+	"context"
+	"crypto/x509"
 	"errors"
+	"net/http"
 	"net/netip"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -92,7 +97,7 @@ func checkAddr(t *testing.T, policy *egress.Policy, addr netip.Addr, rule egress
 func TestLocalAddrsAreRefused(t *testing.T) {
 	local := parseAddrs("93.184.216.34", "::ffff:93.184.216.35", "2606:2800:220:1::1%eth0")
 	policy := &egress.Policy{
-		LocalAddrs:    func() ([]netip.Addr, error) { return local, nil },
+		LocalAddrs:    func(context.Context) ([]netip.Addr, error) { return local, nil },
 		AllowPrefixes: prefixes("2606:2800:220:2::/64"),
 		AllowNAT64:    true,
 	}
@@ -115,7 +120,7 @@ func TestLocalAddrsAreRefused(t *testing.T) {
 
 func TestLocalAddrCanBeAllowed(t *testing.T) {
 	policy := &egress.Policy{
-		LocalAddrs:    func() ([]netip.Addr, error) { return parseAddrs(publicAddr), nil },
+		LocalAddrs:    func(context.Context) ([]netip.Addr, error) { return parseAddrs(publicAddr), nil },
 		AllowPrefixes: prefixes(publicAddr + "/32"),
 	}
 	checkAddr(t, policy, netip.MustParseAddr(publicAddr), 0)
@@ -124,7 +129,7 @@ func TestLocalAddrCanBeAllowed(t *testing.T) {
 func TestLocalAddrsAreCached(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		local, reads := publicAddr, 0
-		policy := &egress.Policy{LocalAddrs: func() ([]netip.Addr, error) {
+		policy := &egress.Policy{LocalAddrs: func(context.Context) ([]netip.Addr, error) {
 			reads++
 			return parseAddrs(local), nil
 		}}
@@ -150,7 +155,7 @@ func TestLocalAddrsAreCached(t *testing.T) {
 
 func TestUnknownLocalAddrsRefuse(t *testing.T) {
 	broken := true
-	policy := &egress.Policy{LocalAddrs: func() ([]netip.Addr, error) {
+	policy := &egress.Policy{LocalAddrs: func(context.Context) ([]netip.Addr, error) {
 		if broken {
 			return nil, errors.New("no netlink")
 		}
@@ -160,6 +165,107 @@ func TestUnknownLocalAddrsRefuse(t *testing.T) {
 	checkAddr(t, policy, addr, egress.ErrAddressDenied)
 	broken = false
 	checkAddr(t, policy, addr, 0)
+}
+
+// hangingLocalAddrs returns its list, or hangs until its context ends.
+type hangingLocalAddrs struct {
+	hang           atomic.Bool
+	running, calls atomic.Int32
+}
+
+func (l *hangingLocalAddrs) list(ctx context.Context) ([]netip.Addr, error) {
+	l.calls.Add(1)
+	defer l.running.Add(-1)
+	if l.running.Add(1) > 1 {
+		return nil, errors.New("two calls at the same time")
+	}
+	if l.hang.Load() {
+		<-ctx.Done()
+		return nil, ctx.Err()
+	}
+	return parseAddrs(publicAddr), nil
+}
+
+// TestHangingLocalAddrs: a list that does not arrive delays checks little, and the last
+// one is used until it is a minute old.
+func TestHangingLocalAddrs(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var local hangingLocalAddrs
+		policy := &egress.Policy{LocalAddrs: local.list}
+		// check has five goroutines check an address, and returns how long it took.
+		check := func(other egress.PolicyError) time.Duration {
+			start := time.Now()
+			var checks sync.WaitGroup
+			for range 5 {
+				checks.Go(func() {
+					checkAddr(t, policy, netip.MustParseAddr(publicAddr), egress.ErrAddressDenied)
+					checkAddr(t, policy, netip.MustParseAddr("8.8.8.8"), other)
+				})
+			}
+			checks.Wait()
+			return time.Since(start)
+		}
+		check(0)
+		local.hang.Store(true)
+		time.Sleep(10 * time.Second)
+		if took := check(0); took > time.Second {
+			t.Errorf("checks with a list of ten seconds ago took %v", took)
+		}
+		if calls := local.calls.Load(); calls != 2 {
+			t.Errorf("%d calls, want one per list", calls)
+		}
+		time.Sleep(48 * time.Second)
+		check(0)
+		time.Sleep(2 * time.Second)
+		if took := check(egress.ErrAddressDenied); took > 10*time.Second {
+			t.Errorf("two checks without a list took %v", took)
+		}
+		local.hang.Store(false)
+		time.Sleep(5 * time.Second)
+		check(0)
+	})
+}
+
+// TestContextEndsWhileLocalAddrsHang: whatever has a context does not wait longer.
+func TestContextEndsWhileLocalAddrsHang(t *testing.T) {
+	const url = "https://" + publicAddr + "/"
+	synctest.Test(t, func(t *testing.T) {
+		var local hangingLocalAddrs
+		local.hang.Store(true)
+		policy := &egress.Policy{LocalAddrs: local.list, AllowNAT64: true, Resolver: resolveTo(publicAddr), Dial: new(recorder).Dial}
+		prober, transport := newProber(t, policy, nil), newTransport(t, policy)
+		for name, call := range map[string]func(ctx context.Context) error{
+			"Probe": func(ctx context.Context) error { return prober.Probe(ctx, "client", egress.NewURL(url)) },
+			"RoundTrip": func(ctx context.Context) error {
+				req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+				if err == nil {
+					_, err = transport.RoundTrip(req)
+				}
+				return err
+			},
+			"DialContext of an address": func(ctx context.Context) error {
+				_, err := policy.DialContext(ctx, "tcp", publicAddr+":443")
+				return err
+			},
+			"DialContext of an embedded address": func(ctx context.Context) error {
+				_, err := policy.DialContext(ctx, "tcp", "[64:ff9b::"+publicAddr+"]:443")
+				return err
+			},
+			"DialContext of a name": func(ctx context.Context) error {
+				_, err := policy.DialContext(ctx, "tcp", "receiver.example:443")
+				return err
+			},
+		} {
+			start := time.Now()
+			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+			err := call(ctx)
+			cancel()
+			if took := time.Since(start); !errors.Is(err, context.DeadlineExceeded) || took != time.Second {
+				t.Errorf("%s with a deadline in one second: %v after %v", name, err, took)
+			}
+			time.Sleep(5 * time.Second) // the deadline of LocalAddrs
+		}
+	})
 }
 
 func TestInvalidPolicies(t *testing.T) {
@@ -175,9 +281,28 @@ func TestInvalidPolicies(t *testing.T) {
 			}
 		})
 	}
+	for _, prefix := range []string{"0.0.0.0/0", "0.0.0.0/1", "224.0.0.0/3", "::/0", "8000::/1", "fc00::/6"} {
+		t.Run(prefix, func(t *testing.T) {
+			wide := &egress.Policy{LocalAddrs: noAddresses, AllowPrefixes: prefixes("10.1.0.0/16", prefix)}
+			checkAddr(t, wide, netip.MustParsePrefix(prefix).Addr(), egress.ErrNotPublic)
+			checkAddr(t, wide, netip.MustParseAddr("10.1.0.1"), 0)
+			refusedByConstructors(t, wide)
+		})
+	}
 	t.Run("port 0", func(t *testing.T) {
 		refusedByConstructors(t, &egress.Policy{Ports: []uint16{443, 0}})
 	})
+}
+
+// TestAllAddressesCanBeDenied: the limit for the width of allowed prefixes is not one
+// for denied ones.
+func TestAllAddressesCanBeDenied(t *testing.T) {
+	policy := &egress.Policy{LocalAddrs: noAddresses, DenyPrefixes: prefixes("::/0")}
+	if err := policy.Validate(); err != nil {
+		t.Error(err)
+	}
+	checkAddr(t, policy, netip.MustParseAddr("2606:2800:220:1::1"), egress.ErrAddressDenied)
+	checkAddr(t, policy, netip.MustParseAddr(publicAddr), 0)
 }
 
 func refusedByConstructors(t *testing.T, policy *egress.Policy) {
@@ -196,115 +321,51 @@ func refusedByConstructors(t *testing.T, policy *egress.Policy) {
 	}
 }
 
-// registryIPv4 and registryIPv6 are all entries of the IANA special-purpose address
-// registries (IPv6 edition of 2025-10-09), including those within other entries and
-// those marked as globally reachable, followed by other ranges that are not public
-// unicast. They are written independently of the tables of the package.
-var registryIPv4 = []string{
-	"0.0.0.0/8", "0.0.0.0/32", "10.0.0.0/8", "100.64.0.0/10", "127.0.0.0/8",
-	"169.254.0.0/16", "172.16.0.0/12", "192.0.0.0/24", "192.0.0.0/29", "192.0.0.8/32",
-	"192.0.0.9/32", "192.0.0.10/32", "192.0.0.170/32", "192.0.0.171/32", "192.0.2.0/24",
-	"192.31.196.0/24", "192.52.193.0/24", "192.88.99.0/24", "192.168.0.0/16",
-	"192.175.48.0/24", "198.18.0.0/15", "198.51.100.0/24", "203.0.113.0/24",
-	"240.0.0.0/4", "255.255.255.255/32",
-
-	"224.0.0.0/4",        // multicast
-	"168.63.129.16/32",   // the platform inside Azure
-	"100.100.100.200/32", // metadata
-	"192.0.0.192/32",     // metadata
-	"169.254.169.254/32", // metadata
-}
-
-var registryIPv6 = []string{
-	"::1/128", "::/128", "::ffff:0:0/96", "64:ff9b::/96", "64:ff9b:1::/48", "100::/64",
-	"100:0:0:1::/64", "2001::/23", "2001::/32", "2001:1::1/128", "2001:1::2/128",
-	"2001:1::3/128", "2001:2::/48", "2001:3::/32", "2001:4:112::/48", "2001:10::/28",
-	"2001:20::/28", "2001:30::/28", "2001:db8::/32", "2002::/16", "2620:4f:8000::/48",
-	"3fff::/20", "5f00::/16", "fc00::/7", "fe80::/10",
-
-	"::/3", "4000::/2", "8000::/1", // not global unicast space
-	"::/96",                                 // IPv4-compatible
-	"::ffff:0:0:0/96",                       // IPv4-translated
-	"fec0::/10",                             // site local
-	"ff00::/8",                              // multicast
-	"3ffe::/16",                             // 6bone
-	"fd00:ec2::254/128", "fd20:ce::254/128", // metadata
-}
-
-// isSpecial is the model: it reports whether an entry contains addr.
-func isSpecial(addr netip.Addr) bool {
-	addr = addr.Unmap()
-	rows := registryIPv6
-	if addr.Is4() {
-		rows = registryIPv4
+// TestChangesAfterConstruction: probers and transports apply the policy of which they
+// were made, even if it is changed through its slices.
+func TestChangesAfterConstruction(t *testing.T) {
+	var network recorder
+	policy := &egress.Policy{
+		LocalAddrs:    noAddresses,
+		AllowPrefixes: prefixes("10.1.0.0/16"),
+		DenyPrefixes:  prefixes(publicAddr + "/32"),
+		Ports:         []uint16{443},
+		Dial:          network.Dial,
 	}
-	for _, row := range rows {
-		if netip.MustParsePrefix(row).Contains(addr) {
-			return true
-		}
-	}
-	return false
-}
-
-// lastOf returns the last address of a prefix.
-func lastOf(prefix netip.Prefix) netip.Addr {
-	bytes := prefix.Addr().AsSlice()
-	for bit := prefix.Bits(); bit < len(bytes)*8; bit++ {
-		bytes[bit/8] |= 0x80 >> (bit % 8)
-	}
-	last, _ := netip.AddrFromSlice(bytes)
-	return last
-}
-
-// boundaries returns the first and last address of every entry and their neighbours
-// outside it.
-func boundaries() []netip.Addr {
-	var all []netip.Addr
-	for _, row := range append(append([]string{}, registryIPv4...), registryIPv6...) {
-		prefix := netip.MustParsePrefix(row)
-		first, last := prefix.Addr(), lastOf(prefix)
-		for _, addr := range []netip.Addr{first.Prev(), first, last, last.Next()} {
-			if addr.IsValid() {
-				all = append(all, addr)
-			}
-		}
-	}
-	return all
-}
-
-func TestRegistryEntriesAndNeighbours(t *testing.T) {
-	policy := newStrict()
-	for _, addr := range boundaries() {
-		want := error(nil)
-		if isSpecial(addr) {
-			want = egress.ErrNotPublic
-		}
-		if err := policy.CheckAddr(addr); !errors.Is(err, want) {
-			t.Errorf("CheckAddr(%v) = %v, want %v", addr, err, want)
-		}
-	}
-}
-
-// TestPublicNeighbours lists addresses that an entry that is too wide would refuse.
-func TestPublicNeighbours(t *testing.T) {
-	policy := newStrict()
-	for _, text := range []string{
-		"1.0.0.0", "9.255.255.255", "11.0.0.0", "100.63.255.255", "100.128.0.0",
-		"126.255.255.255", "128.0.0.0", "168.63.129.15", "168.63.129.17",
-		"169.253.255.255", "169.255.0.0", "172.15.255.255", "172.32.0.0",
-		"191.255.255.255", "192.0.1.0", "192.0.1.255", "192.0.3.0", "192.31.195.255",
-		"192.31.197.0", "192.52.192.255", "192.52.194.0", "192.88.98.255", "192.88.100.0",
-		"192.167.255.255", "192.169.0.0", "192.175.47.255", "192.175.49.0",
-		"198.17.255.255", "198.20.0.0", "198.51.99.255", "198.51.101.0",
-		"203.0.112.255", "203.0.114.0", "223.255.255.255",
-		"2000::", "2000:ffff:ffff:ffff:ffff:ffff:ffff:ffff", "2001:200::",
-		"2001:db7:ffff:ffff:ffff:ffff:ffff:ffff", "2001:db9::", "2003::",
-		"2620:4f:7fff:ffff:ffff:ffff:ffff:ffff", "2620:4f:8001::",
-		"3ffd:ffff:ffff:ffff:ffff:ffff:ffff:ffff", "3fff:1000::",
-		"3fff:ffff:ffff:ffff:ffff:ffff:ffff:ffff",
+	prober, transport := newProber(t, policy, nil), newTransport(t, policy)
+	policy.AllowHTTP, policy.AllowNAT64 = true, true
+	policy.AllowPrefixes[0], policy.DenyPrefixes[0] = netip.MustParsePrefix("10.2.0.0/16"), netip.MustParsePrefix("10.1.0.0/16")
+	policy.Ports[0] = 8443
+	for url, want := range map[string]error{
+		"http://8.8.8.8:443/":         egress.ErrNotHTTPS,
+		"https://8.8.8.8:8443/":       egress.ErrPortNotAllowed,
+		"https://10.2.0.1/":           egress.ErrNotPublic,
+		"https://[64:ff9b::8.8.8.8]/": egress.ErrNotPublic,
+		"https://" + publicAddr + "/": egress.ErrAddressDenied,
+		"https://10.1.0.1/":           errDialled,
 	} {
-		if err := policy.CheckAddr(netip.MustParseAddr(text)); err != nil {
-			t.Errorf("CheckAddr(%s) = %v", text, err)
+		if err := prober.Probe(t.Context(), "client", egress.NewURL(url)); !errors.Is(err, want) {
+			t.Errorf("Probe(%q) = %v, want %v", url, err, want)
 		}
+		if _, err := roundTrip(t, transport, url); !errors.Is(err, want) {
+			t.Errorf("RoundTrip(%q) = %v, want %v", url, err, want)
+		}
+	}
+}
+
+// TestAuthorityAddedAfterConstruction: the certificate pool is copied, too.
+func TestAuthorityAddedAfterConstruction(t *testing.T) {
+	ca := newAuthority(t)
+	receiver := serve(t, ca, http.NotFoundHandler())
+	policy := newLoopback(nil)
+	policy.RootCAs = x509.NewCertPool()
+	prober := newProber(t, policy, nil)
+	policy.RootCAs.AddCert(ca.cert)
+	target := egress.NewURL(receiver.at("https", receiverName))
+	if err := prober.Probe(t.Context(), "client", target); reasonOf(err) != egress.ReasonTLS {
+		t.Errorf("Probe of a prober from before = %v", err)
+	}
+	if err := newProber(t, policy, nil).Probe(t.Context(), "client", target); err != nil {
+		t.Errorf("Probe of a prober from after = %v", err)
 	}
 }

@@ -8,12 +8,20 @@ import (
 	"net"
 	"net/netip"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"time"
+
+	"example.com/go-webhookcfg/internal/singleflight"
 )
 
-// dialTimeout bounds the lookup of a name and the attempts to connect.
-const dialTimeout = 10 * time.Second
+const (
+	// dialTimeout bounds the lookup of a name and the attempts to connect.
+	dialTimeout = 10 * time.Second
+
+	// handshakeTimeout bounds the TLS handshake after that.
+	handshakeTimeout = 10 * time.Second
+)
 
 // DialContext connects to address, a host and a port, if the policy allows it. The
 // network must be "tcp". Every address of a name is checked just before the attempt
@@ -21,8 +29,13 @@ const dialTimeout = 10 * time.Second
 // at most, and no more than eight addresses are tried.
 //
 // DialContext has the signature of the field of that name in [http.Transport], for
-// hosts that need a transport of their own, which must set neither Proxy nor
-// DialTLSContext. The error is a [PolicyError], an [*UnreachableError] or that of ctx.
+// hosts that need a transport of their own. It must set neither Proxy nor DialTLSContext,
+// but TLSHandshakeTimeout, since it does not apply the deadline of a request to
+// handshakes. It also returns 101 responses, whose bodies no deadline ends.
+//
+// The error is a [PolicyError], an [*UnreachableError] or that of ctx. A panic in the
+// Resolver, Dial or LocalAddrs of the policy is returned as an error, too: net/http calls
+// DialContext in a goroutine where the caller cannot recover it.
 func (p *Policy) DialContext(ctx context.Context, network, address string) (net.Conn, error) {
 	return dialer{policy: p}.dial(ctx, network, address)
 }
@@ -37,16 +50,52 @@ type dialer struct {
 
 	// tls adds a verified TLS handshake to dial.
 	tls bool
+
+	// protocols are offered in the handshake (ALPN, RFC 7301).
+	protocols []string
+
+	// opened, if not nil, wraps a connection before the handshake.
+	opened func(net.Conn) net.Conn
 }
 
+// dial is the DialContext of an [http.Transport], or with tls its DialTLSContext.
 func (d dialer) dial(ctx context.Context, network, address string) (net.Conn, error) {
-	to, err := d.policy.parseAddress(network, address)
-	if err != nil {
-		return nil, err
-	}
-	to.tls = d.tls
-	return d.connect(ctx, to)
+	return singleflight.Call(func() (net.Conn, error) {
+		if request, ok := ctx.Value(outgoingKey{}).(*outgoing); ok {
+			if request.dials.Add(1) > maxDials {
+				return nil, errTooManyDials
+			}
+			if !request.deadline.IsZero() {
+				var cancel context.CancelFunc
+				ctx, cancel = context.WithDeadline(ctx, request.deadline)
+				defer cancel()
+			}
+		}
+		to, err := d.policy.parseAddress(ctx, network, address)
+		if err != nil {
+			return nil, err
+		}
+		to.tls = d.tls
+		return d.connect(ctx, to)
+	})
 }
+
+// outgoing is what a dial has to know of the request that it was started for. net/http
+// detaches the context of a dial from that of the request, except for the values.
+type outgoing struct {
+	deadline time.Time // zero: none
+	dials    atomic.Int32
+}
+
+// outgoingKey is the context key of an [*outgoing].
+type outgoingKey struct{}
+
+// maxDials bounds the connections for one request. If an HTTP/2 server closes each
+// connection with GOAWAY, net/http connects again without a pause. It also does so if
+// other requests were faster to use a new connection that allows few streams.
+const maxDials = 16
+
+var errTooManyDials = errors.New("egress: too many connections for one request")
 
 // connect connects to a destination, with a verified TLS handshake if it has TLS.
 func (d dialer) connect(ctx context.Context, to destination) (net.Conn, error) {
@@ -54,9 +103,17 @@ func (d dialer) connect(ctx context.Context, to destination) (net.Conn, error) {
 	if err != nil || !to.tls {
 		return conn, err
 	}
-	config := d.policy.tlsConfig()
-	config.ServerName = to.host
-	secured := tls.Client(conn, config)
+	if d.opened != nil {
+		conn = d.opened(conn)
+	}
+	ctx, cancel := context.WithTimeout(ctx, handshakeTimeout)
+	defer cancel()
+	secured := tls.Client(conn, &tls.Config{
+		RootCAs:    d.policy.RootCAs,
+		ServerName: to.host,
+		MinVersion: tls.VersionTLS12,
+		NextProtos: d.protocols,
+	})
 	if err := secured.HandshakeContext(ctx); err != nil {
 		_ = conn.Close()
 		return nil, unreachable(ctx, to, ReasonTLS, err)
@@ -78,13 +135,9 @@ func (d dialer) connectTCP(ctx context.Context, to destination) (net.Conn, error
 	return conn, nil
 }
 
-func (p *Policy) tlsConfig() *tls.Config {
-	return &tls.Config{RootCAs: p.RootCAs, MinVersion: tls.VersionTLS12}
-}
-
 // parseAddress applies the rules for hosts and ports to the arguments of a dialer.
 // Without them an empty host would be this machine.
-func (p *Policy) parseAddress(network, address string) (destination, error) {
+func (p *Policy) parseAddress(ctx context.Context, network, address string) (destination, error) {
 	if network != "tcp" {
 		return destination{}, net.UnknownNetworkError(network)
 	}
@@ -96,7 +149,7 @@ func (p *Policy) parseAddress(network, address string) (destination, error) {
 	if err != nil {
 		return destination{}, err
 	}
-	return p.checkDestination(destination{host: host, port: number}, strings.Contains(host, ":"))
+	return p.checkDestination(ctx, destination{host: host, port: number}, strings.Contains(host, ":"))
 }
 
 // dialAddrs tries the addresses in the order of the resolver, each for its share of
@@ -126,23 +179,29 @@ func (p *Policy) dialAddr(ctx context.Context, to netip.AddrPort) (net.Conn, err
 		guarded := net.Dialer{ControlContext: p.control}
 		return guarded.DialContext(ctx, "tcp", to.String())
 	}
-	if err := p.checkAddrPort(to); err != nil {
+	if err := p.checkAddrPort(ctx, to); err != nil {
 		return nil, err
 	}
-	return p.Dial(ctx, "tcp", to.String())
+	conn, err := p.Dial(ctx, "tcp", to.String())
+	if err == nil && conn == nil {
+		err = errNoConn
+	}
+	return conn, err
 }
 
+var errNoConn = errors.New("egress: Policy.Dial returned no connection")
+
 // control checks the address of a socket that is about to connect.
-func (p *Policy) control(_ context.Context, _, address string, _ syscall.RawConn) error {
+func (p *Policy) control(ctx context.Context, _, address string, _ syscall.RawConn) error {
 	to, err := netip.ParseAddrPort(address)
 	if err != nil {
 		return ErrAddressDenied
 	}
-	return p.checkAddrPort(to)
+	return p.checkAddrPort(ctx, to)
 }
 
-func (p *Policy) checkAddrPort(to netip.AddrPort) error {
-	if err := p.CheckAddr(to.Addr()); err != nil {
+func (p *Policy) checkAddrPort(ctx context.Context, to netip.AddrPort) error {
+	if err := p.checkAddr(ctx, to.Addr()); err != nil {
 		return err
 	}
 	return p.checkPort(to.Port())
@@ -163,7 +222,7 @@ func (d dialer) resolve(ctx context.Context, to destination) ([]netip.Addr, erro
 	}
 	if d.checkAll {
 		for _, addr := range addrs {
-			if err := d.policy.CheckAddr(addr); err != nil {
+			if err := d.policy.checkAddr(ctx, addr); err != nil {
 				return nil, err
 			}
 		}

@@ -3,10 +3,14 @@ package egress_test
 import (
 	"context"
 	"errors"
+	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"net/netip"
+	"runtime"
 	"slices"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -291,4 +295,138 @@ func TestDialTimeout(t *testing.T) {
 			t.Errorf("DialContext with a cancelled context = %v", err)
 		}
 	})
+}
+
+// TestDialEndsWithRequest: net/http detaches a dial from the context of its request, and
+// would leave it open when the request has failed.
+func TestDialEndsWithRequest(t *testing.T) {
+	const deadline = time.Second
+	probing := func(t *testing.T, policy *egress.Policy, target string) {
+		opts := &egress.ProberOptions{HTTPProbe: must(egress.AnyResponse(http.MethodGet)), Timeout: deadline}
+		if err := newProber(t, policy, opts).Probe(t.Context(), "client", egress.NewURL(target)); reasonOf(err) != egress.ReasonTimeout {
+			t.Errorf("Probe = %v", err)
+		}
+	}
+	sending := func(t *testing.T, policy *egress.Policy, target string) {
+		ctx, cancel := context.WithTimeout(t.Context(), deadline)
+		defer cancel()
+		if err := post(ctx, newClient(t, policy), target, nil, readSome); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("Client = %v", err)
+		}
+	}
+	for name, send := range map[string]func(*testing.T, *egress.Policy, string){"probe": probing, "client": sending} {
+		for _, target := range []string{"http://receiver.example/", "https://receiver.example/"} {
+			t.Run(name+" "+target, func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					network, start := newHanging(), time.Now()
+					policy := newStrict()
+					policy.AllowHTTP, policy.Resolver, policy.Dial = true, resolveTo(publicAddr), network.Dial
+					send(t, policy, target)
+					<-network.cancelled
+					if open := time.Since(start); open != deadline {
+						t.Errorf("the dial ended after %v", open)
+					}
+				})
+			})
+		}
+	}
+}
+
+// TestHandshakeTimeout has a receiver that accepts and is silent, and no deadline but that
+// of the handshake.
+func TestHandshakeTimeout(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		network, start := make(pipes), time.Now()
+		closed := make(chan time.Duration, 1)
+		go func() {
+			conn, err := network.Accept()
+			if err != nil {
+				return
+			}
+			_, _ = io.Copy(io.Discard, conn)
+			closed <- time.Since(start)
+		}()
+		policy := newStrict()
+		policy.Resolver, policy.Dial = resolveTo(publicAddr), network.Dial
+		_, err := roundTrip(t, newTransport(t, policy), "https://receiver.example/")
+		if reasonOf(err) != egress.ReasonTimeout {
+			t.Errorf("RoundTrip = %v", err)
+		}
+		if open := <-closed; open != 10*time.Second {
+			t.Errorf("the connection was open for %v", open)
+		}
+	})
+}
+
+// TestHostFunctionsPanic: net/http dials in a goroutine where a panic of a function of the
+// host would end the process, and runtime.Goexit leave the caller waiting.
+func TestHostFunctionsPanic(t *testing.T) {
+	for _, test := range []struct {
+		name, want string
+		fail       func()
+	}{
+		{"panic", "broken on purpose", func() { panic("broken on purpose") }},
+		{"Goexit", "", runtime.Goexit},
+	} {
+		failing := map[string]func(*egress.Policy){
+			"Resolver": func(p *egress.Policy) {
+				p.Resolver = resolverFunc(func(context.Context, string) ([]netip.Addr, error) {
+					test.fail()
+					return nil, nil
+				})
+			},
+			"LocalAddrs": func(p *egress.Policy) {
+				p.LocalAddrs = func(context.Context) ([]netip.Addr, error) {
+					test.fail()
+					return nil, nil
+				}
+			},
+			"Dial": func(p *egress.Policy) {
+				p.Dial = func(context.Context, string, string) (net.Conn, error) {
+					test.fail()
+					return nil, nil
+				}
+			},
+		}
+		for function, set := range failing {
+			t.Run(function+" "+test.name, func(t *testing.T) {
+				policy := newStrict()
+				policy.AllowHTTP, policy.Resolver, policy.Dial = true, resolveTo(publicAddr), dialLoopback
+				set(policy)
+				for name, dial := range map[string]func() error{
+					"DialContext": func() error { return second(policy.DialContext(t.Context(), "tcp", "receiver.example:80")) },
+					"Transport":   func() error { return second(roundTrip(t, newTransport(t, policy), target)) },
+				} {
+					if err := dial(); err == nil || !strings.Contains(err.Error(), test.want) {
+						t.Errorf("%s = %v", name, err)
+					}
+				}
+				for name, httpProbe := range map[string]egress.HTTPProbe{
+					"without HTTPProbe": nil,
+					"with HTTPProbe":    must(egress.AnyResponse(http.MethodGet)),
+				} {
+					func() {
+						defer func() {
+							if value := recover(); (value != nil) != (test.want != "") || !strings.Contains(fmt.Sprint(value), test.want) {
+								t.Errorf("Probe %s panicked with %v", name, value)
+							}
+						}()
+						if err := probeWith(t, policy, httpProbe, target); err == nil {
+							t.Errorf("Probe %s = nil", name)
+						}
+					}()
+				}
+			})
+		}
+	}
+}
+
+// TestDialWithoutConn has a Dial that returns neither a connection nor an error.
+func TestDialWithoutConn(t *testing.T) {
+	policy := newStrict()
+	policy.Resolver = resolveTo(publicAddr)
+	policy.Dial = func(context.Context, string, string) (net.Conn, error) { return nil, nil }
+	if err := probe(t, policy, "https://receiver.example/"); reasonOf(err) != egress.ReasonRefused {
+		t.Errorf("Probe = %v", err)
+	}
 }

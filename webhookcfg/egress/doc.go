@@ -37,7 +37,8 @@
 //	any other                                  allowed
 //
 // An IPv4-mapped IPv6 address is treated as the IPv4 address. An address added to
-// this host is refused after at most ten seconds.
+// this host is refused after ten seconds, and at most a minute if [Policy.LocalAddrs] is
+// slow.
 //
 // # Limits
 //
@@ -50,8 +51,44 @@
 //
 // The policy checks addresses, not what they lead to. A public address that leads
 // into an internal network, such as that of a load balancer in front of it, belongs
-// in [Policy.DenyPrefixes]. A transparent proxy opens its own connections, which
-// the policy does not see.
+// in [Policy.DenyPrefixes]. So does the prefix of a NAT64 that is specific to the
+// network (RFC 6052 section 2.2): an address in it leads to the IPv4 address that it
+// embeds, private ones included, but looks like any public address. A transparent proxy
+// opens its own connections, which the policy does not see.
+//
+// The addresses of this host are those of its network interfaces. An address that only
+// a local route directs to this host, such as a range bound with AnyIP, is not among
+// them: add it to [Policy.LocalAddrs] or [Policy.DenyPrefixes].
+//
+// AllowPrefixes, DenyPrefixes and Ports are no secrets: a client can find them out by
+// submitting URLs with literal addresses and reading which are refused.
+//
+// # Hostile receivers
+//
+// A receiver may be silent, slow or endless at every step. No call, connection or goroutine
+// outlives the deadline, except for idle connections. It bounds a call from the lookup of
+// the name to the last byte of the response body:
+//
+//   - A probe ends after [ProberOptions.Timeout], also with an [HTTPProbe] that ignores
+//     its context.
+//   - A request over a [Transport] ends with its context or with the Timeout of the
+//     client, which is 30 seconds in [Policy.Client]. One of them must be set: of a
+//     request without, only the lookup and the attempts to connect (10 seconds), the TLS
+//     handshake (10 seconds) and the wait for the header of the response (30 seconds after
+//     the request has been written) are bounded.
+//
+// Idle connections are closed after 90 seconds. Over HTTP/1.1, 100 are kept, 2 for each
+// host. Over HTTP/2 there is one for each host; all idle ones are closed when there are
+// 1000 connections more than were in use before. An HTTP/2 connection is also closed
+// when its peer reads nothing for 10 seconds, or sends nothing for 10 seconds and then
+// does not acknowledge a ping for another 5. One request causes 16 connections at most.
+// The header of a response has at most 64 KiB, in a probe 16 KiB. A 101 response, whose
+// body no deadline would end, is an error.
+//
+// Errors contain nothing that the receiver sent, but its header and the status text of
+// HTTP/1.1 may contain control bytes. net/http writes some of what it receives to the
+// standard logger, quoted: up to 4 KiB that follow a response over HTTP/1.1, and the type
+// of unknown HTTP/2 frames. Only [log.SetOutput] prevents that.
 //
 // # URLs are secrets
 //

@@ -48,9 +48,10 @@ const (
 	// ErrTrailingDot: the host name ends with a dot. DNS ignores that dot, but TLS,
 	// HTTP and lists of names treat "a." and "a" as two hosts.
 	ErrTrailingDot
-	// ErrNumericHost: the last label of the host is a number, but the host is not an
-	// IPv4 address of four decimal numbers without leading zeros. Other spellings
-	// (127.1, 0x7f.1, 2130706433) are addresses to some resolvers and names to others.
+	// ErrNumericHost: the last label of the host is a number, or the host is a single
+	// label that starts with a digit, but the host is not an IPv4 address of four decimal
+	// numbers without leading zeros. Other spellings (127.1, 0x7f.1, 2130706433, 1e3) are
+	// addresses to some resolvers and names to others.
 	ErrNumericHost
 	// ErrLocalhost: the host is localhost or a name under it (RFC 6761), and the policy
 	// allows no loopback address.
@@ -83,7 +84,7 @@ var policyErrorTexts = [...]string{
 	ErrInvalidHostName:   "the host name must consist of labels of 1 to 63 letters, digits, hyphens and underscores, with no hyphen at either end",
 	ErrHostNameTooLong:   "the host name must have at most 253 bytes",
 	ErrTrailingDot:       "the host name must not end with a dot",
-	ErrNumericHost:       "a host that ends in a number must be an IPv4 address of four decimal numbers without leading zeros",
+	ErrNumericHost:       "a host that ends in a number, or is a single label that starts with a digit, must be an IPv4 address of four decimal numbers without leading zeros",
 	ErrLocalhost:         "the host must not be localhost or a name under it",
 	ErrZone:              "the address must not have a zone",
 	ErrInvalidPort:       "the port must be a number from 1 to 65535 without leading zeros",
@@ -117,7 +118,8 @@ const (
 	ReasonTLS Reason = "tls"
 	// ReasonTimeout: a step exceeded its time limit.
 	ReasonTimeout Reason = "timeout"
-	// ReasonResponse: an [HTTPProbe] received no response, or not the one required.
+	// ReasonResponse: no response was received, or not the one that an [HTTPProbe]
+	// requires.
 	ReasonResponse Reason = "response"
 )
 
@@ -142,6 +144,9 @@ type UnreachableError struct {
 func (e *UnreachableError) Error() string {
 	return "egress: " + e.Endpoint + " is unreachable: " + string(e.Reason)
 }
+
+// Timeout reports whether Reason is ReasonTimeout. [url.Error] and [os.IsTimeout] call it.
+func (e *UnreachableError) Timeout() bool { return e.Reason == ReasonTimeout }
 
 // Unwrap returns the cause, or nil if Reason is ReasonDenied.
 func (e *UnreachableError) Unwrap() error { return e.cause }

@@ -27,7 +27,7 @@ func ExamplePolicy_Check() {
 	// <nil>
 	// the URL must be absolute with the scheme https
 	// the address must be a public unicast address
-	// a host that ends in a number must be an IPv4 address of four decimal numbers without leading zeros
+	// a host that ends in a number, or is a single label that starts with a digit, must be an IPv4 address of four decimal numbers without leading zeros
 }
 
 // A host on an internal network allows the prefixes of its receivers.

@@ -1,6 +1,7 @@
 package egress_test
 
 import (
+	"bytes"
 	"context"
 	"crypto/ecdsa"
 	"crypto/elliptic"
@@ -13,6 +14,7 @@ import (
 	"io"
 	"math/big"
 	"net"
+	"net/http"
 	"net/netip"
 	"sync"
 	"sync/atomic"
@@ -72,7 +74,7 @@ func parseAddrs(texts ...string) []netip.Addr {
 	return addrs
 }
 
-func noAddresses() ([]netip.Addr, error) { return nil, nil }
+func noAddresses(context.Context) ([]netip.Addr, error) { return nil, nil }
 
 // errDialled is the error of a recorder.
 var errDialled = errors.New("dialled")
@@ -114,6 +116,34 @@ func dialLoopback(ctx context.Context, network, address string) (net.Conn, error
 	return new(net.Dialer).DialContext(ctx, network, address)
 }
 
+// pipes is a network without sockets, for tests with a fake clock: a Dial, and a listener
+// that accepts what it has dialled.
+type pipes chan net.Conn
+
+func (p pipes) Dial(ctx context.Context, _, _ string) (net.Conn, error) {
+	near, far := net.Pipe()
+	select {
+	case p <- far:
+		return near, nil
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+func (p pipes) Accept() (net.Conn, error) {
+	if conn, ok := <-p; ok {
+		return conn, nil
+	}
+	return nil, net.ErrClosed
+}
+
+func (p pipes) Close() error {
+	close(p)
+	return nil
+}
+
+func (p pipes) Addr() net.Addr { return new(net.TCPAddr) }
+
 func newProber(tb testing.TB, policy *egress.Policy, opts *egress.ProberOptions) *egress.Prober {
 	tb.Helper()
 	prober, err := policy.Prober(opts)
@@ -131,6 +161,29 @@ func newTransport(tb testing.TB, policy *egress.Policy) *egress.Transport {
 	}
 	tb.Cleanup(transport.CloseIdleConnections)
 	return transport
+}
+
+// post sends a request, and reads the response as read does.
+func post(ctx context.Context, client *http.Client, url string, body []byte, read func(*http.Response) error) error {
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, url, bytes.NewReader(body))
+	if err != nil {
+		return err
+	}
+	resp, err := client.Do(req)
+	if err != nil {
+		return err
+	}
+	return read(resp)
+}
+
+func readSome(resp *http.Response) error {
+	_, _, err := egress.ReadBody(resp, 100)
+	return err
+}
+
+func readAll(resp *http.Response) error {
+	_, _, err := egress.ReadBody(resp, 1<<60)
+	return err
 }
 
 // reasonOf returns the reason in err, or "" if there is none.

@@ -11,8 +11,9 @@ import (
 // HTTPProbe sends requests to target and returns nil if the responses are acceptable.
 // client is the identifier of the client that configures the target. The httpClient
 // enforces the policy, follows no redirect and reuses no connection; ctx has the
-// deadline of the probe and must be used for every request. An HTTPProbe may be called
-// concurrently. To read response bodies, use [ReadBody].
+// deadline of the probe and must be used for every request. An HTTPProbe keeps its slot
+// until it returns, and may be called concurrently. To read response bodies, use
+// [ReadBody].
 type HTTPProbe func(ctx context.Context, client string, httpClient *http.Client, target URL) error
 
 // AnyResponse returns an HTTPProbe that sends one request without a body and accepts

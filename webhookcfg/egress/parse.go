@@ -1,6 +1,7 @@
 package egress
 
 import (
+	"context"
 	"net"
 	"net/netip"
 	"net/url"
@@ -25,7 +26,7 @@ func (d destination) String() string {
 }
 
 // parse applies the rules that need no name resolution.
-func (p *Policy) parse(rawURL string) (destination, error) {
+func (p *Policy) parse(ctx context.Context, rawURL string) (destination, error) {
 	if err := checkBytes(rawURL); err != nil {
 		return destination{}, err
 	}
@@ -33,11 +34,11 @@ func (p *Policy) parse(rawURL string) (destination, error) {
 	if err != nil {
 		return destination{}, ErrInvalidSyntax
 	}
-	return p.checkURL(u)
+	return p.checkURL(ctx, u)
 }
 
 // checkURL applies the rules for the components of a URL.
-func (p *Policy) checkURL(u *url.URL) (destination, error) {
+func (p *Policy) checkURL(ctx context.Context, u *url.URL) (destination, error) {
 	if err := p.checkScheme(u.Scheme); err != nil {
 		return destination{}, err
 	}
@@ -62,7 +63,7 @@ func (p *Policy) checkURL(u *url.URL) (destination, error) {
 		}
 		to.port = port
 	}
-	return p.checkDestination(to, bracketed)
+	return p.checkDestination(ctx, to, bracketed)
 }
 
 // checkBytes applies the rules for the text as a whole before it is parsed. They
@@ -99,13 +100,13 @@ func (p *Policy) checkScheme(scheme string) error {
 // checkDestination applies the rules for host and port. It returns the destination with
 // the address if the host is a literal one. bracketed reports whether the host was
 // enclosed in brackets.
-func (p *Policy) checkDestination(to destination, bracketed bool) (destination, error) {
+func (p *Policy) checkDestination(ctx context.Context, to destination, bracketed bool) (destination, error) {
 	addr, err := parseHost(to.host, bracketed)
 	switch {
 	case err != nil:
 		return destination{}, err
 	case addr.IsValid():
-		err = p.CheckAddr(addr)
+		err = p.checkAddr(ctx, addr)
 	case isLocalhost(to.host) && !p.allowsLoopback():
 		err = ErrLocalhost
 	}
@@ -167,9 +168,12 @@ func parseHost(host string, bracketed bool) (netip.Addr, error) {
 		return parseIPv6(host)
 	case endsInNumber(host):
 		return parseIPv4(host)
-	default:
-		return netip.Addr{}, checkName(host)
 	}
+	err := checkName(host)
+	if err == nil && isNumber(host[:1]) && !strings.Contains(host, ".") {
+		err = ErrNumericHost // such as 1e3: no number to the WHATWG URL Standard, but to some resolvers
+	}
+	return netip.Addr{}, err
 }
 
 // parseIPv6 leaves zones and IPv4-mapped addresses to [Policy.CheckAddr].

@@ -13,9 +13,12 @@ import (
 // [Policy.Check], when a URL is submitted, in [Prober.Probe], and in
 // [Policy.Transport], on every call.
 //
-// The zero value is the strict default: https, public addresses, any port. A Policy
-// must not be modified or copied after its first use; it is then safe for concurrent
-// use.
+// The zero value is the strict default: https, public addresses, any port.
+//
+// [Policy.Prober], [Policy.Transport] and [Policy.Client] apply a [Policy.Clone]: later
+// changes do not affect what they return. The other methods apply the policy as it is.
+// They are safe for concurrent use, but a Policy must not be modified while one of them
+// runs, nor copied in another way than by Clone.
 type Policy struct {
 	// AllowHTTP allows http URLs in addition to https.
 	AllowHTTP bool
@@ -23,7 +26,8 @@ type Policy struct {
 	// AllowPrefixes are addresses that may be called although they are not public,
 	// such as those of an internal network. They take precedence over the
 	// special-purpose registry and LocalAddrs. If a loopback address is allowed, so
-	// are localhost and the names under it.
+	// are localhost and the names under it. A prefix must not be wider than any in the
+	// registries, which are 240.0.0.0/4 and fc00::/7: 0.0.0.0/0 would void the policy.
 	AllowPrefixes []netip.Prefix
 
 	// DenyPrefixes are addresses that must not be called, such as public addresses
@@ -40,17 +44,21 @@ type Policy struct {
 
 	// LocalAddrs returns the addresses of this host. They are refused even if they
 	// are public, because the kernel delivers packets to them past any firewall,
-	// unless AllowPrefixes contains them. It is called when an otherwise allowed
-	// address is checked, at most once in ten seconds; if it fails, the address is
-	// refused. If nil, the addresses of the network interfaces are used.
-	LocalAddrs func() ([]netip.Addr, error)
+	// unless AllowPrefixes contains them. A policy, and each clone of it, calls it when
+	// an otherwise allowed address is checked and the last list is older than ten
+	// seconds, never twice at the same time. It must return when its context ends, after
+	// five seconds. While it takes long, or if it fails, the last list is used until it
+	// is a minute old; then the address is refused. If nil, the addresses of the network
+	// interfaces are used.
+	LocalAddrs func(ctx context.Context) ([]netip.Addr, error)
 
 	// Resolver looks up host names. If nil, [net.DefaultResolver] is used.
 	Resolver Resolver
 
 	// Dial opens a connection to address, a literal address and port that has been
-	// checked. It must connect to nothing else, and return when its context ends. If
-	// nil, a [net.Dialer] is used that checks each address again as it connects.
+	// checked. It must connect to nothing else, and return when its context ends: until
+	// then, it keeps the slot of its probe. If nil, a [net.Dialer] is used that checks
+	// each address again as it connects.
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
 
 	// RootCAs are the certificate authorities that are trusted for https. If nil,
@@ -78,15 +86,19 @@ func Development() *Policy {
 	}
 }
 
-// Validate returns an error if a prefix is invalid or IPv4-mapped, or a port is 0.
-// [Policy.Prober], [Policy.Transport] and [Policy.Client] call it. A policy that is
-// used although it is invalid allows nothing more than a valid one: an unusable prefix
-// in DenyPrefixes matches every address, one in AllowPrefixes none.
+// Validate returns an error if a prefix is invalid or IPv4-mapped, if one of
+// AllowPrefixes is too wide, or if a port is 0. [Policy.Prober], [Policy.Transport] and
+// [Policy.Client] call it. A policy that is used although it is invalid allows nothing
+// more than a valid one: such a prefix in DenyPrefixes matches every address, one in
+// AllowPrefixes none.
 func (p *Policy) Validate() error {
 	for _, prefix := range slices.Concat(p.AllowPrefixes, p.DenyPrefixes) {
 		if !isUsable(prefix) {
 			return fmt.Errorf("egress: prefix %v is invalid or IPv4-mapped", prefix)
 		}
+	}
+	if i := slices.IndexFunc(p.AllowPrefixes, isTooWide); i >= 0 {
+		return fmt.Errorf("egress: prefix %v in Policy.AllowPrefixes is wider than any special-purpose range", p.AllowPrefixes[i])
 	}
 	if slices.Contains(p.Ports, 0) {
 		return fmt.Errorf("egress: port 0 in Policy.Ports")
@@ -94,10 +106,29 @@ func (p *Policy) Validate() error {
 	return nil
 }
 
+// Clone returns a copy that later changes of p do not affect. It shares the values of
+// LocalAddrs, Resolver and Dial.
+func (p *Policy) Clone() *Policy {
+	clone := &Policy{
+		AllowHTTP:     p.AllowHTTP,
+		AllowPrefixes: slices.Clone(p.AllowPrefixes),
+		DenyPrefixes:  slices.Clone(p.DenyPrefixes),
+		Ports:         slices.Clone(p.Ports),
+		AllowNAT64:    p.AllowNAT64,
+		LocalAddrs:    p.LocalAddrs,
+		Resolver:      p.Resolver,
+		Dial:          p.Dial,
+	}
+	if p.RootCAs != nil {
+		clone.RootCAs = p.RootCAs.Clone()
+	}
+	return clone
+}
+
 // Check returns nil if the text of rawURL complies with the policy, and a
-// [PolicyError] otherwise. Names are not looked up. A URL that passes must be stored
-// and called byte for byte as it is.
+// [PolicyError] otherwise. Names are not looked up; for a literal address it may wait
+// for LocalAddrs. A URL that passes must be stored and called byte for byte as it is.
 func (p *Policy) Check(rawURL string) error {
-	_, err := p.parse(rawURL)
+	_, err := p.parse(context.Background(), rawURL)
 	return err
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -39,16 +40,17 @@ func TestRateOfClient(t *testing.T) {
 			if err := probe("a"); !errors.Is(err, errDialled) {
 				t.Fatalf("within the rate: %v", err)
 			}
+			time.Sleep(time.Second)
 		}
 		for range 3 {
-			if wait := waitOf(probe("a")); wait != 15*time.Second {
+			if wait := waitOf(probe("a")); wait != 56*time.Second {
 				t.Fatalf("beyond the rate: wait %v", wait)
 			}
 		}
 		if err := probe("b"); !errors.Is(err, errDialled) {
 			t.Errorf("another client: %v", err)
 		}
-		time.Sleep(15*time.Second - time.Nanosecond)
+		time.Sleep(56*time.Second - time.Nanosecond)
 		if wait := waitOf(probe("a")); wait != time.Nanosecond {
 			t.Errorf("a little early: wait %v", wait)
 		}
@@ -56,30 +58,47 @@ func TestRateOfClient(t *testing.T) {
 		if err := probe("a"); !errors.Is(err, errDialled) {
 			t.Errorf("after the wait: %v", err)
 		}
-		time.Sleep(time.Hour)
-		for range 4 {
-			if err := probe("a"); !errors.Is(err, errDialled) {
-				t.Errorf("after a pause: %v", err)
-			}
-		}
-		if waitOf(probe("a")) == 0 {
-			t.Error("an idle client may start more than the probes of one minute")
+		if wait := waitOf(probe("a")); wait != time.Second {
+			t.Errorf("after the first probe ceased to count: wait %v", wait)
 		}
 	})
 }
 
-func TestDefaultLimits(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		probe := newQuickProber(t, nil)
-		for range 60 {
-			if err := probe("a"); !errors.Is(err, errDialled) {
-				t.Fatal(err)
-			}
-		}
-		if wait := waitOf(probe("a")); wait != time.Second {
-			t.Errorf("the 61st: wait %v", wait)
-		}
-	})
+// TestNoMinuteExceedsTheRate has a client that probes as often as it may, and one that
+// pauses at random. The default rate is 60.
+func TestNoMinuteExceedsTheRate(t *testing.T) {
+	random := rand.New(rand.NewPCG(1, 2))
+	for name, pause := range map[string]func() time.Duration{
+		"greedy": func() time.Duration { return 0 },
+		"random": func() time.Duration { return time.Duration(random.Int64N(int64(2 * time.Second))) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				probe := newQuickProber(t, nil)
+				var probes []time.Time
+				for start := time.Now(); time.Since(start) < 10*time.Minute; {
+					err := probe("a")
+					if wait := waitOf(err); wait > 0 {
+						time.Sleep(wait)
+						continue
+					}
+					if !errors.Is(err, errDialled) {
+						t.Fatal(err)
+					}
+					probes = append(probes, time.Now())
+					time.Sleep(pause())
+				}
+				for i := 60; i < len(probes); i++ {
+					if apart := probes[i].Sub(probes[i-60]); apart < time.Minute {
+						t.Fatalf("61 probes within %v", apart)
+					}
+				}
+				if name == "greedy" && len(probes) != 600 {
+					t.Errorf("%d probes in ten minutes", len(probes))
+				}
+			})
+		})
+	}
 }
 
 func TestConcurrencyOfClient(t *testing.T) {

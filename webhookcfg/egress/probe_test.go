@@ -348,8 +348,8 @@ func TestDeadlineOfCaller(t *testing.T) {
 		prober := newHangingProber(t, network, nil)
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
-		if err := <-startProbe(ctx, prober, "a", target); !errors.Is(err, context.DeadlineExceeded) || reasonOf(err) != "" {
-			t.Errorf("Probe = %v, want the error of the context", err)
+		if err := <-startProbe(ctx, prober, "a", target); !errors.Is(err, context.DeadlineExceeded) || reasonOf(err) != egress.ReasonTimeout {
+			t.Errorf("Probe = %v, want the error of the context with a reason", err)
 		}
 	})
 }

@@ -1,19 +1,32 @@
 package egress
 
 import (
+	"context"
 	"errors"
 	"io"
+	"net"
 	"net/http"
+	"sync"
+	"sync/atomic"
 	"time"
+
+	"example.com/go-webhookcfg/internal/singleflight"
 )
 
 // Limits of a [Transport].
 const (
-	handshakeTimeout = 10 * time.Second
-	headerTimeout    = 30 * time.Second
-	idleTimeout      = 90 * time.Second
-	maxIdle          = 100
-	maxHeaderBytes   = 64 << 10
+	headerTimeout  = 30 * time.Second
+	idleTimeout    = 90 * time.Second
+	maxIdle        = 100 // without TLS, or HTTP/1.1
+	maxIdleTLS     = 1000
+	maxHeaderBytes = 64 << 10
+
+	// pingInterval and pingTimeout bound the time for which requests are sent over an
+	// HTTP/2 connection whose peer has become unreachable, writeTimeout that for
+	// which a peer that reads nothing blocks a connection and its requests.
+	pingInterval = 10 * time.Second
+	pingTimeout  = 5 * time.Second
+	writeTimeout = 10 * time.Second
 
 	// clientTimeout bounds a request of [Policy.Client], including the response body.
 	clientTimeout = 30 * time.Second
@@ -25,28 +38,62 @@ const (
 // apply to the proxy's address instead of the receiver's. Like any RoundTripper, it
 // does not follow redirects. It verifies certificates, supports TLS 1.2 and newer,
 // HTTP/1.1 and HTTP/2, and does not decompress responses. It is safe for concurrent use.
+//
+// A request must have a deadline, by its context or by the Timeout of the client: without,
+// a receiver that reads or sends slowly is called for ever. The package documentation
+// specifies the other limits.
 type Transport struct {
 	policy *Policy
 	base   *http.Transport
+
+	// open is the number of TLS connections, and maxOpen that above which idle ones
+	// are closed. It is maxIdle more than there were in use.
+	open, maxOpen atomic.Int64
+	maxIdle       int64
 }
 
 // Transport returns a new transport with its own connection pool, which should
 // therefore be shared. The error is that of [Policy.Validate].
 func (p *Policy) Transport() (*Transport, error) {
+	p = p.Clone()
 	if err := p.Validate(); err != nil {
 		return nil, err
 	}
-	return &Transport{policy: p, base: &http.Transport{
-		DialContext:            p.DialContext,
-		TLSClientConfig:        p.tlsConfig(),
+	t := &Transport{policy: p, maxIdle: maxIdleTLS}
+	t.base = &http.Transport{
+		DialContext:            dialer{policy: p}.dial,
+		DialTLSContext:         dialer{policy: p, tls: true, protocols: []string{"h2", "http/1.1"}, opened: t.opened}.dial,
 		ForceAttemptHTTP2:      true,
-		TLSHandshakeTimeout:    handshakeTimeout,
+		HTTP2:                  &http.HTTP2Config{SendPingTimeout: pingInterval, PingTimeout: pingTimeout, WriteByteTimeout: writeTimeout},
 		ResponseHeaderTimeout:  headerTimeout,
 		IdleConnTimeout:        idleTimeout,
 		MaxIdleConns:           maxIdle,
 		MaxResponseHeaderBytes: maxHeaderBytes,
 		DisableCompression:     true,
-	}}, nil
+	}
+	t.maxOpen.Store(t.maxIdle)
+	return t, nil
+}
+
+// opened counts a connection, and closes the idle ones if there are too many: MaxIdleConns
+// does not apply to HTTP/2.
+func (t *Transport) opened(conn net.Conn) net.Conn {
+	if t.open.Add(1) > t.maxOpen.Load() {
+		t.base.CloseIdleConnections()
+		t.maxOpen.Store(t.open.Load() + t.maxIdle)
+	}
+	return &openConn{Conn: conn, closed: sync.OnceFunc(func() { t.open.Add(-1) })}
+}
+
+// openConn is a connection that is counted until it is closed.
+type openConn struct {
+	net.Conn
+	closed func()
+}
+
+func (c *openConn) Close() error {
+	c.closed()
+	return c.Conn.Close()
 }
 
 // Client returns a new client with a new [Policy.Transport]. It returns redirects as
@@ -63,15 +110,24 @@ func (p *Policy) Client() (*http.Client, error) {
 // noRedirect is a CheckRedirect function that follows no redirect.
 func noRedirect(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 
-var errNoURL = errors.New("egress: request without a URL")
+var (
+	errNoURL    = errors.New("egress: request without a URL")
+	errSwitched = errors.New("egress: receiver switched protocols")
+)
 
 // RoundTrip implements [http.RoundTripper]. The error is a [PolicyError] if the policy
-// refuses the URL, an [*UnreachableError] if no connection was established, and
-// that of [http.Transport] otherwise.
+// refuses the URL, that of the context of the request if it is cancelled, and an
+// [*UnreachableError] if no response was received. With [ReasonResponse] and
+// [ReasonTimeout], the receiver may have received the request nevertheless. The text of
+// an error contains nothing that the receiver sent.
+//
+// A 101 response is an error, since no deadline would apply to its body. A Location that
+// is no URL is removed: a client would replace the response by an error with its text.
 func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
+	var to destination
 	err := errNoURL
 	if req.URL != nil {
-		_, err = t.policy.checkURL(req.URL)
+		to, err = t.policy.checkURL(req.Context(), req.URL)
 	}
 	if err != nil {
 		if req.Body != nil {
@@ -79,7 +135,32 @@ func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 		}
 		return nil, err
 	}
-	return t.base.RoundTrip(req)
+	out := new(outgoing)
+	out.deadline, _ = req.Context().Deadline()
+	resp, err := t.base.RoundTrip(req.WithContext(context.WithValue(req.Context(), outgoingKey{}, out)))
+	if err == nil && resp.StatusCode == http.StatusSwitchingProtocols {
+		_ = resp.Body.Close()
+		err = errSwitched
+	}
+	if err != nil {
+		return nil, roundTripError(req.Context(), to, err)
+	}
+	if location := resp.Header.Get("Location"); location != "" {
+		if _, err := req.URL.Parse(location); err != nil {
+			resp.Header.Del("Location")
+		}
+	}
+	resp.Request = req
+	return resp, nil
+}
+
+// roundTripError hides the text of an error of [http.Transport], which may contain what the
+// receiver sent.
+func roundTripError(ctx context.Context, to destination, err error) error {
+	if _, ok := errors.AsType[*singleflight.PanicError](err); ok {
+		return err
+	}
+	return unreachable(ctx, to, ReasonResponse, err)
 }
 
 // CloseIdleConnections closes the connections that are not in use.
@@ -87,16 +168,29 @@ func (t *Transport) CloseIdleConnections() { t.base.CloseIdleConnections() }
 
 // ReadBody reads at most limit bytes of the body of a response and closes it. truncated
 // reports whether the body is longer. Only the context of the request, or the
-// Timeout of the client, bounds the time this takes.
+// Timeout of the client, bounds the time this takes. The text of err contains nothing that
+// the receiver sent; that of its cause may.
 func ReadBody(resp *http.Response, limit int64) (body []byte, truncated bool, err error) {
 	defer func() { _ = resp.Body.Close() }()
 	body, err = io.ReadAll(io.LimitReader(resp.Body, limit))
-	if err != nil || int64(len(body)) < limit {
-		return body, false, err
+	if err == nil && int64(len(body)) >= limit {
+		var n int
+		n, err = io.ReadFull(resp.Body, make([]byte, 1))
+		truncated = n > 0
+		if errors.Is(err, io.EOF) {
+			err = nil
+		}
 	}
-	n, err := io.ReadFull(resp.Body, make([]byte, 1))
-	if errors.Is(err, io.EOF) {
-		err = nil
+	if err != nil {
+		err = &bodyError{err}
 	}
-	return body, n > 0, err
+	return body, truncated, err
 }
+
+// bodyError hides the text of its cause, which may contain what the receiver sent as a
+// trailer.
+type bodyError struct{ cause error }
+
+func (e *bodyError) Error() string { return "egress: incomplete response body" }
+
+func (e *bodyError) Unwrap() error { return e.cause }

@@ -3,13 +3,19 @@ package egress_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"log"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"os"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"example.com/go-webhookcfg/webhookcfg/egress"
@@ -299,6 +305,191 @@ func TestResponseHeaderIsBounded(t *testing.T) {
 	target := receiver.at("http", receiverName)
 	if _, err := get(t, newClient(t, newLoopback(nil)), target); err == nil {
 		t.Error("a header of 100 KiB was read")
+	}
+}
+
+// TestHTTP2PathGoesDark: when the path to a receiver swallows all that is sent, requests
+// use a new connection after at most 15 seconds.
+func TestHTTP2PathGoesDark(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ca := newAuthority(t)
+		path, receiver := make(pipes), make(pipes)
+		server := &http.Server{Handler: http.NotFoundHandler(), TLSConfig: ca.valid(t, receiverName)}
+		defer func() { _ = server.Close() }()
+		go func() { _ = server.ServeTLS(receiver, "", "") }()
+
+		defer func() { _ = path.Close() }()
+		var dark atomic.Bool // the first connection
+		var dials atomic.Int32
+		go func() {
+			for near := range path {
+				mayGoDark := dials.Add(1) == 1
+				far, _ := receiver.Dial(t.Context(), "", "")
+				forward := func(to, from net.Conn) {
+					defer func() { _ = to.Close() }()
+					buf := make([]byte, 32<<10)
+					for n, err := from.Read(buf); err == nil; n, err = from.Read(buf) {
+						if !mayGoDark || !dark.Load() {
+							_, _ = to.Write(buf[:n])
+						}
+					}
+				}
+				go forward(near, far)
+				go forward(far, near)
+			}
+		}()
+
+		policy := newStrict()
+		policy.Resolver, policy.Dial, policy.RootCAs = resolveTo(publicAddr), path.Dial, ca.pool()
+		client := newClient(t, policy)
+		defer client.CloseIdleConnections()
+		deliver := func() error {
+			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+			defer cancel()
+			return post(ctx, client, "https://receiver.example/", nil, readSome)
+		}
+		for range 2 {
+			if err := deliver(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if n := dials.Load(); n != 1 {
+			t.Fatalf("%d connections for two requests over HTTP/2", n)
+		}
+		dark.Store(true)
+		start := time.Now()
+		for deliver() != nil && time.Since(start) < time.Minute {
+		}
+		if d := time.Since(start); d > 15*time.Second {
+			t.Errorf("requests failed for %v", d)
+		}
+	})
+}
+
+// TestIdleHTTP2ConnectionsAreLimited sends to many hosts. The limit of net/http does not
+// apply to HTTP/2.
+func TestIdleHTTP2ConnectionsAreLimited(t *testing.T) {
+	ca := newAuthority(t)
+	receiver := httptest.NewUnstartedServer(http.NotFoundHandler())
+	receiver.TLS, receiver.EnableHTTP2 = ca.valid(t, "*.receiver.example"), true
+	receiver.StartTLS()
+	defer receiver.Close()
+	var dials, open, most atomic.Int64
+	policy := newStrict()
+	policy.Resolver, policy.RootCAs = resolveTo(publicAddr), ca.pool()
+	policy.Dial = func(ctx context.Context, network, _ string) (net.Conn, error) {
+		conn, err := new(net.Dialer).DialContext(ctx, network, receiver.Listener.Addr().String())
+		dials.Add(1)
+		most.Store(max(most.Load(), open.Add(1)))
+		return countedConn{conn, sync.OnceFunc(func() { open.Add(-1) })}, err
+	}
+	client := newClient(t, policy)
+	client.Transport.(*egress.Transport).SetMaxIdle(20)
+	send := func(host int) {
+		t.Helper()
+		if err := post(t.Context(), client, fmt.Sprintf("https://h%d.receiver.example/", host), nil, readSome); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for host := range 50 {
+		send(host)
+	}
+	if most.Load() > 20+2 { // the one that was in use, and the new one
+		t.Errorf("%d connections were open", most.Load())
+	}
+	for host := range 30 {
+		client.CloseIdleConnections()
+		send(host)
+	}
+	before := dials.Load()
+	for host := range 10 {
+		send(100 + host)
+	}
+	for host := range 10 {
+		send(100 + host)
+	}
+	if n := dials.Load() - before; n != 10 {
+		t.Errorf("%d connections to 10 hosts", n)
+	}
+}
+
+type countedConn struct {
+	net.Conn
+	closed func()
+}
+
+func (c countedConn) Close() error {
+	c.closed()
+	return c.Conn.Close()
+}
+
+// TestUnsolicitedBytesAreQuoted: net/http logs what follows a response, with no way to
+// prevent it, but in one line without control bytes.
+func TestUnsolicitedBytesAreQuoted(t *testing.T) {
+	logged, w := io.Pipe()
+	log.SetOutput(w)
+	defer log.SetOutput(os.Stderr)
+	receiver := listen(t)
+	receiver.serve(func(conn net.Conn) {
+		_, _ = conn.Read(make([]byte, 4096))
+		_, _ = io.WriteString(conn, "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\nunsolicited\n\x1b[2J"+strings.Repeat("x", 10_000))
+		_, _ = io.Copy(io.Discard, conn)
+	})
+	if _, err := get(t, newClient(t, newLoopback(nil)), receiver.at("http", receiverName)); err != nil {
+		t.Fatal(err)
+	}
+	buf := make([]byte, 64<<10)
+	n, err := logged.Read(buf)
+	if text := string(buf[:n]); err != nil || n > 5<<10 || !strings.Contains(text, `unsolicited\n\x1b[2J`) {
+		t.Errorf("%d bytes: %.200q, %v", n, text, err)
+	}
+}
+
+// TestBrokenLocation: a redirect is a response even if it leads nowhere.
+func TestBrokenLocation(t *testing.T) {
+	receiver := serve(t, nil, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Location", "http://[secret%zz")
+		w.WriteHeader(http.StatusFound)
+	}))
+	target := receiver.at("http", receiverName)
+	resp, err := get(t, newClient(t, newLoopback(nil)), target)
+	if err != nil || resp.StatusCode != http.StatusFound || resp.Header.Get("Location") != "" {
+		t.Errorf("Client: %v, %v", resp, err)
+	}
+	if err := probeWith(t, newLoopback(nil), must(egress.AnyResponse(http.MethodGet)), target); err != nil {
+		t.Errorf("Probe = %v", err)
+	}
+}
+
+// TestNoResponseIsUnreachable: an error of RoundTrip tells a timeout from a broken
+// connection and from the end of the context.
+func TestNoResponseIsUnreachable(t *testing.T) {
+	silent, broken := listen(t), listen(t)
+	silent.serve(func(conn net.Conn) { _, _ = io.Copy(io.Discard, conn) })
+	broken.serve(func(conn net.Conn) { _, _ = conn.Read(make([]byte, 4096)) })
+	client := newClient(t, newLoopback(nil))
+	client.Timeout = 20 * time.Millisecond
+	err := post(t.Context(), client, silent.at("http", receiverName), nil, readSome)
+	var netErr net.Error
+	if !errors.As(err, &netErr) || !netErr.Timeout() {
+		t.Errorf("timeout of the client: %v", err)
+	}
+	client.Timeout = 0
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
+	defer cancel()
+	err = post(ctx, client, silent.at("http", receiverName), nil, readSome)
+	if reasonOf(err) != egress.ReasonTimeout || !errors.Is(err, context.DeadlineExceeded) || !errors.As(err, &netErr) || !netErr.Timeout() {
+		t.Errorf("deadline: %v", err)
+	}
+	ctx, cancel = context.WithCancel(t.Context())
+	cancel()
+	err = post(ctx, client, silent.at("http", receiverName), nil, readSome)
+	if reasonOf(err) != "" || !errors.Is(err, context.Canceled) {
+		t.Errorf("cancelled: %v", err)
+	}
+	err = post(t.Context(), client, broken.at("http", receiverName), nil, readSome)
+	if reasonOf(err) != egress.ReasonResponse || !errors.Is(err, io.EOF) {
+		t.Errorf("closed connection: %v", err)
 	}
 }
 

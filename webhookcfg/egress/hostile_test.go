@@ -1,0 +1,157 @@
+package egress_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log"
+	"net/http"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"example.com/go-webhookcfg/internal/hostile"
+	"example.com/go-webhookcfg/webhookcfg/egress"
+)
+
+// sender is a way in which this package connects to a receiver.
+type sender struct {
+	name   string
+	probes bool
+
+	// start returns a function that sends a body and ends within the timeout, and one
+	// that closes idle connections.
+	start func(t *testing.T, policy *egress.Policy, timeout time.Duration) (send sendFunc, closeIdle func())
+}
+
+type sendFunc func(ctx context.Context, url string, body []byte) error
+
+var senders = []sender{
+	probing("connect probe", nil),
+	probing("AnyResponse", must(egress.AnyResponse(http.MethodPost))),
+	probing("Handshake", must(egress.Handshake("sender.example.com"))),
+	probing("HTTPProbe that reads all", func(ctx context.Context, _ string, client *http.Client, target egress.URL) error {
+		return post(ctx, client, target.Reveal(), nil, readAll)
+	}),
+	probing("HTTPProbe that ignores its context", func(_ context.Context, _ string, client *http.Client, target egress.URL) error {
+		return post(context.Background(), client, target.Reveal(), nil, readAll)
+	}),
+	{"Client with a deadline", false, func(t *testing.T, policy *egress.Policy, timeout time.Duration) (sendFunc, func()) {
+		client := newClient(t, policy)
+		client.Transport.(*egress.Transport).ShortenHTTP2Timeouts(timeout)
+		return func(ctx context.Context, url string, body []byte) error {
+			ctx, cancel := context.WithTimeout(ctx, timeout)
+			defer cancel()
+			return post(ctx, client, url, body, readSome)
+		}, client.CloseIdleConnections
+	}},
+	{"Client with its own timeout", false, func(t *testing.T, policy *egress.Policy, timeout time.Duration) (sendFunc, func()) {
+		client := newClient(t, policy)
+		client.Transport.(*egress.Transport).ShortenHTTP2Timeouts(timeout)
+		client.Timeout = timeout
+		return func(ctx context.Context, url string, body []byte) error {
+			return post(ctx, client, url, body, readAll)
+		}, client.CloseIdleConnections
+	}},
+	{"Transport", false, func(t *testing.T, policy *egress.Policy, timeout time.Duration) (sendFunc, func()) {
+		transport := newTransport(t, policy)
+		transport.ShortenHTTP2Timeouts(timeout)
+		return func(ctx context.Context, url string, body []byte) error {
+			ctx, cancel := context.WithTimeout(ctx, timeout)
+			defer cancel()
+			return post(ctx, &http.Client{Transport: transport}, url, body, readAll)
+		}, transport.CloseIdleConnections
+	}},
+}
+
+// probing returns a sender that probes.
+func probing(name string, httpProbe egress.HTTPProbe) sender {
+	return sender{name, true, func(t *testing.T, policy *egress.Policy, timeout time.Duration) (sendFunc, func()) {
+		opts := &egress.ProberOptions{HTTPProbe: httpProbe, Timeout: timeout, MaxProbes: 1, ClientMaxProbes: 1}
+		prober := newProber(t, policy, opts)
+		return func(ctx context.Context, url string, _ []byte) error {
+			return prober.Probe(ctx, "client", egress.NewURL(url))
+		}, func() {}
+	}}
+}
+
+// TestHostileReceivers: whatever a receiver does, everything ends with the deadline: calls,
+// connections, goroutines and the slots of probes. No error contains what was received.
+func TestHostileReceivers(t *testing.T) {
+	log.SetOutput(io.Discard) // net/http logs some of what it receives
+	defer log.SetOutput(os.Stderr)
+	before := hostile.Goroutines()
+	turns := make(chan struct{}, 16)
+	var all sync.WaitGroup
+	for _, receiver := range hostile.Receivers(t) {
+		for _, sender := range senders {
+			if receiver.HTTP2 && sender.probes {
+				continue // probes do not use HTTP/2
+			}
+			all.Go(func() {
+				turns <- struct{}{}
+				defer func() { <-turns }()
+				// On a busy machine, the deadline may pass before anything happens.
+				timeout := 50 * time.Millisecond
+				if receiver.BodySize > 1<<20 {
+					timeout = 500 * time.Millisecond
+				}
+				for !sendToHostile(t, sender, receiver, timeout) && timeout < hostile.Limit/2 {
+					timeout *= 2
+				}
+			})
+		}
+	}
+	all.Wait()
+	if err := before.Await(); err != nil {
+		t.Error(err)
+	}
+}
+
+// sendToHostile reports whether the deadline sufficed to meet what is under test.
+func sendToHostile(t *testing.T, sender sender, receiver hostile.Receiver, timeout time.Duration) bool {
+	policy := egress.Development()
+	policy.RootCAs = receiver.Roots
+	server := receiver.Start(t)
+	send, closeIdle := sender.start(t, policy, timeout)
+	body := make([]byte, receiver.BodySize)
+	returned := make(chan error, 1)
+	go func() { returned <- send(t.Context(), server.URL, body) }()
+	err, late := hostile.Result(returned)
+	if late != nil {
+		t.Errorf("%s, %s: %v", receiver.Name, sender.name, late)
+	}
+	if err := server.AwaitClosed(closeIdle); err != nil {
+		t.Errorf("%s, %s: %v", receiver.Name, sender.name, err)
+	}
+	server.Close()
+	if _, limited := errors.AsType[*egress.LimitError](send(t.Context(), server.URL, nil)); limited {
+		t.Errorf("%s, %s: the slot of the probe is left occupied", receiver.Name, sender.name)
+	}
+	if text := fmt.Sprint(egress.RedactError(err)); strings.Contains(text, "secret") {
+		t.Errorf("%s, %s: the error %q has the text of the receiver", receiver.Name, sender.name, text)
+	}
+	connects := receiver.Connects && sender.name == "connect probe"
+	if err == nil && !receiver.Responds && !connects {
+		t.Errorf("%s, %s: no error", receiver.Name, sender.name)
+	}
+	return connects || server.Reached() > 0
+}
+
+// TestConnectionsOfOneRequest has a receiver that sends GOAWAY on each HTTP/2 connection,
+// and no deadline.
+func TestConnectionsOfOneRequest(t *testing.T) {
+	all := hostile.Receivers(t)
+	receiver := all[slices.IndexFunc(all, func(r hostile.Receiver) bool { return r.Name == "HTTP/2: going away" })]
+	server := receiver.Start(t)
+	policy := egress.Development()
+	policy.RootCAs = receiver.Roots
+	_, err := roundTrip(t, newTransport(t, policy), server.URL)
+	if reasonOf(err) != egress.ReasonResponse || server.Dialled() != 16 {
+		t.Errorf("%v after %d connections", err, server.Dialled())
+	}
+}
