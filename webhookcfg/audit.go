@@ -19,10 +19,14 @@ type Violation struct {
 
 // Audit lists the configuration of one client and yields the webhooks that the policy
 // refuses, base first, so that a host can see which webhooks would no longer be called
-// before it adopts a stricter policy. It checks URLs and literal addresses, resolves no
-// names and changes nothing. An error of the lister is yielded in place of a violation
+// before it adopts a stricter policy. If policy is nil, it is the zero Policy, as in
+// [Options]. Audit checks URLs and literal addresses, resolves no names and changes
+// nothing. An error of the lister is yielded in place of a violation
 // and ends the iteration. The pages may show states of different moments; see [Lister].
 func Audit(ctx context.Context, lister Lister, client string, policy *egress.Policy) iter.Seq2[Violation, error] {
+	if policy == nil {
+		policy = new(egress.Policy)
+	}
 	return func(yield func(Violation, error) bool) {
 		judge := func(scope Scope, hook Webhook) (goOn bool) {
 			if hook.URL.IsZero() {

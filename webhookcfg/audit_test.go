@@ -46,6 +46,9 @@ func TestAudit(t *testing.T) {
 	if diff := cmp.Diff(want, audit(new(egress.Policy))); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
 	}
+	if diff := cmp.Diff(want, audit(nil)); diff != "" {
+		t.Errorf("without a policy: -want +got:\n%s", diff)
+	}
 	if got := audit(egress.Development()); got != nil {
 		t.Errorf("a policy that allows everything here refuses %q", got)
 	}

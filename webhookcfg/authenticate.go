@@ -6,6 +6,7 @@ import (
 	"errors"
 	"net/http"
 	"strings"
+	"unicode"
 	"unicode/utf8"
 )
 
@@ -20,14 +21,22 @@ func (x *exchange) authenticate(ctx context.Context) *apiError {
 	if err != nil {
 		return verifierError(err)
 	}
-	if client.ID == "" {
-		return serverError(errNamelessClient)
+	if !validClientID(client.ID) {
+		return serverError(errClientID)
 	}
-	x.event.Client = client.ID
+	x.event.Client, x.event.SecretName = client.ID, client.SecretName
 	return nil
 }
 
-var errNamelessClient = errors.New("webhookcfg: verifier returned a client without an ID")
+var errClientID = errors.New("webhookcfg: verifier returned a client without a valid ID")
+
+// maxClientID is the longest ID of a [Client], in bytes.
+const maxClientID = 1024
+
+// validClientID reports whether every store can keep the ID, and every log show it.
+func validClientID(id string) bool {
+	return len(id) <= maxClientID && utf8.ValidString(id) && strings.TrimSpace(id) != "" && !strings.ContainsFunc(id, unicode.IsControl)
+}
 
 func invalidClient(cause error) *apiError {
 	return &apiError{code: codeInvalidClient, description: "Invalid client credentials", cause: cause}

@@ -29,6 +29,11 @@
 // mux, refuses such paths instead. [Handler.Register] registers one pattern for each
 // route with a mux, and [Handler.Routes] lists them.
 //
+// A request that unsets all entities takes no body, since a body may name an entity; it is
+// refused if it has one or announces one, whatever the version of HTTP. The exception is a
+// chunked body in HTTP/1.0, which has no chunks: net/http removes it, with the field that
+// announces it, before the handler is called.
+//
 // # States and operations
 //
 // The state of a client is its base, the URL that every entity has unless it has an

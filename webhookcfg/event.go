@@ -17,6 +17,9 @@ type Event struct {
 	Operation string
 	// Client is the client that signed in; "" if none did.
 	Client string
+	// SecretName is the [Client.SecretName] of the secret that signed in; "" if it has
+	// no name.
+	SecretName string
 	// Scope is the scope of the request; invalid where it was not determined, and in
 	// a list.
 	Scope Scope
@@ -35,25 +38,21 @@ type Event struct {
 
 // report logs the event and passes it to OnEvent.
 func (x *exchange) report(ctx context.Context) {
-	e, level := &x.event, x.event.level()
-	logged := x.h.options.Logger.Enabled(ctx, level)
-	if !logged && x.h.options.OnEvent == nil {
-		return
-	}
+	e := &x.event
 	e.Duration = time.Since(x.start)
-	if logged {
-		x.h.options.Logger.LogAttrs(ctx, level, "webhook configuration request", e.attrs()...)
-	}
 	if x.h.options.OnEvent != nil {
-		x.h.options.OnEvent(ctx, *e)
+		defer x.h.options.OnEvent(ctx, *e) // even if the logger panics
+	}
+	if level := e.level(ctx); x.h.options.Logger.Enabled(ctx, level) {
+		x.h.options.Logger.LogAttrs(ctx, level, "webhook configuration request", e.attrs()...)
 	}
 }
 
 // level returns the level of the log record. Failures of the service are errors, and
 // possible attacks are warnings. Changes and client disconnects are logged at Info.
-func (e *Event) level() slog.Level {
+func (e *Event) level(ctx context.Context) slog.Level {
 	switch {
-	case e.Status == http.StatusServiceUnavailable && errors.Is(e.Err, context.Canceled):
+	case e.Status == http.StatusServiceUnavailable && errors.Is(e.Err, context.Canceled) && errors.Is(ctx.Err(), context.Canceled):
 		return slog.LevelInfo
 	case e.Status >= http.StatusInternalServerError:
 		return slog.LevelError
@@ -70,7 +69,7 @@ func (e *Event) level() slog.Level {
 
 // attrs returns the attributes of the log record.
 func (e *Event) attrs() []slog.Attr {
-	attrs := append(make([]slog.Attr, 0, 8),
+	attrs := append(make([]slog.Attr, 0, 9),
 		slog.String("operation", e.Operation),
 		slog.Int("status", e.Status),
 		slog.Duration("duration", e.Duration))
@@ -79,6 +78,9 @@ func (e *Event) attrs() []slog.Attr {
 	}
 	if e.Client != "" {
 		attrs = append(attrs, slog.String("client", e.Client))
+	}
+	if e.SecretName != "" {
+		attrs = append(attrs, slog.String("secret_name", e.SecretName))
 	}
 	if e.Scope != (Scope{}) {
 		attrs = append(attrs, slog.Any("scope", e.Scope))

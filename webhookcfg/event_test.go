@@ -4,11 +4,13 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"log/slog"
 	"net/http/httptest"
 	"strings"
 	"testing"
+	"time"
 
 	"example.com/go-webhookcfg/webhookcfg"
 	"example.com/go-webhookcfg/webhookcfg/egress"
@@ -85,5 +87,118 @@ func TestEvents(t *testing.T) {
 	do("GET", "/nowhere", "")
 	if records.Len() > 0 || event.Operation != "" {
 		t.Errorf("requests that reach no operation were logged: %s %+v", &records, event)
+	}
+}
+
+// TestEventNamesSecret: the record and the event name the secret that signed in, also if
+// the request fails.
+func TestEventNamesSecret(t *testing.T) {
+	var records bytes.Buffer
+	var event webhookcfg.Event
+	o := options()
+	o.Logger = slog.New(slog.NewTextHandler(&records, nil))
+	o.OnEvent = eventInto(&event)
+	named := verifier(func(_ context.Context, id, _ string) (webhookcfg.Client, error) {
+		return webhookcfg.Client{ID: id, SecretName: "spring"}, nil
+	})
+	h, err := webhookcfg.NewHandler(newRecorder(), named, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, target := range []string{configure, configure + "/.."} {
+		records.Reset()
+		event = webhookcfg.Event{}
+		r := httptest.NewRequest("DELETE", target, nil)
+		r.SetBasicAuth("acme", "s3cret")
+		h.ServeHTTP(httptest.NewRecorder(), r)
+		if event.Client != "acme" || event.SecretName != "spring" || !strings.Contains(records.String(), " client=acme secret_name=spring") {
+			t.Errorf("%s: got %+v and %s", target, event, &records)
+		}
+	}
+}
+
+// TestLevels: failures of the service are errors, refused sign-ins and probes are warnings,
+// and so is a failed probe that changes nothing; a client that disconnects is neither.
+func TestLevels(t *testing.T) {
+	const info, warn, fail = "INFO", "WARN", "ERROR"
+	throttled := errors.Join(webhookcfg.ErrInvalidCredentials, retryError{time.Second})
+	tests := []struct {
+		name       string
+		verify     error
+		probe      error
+		store      error
+		disconnect bool
+		status     int
+		level      string
+	}{
+		{"success", nil, nil, nil, false, 200, info},
+		{"wrong secret", webhookcfg.ErrInvalidCredentials, nil, nil, false, 401, warn},
+		{"throttled sign-in", throttled, nil, nil, false, 429, warn},
+		{"throttled probe", nil, retryError{time.Second}, nil, false, 429, warn},
+		{"unreachable", nil, errBroken, nil, false, 400, info},
+		{"verifier", errBroken, nil, nil, false, 503, fail},
+		{"store", nil, nil, errBroken, false, 503, fail},
+		{"defect", nil, nil, webhookcfg.ErrInvalidArgument, false, 500, fail},
+		{"disconnect", nil, context.Canceled, nil, true, 503, info},
+		{"disconnect during a sign-in", fmt.Errorf("s3cret: %w", context.Canceled), nil, nil, true, 503, info},
+		{"wrong secret, then a disconnect", errors.Join(webhookcfg.ErrInvalidCredentials, context.Canceled), nil, nil, true, 401, warn},
+		{"outage, then a disconnect", nil, nil, errBroken, true, 503, fail},
+		{"call that cancels itself", nil, nil, context.Canceled, false, 503, fail},
+	}
+	for _, tt := range tests {
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		returns := func(err error) error {
+			if err != nil && tt.disconnect {
+				cancel()
+			}
+			return err
+		}
+		var records bytes.Buffer
+		o := options()
+		o.Logger = slog.New(slog.NewJSONHandler(&records, nil))
+		o.ProbeMode = webhookcfg.ProbeEnforce
+		o.Prober = prober(func(context.Context, string, egress.URL) error { return returns(tt.probe) })
+		h, err := webhookcfg.NewHandler(faulty{fault: func(context.Context) error { return returns(tt.store) }}, verifier(func(context.Context, string, string) (webhookcfg.Client, error) {
+			return webhookcfg.Client{ID: "acme"}, returns(tt.verify)
+		}), o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		w := httptest.NewRecorder()
+		h.ServeHTTP(w, setRequest().WithContext(ctx))
+		if w.Code != tt.status || !strings.Contains(records.String(), `"level":"`+tt.level+`"`) {
+			t.Errorf("%s: got %d, and the record %s", tt.name, w.Code, &records)
+		}
+	}
+}
+
+// panicking is a handler of records that panics.
+type panicking struct{ inEnabled bool }
+
+func (p panicking) Enabled(context.Context, slog.Level) bool {
+	if p.inEnabled {
+		panic("in Enabled")
+	}
+	return true
+}
+func (panicking) Handle(context.Context, slog.Record) error { panic("in Handle") }
+func (p panicking) WithAttrs([]slog.Attr) slog.Handler      { return p }
+func (p panicking) WithGroup(string) slog.Handler           { return p }
+
+// TestLoggerThatPanics: the response reaches the client, and the event the host.
+func TestLoggerThatPanics(t *testing.T) {
+	for _, inEnabled := range []bool{true, false} {
+		events := make(chan webhookcfg.Event, 10)
+		o := options()
+		o.Logger = slog.New(panicking{inEnabled})
+		o.OnEvent = func(_ context.Context, e webhookcfg.Event) { events <- e }
+		address := serve(t, newHandler(t, newRecorder(), o))
+		if a := raw(t, address, request("DELETE", configure, acme, "")); a.Body != successBody {
+			t.Errorf("got %v", a)
+		}
+		if e := <-events; e.Status != 200 {
+			t.Errorf("event %+v", e)
+		}
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"runtime/debug"
+	"strings"
 	"time"
 
 	"example.com/go-webhookcfg/internal/redact"
@@ -23,16 +24,17 @@ type exchange struct {
 	secret string     // of the client; redacted in the texts of other packages
 	url    egress.URL // of a set, even if malformed; redacted likewise
 
-	readLimited bool // the read deadline is the handler's
-	responded   bool // the response is being written, or was
+	body      bodyTimer
+	responded bool // the response is being written, or was
 }
 
 // run authenticates the client, performs the operation and responds, once.
 func (x *exchange) run(m match) {
 	ctx, cancel := context.WithDeadline(x.r.Context(), x.start.Add(x.h.options.Timeout))
 	defer cancel()
+	x.body.start(ctx, x.w, x.r)
+	defer x.finish()
 	defer x.recover(ctx)
-	x.limitReadTime()
 	var body []byte
 	e := x.authenticate(ctx)
 	if e == nil {
@@ -41,16 +43,12 @@ func (x *exchange) run(m match) {
 	x.respond(ctx, body, e)
 }
 
-// limitReadTime bounds how long the client may take to send its body, even if the
-// handler never reads it: the server reads the rest before it responds. A ReadTimeout
-// of the server that ends sooner stays in effect. If the ResponseWriter supports no
-// read deadlines, only the limits of its server apply.
-func (x *exchange) limitReadTime() {
-	server, _ := x.r.Context().Value(http.ServerContextKey).(*http.Server)
-	if x.r.ContentLength == 0 || server != nil && server.ReadTimeout > 0 && server.ReadTimeout <= x.h.options.Timeout {
-		return
+// finish ends the limit of the body, before the ResponseWriter becomes invalid.
+func (x *exchange) finish() {
+	if x.responded {
+		x.body.drain(x.w, x.r)
 	}
-	x.readLimited = http.NewResponseController(x.w).SetReadDeadline(x.start.Add(x.h.options.Timeout)) == nil
+	x.body.stop()
 }
 
 // recover responds 500 after a panic in the store, the verifier, the prober or a
@@ -68,6 +66,7 @@ func (x *exchange) recover(ctx context.Context) {
 	}
 	p := &panicError{text: x.redacted(fmt.Sprint(value)), stack: debug.Stack()}
 	if x.responded {
+		defer func() { _ = recover() }() // of the logger: net/http would drop the response
 		x.h.options.Logger.ErrorContext(ctx, "webhook configuration panic after response was written", "error", p.Error(), "stack", string(p.stack))
 		return
 	}
@@ -84,9 +83,15 @@ type panicError struct {
 func (p *panicError) Error() string { return "panic: " + p.text }
 
 // redacted returns a text of another package, such as a driver that quotes its
-// arguments, without the client's secret and without the path and query of the URL.
+// arguments, without the client's secret, the token that holds it, and the path and query
+// of the URL.
 func (x *exchange) redacted(text string) string {
-	return redact.URL(redact.Secret(text, x.secret), x.url.Reveal(), x.url.String())
+	var secrets []string
+	if x.secret != "" {
+		_, token, _ := strings.Cut(x.r.Header.Get("Authorization"), " ")
+		secrets = []string{strings.TrimLeft(token, " "), x.secret}
+	}
+	return redact.Text(text, secrets, x.url.Reveal(), x.url.String())
 }
 
 func (x *exchange) redactedError(err error) error {
@@ -98,5 +103,18 @@ func (x *exchange) redactedError(err error) error {
 	if clean == text {
 		return err
 	}
+	if x.event.Client == "" {
+		// The secret of a caller that is not signed in may be chosen to equal the text.
+		clean += " (" + errorTypes(err) + ")"
+	}
 	return redact.Error(clean, err)
+}
+
+// errorTypes returns the types of an error and of the first few errors that it wraps.
+func errorTypes(err error) string {
+	var types []string
+	for ; err != nil && len(types) < 8; err = errors.Unwrap(err) {
+		types = append(types, fmt.Sprintf("%T", err))
+	}
+	return strings.Join(types, ": ")
 }

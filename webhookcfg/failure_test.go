@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log"
 	"log/slog"
 	"math"
 	"net/http"
@@ -14,6 +15,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"example.com/go-webhookcfg/auth"
 	"example.com/go-webhookcfg/webhookcfg"
 	"example.com/go-webhookcfg/webhookcfg/egress"
 )
@@ -219,6 +221,36 @@ func TestAbortHandler(t *testing.T) {
 	}
 }
 
+// TestAbortInCachedVerifier: nor does a cache of sign-ins, which calls the verifier in a
+// goroutine of its own, make net/http log it.
+func TestAbortInCachedVerifier(t *testing.T) {
+	cached, err := auth.Cache(verifier(func(context.Context, string, string) (webhookcfg.Client, error) { panic(http.ErrAbortHandler) }), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	h, err := webhookcfg.NewHandler(newRecorder(), cached, options())
+	if err != nil {
+		t.Fatal(err)
+	}
+	var logged bytes.Buffer
+	server := httptest.NewUnstartedServer(h)
+	server.Config.ErrorLog = log.New(&logged, "", 0)
+	server.Start()
+	r, err := http.NewRequest("DELETE", server.URL+configure+"/e1", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.SetBasicAuth("acme", "s3cret")
+	if resp, err := server.Client().Do(r); err == nil {
+		_ = resp.Body.Close()
+		t.Errorf("got %s", resp.Status)
+	}
+	server.Close() // waits for the connections
+	if logged.Len() > 0 {
+		t.Errorf("logged %s", &logged)
+	}
+}
+
 // TestDisconnect: a client that disconnects during the probe changes nothing.
 func TestDisconnect(t *testing.T) {
 	o := options()
@@ -232,19 +264,39 @@ func TestDisconnect(t *testing.T) {
 	}
 }
 
-// TestNamelessClient: an empty client ID is a defect, not a client.
-func TestNamelessClient(t *testing.T) {
-	st := newRecorder()
-	h, err := webhookcfg.NewHandler(st, verifier(func(context.Context, string, string) (webhookcfg.Client, error) {
-		return webhookcfg.Client{}, nil
-	}), options())
-	if err != nil {
-		t.Fatal(err)
+// TestClientID: an ID of a client that no store could keep, or no log could show, is a
+// defect of the verifier.
+func TestClientID(t *testing.T) {
+	tests := []struct {
+		id string
+		ok bool
+	}{
+		{"", false},
+		{" ", false},
+		{"\u00a0\u2003", false},
+		{"a\nb", false},
+		{"a\x00", false},
+		{"\u0085", false},
+		{"\x7f", false},
+		{"\xff", false},
+		{strings.Repeat("x", 1025), false},
+		{strings.Repeat("x", 1024), true},
+		{"a b", true},
+		{"customer/ü-1", true},
 	}
-	w := httptest.NewRecorder()
-	h.ServeHTTP(w, setRequest())
-	if changes := st.take(); w.Code != http.StatusInternalServerError || changes != nil {
-		t.Errorf("got %d, and the store saw %q", w.Code, changes)
+	for _, tt := range tests {
+		st := newRecorder()
+		h, err := webhookcfg.NewHandler(st, verifier(func(context.Context, string, string) (webhookcfg.Client, error) {
+			return webhookcfg.Client{ID: tt.id}, nil
+		}), options())
+		if err != nil {
+			t.Fatal(err)
+		}
+		w := httptest.NewRecorder()
+		h.ServeHTTP(w, setRequest())
+		if changes := st.take(); tt.ok != (w.Code == http.StatusOK) || tt.ok != (changes != nil) || !tt.ok && errorCode(w.Body.String()) != "server_error" {
+			t.Errorf("%.10q: got %d %s, and the store saw %q", tt.id, w.Code, w.Body, changes)
+		}
 	}
 }
 
@@ -289,6 +341,9 @@ func TestPanickingHook(t *testing.T) {
 		}
 		if n := strings.Count(records.String(), "in the hook"); n != 1 {
 			t.Errorf("logged %d times:\n%s", n, &records)
+		}
+		if n := strings.Count(records.String(), "webhook configuration request"); n != 1 {
+			t.Errorf("%d records of the request:\n%s", n, &records)
 		}
 	}
 }

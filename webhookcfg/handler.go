@@ -1,6 +1,7 @@
 package webhookcfg
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net/http"
@@ -57,13 +58,24 @@ func NewHandler(store Store, verifier CredentialVerifier, options *Options) (*Ha
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	m, e := h.routes.match(r.Method, r.URL.EscapedPath())
 	if e != nil {
-		h.refuse(w, e)
+		h.refuseRoute(w, r, e)
 		return
 	}
 	r.Pattern = m.action.pattern
 	x := &exchange{h: h, w: w, r: r, start: time.Now()}
 	x.event.Operation = m.action.route.Operation
 	x.run(m)
+}
+
+// refuseRoute responds to a request that reached no operation, in the same time.
+func (h *Handler) refuseRoute(w http.ResponseWriter, r *http.Request, e *apiError) {
+	ctx, cancel := context.WithTimeout(r.Context(), h.options.Timeout)
+	defer cancel()
+	var body bodyTimer
+	body.start(ctx, w, r)
+	body.finish(w, r)
+	h.refuse(w, e)
+	body.drain(w, r)
 }
 
 // Routes returns the routes of the handler, for documentation, metrics and policies.

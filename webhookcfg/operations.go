@@ -10,6 +10,9 @@ import (
 // operate performs the operation for the client that is signed in, and returns the
 // body of a success.
 func (x *exchange) operate(ctx context.Context, m match) ([]byte, *apiError) {
+	if u := x.r.URL; u.RawPath != "" && u.EscapedPath() != u.RawPath {
+		return nil, invalidRequest(ruleEscaping)
+	}
 	switch m.action.route.Operation {
 	case opNameSet:
 		return x.set(ctx, m)

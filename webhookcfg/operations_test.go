@@ -263,11 +263,13 @@ func TestEntityExists(t *testing.T) {
 		t.Errorf("-want +got:\n%s", diff)
 	}
 
-	// An override of an entity that no longer exists can still be read and unset.
-	steps(t, address, "unset", "set e2 "+hookURL)
+	// The entry of an entity that no longer exists can still be read and unset, also if it
+	// is off; without a base the unset drops it.
+	steps(t, address, "unset", "set "+hookURL, "set e2 "+hookURL)
 	delete(known, "acme/e2")
-	got = steps(t, address, "set e2 "+hookURL, "get e2", "unset e2", "get e2", "unset e2")
-	want = []string{unknown, shown("endpoint_id", "e2", hookURL, "override"), successBody, unknown, unknown}
+	off := shown("endpoint_id", "e2", "", "off")
+	got = steps(t, address, "set e2 "+hookURL, "get e2", "unset e2", "get e2", "unset e2", "get e2", "unset", "get e2", "unset e2")
+	want = []string{unknown, shown("endpoint_id", "e2", hookURL, "override"), successBody, off, successBody, off, successBody, unknown, unknown}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
 	}
@@ -288,6 +290,12 @@ func TestEntitySyntax(t *testing.T) {
 		{configure + "/a%0Ab", "400"},
 		{configure + "/%ff", "400"},
 		{configure + "/0123456789", "400"},
+		{configure + "/%c3%a9", "entity é"},
+		{configure + "/é", "400"},
+		{configure + "/a|", "400"},
+		{configure + "%2fé", "400"},
+		{configure + "%2Fa|", "400"},
+		{"/%61pi/v1/configure/configure%2dwebhook/é", "400"},
 	}
 	for _, tt := range tests {
 		if got := outcome(st, raw(t, address, request("DELETE", tt.target, acme, ""))); got != tt.want {

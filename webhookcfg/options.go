@@ -60,7 +60,8 @@ type Options struct {
 	// seconds. It is the deadline of the context of the store, the verifier, the
 	// prober and EntityExists, which must honour it: once it has passed, the response
 	// is 503 as soon as they return. It also bounds how long a body may take to arrive,
-	// if the ResponseWriter supports read deadlines.
+	// if the ResponseWriter supports read deadlines. A deadline of the request's context,
+	// and a read deadline of the server or of a middleware, stay in effect.
 	Timeout time.Duration
 
 	// BodyLimit is the largest body of a set, in bytes; zero means 16 KiB.
@@ -108,6 +109,7 @@ func (o *Options) complete() error {
 	if o.Policy == nil {
 		o.Policy = new(egress.Policy)
 	}
+	o.Policy = o.Policy.Clone()
 	if err := o.Policy.Validate(); err != nil {
 		return err
 	}

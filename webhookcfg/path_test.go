@@ -168,6 +168,10 @@ func TestCleanedPathOfSet(t *testing.T) {
 	}
 }
 
+func http10(request string) string {
+	return strings.Replace(request, "HTTP/1.1\r\n", "HTTP/1.0\r\n", 1)
+}
+
 // TestAllTakesNoBody: a DELETE of all with a body is refused, since the body may name an
 // entity.
 func TestAllTakesNoBody(t *testing.T) {
@@ -183,6 +187,13 @@ func TestAllTakesNoBody(t *testing.T) {
 		{"chunked", request("DELETE", configure, acme, "", chunked) + "2\r\n{}\r\n0\r\n\r\n", "400"},
 		{"chunked, empty", request("DELETE", configure, acme, "", chunked) + "0\r\n\r\n", "all"},
 		{"chunked, broken", request("DELETE", configure, acme, "", chunked) + "zz\r\n", "400"},
+		{"length 00", request("DELETE", configure, acme, "", "Content-Length: 00"), "400"},
+		{"chunked, expecting 100", request("DELETE", configure, acme, "", chunked, "Expect: 100-continue") + "2\r\n{}\r\n0\r\n\r\n", "400"},
+		{"length, expecting 100", request("DELETE", configure, acme, "{}", "Expect: 100-continue"), "400"},
+		{"trailer", request("DELETE", configure, acme, "", chunked, "Trailer: X-Trailer") + "0\r\nX-Trailer: 1\r\n\r\n", "all"},
+		{"HTTP/1.0", http10(request("DELETE", configure, acme, "")), "all"},
+		{"HTTP/1.0, length", http10(request("DELETE", configure, acme, "{}")), "400"},
+		{"HTTP/1.0, length 0", http10(request("DELETE", configure, acme, "", "Content-Length: 0")), "all"},
 		{"one entity", request("DELETE", configure+"/x", acme, `{}`), "entity x"},
 	}
 	for _, tt := range tests {

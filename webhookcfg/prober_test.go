@@ -2,9 +2,15 @@ package webhookcfg_test
 
 import (
 	"context"
+	"errors"
+	"math"
 	"net"
+	"net/http"
+	"net/http/httptest"
 	"net/netip"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"example.com/go-webhookcfg/webhookcfg"
 	"example.com/go-webhookcfg/webhookcfg/egress"
@@ -50,5 +56,80 @@ func TestDefaultProber(t *testing.T) {
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
+	}
+}
+
+// TestPolicyIsCopied: like all options, the policy cannot be changed any more.
+func TestPolicyIsCopied(t *testing.T) {
+	o := options()
+	o.Policy = &egress.Policy{DenyPrefixes: []netip.Prefix{netip.MustParsePrefix("93.184.216.0/24")}}
+	handler := newHandler(t, newRecorder(), o)
+	o.Policy.DenyPrefixes[0] = netip.MustParsePrefix("192.0.2.0/24")
+	o.Policy.AllowHTTP = true
+	got := steps(t, serve(t, handler), "set e1 https://93.184.216.34/", "set e1 http://up.example.com/")
+	if diff := cmp.Diff([]string{"400 invalid_webhook_url", "400 invalid_webhook_url"}, got); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+}
+
+// TestProbeTimeout: the event has the reason, whether the deadline of the prober, of the
+// probe or of both at once ended it.
+func TestProbeTimeout(t *testing.T) {
+	policy := &egress.Policy{
+		Resolver: names{"slow.example.com": "93.184.215.14"},
+		Dial: func(ctx context.Context, _, _ string) (net.Conn, error) {
+			<-ctx.Done()
+			return nil, ctx.Err()
+		},
+	}
+	for _, timeout := range []time.Duration{0, time.Second, 5 * time.Second, time.Hour} {
+		for range 20 {
+			synctest.Test(t, func(t *testing.T) {
+				var event webhookcfg.Event
+				o := options()
+				o.Policy, o.ProbeMode, o.OnEvent = policy, webhookcfg.ProbeEnforce, eventInto(&event)
+				if timeout != 0 {
+					prober, err := policy.Prober(&egress.ProberOptions{Timeout: timeout})
+					if err != nil {
+						t.Fatal(err)
+					}
+					o.Prober = prober
+				}
+				w := httptest.NewRecorder()
+				newHandler(t, newRecorder(), o).ServeHTTP(w, setRequestOf(configure, `{"webhook_url":"https://slow.example.com/t0ken"}`))
+				var cause *egress.UnreachableError
+				if w.Code != 400 || !errors.As(event.Err, &cause) || cause.Reason != egress.ReasonTimeout {
+					t.Fatalf("prober of %v: got %d, %v", timeout, w.Code, event.Err)
+				}
+				time.Sleep(2 * time.Hour) // until the probe has ended
+			})
+		}
+	}
+}
+
+// TestHugeTimeouts: the longest timeouts work.
+func TestHugeTimeouts(t *testing.T) {
+	policy := &egress.Policy{
+		AllowHTTP: true,
+		Resolver:  names{"up.example.com": "93.184.215.14"},
+		Dial: func(ctx context.Context, _, _ string) (net.Conn, error) {
+			ours, theirs := net.Pipe()
+			_ = theirs.Close()
+			return ours, ctx.Err()
+		},
+	}
+	for _, timeout := range []time.Duration{1 << 62, math.MaxInt64} {
+		o := options()
+		o.Policy, o.ProbeMode, o.Timeout, o.ProbeTimeout = policy, webhookcfg.ProbeEnforce, timeout, timeout-1
+		fault := func(ctx context.Context) error { return ctx.Err() }
+		address := serveHTTP2(t, newHandler(t, faulty{fault: fault}, o))
+		for range 20 {
+			if a := raw(t, address, request("POST", configure, acme, `{"webhook_url":"http://up.example.com/"}`)); a.Status != http.StatusOK {
+				t.Fatalf("%v: got %v", timeout, a)
+			}
+		}
+		if body := rawHTTP2(t, address, nil, requestHeaders(0, "DELETE", configure), frame{frameData, flagEndStream, ""}); body != successBody {
+			t.Errorf("%v, HTTP/2: got %v", timeout, body)
+		}
 	}
 }

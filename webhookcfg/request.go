@@ -1,6 +1,7 @@
 package webhookcfg
 
 import (
+	"context"
 	"errors"
 	"io"
 	"mime"
@@ -8,6 +9,7 @@ import (
 	"net/url"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"example.com/go-webhookcfg/webhookcfg/egress"
@@ -84,6 +86,11 @@ func (x *exchange) checkUnsetAll(m match) *apiError {
 	return nil
 }
 
+// ruleEscaping refuses a path that is not percent-encoded properly. URL.EscapedPath then
+// encodes the decoded path, in which "%2f" became a slash, instead of returning the path
+// as it was sent.
+const ruleEscaping = "The path must be percent-encoded as RFC 3986 specifies"
+
 const (
 	ruleAllPath  = "The path was changed on its way here; it must be sent as it is served"
 	ruleAllQuery = "A request that reaches all entities takes no query string"
@@ -121,6 +128,67 @@ func (x *exchange) pageQuery() (after string, limit int, e *apiError) {
 	return after, limit, nil
 }
 
+// bodyTimer bounds how long the client may take to send its body, even if the handler
+// never reads it. A read deadline is only set once the time is over, because it replaces
+// an earlier one, of the server or of a middleware, and because one that passes after the
+// body was read looks like a client that disconnected. If the ResponseWriter supports no
+// read deadlines, only the limits of its server apply.
+type bodyTimer struct {
+	timer   *time.Timer // nil if there is no body, or if it was read
+	running sync.WaitGroup
+	late    bool // the read deadline was set
+}
+
+func (b *bodyTimer) start(ctx context.Context, w http.ResponseWriter, r *http.Request) {
+	if r.ContentLength == 0 && r.Header["Content-Length"] == nil {
+		return // no body can arrive; see hasBody
+	}
+	b.running.Add(1)
+	deadline, _ := ctx.Deadline()
+	b.timer = time.AfterFunc(time.Until(deadline), func() {
+		defer b.running.Done()
+		b.late = http.NewResponseController(w).SetReadDeadline(time.Unix(1, 0)) == nil
+	})
+}
+
+// stop ends the limit. No read deadline is set after it returns: the ResponseWriter must
+// not be used after the handler.
+func (b *bodyTimer) stop() {
+	if b.timer != nil && !b.timer.Stop() {
+		b.running.Wait()
+	}
+	b.timer = nil
+}
+
+// finish reads what is left of the body, as net/http does after the handler returns, but
+// while the time is limited. It is called before the response is written, and drain after.
+func (b *bodyTimer) finish(w http.ResponseWriter, r *http.Request) {
+	if r.Header["Expect"] == nil && w.Header()["Connection"] == nil {
+		b.close(r.Body)
+	}
+	if b.timer == nil && b.late && r.ProtoMajor == 1 {
+		// The deadline may have ended the context of the connection, and so that of every
+		// request to come.
+		w.Header().Set("Connection", "close")
+	}
+}
+
+// drain reads the rest after the response, where the connection is closed then: the rest of
+// a body that is too large, or one that may never come, since its client expects 100.
+func (b *bodyTimer) drain(w http.ResponseWriter, r *http.Request) {
+	if b.timer != nil {
+		_ = http.NewResponseController(w).Flush()
+		b.close(r.Body)
+	}
+}
+
+func (b *bodyTimer) close(body io.Closer) {
+	if b.timer != nil {
+		defer b.stop()
+		_ = body.Close()
+	}
+}
+
 const (
 	ruleArrival = "The body did not arrive whole and in time"
 	ruleMedia   = "The body must be application/json in UTF-8 without a content coding"
@@ -138,16 +206,8 @@ func (x *exchange) readBody() ([]byte, *apiError) {
 	if err != nil {
 		return nil, bodyError(err)
 	}
-	x.bodyRead()
+	x.body.stop()
 	return data, nil
-}
-
-// bodyRead clears the read deadline after the whole body was read: from then on, a
-// deadline that passes would look like a client that disconnected.
-func (x *exchange) bodyRead() {
-	if x.readLimited {
-		_ = http.NewResponseController(x.w).SetReadDeadline(time.Time{})
-	}
 }
 
 func tooLarge() *apiError {
@@ -162,16 +222,27 @@ func bodyError(err error) *apiError {
 	return &apiError{code: codeInvalidRequest, description: ruleArrival, cause: err}
 }
 
-// hasBody reports whether the request has a body, or may have one.
+// hasBody reports whether the request has a body, or announces one. ContentLength alone
+// does not decide: over HTTP/2 it is 0 also if the field cannot be parsed, and if the
+// announced body did not follow. An expectation of 100 is only sent with a body (RFC 9110
+// §10.1.1), which a read would ask for.
 func (x *exchange) hasBody() bool {
-	if x.r.ContentLength >= 0 || x.r.Body == nil {
-		return x.r.ContentLength > 0
+	if x.r.ContentLength > 0 || x.r.Header["Expect"] != nil {
+		return true
+	}
+	for _, length := range x.r.Header["Content-Length"] {
+		if length != "0" {
+			return true
+		}
+	}
+	if x.r.Body == nil || x.r.Body == http.NoBody {
+		return false
 	}
 	_, err := io.ReadFull(x.r.Body, make([]byte, 1))
 	if !errors.Is(err, io.EOF) {
 		return true
 	}
-	x.bodyRead()
+	x.body.stop()
 	return false
 }
 

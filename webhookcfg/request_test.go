@@ -1,43 +1,60 @@
 package webhookcfg_test
 
 import (
+	stdcmp "cmp"
 	"context"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
+	"net/http/httptrace"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"example.com/go-webhookcfg/webhookcfg"
 	"github.com/google/go-cmp/cmp"
 )
 
-// slowReader takes an hour for each read.
-type slowReader struct{ io.Reader }
+// slowReader takes some time for each read.
+type slowReader struct {
+	time time.Duration
+	io.Reader
+}
 
 func (s slowReader) Read(p []byte) (int, error) {
-	time.Sleep(time.Hour)
+	time.Sleep(s.time)
 	return s.Reader.Read(p)
 }
 
-// TestLateBody: on a server without read deadlines the handler waits for the body, and
-// then applies nothing.
+// TestLateBody: a body that arrives too late changes nothing. If the time ended while it
+// arrived, the connection is not used again, since its context may have ended too; on a
+// server without read deadlines, the handler waits for the body.
 func TestLateBody(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		r := setRequest()
-		r.Body = io.NopCloser(slowReader{r.Body})
-		applied := false
-		w := httptest.NewRecorder()
-		newHandler(t, faulty{fault: func(context.Context) error { applied = true; return nil }}, options()).ServeHTTP(w, r)
-		if w.Code != http.StatusServiceUnavailable || applied {
-			t.Errorf("got %d, applied %v", w.Code, applied)
-		}
-	})
+	for _, deadlines := range []bool{true, false} {
+		synctest.Test(t, func(t *testing.T) {
+			r := setRequest()
+			r.Body = io.NopCloser(slowReader{time.Hour, r.Body})
+			applied := false
+			h := newHandler(t, faulty{fault: func(context.Context) error { applied = true; return nil }}, options())
+			w, connection := &deadlineRecorder{ResponseRecorder: httptest.NewRecorder()}, ""
+			if deadlines {
+				h.ServeHTTP(w, r)
+				connection = "close"
+			} else {
+				h.ServeHTTP(w.ResponseRecorder, r)
+			}
+			if w.Code != http.StatusServiceUnavailable || applied || w.Header().Get("Connection") != connection {
+				t.Errorf("got %d %v, applied %v", w.Code, w.Header(), applied)
+			}
+		})
+	}
 }
 
 // TestSlowBody: a client that does not send its body gets its response in time, whether
-// the handler reads the body or the server does.
+// the handler reads the body or the server does, for whatever request.
 func TestSlowBody(t *testing.T) {
 	o := options()
 	o.Timeout = 50 * time.Millisecond
@@ -48,57 +65,225 @@ func TestSlowBody(t *testing.T) {
 		{"unset of all", request("DELETE", configure, acme, "", "Content-Length: 100"), "400"},
 		{"chunked unset of all", request("DELETE", configure, acme, "", "Transfer-Encoding: chunked") + "1\r\n{\r\n", "400"},
 		{"wrong secret", request("POST", configure, "acme:x", "", "Content-Length: 100"), "401"},
+		{"not found", request("POST", "/nowhere", acme, "", "Content-Length: 100"), "404"},
+		{"not found, chunked", request("POST", "/nowhere", acme, "", "Transfer-Encoding: chunked") + "1\r\n{\r\n", "404"},
+		{"not allowed", request("PUT", configure, acme, "", "Content-Length: 100"), "405"},
 		{"media type", request("POST", configure, acme, "", "Content-Length: 100", "Content-Type: text/plain"), "415"},
 	} {
-		if a := raw(t, address, tt.request); fmt.Sprint(a.Status) != tt.want {
-			t.Errorf("%s: got %v", tt.name, a)
+		for _, request := range []string{tt.request, strings.Replace(tt.request, "Connection: close\r\n", "", 1)} {
+			if a := raw(t, address, request); fmt.Sprint(a.Status) != tt.want {
+				t.Errorf("%s: got %v", tt.name, a)
+			}
 		}
 	}
 }
 
-// deadlines is a ResponseWriter that records its read deadlines.
-type deadlines struct {
+// deadlineRecorder is a ResponseWriter that records its read deadlines, and takes a minute
+// to set one.
+type deadlineRecorder struct {
 	*httptest.ResponseRecorder
-	set []time.Time
+	deadlines []time.Time
 }
 
-func (d *deadlines) SetReadDeadline(t time.Time) error {
-	d.set = append(d.set, t)
+func (d *deadlineRecorder) SetReadDeadline(t time.Time) error {
+	time.Sleep(time.Minute)
+	d.deadlines = append(d.deadlines, t)
 	return nil
 }
 
-// TestReadDeadline: a shorter limit of the server stays. After the body was read there is
-// no deadline: its end would look like a client that disconnected.
+// TestReadDeadline: the read deadline is only changed to end the reading of a body whose
+// time is over, and never after the body was read or the handler returned.
 func TestReadDeadline(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		start := time.Now()
-		ours := start.Add(10 * time.Second)
-		for _, tt := range []struct {
-			readTimeout time.Duration
-			request     func() *http.Request
-			want        []time.Time
-		}{
-			{0, setRequest, []time.Time{ours, {}}},
-			{time.Minute, setRequest, []time.Time{ours, {}}},
-			{time.Second, setRequest, nil},
-			{0, readRequest, nil},
-		} {
-			r := tt.request()
-			server := &http.Server{ReadTimeout: tt.readTimeout}
-			w := &deadlines{ResponseRecorder: httptest.NewRecorder()}
-			newHandler(t, newRecorder(), options()).ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), http.ServerContextKey, server)))
-			if diff := cmp.Diff(tt.want, w.set); w.Code != http.StatusOK || diff != "" {
-				t.Errorf("ReadTimeout %v: got %d, -want +got:\n%s", tt.readTimeout, w.Code, diff)
+	past := time.Unix(1, 0)
+	tests := []struct {
+		name    string
+		request func() *http.Request
+		want    []time.Time
+	}{
+		{"no body", readRequest, nil},
+		{"body", setRequest, nil},
+		{"unset of all, empty body", func() *http.Request {
+			r := httptest.NewRequest("DELETE", configure, io.NopCloser(strings.NewReader("")))
+			r.SetBasicAuth("acme", "s3cret")
+			return r
+		}, nil},
+		{"late body", func() *http.Request {
+			r := setRequest()
+			r.Body = io.NopCloser(slowReader{10*time.Second + time.Millisecond, r.Body})
+			return r
+		}, []time.Time{past}},
+		{"wrong secret, late body", func() *http.Request {
+			r := setRequest()
+			r.SetBasicAuth("acme", "x")
+			r.Body = slowCloser{r.Body}
+			return r
+		}, []time.Time{past}},
+		{"not found, late body", func() *http.Request {
+			r := httptest.NewRequest("POST", "/nowhere", strings.NewReader("{}"))
+			r.Body = slowCloser{r.Body}
+			return r
+		}, []time.Time{past}},
+		{"not found, expected body", func() *http.Request {
+			r := httptest.NewRequest("POST", "/nowhere", strings.NewReader("{}"))
+			r.Header.Set("Expect", "100-continue")
+			r.Body = slowCloser{r.Body}
+			return r
+		}, []time.Time{past}},
+		{"not found, body", func() *http.Request { return httptest.NewRequest("POST", "/nowhere", strings.NewReader("{}")) }, nil},
+	}
+	for _, tt := range tests {
+		synctest.Test(t, func(t *testing.T) {
+			w := &deadlineRecorder{ResponseRecorder: httptest.NewRecorder()}
+			stuck := faulty{fault: func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() }}
+			newHandler(t, stuck, options()).ServeHTTP(w, tt.request())
+			returned := len(w.deadlines)
+			time.Sleep(time.Hour)
+			if diff := cmp.Diff(tt.want, w.deadlines[:returned]); diff != "" {
+				t.Errorf("%s, on return: -want +got:\n%s", tt.name, diff)
 			}
+			if diff := cmp.Diff(tt.want, w.deadlines); diff != "" {
+				t.Errorf("%s: -want +got:\n%s", tt.name, diff)
+			}
+		})
+	}
+}
+
+// slowCloser takes an hour to read what is left.
+type slowCloser struct{ io.Reader }
+
+func (s slowCloser) Close() error {
+	time.Sleep(time.Hour)
+	return nil
+}
+
+// TestReadDeadlineAfterAbort: the limit of a body ends also with a handler that aborts.
+func TestReadDeadlineAfterAbort(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h, err := webhookcfg.NewHandler(newRecorder(), verifier(func(context.Context, string, string) (webhookcfg.Client, error) {
+			panic(http.ErrAbortHandler)
+		}), options())
+		if err != nil {
+			t.Fatal(err)
+		}
+		w := &deadlineRecorder{ResponseRecorder: httptest.NewRecorder()}
+		func() {
+			defer func() { _ = recover() }()
+			h.ServeHTTP(w, setRequest())
+		}()
+		time.Sleep(time.Hour)
+		if w.deadlines != nil {
+			t.Errorf("got %v", w.deadlines)
 		}
 	})
 }
 
-// TestExpectTooMuch: a client that expects 100 before a body that is too large gets 413.
-func TestExpectTooMuch(t *testing.T) {
-	address := serve(t, newHandler(t, newRecorder(), options()))
-	a := raw(t, address, request("POST", configure, acme, "", "Content-Length: 99999", "Expect: 100-continue"))
-	if a.Status != http.StatusRequestEntityTooLarge {
-		t.Errorf("got %v", a)
+// TestStricterDeadlines: a deadline of a middleware ends the wait for a body.
+func TestStricterDeadlines(t *testing.T) {
+	const soon = 50 * time.Millisecond
+	o := options()
+	o.Timeout = time.Hour
+	h := newHandler(t, newRecorder(), o)
+	for name, middleware := range map[string]func(w http.ResponseWriter, r *http.Request) (*http.Request, context.CancelFunc){
+		"read deadline": func(w http.ResponseWriter, r *http.Request) (*http.Request, context.CancelFunc) {
+			_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(soon))
+			return r, func() {}
+		},
+		"context": func(_ http.ResponseWriter, r *http.Request) (*http.Request, context.CancelFunc) {
+			ctx, cancel := context.WithTimeout(r.Context(), soon)
+			return r.WithContext(ctx), cancel
+		},
+	} {
+		address := serveHTTP2(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			r, cancel := middleware(w, r)
+			defer cancel()
+			h.ServeHTTP(w, r)
+		}))
+		if a := raw(t, address, request("POST", configure, acme, "", "Content-Length: 100")+"{"); a.Status != http.StatusBadRequest {
+			t.Errorf("%s: got %v", name, a)
+		}
+		if body := rawHTTP2(t, address, nil, requestHeaders(0, "POST", configure)); errorCode(body) != "invalid_request" {
+			t.Errorf("%s, HTTP/2: got %s", name, body)
+		}
+	}
+}
+
+// TestConnectionAfterUnreadBody: a body that the handler does not read does not end the
+// connection.
+func TestConnectionAfterUnreadBody(t *testing.T) {
+	server := httptest.NewServer(newHandler(t, newRecorder(), options()))
+	defer server.Close()
+	first := ""
+	for range 3 {
+		r, err := http.NewRequest("POST", server.URL+configure, strings.NewReader(strings.Repeat("x", 1<<16)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		address := ""
+		trace := &httptrace.ClientTrace{GotConn: func(c httptrace.GotConnInfo) { address = c.Conn.LocalAddr().String() }}
+		resp, err := server.Client().Do(r.WithContext(httptrace.WithClientTrace(t.Context(), trace)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, _ = io.Copy(io.Discard, resp.Body)
+		_ = resp.Body.Close()
+		if first = stdcmp.Or(first, address); resp.StatusCode != http.StatusUnauthorized || address != first {
+			t.Errorf("%s on the connection of %s, the first was of %s", resp.Status, address, first)
+		}
+	}
+}
+
+// TestExpect: a client that expects 100 before it sends a body gets its response at once if
+// the body is of no use, and 100 only if it is. So does one that sends too much.
+func TestExpect(t *testing.T) {
+	o := options()
+	o.Timeout = time.Hour
+	address := serve(t, newHandler(t, newRecorder(), o))
+	const expect, length = "Expect: 100-continue", "Content-Length: 100"
+	for _, tt := range []struct {
+		name, request string
+		want          int
+	}{
+		{"useful", request("POST", configure, acme, "", length, expect), 100},
+		{"useful, chunked", request("POST", configure, acme, "", "Transfer-Encoding: chunked", expect), 100},
+		{"too large", request("POST", configure, acme, "", "Content-Length: 99999", expect), 413},
+		{"media type", request("POST", configure, acme, "", length, expect, "Content-Type: text/plain"), 415},
+		{"wrong secret", request("POST", configure, "acme:x", "", length, expect), 401},
+		{"unset of one", request("DELETE", configure+"/e1", acme, "", length, expect), 200},
+		{"unset of all", request("DELETE", configure, acme, "", length, expect), 400},
+		{"not found", request("POST", "/nowhere", acme, "", length, expect), 404},
+		{"not allowed", request("PUT", configure, acme, "", length, expect), 405},
+		{"too large, unfinished", request("POST", configure, acme, "", "Transfer-Encoding: chunked") + "ffff\r\n" + strings.Repeat(" ", 17_000), 413},
+		{"another expectation", request("POST", configure, acme, "", length, "Expect: 200-ok"), 417},
+	} {
+		for _, request := range []string{tt.request, strings.Replace(tt.request, "Connection: close\r\n", "", 1)} {
+			if a := raw(t, address, request); a.Status != tt.want {
+				t.Errorf("%s: got %v", tt.name, a)
+			}
+		}
+	}
+}
+
+// TestExpectedBodyThatNeverComes: the connection ends in time all the same.
+func TestExpectedBodyThatNeverComes(t *testing.T) {
+	o := options()
+	o.Timeout = 50 * time.Millisecond
+	address := serve(t, newHandler(t, newRecorder(), o))
+	const expect, length = "Expect: 100-continue", "Content-Length: 100"
+	for _, request := range []string{
+		request("POST", configure, acme, "", length, expect),
+		request("POST", configure, "acme:x", "", length, expect),
+		request("DELETE", configure+"/e1", acme, "", length, expect),
+		request("POST", "/nowhere", acme, "", length, expect),
+	} {
+		conn, err := net.Dial("tcp", address)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer conn.Close()
+		_ = conn.SetDeadline(time.Now().Add(time.Minute))
+		_, _ = io.WriteString(conn, strings.Replace(request, "Connection: close\r\n", "", 1))
+		if all, err := io.ReadAll(conn); err != nil {
+			t.Errorf("%q: %v after %q", request, err, all)
+		}
 	}
 }

@@ -3,15 +3,18 @@ package webhookcfg_test
 import (
 	"bytes"
 	"context"
+	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"log/slog"
+	"net"
 	"net/http/httptest"
 	"net/url"
 	"os"
 	"strings"
+	"syscall"
 	"testing"
 
 	"example.com/go-webhookcfg/webhookcfg"
@@ -25,7 +28,7 @@ const (
 )
 
 func leaks(text string) bool {
-	for _, secret := range []string{"s3cret", "T0PSECRET", "QU3RY", "czNjcmV0"} {
+	for _, secret := range []string{"s3cret", "T0PSECRET", "QU3RY", "YWNtZTpzM2NyZXQ"} {
 		if strings.Contains(text, secret) {
 			return true
 		}
@@ -51,6 +54,8 @@ func TestSecretsStaySecret(t *testing.T) {
 		"escaped":          func() error { return fmt.Errorf("driver: %s", url.QueryEscape(secretURL)) },
 		"tail":             func() error { return errors.New("driver: services/T0PSECRET?k=QU3RY") },
 		"unwrapped":        func() error { return &os.PathError{Op: "open", Path: secretURL, Err: errBroken} },
+		"path alone":       func() error { return errors.New("driver: " + secretPath) },
+		"query alone":      func() error { return errors.New("driver: k=QU3RY") },
 		"none":             func() error { return nil },
 	}
 	for name, fault := range faults {
@@ -102,6 +107,8 @@ func TestSecretsStaySecret(t *testing.T) {
 func TestSecretInVerifierError(t *testing.T) {
 	for _, fault := range []func(secret string) error{
 		func(secret string) error { return fmt.Errorf("no row for %q", secret) },
+		func(secret string) error { return fmt.Errorf("GET /%s", url.PathEscape(secret)) },
+		func(secret string) error { return fmt.Errorf("Authorization: Basic %s", token("acme", secret)) },
 		func(secret string) error { return fmt.Errorf("%w: %s", webhookcfg.ErrInvalidCredentials, secret) },
 		func(secret string) error { panic("hash of " + secret) },
 		func(secret string) error { return fmt.Errorf("GET /?secret=%s", url.QueryEscape(secret)) },
@@ -118,12 +125,50 @@ func TestSecretInVerifierError(t *testing.T) {
 		}
 		for _, secret := range []string{"s3cret", `s3cret"quoted\`, "s3cret & more"} {
 			out.Reset()
+			secretToken := token("acme", secret)
 			r, w := setRequest(), httptest.NewRecorder()
 			r.SetBasicAuth("acme", secret)
 			h.ServeHTTP(w, r)
 			fmt.Fprintln(&out, w.Header(), w.Body)
-			if leaks(out.String()) || !strings.Contains(out.String(), "[secret]") {
+			if text := out.String(); leaks(text) || strings.Contains(text, secretToken) || !strings.Contains(text, "[secret]") {
 				t.Errorf("status %d: %s", w.Code, &out)
+			}
+		}
+	}
+}
+
+func token(id, secret string) string {
+	return base64.StdEncoding.EncodeToString([]byte(id + ":" + secret))
+}
+
+// TestGuessedSecret: the secret of a caller that is not signed in can neither blank an
+// error nor make it grow beyond twice its length and the types.
+func TestGuessedSecret(t *testing.T) {
+	const types = "*fmt.wrapError: *net.OpError: *os.SyscallError: syscall.Errno"
+	outage := fmt.Errorf("directory: %w", &net.OpError{Op: "dial", Net: "tcp", Err: os.NewSyscallError("connect", syscall.ECONNREFUSED)})
+	for _, guess := range []string{"e", "c", " ", "[secret]", "secr", "conn", "dial", outage.Error(), "directory: dial", "tcp: connect"} {
+		for _, cause := range []error{outage, fmt.Errorf("%s: %w", strings.Repeat(guess, 100), outage)} {
+			var event webhookcfg.Event
+			o := options()
+			o.OnEvent = eventInto(&event)
+			h, err := webhookcfg.NewHandler(newRecorder(), verifier(func(context.Context, string, string) (webhookcfg.Client, error) {
+				return webhookcfg.Client{}, cause
+			}), o)
+			if err != nil {
+				t.Fatal(err)
+			}
+			r := setRequest()
+			r.SetBasicAuth("acme", guess)
+			h.ServeHTTP(httptest.NewRecorder(), r)
+			got := event.Err.Error()
+			if len(got) > 2*len(cause.Error())+200 {
+				t.Errorf("%q makes %d bytes %d", guess, len(cause.Error()), len(got))
+			}
+			if got != cause.Error() && !strings.Contains(got, types) {
+				t.Errorf("%q leaves %q", guess, got)
+			}
+			if !errors.Is(event.Err, syscall.ECONNREFUSED) {
+				t.Errorf("%q: the event does not match its cause", guess)
 			}
 		}
 	}

@@ -23,9 +23,13 @@ type CredentialVerifier interface {
 // Client is the client that signed in.
 type Client struct {
 	// ID names the owner of configurations in every call of the [Store]. It need
-	// not be the id that signed in: several ids may share one owner. An empty ID
+	// not be the id that signed in: several ids may share one owner. It has 1 to 1024
+	// bytes of UTF-8, without control characters and not all white space; any other ID
 	// with a nil error is treated as a defect (500).
 	ID string
+	// SecretName names the secret that signed in, for events and logs; empty if it has
+	// no name. It must not be derived from the secret.
+	SecretName string
 }
 
 // Sentinel errors, to be matched with [errors.Is].
