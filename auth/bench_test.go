@@ -26,9 +26,9 @@ func BenchmarkVerify(b *testing.B) {
 			}
 		}
 	})
-	credentials := []auth.Credential{{ID: id, Secrets: []string{secret}}}
+	credentials := []auth.Credential{{ID: id, Secrets: auth.Secrets(secret)}}
 	for i := range 999 {
-		credentials = append(credentials, auth.Credential{ID: fmt.Sprint("client-", i), Secrets: []string{fmt.Sprint(i)}})
+		credentials = append(credentials, auth.Credential{ID: fmt.Sprint("client-", i), Secrets: auth.Secrets(fmt.Sprint(i))})
 	}
 	static, err := auth.Static(credentials...)
 	if err != nil {

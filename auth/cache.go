@@ -7,7 +7,6 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"errors"
-	"net/netip"
 	"sync"
 	"time"
 
@@ -24,9 +23,20 @@ type CacheOptions struct {
 	// unless a revision or [Cached.Drop] invalidates it.
 	TTL time.Duration
 
-	// Size bounds the number of credentials; zero means 10,000, which take about 3 MB.
-	// To make room, the least recently used one is evicted.
+	// Size bounds the number of credentials, counted once for each source; zero means
+	// 10,000, which take about 3 MB. To make room, the least recently used one is
+	// evicted.
 	Size int
+
+	// Revision replaces the method of the verifier, for a wrapper that hides it, such
+	// as a [Func] that calls a [File]: set it to the method of the File. If nil, the
+	// method of the verifier is used.
+	Revision func() uint64
+
+	// Key returns what a result depends on in addition to the id, the secret and the
+	// source, such as the tenant that a request was routed to, from a context. If nil,
+	// the result must depend on nothing else: it is shared by all contexts.
+	Key func(ctx context.Context) string
 }
 
 const (
@@ -42,10 +52,11 @@ const checkTimeout = 30 * time.Second
 // Cached is a verifier that remembers the successful checks of another one. It is safe
 // for concurrent use. Make one with [Cache].
 type Cached struct {
-	verifier webhookcfg.CredentialVerifier
-	revision func() uint64
-	ttl      time.Duration
-	key      [sha256.Size]byte
+	verifier   webhookcfg.CredentialVerifier
+	revision   func() uint64
+	contextKey func(context.Context) string
+	ttl        time.Duration
+	seed       [sha256.Size]byte
 
 	mu       sync.Mutex // guards drops and verified
 	drops    uint64
@@ -61,14 +72,17 @@ type verification struct {
 }
 
 // version identifies the state of the credentials that a result is valid for. It is
-// read before the check starts.
+// read before the check starts and after it has ended.
 type version struct {
 	revision, drops uint64
 }
 
 // Cache returns a verifier that remembers the credentials that the given one has
-// verified. It remembers only successes, under a keyed hash of id and secret; neither
-// is stored. Concurrent callers with the same credential and source share one check.
+// verified. It remembers only successes, under a keyed hash of id, secret and source;
+// none of them is stored. A source is an IPv4 address or an IPv6 /64 network, as for
+// [Throttle], so that a guess from elsewhere is subject to its limits. Callers without
+// one in the context have the same. Concurrent callers with the same credential and
+// source share one check.
 //
 // If the verifier has a method Revision() uint64, such as [File.Revision], a change of
 // its value invalidates everything remembered before. [Cached.Drop] does the same for
@@ -84,35 +98,54 @@ func Cache(verifier webhookcfg.CredentialVerifier, options *CacheOptions) (*Cach
 		return nil, errors.New("auth: negative cache option")
 	}
 	c := &Cached{
-		verifier: verifier,
-		revision: revisionOf(verifier),
-		ttl:      cmp.Or(options.TTL, defaultTTL),
-		verified: lru.New[digest, verification](cmp.Or(options.Size, defaultCacheSize)),
+		verifier:   verifier,
+		revision:   options.Revision,
+		contextKey: options.Key,
+		ttl:        cmp.Or(options.TTL, defaultTTL),
+		verified:   lru.New[digest, verification](cmp.Or(options.Size, defaultCacheSize)),
 	}
-	rand.Read(c.key[:]) // never fails
+	if c.revision == nil {
+		c.revision = revisionOf(verifier)
+	}
+	rand.Read(c.seed[:]) // never fails
 	return c, nil
 }
 
 var errNoVerifier = errors.New("auth: no verifier")
 
-// Verify implements [webhookcfg.CredentialVerifier]. If ctx ends first, its error is
-// returned and the check continues for other callers, for at most 30 seconds. If the
-// wrapped verifier panics, Verify panics in every caller that waits for that check.
+// maxChecks bounds the checks of one sign-in while the version changes.
+const maxChecks = 3
+
+var errChanging = errors.New("auth: credentials changed during each of 3 checks")
+
+// Verify implements [webhookcfg.CredentialVerifier]. A check that was under way when the
+// credentials changed is made again. If ctx ends first, its error is returned and the
+// check continues for other callers, for at most 30 seconds. If the wrapped verifier
+// panics, Verify panics in every caller that waits for that check.
 func (c *Cached) Verify(ctx context.Context, id, secret string) (webhookcfg.Client, error) {
-	credential := c.digest(id, secret)
-	client, v, ok := c.lookup(credential)
-	if ok {
-		return client, nil
-	}
-	source, _ := Source(ctx)
-	key := sharedCheck(credential, v, source)
-	return c.checks.Do(ctx, key, checkTimeout, func(ctx context.Context) (webhookcfg.Client, error) {
-		client, err := c.verifier.Verify(ctx, id, secret)
-		if err == nil {
-			c.remember(credential, verification{client, v, time.Now().Add(c.ttl)})
+	credential := c.digest(ctx, id, secret)
+	for range maxChecks {
+		found, now := c.lookup(credential)
+		if found.version == now && time.Now().Before(found.until) {
+			return found.client, nil
 		}
-		return client, err
-	})
+		client, err := c.checks.Do(ctx, sharedCheck(credential, now), checkTimeout, func(ctx context.Context) (webhookcfg.Client, error) {
+			// Presenting a secret again that was right lately is no guess.
+			if time.Now().Before(found.until.Add(c.ttl)) {
+				ctx = withTrust(ctx, trustedCredential)
+			}
+			client, err := c.verifier.Verify(ctx, id, secret)
+			c.record(credential, verification{client, now, time.Now().Add(c.ttl)}, err)
+			return client, err
+		})
+		if err != nil {
+			return webhookcfg.Client{}, err
+		}
+		if _, after := c.lookup(credential); after == now {
+			return client, nil
+		}
+	}
+	return webhookcfg.Client{}, errChanging
 }
 
 // Drop invalidates everything remembered, including the results of checks that are
@@ -127,41 +160,50 @@ func (c *Cached) Drop() {
 // Revision returns the revision of the wrapped verifier, 0 if it has none.
 func (c *Cached) Revision() uint64 { return c.revision() }
 
-// lookup also returns the version for the result of a new check.
-func (c *Cached) lookup(credential digest) (webhookcfg.Client, version, bool) {
+// lookup returns the last success of a credential, if any, and the present version.
+func (c *Cached) lookup(credential digest) (verification, version) {
 	revision := c.revision()
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	now := version{revision, c.drops}
-	found, ok := c.verified.Get(credential)
-	return found.client, now, ok && found.version == now && time.Now().Before(found.until)
+	found, _ := c.verified.Get(credential)
+	return found, version{revision, c.drops}
 }
 
-func (c *Cached) remember(credential digest, v verification) {
+func (c *Cached) record(credential digest, v verification, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.verified.Put(credential, v)
+	switch {
+	case err == nil:
+		c.verified.Put(credential, v)
+	case errors.Is(err, webhookcfg.ErrInvalidCredentials):
+		c.verified.Remove(credential) // from now on it is a guess
+	}
 }
 
 // sharedCheck returns the key of a check, which is equal for callers that may share it.
 // It depends on what they present, never on what is stored: otherwise the shared wait
-// would reveal that an unknown client has no hash. It includes the source, since the
-// result of a wrapped throttle depends on that.
-func sharedCheck(credential digest, v version, source netip.Addr) string {
+// would reveal that an unknown client has no hash.
+func sharedCheck(credential digest, v version) string {
 	key := binary.BigEndian.AppendUint64(credential[:], v.revision)
-	key = binary.BigEndian.AppendUint64(key, v.drops)
-	key, _ = source.AppendBinary(key) // never fails
-	return string(key)
+	return string(binary.BigEndian.AppendUint64(key, v.drops))
 }
 
-// digest returns a hash that cannot be computed without the key. A plain prefix is
-// sufficient as the key, since digests never leave the process.
-func (c *Cached) digest(id, secret string) digest {
+// digest returns a hash that cannot be computed without the seed, so that the time of a
+// lookup reveals nothing about what is remembered. A plain prefix is sufficient as the
+// key, since digests never leave the process.
+func (c *Cached) digest(ctx context.Context, id, secret string) digest {
+	source, _ := Source(ctx)
 	var buf [256]byte
-	text := append(buf[:0], c.key[:]...)
-	text = binary.BigEndian.AppendUint64(text, uint64(len(id)))
-	text = append(text, id...)
-	text = append(text, secret...)
+	text := append(buf[:0], c.seed[:]...)
+	parts := [...]string{id, secret, ""}
+	if c.contextKey != nil {
+		parts[2] = c.contextKey(ctx)
+	}
+	for _, part := range parts {
+		text = binary.BigEndian.AppendUint64(text, uint64(len(part)))
+		text = append(text, part...)
+	}
+	text, _ = network(source).AppendBinary(text) // never fails
 	return sha256.Sum256(text)
 }
 

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/netip"
 	"runtime"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -24,13 +25,17 @@ type counted struct {
 	ended    atomic.Int64 // calls whose context ended
 	revision atomic.Uint64
 	delay    time.Duration
-	err      error // instead of a verdict
+	err      error                             // instead of a verdict
+	verdict  func() (webhookcfg.Client, error) // instead of all else
 }
 
 func (c *counted) Revision() uint64 { return c.revision.Load() }
 
 func (c *counted) Verify(ctx context.Context, id, secret string) (webhookcfg.Client, error) {
 	c.calls.Add(1)
+	if c.verdict != nil {
+		return c.verdict()
+	}
 	if c.delay > 0 {
 		select {
 		case <-ctx.Done():
@@ -139,6 +144,196 @@ func TestCacheIsBounded(t *testing.T) {
 	if calls != 5 {
 		t.Errorf("%d calls, want 5", calls)
 	}
+
+	v = mustCache(t, inner, nil)
+	for i := range 10_000 + 1 {
+		mustSignIn(t, v, strconv.Itoa(i), "s", strconv.Itoa(i))
+	}
+	if v.Remembered() != 10_000 {
+		t.Errorf("%d remembered by default, want 10000", v.Remembered())
+	}
+}
+
+// TestCacheSeed: what a cache holds cannot be computed from a guess.
+func TestCacheSeed(t *testing.T) {
+	a, b := mustCache(t, new(counted), nil), mustCache(t, new(counted), nil)
+	if a.Digest("c", "s") == b.Digest("c", "s") {
+		t.Error("two caches hold a credential under the same digest")
+	}
+}
+
+// TestCacheIsNoOracle: a guess from another source than the client's is not accepted
+// once the throttle limits it.
+func TestCacheIsNoOracle(t *testing.T) {
+	for _, tt := range []struct {
+		client, guesser string
+		oracle          bool
+	}{
+		{"192.0.2.1", "192.0.2.2", false},
+		{"2001:db8:0:1::1", "2001:db8:0:2::1", false},
+		{"2001:db8:0:1::1", "192.0.2.2", false},
+		// They cannot be told apart.
+		{"192.0.2.1", "192.0.2.1", true},
+		{"2001:db8:0:1::1", "2001:db8:0:1::2", true},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			inner := new(counted)
+			v := mustCache(t, mustThrottle(t, inner, &tight), nil)
+			wantWait(t, v, tt.client, "c", "s", 0)
+			for range 100 {
+				_ = waitOf(t, v, tt.guesser, "c", "wrong")
+			}
+			inner.wantCalls(t, 1+3)
+			if accepted := waitOf(t, v, tt.guesser, "c", "s") == 0; accepted != tt.oracle {
+				t.Errorf("client at %s: the right guess from %s was accepted: %v, want %v", tt.client, tt.guesser, accepted, tt.oracle)
+			}
+			wantWait(t, v, tt.client, "c", "s", 0)
+			inner.wantCalls(t, 1+3)
+		})
+	}
+}
+
+// TestCacheInsideThrottle: in the other order, no guess from any source is accepted once the
+// throttle limits it, nor is the client.
+func TestCacheInsideThrottle(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		inner := new(counted)
+		v := mustThrottle(t, mustCache(t, inner, nil), &tight)
+		for range 3 {
+			wantWait(t, v, "192.0.2.1", "c", "s", 0)
+			wantWait(t, v, "192.0.2.1", "c", "wrong", 0)
+		}
+		inner.wantCalls(t, 1+3)
+		wantWait(t, v, "192.0.2.1", "c", "s", time.Minute)
+	})
+}
+
+// TestCacheOutlastsNeighbours: a client that signs in at least once per TTL is not
+// limited by guesses from its own address, however long they go on.
+func TestCacheOutlastsNeighbours(t *testing.T) {
+	for _, idle := range []time.Duration{30 * time.Second, 5 * time.Minute, 10*time.Minute - 1, 10 * time.Minute} {
+		synctest.Test(t, func(t *testing.T) {
+			v := mustCache(t, mustThrottle(t, new(counted), nil), nil)
+			wantWait(t, v, "192.0.2.1", "c", "s", 0)
+			last := time.Now()
+			guess := func() {
+				for range 100 {
+					_ = waitOf(t, v, "192.0.2.1", "c", "wrong")
+				}
+			}
+			for time.Since(last) < time.Hour {
+				time.Sleep(idle)
+				guess()
+				limited := waitOf(t, v, "192.0.2.1", "c", "s") > 0
+				if want := idle >= 10*time.Minute; limited != want {
+					t.Errorf("idle for %v: limited %v, want %v", idle, limited, want)
+				}
+			}
+		})
+	}
+}
+
+// TestCacheChargesRevoked: a credential that was right is checked once without a token
+// after it was revoked, then it is a guess like any other.
+func TestCacheChargesRevoked(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		inner := new(counted)
+		v := mustCache(t, mustThrottle(t, inner, &tight), nil)
+		wantWait(t, v, "192.0.2.1", "c", "s", 0)
+		inner.err = errors.New("down") // the past success counts until a verdict
+		inner.revision.Add(1)
+		for range 10 {
+			wantWait(t, v, "192.0.2.1", "c", "s", 0)
+		}
+		inner.err = webhookcfg.ErrInvalidCredentials
+		for range 1 + 3 {
+			wantWait(t, v, "192.0.2.1", "c", "s", 0)
+		}
+		wantWait(t, v, "192.0.2.1", "c", "s", time.Minute)
+		inner.wantCalls(t, 1+10+1+3)
+		if v.Remembered() != 0 {
+			t.Error("a refused credential is remembered")
+		}
+	})
+}
+
+// TestCacheKey: results that depend on more than the credential are kept apart.
+func TestCacheKey(t *testing.T) {
+	type tenant struct{}
+	byTenant := auth.Func(func(ctx context.Context, id, _ string) (webhookcfg.Client, error) {
+		return webhookcfg.Client{ID: ctx.Value(tenant{}).(string) + "/" + id}, nil
+	})
+	v := mustCache(t, byTenant, &auth.CacheOptions{Key: func(ctx context.Context) string { return ctx.Value(tenant{}).(string) }})
+	for range 2 {
+		for _, name := range []string{"A", "B"} {
+			client, err := v.Verify(context.WithValue(t.Context(), tenant{}, name), "c", "s")
+			if client.ID != name+"/c" || err != nil {
+				t.Errorf("tenant %s got %v, %v", name, client, err)
+			}
+		}
+	}
+	if v.Remembered() != 2 {
+		t.Errorf("%d remembered, want 2", v.Remembered())
+	}
+}
+
+// TestRevokedDuringCheck: a check that started before a revocation does not sign in after
+// it, for any of its callers.
+func TestRevokedDuringCheck(t *testing.T) {
+	for name, invalidate := range map[string]func(*atomic.Uint64, *auth.Cached){
+		"revision": func(revision *atomic.Uint64, _ *auth.Cached) { revision.Add(1) },
+		"drop":     func(_ *atomic.Uint64, v *auth.Cached) { v.Drop() },
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var revision atomic.Uint64
+				var revoked atomic.Bool
+				inner := auth.Func(func(context.Context, string, string) (webhookcfg.Client, error) {
+					refused := revoked.Load()
+					time.Sleep(time.Second)
+					if refused {
+						return webhookcfg.Client{}, webhookcfg.ErrInvalidCredentials
+					}
+					return webhookcfg.Client{ID: "owner"}, nil
+				})
+				v := mustCache(t, inner, &auth.CacheOptions{Revision: revision.Load})
+				var group sync.WaitGroup
+				for range 3 {
+					group.Go(func() { mustRefuse(t, v, "c", "s") })
+				}
+				synctest.Wait()
+				revoked.Store(true)
+				invalidate(&revision, v)
+				group.Wait()
+			})
+		})
+	}
+}
+
+// TestRevisionNeverSettles: a check ends although the version changes all the time.
+func TestRevisionNeverSettles(t *testing.T) {
+	inner := new(counted)
+	v := mustCache(t, inner, &auth.CacheOptions{Revision: func() uint64 { return inner.revision.Add(1) }})
+	if client, err := v.Verify(t.Context(), "c", "s"); err == nil || client.ID != "" || errors.Is(err, webhookcfg.ErrInvalidCredentials) {
+		t.Errorf("got %v, %v", client, err)
+	}
+	inner.wantCalls(t, 3)
+}
+
+// TestRevisionThroughAWrapper: a revision that a wrapper hides can be given in the options.
+func TestRevisionThroughAWrapper(t *testing.T) {
+	path := writeFile(t, sha256Line("c", "old"))
+	f := mustOpen(t, path, nil)
+	v := mustCache(t, struct{ webhookcfg.CredentialVerifier }{f}, &auth.CacheOptions{Revision: f.Revision})
+	mustSignIn(t, v, "c", "old", "c")
+	rewrite(t, path, sha256Line("c", "new"))
+	if err := f.Reload(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	mustRefuse(t, v, "c", "old")
+	if v.Revision() != f.Revision() {
+		t.Errorf("revision %d, want %d", v.Revision(), f.Revision())
+	}
 }
 
 func TestCacheIsInvalidated(t *testing.T) {
@@ -164,7 +359,7 @@ func TestCacheIsInvalidated(t *testing.T) {
 				verify()
 				inner.wantCalls(t, 2)
 
-				// The result of a check that was under way is not remembered.
+				// A check that was under way is made again.
 				invalidate(inner, v)
 				go verify()
 				synctest.Wait()
@@ -173,14 +368,14 @@ func TestCacheIsInvalidated(t *testing.T) {
 				verify()
 				inner.wantCalls(t, 4)
 
-				// Nor is it joined.
+				// It is not joined, but its callers join a new one.
 				invalidate(inner, v)
 				go verify()
-				synctest.Wait()
+				time.Sleep(time.Second / 2)
 				invalidate(inner, v)
 				verify()
+				synctest.Wait()
 				inner.wantCalls(t, 6)
-				time.Sleep(time.Minute) // let the first one end
 			})
 		})
 	}

@@ -5,8 +5,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	"example.com/go-webhookcfg/webhookcfg"
 )
@@ -18,69 +20,92 @@ import (
 type clientSet struct {
 	clients  map[string]account
 	revision uint64
+	ends     []time.Time // of secrets, in ascending order
 
 	comparisons int   // with SHA-256 hashes
 	derivations []int // rounds of each, in descending order
-	dummy       secretHash
 	hasher      *hasher
-	slots       chan struct{}
+	slots       *slots // for derivations
 }
 
 // account is a client that is not disabled.
 type account struct {
 	owner   string
-	plain   []digest     // of SHA-256
-	derived []secretHash // of PBKDF2, by rounds in descending order
+	plain   []storedSecret // of SHA-256
+	derived []storedSecret // of PBKDF2, by rounds in descending order
+}
+
+// storedSecret is a secret of a client.
+type storedSecret struct {
+	secretHash
+	name  string
+	until time.Time // the instant from which it is refused; zero for never
 }
 
 func (s *clientSet) verify(ctx context.Context, id, secret string) (webhookcfg.Client, error) {
 	c := s.clients[id] // an unknown client has no secrets
-	ok := s.matchPlain(&c, secret)
-	if !ok && len(s.derivations) > 0 {
-		var err error
-		if ok, err = s.matchDerived(ctx, &c, secret); err != nil {
+	found := current(c.plain, s.matchPlain(&c, secret))
+	if found == nil && len(s.derivations) > 0 {
+		matches, err := s.matchDerived(ctx, &c, secret)
+		if err != nil {
 			return webhookcfg.Client{}, fmt.Errorf("auth: hashing a secret: %w", err)
 		}
+		found = current(c.derived, matches)
 	}
-	if !ok {
+	if found == nil {
 		return webhookcfg.Client{}, webhookcfg.ErrInvalidCredentials
 	}
-	return webhookcfg.Client{ID: c.owner}, nil
+	return webhookcfg.Client{ID: c.owner, SecretName: found.name}, nil
 }
 
-func (s *clientSet) matchPlain(c *account, secret string) bool {
-	presented, found := s.hasher.sum(secret), 0
-	for i := range s.comparisons {
-		stored := &s.dummy.sum
-		if i < len(c.plain) {
-			stored = &c.plain[i]
+// current returns the first of the secrets that matches, as its bit in matches reports,
+// and has not ended; nil if there is none. It is called when all hashes are computed,
+// so that a secret that ends during the check is refused.
+func current(secrets []storedSecret, matches int) *storedSecret {
+	now := time.Now()
+	for i := range secrets {
+		if until := secrets[i].until; matches>>i&1 == 1 && (until.IsZero() || now.Before(until)) {
+			return &secrets[i]
 		}
-		found |= s.hasher.equal(presented, *stored)
 	}
-	return found == 1
+	return nil
 }
 
-func (s *clientSet) matchDerived(ctx context.Context, c *account, secret string) (bool, error) {
-	select {
-	case s.slots <- struct{}{}:
-	case <-ctx.Done():
-		return false, ctx.Err()
+// matchPlain returns a bit for each of the comparisons. The bits that no secret of the
+// client has belong to dummies and mean nothing.
+func (s *clientSet) matchPlain(c *account, secret string) (matches int) {
+	presented := s.hasher.sum(secret)
+	for i := range s.comparisons {
+		var stored digest
+		if i < len(c.plain) {
+			stored = c.plain[i].sum
+		}
+		matches |= s.hasher.equal(presented, stored) << i
 	}
-	defer func() { <-s.slots }()
-	found := 0
+	return matches
+}
+
+// dummySalt has the length of the salts of [PBKDF2Line].
+const dummySalt = "0123456789abcdef"
+
+// matchDerived returns bits like matchPlain.
+func (s *clientSet) matchDerived(ctx context.Context, c *account, secret string) (matches int, err error) {
+	if err := s.slots.acquire(ctx); err != nil {
+		return 0, err
+	}
+	defer s.slots.release()
 	for i, rounds := range s.derivations {
-		stored := s.dummy
-		stored.rounds = rounds
+		stored := secretHash{rounds: rounds, salt: dummySalt}
 		if i < len(c.derived) {
-			stored = c.derived[i]
+			stored = c.derived[i].secretHash
 		}
 		equal, err := s.compareDerived(ctx, secret, stored, rounds)
 		if err != nil {
-			return false, err
+			return 0, err
 		}
-		found |= equal
+		matches |= equal << i
 	}
-	return found == 1, nil
+	return matches, nil
 }
 
 // compareDerived returns 1 if secret has the stored hash. It always computes the given
@@ -91,31 +116,53 @@ func (s *clientSet) compareDerived(ctx context.Context, secret string, stored se
 	}
 	presented, err := s.hasher.derive(secret, stored.salt, stored.rounds)
 	if err == nil && stored.rounds < rounds {
-		_, err = s.hasher.derive(secret, s.dummy.salt, rounds-stored.rounds)
+		_, err = s.hasher.derive(secret, dummySalt, rounds-stored.rounds)
 	}
 	return s.hasher.equal(presented, stored.sum), err
 }
 
+// revisionAt returns a number that changes with the set and whenever a secret ends.
+func (s *clientSet) revisionAt(now time.Time) uint64 {
+	ended, _ := slices.BinarySearchFunc(s.ends, now, func(end, now time.Time) int {
+		if end.After(now) {
+			return 1
+		}
+		return -1
+	})
+	return s.revision + uint64(ended)
+}
+
 // add adds a client and raises the uniform cost of a check to its cost.
-func (s *clientSet) add(id, owner string, hashes []secretHash) {
-	c := account{owner: cmp.Or(owner, id)}
-	for _, h := range hashes {
-		if h.rounds == 0 {
-			c.plain = append(c.plain, h.sum)
+func (s *clientSet) add(id string, spec *clientSpec) error {
+	c := account{owner: cmp.Or(spec.owner, id)}
+	for _, stored := range spec.secrets {
+		if stored.rounds == 0 {
+			c.plain = append(c.plain, stored)
 		} else {
-			c.derived = append(c.derived, h)
+			c.derived = append(c.derived, stored)
+		}
+		if !stored.until.IsZero() {
+			s.ends = append(s.ends, stored.until)
 		}
 	}
-	slices.SortStableFunc(c.derived, func(a, b secretHash) int { return b.rounds - a.rounds })
+	slices.SortStableFunc(c.derived, func(a, b storedSecret) int { return b.rounds - a.rounds })
 	s.clients[id] = c
 
 	s.comparisons = max(s.comparisons, len(c.plain))
-	for i, h := range c.derived {
+	total := 0
+	for i := range max(len(s.derivations), len(c.derived)) {
 		if i == len(s.derivations) {
 			s.derivations = append(s.derivations, 0)
 		}
-		s.derivations[i] = max(s.derivations[i], h.rounds)
+		if i < len(c.derived) {
+			s.derivations[i] = max(s.derivations[i], c.derived[i].rounds)
+		}
+		total += s.derivations[i]
 	}
+	if total > maxRounds {
+		return errCostly
+	}
+	return nil
 }
 
 // maxSecrets bounds the secrets of a client: every check costs as much as the costliest
@@ -123,10 +170,12 @@ func (s *clientSet) add(id, owner string, hashes []secretHash) {
 const maxSecrets = 8
 
 var (
-	errDuplicate      = errors.New("duplicate entry")
+	errDuplicate      = errors.New("duplicate entry, or a name that another secret of the client has")
+	errConflict       = errors.New("client with lines that differ in owner or in disabled")
 	errTooManySecrets = errors.New("client with more than 8 secrets")
 	errNoSecret       = errors.New("enabled client without a secret")
 	errNoClients      = errors.New("no clients")
+	errCostly         = errors.New("a check would take more than 10000000 rounds of PBKDF2: use fewer secrets or rounds")
 )
 
 // builder collects the entries of each client until a clientSet can be built.
@@ -136,17 +185,33 @@ type clientSpec struct {
 	pos      int // of the first entry, for errors
 	owner    string
 	disabled bool
-	hashes   []secretHash
+	secrets  []storedSecret
 }
 
-// add adds one entry, with its position counted from 1. It copies the names, which may
-// be substrings of a whole file.
+// add adds an entry, with its position counted from 1, that states everything about its
+// client but the other secrets. It copies the names, which may be substrings of a whole
+// file.
 func (b builder) add(pos int, e fileEntry) error {
-	c := b[e.id]
-	if c == nil {
-		c = &clientSpec{pos: pos}
-		b[strings.Clone(e.id)] = c
+	owner := cmp.Or(e.owner, e.id)
+	c, found := b[e.id]
+	switch {
+	case !found:
+		c = b.client(pos, e.id)
+		c.owner, c.disabled = strings.Clone(owner), e.disabled
+	case c.owner != owner || c.disabled != e.disabled:
+		return errConflict
+	case e.kind == kindDisabled || len(c.secrets) == 0:
+		return errDuplicate
 	}
+	if e.kind == kindDisabled {
+		return nil
+	}
+	return c.addSecret(e.storedSecret)
+}
+
+// addProperty adds an entry of the older form, which states one property of its client.
+func (b builder) addProperty(pos int, e fileEntry) error {
+	c := b.client(pos, e.id)
 	switch e.kind {
 	case kindOwner:
 		if c.owner != "" {
@@ -159,41 +224,51 @@ func (b builder) add(pos int, e fileEntry) error {
 		}
 		c.disabled = true
 	default:
-		return c.addHash(e.hash)
+		return c.addSecret(e.storedSecret)
 	}
 	return nil
 }
 
-func (c *clientSpec) addHash(h secretHash) error {
-	if slices.Contains(c.hashes, h) {
-		return errDuplicate
+func (b builder) client(pos int, id string) *clientSpec {
+	c := b[id]
+	if c == nil {
+		c = &clientSpec{pos: pos}
+		b[strings.Clone(id)] = c
 	}
-	if len(c.hashes) == maxSecrets {
+	return c
+}
+
+func (c *clientSpec) addSecret(added storedSecret) error {
+	for _, s := range c.secrets {
+		if s.secretHash == added.secretHash || s.name == added.name && s.name != "" {
+			return errDuplicate
+		}
+	}
+	if len(c.secrets) == maxSecrets {
 		return errTooManySecrets
 	}
-	c.hashes = append(c.hashes, h)
+	added.name = strings.Clone(added.name)
+	c.secrets = append(c.secrets, added)
 	return nil
 }
 
-// incomplete returns the first position of a client that is enabled and has
-// no secret; 0 if there is none.
-func (b builder) incomplete() (pos int) {
-	for _, c := range b {
-		if !c.disabled && len(c.hashes) == 0 && (pos == 0 || c.pos < pos) {
-			pos = c.pos
+// build returns the set of clients. A disabled client is left out: it is treated as
+// unknown. An error comes with the position of its client.
+func (b builder) build(h *hasher, slots *slots) (s *clientSet, pos int, err error) {
+	s = &clientSet{clients: make(map[string]account, len(b)), hasher: h, slots: slots}
+	byPosition := func(x, y string) int { return b[x].pos - b[y].pos }
+	for _, id := range slices.SortedFunc(maps.Keys(b), byPosition) {
+		c := b[id]
+		switch {
+		case c.disabled:
+		case len(c.secrets) == 0:
+			return nil, c.pos, errNoSecret
+		default:
+			if err := s.add(id, c); err != nil {
+				return nil, c.pos, err
+			}
 		}
 	}
-	return pos
-}
-
-// build returns the set of clients, which must be complete. A disabled client is left
-// out: it is treated as unknown.
-func (b builder) build(h *hasher, slots chan struct{}) *clientSet {
-	s := &clientSet{clients: make(map[string]account, len(b)), dummy: randomHash(), hasher: h, slots: slots}
-	for id, c := range b {
-		if !c.disabled {
-			s.add(id, c.owner, c.hashes)
-		}
-	}
-	return s
+	slices.SortFunc(s.ends, time.Time.Compare)
+	return s, 0, nil
 }

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -32,27 +34,27 @@ func costOf(t *testing.T, w *auth.Work, v webhookcfg.CredentialVerifier, id, sec
 func TestRefusalsCostTheSame(t *testing.T) {
 	w := new(auth.Work)
 	v, err := auth.CountedStatic(w,
-		auth.Credential{ID: "one", Secrets: []string{"s1"}},
-		auth.Credential{ID: "three", Secrets: []string{"s1", "s2", "s3"}},
-		auth.Credential{ID: "gone", Secrets: []string{"s1", "s2", "s3", "s4"}, Disabled: true},
+		auth.Credential{ID: "one", Secrets: auth.Secrets(long("s1"))},
+		auth.Credential{ID: "three", Secrets: auth.Secrets(long("s1"), long("s2"), long("s3"))},
+		auth.Credential{ID: "gone", Secrets: auth.Secrets(long("s1"), long("s2"), long("s3"), long("s4")), Disabled: true},
 	)
 	if err != nil {
 		t.Fatal(err)
 	}
 	want := [4]int64{1, 3, 0, 0}
 	for _, presented := range [][2]string{
-		{"unknown", "s1"},
-		{"one", "wrong"},
-		{"three", "wrong"},
-		{"gone", "s1"},
-		{"gone", "wrong"},
+		{"unknown", long("s1")},
+		{"one", long("wrong")},
+		{"three", long("wrong")},
+		{"gone", long("s1")},
+		{"gone", long("wrong")},
 		{"", ""},
 		{"unknown", strings.Repeat("x", 3000)},
 		// The position of the secret makes no difference either.
-		{"one", "s1"},
-		{"three", "s1"},
-		{"three", "s2"},
-		{"three", "s3"},
+		{"one", long("s1")},
+		{"three", long("s1")},
+		{"three", long("s2")},
+		{"three", long("s3")},
 	} {
 		if got := costOf(t, w, v, presented[0], presented[1]); got != want {
 			t.Errorf("%s costs %v, want %v", presented[0], got, want)
@@ -66,12 +68,12 @@ func TestMixedKindsCostTheSame(t *testing.T) {
 	const few, many = 600_000, 1_000_000
 	w := new(auth.Work)
 	v, err := auth.OpenCountedFile(w, writeFile(t,
-		mustLine(auth.SHA256Line("plain", "p1")),
-		mustLine(auth.SHA256Line("plain", "p2")),
+		sha256Line("plain", "p1"),
+		sha256Line("plain", "p2"),
 		auth.CheapPBKDF2Line("few", "f", few),
 		auth.CheapPBKDF2Line("both", "b1", few),
 		auth.CheapPBKDF2Line("both", "b2", many),
-		mustLine(auth.SHA256Line("both", "b3")),
+		sha256Line("both", "b3"),
 		auth.CheapPBKDF2Line("gone", "g", 9_000_000),
 		"gone:disabled",
 	), nil)
@@ -106,6 +108,142 @@ func TestMixedKindsCostTheSame(t *testing.T) {
 	mustSignIn(t, v, "both", "b3", "both")
 	mustRefuse(t, v, "plain", "f")
 	mustRefuse(t, v, "few", "b1")
+}
+
+// TestNamesSecret: of several secrets, the one that signed in is named, whatever its kind
+// and position.
+func TestNamesSecret(t *testing.T) {
+	f, err := auth.OpenCountedFile(new(auth.Work), writeFile(t, "begin",
+		sha256Line("c", "1")+" name=one",
+		auth.CheapPBKDF2Line("c", "2", 600_000)+" name=two",
+		sha256Line("c", "3"),
+		auth.CheapPBKDF2Line("c", "4", 700_000)+" name=four",
+		sha256Line("c", "5")+" name=five",
+		"end"), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	v := mustCache(t, f, nil)
+	for range 2 { // the second time by the cache
+		for secret, want := range map[string]string{"1": "one", "2": "two", "3": "", "4": "four", "5": "five"} {
+			if client, err := v.Verify(t.Context(), "c", secret); err != nil || client.ID != "c" || client.SecretName != want {
+				t.Errorf("secret %s: got %+v, %v, want the name %q", secret, client, err, want)
+			}
+		}
+	}
+}
+
+// TestDummiesSignInNoClient: also not if their hashes are those of the presented secret.
+func TestDummiesSignInNoClient(t *testing.T) {
+	w := &auth.Work{AllEqual: true}
+	v, err := auth.OpenCountedFile(w, writeFile(t, "begin",
+		sha256Line("plain", "1"),
+		sha256Line("ended", "2")+" until=1999-01-01T00:00:00Z",
+		auth.CheapPBKDF2Line("slow", "3", 600_000),
+		"end"), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, id := range []string{"unknown", "", "ended"} {
+		mustRefuse(t, v, id, "0")
+	}
+	mustSignIn(t, v, "plain", "0", "plain")
+	mustSignIn(t, v, "slow", "0", "slow")
+}
+
+// TestUntil: a secret is refused at the instant at which it ends, by a cache too, and the
+// refusal costs as much as any other.
+func TestUntil(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		in := func(d time.Duration) string { return " until=" + time.Now().Add(d).Format(time.RFC3339Nano) }
+		w := new(auth.Work)
+		f, err := auth.OpenCountedFile(w, writeFile(t, "begin",
+			sha256Line("plain", "ended")+in(0),
+			sha256Line("plain", "hour")+in(time.Hour),
+			sha256Line("plain", "always"),
+			auth.CheapPBKDF2Line("slow", "two", 800_000)+in(2*time.Hour),
+			// One secret, hashed three times.
+			auth.CheapPBKDF2Line("same", "s", 800_000)+in(time.Minute),
+			auth.CheapPBKDF2Line("same", "s", 600_000)+in(3*time.Hour),
+			sha256Line("same", "s")+in(time.Second),
+			"end"), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		outer := mustCache(t, f, &auth.CacheOptions{TTL: 1000 * time.Hour})
+		wantCost := costOf(t, w, f, "unknown", "s")
+		signsIn := func(id, secret string, want bool) {
+			t.Helper()
+			for _, v := range []webhookcfg.CredentialVerifier{f, outer} {
+				if !want {
+					mustRefuse(t, v, id, secret)
+				} else {
+					mustSignIn(t, v, id, secret, id)
+				}
+			}
+			if got := costOf(t, w, f, id, secret); !want && got != wantCost {
+				t.Errorf("the refusal of %s and %s costs %v, want %v", id, secret, got, wantCost)
+			}
+		}
+		for _, moment := range []struct {
+			after             time.Duration
+			hour, two, thrice bool
+		}{
+			{0, true, true, true},
+			{time.Hour - 1, true, true, true},
+			{1, false, true, true},
+			{time.Hour - 1, false, true, true},
+			{1, false, false, true},
+			{time.Hour - 1, false, false, true},
+			{1, false, false, false},
+			{1000 * time.Hour, false, false, false},
+		} {
+			time.Sleep(moment.after)
+			signsIn("plain", "ended", false)
+			signsIn("plain", "always", true)
+			signsIn("plain", "hour", moment.hour)
+			signsIn("slow", "two", moment.two)
+			signsIn("same", "s", moment.thrice)
+		}
+	})
+}
+
+// TestUntilDuringCheck: a secret that ends while it is hashed is refused.
+func TestUntilDuringCheck(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		until := time.Now().Add(500 * time.Millisecond).Format(time.RFC3339Nano)
+		f, _, _ := openSlow(t, 1, "begin", auth.CheapPBKDF2Line("human", "h", 600_000)+" until="+until, "end")
+		mustRefuse(t, f, "human", "h")
+	})
+}
+
+// TestRevisionOfEnds: the revision changes when a secret ends, and never comes back.
+func TestRevisionOfEnds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		path := writeFile(t, "begin",
+			sha256Line("a", "1")+" until="+time.Now().Add(time.Minute).Format(time.RFC3339),
+			sha256Line("a", "2")+" until="+time.Now().Add(2*time.Minute).Format(time.RFC3339),
+			"end")
+		f := mustOpen(t, path, nil)
+		seen := []uint64{f.Revision()}
+		next := func() {
+			t.Helper()
+			if now := f.Revision(); slices.Contains(seen, now) {
+				t.Errorf("the revision %d was there before: %v", now, seen)
+			} else {
+				seen = append(seen, now)
+			}
+		}
+		time.Sleep(time.Minute)
+		next()
+		rewrite(t, path, "begin", sha256Line("a", "2")+" until="+time.Now().Add(time.Minute).Format(time.RFC3339), "end")
+		if err := f.Reload(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		next()
+		time.Sleep(time.Minute)
+		next()
+	})
 }
 
 func mustLine(line string, err error) string {
@@ -174,6 +312,25 @@ func TestSlowHashesAreBounded(t *testing.T) {
 			t.Errorf("%d concurrent slow hashes, %v for ten of one second", got, took)
 		}
 	})
+}
+
+// TestSlowHashesByDefault: on half of the processors, and on one at least.
+func TestSlowHashesByDefault(t *testing.T) {
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(0))
+	for procs, want := range map[int]int64{1: 1, 2: 1, 3: 1, 8: 4} {
+		runtime.GOMAXPROCS(procs)
+		synctest.Test(t, func(t *testing.T) {
+			f, _, peak := openSlow(t, 0, auth.CheapPBKDF2Line("human", "h", 600_000))
+			var group sync.WaitGroup
+			for range 2 * want {
+				group.Go(func() { mustSignIn(t, f, "human", "h", "human") })
+			}
+			group.Wait()
+			if got := peak.Load(); got != want {
+				t.Errorf("%d processors: %d concurrent slow hashes, want %d", procs, got, want)
+			}
+		})
+	}
 }
 
 // TestSlowHashesEndWithTheContext: while waiting, and between two hashes of one check.

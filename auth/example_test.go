@@ -2,6 +2,10 @@ package auth_test
 
 import (
 	"context"
+	"crypto/pbkdf2"
+	"crypto/rand"
+	"crypto/sha256"
+	"crypto/subtle"
 	"errors"
 	"fmt"
 	"log"
@@ -18,28 +22,30 @@ import (
 func ExampleStatic() {
 	verifier, err := auth.Static(
 		// Two secrets, while the client switches from one to the other.
-		auth.Credential{ID: "acme", Secrets: []string{"old-secret", "new-secret"}},
+		auth.Credential{ID: "acme", Secrets: auth.Secrets("old-long-random-secret", "new-long-random-secret")},
 		// A second id for the same owner, to replace the first one.
-		auth.Credential{ID: "acme-2", Secrets: []string{"another-secret"}, Owner: "acme"},
+		auth.Credential{ID: "acme-2", Secrets: auth.Secrets("another-long-random-secret"), Owner: "acme"},
 	)
 	if err != nil {
 		log.Fatal(err)
 	}
 	ctx := context.Background()
-	fmt.Println(verifier.Verify(ctx, "acme", "new-secret"))
-	fmt.Println(verifier.Verify(ctx, "acme-2", "another-secret"))
+	client, err := verifier.Verify(ctx, "acme", "new-long-random-secret")
+	fmt.Println(client.ID, err)
+	client, err = verifier.Verify(ctx, "acme-2", "another-long-random-secret")
+	fmt.Println(client.ID, err)
 	_, err = verifier.Verify(ctx, "acme", "guess")
 	fmt.Println(errors.Is(err, webhookcfg.ErrInvalidCredentials))
 	// Output:
-	// {acme} <nil>
-	// {acme} <nil>
+	// acme <nil>
+	// acme <nil>
 	// true
 }
 
 // A function can call another service or, as here, change the result of a verifier: its
 // clients own configurations under names that the host chooses.
 func ExampleFunc() {
-	clients, err := auth.Static(auth.Credential{ID: "acme", Secrets: []string{"s3cret"}})
+	clients, err := auth.Static(auth.Credential{ID: "acme", Secrets: auth.Secrets("a-long-random-secret")})
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -50,8 +56,9 @@ func ExampleFunc() {
 		}
 		return webhookcfg.Client{ID: "tenant-7/" + client.ID}, nil
 	})
-	fmt.Println(verifier.Verify(context.Background(), "acme", "s3cret"))
-	// Output: {tenant-7/acme} <nil>
+	client, err := verifier.Verify(context.Background(), "acme", "a-long-random-secret")
+	fmt.Println(client.ID, err)
+	// Output: tenant-7/acme <nil>
 }
 
 func ExampleOpenFile() {
@@ -63,8 +70,9 @@ func ExampleOpenFile() {
 	path := filepath.Join(dir, "credentials")
 
 	// printf %s open-sesame | sha256sum
-	const text = `# clients
-aladdin:sha256:d7ecdf25eaf3deba0f2628771dbdd22d4138ab6cf38f91ed02a2ca0dec7c8ab7
+	const text = `begin
+aladdin:sha256:d7ecdf25eaf3deba0f2628771dbdd22d4138ab6cf38f91ed02a2ca0dec7c8ab7 name=lamp
+end
 `
 	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 		log.Fatal(err)
@@ -74,14 +82,57 @@ aladdin:sha256:d7ecdf25eaf3deba0f2628771dbdd22d4138ab6cf38f91ed02a2ca0dec7c8ab7
 		log.Fatal(err)
 	}
 	defer file.Close()
-	fmt.Println(file.Verify(context.Background(), "aladdin", "open-sesame"))
-	// Output: {aladdin} <nil>
+	client, err := file.Verify(context.Background(), "aladdin", "open-sesame")
+	fmt.Println(client.ID, client.SecretName, err)
+	// Output: aladdin lamp <nil>
+}
+
+// The clients are in a database of the host, with hashes of a kind that it chose. For
+// bcrypt, hash calls bcrypt.GenerateFromPassword, and compare is
+// bcrypt.CompareHashAndPassword.
+func ExampleLookup() {
+	const rounds = 10_000 // for a short example; OWASP recommends 600,000
+	hash := func(secret []byte) ([]byte, error) {
+		salt := []byte(rand.Text()) // 26 bytes
+		sum, err := pbkdf2.Key(sha256.New, string(secret), salt, rounds, 32)
+		return append(salt, sum...), err
+	}
+	compare := func(hash, secret []byte) error {
+		if len(hash) != 26+32 {
+			return errors.New("malformed hash")
+		}
+		sum, err := pbkdf2.Key(sha256.New, string(secret), hash[:26], rounds, 32)
+		if err == nil && subtle.ConstantTimeCompare(sum, hash[26:]) == 0 {
+			err = errors.New("wrong secret")
+		}
+		return err
+	}
+
+	stored, err := hash([]byte("correct horse"))
+	if err != nil {
+		log.Fatal(err)
+	}
+	database := map[string][]auth.HashedSecret{
+		"acme": {{Hash: stored, Client: webhookcfg.Client{ID: "tenant-7", SecretName: "2026"}}},
+	}
+	find := func(_ context.Context, id string) ([]auth.HashedSecret, error) { return database[id], nil }
+
+	verifier, err := auth.Lookup(find, hash, compare, nil)
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(verifier.Verify(context.Background(), "acme", "correct horse"))
+	_, err = verifier.Verify(context.Background(), "acme", "guess")
+	fmt.Println(errors.Is(err, webhookcfg.ErrInvalidCredentials))
+	// Output:
+	// {tenant-7 2026} <nil>
+	// true
 }
 
 // The order matters: with the cache around the throttle, a client that has signed in is
 // not limited by guesses from the same address.
 func ExampleThrottle() {
-	clients, err := auth.Static(auth.Credential{ID: "acme", Secrets: []string{"s3cret"}})
+	clients, err := auth.Static(auth.Credential{ID: "acme", Secrets: auth.Secrets("a-long-random-secret")})
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -97,22 +148,27 @@ func ExampleThrottle() {
 	}
 
 	here := auth.ContextWithSource(context.Background(), netip.MustParseAddr("192.0.2.1"))
-	fmt.Println(verifier.Verify(here, "acme", "s3cret"))
+	client, err := verifier.Verify(here, "acme", "a-long-random-secret")
+	fmt.Println(client.ID, err)
 	for range 3 {
 		_, err = verifier.Verify(here, "acme", "guess")
 	}
 	var limit *auth.LimitError
 	fmt.Println("limited:", errors.As(err, &limit))
-	fmt.Println(verifier.Verify(here, "acme", "s3cret"))
+	client, err = verifier.Verify(here, "acme", "a-long-random-secret")
+	fmt.Println(client.ID, err)
 	// Output:
-	// {acme} <nil>
+	// acme <nil>
 	// limited: true
-	// {acme} <nil>
+	// acme <nil>
 }
 
 func ExampleWithSource() {
-	mux := http.NewServeMux() // with the handler registered on it
-	proxies := netip.MustParsePrefix("10.1.0.0/16")
-	server := http.Server{Handler: auth.WithSource(mux, proxies)}
+	mux := http.NewServeMux()                                                // with the handler registered on it
+	withSource, err := auth.WithSource(netip.MustParsePrefix("10.1.0.0/16")) // the proxies
+	if err != nil {
+		log.Fatal(err)
+	}
+	server := http.Server{Handler: withSource(mux)}
 	_ = server.Close()
 }

@@ -1,9 +1,14 @@
 package auth
 
 import (
+	"cmp"
+	"context"
 	"crypto/sha256"
 	"fmt"
+	"slices"
+	"strings"
 	"sync/atomic"
+	"time"
 )
 
 // Work counts the cost of checks. Its derivations are cheap stand-ins for PBKDF2.
@@ -11,6 +16,7 @@ type Work struct {
 	Sums, Comparisons, Derivations, Rounds atomic.Int64
 
 	OnDerive func() // may be nil
+	AllEqual bool   // every comparison finds two hashes equal
 }
 
 // Total returns the sum of all counts.
@@ -39,6 +45,9 @@ func (w *Work) counted() *hasher {
 		},
 		equal: func(a, b digest) int {
 			w.Comparisons.Add(1)
+			if w.AllEqual {
+				return 1
+			}
 			return equal(a, b)
 		},
 	}
@@ -48,12 +57,15 @@ func cheapDerive(secret, salt string, rounds int) digest {
 	return sha256.Sum256(fmt.Appendf(nil, "%q %q %d", secret, salt, rounds))
 }
 
+// CountedPBKDF2Line is [PBKDF2Line] with hashes that a counted [File] verifies.
+func CountedPBKDF2Line(w *Work, id, secret string) (string, error) {
+	return w.counted().pbkdf2Line(id, secret)
+}
+
 // CheapPBKDF2Line returns a line with a hash that a counted [File] verifies.
 func CheapPBKDF2Line(id, secret string, rounds int) string {
-	h := randomHash()
-	h.rounds = rounds
-	h.sum = cheapDerive(secret, h.salt, rounds)
-	return fileEntry{id: id, kind: kindPBKDF2, hash: h}.line()
+	salt := newSalt()
+	return pbkdf2Line(id, secretHash{rounds, salt, cheapDerive(secret, salt, rounds)})
 }
 
 func CountedStatic(w *Work, credentials ...Credential) (*Clients, error) {
@@ -64,34 +76,52 @@ func OpenCountedFile(w *Work, path string, options *FileOptions) (*File, error) 
 	return openFile(w.counted(), path, options)
 }
 
+// Path returns the path of the file.
+func (f *File) Path() string { return f.path }
+
 // Derive returns the first 32 bytes of PBKDF2-HMAC-SHA-256.
 func Derive(secret, salt string, rounds int) [32]byte {
-	d, err := derive(secret, salt, rounds)
+	d, err := stdHasher.derive(secret, salt, rounds)
 	if err != nil {
 		panic(err)
 	}
 	return d
 }
 
-// Reprint parses a file and encodes its entries, in any order.
-func Reprint(text string) (lines []string, line int, err error) {
-	r, line, err := parseFile(text)
-	for id, c := range r {
-		if c.owner != "" {
-			lines = append(lines, fileEntry{id: id, kind: kindOwner, owner: c.owner}.line())
+// Reprint parses a file and encodes it as a marked one.
+func Reprint(text string) (marked string, line int, err error) {
+	b, _, line, err := parseFile(text)
+	if err == nil {
+		_, line, err = b.build(&stdHasher, nil)
+	}
+	if err != nil {
+		return "", line, err
+	}
+	var lines []string
+	for id, c := range b {
+		suffix := " owner=" + cmp.Or(c.owner, id)
+		if len(c.secrets) == 0 {
+			lines = append(lines, id+":disabled"+suffix)
 		}
 		if c.disabled {
-			lines = append(lines, fileEntry{id: id, kind: kindDisabled}.line())
+			suffix += " disabled"
 		}
-		for _, h := range c.hashes {
-			kind := kindSHA256
-			if h.rounds > 0 {
-				kind = kindPBKDF2
+		for _, s := range c.secrets {
+			line := fmt.Sprintf("%s:sha256:%x", id, s.sum)
+			if s.rounds > 0 {
+				line = pbkdf2Line(id, s.secretHash)
 			}
-			lines = append(lines, fileEntry{id: id, kind: kind, hash: h}.line())
+			if s.name != "" {
+				line += " name=" + s.name
+			}
+			if !s.until.IsZero() {
+				line += " until=" + s.until.Format(time.RFC3339Nano)
+			}
+			lines = append(lines, line+suffix)
 		}
 	}
-	return lines, line, err
+	slices.Sort(lines)
+	return "begin\n" + strings.Join(lines, "\n") + "\nend\n", line, err
 }
 
 // Remembered returns the number of credentials in a cache.
@@ -101,9 +131,14 @@ func (c *Cached) Remembered() int {
 	return c.verified.Len()
 }
 
+// Digest returns the key of a credential without a source in a cache.
+func (c *Cached) Digest(id, secret string) [32]byte {
+	return c.digest(context.Background(), id, secret)
+}
+
 // Rows returns the size of the largest table of a throttle.
 func (t *Throttled) Rows() int {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return max(t.pairs.Len(), t.sources.Len(), t.clients.Len(), t.known.Len())
+	return max(t.pairs.Len(), t.sources.Len(), t.sites.Len(), t.clients.Len(), t.known.Len())
 }

@@ -1,13 +1,11 @@
 package auth
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"log/slog"
-	"runtime"
-	"sync"
+	"runtime/debug"
 	"sync/atomic"
 	"time"
 
@@ -17,16 +15,18 @@ import (
 // FileOptions configures a [File]. The zero value of every field is a safe default.
 type FileOptions struct {
 	// Poll is the interval at which the file is read again. Zero means never: changes
-	// take effect with [File.Reload].
+	// take effect with [File.Reload]. A file of the older form that became shorter takes
+	// effect with the second poll that finds it so.
 	Poll time.Duration
 
-	// AllowReadable accepts a file that is readable by its group or by all users, as
-	// container platforms mount secrets. A file that they can write is never accepted.
-	// On Windows it has no effect.
+	// AllowReadable accepts a file that is readable by its group or by all users, or
+	// owned by any user, as container platforms mount secrets. A file that its group or
+	// all users can write is never accepted. On Windows it has no effect.
 	AllowReadable bool
 
-	// SlowHashes bounds the checks that hash with PBKDF2 at the same time; the others
-	// wait. Zero means half of GOMAXPROCS, and at least one.
+	// SlowHashes bounds the checks that hash with PBKDF2 at the same time. Up to 16
+	// times as many wait, others fail with [ErrBusy]. Zero means half of GOMAXPROCS,
+	// and at least one.
 	SlowHashes int
 
 	// Logger receives one record when the file has changed, and one when it can no
@@ -36,7 +36,8 @@ type FileOptions struct {
 	// OnReload is called with nil when the file has changed and is in use, and with
 	// the reason when it can no longer be used; once for consecutive failures with the
 	// same reason. It is not called by [OpenFile] and never concurrently, and must
-	// not call Reload or Close. If nil, it is not called.
+	// not call Reload or Close. A panic in it reaches the caller of Reload; after a poll
+	// it is logged. If nil, it is not called.
 	OnReload func(err error)
 }
 
@@ -46,21 +47,24 @@ type File struct {
 	path    string
 	options FileOptions
 	hasher  *hasher
-	slots   chan struct{} // one element for each check that is hashing with PBKDF2
+	slots   *slots // for PBKDF2
 	clients atomic.Pointer[clientSet]
+	problem atomic.Pointer[error] // the result of the last read
 
-	mu        sync.Mutex // guards the fields below
+	reading   chan struct{} // has an element while the file is read; guards the fields below
 	content   digest
+	size      int
+	shrunk    digest // of shorter contents, which the next poll uses if it finds the same
 	lastError string // last reported; "" if the file is in use as it is
 
 	stop    context.CancelFunc
 	stopped chan struct{}
 }
 
-// OpenFile reads a credential file, all of it or none. It refuses a file without
-// clients, with a malformed or duplicate line or a client without a secret, and one
-// that other users can read or write. Errors hold the line number and quote nothing
-// of the file.
+// OpenFile reads a credential file, all of it or none. It refuses a file that was cut
+// short, without clients, with a malformed or duplicate line, with lines that disagree or
+// a client without a secret, and one that other users own, can read or can write. Errors
+// hold the line number and quote nothing of the file.
 //
 // Symbolic links are followed, since container platforms use them for secrets; the
 // target must be a regular file and is checked as such. On Windows permission bits are
@@ -73,7 +77,7 @@ func OpenFile(path string, options *FileOptions) (*File, error) {
 }
 
 func openFile(h *hasher, path string, options *FileOptions) (*File, error) {
-	f := &File{path: path, hasher: h, stopped: make(chan struct{})}
+	f := &File{path: path, hasher: h, reading: make(chan struct{}, 1), stopped: make(chan struct{})}
 	if options != nil {
 		f.options = *options
 	}
@@ -83,9 +87,8 @@ func openFile(h *hasher, path string, options *FileOptions) (*File, error) {
 	if f.options.Logger == nil {
 		f.options.Logger = slog.New(slog.DiscardHandler)
 	}
-	slots := cmp.Or(f.options.SlowHashes, max(1, runtime.GOMAXPROCS(0)/2))
-	f.slots = make(chan struct{}, slots)
-	if _, err := f.read(); err != nil {
+	f.slots = newSlots(f.options.SlowHashes)
+	if _, err := f.read(false); err != nil {
 		return nil, err
 	}
 	f.start()
@@ -93,17 +96,39 @@ func openFile(h *hasher, path string, options *FileOptions) (*File, error) {
 }
 
 // Verify implements [webhookcfg.CredentialVerifier]. It blocks only for PBKDF2, of
-// which it completes the current derivation when ctx ends.
+// which it completes the current derivation when ctx ends. The verdict is that of the
+// contents in use when it returns: a secret that was removed during the check is refused.
 func (f *File) Verify(ctx context.Context, id, secret string) (webhookcfg.Client, error) {
-	return f.clients.Load().verify(ctx, id, secret)
+	for {
+		set := f.clients.Load()
+		client, err := set.verify(ctx, id, secret)
+		if f.clients.Load() == set {
+			return client, err
+		}
+	}
 }
 
-// Revision changes whenever different contents of the file come into use: see [Cache].
-func (f *File) Revision() uint64 { return f.clients.Load().revision }
+// Revision changes whenever different contents of the file come into use and whenever a
+// secret ends: see [Cache].
+func (f *File) Revision() uint64 { return f.clients.Load().revisionAt(time.Now()) }
 
-// read puts the file's contents in use if they are new. The caller holds f.mu, or has
-// the only reference to f.
-func (f *File) read() (changed bool, err error) {
+// Err returns the reason why the file, as last read by a poll or by [File.Reload], is not
+// in use, for instance for a health check; nil if it is in use. It is safe for concurrent
+// use and does not block.
+func (f *File) Err() error {
+	if err := f.problem.Load(); err != nil {
+		return *err
+	}
+	return nil
+}
+
+var errShrunk = errors.New("file without the line end has become shorter; it is used if the next poll finds the same")
+
+// read puts the file's contents in use if they are new. The caller has put the element
+// into f.reading, or has the only reference to f.
+func (f *File) read(polled bool) (changed bool, err error) {
+	shrunk := f.shrunk
+	f.shrunk = digest{}
 	text, err := readPrivateFile(f.path, f.options.AllowReadable)
 	if err != nil {
 		return false, fmt.Errorf("auth: %w", err)
@@ -113,29 +138,47 @@ func (f *File) read() (changed bool, err error) {
 	if old != nil && content == f.content {
 		return false, nil
 	}
-	b, line, err := parseFile(text)
+	b, marked, line, err := parseFile(text)
+	var set *clientSet
+	if err == nil {
+		set, line, err = b.build(f.hasher, f.slots)
+	}
 	if err != nil {
 		return false, fmt.Errorf("auth: %s:%d: %w", f.path, line, err)
 	}
-	set := b.build(f.hasher, f.slots)
-	if old != nil {
-		set.revision = old.revision + 1
+	if polled && !marked && len(text) < f.size && content != shrunk {
+		f.shrunk = content
+		return false, fmt.Errorf("auth: %s: %w", f.path, errShrunk)
 	}
-	f.content = content
+	if old != nil { // greater than any value of the old set
+		set.revision = old.revision + uint64(len(old.ends)) + 1
+	}
+	f.content, f.size = content, len(text)
 	f.clients.Store(set)
 	return true, nil
 }
 
-// Reload reads the file again. If that fails, the previous contents stay in use and the
-// error is the reason. After Reload has returned nil, secrets that were removed from
-// the file are refused.
-func (f *File) Reload(ctx context.Context) error {
-	f.mu.Lock()
-	defer f.mu.Unlock()
+// Reload reads the file again, at once when no other read is under way. If that fails,
+// the previous contents stay in use and the error is the reason. After Reload has
+// returned nil, secrets that were removed from the file are refused. If ctx ends before
+// the file is read, its error is returned.
+func (f *File) Reload(ctx context.Context) error { return f.reload(ctx, false) }
+
+func (f *File) reload(ctx context.Context, polled bool) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	changed, err := f.read()
+	select {
+	case f.reading <- struct{}{}:
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	defer func() { <-f.reading }()
+	changed, err := f.read(polled)
+	f.problem.Store(&err)
+	if errors.Is(err, errShrunk) { // half of a change that is not yet in use
+		return err
+	}
 	text := ""
 	if err != nil {
 		text = err.Error()
@@ -174,9 +217,18 @@ func (f *File) poll(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case <-ticker.C:
-			_ = f.Reload(ctx) // already reported
+			f.pollOnce(ctx)
 		}
 	}
+}
+
+func (f *File) pollOnce(ctx context.Context) {
+	defer func() {
+		if p := recover(); p != nil {
+			f.options.Logger.ErrorContext(ctx, "panic after the credential file was read", "panic", fmt.Sprint(p), "stack", string(debug.Stack()))
+		}
+	}()
+	_ = f.reload(ctx, true) // already reported
 }
 
 func (f *File) report(ctx context.Context, err error) {

@@ -4,38 +4,61 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
+	"time"
 	"unicode/utf8"
 )
 
-// The kinds of lines in a credential file.
+// The first and the last line of a credential file.
+const (
+	markBegin = "begin"
+	markEnd   = "end"
+)
+
+// The kinds of the other lines.
 const (
 	kindSHA256   = "sha256"
 	kindPBKDF2   = "pbkdf2-sha256"
-	kindOwner    = "owner"
+	kindOwner    = "owner" // only of the older form
 	kindDisabled = "disabled"
 )
 
-// fileEntry is one property of a client: a line of a credential file, decoded.
+// fileEntry is a line of a credential file, decoded.
 type fileEntry struct {
-	id    string
-	kind  string
-	hash  secretHash // of kindSHA256 and kindPBKDF2
-	owner string     // of kindOwner
+	id   string
+	kind string
+	storedSecret
+	owner    string // "" if the line does not state it
+	disabled bool
 }
 
 // The texts of these errors quote nothing of the line: it may hold a misplaced secret.
 var (
-	errKind   = errors.New("line is not id:sha256:hash, id:pbkdf2-sha256:rounds:salt:hash, id:owner:name or id:disabled")
+	errKind   = errors.New("line is not id:sha256:hash, id:pbkdf2-sha256:rounds:salt:hash or id:disabled")
+	errBlank  = errors.New("blank in a line, or fields in a file whose first line is not begin")
+	errField  = errors.New("field is repeated, or none of name=, owner=, until= and disabled")
+	errUntil  = errors.New("until is no time as of RFC 3339, such as 2027-01-31T12:00:00Z")
 	errDigest = errors.New("hash is not 64 hexadecimal digits")
 	errSalt   = errors.New("salt is not 32 to 128 hexadecimal digits")
 	errRounds = errors.New("rounds are not between 600000 and 10000000")
+
+	errUnfinished = errors.New("last line has no end: the file was cut short or is being written")
+	errNoEnd      = errors.New("last line is not end: the file was cut short or is being written")
+	errAfterEnd   = errors.New("line after the line end")
 )
 
-// parseLine decodes a line of a credential file that is neither blank nor a comment.
-func parseLine(line string) (fileEntry, error) {
-	id, rest, _ := strings.Cut(line, ":")
+// parseLine decodes a line of a credential file that is neither blank nor a comment. Only
+// the lines of a marked file have fields, and none of them is of kindOwner.
+func parseLine(line string, marked bool) (fileEntry, error) {
+	first, fields := line, ""
+	if i := strings.IndexAny(line, " \t"); i >= 0 && marked {
+		first, fields = line[:i], line[i:]
+	} else if i >= 0 {
+		return fileEntry{}, errBlank
+	}
+	id, rest, _ := strings.Cut(first, ":")
 	if err := checkName(id); err != nil {
 		return fileEntry{}, err
 	}
@@ -44,16 +67,59 @@ func parseLine(line string) (fileEntry, error) {
 	var err error
 	switch {
 	case kind == kindSHA256 && hasValue:
-		e.hash.sum, err = parseDigest(value)
+		e.sum, err = parseDigest(value)
 	case kind == kindPBKDF2 && hasValue:
-		e.hash, err = parsePBKDF2(value)
-	case kind == kindOwner && hasValue:
+		e.secretHash, err = parsePBKDF2(value)
+	case kind == kindOwner && hasValue && !marked:
 		e.owner, err = value, checkName(value)
 	case kind == kindDisabled && !hasValue:
+		e.disabled = true
 	default:
 		err = errKind
 	}
+	if err == nil {
+		err = e.parseFields(fields)
+	}
 	return e, err
+}
+
+// parseFields decodes the fields of a line, in any order. A line without a secret has
+// only an owner.
+func (e *fileEntry) parseFields(text string) (err error) {
+	blank := func(c rune) bool { return c == ' ' || c == '\t' }
+	var keys []string
+	for _, field := range strings.FieldsFunc(text, blank) {
+		key, value, hasValue := strings.Cut(field, "=")
+		switch {
+		case slices.Contains(keys, key):
+			return errField
+		case key == "owner" && hasValue:
+			e.owner, err = value, checkName(value)
+		case e.kind == kindDisabled:
+			return errField
+		case key == "name" && hasValue:
+			e.name, err = value, checkName(value)
+		case key == "until" && hasValue:
+			e.until, err = parseUntil(value)
+		case field == kindDisabled:
+			e.disabled = true
+		default:
+			return errField
+		}
+		if err != nil {
+			return err
+		}
+		keys = append(keys, key)
+	}
+	return nil
+}
+
+func parseUntil(text string) (time.Time, error) {
+	t, err := time.Parse(time.RFC3339, text)
+	if err != nil || t.IsZero() { // the zero time would mean no end
+		return t, errUntil
+	}
+	return t, nil
 }
 
 func parseDigest(text string) (d digest, err error) {
@@ -91,86 +157,115 @@ func parseRounds(text string) (int, error) {
 	return n, nil
 }
 
-// parseFile decodes a credential file. An error comes with the number of the offending
-// line, counted from 1.
-func parseFile(text string) (b builder, line int, err error) {
+// parseFile decodes a credential file. A file that starts with the line begin is marked:
+// no part of it is accepted. An error comes with the number of the offending line,
+// counted from 1.
+func parseFile(text string) (b builder, marked bool, line int, err error) {
+	if text != "" && !strings.HasSuffix(text, "\n") {
+		return nil, false, strings.Count(text, "\n") + 1, errUnfinished
+	}
 	b = builder{}
+	started, ended := false, false
 	for text := range strings.Lines(text) {
 		line++
 		text = strings.TrimSuffix(strings.TrimSuffix(text, "\n"), "\r")
-		if strings.TrimSpace(text) == "" || text[0] == '#' {
+		switch {
+		case ended:
+			err = errAfterEnd
+		case strings.TrimSpace(text) == "" || text[0] == '#':
 			continue
-		}
-		e, err := parseLine(text)
-		if err == nil {
-			err = b.add(line, e)
+		case text == markBegin && !started:
+			marked = true
+		case text == markEnd && marked:
+			ended = true
+		default:
+			err = b.addLine(line, text, marked)
 		}
 		if err != nil {
-			return nil, line, err
+			return nil, false, line, err
 		}
+		started = true
 	}
-	if pos := b.incomplete(); pos > 0 {
-		return nil, pos, errNoSecret
+	switch {
+	case marked != ended:
+		return nil, false, line, errNoEnd
+	case len(b) == 0:
+		return nil, false, max(line, 1), errNoClients
 	}
-	if len(b) == 0 {
-		return nil, max(line, 1), errNoClients
-	}
-	return b, 0, nil
+	return b, marked, 0, nil
 }
 
-// line encodes e; parseLine decodes it.
-func (e fileEntry) line() string {
-	fields := []string{e.id, e.kind}
-	sum := hex.EncodeToString(e.hash.sum[:])
-	switch e.kind {
-	case kindSHA256:
-		fields = append(fields, sum)
-	case kindPBKDF2:
-		fields = append(fields, strconv.Itoa(e.hash.rounds), hex.EncodeToString([]byte(e.hash.salt)), sum)
-	case kindOwner:
-		fields = append(fields, e.owner)
+func (b builder) addLine(pos int, line string, marked bool) error {
+	e, err := parseLine(line, marked)
+	switch {
+	case err != nil:
+		return err
+	case marked:
+		return b.add(pos, e)
+	default:
+		return b.addProperty(pos, e)
 	}
-	return strings.Join(fields, ":")
 }
 
 // SHA256Line returns the line of a credential file that lets a client sign in with a
 // generated secret, such as one of [NewSecret]. It fails for an id or a secret that
-// HTTP Basic cannot carry.
+// HTTP Basic cannot carry, and for a secret of less than 16 characters.
 func SHA256Line(id, secret string) (string, error) {
-	return secretLine(fileEntry{id: id, kind: kindSHA256, hash: secretHash{sum: sum(secret)}}, secret)
+	if err := checkNew(id, secret, minGenerated); err != nil {
+		return "", err
+	}
+	return fmt.Sprintf("%s:%s:%x", id, kindSHA256, sum(secret)), nil
 }
 
 // PBKDF2Line returns the line of a credential file that lets a client sign in with a
 // secret that a person chose: PBKDF2-HMAC-SHA-256, 600,000 rounds, a random salt. It
 // takes as long as a sign-in. It fails for an id or a secret that HTTP Basic cannot
-// carry.
+// carry, and for a secret of less than 8 characters.
 func PBKDF2Line(id, secret string) (string, error) {
-	h := randomHash()
-	h.rounds = minRounds
-	var err error
-	if h.sum, err = derive(secret, h.salt, h.rounds); err != nil {
-		return "", fmt.Errorf("auth: hashing a secret: %w", err)
-	}
-	return secretLine(fileEntry{id: id, kind: kindPBKDF2, hash: h}, secret)
+	return stdHasher.pbkdf2Line(id, secret)
 }
 
-func secretLine(e fileEntry, secret string) (string, error) {
-	for _, err := range []error{checkName(e.id), checkSecret(secret)} {
+func (h *hasher) pbkdf2Line(id, secret string) (string, error) {
+	if err := checkNew(id, secret, minChosen); err != nil {
+		return "", err
+	}
+	salt := newSalt()
+	sum, err := h.derive(secret, salt, minRounds)
+	if err != nil {
+		return "", fmt.Errorf("auth: hashing a secret: %w", err)
+	}
+	return pbkdf2Line(id, secretHash{minRounds, salt, sum}), nil
+}
+
+func pbkdf2Line(id string, h secretHash) string {
+	return fmt.Sprintf("%s:%s:%d:%x:%x", id, kindPBKDF2, h.rounds, h.salt, h.sum)
+}
+
+func checkNew(id, secret string, minLen int) error {
+	for _, err := range []error{checkName(id), checkSecret(secret, minLen)} {
 		if err != nil {
-			return "", fmt.Errorf("auth: %w", err)
+			return fmt.Errorf("auth: %w", err)
 		}
 	}
-	return e.line(), nil
+	return nil
 }
 
 const maxName = 128
 
-var (
-	errName   = errors.New("id or owner is not 1 to 128 visible ASCII characters without a colon, the first of them not #")
-	errSecret = errors.New("secret is empty, not valid UTF-8, or contains a control character")
+// The minimum lengths of secrets, in characters. A plain SHA-256 is computed billions of
+// times per second, so only a random text withstands; 16 of the characters of [NewSecret]
+// are 96 bits. The other one is the minimum of NIST SP 800-63B for any password.
+const (
+	minGenerated = 16
+	minChosen    = 8
 )
 
-// checkName accepts the ids and owners that HTTP Basic can carry (RFC 7617 §2: no
+var (
+	errName   = errors.New("id, owner or name is not 1 to 128 visible ASCII characters without a colon, the first of them not #")
+	errSecret = errors.New("secret is not valid UTF-8 or contains a control character")
+)
+
+// checkName accepts the ids, owners and names that HTTP Basic can carry (RFC 7617 §2: no
 // colon) and that a line of a credential file can start with.
 func checkName(name string) error {
 	visible := func(c rune) bool { return '!' <= c && c <= '~' && c != ':' }
@@ -180,11 +275,14 @@ func checkName(name string) error {
 	return nil
 }
 
-// checkSecret refuses secrets that no request can present.
-func checkSecret(secret string) error {
+// checkSecret refuses secrets that no request can present, and short ones.
+func checkSecret(secret string, minLen int) error {
 	control := func(c rune) bool { return c < ' ' || c == 0x7F }
-	if secret == "" || !utf8.ValidString(secret) || strings.ContainsFunc(secret, control) {
+	if !utf8.ValidString(secret) || strings.ContainsFunc(secret, control) {
 		return errSecret
+	}
+	if utf8.RuneCountInString(secret) < minLen {
+		return fmt.Errorf("secret of less than %d characters", minLen)
 	}
 	return nil
 }

@@ -33,7 +33,7 @@ func serve(t *testing.T, v webhookcfg.CredentialVerifier) *httptest.Server {
 	if err != nil {
 		t.Fatal(err)
 	}
-	server := httptest.NewServer(auth.WithSource(h, netip.MustParsePrefix("127.0.0.1/32")))
+	server := httptest.NewServer(mustWithSource(netip.MustParsePrefix("127.0.0.1/32"))(h))
 	t.Cleanup(server.Close)
 	return server
 }
@@ -93,14 +93,23 @@ func TestFloodOverHTTP(t *testing.T) {
 	if count[401] < 20 || count[429] == 0 || count[401]+count[429] != 60 { // a slow machine gains a few tokens
 		t.Errorf("the flood got %v", count)
 	}
+	for _, step := range []struct {
+		what, source, id string
+		want             int
+	}{
+		{"the owner elsewhere", "192.0.2.2", "acme", 200},
+		{"another client at the source of the flood", "192.0.2.1", "other", 200},
+		{"the right guess of the flood, although it is remembered for its owner", "192.0.2.1", "acme", 429},
+	} {
+		if got := status(step.source, step.id, "right"); got != step.want {
+			t.Errorf("%s got %d, want %d", step.what, got, step.want)
+		}
+	}
+	for range 60 {
+		_ = status("192.0.2.2", "acme", "wrong")
+	}
 	if got := status("192.0.2.2", "acme", "right"); got != 200 {
-		t.Errorf("the owner elsewhere got %d", got)
-	}
-	if got := status("192.0.2.1", "other", "right"); got != 200 {
-		t.Errorf("another client at the source of the flood got %d", got)
-	}
-	if got := status("192.0.2.1", "acme", "right"); got != 200 {
-		t.Errorf("the remembered client got %d during the flood", got)
+		t.Errorf("the remembered client got %d during a flood from its own address", got)
 	}
 }
 

@@ -51,14 +51,11 @@ func derive(secret, salt string, rounds int) (digest, error) {
 
 func equal(a, b digest) int { return subtle.ConstantTimeCompare(a[:], b[:]) }
 
-// randomHash returns a hash, with a random salt, that no known secret has.
-func randomHash() secretHash {
-	var d secretHash
+// newSalt returns a random salt of PBKDF2.
+func newSalt() string {
 	var salt [minSaltLen]byte
 	rand.Read(salt[:]) // never fails
-	rand.Read(d.sum[:])
-	d.salt = string(salt[:])
-	return d
+	return string(salt[:])
 }
 
 // secretBytes is 192 bits: 32 characters of base64 without padding.

@@ -9,33 +9,28 @@ import (
 )
 
 // readPrivateFile reads a regular file that other users can neither write nor, unless
-// allowReadable is set, read.
-func readPrivateFile(path string, allowReadable bool) (string, error) {
-	info, err := os.Stat(path)
-	if err != nil {
-		return "", err
-	}
-	if !info.Mode().IsRegular() { // opening a named pipe may block
-		return "", fmt.Errorf("%s: not a regular file", path)
-	}
-	file, err := os.Open(path)
+// shared is set, own or read. The file is judged once it is open, so that it cannot be
+// replaced in between.
+func readPrivateFile(path string, shared bool) (string, error) {
+	file, err := os.OpenFile(path, os.O_RDONLY|openNonblock, 0) // a named pipe would block
 	if err != nil {
 		return "", err
 	}
 	defer file.Close()
-	if info, err = file.Stat(); err != nil {
+	info, err := file.Stat()
+	if err != nil {
 		return "", err
 	}
-	if err := checkMode(path, info.Mode(), allowReadable); err != nil {
+	if err := checkAccess(path, info, shared); err != nil {
 		return "", err
 	}
 	text, err := io.ReadAll(file)
 	return string(text), err
 }
 
-func checkMode(path string, mode fs.FileMode, allowReadable bool) error {
-	forbidden := fs.FileMode(0o077)
-	if allowReadable {
+func checkAccess(path string, info fs.FileInfo, shared bool) error {
+	mode, forbidden := info.Mode(), fs.FileMode(0o077)
+	if shared {
 		forbidden = 0o022
 	}
 	switch {
@@ -43,6 +38,8 @@ func checkMode(path string, mode fs.FileMode, allowReadable bool) error {
 		return fmt.Errorf("%s: not a regular file", path)
 	case runtime.GOOS != "windows" && mode&forbidden != 0:
 		return fmt.Errorf("%s: mode %04o grants access to group or others; use chmod 600", path, mode.Perm())
+	case !shared && !ownedByProcessOrRoot(info):
+		return fmt.Errorf("%s: owned neither by the user of this process nor by root; use chown", path)
 	}
 	return nil
 }

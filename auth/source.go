@@ -2,6 +2,7 @@ package auth
 
 import (
 	"context"
+	"fmt"
 	"iter"
 	"net/http"
 	"net/netip"
@@ -24,25 +25,33 @@ func Source(ctx context.Context) (source netip.Addr, ok bool) {
 	return source, source.IsValid()
 }
 
-// WithSource returns a handler that adds the source address of a request to its context
-// before it calls next. [Throttle] requires it. The source is the peer address of the
-// connection.
+// WithSource returns a middleware that adds the source address of a request to its
+// context. [Throttle] requires it. The source is the peer address of the connection.
 //
 // If that is a trusted proxy, the X-Forwarded-For field is read from its end, which the
 // proxy wrote, up to the first address that is not a trusted proxy. Addresses further
 // left are not trusted, and without trusted proxies the field is ignored. At a
 // malformed entry the source is the proxy that sent it. Specify the proxies in front of
-// the service: otherwise all clients have the same source.
+// the service: otherwise all clients have the same source. The error is for a network
+// that is invalid, IPv4-mapped or has bits set beyond its length: it would trust no
+// proxy, or others than it seems to.
 //
-// WithSource copies the request, so it belongs outermost: a handler around it does not
-// see the Pattern that a mux inside sets. A connection without an IP address, such as
+// The middleware copies the request, so it belongs outermost: a handler around it does
+// not see the Pattern that a mux inside sets. A connection without an IP address, such as
 // a Unix socket's, has no source; use [ContextWithSource] there.
-func WithSource(next http.Handler, trustedProxies ...netip.Prefix) http.Handler {
+func WithSource(trustedProxies ...netip.Prefix) (func(next http.Handler) http.Handler, error) {
 	trusted := proxies(slices.Clone(trustedProxies))
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		source := trusted.source(r)
-		next.ServeHTTP(w, r.WithContext(ContextWithSource(r.Context(), source)))
-	})
+	for _, network := range trusted {
+		if !network.IsValid() || network.Addr().Is4In6() || network != network.Masked() {
+			return nil, fmt.Errorf("auth: trusted proxy %v: not a network like 192.0.2.0/24, 192.0.2.1/32 or 2001:db8::/64", network)
+		}
+	}
+	return func(next http.Handler) http.Handler {
+		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			source := trusted.source(r)
+			next.ServeHTTP(w, r.WithContext(ContextWithSource(r.Context(), source)))
+		})
+	}, nil
 }
 
 // proxies are the networks whose X-Forwarded-For entries are trusted.
@@ -94,4 +103,21 @@ func parseHop(text string) (netip.Addr, bool) {
 		addr = withPort.Addr()
 	}
 	return addr.Unmap().WithZone(""), true
+}
+
+// network returns the part of an address that the holder of one address cannot choose
+// freely. Without an address it is invalid.
+func network(addr netip.Addr) netip.Prefix { return prefixOf(addr, 64) }
+
+// site returns the part of an address that the holder of a whole site cannot choose
+// freely (RFC 6177 §2).
+func site(addr netip.Addr) netip.Prefix { return prefixOf(addr, 48) }
+
+func prefixOf(addr netip.Addr, bits6 int) netip.Prefix {
+	bits := 32
+	if addr.Is6() {
+		bits = bits6
+	}
+	prefix, _ := addr.Prefix(bits) // fails only without an address
+	return prefix
 }

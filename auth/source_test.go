@@ -72,14 +72,37 @@ func sourceOf(peer string, forwarded []string, trusted ...netip.Prefix) (source 
 			source = addr.String()
 		}
 	})
-	auth.WithSource(next, trusted...).ServeHTTP(nil, r)
+	mustWithSource(trusted...)(next).ServeHTTP(nil, r)
 	return source
+}
+
+func mustWithSource(trusted ...netip.Prefix) func(http.Handler) http.Handler {
+	middleware, err := auth.WithSource(trusted...)
+	if err != nil {
+		panic(err)
+	}
+	return middleware
+}
+
+// TestWithSourceRefuses: a network that no source is in, or that was not meant.
+func TestWithSourceRefuses(t *testing.T) {
+	for _, network := range []netip.Prefix{
+		{},
+		netip.PrefixFrom(netip.MustParseAddr("10.0.0.1"), 33),
+		netip.MustParsePrefix("::ffff:10.0.0.0/104"),
+		netip.MustParsePrefix("10.0.0.1/8"),
+		netip.MustParsePrefix("2001:db8::1/64"),
+	} {
+		if _, err := auth.WithSource(netip.MustParsePrefix("192.0.2.1/32"), network); err == nil || !strings.Contains(err.Error(), network.String()) {
+			t.Errorf("%v: got %v", network, err)
+		}
+	}
 }
 
 func TestWithSourceCopiesItsPrefixes(t *testing.T) {
 	trusted := []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")}
 	var got netip.Addr
-	h := auth.WithSource(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { got, _ = auth.Source(r.Context()) }), trusted...)
+	h := mustWithSource(trusted...)(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { got, _ = auth.Source(r.Context()) }))
 	trusted[0] = netip.MustParsePrefix("0.0.0.0/0")
 	r := httptest.NewRequest(http.MethodGet, "/", nil)
 	r.RemoteAddr = "192.0.2.1:80"
@@ -91,7 +114,7 @@ func TestWithSourceCopiesItsPrefixes(t *testing.T) {
 }
 
 func TestWithSourceOverLoopback(t *testing.T) {
-	server := httptest.NewServer(auth.WithSource(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	server := httptest.NewServer(mustWithSource()(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		addr, ok := auth.Source(r.Context())
 		fmt.Fprint(w, addr, ok)
 	})))

@@ -10,21 +10,30 @@ import (
 	"example.com/go-webhookcfg/webhookcfg"
 )
 
-// Credential holds the sign-in data of one client. Printed, logged or marshalled, it
-// shows only its ID.
+// Credential holds the sign-in data of one client. Printed, logged or marshalled as
+// text, it shows only its ID; in whatever value it is, neither reflection nor an encoder
+// reaches its secrets.
 type Credential struct {
 	// ID is the name that the client presents: 1 to 128 visible ASCII characters
 	// without a colon, the first of them not #.
 	ID string
-	// Secrets are the secrets that sign the client in, up to eight, so that a new one
-	// can be in use before the old one is removed. They should be generated, for
-	// example by [NewSecret], since their plain SHA-256 is stored.
-	Secrets []string
+	// Secrets returns the secrets that sign the client in, up to eight, so that a new
+	// one can be in use before the old one is removed; see [Secrets]. They should be
+	// generated, for example by [NewSecret], since their plain SHA-256 is stored, and
+	// have at least 16 characters. Nil means none.
+	Secrets func() []string
 	// Owner is the [webhookcfg.Client.ID] of the client; empty means ID. Several ids
 	// may share one owner, so that an id can be rotated like a secret.
 	Owner string
 	// Disabled refuses the client, whatever secret it presents.
 	Disabled bool
+}
+
+// Secrets returns a function that returns the given secrets, for a [Credential]. A
+// function hides them where methods do not: fmt prints an unexported field without
+// calling its methods.
+func Secrets(secrets ...string) func() []string {
+	return func() []string { return secrets }
 }
 
 // Format implements [fmt.Formatter]: every verb writes only the ID.
@@ -64,45 +73,41 @@ func static(h *hasher, credentials []Credential) (*Clients, error) {
 			return nil, fmt.Errorf("auth: credential %d: %w", i+1, err)
 		}
 	}
-	if pos := b.incomplete(); pos > 0 {
-		return nil, fmt.Errorf("auth: credential %d: %w", pos, errNoSecret)
+	set, pos, err := b.build(h, nil)
+	if err != nil {
+		return nil, fmt.Errorf("auth: credential %d: %w", pos, err)
 	}
-	return &Clients{b.build(h, nil)}, nil
+	return &Clients{set}, nil
 }
 
 func (b builder) addCredential(pos int, c Credential) error {
-	all, err := c.entries()
-	if err != nil {
-		return err
+	e := fileEntry{id: c.ID, kind: kindDisabled, owner: cmp.Or(c.Owner, c.ID), disabled: c.Disabled}
+	for _, name := range []string{e.id, e.owner} {
+		if err := checkName(name); err != nil {
+			return err
+		}
 	}
-	for _, e := range all {
+	if b[e.id] != nil {
+		return errDuplicate
+	}
+	var secrets []string
+	if c.Secrets != nil {
+		secrets = c.Secrets()
+	}
+	if len(secrets) == 0 {
+		return b.add(pos, e)
+	}
+	e.kind = kindSHA256
+	for _, secret := range secrets {
+		if err := checkSecret(secret, minGenerated); err != nil {
+			return err
+		}
+		e.sum = sum(secret)
 		if err := b.add(pos, e); err != nil {
 			return err
 		}
 	}
 	return nil
-}
-
-// entries returns the equivalent lines of a credential file. They always state the
-// owner, so that a second credential for the same ID is a duplicate.
-func (c Credential) entries() ([]fileEntry, error) {
-	owner := cmp.Or(c.Owner, c.ID)
-	for _, name := range []string{c.ID, owner} {
-		if err := checkName(name); err != nil {
-			return nil, err
-		}
-	}
-	all := []fileEntry{{id: c.ID, kind: kindOwner, owner: owner}}
-	if c.Disabled {
-		all = append(all, fileEntry{id: c.ID, kind: kindDisabled})
-	}
-	for _, secret := range c.Secrets {
-		if err := checkSecret(secret); err != nil {
-			return nil, err
-		}
-		all = append(all, fileEntry{id: c.ID, kind: kindSHA256, hash: secretHash{sum: sum(secret)}})
-	}
-	return all, nil
 }
 
 // Func adapts a function to a [webhookcfg.CredentialVerifier], for clients that are

@@ -37,15 +37,23 @@ func (r Rate) orDefault(fallback Rate) (Rate, error) {
 	return r, nil
 }
 
+// times returns the rate of n times as many events. The product of its fields is valid.
+func (r Rate) times(n int) Rate {
+	return Rate{Burst: min(r.Burst, math.MaxInt/n) * n, Every: max(r.Every/time.Duration(n), 1)}
+}
+
 // ThrottleOptions configures a [Throttled] verifier. The zero value of every field is a
 // safe default.
 type ThrottleOptions struct {
 	// PerClientAndSource limits the failures of one id from one source; the zero Rate
-	// means 20 at once and one every 6 seconds.
+	// means 20 at once and one every 6 seconds. IPv6 sources in one /48 network that the
+	// id has not signed in from count as one.
 	PerClientAndSource Rate
 
 	// PerSource limits the failures from one source, whatever the id; the zero Rate means
 	// 200 at once and one per second. It is larger since many clients may share an address.
+	// All sources in one IPv6 /48 network may together fail ten times as often, except
+	// where the id has signed in from its source.
 	PerSource Rate
 
 	// PerClient limits the failures of one id, whatever the source; the zero Rate means
@@ -53,8 +61,9 @@ type ThrottleOptions struct {
 	// so that a flood from everywhere else does not lock them out.
 	PerClient Rate
 
-	// Size bounds each of the four tables; zero means 65,536 rows, which take up to
-	// 16 MB each. To make room, the least recently used row is evicted.
+	// Size bounds each of the five tables; zero means 65,536 rows, which take up to
+	// 16 MB each. To make room, the least recently used row is evicted. A Size above ten
+	// times the Burst of PerSource keeps the sources in one /48 from evicting the others.
 	Size int
 }
 
@@ -64,7 +73,10 @@ var (
 	defaultPerClient          = Rate{Burst: 1000, Every: time.Second}
 )
 
-const defaultThrottleSize = 1 << 16
+const (
+	defaultThrottleSize = 1 << 16
+	sourcesPerSite      = 10
+)
 
 // LimitError reports that a sign-in was refused without a check, because too many have
 // failed. The handler of [webhookcfg] responds with 429 and Retry-After.
@@ -92,6 +104,7 @@ type Throttled struct {
 	mu      sync.Mutex
 	pairs   *ratelimit.Limiter[pair]
 	sources *ratelimit.Limiter[netip.Prefix]
+	sites   *ratelimit.Limiter[netip.Prefix]
 	clients *ratelimit.Limiter[uint64]
 	known   *lru.Map[pair, struct{}]
 }
@@ -103,16 +116,17 @@ type pair struct {
 }
 
 // Throttle returns a verifier that limits the rate of failed sign-ins with token
-// buckets: of one id from one source, of one source, and of one id. When a bucket is
-// empty, Verify returns a [*LimitError] without calling the given verifier. A source is
-// an IPv4 address or an IPv6 /64 network, taken from the context: see [WithSource].
-// Without one, Verify returns an error that is not a refusal, so that a service that
-// is assembled incorrectly fails visibly.
+// buckets: of one id from one source, of one source, of one IPv6 /48 network, and of one
+// id. When a bucket is empty, Verify returns a [*LimitError] without calling the given
+// verifier. A source is an IPv4 address or an IPv6 /64 network, taken from the context:
+// see [WithSource]. Without one, Verify returns an error that is not a refusal, so that a
+// service that is assembled incorrectly fails visibly.
 //
 // A token is taken before the check and given back if the check succeeds or the
-// verifier is unavailable, but not if ctx has ended, since the work may have been
-// done. Whether an id exists makes no difference to the buckets, except that the
-// bucket of an id is not consulted for sources that the id has signed in from.
+// verifier is unavailable or out of time, but not if ctx was canceled, since the work
+// may have been done. Whether an id exists makes no difference to the buckets, except
+// that those for ids and for /48 networks are not consulted for sources that the id has
+// signed in from.
 //
 // Put [Cache] around Throttle, not inside: then credentials that have signed in continue
 // to be accepted while other clients at the same address are limited, and concurrent
@@ -140,6 +154,7 @@ func Throttle(verifier webhookcfg.CredentialVerifier, options *ThrottleOptions) 
 		seed:     maphash.MakeSeed(),
 		pairs:    newLimiter[pair](perPair, size),
 		sources:  newLimiter[netip.Prefix](perSource, size),
+		sites:    newLimiter[netip.Prefix](perSource.times(sourcesPerSite), size),
 		clients:  newLimiter[uint64](perClient, size),
 		known:    lru.New[pair, struct{}](size),
 	}, nil
@@ -155,17 +170,29 @@ func (t *Throttled) Verify(ctx context.Context, id, secret string) (webhookcfg.C
 	if !ok {
 		return webhookcfg.Client{}, errNoSource
 	}
-	p := pair{maphash.String(t.seed, id), network(addr)}
-	paid, err := t.charge(p)
+	if trustOf(ctx) == trustedCredential {
+		return t.verifier.Verify(ctx, id, secret)
+	}
+	paid, err := t.charge(pair{maphash.String(t.seed, id), network(addr)})
 	if err != nil {
 		return webhookcfg.Client{}, err
 	}
+	if !paid.stranger {
+		ctx = withTrust(ctx, trustedSource)
+	}
 	client, err := t.verifier.Verify(ctx, id, secret)
-	unavailable := err != nil && !errors.Is(err, webhookcfg.ErrInvalidCredentials) && ctx.Err() == nil
-	if err == nil || unavailable {
+	if err == nil || !countsAsGuess(ctx, err) {
 		t.refund(paid, err == nil)
 	}
 	return client, err
+}
+
+// countsAsGuess reports whether a failed check costs its tokens: a wrong secret, and one
+// whose caller disconnected, since the work may have been done. A verifier that is
+// unavailable or out of time has revealed nothing, and its outage must not become a
+// lock-out.
+func countsAsGuess(ctx context.Context, err error) bool {
+	return errors.Is(err, webhookcfg.ErrInvalidCredentials) || errors.Is(ctx.Err(), context.Canceled)
 }
 
 // Revision returns the revision of the wrapped verifier, 0 if it has none.
@@ -173,9 +200,19 @@ func (t *Throttled) Revision() uint64 { return t.revision() }
 
 // charge is the set of tokens that one sign-in has taken.
 type charge struct {
-	pair      pair
-	perClient bool
+	pair     pair
+	stranger bool // the id has not signed in from the source
 }
+
+// perPair returns the key of the bucket for id and source.
+func (c charge) perPair() pair {
+	if c.stranger {
+		return pair{c.pair.client, c.site()}
+	}
+	return c.pair
+}
+
+func (c charge) site() netip.Prefix { return site(c.pair.source.Addr()) }
 
 // charge takes a token from each bucket, or from none if one is empty.
 func (t *Throttled) charge(p pair) (charge, error) {
@@ -183,19 +220,21 @@ func (t *Throttled) charge(p pair) (charge, error) {
 	defer t.mu.Unlock()
 	now := time.Now()
 	_, known := t.known.Get(p)
-	wait := max(t.pairs.Wait(p, now), t.sources.Wait(p.source, now))
-	if !known {
-		wait = max(wait, t.clients.Wait(p.client, now))
+	c := charge{pair: p, stranger: !known}
+	wait := max(t.pairs.Wait(c.perPair(), now), t.sources.Wait(p.source, now))
+	if c.stranger {
+		wait = max(wait, t.sites.Wait(c.site(), now), t.clients.Wait(p.client, now))
 	}
 	if wait > 0 {
 		return charge{}, &LimitError{wait}
 	}
-	t.pairs.Take(p, now)
+	t.pairs.Take(c.perPair(), now)
 	t.sources.Take(p.source, now)
-	if !known {
+	if c.stranger {
+		t.sites.Take(c.site(), now)
 		t.clients.Take(p.client, now)
 	}
-	return charge{pair: p, perClient: !known}, nil
+	return c, nil
 }
 
 // refund gives back the tokens of a sign-in.
@@ -203,22 +242,13 @@ func (t *Throttled) refund(c charge, signedIn bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	now := time.Now()
-	t.pairs.GiveBack(c.pair, now)
+	t.pairs.GiveBack(c.perPair(), now)
 	t.sources.GiveBack(c.pair.source, now)
-	if c.perClient {
+	if c.stranger {
+		t.sites.GiveBack(c.site(), now)
 		t.clients.GiveBack(c.pair.client, now)
 	}
 	if signedIn {
 		t.known.Put(c.pair, struct{}{})
 	}
-}
-
-// network returns the part of an address that its holder cannot choose freely.
-func network(addr netip.Addr) netip.Prefix {
-	bits := 32
-	if addr.Is6() {
-		bits = 64
-	}
-	prefix, _ := addr.Prefix(bits) // addr is valid and has that many bits
-	return prefix
 }

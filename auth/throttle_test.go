@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"net/netip"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -117,7 +119,8 @@ func TestThrottleNetworks(t *testing.T) {
 		same bool
 	}{
 		{"2001:db8:0:1::1", "2001:db8:0:1:ffff:ffff:ffff:ffff", true},
-		{"2001:db8:0:1::1", "2001:db8:0:2::1", false},
+		{"2001:db8:0:1::1", "2001:db8:0:2::1", true},
+		{"2001:db8:0:1::1", "2001:db8:1:1::1", false},
 		{"192.0.2.1", "::ffff:192.0.2.1", true},
 		{"192.0.2.1", "192.0.2.2", false},
 		{"fe80::1%eth0", "fe80::1%eth1", true},
@@ -161,30 +164,155 @@ func TestThrottleClient(t *testing.T) {
 	})
 }
 
-// TestThrottleGivesBack: only checks that failed, or may have failed, cost a token.
-func TestThrottleGivesBack(t *testing.T) {
+// TestThrottleSite: an IPv6 site cannot multiply its guesses by its /64 networks, nor
+// evict what the throttle holds about others.
+func TestThrottleSite(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		inner := new(counted)
-		v := mustThrottle(t, inner, &tight)
-		for range 100 {
-			wantWait(t, v, "192.0.2.1", "c", "s", 0)
+		v := mustThrottle(t, inner, &auth.ThrottleOptions{Size: 2048})
+		wantWait(t, v, "2001:db8:1:abcd::1", "c", "s", 0)
+		for i := range 2000 { // more than the bucket of an id holds
+			_ = waitOf(t, v, fmt.Sprintf("192.0.%d.%d", i/250, i%250), "flooded", "wrong")
 		}
-		inner.err = errors.New("down")
-		for range 100 {
-			wantWait(t, v, "192.0.2.1", "d", "wrong", 0)
+		inner.wantCalls(t, 1+1000)
+		for i := range 3000 {
+			_ = waitOf(t, v, fmt.Sprintf("2001:db8:1:%x::1", i), fmt.Sprint(i), "wrong")
 		}
-		inner.wantCalls(t, 200)
-
-		inner.err, inner.delay = nil, time.Second
-		for i := range 4 {
-			ctx, cancel := context.WithTimeout(from(t, "192.0.2.1"), time.Millisecond)
-			_, err := v.Verify(ctx, "c", "wrong")
-			cancel()
-			if limited := !errors.Is(err, context.DeadlineExceeded); limited != (i == 3) {
-				t.Errorf("canceled %d times: %v", i, err)
-			}
-		}
+		inner.wantCalls(t, 1+1000+2000)
+		wantWait(t, v, "2001:db8:1:ffff::1", "new", "wrong", 100*time.Millisecond)
+		wantWait(t, v, "2001:db8:2::1", "flooded", "wrong", time.Second)
+		wantWait(t, v, "2001:db8:2::1", "new", "wrong", 0)
+		wantWait(t, v, "2001:db8:1:abcd::1", "c", "wrong", 0) // has signed in from there
 	})
+}
+
+// TestThrottleNeighbours: strangers in the same IPv6 site do not limit a source that the id
+// has signed in from.
+func TestThrottleNeighbours(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		v := mustThrottle(t, new(counted), &tight)
+		wantWait(t, v, "2001:db8:1:1::1", "c", "s", 0)
+		for range 3 {
+			wantWait(t, v, "2001:db8:1:2::1", "c", "wrong", 0)
+		}
+		wantWait(t, v, "2001:db8:1:3::1", "c", "s", time.Minute)
+		wantWait(t, v, "2001:db8:1:1::1", "c", "s", 0)
+	})
+}
+
+// TestThrottleExtremes: ten times an extreme rate is a rate.
+func TestThrottleExtremes(t *testing.T) {
+	for _, tt := range []struct {
+		rate auth.Rate
+		pass int // of 20 networks of one site
+	}{
+		{auth.Rate{Burst: 1, Every: 1}, 10},
+		{auth.Rate{Burst: math.MaxInt, Every: 1}, 20},
+		{auth.Rate{Burst: 1, Every: math.MaxInt64}, 10},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			inner := new(counted)
+			v := mustThrottle(t, inner, &auth.ThrottleOptions{PerSource: tt.rate})
+			for i := range 20 {
+				_ = waitOf(t, v, fmt.Sprintf("2001:db8:1:%x::1", i), fmt.Sprint(i), "wrong")
+			}
+			inner.wantCalls(t, int64(tt.pass))
+		})
+	}
+}
+
+// TestThrottleInThrottle: a throttle around another one does not lift its limits.
+func TestThrottleInThrottle(t *testing.T) {
+	inner := new(counted)
+	v := mustThrottle(t, mustCache(t, mustThrottle(t, inner, &tight), nil), nil)
+	wantWait(t, v, "192.0.2.1", "c", "s", 0)
+	for range 10 {
+		_ = waitOf(t, v, "192.0.2.1", "c", "wrong")
+	}
+	inner.wantCalls(t, 1+3)
+}
+
+// TestThrottleDefaults: the documented rates.
+func TestThrottleDefaults(t *testing.T) {
+	one, many := ipv4(1).String, func(i int) string { return fmt.Sprintf("192.0.%d.%d", i/250, i%250) }
+	for _, tt := range []struct {
+		name   string
+		source func(i int) string
+		id     func(i int) string
+		burst  int
+		every  time.Duration
+	}{
+		{"id and source", func(int) string { return one() }, func(int) string { return "c" }, 20, 6 * time.Second},
+		{"source", func(int) string { return one() }, strconv.Itoa, 200, time.Second},
+		{"id", many, func(int) string { return "c" }, 1000, time.Second},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				v := mustThrottle(t, new(counted), nil)
+				for i := range tt.burst {
+					wantWait(t, v, tt.source(i), tt.id(i), "wrong", 0)
+				}
+				for range 2 {
+					wantWait(t, v, tt.source(tt.burst), tt.id(tt.burst), "wrong", tt.every)
+					time.Sleep(tt.every)
+					wantWait(t, v, tt.source(tt.burst), tt.id(tt.burst), "wrong", 0)
+				}
+			})
+		})
+	}
+}
+
+// TestThrottleGivesBack: only checks that failed, or may have failed, cost a token.
+func TestThrottleGivesBack(t *testing.T) {
+	ended := func(ctx context.Context, err error) (context.Context, error) {
+		ctx, cancel := context.WithCancel(ctx)
+		cancel()
+		return ctx, err
+	}
+	expired := func(ctx context.Context, err error) (context.Context, error) {
+		ctx, cancel := context.WithDeadline(ctx, time.Now())
+		defer cancel()
+		<-ctx.Done()
+		return ctx, err
+	}
+	alive := func(ctx context.Context, err error) (context.Context, error) { return ctx, err }
+	for _, tt := range []struct {
+		name string
+		end  func(context.Context, error) (context.Context, error) // of the check
+		err  error
+		cost bool
+	}{
+		{"success", alive, nil, false},
+		{"refusal", alive, webhookcfg.ErrInvalidCredentials, true},
+		{"outage", alive, errors.New("down"), false},
+		{"time limit of the verifier", alive, context.DeadlineExceeded, false},
+		{"verifier that canceled its own work", alive, context.Canceled, false},
+		{"queue full", alive, auth.ErrBusy, false},
+		{"time limit", expired, context.DeadlineExceeded, false},
+		{"outage up to the time limit", expired, errors.New("down"), false},
+		{"refusal at the time limit", expired, webhookcfg.ErrInvalidCredentials, true},
+		{"success at the time limit", expired, nil, false},
+		{"disconnect", ended, context.Canceled, true},
+		{"disconnect, another error", ended, errors.New("down"), true},
+		{"success before the disconnect", ended, nil, false},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				inner := new(counted)
+				v := mustThrottle(t, inner, &tight)
+				for range 10 {
+					ctx, err := tt.end(from(t, "192.0.2.1"), tt.err)
+					inner.verdict = func() (webhookcfg.Client, error) { return webhookcfg.Client{ID: "c"}, err }
+					_, _ = v.Verify(ctx, "c", "s")
+				}
+				want := int64(10)
+				if tt.cost {
+					want = 3
+				}
+				inner.wantCalls(t, want)
+			})
+		})
+	}
 }
 
 func TestThrottleConcurrent(t *testing.T) {
@@ -213,6 +341,15 @@ func TestThrottleIsBounded(t *testing.T) {
 	inner.wantCalls(t, 1000)
 	if v.Rows() != 50 {
 		t.Errorf("%d rows, want 50", v.Rows())
+	}
+
+	v = mustThrottle(t, inner, nil)
+	for i := range 65_536 + 1 {
+		addr := netip.AddrFrom4([4]byte{192, byte(i >> 16), byte(i >> 8), byte(i)})
+		_, _ = v.Verify(auth.ContextWithSource(t.Context(), addr), "c", "s")
+	}
+	if v.Rows() != 65_536 {
+		t.Errorf("%d rows by default, want 65536", v.Rows())
 	}
 }
 

@@ -2,12 +2,17 @@ package authtest
 
 import (
 	"context"
+	"encoding/base64"
+	"encoding/hex"
 	"errors"
 	"fmt"
+	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
-	"unicode"
+	"sync/atomic"
+	"time"
 
 	"example.com/go-webhookcfg/webhookcfg"
 )
@@ -63,13 +68,18 @@ func keepsClientsApart(ctx context.Context, h Harness) error {
 				return fmt.Errorf("the id of credential %d with the secret of %d: %w", i, j, err)
 			}
 		}
+		for _, shifted := range shiftedCredentials(h, a) {
+			if err := refuses(ctx, h, shifted); err != nil {
+				return fmt.Errorf("credential %d, divided at another byte: %w", i, err)
+			}
+		}
 	}
 	return nil
 }
 
 func costsTheSame(ctx context.Context, h Harness) error {
 	if h.Work == nil {
-		return nil
+		return fmt.Errorf("%w: Harness.Work is nil: that all refusals cost the same is not tested", ErrAbsent)
 	}
 	var first int64
 	for i, c := range refusals(h) {
@@ -95,47 +105,150 @@ func containsNoSecret(ctx context.Context, h Harness) error {
 	const marker = "Xq7-marker-Zk2"
 	ended, cancel := context.WithCancel(ctx)
 	cancel()
-	for _, ctx := range []context.Context{ctx, ended} {
-		for _, id := range []string{h.SignsIn[0].ID, unknownIDs(h, h.SignsIn[0].ID)[0]} {
-			_, err := h.Verifier.Verify(ctx, id, marker)
-			if err != nil && strings.Contains(fmt.Sprintf("%v %+v %#v", err, err, err), marker) {
-				return errors.New("error contains the presented secret")
+	for i, c := range h.SignsIn {
+		for _, ctx := range []context.Context{ctx, ended} {
+			for _, id := range []string{c.ID, unknownIDs(h, c.ID)[0]} {
+				_, err := verify(ctx, h, Credential{ID: id, Secret: marker})
+				if contains(err, id, marker) {
+					return errors.New("error contains the presented secret")
+				}
+				if contains(err, c.ID, c.Secret) && !strings.Contains(c.ID, c.Secret) {
+					return fmt.Errorf("error contains the secret of credential %d, which was not presented", i)
+				}
 			}
+		}
+		if _, err := verify(ended, h, c); contains(err, c.ID, c.Secret) && !strings.Contains(c.ID, c.Secret) {
+			return fmt.Errorf("error contains the secret of credential %d", i)
 		}
 	}
 	return nil
+}
+
+// contains reports whether an error text contains the secret, as it is or encoded.
+func contains(err error, id, secret string) bool {
+	if err == nil {
+		return false
+	}
+	text := fmt.Sprintf("%v %+v %#v", err, err, err)
+	forms := []string{secret, strings.Trim(strconv.Quote(secret), `"`), url.QueryEscape(secret), url.PathEscape(secret), hex.EncodeToString([]byte(secret))}
+	for _, plain := range []string{secret, id + ":" + secret} {
+		forms = append(forms, base64.RawStdEncoding.EncodeToString([]byte(plain)), base64.RawURLEncoding.EncodeToString([]byte(plain)))
+	}
+	return slices.ContainsFunc(forms, func(form string) bool { return strings.Contains(text, form) })
 }
 
 func endedContext(ctx context.Context, h Harness) error {
 	ended, cancel := context.WithCancel(ctx)
 	cancel()
 	for i, c := range h.SignsIn {
-		client, err := h.Verifier.Verify(ended, c.ID, c.Secret)
-		switch {
-		case errors.Is(err, webhookcfg.ErrInvalidCredentials):
-			return fmt.Errorf("credential %d: valid, but refused because the context has ended", i)
-		case err == nil && client.ID != c.Owner:
-			return fmt.Errorf("credential %d: signed in another client after the context had ended", i)
+		if err := noWrongVerdict(ended, h, c); err != nil {
+			return fmt.Errorf("credential %d, after the context had ended: %w", i, err)
 		}
 	}
 	for i, c := range refusals(h) {
-		if _, err := h.Verifier.Verify(ended, c.ID, c.Secret); err == nil {
+		if _, err := verify(ended, h, c); err == nil {
 			return fmt.Errorf("refusal %d: signed in after the context had ended", i)
+		}
+	}
+	const calls = 32 // of the methods of the context, at most
+	for call := 1; call <= calls; call++ {
+		over := endAt(ctx, call)
+		err := noWrongVerdict(over, h, h.SignsIn[0])
+		over.cancel()
+		if err != nil {
+			return fmt.Errorf("credential 0, with a context that ends at its call %d: %w", call, err)
+		}
+		if over.left.Load() > 0 {
+			break
 		}
 	}
 	return nil
 }
 
+// noWrongVerdict returns nil if a valid credential signs in or fails, but is not refused.
+func noWrongVerdict(ctx context.Context, h Harness, c Credential) error {
+	client, err := verify(ctx, h, c)
+	switch {
+	case errors.Is(err, webhookcfg.ErrInvalidCredentials):
+		return errors.New("valid, but refused")
+	case errors.Is(err, errPanic):
+		return err
+	case err == nil && client.ID != c.Owner:
+		return errors.New("signed in another client")
+	}
+	return nil
+}
+
+// endingContext is a context that ends when Err or Done is called for the nth time.
+type endingContext struct {
+	context.Context
+	cancel context.CancelFunc
+	left   atomic.Int64
+}
+
+func endAt(ctx context.Context, n int) *endingContext {
+	inner, cancel := context.WithCancel(ctx)
+	c := &endingContext{Context: inner, cancel: cancel}
+	c.left.Store(int64(n))
+	return c
+}
+
+// Err implements [context.Context].
+func (c *endingContext) Err() error {
+	c.count()
+	return c.Context.Err()
+}
+
+// Done implements [context.Context].
+func (c *endingContext) Done() <-chan struct{} {
+	c.count()
+	return c.Context.Done()
+}
+
+func (c *endingContext) count() {
+	if c.left.Add(-1) == 0 {
+		c.cancel()
+	}
+}
+
+// returnsSoon makes so many calls that a verifier which is only somewhat late exceeds a
+// limit that no correct one comes near.
+func returnsSoon(ctx context.Context, h Harness) error {
+	const calls, limit = 24, 6 * time.Second
+	ended, cancel := context.WithCancel(ctx)
+	cancel()
+	returned := make(chan struct{})
+	go func() {
+		defer close(returned)
+		for n := range calls {
+			_, _ = verify(ended, h, h.SignsIn[n%len(h.SignsIn)])
+		}
+	}()
+	late := time.NewTimer(limit)
+	defer late.Stop()
+	select {
+	case <-returned:
+		return nil
+	case <-late.C:
+		return fmt.Errorf("%d calls with a context that has ended take more than %v", calls, limit)
+	}
+}
+
 func concurrentUse(ctx context.Context, h Harness) error {
-	const rounds = 4
+	// A verifier with a costly hash may bound its queue, so that more checks than a few
+	// at a time would fail.
+	const rounds, concurrency = 4, 8
 	var (
 		group sync.WaitGroup
 		mu    sync.Mutex
 		all   []error
 	)
+	running := make(chan struct{}, concurrency)
 	run := func(check func(context.Context, Harness, Credential) error, c Credential) {
+		running <- struct{}{}
 		group.Go(func() {
 			err := check(ctx, h, c)
+			<-running
 			mu.Lock()
 			defer mu.Unlock()
 			all = append(all, err)
@@ -153,9 +266,22 @@ func concurrentUse(ctx context.Context, h Harness) error {
 	return errors.Join(all...)
 }
 
+var errPanic = errors.New("the verifier panicked")
+
+// verify calls the verifier. It converts a panic, whose value may contain a secret, into an
+// error.
+func verify(ctx context.Context, h Harness, c Credential) (client webhookcfg.Client, err error) {
+	defer func() {
+		if recover() != nil {
+			err = errPanic
+		}
+	}()
+	return h.Verifier.Verify(ctx, c.ID, c.Secret)
+}
+
 // accepts returns nil if the credential signs in its owner.
 func accepts(ctx context.Context, h Harness, c Credential) error {
-	client, err := h.Verifier.Verify(ctx, c.ID, c.Secret)
+	client, err := verify(ctx, h, c)
 	if err != nil {
 		return fmt.Errorf("not signed in: %T", err)
 	}
@@ -167,12 +293,17 @@ func accepts(ctx context.Context, h Harness, c Credential) error {
 
 // refuses returns nil if the credential is refused as invalid.
 func refuses(ctx context.Context, h Harness, c Credential) error {
-	client, err := h.Verifier.Verify(ctx, c.ID, c.Secret)
+	client, err := verify(ctx, h, c)
+	var later interface{ RetryAfter() time.Duration }
 	switch {
 	case err == nil:
 		return errors.New("signed in")
+	case errors.Is(err, errPanic):
+		return err
 	case !errors.Is(err, webhookcfg.ErrInvalidCredentials):
 		return fmt.Errorf("error of type %T does not wrap ErrInvalidCredentials", err)
+	case errors.As(err, &later):
+		return errors.New("refused with a RetryAfter, which makes the response a 429")
 	case client != webhookcfg.Client{}:
 		return errors.New("refused, but returned a client")
 	}
@@ -185,51 +316,8 @@ func refusals(h Harness) []Credential {
 	for _, c := range h.SignsIn {
 		all = append(all,
 			Credential{ID: unknownIDs(h, c.ID)[0], Secret: c.Secret},
-			Credential{ID: c.ID, Secret: wrongSecrets(h, c)[0]})
+			Credential{ID: c.ID, Secret: wrongSecrets(h, c)[0]},
+			Credential{ID: c.ID, Secret: wrongSecrets(h, c)[1]})
 	}
 	return append(all, h.Refused...)
-}
-
-// wrongSecrets returns near misses of a credential's secret.
-func wrongSecrets(h Harness, c Credential) []string {
-	runes := []rune(c.Secret)
-	near := []string{
-		c.Secret + "x",
-		"x" + c.Secret,
-		c.Secret + c.Secret,
-		strings.Repeat("x", 1000),
-		string(runes[1:]),
-		string(runes[:len(runes)-1]),
-		swapCase(c.Secret),
-		c.ID,
-	}
-	return slices.DeleteFunc(near, func(secret string) bool {
-		return secret == "" || isKnown(h, Credential{ID: c.ID, Secret: secret})
-	})
-}
-
-// unknownIDs returns near misses of an id that no credential of the harness has.
-func unknownIDs(h Harness, id string) []string {
-	near := []string{id + "-unknown", "unknown-" + id, id + "x", strings.Repeat("x", 1000)}
-	return slices.DeleteFunc(near, func(id string) bool { return isID(h, id) })
-}
-
-func swapCase(text string) string {
-	return strings.Map(func(c rune) rune {
-		if unicode.IsUpper(c) {
-			return unicode.ToLower(c)
-		}
-		return unicode.ToUpper(c)
-	}, text)
-}
-
-func isID(h Harness, id string) bool {
-	has := func(c Credential) bool { return c.ID == id }
-	return slices.ContainsFunc(h.SignsIn, has) || slices.ContainsFunc(h.Refused, has)
-}
-
-func isKnown(h Harness, presented Credential) bool {
-	return slices.ContainsFunc(h.SignsIn, func(c Credential) bool {
-		return c.ID == presented.ID && c.Secret == presented.Secret
-	})
 }

@@ -1,0 +1,91 @@
+package authtest
+
+import (
+	"slices"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// wrongSecrets returns near misses of a credential's secret.
+func wrongSecrets(h Harness, c Credential) []string {
+	near := append([]string{
+		c.Secret + "x",
+		"x" + c.Secret,
+		c.Secret + c.Secret,
+		strings.Repeat("x", 1000),
+		c.ID,
+	}, nearMisses(c.Secret)...)
+	return slices.DeleteFunc(near, func(secret string) bool {
+		return secret == "" || isKnown(h, Credential{ID: c.ID, Secret: secret})
+	})
+}
+
+// unknownIDs returns near misses of an id that no credential of the harness has.
+func unknownIDs(h Harness, id string) []string {
+	near := append([]string{
+		id + "-unknown",
+		"unknown-" + id,
+		id + "x",
+		strings.Repeat("x", 1000),
+	}, nearMisses(id)...)
+	return slices.DeleteFunc(near, func(id string) bool { return id == "" || isID(h, id) })
+}
+
+// nearMisses returns texts that are treated like the given one by verifiers that fold,
+// trim or match patterns, or that pass it to another language unquoted.
+func nearMisses(text string) []string {
+	_, first := utf8.DecodeRuneInString(text)
+	_, last := utf8.DecodeLastRuneInString(text)
+	head, tail := text[:first], text[first:]
+	start := text[:len(text)-last]
+	return []string{
+		start, tail, swapCase(text), strings.ToUpper(text), swapCase(head) + tail, // cut, folded
+		text + " ", " " + text, text + "\u00a0", wide(text), head + "\u0301" + tail, text + "\u200b", // trimmed, normalized
+		"*", "%", head + "*", head + "%", start + "_", start + "?", ".*", // patterns
+		text + "' OR '1'='1", "' OR '1'='1", text + `" OR "1"="1`, text + "'--", "*)(uid=*", text + ")(&", // quotes
+	}
+}
+
+// shiftedCredentials returns credentials that equal c once id and secret are joined.
+func shiftedCredentials(h Harness, c Credential) []Credential {
+	_, first := utf8.DecodeRuneInString(c.Secret)
+	_, last := utf8.DecodeLastRuneInString(c.ID)
+	shifted := []Credential{
+		{ID: c.ID + c.Secret[:first], Secret: c.Secret[first:]},
+		{ID: c.ID[:len(c.ID)-last], Secret: c.ID[len(c.ID)-last:] + c.Secret},
+	}
+	return slices.DeleteFunc(shifted, func(c Credential) bool {
+		return c.ID == "" || c.Secret == "" || isKnown(h, c)
+	})
+}
+
+func swapCase(text string) string {
+	return strings.Map(func(c rune) rune {
+		if unicode.IsUpper(c) {
+			return unicode.ToLower(c)
+		}
+		return unicode.ToUpper(c)
+	}, text)
+}
+
+// wide returns the text in full-width letters.
+func wide(text string) string {
+	return strings.Map(func(c rune) rune {
+		if '!' <= c && c <= '~' {
+			return c - '!' + '\uff01'
+		}
+		return c
+	}, text)
+}
+
+func isID(h Harness, id string) bool {
+	has := func(c Credential) bool { return c.ID == id }
+	return slices.ContainsFunc(h.SignsIn, has) || slices.ContainsFunc(h.Refused, has)
+}
+
+func isKnown(h Harness, presented Credential) bool {
+	return slices.ContainsFunc(h.SignsIn, func(c Credential) bool {
+		return c.ID == presented.ID && c.Secret == presented.Secret
+	})
+}

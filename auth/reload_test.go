@@ -1,0 +1,480 @@
+package auth_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"example.com/go-webhookcfg/auth"
+)
+
+// reports collects the records and the hook calls of a File.
+type reports struct {
+	mu      sync.Mutex
+	records strings.Builder
+	reloads []error
+}
+
+func (r *reports) Write(record []byte) (int, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.records.Write(record)
+}
+
+func (r *reports) options(poll time.Duration) *auth.FileOptions {
+	return &auth.FileOptions{
+		Poll:   poll,
+		Logger: slog.New(slog.NewTextHandler(r, nil)),
+		OnReload: func(err error) {
+			r.mu.Lock()
+			defer r.mu.Unlock()
+			r.reloads = append(r.reloads, err)
+		},
+	}
+}
+
+func (r *reports) logged() string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.records.String()
+}
+
+func (r *reports) failures() (failures []error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, err := range r.reloads {
+		if err != nil {
+			failures = append(failures, err)
+		}
+	}
+	return failures
+}
+
+func (r *reports) want(t *testing.T, reloads, failures int) {
+	t.Helper()
+	r.mu.Lock()
+	called := len(r.reloads)
+	r.mu.Unlock()
+	if failed := r.failures(); called != reloads || len(failed) != failures {
+		t.Errorf("%d reports, the failures %v; want %d, of which %d failed", called, failed, reloads, failures)
+	}
+	if logged := strings.Count(r.logged(), "\n"); logged != reloads {
+		t.Errorf("%d log records, want %d:\n%s", logged, reloads, r.logged())
+	}
+}
+
+const poll = 10 * time.Second
+
+// tick lets a File poll once.
+func tick() {
+	time.Sleep(poll)
+	synctest.Wait()
+}
+
+func TestReloadOnDemand(t *testing.T) {
+	var r reports
+	path := writeFile(t, sha256Line("c", "old"))
+	f := mustOpen(t, path, r.options(0))
+	rewrite(t, path, sha256Line("c", "new"))
+	mustSignIn(t, f, "c", "old", "c")
+
+	before := f.Revision()
+	if err := f.Reload(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	mustSignIn(t, f, "c", "new", "c")
+	mustRefuse(t, f, "c", "old")
+	if f.Revision() == before {
+		t.Error("the revision did not change")
+	}
+	r.want(t, 1, 0)
+
+	before = f.Revision()
+	if err := f.Reload(t.Context()); err != nil || f.Revision() != before {
+		t.Errorf("got %v, revision %d after %d, though nothing changed", err, f.Revision(), before)
+	}
+	r.want(t, 1, 0)
+
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := f.Reload(ended); !errors.Is(err, context.Canceled) {
+		t.Errorf("got %v for an ended context", err)
+	}
+}
+
+func TestReloadFailureKeepsTheOld(t *testing.T) {
+	good := sha256Line("c", "old")
+	for name, spoil := range map[string]func(path string) error{
+		"malformed": func(path string) error { return os.WriteFile(path, []byte(good+"\nhush\n"), 0o600) },
+		"empty":     func(path string) error { return os.Truncate(path, 0) },
+		"missing":   os.Remove,
+		"directory": func(path string) error { return errors.Join(os.Remove(path), os.Mkdir(path, 0o700)) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			var r reports
+			path := writeFile(t, good)
+			f := mustOpen(t, path, r.options(0))
+			before := f.Revision()
+			if err := spoil(path); err != nil {
+				t.Fatal(err)
+			}
+			for range 3 {
+				if err := f.Reload(t.Context()); err == nil || strings.Contains(err.Error(), "hush") {
+					t.Errorf("got %v", err)
+				}
+			}
+			r.want(t, 1, 1)
+			mustSignIn(t, f, "c", "old", "c")
+			if f.Revision() != before {
+				t.Error("the revision changed without the contents")
+			}
+
+			if err := os.RemoveAll(path); err != nil {
+				t.Fatal(err)
+			}
+			rewrite(t, path, good)
+			if err := f.Reload(t.Context()); err != nil {
+				t.Error(err)
+			}
+			r.want(t, 2, 1)
+		})
+	}
+}
+
+func TestPoll(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var r reports
+		path := writeFile(t, sha256Line("c", "old"))
+		f := mustOpen(t, path, r.options(poll))
+		tick()
+		r.want(t, 0, 0)
+
+		rewrite(t, path, sha256Line("c", "new"))
+		mustSignIn(t, f, "c", "old", "c")
+		tick()
+		mustSignIn(t, f, "c", "new", "c")
+		mustRefuse(t, f, "c", "old")
+		r.want(t, 1, 0)
+
+		rewrite(t, path, "hush")
+		tick()
+		tick()
+		tick()
+		r.want(t, 2, 1)
+		rewrite(t, path, "# another fault", "hush")
+		tick()
+		r.want(t, 3, 2)
+		mustSignIn(t, f, "c", "new", "c")
+
+		rewrite(t, path, sha256Line("c", "new"))
+		tick()
+		tick()
+		r.want(t, 4, 2)
+		if strings.Contains(r.logged(), "hush") {
+			t.Errorf("the log quotes the file:\n%s", r.logged())
+		}
+
+		if err := errors.Join(f.Close(), f.Close()); err != nil {
+			t.Error(err)
+		}
+		rewrite(t, path, sha256Line("c", "newest"))
+		tick()
+		mustSignIn(t, f, "c", "new", "c")
+		r.want(t, 4, 2)
+	})
+}
+
+// TestCloseWaits: Close waits for the poll that is under way.
+func TestCloseWaits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		path := writeFile(t, sha256Line("c", "old"))
+		f := mustOpen(t, path, &auth.FileOptions{
+			Poll:     poll,
+			OnReload: func(error) { time.Sleep(time.Hour) },
+		})
+		rewrite(t, path, sha256Line("c", "new"))
+		tick()
+		start := time.Now()
+		if err := f.Close(); err != nil || time.Since(start) != time.Hour {
+			t.Errorf("got %v after %v", err, time.Since(start))
+		}
+	})
+}
+
+// TestReloadUnderLoad rotates a secret repeatedly, as an operator does: add the new one,
+// switch the client, remove the old one. No request fails, and the removed secret is
+// refused after the reload.
+func TestReloadUnderLoad(t *testing.T) {
+	const rotations, clients = 50, 4
+	secrets := make([]string, rotations+1)
+	for i := range secrets {
+		secrets[i] = auth.NewSecret()
+	}
+	path := writeFile(t, sha256Line("c", secrets[0]))
+	f := mustOpen(t, path, nil)
+	v, err := auth.Cache(f, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	var current sync.Map // client → secret
+	use := func(secret string) {
+		for i := range clients {
+			current.Store(i, secret)
+		}
+	}
+	use(secrets[0])
+	ctx, stop := context.WithCancel(t.Context())
+	var inUse sync.RWMutex // held to read while a client uses its secret
+	var group sync.WaitGroup
+	for i := range clients {
+		group.Go(func() {
+			for ctx.Err() == nil {
+				inUse.RLock()
+				secret, _ := current.Load(i)
+				if _, err := v.Verify(t.Context(), "c", secret.(string)); err != nil {
+					t.Errorf("a good secret failed: %v", err)
+				}
+				inUse.RUnlock()
+			}
+		})
+	}
+	load := func(lines ...string) {
+		rewrite(t, path, lines...)
+		if err := f.Reload(t.Context()); err != nil {
+			t.Error(err)
+		}
+	}
+	for i, next := range secrets[1:] {
+		old := secrets[i]
+		load(sha256Line("c", old), sha256Line("c", next))
+		inUse.Lock() // no request with the old one is under way
+		use(next)
+		inUse.Unlock()
+		load(sha256Line("c", next))
+		mustRefuse(t, v, "c", old)
+		mustRefuse(t, f, "c", old)
+	}
+	stop()
+	group.Wait()
+}
+
+// TestReloadDuringCheck: once Reload has returned, a removed secret signs in no client and
+// an added one does, also in a check that had started, or waited for its turn.
+func TestReloadDuringCheck(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f, w, _ := openSlow(t, 1, "begin",
+			auth.CheapPBKDF2Line("human", "old", 600_000)+" name=1",
+			auth.CheapPBKDF2Line("human", "kept", 600_000)+" name=2",
+			"end")
+		results := make(chan string, 4)
+		for _, secret := range []string{"old", "kept", "added", "old"} {
+			go func() {
+				client, err := f.Verify(t.Context(), "human", secret)
+				results <- fmt.Sprint(secret, " ", client.SecretName, err == nil)
+			}()
+			synctest.Wait()
+		}
+		time.Sleep(500 * time.Millisecond)
+		rewrite(t, f.Path(), "begin", auth.CheapPBKDF2Line("human", "kept", 600_000)+" name=3",
+			auth.CheapPBKDF2Line("human", "added", 600_000)+" name=4", "end")
+		if err := f.Reload(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		got := []string{<-results, <-results, <-results, <-results}
+		slices.Sort(got)
+		if want := []string{"added 4true", "kept 3true", "old false", "old false"}; !slices.Equal(got, want) {
+			t.Errorf("got %q, want %q", got, want)
+		}
+		if got := w.Derivations.Load(); got != 4*2+4*2 {
+			t.Errorf("%d derivations, want two for each check, and two more with the new contents", got)
+		}
+	})
+}
+
+// TestReloadHonoursContext: also while another one is under way.
+func TestReloadHonoursContext(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		path := writeFile(t, sha256Line("c", "old"))
+		f := mustOpen(t, path, &auth.FileOptions{OnReload: func(error) { time.Sleep(time.Hour) }})
+		rewrite(t, path, sha256Line("c", "new"))
+		go func() { _ = f.Reload(t.Context()) }()
+		synctest.Wait()
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		start := time.Now()
+		if err := f.Reload(ctx); !errors.Is(err, context.DeadlineExceeded) || time.Since(start) != time.Second {
+			t.Errorf("got %v after %v", err, time.Since(start))
+		}
+		if err := f.Err(); err != nil {
+			t.Errorf("the file is in use, but Err is %v", err)
+		}
+		if err := f.Reload(t.Context()); err != nil || time.Since(start) != time.Hour {
+			t.Errorf("got %v after %v", err, time.Since(start))
+		}
+	})
+}
+
+// TestPollReadsContents: a change that leaves size and time as they are is found.
+func TestPollReadsContents(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		path := writeFile(t, sha256Line("c", "old"))
+		stamp := func() {
+			if err := os.Chtimes(path, time.Unix(1, 0), time.Unix(1, 0)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		stamp()
+		f := mustOpen(t, path, &auth.FileOptions{Poll: poll})
+		if err := os.WriteFile(path, []byte(sha256Line("c", "new")+"\n"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		stamp()
+		tick()
+		mustRefuse(t, f, "c", "old")
+		mustSignIn(t, f, "c", "new", "c")
+		_ = f.Close()
+	})
+}
+
+// TestPollChecksMode: a file that others may read is reported, though its contents are
+// those in use, and reported as usable when its mode is.
+func TestPollChecksMode(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("permissions of Windows are not judged")
+	}
+	synctest.Test(t, func(t *testing.T) {
+		var r reports
+		path := writeFile(t, sha256Line("c", "s"))
+		f := mustOpen(t, path, r.options(poll))
+		for i, mode := range []os.FileMode{0o644, 0o600} {
+			if err := os.Chmod(path, mode); err != nil {
+				t.Fatal(err)
+			}
+			tick()
+			tick()
+			r.want(t, i+1, 1)
+			if err := f.Err(); (err == nil) != (mode == 0o600) {
+				t.Errorf("mode %o: got %v", mode, err)
+			}
+		}
+		mustSignIn(t, f, "c", "s", "c")
+		_ = f.Close()
+	})
+}
+
+// TestPollWaitsForShrunkFile: without the line end, a shorter file may be a part, so that
+// a poll uses it only if the next one finds the same.
+func TestPollWaitsForShrunkFile(t *testing.T) {
+	both := []string{sha256Line("a", "s"), sha256Line("b", "s")}
+	cut, other := both[:1], both[1:]
+	marked := []string{"begin", both[0], "end"}
+	for _, tt := range []struct {
+		name   string
+		states [][]string // found by one poll each
+		refuse string     // an id, after the last
+		accept string
+	}{
+		{"once", [][]string{cut}, "", "b"},
+		{"twice", [][]string{cut, cut}, "b", "a"},
+		{"completed", [][]string{cut, both, cut}, "", "b"},
+		{"malformed in between", [][]string{cut, {"hush"}, cut}, "", "b"},
+		{"different ones", [][]string{cut, other, cut}, "", "b"},
+		{"marked", [][]string{marked}, "b", "a"},
+		{"longer", [][]string{append([]string{"# comment"}, both...)}, "", "b"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var r reports
+				path := writeFile(t, both...)
+				f := mustOpen(t, path, r.options(poll))
+				for _, lines := range tt.states {
+					rewrite(t, path, lines...)
+					tick()
+				}
+				mustSignIn(t, f, tt.accept, "s", tt.accept)
+				if tt.refuse != "" {
+					mustRefuse(t, f, tt.refuse, "s")
+				}
+				if waits := tt.refuse == "" && tt.name != "longer"; (f.Err() != nil) != waits {
+					t.Errorf("Err is %v", f.Err())
+				}
+				for _, err := range r.failures() {
+					if !strings.Contains(err.Error(), ":1: ") {
+						t.Errorf("a shorter file was reported as unusable: %v", err)
+					}
+				}
+				_ = f.Close()
+			})
+		})
+	}
+
+	path := writeFile(t, both...)
+	f := mustOpen(t, path, nil)
+	rewrite(t, path, cut...)
+	if err := f.Reload(t.Context()); err != nil {
+		t.Error(err)
+	}
+	mustRefuse(t, f, "b", "s") // the caller of Reload vouches for the file
+}
+
+func TestErr(t *testing.T) {
+	path := writeFile(t, sha256Line("c", "s"))
+	f := mustOpen(t, path, nil)
+	if err := f.Err(); err != nil {
+		t.Errorf("got %v", err)
+	}
+	rewrite(t, path, "hush")
+	err := f.Reload(t.Context())
+	for range 2 { // it is reported once, but remains
+		if err == nil || f.Err() != err {
+			t.Errorf("got %v, want %v", f.Err(), err)
+		}
+	}
+	rewrite(t, path, sha256Line("c", "s"))
+	if err := f.Reload(t.Context()); err != nil || f.Err() != nil {
+		t.Errorf("got %v, %v", err, f.Err())
+	}
+}
+
+// TestPanicOfOnReload: after a poll, it does not end the process; the caller of Reload
+// gets it. The file is in use and is read again either way.
+func TestPanicOfOnReload(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var r reports
+		path := writeFile(t, sha256Line("c", "1"))
+		options := r.options(poll)
+		options.OnReload = func(error) { panic("boom") }
+		f := mustOpen(t, path, options)
+		for _, secret := range []string{"2", "3"} {
+			rewrite(t, path, sha256Line("c", secret))
+			tick()
+			mustSignIn(t, f, "c", secret, "c")
+		}
+		if logged := r.logged(); strings.Count(logged, "boom") != 2 || !strings.Contains(logged, "reload_test.go") {
+			t.Errorf("the log does not have the panics:\n%s", logged)
+		}
+		rewrite(t, path, sha256Line("c", "4"))
+		func() {
+			defer func() {
+				if p := recover(); p != "boom" {
+					t.Errorf("the caller of Reload got %v", p)
+				}
+			}()
+			_ = f.Reload(t.Context())
+		}()
+		mustSignIn(t, f, "c", "4", "c")
+		if err := errors.Join(f.Reload(t.Context()), f.Close()); err != nil {
+			t.Error(err)
+		}
+	})
+}

@@ -1,0 +1,152 @@
+package auth
+
+import (
+	"context"
+	"errors"
+	"net/netip"
+	"runtime"
+	"slices"
+	"sync"
+)
+
+// ErrBusy is returned for a check that was not made, because too many others already
+// wait for a slow hash. It is not a refusal: the handler responds 503 with Retry-After.
+var ErrBusy = errors.New("auth: too many checks wait for a slow hash")
+
+// queuePerSlot bounds the queue to what the handler's default Timeout leaves time for,
+// with PBKDF2 of 600,000 rounds.
+const queuePerSlot = 16
+
+// slots bounds the slow hashes that are computed at the same time. The checks of trusted
+// sign-ins are next, then those that wait longest. When the queue is full, the network
+// with the most checks in it loses its newest one, so that a few addresses cannot keep
+// out all others.
+type slots struct {
+	mu      sync.Mutex // guards free and waiting
+	free    int
+	limit   int       // of waiting
+	waiting []*queued // the oldest one first
+}
+
+// queued is a check in the queue.
+type queued struct {
+	place
+	turn chan error // nil for a slot, ErrBusy for none
+}
+
+// place determines the order in the queue.
+type place struct {
+	trusted bool
+	site    netip.Prefix
+}
+
+// newSlots returns n slots; zero means half of GOMAXPROCS, and at least one.
+func newSlots(n int) *slots {
+	if n == 0 {
+		n = max(1, runtime.GOMAXPROCS(0)/2)
+	}
+	return &slots{free: n, limit: n * queuePerSlot}
+}
+
+// acquire waits for a slot, but takes a free one even if ctx has ended. If it returns nil,
+// release must be called.
+func (s *slots) acquire(ctx context.Context) error {
+	source, _ := Source(ctx)
+	q := &queued{place{trustOf(ctx) > untrusted, site(source)}, make(chan error, 1)}
+	if s.enter(q) {
+		return nil
+	}
+	select {
+	case err := <-q.turn:
+		return err
+	case <-ctx.Done():
+		s.leave(q)
+		return ctx.Err()
+	}
+}
+
+// enter takes a free slot, or appends q to the queue and returns false.
+func (s *slots) enter(q *queued) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.free > 0 {
+		s.free--
+		return true
+	}
+	s.waiting = append(s.waiting, q)
+	if len(s.waiting) > s.limit {
+		s.remove(s.surplus()).turn <- ErrBusy
+	}
+	return false
+}
+
+// leave removes q from the queue, or releases the slot that it got meanwhile.
+func (s *slots) leave(q *queued) {
+	s.mu.Lock()
+	i := slices.Index(s.waiting, q)
+	if i >= 0 {
+		s.remove(i)
+	}
+	s.mu.Unlock()
+	if i < 0 && <-q.turn == nil {
+		s.release()
+	}
+}
+
+// release frees a slot or passes it on.
+func (s *slots) release() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.waiting) == 0 {
+		s.free++
+		return
+	}
+	trusted := slices.IndexFunc(s.waiting, func(q *queued) bool { return q.trusted })
+	s.remove(max(trusted, 0)).turn <- nil
+}
+
+func (s *slots) remove(i int) *queued {
+	q := s.waiting[i]
+	s.waiting = slices.Delete(s.waiting, i, i+1)
+	return q
+}
+
+// surplus returns the index of the check that a full queue refuses: an untrusted one if
+// there is any.
+func (s *slots) surplus() (index int) {
+	count, most := make(map[place]int), 0
+	for i, q := range s.waiting {
+		count[q.place]++
+		n := count[q.place]
+		if !q.trusted {
+			n += len(s.waiting)
+		}
+		if n >= most {
+			index, most = i, n
+		}
+	}
+	return index
+}
+
+// trust is the knowledge of a wrapping verifier about a sign-in. It is passed on in the
+// context.
+type trust int
+
+const (
+	untrusted trust = iota
+	// trustedSource: the id has signed in from the source.
+	trustedSource
+	// trustedCredential: the credential has signed in from the source, lately.
+	trustedCredential
+)
+
+type trustKey struct{}
+
+func withTrust(ctx context.Context, t trust) context.Context {
+	return context.WithValue(ctx, trustKey{}, t)
+}
+
+func trustOf(ctx context.Context) trust {
+	t, _ := ctx.Value(trustKey{}).(trust)
+	return t
+}

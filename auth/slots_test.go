@@ -1,0 +1,164 @@
+package auth_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"example.com/go-webhookcfg/auth"
+	"example.com/go-webhookcfg/webhookcfg"
+)
+
+// flood presents wrong secrets for n unknown ids at the same time, the i-th from the
+// address source(i). It counts those that were not checked.
+func flood(t *testing.T, v webhookcfg.CredentialVerifier, n int, source func(i int) netip.Addr) (busy *atomic.Int64, wait func()) {
+	t.Helper()
+	busy = new(atomic.Int64)
+	var group sync.WaitGroup
+	for i := range n {
+		group.Go(func() {
+			_, err := v.Verify(auth.ContextWithSource(t.Context(), source(i)), fmt.Sprint("unknown", i), "x")
+			switch {
+			case errors.Is(err, auth.ErrBusy) && !errors.Is(err, webhookcfg.ErrInvalidCredentials):
+				busy.Add(1)
+			case !errors.Is(err, webhookcfg.ErrInvalidCredentials):
+				t.Errorf("got %v", err)
+			}
+		})
+		synctest.Wait() // they arrive one after another
+	}
+	return busy, group.Wait
+}
+
+func ipv4(i int) netip.Addr { return netip.AddrFrom4([4]byte{198, 51, 100, byte(i)}) }
+
+func signInFrom(t *testing.T, v webhookcfg.CredentialVerifier, source, id, secret string) (time.Duration, error) {
+	start := time.Now()
+	_, err := v.Verify(from(t, source), id, secret)
+	return time.Since(start), err
+}
+
+// TestTrustedSourcesHashNext: a client does not wait for the checks of strangers if it has
+// signed in from its address before.
+func TestTrustedSourcesHashNext(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f, _, _ := openSlow(t, 1, auth.CheapPBKDF2Line("human", "h", 600_000))
+		v := mustThrottle(t, f, nil)
+		if _, err := signInFrom(t, v, "192.0.2.1", "human", "h"); err != nil {
+			t.Fatal(err)
+		}
+		busy, wait := flood(t, v, 50, ipv4)
+		if got := busy.Load(); got != 50-1-16 {
+			t.Errorf("%d of 50 checks found the queue full, want 33", got)
+		}
+		if took, err := signInFrom(t, v, "192.0.2.1", "human", "h"); took != 2*time.Second || err != nil {
+			t.Errorf("from the known source: %v after %v, want 2s", err, took)
+		}
+		if got := busy.Load(); got != 50-16 {
+			t.Errorf("%d of 50 checks found the queue full, want 34", got)
+		}
+		wait()
+	})
+}
+
+// TestQueueIsShared: a source that fills the queue does not keep out another one.
+func TestQueueIsShared(t *testing.T) {
+	for name, source := range map[string]func(i int) netip.Addr{
+		"3 addresses": func(i int) netip.Addr { return ipv4(i % 3) },
+		"IPv6 /48": func(i int) netip.Addr {
+			return netip.AddrFrom16([16]byte{0x20, 1, 0xd, 0xb8, 0, 1, 0, byte(i), 15: 1})
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				f, _, _ := openSlow(t, 1, auth.CheapPBKDF2Line("human", "h", 600_000))
+				_, wait := flood(t, f, 50, source)
+				if took, err := signInFrom(t, f, "192.0.2.1", "human", "h"); took != 17*time.Second || err != nil {
+					t.Errorf("from another source: %v after %v, want 17s", err, took)
+				}
+				wait()
+			})
+		})
+	}
+}
+
+// TestQueueIsFull: among sources with as many checks, and without sources, the check that
+// finds the queue full is the one that is not made.
+func TestQueueIsFull(t *testing.T) {
+	for name, source := range map[string]func(i int) netip.Addr{
+		"no source":         func(int) netip.Addr { return netip.Addr{} },
+		"different sources": ipv4,
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				f, _, _ := openSlow(t, 1, auth.CheapPBKDF2Line("human", "h", 600_000))
+				busy, wait := flood(t, f, 17, source)
+				ctx := auth.ContextWithSource(t.Context(), source(20))
+				if _, err := f.Verify(ctx, "human", "h"); !errors.Is(err, auth.ErrBusy) {
+					t.Errorf("got %v, want ErrBusy", err)
+				}
+				wait()
+				if got := busy.Load(); got != 0 {
+					t.Errorf("%d of the checks in the queue were not made", got)
+				}
+			})
+		})
+	}
+}
+
+// lateContext is a context that ends while a select statement with its Done channel is
+// prepared, 2 seconds after that started.
+type lateContext struct {
+	context.Context
+	ended chan struct{}
+}
+
+func (c *lateContext) Done() <-chan struct{} {
+	time.Sleep(2 * time.Second)
+	close(c.ended)
+	return c.ended
+}
+
+func (c *lateContext) Err() error {
+	select {
+	case <-c.ended:
+		return context.Canceled
+	default:
+		return nil
+	}
+}
+
+// TestSlotIsNotLost by a check whose context ends as it gets the slot.
+func TestSlotIsNotLost(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f, _, _ := openSlow(t, 1, auth.CheapPBKDF2Line("human", "h", 600_000))
+		for range 20 { // a select statement with two ready cases picks one at random
+			go mustSignIn(t, f, "human", "h", "human")
+			synctest.Wait()
+			_, _ = f.Verify(&lateContext{t.Context(), make(chan struct{})}, "human", "h")
+		}
+		if took, err := signInFrom(t, f, "192.0.2.1", "human", "h"); took != time.Second || err != nil {
+			t.Errorf("%v after %v, want 1s", err, took)
+		}
+	})
+}
+
+// TestDefaultSlots: zero means half of the processors.
+func TestDefaultSlots(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f, _, peak := openSlow(t, 0, auth.CheapPBKDF2Line("human", "h", 600_000))
+		slots := max(1, runtime.GOMAXPROCS(0)/2)
+		_, wait := flood(t, f, slots+1, ipv4)
+		wait()
+		if got := peak.Load(); got != int64(slots) {
+			t.Errorf("%d checks hashed at the same time, want %d", got, slots)
+		}
+	})
+}
