@@ -14,8 +14,9 @@
 // internal/oplog documents.
 //
 // Next to the file NAME there are NAME.lock, which excludes a second opener and records
-// that the file exists, and during a compaction NAME.tmp. Do not remove the lock file:
-// with it, a store that lost its file refuses to open instead of starting empty. The
+// that the file exists, and during a compaction NAME.tmp. The file itself is locked too,
+// so that a hard link to it is refused as well. Do not remove the lock file: with it, a
+// store that lost its file refuses to open instead of starting empty. The
 // three are readable and writable only by the user that created them (on Windows, as the
 // access list of the directory determines); see FileOptions.AllowShared.
 //
@@ -27,16 +28,27 @@
 // that a crash may still undo. This requires a file system and a disk on which a
 // successful sync is durable.
 //
-// After a failed write or sync, for example on a full disk, the store still serves reads
-// and refuses all changes with [ErrReadOnly]. Remove the cause, then close the store and
-// open it again.
+// A change that cannot be written, for example on a full disk, fails with [ErrReadOnly]
+// and changes nothing; the store serves reads and tries the next change. After a failed
+// sync, all changes are refused with ErrReadOnly: the store repairs its file, at least
+// once a second, and then accepts changes again. It never repeats a sync that failed,
+// since the system may take what it did not write for clean: it cuts the changes that
+// were not acknowledged. Should the process end before the repair, such a change may be
+// in effect when the file is opened again. A file that was renamed, removed or replaced
+// is treated alike, until it has its name again; changes check the name every 10 ms.
+// [File.Err] returns why changes fail at the moment.
 //
 // # Recovery
 //
 // A crash can leave part of the last write at the end of the file, of changes that were
 // not acknowledged. OpenFile cuts such a torn tail and logs it. It refuses a file that is
-// damaged anywhere else with [ErrDamaged], the line, the offset and the remedy: restore a
-// backup, or truncate a copy at the offset to give up everything that follows.
+// damaged anywhere else, or was cut, with [ErrDamaged], the line and the offset. [Check]
+// does the same with a file that is not open, and changes nothing.
+//
+// The remedy is a backup. Without one, [Salvage] copies all intact changes to a new file
+// and reports what it left out. The result is not what the clients set: where the last
+// change of an entity is lost, the one before it is in effect again, which may be the URL
+// of a receiver that was given up, or was unset because it leaked.
 //
 // # Compaction
 //
@@ -47,10 +59,12 @@
 //
 // # Backup
 //
-// Copy the file itself, not the lock file. The copy of an open store is a valid file that
-// may lack the latest changes. Two things must not happen: a compaction while the file is
-// copied, and a hard link instead of a copy, since a compaction truncates the file that
-// it replaces. Set a negative CompactRatio and call Compact at another time, or copy from
-// a snapshot of the file system. To restore, close the store, put the copy in the place
-// of the file, and leave the lock file.
+// [File.Backup] writes a complete copy concurrently with changes, and reads it back. A
+// program that copies the file of an open store, such as cp, tar or rsync, reads its parts
+// at different moments: the result may lack changes, or be refused as damaged. Complete
+// are a copy of the file of a closed store, a snapshot of the file system, and a hard link,
+// which the open store continues to write to until a compaction replaces the file.
+//
+// To restore, close the store, put the copy in the place of the file, and leave the lock
+// file. The program examples/admin checks, salvages and backs up files that are not open.
 package store

@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"path/filepath"
@@ -16,8 +17,8 @@ import (
 var (
 	// ErrClosed is wrapped by the error of every call after Close.
 	ErrClosed = oplog.ErrClosed
-	// ErrReadOnly is wrapped by the error of every change after a failed write or sync,
-	// until the file is opened again. Earlier changes stay in effect and can be read.
+	// ErrReadOnly is wrapped by the error of every change that cannot be written; see
+	// "Durability". Earlier changes stay in effect and can be read.
 	ErrReadOnly = oplog.ErrReadOnly
 	// ErrLocked is wrapped by the error of opening a file that is open already, in this
 	// process or another.
@@ -35,15 +36,16 @@ var (
 // FileOptions are the settings of a [File]. Nil and the zero value are valid.
 type FileOptions struct {
 	// Logger receives the progress and the result of opening, the size of a torn tail
-	// that was cut, compactions, and why the store became read-only; never a URL. If nil,
+	// that was cut, compactions, failures and recoveries; never a URL. If nil,
 	// nothing is logged.
 	Logger *slog.Logger
 	// CompactRatio is the ratio of superseded bytes to live ones in the file above which
 	// a compaction starts in the background, once at least 1 MiB is superseded. Zero
 	// means 1; with a negative ratio, only [File.Compact] compacts.
 	CompactRatio float64
-	// AllowShared accepts files that other users own or may read or write, and a
-	// world-writable directory. The files hold webhook URLs, which are credentials.
+	// AllowShared accepts files that other users own or may read or write, and a directory
+	// without the sticky bit in which other users may write. The files hold webhook URLs,
+	// which are credentials.
 	AllowShared bool
 }
 
@@ -60,10 +62,14 @@ type File struct {
 	log    *oplog.Log
 	state  fileState
 	closed atomic.Bool
+	// path and options are those that it was opened with; the path is absolute.
+	path    string
+	options FileOptions
 }
 
 // OpenFile opens the store in the file path, or creates it. The directory must exist.
-// Symbolic links are refused, both for the files and for the directory.
+// Symbolic links are refused, both for the files and for the directory, and so are names
+// that end in .lock or .tmp, which a store next to it may use.
 //
 // A torn tail, left by a crash during a write, is cut and logged. If the file is damaged,
 // or is empty or missing though it existed before, the error wraps [ErrDamaged] and names
@@ -73,19 +79,30 @@ func OpenFile(path string, o *FileOptions) (*File, error) {
 	if o == nil {
 		o = new(FileOptions)
 	}
-	dir, name := filepath.Split(path)
-	if name == "" || name == "." || name == ".." {
-		return nil, fmt.Errorf("store: opening %q: not the path of a file", path)
-	}
-	fsys, err := oplog.OpenDir(filepath.Clean(dir), o.AllowShared)
+	fsys, name, err := openDir(path, o)
 	if err != nil {
 		return nil, fmt.Errorf("store: opening %s: %w", path, err)
+	}
+	absolute, err := filepath.Abs(path)
+	if err != nil {
+		return nil, fmt.Errorf("store: opening %s: %w", path, errors.Join(err, fsys.Close()))
 	}
 	f, err := openFile(fsys, name, o)
 	if err != nil {
 		return nil, fmt.Errorf("store: opening %s: %w", path, err)
 	}
+	f.path, f.options = absolute, *o
 	return f, nil
+}
+
+// openDir opens the directory of a file and returns the name of the file in it.
+func openDir(path string, o *FileOptions) (*oplog.Dir, string, error) {
+	dir, name := filepath.Split(path)
+	if name == "" || name == "." || name == ".." {
+		return nil, "", fmt.Errorf("%q is not the path of a file", path)
+	}
+	fsys, err := oplog.OpenDir(filepath.Clean(dir), o.AllowShared)
+	return fsys, name, err
 }
 
 func openFile(fsys oplog.FS, name string, o *FileOptions) (*File, error) {
@@ -99,8 +116,8 @@ func openFile(fsys oplog.FS, name string, o *FileOptions) (*File, error) {
 }
 
 // Apply implements [webhookcfg.Store]. Concurrent calls share one write and one sync. If
-// they fail, the error wraps [ErrReadOnly], as those of all later changes do. The outcome
-// of a change whose write failed is known when the file is opened again.
+// they fail, the error wraps [ErrReadOnly], and the change is not made, unless the process
+// ends before the store has repaired its file: see "Durability".
 func (f *File) Apply(ctx context.Context, c webhookcfg.Change) error {
 	return withOp("apply", f.log.Append(ctx, c))
 }
@@ -128,8 +145,13 @@ func (f *File) Compact(ctx context.Context) error {
 	return withOp("compact", f.log.Compact(ctx))
 }
 
-// Close writes pending changes and releases the file. If the store is read-only, the
-// error wraps [ErrReadOnly] and the cause.
+// Err returns why changes are refused now, nil if they are not: for checks of the
+// service's health. The error wraps [ErrReadOnly] and the cause, or [ErrClosed].
+func (f *File) Err() error { return withOp("changes", f.log.Err()) }
+
+// Close writes pending changes and releases the file. If the file cannot be repaired or
+// completed, the error wraps [ErrReadOnly] and the cause; what was acknowledged is durable
+// all the same, unless the file has lost its name.
 func (f *File) Close() error {
 	f.closed.Store(true)
 	return withOp("close", f.log.Close())

@@ -19,11 +19,11 @@ func (s *fileState) ApplyAll(changes []webhookcfg.Change) {
 	}
 }
 
-// Len implements [oplog.State].
-func (s *fileState) Len() int {
+// Live implements [oplog.State].
+func (s *fileState) Live() (changes int, bytes int64) {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
-	return s.table.Len()
+	return s.table.Len(), s.table.Bytes()
 }
 
 // Snapshot implements [oplog.State].

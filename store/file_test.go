@@ -112,6 +112,8 @@ func TestOpenFileErrors(t *testing.T) {
 		{filepath.Join(dir, "missing", "file"), os.ErrNotExist, "missing"},
 		{dir, nil, dir},
 		{dir + string(filepath.Separator), nil, dir},
+		{held + ".tmp", nil, "reserved"},
+		{held + ".Lock", nil, "reserved"},
 		{"", nil, "not the path of a file"},
 		{".", nil, "not the path of a file"},
 	} {
@@ -387,7 +389,7 @@ func TestSnapshotOfManyClients(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if lines := bytes.Count(content, []byte("\n")); lines != 1+3+3*2000 {
+	if lines := bytes.Count(content, []byte("\n")); lines != 2+3+3*2000 {
 		t.Errorf("%d lines", lines)
 	}
 	if err := file.Close(); err != nil {

@@ -1,0 +1,206 @@
+package store_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"testing"
+	"time"
+
+	"example.com/go-webhookcfg/internal/oplog/faultfs"
+	"example.com/go-webhookcfg/store"
+)
+
+// A taking gives the name of the file of an open store to nothing, or to another file.
+// The file itself keeps the name "kept".
+var takings = map[string]func(disk *faultfs.FS){
+	"moved": func(disk *faultfs.FS) { _ = disk.Rename("log", "kept") },
+	"replaced": func(disk *faultfs.FS) {
+		disk.Link("log", "kept")
+		disk.WriteFile("log", disk.ReadFile("log"))
+	},
+}
+
+// isTaken reports whether the name leads to nothing, or to the copy of a taking.
+func isTaken(disk *faultfs.FS, copied []byte) bool {
+	return disk.ReadFile("kept") != nil && bytes.Equal(disk.ReadFile("log"), copied)
+}
+
+// enumerateTakings takes the name from the file of a store at each file call of a script.
+// From then on no change, compaction or Close succeeds until the file has its name again.
+func enumerateTakings(also func(faultfs.Call) faultfs.Outcome, enough int) *findings {
+	f := newFindings(enough)
+	for _, how := range slices.Sorted(maps.Keys(takings)) {
+		for _, isGivenBack := range []bool{false, true} {
+			for k, reached := 1, true; reached && !f.hasEnough(); k++ {
+				reached = false
+				what, disk := fmt.Sprintf("%s before call %d", how, k), faultfs.New()
+				var copied []byte
+				created := 0 // the call that created the file of the last compaction
+				r := newRun(disk, func(c faultfs.Call) faultfs.Outcome {
+					switch {
+					case c.N == k:
+						reached = true
+						if disk.ReadFile("log") != nil {
+							takings[how](disk)
+							copied = disk.ReadFile("log")
+							time.Sleep(time.Second) // the name is checked now and then
+						}
+					case c.Op == faultfs.OpCreate:
+						created = c.N
+					case c.Op == faultfs.OpRename && c.Name == "log.tmp" && k < created && isTaken(disk, copied):
+						f.add("%s: a compaction took the name at call %d", what, c.N)
+					}
+					return also(c)
+				})
+				f.playTaken(r, what, isGivenBack, &copied)
+			}
+		}
+	}
+	return f
+}
+
+func (f *findings) playTaken(r *run, what string, isGivenBack bool, copied *[]byte) {
+	if err := open(r); err != nil {
+		return // the file was taken while it was being opened
+	}
+	for i, step := range []step{
+		changes(set("acme", "e1", 1)), changes(many(5)...), compact, changes(setAll("acme", 61)), compact, changes(unset("acme", "e2", 62)),
+	} {
+		wasTaken := isTaken(r.fs, *copied)
+		if err := step(r); err == nil && wasTaken {
+			f.add("%s: step %d succeeded without the name", what, i)
+		} else if err != nil && r.fs.ReadFile("kept") == nil {
+			f.add("%s: step %d: %v", what, i, err)
+		}
+	}
+	wasTaken := isTaken(r.fs, *copied)
+	if wasTaken && isGivenBack {
+		if err := errors.Join(r.fs.Rename("kept", "log"), r.fs.Sync()); err != nil {
+			f.add("%s: %v", what, err)
+		}
+		r.settle()
+		if err := changes(set("other", "e1", 63))(r); err != nil {
+			f.add("%s: a change after the file was given back: %v", what, err)
+		}
+		f.checkAfter(r, what+" and given back", 1)
+		return
+	}
+	if err := shut(r); wasTaken && !errors.Is(err, store.ErrReadOnly) {
+		f.add("%s: Close: %v", what, err)
+	}
+	after := r.fs.Restart()
+	if after.ReadFile("log") != nil {
+		f.check(r, after, what)
+	} else if _, err := store.OpenFS(after, "log", nil); !errors.Is(err, store.ErrDamaged) {
+		f.add("%s: opened without the file: %v", what, err)
+	}
+}
+
+func TestFileTakenAtEveryCall(t *testing.T) {
+	t.Parallel()
+	enumeration(enumerateTakings).report(t, "a file taken from an open store")
+}
+
+// enumerateOpeners opens the file a second time at each file call of a script: under its
+// name, under another one, or without the lock file. Where that succeeds, because the
+// store is not open at the moment, the other one makes a change.
+func enumerateOpeners(also func(faultfs.Call) faultfs.Outcome, enough int) *findings {
+	f := newFindings(enough)
+	for _, how := range []string{"its name", "another name", "its name without the lock file"} {
+		for k, reached := 1, true; reached && !f.hasEnough(); k++ {
+			reached = false
+			disk, name := faultfs.New(), "log"
+			var r *run
+			r = newRun(disk, func(c faultfs.Call) faultfs.Outcome {
+				if c.N != k {
+					return also(c)
+				}
+				reached = true
+				switch how {
+				case "another name":
+					if disk.ReadFile("log") == nil {
+						return also(c)
+					}
+					disk.Link("log", "link")
+					name = "link"
+				case "its name without the lock file":
+					if r.file == nil {
+						return also(c)
+					}
+					_ = disk.Remove("log.lock")
+				}
+				if other, err := store.OpenFS(disk, name, nil); err == nil {
+					change := set("other", "e4", 70)
+					err := other.Apply(context.Background(), change)
+					r.accountOne(change, err)
+					_ = other.Close()
+				} else if !errors.Is(err, store.ErrLocked) {
+					f.add("opened under %s at call %d: %v", how, k, err)
+				}
+				return also(c)
+			})
+			for i, step := range script() {
+				if err := step(r); err != nil {
+					f.add("opened under %s at call %d: step %d: %v", how, k, i, err)
+				}
+			}
+			f.checkAfter(r, fmt.Sprintf("opened under %s at call %d", how, k), uint64(k))
+		}
+	}
+	return f
+}
+
+func TestSecondOpenerAtEveryCall(t *testing.T) {
+	t.Parallel()
+	enumeration(enumerateOpeners).report(t, "a second opener")
+}
+
+// TestHardLinkAtEveryCall gives the file another name at each file call of a script, as a
+// backup by hard links does. The store does not mind, and the other name leads to a file
+// that opens with a state that the store had.
+func TestHardLinkAtEveryCall(t *testing.T) {
+	t.Parallel()
+	enumeration(func(also func(faultfs.Call) faultfs.Outcome, enough int) *findings {
+		f := newFindings(enough)
+		for k, reached := 1, true; reached && !f.hasEnough(); k++ {
+			what := fmt.Sprint("linked before call ", k)
+			reached = false
+			disk := faultfs.New()
+			r := newRun(disk, func(c faultfs.Call) faultfs.Outcome {
+				if c.N == k {
+					reached = true
+					if disk.ReadFile("log") != nil {
+						disk.Link("log", "link")
+					}
+				}
+				return also(c)
+			})
+			states := map[string]bool{model{}.String(): true}
+			for i, step := range script() {
+				if err := step(r); err != nil {
+					f.add("%s: step %d: %v", what, i, err)
+				}
+				states[r.legal[0].String()] = true
+			}
+			f.checkAfter(r, what, uint64(k))
+			after := r.fs.Restart()
+			if after.ReadFile("link") == nil {
+				continue
+			}
+			file, err := store.OpenFS(after, "link", nil)
+			if err != nil {
+				f.add("%s: the link cannot be opened: %v", what, err)
+				continue
+			}
+			if seen := observe(file, clients...); !states[seen] {
+				f.add("%s: the link opened as\n%s", what, seen)
+			}
+			_ = file.Close()
+		}
+		return f
+	}).report(t, "a hard link")
+}
