@@ -26,14 +26,23 @@ type Options struct {
 	// as often. A poll times out after half of MaxStale.
 	PollEvery time.Duration
 
-	// StaleIfError, which must exceed MaxStale, is the bound in its place while the
-	// store fails or takes longer than MaxStale to respond (RFC 5861, Section 4). Zero
-	// means that Resolve returns the error of the store.
+	// StaleIfError, which must exceed MaxStale, is the bound in its place if the store
+	// fails (RFC 5861, Section 4), takes longer than MaxStale to respond, or has not
+	// responded at the deadline of the caller's context. A caller whose context is
+	// canceled, or ended before the call, gets an error. For twice MaxStale after a read
+	// of a client failed, callers with an entry wait only a hundredth of MaxStale, while
+	// their read goes on. Zero means that Resolve returns the error.
 	StaleIfError time.Duration
 
+	// MaxReads is the maximum number of concurrent reads of the store, of which those of
+	// one client take at most half, rounded up. Others wait for their turn. Zero means 8.
+	// Neither polls nor changes count: with a pool of more connections than MaxReads,
+	// reads do not keep them waiting.
+	MaxReads int
+
 	// MaxEntries is the maximum number of entries, of all clients together. Zero means
-	// 131,072, which take about 35 MB. When the cache is full, an entry of the client
-	// with the most entries is evicted.
+	// 131,072, which take about 35 MB, or 120 MB if each is of another client. When the
+	// cache is full, an entry of the client with the most entries is evicted.
 	MaxEntries int
 
 	// Logger receives a record when polls start to fail and when they succeed again. No
@@ -44,6 +53,7 @@ type Options struct {
 const (
 	defaultMaxStale   = 2 * time.Second
 	defaultMaxEntries = 1 << 17
+	defaultMaxReads   = 8
 
 	minMaxStale  = 10 * time.Millisecond
 	minPollEvery = time.Millisecond
@@ -80,6 +90,7 @@ type Cache struct {
 	lastPoll atomic.Int64 // the instant at which the last successful poll started
 	reads    atomic.Uint64
 	clients  *clients
+	turns    chan struct{} // holds a value for each read in progress
 
 	ctx     context.Context // ends with Close
 	stop    context.CancelFunc
@@ -98,6 +109,7 @@ func New(st webhookcfg.Store, o *Options) (*Cache, error) {
 	if st == nil {
 		return nil, errors.New("cache: no store")
 	}
+	maxReads := cmp.Or(o.MaxReads, defaultMaxReads)
 	c := &Cache{
 		store:        st,
 		logger:       cmp.Or(o.Logger, slog.New(slog.DiscardHandler)),
@@ -107,7 +119,8 @@ func New(st webhookcfg.Store, o *Options) (*Cache, error) {
 		readTimeout:  o.readTimeout(),
 		// Every bound has passed since instant 0, which stands for never.
 		zero:    time.Now().Add(-max(o.maxStale(), o.StaleIfError)),
-		clients: newClients(cmp.Or(o.MaxEntries, defaultMaxEntries)),
+		clients: newClients(cmp.Or(o.MaxEntries, defaultMaxEntries), (maxReads+1)/2),
+		turns:   make(chan struct{}, maxReads),
 	}
 	// No caller joins a read whose result would be too old, or that is about to fail.
 	c.joinable = min(c.maxStale, c.readTimeout/2)
@@ -133,7 +146,7 @@ func (o *Options) readTimeout() time.Duration {
 
 func (o *Options) check() error {
 	switch {
-	case o.MaxStale < 0 || o.PollEvery < 0 || o.StaleIfError < 0 || o.MaxEntries < 0:
+	case o.MaxStale < 0 || o.PollEvery < 0 || o.StaleIfError < 0 || o.MaxReads < 0 || o.MaxEntries < 0:
 		return errors.New("cache: negative option")
 	case o.maxStale() < minMaxStale:
 		return fmt.Errorf("cache: MaxStale %v below the minimum of %v", o.maxStale(), minMaxStale)
@@ -151,7 +164,8 @@ func (o *Options) check() error {
 // [webhookcfg.Store], but possibly stale within the bound. A hit does not allocate.
 //
 // On a miss, concurrent callers for one entity share one read of the store. It takes at
-// most 20 seconds, with StaleIfError at most MaxStale. Its context has the values of
+// most 20 seconds, with StaleIfError at most MaxStale, including the wait for its turn;
+// once no caller waits any longer, it does not get one. Its context has the values of
 // the first caller's context. A panic of the store is raised again in every caller that
 // waits.
 func (c *Cache) Resolve(ctx context.Context, client, entity string) (webhookcfg.Webhook, error) {
@@ -162,13 +176,10 @@ func (c *Cache) Resolve(ctx context.Context, client, entity string) (webhookcfg.
 	if hook, ok := c.clients.lookup(client, entity, now-c.maxStale); ok {
 		return hook, nil
 	}
-	hook, err := c.read(ctx, client, entity, now)
-	if err != nil && ctx.Err() == nil && c.staleIfError > 0 {
-		if hook, ok := c.clients.lookup(client, entity, c.now()-c.staleIfError); ok {
-			return hook, nil
-		}
+	if c.staleIfError > 0 {
+		return c.readOrHeld(ctx, client, entity, now)
 	}
-	return hook, err
+	return c.read(ctx, client, entity, now)
 }
 
 // Store returns the cache as a [webhookcfg.Store], for the handler of a process that

@@ -45,6 +45,7 @@ func TestInvalidOptions(t *testing.T) {
 		"negative interval":                 {PollEvery: -1},
 		"negative bound for failing stores": {StaleIfError: -1},
 		"negative size":                     {MaxEntries: -1},
+		"negative limit of reads":           {MaxReads: -1},
 		"a bound that is too short":         {MaxStale: time.Millisecond, PollEvery: time.Microsecond},
 		"polls that are too frequent":       {PollEvery: time.Microsecond},
 		"polls as seldom as the bound":      {MaxStale: time.Second, PollEvery: time.Second},
@@ -449,7 +450,9 @@ func TestDropsReadsInProgress(t *testing.T) {
 		var reset atomic.Bool
 		copied := copyOf(t, follower{s, func(ctx context.Context, since string) (cache.Changes, error) {
 			changes, err := s.Changes(ctx, since)
-			changes.Reset = changes.Reset || reset.Load()
+			if reset.Load() {
+				changes.Clients, changes.Reset = nil, true
+			}
 			return changes, err
 		}}, cache.Options{MaxStale: bound})
 		clock := newClock()

@@ -2,11 +2,9 @@ package cache
 
 import (
 	"container/heap"
-	"strings"
 	"sync"
 	"time"
 
-	"example.com/go-webhookcfg/internal/singleflight"
 	"example.com/go-webhookcfg/webhookcfg"
 )
 
@@ -14,31 +12,32 @@ import (
 // for never.
 type instant = time.Duration
 
-// clients holds the entries of a [Cache], by client.
+// clients holds the entries of a [Cache] and its reads in progress, by client.
 //
 // Why no result is older than the bound. Let c be a change that the result of a
 // Resolve lacks. The result comes from a read of the store, which started before c was
 // visible there.
 //
 //  1. A read that lacks c and started at t proves that c became visible after t. So
-//     cachedWebhook.started vouches for an entry, and readResult.started for every
-//     caller that shares the read.
+//     cachedWebhook.started vouches for an entry, and sharedRead.since for every caller
+//     that shares the read.
 //  2. Suppose that a poll of a Feed started at t, when c was visible, and has ended. It
 //     named the client, or an earlier poll did, in a response that arrived when c was
-//     visible. Then the clientEntries of the client were dropped. If the read had ended
-//     by then, its result was in them; if not, it still belongs to them, and nothing
-//     looks at them any more. So an entry that is found after a poll ended lacks only
-//     changes later than t: clients.polled vouches for all entries.
+//     visible. Then the client was dropped. If the read had ended by then, its result was
+//     dropped with it; if not, it belongs to an earlier epoch, and is not kept. So an
+//     entry that is found after a poll ended lacks only changes later than t:
+//     clients.polled vouches for all entries.
 //  3. Suppose that a check of a client's version started at t, and returned what an
-//     earlier check returned. Nothing changed between the two. The clientEntries were
-//     made when the earlier check had ended, and empty, so that the reads in them came
-//     later. So clientEntries.checked vouches for its entries.
+//     earlier check returned. Nothing changed between the two. When the earlier check had
+//     ended, the client was dropped, so that the reads of its entries came later. So
+//     clientEntries.checked vouches for its entries.
 //
 // If one of these instants is later than the start of a Resolve less the bound, the
 // result is within the bound.
 type clients struct {
-	limit int // of the number of entries
-	held  sync.WaitGroup
+	limit          int // of the number of entries
+	turnsPerClient int
+	held           sync.WaitGroup // the reads in progress or waiting for their turn
 
 	mu     sync.RWMutex // for what follows
 	closed bool
@@ -47,6 +46,8 @@ type clients struct {
 	size   int    // the number of entries
 	seq    uint64 // of the last entry that was added
 	polled instant
+	// reading has the clients with reads in progress or waiting for their turn.
+	reading map[string]*clientReads
 	// changing counts the changes in progress through the Cache, by client.
 	changing map[string]int
 }
@@ -54,14 +55,13 @@ type clients struct {
 // clientEntries are the entries of one client. They are dropped together.
 type clientEntries struct {
 	client  string
-	reads   singleflight.Group[readResult]
 	entries map[string]cachedWebhook
-	users   int // callers and reads that hold it
 	index   int // in the heap
 	seq     uint64
 	// checked is when the last check started that returned version; zero if there was none.
 	checked instant
 	version string
+	failed  instant // when a read failed last
 }
 
 // cachedWebhook is an entry. An entity without a webhook has one too.
@@ -70,8 +70,14 @@ type cachedWebhook struct {
 	started instant // of the read
 }
 
-func newClients(limit int) *clients {
-	return &clients{limit: limit, byName: map[string]*clientEntries{}, changing: map[string]int{}}
+func newClients(limit, turnsPerClient int) *clients {
+	return &clients{
+		limit:          limit,
+		turnsPerClient: turnsPerClient,
+		byName:         map[string]*clientEntries{},
+		reading:        map[string]*clientReads{},
+		changing:       map[string]int{},
+	}
 }
 
 // lookup returns an entry if it was still correct after the given instant.
@@ -86,72 +92,21 @@ func (t *clients) lookup(client, entity string, after instant) (hook webhookcfg.
 	return hook, ok
 }
 
-// join returns the entries of a client for a caller that reads, which must release
-// them; nil if the client is being changed through the Cache.
-func (t *clients) join(client string) (*clientEntries, error) {
+// fail records that a read of a client failed.
+func (t *clients) fail(client string, now instant) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.closed {
-		return nil, ErrClosed
+	if owner := t.byName[client]; owner != nil {
+		owner.failed = now
 	}
-	if t.changing[client] > 0 {
-		return nil, nil
-	}
+}
+
+// failing reports whether a read of a client failed after the given instant.
+func (t *clients) failing(client string, after instant) bool {
+	t.mu.RLock()
+	defer t.mu.RUnlock()
 	owner := t.byName[client]
-	if owner == nil {
-		owner = t.add(strings.Clone(client))
-	}
-	t.retain(owner)
-	return owner, nil
-}
-
-// hold retains entries for a read, which may outlive the caller that started it.
-func (t *clients) hold(owner *clientEntries) error {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.closed {
-		return ErrClosed
-	}
-	t.retain(owner)
-	return nil
-}
-
-func (t *clients) release(owner *clientEntries) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	defer t.held.Done()
-	owner.users--
-	t.tidy(owner)
-}
-
-// put keeps the result of a read in the entries that it belongs to. They may have been
-// dropped since it started, or a later read may have ended first.
-func (t *clients) put(owner *clientEntries, entity string, r readResult) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.byName[owner.client] != owner {
-		return
-	}
-	old, known := owner.entries[entity]
-	if known && old.started > r.started {
-		return
-	}
-	owner.entries[entity] = cachedWebhook(r)
-	if known {
-		return
-	}
-	t.seq++
-	owner.seq = t.seq
-	t.resized(owner, +1)
-	if t.size > t.limit {
-		largest := t.bySize[0]
-		for entity := range largest.entries {
-			delete(largest.entries, entity)
-			break
-		}
-		t.resized(largest, -1)
-		t.tidy(largest)
-	}
+	return owner != nil && owner.failed > after
 }
 
 // count returns the number of entries.
@@ -161,7 +116,7 @@ func (t *clients) count() int {
 	return t.size
 }
 
-// names returns the clients that have entries, and drops those that neither have nor
+// names returns the clients that have entries, and forgets those that neither have nor
 // await any. It skips a client that is only being read, because it may be unknown to the
 // store.
 func (t *clients) names() []string {
@@ -171,8 +126,9 @@ func (t *clients) names() []string {
 	for client, owner := range t.byName {
 		if len(owner.entries) > 0 {
 			names = append(names, client)
+		} else if t.reading[client] == nil {
+			t.remove(owner)
 		}
-		t.tidy(owner)
 	}
 	return names
 }
@@ -186,7 +142,7 @@ func (t *clients) apply(changes Changes, started instant) {
 		t.dropAll()
 	}
 	for _, client := range changes.Clients {
-		t.drop(t.byName[client])
+		t.drop(client)
 	}
 	t.polled = started
 }
@@ -201,7 +157,7 @@ func (t *clients) check(client, version string, started instant) {
 	case owner.checked > 0 && owner.version == version:
 		owner.checked = started
 	default: // all entries may be from before the version
-		t.drop(owner)
+		t.drop(client)
 		owner = t.add(client)
 		owner.checked, owner.version = started, version
 	}
@@ -212,7 +168,7 @@ func (t *clients) startChange(client string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.changing[client]++
-	t.drop(t.byName[client])
+	t.drop(client)
 }
 
 func (t *clients) endChange(client string) {
@@ -241,9 +197,37 @@ func (t *clients) add(client string) *clientEntries {
 	return owner
 }
 
-func (t *clients) retain(owner *clientEntries) {
-	owner.users++
-	t.held.Add(1)
+// put adds an entry, unless there is one from a later read.
+func (t *clients) put(client, entity string, e cachedWebhook) {
+	owner := t.byName[client]
+	if owner == nil {
+		owner = t.add(client)
+	}
+	old, known := owner.entries[entity]
+	if known && old.started > e.started {
+		return
+	}
+	owner.entries[entity] = e
+	if known {
+		return
+	}
+	t.seq++
+	owner.seq = t.seq
+	t.resized(owner, +1)
+	if t.size > t.limit {
+		t.evict(t.bySize[0])
+	}
+}
+
+func (t *clients) evict(largest *clientEntries) {
+	for entity := range largest.entries {
+		delete(largest.entries, entity)
+		break
+	}
+	t.resized(largest, -1)
+	if len(largest.entries) == 0 {
+		t.remove(largest)
+	}
 }
 
 func (t *clients) resized(owner *clientEntries, by int) {
@@ -251,23 +235,28 @@ func (t *clients) resized(owner *clientEntries, by int) {
 	heap.Fix(&t.bySize, owner.index)
 }
 
-// tidy drops entries that are empty and that no caller or read holds.
-func (t *clients) tidy(owner *clientEntries) {
-	if owner.users == 0 && len(owner.entries) == 0 && t.byName[owner.client] == owner {
-		t.drop(owner)
+// drop removes the entries of a client, and has the results of its reads in progress
+// neither kept nor shared with later callers.
+func (t *clients) drop(client string) {
+	if owner := t.byName[client]; owner != nil {
+		t.remove(owner)
 	}
-}
-
-func (t *clients) drop(owner *clientEntries) {
-	if owner != nil {
-		heap.Remove(&t.bySize, owner.index)
-		delete(t.byName, owner.client)
-		t.size -= len(owner.entries)
+	if of := t.reading[client]; of != nil {
+		of.epoch++
 	}
 }
 
 func (t *clients) dropAll() {
 	t.byName, t.bySize, t.size = map[string]*clientEntries{}, nil, 0
+	for _, of := range t.reading {
+		of.epoch++
+	}
+}
+
+func (t *clients) remove(owner *clientEntries) {
+	heap.Remove(&t.bySize, owner.index)
+	delete(t.byName, owner.client)
+	t.size -= len(owner.entries)
 }
 
 // sizeHeap has the client with the most entries first and, among equals, the one that has

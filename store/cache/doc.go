@@ -5,7 +5,7 @@
 // from memory only if a poll of the store that vouches for it, or the read of the entry
 // itself, started less than [Options.MaxStale] ago. Therefore polls that fail, hang or
 // arrive late cost reads of the store, never staleness. Otherwise the cache reads
-// through.
+// through, with at most [Options.MaxReads] reads at a time.
 //
 // The package also defines the optional interfaces of a store that only the cache uses:
 //

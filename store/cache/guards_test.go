@@ -22,9 +22,9 @@ type guard struct {
 // An environment variable selects the guard that is removed.
 var guards = []guard{
 	{
-		"results are kept only in the entries that the read belongs to", "feed", "clients.go",
-		"if t.byName[owner.client] != owner {",
-		"if taken(0) { if t.byName[owner.client] == nil { t.add(owner.client) }; owner = t.byName[owner.client] }; if t.byName[owner.client] != owner {",
+		"results of an earlier epoch are not kept", "feed", "read.go",
+		"if r.epoch == r.of.epoch {",
+		"if taken(0) || r.epoch == r.of.epoch {",
 	},
 	{
 		"the age of an entry is checked", "feed", "clients.go",
@@ -43,8 +43,8 @@ var guards = []guard{
 	},
 	{
 		"the age of an entry counts from the start of the read", "neither", "read.go",
-		"r.hook, err = c.store.Resolve(ctx, owner.client, entity)",
-		"r.hook, err = c.store.Resolve(ctx, owner.client, entity); if taken(4) { r.started = c.now() }",
+		"hook, err = c.store.Resolve(ctx, r.of.client, r.entity)",
+		"hook, err = c.store.Resolve(ctx, r.of.client, r.entity); if taken(4) { r.since = c.now() }",
 	},
 	{
 		"a poll counts from its start", "slow poll", "poll.go",
@@ -72,14 +72,24 @@ var guards = []guard{
 		"changes, err := feed.Changes(ctx, *cursor); if changes.Next != \"\" && taken(9) { *cursor = changes.Next }",
 	},
 	{
-		"a change starts by dropping the entries", "changes of its own", "clients.go",
+		"a change starts by dropping the client", "changes of its own", "clients.go",
 		"t.changing[client]++",
 		"if t.changing[client]++; taken(10) { return }",
 	},
 	{
-		"nothing is kept while a change is made", "changes of its own", "clients.go",
-		"if t.changing[client] > 0 {",
-		"if !taken(11) && t.changing[client] > 0 {",
+		"nothing is kept or joined while a change is made", "changes of its own", "read.go",
+		"if t.changing[r.of.client] > 0 {",
+		"if !taken(11) && t.changing[r.of.client] > 0 {",
+	},
+	{
+		"a read of an earlier epoch is not joined", "changes of its own", "read.go",
+		"r.inStore && r.epoch != of.epoch {",
+		"!taken(12) && r.inStore && r.epoch != of.epoch {",
+	},
+	{
+		"a version that is empty is checked too", "empty version", "clients.go",
+		"case owner.checked > 0 && owner.version == version:",
+		"case (taken(13) || owner.checked > 0) && owner.version == version:",
 	},
 }
 

@@ -129,6 +129,7 @@ func TestSchedules(t *testing.T) {
 		"old read":           runOldRead,
 		"slow poll":          runSlowPoll,
 		"slow version check": runSlowCheck,
+		"empty version":      runEmptyVersion,
 	} {
 		t.Run(name, func(t *testing.T) { synctest.Test(t, run) })
 	}
@@ -181,4 +182,24 @@ func runSlowCheck(t *testing.T) {
 	expect(t, copied.Store(), 1, "within the bound, and kept")
 	clock.at(160)
 	expect(t, copied.Store(), 2, "beyond the bound, after a slow check")
+}
+
+// runEmptyVersion: an entry that was read before the first check of its client is not
+// from the version that the check returned, also if that is "".
+func runEmptyVersion(t *testing.T) {
+	s := newStage()
+	copied, clock := copyOf(t, emptyVersions{stagedPlain{s}}, cache.Options{MaxStale: bound}), newClock()
+	mustApply(t, s, setAll("acme", 1))
+	clock.at(5)
+	expect(t, copied.Store(), 1, "at first")
+	mustApply(t, s, setAll("acme", 2))
+	clock.at(130)
+	expect(t, copied.Store(), 2, "beyond the bound, with an empty version")
+}
+
+// emptyVersions is the Versioner of a store that changed before the first check only.
+type emptyVersions struct{ webhookcfg.Store }
+
+func (emptyVersions) Versions(_ context.Context, clients []string) ([]string, error) {
+	return make([]string, len(clients)), nil
 }
