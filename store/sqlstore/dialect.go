@@ -91,9 +91,16 @@ type dialectSpec struct {
 	setAll  string
 	changes string // "" without support for a feed
 
+	usable usableCheck
+
 	// classify returns the outcome of a write that failed with an error of the driver.
 	classify func(err error) outcome
 }
+
+// usableCheck is a query that fails or returns false if the store must not be used.
+type usableCheck struct{ query, finding string }
+
+const otherDialect = "tables of another dialect"
 
 // begin returns the statement that starts a transaction. With oneWriter it also waits
 // for the write lock.

@@ -41,6 +41,13 @@
 // of several replicas are checked for linearizability while servers are killed and frozen,
 // and connections are cut after each request and each response.
 //
+// # Fairness
+//
+// The changes of one client queue within the [Store], in the order of the calls, before
+// they take a connection from the pool. So they hold at most one at a time, however many
+// requests the client sends, and however long another process keeps its row locked.
+// Reads wait for no row on the tested databases. Use one Store per database handle.
+//
 // # Change detection
 //
 // Caches poll the database for changes. With every dialect the store is a
@@ -71,7 +78,8 @@
 // # MySQL and MariaDB
 //
 // MySQL requires version 8, MariaDB 10.5, or later, with InnoDB. A change takes three
-// to five round trips, and more if the driver prepares its statements. Leave
+// to five round trips, and more if the driver prepares its statements. Connections need
+// autocommit: without it reads never see later changes, and Migrate fails. Leave
 // innodb_flush_log_at_trx_commit at 1 and enable the binary log, with sync_binlog at 1,
 // which is not MariaDB's default: without it a crash can undo a change that was not
 // yet acknowledged but already visible to readers. As with PostgreSQL, connect to the
@@ -92,16 +100,19 @@
 // The store starts every transaction as an immediate one. With WAL, reads proceed
 // concurrently with a change. With synchronous below FULL, a power failure can lose
 // acknowledged changes. The busy_timeout is how long SQLite waits for another process
-// before the store retries; a call can outlast its context by as much. Changes made
-// through one [Store] queue within the store, so use one per process.
+// before the store retries; a call can outlast its context by as much. All changes made
+// through one [Store] queue within it, at most one of each client at a time, so use one
+// per process.
 //
 // # Operation
 //
 // Migrate creates and updates the tables, under a lock, when the host calls it and
-// never by itself. It needs the right to create tables; alternatively, run the
-// statements of [Dialect.Schema] by hand. The store itself needs SELECT, INSERT and
-// UPDATE, and DELETE on the table of overrides. Never delete rows of clients: a
-// generation that starts again at 0 revives obsolete overrides.
+// never by itself. Call it in every process, also where the tables exist: it detects
+// tables of a later version or of another dialect. It needs the right to create tables
+// where they are missing; alternatively, run the statements of [Dialect.Schema] by hand.
+// The store itself needs SELECT, INSERT and UPDATE, and DELETE on the table of overrides.
+// Never delete rows of clients: a generation that starts again at 0 revives obsolete
+// overrides.
 //
 // Call [Store.Sweep] every few minutes, from any number of processes: it deletes
 // obsolete rows in small batches. A row takes the bytes of its names and its URL, and
@@ -115,15 +126,15 @@
 //
 // A process that disappears from the network in the middle of a change leaves the row
 // of one client locked until the server notices; meanwhile, other changes of that
-// client fail. Have the server end idle transactions after some seconds, with
-// idle_in_transaction_session_timeout on PostgreSQL, idle_write_transaction_timeout
-// on MariaDB, and wait_timeout on MySQL.
+// client fail, and hold one connection of each process. Have the server end idle
+// transactions after some seconds, with idle_in_transaction_session_timeout on
+// PostgreSQL, idle_write_transaction_timeout on MariaDB, and wait_timeout on MySQL.
 //
 // While the database is down, locked, full, read-only or not migrated, calls return
 // errors, to which the handler responds with 503; the store recovers as soon as the
-// database does. Set [database/sql.DB.SetMaxOpenConns], since each call in flight
-// holds one connection, and SetMaxIdleConns to the same number: with the default of
-// two, a busy service opens connections all the time. A driver must return
-// [database/sql/driver.ErrBadConn] only if nothing was sent, as its documentation
-// demands, because the statement is then sent again.
+// database does. Set [database/sql.DB.SetMaxOpenConns], since each read, and a change of
+// each client, holds one connection while in flight, and SetMaxIdleConns to the same
+// number: with the default of two, a busy service opens connections all the time. A
+// driver must return [database/sql/driver.ErrBadConn] only if nothing was sent, as its
+// documentation demands, because the statement is then sent again.
 package sqlstore

@@ -1,8 +1,6 @@
 package sqlstore
 
 import (
-	"database/sql"
-	"database/sql/driver"
 	"errors"
 	"strings"
 
@@ -22,43 +20,6 @@ var (
 	// migrated by a later version of this package. Nothing was changed.
 	ErrNewerSchema = errors.New("sqlstore: schema of a later version of this package")
 )
-
-// outcome is the effect of a write that returned an error.
-type outcome int
-
-const (
-	// outcomeUnknown: the write may have been committed.
-	outcomeUnknown outcome = iota
-	// outcomeFailed: nothing was changed, and a retry would fail again.
-	outcomeFailed
-	// outcomeConflict: nothing was changed because of a concurrent transaction.
-	outcomeConflict
-)
-
-// classify returns the outcome of a statement that may have taken effect despite its
-// error, such as a commit.
-//
-// A driver returns ErrBadConn only if the server cannot have received the statement,
-// since package database/sql then sends it again on another connection.
-func (s *Store) classify(err error) outcome {
-	switch {
-	case errors.Is(err, driver.ErrBadConn), s.retryable(err):
-		return outcomeConflict
-	case errors.Is(err, sql.ErrTxDone), errors.Is(err, sql.ErrConnDone):
-		return outcomeFailed
-	default:
-		return s.dialect.classify(err)
-	}
-}
-
-// classifyUncommitted returns the outcome of a transaction whose commit was not sent.
-// However a statement failed, the server rolls the transaction back.
-func (s *Store) classifyUncommitted(err error) outcome {
-	if s.classify(err) == outcomeConflict {
-		return outcomeConflict
-	}
-	return outcomeFailed
-}
 
 // wrapError adds the operation to an error, and withholds its text if the driver or the
 // server quoted the URL in it, wholly or in part. It returns nil for nil.

@@ -14,21 +14,46 @@ import (
 const schemaVersion = 1
 
 // Migrate creates the tables of the store or updates their schema; if they are current,
-// it reads one row and returns. Any number of processes may call it concurrently, such as
-// replicas that start together: a lock of the database serializes them. After an error
-// Migrate may be called again.
+// it changes nothing. Any number of processes may call it concurrently, such as replicas
+// that start together: a lock of the database serializes them. After an error Migrate may
+// be called again.
+//
+// Migrate returns an error if another dialect created the tables, or if the connections to
+// MySQL or MariaDB do not have autocommit.
 func (s *Store) Migrate(ctx context.Context) error {
-	if done, err := s.isMigrated(ctx, s.db); done || errors.Is(err, ErrNewerSchema) {
+	done, err := s.isMigrated(ctx, s.db)
+	if errors.Is(err, ErrNewerSchema) {
 		return err
 	}
-	err := s.retry(ctx, func() (outcome, error) {
-		err := s.migrateLocked(ctx)
-		if err == nil {
-			return 0, nil
-		}
-		return s.classifyUncommitted(err), err
-	})
+	if !done {
+		err = s.retry(ctx, func() (outcome, error) {
+			err := s.migrateLocked(ctx)
+			if err == nil {
+				return 0, nil
+			}
+			return s.classifyUncommitted(err), err
+		})
+	}
+	if err == nil {
+		err = s.checkUsable(ctx)
+	}
 	return wrapError("migrate", err, egress.URL{})
+}
+
+// checkUsable checks that the dialect fits the tables and the connections.
+func (s *Store) checkUsable(ctx context.Context) error {
+	check := s.dialect.usable
+	if check.query == "" {
+		return nil
+	}
+	found, err := read(ctx, s, statement{text: withTables(check.query, s.queries.prefix)}, nil, scanOne[bool])
+	switch {
+	case err != nil:
+		return fmt.Errorf("check for %s: %w", check.finding, err)
+	case len(found) != 1 || !found[0]:
+		return errors.New(check.finding)
+	}
+	return nil
 }
 
 func (s *Store) migrateLocked(ctx context.Context) error {

@@ -17,6 +17,8 @@ func versioned(results ...any) func(string, []driver.NamedValue) (resultRows, er
 		switch {
 		case strings.HasPrefix(call, "SELECT GET_LOCK"):
 			return resultRows{{int64(1)}}, nil
+		case isUsableCheck(call):
+			return resultRows{{true}}, nil
 		case !strings.HasPrefix(call, "SELECT version"):
 			return nil, nil
 		}
@@ -32,6 +34,10 @@ func versioned(results ...any) func(string, []driver.NamedValue) (resultRows, er
 		}
 		return nil, nil
 	}
+}
+
+func isUsableCheck(call string) bool {
+	return strings.HasPrefix(call, "SELECT COUNT(chg)") || call == "SELECT @@autocommit"
 }
 
 var errNoTable = errors.New("no such table")
@@ -51,8 +57,33 @@ func TestMigrateEmptyDatabase(t *testing.T) {
 func TestMigrateCurrentSchema(t *testing.T) {
 	for _, dialect := range dialects() {
 		s, f := openFake(t, dialect, nil, versioned(1))
-		if err := s.Migrate(t.Context()); err != nil || f.shape() != "connect SELECT" {
+		if err := s.Migrate(t.Context()); err != nil || f.count("SELECT") != len(f.calls)-1 {
 			t.Errorf("%s: %s: %v", dialect, f.shape(), err)
+		}
+	}
+}
+
+// TestMigrateUnusable: Migrate fails if the tables or the connections do not fit the
+// dialect, whether the schema is current or not.
+func TestMigrateUnusable(t *testing.T) {
+	undefined := stateError("42703")
+	for _, dialect := range []sqlstore.Dialect{sqlstore.PostgreSQL(), sqlstore.GenericPostgreSQL(), sqlstore.MySQL()} {
+		for _, found := range [][]any{{1}, {errNoTable, -1}} {
+			for _, checked := range []struct {
+				rows resultRows
+				err  error
+			}{{resultRows{{false}}, nil}, {resultRows{{int64(0)}}, nil}, {nil, undefined}, {nil, nil}} {
+				database := versioned(found...)
+				s, f := openFake(t, dialect, nil, func(call string, args []driver.NamedValue) (resultRows, error) {
+					if isUsableCheck(call) {
+						return checked.rows, checked.err
+					}
+					return database(call, args)
+				})
+				if err := s.Migrate(t.Context()); err == nil || !errors.Is(err, checked.err) && checked.err != nil {
+					t.Errorf("%s: %s: %v", dialect, f.shape(), err)
+				}
+			}
 		}
 	}
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
-	"regexp"
 )
 
 // mySQL repeats parameters instead of referring to the new row: MySQL and MariaDB share
@@ -41,6 +40,7 @@ ON DUPLICATE KEY UPDATE url = @url, since = @since`,
 	setAll: `
 INSERT INTO {client} (id, gen, swept, url, since, mark) VALUES (@client, 1, 1, @url, @since, @mark)
 ON DUPLICATE KEY UPDATE gen = gen + 1, url = @url, since = @since, mark = @mark`,
+	usable:   usableCheck{`SELECT @@autocommit`, "connections without autocommit"},
 	classify: classifyMySQL,
 }
 
@@ -57,24 +57,4 @@ func lockMySQL(ctx context.Context, conn *sql.Conn, prefix string, migrate func(
 	}
 	defer release(ctx, conn, `SELECT RELEASE_LOCK(?)`, lockName(prefix))
 	return migrate(conn)
-}
-
-// errorPattern matches the text of a server's error in the common driver, whose errors
-// have no method for the number: "Error 1213 (40001): Deadlock found".
-var errorPattern = regexp.MustCompile(`\bError (\d{4})( \([0-9A-Z]{5}\))?: `)
-
-// classifyMySQL distinguishes errors by number. 1020, 1205 and 1213 are conflicts; after
-// a connection or the server was terminated, the outcome is unknown.
-func classifyMySQL(err error) outcome {
-	found := errorPattern.FindStringSubmatch(err.Error())
-	if found == nil {
-		return outcomeUnknown
-	}
-	switch found[1] {
-	case "1020", "1205", "1213":
-		return outcomeConflict
-	case "1053", "1077", "1078", "1079", "1080", "1180", "1317", "1927", "4031":
-		return outcomeUnknown
-	}
-	return outcomeFailed
 }

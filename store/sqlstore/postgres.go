@@ -5,7 +5,6 @@ import (
 	"database/sql"
 	"errors"
 	"hash/fnv"
-	"slices"
 )
 
 // postgreSQL sets one entity in one statement: its first part locks the row of the
@@ -53,6 +52,7 @@ FROM (
 LEFT JOIN (
   SELECT id FROM {client}
   WHERE chg >= @since::text::xid8 AND chg < pg_snapshot_xmax(pg_current_snapshot()) LIMIT @limit) q ON true`,
+	usable:   usableCheck{`SELECT COUNT(chg) = 0 FROM {client} WHERE id IS NULL`, otherDialect},
 	classify: classifyPostgreSQL,
 }
 
@@ -107,6 +107,9 @@ ON CONFLICT (id) DO UPDATE SET mark = EXCLUDED.mark`,
 	setAll: `
 INSERT INTO {client} AS c (id, gen, swept, url, since, mark) VALUES (@client, 1, 1, @url, @since, @mark)
 ON CONFLICT (id) DO UPDATE SET gen = c.gen + 1, url = EXCLUDED.url, since = EXCLUDED.since, mark = EXCLUDED.mark`,
+	// The column is ambiguous if the table has it too. The changes of this dialect would
+	// be missing in the feed of the other.
+	usable:   usableCheck{`SELECT COUNT(chg) = 0 FROM {client}, (SELECT 1 AS chg) other WHERE id IS NULL`, otherDialect},
 	classify: classifyPostgreSQL,
 }
 
@@ -140,22 +143,4 @@ func lockGeneric(ctx context.Context, conn *sql.Conn, prefix string, migrate fun
 		return migrate(conn)
 	}
 	return err
-}
-
-// classifyPostgreSQL distinguishes errors by SQLSTATE, for which the drivers have a
-// method. If the server shut down or failed (classes 08, 57, 58, XX), it may have
-// committed before.
-func classifyPostgreSQL(err error) outcome {
-	var e interface{ SQLState() string }
-	if !errors.As(err, &e) || len(e.SQLState()) != 5 {
-		return outcomeUnknown
-	}
-	state := e.SQLState()
-	switch {
-	case state == "40001", state == "40P01":
-		return outcomeConflict
-	case state == "40003", slices.Contains([]string{"08", "57", "58", "XX"}, state[:2]):
-		return outcomeUnknown
-	}
-	return outcomeFailed
 }

@@ -3,8 +3,6 @@ package sqlstore
 import (
 	"context"
 	"database/sql"
-	"errors"
-	"strings"
 )
 
 // sqLite numbers the changes in commit order, in the column chg: SQLite has one writer
@@ -72,30 +70,4 @@ func lockSQLite(ctx context.Context, conn *sql.Conn, _ string, migrate func(sess
 		release(ctx, conn, `ROLLBACK`)
 	}
 	return err
-}
-
-// Result codes of SQLite other than those that prove that nothing was changed.
-const (
-	sqliteBusy   = 5
-	sqliteLocked = 6
-	sqliteIOErr  = 10
-)
-
-// classifySQLite distinguishes errors by result code, or by text for drivers that have
-// no method for it. After an I/O error the content of the disk is unknown.
-func classifySQLite(err error) outcome {
-	var e interface{ Code() int }
-	if !errors.As(err, &e) {
-		if strings.Contains(err.Error(), "is locked") {
-			return outcomeConflict
-		}
-		return outcomeUnknown
-	}
-	switch e.Code() & 0xff { // the primary result code
-	case sqliteBusy, sqliteLocked:
-		return outcomeConflict
-	case sqliteIOErr:
-		return outcomeUnknown
-	}
-	return outcomeFailed
 }

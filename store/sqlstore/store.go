@@ -7,7 +7,9 @@ import (
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
+	"sync/atomic"
 
+	"example.com/go-webhookcfg/internal/keylock"
 	"example.com/go-webhookcfg/store/cache"
 	"example.com/go-webhookcfg/webhookcfg"
 )
@@ -38,7 +40,12 @@ type Store struct {
 	queries   queries
 	retryable func(error) bool
 	logger    *slog.Logger
-	writeLock writeLock
+	// changing admits one change of each client at a time. Without it, the changes of one
+	// client would wait for its row in the database, each with a connection of the pool
+	// that the calls of other clients then lack.
+	changing  keylock.Locks
+	lastSwept atomic.Pointer[dirtyClient]
+	writeLock fairLock // with one writer, held by the change that is written
 }
 
 // Options are the optional settings of a [Store]. The zero value is valid.
@@ -84,7 +91,7 @@ func New(db *sql.DB, dialect Dialect, opts *Options) (*Store, error) {
 		logger:    opts.Logger,
 	}
 	if s.dialect.oneWriter {
-		s.writeLock = make(writeLock, 1)
+		s.writeLock = newFairLock()
 	}
 	if s.retryable == nil {
 		s.retryable = func(error) bool { return false }
@@ -98,6 +105,9 @@ func New(db *sql.DB, dialect Dialect, opts *Options) (*Store, error) {
 // Apply implements [webhookcfg.Store]. It stores the time of the change in whole
 // seconds. The error wraps [webhookcfg.ErrInvalidArgument] if the client or the entity
 // has more than 1,024 bytes, or the URL more than 65,535.
+//
+// The changes of one client are applied in the order of the calls, one at a time, and
+// wait without a connection.
 //
 // If the commit was sent but not acknowledged, Apply determines its outcome from the
 // database, for which it may outlast ctx by half a second. If that fails, the error
@@ -114,7 +124,12 @@ func (s *Store) Apply(ctx context.Context, c webhookcfg.Change) error {
 		"since":  c.Time.Unix(),
 		"mark":   rand.Int64(),
 	}
-	_, err := s.write(ctx, s.statements(c), v)
+	unlock, err := s.changing.Lock(ctx, c.Client)
+	if err != nil {
+		return wrapError("apply", err, c.URL)
+	}
+	defer unlock()
+	_, err = s.write(ctx, s.statements(c), v)
 	if errors.Is(err, ErrOutcomeUnknown) && s.resolveOutcome(ctx, v) {
 		return nil
 	}

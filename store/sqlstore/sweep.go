@@ -22,34 +22,52 @@ const (
 // and in several processes. Call it every few minutes, and again immediately if it
 // returned limit. A call that finds nothing reads one row for each client.
 //
+// A call starts with the client after the one at which the previous call of this Store
+// reached its limit or failed, so that every client has its turn, however many rows another
+// leaves behind.
+//
 // The error wraps [webhookcfg.ErrInvalidArgument] if limit is below 1. The number is
 // valid even if the error is not nil.
 func (s *Store) Sweep(ctx context.Context, limit int) (removed int, err error) {
 	if limit < 1 {
 		return 0, fmt.Errorf("%w: sweep without a limit", webhookcfg.ErrInvalidArgument)
 	}
-	after := []byte{}
-	for removed < limit {
+	start := []byte{}
+	if last := s.lastSwept.Load(); last != nil {
+		start = last.id
+	}
+	removed, err = s.sweepAfter(ctx, start, limit)
+	if err == nil && removed < limit && len(start) > 0 {
+		var more int
+		more, err = s.sweepAfter(ctx, []byte{}, limit-removed)
+		removed += more
+	}
+	if err == nil && removed < limit {
+		s.lastSwept.Store(nil) // every client had its turn
+	}
+	return removed, wrapError("sweep", err, egress.URL{})
+}
+
+// sweepAfter sweeps the clients after one. A client that fails has had its turn.
+func (s *Store) sweepAfter(ctx context.Context, after []byte, limit int) (removed int, err error) {
+	for {
 		clients, err := s.dirtyClients(ctx, after)
 		if err != nil {
-			return removed, wrapError("sweep", err, egress.URL{})
+			return removed, err
 		}
 		for _, c := range clients {
+			s.lastSwept.Store(&c)
 			n, err := s.sweepClient(ctx, c, limit-removed)
 			removed += n
-			if err != nil {
-				return removed, wrapError("sweep", err, egress.URL{})
-			}
-			if removed == limit {
-				return removed, nil
+			if err != nil || removed == limit {
+				return removed, err
 			}
 		}
 		if len(clients) < sweepClients {
-			break
+			return removed, nil
 		}
 		after = clients[len(clients)-1].id
 	}
-	return removed, nil
 }
 
 // dirtyClient has rows of generations below gen.

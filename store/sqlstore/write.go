@@ -85,28 +85,6 @@ func (s *Store) transaction(ctx context.Context, conn *sql.Conn, statements []st
 	return 0, s.classify(err), err
 }
 
-// writeLock serializes the writers of this process for a database with one writer at a
-// time: waiting here is fair, and ends with the context. A nil writeLock is never held.
-type writeLock chan struct{}
-
-func (l writeLock) lock(ctx context.Context) error {
-	if l == nil {
-		return nil
-	}
-	select {
-	case l <- struct{}{}:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
-}
-
-func (l writeLock) unlock() {
-	if l != nil {
-		<-l
-	}
-}
-
 // retry calls attempt until it ends other than by a conflict, for as long as ctx lasts.
 // The outcome of an attempt counts only with an error. The pauses are random, so that
 // conflicting transactions do not meet again.

@@ -6,7 +6,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -90,7 +92,14 @@ func TestApplyOutcomes(t *testing.T) {
 		{postgres, set(), "WITH", stateError("57P01"), always, notMade, 1},
 		{postgres, set(), "WITH", context.DeadlineExceeded, always, notMade, 1},
 		{postgres, set(), "commit", stateError("40001"), 1, made, 2},
+		{postgres, set(), "commit", stateError("23505"), always, notMade, 1},
+		{postgres, set(), "commit", stateError("25006"), always, notMade, 1},
+		{postgres, set(), "commit", stateError("25P02"), always, notMade, 1},
+		{postgres, set(), "commit", stateError("40002"), always, notMade, 1},
 		{postgres, set(), "commit", stateError("40003"), always, unknown, 2},
+		{postgres, set(), "commit", stateError("25P03"), always, unknown, 2},
+		{postgres, set(), "commit", stateError("53100"), always, unknown, 2},
+		{postgres, set(), "commit", stateError("57014"), always, unknown, 2},
 		{postgres, set(), "commit", stateError("57P01"), always, unknown, 2},
 		{postgres, set(), "commit", stateError("08006"), always, unknown, 2},
 		{postgres, set(), "commit", stateError("XX000"), always, unknown, 2},
@@ -119,17 +128,33 @@ func TestApplyOutcomes(t *testing.T) {
 		{mysql, set(), "commit", errDeadlock, 1, made, 2},
 		{mysql, set(), "commit", errors.New("invalid connection"), always, unknown, 2},
 		{mysql, setAll(), "INSERT", errors.New("Error 1290 (HY000): The server is running with --read-only"), always, notMade, 1},
+		{mysql, setAll(), "INSERT", errors.New("Error 1020 (HY000): Record has changed since last read in table"), 1, made, 2},
+		{mysql, setAll(), "commit", errors.New("Error 1290 (HY000): The server is running with --read-only"), always, notMade, 1},
+		{mysql, setAll(), "commit", errors.New("Error 1047 (08S01): WSREP has not yet prepared node for application use"), always, unknown, 2},
+		{mysql, setAll(), "commit", errors.New("Error 1053 (08S01): Server shutdown in progress"), always, unknown, 2},
+		{mysql, setAll(), "commit", errors.New("Error 1180 (HY000): Got error 5 during COMMIT"), always, unknown, 2},
 		{mysql, setAll(), "commit", errors.New("Error 1317 (70100): Query execution was interrupted"), always, unknown, 2},
+		{mysql, setAll(), "commit", errors.New("Error 1927 (70100): Connection was killed"), always, unknown, 2},
+		{mysql, setAll(), "commit", errors.New("Error 1969 (70100): Query was interrupted: execution time limit"), always, unknown, 2},
+		{mysql, setAll(), "commit", errors.New("Error 4031 (HY000): The client was disconnected by the server because of inactivity"), always, unknown, 2},
+		{mysql, setAll(), "INSERT", errors.New("Error 1047 (08S01): WSREP has not yet prepared node for application use"), always, notMade, 1},
 		{mysql, setAll(), "commit", errors.New("invalid connection"), always, unknown, 2},
 
 		{sqlite, set(), "begin", codeError(5), 3, made, 4},
 		{sqlite, set(), "begin", codeError(5 | 2<<8), 1, made, 2},
+		{sqlite, set(), "begin", codeError(6), 1, made, 2},
 		{sqlite, set(), "begin", errors.New("database is locked"), 1, made, 2},
 		{sqlite, set(), "begin", context.DeadlineExceeded, always, notMade, 1},
 		{sqlite, setAll(), "INSERT", codeError(8), always, notMade, 1},
 		{sqlite, setAll(), "INSERT", codeError(10), always, notMade, 1},
 		{sqlite, setAll(), "commit", codeError(13), always, notMade, 1},
+		{sqlite, setAll(), "commit", codeError(19 | 3<<8), always, notMade, 1},
+		{sqlite, setAll(), "commit", codeError(8), always, notMade, 1},
 		{sqlite, setAll(), "commit", codeError(10), always, unknown, 2},
+		{sqlite, setAll(), "commit", codeError(10 | 4<<8), always, unknown, 2}, // of fsync
+		{sqlite, setAll(), "commit", codeError(7), always, unknown, 2},
+		{sqlite, setAll(), "commit", codeError(11), always, unknown, 2},
+		{sqlite, setAll(), "commit", errors.New("disk I/O error"), always, unknown, 2},
 	} {
 		name := fmt.Sprintf("%s/%s/%v/%v", tt.dialect, tt.at, tt.err, tt.times == always)
 		t.Run(name, func(t *testing.T) {
@@ -200,6 +225,26 @@ func TestEndedContext(t *testing.T) {
 		}
 		if f.count("") > 0 {
 			t.Errorf("%s: sent %s", dialect, f.shape())
+		}
+	}
+}
+
+// TestContextEndsBeforeCommit: a context that ends before the commit is sent ends the change.
+func TestContextEndsBeforeCommit(t *testing.T) {
+	for _, dialect := range dialects() {
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		s, f := openFake(t, dialect, nil, func(call string, _ []driver.NamedValue) (resultRows, error) {
+			if strings.HasPrefix(call, "INSERT INTO wh_client") {
+				cancel()
+			}
+			return nil, nil
+		})
+		if err := s.Apply(ctx, setAll()); !errors.Is(err, context.Canceled) || outcomeOf(err) != notMade {
+			t.Errorf("%s: %v", dialect, err)
+		}
+		if want := "connect begin INSERT rollback"; f.shape() != want {
+			t.Errorf("%s: %s, want %s", dialect, f.shape(), want)
 		}
 	}
 }
@@ -286,6 +331,88 @@ func TestOneWriter(t *testing.T) {
 	})
 }
 
+// clientOf returns the client that a statement changes, "" for other calls.
+func clientOf(call string, args []driver.NamedValue) string {
+	if !strings.HasPrefix(call, "INSERT INTO wh_client") && !strings.HasPrefix(call, "WITH") {
+		return ""
+	}
+	return string(args[0].Value.([]byte))
+}
+
+// TestOneChangeOfAClient: while a change waits for the row of its client, the others of
+// that client take no connection, and other clients wait for none of them.
+func TestOneChangeOfAClient(t *testing.T) {
+	for _, dialect := range []sqlstore.Dialect{sqlstore.PostgreSQL(), sqlstore.GenericPostgreSQL(), sqlstore.MySQL()} {
+		t.Run(dialect.String(), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				unlocked := make(chan struct{})
+				s, f := openFake(t, dialect, nil, func(call string, args []driver.NamedValue) (resultRows, error) {
+					if clientOf(call, args) == "acme" {
+						<-unlocked
+					}
+					return nil, nil
+				})
+				const waiting = 20
+				results := make(chan error, waiting)
+				for n := range waiting {
+					c := []webhookcfg.Change{set(), unset(), setAll()}[n%3]
+					go func() { results <- s.Apply(context.Background(), c) }()
+				}
+				synctest.Wait()
+				if n := f.count("connect"); n != 1 {
+					t.Errorf("%d connections", n)
+					close(unlocked)
+					return
+				}
+				ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+				defer cancel()
+				if err := s.Apply(ctx, set()); !errors.Is(err, context.DeadlineExceeded) || outcomeOf(err) != notMade {
+					t.Errorf("one more: %v", err)
+				}
+				if err := s.Apply(t.Context(), webhookcfg.Unset("other", webhookcfg.All())); err != nil {
+					t.Errorf("another client: %v", err)
+				}
+				close(unlocked)
+				for range waiting {
+					if err := <-results; err != nil {
+						t.Error(err)
+					}
+				}
+			})
+		})
+	}
+}
+
+// TestOneWriterIsFair: with SQLite a change waits for one change of each other client, not
+// for all that were requested earlier.
+func TestOneWriterIsFair(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		unlocked := make(chan struct{})
+		var order []string
+		s, _ := openFake(t, sqlstore.SQLite(), nil, func(call string, args []driver.NamedValue) (resultRows, error) {
+			if client := clientOf(call, args); client != "" {
+				<-unlocked
+				order = append(order, client)
+			}
+			return nil, nil
+		})
+		var changes sync.WaitGroup
+		for _, client := range []string{"acme", "acme", "acme", "acme", "acme", "other"} {
+			changes.Go(func() {
+				if err := s.Apply(t.Context(), webhookcfg.Unset(client, webhookcfg.All())); err != nil {
+					t.Error(err)
+				}
+			})
+			synctest.Wait()
+		}
+		close(unlocked)
+		changes.Wait()
+		if at := slices.Index(order, "other"); at != 1 {
+			t.Errorf("the order is %v", order)
+		}
+	})
+}
+
 // lostCommit is a database whose first commit fails. later returns the errors of the
 // calls after it.
 type lostCommit struct {
@@ -349,6 +476,40 @@ func TestResolveOutcome(t *testing.T) {
 					})
 				})
 			}
+		}
+	}
+}
+
+// TestResolveOutcomeStatements: the first statement waits for every change of the client,
+// also one whose mark is not visible yet, and the second writes, with a new mark.
+func TestResolveOutcomeStatements(t *testing.T) {
+	for _, dialect := range dialects() {
+		var updates []string
+		var marks []any
+		u := &lostCommit{commit: io.ErrUnexpectedEOF, later: func(string) error { return nil }}
+		s, _ := openFake(t, dialect, nil, func(call string, args []driver.NamedValue) (resultRows, error) {
+			if strings.HasPrefix(call, "UPDATE") {
+				updates = append(updates, strings.NewReplacer("?", "$", "$1", "$", "$2", "$", "$3", "$").Replace(call))
+				for _, arg := range args {
+					if _, ok := arg.Value.(int64); ok {
+						marks = append(marks, arg.Value)
+					}
+				}
+			}
+			return u.on(call, args)
+		})
+		if err := s.Apply(t.Context(), set()); err != nil {
+			t.Fatal(err)
+		}
+		want := []string{
+			"UPDATE wh_client SET swept = swept WHERE id = $",
+			"UPDATE wh_client SET mark = $ WHERE id = $ AND mark = $",
+		}
+		if !slices.Equal(updates, want) {
+			t.Errorf("%s: %q, want %q", dialect, updates, want)
+		}
+		if len(marks) != 2 || marks[0] == marks[1] {
+			t.Errorf("%s: marks %v", dialect, marks)
 		}
 	}
 }

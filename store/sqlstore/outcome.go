@@ -1,0 +1,129 @@
+package sqlstore
+
+import (
+	"database/sql"
+	"database/sql/driver"
+	"errors"
+	"regexp"
+	"strconv"
+	"strings"
+)
+
+// outcome is the effect of a write that returned an error.
+type outcome int
+
+const (
+	// outcomeUnknown: the write may have been committed.
+	outcomeUnknown outcome = iota
+	// outcomeFailed: nothing was changed, and a retry would fail again.
+	outcomeFailed
+	// outcomeConflict: nothing was changed because of a concurrent transaction.
+	outcomeConflict
+)
+
+// classify returns the outcome of a statement that may have taken effect despite its
+// error, such as a commit.
+//
+// A driver returns ErrBadConn only if the server cannot have received the statement,
+// since package database/sql then sends it again on another connection.
+func (s *Store) classify(err error) outcome {
+	switch {
+	case errors.Is(err, driver.ErrBadConn), s.retryable(err):
+		return outcomeConflict
+	case errors.Is(err, sql.ErrTxDone), errors.Is(err, sql.ErrConnDone):
+		return outcomeFailed
+	default:
+		return s.dialect.classify(err)
+	}
+}
+
+// classifyUncommitted returns the outcome of a transaction whose commit was not sent.
+// However a statement failed, the server rolls the transaction back.
+func (s *Store) classifyUncommitted(err error) outcome {
+	if s.classify(err) == outcomeConflict {
+		return outcomeConflict
+	}
+	return outcomeFailed
+}
+
+// provedOutcomes maps the error codes that prove the outcome of a commit to that outcome.
+// They are few: a server may return any other code after the commit took effect, such as
+// 57P01 of PostgreSQL when it shuts down, and of MySQL and MariaDB 1047 (a node left its
+// Galera cluster), 1180 (the commit itself failed), 1317 and 1969 (it was interrupted),
+// 1927 and 4031 (the server ended the connection).
+type provedOutcomes map[string]outcome
+
+var (
+	// PostgreSQL Manual, appendix A "PostgreSQL Error Codes": SQLSTATEs, or their first two
+	// characters for the rest of a class.
+	postgreSQLOutcomes = provedOutcomes{
+		"23":    outcomeFailed,   // integrity constraint violation, of a deferred constraint
+		"25006": outcomeFailed,   // read only SQL transaction
+		"25P02": outcomeFailed,   // in failed SQL transaction
+		"40":    outcomeFailed,   // transaction rollback
+		"40001": outcomeConflict, // serialization failure
+		"40P01": outcomeConflict, // deadlock detected
+		"40003": outcomeUnknown,  // statement completion unknown
+	}
+	// MySQL Error Message Reference, "Server Error Message Reference", and MySQL Reference
+	// Manual, "InnoDB Error Handling"; MariaDB Documentation, "MariaDB Error Codes". A COMMIT
+	// checks read_only before it starts ("Server System Variables").
+	mySQLOutcomes = provedOutcomes{
+		"1020": outcomeConflict, // ER_CHECKREAD, of MariaDB with innodb_snapshot_isolation
+		"1205": outcomeConflict, // ER_LOCK_WAIT_TIMEOUT
+		"1213": outcomeConflict, // ER_LOCK_DEADLOCK, in a Galera cluster also at commit
+		"1290": outcomeFailed,   // ER_OPTION_PREVENTS_STATEMENT, read_only
+	}
+	// SQLite Documentation, "Result and Error Codes": primary codes. After an I/O error, for
+	// instance of fsync, the content of the disk is unknown.
+	sqLiteOutcomes = provedOutcomes{
+		"5":  outcomeConflict, // SQLITE_BUSY
+		"6":  outcomeConflict, // SQLITE_LOCKED
+		"8":  outcomeFailed,   // SQLITE_READONLY
+		"13": outcomeFailed,   // SQLITE_FULL
+		"19": outcomeFailed,   // SQLITE_CONSTRAINT
+	}
+)
+
+// classifyPostgreSQL reads the SQLSTATE, for which the drivers have a method.
+func classifyPostgreSQL(err error) outcome {
+	e, ok := errors.AsType[interface {
+		error
+		SQLState() string
+	}](err)
+	if !ok || len(e.SQLState()) != 5 {
+		return outcomeUnknown
+	}
+	if found, ok := postgreSQLOutcomes[e.SQLState()]; ok {
+		return found
+	}
+	return postgreSQLOutcomes[e.SQLState()[:2]]
+}
+
+// errorPattern matches the text of a server's error in the common driver, whose errors
+// have no method for the number: "Error 1213 (40001): Deadlock found".
+var errorPattern = regexp.MustCompile(`\bError (\d{4})( \([0-9A-Z]{5}\))?: `)
+
+// classifyMySQL reads the number.
+func classifyMySQL(err error) outcome {
+	found := errorPattern.FindStringSubmatch(err.Error())
+	if found == nil {
+		return outcomeUnknown
+	}
+	return mySQLOutcomes[found[1]]
+}
+
+// classifySQLite reads the result code, or the text of drivers that have no method for it.
+func classifySQLite(err error) outcome {
+	e, ok := errors.AsType[interface {
+		error
+		Code() int
+	}](err)
+	switch {
+	case ok:
+		return sqLiteOutcomes[strconv.Itoa(e.Code()&0xff)]
+	case strings.Contains(err.Error(), "is locked"):
+		return outcomeConflict
+	}
+	return outcomeUnknown
+}
