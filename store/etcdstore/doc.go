@@ -42,9 +42,12 @@
 // # Limits
 //
 // Without a majority of the members, changes and reads fail when their ctx ends, or
-// earlier. A change whose response was lost fails with [ErrOutcomeUnknown]. It is not
-// retried, since a retry could undo a later change of another process; whether to apply
-// it again is up to the caller.
+// earlier. A change fails with [ErrOutcomeUnknown] unless etcd is known to reject changes
+// with its error, such as for lack of permission. It is not retried, since a retry could
+// undo a later change of another process; whether to apply it again is up to the caller.
+//
+// A [Store] sends one change of each client at a time, so that no client makes those of
+// others wait for more than that in each process.
 //
 // The client sends its requests to the members in turn. A request to a frozen member
 // blocks until its ctx ends, and so do others until the client's keepalive closes the
@@ -52,8 +55,9 @@
 //
 // By default, a request is limited to 1.5 MiB and the database to 2 GiB. Replaced values
 // take space until they are compacted: enable auto-compaction-retention, and defragment
-// the members from time to time. A member whose database is full rejects every change
-// until space was freed and the alarm disarmed.
+// the members from time to time. While the database of a member is full, every change
+// fails until space was freed and the alarm disarmed. Those that fail first may have been
+// applied, so their error wraps [ErrOutcomeUnknown].
 //
 // Overrides dropped by set-all stay in the database until [Store.Sweep] deletes them, as
 // does the key of an entity that was unset without a base. A page of [Store.List] skips
@@ -72,6 +76,12 @@
 // Snapshots of etcd are the backup. Restoring one goes back in time, which a store
 // detects only while the revision is lower than before, or if the cluster got another
 // id: restart consumers that hold cursors, or restore with a bumped revision.
+//
+// A copy of the keys, such as by etcdctl make-mirror, is no backup: it gives them new
+// revisions, so that overrides dropped by a set-all come back. To move a store to another
+// cluster, stop all changes, call Sweep on a new Store until it is done, and then copy one
+// key at a time in the order of the keys, in which the base of a client precedes its
+// overrides.
 //
 // Keys are text, except for entities, which are stored byte for byte. In etcdctl they
 // read

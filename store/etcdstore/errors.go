@@ -2,6 +2,7 @@ package etcdstore
 
 import (
 	"errors"
+	"slices"
 	"strings"
 
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
@@ -16,13 +17,47 @@ import (
 var (
 	// ErrClosed is returned by every call after Close.
 	ErrClosed = errors.New("etcdstore: closed")
-	// ErrOutcomeUnknown is wrapped by the error of a change that was sent and whose
-	// response was lost: it may have been applied, or may still be applied.
+	// ErrOutcomeUnknown is wrapped by the error of a change that was sent, unless etcd
+	// rejected it: it may have been applied, or may still be applied.
 	ErrOutcomeUnknown = errors.New("etcdstore: commit outcome unknown")
 	// ErrDamaged is wrapped by the error of a read that found a value not written by this
 	// version of the package.
 	ErrDamaged = errors.New("etcdstore: damaged value")
 )
+
+// rejections are the errors of etcd after which a change was not applied and will not be.
+// Each names the place in the source of etcd 3.7.3 that precedes the application of a
+// put. After any other error the outcome is unknown, in particular after:
+//
+//   - ErrNoSpace. The member that receives a put (v3rpc.quotaKVServer) and every member
+//     while the alarm is active (apply.applierV3Capped) return it instead of applying the
+//     put, but apply.quotaApplierV3 returns it after having applied the put.
+//   - ErrTimeout and its variants, ErrStopped, ErrCanceled: the put was proposed, and may
+//     yet be applied.
+//   - ErrCorrupt. Only the member that responds is known not to have applied the put.
+//   - Errors that are not etcd's, whatever their code: a proxy or an HTTP/2 connection may
+//     fail after the put was forwarded, and a response may exceed a limit of the client.
+var rejections = []error{
+	// newUnaryInterceptor of v3rpc, before the request is handled.
+	rpctypes.ErrGRPCNotCapable,
+	rpctypes.ErrGRPCNotSupportedForLearner,
+	rpctypes.ErrGRPCNoLeader, // if the caller requires one
+	// EtcdServer.processInternalRaftRequestOnce, before the put is proposed.
+	rpctypes.ErrGRPCRequestTooManyRequests,
+	rpctypes.ErrGRPCInvalidAuthToken,
+	rpctypes.ErrGRPCRequestTooLarge,
+	// apply.authApplierV3.Put, instead of applying the put.
+	rpctypes.ErrGRPCUserEmpty,
+	rpctypes.ErrGRPCAuthOldRevision,
+	rpctypes.ErrGRPCPermissionDenied,
+	// The client, if it cannot replace a token after one of the previous errors.
+	rpctypes.ErrGRPCAuthFailed,
+}
+
+// rejected reports whether an error of the client is one of the rejections.
+func rejected(err error) bool {
+	return slices.ContainsFunc(rejections, func(r error) bool { return errors.Is(err, rpctypes.Error(r)) })
+}
 
 // changeError returns the error of a change that was sent. It wraps ErrOutcomeUnknown
 // unless etcd rejected the change. Its text shows no URL beyond host and port, even if an
@@ -32,9 +67,7 @@ func changeError(err error, url egress.URL) error {
 	if redact.Quotes(text, strings.TrimPrefix(url.Reveal(), url.String())) {
 		text = "error text withheld because it quotes the URL"
 	}
-	switch codeOf(err) {
-	case codes.InvalidArgument, codes.FailedPrecondition, codes.ResourceExhausted,
-		codes.PermissionDenied, codes.Unauthenticated, codes.Unimplemented:
+	if rejected(err) {
 		return redact.Error("etcdstore: change rejected: "+text, err)
 	}
 	return redact.Error(ErrOutcomeUnknown.Error()+": "+text, errors.Join(ErrOutcomeUnknown, err))

@@ -16,10 +16,14 @@ type fakeKV struct {
 	revision int64
 	err      error
 	puts     int
+	hold     func(ctx context.Context, key string) // called by each put, if not nil
 }
 
-func (f *fakeKV) Put(context.Context, string, string, ...clientv3.OpOption) (*clientv3.PutResponse, error) {
+func (f *fakeKV) Put(ctx context.Context, key, _ string, _ ...clientv3.OpOption) (*clientv3.PutResponse, error) {
 	f.puts++
+	if f.hold != nil {
+		f.hold(ctx, key)
+	}
 	return &clientv3.PutResponse{}, f.err
 }
 
@@ -51,6 +55,7 @@ type fakeWatcher struct {
 	clientv3.Watcher
 	started chan *fakeWatch
 	asked   chan struct{}
+	late    chan clientv3.WatchResponse // received after the end of a watch, before its channel is closed
 }
 
 type fakeWatch struct {
@@ -59,7 +64,11 @@ type fakeWatch struct {
 }
 
 func newFakeWatcher() *fakeWatcher {
-	return &fakeWatcher{started: make(chan *fakeWatch, 100), asked: make(chan struct{}, 10_000)}
+	return &fakeWatcher{
+		started: make(chan *fakeWatch, 100),
+		asked:   make(chan struct{}, 10_000),
+		late:    make(chan clientv3.WatchResponse, 1),
+	}
 }
 
 func (f *fakeWatcher) Watch(ctx context.Context, key string, options ...clientv3.OpOption) clientv3.WatchChan {
@@ -77,6 +86,11 @@ func (f *fakeWatcher) Watch(ctx context.Context, key string, options ...clientv3
 					return
 				}
 			case <-ctx.Done():
+				select {
+				case response := <-f.late:
+					responses <- response
+				default:
+				}
 				return
 			}
 		}

@@ -2,9 +2,11 @@ package etcdstore
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"go.etcd.io/etcd/api/v3/mvccpb"
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"example.com/go-webhookcfg/webhookcfg"
@@ -19,7 +21,8 @@ const (
 
 // List implements [webhookcfg.Lister]. After 4,096 obsolete keys, which a set-all dropped
 // and no [Store.Sweep] has deleted yet, a page ends before its limit, possibly empty, and
-// Next continues after them.
+// Next continues after them. So does a page of several requests whose revision is
+// compacted between them.
 func (s *Store) List(ctx context.Context, client, after string, limit int) (webhookcfg.Page, error) {
 	if client == "" || limit < 1 {
 		return webhookcfg.Page{}, fmt.Errorf("%w: list without a client or a limit", webhookcfg.ErrInvalidArgument)
@@ -66,8 +69,13 @@ func (p *pager) first(ctx context.Context) error {
 	return p.addAll(got.ranges[1])
 }
 
+// next reads the next overrides. If the revision was compacted, the page ends before them.
 func (p *pager) next(ctx context.Context) error {
 	got, err := p.store.read(ctx, p.overrides())
+	if errors.Is(err, rpctypes.ErrCompacted) {
+		p.page.Next = p.last
+		return nil
+	}
 	if err != nil {
 		return err
 	}

@@ -12,6 +12,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"google.golang.org/grpc/codes"
 
+	"example.com/go-webhookcfg/internal/keylock"
 	"example.com/go-webhookcfg/store/cache"
 	"example.com/go-webhookcfg/webhookcfg"
 )
@@ -73,6 +74,10 @@ type Store struct {
 	watch   *watch
 	closed  context.Context
 	close   context.CancelFunc
+	// changing admits one change of each client at a time. Without it, the requests of
+	// another client would wait in the cluster for as many changes as one client makes
+	// concurrently.
+	changing keylock.Locks
 
 	mu    sync.Mutex
 	sweep sweepCursor
@@ -122,12 +127,19 @@ func (s *Store) usable(ctx context.Context) error {
 }
 
 // Apply implements [webhookcfg.Store]. It stores the time of the change in whole seconds.
-// If the response of the cluster was lost, the error wraps [ErrOutcomeUnknown]; with any
-// other error the change was not applied.
+// The changes of one client are sent in the order of the calls, one at a time.
+//
+// If the response of the cluster was lost, or a full member reports no space, the error
+// wraps [ErrOutcomeUnknown]; with any other error the change was not applied.
 func (s *Store) Apply(ctx context.Context, c webhookcfg.Change) error {
 	if err := c.Validate(); err != nil {
 		return err
 	}
+	unlock, err := s.changing.Lock(ctx, c.Client)
+	if err != nil {
+		return fmt.Errorf("etcdstore: %w", err)
+	}
+	defer unlock()
 	if err := s.usable(ctx); err != nil {
 		return err
 	}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"testing/synctest"
 
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
@@ -40,29 +41,43 @@ func change() webhookcfg.Change {
 }
 
 // TestChangeErrors: a rejected change was not applied; after any other error the outcome
-// is unknown. The change is never sent twice.
+// is unknown, whatever its code. The change is never sent twice.
 func TestChangeErrors(t *testing.T) {
-	for _, test := range []struct {
+	type test struct {
 		err     error
 		unknown bool
-	}{
-		{rpctypes.ErrNoSpace, false},
-		{rpctypes.ErrRequestTooLarge, false},
+	}
+	tests := []test{
+		{rpctypes.ErrNotCapable, false},
+		{rpctypes.Error(rpctypes.ErrGRPCNotSupportedForLearner), false},
+		{rpctypes.ErrNoLeader, false},
 		{rpctypes.ErrTooManyRequests, false},
-		{rpctypes.ErrPermissionDenied, false},
 		{rpctypes.ErrInvalidAuthToken, false},
+		{rpctypes.ErrRequestTooLarge, false},
+		{rpctypes.ErrUserEmpty, false},
+		{rpctypes.ErrAuthOldRevision, false},
+		{rpctypes.ErrPermissionDenied, false},
+		{rpctypes.ErrAuthFailed, false},
+
+		{rpctypes.ErrNoSpace, true},
+		{rpctypes.ErrCorrupt, true},
+		{rpctypes.ErrStopped, true},
 		{rpctypes.ErrTimeout, true},
 		{rpctypes.ErrTimeoutDueToLeaderFail, true},
+		{rpctypes.ErrTimeoutDueToConnectionLost, true},
+		{rpctypes.ErrTimeoutWaitAppliedIndex, true},
 		{rpctypes.ErrLeaderChanged, true},
-		{rpctypes.ErrNoLeader, true},
-		{status.Error(codes.Unavailable, "the connection is closing"), true},
-		{status.Error(codes.Unknown, "?"), true},
+		{rpctypes.ErrUnhealthy, true},
 		{context.DeadlineExceeded, true},
 		{context.Canceled, true},
 		{errors.New("?"), true},
 		{errors.New("proxy: PUT webhookcfg/acme/e1 https://hooks.example.com/t0ken"), true},
-		{status.Error(codes.InvalidArgument, "value https://hooks.example.com/t0ken"), false},
-	} {
+		{status.Error(codes.InvalidArgument, "value https://hooks.example.com/t0ken"), true},
+	}
+	for code := codes.Canceled; code <= codes.Unauthenticated; code++ {
+		tests = append(tests, test{status.Error(code, "not of etcd"), true})
+	}
+	for _, test := range tests {
 		st, kv, _ := newFakeStore(t)
 		kv.err = test.err
 		err := st.Apply(t.Context(), change())
@@ -76,6 +91,52 @@ func TestChangeErrors(t *testing.T) {
 			t.Errorf("%v: sent %d times", test.err, kv.puts)
 		}
 	}
+}
+
+// TestOneChangeOfAClient: one change of a client is sent at a time, and no call of another
+// client waits for it. A change that was not sent has a known outcome.
+func TestOneChangeOfAClient(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		st, kv, _ := newFakeStore(t)
+		held := keys(defaultPrefix).base("acme")
+		kv.hold = func(ctx context.Context, key string) {
+			if strings.HasPrefix(key, held) {
+				<-ctx.Done()
+			}
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		results := make(chan error, 20)
+		for range cap(results) {
+			go func() { results <- st.Apply(ctx, change()) }()
+		}
+		synctest.Wait()
+		if kv.puts != 1 {
+			t.Errorf("%d changes of a client are sent concurrently", kv.puts)
+		}
+		another := change()
+		another.Client = "zeta"
+		if err := st.Apply(t.Context(), another); err != nil {
+			t.Error(err)
+		}
+		if _, err := st.Resolve(t.Context(), "acme", "e1"); err != nil {
+			t.Error(err)
+		}
+		kv.err = context.Canceled
+		cancel()
+		unknown := 0
+		for range cap(results) {
+			err := <-results
+			if !errors.Is(err, context.Canceled) {
+				t.Errorf("got %v", err)
+			}
+			if errors.Is(err, ErrOutcomeUnknown) {
+				unknown++
+			}
+		}
+		if unknown != 1 || kv.puts != 2 {
+			t.Errorf("%d outcomes are unknown, %d changes were sent", unknown, kv.puts)
+		}
+	})
 }
 
 // calls are all operations of a store.

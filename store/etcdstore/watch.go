@@ -198,9 +198,10 @@ func (w *watch) run(ctx context.Context) {
 
 // withOwnStream gives the watch a stream of its own, which a watcher selects by this
 // metadata: on a stream shared with watches of the host, progress would wait for them and
-// be reported to them too. A member without a leader ends the stream.
+// be reported to them too. The member may be without a leader: a barrier restarts a watch
+// without progress whatever its reason.
 func withOwnStream(ctx context.Context) context.Context {
-	return metadata.AppendToOutgoingContext(clientv3.WithRequireLeader(ctx), "webhookcfg-watch", rand.Text())
+	return metadata.AppendToOutgoingContext(ctx, "webhookcfg-watch", rand.Text())
 }
 
 // follow receives from one watch as long as it makes progress.

@@ -199,6 +199,22 @@ func TestRestored(t *testing.T) {
 	}
 }
 
+// TestLateResponse: a response of a watch from before the cluster was restored does not
+// count as progress after that.
+func TestLateResponse(t *testing.T) {
+	runFeedTest(t, func(s *feedTest) {
+		s.kv.revision = 8
+		s.watcher.late <- progress(30)
+		s.next = s.expectReset(s.call(s.next)).Next
+		s.kv.revision = 9
+		out := s.call(s.next)
+		s.expectPending(out)
+		s.watch = <-s.watcher.started
+		s.watch.responses <- event(9, "acme")
+		s.expectClients(out, "acme")
+	})
+}
+
 func TestCursors(t *testing.T) {
 	runFeedTest(t, func(s *feedTest) {
 		for _, cursor := range []string{"", ".", "x", s.next + "0", s.next + "x", "x" + s.next, "x.10"} {
