@@ -4,8 +4,10 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
+	"maps"
 	"math"
-	"runtime"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -16,8 +18,11 @@ import (
 
 func brokenChanges() []flaw {
 	return []flaw{
-		{"set-all drops only 64 overrides", "01 a change is applied whole", func(s *simple) webhookcfg.Store {
+		{"set-all drops only 1,000 overrides", "01 a change is applied whole, and nothing else", func(s *simple) webhookcfg.Store {
 			return edits(s, partly)
+		}, nil},
+		{"drops the eldest of more than 200 overrides", "01 a change is applied whole, and nothing else", func(s *simple) webhookcfg.Store {
+			return edits(s, dropsEldest)
 		}, nil},
 		{"loses a write", "02 a later resolve sees the change", func(s *simple) webhookcfg.Store {
 			var count atomic.Int64
@@ -31,12 +36,32 @@ func brokenChanges() []flaw {
 		{"returns what it read before", "02 a later resolve sees the change", func(s *simple) webhookcfg.Store {
 			return stale(s, math.MaxInt64)
 		}, nil},
+		{"treats two changes of a scope in one second as one", "02 a later resolve sees the change", onePerSecond, nil},
+		{"keeps the later of two times", "02 a later resolve sees the change", func(s *simple) webhookcfg.Store {
+			return edits(s, func(cfg configuration, c webhookcfg.Change) configuration {
+				if cfg.overrides[c.Scope.Entity()].Since.After(c.Time) {
+					return cfg
+				}
+				return cfg.after(c)
+			})
+		}, nil},
 		{"is not durable", "02 a reopened store has kept the change", asIs, func(*simple) *simple { return newSimple() }},
 		{"keeps only bases when reopened", "02 a reopened store has kept the change", asIs, func(s *simple) *simple {
 			return s.without(func(_ string, _ webhookcfg.Webhook) bool { return true })
 		}},
 		{"forgets off when reopened", "02 a reopened store has kept the change", asIs, func(s *simple) *simple {
 			return s.without(func(_ string, hook webhookcfg.Webhook) bool { return hook.Source == webhookcfg.SourceOff })
+		}},
+		{"keeps 1,000 overrides of a client when reopened", "02 a reopened store has kept the change", asIs, func(s *simple) *simple {
+			next := s.reopened()
+			for _, cfg := range next.clients {
+				for n, entity := range slices.Sorted(maps.Keys(cfg.overrides)) {
+					if n >= 1000 {
+						delete(cfg.overrides, entity)
+					}
+				}
+			}
+			return next
 		}},
 		{"treats the zero time as the epoch when reopened", "02 a reopened store has kept the change", asIs, func(s *simple) *simple {
 			return s.with(func(hook webhookcfg.Webhook) webhookcfg.Webhook {
@@ -54,6 +79,9 @@ func brokenChanges() []flaw {
 			})
 		}},
 		{"sets the base, is interrupted, and keeps the overrides", "03 an interrupted change is whole or absent", halfCut, nil},
+		{"set-all drops 64 overrides at a time, and is interrupted", "03 an interrupted change is whole or absent", func(s *simple) webhookcfg.Store {
+			return dropsChunks(s, func(ctx context.Context) error { return ctx.Err() })
+		}, nil},
 		{"reports an error, and makes the change later", "03 an interrupted change is whole or absent", makesLater, nil},
 		{"is interrupted and reports success", "03 an interrupted change is whole or absent", func(s *simple) webhookcfg.Store {
 			return broken{simple: s, apply: func(ctx context.Context, c webhookcfg.Change) error {
@@ -94,6 +122,7 @@ func brokenChanges() []flaw {
 				return c.Scope.IsAll() && !c.URL.IsZero() && hook.Source == webhookcfg.SourceOverride
 			}))
 		}, nil},
+		{"counts set-all in a byte, and keeps the overrides before it", "05 set of all drops every override", countsInByte, nil},
 		{"falls back to the base instead of off", "06 unset of one turns it off", forgetsOff, nil},
 		{"is off without a base", "06 unset of one turns it off", func(s *simple) webhookcfg.Store {
 			return edits(s, func(cfg configuration, c webhookcfg.Change) configuration {
@@ -161,6 +190,10 @@ func brokenChanges() []flaw {
 		{"returns for a while what it read before", "14 a change becomes visible at one moment", func(s *simple) webhookcfg.Store {
 			return stale(s, 8)
 		}, nil},
+		{"set-all drops 64 overrides at a time, which shows", "14 a change becomes visible at one moment", func(s *simple) webhookcfg.Store {
+			return dropsChunks(s, yieldNil)
+		}, nil},
+		{"reads the base before an unset", "14 concurrent changes take effect in some order", readsBaseBefore, nil},
 		{"one of two concurrent changes is lost", "14 no concurrent change is lost", losesUpdates, nil},
 		{"set-all with the URL of the base does nothing, in a history", "history agrees with the model", skipsSameBase, nil},
 		{"loses one entity when reopened", "history with reopening agrees with the model", asIs, func(s *simple) *simple {
@@ -216,9 +249,9 @@ func skipsSameBase(s *simple) webhookcfg.Store {
 	})
 }
 
-// partly drops at most 64 overrides.
+// partly drops at most 1,000 overrides.
 func partly(cfg configuration, c webhookcfg.Change) configuration {
-	left := 64
+	left := 1000
 	return keepWhere(func(c webhookcfg.Change, _ webhookcfg.Webhook) bool {
 		left--
 		return c.Scope.IsAll() && left < 0
@@ -294,95 +327,42 @@ func makesLater(s *simple) webhookcfg.Store {
 	}}
 }
 
-// twoSteps lets readers see half of a set of all.
-func twoSteps(s *simple) webhookcfg.Store {
-	return broken{simple: s, apply: func(ctx context.Context, c webhookcfg.Change) error {
-		if err := cmp.Or(c.Validate(), ctx.Err()); err != nil {
-			return err
-		}
-		if c.Scope.IsAll() {
-			s.edit(c.Client, func(cfg configuration) configuration { return setBase(cfg, c) })
-			yield()
-		}
-		return s.Apply(ctx, c)
-	}}
-}
-
-// yield lets all other goroutines run, several times.
-func yield() {
-	for range 100 {
-		runtime.Gosched()
+// dropsEldest keeps 200 overrides.
+func dropsEldest(cfg configuration, c webhookcfg.Change) configuration {
+	next := cfg.after(c)
+	if entities := slices.Collect(maps.Keys(next.overrides)); len(entities) > 200 {
+		delete(next.overrides, slices.MinFunc(entities, func(a, b string) int {
+			return next.overrides[a].Since.Compare(next.overrides[b].Since)
+		}))
 	}
+	return next
 }
 
-// losesUpdates reads, lets other goroutines write, and writes.
-func losesUpdates(s *simple) webhookcfg.Store {
-	return broken{simple: s, apply: func(ctx context.Context, c webhookcfg.Change) error {
-		if err := cmp.Or(c.Validate(), ctx.Err()); err != nil {
-			return err
+// onePerSecond ignores a change of a scope that changed in the same second.
+func onePerSecond(s *simple) webhookcfg.Store {
+	var last sync.Map
+	return edits(s, func(cfg configuration, c webhookcfg.Change) configuration {
+		before, _ := last.Swap(c.Client+"/"+c.Scope.Entity(), c.Time.Unix())
+		if before == c.Time.Unix() {
+			return cfg
 		}
-		s.mu.RLock()
-		cfg := s.clients[c.Client].clone()
-		s.mu.RUnlock()
-		runtime.Gosched()
-		s.edit(c.Client, func(configuration) configuration { return cfg.after(c) })
-		return nil
-	}}
+		return cfg.after(c)
+	})
 }
 
-// brokenHandles are flaws that show only with several handles.
-func brokenHandles() []flaw {
-	return []flaw{
-		{"caches what it read until it makes a change itself", "02 a later resolve through another handle sees it too", func(s *simple) webhookcfg.Store {
-			return caches(s, math.MaxInt64)
-		}, nil},
-		{"caches what it read for a while, or until it makes a change itself", "14 a change becomes visible at one moment through several handles", func(s *simple) webhookcfg.Store {
-			return caches(s, 64)
-		}, nil},
-		{"locks reading and writing per handle", "14 no concurrent change through several handles is lost", func(s *simple) webhookcfg.Store {
-			unsafe := losesUpdates(s)
-			var mu sync.Mutex
-			return broken{simple: s, apply: func(ctx context.Context, c webhookcfg.Change) error {
-				mu.Lock()
-				defer mu.Unlock()
-				return unsafe.Apply(ctx, c)
-			}}
-		}, nil},
-		{"caches which clients have a base", "history through several handles agrees with the model", cachesBases, nil},
-	}
-}
-
-// caches is a stale handle that forgets everything with each change of its own.
-func caches(s *simple, every int64) webhookcfg.Store {
-	var seen sync.Map
-	handle := staleFrom(s, &seen, every)
-	handle.apply = func(ctx context.Context, c webhookcfg.Change) error {
-		defer seen.Clear()
-		return s.Apply(ctx, c)
-	}
-	return handle
-}
-
-// cachesBases turns an entity off only if this handle has set a base.
-func cachesBases(s *simple) webhookcfg.Store {
-	var mu sync.Mutex
-	has := make(map[string]bool)
-	return broken{simple: s, apply: func(ctx context.Context, c webhookcfg.Change) error {
-		if err := cmp.Or(c.Validate(), ctx.Err()); err != nil {
-			return err
-		}
-		mu.Lock()
-		defer mu.Unlock()
-		if c.Scope.IsAll() {
-			has[c.Client] = !c.URL.IsZero()
-		}
-		s.edit(c.Client, func(cfg configuration) configuration {
-			next := cfg.after(c)
-			if !c.Scope.IsAll() && c.URL.IsZero() && !has[c.Client] {
-				delete(next.overrides, c.Scope.Entity())
-			}
+// countsInByte keeps overrides under the number of changes of all before them, modulo 256.
+func countsInByte(s *simple) webhookcfg.Store {
+	counts := make(map[string]uint8)
+	kept := make(map[string]map[string]webhookcfg.Webhook)
+	key := func(client string) string { return fmt.Sprint(client, "/", counts[client]) }
+	return edits(s, func(cfg configuration, c webhookcfg.Change) configuration {
+		next := cfg.after(c)
+		if !c.Scope.IsAll() {
+			kept[key(c.Client)] = next.overrides
 			return next
-		})
-		return nil
-	}}
+		}
+		counts[c.Client]++
+		next.overrides = maps.Clone(kept[key(c.Client)])
+		return next
+	})
 }

@@ -51,6 +51,16 @@ func brokenLists() []flaw {
 				return page
 			})
 		}, nil},
+		{"lists 100 overrides at most, without Next", "lister walks page by page", func(s *simple) webhookcfg.Store {
+			return broken{simple: s, list: func(ctx context.Context, client, after string, limit int) (webhookcfg.Page, error) {
+				page, err := s.List(ctx, client, after, min(limit, 100))
+				if limit > 100 {
+					page.Next = ""
+				}
+				return page, err
+			}}
+		}, nil},
+		{"keeps the rest of a listing without its client", "lister walks page by page", sharesCursors, nil},
 		{"never returns Next", "lister walks page by page", func(s *simple) webhookcfg.Store {
 			return lists(s, func(page webhookcfg.Page, _ string) webhookcfg.Page {
 				page.Next = ""
@@ -63,6 +73,14 @@ func brokenLists() []flaw {
 				_, found := s.clients[client].overrides[after]
 				s.mu.RUnlock()
 				if !found {
+					after = ""
+				}
+				return s.List(ctx, client, after, limit)
+			}}
+		}, nil},
+		{"starts with the first after a name of more than 128 bytes", "lister starts after any name", func(s *simple) webhookcfg.Store {
+			return broken{simple: s, list: func(ctx context.Context, client, after string, limit int) (webhookcfg.Page, error) {
+				if len(after) > 128 {
 					after = ""
 				}
 				return s.List(ctx, client, after, limit)
@@ -122,6 +140,18 @@ func brokenLists() []flaw {
 				return page, err
 			}}
 		}, nil},
+		{"reads a page of more than 60 overrides in two steps", "lister returns one state", func(s *simple) webhookcfg.Store {
+			return broken{simple: s, list: func(ctx context.Context, client, after string, limit int) (webhookcfg.Page, error) {
+				page, err := s.List(ctx, client, after, min(limit, 60))
+				if err != nil || limit <= 60 || page.Next == "" {
+					return page, err
+				}
+				yield()
+				rest, err := s.List(ctx, client, page.Next, limit-60)
+				page.Overrides, page.Next = append(page.Overrides, rest.Overrides...), rest.Next
+				return page, err
+			}}
+		}, nil},
 		{"lists the override before the last set", "lister agrees with the model", listsLate, nil},
 	}
 }
@@ -144,6 +174,25 @@ func sharesPages(s *simple) webhookcfg.Store {
 			return shared.(webhookcfg.Page), nil
 		},
 	}
+}
+
+// sharesCursors keeps the rest of a listing under the name of its last entity.
+func sharesCursors(s *simple) webhookcfg.Store {
+	var rests sync.Map
+	return broken{simple: s, list: func(ctx context.Context, client, after string, limit int) (webhookcfg.Page, error) {
+		page, err := s.List(ctx, client, after, limit)
+		if rest, ok := rests.LoadAndDelete(after); ok && err == nil {
+			page = rest.(webhookcfg.Page)
+		}
+		if page.Next != "" {
+			next, err := s.List(ctx, client, page.Next, limit)
+			if err != nil {
+				return page, err
+			}
+			rests.Store(page.Next, next)
+		}
+		return page, err
+	}}
 }
 
 // listsLate does not list a set of an entity that was off.

@@ -102,10 +102,26 @@ func brokenValues() []flaw {
 		{"keeps 127 bytes of names", "12 names differ by any byte", func(s *simple) webhookcfg.Store {
 			return renames(s, unchanged, func(name string) string { return name[:min(len(name), 127)] })
 		}, nil},
+		{"keeps 255 bytes of names", "12 names differ by any byte", func(s *simple) webhookcfg.Store {
+			cut := func(name string) string { return name[:min(len(name), 255)] }
+			return renames(s, cut, cut)
+		}, nil},
+		{"ends names of entities at a zero byte", "12 names differ by any byte", func(s *simple) webhookcfg.Store {
+			return renames(s, unchanged, func(name string) string { return endsAt(name, "\x00") })
+		}, nil},
+		{"ends names of clients at a line feed", "12 names differ by any byte", func(s *simple) webhookcfg.Store {
+			return renames(s, func(name string) string { return endsAt(name, "\n") }, unchanged)
+		}, nil},
 		{"joins client and entity", "12 names differ by any byte", func(s *simple) webhookcfg.Store {
 			return joins(s)
 		}, nil},
 	}
+}
+
+// endsAt returns the name up to the end, if that leaves anything.
+func endsAt(name, end string) string {
+	before, _, _ := strings.Cut(name, end)
+	return cmp.Or(before, name)
 }
 
 // joins keeps overrides under "client/entity".

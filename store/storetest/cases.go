@@ -19,7 +19,7 @@ func Cases() []Case {
 
 func changeCases() []Case {
 	return []Case{
-		newCase("01 a change is applied whole", clause1, wholeChange),
+		newCase("01 a change is applied whole, and nothing else", clause1, wholeChange),
 		newCase("02 a later resolve sees the change", clause2, seenAtOnce),
 		newCase("02 a later resolve through another handle sees it too", clause2, through(3, seenThroughPeers)),
 		newCase("02 a reopened store has kept the change", clause2, durable(keptByReopening)),
@@ -43,8 +43,10 @@ func callCases() []Case {
 		newCase("13 invalid arguments are refused", clause13, invalidRefused),
 		newCase("14 a change becomes visible at one moment", clause14, seenAtOneMoment),
 		newCase("14 no concurrent change is lost", clause14, noneLost),
+		newCase("14 concurrent changes take effect in some order", clause14, someOrder),
 		newCase("14 a change becomes visible at one moment through several handles", clause14, through(3, seenAtOneMoment)),
 		newCase("14 no concurrent change through several handles is lost", clause14, through(4, noneLost)),
+		newCase("14 concurrent changes through several handles take effect in some order", clause14, through(4, someOrder)),
 		newCase("15 an ended context changes nothing", clause15, endedContext),
 		newCase("errors hold no URL", ruleErrors, errorsHoldNoURL),
 	}
@@ -60,6 +62,7 @@ func listerCases() []Case {
 		newCase("lister refuses invalid arguments", ruleListArguments, with(listInvalid)),
 		newCase("lister shares no memory with its callers", clause14, with(listOwnedByCaller)),
 		newCase("lister returns one state", rulePageMoment, with(listOneMoment)),
+		newCase("lister lists changes through another handle", clause14, through(3, with(listPeers))),
 		newCase("lister agrees with the model", ruleList, with(listHistory)),
 	}
 }
@@ -92,7 +95,7 @@ func versionerCases() []Case {
 
 func notifierCases() []Case {
 	return []Case{
-		newCase("notifier notifies after a change", notifier1, with(notifierNotifies)),
+		newCase("notifier notifies all callers after a change", notifier1, with(notifierNotifies)),
 		newCase("notifier closes the channel with the context", notifier2, with(notifierCloses)),
 		newCase("notifier blocks no change", notifier3, with(notifierBlocksNothing)),
 	}

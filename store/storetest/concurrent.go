@@ -3,7 +3,9 @@ package storetest
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"runtime"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -24,30 +26,64 @@ func together(n int, do func(n int) error) error {
 }
 
 // stepper changes a client through a sequence of numbered states, its steps, while readers
-// observe it. Every third step sets all, the next one gives e1 an override, and the one
-// after that unsets e1.
+// observe it. The sequence sets all, sets each of some entities, unsets each of them, and
+// starts again.
 type stepper struct {
-	started, applied, reads atomic.Int64
-	done                    atomic.Bool
+	entities int // number of entities
+	minReads int64
+	turns    chan struct{} // holds the reads allowed per step; nil allows any number
+
+	started, applied, observed, reads atomic.Int64
+	done                              atomic.Bool
 }
 
-// The minimum numbers of steps and of reads, so that both a fast and a slow store have
-// reads between their changes.
+// minSteps is the minimum number of steps. It and stepper.minReads make both a fast and a
+// slow store have reads between their changes.
+const minSteps = 150
+
+// allEntities stands for every entity, otherEntity for one that no step changes.
 const (
-	minSteps = 150
-	minReads = 2000
+	allEntities = -1
+	otherEntity = -2
 )
 
-func stepChange(step int64) webhookcfg.Change {
-	url := egress.NewURL(hookURL(int(step)))
-	c := webhookcfg.Set(client, webhookcfg.All(), url)
-	switch step % 3 {
-	case 1:
-		c = webhookcfg.Set(client, webhookcfg.Entity("e1"), url)
-	case 2:
-		c = webhookcfg.Unset(client, webhookcfg.Entity("e1"))
+// sequence returns the number of steps until the sequence starts again.
+func (m *stepper) sequence() int64 { return int64(1 + 2*m.entities) }
+
+// entity returns the number of the entity that a step changes, or allEntities. Entities
+// change in another order than they are listed in, so that a page has gaps if its parts are
+// of different moments.
+func (m *stepper) entity(step int64) int {
+	const stride = 77 // has no common factor with many
+	k := int(step % m.sequence())
+	if k == 0 {
+		return allEntities
 	}
-	c.Time = time.Unix(epoch+step, 0)
+	return k * stride % m.entities
+}
+
+// result returns the webhook that a step gives to the entities that it changes.
+func (m *stepper) result(step int64) webhookcfg.Webhook {
+	hook := webhookcfg.Webhook{URL: egress.NewURL(hookURL(int(step))), Source: override, Since: time.Unix(epoch+step, 0)}
+	switch k := int(step % m.sequence()); {
+	case k == 0:
+		hook.Source = base
+	case k > m.entities:
+		hook.Source, hook.URL = off, egress.URL{}
+	}
+	return hook
+}
+
+func (m *stepper) change(step int64) webhookcfg.Change {
+	scope, hook := webhookcfg.All(), m.result(step)
+	if n := m.entity(step); n != allEntities {
+		scope = webhookcfg.Entity(entityName(n))
+	}
+	c := webhookcfg.Unset(client, scope)
+	if !hook.URL.IsZero() {
+		c = webhookcfg.Set(client, scope, hook.URL)
+	}
+	c.Time = hook.Since
 	return c
 }
 
@@ -55,7 +91,7 @@ func stepChange(step int64) webhookcfg.Change {
 // of order.
 func (m *stepper) run(sc *script, next observe) error {
 	const readers = 4
-	if err := sc.Store.Apply(sc.ctx, stepChange(0)); err != nil {
+	if err := sc.Store.Apply(sc.ctx, m.change(0)); err != nil {
 		return err
 	}
 	return together(1+readers, func(n int) error {
@@ -68,9 +104,19 @@ func (m *stepper) run(sc *script, next observe) error {
 }
 
 func (m *stepper) write(sc *script) error {
-	for step := int64(1); !m.done.Load() && (step <= minSteps || m.reads.Load() < minReads); step++ {
+	if m.turns != nil {
+		defer close(m.turns)
+	}
+	least := max(minSteps, m.sequence()+1)
+	for step := int64(1); !m.done.Load() && (step <= least || m.reads.Load() < m.minReads); step++ {
 		m.started.Store(step)
-		if err := sc.Store.Apply(sc.ctx, stepChange(step)); err != nil {
+		for range cap(m.turns) {
+			select {
+			case m.turns <- struct{}{}:
+			default:
+			}
+		}
+		if err := sc.Store.Apply(sc.ctx, m.change(step)); err != nil {
 			return err
 		}
 		m.applied.Store(step)
@@ -80,65 +126,79 @@ func (m *stepper) write(sc *script) error {
 }
 
 func (m *stepper) observe(n int, next observe) error {
-	for seen := int64(0); !m.done.Load(); n++ {
-		step, err := m.read(seen, n, next)
-		if err != nil {
+	for ; !m.done.Load(); n++ {
+		if m.turns != nil {
+			<-m.turns
+		}
+		if err := m.read(n, next); err != nil {
 			return err
 		}
-		seen = step
 		m.reads.Add(1)
 		runtime.Gosched() // let the writer run
 	}
 	return nil
 }
 
-// observe returns the step that the store is at: exactly, from e1 or a whole page, or from
-// another entity the last step that set all. Each reader counts its observations by n.
-type observe func(n int) (step int64, exact bool, err error)
+// observe returns the first and the last step after which the store could return what it
+// did. Each reader counts its observations by n.
+type observe func(n int) (first, last int64, err error)
 
-// read observes once. The step must not be earlier than one that was observed or applied
-// before, and not later than the last one that was started.
-func (m *stepper) read(seen int64, n int, next observe) (int64, error) {
-	earliest := max(seen, m.applied.Load())
-	step, exact, err := next(n)
+// read observes once. The state must not be earlier than one that any reader observed, or
+// the writer applied, before; and not later than the last step that was started.
+func (m *stepper) read(n int, next observe) error {
+	earliest := max(m.observed.Load(), m.applied.Load())
+	first, last, err := next(n)
 	if err != nil {
-		return seen, err
+		return err
 	}
-	if !exact {
-		earliest -= earliest % 3
+	if last < earliest {
+		return fmt.Errorf("the state after change %d was observed after change %d had been applied or observed", last, earliest)
 	}
-	if step < earliest {
-		return seen, fmt.Errorf("change %d was observed after change %d had been applied or observed", step, earliest)
+	if latest := m.started.Load(); first > latest {
+		return fmt.Errorf("change %d was observed before it started, at %d", first, latest)
 	}
-	if latest := m.started.Load(); step > latest {
-		return seen, fmt.Errorf("change %d was observed before it started, at %d", step, latest)
+	for seen := m.observed.Load(); seen < first && !m.observed.CompareAndSwap(seen, first); {
+		seen = m.observed.Load()
 	}
-	return max(seen, step), nil
+	return nil
 }
 
-// stepOf returns the step that a webhook results from.
-func stepOf(hook webhookcfg.Webhook) (int64, error) {
-	step := hook.Since.Unix() - epoch
-	c := stepChange(max(step, 0))
-	want := webhookcfg.Webhook{URL: c.URL, Source: [...]webhookcfg.Source{base, override, off}[max(step, 0)%3], Since: c.Time}
-	if !same(hook, want) {
-		return 0, fmt.Errorf("%s was observed, which results from no change", describe(hook))
+// steps returns the first and the last step after which the nth entity has the webhook.
+func (m *stepper) steps(n int, hook webhookcfg.Webhook) (first, last int64, err error) {
+	changes := func(step int64) bool { return m.entity(step) == n || m.entity(step) == allEntities }
+	first = max(hook.Since.Unix()-epoch, 0)
+	if !changes(first) || !same(hook, m.result(first)) {
+		return 0, 0, fmt.Errorf("%s was observed, which results from no change", describe(hook))
 	}
-	return step, nil
+	for last = first; !changes(last + 1); {
+		last++
+	}
+	return first, last, nil
 }
 
-// seenAtOneMoment requires that a change of all reaches every entity at once: readers
-// of two entities, through all handles in turn, must not see the state go back.
+// seenAtOneMoment requires that a change of all reaches every entity at once, whether it
+// drops one override or many: readers of all entities, through all handles in turn, must
+// not see the state go back.
 func seenAtOneMoment(sc *script) error {
-	return new(stepper).run(sc, func(n int) (int64, bool, error) {
-		entity := [...]string{"e1", unnamed}[n%2]
-		hook, err := sc.handles[n/2%len(sc.handles)].Resolve(sc.ctx, client, entity)
+	for _, entities := range []int{1, many} {
+		m := &stepper{entities: entities, minReads: 2000}
+		err := m.run(sc, func(n int) (first, last int64, err error) {
+			entity, name := otherEntity, unnamed
+			if n%2 > 0 {
+				entity = n / 2 % entities
+				name = entityName(entity)
+			}
+			hook, err := sc.handles[n/2%len(sc.handles)].Resolve(sc.ctx, client, name)
+			if err != nil {
+				return 0, 0, err
+			}
+			return m.steps(entity, hook)
+		})
 		if err != nil {
-			return 0, false, err
+			return err
 		}
-		step, err := stepOf(hook)
-		return step, entity == "e1", err
-	})
+	}
+	return nil
 }
 
 // noneLost requires that of concurrent changes to different entities of one client none
@@ -181,4 +241,79 @@ func seenThroughPeers(sc *script) error {
 		everywhere(func() { sc.expectOff(client, "e1") })
 	}
 	return sc.err
+}
+
+// The number of races, at least and, as long as they take no more than the time, at most.
+const (
+	minRaces, maxRaces = 60, 2000
+	raceTime           = 250 * time.Millisecond
+)
+
+// someOrder requires that changes of one client, made at the same time through all handles,
+// leave the state that they leave one after another in some order.
+func someOrder(sc *script) error {
+	for n, start := 0, time.Now(); n < minRaces || n < maxRaces && time.Since(start) < raceTime; n++ {
+		r := &scenario{script: sc.fork(0), client: fmt.Sprintf("race-%d", n)}
+		if n%2 > 0 { // otherwise the client is unknown
+			r.setUp()
+		}
+		if sc.check(r.err); sc.err != nil {
+			return sc.err
+		}
+		if err := r.race(sc.handles, n); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// race makes a change of each kind, all at the same time: of one entity or of two.
+func (r *scenario) race(handles []webhookcfg.Store, n int) error {
+	url, entity := egress.NewURL(hookURL(n)), [...]string{"e1", "e1", "e2"}[n%3]
+	changes := []webhookcfg.Change{
+		webhookcfg.Set(r.client, webhookcfg.All(), url),
+		webhookcfg.Unset(r.client, webhookcfg.All()),
+		webhookcfg.Set(r.client, webhookcfg.Entity(entity), url),
+		webhookcfg.Unset(r.client, webhookcfg.Entity("e1")),
+	}
+	r.steps = append(r.steps, "at the same time:")
+	for i, order := 0, n/2; i < len(changes); i++ { // the first to start often is the first to be made
+		left := len(changes) - i
+		j := i + order%left
+		order /= left
+		changes[i], changes[j] = changes[j], changes[i]
+		r.now++
+		changes[i].Time = time.Unix(r.now, 0)
+		r.steps = append(r.steps, describeChange(changes[i]))
+	}
+	var ready sync.WaitGroup
+	ready.Add(len(changes))
+	r.check(together(len(changes), func(i int) error {
+		ready.Done()
+		ready.Wait()
+		return handles[(n+i)%len(handles)].Apply(r.ctx, changes[i])
+	}))
+	found := make(model)
+	for _, entity := range universe {
+		if hook := r.resolve(r.client, entity); hook.Source != webhookcfg.SourceNone {
+			found[entity] = hook
+		}
+	}
+	if r.err == nil && !r.state.reaches(found, changes) {
+		r.fail("%s, which is the state after no order of the changes", found)
+	}
+	return r.err
+}
+
+// reaches reports whether the changes lead to the state in some order.
+func (m model) reaches(state model, changes []webhookcfg.Change) bool {
+	if len(changes) == 0 {
+		return maps.EqualFunc(m, state, same)
+	}
+	for i, c := range changes {
+		if m.after(c).reaches(state, slices.Concat(changes[:i], changes[i+1:])) {
+			return true
+		}
+	}
+	return false
 }

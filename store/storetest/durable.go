@@ -2,13 +2,19 @@ package storetest
 
 import (
 	"fmt"
+	"slices"
+	"time"
 
 	"example.com/go-webhookcfg/webhookcfg"
 	"example.com/go-webhookcfg/webhookcfg/egress"
 )
 
-// many is a number of overrides that exceeds the batches of most stores.
-const many = 100
+// many is a number of overrides that exceeds the batches of most stores, and crowd one that
+// exceeds their limits.
+const (
+	many  = 200
+	crowd = 1100
+)
 
 // unnamed is an entity that no change names.
 const unnamed = "never-named"
@@ -25,14 +31,56 @@ func (sc *script) fill(client string) {
 	}
 }
 
-// wholeChange requires that set of all and unset of all reach every one of many
-// overrides.
-func wholeChange(sc *script) error {
-	sc.fill(client)
-	sc.setAll(client, hookURL(-1))
-	for n := range many {
-		sc.expectURL(client, entityName(n), base, hookURL(-1))
+// concurrently calls do for 0 to count-1 with several scripts, through all handles: most
+// stores are faster then.
+func (sc *script) concurrently(count int, do func(sc *script, n int)) error {
+	const callers = 10
+	return together(callers, func(n int) error {
+		caller := sc.fork(n)
+		for ; n < count; n += callers {
+			do(caller, n)
+		}
+		return caller.err
+	})
+}
+
+// setCrowd gives the client a crowd of overrides.
+func (sc *script) setCrowd(client string) {
+	sc.check(sc.concurrently(crowd, func(sc *script, n int) {
+		sc.applyAt(webhookcfg.Set(client, webhookcfg.Entity(entityName(n)), egress.NewURL(hookURL(n))), time.Unix(epoch, 0))
+	}))
+}
+
+// crowded returns the overrides of setCrowd in byte order.
+func crowded() (all []webhookcfg.Override) {
+	for n := range crowd {
+		hook := webhookcfg.Webhook{URL: egress.NewURL(hookURL(n)), Source: override, Since: time.Unix(epoch, 0)}
+		all = append(all, webhookcfg.Override{Entity: entityName(n), Webhook: hook})
 	}
+	slices.SortFunc(all, byEntity)
+	return all
+}
+
+// expectCrowd checks that the client has the overrides of setCrowd or, if it has a base,
+// that none of them is left.
+func (sc *script) expectCrowd(client string, base webhookcfg.Webhook) {
+	all := crowded()
+	sc.check(sc.concurrently(crowd, func(sc *script, n int) {
+		want := all[n].Webhook
+		if base.Source != webhookcfg.SourceNone {
+			want = base
+		}
+		sc.expect(client, all[n].Entity, want)
+	}))
+}
+
+// wholeChange requires that set of all and unset of all reach every one of many
+// overrides, and that a set of one reaches no other.
+func wholeChange(sc *script) error {
+	sc.setCrowd(client)
+	sc.expectCrowd(client, webhookcfg.Webhook{})
+	sc.setAll(client, hookURL(-1))
+	sc.expectCrowd(client, sc.resolve(client, unnamed))
 	sc.fill(client)
 	sc.unsetAll(client)
 	for n := range many {
@@ -42,7 +90,7 @@ func wholeChange(sc *script) error {
 }
 
 // seenAtOnce requires that each change is visible to the next Resolve, also if the
-// entity was resolved before.
+// entity was resolved before, and whatever the time of the change is.
 func seenAtOnce(sc *script) error {
 	sc.expectNone(client, "e1") // a cached copy of this becomes stale
 	for n := range many {
@@ -60,18 +108,42 @@ func seenAtOnce(sc *script) error {
 	sc.expectOff(client, "e1")
 	sc.unsetAll(client)
 	sc.expectNone(client, "e1")
+	sc.seenAtAnyTime()
 	return sc.err
 }
 
+// seenAtAnyTime makes several changes in one second, and several that each are a second
+// earlier than the one before.
+func (sc *script) seenAtAnyTime() {
+	set := func(scope webhookcfg.Scope, n int) webhookcfg.Change {
+		return webhookcfg.Set(client, scope, egress.NewURL(hookURL(n)))
+	}
+	one, all := webhookcfg.Entity("e1"), webhookcfg.All()
+	state, at := make(model), sc.now
+	for earlier := range int64(2) {
+		for _, c := range []webhookcfg.Change{
+			set(one, 1), set(one, 2), set(all, 3), set(all, 4), webhookcfg.Unset(client, one), webhookcfg.Unset(client, one),
+			set(one, 5), webhookcfg.Unset(client, one), set(one, 6), webhookcfg.Unset(client, all),
+		} {
+			at -= earlier
+			c.Time = time.Unix(at, 0)
+			sc.applyAt(c, c.Time)
+			state = state.after(c)
+			sc.expectModel(client, state)
+		}
+	}
+}
+
 // keptByReopening requires that the state survives being reopened, twice, and again
-// after another change: bases, overrides, entities that are off, empty clients, and
-// unusual values.
+// after another change: bases, overrides, also many, entities that are off, empty clients,
+// and unusual values.
 func keptByReopening(sc *script) error {
 	sc.set("no base", "e1", hookURL(1))
 	sc.set("unset again", "e1", hookURL(1))
 	sc.unset("unset again", "e1")
 	sc.fill("emptied")
 	sc.unsetAll("emptied")
+	sc.setCrowd("crowd")
 	sc.fill(client)
 	sc.setAll(client, hookURL(-1))
 	sc.set(client, "e1", hookURL(1))
@@ -80,6 +152,7 @@ func keptByReopening(sc *script) error {
 	for range 2 {
 		sc.reopen()
 		sc.expectValues("values")
+		sc.expectCrowd("crowd", webhookcfg.Webhook{})
 		sc.expectURL("no base", "e1", override, hookURL(1))
 		sc.expectNone("no base", unnamed)
 		sc.expectNone("unset again", "e1")

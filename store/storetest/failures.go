@@ -12,21 +12,55 @@ import (
 	"example.com/go-webhookcfg/webhookcfg/egress"
 )
 
-// scenario is a client with a base, an override and an entity that is off, for which a
-// change is tried that may fail.
+// scenario is a client for which a change is tried that may fail.
 type scenario struct {
 	*script
 	client string
 	state  model
+	more   int // number of overrides that setUp adds
 }
 
-// newScenario sets up the client.
-func (sc *script) newScenario(client string) (*scenario, error) {
-	r := &scenario{script: sc.fork(0), client: client}
-	r.apply(webhookcfg.Set(client, webhookcfg.All(), egress.NewURL(hookURL(0))))
-	r.apply(webhookcfg.Set(client, webhookcfg.Entity("e1"), egress.NewURL(hookURL(1))))
-	r.apply(webhookcfg.Unset(client, webhookcfg.Entity("e2")))
+// newScenario returns the scenario of a client that is set up.
+func (sc *script) newScenario(client string, more int) (*scenario, error) {
+	r := &scenario{script: sc.fork(0), client: client, more: more}
+	r.setUp()
 	return r, r.err
+}
+
+// setUp gives the client a base, overrides and an entity that is off. The additional
+// overrides come between the others, both by time and in byte order.
+func (r *scenario) setUp() {
+	r.apply(webhookcfg.Set(r.client, webhookcfg.All(), egress.NewURL(hookURL(0))))
+	r.apply(webhookcfg.Set(r.client, webhookcfg.Entity("e1"), egress.NewURL(hookURL(1))))
+	r.setMore()
+	r.apply(webhookcfg.Unset(r.client, webhookcfg.Entity("e2")))
+}
+
+// setMore sets the additional overrides, all at the same time.
+func (r *scenario) setMore() {
+	r.now++
+	at := time.Unix(r.now, 0)
+	r.check(r.concurrently(r.more, func(writer *script, n int) {
+		writer.applyAt(webhookcfg.Set(r.client, webhookcfg.Entity(moreName(n)), egress.NewURL(hookURL(n))), at)
+	}))
+	for n := range r.more {
+		r.state[moreName(n)] = webhookcfg.Webhook{URL: egress.NewURL(hookURL(n)), Source: override, Since: at}
+	}
+}
+
+func moreName(n int) string { return fmt.Sprintf("e1-%d", n) }
+
+// expectState checks that the client has the state, for a sample of the additional
+// overrides.
+func (r *scenario) expectState() {
+	r.expectModel(r.client, r.state)
+	for n := 0; n < r.more; n += 10 {
+		want, ok := r.state[moreName(n)]
+		if !ok {
+			want = r.state[unnamed]
+		}
+		r.expect(r.client, moreName(n), want)
+	}
 }
 
 // apply makes a change that must succeed.
@@ -68,8 +102,7 @@ func (r *scenario) expectOneOf(allowed ...model) error {
 	var all []error
 	for _, state := range allowed {
 		r.state, r.err = state.after(fence), nil
-		r.expectModel(r.client, r.state)
-		if r.err == nil {
+		if r.expectState(); r.err == nil {
 			return nil
 		}
 		all = append(all, r.err)
@@ -78,25 +111,32 @@ func (r *scenario) expectOneOf(allowed ...model) error {
 }
 
 // interrupted requires that a change whose context ends while it is made is whole or
-// absent, for every kind of change and whenever the store consults the context.
+// absent, for every kind of change, with many overrides, and whenever the store consults
+// the context.
 func interrupted(sc *script) error {
-	const most = 64
+	const calls, successes, overrides = 64, 5, 100 // at most
 	var all []*scenario
 	for kind := range changeKinds {
-		for call := 1; call <= most; call++ {
-			r, err := sc.newScenario(fmt.Sprintf("cut-%d-%d", kind, call))
-			if err != nil {
-				return err
-			}
-			all = append(all, r)
+		r, err := sc.newScenario(fmt.Sprintf("cut-%d", kind), overrides)
+		if err != nil {
+			return err
+		}
+		all = append(all, r)
+		for call, made := 1, 0; call <= calls && made < successes; call++ {
 			over := interruptAt(sc.ctx, call)
-			allowed, _ := r.try(over, kind)
+			allowed, err := r.try(over, kind)
 			over.cancel()
+			if err == nil { // all that follows may come after the change was made
+				made++
+			}
 			if err := r.expectOneOf(allowed...); err != nil {
 				return fmt.Errorf("context ended at its call %d: %w", call, err)
 			}
 			if over.left.Load() > 0 {
 				break
+			}
+			if r.state[unnamed].URL.Reveal() != hookURL(0) { // all overrides were dropped
+				r.setUp()
 			}
 		}
 	}
@@ -106,7 +146,7 @@ func interrupted(sc *script) error {
 // unchanged detects changes that were made after their outcome was checked.
 func unchanged(all []*scenario) error {
 	for _, r := range all {
-		if r.expectModel(r.client, r.state); r.err != nil {
+		if r.expectState(); r.err != nil {
 			return fmt.Errorf("some time after an interrupted change: %w", r.err)
 		}
 	}
@@ -122,7 +162,7 @@ func burstInterrupted(sc *script) error {
 	var made atomic.Int64
 	all := make([]*scenario, writers)
 	err := together(writers, func(n int) (err error) {
-		r, err := sc.newScenario(fmt.Sprintf("burst-%d", n))
+		r, err := sc.newScenario(fmt.Sprintf("burst-%d", n), 0)
 		if err != nil {
 			return err
 		}
@@ -136,7 +176,7 @@ func burstInterrupted(sc *script) error {
 				return r.expectOneOf(allowed...)
 			}
 			r.state = allowed[0]
-			r.expectModel(r.client, r.state)
+			r.expectState()
 		}
 		return r.err
 	})
@@ -236,7 +276,7 @@ func endedContexts(ctx context.Context) []context.Context {
 func endedContext(sc *script) error {
 	for n, over := range endedContexts(sc.ctx) {
 		for kind := range changeKinds {
-			r, err := sc.newScenario(fmt.Sprintf("ended-%d-%d", n, kind))
+			r, err := sc.newScenario(fmt.Sprintf("ended-%d-%d", n, kind), 0)
 			if err != nil {
 				return err
 			}

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
-	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -52,9 +51,13 @@ func (c *cursor) expect(clients ...string) {
 	since := c.since
 	changes, err := c.next()
 	c.sc.check(err)
+	named := make(map[string]bool)
+	for _, client := range changes.Clients {
+		named[client] = true
+	}
 	for _, client := range clients {
-		if c.sc.err == nil && !changes.Reset && !slices.Contains(changes.Clients, client) {
-			c.sc.fail("changes since %q: %q, which lacks %q", since, changes.Clients, client)
+		if c.sc.err == nil && !changes.Reset && !named[client] {
+			c.sc.fail("changes since %q: %d names, %.500q, which lack %q", since, len(changes.Clients), changes.Clients, client)
 		}
 	}
 }
@@ -103,7 +106,21 @@ func feedNames(sc *script, c *cursor) error {
 		sc.set(client, entityName(n), hookURL(n))
 	}
 	c.expect("seldom", client)
+	c.expect(sc.setClients()...)
+	sc.set("seldom", "e1", hookURL(2))
+	c.expect("seldom")
 	return sc.err
+}
+
+// setClients sets all entities of more clients than most feeds remember, and returns their
+// names.
+func (sc *script) setClients() []string {
+	names := make([]string, 5000)
+	sc.check(sc.concurrently(len(names), func(sc *script, n int) {
+		names[n] = fmt.Sprint("client ", n)
+		sc.setAll(names[n], hookURL(n))
+	}))
+	return names
 }
 
 // feedNamesPeers requires the same of changes through other handles.

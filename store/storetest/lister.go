@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 
 	"example.com/go-webhookcfg/webhookcfg"
 )
@@ -17,11 +18,37 @@ func listOrder(sc *script, l webhookcfg.Lister) error {
 }
 
 // listWalk requires that pages of any size, one after another, contain every override
-// once.
+// once, also if there are many, if most of them have been dropped one by one, and if two
+// clients with the same entities are listed in turn.
 func listWalk(sc *script, l webhookcfg.Lister) error {
 	base, all := sc.listed()
 	for _, limit := range []int{1, 2, 7, len(all) - 1, len(all), len(all) + 1} {
 		sc.walk(l, client, limit, base, all)
+	}
+	sc.setCrowd("crowd")
+	for _, limit := range []int{300, math.MaxInt} {
+		sc.walk(l, "crowd", limit, webhookcfg.Webhook{}, crowded())
+	}
+	sc.check(sc.concurrently(crowd, func(sc *script, n int) {
+		if n%8 > 0 {
+			sc.unset("crowd", entityName(n))
+		}
+	}))
+	left := make(map[string]bool)
+	for n := 0; n < crowd; n += 8 {
+		left[entityName(n)] = true
+	}
+	sc.walk(l, "crowd", 20, webhookcfg.Webhook{}, slices.DeleteFunc(crowded(), func(o webhookcfg.Override) bool { return !left[o.Entity] }))
+	for _, o := range all {
+		sc.set("other", o.Entity, hookURL(-1))
+	}
+	walks := [...]*listing{
+		{Lister: l, client: client, limit: 2, base: base, rest: all},
+		{Lister: l, client: "other", limit: 2, rest: sc.overrides("other", slices.Sorted(slices.Values(lookalikes())))},
+	}
+	for range all {
+		walks[0].step(sc)
+		walks[1].step(sc)
 	}
 	return sc.err
 }
@@ -32,7 +59,7 @@ func listAfter(sc *script, l webhookcfg.Lister) error {
 	base, all := sc.listed()
 	for _, after := range append(lookalikes(), unnamed, "\U0010ffff", "d", "e\x7f", "A") {
 		rest := slices.DeleteFunc(slices.Clone(all), func(o webhookcfg.Override) bool { return o.Entity <= after })
-		sc.expectPage(l, client, after, len(all), base, rest, false)
+		(&listing{l, client, len(all), base, rest, after, false}).step(sc)
 	}
 	return sc.err
 }
@@ -44,14 +71,14 @@ func listBase(sc *script, l webhookcfg.Lister) error {
 	for n, entity := range entities {
 		sc.set(client, entity, hookURL(n))
 	}
-	sc.walk(l, client, 1, webhookcfg.Webhook{}, sc.overrides(entities))
+	sc.walk(l, client, 1, webhookcfg.Webhook{}, sc.overrides(client, entities))
 	sc.setAll(client, hookURL(3))
 	base := sc.resolve(client, unnamed)
 	sc.walk(l, client, 1, base, nil)
 	for _, entity := range entities {
 		sc.unset(client, entity)
 	}
-	sc.walk(l, client, 1, base, sc.overrides(entities))
+	sc.walk(l, client, 1, base, sc.overrides(client, entities))
 	return sc.err
 }
 
@@ -96,30 +123,67 @@ func listOwnedByCaller(sc *script, l webhookcfg.Lister) error {
 	return sc.err
 }
 
-// listOneMoment requires that a page is one state that the client had: exactly that of
-// one step.
+// listOneMoment requires that a page is one state that the client had, the one after some
+// step, whether it has few overrides or many.
 func listOneMoment(sc *script, l webhookcfg.Lister) error {
-	return new(stepper).run(sc, func(int) (int64, bool, error) {
-		page, err := l.List(sc.ctx, client, "", 10)
+	few := &stepper{entities: 1, minReads: 2000}
+	lots := &stepper{entities: many, minReads: 200, turns: make(chan struct{}, 2)} // more long pages would slow the writer
+	for _, m := range []*stepper{few, lots} {
+		err := m.run(sc, func(int) (first, last int64, err error) {
+			page, err := l.List(sc.ctx, client, "", many+1)
+			if err != nil {
+				return 0, 0, err
+			}
+			step := page.Base.Since.Unix() - epoch
+			for _, o := range page.Overrides {
+				step = max(step, o.Webhook.Since.Unix()-epoch)
+			}
+			step = max(step, 0)
+			base, overrides := m.page(step)
+			if err := comparePage(page, base, overrides, false); err != nil {
+				return 0, 0, fmt.Errorf("a page that contains change %d, but not all before it: %w", step, err)
+			}
+			return step, step, nil
+		})
 		if err != nil {
-			return 0, false, err
+			return err
 		}
-		step, err := pageStep(page)
-		return step, true, err
-	})
+	}
+	return nil
 }
 
-// pageStep returns the step that a page results from.
-func pageStep(page webhookcfg.Page) (int64, error) {
-	last, err := stepOf(page.Base)
-	if err != nil || len(page.Overrides) == 0 {
-		return last, err
+// page returns what a page must contain after a step.
+func (m *stepper) page(step int64) (base webhookcfg.Webhook, all []webhookcfg.Override) {
+	overrides := make(map[int]webhookcfg.Webhook)
+	for ; m.entity(step) != allEntities; step-- {
+		if n := m.entity(step); overrides[n].Source == webhookcfg.SourceNone {
+			overrides[n] = m.result(step)
+		}
 	}
-	step, err := stepOf(page.Overrides[0].Webhook)
-	if err == nil && (len(page.Overrides) > 1 || step-step%3 != last) {
-		err = fmt.Errorf("a page has the base of change %d and %d overrides, one of change %d", last, len(page.Overrides), step)
+	for n, hook := range overrides {
+		all = append(all, webhookcfg.Override{Entity: entityName(n), Webhook: hook})
 	}
-	return step, err
+	slices.SortFunc(all, byEntity)
+	return m.result(step), all
+}
+
+// listPeers requires that a change through any handle is listed at once through every
+// handle, also through those that listed the client before.
+func listPeers(sc *script, _ webhookcfg.Lister) error {
+	for n := range 3 * len(sc.handles) {
+		sc.use(n)
+		sc.set(client, "e1", hookURL(n))
+		want := sc.overrides(client, []string{"e1"})
+		for peer := range sc.handles {
+			sc.use(peer)
+			l, err := optional[webhookcfg.Lister](sc.Store)
+			if err != nil {
+				return err
+			}
+			sc.walk(l, client, 10, webhookcfg.Webhook{}, want)
+		}
+	}
+	return sc.err
 }
 
 // listed gives the client a base and overrides for all lookalikes, some of them off, and
@@ -133,11 +197,11 @@ func (sc *script) listed() (webhookcfg.Webhook, []webhookcfg.Override) {
 		}
 		sc.set("acme ", entity+"2", hookURL(n)) // a neighbour
 	}
-	return sc.resolve(client, unnamed), sc.overrides(slices.Sorted(slices.Values(lookalikes())))
+	return sc.resolve(client, unnamed), sc.overrides(client, slices.Sorted(slices.Values(lookalikes())))
 }
 
 // overrides returns the overrides that the entities resolve to.
-func (sc *script) overrides(entities []string) []webhookcfg.Override {
+func (sc *script) overrides(client string, entities []string) []webhookcfg.Override {
 	var all []webhookcfg.Override
 	for _, entity := range entities {
 		all = append(all, webhookcfg.Override{Entity: entity, Webhook: sc.resolve(client, entity)})
@@ -145,32 +209,45 @@ func (sc *script) overrides(entities []string) []webhookcfg.Override {
 	return all
 }
 
+func byEntity(a, b webhookcfg.Override) int { return strings.Compare(a.Entity, b.Entity) }
+
 // walk checks that the pages with the limit contain, one after another, the base and the
 // overrides.
 func (sc *script) walk(l webhookcfg.Lister, client string, limit int, base webhookcfg.Webhook, want []webhookcfg.Override) {
-	for after := ""; sc.err == nil; {
-		count := min(limit, len(want))
-		after = sc.expectPage(l, client, after, limit, base, want[:count], count < len(want))
-		if want = want[count:]; after == "" {
-			return
-		}
+	for w := (listing{l, client, limit, base, want, "", false}); sc.err == nil && !w.ended; {
+		w.step(sc)
 	}
 }
 
-// expectPage checks that a page has the base, the overrides and, if there are more, a
-// Next, which it returns.
-func (sc *script) expectPage(l webhookcfg.Lister, client, after string, limit int, base webhookcfg.Webhook, want []webhookcfg.Override, more bool) (next string) {
-	if sc.err != nil {
-		return ""
+// listing is a walk over the pages of a client.
+type listing struct {
+	webhookcfg.Lister
+	client string
+	limit  int
+	base   webhookcfg.Webhook
+	rest   []webhookcfg.Override // that the next pages must contain
+	after  string
+	ended  bool
+}
+
+// step checks the next page, if there is one: a full one unless it is the last. Above a
+// limit of 1,000, the most that the handler asks for, it may have fewer overrides.
+func (w *listing) step(sc *script) {
+	if sc.err != nil || w.ended {
+		return
 	}
-	page, err := l.List(sc.ctx, client, after, limit)
+	page, err := w.List(sc.ctx, w.client, w.after, w.limit)
+	count := min(w.limit, len(w.rest))
+	if got := len(page.Overrides); w.limit > 1000 && page.Next != "" && got > 0 {
+		count = min(count, got)
+	}
 	if err == nil {
-		err = comparePage(page, base, want, more)
+		err = comparePage(page, w.base, w.rest[:count], count < len(w.rest))
 	}
 	if err != nil {
-		sc.fail("list of %q after %q, limit %d: %w", client, after, limit, err)
+		sc.fail("list of %q after %q, limit %d: %w", w.client, w.after, w.limit, err)
 	}
-	return page.Next
+	w.rest, w.after, w.ended = w.rest[count:], page.Next, page.Next == ""
 }
 
 // comparePage returns nil if a page has the base, the overrides and, if there are more,

@@ -5,6 +5,7 @@ import (
 	"maps"
 	"math/rand/v2"
 	"slices"
+	"strings"
 
 	"example.com/go-webhookcfg/webhookcfg"
 	"example.com/go-webhookcfg/webhookcfg/egress"
@@ -21,8 +22,8 @@ type model map[string]webhookcfg.Webhook
 // after returns the model after a change.
 func (m model) after(c webhookcfg.Change) model {
 	next := make(model)
-	maps.Copy(next, m)
 	if !c.Scope.IsAll() {
+		maps.Copy(next, m)
 		next.change(c.Scope.Entity(), c, override)
 		return next
 	}
@@ -42,6 +43,15 @@ func (m model) change(entity string, c webhookcfg.Change, source webhookcfg.Sour
 		return
 	}
 	m[entity] = webhookcfg.Webhook{URL: c.URL, Source: source, Since: c.Time}
+}
+
+// String describes the webhooks of all entities.
+func (m model) String() string {
+	var all []string
+	for _, entity := range universe {
+		all = append(all, fmt.Sprintf("%q: %s", entity, describe(m[entity])))
+	}
+	return strings.Join(all, ", ")
 }
 
 // overrides returns the overrides that a listing of the client must contain.

@@ -133,6 +133,7 @@ func (sc *script) reopen() {
 	}
 	sc.steps = append(sc.steps, "reopen")
 	sc.Store = sc.Reopen(sc.Store)
+	sc.handles = []webhookcfg.Store{sc.Store}
 }
 
 // check records err, if it is not nil, as a failure.

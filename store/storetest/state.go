@@ -34,8 +34,8 @@ func setOne(sc *script) error {
 	return sc.err
 }
 
-// setAll requires that set of all makes the base and drops every override, also one
-// that is off and also if the base had the URL already.
+// setAll requires that set of all makes the base and drops every override for good, also
+// one that is off and also if the base had the URL already.
 func setAll(sc *script) error {
 	sc.set(client, "e1", hookURL(1))
 	sc.setAll(client, hookURL(2))
@@ -50,8 +50,12 @@ func setAll(sc *script) error {
 	sc.set(client, "e1", hookURL(5))
 	sc.unset(client, "e2")
 	sc.setAll(client, hookURL(4)) // the URL of the base, but a change
-	sc.expectURL(client, "e1", base, hookURL(4))
 	sc.expectURL(client, "e2", base, hookURL(4))
+	const repetitions = 300 // more than a byte counts
+	for range repetitions {
+		sc.expectURL(client, "e1", base, hookURL(4))
+		sc.setAll(client, hookURL(4))
+	}
 	return sc.err
 }
 
@@ -255,12 +259,12 @@ func namesDiffer(sc *script) error {
 
 // lookalikes lists names that collation, escaping or pattern matching may confuse.
 func lookalikes() []string {
-	const longest = 128
-	long := strings.Repeat("x", longest-1)
+	long := strings.Repeat("x", 127) // and one byte more, as long as identifiers are by default
+	longer := strings.Repeat("x", 299)
 	return []string{
 		"e", "E", "e ", " e", "e1", "e10", "01", "1", "1.0", "e.", "e:", "e%20", "e+",
 		"%", "_", "*", "?", "'", `"`, "null", "NULL", "true", "off", "all",
 		"é", "e\u0301", "É", "ß", "ss", "i", "İ", "ı", "\U0001f600", "\U0001f601", "中", "ｅ",
-		long + "y", long + "z",
+		"e\x00", "e\x001", "e\n", "e\n1", "\x00", "\n", long + "y", long + "z", longer + "y", longer + "z",
 	}
 }

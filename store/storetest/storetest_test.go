@@ -1,6 +1,7 @@
 package storetest_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"go/ast"
@@ -11,7 +12,9 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"testing/synctest"
 
+	"example.com/go-webhookcfg/store/cache"
 	"example.com/go-webhookcfg/store/storetest"
 	"example.com/go-webhookcfg/webhookcfg"
 )
@@ -22,6 +25,65 @@ func TestSimpleStore(t *testing.T) {
 		Reopen:   func(_ testing.TB, s webhookcfg.Store) webhookcfg.Store { return s.(*simple).reopened() },
 		OpenPeer: func(_ testing.TB, s webhookcfg.Store) webhookcfg.Store { return s },
 	})
+}
+
+// TestUnusualStores: what the documentation permits passes, however unusual it is.
+func TestUnusualStores(t *testing.T) {
+	for name, store := range map[string]func(s *simple) webhookcfg.Store{
+		"lister of 200 overrides at most": func(s *simple) webhookcfg.Store {
+			return broken{simple: s, list: func(ctx context.Context, client, after string, limit int) (webhookcfg.Page, error) {
+				if limit > 1000 {
+					limit = 200
+				}
+				return s.List(ctx, client, after, limit)
+			}}
+		},
+		"feed that always resets": func(s *simple) webhookcfg.Store {
+			return feeds(s, func(changes cache.Changes, _ string) cache.Changes {
+				return cache.Changes{Reset: true, Next: changes.Next}
+			})
+		},
+		"versioner without a version before the first change": func(s *simple) webhookcfg.Store {
+			return broken{simple: s, versions: func(ctx context.Context, clients []string) ([]string, error) {
+				versions, err := s.Versions(ctx, clients)
+				for n, version := range versions {
+					versions[n] = strings.TrimPrefix(version, "0")
+				}
+				return versions, err
+			}}
+		},
+		"notifier that loses every other notification": func(s *simple) webhookcfg.Store {
+			return broken{simple: s, notify: func(ctx context.Context) <-chan struct{} {
+				in, out := s.Notify(ctx), make(chan struct{}, 1)
+				go func() {
+					defer close(out)
+					lost := false
+					for range in {
+						if lost = !lost; !lost {
+							select {
+							case out <- struct{}{}:
+							default:
+							}
+						}
+					}
+				}()
+				return out
+			}}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			for _, c := range storetest.Cases() {
+				if kind, _, _ := strings.Cut(name, " "); !strings.HasPrefix(c.Name, kind) {
+					continue
+				}
+				synctest.Test(t, func(t *testing.T) {
+					if err := (flaw{store: store}).check(t, c); err != nil {
+						t.Errorf("%s: %v", c.Name, err)
+					}
+				})
+			}
+		})
+	}
 }
 
 func BenchmarkSimpleStore(b *testing.B) {

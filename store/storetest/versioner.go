@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"example.com/go-webhookcfg/store/cache"
+	"example.com/go-webhookcfg/webhookcfg"
+	"example.com/go-webhookcfg/webhookcfg/egress"
 )
 
 // versions calls Versions and checks the number of versions. After a failure it returns
@@ -35,9 +37,13 @@ func versionsInOrder(sc *script, v cache.Versioner) error {
 		}
 	}
 	clients = append(clients, "unknown", "unknown too", clients[1])
-	slices.Reverse(clients)
+	known := len(clients)
+	for n := range crowd {
+		clients = append(clients, fmt.Sprint("unknown ", n))
+	}
+	slices.Reverse(clients[:known])
 	got := sc.versions(v, clients...)
-	for n, client := range clients {
+	for n, client := range clients[:known] {
 		alone := sc.versions(v, client)[0]
 		if sc.err == nil && got[n] != alone {
 			sc.fail("the version of %q is %q, but %q among others", client, alone, got[n])
@@ -59,7 +65,8 @@ func (seen *seenVersions) expectAnother(sc *script, v cache.Versioner) {
 	*seen = append(*seen, got)
 }
 
-// versionsDiffer requires a version that the client never had after every change.
+// versionsDiffer requires a version that the client never had after every change, of many
+// changes, also of several in one second.
 func versionsDiffer(sc *script, v cache.Versioner) error {
 	var seen seenVersions
 	seen.expectAnother(sc, v)
@@ -68,6 +75,11 @@ func versionsDiffer(sc *script, v cache.Versioner) error {
 			change(sc)
 			seen.expectAnother(sc, v)
 		}
+	}
+	const changes = 300 // more than a byte counts
+	for n := range changes {
+		sc.applyAt(webhookcfg.Set(client, webhookcfg.Entity("e1"), egress.NewURL(hookURL(n))), time.Unix(sc.now, 0))
+		seen.expectAnother(sc, v)
 	}
 	return sc.err
 }
@@ -86,10 +98,10 @@ func versionsDifferThroughPeers(sc *script, v cache.Versioner) error {
 // versionsDifferReopened requires the same if the store is reopened in between.
 func versionsDifferReopened(sc *script, v cache.Versioner) error {
 	var seen seenVersions
-	for n := range 6 {
-		sc.set(client, "e1", hookURL(n))
+	for n, change := range changesOf(client) {
+		change(sc)
 		seen.expectAnother(sc, v)
-		if n%2 > 0 {
+		if n%2 > 0 { // among others, when the client has no configuration
 			sc.reopen()
 			var err error
 			if v, err = optional[cache.Versioner](sc.Store); err != nil {
@@ -103,21 +115,21 @@ func versionsDifferReopened(sc *script, v cache.Versioner) error {
 // versionsHold requires, concurrently with a writer, that two reads between equal
 // versions have equal results.
 func versionsHold(sc *script, v cache.Versioner) error {
-	return new(stepper).run(sc, func(int) (int64, bool, error) {
+	m := &stepper{entities: 1, minReads: 2000}
+	return m.run(sc, func(int) (first, last int64, err error) {
 		reader := sc.fork(0)
 		before := reader.versions(v, client)[0]
-		hook := reader.resolve(client, "e1")
+		hook := reader.resolve(client, entityName(0))
 		runtime.Gosched() // let the writer run
-		again := reader.resolve(client, "e1")
+		again := reader.resolve(client, entityName(0))
 		after := reader.versions(v, client)[0]
 		if reader.err == nil && before == after && !same(hook, again) {
 			reader.fail("resolve: %s, then %s, but the version was %q before and after", describe(hook), describe(again), before)
 		}
 		if reader.err != nil {
-			return 0, false, reader.err
+			return 0, 0, reader.err
 		}
-		step, err := stepOf(again)
-		return step, true, err
+		return m.steps(0, again)
 	})
 }
 
@@ -162,27 +174,54 @@ func (sc *script) poll() {
 	}
 }
 
-// notifierNotifies requires a notification after changes. It makes several, because one
-// notification may be lost.
+// notifierNotifies requires that a change notifies all callers, again and again, also after
+// one of them has left. It makes several changes, because notifications may be lost.
 func notifierNotifies(sc *script, w cache.Notifier) error {
-	notifications := w.Notify(sc.ctx)
+	ctx, cancel := context.WithCancel(sc.ctx)
+	defer cancel()
+	leaving, staying := w.Notify(ctx), w.Notify(sc.ctx)
 	sc.poll()
+	for range 3 {
+		if err := sc.notified(leaving, staying); err != nil {
+			return err
+		}
+	}
+	cancel()
+	return sc.notified(staying)
+}
+
+// notified returns nil once one change was followed by a notification on every channel.
+func (sc *script) notified(channels ...<-chan struct{}) error {
 	const tries = 20
 	for n := range tries {
+		for _, channel := range channels {
+			select {
+			case <-channel: // of an earlier change
+			default:
+			}
+		}
 		sc.set(client, "e1", hookURL(n))
 		if sc.err != nil {
 			return sc.err
 		}
-		select {
-		case _, more := <-notifications:
-			if !more {
-				return errors.New("the channel was closed before ctx ended")
+		ctx, cancel := context.WithTimeout(sc.ctx, timeout/tries)
+		defer cancel()
+		count := 0
+		for _, channel := range channels {
+			select {
+			case _, more := <-channel:
+				if !more {
+					return errors.New("the channel was closed before ctx ended")
+				}
+				count++
+			case <-ctx.Done():
 			}
+		}
+		if count == len(channels) {
 			return nil
-		case <-time.After(timeout / tries):
 		}
 	}
-	return fmt.Errorf("no notification within %v and %d changes", timeout, tries)
+	return fmt.Errorf("no notification on all channels within %v and %d changes", timeout, tries)
 }
 
 // notifierCloses requires that the channel is closed soon after ctx ends.
