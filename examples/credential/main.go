@@ -4,29 +4,31 @@
 //	credential rotate acme        adds a secret, of the older ones keeps the newest; prints it
 //	credential -old retire acme   removes all secrets but the newest, to finish a rotation
 //	credential retire acme        removes all secrets and disables the client
-//	credential list               lists the clients
+//	credential list               lists the lines of the file without the hashes
+//
+// A new secret can have a name, which events of the service show, and an end:
+//
+//	credential -name 2027 -until 2028-01-31T12:00:00Z rotate acme
 //
 // To rotate an id, add a second id with the same owner:
 //
 //	credential -owner acme add acme-2
 //
-// The new file is checked and then renamed into place, so that a service never reads
-// half of it. Run the command as the user of the service, the only one that may read
-// the file.
+// The new file is checked and then renamed into place with the owner, group and mode of
+// the old one, so that a service never reads half of it and can read it as before. A file
+// of the older form is converted. Run the command as the user of the service; another
+// user than root cannot keep the owner, and the command fails.
 package main
 
 import (
 	"bufio"
-	"cmp"
 	"errors"
 	"flag"
 	"fmt"
 	"io"
-	"io/fs"
 	"os"
-	"path/filepath"
-	"slices"
 	"strings"
+	"time"
 
 	"example.com/go-webhookcfg/auth"
 )
@@ -44,8 +46,8 @@ func main() {
 
 // options holds the values of the flags.
 type options struct {
-	file, owner string
-	old, human  bool
+	file, owner, name, until string
+	old, human               bool
 }
 
 func run(args []string, stdin io.Reader, stdout, stderr io.Writer) error {
@@ -54,6 +56,12 @@ func run(args []string, stdin io.Reader, stdout, stderr io.Writer) error {
 	flags.SetOutput(stderr)
 	flags.StringVar(&o.file, "file", "credentials", "credential `file`")
 	flags.StringVar(&o.owner, "owner", "", "with add: the `ID` of the client that signs in, if not the id itself")
+	flags.StringVar(&o.name, "name", "", "with add and rotate: the `name` of the secret")
+	flags.Func("until", "with add and rotate: the `time` at which the secret ends, such as 2028-01-31T12:00:00Z", func(text string) error {
+		_, err := time.Parse(time.RFC3339, text)
+		o.until = text
+		return err
+	})
 	flags.BoolVar(&o.old, "old", false, "with retire: only the secrets older than the newest")
 	flags.BoolVar(&o.human, "human", false, "with add and rotate: read a secret that a person chose from standard input, one line")
 	flags.Usage = func() {
@@ -70,7 +78,7 @@ func run(args []string, stdin io.Reader, stdout, stderr io.Writer) error {
 	case (command == "add" || command == "rotate") && flags.NArg() == 2:
 		return o.addSecret(command, id, stdin, stdout)
 	case command == "retire" && flags.NArg() == 2:
-		return edit(o.file, func(all lines) (lines, error) { return all.retire(id, o.old) })
+		return edit(o.file, func(all entries) (entries, error) { return all.retire(id, o.old) })
 	}
 	flags.Usage()
 	return flag.ErrHelp
@@ -82,11 +90,13 @@ func (o options) addSecret(command, id string, stdin io.Reader, stdout io.Writer
 	if err != nil {
 		return err
 	}
-	err = edit(o.file, func(all lines) (lines, error) {
+	_, hash, _ := strings.Cut(line, ":")
+	added := entry{id: id, hash: hash, name: o.name, owner: o.owner, until: o.until}
+	err = edit(o.file, func(all entries) (entries, error) {
 		if command == "rotate" {
-			return all.rotate(id, line)
+			return all.rotate(added)
 		}
-		return all.add(id, o.owner, line)
+		return all.add(added)
 	})
 	if err == nil && !o.human {
 		_, err = fmt.Fprintln(stdout, secret)
@@ -109,156 +119,18 @@ func (o options) newSecret(id string, stdin io.Reader) (secret, line string, err
 	return secret, line, err
 }
 
-// list prints one line per client, in the order of the file.
+// list prints the lines of the clients without the hashes.
 func list(path string, stdout io.Writer) error {
-	if err := check(path); err != nil {
-		return err
-	}
 	all, err := read(path)
 	if err != nil {
 		return err
 	}
 	w := bufio.NewWriter(stdout)
-	for _, id := range all.ids() {
-		owner, state := id, "active"
-		for _, line := range all {
-			switch name, kind, value := cut(line); {
-			case name == id && kind == "owner":
-				owner = value
-			case name == id && kind == "disabled":
-				state = "disabled"
-			}
+	for _, e := range all {
+		e.hash, _, _ = strings.Cut(e.hash, ":")
+		if e.id != "" {
+			fmt.Fprintln(w, e)
 		}
-		fmt.Fprintf(w, "%s\towner %s\t%s\tsecrets %d\n", id, owner, state, len(all.secrets(id)))
 	}
 	return w.Flush()
-}
-
-// edit replaces the file with the result of change, or leaves it unchanged. The new
-// file, created exclusively, is the lock.
-func edit(path string, change func(lines) (lines, error)) error {
-	if target, err := filepath.EvalSymlinks(path); err == nil {
-		path = target
-	}
-	next := path + ".new"
-	file, err := os.OpenFile(next, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
-	if errors.Is(err, fs.ErrExist) {
-		return fmt.Errorf("%s exists: another process is editing the file, or one was interrupted; in that case remove it", next)
-	}
-	if err != nil {
-		return err
-	}
-	err = errors.Join(fill(file, path, change), file.Close())
-	if err == nil {
-		err = check(next)
-	}
-	if err == nil {
-		err = os.Rename(next, path)
-	}
-	if err != nil {
-		_ = os.Remove(next)
-	}
-	return err
-}
-
-// fill writes the result of change, applied to the file at path, which need not exist.
-func fill(next *os.File, path string, change func(lines) (lines, error)) error {
-	old, err := read(path)
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return err
-	}
-	all, err := change(old)
-	if err != nil {
-		return err
-	}
-	if _, err := next.WriteString(strings.Join(all, "\n") + "\n"); err != nil {
-		return err
-	}
-	return next.Sync()
-}
-
-// check returns the error with which a service would refuse the file.
-func check(path string) error {
-	file, err := auth.OpenFile(path, nil)
-	if err != nil {
-		return err
-	}
-	return file.Close()
-}
-
-// lines holds the lines of a credential file, including comments.
-type lines []string
-
-func read(path string) (lines, error) {
-	text, err := os.ReadFile(path)
-	if err != nil || len(text) == 0 {
-		return nil, err
-	}
-	return strings.Split(strings.TrimSuffix(string(text), "\n"), "\n"), nil
-}
-
-// cut splits a line; a comment and a blank line have no id.
-func cut(line string) (id, kind, value string) {
-	line = strings.TrimSpace(line)
-	if strings.HasPrefix(line, "#") {
-		return "", "", ""
-	}
-	id, rest, _ := strings.Cut(line, ":")
-	kind, value, _ = strings.Cut(rest, ":")
-	return id, kind, value
-}
-
-func (l lines) ids() []string {
-	var ids []string
-	for _, line := range l {
-		if id, _, _ := cut(line); id != "" && !slices.Contains(ids, id) {
-			ids = append(ids, id)
-		}
-	}
-	return ids
-}
-
-// secrets returns the lines with the client's secrets, the newest last.
-func (l lines) secrets(id string) lines {
-	return slices.DeleteFunc(slices.Clone(l), func(line string) bool {
-		name, kind, _ := cut(line)
-		return name != id || kind == "owner" || kind == "disabled"
-	})
-}
-
-func (l lines) add(id, owner, line string) (lines, error) {
-	if slices.Contains(l.ids(), id) {
-		return nil, fmt.Errorf("%s is already in the file", id)
-	}
-	if cmp.Or(owner, id) != id {
-		l = append(l, id+":owner:"+owner)
-	}
-	return append(l, line), nil
-}
-
-func (l lines) rotate(id, line string) (lines, error) {
-	l, err := l.retire(id, true)
-	return append(l, line), err
-}
-
-// retire removes the client's secrets: with old, all but the newest; otherwise all, and
-// it disables the client, so that its id is not reused.
-func (l lines) retire(id string, old bool) (lines, error) {
-	if !slices.Contains(l.ids(), id) {
-		return nil, fmt.Errorf("%s is not in the file", id)
-	}
-	disabled := slices.ContainsFunc(l, func(line string) bool {
-		name, kind, _ := cut(line)
-		return name == id && kind == "disabled"
-	})
-	removed := l.secrets(id)
-	switch {
-	case disabled:
-		return nil, fmt.Errorf("%s is already retired", id)
-	case old:
-		removed = removed[:max(len(removed)-1, 0)]
-	default:
-		l = append(l, id+":disabled")
-	}
-	return slices.DeleteFunc(l, func(line string) bool { return slices.Contains(removed, line) }), nil
 }

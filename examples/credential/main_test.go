@@ -124,29 +124,98 @@ func TestList(t *testing.T) {
 	f.must("-owner", "acme", "add", "acme-2")
 	f.must("add", "gone")
 	f.must("retire", "gone")
-	want := "acme\towner acme\tactive\tsecrets 2\nacme-2\towner acme\tactive\tsecrets 1\ngone\towner gone\tdisabled\tsecrets 0"
+	f.must("-name", "2027", "-until", "2028-01-31T12:00:00Z", "-owner", "acme", "add", "acme-3")
+	want := "acme:sha256\nacme:sha256\nacme-2:sha256 owner=acme\ngone:disabled\nacme-3:sha256 name=2027 owner=acme until=2028-01-31T12:00:00Z"
 	if got := f.must("list"); got != want || strings.Contains(got, secret) {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
 	}
 }
 
+// TestKeepsOtherLines also converts a file of the older form.
 func TestKeepsOtherLines(t *testing.T) {
+	const (
+		secret  = "0123456789abcdef"
+		comment = "# acme: ask Operations\n\n"
+	)
+	line := func(id string) string {
+		text, err := auth.SHA256Line(id, secret)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return text + "\n"
+	}
+	trim := func(line string) string { return strings.TrimSuffix(line, "\n") }
+	newForm := comment + line("other") +
+		trim(line("tenant")) + " name=1 owner=customer-12 until=2999-01-01T00:00:00Z\n# gone\n" +
+		trim(line("gone")) + " owner=customer-13 disabled\nreserved:disabled owner=customer-14\n"
+	for name, tt := range map[string][2]string{ // a file, and the lines that are kept
+		"marked": {"begin\n" + newForm + "end\n", newForm},
+		"other layout": {
+			comment + "begin\n" + trim(line("other")) + " \towner=other\t  name=o \r\nend\r\n",
+			comment + trim(line("other")) + " name=o owner=other\n",
+		},
+		"older form": {
+			"tenant:owner:customer-12\n" + comment + line("other") + line("tenant") + "reserved:disabled\ngone:disabled\n# gone\n" + line("gone") + "gone:owner:customer-13\n",
+			comment + line("other") + trim(line("tenant")) + " owner=customer-12\nreserved:disabled\n# gone\n" + trim(line("gone")) + " owner=customer-13 disabled\n",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := newFixture(t)
+			if err := os.WriteFile(f.path, []byte(tt[0]), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			f.must("add", "acme")
+			f.must("rotate", "acme")
+			f.must("retire", "acme")
+			if text, err := os.ReadFile(f.path); err != nil || string(text) != "begin\n"+tt[1]+"acme:disabled\nend\n" {
+				t.Errorf("got %s, %v", text, err)
+			}
+		})
+	}
+}
+
+// TestNamesAndEnds: the options of a new secret reach the service.
+func TestNamesAndEnds(t *testing.T) {
 	f := newFixture(t)
-	line, err := auth.SHA256Line("other", "s")
+	first := f.must("-name", "2026", "-owner", "customer-12", "-until", "2999-01-01T00:00:00Z", "add", "acme")
+	second := f.must("-name", "2027", "rotate", "acme")
+	ended := f.must("-until", "1999-01-01T00:00:00Z", "add", "acme-2")
+	file, err := auth.OpenFile(f.path, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	const comment = "# acme: ask Operations\n\n"
-	if err := os.WriteFile(f.path, []byte(comment+line), 0o600); err != nil {
+	defer file.Close()
+	for secret, name := range map[string]string{first: "2026", second: "2027"} {
+		if client, err := file.Verify(t.Context(), "acme", secret); err != nil || client.ID != "customer-12" || client.SecretName != name {
+			t.Errorf("got %+v, %v, want %s", client, err, name)
+		}
+	}
+	f.wantOwner("acme-2", ended, "")
+}
+
+// TestKeepsMode: and, by its check, an owner that is not that of the process.
+func TestKeepsMode(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("Windows has no permission bits")
+	}
+	f := newFixture(t)
+	f.must("add", "acme")
+	if info, err := os.Stat(f.path); err != nil || info.Mode().Perm() != 0o600 {
+		t.Errorf("a new file has %v, %v", info.Mode(), err)
+	}
+	for _, mode := range []os.FileMode{0o400, 0o640} {
+		if err := os.Chmod(f.path, mode); err != nil {
+			t.Fatal(err)
+		}
+		f.must("rotate", "acme")
+		if info, err := os.Stat(f.path); err != nil || info.Mode().Perm() != mode {
+			t.Errorf("got %v, %v, want %v", info.Mode(), err, mode)
+		}
+	}
+	if err := os.Chmod(f.path, 0o660); err != nil {
 		t.Fatal(err)
 	}
-	f.must("add", "acme")
-	f.must("rotate", "acme")
-	f.must("retire", "acme")
-	f.wantOwner("other", "s", "other")
-	if text, err := os.ReadFile(f.path); err != nil || !strings.HasPrefix(string(text), comment+line+"\n") {
-		t.Errorf("got %s, %v", text, err)
-	}
+	f.mustFail("rotate", "acme")
 }
 
 func TestRefuses(t *testing.T) {
@@ -158,6 +227,12 @@ func TestRefuses(t *testing.T) {
 	f.mustFail("add", "#a")
 	f.mustFail("add", "")
 	f.mustFail("-owner", "a b", "add", "acme")
+	f.mustFail("-name", "a b", "add", "acme")
+	for _, fields := range []string{"x owner=other", "x\towner=other", "x disabled", "x until=1999-01-01T00:00:00Z", "x\nother:disabled", "x\n# comment"} {
+		f.mustFail("-name", fields, "add", "acme")
+		f.mustFail("-owner", fields, "add", "acme")
+	}
+	f.mustFail("-until", "tomorrow", "add", "acme")
 	f.must("add", "acme")
 	f.mustFail("add", "acme")
 	f.mustFail("retire", "unknown")

@@ -26,6 +26,7 @@ const (
 	base      = "/hooks"
 	configure = base + "/api/v1/configure/configure-webhook"
 	variant   = base + "/api/v1/configuration/configure-webhook"
+	secret    = "a-long-random-secret"
 	alias     = base + "/webhook/"
 
 	hookURL = "https://hooks.example.com/in"
@@ -74,7 +75,7 @@ func options() *webhookcfg.Options {
 
 func newHandler(t testing.TB, st webhookcfg.Store, o *webhookcfg.Options) *webhookcfg.Handler {
 	t.Helper()
-	clients, err := auth.Static(auth.Credential{ID: "acme", Secrets: []string{"s3cret"}})
+	clients, err := auth.Static(auth.Credential{ID: "acme", Secrets: auth.Secrets(secret)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -173,7 +174,7 @@ func exchange(t testing.TB, w io.Writer, r *bufio.Reader, request string) reply 
 func text(method, target, body string, fields ...string) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s %s HTTP/1.1\r\nHost: test\r\n", method, target)
-	fmt.Fprintf(&b, "Authorization: Basic %s\r\n", base64.StdEncoding.EncodeToString([]byte("acme:s3cret")))
+	fmt.Fprintf(&b, "Authorization: Basic %s\r\n", base64.StdEncoding.EncodeToString([]byte("acme:"+secret)))
 	for _, field := range fields {
 		b.WriteString(field + "\r\n")
 	}

@@ -16,7 +16,8 @@ func main() {
 }
 
 func newService(webhooks webhookcfg.Store) http.Handler {
-	clients, err := auth.Static(auth.Credential{ID: "acme", Secrets: []string{"a-long-random-secret"}})
+	acme := auth.Credential{ID: "acme", Secrets: auth.Secrets("a-long-random-secret")}
+	clients, err := auth.Static(acme)
 	if err != nil {
 		log.Fatal(err)
 	}

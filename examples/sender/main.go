@@ -61,7 +61,9 @@ type sender struct {
 	now            func() time.Time
 }
 
-// send delivers body to the webhook of an entity. It returns nil if there is none.
+// send delivers body to the webhook of an entity. It returns nil if there is none. The
+// context, or the timeout of the client, bounds the time this takes, whatever the receiver
+// does.
 func (s sender) send(ctx context.Context, client, entity string, body []byte) error {
 	hook, err := s.configurations.Resolve(ctx, client, entity)
 	if err != nil || hook.URL.IsZero() {
@@ -84,7 +86,8 @@ func (s sender) send(ctx context.Context, client, entity string, body []byte) er
 		return err
 	}
 	if resp.StatusCode/100 != 2 {
-		return fmt.Errorf("%v responded with status %s", hook.URL, resp.Status)
+		// resp.Status has the receiver's own text, which may contain anything.
+		return fmt.Errorf("%v responded with status %d", hook.URL, resp.StatusCode)
 	}
 	return nil
 }

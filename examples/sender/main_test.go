@@ -2,13 +2,21 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"errors"
+	"fmt"
+	"io"
+	"log"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"strings"
+	"sync"
 	"testing"
 	"time"
+	"unicode"
 
+	"example.com/go-webhookcfg/internal/hostile"
 	"example.com/go-webhookcfg/store"
 	"example.com/go-webhookcfg/webhookcfg"
 	"example.com/go-webhookcfg/webhookcfg/egress"
@@ -66,4 +74,64 @@ func TestRefused(t *testing.T) {
 	if err := (sender{st, strict, "key", time.Now}).send(t.Context(), "unknown", "e1", nil); err != nil {
 		t.Errorf("without a webhook: %v", err)
 	}
+}
+
+// TestHostileReceivers: whatever a receiver does, a delivery ends with its deadline, leaves
+// nothing open, and no error contains what was received.
+func TestHostileReceivers(t *testing.T) {
+	log.SetOutput(io.Discard) // net/http logs some of what it receives
+	defer log.SetOutput(os.Stderr)
+	before := hostile.Goroutines()
+	turns := make(chan struct{}, 16)
+	var all sync.WaitGroup
+	for _, receiver := range hostile.Receivers(t) {
+		all.Go(func() {
+			turns <- struct{}{}
+			defer func() { <-turns }()
+			// On a busy machine, the deadline may pass before anything happens.
+			timeout := 100 * time.Millisecond
+			for !deliverTo(t, receiver, timeout) && timeout < hostile.Limit/2 {
+				timeout *= 2
+			}
+		})
+	}
+	all.Wait()
+	if err := before.Await(); err != nil {
+		t.Error(err)
+	}
+}
+
+// deliverTo reports whether the deadline sufficed to meet what is under test.
+func deliverTo(t *testing.T, receiver hostile.Receiver, timeout time.Duration) bool {
+	server := receiver.Start(t)
+	policy := egress.Development()
+	policy.RootCAs = receiver.Roots
+	client, err := policy.Client()
+	if err != nil {
+		t.Error(err)
+		return true
+	}
+	configurations := store.NewMemory()
+	if err := configurations.Apply(t.Context(), webhookcfg.Set("acme", webhookcfg.All(), egress.NewURL(server.URL))); err != nil {
+		t.Error(err)
+		return true
+	}
+	returned := make(chan error, 1)
+	go func() {
+		ctx, cancel := context.WithTimeout(t.Context(), timeout)
+		defer cancel()
+		returned <- sender{configurations, client, "key", time.Now}.send(ctx, "acme", "e1", []byte("{}"))
+	}()
+	err, late := hostile.Result(returned)
+	if late != nil {
+		t.Errorf("%s: %v", receiver.Name, late)
+	}
+	if err := server.AwaitClosed(client.CloseIdleConnections); err != nil {
+		t.Errorf("%s: %v", receiver.Name, err)
+	}
+	server.Close()
+	if text := fmt.Sprint(err); err == nil && !receiver.Responds || strings.Contains(text, "secret") || strings.ContainsFunc(text, unicode.IsControl) {
+		t.Errorf("%s: error %q", receiver.Name, text)
+	}
+	return server.Reached() > 0
 }

@@ -24,6 +24,7 @@ import (
 	"os/signal"
 	"slices"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
 
@@ -52,6 +53,7 @@ type config struct {
 	reads                               bool
 	probe                               webhookcfg.ProbeMode
 	policy                              *egress.Policy
+	proxies                             []netip.Prefix
 }
 
 func parse(args []string, stderr io.Writer) (cfg config, err error) {
@@ -65,12 +67,9 @@ func parse(args []string, stderr io.Writer) (cfg config, err error) {
 	probe := flags.String("probe", "warn", "how to treat a URL that cannot be reached: enforce (refuse it), warn or off (do not check)")
 	dev := flags.Bool("dev", false, "for development: allow http and loopback addresses")
 	allowHTTP := flags.Bool("allow-http", false, "allow http URLs in addition to https")
-	var prefixes []netip.Prefix
-	flags.Func("allow-prefix", "allow the non-public addresses in `CIDR`, such as 10.1.0.0/16; repeatable", func(text string) error {
-		prefix, err := netip.ParsePrefix(text)
-		prefixes = append(prefixes, prefix)
-		return err
-	})
+	var allowed []netip.Prefix
+	flags.Func("allow-prefix", "allow the non-public addresses in `CIDR`, such as 10.1.0.0/16; repeatable", appendTo(&allowed))
+	flags.Func("trusted-proxy", "read the addresses of clients from the X-Forwarded-For of proxies in `CIDR`; repeatable", appendTo(&cfg.proxies))
 	if err := flags.Parse(args); err != nil {
 		return cfg, err
 	}
@@ -82,9 +81,18 @@ func parse(args []string, stderr io.Writer) (cfg config, err error) {
 		cfg.policy = egress.Development()
 	}
 	cfg.policy.AllowHTTP = cfg.policy.AllowHTTP || *allowHTTP
-	cfg.policy.AllowPrefixes = append(cfg.policy.AllowPrefixes, prefixes...)
+	cfg.policy.AllowPrefixes = append(cfg.policy.AllowPrefixes, allowed...)
 	cfg.probe, err = probeMode(*probe)
 	return cfg, err
+}
+
+// appendTo parses a repeatable flag.
+func appendTo(list *[]netip.Prefix) func(text string) error {
+	return func(text string) error {
+		prefix, err := netip.ParsePrefix(text)
+		*list = append(*list, prefix)
+		return err
+	}
 }
 
 func probeMode(name string) (webhookcfg.ProbeMode, error) {
@@ -131,13 +139,17 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) (err erro
 	if err != nil {
 		return err
 	}
+	service, err := withSource(withDescription(h), cfg.proxies, logger)
+	if err != nil {
+		return err
+	}
 	listener, err := net.Listen("tcp", cfg.listen)
 	if err != nil {
 		return err
 	}
 	at := listener.Addr()
 	fmt.Fprintf(stdout, "%v\n%s# API description: http://%v%s\n", at, usage(at), at, descriptionPath)
-	return serve(ctx, listener, auth.WithSource(withDescription(h)), logger)
+	return serve(ctx, listener, service, logger)
 }
 
 const descriptionPath = "/openapi.yaml"
@@ -151,6 +163,28 @@ func withDescription(h *webhookcfg.Handler) http.Handler {
 	})
 	mux.Handle("/", h)
 	return h.Before(mux)
+}
+
+// withSource determines the source addresses that limit counts by. If no proxy is trusted,
+// it logs one warning when there seems to be one, since all its clients would share an
+// address.
+func withSource(next http.Handler, proxies []netip.Prefix, logger *slog.Logger) (http.Handler, error) {
+	middleware, err := auth.WithSource(proxies...)
+	if err != nil {
+		return nil, err
+	}
+	if len(proxies) > 0 {
+		return middleware(next), nil
+	}
+	var once sync.Once
+	return middleware(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Header.Get("X-Forwarded-For") != "" {
+			once.Do(func() {
+				logger.Warn("X-Forwarded-For is ignored: if the peer is a proxy, name it with -trusted-proxy", "peer", r.RemoteAddr)
+			})
+		}
+		next.ServeHTTP(w, r)
+	})), nil
 }
 
 // limit limits failed sign-ins, but not the clients that have signed in.
@@ -193,7 +227,7 @@ func openStore(name string, logger *slog.Logger, opened *closers) (webhookcfg.St
 func openClients(path string, logger *slog.Logger, opened *closers) (webhookcfg.CredentialVerifier, func(net.Addr) string, error) {
 	if path == "" {
 		id, secret := "client-"+rand.Text()[:8], auth.NewSecret()
-		created, err := auth.Static(auth.Credential{ID: id, Secrets: []string{secret}})
+		created, err := auth.Static(auth.Credential{ID: id, Secrets: auth.Secrets(secret)})
 		return created, func(at net.Addr) string { return commands(at, id, secret) }, err
 	}
 	file, err := auth.OpenFile(path, &auth.FileOptions{Poll: 2 * time.Second, Logger: logger})

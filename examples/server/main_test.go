@@ -36,11 +36,17 @@ type started struct {
 // start runs the program on a free port and waits for its first line.
 func start(t *testing.T, args ...string) started {
 	t.Helper()
+	return startLogging(t, io.Discard, args...)
+}
+
+// startLogging is start with the standard error of the program, to be read after stop.
+func startLogging(t *testing.T, stderr io.Writer, args ...string) started {
+	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	reader, writer := io.Pipe()
 	ended := make(chan error, 1)
 	go func() {
-		err := run(ctx, append([]string{"-listen", "127.0.0.1:0"}, args...), writer, io.Discard)
+		err := run(ctx, append([]string{"-listen", "127.0.0.1:0"}, args...), writer, stderr)
 		writer.CloseWithError(err)
 		ended <- err
 	}()
@@ -155,6 +161,8 @@ func TestFlags(t *testing.T) {
 			t.Errorf("%s %s: got %s, want %s", step.method, step.target, got, step.want)
 		}
 	}
+	ended, cancel := context.WithCancel(t.Context())
+	cancel() // so that a flag that is accepted does not start the service
 	for _, args := range [][]string{
 		{"-probe", "perhaps"},
 		{"-store", "cloud"},
@@ -163,10 +171,12 @@ func TestFlags(t *testing.T) {
 		{"-modules", filepath.Join(dir, "none")},
 		{"-listen", "127.0.0.1:-1"},
 		{"-allow-prefix", "10.0.0.0"},
+		{"-trusted-proxy", "10.0.0.0"},
+		{"-trusted-proxy", "10.0.0.1/8"},
 		{"-unknown"},
 		{"rest"},
 	} {
-		if err := run(t.Context(), args, io.Discard, io.Discard); err == nil {
+		if err := run(ended, args, io.Discard, io.Discard); err == nil {
 			t.Errorf("%q: no error", args)
 		}
 	}
@@ -175,7 +185,10 @@ func TestFlags(t *testing.T) {
 // TestFileStore: acknowledged changes survive a restart, and a second process cannot open
 // the file.
 func TestFileStore(t *testing.T) {
-	dir := t.TempDir()
+	dir := filepath.Join(t.TempDir(), "data") // private, whatever the umask is
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
 	args := []string{"-probe", "off", "-credentials", writeCredentials(t), "-store", "file:" + filepath.Join(dir, "webhooks.jsonl")}
 	s := start(t, args...)
 	if got := s.call(t, "POST", path, "acme:s3cret", `{"webhook_url":"https://example.com/all"}`); !strings.HasPrefix(got, "200 ") {
@@ -214,6 +227,53 @@ func TestGuessing(t *testing.T) {
 	}
 	if got := signIn("acme:s3cret"); got != "200" {
 		t.Errorf("after %d guesses the client got %s", guesses, got)
+	}
+}
+
+// TestTrustedProxy: behind a trusted proxy, guesses of one client do not limit another one.
+// Without one, the program warns once.
+func TestTrustedProxy(t *testing.T) {
+	const client, stranger = "192.0.2.1", "198.51.100.1"
+	for _, tt := range []struct {
+		args   []string
+		client int // status
+		warns  int
+	}{
+		{nil, 429, 1},
+		{[]string{"-trusted-proxy", "192.0.2.0/24"}, 429, 0},
+		{[]string{"-trusted-proxy", "192.0.2.0/24", "-trusted-proxy", "127.0.0.0/8"}, 200, 0},
+	} {
+		var stderr bytes.Buffer
+		s := startLogging(t, &stderr, append([]string{"-credentials", writeCredentials(t)}, tt.args...)...)
+		signIn := func(source, secret string) int {
+			r, err := http.NewRequest("GET", "http://"+s.address+path+"/e1", nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			r.SetBasicAuth("acme", secret)
+			r.Header.Set("X-Forwarded-For", source)
+			resp, err := http.DefaultClient.Do(r)
+			if err != nil {
+				t.Fatal(err)
+			}
+			_ = resp.Body.Close()
+			return resp.StatusCode
+		}
+		guesses := 0
+		for signIn(stranger, "guess") == 401 {
+			if guesses++; guesses == 1000 {
+				t.Fatal("a thousand guesses went through")
+			}
+		}
+		if got := signIn(client, "s3cret"); got != tt.client {
+			t.Errorf("%q: the client got %d, want %d", tt.args, got, tt.client)
+		}
+		if err := s.stop(); err != nil {
+			t.Errorf("ended with %v", err)
+		}
+		if got := strings.Count(stderr.String(), "-trusted-proxy"); got != tt.warns {
+			t.Errorf("%q: %d warnings, want %d:\n%s", tt.args, got, tt.warns, &stderr)
+		}
 	}
 }
 
