@@ -24,6 +24,7 @@ func TestFaults(t *testing.T) {
 		run  func(*testing.T, *etcdcluster.Cluster)
 	}{
 		{"page is a snapshot", pageIsSnapshot},
+		{"page, compacted", pageCompacted},
 		{"page skips void keys", pageSkipsVoidKeys},
 		{"feed, compacted", feedCompacted},
 		{"leader killed", leaderKilled},

@@ -229,6 +229,31 @@ func feedTooMany(t *testing.T, c *etcdcluster.Cluster) {
 	}
 }
 
+// feedHasOwnStream checks that the feed does not report its progress to a watch of the
+// host, even on a watcher that both share since it is wrapped.
+func feedHasOwnStream(t *testing.T, c *etcdcluster.Cluster) {
+	client, key := c.Client(t), newPrefix()
+	client.Watcher = struct{ clientv3.Watcher }{client.Watcher}
+	ctx := timeout(t)
+	watch := client.Watch(ctx, key)
+	reader := readFeed(t, openOn(t, client, &etcdstore.Options{Prefix: newPrefix()}))
+	for n := range 3 {
+		// The feed reaches the revision of a foreign key by a report of progress only.
+		if _, err := client.Put(ctx, newPrefix(), ""); err != nil {
+			t.Fatal(err)
+		}
+		if err := reader.poll(ctx); err != nil {
+			t.Fatalf("poll %d: %v", n, err)
+		}
+	}
+	if _, err := client.Put(ctx, key, ""); err != nil {
+		t.Fatal(err)
+	}
+	if response := <-watch; len(response.Events) != 1 {
+		t.Errorf("the host received a report of progress: %+v", response)
+	}
+}
+
 func notifies(t *testing.T, c *etcdcluster.Cluster) {
 	o := &etcdstore.Options{Prefix: newPrefix()}
 	st, other := open(t, c, o, nil), open(t, c, o, nil)

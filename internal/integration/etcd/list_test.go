@@ -79,3 +79,44 @@ func pageSkipsVoidKeys(t *testing.T, c *etcdcluster.Cluster) {
 		t.Errorf("%d overrides: %v", len(page.Overrides), err)
 	}
 }
+
+// pageCompacted compacts the revision of a page before its second request. The page ends
+// there, and is still a state of one moment; the next one continues after it.
+func pageCompacted(t *testing.T, c *etcdcluster.Cluster) {
+	const count = 1500
+	client, o := c.Client(t), &etcdstore.Options{Prefix: newPrefix()}
+	other := open(t, c, o, nil)
+	fill(t, client, o.Prefix, count)
+	requests := 0
+	client.KV = &kv{KV: client.KV, seen: func(response *clientv3.TxnResponse) {
+		if requests++; requests > 1 {
+			return
+		}
+		for n := range count {
+			if n%500 == 0 {
+				apply(t, other, set("acme", fmt.Sprintf("e%05d", n), count+n))
+			}
+		}
+		if _, err := client.Compact(t.Context(), response.Header.Revision+1); err != nil {
+			t.Error(err)
+		}
+	}}
+	st := openOn(t, client, o)
+	first, err := st.List(t.Context(), "acme", "", count)
+	if err != nil || len(first.Overrides) == 0 || first.Next != first.Overrides[len(first.Overrides)-1].Entity {
+		t.Fatalf("%d overrides, next %q: %v", len(first.Overrides), first.Next, err)
+	}
+	rest, err := st.List(t.Context(), "acme", first.Next, count)
+	if err != nil || len(first.Overrides)+len(rest.Overrides) != count || rest.Next != "" {
+		t.Fatalf("%d and %d overrides, next %q: %v", len(first.Overrides), len(rest.Overrides), rest.Next, err)
+	}
+	for n, o := range append(first.Overrides, rest.Overrides...) {
+		want := hookURL(n)
+		if n >= len(first.Overrides) && n%500 == 0 {
+			want = hookURL(count + n)
+		}
+		if o.Webhook.URL.Reveal() != want {
+			t.Errorf("%s has %s, want %s", o.Entity, o.Webhook.URL.Reveal(), want)
+		}
+	}
+}

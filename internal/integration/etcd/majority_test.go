@@ -18,8 +18,8 @@ import (
 // majorityLost checks that without a majority every call fails in time, and that the store
 // recovers by itself.
 func majorityLost(t *testing.T, c *etcdcluster.Cluster) {
-	client := c.Client(t)
-	st := openOn(t, client, &etcdstore.Options{Prefix: newPrefix(), BarrierTimeout: 200 * time.Millisecond})
+	o := &etcdstore.Options{Prefix: newPrefix(), BarrierTimeout: 200 * time.Millisecond}
+	st, alone := open(t, c, o, nil), openOn(t, c.Client(t, 2), o)
 	server := serve(t, st)
 	reader := readFeed(t, st)
 	post(t, server, http.StatusOK)
@@ -35,6 +35,7 @@ func majorityLost(t *testing.T, c *etcdcluster.Cluster) {
 	if _, err := st.List(ctx, "acme", "", 1); err == nil {
 		t.Error("List succeeded without a majority")
 	}
+	rejected := rejectedWithoutLeader(t, alone, "zeta")
 	if err := reader.poll(timeout(t)); err == nil {
 		t.Error("Changes succeeded without a majority")
 	}
@@ -47,6 +48,7 @@ func majorityLost(t *testing.T, c *etcdcluster.Cluster) {
 	}
 	post(t, server, http.StatusOK)
 	expect(t, st, "acme", "e1", hookURL(1))
+	expect(t, st, "zeta", rejected, "")
 	reader.catchUp(t)
 	if !reader.named["acme"] {
 		t.Errorf("named %v", reader.named)

@@ -124,7 +124,9 @@ func TestHealthy(t *testing.T) {
 	for name, test := range map[string]func(*testing.T, *etcdcluster.Cluster){
 		"histories":           histories,
 		"broken stores":       brokenStores,
+		"copies":              copies,
 		"feed names all":      feedNamesAll,
+		"feed, own stream":    feedHasOwnStream,
 		"feed, no barrier":    feedWithoutBarrier,
 		"feed, too many":      feedTooMany,
 		"namespace":           namespaced,

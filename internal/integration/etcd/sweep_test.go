@@ -3,6 +3,7 @@ package etcd_test
 import (
 	"context"
 	"fmt"
+	"strings"
 	"testing"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
@@ -72,6 +73,45 @@ func sweepsInParts(t *testing.T, c *etcdcluster.Cluster) {
 	expect(t, st, "acme", "e1", hookURL(1))
 	expect(t, st, "acme", "e2", "")
 	expect(t, st, "acme", "e3", hookURL(1))
+}
+
+// copies copies the keys of a store one by one in their order. The copy resolves like the
+// original if that was swept before; otherwise, dropped overrides come back.
+func copies(t *testing.T, c *etcdcluster.Cluster) {
+	client, from, unswept, swept := c.Client(t), newPrefix(), newPrefix(), newPrefix()
+	st := openOn(t, client, &etcdstore.Options{Prefix: from})
+	apply(t, st, set("acme", "dropped", 1))
+	apply(t, st, setAll("acme", 2))
+	apply(t, st, set("acme", "e1", 3))
+	apply(t, st, webhookcfg.Unset("acme", webhookcfg.Entity("off")))
+	copyKeys(t, client, from, unswept)
+	if swept, err := st.Sweep(t.Context(), 100); err != nil || !swept.Done {
+		t.Fatalf("swept %+v: %v", swept, err)
+	}
+	copyKeys(t, client, from, swept)
+	for _, test := range []struct{ prefix, dropped string }{
+		{from, hookURL(2)}, {unswept, hookURL(1)}, {swept, hookURL(2)},
+	} {
+		st := openOn(t, client, &etcdstore.Options{Prefix: test.prefix})
+		expect(t, st, "acme", "dropped", test.dropped)
+		expect(t, st, "acme", "e1", hookURL(3))
+		expect(t, st, "acme", "off", "")
+		expect(t, st, "acme", "other", hookURL(2))
+	}
+}
+
+func copyKeys(t *testing.T, client *clientv3.Client, from, to string) {
+	t.Helper()
+	found, err := client.Get(t.Context(), from, clientv3.WithPrefix())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, kv := range found.Kvs {
+		key := to + strings.TrimPrefix(string(kv.Key), from)
+		if _, err := client.Put(t.Context(), key, string(kv.Value)); err != nil {
+			t.Fatal(err)
+		}
+	}
 }
 
 // sweepsConcurrently checks that a concurrent sweep does not affect histories, unless it

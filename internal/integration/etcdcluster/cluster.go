@@ -28,7 +28,11 @@ type Cluster struct {
 
 // Start starts a cluster and waits until all members respond. The cluster stops with
 // the test. If it cannot be started, the test fails.
-func Start(t testing.TB, size int) *Cluster {
+func Start(t testing.TB, size int) *Cluster { return StartWithQuota(t, size, 0) }
+
+// StartWithQuota is Start with a limit of the database of each member in bytes; 0 is the
+// default of etcd.
+func StartWithQuota(t testing.TB, size int, quota int64) *Cluster {
 	t.Helper()
 	c := &Cluster{launcher: newLauncher()}
 	t.Cleanup(func() { c.stop(t) })
@@ -37,6 +41,7 @@ func Start(t testing.TB, size int) *Cluster {
 		t.Fatal(err)
 	}
 	for _, d := range configs {
+		d.Quota = quota
 		m := &member{memberConfig: d, launcher: c.launcher}
 		c.members = append(c.members, m)
 		if err := m.start(); err != nil {
@@ -105,14 +110,31 @@ func (c *Cluster) Client(t testing.TB, members ...int) *clientv3.Client {
 	return client
 }
 
+// ClientOf returns a client with the given user and password, or token, of all members.
+// It is closed when the test ends.
+func (c *Cluster) ClientOf(t testing.TB, config clientv3.Config) *clientv3.Client {
+	t.Helper()
+	config.Endpoints, config.Logger = c.endpoints(), zap.NewNop()
+	client, err := clientv3.New(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = client.Close() })
+	return client
+}
+
 func (c *Cluster) dial(members ...int) (*clientv3.Client, error) {
-	var endpoints []string
+	return clientv3.New(clientv3.Config{Endpoints: c.endpoints(members...), Logger: zap.NewNop()})
+}
+
+// endpoints returns the addresses of the given members, or of all if none is given.
+func (c *Cluster) endpoints(members ...int) (endpoints []string) {
 	for n, m := range c.members {
 		if len(members) == 0 || slices.Contains(members, n) {
 			endpoints = append(endpoints, m.Client)
 		}
 	}
-	return clientv3.New(clientv3.Config{Endpoints: endpoints, Logger: zap.NewNop()})
+	return endpoints
 }
 
 // Await waits until a member serves a linearizable read, which takes a majority.

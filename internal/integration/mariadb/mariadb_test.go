@@ -35,10 +35,31 @@ func mariaDB() sqltest.Engine {
 		Dedicated: engine.MariaDB,
 		ReadOnly:  readOnly,
 		AsUser:    asUser,
+		Session:   "SELECT CONNECTION_ID()",
+		CommitErrors: []sqltest.CommitError{
+			{Name: "killed", AtCommit: []string{"KILL CONNECTION {session}"}},
+			{
+				Name: "read-only", AtCommit: []string{"SET GLOBAL read_only = 1"}, After: []string{"SET GLOBAL read_only = 0"},
+				Text: "Error 1290", Refused: true,
+			},
+		},
 	}
 }
 
 func TestMariaDB(t *testing.T) { mariaDB().Run(t) }
+
+// TestWithoutAutocommit: Migrate refuses connections whose reads would never see later
+// changes.
+func TestWithoutAutocommit(t *testing.T) {
+	t.Parallel()
+	dsn := shared.Get(t).DSN()
+	config, err := mysql.ParseDSN(dsn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	config.Params = map[string]string{"autocommit": "0"}
+	mariaDB().MigrateRefuses(t, dsn, mariaDB(), config.FormatDSN(), "connections without autocommit")
+}
 
 var soak = flag.Bool("soak", false, "also run the test that needs many crashes")
 

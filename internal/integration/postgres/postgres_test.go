@@ -25,6 +25,22 @@ func postgreSQL(dialect sqlstore.Dialect) sqltest.Engine {
 		Dedicated: engine.PostgreSQL,
 		ReadOnly:  readOnly,
 		AsUser:    func(_ testing.TB, _ *sql.DB, dsn string) string { return dsn },
+		Session:   "SELECT pg_backend_pid()",
+		CommitErrors: []sqltest.CommitError{
+			{Name: "terminated", AtCommit: []string{"SELECT pg_terminate_backend({session}, 10000)"}},
+			{Name: "constraint", Before: refuseAtCommit("23514"), Text: "SQLSTATE 23514", Refused: true},
+			{Name: "outcome unknown", Before: refuseAtCommit("40003"), Text: "SQLSTATE 40003"},
+		},
+	}
+}
+
+// refuseAtCommit returns statements after which a commit of any change fails.
+func refuseAtCommit(state string) []string {
+	return []string{
+		`CREATE FUNCTION {prefix}refuse() RETURNS trigger LANGUAGE plpgsql AS
+$$BEGIN RAISE EXCEPTION USING ERRCODE = '` + state + `', MESSAGE = 'refused'; END$$`,
+		`CREATE CONSTRAINT TRIGGER {prefix}refuse AFTER INSERT OR UPDATE ON {prefix}client
+DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION {prefix}refuse()`,
 	}
 }
 
@@ -71,4 +87,17 @@ func TestAsynchronousCommit(t *testing.T) {
 	e := postgreSQL(sqlstore.PostgreSQL())
 	e.Settings = having("synchronous_commit", "off")
 	e.CrashesMustLoseChanges(t)
+}
+
+// TestTablesOfAnotherDialect: Migrate refuses tables of the other dialect, whose changes
+// would be missing in the feed, or fail.
+func TestTablesOfAnotherDialect(t *testing.T) {
+	t.Parallel()
+	dsn := shared.Get(t).DSN()
+	for _, tt := range []struct{ created, used sqlstore.Dialect }{
+		{sqlstore.PostgreSQL(), sqlstore.GenericPostgreSQL()},
+		{sqlstore.GenericPostgreSQL(), sqlstore.PostgreSQL()},
+	} {
+		postgreSQL(tt.created).MigrateRefuses(t, dsn, postgreSQL(tt.used), dsn, "tables of another dialect")
+	}
 }

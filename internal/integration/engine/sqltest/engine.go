@@ -30,6 +30,9 @@ type Engine struct {
 	// of the DSN that AsUser derives from the DSN of an administrator.
 	ReadOnly func(t testing.TB, admin *sql.DB, on bool)
 	AsUser   func(t testing.TB, admin *sql.DB, dsn string) string
+
+	Session      string // the query for the id of a session
+	CommitErrors []CommitError
 }
 
 // Run runs the tests with the given names as subtests, or all if none is given.
@@ -42,10 +45,13 @@ func (e Engine) Run(t *testing.T, names ...string) {
 		{"Linearizable", Engine.linearizable},
 		{"Broken", Engine.broken},
 		{"Feed", Engine.feed},
+		{"FeedCursors", Engine.feedCursors},
 		{"Versions", Engine.versions},
 		{"Schema", Engine.schema},
 		{"Sweep", Engine.sweep},
+		{"Fairness", Engine.fairness},
 		{"LostConnections", Engine.lostConnections},
+		{"CommitErrors", Engine.commitErrors},
 		{"Overtaking", Engine.overtaking},
 		{"Crashes", Engine.crashes},
 		{"Outages", Engine.outages},

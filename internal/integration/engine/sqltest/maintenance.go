@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -82,6 +83,21 @@ func (e Engine) newerSchema(t *testing.T, dsn string) {
 	execute(t, db, "UPDATE "+name+"schema SET version = version + 1")
 	if err := st.Migrate(t.Context()); !errors.Is(err, sqlstore.ErrNewerSchema) {
 		t.Errorf("migrating a newer schema: %v, want ErrNewerSchema", err)
+	}
+}
+
+// MigrateRefuses checks that a migration as another Engine, and with another DSN, of
+// tables that this one created returns an error with a text, and that one as this Engine
+// succeeds.
+func (e Engine) MigrateRefuses(t *testing.T, dsn string, other Engine, otherDSN, text string) {
+	t.Helper()
+	db := e.open(t, dsn)
+	name := prefix(t, db)
+	migrate(t, e.store(t, db, name))
+	migrate(t, e.store(t, db, name))
+	err := other.store(t, other.open(t, otherDSN), name).Migrate(t.Context())
+	if err == nil || !strings.Contains(err.Error(), text) {
+		t.Errorf("tables of %s as %s: %v", e.Dialect, other.Dialect, err)
 	}
 }
 

@@ -147,7 +147,7 @@ type service struct {
 
 func newService(t *testing.T, st webhookcfg.Store) service {
 	t.Helper()
-	clients, err := auth.Static(auth.Credential{ID: "acme", Secrets: []string{secret}})
+	clients, err := auth.Static(auth.Credential{ID: "acme", Secrets: auth.Secrets(secret)})
 	if err != nil {
 		t.Fatal(err)
 	}

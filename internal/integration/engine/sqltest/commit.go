@@ -1,0 +1,153 @@
+package sqltest
+
+import (
+	"context"
+	"database/sql"
+	"database/sql/driver"
+	"errors"
+	"fmt"
+	"reflect"
+	"strings"
+	"testing"
+
+	"example.com/go-webhookcfg/store/sqlstore"
+)
+
+// CommitError makes a server return an error for a commit.
+type CommitError struct {
+	Name string
+	// Before is executed before the change, AtCommit before its commit is sent, and After
+	// after it, all on another connection. {prefix} is the prefix of the tables, and
+	// {session} the result of Engine.Session on the connection of the change.
+	Before, AtCommit, After []string
+	// Text is a part of the error of the change.
+	Text string
+	// Refused specifies that the error proves that the change was not applied.
+	Refused bool
+}
+
+// commitErrors provokes each error for the commit of each kind of change.
+func (e Engine) commitErrors(t *testing.T) {
+	server := e.Dedicated(t)
+	server.SkipIfExternal(t)
+	admin := e.open(t, server.DSN())
+	user := e.AsUser(t, admin, server.DSN())
+	for _, test := range e.CommitErrors {
+		t.Run(test.Name, func(t *testing.T) {
+			for kind := range changesOf("") {
+				e.commitError(t, admin, user, test, kind)
+			}
+		})
+	}
+}
+
+func (e Engine) commitError(t *testing.T, admin *sql.DB, dsn string, test CommitError, kind int) {
+	t.Helper()
+	name := prefix(t, admin)
+	direct := e.store(t, admin, name)
+	migrate(t, direct)
+	before, wanted, err := (&lossTest{kind: kind, direct: direct}).prepare(t.Context(), "acme", "twin")
+	if err != nil {
+		t.Fatal(err)
+	}
+	run := func(statements []string, session string) {
+		for _, statement := range statements {
+			execute(t, admin, strings.NewReplacer("{prefix}", name, "{session}", session).Replace(statement))
+		}
+	}
+	run(test.Before, "")
+	commits := 0
+	st := e.store(t, e.openHooked(t, dsn, func(session string) {
+		if commits++; commits == 1 {
+			run(test.AtCommit, session)
+		}
+	}), name)
+	outcome := st.Apply(t.Context(), changesOf("acme")[kind])
+	run(test.After, "")
+	after, err := direct.List(t.Context(), "acme", "", 10)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := checkOutcome(outcome, before, wanted, after); err != nil {
+		t.Errorf("change %d: %v", kind, err)
+	}
+	switch unknown := errors.Is(outcome, sqlstore.ErrOutcomeUnknown); {
+	case outcome == nil || !reflect.DeepEqual(after, before):
+		t.Errorf("change %d took effect: %v", kind, outcome)
+	case unknown == test.Refused || !strings.Contains(outcome.Error(), test.Text):
+		t.Errorf("change %d: %v", kind, outcome)
+	}
+}
+
+// openHooked opens a pool whose connections call hook before they send a commit, with the
+// id of their session.
+func (e Engine) openHooked(t *testing.T, dsn string, hook func(session string)) *sql.DB {
+	t.Helper()
+	opener, ok := e.open(t, dsn).Driver().(driver.DriverContext)
+	if !ok {
+		t.Fatal("the driver has no connectors")
+	}
+	connector, err := opener.OpenConnector(dsn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	db := sql.OpenDB(hookedConnector{connector, e.Session, hook})
+	t.Cleanup(func() { _ = db.Close() })
+	return db
+}
+
+type hookedConnector struct {
+	driver.Connector
+	session string
+	hook    func(session string)
+}
+
+// Connect implements [driver.Connector].
+func (c hookedConnector) Connect(ctx context.Context) (driver.Conn, error) {
+	conn, err := c.Connector.Connect(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return hookedConn{conn.(fullConn), c}, nil
+}
+
+// fullConn lists the interfaces of connections that the store needs.
+type fullConn interface {
+	driver.Conn
+	driver.ExecerContext
+	driver.QueryerContext
+	driver.NamedValueChecker
+}
+
+type hookedConn struct {
+	fullConn
+	connector hookedConnector
+}
+
+// ExecContext implements [driver.ExecerContext].
+func (c hookedConn) ExecContext(ctx context.Context, text string, args []driver.NamedValue) (driver.Result, error) {
+	if text == "commit" {
+		session, err := c.session(ctx)
+		if err != nil {
+			return nil, err
+		}
+		c.connector.hook(session)
+	}
+	return c.fullConn.ExecContext(ctx, text, args)
+}
+
+func (c hookedConn) session(ctx context.Context) (string, error) {
+	rows, err := c.QueryContext(ctx, c.connector.session, nil)
+	if err != nil {
+		return "", err
+	}
+	defer rows.Close()
+	row := make([]driver.Value, 1)
+	if err := rows.Next(row); err != nil {
+		return "", err
+	}
+	if text, ok := row[0].([]byte); ok {
+		return string(text), nil
+	}
+	return fmt.Sprint(row[0]), nil
+}

@@ -1,0 +1,84 @@
+package sqltest
+
+import (
+	"context"
+	"database/sql"
+	"sync"
+	"testing"
+	"time"
+
+	"example.com/go-webhookcfg/store/sqlstore"
+	"example.com/go-webhookcfg/webhookcfg"
+)
+
+// fairness locks the row of a client, as a process does that disappears in the middle of
+// a change, and has more requests change that client than the pool has connections. The
+// calls of another client succeed meanwhile.
+func (e Engine) fairness(t *testing.T) {
+	dsn := e.Shared.Get(t).DSN()
+	admin := e.open(t, dsn)
+	name := prefix(t, admin)
+	db := e.open(t, dsn)
+	db.SetMaxOpenConns(4)
+	st := e.store(t, db, name)
+	migrate(t, st)
+	for _, client := range []string{"locked", "other"} {
+		if err := st.Apply(t.Context(), anyChange(client, 1)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	unlock := lockRow(t, admin, name, "locked")
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	var changes sync.WaitGroup
+	for range 20 {
+		changes.Go(func() {
+			if err := st.Apply(ctx, anyChange("locked", 2)); err != nil {
+				t.Errorf("a change of the locked client: %v", err)
+			}
+		})
+	}
+	callOther(t, st)
+	if n := db.Stats().InUse; n > 1 {
+		t.Errorf("the locked client holds %d connections", n)
+	}
+	unlock()
+	changes.Wait()
+}
+
+// lockRow locks the row of a client until the returned function is called.
+func lockRow(t *testing.T, db *sql.DB, prefix, client string) (unlock func()) {
+	t.Helper()
+	tx, err := db.BeginTx(t.Context(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := tx.ExecContext(t.Context(), "UPDATE "+prefix+"client SET swept = swept WHERE id = '"+client+"'"); err != nil {
+		t.Fatal(err)
+	}
+	return func() {
+		if err := tx.Rollback(); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// callOther calls every method for another client, often enough that the changes of the
+// first one reach the database.
+func callOther(t *testing.T, st *sqlstore.Store) {
+	t.Helper()
+	const rounds = 50
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	for range rounds {
+		_, resolve := st.Resolve(ctx, "other", "e1")
+		_, list := st.List(ctx, "other", "", 10)
+		_, versions := st.Versions(ctx, []string{"other"})
+		apply := st.Apply(ctx, webhookcfg.Unset("other", webhookcfg.Entity("e1")))
+		for call, err := range map[string]error{"resolve": resolve, "list": list, "versions": versions, "apply": apply} {
+			if err != nil {
+				t.Fatalf("%s of another client: %v", call, err)
+			}
+		}
+	}
+}

@@ -1,0 +1,179 @@
+package etcd_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"golang.org/x/sync/errgroup"
+
+	"example.com/go-webhookcfg/internal/integration/etcdcluster"
+	"example.com/go-webhookcfg/store/etcdstore"
+	"example.com/go-webhookcfg/webhookcfg"
+	"example.com/go-webhookcfg/webhookcfg/egress"
+)
+
+// TestOutcomes provokes errors of changes, on a member whose database becomes full at last.
+func TestOutcomes(t *testing.T) {
+	if testing.Short() {
+		t.Skip("-short: no etcd cluster is started")
+	}
+	c := etcdcluster.StartWithQuota(t, 1, 16<<20)
+	for _, test := range []struct {
+		name string
+		run  func(*testing.T, *etcdcluster.Cluster)
+	}{
+		{"too large", changeTooLarge},
+		{"no permission", changesWithoutPermission},
+		{"no space", changesWithoutSpace},
+	} {
+		t.Run(test.name, func(t *testing.T) { test.run(t, c) })
+	}
+}
+
+// expectRejected makes a change through one store, which must be rejected with the given
+// error, and checks through another store that it is not in effect.
+func expectRejected(t *testing.T, st, other *etcdstore.Store, c webhookcfg.Change, want error) {
+	t.Helper()
+	if err := st.Apply(timeout(t), c); !errors.Is(err, want) || errors.Is(err, etcdstore.ErrOutcomeUnknown) {
+		t.Errorf("got %.200q, want %q with a known outcome", fmt.Sprint(err), want)
+	}
+	expect(t, other, c.Client, c.Scope.Entity(), "")
+}
+
+func changeTooLarge(t *testing.T, c *etcdcluster.Cluster) {
+	st := open(t, c, &etcdstore.Options{Prefix: newPrefix()}, nil)
+	large := set("acme", "e1", 1)
+	large.URL = egress.NewURL(hookURL(1) + strings.Repeat("x", 1536<<10))
+	expectRejected(t, st, st, large, rpctypes.ErrRequestTooLarge)
+}
+
+// changesWithoutPermission enables the authentication of the cluster until it is done.
+func changesWithoutPermission(t *testing.T, c *etcdcluster.Cluster) {
+	ctx, o := timeout(t), &etcdstore.Options{Prefix: newPrefix()}
+	anonymous := c.Client(t)
+	as := func(user, password string) clientv3.Config {
+		return clientv3.Config{Username: user, Password: password}
+	}
+	_, errRoot := anonymous.UserAdd(ctx, "root", "1")
+	_, errRole := anonymous.RoleAdd(ctx, "root")
+	_, errGrant := anonymous.UserGrantRole(ctx, "root", "root")
+	_, errReader := anonymous.UserAdd(ctx, "reader", "2")
+	_, errRenewed := anonymous.UserAdd(ctx, "renewed", "3")
+	_, errEnable := anonymous.AuthEnable(ctx)
+	if err := errors.Join(errRoot, errRole, errGrant, errReader, errRenewed, errEnable); err != nil {
+		t.Fatal(err)
+	}
+	root := c.ClientOf(t, as("root", "1"))
+	defer func() {
+		if _, err := root.AuthDisable(timeout(t)); err != nil {
+			t.Fatal(err)
+		}
+	}()
+	other, renewed := openOn(t, root, o), c.ClientOf(t, as("renewed", "3"))
+	if _, err := root.UserChangePassword(ctx, "renewed", "4"); err != nil {
+		t.Fatal(err)
+	}
+	for _, test := range []struct {
+		name   string
+		client *clientv3.Client
+		want   error
+	}{
+		{"a user without the permission", c.ClientOf(t, as("reader", "2")), rpctypes.ErrPermissionDenied},
+		{"no user", anonymous, rpctypes.ErrUserEmpty},
+		{"an unknown token", c.ClientOf(t, clientv3.Config{Token: "x.1"}), rpctypes.ErrInvalidAuthToken},
+		{"a password that was changed", renewed, rpctypes.ErrAuthFailed},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			expectRejected(t, openOn(t, test.client, o), other, set("acme", "e1", 1), test.want)
+		})
+	}
+}
+
+// changesWithoutSpace has 64 writers fill the database. The error of each reports an
+// unknown outcome, since etcd has applied some of the changes that failed. Then it frees
+// the space.
+func changesWithoutSpace(t *testing.T, c *etcdcluster.Cluster) {
+	const writers = 64
+	client := c.Client(t)
+	st := openOn(t, client, &etcdstore.Options{Prefix: newPrefix()})
+	ctx, pad := timeout(t), strings.Repeat("x", 1500)
+	var last [writers]int64 // the Unix time of the change that failed
+	var group errgroup.Group
+	for w := range writers {
+		group.Go(func() error {
+			for {
+				last[w]++
+				change := webhookcfg.Set(fmt.Sprint("client-", w), webhookcfg.Entity("e1"), egress.NewURL(hookURL(1)+pad))
+				change.Time = time.Unix(last[w], 0)
+				switch err := st.Apply(ctx, change); {
+				case err == nil:
+				case errors.Is(err, rpctypes.ErrNoSpace) && errors.Is(err, etcdstore.ErrOutcomeUnknown):
+					return nil
+				default:
+					return err
+				}
+			}
+		})
+	}
+	if err := group.Wait(); err != nil {
+		t.Fatal(err)
+	}
+	applied := 0
+	for w := range writers {
+		hook, err := st.Resolve(ctx, fmt.Sprint("client-", w), "e1")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if hook.Since.Unix() == last[w] {
+			applied++
+		}
+	}
+	if applied == 0 {
+		t.Error("none of the changes that failed was applied")
+	}
+	t.Logf("%d of %d changes that failed were applied", applied, writers)
+	freeSpace(t, client)
+	apply(t, st, set("acme", "e1", 1))
+}
+
+// freeSpace does what the operator of a full member does.
+func freeSpace(t *testing.T, client *clientv3.Client) {
+	t.Helper()
+	ctx := timeout(t)
+	found, err := client.Get(ctx, "x")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, errCompact := client.Compact(ctx, found.Header.Revision, clientv3.WithCompactPhysical())
+	_, errDefragment := client.Defragment(ctx, client.Endpoints()[0])
+	_, errDisarm := client.AlarmDisarm(ctx, &clientv3.AlarmMember{})
+	if err := errors.Join(errCompact, errDefragment, errDisarm); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// rejectedWithoutLeader makes changes through a member without a majority until one is
+// rejected, since there is no leader, and returns its entity. Before, the member may still
+// wait for a response of the leader.
+func rejectedWithoutLeader(t *testing.T, st *etcdstore.Store, client string) (entity string) {
+	t.Helper()
+	all := timeout(t)
+	for n := 0; ; n++ {
+		entity := fmt.Sprint("without-leader-", n)
+		ctx, cancel := context.WithTimeout(all, 200*time.Millisecond)
+		err := st.Apply(clientv3.WithRequireLeader(ctx), set(client, entity, n))
+		cancel()
+		switch {
+		case errors.Is(err, rpctypes.ErrNoLeader) && !errors.Is(err, etcdstore.ErrOutcomeUnknown):
+			return entity
+		case !errors.Is(err, etcdstore.ErrOutcomeUnknown) || all.Err() != nil:
+			t.Fatalf("change %d: %v", n, err)
+		}
+	}
+}
