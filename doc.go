@@ -21,7 +21,9 @@
 //   - internal/table: the state machine in memory, without locks and I/O.
 //   - internal/oplog: the append-only log behind the file store, and oplog/faultfs,
 //     the file system that its tests make fail.
-//   - internal/strictjson, singleflight, ratelimit, lru, redact: one mechanism each.
+//   - internal/strictjson, singleflight, keylock, ratelimit, lru, redact: one mechanism
+//     each.
+//   - internal/hostile: receivers that break the rules, for tests of what connects to them.
 //   - internal/repotest: tests of the repository itself.
 //   - internal/integration, internal/tools: modules of their own with the tests
 //     against real engines and third-party tools, the benchmarks, and the linters.
@@ -51,8 +53,8 @@
 //	webhookcfg/egress      → internal/ratelimit, internal/singleflight
 //	store                  → webhookcfg, store/cache, internal/oplog, internal/table
 //	store/cache            → webhookcfg, internal/singleflight
-//	store/sqlstore         → webhookcfg, store/cache, internal/redact
-//	store/etcdstore        → webhookcfg, store/cache, internal/redact
+//	store/sqlstore         → webhookcfg, store/cache, internal/keylock, internal/redact
+//	store/etcdstore        → webhookcfg, store/cache, internal/keylock, internal/redact
 //	store/storetest        → webhookcfg, store/cache
 //	auth                   → webhookcfg, internal/lru, internal/ratelimit, internal/singleflight
 //	auth/authtest          → webhookcfg
