@@ -73,9 +73,6 @@ func openSQL(driver, dsn string, dialect sqlstore.Dialect, options *sqlstore.Opt
 		_, err := st.Sweep(ctx, sweepLimit)
 		return err
 	}
-	if feed, err := st.WithFeed(); err == nil {
-		opened.store = feed // cheaper than versions; MySQL has no feed
-	}
 	return opened, nil
 }
 

@@ -68,8 +68,9 @@ var ErrClosed = errors.New("cache: closed")
 // systems stop while they sleep.
 //
 // How the copy stays fresh depends on the store. A [Feed], or else a [Versioner], is
-// polled for changes, and an entry is valid until it changes. Without either, an entry is
-// valid for MaxStale after it was read; so it is while polls fail.
+// polled for changes, and an entry is valid until it changes. Without either, or if the
+// store supports neither, an entry is valid for MaxStale after it was read; so it is while
+// polls fail.
 //
 // Senders call Resolve. The handler of the same process, if there is one, uses
 // [Cache.Store].
@@ -126,8 +127,8 @@ func New(st webhookcfg.Store, o *Options) (*Cache, error) {
 	c.joinable = min(c.maxStale, c.readTimeout/2)
 	c.ctx, c.stop = context.WithCancel(context.Background())
 	c.notifier, _ = st.(Notifier)
-	if poll := c.pollOf(st); poll != nil {
-		c.polling.Go(func() { c.follow(poll) })
+	if polls := c.pollsOf(st); len(polls) > 0 {
+		c.polling.Go(func() { c.follow(polls) })
 	}
 	return c, nil
 }

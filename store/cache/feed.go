@@ -18,7 +18,9 @@ import "context"
 //     and several sequences can run concurrently.
 //
 // A client may be named twice, or without a new change. Clauses 14 and 15 of
-// [webhookcfg.Store] apply to Changes as well.
+// [webhookcfg.Store] apply to Changes as well. A type whose feed depends on its
+// configuration returns an error that wraps [errors.ErrUnsupported] from every call where it
+// has none; a [Cache] makes one such call, and falls back to the Versioner.
 type Feed interface {
 	// Changes returns the clients that changed after since, which is the Next of an
 	// earlier call or, in the first one, "". It does not wait for a change.
@@ -46,7 +48,8 @@ type Changes struct {
 //     reused, even if an earlier configuration is restored.
 //  3. While nothing changes in the store, versions stay the same.
 //
-// Clauses 14 and 15 of [webhookcfg.Store] apply to Versions as well.
+// Clauses 14 and 15 of [webhookcfg.Store] apply to Versions as well. Like a Feed, it may
+// be unsupported.
 type Versioner interface {
 	// Versions returns the versions of the clients. No client is "".
 	Versions(ctx context.Context, clients []string) ([]string, error)

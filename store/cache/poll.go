@@ -14,28 +14,33 @@ import (
 // poll drops the entries that changed in the store, as far as that is not known yet.
 type poll func(ctx context.Context) error
 
-// pollOf returns the poll that suits a store; nil if there is none.
-func (c *Cache) pollOf(st webhookcfg.Store) poll {
+// pollsOf returns the polls for which a store has an interface, the preferred one first.
+func (c *Cache) pollsOf(st webhookcfg.Store) (polls []poll) {
 	if feed, ok := st.(Feed); ok {
 		cursor := ""
-		return func(ctx context.Context) error { return c.pollFeed(ctx, feed, &cursor) }
+		polls = append(polls, func(ctx context.Context) error { return c.pollFeed(ctx, feed, &cursor) })
 	}
 	if versioner, ok := st.(Versioner); ok {
-		return func(ctx context.Context) error { return c.pollVersions(ctx, versioner) }
+		polls = append(polls, func(ctx context.Context) error { return c.pollVersions(ctx, versioner) })
 	}
-	return nil
+	return polls
 }
 
-// follow polls until Close.
-func (c *Cache) follow(poll poll) {
+// follow polls until Close. A poll that the store does not support is replaced by the next
+// one for good; after the last there is nothing to follow.
+func (c *Cache) follow(polls []poll) {
 	var notifications <-chan struct{}
 	if c.notifier != nil {
 		notifications = c.notifier.Notify(c.ctx)
 	}
 	failing := false
-	for {
+	for len(polls) > 0 {
 		started := c.now()
-		err := recoverPoll(c.ctx, poll)
+		err := recoverPoll(c.ctx, polls[0])
+		if errors.Is(err, errors.ErrUnsupported) {
+			polls = polls[1:]
+			continue
+		}
 		if err == nil {
 			c.lastPoll.Store(int64(started))
 		}

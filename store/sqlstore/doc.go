@@ -50,14 +50,13 @@
 //
 // # Change detection
 //
-// Caches poll the database for changes. With every dialect the store is a
-// [cache.Versioner]: it returns a version for each requested client, at a cost
-// that grows with their number. With PostgreSQL and SQLite, [Store.WithFeed] returns a
-// [cache.Feed], whose cost grows with the number of changes alone; pass its
-// result to the cache. MySQL and generic PostgreSQL number nothing in commit order, so
-// a cursor would miss changes. The store is no [cache.Notifier]: PostgreSQL's NOTIFY
-// takes a lock that all writers share, is silent on a frozen connection, and does not
-// pass a connection pooler.
+// A [cache.Cache] polls the database for changes. With PostgreSQL and SQLite the store is a
+// [cache.Feed], whose cost grows with the number of changes alone. MySQL numbers nothing
+// in commit order, so a cursor would miss changes; there, [Store.Changes] is unsupported,
+// and the cache uses the store as a [cache.Versioner], at a cost that grows with the number
+// of its clients. The store is no [cache.Notifier]: PostgreSQL's NOTIFY takes a lock that
+// all writers share, is silent on a frozen connection, and does not pass a connection
+// pooler.
 //
 // # PostgreSQL
 //

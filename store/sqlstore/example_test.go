@@ -3,11 +3,11 @@ package sqlstore_test
 import (
 	"context"
 	"database/sql"
-	"errors"
 	"fmt"
 	"log/slog"
 	"time"
 
+	"example.com/go-webhookcfg/store/cache"
 	"example.com/go-webhookcfg/store/sqlstore"
 	"example.com/go-webhookcfg/webhookcfg"
 )
@@ -53,22 +53,20 @@ func Example() {
 	_ = serve
 }
 
-// A feed is available for dialects that number changes in commit order.
-func ExampleStore_WithFeed() {
-	for _, dialect := range []sqlstore.Dialect{sqlstore.PostgreSQL(), sqlstore.MySQL()} {
-		db := sql.OpenDB(&fake{}) // stands for sql.Open
-		defer db.Close()
-		st, err := sqlstore.New(db, dialect, nil)
+// A process that sends notifications resolves from a copy. The copy polls the feed of the
+// store, or its versions if the dialect has none.
+func Example_sender() {
+	send := func(ctx context.Context, st *sqlstore.Store, client, entity string) error {
+		copied, err := cache.New(st, &cache.Options{MaxStale: 2 * time.Second})
 		if err != nil {
-			fmt.Println(err)
-			return
+			return err
 		}
-		_, err = st.WithFeed()
-		fmt.Println(dialect, errors.Is(err, errors.ErrUnsupported))
+		defer copied.Close()
+		hook, err := copied.Resolve(ctx, client, entity)
+		_ = hook // send to hook.URL, unless it is zero
+		return err
 	}
-	// Output:
-	// PostgreSQL false
-	// MySQL true
+	_ = send
 }
 
 // A separate migration tool can run the statements of the schema.

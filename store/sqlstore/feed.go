@@ -10,43 +10,29 @@ import (
 	"strings"
 
 	"example.com/go-webhookcfg/store/cache"
-	"example.com/go-webhookcfg/webhookcfg"
 	"example.com/go-webhookcfg/webhookcfg/egress"
-)
-
-var (
-	_ webhookcfg.Store  = (*FeedStore)(nil)
-	_ webhookcfg.Lister = (*FeedStore)(nil)
-	_ cache.Feed        = (*FeedStore)(nil)
 )
 
 // maxChanges is the maximum number of clients in one result of a feed.
 const maxChanges = 4096
-
-// FeedStore is a [Store] that is a [cache.Feed] too. [Store.WithFeed] returns one.
-type FeedStore struct{ *Store }
-
-// WithFeed returns the store with a [cache.Feed]. It does no I/O. If the database
-// does not number changes in the order in which they become visible, the error wraps
-// [errors.ErrUnsupported]; the store remains a [cache.Versioner].
-func (s *Store) WithFeed() (*FeedStore, error) {
-	if s.dialect.changes == "" {
-		return nil, fmt.Errorf("sqlstore: feed of %s: %w", s.dialect.name, errors.ErrUnsupported)
-	}
-	return &FeedStore{s}, nil
-}
 
 // Changes implements [cache.Feed], with one query. It returns a Reset if more than
 // 4,096 clients changed, and if the cursor is from another database, from before the
 // table was created again or, on PostgreSQL, from before the server was restarted. After
 // a backup was restored into a table of a running server, restart consumers that hold
 // cursors.
-func (s *FeedStore) Changes(ctx context.Context, since string) (cache.Changes, error) {
+//
+// MySQL and MariaDB do not number changes in the order in which they become visible. With
+// their dialect the error of every call wraps [errors.ErrUnsupported].
+func (s *Store) Changes(ctx context.Context, since string) (cache.Changes, error) {
+	if s.dialect.changes == "" {
+		return cache.Changes{}, fmt.Errorf("sqlstore: changes in %s: %w", s.dialect.name, errors.ErrUnsupported)
+	}
 	from, known := parseCursor(since)
 	if !known {
 		from.at = math.MaxInt64 // requests only the next cursor
 	}
-	rows, err := read(ctx, s.Store, s.queries.changes, values{
+	rows, err := read(ctx, s, s.queries.changes, values{
 		"since": strconv.FormatUint(from.at, 10), "limit": maxChanges + 1,
 	}, scanChange)
 	if err != nil {

@@ -13,14 +13,12 @@ import (
 	"example.com/go-webhookcfg/store/sqlstore"
 )
 
-func TestWithFeed(t *testing.T) {
+// TestFeedUnsupported: where the database numbers no changes, Changes sends nothing.
+func TestFeedUnsupported(t *testing.T) {
 	for _, dialect := range []sqlstore.Dialect{sqlstore.MySQL(), sqlstore.GenericPostgreSQL()} {
-		s, _ := openFake(t, dialect, nil, failing("nothing", nil, 0))
-		if _, err := s.WithFeed(); !errors.Is(err, errors.ErrUnsupported) {
-			t.Errorf("%s: %v", dialect, err)
-		}
-		if _, ok := any(s).(cache.Feed); ok {
-			t.Errorf("a %T is a Feed", s)
+		s, f := openFake(t, dialect, nil, failing("nothing", nil, 0))
+		if _, err := s.Changes(t.Context(), ""); !errors.Is(err, errors.ErrUnsupported) || f.count("") > 0 {
+			t.Errorf("%s: %v; sent %s", dialect, err, f.shape())
 		}
 	}
 }
@@ -60,11 +58,7 @@ func TestCursor(t *testing.T) {
 			}
 			return tt.rows, nil
 		})
-		feed, err := s.WithFeed()
-		if err != nil {
-			t.Fatal(err)
-		}
-		got, err := feed.Changes(t.Context(), tt.since)
+		got, err := s.Changes(t.Context(), tt.since)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -78,11 +72,7 @@ func TestCursor(t *testing.T) {
 func TestHalfMigratedFeed(t *testing.T) {
 	for _, rows := range []resultRows{nil, {{nil, "20", "30", nil}}} {
 		s, _ := openFake(t, sqlstore.SQLite(), nil, func(string, []driver.NamedValue) (resultRows, error) { return rows, nil })
-		feed, err := s.WithFeed()
-		if err != nil {
-			t.Fatal(err)
-		}
-		if changes, err := feed.Changes(t.Context(), ""); err == nil {
+		if changes, err := s.Changes(t.Context(), ""); err == nil {
 			t.Errorf("got %v", changes)
 		}
 	}

@@ -17,6 +17,7 @@ import (
 var (
 	_ webhookcfg.Store  = (*Store)(nil)
 	_ webhookcfg.Lister = (*Store)(nil)
+	_ cache.Feed        = (*Store)(nil)
 	_ cache.Versioner   = (*Store)(nil)
 )
 
@@ -27,10 +28,9 @@ const (
 	maxURL  = 65535
 )
 
-// Store is a [webhookcfg.Store] in a database. With every dialect it is a
-// [webhookcfg.Lister] and a [cache.Versioner] too; [Store.WithFeed] adds a
-// [cache.Feed] where the dialect supports one. It is as durable as the database:
-// see the package documentation.
+// Store is a [webhookcfg.Store] in a database. It is a [webhookcfg.Lister], a [cache.Feed]
+// where the dialect supports one, and a [cache.Versioner] too. It is as durable as the
+// database: see the package documentation.
 //
 // A Store owns no resources; the caller closes the database handle. It is safe for
 // concurrent use.

@@ -69,27 +69,27 @@ func listerCases() []Case {
 
 func feedCases() []Case {
 	return []Case{
-		newCase("feed starts with a reset", feed1, with(feedBegins)),
+		newCase("feed starts with a reset", feed1, withFeed(feedBegins)),
 		newCase("feed reports every change", feed2, following(feedNames)),
 		newCase("feed reports changes through another handle", feed2, through(3, following(feedNamesPeers))),
 		newCase("feed is complete concurrently with writers", feed2, following(feedMissesNothing)),
 		newCase("feed reports no change too early", feed3, following(feedNotEarly)),
-		newCase("feed resets after an unknown cursor", feed4, with(feedUnknownCursor)),
+		newCase("feed resets after an unknown cursor", feed4, withFeed(feedUnknownCursor)),
 		newCase("feed resets or continues when reopened", feed4, durable(following(feedReopened))),
 		newCase("feed accepts a cursor again", feed5, following(feedCursorsReused)),
-		newCase("feed refuses an ended context", feedCalls, with(feedEndedContext)),
+		newCase("feed refuses an ended context", feedCalls, withFeed(feedEndedContext)),
 	}
 }
 
 func versionerCases() []Case {
 	return []Case{
-		newCase("versioner returns versions in the order of the clients", versioner1, with(versionsInOrder)),
-		newCase("versioner returns a new version after a change", versioner2, with(versionsDiffer)),
-		newCase("versioner returns a new version after a change through another handle", versioner2, through(3, with(versionsDifferThroughPeers))),
-		newCase("versioner returns a new version when reopened and changed", versioner2, durable(with(versionsDifferReopened))),
-		newCase("versioner is correct concurrently with a writer", versioner2, with(versionsHold)),
-		newCase("versioner keeps versions while nothing changes", versioner3, with(versionsStay)),
-		newCase("versioner refuses an ended context", versionerCalls, with(versionerEndedContext)),
+		newCase("versioner returns versions in the order of the clients", versioner1, withVersions(versionsInOrder)),
+		newCase("versioner returns a new version after a change", versioner2, withVersions(versionsDiffer)),
+		newCase("versioner returns a new version after a change through another handle", versioner2, through(3, withVersions(versionsDifferThroughPeers))),
+		newCase("versioner returns a new version when reopened and changed", versioner2, durable(withVersions(versionsDifferReopened))),
+		newCase("versioner is correct concurrently with a writer", versioner2, withVersions(versionsHold)),
+		newCase("versioner keeps versions while nothing changes", versioner3, withVersions(versionsStay)),
+		newCase("versioner refuses an ended context", versionerCalls, withVersions(versionerEndedContext)),
 	}
 }
 
@@ -139,9 +139,29 @@ func optional[C any](s webhookcfg.Store) (C, error) {
 	return c, nil
 }
 
+// withFeed passes the feed of the store to a check, if the store supports one.
+func withFeed(check func(*script, cache.Feed) error) func(*script) error {
+	return with(func(sc *script, feed cache.Feed) error {
+		if _, err := feed.Changes(sc.ctx, ""); errors.Is(err, errors.ErrUnsupported) {
+			return fmt.Errorf("%w: %w", ErrAbsent, err)
+		}
+		return check(sc, feed)
+	})
+}
+
+// withVersions passes the versions of the store to a check, if the store supports them.
+func withVersions(check func(*script, cache.Versioner) error) func(*script) error {
+	return with(func(sc *script, v cache.Versioner) error {
+		if _, err := v.Versions(sc.ctx, []string{client}); errors.Is(err, errors.ErrUnsupported) {
+			return fmt.Errorf("%w: %w", ErrAbsent, err)
+		}
+		return check(sc, v)
+	})
+}
+
 // following passes a cursor that follows the feed of the store to a check.
 func following(check func(*script, *cursor) error) func(*script) error {
-	return with(func(sc *script, feed cache.Feed) error {
+	return withFeed(func(sc *script, feed cache.Feed) error {
 		c, err := startCursor(sc, feed)
 		if err != nil {
 			return err

@@ -94,21 +94,37 @@ func BenchmarkSimpleStore(b *testing.B) {
 var optional = regexp.MustCompile("^(lister|feed|versioner|notifier) |reopen|handle")
 
 // TestAbsentCapabilities: a store with one handle that is not durable and has no optional
-// interface passes, and the cases that do not apply return ErrAbsent.
+// interface, or supports none that it has, passes, and the cases that do not apply return
+// ErrAbsent.
 func TestAbsentCapabilities(t *testing.T) {
-	for _, c := range storetest.Cases() {
-		t.Run(c.Name, func(t *testing.T) {
-			plain := struct{ webhookcfg.Store }{newSimple()}
-			err := c.Check(t.Context(), storetest.Env{Store: plain})
-			applies := !optional.MatchString(c.Name)
-			switch {
-			case applies && err != nil:
-				t.Error(err)
-			case !applies && !errors.Is(err, storetest.ErrAbsent):
-				t.Errorf("got %v, want an error that wraps ErrAbsent", err)
-			}
-		})
+	for name, open := range map[string]func() webhookcfg.Store{
+		"absent":      func() webhookcfg.Store { return struct{ webhookcfg.Store }{newSimple()} },
+		"unsupported": func() webhookcfg.Store { return unsupported{newSimple()} },
+	} {
+		for _, c := range storetest.Cases() {
+			t.Run(name+"/"+c.Name, func(t *testing.T) {
+				err := c.Check(t.Context(), storetest.Env{Store: open()})
+				applies := !optional.MatchString(c.Name)
+				switch {
+				case applies && err != nil:
+					t.Error(err)
+				case !applies && !errors.Is(err, storetest.ErrAbsent):
+					t.Errorf("got %v, want an error that wraps ErrAbsent", err)
+				}
+			})
+		}
 	}
+}
+
+// unsupported is a store without a feed and without versions, despite its methods.
+type unsupported struct{ webhookcfg.Store }
+
+func (unsupported) Changes(context.Context, string) (cache.Changes, error) {
+	return cache.Changes{}, errors.ErrUnsupported
+}
+
+func (unsupported) Versions(context.Context, []string) ([]string, error) {
+	return nil, errors.ErrUnsupported
 }
 
 // TestSeed: a failure of a random history contains the seed that reproduces it.

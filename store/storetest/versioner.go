@@ -166,8 +166,12 @@ const timeout = 10 * time.Second
 func (sc *script) poll() {
 	if feed, ok := sc.Store.(cache.Feed); ok {
 		_, err := startCursor(sc, feed)
-		sc.check(err)
-	} else if v, ok := sc.Store.(cache.Versioner); ok {
+		if !errors.Is(err, errors.ErrUnsupported) {
+			sc.check(err)
+			return
+		}
+	}
+	if v, ok := sc.Store.(cache.Versioner); ok {
 		sc.versions(v, client)
 	} else {
 		sc.fail("%T is a cache.Notifier, but neither a cache.Feed nor a cache.Versioner", sc.Store)

@@ -91,7 +91,7 @@ func killRepeatedly(t *testing.T, rounds int, env ...string) (acked int, err err
 }
 
 // writeConcurrently makes changes after the n-th until done, and returns the last one.
-func writeConcurrently(ctx context.Context, s *sqlstore.FeedStore, n int, done <-chan struct{}) (int, error) {
+func writeConcurrently(ctx context.Context, s *sqlstore.Store, n int, done <-chan struct{}) (int, error) {
 	for {
 		select {
 		case <-done:

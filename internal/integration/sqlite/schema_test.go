@@ -97,7 +97,7 @@ func TestHalfMigrated(t *testing.T) {
 }
 
 // callAll calls every method once, and joins the errors.
-func callAll(t *testing.T, s *sqlstore.FeedStore) error {
+func callAll(t *testing.T, s *sqlstore.Store) error {
 	t.Helper()
 	ctx := t.Context()
 	errs := []error{s.Apply(ctx, nth("c", 1)), s.Apply(ctx, nth("c", 3))}

@@ -42,23 +42,19 @@ func openDB(t testing.TB, path, settings string) *sql.DB {
 	return db
 }
 
-func newStore(t testing.TB, db *sql.DB) *sqlstore.FeedStore {
+func newStore(t testing.TB, db *sql.DB) *sqlstore.Store {
 	t.Helper()
 	s, err := sqlstore.New(db, sqlstore.SQLite(), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	feed, err := s.WithFeed()
-	if err != nil {
-		t.Fatal(err)
-	}
-	return feed
+	return s
 }
 
 // open opens the store at path without fsync, and migrates it.
-func open(t testing.TB, path string) *sqlstore.FeedStore { return openWith(t, path, unsynced) }
+func open(t testing.TB, path string) *sqlstore.Store { return openWith(t, path, unsynced) }
 
-func openWith(t testing.TB, path, settings string) *sqlstore.FeedStore {
+func openWith(t testing.TB, path, settings string) *sqlstore.Store {
 	t.Helper()
 	s := newStore(t, openDB(t, path, settings))
 	if err := s.Migrate(t.Context()); err != nil {

@@ -120,7 +120,7 @@ func TestSweepDuringChanges(t *testing.T) {
 
 // churn makes random changes of a client, compares the result of each with a map, and
 // returns the final number of overrides.
-func churn(t *testing.T, s *sqlstore.FeedStore, client string, changes int) int {
+func churn(t *testing.T, s *sqlstore.Store, client string, changes int) int {
 	hasBase, overrides := false, map[string]string{}
 	for n := range changes {
 		entity, url := fmt.Sprint("e", rand.IntN(6)), fmt.Sprintf("https://h.example.com/%d", n)

@@ -22,14 +22,10 @@ import (
 func (e Engine) feed(t *testing.T) {
 	dsn := e.Shared.Get(t).DSN()
 	st := e.fresh(t, dsn)
-	feed, err := st.WithFeed()
-	if errors.Is(err, errors.ErrUnsupported) {
+	if _, err := st.Changes(t.Context(), ""); errors.Is(err, errors.ErrUnsupported) {
 		t.Skip(err)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	missed, err := collectMissed(t.Context(), feed, st.Apply)
+	missed, err := collectMissed(t.Context(), st, st.Apply)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -51,10 +47,6 @@ func (e Engine) feedCursors(t *testing.T) {
 	name := prefix(t, db)
 	st := e.store(t, db, name)
 	migrate(t, st)
-	feed, err := st.WithFeed()
-	if err != nil {
-		t.Fatal(err)
-	}
 	poll := func(feed cache.Feed, since string) cache.Changes {
 		t.Helper()
 		changes, err := feed.Changes(t.Context(), since)
@@ -66,28 +58,24 @@ func (e Engine) feedCursors(t *testing.T) {
 	if err := st.Apply(t.Context(), anyChange("acme", 1)); err != nil {
 		t.Fatal(err)
 	}
-	first := poll(feed, "")
+	first := poll(st, "")
 	execute(t, db, "INSERT INTO "+name+"client VALUES ('restored', 0, 0, '', 0, 0, '9000000000000000000')")
 	execute(t, db, "DO $$BEGIN PERFORM pg_current_xact_id(); END$$") // a number of no change
-	if got := poll(feed, first.Next); got.Reset || len(got.Clients) > 0 || got.Next != first.Next {
+	if got := poll(st, first.Next); got.Reset || len(got.Clients) > 0 || got.Next != first.Next {
 		t.Errorf("with a number of another server: %+v after %+v", got, first)
 	}
 	execute(t, db, "TRUNCATE "+name+"client")
 	if err := st.Apply(t.Context(), anyChange("acme", 2)); err != nil {
 		t.Fatal(err)
 	}
-	last := poll(feed, first.Next)
+	last := poll(st, first.Next)
 	if !last.Reset {
 		t.Errorf("after the table was filled again: %+v", last)
 	}
 	if err := errors.Join(server.Kill(), server.Restart()); err != nil {
 		t.Fatal(err)
 	}
-	feed, err = e.store(t, e.open(t, server.DSN()), name).WithFeed()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if got := poll(feed, last.Next); !got.Reset {
+	if got := poll(e.store(t, e.open(t, server.DSN()), name), last.Next); !got.Reset {
 		t.Errorf("after the server was killed: %+v", got)
 	}
 }
