@@ -29,7 +29,7 @@ func TestMain(m *testing.M) {
 
 func mariaDB() sqltest.Engine {
 	return sqltest.Engine{
-		Driver:    "mysql",
+		Open:      sqltest.Driver("mysql"),
 		Dialect:   sqlstore.MySQL(),
 		Shared:    shared,
 		Dedicated: engine.MariaDB,

@@ -19,7 +19,7 @@ func TestMain(m *testing.M) { os.Exit(shared.Main(m)) }
 
 func postgreSQL(dialect sqlstore.Dialect) sqltest.Engine {
 	return sqltest.Engine{
-		Driver:    "pgx",
+		Open:      sqltest.Driver("pgx"),
 		Dialect:   dialect,
 		Shared:    shared,
 		Dedicated: engine.PostgreSQL,
@@ -76,7 +76,7 @@ func TestPostgreSQL(t *testing.T) { postgreSQL(sqlstore.PostgreSQL()).Run(t) }
 // TestGenericPostgreSQL stands in for databases that support serializable isolation only.
 func TestGenericPostgreSQL(t *testing.T) {
 	e := postgreSQL(sqlstore.GenericPostgreSQL())
-	e.Settings = having("default_transaction_isolation", "serializable")
+	e.Open = sqltest.Driver("pgx", having("default_transaction_isolation", "serializable"))
 	e.Run(t, "Conformance", "Linearizable", "Schema", "Overtaking") // the other tests are about the server
 }
 
@@ -85,7 +85,7 @@ func TestGenericPostgreSQL(t *testing.T) {
 func TestAsynchronousCommit(t *testing.T) {
 	t.Parallel()
 	e := postgreSQL(sqlstore.PostgreSQL())
-	e.Settings = having("synchronous_commit", "off")
+	e.Open = sqltest.Driver("pgx", having("synchronous_commit", "off"))
 	e.CrashesMustLoseChanges(t)
 }
 

@@ -30,7 +30,7 @@ type CommitError struct {
 func (e Engine) commitErrors(t *testing.T) {
 	server := e.Dedicated(t)
 	server.SkipIfExternal(t)
-	admin := e.open(t, server.DSN())
+	admin := e.Open(t, server.DSN())
 	user := e.AsUser(t, admin, server.DSN())
 	for _, test := range e.CommitErrors {
 		t.Run(test.Name, func(t *testing.T) {
@@ -83,7 +83,7 @@ func (e Engine) commitError(t *testing.T, admin *sql.DB, dsn string, test Commit
 // id of their session.
 func (e Engine) openHooked(t *testing.T, dsn string, hook func(session string)) *sql.DB {
 	t.Helper()
-	opener, ok := e.open(t, dsn).Driver().(driver.DriverContext)
+	opener, ok := e.Open(t, dsn).Driver().(driver.DriverContext)
 	if !ok {
 		t.Fatal("the driver has no connectors")
 	}

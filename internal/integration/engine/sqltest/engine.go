@@ -14,14 +14,11 @@ import (
 	"example.com/go-webhookcfg/webhookcfg"
 )
 
-// Engine is a database that the store is tested on. All fields but Settings are
-// required.
+// Engine is a database, used through a driver, that the store is tested on. All fields
+// are required.
 type Engine struct {
-	Driver  string // name of the database/sql driver
+	Open    func(t testing.TB, dsn string) *sql.DB // see Driver
 	Dialect sqlstore.Dialect
-
-	// Settings, if not nil, adds session settings to a DSN, such as an isolation level.
-	Settings func(t testing.TB, dsn string) string
 
 	Shared    *engine.Shared                    // for tests that do not disturb the server
 	Dedicated func(t testing.TB) *engine.Server // for those that do
@@ -70,20 +67,26 @@ func (e Engine) Run(t *testing.T, names ...string) {
 // of its own.
 const replicaCount = 3
 
-// open opens a pool of connections, which is closed when the test ends.
-func (e Engine) open(t testing.TB, dsn string) *sql.DB {
-	t.Helper()
-	if e.Settings != nil {
-		dsn = e.Settings(t, dsn)
+// PoolSize is the number of connections of each pool.
+const PoolSize = 10
+
+// Driver returns a function that opens a pool of connections of a database/sql driver,
+// which is closed when the test ends. Each setting changes the DSN.
+func Driver(name string, settings ...func(t testing.TB, dsn string) string) func(t testing.TB, dsn string) *sql.DB {
+	return func(t testing.TB, dsn string) *sql.DB {
+		t.Helper()
+		for _, set := range settings {
+			dsn = set(t, dsn)
+		}
+		db, err := sql.Open(name, dsn)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = db.Close() })
+		db.SetMaxOpenConns(PoolSize)
+		db.SetMaxIdleConns(PoolSize)
+		return db
 	}
-	db, err := sql.Open(e.Driver, dsn)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = db.Close() })
-	db.SetMaxOpenConns(10)
-	db.SetMaxIdleConns(10)
-	return db
 }
 
 // prefix returns a unique table prefix, whose tables are dropped when the test ends.
@@ -113,7 +116,7 @@ func (e Engine) store(t testing.TB, db *sql.DB, prefix string) *sqlstore.Store {
 // fresh returns a store on new tables.
 func (e Engine) fresh(t testing.TB, dsn string) *sqlstore.Store {
 	t.Helper()
-	db := e.open(t, dsn)
+	db := e.Open(t, dsn)
 	st := e.store(t, db, prefix(t, db))
 	migrate(t, st)
 	return st
@@ -122,13 +125,13 @@ func (e Engine) fresh(t testing.TB, dsn string) *sqlstore.Store {
 // replicas returns stores that share new tables.
 func (e Engine) replicas(t testing.TB, dsn string) []linearizable.Store {
 	t.Helper()
-	db := e.open(t, dsn)
+	db := e.Open(t, dsn)
 	name := prefix(t, db)
 	first := e.store(t, db, name)
 	migrate(t, first)
 	all := []linearizable.Store{first}
 	for range replicaCount - 1 {
-		all = append(all, e.store(t, e.open(t, dsn), name))
+		all = append(all, e.store(t, e.Open(t, dsn), name))
 	}
 	return all
 }
@@ -155,10 +158,10 @@ func (e Engine) conformance(t *testing.T) {
 	}
 	storetest.Run(t, storetest.Harness{
 		Open: func(t testing.TB) webhookcfg.Store {
-			db = e.open(t, dsn)
+			db = e.Open(t, dsn)
 			name = prefix(t, db)
 			return open(t, db)
 		},
-		OpenPeer: func(t testing.TB, _ webhookcfg.Store) webhookcfg.Store { return open(t, e.open(t, dsn)) },
+		OpenPeer: func(t testing.TB, _ webhookcfg.Store) webhookcfg.Store { return open(t, e.Open(t, dsn)) },
 	})
 }

@@ -16,9 +16,9 @@ import (
 // calls of another client succeed meanwhile.
 func (e Engine) fairness(t *testing.T) {
 	dsn := e.Shared.Get(t).DSN()
-	admin := e.open(t, dsn)
+	admin := e.Open(t, dsn)
 	name := prefix(t, admin)
-	db := e.open(t, dsn)
+	db := e.Open(t, dsn)
 	db.SetMaxOpenConns(4)
 	st := e.store(t, db, name)
 	migrate(t, st)

@@ -43,7 +43,7 @@ func (e Engine) feedCursors(t *testing.T) {
 	}
 	server := e.Dedicated(t)
 	server.SkipIfExternal(t)
-	db := e.open(t, server.DSN())
+	db := e.Open(t, server.DSN())
 	name := prefix(t, db)
 	st := e.store(t, db, name)
 	migrate(t, st)
@@ -75,7 +75,7 @@ func (e Engine) feedCursors(t *testing.T) {
 	if err := errors.Join(server.Kill(), server.Restart()); err != nil {
 		t.Fatal(err)
 	}
-	if got := poll(e.store(t, e.open(t, server.DSN()), name), last.Next); !got.Reset {
+	if got := poll(e.store(t, e.Open(t, server.DSN()), name), last.Next); !got.Reset {
 		t.Errorf("after the server was killed: %+v", got)
 	}
 }
@@ -158,7 +158,7 @@ type sequenceFeed struct {
 
 // sequenceFeedMisses checks that the test of the feed catches a sequenceFeed.
 func (e Engine) sequenceFeedMisses(t *testing.T, dsn string) {
-	s := sequenceFeed{e.open(t, dsn), prefix(t, e.open(t, dsn)) + "client"}
+	s := sequenceFeed{e.Open(t, dsn), prefix(t, e.Open(t, dsn)) + "client"}
 	execute(t, s.db, "CREATE TABLE "+s.table+" (id text, n bigserial)")
 	const rounds = 20
 	for range rounds {
@@ -215,7 +215,7 @@ func (e Engine) versions(t *testing.T) {
 		t.Error(err)
 	}
 	t.Run("a generation is no version", func(t *testing.T) {
-		db := e.open(t, dsn)
+		db := e.Open(t, dsn)
 		name := prefix(t, db)
 		st := e.store(t, db, name)
 		migrate(t, st)

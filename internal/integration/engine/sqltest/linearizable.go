@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"example.com/go-webhookcfg/internal/integration/linearizable"
+	"example.com/go-webhookcfg/store/sqlstore"
 	"example.com/go-webhookcfg/webhookcfg"
 	"example.com/go-webhookcfg/webhookcfg/egress"
 )
@@ -105,14 +106,13 @@ ON CONFLICT (client, entity) DO UPDATE SET gen = EXCLUDED.gen, url = EXCLUDED.ur
 
 func (e Engine) naiveReplicas(t testing.TB, dsn string, inTransaction bool) (all []linearizable.Store) {
 	t.Helper()
-	e.Settings = nil // naive does not retry transactions
-	admin := e.open(t, dsn)
-	statements := newNaiveSQL(prefix(t, admin), e.Driver == "mysql")
+	admin := e.Open(t, dsn)
+	statements := newNaiveSQL(prefix(t, admin), e.Dialect == sqlstore.MySQL())
 	for _, create := range statements.create {
 		execute(t, admin, create)
 	}
 	for range replicaCount {
-		all = append(all, naive{e.open(t, dsn), statements, inTransaction})
+		all = append(all, naive{e.Open(t, dsn), statements, inTransaction})
 	}
 	return all
 }

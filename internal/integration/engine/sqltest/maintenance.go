@@ -34,7 +34,7 @@ func (e Engine) schema(t *testing.T) {
 
 // halfMigrated has many replicas complete a partial migration concurrently.
 func (e Engine) halfMigrated(t *testing.T, dsn string, done int) {
-	db := e.open(t, dsn)
+	db := e.Open(t, dsn)
 	name := prefix(t, db)
 	statements, err := e.Dialect.Schema(name)
 	if err != nil {
@@ -49,7 +49,7 @@ func (e Engine) halfMigrated(t *testing.T, dsn string, done int) {
 	}
 	var group errgroup.Group
 	for range 12 {
-		replica := e.store(t, e.open(t, dsn), name)
+		replica := e.store(t, e.Open(t, dsn), name)
 		group.Go(func() error {
 			if err := replica.Migrate(t.Context()); err != nil {
 				return err
@@ -75,7 +75,7 @@ func expectRefused(t *testing.T, st *sqlstore.Store, c webhookcfg.Change) {
 }
 
 func (e Engine) newerSchema(t *testing.T, dsn string) {
-	db := e.open(t, dsn)
+	db := e.Open(t, dsn)
 	name := prefix(t, db)
 	st := e.store(t, db, name)
 	migrate(t, st)
@@ -91,11 +91,11 @@ func (e Engine) newerSchema(t *testing.T, dsn string) {
 // succeeds.
 func (e Engine) MigrateRefuses(t *testing.T, dsn string, other Engine, otherDSN, text string) {
 	t.Helper()
-	db := e.open(t, dsn)
+	db := e.Open(t, dsn)
 	name := prefix(t, db)
 	migrate(t, e.store(t, db, name))
 	migrate(t, e.store(t, db, name))
-	err := other.store(t, other.open(t, otherDSN), name).Migrate(t.Context())
+	err := other.store(t, other.Open(t, otherDSN), name).Migrate(t.Context())
 	if err == nil || !strings.Contains(err.Error(), text) {
 		t.Errorf("tables of %s as %s: %v", e.Dialect, other.Dialect, err)
 	}
@@ -104,7 +104,7 @@ func (e Engine) MigrateRefuses(t *testing.T, dsn string, other Engine, otherDSN,
 // sweep runs histories concurrently with two sweepers.
 func (e Engine) sweep(t *testing.T) {
 	dsn := e.Shared.Get(t).DSN()
-	db := e.open(t, dsn)
+	db := e.Open(t, dsn)
 	name := prefix(t, db)
 	st := e.store(t, db, name)
 	migrate(t, st)
@@ -114,7 +114,7 @@ func (e Engine) sweep(t *testing.T) {
 		sweepers.Go(func() error { return sweepUntil(t.Context(), stop, st) })
 	}
 	linearizable.Check(t, hot(), func(t testing.TB) []linearizable.Store {
-		return []linearizable.Store{st, e.store(t, e.open(t, dsn), name)}
+		return []linearizable.Store{st, e.store(t, e.Open(t, dsn), name)}
 	})
 	close(stop)
 	if err := sweepers.Wait(); err != nil {

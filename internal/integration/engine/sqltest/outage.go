@@ -98,10 +98,10 @@ func ends(t *testing.T, call func(context.Context) error) error {
 // readOnly checks that changes are refused with a known outcome, as on a standby, and
 // that reads succeed.
 func (e Engine) readOnly(t *testing.T, server *engine.Server) {
-	admin := e.open(t, server.DSN())
+	admin := e.Open(t, server.DSN())
 	admin.SetMaxOpenConns(1)
-	name := prefix(t, e.open(t, server.DSN()))
-	db := e.open(t, e.AsUser(t, admin, server.DSN()))
+	name := prefix(t, e.Open(t, server.DSN()))
+	db := e.Open(t, e.AsUser(t, admin, server.DSN()))
 	db.SetMaxIdleConns(-1) // the server decides when a connection starts
 	st := e.store(t, db, name)
 	migrate(t, st)

@@ -21,11 +21,11 @@ func (e Engine) overtaking(t *testing.T) {
 	server := e.Shared.Get(t)
 	server.SkipIfExternal(t)
 	t.Run("none", func(t *testing.T) {
-		admin := e.open(t, server.DSN())
+		admin := e.Open(t, server.DSN())
 		name := prefix(t, admin)
 		direct := e.store(t, admin, name)
 		migrate(t, direct)
-		open := func(dsn string) linearizable.Store { return e.store(t, e.open(t, dsn), name) }
+		open := func(dsn string) linearizable.Store { return e.store(t, e.Open(t, dsn), name) }
 		var group errgroup.Group
 		for kind := range changesOf("") {
 			late := newDelayTest(t, server, direct, kind, open)
@@ -39,7 +39,7 @@ func (e Engine) overtaking(t *testing.T) {
 		direct := e.naiveReplicas(t, server.DSN(), false)[0].(naive)
 		const setAll = 1
 		late := newDelayTest(t, server, direct, setAll, func(dsn string) linearizable.Store {
-			return naive{e.open(t, dsn), direct.sql, false}
+			return naive{e.Open(t, dsn), direct.sql, false}
 		})
 		const rounds = 20 // the driver may cancel the statement in time
 		for range rounds {
