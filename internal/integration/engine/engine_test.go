@@ -42,6 +42,7 @@ func count(t *testing.T, db *sql.DB) (n int) {
 	return n
 }
 
+// TestKillAndRestart: a restarted server has all rows, and a restored one those of the copy.
 func TestKillAndRestart(t *testing.T) {
 	for driver, start := range engines() {
 		t.Run(driver, func(t *testing.T) {
@@ -58,12 +59,24 @@ func TestKillAndRestart(t *testing.T) {
 				if err := db.PingContext(t.Context()); err == nil {
 					t.Error("a killed server responds")
 				}
+				if n == 2 {
+					if err := server.Save(); err != nil {
+						t.Fatal(err)
+					}
+				}
 				if err := server.Restart(); err != nil {
 					t.Fatal(err)
 				}
 				if got := count(t, db); got != n {
 					t.Errorf("%d rows, want %d", got, n)
 				}
+			}
+			if err := errors.Join(server.Kill(), server.Restore(), server.Restart()); err != nil {
+				t.Fatal(err)
+			}
+			reopened(t, db)
+			if got := count(t, db); got != 2 {
+				t.Errorf("%d rows in the restored copy, want 2", got)
 			}
 		})
 	}

@@ -30,11 +30,11 @@ const (
 // a test chooses. It is safe for concurrent use.
 type Proxy struct {
 	listener net.Listener
-	target   string
 	relays   sync.WaitGroup
 	held     sync.WaitGroup
 
 	mu       sync.Mutex
+	target   string
 	open     map[net.Conn]bool
 	closed   bool
 	lose     [2]func(n int) bool
@@ -44,7 +44,8 @@ type Proxy struct {
 	released chan struct{} // closed when held data may be sent
 }
 
-// NewProxy returns a proxy on loopback, which is closed when the test ends.
+// NewProxy returns a proxy on loopback, which is closed when the test ends. With the target
+// "" it closes every connection until [Proxy.Redirect] names one.
 func NewProxy(t testing.TB, target string) *Proxy {
 	t.Helper()
 	listener, err := net.Listen("tcp4", "127.0.0.1:0")
@@ -59,6 +60,17 @@ func NewProxy(t testing.TB, target string) *Proxy {
 
 // Addr returns the address that clients connect to.
 func (p *Proxy) Addr() string { return p.listener.Addr().String() }
+
+// Redirect cuts all connections, and relays later ones to another server; if target is "",
+// it closes them.
+func (p *Proxy) Redirect(target string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.target = target
+	for conn := range p.open {
+		_ = conn.Close()
+	}
+}
 
 // Lose makes the proxy lose the data in a direction for which choose returns true. It
 // is called with 1 for the next piece of data on any connection, with 2 for the one after
@@ -94,12 +106,17 @@ func (p *Proxy) accept() {
 		if err != nil {
 			return
 		}
-		server, err := net.Dial("tcp4", p.target)
+		target := p.currentTarget()
+		if target == "" {
+			_ = client.Close()
+			continue
+		}
+		server, err := net.Dial("tcp4", target)
 		if err != nil {
 			_ = client.Close()
 			continue
 		}
-		if !p.keep(client, server) {
+		if !p.keep(target, client, server) {
 			return
 		}
 		requests, responses := make(chan struct{}), make(chan struct{})
@@ -108,14 +125,20 @@ func (p *Proxy) accept() {
 	}
 }
 
-// keep registers connections to be closed with the proxy. It reports false if the proxy
-// is closed already.
-func (p *Proxy) keep(conns ...net.Conn) bool {
+func (p *Proxy) currentTarget() string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.target
+}
+
+// keep registers connections to a target to be closed with the proxy, or as soon as it is
+// redirected. It reports false if the proxy is closed already.
+func (p *Proxy) keep(target string, conns ...net.Conn) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for _, conn := range conns {
 		p.open[conn] = true
-		if p.closed {
+		if p.closed || p.target != target {
 			_ = conn.Close()
 		}
 	}

@@ -23,17 +23,19 @@ type recipe struct {
 	prepare   func(ctx context.Context, s *Server) error // creates the data directory
 	arguments func(s *Server) []string
 	ready     string // logged by the daemon once it accepts connections
+	password  string // of the user of the tests
 	dsnOf     func(addr string) string
 }
 
 // postgreSQL is the recipe of a server whose default collation is that of a language, as
 // in many services. Without durable it runs with fsync off.
-func postgreSQL(durable bool) recipe {
+func postgreSQL(durable bool, more ...string) recipe {
 	password := rand.Text()
 	settings := []string{"listen_addresses=127.0.0.1", "unix_socket_directories=", "max_connections=500", "shared_buffers=32MB", "jit=off"}
 	if !durable {
 		settings = append(settings, "fsync=off")
 	}
+	settings = append(settings, more...)
 	return recipe{
 		name:     "PostgreSQL",
 		dsnEnv:   "WEBHOOKCFG_POSTGRES_DSN",
@@ -47,7 +49,8 @@ func postgreSQL(durable bool) recipe {
 			}
 			return args
 		},
-		ready: "database system is ready to accept connections",
+		ready:    "database system is ready to accept", // "connections", or on a standby "read-only connections"
+		password: password,
 		dsnOf: func(addr string) string {
 			dsn := url.URL{Scheme: "postgres", User: url.UserPassword("postgres", password), Host: addr, Path: "/postgres", RawQuery: "sslmode=disable"}
 			return dsn.String()
@@ -56,15 +59,11 @@ func postgreSQL(durable bool) recipe {
 }
 
 func initDB(ctx context.Context, s *Server, password string) error {
-	file := s.dir + "/password"
-	if err := os.WriteFile(file, []byte(password), 0o600); err != nil {
-		return err
-	}
-	if err := chownToServer(file); err != nil {
+	if err := s.writeFile("password", password); err != nil {
 		return err
 	}
 	return run(ctx, s.program, s.program.sibling("initdb"), strings.NewReader(""),
-		"-D", s.data(), "-U", "postgres", "--auth=password", "--pwfile="+file, "--no-sync",
+		"-D", s.data(), "-U", "postgres", "--auth=password", "--pwfile="+s.dir+"/password", "--no-sync",
 		"--encoding=UTF8", "--locale=C.UTF-8", "--locale-provider=icu", "--icu-locale=en-US")
 }
 
@@ -81,7 +80,7 @@ func mariaDB(durability ...string) recipe {
 		packages: `mariadb-server-core`,
 		prepare:  func(ctx context.Context, s *Server) error { return bootstrap(ctx, s, password) },
 		arguments: func(s *Server) []string {
-			own := []string{"--init-file=" + initFile(s), "--socket=" + s.dir + "/socket", "--pid-file=" + s.dir + "/pid"}
+			own := []string{"--init-file=" + s.dir + "/init.sql", "--socket=" + s.dir + "/socket", "--pid-file=" + s.dir + "/pid"}
 			return slices.Concat(mariaDBDirs(s), own, settings)
 		},
 		ready: "ready for connections",
@@ -97,8 +96,6 @@ func mariaDBDirs(s *Server) []string {
 	}
 }
 
-func initFile(s *Server) string { return s.dir + "/init.sql" }
-
 // bootstrap creates the system tables from the SQL files of the server, and writes an
 // init file with which every start has the user of the tests and no other.
 func bootstrap(ctx context.Context, s *Server, password string) error {
@@ -108,10 +105,7 @@ GRANT ALL ON *.* TO tester@'127.0.0.1' WITH GRANT OPTION;
 DELETE FROM mysql.global_priv WHERE User = 'root';
 FLUSH PRIVILEGES;
 `, password)
-	if err := os.WriteFile(initFile(s), []byte(users), 0o600); err != nil {
-		return err
-	}
-	if err := chownToServer(initFile(s)); err != nil {
+	if err := s.writeFile("init.sql", users); err != nil {
 		return err
 	}
 	if err := os.Mkdir(s.data(), 0o700); err != nil {
