@@ -7,18 +7,13 @@ import (
 	"strconv"
 )
 
-// Dialect is the SQL of one kind of database: [PostgreSQL], [GenericPostgreSQL],
-// [MySQL] or [SQLite]. The zero value is invalid.
+// Dialect is the SQL of one kind of database: [PostgreSQL], [MySQL] or [SQLite]. The zero
+// value is invalid.
 type Dialect struct{ spec *dialectSpec }
 
 // PostgreSQL is the dialect of PostgreSQL 13 or later, and of databases built from it.
 // It supports a [cache.Feed].
 func PostgreSQL() Dialect { return Dialect{&postgreSQL} }
-
-// GenericPostgreSQL is the dialect of databases with the protocol and the SQL of
-// PostgreSQL but without its transaction numbers, such as CockroachDB and YugabyteDB.
-// Any isolation level suffices.
-func GenericPostgreSQL() Dialect { return Dialect{&genericPostgreSQL} }
 
 // MySQL is the dialect of MySQL 8 or later and of MariaDB 10.5 or later.
 func MySQL() Dialect { return Dialect{&mySQL} }

@@ -1,7 +1,6 @@
 // Package sqlstore keeps the webhook configuration in an SQL database shared by any
-// number of processes: PostgreSQL, MySQL, MariaDB, SQLite, or a database that speaks
-// the protocol of PostgreSQL. It imports no driver; the host opens a
-// [database/sql.DB] with one of its choice.
+// number of processes: PostgreSQL, MySQL, MariaDB or SQLite. It imports no driver; the
+// host opens a [database/sql.DB] with one of its choice.
 //
 //	db, err := sql.Open("pgx", dsn)
 //	st, err := sqlstore.New(db, sqlstore.PostgreSQL(), nil)
@@ -68,11 +67,6 @@
 // fsync on. A change takes three round trips, an unset of one entity five. Everything,
 // including Migrate, works through a pooler in transaction mode, as far as the driver
 // itself supports one.
-//
-// [GenericPostgreSQL] uses only statements that databases with PostgreSQL's protocol
-// have in common, and retries after serialization failures. It is tested on PostgreSQL
-// itself, at SERIALIZABLE. If the database has no advisory locks, Migrate runs without
-// one: run it from one process only.
 //
 // # MySQL and MariaDB
 //

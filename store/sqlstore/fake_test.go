@@ -170,7 +170,7 @@ func (r *fakeRows) Next(dest []driver.Value) error {
 }
 
 func dialects() []sqlstore.Dialect {
-	return []sqlstore.Dialect{sqlstore.PostgreSQL(), sqlstore.GenericPostgreSQL(), sqlstore.MySQL(), sqlstore.SQLite()}
+	return []sqlstore.Dialect{sqlstore.PostgreSQL(), sqlstore.MySQL(), sqlstore.SQLite()}
 }
 
 func second[T any](_ T, err error) error { return err }

@@ -67,7 +67,7 @@ func TestMigrateCurrentSchema(t *testing.T) {
 // dialect, whether the schema is current or not.
 func TestMigrateUnusable(t *testing.T) {
 	undefined := stateError("42703")
-	for _, dialect := range []sqlstore.Dialect{sqlstore.PostgreSQL(), sqlstore.GenericPostgreSQL(), sqlstore.MySQL()} {
+	for _, dialect := range []sqlstore.Dialect{sqlstore.PostgreSQL(), sqlstore.MySQL()} {
 		for _, found := range [][]any{{1}, {errNoTable, -1}} {
 			for _, checked := range []struct {
 				rows resultRows
@@ -154,24 +154,6 @@ func TestMigrateRetries(t *testing.T) {
 			t.Errorf("%s: %v", f.shape(), err)
 		}
 	})
-}
-
-// TestMigrateWithoutAdvisoryLock: only the generic dialect migrates without the lock.
-func TestMigrateWithoutAdvisoryLock(t *testing.T) {
-	for _, state := range []stateError{"0A000", "42883"} {
-		for dialect, want := range map[sqlstore.Dialect]bool{sqlstore.GenericPostgreSQL(): true, sqlstore.PostgreSQL(): false} {
-			empty := versioned(errNoTable, -1)
-			s, f := openFake(t, dialect, nil, func(call string, args []driver.NamedValue) (resultRows, error) {
-				if strings.HasPrefix(call, "SELECT pg_advisory") {
-					return nil, state
-				}
-				return empty(call, args)
-			})
-			if err := s.Migrate(t.Context()); (err == nil) != want || (f.count("INSERT") == 1) != want {
-				t.Errorf("%s: %s: %v", dialect, f.shape(), err)
-			}
-		}
-	}
 }
 
 func TestMigrateLockTimeout(t *testing.T) {

@@ -3,7 +3,6 @@ package sqlstore
 import (
 	"context"
 	"database/sql"
-	"errors"
 	"hash/fnv"
 )
 
@@ -15,7 +14,9 @@ var postgreSQL = dialectSpec{
 	name:     "PostgreSQL",
 	numbered: true,
 	schema: []string{
-		postgreSQLSchemaTable,
+		`CREATE TABLE IF NOT EXISTS {schema} (
+  id integer PRIMARY KEY,
+  version integer NOT NULL)`,
 		`CREATE TABLE IF NOT EXISTS {client} (
   id bytea PRIMARY KEY,
   gen bigint NOT NULL,
@@ -25,12 +26,20 @@ var postgreSQL = dialectSpec{
   mark bigint NOT NULL,
   chg xid8 NOT NULL)`,
 		`CREATE INDEX IF NOT EXISTS {client_chg} ON {client} (chg)`,
-		postgreSQLOverrideTable,
-		insertVersion + ` ON CONFLICT (id) DO NOTHING`,
+		`CREATE TABLE IF NOT EXISTS {override} (
+  client bytea NOT NULL,
+  gen bigint NOT NULL,
+  entity bytea NOT NULL,
+  url bytea NOT NULL,
+  since bigint NOT NULL,
+  PRIMARY KEY (client, gen, entity))`,
+		`INSERT INTO {schema} (id, version) VALUES (1, 1) ON CONFLICT (id) DO NOTHING`,
 	},
-	lock:    lockPostgreSQL,
-	touch:   postgreSQLTouch,
-	put:     postgreSQLPut,
+	lock:  lockPostgreSQL,
+	touch: postgreSQLTouch,
+	put: `
+INSERT INTO {override} (client, gen, entity, url, since)
+SELECT id, gen, @entity::bytea, @url::bytea, @since::bigint FROM {client} WHERE id = @client`,
 	replace: replaceOnConflict,
 	set: `
 WITH touched AS (` + postgreSQLTouch + ` RETURNING gen)
@@ -56,62 +65,10 @@ LEFT JOIN (
 	classify: classifyPostgreSQL,
 }
 
-const (
-	postgreSQLSchemaTable = `CREATE TABLE IF NOT EXISTS {schema} (
-  id integer PRIMARY KEY,
-  version integer NOT NULL)`
-
-	postgreSQLOverrideTable = `CREATE TABLE IF NOT EXISTS {override} (
-  client bytea NOT NULL,
-  gen bigint NOT NULL,
-  entity bytea NOT NULL,
-  url bytea NOT NULL,
-  since bigint NOT NULL,
-  PRIMARY KEY (client, gen, entity))`
-
-	insertVersion = `INSERT INTO {schema} (id, version) VALUES (1, 1)`
-
-	postgreSQLTouch = `
+const postgreSQLTouch = `
 INSERT INTO {client} AS c (id, gen, swept, url, since, mark, chg)
 VALUES (@client::bytea, 0, 0, '', 0, @mark::bigint, pg_current_xact_id())
 ON CONFLICT (id) DO UPDATE SET mark = EXCLUDED.mark, chg = EXCLUDED.chg`
-
-	postgreSQLPut = `
-INSERT INTO {override} (client, gen, entity, url, since)
-SELECT id, gen, @entity::bytea, @url::bytea, @since::bigint FROM {client} WHERE id = @client`
-)
-
-// genericPostgreSQL uses only statements that databases other than PostgreSQL support
-// too. A set of one entity takes two of them.
-var genericPostgreSQL = dialectSpec{
-	name:     "generic PostgreSQL",
-	numbered: true,
-	schema: []string{
-		postgreSQLSchemaTable,
-		`CREATE TABLE IF NOT EXISTS {client} (
-  id bytea PRIMARY KEY,
-  gen bigint NOT NULL,
-  swept bigint NOT NULL,
-  url bytea NOT NULL,
-  since bigint NOT NULL,
-  mark bigint NOT NULL)`,
-		postgreSQLOverrideTable,
-		insertVersion + ` ON CONFLICT (id) DO NOTHING`,
-	},
-	lock: lockGeneric,
-	touch: `
-INSERT INTO {client} (id, gen, swept, url, since, mark) VALUES (@client, 0, 0, '', 0, @mark)
-ON CONFLICT (id) DO UPDATE SET mark = EXCLUDED.mark`,
-	put:     postgreSQLPut,
-	replace: replaceOnConflict,
-	setAll: `
-INSERT INTO {client} AS c (id, gen, swept, url, since, mark) VALUES (@client, 1, 1, @url, @since, @mark)
-ON CONFLICT (id) DO UPDATE SET gen = c.gen + 1, url = EXCLUDED.url, since = EXCLUDED.since, mark = EXCLUDED.mark`,
-	// The column is ambiguous if the table has it too. The changes of this dialect would
-	// be missing in the feed of the other.
-	usable:   usableCheck{`SELECT COUNT(chg) = 0 FROM {client}, (SELECT 1 AS chg) other WHERE id IS NULL`, otherDialect},
-	classify: classifyPostgreSQL,
-}
 
 // lockPostgreSQL holds an advisory lock that ends with the transaction, and so works
 // through a connection pooler too. With a snapshot for each statement, the migration
@@ -131,16 +88,4 @@ func lockPostgreSQL(ctx context.Context, conn *sql.Conn, prefix string, migrate 
 		return err
 	}
 	return tx.Commit()
-}
-
-// lockGeneric goes without the lock if the database has none. Some of several concurrent
-// migrations may then fail; calling Migrate again is the remedy.
-func lockGeneric(ctx context.Context, conn *sql.Conn, prefix string, migrate func(session) error) error {
-	err := lockPostgreSQL(ctx, conn, prefix, migrate)
-	var e interface{ SQLState() string }
-	const notSupported, noFunction = "0A000", "42883"
-	if errors.As(err, &e) && (e.SQLState() == notSupported || e.SQLState() == noFunction) {
-		return migrate(conn)
-	}
-	return err
 }

@@ -14,7 +14,7 @@ import (
 func TestReadRetries(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		fails := failing("SELECT 0", stateError("40001"), 2)
-		s, _ := openFake(t, sqlstore.GenericPostgreSQL(), nil, func(call string, args []driver.NamedValue) (resultRows, error) {
+		s, _ := openFake(t, sqlstore.PostgreSQL(), nil, func(call string, args []driver.NamedValue) (resultRows, error) {
 			if _, err := fails(call, args); err != nil || !strings.HasPrefix(call, "SELECT 0") {
 				return nil, err
 			}

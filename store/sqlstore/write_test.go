@@ -69,7 +69,7 @@ func outcomeOf(err error) outcome {
 // TestApplyOutcomes: a change is retried after a proven rollback, fails if nothing was
 // changed, and otherwise has an unknown outcome.
 func TestApplyOutcomes(t *testing.T) {
-	postgres, generic, mysql, sqlite := sqlstore.PostgreSQL(), sqlstore.GenericPostgreSQL(), sqlstore.MySQL(), sqlstore.SQLite()
+	postgres, mysql, sqlite := sqlstore.PostgreSQL(), sqlstore.MySQL(), sqlstore.SQLite()
 	always := 1 << 30
 	for _, tt := range []struct {
 		dialect sqlstore.Dialect
@@ -81,6 +81,7 @@ func TestApplyOutcomes(t *testing.T) {
 		tries   int // of that call; resolving an unknown outcome makes a second commit
 	}{
 		{postgres, set(), "connect", io.EOF, always, notMade, 1},
+		{postgres, set(), "begin", stateError("40001"), 2, made, 3},
 		{postgres, set(), "WITH", stateError("40001"), 3, made, 4},
 		{postgres, set(), "WITH", stateError("40P01"), 1, made, 2},
 		{postgres, set(), "WITH", stateError("40001"), always, notMade, 100},
@@ -104,6 +105,8 @@ func TestApplyOutcomes(t *testing.T) {
 		{postgres, set(), "commit", stateError("08006"), always, unknown, 2},
 		{postgres, set(), "commit", stateError("XX000"), always, unknown, 2},
 		{postgres, set(), "commit", io.ErrUnexpectedEOF, always, unknown, 2},
+		{postgres, set(), "commit", io.EOF, always, unknown, 2},
+		{postgres, set(), "commit", driver.ErrBadConn, always, unknown, 2},
 		{postgres, set(), "commit", context.DeadlineExceeded, always, unknown, 2},
 		{postgres, set(), "commit", errDeadlock, always, unknown, 2},
 		{postgres, setAll(), "INSERT", stateError("40001"), 1, made, 2},
@@ -113,14 +116,6 @@ func TestApplyOutcomes(t *testing.T) {
 		{postgres, unset(), "INSERT INTO wh_override", io.EOF, always, notMade, 1},
 		{postgres, unset(), "DELETE", stateError("40001"), 1, made, 2},
 		{postgres, unset(), "commit", io.EOF, always, unknown, 2},
-
-		{generic, set(), "begin", stateError("40001"), 2, made, 3},
-		{generic, set(), "INSERT INTO wh_client", stateError("40001"), 2, made, 3},
-		{generic, set(), "INSERT INTO wh_client", stateError("57P01"), always, notMade, 1},
-		{generic, set(), "commit", stateError("40001"), 2, made, 3},
-		{generic, set(), "commit", stateError("40003"), always, unknown, 2},
-		{generic, set(), "commit", io.EOF, always, unknown, 2},
-		{generic, set(), "commit", driver.ErrBadConn, always, unknown, 2},
 
 		{mysql, set(), "INSERT INTO wh_override", errDeadlock, 1, made, 2},
 		{mysql, set(), "INSERT INTO wh_override", fmt.Errorf("wrapped: %w", errLockTimeout), 1, made, 2},
@@ -188,9 +183,6 @@ func TestRoundTrips(t *testing.T) {
 		{sqlstore.PostgreSQL(), set(), "connect begin WITH commit"},
 		{sqlstore.PostgreSQL(), unset(), dropping},
 		{sqlstore.PostgreSQL(), setAll(), one},
-		{sqlstore.GenericPostgreSQL(), set(), two},
-		{sqlstore.GenericPostgreSQL(), unset(), dropping},
-		{sqlstore.GenericPostgreSQL(), setAll(), one},
 		{sqlstore.MySQL(), set(), two},
 		{sqlstore.MySQL(), unset(), dropping},
 		{sqlstore.MySQL(), setAll(), one},
@@ -342,7 +334,7 @@ func clientOf(call string, args []driver.NamedValue) string {
 // TestOneChangeOfAClient: while a change waits for the row of its client, the others of
 // that client take no connection, and other clients wait for none of them.
 func TestOneChangeOfAClient(t *testing.T) {
-	for _, dialect := range []sqlstore.Dialect{sqlstore.PostgreSQL(), sqlstore.GenericPostgreSQL(), sqlstore.MySQL()} {
+	for _, dialect := range []sqlstore.Dialect{sqlstore.PostgreSQL(), sqlstore.MySQL()} {
 		t.Run(dialect.String(), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				unlocked := make(chan struct{})

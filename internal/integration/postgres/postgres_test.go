@@ -17,10 +17,10 @@ var shared = engine.SharedPostgreSQL()
 
 func TestMain(m *testing.M) { os.Exit(shared.Main(m)) }
 
-func postgreSQL(dialect sqlstore.Dialect) sqltest.Engine {
+func postgreSQL() sqltest.Engine {
 	return sqltest.Engine{
 		Open:      sqltest.Driver("pgx"),
-		Dialect:   dialect,
+		Dialect:   sqlstore.PostgreSQL(),
 		Shared:    shared,
 		Dedicated: engine.PostgreSQL,
 		ReadOnly:  readOnly,
@@ -71,11 +71,11 @@ func having(setting, value string) func(testing.TB, string) string {
 	}
 }
 
-func TestPostgreSQL(t *testing.T) { postgreSQL(sqlstore.PostgreSQL()).Run(t) }
+func TestPostgreSQL(t *testing.T) { postgreSQL().Run(t) }
 
-// TestGenericPostgreSQL stands in for databases that support serializable isolation only.
-func TestGenericPostgreSQL(t *testing.T) {
-	e := postgreSQL(sqlstore.GenericPostgreSQL())
+// TestSerializable: the store works at the strictest isolation level too.
+func TestSerializable(t *testing.T) {
+	e := postgreSQL()
 	e.Open = sqltest.Driver("pgx", having("default_transaction_isolation", "serializable"))
 	e.Run(t, "Conformance", "Linearizable", "Schema", "Overtaking") // the other tests are about the server
 }
@@ -84,20 +84,7 @@ func TestGenericPostgreSQL(t *testing.T) {
 // changes.
 func TestAsynchronousCommit(t *testing.T) {
 	t.Parallel()
-	e := postgreSQL(sqlstore.PostgreSQL())
+	e := postgreSQL()
 	e.Open = sqltest.Driver("pgx", having("synchronous_commit", "off"))
 	e.CrashesMustLoseChanges(t)
-}
-
-// TestTablesOfAnotherDialect: Migrate refuses tables of the other dialect, whose changes
-// would be missing in the feed, or fail.
-func TestTablesOfAnotherDialect(t *testing.T) {
-	t.Parallel()
-	dsn := shared.Get(t).DSN()
-	for _, tt := range []struct{ created, used sqlstore.Dialect }{
-		{sqlstore.PostgreSQL(), sqlstore.GenericPostgreSQL()},
-		{sqlstore.GenericPostgreSQL(), sqlstore.PostgreSQL()},
-	} {
-		postgreSQL(tt.created).MigrateRefuses(t, dsn, postgreSQL(tt.used), dsn, "tables of another dialect")
-	}
 }
