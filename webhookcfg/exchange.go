@@ -24,15 +24,15 @@ type exchange struct {
 	secret string     // of the client; redacted in the texts of other packages
 	url    egress.URL // of a set, even if malformed; redacted likewise
 
-	body      bodyTimer
-	responded bool // the response is being written, or was
+	body      *bodyTimer // nil if there is no body
+	responded bool       // the response is being written, or was
 }
 
 // run authenticates the client, performs the operation and responds, once.
 func (x *exchange) run(m match) {
 	ctx, cancel := context.WithDeadline(x.r.Context(), x.start.Add(x.h.options.Timeout))
 	defer cancel()
-	x.body.start(ctx, x.w, x.r)
+	x.body = x.h.limitBody(x.w, x.r)
 	defer x.finish()
 	defer x.recover(ctx)
 	var body []byte
@@ -45,10 +45,10 @@ func (x *exchange) run(m match) {
 
 // finish ends the limit of the body, before the ResponseWriter becomes invalid.
 func (x *exchange) finish() {
+	defer x.h.release(x.body)
 	if x.responded {
-		x.body.drain(x.w, x.r)
+		x.body.drain(x.r)
 	}
-	x.body.stop()
 }
 
 // recover responds 500 after a panic in the store, the verifier, the prober or a

@@ -1,11 +1,11 @@
 package webhookcfg
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"net/http"
 	"slices"
+	"sync"
 	"time"
 )
 
@@ -23,6 +23,7 @@ type Handler struct {
 	challenge   string
 	validEntity func(id string) bool
 	entityRule  string // the description of a refusal by validEntity
+	bodyTimers  sync.Pool
 }
 
 // NewHandler returns a handler over a store and a verifier. Nil options mean the
@@ -69,13 +70,11 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 // refuseRoute responds to a request that reached no operation, in the same time.
 func (h *Handler) refuseRoute(w http.ResponseWriter, r *http.Request, e *apiError) {
-	ctx, cancel := context.WithTimeout(r.Context(), h.options.Timeout)
-	defer cancel()
-	var body bodyTimer
-	body.start(ctx, w, r)
-	body.finish(w, r)
+	body := h.limitBody(w, r)
+	defer h.release(body)
+	body.finish(r)
 	h.refuse(w, e)
-	body.drain(w, r)
+	body.drain(r)
 }
 
 // Routes returns the routes of the handler, for documentation, metrics and policies.

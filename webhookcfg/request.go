@@ -1,7 +1,6 @@
 package webhookcfg
 
 import (
-	"context"
 	"errors"
 	"io"
 	"mime"
@@ -132,58 +131,93 @@ func (x *exchange) pageQuery() (after string, limit int, e *apiError) {
 // never reads it. A read deadline is only set once the time is over, because it replaces
 // an earlier one, of the server or of a middleware, and because one that passes after the
 // body was read looks like a client that disconnected. If the ResponseWriter supports no
-// read deadlines, only the limits of its server apply.
+// read deadlines, only the limits of its server apply. The methods of a nil timer, that
+// of a request without a body, do nothing.
 type bodyTimer struct {
-	timer   *time.Timer // nil if there is no body, or if it was read
-	running sync.WaitGroup
-	late    bool // the read deadline was set
+	w       http.ResponseWriter
+	timer   *time.Timer
+	running sync.WaitGroup // the function of the timer
+	active  bool           // the body was not read
+	late    bool           // the read deadline was set
 }
 
-func (b *bodyTimer) start(ctx context.Context, w http.ResponseWriter, r *http.Request) {
+// limitBody returns the timer of a request; release must be called. Timers are reused,
+// without which the benchmark of a POST exceeds its budget of allocations.
+func (h *Handler) limitBody(w http.ResponseWriter, r *http.Request) *bodyTimer {
 	if r.ContentLength == 0 && r.Header["Content-Length"] == nil {
-		return // no body can arrive; see hasBody
+		return nil // no body can arrive; see hasBody
 	}
+	limit := h.options.Timeout
+	if deadline, ok := r.Context().Deadline(); ok {
+		limit = min(limit, time.Until(deadline))
+	}
+	b, reused := h.bodyTimers.Get().(*bodyTimer)
+	if !reused {
+		b = new(bodyTimer)
+	}
+	b.w, b.active, b.late = w, true, false
 	b.running.Add(1)
-	deadline, _ := ctx.Deadline()
-	b.timer = time.AfterFunc(time.Until(deadline), func() {
-		defer b.running.Done()
-		b.late = http.NewResponseController(w).SetReadDeadline(time.Unix(1, 0)) == nil
-	})
+	if reused {
+		b.timer.Reset(limit)
+	} else {
+		b.timer = time.AfterFunc(limit, b.expire)
+	}
+	return b
+}
+
+func (b *bodyTimer) expire() {
+	defer b.running.Done()
+	b.late = http.NewResponseController(b.w).SetReadDeadline(time.Unix(1, 0)) == nil
 }
 
 // stop ends the limit. No read deadline is set after it returns: the ResponseWriter must
 // not be used after the handler.
 func (b *bodyTimer) stop() {
-	if b.timer != nil && !b.timer.Stop() {
-		b.running.Wait()
+	if b == nil || !b.active {
+		return
 	}
-	b.timer = nil
+	if b.timer.Stop() {
+		b.running.Done()
+	}
+	b.running.Wait()
+	b.active = false
+}
+
+func (h *Handler) release(b *bodyTimer) {
+	if b != nil {
+		b.stop()
+		b.w = nil
+		h.bodyTimers.Put(b)
+	}
 }
 
 // finish reads what is left of the body, as net/http does after the handler returns, but
 // while the time is limited. It is called before the response is written, and drain after.
-func (b *bodyTimer) finish(w http.ResponseWriter, r *http.Request) {
-	if r.Header["Expect"] == nil && w.Header()["Connection"] == nil {
+func (b *bodyTimer) finish(r *http.Request) {
+	if b == nil {
+		return
+	}
+	if r.Header["Expect"] == nil && b.w.Header()["Connection"] == nil {
 		b.close(r.Body)
 	}
-	if b.timer == nil && b.late && r.ProtoMajor == 1 {
+	if !b.active && b.late && r.ProtoMajor == 1 {
 		// The deadline may have ended the context of the connection, and so that of every
 		// request to come.
-		w.Header().Set("Connection", "close")
+		b.w.Header().Set("Connection", "close")
 	}
 }
 
 // drain reads the rest after the response, where the connection is closed then: the rest of
 // a body that is too large, or one that may never come, since its client expects 100.
-func (b *bodyTimer) drain(w http.ResponseWriter, r *http.Request) {
-	if b.timer != nil {
-		_ = http.NewResponseController(w).Flush()
+func (b *bodyTimer) drain(r *http.Request) {
+	if b != nil && b.active {
+		_ = http.NewResponseController(b.w).Flush()
 		b.close(r.Body)
 	}
 }
 
 func (b *bodyTimer) close(body io.Closer) {
-	if b.timer != nil {
+	if b.active {
 		defer b.stop()
 		_ = body.Close()
 	}

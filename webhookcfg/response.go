@@ -17,7 +17,7 @@ var success = []byte(`{"message":"successful"}`)
 // respond writes the response to a request that reached an operation, and reports the
 // event.
 func (x *exchange) respond(ctx context.Context, body []byte, e *apiError) {
-	x.body.finish(x.w, x.r)
+	x.body.finish(x.r)
 	if e == nil {
 		x.event.Status, x.responded = http.StatusOK, true
 		write(x.w, http.StatusOK, body)
