@@ -1,6 +1,7 @@
 package main
 
 import (
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -63,14 +64,22 @@ func newHandler(b *testing.B) http.Handler {
 // serve measures a handler for a client that has a base. The request and the response are
 // made once and reset, at the same cost for both sides.
 func serve(b *testing.B, h http.Handler, method, path, body string) {
-	w := &response{header: make(http.Header)}
+	conn, err := net.ListenUDP("udp", &net.UDPAddr{IP: net.IPv4(127, 0, 0, 1)})
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer conn.Close()
+	w := &response{header: make(http.Header), conn: conn}
 	first := newRequest("POST", referencePath, setAll)
 	first.Body = requestBody{strings.NewReader(setAll)}
 	h.ServeHTTP(w, first)
 	r := newRequest(method, path, body)
 	b.ReportAllocs()
 	for b.Loop() {
-		r.Body = requestBody{strings.NewReader(body)}
+		r.Body = http.NoBody
+		if body != "" {
+			r.Body = requestBody{strings.NewReader(body)}
+		}
 		clear(w.header)
 		w.status = 0
 		h.ServeHTTP(w, r)
@@ -95,15 +104,17 @@ type requestBody struct{ *strings.Reader }
 
 func (requestBody) Close() error { return nil }
 
-// response is an [http.ResponseWriter] at no cost.
+// response is an [http.ResponseWriter] at no cost but that of a read deadline, which is
+// that of a socket.
 type response struct {
 	header http.Header
 	status int
+	conn   net.Conn
 }
 
-func (w *response) Header() http.Header             { return w.header }
-func (w *response) WriteHeader(status int)          { w.status = status }
-func (w *response) SetReadDeadline(time.Time) error { return nil }
+func (w *response) Header() http.Header                      { return w.header }
+func (w *response) WriteHeader(status int)                   { w.status = status }
+func (w *response) SetReadDeadline(deadline time.Time) error { return w.conn.SetReadDeadline(deadline) }
 
 func (w *response) Write(p []byte) (int, error) {
 	if w.status == 0 {

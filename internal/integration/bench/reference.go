@@ -7,6 +7,7 @@ import (
 	"crypto/subtle"
 	"encoding/base64"
 	"errors"
+	"io"
 	"net/http"
 	"net/netip"
 	"net/url"
@@ -116,7 +117,7 @@ func (h *reference) delete(ctx context.Context, w http.ResponseWriter, r *http.R
 		h.succeed(ctx, w)
 		return
 	}
-	if r.URL.RawQuery != "" || r.URL.ForceQuery || r.ContentLength != 0 ||
+	if r.URL.RawQuery != "" || r.URL.ForceQuery || announcesBody(r) ||
 		r.RequestURI != "" && !strings.HasSuffix(r.RequestURI, r.URL.EscapedPath()) {
 		refuse(w, 400, "invalid_request")
 		return
@@ -126,6 +127,24 @@ func (h *reference) delete(ctx context.Context, w http.ResponseWriter, r *http.R
 	delete(h.overrides, client)
 	h.mu.Unlock()
 	h.succeed(ctx, w)
+}
+
+// announcesBody reports whether a request has a body. Over HTTP/2 its ContentLength may be 0
+// nevertheless.
+func announcesBody(r *http.Request) bool {
+	if r.ContentLength != 0 || r.Header["Expect"] != nil {
+		return true
+	}
+	for _, length := range r.Header["Content-Length"] {
+		if length != "0" {
+			return true
+		}
+	}
+	if r.Body == http.NoBody {
+		return false
+	}
+	n, err := r.Body.Read(make([]byte, 1))
+	return n > 0 || err != io.EOF
 }
 
 func (h *reference) unset(client, id string) {
