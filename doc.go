@@ -8,6 +8,7 @@
 //
 //   - webhookcfg: the vocabulary, the interfaces and the HTTP handler.
 //   - webhookcfg/egress: which URLs and addresses may be called.
+//   - webhookcfg/mounttest: a check of a deployed mount, with the proxies in front of it.
 //   - store: stores in memory and in a file.
 //   - store/cache: a sender's copy of any store with bounded staleness, and the
 //     optional interfaces that keep it fresh.
@@ -51,6 +52,7 @@
 //
 //	webhookcfg             → webhookcfg/egress, internal/redact, internal/strictjson
 //	webhookcfg/egress      → internal/ratelimit, internal/singleflight
+//	webhookcfg/mounttest   → webhookcfg/egress, internal/redact
 //	store                  → webhookcfg, store/cache, internal/oplog, internal/table
 //	store/cache            → webhookcfg, internal/singleflight
 //	store/sqlstore         → webhookcfg, store/cache, internal/keylock, internal/redact

@@ -1,0 +1,303 @@
+package mounttest_test
+
+import (
+	"context"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"log"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"example.com/go-webhookcfg/auth"
+	"example.com/go-webhookcfg/internal/hostile"
+	"example.com/go-webhookcfg/store"
+	"example.com/go-webhookcfg/webhookcfg"
+	"example.com/go-webhookcfg/webhookcfg/mounttest"
+)
+
+const (
+	client  = "mounttest"
+	secret  = "a-long-random-secret"
+	hookURL = "https://hooks.example.com/in/t0ken"
+)
+
+// hooks are the options of a handler that reads and is served under /hooks.
+var hooks = webhookcfg.Options{BasePath: "/hooks", Reads: true, ProbeMode: webhookcfg.ProbeOff}
+
+func newHandler(t testing.TB, st webhookcfg.Store, o webhookcfg.Options) *webhookcfg.Handler {
+	t.Helper()
+	clients, err := auth.Static(auth.Credential{ID: client, Secrets: auth.Secrets(secret)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	h, err := webhookcfg.NewHandler(st, clients, &o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return h
+}
+
+// serve serves a mount over HTTP/1, or over TLS with HTTP/2 as well.
+func serve(t testing.TB, h http.Handler, overTLS bool) mounttest.Target {
+	t.Helper()
+	server := httptest.NewUnstartedServer(h)
+	server.Config.ErrorLog = log.New(&testWriter{t: t}, "", 0)
+	target := mounttest.Target{ClientID: client, Secret: secret, WebhookURL: hookURL}
+	if server.EnableHTTP2 = overTLS; overTLS {
+		server.StartTLS()
+		target.TLSConfig = server.Client().Transport.(*http.Transport).TLSClientConfig
+	} else {
+		server.Start()
+	}
+	t.Cleanup(server.Close)
+	target.BaseURL = server.URL + "/hooks"
+	return target
+}
+
+// testWriter logs the errors of a server, which malformed requests cause, to the test.
+type testWriter struct{ t testing.TB }
+
+func (w *testWriter) Write(p []byte) (int, error) {
+	w.t.Logf("%s", p)
+	return len(p), nil
+}
+
+// check completes a check.
+func check(t testing.TB, target mounttest.Target) mounttest.Report {
+	t.Helper()
+	report, err := mounttest.Check(t.Context(), target)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return report
+}
+
+func TestHandler(t *testing.T) {
+	h := newHandler(t, store.NewMemory(), hooks)
+	mux := http.NewServeMux()
+	h.Register(mux)
+	for _, mount := range []http.Handler{h, h.Before(mux)} {
+		for _, overTLS := range []bool{false, true} {
+			report := check(t, serve(t, mount, overTLS))
+			if len(report.Failures) > 0 || report.HTTP2 != overTLS || report.Requests < 150 || overTLS && report.Requests < 300 {
+				t.Errorf("over TLS %t: HTTP/2 %t, %v", overTLS, report.HTTP2, report)
+			}
+		}
+	}
+	mounttest.Run(t, serve(t, h, false))
+}
+
+// TestEntities: other identifiers, for a host with a catalogue, and no webhook of the
+// client afterwards.
+func TestEntities(t *testing.T) {
+	st := store.NewMemory()
+	o := hooks
+	o.EntityExists = func(_ context.Context, _, entity string) (bool, error) {
+		return entity == "e1" || entity == "e2", nil
+	}
+	target := serve(t, newHandler(t, st, o), false)
+	target.Entity, target.Witness = "e1", "e2"
+	mounttest.Run(t, target)
+	for _, entity := range []string{"e1", "e2"} {
+		if hook, err := st.Resolve(t.Context(), client, entity); err != nil || !hook.URL.IsZero() {
+			t.Errorf("%s: %v, %v", entity, hook, err)
+		}
+	}
+}
+
+// TestResolve: without the reads of the handler, the effect is read by the host.
+func TestResolve(t *testing.T) {
+	st := store.NewMemory()
+	o := hooks
+	o.Reads = false
+	target := serve(t, newHandler(t, st, o), false)
+	if _, err := mounttest.Check(t.Context(), target); err == nil || !strings.Contains(err.Error(), "Options.Reads") {
+		t.Errorf("got %v, want the advice to switch reads on", err)
+	}
+	target.Resolve = func(ctx context.Context, entity string) (string, error) {
+		hook, err := st.Resolve(ctx, client, entity)
+		return hook.URL.Reveal(), err
+	}
+	mounttest.Run(t, target)
+}
+
+// TestVacuous: a check that could not fail is an error.
+func TestVacuous(t *testing.T) {
+	h := newHandler(t, store.NewMemory(), hooks)
+	constant := func(webhookURL string) func(context.Context, string) (string, error) {
+		return func(context.Context, string) (string, error) { return webhookURL, nil }
+	}
+	tests := []struct {
+		name   string
+		mount  http.Handler
+		change func(*mounttest.Target)
+		want   string
+	}{
+		{"not the mount", http.NotFoundHandler(), func(*mounttest.Target) {}, "check BaseURL"},
+		{"no effect", http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}), func(*mounttest.Target) {}, "no JSON"},
+		{"wrong base", h, func(t *mounttest.Target) { t.BaseURL += "/x" }, "check BaseURL"},
+		{"redirected base", http.RedirectHandler("https://elsewhere.example.com/", http.StatusMovedPermanently), func(*mounttest.Target) {}, "must be the final one"},
+		{"wrong secret", h, func(t *mounttest.Target) { t.Secret = "wrong" }, "check ClientID and Secret"},
+		{"refused URL", h, func(t *mounttest.Target) { t.WebhookURL = "http://hooks.example.com/" }, "check WebhookURL"},
+		{"always a webhook", h, func(t *mounttest.Target) { t.Resolve = constant(hookURL) }, "want false"},
+		{"never a webhook", h, func(t *mounttest.Target) { t.Resolve = constant("") }, "want true"},
+		{"another webhook", h, func(t *mounttest.Target) { t.Resolve = constant("https://elsewhere.example.com/") }, "must be its own"},
+		{"error", h, func(t *mounttest.Target) {
+			t.Resolve = func(context.Context, string) (string, error) { return "", errors.New("broken on purpose") }
+		}, "broken on purpose"},
+		{"no base", h, func(t *mounttest.Target) { t.BaseURL = "" }, "BaseURL"},
+		{"userinfo", h, func(t *mounttest.Target) { t.BaseURL = "http://u:passw0rd@127.0.0.1/" }, "userinfo"},
+		{"query", h, func(t *mounttest.Target) { t.BaseURL += "?x=y" }, "query"},
+		{"no secret", h, func(t *mounttest.Target) { t.Secret = "" }, "without"},
+		{"one entity", h, func(t *mounttest.Target) { t.Entity, t.Witness = "e", "e" }, "not two"},
+		{"entity with a slash", h, func(t *mounttest.Target) { t.Entity = "a/b" }, "not two"},
+		{"negative timeout", h, func(t *mounttest.Target) { t.Timeout = -1 }, "negative"},
+	}
+	for _, tt := range tests {
+		target := serve(t, tt.mount, false)
+		tt.change(&target)
+		report, err := mounttest.Check(t.Context(), target)
+		if err == nil || !strings.Contains(err.Error(), tt.want) || strings.Contains(err.Error(), "passw0rd") || report.Requests > 0 {
+			t.Errorf("%s: error %v after %d requests, want %q", tt.name, err, report.Requests, tt.want)
+		}
+	}
+}
+
+// recorded wraps a testing.TB to see whether a test fails.
+type recorded struct {
+	testing.TB
+	text string
+}
+
+func (r *recorded) Helper()           {}
+func (r *recorded) Error(args ...any) { r.text += fmt.Sprint(args...) }
+
+// TestRun: a failure and an error fail the test.
+func TestRun(t *testing.T) {
+	h := newHandler(t, store.NewMemory(), hooks)
+	mux := http.NewServeMux()
+	h.Register(mux)
+	for _, tt := range []struct {
+		mount http.Handler
+		want  string
+	}{
+		{h, ""}, {mux, "redirected"}, {http.NotFoundHandler(), "BaseURL"},
+	} {
+		r := &recorded{TB: t}
+		mounttest.Run(r, serve(t, tt.mount, false))
+		if tt.want == "" && r.text != "" || !strings.Contains(r.text, tt.want) {
+			t.Errorf("got %q, want %q", r.text, tt.want)
+		}
+	}
+}
+
+// TestSecrets: neither report nor error holds a secret, also where the mount returns them.
+func TestSecrets(t *testing.T) {
+	inner := newHandler(t, store.NewMemory(), hooks)
+	echo := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		_, pass, _ := r.BasicAuth()
+		to := "/" + pass + "/" + r.Header.Get("Authorization") + "/" + hookURL
+		if r.Method == "POST" && strings.Contains(r.RequestURI, "//") {
+			http.Redirect(w, r, to, http.StatusTemporaryRedirect)
+			return
+		}
+		clean(inner).ServeHTTP(w, r)
+	})
+	target := serve(t, echo, false)
+	target.Received = func() []string { return []string{secret, hookURL} }
+	report := check(t, target)
+	target.Resolve = func(context.Context, string) (string, error) { return "", errors.New(secret + " " + hookURL) }
+	_, err := mounttest.Check(t.Context(), target)
+	if len(report.Failures) == 0 || err == nil {
+		t.Fatalf("no failures, or error %v", err)
+	}
+	text := fmt.Sprintf("%v %#v %v", report, report.Failures, err)
+	for _, hidden := range []string{secret, "t0ken", base64.StdEncoding.EncodeToString([]byte(client + ":" + secret))} {
+		if strings.Contains(text, hidden) {
+			t.Errorf("the text holds %q", hidden)
+		}
+	}
+	for _, shown := range []string{"https://hooks.example.com", "[secret]", "DELETE /hooks/api/v1/configure/configure-webhook/mounttest-entity/.. HTTP/1.1"} {
+		if !strings.Contains(text, shown) {
+			t.Errorf("the text does not hold %q", shown)
+		}
+	}
+}
+
+// TestHostile: a mount that is hostile to malformed requests fails the check in time, and
+// nothing stays open.
+func TestHostile(t *testing.T) {
+	before := hostile.Goroutines()
+	inner := newHandler(t, store.NewMemory(), hooks)
+	for _, tt := range []struct {
+		name, part string // of the targets to which it is hostile
+		response   string // after which it is silent
+		outcome    mounttest.Outcome
+		stops      bool
+	}{
+		{"silent", "..", "", mounttest.Unanswered, true},
+		{"half a header", "/./..", "HTTP/1.1 200 OK\r\n", mounttest.Unanswered, false},
+		{"endless 103", "..", strings.Repeat("HTTP/1.1 103 Early Hints\r\n\r\n", 10000), 0, false},
+		{"101", "..", "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: x\r\n\r\n", 0, false},
+		{"redirect without end", "..", "HTTP/1.1 307 x\r\nLocation: /\r\nContent-Length: 1000000\r\n\r\n", mounttest.Redirected, false},
+		{"no HTTP", "..", strings.Repeat("x", 1<<20), 0, false},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				if !strings.Contains(r.RequestURI, tt.part) {
+					inner.ServeHTTP(w, r)
+					return
+				}
+				conn, _, err := http.NewResponseController(w).Hijack()
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				defer conn.Close()
+				_, _ = conn.Write([]byte(tt.response))
+				_, _ = conn.Read(make([]byte, 1)) // until the check closes it
+			}))
+			defer server.Close()
+			target := mounttest.Target{BaseURL: server.URL + "/hooks", ClientID: client, Secret: secret, WebhookURL: hookURL}
+			if tt.outcome == mounttest.Unanswered {
+				target.Timeout = hostile.Limit / 5
+			}
+			report, err := mounttest.Check(t.Context(), target)
+			if stopped := err != nil; stopped != tt.stops {
+				t.Errorf("error %v", err)
+			}
+			if failed := len(report.Failures) > 0; failed != (tt.outcome != 0) || failed && report.Failures[0].Outcome != tt.outcome {
+				t.Errorf("got %v, want %v", report, tt.outcome)
+			}
+		})
+	}
+	if err := before.Await(); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestCancel: the check ends with its context, and restores the client.
+func TestCancel(t *testing.T) {
+	st := store.NewMemory()
+	inner := newHandler(t, st, hooks)
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	target := serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if strings.Contains(r.RequestURI, "..") {
+			cancel()
+			<-r.Context().Done() // the connection was closed
+			return
+		}
+		inner.ServeHTTP(w, r)
+	}), false)
+	report, err := mounttest.Check(ctx, target)
+	if err == nil || !strings.Contains(err.Error(), context.Canceled.Error()) || len(report.Failures) > 0 {
+		t.Errorf("got %v, %v", report, err)
+	}
+	if hook, err := st.Resolve(t.Context(), client, "mounttest-witness"); err != nil || !hook.URL.IsZero() {
+		t.Errorf("witness after the check: %v, %v", hook, err)
+	}
+}
