@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"regexp"
 	"strconv"
+	"strings"
 )
 
 // Dialect is the SQL of one kind of database: [PostgreSQL], [MySQL] or [SQLite]. The zero
@@ -86,6 +87,10 @@ type dialectSpec struct {
 	setAll  string
 	changes string // "" without support for a feed
 
+	// identity is an expression for a text that differs after the database lost committed
+	// changes, since marks and numbers from before do not have the same meaning then.
+	identity string
+
 	usable usableCheck
 
 	// classify returns the outcome of a write that failed with an error of the driver.
@@ -118,7 +123,7 @@ type queries struct {
 }
 
 func (g *dialectSpec) queries(prefix string) queries {
-	compile := func(template string) statement { return newStatement(template, prefix, g.numbered) }
+	compile := func(template string) statement { return newStatement(g.withIdentity(template), prefix, g.numbered) }
 	q := queries{
 		prefix:         prefix,
 		set:            []statement{compile(g.touch), compile(g.put + g.replace)},
@@ -135,7 +140,7 @@ func (g *dialectSpec) queries(prefix string) queries {
 		purgeAll:       compile(purgeAll),
 		swept:          compile(swept),
 		changes:        compile(g.changes),
-		versions:       withTables(versions, prefix),
+		versions:       withTables(g.withIdentity(versions), prefix),
 	}
 	if g.set != "" {
 		q.set = []statement{compile(g.set)}
@@ -190,7 +195,7 @@ AND gen = (SELECT gen FROM {client} WHERE id = @client AND length(url) = 0)`
 	replaceMark = `UPDATE {client} SET mark = @next WHERE id = @client AND mark = @mark`
 
 	version  = `SELECT version FROM {schema} WHERE id = 1`
-	versions = `SELECT id, mark FROM {client} WHERE id IN (@ids)`
+	versions = `SELECT {identity} AS identity, NULL, NULL UNION ALL SELECT NULL, id, mark FROM {client} WHERE id IN (@ids)`
 )
 
 // Statements of a sweep. They find rows by ranges of the key alone, so that the
@@ -236,11 +241,15 @@ func (s statement) args(v values) []any {
 }
 
 // In the templates of statements, {client} is the table and @entity the parameter of
-// that name.
+// that name; @@port is a variable of MySQL.
 var (
 	tablePattern = regexp.MustCompile(`\{([a-z_]+)\}`)
-	paramPattern = regexp.MustCompile(`@[a-z]+[0-9]*`)
+	paramPattern = regexp.MustCompile(`@{1,2}[a-z]+[0-9]*`)
 )
+
+func (g *dialectSpec) withIdentity(template string) string {
+	return strings.ReplaceAll(template, "{identity}", g.identity)
+}
 
 // withTables replaces the tables in a template by their names.
 func withTables(template, prefix string) string {
@@ -254,6 +263,9 @@ func newStatement(template, prefix string, numbered bool) statement {
 	number := make(map[string]int)
 	s.text = paramPattern.ReplaceAllStringFunc(withTables(template, prefix), func(param string) string {
 		name := param[1:]
+		if name[0] == '@' {
+			return param
+		}
 		if number[name] == 0 || !numbered {
 			s.params = append(s.params, name)
 			number[name] = len(s.params)

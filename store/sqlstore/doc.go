@@ -53,9 +53,16 @@
 // [cache.Feed], whose cost grows with the number of changes alone. MySQL numbers nothing
 // in commit order, so a cursor would miss changes; there, [Store.Changes] is unsupported,
 // and the cache uses the store as a [cache.Versioner], at a cost that grows with the number
-// of its clients. The store is no [cache.Notifier]: PostgreSQL's NOTIFY takes a lock that
-// all writers share, is silent on a frozen connection, and does not pass a connection
-// pooler.
+// of its clients. Transactions that stay open have nothing reported twice, however long they
+// last.
+//
+// A cursor and a version include the identity of the server, of which the time of its start
+// is a part. So a copy drops everything after a restart, a restored backup or a failover, and
+// never keeps a webhook whose change was lost with it. (On MySQL and MariaDB that time has a
+// resolution of one second.)
+//
+// The store is no [cache.Notifier]: PostgreSQL's NOTIFY takes a lock that all writers
+// share, is silent on a frozen connection, and does not pass a connection pooler.
 //
 // # PostgreSQL
 //
@@ -112,10 +119,9 @@
 // about a hundred for the engine.
 //
 // Back up with the tools of the database, all tables of one prefix together. Restoring
-// a backup returns the configuration to the time of the backup. Earlier versions and,
-// after a restart of PostgreSQL, earlier cursors are then recognized as foreign. If a
-// table was reloaded while its server kept running, or the file of an SQLite database
-// was replaced, restart consumers that hold cursors.
+// a backup returns the configuration to the time of the backup. If a table was reloaded
+// while its server kept running, or the file of an SQLite database was replaced, restart
+// the processes that have a [cache.Cache].
 //
 // A process that disappears from the network in the middle of a change leaves the row
 // of one client locked until the server notices; meanwhile, other changes of that

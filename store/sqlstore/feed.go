@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -13,14 +14,19 @@ import (
 	"example.com/go-webhookcfg/webhookcfg/egress"
 )
 
-// maxChanges is the maximum number of clients in one result of a feed.
-const maxChanges = 4096
+const (
+	// maxChanges is the maximum number of clients in one result of a feed.
+	maxChanges = 4096
+	// maxRunning is the maximum number of transactions in a cursor. With more of them, the
+	// cursor is the position of the next one, and later changes are reported again.
+	maxRunning = 1024
+)
 
 // Changes implements [cache.Feed], with one query. It returns a Reset if more than
 // 4,096 clients changed, and if the cursor is from another database, from before the
-// table was created again or, on PostgreSQL, from before the server was restarted. After
-// a backup was restored into a table of a running server, restart consumers that hold
-// cursors.
+// table was created again or, on PostgreSQL, from before the server was started: also if
+// its data was restored, or if another server took its place. After a backup was restored
+// into a table of a running server, restart the processes that hold cursors.
 //
 // MySQL and MariaDB do not number changes in the order in which they become visible. With
 // their dialect the error of every call wraps [errors.ErrUnsupported].
@@ -30,101 +36,178 @@ func (s *Store) Changes(ctx context.Context, since string) (cache.Changes, error
 	}
 	from, known := parseCursor(since)
 	if !known {
-		from.at = math.MaxInt64 // requests only the next cursor
+		from.below = math.MaxInt64 // requests only the next cursor
 	}
 	rows, err := read(ctx, s, s.queries.changes, values{
-		"since": strconv.FormatUint(from.at, 10), "limit": maxChanges + 1,
+		"since": strconv.FormatUint(from.below, 10), "running": "{" + joinNumbers(from.running) + "}", "limit": maxChanges + 1,
 	}, scanChange)
 	if err != nil {
 		return cache.Changes{}, wrapError("changes", err, egress.URL{})
 	}
-	if len(rows) == 0 {
-		return cache.Changes{}, errors.New("sqlstore: changes: no cursor in the database")
-	}
-	next := rows[0].next
-	changes := cache.Changes{Next: next.String()}
-	if !known || next.identity != from.identity || next.at < from.at || len(rows) > maxChanges {
-		changes.Reset = true
-		return changes, nil
-	}
+	var (
+		next    feedCursor
+		changes cache.Changes
+	)
 	for _, row := range rows {
-		if row.client != nil {
+		if row.cursor.identity != "" {
+			next = row.cursor
+		} else {
 			changes.Clients = append(changes.Clients, string(row.client))
 		}
+	}
+	if next.identity == "" {
+		return cache.Changes{}, errors.New("sqlstore: changes: no cursor in the database")
+	}
+	changes.Next = next.String()
+	if !known || next.identity != from.identity || next.below < from.below || len(changes.Clients) > maxChanges {
+		changes.Reset, changes.Clients = true, nil
 	}
 	return changes, nil
 }
 
-// changeRow is the next cursor, with one changed client or none.
+// changeRow is the next cursor or a changed client.
 type changeRow struct {
-	next   feedCursor
+	cursor feedCursor
 	client []byte
 }
 
-// scanChange scans a row. Every change that is not yet visible has a number of at least
-// oldest. The cursor is at most newest+1, since the database may assign numbers beyond it,
-// which no change has, a second time after a crash.
-func scanChange(rows *sql.Rows) (changeRow, error) {
+// scanChange scans a row. The database may assign numbers beyond the newest one, which no
+// change has, a second time after a crash of which its identity shows nothing.
+func scanChange(rows *sql.Rows) (row changeRow, err error) {
 	var (
-		row            changeRow
-		oldest, newest uint64
+		identity, snapshot sql.NullString
+		newest             sql.NullInt64
 	)
-	err := rows.Scan(&row.next.identity, &oldest, &newest, &row.client)
-	row.next.at = min(oldest, newest+1)
-	return row, err
+	if err := rows.Scan(&identity, &snapshot, &newest, &row.client); err != nil || !identity.Valid {
+		return row, err
+	}
+	if row.cursor, err = newCursor(identity.String, snapshot.String); err != nil {
+		return row, err
+	}
+	row.cursor.clip(uint64(newest.Int64) + 1)
+	return row, nil
 }
 
-// feedCursor is a position in the feed: all changes with numbers below at were returned.
+// feedCursor is a position in the feed: all changes with numbers below it were returned,
+// except those of transactions that had not ended.
 type feedCursor struct {
-	identity string
-	at       uint64
+	identity string // of the server and its table
+	below    uint64
+	running  []uint64 // in ascending order
 }
 
-func (c feedCursor) String() string { return c.identity + "/" + strconv.FormatUint(c.at, 10) }
+// newCursor returns the position of a snapshot in the syntax of PostgreSQL, xmin:xmax:xips.
+// Each transaction below xmax has ended, unless it is one of xips.
+func newCursor(identity, snapshot string) (c feedCursor, err error) {
+	c.identity = identity
+	_, text, _ := strings.Cut(snapshot, ":")
+	xmax, xips, _ := strings.Cut(text, ":")
+	if c.below, err = strconv.ParseUint(xmax, 10, 64); err == nil {
+		c.running, err = parseNumbers(xips)
+	}
+	if len(c.running) > maxRunning {
+		c.clip(c.running[maxRunning])
+	}
+	return c, err
+}
 
+// clip moves a position that is beyond another one back to it.
+func (c *feedCursor) clip(below uint64) {
+	if below < c.below {
+		c.below = below
+		n, _ := slices.BinarySearch(c.running, below)
+		c.running = c.running[:n]
+	}
+}
+
+func (c feedCursor) String() string {
+	return c.identity + "/" + strconv.FormatUint(c.below, 10) + "/" + joinNumbers(c.running)
+}
+
+// parseCursor reports whether the text may be that of a cursor.
 func parseCursor(text string) (feedCursor, bool) {
-	identity, number, _ := strings.Cut(text, "/")
-	at, err := strconv.ParseUint(number, 10, 63)
-	return feedCursor{identity, at}, err == nil && identity != ""
+	parts := strings.Split(text, "/")
+	if len(parts) != 3 || parts[0] == "" {
+		return feedCursor{}, false
+	}
+	below, err := strconv.ParseUint(parts[1], 10, 63)
+	running, rerr := parseNumbers(parts[2])
+	return feedCursor{parts[0], below, running}, err == nil && rerr == nil && len(running) <= maxRunning
+}
+
+func joinNumbers(numbers []uint64) string {
+	texts := make([]string, len(numbers))
+	for i, n := range numbers {
+		texts[i] = strconv.FormatUint(n, 10)
+	}
+	return strings.Join(texts, ",")
+}
+
+func parseNumbers(text string) (numbers []uint64, err error) {
+	if text == "" {
+		return nil, nil
+	}
+	for number := range strings.SplitSeq(text, ",") {
+		n, err := strconv.ParseUint(number, 10, 64)
+		if err != nil {
+			return nil, err
+		}
+		numbers = append(numbers, n)
+	}
+	return numbers, nil
 }
 
 // maxIDs is the maximum number of clients in one query.
 const maxIDs = 256
 
-// Versions implements [cache.Versioner], with a query for every 256 clients. The
-// version of a client is a random number written by its last change, so that a version
-// from before a backup was restored never equals one from after it. A client that was
-// never changed has the version "". The error wraps [webhookcfg.ErrInvalidArgument] if a
-// name has more than 1,024 bytes.
+// Versions implements [cache.Versioner], with a query for every 256 clients. The version of
+// a client consists of a random number written by its last change, and of the identity of
+// the server, which includes the time of its start. So a version from before a backup was
+// restored, or from before a failover that lost changes, never equals one from after it. The
+// error wraps [webhookcfg.ErrInvalidArgument] if a name has more than 1,024 bytes.
 func (s *Store) Versions(ctx context.Context, clients []string) ([]string, error) {
 	if err := checkNames(clients...); err != nil {
 		return nil, err
 	}
-	marks := make(map[string]string)
-	for first := 0; first < len(clients); first += maxIDs {
-		if err := s.readMarks(ctx, clients[first:min(first+maxIDs, len(clients))], marks); err != nil {
+	versions := make([]string, 0, len(clients))
+	for some := range slices.Chunk(clients, maxIDs) {
+		q, v := s.versionsOf(some)
+		rows, err := read(ctx, s, q, v, scanVersion)
+		if err != nil {
 			return nil, wrapError("versions", err, egress.URL{})
 		}
-	}
-	versions := make([]string, len(clients))
-	for i, client := range clients {
-		versions[i] = marks[client]
+		identity, marks := "", make(map[string]string, len(some))
+		for _, row := range rows {
+			if row.client == "" {
+				identity = row.identity
+			} else {
+				marks[row.client] = strconv.FormatInt(row.mark, 36)
+			}
+		}
+		if identity == "" {
+			return nil, errors.New("sqlstore: versions: no identity in the database")
+		}
+		for _, client := range some {
+			versions = append(versions, identity+"/"+marks[client])
+		}
 	}
 	return versions, nil
 }
 
-func (s *Store) readMarks(ctx context.Context, clients []string, marks map[string]string) error {
-	q, v := s.versionsOf(clients)
-	_, err := read(ctx, s, q, v, func(rows *sql.Rows) (struct{}, error) {
-		var (
-			id   []byte
-			mark int64
-		)
-		err := rows.Scan(&id, &mark)
-		marks[string(id)] = strconv.FormatInt(mark, 36)
-		return struct{}{}, err
-	})
-	return err
+// versionRow is the identity of the server, or a client with its mark.
+type versionRow struct {
+	identity, client string
+	mark             int64
+}
+
+func scanVersion(rows *sql.Rows) (versionRow, error) {
+	var (
+		identity sql.NullString
+		client   []byte
+		mark     sql.NullInt64
+	)
+	err := rows.Scan(&identity, &client, &mark)
+	return versionRow{identity.String, string(client), mark.Int64}, err
 }
 
 // versionsOf returns the query for some clients. The number of its parameters is a power

@@ -4,6 +4,7 @@ import (
 	"database/sql/driver"
 	"errors"
 	"fmt"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -23,36 +24,46 @@ func TestFeedUnsupported(t *testing.T) {
 
 // TestCursor checks the result of Changes for each kind of cursor.
 func TestCursor(t *testing.T) {
-	row := func(identity, oldest, newest string, client any) []driver.Value {
-		return []driver.Value{identity, oldest, newest, client}
-	}
-	two := resultRows{row("db", "20", "30", []byte("a")), row("db", "20", "30", []byte("b"))}
-	none := resultRows{row("db", "20", "12", nil)}
-	var many resultRows
+	head := func(snapshot string, newest int64) []driver.Value { return []driver.Value{"db", snapshot, newest, nil} }
+	named := func(id string) []driver.Value { return []driver.Value{nil, nil, nil, []byte(id)} }
+	none := resultRows{head("20:31:", 12)}
+	two := resultRows{named("a"), head("20:31:20,25", 30), named("b")} // in any order
+	many := resultRows{head("20:31:", 30)}
 	for n := range 4097 {
-		many = append(many, row("db", "20", "30", fmt.Append(nil, n)))
+		many = append(many, named(fmt.Sprint(n)))
 	}
+	const max = "9223372036854775807"
 	for _, tt := range []struct {
-		name, since string
-		rows        resultRows
-		param       string
-		want        cache.Changes
+		name, since    string
+		rows           resultRows
+		below, running string
+		want           cache.Changes
 	}{
-		{"first", "", none, "9223372036854775807", cache.Changes{Reset: true, Next: "db/13"}},
-		{"nothing", "db/13", none, "13", cache.Changes{Next: "db/13"}},
-		{"two", "db/13", two, "13", cache.Changes{Clients: []string{"a", "b"}, Next: "db/20"}},
-		{"too many", "db/13", many, "13", cache.Changes{Reset: true, Next: "db/20"}},
-		{"just not too many", "db/13", many[1:2], "13", cache.Changes{Clients: []string{"1"}, Next: "db/20"}},
-		{"of another database", "other/13", two, "13", cache.Changes{Reset: true, Next: "db/20"}},
-		{"of the future", "db/21", two, "21", cache.Changes{Reset: true, Next: "db/20"}},
-		{"without an identity", "/13", two, "9223372036854775807", cache.Changes{Reset: true, Next: "db/20"}},
-		{"without a number", "db", two, "9223372036854775807", cache.Changes{Reset: true, Next: "db/20"}},
-		{"negative", "db/-1", two, "9223372036854775807", cache.Changes{Reset: true, Next: "db/20"}},
-		{"no cursor at all", "'; DROP", two, "9223372036854775807", cache.Changes{Reset: true, Next: "db/20"}},
+		{"first", "", none, max, "{}", cache.Changes{Reset: true, Next: "db/13/"}},
+		{"nothing", "db/13/", none, "13", "{}", cache.Changes{Next: "db/13/"}},
+		{"two", "db/13/", two, "13", "{}", cache.Changes{Clients: []string{"a", "b"}, Next: "db/31/20,25"}},
+		{"running", "db/13/2,5", two, "13", "{2,5}", cache.Changes{Clients: []string{"a", "b"}, Next: "db/31/20,25"}},
+		{"running since the newest", "db/13/", resultRows{head("20:31:20,25,26", 24)}, "13", "{}", cache.Changes{Next: "db/25/20"}},
+		{"too many", "db/13/", many, "13", "{}", cache.Changes{Reset: true, Next: "db/31/"}},
+		{"just not too many", "db/13/", many[:2], "13", "{}", cache.Changes{Clients: []string{"0"}, Next: "db/31/"}},
+		{"of another database", "other/13/", two, "13", "{}", cache.Changes{Reset: true, Next: "db/31/20,25"}},
+		{"of the future", "db/32/", two, "32", "{}", cache.Changes{Reset: true, Next: "db/31/20,25"}},
+		{"without an identity", "/13/", two, max, "{}", cache.Changes{Reset: true, Next: "db/31/20,25"}},
+		{"without a number", "db//", two, max, "{}", cache.Changes{Reset: true, Next: "db/31/20,25"}},
+		{"with a part too few", "db/13", two, max, "{}", cache.Changes{Reset: true, Next: "db/31/20,25"}},
+		{"with a part too many", "db/13//", two, max, "{}", cache.Changes{Reset: true, Next: "db/31/20,25"}},
+		{"negative", "db/-1/", two, max, "{}", cache.Changes{Reset: true, Next: "db/31/20,25"}},
+		{"no transaction", "db/13/x", two, max, "{}", cache.Changes{Reset: true, Next: "db/31/20,25"}},
+		{"no cursor at all", "'; DROP", two, max, "{}", cache.Changes{Reset: true, Next: "db/31/20,25"}},
 	} {
 		s, _ := openFake(t, sqlstore.PostgreSQL(), nil, func(call string, args []driver.NamedValue) (resultRows, error) {
-			if strings.HasPrefix(call, "SELECT") && args[0].Value != tt.param {
-				t.Errorf("%s: parameter %v, want %s", tt.name, args[0].Value, tt.param)
+			if strings.HasPrefix(call, "SELECT") {
+				want := map[any]bool{tt.below: true, tt.running: true, int64(4097): true}
+				for _, arg := range args {
+					if !want[arg.Value] {
+						t.Errorf("%s: parameter %v, want one of %v", tt.name, arg.Value, want)
+					}
+				}
 			}
 			return tt.rows, nil
 		})
@@ -66,9 +77,34 @@ func TestCursor(t *testing.T) {
 	}
 }
 
-// TestHalfMigratedFeed: without an identity in the database, Changes returns an error.
+// TestCursorIsBounded: a cursor lists at most 1,024 running transactions, and stops at the
+// next one.
+func TestCursorIsBounded(t *testing.T) {
+	var xips []string
+	for n := range 2000 {
+		xips = append(xips, strconv.Itoa(100+n))
+	}
+	s, _ := openFake(t, sqlstore.PostgreSQL(), nil, func(string, []driver.NamedValue) (resultRows, error) {
+		return resultRows{{"db", "100:9000:" + strings.Join(xips, ","), int64(8999), nil}}, nil
+	})
+	first, err := s.Changes(t.Context(), "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := "db/1124/" + strings.Join(xips[:1024], ","); first.Next != want {
+		t.Errorf("the cursor has %d bytes, starts %.20s", len(first.Next), first.Next)
+	}
+	if again, err := s.Changes(t.Context(), first.Next); err != nil || again.Reset {
+		t.Errorf("the cursor was not recognized: %+v, %v", again.Reset, err)
+	}
+	if longer, err := s.Changes(t.Context(), first.Next+",1125"); err != nil || !longer.Reset {
+		t.Errorf("a longer cursor was accepted: %v", err)
+	}
+}
+
+// TestHalfMigratedFeed: without an identity or a snapshot, Changes returns an error.
 func TestHalfMigratedFeed(t *testing.T) {
-	for _, rows := range []resultRows{nil, {{nil, "20", "30", nil}}} {
+	for _, rows := range []resultRows{nil, {{nil, "20:31:", int64(30), nil}}, {{"db", "", int64(30), nil}}, {{"db", "20:31:x", int64(30), nil}}} {
 		s, _ := openFake(t, sqlstore.SQLite(), nil, func(string, []driver.NamedValue) (resultRows, error) { return rows, nil })
 		if changes, err := s.Changes(t.Context(), ""); err == nil {
 			t.Errorf("got %v", changes)
@@ -86,11 +122,11 @@ func TestVersions(t *testing.T) {
 		}
 		texts[call]++
 		seen := make(map[string]bool)
-		var rows resultRows
+		rows := resultRows{{"db", nil, nil}}
 		for _, arg := range args {
 			if id := string(arg.Value.([]byte)); !seen[id] && id != "unknown" {
 				seen[id] = true
-				rows = append([][]driver.Value{{[]byte(id), int64(len(id))}}, rows...)
+				rows = append([][]driver.Value{{nil, []byte(id), int64(len(id))}}, rows...)
 			}
 		}
 		return rows, nil
@@ -114,7 +150,7 @@ func TestVersions(t *testing.T) {
 		t.Fatalf("%d versions: %v", len(got), err)
 	}
 	for i, client := range clients[:600] {
-		if want := fmt.Sprintf("%c", "0123456789abcdefghijklmnopqrstuvwxyz"[len(client)]); got[i] != want {
+		if want := fmt.Sprintf("db/%c", "0123456789abcdefghijklmnopqrstuvwxyz"[len(client)]); got[i] != want {
 			t.Errorf("%s has %s, want %s", client, got[i], want)
 		}
 	}
@@ -122,7 +158,17 @@ func TestVersions(t *testing.T) {
 	for _, n := range texts {
 		queries += n
 	}
-	if got[600] != "" || queries != 3 {
+	if got[600] != "db/" || queries != 3 {
 		t.Errorf("an unknown client has version %q; %d queries", got[600], queries)
+	}
+}
+
+// TestVersionsWithoutIdentity: marks alone are no versions.
+func TestVersionsWithoutIdentity(t *testing.T) {
+	for _, rows := range []resultRows{nil, {{nil, []byte("acme"), int64(1)}}, {{nil, nil, nil}, {nil, []byte("acme"), int64(1)}}} {
+		s, _ := openFake(t, sqlstore.SQLite(), nil, func(string, []driver.NamedValue) (resultRows, error) { return rows, nil })
+		if versions, err := s.Versions(t.Context(), []string{"acme"}); err == nil {
+			t.Errorf("got %v", versions)
+		}
 	}
 }

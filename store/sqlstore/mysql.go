@@ -40,6 +40,8 @@ ON DUPLICATE KEY UPDATE url = @url, since = @since`,
 	setAll: `
 INSERT INTO {client} (id, gen, swept, url, since, mark) VALUES (@client, 1, 1, @url, @since, @mark)
 ON DUPLICATE KEY UPDATE gen = gen + 1, url = @url, since = @since, mark = @mark`,
+	// UUID_SHORT starts with the second in which the server was started.
+	identity: `CONCAT(@@server_id, '-', @@hostname, '-', @@port, '-', UUID_SHORT() >> 24)`,
 	usable:   usableCheck{`SELECT @@autocommit`, "connections without autocommit"},
 	classify: classifyMySQL,
 }

@@ -50,17 +50,21 @@ INSERT INTO {client} AS c (id, gen, swept, url, since, mark, chg)
 VALUES (@client::bytea, 1, 1, @url::bytea, @since::bigint, @mark::bigint, pg_current_xact_id())
 ON CONFLICT (id) DO UPDATE
 SET gen = c.gen + 1, url = EXCLUDED.url, since = EXCLUDED.since, mark = EXCLUDED.mark, chg = EXCLUDED.chg`,
+	// The changes of transactions that had ended are not read again, however long others
+	// take: one that started before them holds back xmin, even from another database.
 	changes: `
-SELECT p.identity, p.oldest, p.newest, q.id
-FROM (
-  SELECT (extract(epoch FROM pg_postmaster_start_time()) * 1000000)::bigint::text || '-' ||
-      pg_relation_filenode('{client}'::regclass)::text AS identity,
-    pg_snapshot_xmin(pg_current_snapshot())::text AS oldest,
-    COALESCE((SELECT n.chg::text FROM {client} n WHERE n.chg < pg_snapshot_xmax(pg_current_snapshot())
-      ORDER BY n.chg DESC LIMIT 1), '0') AS newest) p
-LEFT JOIN (
-  SELECT id FROM {client}
-  WHERE chg >= @since::text::xid8 AND chg < pg_snapshot_xmax(pg_current_snapshot()) LIMIT @limit) q ON true`,
+SELECT {identity} AS identity, pg_current_snapshot()::text,
+  COALESCE((SELECT n.chg::text::bigint FROM {client} n WHERE n.chg < pg_snapshot_xmax(pg_current_snapshot())
+    ORDER BY n.chg DESC LIMIT 1), 0), NULL
+UNION ALL
+(SELECT NULL, NULL, NULL, id FROM {client}
+  WHERE chg >= @since::text::xid8 AND chg < pg_snapshot_xmax(pg_current_snapshot()) LIMIT @limit)
+UNION ALL
+SELECT NULL, NULL, NULL, id FROM {client} WHERE chg = ANY (@running::text::xid8[])`,
+	// The identity differs after every start of a server, and thus if its data was restored
+	// or another server took its place, and after the table was created or emptied.
+	identity: `(extract(epoch FROM pg_postmaster_start_time()) * 1000000)::bigint::text || '-' ||
+  pg_relation_filenode('{client}'::regclass)::text`,
 	usable:   usableCheck{`SELECT COUNT(chg) = 0 FROM {client} WHERE id IS NULL`, otherDialect},
 	classify: classifyPostgreSQL,
 }

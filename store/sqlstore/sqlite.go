@@ -47,12 +47,11 @@ VALUES (@client, 1, 1, @url, @since, @mark, (SELECT COALESCE(MAX(chg), 0) + 1 FR
 ON CONFLICT (id) DO UPDATE
 SET gen = gen + 1, url = excluded.url, since = excluded.since, mark = excluded.mark, chg = excluded.chg`,
 	changes: `
-SELECT p.identity, '9223372036854775807', p.newest, q.id
-FROM (
-  SELECT (SELECT origin FROM {schema} WHERE id = 1) AS identity,
-    CAST((SELECT COALESCE(MAX(chg), 0) FROM {client}) AS TEXT) AS newest) p
-LEFT JOIN (
-  SELECT id FROM {client} WHERE chg >= CAST(@since AS INTEGER) LIMIT @limit) q ON true`,
+SELECT {identity} AS identity, '0:9223372036854775807:', (SELECT COALESCE(MAX(chg), 0) FROM {client}), NULL
+UNION ALL
+SELECT NULL, NULL, NULL, id FROM (
+  SELECT id FROM {client} WHERE chg >= CAST(@since AS INTEGER) LIMIT @limit) q`,
+	identity: `(SELECT origin FROM {schema} WHERE id = 1)`,
 	classify: classifySQLite,
 }
 

@@ -42,7 +42,6 @@ func (e Engine) Run(t *testing.T, names ...string) {
 		{"Linearizable", Engine.linearizable},
 		{"Broken", Engine.broken},
 		{"Feed", Engine.feed},
-		{"FeedCursors", Engine.feedCursors},
 		{"Versions", Engine.versions},
 		{"Schema", Engine.schema},
 		{"Sweep", Engine.sweep},

@@ -35,51 +35,6 @@ func (e Engine) feed(t *testing.T) {
 	t.Run("a sequence misses changes", func(t *testing.T) { e.sequenceFeedMisses(t, dsn) })
 }
 
-// feedCursors checks the cursors of PostgreSQL after events that may assign the numbers of
-// transactions again, or that bring numbers from elsewhere.
-func (e Engine) feedCursors(t *testing.T) {
-	if e.Dialect != sqlstore.PostgreSQL() {
-		t.Skip("not PostgreSQL")
-	}
-	server := e.Dedicated(t)
-	server.SkipIfExternal(t)
-	db := e.Open(t, server.DSN())
-	name := prefix(t, db)
-	st := e.store(t, db, name)
-	migrate(t, st)
-	poll := func(feed cache.Feed, since string) cache.Changes {
-		t.Helper()
-		changes, err := feed.Changes(t.Context(), since)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return changes
-	}
-	if err := st.Apply(t.Context(), anyChange("acme", 1)); err != nil {
-		t.Fatal(err)
-	}
-	first := poll(st, "")
-	execute(t, db, "INSERT INTO "+name+"client VALUES ('restored', 0, 0, '', 0, 0, '9000000000000000000')")
-	execute(t, db, "DO $$BEGIN PERFORM pg_current_xact_id(); END$$") // a number of no change
-	if got := poll(st, first.Next); got.Reset || len(got.Clients) > 0 || got.Next != first.Next {
-		t.Errorf("with a number of another server: %+v after %+v", got, first)
-	}
-	execute(t, db, "TRUNCATE "+name+"client")
-	if err := st.Apply(t.Context(), anyChange("acme", 2)); err != nil {
-		t.Fatal(err)
-	}
-	last := poll(st, first.Next)
-	if !last.Reset {
-		t.Errorf("after the table was filled again: %+v", last)
-	}
-	if err := errors.Join(server.Kill(), server.Restart()); err != nil {
-		t.Fatal(err)
-	}
-	if got := poll(e.store(t, e.Open(t, server.DSN()), name), last.Next); !got.Reset {
-		t.Errorf("after the server was killed: %+v", got)
-	}
-}
-
 const (
 	watchWriters = 8
 	watchEach    = 75

@@ -1,0 +1,184 @@
+package postgres
+
+import (
+	"database/sql"
+	"errors"
+	"fmt"
+	"net/url"
+	"slices"
+	"testing"
+	"time"
+
+	"example.com/go-webhookcfg/internal/integration/engine"
+	"example.com/go-webhookcfg/internal/integration/engine/sqltest"
+	"example.com/go-webhookcfg/store/cache"
+	"example.com/go-webhookcfg/store/sqlstore"
+	"example.com/go-webhookcfg/webhookcfg"
+	"example.com/go-webhookcfg/webhookcfg/egress"
+)
+
+// tables opens a pool, and creates the tables of a store in its database.
+func tables(t *testing.T, dsn, prefix string) (*sql.DB, *sqlstore.Store) {
+	t.Helper()
+	db := sqltest.Driver("pgx")(t, dsn)
+	st, err := sqlstore.New(db, sqlstore.PostgreSQL(), &sqlstore.Options{Prefix: prefix})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := st.Migrate(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	return db, st
+}
+
+func execute(t *testing.T, db interface {
+	Exec(query string, args ...any) (sql.Result, error)
+}, statement string,
+) {
+	t.Helper()
+	if _, err := db.Exec(statement); err != nil {
+		t.Fatalf("%s: %v", statement, err)
+	}
+}
+
+// begin starts a transaction that has a number, as that of any change.
+func begin(t *testing.T, db *sql.DB) *sql.Tx {
+	t.Helper()
+	tx, err := db.Begin()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = tx.Rollback() })
+	execute(t, tx, "DO $$BEGIN PERFORM pg_current_xact_id(); END$$")
+	return tx
+}
+
+func apply(t *testing.T, st *sqlstore.Store, client string) {
+	t.Helper()
+	c := webhookcfg.Set(client, webhookcfg.Entity("e1"), egress.NewURL("https://h.example.com/"))
+	c.Time = time.Unix(1, 0)
+	if err := st.Apply(t.Context(), c); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// sequence is a sequence of calls of a feed.
+type sequence struct {
+	t    *testing.T
+	feed cache.Feed
+	next string
+}
+
+func (s *sequence) poll() cache.Changes {
+	s.t.Helper()
+	changes, err := s.feed.Changes(s.t.Context(), s.next)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	s.next = changes.Next
+	return changes
+}
+
+// expect polls and fails the test unless exactly the given clients are named.
+func (s *sequence) expect(event string, clients ...string) {
+	s.t.Helper()
+	got := s.poll()
+	slices.Sort(got.Clients)
+	if got.Reset || !slices.Equal(got.Clients, clients) {
+		s.t.Errorf("%s: reset %v, %d named: %.5q; want %q", event, got.Reset, len(got.Clients), got.Clients, clients)
+	}
+}
+
+// expectReset polls and fails the test unless the cursor was recognized as foreign.
+func (s *sequence) expectReset(event string) {
+	s.t.Helper()
+	if got := s.poll(); !got.Reset {
+		s.t.Errorf("%s: %+v, want a reset", event, got)
+	}
+}
+
+// TestFeedDuringTransactions: transactions that stay open, in any database of the server,
+// have no other change reported twice, and are reported when they end.
+func TestFeedDuringTransactions(t *testing.T) {
+	t.Parallel()
+	server := shared.Get(t)
+	db, st := tables(t, server.DSN(), "during_")
+	t.Cleanup(func() { execute(t, db, "DROP TABLE during_schema, during_client, during_override") })
+	execute(t, db, "CREATE DATABASE elsewhere")
+	elsewhere := sqltest.Driver("pgx", database("elsewhere"))(t, server.DSN())
+	t.Cleanup(func() {
+		_ = elsewhere.Close()
+		execute(t, db, "DROP DATABASE elsewhere")
+	})
+	begin(t, elsewhere)
+	s := &sequence{t: t, feed: st}
+	s.expectReset("first poll")
+	late, aborted := begin(t, db), begin(t, db)
+	for tx, client := range map[*sql.Tx]string{late: "late", aborted: "aborted"} {
+		execute(t, tx, "INSERT INTO during_client VALUES ('"+client+"', 0, 0, '', 0, 1, pg_current_xact_id())")
+	}
+	var many []string
+	for n := range 100 {
+		many = append(many, fmt.Sprintf("c%02d", n))
+		apply(t, st, many[n])
+	}
+	s.expect("100 changes", many...)
+	s.expect("nothing")
+	if err := errors.Join(late.Commit(), aborted.Rollback()); err != nil {
+		t.Fatal(err)
+	}
+	apply(t, st, "next")
+	s.expect("the end of a transaction", "late", "next")
+	s.expect("nothing")
+}
+
+// database changes the database of a DSN.
+func database(name string) func(testing.TB, string) string {
+	return func(t testing.TB, dsn string) string {
+		t.Helper()
+		u, err := url.Parse(dsn)
+		if err != nil {
+			t.Fatal(err)
+		}
+		u.Path = name
+		return u.String()
+	}
+}
+
+// TestFeedCursors checks cursors after events that may assign the numbers of transactions
+// again, or that bring numbers from elsewhere.
+func TestFeedCursors(t *testing.T) {
+	t.Parallel()
+	server := engine.PostgreSQL(t)
+	server.SkipIfExternal(t)
+	db, st := tables(t, server.DSN(), "")
+	apply(t, st, "acme")
+	s := &sequence{t: t, feed: st}
+	s.expectReset("first poll")
+	before := s.next
+	execute(t, db, "INSERT INTO wh_client VALUES ('restored', 0, 0, '', 0, 0, '9000000000000000000')")
+	execute(t, db, "DO $$BEGIN PERFORM pg_current_xact_id(); END$$") // a number of no change
+	if s.expect("a number of another server"); s.next != before {
+		t.Errorf("the cursor moved from %s to %s", before, s.next)
+	}
+	execute(t, db, "TRUNCATE wh_client")
+	apply(t, st, "acme")
+	s.expectReset("table filled again")
+	if err := errors.Join(server.Kill(), server.Save(), server.Restart()); err != nil {
+		t.Fatal(err)
+	}
+	_, st = tables(t, server.DSN(), "")
+	s.feed = st
+	s.expectReset("server restarted")
+	apply(t, st, "lost")
+	s.expect("change", "lost")
+	if err := errors.Join(server.Kill(), server.Restore(), server.Restart()); err != nil {
+		t.Fatal(err)
+	}
+	_, st = tables(t, server.DSN(), "")
+	s.feed = st
+	for range 20 { // until the numbers of the lost changes were assigned again
+		apply(t, st, "other")
+	}
+	s.expectReset("data restored")
+}
