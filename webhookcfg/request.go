@@ -186,7 +186,6 @@ func (b *bodyTimer) stop() {
 func (h *Handler) release(b *bodyTimer) {
 	if b != nil {
 		b.stop()
-		b.w = nil
 		h.bodyTimers.Put(b)
 	}
 }

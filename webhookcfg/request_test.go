@@ -156,6 +156,24 @@ func (s slowCloser) Close() error {
 	return nil
 }
 
+// TestRequestAfterLateBody: the limit of a late body has no effect on later requests.
+func TestRequestAfterLateBody(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newHandler(t, newRecorder(), options())
+		for range 20 { // timers are reused, but not always
+			late := setRequest()
+			late.Body = slowCloser{slowReader{time.Hour, late.Body}}
+			h.ServeHTTP(&deadlineRecorder{ResponseRecorder: httptest.NewRecorder()}, late)
+			w := &deadlineRecorder{ResponseRecorder: httptest.NewRecorder()}
+			h.ServeHTTP(w, setRequest())
+			time.Sleep(time.Hour)
+			if w.Code != http.StatusOK || w.Header().Get("Connection") != "" || w.deadlines != nil {
+				t.Fatalf("got %d %v, read deadlines %v", w.Code, w.Header(), w.deadlines)
+			}
+		}
+	})
+}
+
 // TestReadDeadlineAfterAbort: the limit of a body ends also with a handler that aborts.
 func TestReadDeadlineAfterAbort(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
