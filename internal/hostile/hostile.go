@@ -244,7 +244,7 @@ type peer struct {
 	server *Server
 }
 
-// hostile records that the receiver begins to be hostile.
+// hostile records that the receiver starts to be hostile.
 func (p *peer) hostile() {
 	p.server.mu.Lock()
 	p.server.reached++

@@ -165,7 +165,7 @@ func unsynced(t *testing.T) *faultfs.FS {
 }
 
 // TestOpeningSyncsTheLastBatch opens a log whose last batch a plain sync would not write,
-// since the system takes it for clean.
+// since the system treats it as clean.
 func TestOpeningSyncsTheLastBatch(t *testing.T) {
 	fs := unsynced(t)
 	seen, after := newModel(), newModel()

@@ -88,7 +88,7 @@ func (f *logFile) cut(end int64) error {
 }
 
 // restore removes what a failed write left after the records. All of those are durable:
-// what the system takes for clean after a failed sync was written after them. But the last
+// what the system treats as clean after a failed sync was written after them. But the last
 // of them share a block of the disk with it, and are written once more.
 func (f *logFile) restore() error {
 	const block = 4 << 10

@@ -99,8 +99,8 @@ func (l *Log) retry() {
 }
 
 // repair removes what a failed write or an interrupted compaction left. It does not repeat
-// a sync to make records durable that one has failed for: after that the system may take
-// them for clean. They were not acknowledged, and are removed.
+// a sync to make records durable that one has failed for: after that the system may treat
+// them as clean. They were not acknowledged, and are removed.
 func (l *Log) repair() error {
 	loser, err := l.settleName()
 	if err != nil {

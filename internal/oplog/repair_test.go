@@ -309,17 +309,23 @@ func TestFileUnderAnotherName(t *testing.T) {
 	}
 }
 
+// appendMegabyte makes a compaction take several writes.
+func appendMegabyte(t *testing.T, l *oplog.Log) {
+	t.Helper()
+	long := "https://a.example/" + strings.Repeat("x", 10<<10)
+	for i := range 100 {
+		if err := l.Append(t.Context(), set("acme", fmt.Sprint(i), long)); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
 // TestChangesStopACompaction has a compaction fill the disk.
 func TestChangesStopACompaction(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		fs, m := faultfs.New(), newModel()
 		l := openLog(t, fs, m)
-		long := "https://a.example/" + strings.Repeat("x", 10<<10)
-		for i := range 100 {
-			if err := l.Append(t.Context(), set("acme", fmt.Sprint(i), long)); err != nil {
-				t.Fatal(err)
-			}
-		}
+		appendMegabyte(t, l)
 		var all sync.WaitGroup
 		all.Go(func() {
 			if err := l.Compact(t.Context()); err == nil || errors.Is(err, oplog.ErrReadOnly) {
@@ -348,12 +354,7 @@ func TestChangeIsTriedAgainAfterACompaction(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		fs, m := faultfs.New(), newModel()
 		l := openLog(t, fs, m)
-		long := "https://a.example/" + strings.Repeat("x", 10<<10)
-		for i := range 100 {
-			if err := l.Append(t.Context(), set("acme", fmt.Sprint(i), long)); err != nil {
-				t.Fatal(err)
-			}
-		}
+		appendMegabyte(t, l)
 		var isFull atomic.Bool
 		fs.Decide(func(c faultfs.Call) faultfs.Outcome {
 			switch {
