@@ -21,7 +21,7 @@ const (
 	maxSmallFiles = 2      // of a package
 	maxCoreNames  = 48     // exported by package webhookcfg
 	maxCoreCode   = 1_500  // lines of package webhookcfg
-	maxCode       = 14_850 // lines of the root module without tests
+	maxCode       = 14_930 // lines of the root module without tests
 )
 
 var topLevel = []string{

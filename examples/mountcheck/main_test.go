@@ -1,0 +1,90 @@
+package main
+
+import (
+	"bytes"
+	"encoding/pem"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"example.com/go-webhookcfg/auth"
+	"example.com/go-webhookcfg/store"
+	"example.com/go-webhookcfg/webhookcfg"
+)
+
+const secret = "a-long-random-secret"
+
+func newHandler(t *testing.T) *webhookcfg.Handler {
+	t.Helper()
+	clients, err := auth.Static(auth.Credential{ID: "mountcheck", Secrets: auth.Secrets(secret)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	h, err := webhookcfg.NewHandler(store.NewMemory(), clients, &webhookcfg.Options{BasePath: "/hooks", Reads: true, ProbeMode: webhookcfg.ProbeOff})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return h
+}
+
+// serve serves a mount over TLS and returns its URL and a file with its certificate.
+func serve(t *testing.T, mount http.Handler) (url, roots string) {
+	t.Helper()
+	server := httptest.NewTLSServer(mount)
+	t.Cleanup(server.Close)
+	roots = filepath.Join(t.TempDir(), "roots.pem")
+	text := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})
+	if err := os.WriteFile(roots, text, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return server.URL + "/hooks", roots
+}
+
+func TestRun(t *testing.T) {
+	h := newHandler(t)
+	mux := http.NewServeMux()
+	mux.Handle("/hooks/", h)
+	good, goodRoots := serve(t, h.Before(mux))
+	bad, badRoots := serve(t, mux)
+	tests := []struct {
+		name           string
+		args           []string
+		secret         string
+		code           int
+		stdout, stderr string
+	}{
+		{"passes", []string{"-url", good, "-roots", goodRoots}, secret, passed, "0 of ", ""},
+		{"fails", []string{"-url", bad, "-roots", badRoots}, secret, failed, "redirected (dots)", ""},
+		{"advises", []string{"-url", bad, "-roots", badRoots}, secret, failed, "To do: ", ""},
+		{"unknown certificate", []string{"-url", good}, secret, incomplete, "", "certificate"},
+		{"wrong secret", []string{"-url", good, "-roots", goodRoots}, "guess", incomplete, "", "check ClientID and Secret"},
+		{"no time", []string{"-url", good, "-roots", goodRoots, "-limit", "1ns"}, secret, incomplete, "", "deadline exceeded"},
+		{"unknown entity", []string{"-url", good, "-roots", goodRoots, "-entity", "a/b"}, secret, incomplete, "", "identifiers"},
+		{"no secret", []string{"-url", good}, "", wrongUsage, "", secretEnv},
+		{"unexpected argument", []string{"-url", good, "x"}, secret, wrongUsage, "", `"x"`},
+		{"no roots", []string{"-url", good, "-roots", os.DevNull}, secret, wrongUsage, "", "no certificate"},
+		{"missing roots", []string{"-url", good, "-roots", goodRoots + "x"}, secret, wrongUsage, "", "roots.pemx"},
+		{"help", []string{"-h"}, secret, wrongUsage, "", "-client id"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Setenv(secretEnv, tt.secret)
+			var stdout, stderr bytes.Buffer
+			args := append([]string{"-client", "mountcheck", "-webhook", "https://hooks.example.com/t0ken"}, tt.args...)
+			if code := run(t.Context(), args, &stdout, &stderr); code != tt.code {
+				t.Errorf("exit code %d, want %d", code, tt.code)
+			}
+			if !strings.Contains(stdout.String(), tt.stdout) || !strings.Contains(stderr.String(), tt.stderr) || tt.stderr == "" && stderr.Len() > 0 {
+				t.Errorf("got\n%s%s, want %q, %q", &stdout, &stderr, tt.stdout, tt.stderr)
+			}
+			for _, hidden := range []string{secret, "t0ken"} {
+				if strings.Contains(stdout.String()+stderr.String(), hidden) {
+					t.Errorf("the output holds %q", hidden)
+				}
+			}
+		})
+	}
+}
