@@ -14,6 +14,7 @@ import (
 	"testing"
 
 	"example.com/go-webhookcfg/webhookcfg"
+	"example.com/go-webhookcfg/webhookcfg/mounttest"
 	"github.com/gin-gonic/gin"
 	"github.com/google/go-cmp/cmp"
 )
@@ -135,6 +136,20 @@ func TestNeverWidens(t *testing.T) {
 				t.Errorf("%s: %v", m.name, a)
 			}
 		}
+	}
+}
+
+// TestMountCheck: every mount in the README passes the check of a deployed mount.
+func TestMountCheck(t *testing.T) {
+	for _, m := range mounts {
+		t.Run(m.name, func(t *testing.T) {
+			mounttest.Run(t, mounttest.Target{
+				BaseURL:    "http://" + serve(t, m.mount(t, newHandler(t, newRecorder(), options()))) + base,
+				ClientID:   "acme",
+				Secret:     secret,
+				WebhookURL: hookURL,
+			})
+		})
 	}
 }
 
