@@ -11,7 +11,8 @@ import (
 
 func TestMemoryConforms(t *testing.T) {
 	storetest.Run(t, storetest.Harness{
-		Open: func(testing.TB) webhookcfg.Store { return store.NewMemory() },
+		Open:     func(testing.TB) webhookcfg.Store { return store.NewMemory() },
+		OpenPeer: func(_ testing.TB, s webhookcfg.Store) webhookcfg.Store { return s },
 	})
 }
 

@@ -45,6 +45,9 @@ func brokenChanges() []flaw {
 				return cfg.after(c)
 			})
 		}, nil},
+		{"joins a read in progress", "02 a later resolve sees the change while others read", func(s *simple) webhookcfg.Store {
+			return joinsReads(s, new(flights))
+		}, nil},
 		{"is not durable", "02 a reopened store has kept the change", asIs, func(*simple) *simple { return newSimple() }},
 		{"keeps only bases when reopened", "02 a reopened store has kept the change", asIs, func(s *simple) *simple {
 			return s.without(func(_ string, _ webhookcfg.Webhook) bool { return true })

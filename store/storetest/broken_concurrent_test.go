@@ -3,8 +3,8 @@ package storetest_test
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"maps"
-	"math"
 	"runtime"
 	"slices"
 	"sync"
@@ -105,67 +105,54 @@ func readsBaseBefore(s *simple) webhookcfg.Store {
 	}}
 }
 
-// brokenHandles are flaws that show only with several handles.
-func brokenHandles() []flaw {
-	return []flaw{
-		{"caches what it read until it makes a change itself", "02 a later resolve through another handle sees it too", func(s *simple) webhookcfg.Store {
-			return caches(s, math.MaxInt64)
-		}, nil},
-		{"caches what it read for a while, or until it makes a change itself", "14 a change becomes visible at one moment through several handles", func(s *simple) webhookcfg.Store {
-			return caches(s, 64)
-		}, nil},
-		{"locks reading and writing per handle", "14 no concurrent change through several handles is lost", func(s *simple) webhookcfg.Store {
-			return locksHandle(s, losesUpdates(s))
-		}, nil},
-		{"reads the base before an unset, which locks its handle", "14 concurrent changes through several handles take effect in some order", func(s *simple) webhookcfg.Store {
-			return locksHandle(s, readsBaseBefore(s))
-		}, nil},
-		{"caches pages until it makes a change itself", "lister lists changes through another handle", sharesPages, nil},
-		{"caches which clients have a base", "history through several handles agrees with the model", cachesBases, nil},
+// flights are the reads in progress of a handle.
+type flights struct {
+	mu  sync.Mutex
+	all map[string]*flight
+}
+
+type flight struct {
+	landed chan struct{}
+	result any
+	err    error
+}
+
+// join returns the result of the read in progress with the key, or reads.
+func (f *flights) join(key string, read func() (any, error)) (any, error) {
+	f.mu.Lock()
+	if joined, ok := f.all[key]; ok {
+		f.mu.Unlock()
+		<-joined.landed
+		return joined.result, joined.err
 	}
-}
-
-// locksHandle makes one change at a time through each handle.
-func locksHandle(s *simple, unsafe webhookcfg.Store) webhookcfg.Store {
-	var mu sync.Mutex
-	return broken{simple: s, apply: func(ctx context.Context, c webhookcfg.Change) error {
-		mu.Lock()
-		defer mu.Unlock()
-		return unsafe.Apply(ctx, c)
-	}}
-}
-
-// caches is a stale handle that forgets everything with each change of its own.
-func caches(s *simple, every int64) webhookcfg.Store {
-	var seen sync.Map
-	handle := staleFrom(s, &seen, every)
-	handle.apply = func(ctx context.Context, c webhookcfg.Change) error {
-		defer seen.Clear()
-		return s.Apply(ctx, c)
+	own := &flight{landed: make(chan struct{})}
+	if f.all == nil {
+		f.all = make(map[string]*flight)
 	}
-	return handle
+	f.all[key] = own
+	f.mu.Unlock()
+	own.result, own.err = read()
+	yield()
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.all[key] == own {
+		delete(f.all, key)
+	}
+	close(own.landed)
+	return own.result, own.err
 }
 
-// cachesBases turns an entity off only if this handle has set a base.
-func cachesBases(s *simple) webhookcfg.Store {
-	var mu sync.Mutex
-	has := make(map[string]bool)
-	return broken{simple: s, apply: func(ctx context.Context, c webhookcfg.Change) error {
-		if err := cmp.Or(c.Validate(), ctx.Err()); err != nil {
-			return err
-		}
-		mu.Lock()
-		defer mu.Unlock()
-		if c.Scope.IsAll() {
-			has[c.Client] = !c.URL.IsZero()
-		}
-		s.edit(c.Client, func(cfg configuration) configuration {
-			next := cfg.after(c)
-			if !c.Scope.IsAll() && c.URL.IsZero() && !has[c.Client] {
-				delete(next.overrides, c.Scope.Entity())
-			}
-			return next
-		})
-		return nil
-	}}
+// joinsReads shares a read or a listing in progress with later callers.
+func joinsReads(s *simple, reads *flights) broken {
+	return broken{
+		simple: s,
+		resolve: func(ctx context.Context, client, entity string) (webhookcfg.Webhook, error) {
+			hook, err := reads.join(fmt.Sprintf("%q %q", client, entity), func() (any, error) { return s.Resolve(ctx, client, entity) })
+			return hook.(webhookcfg.Webhook), err
+		},
+		list: func(ctx context.Context, client, after string, limit int) (webhookcfg.Page, error) {
+			page, err := reads.join(fmt.Sprintf("%q %q %d", client, after, limit), func() (any, error) { return s.List(ctx, client, after, limit) })
+			return page.(webhookcfg.Page), err
+		},
+	}
 }

@@ -59,7 +59,6 @@ func brokenFeeds() []flaw {
 				return changes
 			})
 		}, nil},
-		{"reports only changes through this handle", "feed reports changes through another handle", ownFeed, nil},
 		{"numbers changes before it makes them", "feed is complete concurrently with writers", numbersBefore, nil},
 		{"reports changes before it makes them", "feed reports no change too early", func(s *simple) webhookcfg.Store {
 			return broken{simple: s, apply: func(ctx context.Context, c webhookcfg.Change) error {

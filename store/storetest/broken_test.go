@@ -151,6 +151,19 @@ type flaw struct {
 	reopen func(s *simple) *simple // nil if correct
 }
 
+// checks returns the cases that must detect the flaw: also through several handles if there
+// is such a case.
+func (f flaw) checks(t *testing.T) []storetest.Case {
+	t.Helper()
+	all := []storetest.Case{caseNamed(t, f.caught)}
+	for _, c := range storetest.Cases() {
+		if c.Name == f.caught+several {
+			all = append(all, c)
+		}
+	}
+	return all
+}
+
 // check runs a case on a store with the flaw.
 func (f flaw) check(t *testing.T, c storetest.Case) error {
 	t.Helper()
@@ -175,17 +188,19 @@ func TestBrokenStores(t *testing.T) {
 	caught := make(map[string]bool)
 	for _, f := range slices.Concat(brokenChanges(), brokenValues(), brokenRefusals(), brokenLists(), brokenHandles(), brokenFeeds(), brokenVersions(), brokenNotifiers()) {
 		t.Run(f.name, func(t *testing.T) {
-			c := caseNamed(t, f.caught)
-			var err error
-			synctest.Test(t, func(t *testing.T) { err = f.check(t, c) })
-			if err == nil || errors.Is(err, storetest.ErrAbsent) {
-				t.Fatalf("not caught: %v", err)
+			for _, c := range f.checks(t) {
+				var err error
+				synctest.Test(t, func(t *testing.T) { err = f.check(t, c) })
+				if err == nil || errors.Is(err, storetest.ErrAbsent) {
+					t.Errorf("not caught by %q: %v", c.Name, err)
+					continue
+				}
+				if !strings.Contains(err.Error(), c.Rule) {
+					t.Errorf("the error does not contain the rule: %v", err)
+				}
+				t.Log(err)
+				caught[c.Name] = true
 			}
-			if !strings.Contains(err.Error(), c.Rule) {
-				t.Errorf("the error does not contain the rule: %v", err)
-			}
-			t.Log(err)
-			caught[f.caught] = true
 		})
 	}
 	for _, c := range storetest.Cases() {

@@ -1,7 +1,6 @@
 package storetest_test
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"math"
@@ -77,9 +76,6 @@ func brokenVersions() []flaw {
 				return s.Apply(ctx, c)
 			}
 			return st
-		}, nil},
-		{"counts only changes through this handle", "versioner returns a new version after a change through another handle", func(s *simple) webhookcfg.Store {
-			return countsVersions(s, func(apply, count func() error) error { return cmp.Or(apply(), count()) })
 		}, nil},
 		{"restarts its versions when reopened", "versioner returns a new version when reopened and changed", asIs, func(s *simple) *simple {
 			next := s.reopened()

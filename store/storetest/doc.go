@@ -21,6 +21,11 @@
 // assertion, durability by [Harness.Reopen], and state that several processes share by
 // [Harness.OpenPeer]. Cases for an absent one are skipped; go test -v shows the reason.
 //
+// With OpenPeer, many cases run a second time with three handles on one state. Changes are
+// made through one handle after the other, and webhooks and pages are read through all of
+// them: so no handle may remember what another one has changed, nor finish a change of its
+// own later.
+//
 // # Limits
 //
 // A crash is not simulated: Reopen closes the store before it opens it again. The costs in

@@ -84,16 +84,16 @@ func (r *scenario) try(ctx context.Context, kind int) (allowed []model, err erro
 	}[kind]
 	r.now++
 	c.Time = time.Unix(r.now, 0)
-	r.steps = append(r.steps, "try to "+describeChange(c))
 	allowed = []model{r.state.after(c)}
-	if err = r.Store.Apply(ctx, c); err != nil {
+	if err = r.send(ctx, c, "try to "+describeChange(c)); err != nil {
 		allowed = append(allowed, r.state)
 	}
 	return allowed, err
 }
 
 // expectOneOf checks that the client has one of the states. It makes another change
-// first, because a change that is still in progress must not be treated as partial.
+// first, because a change that is still in progress must not be treated as partial. With
+// several handles, that is made through another one than the change that was tried.
 func (r *scenario) expectOneOf(allowed ...model) error {
 	fence := r.apply(webhookcfg.Set(r.client, webhookcfg.Entity("e10"), egress.NewURL(hookURL(3))))
 	if r.err != nil {

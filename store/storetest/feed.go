@@ -123,17 +123,6 @@ func (sc *script) setClients() []string {
 	return names
 }
 
-// feedNamesPeers requires the same of changes through other handles.
-func feedNamesPeers(sc *script, c *cursor) error {
-	for n := range 3 * len(sc.handles) {
-		sc.use(n)
-		name := fmt.Sprintf("client of handle %d", n)
-		sc.set(name, "e1", hookURL(n))
-		c.expect(name)
-	}
-	return sc.err
-}
-
 // feedCursorsReused requires that an old cursor still reports every change since it.
 func feedCursorsReused(sc *script, c *cursor) error {
 	var clients []string
@@ -234,7 +223,7 @@ func (f *feedReader) run(take func(changes cache.Changes, made []string) error) 
 }
 
 func (f *feedReader) write(writer int) error {
-	sc := f.sc.fork(0)
+	sc := f.sc.fork(writer)
 	for n := 0; sc.err == nil && (n < minChanges || n < maxChanges && f.calls.Load() < minCalls); n++ {
 		name := fmt.Sprintf("client %d of writer %d", n, writer)
 		sc.set(name, "e1", hookURL(n))

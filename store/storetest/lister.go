@@ -11,23 +11,23 @@ import (
 )
 
 // listOrder requires that one large page contains all overrides in byte order.
-func listOrder(sc *script, l webhookcfg.Lister) error {
+func listOrder(sc *script) error {
 	base, all := sc.listed()
-	sc.walk(l, client, math.MaxInt, base, all)
+	sc.walk(client, math.MaxInt, base, all)
 	return sc.err
 }
 
 // listWalk requires that pages of any size, one after another, contain every override
 // once, also if there are many, if most of them have been dropped one by one, and if two
 // clients with the same entities are listed in turn.
-func listWalk(sc *script, l webhookcfg.Lister) error {
+func listWalk(sc *script) error {
 	base, all := sc.listed()
 	for _, limit := range []int{1, 2, 7, len(all) - 1, len(all), len(all) + 1} {
-		sc.walk(l, client, limit, base, all)
+		sc.walk(client, limit, base, all)
 	}
 	sc.setCrowd("crowd")
 	for _, limit := range []int{300, math.MaxInt} {
-		sc.walk(l, "crowd", limit, webhookcfg.Webhook{}, crowded())
+		sc.walk("crowd", limit, webhookcfg.Webhook{}, crowded())
 	}
 	sc.check(sc.concurrently(crowd, func(sc *script, n int) {
 		if n%8 > 0 {
@@ -38,13 +38,13 @@ func listWalk(sc *script, l webhookcfg.Lister) error {
 	for n := 0; n < crowd; n += 8 {
 		left[entityName(n)] = true
 	}
-	sc.walk(l, "crowd", 20, webhookcfg.Webhook{}, slices.DeleteFunc(crowded(), func(o webhookcfg.Override) bool { return !left[o.Entity] }))
+	sc.walk("crowd", 20, webhookcfg.Webhook{}, slices.DeleteFunc(crowded(), func(o webhookcfg.Override) bool { return !left[o.Entity] }))
 	for _, o := range all {
 		sc.set("other", o.Entity, hookURL(-1))
 	}
-	walks := [...]*listing{
-		{Lister: l, client: client, limit: 2, base: base, rest: all},
-		{Lister: l, client: "other", limit: 2, rest: sc.overrides("other", slices.Sorted(slices.Values(lookalikes())))},
+	walks := [...]*pageWalk{
+		{client: client, limit: 2, base: base, rest: all},
+		{client: "other", limit: 2, rest: sc.overrides("other", slices.Sorted(slices.Values(lookalikes())))},
 	}
 	for range all {
 		walks[0].step(sc)
@@ -55,39 +55,39 @@ func listWalk(sc *script, l webhookcfg.Lister) error {
 
 // listAfter requires that a page can start after any name, whether it has an override
 // or not.
-func listAfter(sc *script, l webhookcfg.Lister) error {
+func listAfter(sc *script) error {
 	base, all := sc.listed()
 	for _, after := range append(lookalikes(), unnamed, "\U0010ffff", "d", "e\x7f", "A") {
 		rest := slices.DeleteFunc(slices.Clone(all), func(o webhookcfg.Override) bool { return o.Entity <= after })
-		(&listing{l, client, len(all), base, rest, after, false}).step(sc)
+		(&pageWalk{client, len(all), base, rest, after, false}).step(sc)
 	}
 	return sc.err
 }
 
 // listBase requires that every page has the base, also if there is none or if there are
 // no overrides.
-func listBase(sc *script, l webhookcfg.Lister) error {
+func listBase(sc *script) error {
 	entities := []string{"e0", "e1", "e2"}
 	for n, entity := range entities {
 		sc.set(client, entity, hookURL(n))
 	}
-	sc.walk(l, client, 1, webhookcfg.Webhook{}, sc.overrides(client, entities))
+	sc.walk(client, 1, webhookcfg.Webhook{}, sc.overrides(client, entities))
 	sc.setAll(client, hookURL(3))
 	base := sc.resolve(client, unnamed)
-	sc.walk(l, client, 1, base, nil)
+	sc.walk(client, 1, base, nil)
 	for _, entity := range entities {
 		sc.unset(client, entity)
 	}
-	sc.walk(l, client, 1, base, sc.overrides(client, entities))
+	sc.walk(client, 1, base, sc.overrides(client, entities))
 	return sc.err
 }
 
 // listUnknown requires an empty page for clients without a configuration.
-func listUnknown(sc *script, l webhookcfg.Lister) error {
+func listUnknown(sc *script) error {
 	sc.fill("emptied")
 	sc.unsetAll("emptied")
 	for _, client := range []string{"unknown", "emptie", "emptied"} {
-		sc.walk(l, client, 10, webhookcfg.Webhook{}, nil)
+		sc.walk(client, 10, webhookcfg.Webhook{}, nil)
 	}
 	return sc.err
 }
@@ -116,7 +116,7 @@ func listOwnedByCaller(sc *script, l webhookcfg.Lister) error {
 		overwritten[n] = webhookcfg.Override{Entity: "overwritten"}
 	}
 	sc.steps = append(sc.steps, "overwrite a page")
-	sc.walk(l, client, 5, base, all)
+	sc.walk(client, 5, base, all)
 	for _, want := range all {
 		sc.expect(client, want.Entity, want.Webhook)
 	}
@@ -129,7 +129,7 @@ func listOneMoment(sc *script, l webhookcfg.Lister) error {
 	few := &stepper{entities: 1, minReads: 2000}
 	lots := &stepper{entities: many, minReads: 200, turns: make(chan struct{}, 2)} // more long pages would slow the writer
 	for _, m := range []*stepper{few, lots} {
-		err := m.run(sc, func(int) (first, last int64, err error) {
+		err := m.run(sc, func(_, _ int) (first, last int64, err error) {
 			page, err := l.List(sc.ctx, client, "", many+1)
 			if err != nil {
 				return 0, 0, err
@@ -167,25 +167,6 @@ func (m *stepper) page(step int64) (base webhookcfg.Webhook, all []webhookcfg.Ov
 	return m.result(step), all
 }
 
-// listPeers requires that a change through any handle is listed at once through every
-// handle, also through those that listed the client before.
-func listPeers(sc *script, _ webhookcfg.Lister) error {
-	for n := range 3 * len(sc.handles) {
-		sc.use(n)
-		sc.set(client, "e1", hookURL(n))
-		want := sc.overrides(client, []string{"e1"})
-		for peer := range sc.handles {
-			sc.use(peer)
-			l, err := optional[webhookcfg.Lister](sc.Store)
-			if err != nil {
-				return err
-			}
-			sc.walk(l, client, 10, webhookcfg.Webhook{}, want)
-		}
-	}
-	return sc.err
-}
-
 // listed gives the client a base and overrides for all lookalikes, some of them off, and
 // returns them in byte order.
 func (sc *script) listed() (webhookcfg.Webhook, []webhookcfg.Override) {
@@ -213,15 +194,14 @@ func byEntity(a, b webhookcfg.Override) int { return strings.Compare(a.Entity, b
 
 // walk checks that the pages with the limit contain, one after another, the base and the
 // overrides.
-func (sc *script) walk(l webhookcfg.Lister, client string, limit int, base webhookcfg.Webhook, want []webhookcfg.Override) {
-	for w := (listing{l, client, limit, base, want, "", false}); sc.err == nil && !w.ended; {
+func (sc *script) walk(client string, limit int, base webhookcfg.Webhook, want []webhookcfg.Override) {
+	for w := (pageWalk{client, limit, base, want, "", false}); sc.err == nil && !w.ended; {
 		w.step(sc)
 	}
 }
 
-// listing is a walk over the pages of a client.
-type listing struct {
-	webhookcfg.Lister
+// pageWalk is a walk over the pages of a client.
+type pageWalk struct {
 	client string
 	limit  int
 	base   webhookcfg.Webhook
@@ -232,20 +212,27 @@ type listing struct {
 
 // step checks the next page, if there is one: a full one unless it is the last. Above a
 // limit of 1,000, the most that the handler asks for, it may have fewer overrides.
-func (w *listing) step(sc *script) {
+func (w *pageWalk) step(sc *script) {
 	if sc.err != nil || w.ended {
 		return
 	}
-	page, err := w.List(sc.ctx, w.client, w.after, w.limit)
+	var page webhookcfg.Page
 	count := min(w.limit, len(w.rest))
-	if got := len(page.Overrides); w.limit > 1000 && page.Next != "" && got > 0 {
-		count = min(count, got)
-	}
-	if err == nil {
-		err = comparePage(page, w.base, w.rest[:count], count < len(w.rest))
-	}
-	if err != nil {
-		sc.fail("list of %q after %q, limit %d: %w", w.client, w.after, w.limit, err)
+	for n, handle := range sc.handles {
+		l, err := optional[webhookcfg.Lister](handle)
+		if err == nil {
+			page, err = l.List(sc.ctx, w.client, w.after, w.limit)
+		}
+		if got := len(page.Overrides); w.limit > 1000 && page.Next != "" && got > 0 {
+			count = min(count, got)
+		}
+		if err == nil {
+			err = comparePage(page, w.base, w.rest[:count], count < len(w.rest))
+		}
+		if err != nil {
+			sc.fail("list of %q after %q, limit %d, through handle %d: %w", w.client, w.after, w.limit, n, err)
+			return
+		}
 	}
 	w.rest, w.after, w.ended = w.rest[count:], page.Next, page.Next == ""
 }

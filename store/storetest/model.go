@@ -98,19 +98,13 @@ func historyReopening(sc *script) error {
 	})
 }
 
-// historyThroughPeers requires the same if consecutive changes are made, and read,
-// through different handles.
-func historyThroughPeers(sc *script) error {
-	return runHistories(sc, func(h *history) { h.use(h.random.IntN(len(h.handles))) })
-}
-
 // listHistory requires that the listings after each change of a random history, with
 // pages of random size, are those of the model.
-func listHistory(sc *script, l webhookcfg.Lister) error {
+func listHistory(sc *script) error {
 	return runHistories(sc, func(h *history) {
 		for _, client := range h.names {
 			m := h.models[client]
-			h.walk(l, client, 1+h.random.IntN(len(universe)), m[unnamed], m.overrides())
+			h.walk(client, 1+h.random.IntN(len(universe)), m[unnamed], m.overrides())
 		}
 	})
 }
@@ -132,7 +126,7 @@ func runHistories(sc *script, between func(*history)) error {
 		seed = rand.Uint64()
 	}
 	h := &history{script: sc, random: rand.New(rand.NewPCG(seed, 0))}
-	for n := range histories {
+	for n := range histories / len(sc.handles) { // each of which is read
 		h.steps = nil
 		h.names = [2]string{fmt.Sprintf("a%d", n), fmt.Sprintf("A%d", n)}
 		h.models = make(map[string]model)

@@ -21,10 +21,14 @@ const epoch = 1_800_000_000
 // script makes changes to a store and checks the results. After the first failure its
 // methods do nothing. Each change has a time of its own, one second after the one
 // before.
+//
+// With several handles, the changes are made through one after the other, and results are
+// checked through all of them.
 type script struct {
 	Env
 	ctx     context.Context
 	handles []webhookcfg.Store // on the same state; the first is that of the case
+	turn    int                // which handle makes the next change, counted in turn
 	now     int64
 	steps   []string
 	err     error
@@ -35,18 +39,12 @@ func newScript(ctx context.Context, e Env) *script {
 	return &script{Env: e, ctx: ctx, handles: []webhookcfg.Store{e.Store}, now: epoch}
 }
 
-// fork returns a new script for concurrent use, with the nth handle, counted in turn.
+// fork returns a new script for concurrent use, whose first change is made through the nth
+// handle, counted in turn.
 func (sc *script) fork(n int) *script {
 	forked := newScript(sc.ctx, sc.Env)
-	forked.Store = sc.handles[n%len(sc.handles)]
+	forked.handles, forked.turn = sc.handles, n
 	return forked
-}
-
-// use continues with the nth handle, counted in turn.
-func (sc *script) use(n int) {
-	n %= len(sc.handles)
-	sc.steps = append(sc.steps, fmt.Sprintf("continue with handle %d", n))
-	sc.Store = sc.handles[n]
 }
 
 func (sc *script) set(client, entity, url string) {
@@ -79,10 +77,20 @@ func (sc *script) applyAt(c webhookcfg.Change, at time.Time) {
 		return
 	}
 	c.Time = at
-	sc.steps = append(sc.steps, describeChange(c))
-	if err := sc.Store.Apply(sc.ctx, c); err != nil {
+	if err := sc.send(sc.ctx, c, describeChange(c)); err != nil {
 		sc.fail("error: %w", err)
 	}
+}
+
+// send makes a change through the next handle.
+func (sc *script) send(ctx context.Context, c webhookcfg.Change, step string) error {
+	n := sc.turn % len(sc.handles)
+	sc.turn++
+	if len(sc.handles) > 1 {
+		step = fmt.Sprintf("handle %d: %s", n, step)
+	}
+	sc.steps = append(sc.steps, step)
+	return sc.handles[n].Apply(ctx, c)
 }
 
 // expect checks for the webhook, with its time to the second.
@@ -119,11 +127,21 @@ func (sc *script) resolve(client, entity string) webhookcfg.Webhook {
 	if sc.err != nil {
 		return webhookcfg.Webhook{}
 	}
-	hook, err := sc.Store.Resolve(sc.ctx, client, entity)
-	if err != nil {
-		sc.fail("resolve of %q / %q: error %w", client, entity, err)
+	var first webhookcfg.Webhook
+	for n, handle := range sc.handles {
+		hook, err := handle.Resolve(sc.ctx, client, entity)
+		switch {
+		case err != nil:
+			sc.fail("resolve of %q / %q: error %w", client, entity, err)
+			return hook
+		case n == 0:
+			first = hook
+		case !same(hook, first):
+			sc.fail("resolve of %q / %q through handle %d: %s, but %s through handle 0", client, entity, n, describe(hook), describe(first))
+			return first
+		}
 	}
-	return hook
+	return first
 }
 
 // reopen closes the store and continues with the same state, opened again.

@@ -84,17 +84,6 @@ func versionsDiffer(sc *script, v cache.Versioner) error {
 	return sc.err
 }
 
-// versionsDifferThroughPeers requires the same of changes through other handles.
-func versionsDifferThroughPeers(sc *script, v cache.Versioner) error {
-	var seen seenVersions
-	for n, change := range changesOf(client) {
-		sc.use(n)
-		change(sc)
-		seen.expectAnother(sc, v)
-	}
-	return sc.err
-}
-
 // versionsDifferReopened requires the same if the store is reopened in between.
 func versionsDifferReopened(sc *script, v cache.Versioner) error {
 	var seen seenVersions
@@ -116,8 +105,8 @@ func versionsDifferReopened(sc *script, v cache.Versioner) error {
 // versions have equal results.
 func versionsHold(sc *script, v cache.Versioner) error {
 	m := &stepper{entities: 1, minReads: 2000}
-	return m.run(sc, func(int) (first, last int64, err error) {
-		reader := sc.fork(0)
+	return m.run(sc, func(_, _ int) (first, last int64, err error) {
+		reader := newScript(sc.ctx, sc.Env)
 		before := reader.versions(v, client)[0]
 		hook := reader.resolve(client, entityName(0))
 		runtime.Gosched() // let the writer run
