@@ -31,8 +31,10 @@ func (d Dialect) String() string {
 }
 
 // Schema returns the statements that [Store.Migrate] runs on an empty database, for use
-// with a separate migration tool. They are idempotent. The prefix is that of [Options].
-// Schema returns an error if the prefix is invalid, or for the zero Dialect.
+// with a separate migration tool. They are idempotent. The prefix is that of [Options];
+// with the default one, they are those of the files in the directory schema, which such a
+// tool can use too. Schema returns an error if the prefix is invalid, or for the zero
+// Dialect.
 func (d Dialect) Schema(prefix string) ([]string, error) {
 	if d.spec == nil {
 		return nil, errNoDialect
@@ -41,9 +43,9 @@ func (d Dialect) Schema(prefix string) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	all := make([]string, len(d.spec.schema))
-	for i, template := range d.spec.schema {
-		all[i] = withTables(template, prefix)
+	var all []string
+	for version := 1; version <= schemaVersion; version++ {
+		all = append(all, d.spec.migration(version, prefix)...)
 	}
 	return all, nil
 }
@@ -53,9 +55,12 @@ var errNoDialect = errors.New("sqlstore: the zero Dialect")
 // prefixRule matches prefixes that no database requires to be quoted.
 var prefixRule = regexp.MustCompile(`^[a-z][a-z0-9_]{0,31}$`)
 
+// defaultPrefix is the prefix of the tables in the migrations.
+const defaultPrefix = "wh_"
+
 func tablePrefix(prefix string) (string, error) {
 	if prefix == "" {
-		return "wh_", nil
+		return defaultPrefix, nil
 	}
 	if !prefixRule.MatchString(prefix) {
 		return "", fmt.Errorf("sqlstore: invalid table prefix %q", prefix)
@@ -74,8 +79,13 @@ type dialectSpec struct {
 	// their transaction has anything to commit.
 	oneWriter bool
 
-	schema []string
-	lock   migrationLock
+	directory string // of the migrations
+	lock      migrationLock
+
+	// check is a query for the version of the schema, and for whether the store can use it on
+	// this connection; it fails on the tables of another dialect. unfit is the error if the
+	// store cannot.
+	check, unfit string
 
 	// touch inserts the row of the client, or updates its mark, and locks it against
 	// every other change of the client until the transaction ends. put follows it in
@@ -91,16 +101,9 @@ type dialectSpec struct {
 	// changes, since marks and numbers from before do not have the same meaning then.
 	identity string
 
-	usable usableCheck
-
 	// classify returns the outcome of a write that failed with an error of the driver.
 	classify func(err error) outcome
 }
-
-// usableCheck is a query that fails or returns false if the store must not be used.
-type usableCheck struct{ query, finding string }
-
-const otherDialect = "tables of another dialect"
 
 // begin returns the statement that starts a transaction. With oneWriter it also waits
 // for the write lock.
@@ -116,7 +119,7 @@ type queries struct {
 	prefix                        string
 	set, unset, resolveOutcome    []statement
 	setAll, resolve, list         statement
-	version, dirty, lowest        statement
+	check, version, dirty, lowest statement
 	bound, purge, purgeAll, swept statement
 	changes                       statement
 	versions                      string
@@ -132,6 +135,7 @@ func (g *dialectSpec) queries(prefix string) queries {
 		setAll:         compile(g.setAll),
 		resolve:        compile(resolve),
 		list:           compile(list),
+		check:          compile(g.check),
 		version:        compile(version),
 		dirty:          compile(dirty),
 		lowest:         compile(lowest),

@@ -79,7 +79,7 @@
 //
 // MySQL requires version 8, MariaDB 10.5, or later, with InnoDB. A change takes three
 // to five round trips, and more if the driver prepares its statements. Connections need
-// autocommit: without it reads never see later changes, and Migrate fails. Leave
+// autocommit: without it reads never see later changes, and every call fails. Leave
 // innodb_flush_log_at_trx_commit at 1 and enable the binary log, with sync_binlog at 1,
 // which is not MariaDB's default: without it a crash can undo a change that was not
 // yet acknowledged but already visible to readers. As with PostgreSQL, connect to the
@@ -106,10 +106,13 @@
 //
 // # Operation
 //
-// Migrate creates and updates the tables, under a lock, when the host calls it and
-// never by itself. Call it in every process, also where the tables exist: it detects
-// tables of a later version or of another dialect. It needs the right to create tables
-// where they are missing; alternatively, run the statements of [Dialect.Schema] by hand.
+// Migrate creates and updates the tables, under a lock, when the host calls it and never by
+// itself. It needs the right to create tables where they are missing. Alternatively, a
+// separate tool runs the files in the directory schema, or the statements of
+// [Dialect.Schema]. Until the tables are complete and of the expected version and dialect,
+// calls return errors; the first that finds them so ends the checks, so that later ones
+// cost nothing.
+//
 // The store itself needs SELECT, INSERT and UPDATE, and DELETE on the table of overrides.
 // Never delete rows of clients: a generation that starts again at 0 revives obsolete
 // overrides.

@@ -16,8 +16,8 @@ var (
 	// first. Resolve returns the state in effect. Applying the change again without
 	// looking could undo a later change of another process.
 	ErrOutcomeUnknown = errors.New("sqlstore: commit outcome unknown")
-	// ErrNewerSchema is wrapped by the error of [Store.Migrate] if the tables were
-	// migrated by a later version of this package. Nothing was changed.
+	// ErrNewerSchema is wrapped by the error of a call if the tables were migrated by a later
+	// version of this package. Nothing was changed.
 	ErrNewerSchema = errors.New("sqlstore: schema of a later version of this package")
 )
 

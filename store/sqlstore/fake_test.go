@@ -18,6 +18,7 @@ import (
 // "commit", "rollback", or the text of a statement.
 type fake struct {
 	on func(call string, args []driver.NamedValue) (resultRows, error)
+	db *sql.DB
 
 	mu    sync.Mutex
 	calls []string
@@ -30,13 +31,27 @@ var errNoRows = errors.New("no rows")
 // resultRows are the rows of a query; nil for other calls.
 type resultRows [][]driver.Value
 
-// openFake returns a store on a fake whose calls on handles.
+// openFake returns a store on a fake whose calls on handles. It has checked the schema, and
+// has no connection.
 func openFake(t testing.TB, dialect sqlstore.Dialect, opts *sqlstore.Options, on func(call string, args []driver.NamedValue) (resultRows, error)) (*sqlstore.Store, *fake) {
 	t.Helper()
+	s, f := openUnchecked(t, dialect, opts, (&schema{version: 1}).on)
+	if err := s.Migrate(context.Background()); err != nil {
+		t.Fatal(err)
+	}
+	f.db.SetMaxIdleConns(-1) // closes the connection
+	f.db.SetMaxIdleConns(2)
+	f.on, f.calls = on, nil
+	return s, f
+}
+
+// openUnchecked returns a store on a fake that has sent nothing yet.
+func openUnchecked(t testing.TB, dialect sqlstore.Dialect, opts *sqlstore.Options, on func(call string, args []driver.NamedValue) (resultRows, error)) (*sqlstore.Store, *fake) {
+	t.Helper()
 	f := &fake{on: on}
-	db := sql.OpenDB(f)
-	t.Cleanup(func() { _ = db.Close() })
-	s, err := sqlstore.New(db, dialect, opts)
+	f.db = sql.OpenDB(f)
+	t.Cleanup(func() { _ = f.db.Close() })
+	s, err := sqlstore.New(f.db, dialect, opts)
 	if err != nil {
 		t.Fatal(err)
 	}

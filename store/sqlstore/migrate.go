@@ -3,9 +3,11 @@ package sqlstore
 import (
 	"context"
 	"database/sql"
+	"embed"
 	"errors"
 	"fmt"
 	"log/slog"
+	"strings"
 
 	"example.com/go-webhookcfg/webhookcfg/egress"
 )
@@ -13,47 +15,106 @@ import (
 // schemaVersion is the version of the tables that this package reads and writes.
 const schemaVersion = 1
 
+// migrations has a file for each version of the schema of a dialect. It leads there from the
+// version before, and also if it ran already or was interrupted. A process of the version
+// before keeps working with its result.
+//
+//go:embed schema
+var migrations embed.FS
+
+// migration returns the statements of a file. None contains a semicolon.
+func (g *dialectSpec) migration(version int, prefix string) (statements []string) {
+	text, err := migrations.ReadFile(fmt.Sprintf("schema/%s/%03d.sql", g.directory, version))
+	if err != nil {
+		panic(err) // a test reads all of them
+	}
+	for part := range strings.SplitSeq(string(text), ";") {
+		var lines []string
+		for line := range strings.Lines(part) {
+			if !strings.HasPrefix(line, "--") {
+				lines = append(lines, line)
+			}
+		}
+		if statement := strings.TrimSpace(strings.Join(lines, "")); statement != "" {
+			statements = append(statements, strings.ReplaceAll(statement, defaultPrefix, prefix))
+		}
+	}
+	return statements
+}
+
 // Migrate creates the tables of the store or updates their schema; if they are current,
 // it changes nothing. Any number of processes may call it concurrently, such as replicas
 // that start together: a lock of the database serializes them. After an error Migrate may
 // be called again.
 //
-// Migrate returns an error if another dialect created the tables, or if the connections to
+// The error wraps [ErrNewerSchema] if a later version of this package migrated the tables.
+// Migrate also returns an error if another dialect created them, or if the connections to
 // MySQL or MariaDB do not have autocommit.
 func (s *Store) Migrate(ctx context.Context) error {
-	done, err := s.isMigrated(ctx, s.db)
-	if errors.Is(err, ErrNewerSchema) {
-		return err
-	}
-	if !done {
-		err = s.retry(ctx, func() (outcome, error) {
-			err := s.migrateLocked(ctx)
-			if err == nil {
-				return 0, nil
-			}
-			return s.classifyUncommitted(err), err
-		})
-	}
-	if err == nil {
-		err = s.checkUsable(ctx)
+	err := s.check(ctx)
+	if err != nil && !errors.Is(err, ErrNewerSchema) {
+		err = s.retry(ctx, func() (outcome, error) { return s.attempted(s.migrateLocked(ctx)) })
+		if err == nil {
+			err = s.check(ctx)
+		}
 	}
 	return wrapError("migrate", err, egress.URL{})
 }
 
-// checkUsable checks that the dialect fits the tables and the connections.
-func (s *Store) checkUsable(ctx context.Context) error {
-	check := s.dialect.usable
-	if check.query == "" {
+// ready returns nil if a check of the schema has succeeded, now or earlier. Until then
+// every call makes its own check, so that none waits for that of another.
+func (s *Store) ready(ctx context.Context) error {
+	if s.checked.Load() {
 		return nil
 	}
-	found, err := read(ctx, s, statement{text: withTables(check.query, s.queries.prefix)}, nil, scanOne[bool])
-	switch {
-	case err != nil:
-		return fmt.Errorf("check for %s: %w", check.finding, err)
-	case len(found) != 1 || !found[0]:
-		return errors.New(check.finding)
+	return s.check(ctx)
+}
+
+// check checks, with one query, that the schema is current and was made for the dialect,
+// and that the connections are fit for it.
+func (s *Store) check(ctx context.Context) error {
+	err := s.retry(ctx, func() (outcome, error) {
+		found, err := findSchema(ctx, s.db, s.queries.check)
+		switch {
+		case err != nil:
+			err = fmt.Errorf("check of the schema: %w", err)
+		case found.version > schemaVersion:
+			err = found.newer()
+		case found.version < schemaVersion:
+			err = fmt.Errorf("schema is not migrated: version %d, want %d", found.version, schemaVersion)
+		case !found.fit:
+			err = errors.New(s.dialect.unfit)
+		}
+		return s.attempted(err)
+	})
+	if err == nil {
+		s.checked.Store(true)
 	}
-	return nil
+	return err
+}
+
+const otherDialect = "tables of another dialect"
+
+// foundSchema is the result of the query of a check; the zero value if the tables are not
+// complete.
+type foundSchema struct {
+	version int
+	fit     bool
+}
+
+func findSchema(ctx context.Context, db querier, q statement) (foundSchema, error) {
+	found, err := query(ctx, db, q, nil, func(rows *sql.Rows) (f foundSchema, err error) {
+		err = rows.Scan(&f.version, &f.fit)
+		return f, err
+	})
+	if err != nil || len(found) == 0 {
+		return foundSchema{}, err
+	}
+	return found[0], nil
+}
+
+func (f foundSchema) newer() error {
+	return fmt.Errorf("%w: version %d, want at most %d", ErrNewerSchema, f.version, schemaVersion)
 }
 
 func (s *Store) migrateLocked(ctx context.Context) error {
@@ -71,36 +132,33 @@ type session interface {
 	ExecContext(ctx context.Context, query string, args ...any) (sql.Result, error)
 }
 
-// migrate creates the table of the version first, to read the version, and writes the
-// version last.
+// migrate runs the migrations that the tables lack. The first statement of all creates the
+// table of the version, and changes nothing if there is one.
 func (s *Store) migrate(ctx context.Context, db session) error {
-	for i, template := range s.dialect.schema {
-		if _, err := db.ExecContext(ctx, withTables(template, s.queries.prefix)); err != nil {
-			return err
-		}
-		if i > 0 {
-			continue
-		}
-		if done, err := s.isMigrated(ctx, db); done || err != nil {
-			return err
-		}
+	first := s.dialect.migration(1, s.queries.prefix)[0]
+	if _, err := db.ExecContext(ctx, first); err != nil {
+		return err
 	}
-	s.logger.LogAttrs(ctx, slog.LevelInfo, "sqlstore: migrated", slog.Int("version", schemaVersion))
+	versions, err := query(ctx, db, s.queries.version, nil, scanOne[int])
+	if err != nil {
+		return err
+	}
+	var found foundSchema
+	if len(versions) > 0 {
+		found.version = versions[0]
+	}
+	if found.version > schemaVersion {
+		return found.newer()
+	}
+	for version := max(found.version, 0) + 1; version <= schemaVersion; version++ {
+		for _, statement := range s.dialect.migration(version, s.queries.prefix) {
+			if _, err := db.ExecContext(ctx, statement); err != nil {
+				return err
+			}
+		}
+		s.logger.LogAttrs(ctx, slog.LevelInfo, "sqlstore: migrated", slog.Int("version", version))
+	}
 	return nil
-}
-
-// isMigrated reports whether the schema is current.
-func (s *Store) isMigrated(ctx context.Context, db querier) (bool, error) {
-	found, err := query(ctx, db, s.queries.version, nil, scanOne[int])
-	switch {
-	case err != nil:
-		return false, err
-	case len(found) == 0:
-		return false, nil
-	case found[0] > schemaVersion:
-		return false, fmt.Errorf("%w: version %d, want at most %d", ErrNewerSchema, found[0], schemaVersion)
-	}
-	return found[0] == schemaVersion, nil
 }
 
 // migrationLock calls migrate under a lock, if possible in a transaction. The prefix

@@ -1,6 +1,7 @@
 package sqlstore_test
 
 import (
+	"cmp"
 	"database/sql/driver"
 	"errors"
 	"strings"
@@ -10,77 +11,90 @@ import (
 	"example.com/go-webhookcfg/store/sqlstore"
 )
 
-// versioned handles the calls of an empty database. Its nth query of the version returns
-// the nth result: an error, no row for a number below 0, or the number.
-func versioned(results ...any) func(string, []driver.NamedValue) (resultRows, error) {
-	return func(call string, _ []driver.NamedValue) (resultRows, error) {
-		switch {
-		case strings.HasPrefix(call, "SELECT GET_LOCK"):
-			return resultRows{{int64(1)}}, nil
-		case isUsableCheck(call):
-			return resultRows{{true}}, nil
-		case !strings.HasPrefix(call, "SELECT version"):
-			return nil, nil
-		}
-		found := results[0]
-		results = results[1:]
-		switch v := found.(type) {
-		case error:
-			return nil, v
-		case int:
-			if v >= 0 {
-				return resultRows{{int64(v)}}, nil
-			}
-		}
-		return nil, nil
-	}
+// schema is an empty database of which only the version of the schema is simulated.
+type schema struct {
+	version int   // noTable, noRow, or the version in the row
+	unfit   bool  // for the dialect
+	err     error // of the check, if its table exists
+	locked  int   // if not 0, the version that another process leaves behind
 }
 
-func isUsableCheck(call string) bool {
-	return strings.HasPrefix(call, "SELECT COUNT(chg)") || call == "SELECT @@autocommit"
-}
+const (
+	noTable = -2
+	noRow   = -1
+)
 
 var errNoTable = errors.New("no such table")
 
-func TestMigrateEmptyDatabase(t *testing.T) {
+func (s *schema) on(call string, _ []driver.NamedValue) (resultRows, error) {
+	switch {
+	case strings.HasPrefix(call, "SELECT GET_LOCK"):
+		return resultRows{{int64(1)}}, nil
+	case strings.HasPrefix(call, "CREATE TABLE IF NOT EXISTS wh_schema"):
+		s.version = cmp.Or(s.locked, max(s.version, noRow))
+	case strings.HasPrefix(call, "INSERT INTO wh_schema"):
+		s.version = max(s.version, 1)
+	case strings.Contains(call, "AS identity, NULL, NULL UNION"):
+		return resultRows{{"id", nil, nil}}, nil
+	case strings.Contains(call, "AS identity"):
+		return resultRows{{"id", "5:5:", int64(5), nil}}, nil
+	case !strings.HasPrefix(call, "SELECT version"):
+	case s.version == noTable:
+		return nil, errNoTable
+	case s.version == noRow:
+	case strings.HasPrefix(call, "SELECT version,"):
+		return resultRows{{int64(s.version), !s.unfit}}, s.err
+	default:
+		return resultRows{{int64(s.version)}}, nil
+	}
+	return nil, nil
+}
+
+// openSchema returns a store that has not checked the schema yet.
+func openSchema(t *testing.T, dialect sqlstore.Dialect, db *schema) (*sqlstore.Store, *fake) {
+	t.Helper()
+	return openUnchecked(t, dialect, nil, db.on)
+}
+
+// TestMigrate: a migration completes what is missing, whatever an earlier one left behind.
+func TestMigrate(t *testing.T) {
 	for _, dialect := range dialects() {
-		s, f := openFake(t, dialect, nil, versioned(errNoTable, -1))
-		if err := s.Migrate(t.Context()); err != nil {
-			t.Errorf("%s: %v", dialect, err)
-		}
-		if f.count("CREATE TABLE") != 3 || f.count("INSERT") != 1 {
-			t.Errorf("%s: %s", dialect, f.shape())
+		for _, version := range []int{noTable, noRow, 0} {
+			db := &schema{version: version}
+			s, f := openSchema(t, dialect, db)
+			if err := s.Migrate(t.Context()); err != nil || db.version != 1 {
+				t.Errorf("%s: version %d led to version %d: %v", dialect, version, db.version, err)
+			}
+			if f.count("CREATE TABLE") < 3 || f.count("INSERT") != 1 {
+				t.Errorf("%s: %s", dialect, f.shape())
+			}
+			sent := f.count("SELECT version")
+			if _, err := s.Resolve(t.Context(), "acme", "e1"); err != nil || f.count("SELECT version") > sent {
+				t.Errorf("%s: the schema was checked again: %s: %v", dialect, f.shape(), err)
+			}
 		}
 	}
 }
 
 func TestMigrateCurrentSchema(t *testing.T) {
 	for _, dialect := range dialects() {
-		s, f := openFake(t, dialect, nil, versioned(1))
-		if err := s.Migrate(t.Context()); err != nil || f.count("SELECT") != len(f.calls)-1 {
+		s, f := openSchema(t, dialect, &schema{version: 1})
+		if err := s.Migrate(t.Context()); err != nil || f.shape() != "connect SELECT" {
 			t.Errorf("%s: %s: %v", dialect, f.shape(), err)
 		}
 	}
 }
 
-// TestMigrateUnusable: Migrate fails if the tables or the connections do not fit the
-// dialect, whether the schema is current or not.
-func TestMigrateUnusable(t *testing.T) {
+// TestMigrateUnfit: Migrate fails if the tables or the connections do not fit the dialect,
+// whether the schema is current or not.
+func TestMigrateUnfit(t *testing.T) {
 	undefined := stateError("42703")
-	for _, dialect := range []sqlstore.Dialect{sqlstore.PostgreSQL(), sqlstore.MySQL()} {
-		for _, found := range [][]any{{1}, {errNoTable, -1}} {
-			for _, checked := range []struct {
-				rows resultRows
-				err  error
-			}{{resultRows{{false}}, nil}, {resultRows{{int64(0)}}, nil}, {nil, undefined}, {nil, nil}} {
-				database := versioned(found...)
-				s, f := openFake(t, dialect, nil, func(call string, args []driver.NamedValue) (resultRows, error) {
-					if isUsableCheck(call) {
-						return checked.rows, checked.err
-					}
-					return database(call, args)
-				})
-				if err := s.Migrate(t.Context()); err == nil || !errors.Is(err, checked.err) && checked.err != nil {
+	for _, dialect := range dialects() {
+		for _, version := range []int{1, noTable} {
+			for _, db := range []*schema{{version: version, unfit: true}, {version: version, err: undefined}} {
+				s, f := openSchema(t, dialect, db)
+				err := s.Migrate(t.Context())
+				if err == nil || !errors.Is(err, db.err) && db.err != nil || strings.HasSuffix(err.Error(), ": ") {
 					t.Errorf("%s: %s: %v", dialect, f.shape(), err)
 				}
 			}
@@ -91,7 +105,7 @@ func TestMigrateUnusable(t *testing.T) {
 // TestMigrateConcurrently: a process that waited for the lock finds the schema current.
 func TestMigrateConcurrently(t *testing.T) {
 	for _, dialect := range dialects() {
-		s, f := openFake(t, dialect, nil, versioned(errNoTable, 1))
+		s, f := openSchema(t, dialect, &schema{version: noTable, locked: 1})
 		if err := s.Migrate(t.Context()); err != nil || f.count("CREATE") > 1 || f.count("INSERT") > 0 {
 			t.Errorf("%s: %s: %v", dialect, f.shape(), err)
 		}
@@ -100,12 +114,12 @@ func TestMigrateConcurrently(t *testing.T) {
 
 func TestMigrateNewerSchema(t *testing.T) {
 	for _, dialect := range dialects() {
-		for _, found := range [][]any{{2}, {errNoTable, 2}} {
-			s, f := openFake(t, dialect, nil, versioned(found...))
+		for _, db := range []*schema{{version: 2}, {version: noTable, locked: 2}} {
+			s, f := openSchema(t, dialect, db)
 			if err := s.Migrate(t.Context()); !errors.Is(err, sqlstore.ErrNewerSchema) {
 				t.Errorf("%s: %v", dialect, err)
 			}
-			if f.count("INSERT") > 0 || f.count("COMMIT")+f.count("commit") > 0 {
+			if db.locked == 0 && f.shape() != "connect SELECT" || f.count("INSERT") > 0 || f.count("COMMIT")+f.count("commit") > 0 {
 				t.Errorf("%s: %s", dialect, f.shape())
 			}
 		}
@@ -120,12 +134,12 @@ func TestMigrateInterrupted(t *testing.T) {
 		end     string
 	}{{sqlstore.MySQL(), "SELECT RELEASE_LOCK"}, {sqlstore.SQLite(), "ROLLBACK"}, {sqlstore.PostgreSQL(), "rollback"}} {
 		for _, endFails := range []bool{false, true} {
-			empty := versioned(errNoTable, -1)
-			s, f := openFake(t, tt.dialect, nil, func(call string, args []driver.NamedValue) (resultRows, error) {
+			empty := &schema{version: noTable}
+			s, f := openUnchecked(t, tt.dialect, nil, func(call string, args []driver.NamedValue) (resultRows, error) {
 				if strings.HasPrefix(call, "CREATE TABLE IF NOT EXISTS wh_override") || endFails && strings.HasPrefix(call, tt.end) {
 					return nil, broken
 				}
-				return empty(call, args)
+				return empty.on(call, args)
 			})
 			if err := s.Migrate(t.Context()); !errors.Is(err, broken) {
 				t.Errorf("%s: %v", tt.dialect, err)
@@ -143,12 +157,12 @@ func TestMigrateInterrupted(t *testing.T) {
 func TestMigrateRetries(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		conflict := failing("CREATE TABLE IF NOT EXISTS wh_override", stateError("40001"), 2)
-		empty := versioned(errNoTable, -1, -1, -1)
-		s, f := openFake(t, sqlstore.PostgreSQL(), nil, func(call string, args []driver.NamedValue) (resultRows, error) {
+		empty := &schema{version: noTable}
+		s, f := openUnchecked(t, sqlstore.PostgreSQL(), nil, func(call string, args []driver.NamedValue) (resultRows, error) {
 			if _, err := conflict(call, args); err != nil {
 				return nil, err
 			}
-			return empty(call, args)
+			return empty.on(call, args)
 		})
 		if err := s.Migrate(t.Context()); err != nil || f.count("rollback") != 2 || f.count("commit") != 1 {
 			t.Errorf("%s: %v", f.shape(), err)
@@ -158,7 +172,7 @@ func TestMigrateRetries(t *testing.T) {
 
 func TestMigrateLockTimeout(t *testing.T) {
 	for _, got := range []resultRows{{{int64(0)}}, {{nil}}} {
-		s, f := openFake(t, sqlstore.MySQL(), nil, func(call string, _ []driver.NamedValue) (resultRows, error) {
+		s, f := openUnchecked(t, sqlstore.MySQL(), nil, func(call string, _ []driver.NamedValue) (resultRows, error) {
 			switch {
 			case strings.HasPrefix(call, "SELECT GET_LOCK"):
 				return got, nil

@@ -9,28 +9,9 @@ import (
 // mySQL repeats parameters instead of referring to the new row: MySQL and MariaDB share
 // no syntax for that which neither deprecates.
 var mySQL = dialectSpec{
-	name: "MySQL",
-	schema: []string{
-		`CREATE TABLE IF NOT EXISTS {schema} (
-  id INT NOT NULL PRIMARY KEY,
-  version INT NOT NULL) ENGINE=InnoDB`,
-		`CREATE TABLE IF NOT EXISTS {client} (
-  id VARBINARY(1024) NOT NULL PRIMARY KEY,
-  gen BIGINT NOT NULL,
-  swept BIGINT NOT NULL,
-  url BLOB NOT NULL,
-  since BIGINT NOT NULL,
-  mark BIGINT NOT NULL) ENGINE=InnoDB`,
-		`CREATE TABLE IF NOT EXISTS {override} (
-  client VARBINARY(1024) NOT NULL,
-  gen BIGINT NOT NULL,
-  entity VARBINARY(1024) NOT NULL,
-  url BLOB NOT NULL,
-  since BIGINT NOT NULL,
-  PRIMARY KEY (client, gen, entity)) ENGINE=InnoDB`,
-		`INSERT IGNORE INTO {schema} (id, version) VALUES (1, 1)`,
-	},
-	lock: lockMySQL,
+	name:      "MySQL",
+	directory: "mysql",
+	lock:      lockMySQL,
 	touch: `
 INSERT INTO {client} (id, gen, swept, url, since, mark) VALUES (@client, 0, 0, '', 0, @mark)
 ON DUPLICATE KEY UPDATE mark = @mark`,
@@ -42,7 +23,8 @@ INSERT INTO {client} (id, gen, swept, url, since, mark) VALUES (@client, 1, 1, @
 ON DUPLICATE KEY UPDATE gen = gen + 1, url = @url, since = @since, mark = @mark`,
 	// UUID_SHORT starts with the second in which the server was started.
 	identity: `CONCAT(@@server_id, '-', @@hostname, '-', @@port, '-', UUID_SHORT() >> 24)`,
-	usable:   usableCheck{`SELECT @@autocommit`, "connections without autocommit"},
+	check:    `SELECT version, @@autocommit FROM {schema} WHERE id = 1`,
+	unfit:    "connections without autocommit",
 	classify: classifyMySQL,
 }
 

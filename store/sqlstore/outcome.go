@@ -46,6 +46,14 @@ func (s *Store) classifyUncommitted(err error) outcome {
 	return outcomeFailed
 }
 
+// attempted returns the outcome and the error of an attempt that commits nothing.
+func (s *Store) attempted(err error) (outcome, error) {
+	if err == nil {
+		return 0, nil
+	}
+	return s.classifyUncommitted(err), err
+}
+
 // provedOutcomes maps the error codes that prove the outcome of a commit to that outcome.
 // They are few: a server may return any other code after the commit took effect, such as
 // 57P01 of PostgreSQL when it shuts down, and of MySQL and MariaDB 1047 (a node left its

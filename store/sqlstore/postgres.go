@@ -11,32 +11,11 @@ import (
 //
 // The column chg holds the number of the transaction that last changed the client.
 var postgreSQL = dialectSpec{
-	name:     "PostgreSQL",
-	numbered: true,
-	schema: []string{
-		`CREATE TABLE IF NOT EXISTS {schema} (
-  id integer PRIMARY KEY,
-  version integer NOT NULL)`,
-		`CREATE TABLE IF NOT EXISTS {client} (
-  id bytea PRIMARY KEY,
-  gen bigint NOT NULL,
-  swept bigint NOT NULL,
-  url bytea NOT NULL,
-  since bigint NOT NULL,
-  mark bigint NOT NULL,
-  chg xid8 NOT NULL)`,
-		`CREATE INDEX IF NOT EXISTS {client_chg} ON {client} (chg)`,
-		`CREATE TABLE IF NOT EXISTS {override} (
-  client bytea NOT NULL,
-  gen bigint NOT NULL,
-  entity bytea NOT NULL,
-  url bytea NOT NULL,
-  since bigint NOT NULL,
-  PRIMARY KEY (client, gen, entity))`,
-		`INSERT INTO {schema} (id, version) VALUES (1, 1) ON CONFLICT (id) DO NOTHING`,
-	},
-	lock:  lockPostgreSQL,
-	touch: postgreSQLTouch,
+	name:      "PostgreSQL",
+	directory: "postgresql",
+	numbered:  true,
+	lock:      lockPostgreSQL,
+	touch:     postgreSQLTouch,
 	put: `
 INSERT INTO {override} (client, gen, entity, url, since)
 SELECT id, gen, @entity::bytea, @url::bytea, @since::bigint FROM {client} WHERE id = @client`,
@@ -65,7 +44,9 @@ SELECT NULL, NULL, NULL, id FROM {client} WHERE chg = ANY (@running::text::xid8[
 	// or another server took its place, and after the table was created or emptied.
 	identity: `(extract(epoch FROM pg_postmaster_start_time()) * 1000000)::bigint::text || '-' ||
   pg_relation_filenode('{client}'::regclass)::text`,
-	usable:   usableCheck{`SELECT COUNT(chg) = 0 FROM {client} WHERE id IS NULL`, otherDialect},
+	// The sub-select fails without the column, which the feed needs.
+	check:    `SELECT version, (SELECT COUNT(chg::xid8) FROM {client} WHERE id IS NULL) = 0 FROM {schema} WHERE id = 1`,
+	unfit:    otherDialect,
 	classify: classifyPostgreSQL,
 }
 

@@ -13,12 +13,12 @@ import (
 
 // read returns the results of scan for every row of a query.
 func read[T any](ctx context.Context, s *Store, q statement, v values, scan func(*sql.Rows) (T, error)) (all []T, err error) {
+	if err := s.ready(ctx); err != nil {
+		return nil, err
+	}
 	err = s.retry(ctx, func() (outcome, error) {
 		all, err = query(ctx, s.db, q, v, scan)
-		if err != nil {
-			return s.classifyUncommitted(err), err
-		}
-		return 0, nil
+		return s.attempted(err)
 	})
 	return all, err
 }

@@ -9,32 +9,9 @@ import (
 // at a time, which reads the latest number before it adds its own.
 var sqLite = dialectSpec{
 	name:      "SQLite",
+	directory: "sqlite",
 	oneWriter: true,
-	schema: []string{
-		`CREATE TABLE IF NOT EXISTS {schema} (
-  id INTEGER PRIMARY KEY,
-  version INTEGER NOT NULL,
-  origin TEXT NOT NULL) STRICT`,
-		`CREATE TABLE IF NOT EXISTS {client} (
-  id BLOB NOT NULL PRIMARY KEY,
-  gen INTEGER NOT NULL,
-  swept INTEGER NOT NULL,
-  url BLOB NOT NULL,
-  since INTEGER NOT NULL,
-  mark INTEGER NOT NULL,
-  chg INTEGER NOT NULL) STRICT, WITHOUT ROWID`,
-		`CREATE INDEX IF NOT EXISTS {client_chg} ON {client} (chg)`,
-		`CREATE TABLE IF NOT EXISTS {override} (
-  client BLOB NOT NULL,
-  gen INTEGER NOT NULL,
-  entity BLOB NOT NULL,
-  url BLOB NOT NULL,
-  since INTEGER NOT NULL,
-  PRIMARY KEY (client, gen, entity)) STRICT, WITHOUT ROWID`,
-		`INSERT INTO {schema} (id, version, origin) VALUES (1, 1, lower(hex(randomblob(16))))
-ON CONFLICT (id) DO NOTHING`,
-	},
-	lock: lockSQLite,
+	lock:      lockSQLite,
 	touch: `
 INSERT INTO {client} (id, gen, swept, url, since, mark, chg)
 VALUES (@client, 0, 0, x'', 0, @mark, (SELECT COALESCE(MAX(chg), 0) + 1 FROM {client}))
@@ -52,6 +29,8 @@ UNION ALL
 SELECT NULL, NULL, NULL, id FROM (
   SELECT id FROM {client} WHERE chg >= CAST(@since AS INTEGER) LIMIT @limit) q`,
 	identity: `(SELECT origin FROM {schema} WHERE id = 1)`,
+	check:    `SELECT version, origin <> '' FROM {schema} WHERE id = 1`,
+	unfit:    otherDialect,
 	classify: classifySQLite,
 }
 

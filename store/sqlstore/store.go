@@ -40,6 +40,7 @@ type Store struct {
 	queries   queries
 	retryable func(error) bool
 	logger    *slog.Logger
+	checked   atomic.Bool // whether a check of the schema has succeeded
 	// changing admits one change of each client at a time. Without it, the changes of one
 	// client would wait for its row in the database, each with a connection of the pool
 	// that the calls of other clients then lack.
@@ -65,8 +66,10 @@ type Options struct {
 	Logger *slog.Logger
 }
 
-// New returns a store in the database behind db. It does no I/O; before the store can
-// be used, [Store.Migrate] must have been called once for the database. Nil options
+// New returns a store in the database behind db. It does no I/O: until one of them
+// succeeded, the calls of the other methods check the schema first. They return errors
+// while the tables are not migrated completely, are those of another dialect or of a later
+// version, and if the connections to MySQL or MariaDB do not have autocommit. Nil options
 // are the zero [Options]. New returns an error if db is nil, the dialect is the zero
 // [Dialect], or the prefix is invalid.
 func New(db *sql.DB, dialect Dialect, opts *Options) (*Store, error) {
@@ -123,6 +126,9 @@ func (s *Store) Apply(ctx context.Context, c webhookcfg.Change) error {
 		"url":    []byte(c.URL.Reveal()),
 		"since":  c.Time.Unix(),
 		"mark":   rand.Int64(),
+	}
+	if err := s.ready(ctx); err != nil {
+		return wrapError("apply", err, c.URL)
 	}
 	unlock, err := s.changing.Lock(ctx, c.Client)
 	if err != nil {

@@ -48,17 +48,16 @@ func mariaDB() sqltest.Engine {
 
 func TestMariaDB(t *testing.T) { mariaDB().Run(t) }
 
-// TestWithoutAutocommit: Migrate refuses connections whose reads would never see later
+// TestWithoutAutocommit: a store refuses connections whose reads would never see later
 // changes.
 func TestWithoutAutocommit(t *testing.T) {
 	t.Parallel()
-	dsn := shared.Get(t).DSN()
-	config, err := mysql.ParseDSN(dsn)
+	config, err := mysql.ParseDSN(shared.Get(t).DSN())
 	if err != nil {
 		t.Fatal(err)
 	}
 	config.Params = map[string]string{"autocommit": "0"}
-	mariaDB().MigrateRefuses(t, dsn, mariaDB(), config.FormatDSN(), "connections without autocommit")
+	mariaDB().Refuses(t, nil, config.FormatDSN(), "connections without autocommit")
 }
 
 var soak = flag.Bool("soak", false, "also run the test that needs many crashes")

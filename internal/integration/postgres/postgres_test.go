@@ -88,3 +88,10 @@ func TestAsynchronousCommit(t *testing.T) {
 	e.Open = sqltest.Driver("pgx", having("synchronous_commit", "off"))
 	e.CrashesMustLoseChanges(t)
 }
+
+// TestTablesOfAnotherDialect: a store refuses tables in which its feed would miss changes.
+func TestTablesOfAnotherDialect(t *testing.T) {
+	t.Parallel()
+	const undefinedColumn = "SQLSTATE 42703"
+	postgreSQL().Refuses(t, []string{"ALTER TABLE {prefix}client DROP COLUMN chg"}, shared.Get(t).DSN(), undefinedColumn)
+}

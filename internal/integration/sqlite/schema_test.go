@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"database/sql/driver"
 	"errors"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -84,8 +85,8 @@ func TestHalfMigrated(t *testing.T) {
 			}
 		}
 		s := newStore(t, db)
-		if err := callAll(t, s); err == nil {
-			t.Errorf("after %d statements every call succeeds", made)
+		if err := callAll(t, s); err == nil || strings.Count(err.Error(), "sqlstore: ") != 7 {
+			t.Errorf("after %d statements not every call failed: %v", made, err)
 		}
 		if err := s.Migrate(t.Context()); err != nil {
 			t.Errorf("after %d statements: %v", made, err)
@@ -127,6 +128,52 @@ func TestNewerSchema(t *testing.T) {
 	}
 	if err := newStore(t, db).Migrate(t.Context()); !errors.Is(err, sqlstore.ErrNewerSchema) {
 		t.Errorf("got %v", err)
+	}
+	if err := newStore(t, db).Apply(t.Context(), nth("c", 1)); !errors.Is(err, sqlstore.ErrNewerSchema) {
+		t.Errorf("a change: %v", err)
+	}
+}
+
+// TestSchemaFile checks that another tool can create the tables from the file.
+func TestSchemaFile(t *testing.T) {
+	file, err := os.ReadFile(filepath.FromSlash("../../../store/sqlstore/schema/sqlite/001.sql"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	db := openDB(t, newPath(t), unsynced)
+	for range 2 {
+		if _, err := db.ExecContext(t.Context(), string(file)); err != nil {
+			t.Fatal(err)
+		}
+		if err := callAll(t, newStore(t, db)); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// TestTablesOfAnotherDialect checks that a store refuses tables that another dialect created.
+func TestTablesOfAnotherDialect(t *testing.T) {
+	db := openDB(t, newPath(t), unsynced)
+	for _, statement := range []string{
+		"CREATE TABLE wh_schema (id INT PRIMARY KEY, version INT)", "INSERT INTO wh_schema VALUES (1, 1)",
+	} {
+		if _, err := db.ExecContext(t.Context(), statement); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := newStore(t, db).Migrate(t.Context()); err == nil || !strings.Contains(err.Error(), "no such column: origin") {
+		t.Errorf("got %v", err)
+	}
+	path := newPath(t)
+	open(t, path)
+	for _, dialect := range []sqlstore.Dialect{sqlstore.PostgreSQL(), sqlstore.MySQL()} {
+		s, err := sqlstore.New(openDB(t, path, unsynced), dialect, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := callAll(t, s); err == nil || strings.Count(err.Error(), "sqlstore: ") != 7 {
+			t.Errorf("with the dialect %s not every call failed: %v", dialect, err)
+		}
 	}
 }
 

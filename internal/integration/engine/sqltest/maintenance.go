@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"net/http"
 	"strconv"
 	"strings"
 	"testing"
@@ -23,13 +24,17 @@ func (e Engine) schema(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for done := range statements {
+	for done := range len(statements) + 1 {
 		t.Run(fmt.Sprint(done, " of ", len(statements), " statements"), func(t *testing.T) {
 			t.Parallel()
 			e.halfMigrated(t, dsn, done)
 		})
 	}
+	for _, version := range []int{0, -1} {
+		t.Run(fmt.Sprint("version ", version), func(t *testing.T) { t.Parallel(); e.olderSchema(t, dsn, version) })
+	}
 	t.Run("newer", func(t *testing.T) { t.Parallel(); e.newerSchema(t, dsn) })
+	t.Run("handler", func(t *testing.T) { t.Parallel(); e.unmigratedHandler(t, dsn) })
 }
 
 // halfMigrated has many replicas complete a partial migration concurrently.
@@ -44,8 +49,11 @@ func (e Engine) halfMigrated(t *testing.T, dsn string, done int) {
 		execute(t, db, statement)
 	}
 	set := webhookcfg.Set("acme", webhookcfg.Entity("e1"), egress.NewURL("https://h.example.com/"))
-	if done < len(statements)-1 { // the last statement only records the version
-		expectRefused(t, e.store(t, db, name), set)
+	early := e.store(t, db, name)
+	if done < len(statements) {
+		expectRefused(t, early)
+	} else if err := early.Apply(t.Context(), set); err != nil {
+		t.Errorf("after the statements of Schema: %v", err)
 	}
 	var group errgroup.Group
 	for range 12 {
@@ -60,17 +68,38 @@ func (e Engine) halfMigrated(t *testing.T, dsn string, done int) {
 	if err := group.Wait(); err != nil {
 		t.Error(err)
 	}
-	if hook, err := e.store(t, db, name).Resolve(t.Context(), "acme", "e1"); err != nil || hook.Source != webhookcfg.SourceOverride {
-		t.Errorf("resolve: %v, %v", hook, err)
+	for _, st := range []*sqlstore.Store{early, e.store(t, db, name)} {
+		if hook, err := st.Resolve(t.Context(), "acme", "e1"); err != nil || hook.Source != webhookcfg.SourceOverride {
+			t.Errorf("resolve: %v, %v", hook, err)
+		}
 	}
 }
 
-// expectRefused checks that a change fails, with a known outcome, where tables are
-// missing.
-func expectRefused(t *testing.T, st *sqlstore.Store, c webhookcfg.Change) {
+// expectRefused checks that every call fails, changes with a known outcome, while the schema
+// is not the one that the store needs.
+func expectRefused(t *testing.T, st *sqlstore.Store) {
 	t.Helper()
-	if err := st.Apply(t.Context(), c); err == nil || errors.Is(err, sqlstore.ErrOutcomeUnknown) {
-		t.Errorf("a change without tables: %v, want a refusal", err)
+	all := calls(st)
+	delete(all, "migrate")
+	for name, call := range all {
+		if err := call(t.Context()); err == nil || errors.Is(err, sqlstore.ErrOutcomeUnknown) {
+			t.Errorf("%s with another schema: %v, want a refusal", name, err)
+		}
+	}
+}
+
+// olderSchema checks that tables of an older version are refused until they are migrated.
+func (e Engine) olderSchema(t *testing.T, dsn string, version int) {
+	db := e.Open(t, dsn)
+	name := prefix(t, db)
+	migrate(t, e.store(t, db, name))
+	execute(t, db, fmt.Sprintf("UPDATE %sschema SET version = %d", name, version))
+	st := e.store(t, db, name)
+	expectRefused(t, st)
+	migrate(t, st)
+	st = e.store(t, db, name)
+	if err := st.Apply(t.Context(), anyChange("acme", 1)); err != nil {
+		t.Errorf("after the migration: %v", err)
 	}
 }
 
@@ -84,21 +113,40 @@ func (e Engine) newerSchema(t *testing.T, dsn string) {
 	if err := st.Migrate(t.Context()); !errors.Is(err, sqlstore.ErrNewerSchema) {
 		t.Errorf("migrating a newer schema: %v, want ErrNewerSchema", err)
 	}
+	newer := e.store(t, db, name)
+	expectRefused(t, newer)
+	if err := newer.Apply(t.Context(), anyChange("acme", 1)); !errors.Is(err, sqlstore.ErrNewerSchema) {
+		t.Errorf("a change in a newer schema: %v, want ErrNewerSchema", err)
+	}
 }
 
-// MigrateRefuses checks that a migration as another Engine, and with another DSN, of
-// tables that this one created returns an error with a text, and that one as this Engine
-// succeeds.
-func (e Engine) MigrateRefuses(t *testing.T, dsn string, other Engine, otherDSN, text string) {
-	t.Helper()
+// unmigratedHandler checks that the handler responds 503 until another process has migrated
+// the tables.
+func (e Engine) unmigratedHandler(t *testing.T, dsn string) {
 	db := e.Open(t, dsn)
 	name := prefix(t, db)
+	s := newService(t, e.store(t, db, name))
+	s.expectUnavailable()
+	migrate(t, e.store(t, e.Open(t, dsn), name))
+	s.expect(http.StatusOK, http.MethodPost, "", set("e1", "own"))
+	s.expect(http.StatusOK, http.MethodGet, "e1", "")
+}
+
+// Refuses checks that tables that were altered by statements, or connections with another
+// DSN, are refused by every call, and by Migrate with a text.
+func (e Engine) Refuses(t *testing.T, statements []string, dsn, text string) {
+	t.Helper()
+	db := e.Open(t, e.Shared.Get(t).DSN())
+	name := prefix(t, db)
 	migrate(t, e.store(t, db, name))
-	migrate(t, e.store(t, db, name))
-	err := other.store(t, other.Open(t, otherDSN), name).Migrate(t.Context())
-	if err == nil || !strings.Contains(err.Error(), text) {
-		t.Errorf("tables of %s as %s: %v", e.Dialect, other.Dialect, err)
+	for _, statement := range statements {
+		execute(t, db, strings.ReplaceAll(statement, "{prefix}", name))
 	}
+	st := e.store(t, e.Open(t, dsn), name)
+	if err := st.Migrate(t.Context()); err == nil || !strings.Contains(err.Error(), text) {
+		t.Errorf("Migrate: %v, want %s", err, text)
+	}
+	expectRefused(t, st)
 }
 
 // sweep runs histories concurrently with two sweepers.

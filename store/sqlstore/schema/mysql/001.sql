@@ -1,3 +1,5 @@
+-- Version 1 of the tables of package sqlstore in MySQL and MariaDB, with the default prefix.
+
 CREATE TABLE IF NOT EXISTS wh_schema (
   id INT NOT NULL PRIMARY KEY,
   version INT NOT NULL) ENGINE=InnoDB;
@@ -18,4 +20,6 @@ CREATE TABLE IF NOT EXISTS wh_override (
   since BIGINT NOT NULL,
   PRIMARY KEY (client, gen, entity)) ENGINE=InnoDB;
 
-INSERT IGNORE INTO wh_schema (id, version) VALUES (1, 1);
+-- Last, so that the version shows only where all tables are.
+INSERT INTO wh_schema (id, version) VALUES (1, 1)
+ON DUPLICATE KEY UPDATE version = GREATEST(version, 1);

@@ -1,3 +1,5 @@
+-- Version 1 of the tables of package sqlstore in SQLite, with the default prefix.
+
 CREATE TABLE IF NOT EXISTS wh_schema (
   id INTEGER PRIMARY KEY,
   version INTEGER NOT NULL,
@@ -22,5 +24,6 @@ CREATE TABLE IF NOT EXISTS wh_override (
   since INTEGER NOT NULL,
   PRIMARY KEY (client, gen, entity)) STRICT, WITHOUT ROWID;
 
+-- Last, so that the version shows only where all tables are.
 INSERT INTO wh_schema (id, version, origin) VALUES (1, 1, lower(hex(randomblob(16))))
-ON CONFLICT (id) DO NOTHING;
+ON CONFLICT (id) DO UPDATE SET version = excluded.version WHERE version < excluded.version;

@@ -1,3 +1,5 @@
+-- Version 1 of the tables of package sqlstore in PostgreSQL, with the default prefix.
+
 CREATE TABLE IF NOT EXISTS wh_schema (
   id integer PRIMARY KEY,
   version integer NOT NULL);
@@ -21,4 +23,6 @@ CREATE TABLE IF NOT EXISTS wh_override (
   since bigint NOT NULL,
   PRIMARY KEY (client, gen, entity));
 
-INSERT INTO wh_schema (id, version) VALUES (1, 1) ON CONFLICT (id) DO NOTHING;
+-- Last, so that the version shows only where all tables are.
+INSERT INTO wh_schema AS s (id, version) VALUES (1, 1)
+ON CONFLICT (id) DO UPDATE SET version = EXCLUDED.version WHERE s.version < EXCLUDED.version;

@@ -1,0 +1,105 @@
+package sqlstore_test
+
+import (
+	"context"
+	"database/sql/driver"
+	"errors"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"example.com/go-webhookcfg/store/sqlstore"
+)
+
+// calls are the calls of a store for which its schema must be current.
+func calls(s *sqlstore.Store) map[string]func(context.Context) error {
+	all := map[string]func(context.Context) error{
+		"set":      func(ctx context.Context) error { return s.Apply(ctx, set()) },
+		"unset":    func(ctx context.Context) error { return s.Apply(ctx, unset()) },
+		"set all":  func(ctx context.Context) error { return s.Apply(ctx, setAll()) },
+		"resolve":  func(ctx context.Context) error { return second(s.Resolve(ctx, "acme", "e1")) },
+		"list":     func(ctx context.Context) error { return second(s.List(ctx, "acme", "", 1)) },
+		"versions": func(ctx context.Context) error { return second(s.Versions(ctx, []string{"acme"})) },
+		"sweep":    func(ctx context.Context) error { return second(s.Sweep(ctx, 1)) },
+		"changes":  func(ctx context.Context) error { return second(s.Changes(ctx, "")) },
+	}
+	return all
+}
+
+// TestUnready: while the schema does not fit, every call checks it again and sends nothing
+// else. Once it fits, calls succeed and none checks it.
+func TestUnready(t *testing.T) {
+	for _, dialect := range dialects() {
+		for name, db := range map[string]*schema{
+			"no table": {version: noTable}, "half-migrated": {version: noRow}, "version 0": {version: 0},
+			"newer": {version: 2}, "unfit": {version: 1, unfit: true}, "of another dialect": {version: 1, err: stateError("42703")},
+		} {
+			current := &schema{version: 1}
+			var repaired atomic.Bool
+			s, f := openUnchecked(t, dialect, nil, func(call string, args []driver.NamedValue) (resultRows, error) {
+				if repaired.Load() {
+					return current.on(call, args)
+				}
+				return db.on(call, args)
+			})
+			all := calls(s)
+			if dialect == sqlstore.MySQL() {
+				delete(all, "changes")
+			}
+			for call, do := range all {
+				if err := do(t.Context()); err == nil || outcomeOf(err) != notMade || errors.Is(err, sqlstore.ErrNewerSchema) != (name == "newer") {
+					t.Errorf("%s, %s: %s: %v", dialect, name, call, err)
+				}
+			}
+			if sent := f.count("") - f.count("connect"); sent != len(all) || f.count("SELECT version,") != len(all) {
+				t.Errorf("%s, %s: %d calls sent %s", dialect, name, len(all), f.shape())
+			}
+			repaired.Store(true)
+			for range 2 {
+				for call, do := range all {
+					if err := do(t.Context()); err != nil {
+						t.Errorf("%s, %s, repaired: %s: %v", dialect, name, call, err)
+					}
+				}
+			}
+			if n := f.count("SELECT version,"); n != len(all)+1 {
+				t.Errorf("%s, %s: %d checks for %d refused calls", dialect, name, n, len(all))
+			}
+		}
+	}
+}
+
+// TestHungCheck: a check that hangs delays its own caller only.
+func TestHungCheck(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var hang atomic.Bool
+		thawed := make(chan struct{})
+		hang.Store(true)
+		s, f := openUnchecked(t, sqlstore.PostgreSQL(), nil, func(call string, args []driver.NamedValue) (resultRows, error) {
+			if strings.HasPrefix(call, "SELECT version,") && hang.CompareAndSwap(true, false) {
+				<-thawed
+				return nil, context.DeadlineExceeded
+			}
+			return (&schema{version: 1}).on(call, args)
+		})
+		hung := make(chan error, 1)
+		go func() { hung <- s.Apply(context.Background(), set()) }()
+		synctest.Wait()
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		for name, call := range calls(s) {
+			if err := call(ctx); err != nil {
+				t.Errorf("%s, while a check hangs: %v", name, err)
+			}
+		}
+		if n := f.count("SELECT version,"); n != 2 {
+			t.Errorf("%d checks", n)
+		}
+		close(thawed)
+		if err := <-hung; !errors.Is(err, context.DeadlineExceeded) || outcomeOf(err) != notMade {
+			t.Errorf("the call whose check hung: %v", err)
+		}
+	})
+}
