@@ -4,6 +4,7 @@ package mariadb
 import (
 	"crypto/rand"
 	"database/sql"
+	"errors"
 	"flag"
 	"fmt"
 	"io"
@@ -58,6 +59,31 @@ func TestWithoutAutocommit(t *testing.T) {
 	}
 	config.Params = map[string]string{"autocommit": "0"}
 	mariaDB().Refuses(t, nil, config.FormatDSN(), "connections without autocommit")
+}
+
+// TestRestored: copies do not keep what a restored copy of the data lacks.
+func TestRestored(t *testing.T) {
+	t.Parallel()
+	server := engine.MariaDB(t)
+	server.SkipIfExternal(t)
+	db := sqltest.Driver("mysql")(t, server.DSN())
+	mariaDB().LostChange(t, server.DSN(),
+		func() error { return errors.Join(server.Kill(), server.Save(), server.Restart()) },
+		func() error {
+			return errors.Join(nextSecond(t, db), server.Kill(), server.Restore(), server.Restart())
+		})
+}
+
+// nextSecond returns in a later second than that in which the server was started.
+func nextSecond(t *testing.T, db *sql.DB) error {
+	t.Helper()
+	const seconds = "SELECT UNIX_TIMESTAMP() - ((UUID_SHORT() >> 24) & 0xffffffff) FROM (SELECT SLEEP(0.1)) s"
+	for since := 0; since < 1; {
+		if err := db.QueryRowContext(t.Context(), seconds).Scan(&since); err != nil && t.Context().Err() != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 var soak = flag.Bool("soak", false, "also run the test that needs many crashes")

@@ -25,25 +25,33 @@ func (e Engine) crashes(t *testing.T) {
 	server := e.Dedicated(t)
 	server.SkipIfExternal(t)
 	t.Run("histories", func(t *testing.T) {
-		linearizable.Check(t, crashing(server), func(t testing.TB) []linearizable.Store { return e.replicas(t, server.DSN()) })
+		linearizable.Check(t, crashing(killing(server)), func(t testing.TB) []linearizable.Store { return e.replicas(t, server.DSN()) })
 	})
 	t.Run("acknowledged", func(t *testing.T) {
-		if err := e.killWriters(t, server, (*sqlstore.Store).Apply); err != nil {
+		if err := e.killWriters(t, killing(server), (*sqlstore.Store).Apply); err != nil {
 			t.Error(err)
 		}
 	})
 	t.Run("acknowledged too early", func(t *testing.T) {
-		if err := e.killWriters(t, server, applyIgnoringErrors); err == nil {
+		if err := e.killWriters(t, killing(server), applyIgnoringErrors); err == nil {
 			t.Error("a store that acknowledges every change was not caught")
 		}
 	})
 }
 
+// crash is a way to kill the server behind a DSN, and to recover.
+type crash struct {
+	dsn           string
+	kill, recover func() error
+}
+
+func killing(server *engine.Server) crash { return crash{server.DSN(), server.Kill, server.Restart} }
+
 // crashing kills the server in the middle of each history.
-func crashing(server *engine.Server) linearizable.Workload {
+func crashing(c crash) linearizable.Workload {
 	return linearizable.Workload{
 		Clients: 2, Goroutines: []int{6}, Operations: 60, Histories: 2,
-		Fault: func() error { return errors.Join(server.Kill(), server.Restart()) },
+		Fault: func() error { return errors.Join(c.kill(), c.recover()) },
 	}
 }
 
@@ -53,7 +61,7 @@ func (e Engine) CrashesMustFail(t *testing.T) {
 	t.Helper()
 	server := e.Dedicated(t)
 	server.SkipIfExternal(t)
-	workload := crashing(server)
+	workload := crashing(killing(server))
 	workload.Histories = 300 // it stops at the first failure, after about 20
 	linearizable.MustFail(t, workload, func(t testing.TB) []linearizable.Store { return e.replicas(t, server.DSN()) })
 }
@@ -66,7 +74,7 @@ func (e Engine) CrashesMustLoseChanges(t *testing.T) {
 	server.SkipIfExternal(t)
 	const most = 20
 	for range most {
-		if err := e.killWriters(t, server, (*sqlstore.Store).Apply); err != nil {
+		if err := e.killWriters(t, killing(server), (*sqlstore.Store).Apply); err != nil {
 			t.Log("expected failure:", err)
 			return
 		}
@@ -87,11 +95,11 @@ type writer struct {
 	failed error // error of the next one
 }
 
-// killWriters kills the server while writers are active, and compares the data after the
-// restart with the changes that were acknowledged.
-func (e Engine) killWriters(t *testing.T, server *engine.Server, apply applyFunc) error {
+// killWriters kills the server while writers are active, and compares the data after it
+// has recovered with the changes that were acknowledged.
+func (e Engine) killWriters(t *testing.T, c crash, apply applyFunc) error {
 	t.Helper()
-	st := e.fresh(t, server.DSN())
+	st := e.fresh(t, c.dsn)
 	writers := make([]writer, 8)
 	var (
 		made   atomic.Int64
@@ -111,10 +119,10 @@ func (e Engine) killWriters(t *testing.T, server *engine.Server, apply applyFunc
 		})
 	}
 	<-enough
-	err := server.Kill()
+	err := c.kill()
 	// Each writer makes one more change, which fails.
 	killed.Store(true)
-	if err := errors.Join(err, group.Wait(), server.Restart()); err != nil {
+	if err := errors.Join(err, group.Wait(), c.recover()); err != nil {
 		t.Fatal(err)
 	}
 	for _, w := range writers {

@@ -1,0 +1,246 @@
+package sqltest
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"example.com/go-webhookcfg/internal/integration/engine"
+	"example.com/go-webhookcfg/internal/integration/linearizable"
+	"example.com/go-webhookcfg/store/cache"
+	"example.com/go-webhookcfg/store/sqlstore"
+	"example.com/go-webhookcfg/webhookcfg"
+)
+
+// Failover kills the busy primary of a pair and promotes its standby, which is synchronous
+// for this engine, and not for the other.
+func (e Engine) Failover(t *testing.T, asynchronous Engine, pair *engine.Pair) {
+	t.Helper()
+	failover := crash{pair.DSN(), func() error { return pair.Primary().Kill() }, pair.Failover}
+	t.Run("histories", func(t *testing.T) {
+		workload := crashing(failover)
+		workload.Fault = func() error {
+			return errors.Join(pair.Standby().Freeze(), e.notAcknowledged(t, pair), pair.Standby().Thaw(), pair.Failover())
+		}
+		linearizable.Check(t, workload, func(t testing.TB) []linearizable.Store { return e.replicas(t, pair.DSN()) })
+	})
+	t.Run("acknowledged", func(t *testing.T) {
+		if err := e.killWriters(t, failover, (*sqlstore.Store).Apply); err != nil {
+			t.Error(err)
+		}
+	})
+	t.Run("acknowledged by the primary alone", func(t *testing.T) {
+		pair.Detach()
+		if err := asynchronous.killWriters(t, failover, (*sqlstore.Store).Apply); err == nil {
+			t.Error("a failover that loses changes was not caught")
+		}
+	})
+	t.Run("not acknowledged", func(t *testing.T) {
+		db := e.Open(t, pair.DSN())
+		st := e.store(t, db, prefix(t, db))
+		migrate(t, st)
+		pair.Detach()
+		ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
+		defer cancel()
+		if err := st.Apply(ctx, changesOf("acme")[0]); err == nil {
+			t.Error("a change was acknowledged without the standby")
+		}
+		if err := pair.Failover(); err != nil {
+			t.Fatal(err)
+		}
+		if err := reconnected(t, db); err != nil {
+			t.Fatal(err)
+		}
+		if page := list(t, st); len(page.Overrides) > 0 {
+			t.Errorf("the standby had %+v", page)
+		}
+	})
+}
+
+// notAcknowledged returns once the primary has waited for its standby for a moment.
+func (e Engine) notAcknowledged(t testing.TB, pair *engine.Pair) error {
+	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+	defer cancel()
+	db := e.Open(t, pair.DSN())
+	if _, err := db.ExecContext(ctx, "SELECT pg_logical_emit_message(true, 'frozen', '')"); !errors.Is(err, context.DeadlineExceeded) {
+		return fmt.Errorf("a commit with a frozen standby: %w, want the deadline", err)
+	}
+	return nil
+}
+
+// LostChange checks that a copy drops a webhook whose change the database lost, however it
+// polls. The tables, once they have content, are saved in some way; after that lose brings
+// back what was saved.
+func (e Engine) LostChange(t *testing.T, dsn string, save, lose func() error) {
+	t.Helper()
+	for name, poll := range map[string]func(*steps, *sqlstore.Store) webhookcfg.Store{
+		"feed":     func(s *steps, st *sqlstore.Store) webhookcfg.Store { return steppedFeed{st, st, s} },
+		"versions": func(s *steps, st *sqlstore.Store) webhookcfg.Store { return steppedVersioner{st, st, s} },
+	} {
+		if name == "feed" && e.Dialect == sqlstore.MySQL() {
+			continue
+		}
+		t.Run(name, func(t *testing.T) {
+			if err := e.loseChange(t, dsn, save, lose, poll); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	t.Run("marks are no versions", func(t *testing.T) {
+		err := e.loseChange(t, dsn, save, lose, func(s *steps, st *sqlstore.Store) webhookcfg.Store {
+			return steppedVersioner{st, marks{st}, s}
+		})
+		if err == nil {
+			t.Error("versions without the identity of the server were not caught")
+		}
+	})
+}
+
+func (e Engine) loseChange(t *testing.T, dsn string, save, lose func() error, polled func(*steps, *sqlstore.Store) webhookcfg.Store) error {
+	t.Helper()
+	db := e.Open(t, dsn)
+	st := e.store(t, db, prefix(t, db))
+	migrate(t, st)
+	changes := changesOf("acme")
+	if err := errors.Join(st.Apply(t.Context(), changes[0]), save(), reconnected(t, db)); err != nil {
+		return err
+	}
+	// Only a poll can make the copy drop an entry.
+	steps := &steps{make(chan struct{}), make(chan error)}
+	copied, err := cache.New(polled(steps, st), &cache.Options{MaxStale: time.Hour, PollEvery: 20 * time.Millisecond})
+	if err != nil {
+		return err
+	}
+	defer copied.Close()
+	resolve := func(entity string) (webhookcfg.Source, error) {
+		hook, err := copied.Resolve(t.Context(), "acme", entity)
+		return hook.Source, err
+	}
+	for unchanged := false; !unchanged; { // until a poll vouches for the entry
+		before := copied.Stats().Reads
+		if err := steps.poll(func() error { return second(resolve("e2")) }); err != nil {
+			return err
+		}
+		unchanged = copied.Stats().Reads == before
+	}
+	if err := st.Apply(t.Context(), changes[1]); err != nil {
+		return err
+	}
+	if source, err := resolve("e3"); err != nil || source != webhookcfg.SourceBase {
+		return fmt.Errorf("the copy has %s before the loss, %v", source, err)
+	}
+	if err := errors.Join(lose(), reconnected(t, db)); err != nil {
+		return err
+	}
+	for range 20 { // until the database has assigned the numbers of the lost changes again
+		if err := st.Apply(t.Context(), changesOf("twin")[0]); err != nil {
+			return err
+		}
+	}
+	if err := steps.poll(func() error { return second(resolve("e3")) }); err != nil {
+		return err
+	}
+	if hook, err := st.Resolve(t.Context(), "acme", "e3"); err != nil || hook.Source != webhookcfg.SourceNone {
+		return fmt.Errorf("the database has lost nothing: %s, %v", hook.Source, err)
+	}
+	if source, err := resolve("e3"); err != nil || source != webhookcfg.SourceNone {
+		return fmt.Errorf("the copy still has the lost %s, %v", source, err)
+	}
+	return nil
+}
+
+// reconnected returns once no connection of a pool leads to a server that was killed.
+func reconnected(t testing.TB, db *sql.DB) error {
+	t.Helper()
+	conns := make([]*sql.Conn, 0, PoolSize)
+	defer func() {
+		for _, conn := range conns {
+			_ = conn.Close()
+		}
+	}()
+	for len(conns) < PoolSize {
+		conn, err := db.Conn(t.Context())
+		if t.Context().Err() != nil {
+			return err
+		}
+		if err == nil && conn.PingContext(t.Context()) == nil {
+			conns = append(conns, conn)
+		} else if err == nil {
+			_ = conn.Close()
+		}
+	}
+	return nil
+}
+
+// steps makes the polls of a copy wait for the test.
+type steps struct {
+	next chan struct{}
+	done chan error
+}
+
+// poll returns after two successful polls. The second one starts when the copy has
+// processed the first. A client is polled only while it has entries.
+func (s *steps) poll(resolve func() error) error {
+	for successes := 0; ; {
+		if err := resolve(); err != nil || successes == 2 {
+			return err
+		}
+		select {
+		case s.next <- struct{}{}:
+			if <-s.done == nil {
+				successes++
+			}
+		case <-time.After(10 * time.Millisecond):
+		}
+	}
+}
+
+func (s *steps) wait(ctx context.Context, call func() error) error {
+	select {
+	case <-s.next:
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	err := call()
+	s.done <- err
+	return err
+}
+
+type steppedFeed struct {
+	webhookcfg.Store
+	feed cache.Feed
+	*steps
+}
+
+func (s steppedFeed) Changes(ctx context.Context, since string) (changes cache.Changes, err error) {
+	err = s.wait(ctx, func() error { changes, err = s.feed.Changes(ctx, since); return err })
+	return changes, err
+}
+
+type steppedVersioner struct {
+	webhookcfg.Store
+	versioner cache.Versioner
+	*steps
+}
+
+func (s steppedVersioner) Versions(ctx context.Context, clients []string) (versions []string, err error) {
+	err = s.wait(ctx, func() error { versions, err = s.versioner.Versions(ctx, clients); return err })
+	return versions, err
+}
+
+func second[T any](_ T, err error) error { return err }
+
+// marks is an incorrect Versioner: its versions lack the identity of the server.
+type marks struct{ versioner cache.Versioner }
+
+func (m marks) Versions(ctx context.Context, clients []string) ([]string, error) {
+	versions, err := m.versioner.Versions(ctx, clients)
+	for i, version := range versions {
+		versions[i] = version[strings.LastIndex(version, "/"):]
+	}
+	return versions, err
+}
