@@ -120,7 +120,7 @@ func replica(ctx context.Context, shared *shared, cfg config, stdout io.Writer, 
 	}
 	sweeping, stop := context.WithCancel(ctx)
 	var group sync.WaitGroup
-	group.Go(func() { shared.sweep(sweeping, logger) })
+	group.Go(func() { shared.sweep(sweeping) })
 	defer group.Wait()
 	defer stop()
 	fmt.Fprintln(stdout, listener.Addr())

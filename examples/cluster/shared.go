@@ -26,9 +26,10 @@ type shared struct {
 	// reports changes.
 	store   webhookcfg.Store
 	migrate func(context.Context) error
-	// sweepOnce deletes some of the overrides dropped by changes of all entities.
-	sweepOnce func(context.Context) error
-	close     func() error
+	// sweep deletes the overrides dropped by changes of all entities, from time to time, until
+	// the context ends.
+	sweep func(context.Context)
+	close func() error
 }
 
 // open opens the store given by -store, without I/O.
@@ -49,7 +50,7 @@ func open(name string, logger *slog.Logger) (*shared, error) {
 	case "mysql":
 		return openSQL("mysql", where, sqlstore.MySQL(), options)
 	case "etcd":
-		return openEtcd(strings.Split(where, ","))
+		return openEtcd(strings.Split(where, ","), logger)
 	}
 	return nil, fmt.Errorf("-store: unknown engine %q", engine)
 }
@@ -58,25 +59,31 @@ func open(name string, logger *slog.Logger) (*shared, error) {
 // each other.
 const sqliteSettings = "?_pragma=busy_timeout(250)&_pragma=journal_mode(WAL)&_pragma=synchronous(FULL)"
 
+// maxConns is the number of connections of a replica to its database.
+const maxConns = 16
+
 func openSQL(driver, dsn string, dialect sqlstore.Dialect, options *sqlstore.Options) (*shared, error) {
 	db, err := sql.Open(driver, dsn)
 	if err != nil {
 		return nil, fmt.Errorf("-store: data source name rejected by the %s driver", driver) // without the cause, which may hold a password
 	}
-	db.SetMaxOpenConns(16)
+	// Every idle connection is kept: with the default of two, a busy replica opens new ones
+	// all the time.
+	db.SetMaxOpenConns(maxConns)
+	db.SetMaxIdleConns(maxConns)
 	st, err := sqlstore.New(db, dialect, options)
 	if err != nil {
 		return nil, errors.Join(err, db.Close())
 	}
-	opened := &shared{store: st, migrate: st.Migrate, close: db.Close}
-	opened.sweepOnce = func(ctx context.Context) error {
-		_, err := st.Sweep(ctx, sweepLimit)
-		return err
-	}
-	return opened, nil
+	return &shared{
+		store:   st,
+		migrate: st.Migrate,
+		sweep:   func(ctx context.Context) { st.SweepEvery(ctx, sweepEvery) },
+		close:   db.Close,
+	}, nil
 }
 
-func openEtcd(endpoints []string) (*shared, error) {
+func openEtcd(endpoints []string, logger *slog.Logger) (*shared, error) {
 	client, err := clientv3.New(clientv3.Config{
 		Endpoints:            endpoints,
 		DialTimeout:          5 * time.Second,
@@ -93,11 +100,8 @@ func openEtcd(endpoints []string) (*shared, error) {
 	return &shared{
 		store:   st,
 		migrate: func(context.Context) error { return nil }, // etcd has no schema
-		sweepOnce: func(ctx context.Context) error {
-			_, err := st.Sweep(ctx, sweepLimit)
-			return err
-		},
-		close: func() error { return errors.Join(st.Close(), client.Close()) },
+		sweep:   func(ctx context.Context) { sweepEtcd(ctx, st, logger) },
+		close:   func() error { return errors.Join(st.Close(), client.Close()) },
 	}, nil
 }
 
@@ -106,8 +110,8 @@ const (
 	sweepEvery = time.Minute
 )
 
-// sweep sweeps periodically, as one of many replicas, until ctx ends.
-func (s *shared) sweep(ctx context.Context, logger *slog.Logger) {
+// sweepEtcd sweeps some keys of etcd at a time, as one of many replicas, until ctx ends.
+func sweepEtcd(ctx context.Context, st *etcdstore.Store, logger *slog.Logger) {
 	ticker := time.NewTicker(sweepEvery)
 	defer ticker.Stop()
 	for {
@@ -116,7 +120,7 @@ func (s *shared) sweep(ctx context.Context, logger *slog.Logger) {
 			return
 		case <-ticker.C:
 		}
-		if err := s.sweepOnce(ctx); err != nil && ctx.Err() == nil {
+		if _, err := st.Sweep(ctx, sweepLimit); err != nil && ctx.Err() == nil {
 			logger.Warn("sweep", "error", err)
 		}
 	}

@@ -12,7 +12,7 @@
 // Each client has a row that holds its base and a generation number; each override
 // has a row whose key includes the generation. A change of all entities increments
 // the generation, and thereby drops every override while touching a single row. The
-// obsolete rows have no effect and are deleted later by [Store.Sweep]. A change of one
+// obsolete rows have no effect and are deleted later by [Store.SweepEvery]. A change of one
 // entity locks the row of the client first, so that it applies to the current
 // generation. Resolve and List are one query each, and are linearizable wherever
 // single statements of the database are. Names and URLs are stored as bytes: no
@@ -117,9 +117,9 @@
 // Never delete rows of clients: a generation that starts again at 0 revives obsolete
 // overrides.
 //
-// Call [Store.Sweep] every few minutes, from any number of processes: it deletes
-// obsolete rows in small batches. A row takes the bytes of its names and its URL, and
-// about a hundred for the engine.
+// Run [Store.SweepEvery] in a goroutine of any number of processes: it deletes obsolete rows
+// in small batches. A row takes the bytes of its names and its URL, and about a hundred
+// for the engine.
 //
 // Back up with the tools of the database, all tables of one prefix together. Restoring
 // a backup returns the configuration to the time of the backup. If a table was reloaded

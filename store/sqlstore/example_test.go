@@ -23,6 +23,7 @@ func Example() {
 		}
 		defer db.Close()
 		db.SetMaxOpenConns(20)
+		db.SetMaxIdleConns(20)
 
 		st, err := sqlstore.New(db, sqlstore.PostgreSQL(), &sqlstore.Options{Logger: slog.Default()})
 		if err != nil {
@@ -37,18 +38,8 @@ func Example() {
 		}
 		_ = h // mount it on the server
 
-		every := time.NewTicker(5 * time.Minute)
-		defer every.Stop()
-		for {
-			select {
-			case <-every.C:
-				if _, err := st.Sweep(ctx, 100_000); err != nil {
-					slog.Warn("sweep", "error", err)
-				}
-			case <-ctx.Done():
-				return nil
-			}
-		}
+		st.SweepEvery(ctx, 5*time.Minute)
+		return nil
 	}
 	_ = serve
 }

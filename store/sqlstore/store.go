@@ -61,8 +61,8 @@ type Options struct {
 	// concurrently. If nil, only recognized errors are retried.
 	Retryable func(err error) bool
 
-	// Logger receives retries of transactions at level Debug, and migrations at level
-	// Info. If nil, nothing is logged.
+	// Logger receives retries of transactions at level Debug, migrations at level Info, and
+	// errors of [Store.SweepEvery] at level Warn. If nil, nothing is logged.
 	Logger *slog.Logger
 }
 

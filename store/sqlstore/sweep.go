@@ -4,6 +4,10 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
+	"log/slog"
+	"math"
+	"math/rand/v2"
+	"time"
 
 	"example.com/go-webhookcfg/webhookcfg"
 	"example.com/go-webhookcfg/webhookcfg/egress"
@@ -16,11 +20,33 @@ const (
 	sweepClients = 100
 )
 
+// SweepEvery calls [Store.Sweep] at an interval until ctx ends, each time without a limit. It
+// starts after a random part of the interval, so that replicas that start together take
+// turns. Errors are logged at level Warn, and tried again after the interval. Run it in a
+// goroutine of any number of processes, with an interval of minutes. It panics if the
+// interval is not positive.
+func (s *Store) SweepEvery(ctx context.Context, interval time.Duration) {
+	if interval <= 0 {
+		panic("sqlstore: interval of SweepEvery is not positive")
+	}
+	for wait := rand.N(interval); ; wait = interval {
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(wait):
+		}
+		if _, err := s.Sweep(ctx, math.MaxInt); err != nil && ctx.Err() == nil {
+			s.logger.LogAttrs(ctx, slog.LevelWarn, "sqlstore: sweep failed", slog.Any("error", err))
+		}
+	}
+}
+
 // Sweep deletes up to limit obsolete rows, which changes of all entities have left
 // behind, in small transactions, and returns their number. Obsolete rows have no effect
 // and cost only space. Sweep may run at any time, concurrently with all other methods
-// and in several processes. Call it every few minutes, and again immediately if it
-// returned limit. A call that finds nothing reads one row for each client.
+// and in several processes. [Store.SweepEvery] calls it regularly; otherwise call it every
+// few minutes, and again immediately if it returned limit. A call that finds nothing reads
+// one row for each client.
 //
 // A call starts with the client after the one at which the previous call of this Store
 // reached its limit or failed, so that every client has its turn, however many rows another

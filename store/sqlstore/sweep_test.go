@@ -1,12 +1,18 @@
 package sqlstore_test
 
 import (
+	"bytes"
+	"context"
 	"database/sql/driver"
 	"errors"
+	"log/slog"
 	"maps"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"example.com/go-webhookcfg/store/sqlstore"
 )
@@ -79,4 +85,85 @@ func TestSweepReachesAllClients(t *testing.T) {
 	if n := f.count("SELECT id, gen"); n != 1+2+2+1 {
 		t.Errorf("%d queries for clients", n)
 	}
+}
+
+// TestSweepEvery: it starts within the first interval, goes on while it finds something, logs
+// an error and tries again after the interval, and returns when ctx ends.
+func TestSweepEvery(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var log bytes.Buffer
+		const many, interval = 1500, time.Minute
+		var mu sync.Mutex
+		rows, broken := many, false
+		opts := &sqlstore.Options{Logger: slog.New(slog.NewTextHandler(&log, nil))}
+		s, f := openFake(t, sqlstore.MySQL(), opts, func(call string, _ []driver.NamedValue) (resultRows, error) {
+			mu.Lock()
+			defer mu.Unlock()
+			switch {
+			case strings.HasPrefix(call, "SELECT id, gen") && broken:
+				return nil, stateError("57P01")
+			case strings.HasPrefix(call, "SELECT id, gen") && rows > 0:
+				return resultRows{{[]byte("acme"), int64(2)}}, nil
+			case strings.HasPrefix(call, "SELECT MIN") && rows > 0:
+				return resultRows{{int64(1)}}, nil
+			case strings.HasPrefix(call, "DELETE"):
+				rows -= 1
+			}
+			return nil, nil
+		})
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan struct{})
+		go func() { defer close(ended); s.SweepEvery(ctx, interval) }()
+		time.Sleep(interval)
+		mu.Lock()
+		if rows > 0 {
+			t.Errorf("%d of %d rows are left after the first sweep", rows, many)
+		}
+		rows, broken = 1, true
+		mu.Unlock()
+		time.Sleep(interval)
+		mu.Lock()
+		broken = false
+		mu.Unlock()
+		queries := f.count("SELECT id, gen")
+		time.Sleep(interval)
+		mu.Lock()
+		if rows > 0 {
+			t.Error("no sweep after an error")
+		}
+		mu.Unlock()
+		if n := f.count("SELECT id, gen"); n != queries+1 {
+			t.Errorf("%d queries for clients in one interval", n-queries)
+		}
+		cancel()
+		<-ended
+		if n := strings.Count(log.String(), "57P01"); n != 1 || !strings.Contains(log.String(), "level=WARN") {
+			t.Errorf("logged %s", log.String())
+		}
+	})
+}
+
+// TestSweepStarts: processes that start together do not sweep together.
+func TestSweepStarts(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		first := make(map[time.Duration]bool) // by the minute
+		for range 20 {
+			ctx, cancel := context.WithCancel(t.Context())
+			s, _ := openFake(t, sqlstore.MySQL(), nil, func(call string, _ []driver.NamedValue) (resultRows, error) {
+				if strings.HasPrefix(call, "SELECT id, gen") {
+					cancel()
+				}
+				return nil, nil
+			})
+			started := time.Now()
+			s.SweepEvery(ctx, time.Hour)
+			after := time.Since(started)
+			if first[after.Truncate(time.Minute)] = true; after >= time.Hour {
+				t.Errorf("the first sweep was after %v", after)
+			}
+		}
+		if len(first) < 5 {
+			t.Errorf("20 processes started in %d minutes of the hour", len(first))
+		}
+	})
 }
