@@ -36,6 +36,8 @@ func mariaDB() sqltest.Engine {
 		Dedicated: engine.MariaDB,
 		ReadOnly:  readOnly,
 		AsUser:    asUser,
+		NoWrites:  "1290",
+		NoTable:   "1146",
 		Session:   "SELECT CONNECTION_ID()",
 		CommitErrors: []sqltest.CommitError{
 			{Name: "killed", AtCommit: []string{"KILL CONNECTION {session}"}},

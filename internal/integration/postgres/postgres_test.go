@@ -25,6 +25,8 @@ func postgreSQL() sqltest.Engine {
 		Dedicated: engine.PostgreSQL,
 		ReadOnly:  readOnly,
 		AsUser:    func(_ testing.TB, _ *sql.DB, dsn string) string { return dsn },
+		NoWrites:  "25006",
+		NoTable:   "42P01",
 		Session:   "SELECT pg_backend_pid()",
 		CommitErrors: []sqltest.CommitError{
 			{Name: "terminated", AtCommit: []string{"SELECT pg_terminate_backend({session}, 10000)"}},

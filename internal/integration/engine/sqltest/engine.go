@@ -28,6 +28,10 @@ type Engine struct {
 	ReadOnly func(t testing.TB, admin *sql.DB, on bool)
 	AsUser   func(t testing.TB, admin *sql.DB, dsn string) string
 
+	// NoWrites and NoTable are the codes of the errors of a change while the server is
+	// read-only, and of a statement about a table that is missing.
+	NoWrites, NoTable string
+
 	Session      string // the query for the id of a session
 	CommitErrors []CommitError
 }

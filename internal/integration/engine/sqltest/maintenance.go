@@ -5,13 +5,13 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
-	"net/http"
 	"strconv"
 	"strings"
 	"testing"
 	"time"
 
 	"example.com/go-webhookcfg/internal/integration/linearizable"
+	"example.com/go-webhookcfg/internal/integration/service"
 	"example.com/go-webhookcfg/store/sqlstore"
 	"example.com/go-webhookcfg/webhookcfg"
 	"example.com/go-webhookcfg/webhookcfg/egress"
@@ -34,7 +34,7 @@ func (e Engine) schema(t *testing.T) {
 		t.Run(fmt.Sprint("version ", version), func(t *testing.T) { t.Parallel(); e.olderSchema(t, dsn, version) })
 	}
 	t.Run("newer", func(t *testing.T) { t.Parallel(); e.newerSchema(t, dsn) })
-	t.Run("handler", func(t *testing.T) { t.Parallel(); e.unmigratedHandler(t, dsn) })
+	t.Run("service", func(t *testing.T) { t.Parallel(); e.otherSchema(t, dsn) })
 }
 
 // halfMigrated has many replicas complete a partial migration concurrently.
@@ -120,16 +120,29 @@ func (e Engine) newerSchema(t *testing.T, dsn string) {
 	}
 }
 
-// unmigratedHandler checks that the handler responds 503 until another process has migrated
-// the tables.
-func (e Engine) unmigratedHandler(t *testing.T, dsn string) {
+// otherSchema checks that no request is served before the tables are complete, or with those
+// of a later version, until another process has changed that.
+func (e Engine) otherSchema(t *testing.T, dsn string) {
 	db := e.Open(t, dsn)
 	name := prefix(t, db)
-	s := newService(t, e.store(t, db, name))
-	s.expectUnavailable()
-	migrate(t, e.store(t, e.Open(t, dsn), name))
-	s.expect(http.StatusOK, http.MethodPost, "", set("e1", "own"))
-	s.expect(http.StatusOK, http.MethodGet, "e1", "")
+	statements, err := e.Dialect.Schema(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	other := e.store(t, e.Open(t, dsn), name)
+	s := service.New(t, e.store(t, db, name))
+	s.Refuses(service.Outage{Cause: e.NoTable})
+	for _, statement := range statements[:len(statements)/2] {
+		execute(t, db, statement)
+	}
+	s.Refuses(service.Outage{})
+	migrate(t, other)
+	s.Works()
+	execute(t, db, "UPDATE "+name+"schema SET version = version + 1")
+	s = service.New(t, e.store(t, db, name))
+	s.Refuses(service.Outage{Cause: sqlstore.ErrNewerSchema.Error()})
+	execute(t, db, "UPDATE "+name+"schema SET version = version - 1")
+	s.Works()
 }
 
 // Refuses checks that tables that were altered by statements, or connections with another

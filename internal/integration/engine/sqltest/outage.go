@@ -2,18 +2,13 @@ package sqltest
 
 import (
 	"context"
+	"database/sql"
 	"errors"
-	"fmt"
-	"io"
-	"net/http"
-	"net/http/httptest"
-	"reflect"
-	"strings"
 	"testing"
 	"time"
 
-	"example.com/go-webhookcfg/auth"
 	"example.com/go-webhookcfg/internal/integration/engine"
+	"example.com/go-webhookcfg/internal/integration/service"
 	"example.com/go-webhookcfg/store/sqlstore"
 	"example.com/go-webhookcfg/webhookcfg"
 )
@@ -27,7 +22,26 @@ func (e Engine) outages(t *testing.T) {
 	server.SkipIfExternal(t)
 	t.Run("frozen", func(t *testing.T) { e.frozen(t, server) })
 	t.Run("read-only", func(t *testing.T) { e.readOnly(t, server) })
-	t.Run("handler", func(t *testing.T) { e.handler(t, server) })
+	t.Run("slow", func(t *testing.T) { e.slow(t, server) })
+	t.Run("service", func(t *testing.T) { e.service(t, server) })
+}
+
+// service runs the handler during outages of its database.
+func (e Engine) service(t *testing.T, server *engine.Server) {
+	st := e.fresh(t, server.DSN())
+	must := func(do func() error) func() {
+		return func() {
+			if err := do(); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	for name, outage := range map[string]service.Outage{
+		"killed": {Start: must(server.Kill), End: must(server.Restart)},
+		"frozen": {Start: must(server.Freeze), End: must(server.Thaw), Hangs: true, Cause: context.DeadlineExceeded.Error()},
+	} {
+		t.Run(name, func(t *testing.T) { service.New(t, st).Survives(outage) })
+	}
 }
 
 // frozen checks that every call ends with its context while the server is frozen.
@@ -105,26 +119,47 @@ func (e Engine) readOnly(t *testing.T, server *engine.Server) {
 	db.SetMaxIdleConns(-1) // the server decides when a connection starts
 	st := e.store(t, db, name)
 	migrate(t, st)
-	if err := st.Apply(t.Context(), changesOf("acme")[0]); err != nil {
-		t.Fatal(err)
-	}
-	before := list(t, st)
-	e.ReadOnly(t, admin, true)
-	for i, c := range changesOf("acme") {
-		if err := st.Apply(t.Context(), c); err == nil || errors.Is(err, sqlstore.ErrOutcomeUnknown) {
-			t.Errorf("change %d on a read-only database: %v, want a refusal", i, err)
-		}
-	}
-	if now := list(t, st); !reflect.DeepEqual(now, before) {
-		t.Errorf("refused changes led from %+v to %+v", before, now)
-	}
-	e.ReadOnly(t, admin, false)
-	if err := st.Apply(t.Context(), changesOf("acme")[3]); err != nil {
-		t.Errorf("afterwards: %v", err)
-	}
-	if now := list(t, st); len(now.Overrides) > 0 {
-		t.Errorf("afterwards an unset of all left %+v", now)
-	}
+	service.New(t, st).Survives(service.Outage{
+		Start: func() {
+			e.ReadOnly(t, admin, true)
+			for i, c := range changesOf("acme") {
+				if err := st.Apply(t.Context(), c); err == nil || errors.Is(err, sqlstore.ErrOutcomeUnknown) {
+					t.Errorf("change %d on a read-only database: %v, want a refusal", i, err)
+				}
+			}
+		},
+		End:    func() { e.ReadOnly(t, admin, false) },
+		Cause:  e.NoWrites,
+		Serves: true,
+	})
+}
+
+// slow holds the row of the client, for which changes wait.
+func (e Engine) slow(t *testing.T, server *engine.Server) {
+	db := e.Open(t, server.DSN())
+	name := prefix(t, db)
+	st := e.store(t, db, name)
+	migrate(t, st)
+	var holder *sql.Tx
+	service.New(t, st).Survives(service.Outage{
+		Start: func() {
+			var err error
+			if holder, err = db.BeginTx(t.Context(), nil); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := holder.ExecContext(t.Context(), "SELECT gen FROM "+name+"client FOR UPDATE"); err != nil {
+				t.Fatal(err)
+			}
+		},
+		End: func() {
+			if err := holder.Rollback(); err != nil {
+				t.Fatal(err)
+			}
+		},
+		Cause:  context.DeadlineExceeded.Error(),
+		Hangs:  true,
+		Serves: true,
+	})
 }
 
 func list(t *testing.T, st *sqlstore.Store) webhookcfg.Page {
@@ -134,131 +169,4 @@ func list(t *testing.T, st *sqlstore.Store) webhookcfg.Page {
 		t.Fatal(err)
 	}
 	return page
-}
-
-const (
-	secret = "a-long-random-secret"
-	path   = "/api/v1/configure/configure-webhook"
-)
-
-// service is the handler on loopback.
-type service struct {
-	t   *testing.T
-	url string
-}
-
-func newService(t *testing.T, st webhookcfg.Store) service {
-	t.Helper()
-	clients, err := auth.Static(auth.Credential{ID: "acme", Secrets: auth.Secrets(secret)})
-	if err != nil {
-		t.Fatal(err)
-	}
-	handler, err := webhookcfg.NewHandler(st, clients, &webhookcfg.Options{
-		Reads: true, ProbeMode: webhookcfg.ProbeOff, Timeout: time.Second,
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	server := httptest.NewServer(handler)
-	t.Cleanup(server.Close)
-	return service{t, server.URL}
-}
-
-// do makes a request and returns its response with the body.
-func (s service) do(method, entity, body string) (*http.Response, string) {
-	s.t.Helper()
-	url := s.url + path
-	if entity != "" {
-		url += "/" + entity
-	}
-	r, err := http.NewRequestWithContext(s.t.Context(), method, url, strings.NewReader(body))
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	r.SetBasicAuth("acme", secret)
-	if body != "" {
-		r.Header.Set("Content-Type", "application/json")
-	}
-	response, err := http.DefaultClient.Do(r)
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	defer response.Body.Close()
-	text, err := io.ReadAll(response.Body)
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	return response, string(text)
-}
-
-// expect makes a request and fails the test if it has another status.
-func (s service) expect(status int, method, entity, body string) string {
-	s.t.Helper()
-	response, text := s.do(method, entity, body)
-	if response.StatusCode != status {
-		s.t.Errorf("%s %q %s: %d %s, want %d", method, entity, body, response.StatusCode, text, status)
-	}
-	if retry := response.Header.Get("Retry-After"); status == http.StatusServiceUnavailable && retry == "" {
-		s.t.Errorf("%s %q: no Retry-After", method, entity)
-	}
-	return text
-}
-
-func set(entity, host string) string {
-	if entity == "" {
-		return fmt.Sprintf(`{"webhook_url":"https://%s.example.com/"}`, host)
-	}
-	return fmt.Sprintf(`{"endpoint_id":%q,"webhook_url":"https://%s.example.com/"}`, entity, host)
-}
-
-// handler tests the HTTP handler while its database is killed, frozen and restored.
-func (e Engine) handler(t *testing.T, server *engine.Server) {
-	s := newService(t, e.fresh(t, server.DSN()))
-	s.expect(http.StatusOK, http.MethodPost, "", set("", "base"))
-	s.expect(http.StatusOK, http.MethodPost, "", set("e1", "own"))
-	before := s.expect(http.StatusOK, http.MethodGet, "", "")
-	if !strings.Contains(before, "base.example.com") || !strings.Contains(before, "own.example.com") {
-		t.Fatalf("the configuration is %s", before)
-	}
-	if err := server.Kill(); err != nil {
-		t.Fatal(err)
-	}
-	s.expectUnavailable()
-	if err := server.Restart(); err != nil {
-		t.Fatal(err)
-	}
-	if after := s.expect(http.StatusOK, http.MethodGet, "", ""); after != before {
-		t.Errorf("while the database was down, the configuration %s became %s", before, after)
-	}
-	s.expect(http.StatusOK, http.MethodDelete, "e1", "")
-	s.expectUnavailableWhileFrozen(server)
-	s.expect(http.StatusOK, http.MethodPost, "", set("", "last"))
-	if after := s.expect(http.StatusOK, http.MethodGet, "e1", ""); !strings.Contains(after, "last.example.com") {
-		t.Errorf("finally e1 has %s", after)
-	}
-}
-
-// expectUnavailable makes every kind of request while the store is unavailable.
-func (s service) expectUnavailable() {
-	s.t.Helper()
-	const status = http.StatusServiceUnavailable
-	s.expect(status, http.MethodPost, "", set("", "new"))
-	s.expect(status, http.MethodPost, "", set("e1", "new"))
-	s.expect(status, http.MethodDelete, "e1", "")
-	s.expect(status, http.MethodDelete, "", "")
-	s.expect(status, http.MethodGet, "e1", "")
-	s.expect(status, http.MethodGet, "", "")
-}
-
-// expectUnavailableWhileFrozen checks that the handler responds while the database is
-// silent.
-func (s service) expectUnavailableWhileFrozen(server *engine.Server) {
-	s.t.Helper()
-	err := server.Freeze()
-	if err == nil {
-		s.expect(http.StatusServiceUnavailable, http.MethodPost, "", set("e1", "frozen"))
-	}
-	if err := errors.Join(err, server.Thaw()); err != nil {
-		s.t.Fatal(err)
-	}
 }

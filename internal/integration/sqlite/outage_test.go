@@ -1,0 +1,76 @@
+package sqlite_test
+
+import (
+	"context"
+	"database/sql"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"example.com/go-webhookcfg/internal/integration/service"
+	"example.com/go-webhookcfg/store/sqlstore"
+)
+
+func execute(t *testing.T, db interface {
+	ExecContext(ctx context.Context, query string, args ...any) (sql.Result, error)
+}, statement string,
+) {
+	t.Helper()
+	if _, err := db.ExecContext(t.Context(), statement); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestOutages runs the handler on a database that fails for a while.
+func TestOutages(t *testing.T) {
+	path := newPath(t)
+	db := openDB(t, path, fileSettings)
+	db.SetMaxOpenConns(1) // query_only belongs to the connection
+	s := newStore(t, db)
+	if err := s.Migrate(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	holder, err := openDB(t, path, fileSettings).Conn(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = holder.Close() })
+	for name, outage := range map[string]service.Outage{
+		"locked by another process": {
+			Start:  func() { execute(t, holder, "BEGIN IMMEDIATE") },
+			End:    func() { execute(t, holder, "ROLLBACK") },
+			Cause:  context.DeadlineExceeded.Error(),
+			Hangs:  true,
+			Serves: true,
+		},
+		"read-only": {
+			Start:  func() { execute(t, db, "PRAGMA query_only = 1") },
+			End:    func() { execute(t, db, "PRAGMA query_only = 0") },
+			Cause:  "(8)", // SQLITE_READONLY
+			Serves: true,
+		},
+	} {
+		t.Run(name, func(t *testing.T) { service.New(t, s).Survives(outage) })
+	}
+}
+
+// TestOtherSchema checks that the handler serves no request before the file and its tables
+// exist, or while they are of a later version, and that another process can change that.
+func TestOtherSchema(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "not-mounted-yet")
+	path := filepath.Join(dir, "webhooks.db")
+	s := service.New(t, newStore(t, openDB(t, path, fileSettings)))
+	s.Refuses(service.Outage{Cause: "(14)"}) // SQLITE_CANTOPEN
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	s.Refuses(service.Outage{Cause: "no such table"})
+	open(t, path)
+	s.Works()
+	other := openDB(t, path, fileSettings)
+	execute(t, other, "UPDATE wh_schema SET version = version + 1")
+	s = service.New(t, newStore(t, openDB(t, path, fileSettings)))
+	s.Refuses(service.Outage{Cause: sqlstore.ErrNewerSchema.Error()})
+	execute(t, other, "UPDATE wh_schema SET version = version - 1")
+	s.Works()
+}
