@@ -45,8 +45,8 @@ type Store struct {
 	// client would wait for its row in the database, each with a connection of the pool
 	// that the calls of other clients then lack.
 	changing  keylock.Locks
+	writing   keylock.Locks // of one key: a dialect with one writer writes one change at a time
 	lastSwept atomic.Pointer[dirtyClient]
-	writeLock fairLock // with one writer, held by the change that is written
 }
 
 // Options are the optional settings of a [Store]. The zero value is valid.
@@ -92,9 +92,6 @@ func New(db *sql.DB, dialect Dialect, opts *Options) (*Store, error) {
 		queries:   dialect.spec.queries(prefix),
 		retryable: opts.Retryable,
 		logger:    opts.Logger,
-	}
-	if s.dialect.oneWriter {
-		s.writeLock = newFairLock()
 	}
 	if s.retryable == nil {
 		s.retryable = func(error) bool { return false }

@@ -31,10 +31,13 @@ const (
 // until it is committed or rolled back, and cannot follow a later acknowledged change of
 // that client.
 func (s *Store) write(ctx context.Context, statements []statement, v values) (rows int64, err error) {
-	if err := s.writeLock.lock(ctx); err != nil {
-		return 0, err
+	if s.dialect.oneWriter {
+		unlock, err := s.writing.Lock(ctx, "")
+		if err != nil {
+			return 0, err
+		}
+		defer unlock()
 	}
-	defer s.writeLock.unlock()
 	err = s.retry(ctx, func() (found outcome, err error) {
 		conn, err := s.db.Conn(ctx)
 		if err != nil {
