@@ -101,8 +101,11 @@ type dialectSpec struct {
 	// changes, since marks and numbers from before do not have the same meaning then.
 	identity string
 
-	// classify returns the outcome of a write that failed with an error of the driver.
-	classify func(err error) outcome
+	// code returns the code of a server's error, "" for other errors; codes is what they are
+	// called. outcomes are those that a code proves.
+	code     func(err error) string
+	codes    string
+	outcomes provedOutcomes
 }
 
 // begin returns the statement that starts a transaction. With oneWriter it also waits

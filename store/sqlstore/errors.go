@@ -21,24 +21,28 @@ var (
 	ErrNewerSchema = errors.New("sqlstore: schema of a later version of this package")
 )
 
-// wrapError adds the operation to an error, and withholds its text if the driver or the
-// server quoted the URL in it, wholly or in part. It returns nil for nil.
-func wrapError(operation string, err error, url egress.URL) error {
+// wrapError adds the operation to an error. If the driver or the server quoted the URL in the
+// text of the error, wholly or in part, only the code of the server remains of it. wrapError
+// returns nil for nil.
+func (s *Store) wrapError(operation string, err error, url egress.URL) error {
 	if err == nil {
 		return nil
 	}
 	text := err.Error()
 	if redact.Quotes(text, strings.TrimPrefix(url.Reveal(), url.String())) {
-		text = withheldText(err)
+		text = s.withheldText(err)
 	}
 	return redact.Error("sqlstore: "+operation+": "+text, err)
 }
 
 // withheldText replaces the text of an error that quotes the URL.
-func withheldText(err error) string {
-	const text = "error text withheld because it quotes the URL"
+func (s *Store) withheldText(err error) string {
+	text := "error text withheld because it quotes the URL"
+	if code := s.dialect.code(err); code != "" {
+		text += " (" + s.dialect.codes + " " + code + ")"
+	}
 	if errors.Is(err, ErrOutcomeUnknown) {
-		return ErrOutcomeUnknown.Error() + ": " + text
+		text = ErrOutcomeUnknown.Error() + ": " + text
 	}
 	return text
 }

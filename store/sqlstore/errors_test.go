@@ -60,6 +60,40 @@ func TestErrorsRedactURL(t *testing.T) {
 	}
 }
 
+// codedError is an error with the code of a server.
+type codedError struct {
+	error
+	state string
+	code  int
+}
+
+func (e codedError) SQLState() string { return e.state }
+func (e codedError) Code() int        { return e.code }
+
+// TestErrorsKeepCodes: the code of the server remains of an error that quotes the URL.
+func TestErrorsKeepCodes(t *testing.T) {
+	url := set().URL.Reveal()
+	for _, tt := range []struct {
+		dialect sqlstore.Dialect
+		write   string // a statement
+		cause   error
+		want    string
+	}{
+		{sqlstore.PostgreSQL(), "WITH", codedError{errors.New("row " + url), "23514", 0}, "(SQLSTATE 23514)"},
+		{sqlstore.MySQL(), "INSERT", errors.New("Error 1406 (22001): Data too long: " + url), "(error 1406)"},
+		{sqlstore.SQLite(), "INSERT", codedError{errors.New("row " + url), "", 19 | 3<<8}, "(result code 19)"},
+		{sqlstore.PostgreSQL(), "WITH", codedError{errors.New("row " + url), url[:20], 0}, "quotes the URL"},
+	} {
+		for _, at := range []string{tt.write, "commit"} {
+			s, _ := openFake(t, tt.dialect, nil, failing(at, tt.cause, 1<<30))
+			err := s.Apply(t.Context(), set())
+			if !strings.HasSuffix(fmt.Sprint(err), tt.want) || strings.Contains(err.Error(), url[:20]) {
+				t.Errorf("%s, %s: %v, want %s", tt.dialect, at, err, tt.want)
+			}
+		}
+	}
+}
+
 // TestErrorsKeepOtherTexts: error texts that do not quote the URL are preserved.
 func TestErrorsKeepOtherTexts(t *testing.T) {
 	refusal := errors.New("dial tcp 127.0.0.1:5432: connect: connection refused")

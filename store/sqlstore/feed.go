@@ -42,7 +42,7 @@ func (s *Store) Changes(ctx context.Context, since string) (cache.Changes, error
 		"since": strconv.FormatUint(from.below, 10), "running": "{" + joinNumbers(from.running) + "}", "limit": maxChanges + 1,
 	}, scanChange)
 	if err != nil {
-		return cache.Changes{}, wrapError("changes", err, egress.URL{})
+		return cache.Changes{}, s.wrapError("changes", err, egress.URL{})
 	}
 	var (
 		next    feedCursor
@@ -174,7 +174,7 @@ func (s *Store) Versions(ctx context.Context, clients []string) ([]string, error
 		q, v := s.versionsOf(some)
 		rows, err := read(ctx, s, q, v, scanVersion)
 		if err != nil {
-			return nil, wrapError("versions", err, egress.URL{})
+			return nil, s.wrapError("versions", err, egress.URL{})
 		}
 		identity, marks := "", make(map[string]string, len(some))
 		for _, row := range rows {

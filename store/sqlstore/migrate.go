@@ -58,7 +58,7 @@ func (s *Store) Migrate(ctx context.Context) error {
 			err = s.check(ctx)
 		}
 	}
-	return wrapError("migrate", err, egress.URL{})
+	return s.wrapError("migrate", err, egress.URL{})
 }
 
 // ready returns nil if a check of the schema has succeeded, now or earlier. Until then

@@ -25,7 +25,9 @@ ON DUPLICATE KEY UPDATE gen = gen + 1, url = @url, since = @since, mark = @mark`
 	identity: `CONCAT(@@server_id, '-', @@hostname, '-', @@port, '-', UUID_SHORT() >> 24)`,
 	check:    `SELECT version, @@autocommit FROM {schema} WHERE id = 1`,
 	unfit:    "connections without autocommit",
-	classify: classifyMySQL,
+	code:     mySQLCode,
+	codes:    "error",
+	outcomes: mySQLOutcomes,
 }
 
 // lockMySQL holds a lock of the connection, since statements that create tables end a

@@ -33,7 +33,7 @@ func (s *Store) classify(err error) outcome {
 	case errors.Is(err, sql.ErrTxDone), errors.Is(err, sql.ErrConnDone):
 		return outcomeFailed
 	default:
-		return s.dialect.classify(err)
+		return s.dialect.outcomes.of(s.dialect.code(err))
 	}
 }
 
@@ -93,45 +93,54 @@ var (
 	}
 )
 
-// classifyPostgreSQL reads the SQLSTATE, for which the drivers have a method.
-func classifyPostgreSQL(err error) outcome {
+// of returns the outcome that a code proves. "" is the code of every other error.
+func (p provedOutcomes) of(code string) outcome {
+	found, ok := p[code]
+	if !ok && len(code) == 5 {
+		found = p[code[:2]]
+	}
+	return found
+}
+
+// postgreSQLCode returns the SQLSTATE, for which the drivers have a method.
+func postgreSQLCode(err error) string {
 	e, ok := errors.AsType[interface {
 		error
 		SQLState() string
 	}](err)
-	if !ok || len(e.SQLState()) != 5 {
-		return outcomeUnknown
+	if !ok || !statePattern.MatchString(e.SQLState()) {
+		return ""
 	}
-	if found, ok := postgreSQLOutcomes[e.SQLState()]; ok {
-		return found
-	}
-	return postgreSQLOutcomes[e.SQLState()[:2]]
+	return e.SQLState()
 }
+
+var statePattern = regexp.MustCompile(`^[0-9A-Z]{5}$`)
 
 // errorPattern matches the text of a server's error in the common driver, whose errors
 // have no method for the number: "Error 1213 (40001): Deadlock found".
 var errorPattern = regexp.MustCompile(`\bError (\d{4})( \([0-9A-Z]{5}\))?: `)
 
-// classifyMySQL reads the number.
-func classifyMySQL(err error) outcome {
+// mySQLCode returns the number.
+func mySQLCode(err error) string {
 	found := errorPattern.FindStringSubmatch(err.Error())
 	if found == nil {
-		return outcomeUnknown
+		return ""
 	}
-	return mySQLOutcomes[found[1]]
+	return found[1]
 }
 
-// classifySQLite reads the result code, or the text of drivers that have no method for it.
-func classifySQLite(err error) outcome {
+// sqLiteCode returns the primary result code, or the one to which the text corresponds with
+// drivers that have no method for it.
+func sqLiteCode(err error) string {
 	e, ok := errors.AsType[interface {
 		error
 		Code() int
 	}](err)
 	switch {
 	case ok:
-		return sqLiteOutcomes[strconv.Itoa(e.Code()&0xff)]
+		return strconv.Itoa(e.Code() & 0xff)
 	case strings.Contains(err.Error(), "is locked"):
-		return outcomeConflict
+		return "6" // SQLITE_LOCKED
 	}
-	return outcomeUnknown
+	return ""
 }

@@ -47,7 +47,9 @@ SELECT NULL, NULL, NULL, id FROM {client} WHERE chg = ANY (@running::text::xid8[
 	// The sub-select fails without the column, which the feed needs.
 	check:    `SELECT version, (SELECT COUNT(chg::xid8) FROM {client} WHERE id IS NULL) = 0 FROM {schema} WHERE id = 1`,
 	unfit:    otherDialect,
-	classify: classifyPostgreSQL,
+	code:     postgreSQLCode,
+	codes:    "SQLSTATE",
+	outcomes: postgreSQLOutcomes,
 }
 
 const postgreSQLTouch = `

@@ -62,7 +62,7 @@ func (s *Store) Resolve(ctx context.Context, client, entity string) (webhookcfg.
 	found, err := read(ctx, s, s.queries.resolve,
 		values{"client": []byte(client), "entity": []byte(entity)}, scanWebhook)
 	if err != nil || len(found) == 0 {
-		return webhookcfg.Webhook{}, wrapError("resolve", err, egress.URL{})
+		return webhookcfg.Webhook{}, s.wrapError("resolve", err, egress.URL{})
 	}
 	return found[0], nil
 }
@@ -99,7 +99,7 @@ func (s *Store) List(ctx context.Context, client, after string, limit int) (webh
 		"client": []byte(client), "after": []byte(after), "limit": int64(limit) + 1,
 	}, scanListRow)
 	if err != nil {
-		return webhookcfg.Page{}, wrapError("list", err, egress.URL{})
+		return webhookcfg.Page{}, s.wrapError("list", err, egress.URL{})
 	}
 	return newPage(rows, limit), nil
 }

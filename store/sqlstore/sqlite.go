@@ -31,7 +31,9 @@ SELECT NULL, NULL, NULL, id FROM (
 	identity: `(SELECT origin FROM {schema} WHERE id = 1)`,
 	check:    `SELECT version, origin <> '' FROM {schema} WHERE id = 1`,
 	unfit:    otherDialect,
-	classify: classifySQLite,
+	code:     sqLiteCode,
+	codes:    "result code",
+	outcomes: sqLiteOutcomes,
 }
 
 // lockSQLite takes SQLite's write lock at the start of the transaction, for which

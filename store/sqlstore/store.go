@@ -125,18 +125,18 @@ func (s *Store) Apply(ctx context.Context, c webhookcfg.Change) error {
 		"mark":   rand.Int64(),
 	}
 	if err := s.ready(ctx); err != nil {
-		return wrapError("apply", err, c.URL)
+		return s.wrapError("apply", err, c.URL)
 	}
 	unlock, err := s.changing.Lock(ctx, c.Client)
 	if err != nil {
-		return wrapError("apply", err, c.URL)
+		return s.wrapError("apply", err, c.URL)
 	}
 	defer unlock()
 	_, err = s.write(ctx, s.statements(c), v)
 	if errors.Is(err, ErrOutcomeUnknown) && s.resolveOutcome(ctx, v) {
 		return nil
 	}
-	return wrapError("apply", err, c.URL)
+	return s.wrapError("apply", err, c.URL)
 }
 
 // statements returns the statements of a change's transaction. The first of them locks

@@ -71,7 +71,7 @@ func (s *Store) Sweep(ctx context.Context, limit int) (removed int, err error) {
 	if err == nil && removed < limit {
 		s.lastSwept.Store(nil) // every client had its turn
 	}
-	return removed, wrapError("sweep", err, egress.URL{})
+	return removed, s.wrapError("sweep", err, egress.URL{})
 }
 
 // sweepAfter sweeps the clients after one. A client that fails has had its turn.
