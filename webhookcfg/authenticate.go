@@ -16,7 +16,8 @@ func (x *exchange) authenticate(ctx context.Context) *apiError {
 	if err != nil {
 		return invalidClient(err)
 	}
-	x.secret = secret
+	_, token, _ := strings.Cut(x.r.Header.Get("Authorization"), " ")
+	x.secrets = [...]string{strings.TrimLeft(token, " "), secret}
 	client, err := x.h.verifier.Verify(ctx, id, secret)
 	if err != nil {
 		return verifierError(err)

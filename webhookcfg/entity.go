@@ -69,9 +69,9 @@ func entitySyntax(host func(id string) bool) (valid func(id string) bool, rule s
 }
 
 // entityScope returns the scope of the entity with a valid identifier.
-func (x *exchange) entityScope(id string) (Scope, *apiError) {
-	if !x.h.validEntity(id) {
-		return Scope{}, invalidRequest(x.h.entityRule)
+func (h *Handler) entityScope(id string) (Scope, *apiError) {
+	if !h.validEntity(id) {
+		return Scope{}, invalidRequest(h.entityRule)
 	}
 	return Entity(id), nil
 }

@@ -37,14 +37,14 @@ type Event struct {
 }
 
 // report logs the event and passes it to OnEvent.
-func (x *exchange) report(ctx context.Context) {
-	e := &x.event
-	e.Duration = time.Since(x.start)
-	if x.h.options.OnEvent != nil {
-		defer x.h.options.OnEvent(ctx, *e) // even if the logger panics
+func (o *operation) report(ctx context.Context) {
+	e := &o.event
+	e.Duration = time.Since(o.start)
+	if o.h.options.OnEvent != nil {
+		defer o.h.options.OnEvent(ctx, *e) // even if the logger panics
 	}
-	if level := e.level(ctx); x.h.options.Logger.Enabled(ctx, level) {
-		x.h.options.Logger.LogAttrs(ctx, level, "webhook configuration request", e.attrs()...)
+	if level := e.level(ctx); o.h.options.Logger.Enabled(ctx, level) {
+		o.h.options.Logger.LogAttrs(ctx, level, "webhook configuration request", e.attrs()...)
 	}
 }
 

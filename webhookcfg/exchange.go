@@ -3,27 +3,14 @@ package webhookcfg
 import (
 	"context"
 	"errors"
-	"fmt"
 	"net/http"
-	"runtime/debug"
-	"strings"
-	"time"
-
-	"example.com/go-webhookcfg/internal/redact"
-	"example.com/go-webhookcfg/webhookcfg/egress"
 )
 
 // exchange is the state of one request.
 type exchange struct {
-	h     *Handler
-	w     http.ResponseWriter
-	r     *http.Request
-	start time.Time
-
-	event  Event
-	secret string     // of the client; redacted in the texts of other packages
-	url    egress.URL // of a set, even if malformed; redacted likewise
-
+	operation
+	w         http.ResponseWriter
+	r         *http.Request
 	body      *bodyTimer // nil if there is no body
 	responded bool       // the response is being written, or was
 }
@@ -38,7 +25,7 @@ func (x *exchange) run(m match) {
 	var body []byte
 	e := x.authenticate(ctx)
 	if e == nil {
-		body, e = x.operate(ctx, m)
+		body, e = x.perform(ctx, m)
 	}
 	x.respond(ctx, body, e)
 }
@@ -64,7 +51,7 @@ func (x *exchange) recover(ctx context.Context) {
 	if err, ok := value.(error); ok && errors.Is(err, http.ErrAbortHandler) {
 		panic(http.ErrAbortHandler)
 	}
-	p := &panicError{text: x.redacted(fmt.Sprint(value)), stack: debug.Stack()}
+	p := x.panicked(value)
 	if x.responded {
 		defer func() { _ = recover() }() // of the logger: net/http would drop the response
 		x.h.options.Logger.ErrorContext(ctx, "webhook configuration panic after response was written", "error", p.Error(), "stack", string(p.stack))
@@ -74,47 +61,66 @@ func (x *exchange) recover(ctx context.Context) {
 	x.respond(ctx, nil, serverError(p))
 }
 
-// panicError is the cause of a 500 after a panic.
-type panicError struct {
-	text  string
-	stack []byte
+// perform performs the operation for the client that is signed in, and returns the
+// body of a success.
+func (x *exchange) perform(ctx context.Context, m match) ([]byte, *apiError) {
+	if u := x.r.URL; u.RawPath != "" && u.EscapedPath() != u.RawPath {
+		return nil, invalidRequest(ruleEscaping)
+	}
+	switch m.action.route.Operation {
+	case opNameSet:
+		return success, x.set(ctx, m)
+	case opNameUnset:
+		return success, x.unset(ctx, m)
+	case opNameRead:
+		return x.read(ctx, m)
+	default:
+		return x.list(ctx, m)
+	}
 }
 
-func (p *panicError) Error() string { return "panic: " + p.text }
-
-// redacted returns a text of another package, such as a driver that quotes its
-// arguments, without the client's secret, the token that holds it, and the path and query
-// of the URL.
-func (x *exchange) redacted(text string) string {
-	var secrets []string
-	if x.secret != "" {
-		_, token, _ := strings.Cut(x.r.Header.Get("Authorization"), " ")
-		secrets = []string{strings.TrimLeft(token, " "), x.secret}
+func (x *exchange) set(ctx context.Context, m match) *apiError {
+	scope, e := x.readSet(m)
+	if e != nil {
+		return e
 	}
-	return redact.Text(text, secrets, x.url.Reveal(), x.url.String())
+	return x.operation.set(ctx, scope)
 }
 
-func (x *exchange) redactedError(err error) error {
-	if err == nil {
-		return nil
+func (x *exchange) unset(ctx context.Context, m match) *apiError {
+	scope, e := x.unsetScope(m)
+	if e != nil {
+		return e
 	}
-	text := err.Error()
-	clean := x.redacted(text)
-	if clean == text {
-		return err
-	}
-	if x.event.Client == "" {
-		// The secret of a caller that is not signed in may be chosen to equal the text.
-		clean += " (" + errorTypes(err) + ")"
-	}
-	return redact.Error(clean, err)
+	return x.operation.unset(ctx, scope)
 }
 
-// errorTypes returns the types of an error and of the first few errors that it wraps.
-func errorTypes(err error) string {
-	var types []string
-	for ; err != nil && len(types) < 8; err = errors.Unwrap(err) {
-		types = append(types, fmt.Sprintf("%T", err))
+func (x *exchange) read(ctx context.Context, m match) ([]byte, *apiError) {
+	scope, e := x.pathScope(m.segment)
+	if e != nil {
+		return nil, e
 	}
-	return strings.Join(types, ": ")
+	x.event.Scope = scope
+	if e := x.checkConfigured(ctx, scope); e != nil {
+		return nil, e
+	}
+	hook, e := x.resolve(ctx, scope.Entity())
+	if e != nil {
+		return nil, e
+	}
+	shown := newWebhookJSON(m.action.idKey, scope.Entity(), hook)
+	shown.Source = hook.Source.String()
+	return marshal(shown)
+}
+
+func (x *exchange) list(ctx context.Context, m match) ([]byte, *apiError) {
+	after, limit, e := x.pageQuery()
+	if e != nil {
+		return nil, e
+	}
+	page, err := x.h.lister.List(ctx, x.event.Client, after, limit)
+	if err != nil {
+		return nil, storeError(err)
+	}
+	return marshal(newPageJSON(m.action.idKey, page))
 }

@@ -2,98 +2,67 @@ package webhookcfg
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"runtime/debug"
+	"strings"
+	"time"
 
+	"example.com/go-webhookcfg/internal/redact"
 	"example.com/go-webhookcfg/webhookcfg/egress"
 )
 
-// operate performs the operation for the client that is signed in, and returns the
-// body of a success.
-func (x *exchange) operate(ctx context.Context, m match) ([]byte, *apiError) {
-	if u := x.r.URL; u.RawPath != "" && u.EscapedPath() != u.RawPath {
-		return nil, invalidRequest(ruleEscaping)
-	}
-	switch m.action.route.Operation {
-	case opNameSet:
-		return x.set(ctx, m)
-	case opNameUnset:
-		return x.unset(ctx, m)
-	case opNameRead:
-		return x.read(ctx, m)
-	default:
-		return x.list(ctx, m)
-	}
+// operation is one operation of a client, over HTTP or from Go.
+type operation struct {
+	h     *Handler
+	start time.Time
+	event Event
+	// url is that of a set, even if malformed, and secrets the client's. They are redacted
+	// in the texts of other packages.
+	url     egress.URL
+	secrets [2]string
 }
 
-// set decodes, checks and applies, in this order: the store sees no unchecked change.
-func (x *exchange) set(ctx context.Context, m match) ([]byte, *apiError) {
-	scope, target, e := x.readSet(m)
-	if e != nil {
-		return nil, e
+// set checks and applies, in this order: the store sees no unchecked change.
+func (o *operation) set(ctx context.Context, scope Scope) *apiError {
+	o.event.Scope = scope
+	if err := o.h.options.Policy.Check(o.url.Reveal()); err != nil {
+		return invalidURL(err)
 	}
-	if e := x.checkExists(ctx, scope); e != nil {
-		return nil, e
+	o.event.URL = o.url
+	if e := o.checkExists(ctx, scope); e != nil {
+		return e
 	}
-	if e := x.probe(ctx, target); e != nil {
-		return nil, e
+	if e := o.probe(ctx); e != nil {
+		return e
 	}
-	return x.apply(ctx, Set(x.event.Client, scope, target))
+	return o.apply(ctx, Set(o.event.Client, scope, o.url))
 }
 
-func (x *exchange) unset(ctx context.Context, m match) ([]byte, *apiError) {
-	scope := All()
-	var e *apiError
-	if m.action.form == formEntity {
-		scope, e = x.pathScope(m.segment)
-	} else {
-		e = x.checkUnsetAll(m)
+func (o *operation) unset(ctx context.Context, scope Scope) *apiError {
+	o.event.Scope = scope
+	if e := o.checkConfigured(ctx, scope); e != nil {
+		return e
 	}
-	if e != nil {
-		return nil, e
-	}
-	x.event.Scope = scope
-	if e := x.checkConfigured(ctx, scope); e != nil {
-		return nil, e
-	}
-	return x.apply(ctx, Unset(x.event.Client, scope))
+	return o.apply(ctx, Unset(o.event.Client, scope))
 }
 
-func (x *exchange) read(ctx context.Context, m match) ([]byte, *apiError) {
-	scope, e := x.pathScope(m.segment)
-	if e != nil {
-		return nil, e
+func invalidURL(err error) *apiError {
+	description := "The webhook URL is not allowed"
+	var rule egress.PolicyError
+	if errors.As(err, &rule) {
+		text := rule.Error()
+		description = strings.ToUpper(text[:1]) + text[1:]
 	}
-	x.event.Scope = scope
-	if e := x.checkConfigured(ctx, scope); e != nil {
-		return nil, e
-	}
-	hook, e := x.resolve(ctx, scope.Entity())
-	if e != nil {
-		return nil, e
-	}
-	shown := newWebhookJSON(m.action.idKey, scope.Entity(), hook)
-	shown.Source = hook.Source.String()
-	return marshal(shown)
-}
-
-func (x *exchange) list(ctx context.Context, m match) ([]byte, *apiError) {
-	after, limit, e := x.pageQuery()
-	if e != nil {
-		return nil, e
-	}
-	page, err := x.h.lister.List(ctx, x.event.Client, after, limit)
-	if err != nil {
-		return nil, storeError(err)
-	}
-	return marshal(newPageJSON(m.action.idKey, page))
+	return &apiError{code: codeInvalidWebhookURL, description: description}
 }
 
 // checkExists refuses a scope of one entity that the host does not know.
-func (x *exchange) checkExists(ctx context.Context, scope Scope) *apiError {
-	if x.h.options.EntityExists == nil || scope.IsAll() {
+func (o *operation) checkExists(ctx context.Context, scope Scope) *apiError {
+	if o.h.options.EntityExists == nil || scope.IsAll() {
 		return nil
 	}
-	known, err := x.h.options.EntityExists(ctx, x.event.Client, scope.Entity())
+	known, err := o.h.options.EntityExists(ctx, o.event.Client, scope.Entity())
 	switch {
 	case err != nil:
 		return unavailable(fmt.Errorf("entity exists: %w", err))
@@ -105,12 +74,12 @@ func (x *exchange) checkExists(ctx context.Context, scope Scope) *apiError {
 
 // checkConfigured is checkExists, but an override that was set while the entity existed
 // can still be read and unset.
-func (x *exchange) checkConfigured(ctx context.Context, scope Scope) *apiError {
-	refusal := x.checkExists(ctx, scope)
+func (o *operation) checkConfigured(ctx context.Context, scope Scope) *apiError {
+	refusal := o.checkExists(ctx, scope)
 	if refusal == nil || refusal.code != codeUnknownEntity {
 		return refusal
 	}
-	hook, e := x.resolve(ctx, scope.Entity())
+	hook, e := o.resolve(ctx, scope.Entity())
 	if e != nil {
 		return e
 	}
@@ -120,29 +89,29 @@ func (x *exchange) checkConfigured(ctx context.Context, scope Scope) *apiError {
 	return refusal
 }
 
-func (x *exchange) resolve(ctx context.Context, entity string) (Webhook, *apiError) {
-	hook, err := x.h.store.Resolve(ctx, x.event.Client, entity)
+func (o *operation) resolve(ctx context.Context, entity string) (Webhook, *apiError) {
+	hook, err := o.h.store.Resolve(ctx, o.event.Client, entity)
 	if err != nil {
 		return Webhook{}, storeError(err)
 	}
 	return hook, nil
 }
 
-// probe checks that the target can be reached, as the mode specifies.
-func (x *exchange) probe(ctx context.Context, target egress.URL) *apiError {
-	if x.h.options.ProbeMode == ProbeOff {
+// probe checks that the URL can be reached, as the mode specifies.
+func (o *operation) probe(ctx context.Context) *apiError {
+	if o.h.options.ProbeMode == ProbeOff {
 		return nil
 	}
-	probeCtx, cancel := context.WithTimeout(ctx, x.h.options.ProbeTimeout)
+	probeCtx, cancel := context.WithTimeout(ctx, o.h.options.ProbeTimeout)
 	defer cancel()
-	err := x.h.options.Prober.Probe(probeCtx, x.event.Client, target)
+	err := o.h.options.Prober.Probe(probeCtx, o.event.Client, o.url)
 	switch {
 	case err == nil:
 		return nil
 	case ctx.Err() != nil: // the request ended, not the probe alone
 		return unavailable(err)
-	case x.h.options.ProbeMode == ProbeWarn:
-		x.event.Err = x.redactedError(err)
+	case o.h.options.ProbeMode == ProbeWarn:
+		o.event.Err = o.redactedError(err)
 		return nil
 	}
 	if wait, ok := askedToWait(err); ok {
@@ -152,16 +121,60 @@ func (x *exchange) probe(ctx context.Context, target egress.URL) *apiError {
 }
 
 // apply applies the checked change, unless the request has ended.
-func (x *exchange) apply(ctx context.Context, c Change) ([]byte, *apiError) {
-	c.Time = x.start
-	if x.h.options.Now != nil {
-		c.Time = x.h.options.Now()
+func (o *operation) apply(ctx context.Context, c Change) *apiError {
+	c.Time = o.start
+	if o.h.options.Now != nil {
+		c.Time = o.h.options.Now()
 	}
 	if err := ctx.Err(); err != nil {
-		return nil, unavailable(err)
+		return unavailable(err)
 	}
-	if err := x.h.store.Apply(ctx, c); err != nil {
-		return nil, storeError(err)
+	if err := o.h.store.Apply(ctx, c); err != nil {
+		return storeError(err)
 	}
-	return success, nil
+	return nil
+}
+
+// panicError is the cause of a 500 after a panic.
+type panicError struct {
+	text  string
+	stack []byte
+}
+
+func (p *panicError) Error() string { return "panic: " + p.text }
+
+func (o *operation) panicked(value any) *panicError {
+	return &panicError{text: o.redacted(fmt.Sprint(value)), stack: debug.Stack()}
+}
+
+// redacted returns a text of another package, such as a driver that quotes its
+// arguments, without the client's secret, the token that holds it, and the path and query
+// of the URL.
+func (o *operation) redacted(text string) string {
+	return redact.Text(text, o.secrets[:], o.url.Reveal(), o.url.String())
+}
+
+func (o *operation) redactedError(err error) error {
+	if err == nil {
+		return nil
+	}
+	text := err.Error()
+	clean := o.redacted(text)
+	if clean == text {
+		return err
+	}
+	if o.event.Client == "" {
+		// The secret of a caller that is not signed in may be chosen to equal the text.
+		clean += " (" + errorTypes(err) + ")"
+	}
+	return redact.Error(clean, err)
+}
+
+// errorTypes returns the types of an error and of the first few errors that it wraps.
+func errorTypes(err error) string {
+	var types []string
+	for ; err != nil && len(types) < 8; err = errors.Unwrap(err) {
+		types = append(types, fmt.Sprintf("%T", err))
+	}
+	return strings.Join(types, ": ")
 }

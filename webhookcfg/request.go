@@ -14,42 +14,29 @@ import (
 	"example.com/go-webhookcfg/webhookcfg/egress"
 )
 
-// readSet reads the body of a set, and checks the scope and the URL.
-func (x *exchange) readSet(m match) (Scope, egress.URL, *apiError) {
+// readSet reads the body of a set, and checks the scope.
+func (x *exchange) readSet(m match) (Scope, *apiError) {
 	data, e := x.readBody()
 	if e != nil {
-		return Scope{}, egress.URL{}, e
+		return Scope{}, e
 	}
 	body, e := decodeSet(data, m.action.idKey)
 	if e != nil {
-		return Scope{}, egress.URL{}, e
+		return Scope{}, e
 	}
 	x.url = egress.NewURL(body.url)
-	scope := All()
 	if body.hasEntity {
-		scope, e = x.entityScope(body.entity)
-	} else {
-		e = x.checkAll(m)
+		return x.h.entityScope(body.entity)
 	}
-	if e != nil {
-		return Scope{}, egress.URL{}, e
-	}
-	x.event.Scope = scope
-	if err := x.h.options.Policy.Check(body.url); err != nil {
-		return Scope{}, egress.URL{}, invalidURL(err)
-	}
-	x.event.URL = x.url
-	return scope, x.url, nil
+	return All(), x.checkAll(m)
 }
 
-func invalidURL(err error) *apiError {
-	description := "The webhook URL is not allowed"
-	var rule egress.PolicyError
-	if errors.As(err, &rule) {
-		text := rule.Error()
-		description = strings.ToUpper(text[:1]) + text[1:]
+// unsetScope checks the scope of an unset.
+func (x *exchange) unsetScope(m match) (Scope, *apiError) {
+	if m.action.form == formEntity {
+		return x.pathScope(m.segment)
 	}
-	return &apiError{code: codeInvalidWebhookURL, description: description}
+	return All(), x.checkUnsetAll(m)
 }
 
 // pathScope returns the scope of the entity that a path names.
@@ -60,7 +47,7 @@ func (x *exchange) pathScope(segment string) (Scope, *apiError) {
 	}
 	// Servers other than net/http reuse the memory of a path for their next request,
 	// and a store or an event may retain the identifier.
-	return x.entityScope(strings.Clone(id))
+	return x.h.entityScope(strings.Clone(id))
 }
 
 // checkAll refuses a request for all entities that may have lost an identifier.
