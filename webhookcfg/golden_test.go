@@ -99,16 +99,19 @@ func TestGolden(t *testing.T) {
 	tests := []struct {
 		name, request, want string
 	}{
-		{"set", request("POST", configure, acme, set), golden("200 OK", successBody)},
+		{"set", request("POST", configure, acme, set), golden("200 OK", successBody, "Webhook-Scope: entity")},
 		{"read", request("GET", configure+"/e1", acme, ""), golden("200 OK",
 			`{"endpoint_id":"e1","webhook_url":"`+hookURL+`","source":"override","since":"2026-01-02T03:04:05Z"}`)},
-		{"unset", request("DELETE", configure+"/e1", acme, ""), golden("200 OK", successBody)},
+		{"unset", request("DELETE", configure+"/e1", acme, ""), golden("200 OK", successBody, "Webhook-Scope: entity")},
 		{"read none", request("GET", variant+"/e1", acme, ""), golden("200 OK",
 			`{"moc_id":"e1","webhook_url":null,"source":"none","since":null}`)},
-		{"unset all", request("DELETE", configure, acme, ""), golden("200 OK", successBody)},
+		{"set all", request("POST", configure, acme, `{"webhook_url":"`+hookURL+`"}`), golden("200 OK", successBody, "Webhook-Scope: all")},
+		{"unset all", request("DELETE", configure, acme, ""), golden("200 OK", successBody, "Webhook-Scope: all")},
+		{"unset all, slash", request("DELETE", variant+"/", acme, ""), golden("200 OK", successBody, "Webhook-Scope: all")},
+		{"list", request("GET", configure, acme, ""), golden("200 OK", `{"webhook_url":null,"since":null,"overrides":[]}`)},
 
 		{"invalid request", request("POST", configure, acme, `{"endpoint_id":null}`), golden("400 Bad Request",
-			errorBody("invalid_request", "Every value in the body must be a string; leave a key out rather than send null"))},
+			errorBody("invalid_request", "Every value in the body must be a string, and null is none"))},
 		{"invalid identifier", request("DELETE", configure+"/%2f", acme, ""), golden("400 Bad Request",
 			errorBody("invalid_request", "An identifier is 1 to 128 of the characters A-Z a-z 0-9 . _ ~ : @ - and neither . nor .."))},
 		{"invalid URL", request("POST", configure, acme, `{"webhook_url":"http://hooks.example.com/in"}`), golden("400 Bad Request",
