@@ -13,6 +13,7 @@ const (
 	codeInvalidWebhookURL
 	codeWebhookUnreachable
 	codeInvalidClient
+	codeAllRefused
 	codeNotFound
 	codeUnknownEntity
 	codeMethodNotAllowed
@@ -32,6 +33,7 @@ var errorTable = [...]struct {
 	codeInvalidWebhookURL:      {400, "invalid_webhook_url"},
 	codeWebhookUnreachable:     {400, "webhook_unreachable"},
 	codeInvalidClient:          {401, "invalid_client"},
+	codeAllRefused:             {403, "all_refused"},
 	codeNotFound:               {404, "not_found"},
 	codeUnknownEntity:          {404, "unknown_entity"},
 	codeMethodNotAllowed:       {405, "method_not_allowed"},

@@ -29,6 +29,12 @@
 // mux, refuses such paths instead. [Handler.Register] registers one pattern for each
 // route with a mux, and [Handler.Routes] lists them.
 //
+// A proxy that cleans paths does the same harm. It must pass the path untouched; where the
+// service shares its proxy with others, [Options.OriginalTarget] detects a cleaned path, and
+// [Options.AllScope] limits the requests that reach all entities. The field Webhook-Scope in
+// the response to every change is "all" or "entity", for a client to compare with what it
+// meant. Package mounttest checks a mount from outside.
+//
 // A request that unsets all entities takes no body, since a body may name an entity; it is
 // refused if it has one or announces one, whatever the version of HTTP. The exception is a
 // chunked body in HTTP/1.0, which has no chunks: net/http removes it, with the field that
@@ -64,6 +70,7 @@
 //	400     invalid_webhook_url      the policy refuses the URL
 //	400     webhook_unreachable      the probe failed, for whatever reason
 //	401     invalid_client           no credentials, or not valid ones
+//	403     all_refused              AllScope refuses requests that reach all entities
 //	404     not_found                not a path of the handler
 //	404     unknown_entity           EntityExists reports false
 //	405     method_not_allowed       the path does not support the method; see Allow

@@ -94,7 +94,9 @@ func TestGolden(t *testing.T) {
 		}
 		return true, nil
 	}
-	address := serve(t, newHandler(t, newRecorder(), o))
+	refusing := *o
+	refusing.AllScope, refusing.BasePath = webhookcfg.AllScopeRefused, "/refusing"
+	address := serve(t, newHandler(t, newRecorder(), &refusing).Before(newHandler(t, newRecorder(), o)))
 
 	tests := []struct {
 		name, request, want string
@@ -127,6 +129,8 @@ func TestGolden(t *testing.T) {
 		{"unknown client and bad body", request("POST", configure, "nobody:s3cret", `{`), invalidClient},
 		{"unknown client and bad id", request("DELETE", configure+"/%2f", "nobody:s3cret", ""), invalidClient},
 		{"unknown client reads", request("GET", configure+"/e1", "nobody:s3cret", ""), invalidClient},
+		{"all refused", request("DELETE", "/refusing"+configure, acme, ""), golden("403 Forbidden",
+			errorBody("all_refused", "This service accepts no request that reaches all entities"))},
 		{"not found", request("GET", "/nowhere", "", ""), golden("404 Not Found",
 			errorBody("not_found", "There is nothing at this path"))},
 		{"unknown entity", request("DELETE", configure+"/foreign", acme, ""), golden("404 Not Found",
@@ -171,6 +175,7 @@ func TestErrorTable(t *testing.T) {
 		"invalid_webhook_url":     http.StatusBadRequest,
 		"webhook_unreachable":     http.StatusBadRequest,
 		"invalid_client":          http.StatusUnauthorized,
+		"all_refused":             http.StatusForbidden,
 		"not_found":               http.StatusNotFound,
 		"unknown_entity":          http.StatusNotFound,
 		"method_not_allowed":      http.StatusMethodNotAllowed,

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net/http"
 	"path"
 	"strings"
 	"time"
@@ -23,6 +24,18 @@ type Options struct {
 	// VariantAliases are further paths, below BasePath, of the variant with moc_id.
 	// An alias may end in a slash; a set then needs the slash.
 	VariantAliases []string
+
+	// AllScope limits the requests that reach all entities. The zero value serves them
+	// as the interface specifies.
+	AllScope AllScope
+
+	// OriginalTarget returns the request target, path and query, that the outermost proxy
+	// received, before any proxy cleaned or rewrote it; see [TargetFromHeader]. A request
+	// reaches all entities only if that target, too, ends in the path of the resource and
+	// has no query; if it is "" or does not, such a request is refused (400). Requests for
+	// one entity are not affected. It is called concurrently. If nil, only the target
+	// that the server received is checked.
+	OriginalTarget func(r *http.Request) string
 
 	// Realm is the realm of the Basic challenge: printable ASCII without quotes and
 	// backslashes. "" means "webhooks".
@@ -81,6 +94,23 @@ type Options struct {
 	Now func() time.Time
 }
 
+// AllScope specifies which requests may reach all entities of a client. It governs
+// requests over HTTP, and not [Handler.Set] and [Handler.Unset].
+type AllScope uint8
+
+// The values of [Options.AllScope].
+const (
+	// AllScopeAsSpecified also serves a DELETE of the path with an empty identifier,
+	// "…/configure-webhook/", which is what clients and proxies make of a lost one.
+	AllScopeAsSpecified AllScope = iota
+	// AllScopeExact refuses that path (400).
+	AllScopeExact
+	// AllScopeRefused refuses every set and unset of all entities (403).
+	AllScopeRefused
+
+	allScopes // their number
+)
+
 const (
 	defaultRealm        = "webhooks"
 	defaultProbeTimeout = 5 * time.Second
@@ -95,6 +125,9 @@ func (o *Options) complete() error {
 	}
 	if int(o.ProbeMode) >= len(probeModes) {
 		return fmt.Errorf("unknown %v", o.ProbeMode)
+	}
+	if o.AllScope >= allScopes {
+		return fmt.Errorf("unknown AllScope %d", o.AllScope)
 	}
 	o.Realm = cmp.Or(o.Realm, defaultRealm)
 	if strings.ContainsFunc(o.Realm, func(c rune) bool { return c < ' ' || c > '~' || c == '"' || c == '\\' }) {

@@ -5,6 +5,8 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+
+	"example.com/go-webhookcfg/webhookcfg"
 )
 
 // TestPaths sends DELETE over raw sockets, since clients clean paths. "all" and
@@ -82,29 +84,116 @@ func TestPaths(t *testing.T) {
 		{target: "*", direct: "404", before: "400", registered: "400"},
 	}
 
-	st := newRecorder()
-	h := newHandler(t, st, options())
-	mux := http.NewServeMux()
-	h.Register(mux)
-	registered := serve(t, mux)
-	before := serve(t, h.Before(mux))
-	direct := serve(t, h)
+	for _, scope := range []webhookcfg.AllScope{webhookcfg.AllScopeAsSpecified, webhookcfg.AllScopeExact, webhookcfg.AllScopeRefused} {
+		st := newRecorder()
+		o := options()
+		o.AllScope = scope
+		h := newHandler(t, st, o)
+		mux := http.NewServeMux()
+		h.Register(mux)
+		registered := serve(t, mux)
+		before := serve(t, h.Before(mux))
+		direct := serve(t, h)
 
-	for _, tt := range tests {
-		if tt.before == "" {
-			tt.before = tt.direct
+		for _, tt := range tests {
+			switch path, _, _ := strings.Cut(tt.target, "?"); {
+			case scope == webhookcfg.AllScopeRefused && strings.TrimSuffix(strings.TrimPrefix(path, "http://test"), "/") == b:
+				tt.direct = "403"
+			case scope == webhookcfg.AllScopeExact && strings.HasSuffix(path, "/") && tt.direct == "all":
+				tt.direct = "400"
+			}
+			if tt.before == "" {
+				tt.before = tt.direct
+			}
+			if tt.registered == "" {
+				tt.registered = tt.direct
+			}
+			for _, mount := range []struct{ name, address, want string }{
+				{"direct", direct, tt.direct},
+				{"Before", before, tt.before},
+				{"Register", registered, tt.registered},
+			} {
+				got := outcome(st, raw(t, mount.address, request("DELETE", tt.target, acme, "")))
+				if got != mount.want {
+					t.Errorf("AllScope %d, %s: DELETE %s: got %s, want %s", scope, mount.name, tt.target, got, mount.want)
+				}
+			}
 		}
-		if tt.registered == "" {
-			tt.registered = tt.direct
+	}
+}
+
+// TestAllScopeOfSet: a set without an identifier reaches all entities, or is refused; one
+// with an identifier is served always.
+func TestAllScopeOfSet(t *testing.T) {
+	for scope, want := range []string{"acme set all", "acme set all", "403"} {
+		st := newRecorder()
+		o := options()
+		o.AllScope = webhookcfg.AllScope(scope)
+		o.VariantAliases = []string{"/webhook/"}
+		address := serve(t, newHandler(t, st, o))
+		for _, path := range []string{configure, variant, "/webhook/"} {
+			if got := outcome(st, raw(t, address, request("POST", path, acme, `{"webhook_url":"`+hookURL+`"}`))); got != want {
+				t.Errorf("AllScope %d, all at %s: got %s, want %s", scope, path, got, want)
+			}
 		}
-		for _, mount := range []struct{ name, address, want string }{
-			{"direct", direct, tt.direct},
-			{"Before", before, tt.before},
-			{"Register", registered, tt.registered},
-		} {
-			got := outcome(st, raw(t, mount.address, request("DELETE", tt.target, acme, "")))
-			if got != mount.want {
-				t.Errorf("%s: DELETE %s: got %s, want %s", mount.name, tt.target, got, mount.want)
+		if got := outcome(st, raw(t, address, request("POST", variant, acme, `{"moc_id":"x","webhook_url":"`+hookURL+`"}`))); got != "acme set entity x" {
+			t.Errorf("AllScope %d, one entity: got %s", scope, got)
+		}
+	}
+}
+
+// TestOriginalTarget: a request reaches all entities only if the target that the outermost
+// proxy received does. The proxy of the test passes that in a field, and the path rewritten.
+func TestOriginalTarget(t *testing.T) {
+	const all, one = `{"webhook_url":"` + hookURL + `"}`, `{"moc_id":"x","webhook_url":"` + hookURL + `"}`
+	for _, tt := range []struct {
+		method, path, body string
+		original           []string
+		want, exact        string
+	}{
+		{"DELETE", configure, "", []string{configure}, "all", "all"},
+		{"DELETE", configure, "", []string{"/public" + configure}, "all", "all"},
+		{"DELETE", configure, "", []string{"https://hooks.example" + configure}, "all", "all"},
+		{"DELETE", configure, "", []string{configure + "/"}, "all", "400"},
+		{"DELETE", configure + "/", "", []string{configure}, "all", "400"},
+		{"DELETE", configure + "/", "", []string{configure + "/"}, "all", "400"},
+		{"DELETE", configure + "/", "", []string{configure + "//"}, "400", "400"},
+		{"DELETE", configure + "/", "", []string{configure + "/e1/.."}, "400", "400"},
+		{"DELETE", configure + "/", "", []string{configure + "/%2f"}, "400", "400"},
+		{"DELETE", configure, "", []string{configure + "/e1/%2e%2e"}, "400", "400"},
+		{"DELETE", configure, "", []string{configure + "?endpoint_id=e1"}, "400", "400"},
+		{"DELETE", configure, "", []string{configure + "?"}, "400", "400"},
+		{"DELETE", configure, "", []string{configure + "#/e1"}, "400", "400"},
+		{"DELETE", configure, "", []string{"/x?" + configure}, "400", "400"},
+		{"DELETE", configure, "", []string{variant}, "400", "400"},
+		{"DELETE", configure, "", []string{""}, "400", "400"},
+		{"DELETE", configure, "", nil, "400", "400"},
+		{"DELETE", configure, "", []string{configure, configure}, "400", "400"},
+		{"DELETE", configure + "/e1", "", nil, "entity e1", "entity e1"},
+		{"DELETE", configure + "/e1", "", []string{configure + "/e1/"}, "entity e1", "entity e1"},
+		{"POST", variant, all, []string{variant}, "acme set all", "acme set all"},
+		{"POST", variant, all, []string{variant + "/"}, "400", "400"},
+		{"POST", variant, all, []string{variant + "/e1/.."}, "400", "400"},
+		{"POST", variant, all, nil, "400", "400"},
+		{"POST", variant, one, nil, "acme set entity x", "acme set entity x"},
+		{"POST", "/webhook/", all, []string{"/webhook/"}, "acme set all", "acme set all"},
+		{"POST", "/webhook/", all, []string{"/webhook"}, "400", "400"},
+		{"DELETE", "/webhook/", "", []string{"/webhook/"}, "all", "400"},
+	} {
+		for scope, want := range []string{tt.want, tt.exact} {
+			st := newRecorder()
+			o := options()
+			o.AllScope = webhookcfg.AllScope(scope)
+			o.BasePath = "/inside"
+			o.VariantAliases = []string{"/webhook/"}
+			o.OriginalTarget = webhookcfg.TargetFromHeader("x-original-uri")
+			fields := []string{}
+			for _, target := range tt.original {
+				fields = append(fields, "X-Original-Uri: "+target)
+			}
+			address := serve(t, newHandler(t, st, o))
+			if got := outcome(st, raw(t, address, request(tt.method, "/inside"+tt.path, acme, tt.body, fields...))); got != want {
+				t.Errorf("AllScope %d: %s %s for the target %q: got %s, want %s", scope, tt.method, tt.path, tt.original, got, want)
 			}
 		}
 	}

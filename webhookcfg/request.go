@@ -52,8 +52,11 @@ func (x *exchange) pathScope(segment string) (Scope, *apiError) {
 
 // checkAll refuses a request for all entities that may have lost an identifier.
 func (x *exchange) checkAll(m match) *apiError {
+	o := &x.h.options
 	switch {
-	case !pathUnmodified(x.r, m.escaped):
+	case o.AllScope == AllScopeRefused:
+		return &apiError{code: codeAllRefused, description: "This service accepts no request that reaches all entities"}
+	case !pathUnmodified(x.r, m.escaped), o.OriginalTarget != nil && !m.resource.isTarget(o.OriginalTarget(x.r), m.action.route.Operation, o.AllScope):
 		return invalidRequest(ruleAllPath)
 	case x.r.URL.RawQuery != "" || x.r.URL.ForceQuery:
 		return invalidRequest(ruleAllQuery)
@@ -61,10 +64,14 @@ func (x *exchange) checkAll(m match) *apiError {
 	return nil
 }
 
-// checkUnsetAll also refuses a body, which may hold the identifier.
+// checkUnsetAll also refuses a body, which may hold the identifier, and an empty
+// identifier, unless it is served.
 func (x *exchange) checkUnsetAll(m match) *apiError {
 	if e := x.checkAll(m); e != nil {
 		return e
+	}
+	if m.action.form == formSlash && x.h.options.AllScope == AllScopeExact {
+		return invalidRequest(ruleEmptyEntity)
 	}
 	if x.hasBody() {
 		return invalidRequest(ruleAllBody)
@@ -81,6 +88,8 @@ const (
 	ruleAllPath  = "The path was changed on its way here; it must be sent as it is served"
 	ruleAllQuery = "A request that reaches all entities takes no query string"
 	ruleAllBody  = "A request that unsets all entities takes no body"
+
+	ruleEmptyEntity = "The identifier in the path is empty"
 )
 
 const (

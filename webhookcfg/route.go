@@ -40,6 +40,7 @@ type Route struct {
 
 // resource is a path at which webhooks are served: one of the two, or an alias.
 type resource struct {
+	base  string // of the root
 	root  string // escaped path, without a trailing slash
 	post  string // the path of a set: root, or root and a slash
 	idKey string
@@ -88,12 +89,12 @@ type routes struct {
 
 func newRoutes(basePath string, aliases []string, reads, lists bool) routes {
 	resources := []resource{
-		{root: basePath + configurePath, post: basePath + configurePath, idKey: endpointID},
-		{root: basePath + variantPath, post: basePath + variantPath, idKey: mocID},
+		{base: basePath, root: basePath + configurePath, post: basePath + configurePath, idKey: endpointID},
+		{base: basePath, root: basePath + variantPath, post: basePath + variantPath, idKey: mocID},
 	}
 	for _, alias := range aliases {
 		post := basePath + alias
-		resources = append(resources, resource{root: strings.TrimSuffix(post, "/"), post: post, idKey: mocID})
+		resources = append(resources, resource{base: basePath, root: strings.TrimSuffix(post, "/"), post: post, idKey: mocID})
 	}
 	rt := routes{resources: resources}
 	for _, rs := range resources {
@@ -133,15 +134,17 @@ func (rs resource) actions(reads, lists bool) []action {
 
 // match is the action of a request, with the path it matched.
 type match struct {
-	action  *action
-	escaped string // the path
-	segment string // in formEntity, the identifier, still escaped
+	resource *resource
+	action   *action
+	escaped  string // the path
+	segment  string // in formEntity, the identifier, still escaped
 }
 
 // match finds the action for a path as it was sent: not cleaned, not redirected, and
 // not decoded.
 func (rt *routes) match(method, escaped string) (match, *apiError) {
-	for i, rs := range rt.resources {
+	for i := range rt.resources {
+		rs := &rt.resources[i]
 		f, segment, ok := rs.cut(escaped)
 		if !ok {
 			continue
@@ -151,7 +154,7 @@ func (rt *routes) match(method, escaped string) (match, *apiError) {
 		}
 		for j := range rt.actions[i] {
 			if a := &rt.actions[i][j]; a.form == f && a.route.Method == method {
-				return match{a, escaped, segment}, nil
+				return match{rs, a, escaped, segment}, nil
 			}
 		}
 		return match{}, methodNotAllowed(rt.actions[i], f)
@@ -207,4 +210,30 @@ func pathUnmodified(r *http.Request, escaped string) bool {
 	}
 	target, _, _ := strings.Cut(r.RequestURI, "?")
 	return strings.HasSuffix(target, escaped)
+}
+
+// isTarget reports whether the request target that a proxy received is that of an
+// operation on all entities. A proxy may serve the resource under another base path.
+func (rs *resource) isTarget(target, operation string, scope AllScope) bool {
+	served := rs.root
+	if operation == opNameSet {
+		served = rs.post
+	} else if scope == AllScopeAsSpecified {
+		target = strings.TrimSuffix(target, "/")
+	}
+	return !strings.ContainsAny(target, "?#") && strings.HasSuffix(target, strings.TrimPrefix(served, rs.base))
+}
+
+// TargetFromHeader returns a function for [Options.OriginalTarget]. It returns the value of
+// the header field in which the outermost proxy passes on the request target that it
+// received, such as "X-Original-URI". The proxy must replace the field of a client. Without
+// exactly one such field the target is "".
+func TargetFromHeader(name string) func(r *http.Request) string {
+	name = http.CanonicalHeaderKey(name)
+	return func(r *http.Request) string {
+		if fields := r.Header[name]; len(fields) == 1 {
+			return fields[0]
+		}
+		return ""
+	}
 }

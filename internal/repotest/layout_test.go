@@ -19,9 +19,9 @@ const (
 	maxLines      = 400    // of a file
 	smallFile     = 40     // lines
 	maxSmallFiles = 2      // of a package
-	maxCoreNames  = 48     // exported by package webhookcfg
-	maxCoreCode   = 1_500  // lines of package webhookcfg
-	maxCode       = 14_930 // lines of the root module without tests
+	maxCoreNames  = 56     // exported by package webhookcfg
+	maxCoreCode   = 1_700  // lines of package webhookcfg
+	maxCode       = 15_200 // lines of the root module without tests
 )
 
 var topLevel = []string{
