@@ -59,7 +59,7 @@ var suffixes = []struct {
 		"?", "/?", "??", "?{id}", "/?{id}", "?/{id}", "?endpoint_id={id}", "/?endpoint_id={id}", "?moc_id={id}", "?endpoint_id=", "/%3f", "/%3f{id}", "%3f{id}",
 	}},
 	{"controls", advicePath, []string{
-		"/\x00", "/\x00{id}", "\x00{id}", "/%00", "/%00{id}", "%00", "%00{id}", "/{id}/..%00", "/\t", "/\t/{id}", "/\x01", "/\x7f", "/ {id}", "/ ",
+		"/\x00", "/\x00{id}", "\x00{id}", "/%00", "/%00{id}", "%00", "%00{id}", "/{id}/..%00", "/\t{id}", "/\x01", "/\x7f", "/ {id}",
 	}},
 }
 
