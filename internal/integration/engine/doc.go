@@ -1,4 +1,5 @@
-// Package engine provides the database servers that tests need.
+// Package engine provides the servers that tests need: databases, and others such as HTTP
+// proxies, each a [Daemon].
 //
 // A test gets, in this order: the server whose DSN is in the environment; a server
 // started from installed programs; a server started from Debian packages, which are

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -78,9 +79,47 @@ func run(ctx context.Context, p program, path string, input io.Reader, args ...s
 
 // launch starts a daemon and waits until it logs that it is ready.
 func launch(p program, args []string, ready string) (*process, error) {
+	d, err := spawn(p, args, ready)
+	if err != nil {
+		return nil, err
+	}
+	return d, d.await(d.ready)
+}
+
+// launchListening starts a daemon and waits until it accepts connections.
+func launchListening(p program, args []string, addr string) (*process, error) {
+	d, err := spawn(p, args, "")
+	if err != nil {
+		return nil, err
+	}
+	accepts, stop := make(chan struct{}), make(chan struct{})
+	defer close(stop)
+	go func() {
+		for tick := time.NewTicker(10 * time.Millisecond); ; {
+			if conn, err := net.Dial("tcp", addr); err == nil {
+				_ = conn.Close()
+				close(accepts)
+				return
+			}
+			select {
+			case <-tick.C:
+			case <-stop:
+				return
+			}
+		}
+	}()
+	return d, d.await(accepts)
+}
+
+func spawn(p program, args []string, ready string) (*process, error) {
 	r, w, err := os.Pipe()
 	if err != nil {
 		return nil, err
+	}
+	if os.Getuid() == 0 { // some daemons open /dev/stderr, which only its owner can
+		if err := w.Chown(nobodyUID, nobodyUID); err != nil {
+			return nil, errors.Join(err, r.Close(), w.Close())
+		}
 	}
 	cmd := command(context.Background(), p, p.path, args...)
 	cmd.Stdout, cmd.Stderr = w, w
@@ -97,7 +136,7 @@ func launch(p program, args []string, ready string) (*process, error) {
 		d.read(r, ready)
 		_ = wait()
 	}()
-	return d, d.await()
+	return d, nil
 }
 
 func (d *process) read(r io.Reader, ready string) {
@@ -111,9 +150,9 @@ func (d *process) read(r io.Reader, ready string) {
 	}
 }
 
-func (d *process) await() error {
+func (d *process) await(ready <-chan struct{}) error {
 	select {
-	case <-d.ready:
+	case <-ready:
 		return nil
 	case <-d.exited:
 		return fmt.Errorf("engine: server exited:\n%s", d.tail.String())

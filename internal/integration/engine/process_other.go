@@ -18,6 +18,8 @@ type process struct{}
 
 func launch(program, []string, string) (*process, error) { return nil, errLinuxOnly }
 
+func launchListening(program, []string, string) (*process, error) { return nil, errLinuxOnly }
+
 func run(context.Context, program, string, io.Reader, ...string) error { return errLinuxOnly }
 
 func unpack(string) (string, error) { return "", errLinuxOnly }
