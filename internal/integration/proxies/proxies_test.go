@@ -1,0 +1,222 @@
+// Package proxies_test checks mounts of the handler behind real proxies: with the lines
+// that examples/mounts/README.md shows, no request for one entity reaches all of them, and
+// with others that are common, some do.
+package proxies_test
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
+	"os"
+	"path"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"example.com/go-webhookcfg/auth"
+	"example.com/go-webhookcfg/store"
+	"example.com/go-webhookcfg/webhookcfg"
+	"example.com/go-webhookcfg/webhookcfg/mounttest"
+)
+
+const (
+	base   = "/hooks"
+	secret = "a-long-random-secret"
+)
+
+// mount is a way to put a proxy in front of the service at 127.0.0.1:8080.
+type mount struct {
+	proxy, lines string
+	strips       bool   // the handler has no base path
+	fails        string // a class of requests that fails; "" if none does
+}
+
+// safe are the mounts in the README.
+var safe = []mount{
+	{proxy: "nginx", lines: "location /hooks/ { proxy_pass http://127.0.0.1:8080; }"},
+	{proxy: "Apache httpd", lines: `AllowEncodedSlashes NoDecode
+MergeSlashes Off
+RewriteEngine On
+RewriteCond %{THE_REQUEST} "^\S+ [^/]"
+RewriteRule ^ - [F]
+ProxyPass "/hooks/" "http://127.0.0.1:8080/hooks/" nocanon`},
+	{proxy: "HAProxy", lines: "# no http-request line that changes the path"},
+	{proxy: "Varnish", lines: "sub vcl_recv { if (req.url ~ \"^/hooks/\") { return (pass); } }"},
+	{proxy: "Squid", lines: "cache_peer 127.0.0.1 parent {upstream} 0 no-query originserver login=PASSTHRU"},
+	{proxy: "Caddy", lines: "reverse_proxy /hooks/* 127.0.0.1:8080"},
+}
+
+// alternatives are mounts that are not in the README, or there as those to avoid.
+var alternatives = []mount{
+	{proxy: "nginx", lines: "location /hooks/ { proxy_pass http://127.0.0.1:8080$request_uri; }"},
+	{proxy: "nginx", lines: "location /hooks/ { proxy_pass http://127.0.0.1:8080/hooks/; }", fails: "dots"},
+	{proxy: "nginx", lines: "location /hooks/ { proxy_pass http://127.0.0.1:8080/; }", strips: true, fails: "dots"},
+	{proxy: "nginx", lines: "location /hooks/ { rewrite ^/hooks(/.*)$ $1 break; proxy_pass http://127.0.0.1:8080; }", strips: true, fails: "dots"},
+	{proxy: "nginx", lines: "location /hooks/ { proxy_pass http://127.0.0.1:8080$uri; }", fails: "query"},
+	{proxy: "Apache httpd", lines: `ProxyPass "/hooks/" "http://127.0.0.1:8080/hooks/"`, fails: "dots"},
+	{proxy: "Apache httpd", lines: `ProxyPass "/hooks/" "http://127.0.0.1:8080/"`, strips: true, fails: "dots"},
+	{proxy: "Apache httpd", lines: "RewriteEngine On\nRewriteRule \"^/hooks/(.*)$\" \"http://127.0.0.1:8080/hooks/$1\" [P]", fails: "dots"},
+	{proxy: "Apache httpd", lines: "AllowEncodedSlashes NoDecode\nMergeSlashes Off\nProxyPass \"/hooks/\" \"http://127.0.0.1:8080/hooks/\" nocanon", fails: "absolute form"},
+	{proxy: "HAProxy", lines: "http-request replace-path /hooks(/.*) \\1", strips: true},
+	{proxy: "HAProxy", lines: "http-request normalize-uri path-strip-dotdot", fails: "dots"},
+	{proxy: "HAProxy", lines: "http-request normalize-uri path-merge-slashes", fails: "slashes"},
+	{proxy: "HAProxy", lines: "http-request set-uri %[path]", fails: "query"},
+	{proxy: "lighttpd", lines: `proxy.server = ( "/hooks/" => (( "host" => "127.0.0.1", "port" => {upstream} )) )`, fails: "dots"},
+	{proxy: "lighttpd", lines: `server.http-parseopts = ( "url-normalize" => "disable" )
+proxy.server = ( "/hooks/" => (( "host" => "127.0.0.1", "port" => {upstream} )) )`, fails: "fragment"},
+	{proxy: "Varnish", lines: "sub vcl_recv { set req.url = regsub(req.url, \"^/hooks\", \"\"); return (pass); }", strips: true},
+	{proxy: "Varnish", lines: "sub vcl_recv { set req.url = regsuball(req.url, \"//+\", \"/\"); return (pass); }", fails: "slashes"},
+	{proxy: "Caddy", lines: "handle /hooks/* {\n\treverse_proxy 127.0.0.1:8080\n}"},
+	{proxy: "Caddy", lines: "handle_path /hooks/* {\n\treverse_proxy 127.0.0.1:8080\n}", strips: true, fails: "dots"},
+	{proxy: "Caddy", lines: "uri strip_prefix /hooks\nreverse_proxy 127.0.0.1:8080", strips: true, fails: "dots"},
+}
+
+// service is the program behind the proxy. It records the requests that reach it.
+type service struct {
+	address string
+
+	mu       sync.Mutex
+	received []string
+}
+
+func newService(t testing.TB, strips bool) *service {
+	t.Helper()
+	clients, err := auth.Static(auth.Credential{ID: "mounttest", Secrets: auth.Secrets(secret)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	o := &webhookcfg.Options{BasePath: base, Reads: true, ProbeMode: webhookcfg.ProbeOff}
+	if strips {
+		o.BasePath = ""
+	}
+	h, err := webhookcfg.NewHandler(store.NewMemory(), clients, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := new(service)
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		s.mu.Lock()
+		s.received = append(s.received, r.Method+" "+r.RequestURI)
+		s.mu.Unlock()
+		h.ServeHTTP(w, r)
+	}))
+	t.Cleanup(server.Close)
+	s.address = server.Listener.Addr().String()
+	return s
+}
+
+func (s *service) take() []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	taken := s.received
+	s.received = nil
+	return taken
+}
+
+func (s *service) check(t testing.TB, url string, cert *certificate) mounttest.Report {
+	t.Helper()
+	target := mounttest.Target{
+		BaseURL: url + base, ClientID: "mounttest", Secret: secret, WebhookURL: "https://hooks.example.com/in", Received: s.take,
+	}
+	if cert != nil {
+		target.TLSConfig = cert.roots
+	}
+	report, err := mounttest.Check(t.Context(), target)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return report
+}
+
+func (m mount) check(t testing.TB, cert *certificate) mounttest.Report {
+	t.Helper()
+	s := newService(t, m.strips)
+	return s.check(t, programs[m.proxy].start(t, m.lines, s.address, cert), cert)
+}
+
+// TestSafe: the mounts in the README pass, over HTTP/2 too where the proxy serves it.
+func TestSafe(t *testing.T) {
+	cert := newCertificate(t)
+	for _, m := range safe {
+		t.Run(m.proxy, func(t *testing.T) {
+			if report := m.check(t, nil); len(report.Failures) > 0 {
+				t.Error(report)
+			}
+		})
+		if programs[m.proxy].tls != "" {
+			t.Run(m.proxy+", TLS", func(t *testing.T) {
+				if report := m.check(t, cert); len(report.Failures) > 0 || !report.HTTP2 {
+					t.Errorf("HTTP/2: %t, %v", report.HTTP2, report)
+				}
+			})
+		}
+	}
+}
+
+// TestAlternatives: others fail, and would have to be moved to the README if they passed.
+func TestAlternatives(t *testing.T) {
+	for _, m := range alternatives {
+		t.Run(m.proxy, func(t *testing.T) { expect(t, m.lines, m.check(t, nil), m.fails) })
+	}
+}
+
+// expect checks that a report has failures of a class, or none.
+func expect(t testing.TB, mount string, report mounttest.Report, class string) {
+	t.Helper()
+	isClass := func(f mounttest.Failure) bool { return f.Class == class }
+	t.Logf("%s: %d of %d requests failed", mount, len(report.Failures), report.Requests)
+	switch {
+	case class == "" && len(report.Failures) > 0:
+		t.Error(report)
+	case class != "" && !slices.ContainsFunc(report.Failures, isClass):
+		t.Errorf("no failure of class %s", class)
+	}
+}
+
+// TestReverseProxy: the proxy of net/http/httputil passes the path on, unless a mux or a
+// function of the host changes it.
+func TestReverseProxy(t *testing.T) {
+	joined := func(pr *httputil.ProxyRequest, to *url.URL) { pr.Out.URL = to.JoinPath(pr.In.URL.Path) }
+	cleaned := func(pr *httputil.ProxyRequest, to *url.URL) {
+		pr.SetURL(to)
+		pr.Out.URL.Path, pr.Out.URL.RawPath = path.Clean(pr.In.URL.Path), ""
+	}
+	inMux := func(proxy http.Handler) http.Handler {
+		mux := http.NewServeMux()
+		mux.Handle(base+"/", proxy)
+		return mux
+	}
+	alone := func(proxy http.Handler) http.Handler { return proxy }
+	for _, tt := range []struct {
+		name    string
+		rewrite func(*httputil.ProxyRequest, *url.URL)
+		around  func(http.Handler) http.Handler
+		fails   string
+	}{
+		{"SetURL", (*httputil.ProxyRequest).SetURL, alone, ""},
+		{"SetURL, in a mux", (*httputil.ProxyRequest).SetURL, inMux, "dots"},
+		{"JoinPath", joined, alone, "dots"},
+		{"path.Clean", cleaned, alone, "dots"},
+	} {
+		s := newService(t, false)
+		to := &url.URL{Scheme: "http", Host: s.address, Path: "/"}
+		server := httptest.NewServer(tt.around(&httputil.ReverseProxy{Rewrite: func(pr *httputil.ProxyRequest) { tt.rewrite(pr, to) }}))
+		expect(t, tt.name, s.check(t, server.URL, nil), tt.fails)
+		server.Close()
+	}
+}
+
+// TestReadme: the README shows the lines of every safe mount.
+func TestReadme(t *testing.T) {
+	text, err := os.ReadFile("../../../examples/mounts/README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, m := range safe {
+		if lines := strings.ReplaceAll(m.lines, "{upstream}", "8080"); !strings.Contains(string(text), lines) {
+			t.Errorf("%s: the README does not show\n%s", m.proxy, lines)
+		}
+	}
+}
