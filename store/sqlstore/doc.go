@@ -111,7 +111,8 @@
 // separate tool runs the files in the directory schema, or the statements of
 // [Dialect.Schema]. Until the tables are complete and of the expected version and dialect,
 // calls return errors; the first that finds them so ends the checks, so that later ones
-// cost nothing.
+// cost nothing. A process does not notice that a later version migrates its tables while it
+// runs; the tables stay usable for the version before.
 //
 // The store itself needs SELECT, INSERT and UPDATE, and DELETE on the table of overrides.
 // Never delete rows of clients: a generation that starts again at 0 revives obsolete
