@@ -12,7 +12,7 @@ const (
 	ruleUTF8      = "The body must be valid UTF-8 without a byte order mark"
 	ruleSurrogate = "A string in the body has an unpaired surrogate"
 	ruleRepeated  = "A key of the body is repeated"
-	ruleString    = "Every value in the body must be a string, and null is none"
+	ruleString    = "Every value in the body must be a string; null is not one"
 	ruleURLNeeded = "The key webhook_url is required"
 )
 

@@ -17,7 +17,7 @@ func TestSetBody(t *testing.T) {
 		utf8Rule  = "The body must be valid UTF-8 without a byte order mark"
 		surrogate = "A string in the body has an unpaired surrogate"
 		repeated  = "A key of the body is repeated"
-		notString = "Every value in the body must be a string, and null is none"
+		notString = "Every value in the body must be a string; null is not one"
 		urlNeeded = "The key webhook_url is required"
 		unknown   = "The body has an unknown key; known are webhook_url and endpoint_id"
 		entity    = "An identifier is 1 to 128 of the characters A-Z a-z 0-9 . _ ~ : @ - and neither . nor .."

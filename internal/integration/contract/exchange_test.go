@@ -14,8 +14,9 @@ import (
 	"github.com/getkin/kin-openapi/openapi3"
 )
 
-// drive sends every row through a validator, and the reads also to a handler without
-// reads, and calls check with each row and its exchange.
+// drive sends every row through a validator, the reads also to a handler without reads,
+// and requests that reach all entities also to one that refuses them. It calls check with
+// each row and its exchange.
 func drive(t *testing.T, kin *kinValidator, check func(q request, got string, ex exchange)) {
 	t.Helper()
 	base, noReads := serveAll(t), options()
@@ -26,6 +27,15 @@ func drive(t *testing.T, kin *kinValidator, check func(q request, got string, ex
 		if q.method == http.MethodGet && q.want == "200" && q.client == acme {
 			q.want, q.deviation = "405 method_not_allowed", "whether there are reads is the host's choice"
 			check(q, q.send(t, kin, withoutReads), kin.last())
+		}
+	}
+	refusing := options()
+	refusing.AllScope = webhookcfg.AllScopeRefused
+	withoutAll := serve(t, store.NewMemory(), refusing)
+	for _, target := range []string{configure, variant} {
+		for method, body := range map[string]string{"POST": `{"webhook_url":"https://hooks.example.com/all"}`, "DELETE": ""} {
+			q := request{name: method + " of all where it is refused", method: method, target: target, client: acme, body: body, want: "403 all_refused"}
+			check(q, q.send(t, kin, withoutAll), kin.last())
 		}
 	}
 }
@@ -109,7 +119,7 @@ func TestAlteredDocuments(t *testing.T) {
 		name        string
 		alterations []string // pairs of old and new text
 	}{
-		{"another status", []string{`"401":`, `"403":`}},
+		{"another status", []string{`"401":`, `"402":`}},
 		{"a status of one operation", []string{`"413":`, `"414":`}},
 		{"another method", []string{"    delete:\n", "    put:\n"}},
 		{"another path", []string{variant + ":", variant + "s:"}},

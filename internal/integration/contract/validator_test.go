@@ -259,7 +259,7 @@ func TestSecondValidator(t *testing.T) {
 		}
 	}
 	for _, alteration := range [][]string{
-		{`"401":`, `"403":`}, {"required: [message]", "required: [message, id]"}, {"    delete:\n", "    put:\n"}, {"enum: [successful]", "enum: [success]"},
+		{`"401":`, `"402":`}, {"required: [message]", "required: [message, id]"}, {"    delete:\n", "    put:\n"}, {"enum: [successful]", "enum: [success]"},
 	} {
 		s, found := newPB33FValidator(t, altered(t, alteration...)), false
 		for _, q := range everyOperation(document(t)) {

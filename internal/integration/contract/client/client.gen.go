@@ -17,6 +17,36 @@ import (
 	"github.com/oapi-codegen/runtime"
 )
 
+// Defines values for AllRefusedErrorError.
+const (
+	AllRefusedErrorErrorAllRefused AllRefusedErrorError = "all_refused"
+)
+
+// Valid indicates whether the value is a known member of the AllRefusedErrorError enum.
+func (e AllRefusedErrorError) Valid() bool {
+	switch e {
+	case AllRefusedErrorErrorAllRefused:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for AllRefusedErrorErrorDescription.
+const (
+	ThisServiceAcceptsNoRequestThatReachesAllEntities AllRefusedErrorErrorDescription = "This service accepts no request that reaches all entities"
+)
+
+// Valid indicates whether the value is a known member of the AllRefusedErrorErrorDescription enum.
+func (e AllRefusedErrorErrorDescription) Valid() bool {
+	switch e {
+	case ThisServiceAcceptsNoRequestThatReachesAllEntities:
+		return true
+	default:
+		return false
+	}
+}
+
 // Defines values for BadRequestErrorError.
 const (
 	BadRequestErrorErrorInvalidRequest BadRequestErrorError = "invalid_request"
@@ -229,6 +259,18 @@ func (e UnsupportedMediaTypeErrorError) Valid() bool {
 		return false
 	}
 }
+
+// AllRefusedError defines model for AllRefusedError.
+type AllRefusedError struct {
+	Error            AllRefusedErrorError            `json:"error"`
+	ErrorDescription AllRefusedErrorErrorDescription `json:"error_description"`
+}
+
+// AllRefusedErrorError defines model for AllRefusedError.Error.
+type AllRefusedErrorError string
+
+// AllRefusedErrorErrorDescription defines model for AllRefusedError.ErrorDescription.
+type AllRefusedErrorErrorDescription string
 
 // BadRequestError defines model for BadRequestError.
 type BadRequestError struct {
@@ -550,6 +592,9 @@ type Limit = int
 // Examples: e1
 type MocID = Identifier
 
+// AllRefused defines model for AllRefused.
+type AllRefused = AllRefusedError
+
 // BadRequest defines model for BadRequest.
 type BadRequest = BadRequestError
 
@@ -726,7 +771,7 @@ type ClientInterface interface {
 
 	// UnsetAllWebhooks Unset the webhook of all entities
 	//
-	// No entity of the client has a webhook from now on. The same path with a trailing slash has the same effect. A query
+	// No entity of the client has a webhook from now on. By default, the same path with a trailing slash has the same effect. A query
 	// string or a body is refused, since it may have been meant to name one entity.
 	//
 	// Corresponds with DELETE /api/v1/configure/configure-webhook (the `UnsetAllWebhooks` operationId).
@@ -886,7 +931,7 @@ func (c *Client) ReadVariantWebhook(ctx context.Context, mocId MocID, reqEditors
 
 // UnsetAllWebhooks Unset the webhook of all entities
 //
-// No entity of the client has a webhook from now on. The same path with a trailing slash has the same effect. A query
+// No entity of the client has a webhook from now on. By default, the same path with a trailing slash has the same effect. A query
 // string or a body is refused, since it may have been meant to name one entity.
 //
 // Corresponds with DELETE /api/v1/configure/configure-webhook (the `UnsetAllWebhooks` operationId).
@@ -1499,7 +1544,7 @@ type ClientWithResponsesInterface interface {
 
 	// UnsetAllWebhooksWithResponse Unset the webhook of all entities
 	//
-	// No entity of the client has a webhook from now on. The same path with a trailing slash has the same effect. A query
+	// No entity of the client has a webhook from now on. By default, the same path with a trailing slash has the same effect. A query
 	// string or a body is refused, since it may have been meant to name one entity.
 	//
 	// Returns a wrapper object for the known response body format(s).
@@ -1562,6 +1607,7 @@ type ClientWithResponsesInterface interface {
 // UnsetAllVariantWebhooksResult200Headers the declared response headers of an HTTP 200 response for UnsetAllVariantWebhooks
 type UnsetAllVariantWebhooksResult200Headers struct {
 	CacheControl        string
+	WebhookScope        string
 	XContentTypeOptions string
 }
 
@@ -1575,6 +1621,12 @@ type UnsetAllVariantWebhooksResult400Headers struct {
 type UnsetAllVariantWebhooksResult401Headers struct {
 	CacheControl        string
 	WWWAuthenticate     string
+	XContentTypeOptions string
+}
+
+// UnsetAllVariantWebhooksResult403Headers the declared response headers of an HTTP 403 response for UnsetAllVariantWebhooks
+type UnsetAllVariantWebhooksResult403Headers struct {
+	CacheControl        string
 	XContentTypeOptions string
 }
 
@@ -1607,6 +1659,8 @@ type UnsetAllVariantWebhooksResult struct {
 	JSON400 *BadRequest
 	// JSON401 the response for an HTTP 401 `application/json` response
 	JSON401 *Unauthorized
+	// JSON403 the response for an HTTP 403 `application/json` response
+	JSON403 *AllRefused
 	// JSON429 the response for an HTTP 429 `application/json` response
 	JSON429 *TooManyRequests
 	// JSON500 the response for an HTTP 500 `application/json` response
@@ -1619,6 +1673,8 @@ type UnsetAllVariantWebhooksResult struct {
 	Headers400 *UnsetAllVariantWebhooksResult400Headers
 	// Headers401 the parsed response headers for an HTTP 401 response
 	Headers401 *UnsetAllVariantWebhooksResult401Headers
+	// Headers403 the parsed response headers for an HTTP 403 response
+	Headers403 *UnsetAllVariantWebhooksResult403Headers
 	// Headers429 the parsed response headers for an HTTP 429 response
 	Headers429 *UnsetAllVariantWebhooksResult429Headers
 	// Headers500 the parsed response headers for an HTTP 500 response
@@ -1640,6 +1696,11 @@ func (r UnsetAllVariantWebhooksResult) GetJSON400() *BadRequest {
 // GetJSON401 returns the response for an HTTP 401 `application/json` response
 func (r UnsetAllVariantWebhooksResult) GetJSON401() *Unauthorized {
 	return r.JSON401
+}
+
+// GetJSON403 returns the response for an HTTP 403 `application/json` response
+func (r UnsetAllVariantWebhooksResult) GetJSON403() *AllRefused {
+	return r.JSON403
 }
 
 // GetJSON429 returns the response for an HTTP 429 `application/json` response
@@ -1832,6 +1893,7 @@ func (r ListVariantWebhooksResult) ContentType() string {
 // SetVariantWebhookResult200Headers the declared response headers of an HTTP 200 response for SetVariantWebhook
 type SetVariantWebhookResult200Headers struct {
 	CacheControl        string
+	WebhookScope        string
 	XContentTypeOptions string
 }
 
@@ -1845,6 +1907,12 @@ type SetVariantWebhookResult400Headers struct {
 type SetVariantWebhookResult401Headers struct {
 	CacheControl        string
 	WWWAuthenticate     string
+	XContentTypeOptions string
+}
+
+// SetVariantWebhookResult403Headers the declared response headers of an HTTP 403 response for SetVariantWebhook
+type SetVariantWebhookResult403Headers struct {
+	CacheControl        string
 	XContentTypeOptions string
 }
 
@@ -1895,6 +1963,8 @@ type SetVariantWebhookResult struct {
 	JSON400 *RefusedSet
 	// JSON401 the response for an HTTP 401 `application/json` response
 	JSON401 *Unauthorized
+	// JSON403 the response for an HTTP 403 `application/json` response
+	JSON403 *AllRefused
 	// JSON404 the response for an HTTP 404 `application/json` response
 	JSON404 *NotFound
 	// JSON413 the response for an HTTP 413 `application/json` response
@@ -1913,6 +1983,8 @@ type SetVariantWebhookResult struct {
 	Headers400 *SetVariantWebhookResult400Headers
 	// Headers401 the parsed response headers for an HTTP 401 response
 	Headers401 *SetVariantWebhookResult401Headers
+	// Headers403 the parsed response headers for an HTTP 403 response
+	Headers403 *SetVariantWebhookResult403Headers
 	// Headers404 the parsed response headers for an HTTP 404 response
 	Headers404 *SetVariantWebhookResult404Headers
 	// Headers413 the parsed response headers for an HTTP 413 response
@@ -1940,6 +2012,11 @@ func (r SetVariantWebhookResult) GetJSON400() *RefusedSet {
 // GetJSON401 returns the response for an HTTP 401 `application/json` response
 func (r SetVariantWebhookResult) GetJSON401() *Unauthorized {
 	return r.JSON401
+}
+
+// GetJSON403 returns the response for an HTTP 403 `application/json` response
+func (r SetVariantWebhookResult) GetJSON403() *AllRefused {
+	return r.JSON403
 }
 
 // GetJSON404 returns the response for an HTTP 404 `application/json` response
@@ -2004,6 +2081,7 @@ func (r SetVariantWebhookResult) ContentType() string {
 // UnsetVariantWebhookResult200Headers the declared response headers of an HTTP 200 response for UnsetVariantWebhook
 type UnsetVariantWebhookResult200Headers struct {
 	CacheControl        string
+	WebhookScope        string
 	XContentTypeOptions string
 }
 
@@ -2304,6 +2382,7 @@ func (r ReadVariantWebhookResult) ContentType() string {
 // UnsetAllWebhooksResult200Headers the declared response headers of an HTTP 200 response for UnsetAllWebhooks
 type UnsetAllWebhooksResult200Headers struct {
 	CacheControl        string
+	WebhookScope        string
 	XContentTypeOptions string
 }
 
@@ -2317,6 +2396,12 @@ type UnsetAllWebhooksResult400Headers struct {
 type UnsetAllWebhooksResult401Headers struct {
 	CacheControl        string
 	WWWAuthenticate     string
+	XContentTypeOptions string
+}
+
+// UnsetAllWebhooksResult403Headers the declared response headers of an HTTP 403 response for UnsetAllWebhooks
+type UnsetAllWebhooksResult403Headers struct {
+	CacheControl        string
 	XContentTypeOptions string
 }
 
@@ -2349,6 +2434,8 @@ type UnsetAllWebhooksResult struct {
 	JSON400 *BadRequest
 	// JSON401 the response for an HTTP 401 `application/json` response
 	JSON401 *Unauthorized
+	// JSON403 the response for an HTTP 403 `application/json` response
+	JSON403 *AllRefused
 	// JSON429 the response for an HTTP 429 `application/json` response
 	JSON429 *TooManyRequests
 	// JSON500 the response for an HTTP 500 `application/json` response
@@ -2361,6 +2448,8 @@ type UnsetAllWebhooksResult struct {
 	Headers400 *UnsetAllWebhooksResult400Headers
 	// Headers401 the parsed response headers for an HTTP 401 response
 	Headers401 *UnsetAllWebhooksResult401Headers
+	// Headers403 the parsed response headers for an HTTP 403 response
+	Headers403 *UnsetAllWebhooksResult403Headers
 	// Headers429 the parsed response headers for an HTTP 429 response
 	Headers429 *UnsetAllWebhooksResult429Headers
 	// Headers500 the parsed response headers for an HTTP 500 response
@@ -2382,6 +2471,11 @@ func (r UnsetAllWebhooksResult) GetJSON400() *BadRequest {
 // GetJSON401 returns the response for an HTTP 401 `application/json` response
 func (r UnsetAllWebhooksResult) GetJSON401() *Unauthorized {
 	return r.JSON401
+}
+
+// GetJSON403 returns the response for an HTTP 403 `application/json` response
+func (r UnsetAllWebhooksResult) GetJSON403() *AllRefused {
+	return r.JSON403
 }
 
 // GetJSON429 returns the response for an HTTP 429 `application/json` response
@@ -2574,6 +2668,7 @@ func (r ListWebhooksResult) ContentType() string {
 // SetWebhookResult200Headers the declared response headers of an HTTP 200 response for SetWebhook
 type SetWebhookResult200Headers struct {
 	CacheControl        string
+	WebhookScope        string
 	XContentTypeOptions string
 }
 
@@ -2587,6 +2682,12 @@ type SetWebhookResult400Headers struct {
 type SetWebhookResult401Headers struct {
 	CacheControl        string
 	WWWAuthenticate     string
+	XContentTypeOptions string
+}
+
+// SetWebhookResult403Headers the declared response headers of an HTTP 403 response for SetWebhook
+type SetWebhookResult403Headers struct {
+	CacheControl        string
 	XContentTypeOptions string
 }
 
@@ -2637,6 +2738,8 @@ type SetWebhookResult struct {
 	JSON400 *RefusedSet
 	// JSON401 the response for an HTTP 401 `application/json` response
 	JSON401 *Unauthorized
+	// JSON403 the response for an HTTP 403 `application/json` response
+	JSON403 *AllRefused
 	// JSON404 the response for an HTTP 404 `application/json` response
 	JSON404 *NotFound
 	// JSON413 the response for an HTTP 413 `application/json` response
@@ -2655,6 +2758,8 @@ type SetWebhookResult struct {
 	Headers400 *SetWebhookResult400Headers
 	// Headers401 the parsed response headers for an HTTP 401 response
 	Headers401 *SetWebhookResult401Headers
+	// Headers403 the parsed response headers for an HTTP 403 response
+	Headers403 *SetWebhookResult403Headers
 	// Headers404 the parsed response headers for an HTTP 404 response
 	Headers404 *SetWebhookResult404Headers
 	// Headers413 the parsed response headers for an HTTP 413 response
@@ -2682,6 +2787,11 @@ func (r SetWebhookResult) GetJSON400() *RefusedSet {
 // GetJSON401 returns the response for an HTTP 401 `application/json` response
 func (r SetWebhookResult) GetJSON401() *Unauthorized {
 	return r.JSON401
+}
+
+// GetJSON403 returns the response for an HTTP 403 `application/json` response
+func (r SetWebhookResult) GetJSON403() *AllRefused {
+	return r.JSON403
 }
 
 // GetJSON404 returns the response for an HTTP 404 `application/json` response
@@ -2746,6 +2856,7 @@ func (r SetWebhookResult) ContentType() string {
 // UnsetWebhookResult200Headers the declared response headers of an HTTP 200 response for UnsetWebhook
 type UnsetWebhookResult200Headers struct {
 	CacheControl        string
+	WebhookScope        string
 	XContentTypeOptions string
 }
 
@@ -3135,7 +3246,7 @@ func (c *ClientWithResponses) ReadVariantWebhookWithResponse(ctx context.Context
 
 // UnsetAllWebhooksWithResponse Unset the webhook of all entities
 //
-// No entity of the client has a webhook from now on. The same path with a trailing slash has the same effect. A query
+// No entity of the client has a webhook from now on. By default, the same path with a trailing slash has the same effect. A query
 // string or a body is refused, since it may have been meant to name one entity.
 //
 // Returns a wrapper object for the known response body format(s).
@@ -3265,6 +3376,13 @@ func ParseUnsetAllVariantWebhooksResult(rsp *http.Response) (*UnsetAllVariantWeb
 		}
 		response.JSON401 = &dest
 
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 403:
+		var dest AllRefused
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON403 = &dest
+
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 429:
 		var dest TooManyRequests
 		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
@@ -3297,6 +3415,13 @@ func ParseUnsetAllVariantWebhooksResult(rsp *http.Response) (*UnsetAllVariantWeb
 				return nil, err
 			}
 			headers.CacheControl = value
+		}
+		if values := rsp.Header.Values("Webhook-Scope"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Webhook-Scope", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.WebhookScope = value
 		}
 		if values := rsp.Header.Values("X-Content-Type-Options"); len(values) > 0 {
 			var value string
@@ -3347,6 +3472,23 @@ func ParseUnsetAllVariantWebhooksResult(rsp *http.Response) (*UnsetAllVariantWeb
 			headers.XContentTypeOptions = value
 		}
 		response.Headers401 = &headers
+	case rsp.StatusCode == 403:
+		var headers UnsetAllVariantWebhooksResult403Headers
+		if values := rsp.Header.Values("Cache-Control"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Cache-Control", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.CacheControl = value
+		}
+		if values := rsp.Header.Values("X-Content-Type-Options"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Content-Type-Options", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XContentTypeOptions = value
+		}
+		response.Headers403 = &headers
 	case rsp.StatusCode == 429:
 		var headers UnsetAllVariantWebhooksResult429Headers
 		if values := rsp.Header.Values("Cache-Control"); len(values) > 0 {
@@ -3670,6 +3812,13 @@ func ParseSetVariantWebhookResult(rsp *http.Response) (*SetVariantWebhookResult,
 		}
 		response.JSON401 = &dest
 
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 403:
+		var dest AllRefused
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON403 = &dest
+
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 404:
 		var dest NotFound
 		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
@@ -3724,6 +3873,13 @@ func ParseSetVariantWebhookResult(rsp *http.Response) (*SetVariantWebhookResult,
 			}
 			headers.CacheControl = value
 		}
+		if values := rsp.Header.Values("Webhook-Scope"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Webhook-Scope", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.WebhookScope = value
+		}
 		if values := rsp.Header.Values("X-Content-Type-Options"); len(values) > 0 {
 			var value string
 			if err := runtime.BindStyledParameterWithOptions("simple", "X-Content-Type-Options", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
@@ -3773,6 +3929,23 @@ func ParseSetVariantWebhookResult(rsp *http.Response) (*SetVariantWebhookResult,
 			headers.XContentTypeOptions = value
 		}
 		response.Headers401 = &headers
+	case rsp.StatusCode == 403:
+		var headers SetVariantWebhookResult403Headers
+		if values := rsp.Header.Values("Cache-Control"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Cache-Control", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.CacheControl = value
+		}
+		if values := rsp.Header.Values("X-Content-Type-Options"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Content-Type-Options", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XContentTypeOptions = value
+		}
+		response.Headers403 = &headers
 	case rsp.StatusCode == 404:
 		var headers SetVariantWebhookResult404Headers
 		if values := rsp.Header.Values("Cache-Control"); len(values) > 0 {
@@ -3968,6 +4141,13 @@ func ParseUnsetVariantWebhookResult(rsp *http.Response) (*UnsetVariantWebhookRes
 				return nil, err
 			}
 			headers.CacheControl = value
+		}
+		if values := rsp.Header.Values("Webhook-Scope"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Webhook-Scope", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.WebhookScope = value
 		}
 		if values := rsp.Header.Values("X-Content-Type-Options"); len(values) > 0 {
 			var value string
@@ -4382,6 +4562,13 @@ func ParseUnsetAllWebhooksResult(rsp *http.Response) (*UnsetAllWebhooksResult, e
 		}
 		response.JSON401 = &dest
 
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 403:
+		var dest AllRefused
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON403 = &dest
+
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 429:
 		var dest TooManyRequests
 		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
@@ -4414,6 +4601,13 @@ func ParseUnsetAllWebhooksResult(rsp *http.Response) (*UnsetAllWebhooksResult, e
 				return nil, err
 			}
 			headers.CacheControl = value
+		}
+		if values := rsp.Header.Values("Webhook-Scope"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Webhook-Scope", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.WebhookScope = value
 		}
 		if values := rsp.Header.Values("X-Content-Type-Options"); len(values) > 0 {
 			var value string
@@ -4464,6 +4658,23 @@ func ParseUnsetAllWebhooksResult(rsp *http.Response) (*UnsetAllWebhooksResult, e
 			headers.XContentTypeOptions = value
 		}
 		response.Headers401 = &headers
+	case rsp.StatusCode == 403:
+		var headers UnsetAllWebhooksResult403Headers
+		if values := rsp.Header.Values("Cache-Control"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Cache-Control", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.CacheControl = value
+		}
+		if values := rsp.Header.Values("X-Content-Type-Options"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Content-Type-Options", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XContentTypeOptions = value
+		}
+		response.Headers403 = &headers
 	case rsp.StatusCode == 429:
 		var headers UnsetAllWebhooksResult429Headers
 		if values := rsp.Header.Values("Cache-Control"); len(values) > 0 {
@@ -4787,6 +4998,13 @@ func ParseSetWebhookResult(rsp *http.Response) (*SetWebhookResult, error) {
 		}
 		response.JSON401 = &dest
 
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 403:
+		var dest AllRefused
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON403 = &dest
+
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 404:
 		var dest NotFound
 		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
@@ -4841,6 +5059,13 @@ func ParseSetWebhookResult(rsp *http.Response) (*SetWebhookResult, error) {
 			}
 			headers.CacheControl = value
 		}
+		if values := rsp.Header.Values("Webhook-Scope"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Webhook-Scope", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.WebhookScope = value
+		}
 		if values := rsp.Header.Values("X-Content-Type-Options"); len(values) > 0 {
 			var value string
 			if err := runtime.BindStyledParameterWithOptions("simple", "X-Content-Type-Options", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
@@ -4890,6 +5115,23 @@ func ParseSetWebhookResult(rsp *http.Response) (*SetWebhookResult, error) {
 			headers.XContentTypeOptions = value
 		}
 		response.Headers401 = &headers
+	case rsp.StatusCode == 403:
+		var headers SetWebhookResult403Headers
+		if values := rsp.Header.Values("Cache-Control"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Cache-Control", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.CacheControl = value
+		}
+		if values := rsp.Header.Values("X-Content-Type-Options"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Content-Type-Options", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XContentTypeOptions = value
+		}
+		response.Headers403 = &headers
 	case rsp.StatusCode == 404:
 		var headers SetWebhookResult404Headers
 		if values := rsp.Header.Values("Cache-Control"); len(values) > 0 {
@@ -5085,6 +5327,13 @@ func ParseUnsetWebhookResult(rsp *http.Response) (*UnsetWebhookResult, error) {
 				return nil, err
 			}
 			headers.CacheControl = value
+		}
+		if values := rsp.Header.Values("Webhook-Scope"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Webhook-Scope", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.WebhookScope = value
 		}
 		if values := rsp.Header.Values("X-Content-Type-Options"); len(values) > 0 {
 			var value string
