@@ -84,7 +84,7 @@ func attempts(w wire, entity string) []attempt {
 		m.addBodies(v)
 	}
 	m.addForms()
-	m.addOverrides()
+	m.addHeaders()
 	m.addSets(http11) // after the others, since the state that they need is another one
 	m.addSets(http2)
 	return m.made
@@ -141,13 +141,22 @@ func (m *maker) addBodies(v protocol) {
 
 const setAll = `{"webhook_url":"{url}"}`
 
-// addOverrides adds a set of one entity that a header makes a DELETE without identifier.
-func (m *maker) addOverrides() {
-	for _, field := range []string{"X-HTTP-Method-Override", "X-HTTP-Method", "X-Method-Override"} {
+// addHeaders adds a PUT that a field makes a DELETE, and a DELETE whose original target, as
+// a proxy would pass it on, is that of all.
+func (m *maker) addHeaders() {
+	for _, name := range []string{"X-HTTP-Method-Override", "X-HTTP-Method", "X-Method-Override"} {
 		m.add(attempt{
 			class: "method", advice: adviceMethod, version: http11, method: "PUT", target: m.base + configure,
-			fields: []string{field + ": DELETE"},
+			fields: []string{name + ": DELETE"},
 		}, "")
+	}
+	for _, name := range []string{"X-Original-URI", "X-Original-URL", "X-Forwarded-Uri"} {
+		for _, suffix := range []string{"/{id}/..", "//", "#{id}", "?"} {
+			m.add(attempt{
+				class: "original target", advice: adviceOriginal, version: http11, method: "DELETE", target: m.base + configure,
+				fields: []string{name + ": " + m.base + configure},
+			}, suffix)
+		}
 	}
 }
 

@@ -2,6 +2,7 @@ package mounttest_test
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"io"
 	"net/http"
@@ -115,6 +116,9 @@ var broken = []struct {
 	{"drops empty values from JSON", rewriteJSON(func(key string, value any) bool { return value != "" }), []string{"JSON"}},
 	{"drops unknown keys from JSON", rewriteJSON(func(key string, value any) bool { return key == "endpoint_id" || key == "webhook_url" }), []string{"JSON"}},
 	{"overrides the method", overrideMethod, []string{"method"}},
+	{"honours the original target of a client", rewriting(func(r *http.Request, target string) string {
+		return cmp.Or(r.Header.Get("X-Original-URI"), target)
+	}), []string{"original target"}},
 	{"trims the slash of a POST", onlyIf(func(r *http.Request) bool { return !isDelete(r) }, onPath(func(p string) string { return strings.TrimRight(p, "/") })), []string{"set"}},
 	{"drops what follows the resource of a POST", onlyIf(func(r *http.Request) bool { return r.Method == "POST" }, onPath(func(p string) string {
 		return before("/mounttest-entity")(p)

@@ -93,12 +93,15 @@ func (r Report) String() string {
 
 const (
 	advicePath = "Pass the path on untouched: no cleaning, no decoding, no rewriting. Serve the handler " +
-		"under Options.BasePath instead of stripping a prefix, and put Handler.Before around the outermost mux."
+		"under Options.BasePath instead of stripping a prefix, and put Handler.Before around the outermost mux. " +
+		"If a proxy cannot do that, set Options.AllScope and OriginalTarget."
 	adviceQuery = "Pass the query on untouched, also an empty one: it may name an entity, and the handler " +
 		"refuses it only where it sees it."
 	adviceBody = "Pass the body of a DELETE on, or refuse the request: the body may name an entity."
 	adviceJSON = "Pass bodies on byte for byte: JSON that was decoded and encoded again can lose the identifier, " +
 		"or the fact that it was null."
+	adviceOriginal = "Replace the field in which the proxy passes on the request target, never keep that of a client, " +
+		"and honour such a field nowhere else."
 	adviceMethod     = "Honour no header that overrides the method of a request."
 	adviceRedirect   = "Turn off redirects to cleaned paths, or put Handler.Before in front of what sends them."
 	adviceUnanswered = "Find out which part holds the request back, and bound its time."
