@@ -31,6 +31,13 @@ type mount struct {
 	proxy, lines string
 	strips       bool   // the handler has no base path
 	fails        string // a class of requests that fails; "" if none does
+	options      webhookcfg.Options
+}
+
+// original are the options for a proxy that cleans paths and passes on what it received.
+var original = webhookcfg.Options{
+	AllScope:       webhookcfg.AllScopeExact,
+	OriginalTarget: webhookcfg.TargetFromHeader("X-Original-URI"),
 }
 
 // safe are the mounts in the README.
@@ -73,6 +80,43 @@ proxy.server = ( "/hooks/" => (( "host" => "127.0.0.1", "port" => {upstream} )) 
 	{proxy: "Caddy", lines: "uri strip_prefix /hooks\nreverse_proxy 127.0.0.1:8080", strips: true, fails: "dots"},
 }
 
+// guarded are mounts that clean paths, and pass with options of the handler.
+var guarded = []mount{
+	{proxy: "nginx", strips: true, options: original, lines: `location /hooks/ {
+	proxy_pass http://127.0.0.1:8080/;
+	proxy_set_header X-Original-URI $request_uri;
+}`},
+	{proxy: "nginx", strips: true, options: original, lines: `location /hooks/ {
+	rewrite ^/hooks(/.*)$ $1 break;
+	proxy_pass http://127.0.0.1:8080;
+	proxy_set_header X-Original-URI $request_uri;
+}`},
+	{proxy: "Apache httpd", strips: true, options: original, lines: `RewriteEngine On
+RewriteCond %{THE_REQUEST} "^\S+ (\S+)"
+RewriteRule ^ - [E=TARGET:%1]
+RequestHeader set X-Original-URI "%{TARGET}e"
+ProxyPass "/hooks/" "http://127.0.0.1:8080/"`},
+	{proxy: "HAProxy", options: original, lines: `http-request set-header X-Original-URI %[url]
+	http-request normalize-uri path-strip-dotdot
+	http-request normalize-uri path-strip-dot
+	http-request normalize-uri path-merge-slashes
+	http-request set-uri %[path]`},
+	{proxy: "Caddy", strips: true, options: original, lines: `handle_path /hooks/* {
+	reverse_proxy 127.0.0.1:8080 {
+		header_up X-Original-URI {http.request.orig_uri}
+	}
+}`},
+	{proxy: "Varnish", options: original, lines: `sub vcl_recv {
+	set req.http.X-Original-URI = req.url;
+	set req.url = regsuball(req.url, "//+", "/");
+	return (pass);
+}`},
+	{
+		proxy: "lighttpd", options: webhookcfg.Options{AllScope: webhookcfg.AllScopeRefused},
+		lines: `proxy.server = ( "/hooks/" => (( "host" => "127.0.0.1", "port" => {upstream} )) )`,
+	},
+}
+
 // service is the program behind the proxy. It records the requests that reach it.
 type service struct {
 	address string
@@ -81,17 +125,18 @@ type service struct {
 	received []string
 }
 
-func newService(t testing.TB, strips bool) *service {
+func newService(t testing.TB, m mount) *service {
 	t.Helper()
 	clients, err := auth.Static(auth.Credential{ID: "mounttest", Secrets: auth.Secrets(secret)})
 	if err != nil {
 		t.Fatal(err)
 	}
-	o := &webhookcfg.Options{BasePath: base, Reads: true, ProbeMode: webhookcfg.ProbeOff}
-	if strips {
-		o.BasePath = ""
+	o := m.options
+	o.Reads, o.ProbeMode = true, webhookcfg.ProbeOff
+	if !m.strips {
+		o.BasePath = base
 	}
-	h, err := webhookcfg.NewHandler(store.NewMemory(), clients, o)
+	h, err := webhookcfg.NewHandler(store.NewMemory(), clients, &o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -132,8 +177,34 @@ func (s *service) check(t testing.TB, url string, cert *certificate) mounttest.R
 
 func (m mount) check(t testing.TB, cert *certificate) mounttest.Report {
 	t.Helper()
-	s := newService(t, m.strips)
-	return s.check(t, programs[m.proxy].start(t, m.lines, s.address, cert), cert)
+	s := newService(t, m)
+	url := programs[m.proxy].start(t, m.lines, s.address, cert)
+	report := s.check(t, url, cert)
+	if got, want := unsetAll(t, url, cert), m.options.AllScope != webhookcfg.AllScopeRefused; got != want {
+		t.Errorf("a correct request for all reaches them: %t, want %t", got, want)
+	}
+	return report
+}
+
+// unsetAll sends a correct request for all entities, and reports whether it reached them.
+func unsetAll(t testing.TB, url string, cert *certificate) bool {
+	t.Helper()
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodDelete, url+base+"/api/v1/configure/configure-webhook", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.SetBasicAuth("mounttest", secret)
+	transport := new(http.Transport)
+	defer transport.CloseIdleConnections()
+	if cert != nil {
+		transport.TLSClientConfig = cert.roots
+	}
+	resp, err := transport.RoundTrip(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	return resp.StatusCode == http.StatusOK && resp.Header.Get("Webhook-Scope") == "all"
 }
 
 // TestSafe: the mounts in the README pass, over HTTP/2 too where the proxy serves it.
@@ -159,6 +230,24 @@ func TestSafe(t *testing.T) {
 func TestAlternatives(t *testing.T) {
 	for _, m := range alternatives {
 		t.Run(m.proxy, func(t *testing.T) { expect(t, m.lines, m.check(t, nil), m.fails) })
+	}
+}
+
+// TestGuarded: the handler refuses what a proxy cleaned, if it knows the original target.
+// The same lines fail without the options.
+func TestGuarded(t *testing.T) {
+	cert := newCertificate(t)
+	for _, m := range guarded {
+		t.Run(m.proxy, func(t *testing.T) {
+			expect(t, m.lines, m.check(t, nil), "")
+			if programs[m.proxy].tls != "" {
+				expect(t, m.lines+", TLS", m.check(t, cert), "")
+			}
+			m.options = webhookcfg.Options{}
+			if report := m.check(t, nil); len(report.Failures) == 0 {
+				t.Error("passes without the options")
+			}
+		})
 	}
 }
 
@@ -200,7 +289,7 @@ func TestReverseProxy(t *testing.T) {
 		{"JoinPath", joined, alone, "dots"},
 		{"path.Clean", cleaned, alone, "dots"},
 	} {
-		s := newService(t, false)
+		s := newService(t, mount{})
 		to := &url.URL{Scheme: "http", Host: s.address, Path: "/"}
 		server := httptest.NewServer(tt.around(&httputil.ReverseProxy{Rewrite: func(pr *httputil.ProxyRequest) { tt.rewrite(pr, to) }}))
 		expect(t, tt.name, s.check(t, server.URL, nil), tt.fails)
@@ -208,15 +297,24 @@ func TestReverseProxy(t *testing.T) {
 	}
 }
 
-// TestReadme: the README shows the lines of every safe mount.
+// TestReadme: the README shows the lines of every safe mount, and those that pass on the
+// original target.
 func TestReadme(t *testing.T) {
-	text, err := os.ReadFile("../../../examples/mounts/README.md")
+	data, err := os.ReadFile("../../../examples/mounts/README.md")
 	if err != nil {
 		t.Fatal(err)
 	}
+	text := strings.ReplaceAll(string(data), "\r\n", "\n")
 	for _, m := range safe {
-		if lines := strings.ReplaceAll(m.lines, "{upstream}", "8080"); !strings.Contains(string(text), lines) {
+		if lines := strings.ReplaceAll(m.lines, "{upstream}", "8080"); !strings.Contains(text, lines) {
 			t.Errorf("%s: the README does not show\n%s", m.proxy, lines)
+		}
+	}
+	for _, m := range guarded {
+		for line := range strings.Lines(m.lines) {
+			if line = strings.TrimSpace(line); strings.Contains(line, "X-Original-URI") && !strings.Contains(text, line) {
+				t.Errorf("%s: the README does not show\n%s", m.proxy, line)
+			}
 		}
 	}
 }
