@@ -6,6 +6,7 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"time"
 )
 
 // Dialect is the SQL of one kind of database: [PostgreSQL], [MySQL] or [SQLite]. The zero
@@ -82,9 +83,9 @@ type dialectSpec struct {
 	directory string // of the migrations
 	lock      migrationLock
 
-	// check is a query for the version of the schema, and for whether the store can use it on
-	// this connection; it fails on the tables of another dialect. unfit is the error if the
-	// store cannot.
+	// check is a query for the version of the schema, for whether the store can use it on this
+	// connection, and for {standby}; it fails on the tables of another dialect. unfit is the
+	// error if the store cannot.
 	check, unfit string
 
 	// touch inserts the row of the client, or updates its mark, and locks it against
@@ -100,6 +101,11 @@ type dialectSpec struct {
 	// identity is an expression for a text that differs after the database lost committed
 	// changes, since marks and numbers from before do not have the same meaning then.
 	identity string
+
+	// standby is an expression for whether the server replicates another one, whose latest
+	// changes it may lack. lagging is one for whether they may be older than {lag}
+	// microseconds; "" if the server does not know.
+	standby, lagging string
 
 	// code returns the code of a server's error, "" for other errors; codes is what they are
 	// called. outcomes are those that a code proves.
@@ -128,8 +134,17 @@ type queries struct {
 	versions                      string
 }
 
-func (g *dialectSpec) queries(prefix string) queries {
-	compile := func(template string) statement { return newStatement(g.withIdentity(template), prefix, g.numbered) }
+// queries compiles the statements for tables with a prefix, and for standbys that lag behind
+// by at most the given time.
+func (g *dialectSpec) queries(prefix string, lag time.Duration) queries {
+	refused := g.standby
+	if lag > 0 {
+		refused = "(" + refused + " AND " + strings.ReplaceAll(g.lagging, "{lag}", strconv.FormatInt(lag.Microseconds(), 10)) + ")"
+	}
+	expressions := strings.NewReplacer("{identity}", g.identity, "{standby}", refused)
+	compile := func(template string) statement {
+		return newStatement(expressions.Replace(template), prefix, g.numbered)
+	}
 	q := queries{
 		prefix:         prefix,
 		set:            []statement{compile(g.touch), compile(g.put + g.replace)},
@@ -147,7 +162,7 @@ func (g *dialectSpec) queries(prefix string) queries {
 		purgeAll:       compile(purgeAll),
 		swept:          compile(swept),
 		changes:        compile(g.changes),
-		versions:       withTables(g.withIdentity(versions), prefix),
+		versions:       withTables(expressions.Replace(versions), prefix),
 	}
 	if g.set != "" {
 		q.set = []statement{compile(g.set)}
@@ -155,7 +170,8 @@ func (g *dialectSpec) queries(prefix string) queries {
 	return q
 }
 
-// Statements common to all dialects.
+// Statements common to all dialects. The first column of a read is {standby} in the first row
+// of the result, which exists also if nothing was found.
 //
 // The lookups select an override by its complete key, with the generation from a
 // sub-select: query planners were seen to execute joins with a part of the key only.
@@ -163,20 +179,20 @@ func (g *dialectSpec) queries(prefix string) queries {
 // blob are different values.
 const (
 	resolve = `
-SELECT c.url, c.since,
+SELECT {standby}, c.url, c.since,
   (SELECT o.url FROM {override} o WHERE o.client = c.id AND o.gen = c.gen AND o.entity = @entity),
   (SELECT o.since FROM {override} o WHERE o.client = c.id AND o.gen = c.gen AND o.entity = @entity)
-FROM {client} c WHERE c.id = @client`
+FROM (SELECT 1) p LEFT JOIN {client} c ON c.id = @client`
 
 	// list returns the row of the client first, with the client in the column of the
 	// entities, which gives the column its type.
 	list = `
-SELECT 0 AS part, id AS entity, url, since FROM {client} WHERE id = @client
+SELECT {standby}, 0 AS part, c.id AS entity, c.url, c.since FROM (SELECT 1) p LEFT JOIN {client} c ON c.id = @client
 UNION ALL
-SELECT 1, p.entity, p.url, p.since FROM (
+SELECT false, 1, q.entity, q.url, q.since FROM (
   SELECT entity, url, since FROM {override}
   WHERE client = @client AND gen = (SELECT gen FROM {client} WHERE id = @client) AND entity > @after
-  ORDER BY entity LIMIT @limit) p
+  ORDER BY entity LIMIT @limit) q
 ORDER BY part, entity`
 
 	// put is the put of all dialects but PostgreSQL, which needs casts. That of an
@@ -202,7 +218,10 @@ AND gen = (SELECT gen FROM {client} WHERE id = @client AND length(url) = 0)`
 	replaceMark = `UPDATE {client} SET mark = @next WHERE id = @client AND mark = @mark`
 
 	version  = `SELECT version FROM {schema} WHERE id = 1`
-	versions = `SELECT {identity} AS identity, NULL, NULL UNION ALL SELECT NULL, id, mark FROM {client} WHERE id IN (@ids)`
+	versions = `
+SELECT {standby}, {identity} AS identity, NULL, NULL
+UNION ALL
+SELECT false, NULL, id, mark FROM {client} WHERE id IN (@ids)`
 )
 
 // Statements of a sweep. They find rows by ranges of the key alone, so that the
@@ -253,10 +272,6 @@ var (
 	tablePattern = regexp.MustCompile(`\{([a-z_]+)\}`)
 	paramPattern = regexp.MustCompile(`@{1,2}[a-z]+[0-9]*`)
 )
-
-func (g *dialectSpec) withIdentity(template string) string {
-	return strings.ReplaceAll(template, "{identity}", g.identity)
-}
 
 // withTables replaces the tables in a template by their names.
 func withTables(template, prefix string) string {

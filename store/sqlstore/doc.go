@@ -38,7 +38,8 @@
 //
 // These statements are tested on SQLite, and on PostgreSQL and MariaDB servers: histories
 // of several replicas are checked for linearizability while servers are killed and frozen,
-// and connections are cut after each request and each response.
+// while a synchronous standby of PostgreSQL replaces its primary, and while connections are
+// cut after each request and each response.
 //
 // # Fairness
 //
@@ -67,13 +68,19 @@
 // # PostgreSQL
 //
 // PostgreSQL requires version 13 or later and works at any isolation level; the
-// default, READ COMMITTED, needs the fewest retries. Connect to the primary only, for
-// instance with target_session_attrs=read-write: a replica may lack acknowledged
-// changes. Acknowledged changes survive a failover only with a synchronous standby;
-// with an asynchronous one the latest are silently lost. Leave synchronous_commit and
-// fsync on. A change takes three round trips, an unset of one entity five. Everything,
-// including Migrate, works through a pooler in transaction mode, as far as the driver
-// itself supports one.
+// default, READ COMMITTED, needs the fewest retries. Leave synchronous_commit and fsync
+// on. A change takes three round trips, an unset of one entity five. Everything, including
+// Migrate, works through a pooler in transaction mode, as far as the driver itself supports
+// one.
+//
+// Connect to the primary only, for instance with target_session_attrs=read-write. A hot
+// standby may lack acknowledged changes: the error of each read from one wraps
+// [ErrStandby], unless [Options.StandbyLag] admits it. Stop a primary that was replaced:
+// while it accepts connections, it does not differ from its successor.
+//
+// Acknowledged changes survive a failover only with a synchronous standby; with an
+// asynchronous one the latest are silently lost. A change whose context ended while the
+// primary waited for its standby is not acknowledged, but may be visible until it is lost.
 //
 // # MySQL and MariaDB
 //
@@ -82,11 +89,12 @@
 // autocommit: without it reads never see later changes, and every call fails. Leave
 // innodb_flush_log_at_trx_commit at 1 and enable the binary log, with sync_binlog at 1,
 // which is not MariaDB's default: without it a crash can undo a change that was not
-// yet acknowledged but already visible to readers. As with PostgreSQL, connect to the
-// primary only, and expect a failover to an asynchronous replica to lose the latest
-// changes. In a Galera cluster, direct all writes and reads to one node: with several,
-// reads lag, which violates clause 14 of [webhookcfg.Store] unless wsrep_sync_wait
-// is 7.
+// yet acknowledged but already visible to readers. Connect to the primary only, and set
+// read_only on every replica, as is usual: the error of each read from a server with that
+// setting wraps [ErrStandby]. Expect a failover to an asynchronous replica to lose the
+// latest changes. In a Galera cluster, direct all writes and reads to one node: with
+// several, reads lag, which violates clause 14 of [webhookcfg.Store] unless
+// wsrep_sync_wait is 7.
 //
 // # SQLite
 //

@@ -19,6 +19,10 @@ var (
 	// ErrNewerSchema is wrapped by the error of a call if the tables were migrated by a later
 	// version of this package. Nothing was changed.
 	ErrNewerSchema = errors.New("sqlstore: schema of a later version of this package")
+	// ErrStandby is wrapped by the error of a read from a hot standby of PostgreSQL that is
+	// not within [Options.StandbyLag], or from a server of MySQL or MariaDB that is read-only,
+	// as replicas are: it may lack acknowledged changes.
+	ErrStandby = errors.New("sqlstore: server is a standby")
 )
 
 // wrapError adds the operation to an error. If the driver or the server quoted the URL in the

@@ -78,7 +78,7 @@ func scanChange(rows *sql.Rows) (row changeRow, err error) {
 		identity, snapshot sql.NullString
 		newest             sql.NullInt64
 	)
-	if err := rows.Scan(&identity, &snapshot, &newest, &row.client); err != nil || !identity.Valid {
+	if err := scanRow(rows, &identity, &snapshot, &newest, &row.client); err != nil || !identity.Valid {
 		return row, err
 	}
 	if row.cursor, err = newCursor(identity.String, snapshot.String); err != nil {
@@ -206,7 +206,7 @@ func scanVersion(rows *sql.Rows) (versionRow, error) {
 		client   []byte
 		mark     sql.NullInt64
 	)
-	err := rows.Scan(&identity, &client, &mark)
+	err := scanRow(rows, &identity, &client, &mark)
 	return versionRow{identity.String, string(client), mark.Int64}, err
 }
 

@@ -24,8 +24,10 @@ func TestFeedUnsupported(t *testing.T) {
 
 // TestCursor checks the result of Changes for each kind of cursor.
 func TestCursor(t *testing.T) {
-	head := func(snapshot string, newest int64) []driver.Value { return []driver.Value{"db", snapshot, newest, nil} }
-	named := func(id string) []driver.Value { return []driver.Value{nil, nil, nil, []byte(id)} }
+	head := func(snapshot string, newest int64) []driver.Value {
+		return []driver.Value{false, "db", snapshot, newest, nil}
+	}
+	named := func(id string) []driver.Value { return []driver.Value{false, nil, nil, nil, []byte(id)} }
 	none := resultRows{head("20:31:", 12)}
 	two := resultRows{named("a"), head("20:31:20,25", 30), named("b")} // in any order
 	many := resultRows{head("20:31:", 30)}
@@ -85,7 +87,7 @@ func TestCursorIsBounded(t *testing.T) {
 		xips = append(xips, strconv.Itoa(100+n))
 	}
 	s, _ := openFake(t, sqlstore.PostgreSQL(), nil, func(string, []driver.NamedValue) (resultRows, error) {
-		return resultRows{{"db", "100:9000:" + strings.Join(xips, ","), int64(8999), nil}}, nil
+		return resultRows{{false, "db", "100:9000:" + strings.Join(xips, ","), int64(8999), nil}}, nil
 	})
 	first, err := s.Changes(t.Context(), "")
 	if err != nil {
@@ -104,7 +106,7 @@ func TestCursorIsBounded(t *testing.T) {
 
 // TestHalfMigratedFeed: without an identity or a snapshot, Changes returns an error.
 func TestHalfMigratedFeed(t *testing.T) {
-	for _, rows := range []resultRows{nil, {{nil, "20:31:", int64(30), nil}}, {{"db", "", int64(30), nil}}, {{"db", "20:31:x", int64(30), nil}}} {
+	for _, rows := range []resultRows{nil, {{false, nil, "20:31:", int64(30), nil}}, {{false, "db", "", int64(30), nil}}, {{false, "db", "20:31:x", int64(30), nil}}} {
 		s, _ := openFake(t, sqlstore.SQLite(), nil, func(string, []driver.NamedValue) (resultRows, error) { return rows, nil })
 		if changes, err := s.Changes(t.Context(), ""); err == nil {
 			t.Errorf("got %v", changes)
@@ -122,11 +124,11 @@ func TestVersions(t *testing.T) {
 		}
 		texts[call]++
 		seen := make(map[string]bool)
-		rows := resultRows{{"db", nil, nil}}
+		rows := resultRows{{false, "db", nil, nil}}
 		for _, arg := range args {
 			if id := string(arg.Value.([]byte)); !seen[id] && id != "unknown" {
 				seen[id] = true
-				rows = append([][]driver.Value{{nil, []byte(id), int64(len(id))}}, rows...)
+				rows = append([][]driver.Value{{false, nil, []byte(id), int64(len(id))}}, rows...)
 			}
 		}
 		return rows, nil
@@ -165,7 +167,7 @@ func TestVersions(t *testing.T) {
 
 // TestVersionsWithoutIdentity: marks alone are no versions.
 func TestVersionsWithoutIdentity(t *testing.T) {
-	for _, rows := range []resultRows{nil, {{nil, []byte("acme"), int64(1)}}, {{nil, nil, nil}, {nil, []byte("acme"), int64(1)}}} {
+	for _, rows := range []resultRows{nil, {{false, nil, []byte("acme"), int64(1)}}, {{false, nil, nil, nil}, {false, nil, []byte("acme"), int64(1)}}} {
 		s, _ := openFake(t, sqlstore.SQLite(), nil, func(string, []driver.NamedValue) (resultRows, error) { return rows, nil })
 		if versions, err := s.Versions(t.Context(), []string{"acme"}); err == nil {
 			t.Errorf("got %v", versions)

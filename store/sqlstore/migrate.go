@@ -47,12 +47,13 @@ func (g *dialectSpec) migration(version int, prefix string) (statements []string
 // that start together: a lock of the database serializes them. After an error Migrate may
 // be called again.
 //
-// The error wraps [ErrNewerSchema] if a later version of this package migrated the tables.
+// The error wraps [ErrNewerSchema] if a later version of this package migrated the tables,
+// and [ErrStandby] if they are current but on a standby.
 // Migrate also returns an error if another dialect created them, or if the connections to
 // MySQL or MariaDB do not have autocommit.
 func (s *Store) Migrate(ctx context.Context) error {
 	err := s.check(ctx)
-	if err != nil && !errors.Is(err, ErrNewerSchema) {
+	if err != nil && !errors.Is(err, ErrNewerSchema) && !errors.Is(err, ErrStandby) {
 		err = s.retry(ctx, func() (outcome, error) { return s.attempted(s.migrateLocked(ctx)) })
 		if err == nil {
 			err = s.check(ctx)
@@ -84,6 +85,8 @@ func (s *Store) check(ctx context.Context) error {
 			err = fmt.Errorf("schema is not migrated: version %d, want %d", found.version, schemaVersion)
 		case !found.fit:
 			err = errors.New(s.dialect.unfit)
+		case found.standby:
+			err = ErrStandby
 		}
 		return s.attempted(err)
 	})
@@ -100,11 +103,12 @@ const otherDialect = "tables of another dialect"
 type foundSchema struct {
 	version int
 	fit     bool
+	standby bool
 }
 
 func findSchema(ctx context.Context, db querier, q statement) (foundSchema, error) {
 	found, err := query(ctx, db, q, nil, func(rows *sql.Rows) (f foundSchema, err error) {
-		err = rows.Scan(&f.version, &f.fit)
+		err = rows.Scan(&f.version, &f.fit, &f.standby)
 		return f, err
 	})
 	if err != nil || len(found) == 0 {

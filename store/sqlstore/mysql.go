@@ -23,7 +23,9 @@ INSERT INTO {client} (id, gen, swept, url, since, mark) VALUES (@client, 1, 1, @
 ON DUPLICATE KEY UPDATE gen = gen + 1, url = @url, since = @since, mark = @mark`,
 	// UUID_SHORT starts with the second in which the server was started.
 	identity: `CONCAT(@@server_id, '-', @@hostname, '-', @@port, '-', UUID_SHORT() >> 24)`,
-	check:    `SELECT version, @@autocommit FROM {schema} WHERE id = 1`,
+	// Replicas are read-only by convention. Some versions have a number here, some a word.
+	standby:  `CAST(@@global.read_only AS CHAR) NOT IN ('0', 'OFF')`,
+	check:    `SELECT version, @@autocommit, {standby} FROM {schema} WHERE id = 1`,
 	unfit:    "connections without autocommit",
 	code:     mySQLCode,
 	codes:    "error",

@@ -31,21 +31,28 @@ ON CONFLICT (id) DO UPDATE
 SET gen = c.gen + 1, url = EXCLUDED.url, since = EXCLUDED.since, mark = EXCLUDED.mark, chg = EXCLUDED.chg`,
 	// The changes of transactions that had ended are not read again, however long others
 	// take: one that started before them holds back xmin, even from another database.
+	//
+	// The snapshot of a standby does not list transactions.
 	changes: `
-SELECT {identity} AS identity, pg_current_snapshot()::text,
+SELECT {standby}, {identity} AS identity, CASE WHEN pg_is_in_recovery()
+    THEN concat_ws(':', pg_snapshot_xmin(pg_current_snapshot()), pg_snapshot_xmin(pg_current_snapshot()), '')
+    ELSE pg_current_snapshot()::text END,
   COALESCE((SELECT n.chg::text::bigint FROM {client} n WHERE n.chg < pg_snapshot_xmax(pg_current_snapshot())
     ORDER BY n.chg DESC LIMIT 1), 0), NULL
 UNION ALL
-(SELECT NULL, NULL, NULL, id FROM {client}
+(SELECT false, NULL, NULL, NULL, id FROM {client}
   WHERE chg >= @since::text::xid8 AND chg < pg_snapshot_xmax(pg_current_snapshot()) LIMIT @limit)
 UNION ALL
-SELECT NULL, NULL, NULL, id FROM {client} WHERE chg = ANY (@running::text::xid8[])`,
+SELECT false, NULL, NULL, NULL, id FROM {client} WHERE chg = ANY (@running::text::xid8[])`,
 	// The identity differs after every start of a server, and thus if its data was restored
 	// or another server took its place, and after the table was created or emptied.
 	identity: `(extract(epoch FROM pg_postmaster_start_time()) * 1000000)::bigint::text || '-' ||
   pg_relation_filenode('{client}'::regclass)::text`,
+	// A change that was not replayed was committed after the last one that was.
+	standby: `pg_is_in_recovery()`,
+	lagging: `COALESCE(clock_timestamp() - pg_last_xact_replay_timestamp() > {lag} * interval '1 microsecond', true)`,
 	// The sub-select fails without the column, which the feed needs.
-	check:    `SELECT version, (SELECT COUNT(chg::xid8) FROM {client} WHERE id IS NULL) = 0 FROM {schema} WHERE id = 1`,
+	check:    `SELECT version, (SELECT COUNT(chg::xid8) FROM {client} WHERE id IS NULL) = 0, {standby} FROM {schema} WHERE id = 1`,
 	unfit:    otherDialect,
 	code:     postgreSQLCode,
 	codes:    "SQLSTATE",

@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"fmt"
 	"math"
+	"slices"
 	"time"
 
 	"example.com/go-webhookcfg/webhookcfg"
@@ -45,6 +46,18 @@ func query[T any](ctx context.Context, db querier, q statement, v values, scan f
 	return all, rows.Err()
 }
 
+// scanRow scans a row whose first column reports whether the server is a standby.
+func scanRow(rows *sql.Rows, columns ...any) error {
+	var standby bool
+	if err := rows.Scan(slices.Insert(columns, 0, any(&standby))...); err != nil {
+		return err
+	}
+	if standby {
+		return ErrStandby
+	}
+	return nil
+}
+
 // scanOne scans a row of one column.
 func scanOne[T any](rows *sql.Rows) (one T, err error) {
 	err = rows.Scan(&one)
@@ -69,20 +82,19 @@ func (s *Store) Resolve(ctx context.Context, client, entity string) (webhookcfg.
 
 // scanWebhook scans the row of a client: its base and, if there is one, the override.
 // The time of the override is NULL if there is none; its URL is no indication, since
-// not every driver distinguishes an empty URL from NULL.
+// not every driver distinguishes an empty URL from NULL. An unknown client has no base.
 func scanWebhook(rows *sql.Rows) (webhookcfg.Webhook, error) {
 	var (
-		base, override  []byte
-		since           int64
-		overriddenSince sql.NullInt64
+		base, override         []byte
+		since, overriddenSince sql.NullInt64
 	)
-	if err := rows.Scan(&base, &since, &override, &overriddenSince); err != nil {
+	if err := scanRow(rows, &base, &since, &override, &overriddenSince); err != nil {
 		return webhookcfg.Webhook{}, err
 	}
 	if overriddenSince.Valid {
 		return overrideWebhook(override, overriddenSince.Int64), nil
 	}
-	return baseWebhook(base, since), nil
+	return baseWebhook(base, since.Int64), nil
 }
 
 // List implements [webhookcfg.Lister]. A page is the result of one query, and so shows
@@ -113,7 +125,9 @@ type listRow struct {
 }
 
 func scanListRow(rows *sql.Rows) (l listRow, err error) {
-	err = rows.Scan(&l.isOverride, &l.entity, &l.url, &l.since)
+	var since sql.NullInt64
+	err = scanRow(rows, &l.isOverride, &l.entity, &l.url, &since)
+	l.since = since.Int64
 	return l, err
 }
 

@@ -34,7 +34,7 @@ func TestUnready(t *testing.T) {
 	for _, dialect := range dialects() {
 		for name, db := range map[string]*schema{
 			"no table": {version: noTable}, "half-migrated": {version: noRow}, "version 0": {version: 0},
-			"newer": {version: 2}, "unfit": {version: 1, unfit: true}, "of another dialect": {version: 1, err: stateError("42703")},
+			"newer": {version: 2}, "standby": {version: 1, standby: true}, "unfit": {version: 1, unfit: true}, "of another dialect": {version: 1, err: stateError("42703")},
 		} {
 			current := &schema{version: 1}
 			var repaired atomic.Bool
@@ -49,7 +49,8 @@ func TestUnready(t *testing.T) {
 				delete(all, "changes")
 			}
 			for call, do := range all {
-				if err := do(t.Context()); err == nil || outcomeOf(err) != notMade || errors.Is(err, sqlstore.ErrNewerSchema) != (name == "newer") {
+				if err := do(t.Context()); err == nil || outcomeOf(err) != notMade || errors.Is(err, sqlstore.ErrNewerSchema) != (name == "newer") ||
+					errors.Is(err, sqlstore.ErrStandby) != (name == "standby") {
 					t.Errorf("%s, %s: %s: %v", dialect, name, call, err)
 				}
 			}

@@ -24,12 +24,13 @@ VALUES (@client, 1, 1, @url, @since, @mark, (SELECT COALESCE(MAX(chg), 0) + 1 FR
 ON CONFLICT (id) DO UPDATE
 SET gen = gen + 1, url = excluded.url, since = excluded.since, mark = excluded.mark, chg = excluded.chg`,
 	changes: `
-SELECT {identity} AS identity, '0:9223372036854775807:', (SELECT COALESCE(MAX(chg), 0) FROM {client}), NULL
+SELECT {standby}, {identity} AS identity, '0:9223372036854775807:', (SELECT COALESCE(MAX(chg), 0) FROM {client}), NULL
 UNION ALL
-SELECT NULL, NULL, NULL, id FROM (
+SELECT false, NULL, NULL, NULL, id FROM (
   SELECT id FROM {client} WHERE chg >= CAST(@since AS INTEGER) LIMIT @limit) q`,
 	identity: `(SELECT origin FROM {schema} WHERE id = 1)`,
-	check:    `SELECT version, origin <> '' FROM {schema} WHERE id = 1`,
+	standby:  `false`,
+	check:    `SELECT version, origin <> '', {standby} FROM {schema} WHERE id = 1`,
 	unfit:    otherDialect,
 	code:     sqLiteCode,
 	codes:    "result code",

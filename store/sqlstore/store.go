@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"math/rand/v2"
 	"sync/atomic"
+	"time"
 
 	"example.com/go-webhookcfg/internal/keylock"
 	"example.com/go-webhookcfg/store/cache"
@@ -61,6 +62,14 @@ type Options struct {
 	// concurrently. If nil, only recognized errors are retried.
 	Retryable func(err error) bool
 
+	// StandbyLag, for processes that only send, has reads from a hot standby of PostgreSQL
+	// succeed if the last transaction that it replayed was committed at most StandbyLag ago,
+	// by the clocks of both servers. A result may then be older by as much than specified by
+	// [webhookcfg.Store] or by a [cache.Cache]. All connections must lead to the same
+	// standby, and the primary must commit more often than that, for instance a change made
+	// by a timer. If zero, a read from a standby returns [ErrStandby].
+	StandbyLag time.Duration
+
 	// Logger receives retries of transactions at level Debug, migrations at level Info, and
 	// errors of [Store.SweepEvery] at level Warn. If nil, nothing is logged.
 	Logger *slog.Logger
@@ -82,6 +91,9 @@ func New(db *sql.DB, dialect Dialect, opts *Options) (*Store, error) {
 	if dialect.spec == nil {
 		return nil, errNoDialect
 	}
+	if opts.StandbyLag < 0 || opts.StandbyLag > 0 && dialect.spec.lagging == "" {
+		return nil, fmt.Errorf("sqlstore: StandbyLag %v with %s", opts.StandbyLag, dialect)
+	}
 	prefix, err := tablePrefix(opts.Prefix)
 	if err != nil {
 		return nil, err
@@ -89,7 +101,7 @@ func New(db *sql.DB, dialect Dialect, opts *Options) (*Store, error) {
 	s := &Store{
 		db:        db,
 		dialect:   dialect.spec,
-		queries:   dialect.spec.queries(prefix),
+		queries:   dialect.spec.queries(prefix, opts.StandbyLag),
 		retryable: opts.Retryable,
 		logger:    opts.Logger,
 	}

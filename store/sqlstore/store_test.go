@@ -44,6 +44,20 @@ func TestNewInvalid(t *testing.T) {
 	if _, err := sqlstore.New(db, sqlstore.MySQL(), nil); err != nil {
 		t.Error(err)
 	}
+	for _, tt := range []struct {
+		dialect sqlstore.Dialect
+		lag     time.Duration
+		valid   bool
+	}{
+		{sqlstore.PostgreSQL(), time.Second, true},
+		{sqlstore.PostgreSQL(), -1, false},
+		{sqlstore.MySQL(), time.Second, false},
+		{sqlstore.SQLite(), time.Second, false},
+	} {
+		if _, err := sqlstore.New(db, tt.dialect, &sqlstore.Options{StandbyLag: tt.lag}); (err == nil) != tt.valid {
+			t.Errorf("%s, StandbyLag %v: %v", tt.dialect, tt.lag, err)
+		}
+	}
 }
 
 // TestSchema: the migrations are those of all versions, each in a file that a separate tool
@@ -106,17 +120,17 @@ func TestPrefix(t *testing.T) {
 				return resultRows{{int64(1)}}, nil
 			case strings.HasPrefix(call, "SELECT version,"):
 				checks++
-				return resultRows{{checks, true}}, nil
+				return resultRows{{checks, true, false}}, nil
 			case strings.HasPrefix(call, "SELECT id, gen"):
 				return resultRows{{[]byte("acme"), int64(2)}}, nil
 			case strings.HasPrefix(call, "SELECT MIN"):
 				return resultRows{{int64(1)}}, nil
 			case strings.HasPrefix(call, "SELECT entity"):
 				return resultRows{{[]byte("e1")}}, nil
-			case strings.Contains(call, "AS identity, NULL, NULL UNION"):
-				return resultRows{{"id", nil, nil}}, nil
+			case strings.Contains(call, "AS identity, NULL, NULL"):
+				return resultRows{{false, "id", nil, nil}}, nil
 			case strings.Contains(call, "AS identity"):
-				return resultRows{{"id", "5:5:", int64(5), nil}}, nil
+				return resultRows{{false, "id", "5:5:", int64(5), nil}}, nil
 			}
 			return nil, nil
 		})

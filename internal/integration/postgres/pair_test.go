@@ -1,25 +1,125 @@
 package postgres
 
 import (
+	"database/sql"
+	"errors"
+	"slices"
 	"testing"
+	"time"
 
 	"example.com/go-webhookcfg/internal/integration/engine"
 	"example.com/go-webhookcfg/internal/integration/engine/sqltest"
+	"example.com/go-webhookcfg/store/sqlstore"
 )
 
-// TestFailover: a synchronous standby loses nothing, and what an asynchronous one loses is
-// not kept by copies.
-func TestFailover(t *testing.T) {
+// Ways to commit: without a standby, and once queries of the standby see the change.
+var (
+	local    = having("synchronous_commit", "local")
+	replayed = having("synchronous_commit", "remote_apply")
+)
+
+// TestPair: a synchronous standby loses nothing, what an asynchronous one loses is not kept
+// by copies, and reads from a standby are refused or bounded.
+func TestPair(t *testing.T) {
 	t.Parallel()
 	pair := engine.PostgreSQLPair(t)
+	t.Run("standby", func(t *testing.T) { testStandby(t, pair) })
 	synchronous, asynchronous := postgreSQL(), postgreSQL()
-	asynchronous.Open = sqltest.Driver("pgx", having("synchronous_commit", "local"))
+	asynchronous.Open = sqltest.Driver("pgx", local)
 	synchronous.Failover(t, asynchronous, pair)
 	asynchronous.LostChange(t, pair.DSN(), func() error {
 		// A commit that the standby has replayed follows all others.
-		applied := sqltest.Driver("pgx", having("synchronous_commit", "remote_apply"))(t, pair.DSN())
+		applied := sqltest.Driver("pgx", replayed)(t, pair.DSN())
 		_, err := applied.ExecContext(t.Context(), "SELECT pg_logical_emit_message(true, 'barrier', '')")
 		pair.Detach()
 		return err
 	}, pair.Failover)
+}
+
+func testStandby(t *testing.T, pair *engine.Pair) {
+	const prefix = "standby_"
+	primary, st := tables(t, replayed(t, pair.DSN()), prefix)
+	standby := sqltest.Driver("pgx")(t, pair.Standby().DSN())
+	open := func(db *sql.DB, lag time.Duration) *sqlstore.Store {
+		st, err := sqlstore.New(db, sqlstore.PostgreSQL(), &sqlstore.Options{Prefix: prefix, StandbyLag: lag})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return st
+	}
+	apply(t, st, "acme")
+
+	t.Run("refused", func(t *testing.T) {
+		refused := open(standby, 0)
+		for name, call := range sqltest.Calls(refused) {
+			if err := call(t.Context()); !errors.Is(err, sqlstore.ErrStandby) {
+				t.Errorf("%s: %v", name, err)
+			}
+		}
+	})
+	t.Run("demoted", func(t *testing.T) {
+		proxy := engine.NewProxy(t, pair.Primary().Addr())
+		st := open(sqltest.Driver("pgx")(t, pair.Primary().Via(proxy.Addr())), 0)
+		reads := map[string]func() error{
+			"resolve":  func() error { _, err := st.Resolve(t.Context(), "acme", "e1"); return err },
+			"unknown":  func() error { _, err := st.Resolve(t.Context(), "unknown", "e1"); return err },
+			"list":     func() error { _, err := st.List(t.Context(), "acme", "", 1); return err },
+			"versions": func() error { _, err := st.Versions(t.Context(), []string{"acme"}); return err },
+			"changes":  func() error { _, err := st.Changes(t.Context(), ""); return err },
+		}
+		for name, read := range reads {
+			if err := read(); err != nil {
+				t.Errorf("%s: %v", name, err)
+			}
+		}
+		proxy.Redirect(pair.Standby().Addr())
+		for name, read := range reads {
+			err := read()
+			for err != nil && !errors.Is(err, sqlstore.ErrStandby) && t.Context().Err() == nil { // a lost connection
+				err = read()
+			}
+			if err == nil {
+				t.Errorf("%s succeeded", name)
+			}
+		}
+	})
+	t.Run("feed", func(t *testing.T) {
+		reader := open(standby, time.Hour)
+		if err := reader.Migrate(t.Context()); err != nil {
+			t.Error(err)
+		}
+		s := &sequence{t: t, feed: reader}
+		s.expectReset("first poll")
+		late := begin(t, primary)
+		execute(t, late, "INSERT INTO standby_client VALUES ('late', 0, 0, '', 0, 1, pg_current_xact_id())")
+		apply(t, st, "next")
+		if got := s.poll(); got.Reset || !slices.Contains(got.Clients, "next") {
+			t.Errorf("during the transaction: %+v", got)
+		}
+		if err := late.Commit(); err != nil {
+			t.Fatal(err)
+		}
+		if got := s.poll(); got.Reset || !slices.Contains(got.Clients, "late") {
+			t.Errorf("after the transaction: %+v", got)
+		}
+	})
+	t.Run("paused", func(t *testing.T) {
+		reader, strict := open(standby, time.Second), open(standby, 0)
+		resolve := func(st *sqlstore.Store) error { _, err := st.Resolve(t.Context(), "acme", "e1"); return err }
+		execute(t, standby, "SELECT pg_wal_replay_pause()")
+		if err := resolve(strict); !errors.Is(err, sqlstore.ErrStandby) {
+			t.Errorf("a standby that does not replay: %v", err)
+		}
+		for resolve(reader) == nil { // until the bound is exceeded
+			if t.Context().Err() != nil {
+				t.Fatal("no read was refused")
+			}
+		}
+		if err := resolve(reader); !errors.Is(err, sqlstore.ErrStandby) {
+			t.Errorf("a standby that lags: %v", err)
+		}
+		execute(t, standby, "SELECT pg_wal_replay_resume()")
+		for apply(t, st, "acme"); resolve(reader) != nil; apply(t, st, "acme") {
+		}
+	})
 }

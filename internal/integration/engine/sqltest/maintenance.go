@@ -79,7 +79,7 @@ func (e Engine) halfMigrated(t *testing.T, dsn string, done int) {
 // is not the one that the store needs.
 func expectRefused(t *testing.T, st *sqlstore.Store) {
 	t.Helper()
-	all := calls(st)
+	all := Calls(st)
 	delete(all, "migrate")
 	for name, call := range all {
 		if err := call(t.Context()); err == nil || errors.Is(err, sqlstore.ErrOutcomeUnknown) {
