@@ -28,6 +28,12 @@ func TestMain(m *testing.M) {
 	os.Exit(shared.Main(m))
 }
 
+// A commit waits for the lock of all tables, which another session holds.
+var lock, unlock = []string{"FLUSH TABLES WITH READ LOCK"}, []string{"UNLOCK TABLES"}
+
+const waits = `SELECT COUNT(*) FROM information_schema.processlist
+WHERE id = {session} AND info = 'commit' AND state LIKE 'Waiting%'`
+
 func mariaDB() sqltest.Engine {
 	return sqltest.Engine{
 		Open:      sqltest.Driver("mysql"),
@@ -41,6 +47,15 @@ func mariaDB() sqltest.Engine {
 		Session:   "SELECT CONNECTION_ID()",
 		CommitErrors: []sqltest.CommitError{
 			{Name: "killed", AtCommit: []string{"KILL CONNECTION {session}"}},
+			{Name: "killed while it waits", AtCommit: lock, Waits: waits, During: []string{"KILL CONNECTION {session}"}, After: unlock},
+			{
+				Name: "interrupted", AtCommit: lock, Waits: waits, During: []string{"KILL QUERY {session}"}, After: unlock,
+				Text: "Error 1317",
+			},
+			{
+				Name: "out of time", AtCommit: lock, Settings: "SET max_statement_time = 0.1", After: unlock,
+				Text: "Error 1969",
+			},
 			{
 				Name: "read-only", AtCommit: []string{"SET GLOBAL read_only = 1"}, After: []string{"SET GLOBAL read_only = 0"},
 				Text: "Error 1290", Refused: true,

@@ -30,19 +30,29 @@ func postgreSQL() sqltest.Engine {
 		Session:   "SELECT pg_backend_pid()",
 		CommitErrors: []sqltest.CommitError{
 			{Name: "terminated", AtCommit: []string{"SELECT pg_terminate_backend({session}, 10000)"}},
-			{Name: "constraint", Before: refuseAtCommit("23514"), Text: "SQLSTATE 23514", Refused: true},
-			{Name: "outcome unknown", Before: refuseAtCommit("40003"), Text: "SQLSTATE 40003"},
+			{Name: "constraint", Before: atCommit(refuse("23514")), Text: "SQLSTATE 23514", Refused: true},
+			{Name: "outcome unknown", Before: atCommit(refuse("40003")), Text: "SQLSTATE 40003"},
+			{
+				Name: "canceled", Before: atCommit("PERFORM pg_sleep(600)"),
+				Waits:  "SELECT COUNT(*) FROM pg_stat_activity WHERE pid = {session} AND wait_event = 'PgSleep'",
+				During: []string{"SELECT pg_cancel_backend({session})"},
+				Text:   "SQLSTATE 57014",
+			},
 		},
 	}
 }
 
-// refuseAtCommit returns statements after which a commit of any change fails.
-func refuseAtCommit(state string) []string {
+// refuse is a statement that fails.
+func refuse(state string) string {
+	return "RAISE EXCEPTION USING ERRCODE = '" + state + "', MESSAGE = 'refused'"
+}
+
+// atCommit returns statements after which the commit of any change executes another one.
+func atCommit(statement string) []string {
 	return []string{
-		`CREATE FUNCTION {prefix}refuse() RETURNS trigger LANGUAGE plpgsql AS
-$$BEGIN RAISE EXCEPTION USING ERRCODE = '` + state + `', MESSAGE = 'refused'; END$$`,
-		`CREATE CONSTRAINT TRIGGER {prefix}refuse AFTER INSERT OR UPDATE ON {prefix}client
-DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION {prefix}refuse()`,
+		`CREATE FUNCTION {prefix}commit() RETURNS trigger LANGUAGE plpgsql AS $$BEGIN ` + statement + `; RETURN NULL; END$$`,
+		`CREATE CONSTRAINT TRIGGER {prefix}commit AFTER INSERT OR UPDATE ON {prefix}client
+DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION {prefix}commit()`,
 	}
 }
 

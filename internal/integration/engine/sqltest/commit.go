@@ -16,10 +16,15 @@ import (
 // CommitError makes a server return an error for a commit.
 type CommitError struct {
 	Name string
-	// Before is executed before the change, AtCommit before its commit is sent, and After
-	// after it, all on another connection. {prefix} is the prefix of the tables, and
-	// {session} the result of Engine.Session on the connection of the change.
-	Before, AtCommit, After []string
+	// Before is executed before the change, AtCommit before its commit is sent, During while
+	// the commit waits, and After after it, all on another connection. {prefix} is the prefix
+	// of the tables, and {session} the result of Engine.Session on the connection of the
+	// change.
+	Before, AtCommit, During, After []string
+	// Waits is a query for the number of sessions that wait in the commit. Needed for During.
+	Waits string
+	// Settings is executed on the connection of the change before its commit is sent.
+	Settings string
 	// Text is a part of the error of the change.
 	Text string
 	// Refused specifies that the error proves that the change was not applied.
@@ -50,20 +55,39 @@ func (e Engine) commitError(t *testing.T, admin *sql.DB, dsn string, test Commit
 	if err != nil {
 		t.Fatal(err)
 	}
-	run := func(statements []string, session string) {
+	other := another(t, admin)
+	run := func(statements []string, session string) error {
 		for _, statement := range statements {
-			execute(t, admin, strings.NewReplacer("{prefix}", name, "{session}", session).Replace(statement))
+			if _, err := other.ExecContext(t.Context(), strings.NewReplacer("{prefix}", name, "{session}", session).Replace(statement)); err != nil {
+				return fmt.Errorf("%s: %w", statement, err)
+			}
+		}
+		return nil
+	}
+	must := func(err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
 		}
 	}
-	run(test.Before, "")
-	commits := 0
-	st := e.store(t, e.openHooked(t, dsn, func(session string) {
-		if commits++; commits == 1 {
-			run(test.AtCommit, session)
+	must(run(test.Before, ""))
+	commits, during := 0, make(chan error, 1)
+	st := e.store(t, e.openHooked(t, dsn, func(session string) (settings string) {
+		if commits++; commits > 1 {
+			return ""
 		}
+		must(run(test.AtCommit, session))
+		go func() {
+			during <- errors.Join(test.await(t.Context(), admin, session), run(test.During, session))
+		}()
+		return test.Settings
 	}), name)
 	outcome := st.Apply(t.Context(), changesOf("acme")[kind])
-	run(test.After, "")
+	if commits == 0 {
+		t.Fatalf("change %d: no commit was sent: %v", kind, outcome)
+	}
+	must(<-during)
+	must(run(test.After, ""))
 	after, err := direct.List(t.Context(), "acme", "", 10)
 	if err != nil {
 		t.Fatal(err)
@@ -79,9 +103,30 @@ func (e Engine) commitError(t *testing.T, admin *sql.DB, dsn string, test Commit
 	}
 }
 
+// another takes a connection, which is closed when the test ends, and with it what it holds.
+func another(t *testing.T, db *sql.DB) *sql.Conn {
+	t.Helper()
+	conn, err := db.Conn(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = conn.Raw(func(any) error { return driver.ErrBadConn }) })
+	return conn
+}
+
+// await returns once a session waits in its commit, if that matters.
+func (e CommitError) await(ctx context.Context, admin *sql.DB, session string) error {
+	for waiting := len(e.During) == 0; !waiting; {
+		if err := admin.QueryRowContext(ctx, strings.ReplaceAll(e.Waits, "{session}", session)).Scan(&waiting); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // openHooked opens a pool whose connections call hook before they send a commit, with the
-// id of their session.
-func (e Engine) openHooked(t *testing.T, dsn string, hook func(session string)) *sql.DB {
+// id of their session, and execute the settings that it returns.
+func (e Engine) openHooked(t *testing.T, dsn string, hook func(session string) (settings string)) *sql.DB {
 	t.Helper()
 	opener, ok := e.Open(t, dsn).Driver().(driver.DriverContext)
 	if !ok {
@@ -99,7 +144,7 @@ func (e Engine) openHooked(t *testing.T, dsn string, hook func(session string)) 
 type hookedConnector struct {
 	driver.Connector
 	session string
-	hook    func(session string)
+	hook    func(session string) (settings string)
 }
 
 // Connect implements [driver.Connector].
@@ -131,7 +176,11 @@ func (c hookedConn) ExecContext(ctx context.Context, text string, args []driver.
 		if err != nil {
 			return nil, err
 		}
-		c.connector.hook(session)
+		if settings := c.connector.hook(session); settings != "" {
+			if _, err := c.fullConn.ExecContext(ctx, settings, nil); err != nil {
+				return nil, err
+			}
+		}
 	}
 	return c.fullConn.ExecContext(ctx, text, args)
 }
