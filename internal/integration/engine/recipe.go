@@ -15,13 +15,13 @@ import (
 // recipe describes how to start a server of one engine.
 type recipe struct {
 	name   string
-	dsnEnv string // environment variable with the DSN of a running server
+	dsnEnv string // environment variable with the DSN of a running server, or ""
 
 	programs []string // patterns of the daemon's path below a root
 	packages string   // regular expression for the name of its Debian package
 
 	prepare   func(ctx context.Context, s *Server) error // creates the data directory
-	arguments func(s *Server) []string
+	arguments func(s *Server, port string) ([]string, error)
 	ready     string // logged by the daemon once it accepts connections
 	password  string // of the user of the tests
 	dsnOf     func(addr string) string
@@ -42,12 +42,12 @@ func postgreSQL(durable bool, more ...string) recipe {
 		programs: []string{"usr/lib/postgresql/*/bin/postgres"},
 		packages: `postgresql-[0-9]+`,
 		prepare:  func(ctx context.Context, s *Server) error { return initDB(ctx, s, password) },
-		arguments: func(s *Server) []string {
-			args := []string{"-D", s.data()}
+		arguments: func(s *Server, port string) ([]string, error) {
+			args := []string{"-D", s.data(), "--port=" + port}
 			for _, setting := range settings {
 				args = append(args, "-c", setting)
 			}
-			return args
+			return args, nil
 		},
 		ready:    "database system is ready to accept", // "connections", or on a standby "read-only connections"
 		password: password,
@@ -79,9 +79,9 @@ func mariaDB(durability ...string) recipe {
 		programs: []string{"usr/sbin/mariadbd", "usr/libexec/mariadbd"},
 		packages: `mariadb-server-core`,
 		prepare:  func(ctx context.Context, s *Server) error { return bootstrap(ctx, s, password) },
-		arguments: func(s *Server) []string {
-			own := []string{"--init-file=" + s.dir + "/init.sql", "--socket=" + s.dir + "/socket", "--pid-file=" + s.dir + "/pid"}
-			return slices.Concat(mariaDBDirs(s), own, settings)
+		arguments: func(s *Server, port string) ([]string, error) {
+			own := []string{"--port=" + port, "--init-file=" + s.dir + "/init.sql", "--socket=" + s.dir + "/socket", "--pid-file=" + s.dir + "/pid"}
+			return slices.Concat(mariaDBDirs(s), own, settings), nil
 		},
 		ready: "ready for connections",
 		dsnOf: func(addr string) string { return fmt.Sprintf("tester:%s@tcp(%s)/webhooks", password, addr) },

@@ -34,8 +34,10 @@ func start(r recipe) (*Server, error) {
 	}
 	s := &Server{recipe: r}
 	if err := s.create(); err != nil {
-		return nil, fmt.Errorf("engine: no %s server (set %s to the DSN of a running one): %w",
-			r.name, r.dsnEnv, errors.Join(err, s.stop()))
+		if r.dsnEnv != "" {
+			err = fmt.Errorf("%w (set %s to the DSN of a running server)", err, r.dsnEnv)
+		}
+		return nil, fmt.Errorf("engine: no %s: %w", r.name, errors.Join(err, s.stop()))
 	}
 	return s, nil
 }
@@ -117,7 +119,11 @@ func (s *Server) Restart() (err error) {
 	if err != nil {
 		return err
 	}
-	s.process, err = launch(s.program, append(s.recipe.arguments(s), "--port="+port), s.recipe.ready)
+	args, err := s.recipe.arguments(s, port)
+	if err != nil {
+		return err
+	}
+	s.process, err = launch(s.program, args, s.recipe.ready)
 	return err
 }
 
@@ -203,6 +209,13 @@ func (s *Shared) Get(t testing.TB) *Server {
 		t.Fatal(s.err)
 	}
 	return s.server
+}
+
+// Own returns a server like the shared one, for this test only. A kill of its processes
+// loses nothing that they wrote, as the system keeps it.
+func (s *Shared) Own(t testing.TB) *Server {
+	t.Helper()
+	return get(t, s.recipe)
 }
 
 // Main runs the tests of a package and stops the server. TestMain passes its result to

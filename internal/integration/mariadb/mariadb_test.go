@@ -38,7 +38,8 @@ func mariaDB() sqltest.Engine {
 	return sqltest.Engine{
 		Open:      sqltest.Driver("mysql"),
 		Dialect:   sqlstore.MySQL(),
-		Shared:    shared,
+		Shared:    shared.Get,
+		Unsynced:  shared.Own,
 		Dedicated: engine.MariaDB,
 		ReadOnly:  readOnly,
 		AsUser:    asUser,

@@ -21,7 +21,8 @@ func postgreSQL() sqltest.Engine {
 	return sqltest.Engine{
 		Open:      sqltest.Driver("pgx"),
 		Dialect:   sqlstore.PostgreSQL(),
-		Shared:    shared,
+		Shared:    shared.Get,
+		Unsynced:  shared.Own,
 		Dedicated: engine.PostgreSQL,
 		ReadOnly:  readOnly,
 		AsUser:    func(_ testing.TB, _ *sql.DB, dsn string) string { return dsn },
@@ -30,13 +31,13 @@ func postgreSQL() sqltest.Engine {
 		Session:   "SELECT pg_backend_pid()",
 		CommitErrors: []sqltest.CommitError{
 			{Name: "terminated", AtCommit: []string{"SELECT pg_terminate_backend({session}, 10000)"}},
-			{Name: "constraint", Before: atCommit(refuse("23514")), Text: "SQLSTATE 23514", Refused: true},
-			{Name: "outcome unknown", Before: atCommit(refuse("40003")), Text: "SQLSTATE 40003"},
+			{Name: "constraint", Before: atCommit(refuse("23514")), Text: "23514", Refused: true},
+			{Name: "outcome unknown", Before: atCommit(refuse("40003")), Text: "40003"},
 			{
 				Name: "canceled", Before: atCommit("PERFORM pg_sleep(600)"),
 				Waits:  "SELECT COUNT(*) FROM pg_stat_activity WHERE pid = {session} AND wait_event = 'PgSleep'",
 				During: []string{"SELECT pg_cancel_backend({session})"},
-				Text:   "SQLSTATE 57014",
+				Text:   "57014",
 			},
 		},
 	}

@@ -128,28 +128,24 @@ func (e CommitError) await(ctx context.Context, admin *sql.DB, session string) e
 // id of their session, and execute the settings that it returns.
 func (e Engine) openHooked(t *testing.T, dsn string, hook func(session string) (settings string)) *sql.DB {
 	t.Helper()
-	opener, ok := e.Open(t, dsn).Driver().(driver.DriverContext)
-	if !ok {
-		t.Fatal("the driver has no connectors")
-	}
-	connector, err := opener.OpenConnector(dsn)
-	if err != nil {
-		t.Fatal(err)
-	}
-	db := sql.OpenDB(hookedConnector{connector, e.Session, hook})
+	db := sql.OpenDB(hookedConnector{e.Open(t, dsn).Driver(), dsn, e.Session, hook})
 	t.Cleanup(func() { _ = db.Close() })
 	return db
 }
 
 type hookedConnector struct {
-	driver.Connector
+	driver  driver.Driver
+	dsn     string
 	session string
 	hook    func(session string) (settings string)
 }
 
+// Driver implements [driver.Connector].
+func (c hookedConnector) Driver() driver.Driver { return c.driver }
+
 // Connect implements [driver.Connector].
-func (c hookedConnector) Connect(ctx context.Context) (driver.Conn, error) {
-	conn, err := c.Connector.Connect(ctx)
+func (c hookedConnector) Connect(context.Context) (driver.Conn, error) {
+	conn, err := c.driver.Open(c.dsn)
 	if err != nil {
 		return nil, err
 	}

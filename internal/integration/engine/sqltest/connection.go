@@ -19,7 +19,7 @@ import (
 
 // lostConnections loses data between the store and the database.
 func (e Engine) lostConnections(t *testing.T) {
-	server := e.Shared.Get(t)
+	server := e.Shared(t)
 	server.SkipIfExternal(t)
 	for name, lost := range map[string]struct {
 		loss    engine.Loss
@@ -40,12 +40,24 @@ func (e Engine) lostConnections(t *testing.T) {
 			}
 		})
 	}
+}
+
+// brokenConnections has the tests with a proxy catch stores with a defect.
+func (e Engine) brokenConnections(t *testing.T) {
+	server := e.Shared(t)
+	server.SkipIfExternal(t)
 	t.Run("unknown outcome hidden", func(t *testing.T) {
+		t.Parallel()
 		if _, err := e.loseEach(t, server, lossTest{loss: engine.Cut, lasting: true, apply: applyHidingUnknown}); err == nil {
 			t.Error("a store that reports an unknown outcome as a refusal was not caught")
 		}
 	})
-	t.Run("histories", func(t *testing.T) { e.lossHistories(t, server) })
+	t.Run("overtaking by a single statement", func(t *testing.T) {
+		t.Parallel()
+		if !e.singleStatementOvertakes(t, server) {
+			t.Error("a change that took effect after a later one was not caught")
+		}
+	})
 }
 
 type applyFunc func(st *sqlstore.Store, ctx context.Context, c webhookcfg.Change) error
@@ -220,10 +232,11 @@ func checkOutcome(outcome error, before, wanted, after webhookcfg.Page) error {
 	return nil
 }
 
-// lossHistories cuts connections in the middle of histories, and catches a store that
+// lostInHistories cuts connections in the middle of histories, and catches a store that
 // retries a change whose outcome is unknown.
-func (e Engine) lossHistories(t *testing.T, server *engine.Server) {
-	t.Helper()
+func (e Engine) lostInHistories(t *testing.T) {
+	server := e.Shared(t)
+	server.SkipIfExternal(t)
 	proxy := engine.NewProxy(t, server.Addr())
 	workload := linearizable.Workload{Clients: 1, Goroutines: []int{6}, Operations: 25, Histories: 5}
 	workload.Fault = func() error {

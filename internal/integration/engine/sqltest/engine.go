@@ -10,18 +10,20 @@ import (
 	"example.com/go-webhookcfg/internal/integration/engine"
 	"example.com/go-webhookcfg/internal/integration/linearizable"
 	"example.com/go-webhookcfg/store/sqlstore"
-	"example.com/go-webhookcfg/store/storetest"
-	"example.com/go-webhookcfg/webhookcfg"
 )
 
-// Engine is a database, used through a driver, that the store is tested on. All fields
-// are required.
+// Engine is a database, used through a driver, that the store is tested on. A field that
+// no test of a run needs may be zero.
 type Engine struct {
 	Open    func(t testing.TB, dsn string) *sql.DB // see Driver
 	Dialect sqlstore.Dialect
+	// Late specifies that a call on a silent connection ends when the driver gives up, not
+	// with its context.
+	Late bool
 
-	Shared    *engine.Shared                    // for tests that do not disturb the server
-	Dedicated func(t testing.TB) *engine.Server // for those that do
+	Shared    func(t testing.TB) *engine.Server // for tests that do not disturb the server
+	Unsynced  func(t testing.TB) *engine.Server // for those that do, and need no fsync
+	Dedicated func(t testing.TB) *engine.Server // for the others
 
 	// ReadOnly makes the server refuse changes, or accept them again, on new connections
 	// of the DSN that AsUser derives from the DSN of an administrator.
@@ -43,6 +45,8 @@ func (e Engine) Run(t *testing.T, names ...string) {
 		run  func(Engine, *testing.T)
 	}{
 		{"Conformance", Engine.conformance},
+		{"Values", Engine.values},
+		{"Durability", Engine.durability},
 		{"Linearizable", Engine.linearizable},
 		{"Broken", Engine.broken},
 		{"Feed", Engine.feed},
@@ -51,8 +55,10 @@ func (e Engine) Run(t *testing.T, names ...string) {
 		{"Sweep", Engine.sweep},
 		{"Fairness", Engine.fairness},
 		{"LostConnections", Engine.lostConnections},
+		{"LostInHistories", Engine.lostInHistories},
 		{"CommitErrors", Engine.commitErrors},
 		{"Overtaking", Engine.overtaking},
+		{"BrokenConnections", Engine.brokenConnections},
 		{"Crashes", Engine.crashes},
 		{"Outages", Engine.outages},
 	} {
@@ -144,27 +150,4 @@ func migrate(t testing.TB, st *sqlstore.Store) {
 	if err := st.Migrate(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-}
-
-// conformance opens new connections for each process that a case simulates. It reopens
-// nothing: durability is tested by killing the server.
-func (e Engine) conformance(t *testing.T) {
-	dsn := e.Shared.Get(t).DSN()
-	var (
-		db   *sql.DB
-		name string
-	)
-	open := func(t testing.TB, db *sql.DB) webhookcfg.Store {
-		st := e.store(t, db, name)
-		migrate(t, st)
-		return st
-	}
-	storetest.Run(t, storetest.Harness{
-		Open: func(t testing.TB) webhookcfg.Store {
-			db = e.Open(t, dsn)
-			name = prefix(t, db)
-			return open(t, db)
-		},
-		OpenPeer: func(t testing.TB, _ webhookcfg.Store) webhookcfg.Store { return open(t, e.Open(t, dsn)) },
-	})
 }

@@ -15,7 +15,7 @@ import (
 // a change, and has more requests change that client than the pool has connections. The
 // calls of another client succeed meanwhile.
 func (e Engine) fairness(t *testing.T) {
-	dsn := e.Shared.Get(t).DSN()
+	dsn := e.Shared(t).DSN()
 	admin := e.Open(t, dsn)
 	name := prefix(t, admin)
 	db := e.Open(t, dsn)

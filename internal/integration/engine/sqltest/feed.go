@@ -20,7 +20,7 @@ import (
 
 // feed checks that the feed reports every client that concurrent writers change.
 func (e Engine) feed(t *testing.T) {
-	dsn := e.Shared.Get(t).DSN()
+	dsn := e.Shared(t).DSN()
 	st := e.fresh(t, dsn)
 	if _, err := st.Changes(t.Context(), ""); errors.Is(err, errors.ErrUnsupported) {
 		t.Skip(err)
@@ -165,7 +165,7 @@ func (s sequenceFeed) Changes(ctx context.Context, since string) (changes cache.
 
 // versions checks that equal versions mean equal configurations.
 func (e Engine) versions(t *testing.T) {
-	dsn := e.Shared.Get(t).DSN()
+	dsn := e.Shared(t).DSN()
 	if err := compareVersions(t, e.fresh(t, dsn), nil); err != nil {
 		t.Error(err)
 	}

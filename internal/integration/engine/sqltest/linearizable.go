@@ -30,7 +30,7 @@ func spread() linearizable.Workload {
 }
 
 func (e Engine) linearizable(t *testing.T) {
-	dsn := e.Shared.Get(t).DSN()
+	dsn := e.Shared(t).DSN()
 	for name, workload := range map[string]linearizable.Workload{"hot": hot(), "spread": spread()} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -41,7 +41,7 @@ func (e Engine) linearizable(t *testing.T) {
 
 // broken has the checks catch stores that read a generation before they write.
 func (e Engine) broken(t *testing.T) {
-	dsn := e.Shared.Get(t).DSN()
+	dsn := e.Shared(t).DSN()
 	workload := spread()
 	workload.Clients, workload.Histories = 6, 100 // it stops at the first failure
 	for name, inTransaction := range map[string]bool{"two statements": false, "transaction": true} {

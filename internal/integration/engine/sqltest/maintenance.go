@@ -19,7 +19,7 @@ import (
 )
 
 func (e Engine) schema(t *testing.T) {
-	dsn := e.Shared.Get(t).DSN()
+	dsn := e.Shared(t).DSN()
 	statements, err := e.Dialect.Schema("t_")
 	if err != nil {
 		t.Fatal(err)
@@ -149,7 +149,7 @@ func (e Engine) otherSchema(t *testing.T, dsn string) {
 // DSN, are refused by every call, and by Migrate with a text.
 func (e Engine) Refuses(t *testing.T, statements []string, dsn, text string) {
 	t.Helper()
-	db := e.Open(t, e.Shared.Get(t).DSN())
+	db := e.Open(t, e.Shared(t).DSN())
 	name := prefix(t, db)
 	migrate(t, e.store(t, db, name))
 	for _, statement := range statements {
@@ -164,7 +164,7 @@ func (e Engine) Refuses(t *testing.T, statements []string, dsn, text string) {
 
 // sweep runs histories concurrently with two sweepers.
 func (e Engine) sweep(t *testing.T) {
-	dsn := e.Shared.Get(t).DSN()
+	dsn := e.Shared(t).DSN()
 	db := e.Open(t, dsn)
 	name := prefix(t, db)
 	st := e.store(t, db, name)

@@ -1,0 +1,162 @@
+package postgres
+
+import (
+	"context"
+	"database/sql"
+	"net"
+	"testing"
+	"time"
+
+	"example.com/go-webhookcfg/internal/integration/engine"
+	"example.com/go-webhookcfg/internal/integration/engine/sqltest"
+	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/jackc/pgx/v5/stdlib"
+	"github.com/lib/pq"
+)
+
+// TestModes uses modes of pgx other than the default, cache_statement. They send values
+// in another way; TestPgBouncer uses a third.
+func TestModes(t *testing.T) {
+	t.Parallel()
+	for _, mode := range []string{"cache_describe", "simple_protocol"} {
+		t.Run(mode, func(t *testing.T) {
+			t.Parallel()
+			e := postgreSQL()
+			e.Open = sqltest.Driver("pgx", having("default_query_exec_mode", mode))
+			e.Run(t, "Values", "Feed")
+		})
+	}
+}
+
+// TestPool uses a pool of pgx, whose connections outlive those of package database/sql.
+func TestPool(t *testing.T) {
+	t.Parallel()
+	e := postgreSQL()
+	e.Open = openPool
+	e.ReadOnly = nil
+	e.Run(t, "Values", "Feed", "LostConnections", "Outages")
+}
+
+func openPool(t testing.TB, dsn string) *sql.DB {
+	t.Helper()
+	config, err := pgxpool.ParseConfig(dsn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	config.MaxConns = sqltest.PoolSize
+	pool, err := pgxpool.NewWithConfig(t.Context(), config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(pool.Close)
+	db := stdlib.OpenDBFromPool(pool)
+	t.Cleanup(func() { _ = db.Close() })
+	return db
+}
+
+// TestLibPQ uses lib/pq with deadlines for its connections.
+func TestLibPQ(t *testing.T) {
+	t.Parallel()
+	e := postgreSQL()
+	e.Open = openLibPQ
+	e.Late = true
+	e.Run(t, "Values", "Feed", "LostConnections", "CommitErrors", "Overtaking", "Outages")
+}
+
+func openLibPQ(t testing.TB, dsn string) *sql.DB {
+	t.Helper()
+	connector, err := pq.NewConnector(dsn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	connector.Dialer(deadlineDialer{})
+	db := sql.OpenDB(connector)
+	t.Cleanup(func() { _ = db.Close() })
+	db.SetMaxOpenConns(sqltest.PoolSize)
+	db.SetMaxIdleConns(sqltest.PoolSize)
+	return db
+}
+
+// deadlineDialer is a [pq.Dialer] whose connections are never silent for long.
+type deadlineDialer struct{ net.Dialer }
+
+// silence is how long a server may be silent. A host chooses a time longer than that for
+// which a change may wait for a lock.
+const silence = 2 * time.Second
+
+// Dial implements [pq.Dialer].
+func (d deadlineDialer) Dial(network, address string) (net.Conn, error) {
+	return d.DialContext(context.Background(), network, address)
+}
+
+// DialTimeout implements [pq.Dialer].
+func (d deadlineDialer) DialTimeout(network, address string, timeout time.Duration) (net.Conn, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), timeout)
+	defer cancel()
+	return d.DialContext(ctx, network, address)
+}
+
+// DialContext implements [pq.DialerContext].
+func (d deadlineDialer) DialContext(ctx context.Context, network, address string) (net.Conn, error) {
+	conn, err := d.Dialer.DialContext(ctx, network, address)
+	return deadlineConn{conn}, err
+}
+
+// deadlineConn is a connection whose calls end within a time.
+type deadlineConn struct{ net.Conn }
+
+// Read implements [net.Conn].
+func (c deadlineConn) Read(p []byte) (int, error) {
+	if err := c.SetReadDeadline(time.Now().Add(silence)); err != nil {
+		return 0, err
+	}
+	return c.Conn.Read(p)
+}
+
+// Write implements [net.Conn].
+func (c deadlineConn) Write(p []byte) (int, error) {
+	if err := c.SetWriteDeadline(time.Now().Add(silence)); err != nil {
+		return 0, err
+	}
+	return c.Conn.Write(p)
+}
+
+// TestPgBouncer uses a pooler in transaction mode, with modes that prepare no statements.
+func TestPgBouncer(t *testing.T) {
+	t.Parallel()
+	bouncer := engine.PgBouncer(t, shared.Get(t))
+	e := postgreSQL()
+	e.Shared = func(testing.TB) *engine.Server { return bouncer }
+	e.Open = sqltest.Driver("pgx", having("default_query_exec_mode", "exec"))
+	e.Run(t, "Values", "Feed", "LostConnections", "Overtaking")
+}
+
+// TestLibPQWithoutDeadlines shows that, on a plain connection, a call of lib/pq lasts as
+// long as the server is silent, whatever its context.
+func TestLibPQWithoutDeadlines(t *testing.T) {
+	t.Parallel()
+	server := engine.PostgreSQL(t)
+	server.SkipIfExternal(t)
+	db := sqltest.Driver("postgres")(t, server.DSN())
+	if err := db.PingContext(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := server.Freeze(); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+	defer cancel()
+	ended := make(chan error, 1)
+	go func() { ended <- db.PingContext(ctx) }()
+	<-ctx.Done()
+	select {
+	case err := <-ended:
+		t.Errorf("%v; if the driver honours contexts now, it needs no deadlines", err)
+		ended <- err
+	case <-time.After(time.Second):
+	}
+	if err := server.Thaw(); err != nil {
+		t.Fatal(err)
+	}
+	<-ended
+}
