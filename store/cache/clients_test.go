@@ -52,6 +52,8 @@ func TestNoClientIsLeft(t *testing.T) {
 		}
 		time.Sleep(readTimeout)
 		synctest.Wait()
+		c.clients.mu.Lock()
+		defer c.clients.mu.Unlock() // before Close
 		if left := c.clients; len(left.byName) > 0 || len(left.bySize) > 0 || len(left.reading) > 0 || len(left.changing) > 0 || left.size != 0 {
 			t.Errorf("left: %v, %d in the heap, %v, %v, %d entries", left.byName, len(left.bySize), left.reading, left.changing, left.size)
 		}
@@ -104,6 +106,8 @@ func TestNoReadIsLeft(t *testing.T) {
 		}
 		time.Sleep(readTimeout)
 		synctest.Wait()
+		c.clients.mu.Lock()
+		defer c.clients.mu.Unlock() // before Close
 		if len(c.clients.reading) > 0 || len(c.turns) > 0 || calls.Load() != 4 {
 			t.Errorf("%d clients and %d turns are left, %d calls of the store", len(c.clients.reading), len(c.turns), calls.Load())
 		}
@@ -208,6 +212,24 @@ func TestLeaveOldRead(t *testing.T) {
 	}
 	if joined[0] == joined[1] || joined[1] != joined[2] {
 		t.Errorf("the reads are %p", joined)
+	}
+}
+
+// TestLeaveUnlinks: a read that has ended is not joined, also while its client has another.
+func TestLeaveUnlinks(t *testing.T) {
+	clients := newClients(8, 1)
+	var joined [3]*sharedRead
+	for n, entity := range []string{"other", "e1", "e1"} {
+		var err error
+		if joined[n], err = clients.join("a", entity, 1, 5); err != nil {
+			t.Fatal(err)
+		}
+		if n == 1 {
+			clients.leave(joined[n])
+		}
+	}
+	if joined[1] == joined[2] {
+		t.Error("a read without callers was joined")
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"go.etcd.io/etcd/api/v3/etcdserverpb"
 	"go.etcd.io/etcd/api/v3/mvccpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
+	"google.golang.org/grpc/metadata"
 )
 
 // fakeKV is an empty cluster at a revision.
@@ -59,6 +60,7 @@ type fakeWatcher struct {
 }
 
 type fakeWatch struct {
+	stream    []string // the metadata that selects it
 	from      int64
 	responses chan clientv3.WatchResponse
 }
@@ -73,7 +75,8 @@ func newFakeWatcher() *fakeWatcher {
 
 func (f *fakeWatcher) Watch(ctx context.Context, key string, options ...clientv3.OpOption) clientv3.WatchChan {
 	op := clientv3.OpGet(key, options...)
-	w := &fakeWatch{from: op.Rev(), responses: make(chan clientv3.WatchResponse)}
+	header, _ := metadata.FromOutgoingContext(ctx)
+	w := &fakeWatch{stream: header["webhookcfg-watch"], from: op.Rev(), responses: make(chan clientv3.WatchResponse)}
 	responses := make(chan clientv3.WatchResponse)
 	go func() {
 		defer close(responses)

@@ -199,6 +199,23 @@ func TestRestored(t *testing.T) {
 	}
 }
 
+// TestOwnStream: each store selects a stream that no other watch of the client has.
+func TestOwnStream(t *testing.T) {
+	runFeedTest(t, func(one *feedTest) {
+		other, _, watcher := newFakeStore(one.t)
+		if _, err := other.Changes(one.t.Context(), ""); err != nil {
+			one.t.Fatal(err)
+		}
+		streams := [...][]string{one.watch.stream, (<-watcher.started).stream}
+		if err := other.Close(); err != nil {
+			one.t.Error(err)
+		}
+		if len(streams[0]) != 1 || len(streams[1]) != 1 || streams[0][0] == streams[1][0] {
+			one.t.Errorf("the streams are %q", streams)
+		}
+	})
+}
+
 // TestLateResponse: a response of a watch from before the cluster was restored does not
 // count as progress after that.
 func TestLateResponse(t *testing.T) {
