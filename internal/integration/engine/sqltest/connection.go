@@ -156,9 +156,17 @@ func (r *lossTest) loseOne(ctx context.Context, n int, sum *lossCounts) (lost bo
 		return false, err
 	}
 	st := r.connect()
-	r.proxy.Lose(r.direction, r.loss, func(i int) bool { return i == n || r.lasting && i > n })
+	changing, cancel := context.WithCancel(ctx)
+	defer cancel()
+	r.proxy.Lose(r.direction, r.loss, func(i int) bool {
+		lose := i == n || r.lasting && i > n
+		if lose && r.loss == engine.Silence {
+			cancel() // nothing else ends the wait for what is lost
+		}
+		return lose
+	})
 	earlier := r.proxy.Lost()
-	outcome, err := r.change(ctx, st, changesOf("client-" + id)[r.kind])
+	outcome, err := r.change(changing, st, changesOf("client-" + id)[r.kind])
 	if err != nil {
 		return false, err
 	}
@@ -200,20 +208,16 @@ func (r *lossTest) prepare(ctx context.Context, client, twin string) (before, wa
 	return before, wanted, err
 }
 
-// change makes a change. If the connection is silent, its context ends early.
+// change makes a change, and fails if it does not end.
 func (r *lossTest) change(ctx context.Context, st *sqlstore.Store, c webhookcfg.Change) (outcome, err error) {
-	timeout := callTimeout
-	if r.loss == engine.Silence {
-		timeout = 300 * time.Millisecond
-	}
-	ctx, cancel := context.WithTimeout(ctx, timeout)
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
 	ended := make(chan error, 1)
 	go func() { ended <- r.apply(st, ctx, c) }()
 	select {
 	case outcome = <-ended:
 		return outcome, nil
-	case <-time.After(callTimeout):
+	case <-time.After(2 * callTimeout):
 		return nil, errors.New("the change long outlived its context")
 	}
 }
