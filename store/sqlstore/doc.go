@@ -7,6 +7,31 @@
 //	err = st.Migrate(ctx)
 //	h, err := webhookcfg.NewHandler(st, verifier, nil)
 //
+// The tests of this repository run these combinations:
+//
+//	database          dialect     driver                   settings
+//	PostgreSQL        PostgreSQL  jackc/pgx                query modes cache_statement,
+//	                                                       cache_describe, simple_protocol
+//	PostgreSQL        PostgreSQL  jackc/pgx, pgxpool       stdlib.OpenDBFromPool; leave
+//	                                                       SetMaxIdleConns at its 0
+//	PostgreSQL        PostgreSQL  lib/pq                   deadlines, see below
+//	PgBouncer 1.18,   PostgreSQL  jackc/pgx                query mode exec
+//	transaction mode
+//	MariaDB           MySQL       go-sql-driver/mysql
+//	SQLite            SQLite      modernc.org/sqlite       see section SQLite
+//	SQLite            SQLite      mattn/go-sqlite3         _busy_timeout=250,
+//	                                                       _journal_mode=WAL,
+//	                                                       _synchronous=FULL
+//
+// They never ran on MySQL itself, a Galera cluster, or a database that only speaks the
+// protocol of PostgreSQL.
+//
+// lib/pq waits for the response of a silent server, or of a silent network, whatever the
+// context. Give its Connector a Dialer whose connections set a deadline before each Read
+// and Write, longer than a change may wait for a lock: a call then outlasts its context by
+// a few of these times at most. The other network drivers close the connection when the
+// context ends.
+//
 // # Data model
 //
 // Each client has a row that holds its base and a generation number; each override

@@ -4,6 +4,7 @@ import (
 	"database/sql"
 	"database/sql/driver"
 	"errors"
+	"reflect"
 	"regexp"
 	"strconv"
 	"strings"
@@ -129,17 +130,25 @@ func mySQLCode(err error) string {
 	return found[1]
 }
 
-// sqLiteCode returns the primary result code, or the one to which the text corresponds with
-// drivers that have no method for it.
+// sqLiteCode returns the primary result code, for which a driver has a method or a field,
+// or the one to which the text of another driver corresponds.
 func sqLiteCode(err error) string {
 	e, ok := errors.AsType[interface {
 		error
 		Code() int
 	}](err)
-	switch {
-	case ok:
+	if ok {
 		return strconv.Itoa(e.Code() & 0xff)
-	case strings.Contains(err.Error(), "is locked"):
+	}
+	text := err.Error()
+	for ; err != nil; err = errors.Unwrap(err) {
+		if v := reflect.Indirect(reflect.ValueOf(err)); v.Kind() == reflect.Struct {
+			if code := v.FieldByName("Code"); code.IsValid() && code.CanInt() {
+				return strconv.FormatInt(code.Int()&0xff, 10)
+			}
+		}
+	}
+	if strings.Contains(text, "is locked") {
 		return "6" // SQLITE_LOCKED
 	}
 	return ""

@@ -27,8 +27,16 @@ type (
 
 func (e stateError) Error() string    { return "ERROR: something (SQLSTATE " + string(e) + ")" }
 func (e stateError) SQLState() string { return string(e) }
-func (e codeError) Error() string     { return fmt.Sprintf("something (%d)", int(e)) }
-func (e codeError) Code() int         { return int(e) }
+
+// fieldError is an error of SQLite with a field for the code, and no method.
+type fieldError struct{ Code fieldCode }
+
+type fieldCode int
+
+func (e fieldError) Error() string { return fmt.Sprintf("something (%d)", e.Code) }
+
+func (e codeError) Error() string { return fmt.Sprintf("something (%d)", int(e)) }
+func (e codeError) Code() int     { return int(e) }
 
 var (
 	errMine        = errors.New("a conflict that only the host recognizes")
@@ -145,6 +153,9 @@ func TestApplyOutcomes(t *testing.T) {
 		{sqlite, setAll(), "commit", codeError(13), always, notMade, 1},
 		{sqlite, setAll(), "commit", codeError(19 | 3<<8), always, notMade, 1},
 		{sqlite, setAll(), "commit", codeError(8), always, notMade, 1},
+		{sqlite, setAll(), "commit", fieldError{Code: 13}, always, notMade, 1},
+		{sqlite, setAll(), "commit", fmt.Errorf("wrapped: %w", &fieldError{Code: 5 | 2<<8}), 1, made, 2},
+		{sqlite, setAll(), "commit", fieldError{Code: 10}, always, unknown, 2},
 		{sqlite, setAll(), "commit", codeError(10), always, unknown, 2},
 		{sqlite, setAll(), "commit", codeError(10 | 4<<8), always, unknown, 2}, // of fsync
 		{sqlite, setAll(), "commit", codeError(7), always, unknown, 2},
