@@ -192,7 +192,7 @@ func sharedCheck(credential digest, v version) string {
 // lookup reveals nothing about what is remembered. A plain prefix is sufficient as the
 // key, since digests never leave the process.
 func (c *Cached) digest(ctx context.Context, id, secret string) digest {
-	source, _ := Source(ctx)
+	source, _ := webhookcfg.SourceAddr(ctx)
 	var buf [256]byte
 	text := append(buf[:0], c.seed[:]...)
 	parts := [...]string{id, secret, ""}

@@ -7,6 +7,8 @@ import (
 	"runtime"
 	"slices"
 	"sync"
+
+	"example.com/go-webhookcfg/webhookcfg"
 )
 
 // ErrBusy is returned for a check that was not made, because too many others already
@@ -51,7 +53,7 @@ func newSlots(n int) *slots {
 // acquire waits for a slot, but takes a free one even if ctx has ended. If it returns nil,
 // release must be called.
 func (s *slots) acquire(ctx context.Context) error {
-	source, _ := Source(ctx)
+	source, _ := webhookcfg.SourceAddr(ctx)
 	q := &queued{place{trustOf(ctx) > untrusted, site(source)}, make(chan error, 1)}
 	if s.enter(q) {
 		return nil

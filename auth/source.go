@@ -1,32 +1,18 @@
 package auth
 
 import (
-	"context"
 	"fmt"
 	"iter"
 	"net/http"
 	"net/netip"
 	"slices"
 	"strings"
+
+	"example.com/go-webhookcfg/webhookcfg"
 )
 
-type sourceKey struct{}
-
-// ContextWithSource returns a context with the source address of a sign-in, for hosts
-// that determine it in another way than [WithSource]. An IPv4-mapped address becomes
-// the IPv4 address and a zone is removed.
-func ContextWithSource(ctx context.Context, source netip.Addr) context.Context {
-	return context.WithValue(ctx, sourceKey{}, source.Unmap().WithZone(""))
-}
-
-// Source returns the source address of a sign-in, if ctx has a valid one.
-func Source(ctx context.Context) (source netip.Addr, ok bool) {
-	source, _ = ctx.Value(sourceKey{}).(netip.Addr)
-	return source, source.IsValid()
-}
-
 // WithSource returns a middleware that adds the source address of a request to its
-// context. [Throttle] requires it. The source is the peer address of the connection.
+// context, see [webhookcfg.ContextWithSource]. [Throttle] requires it. The source is the peer address of the connection.
 //
 // If that is a trusted proxy, the X-Forwarded-For field is read from its end, which the
 // proxy wrote, up to the first address that is not a trusted proxy. Addresses further
@@ -38,7 +24,7 @@ func Source(ctx context.Context) (source netip.Addr, ok bool) {
 //
 // The middleware copies the request, so it belongs outermost: a handler around it does
 // not see the Pattern that a mux inside sets. A connection without an IP address, such as
-// a Unix socket's, has no source; use [ContextWithSource] there.
+// a Unix socket's, has no source; use [webhookcfg.ContextWithSource] there.
 func WithSource(trustedProxies ...netip.Prefix) (func(next http.Handler) http.Handler, error) {
 	trusted := proxies(slices.Clone(trustedProxies))
 	for _, network := range trusted {
@@ -49,7 +35,7 @@ func WithSource(trustedProxies ...netip.Prefix) (func(next http.Handler) http.Ha
 	return func(next http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			source := trusted.source(r)
-			next.ServeHTTP(w, r.WithContext(ContextWithSource(r.Context(), source)))
+			next.ServeHTTP(w, r.WithContext(webhookcfg.ContextWithSource(r.Context(), source)))
 		})
 	}, nil
 }

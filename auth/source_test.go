@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"example.com/go-webhookcfg/auth"
+	"example.com/go-webhookcfg/webhookcfg"
 )
 
 func TestWithSource(t *testing.T) {
@@ -68,7 +69,7 @@ func sourceOf(peer string, forwarded []string, trusted ...netip.Prefix) (source 
 	r.RemoteAddr = peer
 	r.Header["X-Forwarded-For"] = forwarded
 	next := http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
-		if addr, ok := auth.Source(r.Context()); ok {
+		if addr, ok := webhookcfg.SourceAddr(r.Context()); ok {
 			source = addr.String()
 		}
 	})
@@ -102,7 +103,7 @@ func TestWithSourceRefuses(t *testing.T) {
 func TestWithSourceCopiesItsPrefixes(t *testing.T) {
 	trusted := []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")}
 	var got netip.Addr
-	h := mustWithSource(trusted...)(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { got, _ = auth.Source(r.Context()) }))
+	h := mustWithSource(trusted...)(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { got, _ = webhookcfg.SourceAddr(r.Context()) }))
 	trusted[0] = netip.MustParsePrefix("0.0.0.0/0")
 	r := httptest.NewRequest(http.MethodGet, "/", nil)
 	r.RemoteAddr = "192.0.2.1:80"
@@ -115,7 +116,7 @@ func TestWithSourceCopiesItsPrefixes(t *testing.T) {
 
 func TestWithSourceOverLoopback(t *testing.T) {
 	server := httptest.NewServer(mustWithSource()(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		addr, ok := auth.Source(r.Context())
+		addr, ok := webhookcfg.SourceAddr(r.Context())
 		fmt.Fprint(w, addr, ok)
 	})))
 	defer server.Close()
@@ -130,10 +131,10 @@ func TestWithSourceOverLoopback(t *testing.T) {
 }
 
 func TestSourceOfNothing(t *testing.T) {
-	if addr, ok := auth.Source(context.Background()); ok || addr.IsValid() {
+	if addr, ok := webhookcfg.SourceAddr(context.Background()); ok || addr.IsValid() {
 		t.Errorf("got %v", addr)
 	}
-	if addr, ok := auth.Source(auth.ContextWithSource(context.Background(), netip.Addr{})); ok || addr.IsValid() {
+	if addr, ok := webhookcfg.SourceAddr(webhookcfg.ContextWithSource(context.Background(), netip.Addr{})); ok || addr.IsValid() {
 		t.Errorf("got %v", addr)
 	}
 }

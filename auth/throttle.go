@@ -166,7 +166,7 @@ func newLimiter[K comparable](rate Rate, size int) *ratelimit.Limiter[K] {
 
 // Verify implements [webhookcfg.CredentialVerifier].
 func (t *Throttled) Verify(ctx context.Context, id, secret string) (webhookcfg.Client, error) {
-	addr, ok := Source(ctx)
+	addr, ok := webhookcfg.SourceAddr(ctx)
 	if !ok {
 		return webhookcfg.Client{}, errNoSource
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"log/slog"
 	"net/http"
+	"net/netip"
 	"time"
 
 	"example.com/go-webhookcfg/webhookcfg/egress"
@@ -96,4 +97,20 @@ func (e *Event) attrs() []slog.Attr {
 		attrs = append(attrs, slog.String("stack", string(p.stack)))
 	}
 	return attrs
+}
+
+type sourceKey struct{}
+
+// ContextWithSource returns a context with the source address of a request, for limits of
+// sign-ins and for [Event.Source]. [example.com/go-webhookcfg/auth.WithSource] is a
+// middleware that sets it. An IPv4-mapped address becomes the IPv4 address, and a zone is
+// removed.
+func ContextWithSource(ctx context.Context, source netip.Addr) context.Context {
+	return context.WithValue(ctx, sourceKey{}, source.Unmap().WithZone(""))
+}
+
+// SourceAddr returns the source address of a request, if ctx has a valid one.
+func SourceAddr(ctx context.Context) (source netip.Addr, ok bool) {
+	source, _ = ctx.Value(sourceKey{}).(netip.Addr)
+	return source, source.IsValid()
 }
