@@ -58,6 +58,34 @@ type apiError struct {
 	allow string
 }
 
+// Error is the error of [Handler.Set] and [Handler.Unset], with what the response to a
+// request would have held.
+type Error struct {
+	// Status is the HTTP status.
+	Status int
+	// Code is the error code, as in the table of the package documentation.
+	Code string
+	// Description is the text for the client. It holds no input of the caller.
+	Description string
+	// RetryAfter is how long to wait before the call is repeated; zero if unknown.
+	RetryAfter time.Duration
+
+	cause error
+}
+
+// Error returns the code, the description and the cause, which is for the host alone.
+func (e *Error) Error() string {
+	text := "webhookcfg: " + e.Code + ": " + e.Description
+	if e.cause != nil {
+		text += ": " + e.cause.Error()
+	}
+	return text
+}
+
+// Unwrap returns the cause; nil where the description is complete. No URL in its text has
+// more than scheme, host and port.
+func (e *Error) Unwrap() error { return e.cause }
+
 func (e *apiError) status() int { return errorTable[e.code].status }
 
 // invalidRequest is the error of a request that breaks a rule.

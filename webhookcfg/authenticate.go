@@ -20,13 +20,36 @@ func (x *exchange) authenticate(ctx context.Context) *apiError {
 	x.secrets = [...]string{strings.TrimLeft(token, " "), secret}
 	client, err := x.h.verifier.Verify(ctx, id, secret)
 	if err != nil {
-		return verifierError(err)
+		e := verifierError(err)
+		if e.code == codeInvalidClient || e.code == codeTooManyRequests {
+			x.event.PresentedID = x.presentedID(id, secret)
+		}
+		return e
 	}
 	if !validClientID(client.ID) {
 		return serverError(errClientID)
 	}
-	x.event.Client, x.event.SecretName = client.ID, client.SecretName
+	x.event.Client, x.event.Credential, x.event.SecretName = client.ID, id, client.SecretName
 	return nil
+}
+
+// presentedID returns an id that did not sign in, for events, unless it holds the secret.
+func (x *exchange) presentedID(id, secret string) string {
+	const limit = 128
+	if x.h.options.OmitPresentedID || strings.Contains(id, secret) {
+		return ""
+	}
+	shown := strings.Map(func(r rune) rune {
+		if !unicode.IsGraphic(r) {
+			return -1
+		}
+		return r
+	}, id)
+	for len(shown) > limit {
+		_, size := utf8.DecodeLastRuneInString(shown)
+		shown = shown[:len(shown)-size]
+	}
+	return strings.Clone(shown) // of the credentials, which hold the secret
 }
 
 var errClientID = errors.New("webhookcfg: verifier returned a client without a valid ID")

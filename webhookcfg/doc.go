@@ -40,6 +40,13 @@
 // chunked body in HTTP/1.0, which has no chunks: net/http removes it, with the field that
 // announces it, before the handler is called.
 //
+// # From Go
+//
+// [Handler.Set] and [Handler.Unset] make a change for the host's own code, such as a
+// dashboard of signed-in users: after the same checks and the probe as a request, with an
+// event, and with an [Error] that has what the response would have held. A host that calls
+// the [Store] itself skips all of that.
+//
 // # States and operations
 //
 // The state of a client is its base, the URL that every entity has unless it has an
@@ -106,6 +113,10 @@
 // the same 401, byte for byte. A URL is checked by an [egress.Policy] and probed by a
 // [Prober] before it replaces the one in effect; a refused URL changes nothing. The
 // default probe shows that the target can be reached, not that the client owns it.
+//
+// An event, and its log record, names the credential that signed in and the source address.
+// For a refused sign-in it names the id that was presented, which may be a secret in the
+// wrong field; [Options.OmitPresentedID] leaves it out.
 //
 // Webhook URLs carry tokens, so they are held in an [egress.URL], which prints as
 // scheme, host and port only; only the reads return them in full, to their owner.

@@ -11,13 +11,23 @@ import (
 	"example.com/go-webhookcfg/webhookcfg/egress"
 )
 
-// Event reports the outcome of one request to the host. It holds no client secret,
+// Event reports the outcome of one request, or of one call from Go, to the host. It holds no client secret,
 // and a URL only in the form that shows scheme, host and port.
 type Event struct {
 	// Operation is "set", "unset", "read" or "list".
 	Operation string
 	// Client is the client that signed in; "" if none did.
 	Client string
+	// Credential is the id with which it signed in, which may differ from Client; "" in
+	// [Handler.Set] and [Handler.Unset].
+	Credential string
+	// PresentedID is the id of a sign-in that was refused (401) or throttled (429): its
+	// first 128 bytes, without characters that a log cannot show. It was not verified, and
+	// may be a secret in the wrong place; see [Options.OmitPresentedID].
+	PresentedID string
+	// Source is the source address that [ContextWithSource] set, or else that of the
+	// connection. It is invalid if there is neither.
+	Source netip.Addr
 	// SecretName is the [Client.SecretName] of the secret that signed in; "" if it has
 	// no name.
 	SecretName string
@@ -42,11 +52,21 @@ func (o *operation) report(ctx context.Context) {
 	e := &o.event
 	e.Duration = time.Since(o.start)
 	if o.h.options.OnEvent != nil {
+		e.Source = o.source(ctx)
 		defer o.h.options.OnEvent(ctx, *e) // even if the logger panics
 	}
 	if level := e.level(ctx); o.h.options.Logger.Enabled(ctx, level) {
+		e.Source = o.source(ctx)
 		o.h.options.Logger.LogAttrs(ctx, level, "webhook configuration request", e.attrs()...)
 	}
+}
+
+func (o *operation) source(ctx context.Context) netip.Addr {
+	if source, ok := SourceAddr(ctx); ok {
+		return source
+	}
+	peer, _ := netip.ParseAddrPort(o.peer) // "" in a call from Go, "@" on a Unix socket
+	return peer.Addr().Unmap().WithZone("")
 }
 
 // level returns the level of the log record. Failures of the service are errors, and
@@ -70,7 +90,7 @@ func (e *Event) level(ctx context.Context) slog.Level {
 
 // attrs returns the attributes of the log record.
 func (e *Event) attrs() []slog.Attr {
-	attrs := append(make([]slog.Attr, 0, 9),
+	attrs := append(make([]slog.Attr, 0, 12),
 		slog.String("operation", e.Operation),
 		slog.Int("status", e.Status),
 		slog.Duration("duration", e.Duration))
@@ -80,8 +100,17 @@ func (e *Event) attrs() []slog.Attr {
 	if e.Client != "" {
 		attrs = append(attrs, slog.String("client", e.Client))
 	}
+	if e.Credential != "" {
+		attrs = append(attrs, slog.String("credential", e.Credential))
+	}
 	if e.SecretName != "" {
 		attrs = append(attrs, slog.String("secret_name", e.SecretName))
+	}
+	if e.PresentedID != "" {
+		attrs = append(attrs, slog.String("presented_id", e.PresentedID))
+	}
+	if e.Source.IsValid() {
+		attrs = append(attrs, slog.String("source", e.Source.String()))
 	}
 	if e.Scope != (Scope{}) {
 		attrs = append(attrs, slog.Any("scope", e.Scope))

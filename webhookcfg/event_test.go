@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http/httptest"
+	"net/netip"
 	"strings"
 	"testing"
 	"time"
@@ -49,18 +50,18 @@ func TestEvents(t *testing.T) {
 	}{
 		{
 			"POST", configure, `{"endpoint_id":"e1","webhook_url":"https://h.example.com:8443/t0ken?k=v"}`,
-			`{"level":"INFO",` + msg + `"operation":"set","status":200,"client":"acme","scope":"entity e1","url":"https://h.example.com:8443"}`,
+			`{"level":"INFO",` + msg + `"operation":"set","status":200,"client":"acme","credential":"acme","source":"192.0.2.1","scope":"entity e1","url":"https://h.example.com:8443"}`,
 		},
 		{
 			"POST", variant, `{"webhook_url":"https://down.example.com/t0ken"}`,
-			`{"level":"WARN",` + msg + `"operation":"set","status":200,"client":"acme","scope":"all","url":"https://down.example.com","error":"cannot reach https://down.example.com"}`,
+			`{"level":"WARN",` + msg + `"operation":"set","status":200,"client":"acme","credential":"acme","source":"192.0.2.1","scope":"all","url":"https://down.example.com","error":"cannot reach https://down.example.com"}`,
 		},
-		{"DELETE", configure, ``, `{"level":"INFO",` + msg + `"operation":"unset","status":200,"client":"acme","scope":"all"}`},
-		{"GET", configure + "/e1", ``, `{"level":"DEBUG",` + msg + `"operation":"read","status":200,"client":"acme","scope":"entity e1"}`},
-		{"GET", configure, ``, `{"level":"DEBUG",` + msg + `"operation":"list","status":200,"client":"acme"}`},
+		{"DELETE", configure, ``, `{"level":"INFO",` + msg + `"operation":"unset","status":200,"client":"acme","credential":"acme","source":"192.0.2.1","scope":"all"}`},
+		{"GET", configure + "/e1", ``, `{"level":"DEBUG",` + msg + `"operation":"read","status":200,"client":"acme","credential":"acme","source":"192.0.2.1","scope":"entity e1"}`},
+		{"GET", configure, ``, `{"level":"DEBUG",` + msg + `"operation":"list","status":200,"client":"acme","credential":"acme","source":"192.0.2.1"}`},
 		{
 			"POST", configure, `{"webhook_url":"ftp://h.example.com/t0ken"}`,
-			`{"level":"INFO",` + msg + `"operation":"set","status":400,"code":"invalid_webhook_url","client":"acme","scope":"all"}`,
+			`{"level":"INFO",` + msg + `"operation":"set","status":400,"code":"invalid_webhook_url","client":"acme","credential":"acme","source":"192.0.2.1","scope":"all"}`,
 		},
 	}
 	for _, tt := range tests {
@@ -111,8 +112,99 @@ func TestEventNamesSecret(t *testing.T) {
 		r := httptest.NewRequest("DELETE", target, nil)
 		r.SetBasicAuth("acme", "s3cret")
 		h.ServeHTTP(httptest.NewRecorder(), r)
-		if event.Client != "acme" || event.SecretName != "spring" || !strings.Contains(records.String(), " client=acme secret_name=spring") {
+		if event.Client != "acme" || event.SecretName != "spring" || !strings.Contains(records.String(), " client=acme credential=acme secret_name=spring") {
 			t.Errorf("%s: got %+v and %s", target, event, &records)
+		}
+	}
+}
+
+// TestPresentedID: the event and the record of a sign-in that was refused or throttled name
+// the id that was presented, bounded and clean, and not if it may be the secret.
+func TestPresentedID(t *testing.T) {
+	long := strings.Repeat("x", 127)
+	for _, tt := range []struct {
+		name, id string
+		err      error
+		omit     bool
+		want     string
+	}{
+		{name: "wrong secret", id: "acme", err: webhookcfg.ErrInvalidCredentials, want: "acme"},
+		{name: "throttled", id: "acme", err: retryError{time.Second}, want: "acme"},
+		{name: "outage", id: "acme", err: errBroken},
+		{name: "success", id: "acme"},
+		{name: "switched off", id: "acme", err: webhookcfg.ErrInvalidCredentials, omit: true},
+		{name: "long", id: long + "xx", err: webhookcfg.ErrInvalidCredentials, want: long + "x"},
+		{name: "long, cut between characters", id: long + "\u00e9", err: webhookcfg.ErrInvalidCredentials, want: long},
+		{name: "control and format characters", id: "a\u0085b\u202ec\u200bd\ufeff", err: webhookcfg.ErrInvalidCredentials, want: "abcd"},
+		{name: "secret in the id", id: "acme s3cret", err: webhookcfg.ErrInvalidCredentials},
+		{name: "secret as the id", id: "s3cret", err: webhookcfg.ErrInvalidCredentials},
+	} {
+		var event webhookcfg.Event
+		var records bytes.Buffer
+		o := options()
+		o.OnEvent = eventInto(&event)
+		o.OmitPresentedID = tt.omit
+		o.Logger = slog.New(slog.NewJSONHandler(&records, nil))
+		h, err := webhookcfg.NewHandler(newRecorder(), verifier(func(context.Context, string, string) (webhookcfg.Client, error) {
+			return webhookcfg.Client{ID: "owner"}, tt.err
+		}), o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r := httptest.NewRequest("DELETE", configure, nil)
+		r.SetBasicAuth(tt.id, "s3cret")
+		h.ServeHTTP(httptest.NewRecorder(), r)
+		var record struct {
+			PresentedID string `json:"presented_id"`
+			Credential  string
+		}
+		if err := json.Unmarshal(records.Bytes(), &record); err != nil {
+			t.Fatal(err)
+		}
+		if event.PresentedID != tt.want || record.PresentedID != tt.want {
+			t.Errorf("%s: the event has %q, the record %q, want %q", tt.name, event.PresentedID, record.PresentedID, tt.want)
+		}
+		credential := ""
+		if tt.err == nil {
+			credential = tt.id
+		}
+		if event.Credential != credential || record.Credential != credential {
+			t.Errorf("%s: the credential is %q and %q, want %q", tt.name, event.Credential, record.Credential, credential)
+		}
+	}
+}
+
+// TestEventSource: the source is that of the context, or else the peer.
+func TestEventSource(t *testing.T) {
+	for _, tt := range []struct {
+		context netip.Addr
+		peer    string
+		want    string
+	}{
+		{netip.MustParseAddr("192.0.2.9"), "127.0.0.1:1", "192.0.2.9"},
+		{netip.Addr{}, "[::ffff:192.0.2.1]:1", "192.0.2.1"},
+		{netip.Addr{}, "[fe80::1%eth0]:1", "fe80::1"},
+		{netip.Addr{}, "@", ""},
+		{netip.Addr{}, "", ""},
+	} {
+		var event webhookcfg.Event
+		var records bytes.Buffer
+		o := options()
+		o.OnEvent = eventInto(&event)
+		o.Logger = slog.New(slog.NewJSONHandler(&records, nil))
+		r := httptest.NewRequest("DELETE", configure, nil)
+		r.RemoteAddr = tt.peer
+		newHandler(t, newRecorder(), o).ServeHTTP(httptest.NewRecorder(), r.WithContext(webhookcfg.ContextWithSource(t.Context(), tt.context)))
+		var record struct{ Source string }
+		if err := json.Unmarshal(records.Bytes(), &record); err != nil {
+			t.Fatal(err)
+		}
+		got := ""
+		if event.Source.IsValid() {
+			got = event.Source.String()
+		}
+		if got != tt.want || record.Source != tt.want {
+			t.Errorf("%v at %q: the event has %q, the record %q, want %q", tt.context, tt.peer, got, record.Source, tt.want)
 		}
 	}
 }

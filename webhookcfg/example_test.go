@@ -2,6 +2,7 @@ package webhookcfg_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -52,6 +53,30 @@ func ExampleNewHandler() {
 	// 200 {"message":"successful"}
 	// override https://hooks.example.com <nil>
 	// https://hooks.example.com/in?token=t0ken
+}
+
+// A dashboard of the host changes webhooks after the same checks as a client's request.
+func ExampleHandler_Set() {
+	h, err := webhookcfg.NewHandler(store.NewMemory(), oneClient{"acme", "s3cret"}, &webhookcfg.Options{
+		ProbeMode: webhookcfg.ProbeOff, // there is nothing to reach in an example
+	})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	ctx := context.Background()
+	fmt.Println(h.Set(ctx, "acme", webhookcfg.Entity("e1"), "https://hooks.example.com/in?token=t0ken"))
+
+	err = h.Set(ctx, "acme", webhookcfg.All(), "http://hooks.example.com/in?token=t0ken")
+	var refused *webhookcfg.Error
+	if errors.As(err, &refused) {
+		fmt.Println(refused.Status, refused.Code)
+		fmt.Println(refused.Description) // may be shown to the user
+	}
+	// Output:
+	// <nil>
+	// 400 invalid_webhook_url
+	// The URL must be absolute with the scheme https
 }
 
 // The states of an entity, the operations, and the webhook in effect after each: the

@@ -63,7 +63,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	r.Pattern = m.action.pattern
-	x := &exchange{operation: operation{h: h, start: time.Now()}, w: w, r: r}
+	x := &exchange{operation: operation{h: h, start: time.Now(), peer: r.RemoteAddr}, w: w, r: r}
 	x.event.Operation = m.action.route.Operation
 	x.run(m)
 }

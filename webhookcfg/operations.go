@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"runtime/debug"
 	"strings"
 	"time"
@@ -16,11 +17,85 @@ import (
 type operation struct {
 	h     *Handler
 	start time.Time
+	peer  string // the address of the connection; "" in a call from Go
 	event Event
 	// url is that of a set, even if malformed, and secrets the client's. They are redacted
 	// in the texts of other packages.
 	url     egress.URL
 	secrets [2]string
+}
+
+// Set sets the webhook of a client, as a POST of that client does: after the same checks
+// and the probe, and with an event and a log record. It is for the host's own code, such as a
+// dashboard of users that signed in there. [Options.AllScope] and [Options.OriginalTarget]
+// do not apply. The scope must be given: there is no default that reaches all entities.
+//
+// The error is an [*Error], and wraps the cause: [ErrInvalidArgument] for an invalid client
+// or scope, or the error of ctx or of the store, for example. ctx bounds the call, and
+// [Options.Timeout] does too.
+func (h *Handler) Set(ctx context.Context, client string, scope Scope, url string) error {
+	o := operation{h: h, start: time.Now(), url: egress.NewURL(url)}
+	return o.call(ctx, opNameSet, client, scope)
+}
+
+// Unset leaves the scope of a client without a webhook, as a DELETE of that client does. See
+// [Handler.Set].
+func (h *Handler) Unset(ctx context.Context, client string, scope Scope) error {
+	o := operation{h: h, start: time.Now()}
+	return o.call(ctx, opNameUnset, client, scope)
+}
+
+// call performs an operation for the host.
+func (o *operation) call(ctx context.Context, name, client string, scope Scope) error {
+	ctx, cancel := context.WithDeadline(ctx, o.start.Add(o.h.options.Timeout))
+	defer cancel()
+	o.event.Operation = name
+	e := o.change(ctx, client, scope)
+	o.report(ctx)
+	if e == nil {
+		return nil
+	}
+	return &Error{Status: e.status(), Code: o.event.Code, Description: e.description, RetryAfter: e.retryAfter, cause: o.event.Err}
+}
+
+// change makes a change of a call, and returns a panic as an error.
+func (o *operation) change(ctx context.Context, client string, scope Scope) (e *apiError) {
+	defer func() {
+		if value := recover(); value != nil {
+			e = serverError(o.panicked(value))
+			o.conclude(e)
+		}
+	}()
+	switch {
+	case !validClientID(client):
+		e = serverError(fmt.Errorf("%w: client", ErrInvalidArgument))
+	case scope == Scope{}:
+		e = serverError(fmt.Errorf("%w: scope", ErrInvalidArgument))
+	default:
+		o.event.Client = client
+		if !scope.IsAll() {
+			scope, e = o.h.entityScope(scope.Entity())
+		}
+		switch {
+		case e != nil:
+		case o.event.Operation == opNameSet:
+			e = o.set(ctx, scope)
+		default:
+			e = o.unset(ctx, scope)
+		}
+	}
+	o.conclude(e)
+	return e
+}
+
+// conclude records the outcome.
+func (o *operation) conclude(e *apiError) {
+	if e == nil {
+		o.event.Status = http.StatusOK
+		return
+	}
+	o.event.Err = o.redactedError(e.cause) // first: the cause's Error method may panic
+	o.event.Status, o.event.Code = e.status(), errorTable[e.code].name
 }
 
 // set checks and applies, in this order: the store sees no unchecked change.

@@ -80,12 +80,17 @@ type Options struct {
 	// BodyLimit is the largest body of a set, in bytes; zero means 16 KiB.
 	BodyLimit int64
 
-	// Logger logs one record for each request that reached an operation. If nil,
+	// Logger logs one record for each request that reached an operation, and for each call
+	// of [Handler.Set] and [Handler.Unset]. If nil,
 	// nothing is logged.
 	Logger *slog.Logger
 
+	// OmitPresentedID leaves [Event.PresentedID] empty: users type secrets into the wrong
+	// field.
+	OmitPresentedID bool
+
 	// OnEvent is called once for each request that reached an operation, after the
-	// response was written. It is called concurrently and must not block. If nil,
+	// response was written, and for each call from Go. It is called concurrently and must not block. If nil,
 	// events are dropped.
 	OnEvent func(ctx context.Context, e Event)
 

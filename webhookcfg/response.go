@@ -18,12 +18,11 @@ var success = []byte(`{"message":"successful"}`)
 // event.
 func (x *exchange) respond(ctx context.Context, body []byte, e *apiError) {
 	x.body.finish(x.r)
+	x.conclude(e)
+	x.responded = true
 	if e == nil {
-		x.event.Status, x.responded = http.StatusOK, true
 		write(x.w, http.StatusOK, body, x.scopeField())
 	} else {
-		x.event.Err = x.redactedError(e.cause) // first: the cause's Error method may panic
-		x.event.Status, x.event.Code, x.responded = e.status(), errorTable[e.code].name, true
 		x.h.refuse(x.w, e)
 	}
 	x.report(ctx)

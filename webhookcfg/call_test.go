@@ -1,0 +1,236 @@
+package webhookcfg_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"net/netip"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"example.com/go-webhookcfg/webhookcfg"
+	"example.com/go-webhookcfg/webhookcfg/egress"
+	"github.com/google/go-cmp/cmp"
+)
+
+// overWire makes a change as a client does.
+func overWire(h *webhookcfg.Handler, ctx context.Context, scope webhookcfg.Scope, target string) *httptest.ResponseRecorder {
+	r := httptest.NewRequest("DELETE", configure, nil)
+	switch {
+	case target != "" && scope.IsAll():
+		r = httptest.NewRequest("POST", configure, strings.NewReader(fmt.Sprintf(`{"webhook_url":%q}`, target)))
+	case target != "":
+		r = httptest.NewRequest("POST", configure, strings.NewReader(fmt.Sprintf(`{"endpoint_id":%q,"webhook_url":%q}`, scope.Entity(), target)))
+	case !scope.IsAll():
+		r = httptest.NewRequest("DELETE", configure+"/"+scope.Entity(), nil)
+	}
+	r.Header.Set("Content-Type", "application/json")
+	r.SetBasicAuth("acme", "s3cret")
+	r.RemoteAddr = ""
+	w := httptest.NewRecorder()
+	h.ServeHTTP(w, r.WithContext(ctx))
+	return w
+}
+
+// TestCallsAreChecked: a call from Go passes the same checks as a request, has the same
+// effect, event and record, and its error has what the response has.
+func TestCallsAreChecked(t *testing.T) {
+	const known, unknown = "e1", "foreign"
+	busy := func(context.Context) error { return retryError{1500 * time.Millisecond} }
+	tests := []struct {
+		name   string
+		scope  webhookcfg.Scope
+		url    string // "" in an unset
+		probe  func(context.Context) error
+		exists error
+		store  func(context.Context) error
+		want   int
+		cause  error
+	}{
+		{name: "set one", scope: webhookcfg.Entity(known), url: hookURL, want: 200},
+		{name: "set all", scope: webhookcfg.All(), url: hookURL, want: 200},
+		{name: "unset one", scope: webhookcfg.Entity(known), want: 200},
+		{name: "unset all", scope: webhookcfg.All(), want: 200},
+		{name: "malformed identifier", scope: webhookcfg.Entity("e*"), url: hookURL, want: 400},
+		{name: "malformed identifier of unset", scope: webhookcfg.Entity("e*"), want: 400},
+		{name: "URL refused", scope: webhookcfg.All(), url: "http://hooks.example.com/t0ken", want: 400},
+		{name: "unknown entity", scope: webhookcfg.Entity(unknown), url: hookURL, want: 404},
+		{name: "unknown entity of unset", scope: webhookcfg.Entity(unknown), want: 404},
+		{name: "catalogue down", scope: webhookcfg.Entity(known), exists: errBroken, want: 503, cause: errBroken},
+		{name: "unreachable", scope: webhookcfg.All(), url: hookURL, probe: func(context.Context) error { return errBroken }, want: 400, cause: errBroken},
+		{name: "probe throttled", scope: webhookcfg.All(), url: hookURL, probe: busy, want: 429, cause: retryError{1500 * time.Millisecond}},
+		{name: "probe panics", scope: webhookcfg.All(), url: hookURL, probe: func(context.Context) error { panic("in the prober") }, want: 500},
+		{name: "store down", scope: webhookcfg.All(), store: func(context.Context) error { return errBroken }, want: 503, cause: errBroken},
+		{name: "store hangs", scope: webhookcfg.All(), url: hookURL, store: func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() }, want: 503, cause: context.DeadlineExceeded},
+		{name: "store panics", scope: webhookcfg.All(), url: hookURL, store: func(context.Context) error { panic(hookURL) }, want: 500},
+	}
+	type outcome struct {
+		Status      int
+		Code, Text  string
+		RetryAfter  string
+		Changes     []string
+		Event       string
+		Record      map[string]any
+		ErrorHasURL bool
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				run := func(name string, do func(ctx context.Context, h *webhookcfg.Handler, out *outcome)) (out outcome) {
+					var event webhookcfg.Event
+					var records bytes.Buffer
+					st := newRecorder()
+					o := options()
+					o.AllScope = webhookcfg.AllScopeExact // governs requests alone
+					o.Logger = slog.New(slog.NewJSONHandler(&records, nil))
+					o.OnEvent = eventInto(&event)
+					o.ProbeMode = webhookcfg.ProbeEnforce
+					o.Prober = prober(func(ctx context.Context, client string, _ egress.URL) error {
+						if client != "acme" {
+							t.Errorf("the client of the probe is %q", client)
+						}
+						if tt.probe == nil {
+							return nil
+						}
+						return tt.probe(ctx)
+					})
+					o.EntityExists = func(_ context.Context, client, entity string) (bool, error) {
+						return client == "acme" && entity == known, tt.exists
+					}
+					var store webhookcfg.Store = st
+					if tt.store != nil {
+						store = faulty{st, tt.store}
+					}
+					ctx := webhookcfg.ContextWithSource(t.Context(), netip.MustParseAddr("2001:db8::1"))
+					do(ctx, newHandler(t, store, o), &out)
+					out.Changes = st.take()
+					if credential := map[string]string{"wire": "acme"}[name]; event.Credential != credential {
+						t.Errorf("%s: the credential is %q", name, event.Credential)
+					}
+					event.Credential, event.Duration = "", 0
+					out.Event = fmt.Sprintf("%+v", event)
+					if err := json.Unmarshal(records.Bytes(), &out.Record); err != nil {
+						t.Errorf("%v in %s", err, &records)
+					}
+					delete(out.Record, "time")
+					delete(out.Record, "duration")
+					delete(out.Record, "stack")
+					delete(out.Record, "credential")
+					return out
+				}
+				wire := run("wire", func(ctx context.Context, h *webhookcfg.Handler, out *outcome) {
+					w := overWire(h, ctx, tt.scope, tt.url)
+					out.Status, out.RetryAfter = w.Code, w.Header().Get("Retry-After")
+					var body struct {
+						Error string
+						Text  string `json:"error_description"`
+					}
+					if err := json.Unmarshal(w.Body.Bytes(), &body); err != nil {
+						t.Error(err)
+					}
+					out.Code, out.Text = body.Error, body.Text
+				})
+				call := run("call", func(ctx context.Context, h *webhookcfg.Handler, out *outcome) {
+					var err error
+					if tt.url == "" {
+						err = h.Unset(ctx, "acme", tt.scope)
+					} else {
+						err = h.Set(ctx, "acme", tt.scope, tt.url)
+					}
+					if err == nil {
+						out.Status = http.StatusOK
+						return
+					}
+					var e *webhookcfg.Error
+					if !errors.As(err, &e) {
+						t.Fatalf("%v is no Error", err)
+					}
+					out.Status, out.Code, out.Text = e.Status, e.Code, e.Description
+					if e.RetryAfter > 0 {
+						out.RetryAfter = fmt.Sprint(int(e.RetryAfter.Round(time.Second) / time.Second))
+					}
+					if tt.cause != nil && !errors.Is(err, tt.cause) {
+						t.Errorf("%v does not wrap %v", err, tt.cause)
+					}
+					out.ErrorHasURL = strings.Contains(err.Error(), "t0ken") || strings.Contains(err.Error(), "/in")
+				})
+				if diff := cmp.Diff(wire, call); diff != "" {
+					t.Errorf("-request +call:\n%s", diff)
+				}
+				if call.Status != tt.want {
+					t.Errorf("got %d, want %d", call.Status, tt.want)
+				}
+			})
+		})
+	}
+}
+
+// TestInvalidCalls: a call without a client or a scope, which no correct host makes, changes
+// nothing, and never means all.
+func TestInvalidCalls(t *testing.T) {
+	st := newRecorder()
+	h := newHandler(t, st, options())
+	for _, tt := range []struct {
+		client string
+		scope  webhookcfg.Scope
+	}{
+		{"", webhookcfg.All()},
+		{" ", webhookcfg.All()},
+		{"a\x00", webhookcfg.All()},
+		{strings.Repeat("a", 1025), webhookcfg.All()},
+		{"acme", webhookcfg.Scope{}},
+		{"acme", webhookcfg.Entity("")},
+	} {
+		for _, err := range []error{
+			h.Set(t.Context(), tt.client, tt.scope, hookURL),
+			h.Unset(t.Context(), tt.client, tt.scope),
+		} {
+			if !errors.Is(err, webhookcfg.ErrInvalidArgument) {
+				t.Errorf("%.20q, %v: got %v", tt.client, tt.scope, err)
+			}
+		}
+	}
+	if err := h.Set(t.Context(), "acme", webhookcfg.All(), ""); err == nil || errors.Is(err, webhookcfg.ErrInvalidArgument) {
+		t.Errorf("an empty URL: got %v", err)
+	}
+	if changes := st.take(); changes != nil {
+		t.Errorf("changed %q", changes)
+	}
+}
+
+// TestCallIgnoresAllScope: the host says by the scope what it means.
+func TestCallIgnoresAllScope(t *testing.T) {
+	st := newRecorder()
+	o := options()
+	o.AllScope = webhookcfg.AllScopeRefused
+	o.OriginalTarget = func(*http.Request) string { return "" }
+	h := newHandler(t, st, o)
+	if err := errors.Join(h.Set(t.Context(), "acme", webhookcfg.All(), hookURL), h.Unset(t.Context(), "acme", webhookcfg.All())); err != nil {
+		t.Error(err)
+	}
+	if diff := cmp.Diff([]string{"acme set all", "acme unset all"}, st.take()); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+}
+
+// TestCallEndsWithContext: a call whose context ended changes nothing.
+func TestCallEndsWithContext(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	st := newRecorder()
+	h := newHandler(t, st, options())
+	var e *webhookcfg.Error
+	if err := h.Set(ctx, "acme", webhookcfg.All(), hookURL); !errors.Is(err, context.Canceled) || !errors.As(err, &e) || e.Status != http.StatusServiceUnavailable {
+		t.Errorf("got %v", err)
+	}
+	if changes := st.take(); changes != nil {
+		t.Errorf("changed %q", changes)
+	}
+}
