@@ -10,7 +10,8 @@ PLATFORMS := linux darwin windows
 # translated to Go, and etcd. The race detector slows such a server tenfold and more, and
 # other tests run the same code of this repository with it.
 RACELESS  := /internal/integration/bench\|/examples/cluster\|/integration/sqlite$$\|/integration/etcd$$
-TESTS     := go test -count=1 -timeout=30m
+# TESTS prints what was skipped, with the reason, after the packages.
+TESTS      = "$(call tool,gotestsum)" --format pkgname -- -count=1 -timeout=30m
 FUZZTIME  ?= 20s
 BENCHDIR  ?= /var/tmp
 
