@@ -132,7 +132,7 @@ func Run(t testing.TB, target Target) {
 
 // Check checks a target. The error is not nil if the check could not be completed: the
 // target is invalid or is not reached, does not serve correct requests, or does not show
-// their effect, ctx has ended, or five requests had no response. The report then holds
+// their effect, ctx has ended, or three requests had no response. The report then holds
 // what was found before. A complete check without [Report.Failures] has passed.
 //
 // Neither the report nor the error holds the secret, or the part of the webhook URL after
@@ -153,7 +153,7 @@ func Check(ctx context.Context, target Target) (Report, error) {
 }
 
 // maxUnanswered is the number of requests without a response that end the check.
-const maxUnanswered = 5
+const maxUnanswered = 3
 
 // checker is one run of Check.
 type checker struct {
