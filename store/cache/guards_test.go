@@ -1,7 +1,6 @@
 package cache_test
 
 import (
-	"context"
 	"encoding/json"
 	"os"
 	"os/exec"
@@ -10,7 +9,6 @@ import (
 	"strconv"
 	"strings"
 	"testing"
-	"time"
 )
 
 // guard is a line of the source on which the bound of a Cache depends, its replacement
@@ -115,11 +113,9 @@ func TestGuards(t *testing.T) {
 		t.Skip("compiles the package once more")
 	}
 	t.Parallel()
-	ctx, cancel := context.WithTimeout(t.Context(), 4*time.Minute)
-	defer cancel()
-	program := compileWithout(ctx, t)
+	program := compileWithout(t)
 	run := func(trial, number string) (string, error) {
-		command := exec.CommandContext(ctx, program, "-test.run=^Test(Bound|Schedules)$/^"+trial+"$", "-test.timeout=1m")
+		command := exec.CommandContext(t.Context(), program, "-test.run=^Test(Bound|Schedules)$/^"+trial+"$", "-test.timeout=10m")
 		command.Env = append(os.Environ(), takenVar+"="+number)
 		output, err := command.CombinedOutput()
 		return string(output), err
@@ -138,7 +134,7 @@ func TestGuards(t *testing.T) {
 }
 
 // compileWithout compiles the tests of this package so that guards can be removed.
-func compileWithout(ctx context.Context, t *testing.T) (program string) {
+func compileWithout(t *testing.T) (program string) {
 	t.Helper()
 	dir := t.TempDir()
 	sources := map[string]string{"taken.go": takenSource}
@@ -155,7 +151,7 @@ func compileWithout(ctx context.Context, t *testing.T) (program string) {
 	if runtime.GOOS == "windows" {
 		program += ".exe"
 	}
-	command := exec.CommandContext(ctx, "go", "test", "-c", "-overlay", writeOverlay(t, dir, sources), "-o", program, ".")
+	command := exec.CommandContext(t.Context(), "go", "test", "-c", "-overlay", writeOverlay(t, dir, sources), "-o", program, ".")
 	if output, err := command.CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, output)
 	}
