@@ -126,7 +126,9 @@ func TestOpeningLogsProgress(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		defer l.Close()
+		if err := l.Close(); err != nil {
+			t.Error(err)
+		}
 		for _, want := range []string{
 			`msg="reading log" file=log records=`,
 			`msg="log read" file=log records=4000 bytes=`, `duration=`,
