@@ -394,7 +394,8 @@ func TestIdleHTTP2ConnectionsAreLimited(t *testing.T) {
 	for host := range 50 {
 		send(host)
 	}
-	if most.Load() > 20+2 { // the one that was in use, and the new one
+	// Some more were in use: that of a response that was read is, until a goroutine has run.
+	if most.Load() > 20+10 {
 		t.Errorf("%d connections were open", most.Load())
 	}
 	for host := range 30 {
