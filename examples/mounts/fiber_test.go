@@ -110,7 +110,7 @@ func TestDisconnect(t *testing.T) {
 		t.Errorf("net/http: got %v", err)
 	}
 	for _, m := range fibers {
-		if err := disconnect(m, time.Second/4); !errors.Is(err, context.DeadlineExceeded) {
+		if err := disconnect(m, 2*time.Second); !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("%s: got %v", m.name, err)
 		}
 	}
