@@ -63,7 +63,7 @@ func serve(t *testing.T, st webhookcfg.Store) *httptest.Server {
 	})
 	h, err := webhookcfg.NewHandler(st, acme, &webhookcfg.Options{
 		ProbeMode: webhookcfg.ProbeOff,
-		Timeout:   2 * time.Second,
+		Timeout:   5 * time.Second,
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -68,7 +68,7 @@ func lockRow(t *testing.T, db *sql.DB, prefix, client string) (unlock func()) {
 func callOther(t *testing.T, st *sqlstore.Store) {
 	t.Helper()
 	const rounds = 50
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 	defer cancel()
 	for range rounds {
 		_, resolve := st.Resolve(ctx, "other", "e1")
