@@ -55,6 +55,31 @@ func ExampleNewHandler() {
 	// https://hooks.example.com/in?token=t0ken
 }
 
+// Middleware around Before sees every request, and middleware of the mux only the others.
+func ExampleHandler_Before() {
+	h, err := webhookcfg.NewHandler(store.NewMemory(), oneClient{"acme", "s3cret"}, nil)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	logged := func(name string, next http.Handler) http.Handler {
+		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			fmt.Println(name, "sees", r.URL.Path)
+			next.ServeHTTP(w, r)
+		})
+	}
+	mux := http.NewServeMux() // with the routes of the host
+	server := logged("outside", h.Before(logged("inside", mux)))
+
+	for _, path := range []string{"/page", "/api/v1/configure/configure-webhook"} {
+		server.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest("GET", path, nil))
+	}
+	// Output:
+	// outside sees /page
+	// inside sees /page
+	// outside sees /api/v1/configure/configure-webhook
+}
+
 // A dashboard of the host changes webhooks after the same checks as a client's request.
 func ExampleHandler_Set() {
 	h, err := webhookcfg.NewHandler(store.NewMemory(), oneClient{"acme", "s3cret"}, &webhookcfg.Options{

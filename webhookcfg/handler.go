@@ -134,6 +134,10 @@ var otherMethods = [...]string{
 // to next, usually a mux. No path of h is cleaned, decoded or redirected before h
 // has checked it, and a path that a mux would clean to a path of h, in any letter case,
 // is refused with 404.
+//
+// Requests for the paths of h do not reach next, nor middleware in it, such as that of a
+// router. Middleware that they must pass goes around both: "logged(h.Before(mux))". It
+// must leave their paths as they are.
 func (h *Handler) Before(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if h.routes.owns(r.URL) {
