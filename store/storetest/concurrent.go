@@ -223,16 +223,19 @@ func noneLost(sc *script) error {
 // seenWhileRead requires that each change is visible to the next Resolve also while others
 // resolve the entity: their reads may have started before the change.
 func seenWhileRead(sc *script) error {
-	const changes, readers = 100, 2 // of each handle
+	const minChanges, minReads, readers = 100, 2000, 2 // readers of each handle
 	ctx, cancel := context.WithCancel(sc.ctx)
 	defer cancel()
+	var reads atomic.Int64
 	return together(1+readers*len(sc.handles), func(n int) error {
+		defer cancel()
 		if n == 0 {
-			defer cancel()
-			for n := range changes {
+			for n := 0; sc.err == nil && ctx.Err() == nil && (n < minChanges || reads.Load() < minReads); n++ {
 				sc.set(client, "e1", hookURL(n))
 				sc.expectURL(client, "e1", override, hookURL(n))
-				runtime.Gosched() // let the readers run
+				for range n % 8 { // let the readers run, not always as far
+					runtime.Gosched()
+				}
 			}
 			return sc.err
 		}
@@ -240,6 +243,7 @@ func seenWhileRead(sc *script) error {
 			if _, err := sc.handles[n%len(sc.handles)].Resolve(sc.ctx, client, "e1"); err != nil {
 				return err
 			}
+			reads.Add(1)
 			runtime.Gosched() // let the others run
 		}
 		return nil
