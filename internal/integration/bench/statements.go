@@ -15,7 +15,8 @@ import (
 	"example.com/go-webhookcfg/webhookcfg/egress"
 )
 
-// recorder is a driver that records statements, and returns no rows.
+// recorder is a driver that records statements, and returns no rows. It responds to the
+// first query of a store, the only one without arguments, that the schema is current.
 type recorder struct{ recorded []statement }
 
 // statement is a statement of a store with its arguments.
@@ -64,6 +65,9 @@ func (c recorderConn) ExecContext(_ context.Context, text string, args []driver.
 }
 
 func (c recorderConn) QueryContext(_ context.Context, text string, args []driver.NamedValue) (driver.Rows, error) {
+	if len(args) == 0 {
+		return &schemaRow{}, nil
+	}
 	c.recorder.add(text, args)
 	return noRows{}, nil
 }
@@ -78,6 +82,23 @@ type noRows struct{}
 func (noRows) Columns() []string         { return nil }
 func (noRows) Next([]driver.Value) error { return io.EOF }
 func (noRows) Close() error              { return nil }
+
+// schemaRow is the row of a schema that is current, fits the dialect, and is not on a
+// standby.
+type schemaRow struct{ read bool }
+
+func (*schemaRow) Columns() []string { return []string{"version", "fit", "standby"} }
+
+func (r *schemaRow) Next(row []driver.Value) error {
+	if r.read {
+		return io.EOF
+	}
+	r.read = true
+	row[0], row[1], row[2] = int64(1), true, false
+	return nil
+}
+
+func (*schemaRow) Close() error { return nil }
 
 // replay sends the recorded statements of a store through package database/sql alone.
 type replay struct {
@@ -185,12 +206,12 @@ func (r *replay) url(ctx context.Context, client, entity string) (string, error)
 	}
 	defer rows.Close()
 	var (
-		base, override  []byte
-		since           int64
-		overriddenSince sql.NullInt64
+		standby                bool
+		base, override         []byte
+		since, overriddenSince sql.NullInt64
 	)
 	for rows.Next() {
-		if err := rows.Scan(&base, &since, &override, &overriddenSince); err != nil {
+		if err := rows.Scan(&standby, &base, &since, &override, &overriddenSince); err != nil {
 			return "", err
 		}
 	}
