@@ -3,7 +3,9 @@ package main
 import (
 	"context"
 	"database/sql"
+	"errors"
 	"fmt"
+	"net/url"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -161,6 +163,36 @@ func (d *sqlDatabase) fill(t testing.TB, prefix string, n int, nth func(n int) w
 		}
 	}
 	return tx.Commit()
+}
+
+// lock locks the row of a client, as a process does that disappears in the middle of a
+// change.
+func (d *sqlDatabase) lock(ctx context.Context, prefix, client string) (unlock func() error, err error) {
+	return hold(ctx, d.admin, "UPDATE "+prefix+"client SET swept = swept WHERE id = '"+client+"'")
+}
+
+// beginElsewhere starts a transaction with a number in another database of a server of
+// PostgreSQL.
+func (d *sqlDatabase) beginElsewhere(t testing.TB) (end func() error, err error) {
+	at, err := url.Parse(d.dsn)
+	if err != nil {
+		return nil, err
+	}
+	at.Path = "/template1" // which every server has
+	elsewhere := sqlDatabase{driver: d.driver, dsn: at.String()}
+	return hold(t.Context(), elsewhere.connect(t), "SELECT pg_current_xact_id()")
+}
+
+// hold starts a transaction with a statement, and keeps it open until it is released.
+func hold(ctx context.Context, db *sql.DB, statement string) (release func() error, err error) {
+	tx, err := db.BeginTx(ctx, nil)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := tx.ExecContext(ctx, statement); err != nil {
+		return nil, errors.Join(err, tx.Rollback())
+	}
+	return tx.Rollback, nil
 }
 
 func (d *sqlDatabase) insert(prefix string, rows int) string {

@@ -29,6 +29,8 @@ func comparisons() []*comparison {
 		{name: "sets", header: []string{"sets/s", "store", "bare client", "ratio", "budget"}, measure: settings.sets},
 		{name: "resolves", header: []string{"resolves/s", "store", "bare client", "ratio", "budget"}, measure: settings.resolves},
 		{name: "set-all", header: []string{"overrides of the client", "set-all, ms", "set of one, median of 50, ms", "ratio", "budget"}, measure: settings.setAll},
+		{name: "isolation", header: []string{"resolve during sets of another client", "p99 otherwise, ms", "p99 meanwhile, ms", "longest meanwhile, ms", "ratio", "budget"}, measure: settings.isolation},
+		{name: "transaction", header: []string{"resolves through cache.Cache", "reads", "reads during a transaction in another database", "ratio", "budget"}, measure: settings.transaction},
 		{name: "staleness", header: []string{"staleness of cache.Cache, ms", "sets", "p50", "p99", "greatest", "limit"}, measure: settings.staleness},
 	}
 }
@@ -43,7 +45,10 @@ func (s settings) measureEngines(t *testing.T, r *report, engines []dbEngine) {
 		r.section("Engines", `Stores on database engines, and clients that send the same statements, recorded from the
 stores ([statements.go](statements.go)), through the same drivers. Every engine waits for the
 disk. Staleness is how long after the acknowledgement of a set a copy, with a MaxStale of
-1 s, still returned an older URL.`)
+1 s, still returned an older URL. One resolve was started each millisecond while another
+client made sets in a loop, 200 at a time, or 20 while a transaction of another service
+locked its row; and alternately with that while it made none. The copy that resolves during
+a transaction polls while nothing changes.`)
 	}
 	for _, c := range all {
 		if len(c.rows) > 0 {
