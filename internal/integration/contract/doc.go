@@ -7,5 +7,6 @@
 //     refuse each with the error that the interface specifies.
 //   - A generated client calls every operation.
 //   - With CONTRACT_NPM=1 (make contract), linters, a validating proxy and clients in
-//     other languages run too, against the example server.
+//     other languages run too, against the example server, and package mounttest checks
+//     proxies in JavaScript.
 package contract

@@ -1,0 +1,132 @@
+package contract_test
+
+import (
+	"fmt"
+	"net/http"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"example.com/go-webhookcfg/store"
+	"example.com/go-webhookcfg/webhookcfg"
+	"example.com/go-webhookcfg/webhookcfg/mounttest"
+)
+
+// nodePrograms are proxies in JavaScript, which print their URL. {lines} is the mount.
+var nodePrograms = map[string]string{
+	"@fastify/http-proxy": `import Fastify from "fastify";
+import proxy from "@fastify/http-proxy";
+const app = Fastify();
+{lines}
+console.log(await app.listen({ host: "127.0.0.1", port: 0 }));
+`,
+	"http-proxy-middleware": `import http from "node:http";
+import { createProxyMiddleware } from "http-proxy-middleware";
+{lines}
+const server = http.createServer((req, res) => proxy(req, res, () => res.writeHead(404).end()));
+server.listen(0, "127.0.0.1", () => console.log("http://127.0.0.1:" + server.address().port));
+`,
+}
+
+// nodeMounts put a proxy in front of the service at 127.0.0.1:8080. The README shows those
+// that do not fail, with the options of the handler.
+var nodeMounts = []struct {
+	proxy, lines string
+	original     bool   // the handler gets the target that the proxy received
+	fails        string // a class of requests that fails; "" if none does
+}{
+	{
+		proxy: "http-proxy-middleware", fails: "slashes",
+		lines: `const proxy = createProxyMiddleware({ target: "http://127.0.0.1:8080", pathFilter: "/hooks" });`,
+	},
+	{
+		proxy: "http-proxy-middleware", fails: "body", original: true,
+		lines: `const hooks = createProxyMiddleware({ target: "http://127.0.0.1:8080", pathFilter: "/hooks" });
+const proxy = (req, res, next) => {
+	req.headers["x-original-uri"] = req.url;
+	return hooks(req, res, next);
+};`,
+	},
+	{
+		proxy: "http-proxy-middleware", original: true,
+		lines: `const hooks = createProxyMiddleware({ target: "http://127.0.0.1:8080", pathFilter: "/hooks" });
+const proxy = (req, res, next) => {
+	if (req.method === "DELETE" && req.headers["transfer-encoding"]) return res.writeHead(411).end();
+	req.headers["x-original-uri"] = req.url;
+	return hooks(req, res, next);
+};`,
+	},
+	{
+		proxy: "@fastify/http-proxy", fails: "dots",
+		lines: `app.register(proxy, { upstream: "http://127.0.0.1:8080", prefix: "/hooks", rewritePrefix: "/hooks" });`,
+	},
+	{
+		proxy: "@fastify/http-proxy", original: true,
+		lines: `app.register(proxy, {
+	upstream: "http://127.0.0.1:8080",
+	prefix: "/hooks",
+	rewritePrefix: "/hooks",
+	replyOptions: {
+		rewriteRequestHeaders: (req, headers) => ({ ...headers, "x-original-uri": req.raw.url }),
+	},
+});`,
+	},
+}
+
+// TestNodeMounts: the mounts of the README behind proxies in JavaScript pass, and simpler
+// ones fail.
+func TestNodeMounts(t *testing.T) {
+	dir := packages(t)
+	readme := readFile(t, "../../../examples/mounts/README.md")
+	for i, m := range nodeMounts {
+		t.Run(m.proxy, func(t *testing.T) {
+			options := &webhookcfg.Options{BasePath: "/hooks", Reads: true, ProbeMode: webhookcfg.ProbeOff}
+			if m.original {
+				options.AllScope, options.OriginalTarget = webhookcfg.AllScopeExact, webhookcfg.TargetFromHeader("X-Original-URI")
+			}
+			service := strings.TrimPrefix(serve(t, store.NewMemory(), options), "http://")
+			program := strings.ReplaceAll(nodePrograms[m.proxy], "{lines}", m.lines)
+			script := fmt.Sprintf("mount%d.js", i)
+			write(t, filepath.Join(dir, script), []byte(strings.ReplaceAll(program, "127.0.0.1:8080", service)))
+			base := start(t, command(t, dir, "node", script), listening) + "/hooks"
+
+			id, secret, _ := strings.Cut(acme, ":")
+			report, err := mounttest.Check(t.Context(), mounttest.Target{BaseURL: base, ClientID: id, Secret: secret, WebhookURL: "https://hooks.example.com/in"})
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Logf("%d of %d requests failed", len(report.Failures), report.Requests)
+			isClass := func(f mounttest.Failure) bool { return f.Class == m.fails }
+			switch {
+			case m.fails == "" && len(report.Failures) > 0:
+				t.Error(report)
+			case m.fails != "" && !slices.ContainsFunc(report.Failures, isClass):
+				t.Errorf("no failure of class %s: %v", m.fails, report)
+			}
+			if !unsetsAll(t, base) {
+				t.Error("a correct request for all does not reach them")
+			}
+			if m.fails == "" && !strings.Contains(readme, m.lines) {
+				t.Errorf("the README does not show\n%s", m.lines)
+			}
+		})
+	}
+}
+
+// unsetsAll sends a correct request for all entities and reports whether it reached them.
+func unsetsAll(t *testing.T, base string) bool {
+	t.Helper()
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodDelete, base+configure, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	id, secret, _ := strings.Cut(acme, ":")
+	r.SetBasicAuth(id, secret)
+	resp, err := http.DefaultClient.Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	return resp.StatusCode == http.StatusOK && resp.Header.Get("Webhook-Scope") == "all"
+}
