@@ -1,0 +1,107 @@
+// Package programs_test checks the handler inside of programs that have a server and a
+// router of their own, with the lines that examples/mounts/README.md shows.
+package programs_test
+
+import (
+	"net/http"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	"example.com/go-webhookcfg/auth"
+	"example.com/go-webhookcfg/store"
+	"example.com/go-webhookcfg/webhookcfg"
+	"example.com/go-webhookcfg/webhookcfg/mounttest"
+)
+
+const (
+	client = "mounttest"
+	secret = "a-long-random-secret"
+)
+
+func newHandler(t testing.TB) *webhookcfg.Handler {
+	t.Helper()
+	clients, err := auth.Static(auth.Credential{ID: client, Secrets: auth.Secrets(secret)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	h, err := webhookcfg.NewHandler(store.NewMemory(), clients, &webhookcfg.Options{
+		BasePath: "/hooks", Reads: true, ProbeMode: webhookcfg.ProbeOff,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return h
+}
+
+func check(t testing.TB, url string) mounttest.Report {
+	t.Helper()
+	report, err := mounttest.Check(t.Context(), mounttest.Target{
+		BaseURL: url + "/hooks", ClientID: client, Secret: secret, WebhookURL: "https://hooks.example.com/in",
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return report
+}
+
+// expectSafe expects that a mount passes.
+func expectSafe(t testing.TB, url string) {
+	t.Helper()
+	if report := check(t, url); len(report.Failures) > 0 {
+		t.Error(report)
+	}
+}
+
+// expectUnsafe expects that a mount fails for paths that a mux cleans.
+func expectUnsafe(t testing.TB, url string) {
+	t.Helper()
+	isDots := func(f mounttest.Failure) bool { return f.Class == "dots" }
+	if report := check(t, url); !slices.ContainsFunc(report.Failures, isDots) {
+		t.Errorf("the mount passes: %v", report)
+	}
+}
+
+// expectPage expects a page of the program itself next to the handler.
+func expectPage(t testing.TB, url string) {
+	t.Helper()
+	resp, err := http.Get(url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	if resp.StatusCode != http.StatusOK {
+		t.Errorf("%s: %s", url, resp.Status)
+	}
+}
+
+// section returns the text of a test between "// README" and "// end", without the
+// indentation of its first line.
+func section(t testing.TB, name string) string {
+	t.Helper()
+	_, rest, opened := strings.Cut(readFile(t, name), "// README\n")
+	text, _, closed := strings.Cut(rest, "// end\n")
+	if !opened || !closed {
+		t.Fatalf("%s: no section for the README", name)
+	}
+	indent := text[:len(text)-len(strings.TrimLeft(text, "\t"))]
+	return strings.TrimRight(strings.ReplaceAll("\n"+text, "\n"+indent, "\n")[1:], "\t")
+}
+
+// TestReadme: the README shows the mounts that are tested here.
+func TestReadme(t *testing.T) {
+	readme := readFile(t, "../../../examples/mounts/README.md")
+	if lines := section(t, "pocketbase_test.go"); !strings.Contains(readme, lines) {
+		t.Errorf("the README does not show\n%s", lines)
+	}
+}
+
+func readFile(t testing.TB, name string) string {
+	t.Helper()
+	data, err := os.ReadFile(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return strings.ReplaceAll(string(data), "\r\n", "\n")
+}

@@ -1,0 +1,70 @@
+package programs_test
+
+import (
+	"net"
+	"testing"
+
+	"example.com/go-webhookcfg/webhookcfg"
+	"github.com/pocketbase/pocketbase/apis"
+	"github.com/pocketbase/pocketbase/core"
+	_ "github.com/pocketbase/pocketbase/migrations" // of the tables of a new application
+)
+
+// servePocketBase serves a new PocketBase application until the test ends.
+func servePocketBase(t *testing.T, mount func(core.App, *webhookcfg.Handler)) (url string) {
+	t.Helper()
+	app := core.NewBaseApp(core.BaseAppConfig{DataDir: t.TempDir()})
+	if err := app.Bootstrap(); err != nil {
+		t.Fatal(err)
+	}
+	mount(app, newHandler(t))
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	app.OnServe().BindFunc(func(e *core.ServeEvent) error {
+		e.Listener, e.InstallerFunc = listener, nil // the installer would open a browser
+		return e.Next()
+	})
+	ended := make(chan error, 1)
+	go func() { ended <- apis.Serve(app, apis.ServeConfig{HttpAddr: listener.Addr().String()}) }()
+	t.Cleanup(func() {
+		if err := app.OnTerminate().Trigger(&core.TerminateEvent{App: app}); err != nil {
+			t.Error(err)
+		}
+		_ = listener.Close() // open if the application did not start
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+		if err := app.ResetBootstrapState(); err != nil {
+			t.Error(err)
+		}
+	})
+	return "http://" + listener.Addr().String()
+}
+
+// TestPocketBase: the handler is safe before the mux, which exists when the other hooks
+// have run, and unsafe as a route.
+func TestPocketBase(t *testing.T) {
+	t.Run("before the mux", func(t *testing.T) {
+		url := servePocketBase(t, func(app core.App, h *webhookcfg.Handler) {
+			// README
+			app.OnServe().BindFunc(func(e *core.ServeEvent) error {
+				err := e.Next() // makes the mux
+				e.Server.Handler = h.Before(e.Server.Handler)
+				return err
+			})
+			// end
+		})
+		expectSafe(t, url)
+		expectPage(t, url+"/api/health")
+	})
+	t.Run("route", func(t *testing.T) {
+		expectUnsafe(t, servePocketBase(t, func(app core.App, h *webhookcfg.Handler) {
+			app.OnServe().BindFunc(func(e *core.ServeEvent) error {
+				e.Router.Any("/hooks/{path...}", apis.WrapStdHandler(h))
+				return e.Next()
+			})
+		}))
+	})
+}
