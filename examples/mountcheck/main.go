@@ -8,8 +8,8 @@
 // them reaches all entities or is redirected. The client must be its own, since the check sets
 // and unsets its webhooks; the handler must serve reads. Package mounttest has the details.
 //
-// The exit code is 0 if the mount passed, 1 if the check could not be completed, 2 for wrong
-// arguments, and 3 if the mount failed.
+// The exit code is 0 if the mount passed, 3 if it failed, even if the check could not be
+// completed, 1 if that alone is so, and 2 for wrong arguments.
 package main
 
 import (
@@ -59,12 +59,14 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) (code int
 	if report.Requests > 0 {
 		fmt.Fprint(stdout, report)
 	}
-	switch {
-	case err != nil:
+	if err != nil {
 		fmt.Fprintln(stderr, err)
-		return incomplete
-	case len(report.Failures) > 0:
+	}
+	switch {
+	case len(report.Failures) > 0: // also if the check did not end
 		return failed
+	case err != nil:
+		return incomplete
 	}
 	return passed
 }
@@ -84,6 +86,9 @@ func parse(args []string, stderr io.Writer) (target mounttest.Target, limit time
 	}
 	if flags.NArg() > 0 {
 		return target, limit, fmt.Errorf("unexpected argument %q", flags.Arg(0))
+	}
+	if target.BaseURL == "" || target.ClientID == "" || target.WebhookURL == "" {
+		return target, limit, errors.New("-url, -client and -webhook are required")
 	}
 	if target.Secret = os.Getenv(secretEnv); target.Secret == "" {
 		return target, limit, errors.New(secretEnv + " is not set")

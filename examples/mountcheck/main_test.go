@@ -2,12 +2,14 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"encoding/pem"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"example.com/go-webhookcfg/auth"
@@ -43,6 +45,27 @@ func serve(t *testing.T, mount http.Handler) (url, roots string) {
 	return server.URL + "/hooks", roots
 }
 
+// TestFailsAlthoughIncomplete: a failure that was seen counts, even if the check then ends.
+func TestFailsAlthoughIncomplete(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	mux := http.NewServeMux()
+	mux.Handle("/hooks/", newHandler(t))
+	var redirects atomic.Int64
+	url, roots := serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		mux.ServeHTTP(w, r)
+		if w.Header().Get("Location") != "" && redirects.Add(1) == 2 {
+			cancel() // the first one is in the report
+		}
+	}))
+	t.Setenv(secretEnv, secret)
+	var stdout, stderr bytes.Buffer
+	args := []string{"-url", url, "-roots", roots, "-client", "mountcheck", "-webhook", "https://hooks.example.com/t0ken"}
+	if code := run(ctx, args, &stdout, &stderr); code != failed || !strings.Contains(stderr.String(), "canceled") {
+		t.Errorf("exit code %d, want %d:\n%s%s", code, failed, &stdout, &stderr)
+	}
+}
+
 func TestRun(t *testing.T) {
 	h := newHandler(t)
 	mux := http.NewServeMux()
@@ -63,6 +86,7 @@ func TestRun(t *testing.T) {
 		{"wrong secret", []string{"-url", good, "-roots", goodRoots}, "guess", incomplete, "", "check ClientID and Secret"},
 		{"no time", []string{"-url", good, "-roots", goodRoots, "-limit", "1ns"}, secret, incomplete, "", "deadline exceeded"},
 		{"unknown entity", []string{"-url", good, "-roots", goodRoots, "-entity", "a/b"}, secret, incomplete, "", "identifiers"},
+		{"no URL", nil, secret, wrongUsage, "", "-url"},
 		{"no secret", []string{"-url", good}, "", wrongUsage, "", secretEnv},
 		{"unexpected argument", []string{"-url", good, "x"}, secret, wrongUsage, "", `"x"`},
 		{"no roots", []string{"-url", good, "-roots", os.DevNull}, secret, wrongUsage, "", "no certificate"},

@@ -259,6 +259,7 @@ func testHostile(t *testing.T) {
 		stops      bool
 	}{
 		{"silent", "..", "", mounttest.Unanswered, true},
+		{"silent over TLS", "..", "", mounttest.Unanswered, true},
 		{"half a header", "/./..", "HTTP/1.1 200 OK\r\n", mounttest.Unanswered, false},
 		{"endless 103", "..", strings.Repeat("HTTP/1.1 103 Early Hints\r\n\r\n", 10000), 0, false},
 		{"101", "..", "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: x\r\n\r\n", 0, false},
@@ -268,7 +269,7 @@ func testHostile(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			inner := newHandler(t, store.NewMemory(), hooks)
-			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 				if !strings.Contains(r.RequestURI, tt.part) {
 					inner.ServeHTTP(w, r)
 					return
@@ -283,7 +284,14 @@ func testHostile(t *testing.T) {
 				_, _ = conn.Read(make([]byte, 1)) // until the check closes it
 			}))
 			defer server.Close()
-			target := mounttest.Target{BaseURL: server.URL + "/hooks", ClientID: client, Secret: secret, WebhookURL: hookURL}
+			target := mounttest.Target{ClientID: client, Secret: secret, WebhookURL: hookURL}
+			if strings.HasSuffix(tt.name, "over TLS") {
+				server.StartTLS()
+				target.TLSConfig = server.Client().Transport.(*http.Transport).TLSClientConfig
+			} else {
+				server.Start()
+			}
+			target.BaseURL = server.URL + "/hooks"
 			if tt.outcome == mounttest.Unanswered {
 				target.Timeout = 3 * time.Second // far more than a correct request takes
 			}

@@ -109,14 +109,15 @@ func (w *wire) send(ctx context.Context, a attempt) (sent, error) {
 
 // sendRaw sends an attempt byte for byte over a connection of its own.
 func (w *wire) sendRaw(ctx context.Context, a attempt) (sent, error) {
-	conn, err := new(net.Dialer).DialContext(ctx, "tcp", w.address)
+	socket, err := new(net.Dialer).DialContext(ctx, "tcp", w.address)
 	if err != nil {
 		return sent{}, err
 	}
-	defer conn.Close()
-	defer context.AfterFunc(ctx, func() { _ = conn.Close() })()
+	defer socket.Close()
+	defer context.AfterFunc(ctx, func() { _ = socket.Close() })()
+	conn := socket
 	if w.scheme == "https" {
-		secured := tls.Client(conn, w.tls)
+		secured := tls.Client(socket, w.tls)
 		if err := secured.HandshakeContext(ctx); err != nil {
 			return sent{}, err
 		}
