@@ -69,9 +69,9 @@ func (x *exchange) perform(ctx context.Context, m match) ([]byte, *apiError) {
 	}
 	switch m.action.route.Operation {
 	case opNameSet:
-		return success, x.set(ctx, m)
+		return success, x.serveSet(ctx, m)
 	case opNameUnset:
-		return success, x.unset(ctx, m)
+		return success, x.serveUnset(ctx, m)
 	case opNameRead:
 		return x.read(ctx, m)
 	default:
@@ -79,20 +79,20 @@ func (x *exchange) perform(ctx context.Context, m match) ([]byte, *apiError) {
 	}
 }
 
-func (x *exchange) set(ctx context.Context, m match) *apiError {
+func (x *exchange) serveSet(ctx context.Context, m match) *apiError {
 	scope, e := x.readSet(m)
 	if e != nil {
 		return e
 	}
-	return x.operation.set(ctx, scope)
+	return x.set(ctx, scope)
 }
 
-func (x *exchange) unset(ctx context.Context, m match) *apiError {
+func (x *exchange) serveUnset(ctx context.Context, m match) *apiError {
 	scope, e := x.unsetScope(m)
 	if e != nil {
 		return e
 	}
-	return x.operation.unset(ctx, scope)
+	return x.unset(ctx, scope)
 }
 
 func (x *exchange) read(ctx context.Context, m match) ([]byte, *apiError) {

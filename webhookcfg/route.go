@@ -40,10 +40,10 @@ type Route struct {
 
 // resource is a path at which webhooks are served: one of the two, or an alias.
 type resource struct {
-	base  string // of the root
-	root  string // escaped path, without a trailing slash
-	post  string // the path of a set: root, or root and a slash
-	idKey string
+	basePath string // of the root
+	root     string // escaped path, without a trailing slash
+	post     string // the path of a set: root, or root and a slash
+	idKey    string
 }
 
 // form classifies the rest of a path after the root of a resource.
@@ -89,12 +89,12 @@ type routes struct {
 
 func newRoutes(basePath string, aliases []string, reads, lists bool) routes {
 	resources := []resource{
-		{base: basePath, root: basePath + configurePath, post: basePath + configurePath, idKey: endpointID},
-		{base: basePath, root: basePath + variantPath, post: basePath + variantPath, idKey: mocID},
+		{basePath: basePath, root: basePath + configurePath, post: basePath + configurePath, idKey: endpointID},
+		{basePath: basePath, root: basePath + variantPath, post: basePath + variantPath, idKey: mocID},
 	}
 	for _, alias := range aliases {
 		post := basePath + alias
-		resources = append(resources, resource{base: basePath, root: strings.TrimSuffix(post, "/"), post: post, idKey: mocID})
+		resources = append(resources, resource{basePath: basePath, root: strings.TrimSuffix(post, "/"), post: post, idKey: mocID})
 	}
 	rt := routes{resources: resources}
 	for _, rs := range resources {
@@ -221,7 +221,7 @@ func (rs *resource) isTarget(target, operation string, scope AllScope) bool {
 	} else if scope == AllScopeAsSpecified {
 		target = strings.TrimSuffix(target, "/")
 	}
-	return !strings.ContainsAny(target, "?#") && strings.HasSuffix(target, strings.TrimPrefix(served, rs.base))
+	return !strings.ContainsAny(target, "?#") && strings.HasSuffix(target, strings.TrimPrefix(served, rs.basePath))
 }
 
 // TargetFromHeader returns a function for [Options.OriginalTarget]. It returns the value of
