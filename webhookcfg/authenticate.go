@@ -36,20 +36,20 @@ func (x *exchange) authenticate(ctx context.Context) *apiError {
 // presentedID returns an id that did not sign in, for events, unless it holds the secret.
 func (x *exchange) presentedID(id, secret string) string {
 	const limit = 128
-	if x.h.options.OmitPresentedID || strings.Contains(id, secret) {
-		return ""
-	}
 	shown := strings.Map(func(r rune) rune {
 		if !unicode.IsGraphic(r) {
 			return -1
 		}
 		return r
 	}, id)
+	if x.h.options.OmitPresentedID || strings.Contains(id, secret) || strings.Contains(shown, secret) {
+		return ""
+	}
 	for len(shown) > limit {
 		_, size := utf8.DecodeLastRuneInString(shown)
 		shown = shown[:len(shown)-size]
 	}
-	return strings.Clone(shown) // of the credentials, which hold the secret
+	return shown
 }
 
 var errClientID = errors.New("webhookcfg: verifier returned a client without a valid ID")
@@ -111,7 +111,7 @@ func basicCredentials(h http.Header) (id, secret string, err error) {
 	if !found || id == "" || secret == "" {
 		return "", "", errAuthorizationToken
 	}
-	return id, secret, nil
+	return strings.Clone(id), secret, nil // an event that keeps the id must not keep the secret
 }
 
 // decodeToken decodes the one canonical base64 spelling of a text without

@@ -205,7 +205,7 @@ func TestInvalidCalls(t *testing.T) {
 	}
 }
 
-// TestCallIgnoresAllScope: the host says by the scope what it means.
+// TestCallIgnoresAllScope: the scope that the host passes is what it means.
 func TestCallIgnoresAllScope(t *testing.T) {
 	st := newRecorder()
 	o := options()
@@ -232,5 +232,26 @@ func TestCallEndsWithContext(t *testing.T) {
 	}
 	if changes := st.take(); changes != nil {
 		t.Errorf("changed %q", changes)
+	}
+}
+
+// TestCallOutlivesReport: a panic of OnEvent, or of the logger, leaves the outcome as it is,
+// and is logged where it can be.
+func TestCallOutlivesReport(t *testing.T) {
+	for _, logger := range []slog.Handler{slog.DiscardHandler, panicking{true}, panicking{false}} {
+		st := newRecorder()
+		o := options()
+		o.Logger = slog.New(logger)
+		o.OnEvent = func(context.Context, webhookcfg.Event) { panic("in OnEvent") }
+		if err := newHandler(t, st, o).Set(t.Context(), "acme", webhookcfg.All(), hookURL); err != nil || len(st.take()) != 1 {
+			t.Errorf("got %v", err)
+		}
+	}
+	var records bytes.Buffer
+	o := options()
+	o.Logger = slog.New(slog.NewTextHandler(&records, nil))
+	o.OnEvent = func(context.Context, webhookcfg.Event) { panic(hookURL) }
+	if err := newHandler(t, newRecorder(), o).Set(t.Context(), "acme", webhookcfg.All(), hookURL); err != nil || !strings.Contains(records.String(), "panic after") || strings.Contains(records.String(), "/in") {
+		t.Errorf("got %v and %s", err, &records)
 	}
 }

@@ -11,8 +11,9 @@ import (
 	"example.com/go-webhookcfg/webhookcfg/egress"
 )
 
-// Event reports the outcome of one request, or of one call from Go, to the host. It holds no client secret,
-// and a URL only in the form that shows scheme, host and port.
+// Event reports the outcome of one request, or of one call from Go, to the host. It holds a
+// URL only in the form that shows scheme, host and port, and no client secret, unless a
+// caller sent one as its id; see PresentedID.
 type Event struct {
 	// Operation is "set", "unset", "read" or "list".
 	Operation string
@@ -22,8 +23,9 @@ type Event struct {
 	// [Handler.Set] and [Handler.Unset].
 	Credential string
 	// PresentedID is the id of a sign-in that was refused (401) or throttled (429): its
-	// first 128 bytes, without characters that a log cannot show. It was not verified, and
-	// may be a secret in the wrong place; see [Options.OmitPresentedID].
+	// first 128 bytes, without characters that a log cannot show; "" if the credentials were
+	// malformed, or if it holds the secret that was presented with it. It was not verified,
+	// and may be a secret in the wrong place; see [Options.OmitPresentedID].
 	PresentedID string
 	// Source is the source address that [ContextWithSource] set, or else that of the
 	// connection. It is invalid if there is neither.

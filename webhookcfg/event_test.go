@@ -48,6 +48,8 @@ func TestEvents(t *testing.T) {
 		method, target, body string
 		record               string
 	}{
+		{"DELETE", configure + "?endpoint_id=", ``, `{"level":"INFO",` + msg + `"operation":"unset","status":400,"code":"invalid_request","client":"acme","credential":"acme","source":"192.0.2.1","scope":"all"}`},
+		{"POST", configure + "?endpoint_id=", `{"webhook_url":"https://h.example.com/"}`, `{"level":"INFO",` + msg + `"operation":"set","status":400,"code":"invalid_request","client":"acme","credential":"acme","source":"192.0.2.1","scope":"all"}`},
 		{
 			"POST", configure, `{"endpoint_id":"e1","webhook_url":"https://h.example.com:8443/t0ken?k=v"}`,
 			`{"level":"INFO",` + msg + `"operation":"set","status":200,"client":"acme","credential":"acme","source":"192.0.2.1","scope":"entity e1","url":"https://h.example.com:8443"}`,
@@ -137,6 +139,7 @@ func TestPresentedID(t *testing.T) {
 		{name: "long, cut between characters", id: long + "\u00e9", err: webhookcfg.ErrInvalidCredentials, want: long},
 		{name: "control and format characters", id: "a\u0085b\u202ec\u200bd\ufeff", err: webhookcfg.ErrInvalidCredentials, want: "abcd"},
 		{name: "secret in the id", id: "acme s3cret", err: webhookcfg.ErrInvalidCredentials},
+		{name: "secret in the id but for a format character", id: "s3\u200bcret", err: webhookcfg.ErrInvalidCredentials},
 		{name: "secret as the id", id: "s3cret", err: webhookcfg.ErrInvalidCredentials},
 	} {
 		var event webhookcfg.Event
@@ -182,6 +185,8 @@ func TestEventSource(t *testing.T) {
 		want    string
 	}{
 		{netip.MustParseAddr("192.0.2.9"), "127.0.0.1:1", "192.0.2.9"},
+		{netip.MustParseAddr("::ffff:192.0.2.9"), "", "192.0.2.9"},
+		{netip.MustParseAddr("fe80::1%eth0"), "", "fe80::1"},
 		{netip.Addr{}, "[::ffff:192.0.2.1]:1", "192.0.2.1"},
 		{netip.Addr{}, "[fe80::1%eth0]:1", "fe80::1"},
 		{netip.Addr{}, "@", ""},

@@ -53,8 +53,7 @@ func (x *exchange) recover(ctx context.Context) {
 	}
 	p := x.panicked(value)
 	if x.responded {
-		defer func() { _ = recover() }() // of the logger: net/http would drop the response
-		x.h.options.Logger.ErrorContext(ctx, "webhook configuration panic after response was written", "error", p.Error(), "stack", string(p.stack))
+		x.logPanic(ctx, p) // net/http would drop the response
 		return
 	}
 	defer x.recover(ctx)

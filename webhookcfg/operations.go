@@ -31,8 +31,9 @@ type operation struct {
 // do not apply. The scope must be given: there is no default that reaches all entities.
 //
 // The error is an [*Error], and wraps the cause: [ErrInvalidArgument] for an invalid client
-// or scope, or the error of ctx or of the store, for example. ctx bounds the call, and
-// [Options.Timeout] does too.
+// or the zero scope, or the error of ctx or of the store, for example. ctx bounds the call,
+// and [Options.Timeout] does too. A panic of the store, the prober or a function of the
+// options is an error, and one of OnEvent is only logged.
 func (h *Handler) Set(ctx context.Context, client string, scope Scope, url string) error {
 	o := operation{h: h, start: time.Now(), url: egress.NewURL(url)}
 	return o.call(ctx, opNameSet, client, scope)
@@ -51,7 +52,10 @@ func (o *operation) call(ctx context.Context, name, client string, scope Scope) 
 	defer cancel()
 	o.event.Operation = name
 	e := o.change(ctx, client, scope)
-	o.report(ctx)
+	func() {
+		defer o.recoverReport(ctx)
+		o.report(ctx)
+	}()
 	if e == nil {
 		return nil
 	}
@@ -217,6 +221,19 @@ type panicError struct {
 }
 
 func (p *panicError) Error() string { return "panic: " + p.text }
+
+// recoverReport logs a panic of OnEvent or of the logger: the outcome stands.
+func (o *operation) recoverReport(ctx context.Context) {
+	if value := recover(); value != nil {
+		o.logPanic(ctx, o.panicked(value))
+	}
+}
+
+// logPanic logs a panic after the outcome was settled.
+func (o *operation) logPanic(ctx context.Context, p *panicError) {
+	defer func() { _ = recover() }() // of the logger
+	o.h.options.Logger.ErrorContext(ctx, "webhook configuration panic after response was written", "error", p.Error(), "stack", string(p.stack))
+}
 
 func (o *operation) panicked(value any) *panicError {
 	return &panicError{text: o.redacted(fmt.Sprint(value)), stack: debug.Stack()}

@@ -31,9 +31,10 @@ type Options struct {
 
 	// OriginalTarget returns the request target, path and query, that the outermost proxy
 	// received, before any proxy cleaned or rewrote it; see [TargetFromHeader]. A request
-	// reaches all entities only if that target, too, ends in the path of the resource and
-	// has no query; if it is "" or does not, such a request is refused (400). Requests for
-	// one entity are not affected. It is called concurrently. If nil, only the target
+	// reaches all entities only if that target, too, ends in the path of the resource (with
+	// the slash after it where AllScope serves that), needs no cleaning and has no query;
+	// otherwise, and if it is "", such a request is refused (400). Requests for one entity
+	// are not affected. It is called concurrently. If nil, only the target
 	// that the server received is checked.
 	OriginalTarget func(r *http.Request) string
 
@@ -86,7 +87,7 @@ type Options struct {
 	Logger *slog.Logger
 
 	// OmitPresentedID leaves [Event.PresentedID] empty: users type secrets into the wrong
-	// field.
+	// field. An error of the verifier that quotes the id stays as it is.
 	OmitPresentedID bool
 
 	// OnEvent is called once for each request that reached an operation, after the

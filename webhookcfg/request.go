@@ -28,6 +28,7 @@ func (x *exchange) readSet(m match) (Scope, *apiError) {
 	if body.hasEntity {
 		return x.h.entityScope(body.entity)
 	}
+	x.event.Scope = All() // also if it is refused
 	return All(), x.checkAll(m)
 }
 
@@ -36,6 +37,7 @@ func (x *exchange) unsetScope(m match) (Scope, *apiError) {
 	if m.action.form == formEntity {
 		return x.pathScope(m.segment)
 	}
+	x.event.Scope = All()
 	return All(), x.checkUnsetAll(m)
 }
 

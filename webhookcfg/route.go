@@ -213,21 +213,26 @@ func pathUnmodified(r *http.Request, escaped string) bool {
 }
 
 // isTarget reports whether the request target that a proxy received is that of an
-// operation on all entities. A proxy may serve the resource under another base path.
-func (rs *resource) isTarget(target, operation string, scope AllScope) bool {
+// operation on all entities, in origin form or in absolute form (RFC 9112 §3.2), and needs
+// no cleaning. A proxy may serve the resource under another base path.
+func (rs *resource) isTarget(target, operation string, allowed AllScope) bool {
+	if _, rest, absolute := strings.Cut(target, "://"); absolute {
+		authority, _, _ := strings.Cut(rest, "/")
+		target = rest[len(authority):]
+	}
 	served := rs.root
 	if operation == opNameSet {
 		served = rs.post
-	} else if scope == AllScopeAsSpecified {
+	} else if allowed == AllScopeAsSpecified {
 		target = strings.TrimSuffix(target, "/")
 	}
-	return !strings.ContainsAny(target, "?#") && strings.HasSuffix(target, strings.TrimPrefix(served, rs.basePath))
+	return plainPath(strings.TrimSuffix(target, "/")) && strings.HasSuffix(target, strings.TrimPrefix(served, rs.basePath))
 }
 
 // TargetFromHeader returns a function for [Options.OriginalTarget]. It returns the value of
 // the header field in which the outermost proxy passes on the request target that it
 // received, such as "X-Original-URI". The proxy must replace the field of a client. Without
-// exactly one such field the target is "".
+// exactly one such field the target is "", and no request reaches all entities.
 func TargetFromHeader(name string) func(r *http.Request) string {
 	name = http.CanonicalHeaderKey(name)
 	return func(r *http.Request) string {
