@@ -68,7 +68,7 @@ accept-api:
 
 # tidy updates every go.mod and go.sum.
 tidy:
-	$(call each,$(MODULES) internal/tools,go mod tidy)
+	$(call each,$(MODULES) internal/integration/caddy internal/tools,go mod tidy)
 
 # registries downloads IANA's registries of special-purpose addresses, against which the
 # tests of package egress check its table, and prints when IANA updated them, for the
@@ -100,7 +100,9 @@ soak:
 bench:
 	cd internal/integration && go run ./bench -dir "$(BENCHDIR)" -out bench
 
-# contract also runs third-party tools: two linters, a validating proxy, and clients in
-# other languages. It needs Node.js 20 or newer and names the other tools that are missing.
+# contract also runs third-party tools: two linters, a validating proxy, proxies and clients
+# in other languages, and Caddy with the handler as a module, which has more than 900
+# packages to build. It needs Node.js 20 or newer and names the other tools that are missing.
 contract:
 	cd internal/integration && CONTRACT_NPM=1 go test -count=1 -v -timeout=30m ./contract
+	cd internal/integration/caddy && go vet . && go test -count=1 .
