@@ -26,6 +26,8 @@ const (
 	secret = "a-long-random-secret"
 )
 
+func init() { caddy.RegisterModule(new(Module)) }
+
 // Module serves the paths of the handler before the handlers that follow it in a route.
 type Module struct{ handler *webhookcfg.Handler }
 
@@ -109,7 +111,6 @@ func check(t *testing.T, url string) mounttest.Report {
 // TestModule: first in its route the module is safe, and unsafe after a handler that
 // merges slashes, as the manual of Caddy shows it.
 func TestModule(t *testing.T) {
-	caddy.RegisterModule(new(Module))
 	const (
 		module = `{"handler": "webhooks"}`
 		merge  = `{"handler": "rewrite", "path_regexp": [{"find": "/{2,}", "replace": "/"}]}`
