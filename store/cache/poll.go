@@ -21,7 +21,8 @@ func (c *Cache) pollsOf(st webhookcfg.Store) (polls []poll) {
 		polls = append(polls, func(ctx context.Context) error { return c.pollFeed(ctx, feed, &cursor) })
 	}
 	if versioner, ok := st.(Versioner); ok {
-		polls = append(polls, func(ctx context.Context) error { return c.pollVersions(ctx, versioner) })
+		supported := false
+		polls = append(polls, func(ctx context.Context) error { return c.pollVersions(ctx, versioner, &supported) })
 	}
 	return polls
 }
@@ -37,8 +38,9 @@ func (c *Cache) follow(polls []poll) {
 	for len(polls) > 0 {
 		started := c.now()
 		err := recoverPoll(c.ctx, polls[0])
-		if errors.Is(err, errors.ErrUnsupported) {
+		if errors.Is(err, errUnsupported) {
 			polls = polls[1:]
+			c.logger.Info("cache: the store does not support a way of polling for changes", "error", err, "others", len(polls))
 			continue
 		}
 		if err == nil {
@@ -96,13 +98,24 @@ func (c *Cache) pollContext(ctx context.Context) (context.Context, context.Cance
 	return context.WithTimeout(ctx, c.maxStale/2)
 }
 
+var errUnsupported = errors.New("cache: not supported by the store")
+
+// pollError returns the error of a poll. Once one succeeded, an error that matches
+// [errors.ErrUnsupported] is of the moment, such as EOPNOTSUPP of a network.
+func pollError(err error, supported bool) error {
+	if !supported && errors.Is(err, errors.ErrUnsupported) {
+		return fmt.Errorf("%w: %w", errUnsupported, err)
+	}
+	return err
+}
+
 func (c *Cache) pollFeed(ctx context.Context, feed Feed, cursor *string) error {
 	ctx, cancel := c.pollContext(ctx)
 	defer cancel()
 	started := c.now()
 	changes, err := feed.Changes(ctx, *cursor)
 	if err != nil {
-		return err
+		return pollError(err, *cursor != "")
 	}
 	c.clients.apply(changes, started)
 	*cursor = changes.Next
@@ -114,11 +127,12 @@ const versionsPerCall = 500
 
 var errVersionCount = errors.New("cache: number of versions differs from number of clients")
 
-func (c *Cache) pollVersions(ctx context.Context, versioner Versioner) error {
+func (c *Cache) pollVersions(ctx context.Context, versioner Versioner, supported *bool) error {
 	for clients := range slices.Chunk(c.clients.names(), versionsPerCall) {
 		if err := c.pollChunk(ctx, versioner, clients); err != nil {
-			return err
+			return pollError(err, *supported)
 		}
+		*supported = true
 	}
 	return nil
 }

@@ -6,7 +6,9 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"strings"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"testing/synctest"
 
@@ -62,9 +64,38 @@ func TestUnsupportedPolls(t *testing.T) {
 			clock.at(1100)
 			expect(t, copied.Store(), 2, "beyond the bound after a change")
 			_ = copied.Close()
-			if log.Len() > 0 {
+			if strings.Contains(log.String(), "level=WARN") || !strings.Contains(log.String(), "does not support") {
 				t.Errorf("logged %s", log.String())
 			}
 		})
 	}
+}
+
+// failingFeed is a feed whose later polls fail with an error that matches ErrUnsupported.
+type failingFeed struct {
+	stagedFeed
+	calls *atomic.Int64
+}
+
+func (s failingFeed) Changes(ctx context.Context, since string) (cache.Changes, error) {
+	if s.calls.Add(1) == 2 {
+		return cache.Changes{}, fmt.Errorf("read: %w", syscall.EOPNOTSUPP)
+	}
+	return s.stagedFeed.Changes(ctx, since)
+}
+
+// TestSupportedPollsGoOn: an error of a poll that succeeded before is one of the moment.
+func TestSupportedPollsGoOn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newStage()
+		mustApply(t, s, setAll("acme", 1))
+		st := failingFeed{stagedFeed{s}, new(atomic.Int64)}
+		copied := copyOf(t, st, cache.Options{MaxStale: bound})
+		clock := newClock()
+		clock.at(1000)
+		if n := st.calls.Load(); n < 10 {
+			t.Errorf("%d polls", n)
+		}
+		_ = copied.Close()
+	})
 }
