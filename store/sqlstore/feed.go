@@ -46,11 +46,12 @@ func (s *Store) Changes(ctx context.Context, since string) (cache.Changes, error
 	}
 	var (
 		next    feedCursor
+		below   uint64
 		changes cache.Changes
 	)
 	for _, row := range rows {
 		if row.cursor.identity != "" {
-			next = row.cursor
+			next, below = row.cursor, row.newest+1
 		} else {
 			changes.Clients = append(changes.Clients, string(row.client))
 		}
@@ -58,21 +59,26 @@ func (s *Store) Changes(ctx context.Context, since string) (cache.Changes, error
 	if next.identity == "" {
 		return cache.Changes{}, errors.New("sqlstore: changes: no cursor in the database")
 	}
-	changes.Next = next.String()
 	if !known || next.identity != from.identity || next.below < from.below || len(changes.Clients) > maxChanges {
 		changes.Reset, changes.Clients = true, nil
+	} else {
+		// The newest change may have replaced one with a higher number.
+		below = max(below, from.below)
 	}
+	// The database may assign numbers beyond the newest one, which no change has, a second
+	// time after a crash of which its identity shows nothing.
+	next.clip(below)
+	changes.Next = next.String()
 	return changes, nil
 }
 
 // changeRow is the next cursor or a changed client.
 type changeRow struct {
 	cursor feedCursor
+	newest uint64 // the highest number of a change
 	client []byte
 }
 
-// scanChange scans a row. The database may assign numbers beyond the newest one, which no
-// change has, a second time after a crash of which its identity shows nothing.
 func scanChange(rows *sql.Rows) (row changeRow, err error) {
 	var (
 		identity, snapshot sql.NullString
@@ -81,11 +87,9 @@ func scanChange(rows *sql.Rows) (row changeRow, err error) {
 	if err := scanRow(rows, &identity, &snapshot, &newest, &row.client); err != nil || !identity.Valid {
 		return row, err
 	}
-	if row.cursor, err = newCursor(identity.String, snapshot.String); err != nil {
-		return row, err
-	}
-	row.cursor.clip(uint64(newest.Int64) + 1)
-	return row, nil
+	row.newest = uint64(newest.Int64)
+	row.cursor, err = newCursor(identity.String, snapshot.String)
+	return row, err
 }
 
 // feedCursor is a position in the feed: all changes with numbers below it were returned,

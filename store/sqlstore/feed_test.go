@@ -49,6 +49,8 @@ func TestCursor(t *testing.T) {
 		{"too many", "db/13/", many, "13", "{}", cache.Changes{Reset: true, Next: "db/31/"}},
 		{"just not too many", "db/13/", many[:2], "13", "{}", cache.Changes{Clients: []string{"0"}, Next: "db/31/"}},
 		{"of another database", "other/13/", two, "13", "{}", cache.Changes{Reset: true, Next: "db/31/20,25"}},
+		{"newest replaced by an earlier one", "db/20/", resultRows{named("a"), head("20:31:", 12)}, "20", "{}", cache.Changes{Clients: []string{"a"}, Next: "db/20/"}},
+		{"of another database, beyond the newest", "other/20/", none, "20", "{}", cache.Changes{Reset: true, Next: "db/13/"}},
 		{"of the future", "db/32/", two, "32", "{}", cache.Changes{Reset: true, Next: "db/31/20,25"}},
 		{"without an identity", "/13/", two, max, "{}", cache.Changes{Reset: true, Next: "db/31/20,25"}},
 		{"without a number", "db//", two, max, "{}", cache.Changes{Reset: true, Next: "db/31/20,25"}},

@@ -24,7 +24,8 @@ VALUES (@client, 1, 1, @url, @since, @mark, (SELECT COALESCE(MAX(chg), 0) + 1 FR
 ON CONFLICT (id) DO UPDATE
 SET gen = gen + 1, url = excluded.url, since = excluded.since, mark = excluded.mark, chg = excluded.chg`,
 	changes: `
-SELECT {standby}, {identity} AS identity, '0:9223372036854775807:', (SELECT COALESCE(MAX(chg), 0) FROM {client}), NULL
+SELECT {standby}, {identity} AS identity, '0:' || (newest + 1) || ':', newest, NULL
+FROM (SELECT COALESCE(MAX(chg), 0) AS newest FROM {client}) q
 UNION ALL
 SELECT false, NULL, NULL, NULL, id FROM (
   SELECT id FROM {client} WHERE chg >= CAST(@since AS INTEGER) LIMIT @limit) q`,
