@@ -69,9 +69,10 @@
 // # Fairness
 //
 // The changes of one client queue within the [Store], in the order of the calls, before
-// they take a connection from the pool. So they hold at most one at a time, however many
-// requests the client sends, and however long another process keeps its row locked.
-// Reads wait for no row on the tested databases. Use one Store per database handle.
+// they take a connection from the pool. So they hold at most one of it at a time, however
+// many requests the client sends, and however long another process keeps its row locked.
+// (A driver may leave sessions of abandoned changes to the server, see section MySQL and
+// MariaDB.) Reads wait for no row on the tested databases. Use one Store per database handle.
 //
 // # Change detection
 //
@@ -111,10 +112,20 @@
 //
 // MySQL requires version 8, MariaDB 10.5, or later, with InnoDB. A change takes three
 // to five round trips, and more if the driver prepares its statements. Connections need
-// autocommit: without it reads never see later changes, and every call fails. Leave
-// innodb_flush_log_at_trx_commit at 1 and enable the binary log, with sync_binlog at 1,
-// which is not MariaDB's default: without it a crash can undo a change that was not
-// yet acknowledged but already visible to readers. Connect to the primary only, and set
+// autocommit: without it reads never see later changes, and every call fails.
+//
+// Set innodb_lock_wait_timeout to 1 second, for go-sql-driver/mysql in the DSN:
+//
+//	user:password@tcp(db.example.com)/webhooks?innodb_lock_wait_timeout=1
+//
+// When the context of a change ends, that driver closes its connection, but the server
+// notices only after the statement: a session that waits for a locked row counts towards
+// max_connections for as long as this setting permits, 50 seconds by default. With many
+// abandoned changes of one client these are hundreds. Changes that still wait are retried.
+//
+// Leave innodb_flush_log_at_trx_commit at 1 and enable the binary log, with sync_binlog at
+// 1, which is not MariaDB's default: without it a crash can undo a change that was not yet
+// acknowledged but already visible to readers. Connect to the primary only, and set
 // read_only on every replica, as is usual: the error of each read from a server with that
 // setting wraps [ErrStandby]. Expect a failover to an asynchronous replica to lose the
 // latest changes. In a Galera cluster, direct all writes and reads to one node: with
@@ -162,7 +173,7 @@
 //
 // A process that disappears from the network in the middle of a change leaves the row
 // of one client locked until the server notices; meanwhile, other changes of that
-// client fail, and hold one connection of each process. Have the server end idle
+// client fail, and hold one connection of each pool. Have the server end idle
 // transactions after some seconds, with idle_in_transaction_session_timeout on
 // PostgreSQL, idle_write_transaction_timeout on MariaDB, and wait_timeout on MySQL.
 //

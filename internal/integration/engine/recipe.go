@@ -84,7 +84,9 @@ func mariaDB(durability ...string) recipe {
 			return slices.Concat(mariaDBDirs(s), own, settings), nil
 		},
 		ready: "ready for connections",
-		dsnOf: func(addr string) string { return fmt.Sprintf("tester:%s@tcp(%s)/webhooks", password, addr) },
+		dsnOf: func(addr string) string {
+			return fmt.Sprintf("tester:%s@tcp(%s)/webhooks?innodb_lock_wait_timeout=1", password, addr)
+		},
 	}
 }
 

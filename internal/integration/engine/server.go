@@ -147,8 +147,8 @@ func PostgreSQL(t testing.TB) *Server {
 }
 
 // MariaDB returns a server for this test only, or that of WEBHOOKCFG_MARIADB_DSN. Its
-// DSN is for github.com/go-sql-driver/mysql. It has a binary log, like every server with
-// replicas.
+// DSN is for github.com/go-sql-driver/mysql, with the settings that package sqlstore
+// documents. It has a binary log, like every server with replicas.
 func MariaDB(t testing.TB) *Server {
 	t.Helper()
 	return get(t, mariaDB("--log-bin=binary", "--sync-binlog=1"))

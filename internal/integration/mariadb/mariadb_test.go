@@ -46,6 +46,7 @@ func mariaDB() sqltest.Engine {
 		NoWrites:  "1290",
 		NoTable:   "1146",
 		Session:   "SELECT CONNECTION_ID()",
+		Running:   "SELECT COUNT(*) FROM information_schema.processlist WHERE id <> CONNECTION_ID() AND info LIKE '%{prefix}client%'",
 		CommitErrors: []sqltest.CommitError{
 			{Name: "killed", AtCommit: []string{"KILL CONNECTION {session}"}},
 			{Name: "killed while it waits", AtCommit: lock, Waits: waits, During: []string{"KILL CONNECTION {session}"}, After: unlock},

@@ -35,6 +35,7 @@ type Engine struct {
 	NoWrites, NoTable string
 
 	Session      string // the query for the id of a session
+	Running      string // the query for the number of other sessions' statements about {prefix}client
 	CommitErrors []CommitError
 }
 

@@ -3,6 +3,8 @@ package sqltest
 import (
 	"context"
 	"database/sql"
+	"errors"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -28,6 +30,7 @@ func (e Engine) fairness(t *testing.T) {
 		}
 	}
 	unlock := lockRow(t, admin, name, "locked")
+	e.abandon(t, st, admin, name)
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	var changes sync.WaitGroup
@@ -44,6 +47,37 @@ func (e Engine) fairness(t *testing.T) {
 	}
 	unlock()
 	changes.Wait()
+}
+
+// abandon has changes of the locked client wait for its row, and cancels each. The server
+// keeps none of their sessions, although the row stays locked.
+func (e Engine) abandon(t *testing.T, st *sqlstore.Store, admin *sql.DB, name string) {
+	t.Helper()
+	if e.Running == "" {
+		return
+	}
+	query := strings.ReplaceAll(e.Running, "{prefix}", name)
+	await := func(wait bool) {
+		t.Helper()
+		ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+		defer cancel()
+		for n := -1; n < 0 || (n > 0) != wait; {
+			if err := admin.QueryRowContext(ctx, query).Scan(&n); err != nil {
+				t.Fatalf("%d changes wait for the row: %v", n, err)
+			}
+		}
+	}
+	for range 10 {
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan error, 1)
+		go func() { ended <- st.Apply(ctx, anyChange("locked", 2)) }()
+		await(true)
+		cancel()
+		if err := <-ended; !errors.Is(err, context.Canceled) {
+			t.Errorf("an abandoned change: %v", err)
+		}
+	}
+	await(false)
 }
 
 // lockRow locks the row of a client until the returned function is called.
