@@ -7,7 +7,6 @@ import (
 	"reflect"
 	"regexp"
 	"strconv"
-	"strings"
 )
 
 // outcome is the effect of a write that returned an error.
@@ -117,21 +116,15 @@ func postgreSQLCode(err error) string {
 
 var statePattern = regexp.MustCompile(`^[0-9A-Z]{5}$`)
 
-// errorPattern matches the text of a server's error in the common driver, whose errors
-// have no method for the number: "Error 1213 (40001): Deadlock found".
-var errorPattern = regexp.MustCompile(`\bError (\d{4})( \([0-9A-Z]{5}\))?: `)
-
-// mySQLCode returns the number.
+// mySQLCode returns the number, for which the common driver has a field.
 func mySQLCode(err error) string {
-	found := errorPattern.FindStringSubmatch(err.Error())
-	if found == nil {
-		return ""
+	if number, ok := integerField(err, "Number"); ok {
+		return strconv.FormatInt(number, 10)
 	}
-	return found[1]
+	return ""
 }
 
-// sqLiteCode returns the primary result code, for which a driver has a method or a field,
-// or the one to which the text of another driver corresponds.
+// sqLiteCode returns the primary result code, for which a driver has a method or a field.
 func sqLiteCode(err error) string {
 	e, ok := errors.AsType[interface {
 		error
@@ -140,16 +133,33 @@ func sqLiteCode(err error) string {
 	if ok {
 		return strconv.Itoa(e.Code() & 0xff)
 	}
-	text := err.Error()
-	for ; err != nil; err = errors.Unwrap(err) {
-		if v := reflect.Indirect(reflect.ValueOf(err)); v.Kind() == reflect.Struct {
-			if code := v.FieldByName("Code"); code.IsValid() && code.CanInt() {
-				return strconv.FormatInt(code.Int()&0xff, 10)
+	if code, ok := integerField(err, "Code"); ok {
+		return strconv.FormatInt(code&0xff, 10)
+	}
+	return ""
+}
+
+// integerField returns the field of the first error of the tree that is a structure with an
+// integer field of that name. Unlike a type assertion it needs no import of the driver.
+func integerField(err error, name string) (int64, bool) {
+	if v := reflect.Indirect(reflect.ValueOf(err)); v.Kind() == reflect.Struct {
+		switch field := v.FieldByName(name); {
+		case !field.IsValid():
+		case field.CanInt():
+			return field.Int(), true
+		case field.CanUint():
+			return int64(field.Uint()), true
+		}
+	}
+	switch e := err.(type) {
+	case interface{ Unwrap() error }:
+		return integerField(e.Unwrap(), name)
+	case interface{ Unwrap() []error }:
+		for _, err := range e.Unwrap() {
+			if found, ok := integerField(err, name); ok {
+				return found, true
 			}
 		}
 	}
-	if strings.Contains(text, "is locked") {
-		return "6" // SQLITE_LOCKED
-	}
-	return ""
+	return 0, false
 }

@@ -35,13 +35,21 @@ type fieldCode int
 
 func (e fieldError) Error() string { return fmt.Sprintf("something (%d)", e.Code) }
 
+// numberError is an error of MySQL, in the form of the common driver.
+type numberError struct {
+	Number  uint16
+	Message string
+}
+
+func (e *numberError) Error() string { return fmt.Sprintf("Error %d: %s", e.Number, e.Message) }
+
 func (e codeError) Error() string { return fmt.Sprintf("something (%d)", int(e)) }
 func (e codeError) Code() int     { return int(e) }
 
 var (
 	errMine        = errors.New("a conflict that only the host recognizes")
-	errDeadlock    = errors.New("Error 1213 (40001): Deadlock found when trying to get lock")
-	errLockTimeout = errors.New("Error 1205 (HY000): Lock wait timeout exceeded")
+	errDeadlock    = &numberError{1213, "Deadlock found when trying to get lock"}
+	errLockTimeout = &numberError{1205, "Lock wait timeout exceeded"}
 )
 
 func set() webhookcfg.Change {
@@ -130,23 +138,24 @@ func TestApplyOutcomes(t *testing.T) {
 		{mysql, set(), "INSERT INTO wh_override", errors.New("invalid connection"), always, notMade, 1},
 		{mysql, set(), "commit", errDeadlock, 1, made, 2},
 		{mysql, set(), "commit", errors.New("invalid connection"), always, unknown, 2},
-		{mysql, setAll(), "INSERT", errors.New("Error 1290 (HY000): The server is running with --read-only"), always, notMade, 1},
-		{mysql, setAll(), "INSERT", errors.New("Error 1020 (HY000): Record has changed since last read in table"), 1, made, 2},
-		{mysql, setAll(), "commit", errors.New("Error 1290 (HY000): The server is running with --read-only"), always, notMade, 1},
-		{mysql, setAll(), "commit", errors.New("Error 1047 (08S01): WSREP has not yet prepared node for application use"), always, unknown, 2},
-		{mysql, setAll(), "commit", errors.New("Error 1053 (08S01): Server shutdown in progress"), always, unknown, 2},
-		{mysql, setAll(), "commit", errors.New("Error 1180 (HY000): Got error 5 during COMMIT"), always, unknown, 2},
-		{mysql, setAll(), "commit", errors.New("Error 1317 (70100): Query execution was interrupted"), always, unknown, 2},
-		{mysql, setAll(), "commit", errors.New("Error 1927 (70100): Connection was killed"), always, unknown, 2},
-		{mysql, setAll(), "commit", errors.New("Error 1969 (70100): Query was interrupted: execution time limit"), always, unknown, 2},
-		{mysql, setAll(), "commit", errors.New("Error 4031 (HY000): The client was disconnected by the server because of inactivity"), always, unknown, 2},
-		{mysql, setAll(), "INSERT", errors.New("Error 1047 (08S01): WSREP has not yet prepared node for application use"), always, notMade, 1},
+		{mysql, set(), "commit", errors.New("Error 1213 (40001): only a text"), always, unknown, 2},
+		{mysql, setAll(), "INSERT", &numberError{1290, "The server is running with --read-only"}, always, notMade, 1},
+		{mysql, setAll(), "INSERT", &numberError{1020, "Record has changed since last read in table"}, 1, made, 2},
+		{mysql, setAll(), "commit", &numberError{1290, "The server is running with --read-only"}, always, notMade, 1},
+		{mysql, setAll(), "commit", &numberError{1047, "WSREP has not yet prepared node for application use"}, always, unknown, 2},
+		{mysql, setAll(), "commit", &numberError{1053, "Server shutdown in progress"}, always, unknown, 2},
+		{mysql, setAll(), "commit", &numberError{1180, "Got error 5 during COMMIT"}, always, unknown, 2},
+		{mysql, setAll(), "commit", &numberError{1317, "Query execution was interrupted"}, always, unknown, 2},
+		{mysql, setAll(), "commit", &numberError{1927, "Connection was killed"}, always, unknown, 2},
+		{mysql, setAll(), "commit", &numberError{1969, "Query was interrupted: execution time limit"}, always, unknown, 2},
+		{mysql, setAll(), "commit", &numberError{4031, "The client was disconnected by the server because of inactivity"}, always, unknown, 2},
+		{mysql, setAll(), "INSERT", &numberError{1047, "WSREP has not yet prepared node for application use"}, always, notMade, 1},
 		{mysql, setAll(), "commit", errors.New("invalid connection"), always, unknown, 2},
 
 		{sqlite, set(), "begin", codeError(5), 3, made, 4},
 		{sqlite, set(), "begin", codeError(5 | 2<<8), 1, made, 2},
 		{sqlite, set(), "begin", codeError(6), 1, made, 2},
-		{sqlite, set(), "begin", errors.New("database is locked"), 1, made, 2},
+		{sqlite, set(), "begin", errors.New("database is locked"), always, notMade, 1},
 		{sqlite, set(), "begin", context.DeadlineExceeded, always, notMade, 1},
 		{sqlite, setAll(), "INSERT", codeError(8), always, notMade, 1},
 		{sqlite, setAll(), "INSERT", codeError(10), always, notMade, 1},
