@@ -20,7 +20,8 @@ type keyLock struct {
 }
 
 // Lock locks a key, and returns the function that unlocks it. Calls for one key acquire
-// the lock in their order. Waiting ends with ctx, whose error is then returned.
+// the lock in their order, since the Go runtime serves the senders of a channel first in,
+// first out; a test fails if it ever stops to. Waiting ends with ctx, whose error is then returned.
 func (l *Locks) Lock(ctx context.Context, key string) (unlock func(), err error) {
 	k := l.join(key)
 	select {

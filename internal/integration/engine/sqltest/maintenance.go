@@ -197,7 +197,7 @@ func sweepUntil(ctx context.Context, stop <-chan struct{}, st *sqlstore.Store) e
 	}
 }
 
-// sweepAll sweeps more rows than one transaction removes, and checks the tables: void
+// sweepAll sweeps more rows than one transaction removes, and checks the tables: obsolete
 // rows are removed, all others remain.
 func (e Engine) sweepAll(t *testing.T, db *sql.DB, st *sqlstore.Store, name string) {
 	t.Helper()
@@ -213,11 +213,11 @@ func (e Engine) sweepAll(t *testing.T, db *sql.DB, st *sqlstore.Store, name stri
 		t.Fatal(err)
 	}
 	if void := countVoid(t, db, name); void < many {
-		t.Fatalf("%d void rows before the sweep, want %d or more", void, many)
+		t.Fatalf("%d obsolete rows before the sweep, want %d or more", void, many)
 	}
 	removed, err := st.Sweep(t.Context(), 10*many)
 	if void := countVoid(t, db, name); err != nil || removed < many || void > 0 {
-		t.Errorf("removed %d, %v; %d void rows are left", removed, err, void)
+		t.Errorf("removed %d, %v; %d obsolete rows are left", removed, err, void)
 	}
 	page, err := st.List(t.Context(), "swept", "", many)
 	if err != nil || len(page.Overrides) != live || page.Base.Source != webhookcfg.SourceBase {
