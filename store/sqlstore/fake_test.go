@@ -19,6 +19,8 @@ import (
 type fake struct {
 	on func(call string, args []driver.NamedValue) (resultRows, error)
 	db *sql.DB
+	// hangs, if not nil, reports whether a statement takes until its context ends.
+	hangs func(query string, args []driver.NamedValue) bool
 
 	mu    sync.Mutex
 	calls []string
@@ -137,7 +139,11 @@ func (c *fakeConn) BeginTx(context.Context, driver.TxOptions) (driver.Tx, error)
 	return fakeTx{c.f}, nil
 }
 
-func (c *fakeConn) ExecContext(_ context.Context, query string, args []driver.NamedValue) (driver.Result, error) {
+func (c *fakeConn) ExecContext(ctx context.Context, query string, args []driver.NamedValue) (driver.Result, error) {
+	if c.f.hangs != nil && c.f.hangs(query, args) {
+		<-ctx.Done()
+		return nil, ctx.Err()
+	}
 	switch _, err := c.f.do(query, args); {
 	case errors.Is(err, errNoRows):
 		return driver.RowsAffected(0), nil

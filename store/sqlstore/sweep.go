@@ -20,9 +20,10 @@ const (
 	sweepClients = 100
 )
 
-// SweepEvery calls [Store.Sweep] at an interval until ctx ends, each time without a limit. It
-// starts after a random part of the interval, so that replicas that start together take
-// turns. Errors are logged at level Warn, and tried again after the interval. Run it in a
+// SweepEvery calls [Store.Sweep] at an interval until ctx ends, each time without a limit but
+// for at most another interval, after which the next call goes on: one client whose row is
+// locked for ever holds up no other. It starts after a random part of the interval, so that
+// replicas that start together take turns. Errors are logged at level Warn, and tried again after the interval. Run it in a
 // goroutine of any number of processes, with an interval of minutes. It panics if the
 // interval is not positive.
 func (s *Store) SweepEvery(ctx context.Context, interval time.Duration) {
@@ -35,7 +36,10 @@ func (s *Store) SweepEvery(ctx context.Context, interval time.Duration) {
 			return
 		case <-time.After(wait):
 		}
-		if _, err := s.Sweep(ctx, math.MaxInt); err != nil && ctx.Err() == nil {
+		bounded, cancel := context.WithTimeout(ctx, interval)
+		_, err := s.Sweep(bounded, math.MaxInt)
+		cancel()
+		if err != nil && ctx.Err() == nil {
 			s.logger.LogAttrs(ctx, slog.LevelWarn, "sqlstore: sweep failed", slog.Any("error", err))
 		}
 	}

@@ -143,6 +143,23 @@ func TestSweepEvery(t *testing.T) {
 	})
 }
 
+// TestSweepEveryGoesOn: a client whose row stays locked does not end the sweeps of others.
+func TestSweepEveryGoesOn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		o := &obsoleteRows{rows: map[string]int{"a": 1, "b": 1, "c": 1}}
+		s, f := openFake(t, sqlstore.MySQL(), nil, o.on)
+		f.hangs = func(query string, args []driver.NamedValue) bool {
+			return strings.HasPrefix(strings.TrimSpace(query), "DELETE") && string(args[0].Value.([]byte)) == "a"
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
+		defer cancel()
+		s.SweepEvery(ctx, time.Minute)
+		if o.rows["b"] > 0 || o.rows["c"] > 0 || o.rows["a"] == 0 {
+			t.Errorf("left are %v", o.rows)
+		}
+	})
+}
+
 // TestSweepStarts: processes that start together do not sweep together.
 func TestSweepStarts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
