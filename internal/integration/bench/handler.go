@@ -64,12 +64,7 @@ func newHandler(b *testing.B) http.Handler {
 // serve measures a handler for a client that has a base. The request and the response are
 // made once and reset, at the same cost for both sides.
 func serve(b *testing.B, h http.Handler, method, path, body string) {
-	conn, err := net.ListenUDP("udp", &net.UDPAddr{IP: net.IPv4(127, 0, 0, 1)})
-	if err != nil {
-		b.Fatal(err)
-	}
-	defer conn.Close()
-	w := &response{header: make(http.Header), conn: conn}
+	w := newResponse(b)
 	first := newRequest("POST", referencePath, setAll)
 	first.Body = requestBody{strings.NewReader(setAll)}
 	h.ServeHTTP(w, first)
@@ -110,6 +105,16 @@ type response struct {
 	header http.Header
 	status int
 	conn   net.Conn
+}
+
+func newResponse(tb testing.TB) *response {
+	tb.Helper()
+	conn, err := net.ListenUDP("udp", &net.UDPAddr{IP: net.IPv4(127, 0, 0, 1)})
+	if err != nil {
+		tb.Fatal(err)
+	}
+	tb.Cleanup(func() { _ = conn.Close() })
+	return &response{header: make(http.Header), conn: conn}
 }
 
 func (w *response) Header() http.Header                      { return w.header }

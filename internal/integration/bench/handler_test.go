@@ -24,7 +24,7 @@ func TestReferences(t *testing.T) {
 			{"DELETE", referencePath, "", true},
 			{"DELETE", referencePath + "?x", "", false},
 		} {
-			w := &response{header: make(http.Header)}
+			w := newResponse(t)
 			r := newRequest(q.method, q.path, q.body)
 			r.Body = requestBody{strings.NewReader(q.body)}
 			h.ServeHTTP(w, r)
@@ -34,7 +34,7 @@ func TestReferences(t *testing.T) {
 		}
 		r := newRequest("DELETE", referencePath, "")
 		r.SetBasicAuth(clientID, "wrong")
-		w := &response{header: make(http.Header)}
+		w := newResponse(t)
 		if h.ServeHTTP(w, r); w.status != http.StatusUnauthorized {
 			t.Errorf("%s, wrong secret: status %d", f.name, w.status)
 		}
