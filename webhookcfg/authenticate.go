@@ -12,12 +12,11 @@ import (
 
 // authenticate signs the client in.
 func (x *exchange) authenticate(ctx context.Context) *apiError {
-	id, secret, err := basicCredentials(x.r.Header)
+	id, secret, token, err := basicCredentials(x.r.Header)
 	if err != nil {
 		return invalidClient(err)
 	}
-	_, token, _ := strings.Cut(x.r.Header.Get("Authorization"), " ")
-	x.secrets = [...]string{strings.TrimLeft(token, " "), secret}
+	x.secrets = [...]string{token, secret}
 	client, err := x.h.verifier.Verify(ctx, id, secret)
 	if err != nil {
 		e := verifierError(err)
@@ -89,29 +88,30 @@ var (
 	errAuthorizationToken  = errors.New("webhookcfg: malformed Basic credentials")
 )
 
-// basicCredentials returns the credentials of a request, parsed strictly by RFC 7617
+// basicCredentials returns the credentials of a request and the token that holds them, parsed strictly by RFC 7617
 // §2 and RFC 9110 §11.4. [http.Request.BasicAuth] does not serve here: it reads only
 // the first of several fields and accepts empty parts, control characters, invalid
 // UTF-8 and more than one spelling of a token.
-func basicCredentials(h http.Header) (id, secret string, err error) {
+func basicCredentials(h http.Header) (id, secret, token string, err error) {
 	fields := h["Authorization"]
 	if len(fields) != 1 {
-		return "", "", errAuthorizationCount
+		return "", "", "", errAuthorizationCount
 	}
 	scheme, token, found := strings.Cut(fields[0], " ")
 	// The length excludes letters beyond ASCII that EqualFold folds to ASCII ones.
 	if !found || len(scheme) != len("Basic") || !strings.EqualFold(scheme, "Basic") {
-		return "", "", errAuthorizationScheme
+		return "", "", "", errAuthorizationScheme
 	}
-	pair, ok := decodeToken(strings.TrimLeft(token, " "))
+	token = strings.TrimLeft(token, " ")
+	pair, ok := decodeToken(token)
 	if !ok {
-		return "", "", errAuthorizationToken
+		return "", "", "", errAuthorizationToken
 	}
 	id, secret, found = strings.Cut(pair, ":")
 	if !found || id == "" || secret == "" {
-		return "", "", errAuthorizationToken
+		return "", "", "", errAuthorizationToken
 	}
-	return strings.Clone(id), secret, nil // an event that keeps the id must not keep the secret
+	return strings.Clone(id), secret, token, nil // an event that keeps the id must not keep the secret
 }
 
 // decodeToken decodes the one canonical base64 spelling of a text without

@@ -51,15 +51,20 @@ type Event struct {
 
 // report logs the event and passes it to OnEvent.
 func (o *operation) report(ctx context.Context) {
-	e := &o.event
-	e.Duration = time.Since(o.start)
 	if o.h.options.OnEvent != nil {
-		e.Source = o.source(ctx)
-		defer o.h.options.OnEvent(ctx, *e) // even if the logger panics
+		o.complete(ctx)
+		defer o.h.options.OnEvent(ctx, o.event) // even if the logger panics
 	}
-	if level := e.level(ctx); o.h.options.Logger.Enabled(ctx, level) {
-		e.Source = o.source(ctx)
-		o.h.options.Logger.LogAttrs(ctx, level, "webhook configuration request", e.attrs()...)
+	if level := o.event.level(ctx); o.h.options.Logger.Enabled(ctx, level) {
+		o.complete(ctx)
+		o.h.options.Logger.LogAttrs(ctx, level, "webhook configuration request", o.event.attrs()...)
+	}
+}
+
+// complete adds to the event what costs time, and what no response depends on.
+func (o *operation) complete(ctx context.Context) {
+	if o.event.Duration == 0 {
+		o.event.Duration, o.event.Source = time.Since(o.start), o.source(ctx)
 	}
 }
 
