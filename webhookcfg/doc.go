@@ -101,8 +101,8 @@
 //   - One truth: one state machine, one URL predicate, one table of errors.
 //   - Set-all and unset-all cost the same whatever the number of overrides.
 //   - Isolation: no request of one client changes what another client sees.
-//   - Secrets stay secret: no log, error, event or panic holds a client secret, or more
-//     of a URL than scheme, host and port.
+//   - Secrets stay secret: no log, error, event or panic holds a client secret, except one
+//     that a caller sent as its id, or more of a URL than scheme, host and port.
 //   - Fail closed: constructors refuse invalid arguments, and a doubtful request is
 //     refused.
 //   - Nothing stays open: every resource of a request is released by its deadline.
