@@ -86,7 +86,8 @@ type dialectSpec struct {
 	// check is a query for the version of the schema, for whether the store can use it on this
 	// connection, and for {standby}; it fails on the tables of another dialect. unfit is the
 	// error if the store cannot.
-	check, unfit string
+	check string
+	unfit error
 
 	// touch inserts the row of the client, or updates its mark, and locks it against
 	// every other change of the client until the transaction ends. put follows it in

@@ -53,7 +53,7 @@ func (g *dialectSpec) migration(version int, prefix string) (statements []string
 // MySQL or MariaDB do not have autocommit.
 func (s *Store) Migrate(ctx context.Context) error {
 	err := s.check(ctx)
-	if err != nil && !errors.Is(err, ErrNewerSchema) && !errors.Is(err, ErrStandby) {
+	if err != nil && !errors.Is(err, ErrNewerSchema) && !errors.Is(err, ErrStandby) && !errors.Is(err, s.dialect.unfit) {
 		err = s.retry(ctx, func() (outcome, error) { return s.attempted(s.migrateLocked(ctx)) })
 		if err == nil {
 			err = s.check(ctx)
@@ -84,7 +84,7 @@ func (s *Store) check(ctx context.Context) error {
 		case found.version < schemaVersion:
 			err = fmt.Errorf("schema is not migrated: version %d, want %d", found.version, schemaVersion)
 		case !found.fit:
-			err = errors.New(s.dialect.unfit)
+			err = s.dialect.unfit
 		case found.standby:
 			err = ErrStandby
 		}
@@ -96,7 +96,7 @@ func (s *Store) check(ctx context.Context) error {
 	return err
 }
 
-const otherDialect = "tables of another dialect"
+var errOtherDialect = errors.New("tables of another dialect")
 
 // foundSchema is the result of the query of a check; the zero value if the tables are not
 // complete.

@@ -3,6 +3,7 @@ package sqlstore
 import (
 	"context"
 	"database/sql"
+	"errors"
 	"fmt"
 )
 
@@ -26,7 +27,7 @@ ON DUPLICATE KEY UPDATE gen = gen + 1, url = @url, since = @since, mark = @mark`
 	// Replicas are read-only by convention. Some versions have a number here, some a word.
 	standby:  `CAST(@@global.read_only AS CHAR) NOT IN ('0', 'OFF')`,
 	check:    `SELECT version, @@autocommit, {standby} FROM {schema} WHERE id = 1`,
-	unfit:    "connections without autocommit",
+	unfit:    errors.New("connections without autocommit"),
 	code:     mySQLCode,
 	codes:    "error",
 	outcomes: mySQLOutcomes,

@@ -53,7 +53,7 @@ SELECT false, NULL, NULL, NULL, id FROM {client} WHERE chg = ANY (@running::text
 	lagging: `COALESCE(clock_timestamp() - pg_last_xact_replay_timestamp() > {lag} * interval '1 microsecond', true)`,
 	// The sub-select fails without the column, which the feed needs.
 	check:    `SELECT version, (SELECT COUNT(chg::xid8) FROM {client} WHERE id IS NULL) = 0, {standby} FROM {schema} WHERE id = 1`,
-	unfit:    otherDialect,
+	unfit:    errOtherDialect,
 	code:     postgreSQLCode,
 	codes:    "SQLSTATE",
 	outcomes: postgreSQLOutcomes,

@@ -32,7 +32,7 @@ SELECT false, NULL, NULL, NULL, id FROM (
 	identity: `(SELECT origin FROM {schema} WHERE id = 1)`,
 	standby:  `false`,
 	check:    `SELECT version, origin <> '', {standby} FROM {schema} WHERE id = 1`,
-	unfit:    otherDialect,
+	unfit:    errOtherDialect,
 	code:     sqLiteCode,
 	codes:    "result code",
 	outcomes: sqLiteOutcomes,
