@@ -8,6 +8,7 @@
 //
 //   - webhookcfg: the vocabulary, the interfaces and the HTTP handler.
 //   - webhookcfg/egress: which URLs and addresses may be called.
+//   - webhookcfg/deliver: one attempt to deliver a notification.
 //   - webhookcfg/mounttest: a check of a deployed mount, with the proxies in front of it.
 //   - store: stores in memory and in a file.
 //   - store/cache: a sender's copy of any store with bounded staleness, and the
@@ -52,6 +53,7 @@
 //
 //	webhookcfg             → webhookcfg/egress, internal/redact, internal/strictjson
 //	webhookcfg/egress      → internal/ratelimit, internal/singleflight
+//	webhookcfg/deliver     → webhookcfg
 //	webhookcfg/mounttest   → webhookcfg/egress, internal/redact
 //	store                  → webhookcfg, store/cache, internal/oplog, internal/table
 //	store/cache            → webhookcfg, internal/singleflight

@@ -21,7 +21,7 @@ const (
 	maxSmallFiles = 2      // of a package
 	maxCoreNames  = 60     // exported by package webhookcfg
 	maxCoreCode   = 1_700  // lines of package webhookcfg
-	maxCode       = 15_200 // lines of the root module without tests
+	maxCode       = 16_200 // lines of the root module without tests
 )
 
 var topLevel = []string{

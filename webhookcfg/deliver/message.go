@@ -1,0 +1,102 @@
+package deliver
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"mime"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"example.com/go-webhookcfg/webhookcfg/egress"
+)
+
+// Message is one notification. Every attempt to deliver it must have the same ID and
+// body: a receiver may get a message more than once, and recognises that by its ID.
+type Message struct {
+	// ID is the webhook-id: 1 to 64 of the characters A-Z a-z 0-9 _ -.
+	ID string
+
+	// Body is sent as it is. Send does not modify it, and does not use it after it
+	// returned.
+	Body []byte
+
+	// ContentType is the media type of Body, of at most 256 bytes. If empty, it is
+	// application/json.
+	ContentType string
+}
+
+const (
+	maxMessageID   = 64
+	maxContentType = 256
+	jsonType       = "application/json"
+)
+
+var (
+	errMessageID   = errors.New("deliver: message ID is not 1 to 64 of the characters A-Z a-z 0-9 _ -")
+	errContentType = errors.New("deliver: content type of the message is not a media type of at most 256 bytes")
+)
+
+// check returns an error if no request may be made of the message. A full stop in the ID
+// would make the text that is signed ambiguous, and a line break in the content type
+// would add fields to the header.
+func (m Message) check() error {
+	if len(m.ID) < 1 || len(m.ID) > maxMessageID {
+		return errMessageID
+	}
+	for i := range len(m.ID) {
+		switch c := m.ID[i]; {
+		case 'a' <= c && c <= 'z', 'A' <= c && c <= 'Z', '0' <= c && c <= '9', c == '_', c == '-':
+		default:
+			return errMessageID
+		}
+	}
+	if m.ContentType == "" || m.ContentType == jsonType {
+		return nil
+	}
+	if len(m.ContentType) > maxContentType || !isFieldValue(m.ContentType) {
+		return errContentType
+	}
+	mediaType, _, err := mime.ParseMediaType(m.ContentType)
+	if err != nil || !strings.Contains(mediaType, "/") {
+		return errContentType
+	}
+	return nil
+}
+
+// isFieldValue reports whether text may be the value of a header field: printable ASCII
+// without a blank at either end.
+func isFieldValue(text string) bool {
+	for i := range len(text) {
+		if text[i] < ' ' || text[i] > '~' {
+			return false
+		}
+	}
+	return text == strings.TrimSpace(text)
+}
+
+// request returns the request of one attempt, signed with the keys.
+func (m Message) request(ctx context.Context, url egress.URL, keys []Key, at time.Time, userAgent string) (*http.Request, error) {
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, url.Reveal(), bytes.NewReader(m.Body))
+	if err != nil {
+		return nil, egress.RedactError(err)
+	}
+	contentType := m.ContentType
+	if contentType == "" {
+		contentType = jsonType
+	}
+	timestamp := strconv.FormatInt(at.Unix(), 10)
+	r.Header = http.Header{
+		"Content-Type":      {contentType},
+		"User-Agent":        {userAgent},
+		"Webhook-Id":        {m.ID},
+		"Webhook-Timestamp": {timestamp},
+		"Webhook-Signature": {signatures(m.ID, timestamp, m.Body, keys)},
+		// Not sent. It lets net/http repeat the request where a receiver closes an idle
+		// connection just as it is used: the ID makes that harmless.
+		"Idempotency-Key": nil,
+	}
+	return r, nil
+}
