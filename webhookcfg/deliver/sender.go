@@ -1,0 +1,269 @@
+package deliver
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strconv"
+	"time"
+
+	"example.com/go-webhookcfg/webhookcfg"
+	"example.com/go-webhookcfg/webhookcfg/egress"
+)
+
+// Resolver returns the webhook in effect for an entity. A [webhookcfg.Store] is one, and
+// so is the Cache of package store/cache, with which most attempts read from memory.
+type Resolver interface {
+	// Resolve returns the zero Webhook if nothing is configured. It must be safe for
+	// concurrent use, and return soon after ctx ended.
+	Resolve(ctx context.Context, client, entity string) (webhookcfg.Webhook, error)
+}
+
+// Options are the options of [New]. The zero value is a safe default.
+type Options struct {
+	// Policy specifies which URLs and addresses may be called; it should be that of the
+	// handler. If nil, the zero Policy is used: https and public addresses only.
+	Policy *egress.Policy
+
+	// Timeout bounds an attempt, from the lookup of the keys to the header of the
+	// response. Zero means 15 seconds.
+	Timeout time.Duration
+
+	// MaxPause bounds the pause that a receiver can ask for with Retry-After. Zero means
+	// an hour.
+	MaxPause time.Duration
+
+	// UserAgent is the field User-Agent of the requests. If empty, it is
+	// "go-webhookcfg".
+	UserAgent string
+
+	// OnResult, if not nil, is called at the end of each Send with what that returns,
+	// for metrics and logs; id is that of the message. It must be safe for concurrent
+	// use, and delays the return of Send.
+	OnResult func(ctx context.Context, client, entity, id string, r Result)
+}
+
+// Defaults of [Options], and the time after which to try again if something of the host
+// was unavailable.
+const (
+	defaultTimeout   = 15 * time.Second
+	defaultMaxPause  = time.Hour
+	defaultUserAgent = "go-webhookcfg"
+	unavailableWait  = time.Second
+)
+
+// The status alone is the verdict of a receiver. The body is read so that the connection
+// can be used again, unless it is longer or takes longer than this.
+const (
+	maxBodyBytes = 4 << 10
+	maxBodyTime  = 250 * time.Millisecond
+)
+
+func (o *Options) complete() error {
+	if min(o.Timeout, o.MaxPause) < 0 {
+		return errors.New("deliver: negative number in Options")
+	}
+	if !isFieldValue(o.UserAgent) {
+		return errors.New("deliver: Options.UserAgent is not a value of a header field")
+	}
+	o.Timeout = cmp.Or(o.Timeout, defaultTimeout)
+	o.MaxPause = cmp.Or(o.MaxPause, defaultMaxPause)
+	o.UserAgent = cmp.Or(o.UserAgent, defaultUserAgent)
+	if o.Policy == nil {
+		o.Policy = new(egress.Policy)
+	}
+	o.Policy = o.Policy.Clone()
+	return nil
+}
+
+// Sender makes attempts to deliver messages. It is safe for concurrent use and need not be
+// closed. Its limits and its connections are those of one Sender: make one per process.
+type Sender struct {
+	webhooks  Resolver
+	keys      Keys
+	options   Options
+	transport *egress.Transport
+}
+
+// New returns a sender that resolves through webhooks and signs with keys. If opts is nil,
+// the zero value is used. The error reports a missing argument or an invalid option, or is
+// that of [egress.Policy.Validate].
+func New(webhooks Resolver, keys Keys, opts *Options) (*Sender, error) {
+	if webhooks == nil || keys == nil {
+		return nil, errors.New("deliver: New without a Resolver or without Keys")
+	}
+	var o Options
+	if opts != nil {
+		o = *opts
+	}
+	if err := o.complete(); err != nil {
+		return nil, err
+	}
+	transport, err := o.Policy.Transport()
+	if err != nil {
+		return nil, err
+	}
+	return &Sender{webhooks: webhooks, keys: keys, options: o, transport: transport}, nil
+}
+
+// CloseIdleConnections closes the connections that are not in use.
+func (s *Sender) CloseIdleConnections() { s.transport.CloseIdleConnections() }
+
+// Send makes one attempt to deliver a message to the webhook that is in effect for an
+// entity of a client, or none, and returns what became of it. It never waits for its turn.
+//
+// ctx bounds all of it. If it ends, so does Send, and the outcome is [Deferred]: the
+// receiver may have received the message, but has not failed. Resolvers are bounded by ctx
+// alone, the rest also by [Options.Timeout]; once the header of a response has arrived,
+// Send returns within 250 milliseconds.
+//
+// A panic of a Resolver, of Keys or of OnResult is one of Send. What the attempt held is
+// released.
+func (s *Sender) Send(ctx context.Context, client, entity string, m Message) Result {
+	start := time.Now()
+	r := s.send(ctx, client, entity, m)
+	r.Duration = time.Since(start)
+	if s.options.OnResult != nil {
+		s.options.OnResult(ctx, client, entity, m.ID, r)
+	}
+	return r
+}
+
+func (s *Sender) send(ctx context.Context, client, entity string, m Message) Result {
+	if err := m.check(); err != nil {
+		return Result{Outcome: Refused, Reason: ReasonMessage, Err: err}
+	}
+	hook, err := s.webhooks.Resolve(ctx, client, entity)
+	if err != nil {
+		return unavailable(fmt.Errorf("deliver: webhook of the entity: %w", err))
+	}
+	if hook.URL.IsZero() {
+		return Result{Outcome: NoWebhook, Webhook: hook}
+	}
+	r := s.deliver(ctx, client, hook, m)
+	r.Webhook = hook
+	return r
+}
+
+func (s *Sender) deliver(ctx context.Context, client string, hook webhookcfg.Webhook, m Message) Result {
+	if err := s.options.Policy.Check(hook.URL.Reveal()); err != nil {
+		return Result{Outcome: Refused, Reason: ReasonPolicy, Err: err}
+	}
+	return s.attempt(ctx, client, hook.URL, m)
+}
+
+// attempt sends the request.
+func (s *Sender) attempt(caller context.Context, client string, url egress.URL, m Message) Result {
+	ctx, cancel := context.WithTimeout(caller, s.options.Timeout)
+	defer cancel()
+	keys, err := loadKeys(ctx, s.keys, client)
+	if err != nil {
+		return unavailable(err)
+	}
+	now := time.Now()
+	req, err := m.request(ctx, url, keys, now, s.options.UserAgent)
+	if err != nil {
+		return unavailable(err)
+	}
+	resp, err := s.transport.RoundTrip(req)
+	if err != nil {
+		return noResponse(caller, err)
+	}
+	finish(resp.Body, cancel)
+	return s.judge(url, resp)
+}
+
+// finish reads a body to its end, so that the connection can be used again, or cancels the
+// request.
+func finish(body io.ReadCloser, cancel context.CancelFunc) {
+	if body == http.NoBody {
+		return
+	}
+	timer := time.AfterFunc(maxBodyTime, cancel)
+	defer timer.Stop()
+	_, _ = io.CopyN(io.Discard, body, maxBodyBytes+1) // whatever it is, the status counts
+	_ = body.Close()
+}
+
+// noResponse returns the result of a request with an error.
+func noResponse(caller context.Context, err error) Result {
+	if isOver(caller) {
+		return unavailable(fmt.Errorf("deliver: context of the caller: %w", cmp.Or(caller.Err(), context.DeadlineExceeded)))
+	}
+	if refused, ok := errors.AsType[egress.PolicyError](err); ok {
+		return Result{Outcome: Refused, Reason: ReasonPolicy, Err: refused}
+	}
+	unreachable, ok := errors.AsType[*egress.UnreachableError](err)
+	if !ok {
+		return unavailable(err) // a panic in a function of the policy
+	}
+	reason := ReasonUnreachable
+	switch unreachable.Reason {
+	case egress.ReasonTimeout:
+		reason = ReasonTimeout
+	case egress.ReasonTLS:
+		reason = ReasonTLS
+	}
+	return Result{Outcome: Failed, Reason: reason, Err: err}
+}
+
+// isOver reports whether ctx has ended, or is about to because its deadline has passed,
+// which ends connections, too.
+func isOver(ctx context.Context) bool {
+	deadline, ok := ctx.Deadline()
+	return ctx.Err() != nil || ok && !time.Now().Before(deadline)
+}
+
+// unavailable returns the result of an attempt that ended for a reason of the host.
+func unavailable(err error) Result {
+	return Result{Outcome: Deferred, Reason: ReasonUnavailable, Wait: unavailableWait, Err: err}
+}
+
+// judge returns the result of a request with a response, of which only the status and
+// Retry-After count.
+func (s *Sender) judge(url egress.URL, resp *http.Response) Result {
+	if resp.StatusCode/100 == 2 {
+		return Result{Outcome: Delivered, Status: resp.StatusCode}
+	}
+	r := Result{
+		Outcome: Failed,
+		Status:  resp.StatusCode,
+		Err:     fmt.Errorf("deliver: %v responded with status %d", url, resp.StatusCode),
+	}
+	switch {
+	case resp.StatusCode/100 == 3:
+		r.Reason = ReasonRedirect
+		return r
+	case resp.StatusCode == http.StatusGone:
+		r.Outcome, r.Reason = Gone, ReasonGone
+		return r
+	case resp.StatusCode == http.StatusTooManyRequests,
+		resp.StatusCode == http.StatusBadGateway,
+		resp.StatusCode == http.StatusServiceUnavailable,
+		resp.StatusCode == http.StatusGatewayTimeout:
+		r.Reason = ReasonThrottled
+	default:
+		r.Reason = ReasonStatus
+	}
+	r.Wait = min(retryAfter(resp.Header, time.Now()), s.options.MaxPause)
+	return r
+}
+
+// retryAfter returns for how long the field Retry-After (RFC 9110, section 10.2.3) asks not
+// to call again; 0 if there is none, or one that cannot be parsed. Of several, the longest
+// counts: a proxy may have added one.
+func retryAfter(header http.Header, now time.Time) (wait time.Duration) {
+	for _, value := range header["Retry-After"] {
+		seconds, err := strconv.ParseUint(value, 10, 63)
+		if err == nil || errors.Is(err, strconv.ErrRange) {
+			const most = uint64(1<<63-1) / uint64(time.Second)
+			wait = max(wait, time.Duration(min(seconds, most))*time.Second)
+		} else if date, err := http.ParseTime(value); err == nil {
+			wait = max(wait, date.Sub(now))
+		}
+	}
+	return wait
+}

@@ -1,0 +1,328 @@
+package deliver_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"example.com/go-webhookcfg/store"
+	"example.com/go-webhookcfg/webhookcfg"
+	"example.com/go-webhookcfg/webhookcfg/deliver"
+	"example.com/go-webhookcfg/webhookcfg/egress"
+)
+
+func TestNew(t *testing.T) {
+	keys := keyring{deliver.NewKey()}
+	for name, err := range map[string]error{
+		"no resolver": func() error { _, err := deliver.New(nil, keys, nil); return err }(),
+		"no keys":     func() error { _, err := deliver.New(store.NewMemory(), nil, nil); return err }(),
+	} {
+		if err == nil {
+			t.Errorf("%s: accepted", name)
+		}
+	}
+	for name, opts := range map[string]deliver.Options{
+		"timeout":    {Timeout: -1},
+		"pause":      {MaxPause: -1},
+		"user agent": {UserAgent: "a\r\nX: y"},
+		"blank":      {UserAgent: "a "},
+		"policy":     {Policy: &egress.Policy{Ports: []uint16{0}}},
+	} {
+		if _, err := deliver.New(store.NewMemory(), keys, &opts); err == nil {
+			t.Errorf("%s: accepted", name)
+		}
+	}
+	if _, err := deliver.New(store.NewMemory(), keys, nil); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestStrictByDefault: without a policy, receivers on this machine are not called.
+func TestStrictByDefault(t *testing.T) {
+	r := newReceiver(t, true, status(200))
+	s, err := deliver.New(configured(t, r.URL+secretPath), keyring{deliver.NewKey()}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	result := s.Send(t.Context(), "acme", "e1", message)
+	check(t, "loopback", result, deliver.Refused, deliver.ReasonPolicy)
+	if !errors.Is(result.Err, egress.ErrNotPublic) || r.connections() > 0 {
+		t.Errorf("error %v, %d connections", result.Err, r.connections())
+	}
+}
+
+// TestRequest: a request has the fields of Standard Webhooks, and no others but those of
+// HTTP.
+func TestRequest(t *testing.T) {
+	for _, tls := range []bool{false, true} {
+		r := newReceiver(t, tls, status(204))
+		key := deliver.NewKey()
+		s := newSender(t, configured(t, r.URL+secretPath), keyring{key}, &deliver.Options{Policy: policy(r)})
+		typed := message
+		typed.ContentType = "text/plain; charset=utf-8"
+		before := time.Now().Unix()
+		check(t, "json", s.Send(t.Context(), "acme", "e1", message), deliver.Delivered, "")
+		check(t, "text", s.Send(t.Context(), "acme", "e1", typed), deliver.Delivered, "")
+		after := time.Now().Unix()
+		got := r.received()
+		if len(got) != 2 {
+			t.Fatalf("%d requests", len(got))
+		}
+		for i, contentType := range []string{"application/json", typed.ContentType} {
+			g := got[i]
+			if g.method != http.MethodPost || g.target != secretPath || string(g.body) != string(message.Body) {
+				t.Errorf("%s %s %q", g.method, g.target, g.body)
+			}
+			timestamp := g.header.Get("Webhook-Timestamp")
+			if at, err := strconv.ParseInt(timestamp, 10, 64); err != nil || at < before || at > after {
+				t.Errorf("timestamp %q is not between %d and %d", timestamp, before, after)
+			}
+			want := http.Header{
+				"Content-Length":    {strconv.Itoa(len(message.Body))},
+				"Content-Type":      {contentType},
+				"User-Agent":        {"go-webhookcfg"},
+				"Webhook-Id":        {"msg_1"},
+				"Webhook-Timestamp": {timestamp},
+				"Webhook-Signature": {deliver.Signatures("msg_1", timestamp, message.Body, []deliver.Key{key})},
+			}
+			if !maps.EqualFunc(g.header, want, slices.Equal) {
+				t.Errorf("header %v, want %v", g.header, want)
+			}
+		}
+	}
+}
+
+func TestUserAgent(t *testing.T) {
+	r := newReceiver(t, false, status(200))
+	s := newSender(t, configured(t, r.URL), keyring{deliver.NewKey()}, &deliver.Options{UserAgent: "acme-notify/2 (+https://example.com)"})
+	s.Send(t.Context(), "acme", "e1", message)
+	if got := r.received()[0].header.Get("User-Agent"); got != "acme-notify/2 (+https://example.com)" {
+		t.Errorf("user agent %q", got)
+	}
+}
+
+func TestStatuses(t *testing.T) {
+	var code int
+	r := newReceiver(t, false, func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Location", "/elsewhere")
+		if code == 299 {
+			w.WriteHeader(http.StatusEarlyHints)
+			w.WriteHeader(http.StatusProcessing)
+		}
+		w.WriteHeader(code)
+	})
+	s := newSender(t, configured(t, r.URL+secretPath), keyring{deliver.NewKey()}, nil)
+	sent := 0
+	for _, tt := range []struct {
+		outcome deliver.Outcome
+		reason  deliver.Reason
+		codes   []int
+	}{
+		{deliver.Delivered, "", []int{200, 201, 202, 204, 205, 299}},
+		{deliver.Failed, deliver.ReasonRedirect, []int{300, 301, 302, 303, 304, 307, 308, 399}},
+		{deliver.Failed, deliver.ReasonStatus, []int{400, 401, 403, 404, 408, 409, 411, 418, 425, 499, 500, 501, 505, 599, 600, 999}},
+		{deliver.Failed, deliver.ReasonThrottled, []int{429, 502, 503, 504}},
+		{deliver.Gone, deliver.ReasonGone, []int{410}},
+	} {
+		for _, code = range tt.codes {
+			sent++
+			result := s.Send(t.Context(), "acme", "e1", message)
+			check(t, strconv.Itoa(code), result, tt.outcome, tt.reason)
+			if result.Status != code || !result.Webhook.URL.Equal(egress.NewURL(r.URL+secretPath)) {
+				t.Errorf("%d: status %d, webhook %v", code, result.Status, result.Webhook)
+			}
+			if result.Err != nil && !strings.Contains(result.Err.Error(), strconv.Itoa(code)) {
+				t.Errorf("%d: error %v", code, result.Err)
+			}
+		}
+	}
+	if got := r.received(); len(got) != sent {
+		t.Errorf("%d requests for %d messages: a redirect was followed", len(got), sent)
+	}
+}
+
+func TestNoWebhook(t *testing.T) {
+	s := newSender(t, store.NewMemory(), keyring{}, nil)
+	check(t, "none", s.Send(t.Context(), "acme", "e1", message), deliver.NoWebhook, "")
+
+	st := configured(t, "http://127.0.0.1:1/")
+	if err := st.Apply(t.Context(), webhookcfg.Unset("acme", webhookcfg.Entity("e1"))); err != nil {
+		t.Fatal(err)
+	}
+	result := newSender(t, st, keyring{}, nil).Send(t.Context(), "acme", "e1", message)
+	check(t, "off", result, deliver.NoWebhook, "")
+	if result.Webhook.Source != webhookcfg.SourceOff {
+		t.Errorf("source %v", result.Webhook.Source)
+	}
+}
+
+// TestRefusedMessage: of an invalid message nothing is looked up and nothing sent.
+func TestRefusedMessage(t *testing.T) {
+	r := newReceiver(t, false, status(200))
+	resolved := 0
+	counting := resolver(func(ctx context.Context, client, entity string) (webhookcfg.Webhook, error) {
+		resolved++
+		return configured(t, r.URL).Resolve(ctx, client, entity)
+	})
+	s := newSender(t, counting, keyring{deliver.NewKey()}, nil)
+	for _, m := range []deliver.Message{{}, {ID: "a.b"}, {ID: "a", ContentType: "text/plain\r\nX: y"}} {
+		result := s.Send(t.Context(), "acme", "e1", m)
+		check(t, fmt.Sprintf("%q", m.ID), result, deliver.Refused, deliver.ReasonMessage)
+	}
+	if resolved > 0 || r.connections() > 0 {
+		t.Errorf("%d lookups, %d connections", resolved, r.connections())
+	}
+}
+
+// resolver is a function that is a Resolver.
+type resolver func(ctx context.Context, client, entity string) (webhookcfg.Webhook, error)
+
+func (r resolver) Resolve(ctx context.Context, client, entity string) (webhookcfg.Webhook, error) {
+	return r(ctx, client, entity)
+}
+
+// keysFunc is a function that is Keys.
+type keysFunc func(ctx context.Context, client string) ([]deliver.Key, error)
+
+func (k keysFunc) Keys(ctx context.Context, client string) ([]deliver.Key, error) {
+	return k(ctx, client)
+}
+
+// TestUnavailable: what the host cannot provide is no failure of the receiver, and nothing
+// is sent unsigned.
+func TestUnavailable(t *testing.T) {
+	r := newReceiver(t, false, status(200))
+	st, key, errHost := configured(t, r.URL+secretPath), deliver.NewKey(), errors.New("database is down")
+	broken := resolver(func(context.Context, string, string) (webhookcfg.Webhook, error) {
+		return webhookcfg.Webhook{}, errHost
+	})
+	result := newSender(t, broken, keyring{key}, nil).Send(t.Context(), "acme", "e1", message)
+	check(t, "store", result, deliver.Deferred, deliver.ReasonUnavailable)
+	if !errors.Is(result.Err, errHost) || result.Wait < time.Second {
+		t.Errorf("error %v, wait %v", result.Err, result.Wait)
+	}
+	for name, keys := range map[string]deliver.Keys{
+		"error":        keysFunc(func(context.Context, string) ([]deliver.Key, error) { return []deliver.Key{key}, errHost }),
+		"none":         keyring{},
+		"zero":         keyring{{}},
+		"second zero":  keyring{key, {}},
+		"fourth zero ": keyring{key, key, key, {}},
+	} {
+		result := newSender(t, st, keys, nil).Send(t.Context(), "acme", "e1", message)
+		check(t, name, result, deliver.Deferred, deliver.ReasonUnavailable)
+		if result.Wait < time.Second || result.Webhook.URL.IsZero() {
+			t.Errorf("%s: wait %v, webhook %v", name, result.Wait, result.Webhook)
+		}
+	}
+	if r.connections() > 0 {
+		t.Errorf("%d connections without a signature", r.connections())
+	}
+}
+
+// TestRotation: during a rotation, receivers with the old key and with the new one verify
+// every message.
+func TestRotation(t *testing.T) {
+	r := newReceiver(t, false, status(200))
+	st := configured(t, r.URL)
+	before, after := deliver.NewKey(), deliver.NewKey()
+	verified := func(keys ...deliver.Key) (byOld, byNew bool) {
+		t.Helper()
+		check(t, "send", newSender(t, st, keyring(keys), nil).Send(t.Context(), "acme", "e1", message), deliver.Delivered, "")
+		got := r.received()
+		last := got[len(got)-1]
+		return verify(last, before), verify(last, after)
+	}
+	if byOld, byNew := verified(before); !byOld || byNew {
+		t.Errorf("the old key alone: %v, %v", byOld, byNew)
+	}
+	if byOld, byNew := verified(after, before); !byOld || !byNew {
+		t.Errorf("both keys: %v, %v", byOld, byNew)
+	}
+	if byOld, byNew := verified(after); byOld || !byNew {
+		t.Errorf("the new key alone: %v, %v", byOld, byNew)
+	}
+	other := deliver.NewKey()
+	if byOld, byNew := verified(other, other, other, after, before); byOld || !byNew {
+		t.Errorf("of five keys, the fourth and the fifth: %v, %v", byNew, byOld)
+	}
+}
+
+// verify reports whether a request has a signature with the key.
+func verify(r request, key deliver.Key) bool {
+	h := r.header
+	want := deliver.Signatures(h.Get("Webhook-Id"), h.Get("Webhook-Timestamp"), r.body, []deliver.Key{key})
+	return slices.Contains(strings.Split(h.Get("Webhook-Signature"), " "), want)
+}
+
+func TestOnResult(t *testing.T) {
+	r := newReceiver(t, false, status(500))
+	var got []string
+	s := newSender(t, configured(t, r.URL), keyring{deliver.NewKey()}, &deliver.Options{
+		OnResult: func(_ context.Context, client, entity, id string, r deliver.Result) {
+			got = append(got, fmt.Sprint(client, " ", entity, " ", id, " ", r.Outcome, " ", r.Status))
+		},
+	})
+	s.Send(t.Context(), "acme", "e1", message)
+	s.Send(t.Context(), "globex", "e2", message)
+	s.Send(t.Context(), "acme", "e3", deliver.Message{ID: "."})
+	if want := []string{"acme e1 msg_1 failed 500", "globex e2 msg_1 no_webhook 0", "acme e3 . refused 0"}; !slices.Equal(got, want) {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
+func TestRetryAfter(t *testing.T) {
+	var fields []string
+	var code int
+	r := newReceiver(t, false, func(w http.ResponseWriter, _ *http.Request) {
+		w.Header()["Retry-After"] = fields
+		w.WriteHeader(code)
+	})
+	s := newSender(t, configured(t, r.URL), keyring{deliver.NewKey()}, &deliver.Options{MaxPause: 10 * time.Minute})
+	in := func(d time.Duration) string { return time.Now().Add(d).UTC().Format(http.TimeFormat) }
+	for _, tt := range []struct {
+		name     string
+		code     int
+		fields   []string
+		min, max time.Duration
+	}{
+		{"none", 429, nil, 0, 0},
+		{"seconds", 429, []string{"120"}, 2 * time.Minute, 2 * time.Minute},
+		{"seconds of 500", 500, []string{"120"}, 2 * time.Minute, 2 * time.Minute},
+		{"seconds of 503", 503, []string{"120"}, 2 * time.Minute, 2 * time.Minute},
+		{"zero", 429, []string{"0"}, 0, 0},
+		{"date", 429, []string{in(5 * time.Minute)}, 3 * time.Minute, 5 * time.Minute},
+		{"old form of a date", 429, []string{time.Now().Add(5 * time.Minute).UTC().Format(time.ANSIC)}, 3 * time.Minute, 5 * time.Minute},
+		{"past", 429, []string{in(-time.Hour)}, 0, 0},
+		{"beyond the limit", 429, []string{"86400"}, 10 * time.Minute, 10 * time.Minute},
+		{"date beyond the limit", 429, []string{in(24 * time.Hour)}, 10 * time.Minute, 10 * time.Minute},
+		{"year 9999", 429, []string{"Fri, 31 Dec 9999 23:59:59 GMT"}, 10 * time.Minute, 10 * time.Minute},
+		{"overflow of a duration", 429, []string{"9223372037"}, 10 * time.Minute, 10 * time.Minute},
+		{"overflow of 63 bits", 429, []string{"9223372036854775808"}, 10 * time.Minute, 10 * time.Minute},
+		{"overflow of 64 bits", 429, []string{"99999999999999999999999"}, 10 * time.Minute, 10 * time.Minute},
+		{"negative", 429, []string{"-120"}, 0, 0},
+		{"sign", 429, []string{"+120"}, 0, 0},
+		{"fraction", 429, []string{"1.5"}, 0, 0},
+		{"hexadecimal", 429, []string{"0x10"}, 0, 0},
+		{"unit", 429, []string{"120s"}, 0, 0},
+		{"list", 429, []string{"120, 180"}, 0, 0},
+		{"garbage", 429, []string{"soon"}, 0, 0},
+		{"empty", 429, []string{""}, 0, 0},
+		{"several", 429, []string{"60", "180", "soon", "120"}, 3 * time.Minute, 3 * time.Minute},
+		{"of 200", 200, []string{"120"}, 0, 0},
+		{"of 301", 301, []string{"120"}, 0, 0},
+		{"of 410", 410, []string{"120"}, 0, 0},
+	} {
+		code, fields = tt.code, tt.fields
+		result := s.Send(t.Context(), "acme", "e1", message)
+		if result.Status != tt.code || result.Wait < tt.min || result.Wait > tt.max {
+			t.Errorf("%s: status %d, wait %v, want %v to %v", tt.name, result.Status, result.Wait, tt.min, tt.max)
+		}
+	}
+}
