@@ -44,7 +44,7 @@ func run(ctx context.Context, out io.Writer) error {
 	}
 	// Development allows http and loopback. A service sends with the policy of its
 	// handler; without one that is new(egress.Policy).
-	client, err := egress.Development().Client()
+	client, err := egress.Development().Client(nil)
 	if err != nil {
 		return err
 	}

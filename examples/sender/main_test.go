@@ -59,7 +59,7 @@ func TestRefused(t *testing.T) {
 	called := false
 	receiver := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { called = true }))
 	defer receiver.Close()
-	strict, err := (&egress.Policy{AllowHTTP: true}).Client()
+	strict, err := (&egress.Policy{AllowHTTP: true}).Client(nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -108,7 +108,7 @@ func deliverTo(t *testing.T, receiver hostile.Receiver, timeout time.Duration) b
 	server := receiver.Start(t)
 	policy := egress.Development()
 	policy.RootCAs = receiver.Roots
-	client, err := policy.Client()
+	client, err := policy.Client(nil)
 	if err != nil {
 		t.Error(err)
 		return true

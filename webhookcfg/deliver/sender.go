@@ -28,6 +28,9 @@ type Options struct {
 	// handler. If nil, the zero Policy is used: https and public addresses only.
 	Policy *egress.Policy
 
+	// Transport bounds the idle connections.
+	Transport egress.TransportOptions
+
 	// Timeout bounds an attempt, from the lookup of the keys to the header of the
 	// response. Zero means 15 seconds.
 	Timeout time.Duration
@@ -90,7 +93,7 @@ type Sender struct {
 
 // New returns a sender that resolves through webhooks and signs with keys. If opts is nil,
 // the zero value is used. The error reports a missing argument or an invalid option, or is
-// that of [egress.Policy.Validate].
+// that of [egress.Policy.Transport].
 func New(webhooks Resolver, keys Keys, opts *Options) (*Sender, error) {
 	if webhooks == nil || keys == nil {
 		return nil, errors.New("deliver: New without a Resolver or without Keys")
@@ -102,7 +105,7 @@ func New(webhooks Resolver, keys Keys, opts *Options) (*Sender, error) {
 	if err := o.complete(); err != nil {
 		return nil, err
 	}
-	transport, err := o.Policy.Transport()
+	transport, err := o.Policy.Transport(&o.Transport)
 	if err != nil {
 		return nil, err
 	}

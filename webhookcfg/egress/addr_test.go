@@ -313,10 +313,10 @@ func refusedByConstructors(t *testing.T, policy *egress.Policy) {
 	if _, err := policy.Prober(nil); err == nil {
 		t.Error("Prober() gives no error")
 	}
-	if _, err := policy.Transport(); err == nil {
+	if _, err := policy.Transport(nil); err == nil {
 		t.Error("Transport() gives no error")
 	}
-	if _, err := policy.Client(); err == nil {
+	if _, err := policy.Client(nil); err == nil {
 		t.Error("Client() gives no error")
 	}
 }

@@ -51,11 +51,9 @@ type dialer struct {
 	// tls adds a verified TLS handshake to dial.
 	tls bool
 
-	// protocols are offered in the handshake (ALPN, RFC 7301).
-	protocols []string
-
-	// opened, if not nil, wraps a connection before the handshake.
-	opened func(net.Conn) net.Conn
+	// opened, if not nil, is called with each HTTP/2 connection, which is offered in the
+	// handshake (ALPN, RFC 7301) only then.
+	opened func(*openConn)
 }
 
 // dial is the DialContext of an [http.Transport], or with tls its DialTLSContext.
@@ -103,20 +101,20 @@ func (d dialer) connect(ctx context.Context, to destination) (net.Conn, error) {
 	if err != nil || !to.tls {
 		return conn, err
 	}
-	if d.opened != nil {
-		conn = d.opened(conn)
-	}
 	ctx, cancel := context.WithTimeout(ctx, handshakeTimeout)
 	defer cancel()
-	secured := tls.Client(conn, &tls.Config{
-		RootCAs:    d.policy.RootCAs,
-		ServerName: to.host,
-		MinVersion: tls.VersionTLS12,
-		NextProtos: d.protocols,
-	})
+	config := &tls.Config{RootCAs: d.policy.RootCAs, ServerName: to.host, MinVersion: tls.VersionTLS12}
+	if d.opened != nil {
+		config.NextProtos = []string{"h2", "http/1.1"}
+	}
+	raw := &openConn{Conn: conn}
+	secured := tls.Client(raw, config)
 	if err := secured.HandshakeContext(ctx); err != nil {
 		_ = conn.Close()
 		return nil, unreachable(ctx, to, ReasonTLS, err)
+	}
+	if secured.ConnectionState().NegotiatedProtocol == "h2" {
+		d.opened(raw)
 	}
 	return secured, nil
 }

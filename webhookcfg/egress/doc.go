@@ -13,7 +13,7 @@
 //	prober, err := policy.Prober(nil)    // before it is accepted: is it reachable?
 //	err = prober.Probe(ctx, client, egress.NewURL(rawURL))
 //
-//	sender, err := policy.Client()       // on every call
+//	sender, err := policy.Client(nil)    // on every call
 //	resp, err := sender.Post(rawURL, contentType, body)
 //
 // A URL is checked byte by byte before it is parsed, and then against the strict
@@ -77,9 +77,10 @@
 //     handshake (10 seconds) and the wait for the header of the response (30 seconds after
 //     the request has been written) are bounded.
 //
-// Idle connections are closed after 90 seconds. Over HTTP/1.1, 100 are kept, 2 for each
-// host. Over HTTP/2 there is one for each host; all idle ones are closed when there are
-// 1000 connections more than were in use before. An HTTP/2 connection is also closed
+// Idle connections are closed after 90 seconds. [TransportOptions] bounds their number:
+// over HTTP/1.1 1000 are kept, 16 for each host. Over HTTP/2, requests to a host share a
+// connection as far as the receiver allows; all idle ones are closed when there are 1000
+// connections more than were in use before. An HTTP/2 connection is also closed
 // when its peer reads nothing for 10 seconds, or sends nothing for 10 seconds and then
 // does not acknowledge a ping for another 5. One request causes 16 connections at most.
 // The header of a response has at most 64 KiB, in a probe 16 KiB. A 101 response, whose

@@ -164,7 +164,7 @@ func unreachable(ctx context.Context, to destination, step Reason, err error) er
 		return known
 	case errors.As(err, &rule):
 		return &UnreachableError{Endpoint: to.String(), Reason: ReasonDenied, PolicyErr: rule}
-	case errors.As(err, &netErr) && netErr.Timeout():
+	case errors.As(err, &netErr) && netErr.Timeout(), ctx.Err() != nil:
 		step = ReasonTimeout
 	}
 	return &UnreachableError{Endpoint: to.String(), Reason: step, cause: err}
@@ -172,11 +172,30 @@ func unreachable(ctx context.Context, to destination, step Reason, err error) er
 
 // RedactError removes the URL, whose path and query are secrets, from an error of
 // [http.Client] or [url.Parse]: it returns the error inside an [*url.Error], and any
-// other error unchanged.
+// other error unchanged. If the Timeout of a client passed, which hides the error of its
+// transport, it returns an [*UnreachableError] with [ReasonTimeout].
 func RedactError(err error) error {
 	var withURL *url.Error
-	if errors.As(err, &withURL) {
-		return RedactError(withURL.Err)
+	if !errors.As(err, &withURL) {
+		return err
 	}
-	return err
+	var known *UnreachableError
+	cause := RedactError(withURL.Err)
+	if !withURL.Timeout() || errors.As(cause, &known) {
+		return cause
+	}
+	return &UnreachableError{Endpoint: endpoint(withURL.URL), Reason: ReasonTimeout, cause: cause}
+}
+
+// endpoint returns the host and port of a URL, or "" if it has none.
+func endpoint(rawURL string) string {
+	u, err := url.Parse(rawURL)
+	if err != nil || u.Host == "" {
+		return ""
+	}
+	port := u.Port()
+	if port == "" {
+		port = map[string]string{"http": "80", "https": "443"}[u.Scheme]
+	}
+	return net.JoinHostPort(u.Hostname(), port)
 }

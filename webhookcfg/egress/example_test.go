@@ -70,7 +70,7 @@ func ExamplePolicy_Client() {
 	receiver := httptest.NewServer(http.RedirectHandler("http://169.254.169.254/", http.StatusFound))
 	defer receiver.Close()
 
-	client, err := egress.Development().Client()
+	client, err := egress.Development().Client(nil)
 	if err != nil {
 		log.Fatal(err)
 	}

@@ -11,9 +11,3 @@ func (t *Transport) ShortenHTTP2Timeouts(to time.Duration) {
 		*timeout = min(*timeout, to)
 	}
 }
-
-// SetMaxIdle replaces the number of idle connections over TLS.
-func (t *Transport) SetMaxIdle(n int64) {
-	t.maxIdle = n
-	t.maxOpen.Store(n)
-}

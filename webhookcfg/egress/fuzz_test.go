@@ -23,7 +23,7 @@ func FuzzCheck(f *testing.F) {
 	policy.AllowHTTP, policy.Dial = true, network.Dial
 	looked := &lastLookup{}
 	policy.Resolver = looked
-	transport, err := policy.Transport()
+	transport, err := policy.Transport(nil)
 	if err != nil {
 		f.Fatal(err)
 	}

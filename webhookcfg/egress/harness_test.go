@@ -155,7 +155,7 @@ func newProber(tb testing.TB, policy *egress.Policy, opts *egress.ProberOptions)
 
 func newTransport(tb testing.TB, policy *egress.Policy) *egress.Transport {
 	tb.Helper()
-	transport, err := policy.Transport()
+	transport, err := policy.Transport(nil)
 	if err != nil {
 		tb.Fatal(err)
 	}

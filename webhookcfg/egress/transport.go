@@ -1,6 +1,7 @@
 package egress
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io"
@@ -17,9 +18,10 @@ import (
 const (
 	headerTimeout  = 30 * time.Second
 	idleTimeout    = 90 * time.Second
-	maxIdle        = 100 // without TLS, or HTTP/1.1
-	maxIdleTLS     = 1000
 	maxHeaderBytes = 64 << 10
+
+	defaultMaxIdle        = 1000
+	defaultMaxIdlePerHost = 16
 
 	// pingInterval and pingTimeout bound the time for which requests are sent over an
 	// HTTP/2 connection whose peer has become unreachable, writeTimeout that for
@@ -31,6 +33,31 @@ const (
 	// clientTimeout bounds a request of [Policy.Client], including the response body.
 	clientTimeout = 30 * time.Second
 )
+
+// TransportOptions are the options of [Policy.Transport] and [Policy.Client]. The zero
+// value suits a service that sends 16 notifications to a receiver at the same time. A
+// request for which no idle connection is left connects again, which over https takes
+// many times the CPU of the request itself.
+type TransportOptions struct {
+	// MaxIdleConns bounds the idle connections over HTTP/1.1 and, separately, those over
+	// HTTP/2. It should exceed the number of receivers that are called within a minute or
+	// so, and be less than half the file descriptors of the process. Zero means 1000.
+	MaxIdleConns int
+
+	// MaxIdleConnsPerHost bounds the idle connections to one host and port over HTTP/1.1.
+	// It should be the number of requests to one receiver at the same time. Over HTTP/2,
+	// requests share a connection. Zero means 16.
+	MaxIdleConnsPerHost int
+}
+
+func (o *TransportOptions) complete() error {
+	if min(o.MaxIdleConns, o.MaxIdleConnsPerHost) < 0 {
+		return errors.New("egress: negative number in TransportOptions")
+	}
+	o.MaxIdleConns = cmp.Or(o.MaxIdleConns, defaultMaxIdle)
+	o.MaxIdleConnsPerHost = cmp.Or(o.MaxIdleConnsPerHost, defaultMaxIdlePerHost)
+	return nil
+}
 
 // Transport is the [http.RoundTripper] for sending notifications. It connects only to
 // addresses that the policy allows, whatever a name resolved to when its URL was
@@ -46,28 +73,37 @@ type Transport struct {
 	policy *Policy
 	base   *http.Transport
 
-	// open is the number of TLS connections, and maxOpen that above which idle ones
+	// open is the number of HTTP/2 connections, and maxOpen that above which idle ones
 	// are closed. It is maxIdle more than there were in use.
 	open, maxOpen atomic.Int64
 	maxIdle       int64
 }
 
 // Transport returns a new transport with its own connection pool, which should
-// therefore be shared. The error is that of [Policy.Validate].
-func (p *Policy) Transport() (*Transport, error) {
+// therefore be shared. If opts is nil, the zero value is used. The error is that of
+// [Policy.Validate], or reports a negative option.
+func (p *Policy) Transport(opts *TransportOptions) (*Transport, error) {
 	p = p.Clone()
 	if err := p.Validate(); err != nil {
 		return nil, err
 	}
-	t := &Transport{policy: p, maxIdle: maxIdleTLS}
+	var o TransportOptions
+	if opts != nil {
+		o = *opts
+	}
+	if err := o.complete(); err != nil {
+		return nil, err
+	}
+	t := &Transport{policy: p, maxIdle: int64(o.MaxIdleConns)}
 	t.base = &http.Transport{
 		DialContext:            dialer{policy: p}.dial,
-		DialTLSContext:         dialer{policy: p, tls: true, protocols: []string{"h2", "http/1.1"}, opened: t.opened}.dial,
+		DialTLSContext:         dialer{policy: p, tls: true, opened: t.opened}.dial,
 		ForceAttemptHTTP2:      true,
 		HTTP2:                  &http.HTTP2Config{SendPingTimeout: pingInterval, PingTimeout: pingTimeout, WriteByteTimeout: writeTimeout},
 		ResponseHeaderTimeout:  headerTimeout,
 		IdleConnTimeout:        idleTimeout,
-		MaxIdleConns:           maxIdle,
+		MaxIdleConns:           o.MaxIdleConns,
+		MaxIdleConnsPerHost:    o.MaxIdleConnsPerHost,
 		MaxResponseHeaderBytes: maxHeaderBytes,
 		DisableCompression:     true,
 	}
@@ -75,14 +111,14 @@ func (p *Policy) Transport() (*Transport, error) {
 	return t, nil
 }
 
-// opened counts a connection, and closes the idle ones if there are too many: MaxIdleConns
-// does not apply to HTTP/2.
-func (t *Transport) opened(conn net.Conn) net.Conn {
+// opened counts an HTTP/2 connection, and closes the idle ones if there are too many:
+// MaxIdleConns does not apply to HTTP/2.
+func (t *Transport) opened(conn *openConn) {
+	conn.closed = sync.OnceFunc(func() { t.open.Add(-1) })
 	if t.open.Add(1) > t.maxOpen.Load() {
 		t.base.CloseIdleConnections()
 		t.maxOpen.Store(t.open.Load() + t.maxIdle)
 	}
-	return &openConn{Conn: conn, closed: sync.OnceFunc(func() { t.open.Add(-1) })}
 }
 
 // openConn is a connection that is counted until it is closed.
@@ -92,15 +128,17 @@ type openConn struct {
 }
 
 func (c *openConn) Close() error {
-	c.closed()
+	if c.closed != nil {
+		c.closed()
+	}
 	return c.Conn.Close()
 }
 
 // Client returns a new client with a new [Policy.Transport]. It returns redirects as
 // responses, sends no cookies, and times out after 30 seconds, which include reading
 // the response body. Pass its errors through [RedactError] before logging them.
-func (p *Policy) Client() (*http.Client, error) {
-	transport, err := p.Transport()
+func (p *Policy) Client(opts *TransportOptions) (*http.Client, error) {
+	transport, err := p.Transport(opts)
 	if err != nil {
 		return nil, err
 	}

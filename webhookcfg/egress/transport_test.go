@@ -42,7 +42,7 @@ func serve(t *testing.T, a *authority, handler http.Handler) *listener {
 
 func newClient(t *testing.T, policy *egress.Policy) *http.Client {
 	t.Helper()
-	client, err := policy.Client()
+	client, err := policy.Client(nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -366,6 +366,106 @@ func TestHTTP2PathGoesDark(t *testing.T) {
 	})
 }
 
+func TestTransportOptions(t *testing.T) {
+	for name, bad := range map[string]egress.TransportOptions{
+		"MaxIdleConns":        {MaxIdleConns: -1},
+		"MaxIdleConnsPerHost": {MaxIdleConnsPerHost: -1},
+	} {
+		if _, err := newStrict().Transport(&bad); err == nil {
+			t.Errorf("Transport: negative %s gives no error", name)
+		}
+		if _, err := newStrict().Client(&bad); err == nil {
+			t.Errorf("Client: negative %s gives no error", name)
+		}
+	}
+}
+
+// TestIdleConnectionsOverHTTP1 sends to hosts in turn, and then in the reverse order, a
+// number of requests at the same time to each.
+func TestIdleConnectionsOverHTTP1(t *testing.T) {
+	for _, test := range []struct {
+		name           string
+		scheme         string
+		opts           *egress.TransportOptions
+		hosts, perHost int
+		again          int // the connections of the way back
+	}{
+		{"default for a host", "https", nil, 1, 16, 0},
+		{"more than the default", "http", nil, 1, 20, 4},
+		{"less than the default", "http", &egress.TransportOptions{MaxIdleConnsPerHost: 5}, 1, 16, 11},
+		{"more hosts", "https", &egress.TransportOptions{MaxIdleConns: 20}, 25, 1, 5},
+		{"more hosts than the default", "http", nil, 1005, 1, 5},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				ca, network := newAuthority(t), make(pipes)
+				var dials atomic.Int32
+				policy := egress.Development()
+				policy.Resolver, policy.RootCAs = resolveTo(publicAddr), ca.pool()
+				policy.Dial = func(ctx context.Context, _, _ string) (net.Conn, error) {
+					dials.Add(1)
+					return network.Dial(ctx, "", "")
+				}
+				arrived := make(chan chan struct{})
+				server := &http.Server{
+					Handler: http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
+						proceed := make(chan struct{})
+						arrived <- proceed
+						<-proceed
+					}),
+					TLSConfig: ca.valid(t, "*.receiver.example"),
+					Protocols: new(http.Protocols),
+				}
+				server.Protocols.SetHTTP1(true)
+				defer func() { _ = server.Close() }()
+				go func() {
+					if test.scheme == "https" {
+						_ = server.ServeTLS(network, "", "")
+					} else {
+						_ = server.Serve(network)
+					}
+				}()
+				client, err := policy.Client(test.opts)
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer client.CloseIdleConnections()
+				send := func(host int) {
+					url := fmt.Sprintf("%s://h%d.receiver.example/", test.scheme, host)
+					for range test.perHost {
+						go func() {
+							if err := post(t.Context(), client, url, nil, readAll); err != nil {
+								t.Error(err)
+							}
+						}()
+					}
+					var waiting []chan struct{}
+					for range test.perHost {
+						waiting = append(waiting, <-arrived)
+					}
+					for _, proceed := range waiting {
+						close(proceed)
+					}
+					synctest.Wait()
+				}
+				for host := range test.hosts {
+					send(host)
+				}
+				if n, want := int(dials.Load()), test.hosts*test.perHost; n != want {
+					t.Errorf("%d connections at first, want %d", n, want)
+				}
+				dials.Store(0)
+				for host := range test.hosts {
+					send(test.hosts - 1 - host)
+				}
+				if n := int(dials.Load()); n != test.again {
+					t.Errorf("%d connections on the way back, want %d", n, test.again)
+				}
+			})
+		})
+	}
+}
+
 // TestIdleHTTP2ConnectionsAreLimited sends to many hosts. The limit of net/http does not
 // apply to HTTP/2.
 func TestIdleHTTP2ConnectionsAreLimited(t *testing.T) {
@@ -383,8 +483,11 @@ func TestIdleHTTP2ConnectionsAreLimited(t *testing.T) {
 		most.Store(max(most.Load(), open.Add(1)))
 		return countedConn{conn, sync.OnceFunc(func() { open.Add(-1) })}, err
 	}
-	client := newClient(t, policy)
-	client.Transport.(*egress.Transport).SetMaxIdle(20)
+	client, err := policy.Client(&egress.TransportOptions{MaxIdleConns: 20})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer client.CloseIdleConnections()
 	send := func(host int) {
 		t.Helper()
 		if err := post(t.Context(), client, fmt.Sprintf("https://h%d.receiver.example/", host), nil, readSome); err != nil {
@@ -462,38 +565,6 @@ func TestBrokenLocation(t *testing.T) {
 	}
 }
 
-// TestNoResponseIsUnreachable: an error of RoundTrip tells a timeout from a broken
-// connection and from the end of the context.
-func TestNoResponseIsUnreachable(t *testing.T) {
-	silent, broken := listen(t), listen(t)
-	silent.serve(func(conn net.Conn) { _, _ = io.Copy(io.Discard, conn) })
-	broken.serve(func(conn net.Conn) { _, _ = conn.Read(make([]byte, 4096)) })
-	client := newClient(t, newLoopback(nil))
-	client.Timeout = 20 * time.Millisecond
-	err := post(t.Context(), client, silent.at("http", receiverName), nil, readSome)
-	var netErr net.Error
-	if !errors.As(err, &netErr) || !netErr.Timeout() {
-		t.Errorf("timeout of the client: %v", err)
-	}
-	client.Timeout = 0
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
-	defer cancel()
-	err = post(ctx, client, silent.at("http", receiverName), nil, readSome)
-	if reasonOf(err) != egress.ReasonTimeout || !errors.Is(err, context.DeadlineExceeded) || !errors.As(err, &netErr) || !netErr.Timeout() {
-		t.Errorf("deadline: %v", err)
-	}
-	ctx, cancel = context.WithCancel(t.Context())
-	cancel()
-	err = post(ctx, client, silent.at("http", receiverName), nil, readSome)
-	if reasonOf(err) != "" || !errors.Is(err, context.Canceled) {
-		t.Errorf("cancelled: %v", err)
-	}
-	err = post(t.Context(), client, broken.at("http", receiverName), nil, readSome)
-	if reasonOf(err) != egress.ReasonResponse || !errors.Is(err, io.EOF) {
-		t.Errorf("closed connection: %v", err)
-	}
-}
-
 func TestClientTimeout(t *testing.T) {
 	if got := newClient(t, newStrict()).Timeout; got != 30*time.Second {
 		t.Errorf("the timeout of the client is %v", got)
@@ -516,6 +587,19 @@ func TestRedactError(t *testing.T) {
 	}
 	if got := reasonOf(egress.RedactError(fromClient)); got != egress.ReasonDNS {
 		t.Errorf("the reason is lost: %v", got)
+	}
+	for text, want := range map[string]string{
+		"http://receiver.example/secret":      "receiver.example:80",
+		"https://receiver.example/secret":     "receiver.example:443",
+		"https://[2001:db8::1]/secret":        "[2001:db8::1]:443",
+		"https://receiver.example:444/secret": "receiver.example:444",
+		"secret":                              "",
+	} {
+		err := egress.RedactError(&url.Error{URL: text, Err: context.DeadlineExceeded})
+		unreachable, ok := errors.AsType[*egress.UnreachableError](err)
+		if !ok || unreachable.Reason != egress.ReasonTimeout || unreachable.Endpoint != want {
+			t.Errorf("timeout of the client for %q: %v", text, err)
+		}
 	}
 	for _, err := range []error{nil, context.Canceled, egress.ErrNoHost} {
 		if got := egress.RedactError(err); !errors.Is(got, err) {

@@ -1,0 +1,187 @@
+package egress_test
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"net/netip"
+	"os"
+	"testing"
+	"time"
+
+	"example.com/go-webhookcfg/webhookcfg/egress"
+)
+
+// errEnded is the cause of an ended context, and what a careless function returns for one.
+var errEnded = errors.New("ended")
+
+// TestReasons: a failure has the same reason wherever it occurs, in a probe or when a
+// notification is sent, and whatever ends the wait.
+func TestReasons(t *testing.T) {
+	good, foreign := newAuthority(t), newAuthority(t)
+	silence := func(conn net.Conn) { _, _ = io.Copy(io.Discard, conn) }
+	afterRequest := func(then func(*net.TCPConn)) func(net.Conn) {
+		return func(conn net.Conn) {
+			_, _ = conn.Read(make([]byte, 4096))
+			then(conn.(*net.TCPConn))
+		}
+	}
+	handshake := func(config *tls.Config) func(net.Conn) {
+		return func(conn net.Conn) { _ = tls.Server(conn, config).Handshake() }
+	}
+	for _, test := range []struct {
+		name   string
+		scheme string
+		serve  func(net.Conn)       // nil: none listens
+		policy func(*egress.Policy) // changes the policy
+		want   egress.Reason
+	}{
+		{"unknown name", "https", silence, func(p *egress.Policy) { p.Resolver = unknownName }, egress.ReasonDNS},
+		{"name without addresses", "https", silence, func(p *egress.Policy) { p.Resolver = resolveTo() }, egress.ReasonDNS},
+		{"silent resolver", "https", silence, func(p *egress.Policy) { p.Resolver = silentResolver }, egress.ReasonTimeout},
+		{"denied address", "https", silence, func(p *egress.Policy) { p.Resolver = resolveTo("10.0.0.1") }, egress.ReasonDenied},
+		{"no server", "https", nil, nil, egress.ReasonRefused},
+		{"no server, without TLS", "http", nil, nil, egress.ReasonRefused},
+		{"silent network", "http", silence, func(p *egress.Policy) { p.Dial = silentDial }, egress.ReasonTimeout},
+		{"close instead of TLS", "https", func(net.Conn) {}, nil, egress.ReasonTLS},
+		{"reset instead of TLS", "https", afterRequest(reset), nil, egress.ReasonTLS},
+		{"noise instead of TLS", "https", func(conn net.Conn) { _, _ = io.WriteString(conn, "HTTP/1.1 400 Bad Request\r\n\r\n") }, nil, egress.ReasonTLS},
+		{"silence instead of TLS", "https", silence, nil, egress.ReasonTimeout},
+		{"wrong name", "https", handshake(good.valid(t, "other.example")), nil, egress.ReasonTLS},
+		{"unknown root", "https", handshake(foreign.valid(t, receiverName)), nil, egress.ReasonTLS},
+		{"close instead of a response", "http", afterRequest(func(*net.TCPConn) {}), nil, egress.ReasonResponse},
+		{"reset instead of a response", "http", afterRequest(reset), nil, egress.ReasonResponse},
+		{"noise instead of a response", "http", afterRequest(func(conn *net.TCPConn) { _, _ = io.WriteString(conn, "SSH-2.0\r\n\r\n") }), nil, egress.ReasonResponse},
+		{"silence instead of a response", "http", silence, nil, egress.ReasonTimeout},
+		{"close after the handshake", "https", handshake(good.valid(t, receiverName)), nil, egress.ReasonResponse},
+		{"silence over HTTP/2", "https", func(conn net.Conn) {
+			config := good.valid(t, receiverName)
+			config.NextProtos = []string{"h2", "http/1.1"}
+			silence(tls.Server(conn, config))
+		}, nil, egress.ReasonTimeout},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			receiver := listen(t)
+			if test.serve != nil {
+				receiver.serve(test.serve)
+			} else {
+				_ = receiver.Close()
+			}
+			policy := newLoopback(good)
+			if test.policy != nil {
+				test.policy(policy)
+			}
+			timeout := time.Minute
+			if test.want == egress.ReasonTimeout {
+				timeout = 20 * time.Millisecond
+			}
+			url := egress.NewURL(receiver.at(test.scheme, receiverName))
+			for _, caller := range callers {
+				err := caller.call(t, policy, url, timeout)
+				known, ok := errors.AsType[*egress.UnreachableError](err)
+				if !ok {
+					t.Errorf("%s: %v", caller.name, err)
+					continue
+				}
+				if known.Reason != test.want || known.Timeout() != (test.want == egress.ReasonTimeout) {
+					t.Errorf("%s: %v, want %s", caller.name, err, test.want)
+				}
+				if test.scheme+"://"+known.Endpoint != url.String() {
+					t.Errorf("%s: %s is the endpoint of %v", caller.name, known.Endpoint, url)
+				}
+			}
+		})
+	}
+}
+
+// callers are the ways to call a URL with a time limit, which return the redacted error.
+var callers = []struct {
+	name string
+	call func(t *testing.T, policy *egress.Policy, url egress.URL, timeout time.Duration) error
+}{
+	{"probe", func(t *testing.T, policy *egress.Policy, url egress.URL, timeout time.Duration) error {
+		opts := &egress.ProberOptions{HTTPProbe: must(egress.AnyResponse(http.MethodPost)), Timeout: timeout}
+		return newProber(t, policy, opts).Probe(t.Context(), "client", url)
+	}},
+	{"probe with a deadline", func(t *testing.T, policy *egress.Policy, url egress.URL, timeout time.Duration) error {
+		ctx, cancel := context.WithTimeoutCause(t.Context(), timeout, errEnded)
+		defer cancel()
+		opts := &egress.ProberOptions{HTTPProbe: must(egress.AnyResponse(http.MethodPost)), Timeout: time.Minute}
+		return newProber(t, policy, opts).Probe(ctx, "client", url)
+	}},
+	{"client", func(t *testing.T, policy *egress.Policy, url egress.URL, timeout time.Duration) error {
+		client := newClient(t, policy)
+		client.Timeout = timeout
+		return egress.RedactError(post(t.Context(), client, url.Reveal(), nil, readSome))
+	}},
+	{"client with a deadline", func(t *testing.T, policy *egress.Policy, url egress.URL, timeout time.Duration) error {
+		ctx, cancel := context.WithTimeoutCause(t.Context(), timeout, errEnded)
+		defer cancel()
+		return egress.RedactError(post(ctx, newClient(t, policy), url.Reveal(), nil, readSome))
+	}},
+	{"transport with a deadline", func(t *testing.T, policy *egress.Policy, url egress.URL, timeout time.Duration) error {
+		ctx, cancel := context.WithTimeout(t.Context(), timeout)
+		defer cancel()
+		req, err := http.NewRequestWithContext(ctx, http.MethodPost, url.Reveal(), nil)
+		if err != nil {
+			return err
+		}
+		resp, err := newTransport(t, policy).RoundTrip(req)
+		if err != nil {
+			return err
+		}
+		return readSome(resp)
+	}},
+}
+
+// silentResolver returns no addresses until its context ends.
+var silentResolver = resolverFunc(func(ctx context.Context, _ string) ([]netip.Addr, error) {
+	<-ctx.Done()
+	return nil, errEnded
+})
+
+// silentDial returns no connection until its context ends.
+func silentDial(ctx context.Context, _, _ string) (net.Conn, error) {
+	<-ctx.Done()
+	return nil, errEnded
+}
+
+// reset closes a connection with an RST segment.
+func reset(conn *net.TCPConn) {
+	_ = conn.SetLinger(0)
+	_ = conn.Close()
+}
+
+// TestCancelledIsNoReason: the error of a context that was cancelled is not that of the
+// receiver.
+func TestCancelledIsNoReason(t *testing.T) {
+	receiver := listen(t)
+	receiver.serve(func(conn net.Conn) { _, _ = io.Copy(io.Discard, conn) })
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	err := post(ctx, newClient(t, newLoopback(nil)), receiver.at("http", receiverName), nil, readSome)
+	if reasonOf(err) != "" || !errors.Is(err, context.Canceled) {
+		t.Errorf("cancelled: %v", err)
+	}
+}
+
+// TestReasonWrapsCause: errors.Is finds the error that a reason stands for.
+func TestReasonWrapsCause(t *testing.T) {
+	silent, broken := listen(t), listen(t)
+	silent.serve(func(conn net.Conn) { _, _ = io.Copy(io.Discard, conn) })
+	broken.serve(func(conn net.Conn) { _, _ = conn.Read(make([]byte, 4096)) })
+	for _, caller := range callers {
+		err := caller.call(t, newLoopback(nil), egress.NewURL(silent.at("http", receiverName)), 20*time.Millisecond)
+		if !os.IsTimeout(err) || !errors.Is(err, context.DeadlineExceeded) && !errors.Is(err, errEnded) {
+			t.Errorf("silence, %s: %v", caller.name, err)
+		}
+		err = caller.call(t, newLoopback(nil), egress.NewURL(broken.at("http", receiverName)), time.Minute)
+		if os.IsTimeout(err) || !errors.Is(err, io.EOF) {
+			t.Errorf("close, %s: %v", caller.name, err)
+		}
+	}
+}
