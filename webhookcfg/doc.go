@@ -13,8 +13,9 @@
 //
 // Without the identifier a request reaches all entities of the client. The two paths
 // are two names of one resource: a webhook set through one is unset through the
-// other. With [Options.Reads], GET returns the webhook in effect. [OpenAPI] describes
-// the interface to tools.
+// other. With [Options.Reads], GET returns the webhook in effect and, with
+// [Options.Deliveries], how the deliveries to it go. [OpenAPI] describes the interface to
+// tools.
 //
 // # Mounting
 //
@@ -67,6 +68,18 @@
 // that an identifier names a valid module configuration is then the host's to enforce,
 // for example by never sending for an entity that does not exist.
 //
+// # Deliveries
+//
+// A client that is not told how its deliveries go trusts a webhook that has been dead for
+// months. With [Options.Deliveries], the read of one entity has a field more:
+//
+//	"delivery":{"state":"failing","reason":"unreachable","last_success":"…","last_failure":"…"}
+//
+// The state is "ok", "failing" or "stopped". The reason is one of a few words, and nothing else
+// of what a receiver sent is returned. A state belongs to the webhook as it was set: setting it
+// again, also to the same URL, starts again. The handler never changes a configuration
+// because of a delivery; a webhook that was stopped is still the one in effect.
+//
 // # Errors
 //
 // The body of a success is {"message":"successful"}, that of an error
@@ -85,7 +98,8 @@
 //	415     unsupported_media_type   the body is not application/json in UTF-8
 //	429     too_many_requests        the verifier or the prober asks to wait; see Retry-After
 //	500     server_error             a defect; the cause is logged
-//	503     temporarily_unavailable  store, verifier or EntityExists failed, or time ran out
+//	503     temporarily_unavailable  store, verifier, EntityExists or Deliveries failed, or
+//	                                 time ran out
 //
 // After a 503 the change was made completely or not at all. The client may repeat the
 // request; the outcome is that of one request, unless another change came in between.

@@ -109,6 +109,9 @@ func (x *exchange) read(ctx context.Context, m match) ([]byte, *apiError) {
 	}
 	shown := newWebhookJSON(m.action.idKey, scope.Entity(), hook)
 	shown.Source = hook.Source.String()
+	if shown.Delivery, e = x.delivery(ctx, scope.Entity(), hook); e != nil {
+		return nil, e
+	}
 	return marshal(shown)
 }
 

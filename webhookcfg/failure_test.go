@@ -72,6 +72,16 @@ func TestFaults(t *testing.T) {
 			o.EntityExists = func(ctx context.Context, _, _ string) (bool, error) { return true, fault(ctx) }
 			return newRecorder(), verifier(verify)
 		}},
+		{"Deliveries", readRequest, func(o *webhookcfg.Options, fault func(context.Context) error) (webhookcfg.Store, webhookcfg.CredentialVerifier) {
+			o.Deliveries = deliveries(func(ctx context.Context, _, _ string, hook webhookcfg.Webhook) (webhookcfg.Delivery, error) {
+				return webhookcfg.Delivery{Since: hook.Since, State: webhookcfg.DeliveryOK}, fault(ctx)
+			})
+			st := newRecorder()
+			if err := st.Apply(t.Context(), webhookcfg.Set("acme", webhookcfg.All(), egress.NewURL(hookURL))); err != nil {
+				t.Fatal(err)
+			}
+			return st, verifier(verify)
+		}},
 	}
 	for _, part := range parts {
 		for _, tt := range faults {

@@ -94,6 +94,15 @@ func TestGolden(t *testing.T) {
 		}
 		return true, nil
 	}
+	o.Deliveries = deliveries(func(_ context.Context, _, entity string, hook webhookcfg.Webhook) (webhookcfg.Delivery, error) {
+		if entity != "e2" {
+			return webhookcfg.Delivery{}, nil
+		}
+		return webhookcfg.Delivery{
+			Since: hook.Since, State: webhookcfg.DeliveryStopped, Reason: webhookcfg.ReasonExpired,
+			LastSuccess: noon.Add(time.Hour), FirstFailure: noon.Add(2 * time.Hour), LastFailure: noon.Add(122 * time.Hour),
+		}, nil
+	})
 	refusing := *o
 	refusing.AllScope, refusing.BasePath = webhookcfg.AllScopeRefused, "/refusing"
 	address := serve(t, newHandler(t, newRecorder(), &refusing).Before(newHandler(t, newRecorder(), o)))
@@ -108,6 +117,9 @@ func TestGolden(t *testing.T) {
 		{"read none", request("GET", variant+"/e1", acme, ""), golden("200 OK",
 			`{"moc_id":"e1","webhook_url":null,"source":"none","since":null}`)},
 		{"set all", request("POST", configure, acme, `{"webhook_url":"`+hookURL+`"}`), golden("200 OK", successBody, "Webhook-Scope: all")},
+		{"read, delivery", request("GET", configure+"/e2", acme, ""), golden("200 OK",
+			`{"endpoint_id":"e2","webhook_url":"`+hookURL+`","source":"base","since":"2026-01-02T03:04:05Z","delivery":`+
+				`{"state":"stopped","reason":"expired","last_success":"2026-01-02T04:04:05Z","last_failure":"2026-01-07T05:04:05Z"}}`)},
 		{"unset all", request("DELETE", configure, acme, ""), golden("200 OK", successBody, "Webhook-Scope: all")},
 		{"unset all, slash", request("DELETE", variant+"/", acme, ""), golden("200 OK", successBody, "Webhook-Scope: all")},
 		{"list", request("GET", configure, acme, ""), golden("200 OK", `{"webhook_url":null,"since":null,"overrides":[]}`)},

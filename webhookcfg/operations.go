@@ -19,8 +19,8 @@ type operation struct {
 	start time.Time
 	peer  string // the address of the connection; "" in a call from Go
 	event Event
-	// url is that of a set, even if malformed, and secrets the client's. They are redacted
-	// in the texts of other packages.
+	// url is that of a set, even if malformed, or of the webhook whose deliveries are read,
+	// and secrets the client's. They are redacted in the texts of other packages.
 	url     egress.URL
 	secrets [2]string
 }

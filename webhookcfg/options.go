@@ -46,6 +46,11 @@ type Options struct {
 	// [Lister], the overrides page by page. If false, the response to GET is 405.
 	Reads bool
 
+	// Deliveries adds "delivery" to the read of one entity: whether the notifications for
+	// it arrive. It is called in these reads alone, and only if a URL is in effect. If nil,
+	// reads do not show deliveries.
+	Deliveries Deliveries
+
 	// ValidEntityID replaces the default syntax of identifiers (1 to 128 of the
 	// characters A-Z a-z 0-9 . _ ~ : @ -). It is called only for valid UTF-8 without
 	// slashes, backslashes and control characters, and never for "", "." and "..",
@@ -72,10 +77,10 @@ type Options struct {
 
 	// Timeout bounds one request, from its arrival to its response; zero means 10
 	// seconds. It is the deadline of the context of the store, the verifier, the
-	// prober and EntityExists, which must honour it: once it has passed, the response
-	// is 503 as soon as they return. It also bounds how long a body may take to arrive,
-	// if the ResponseWriter supports read deadlines. A deadline of the request's context,
-	// and a read deadline of the server or of a middleware, stay in effect.
+	// prober, EntityExists and Deliveries, which must honour it: once it has passed, the
+	// response is 503 as soon as they return. It also bounds how long a body may take to
+	// arrive, if the ResponseWriter supports read deadlines. A deadline of the request's
+	// context, and a read deadline of the server or of a middleware, stay in effect.
 	Timeout time.Duration
 
 	// BodyLimit is the largest body of a set, in bytes; zero means 16 KiB.

@@ -95,11 +95,20 @@ func wholeSeconds(d time.Duration) string {
 
 // webhookJSON is a webhook in a response to its owner, with the whole URL.
 type webhookJSON struct {
-	EndpointID string  `json:"endpoint_id,omitempty"`
-	MocID      string  `json:"moc_id,omitempty"`
-	URL        *string `json:"webhook_url"`
-	Source     string  `json:"source,omitempty"`
-	Since      *string `json:"since"`
+	EndpointID string        `json:"endpoint_id,omitempty"`
+	MocID      string        `json:"moc_id,omitempty"`
+	URL        *string       `json:"webhook_url"`
+	Source     string        `json:"source,omitempty"`
+	Since      *string       `json:"since"`
+	Delivery   *deliveryJSON `json:"delivery,omitempty"`
+}
+
+// deliveryJSON is how the deliveries to a webhook go. A receiver has no part in its text.
+type deliveryJSON struct {
+	State       string  `json:"state"`
+	Reason      string  `json:"reason,omitempty"`
+	LastSuccess *string `json:"last_success,omitempty"`
+	LastFailure *string `json:"last_failure,omitempty"`
 }
 
 type pageJSON struct {
@@ -117,6 +126,10 @@ func newWebhookJSON(idKey, entity string, hook Webhook) webhookJSON {
 		shown.EndpointID = entity
 	}
 	return shown
+}
+
+func newDeliveryJSON(d Delivery) *deliveryJSON {
+	return &deliveryJSON{d.State.String(), d.Reason.String(), timeJSON(d.LastSuccess), timeJSON(d.LastFailure)}
 }
 
 func newPageJSON(idKey string, page Page) pageJSON {

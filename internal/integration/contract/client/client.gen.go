@@ -62,6 +62,60 @@ func (e BadRequestErrorError) Valid() bool {
 	}
 }
 
+// Defines values for DeliveryReason.
+const (
+	Expired     DeliveryReason = "expired"
+	Gone        DeliveryReason = "gone"
+	Redirect    DeliveryReason = "redirect"
+	Refused     DeliveryReason = "refused"
+	Status      DeliveryReason = "status"
+	Throttled   DeliveryReason = "throttled"
+	Unreachable DeliveryReason = "unreachable"
+)
+
+// Valid indicates whether the value is a known member of the DeliveryReason enum.
+func (e DeliveryReason) Valid() bool {
+	switch e {
+	case Expired:
+		return true
+	case Gone:
+		return true
+	case Redirect:
+		return true
+	case Refused:
+		return true
+	case Status:
+		return true
+	case Throttled:
+		return true
+	case Unreachable:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for DeliveryState.
+const (
+	Failing DeliveryState = "failing"
+	Ok      DeliveryState = "ok"
+	Stopped DeliveryState = "stopped"
+)
+
+// Valid indicates whether the value is a known member of the DeliveryState enum.
+func (e DeliveryState) Valid() bool {
+	switch e {
+	case Failing:
+		return true
+	case Ok:
+		return true
+	case Stopped:
+		return true
+	default:
+		return false
+	}
+}
+
 // Defines values for MethodNotAllowedErrorError.
 const (
 	MethodNotAllowedErrorErrorMethodNotAllowed MethodNotAllowedErrorError = "method_not_allowed"
@@ -283,6 +337,36 @@ type BadRequestError struct {
 // BadRequestErrorError defines model for BadRequestError.Error.
 type BadRequestErrorError string
 
+// Delivery How the deliveries to the webhook go since it was set. Present where the service delivers, a URL is in effect, and
+// something was delivered or attempted.
+type Delivery struct {
+	// LastFailure When a delivery last failed, to the second; absent if none did.
+	LastFailure *time.Time `json:"last_failure,omitempty"`
+
+	// LastSuccess When a delivery last succeeded, to the second; absent if none did.
+	LastSuccess *time.Time `json:"last_success,omitempty"`
+
+	// Reason Why it fails or was stopped: no connection, no response in time or a failed TLS handshake (unreachable), a
+	// redirect (redirect), a request to call later (throttled), another status than success (status), the status 410
+	// (gone), a URL that the policy of the service does not allow any more (refused), or failures alone for too long
+	// (expired). What was refused is delivered again once the policy allows it.
+	Reason *DeliveryReason `json:"reason,omitempty"`
+
+	// State The last delivery succeeded (ok) or failed (failing), or nothing is delivered (stopped) until the webhook is set
+	// again. The service itself never changes a configuration.
+	State DeliveryState `json:"state"`
+}
+
+// DeliveryReason Why it fails or was stopped: no connection, no response in time or a failed TLS handshake (unreachable), a
+// redirect (redirect), a request to call later (throttled), another status than success (status), the status 410
+// (gone), a URL that the policy of the service does not allow any more (refused), or failures alone for too long
+// (expired). What was refused is delivered again once the policy allows it.
+type DeliveryReason string
+
+// DeliveryState The last delivery succeeded (ok) or failed (failing), or nothing is delivered (stopped) until the webhook is set
+// again. The service itself never changes a configuration.
+type DeliveryState string
+
 // EndpointOverride defines model for EndpointOverride.
 type EndpointOverride struct {
 	// EndpointId Names an entity: 1 to 128 of the characters `A–Z a–z 0–9 . _ ~ : @ -`, and neither `.` nor `..`. It must be that of
@@ -318,6 +402,10 @@ type EndpointPage struct {
 
 // EndpointWebhook defines model for EndpointWebhook.
 type EndpointWebhook struct {
+	// Delivery How the deliveries to the webhook go since it was set. Present where the service delivers, a URL is in effect, and
+	// something was delivered or attempted.
+	Delivery *Delivery `json:"delivery,omitempty"`
+
 	// EndpointId Names an entity: 1 to 128 of the characters `A–Z a–z 0–9 . _ ~ : @ -`, and neither `.` nor `..`. It must be that of
 	// a valid module configuration.
 	//
@@ -395,6 +483,10 @@ type MocPage struct {
 
 // MocWebhook defines model for MocWebhook.
 type MocWebhook struct {
+	// Delivery How the deliveries to the webhook go since it was set. Present where the service delivers, a URL is in effect, and
+	// something was delivered or attempted.
+	Delivery *Delivery `json:"delivery,omitempty"`
+
 	// MocId Names an entity: 1 to 128 of the characters `A–Z a–z 0–9 . _ ~ : @ -`, and neither `.` nor `..`. It must be that of
 	// a valid module configuration.
 	//
@@ -817,7 +909,8 @@ type ClientInterface interface {
 
 	// ReadWebhook Read which webhook is in effect for one entity
 	//
-	// The URL, why it is in effect, and since when. Where the service does not offer reads, the response is 405.
+	// The URL, why it is in effect, since when, and, where the service delivers, how the deliveries go. Where the service
+	// does not offer reads, the response is 405.
 	//
 	// Corresponds with GET /api/v1/configure/configure-webhook/{endpoint_id} (the `ReadWebhook` operationId).
 	ReadWebhook(ctx context.Context, endpointId EndpointID, reqEditors ...RequestEditorFn) (*http.Response, error)
@@ -1027,7 +1120,8 @@ func (c *Client) UnsetWebhook(ctx context.Context, endpointId EndpointID, reqEdi
 
 // ReadWebhook Read which webhook is in effect for one entity
 //
-// The URL, why it is in effect, and since when. Where the service does not offer reads, the response is 405.
+// The URL, why it is in effect, since when, and, where the service delivers, how the deliveries go. Where the service
+// does not offer reads, the response is 405.
 //
 // Corresponds with GET /api/v1/configure/configure-webhook/{endpoint_id} (the `ReadWebhook` operationId).
 func (c *Client) ReadWebhook(ctx context.Context, endpointId EndpointID, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -1596,7 +1690,8 @@ type ClientWithResponsesInterface interface {
 
 	// ReadWebhookWithResponse Read which webhook is in effect for one entity
 	//
-	// The URL, why it is in effect, and since when. Where the service does not offer reads, the response is 405.
+	// The URL, why it is in effect, since when, and, where the service delivers, how the deliveries go. Where the service
+	// does not offer reads, the response is 405.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -3328,7 +3423,8 @@ func (c *ClientWithResponses) UnsetWebhookWithResponse(ctx context.Context, endp
 
 // ReadWebhookWithResponse Read which webhook is in effect for one entity
 //
-// The URL, why it is in effect, and since when. Where the service does not offer reads, the response is 405.
+// The URL, why it is in effect, since when, and, where the service delivers, how the deliveries go. Where the service
+// does not offer reads, the response is 405.
 //
 // Returns a wrapper object for the known response body format(s).
 //

@@ -1,0 +1,112 @@
+package contract_test
+
+import (
+	"context"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"example.com/go-webhookcfg/internal/integration/contract/client"
+	"example.com/go-webhookcfg/store"
+	"example.com/go-webhookcfg/webhookcfg"
+	"example.com/go-webhookcfg/webhookcfg/egress"
+)
+
+// deliveries returns each state with each reason in turn, and then starts again.
+type deliveries struct{ calls int }
+
+func (d *deliveries) Delivery(_ context.Context, _, _ string, hook webhookcfg.Webhook) (webhookcfg.Delivery, error) {
+	states, reasons := int(webhookcfg.DeliveryStopped), int(webhookcfg.ReasonExpired)
+	delivery := webhookcfg.Delivery{
+		Since:       hook.Since,
+		State:       webhookcfg.DeliveryState(1 + d.calls%states),
+		Reason:      webhookcfg.DeliveryReason(d.calls / states % (reasons + 1)),
+		LastSuccess: noon.Add(time.Hour),
+	}
+	if delivery.State != webhookcfg.DeliveryOK {
+		delivery.LastFailure = noon.Add(2 * time.Hour)
+	}
+	d.calls++
+	return delivery, nil
+}
+
+// serveDeliveries serves a handler with a webhook for every entity of a client.
+func serveDeliveries(t *testing.T) (base string) {
+	t.Helper()
+	st, o := store.NewMemory(), options()
+	set := webhookcfg.Set("acme", webhookcfg.All(), egress.NewURL("https://hooks.example.com/all"))
+	set.Time = noon
+	if err := st.Apply(t.Context(), set); err != nil {
+		t.Fatal(err)
+	}
+	o.Deliveries = &deliveries{}
+	return serve(t, st, o)
+}
+
+// readDeliveries reads every state with every reason, and returns the bodies and the number
+// of responses that violate the document.
+func readDeliveries(t *testing.T, transport http.RoundTripper, last func() exchange) (bodies string, violations int) {
+	t.Helper()
+	base := serveDeliveries(t)
+	for i := range int(webhookcfg.DeliveryStopped) * int(webhookcfg.ReasonExpired+1) {
+		target := []string{configure, variant}[i%2] + "/e1"
+		q := request{name: "read of a delivery", method: "GET", target: target, client: acme}
+		if got := q.send(t, transport, base); got != "200" {
+			t.Errorf("GET %s: %s", target, got)
+		}
+		bodies += last().body
+		if last().responseErr != nil {
+			violations++
+		}
+	}
+	return bodies, violations
+}
+
+// TestDeliveries checks that every response with a delivery matches the document, for both
+// libraries, and that they find violations of altered documents.
+func TestDeliveries(t *testing.T) {
+	validate := map[string]func(alterations ...string) (string, int){
+		"kin-openapi": func(alterations ...string) (string, int) {
+			kin := newKinValidator(t, document(t, alterations...))
+			return readDeliveries(t, kin, kin.last)
+		},
+		"libopenapi": func(alterations ...string) (string, int) {
+			s := newPB33FValidator(t, altered(t, alterations...))
+			return readDeliveries(t, s, func() exchange { return s.exchange })
+		},
+	}
+	for library, validate := range validate {
+		bodies, violations := validate()
+		if violations != 0 {
+			t.Errorf("%s: %d violations of the document", library, violations)
+		}
+		for _, word := range strings.Fields("ok failing stopped unreachable redirect throttled status gone refused expired last_success last_failure") {
+			if !strings.Contains(bodies, `"`+word+`"`) {
+				t.Errorf("%s: no response had %q", library, word)
+			}
+		}
+		for _, alteration := range [][]string{
+			{"enum: [ok, failing, stopped]", "enum: [ok, failing]"},
+			{"refused, expired]", "refused]"},
+			{"        last_failure:\n", "        last_error:\n"},
+			{"      required: [state]\n", "      required: [state, reason]\n"},
+			{"        delivery:\n", "        deliveries:\n"},
+		} {
+			if _, violations := validate(alteration...); violations == 0 {
+				t.Errorf("%s, %q: no violation was found", library, alteration)
+			}
+		}
+	}
+}
+
+// TestGeneratedClientDelivery reads a delivery with the generated client.
+func TestGeneratedClientDelivery(t *testing.T) {
+	c, url := newClient(t, serveDeliveries(t), acme), "https://hooks.example.com/all"
+	success := noon.Add(time.Hour)
+	read, err := c.ReadWebhookWithResponse(t.Context(), "e1")
+	check(t, "read", err, &client.EndpointWebhook{
+		EndpointId: "e1", WebhookUrl: &url, Source: "base", Since: &noon,
+		Delivery: &client.Delivery{State: client.Ok, LastSuccess: &success},
+	}, read.JSON200)
+}
