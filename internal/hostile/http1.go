@@ -20,6 +20,10 @@ var overTCP = []Receiver{
 		p.hostile()
 		p.drip("\x16")
 	}},
+	{Name: "SSH", serve: func(p *peer) {
+		p.hostile()
+		p.send("SSH-2.0-OpenSSH_9.6\r\n")
+	}},
 	{Name: "nothing read", BodySize: 16 << 20, serve: func(p *peer) {
 		p.hostile()
 		p.readNothing("x")
@@ -58,6 +62,7 @@ var overHTTP1 = []Receiver{
 	})},
 	{Name: "dripping early hints", serve: afterRequest(func(p *peer, _ []byte) { p.drip("HTTP/1.1 103 Early Hints\r\n\r\n") })},
 	{Name: "endless early hints", serve: afterRequest(func(p *peer, _ []byte) { p.flood("HTTP/1.1 103 Early Hints\r\n\r\n") })},
+	{Name: "endless processing", serve: afterRequest(func(p *peer, _ []byte) { p.flood("HTTP/1.1 102 Processing\r\n\r\n") })},
 	{Name: "header and silence", Responds: true, serve: responding(ok + "\r\n")},
 	{Name: "dripping body", Responds: true, serve: afterRequest(func(p *peer, _ []byte) {
 		p.send(ok + "\r\n")
@@ -65,6 +70,10 @@ var overHTTP1 = []Receiver{
 	})},
 	{Name: "endless body", Responds: true, serve: afterRequest(func(p *peer, _ []byte) {
 		p.send(ok + "\r\n")
+		p.flood("x")
+	})},
+	{Name: "terabyte", Responds: true, serve: afterRequest(func(p *peer, _ []byte) {
+		p.send(ok + "Content-Length: 1099511627776\r\n\r\n")
 		p.flood("x")
 	})},
 	{Name: "dripping chunk extension", Responds: true, serve: afterRequest(func(p *peer, _ []byte) {

@@ -1,0 +1,78 @@
+package deliver_test
+
+import (
+	"context"
+	"errors"
+	"net"
+	"net/netip"
+	"testing"
+
+	"example.com/go-webhookcfg/webhookcfg"
+	"example.com/go-webhookcfg/webhookcfg/deliver"
+	"example.com/go-webhookcfg/webhookcfg/egress"
+)
+
+var errPanic = errors.New("panic of the host")
+
+// TestPanics: a panic in code of the host reaches the caller of Send, or is an error where
+// the caller could not recover it. It leaves nothing occupied.
+func TestPanics(t *testing.T) {
+	r := newReceiver(t, false, status(200))
+	st, keys := configured(t, r.URL+secretPath), keyring{deliver.NewKey()}
+	panics := true
+	fail := func() {
+		if panics {
+			panic(errPanic)
+		}
+	}
+	for name, s := range map[string]*deliver.Sender{
+		"Resolver": newSender(t, resolver(func(ctx context.Context, client, entity string) (webhookcfg.Webhook, error) {
+			fail()
+			return st.Resolve(ctx, client, entity)
+		}), keys, nil),
+		"Keys": newSender(t, st, keysFunc(func(context.Context, string) ([]deliver.Key, error) {
+			fail()
+			return keys, nil
+		}), nil),
+		"OnResult": newSender(t, st, keys, &deliver.Options{
+			OnResult: func(context.Context, string, string, string, deliver.Result) { fail() },
+		}),
+	} {
+		panics = true
+		for range 20 { // more than the attempts that may be under way
+			if got := recovered(func() { s.Send(t.Context(), "acme", "e1", message) }); got != errPanic {
+				t.Fatalf("%s: recovered %v", name, got)
+			}
+		}
+		panics = false
+		check(t, name, s.Send(t.Context(), "acme", "e1", message), deliver.Delivered, "")
+	}
+}
+
+func recovered(f func()) (value any) {
+	defer func() { value = recover() }()
+	f()
+	return nil
+}
+
+// TestPanicOfPolicy: net/http calls the functions of a policy in a goroutine of its own.
+func TestPanicOfPolicy(t *testing.T) {
+	for name, broken := range map[string]*egress.Policy{
+		"Resolver": {AllowHTTP: true, Resolver: panicking{}},
+		"Dial": {
+			AllowHTTP: true,
+			Resolver:  names{"example.com": {netip.MustParseAddr("93.184.216.34")}},
+			Dial:      func(context.Context, string, string) (net.Conn, error) { panic(errPanic) },
+		},
+	} {
+		s := newSender(t, configured(t, "http://example.com"+secretPath), keyring{deliver.NewKey()}, &deliver.Options{Policy: broken})
+		for range 20 {
+			result := s.Send(t.Context(), "acme", "e1", message)
+			check(t, name, result, deliver.Deferred, deliver.ReasonUnavailable)
+		}
+	}
+}
+
+type panicking struct{}
+
+func (panicking) LookupNetIP(context.Context, string, string) ([]netip.Addr, error) { panic(errPanic) }
