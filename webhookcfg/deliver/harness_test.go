@@ -6,6 +6,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"net/netip"
 	"slices"
 	"sync"
 	"testing"
@@ -153,4 +154,15 @@ func check(t *testing.T, name string, r deliver.Result, outcome deliver.Outcome,
 		t.Errorf("%s: took %v", name, r.Duration)
 	}
 	checkHidden(t, r, "t0ken", "s3cret")
+}
+
+// names are the names that a resolver knows.
+type names map[string][]netip.Addr
+
+func (n names) LookupNetIP(_ context.Context, _, host string) ([]netip.Addr, error) {
+	addrs, ok := n[host]
+	if !ok {
+		return nil, &net.DNSError{Err: "no such host", Name: host, IsNotFound: true}
+	}
+	return addrs, nil
 }

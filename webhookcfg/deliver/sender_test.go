@@ -34,6 +34,7 @@ func TestNew(t *testing.T) {
 		"user agent": {UserAgent: "a\r\nX: y"},
 		"blank":      {UserAgent: "a "},
 		"transport":  {Transport: egress.TransportOptions{MaxIdleConns: -1}},
+		"pool":       {Transport: egress.TransportOptions{MaxIdleConns: -1}},
 		"policy":     {Policy: &egress.Policy{Ports: []uint16{0}}},
 	} {
 		if _, err := deliver.New(store.NewMemory(), keys, &opts); err == nil {
