@@ -53,7 +53,7 @@
 //
 //	webhookcfg             → webhookcfg/egress, internal/redact, internal/strictjson
 //	webhookcfg/egress      → internal/ratelimit, internal/singleflight
-//	webhookcfg/deliver     → webhookcfg
+//	webhookcfg/deliver     → webhookcfg, internal/lru
 //	webhookcfg/mounttest   → webhookcfg/egress, internal/redact
 //	store                  → webhookcfg, store/cache, internal/oplog, internal/table
 //	store/cache            → webhookcfg, internal/singleflight

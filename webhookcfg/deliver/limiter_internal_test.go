@@ -1,0 +1,382 @@
+package deliver
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"time"
+)
+
+var (
+	success = verdict{effect: effectSuccess}
+	failure = verdict{effect: effectFailure}
+)
+
+// mustAcquire returns a slot that must be free.
+func mustAcquire(t *testing.T, l *limiter, client, hostport string, now time.Time) *slot {
+	t.Helper()
+	s, reason, wait := l.acquire(client, hostport, now)
+	if s == nil {
+		t.Fatalf("%s at %s was deferred: %s, %v", client, hostport, reason, wait)
+	}
+	if reason != "" || wait != 0 {
+		t.Fatalf("a slot with reason %q and a wait of %v", reason, wait)
+	}
+	return s
+}
+
+// mustDefer returns the wait of an attempt that must not get a slot.
+func mustDefer(t *testing.T, l *limiter, client, hostport string, now time.Time, want Reason) time.Duration {
+	t.Helper()
+	s, reason, wait := l.acquire(client, hostport, now)
+	if s != nil || reason != want || wait <= 0 {
+		t.Fatalf("%s at %s: slot %v, reason %q, wait %v; want %q", client, hostport, s != nil, reason, wait, want)
+	}
+	return wait
+}
+
+// fail has n attempts in a row fail, each after a second.
+func fail(t *testing.T, l *limiter, client, hostport string, now time.Time, n int) time.Time {
+	t.Helper()
+	for range n {
+		s := mustAcquire(t, l, client, hostport, now)
+		now = now.Add(time.Second)
+		s.release(now, failure)
+	}
+	return now
+}
+
+// limiterModel decides as the limiter does, without turns and with unbounded memory.
+type limiterModel struct {
+	perClient, perReceiver int
+	maxPause               time.Duration
+	clients                map[string]int
+	receivers              map[receiverKey]*receiverModel
+}
+
+type receiverModel struct {
+	underway, failures int
+	pause              time.Duration
+	retry, asked       time.Time
+}
+
+func (m *limiterModel) receiver(key receiverKey) *receiverModel {
+	if m.receivers[key] == nil {
+		m.receivers[key] = new(receiverModel)
+	}
+	return m.receivers[key]
+}
+
+func (m *limiterModel) acquire(key receiverKey, now time.Time) Reason {
+	switch r := m.receiver(key); {
+	case now.Before(r.retry), now.Before(r.asked), r.failures >= 5 && r.underway > 0:
+		return ReasonPaused
+	case r.underway >= m.perReceiver, m.clients[key.client] >= m.perClient:
+		return ReasonBusy
+	default:
+		r.underway++
+		m.clients[key.client]++
+		return ""
+	}
+}
+
+func (m *limiterModel) release(key receiverKey, start, now time.Time, v verdict) {
+	r := m.receiver(key)
+	r.underway--
+	m.clients[key.client]--
+	if v.effect == effectSuccess {
+		*r = receiverModel{underway: r.underway, asked: r.asked}
+	}
+	if v.effect == effectFailure {
+		r.failures++
+		if r.failures == 5 {
+			r.pause = min(5*time.Second, m.maxPause)
+			r.retry = now.Add(r.pause)
+		} else if r.failures > 5 && !start.Before(r.retry) {
+			r.pause = min(2*r.pause, m.maxPause)
+			r.retry = now.Add(r.pause)
+		}
+	}
+	if asked := now.Add(min(v.pause, m.maxPause)); v.pause > 0 && asked.After(r.asked) {
+		r.asked = asked
+	}
+}
+
+// TestLimiterModel compares the limiter with the model by random steps.
+func TestLimiterModel(t *testing.T) {
+	type attempt struct {
+		key   receiverKey
+		slot  *slot
+		start time.Time
+	}
+	random := rand.New(rand.NewPCG(1, 2))
+	reasons := map[Reason]int{}
+	for round := range 300 {
+		perClient, perReceiver := 1+random.IntN(6), 1+random.IntN(4)
+		maxPause := time.Duration(1+random.IntN(60)) * time.Second
+		l := newLimiter(perClient, perReceiver, maxPause)
+		m := &limiterModel{perClient, perReceiver, maxPause, map[string]int{}, map[receiverKey]*receiverModel{}}
+		now := time.Unix(1e9, 0)
+		var underway []attempt
+		for step := range 400 {
+			now = now.Add(time.Duration(random.ExpFloat64() * float64(time.Second)))
+			if len(underway) > 0 && random.IntN(2) == 0 {
+				i := random.IntN(len(underway))
+				a := underway[i]
+				underway = slices.Delete(underway, i, i+1)
+				v := verdict{effect: []effect{effectNone, effectSuccess, effectFailure, effectFailure, effectFailure, effectFailure}[random.IntN(6)]}
+				if random.IntN(10) == 0 {
+					v.pause = time.Duration(random.IntN(100)) * time.Second
+				}
+				a.slot.release(now, v)
+				m.release(a.key, a.start, now, v)
+				continue
+			}
+			key := receiverKey{fmt.Sprint(random.IntN(2)), fmt.Sprint(random.IntN(2))}
+			want := m.acquire(key, now)
+			s, reason, wait := l.acquire(key.client, key.hostport, now)
+			if reason != want || (s != nil) != (want == "") || (wait > 0) != (want != "") {
+				t.Fatalf("round %d, step %d: slot %v, reason %q, wait %v; want %q", round, step, s != nil, reason, wait, want)
+			}
+			if wait > 2*maxPause {
+				t.Fatalf("round %d, step %d: wait %v with a longest pause of %v", round, step, wait, maxPause)
+			}
+			reasons[reason]++
+			if s != nil {
+				underway = append(underway, attempt{key, s, now})
+			}
+		}
+		for _, a := range underway {
+			a.slot.release(now, success)
+		}
+		if len(l.clients) != 0 || len(l.receivers) != 0 {
+			t.Fatalf("round %d: %d clients and %d receivers have attempts under way", round, len(l.clients), len(l.receivers))
+		}
+	}
+	for _, reason := range []Reason{"", ReasonBusy, ReasonPaused} {
+		if reasons[reason] < 1000 {
+			t.Errorf("only %d attempts with reason %q", reasons[reason], reason)
+		}
+	}
+}
+
+func TestPausesDouble(t *testing.T) {
+	l, now := newLimiter(16, 4, time.Minute), time.Now()
+	now = fail(t, l, "acme", "a:443", now, 5)
+	for _, pause := range []time.Duration{5, 10, 20, 40, 60, 60} {
+		pause *= time.Second
+		now = now.Add(pause - 1)
+		if wait := mustDefer(t, l, "acme", "a:443", now, ReasonPaused); wait <= 1 {
+			t.Errorf("wait %v for the end of a pause", wait)
+		}
+		now = now.Add(1)
+		s := mustAcquire(t, l, "acme", "a:443", now)
+		mustDefer(t, l, "acme", "a:443", now, ReasonPaused) // one at a time
+		s.release(now, failure)
+	}
+	now = now.Add(time.Minute)
+	mustAcquire(t, l, "acme", "a:443", now).release(now, verdict{}) // shows nothing
+	mustAcquire(t, l, "acme", "a:443", now).release(now, success)
+	now = fail(t, l, "acme", "a:443", now, 4)
+	for range 4 {
+		defer mustAcquire(t, l, "acme", "a:443", now).release(now, success)
+	}
+	mustDefer(t, l, "acme", "a:443", now, ReasonBusy)
+}
+
+// TestFailuresAtOnce: attempts that were under way when the pause was imposed do not
+// prolong it, and their success ends it.
+func TestFailuresAtOnce(t *testing.T) {
+	l, now := newLimiter(16, 4, time.Hour), time.Now()
+	now = fail(t, l, "acme", "a:443", now, 4)
+	var slots []*slot
+	for range 4 {
+		slots = append(slots, mustAcquire(t, l, "acme", "a:443", now))
+	}
+	for _, s := range slots[:3] {
+		s.release(now, failure)
+	}
+	mustDefer(t, l, "acme", "a:443", now.Add(5*time.Second-1), ReasonPaused)
+	slots[3].release(now, success)
+	mustAcquire(t, l, "acme", "a:443", now).release(now, success)
+
+	now = fail(t, l, "acme", "a:443", now, 5).Add(5 * time.Second)
+	mustAcquire(t, l, "acme", "a:443", now)
+}
+
+// TestAskedPause: a receiver that asks for a pause gets it, even if another attempt
+// succeeds that was under way, but none beyond the limit.
+func TestAskedPause(t *testing.T) {
+	l, now := newLimiter(16, 4, time.Hour), time.Now()
+	other := mustAcquire(t, l, "acme", "a:443", now)
+	mustAcquire(t, l, "acme", "a:443", now).release(now, verdict{effectFailure, time.Minute})
+	other.release(now, success)
+	mustDefer(t, l, "acme", "a:443", now.Add(time.Minute-1), ReasonPaused)
+	now = now.Add(time.Minute)
+
+	s := mustAcquire(t, l, "acme", "a:443", now)
+	mustAcquire(t, l, "acme", "a:443", now).release(now, verdict{effectFailure, 1000 * time.Hour})
+	s.release(now, verdict{effectFailure, time.Second}) // does not shorten it
+	if wait := mustDefer(t, l, "acme", "a:443", now, ReasonPaused); wait < time.Hour || wait > time.Hour+time.Second {
+		t.Errorf("wait %v, want an hour", wait)
+	}
+	mustAcquire(t, l, "other", "a:443", now).release(now, success)
+	now = now.Add(time.Hour)
+	mustAcquire(t, l, "acme", "a:443", now).release(now, success)
+}
+
+// TestTurns: however many messages are deferred at once, they come back one by one, from
+// the end of a pause on.
+func TestTurns(t *testing.T) {
+	const n = 2000
+	for name, hang := range map[string]bool{"busy": false, "paused": true} {
+		l, now := newLimiter(16, 4, time.Hour), time.Now()
+		reason, resume := ReasonBusy, time.Duration(0)
+		if hang {
+			now = fail(t, l, "acme", "a:443", now, 5)
+			reason, resume = ReasonPaused, 5*time.Second
+		} else {
+			for range 4 {
+				mustAcquire(t, l, "acme", "a:443", now)
+			}
+			now = now.Add(time.Second)
+		}
+		last := resume
+		for i := range n {
+			wait := mustDefer(t, l, "acme", "a:443", now, reason)
+			if gap := wait - last; gap < minTurn || gap > maxTurn {
+				t.Fatalf("%s: turn %d is %v after the one before", name, i, gap)
+			}
+			last = wait
+		}
+		if last < resume+n*maxTurn/2 {
+			t.Errorf("%s: %d turns within %v, though no response arrives", name, n, last-resume)
+		}
+	}
+}
+
+// TestLastTurn: no turn is later than the longest pause.
+func TestLastTurn(t *testing.T) {
+	l, now := newLimiter(16, 1, time.Second), time.Now()
+	mustAcquire(t, l, "acme", "a:443", now)
+	now = now.Add(time.Minute)
+	for range 1000 {
+		if wait := mustDefer(t, l, "acme", "a:443", now, ReasonBusy); wait > time.Second {
+			t.Fatalf("wait %v", wait)
+		}
+	}
+}
+
+// TestPace: the turns follow the responses of a receiver. Attempts that ended for another
+// reason are none.
+func TestPace(t *testing.T) {
+	l, now := newLimiter(16, 2, time.Hour), time.Now()
+	var slots [2]*slot
+	for i := range slots {
+		slots[i] = mustAcquire(t, l, "acme", "a:443", now)
+	}
+	want := func(least, most time.Duration) {
+		t.Helper()
+		if wait := mustDefer(t, l, "acme", "a:443", now, ReasonBusy); wait < least || wait > most {
+			t.Errorf("wait %v, want %v to %v", wait, least, most)
+		}
+	}
+	want(assumedDuration/2, assumedDuration/2)
+	respond := func(n int, after time.Duration, v verdict) {
+		for i := range n {
+			now = now.Add(after)
+			slots[i%2].release(now, v)
+			slots[i%2] = mustAcquire(t, l, "acme", "a:443", now)
+		}
+	}
+	now = now.Add(time.Minute)
+	want(maxTurn, maxTurn)
+	respond(100, 0, verdict{})
+	want(2*maxTurn, 2*maxTurn)
+	for range 1000 {
+		mustDefer(t, l, "acme", "a:443", now, ReasonBusy)
+	}
+	// At a slot every 10 ms, 1000 messages take 10 s; that they were given later turns
+	// does not matter to those that come now.
+	respond(100, 10*time.Millisecond, success)
+	want(9*time.Second, 10*time.Second)
+	respond(1000, 10*time.Millisecond, success)
+	want(9*time.Millisecond, 11*time.Millisecond)
+	respond(100, 0, success)
+	want(minTurn, 2*minTurn)
+}
+
+// TestIsBounded: a client with very many host names has no more attempts under way than
+// others, fills no memory, and no attempt that is under way is forgotten.
+func TestIsBounded(t *testing.T) {
+	l, now := newLimiter(16, 4, time.Hour), time.Now()
+	for range 4 {
+		mustAcquire(t, l, "other", "a:443", now)
+	}
+	fail(t, l, "third", "a:443", now, 5)
+	for i := range 2 * maxResting {
+		host := fmt.Sprint(i)
+		mustAcquire(t, l, "acme", host, now).release(now, failure)
+		// A lookup is a use: the pauses of receivers with messages are kept.
+		mustDefer(t, l, "third", "a:443", now, ReasonPaused)
+	}
+	if l.resting.Len() != maxResting || len(l.receivers) != 1 || len(l.clients) != 1 {
+		t.Errorf("%d receivers resting, %d active, %d clients", l.resting.Len(), len(l.receivers), len(l.clients))
+	}
+	mustDefer(t, l, "other", "a:443", now, ReasonBusy)
+
+	for i := range 16 {
+		mustAcquire(t, l, "acme", fmt.Sprint(i), now)
+	}
+	for i := range 1000 {
+		mustDefer(t, l, "acme", fmt.Sprint("new", i), now, ReasonBusy)
+	}
+	if len(l.receivers) != 17 || l.resting.Len() > maxResting {
+		t.Errorf("%d receivers active, %d resting", len(l.receivers), l.resting.Len())
+	}
+}
+
+// TestHealthyAreNotKept: of receivers that respond, nothing stays.
+func TestHealthyAreNotKept(t *testing.T) {
+	l, now := newLimiter(16, 4, time.Hour), time.Now()
+	fail(t, l, "acme", "a:443", now, 4)
+	mustAcquire(t, l, "acme", "a:443", now).release(now, success)
+	mustAcquire(t, l, "acme", "b:443", now).release(now, verdict{effectSuccess, time.Minute})
+	now = now.Add(time.Minute)
+	mustAcquire(t, l, "acme", "b:443", now).release(now, success)
+	if l.resting.Len()+len(l.receivers)+len(l.clients) != 0 {
+		t.Errorf("%d resting, %d active, %d clients", l.resting.Len(), len(l.receivers), len(l.clients))
+	}
+}
+
+func BenchmarkLimiter(b *testing.B) {
+	now := time.Now()
+	b.Run("slot", func(b *testing.B) {
+		l := newLimiter(16, 4, time.Hour)
+		b.ReportAllocs()
+		for b.Loop() {
+			s, _, _ := l.acquire("acme", "a:443", now)
+			s.release(now, success)
+		}
+	})
+	b.Run("deferred", func(b *testing.B) {
+		l := newLimiter(16, 1, time.Hour)
+		l.acquire("acme", "a:443", now)
+		b.ReportAllocs()
+		for b.Loop() {
+			l.acquire("acme", "a:443", now)
+		}
+	})
+	b.Run("slots of many clients concurrently", func(b *testing.B) {
+		l := newLimiter(16, 4, time.Hour)
+		b.ReportAllocs()
+		b.RunParallel(func(pb *testing.PB) {
+			client := fmt.Sprint(rand.Int())
+			for pb.Next() {
+				s, _, _ := l.acquire(client, "a:443", now)
+				s.release(now, success)
+			}
+		})
+	})
+}
