@@ -40,7 +40,7 @@ type receiver struct {
 
 // newReceiver starts a receiver that responds to each request with respond. If tls is
 // set, it speaks HTTP/2.
-func newReceiver(t *testing.T, tls bool, respond http.HandlerFunc) *receiver {
+func newReceiver(t testing.TB, tls bool, respond http.HandlerFunc) *receiver {
 	t.Helper()
 	r := &receiver{}
 	r.Server = httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
@@ -98,14 +98,14 @@ func status(code int) http.HandlerFunc {
 }
 
 // configured returns a store in which a URL is the webhook of all entities of acme.
-func configured(t *testing.T, url string) *store.Memory {
+func configured(t testing.TB, url string) *store.Memory {
 	t.Helper()
 	st := store.NewMemory()
 	set(t, st, url)
 	return st
 }
 
-func set(t *testing.T, st webhookcfg.Store, url string) {
+func set(t testing.TB, st webhookcfg.Store, url string) {
 	t.Helper()
 	if err := st.Apply(t.Context(), webhookcfg.Set("acme", webhookcfg.All(), egress.NewURL(url))); err != nil {
 		t.Fatal(err)
