@@ -132,7 +132,12 @@ func newSender(t testing.TB, webhooks deliver.Resolver, keys deliver.Keys, opts 
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(s.CloseIdleConnections)
+	t.Cleanup(func() {
+		s.CloseIdleConnections()
+		if n := s.UnderWay(); n > 0 {
+			t.Errorf("%d clients and receivers have attempts under way", n)
+		}
+	})
 	return s
 }
 

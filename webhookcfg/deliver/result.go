@@ -125,6 +125,18 @@ type Result struct {
 	Err error
 }
 
+// verdict returns what the result shows about the receiver.
+func (r Result) verdict() verdict {
+	switch r.Outcome {
+	case Delivered:
+		return verdict{effect: effectSuccess}
+	case Failed, Gone:
+		return verdict{effect: effectFailure, pause: r.Wait}
+	default:
+		return verdict{effect: effectNone}
+	}
+}
+
 // LogValue implements [slog.LogValuer]. It returns a group of those fields that are not
 // zero, without the path and the query of the URL.
 func (r Result) LogValue() slog.Value {

@@ -7,7 +7,9 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/url"
 	"strconv"
+	"strings"
 	"time"
 
 	"example.com/go-webhookcfg/webhookcfg"
@@ -35,8 +37,15 @@ type Options struct {
 	// response. Zero means 15 seconds.
 	Timeout time.Duration
 
-	// MaxPause bounds the pause that a receiver can ask for with Retry-After. Zero means
-	// an hour.
+	// PerClient bounds the number of concurrent attempts for one client. Zero means 16.
+	PerClient int
+
+	// PerReceiver bounds the number of concurrent attempts for one client at one host
+	// and port. Zero means 4.
+	PerReceiver int
+
+	// MaxPause bounds the pause of a receiver after failures in a row, and the one that
+	// it can ask for with Retry-After. Zero means an hour.
 	MaxPause time.Duration
 
 	// UserAgent is the field User-Agent of the requests. If empty, it is
@@ -52,10 +61,12 @@ type Options struct {
 // Defaults of [Options], and the time after which to try again if something of the host
 // was unavailable.
 const (
-	defaultTimeout   = 15 * time.Second
-	defaultMaxPause  = time.Hour
-	defaultUserAgent = "go-webhookcfg"
-	unavailableWait  = time.Second
+	defaultTimeout     = 15 * time.Second
+	defaultPerClient   = 16
+	defaultPerReceiver = 4
+	defaultMaxPause    = time.Hour
+	defaultUserAgent   = "go-webhookcfg"
+	unavailableWait    = time.Second
 )
 
 // The status alone is the verdict of a receiver. The body is read so that the connection
@@ -66,13 +77,15 @@ const (
 )
 
 func (o *Options) complete() error {
-	if min(o.Timeout, o.MaxPause) < 0 {
+	if min(o.Timeout, o.MaxPause) < 0 || min(o.PerClient, o.PerReceiver) < 0 {
 		return errors.New("deliver: negative number in Options")
 	}
 	if !isFieldValue(o.UserAgent) {
 		return errors.New("deliver: Options.UserAgent is not a value of a header field")
 	}
 	o.Timeout = cmp.Or(o.Timeout, defaultTimeout)
+	o.PerClient = cmp.Or(o.PerClient, defaultPerClient)
+	o.PerReceiver = cmp.Or(o.PerReceiver, defaultPerReceiver)
 	o.MaxPause = cmp.Or(o.MaxPause, defaultMaxPause)
 	o.UserAgent = cmp.Or(o.UserAgent, defaultUserAgent)
 	if o.Policy == nil {
@@ -89,6 +102,7 @@ type Sender struct {
 	keys      Keys
 	options   Options
 	transport *egress.Transport
+	limiter   *limiter
 }
 
 // New returns a sender that resolves through webhooks and signs with keys. If opts is nil,
@@ -109,7 +123,13 @@ func New(webhooks Resolver, keys Keys, opts *Options) (*Sender, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Sender{webhooks: webhooks, keys: keys, options: o, transport: transport}, nil
+	return &Sender{
+		webhooks:  webhooks,
+		keys:      keys,
+		options:   o,
+		transport: transport,
+		limiter:   newLimiter(o.PerClient, o.PerReceiver, o.MaxPause),
+	}, nil
 }
 
 // CloseIdleConnections closes the connections that are not in use.
@@ -146,20 +166,53 @@ func (s *Sender) send(ctx context.Context, client, entity string, m Message) Res
 	if hook.URL.IsZero() {
 		return Result{Outcome: NoWebhook, Webhook: hook}
 	}
-	r := s.deliver(ctx, client, hook, m)
+	r := s.deliver(ctx, client, hook.URL, m)
 	r.Webhook = hook
 	return r
 }
 
-func (s *Sender) deliver(ctx context.Context, client string, hook webhookcfg.Webhook, m Message) Result {
-	if err := s.options.Policy.Check(hook.URL.Reveal()); err != nil {
+var (
+	errBusy   = errors.New("deliver: as many attempts as allowed are under way")
+	errPaused = errors.New("deliver: receiver is paused")
+)
+
+// deliver makes an attempt if the policy and the limits allow it.
+func (s *Sender) deliver(ctx context.Context, client string, target egress.URL, m Message) (r Result) {
+	if err := s.options.Policy.Check(target.Reveal()); err != nil {
 		return Result{Outcome: Refused, Reason: ReasonPolicy, Err: err}
 	}
-	return s.attempt(ctx, client, hook.URL, m)
+	slot, reason, wait := s.limiter.acquire(client, hostport(target), time.Now())
+	if slot == nil {
+		err := errBusy
+		if reason == ReasonPaused {
+			err = errPaused
+		}
+		return Result{Outcome: Deferred, Reason: reason, Wait: wait, Err: err}
+	}
+	defer func() { slot.release(time.Now(), r.verdict()) }()
+	return s.attempt(ctx, client, target, m)
+}
+
+// hostport returns host and port of a URL that the policy allows. They are the same for
+// a name in any letter case, and with the default port or without.
+func hostport(target egress.URL) string {
+	u, err := url.Parse(target.Reveal())
+	if err != nil {
+		return "" // no policy allows it
+	}
+	port := u.Port()
+	switch {
+	case port != "":
+	case u.Scheme == "https":
+		port = "443"
+	default:
+		port = "80"
+	}
+	return strings.ToLower(u.Hostname()) + ":" + port
 }
 
 // attempt sends the request.
-func (s *Sender) attempt(caller context.Context, client string, url egress.URL, m Message) Result {
+func (s *Sender) attempt(caller context.Context, client string, target egress.URL, m Message) Result {
 	ctx, cancel := context.WithTimeout(caller, s.options.Timeout)
 	defer cancel()
 	keys, err := loadKeys(ctx, s.keys, client)
@@ -167,7 +220,7 @@ func (s *Sender) attempt(caller context.Context, client string, url egress.URL, 
 		return unavailable(err)
 	}
 	now := time.Now()
-	req, err := m.request(ctx, url, keys, now, s.options.UserAgent)
+	req, err := m.request(ctx, target, keys, now, s.options.UserAgent)
 	if err != nil {
 		return unavailable(err)
 	}
@@ -176,7 +229,7 @@ func (s *Sender) attempt(caller context.Context, client string, url egress.URL, 
 		return noResponse(caller, err)
 	}
 	finish(resp.Body, cancel)
-	return s.judge(url, resp)
+	return s.judge(target, resp)
 }
 
 // finish reads a body to its end, so that the connection can be used again, or cancels the
@@ -227,14 +280,14 @@ func unavailable(err error) Result {
 
 // judge returns the result of a request with a response, of which only the status and
 // Retry-After count.
-func (s *Sender) judge(url egress.URL, resp *http.Response) Result {
+func (s *Sender) judge(target egress.URL, resp *http.Response) Result {
 	if resp.StatusCode/100 == 2 {
 		return Result{Outcome: Delivered, Status: resp.StatusCode}
 	}
 	r := Result{
 		Outcome: Failed,
 		Status:  resp.StatusCode,
-		Err:     fmt.Errorf("deliver: %v responded with status %d", url, resp.StatusCode),
+		Err:     fmt.Errorf("deliver: %v responded with status %d", target, resp.StatusCode),
 	}
 	switch {
 	case resp.StatusCode/100 == 3:

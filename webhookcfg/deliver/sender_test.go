@@ -34,6 +34,8 @@ func TestNew(t *testing.T) {
 		"user agent": {UserAgent: "a\r\nX: y"},
 		"blank":      {UserAgent: "a "},
 		"transport":  {Transport: egress.TransportOptions{MaxIdleConns: -1}},
+		"client":     {PerClient: -1},
+		"receiver":   {PerReceiver: -1},
 		"pool":       {Transport: egress.TransportOptions{MaxIdleConns: -1}},
 		"policy":     {Policy: &egress.Policy{Ports: []uint16{0}}},
 	} {
@@ -120,7 +122,6 @@ func TestStatuses(t *testing.T) {
 		}
 		w.WriteHeader(code)
 	})
-	s := newSender(t, configured(t, r.URL+secretPath), keyring{deliver.NewKey()}, nil)
 	sent := 0
 	for _, tt := range []struct {
 		outcome deliver.Outcome
@@ -135,6 +136,7 @@ func TestStatuses(t *testing.T) {
 	} {
 		for _, code = range tt.codes {
 			sent++
+			s := newSender(t, configured(t, r.URL+secretPath), keyring{deliver.NewKey()}, nil) // its receiver is not paused
 			result := s.Send(t.Context(), "acme", "e1", message)
 			check(t, strconv.Itoa(code), result, tt.outcome, tt.reason)
 			if result.Status != code || !result.Webhook.URL.Equal(egress.NewURL(r.URL+secretPath)) {
@@ -286,7 +288,6 @@ func TestRetryAfter(t *testing.T) {
 		w.Header()["Retry-After"] = fields
 		w.WriteHeader(code)
 	})
-	s := newSender(t, configured(t, r.URL), keyring{deliver.NewKey()}, &deliver.Options{MaxPause: 10 * time.Minute})
 	in := func(d time.Duration) string { return time.Now().Add(d).UTC().Format(http.TimeFormat) }
 	for _, tt := range []struct {
 		name     string
@@ -322,6 +323,7 @@ func TestRetryAfter(t *testing.T) {
 		{"of 410", 410, []string{"120"}, 0, 0},
 	} {
 		code, fields = tt.code, tt.fields
+		s := newSender(t, configured(t, r.URL), keyring{deliver.NewKey()}, &deliver.Options{MaxPause: 10 * time.Minute})
 		result := s.Send(t.Context(), "acme", "e1", message)
 		if result.Status != tt.code || result.Wait < tt.min || result.Wait > tt.max {
 			t.Errorf("%s: status %d, wait %v, want %v to %v", tt.name, result.Status, result.Wait, tt.min, tt.max)
