@@ -1,5 +1,12 @@
 package deliver
 
+import (
+	"context"
+	"time"
+
+	"example.com/go-webhookcfg/webhookcfg"
+)
+
 // Check returns the error for which Send refuses the message.
 func (m Message) Check() error { return m.check() }
 
@@ -14,4 +21,14 @@ func (s *Sender) UnderWay() int {
 	s.limiter.mu.Lock()
 	defer s.limiter.mu.Unlock()
 	return len(s.limiter.clients) + len(s.limiter.receivers)
+}
+
+// Stopped reports whether Send would send nothing, and why.
+func (h *Health) Stopped(ctx context.Context, client, entity string, hook webhookcfg.Webhook) (Reason, bool) {
+	return h.stopped(ctx, client, entity, hook)
+}
+
+// Record records the result of a Send that ended at a time.
+func (h *Health) Record(ctx context.Context, client, entity string, r Result, at time.Time) {
+	h.record(ctx, client, entity, r, at)
 }
