@@ -1,10 +1,107 @@
 // Package deliver makes one attempt to deliver a notification to the webhook that is in
 // effect, and reports what became of it.
 //
+//	sender, err := deliver.New(webhooks, keys, nil)
+//
+//	result := sender.Send(ctx, client, entity, deliver.Message{ID: id, Body: body})
+//	rest, again := deliver.Standard().Next(attempt, result)
+//
 // It has no queue, no goroutine and no table of its own: what is to be sent, and when
 // again, is kept by a queue of the host, which needs nothing but [Result] and [Schedule].
 // An entry of the queue is a client, an entity and a [Message]. It has no URL and no key,
 // so that what waits follows every set, every unset and every rotation.
 //
-// Requests are signed according to the Standard Webhooks specification, version 1.0.
+// # Outcomes
+//
+// Only the status of a response counts, and only 2xx is success.
+//
+//	outcome    what happened                                         message
+//	Delivered  status 200 to 299, whatever the body does then        done
+//	NoWebhook  none is in effect, or it is off                       done
+//	Stopped    status 410, or nothing but failures, earlier; the     done, or set aside
+//	           webhook has not been set since
+//	Failed     another status (no redirect is followed), no          rests, until the schedule
+//	           response, no connection, or an address that the       is used up; then set aside
+//	           policy denies
+//	Gone       status 410                                            set aside
+//	Refused    the policy refuses the URL, or the message is         set aside
+//	           invalid, which is a defect of the host
+//	Deferred   a limit is reached, the receiver is paused, or the    rests for Result.Wait; this
+//	           store, the keys or the context of the host failed     was not an attempt
+//
+// [Schedule.Next] returns whether a message rests, and for how long. One that is set aside is
+// kept for a replay, which sends it with the same ID, or dropped: that is up to the host.
+//
+// A message may arrive more than once: a receiver may have processed a request whose
+// response never arrived. It recognises the message by its ID.
+//
+// # Limits
+//
+// Most queues let one receiver that hangs occupy all their workers. Send never waits for its
+// turn: beyond [Options.PerClient] and [Options.PerReceiver], it returns [Deferred] at once,
+// with a Wait that distributes what waits over the time to come. A receiver that failed five
+// times in a row is called by one attempt at a time, after pauses that start at five seconds
+// and double up to [Options.MaxPause]. It can ask for a pause with Retry-After, up to the
+// same limit.
+//
+// A backlog passes through the workers once before it is deferred. Workers cost nothing
+// while their messages are: have many more than PerClient.
+//
+// The limits are those of one [Sender]. Of n processes, each has its own: a receiver may get
+// n times as many requests at the same time.
+//
+// # Time
+//
+// [Options.Timeout] bounds an attempt, at whatever step the receiver is slow, and the
+// context of the caller bounds all of Send. After the header of a response, at most 4 KiB
+// and 250 milliseconds are spent on its body, for the sake of the connection. A queue whose
+// jobs have a time limit should give them a few seconds more than Timeout.
+//
+// # Keys
+//
+// Requests are signed as the Standard Webhooks specification 1.0 defines, with HMAC-SHA256
+// and a [Key] that the host gives the client: [Key.Reveal] is the text for the client's
+// settings. [Derived] computes the key of each client from a master, so that none is stored;
+// a host that stores keys encrypts them, and implements [Keys]. To rotate a key, return the
+// new one in front of the old one until the client has changed it: requests then have a
+// signature with each. The secret with which a client signs in is no such key.
+//
+// All receivers of a client verify with the same key. If a client has webhooks at two
+// vendors, either could forge requests to the other; it should have them under two client
+// identifiers.
+//
+// # Receivers
+//
+// A receiver verifies a request with a library of Standard Webhooks, and the bytes of the
+// body as they arrived:
+//
+//	// Go: github.com/standard-webhooks/standard-webhooks/libraries/go
+//	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, 1<<20))
+//	webhook, err := standardwebhooks.NewWebhook("whsec_…")
+//	err = webhook.Verify(body, r.Header)
+//
+//	// JavaScript: npm install standardwebhooks
+//	import { Webhook } from "standardwebhooks";
+//	new Webhook("whsec_…").verify(body, request.headers); // throws
+//
+//	# Python: pip install standardwebhooks
+//	from standardwebhooks.webhooks import Webhook
+//	Webhook("whsec_…").verify(body, request.headers)  # raises
+//
+// It responds with 2xx as soon as it has stored the message, and does the work later; it
+// ignores an ID that it has seen; it responds with 410 if it wants no further message.
+//
+// # Order
+//
+// Messages do not arrive in the order in which they were enqueued: an attempt that failed is
+// made again after later ones. Put the version of the entity into the body, and no more of
+// the entity than needed: a receiver keeps the highest version, or reads the present state.
+// An ID that is a hash of client, entity and version makes an event that was enqueued twice
+// one message.
+//
+// # Secrets
+//
+// However it is printed, a [Result] has no path and no query of a URL, and nothing of a
+// response but its status; a [Key] shows nothing. Results are for the host. A client that
+// could read the status or the time of a response could scan networks that it cannot reach.
 package deliver
