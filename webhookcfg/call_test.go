@@ -66,6 +66,7 @@ func TestCallsAreChecked(t *testing.T) {
 		{name: "catalogue down", scope: webhookcfg.Entity(known), exists: errBroken, want: 503, cause: errBroken},
 		{name: "unreachable", scope: webhookcfg.All(), url: hookURL, probe: func(context.Context) error { return errBroken }, want: 400, cause: errBroken},
 		{name: "probe throttled", scope: webhookcfg.All(), url: hookURL, probe: busy, want: 429, cause: retryError{1500 * time.Millisecond}},
+		{name: "prober down", scope: webhookcfg.All(), url: hookURL, probe: func(context.Context) error { return egress.ErrUnavailable }, want: 503, cause: egress.ErrUnavailable},
 		{name: "probe panics", scope: webhookcfg.All(), url: hookURL, probe: func(context.Context) error { panic("in the prober") }, want: 500},
 		{name: "store down", scope: webhookcfg.All(), store: func(context.Context) error { return errBroken }, want: 503, cause: errBroken},
 		{name: "store hangs", scope: webhookcfg.All(), url: hookURL, store: func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() }, want: 503, cause: context.DeadlineExceeded},

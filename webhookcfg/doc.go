@@ -99,7 +99,7 @@
 //	429     too_many_requests        the verifier or the prober asks to wait; see Retry-After
 //	500     server_error             a defect; the cause is logged
 //	503     temporarily_unavailable  store, verifier, EntityExists or Deliveries failed, or
-//	                                 time ran out
+//	                                 the prober for a reason of its own, or time ran out
 //
 // After a 503 the change was made completely or not at all. The client may repeat the
 // request; the outcome is that of one request, unless another change came in between.

@@ -233,6 +233,7 @@ func TestLevels(t *testing.T) {
 		{"throttled sign-in", throttled, nil, nil, false, 429, warn},
 		{"throttled probe", nil, retryError{time.Second}, nil, false, 429, warn},
 		{"unreachable", nil, errBroken, nil, false, 400, info},
+		{"prober", nil, fmt.Errorf("probe: %w", egress.ErrUnavailable), nil, false, 503, fail},
 		{"verifier", errBroken, nil, nil, false, 503, fail},
 		{"store", nil, nil, errBroken, false, 503, fail},
 		{"defect", nil, nil, webhookcfg.ErrInvalidArgument, false, 500, fail},

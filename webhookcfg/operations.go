@@ -196,6 +196,9 @@ func (o *operation) probe(ctx context.Context) *apiError {
 	if wait, ok := askedToWait(err); ok {
 		return throttled(err, wait)
 	}
+	if errors.Is(err, egress.ErrUnavailable) {
+		return unavailable(err)
+	}
 	return &apiError{code: codeWebhookUnreachable, description: "The webhook URL could not be reached", cause: err}
 }
 

@@ -15,9 +15,10 @@ type Prober interface {
 	// Probe returns nil if target, which the policy allows, can be reached.
 	//
 	// An error with a method RetryAfter() time.Duration asks the client to wait
-	// (429). Any other error means that the target cannot be reached (400); the
-	// reason is reported to the host and not to the client. Texts must not hold more
-	// of the URL than its host and port.
+	// (429), and one that wraps [egress.ErrUnavailable] means that the prober is
+	// unavailable (503). Any other error means that the target cannot be reached
+	// (400); the reason is reported to the host and not to the client. Texts must not
+	// hold more of the URL than its host and port.
 	Probe(ctx context.Context, client string, target egress.URL) error
 }
 

@@ -123,6 +123,11 @@ const (
 	ReasonResponse Reason = "response"
 )
 
+// ErrUnavailable is wrapped by the error of an [HTTPProbe] that lacked something of the
+// host's, such as a key, so that it shows nothing about the target. [Prober.Probe] does not
+// convert such an error.
+var ErrUnavailable = errors.New("egress: probe unavailable")
+
 // UnreachableError is returned if an endpoint could not be called. Its text contains
 // the host, the port and the reason; the cause, which it wraps, may contain more.
 type UnreachableError struct {

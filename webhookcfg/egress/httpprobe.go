@@ -13,7 +13,8 @@ import (
 // enforces the policy, follows no redirect and reuses no connection; ctx has the
 // deadline of the probe and must be used for every request. An HTTPProbe keeps its slot
 // until it returns, and may be called concurrently. To read response bodies, use
-// [ReadBody].
+// [ReadBody]; to report a failure of the host, which is not one of the target, wrap
+// [ErrUnavailable].
 type HTTPProbe func(ctx context.Context, client string, httpClient *http.Client, target URL) error
 
 // AnyResponse returns an HTTPProbe that sends one request without a body and accepts

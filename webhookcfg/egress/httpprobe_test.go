@@ -3,6 +3,7 @@ package egress_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
@@ -114,6 +115,16 @@ func TestHTTPProbeFailsBeforeHTTP(t *testing.T) {
 		if got := reasonOf(err); got != test.want {
 			t.Errorf("Probe = %v, want %v", err, test.want)
 		}
+	}
+}
+
+// TestUnavailableProbe: a failure of the host is not one of the target.
+func TestUnavailableProbe(t *testing.T) {
+	receiver := serve(t, nil, http.NotFoundHandler())
+	failed := fmt.Errorf("no key: %w", egress.ErrUnavailable)
+	httpProbe := func(context.Context, string, *http.Client, egress.URL) error { return failed }
+	if err := probeWith(t, newLoopback(nil), httpProbe, receiver.at("http", receiverName)); err != failed {
+		t.Errorf("Probe = %v, want %v", err, failed)
 	}
 }
 

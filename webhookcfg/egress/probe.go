@@ -128,7 +128,8 @@ func (p *Policy) probeClient(timeout time.Duration) *http.Client {
 //   - a [PolicyError] if [Policy.Check] refuses the target,
 //   - a [*LimitError] if a limit of [ProberOptions] is exceeded,
 //   - an [*UnreachableError] if the target is not reachable before the deadline of ctx,
-//     which should not be disclosed to the client; see [Reason], and
+//     which should not be disclosed to the client; see [Reason],
+//   - an error that wraps [ErrUnavailable] if the HTTPProbe returned it, and
 //   - the error of ctx if it was cancelled, or had ended before the call.
 //
 // Probe returns as soon as ctx ends. The probe continues until its own timeout.
@@ -196,8 +197,8 @@ func (pr *Prober) connect(ctx context.Context, to destination) error {
 
 func (pr *Prober) probeHTTP(ctx context.Context, client string, target URL, to destination) error {
 	err := pr.httpProbe(ctx, client, pr.httpClient, target)
-	if err == nil {
-		return nil
+	if err == nil || errors.Is(err, ErrUnavailable) {
+		return err
 	}
 	return unreachable(ctx, to, ReasonResponse, RedactError(err))
 }
