@@ -91,6 +91,13 @@
 // It responds with 2xx as soon as it has stored the message, and does the work later; it
 // ignores an ID that it has seen; it responds with 410 if it wants no further message.
 //
+// # Health
+//
+// With a [Health] in [Options.Health], which is also [webhookcfg.Options.Deliveries], a client
+// reads how the deliveries to its webhook go, and a webhook whose receiver responded with
+// 410, or failed for five days, gets no more messages until the client sets it again. The
+// configuration is never changed.
+//
 // # Order
 //
 // Messages do not arrive in the order in which they were enqueued: an attempt that failed is

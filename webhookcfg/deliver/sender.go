@@ -48,6 +48,10 @@ type Options struct {
 	// it can ask for with Retry-After. Zero means an hour.
 	MaxPause time.Duration
 
+	// Health records how deliveries go and stops those that are of no use. If nil,
+	// nothing is recorded and nothing stopped.
+	Health *Health
+
 	// UserAgent is the field User-Agent of the requests. If empty, it is
 	// "go-webhookcfg".
 	UserAgent string
@@ -143,12 +147,15 @@ func (s *Sender) CloseIdleConnections() { s.transport.CloseIdleConnections() }
 // alone, the rest also by [Options.Timeout]; once the header of a response has arrived,
 // Send returns within 250 milliseconds.
 //
-// A panic of a Resolver, of Keys or of OnResult is one of Send. What the attempt held is
+// A panic of the Resolver, of Keys, of a HealthStore or of OnResult is one of Send. What the attempt held is
 // released.
 func (s *Sender) Send(ctx context.Context, client, entity string, m Message) Result {
 	start := time.Now()
 	r := s.send(ctx, client, entity, m)
 	r.Duration = time.Since(start)
+	if s.options.Health != nil && !r.Webhook.URL.IsZero() {
+		s.options.Health.record(ctx, client, entity, r, start.Add(r.Duration))
+	}
 	if s.options.OnResult != nil {
 		s.options.OnResult(ctx, client, entity, m.ID, r)
 	}
@@ -165,6 +172,11 @@ func (s *Sender) send(ctx context.Context, client, entity string, m Message) Res
 	}
 	if hook.URL.IsZero() {
 		return Result{Outcome: NoWebhook, Webhook: hook}
+	}
+	if s.options.Health != nil {
+		if reason, stopped := s.options.Health.stopped(ctx, client, entity, hook); stopped {
+			return Result{Outcome: Stopped, Reason: reason, Webhook: hook}
+		}
 	}
 	r := s.deliver(ctx, client, hook.URL, m)
 	r.Webhook = hook

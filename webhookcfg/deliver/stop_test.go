@@ -1,0 +1,129 @@
+package deliver_test
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"slices"
+	"testing"
+	"time"
+
+	"example.com/go-webhookcfg/store"
+	"example.com/go-webhookcfg/webhookcfg"
+	"example.com/go-webhookcfg/webhookcfg/deliver"
+	"example.com/go-webhookcfg/webhookcfg/egress"
+)
+
+// TestStop: after a 410 nothing is sent until the client sets the webhook again, be it to
+// the same URL, and what the client reads follows.
+func TestStop(t *testing.T) {
+	code := http.StatusGone
+	r := newReceiver(t, false, func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(code) })
+	health, err := deliver.NewHealth(nil, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	st := store.NewMemory()
+	setAt := func(at time.Time) {
+		t.Helper()
+		change := webhookcfg.Set("acme", webhookcfg.All(), egress.NewURL(r.URL+secretPath))
+		change.Time = at
+		if err := st.Apply(t.Context(), change); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var seen []deliver.Outcome
+	s := newSender(t, st, keyring{deliver.NewKey()}, &deliver.Options{
+		Health:   health,
+		OnResult: func(_ context.Context, _, _, _ string, r deliver.Result) { seen = append(seen, r.Outcome) },
+	})
+	state := func() string {
+		t.Helper()
+		hook, err := st.Resolve(t.Context(), "acme", "e1")
+		if err != nil {
+			t.Fatal(err)
+		}
+		d, err := health.Delivery(t.Context(), "acme", "e1", hook)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return d.State.String() + " " + d.Reason.String()
+	}
+
+	setAt(time.Now().Add(-time.Hour))
+	check(t, "gone", s.Send(t.Context(), "acme", "e1", message), deliver.Gone, deliver.ReasonGone)
+	result := s.Send(t.Context(), "acme", "e2", message) // the base, by way of another entity
+	check(t, "stopped", result, deliver.Stopped, deliver.ReasonGone)
+	if got := state(); len(r.received()) != 1 || result.Webhook.URL.IsZero() || got != "stopped gone" {
+		t.Errorf("%d requests, webhook %v, state %q", len(r.received()), result.Webhook, got)
+	}
+
+	code = http.StatusNotFound
+	setAt(time.Now().Add(-time.Minute))
+	check(t, "set again", s.Send(t.Context(), "acme", "e1", message), deliver.Failed, deliver.ReasonStatus)
+	if got := state(); got != "failing status" {
+		t.Errorf("state %q", got)
+	}
+	code = http.StatusOK
+	check(t, "recovered", s.Send(t.Context(), "acme", "e1", message), deliver.Delivered, "")
+	if got := state(); got != "ok " {
+		t.Errorf("state %q", got)
+	}
+	if want := []deliver.Outcome{deliver.Gone, deliver.Stopped, deliver.Failed, deliver.Delivered}; !slices.Equal(seen, want) {
+		t.Errorf("OnResult got %v, want %v", seen, want)
+	}
+}
+
+// TestNotStopped: a 410 within the second of the set may be that of a webhook that was set
+// earlier in it.
+func TestNotStopped(t *testing.T) {
+	r := newReceiver(t, false, status(http.StatusGone))
+	health, err := deliver.NewHealth(nil, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	st := store.NewMemory()
+	change := webhookcfg.Set("acme", webhookcfg.All(), egress.NewURL(r.URL))
+	change.Time = time.Now().Add(time.Hour) // later than any response of this test
+	if err := st.Apply(t.Context(), change); err != nil {
+		t.Fatal(err)
+	}
+	s := newSender(t, st, keyring{deliver.NewKey()}, &deliver.Options{Health: health})
+	for range 2 {
+		check(t, "gone", s.Send(t.Context(), "acme", "e1", message), deliver.Gone, deliver.ReasonGone)
+	}
+}
+
+// TestRefusedIsNotStopped: the policy decides at each attempt, and what the host cannot
+// provide is not shown to the client.
+func TestRefusedIsNotStopped(t *testing.T) {
+	health, err := deliver.NewHealth(nil, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := newReceiver(t, false, status(200))
+	st, keys := configured(t, r.URL+secretPath), keyring{deliver.NewKey()}
+	hook, _ := st.Resolve(t.Context(), "acme", "e1")
+	state := func() webhookcfg.DeliveryState {
+		d, err := health.Delivery(t.Context(), "acme", "e1", hook)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return d.State
+	}
+	broken := keysFunc(func(context.Context, string) ([]deliver.Key, error) { return nil, errors.New("no keys") })
+	s := newSender(t, st, broken, &deliver.Options{Health: health})
+	check(t, "keys", s.Send(t.Context(), "acme", "e1", message), deliver.Deferred, deliver.ReasonUnavailable)
+	if got := state(); got != webhookcfg.DeliveryUnknown {
+		t.Errorf("state %v", got)
+	}
+	strict := newSender(t, st, keys, &deliver.Options{Health: health, Policy: &egress.Policy{AllowHTTP: true}})
+	for range 2 {
+		check(t, "strict", strict.Send(t.Context(), "acme", "e1", message), deliver.Refused, deliver.ReasonPolicy)
+	}
+	if got := state(); got != webhookcfg.DeliveryStopped {
+		t.Errorf("state %v", got)
+	}
+	allowed := newSender(t, st, keys, &deliver.Options{Health: health})
+	check(t, "allowed", allowed.Send(t.Context(), "acme", "e1", message), deliver.Delivered, "")
+}
