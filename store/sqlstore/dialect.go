@@ -95,8 +95,11 @@ type dialectSpec struct {
 	// clause replace makes it replace an existing one.
 	touch, put, replace string
 	// set combines both in one statement, where one exists that locks first; else "".
-	set     string
-	setAll  string
+	set    string
+	setAll string
+	// replaceDelivery is the clause of saveDelivery for a row that exists: it keeps a later one.
+	replaceDelivery, expireDeliveries string
+
 	changes string // "" without support for a feed
 
 	// identity is an expression for a text that differs after the database lost committed
@@ -133,6 +136,8 @@ type queries struct {
 	bound, purge, purgeAll, swept statement
 	changes                       statement
 	versions                      string
+
+	loadDelivery, saveDelivery, expireDeliveries statement
 }
 
 // queries compiles the statements for tables with a prefix, and for standbys that lag behind
@@ -164,6 +169,10 @@ func (g *dialectSpec) queries(prefix string, lag time.Duration) queries {
 		swept:          compile(swept),
 		changes:        compile(g.changes),
 		versions:       withTables(expressions.Replace(versions), prefix),
+
+		loadDelivery:     compile(loadDelivery),
+		saveDelivery:     compile(saveDelivery + g.replaceDelivery),
+		expireDeliveries: compile(g.expireDeliveries),
 	}
 	if g.set != "" {
 		q.set = []statement{compile(g.set)}

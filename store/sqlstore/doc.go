@@ -45,6 +45,13 @@
 // single statements of the database are. Names and URLs are stored as bytes: no
 // encoding, collation or trailing space makes two of them equal.
 //
+// Deliveries have a table of their own, with a row for each base and each override that
+// [Store.SaveDelivery] was called for; the one with the latest attempt remains, by the clocks of
+// the processes, which should agree within seconds. A save is a single statement without a
+// transaction around it, which no process can leave open, and locks no row that a change needs.
+// (In SQLite it waits for the one writer, as a change does.) Changes leave the table alone: a
+// delivery has the time of the webhook that it belongs to, which its reader compares.
+//
 // # Transactions and errors
 //
 // A change is a transaction that locks the row of its client first. It is retried, up
@@ -160,13 +167,20 @@
 // cost nothing. A process does not notice that a later version migrates its tables while it
 // runs; the tables stay usable for the version before.
 //
-// The store itself needs SELECT, INSERT and UPDATE, and DELETE on the table of overrides.
-// Never delete rows of clients: a generation that starts again at 0 revives obsolete
+// Version 2 of the tables adds the one of deliveries. Only [Store.LoadDelivery] and
+// [Store.SaveDelivery] need it: with version 1, the file 001.sql, everything else works, and
+// these two return an error, until they find that the tables were migrated. A version of this
+// package that knows only version 1 keeps running during and after the migration, but does not
+// start after it.
+//
+// The store itself needs SELECT, INSERT and UPDATE, and DELETE on the tables of overrides and of
+// deliveries. Never delete rows of clients: a generation that starts again at 0 revives obsolete
 // overrides.
 //
 // Run [Store.SweepEvery] in a goroutine of any number of processes: it deletes obsolete rows
-// in small batches. A row takes the bytes of its names and its URL, and about a hundred
-// for the engine.
+// in small batches, and deliveries without an attempt in the last 90 days. If one of these was
+// a stop, the next message is sent again, and the next 410 of the receiver stops what follows.
+// A row takes the bytes of its names and its URL, and about a hundred for the engine.
 //
 // Back up with the tools of the database, all tables of one prefix together. Restoring
 // a backup returns the configuration to the time of the backup. If a table was reloaded

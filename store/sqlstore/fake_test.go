@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"database/sql/driver"
 	"errors"
+	"fmt"
 	"io"
 	"slices"
 	"strings"
@@ -27,8 +28,13 @@ type fake struct {
 	open  int
 }
 
-// errNoRows makes a statement change no row; other statements change one.
-var errNoRows = errors.New("no rows")
+// affected, as the error of a statement, makes it succeed and change so many rows; other
+// statements change one.
+type affected int64
+
+func (a affected) Error() string { return fmt.Sprintf("%d rows", int64(a)) }
+
+const errNoRows = affected(0)
 
 // resultRows are the rows of a query; nil for other calls.
 type resultRows [][]driver.Value
@@ -37,7 +43,7 @@ type resultRows [][]driver.Value
 // has no connection.
 func openFake(t testing.TB, dialect sqlstore.Dialect, opts *sqlstore.Options, on func(call string, args []driver.NamedValue) (resultRows, error)) (*sqlstore.Store, *fake) {
 	t.Helper()
-	s, f := openUnchecked(t, dialect, opts, (&schema{version: 1}).on)
+	s, f := openUnchecked(t, dialect, opts, (&schema{version: current}).on)
 	if err := s.Migrate(context.Background()); err != nil {
 		t.Fatal(err)
 	}
@@ -144,13 +150,11 @@ func (c *fakeConn) ExecContext(ctx context.Context, query string, args []driver.
 		<-ctx.Done()
 		return nil, ctx.Err()
 	}
-	switch _, err := c.f.do(query, args); {
-	case errors.Is(err, errNoRows):
-		return driver.RowsAffected(0), nil
-	case err != nil:
-		return nil, err
+	_, err := c.f.do(query, args)
+	if n, ok := errors.AsType[affected](err); ok {
+		return driver.RowsAffected(n), nil
 	}
-	return driver.RowsAffected(1), nil
+	return driver.RowsAffected(1), err
 }
 
 func (c *fakeConn) QueryContext(_ context.Context, query string, args []driver.NamedValue) (driver.Rows, error) {

@@ -12,8 +12,13 @@ import (
 	"example.com/go-webhookcfg/webhookcfg/egress"
 )
 
-// schemaVersion is the version of the tables that this package reads and writes.
-const schemaVersion = 1
+// Versions of the schema: the latest one, to which Migrate leads; the oldest one that the
+// store works with; and the first one that has deliveries.
+const (
+	schemaVersion   = 2
+	oldestVersion   = 1
+	deliveryVersion = 2
+)
 
 // migrations has a file for each version of the schema of a dialect. It leads there from the
 // version before, and also if it ran already or was interrupted. A process of the version
@@ -52,48 +57,49 @@ func (g *dialectSpec) migration(version int, prefix string) (statements []string
 // Migrate also returns an error if another dialect created them, or if the connections to
 // MySQL or MariaDB do not have autocommit.
 func (s *Store) Migrate(ctx context.Context) error {
-	err := s.check(ctx)
+	err := s.check(ctx, schemaVersion)
 	if err != nil && !errors.Is(err, ErrNewerSchema) && !errors.Is(err, ErrStandby) && !errors.Is(err, s.dialect.unfit) {
 		err = s.retry(ctx, func() (outcome, error) { return s.attempted(s.migrateLocked(ctx)) })
 		if err == nil {
-			err = s.check(ctx)
+			err = s.check(ctx, schemaVersion)
 		}
 	}
 	return s.wrapError("migrate", err, egress.URL{})
 }
 
-// ready returns nil if a check of the schema has succeeded, now or earlier. Until then
-// every call makes its own check, so that none waits for that of another.
-func (s *Store) ready(ctx context.Context) error {
-	if s.checked.Load() {
+// ready returns nil if a check has found the version of the schema that the caller needs, or a
+// later one, now or earlier. Until then every call makes its own check, so that none waits for
+// that of another.
+func (s *Store) ready(ctx context.Context, needed int) error {
+	if int(s.found.Load()) >= needed {
 		return nil
 	}
-	return s.check(ctx)
+	return s.check(ctx, needed)
 }
 
-// check checks, with one query, that the schema is current and was made for the dialect,
-// and that the connections are fit for it.
-func (s *Store) check(ctx context.Context) error {
-	err := s.retry(ctx, func() (outcome, error) {
+// check checks, with one query, that the schema has the needed version or a later one that is
+// known, and was made for the dialect, and that the connections are fit for it.
+func (s *Store) check(ctx context.Context, needed int) error {
+	return s.retry(ctx, func() (outcome, error) {
 		found, err := findSchema(ctx, s.db, s.queries.check)
 		switch {
 		case err != nil:
 			err = fmt.Errorf("check of the schema: %w", err)
 		case found.version > schemaVersion:
 			err = found.newer()
-		case found.version < schemaVersion:
-			err = fmt.Errorf("schema is not migrated: version %d, want %d", found.version, schemaVersion)
+		case found.version < oldestVersion:
+			err = found.older(needed)
 		case !found.fit:
 			err = s.dialect.unfit
 		case found.standby:
 			err = ErrStandby
+		case found.version < needed:
+			err = found.older(needed)
+		default:
+			s.found.Store(int32(found.version))
 		}
 		return s.attempted(err)
 	})
-	if err == nil {
-		s.checked.Store(true)
-	}
-	return err
 }
 
 var errOtherDialect = errors.New("tables of another dialect")
@@ -115,6 +121,10 @@ func findSchema(ctx context.Context, db querier, q statement) (foundSchema, erro
 		return foundSchema{}, err
 	}
 	return found[0], nil
+}
+
+func (f foundSchema) older(needed int) error {
+	return fmt.Errorf("schema has version %d, want %d: call Migrate", f.version, needed)
 }
 
 func (f foundSchema) newer() error {

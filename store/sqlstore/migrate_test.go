@@ -23,6 +23,7 @@ type schema struct {
 const (
 	noTable = -2
 	noRow   = -1
+	current = 2
 )
 
 var errNoTable = errors.New("no such table")
@@ -35,6 +36,8 @@ func (s *schema) on(call string, _ []driver.NamedValue) (resultRows, error) {
 		s.version = cmp.Or(s.locked, max(s.version, noRow))
 	case strings.HasPrefix(call, "INSERT INTO wh_schema"):
 		s.version = max(s.version, 1)
+	case strings.HasPrefix(call, "UPDATE wh_schema"):
+		s.version = max(s.version, 2)
 	case strings.Contains(call, "AS identity, NULL, NULL"):
 		return resultRows{{false, "id", nil, nil}}, nil
 	case strings.Contains(call, "AS identity"):
@@ -60,13 +63,13 @@ func openSchema(t *testing.T, dialect sqlstore.Dialect, db *schema) (*sqlstore.S
 // TestMigrate: a migration completes what is missing, whatever an earlier one left behind.
 func TestMigrate(t *testing.T) {
 	for _, dialect := range dialects() {
-		for _, version := range []int{noTable, noRow, 0} {
+		for _, version := range []int{noTable, noRow, 0, 1} {
 			db := &schema{version: version}
 			s, f := openSchema(t, dialect, db)
-			if err := s.Migrate(t.Context()); err != nil || db.version != 1 {
+			if err := s.Migrate(t.Context()); err != nil || db.version != current {
 				t.Errorf("%s: version %d led to version %d: %v", dialect, version, db.version, err)
 			}
-			if f.count("CREATE TABLE") < 3 || f.count("INSERT") != 1 {
+			if all := version < 1; f.count("UPDATE") != 1 || f.count("INSERT") > 0 != all || f.count("CREATE TABLE") > 2 != all {
 				t.Errorf("%s: %s", dialect, f.shape())
 			}
 			sent := f.count("SELECT version")
@@ -79,7 +82,7 @@ func TestMigrate(t *testing.T) {
 
 func TestMigrateCurrentSchema(t *testing.T) {
 	for _, dialect := range dialects() {
-		s, f := openSchema(t, dialect, &schema{version: 1})
+		s, f := openSchema(t, dialect, &schema{version: current})
 		if err := s.Migrate(t.Context()); err != nil || f.shape() != "connect SELECT" {
 			t.Errorf("%s: %s: %v", dialect, f.shape(), err)
 		}
@@ -92,7 +95,7 @@ func TestMigrateCurrentSchema(t *testing.T) {
 func TestMigrateUnfit(t *testing.T) {
 	undefined := stateError("42703")
 	for _, dialect := range dialects() {
-		for _, version := range []int{1, noTable} {
+		for _, version := range []int{current, 1, noTable} {
 			for _, db := range []*schema{{version: version, unfit: true}, {version: version, err: undefined}} {
 				s, f := openSchema(t, dialect, db)
 				err := s.Migrate(t.Context())
@@ -110,9 +113,11 @@ func TestMigrateUnfit(t *testing.T) {
 // TestMigrateStandby: Migrate changes nothing on a standby.
 func TestMigrateStandby(t *testing.T) {
 	for _, dialect := range dialects() {
-		s, f := openSchema(t, dialect, &schema{version: 1, standby: true})
-		if err := s.Migrate(t.Context()); !errors.Is(err, sqlstore.ErrStandby) || f.shape() != "connect SELECT" {
-			t.Errorf("%s: %s: %v", dialect, f.shape(), err)
+		for _, version := range []int{current, 1} {
+			s, f := openSchema(t, dialect, &schema{version: version, standby: true})
+			if err := s.Migrate(t.Context()); !errors.Is(err, sqlstore.ErrStandby) || f.shape() != "connect SELECT" {
+				t.Errorf("%s: %s: %v", dialect, f.shape(), err)
+			}
 		}
 	}
 }
@@ -120,8 +125,8 @@ func TestMigrateStandby(t *testing.T) {
 // TestMigrateConcurrently: a process that waited for the lock finds the schema current.
 func TestMigrateConcurrently(t *testing.T) {
 	for _, dialect := range dialects() {
-		s, f := openSchema(t, dialect, &schema{version: noTable, locked: 1})
-		if err := s.Migrate(t.Context()); err != nil || f.count("CREATE") > 1 || f.count("INSERT") > 0 {
+		s, f := openSchema(t, dialect, &schema{version: noTable, locked: current})
+		if err := s.Migrate(t.Context()); err != nil || f.count("CREATE") > 1 || f.count("INSERT") > 0 || f.count("UPDATE") > 0 {
 			t.Errorf("%s: %s: %v", dialect, f.shape(), err)
 		}
 	}
@@ -129,7 +134,7 @@ func TestMigrateConcurrently(t *testing.T) {
 
 func TestMigrateNewerSchema(t *testing.T) {
 	for _, dialect := range dialects() {
-		for _, db := range []*schema{{version: 2}, {version: noTable, locked: 2}} {
+		for _, db := range []*schema{{version: current + 1}, {version: noTable, locked: current + 1}, {version: 1, locked: current + 1}} {
 			s, f := openSchema(t, dialect, db)
 			if err := s.Migrate(t.Context()); !errors.Is(err, sqlstore.ErrNewerSchema) {
 				t.Errorf("%s: %v", dialect, err)

@@ -22,6 +22,15 @@ ON DUPLICATE KEY UPDATE url = @url, since = @since`,
 	setAll: `
 INSERT INTO {client} (id, gen, swept, url, since, mark) VALUES (@client, 1, 1, @url, @since, @mark)
 ON DUPLICATE KEY UPDATE gen = gen + 1, url = @url, since = @since, mark = @mark`,
+	// A comparison has the same result with the old latest and with the new one, in whatever
+	// order the assignments are made.
+	replaceDelivery: `
+ON DUPLICATE KEY UPDATE since = IF(latest <= @latest, @since, since), state = IF(latest <= @latest, @state, state),
+  reason = IF(latest <= @latest, @reason, reason), last_success = IF(latest <= @latest, @success, last_success),
+  last_failure = IF(latest <= @latest, @failure, last_failure), first_failure = IF(latest <= @latest, @first, first_failure),
+  latest = GREATEST(latest, @latest)`,
+	expireDeliveries: `
+DELETE FROM {delivery} WHERE latest < @before ORDER BY latest LIMIT @limit`,
 	// UUID_SHORT starts with the second in which the server was started.
 	identity: `CONCAT(@@server_id, '-', @@hostname, '-', @@port, '-', UUID_SHORT() >> 24)`,
 	// Replicas are read-only by convention. Some versions have a number here, some a word.

@@ -29,6 +29,8 @@ INSERT INTO {client} AS c (id, gen, swept, url, since, mark, chg)
 VALUES (@client::bytea, 1, 1, @url::bytea, @since::bigint, @mark::bigint, pg_current_xact_id())
 ON CONFLICT (id) DO UPDATE
 SET gen = c.gen + 1, url = EXCLUDED.url, since = EXCLUDED.since, mark = EXCLUDED.mark, chg = EXCLUDED.chg`,
+	replaceDelivery:  replaceDelivery,
+	expireDeliveries: expireDeliveries,
 	// The changes of transactions that had ended are not read again, however long others
 	// take: one that started before them holds back xmin, even from another database.
 	//

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"example.com/go-webhookcfg/store/sqlstore"
+	"example.com/go-webhookcfg/webhookcfg"
 )
 
 // calls are the calls of a store for which its schema must be current.
@@ -24,6 +25,10 @@ func calls(s *sqlstore.Store) map[string]func(context.Context) error {
 		"versions": func(ctx context.Context) error { return second(s.Versions(ctx, []string{"acme"})) },
 		"sweep":    func(ctx context.Context) error { return second(s.Sweep(ctx, 1)) },
 		"changes":  func(ctx context.Context) error { return second(s.Changes(ctx, "")) },
+		"load":     func(ctx context.Context) error { return second(s.LoadDelivery(ctx, "acme", webhookcfg.All())) },
+		"save": func(ctx context.Context) error {
+			return s.SaveDelivery(ctx, "acme", webhookcfg.All(), webhookcfg.Delivery{})
+		},
 	}
 	return all
 }
@@ -34,13 +39,15 @@ func TestUnready(t *testing.T) {
 	for _, dialect := range dialects() {
 		for name, db := range map[string]*schema{
 			"no table": {version: noTable}, "half-migrated": {version: noRow}, "version 0": {version: 0},
-			"newer": {version: 2}, "standby": {version: 1, standby: true}, "unfit": {version: 1, unfit: true}, "of another dialect": {version: 1, err: stateError("42703")},
+			"newer": {version: current + 1}, "standby": {version: current, standby: true}, "unfit": {version: current, unfit: true},
+			"version 1, standby": {version: 1, standby: true}, "version 1, unfit": {version: 1, unfit: true},
+			"of another dialect": {version: current, err: stateError("42703")},
 		} {
-			current := &schema{version: 1}
+			repairedDB := &schema{version: current}
 			var repaired atomic.Bool
 			s, f := openUnchecked(t, dialect, nil, func(call string, args []driver.NamedValue) (resultRows, error) {
 				if repaired.Load() {
-					return current.on(call, args)
+					return repairedDB.on(call, args)
 				}
 				return db.on(call, args)
 			})
@@ -50,7 +57,7 @@ func TestUnready(t *testing.T) {
 			}
 			for call, do := range all {
 				if err := do(t.Context()); err == nil || outcomeOf(err) != notMade || errors.Is(err, sqlstore.ErrNewerSchema) != (name == "newer") ||
-					errors.Is(err, sqlstore.ErrStandby) != (name == "standby") {
+					errors.Is(err, sqlstore.ErrStandby) != db.standby {
 					t.Errorf("%s, %s: %s: %v", dialect, name, call, err)
 				}
 			}
@@ -83,7 +90,7 @@ func TestHungCheck(t *testing.T) {
 				<-thawed
 				return nil, context.DeadlineExceeded
 			}
-			return (&schema{version: 1}).on(call, args)
+			return (&schema{version: current}).on(call, args)
 		})
 		hung := make(chan error, 1)
 		go func() { hung <- s.Apply(context.Background(), set()) }()

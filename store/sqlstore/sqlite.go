@@ -23,6 +23,8 @@ INSERT INTO {client} (id, gen, swept, url, since, mark, chg)
 VALUES (@client, 1, 1, @url, @since, @mark, (SELECT COALESCE(MAX(chg), 0) + 1 FROM {client}))
 ON CONFLICT (id) DO UPDATE
 SET gen = gen + 1, url = excluded.url, since = excluded.since, mark = excluded.mark, chg = excluded.chg`,
+	replaceDelivery:  replaceDelivery,
+	expireDeliveries: expireDeliveries,
 	changes: `
 SELECT {standby}, {identity} AS identity, '0:' || (newest + 1) || ':', newest, NULL
 FROM (SELECT COALESCE(MAX(chg), 0) AS newest FROM {client}) q

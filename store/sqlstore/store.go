@@ -41,11 +41,12 @@ type Store struct {
 	queries   queries
 	retryable func(error) bool
 	logger    *slog.Logger
-	checked   atomic.Bool // whether a check of the schema has succeeded
+	found     atomic.Int32 // the version of the schema in the last check that succeeded; 0 before
 	// changing admits one change of each client at a time. Without it, the changes of one
 	// client would wait for its row in the database, each with a connection of the pool
 	// that the calls of other clients then lack.
 	changing  keylock.Locks
+	saving    keylock.Locks // admits one save of each client at a time, for the same reason
 	writing   keylock.Locks // of one key: a dialect with one writer writes one change at a time
 	lastSwept atomic.Pointer[dirtyClient]
 }
@@ -136,7 +137,7 @@ func (s *Store) Apply(ctx context.Context, c webhookcfg.Change) error {
 		"since":  c.Time.Unix(),
 		"mark":   rand.Int64(),
 	}
-	if err := s.ready(ctx); err != nil {
+	if err := s.ready(ctx, oldestVersion); err != nil {
 		return s.wrapError("apply", err, c.URL)
 	}
 	unlock, err := s.changing.Lock(ctx, c.Client)

@@ -120,7 +120,7 @@ func TestPrefix(t *testing.T) {
 				return resultRows{{int64(1)}}, nil
 			case strings.HasPrefix(call, "SELECT version,"):
 				checks++
-				return resultRows{{checks, true, false}}, nil
+				return resultRows{{checks * 2, true, false}}, nil
 			case strings.HasPrefix(call, "SELECT id, gen"):
 				return resultRows{{[]byte("acme"), int64(2)}}, nil
 			case strings.HasPrefix(call, "SELECT MIN"):
@@ -137,7 +137,8 @@ func TestPrefix(t *testing.T) {
 		errs := []error{
 			s.Migrate(t.Context()), s.Apply(t.Context(), set()), s.Apply(t.Context(), unset()), s.Apply(t.Context(), setAll()),
 			second(s.Resolve(t.Context(), "acme", "e1")), second(s.List(t.Context(), "acme", "", 1)),
-			second(s.Versions(t.Context(), []string{"acme"})), second(s.Sweep(t.Context(), 1)),
+			second(s.Versions(t.Context(), []string{"acme"})), second(s.Sweep(t.Context(), 2)),
+			second(s.LoadDelivery(t.Context(), "acme", webhookcfg.All())), s.SaveDelivery(t.Context(), "acme", webhookcfg.Entity("e1"), webhookcfg.Delivery{}),
 		}
 		if _, err := s.Changes(t.Context(), ""); !errors.Is(err, errors.ErrUnsupported) {
 			errs = append(errs, err)
@@ -149,7 +150,7 @@ func TestPrefix(t *testing.T) {
 		if strings.Contains(text, "wh_") || strings.ContainsAny(text, "{}@") {
 			t.Errorf("%s: template not compiled: %s", dialect, text)
 		}
-		if strings.Count(text, "px_client") < 5 || strings.Count(text, "px_override") < 5 {
+		if strings.Count(text, "px_client") < 5 || strings.Count(text, "px_override") < 5 || strings.Count(text, "px_delivery") < 5 {
 			t.Errorf("%s: few tables in %s", dialect, text)
 		}
 	}
@@ -168,6 +169,12 @@ func TestTooLong(t *testing.T) {
 		"listed client":   second(s.List(t.Context(), long, "", 1)),
 		"versions":        second(s.Versions(t.Context(), []string{"acme", long})),
 		"sweep":           second(s.Sweep(t.Context(), 0)),
+		"loaded client":   second(s.LoadDelivery(t.Context(), long, webhookcfg.All())),
+		"loaded entity":   second(s.LoadDelivery(t.Context(), "acme", webhookcfg.Entity(long))),
+		"saved client":    s.SaveDelivery(t.Context(), long, webhookcfg.All(), webhookcfg.Delivery{}),
+		"saved entity":    s.SaveDelivery(t.Context(), "acme", webhookcfg.Entity(long), webhookcfg.Delivery{}),
+		"no scope":        s.SaveDelivery(t.Context(), "acme", webhookcfg.Entity(""), webhookcfg.Delivery{}),
+		"no client":       second(s.LoadDelivery(t.Context(), "", webhookcfg.All())),
 	} {
 		if !errors.Is(err, webhookcfg.ErrInvalidArgument) {
 			t.Errorf("%s: %v", name, err)

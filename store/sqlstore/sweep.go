@@ -3,6 +3,7 @@ package sqlstore
 import (
 	"context"
 	"database/sql"
+	"errors"
 	"fmt"
 	"log/slog"
 	"math"
@@ -45,12 +46,13 @@ func (s *Store) SweepEvery(ctx context.Context, interval time.Duration) {
 	}
 }
 
-// Sweep deletes up to limit obsolete rows, which changes of all entities have left
-// behind, in small transactions, and returns their number. Obsolete rows have no effect
-// and cost only space. Sweep may run at any time, concurrently with all other methods
+// Sweep deletes up to limit obsolete rows, in small transactions, and returns their number:
+// overrides that changes of all entities have left behind, which cost only space, and
+// deliveries without an attempt in the last 90 days. If such a delivery was a stop, the next
+// attempt finds it out again. Sweep may run at any time, concurrently with all other methods
 // and in several processes. [Store.SweepEvery] calls it regularly; otherwise call it every
 // few minutes, and again immediately if it returned limit. A call that finds nothing reads
-// one row for each client.
+// one row for each client. A store that found a schema of version 1 deletes no deliveries.
 //
 // A call starts with the client after the one at which the previous call of this Store
 // reached its limit or failed, so that every client has its turn, however many rows another
@@ -62,6 +64,19 @@ func (s *Store) Sweep(ctx context.Context, limit int) (removed int, err error) {
 	if limit < 1 {
 		return 0, fmt.Errorf("%w: sweep without a limit", webhookcfg.ErrInvalidArgument)
 	}
+	if err := s.ready(ctx, oldestVersion); err != nil {
+		return 0, s.wrapError("sweep", err, egress.URL{})
+	}
+	removed, err = s.sweepDeliveries(ctx, limit)
+	if removed < limit {
+		n, failed := s.sweepOverrides(ctx, limit-removed)
+		removed += n
+		err = errors.Join(err, failed)
+	}
+	return removed, s.wrapError("sweep", err, egress.URL{})
+}
+
+func (s *Store) sweepOverrides(ctx context.Context, limit int) (removed int, err error) {
 	start := []byte{}
 	if last := s.lastSwept.Load(); last != nil {
 		start = last.id
@@ -75,7 +90,7 @@ func (s *Store) Sweep(ctx context.Context, limit int) (removed int, err error) {
 	if err == nil && removed < limit {
 		s.lastSwept.Store(nil) // every client had its turn
 	}
-	return removed, s.wrapError("sweep", err, egress.URL{})
+	return removed, err
 }
 
 // sweepAfter sweeps the clients after one. A client that fails has had its turn.

@@ -38,6 +38,8 @@ func (o *obsoleteRows) on(call string, args []driver.NamedValue) (found resultRo
 			return resultRows{{int64(1)}}, nil
 		}
 		return resultRows{{nil}}, nil
+	case strings.HasPrefix(call, "DELETE FROM wh_delivery"):
+		return nil, errNoRows
 	case strings.HasPrefix(call, "DELETE"):
 		client := string(args[0].Value.([]byte))
 		o.deleted += client
@@ -100,6 +102,8 @@ func TestSweepEvery(t *testing.T) {
 			mu.Lock()
 			defer mu.Unlock()
 			switch {
+			case strings.HasPrefix(call, "DELETE FROM wh_delivery"):
+				return nil, errNoRows
 			case strings.HasPrefix(call, "SELECT id, gen") && broken:
 				return nil, stateError("57P01")
 			case strings.HasPrefix(call, "SELECT id, gen") && rows > 0:
@@ -149,7 +153,7 @@ func TestSweepEveryGoesOn(t *testing.T) {
 		o := &obsoleteRows{rows: map[string]int{"a": 1, "b": 1, "c": 1}}
 		s, f := openFake(t, sqlstore.MySQL(), nil, o.on)
 		f.hangs = func(query string, args []driver.NamedValue) bool {
-			return strings.HasPrefix(strings.TrimSpace(query), "DELETE") && string(args[0].Value.([]byte)) == "a"
+			return strings.HasPrefix(strings.TrimSpace(query), "DELETE FROM wh_override") && string(args[0].Value.([]byte)) == "a"
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
 		defer cancel()
@@ -167,7 +171,10 @@ func TestSweepStarts(t *testing.T) {
 		for range 20 {
 			ctx, cancel := context.WithCancel(t.Context())
 			s, _ := openFake(t, sqlstore.MySQL(), nil, func(call string, _ []driver.NamedValue) (resultRows, error) {
-				if strings.HasPrefix(call, "SELECT id, gen") {
+				switch {
+				case strings.HasPrefix(call, "DELETE"):
+					return nil, errNoRows
+				case strings.HasPrefix(call, "SELECT id, gen"):
 					cancel()
 				}
 				return nil, nil

@@ -50,6 +50,28 @@ func (s *Store) write(ctx context.Context, statements []statement, v values) (ro
 	return rows, err
 }
 
+// execute executes a statement that is a transaction of its own, and returns the number of
+// rows that it changed. The server may execute a statement that was abandoned, however late
+// it arrives, and one whose response was lost is not distinguished from one that failed. So
+// the statement must not matter if it is executed late or twice.
+func (s *Store) execute(ctx context.Context, stmt statement, v values) (rows int64, err error) {
+	if s.dialect.oneWriter {
+		unlock, err := s.writing.Lock(ctx, "")
+		if err != nil {
+			return 0, err
+		}
+		defer unlock()
+	}
+	err = s.retry(ctx, func() (outcome, error) {
+		result, err := s.db.ExecContext(ctx, stmt.text, stmt.args(v)...)
+		if err == nil {
+			rows, err = result.RowsAffected()
+		}
+		return s.attempted(err)
+	})
+	return rows, err
+}
+
 // transaction executes BEGIN and COMMIT as statements: those return when ctx ends,
 // whereas the methods of a [sql.Tx] wait for an unresponsive server.
 func (s *Store) transaction(ctx context.Context, conn *sql.Conn, statements []statement, v values) (rows int64, found outcome, err error) {

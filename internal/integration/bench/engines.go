@@ -101,7 +101,7 @@ func newSQLDatabase(t testing.TB, driver, dsn string, dialect sqlstore.Dialect) 
 
 func (d *sqlDatabase) drop(t testing.TB) {
 	for _, prefix := range []string{oursPrefix, barePrefix} {
-		for _, table := range []string{"schema", "client", "override"} {
+		for _, table := range []string{"schema", "client", "override", "delivery"} {
 			if _, err := d.admin.Exec("DROP TABLE IF EXISTS " + prefix + table); err != nil {
 				t.Error(err)
 			}

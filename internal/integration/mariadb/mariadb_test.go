@@ -36,17 +36,20 @@ WHERE id = {session} AND info = 'commit' AND state LIKE 'Waiting%'`
 
 func mariaDB() sqltest.Engine {
 	return sqltest.Engine{
-		Open:      sqltest.Driver("mysql"),
-		Dialect:   sqlstore.MySQL(),
-		Shared:    shared.Get,
-		Unsynced:  shared.Own,
-		Dedicated: engine.MariaDB,
-		ReadOnly:  readOnly,
-		AsUser:    asUser,
-		NoWrites:  "1290",
-		NoTable:   "1146",
-		Session:   "SELECT CONNECTION_ID()",
-		Running:   "SELECT COUNT(*) FROM information_schema.processlist WHERE id <> CONNECTION_ID() AND info LIKE '%{prefix}client%'",
+		Open:        sqltest.Driver("mysql"),
+		Dialect:     sqlstore.MySQL(),
+		Shared:      shared.Get,
+		Unsynced:    shared.Own,
+		Dedicated:   engine.MariaDB,
+		ReadOnly:    readOnly,
+		AsUser:      asUser,
+		Denied:      denied,
+		NoWrites:    "1290",
+		NoTable:     "1146",
+		NoPrivilege: "1142",
+		Session:     "SELECT CONNECTION_ID()",
+		Running:     "SELECT COUNT(*) FROM information_schema.processlist WHERE id <> CONNECTION_ID() AND info LIKE '%{prefix}client%'",
+		Waiting:     `SELECT COUNT(*) FROM information_schema.innodb_trx WHERE trx_state = 'LOCK WAIT' AND trx_query LIKE '%{prefix}delivery%'`,
 		CommitErrors: []sqltest.CommitError{
 			{Name: "killed", AtCommit: []string{"KILL CONNECTION {session}"}},
 			{Name: "killed while it waits", AtCommit: lock, Waits: waits, During: []string{"KILL CONNECTION {session}"}, After: unlock},
@@ -131,15 +134,28 @@ func readOnly(t testing.TB, admin *sql.DB, on bool) {
 // asUser creates a user with access to one database only.
 func asUser(t testing.TB, admin *sql.DB, dsn string) string {
 	t.Helper()
+	return granted(t, admin, dsn, "service", "ALL", "*")
+}
+
+// denied creates a user who may only read and write the given tables.
+func denied(t testing.TB, admin *sql.DB, dsn string, tables []string) string {
+	t.Helper()
+	return granted(t, admin, dsn, "denied", "SELECT, INSERT, UPDATE, DELETE", tables...)
+}
+
+// granted creates a user with privileges for tables.
+func granted(t testing.TB, admin *sql.DB, dsn, user, privileges string, tables ...string) string {
+	t.Helper()
 	config, err := mysql.ParseDSN(dsn)
 	if err != nil {
 		t.Fatal(err)
 	}
-	config.User, config.Passwd = "service", rand.Text()
-	for _, statement := range []string{
-		fmt.Sprintf("CREATE USER service@'127.0.0.1' IDENTIFIED BY '%s'", config.Passwd),
-		fmt.Sprintf("GRANT ALL ON `%s`.* TO service@'127.0.0.1'", config.DBName),
-	} {
+	config.User, config.Passwd = user, rand.Text()
+	statements := []string{fmt.Sprintf("CREATE USER %s@'127.0.0.1' IDENTIFIED BY '%s'", user, config.Passwd)}
+	for _, table := range tables {
+		statements = append(statements, fmt.Sprintf("GRANT %s ON `%s`.%s TO %s@'127.0.0.1'", privileges, config.DBName, table, user))
+	}
+	for _, statement := range statements {
 		if _, err := admin.ExecContext(t.Context(), statement); err != nil {
 			t.Fatal(err)
 		}

@@ -10,6 +10,7 @@ import (
 	"example.com/go-webhookcfg/internal/integration/engine"
 	"example.com/go-webhookcfg/internal/integration/engine/sqltest"
 	"example.com/go-webhookcfg/store/sqlstore"
+	"example.com/go-webhookcfg/webhookcfg"
 )
 
 // Ways to commit: without a standby, and once queries of the standby see the change.
@@ -64,6 +65,7 @@ func testStandby(t *testing.T, pair *engine.Pair) {
 			"resolve":  func() error { _, err := st.Resolve(t.Context(), "acme", "e1"); return err },
 			"unknown":  func() error { _, err := st.Resolve(t.Context(), "unknown", "e1"); return err },
 			"list":     func() error { _, err := st.List(t.Context(), "acme", "", 1); return err },
+			"load":     func() error { _, err := st.LoadDelivery(t.Context(), "acme", webhookcfg.All()); return err },
 			"versions": func() error { _, err := st.Versions(t.Context(), []string{"acme"}); return err },
 			"changes":  func() error { _, err := st.Changes(t.Context(), ""); return err },
 		}

@@ -2,9 +2,12 @@
 package postgres
 
 import (
+	"crypto/rand"
 	"database/sql"
+	"fmt"
 	"net/url"
 	"os"
+	"strings"
 	"testing"
 
 	"example.com/go-webhookcfg/internal/integration/engine"
@@ -19,16 +22,19 @@ func TestMain(m *testing.M) { os.Exit(shared.Main(m)) }
 
 func postgreSQL() sqltest.Engine {
 	return sqltest.Engine{
-		Open:      sqltest.Driver("pgx"),
-		Dialect:   sqlstore.PostgreSQL(),
-		Shared:    shared.Get,
-		Unsynced:  shared.Own,
-		Dedicated: engine.PostgreSQL,
-		ReadOnly:  readOnly,
-		AsUser:    func(_ testing.TB, _ *sql.DB, dsn string) string { return dsn },
-		NoWrites:  "25006",
-		NoTable:   "42P01",
-		Session:   "SELECT pg_backend_pid()",
+		Open:        sqltest.Driver("pgx"),
+		Dialect:     sqlstore.PostgreSQL(),
+		Shared:      shared.Get,
+		Unsynced:    shared.Own,
+		Dedicated:   engine.PostgreSQL,
+		ReadOnly:    readOnly,
+		AsUser:      func(_ testing.TB, _ *sql.DB, dsn string) string { return dsn },
+		Denied:      denied,
+		NoWrites:    "25006",
+		NoTable:     "42P01",
+		NoPrivilege: "42501",
+		Session:     "SELECT pg_backend_pid()",
+		Waiting:     "SELECT COUNT(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND query LIKE '%{prefix}delivery%'",
 		CommitErrors: []sqltest.CommitError{
 			{Name: "terminated", AtCommit: []string{"SELECT pg_terminate_backend({session}, 10000)"}},
 			{Name: "constraint", Before: atCommit(refuse("23514")), Text: "23514", Refused: true},
@@ -69,6 +75,31 @@ func readOnly(t testing.TB, admin *sql.DB, on bool) {
 	}
 }
 
+// denied creates a user who may only read and write the given tables.
+func denied(t testing.TB, admin *sql.DB, dsn string, tables []string) string {
+	t.Helper()
+	u, err := url.Parse(dsn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	user, password := "u"+strings.ToLower(rand.Text()), rand.Text()
+	u.User = url.UserPassword(user, password)
+	for _, statement := range []string{
+		fmt.Sprintf("CREATE USER %s PASSWORD '%s'", user, password),
+		fmt.Sprintf("GRANT SELECT, INSERT, UPDATE, DELETE ON %s TO %s", strings.Join(tables, ", "), user),
+	} {
+		if _, err := admin.ExecContext(t.Context(), statement); err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Cleanup(func() {
+		if _, err := admin.Exec(fmt.Sprintf("DROP OWNED BY %s; DROP USER %s", user, user)); err != nil {
+			t.Error(err)
+		}
+	})
+	return u.String()
+}
+
 // having adds a session setting to a DSN.
 func having(setting, value string) func(testing.TB, string) string {
 	return func(t testing.TB, dsn string) string {
@@ -90,7 +121,7 @@ func TestPostgreSQL(t *testing.T) { postgreSQL().Run(t) }
 func TestSerializable(t *testing.T) {
 	e := postgreSQL()
 	e.Open = sqltest.Driver("pgx", having("default_transaction_isolation", "serializable"))
-	e.Run(t, "Conformance", "Linearizable", "Schema", "Overtaking") // the other tests are about the server
+	e.Run(t, "Conformance", "Linearizable", "Schema", "Upgrade", "Deliveries", "Overtaking") // the other tests are about the server
 }
 
 // TestAsynchronousCommit shows that with asynchronous commits a crash loses acknowledged

@@ -30,12 +30,17 @@ type Engine struct {
 	ReadOnly func(t testing.TB, admin *sql.DB, on bool)
 	AsUser   func(t testing.TB, admin *sql.DB, dsn string) string
 
-	// NoWrites and NoTable are the codes of the errors of a change while the server is
-	// read-only, and of a statement about a table that is missing.
-	NoWrites, NoTable string
+	// Denied returns the DSN of a user who may only read and write the given tables.
+	Denied func(t testing.TB, admin *sql.DB, dsn string, tables []string) string
+
+	// NoWrites, NoTable and NoPrivilege are the codes of the errors of a change while the
+	// server is read-only, and of a statement about a table that is missing, or that the user
+	// has no privilege for.
+	NoWrites, NoTable, NoPrivilege string
 
 	Session      string // the query for the id of a session
 	Running      string // the query for the number of other sessions' statements about {prefix}client
+	Waiting      string // the query for the number of statements about {prefix}delivery that wait for a row
 	CommitErrors []CommitError
 }
 
@@ -53,6 +58,8 @@ func (e Engine) Run(t *testing.T, names ...string) {
 		{"Feed", Engine.feed},
 		{"Versions", Engine.versions},
 		{"Schema", Engine.schema},
+		{"Upgrade", Engine.upgrade},
+		{"Deliveries", Engine.deliveries},
 		{"Sweep", Engine.sweep},
 		{"Fairness", Engine.fairness},
 		{"LostConnections", Engine.lostConnections},
@@ -104,7 +111,7 @@ func prefix(t testing.TB, db *sql.DB) string {
 	t.Helper()
 	name := "t" + strconv.FormatUint(rand.Uint64(), 36) + "_"
 	t.Cleanup(func() {
-		for _, table := range []string{"schema", "client", "override"} {
+		for _, table := range []string{"schema", "client", "override", "delivery"} {
 			if _, err := db.Exec("DROP TABLE IF EXISTS " + name + table); err != nil {
 				t.Error(err)
 			}

@@ -29,7 +29,7 @@ func (e Engine) fairness(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	unlock := lockRow(t, admin, name, "locked")
+	unlock := lockRow(t, admin, name+"client", "id = 'locked'", "swept = swept")
 	e.abandon(t, st, admin, name)
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
@@ -80,14 +80,15 @@ func (e Engine) abandon(t *testing.T, st *sqlstore.Store, admin *sql.DB, name st
 	await(false)
 }
 
-// lockRow locks the row of a client until the returned function is called.
-func lockRow(t *testing.T, db *sql.DB, prefix, client string) (unlock func()) {
+// lockRow locks the row of a table that a condition selects, by an assignment that changes
+// nothing, until the returned function is called.
+func lockRow(t *testing.T, db *sql.DB, table, condition, assignment string) (unlock func()) {
 	t.Helper()
 	tx, err := db.BeginTx(t.Context(), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := tx.ExecContext(t.Context(), "UPDATE "+prefix+"client SET swept = swept WHERE id = '"+client+"'"); err != nil {
+	if _, err := tx.ExecContext(t.Context(), "UPDATE "+table+" SET "+assignment+" WHERE "+condition); err != nil {
 		t.Fatal(err)
 	}
 	return func() {

@@ -91,7 +91,11 @@ func Calls(st *sqlstore.Store) map[string]func(context.Context) error {
 		"list":      func(ctx context.Context) error { _, err := st.List(ctx, "acme", "", 10); return err },
 		"versions":  func(ctx context.Context) error { _, err := st.Versions(ctx, []string{"acme"}); return err },
 		"sweep":     func(ctx context.Context) error { _, err := st.Sweep(ctx, 10); return err },
-		"migrate":   st.Migrate,
+		"load":      func(ctx context.Context) error { _, err := st.LoadDelivery(ctx, "acme", webhookcfg.All()); return err },
+		"save": func(ctx context.Context) error {
+			return st.SaveDelivery(ctx, "acme", webhookcfg.Entity("e1"), webhookcfg.Delivery{State: webhookcfg.DeliveryOK, LastSuccess: time.Now()})
+		},
+		"migrate": st.Migrate,
 	}
 	ended, end := context.WithCancel(context.Background())
 	end() // the server may be frozen

@@ -1,0 +1,434 @@
+package sqltest
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"example.com/go-webhookcfg/store/sqlstore"
+	"example.com/go-webhookcfg/webhookcfg"
+	"example.com/go-webhookcfg/webhookcfg/egress"
+	"golang.org/x/sync/errgroup"
+)
+
+// deliveries checks the deliveries of replicas, and that they wait for no change of the
+// client, nor a change for them.
+func (e Engine) deliveries(t *testing.T) {
+	dsn := e.Shared(t).DSN()
+	admin := e.Open(t, dsn)
+	name := prefix(t, admin)
+	open := func() *sqlstore.Store { return e.store(t, e.Open(t, dsn), name) }
+	migrate(t, open())
+	Deliveries(t, open)
+	SweepsDeliveries(t, open())
+	t.Run("rows", func(t *testing.T) {
+		st := open()
+		d := webhookcfg.Delivery{State: webhookcfg.DeliveryOK, LastSuccess: time.Unix(1, 0)}
+		if err := errors.Join(st.Apply(t.Context(), anyChange("acme", 1)), st.SaveDelivery(t.Context(), "acme", webhookcfg.All(), d)); err != nil {
+			t.Fatal(err)
+		}
+		unlock := lockRow(t, admin, name+"client", "id = 'acme'", "swept = swept")
+		if err := st.SaveDelivery(t.Context(), "acme", webhookcfg.All(), d); err != nil {
+			t.Errorf("a save during a change: %v", err)
+		}
+		if got, err := st.LoadDelivery(t.Context(), "acme", webhookcfg.All()); err != nil || got.State != d.State {
+			t.Errorf("a load during a change: %+v, %v", got, err)
+		}
+		unlock()
+		unlock = lockRow(t, admin, name+"delivery", "client = 'acme'", "latest = latest")
+		for kind, c := range changesOf("acme") {
+			if err := st.Apply(t.Context(), c); err != nil {
+				t.Errorf("change %d while a save holds its row: %v", kind, err)
+			}
+		}
+		unlock()
+	})
+	t.Run("saved during a sweep", func(t *testing.T) { e.savedDuringSweep(t, admin, open(), name) })
+	if e.Denied != nil {
+		t.Run("denied", func(t *testing.T) { e.deniedDeliveries(t, admin, name) })
+	}
+}
+
+// savedDuringSweep checks that a sweep which waits for a row keeps it if it was saved meanwhile.
+func (e Engine) savedDuringSweep(t *testing.T, admin *sql.DB, st *sqlstore.Store, name string) {
+	old := webhookcfg.Delivery{State: webhookcfg.DeliveryOK, LastSuccess: time.Unix(1, 0)}
+	if err := st.SaveDelivery(t.Context(), "saved", webhookcfg.All(), old); err != nil {
+		t.Fatal(err)
+	}
+	tx, err := admin.BeginTx(t.Context(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	save := fmt.Sprintf("UPDATE %sdelivery SET latest = %d WHERE client = 'saved'", name, time.Now().Unix())
+	if _, err := tx.ExecContext(t.Context(), save); err != nil {
+		t.Fatal(err)
+	}
+	swept := make(chan error, 1)
+	go func() { _, err := st.Sweep(t.Context(), 10); swept <- err }()
+	query := strings.ReplaceAll(e.Waiting, "{prefix}", name)
+	for waiting := 0; waiting == 0 && len(swept) == 0; {
+		if err := admin.QueryRowContext(t.Context(), query).Scan(&waiting); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := errors.Join(tx.Commit(), <-swept); err != nil {
+		t.Error(err)
+	}
+	if d, err := st.LoadDelivery(t.Context(), "saved", webhookcfg.All()); err != nil || d.State != old.State {
+		t.Errorf("after the sweep: %+v, %v", d, err)
+	}
+}
+
+// deniedDeliveries checks that a user without privileges for the table of deliveries, as
+// after a migration by another user, has errors for these alone.
+func (e Engine) deniedDeliveries(t *testing.T, admin *sql.DB, name string) {
+	server := e.Shared(t)
+	server.SkipIfExternal(t)
+	dsn := e.Denied(t, admin, server.DSN(), []string{name + "schema", name + "client", name + "override"})
+	st := e.store(t, e.Open(t, dsn), name)
+	for call, do := range Calls(st) {
+		err := do(t.Context())
+		if denied := call == "load" || call == "save" || call == "sweep"; (err != nil) != denied ||
+			denied && (errors.Is(err, sqlstore.ErrOutcomeUnknown) || !strings.Contains(err.Error(), e.NoPrivilege)) {
+			t.Errorf("%s without privileges for deliveries: %v", call, err)
+		}
+	}
+	if err := overrides(t.Context(), st, 2); err != nil {
+		t.Fatal(err)
+	}
+	if err := st.Apply(t.Context(), webhookcfg.Unset("swept", webhookcfg.All())); err != nil {
+		t.Fatal(err)
+	}
+	if removed, err := st.Sweep(t.Context(), 10); err == nil || removed < 2 {
+		t.Errorf("%d overrides were swept without privileges for deliveries: %v", removed, err)
+	}
+}
+
+// Deliveries checks loads and saves of several stores on the same tables.
+func Deliveries(t *testing.T, open func() *sqlstore.Store) {
+	stores := []*sqlstore.Store{open(), open(), open()}
+	t.Run("random", func(t *testing.T) { randomDeliveries(t, stores) })
+	t.Run("concurrent", func(t *testing.T) { concurrentDeliveries(t, stores) })
+}
+
+type deliveryKey struct {
+	client string
+	scope  webhookcfg.Scope
+}
+
+// deliveryKeys are names that a collation, a conversion or a concatenation confuses.
+func deliveryKeys() (keys []deliveryKey) {
+	names := []string{"a", "A", "a ", "a\x00", "\x00", "\xff\xfe", "ä", "a\u0308", "all", strings.Repeat("n", 1024)}
+	for _, client := range names {
+		keys = append(keys, deliveryKey{client, webhookcfg.All()})
+		for _, entity := range names {
+			keys = append(keys, deliveryKey{client, webhookcfg.Entity(entity)})
+		}
+	}
+	return keys
+}
+
+func latest(d webhookcfg.Delivery) int64 { return max(d.LastSuccess.Unix(), d.LastFailure.Unix()) }
+
+func anyDelivery() webhookcfg.Delivery {
+	moment := func() time.Time {
+		if rand.IntN(4) == 0 {
+			return time.Time{}
+		}
+		return time.Unix(time.Now().Unix()+rand.Int64N(10), rand.Int64N(1e9))
+	}
+	return webhookcfg.Delivery{
+		Since: moment(), State: webhookcfg.DeliveryState(rand.IntN(4)), Reason: webhookcfg.DeliveryReason(rand.IntN(8)),
+		LastSuccess: moment(), LastFailure: moment(), FirstFailure: moment(),
+	}
+}
+
+// inSeconds returns a delivery as it is loaded.
+func inSeconds(d webhookcfg.Delivery) webhookcfg.Delivery {
+	for _, at := range []*time.Time{&d.Since, &d.LastSuccess, &d.LastFailure, &d.FirstFailure} {
+		*at = time.Unix(at.Unix(), 0).UTC()
+	}
+	return d
+}
+
+// randomDeliveries compares random loads and saves through any of the stores with a map.
+func randomDeliveries(t *testing.T, stores []*sqlstore.Store) {
+	const calls = 1500
+	keys, want := deliveryKeys(), make(map[deliveryKey]webhookcfg.Delivery)
+	for range calls {
+		key, st := keys[rand.IntN(len(keys))], stores[rand.IntN(len(stores))]
+		if rand.IntN(3) > 0 {
+			d := anyDelivery()
+			if err := st.SaveDelivery(t.Context(), key.client, key.scope, d); err != nil {
+				t.Fatalf("save for %.9q, %.9v: %v", key.client, key.scope, err)
+			}
+			if before, ok := want[key]; !ok || latest(before) <= latest(d) {
+				want[key] = inSeconds(d)
+			}
+			continue
+		}
+		got, err := st.LoadDelivery(t.Context(), key.client, key.scope)
+		if err != nil || !reflect.DeepEqual(got, want[key]) {
+			t.Fatalf("load for %.9q, %.9v: %+v, want %+v: %v", key.client, key.scope, got, want[key], err)
+		}
+	}
+	for _, key := range keys {
+		got, err := stores[0].LoadDelivery(t.Context(), key.client, key.scope)
+		if err != nil || !reflect.DeepEqual(got, want[key]) {
+			t.Errorf("in the end %.9q, %.9v: %+v, want %+v: %v", key.client, key.scope, got, want[key], err)
+		}
+	}
+}
+
+// concurrentDeliveries has each store save the deliveries of one webhook, whose fields all
+// derive from the time, in an order of its own. A load never returns a mixture, nor an earlier
+// delivery than the load before, and in the end the latest.
+func concurrentDeliveries(t *testing.T, stores []*sqlstore.Store) {
+	const rounds, saves = 5, 30
+	base := time.Now().Unix()
+	at := func(n int) webhookcfg.Delivery {
+		moment := time.Unix(base+int64(n), 0).UTC()
+		return webhookcfg.Delivery{
+			Since: moment, State: webhookcfg.DeliveryState(n % 4), Reason: webhookcfg.DeliveryReason(n % 8),
+			LastSuccess: moment.Add(-time.Second), LastFailure: moment, FirstFailure: moment.Add(-time.Minute),
+		}
+	}
+	for round := range rounds {
+		client := fmt.Sprint("concurrent-", round)
+		group, ctx := errgroup.WithContext(t.Context())
+		for _, st := range stores {
+			group.Go(func() error {
+				for _, n := range rand.Perm(saves) {
+					if err := st.SaveDelivery(ctx, client, webhookcfg.All(), at(n)); err != nil {
+						return err
+					}
+				}
+				return nil
+			})
+			group.Go(func() error {
+				for before := int64(0); before < latest(at(saves-1)); {
+					d, err := st.LoadDelivery(ctx, client, webhookcfg.All())
+					if err != nil {
+						return err
+					}
+					if d.Since.IsZero() {
+						continue
+					}
+					if n := int(d.Since.Unix() - base); !reflect.DeepEqual(d, at(n)) || latest(d) < before {
+						return fmt.Errorf("loaded %+v after one of %d", d, before)
+					}
+					before = latest(d)
+				}
+				return nil
+			})
+		}
+		if err := group.Wait(); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// SweepsDeliveries checks that a sweep deletes deliveries without an attempt in 90 days, and
+// keeps all others, also those that are saved meanwhile.
+func SweepsDeliveries(t *testing.T, st *sqlstore.Store) {
+	const many, day = 600, 24 * time.Hour
+	now := time.Now()
+	save := func(ctx context.Context, n int, at time.Time) error {
+		return st.SaveDelivery(ctx, "expiring", webhookcfg.Entity(fmt.Sprint("e", n)), webhookcfg.Delivery{State: webhookcfg.DeliveryOK, LastSuccess: at})
+	}
+	if _, err := st.Sweep(t.Context(), math.MaxInt); err != nil { // what other tests left behind
+		t.Fatal(err)
+	}
+	group, ctx := errgroup.WithContext(t.Context())
+	group.SetLimit(8)
+	for n := range many {
+		group.Go(func() error { return save(ctx, n, now.Add(-91*day)) })
+	}
+	group.Go(func() error { return save(ctx, many, now.Add(-89*day)) })
+	if err := group.Wait(); err != nil {
+		t.Fatal(err)
+	}
+	sweeping, ctx := errgroup.WithContext(t.Context())
+	removed := make(chan int, many)
+	for range 2 {
+		sweeping.Go(func() error {
+			n, err := st.Sweep(ctx, many)
+			removed <- n
+			return err
+		})
+	}
+	const saved = 10
+	for n := range saved {
+		sweeping.Go(func() error { return save(ctx, n, now) })
+	}
+	if err := sweeping.Wait(); err != nil {
+		t.Fatal(err)
+	}
+	if n := <-removed + <-removed; n < many-saved || n > many {
+		t.Errorf("the sweeps removed %d of %d", n, many)
+	}
+	for n := range many + 1 {
+		if n > saved && n < many-saved {
+			continue
+		}
+		d, err := st.LoadDelivery(t.Context(), "expiring", webhookcfg.Entity(fmt.Sprint("e", n)))
+		if kept := n < saved || n == many; err != nil || (d.State == webhookcfg.DeliveryOK) != kept {
+			t.Errorf("delivery %d after the sweeps: %+v, %v", n, d, err)
+		}
+	}
+}
+
+// Upgrade checks the migration of tables of version 1, which another tool created, while
+// stores that found version 1 keep running, and many that need the latest start together. The
+// statements are those of the dialect for the tables.
+func Upgrade(t *testing.T, db *sql.DB, statements []string, open func() *sqlstore.Store) {
+	t.Helper()
+	for _, statement := range statements[:withoutDeliveries(statements)] {
+		execute(t, db, statement)
+	}
+	first := open()
+	state, err := upgradable(t.Context(), first)
+	if err != nil {
+		t.Fatal(err)
+	}
+	stop := make(chan struct{})
+	running, ctx := errgroup.WithContext(t.Context())
+	for n := range 3 {
+		st := open()
+		expectWithoutDeliveries(t, st)
+		running.Go(func() error { return runUntil(ctx, stop, st, fmt.Sprint("running-", n)) })
+	}
+	var starting errgroup.Group
+	for n := range 6 {
+		st := open()
+		starting.Go(func() error {
+			client, d := fmt.Sprint("starting-", n), inSeconds(anyDelivery())
+			if err := errors.Join(st.Migrate(t.Context()), st.SaveDelivery(t.Context(), client, webhookcfg.All(), d)); err != nil {
+				return err
+			}
+			got, err := st.LoadDelivery(t.Context(), client, webhookcfg.All())
+			if err == nil && got != d {
+				err = fmt.Errorf("loaded %+v, want %+v", got, d)
+			}
+			return err
+		})
+	}
+	err = starting.Wait()
+	close(stop)
+	if err := errors.Join(err, running.Wait()); err != nil {
+		t.Fatal(err)
+	}
+	for name, st := range map[string]*sqlstore.Store{"found version 1": first, "new": open()} {
+		after, err := upgradable(t.Context(), st)
+		if err != nil || !reflect.DeepEqual(after, state) {
+			t.Errorf("%s: %+v after the migration, %+v before: %v", name, after, state, err)
+		}
+		for call, do := range Calls(st) {
+			if err := do(t.Context()); err != nil {
+				t.Errorf("%s: %s: %v", name, call, err)
+			}
+		}
+	}
+}
+
+// withoutDeliveries returns the number of the statements of version 1.
+func withoutDeliveries(statements []string) int {
+	return slices.IndexFunc(statements, func(s string) bool { return strings.Contains(s, "delivery") })
+}
+
+// expectWithoutDeliveries checks that tables of version 1 are used, but for deliveries.
+func expectWithoutDeliveries(t *testing.T, st *sqlstore.Store) {
+	t.Helper()
+	all := Calls(st)
+	delete(all, "migrate")
+	for name, call := range all {
+		err := call(t.Context())
+		if deliveries := name == "load" || name == "save"; (err != nil) != deliveries || deliveries && !strings.Contains(err.Error(), "Migrate") {
+			t.Errorf("%s with tables of version 1: %v", name, err)
+		}
+	}
+}
+
+// upgradable returns what a migration must not change: the configuration of a client, its
+// version and, where the store has a feed, whether a cursor is still known. It makes the
+// configuration first, if there is none.
+func upgradable(ctx context.Context, st *sqlstore.Store) (state struct {
+	page    webhookcfg.Page
+	version string
+}, err error,
+) {
+	if state.page, err = st.List(ctx, "kept", "", 10); err != nil {
+		return state, err
+	}
+	if state.page.Base.Source == webhookcfg.SourceNone {
+		for _, c := range []webhookcfg.Change{
+			webhookcfg.Set("kept", webhookcfg.All(), egress.NewURL("https://h.example.com/base")),
+			webhookcfg.Set("kept", webhookcfg.Entity("e1"), egress.NewURL("https://h.example.com/e1")),
+			webhookcfg.Unset("kept", webhookcfg.Entity("e2")),
+		} {
+			if err := st.Apply(ctx, c); err != nil {
+				return state, err
+			}
+		}
+	}
+	if state.page, err = st.List(ctx, "kept", "", 10); err != nil {
+		return state, err
+	}
+	versions, err := st.Versions(ctx, []string{"kept"})
+	if err == nil {
+		state.version = versions[0]
+	}
+	return state, err
+}
+
+// runUntil makes changes of a client and reads them, and follows the feed without a reset.
+func runUntil(ctx context.Context, stop <-chan struct{}, st *sqlstore.Store, client string) error {
+	changes, err := st.Changes(ctx, "")
+	hasFeed := !errors.Is(err, errors.ErrUnsupported)
+	if err != nil && hasFeed {
+		return err
+	}
+	for n := 1; ; n++ {
+		select {
+		case <-stop:
+			return nil
+		default:
+		}
+		c := webhookcfg.Set(client, webhookcfg.Entity("e1"), egress.NewURL(fmt.Sprint("https://h.example.com/", n)))
+		if err := st.Apply(ctx, c); err != nil {
+			return err
+		}
+		hook, err := st.Resolve(ctx, client, "e1")
+		if err != nil || !hook.URL.Equal(c.URL) {
+			return fmt.Errorf("resolved %v after change %d: %w", hook, n, err)
+		}
+		if _, err := st.Sweep(ctx, 10); err != nil {
+			return err
+		}
+		if !hasFeed {
+			continue
+		}
+		if changes, err = st.Changes(ctx, changes.Next); err != nil || changes.Reset || !slices.Contains(changes.Clients, client) {
+			return fmt.Errorf("changes after change %d: %+v: %w", n, changes, err)
+		}
+	}
+}
+
+func (e Engine) upgrade(t *testing.T) {
+	dsn := e.Shared(t).DSN()
+	db := e.Open(t, dsn)
+	name := prefix(t, db)
+	statements, err := e.Dialect.Schema(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	Upgrade(t, db, statements, func() *sqlstore.Store { return e.store(t, e.Open(t, dsn), name) })
+}

@@ -1,0 +1,25 @@
+package sqlite_test
+
+import (
+	"testing"
+
+	"example.com/go-webhookcfg/internal/integration/engine/sqltest"
+	"example.com/go-webhookcfg/store/sqlstore"
+)
+
+func TestDeliveries(t *testing.T) {
+	path := newPath(t)
+	opener := func() *sqlstore.Store { return open(t, path) }
+	sqltest.Deliveries(t, opener)
+	sqltest.SweepsDeliveries(t, opener())
+}
+
+// TestUpgrade migrates tables of version 1 in the file that other handles use.
+func TestUpgrade(t *testing.T) {
+	path := newPath(t)
+	statements, err := sqlstore.SQLite().Schema("")
+	if err != nil {
+		t.Fatal(err)
+	}
+	sqltest.Upgrade(t, openDB(t, path, unsynced), statements, func() *sqlstore.Store { return newStore(t, openDB(t, path, unsynced)) })
+}

@@ -1,0 +1,142 @@
+package sqlstore
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"time"
+
+	"example.com/go-webhookcfg/webhookcfg"
+	"example.com/go-webhookcfg/webhookcfg/egress"
+)
+
+// deliveryKept is how long a delivery is kept after its latest attempt.
+const deliveryKept = 90 * 24 * time.Hour
+
+// Statements about deliveries. Each is a transaction of its own, so that no process that
+// disappears leaves a row locked, and touches no row for which a change waits.
+const (
+	loadDelivery = `
+SELECT {standby}, d.since, d.state, d.reason, d.last_success, d.last_failure, d.first_failure
+FROM (SELECT 1) p LEFT JOIN {delivery} d ON d.client = @client AND d.entity = @entity`
+
+	// saveDelivery precedes the clause of a dialect that replaces an earlier delivery.
+	saveDelivery = `
+INSERT INTO {delivery} (client, entity, since, state, reason, last_success, last_failure, first_failure, latest)
+VALUES (@client, @entity, @since, @state, @reason, @success, @failure, @first, @latest)`
+
+	// replaceDelivery is the clause of all dialects but MySQL.
+	replaceDelivery = `
+ON CONFLICT (client, entity) DO UPDATE
+SET since = excluded.since, state = excluded.state, reason = excluded.reason, last_success = excluded.last_success,
+  last_failure = excluded.last_failure, first_failure = excluded.first_failure, latest = excluded.latest
+WHERE {delivery}.latest <= excluded.latest`
+
+	// expireDeliveries is the statement of all dialects but MySQL. It compares the time again,
+	// since a row may have been saved after the sub-select read it.
+	expireDeliveries = `
+DELETE FROM {delivery} WHERE latest < @before
+AND (client, entity) IN (SELECT client, entity FROM {delivery} WHERE latest < @before ORDER BY latest LIMIT @limit)`
+)
+
+// LoadDelivery returns what [Store.SaveDelivery] saved last for the webhook of a scope, with
+// times in whole seconds, or the zero Delivery. [webhookcfg.All] is the scope of the base. It
+// is one query, and like every read fails on a standby.
+//
+// The error wraps [webhookcfg.ErrInvalidArgument] if the client is empty, the scope is
+// invalid, or a name has more than 1,024 bytes. While the schema has version 1, every call
+// returns an error that names [Store.Migrate].
+func (s *Store) LoadDelivery(ctx context.Context, client string, scope webhookcfg.Scope) (webhookcfg.Delivery, error) {
+	v, err := deliveryKey(client, scope)
+	if err != nil {
+		return webhookcfg.Delivery{}, err
+	}
+	if err := s.ready(ctx, deliveryVersion); err != nil {
+		return webhookcfg.Delivery{}, s.wrapError("load delivery", err, egress.URL{})
+	}
+	found, err := read(ctx, s, s.queries.loadDelivery, v, scanDelivery)
+	if err != nil || len(found) == 0 {
+		return webhookcfg.Delivery{}, s.wrapError("load delivery", err, egress.URL{})
+	}
+	return found[0], nil
+}
+
+// SaveDelivery replaces the delivery of the webhook of a scope, unless the saved one is of a
+// later attempt: the later one of LastSuccess and LastFailure decides, in whole seconds, and
+// among equals the last call. It is one statement, and waits for no change of the client; the
+// saves of one client wait for each other, without a connection.
+//
+// After an error the delivery may be saved or not; saving it again does no harm. The errors
+// are those of [Store.LoadDelivery], and those of a server that accepts no changes.
+func (s *Store) SaveDelivery(ctx context.Context, client string, scope webhookcfg.Scope, d webhookcfg.Delivery) error {
+	v, err := deliveryKey(client, scope)
+	if err != nil {
+		return err
+	}
+	if err := s.ready(ctx, deliveryVersion); err != nil {
+		return s.wrapError("save delivery", err, egress.URL{})
+	}
+	unlock, err := s.saving.Lock(ctx, client)
+	if err != nil {
+		return s.wrapError("save delivery", err, egress.URL{})
+	}
+	defer unlock()
+	v["since"] = d.Since.Unix()
+	v["state"] = int64(d.State)
+	v["reason"] = int64(d.Reason)
+	v["success"] = d.LastSuccess.Unix()
+	v["failure"] = d.LastFailure.Unix()
+	v["first"] = d.FirstFailure.Unix()
+	v["latest"] = max(d.LastSuccess.Unix(), d.LastFailure.Unix())
+	_, err = s.execute(ctx, s.queries.saveDelivery, v)
+	return s.wrapError("save delivery", err, egress.URL{})
+}
+
+// deliveryKey returns the key of a row. No entity is empty, as that of the base is.
+func deliveryKey(client string, scope webhookcfg.Scope) (values, error) {
+	if client == "" || scope == (webhookcfg.Scope{}) {
+		return nil, fmt.Errorf("%w: delivery without a client or a scope", webhookcfg.ErrInvalidArgument)
+	}
+	if err := checkNames(client, scope.Entity()); err != nil {
+		return nil, err
+	}
+	return values{"client": []byte(client), "entity": []byte(scope.Entity())}, nil
+}
+
+// scanDelivery scans a row whose columns are NULL if there is no delivery.
+func scanDelivery(rows *sql.Rows) (d webhookcfg.Delivery, err error) {
+	var (
+		since, success, failure, first sql.NullInt64
+		state                          sql.Null[webhookcfg.DeliveryState]
+		reason                         sql.Null[webhookcfg.DeliveryReason]
+	)
+	if err := scanRow(rows, &since, &state, &reason, &success, &failure, &first); err != nil || !since.Valid {
+		return webhookcfg.Delivery{}, err
+	}
+	return webhookcfg.Delivery{
+		Since:        unixTime(since.Int64),
+		State:        state.V,
+		Reason:       reason.V,
+		LastSuccess:  unixTime(success.Int64),
+		LastFailure:  unixTime(failure.Int64),
+		FirstFailure: unixTime(first.Int64),
+	}, nil
+}
+
+// sweepDeliveries deletes up to limit deliveries that were saved long ago. A store that found
+// no table of deliveries sends nothing.
+func (s *Store) sweepDeliveries(ctx context.Context, limit int) (removed int, err error) {
+	if s.found.Load() < deliveryVersion {
+		return 0, nil
+	}
+	before := time.Now().Add(-deliveryKept).Unix()
+	for removed < limit {
+		v := values{"before": before, "limit": min(limit-removed, sweepRows)}
+		n, err := s.execute(ctx, s.queries.expireDeliveries, v)
+		removed += int(n)
+		if err != nil || n == 0 {
+			return removed, err
+		}
+	}
+	return removed, nil
+}

@@ -1,0 +1,335 @@
+package sqlstore_test
+
+import (
+	"context"
+	"database/sql/driver"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"example.com/go-webhookcfg/store/sqlstore"
+	"example.com/go-webhookcfg/webhookcfg"
+)
+
+// A Store keeps the deliveries of a Health, whose package it does not import.
+var _ interface {
+	LoadDelivery(ctx context.Context, client string, scope webhookcfg.Scope) (webhookcfg.Delivery, error)
+	SaveDelivery(ctx context.Context, client string, scope webhookcfg.Scope, d webhookcfg.Delivery) error
+} = (*sqlstore.Store)(nil)
+
+// gone is a delivery with a value of its own in each field.
+func gone() webhookcfg.Delivery {
+	return webhookcfg.Delivery{
+		Since: time.Unix(1, 0), State: webhookcfg.DeliveryStopped, Reason: webhookcfg.ReasonGone,
+		LastSuccess: time.Unix(2, 0), LastFailure: time.Unix(4, 999), FirstFailure: time.Unix(3, 0),
+	}
+}
+
+func save(s *sqlstore.Store) error {
+	return s.SaveDelivery(context.Background(), "acme", webhookcfg.Entity("e1"), gone())
+}
+
+func load(s *sqlstore.Store) (webhookcfg.Delivery, error) {
+	return s.LoadDelivery(context.Background(), "acme", webhookcfg.Entity("e1"))
+}
+
+// isLoad reports whether a call is the query of LoadDelivery.
+func isLoad(call string) bool {
+	return strings.HasPrefix(call, "SELECT") && strings.Contains(call, "wh_delivery")
+}
+
+// TestSaveDelivery: a save is one statement, and no transaction of several. Names are bytes,
+// the entity of the base is empty, and the time that decides is the later one.
+func TestSaveDelivery(t *testing.T) {
+	onlyFailed := gone()
+	onlyFailed.LastSuccess, onlyFailed.FirstFailure = time.Time{}, time.Time{}
+	for _, tt := range []struct {
+		scope webhookcfg.Scope
+		d     webhookcfg.Delivery
+		want  string
+	}{
+		{webhookcfg.All(), gone(), `"a\xff" "" 1 3 5 2 4 3 4`},
+		{webhookcfg.Entity("\x00"), onlyFailed, `"a\xff" "\x00" 1 3 5 -62135596800 4 -62135596800 4`},
+		{webhookcfg.Entity("e1"), webhookcfg.Delivery{LastSuccess: time.Unix(9, 0), LastFailure: time.Unix(8, 0)}, `"a\xff" "e1" -62135596800 0 0 9 8 -62135596800 9`},
+	} {
+		for _, dialect := range dialects() {
+			var got []string
+			s, f := openFake(t, dialect, nil, func(_ string, args []driver.NamedValue) (resultRows, error) {
+				for _, arg := range args[:min(len(args), 9)] { // MySQL repeats them
+					switch v := arg.Value.(type) {
+					case []byte:
+						got = append(got, fmt.Sprintf("%q", v))
+					default:
+						got = append(got, fmt.Sprint(v))
+					}
+				}
+				return nil, nil
+			})
+			if err := s.SaveDelivery(t.Context(), "a\xff", tt.scope, tt.d); err != nil {
+				t.Fatal(err)
+			}
+			if f.shape() != "connect INSERT" || strings.Join(got, " ") != tt.want {
+				t.Errorf("%s: %s of %s, want %s", dialect, f.shape(), got, tt.want)
+			}
+		}
+	}
+}
+
+// TestLoadDelivery: a load returns each field, and nothing where there is no row. A number
+// that no state can have is an error.
+func TestLoadDelivery(t *testing.T) {
+	want := gone()
+	want.LastFailure = time.Unix(4, 0)
+	for _, tt := range []struct {
+		row   []driver.Value
+		want  webhookcfg.Delivery
+		valid bool
+	}{
+		{[]driver.Value{false, int64(1), int64(3), int64(5), int64(2), int64(4), int64(3)}, want, true},
+		{[]driver.Value{false, int64(-62135596800), int64(0), int64(0), int64(-62135596800), int64(-62135596800), int64(-62135596800)}, webhookcfg.Delivery{}, true},
+		{[]driver.Value{false, nil, nil, nil, nil, nil, nil}, webhookcfg.Delivery{}, true},
+		{[]driver.Value{false, int64(1), int64(256 + 3), int64(5), int64(2), int64(4), int64(3)}, webhookcfg.Delivery{}, false},
+		{[]driver.Value{false, int64(1), int64(3), int64(-1), int64(2), int64(4), int64(3)}, webhookcfg.Delivery{}, false},
+	} {
+		for _, dialect := range dialects() {
+			s, f := openFake(t, dialect, nil, func(call string, _ []driver.NamedValue) (resultRows, error) {
+				if isLoad(call) {
+					return resultRows{tt.row}, nil
+				}
+				return nil, nil
+			})
+			got, err := load(s)
+			if (err == nil) != tt.valid || !sameDelivery(got, tt.want) || f.shape() != "connect SELECT" {
+				t.Errorf("%s: %s of %v: %+v, want %+v: %v", dialect, f.shape(), tt.row, got, tt.want, err)
+			}
+		}
+	}
+}
+
+func sameDelivery(a, b webhookcfg.Delivery) bool {
+	return a.State == b.State && a.Reason == b.Reason && a.Since.Equal(b.Since) && a.LastSuccess.Equal(b.LastSuccess) &&
+		a.LastFailure.Equal(b.LastFailure) && a.FirstFailure.Equal(b.FirstFailure)
+}
+
+// TestDeliveryErrors: loads and saves are tried again after a proven rollback. All other
+// errors are returned as they are: a save has no outcome to be resolved.
+func TestDeliveryErrors(t *testing.T) {
+	postgres, mysql, sqlite := sqlstore.PostgreSQL(), sqlstore.MySQL(), sqlstore.SQLite()
+	const always = 1 << 30
+	for _, tt := range []struct {
+		dialect sqlstore.Dialect
+		err     error
+		times   int
+		tries   int
+	}{
+		{postgres, stateError("40001"), 2, 3},
+		{postgres, stateError("40P01"), 1, 2},
+		{postgres, stateError("40001"), always, 100},
+		{postgres, stateError("42501"), always, 1}, // a missing privilege
+		{postgres, stateError("25006"), always, 1}, // a standby
+		{postgres, stateError("57P01"), always, 1},
+		{postgres, io.ErrUnexpectedEOF, always, 1},
+		{mysql, errDeadlock, 1, 2},
+		{mysql, errLockTimeout, 1, 2},
+		{mysql, &numberError{1290, "The server is running with --read-only"}, always, 1},
+		{mysql, errors.New("invalid connection"), always, 1},
+		{sqlite, codeError(5), 3, 4},
+		{sqlite, codeError(13), always, 1},
+		{sqlite, codeError(10), always, 1},
+		{sqlite, context.DeadlineExceeded, always, 1},
+	} {
+		for name, call := range map[string]struct {
+			do func(*sqlstore.Store) error
+			at string
+		}{
+			"load": {func(s *sqlstore.Store) error { return second(load(s)) }, "SELECT"},
+			"save": {save, "INSERT INTO wh_delivery"},
+		} {
+			t.Run(fmt.Sprintf("%s/%s/%v/%d", tt.dialect, name, tt.err, tt.tries), func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					s, f := openFake(t, tt.dialect, nil, failing(call.at, tt.err, tt.times))
+					err := call.do(s)
+					if (err == nil) != (tt.times < always) || err != nil && (!errors.Is(err, tt.err) || outcomeOf(err) != notMade) {
+						t.Error(err)
+					}
+					if f.count(call.at) != tt.tries || f.count("begin")+f.count("commit") > 0 {
+						t.Errorf("%d tries, want %d: %s", f.count(call.at), tt.tries, f.shape())
+					}
+					if f.opened(0) != 1 {
+						t.Errorf("%d connections are open", f.opened(0))
+					}
+				})
+			})
+		}
+	}
+}
+
+// TestWithoutDeliveries: with tables of version 1 every call works, except those about
+// deliveries, which send nothing but a check, until another process has migrated them.
+func TestWithoutDeliveries(t *testing.T) {
+	for _, dialect := range dialects() {
+		db := &schema{version: 1}
+		s, f := openSchema(t, dialect, db)
+		all := calls(s)
+		if dialect == sqlstore.MySQL() {
+			delete(all, "changes")
+		}
+		for range 2 {
+			for name, call := range all {
+				err := call(t.Context())
+				if name == "load" || name == "save" {
+					if err == nil || !strings.Contains(err.Error(), "version 1") || !strings.Contains(err.Error(), "Migrate") {
+						t.Errorf("%s: %s: %v", dialect, name, err)
+					}
+				} else if err != nil {
+					t.Errorf("%s: %s: %v", dialect, name, err)
+				}
+			}
+		}
+		if sent := strings.Join(f.calls, "\n"); strings.Contains(sent, "wh_delivery") {
+			t.Errorf("%s: sent %s", dialect, sent)
+		}
+		if n := f.count("SELECT version,"); n < 4 || n > 5 {
+			t.Errorf("%s: %d checks", dialect, n)
+		}
+		other, _ := openSchema(t, dialect, db)
+		if err := other.Migrate(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		for range 2 {
+			for _, name := range []string{"load", "save", "sweep"} {
+				if err := all[name](t.Context()); err != nil {
+					t.Errorf("%s, migrated: %s: %v", dialect, name, err)
+				}
+			}
+		}
+		if n := f.count("DELETE FROM wh_delivery"); n != 2 {
+			t.Errorf("%s: %d sweeps of deliveries", dialect, n)
+		}
+	}
+}
+
+// TestSweepDeliveries: a sweep deletes deliveries without an attempt in 90 days, in parts, and
+// spends the rest of its limit on overrides.
+func TestSweepDeliveries(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const old = 700
+		for limit, want := range map[int]struct{ parts, deliveries, overrides int }{
+			100: {1, 100, 0}, 600: {2, 600, 0}, old: {2, old, 0}, old + 2: {3, old, 2}, 2 * old: {3, old, 3},
+		} {
+			left := old
+			o := &obsoleteRows{rows: map[string]int{"acme": 3}}
+			s, f := openFake(t, sqlstore.MySQL(), nil, func(call string, args []driver.NamedValue) (resultRows, error) {
+				if !strings.HasPrefix(call, "DELETE FROM wh_delivery") {
+					return o.on(call, args)
+				}
+				if want := time.Now().Add(-90 * 24 * time.Hour).Unix(); args[0].Value != want {
+					t.Errorf("deletes what is before %d, want %d", args[0].Value, want)
+				}
+				n := min(int64(left), args[1].Value.(int64))
+				left -= int(n)
+				return nil, affected(n)
+			})
+			removed, err := s.Sweep(t.Context(), limit)
+			parts, overrides := f.count("DELETE FROM wh_delivery"), 3-o.rows["acme"]
+			if err != nil || removed != want.deliveries+want.overrides || old-left != want.deliveries || overrides != want.overrides || parts != want.parts {
+				t.Errorf("a sweep of %d removed %d: %d deliveries in %d parts and %d overrides: %v", limit, removed, old-left, parts, overrides, err)
+			}
+		}
+	})
+}
+
+// TestSweepsAreIndependent: neither what fails among the deliveries nor among the overrides
+// keeps the other from being swept.
+func TestSweepsAreIndependent(t *testing.T) {
+	denied := stateError("42501")
+	for _, broken := range []string{"DELETE FROM wh_delivery", "DELETE FROM wh_override"} {
+		o := &obsoleteRows{rows: map[string]int{"acme": 1}}
+		s, f := openFake(t, sqlstore.PostgreSQL(), nil, func(call string, args []driver.NamedValue) (resultRows, error) {
+			if strings.HasPrefix(call, broken) {
+				return nil, denied
+			}
+			return o.on(call, args)
+		})
+		removed, err := s.Sweep(t.Context(), 10)
+		if !errors.Is(err, denied) || f.count("DELETE FROM wh_delivery") != 1 || f.count("DELETE FROM wh_override") != 1 {
+			t.Errorf("removed %d by %s: %v", removed, f.shape(), err)
+		}
+	}
+}
+
+// TestOneSaveOfAClient: while a save waits for its row, the others of that client take no
+// connection, and neither changes of the client nor saves of others wait for it.
+func TestOneSaveOfAClient(t *testing.T) {
+	for _, dialect := range []sqlstore.Dialect{sqlstore.PostgreSQL(), sqlstore.MySQL()} {
+		synctest.Test(t, func(t *testing.T) {
+			unlocked := make(chan struct{})
+			var locked atomic.Bool
+			locked.Store(true)
+			s, f := openFake(t, dialect, nil, func(call string, args []driver.NamedValue) (resultRows, error) {
+				if strings.HasPrefix(call, "INSERT INTO wh_delivery") && string(args[0].Value.([]byte)) == "acme" && locked.Load() {
+					<-unlocked
+				}
+				return nil, nil
+			})
+			const waiting = 20
+			results := make(chan error, waiting)
+			for range waiting {
+				go func() { results <- save(s) }()
+			}
+			synctest.Wait()
+			if n := f.count("connect"); n != 1 {
+				t.Errorf("%s: %d connections", dialect, n)
+			}
+			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+			defer cancel()
+			if err := s.SaveDelivery(ctx, "acme", webhookcfg.All(), gone()); !errors.Is(err, context.DeadlineExceeded) {
+				t.Errorf("%s: one more: %v", dialect, err)
+			}
+			if err := s.Apply(t.Context(), set()); err != nil {
+				t.Errorf("%s: a change: %v", dialect, err)
+			}
+			if err := s.SaveDelivery(t.Context(), "other", webhookcfg.All(), gone()); err != nil {
+				t.Errorf("%s: another client: %v", dialect, err)
+			}
+			locked.Store(false)
+			close(unlocked)
+			for range waiting {
+				if err := <-results; err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+}
+
+// TestOneWriterSaves: with SQLite a save waits for a change as a change does, and its wait
+// ends with the context.
+func TestOneWriterSaves(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		release := make(chan struct{})
+		s, f := openFake(t, sqlstore.SQLite(), nil, func(call string, _ []driver.NamedValue) (resultRows, error) {
+			if call == "commit" {
+				<-release
+			}
+			return nil, nil
+		})
+		first := make(chan error, 1)
+		go func() { first <- s.Apply(context.Background(), set()) }()
+		synctest.Wait()
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		if err := s.SaveDelivery(ctx, "other", webhookcfg.All(), gone()); !errors.Is(err, context.DeadlineExceeded) || f.count("connect") != 1 {
+			t.Errorf("while another writes: %s: %v", f.shape(), err)
+		}
+		close(release)
+		if err := errors.Join(<-first, save(s)); err != nil {
+			t.Error(err)
+		}
+	})
+}
