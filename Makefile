@@ -4,12 +4,12 @@
 # PUBLIC lists the modules that a host can require, MODULES all that have tests. Each is
 # tested by itself, with the requirements that a consumer gets.
 PUBLIC    := . store/etcdstore
-MODULES   := $(PUBLIC) examples/cluster examples/mounts internal/integration internal/integration/programs
+MODULES   := $(PUBLIC) examples/cluster examples/mounts examples/notify internal/integration internal/integration/programs
 PLATFORMS := linux darwin windows
 # RACELESS matches the packages with a server in their test binary: SQLite, which is C
 # translated to Go, PocketBase and etcd. The race detector slows such a server tenfold and
 # more, and other tests run the same code of this repository with it.
-RACELESS  := /internal/integration/bench\|/examples/cluster\|/integration/sqlite$$\|/integration/etcd$$\|/integration/programs$$
+RACELESS  := /internal/integration/bench\|/examples/cluster\|/examples/notify\|/integration/sqlite$$\|/integration/etcd$$\|/integration/programs$$
 # TESTS prints what was skipped, with the reason, after the packages.
 TESTS      = "$(call tool,gotestsum)" --format pkgname -- -count=1 -timeout=30m
 FUZZTIME  ?= 20s
@@ -88,10 +88,11 @@ fuzz:
 		done; \
 	done)
 
-# soak kills writing processes many times over, at random moments, and runs the store in
-# etcd with the race detector.
+# soak kills writing and delivering processes many times over, at random moments, and runs
+# the store in etcd with the race detector.
 soak:
 	go test -count=1 -timeout=2h -run '^TestKill$$' ./store -args -killrounds=10000
+	cd internal/integration && go test -count=1 -timeout=2h -run '^TestKill$$' ./notify -args -rounds=1000
 	cd internal/integration && go test -count=1 -timeout=1h -run '^TestWithoutBinaryLog$$' ./mariadb -args -soak
 	cd internal/integration && go test -race -count=1 -timeout=1h ./etcd
 

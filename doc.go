@@ -18,8 +18,8 @@
 //   - store/storetest: the conformance suite for stores.
 //   - auth: verifiers of client credentials.
 //   - auth/authtest: the conformance suite for verifiers.
-//   - examples: whole programs, each with a test. examples/cluster and
-//     examples/mounts are modules of their own.
+//   - examples: whole programs, each with a test. examples/cluster,
+//     examples/mounts and examples/notify are modules of their own.
 //   - internal/table: the state machine in memory, without locks and I/O.
 //   - internal/oplog: the append-only log behind the file store, and oplog/faultfs,
 //     the file system that its tests make fail.

@@ -1,0 +1,148 @@
+// Command notify is a whole service that notifies its clients: they set webhooks, the
+// service changes modules, and every change is delivered to the webhook in effect, with
+// retries, until it is acknowledged or given up. What waits is in the service's own
+// database, in a queue of River, and survives a crash. README.md shows how to try it.
+//
+//	go run . -migrate                  # serve, over SQLite
+//	go run . replay                    # send once more what was given up
+//	go run . -migrate backlog 20000    # measure the rate of deliveries
+//
+// Secrets come from the environment: CLIENT holds the only client and its secret, MASTER
+// the masters of the signing keys, the present one first, separated by spaces, and STORE
+// replaces -store for a database with a password.
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"os/signal"
+	"strings"
+	"syscall"
+	"time"
+
+	"example.com/go-webhookcfg/webhookcfg/deliver"
+	"example.com/go-webhookcfg/webhookcfg/egress"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	err := run(ctx, os.Args[1:], os.Getenv, os.Stdout, os.Stderr)
+	if errors.Is(err, flag.ErrHelp) {
+		os.Exit(2)
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "notify:", err)
+		os.Exit(1)
+	}
+}
+
+// config holds the values of the flags and the environment.
+type config struct {
+	listen, metrics, store string
+	migrate, progress      bool
+	policy                 *egress.Policy
+
+	workers, perClient, perReceiver int
+	timeout, maxPause               time.Duration
+	schedule                        deliver.Schedule
+
+	client  string
+	masters [][]byte
+	command []string
+}
+
+func parse(args []string, getenv func(string) string, stderr io.Writer) (cfg config, err error) {
+	flags := flag.NewFlagSet("notify", flag.ContinueOnError)
+	flags.SetOutput(stderr)
+	flags.Usage = func() {
+		fmt.Fprintln(stderr, "usage: notify [flags] [replay [JOB ...] | backlog N]")
+		flags.PrintDefaults()
+	}
+	flags.StringVar(&cfg.listen, "listen", "127.0.0.1:8080", "`address` to listen on; port 0 picks a free one")
+	flags.StringVar(&cfg.metrics, "metrics", "", "local `address` to serve metrics on; none if empty")
+	flags.StringVar(&cfg.store, "store", "", "sqlite:PATH or postgres:DSN; defaults to $STORE, or else sqlite:notify.db")
+	flags.BoolVar(&cfg.migrate, "migrate", false, "create or update the tables first")
+	flags.BoolVar(&cfg.progress, "progress", false, "show the progress of the deliveries")
+	dev := flags.Bool("dev", false, "for development: allow http and loopback addresses")
+	flags.IntVar(&cfg.workers, "workers", 64, "notifications under way at the same time; those that wait for their turn cost nothing")
+	flags.IntVar(&cfg.perClient, "per-client", 0, "of these, for one client; 0 is the default of package deliver")
+	flags.IntVar(&cfg.perReceiver, "per-receiver", 0, "of these, for one client at one host and port; 0 is the default of package deliver")
+	flags.DurationVar(&cfg.timeout, "timeout", 15*time.Second, "time of one attempt")
+	flags.DurationVar(&cfg.maxPause, "max-pause", time.Hour, "longest pause after failures, and longest Retry-After that is obeyed")
+	cfg.schedule = deliver.Standard()
+	flags.Func("schedule", "comma-separated `waits` after each failed attempt; defaults to those of Standard Webhooks", func(text string) (err error) {
+		cfg.schedule, err = parseSchedule(text)
+		return err
+	})
+	if err := flags.Parse(args); err != nil {
+		return cfg, err
+	}
+	cfg.policy = new(egress.Policy)
+	if *dev {
+		cfg.policy = egress.Development()
+	}
+	cfg.command = flags.Args()
+	cfg.store = cmp.Or(cfg.store, getenv("STORE"), "sqlite:notify.db")
+	cfg.client = getenv("CLIENT")
+	for master := range strings.FieldsSeq(getenv("MASTER")) {
+		cfg.masters = append(cfg.masters, []byte(master))
+	}
+	return cfg, nil
+}
+
+func parseSchedule(text string) (schedule deliver.Schedule, err error) {
+	for field := range strings.SplitSeq(text, ",") {
+		wait, err := time.ParseDuration(field)
+		if err != nil {
+			return nil, err
+		}
+		schedule = append(schedule, wait)
+	}
+	return schedule, nil
+}
+
+// run runs a command until it is complete or ctx ends.
+func run(ctx context.Context, args []string, getenv func(string) string, stdout, stderr io.Writer) (err error) {
+	cfg, err := parse(args, getenv, stderr)
+	if err != nil {
+		return err
+	}
+	logger := newLogger(stderr, slog.LevelInfo)
+	e, err := openEngine(ctx, cfg.store, logger)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, e.close()) }()
+	if cfg.migrate {
+		if err := e.migrate(ctx); err != nil {
+			return err
+		}
+	}
+	s, err := newService(e, cfg, logger, newLogger(stderr, slog.LevelWarn))
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, s.close()) }()
+	if len(cfg.command) == 0 {
+		return s.serve(ctx, stdout)
+	}
+	switch name, operands := cfg.command[0], cfg.command[1:]; name {
+	case "replay":
+		return s.replay(ctx, operands, stdout)
+	case "backlog":
+		return s.backlog(ctx, operands, stdout)
+	default:
+		return fmt.Errorf("unknown command %q, want replay or backlog", name)
+	}
+}
+
+func newLogger(out io.Writer, level slog.Level) *slog.Logger {
+	return slog.New(slog.NewTextHandler(out, &slog.HandlerOptions{Level: level}))
+}

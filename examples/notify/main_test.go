@@ -1,0 +1,251 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+)
+
+const (
+	client   = "acme:a-secret-of-acme-for-a-first-try"
+	master   = "a-master-of-at-least-thirty-two-bytes"
+	webhooks = "/api/v1/configure/configure-webhook"
+)
+
+func environment(name string) string {
+	return map[string]string{"CLIENT": client, "MASTER": master}[name]
+}
+
+// start runs the service until the end of the test, and returns the URLs of its two
+// servers.
+func start(t *testing.T, args ...string) (service, metrics string) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	reader, writer := io.Pipe()
+	ended := make(chan error, 1)
+	go func() {
+		err := run(ctx, append([]string{"-listen", "127.0.0.1:0", "-metrics", "127.0.0.1:0"}, args...), environment, writer, t.Output())
+		writer.CloseWithError(err)
+		ended <- err
+	}()
+	t.Cleanup(func() {
+		cancel()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	})
+	lines := bufio.NewScanner(reader)
+	var urls []string
+	for len(urls) < 2 && lines.Scan() {
+		urls = append(urls, "http://"+lines.Text())
+	}
+	if len(urls) < 2 {
+		t.Fatal(lines.Err())
+	}
+	go func() { _, _ = io.Copy(io.Discard, reader) }()
+	return urls[0], urls[1] + "/metrics"
+}
+
+// call sends one request and returns "status body".
+func call(t *testing.T, method, url, body string) string {
+	t.Helper()
+	r, err := http.NewRequestWithContext(t.Context(), method, url, strings.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Header.Set("Content-Type", "application/json")
+	id, secret, _ := strings.Cut(client, ":")
+	r.SetBasicAuth(id, secret)
+	resp, err := http.DefaultClient.Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	text, err := io.ReadAll(resp.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return fmt.Sprint(resp.StatusCode, " ", strings.TrimSpace(string(text)))
+}
+
+func expect(t *testing.T, got, want string) {
+	t.Helper()
+	if !strings.HasPrefix(got, want) {
+		t.Errorf("got %s, want %s", got, want)
+	}
+}
+
+// awaitGivenUp waits until so many notifications are given up and kept.
+func awaitGivenUp(t *testing.T, metrics string, n int64) {
+	t.Helper()
+	for {
+		var figures struct{ Queue counts }
+		_, body, _ := strings.Cut(call(t, http.MethodGet, metrics, ""), " ")
+		if err := json.Unmarshal([]byte(body), &figures); err != nil {
+			t.Fatal(err)
+		}
+		if figures.Queue == (counts{GivenUp: n}) {
+			return
+		}
+		select {
+		case <-t.Context().Done():
+			t.Fatal(t.Context().Err())
+		case <-time.After(10 * time.Millisecond):
+		}
+	}
+}
+
+// TestWalkThrough follows the README: a change is delivered, or given up, and replayed.
+func TestWalkThrough(t *testing.T) {
+	status := new(atomic.Int64)
+	status.Store(http.StatusNoContent)
+	received := make(chan string, 100)
+	receiver := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, err := io.ReadAll(r.Body)
+		if err != nil {
+			t.Error(err)
+		}
+		received <- r.Header.Get("Webhook-Id") + " " + string(body)
+		w.WriteHeader(int(status.Load()))
+	}))
+	defer receiver.Close()
+	set := func(module string) string {
+		return fmt.Sprintf(`{"endpoint_id":%q,"webhook_url":%q}`, module, receiver.URL+"/in?token=t0ken")
+	}
+	store := "sqlite:" + filepath.Join(t.TempDir(), "notify.db")
+	service, metrics := start(t, "-store", store, "-migrate", "-dev", "-schedule", "10ms,10ms", "-max-pause", "10ms")
+
+	expect(t, call(t, http.MethodPost, service+webhooks, set("e1")), "404 ")
+	expect(t, call(t, http.MethodPut, service+"/api/v1/modules/e1", "on"), `200 {"version":1}`)
+	awaitGivenUp(t, metrics, 0) // nothing is sent, as there is no webhook
+	expect(t, call(t, http.MethodPost, service+webhooks, set("e1")), "200 ")
+	expect(t, call(t, http.MethodPut, service+"/api/v1/modules/e1", "off"), `200 {"version":2}`)
+	const body = ` {"data":{"id":"e1","version":%d},"type":"module.updated"}`
+	if got := <-received; !strings.HasSuffix(got, fmt.Sprintf(body, 2)) {
+		t.Errorf("received %s", got)
+	}
+
+	status.Store(http.StatusInternalServerError)
+	expect(t, call(t, http.MethodPut, service+"/api/v1/modules/e1", "on"), `200 {"version":3}`)
+	awaitGivenUp(t, metrics, 1)
+	failed := <-received
+	for attempt := 2; attempt <= 3; attempt++ {
+		if got := <-received; got != failed || !strings.HasSuffix(got, fmt.Sprintf(body, 3)) {
+			t.Errorf("attempt %d has %s, the first one %s", attempt, got, failed)
+		}
+	}
+	status.Store(http.StatusNoContent)
+	var out bytes.Buffer
+	if err := run(t.Context(), []string{"-store", store, "replay"}, environment, &out, t.Output()); err != nil {
+		t.Fatal(err)
+	}
+	if got := <-received; got != failed {
+		t.Errorf("replay sends %s, want %s", got, failed)
+	}
+	awaitGivenUp(t, metrics, 0)
+	expect(t, out.String(), "3 available")
+
+	expectDelivery(t, service, `"delivery":{"state":"ok"`)
+	status.Store(http.StatusGone)
+	expect(t, call(t, http.MethodPut, service+"/api/v1/modules/e1", "off"), `200 {"version":4}`)
+	awaitGivenUp(t, metrics, 1)
+	expectDelivery(t, service, `"delivery":{"state":"stopped","reason":"gone"`)
+}
+
+// expectDelivery reads what the client learns of the deliveries.
+func expectDelivery(t *testing.T, service, want string) {
+	t.Helper()
+	if got := call(t, http.MethodGet, service+webhooks+"/e1", ""); !strings.Contains(got, want) {
+		t.Errorf("the client reads %s, want %s", got, want)
+	}
+}
+
+// TestBacklog measures the rate of a few deliveries.
+func TestBacklog(t *testing.T) {
+	store := "sqlite:" + filepath.Join(t.TempDir(), "backlog.db")
+	var out bytes.Buffer
+	if err := run(t.Context(), []string{"-store", store, "-migrate", "-dev", "backlog", "100"}, environment, &out, t.Output()); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"enqueued 100 in ", "delivered 100 in "} {
+		if !strings.Contains(out.String(), want) {
+			t.Errorf("printed %s, want %s", &out, want)
+		}
+	}
+}
+
+func TestSignIn(t *testing.T) {
+	service, _ := start(t, "-store", "sqlite:"+filepath.Join(t.TempDir(), "notify.db"), "-migrate")
+	for _, path := range []string{"/api/v1/modules/e1", "/api/v1/signing-key"} {
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, service+path, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if strings.Contains(path, "modules") {
+			r.Method = http.MethodPut
+		}
+		r.SetBasicAuth("acme", "a-guess-at-the-secret")
+		resp, err := http.DefaultClient.Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = resp.Body.Close()
+		if resp.StatusCode != http.StatusUnauthorized {
+			t.Errorf("%s: %s", path, resp.Status)
+		}
+	}
+	expect(t, call(t, http.MethodGet, service+"/api/v1/signing-key", ""), `200 {"key":"whsec_`)
+	expect(t, call(t, http.MethodPut, service+"/api/v1/modules/e1", strings.Repeat("x", 65<<10)), "400 ")
+}
+
+func TestBadArguments(t *testing.T) {
+	there := "sqlite:" + filepath.Join(t.TempDir(), "notify.db")
+	for _, tt := range []struct {
+		name string
+		args []string
+		want string
+	}{
+		{"no engine", []string{"-store", "notify.db"}, "want sqlite:PATH"},
+		{"unknown engine", []string{"-store", "redis:127.0.0.1"}, `unknown engine "redis"`},
+		{"bad data source name", []string{"-store", "postgres://app:s3cret@%%"}, "rejected by pgx"},
+		{"connection refused", []string{"-store", "postgres://app:s3cret@127.0.0.1:1/app", "-migrate"}, "connect"},
+		{"bad schedule", []string{"-store", there, "-schedule", "5s,soon"}, "schedule"},
+		{"no workers", []string{"-store", there, "-workers", "0"}, "workers"},
+		{"unknown command", []string{"-store", there, "repeat"}, `unknown command "repeat"`},
+		{"replay of what is no job", []string{"-store", there, "replay", "msg_1"}, `"msg_1"`},
+		{"replay of a missing job", []string{"-store", there, "-migrate", "replay", "7"}, "job 7"},
+		{"backlog of nothing", []string{"-store", there, "backlog", "0"}, "number of notifications"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			var out, log bytes.Buffer
+			err := run(t.Context(), tt.args, environment, &out, &log)
+			if err == nil || !strings.Contains(err.Error(), tt.want) {
+				t.Errorf("got %v, want %q", err, tt.want)
+			}
+			if text := fmt.Sprint(err, out.String(), log.String()); strings.Contains(text, "s3cret") {
+				t.Errorf("the password shows: %s", text)
+			}
+		})
+	}
+	for _, missing := range []string{"CLIENT", "MASTER"} {
+		without := func(name string) string {
+			if name == missing {
+				return ""
+			}
+			return environment(name)
+		}
+		if err := run(t.Context(), []string{"-store", there}, without, io.Discard, io.Discard); err == nil || !strings.Contains(err.Error(), missing) {
+			t.Errorf("without %s: %v", missing, err)
+		}
+	}
+}

@@ -1,0 +1,51 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"expvar"
+	"net/http"
+	"sync/atomic"
+
+	"example.com/go-webhookcfg/webhookcfg/deliver"
+)
+
+// metrics counts the results of this process. The zero value is ready for use.
+type metrics struct {
+	results           expvar.Map // outcome or outcome/reason
+	delivered, failed atomic.Int64
+}
+
+// add counts a result; it is an [deliver.Options.OnResult].
+func (m *metrics) add(_ context.Context, _, _, _ string, r deliver.Result) {
+	name := r.Outcome.String()
+	if r.Reason != "" {
+		name += "/" + string(r.Reason)
+	}
+	m.results.Add(name, 1)
+	switch r.Outcome {
+	case deliver.Delivered:
+		m.delivered.Add(1)
+	case deliver.Failed, deliver.Gone, deliver.Refused:
+		m.failed.Add(1)
+	}
+}
+
+// exposition returns the handler that serves the metrics. They name no client, but are not
+// public.
+func (s *service) exposition() http.Handler {
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /metrics", func(w http.ResponseWriter, r *http.Request) {
+		queue, err := s.engine.counts(r.Context())
+		if err != nil {
+			s.logger.Error("metrics", "error", err)
+			http.Error(w, "try again later", http.StatusServiceUnavailable)
+			return
+		}
+		respond(w, struct {
+			Results json.RawMessage `json:"results"` // of this process
+			Queue   counts          `json:"queue"`   // of all processes
+		}{json.RawMessage(s.metrics.results.String()), queue})
+	})
+	return mux
+}

@@ -1,0 +1,77 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"net/http"
+
+	"example.com/go-webhookcfg/webhookcfg"
+)
+
+// modules returns the handler of the service's own paths.
+func (s *service) modules(clients webhookcfg.CredentialVerifier) http.Handler {
+	mux := http.NewServeMux()
+	mux.HandleFunc("PUT /api/v1/modules/{id}", signedIn(clients, s.putModule))
+	mux.HandleFunc("GET /api/v1/signing-key", signedIn(clients, s.getKey))
+	return mux
+}
+
+// signedIn calls next with the client that the request signs in.
+func signedIn(clients webhookcfg.CredentialVerifier, next func(http.ResponseWriter, *http.Request, string)) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		id, secret, _ := r.BasicAuth()
+		client, err := clients.Verify(r.Context(), id, secret)
+		if errors.Is(err, webhookcfg.ErrInvalidCredentials) {
+			w.Header().Set("WWW-Authenticate", `Basic realm="notify", charset="UTF-8"`)
+			http.Error(w, "wrong client or secret", http.StatusUnauthorized)
+			return
+		}
+		if err != nil {
+			http.Error(w, "try again later", http.StatusServiceUnavailable)
+			return
+		}
+		next(w, r, client.ID)
+	}
+}
+
+// putModule changes a module. Once the response is 200, the notification will be sent.
+func (s *service) putModule(w http.ResponseWriter, r *http.Request, client string) {
+	state, err := io.ReadAll(http.MaxBytesReader(w, r.Body, 64<<10))
+	if err != nil {
+		http.Error(w, "want a body of at most 64 KiB", http.StatusBadRequest)
+		return
+	}
+	version, err := s.outbox.update(r.Context(), module{client, r.PathValue("id"), string(state)})
+	if err != nil {
+		s.logger.Error("update a module", "client", client, "error", err)
+		http.Error(w, "try again later", http.StatusServiceUnavailable)
+		return
+	}
+	respond(w, map[string]int64{"version": version})
+}
+
+// getKey returns the key with which the client's receivers verify.
+func (s *service) getKey(w http.ResponseWriter, r *http.Request, client string) {
+	keys, err := s.keys.Keys(r.Context(), client)
+	if err != nil {
+		s.logger.Error("signing key", "client", client, "error", err)
+		http.Error(w, "try again later", http.StatusServiceUnavailable)
+		return
+	}
+	w.Header().Set("Cache-Control", "no-store")
+	respond(w, map[string]string{"key": keys[0].Reveal()})
+}
+
+func respond(w http.ResponseWriter, value any) {
+	w.Header().Set("Content-Type", "application/json")
+	_ = json.NewEncoder(w).Encode(value) // an error means that the client disconnected
+}
+
+// exists reports whether a client has a module: only then a webhook can be set for it.
+func (s *service) exists(ctx context.Context, client, id string) (bool, error) {
+	var n int
+	err := s.engine.db.QueryRowContext(ctx, findModule, client, id).Scan(&n)
+	return n > 0, err
+}

@@ -1,0 +1,159 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/riverqueue/river"
+	"golang.org/x/sync/errgroup"
+
+	"example.com/go-webhookcfg/auth"
+	"example.com/go-webhookcfg/store/cache"
+	"example.com/go-webhookcfg/webhookcfg"
+	"example.com/go-webhookcfg/webhookcfg/deliver"
+)
+
+// service is the service with its parts.
+type service struct {
+	cfg      config
+	logger   *slog.Logger
+	engine   *engine
+	webhooks *cache.Cache // a copy of the store for the sender
+	keys     deliver.Keys
+	health   *deliver.Health
+	sender   *deliver.Sender
+	queue    queue
+	outbox   outbox
+	metrics  metrics
+}
+
+// newService connects the parts, without I/O.
+func newService(e *engine, cfg config, logger, queueLogger *slog.Logger) (s *service, err error) {
+	s = &service{cfg: cfg, logger: logger, engine: e}
+	if s.keys, err = deliver.Derived(cfg.masters...); err != nil {
+		return nil, fmt.Errorf("environment variable MASTER, want for instance the output of openssl rand -hex 32: %w", err)
+	}
+	if s.health, err = deliver.NewHealth(nil, &deliver.HealthOptions{Logger: logger}); err != nil {
+		return nil, err
+	}
+	if s.webhooks, err = cache.New(e.store, &cache.Options{Logger: logger}); err != nil {
+		return nil, err
+	}
+	s.sender, err = deliver.New(s.webhooks, s.keys, &deliver.Options{
+		Policy:      cfg.policy,
+		Timeout:     cfg.timeout,
+		PerClient:   cfg.perClient,
+		PerReceiver: cfg.perReceiver,
+		MaxPause:    cfg.maxPause,
+		Health:      s.health,
+		OnResult:    s.metrics.add,
+	})
+	if err != nil {
+		return nil, errors.Join(err, s.webhooks.Close())
+	}
+	if s.queue, s.outbox, err = e.open(s.river(queueLogger)); err != nil {
+		return nil, errors.Join(err, s.webhooks.Close())
+	}
+	return s, nil
+}
+
+// river returns the settings of the queue.
+func (s *service) river(logger *slog.Logger) *river.Config {
+	workers := river.NewWorkers()
+	river.AddWorker(workers, &worker{sender: s.sender, schedule: s.cfg.schedule})
+	// What Send may take on top of the attempt: to read the webhook, the keys and the rest
+	// of a response.
+	jobTimeout := s.cfg.timeout + 5*time.Second
+	return &river.Config{
+		Logger:     logger,
+		Workers:    workers,
+		Queues:     map[string]river.QueueConfig{river.QueueDefault: {MaxWorkers: s.cfg.workers}},
+		JobTimeout: jobTimeout,
+		// The jobs of a process that was killed are retried after this time. By default it
+		// is an hour; it must be longer than any attempt, which would be made twice.
+		RescueStuckJobsAfter: jobTimeout + time.Second,
+		// The schedule gives up first: River's own limit would keep no reason.
+		MaxAttempts: 1000,
+		// At most so many workers start in this time.
+		FetchCooldown:     20 * time.Millisecond,
+		FetchPollInterval: 200 * time.Millisecond,
+		// How long what was given up can be replayed.
+		CancelledJobRetentionPeriod: 14 * 24 * time.Hour,
+		DiscardedJobRetentionPeriod: 14 * 24 * time.Hour,
+		CompletedJobRetentionPeriod: time.Hour,
+	}
+}
+
+// close ends what newService started.
+func (s *service) close() error {
+	s.sender.CloseIdleConnections()
+	return s.webhooks.Close()
+}
+
+// serve serves requests and delivers notifications until ctx ends, or a part fails. Then it
+// completes what is under way.
+func (s *service) serve(ctx context.Context, stdout io.Writer) error {
+	h, err := s.handler()
+	if err != nil {
+		return err
+	}
+	listener, err := listen(s.cfg.listen, stdout)
+	if err != nil {
+		return err
+	}
+	defer listener.Close()
+	group, ctx := errgroup.WithContext(ctx)
+	if s.cfg.metrics != "" {
+		local, err := listen(s.cfg.metrics, stdout)
+		if err != nil {
+			return err
+		}
+		group.Go(func() error { return serve(ctx, local, s.exposition()) })
+	}
+	group.Go(func() error { return serve(ctx, listener, h) })
+	group.Go(func() error { return s.deliver(ctx) })
+	group.Go(func() error { s.engine.store.SweepEvery(ctx, time.Minute); return nil })
+	if s.cfg.progress {
+		group.Go(func() error { s.report(ctx, stdout); return nil })
+	}
+	return group.Wait()
+}
+
+// deliver delivers what is in the queue until ctx ends, and then completes the attempts under
+// way. Each of them ends within its own time.
+func (s *service) deliver(ctx context.Context) error {
+	if err := s.queue.Start(context.WithoutCancel(ctx)); err != nil {
+		return err
+	}
+	<-ctx.Done()
+	return s.queue.Stop(context.WithoutCancel(ctx))
+}
+
+// handler returns the handler of all requests: for the webhooks, and for the service's own
+// paths.
+func (s *service) handler() (http.Handler, error) {
+	id, secret, _ := strings.Cut(s.cfg.client, ":")
+	clients, err := auth.Static(auth.Credential{ID: id, Secrets: auth.Secrets(secret)})
+	if err != nil {
+		return nil, fmt.Errorf("environment variable CLIENT, want for instance acme:a-long-random-secret: %w", err)
+	}
+	// Through the copy, so that a set is in effect for the next attempt of this process.
+	h, err := webhookcfg.NewHandler(s.webhooks.Store(), clients, &webhookcfg.Options{
+		Reads:        true,
+		EntityExists: s.exists,
+		Policy:       s.cfg.policy,
+		ProbeMode:    webhookcfg.ProbeWarn,
+		Deliveries:   s.health,
+		Logger:       s.logger,
+	})
+	if err != nil {
+		return nil, err
+	}
+	return h.Before(s.modules(clients)), nil
+}

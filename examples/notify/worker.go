@@ -1,0 +1,42 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/riverqueue/river"
+
+	"example.com/go-webhookcfg/webhookcfg/deliver"
+)
+
+// worker is all that is between River and package deliver.
+type worker struct {
+	river.WorkerDefaults[notification]
+	sender   *deliver.Sender
+	schedule deliver.Schedule
+}
+
+// Work makes one attempt, or none. Its error tells River what to do with the job.
+func (w *worker) Work(ctx context.Context, job *river.Job[notification]) error {
+	r := w.sender.Send(ctx, job.Args.Client, job.Args.Entity, job.Args.Message)
+	rest, again := w.schedule.Next(job.Attempt, r)
+	switch {
+	case r.Outcome == deliver.Delivered, r.Outcome == deliver.NoWebhook:
+		return nil
+	case r.Outcome == deliver.Deferred:
+		return river.JobSnooze(rest) // does not count as an attempt
+	case again:
+		job.Args.rest = rest
+		return r.Err
+	}
+	// Given up: River keeps the job, so that it can be replayed. A stop has no Err.
+	return river.JobCancel(cmp.Or(r.Err, fmt.Errorf("%v: %v", r.Outcome, r.Reason)))
+}
+
+// NextRetry returns when the next attempt is due. River passes no error to it, but the job
+// that Work had. A job whose process was killed is due immediately.
+func (w *worker) NextRetry(job *river.Job[notification]) time.Time {
+	return time.Now().Add(job.Args.rest)
+}
