@@ -1,0 +1,125 @@
+package notify_test
+
+import (
+	"flag"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"testing"
+)
+
+var rounds = flag.Int("rounds", 10, "how many times TestKill kills the program over each database")
+
+const (
+	modules = 20
+	callers = 4
+	// completions is the most that River had completed, but not yet written when the
+	// process was killed: it writes as soon as it has 100, or else every 250 ms, and
+	// those that complete meanwhile are the next batch.
+	completions = 250
+	// drainEvery is the number of rounds after which the queue is emptied.
+	drainEvery = 100
+)
+
+// TestKill kills the program at random moments, while it acknowledges changes and delivers
+// notifications to receivers of all kinds. All acknowledged ones arrive; those that arrive
+// twice are no more than the workers had, and one batch of completions, for each kill.
+func TestKill(t *testing.T) {
+	onEachEngine(t, func(t *testing.T, store string) {
+		path, err := build()
+		if err != nil {
+			t.Fatal(err)
+		}
+		p := start(t, path, store)
+		l := newLedger(t, p.signingKey())
+		p.set("", l.serve(accepting))
+		kinds := []behaviour{accepting, failingTwice, throttling, resetting, slow}
+		for i, kind := range kinds {
+			target := l.serve(kind)
+			for n := i; n < modules; n += len(kinds) {
+				p.mustChange(l, moduleName(n), 1)
+				p.set(moduleName(n), target)
+			}
+		}
+		for n := 1; n <= *rounds; n++ {
+			killAfter(p, l, 1+rand.IntN(150))
+			p = start(t, path, store)
+			if n%drainEvery == 0 || n == *rounds {
+				expectDelivered(t, p, l, n)
+			}
+		}
+		p.stop()
+		p.wait()
+	})
+}
+
+func moduleName(n int) string { return fmt.Sprint("e", n) }
+
+// killAfter changes modules concurrently, and kills the program after n acknowledgements.
+func killAfter(p *program, l *ledger, n int) {
+	acknowledged := make(chan struct{})
+	var all sync.WaitGroup
+	for range callers {
+		all.Go(func() {
+			for {
+				module := moduleName(rand.IntN(modules))
+				version, err := p.change(module)
+				if err != nil {
+					return // killed
+				}
+				l.acknowledge(module, version)
+				acknowledged <- struct{}{}
+			}
+		})
+	}
+	for range n {
+		<-acknowledged
+	}
+	p.kill()
+	go func() {
+		for range acknowledged {
+		}
+	}()
+	all.Wait()
+	close(acknowledged)
+}
+
+// expectDelivered waits until the queue is empty, after a number of kills.
+func expectDelivered(t *testing.T, p *program, l *ledger, kills int) {
+	t.Helper()
+	f := p.drain()
+	acknowledged, lost, duplicates := l.totals()
+	t.Logf("%d kills: %d changes acknowledged, %d lost, %d delivered twice", kills, acknowledged, lost, duplicates)
+	if lost > 0 || f.Queue.GivenUp > 0 {
+		t.Errorf("of %d acknowledged changes %d are lost, and %d given up: %v", acknowledged, lost, f.Queue.GivenUp, f.Results)
+	}
+	if most := kills * (workers + completions); duplicates > most {
+		t.Errorf("%d notifications were delivered twice, want at most %d", duplicates, most)
+	}
+}
+
+// TestKillDetectsLoss kills a program that completes a notification before it is sent.
+func TestKillDetectsLoss(t *testing.T) {
+	const changes = 8
+	onEachEngine(t, func(t *testing.T, store string) {
+		path, err := buildAcknowledgingFirst()
+		if err != nil {
+			t.Fatal(err)
+		}
+		p := start(t, path, store, "-per-receiver", fmt.Sprint(changes), "-timeout", "30s")
+		l := newLedger(t, p.signingKey())
+		release := make(chan struct{})
+		p.set("", l.serve(l.holding(release)))
+		p.mustChange(l, "e1", changes)
+		l.await(func() bool { return l.held == changes })
+		p.drain()
+		p.kill()
+		l.await(func() bool { return l.held == 0 })
+		close(release)
+		p = start(t, path, store)
+		p.drain()
+		if acknowledged, lost, _ := l.totals(); lost != changes || acknowledged != changes {
+			t.Errorf("of %d acknowledged changes %d were found to be lost, want %d", acknowledged, lost, changes)
+		}
+	})
+}

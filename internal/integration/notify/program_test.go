@@ -1,0 +1,326 @@
+// Package notify_test runs examples/notify as a host would, kills it, and checks that it
+// delivers what it has acknowledged.
+package notify_test
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"example.com/go-webhookcfg/internal/integration/engine"
+	"github.com/jackc/pgx/v5"
+)
+
+const (
+	client  = "acme"
+	secret  = "a-long-random-secret"
+	master  = "a-master-of-at-least-thirty-two-bytes"
+	workers = 16
+)
+
+var postgres = engine.SharedPostgreSQL()
+
+// binaries is the directory of the built programs.
+var binaries string
+
+func TestMain(m *testing.M) {
+	var err error
+	if binaries, err = os.MkdirTemp("", "notify"); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	code := postgres.Main(m)
+	_ = os.RemoveAll(binaries)
+	os.Exit(code)
+}
+
+// build returns the path of the program.
+var build = sync.OnceValues(func() (string, error) { return buildWith("notify", nil) })
+
+// acknowledgeFirst replaces lines of worker.go, so that River completes a notification
+// before it is sent.
+var acknowledgeFirst = []string{
+	"func (w *worker) Work(ctx context.Context, job *river.Job[notification]) error {\n",
+	`func (w *worker) Work(ctx context.Context, job *river.Job[notification]) error {
+	go func() { _ = w.attempt(context.WithoutCancel(ctx), job) }()
+	return nil
+}
+
+func (w *worker) attempt(ctx context.Context, job *river.Job[notification]) error {
+`,
+}
+
+// buildAcknowledgingFirst returns the path of a program that loses notifications.
+var buildAcknowledgingFirst = sync.OnceValues(func() (string, error) {
+	return buildWith("acknowledging-first", acknowledgeFirst)
+})
+
+// buildWith builds the program, with a replacement in worker.go if there is one.
+func buildWith(name string, replacement []string) (path string, err error) {
+	source, err := filepath.Abs("../../../examples/notify")
+	if err != nil {
+		return "", err
+	}
+	path = filepath.Join(binaries, name)
+	args := []string{"build", "-o", path}
+	if replacement != nil {
+		overlay, err := overlay(filepath.Join(source, "worker.go"), path, replacement)
+		if err != nil {
+			return "", err
+		}
+		args = append(args, "-overlay", overlay)
+	}
+	cmd := exec.Command("go", append(args, ".")...)
+	cmd.Dir = source
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return "", fmt.Errorf("go build: %w\n%s", err, out)
+	}
+	return path, nil
+}
+
+// overlay writes a file for go build -overlay.
+func overlay(source, prefix string, replacement []string) (path string, err error) {
+	text, err := os.ReadFile(source)
+	if err != nil {
+		return "", err
+	}
+	if n := strings.Count(string(text), replacement[0]); n != 1 {
+		return "", fmt.Errorf("%s has %q %d times", source, replacement[0], n)
+	}
+	replaced := strings.NewReplacer(replacement...).Replace(string(text))
+	if err := os.WriteFile(prefix+".go", []byte(replaced), 0o600); err != nil {
+		return "", err
+	}
+	list, err := json.Marshal(map[string]any{"Replace": map[string]string{source: prefix + ".go"}})
+	if err != nil {
+		return "", err
+	}
+	path = prefix + ".json"
+	return path, os.WriteFile(path, list, 0o600)
+}
+
+// onEachEngine runs a test over each database, concurrently with the other tests.
+func onEachEngine(t *testing.T, test func(t *testing.T, store string)) {
+	t.Parallel()
+	t.Run("sqlite", func(t *testing.T) {
+		t.Parallel()
+		test(t, "sqlite:"+filepath.Join(t.TempDir(), "notify.db"))
+	})
+	t.Run("postgres", func(t *testing.T) {
+		t.Parallel()
+		test(t, newDatabase(t))
+	})
+}
+
+// newDatabase returns the data source name of a PostgreSQL database for this test only.
+func newDatabase(t *testing.T) string {
+	t.Helper()
+	dsn, err := url.Parse(postgres.Get(t).DSN())
+	if err != nil {
+		t.Fatal(err)
+	}
+	name := fmt.Sprintf("notify_%d_%d", os.Getpid(), time.Now().UnixNano())
+	administer := func(statement string) {
+		ctx := context.WithoutCancel(t.Context())
+		conn, err := pgx.Connect(ctx, dsn.String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer conn.Close(ctx)
+		if _, err := conn.Exec(ctx, statement); err != nil {
+			t.Fatal(err)
+		}
+	}
+	administer("CREATE DATABASE " + name)
+	t.Cleanup(func() { administer("DROP DATABASE " + name + " WITH (FORCE)") })
+	own := *dsn
+	own.Path = "/" + name
+	return own.String()
+}
+
+// program is a running process of the service.
+type program struct {
+	t       testing.TB
+	cmd     *exec.Cmd
+	stderr  bytes.Buffer
+	url     string
+	metrics string
+	exited  chan error
+}
+
+// start starts the program, and returns once it listens. It is killed when the test ends.
+func start(t testing.TB, path, store string, flags ...string) *program {
+	t.Helper()
+	args := []string{
+		"-listen", "127.0.0.1:0", "-metrics", "127.0.0.1:0", "-dev", "-migrate",
+		"-store", store, "-workers", fmt.Sprint(workers),
+		"-timeout", "2s", "-max-pause", "100ms", "-schedule", "50ms" + strings.Repeat(",50ms", 200),
+	}
+	p := &program{t: t, cmd: exec.Command(path, append(args, flags...)...), exited: make(chan error, 1)}
+	p.cmd.Env = append(os.Environ(), "CLIENT="+client+":"+secret, "MASTER="+master)
+	p.cmd.Stderr = &p.stderr
+	stdout, err := p.cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := p.cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	lines := bufio.NewScanner(stdout)
+	var addresses []string
+	for len(addresses) < 2 && lines.Scan() {
+		addresses = append(addresses, lines.Text())
+	}
+	go func() {
+		_, _ = io.Copy(io.Discard, stdout)
+		p.exited <- p.cmd.Wait()
+	}()
+	t.Cleanup(p.kill)
+	if len(addresses) < 2 {
+		p.kill()
+		t.Fatalf("the program ended:\n%s", &p.stderr)
+	}
+	p.url, p.metrics = "http://"+addresses[0], "http://"+addresses[1]+"/metrics"
+	return p
+}
+
+// kill kills the program as a crash would, if it runs, and waits for its end.
+func (p *program) kill() {
+	_ = p.cmd.Process.Kill()
+	err := <-p.exited
+	p.exited <- err
+}
+
+// stop asks the program to stop.
+func (p *program) stop() {
+	p.t.Helper()
+	if err := p.cmd.Process.Signal(syscall.SIGTERM); err != nil {
+		p.t.Fatal(err)
+	}
+}
+
+// wait waits until the program ends by itself.
+func (p *program) wait() {
+	p.t.Helper()
+	err := <-p.exited
+	p.exited <- err
+	if err != nil {
+		p.t.Errorf("the program ended with %v:\n%s", err, &p.stderr)
+	}
+}
+
+// call sends one request of the client, and decodes the response into it.
+func (p *program) call(method, path, body string, response any) error {
+	r, err := http.NewRequestWithContext(p.t.Context(), method, p.url+path, strings.NewReader(body))
+	if err != nil {
+		return err
+	}
+	r.Header.Set("Content-Type", "application/json")
+	r.SetBasicAuth(client, secret)
+	resp, err := http.DefaultClient.Do(r)
+	if err != nil {
+		return err
+	}
+	defer resp.Body.Close()
+	if resp.StatusCode != http.StatusOK {
+		return fmt.Errorf("%s %s: %s", method, path, resp.Status)
+	}
+	return json.NewDecoder(resp.Body).Decode(response)
+}
+
+// set sets the webhook of a module, or of all if it is "".
+func (p *program) set(module, target string) {
+	p.t.Helper()
+	body := map[string]string{"webhook_url": target}
+	if module != "" {
+		body["endpoint_id"] = module
+	}
+	text, err := json.Marshal(body)
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	if err := p.call(http.MethodPost, "/api/v1/configure/configure-webhook", string(text), new(any)); err != nil {
+		p.t.Fatal(err)
+	}
+}
+
+// change changes a module, and returns its version once the program has acknowledged it.
+func (p *program) change(module string) (version int64, err error) {
+	var response struct{ Version int64 }
+	err = p.call(http.MethodPut, "/api/v1/modules/"+module, "any state", &response)
+	return response.Version, err
+}
+
+// mustChange is like change, n times.
+func (p *program) mustChange(l *ledger, module string, n int) {
+	p.t.Helper()
+	for range n {
+		version, err := p.change(module)
+		if err != nil {
+			p.t.Fatal(err)
+		}
+		l.acknowledge(module, version)
+	}
+}
+
+// signingKey returns the key of the client.
+func (p *program) signingKey() string {
+	p.t.Helper()
+	var response struct{ Key string }
+	if err := p.call(http.MethodGet, "/api/v1/signing-key", "", &response); err != nil {
+		p.t.Fatal(err)
+	}
+	return response.Key
+}
+
+// figures are the metrics of the program.
+type figures struct {
+	Results map[string]int64
+	Queue   struct {
+		Waiting  int64 `json:"waiting"`
+		UnderWay int64 `json:"under_way"`
+		GivenUp  int64 `json:"given_up"`
+	}
+}
+
+func (p *program) figures() (f figures) {
+	p.t.Helper()
+	resp, err := http.Get(p.metrics)
+	if err != nil {
+		p.t.Fatalf("%v; the program printed\n%s", err, &p.stderr)
+	}
+	defer resp.Body.Close()
+	if err := json.NewDecoder(resp.Body).Decode(&f); err != nil {
+		p.t.Fatal(err)
+	}
+	return f
+}
+
+// drain waits until the queue is empty.
+func (p *program) drain() figures {
+	p.t.Helper()
+	for {
+		f := p.figures()
+		if f.Queue.Waiting+f.Queue.UnderWay == 0 {
+			return f
+		}
+		select {
+		case <-p.t.Context().Done():
+			p.t.Fatal(p.t.Context().Err())
+		case <-time.After(50 * time.Millisecond):
+		}
+	}
+}

@@ -1,0 +1,241 @@
+package notify_test
+
+import (
+	"encoding/json"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"sync"
+	"testing"
+	"time"
+
+	standardwebhooks "github.com/standard-webhooks/standard-webhooks/libraries/go"
+)
+
+// change is a version of a module.
+type change struct {
+	module  string
+	version int64
+}
+
+// message is what the receivers have of one ID.
+type message struct {
+	body     string
+	change   change
+	requests int
+	accepted int
+}
+
+// ledger holds what the program acknowledged and what the receivers got.
+type ledger struct {
+	t        testing.TB
+	verifier *standardwebhooks.Webhook
+
+	mu           sync.Mutex
+	acknowledged map[change]bool
+	messages     map[string]*message
+	arrived      chan struct{} // closed and replaced whenever a message was accepted or is held
+	held         int           // requests that a holding receiver does not respond to
+	ended        int           // of these, how many the sender gave up
+}
+
+func newLedger(t testing.TB, key string) *ledger {
+	t.Helper()
+	verifier, err := standardwebhooks.NewWebhook(key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &ledger{
+		t: t, verifier: verifier,
+		acknowledged: make(map[change]bool), messages: make(map[string]*message), arrived: make(chan struct{}),
+	}
+}
+
+func (l *ledger) acknowledge(module string, version int64) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.acknowledged[change{module, version}] = true
+}
+
+// await waits until ready returns true, which has the lock.
+func (l *ledger) await(ready func() bool) {
+	l.t.Helper()
+	for {
+		l.mu.Lock()
+		arrived, done := l.arrived, ready()
+		l.mu.Unlock()
+		if done {
+			return
+		}
+		select {
+		case <-l.t.Context().Done():
+			l.t.Fatal(l.t.Context().Err())
+		case <-arrived:
+		}
+	}
+}
+
+// update calls f with the lock, and then those that await.
+func (l *ledger) update(f func()) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	f()
+	close(l.arrived)
+	l.arrived = make(chan struct{})
+}
+
+// count returns how many messages of a module were accepted. The caller has the lock.
+func (l *ledger) count(module string) (n int) {
+	for _, m := range l.messages {
+		if m.change.module == module && m.accepted > 0 {
+			n++
+		}
+	}
+	return n
+}
+
+// totals returns the number of acknowledged changes, of those that no receiver accepted, and
+// of messages accepted once more than needed.
+func (l *ledger) totals() (acknowledged, lost, duplicates int) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	accepted := make(map[change]bool)
+	for _, m := range l.messages {
+		if m.accepted > 0 {
+			accepted[m.change] = true
+			duplicates += m.accepted - 1
+		}
+	}
+	for c := range l.acknowledged {
+		if !accepted[c] {
+			lost++
+		}
+	}
+	return len(l.acknowledged), lost, duplicates
+}
+
+// abandoned returns how many requests the sender gave up.
+func (l *ledger) abandoned() int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.ended
+}
+
+// receive verifies a request, and returns how many with its ID there have been.
+func (l *ledger) receive(r *http.Request) (id string, nth int) {
+	body, err := io.ReadAll(r.Body)
+	if err != nil {
+		return "", 0 // the program was killed
+	}
+	if err := l.verifier.Verify(body, r.Header); err != nil {
+		l.t.Errorf("%v: %s", err, body)
+	}
+	var text struct {
+		Data struct {
+			ID      string
+			Version int64
+		}
+	}
+	if err := json.Unmarshal(body, &text); err != nil {
+		l.t.Errorf("%v: %s", err, body)
+	}
+	id = r.Header.Get("webhook-id")
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	m := l.messages[id]
+	if m == nil {
+		m = &message{body: string(body), change: change{text.Data.ID, text.Data.Version}}
+		l.messages[id] = m
+	}
+	if m.body != string(body) {
+		l.t.Errorf("message %s has the bodies %s and %s", id, m.body, body)
+	}
+	m.requests++
+	return id, m.requests
+}
+
+func (l *ledger) accept(w http.ResponseWriter, id string) {
+	l.update(func() { l.messages[id].accepted++ })
+	w.WriteHeader(http.StatusNoContent)
+}
+
+// behaviour responds to the n-th request of a message, or reports that it is to be accepted.
+type behaviour func(w http.ResponseWriter, r *http.Request, nth int) (accept bool)
+
+// serve starts a receiver.
+func (l *ledger) serve(kind behaviour) (url string) {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		id, nth := l.receive(r)
+		if nth > 0 && kind(w, r, nth) {
+			l.accept(w, id)
+		}
+	}))
+	l.t.Cleanup(server.Close)
+	return server.URL + "/in?token=t0ken"
+}
+
+func accepting(http.ResponseWriter, *http.Request, int) bool { return true }
+
+// failingTwice responds to the first two requests of a message with 500.
+func failingTwice(w http.ResponseWriter, _ *http.Request, nth int) bool {
+	if nth <= 2 {
+		w.WriteHeader(http.StatusInternalServerError)
+	}
+	return nth > 2
+}
+
+// throttling responds to the first request of a message with 429.
+func throttling(w http.ResponseWriter, _ *http.Request, nth int) bool {
+	if nth == 1 {
+		w.Header().Set("Retry-After", "1")
+		w.WriteHeader(http.StatusTooManyRequests)
+	}
+	return nth > 1
+}
+
+// resetting resets the connection of the first request of a message.
+func resetting(w http.ResponseWriter, _ *http.Request, nth int) bool {
+	if nth > 1 {
+		return true
+	}
+	conn, _, err := http.NewResponseController(w).Hijack()
+	if err == nil {
+		err = errors.Join(conn.(*net.TCPConn).SetLinger(0), conn.Close())
+	}
+	if err != nil {
+		panic(err)
+	}
+	return false
+}
+
+// slow responds after a time that is long for a receiver.
+func slow(_ http.ResponseWriter, r *http.Request, _ int) bool {
+	select {
+	case <-r.Context().Done():
+		return false
+	case <-time.After(200 * time.Millisecond):
+		return true
+	}
+}
+
+// holding responds once release is closed.
+func (l *ledger) holding(release <-chan struct{}) behaviour {
+	return func(_ http.ResponseWriter, r *http.Request, _ int) bool {
+		select {
+		case <-release:
+			return true
+		default:
+		}
+		l.update(func() { l.held++ })
+		select {
+		case <-release:
+			l.update(func() { l.held-- })
+			return true
+		case <-r.Context().Done():
+			l.update(func() { l.held--; l.ended++ })
+			return false
+		}
+	}
+}
