@@ -91,6 +91,23 @@
 // It responds with 2xx as soon as it has stored the message, and does the work later; it
 // ignores an ID that it has seen; it responds with 410 if it wants no further message.
 //
+// # Consent
+//
+// With [Challenge], the handler sets a URL only after its receiver has signed a random text
+// with a key of the client. That proves that the receiver agrees to the notifications of
+// this client, and that it has the right key, before the first of them is sent. Clients need
+// their key first, and a receiver that responds to challenges, so this is not the default:
+//
+//	prober, err := policy.Prober(&egress.ProberOptions{HTTPProbe: deliver.Challenge(keys)})
+//	handler, err := webhookcfg.NewHandler(store, verifier, &webhookcfg.Options{Policy: policy, Prober: prober})
+//
+//	# A receiver in Python
+//	webhook = Webhook("whsec_…")
+//	event = webhook.verify(body, headers)  # raises
+//	if event["type"] == "webhook.challenge":
+//	    sent = datetime.fromtimestamp(int(headers["webhook-timestamp"]), timezone.utc)
+//	    return webhook.sign(headers["webhook-id"], sent, event["challenge"])
+//
 // # Health
 //
 // With a [Health] in [Options.Health], which is also [webhookcfg.Options.Deliveries], a client
