@@ -83,6 +83,7 @@ func attempts(w wire, entity string) []attempt {
 		m.addPaths(v)
 		m.addBodies(v)
 	}
+	m.addPrefixes()
 	m.addForms()
 	m.addHeaders()
 	m.addSets(http11) // after the others, since the state that they need is another one
@@ -105,6 +106,16 @@ func (m *maker) addPaths(v protocol) {
 	}
 	for _, suffix := range fewSuffixes {
 		m.add(attempt{class: "variant", advice: advicePath, version: v, method: "DELETE", target: m.base + variant}, suffix)
+	}
+}
+
+// addPrefixes adds a DELETE whose path is unclean, or in capital letters, before the
+// resource too. Some routers clean only a path that none of their routes matches.
+func (m *maker) addPrefixes() {
+	path := m.base + configure
+	first := 1 + strings.Index(path[1:], "/")
+	for _, target := range []string{"/" + path, "/." + path, "/x/.." + path, strings.ToUpper(path[:first]) + path[first:]} {
+		m.add(attempt{class: "prefix", advice: advicePath, version: http11, method: "DELETE", target: target}, "/{id}/..")
 	}
 }
 

@@ -128,6 +128,9 @@ var broken = []struct {
 	{"cleans the absolute form", onlyIf(func(r *http.Request) bool { return r.URL.IsAbs() }, rewriting(func(r *http.Request, _ string) string {
 		return path.Clean(r.URL.EscapedPath())
 	})), []string{"absolute form"}},
+	{"cleans what no route matches", onlyIf(func(r *http.Request) bool { return !strings.HasPrefix(r.RequestURI, "/hooks/") }, onPath(func(p string) string {
+		return "/hooks" + path.Clean(p)[len("/hooks"):]
+	})), []string{"prefix"}},
 	{"strips the prefix after cleaning", onPath(func(p string) string { return "/hooks" + strings.TrimPrefix(path.Clean(p), "/hooks") }), []string{"dots", "slashes"}},
 	{"redirects to the clean path", func(next http.Handler) http.Handler {
 		mux := http.NewServeMux()
