@@ -26,6 +26,8 @@
 //   - internal/strictjson, singleflight, keylock, ratelimit, lru, redact: one mechanism
 //     each.
 //   - internal/hostile: receivers that break the rules, for tests of what connects to them.
+//   - internal/pathtest: the table of request targets for tests of mounts, and a handler
+//     that records their effects.
 //   - internal/repotest: tests of the repository itself.
 //   - internal/integration, internal/tools: modules of their own with the tests
 //     against real engines and third-party tools, the benchmarks, and the linters.
@@ -65,6 +67,7 @@
 //	internal/oplog         → webhookcfg
 //	internal/oplog/faultfs → internal/oplog
 //	internal/table         → webhookcfg
+//	internal/pathtest      → webhookcfg, webhookcfg/mounttest, store, auth
 //	internal/ratelimit     → internal/lru
 //
 // Beyond the standard library there is golang.org/x/sync, which internal/singleflight

@@ -6,116 +6,28 @@ import (
 	"strings"
 	"testing"
 
+	"example.com/go-webhookcfg/internal/pathtest"
 	"example.com/go-webhookcfg/webhookcfg"
 )
 
-// TestPaths sends DELETE over raw sockets, since clients clean paths. "all" and
-// "entity …" are the scope that the store unset; anything else is the
-// status, with the target of a redirect. Only a mux of the host redirects.
+// TestPaths: every mount serves the table of targets, in every mode.
 func TestPaths(t *testing.T) {
-	const b = configure
-	tests := []struct {
-		target     string
-		direct     string // mounted by itself or under Before, where they agree
-		before     string // under Before, if it differs
-		registered string // on a mux by Register alone, if it differs
-	}{
-		{target: b, direct: "all"},
-		{target: b + "/", direct: "all"},
-		{target: "http://test" + b + "/", direct: "all"},
-		{target: b + "/x", direct: "entity x"},
-		{target: b + "/a.b_c~d:e@f-g", direct: "entity a.b_c~d:e@f-g"},
-		{target: b + "/%78", direct: "entity x"},
-		{target: b + "/...", direct: "entity ..."},
-		{target: b + "/" + strings.Repeat("x", 128), direct: "entity " + strings.Repeat("x", 128)},
-		{target: b + "/x?y=z", direct: "entity x"},
-
-		{target: b + "//", direct: "404", registered: "307 " + b + "/"},
-		{target: b + "///", direct: "404", registered: "307 " + b + "/"},
-		{target: b + "//x", direct: "404", registered: "307 " + b + "/x"},
-		{target: b + "/x/", direct: "404"},
-		{target: b + "/x//", direct: "404", registered: "307 " + b + "/x/"},
-		{target: b + "/x/y", direct: "404"},
-		{target: b + "/.", direct: "400", registered: "307 " + b},
-		{target: b + "/./", direct: "404", registered: "307 " + b + "/"},
-		{target: b + "/..", direct: "400", registered: "307 /api/v1/configure"},
-		{target: b + "/x/..", direct: "404", registered: "307 " + b},
-		{target: b + "/x/../", direct: "404", registered: "307 " + b + "/"},
-		{target: b + "/../configure-webhook/", direct: "404", registered: "307 " + b + "/"},
-		{target: "/api/v1//configure/configure-webhook/x", direct: "404", registered: "307 " + b + "/x"},
-		{target: "/api/v1/configure/./configure-webhook", direct: "404", registered: "307 " + b},
-		{target: "/api/v1/configure/x/../configure-webhook", direct: "404", registered: "307 " + b},
-		{target: "//api/v1/configure/configure-webhook", direct: "404", registered: "307 " + b},
-		{target: "/a%2fb/../api/v1/configure/configure-webhook", direct: "404", registered: "307 " + b},
-		{target: "/api/v1/a%2fb/../configure/configure-webhook/", direct: "404", registered: "307 " + b + "/"},
-
-		{target: b + "/%2e", direct: "400"},
-		{target: b + "/%2e%2e", direct: "400"},
-		{target: b + "/x/%2e%2e", direct: "404"},
-		{target: b + "/x%2f..", direct: "400"},
-		{target: b + "/%2f", direct: "400"},
-		{target: b + "/%2F", direct: "400"},
-		{target: b + "/%2Fx", direct: "400"},
-		{target: b + "/%252f", direct: "400"},
-		{target: b + "/%00", direct: "400"},
-		{target: b + "/%20", direct: "400"},
-		{target: b + "/%ff", direct: "400"},
-		{target: b + "/%C3%A9", direct: "400"},
-		{target: b + "/\u00e9", direct: "400"},
-		{target: b + "/x%0a", direct: "400"},
-		{target: b + "/#x", direct: "400"},
-		{target: b + "/x;y", direct: "400"},
-		{target: b + "/" + strings.Repeat("x", 129), direct: "400"},
-		{target: b + "/%zz", direct: "400"},
-		{target: b + "/x y", direct: "400"},
-
-		{target: b + "?endpoint_id=x", direct: "400"},
-		{target: b + "/?endpoint_id=x", direct: "400"},
-		{target: b + "?", direct: "400"},
-		{target: b + "/?", direct: "400"},
-
-		{target: "/api/v1/configure/configure%2dwebhook/", direct: "404"},
-		{target: "/api/v1/configure/configure%2dwebhook/x", direct: "404"},
-		{target: "/api/v1/configure%2fconfigure-webhook", direct: "404"},
-		{target: "/API/v1/configure/configure-webhook", direct: "404"},
-		{target: b + "x", direct: "404"},
-		{target: "/api/v1/configure", direct: "404"},
-		{target: "/", direct: "404"},
-		{target: "*", direct: "404", before: "400", registered: "400"},
-	}
-
-	for _, scope := range []webhookcfg.AllScope{webhookcfg.AllScopeAsSpecified, webhookcfg.AllScopeExact, webhookcfg.AllScopeRefused} {
-		st := newRecorder()
-		o := options()
-		o.AllScope = scope
-		h := newHandler(t, st, o)
+	for _, scope := range pathtest.Scopes {
+		service := pathtest.New(t, webhookcfg.Options{AllScope: scope})
+		h := service.Handler()
 		mux := http.NewServeMux()
 		h.Register(mux)
 		registered := serve(t, mux)
 		before := serve(t, h.Before(mux))
 		direct := serve(t, h)
-
-		for _, tt := range tests {
-			switch path, _, _ := strings.Cut(tt.target, "?"); {
-			case scope == webhookcfg.AllScopeRefused && strings.TrimSuffix(strings.TrimPrefix(path, "http://test"), "/") == b:
-				tt.direct = "403"
-			case scope == webhookcfg.AllScopeExact && strings.HasSuffix(path, "/") && tt.direct == "all":
-				tt.direct = "400"
-			}
-			if tt.before == "" {
-				tt.before = tt.direct
-			}
-			if tt.registered == "" {
-				tt.registered = tt.direct
-			}
+		for _, row := range pathtest.Rows("", scope) {
 			for _, mount := range []struct{ name, address, want string }{
-				{"direct", direct, tt.direct},
-				{"Before", before, tt.before},
-				{"Register", registered, tt.registered},
+				{"direct", direct, row.Direct},
+				{"Before", before, row.Before},
+				{"Register", registered, row.Registered},
 			} {
-				got := outcome(st, raw(t, mount.address, request("DELETE", tt.target, acme, "")))
-				if got != mount.want {
-					t.Errorf("AllScope %d, %s: DELETE %s: got %s, want %s", scope, mount.name, tt.target, got, mount.want)
+				if got := service.Delete(t, mount.address, row.Target); got != mount.want {
+					t.Errorf("AllScope %d, %s: DELETE %s: got %s, want %s", scope, mount.name, row.Target, got, mount.want)
 				}
 			}
 		}

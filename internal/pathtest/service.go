@@ -1,0 +1,214 @@
+// Package pathtest holds what tests of mounts share: the table of request targets, and a
+// handler whose store records what the requests reached.
+package pathtest
+
+import (
+	"bufio"
+	"context"
+	"crypto/tls"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"example.com/go-webhookcfg/auth"
+	"example.com/go-webhookcfg/store"
+	"example.com/go-webhookcfg/webhookcfg"
+	"example.com/go-webhookcfg/webhookcfg/mounttest"
+)
+
+// The credentials of the client of a [Service].
+const (
+	ClientID = "mounttest"
+	Secret   = "a-long-random-secret"
+)
+
+// Authorization is the field that holds them.
+var Authorization = "Basic " + base64.StdEncoding.EncodeToString([]byte(ClientID+":"+Secret))
+
+// Scopes are the modes in which a handler serves requests for all entities.
+var Scopes = []webhookcfg.AllScope{webhookcfg.AllScopeAsSpecified, webhookcfg.AllScopeExact, webhookcfg.AllScopeRefused}
+
+// Service is a handler for one client. It records the requests that reach it and the
+// changes that they make. Its methods may be called concurrently.
+type Service struct {
+	options webhookcfg.Options
+	store   *store.Memory
+
+	mu       sync.Mutex
+	handler  *webhookcfg.Handler
+	received []string
+	changes  []string
+}
+
+// New returns a service with reads and without a probe, and else with the given options.
+func New(t testing.TB, o webhookcfg.Options) *Service {
+	t.Helper()
+	o.Reads, o.ProbeMode = true, webhookcfg.ProbeOff
+	s := &Service{options: o, store: store.NewMemory()}
+	s.Limit(t, o.AllScope)
+	return s
+}
+
+// Limit makes the service serve later requests with another AllScope.
+func (s *Service) Limit(t testing.TB, scope webhookcfg.AllScope) {
+	t.Helper()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.options.AllScope = scope
+	clients, err := auth.Static(auth.Credential{ID: ClientID, Secrets: auth.Secrets(Secret)})
+	if err == nil {
+		s.handler, err = webhookcfg.NewHandler(recorder{s.store, s}, clients, &s.options)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Handler returns the handler of the mode in effect, for mounts other than the service
+// itself.
+func (s *Service) Handler() *webhookcfg.Handler {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.handler
+}
+
+// ServeHTTP records a request and serves it.
+func (s *Service) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	s.mu.Lock()
+	s.received = append(s.received, r.Method+" "+r.RequestURI)
+	s.mu.Unlock()
+	s.Handler().ServeHTTP(w, r)
+}
+
+// recorder is a store that records the changes that reach it.
+type recorder struct {
+	*store.Memory
+	service *Service
+}
+
+// Apply implements [webhookcfg.Store].
+func (r recorder) Apply(ctx context.Context, c webhookcfg.Change) error {
+	verb := "unset "
+	if !c.URL.IsZero() {
+		verb = "set "
+	}
+	r.service.mu.Lock()
+	r.service.changes = append(r.service.changes, verb+c.Scope.String())
+	r.service.mu.Unlock()
+	return r.Memory.Apply(ctx, c)
+}
+
+// Received returns the request lines since it was last called.
+func (s *Service) Received() []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	taken := s.received
+	s.received = nil
+	return taken
+}
+
+// Changes returns the changes since it was last called, as "unset all" or "set entity e1".
+func (s *Service) Changes() []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	taken := s.changes
+	s.changes = nil
+	return taken
+}
+
+// Check checks a mount at a URL with package mounttest. config is nil for http.
+func (s *Service) Check(t testing.TB, url string, config *tls.Config) mounttest.Report {
+	t.Helper()
+	report, err := mounttest.Check(t.Context(), mounttest.Target{
+		BaseURL: url, ClientID: ClientID, Secret: Secret, WebhookURL: "https://hooks.example.com/in",
+		Received: s.Received, TLSConfig: config,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.Changes()
+	return report
+}
+
+// Delete sends a DELETE over a connection of its own byte for byte, since clients clean
+// paths. It returns the scope that was unset, "all" or "entity …", or else the status with
+// the target of a redirect; "closed" means that the connection was closed without a response.
+func (s *Service) Delete(t testing.TB, address, target string) (effect string) {
+	t.Helper()
+	conn, err := net.Dial("tcp", address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	if err := conn.SetDeadline(time.Now().Add(time.Minute)); err != nil {
+		t.Fatal(err)
+	}
+	request := fmt.Sprintf("DELETE %s HTTP/1.1\r\nHost: test\r\nConnection: close\r\nAuthorization: %s\r\n\r\n", target, Authorization)
+	// A server may close the connection before it has read all of a malformed request.
+	_, _ = io.WriteString(conn, request)
+	resp, err := http.ReadResponse(bufio.NewReader(conn), &http.Request{Method: http.MethodDelete})
+	changes := strings.TrimPrefix(strings.Join(s.Changes(), ", "), "unset ")
+	switch {
+	case errors.Is(err, os.ErrDeadlineExceeded):
+		t.Fatalf("no response to DELETE %s", target)
+	case err != nil:
+		return strings.TrimSpace("closed " + changes)
+	}
+	defer resp.Body.Close()
+	if changes != "" && resp.StatusCode == http.StatusOK {
+		return changes
+	}
+	return strings.TrimSpace(fmt.Sprint(resp.StatusCode, " ", resp.Header.Get("Location"), changes))
+}
+
+// Tolerance is what else than the effect of a handler without a proxy is correct behind one.
+type Tolerance struct {
+	// Cleans tolerates that a malformed target reaches one entity.
+	Cleans bool
+	// Refuses are the well-formed targets that may be refused.
+	Refuses []string
+}
+
+// ExpectEffects sends the table to a mount at an http URL in each of the given modes. A target
+// that means all entities or one must have that effect. A malformed one must have none, and
+// must not be redirected.
+func (s *Service) ExpectEffects(t testing.TB, url string, tolerance Tolerance, scopes ...webhookcfg.AllScope) {
+	t.Helper()
+	address, base, _ := strings.Cut(strings.TrimPrefix(url, "http://"), "/")
+	for _, scope := range scopes {
+		s.Limit(t, scope)
+		for _, row := range Rows("/"+base, scope) {
+			if got := s.Delete(t, address, row.Target); !tolerance.allows(row, got) {
+				t.Errorf("AllScope %d: DELETE %s: got %s, want %s", scope, row.Target, got, row.Direct)
+			}
+		}
+	}
+}
+
+func (o Tolerance) allows(row Row, effect string) bool {
+	switch {
+	case effect == row.Direct:
+		return true
+	case !isRefusal(row.Direct):
+		return isRefusal(effect) && slices.Contains(o.Refuses, row.Target)
+	default:
+		return isRefusal(effect) || o.Cleans && strings.HasPrefix(effect, "entity ")
+	}
+}
+
+// isRefusal reports whether a request changed nothing and was not redirected. Some servers
+// respond 200 to a "*".
+func isRefusal(effect string) bool {
+	_, err := strconv.Atoi(effect)
+	return effect == "closed" || err == nil && effect[0] != '3'
+}
