@@ -4,6 +4,7 @@ package caddy_test
 
 import (
 	"encoding/json"
+	"fmt"
 	"io"
 	"net/http"
 	"os"
@@ -11,8 +12,7 @@ import (
 	"strings"
 	"testing"
 
-	"example.com/go-webhookcfg/auth"
-	"example.com/go-webhookcfg/store"
+	"example.com/go-webhookcfg/internal/pathtest"
 	"example.com/go-webhookcfg/webhookcfg"
 	"example.com/go-webhookcfg/webhookcfg/mounttest"
 	"github.com/caddyserver/caddy/v2"
@@ -21,10 +21,8 @@ import (
 	_ "github.com/caddyserver/caddy/v2/modules/filestorage"
 )
 
-const (
-	client = "mounttest"
-	secret = "a-long-random-secret"
-)
+// service is that of the modules that are provisioned. Caddy makes them, from JSON.
+var service *pathtest.Service
 
 func init() { caddy.RegisterModule(new(Module)) }
 
@@ -38,14 +36,8 @@ func (*Module) CaddyModule() caddy.ModuleInfo {
 
 // Provision implements [caddy.Provisioner].
 func (m *Module) Provision(caddy.Context) error {
-	clients, err := auth.Static(auth.Credential{ID: client, Secrets: auth.Secrets(secret)})
-	if err != nil {
-		return err
-	}
-	m.handler, err = webhookcfg.NewHandler(store.NewMemory(), clients, &webhookcfg.Options{
-		BasePath: "/hooks", Reads: true, ProbeMode: webhookcfg.ProbeOff,
-	})
-	return err
+	m.handler = service.Handler()
+	return nil
 }
 
 // README
@@ -97,17 +89,6 @@ func raw(handlers []string) (all []json.RawMessage) {
 	return all
 }
 
-func check(t *testing.T, url string) mounttest.Report {
-	t.Helper()
-	report, err := mounttest.Check(t.Context(), mounttest.Target{
-		BaseURL: url + "/hooks", ClientID: client, Secret: secret, WebhookURL: "https://hooks.example.com/in",
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return report
-}
-
 // TestModule: first in its route the module is safe, and unsafe after a handler that
 // merges slashes, as the manual of Caddy shows it.
 func TestModule(t *testing.T) {
@@ -116,18 +97,24 @@ func TestModule(t *testing.T) {
 		merge  = `{"handler": "rewrite", "path_regexp": [{"find": "/{2,}", "replace": "/"}]}`
 		page   = `{"handler": "static_response", "body": "a page of the site"}`
 	)
-	t.Run("first", func(t *testing.T) {
-		url := serve(t, module, merge, page)
-		if report := check(t, url); len(report.Failures) > 0 {
-			t.Error(report)
-		}
-		if got := get(t, url+"/page"); got != "a page of the site" {
-			t.Errorf("the page of the site is %q", got)
-		}
-	})
+	for _, scope := range pathtest.Scopes {
+		t.Run(fmt.Sprintf("first, AllScope %d", scope), func(t *testing.T) {
+			service = pathtest.New(t, webhookcfg.Options{BasePath: "/hooks", AllScope: scope})
+			url := serve(t, module, merge, page)
+			if report := service.Check(t, url+"/hooks", nil); len(report.Failures) > 0 {
+				t.Error(report)
+			}
+			service.ExpectEffects(t, url+"/hooks", pathtest.Tolerance{}, scope)
+			if got := get(t, url+"/page"); got != "a page of the site" {
+				t.Errorf("the page of the site is %q", got)
+			}
+		})
+	}
 	t.Run("after a rewrite", func(t *testing.T) {
+		service = pathtest.New(t, webhookcfg.Options{BasePath: "/hooks"})
+		url := serve(t, merge, module, page)
 		isSlashes := func(f mounttest.Failure) bool { return f.Class == "slashes" }
-		if report := check(t, serve(t, merge, module, page)); !slices.ContainsFunc(report.Failures, isSlashes) {
+		if report := service.Check(t, url+"/hooks", nil); !slices.ContainsFunc(report.Failures, isSlashes) {
 			t.Errorf("the mount passes: %v", report)
 		}
 	})

@@ -9,56 +9,15 @@ import (
 	"strings"
 	"testing"
 
-	"example.com/go-webhookcfg/auth"
-	"example.com/go-webhookcfg/store"
-	"example.com/go-webhookcfg/webhookcfg"
+	"example.com/go-webhookcfg/internal/pathtest"
 	"example.com/go-webhookcfg/webhookcfg/mounttest"
 )
 
-const (
-	client = "mounttest"
-	secret = "a-long-random-secret"
-)
-
-func newHandler(t testing.TB) *webhookcfg.Handler {
-	t.Helper()
-	clients, err := auth.Static(auth.Credential{ID: client, Secrets: auth.Secrets(secret)})
-	if err != nil {
-		t.Fatal(err)
-	}
-	h, err := webhookcfg.NewHandler(store.NewMemory(), clients, &webhookcfg.Options{
-		BasePath: "/hooks", Reads: true, ProbeMode: webhookcfg.ProbeOff,
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return h
-}
-
-func check(t testing.TB, url string) mounttest.Report {
-	t.Helper()
-	report, err := mounttest.Check(t.Context(), mounttest.Target{
-		BaseURL: url + "/hooks", ClientID: client, Secret: secret, WebhookURL: "https://hooks.example.com/in",
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return report
-}
-
-// expectSafe expects that a mount passes.
-func expectSafe(t testing.TB, url string) {
-	t.Helper()
-	if report := check(t, url); len(report.Failures) > 0 {
-		t.Error(report)
-	}
-}
-
 // expectUnsafe expects that a mount fails for paths that a mux cleans.
-func expectUnsafe(t testing.TB, url string) {
+func expectUnsafe(t testing.TB, s *pathtest.Service, url string) {
 	t.Helper()
 	isDots := func(f mounttest.Failure) bool { return f.Class == "dots" }
-	if report := check(t, url); !slices.ContainsFunc(report.Failures, isDots) {
+	if report := s.Check(t, url, nil); !slices.ContainsFunc(report.Failures, isDots) {
 		t.Errorf("the mount passes: %v", report)
 	}
 }

@@ -1,9 +1,11 @@
 package programs_test
 
 import (
+	"fmt"
 	"net"
 	"testing"
 
+	"example.com/go-webhookcfg/internal/pathtest"
 	"example.com/go-webhookcfg/webhookcfg"
 	"github.com/pocketbase/pocketbase/apis"
 	"github.com/pocketbase/pocketbase/core"
@@ -11,13 +13,13 @@ import (
 )
 
 // servePocketBase serves a new PocketBase application until the test ends.
-func servePocketBase(t *testing.T, mount func(core.App, *webhookcfg.Handler)) (url string) {
+func servePocketBase(t *testing.T, h *webhookcfg.Handler, mount func(core.App, *webhookcfg.Handler)) (url string) {
 	t.Helper()
 	app := core.NewBaseApp(core.BaseAppConfig{DataDir: t.TempDir()})
 	if err := app.Bootstrap(); err != nil {
 		t.Fatal(err)
 	}
-	mount(app, newHandler(t))
+	mount(app, h)
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -46,25 +48,32 @@ func servePocketBase(t *testing.T, mount func(core.App, *webhookcfg.Handler)) (u
 // TestPocketBase: the handler is safe before the mux, which exists when the other hooks
 // have run, and unsafe as a route.
 func TestPocketBase(t *testing.T) {
-	t.Run("before the mux", func(t *testing.T) {
-		url := servePocketBase(t, func(app core.App, h *webhookcfg.Handler) {
-			// README
-			app.OnServe().BindFunc(func(e *core.ServeEvent) error {
-				err := e.Next() // makes the mux
-				e.Server.Handler = h.Before(e.Server.Handler)
-				return err
+	for _, scope := range pathtest.Scopes {
+		t.Run(fmt.Sprintf("before the mux, AllScope %d", scope), func(t *testing.T) {
+			s := pathtest.New(t, webhookcfg.Options{BasePath: "/hooks", AllScope: scope})
+			url := servePocketBase(t, s.Handler(), func(app core.App, h *webhookcfg.Handler) {
+				// README
+				app.OnServe().BindFunc(func(e *core.ServeEvent) error {
+					err := e.Next() // makes the mux
+					e.Server.Handler = h.Before(e.Server.Handler)
+					return err
+				})
+				// end
 			})
-			// end
+			if report := s.Check(t, url+"/hooks", nil); len(report.Failures) > 0 {
+				t.Error(report)
+			}
+			s.ExpectEffects(t, url+"/hooks", pathtest.Tolerance{}, scope)
+			expectPage(t, url+"/api/health")
 		})
-		expectSafe(t, url)
-		expectPage(t, url+"/api/health")
-	})
+	}
 	t.Run("route", func(t *testing.T) {
-		expectUnsafe(t, servePocketBase(t, func(app core.App, h *webhookcfg.Handler) {
+		s := pathtest.New(t, webhookcfg.Options{BasePath: "/hooks"})
+		expectUnsafe(t, s, servePocketBase(t, s.Handler(), func(app core.App, h *webhookcfg.Handler) {
 			app.OnServe().BindFunc(func(e *core.ServeEvent) error {
 				e.Router.Any("/hooks/{path...}", apis.WrapStdHandler(h))
 				return e.Next()
 			})
-		}))
+		})+"/hooks")
 	})
 }

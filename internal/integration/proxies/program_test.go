@@ -192,6 +192,14 @@ func newCertificate(t testing.TB) *certificate {
 	}
 }
 
+// client returns the configuration of a client, nil without TLS.
+func (c *certificate) client() *tls.Config {
+	if c == nil {
+		return nil
+	}
+	return c.roots
+}
+
 func (c *certificate) write(i engine.Instance) error {
 	_, err1 := i.Write("cert.pem", string(c.cert))
 	_, err2 := i.Write("key.pem", string(c.key))

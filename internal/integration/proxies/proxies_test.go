@@ -12,25 +12,21 @@ import (
 	"path"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 
-	"example.com/go-webhookcfg/auth"
-	"example.com/go-webhookcfg/store"
+	"example.com/go-webhookcfg/internal/pathtest"
 	"example.com/go-webhookcfg/webhookcfg"
 	"example.com/go-webhookcfg/webhookcfg/mounttest"
 )
 
-const (
-	base   = "/hooks"
-	secret = "a-long-random-secret"
-)
+const base = "/hooks"
 
 // mount is a way to put a proxy in front of the service at 127.0.0.1:8080.
 type mount struct {
 	proxy, lines string
-	strips       bool   // the handler has no base path
-	fails        string // a class of requests that fails; "" if none does
+	strips       bool     // the handler has no base path
+	fails        string   // a class of requests that fails; "" if none does
+	refuses      []string // well-formed targets that the proxy refuses
 	options      webhookcfg.Options
 }
 
@@ -43,15 +39,15 @@ var original = webhookcfg.Options{
 // safe are the mounts in the README.
 var safe = []mount{
 	{proxy: "nginx", lines: "location /hooks/ { proxy_pass http://127.0.0.1:8080; }"},
-	{proxy: "Apache httpd", lines: `AllowEncodedSlashes NoDecode
+	{proxy: "Apache httpd", refuses: []string{"http://test/hooks/api/v1/configure/configure-webhook/"}, lines: `AllowEncodedSlashes NoDecode
 MergeSlashes Off
 RewriteEngine On
-RewriteCond %{THE_REQUEST} "^\S+ [^/]"
-RewriteRule ^ - [F]
+RewriteCond %{THE_REQUEST} "^\S+ (?!/hooks/[^/])"
+RewriteRule ^/+hooks/ - [F]
 ProxyPass "/hooks/" "http://127.0.0.1:8080/hooks/" nocanon`},
 	{proxy: "HAProxy", lines: "# no http-request line that changes the path"},
 	{proxy: "Varnish", lines: "sub vcl_recv { if (req.url ~ \"^/hooks/\") { return (pass); } }"},
-	{proxy: "Squid", lines: "cache_peer 127.0.0.1 parent {upstream} 0 no-query originserver login=PASSTHRU"},
+	{proxy: "Squid", lines: "uri_whitespace deny\ncache_peer 127.0.0.1 parent {upstream} 0 no-query originserver login=PASSTHRU"},
 	{proxy: "Caddy", lines: "reverse_proxy /hooks/* 127.0.0.1:8080"},
 }
 
@@ -117,94 +113,23 @@ ProxyPass "/hooks/" "http://127.0.0.1:8080/"`},
 	},
 }
 
-// service is the program behind the proxy. It records the requests that reach it.
-type service struct {
-	address string
-
-	mu       sync.Mutex
-	received []string
-}
-
-func newService(t testing.TB, m mount) *service {
+// start starts the service of a mount and its proxy, and returns the URL of the proxy.
+func (m mount) start(t testing.TB, cert *certificate) (s *pathtest.Service, url string) {
 	t.Helper()
-	clients, err := auth.Static(auth.Credential{ID: "mounttest", Secrets: auth.Secrets(secret)})
-	if err != nil {
-		t.Fatal(err)
-	}
 	o := m.options
-	o.Reads, o.ProbeMode = true, webhookcfg.ProbeOff
 	if !m.strips {
 		o.BasePath = base
 	}
-	h, err := webhookcfg.NewHandler(store.NewMemory(), clients, &o)
-	if err != nil {
-		t.Fatal(err)
-	}
-	s := new(service)
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		s.mu.Lock()
-		s.received = append(s.received, r.Method+" "+r.RequestURI)
-		s.mu.Unlock()
-		h.ServeHTTP(w, r)
-	}))
+	s = pathtest.New(t, o)
+	server := httptest.NewServer(s)
 	t.Cleanup(server.Close)
-	s.address = server.Listener.Addr().String()
-	return s
-}
-
-func (s *service) take() []string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	taken := s.received
-	s.received = nil
-	return taken
-}
-
-func (s *service) check(t testing.TB, url string, cert *certificate) mounttest.Report {
-	t.Helper()
-	target := mounttest.Target{
-		BaseURL: url + base, ClientID: "mounttest", Secret: secret, WebhookURL: "https://hooks.example.com/in", Received: s.take,
-	}
-	if cert != nil {
-		target.TLSConfig = cert.roots
-	}
-	report, err := mounttest.Check(t.Context(), target)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return report
+	return s, programs[m.proxy].start(t, m.lines, server.Listener.Addr().String(), cert)
 }
 
 func (m mount) check(t testing.TB, cert *certificate) mounttest.Report {
 	t.Helper()
-	s := newService(t, m)
-	url := programs[m.proxy].start(t, m.lines, s.address, cert)
-	report := s.check(t, url, cert)
-	if got, want := unsetAll(t, url, cert), m.options.AllScope != webhookcfg.AllScopeRefused; got != want {
-		t.Errorf("a correct request for all reaches them: %t, want %t", got, want)
-	}
-	return report
-}
-
-// unsetAll sends a correct request for all entities, and reports whether it reached them.
-func unsetAll(t testing.TB, url string, cert *certificate) bool {
-	t.Helper()
-	r, err := http.NewRequestWithContext(t.Context(), http.MethodDelete, url+base+"/api/v1/configure/configure-webhook", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	r.SetBasicAuth("mounttest", secret)
-	transport := new(http.Transport)
-	defer transport.CloseIdleConnections()
-	if cert != nil {
-		transport.TLSClientConfig = cert.roots
-	}
-	resp, err := transport.RoundTrip(r)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer resp.Body.Close()
-	return resp.StatusCode == http.StatusOK && resp.Header.Get("Webhook-Scope") == "all"
+	s, url := m.start(t, cert)
+	return s.Check(t, url+base, cert.client())
 }
 
 // TestSafe: the mounts in the README pass, over HTTP/2 too where the proxy serves it.
@@ -212,9 +137,11 @@ func TestSafe(t *testing.T) {
 	cert := newCertificate(t)
 	for _, m := range safe {
 		t.Run(m.proxy, func(t *testing.T) {
-			if report := m.check(t, nil); len(report.Failures) > 0 {
+			s, url := m.start(t, nil)
+			if report := s.Check(t, url+base, nil); len(report.Failures) > 0 {
 				t.Error(report)
 			}
+			s.ExpectEffects(t, url+base, pathtest.Tolerance{Refuses: m.refuses}, pathtest.Scopes...)
 		})
 		if programs[m.proxy].tls != "" {
 			t.Run(m.proxy+", TLS", func(t *testing.T) {
@@ -239,7 +166,13 @@ func TestGuarded(t *testing.T) {
 	cert := newCertificate(t)
 	for _, m := range guarded {
 		t.Run(m.proxy, func(t *testing.T) {
-			expect(t, m.lines, m.check(t, nil), "")
+			s, url := m.start(t, nil)
+			expect(t, m.lines, s.Check(t, url+base, nil), "")
+			scopes := pathtest.Scopes
+			if m.options.OriginalTarget == nil {
+				scopes = []webhookcfg.AllScope{m.options.AllScope} // the only one that helps
+			}
+			s.ExpectEffects(t, url+base, pathtest.Tolerance{Cleans: true}, scopes...)
 			if programs[m.proxy].tls != "" {
 				expect(t, m.lines+", TLS", m.check(t, cert), "")
 			}
@@ -289,11 +222,16 @@ func TestReverseProxy(t *testing.T) {
 		{"JoinPath", joined, alone, "dots"},
 		{"path.Clean", cleaned, alone, "dots"},
 	} {
-		s := newService(t, mount{})
-		to := &url.URL{Scheme: "http", Host: s.address, Path: "/"}
+		s := pathtest.New(t, webhookcfg.Options{BasePath: base})
+		service := httptest.NewServer(s)
+		to := &url.URL{Scheme: "http", Host: service.Listener.Addr().String(), Path: "/"}
 		server := httptest.NewServer(tt.around(&httputil.ReverseProxy{Rewrite: func(pr *httputil.ProxyRequest) { tt.rewrite(pr, to) }}))
-		expect(t, tt.name, s.check(t, server.URL, nil), tt.fails)
+		expect(t, tt.name, s.Check(t, server.URL+base, nil), tt.fails)
+		if tt.fails == "" {
+			s.ExpectEffects(t, server.URL+base, pathtest.Tolerance{}, pathtest.Scopes...)
+		}
 		server.Close()
+		service.Close()
 	}
 }
 
