@@ -45,34 +45,12 @@ var requests = []request{
 	{"GET", configure + "/e1", "", "200"},
 	{"GET", configure, "", "200"},
 
-	// Paths that lost their identifier, or lose it when they are cleaned.
+	// Paths that a router may clean to one that means all. Package mounttest sends many more
+	// that follow the path of the resource.
 	{"DELETE", configure + "//", "", notFound},
-	{"DELETE", configure + "///", "", notFound},
-	{"DELETE", configure + "/e1/", "", notFound},
-	{"DELETE", configure + "//e1", "", notFound},
 	{"DELETE", configure + "/e1/..", "", notFound},
-	{"DELETE", configure + "/e1/../", "", notFound},
-	{"DELETE", configure + "/.", "", badRequest},
-	{"DELETE", configure + "/./", "", notFound},
-	{"DELETE", configure + "/..", "", badRequest},
-	{"DELETE", configure + "/../configure-webhook", "", notFound},
-	{"DELETE", configure + "/%2e", "", badRequest},
-	{"DELETE", configure + "/%2e%2e", "", badRequest},
-	{"DELETE", configure + "/e1/%2e%2e", "", notFound},
-	{"DELETE", configure + "/e1%2f..", "", badRequest},
-	{"DELETE", configure + "/e1%2f%2e%2e", "", badRequest},
 	{"DELETE", configure + "/%2f", "", badRequest},
-	{"DELETE", configure + "/%2F", "", badRequest},
-	{"DELETE", configure + "%2f", "", notFound},
-	{"DELETE", configure + "/a%2Fb", "", badRequest},
-	{"DELETE", configure + "/%252f", "", badRequest},
-	{"DELETE", configure + "/%00", "", badRequest},
-	{"DELETE", configure + "/%20", "", badRequest},
 	{"DELETE", configure + "/%zz", "", "400 text"},
-	{"DELETE", configure + "/#e1", "", badRequest},
-	{"DELETE", configure + "/;e1", "", badRequest},
-	{"DELETE", configure + "?endpoint_id=e1", "", badRequest},
-	{"DELETE", configure + "/?", "", badRequest},
 	{"DELETE", alias + "/", "", notFound},
 	{"DELETE", alias + "e1/..", "", notFound},
 	{"DELETE", "/" + configure, "", notFound},
@@ -85,14 +63,8 @@ var requests = []request{
 	{"DELETE", base + "/a%2fb/.." + configure[len(base):], "", notFound},
 	{"DELETE", "/HOOKS" + configure[len(base):], "", notFound},
 	{"DELETE", "/HOOKS" + configure[len(base):] + "/e1/..", "", notFound},
-	{"DELETE", configure + "\\", "", notFound},
-	{"DELETE", configure + "\\/", "", notFound},
 	{"DELETE", base + "/API" + configure[len(base+"/api"):], "", notFound},
 	{"DELETE", "/hook%73" + configure[len(base):], "", notFound},
-	{"POST", configure + "/", setAll, notAllowed},
-	{"POST", configure + "//", setAll, notFound},
-	{"POST", configure + "/e1/..", setAll, notFound},
-	{"POST", configure + "/.", setAll, notAllowed},
 	{"POST", "/" + configure, setAll, notFound},
 	{"POST", strings.TrimSuffix(alias, "/"), setMoc, notAllowed},
 
@@ -116,9 +88,6 @@ var requests = []request{
 func (q request) String() string {
 	return strings.TrimSpace(fmt.Sprintf("%s %s %s", q.method, q.target, q.body))
 }
-
-// meansAll reports whether a request properly names all entities.
-func (q request) meansAll() bool { return strings.HasSuffix(q.want, " all") }
 
 // outcome describes the effect of a request: changes in the store, or else the status
 // with the error code of the handler, the target of a redirect, or the kind of body.
