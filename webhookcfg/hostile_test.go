@@ -174,7 +174,7 @@ func TestAmbiguousRequests(t *testing.T) {
 		{"folded credentials", unset("Host: test\r\n" + strings.Replace(signIn, " Basic", "\r\n Basic", 1) + "\r\n"), "acme unset all"},
 		{"spaces in the line", "DELETE  " + configure + " HTTP/1.1\r\nHost: test\r\n" + signIn + "\r\n\r\n", "400"},
 		{"no version", "DELETE " + configure + "\r\n\r\n", "400"},
-		{"path in another form", "DELETE http:" + configure + " HTTP/1.1\r\nHost: test\r\n" + signIn + "\r\n\r\n", "acme unset all"},
+		{"path in another form", "DELETE http:" + configure + " HTTP/1.1\r\nHost: test\r\n" + signIn + "\r\n\r\n", "400"},
 		{"opaque target", "DELETE mailto:" + configure[1:] + " HTTP/1.1\r\nHost: test\r\n" + signIn + "\r\n\r\n", "404"},
 		{"path for a host", "DELETE /" + configure + " HTTP/1.1\r\nHost: test\r\n" + signIn + "\r\n\r\n", "404"},
 		{"path in a query", "DELETE /?" + configure + " HTTP/1.1\r\nHost: test\r\n" + signIn + "\r\n\r\n", "404"},

@@ -202,3 +202,16 @@ func TestUnsetAllWaitsInTimeOverHTTP2(t *testing.T) {
 		}
 	}
 }
+
+// TestPathOverHTTP2: all entities are reached only by a path in origin form, unlike over
+// HTTP/1, where proxies send the absolute form.
+func TestPathOverHTTP2(t *testing.T) {
+	st := newRecorder()
+	address := serveHTTP2(t, newHandler(t, st, options()))
+	for path, want := range map[string]string{configure: "acme unset all", "http://test" + configure: "", "http:" + configure: ""} {
+		body := rawHTTP2(t, address, nil, requestHeaders(flagEndStream, "DELETE", path))
+		if changes := strings.Join(st.take(), ", "); changes != want || want == "" && errorCode(body) != "invalid_request" {
+			t.Errorf(":path %s: the store saw %q, the response is %s", path, changes, body)
+		}
+	}
+}

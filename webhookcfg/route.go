@@ -203,13 +203,14 @@ func (rt *routes) resembles(p string) bool {
 
 // pathUnmodified reports whether the request target, as received, ends in the path
 // that is served. It does not where a mux or a middleware cleaned the path, after
-// which "…/e1/.." looks like the form that means all entities.
+// which "…/e1/.." looks like the form that means all entities. Nor does it if it has neither
+// the origin form nor, over HTTP/1, the absolute form: net/http also serves "http:/…".
 func pathUnmodified(r *http.Request, escaped string) bool {
 	if r.RequestURI == "" {
 		return true // the request was not received by a server
 	}
 	target, _, _ := strings.Cut(r.RequestURI, "?")
-	return strings.HasSuffix(target, escaped)
+	return strings.HasSuffix(target, escaped) && (target[0] == '/' || r.ProtoMajor == 1 && r.URL.Host != "")
 }
 
 // isTarget reports whether the request target that a proxy received is that of an

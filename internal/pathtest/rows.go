@@ -26,6 +26,7 @@ func Rows(base string, scope webhookcfg.AllScope) []Row {
 		{Target: b, Direct: "all"},
 		{Target: b + "/", Direct: "all"},
 		{Target: "http://test" + b + "/", Direct: "all"},
+		{Target: "http:" + b, Direct: "400"},
 		{Target: b + "/x", Direct: "entity x"},
 		{Target: b + "/a.b_c~d:e@f-g", Direct: "entity a.b_c~d:e@f-g"},
 		{Target: b + "/%78", Direct: "entity x"},
@@ -97,7 +98,7 @@ func Rows(base string, scope webhookcfg.AllScope) []Row {
 
 // limit applies a mode to the row of a mode that serves all as specified.
 func (r *Row) limit(resource string, scope webhookcfg.AllScope) {
-	path, _, _ := strings.Cut(strings.TrimPrefix(r.Target, "http://test"), "?")
+	path, _, _ := strings.Cut(strings.TrimPrefix(strings.TrimPrefix(r.Target, "http:"), "//test"), "?")
 	switch {
 	case scope == webhookcfg.AllScopeRefused && strings.TrimSuffix(path, "/") == resource:
 		r.Direct = "403" // before the query is looked at
