@@ -67,7 +67,7 @@
 //	internal/oplog         → webhookcfg
 //	internal/oplog/faultfs → internal/oplog
 //	internal/table         → webhookcfg
-//	internal/pathtest      → webhookcfg, webhookcfg/mounttest, store, auth
+//	internal/pathtest      → webhookcfg, webhookcfg/mounttest, store
 //	internal/ratelimit     → internal/lru
 //
 // Beyond the standard library there is golang.org/x/sync, which internal/singleflight

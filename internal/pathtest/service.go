@@ -1,5 +1,5 @@
 // Package pathtest holds what tests of mounts share: the table of request targets, and a
-// handler whose store records what the requests reached.
+// handler whose store records what each client changed.
 package pathtest
 
 import (
@@ -20,25 +20,33 @@ import (
 	"testing"
 	"time"
 
-	"example.com/go-webhookcfg/auth"
 	"example.com/go-webhookcfg/store"
 	"example.com/go-webhookcfg/webhookcfg"
 	"example.com/go-webhookcfg/webhookcfg/mounttest"
 )
 
-// The credentials of the client of a [Service].
-const (
-	ClientID = "mounttest"
-	Secret   = "a-long-random-secret"
-)
+const secret = "a-long-random-secret" // of every client
 
-// Authorization is the field that holds them.
-var Authorization = "Basic " + base64.StdEncoding.EncodeToString([]byte(ClientID+":"+Secret))
+// Authorization returns the field with the credentials of a client, which may have any name.
+func Authorization(client string) string {
+	return "Basic " + base64.StdEncoding.EncodeToString([]byte(client+":"+secret))
+}
+
+// verifier signs in clients with any id.
+type verifier struct{}
+
+// Verify implements [webhookcfg.CredentialVerifier].
+func (verifier) Verify(_ context.Context, id, given string) (webhookcfg.Client, error) {
+	if given != secret {
+		return webhookcfg.Client{}, webhookcfg.ErrInvalidCredentials
+	}
+	return webhookcfg.Client{ID: id}, nil
+}
 
 // Scopes are the modes in which a handler serves requests for all entities.
 var Scopes = []webhookcfg.AllScope{webhookcfg.AllScopeAsSpecified, webhookcfg.AllScopeExact, webhookcfg.AllScopeRefused}
 
-// Service is a handler for one client. It records the requests that reach it and the
+// Service is a handler. It records the requests that reach it and the
 // changes that they make. Its methods may be called concurrently.
 type Service struct {
 	options webhookcfg.Options
@@ -47,14 +55,14 @@ type Service struct {
 	mu       sync.Mutex
 	handler  *webhookcfg.Handler
 	received []string
-	changes  []string
+	changes  map[string][]string // by client
 }
 
 // New returns a service with reads and without a probe, and else with the given options.
 func New(t testing.TB, o webhookcfg.Options) *Service {
 	t.Helper()
 	o.Reads, o.ProbeMode = true, webhookcfg.ProbeOff
-	s := &Service{options: o, store: store.NewMemory()}
+	s := &Service{options: o, store: store.NewMemory(), changes: make(map[string][]string)}
 	s.Limit(t, o.AllScope)
 	return s
 }
@@ -65,13 +73,11 @@ func (s *Service) Limit(t testing.TB, scope webhookcfg.AllScope) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.options.AllScope = scope
-	clients, err := auth.Static(auth.Credential{ID: ClientID, Secrets: auth.Secrets(Secret)})
-	if err == nil {
-		s.handler, err = webhookcfg.NewHandler(recorder{s.store, s}, clients, &s.options)
-	}
+	h, err := webhookcfg.NewHandler(recorder{s.store, s}, verifier{}, &s.options)
 	if err != nil {
 		t.Fatal(err)
 	}
+	s.handler = h
 }
 
 // Handler returns the handler of the mode in effect, for mounts other than the service
@@ -103,7 +109,7 @@ func (r recorder) Apply(ctx context.Context, c webhookcfg.Change) error {
 		verb = "set "
 	}
 	r.service.mu.Lock()
-	r.service.changes = append(r.service.changes, verb+c.Scope.String())
+	r.service.changes[c.Client] = append(r.service.changes[c.Client], verb+c.Scope.String())
 	r.service.mu.Unlock()
 	return r.Memory.Apply(ctx, c)
 }
@@ -117,12 +123,13 @@ func (s *Service) Received() []string {
 	return taken
 }
 
-// Changes returns the changes since it was last called, as "unset all" or "set entity e1".
-func (s *Service) Changes() []string {
+// Changes returns the changes that a client made since it was last called for that client,
+// as "unset all, set entity e1".
+func (s *Service) Changes(client string) string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	taken := s.changes
-	s.changes = nil
+	taken := strings.Join(s.changes[client], ", ")
+	delete(s.changes, client)
 	return taken
 }
 
@@ -130,13 +137,12 @@ func (s *Service) Changes() []string {
 func (s *Service) Check(t testing.TB, url string, config *tls.Config) mounttest.Report {
 	t.Helper()
 	report, err := mounttest.Check(t.Context(), mounttest.Target{
-		BaseURL: url, ClientID: ClientID, Secret: Secret, WebhookURL: "https://hooks.example.com/in",
+		BaseURL: url, ClientID: "mounttest", Secret: secret, WebhookURL: "https://hooks.example.com/in",
 		Received: s.Received, TLSConfig: config,
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	s.Changes()
 	return report
 }
 
@@ -153,11 +159,12 @@ func (s *Service) Delete(t testing.TB, address, target string) (effect string) {
 	if err := conn.SetDeadline(time.Now().Add(time.Minute)); err != nil {
 		t.Fatal(err)
 	}
-	request := fmt.Sprintf("DELETE %s HTTP/1.1\r\nHost: test\r\nConnection: close\r\nAuthorization: %s\r\n\r\n", target, Authorization)
+	const client = "delete"
+	request := fmt.Sprintf("DELETE %s HTTP/1.1\r\nHost: test\r\nConnection: close\r\nAuthorization: %s\r\n\r\n", target, Authorization(client))
 	// A server may close the connection before it has read all of a malformed request.
 	_, _ = io.WriteString(conn, request)
 	resp, err := http.ReadResponse(bufio.NewReader(conn), &http.Request{Method: http.MethodDelete})
-	changes := strings.TrimPrefix(strings.Join(s.Changes(), ", "), "unset ")
+	changes := strings.TrimPrefix(s.Changes(client), "unset ")
 	switch {
 	case errors.Is(err, os.ErrDeadlineExceeded):
 		t.Fatalf("no response to DELETE %s", target)
@@ -175,8 +182,9 @@ func (s *Service) Delete(t testing.TB, address, target string) (effect string) {
 type Tolerance struct {
 	// Cleans tolerates that a malformed target reaches one entity.
 	Cleans bool
-	// Refuses are the well-formed targets that may be refused.
-	Refuses []string
+	// Refuses are the well-formed targets that may be refused, and Forgives malformed ones
+	// that may reach all entities, since they mean nothing else.
+	Refuses, Forgives []string
 }
 
 // ExpectEffects sends the table to a mount at an http URL in each of the given modes. A target
@@ -202,7 +210,7 @@ func (o Tolerance) allows(row Row, effect string) bool {
 	case !isRefusal(row.Direct):
 		return isRefusal(effect) && slices.Contains(o.Refuses, row.Target)
 	default:
-		return isRefusal(effect) || o.Cleans && strings.HasPrefix(effect, "entity ")
+		return isRefusal(effect) || o.Cleans && strings.HasPrefix(effect, "entity ") || effect == "all" && slices.Contains(o.Forgives, row.Target)
 	}
 }
 

@@ -44,7 +44,7 @@ http {
 	},
 	"Apache httpd": {
 		daemon: engine.Daemon{Paths: []string{"usr/sbin/apache2"}, Package: "apache2-bin"},
-		args:   []string{"-X", "-d", "{dir}", "-f", "{file}"},
+		args:   []string{"-DFOREGROUND", "-d", "{dir}", "-f", "{file}"},
 		config: `ServerName localhost
 PidFile "{dir}/pid"
 DefaultRuntimeDir "{dir}"

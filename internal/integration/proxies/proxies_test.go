@@ -4,16 +4,14 @@
 package proxies_test
 
 import (
-	"net/http"
+	"crypto/tls"
 	"net/http/httptest"
-	"net/http/httputil"
-	"net/url"
 	"os"
-	"path"
 	"slices"
 	"strings"
 	"testing"
 
+	"example.com/go-webhookcfg/internal/integration/frames"
 	"example.com/go-webhookcfg/internal/pathtest"
 	"example.com/go-webhookcfg/webhookcfg"
 	"example.com/go-webhookcfg/webhookcfg/mounttest"
@@ -24,9 +22,11 @@ const base = "/hooks"
 // mount is a way to put a proxy in front of the service at 127.0.0.1:8080.
 type mount struct {
 	proxy, lines string
+	lengths      string   // lines that refuse lengths of bodies that are not true, for TLS
 	strips       bool     // the handler has no base path
 	fails        string   // a class of requests that fails; "" if none does
-	refuses      []string // well-formed targets that the proxy refuses
+	refuses      []string // well-formed requests that the proxy refuses: targets, or beginnings of names in package frames
+	forgives     []string // malformed ones that it treats as requests for all, named likewise
 	options      webhookcfg.Options
 }
 
@@ -36,19 +36,50 @@ var original = webhookcfg.Options{
 	OriginalTarget: webhookcfg.TargetFromHeader("X-Original-URI"),
 }
 
+// anotherForm are targets of all in a form that is not allowed, which proxies in Go convert.
+var anotherForm = []string{`:path "http`, "http:/hooks/api/v1/configure/configure-webhook"}
+
 // safe are the mounts in the README.
 var safe = []mount{
-	{proxy: "nginx", lines: "location /hooks/ { proxy_pass http://127.0.0.1:8080; }"},
-	{proxy: "Apache httpd", refuses: []string{"http://test/hooks/api/v1/configure/configure-webhook/"}, lines: `AllowEncodedSlashes NoDecode
+	{
+		proxy: "nginx", lines: "location /hooks/ { proxy_pass http://127.0.0.1:8080; }",
+		refuses: []string{"valid, trailers"},
+		// Each means nothing but all.
+		forgives: []string{
+			"late method", "late path", `"é": `, `"connection": `, `"proxy-connection": `, `"keep-alive": `, `"upgrade": `, `"te": `, `"transfer-encoding": `,
+			"DATA before the headers", "HPACK table size too late", "RST_STREAM of an idle stream", "WINDOW_UPDATE of an idle stream",
+		},
+	},
+	{
+		proxy: "Apache httpd", lines: `AllowEncodedSlashes NoDecode
 MergeSlashes Off
 RewriteEngine On
 RewriteCond %{THE_REQUEST} "^\S+ (?!/hooks/[^/])"
 RewriteRule ^/+hooks/ - [F]
-ProxyPass "/hooks/" "http://127.0.0.1:8080/hooks/" nocanon`},
-	{proxy: "HAProxy", lines: "# no http-request line that changes the path"},
+ProxyPass "/hooks/" "http://127.0.0.1:8080/hooks/" nocanon`,
+		lengths: `RewriteCond %{THE_REQUEST} "^DELETE .* HTTP/2"
+RewriteCond %{HTTP:Content-Length} .
+RewriteRule ^ - [F]`,
+		refuses: []string{"http://test/hooks/api/v1/configure/configure-webhook/", "valid, length 0"},
+	},
+	{
+		proxy: "HAProxy", lines: "# no http-request line that changes the path",
+		lengths: "http-request deny if METH_DELETE HTTP_2.0 { req.fhdr(content-length) -m found }",
+		refuses: []string{"valid, length 0"},
+	},
 	{proxy: "Varnish", lines: "sub vcl_recv { if (req.url ~ \"^/hooks/\") { return (pass); } }"},
 	{proxy: "Squid", lines: "uri_whitespace deny\ncache_peer 127.0.0.1 parent {upstream} 0 no-query originserver login=PASSTHRU"},
-	{proxy: "Caddy", lines: "reverse_proxy /hooks/* 127.0.0.1:8080"},
+	{
+		proxy: "Caddy", lines: "reverse_proxy /hooks/* 127.0.0.1:8080",
+		lengths: `@length {
+	method DELETE
+	protocol http/2
+	header Content-Length *
+}
+respond @length 400`,
+		refuses:  []string{"valid, length 0"},
+		forgives: anotherForm,
+	},
 }
 
 // alternatives are mounts that are not in the README, or there as those to avoid.
@@ -113,23 +144,30 @@ ProxyPass "/hooks/" "http://127.0.0.1:8080/"`},
 	},
 }
 
-// start starts the service of a mount and its proxy, and returns the URL of the proxy.
-func (m mount) start(t testing.TB, cert *certificate) (s *pathtest.Service, url string) {
+// running is a mount that serves.
+type running struct {
+	*pathtest.Service
+	server *frames.Server // of the service
+	url    string         // of the proxy
+	tls    *tls.Config
+}
+
+// start starts the service of a mount and its proxy.
+func (m mount) start(t testing.TB, cert *certificate) running {
 	t.Helper()
 	o := m.options
 	if !m.strips {
 		o.BasePath = base
 	}
-	s = pathtest.New(t, o)
-	server := httptest.NewServer(s)
-	t.Cleanup(server.Close)
-	return s, programs[m.proxy].start(t, m.lines, server.Listener.Addr().String(), cert)
+	s := pathtest.New(t, o)
+	server := frames.Serve(t, s, s, (*httptest.Server).Start)
+	return running{s, server, programs[m.proxy].start(t, m.lines, server.Listener.Addr().String(), cert), cert.client()}
 }
 
 func (m mount) check(t testing.TB, cert *certificate) mounttest.Report {
 	t.Helper()
-	s, url := m.start(t, cert)
-	return s.Check(t, url+base, cert.client())
+	r := m.start(t, cert)
+	return r.Check(t, r.url+base, r.tls)
 }
 
 // TestSafe: the mounts in the README pass, over HTTP/2 too where the proxy serves it.
@@ -137,17 +175,20 @@ func TestSafe(t *testing.T) {
 	cert := newCertificate(t)
 	for _, m := range safe {
 		t.Run(m.proxy, func(t *testing.T) {
-			s, url := m.start(t, nil)
-			if report := s.Check(t, url+base, nil); len(report.Failures) > 0 {
+			r := m.start(t, nil)
+			if report := r.Check(t, r.url+base, nil); len(report.Failures) > 0 {
 				t.Error(report)
 			}
-			s.ExpectEffects(t, url+base, pathtest.Tolerance{Refuses: m.refuses}, pathtest.Scopes...)
+			r.ExpectEffects(t, r.url+base, pathtest.Tolerance{Refuses: m.refuses, Forgives: m.forgives}, pathtest.Scopes...)
 		})
 		if programs[m.proxy].tls != "" {
 			t.Run(m.proxy+", TLS", func(t *testing.T) {
-				if report := m.check(t, cert); len(report.Failures) > 0 || !report.HTTP2 {
+				m.lines += "\n" + m.lengths
+				r := m.start(t, cert)
+				if report := r.Check(t, r.url+base, r.tls); len(report.Failures) > 0 || !report.HTTP2 {
 					t.Errorf("HTTP/2: %t, %v", report.HTTP2, report)
 				}
+				r.server.Check(t, &frames.Mount{URL: r.url, TLS: r.tls, Refuses: m.refuses, Forgives: m.forgives})
 			})
 		}
 	}
@@ -166,13 +207,13 @@ func TestGuarded(t *testing.T) {
 	cert := newCertificate(t)
 	for _, m := range guarded {
 		t.Run(m.proxy, func(t *testing.T) {
-			s, url := m.start(t, nil)
-			expect(t, m.lines, s.Check(t, url+base, nil), "")
+			r := m.start(t, nil)
+			expect(t, m.lines, r.Check(t, r.url+base, nil), "")
 			scopes := pathtest.Scopes
 			if m.options.OriginalTarget == nil {
 				scopes = []webhookcfg.AllScope{m.options.AllScope} // the only one that helps
 			}
-			s.ExpectEffects(t, url+base, pathtest.Tolerance{Cleans: true}, scopes...)
+			r.ExpectEffects(t, r.url+base, pathtest.Tolerance{Cleans: true}, scopes...)
 			if programs[m.proxy].tls != "" {
 				expect(t, m.lines+", TLS", m.check(t, cert), "")
 			}
@@ -197,56 +238,21 @@ func expect(t testing.TB, mount string, report mounttest.Report, class string) {
 	}
 }
 
-// TestReverseProxy: the proxy of net/http/httputil passes the path on, unless a mux or a
-// function of the host changes it.
-func TestReverseProxy(t *testing.T) {
-	joined := func(pr *httputil.ProxyRequest, to *url.URL) { pr.Out.URL = to.JoinPath(pr.In.URL.Path) }
-	cleaned := func(pr *httputil.ProxyRequest, to *url.URL) {
-		pr.SetURL(to)
-		pr.Out.URL.Path, pr.Out.URL.RawPath = path.Clean(pr.In.URL.Path), ""
-	}
-	inMux := func(proxy http.Handler) http.Handler {
-		mux := http.NewServeMux()
-		mux.Handle(base+"/", proxy)
-		return mux
-	}
-	alone := func(proxy http.Handler) http.Handler { return proxy }
-	for _, tt := range []struct {
-		name    string
-		rewrite func(*httputil.ProxyRequest, *url.URL)
-		around  func(http.Handler) http.Handler
-		fails   string
-	}{
-		{"SetURL", (*httputil.ProxyRequest).SetURL, alone, ""},
-		{"SetURL, in a mux", (*httputil.ProxyRequest).SetURL, inMux, "dots"},
-		{"JoinPath", joined, alone, "dots"},
-		{"path.Clean", cleaned, alone, "dots"},
-	} {
-		s := pathtest.New(t, webhookcfg.Options{BasePath: base})
-		service := httptest.NewServer(s)
-		to := &url.URL{Scheme: "http", Host: service.Listener.Addr().String(), Path: "/"}
-		server := httptest.NewServer(tt.around(&httputil.ReverseProxy{Rewrite: func(pr *httputil.ProxyRequest) { tt.rewrite(pr, to) }}))
-		expect(t, tt.name, s.Check(t, server.URL+base, nil), tt.fails)
-		if tt.fails == "" {
-			s.ExpectEffects(t, server.URL+base, pathtest.Tolerance{}, pathtest.Scopes...)
-		}
-		server.Close()
-		service.Close()
-	}
-}
-
 // TestReadme: the README shows the lines of every safe mount, and those that pass on the
 // original target.
 func TestReadme(t *testing.T) {
-	data, err := os.ReadFile("../../../examples/mounts/README.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	text := strings.ReplaceAll(string(data), "\r\n", "\n")
+	text := readFile(t, "../../../examples/mounts/README.md")
 	for _, m := range safe {
-		if lines := strings.ReplaceAll(m.lines, "{upstream}", "8080"); !strings.Contains(text, lines) {
-			t.Errorf("%s: the README does not show\n%s", m.proxy, lines)
+		for _, lines := range []string{m.lines, m.lengths} {
+			if lines = strings.ReplaceAll(lines, "{upstream}", "8080"); !strings.Contains(text, lines) {
+				t.Errorf("%s: the README does not show\n%s", m.proxy, lines)
+			}
 		}
+	}
+	_, rest, _ := strings.Cut(readFile(t, "reverse_test.go"), "// README\n")
+	lines, _, found := strings.Cut(rest, "\n// end\n")
+	if !found || !strings.Contains(text, lines) {
+		t.Errorf("ReverseProxy: the README does not show\n%s", lines)
 	}
 	for _, m := range guarded {
 		for line := range strings.Lines(m.lines) {
@@ -255,4 +261,13 @@ func TestReadme(t *testing.T) {
 			}
 		}
 	}
+}
+
+func readFile(t testing.TB, name string) string {
+	t.Helper()
+	data, err := os.ReadFile(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return strings.ReplaceAll(string(data), "\r\n", "\n")
 }

@@ -1,0 +1,239 @@
+// Package frames sends malformed HTTP/2 to mounts of the handler: frames that package
+// mounttest, whose client is that of net/http, cannot send.
+package frames
+
+import (
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io"
+	"log"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"example.com/go-webhookcfg/internal/pathtest"
+	"golang.org/x/net/http2"
+	"golang.org/x/net/http2/hpack"
+)
+
+// limit is the time in which a server must respond to what is well-formed, and close what
+// its client closed. silence is the time in which it may respond to what is not; where it
+// needs longer, the test sees less.
+const (
+	limit   = time.Minute
+	silence = 100 * time.Millisecond
+	mutants = 100
+)
+
+// Server serves a mount until the test ends.
+type Server struct {
+	*httptest.Server
+	service *pathtest.Service
+	sent    []sent
+}
+
+// sent is an attempt that was sent, with the status of the response, "" if there was none.
+type sent struct {
+	attempt
+	mount  *Mount
+	status string
+}
+
+// Serve serves a service, or a mount of it. When the test ends, all connections that clients
+// closed must be closed, and the effects are those that [Server.Check] describes. A proxy in
+// front must be started after it, since it keeps connections open until it stops.
+func Serve(t testing.TB, s *pathtest.Service, mounted http.Handler, configure func(*httptest.Server)) *Server {
+	t.Helper()
+	server := &Server{Server: httptest.NewUnstartedServer(mounted), service: s}
+	listener := &listener{Listener: server.Listener}
+	server.Listener = listener
+	server.Config.ErrorLog = log.New(io.Discard, "", 0) // one line for each malformed frame
+	configure(server.Server)
+	t.Cleanup(func() {
+		listener.expectClosed(t)
+		server.Close() // waits for requests
+		server.expectEffects(t)
+	})
+	return server
+}
+
+// Start returns a function that starts a server of HTTP/2, over TLS or not.
+func Start(overTLS bool) func(*httptest.Server) {
+	return func(server *httptest.Server) {
+		if overTLS {
+			server.EnableHTTP2 = true
+			server.StartTLS()
+			return
+		}
+		server.Config.Protocols = new(http.Protocols)
+		server.Config.Protocols.SetUnencryptedHTTP2(true)
+		server.Start()
+	}
+}
+
+// listener counts the connections that are open.
+type listener struct {
+	net.Listener
+	open sync.WaitGroup
+}
+
+// Accept implements [net.Listener].
+func (l *listener) Accept() (net.Conn, error) {
+	conn, err := l.Listener.Accept()
+	if err != nil {
+		return nil, err
+	}
+	l.open.Add(1)
+	return &counted{Conn: conn, closed: sync.OnceFunc(l.open.Done)}, nil
+}
+
+type counted struct {
+	net.Conn
+	closed func()
+}
+
+// Close implements [net.Conn].
+func (c *counted) Close() error {
+	defer c.closed()
+	return c.Conn.Close()
+}
+
+func (l *listener) expectClosed(t testing.TB) {
+	t.Helper()
+	closed := make(chan struct{})
+	go func() { l.open.Wait(); close(closed) }()
+	select {
+	case <-closed:
+	case <-time.After(limit):
+		t.Error("a connection is open although its client closed it")
+	}
+}
+
+// Mount is a mount of a service at [Base].
+type Mount struct {
+	// URL is that of the server, with https for TLS and http for HTTP/2 without it.
+	URL string
+	// TLS has the roots of the server's certificate.
+	TLS *tls.Config
+	// Refuses are beginnings of names of well-formed attempts that a proxy refuses.
+	Refuses []string
+	// Forgives are beginnings of names of malformed attempts that a proxy treats as one for all.
+	Forgives []string
+	// Redirects tolerates that unclean paths are redirected, as by a mux.
+	Redirects bool
+}
+
+// Check sends malformed and unusual frames to a mount, each sequence over a connection of
+// its own. What is malformed, or means one entity, must not reach all, and nothing may be
+// redirected. What is well-formed must have its effect, also after everything else.
+func (s *Server) Check(t testing.TB, m *Mount) {
+	t.Helper()
+	scheme, authority, _ := strings.Cut(m.URL, "://")
+	c := client{scheme: scheme, authority: authority}
+	attempts := append(c.table(), c.mutants(mutants)...)
+	attempts = append(attempts, attempt{"valid, after all others", []frame{c.request(endStream, all)}, "unset all"})
+	for _, a := range attempts {
+		status, err := m.send(authority, clientID(len(s.sent)), a)
+		if err != nil {
+			t.Errorf("%s: %v", a.name, err)
+		}
+		s.sent = append(s.sent, sent{a, m, status})
+	}
+}
+
+// expectEffects compares the effects of what was sent with what they must be.
+func (s *Server) expectEffects(t testing.TB) {
+	t.Helper()
+	for i, a := range s.sent {
+		effect := s.service.Changes(clientID(i))
+		is := func(name string) bool { return strings.HasPrefix(a.name, name) }
+		switch {
+		case strings.HasPrefix(a.status, "3") && !a.mount.Redirects:
+			t.Errorf("%s: status %s", a.name, a.status)
+		case a.effect != "" && effect != a.effect && (effect != "" || !slices.ContainsFunc(a.mount.Refuses, is)):
+			t.Errorf("%s: status %s, the effect is %q, want %q", a.name, a.status, effect, a.effect)
+		case a.effect == "" && strings.Contains(effect, "all") && !slices.ContainsFunc(a.mount.Forgives, is):
+			t.Errorf("%s: status %s, the effect is %q", a.name, a.status, effect)
+		}
+	}
+}
+
+// send sends an attempt and reads what comes back, until a stream or the connection ends or
+// the server is silent. The status is "" if there was no response.
+func (m *Mount) send(address, clientID string, a attempt) (status string, err error) {
+	conn, err := m.dial(address)
+	if err != nil {
+		return "", err
+	}
+	defer conn.Close()
+	framer := http2.NewFramer(conn, conn)
+	framer.AllowIllegalWrites = true
+	framer.ReadMetaHeaders = hpack.NewDecoder(4096, nil)
+	if err := conn.SetDeadline(time.Now().Add(limit)); err != nil {
+		return "", err
+	}
+	// A server may close the connection before it has read everything.
+	_, _ = io.WriteString(conn, http2.ClientPreface)
+	_ = framer.WriteSettings()
+	for _, f := range a.frames {
+		f = f.of(clientID)
+		_ = framer.WriteRawFrame(f.kind, f.flags, f.stream, f.payload)
+	}
+	_ = framer.WritePing(false, [8]byte{})
+	for {
+		f, err := framer.ReadFrame()
+		if errors.Is(err, os.ErrDeadlineExceeded) && a.effect != "" {
+			return status, fmt.Errorf("no response within %v", limit)
+		}
+		if err != nil {
+			return status, nil // also a frame that the framer refuses
+		}
+		if h, ok := f.(*http2.MetaHeadersFrame); ok {
+			status = h.PseudoValue("status")
+		}
+		switch f := f.(type) {
+		case *http2.SettingsFrame:
+			if !f.IsAck() {
+				_ = framer.WriteSettingsAck()
+			}
+		case *http2.PingFrame:
+			if a.effect == "" {
+				_ = conn.SetReadDeadline(time.Now().Add(silence))
+			}
+		case *http2.RSTStreamFrame:
+			return status, nil
+		case *http2.GoAwayFrame:
+			if f.ErrCode != http2.ErrCodeNo {
+				return status, nil
+			}
+		case *http2.MetaHeadersFrame:
+			if f.StreamEnded() {
+				return status, nil
+			}
+		case *http2.DataFrame:
+			if f.StreamEnded() {
+				return status, nil
+			}
+		}
+	}
+}
+
+func (m *Mount) dial(address string) (net.Conn, error) {
+	if m.TLS == nil {
+		return net.Dial("tcp", address)
+	}
+	config := m.TLS.Clone()
+	config.NextProtos = []string{"h2"}
+	conn, err := tls.Dial("tcp", address, config)
+	if err == nil && conn.ConnectionState().NegotiatedProtocol != "h2" {
+		return nil, errors.Join(errors.New("frames: the server does not speak HTTP/2"), conn.Close())
+	}
+	return conn, err
+}

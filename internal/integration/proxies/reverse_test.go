@@ -1,0 +1,94 @@
+package proxies_test
+
+import (
+	"io"
+	"log"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
+	"os"
+	"path"
+	"testing"
+
+	"example.com/go-webhookcfg/internal/integration/frames"
+	"example.com/go-webhookcfg/internal/pathtest"
+	"example.com/go-webhookcfg/webhookcfg"
+)
+
+// README
+func newProxy(service *url.URL) http.Handler {
+	proxy := &httputil.ReverseProxy{Rewrite: func(pr *httputil.ProxyRequest) { pr.SetURL(service) }}
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Method == http.MethodDelete && r.ProtoMajor == 2 && r.Header["Content-Length"] != nil {
+			http.Error(w, "a DELETE has no Content-Length", http.StatusBadRequest)
+			return
+		}
+		proxy.ServeHTTP(w, r)
+	})
+}
+
+// end
+
+// serveProxy serves a proxy in front of a service.
+func serveProxy(t testing.TB, newProxy func(service *url.URL) http.Handler, start func(*httptest.Server)) (running, *httptest.Server) {
+	t.Helper()
+	s := pathtest.New(t, webhookcfg.Options{BasePath: base})
+	server := frames.Serve(t, s, s, (*httptest.Server).Start)
+	proxy := httptest.NewUnstartedServer(newProxy(&url.URL{Scheme: "http", Host: server.Listener.Addr().String(), Path: "/"}))
+	proxy.Config.ErrorLog = server.Config.ErrorLog
+	log.SetOutput(io.Discard) // of the proxy
+	t.Cleanup(func() { log.SetOutput(os.Stderr) })
+	start(proxy)
+	t.Cleanup(http.DefaultTransport.(*http.Transport).CloseIdleConnections) // after its requests have ended
+	t.Cleanup(proxy.Close)
+	return running{s, server, proxy.URL, nil}, proxy
+}
+
+// TestReverseProxy: the proxy of net/http/httputil passes the path on, over HTTP/2 too.
+func TestReverseProxy(t *testing.T) {
+	t.Run("HTTP/1", func(t *testing.T) {
+		r, _ := serveProxy(t, newProxy, (*httptest.Server).Start)
+		expect(t, "SetURL", r.Check(t, r.url+base, nil), "")
+		r.ExpectEffects(t, r.url+base, pathtest.Tolerance{Forgives: anotherForm}, pathtest.Scopes...)
+	})
+	http2 := func(overTLS bool) func(t *testing.T) {
+		return func(t *testing.T) {
+			r, proxy := serveProxy(t, newProxy, frames.Start(overTLS))
+			m := &frames.Mount{URL: r.url, Refuses: []string{"valid, length 0"}, Forgives: anotherForm}
+			if overTLS {
+				m.TLS = proxy.Client().Transport.(*http.Transport).TLSClientConfig
+				expect(t, "SetURL, TLS", r.Check(t, r.url+base, m.TLS), "")
+			}
+			r.server.Check(t, m)
+		}
+	}
+	t.Run("HTTP/2", http2(false))
+	t.Run("HTTP/2 and TLS", http2(true))
+}
+
+// TestReverseProxyAlternatives: it does not, if a mux or a function of the host changes it.
+func TestReverseProxyAlternatives(t *testing.T) {
+	simple := func(rewrite func(*httputil.ProxyRequest, *url.URL)) func(*url.URL) http.Handler {
+		return func(service *url.URL) http.Handler {
+			return &httputil.ReverseProxy{Rewrite: func(pr *httputil.ProxyRequest) { rewrite(pr, service) }}
+		}
+	}
+	for name, newProxy := range map[string]func(service *url.URL) http.Handler{
+		"in a mux": func(service *url.URL) http.Handler {
+			mux := http.NewServeMux()
+			mux.Handle(base+"/", newProxy(service))
+			return mux
+		},
+		"JoinPath": simple(func(pr *httputil.ProxyRequest, service *url.URL) { pr.Out.URL = service.JoinPath(pr.In.URL.Path) }),
+		"path.Clean": simple(func(pr *httputil.ProxyRequest, service *url.URL) {
+			pr.SetURL(service)
+			pr.Out.URL.Path, pr.Out.URL.RawPath = path.Clean(pr.In.URL.Path), ""
+		}),
+	} {
+		t.Run(name, func(t *testing.T) {
+			r, _ := serveProxy(t, newProxy, (*httptest.Server).Start)
+			expect(t, name, r.Check(t, r.url+base, nil), "dots")
+		})
+	}
+}
