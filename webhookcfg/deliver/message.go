@@ -19,8 +19,8 @@ type Message struct {
 	// ID is the webhook-id: 1 to 64 of the characters A-Z a-z 0-9 _ -.
 	ID string
 
-	// Body is sent as it is. Send does not modify it, and does not use it after it
-	// returned.
+	// Body is sent as it is. It must not be modified, not even soon after Send returned:
+	// a connection may still write what a receiver did not wait for.
 	Body []byte
 
 	// ContentType is the media type of Body, of at most 256 bytes. If empty, it is

@@ -78,7 +78,8 @@ const (
 	// ReasonPolicy, of Refused: the policy refuses the text of the URL, or its literal
 	// address.
 	ReasonPolicy Reason = "policy"
-	// ReasonMessage, of Refused: the ID or the content type of the message is invalid.
+	// ReasonMessage, of Refused: the ID or the content type of the message is invalid, or
+	// the client or the entity is empty.
 	ReasonMessage Reason = "message"
 
 	// ReasonBusy, of Deferred: as many attempts as allowed are under way for the client,

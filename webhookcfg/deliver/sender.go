@@ -144,8 +144,8 @@ func (s *Sender) CloseIdleConnections() { s.transport.CloseIdleConnections() }
 //
 // ctx bounds all of it. If it ends, so does Send, and the outcome is [Deferred]: the
 // receiver may have received the message, but has not failed. Resolvers are bounded by ctx
-// alone, the rest also by [Options.Timeout]; once the header of a response has arrived,
-// Send returns within 250 milliseconds.
+// alone, the attempt also by [Options.Timeout]; once the header of a response has arrived,
+// it ends within 250 milliseconds.
 //
 // A panic of the Resolver, of Keys, of a HealthStore or of OnResult is one of Send. What the attempt held is
 // released.
@@ -163,6 +163,9 @@ func (s *Sender) Send(ctx context.Context, client, entity string, m Message) Res
 }
 
 func (s *Sender) send(ctx context.Context, client, entity string, m Message) Result {
+	if client == "" || entity == "" {
+		return Result{Outcome: Refused, Reason: ReasonMessage, Err: errAddressee}
+	}
 	if err := m.check(); err != nil {
 		return Result{Outcome: Refused, Reason: ReasonMessage, Err: err}
 	}
@@ -184,8 +187,9 @@ func (s *Sender) send(ctx context.Context, client, entity string, m Message) Res
 }
 
 var (
-	errBusy   = errors.New("deliver: as many attempts as allowed are under way")
-	errPaused = errors.New("deliver: receiver is paused")
+	errAddressee = errors.New("deliver: message without a client or an entity")
+	errBusy      = errors.New("deliver: as many attempts as allowed are under way")
+	errPaused    = errors.New("deliver: receiver is paused")
 )
 
 // deliver makes an attempt if the policy and the limits allow it.

@@ -180,6 +180,8 @@ func TestRefusedMessage(t *testing.T) {
 		result := s.Send(t.Context(), "acme", "e1", m)
 		check(t, fmt.Sprintf("%q", m.ID), result, deliver.Refused, deliver.ReasonMessage)
 	}
+	check(t, "no client", s.Send(t.Context(), "", "e1", message), deliver.Refused, deliver.ReasonMessage)
+	check(t, "no entity", s.Send(t.Context(), "acme", "", message), deliver.Refused, deliver.ReasonMessage)
 	if resolved > 0 || r.connections() > 0 {
 		t.Errorf("%d lookups, %d connections", resolved, r.connections())
 	}
@@ -263,6 +265,28 @@ func verify(r request, key deliver.Key) bool {
 	h := r.header
 	want := deliver.Signatures(h.Get("Webhook-Id"), h.Get("Webhook-Timestamp"), r.body, []deliver.Key{key})
 	return slices.Contains(strings.Split(h.Get("Webhook-Signature"), " "), want)
+}
+
+// TestSenderIsHidden: no print of a sender shows a key or a URL, even if the host's own
+// types are values that contain them.
+func TestSenderIsHidden(t *testing.T) {
+	master := []byte("a master of thirty-two bytes, at least")
+	derived, err := deliver.Derived(master)
+	if err != nil {
+		t.Fatal(err)
+	}
+	hook := webhookcfg.Webhook{URL: egress.NewURL("https://example.com" + secretPath)}
+	for _, keys := range []deliver.Keys{derived, keyring{mustParse(t, vectorKey)}} {
+		s := newSender(t, oneWebhook{hook}, keys, nil)
+		checkHidden(t, s, string(master), vectorKey, "t0ken", "s3cret")
+	}
+}
+
+// oneWebhook is the webhook of every entity.
+type oneWebhook struct{ hook webhookcfg.Webhook }
+
+func (o oneWebhook) Resolve(context.Context, string, string) (webhookcfg.Webhook, error) {
+	return o.hook, nil
 }
 
 func TestOnResult(t *testing.T) {
