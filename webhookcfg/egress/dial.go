@@ -51,9 +51,9 @@ type dialer struct {
 	// tls adds a verified TLS handshake to dial.
 	tls bool
 
-	// opened, if not nil, is called with each HTTP/2 connection, which is offered in the
-	// handshake (ALPN, RFC 7301) only then.
-	opened func(*openConn)
+	// http2, if not nil, gets each HTTP/2 connection. Otherwise HTTP/2 is not offered in
+	// the handshake (ALPN, RFC 7301).
+	http2 *connections
 }
 
 // dial is the DialContext of an [http.Transport], or with tls its DialTLSContext.
@@ -104,17 +104,17 @@ func (d dialer) connect(ctx context.Context, to destination) (net.Conn, error) {
 	ctx, cancel := context.WithTimeout(ctx, handshakeTimeout)
 	defer cancel()
 	config := &tls.Config{RootCAs: d.policy.RootCAs, ServerName: to.host, MinVersion: tls.VersionTLS12}
-	if d.opened != nil {
+	if d.http2 != nil {
 		config.NextProtos = []string{"h2", "http/1.1"}
 	}
-	raw := &openConn{Conn: conn}
+	raw := &connection{Conn: conn, address: to.String()}
 	secured := tls.Client(raw, config)
 	if err := secured.HandshakeContext(ctx); err != nil {
 		_ = conn.Close()
 		return nil, unreachable(ctx, to, ReasonTLS, err)
 	}
 	if secured.ConnectionState().NegotiatedProtocol == "h2" {
-		d.opened(raw)
+		d.http2.add(raw)
 	}
 	return secured, nil
 }

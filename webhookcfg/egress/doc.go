@@ -80,7 +80,8 @@
 // Idle connections are closed after 90 seconds. [TransportOptions] bounds their number:
 // over HTTP/1.1 1000 are kept, 16 for each host. Over HTTP/2, requests to a host share a
 // connection as far as the receiver allows; all idle ones are closed when there are 1000
-// connections more than were in use before. An HTTP/2 connection is also closed
+// connections more than were in use before, and those that the receiver has announced to
+// close (GOAWAY) with the next connection to the host. An HTTP/2 connection is also closed
 // when its peer reads nothing for 10 seconds, or sends nothing for 10 seconds and then
 // does not acknowledge a ping for another 5. One request causes 16 connections at most.
 // The header of a response has at most 64 KiB, in a probe 16 KiB. A 101 response, whose

@@ -5,10 +5,8 @@ import (
 	"context"
 	"errors"
 	"io"
-	"net"
 	"net/http"
-	"sync"
-	"sync/atomic"
+	"net/http/httptrace"
 	"time"
 
 	"example.com/go-webhookcfg/internal/singleflight"
@@ -72,11 +70,7 @@ func (o *TransportOptions) complete() error {
 type Transport struct {
 	policy *Policy
 	base   *http.Transport
-
-	// open is the number of HTTP/2 connections, and maxOpen that above which idle ones
-	// are closed. It is maxIdle more than there were in use.
-	open, maxOpen atomic.Int64
-	maxIdle       int64
+	http2  *connections // nil: HTTP/1.1 alone
 }
 
 // Transport returns a new transport with its own connection pool, which should
@@ -94,10 +88,10 @@ func (p *Policy) Transport(opts *TransportOptions) (*Transport, error) {
 	if err := o.complete(); err != nil {
 		return nil, err
 	}
-	t := &Transport{policy: p, maxIdle: int64(o.MaxIdleConns)}
-	t.base = &http.Transport{
+	http2 := &connections{maxIdle: o.MaxIdleConns, maxOpen: o.MaxIdleConns, open: map[*connection]struct{}{}}
+	http2.base = &http.Transport{
 		DialContext:            dialer{policy: p}.dial,
-		DialTLSContext:         dialer{policy: p, tls: true, opened: t.opened}.dial,
+		DialTLSContext:         dialer{policy: p, tls: true, http2: http2}.dial,
 		ForceAttemptHTTP2:      true,
 		HTTP2:                  &http.HTTP2Config{SendPingTimeout: pingInterval, PingTimeout: pingTimeout, WriteByteTimeout: writeTimeout},
 		ResponseHeaderTimeout:  headerTimeout,
@@ -107,31 +101,7 @@ func (p *Policy) Transport(opts *TransportOptions) (*Transport, error) {
 		MaxResponseHeaderBytes: maxHeaderBytes,
 		DisableCompression:     true,
 	}
-	t.maxOpen.Store(t.maxIdle)
-	return t, nil
-}
-
-// opened counts an HTTP/2 connection, and closes the idle ones if there are too many:
-// MaxIdleConns does not apply to HTTP/2.
-func (t *Transport) opened(conn *openConn) {
-	conn.closed = sync.OnceFunc(func() { t.open.Add(-1) })
-	if t.open.Add(1) > t.maxOpen.Load() {
-		t.base.CloseIdleConnections()
-		t.maxOpen.Store(t.open.Load() + t.maxIdle)
-	}
-}
-
-// openConn is a connection that is counted until it is closed.
-type openConn struct {
-	net.Conn
-	closed func()
-}
-
-func (c *openConn) Close() error {
-	if c.closed != nil {
-		c.closed()
-	}
-	return c.Conn.Close()
+	return &Transport{policy: p, base: http2.base, http2: http2}, nil
 }
 
 // Client returns a new client with a new [Policy.Transport]. It returns redirects as
@@ -175,12 +145,18 @@ func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	}
 	out := new(outgoing)
 	out.deadline, _ = req.Context().Deadline()
-	resp, err := t.base.RoundTrip(req.WithContext(context.WithValue(req.Context(), outgoingKey{}, out)))
+	ctx := context.WithValue(req.Context(), outgoingKey{}, out)
+	var used usage
+	if to.tls && t.http2 != nil {
+		ctx = httptrace.WithClientTrace(ctx, used.trace())
+	}
+	resp, err := t.base.RoundTrip(req.WithContext(ctx))
 	if err == nil && resp.StatusCode == http.StatusSwitchingProtocols {
 		_ = resp.Body.Close()
 		err = errSwitched
 	}
 	if err != nil {
+		used.end()
 		return nil, roundTripError(req.Context(), to, err)
 	}
 	if location := resp.Header.Get("Location"); location != "" {
@@ -188,6 +164,7 @@ func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 			resp.Header.Del("Location")
 		}
 	}
+	used.endWith(resp)
 	resp.Request = req
 	return resp, nil
 }
@@ -202,7 +179,13 @@ func roundTripError(ctx context.Context, to destination, err error) error {
 }
 
 // CloseIdleConnections closes the connections that are not in use.
-func (t *Transport) CloseIdleConnections() { t.base.CloseIdleConnections() }
+func (t *Transport) CloseIdleConnections() {
+	if t.http2 != nil {
+		t.http2.closeIdle()
+	} else {
+		t.base.CloseIdleConnections()
+	}
+}
 
 // ReadBody reads at most limit bytes of the body of a response and closes it. truncated
 // reports whether the body is longer. Only the context of the request, or the

@@ -3,7 +3,6 @@ package egress_test
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"log"
 	"net"
@@ -12,7 +11,6 @@ import (
 	"net/url"
 	"os"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -364,167 +362,6 @@ func TestHTTP2PathGoesDark(t *testing.T) {
 			t.Errorf("requests failed for %v", d)
 		}
 	})
-}
-
-func TestTransportOptions(t *testing.T) {
-	for name, bad := range map[string]egress.TransportOptions{
-		"MaxIdleConns":        {MaxIdleConns: -1},
-		"MaxIdleConnsPerHost": {MaxIdleConnsPerHost: -1},
-	} {
-		if _, err := newStrict().Transport(&bad); err == nil {
-			t.Errorf("Transport: negative %s gives no error", name)
-		}
-		if _, err := newStrict().Client(&bad); err == nil {
-			t.Errorf("Client: negative %s gives no error", name)
-		}
-	}
-}
-
-// TestIdleConnectionsOverHTTP1 sends to hosts in turn, and then in the reverse order, a
-// number of requests at the same time to each.
-func TestIdleConnectionsOverHTTP1(t *testing.T) {
-	for _, test := range []struct {
-		name           string
-		scheme         string
-		opts           *egress.TransportOptions
-		hosts, perHost int
-		again          int // the connections of the way back
-	}{
-		{"default for a host", "https", nil, 1, 16, 0},
-		{"more than the default", "http", nil, 1, 20, 4},
-		{"less than the default", "http", &egress.TransportOptions{MaxIdleConnsPerHost: 5}, 1, 16, 11},
-		{"more hosts", "https", &egress.TransportOptions{MaxIdleConns: 20}, 25, 1, 5},
-		{"more hosts than the default", "http", nil, 1005, 1, 5},
-	} {
-		t.Run(test.name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				ca, network := newAuthority(t), make(pipes)
-				var dials atomic.Int32
-				policy := egress.Development()
-				policy.Resolver, policy.RootCAs = resolveTo(publicAddr), ca.pool()
-				policy.Dial = func(ctx context.Context, _, _ string) (net.Conn, error) {
-					dials.Add(1)
-					return network.Dial(ctx, "", "")
-				}
-				arrived := make(chan chan struct{})
-				server := &http.Server{
-					Handler: http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
-						proceed := make(chan struct{})
-						arrived <- proceed
-						<-proceed
-					}),
-					TLSConfig: ca.valid(t, "*.receiver.example"),
-					Protocols: new(http.Protocols),
-				}
-				server.Protocols.SetHTTP1(true)
-				defer func() { _ = server.Close() }()
-				go func() {
-					if test.scheme == "https" {
-						_ = server.ServeTLS(network, "", "")
-					} else {
-						_ = server.Serve(network)
-					}
-				}()
-				client, err := policy.Client(test.opts)
-				if err != nil {
-					t.Fatal(err)
-				}
-				defer client.CloseIdleConnections()
-				send := func(host int) {
-					url := fmt.Sprintf("%s://h%d.receiver.example/", test.scheme, host)
-					for range test.perHost {
-						go func() {
-							if err := post(t.Context(), client, url, nil, readAll); err != nil {
-								t.Error(err)
-							}
-						}()
-					}
-					var waiting []chan struct{}
-					for range test.perHost {
-						waiting = append(waiting, <-arrived)
-					}
-					for _, proceed := range waiting {
-						close(proceed)
-					}
-					synctest.Wait()
-				}
-				for host := range test.hosts {
-					send(host)
-				}
-				if n, want := int(dials.Load()), test.hosts*test.perHost; n != want {
-					t.Errorf("%d connections at first, want %d", n, want)
-				}
-				dials.Store(0)
-				for host := range test.hosts {
-					send(test.hosts - 1 - host)
-				}
-				if n := int(dials.Load()); n != test.again {
-					t.Errorf("%d connections on the way back, want %d", n, test.again)
-				}
-			})
-		})
-	}
-}
-
-// TestIdleHTTP2ConnectionsAreLimited sends to many hosts. The limit of net/http does not
-// apply to HTTP/2.
-func TestIdleHTTP2ConnectionsAreLimited(t *testing.T) {
-	ca := newAuthority(t)
-	receiver := httptest.NewUnstartedServer(http.NotFoundHandler())
-	receiver.TLS, receiver.EnableHTTP2 = ca.valid(t, "*.receiver.example"), true
-	receiver.StartTLS()
-	defer receiver.Close()
-	var dials, open, most atomic.Int64
-	policy := newStrict()
-	policy.Resolver, policy.RootCAs = resolveTo(publicAddr), ca.pool()
-	policy.Dial = func(ctx context.Context, network, _ string) (net.Conn, error) {
-		conn, err := new(net.Dialer).DialContext(ctx, network, receiver.Listener.Addr().String())
-		dials.Add(1)
-		most.Store(max(most.Load(), open.Add(1)))
-		return countedConn{conn, sync.OnceFunc(func() { open.Add(-1) })}, err
-	}
-	client, err := policy.Client(&egress.TransportOptions{MaxIdleConns: 20})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer client.CloseIdleConnections()
-	send := func(host int) {
-		t.Helper()
-		if err := post(t.Context(), client, fmt.Sprintf("https://h%d.receiver.example/", host), nil, readSome); err != nil {
-			t.Fatal(err)
-		}
-	}
-	for host := range 50 {
-		send(host)
-	}
-	// Some more were in use: that of a response that was read is, until a goroutine has run.
-	if most.Load() > 20+10 {
-		t.Errorf("%d connections were open", most.Load())
-	}
-	for host := range 30 {
-		client.CloseIdleConnections()
-		send(host)
-	}
-	before := dials.Load()
-	for host := range 10 {
-		send(100 + host)
-	}
-	for host := range 10 {
-		send(100 + host)
-	}
-	if n := dials.Load() - before; n != 10 {
-		t.Errorf("%d connections to 10 hosts", n)
-	}
-}
-
-type countedConn struct {
-	net.Conn
-	closed func()
-}
-
-func (c countedConn) Close() error {
-	c.closed()
-	return c.Conn.Close()
 }
 
 // TestUnsolicitedBytesAreQuoted: net/http logs what follows a response, with no way to
