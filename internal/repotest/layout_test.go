@@ -21,7 +21,7 @@ const (
 	maxSmallFiles = 2      // of a package
 	maxCoreNames  = 77     // exported by package webhookcfg
 	maxCoreCode   = 1_784  // lines of package webhookcfg
-	maxCode       = 16_944 // lines of the root module without tests
+	maxCode       = 17_100 // lines of the root module without tests
 )
 
 var topLevel = []string{
