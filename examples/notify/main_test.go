@@ -160,6 +160,7 @@ func TestWalkThrough(t *testing.T) {
 	expect(t, call(t, http.MethodPut, service+"/api/v1/modules/e1", "off"), `200 {"version":4}`)
 	awaitGivenUp(t, metrics, 1)
 	expectDelivery(t, service, `"delivery":{"state":"stopped","reason":"gone"`)
+	expect(t, call(t, http.MethodGet, metrics, ""), `200 {"results":{"delivered":2,"failed/status":3,"gone/gone":1,"no_webhook":1},`)
 }
 
 // expectDelivery reads what the client learns of the deliveries.
@@ -167,6 +168,53 @@ func expectDelivery(t *testing.T, service, want string) {
 	t.Helper()
 	if got := call(t, http.MethodGet, service+webhooks+"/e1", ""); !strings.Contains(got, want) {
 		t.Errorf("the client reads %s, want %s", got, want)
+	}
+}
+
+// TestOutbox: without its notification a module does not change.
+func TestOutbox(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "notify.db")
+	service, _ := start(t, "-store", "sqlite:"+path, "-migrate", "-dev")
+	e, err := openSQLite(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer e.close()
+	if _, err := e.db.ExecContext(t.Context(), "ALTER TABLE river_job RENAME TO lost"); err != nil {
+		t.Fatal(err)
+	}
+	expect(t, call(t, http.MethodPut, service+"/api/v1/modules/e1", "on"), "503 ")
+	if _, err := e.db.ExecContext(t.Context(), "ALTER TABLE lost RENAME TO river_job"); err != nil {
+		t.Fatal(err)
+	}
+	expect(t, call(t, http.MethodPut, service+"/api/v1/modules/e1", "on"), `200 {"version":1}`)
+}
+
+// TestReplayAll replays more jobs than are read at a time.
+func TestReplayAll(t *testing.T) {
+	const jobs = replayPage + 1
+	path := filepath.Join(t.TempDir(), "notify.db")
+	args := []string{"-store", "sqlite:" + path, "-migrate", "-dev"}
+	if err := run(t.Context(), append(args, "backlog", fmt.Sprint(jobs)), environment, io.Discard, t.Output()); err != nil {
+		t.Fatal(err)
+	}
+	e, err := openSQLite(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer e.close()
+	if _, err := e.db.ExecContext(t.Context(), "UPDATE river_job SET state = iif(id % 2, 'cancelled', 'discarded')"); err != nil {
+		t.Fatal(err)
+	}
+	var out bytes.Buffer
+	if err := run(t.Context(), append(args, "replay"), environment, &out, t.Output()); err != nil {
+		t.Fatal(err)
+	}
+	if queue, err := e.counts(t.Context()); err != nil || queue != (counts{Waiting: jobs}) {
+		t.Errorf("after the replay of %d jobs the queue has %+v, %v", jobs, queue, err)
+	}
+	if got := strings.Count(out.String(), " available\n"); got != jobs {
+		t.Errorf("replay prints %d jobs, want %d", got, jobs)
 	}
 }
 
@@ -181,6 +229,16 @@ func TestBacklog(t *testing.T) {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("printed %s, want %s", &out, want)
 		}
+	}
+}
+
+func TestProgress(t *testing.T) {
+	start := time.Now()
+	last := progress{delivered: 100, at: start}
+	p := progress{counts{Waiting: 1, UnderWay: 2, GivenUp: 3}, 350, 4, start.Add(time.Second / 2)}
+	const want = "waiting 1, under way 2, delivered 350 (500/s), failed 4, given up 3"
+	if got := p.since(last); got != want {
+		t.Errorf("got %s, want %s", got, want)
 	}
 }
 

@@ -11,30 +11,42 @@ import (
 // report shows the progress of the deliveries until ctx ends: on a terminal as a line that
 // is updated twice a second, elsewhere as a line every ten seconds.
 func (s *service) report(ctx context.Context, out io.Writer) {
-	every, start, end := 10*time.Second, "", "\n"
+	every, format := 10*time.Second, "%s\n"
 	if isTerminal(out) {
-		every, start, end = time.Second/2, "\r", "\x1b[K" // clear the rest of the line
+		every, format = time.Second/2, "\r%s\x1b[K" // and clears the rest of the line
 		defer fmt.Fprintln(out)
 	}
 	ticker := time.NewTicker(every)
 	defer ticker.Stop()
-	last, at := s.metrics.delivered.Load(), time.Now()
+	last := progress{at: time.Now()}
 	for {
 		select {
 		case <-ctx.Done():
 			return
-		case <-ticker.C:
+		case now := <-ticker.C:
+			queue, err := s.engine.counts(ctx)
+			if err != nil {
+				continue // the queue logs what is wrong with the database
+			}
+			p := progress{queue, s.metrics.delivered.Load(), s.metrics.failed.Load(), now}
+			fmt.Fprintf(out, format, p.since(last))
+			last = p
 		}
-		queue, err := s.engine.counts(ctx)
-		if err != nil {
-			continue // the queue logs what is wrong with the database
-		}
-		delivered, now := s.metrics.delivered.Load(), time.Now()
-		rate := float64(delivered-last) / now.Sub(at).Seconds()
-		last, at = delivered, now
-		fmt.Fprintf(out, "%swaiting %d, under way %d, delivered %d (%.0f/s), failed %d, given up %d%s",
-			start, queue.Waiting, queue.UnderWay, delivered, rate, s.metrics.failed.Load(), queue.GivenUp, end)
 	}
+}
+
+// progress is how far the deliveries are.
+type progress struct {
+	queue             counts
+	delivered, failed int64 // by this process
+	at                time.Time
+}
+
+// since describes the progress, with the rate since an earlier one.
+func (p progress) since(last progress) string {
+	rate := float64(p.delivered-last.delivered) / p.at.Sub(last.at).Seconds()
+	return fmt.Sprintf("waiting %d, under way %d, delivered %d (%.0f/s), failed %d, given up %d",
+		p.queue.Waiting, p.queue.UnderWay, p.delivered, rate, p.failed, p.queue.GivenUp)
 }
 
 func isTerminal(out io.Writer) bool {

@@ -33,11 +33,14 @@ func (s *service) replay(ctx context.Context, operands []string, stdout io.Write
 	return nil
 }
 
+// replayPage is the number of jobs that replay reads at a time.
+const replayPage = 100
+
 func (s *service) replayAll(ctx context.Context, stdout io.Writer) error {
-	page := river.NewJobListParams().First(1000).
+	givenUp := river.NewJobListParams().First(replayPage).
 		States(rivertype.JobStateCancelled, rivertype.JobStateDiscarded).
 		OrderBy(river.JobListOrderByID, river.SortOrderAsc)
-	for {
+	for page := givenUp; ; {
 		found, err := s.queue.JobList(ctx, page)
 		if err != nil {
 			return fmt.Errorf("replay: %w", err)
@@ -50,7 +53,7 @@ func (s *service) replayAll(ctx context.Context, stdout io.Writer) error {
 		if found.LastCursor == nil {
 			return nil
 		}
-		page = page.After(found.LastCursor)
+		page = givenUp.After(found.LastCursor) // JobList changes its parameters: page cannot be used again
 	}
 }
 

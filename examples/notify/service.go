@@ -39,7 +39,7 @@ func newService(e *engine, cfg config, logger, queueLogger *slog.Logger) (s *ser
 	if s.keys, err = deliver.Derived(cfg.masters...); err != nil {
 		return nil, fmt.Errorf("environment variable MASTER, want for instance the output of openssl rand -hex 32: %w", err)
 	}
-	if s.health, err = deliver.NewHealth(nil, &deliver.HealthOptions{Logger: logger}); err != nil {
+	if s.health, err = deliver.NewHealth(e.store, &deliver.HealthOptions{Logger: logger}); err != nil {
 		return nil, err
 	}
 	if s.webhooks, err = cache.New(e.store, &cache.Options{Logger: logger}); err != nil {
