@@ -151,12 +151,7 @@ func TestBackupEndsWithItsContextAndWithClose(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		fs, dst := faultfs.New(), faultfs.New()
 		l := openLog(t, fs, newModel())
-		long := "https://a.example/" + strings.Repeat("x", 10<<10)
-		for i := range 100 {
-			if err := l.Append(t.Context(), set("acme", fmt.Sprint(i), long)); err != nil {
-				t.Fatal(err)
-			}
-		}
+		appendLong(t, l, 100)
 		slowly(dst, time.Minute)
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()

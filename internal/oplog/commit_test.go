@@ -17,9 +17,16 @@ import (
 )
 
 // openLog opens a log and closes it at the end of the test.
+// openLog opens a log that is not compacted by itself.
 func openLog(t *testing.T, fs oplog.FS, state oplog.State) *oplog.Log {
 	t.Helper()
-	l, err := oplog.Open(fs, "log", state, oplog.Options{CompactRatio: -1})
+	return openWith(t, fs, state, oplog.Options{CompactRatio: -1})
+}
+
+// openWith opens a log, which is closed when the test ends.
+func openWith(t *testing.T, fs oplog.FS, state oplog.State, o oplog.Options) *oplog.Log {
+	t.Helper()
+	l, err := oplog.Open(fs, "log", state, o)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -27,6 +27,19 @@ func appendAll(t *testing.T, l *oplog.Log, n int) {
 	}
 }
 
+// longURL makes a record of 10 KiB.
+var longURL = "https://a.example/" + strings.Repeat("x", 10<<10)
+
+// appendLong sets entities 0 to n-1 to longURL.
+func appendLong(t *testing.T, l *oplog.Log, n int) {
+	t.Helper()
+	for i := range n {
+		if err := l.Append(t.Context(), set("acme", fmt.Sprint(i), longURL)); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
 func TestCompactKeepsTheStateAndNothingElse(t *testing.T) {
 	fs, m := faultfs.New(), newModel()
 	l := openLog(t, fs, m)
@@ -110,16 +123,9 @@ func TestChangesDuringCompaction(t *testing.T) {
 func TestCompactionStartsByItself(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		fs := faultfs.New()
-		l, err := oplog.Open(fs, "log", newModel(), oplog.Options{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer l.Close()
-		long := "https://a.example/" + strings.Repeat("x", 10<<10)
-		for i := range 1000 {
-			if err := l.Append(t.Context(), set("acme", fmt.Sprint(i%10), long)); err != nil {
-				t.Fatal(err)
-			}
+		l := openWith(t, fs, newModel(), oplog.Options{})
+		for range 100 {
+			appendLong(t, l, 10)
 		}
 		synctest.Wait()
 		if n := fs.Count(faultfs.OpRename); n < 5 || n > 11 {
@@ -138,12 +144,7 @@ func TestCompactionPauses(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			fs := faultfs.New()
 			l := openLog(t, fs, newModel())
-			long := "https://a.example/" + strings.Repeat("x", 10<<10)
-			for i := range 100 {
-				if err := l.Append(t.Context(), set("acme", fmt.Sprint(i), long)); err != nil {
-					t.Fatal(err)
-				}
-			}
+			appendLong(t, l, 100)
 			slowly(fs, lasts)
 			before, started := fs.Count(faultfs.OpSync), time.Now()
 			if err := l.Compact(t.Context()); err != nil {
@@ -164,12 +165,7 @@ func TestCompactionIsNotOutrun(t *testing.T) {
 		const writers, most = 8, 600
 		fs, m := faultfs.New(), newModel()
 		l := openLog(t, fs, m)
-		long := "https://a.example/" + strings.Repeat("x", 10<<10)
-		for i := range 20 {
-			if err := l.Append(t.Context(), set("acme", fmt.Sprint(i), long)); err != nil {
-				t.Fatal(err)
-			}
-		}
+		appendLong(t, l, 20)
 		fs.Decide(func(c faultfs.Call) faultfs.Outcome {
 			switch {
 			case c.Name == "log" && c.Op == faultfs.OpSync:
@@ -188,7 +184,7 @@ func TestCompactionIsNotOutrun(t *testing.T) {
 						t.Error("the changes outran the compaction")
 						return
 					}
-					if err := l.Append(t.Context(), set("acme", fmt.Sprint(w), long)); err != nil {
+					if err := l.Append(t.Context(), set("acme", fmt.Sprint(w), longURL)); err != nil {
 						t.Error(err)
 					}
 				}
@@ -207,17 +203,8 @@ func TestCompactionIsNotOutrun(t *testing.T) {
 func TestCompactRatioCountsBytes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		fs, m := faultfs.New(), newModel()
-		l, err := oplog.Open(fs, "log", m, oplog.Options{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer l.Close()
-		long := "https://a.example/" + strings.Repeat("x", 10<<10)
-		for i := range 400 {
-			if err := l.Append(t.Context(), set("acme", fmt.Sprint(i), long)); err != nil {
-				t.Fatal(err)
-			}
-		}
+		l := openWith(t, fs, m, oplog.Options{})
+		appendLong(t, l, 400)
 		if n := fs.Count(faultfs.OpRename); n > 1 {
 			t.Errorf("compacted %d times before anything is superseded", n-1)
 		}
@@ -237,11 +224,7 @@ func TestCompactRatioCountsBytes(t *testing.T) {
 func TestEscapesDoNotRepeatCompactions(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		fs := faultfs.New()
-		l, err := oplog.Open(fs, "log", newModel(), oplog.Options{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer l.Close()
+		l := openWith(t, fs, newModel(), oplog.Options{})
 		for i := range 100 {
 			name := fmt.Sprint(i%90, strings.Repeat("\x01", 10<<10))
 			if err := l.Append(t.Context(), set("acme", name, "https://a.example/")); err != nil {
@@ -259,32 +242,20 @@ func TestEscapesDoNotRepeatCompactions(t *testing.T) {
 func TestCompactionsGoOnAfterMostIsDropped(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		fs := faultfs.New()
-		l, err := oplog.Open(fs, "log", newModel(), oplog.Options{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer l.Close()
-		long := "https://a.example/" + strings.Repeat("x", 10<<10)
-		apply := func(c webhookcfg.Change) {
-			t.Helper()
-			if err := l.Append(t.Context(), c); err != nil {
-				t.Fatal(err)
-			}
-		}
-		for i := range 100 {
-			apply(set("acme", fmt.Sprint(i), long))
-		}
+		l := openWith(t, fs, newModel(), oplog.Options{})
+		appendLong(t, l, 100)
 		slowly(fs, time.Second)
 		done := make(chan error)
 		go func() { done <- l.Compact(t.Context()) }()
 		time.Sleep(3 * time.Second)
-		apply(setAll("acme", "https://a.example/"))
-		if err := <-done; err != nil {
+		if err := errors.Join(l.Append(t.Context(), setAll("acme", "https://a.example/")), <-done); err != nil {
 			t.Fatal(err)
 		}
 		fs.Decide(nil)
 		for i := range 1000 {
-			apply(set("acme", fmt.Sprint(i%10), long))
+			if err := l.Append(t.Context(), set("acme", fmt.Sprint(i%10), longURL)); err != nil {
+				t.Fatal(err)
+			}
 			time.Sleep(time.Minute) // lets a compaction end
 		}
 		if size := len(fs.ReadFile("log")); size > 4<<20 {
@@ -405,12 +376,7 @@ func TestCompactionEndsWithItsContextAndWithClose(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		fs := faultfs.New()
 		l := openLog(t, fs, newModel())
-		long := "https://a.example/" + strings.Repeat("x", 10<<10)
-		for i := range 100 {
-			if err := l.Append(t.Context(), set("acme", fmt.Sprint(i), long)); err != nil {
-				t.Fatal(err)
-			}
-		}
+		appendLong(t, l, 100)
 		slowly(fs, time.Minute)
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()

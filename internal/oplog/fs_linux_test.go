@@ -94,11 +94,7 @@ func TestReadOnlyFiles(t *testing.T) {
 	if err := os.Chmod(filepath.Join(dir, "log"), 0o444); err != nil {
 		t.Fatal(err)
 	}
-	fsys, err := oplog.OpenDir(dir, true)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer fsys.Close()
+	fsys := dirFS(t, dir, true)
 	if os.Geteuid() == 0 { // have this thread access files as another user
 		runtime.LockOSThread()
 		defer runtime.UnlockOSThread()
@@ -124,14 +120,10 @@ func TestRefusedNewFileIsRemoved(t *testing.T) {
 	if err := os.Chmod(dir, 0o777|os.ModeSticky); err != nil {
 		t.Fatal(err)
 	}
-	fsys, err := oplog.OpenDir(dir, false)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer fsys.Close()
+	fsys := dirFS(t, dir, false)
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
-	err = syscall.Setfsuid(65534)
+	err := syscall.Setfsuid(65534)
 	if err == nil {
 		_, err = fsys.Create("copy.tmp")
 	}

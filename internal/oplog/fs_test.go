@@ -23,6 +23,17 @@ func openDir(t *testing.T, dir string, shared bool) (*oplog.Log, error) {
 	return oplog.Open(fsys, "log", newModel(), oplog.Options{})
 }
 
+// dirFS returns a directory of the operating system, which is closed when the test ends.
+func dirFS(t *testing.T, dir string, shared bool) *oplog.Dir {
+	t.Helper()
+	fsys, err := oplog.OpenDir(dir, shared)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = fsys.Close() })
+	return fsys
+}
+
 // makeLog creates a closed log in a new directory.
 func makeLog(t *testing.T) (dir string) {
 	t.Helper()
@@ -177,11 +188,7 @@ func TestCreateRefusesTakenNames(t *testing.T) {
 	if err := os.Symlink(filepath.Join(dir, "nowhere"), filepath.Join(dir, "link")); err != nil {
 		t.Fatal(err)
 	}
-	fsys, err := oplog.OpenDir(dir, false)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer fsys.Close()
+	fsys := dirFS(t, dir, false)
 	for _, name := range []string{"log", "link"} {
 		if _, err := fsys.Create(name); !errors.Is(err, fs.ErrExist) {
 			t.Errorf("Create(%q): %v", name, err)
@@ -273,11 +280,7 @@ func TestTheFileItselfIsLocked(t *testing.T) {
 // the old and the new one, while others open it.
 func TestLockedFileKeepsItsName(t *testing.T) {
 	dir := t.TempDir()
-	fsys, err := oplog.OpenDir(dir, false)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer fsys.Close()
+	fsys := dirFS(t, dir, false)
 	current, err := fsys.Create("log")
 	if err != nil {
 		t.Fatal(err)
@@ -336,11 +339,7 @@ func TestLockedFileKeepsItsName(t *testing.T) {
 func TestSameFile(t *testing.T) {
 	dir := makeLog(t)
 	path := filepath.Join(dir, "log")
-	fsys, err := oplog.OpenDir(dir, true)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer fsys.Close()
+	fsys := dirFS(t, dir, true)
 	file, err := fsys.Open("log")
 	if err != nil {
 		t.Fatal(err)
@@ -368,11 +367,7 @@ func TestSameFile(t *testing.T) {
 func TestModeOfALink(t *testing.T) {
 	skipWithoutModes(t)
 	dir := makeLog(t)
-	fsys, err := oplog.OpenDir(dir, true)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer fsys.Close()
+	fsys := dirFS(t, dir, true)
 	next, err := fsys.Create("next")
 	if err != nil {
 		t.Fatal(err)

@@ -8,8 +8,6 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-
-	"example.com/go-webhookcfg/internal/oplog"
 )
 
 // TestMain makes temporary directories writable only by their owner, also where the
@@ -38,11 +36,7 @@ func TestPipesInPlaceOfFiles(t *testing.T) {
 // TestCloseUnlocks closes a file of which a child process that is being started still has
 // a copy of the descriptor.
 func TestCloseUnlocks(t *testing.T) {
-	fsys, err := oplog.OpenDir(makeLog(t), false)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer fsys.Close()
+	fsys := dirFS(t, makeLog(t), false)
 	file, err := fsys.Open("log")
 	if err != nil {
 		t.Fatal(err)

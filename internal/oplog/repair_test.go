@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -309,23 +308,12 @@ func TestFileUnderAnotherName(t *testing.T) {
 	}
 }
 
-// appendMegabyte makes a compaction take several writes.
-func appendMegabyte(t *testing.T, l *oplog.Log) {
-	t.Helper()
-	long := "https://a.example/" + strings.Repeat("x", 10<<10)
-	for i := range 100 {
-		if err := l.Append(t.Context(), set("acme", fmt.Sprint(i), long)); err != nil {
-			t.Fatal(err)
-		}
-	}
-}
-
 // TestChangesStopACompaction has a compaction fill the disk.
 func TestChangesStopACompaction(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		fs, m := faultfs.New(), newModel()
 		l := openLog(t, fs, m)
-		appendMegabyte(t, l)
+		appendLong(t, l, 100)
 		var all sync.WaitGroup
 		all.Go(func() {
 			if err := l.Compact(t.Context()); err == nil || errors.Is(err, oplog.ErrReadOnly) {
@@ -354,7 +342,7 @@ func TestChangeIsTriedAgainAfterACompaction(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		fs, m := faultfs.New(), newModel()
 		l := openLog(t, fs, m)
-		appendMegabyte(t, l)
+		appendLong(t, l, 100)
 		var isFull atomic.Bool
 		fs.Decide(func(c faultfs.Call) faultfs.Outcome {
 			switch {
@@ -389,11 +377,7 @@ func TestChangeIsTriedAgainAfterACompaction(t *testing.T) {
 func TestLoneChangeDoesNotWaitForCallers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		yields := 0
-		l, err := oplog.Open(faultfs.New(), "log", newModel(), oplog.CountYields(oplog.Options{}, &yields))
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer l.Close()
+		l := openWith(t, faultfs.New(), newModel(), oplog.CountYields(oplog.Options{}, &yields))
 		var all sync.WaitGroup
 		for i := range 100 {
 			all.Go(func() {
