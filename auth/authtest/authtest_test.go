@@ -105,18 +105,19 @@ func TestOwnVerifiers(t *testing.T) {
 
 func credentialFile(t *testing.T, r right) *auth.File {
 	t.Helper()
-	lines := []string{"human:owner:rotating", "gone:disabled"}
+	fields := map[string]string{"human": " owner=rotating", "gone": " disabled"}
+	text := "begin\n"
 	for id, secrets := range r.secrets {
 		for _, secret := range secrets {
 			line, err := auth.SHA256Line(id, secret)
 			if err != nil {
 				t.Fatal(err)
 			}
-			lines = append(lines, line)
+			text += line + fields[id] + "\n"
 		}
 	}
 	path := filepath.Join(t.TempDir(), "credentials")
-	if err := os.WriteFile(path, []byte(strings.Join(lines, "\n")+"\n"), 0o600); err != nil {
+	if err := os.WriteFile(path, []byte(text+"end\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	f, err := auth.OpenFile(path, nil)
