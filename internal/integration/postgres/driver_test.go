@@ -32,7 +32,7 @@ func TestModes(t *testing.T) {
 func TestPool(t *testing.T) {
 	t.Parallel()
 	e := postgreSQL()
-	e.Open = openPool
+	e.Open, e.OneKind = openPool, true
 	e.ReadOnly = nil
 	e.Run(t, "Values", "Deliveries", "Feed", "LostConnections", "Outages")
 }
@@ -58,7 +58,7 @@ func openPool(t testing.TB, dsn string) *sql.DB {
 func TestLibPQ(t *testing.T) {
 	t.Parallel()
 	e := postgreSQL()
-	e.Open = openLibPQ
+	e.Open, e.OneKind = openLibPQ, true
 	e.Late = true
 	e.Run(t, "Values", "Deliveries", "Feed", "LostConnections", "CommitErrors", "Overtaking", "Outages")
 }
@@ -127,7 +127,7 @@ func TestPgBouncer(t *testing.T) {
 	bouncer := engine.PgBouncer(t, shared.Get(t))
 	e := postgreSQL()
 	e.Shared = func(testing.TB) *engine.Server { return bouncer }
-	e.Open = sqltest.Driver("pgx", having("default_query_exec_mode", "exec"))
+	e.Open, e.OneKind = sqltest.Driver("pgx", having("default_query_exec_mode", "exec")), true
 	e.Denied = nil // the pooler knows one user
 	e.Run(t, "Values", "Upgrade", "Deliveries", "Feed", "LostConnections", "Overtaking")
 }
@@ -145,7 +145,7 @@ func TestLibPQWithoutDeadlines(t *testing.T) {
 	if err := server.Freeze(); err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
 	defer cancel()
 	ended := make(chan error, 1)
 	go func() { ended <- db.PingContext(ctx) }()

@@ -121,7 +121,7 @@ func TestPostgreSQL(t *testing.T) { postgreSQL().Run(t) }
 func TestSerializable(t *testing.T) {
 	e := postgreSQL()
 	e.Open = sqltest.Driver("pgx", having("default_transaction_isolation", "serializable"))
-	e.Run(t, "Conformance", "Linearizable", "Schema", "Upgrade", "Deliveries", "Overtaking") // the other tests are about the server
+	e.Run(t, "Concurrency", "Linearizable", "Schema", "Upgrade", "Deliveries", "Overtaking") // the other tests are about the server
 }
 
 // TestAsynchronousCommit shows that with asynchronous commits a crash loses acknowledged

@@ -39,7 +39,7 @@ func (e Engine) commitErrors(t *testing.T) {
 	user := e.AsUser(t, admin, server.DSN())
 	for _, test := range e.CommitErrors {
 		t.Run(test.Name, func(t *testing.T) {
-			for kind := range changesOf("") {
+			for kind := range e.kinds() {
 				e.commitError(t, admin, user, test, kind)
 			}
 		})

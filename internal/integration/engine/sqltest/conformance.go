@@ -1,8 +1,10 @@
 package sqltest
 
 import (
+	"database/sql"
 	"errors"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -11,62 +13,110 @@ import (
 	"example.com/go-webhookcfg/webhookcfg"
 )
 
-// conformance runs all cases of package storetest. Each process that a case simulates has
-// connections of its own.
-func (e Engine) conformance(t *testing.T) {
-	e.runCases(t, e.Shared(t), func(string) bool { return true }, func() error { return nil })
+// part is a part of the suite of package storetest.
+type part int
+
+const (
+	values      part = iota // depends on the driver: values, contexts, optional interfaces
+	statements              // depends on the statements alone
+	concurrency             // depends on the isolation level too
+	durability              // reopens the store
+	repeated                // is repeated by a case with several handles
+)
+
+var (
+	valueCase = regexp.MustCompile(`^(03 an|08|09|10|11|12|13|15|errors|` +
+		`feed (starts|resets|accepts|refuses)|lister (lists|starts|refuses)|versioner (returns|keeps|refuses)) `)
+	concurrentCase = regexp.MustCompile(`^(02 .* while|03 .* concurrent|14|feed .* (concurrently|early)|lister .* one state|versioner .* concurrently)`)
+)
+
+// partOf returns the part that a case belongs to.
+func partOf(c storetest.Case) part {
+	const several = ", through several handles"
+	isRepeated := func(other storetest.Case) bool { return other.Name == c.Name+several }
+	switch {
+	case strings.Contains(c.Name, "reopen"):
+		return durability
+	case valueCase.MatchString(c.Name) && !strings.HasSuffix(c.Name, several):
+		return values
+	case slices.ContainsFunc(storetest.Cases(), isRepeated):
+		return repeated
+	case concurrentCase.MatchString(c.Name):
+		return concurrency
+	}
+	return statements
 }
 
-// valueCase matches the cases about values, ended contexts and optional interfaces. The
-// others are about statements and transactions, which are the same for every driver.
-var valueCase = regexp.MustCompile(`^(03 an|08|09|10|11|12|13|15|errors|feed|lister (lists|starts|refuses)|versioner) `)
+func (e Engine) values(t *testing.T) { e.runCases(t, values) }
 
-func (e Engine) values(t *testing.T) {
-	e.runCases(t, e.Shared(t), valueCase.MatchString, func() error { return nil })
-}
+func (e Engine) statements(t *testing.T) { e.runCases(t, statements) }
 
-// durability runs the cases that reopen a store, with a server that is killed and
-// started again in between.
+func (e Engine) concurrency(t *testing.T) { e.runCases(t, concurrency) }
+
+// durability kills the server and starts it again while a store is closed.
 func (e Engine) durability(t *testing.T) {
 	server := e.Unsynced(t)
 	server.SkipIfExternal(t)
-	restarts := 0
-	restart := func() error { restarts++; return errors.Join(server.Kill(), server.Restart()) }
-	e.runCases(t, server, func(name string) bool { return strings.Contains(name, "reopen") }, restart)
-	if restarts == 0 {
-		t.Error("no case reopened a store")
-	}
-}
-
-// runCases runs the chosen cases. Between the closing and the opening of a store it calls
-// restart.
-func (e Engine) runCases(t *testing.T, server *engine.Server, chosen func(name string) bool, restart func() error) {
-	t.Helper()
 	for _, c := range storetest.Cases() {
-		if !chosen(c.Name) {
+		if partOf(c) != durability {
 			continue
 		}
 		t.Run(c.Name, func(t *testing.T) {
-			admin := e.Open(t, server.DSN())
-			admin.SetMaxIdleConns(-1) // a restart ends connections
-			name := prefix(t, admin)
-			open := func(webhookcfg.Store) webhookcfg.Store {
-				st := e.store(t, e.Open(t, server.DSN()), name)
-				migrate(t, st)
-				return st
-			}
-			env := storetest.Env{Store: open(nil), OpenPeer: open, Reopen: func(webhookcfg.Store) webhookcfg.Store {
-				if err := restart(); err != nil {
-					t.Fatal(err)
+			const most = 12 // the histories reopen the store far more often
+			restarts := 0
+			e.runCase(t, server, c, func() error {
+				if restarts == most {
+					return nil
 				}
-				return open(nil)
-			}}
-			switch err := c.Check(t.Context(), env); {
-			case errors.Is(err, storetest.ErrAbsent):
-				t.Skip(err)
-			case err != nil:
-				t.Error(err)
+				restarts++
+				return errors.Join(server.Kill(), server.Restart())
+			})
+			if restarts == 0 {
+				t.Error("the case reopened no store")
 			}
 		})
+	}
+}
+
+// runCases runs the cases of a part on the shared server. Each process that a case simulates
+// has connections of its own.
+func (e Engine) runCases(t *testing.T, part part) {
+	t.Helper()
+	server := e.Shared(t)
+	for _, c := range storetest.Cases() {
+		if partOf(c) != part {
+			continue
+		}
+		t.Run(c.Name, func(t *testing.T) {
+			t.Parallel()
+			e.runCase(t, server, c, func() error { return nil })
+		})
+	}
+}
+
+// runCase runs a case. Between the closing and the opening of a store it calls restart.
+func (e Engine) runCase(t *testing.T, server *engine.Server, c storetest.Case, restart func() error) {
+	t.Helper()
+	admin := e.Open(t, server.DSN())
+	admin.SetMaxIdleConns(-1) // a restart ends connections
+	name := prefix(t, admin)
+	var last *sql.DB
+	open := func(webhookcfg.Store) webhookcfg.Store {
+		last = e.Open(t, server.DSN())
+		st := e.store(t, last, name)
+		migrate(t, st)
+		return st
+	}
+	env := storetest.Env{Store: open(nil), OpenPeer: open, Reopen: func(webhookcfg.Store) webhookcfg.Store {
+		if err := errors.Join(last.Close(), restart()); err != nil {
+			t.Fatal(err)
+		}
+		return open(nil)
+	}}
+	switch err := c.Check(t.Context(), env); {
+	case errors.Is(err, storetest.ErrAbsent):
+		t.Skip(err)
+	case err != nil:
+		t.Error(err)
 	}
 }

@@ -100,7 +100,7 @@ func (e Engine) loseEach(t *testing.T, server *engine.Server, like lossTest) (su
 		tests errgroup.Group
 		mu    sync.Mutex
 	)
-	for kind := range changesOf("") {
+	for kind := range e.kinds() {
 		for _, direction := range []engine.Direction{engine.Requests, engine.Responses} {
 			test := like
 			test.kind, test.direction, test.direct = kind, direction, direct
@@ -131,6 +131,14 @@ func changesOf(client string) []webhookcfg.Change {
 		all[i].Time = time.Unix(2, 0)
 	}
 	return all
+}
+
+// kinds returns the number of kinds of changes to make.
+func (e Engine) kinds() int {
+	if e.OneKind {
+		return 1
+	}
+	return len(changesOf(""))
 }
 
 func (r *lossTest) loseEach(ctx context.Context) (sum lossCounts, err error) {

@@ -20,6 +20,9 @@ type Engine struct {
 	// Late specifies that a call on a silent connection ends when the driver gives up, not
 	// with its context.
 	Late bool
+	// OneKind specifies that the tests that lose or delay a part of a change make one kind
+	// of change. All kinds use a driver in the same way.
+	OneKind bool
 
 	Shared    func(t testing.TB) *engine.Server // for tests that do not disturb the server
 	Unsynced  func(t testing.TB) *engine.Server // for those that do, and need no fsync
@@ -50,12 +53,14 @@ func (e Engine) Run(t *testing.T, names ...string) {
 		name string
 		run  func(Engine, *testing.T)
 	}{
-		{"Conformance", Engine.conformance},
 		{"Values", Engine.values},
+		{"Statements", Engine.statements},
+		{"Concurrency", Engine.concurrency},
 		{"Durability", Engine.durability},
 		{"Linearizable", Engine.linearizable},
 		{"Broken", Engine.broken},
 		{"Feed", Engine.feed},
+		{"BrokenFeed", Engine.brokenFeed},
 		{"Versions", Engine.versions},
 		{"Schema", Engine.schema},
 		{"Upgrade", Engine.upgrade},

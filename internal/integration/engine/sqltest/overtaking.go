@@ -26,7 +26,7 @@ func (e Engine) overtaking(t *testing.T) {
 	migrate(t, direct)
 	open := func(dsn string) linearizable.Store { return e.store(t, e.Open(t, dsn), name) }
 	var group errgroup.Group
-	for kind := range changesOf("") {
+	for kind := range e.kinds() {
 		late := newDelayTest(t, server, direct, kind, open)
 		group.Go(func() error { return late.holdEach(t.Context()) })
 	}
