@@ -69,12 +69,17 @@ func TestStricterPolicy(t *testing.T) {
 			t.Errorf("%s: %v", name, result.Err)
 		}
 	}
+	// Changes of a policy do not apply to a sender that has it already.
+	changed := egress.Development()
+	s := newSender(t, st, keys, &deliver.Options{Policy: changed})
+	changed.AllowHTTP = false
+	check(t, "changed", s.Send(t.Context(), "acme", "e1", message), deliver.Delivered, "")
 	// A URL that no handler checked is refused for its text, too.
 	for _, url := range []string{"https://example.com/a b", "https://example.com/\\a", "https://example.com/#", "https:///t0ken", "t0ken", "https://example.com/" + strings.Repeat("x", 2048)} {
 		result := newSender(t, configured(t, url), keys, nil).Send(t.Context(), "acme", "e1", message)
 		check(t, url, result, deliver.Refused, deliver.ReasonPolicy)
 	}
-	if n := len(r.received()); n != 1 {
+	if n := len(r.received()); n != 2 {
 		t.Errorf("%d requests", n)
 	}
 }

@@ -50,7 +50,7 @@ func TestStaleConnection(t *testing.T) {
 	serve := func(conn net.Conn) {
 		defer func() { _ = conn.Close() }()
 		reader := bufio.NewReader(conn)
-		for requests := 0; requests < 2; requests++ { // closes without a response to the second
+		for requests := range 2 { // closes without a response to the second
 			req, err := http.ReadRequest(reader)
 			if err != nil {
 				return

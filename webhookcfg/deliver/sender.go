@@ -142,13 +142,14 @@ func (s *Sender) CloseIdleConnections() { s.transport.CloseIdleConnections() }
 // Send makes one attempt to deliver a message to the webhook that is in effect for an
 // entity of a client, or none, and returns what became of it. It never waits for its turn.
 //
-// ctx bounds all of it. If it ends, so does Send, and the outcome is [Deferred]: the
-// receiver may have received the message, but has not failed. Resolvers are bounded by ctx
-// alone, the attempt also by [Options.Timeout]; once the header of a response has arrived,
-// it ends within 250 milliseconds.
+// ctx bounds all of it, except for two seconds that a [HealthStore] may take. If it ends, so
+// does Send, and the outcome is [Deferred]: the receiver may have received the message, but
+// has not failed. The Resolver is bounded by ctx alone, the attempt also by
+// [Options.Timeout]; once the header of a response has arrived, it ends within 250
+// milliseconds.
 //
-// A panic of the Resolver, of Keys, of a HealthStore or of OnResult is one of Send. What the attempt held is
-// released.
+// A panic of the Resolver, of Keys, of the HealthStore or of OnResult is one of Send. What
+// the attempt held is released.
 func (s *Sender) Send(ctx context.Context, client, entity string, m Message) Result {
 	start := time.Now()
 	r := s.send(ctx, client, entity, m)
@@ -251,9 +252,6 @@ func (s *Sender) attempt(caller context.Context, client string, target egress.UR
 // finish reads a body to its end, so that the connection can be used again, or cancels the
 // request.
 func finish(body io.ReadCloser, cancel context.CancelFunc) {
-	if body == http.NoBody {
-		return
-	}
 	timer := time.AfterFunc(maxBodyTime, cancel)
 	defer timer.Stop()
 	_, _ = io.CopyN(io.Discard, body, maxBodyBytes+1) // whatever it is, the status counts
@@ -265,12 +263,9 @@ func noResponse(caller context.Context, err error) Result {
 	if isOver(caller) {
 		return unavailable(fmt.Errorf("deliver: context of the caller: %w", cmp.Or(caller.Err(), context.DeadlineExceeded)))
 	}
-	if refused, ok := errors.AsType[egress.PolicyError](err); ok {
-		return Result{Outcome: Refused, Reason: ReasonPolicy, Err: refused}
-	}
 	unreachable, ok := errors.AsType[*egress.UnreachableError](err)
 	if !ok {
-		return unavailable(err) // a panic in a function of the policy
+		return unavailable(err) // a panic in a function of the policy, or the policy since its check
 	}
 	reason := ReasonUnreachable
 	switch unreachable.Reason {
