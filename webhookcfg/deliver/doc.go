@@ -89,7 +89,8 @@
 //	Webhook("whsec_…").verify(body, request.headers)  # raises
 //
 // It responds with 2xx as soon as it has stored the message, and does the work later; it
-// ignores an ID that it has seen; it responds with 410 if it wants no further message.
+// ignores an ID that it has seen; it responds with 410 if it wants no further message. With
+// [Challenge], a URL can be set only if its receiver proves that it has the key.
 //
 // # Consent
 //
