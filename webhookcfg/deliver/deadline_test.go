@@ -83,6 +83,10 @@ func TestBody(t *testing.T) {
 		{"as long as allowed", func(conn net.Conn) {
 			fmt.Fprint(conn, head+"Content-Length: 4096\r\n\r\n"+strings.Repeat("x", 4096))
 		}, 0, 1},
+		{"as long as allowed, in chunks", func(conn net.Conn) {
+			fmt.Fprint(conn, head+"Transfer-Encoding: chunked\r\n\r\n1000\r\n"+strings.Repeat("x", 4096)+"\r\n")
+			fmt.Fprint(conn, "0\r\n\r\n")
+		}, 0, 1},
 		{"too long", func(conn net.Conn) {
 			fmt.Fprint(conn, head+"Content-Length: 1000000\r\n\r\n"+strings.Repeat("x", 10_000))
 			untilClosed(conn)
