@@ -139,8 +139,9 @@ func (s *Server) Check(t testing.TB, m *Mount) {
 	c := client{scheme: scheme, authority: authority}
 	attempts := append(c.table(), c.mutants(mutants)...)
 	attempts = append(attempts, attempt{"valid, after all others", []frame{c.request(endStream, all)}, "unset all"})
+	dial := m.dialer(authority)
 	for _, a := range attempts {
-		status, err := m.send(authority, clientID(len(s.sent)), a)
+		status, err := a.send(dial, clientID(len(s.sent)))
 		if err != nil {
 			t.Errorf("%s: %v", a.name, err)
 		}
@@ -167,8 +168,8 @@ func (s *Server) expectEffects(t testing.TB) {
 
 // send sends an attempt and reads what comes back, until a stream or the connection ends or
 // the server is silent. The status is "" if there was no response.
-func (m *Mount) send(address, clientID string, a attempt) (status string, err error) {
-	conn, err := m.dial(address)
+func (a attempt) send(dial func() (net.Conn, error), clientID string) (status string, err error) {
+	conn, err := dial()
 	if err != nil {
 		return "", err
 	}
@@ -225,15 +226,19 @@ func (m *Mount) send(address, clientID string, a attempt) (status string, err er
 	}
 }
 
-func (m *Mount) dial(address string) (net.Conn, error) {
+// dialer returns a function that opens a connection. Sessions are resumed, at a fraction of
+// the cost of a handshake.
+func (m *Mount) dialer(address string) func() (net.Conn, error) {
 	if m.TLS == nil {
-		return net.Dial("tcp", address)
+		return func() (net.Conn, error) { return net.Dial("tcp", address) }
 	}
 	config := m.TLS.Clone()
-	config.NextProtos = []string{"h2"}
-	conn, err := tls.Dial("tcp", address, config)
-	if err == nil && conn.ConnectionState().NegotiatedProtocol != "h2" {
-		return nil, errors.Join(errors.New("frames: the server does not speak HTTP/2"), conn.Close())
+	config.NextProtos, config.ClientSessionCache = []string{"h2"}, tls.NewLRUClientSessionCache(1)
+	return func() (net.Conn, error) {
+		conn, err := tls.Dial("tcp", address, config)
+		if err == nil && conn.ConnectionState().NegotiatedProtocol != "h2" {
+			return nil, errors.Join(errors.New("frames: the server does not speak HTTP/2"), conn.Close())
+		}
+		return conn, err
 	}
-	return conn, err
 }
