@@ -42,7 +42,7 @@ var anotherForm = []string{`:path "http`, "http:/hooks/api/v1/configure/configur
 // safe are the mounts in the README.
 var safe = []mount{
 	{
-		proxy: "nginx", lines: "location /hooks/ { proxy_pass http://127.0.0.1:8080; }",
+		proxy: "nginx", lines: "location /hooks/ {\n\tproxy_pass http://127.0.0.1:8080;\n}",
 		refuses: []string{"valid, trailers"},
 		// Each means nothing but all.
 		forgives: []string{
@@ -65,7 +65,7 @@ RewriteRule ^ - [F]`,
 	{
 		proxy: "HAProxy", lines: "# no http-request line that changes the path",
 		lengths: "http-request deny if METH_DELETE HTTP_2.0 { req.fhdr(content-length) -m found }",
-		refuses: []string{"valid, length 0"},
+		refuses: []string{"valid, length 0", "valid, DATA of padding"},
 	},
 	{proxy: "Varnish", lines: "sub vcl_recv { if (req.url ~ \"^/hooks/\") { return (pass); } }"},
 	{proxy: "Squid", lines: "uri_whitespace deny\ncache_peer 127.0.0.1 parent {upstream} 0 no-query originserver login=PASSTHRU"},
