@@ -111,7 +111,9 @@
 // Connect to the primary only, for instance with target_session_attrs=read-write. A hot
 // standby may lack acknowledged changes: the error of each read from one wraps
 // [ErrStandby], unless [Options.StandbyLag] admits it. Stop a primary that was replaced:
-// while it accepts connections, it does not differ from its successor.
+// while it accepts connections, it does not differ from its successor. A server states whether
+// it is a standby, and how far it lags, after it took the snapshot of a read: one in flight
+// during a promotion may lack the latest changes, and one that takes long is older by as much.
 //
 // Acknowledged changes survive a failover only with a synchronous standby; with an
 // asynchronous one the latest are silently lost. A change whose context ended while the
@@ -121,7 +123,8 @@
 //
 // MySQL requires version 8, MariaDB 10.5, or later, with InnoDB. A change takes three
 // to five round trips, and more if the driver prepares its statements. Connections need
-// autocommit: without it reads never see later changes, and every call fails.
+// autocommit: without it reads never see later changes, and every call fails. That is checked
+// on one connection, so let all of them have the setting, and leave it alone.
 //
 // Set innodb_lock_wait_timeout to 1 second, for go-sql-driver/mysql in the DSN:
 //
