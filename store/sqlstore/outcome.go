@@ -67,7 +67,6 @@ var (
 	postgreSQLOutcomes = provedOutcomes{
 		"23":    outcomeFailed,   // integrity constraint violation, of a deferred constraint
 		"25006": outcomeFailed,   // read only SQL transaction
-		"25P02": outcomeFailed,   // in failed SQL transaction
 		"40":    outcomeFailed,   // transaction rollback
 		"40001": outcomeConflict, // serialization failure
 		"40P01": outcomeConflict, // deadlock detected

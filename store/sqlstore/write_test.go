@@ -111,7 +111,6 @@ func TestApplyOutcomes(t *testing.T) {
 		{postgres, set(), "commit", stateError("40001"), 1, made, 2},
 		{postgres, set(), "commit", stateError("23505"), always, notMade, 1},
 		{postgres, set(), "commit", stateError("25006"), always, notMade, 1},
-		{postgres, set(), "commit", stateError("25P02"), always, notMade, 1},
 		{postgres, set(), "commit", stateError("40002"), always, notMade, 1},
 		{postgres, set(), "commit", stateError("40003"), always, unknown, 2},
 		{postgres, set(), "commit", stateError("25P03"), always, unknown, 2},
