@@ -6,7 +6,10 @@
 //   - Requests that the schemas of the document forbid are generated; the handler must
 //     refuse each with the error that the interface specifies.
 //   - A generated client calls every operation.
+//   - The reference library of Standard Webhooks in Go verifies the requests of package
+//     deliver, and responds to its challenge.
 //   - With CONTRACT_NPM=1 (make contract), linters, a validating proxy and clients in
-//     other languages run too, against the example server, and package mounttest checks
-//     proxies in JavaScript.
+//     other languages run too, against the example server, package mounttest checks
+//     proxies in JavaScript, and the reference libraries in JavaScript, Python and Java
+//     do what the one in Go does.
 package contract
