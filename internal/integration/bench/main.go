@@ -85,6 +85,7 @@ var sections = []section{
 	{"lookups", lookups},
 	{"live heap", liveHeap},
 	{"requests", requests},
+	{"delivery", delivery},
 }
 
 // run measures all sections and writes the report.
