@@ -102,6 +102,17 @@ func TestPause(t *testing.T) {
 	})
 }
 
+// TestPauseAfterGone: a receiver that wants no messages is paused like any that fails, if no
+// Health stops them.
+func TestPauseAfterGone(t *testing.T) {
+	r := newReceiver(t, false, status(http.StatusGone))
+	s := newSender(t, configured(t, r.URL), keyring{deliver.NewKey()}, nil)
+	for range 5 {
+		check(t, "gone", s.Send(t.Context(), "acme", "e1", message), deliver.Gone, deliver.ReasonGone)
+	}
+	check(t, "paused", s.Send(t.Context(), "acme", "e1", message), deliver.Deferred, deliver.ReasonPaused)
+}
+
 func TestHostport(t *testing.T) {
 	for _, same := range [][]string{
 		{"https://example.com/a", "https://example.com:443/b", "HTTPS://EXAMPLE.com?c"},
