@@ -81,7 +81,7 @@ func call(t *testing.T, method, url, body string) string {
 func expect(t *testing.T, got, want string) {
 	t.Helper()
 	if !strings.HasPrefix(got, want) {
-		t.Errorf("got %s, want %s", got, want)
+		t.Fatalf("got %s, want %s", got, want)
 	}
 }
 
@@ -205,6 +205,9 @@ func TestReplayAll(t *testing.T) {
 	defer e.close()
 	if _, err := e.db.ExecContext(t.Context(), "UPDATE river_job SET state = iif(id % 2, 'cancelled', 'discarded')"); err != nil {
 		t.Fatal(err)
+	}
+	if queue, err := e.counts(t.Context()); err != nil || queue != (counts{GivenUp: jobs}) {
+		t.Errorf("before the replay of %d jobs the queue has %+v, %v", jobs, queue, err)
 	}
 	var out bytes.Buffer
 	if err := run(t.Context(), append(args, "replay"), environment, &out, t.Output()); err != nil {
