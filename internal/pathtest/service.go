@@ -214,9 +214,9 @@ func (o Tolerance) allows(row Row, effect string) bool {
 	}
 }
 
-// isRefusal reports whether a request changed nothing and was not redirected. Some servers
-// respond 200 to a "*".
+// isRefusal reports whether a request changed nothing and was not redirected: the effect is
+// a status alone. Some servers respond 200 to a "*".
 func isRefusal(effect string) bool {
 	_, err := strconv.Atoi(effect)
-	return effect == "closed" || err == nil && effect[0] != '3'
+	return effect == "closed" || err == nil
 }
