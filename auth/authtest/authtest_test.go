@@ -106,18 +106,18 @@ func TestOwnVerifiers(t *testing.T) {
 func credentialFile(t *testing.T, r right) *auth.File {
 	t.Helper()
 	fields := map[string]string{"human": " owner=rotating", "gone": " disabled"}
-	text := "begin\n"
+	lines := []string{"begin"}
 	for id, secrets := range r.secrets {
 		for _, secret := range secrets {
 			line, err := auth.SHA256Line(id, secret)
 			if err != nil {
 				t.Fatal(err)
 			}
-			text += line + fields[id] + "\n"
+			lines = append(lines, line+fields[id])
 		}
 	}
 	path := filepath.Join(t.TempDir(), "credentials")
-	if err := os.WriteFile(path, []byte(text+"end\n"), 0o600); err != nil {
+	if err := os.WriteFile(path, []byte(strings.Join(append(lines, "end", ""), "\n")), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	f, err := auth.OpenFile(path, nil)
