@@ -49,7 +49,7 @@ for the same CPU time, one of 1.25 is 0.8.`, deliveriesUnderWay))
 		if err != nil {
 			return err
 		}
-		send, err := receiver.sender()
+		send, err := receiver.sender(deliveriesUnderWay)
 		if err != nil {
 			return err
 		}
@@ -73,20 +73,23 @@ for the same CPU time, one of 1.25 is 0.8.`, deliveriesUnderWay))
 	if err := s.withoutWebhook(r); err != nil {
 		return err
 	}
-	return s.fairness(r)
+	if err := s.fairness(r); err != nil {
+		return err
+	}
+	return s.queueRate(r)
 }
 
 // deliver measures the CPU time of calls, of which deliveriesUnderWay are under way.
 func (s settings) deliver(call func(i int) error) side {
 	return func() result {
-		if _, err := callFor(s.turn/4, call); err != nil {
+		if _, _, err := callFor(s.turn/4, deliveriesUnderWay, call); err != nil {
 			panic("bench: " + err.Error())
 		}
 		var before, after runtime.MemStats
 		runtime.GC()
 		runtime.ReadMemStats(&before)
 		start := cpuTime()
-		n, err := callFor(s.turn, call)
+		n, _, err := callFor(s.turn, deliveriesUnderWay, call)
 		used := cpuTime() - start
 		runtime.ReadMemStats(&after)
 		if err != nil {
@@ -96,16 +99,16 @@ func (s settings) deliver(call func(i int) error) side {
 	}
 }
 
-// callFor calls with increasing numbers for some time, and returns how many calls there
-// were.
-func callFor(d time.Duration, call func(i int) error) (n int64, err error) {
+// callFor calls with increasing numbers in some goroutines for some time, and returns how
+// many calls there were and how long they took.
+func callFor(d time.Duration, goroutines int, call func(i int) error) (n int64, elapsed time.Duration, err error) {
 	var next atomic.Int64
 	var failure atomic.Pointer[error]
 	var workers sync.WaitGroup
-	end := time.Now().Add(d)
-	for range deliveriesUnderWay {
+	start := time.Now()
+	for range goroutines {
 		workers.Go(func() {
-			for failure.Load() == nil && time.Now().Before(end) {
+			for failure.Load() == nil && time.Since(start) < d {
 				if err := call(int(next.Add(1))); err != nil {
 					failure.Store(&err)
 				}
@@ -114,9 +117,9 @@ func callFor(d time.Duration, call func(i int) error) (n int64, err error) {
 	}
 	workers.Wait()
 	if first := failure.Load(); first != nil {
-		return 0, *first
+		return 0, 0, *first
 	}
-	return next.Load(), nil
+	return next.Load(), time.Since(start), nil
 }
 
 // inTurn measures the CPU time of calls that follow one another.
@@ -254,13 +257,18 @@ type oneKey []deliver.Key
 
 func (k oneKey) Keys(context.Context, string) ([]deliver.Key, error) { return k, nil }
 
-// sender returns a function that sends the notification.
-func (r *receiver) sender() (func(int) error, error) {
+// sender returns a function that sends the notification with limits for so many goroutines.
+func (r *receiver) sender(underWay int) (func(int) error, error) {
 	st := store.NewMemory()
 	if err := st.Apply(context.Background(), webhookcfg.Set(clientID, webhookcfg.All(), egress.NewURL(r.url(0)))); err != nil {
 		return nil, err
 	}
-	opts := &deliver.Options{Policy: r.policy, PerReceiver: deliveriesUnderWay}
+	opts := &deliver.Options{
+		Policy:      r.policy,
+		Transport:   egress.TransportOptions{MaxIdleConnsPerHost: underWay},
+		PerClient:   underWay,
+		PerReceiver: underWay,
+	}
 	s, err := deliver.New(st, oneKey{deliver.NewKey()}, opts)
 	if err != nil {
 		return nil, err
