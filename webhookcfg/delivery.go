@@ -8,7 +8,7 @@ import (
 
 // Deliveries knows how the deliveries to a webhook go, for the read of one entity. It is
 // optional; see [Options.Deliveries]. It must be safe for concurrent use and honour its
-// context, like a [Store]. Package deliver has an implementation.
+// context, like a [Store]. Health of package deliver is one.
 type Deliveries interface {
 	// Delivery returns what is known of the deliveries to hook, the webhook in effect for
 	// an entity, whose URL is not zero. The zero Delivery means that nothing is known. An

@@ -254,8 +254,8 @@ func (rec *healthRecord) isDue(now time.Time) bool {
 func (h *Health) exchange(ctx context.Context, key healthKey, rec *healthRecord) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), syncTimeout)
 	defer cancel()
-	wrote, failed := false, true // if the store panics
-	defer func() { h.endSync(rec, wrote, failed) }()
+	var wrote, failed bool
+	defer func() { h.endSync(rec, wrote, failed) }() // also after a panic of the store
 	stored, err := h.store.LoadDelivery(ctx, key.client, key.scope)
 	if err == nil {
 		var d webhookcfg.Delivery

@@ -165,6 +165,12 @@ func TestHealthStoreCalls(t *testing.T) {
 		p.hook.Since = time.Now().Add(-time.Second)
 		many(deliver.Delivered, "")
 		expect("set again", 2, 1)
+		p.hook.Since = time.Now()
+		p.send(deliver.Gone, deliver.ReasonGone)
+		expect("set again, gone in the same second", 2, 1)
+		time.Sleep(time.Second)
+		p.send(deliver.Gone, deliver.ReasonGone)
+		expect("gone a second later", 1, 1)
 		time.Sleep(time.Hour)
 		expect("idle", 0, 0)
 	})
@@ -250,6 +256,24 @@ func TestHealthStoreReplicas(t *testing.T) {
 	})
 }
 
+// TestHealthStoreRead: a read shows what this process knows, and what others saved.
+func TestHealthStoreRead(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		st := &healthStore{}
+		a, b := newProcess(t, st), newProcess(t, st)
+		a.send(deliver.Delivered, "")
+		time.Sleep(10 * time.Second)
+		b.send(deliver.Failed, deliver.ReasonStatus)
+		failed := time.Now()
+		time.Sleep(10 * time.Second)
+		a.send(deliver.Delivered, "")
+		d, err := a.Delivery(t.Context(), "acme", "e1", a.hook)
+		if err != nil || d.State != webhookcfg.DeliveryOK || !d.LastSuccess.Equal(time.Now()) || d.LastFailure.Unix() != failed.Unix() {
+			t.Errorf("%+v, %v", d, err)
+		}
+	})
+}
+
 // TestHealthStoreSetAgain: the record of what was set before is ignored, and then replaced.
 func TestHealthStoreSetAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -291,6 +315,46 @@ func TestHealthStoreSeries(t *testing.T) {
 		p.send(deliver.Failed, deliver.ReasonTimeout)
 		if got := p.state(t); got != "stopped expired" {
 			t.Errorf("state %s", got)
+		}
+	})
+}
+
+// TestHealthStoreSameSecond: of two reasons in one second, the second one is saved.
+func TestHealthStoreSameSecond(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		st := &healthStore{}
+		p := newProcess(t, st)
+		p.send(deliver.Failed, deliver.ReasonStatus)
+		p.send(deliver.Failed, deliver.ReasonRedirect)
+		if got := newProcess(t, st).state(t); got != "failing redirect" {
+			t.Errorf("saved is %q", got)
+		}
+	})
+}
+
+// TestHealthStoreSuccessElsewhere: a success in one process interrupts the outage that
+// another sees.
+func TestHealthStoreSuccessElsewhere(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		st := &healthStore{}
+		a, b := newProcess(t, st), newProcess(t, st)
+		b.send(deliver.Delivered, "")
+		for _, step := range []struct {
+			process
+			outcome deliver.Outcome
+			reason  deliver.Reason
+		}{
+			{a, deliver.Failed, deliver.ReasonStatus},
+			{b, deliver.Delivered, ""}, // not saved yet
+			{a, deliver.Failed, deliver.ReasonRedirect},
+			{b, deliver.Failed, deliver.ReasonStatus},
+		} {
+			time.Sleep(5 * time.Second)
+			step.send(step.outcome, step.reason)
+		}
+		d, err := b.Delivery(t.Context(), "acme", "e1", b.hook)
+		if err != nil || d.State != webhookcfg.DeliveryFailing || !d.FirstFailure.After(d.LastSuccess) {
+			t.Errorf("%+v, %v", d, err)
 		}
 	})
 }

@@ -146,6 +146,7 @@ func TestHealth(t *testing.T) {
 		{"late success", []send{{0, 20, 1, failed, status}, {0, 10, 5, ok, ""}}, 0, "failing status, success 10, failure 20, first 20"},
 		{"late failure", []send{{0, 20, 1, ok, ""}, {0, 10, 5, failed, status}}, 0, "ok, success 20, failure 10"},
 		{"late failure of a series", []send{{0, 20, 1, failed, status}, {0, 10, 5, failed, unreachable}}, 0, "failing status, failure 20, first 10"},
+		{"late failure within a series", []send{{0, 10, 1, failed, status}, {0, 50, 1, failed, status}, {0, 40, 35, failed, unreachable}}, 0, "failing status, failure 50, first 10"},
 		{"late success in a series", []send{{0, 10, 1, failed, status}, {0, 30, 1, failed, status}, {0, 20, 1, ok, ""}}, 0, "failing status, success 20, failure 30, first 30"},
 		{"late failure after a stop", []send{{0, 10, 1, gone, deliver.ReasonGone}, {0, 12, 9, failed, status}}, 0, "stopped gone, failure 10, first 10; Send: gone"},
 		{"late 410", []send{{0, 12, 1, failed, status}, {0, 10, 5, gone, deliver.ReasonGone}}, 0, "stopped gone, failure 10, first 10; Send: gone"},
@@ -183,9 +184,9 @@ func TestHealthSetDuringAttempt(t *testing.T) {
 	for _, set := range []float64{20, -20} { // by the sender's clock, or one behind
 		h := newHealth(t, nil, nil)
 		send{at: 15, took: 1, outcome: deliver.Delivered}.to(h, base(0))
-		h.Stopped(t.Context(), "acme", "e1", base(set))
+		send{at: 25, took: 1, outcome: deliver.Delivered}.to(h, base(set))
 		send{at: 30, took: 29, outcome: deliver.Gone, reason: deliver.ReasonGone}.record(h, base(0))
-		if got := describe(t, h, "e1", base(set)); got != "unknown" {
+		if got := describe(t, h, "e1", base(set)); got != "ok, success 25" {
 			t.Errorf("set at %v: %s", set, got)
 		}
 	}
@@ -250,7 +251,7 @@ func TestHealthScopes(t *testing.T) {
 }
 
 // TestHealthReadsChangeNothing: the reads of a client, also of a copy that is behind, neither
-// replace a record nor make one.
+// replace a record nor make one; nor does a result that says nothing of a receiver.
 func TestHealthReadsChangeNothing(t *testing.T) {
 	h := newHealth(t, nil, &deliver.HealthOptions{MaxWebhooks: 1})
 	send{at: 10, outcome: deliver.Gone, reason: deliver.ReasonGone}.to(h, base(0))
@@ -261,6 +262,7 @@ func TestHealthReadsChangeNothing(t *testing.T) {
 			t.Errorf("%v: %+v, %v", hook.Source, d, err)
 		}
 	}
+	h.Record(t.Context(), "acme", "e2", deliver.Result{Outcome: deliver.Deferred, Webhook: override}, epoch)
 	if reason, stopped := h.Stopped(t.Context(), "acme", "e1", base(0)); !stopped || reason != deliver.ReasonGone {
 		t.Errorf("%v, %q", stopped, reason)
 	}

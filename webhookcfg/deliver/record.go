@@ -87,10 +87,11 @@ func merge(a, b webhookcfg.Delivery, maxSilence time.Duration) webhookcfg.Delive
 	return b
 }
 
-// isNews reports whether a store that has the record b lacks something of a.
+// isNews reports whether a store that has the record b lacks something of a. Another state
+// comes with another reason or a later time.
 func isNews(a, b webhookcfg.Delivery) bool {
 	return a.State != webhookcfg.DeliveryUnknown &&
-		(a.State != b.State || a.Reason != b.Reason || !sameSecond(a.Since, b.Since) ||
+		(a.Reason != b.Reason || !sameSecond(a.Since, b.Since) ||
 			isLater(a.LastSuccess, b.LastSuccess) || isLater(a.LastFailure, b.LastFailure))
 }
 
