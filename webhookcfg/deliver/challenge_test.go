@@ -73,8 +73,8 @@ func newChallenged(t *testing.T, respond func(w http.ResponseWriter, r request))
 	}
 }
 
-// challenge has the probe call a receiver for acme, and returns its error and the requests.
-func challenge(t *testing.T, keys deliver.Keys, respond func(w http.ResponseWriter, r request)) (error, []request) {
+// challenge has the probe call a receiver for acme, and returns the requests and its error.
+func challenge(t *testing.T, keys deliver.Keys, respond func(w http.ResponseWriter, r request)) ([]request, error) {
 	t.Helper()
 	server, received := newChallenged(t, respond)
 	prober, err := egress.Development().Prober(&egress.ProberOptions{HTTPProbe: deliver.Challenge(keys)})
@@ -85,7 +85,7 @@ func challenge(t *testing.T, keys deliver.Keys, respond func(w http.ResponseWrit
 	if err != nil {
 		checkHidden(t, err, "t0ken", "s3cret")
 	}
-	return err, received()
+	return received(), err
 }
 
 // TestChallenge: only a receiver with a key of the client passes.
@@ -140,7 +140,7 @@ func TestChallenge(t *testing.T) {
 		}(), false},
 	}
 	for _, tt := range tests {
-		err, requests := challenge(t, clientKeys{"acme": {key, old}, "other": {other}}, tt.respond)
+		requests, err := challenge(t, clientKeys{"acme": {key, old}, "other": {other}}, tt.respond)
 		if (err == nil) != tt.pass {
 			t.Errorf("%s: %v", tt.name, err)
 		}
@@ -159,7 +159,7 @@ func TestChallengeRequest(t *testing.T) {
 	key, old := deliver.NewKey(), deliver.NewKey()
 	var challenges, ids []string
 	for range 2 {
-		_, requests := challenge(t, keyring{key, old}, func(http.ResponseWriter, request) {})
+		requests, _ := challenge(t, keyring{key, old}, func(http.ResponseWriter, request) {})
 		r := requests[0]
 		if r.method != "POST" || r.target != secretPath || r.header.Get("Content-Type") != "application/json" {
 			t.Errorf("%s %s, %v", r.method, r.target, r.header)
@@ -188,7 +188,7 @@ func TestChallengeWithoutKeys(t *testing.T) {
 		"none":  keyring{},
 		"zero":  keyring{{}},
 	} {
-		err, requests := challenge(t, keys, func(http.ResponseWriter, request) {})
+		requests, err := challenge(t, keys, func(http.ResponseWriter, request) {})
 		if !errors.Is(err, egress.ErrUnavailable) || len(requests) > 0 || name == "error" && !errors.Is(err, errHost) {
 			t.Errorf("%s: error %v, %d requests", name, err, len(requests))
 		}
