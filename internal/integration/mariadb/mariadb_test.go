@@ -140,7 +140,13 @@ func asUser(t testing.TB, admin *sql.DB, dsn string) string {
 // denied creates a user who may only read and write the given tables.
 func denied(t testing.TB, admin *sql.DB, dsn string, tables []string) string {
 	t.Helper()
-	return granted(t, admin, dsn, "denied", "SELECT, INSERT, UPDATE, DELETE", tables...)
+	user := "u" + rand.Text()
+	t.Cleanup(func() {
+		if _, err := admin.Exec(fmt.Sprintf("DROP USER %s@'127.0.0.1'", user)); err != nil {
+			t.Error(err)
+		}
+	})
+	return granted(t, admin, dsn, user, "SELECT, INSERT, UPDATE, DELETE", tables...)
 }
 
 // granted creates a user with privileges for tables.
