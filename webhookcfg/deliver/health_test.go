@@ -348,16 +348,17 @@ func (m model) state(stopAfter float64) string {
 			}
 		}
 	}
-	text := state
+	var text strings.Builder
+	text.WriteString(state)
 	for i, at := range []float64{success, failure, first} {
 		if at >= 0 {
-			text += fmt.Sprintf(", %s %v", []string{"success", "failure", "first"}[i], at)
+			fmt.Fprintf(&text, ", %s %v", []string{"success", "failure", "first"}[i], at)
 		}
 	}
 	if word, ok := strings.CutPrefix(state, "stopped "); ok && word != "refused" {
-		text += "; Send: " + word
+		text.WriteString("; Send: " + word)
 	}
-	return text
+	return text.String()
 }
 
 func randomResult(random *rand.Rand, at float64) send {

@@ -81,7 +81,7 @@ func TestDeliveries(t *testing.T) {
 		if violations != 0 {
 			t.Errorf("%s: %d violations of the document", library, violations)
 		}
-		for _, word := range strings.Fields("ok failing stopped unreachable redirect throttled status gone refused expired last_success last_failure") {
+		for word := range strings.FieldsSeq("ok failing stopped unreachable redirect throttled status gone refused expired last_success last_failure") {
 			if !strings.Contains(bodies, `"`+word+`"`) {
 				t.Errorf("%s: no response had %q", library, word)
 			}
