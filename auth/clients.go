@@ -62,9 +62,8 @@ func (s *clientSet) verify(ctx context.Context, id, secret string) (webhookcfg.C
 // and has not ended; nil if there is none. It is called when all hashes are computed,
 // so that a secret that ends during the check is refused.
 func current(secrets []storedSecret, matches int) *storedSecret {
-	now := time.Now()
 	for i := range secrets {
-		if until := secrets[i].until; matches>>i&1 == 1 && (until.IsZero() || now.Before(until)) {
+		if until := secrets[i].until; matches>>i&1 == 1 && (until.IsZero() || time.Until(until) > 0) {
 			return &secrets[i]
 		}
 	}
