@@ -319,7 +319,8 @@ func TestHealthStoreSeries(t *testing.T) {
 	})
 }
 
-// TestHealthStoreSameSecond: of two reasons in one second, the second one is saved.
+// TestHealthStoreSameSecond: of two reasons in one second the second one is saved, and so is a
+// success after the webhook was set again.
 func TestHealthStoreSameSecond(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		st := &healthStore{}
@@ -328,6 +329,12 @@ func TestHealthStoreSameSecond(t *testing.T) {
 		p.send(deliver.Failed, deliver.ReasonRedirect)
 		if got := newProcess(t, st).state(t); got != "failing redirect" {
 			t.Errorf("saved is %q", got)
+		}
+		p.send(deliver.Delivered, "")
+		p.hook.Since = p.hook.Since.Add(time.Second)
+		p.send(deliver.Delivered, "")
+		if got := newProcess(t, st).restarted(p).state(t); got != "ok" {
+			t.Errorf("saved since it was set again is %q", got)
 		}
 	})
 }
