@@ -230,7 +230,7 @@ func TestDefaultTimeout(t *testing.T) {
 }
 
 // TestCallerGivesUp: if the context of the caller ends, at whatever step, so does the
-// attempt, and the receiver has not failed.
+// attempt. The receiver has failed only if it had until the deadline.
 func TestCallerGivesUp(t *testing.T) {
 	const after = time.Second
 	contexts := map[string]func(t *testing.T) (context.Context, context.CancelFunc){
@@ -243,7 +243,7 @@ func TestCallerGivesUp(t *testing.T) {
 			return context.WithTimeout(t.Context(), after)
 		},
 	}
-	all := append(steps(), step{name: "webhook", keys: keyring{deliver.NewKey()}, webhooks: resolver(func(ctx context.Context, _, _ string) (webhookcfg.Webhook, error) {
+	all := append(steps(), step{name: "webhook", ofHost: true, keys: keyring{deliver.NewKey()}, webhooks: resolver(func(ctx context.Context, _, _ string) (webhookcfg.Webhook, error) {
 		<-ctx.Done()
 		return webhookcfg.Webhook{}, ctx.Err()
 	})})
@@ -260,9 +260,16 @@ func TestCallerGivesUp(t *testing.T) {
 						if name == "cancelled" && timeout == after {
 							return // which of the two is first is a matter of luck
 						}
+						if r.Duration != after {
+							t.Errorf("took %v", r.Duration)
+						}
+						if name == "deadline" && !step.ofHost {
+							check(t, step.name, r, deliver.Failed, deliver.ReasonTimeout)
+							return
+						}
 						check(t, step.name, r, deliver.Deferred, deliver.ReasonUnavailable)
-						if r.Duration != after || r.Wait < time.Second || ctx.Err() == nil || !errors.Is(r.Err, ctx.Err()) {
-							t.Errorf("took %v, wait %v, error %v", r.Duration, r.Wait, r.Err)
+						if r.Wait < time.Second || ctx.Err() == nil || !errors.Is(r.Err, ctx.Err()) {
+							t.Errorf("wait %v, error %v", r.Wait, r.Err)
 						}
 					})
 				})
@@ -273,16 +280,20 @@ func TestCallerGivesUp(t *testing.T) {
 
 // TestCallerGaveUp: with a context that has ended, nothing is sent.
 func TestCallerGaveUp(t *testing.T) {
-	ctx, cancel := context.WithCancel(t.Context())
+	cancelled, cancel := context.WithCancel(t.Context())
 	cancel()
+	late, cancel := context.WithDeadline(t.Context(), time.Now())
+	defer cancel()
 	r := newReceiver(t, false, status(200))
 	st := configured(t, r.URL+secretPath)
 	careless := resolver(func(_ context.Context, client, entity string) (webhookcfg.Webhook, error) {
 		return st.Resolve(t.Context(), client, entity)
 	})
-	for _, webhooks := range []deliver.Resolver{st, careless} {
-		result := newSender(t, webhooks, keyring{deliver.NewKey()}, nil).Send(ctx, "acme", "e1", message)
-		check(t, "ended", result, deliver.Deferred, deliver.ReasonUnavailable)
+	for _, ctx := range []context.Context{cancelled, late} {
+		for _, webhooks := range []deliver.Resolver{st, careless} {
+			result := newSender(t, webhooks, keyring{deliver.NewKey()}, nil).Send(ctx, "acme", "e1", message)
+			check(t, ctx.Err().Error(), result, deliver.Deferred, deliver.ReasonUnavailable)
+		}
 	}
 	if len(r.received()) > 0 {
 		t.Error("a request was sent")

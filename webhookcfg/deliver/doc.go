@@ -27,7 +27,7 @@
 //	Refused    the policy refuses the URL, or the message is         set aside
 //	           invalid, which is a defect of the host
 //	Deferred   a limit is reached, the receiver is paused, or the    rests for Result.Wait; this
-//	           store, the keys or the context of the host failed     was not an attempt
+//	           store or the keys failed, or the caller gave up       was not an attempt
 //
 // [Schedule.Next] returns whether a message rests, and for how long. One that is set aside is
 // kept for a replay, which sends it with the same ID, or dropped: that is up to the host.
@@ -53,9 +53,11 @@
 // # Time
 //
 // [Options.Timeout] bounds an attempt, at whatever step the receiver is slow, and the
-// context of the caller bounds all of Send. After the header of a response, at most 4 KiB
-// and 250 milliseconds are spent on its body, for the sake of the connection. A queue whose
-// jobs have a time limit should give them a few seconds more than Timeout.
+// context of the caller bounds all of Send. A receiver that has not responded by the earlier
+// deadline has failed; if the caller cancels the context, as at a shutdown, the message is
+// deferred. After the header of a response, at most 4 KiB and 250 milliseconds are spent on
+// its body, for the sake of the connection. A queue whose jobs have a time limit should give
+// them a few seconds more than Timeout.
 //
 // # Keys
 //

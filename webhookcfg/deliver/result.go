@@ -89,7 +89,7 @@ const (
 	// later.
 	ReasonPaused Reason = "paused"
 	// ReasonUnavailable, of Deferred: the webhook or the keys could not be read, or the
-	// context of the caller ended.
+	// caller cancelled its context.
 	ReasonUnavailable Reason = "unavailable"
 
 	// ReasonGone, of Gone and Stopped: the receiver responded with status 410.

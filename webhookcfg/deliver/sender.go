@@ -142,11 +142,11 @@ func (s *Sender) CloseIdleConnections() { s.transport.CloseIdleConnections() }
 // Send makes one attempt to deliver a message to the webhook that is in effect for an
 // entity of a client, or none, and returns what became of it. It never waits for its turn.
 //
-// ctx bounds all of it, except for two seconds that a [HealthStore] may take. If it ends, so
-// does Send, and the outcome is [Deferred]: the receiver may have received the message, but
-// has not failed. The Resolver is bounded by ctx alone, the attempt also by
-// [Options.Timeout]; once the header of a response has arrived, it ends within 250
-// milliseconds.
+// ctx bounds all of it, except for two seconds that a [HealthStore] may take. If it is
+// cancelled, the outcome is [Deferred]: the receiver may have received the message, but has
+// not failed. Its deadline is one for the receiver, too, once that is being called. The
+// Resolver is bounded by ctx alone, the attempt also by [Options.Timeout]; once the header of
+// a response has arrived, it ends within 250 milliseconds.
 //
 // A panic of the Resolver, of Keys, of the HealthStore or of OnResult is one of Send. What
 // the attempt held is released.
@@ -241,9 +241,12 @@ func (s *Sender) attempt(caller context.Context, client string, target egress.UR
 	if err != nil {
 		return unavailable(err)
 	}
+	if err := caller.Err(); err != nil {
+		return unavailable(fmt.Errorf("deliver: context of the caller: %w", err))
+	}
 	resp, err := s.transport.RoundTrip(req)
 	if err != nil {
-		return noResponse(caller, err)
+		return noResponse(err)
 	}
 	finish(resp.Body, cancel)
 	return s.judge(target, resp)
@@ -258,14 +261,13 @@ func finish(body io.ReadCloser, cancel context.CancelFunc) {
 	_ = body.Close()
 }
 
-// noResponse returns the result of a request with an error.
-func noResponse(caller context.Context, err error) Result {
-	if isOver(caller) {
-		return unavailable(fmt.Errorf("deliver: context of the caller: %w", cmp.Or(caller.Err(), context.DeadlineExceeded)))
-	}
+// noResponse returns the result of a request with an error. A receiver has failed that does
+// not respond before the deadline of the caller: otherwise, a caller with a deadline below
+// Options.Timeout would call it again and again.
+func noResponse(err error) Result {
 	unreachable, ok := errors.AsType[*egress.UnreachableError](err)
 	if !ok {
-		return unavailable(err) // a panic in a function of the policy, or the policy since its check
+		return unavailable(err) // cancelled, a panic in a function of the policy, or the policy since its check
 	}
 	reason := ReasonUnreachable
 	switch unreachable.Reason {
@@ -275,13 +277,6 @@ func noResponse(caller context.Context, err error) Result {
 		reason = ReasonTLS
 	}
 	return Result{Outcome: Failed, Reason: reason, Err: err}
-}
-
-// isOver reports whether ctx has ended, or is about to because its deadline has passed,
-// which ends connections, too.
-func isOver(ctx context.Context) bool {
-	deadline, ok := ctx.Deadline()
-	return ctx.Err() != nil || ok && !time.Now().Before(deadline)
 }
 
 // unavailable returns the result of an attempt that ended for a reason of the host.
