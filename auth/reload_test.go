@@ -114,7 +114,7 @@ func TestReloadOnDemand(t *testing.T) {
 func TestReloadFailureKeepsTheOld(t *testing.T) {
 	good := sha256Line("c", "old")
 	for name, spoil := range map[string]func(path string) error{
-		"malformed": func(path string) error { return os.WriteFile(path, []byte("begin\n"+good+"\nhush\nend\n"), 0o600) },
+		"malformed": func(path string) error { return os.WriteFile(path, []byte(good+"\nhush\n"), 0o600) },
 		"empty":     func(path string) error { return os.Truncate(path, 0) },
 		"missing":   os.Remove,
 		"directory": func(path string) error { return errors.Join(os.Remove(path), os.Mkdir(path, 0o700)) },
@@ -272,9 +272,10 @@ func TestReloadUnderLoad(t *testing.T) {
 // an added one does, also in a check that had started, or waited for its turn.
 func TestReloadDuringCheck(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		f, w, _ := openSlow(t, 1,
+		f, w, _ := openSlow(t, 1, "begin",
 			auth.CheapPBKDF2Line("human", "old", 600_000)+" name=1",
-			auth.CheapPBKDF2Line("human", "kept", 600_000)+" name=2")
+			auth.CheapPBKDF2Line("human", "kept", 600_000)+" name=2",
+			"end")
 		results := make(chan string, 4)
 		for _, secret := range []string{"old", "kept", "added", "old"} {
 			go func() {
@@ -284,8 +285,8 @@ func TestReloadDuringCheck(t *testing.T) {
 			synctest.Wait()
 		}
 		time.Sleep(500 * time.Millisecond)
-		rewrite(t, f.Path(), auth.CheapPBKDF2Line("human", "kept", 600_000)+" name=3",
-			auth.CheapPBKDF2Line("human", "added", 600_000)+" name=4")
+		rewrite(t, f.Path(), "begin", auth.CheapPBKDF2Line("human", "kept", 600_000)+" name=3",
+			auth.CheapPBKDF2Line("human", "added", 600_000)+" name=4", "end")
 		if err := f.Reload(t.Context()); err != nil {
 			t.Fatal(err)
 		}
@@ -334,7 +335,7 @@ func TestPollReadsContents(t *testing.T) {
 		}
 		stamp()
 		f := mustOpen(t, path, &auth.FileOptions{Poll: poll})
-		if err := os.WriteFile(path, []byte("begin\n"+sha256Line("c", "new")+"\nend\n"), 0o600); err != nil {
+		if err := os.WriteFile(path, []byte(sha256Line("c", "new")+"\n"), 0o600); err != nil {
 			t.Fatal(err)
 		}
 		stamp()
@@ -369,6 +370,61 @@ func TestPollChecksMode(t *testing.T) {
 		mustSignIn(t, f, "c", "s", "c")
 		_ = f.Close()
 	})
+}
+
+// TestPollWaitsForShrunkFile: without the line end, a shorter file may be a part, so that
+// a poll uses it only if the next one finds the same.
+func TestPollWaitsForShrunkFile(t *testing.T) {
+	both := []string{sha256Line("a", "s"), sha256Line("b", "s")}
+	cut, other := both[:1], both[1:]
+	marked := []string{"begin", both[0], "end"}
+	for _, tt := range []struct {
+		name   string
+		states [][]string // found by one poll each
+		refuse string     // an id, after the last
+		accept string
+	}{
+		{"once", [][]string{cut}, "", "b"},
+		{"twice", [][]string{cut, cut}, "b", "a"},
+		{"completed", [][]string{cut, both, cut}, "", "b"},
+		{"malformed in between", [][]string{cut, {"hush"}, cut}, "", "b"},
+		{"different ones", [][]string{cut, other, cut}, "", "b"},
+		{"marked", [][]string{marked}, "b", "a"},
+		{"longer", [][]string{append([]string{"# comment"}, both...)}, "", "b"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var r reports
+				path := writeFile(t, both...)
+				f := mustOpen(t, path, r.options(poll))
+				for _, lines := range tt.states {
+					rewrite(t, path, lines...)
+					tick()
+				}
+				mustSignIn(t, f, tt.accept, "s", tt.accept)
+				if tt.refuse != "" {
+					mustRefuse(t, f, tt.refuse, "s")
+				}
+				if waits := tt.refuse == "" && tt.name != "longer"; (f.Err() != nil) != waits {
+					t.Errorf("Err is %v", f.Err())
+				}
+				for _, err := range r.failures() {
+					if !strings.Contains(err.Error(), ":1: ") {
+						t.Errorf("a shorter file was reported as unusable: %v", err)
+					}
+				}
+				_ = f.Close()
+			})
+		})
+	}
+
+	path := writeFile(t, both...)
+	f := mustOpen(t, path, nil)
+	rewrite(t, path, cut...)
+	if err := f.Reload(t.Context()); err != nil {
+		t.Error(err)
+	}
+	mustRefuse(t, f, "b", "s") // the caller of Reload vouches for the file
 }
 
 func TestErr(t *testing.T) {

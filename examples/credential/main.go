@@ -15,9 +15,9 @@
 //	credential -owner acme add acme-2
 //
 // The new file is checked and then renamed into place with the owner, group and mode of
-// the old one, so that a service never reads half of it and can read it as before. Run the
-// command as the user of the service; another user than root cannot keep the owner, and
-// the command fails.
+// the old one, so that a service never reads half of it and can read it as before. A file
+// of the older form is converted. Run the command as the user of the service; another
+// user than root cannot keep the owner, and the command fails.
 package main
 
 import (
