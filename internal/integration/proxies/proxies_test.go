@@ -61,6 +61,10 @@ ProxyPass "/hooks/" "http://127.0.0.1:8080/hooks/" nocanon`,
 RewriteCond %{HTTP:Content-Length} .
 RewriteRule ^ - [F]`,
 		refuses: []string{"http://test/hooks/api/v1/configure/configure-webhook/", "valid, length 0"},
+		// At times it takes an error of a stream, before any body, for the end of the body.
+		forgives: []string{
+			"trailers without an end", "RST_STREAM", "WINDOW_UPDATE 0", "GOAWAY", "SETTINGS of", "DATA on", "padding longer than the frame", "a stream that depends on itself",
+		},
 	},
 	{
 		proxy: "HAProxy", lines: "# no http-request line that changes the path",
