@@ -24,8 +24,9 @@
 //	           response, no connection, or an address that the       is used up; then set aside
 //	           policy denies
 //	Gone       status 410                                            set aside
-//	Refused    the policy refuses the URL, or the message is         set aside
-//	           invalid, which is a defect of the host
+//	Refused    the policy refuses the URL, or the message, the       set aside
+//	           client or the entity is invalid, a defect of the
+//	           host
 //	Deferred   a limit is reached, the receiver is paused, or the    rests for Result.Wait; this
 //	           store or the keys failed, or the caller gave up       was not an attempt
 //

@@ -25,9 +25,9 @@ const (
 	Failed
 	// Gone: the receiver responded with status 410; it wants no further message.
 	Gone
-	// Refused: the policy refuses the URL, or the message is invalid. Nothing was sent,
-	// and another attempt has the same outcome until the policy, the webhook or the
-	// message changes.
+	// Refused: the policy refuses the URL, or the message, the client or the entity is
+	// invalid. Nothing was sent, and another attempt has the same outcome until the
+	// policy, the webhook or the message changes.
 	Refused
 	// Deferred: no attempt was made, or it was abandoned, for a reason that is not the
 	// receiver's. It does not count as one, and is due again after Wait.
@@ -79,7 +79,7 @@ const (
 	// address.
 	ReasonPolicy Reason = "policy"
 	// ReasonMessage, of Refused: the ID or the content type of the message is invalid, or
-	// the client or the entity is empty.
+	// the client or the entity is one that the Resolver does not accept, such as "".
 	ReasonMessage Reason = "message"
 
 	// ReasonBusy, of Deferred: as many attempts as allowed are under way for the client,

@@ -19,8 +19,9 @@ import (
 // Resolver returns the webhook in effect for an entity. A [webhookcfg.Store] is one, and
 // so is the Cache of package store/cache, with which most attempts read from memory.
 type Resolver interface {
-	// Resolve returns the zero Webhook if nothing is configured. It must be safe for
-	// concurrent use, and return soon after ctx ended.
+	// Resolve returns the zero Webhook if nothing is configured. An error that wraps
+	// [webhookcfg.ErrInvalidArgument] means that it never succeeds for these names. It must
+	// be safe for concurrent use, and return soon after ctx ended.
 	Resolve(ctx context.Context, client, entity string) (webhookcfg.Webhook, error)
 }
 
@@ -171,6 +172,9 @@ func (s *Sender) send(ctx context.Context, client, entity string, m Message) Res
 		return Result{Outcome: Refused, Reason: ReasonMessage, Err: err}
 	}
 	hook, err := s.webhooks.Resolve(ctx, client, entity)
+	if errors.Is(err, webhookcfg.ErrInvalidArgument) {
+		return Result{Outcome: Refused, Reason: ReasonMessage, Err: fmt.Errorf("deliver: client or entity: %w", err)}
+	}
 	if err != nil {
 		return unavailable(fmt.Errorf("deliver: webhook of the entity: %w", err))
 	}

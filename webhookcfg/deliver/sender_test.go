@@ -187,6 +187,16 @@ func TestRefusedMessage(t *testing.T) {
 	}
 }
 
+// TestInvalidName: a message is refused if the store does not accept the name of its client
+// or entity, such as one that is too long. Deferred, it would come back for ever.
+func TestInvalidName(t *testing.T) {
+	webhooks := resolver(func(context.Context, string, string) (webhookcfg.Webhook, error) {
+		return webhookcfg.Webhook{}, fmt.Errorf("store: %w", webhookcfg.ErrInvalidArgument)
+	})
+	s := newSender(t, webhooks, keyring{deliver.NewKey()}, nil)
+	check(t, "invalid name", s.Send(t.Context(), "acme", "e1", message), deliver.Refused, deliver.ReasonMessage)
+}
+
 // resolver is a function that is a Resolver.
 type resolver func(ctx context.Context, client, entity string) (webhookcfg.Webhook, error)
 
