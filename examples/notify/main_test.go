@@ -266,7 +266,23 @@ func TestSignIn(t *testing.T) {
 		}
 	}
 	expect(t, call(t, http.MethodGet, service+"/api/v1/signing-key", ""), `200 {"key":"whsec_`)
-	expect(t, call(t, http.MethodPut, service+"/api/v1/modules/e1", strings.Repeat("x", 65<<10)), "400 ")
+}
+
+// TestBadModules: a module that could not be stored or could not have a webhook is refused.
+func TestBadModules(t *testing.T) {
+	service, _ := start(t, "-store", "sqlite:"+filepath.Join(t.TempDir(), "notify.db"), "-migrate", "-dev")
+	longest := strings.Repeat("a", 64)
+	for _, id := range []string{longest + "a", "a%20b", "a%0A", "a%00", "%ff", "..%2f", "%2e"} {
+		expect(t, call(t, http.MethodPut, service+"/api/v1/modules/"+id, "on"), "400 ")
+	}
+	for _, state := range []string{strings.Repeat("x", 64<<10+1), "\xff", "\x00"} {
+		expect(t, call(t, http.MethodPut, service+"/api/v1/modules/e1", state), "400 ")
+	}
+	for _, id := range []string{longest, "Az-09_"} {
+		expect(t, call(t, http.MethodPut, service+"/api/v1/modules/"+id, ""), `200 {"version":1}`)
+		set := fmt.Sprintf(`{"endpoint_id":%q,"webhook_url":"http://127.0.0.1:1/"}`, id)
+		expect(t, call(t, http.MethodPost, service+webhooks, set), "200 ")
+	}
 }
 
 func TestBadArguments(t *testing.T) {

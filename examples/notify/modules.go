@@ -1,11 +1,14 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"io"
 	"net/http"
+	"regexp"
+	"unicode/utf8"
 
 	"example.com/go-webhookcfg/webhookcfg"
 )
@@ -36,14 +39,23 @@ func signedIn(clients webhookcfg.CredentialVerifier, next func(http.ResponseWrit
 	}
 }
 
+// moduleID is the syntax of the IDs of modules. The handler accepts them all as identifiers
+// of entities: a module with another ID could not have a webhook.
+var moduleID = regexp.MustCompile(`^[A-Za-z0-9_-]{1,64}$`)
+
 // putModule changes a module. Once the response is 200, the notification will be sent.
 func (s *service) putModule(w http.ResponseWriter, r *http.Request, client string) {
-	state, err := io.ReadAll(http.MaxBytesReader(w, r.Body, 64<<10))
-	if err != nil {
-		http.Error(w, "want a body of at most 64 KiB", http.StatusBadRequest)
+	id := r.PathValue("id")
+	if !moduleID.MatchString(id) {
+		http.Error(w, "want an ID of 1 to 64 of the characters A-Z a-z 0-9 _ -", http.StatusBadRequest)
 		return
 	}
-	version, err := s.outbox.update(r.Context(), module{client, r.PathValue("id"), string(state)})
+	state, err := io.ReadAll(http.MaxBytesReader(w, r.Body, 64<<10))
+	if err != nil || !isText(state) {
+		http.Error(w, "want a text of at most 64 KiB", http.StatusBadRequest)
+		return
+	}
+	version, err := s.outbox.update(r.Context(), module{client, id, string(state)})
 	if err != nil {
 		s.logger.Error("update a module", "client", client, "error", err)
 		http.Error(w, "try again later", http.StatusServiceUnavailable)
@@ -51,6 +63,9 @@ func (s *service) putModule(w http.ResponseWriter, r *http.Request, client strin
 	}
 	respond(w, map[string]int64{"version": version})
 }
+
+// isText reports whether PostgreSQL, too, stores these bytes as text.
+func isText(b []byte) bool { return utf8.Valid(b) && bytes.IndexByte(b, 0) < 0 }
 
 // getKey returns the key with which the client's receivers verify.
 func (s *service) getKey(w http.ResponseWriter, r *http.Request, client string) {
