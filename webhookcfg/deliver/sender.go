@@ -35,7 +35,8 @@ type Options struct {
 	Transport egress.TransportOptions
 
 	// Timeout bounds an attempt, from the lookup of the keys to the header of the
-	// response. Zero means 15 seconds.
+	// response. Zero means 15 seconds; the most is 30 seconds, for which an
+	// [egress.Transport] waits for a header.
 	Timeout time.Duration
 
 	// PerClient bounds the number of concurrent attempts for one client. Zero means 16.
@@ -67,6 +68,7 @@ type Options struct {
 // was unavailable.
 const (
 	defaultTimeout     = 15 * time.Second
+	maxTimeout         = 30 * time.Second
 	defaultPerClient   = 16
 	defaultPerReceiver = 4
 	defaultMaxPause    = time.Hour
@@ -84,6 +86,9 @@ const (
 func (o *Options) complete() error {
 	if min(o.Timeout, o.MaxPause) < 0 || min(o.PerClient, o.PerReceiver) < 0 {
 		return errors.New("deliver: negative number in Options")
+	}
+	if o.Timeout > maxTimeout {
+		return fmt.Errorf("deliver: Options.Timeout is %v, want %v or less", o.Timeout, maxTimeout)
 	}
 	if !isFieldValue(o.UserAgent) {
 		return errors.New("deliver: Options.UserAgent is not a value of a header field")

@@ -30,6 +30,7 @@ func TestNew(t *testing.T) {
 	}
 	for name, opts := range map[string]deliver.Options{
 		"timeout":    {Timeout: -1},
+		"too long":   {Timeout: 30*time.Second + 1},
 		"pause":      {MaxPause: -1},
 		"user agent": {UserAgent: "a\r\nX: y"},
 		"blank":      {UserAgent: "a "},
@@ -43,8 +44,10 @@ func TestNew(t *testing.T) {
 			t.Errorf("%s: accepted", name)
 		}
 	}
-	if _, err := deliver.New(store.NewMemory(), keys, nil); err != nil {
-		t.Error(err)
+	for _, opts := range []*deliver.Options{nil, {Timeout: 30 * time.Second}} {
+		if _, err := deliver.New(store.NewMemory(), keys, opts); err != nil {
+			t.Error(err)
+		}
 	}
 }
 
