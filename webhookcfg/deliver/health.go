@@ -56,6 +56,10 @@ const (
 	syncTimeout  = 2 * time.Second
 )
 
+// hangPause is for how long no sync starts after one that ran into its time limit. Otherwise,
+// while the store hangs, the first message to each webhook would occupy a worker until then.
+const hangPause = 10 * time.Second
+
 // Health records how the deliveries of a [Sender] go, and stops those that are of no use. As
 // [webhookcfg.Options.Deliveries] it shows the records to the clients.
 //
@@ -72,8 +76,8 @@ const (
 //
 // Without a HealthStore the records are those of one process and end with it. With one,
 // processes learn of each other's stops within about a minute, if their clocks agree to a
-// second or so. If it fails, messages are sent as if it were not there. Health is safe for
-// concurrent use and has no goroutine.
+// second or so. If it fails, messages are sent as if it were not there; once it has hung for
+// two seconds, all are for the next ten. Health is safe for concurrent use and has no goroutine.
 type Health struct {
 	store     HealthStore
 	stopAfter time.Duration
@@ -81,6 +85,7 @@ type Health struct {
 
 	mu      sync.Mutex
 	records *lru.Map[healthKey, *healthRecord]
+	resume  time.Time // no sync starts before; zero unless the store has hung
 }
 
 // NewHealth returns a Health without records. If store is nil, they are kept in memory
@@ -222,7 +227,8 @@ func (h *Health) sync(ctx context.Context, key healthKey, rec *healthRecord) {
 	for h.store != nil {
 		h.mu.Lock()
 		busy, isFirst := rec.busy, rec.synced.IsZero()
-		due := busy == nil && rec.isDue(time.Now())
+		now := time.Now()
+		due := busy == nil && !now.Before(h.resume) && rec.isDue(now)
 		if due {
 			rec.busy = make(chan struct{})
 		}
@@ -264,8 +270,18 @@ func (h *Health) exchange(ctx context.Context, key healthKey, rec *healthRecord)
 		}
 	}
 	if failed = err != nil; failed {
+		if ctx.Err() != nil {
+			h.pause()
+		}
 		h.logger.WarnContext(ctx, "HealthStore failed", "client", key.client, "scope", key.scope, "error", err)
 	}
+}
+
+// pause makes the messages to all webhooks go on without the store for a while.
+func (h *Health) pause() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.resume = time.Now().Add(hangPause)
 }
 
 // adopt merges the record of the store into rec, and returns what the store is to have, and
@@ -276,8 +292,12 @@ func (h *Health) adopt(rec *healthRecord, stored webhookcfg.Delivery) (d webhook
 	if sameSecond(stored.Since, rec.Since) {
 		rec.Delivery = merge(stored, rec.Delivery, h.stopAfter/2)
 	}
-	rec.stored = rec.Delivery
-	return rec.Delivery, isNews(rec.Delivery, stored)
+	rec.stored, d = rec.Delivery, rec.Delivery
+	if isStop(d) && sameSecond(stored.Since, d.Since) {
+		// A later failure may have overwritten the stop, and is not replaced by an earlier one.
+		d.LastFailure = latest(d.LastFailure, stored.LastFailure)
+	}
+	return d, isNews(d, stored)
 }
 
 // endSync ends a sync. After one that failed there is none until the interval is over.

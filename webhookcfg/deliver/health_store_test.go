@@ -603,3 +603,85 @@ func TestHealthStoreConvergence(t *testing.T) {
 		t.Errorf("%d of 100 histories end in a stop", stops)
 	}
 }
+
+// TestHealthStoreOverwrittenStop: a stop that another process overwrote with a later failure,
+// since it had read the record before, is saved again.
+func TestHealthStoreOverwrittenStop(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		st := &healthStore{}
+		a, b := newProcess(t, st), newProcess(t, st)
+		b.stopped()
+		st.fail(nil, func(context.Context) error { time.Sleep(1500 * time.Millisecond); return nil })
+		go a.send(deliver.Gone, deliver.ReasonGone)
+		time.Sleep(time.Second)
+		b.record(deliver.Failed, deliver.ReasonStatus)
+		st.fail(nil, nil)
+		if got := newProcess(t, st).restarted(a).state(t); got != "failing status" {
+			t.Fatalf("saved is %q: the stop was not overwritten", got)
+		}
+		time.Sleep(time.Minute)
+		a.stopped()
+		if reason, stopped := newProcess(t, st).restarted(a).stopped(); !stopped || reason != deliver.ReasonGone {
+			t.Errorf("after a restart: %v, %q", stopped, reason)
+		}
+		time.Sleep(time.Minute)
+		st.calls()
+		a.stopped()
+		if _, saves := st.calls(); saves != 0 {
+			t.Errorf("%d saves of what is saved", saves)
+		}
+	})
+}
+
+// TestHealthStoreHangs: a store that hangs delays one message, not one to each webhook, and is
+// used again soon after it works.
+func TestHealthStoreHangs(t *testing.T) {
+	hanging := func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() }
+	for name, fail := range map[string]func(*healthStore){
+		"load": func(st *healthStore) { st.fail(hanging, nil) },
+		"save": func(st *healthStore) { st.fail(nil, hanging) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				st := &healthStore{}
+				p := newProcess(t, st)
+				fail(st)
+				start := time.Now()
+				for i := range 100 {
+					result := deliver.Result{Outcome: deliver.Gone, Reason: deliver.ReasonGone, Webhook: p.hook}
+					result.Webhook.Source = webhookcfg.SourceOverride
+					entity := fmt.Sprint("e", i)
+					p.Stopped(t.Context(), "acme", entity, result.Webhook)
+					p.Record(t.Context(), "acme", entity, result, time.Now())
+				}
+				if took := time.Since(start); took != 2*time.Second {
+					t.Errorf("messages to 100 webhooks waited %v", took)
+				}
+				st.fail(nil, nil)
+				time.Sleep(10 * time.Second)
+				hook := p.hook
+				hook.Source = webhookcfg.SourceOverride
+				p.Stopped(t.Context(), "acme", "e99", hook)
+				if _, stopped := newProcess(t, st).Stopped(t.Context(), "acme", "e99", hook); !stopped {
+					t.Error("a stop was not saved after the store worked again")
+				}
+			})
+		})
+	}
+}
+
+// TestHealthStoreErrorOfOne: an error about one webhook, unlike a store that hangs, has no
+// effect on another.
+func TestHealthStoreErrorOfOne(t *testing.T) {
+	st := &healthStore{}
+	p := newProcess(t, st)
+	stop := deliver.Result{Outcome: deliver.Gone, Reason: deliver.ReasonGone, Webhook: p.hook}
+	p.Record(t.Context(), "other", "e1", stop, time.Now())
+	st.fail(func(context.Context) error { return errBroken }, nil)
+	again := newProcess(t, st).restarted(p)
+	again.stopped()
+	st.fail(nil, nil)
+	if _, stopped := again.Stopped(t.Context(), "other", "e1", p.hook); !stopped {
+		t.Error("the record of another client was not read")
+	}
+}
