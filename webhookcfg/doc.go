@@ -70,14 +70,14 @@
 //
 // # Deliveries
 //
-// A client that is not told how its deliveries go trusts a webhook that has been dead for
+// A client that cannot see how its deliveries go trusts a webhook that has been dead for
 // months. With [Options.Deliveries], the read of one entity has a field more:
 //
 //	"delivery":{"state":"failing","reason":"unreachable","last_success":"…","last_failure":"…"}
 //
 // The state is "ok", "failing" or "stopped". The reason is one of a few words, and nothing else
 // of what a receiver sent is returned. A state belongs to the webhook as it was set: setting it
-// again, also to the same URL, starts again. The handler never changes a configuration
+// again, also to the same URL, clears the state. The handler never changes a configuration
 // because of a delivery; a webhook that was stopped is still the one in effect.
 //
 // # Errors

@@ -62,7 +62,8 @@ const (
 	// ReasonUnreachable, of Failed: no connection or no response, or the policy refused
 	// an address of the name.
 	ReasonUnreachable Reason = "unreachable"
-	// ReasonTimeout, of Failed: no response within [Options.Timeout].
+	// ReasonTimeout, of Failed: no response within [Options.Timeout], or before an earlier
+	// deadline of the caller.
 	ReasonTimeout Reason = "timeout"
 	// ReasonTLS, of Failed: the TLS handshake or the verification of the certificate
 	// failed.
