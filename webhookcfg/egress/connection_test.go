@@ -339,8 +339,8 @@ func TestConnectionsInUseDoNotCount(t *testing.T) {
 		var slowly sync.WaitGroup
 		for _, host := range []string{"a", "b", "c"} {
 			slowly.Go(func() { receiver.get(t, client, host, "/slow-header") })
+			time.Sleep(time.Second) // a new connection is not in use until its request has it
 		}
-		time.Sleep(time.Second)
 		for range 2 {
 			receiver.get(t, client, "d", "/")
 			receiver.get(t, client, "e", "/")
