@@ -75,7 +75,7 @@ const (
 	ReasonUnreachable DeliveryReason = iota + 1
 	// ReasonRedirect: the response was a redirect; none is followed.
 	ReasonRedirect
-	// ReasonThrottled: the response asked to be called later.
+	// ReasonThrottled: the receiver, or what is in front of it, is overloaded at the moment.
 	ReasonThrottled
 	// ReasonStatus: the response had another status than success.
 	ReasonStatus
