@@ -18,7 +18,7 @@ type worker struct {
 	schedule deliver.Schedule
 }
 
-// Work makes one attempt, or none. Its error tells River what to do with the job.
+// Work makes one attempt, or none. Its error decides what River does with the job.
 func (w *worker) Work(ctx context.Context, job *river.Job[notification]) error {
 	r := w.sender.Send(ctx, job.Args.Client, job.Args.Entity, job.Args.Message)
 	rest, again := w.schedule.Next(job.Attempt, r)
