@@ -113,6 +113,13 @@ func (s *Server) Freeze() error { return s.process.freeze() }
 // Thaw continues a frozen server.
 func (s *Server) Thaw() error { return s.process.thaw() }
 
+// IsTimeout reports whether a call of a driver failed since its context's deadline passed.
+// A driver that sets the deadline on its socket too may return the socket's error, since
+// that can come a moment before the context ends.
+func IsTimeout(err error) bool {
+	return errors.Is(err, context.DeadlineExceeded) || errors.Is(err, os.ErrDeadlineExceeded)
+}
+
 // Restart starts a killed server on the same data and address, and returns once it is
 // ready.
 func (s *Server) Restart() (err error) {

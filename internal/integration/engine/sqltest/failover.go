@@ -66,7 +66,7 @@ func (e Engine) notAcknowledged(t testing.TB, pair *engine.Pair) error {
 	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 	defer cancel()
 	db := e.Open(t, pair.DSN())
-	if _, err := db.ExecContext(ctx, "SELECT pg_logical_emit_message(true, 'frozen', '')"); !errors.Is(err, context.DeadlineExceeded) {
+	if _, err := db.ExecContext(ctx, "SELECT pg_logical_emit_message(true, 'frozen', '')"); !engine.IsTimeout(err) {
 		return fmt.Errorf("a commit with a frozen standby: %w, want the deadline", err)
 	}
 	return nil
