@@ -10,8 +10,13 @@ PLATFORMS := linux darwin windows
 # translated to Go, PocketBase and etcd. The race detector slows such a server tenfold and
 # more, and other tests run the same code of this repository with it.
 RACELESS  := /internal/integration/bench\|/examples/cluster\|/examples/notify\|/integration/sqlite$$\|/integration/etcd$$\|/integration/programs$$
-# TESTS prints what was skipped, with the reason, after the packages.
-TESTS      = "$(call tool,gotestsum)" --format pkgname -- -count=1 -timeout=30m
+# TESTS runs the tests of the packages $(1), and prints what was skipped, with the reason,
+# after the packages. AGAIN runs a test that failed a second time, and prints both results:
+# in the modules that no host requires, where third-party servers take part in the tests,
+# and their timing with them.
+TESTS      = "$(call tool,gotestsum)" --format pkgname --packages "$(1)"
+TESTFLAGS := -count=1 -timeout=30m
+AGAIN     := --rerun-fails=1 --rerun-fails-max-failures=3 --rerun-fails-abort-on-data-race
 FUZZTIME  ?= 20s
 BENCHDIR  ?= /var/tmp
 
@@ -31,12 +36,13 @@ test: check
 		echo "== test $$module"; cd $(CURDIR)/$$module; packages=$$(go list ./...); \
 		raced=$$(echo "$$packages" | grep -v '$(RACELESS)' || true); \
 		raceless=$$(echo "$$packages" | grep '$(RACELESS)' || true); \
-		test -z "$$raced" || $(TESTS) -race $$raced; \
-		test -z "$$raceless" || $(TESTS) $$raceless; \
+		case " $(PUBLIC) " in *" $$module "*) again=;; *) again="$(AGAIN)";; esac; \
+		test -z "$$raced" || $(call TESTS,$$raced) $$again -- $(TESTFLAGS) -race; \
+		test -z "$$raceless" || $(call TESTS,$$raceless) $$again -- $(TESTFLAGS); \
 	done; \
 	cd $(CURDIR); for resolver in go cgo; do \
 		echo "== test egress with the $$resolver resolver"; \
-		GODEBUG=netdns=$$resolver $(TESTS) ./webhookcfg/egress; \
+		GODEBUG=netdns=$$resolver $(call TESTS,./webhookcfg/egress) -- $(TESTFLAGS); \
 	done; \
 	test "$$before" = "$$(git status --porcelain 2>&1)" || { echo "the tests changed the working tree:"; git status --short; exit 1; }
 
