@@ -8,7 +8,6 @@ import (
 	"io"
 	"net/http"
 	"net/url"
-	"strconv"
 	"strings"
 	"time"
 
@@ -321,20 +320,4 @@ func (s *Sender) judge(target egress.URL, resp *http.Response) Result {
 	}
 	r.Wait = min(retryAfter(resp.Header, time.Now()), s.options.MaxPause)
 	return r
-}
-
-// retryAfter returns for how long the field Retry-After (RFC 9110, section 10.2.3) asks not
-// to call again; 0 if there is none, or one that cannot be parsed. Of several, the longest
-// counts: a proxy may have added one.
-func retryAfter(header http.Header, now time.Time) (wait time.Duration) {
-	for _, value := range header["Retry-After"] {
-		seconds, err := strconv.ParseUint(value, 10, 63)
-		if err == nil || errors.Is(err, strconv.ErrRange) {
-			const most = uint64(1<<63-1) / uint64(time.Second)
-			wait = max(wait, time.Duration(min(seconds, most))*time.Second)
-		} else if date, err := http.ParseTime(value); err == nil {
-			wait = max(wait, date.Sub(now))
-		}
-	}
-	return wait
 }
