@@ -21,7 +21,8 @@ var errChallenge = errors.New("deliver: the response to the challenge is not its
 // must sign a random text with one of the client's keys. Other receivers, such as those of
 // other clients, do not know the keys. Use it as [egress.ProberOptions.HTTPProbe]:
 //
-//	prober, err := policy.Prober(&egress.ProberOptions{HTTPProbe: deliver.Challenge(keys)})
+//	challenge, err := deliver.Challenge(keys)
+//	prober, err := policy.Prober(&egress.ProberOptions{HTTPProbe: challenge})
 //
 // The request is signed like any other, and has the body
 //
@@ -37,8 +38,12 @@ var errChallenge = errors.New("deliver: the response to the challenge is not its
 // message signed.
 //
 // Any other response, or none, is a failed probe. If the keys are unavailable, nothing is
-// sent, and the error wraps [egress.ErrUnavailable].
-func Challenge(keys Keys) egress.HTTPProbe {
+// sent, and the error of the probe wraps [egress.ErrUnavailable]. That of Challenge reports
+// that keys is nil.
+func Challenge(keys Keys) (egress.HTTPProbe, error) {
+	if keys == nil {
+		return nil, errors.New("deliver: Challenge without Keys")
+	}
 	return func(ctx context.Context, client string, httpClient *http.Client, target egress.URL) error {
 		loaded, err := loadKeys(ctx, keys, client)
 		if err != nil {
@@ -71,5 +76,5 @@ func Challenge(keys Keys) egress.HTTPProbe {
 			}
 		}
 		return errChallenge
-	}
+	}, nil
 }

@@ -73,11 +73,20 @@ func newChallenged(t *testing.T, respond func(w http.ResponseWriter, r request))
 	}
 }
 
+func newChallenge(t *testing.T, keys deliver.Keys) egress.HTTPProbe {
+	t.Helper()
+	probe, err := deliver.Challenge(keys)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return probe
+}
+
 // challenge has the probe call a receiver for acme, and returns the requests and its error.
 func challenge(t *testing.T, keys deliver.Keys, respond func(w http.ResponseWriter, r request)) ([]request, error) {
 	t.Helper()
 	server, received := newChallenged(t, respond)
-	prober, err := egress.Development().Prober(&egress.ProberOptions{HTTPProbe: deliver.Challenge(keys)})
+	prober, err := egress.Development().Prober(&egress.ProberOptions{HTTPProbe: newChallenge(t, keys)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -182,6 +191,9 @@ func TestChallengeRequest(t *testing.T) {
 
 // TestChallengeWithoutKeys: nothing is sent unsigned, and that is no fault of the receiver.
 func TestChallengeWithoutKeys(t *testing.T) {
+	if probe, err := deliver.Challenge(nil); probe != nil || err == nil {
+		t.Errorf("no Keys: %v", err)
+	}
 	errHost := errors.New("database is down")
 	for name, keys := range map[string]deliver.Keys{
 		"error": keysFunc(func(context.Context, string) ([]deliver.Key, error) { return nil, errHost }),
@@ -204,7 +216,7 @@ func TestChallengeOfHandler(t *testing.T) {
 	receiver, _ := newChallenged(t, consent(acme))
 	guard := egress.Development()
 	prober, err := guard.Prober(&egress.ProberOptions{
-		HTTPProbe: deliver.Challenge(keysFunc(func(ctx context.Context, client string) ([]deliver.Key, error) {
+		HTTPProbe: newChallenge(t, keysFunc(func(ctx context.Context, client string) ([]deliver.Key, error) {
 			mu.Lock()
 			defer mu.Unlock()
 			return present(ctx, client)
@@ -262,6 +274,7 @@ func TestHostileChallenge(t *testing.T) {
 	before := hostile.Goroutines()
 	turns := make(chan struct{}, 16)
 	var all sync.WaitGroup
+	probe := newChallenge(t, keyring{deliver.NewKey()})
 	for _, receiver := range hostile.Receivers(t) {
 		if receiver.HTTP2 {
 			continue // probes do not use HTTP/2
@@ -274,7 +287,7 @@ func TestHostileChallenge(t *testing.T) {
 			guard := egress.Development()
 			guard.RootCAs = receiver.Roots
 			prober, err := guard.Prober(&egress.ProberOptions{
-				HTTPProbe: deliver.Challenge(keyring{deliver.NewKey()}),
+				HTTPProbe: probe,
 				Timeout:   200 * time.Millisecond,
 			})
 			if err != nil {

@@ -102,7 +102,8 @@
 // this client, and that it has the right key, before the first of them is sent. Clients need
 // their key first, and a receiver that responds to challenges, so this is not the default:
 //
-//	prober, err := policy.Prober(&egress.ProberOptions{HTTPProbe: deliver.Challenge(keys)})
+//	challenge, err := deliver.Challenge(keys)
+//	prober, err := policy.Prober(&egress.ProberOptions{HTTPProbe: challenge})
 //	handler, err := webhookcfg.NewHandler(store, verifier, &webhookcfg.Options{Policy: policy, Prober: prober})
 //
 //	# A receiver in Python

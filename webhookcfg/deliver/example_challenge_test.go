@@ -55,7 +55,11 @@ func ExampleChallenge() {
 
 	// A service has the policy of its handler, and gives it the prober as
 	// webhookcfg.Options.Prober.
-	prober, err := egress.Development().Prober(&egress.ProberOptions{HTTPProbe: deliver.Challenge(keys)})
+	challenge, err := deliver.Challenge(keys)
+	if err != nil {
+		log.Fatal(err)
+	}
+	prober, err := egress.Development().Prober(&egress.ProberOptions{HTTPProbe: challenge})
 	if err != nil {
 		log.Fatal(err)
 	}

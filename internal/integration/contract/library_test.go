@@ -270,7 +270,11 @@ func TestChallengeResponses(t *testing.T) {
 					fmt.Fprintln(w, lib.sign(has, r.Header.Get("Webhook-Id"), r.Header.Get("Webhook-Timestamp"), event.Challenge))
 				}))
 				defer receiver.Close()
-				prober, err := egress.Development().Prober(&egress.ProberOptions{HTTPProbe: deliver.Challenge(keyring{key}), Timeout: time.Minute})
+				challenge, err := deliver.Challenge(keyring{key})
+				if err != nil {
+					t.Fatal(err)
+				}
+				prober, err := egress.Development().Prober(&egress.ProberOptions{HTTPProbe: challenge, Timeout: time.Minute})
 				if err != nil {
 					t.Fatal(err)
 				}
