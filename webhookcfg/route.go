@@ -217,9 +217,8 @@ func pathUnmodified(r *http.Request, escaped string) bool {
 // operation on all entities, in origin form or in absolute form (RFC 9112 §3.2), and needs
 // no cleaning. A proxy may serve the resource under another base path.
 func (rs *resource) isTarget(target, operation string, allowed AllScope) bool {
-	if _, rest, absolute := strings.Cut(target, "://"); absolute {
-		authority, _, _ := strings.Cut(rest, "/")
-		target = rest[len(authority):]
+	if scheme, rest, found := strings.Cut(target, "://"); found && !strings.ContainsAny(scheme, "/?#") {
+		target = rest[max(strings.IndexAny(rest, `/?#\`), 0):]
 	}
 	served := rs.root
 	if operation == opNameSet {
