@@ -122,11 +122,27 @@ var guarded = []mount{
 	proxy_pass http://127.0.0.1:8080;
 	proxy_set_header X-Original-URI $request_uri;
 }`},
+	{proxy: "nginx", options: original, lines: `location /hooks/ {
+	proxy_pass http://127.0.0.1:8080$uri;
+	proxy_set_header X-Original-URI $request_uri;
+}`},
 	{proxy: "Apache httpd", strips: true, options: original, lines: `RewriteEngine On
 RewriteCond %{THE_REQUEST} "^\S+ (\S+)"
 RewriteRule ^ - [E=TARGET:%1]
 RequestHeader set X-Original-URI "%{TARGET}e"
 ProxyPass "/hooks/" "http://127.0.0.1:8080/"`},
+	{proxy: "Apache httpd", options: original, lines: `RewriteEngine On
+RewriteCond %{THE_REQUEST} "^\S+ (\S+)"
+RewriteRule ^ - [E=TARGET:%1]
+RequestHeader set X-Original-URI "%{TARGET}e"
+RewriteRule "^/hooks/(.*)$" "http://127.0.0.1:8080/hooks/$1" [P]`},
+	{proxy: "Apache httpd", options: original, lines: `AllowEncodedSlashes NoDecode
+MergeSlashes Off
+RewriteEngine On
+RewriteCond %{THE_REQUEST} "^\S+ (\S+)"
+RewriteRule ^ - [E=TARGET:%1]
+RequestHeader set X-Original-URI "%{TARGET}e"
+ProxyPass "/hooks/" "http://127.0.0.1:8080/hooks/" nocanon`},
 	{proxy: "HAProxy", options: original, lines: `http-request set-header X-Original-URI %[url]
 	http-request normalize-uri path-strip-dotdot
 	http-request normalize-uri path-strip-dot
@@ -136,6 +152,10 @@ ProxyPass "/hooks/" "http://127.0.0.1:8080/"`},
 	reverse_proxy 127.0.0.1:8080 {
 		header_up X-Original-URI {http.request.orig_uri}
 	}
+}`},
+	{proxy: "Caddy", strips: true, options: original, lines: `uri strip_prefix /hooks
+reverse_proxy 127.0.0.1:8080 {
+	header_up X-Original-URI {http.request.orig_uri}
 }`},
 	{proxy: "Varnish", options: original, lines: `sub vcl_recv {
 	set req.http.X-Original-URI = req.url;
@@ -257,6 +277,11 @@ func TestReadme(t *testing.T) {
 	lines, _, found := strings.Cut(rest, "\n// end\n")
 	if !found || !strings.Contains(text, lines) {
 		t.Errorf("ReverseProxy: the README does not show\n%s", lines)
+	}
+	_, rest, _ = strings.Cut(rest, "pr.Out.Header")
+	call, _, found := strings.Cut(rest, "\n")
+	if !found || !strings.Contains(text, "pr.Out.Header"+call) {
+		t.Errorf("ReverseProxy: the README does not show %s", call)
 	}
 	for _, m := range guarded {
 		for line := range strings.Lines(m.lines) {
