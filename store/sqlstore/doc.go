@@ -47,7 +47,8 @@
 //
 // Deliveries have a table of their own, with a row for each base and each override that
 // [Store.SaveDelivery] was called for; the one with the latest attempt remains, by the clocks of
-// the processes, which should agree within seconds. A save is a single statement without a
+// the processes, which should agree within seconds: one from a process whose clock is ahead
+// is replaced only once the others have reached its time. A save is a single statement without a
 // transaction around it, which no process can leave open, and locks no row that a change needs.
 // (In SQLite it waits for the one writer, as a change does.) Changes leave the table alone: a
 // delivery has the time of the webhook that it belongs to, which its reader compares.
@@ -172,9 +173,10 @@
 //
 // Version 2 of the tables adds the one of deliveries. Only [Store.LoadDelivery] and
 // [Store.SaveDelivery] need it: with version 1, the file 001.sql, everything else works, and
-// these two return an error, until they find that the tables were migrated. A version of this
-// package that knows only version 1 keeps running during and after the migration, but does not
-// start after it.
+// these two return an error, until they find that the tables were migrated. A handler that has
+// them behind [webhookcfg.Options.Deliveries] responds to reads of one entity with 503 until
+// then, and logs that error. A version of this package that knows only version 1 keeps running
+// during and after the migration, but does not start after it.
 //
 // The store itself needs SELECT, INSERT and UPDATE, and DELETE on the tables of overrides and of
 // deliveries. Never delete rows of clients: a generation that starts again at 0 revives obsolete

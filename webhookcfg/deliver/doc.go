@@ -40,10 +40,10 @@
 //
 // Most queues let one receiver that hangs occupy all their workers. Send never waits for its
 // turn: beyond [Options.PerClient] and [Options.PerReceiver], it returns [Deferred] at once,
-// with a Wait that distributes what waits over the time to come. A receiver that failed five
-// times in a row is called by one attempt at a time, after pauses that start at five seconds
-// and double up to [Options.MaxPause]. It can ask for a pause with Retry-After, up to the
-// same limit.
+// with a Wait that distributes what waits over the time to come. A receiver is a host and port
+// as one client uses it, whatever the paths of its URLs. One that failed five times in a row
+// is called by one attempt at a time, after pauses that start at five seconds and double up to
+// [Options.MaxPause]. It can ask for a pause with Retry-After, up to the same limit.
 //
 // A backlog passes through the workers once before it is deferred. Workers cost nothing
 // while their messages are: have many more than PerClient.
@@ -125,8 +125,10 @@
 //	sender, err := deliver.New(sqlStore, keys, &deliver.Options{Health: health})
 //
 // The store of package store/sqlstore is a [HealthStore], with which all processes have the
-// same records, also after a restart. Those in memory, in a file and in etcd are none: with
-// them, pass nil, and the handler must be in the process of the sender.
+// same records, also after a restart. Call its method Migrate first: while its tables are
+// those of a version without deliveries, messages are sent, but the response to a read of one
+// entity is 503. The stores in memory, in a file and in etcd are no HealthStore: with them,
+// pass nil, and the handler must be in the process of the sender.
 //
 // # Order
 //

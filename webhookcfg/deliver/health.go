@@ -76,8 +76,11 @@ const hangPause = 10 * time.Second
 //
 // Without a HealthStore the records are those of one process and end with it. With one,
 // processes learn of each other's stops within about a minute, if their clocks agree to a
-// second or so. If it fails, messages are sent as if it were not there; once it has hung for
-// two seconds, all are for the next ten. Health is safe for concurrent use and has no goroutine.
+// second or so: a record that one with a clock ahead saved stays until the others have reached
+// its time. If the HealthStore fails, messages are sent as if it were not there; once it has
+// hung for two seconds, all are for the next ten.
+//
+// Health is safe for concurrent use and has no goroutine.
 type Health struct {
 	store     HealthStore
 	stopAfter time.Duration
