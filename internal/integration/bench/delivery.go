@@ -73,10 +73,7 @@ for the same CPU time, one of 1.25 is 0.8.`, deliveriesUnderWay))
 	if err := s.withoutWebhook(r); err != nil {
 		return err
 	}
-	if err := s.fairness(r); err != nil {
-		return err
-	}
-	return s.queueRate(r)
+	return s.fairness(r)
 }
 
 // deliver measures the CPU time of calls, of which deliveriesUnderWay are under way.

@@ -103,6 +103,13 @@ func (s settings) run(t *testing.T) {
 			t.Fatalf("%s: %v", section.name, err)
 		}
 	}
+	if s.wants("delivery from a queue") {
+		t.Run("queue", func(t *testing.T) {
+			if err := s.queueRate(t, r); err != nil {
+				t.Fatal(err)
+			}
+		})
+	}
 	if s.shared {
 		s.measureEngines(t, r, engines())
 	}

@@ -3,20 +3,24 @@ package main
 import (
 	"bytes"
 	"fmt"
+	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strconv"
 	"strings"
+	"testing"
 	"time"
+
+	"example.com/go-webhookcfg/internal/integration/engine"
 )
 
 const queueWorkers = 128
 
-// queueRate compares the deliveries of examples/notify, from a queue on SQLite, with Send in
-// a loop.
-func (s settings) queueRate(r *report) error {
+// queueRate compares the deliveries of examples/notify, from a queue on each of its engines,
+// with Send in a loop.
+func (s settings) queueRate(t *testing.T, r *report) error {
 	receiver := newReceiver("http")
 	defer receiver.Close()
 	send, err := receiver.sender(queueWorkers)
@@ -27,41 +31,77 @@ func (s settings) queueRate(r *report) error {
 	if err != nil {
 		return err
 	}
-	backlog := min(s.loaded, 10_000)
-	var queue float64
-	err = inTempDir(func(dir string) (err error) {
-		queue, err = notifyRate(dir, backlog)
-		return err
-	})
+	program, err := buildNotify(t.TempDir())
 	if err != nil {
 		return err
 	}
+	backlog, loop := min(s.loaded, 10_000), rounded(float64(n)/elapsed.Seconds())+"/s"
+	var rows [][]string
+	add := func(engine, store, budget string) error {
+		rate, err := notifyRate(program, store, backlog)
+		rows = append(rows, []string{engine, rounded(rate) + "/s", budget, loop})
+		return err
+	}
+	if err := add("SQLite", "sqlite:"+filepath.Join(t.TempDir(), "queue.db"), "≥ 1000/s"); err != nil {
+		return err
+	}
+	if s.shared {
+		if err := add("PostgreSQL", newDatabase(t, engine.PostgreSQL(t).DSN()), "≥ 2500/s"); err != nil {
+			return err
+		}
+	}
 	r.section("Delivery from a queue", fmt.Sprintf(`Deliveries per second of wall-clock time with %d workers, receiver in the same process:
-[examples/notify](../../../examples/notify) with a backlog of %s in River on SQLite, and Send in a loop.`, queueWorkers, grouped(backlog)))
-	r.table([]string{"examples/notify, SQLite", "budget", "Send in a loop"},
-		[]string{rounded(queue) + "/s", "≥ 1000/s", rounded(float64(n)/elapsed.Seconds()) + "/s"})
+[examples/notify](../../../examples/notify) with a backlog of %s in River, and Send in a loop.`, queueWorkers, grouped(backlog)))
+	r.table([]string{"queue on", "examples/notify", "budget", "Send in a loop"}, rows...)
 	return nil
+}
+
+// newDatabase returns the data source name of a new database of a PostgreSQL server, which
+// is dropped when the test ends.
+func newDatabase(t *testing.T, dsn string) string {
+	t.Helper()
+	const name = "bench_queue"
+	admin := (&sqlDatabase{driver: "pgx", dsn: dsn}).connect(t)
+	drop := func() {
+		if _, err := admin.Exec("DROP DATABASE IF EXISTS " + name + " WITH (FORCE)"); err != nil {
+			t.Error(err)
+		}
+	}
+	drop()
+	t.Cleanup(drop)
+	if _, err := admin.Exec("CREATE DATABASE " + name); err != nil {
+		t.Fatal(err)
+	}
+	at, err := url.Parse(dsn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	at.Path = "/" + name
+	return at.String()
+}
+
+// buildNotify builds examples/notify in a directory, and returns its path.
+func buildNotify(dir string) (program string, err error) {
+	root, err := exec.Command("go", "list", "-m", "-f", "{{.Dir}}", "example.com/go-webhookcfg").Output()
+	if err != nil {
+		return "", fmt.Errorf("find the root module: %w", err)
+	}
+	program = filepath.Join(dir, "notify")
+	build := exec.Command("go", "build", "-o", program, ".")
+	build.Dir = filepath.Join(strings.TrimSpace(string(root)), "examples", "notify")
+	if out, err := build.CombinedOutput(); err != nil {
+		return "", fmt.Errorf("build examples/notify: %w\n%s", err, out)
+	}
+	return program, nil
 }
 
 var deliveredRate = regexp.MustCompile(`(?m)^delivered .*: (\d+)/s$`)
 
-// notifyRate builds examples/notify in a directory, and has it deliver a number of
-// notifications.
-func notifyRate(dir string, n int) (rate float64, err error) {
-	root, err := exec.Command("go", "list", "-m", "-f", "{{.Dir}}", "example.com/go-webhookcfg").Output()
-	if err != nil {
-		return 0, fmt.Errorf("find the root module: %w", err)
-	}
-	program := filepath.Join(dir, "notify")
-	build := exec.Command("go", "build", "-o", program, ".")
-	build.Dir = filepath.Join(strings.TrimSpace(string(root)), "examples", "notify")
-	if out, err := build.CombinedOutput(); err != nil {
-		return 0, fmt.Errorf("build examples/notify: %w\n%s", err, out)
-	}
+// notifyRate has examples/notify deliver a number of notifications.
+func notifyRate(program, store string, n int) (rate float64, err error) {
 	var stderr bytes.Buffer
-	run := exec.Command(program, "-store", "sqlite:"+filepath.Join(dir, "queue.db"), "-migrate", "-dev",
-		"-workers", strconv.Itoa(queueWorkers), "backlog", strconv.Itoa(n))
-	run.Env = append(os.Environ(), "CLIENT=acme:"+clientSecret, "MASTER="+strings.Repeat("m", 64))
+	run := exec.Command(program, "-migrate", "-dev", "-workers", strconv.Itoa(queueWorkers), "backlog", strconv.Itoa(n))
+	run.Env = append(os.Environ(), "STORE="+store, "CLIENT=acme:"+clientSecret, "MASTER="+strings.Repeat("m", 64))
 	run.Stderr = &stderr
 	run.WaitDelay = time.Second
 	out, err := run.Output()
