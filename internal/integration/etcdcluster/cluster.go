@@ -34,9 +34,10 @@ func Start(t testing.TB, size int) *Cluster { return StartWithQuota(t, size, 0) 
 // default of etcd.
 func StartWithQuota(t testing.TB, size int, quota int64) *Cluster {
 	t.Helper()
+	dir := t.TempDir() // before the cleanup: it is removed once no member writes to it
 	c := &Cluster{launcher: newLauncher()}
 	t.Cleanup(func() { c.stop(t) })
-	configs, err := memberConfigs(t.TempDir(), size)
+	configs, err := memberConfigs(dir, size)
 	if err != nil {
 		t.Fatal(err)
 	}
