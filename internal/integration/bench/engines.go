@@ -72,7 +72,9 @@ func engines() []dbEngine {
 		{"MariaDB", func(t *testing.T) database {
 			return newSQLDatabase(t, "mysql", engine.MariaDB(t).DSN(), sqlstore.MySQL())
 		}},
-		{"etcd", func(t *testing.T) database { return etcdDatabase{etcdcluster.Start(t, 3)} }},
+		{"etcd", func(t *testing.T) database {
+			return etcdDatabase{etcdcluster.Start(t, 3, etcdcluster.Options{Sync: true})}
+		}},
 	}
 }
 

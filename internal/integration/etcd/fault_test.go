@@ -18,7 +18,7 @@ import (
 // TestFaults runs the tests in which members are killed, frozen and compacted, in
 // sequence.
 func TestFaults(t *testing.T) {
-	c := start(t, 3)
+	c := start(t, 3, etcdcluster.Options{Election: 2 * time.Second})
 	for _, test := range []struct {
 		name string
 		run  func(*testing.T, *etcdcluster.Cluster)
@@ -127,7 +127,7 @@ func nothingLost(t *testing.T, c *etcdcluster.Cluster) {
 		t.Errorf("%d Resets", reader.resets)
 	}
 	for _, client := range acks.read() {
-		if hook, err := feed.Resolve(ctx, client, "e1"); err != nil || hook.URL.IsZero() {
+		if hook, err := feed.Resolve(t.Context(), client, "e1"); err != nil || hook.URL.IsZero() {
 			t.Fatalf("the change of %s was lost: %v", client, err)
 		}
 	}
@@ -161,13 +161,13 @@ func (reader *feedReader) expectNoneMissed(t *testing.T, acks *ackLog, over <-ch
 
 // watching opens a store that watches through one member only, as its watcher is wrapped,
 // and sends all other requests to the other members.
-func watching(t *testing.T, c *etcdcluster.Cluster, member int, alter func(*clientv3.Client), o etcdstore.Options) *etcdstore.Store {
+func watching(t *testing.T, c *etcdcluster.Cluster, member int, alter func(*clientv3.Client), o *etcdstore.Options) *etcdstore.Store {
 	client := c.Client(t, others(c, member)...)
 	client.Watcher = struct{ clientv3.Watcher }{c.Client(t, member).Watcher}
 	if alter != nil {
 		alter(client)
 	}
-	return openOn(t, client, &o)
+	return openOn(t, client, o)
 }
 
 // follower returns a member that is not the leader.
@@ -202,16 +202,13 @@ func freeze(t *testing.T, c *etcdcluster.Cluster, members ...int) (thaw func()) 
 // responds, and that it reports all changes once the member is thawed.
 func watchFrozen(t *testing.T, c *etcdcluster.Cluster) {
 	member := follower(t, c)
-	o := etcdstore.Options{Prefix: newPrefix(), BarrierTimeout: 200 * time.Millisecond}
-	st := watching(t, c, member, nil, o)
+	st := watching(t, c, member, nil, newHastyOptions())
 	reader := readFeed(t, st)
 	apply(t, st, set("acme", "e1", 1))
 	reader.catchUp(t)
 	thaw := freeze(t, c, member)
 	apply(t, st, set("zeta", "e1", 2))
-	if err := reader.poll(timeout(t)); !errors.Is(err, context.DeadlineExceeded) {
-		t.Errorf("got %v, want the deadline of the barrier", err)
-	}
+	reader.expectBehind(t)
 	thaw()
 	reader.catchUp(t)
 	if !reader.named["acme"] || !reader.named["zeta"] || reader.resets != 1 {
@@ -219,22 +216,11 @@ func watchFrozen(t *testing.T, c *etcdcluster.Cluster) {
 	}
 }
 
-// catchUp polls until a poll succeeds.
-func (reader *feedReader) catchUp(t *testing.T) {
-	t.Helper()
-	ctx := timeout(t)
-	for err := reader.poll(ctx); err != nil; err = reader.poll(ctx) {
-		if ctx.Err() != nil {
-			t.Fatal(err)
-		}
-	}
-}
-
 // watchFrozenWithoutBarrier shows that a feed without the barrier misses a change while
 // the watch is silent.
 func watchFrozenWithoutBarrier(t *testing.T, c *etcdcluster.Cluster) {
 	member := follower(t, c)
-	st := watching(t, c, member, noBarrier, etcdstore.Options{Prefix: newPrefix()})
+	st := watching(t, c, member, noBarrier, newOptions())
 	reader := readFeed(t, st)
 	thaw := freeze(t, c, member)
 	defer thaw()
@@ -248,14 +234,11 @@ func watchFrozenWithoutBarrier(t *testing.T, c *etcdcluster.Cluster) {
 // is frozen.
 func endpointFrozen(t *testing.T, c *etcdcluster.Cluster) {
 	member := follower(t, c)
-	o := &etcdstore.Options{Prefix: newPrefix(), BarrierTimeout: 200 * time.Millisecond}
-	st := openOn(t, c.Client(t, member), o)
+	st := openOn(t, c.Client(t, member), newHastyOptions())
 	reader := readFeed(t, st)
 	thaw := freeze(t, c, member)
 	defer thaw()
-	if err := reader.poll(timeout(t)); !errors.Is(err, context.DeadlineExceeded) {
-		t.Errorf("got %v, want the deadline of the barrier", err)
-	}
+	reader.expectBehind(t)
 }
 
 // watchFailsOver checks that feeds recover through another member while one stays frozen.
@@ -264,10 +247,9 @@ func watchFailsOver(t *testing.T, c *etcdcluster.Cluster) {
 	var readers []*feedReader
 	var writer []*etcdstore.Store // on the other members
 	for range 4 {
-		prefix := newPrefix()
-		client := c.Client(t, member, (member+1)%c.Size())
-		st := openOn(t, client, &etcdstore.Options{Prefix: prefix, BarrierTimeout: 200 * time.Millisecond})
-		writer = append(writer, openOn(t, c.Client(t, others(c, member)...), &etcdstore.Options{Prefix: prefix}))
+		o := newHastyOptions()
+		st := openOn(t, c.Client(t, member, (member+1)%c.Size()), o)
+		writer = append(writer, openOn(t, c.Client(t, others(c, member)...), o))
 		reader := readFeed(t, st)
 		apply(t, st, set("acme", "e1", 1))
 		reader.catchUp(t)

@@ -7,7 +7,6 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"example.com/go-webhookcfg/internal/integration/etcdcluster"
-	"example.com/go-webhookcfg/store/etcdstore"
 )
 
 // fill writes overrides directly, many in a transaction.
@@ -28,7 +27,7 @@ func fill(t *testing.T, client *clientv3.Client, prefix string, count int) {
 // between them.
 func pageIsSnapshot(t *testing.T, c *etcdcluster.Cluster) {
 	const count = 1500
-	client, o := c.Client(t), &etcdstore.Options{Prefix: newPrefix()}
+	client, o := c.Client(t), newOptions()
 	other := open(t, c, o, nil)
 	fill(t, client, o.Prefix, count)
 	requests := 0
@@ -57,7 +56,7 @@ func pageIsSnapshot(t *testing.T, c *etcdcluster.Cluster) {
 // several pages skip any number of them.
 func pageSkipsVoidKeys(t *testing.T, c *etcdcluster.Cluster) {
 	const void = 4300
-	client, o := c.Client(t), &etcdstore.Options{Prefix: newPrefix()}
+	client, o := c.Client(t), newOptions()
 	st := openOn(t, client, o)
 	fill(t, client, o.Prefix, void)
 	expect(t, st, "acme", "e00007", hookURL(7))
@@ -84,7 +83,7 @@ func pageSkipsVoidKeys(t *testing.T, c *etcdcluster.Cluster) {
 // there, and is still a state of one moment; the next one continues after it.
 func pageCompacted(t *testing.T, c *etcdcluster.Cluster) {
 	const count = 1500
-	client, o := c.Client(t), &etcdstore.Options{Prefix: newPrefix()}
+	client, o := c.Client(t), newOptions()
 	other := open(t, c, o, nil)
 	fill(t, client, o.Prefix, count)
 	requests := 0

@@ -18,35 +18,41 @@ import (
 // majorityLost checks that without a majority every call fails in time, and that the store
 // recovers by itself.
 func majorityLost(t *testing.T, c *etcdcluster.Cluster) {
-	o := &etcdstore.Options{Prefix: newPrefix(), BarrierTimeout: 200 * time.Millisecond}
+	o := newHastyOptions()
 	st, alone := open(t, c, o, nil), openOn(t, c.Client(t, 2), o)
 	server := serve(t, st)
 	reader := readFeed(t, st)
-	post(t, server, http.StatusOK)
+	awaitSet(t, server)
 	thaw := freeze(t, c, 0, 1)
-	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
-	defer cancel()
-	if err := st.Apply(ctx, set("zeta", "e1", 1)); !errors.Is(err, etcdstore.ErrOutcomeUnknown) {
-		t.Errorf("Apply: %v, want one that wraps ErrOutcomeUnknown", err)
-	}
-	if _, err := st.Resolve(ctx, "acme", "e1"); err == nil {
-		t.Error("Resolve succeeded without a majority")
-	}
-	if _, err := st.List(ctx, "acme", "", 1); err == nil {
-		t.Error("List succeeded without a majority")
+	for name, call := range map[string]func(context.Context) error{
+		"Resolve": func(ctx context.Context) error { _, err := st.Resolve(ctx, "acme", "e1"); return err },
+		"List":    func(ctx context.Context) error { _, err := st.List(ctx, "acme", "", 1); return err },
+		"Apply": func(ctx context.Context) error {
+			err := st.Apply(ctx, set("zeta", "e1", 1))
+			if !errors.Is(err, etcdstore.ErrOutcomeUnknown) {
+				t.Errorf("Apply: %v, want one that wraps ErrOutcomeUnknown", err)
+			}
+			return err
+		},
+	} {
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		if err := call(ctx); err == nil {
+			t.Errorf("%s succeeded without a majority", name)
+		}
+		cancel()
 	}
 	rejected := rejectedWithoutLeader(t, alone, "zeta")
 	if err := reader.poll(timeout(t)); err == nil {
 		t.Error("Changes succeeded without a majority")
 	}
-	if wait := post(t, server, http.StatusServiceUnavailable).Get("Retry-After"); wait == "" {
-		t.Error("a 503 without Retry-After")
+	if response := post(t, server); response.StatusCode != http.StatusServiceUnavailable || response.Header.Get("Retry-After") == "" {
+		t.Errorf("got %s with the header %v, want 503 with Retry-After", response.Status, response.Header)
 	}
 	thaw()
 	if err := c.Await(timeout(t), 2); err != nil {
 		t.Fatal(err)
 	}
-	post(t, server, http.StatusOK)
+	awaitSet(t, server)
 	expect(t, st, "acme", "e1", hookURL(1))
 	expect(t, st, "zeta", rejected, "")
 	reader.catchUp(t)
@@ -63,7 +69,7 @@ func serve(t *testing.T, st webhookcfg.Store) *httptest.Server {
 	})
 	h, err := webhookcfg.NewHandler(st, acme, &webhookcfg.Options{
 		ProbeMode: webhookcfg.ProbeOff,
-		Timeout:   5 * time.Second,
+		Timeout:   2 * time.Second,
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -73,8 +79,22 @@ func serve(t *testing.T, st webhookcfg.Store) *httptest.Server {
 	return server
 }
 
-// post sets the webhook of an entity and checks the status.
-func post(t *testing.T, server *httptest.Server, status int) http.Header {
+// awaitSet sets the webhook of an entity until that succeeds.
+func awaitSet(t *testing.T, server *httptest.Server) {
+	t.Helper()
+	for ctx := timeout(t); ; {
+		response := post(t, server)
+		if response.StatusCode == http.StatusOK {
+			return
+		}
+		if ctx.Err() != nil {
+			t.Fatalf("got %s", response.Status)
+		}
+	}
+}
+
+// post sets the webhook of an entity.
+func post(t *testing.T, server *httptest.Server) *http.Response {
 	t.Helper()
 	body := `{"endpoint_id":"e1","webhook_url":"` + hookURL(1) + `"}`
 	request, err := http.NewRequestWithContext(timeout(t), http.MethodPost,
@@ -89,8 +109,5 @@ func post(t *testing.T, server *httptest.Server, status int) http.Header {
 		t.Fatal(err)
 	}
 	_ = response.Body.Close()
-	if response.StatusCode != status {
-		t.Errorf("got %s, want %d", response.Status, status)
-	}
-	return response.Header
+	return response
 }

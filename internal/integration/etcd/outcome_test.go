@@ -23,7 +23,7 @@ func TestOutcomes(t *testing.T) {
 	if testing.Short() {
 		t.Skip("-short: no etcd cluster is started")
 	}
-	c := etcdcluster.StartWithQuota(t, 1, 16<<20)
+	c := etcdcluster.Start(t, 1, etcdcluster.Options{Quota: 16 << 20})
 	for _, test := range []struct {
 		name string
 		run  func(*testing.T, *etcdcluster.Cluster)
@@ -47,7 +47,7 @@ func expectRejected(t *testing.T, st, other *etcdstore.Store, c webhookcfg.Chang
 }
 
 func changeTooLarge(t *testing.T, c *etcdcluster.Cluster) {
-	st := open(t, c, &etcdstore.Options{Prefix: newPrefix()}, nil)
+	st := open(t, c, newOptions(), nil)
 	large := set("acme", "e1", 1)
 	large.URL = egress.NewURL(hookURL(1) + strings.Repeat("x", 1536<<10))
 	expectRejected(t, st, st, large, rpctypes.ErrRequestTooLarge)
@@ -55,7 +55,7 @@ func changeTooLarge(t *testing.T, c *etcdcluster.Cluster) {
 
 // changesWithoutPermission enables the authentication of the cluster until it is done.
 func changesWithoutPermission(t *testing.T, c *etcdcluster.Cluster) {
-	ctx, o := timeout(t), &etcdstore.Options{Prefix: newPrefix()}
+	ctx, o := timeout(t), newOptions()
 	anonymous := c.Client(t)
 	as := func(user, password string) clientv3.Config {
 		return clientv3.Config{Username: user, Password: password}
@@ -100,7 +100,7 @@ func changesWithoutPermission(t *testing.T, c *etcdcluster.Cluster) {
 // those of which it notices only then that there is no space. Then it frees the space.
 func changesWithoutSpace(t *testing.T, c *etcdcluster.Cluster) {
 	client := c.Client(t)
-	st := openOn(t, client, &etcdstore.Options{Prefix: newPrefix()})
+	st := openOn(t, client, newOptions())
 	applied := 0
 	for range 20 {
 		applied = fillDatabase(t, st)
@@ -179,7 +179,7 @@ func rejectedWithoutLeader(t *testing.T, st *etcdstore.Store, client string) (en
 	all := timeout(t)
 	for n := 0; ; n++ {
 		entity := fmt.Sprint("without-leader-", n)
-		ctx, cancel := context.WithTimeout(all, 200*time.Millisecond)
+		ctx, cancel := context.WithTimeout(all, time.Second)
 		err := st.Apply(clientv3.WithRequireLeader(ctx), set(client, entity, n))
 		cancel()
 		switch {

@@ -28,16 +28,16 @@ func TestMain(m *testing.M) {
 }
 
 // start starts a cluster for a test.
-func start(t *testing.T, members int) *etcdcluster.Cluster {
+func start(t *testing.T, members int, o etcdcluster.Options) *etcdcluster.Cluster {
 	t.Helper()
 	if testing.Short() {
 		t.Skipf("-short: no etcd cluster of %d members is started", members)
 	}
-	return etcdcluster.Start(t, members)
+	return etcdcluster.Start(t, members, o)
 }
 
 // testTimeout bounds the wait for an event that must happen.
-const testTimeout = time.Minute
+const testTimeout = 3 * time.Minute
 
 func timeout(t *testing.T) context.Context {
 	ctx, cancel := context.WithTimeout(t.Context(), testTimeout)
@@ -47,6 +47,17 @@ func timeout(t *testing.T) context.Context {
 
 // newPrefix returns a unique key prefix.
 func newPrefix() string { return fmt.Sprintf("test-%x/", rand.Uint64()) }
+
+// newOptions returns the options of stores on keys of their own, whose feed must not fail
+// however slow the machine is.
+func newOptions() *etcdstore.Options {
+	return &etcdstore.Options{Prefix: newPrefix(), BarrierTimeout: testTimeout}
+}
+
+// newHastyOptions returns those of stores whose feed is to fail soon.
+func newHastyOptions() *etcdstore.Options {
+	return &etcdstore.Options{Prefix: newPrefix(), BarrierTimeout: time.Second}
+}
 
 // open opens a store on a client of its own, which alter, if not nil, may change.
 func open(t testing.TB, c *etcdcluster.Cluster, o *etcdstore.Options, alter func(*clientv3.Client)) *etcdstore.Store {
@@ -72,7 +83,7 @@ func openOn(t testing.TB, client *clientv3.Client, o *etcdstore.Options) *etcdst
 // replicas of a service would.
 func replicas(c *etcdcluster.Cluster, alter func(*clientv3.Client)) func(testing.TB) []linearizable.Store {
 	return func(t testing.TB) (all []linearizable.Store) {
-		o := &etcdstore.Options{Prefix: newPrefix()}
+		o := newOptions()
 		for range 3 {
 			all = append(all, open(t, c, o, alter))
 		}
@@ -110,7 +121,8 @@ func expect(t *testing.T, st webhookcfg.Store, client, entity, url string) {
 // TestHealthy runs the tests that need no fault. They run in parallel and share the
 // cluster, but no keys.
 func TestHealthy(t *testing.T) {
-	c, alone := start(t, 3), start(t, 1)
+	c := start(t, 3, etcdcluster.Options{Election: 10 * time.Second})
+	alone := start(t, 1, etcdcluster.Options{})
 	for _, rule := range storetest.Cases() {
 		on := c
 		if strings.Contains(rule.Name, "agrees with the model") || strings.Contains(rule.Name, "too early") {
@@ -145,8 +157,7 @@ func TestHealthy(t *testing.T) {
 // conforms runs one case of the conformance suite; the store implements every optional
 // interface but Versioner.
 func conforms(t *testing.T, c *etcdcluster.Cluster, rule storetest.Case) {
-	client := c.Client(t)
-	o := &etcdstore.Options{Prefix: newPrefix()}
+	client, o := c.Client(t), newOptions()
 	another := func(webhookcfg.Store) webhookcfg.Store { return openOn(t, client, o) }
 	err := rule.Check(t.Context(), storetest.Env{
 		Store:    openOn(t, client, o),
@@ -187,9 +198,9 @@ func brokenStores(t *testing.T, c *etcdcluster.Cluster) {
 }
 
 func BenchmarkStore(b *testing.B) {
-	c := etcdcluster.Start(b, 3)
+	c := etcdcluster.Start(b, 3, etcdcluster.Options{Sync: true})
 	storetest.Benchmark(b, func(t testing.TB) webhookcfg.Store {
-		return openOn(t, c.Client(t), &etcdstore.Options{Prefix: newPrefix()})
+		return openOn(t, c.Client(t), newOptions())
 	})
 }
 
@@ -202,8 +213,8 @@ func namespaced(t *testing.T, c *etcdcluster.Cluster) {
 	st := openOn(t, client, nil)
 	reader := readFeed(t, st)
 	apply(t, st, set("acme", "e1", 1))
-	if err := reader.poll(timeout(t)); err != nil || !reader.named["acme"] {
-		t.Errorf("named %v: %v", reader.named, err)
+	if reader.catchUp(t); !reader.named["acme"] {
+		t.Errorf("named %v", reader.named)
 	}
 	expect(t, openOn(t, raw, &etcdstore.Options{Prefix: space + "webhookcfg/"}), "acme", "e1", hookURL(1))
 }

@@ -25,8 +25,8 @@ func keysOf(t *testing.T, client *clientv3.Client, prefix string) int64 {
 }
 
 func sweeps(t *testing.T, c *etcdcluster.Cluster) {
-	client, prefix := c.Client(t), newPrefix()
-	st := openOn(t, client, &etcdstore.Options{Prefix: prefix})
+	client, o := c.Client(t), newOptions()
+	st := openOn(t, client, o)
 	apply(t, st, set("no base", "e1", 3)) // older than the base of the other client
 	for n := range 40 {
 		apply(t, st, set("acme", fmt.Sprint("void", n), n))
@@ -46,7 +46,7 @@ func sweeps(t *testing.T, c *etcdcluster.Cluster) {
 	if want := (etcdstore.Swept{Looked: 84, Removed: 80, Done: true}); sum != want {
 		t.Errorf("swept %+v, want %+v", sum, want)
 	}
-	if left := keysOf(t, client, prefix); left != 4 {
+	if left := keysOf(t, client, o.Prefix); left != 4 {
 		t.Errorf("%d keys are left, want 4", left)
 	}
 	expect(t, st, "acme", "e1", hookURL(2))
@@ -58,7 +58,7 @@ func sweeps(t *testing.T, c *etcdcluster.Cluster) {
 // sweepsInParts gives a client a base between two calls of Sweep, of which the first ended
 // in the middle of that client, so that a later unset means off.
 func sweepsInParts(t *testing.T, c *etcdcluster.Cluster) {
-	st := open(t, c, &etcdstore.Options{Prefix: newPrefix()}, nil)
+	st := open(t, c, newOptions(), nil)
 	for _, entity := range []string{"e1", "e2", "e3"} {
 		apply(t, st, webhookcfg.Unset("acme", webhookcfg.Entity(entity)))
 	}
@@ -119,7 +119,7 @@ func copyKeys(t *testing.T, client *clientv3.Client, from, to string) {
 func sweepsConcurrently(t *testing.T, c *etcdcluster.Cluster) {
 	withSweeper := func(alter func(*clientv3.Client)) func(t testing.TB) []linearizable.Store {
 		return func(t testing.TB) (all []linearizable.Store) {
-			o := &etcdstore.Options{Prefix: newPrefix()}
+			o := newOptions()
 			sweeper := open(t, c, o, alter)
 			ctx, cancel := context.WithCancel(t.Context())
 			done := make(chan struct{})

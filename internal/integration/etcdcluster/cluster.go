@@ -18,7 +18,20 @@ import (
 )
 
 // timeout bounds the start of a cluster.
-const timeout = time.Minute
+const timeout = 2 * time.Minute
+
+// Options are the settings of a cluster. The zero value is for tests that end processes.
+type Options struct {
+	// Quota limits the database of each member, in bytes. Zero means the default of etcd.
+	Quota int64
+	// Election is how long a follower waits for a leader that is silent, at least five
+	// heartbeats of 100 ms. Zero means one second. Where no test is about another leader, a
+	// long time keeps a busy machine from electing one.
+	Election time.Duration
+	// Sync has the members wait for the disk, as all others do. Without it, what they
+	// acknowledged survives their end, but not that of the machine.
+	Sync bool
+}
 
 // Cluster is a running cluster. Its members are numbered from 0.
 type Cluster struct {
@@ -28,11 +41,7 @@ type Cluster struct {
 
 // Start starts a cluster and waits until all members respond. The cluster stops with
 // the test. If it cannot be started, the test fails.
-func Start(t testing.TB, size int) *Cluster { return StartWithQuota(t, size, 0) }
-
-// StartWithQuota is Start with a limit of the database of each member in bytes; 0 is the
-// default of etcd.
-func StartWithQuota(t testing.TB, size int, quota int64) *Cluster {
+func Start(t testing.TB, size int, o Options) *Cluster {
 	t.Helper()
 	dir := t.TempDir() // before the cleanup: it is removed once no member writes to it
 	c := &Cluster{launcher: newLauncher()}
@@ -42,7 +51,7 @@ func StartWithQuota(t testing.TB, size int, quota int64) *Cluster {
 		t.Fatal(err)
 	}
 	for _, d := range configs {
-		d.Quota = quota
+		d.Options = o
 		m := &member{memberConfig: d, launcher: c.launcher}
 		c.members = append(c.members, m)
 		if err := m.start(); err != nil {
@@ -182,7 +191,7 @@ func (c *Cluster) Leader(ctx context.Context, members ...int) (int, error) {
 	}
 }
 
-// retry repeats a request to a member until it succeeds, with a second for each.
+// retry repeats a request to a member until it succeeds, with some seconds for each.
 func (c *Cluster) retry(ctx context.Context, n int, request func(context.Context, *clientv3.Client) error) error {
 	client, err := c.dial(n)
 	if err != nil {
@@ -190,7 +199,7 @@ func (c *Cluster) retry(ctx context.Context, n int, request func(context.Context
 	}
 	defer client.Close()
 	for every := time.NewTicker(20 * time.Millisecond); ; <-every.C {
-		once, cancel := context.WithTimeout(ctx, time.Second)
+		once, cancel := context.WithTimeout(ctx, 5*time.Second)
 		err := request(once, client)
 		cancel()
 		if err == nil {

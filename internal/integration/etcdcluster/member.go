@@ -21,7 +21,7 @@ type memberConfig struct {
 	Name, Dir    string
 	Client, Peer string // "http://host:port"
 	Cluster      string // all members, "name=peer,…"
-	Quota        int64  // of the database, in bytes; 0 is the default
+	Options
 }
 
 // RunMember turns a process that [Start] started into a member, and never returns there.
@@ -73,7 +73,10 @@ func (d memberConfig) config() (*embed.Config, error) {
 	c.ListenClientUrls, c.AdvertiseClientUrls = []url.URL{*client}, []url.URL{*client}
 	c.ListenPeerUrls, c.AdvertisePeerUrls = []url.URL{*peer}, []url.URL{*peer}
 	c.LogLevel, c.LogOutputs = "warn", []string{filepath.Join(d.Dir, "log")}
-	c.EnableGRPCGateway, c.QuotaBackendBytes = false, d.Quota
+	c.EnableGRPCGateway, c.QuotaBackendBytes, c.UnsafeNoFsync = false, d.Quota, !d.Sync
+	if d.Election > 0 {
+		c.ElectionMs = uint(d.Election.Milliseconds())
+	}
 	return c, nil
 }
 
