@@ -116,9 +116,9 @@ func (r *recorder) recordError(err error) {
 var errUndecided = errors.New("linearizable: checker timed out")
 
 // checkHistory searches for an order of the operations that explains every response.
-// It gives up after two seconds, since the search is exponential for some histories.
+// It gives up after some time, since the search is exponential for some histories.
 func checkHistory(ops []porcupine.Operation) (bool, error) {
-	switch porcupine.CheckOperationsTimeout(model(), ops, 2*time.Second) {
+	switch porcupine.CheckOperationsTimeout(model(), ops, 20*time.Second) {
 	case porcupine.Ok:
 		return true, nil
 	case porcupine.Illegal:
