@@ -120,7 +120,8 @@ func (p *Pair) Failover() error {
 func (s *Server) promote() error {
 	ctx, cancel := context.WithTimeout(context.Background(), startTimeout)
 	defer cancel()
-	return run(ctx, s.program, s.program.sibling("pg_ctl"), strings.NewReader(""), "promote", "--wait", "-D", s.data())
+	return run(ctx, s.program, s.program.sibling("pg_ctl"), strings.NewReader(""),
+		"promote", "--wait", fmt.Sprint("--timeout=", startTimeout.Seconds()), "-D", s.data())
 }
 
 func (p *Pair) stop() error {

@@ -23,9 +23,6 @@ import (
 // refuse to run.
 const nobodyUID = 65534
 
-// startTimeout bounds the start and the stop of a server.
-const startTimeout = time.Minute
-
 // process is a daemon and its child processes.
 type process struct {
 	pid    int

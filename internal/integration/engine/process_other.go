@@ -6,10 +6,7 @@ import (
 	"context"
 	"errors"
 	"io"
-	"time"
 )
-
-const startTimeout = time.Minute
 
 var errLinuxOnly = errors.New("engine: servers are started on Linux only")
 

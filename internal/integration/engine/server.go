@@ -12,7 +12,12 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 )
+
+// startTimeout bounds the start and the stop of a server, in case it hangs. Where other
+// programs keep the machine busy, a start can take a minute.
+const startTimeout = 5 * time.Minute
 
 // Server is a running database server. Its methods must not be called concurrently with
 // each other, but may be called while the database is in use.
