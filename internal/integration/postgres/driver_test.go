@@ -54,35 +54,43 @@ func openPool(t testing.TB, dsn string) *sql.DB {
 	return db
 }
 
-// TestLibPQ uses lib/pq with deadlines for its connections.
+// TestLibPQ uses lib/pq with deadlines for its connections. They are short for the tests in
+// which a connection becomes silent, where a call may fail at any time.
 func TestLibPQ(t *testing.T) {
 	t.Parallel()
 	e := postgreSQL()
-	e.Open, e.OneKind = openLibPQ, true
-	e.Late = true
-	e.Run(t, "Values", "Deliveries", "Feed", "LostConnections", "CommitErrors", "Overtaking", "Outages")
+	e.OneKind, e.Late = true, true
+	e.Open = libPQ(time.Minute)
+	e.Run(t, "Values", "Deliveries", "Feed", "CommitErrors")
+	e.Open = libPQ(10 * time.Second)
+	e.Run(t, "Outages")
+	e.Open, e.Direct = libPQ(2*time.Second), libPQ(time.Minute)
+	e.Run(t, "LostConnections", "Overtaking")
 }
 
-func openLibPQ(t testing.TB, dsn string) *sql.DB {
-	t.Helper()
-	connector, err := pq.NewConnector(dsn)
-	if err != nil {
-		t.Fatal(err)
+// libPQ returns a function that opens connections on which a server may be silent for a time.
+// A host chooses one longer than that for which a change may wait for a lock.
+func libPQ(silence time.Duration) func(t testing.TB, dsn string) *sql.DB {
+	return func(t testing.TB, dsn string) *sql.DB {
+		t.Helper()
+		connector, err := pq.NewConnector(dsn)
+		if err != nil {
+			t.Fatal(err)
+		}
+		connector.Dialer(deadlineDialer{silence: silence})
+		db := sql.OpenDB(connector)
+		t.Cleanup(func() { _ = db.Close() })
+		db.SetMaxOpenConns(sqltest.PoolSize)
+		db.SetMaxIdleConns(sqltest.PoolSize)
+		return db
 	}
-	connector.Dialer(deadlineDialer{})
-	db := sql.OpenDB(connector)
-	t.Cleanup(func() { _ = db.Close() })
-	db.SetMaxOpenConns(sqltest.PoolSize)
-	db.SetMaxIdleConns(sqltest.PoolSize)
-	return db
 }
 
 // deadlineDialer is a [pq.Dialer] whose connections are never silent for long.
-type deadlineDialer struct{ net.Dialer }
-
-// silence is how long a server may be silent. A host chooses a time longer than that for
-// which a change may wait for a lock.
-const silence = 2 * time.Second
+type deadlineDialer struct {
+	net.Dialer
+	silence time.Duration
+}
 
 // Dial implements [pq.Dialer].
 func (d deadlineDialer) Dial(network, address string) (net.Conn, error) {
@@ -99,15 +107,18 @@ func (d deadlineDialer) DialTimeout(network, address string, timeout time.Durati
 // DialContext implements [pq.DialerContext].
 func (d deadlineDialer) DialContext(ctx context.Context, network, address string) (net.Conn, error) {
 	conn, err := d.Dialer.DialContext(ctx, network, address)
-	return deadlineConn{conn}, err
+	return deadlineConn{conn, d.silence}, err
 }
 
 // deadlineConn is a connection whose calls end within a time.
-type deadlineConn struct{ net.Conn }
+type deadlineConn struct {
+	net.Conn
+	silence time.Duration
+}
 
 // Read implements [net.Conn].
 func (c deadlineConn) Read(p []byte) (int, error) {
-	if err := c.SetReadDeadline(time.Now().Add(silence)); err != nil {
+	if err := c.SetReadDeadline(time.Now().Add(c.silence)); err != nil {
 		return 0, err
 	}
 	return c.Conn.Read(p)
@@ -115,7 +126,7 @@ func (c deadlineConn) Read(p []byte) (int, error) {
 
 // Write implements [net.Conn].
 func (c deadlineConn) Write(p []byte) (int, error) {
-	if err := c.SetWriteDeadline(time.Now().Add(silence)); err != nil {
+	if err := c.SetWriteDeadline(time.Now().Add(c.silence)); err != nil {
 		return 0, err
 	}
 	return c.Conn.Write(p)
@@ -136,17 +147,16 @@ func TestPgBouncer(t *testing.T) {
 // long as the server is silent, whatever its context.
 func TestLibPQWithoutDeadlines(t *testing.T) {
 	t.Parallel()
-	server := engine.PostgreSQL(t)
+	server := shared.Get(t)
 	server.SkipIfExternal(t)
-	db := sqltest.Driver("postgres")(t, server.DSN())
+	proxy := engine.NewProxy(t, server.Addr())
+	db := sqltest.Driver("postgres")(t, server.Via(proxy.Addr()))
 	if err := db.PingContext(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if err := server.Freeze(); err != nil {
-		t.Fatal(err)
-	}
-	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
+	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
+	proxy.Lose(engine.Requests, engine.Silence, func(int) bool { cancel(); return true })
 	ended := make(chan error, 1)
 	go func() { ended <- db.PingContext(ctx) }()
 	<-ctx.Done()
@@ -156,8 +166,6 @@ func TestLibPQWithoutDeadlines(t *testing.T) {
 		ended <- err
 	case <-time.After(time.Second):
 	}
-	if err := server.Thaw(); err != nil {
-		t.Fatal(err)
-	}
+	proxy.Redirect("")
 	<-ended
 }

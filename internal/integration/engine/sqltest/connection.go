@@ -98,7 +98,7 @@ type lossCounts struct{ settled, unknown int }
 // another response, from the first one of a new connection to the last one.
 func (e Engine) loseEach(t *testing.T, server *engine.Server, like lossTest) (sum lossCounts, err error) {
 	t.Helper()
-	admin := e.Open(t, server.DSN())
+	admin := e.direct(t, server.DSN())
 	name := prefix(t, admin)
 	direct := e.store(t, admin, name)
 	migrate(t, direct)
@@ -111,7 +111,10 @@ func (e Engine) loseEach(t *testing.T, server *engine.Server, like lossTest) (su
 			test := like
 			test.kind, test.direction, test.direct = kind, direction, direct
 			test.proxy = engine.NewProxy(t, server.Addr())
-			test.connect = func() *sqlstore.Store { return e.store(t, e.Open(t, server.Via(test.proxy.Addr())), name) }
+			test.connect = func() *sqlstore.Store {
+				test.proxy.Redirect(server.Addr()) // the connections of the change before end
+				return e.store(t, e.Open(t, server.Via(test.proxy.Addr())), name)
+			}
 			tests.Go(func() error {
 				n, err := test.loseEach(t.Context())
 				mu.Lock()

@@ -16,6 +16,7 @@ import (
 // no test of a run needs may be zero.
 type Engine struct {
 	Open    func(t testing.TB, dsn string) *sql.DB // see Driver
+	Direct  func(t testing.TB, dsn string) *sql.DB // like Open, for what must not fail next to connections that do; if nil, Open
 	Dialect sqlstore.Dialect
 	// Late specifies that a call on a silent connection ends when the driver gives up, not
 	// with its context.
@@ -123,6 +124,15 @@ func prefix(t testing.TB, db *sql.DB) string {
 		}
 	})
 	return name
+}
+
+// direct opens connections that lose nothing.
+func (e Engine) direct(t testing.TB, dsn string) *sql.DB {
+	t.Helper()
+	if e.Direct != nil {
+		return e.Direct(t, dsn)
+	}
+	return e.Open(t, dsn)
 }
 
 // store returns a store on existing tables.
