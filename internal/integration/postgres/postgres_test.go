@@ -36,7 +36,7 @@ func postgreSQL() sqltest.Engine {
 		Session:     "SELECT pg_backend_pid()",
 		Waiting:     "SELECT COUNT(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND query LIKE '%{prefix}delivery%'",
 		CommitErrors: []sqltest.CommitError{
-			{Name: "terminated", AtCommit: []string{"SELECT pg_terminate_backend({session}, 10000)"}},
+			{Name: "terminated", AtCommit: []string{"SELECT pg_terminate_backend({session}, 60000)"}},
 			{Name: "constraint", Before: atCommit(refuse("23514")), Text: "23514", Refused: true},
 			{Name: "outcome unknown", Before: atCommit(refuse("40003")), Text: "40003"},
 			{

@@ -71,14 +71,15 @@ func (e Engine) commitError(t *testing.T, admin *sql.DB, dsn string, test Commit
 		}
 	}
 	must(run(test.Before, ""))
-	commits, during := 0, make(chan error, 1)
-	st := e.store(t, e.openHooked(t, dsn, func(session string) (settings string) {
+	commits, session, during := 0, "", make(chan error, 1)
+	st := e.store(t, e.openHooked(t, dsn, func(id string) (settings string) {
 		if commits++; commits > 1 {
 			return ""
 		}
+		session = id
 		must(run(test.AtCommit, session))
 		go func() {
-			during <- errors.Join(test.await(t.Context(), admin, session), run(test.During, session))
+			during <- errors.Join(test.await(t.Context(), admin, id, true), run(test.During, id))
 		}()
 		return test.Settings
 	}), name)
@@ -87,6 +88,7 @@ func (e Engine) commitError(t *testing.T, admin *sql.DB, dsn string, test Commit
 		t.Fatalf("change %d: no commit was sent: %v", kind, outcome)
 	}
 	must(<-during)
+	must(test.await(t.Context(), admin, session, false)) // a session can outlive its connection
 	must(run(test.After, ""))
 	after, err := direct.List(t.Context(), "acme", "", 10)
 	if err != nil {
@@ -114,9 +116,12 @@ func another(t *testing.T, db *sql.DB) *sql.Conn {
 	return conn
 }
 
-// await returns once a session waits in its commit, if that matters.
-func (e CommitError) await(ctx context.Context, admin *sql.DB, session string) error {
-	for waiting := len(e.During) == 0; !waiting; {
+// await returns once a session waits in its commit, or no longer does, if that matters.
+func (e CommitError) await(ctx context.Context, admin *sql.DB, session string, wanted bool) error {
+	if len(e.During) == 0 {
+		return nil
+	}
+	for waiting := !wanted; waiting != wanted; {
 		if err := admin.QueryRowContext(ctx, strings.ReplaceAll(e.Waits, "{session}", session)).Scan(&waiting); err != nil {
 			return err
 		}

@@ -99,7 +99,9 @@ type writer struct {
 // has recovered with the changes that were acknowledged.
 func (e Engine) killWriters(t *testing.T, c crash, apply applyFunc) error {
 	t.Helper()
-	st := e.fresh(t, c.dsn)
+	db := e.Open(t, c.dsn)
+	st := e.store(t, db, prefix(t, db))
+	migrate(t, st)
 	writers := make([]writer, 8)
 	var (
 		made   atomic.Int64
@@ -122,7 +124,7 @@ func (e Engine) killWriters(t *testing.T, c crash, apply applyFunc) error {
 	err := c.kill()
 	// Each writer makes one more change, which fails.
 	killed.Store(true)
-	if err := errors.Join(err, group.Wait(), c.recover()); err != nil {
+	if err := errors.Join(err, group.Wait(), c.recover(), reconnected(t, db)); err != nil {
 		t.Fatal(err)
 	}
 	for _, w := range writers {

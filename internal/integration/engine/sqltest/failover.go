@@ -63,9 +63,12 @@ func (e Engine) Failover(t *testing.T, asynchronous Engine, pair *engine.Pair) {
 
 // notAcknowledged returns once the primary has waited for its standby for a moment.
 func (e Engine) notAcknowledged(t testing.TB, pair *engine.Pair) error {
+	db := e.Open(t, pair.DSN())
+	if err := db.PingContext(t.Context()); err != nil {
+		return err
+	}
 	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 	defer cancel()
-	db := e.Open(t, pair.DSN())
 	if _, err := db.ExecContext(ctx, "SELECT pg_logical_emit_message(true, 'frozen', '')"); !engine.IsTimeout(err) {
 		return fmt.Errorf("a commit with a frozen standby: %w, want the deadline", err)
 	}

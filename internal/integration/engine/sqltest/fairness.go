@@ -13,6 +13,9 @@ import (
 	"example.com/go-webhookcfg/webhookcfg"
 )
 
+// patience bounds calls that would never end without a fair share of the connections.
+const patience = 90 * time.Second
+
 // fairness locks the row of a client, as a process does that disappears in the middle of
 // a change, and has more requests change that client than the pool has connections. The
 // calls of another client succeed meanwhile.
@@ -31,7 +34,7 @@ func (e Engine) fairness(t *testing.T) {
 	}
 	unlock := lockRow(t, admin, name+"client", "id = 'locked'", "swept = swept")
 	e.abandon(t, st, admin, name)
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 2*patience)
 	defer cancel()
 	var changes sync.WaitGroup
 	for range 20 {
@@ -59,7 +62,7 @@ func (e Engine) abandon(t *testing.T, st *sqlstore.Store, admin *sql.DB, name st
 	query := strings.ReplaceAll(e.Running, "{prefix}", name)
 	await := func(wait bool) {
 		t.Helper()
-		ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+		ctx, cancel := context.WithTimeout(t.Context(), patience)
 		defer cancel()
 		for n := -1; n < 0 || (n > 0) != wait; {
 			if err := admin.QueryRowContext(ctx, query).Scan(&n); err != nil {
@@ -103,7 +106,7 @@ func lockRow(t *testing.T, db *sql.DB, table, condition, assignment string) (unl
 func callOther(t *testing.T, st *sqlstore.Store) {
 	t.Helper()
 	const rounds = 50
-	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	for range rounds {
 		_, resolve := st.Resolve(ctx, "other", "e1")

@@ -176,9 +176,13 @@ func (e Engine) versions(t *testing.T) {
 		name := prefix(t, db)
 		st := e.store(t, db, name)
 		migrate(t, st)
-		if err := compareVersions(t, st, generations{db, name}); err == nil {
-			t.Error("generations as versions were not caught")
+		const rounds = 20
+		for range rounds {
+			if err := compareVersions(t, st, generations{db, name}); err != nil {
+				return
+			}
 		}
+		t.Errorf("generations as versions were not caught in %d rounds", rounds)
 	})
 }
 
