@@ -117,7 +117,7 @@ var errUndecided = errors.New("linearizable: checker gave up")
 
 // maxSteps limits the steps of a search, which is exponential for some histories. A limit in
 // time would leave more of them undecided where other programs keep the machine busy.
-const maxSteps = 1 << 19
+const maxSteps = 1 << 20
 
 // checkHistory searches for an order of the operations that explains every response.
 func checkHistory(ops []porcupine.Operation) (bool, error) {
