@@ -2,6 +2,7 @@ package webhookcfg
 
 import (
 	"context"
+	"errors"
 	"iter"
 
 	"example.com/go-webhookcfg/webhookcfg/egress"
@@ -21,8 +22,9 @@ type Violation struct {
 // refuses, base first, so that a host can see which webhooks would no longer be called
 // before it adopts a stricter policy. If policy is nil, it is the zero Policy, as in
 // [Options]. Audit checks URLs and literal addresses, resolves no names and changes
-// nothing. An error of the lister is yielded in place of a violation
-// and ends the iteration. The pages may show states of different moments; see [Lister].
+// nothing. An error of the lister, or one that wraps [egress.ErrUnavailable] because an
+// address could not be checked, is yielded in place of a violation and ends the iteration.
+// The pages may show states of different moments; see [Lister].
 func Audit(ctx context.Context, lister Lister, client string, policy *egress.Policy) iter.Seq2[Violation, error] {
 	if policy == nil {
 		policy = new(egress.Policy)
@@ -32,7 +34,11 @@ func Audit(ctx context.Context, lister Lister, client string, policy *egress.Pol
 			if hook.URL.IsZero() {
 				return true
 			}
-			rule := policy.Check(hook.URL.Reveal())
+			rule := policy.CheckContext(ctx, hook.URL.Reveal())
+			if errors.Is(rule, egress.ErrUnavailable) {
+				yield(Violation{}, rule)
+				return false
+			}
 			return rule == nil || yield(Violation{scope, hook, rule}, nil)
 		}
 		for after, first := "", true; ; first = false {

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
+	"net/netip"
 	"slices"
 	"testing"
 
@@ -71,11 +73,26 @@ func (l brokenLister) List(ctx context.Context, client, after string, limit int)
 }
 
 func TestAuditFails(t *testing.T) {
-	var all []error
-	for _, err := range webhookcfg.Audit(t.Context(), brokenLister{}, "acme", new(egress.Policy)) {
-		all = append(all, err)
+	st := store.NewMemory()
+	for _, scope := range []webhookcfg.Scope{webhookcfg.All(), webhookcfg.Entity("e1")} {
+		if err := st.Apply(t.Context(), webhookcfg.Set("acme", scope, egress.NewURL("https://93.184.216.34/t0ken"))); err != nil {
+			t.Fatal(err)
+		}
 	}
-	if !slices.EqualFunc(all, []error{errBroken}, errors.Is) {
-		t.Errorf("got %v", all)
+	undecided := &egress.Policy{LocalAddrs: func(context.Context) ([]netip.Addr, error) { return nil, errBroken }}
+	for name, audit := range map[string]iter.Seq2[webhookcfg.Violation, error]{
+		"lister":      webhookcfg.Audit(t.Context(), brokenLister{}, "acme", new(egress.Policy)),
+		"local addrs": webhookcfg.Audit(t.Context(), st, "acme", undecided),
+	} {
+		var all []error
+		for violation, err := range audit {
+			if violation.Err != nil {
+				t.Errorf("%s: violation %v", name, violation)
+			}
+			all = append(all, err)
+		}
+		if !slices.EqualFunc(all, []error{errBroken}, errors.Is) {
+			t.Errorf("%s: got %v", name, all)
+		}
 	}
 }

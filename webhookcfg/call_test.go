@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"net/netip"
@@ -170,6 +171,61 @@ func TestCallsAreChecked(t *testing.T) {
 				}
 			})
 		})
+	}
+}
+
+// fixedAddrs resolves every name to the same addresses.
+type fixedAddrs []netip.Addr
+
+func (f fixedAddrs) LookupNetIP(context.Context, string, string) ([]netip.Addr, error) { return f, nil }
+
+// TestUndecidedPolicy: while the policy cannot check an address, nothing is called or changed,
+// and the URL is neither refused nor unreachable: the client is to try again.
+func TestUndecidedPolicy(t *testing.T) {
+	const addr = "93.184.216.34"
+	local := map[string]func(context.Context) ([]netip.Addr, error){
+		"fails": func(context.Context) ([]netip.Addr, error) { return nil, errBroken },
+		"hangs": func(ctx context.Context) ([]netip.Addr, error) {
+			<-ctx.Done()
+			return nil, ctx.Err()
+		},
+	}
+	for failure, local := range local {
+		for _, host := range []string{addr, "hooks.example.com"} {
+			t.Run(host+" "+failure, func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					st := newRecorder()
+					o := options()
+					o.ProbeMode = webhookcfg.ProbeEnforce
+					o.Policy = &egress.Policy{
+						LocalAddrs: local,
+						Resolver:   fixedAddrs{netip.MustParseAddr(addr)},
+						Dial: func(_ context.Context, _, address string) (net.Conn, error) {
+							t.Errorf("dialled %s", address)
+							return nil, errBroken
+						},
+					}
+					h := newHandler(t, st, o)
+					if w := overWire(h, t.Context(), webhookcfg.All(), "https://"+host+"/t0ken"); w.Code != http.StatusServiceUnavailable || w.Header().Get("Retry-After") == "" {
+						t.Errorf("response %d %s", w.Code, w.Body)
+					}
+					err := h.Set(t.Context(), "acme", webhookcfg.All(), "https://"+host+"/t0ken")
+					if e, ok := errors.AsType[*webhookcfg.Error](err); !ok || e.Status != http.StatusServiceUnavailable || !errors.Is(err, egress.ErrUnavailable) {
+						t.Errorf("call: %v", err)
+					}
+					ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+					defer cancel()
+					start := time.Now()
+					if err := h.Set(ctx, "acme", webhookcfg.All(), "https://"+host+"/t0ken"); err == nil || time.Since(start) > time.Second {
+						t.Errorf("call with a deadline: %v after %v", err, time.Since(start))
+					}
+					if changes := st.take(); changes != nil {
+						t.Errorf("changed %q", changes)
+					}
+					time.Sleep(3 * time.Second) // the deadline of LocalAddrs
+				})
+			})
+		}
 	}
 }
 

@@ -98,8 +98,9 @@
 //	415     unsupported_media_type   the body is not application/json in UTF-8
 //	429     too_many_requests        the verifier or the prober asks to wait; see Retry-After
 //	500     server_error             a defect; the cause is logged
-//	503     temporarily_unavailable  store, verifier, EntityExists or Deliveries failed, or
-//	                                 the prober for a reason of its own, or time ran out
+//	503     temporarily_unavailable  store, verifier, EntityExists, Deliveries or LocalAddrs
+//	                                 of the policy failed, or the prober for a reason of its
+//	                                 own, or time ran out
 //
 // After a 503 the change was made completely or not at all. The client may repeat the
 // request; the outcome is that of one request, unless another change came in between.

@@ -105,8 +105,8 @@ func (o *operation) conclude(e *apiError) {
 // set checks and applies, in this order: the store sees no unchecked change.
 func (o *operation) set(ctx context.Context, scope Scope) *apiError {
 	o.event.Scope = scope
-	if err := o.h.options.Policy.Check(o.url.Reveal()); err != nil {
-		return invalidURL(err)
+	if err := o.h.options.Policy.CheckContext(ctx, o.url.Reveal()); err != nil {
+		return policyError(err)
 	}
 	o.event.URL = o.url
 	if e := o.checkExists(ctx, scope); e != nil {
@@ -126,14 +126,14 @@ func (o *operation) unset(ctx context.Context, scope Scope) *apiError {
 	return o.apply(ctx, Unset(o.event.Client, scope))
 }
 
-func invalidURL(err error) *apiError {
-	description := "The webhook URL is not allowed"
-	var rule egress.PolicyError
-	if errors.As(err, &rule) {
-		text := rule.Error()
-		description = strings.ToUpper(text[:1]) + text[1:]
+// policyError classifies an error of [egress.Policy.CheckContext].
+func policyError(err error) *apiError {
+	rule, refused := errors.AsType[egress.PolicyError](err)
+	if !refused {
+		return unavailable(err) // the address could not be checked
 	}
-	return &apiError{code: codeInvalidWebhookURL, description: description}
+	text := rule.Error()
+	return &apiError{code: codeInvalidWebhookURL, description: strings.ToUpper(text[:1]) + text[1:]}
 }
 
 // checkExists refuses a scope of one entity that the host does not know.

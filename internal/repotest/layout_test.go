@@ -20,7 +20,7 @@ const (
 	smallFile     = 40     // lines
 	maxSmallFiles = 2      // of a package
 	maxCoreNames  = 77     // exported by package webhookcfg
-	maxCoreCode   = 1_784  // lines of package webhookcfg
+	maxCoreCode   = 1_786  // lines of package webhookcfg
 	maxCode       = 17_100 // lines of the root module without tests
 )
 

@@ -6,7 +6,10 @@ import (
 	"net"
 	"net/netip"
 	"strings"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"example.com/go-webhookcfg/webhookcfg"
 	"example.com/go-webhookcfg/webhookcfg/deliver"
@@ -111,5 +114,68 @@ func TestMovedName(t *testing.T) {
 	}
 	if len(r.received()) != 1 || len(dialled) != 1 || dialled[0] != "93.184.216.34:80" {
 		t.Errorf("%d requests, dialled %q", len(r.received()), dialled)
+	}
+}
+
+// TestUndecidedPolicy: while the policy cannot check an address, nothing is dialled. The
+// message waits, for which the receiver is not to blame.
+func TestUndecidedPolicy(t *testing.T) {
+	errLocal := errors.New("no netlink")
+	for name, url := range map[string]string{
+		"address": "http://93.184.216.34" + secretPath,
+		"name":    "http://example.com" + secretPath,
+	} {
+		for failure, local := range map[string]func(context.Context) ([]netip.Addr, error){
+			"fails": func(context.Context) ([]netip.Addr, error) { return nil, errLocal },
+			"hangs": func(ctx context.Context) ([]netip.Addr, error) {
+				<-ctx.Done()
+				return nil, ctx.Err()
+			},
+		} {
+			t.Run(name+" "+failure, func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					var known atomic.Bool
+					dialled := 0
+					receive := dialTo(afterRequest(func(conn net.Conn) {
+						_, _ = conn.Write([]byte("HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n"))
+					}))
+					guarded := policyInMemory(func(ctx context.Context, network, address string) (net.Conn, error) {
+						dialled++
+						return receive(ctx, network, address)
+					})
+					guarded.LocalAddrs = func(ctx context.Context) ([]netip.Addr, error) {
+						if known.Load() {
+							return nil, nil
+						}
+						return local(ctx)
+					}
+					s := newSender(t, configured(t, url), keyring{deliver.NewKey()}, &deliver.Options{Policy: guarded})
+					for range 10 { // more than it takes to pause a receiver
+						r := s.Send(t.Context(), "acme", "e1", message)
+						check(t, "undecided", r, deliver.Deferred, deliver.ReasonUnavailable)
+						if !errors.Is(r.Err, egress.ErrUnavailable) {
+							t.Errorf("error %v", r.Err)
+						}
+					}
+					if dialled > 0 {
+						t.Errorf("%d connections to an address that was not checked", dialled)
+					}
+					if name == "address" {
+						ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+						r := s.Send(ctx, "acme", "e1", message)
+						cancel()
+						check(t, "deadline", r, deliver.Deferred, deliver.ReasonUnavailable)
+						if r.Duration > time.Second {
+							t.Errorf("took %v", r.Duration)
+						}
+					}
+					known.Store(true)
+					time.Sleep(3 * time.Second) // the deadline of LocalAddrs
+					check(t, "decided", s.Send(t.Context(), "acme", "e1", message), deliver.Delivered, "")
+					s.CloseIdleConnections()
+					synctest.Wait()
+				})
+			})
+		}
 	}
 }

@@ -28,7 +28,8 @@
 //	           client or the entity is invalid, a defect of the
 //	           host
 //	Deferred   a limit is reached, the receiver is paused, the       rests for Result.Wait; this
-//	           store or the keys failed, or the caller cancelled     was not an attempt
+//	           store, the keys or Policy.LocalAddrs failed, or the   was not an attempt
+//	           caller cancelled
 //
 // [Schedule.Next] returns whether a message rests, and for how long. One that is set aside is
 // kept for a replay, which sends it with the same ID, or dropped: that is up to the host.

@@ -89,8 +89,8 @@ const (
 	// ReasonPaused, of Deferred: the receiver failed a moment ago, or asked to be called
 	// later.
 	ReasonPaused Reason = "paused"
-	// ReasonUnavailable, of Deferred: the webhook or the keys could not be read, or the
-	// caller cancelled its context.
+	// ReasonUnavailable, of Deferred: the webhook or the keys could not be read, the policy
+	// could not check the address, or the caller cancelled its context.
 	ReasonUnavailable Reason = "unavailable"
 
 	// ReasonGone, of Gone and Stopped: the receiver responded with status 410.

@@ -203,7 +203,10 @@ var (
 
 // deliver makes an attempt if the policy and the limits allow it.
 func (s *Sender) deliver(ctx context.Context, client string, target egress.URL, m Message) (r Result) {
-	if err := s.options.Policy.Check(target.Reveal()); err != nil {
+	switch err := s.options.Policy.CheckContext(ctx, target.Reveal()); {
+	case errors.Is(err, egress.ErrUnavailable):
+		return unavailable(err)
+	case err != nil:
 		return Result{Outcome: Refused, Reason: ReasonPolicy, Err: err}
 	}
 	slot, reason, wait := s.limiter.acquire(client, hostport(target), time.Now())
@@ -275,7 +278,7 @@ func finish(body io.ReadCloser, cancel context.CancelFunc) {
 func noResponse(err error) Result {
 	unreachable, ok := errors.AsType[*egress.UnreachableError](err)
 	if !ok {
-		return unavailable(err) // cancelled, a panic in a function of the policy, or the policy since its check
+		return unavailable(err) // cancelled, a panic in a function of the policy, or the policy: undecided, or since its check
 	}
 	reason := ReasonUnreachable
 	switch unreachable.Reason {

@@ -2,6 +2,7 @@ package egress
 
 import (
 	"context"
+	"fmt"
 	"math"
 	"net"
 	"net/netip"
@@ -13,16 +14,16 @@ import (
 	"example.com/go-webhookcfg/internal/singleflight"
 )
 
-// CheckAddr returns nil if addr may be called, and a [PolicyError] otherwise. It
+// CheckAddr returns nil if addr may be called, and a [PolicyError] if it must not be. It
 // applies to the literal address in a URL, to the results of name resolution, and
-// to the address of a socket that is about to connect. It waits for
-// [Policy.LocalAddrs], if that has to be called.
+// to the address of a socket that is about to connect. If [Policy.LocalAddrs] has to be
+// called, CheckAddr waits for it, and without its result returns an error that wraps
+// [ErrUnavailable].
 func (p *Policy) CheckAddr(addr netip.Addr) error {
 	return p.checkAddr(context.Background(), addr)
 }
 
-// checkAddr is CheckAddr, but returns the error of ctx if that ends while it waits for
-// the local addresses.
+// checkAddr is CheckAddr, but waits until ctx ends at most.
 func (p *Policy) checkAddr(ctx context.Context, addr netip.Addr) error {
 	if addr.Zone() != "" {
 		return ErrZone
@@ -99,8 +100,9 @@ const (
 	localAddrsMaxAge = time.Minute
 
 	// localAddrsTimeout bounds the request for a list, and localAddrsWait the time for
-	// which a check waits for it that can use the previous list.
-	localAddrsTimeout = 5 * time.Second
+	// which a check waits for it that can use the previous list. The timeout is less than
+	// that of a probe, which would otherwise blame the target.
+	localAddrsTimeout = 3 * time.Second
 	localAddrsWait    = 100 * time.Millisecond
 )
 
@@ -122,8 +124,8 @@ func (a *addrList) age() time.Duration {
 	return time.Since(a.at)
 }
 
-// list returns a list that is recent enough, or ErrAddressDenied if there is none, or
-// the error of ctx if that ends first. A nil source stands for interfaceAddrs.
+// list returns a list that is recent enough, or an error that wraps ErrUnavailable if
+// there is none before ctx ends. A nil source stands for interfaceAddrs.
 func (l *localAddrs) list(ctx context.Context, source func(context.Context) ([]netip.Addr, error)) (*addrList, error) {
 	latest := l.latest.Load()
 	age := latest.age()
@@ -142,12 +144,10 @@ func (l *localAddrs) list(ctx context.Context, source func(context.Context) ([]n
 	switch {
 	case err == nil:
 		return next, nil
-	case ctx.Err() != nil:
-		return nil, ctx.Err()
 	case age < localAddrsMaxAge:
 		return latest, nil
 	default:
-		return nil, ErrAddressDenied
+		return nil, fmt.Errorf("%w: addresses of this host: %w", ErrUnavailable, err)
 	}
 }
 

@@ -4,8 +4,11 @@ import (
 	"context"
 	"crypto/x509"
 	"errors"
+	"fmt"
 	"net/http"
 	"net/netip"
+	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -153,16 +156,60 @@ func TestLocalAddrsAreCached(t *testing.T) {
 	})
 }
 
-func TestUnknownLocalAddrsRefuse(t *testing.T) {
-	broken := true
-	policy := &egress.Policy{LocalAddrs: func(context.Context) ([]netip.Addr, error) {
-		if broken {
-			return nil, errors.New("no netlink")
-		}
-		return nil, nil
-	}}
+// TestUnknownLocalAddrs: an address that cannot be checked is not called. That shows nothing
+// about the target, and does not affect what the other rules decide.
+func TestUnknownLocalAddrs(t *testing.T) {
+	const secret = "/t0ken"
+	errLocal := errors.New("no netlink")
+	network, broken := new(recorder), true
+	policy := &egress.Policy{
+		LocalAddrs: func(context.Context) ([]netip.Addr, error) {
+			if broken {
+				return nil, errLocal
+			}
+			return nil, nil
+		},
+		AllowHTTP:     true,
+		AllowPrefixes: prefixes("8.8.8.8/32"),
+		DenyPrefixes:  prefixes("1.1.1.1/32"),
+		AllowNAT64:    true,
+		Resolver:      resolveTo(publicAddr),
+		Dial:          network.Dial,
+	}
 	addr := netip.MustParseAddr(publicAddr)
-	checkAddr(t, policy, addr, egress.ErrAddressDenied)
+	calls := map[string]func(host string) error{
+		"CheckAddr":    func(string) error { return policy.CheckAddr(addr) },
+		"Check":        func(host string) error { return policy.Check("http://" + host + secret) },
+		"CheckContext": func(host string) error { return policy.CheckContext(t.Context(), "http://"+host+secret) },
+		"DialContext":  func(host string) error { return second(policy.DialContext(t.Context(), "tcp", host+":80")) },
+		"RoundTrip":    func(host string) error { return second(roundTrip(t, newTransport(t, policy), "http://"+host+secret)) },
+		"Probe":        func(host string) error { return probe(t, policy, "http://"+host+secret) },
+		"Probe with an HTTPProbe": func(host string) error {
+			return probeWith(t, policy, must(egress.AnyResponse(http.MethodGet)), "http://"+host+secret)
+		},
+	}
+	hosts := []string{publicAddr, "[64:ff9b::" + publicAddr + "]", "receiver.example"}
+	for _, host := range hosts {
+		for name, call := range calls {
+			if host == "receiver.example" && strings.HasPrefix(name, "Check") {
+				continue
+			}
+			err := call(host)
+			if !errors.Is(err, egress.ErrUnavailable) || !errors.Is(err, errLocal) || reasonOf(err) != "" || strings.Contains(fmt.Sprint(err), secret) {
+				t.Errorf("%s of %s = %v", name, host, err)
+			}
+		}
+	}
+	if dialled := network.take(); dialled != nil {
+		t.Errorf("dialled %q", dialled)
+	}
+	for text, want := range map[string]egress.PolicyError{
+		"8.8.8.8":  0,
+		"1.1.1.1":  egress.ErrAddressDenied,
+		"10.0.0.1": egress.ErrNotPublic,
+	} {
+		checkAddr(t, policy, netip.MustParseAddr(text), want)
+	}
 	broken = false
 	checkAddr(t, policy, addr, 0)
 }
@@ -192,38 +239,68 @@ func TestHangingLocalAddrs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var local hangingLocalAddrs
 		policy := &egress.Policy{LocalAddrs: local.list}
-		// check has five goroutines check an address, and returns how long it took.
-		check := func(other egress.PolicyError) time.Duration {
+		// check has five goroutines check an address of this host and another one, and
+		// returns how long it took.
+		check := func(own, other error) time.Duration {
 			start := time.Now()
 			var checks sync.WaitGroup
 			for range 5 {
 				checks.Go(func() {
-					checkAddr(t, policy, netip.MustParseAddr(publicAddr), egress.ErrAddressDenied)
-					checkAddr(t, policy, netip.MustParseAddr("8.8.8.8"), other)
+					for addr, want := range map[string]error{publicAddr: own, "8.8.8.8": other} {
+						if err := policy.CheckAddr(netip.MustParseAddr(addr)); !errors.Is(err, want) {
+							t.Errorf("CheckAddr(%v) = %v, want %v", addr, err, want)
+						}
+					}
 				})
 			}
 			checks.Wait()
 			return time.Since(start)
 		}
-		check(0)
+		check(egress.ErrAddressDenied, nil)
 		local.hang.Store(true)
 		time.Sleep(10 * time.Second)
-		if took := check(0); took > time.Second {
+		if took := check(egress.ErrAddressDenied, nil); took > time.Second {
 			t.Errorf("checks with a list of ten seconds ago took %v", took)
 		}
 		if calls := local.calls.Load(); calls != 2 {
 			t.Errorf("%d calls, want one per list", calls)
 		}
 		time.Sleep(48 * time.Second)
-		check(0)
+		check(egress.ErrAddressDenied, nil)
 		time.Sleep(2 * time.Second)
-		if took := check(egress.ErrAddressDenied); took > 10*time.Second {
+		if took := check(egress.ErrUnavailable, egress.ErrUnavailable); took > 6*time.Second {
 			t.Errorf("two checks without a list took %v", took)
 		}
 		local.hang.Store(false)
-		time.Sleep(5 * time.Second)
-		check(0)
+		time.Sleep(3 * time.Second)
+		check(egress.ErrAddressDenied, nil)
 	})
+}
+
+// TestHangingLocalAddrsAreNoTimeout: a probe and a call of a name have the time to find out
+// that its addresses cannot be checked, however many there are.
+func TestHangingLocalAddrsAreNoTimeout(t *testing.T) {
+	for _, addrs := range [][]string{{publicAddr}, slices.Repeat([]string{publicAddr}, 8)} {
+		synctest.Test(t, func(t *testing.T) {
+			var local hangingLocalAddrs
+			local.hang.Store(true)
+			network := new(recorder)
+			policy := &egress.Policy{LocalAddrs: local.list, Resolver: resolveTo(addrs...), Dial: network.Dial}
+			prober := newProber(t, policy, nil)
+			ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second) // the default of a probe
+			defer cancel()
+			if err := prober.Probe(ctx, "client", egress.NewURL("https://receiver.example/")); !errors.Is(err, egress.ErrUnavailable) {
+				t.Errorf("Probe of %d addresses = %v", len(addrs), err)
+			}
+			if _, err := policy.DialContext(t.Context(), "tcp", "receiver.example:443"); !errors.Is(err, egress.ErrUnavailable) {
+				t.Errorf("DialContext with %d addresses = %v", len(addrs), err)
+			}
+			if dialled := network.take(); dialled != nil {
+				t.Errorf("dialled %q", dialled)
+			}
+			time.Sleep(3 * time.Second) // the deadline of LocalAddrs
+		})
+	}
 }
 
 // TestContextEndsWhileLocalAddrsHang: whatever has a context does not wait longer.
@@ -235,7 +312,8 @@ func TestContextEndsWhileLocalAddrsHang(t *testing.T) {
 		policy := &egress.Policy{LocalAddrs: local.list, AllowNAT64: true, Resolver: resolveTo(publicAddr), Dial: new(recorder).Dial}
 		prober, transport := newProber(t, policy, nil), newTransport(t, policy)
 		for name, call := range map[string]func(ctx context.Context) error{
-			"Probe": func(ctx context.Context) error { return prober.Probe(ctx, "client", egress.NewURL(url)) },
+			"CheckContext": func(ctx context.Context) error { return policy.CheckContext(ctx, url) },
+			"Probe":        func(ctx context.Context) error { return prober.Probe(ctx, "client", egress.NewURL(url)) },
 			"RoundTrip": func(ctx context.Context) error {
 				req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 				if err == nil {
@@ -263,7 +341,7 @@ func TestContextEndsWhileLocalAddrsHang(t *testing.T) {
 			if took := time.Since(start); !errors.Is(err, context.DeadlineExceeded) || took != time.Second {
 				t.Errorf("%s with a deadline in one second: %v after %v", name, err, took)
 			}
-			time.Sleep(5 * time.Second) // the deadline of LocalAddrs
+			time.Sleep(3 * time.Second) // the deadline of LocalAddrs
 		}
 	})
 }

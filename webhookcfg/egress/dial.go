@@ -33,9 +33,10 @@ const (
 // but TLSHandshakeTimeout, since it does not apply the deadline of a request to
 // handshakes. It also returns 101 responses, whose bodies no deadline ends.
 //
-// The error is a [PolicyError], an [*UnreachableError] or that of ctx. A panic in the
-// Resolver, Dial or LocalAddrs of the policy is returned as an error, too: net/http calls
-// DialContext in a goroutine where the caller cannot recover it.
+// The error is a [PolicyError], an [*UnreachableError], that of ctx, or one that wraps
+// [ErrUnavailable] if an address could not be checked. A panic in the Resolver, Dial or
+// LocalAddrs of the policy is returned as an error, too: net/http calls DialContext in a
+// goroutine where the caller cannot recover it.
 func (p *Policy) DialContext(ctx context.Context, network, address string) (net.Conn, error) {
 	return dialer{policy: p}.dial(ctx, network, address)
 }

@@ -38,7 +38,8 @@
 //
 // An IPv4-mapped IPv6 address is treated as the IPv4 address. An address added to
 // this host is refused after ten seconds, and at most a minute if [Policy.LocalAddrs] is
-// slow.
+// slow. Without its result for a minute, no address is called that the last two lines
+// would decide, but the error wraps [ErrUnavailable] and is no refusal.
 //
 // # Limits
 //

@@ -123,10 +123,11 @@ const (
 	ReasonResponse Reason = "response"
 )
 
-// ErrUnavailable is wrapped by the error of an [HTTPProbe] that lacked something of the
-// host's, such as a key, so that it shows nothing about the target. [Prober.Probe] does not
-// convert such an error.
-var ErrUnavailable = errors.New("egress: probe unavailable")
+// ErrUnavailable is wrapped by an error that shows nothing about the target, because
+// something of the host's is unavailable: [Policy.LocalAddrs], so that an address could not
+// be checked and was not called, or what an [HTTPProbe] needs, such as a key. The same call
+// may succeed later.
+var ErrUnavailable = errors.New("egress: unavailable")
 
 // UnreachableError is returned if an endpoint could not be called. Its text contains
 // the host, the port and the reason; the cause, which it wraps, may contain more.
@@ -157,7 +158,8 @@ func (e *UnreachableError) Timeout() bool { return e.Reason == ReasonTimeout }
 func (e *UnreachableError) Unwrap() error { return e.cause }
 
 // unreachable converts err, which occurred at the given step, into an
-// [*UnreachableError], or into the error of ctx if that was cancelled.
+// [*UnreachableError], or into the error of ctx if that was cancelled. It does not convert
+// an error that wraps ErrUnavailable.
 func unreachable(ctx context.Context, to destination, step Reason, err error) error {
 	var known *UnreachableError
 	var rule PolicyError
@@ -165,6 +167,8 @@ func unreachable(ctx context.Context, to destination, step Reason, err error) er
 	switch {
 	case errors.Is(ctx.Err(), context.Canceled):
 		return ctx.Err()
+	case errors.Is(err, ErrUnavailable):
+		return err
 	case errors.As(err, &known):
 		return known
 	case errors.As(err, &rule):

@@ -7,6 +7,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/url"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -121,10 +122,14 @@ func TestHTTPProbeFailsBeforeHTTP(t *testing.T) {
 // TestUnavailableProbe: a failure of the host is not one of the target.
 func TestUnavailableProbe(t *testing.T) {
 	receiver := serve(t, nil, http.NotFoundHandler())
-	failed := fmt.Errorf("no key: %w", egress.ErrUnavailable)
-	httpProbe := func(context.Context, string, *http.Client, egress.URL) error { return failed }
-	if err := probeWith(t, newLoopback(nil), httpProbe, receiver.at("http", receiverName)); err != failed {
-		t.Errorf("Probe = %v, want %v", err, failed)
+	for _, failed := range []error{
+		fmt.Errorf("no key: %w", egress.ErrUnavailable),
+		fmt.Errorf("%w: %w", egress.ErrUnavailable, &url.Error{Op: "Get", URL: "https://keys.internal/", Err: errDialled}),
+	} {
+		httpProbe := func(context.Context, string, *http.Client, egress.URL) error { return failed }
+		if err := probeWith(t, newLoopback(nil), httpProbe, receiver.at("http", receiverName)); err != failed {
+			t.Errorf("Probe = %v, want %v", err, failed)
+		}
 	}
 }
 

@@ -47,9 +47,9 @@ type Policy struct {
 	// unless AllowPrefixes contains them. A policy, and each clone of it, calls it when
 	// an otherwise allowed address is checked and the last list is older than ten
 	// seconds, never twice at the same time. It must return when its context ends, after
-	// five seconds. While it takes long, or if it fails, the last list is used until it
-	// is a minute old; then the address is refused. If nil, the addresses of the network
-	// interfaces are used.
+	// three seconds. While it takes long, or if it fails, the last list is used until it
+	// is a minute old; then the address cannot be checked and is not called, see
+	// [ErrUnavailable]. If nil, the addresses of the network interfaces are used.
 	LocalAddrs func(ctx context.Context) ([]netip.Addr, error)
 
 	// Resolver looks up host names. If nil, [net.DefaultResolver] is used.
@@ -125,10 +125,15 @@ func (p *Policy) Clone() *Policy {
 	return clone
 }
 
-// Check returns nil if the text of rawURL complies with the policy, and a
-// [PolicyError] otherwise. Names are not looked up; for a literal address it may wait
-// for LocalAddrs. A URL that passes must be stored and called byte for byte as it is.
+// Check returns nil if the text of rawURL complies with the policy, and a [PolicyError] if
+// it does not. Names are not looked up; a literal address is checked as by
+// [Policy.CheckAddr]. A URL that passes must be stored and called byte for byte as it is.
 func (p *Policy) Check(rawURL string) error {
-	_, err := p.parse(context.Background(), rawURL)
+	return p.CheckContext(context.Background(), rawURL)
+}
+
+// CheckContext is [Policy.Check], but waits for LocalAddrs until ctx ends at most.
+func (p *Policy) CheckContext(ctx context.Context, rawURL string) error {
+	_, err := p.parse(ctx, rawURL)
 	return err
 }

@@ -129,7 +129,8 @@ func (p *Policy) probeClient(timeout time.Duration) *http.Client {
 //   - a [*LimitError] if a limit of [ProberOptions] is exceeded,
 //   - an [*UnreachableError] if the target is not reachable before the deadline of ctx,
 //     which should not be disclosed to the client; see [Reason],
-//   - an error that wraps [ErrUnavailable] if the HTTPProbe returned it, and
+//   - an error that wraps [ErrUnavailable] if an address could not be checked, or if the
+//     HTTPProbe returned it, and
 //   - the error of ctx if it was cancelled, or had ended before the call.
 //
 // Probe returns as soon as ctx ends. The probe continues until its own timeout.
@@ -197,10 +198,11 @@ func (pr *Prober) connect(ctx context.Context, to destination) error {
 
 func (pr *Prober) probeHTTP(ctx context.Context, client string, target URL, to destination) error {
 	err := pr.httpProbe(ctx, client, pr.httpClient, target)
-	if err == nil || errors.Is(err, ErrUnavailable) {
-		return err
+	redacted := RedactError(err)
+	if err == nil || errors.Is(err, ErrUnavailable) && !errors.Is(redacted, ErrUnavailable) {
+		return err // of the HTTPProbe, which may wrap an error with another URL
 	}
-	return unreachable(ctx, to, ReasonResponse, RedactError(err))
+	return unreachable(ctx, to, ReasonResponse, redacted)
 }
 
 // LimitError is returned if a probe would exceed a limit of [ProberOptions].

@@ -124,10 +124,11 @@ var (
 )
 
 // RoundTrip implements [http.RoundTripper]. The error is a [PolicyError] if the policy
-// refuses the URL, that of the context of the request if it is cancelled, and an
-// [*UnreachableError] if no response was received. With [ReasonResponse] and
-// [ReasonTimeout], the receiver may have received the request nevertheless. The text of
-// an error contains nothing that the receiver sent.
+// refuses the URL, one that wraps [ErrUnavailable] if an address could not be checked, that
+// of the context of the request if it is cancelled, and an [*UnreachableError] if no
+// response was received. With [ReasonResponse] and [ReasonTimeout], the receiver may have
+// received the request nevertheless. The text of an error contains nothing that the
+// receiver sent.
 //
 // A 101 response is an error, since no deadline would apply to its body. A Location that
 // is no URL is removed: a client would replace the response by an error with its text.
