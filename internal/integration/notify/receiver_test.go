@@ -36,6 +36,7 @@ type ledger struct {
 	mu           sync.Mutex
 	acknowledged map[change]bool
 	messages     map[string]*message
+	ids          map[change]string
 	arrived      chan struct{} // closed and replaced whenever a message was accepted or is held
 	held         int           // requests that a holding receiver does not respond to
 	ended        int           // of these, how many the sender gave up
@@ -49,7 +50,7 @@ func newLedger(t testing.TB, key string) *ledger {
 	}
 	return &ledger{
 		t: t, verifier: verifier,
-		acknowledged: make(map[change]bool), messages: make(map[string]*message), arrived: make(chan struct{}),
+		acknowledged: make(map[change]bool), messages: make(map[string]*message), ids: make(map[change]string), arrived: make(chan struct{}),
 	}
 }
 
@@ -148,6 +149,10 @@ func (l *ledger) receive(r *http.Request) (id string, nth int) {
 	if m == nil {
 		m = &message{body: string(body), change: change{text.Data.ID, text.Data.Version}}
 		l.messages[id] = m
+		if other, ok := l.ids[m.change]; ok {
+			l.t.Errorf("change %v has the IDs %s and %s", m.change, other, id)
+		}
+		l.ids[m.change] = id
 	}
 	if m.body != string(body) {
 		l.t.Errorf("message %s has the bodies %s and %s", id, m.body, body)
