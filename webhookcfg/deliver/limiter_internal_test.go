@@ -197,6 +197,9 @@ func TestFailuresAtOnce(t *testing.T) {
 	for _, s := range slots[:3] {
 		s.release(now, failure)
 	}
+	if wait := mustDefer(t, l, "acme", "a:443", now, ReasonPaused); wait > 6*time.Second {
+		t.Errorf("wait %v", wait)
+	}
 	mustDefer(t, l, "acme", "a:443", now.Add(5*time.Second-1), ReasonPaused)
 	slots[3].release(now, success)
 	mustAcquire(t, l, "acme", "a:443", now).release(now, success)
