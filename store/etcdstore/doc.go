@@ -25,6 +25,9 @@
 // These statements are tested on clusters of three members: histories of several replicas
 // are checked for linearizability while members are killed and network paths frozen.
 //
+// How deliveries go is not kept in etcd: with this store, a Health of package
+// webhookcfg/deliver has what its own process delivered.
+//
 // # Change detection
 //
 // A [Store] is a [cache.Feed] and a [cache.Notifier]. Changes arrive through a

@@ -92,6 +92,9 @@
 //	from standardwebhooks.webhooks import Webhook
 //	Webhook("whsec_…").verify(body, request.headers)  # raises
 //
+//	// Java: github.com/standard-webhooks/standard-webhooks/libraries/java
+//	new com.standardwebhooks.Webhook("whsec_…").verify(body, headers); // throws
+//
 // It responds with 2xx as soon as it has stored the message, and does the work later; it
 // ignores an ID that it has seen; it responds with 410 if it wants no further message. With
 // [Challenge], a URL can be set only if its receiver proves that it has the key.
