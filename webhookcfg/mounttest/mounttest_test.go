@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -304,6 +305,29 @@ func testHostile(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestIdleConnections: a server may close an idle connection at the moment at which a
+// correct request is sent over it.
+func TestIdleConnections(t *testing.T) {
+	type connection struct{ reused bool }
+	inner := newHandler(t, store.NewMemory(), hooks)
+	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		conn := r.Context().Value(connection{}).(*connection)
+		if conn.reused {
+			panic(http.ErrAbortHandler) // closes it
+		}
+		conn.reused = true
+		inner.ServeHTTP(w, r)
+	}))
+	server.Config.ConnContext = func(ctx context.Context, _ net.Conn) context.Context {
+		return context.WithValue(ctx, connection{}, new(connection))
+	}
+	server.Start()
+	defer server.Close()
+	mounttest.Run(t, mounttest.Target{
+		BaseURL: server.URL + "/hooks", ClientID: client, Secret: secret, WebhookURL: hookURL, Timeout: time.Minute,
+	})
 }
 
 // TestCancel: the check ends with its context, and restores the client.

@@ -248,6 +248,9 @@ func (w *wire) do(ctx context.Context, method, path string, body []byte) ([]byte
 		return nil, err
 	}
 	r.Header.Set("Authorization", "Basic "+w.credentials)
+	// Without a value the field is not sent: it makes the client send the request again if
+	// the server closed the idle connection at the same moment.
+	r.Header["Idempotency-Key"] = []string{}
 	if body != nil {
 		r.Header.Set("Content-Type", "application/json")
 	}
