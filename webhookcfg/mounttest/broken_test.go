@@ -12,6 +12,7 @@ import (
 	"strings"
 	"testing"
 
+	"example.com/go-webhookcfg/internal/pathtest"
 	"example.com/go-webhookcfg/store"
 	"example.com/go-webhookcfg/webhookcfg/mounttest"
 )
@@ -186,16 +187,9 @@ func overrideMethod(next http.Handler) http.Handler {
 func TestBroken(t *testing.T) {
 	for _, tt := range broken {
 		t.Run(tt.name, func(t *testing.T) {
-			var received []string
-			inner := newHandler(t, store.NewMemory(), hooks)
-			target := serve(t, tt.around(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-				received = append(received, r.Method+" "+r.RequestURI)
-				inner.ServeHTTP(w, r)
-			})), false)
-			target.Received = func() []string {
-				defer func() { received = nil }()
-				return received
-			}
+			s := pathtest.New(t, hooks)
+			target := serve(t, tt.around(s), false)
+			target.Received = s.Received
 			report := check(t, target)
 			var classes []string
 			for _, f := range report.Failures {
