@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"example.com/go-webhookcfg/webhookcfg"
 	"example.com/go-webhookcfg/webhookcfg/mounttest"
@@ -77,7 +78,7 @@ func drive(t testing.TB, mounted any, st *recorder) []result {
 func check(t testing.TB, mounted any) mounttest.Report {
 	t.Helper()
 	report, err := mounttest.Check(t.Context(), mounttest.Target{
-		BaseURL: "http://" + serve(t, mounted) + base, ClientID: "acme", Secret: secret, WebhookURL: hookURL,
+		BaseURL: "http://" + serve(t, mounted) + base, ClientID: "acme", Secret: secret, WebhookURL: hookURL, Timeout: time.Minute,
 	})
 	if err != nil {
 		t.Fatal(err)

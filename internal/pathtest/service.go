@@ -61,7 +61,7 @@ type Service struct {
 // New returns a service with reads and without a probe, and else with the given options.
 func New(t testing.TB, o webhookcfg.Options) *Service {
 	t.Helper()
-	o.Reads, o.ProbeMode = true, webhookcfg.ProbeOff
+	o.Reads, o.ProbeMode, o.Timeout = true, webhookcfg.ProbeOff, time.Minute
 	s := &Service{options: o, store: store.NewMemory(), changes: make(map[string][]string)}
 	s.Limit(t, o.AllScope)
 	return s
@@ -138,7 +138,7 @@ func (s *Service) Check(t testing.TB, url string, config *tls.Config) mounttest.
 	t.Helper()
 	report, err := mounttest.Check(t.Context(), mounttest.Target{
 		BaseURL: url, ClientID: "mounttest", Secret: secret, WebhookURL: "https://hooks.example.com/in",
-		Received: s.Received, TLSConfig: config,
+		Received: s.Received, TLSConfig: config, Timeout: time.Minute,
 	})
 	if err != nil {
 		t.Fatal(err)
