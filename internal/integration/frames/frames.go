@@ -15,6 +15,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -81,7 +82,7 @@ func Start(overTLS bool) func(*httptest.Server) {
 // listener counts the connections that are open.
 type listener struct {
 	net.Listener
-	open sync.WaitGroup
+	open atomic.Int64
 }
 
 // Accept implements [net.Listener].
@@ -91,7 +92,7 @@ func (l *listener) Accept() (net.Conn, error) {
 		return nil, err
 	}
 	l.open.Add(1)
-	return &counted{Conn: conn, closed: sync.OnceFunc(l.open.Done)}, nil
+	return &counted{Conn: conn, closed: sync.OnceFunc(func() { l.open.Add(-1) })}, nil
 }
 
 type counted struct {
@@ -107,12 +108,13 @@ func (c *counted) Close() error {
 
 func (l *listener) expectClosed(t testing.TB) {
 	t.Helper()
-	closed := make(chan struct{})
-	go func() { l.open.Wait(); close(closed) }()
-	select {
-	case <-closed:
-	case <-time.After(limit):
-		t.Error("a connection is open although its client closed it")
+	tick := time.NewTicker(time.Millisecond)
+	defer tick.Stop()
+	for start := time.Now(); l.open.Load() > 0; <-tick.C {
+		if time.Since(start) > limit {
+			t.Error("a connection is open although its client closed it")
+			return
+		}
 	}
 }
 
