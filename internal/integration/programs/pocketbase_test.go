@@ -26,6 +26,7 @@ func servePocketBase(t *testing.T, h *webhookcfg.Handler, mount func(core.App, *
 	}
 	app.OnServe().BindFunc(func(e *core.ServeEvent) error {
 		e.Listener, e.InstallerFunc = listener, nil // the installer would open a browser
+		e.App.Settings().Logs.MaxDays = 0           // it would write the log while its database is closed
 		return e.Next()
 	})
 	ended := make(chan error, 1)
