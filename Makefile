@@ -15,7 +15,7 @@ RACELESS  := /internal/integration/bench\|/examples/cluster\|/examples/notify\|/
 # in the modules that no host requires, where third-party servers take part in the tests,
 # and their timing with them.
 TESTS      = "$(call tool,gotestsum)" --format pkgname --packages "$(1)"
-TESTFLAGS := -count=1 -timeout=30m
+TESTFLAGS := -count=1 -timeout=90m
 AGAIN     := --rerun-fails=1 --rerun-fails-max-failures=3 --rerun-fails-abort-on-data-race
 FUZZTIME  ?= 20s
 BENCHDIR  ?= /var/tmp
