@@ -4,7 +4,8 @@
 // database, in a queue of River, and survives a crash. README.md shows how to try it.
 //
 //	go run . -migrate                  # serve, over SQLite
-//	go run . replay                    # send once more what was given up
+//	go run . given-up                  # print what was given up, and why
+//	go run . replay                    # send it once more
 //	go run . -migrate backlog 20000    # measure the rate of deliveries
 //
 // Secrets come from the environment: CLIENT holds the only client and its secret, MASTER
@@ -62,7 +63,7 @@ func parse(args []string, getenv func(string) string, stderr io.Writer) (cfg con
 	flags := flag.NewFlagSet("notify", flag.ContinueOnError)
 	flags.SetOutput(stderr)
 	flags.Usage = func() {
-		fmt.Fprintln(stderr, "usage: notify [flags] [replay [JOB ...] | backlog N]")
+		fmt.Fprintln(stderr, "usage: notify [flags] [given-up | replay [JOB ...] | backlog N]")
 		flags.PrintDefaults()
 	}
 	flags.StringVar(&cfg.listen, "listen", "127.0.0.1:8080", "`address` to listen on; port 0 picks a free one")
@@ -134,12 +135,14 @@ func run(ctx context.Context, args []string, getenv func(string) string, stdout,
 		return s.serve(ctx, stdout)
 	}
 	switch name, operands := cfg.command[0], cfg.command[1:]; name {
+	case "given-up":
+		return s.printGivenUp(ctx, stdout)
 	case "replay":
 		return s.replay(ctx, operands, stdout)
 	case "backlog":
 		return s.backlog(ctx, operands, stdout)
 	default:
-		return fmt.Errorf("unknown command %q, want replay or backlog", name)
+		return fmt.Errorf("unknown command %q, want given-up, replay or backlog", name)
 	}
 }
 

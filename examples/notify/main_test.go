@@ -129,6 +129,7 @@ func TestWalkThrough(t *testing.T) {
 	expect(t, call(t, http.MethodPut, service+"/api/v1/modules/e1", "on"), `200 {"version":1}`)
 	awaitGivenUp(t, metrics, 0) // nothing is sent, as there is no webhook
 	expect(t, call(t, http.MethodPost, service+webhooks, set("e1")), "200 ")
+	wasSet := time.Now()
 	expect(t, call(t, http.MethodPut, service+"/api/v1/modules/e1", "off"), `200 {"version":2}`)
 	const body = ` {"data":{"id":"e1","version":%d},"type":"module.updated"}`
 	if got := <-received; !strings.HasSuffix(got, fmt.Sprintf(body, 2)) {
@@ -146,6 +147,15 @@ func TestWalkThrough(t *testing.T) {
 	}
 	status.Store(http.StatusNoContent)
 	var out bytes.Buffer
+	if err := run(t.Context(), []string{"-store", store, "given-up"}, environment, &out, t.Output()); err != nil {
+		t.Fatal(err)
+	}
+	id, _, _ := strings.Cut(failed, " ")
+	expect(t, out.String(), "3 acme e1 "+id+" ")
+	if !strings.Contains(out.String(), "500") || strings.Contains(out.String(), "t0ken") {
+		t.Errorf("given-up prints %s, want the status and no secret", &out)
+	}
+	out.Reset()
 	if err := run(t.Context(), []string{"-store", store, "replay"}, environment, &out, t.Output()); err != nil {
 		t.Fatal(err)
 	}
@@ -156,6 +166,10 @@ func TestWalkThrough(t *testing.T) {
 	expect(t, out.String(), "3 available")
 
 	expectDelivery(t, service, `"delivery":{"state":"ok"`)
+	// A response stops nothing in the second in which the webhook was set.
+	for time.Now().Unix() == wasSet.Unix() {
+		time.Sleep(10 * time.Millisecond)
+	}
 	status.Store(http.StatusGone)
 	expect(t, call(t, http.MethodPut, service+"/api/v1/modules/e1", "off"), `200 {"version":4}`)
 	awaitGivenUp(t, metrics, 1)
@@ -190,9 +204,9 @@ func TestOutbox(t *testing.T) {
 	expect(t, call(t, http.MethodPut, service+"/api/v1/modules/e1", "on"), `200 {"version":1}`)
 }
 
-// TestReplayAll replays more jobs than are read at a time.
+// TestReplayAll prints and replays more jobs than are read at a time.
 func TestReplayAll(t *testing.T) {
-	const jobs = replayPage + 1
+	const jobs = givenUpPage + 1
 	path := filepath.Join(t.TempDir(), "notify.db")
 	args := []string{"-store", "sqlite:" + path, "-migrate", "-dev"}
 	if err := run(t.Context(), append(args, "backlog", fmt.Sprint(jobs)), environment, io.Discard, t.Output()); err != nil {
@@ -210,6 +224,13 @@ func TestReplayAll(t *testing.T) {
 		t.Errorf("before the replay of %d jobs the queue has %+v, %v", jobs, queue, err)
 	}
 	var out bytes.Buffer
+	if err := run(t.Context(), append(args, "given-up"), environment, &out, t.Output()); err != nil {
+		t.Fatal(err)
+	}
+	if got := strings.Count(out.String(), " msg_"); got != jobs {
+		t.Errorf("given-up prints %d jobs, want %d", got, jobs)
+	}
+	out.Reset()
 	if err := run(t.Context(), append(args, "replay"), environment, &out, t.Output()); err != nil {
 		t.Fatal(err)
 	}

@@ -16,8 +16,17 @@ type metrics struct {
 	delivered, failed atomic.Int64
 }
 
-// add counts a result; it is an [deliver.Options.OnResult].
-func (m *metrics) add(_ context.Context, _, _, _ string, r deliver.Result) {
+// onResult counts a result; it is an [deliver.Options.OnResult]. It logs why the service
+// itself could not make an attempt: nothing else shows that. Why a receiver failed is kept
+// with the job.
+func (s *service) onResult(ctx context.Context, client, entity, _ string, r deliver.Result) {
+	s.metrics.add(r)
+	if r.Reason == deliver.ReasonUnavailable {
+		s.logger.WarnContext(ctx, "delivery deferred", "client", client, "entity", entity, "error", r.Err)
+	}
+}
+
+func (m *metrics) add(r deliver.Result) {
 	name := r.Outcome.String()
 	if r.Reason != "" {
 		name += "/" + string(r.Reason)
@@ -38,8 +47,7 @@ func (s *service) exposition() http.Handler {
 	mux.HandleFunc("GET /metrics", func(w http.ResponseWriter, r *http.Request) {
 		queue, err := s.engine.counts(r.Context())
 		if err != nil {
-			s.logger.Error("metrics", "error", err)
-			http.Error(w, "try again later", http.StatusServiceUnavailable)
+			s.unavailable(w, r, "metrics", "error", err)
 			return
 		}
 		respond(w, struct {

@@ -57,8 +57,7 @@ func (s *service) putModule(w http.ResponseWriter, r *http.Request, client strin
 	}
 	version, err := s.outbox.update(r.Context(), module{client, id, string(state)})
 	if err != nil {
-		s.logger.Error("update a module", "client", client, "error", err)
-		http.Error(w, "try again later", http.StatusServiceUnavailable)
+		s.unavailable(w, r, "update a module", "client", client, "error", err)
 		return
 	}
 	respond(w, map[string]int64{"version": version})
@@ -71,12 +70,20 @@ func isText(b []byte) bool { return utf8.Valid(b) && bytes.IndexByte(b, 0) < 0 }
 func (s *service) getKey(w http.ResponseWriter, r *http.Request, client string) {
 	keys, err := s.keys.Keys(r.Context(), client)
 	if err != nil {
-		s.logger.Error("signing key", "client", client, "error", err)
-		http.Error(w, "try again later", http.StatusServiceUnavailable)
+		s.unavailable(w, r, "signing key", "client", client, "error", err)
 		return
 	}
 	w.Header().Set("Cache-Control", "no-store")
 	respond(w, map[string]string{"key": keys[0].Reveal()})
+}
+
+// unavailable responds that a part of the service failed, and logs why, unless the request
+// failed because the client disconnected.
+func (s *service) unavailable(w http.ResponseWriter, r *http.Request, message string, args ...any) {
+	if r.Context().Err() == nil {
+		s.logger.Error(message, args...)
+	}
+	http.Error(w, "try again later", http.StatusServiceUnavailable)
 }
 
 func respond(w http.ResponseWriter, value any) {

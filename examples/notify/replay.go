@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"io"
 	"strconv"
@@ -23,7 +24,7 @@ func (s *service) replay(ctx context.Context, operands []string, stdout io.Write
 		jobs[i] = id
 	}
 	if len(jobs) == 0 {
-		return s.replayAll(ctx, stdout)
+		return s.eachGivenUp(ctx, func(job *rivertype.JobRow) error { return s.replayJob(ctx, job.ID, stdout) })
 	}
 	for _, id := range jobs {
 		if err := s.replayJob(ctx, id, stdout); err != nil {
@@ -33,20 +34,38 @@ func (s *service) replay(ctx context.Context, operands []string, stdout io.Write
 	return nil
 }
 
-// replayPage is the number of jobs that replay reads at a time.
-const replayPage = 100
+// printGivenUp prints the jobs that were given up: number, client, entity, message, and why
+// the last attempt failed.
+func (s *service) printGivenUp(ctx context.Context, stdout io.Writer) error {
+	return s.eachGivenUp(ctx, func(job *rivertype.JobRow) error {
+		var n notification
+		if err := json.Unmarshal(job.EncodedArgs, &n); err != nil {
+			return fmt.Errorf("job %d: %w", job.ID, err)
+		}
+		reason := "unknown"
+		if last := len(job.Errors) - 1; last >= 0 {
+			reason = job.Errors[last].Error
+		}
+		fmt.Fprintf(stdout, "%d %s %s %s %s\n", job.ID, n.Client, n.Entity, n.Message.ID, reason)
+		return nil
+	})
+}
 
-func (s *service) replayAll(ctx context.Context, stdout io.Writer) error {
-	givenUp := river.NewJobListParams().First(replayPage).
+// givenUpPage is the number of jobs that are read at a time.
+const givenUpPage = 100
+
+// eachGivenUp calls do with every job that was given up.
+func (s *service) eachGivenUp(ctx context.Context, do func(*rivertype.JobRow) error) error {
+	givenUp := river.NewJobListParams().First(givenUpPage).
 		States(rivertype.JobStateCancelled, rivertype.JobStateDiscarded).
 		OrderBy(river.JobListOrderByID, river.SortOrderAsc)
 	for page := givenUp; ; {
 		found, err := s.queue.JobList(ctx, page)
 		if err != nil {
-			return fmt.Errorf("replay: %w", err)
+			return fmt.Errorf("jobs given up: %w", err)
 		}
 		for _, job := range found.Jobs {
-			if err := s.replayJob(ctx, job.ID, stdout); err != nil {
+			if err := do(job); err != nil {
 				return err
 			}
 		}

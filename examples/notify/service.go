@@ -52,7 +52,7 @@ func newService(e *engine, cfg config, logger, queueLogger *slog.Logger) (s *ser
 		PerReceiver: cfg.perReceiver,
 		MaxPause:    cfg.maxPause,
 		Health:      s.health,
-		OnResult:    s.metrics.add,
+		OnResult:    s.onResult,
 	})
 	if err != nil {
 		return nil, errors.Join(err, s.webhooks.Close())

@@ -1,0 +1,58 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"example.com/go-webhookcfg/webhookcfg/deliver"
+)
+
+// brokenOutbox is an outbox whose database is gone.
+type brokenOutbox struct{}
+
+func (brokenOutbox) update(context.Context, module) (int64, error) {
+	return 0, errors.New("no connection")
+}
+
+// TestLoggedFailures: the log has why the service fails, but not that clients disconnect.
+func TestLoggedFailures(t *testing.T) {
+	disconnected, cancel := context.WithCancel(t.Context())
+	cancel()
+	for _, tt := range []struct {
+		ctx    context.Context
+		logged bool
+	}{{t.Context(), true}, {disconnected, false}} {
+		var log bytes.Buffer
+		s := &service{logger: newLogger(&log, slog.LevelInfo), outbox: brokenOutbox{}}
+		r := httptest.NewRequestWithContext(tt.ctx, http.MethodPut, "/api/v1/modules/e1", strings.NewReader("on"))
+		r.SetPathValue("id", "e1")
+		w := httptest.NewRecorder()
+		s.putModule(w, r, "acme")
+		if logged := strings.Contains(log.String(), "no connection"); logged != tt.logged || w.Code != http.StatusServiceUnavailable {
+			t.Errorf("context %v: status %d, logged %s", tt.ctx.Err(), w.Code, &log)
+		}
+	}
+}
+
+// TestLoggedResults: the log has why the service could make no attempt. Of limits there are
+// too many results, and why a receiver failed is kept with the job.
+func TestLoggedResults(t *testing.T) {
+	for reason, want := range map[deliver.Reason]bool{
+		deliver.ReasonUnavailable: true,
+		deliver.ReasonBusy:        false,
+		deliver.ReasonPaused:      false,
+	} {
+		var log bytes.Buffer
+		s := &service{logger: newLogger(&log, slog.LevelInfo)}
+		s.onResult(t.Context(), "acme", "e1", "m1", deliver.Result{Outcome: deliver.Deferred, Reason: reason, Err: errors.New("no connection")})
+		if logged := strings.Contains(log.String(), "no connection"); logged != want {
+			t.Errorf("%s: logged %q", reason, &log)
+		}
+	}
+}
