@@ -59,9 +59,9 @@ type watch struct {
 	asked        []time.Time // of set n, when the last Resolve that returned it started, or zero
 }
 
-// write makes sets at random intervals, so that they do not align with polls.
+// write makes sets at random intervals, so that they do not align with polls: at least one.
 func (w *watch) write(ctx context.Context, st webhookcfg.Store, d time.Duration) error {
-	for end := time.Now().Add(d); time.Now().Before(end); time.Sleep(rand.N(20 * time.Millisecond)) {
+	for end := time.Now().Add(d); len(w.acknowledged) == 0 || time.Now().Before(end); time.Sleep(rand.N(20 * time.Millisecond)) {
 		url := egress.NewURL(watchedURL + strconv.Itoa(len(w.acknowledged)+1))
 		if err := st.Apply(ctx, webhookcfg.Set(watchedClient, webhookcfg.Entity(watchedEntity), url)); err != nil {
 			return err
