@@ -27,7 +27,11 @@ func TestHangingReceiver(t *testing.T) {
 		p.mustChange(l, "healthy", 1)
 		p.set("healthy", l.serve(accepting))
 		p.mustChange(l, "healthy", healthy)
-		l.await(func() bool { return l.count("healthy") >= healthy })
+		var peak int
+		l.await(func() bool { peak = l.peak; return l.count("healthy") >= healthy })
+		if peak >= workers {
+			t.Error("the receiver that hangs took all workers")
+		}
 		close(release)
 		p.drain()
 		if acknowledged, lost, _ := l.totals(); lost > 0 {
@@ -44,7 +48,7 @@ func TestHangingReceiverWithoutLimits(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		p := start(t, path, store, "-timeout", "3s", "-per-client", fmt.Sprint(flood), "-per-receiver", fmt.Sprint(flood))
+		p := start(t, path, store, "-timeout", "10s", "-per-client", fmt.Sprint(flood), "-per-receiver", fmt.Sprint(flood))
 		l := newLedger(t, p.signingKey())
 		release := make(chan struct{})
 		defer close(release)

@@ -57,7 +57,7 @@ func moduleName(n int) string { return fmt.Sprint("e", n) }
 
 // killAfter changes modules concurrently, and kills the program after n acknowledgements.
 func killAfter(p *program, l *ledger, n int) {
-	acknowledged := make(chan struct{})
+	acknowledged, failed := make(chan struct{}), make(chan error, callers)
 	var all sync.WaitGroup
 	for range callers {
 		all.Go(func() {
@@ -65,7 +65,8 @@ func killAfter(p *program, l *ledger, n int) {
 				module := moduleName(rand.IntN(modules))
 				version, err := p.change(module)
 				if err != nil {
-					return // killed
+					failed <- err
+					return
 				}
 				l.acknowledge(module, version)
 				acknowledged <- struct{}{}
@@ -73,7 +74,12 @@ func killAfter(p *program, l *ledger, n int) {
 		})
 	}
 	for range n {
-		<-acknowledged
+		select {
+		case <-acknowledged:
+		case err := <-failed:
+			p.kill()
+			p.t.Fatalf("a change failed before the program was killed: %v\n%s", err, &p.stderr)
+		}
 	}
 	p.kill()
 	go func() {

@@ -300,6 +300,7 @@ func (p *program) figures() (f figures) {
 	p.t.Helper()
 	resp, err := http.Get(p.metrics)
 	if err != nil {
+		p.kill() // to read what it printed
 		p.t.Fatalf("%v; the program printed\n%s", err, &p.stderr)
 	}
 	defer resp.Body.Close()

@@ -39,6 +39,7 @@ type ledger struct {
 	ids          map[change]string
 	arrived      chan struct{} // closed and replaced whenever a message was accepted or is held
 	held         int           // requests that a holding receiver does not respond to
+	peak         int           // the most of them at a time
 	ended        int           // of these, how many the sender gave up
 }
 
@@ -233,7 +234,7 @@ func (l *ledger) holding(release <-chan struct{}) behaviour {
 			return true
 		default:
 		}
-		l.update(func() { l.held++ })
+		l.update(func() { l.held++; l.peak = max(l.peak, l.held) })
 		select {
 		case <-release:
 			l.update(func() { l.held-- })

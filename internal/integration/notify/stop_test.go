@@ -25,7 +25,7 @@ func TestStop(t *testing.T) {
 		awaitClosed(t, p)
 		close(release)
 		p.wait()
-		p = start(t, path, store)
+		p = start(t, path, store, "-timeout", "30s")
 		p.drain()
 		acknowledged, lost, duplicates := l.totals()
 		if lost > 0 || duplicates > 0 || l.abandoned() > 0 {
