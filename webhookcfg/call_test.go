@@ -213,6 +213,7 @@ func TestUndecidedPolicy(t *testing.T) {
 					if e, ok := errors.AsType[*webhookcfg.Error](err); !ok || e.Status != http.StatusServiceUnavailable || !errors.Is(err, egress.ErrUnavailable) {
 						t.Errorf("call: %v", err)
 					}
+					synctest.Wait() // the last request for the addresses has ended
 					ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 					defer cancel()
 					start := time.Now()

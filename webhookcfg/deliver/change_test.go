@@ -160,6 +160,7 @@ func TestUndecidedPolicy(t *testing.T) {
 					if dialled > 0 {
 						t.Errorf("%d connections to an address that was not checked", dialled)
 					}
+					synctest.Wait() // the last request for the addresses has ended
 					if name == "address" {
 						ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 						r := s.Send(ctx, "acme", "e1", message)
