@@ -128,6 +128,24 @@ func TestOriginalTarget(t *testing.T) {
 	}
 }
 
+// TestRefusalOfAll: the text names the rule that the client broke, not what a proxy did.
+func TestRefusalOfAll(t *testing.T) {
+	o := options()
+	o.AllScope = webhookcfg.AllScopeExact
+	o.OriginalTarget = webhookcfg.TargetFromHeader("X-Original-URI")
+	address := serve(t, newHandler(t, newRecorder(), o))
+	for _, tt := range []struct{ path, original, want string }{
+		{configure, configure + "/e1/..", "A request that reaches all entities must arrive with the path as the client sent it"},
+		{configure + "?e1", configure + "?e1", "A request that reaches all entities takes no query string"},
+		{configure + "/", configure + "/", "The identifier in the path is empty"},
+	} {
+		got := raw(t, address, request("DELETE", tt.path, acme, "", "X-Original-URI: "+tt.original))
+		if got.Body != errorBody("invalid_request", tt.want) {
+			t.Errorf("DELETE %s for the target %s: got %v, want %q", tt.path, tt.original, got, tt.want)
+		}
+	}
+}
+
 func outcome(st *recorder, a response) string {
 	changes := st.take()
 	switch {

@@ -58,10 +58,10 @@ func (x *exchange) checkAll(m match) *apiError {
 	switch {
 	case o.AllScope == AllScopeRefused:
 		return &apiError{code: codeAllRefused, description: "This service accepts no request that reaches all entities"}
-	case !pathUnmodified(x.r, m.escaped), o.OriginalTarget != nil && !m.resource.isTarget(o.OriginalTarget(x.r), m.action.route.Operation, o.AllScope):
-		return invalidRequest(ruleAllPath)
 	case x.r.URL.RawQuery != "" || x.r.URL.ForceQuery:
 		return invalidRequest(ruleAllQuery)
+	case !pathUnmodified(x.r, m.escaped), o.OriginalTarget != nil && !m.resource.isTarget(o.OriginalTarget(x.r), m.action.route.Operation, o.AllScope):
+		return invalidRequest(ruleAllPath)
 	}
 	return nil
 }
@@ -69,11 +69,11 @@ func (x *exchange) checkAll(m match) *apiError {
 // checkUnsetAll also refuses a body, which may hold the identifier, and an empty
 // identifier, unless it is served.
 func (x *exchange) checkUnsetAll(m match) *apiError {
-	if e := x.checkAll(m); e != nil {
-		return e
-	}
 	if m.action.form == formSlash && x.h.options.AllScope == AllScopeExact {
 		return invalidRequest(ruleEmptyEntity)
+	}
+	if e := x.checkAll(m); e != nil {
+		return e
 	}
 	if x.hasBody() {
 		return invalidRequest(ruleAllBody)
@@ -87,7 +87,7 @@ func (x *exchange) checkUnsetAll(m match) *apiError {
 const ruleEscaping = "The path must be percent-encoded as RFC 3986 specifies"
 
 const (
-	ruleAllPath  = "The path was changed on its way here; it must be sent as it is served"
+	ruleAllPath  = "A request that reaches all entities must arrive with the path as the client sent it"
 	ruleAllQuery = "A request that reaches all entities takes no query string"
 	ruleAllBody  = "A request that unsets all entities takes no body"
 
