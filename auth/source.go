@@ -12,7 +12,8 @@ import (
 )
 
 // WithSource returns a middleware that adds the source address of a request to its
-// context, see [webhookcfg.ContextWithSource]. [Throttle] requires it. The source is the peer address of the connection.
+// context, see [webhookcfg.ContextWithSource]. [Throttle] requires it. The source is the
+// peer address of the connection.
 //
 // If that is a trusted proxy, the X-Forwarded-For field is read from its end, which the
 // proxy wrote, up to the first address that is not a trusted proxy. Addresses further

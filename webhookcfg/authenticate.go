@@ -88,10 +88,10 @@ var (
 	errAuthorizationToken  = errors.New("webhookcfg: malformed Basic credentials")
 )
 
-// basicCredentials returns the credentials of a request and the token that holds them, parsed strictly by RFC 7617
-// §2 and RFC 9110 §11.4. [http.Request.BasicAuth] does not serve here: it reads only
-// the first of several fields and accepts empty parts, control characters, invalid
-// UTF-8 and more than one spelling of a token.
+// basicCredentials returns the credentials of a request and the token that holds them,
+// parsed strictly by RFC 7617 §2 and RFC 9110 §11.4. [http.Request.BasicAuth] does not
+// serve here: it reads only the first of several fields and accepts empty parts, control
+// characters, invalid UTF-8 and more than one spelling of a token.
 func basicCredentials(h http.Header) (id, secret, token string, err error) {
 	fields := h["Authorization"]
 	if len(fields) != 1 {

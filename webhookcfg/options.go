@@ -34,8 +34,8 @@ type Options struct {
 	// reaches all entities only if that target, too, ends in the path of the resource (with
 	// the slash after it where AllScope serves that), needs no cleaning and has no query;
 	// otherwise, and if it is "", such a request is refused (400). Requests for one entity
-	// are not affected. It is called concurrently. If nil, only the target
-	// that the server received is checked.
+	// are not affected. It is called concurrently. If nil, only the target that the server
+	// received is checked.
 	OriginalTarget func(r *http.Request) string
 
 	// Realm is the realm of the Basic challenge: printable ASCII without quotes and
@@ -87,8 +87,7 @@ type Options struct {
 	BodyLimit int64
 
 	// Logger logs one record for each request that reached an operation, and for each call
-	// of [Handler.Set] and [Handler.Unset]. If nil,
-	// nothing is logged.
+	// of [Handler.Set] and [Handler.Unset]. If nil, nothing is logged.
 	Logger *slog.Logger
 
 	// OmitPresentedID leaves [Event.PresentedID] empty: users type secrets into the wrong
@@ -96,8 +95,8 @@ type Options struct {
 	OmitPresentedID bool
 
 	// OnEvent is called once for each request that reached an operation, after the
-	// response was written, and for each call from Go. It is called concurrently and must not block. If nil,
-	// events are dropped.
+	// response was written, and for each call of [Handler.Set] and [Handler.Unset]. It is
+	// called concurrently and must not block. If nil, events are dropped.
 	OnEvent func(ctx context.Context, e Event)
 
 	// Now returns the time of a change. If nil, it is the time at which the request

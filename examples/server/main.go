@@ -1,5 +1,5 @@
-// Command server is a complete service: the handler on a server of its own, with a flag
-// for each option and a graceful shutdown on SIGTERM.
+// Command server is a complete service: the handler on a server of its own, with flags
+// for common options and a graceful shutdown on SIGTERM.
 //
 //	go run ./examples/server
 //

@@ -96,7 +96,7 @@ func (t *Target) complete() (*url.URL, error) {
 	}
 	isHTTP := base.Scheme == "http" || base.Scheme == "https"
 	if !isHTTP || base.Host == "" || base.User != nil || base.RawQuery != "" || base.ForceQuery || base.Fragment != "" {
-		return nil, errors.New("mounttest: BaseURL is no http or https URL without userinfo, query and fragment")
+		return nil, errors.New("mounttest: BaseURL is not an http or https URL without userinfo, query and fragment")
 	}
 	if t.ClientID == "" || t.Secret == "" || t.WebhookURL == "" {
 		return nil, errors.New("mounttest: Target without ClientID, Secret or WebhookURL")

@@ -139,7 +139,7 @@ func TestVacuous(t *testing.T) {
 		want   string
 	}{
 		{"not the mount", http.NotFoundHandler(), func(*mounttest.Target) {}, "check BaseURL"},
-		{"no effect", http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}), func(*mounttest.Target) {}, "no JSON"},
+		{"no effect", http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}), func(*mounttest.Target) {}, "not JSON"},
 		{"wrong base", h, func(t *mounttest.Target) { t.BaseURL += "/x" }, "check BaseURL"},
 		{"redirected base", http.RedirectHandler("https://elsewhere.example.com/", http.StatusMovedPermanently), func(*mounttest.Target) {}, "must be the final one"},
 		{"wrong secret", h, func(t *mounttest.Target) { t.Secret = "wrong" }, "check ClientID and Secret"},

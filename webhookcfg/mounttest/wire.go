@@ -231,7 +231,7 @@ func (w *wire) read(ctx context.Context, entity string) (string, error) {
 		URL *string `json:"webhook_url"`
 	}
 	if err := json.Unmarshal(data, &hook); err != nil {
-		return "", errors.New("the response is no JSON")
+		return "", errors.New("the response is not JSON")
 	}
 	if hook.URL == nil {
 		return "", nil
