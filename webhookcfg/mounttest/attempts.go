@@ -119,8 +119,14 @@ func (m *maker) addPrefixes() {
 	}
 }
 
-// addForms adds other forms of a request line. An entity in HTTP/2 has only one.
+// addForms adds other forms of a request line, and what resembles them: a URL in the rest of
+// the target. HTTP/2 has only one form.
 func (m *maker) addForms() {
+	for _, separator := range []string{"?", "#", "/"} {
+		m.add(attempt{
+			class: "absolute form", advice: advicePath, version: http11, method: "DELETE", target: m.base + configure,
+		}, "/{id}/.."+separator+"http://"+m.authority+m.base+configure)
+	}
 	for _, suffix := range fewSuffixes {
 		m.add(attempt{
 			class: "absolute form", advice: advicePath, version: http11, method: "DELETE",

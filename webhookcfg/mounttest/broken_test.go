@@ -129,6 +129,12 @@ var broken = []struct {
 	{"cleans the absolute form", onlyIf(func(r *http.Request) bool { return r.URL.IsAbs() }, rewriting(func(r *http.Request, _ string) string {
 		return path.Clean(r.URL.EscapedPath())
 	})), []string{"absolute form"}},
+	{"finds the absolute form anywhere", rewriting(func(_ *http.Request, target string) string {
+		if _, rest, found := strings.Cut(target, "://"); found {
+			return rest[strings.Index(rest, "/"):]
+		}
+		return target
+	}), []string{"absolute form"}},
 	{"cleans what no route matches", onlyIf(func(r *http.Request) bool { return !strings.HasPrefix(r.RequestURI, "/hooks/") }, onPath(func(p string) string {
 		return "/hooks" + path.Clean(p)[len("/hooks"):]
 	})), []string{"prefix"}},
