@@ -121,15 +121,17 @@ func decodeToken(token string) (text string, ok bool) {
 	if len(token) > maxToken || strings.ContainsAny(token, "\r\n") {
 		return "", false
 	}
-	var buf [maxToken / 4 * 3]byte
-	n, err := strictBase64.Decode(buf[:], []byte(token))
-	if err != nil || !utf8.Valid(buf[:n]) {
+	// A longer pair is allocated. Clearing a buffer for the longest takes 80 ns, with which a
+	// DELETE exceeds its limit in the benchmark of requests.
+	var buf [192]byte
+	pair, err := strictBase64.AppendDecode(buf[:0], []byte(token))
+	if err != nil || !utf8.Valid(pair) {
 		return "", false
 	}
-	for _, c := range buf[:n] {
+	for _, c := range pair {
 		if c < 0x20 || c == 0x7F {
 			return "", false
 		}
 	}
-	return string(buf[:n]), true
+	return string(pair), true
 }
