@@ -437,13 +437,13 @@ func TestAuthorityAddedAfterConstruction(t *testing.T) {
 	receiver := serve(t, ca, http.NotFoundHandler())
 	policy := newLoopback(nil)
 	policy.RootCAs = x509.NewCertPool()
-	prober := newProber(t, policy, nil)
+	prober := newProber(t, policy, &egress.ProberOptions{Timeout: time.Minute})
 	policy.RootCAs.AddCert(ca.cert)
-	target := egress.NewURL(receiver.at("https", receiverName))
-	if err := prober.Probe(t.Context(), "client", target); reasonOf(err) != egress.ReasonTLS {
+	target := receiver.at("https", receiverName)
+	if err := prober.Probe(t.Context(), "client", egress.NewURL(target)); reasonOf(err) != egress.ReasonTLS {
 		t.Errorf("Probe of a prober from before = %v", err)
 	}
-	if err := newProber(t, policy, nil).Probe(t.Context(), "client", target); err != nil {
+	if err := probe(t, policy, target); err != nil {
 		t.Errorf("Probe of a prober from after = %v", err)
 	}
 }

@@ -29,7 +29,7 @@ func TestRebinding(t *testing.T) {
 	probed := &egress.Policy{AllowHTTP: true, Resolver: rebinding, Dial: redirected(receiver.Addr())}
 	called := &egress.Policy{AllowHTTP: true, Resolver: rebinding}
 
-	if err := newProber(t, probed, nil).Probe(t.Context(), "client", egress.NewURL(target)); err != nil {
+	if err := probe(t, probed, target); err != nil {
 		t.Fatalf("Probe of a public address: %v", err)
 	}
 	<-requests

@@ -17,9 +17,10 @@ import (
 	"example.com/go-webhookcfg/webhookcfg/egress"
 )
 
+// probeWith probes with much time, which a busy machine may need.
 func probeWith(t *testing.T, policy *egress.Policy, httpProbe egress.HTTPProbe, target string) error {
 	t.Helper()
-	prober := newProber(t, policy, &egress.ProberOptions{HTTPProbe: httpProbe})
+	prober := newProber(t, policy, &egress.ProberOptions{HTTPProbe: httpProbe, Timeout: time.Minute})
 	return prober.Probe(t.Context(), "client", egress.NewURL(target))
 }
 

@@ -32,7 +32,7 @@ func newLoopback(a *authority) *egress.Policy {
 
 func probe(t *testing.T, policy *egress.Policy, target string) error {
 	t.Helper()
-	return newProber(t, policy, nil).Probe(t.Context(), "client", egress.NewURL(target))
+	return probeWith(t, policy, nil, target)
 }
 
 func TestProbeSendsNoHTTP(t *testing.T) {

@@ -9,7 +9,9 @@ import (
 	"net/http"
 	"net/netip"
 	"os"
+	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"example.com/go-webhookcfg/webhookcfg/egress"
@@ -22,7 +24,6 @@ var errEnded = errors.New("ended")
 // notification is sent, and whatever ends the wait.
 func TestReasons(t *testing.T) {
 	good, foreign := newAuthority(t), newAuthority(t)
-	silence := func(conn net.Conn) { _, _ = io.Copy(io.Discard, conn) }
 	afterRequest := func(then func(*net.TCPConn)) func(net.Conn) {
 		return func(conn net.Conn) {
 			_, _ = conn.Read(make([]byte, 4096))
@@ -41,27 +42,18 @@ func TestReasons(t *testing.T) {
 	}{
 		{"unknown name", "https", silence, func(p *egress.Policy) { p.Resolver = unknownName }, egress.ReasonDNS},
 		{"name without addresses", "https", silence, func(p *egress.Policy) { p.Resolver = resolveTo() }, egress.ReasonDNS},
-		{"silent resolver", "https", silence, func(p *egress.Policy) { p.Resolver = silentResolver }, egress.ReasonTimeout},
 		{"denied address", "https", silence, func(p *egress.Policy) { p.Resolver = resolveTo("10.0.0.1") }, egress.ReasonDenied},
 		{"no server", "https", nil, nil, egress.ReasonRefused},
 		{"no server, without TLS", "http", nil, nil, egress.ReasonRefused},
-		{"silent network", "http", silence, func(p *egress.Policy) { p.Dial = silentDial }, egress.ReasonTimeout},
 		{"close instead of TLS", "https", func(net.Conn) {}, nil, egress.ReasonTLS},
 		{"reset instead of TLS", "https", afterRequest(reset), nil, egress.ReasonTLS},
 		{"noise instead of TLS", "https", func(conn net.Conn) { _, _ = io.WriteString(conn, "HTTP/1.1 400 Bad Request\r\n\r\n") }, nil, egress.ReasonTLS},
-		{"silence instead of TLS", "https", silence, nil, egress.ReasonTimeout},
 		{"wrong name", "https", handshake(good.valid(t, "other.example")), nil, egress.ReasonTLS},
 		{"unknown root", "https", handshake(foreign.valid(t, receiverName)), nil, egress.ReasonTLS},
 		{"close instead of a response", "http", afterRequest(func(*net.TCPConn) {}), nil, egress.ReasonResponse},
 		{"reset instead of a response", "http", afterRequest(reset), nil, egress.ReasonResponse},
 		{"noise instead of a response", "http", afterRequest(func(conn *net.TCPConn) { _, _ = io.WriteString(conn, "SSH-2.0\r\n\r\n") }), nil, egress.ReasonResponse},
-		{"silence instead of a response", "http", silence, nil, egress.ReasonTimeout},
 		{"close after the handshake", "https", handshake(good.valid(t, receiverName)), nil, egress.ReasonResponse},
-		{"silence over HTTP/2", "https", func(conn net.Conn) {
-			config := good.valid(t, receiverName)
-			config.NextProtos = []string{"h2", "http/1.1"}
-			silence(tls.Server(conn, config))
-		}, nil, egress.ReasonTimeout},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
@@ -75,28 +67,82 @@ func TestReasons(t *testing.T) {
 			if test.policy != nil {
 				test.policy(policy)
 			}
-			timeout := time.Minute
-			if test.want == egress.ReasonTimeout {
-				timeout = 20 * time.Millisecond
-			}
 			url := egress.NewURL(receiver.at(test.scheme, receiverName))
 			for _, caller := range callers {
-				err := caller.call(t, policy, url, timeout)
-				known, ok := errors.AsType[*egress.UnreachableError](err)
-				if !ok {
-					t.Errorf("%s: %v", caller.name, err)
-					continue
-				}
-				if known.Reason != test.want || known.Timeout() != (test.want == egress.ReasonTimeout) {
-					t.Errorf("%s: %v, want %s", caller.name, err, test.want)
-				}
-				if test.scheme+"://"+known.Endpoint != url.String() {
-					t.Errorf("%s: %s is the endpoint of %v", caller.name, known.Endpoint, url)
-				}
+				checkReason(t, caller.name, caller.call(t, policy, url, time.Minute), url, test.want)
 			}
 		})
 	}
 }
+
+// TestReasonOfTimeouts is TestReasons for whatever falls silent.
+func TestReasonOfTimeouts(t *testing.T) {
+	ca := newAuthority(t)
+	config := ca.valid(t, receiverName)
+	config.NextProtos = []string{"h2", "http/1.1"}
+	for _, test := range []struct {
+		name   string
+		scheme string
+		serve  func(net.Conn)
+		policy func(*egress.Policy) // changes the policy
+	}{
+		{"resolver", "https", silence, func(p *egress.Policy) { p.Resolver = silentResolver }},
+		{"network", "http", silence, func(p *egress.Policy) { p.Dial = silentDial }},
+		{"instead of TLS", "https", silence, nil},
+		{"instead of a response", "http", silence, nil},
+		{"over HTTP/2", "https", func(conn net.Conn) { silence(tls.Server(conn, config)) }, nil},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				policy := inMemory(t, ca, test.serve)
+				if test.policy != nil {
+					test.policy(policy)
+				}
+				url := egress.NewURL(test.scheme + "://receiver.example:8443/secret")
+				for _, caller := range callers {
+					checkReason(t, caller.name, caller.call(t, policy, url, time.Second), url, egress.ReasonTimeout)
+				}
+				time.Sleep(time.Hour) // until a probe whose caller left has ended
+			})
+		})
+	}
+}
+
+func checkReason(t *testing.T, caller string, err error, url egress.URL, want egress.Reason) {
+	t.Helper()
+	known, ok := errors.AsType[*egress.UnreachableError](err)
+	if !ok {
+		t.Errorf("%s: %v", caller, err)
+		return
+	}
+	if known.Reason != want || known.Timeout() != (want == egress.ReasonTimeout) {
+		t.Errorf("%s: %v, want %s", caller, err, want)
+	}
+	if !strings.HasSuffix(url.String(), "://"+known.Endpoint) {
+		t.Errorf("%s: %s is the endpoint of %v", caller, known.Endpoint, url)
+	}
+}
+
+// inMemory returns a policy under which every name is that of a receiver without sockets.
+// It is for bubbles of package synctest, whose clock makes a time limit exact.
+func inMemory(t *testing.T, ca *authority, serve func(net.Conn)) *egress.Policy {
+	network := make(pipes)
+	t.Cleanup(func() { _ = network.Close() })
+	go func() {
+		for conn := range network {
+			go func() {
+				defer func() { _ = conn.Close() }()
+				serve(conn)
+			}()
+		}
+	}()
+	policy := newStrict()
+	policy.AllowHTTP, policy.Resolver, policy.Dial, policy.RootCAs = true, resolveTo(publicAddr), network.Dial, ca.pool()
+	return policy
+}
+
+// silence is a receiver that sends nothing.
+func silence(conn net.Conn) { _, _ = io.Copy(io.Discard, conn) }
 
 // callers are the ways to call a URL with a time limit, which return the redacted error.
 var callers = []struct {
@@ -144,9 +190,11 @@ var silentResolver = resolverFunc(func(ctx context.Context, _ string) ([]netip.A
 	return nil, errEnded
 })
 
-// silentDial returns no connection until its context ends.
+// silentDial returns no connection until a moment after its context ends: on a fake clock,
+// that and the context of the call end at the same time, in any order.
 func silentDial(ctx context.Context, _, _ string) (net.Conn, error) {
 	<-ctx.Done()
+	time.Sleep(time.Millisecond)
 	return nil, errEnded
 }
 
@@ -160,7 +208,7 @@ func reset(conn *net.TCPConn) {
 // receiver.
 func TestCancelledIsNoReason(t *testing.T) {
 	receiver := listen(t)
-	receiver.serve(func(conn net.Conn) { _, _ = io.Copy(io.Discard, conn) })
+	receiver.serve(silence)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	err := post(ctx, newClient(t, newLoopback(nil)), receiver.at("http", receiverName), nil, readSome)
@@ -171,17 +219,20 @@ func TestCancelledIsNoReason(t *testing.T) {
 
 // TestReasonWrapsCause: errors.Is finds the error that a reason stands for.
 func TestReasonWrapsCause(t *testing.T) {
-	silent, broken := listen(t), listen(t)
-	silent.serve(func(conn net.Conn) { _, _ = io.Copy(io.Discard, conn) })
-	broken.serve(func(conn net.Conn) { _, _ = conn.Read(make([]byte, 4096)) })
-	for _, caller := range callers {
-		err := caller.call(t, newLoopback(nil), egress.NewURL(silent.at("http", receiverName)), 20*time.Millisecond)
-		if !os.IsTimeout(err) || !errors.Is(err, context.DeadlineExceeded) && !errors.Is(err, errEnded) {
-			t.Errorf("silence, %s: %v", caller.name, err)
+	ca, url := newAuthority(t), egress.NewURL("http://receiver.example/")
+	synctest.Test(t, func(t *testing.T) {
+		silent := inMemory(t, ca, silence)
+		broken := inMemory(t, ca, func(conn net.Conn) { _, _ = conn.Read(make([]byte, 4096)) })
+		for _, caller := range callers {
+			err := caller.call(t, silent, url, time.Second)
+			if !os.IsTimeout(err) || !errors.Is(err, context.DeadlineExceeded) && !errors.Is(err, errEnded) {
+				t.Errorf("silence, %s: %v", caller.name, err)
+			}
+			err = caller.call(t, broken, url, time.Second)
+			if os.IsTimeout(err) || !errors.Is(err, io.EOF) {
+				t.Errorf("close, %s: %v", caller.name, err)
+			}
 		}
-		err = caller.call(t, newLoopback(nil), egress.NewURL(broken.at("http", receiverName)), time.Minute)
-		if os.IsTimeout(err) || !errors.Is(err, io.EOF) {
-			t.Errorf("close, %s: %v", caller.name, err)
-		}
-	}
+		time.Sleep(time.Hour) // until a probe whose caller left has ended
+	})
 }
