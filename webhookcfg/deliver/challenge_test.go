@@ -86,7 +86,7 @@ func newChallenge(t *testing.T, keys deliver.Keys) egress.HTTPProbe {
 func challenge(t *testing.T, keys deliver.Keys, respond func(w http.ResponseWriter, r request)) ([]request, error) {
 	t.Helper()
 	server, received := newChallenged(t, respond)
-	prober, err := egress.Development().Prober(&egress.ProberOptions{HTTPProbe: newChallenge(t, keys)})
+	prober, err := egress.Development().Prober(&egress.ProberOptions{HTTPProbe: newChallenge(t, keys), Timeout: time.Minute})
 	if err != nil {
 		t.Fatal(err)
 	}

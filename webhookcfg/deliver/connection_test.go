@@ -2,6 +2,7 @@ package deliver_test
 
 import (
 	"bufio"
+	"context"
 	"fmt"
 	"io"
 	"net"
@@ -10,16 +11,51 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 
 	"example.com/go-webhookcfg/webhookcfg/deliver"
 )
 
+// The tests over HTTP/1.1 run in bubbles of package synctest, over connections in memory:
+// on a busy machine with a real clock, net/http may close a connection instead of reusing
+// it, and a body may arrive too late.
+
 // TestConnectionReuse: connections are reused, whatever the outcome.
 func TestConnectionReuse(t *testing.T) {
-	for _, tls := range []bool{false, true} {
-		codes := []int{200, 500, 404, 204, 302, 410, 200}
+	codes := []int{200, 500, 404, 204, 302, 410, 200}
+	send := func(t *testing.T, s *deliver.Sender, n int) {
+		if result := s.Send(t.Context(), "acme", "e1", message); result.Status != codes[n] {
+			t.Errorf("status %d: %v", codes[n], result.Err)
+		}
+	}
+	t.Run("HTTP/1.1", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			var n, dialled int
+			receive := dialTo(afterRequest(func(conn net.Conn) {
+				response := http.Response{StatusCode: codes[n], ProtoMajor: 1, ProtoMinor: 1}
+				if codes[n] != 204 {
+					response.ContentLength, response.Body = 4000, io.NopCloser(strings.NewReader(strings.Repeat("x", 4000)))
+				}
+				_ = response.Write(conn)
+			}))
+			s := newSender(t, configured(t, "http://example.com"), keyring{deliver.NewKey()}, &deliver.Options{
+				Policy: policyInMemory(func(ctx context.Context, network, address string) (net.Conn, error) {
+					dialled++
+					return receive(ctx, network, address)
+				}),
+			})
+			for n = range codes {
+				send(t, s, n)
+				synctest.Wait()
+			}
+			if dialled != 1 {
+				t.Errorf("%d connections for %d messages", dialled, len(codes))
+			}
+		})
+	})
+	t.Run("HTTP/2", func(t *testing.T) {
 		var n int
-		r := newReceiver(t, tls, func(w http.ResponseWriter, _ *http.Request) {
+		r := newReceiver(t, true, func(w http.ResponseWriter, _ *http.Request) {
 			w.WriteHeader(codes[n])
 			if codes[n] != 204 {
 				fmt.Fprint(w, strings.Repeat("x", 4000))
@@ -27,67 +63,52 @@ func TestConnectionReuse(t *testing.T) {
 		})
 		s := newSender(t, configured(t, r.URL), keyring{deliver.NewKey()}, &deliver.Options{Policy: policy(r)})
 		for n = range codes {
-			if result := s.Send(t.Context(), "acme", "e1", message); result.Status != codes[n] {
-				t.Errorf("status %d: %v", codes[n], result.Err)
-			}
+			send(t, s, n)
 		}
 		if r.connections() != 1 {
-			t.Errorf("TLS %v: %d connections for %d messages", tls, r.connections(), len(codes))
+			t.Errorf("%d connections for %d messages", r.connections(), len(codes))
 		}
-	}
+	})
 }
 
 // TestStaleConnection: a receiver that closes an idle connection just as it is used has not
 // failed. Its message is sent again over a new connection.
 func TestStaleConnection(t *testing.T) {
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	var mu sync.Mutex
-	var heads []string
-	var all sync.WaitGroup
-	serve := func(conn net.Conn) {
-		defer func() { _ = conn.Close() }()
-		reader := bufio.NewReader(conn)
-		for requests := range 2 { // closes without a response to the second
-			req, err := http.ReadRequest(reader)
-			if err != nil {
-				return
-			}
-			_, _ = io.Copy(io.Discard, req.Body)
-			mu.Lock()
-			var head strings.Builder
-			_ = req.Header.Write(&head)
-			heads = append(heads, head.String())
-			mu.Unlock()
-			if requests == 0 {
-				fmt.Fprint(conn, "HTTP/1.1 204 No Content\r\n\r\n")
+	synctest.Test(t, func(t *testing.T) {
+		var mu sync.Mutex
+		var heads []string
+		serve := func(conn net.Conn) {
+			reader := bufio.NewReader(conn)
+			for requests := range 2 { // closes without a response to the second
+				req, err := http.ReadRequest(reader)
+				if err != nil {
+					return
+				}
+				_, _ = io.Copy(io.Discard, req.Body)
+				mu.Lock()
+				var head strings.Builder
+				_ = req.Header.Write(&head)
+				heads = append(heads, head.String())
+				mu.Unlock()
+				if requests == 0 {
+					fmt.Fprint(conn, "HTTP/1.1 204 No Content\r\n\r\n")
+				}
 			}
 		}
-	}
-	all.Go(func() {
-		for {
-			conn, err := listener.Accept()
-			if err != nil {
-				return
-			}
-			all.Go(func() { serve(conn) })
+		s := newSender(t, configured(t, "http://example.com"), keyring{deliver.NewKey()}, &deliver.Options{Policy: policyInMemory(dialTo(serve))})
+		for range 2 {
+			check(t, "send", s.Send(t.Context(), "acme", "e1", message), deliver.Delivered, "")
+			synctest.Wait() // the connection is idle
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		if len(heads) != 3 || heads[1] != heads[2] {
+			t.Errorf("the requests were %q", heads)
+		}
+		if slices.ContainsFunc(heads, func(head string) bool { return strings.Contains(head, "Idempotency") }) {
+			t.Errorf("there is a field that is not of Standard Webhooks: %q", heads)
 		}
 	})
-	s := newSender(t, configured(t, "http://"+listener.Addr().String()), keyring{deliver.NewKey()}, nil)
-	for range 2 {
-		check(t, "send", s.Send(t.Context(), "acme", "e1", message), deliver.Delivered, "")
-	}
-	s.CloseIdleConnections()
-	_ = listener.Close()
-	all.Wait()
-	if len(heads) != 3 || heads[1] != heads[2] {
-		t.Errorf("the requests were %q", heads)
-	}
-	if slices.ContainsFunc(heads, func(head string) bool { return strings.Contains(head, "Idempotency") }) {
-		t.Errorf("there is a field that is not of Standard Webhooks: %q", heads)
-	}
 }
 
 // TestGoingAway: a receiver that ends its HTTP/2 connection after each response has not

@@ -105,12 +105,17 @@ func TestPause(t *testing.T) {
 // TestPauseAfterGone: a receiver that wants no messages is paused like any that fails, if no
 // Health stops them.
 func TestPauseAfterGone(t *testing.T) {
-	r := newReceiver(t, false, status(http.StatusGone))
-	s := newSender(t, configured(t, r.URL), keyring{deliver.NewKey()}, nil)
-	for range 5 {
-		check(t, "gone", s.Send(t.Context(), "acme", "e1", message), deliver.Gone, deliver.ReasonGone)
-	}
-	check(t, "paused", s.Send(t.Context(), "acme", "e1", message), deliver.Deferred, deliver.ReasonPaused)
+	synctest.Test(t, func(t *testing.T) {
+		s := newSender(t, configured(t, "http://example.com"), keyring{deliver.NewKey()}, &deliver.Options{
+			Policy: policyInMemory(dialTo(afterRequest(func(conn net.Conn) {
+				fmt.Fprint(conn, "HTTP/1.1 410 Gone\r\nContent-Length: 0\r\n\r\n")
+			}))),
+		})
+		for range 5 {
+			check(t, "gone", s.Send(t.Context(), "acme", "e1", message), deliver.Gone, deliver.ReasonGone)
+		}
+		check(t, "paused", s.Send(t.Context(), "acme", "e1", message), deliver.Deferred, deliver.ReasonPaused)
+	})
 }
 
 func TestHostport(t *testing.T) {
