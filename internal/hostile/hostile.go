@@ -326,13 +326,14 @@ func (b Baseline) Await() error {
 	})
 }
 
-// Result returns the value that arrives on a channel, or an error if none does soon. It
-// counts ticks, of which a busy machine, which may stop the whole process, drops some.
-func Result[T any](from <-chan T) (value T, err error) {
-	const ticks = 500
-	tick := time.NewTicker(Limit / ticks)
+// Result returns the value that arrives on a channel, or an error if none does soon after
+// the deadline of the sender. It counts ticks, of which a busy machine, which may stop the
+// whole process, drops some.
+func Result[T any](from <-chan T, timeout time.Duration) (value T, err error) {
+	const pause = 10 * time.Millisecond
+	tick := time.NewTicker(pause)
 	defer tick.Stop()
-	for range ticks {
+	for range (timeout + Limit) / pause {
 		select {
 		case value = <-from:
 			return value, nil

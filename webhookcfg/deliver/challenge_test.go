@@ -286,9 +286,10 @@ func TestHostileChallenge(t *testing.T) {
 			defer server.Close()
 			guard := egress.Development()
 			guard.RootCAs = receiver.Roots
+			const timeout = 200 * time.Millisecond
 			prober, err := guard.Prober(&egress.ProberOptions{
 				HTTPProbe: probe,
-				Timeout:   200 * time.Millisecond,
+				Timeout:   timeout,
 			})
 			if err != nil {
 				t.Error(err)
@@ -296,7 +297,7 @@ func TestHostileChallenge(t *testing.T) {
 			}
 			returned := make(chan error, 1)
 			go func() { returned <- prober.Probe(t.Context(), "acme", egress.NewURL(server.URL)) }()
-			err, late := hostile.Result(returned)
+			err, late := hostile.Result(returned, timeout)
 			if late != nil {
 				t.Errorf("%s: %v", receiver.Name, late)
 				return

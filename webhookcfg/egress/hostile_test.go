@@ -121,7 +121,7 @@ func sendToHostile(t *testing.T, sender sender, receiver hostile.Receiver, timeo
 	body := make([]byte, receiver.BodySize)
 	returned := make(chan error, 1)
 	go func() { returned <- send(t.Context(), server.URL, body) }()
-	err, late := hostile.Result(returned)
+	err, late := hostile.Result(returned, timeout)
 	if late != nil {
 		t.Errorf("%s, %s: %v", receiver.Name, sender.name, late)
 	}
