@@ -148,8 +148,8 @@ func versionerEndedContext(sc *script, v cache.Versioner) error {
 	return nil
 }
 
-// timeout bounds the wait for something that should happen soon.
-const timeout = 10 * time.Second
+// timeout bounds the wait for something that should happen soon, also on a busy machine.
+const timeout = time.Minute
 
 // poll polls once, because some stores send notifications only after that.
 func (sc *script) poll() {
