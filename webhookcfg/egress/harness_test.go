@@ -195,6 +195,10 @@ func reasonOf(err error) egress.Reason {
 	return unreachable.Reason
 }
 
+// noServer is the rest of a URL that leads to no server. A port that was closed could be
+// opened by another process.
+const noServer = "://receiver.example:1/secret"
+
 // lastLookup records the name that was looked up last.
 type lastLookup struct{ host string }
 

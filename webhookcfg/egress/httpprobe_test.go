@@ -96,8 +96,6 @@ func TestNoResponse(t *testing.T) {
 func TestHTTPProbeFailsBeforeHTTP(t *testing.T) {
 	good := newAuthority(t)
 	receiver := serve(t, good, http.NotFoundHandler())
-	closed := listen(t)
-	_ = closed.Close()
 	mixed := newLoopback(good)
 	mixed.Resolver = resolveTo("127.0.0.1", "10.0.0.1")
 	unknown := newLoopback(good)
@@ -109,7 +107,7 @@ func TestHTTPProbeFailsBeforeHTTP(t *testing.T) {
 	}{
 		{newLoopback(good), receiver.at("https", "other.example"), egress.ReasonTLS},
 		{newLoopback(newAuthority(t)), receiver.at("https", receiverName), egress.ReasonTLS},
-		{newLoopback(good), closed.at("https", receiverName), egress.ReasonRefused},
+		{newLoopback(good), "https" + noServer, egress.ReasonRefused},
 		{mixed, receiver.at("https", receiverName), egress.ReasonDenied},
 		{unknown, receiver.at("https", receiverName), egress.ReasonDNS},
 	} {

@@ -128,9 +128,7 @@ func TestProbeTimeout(t *testing.T) {
 }
 
 func TestProbeRefused(t *testing.T) {
-	receiver := listen(t)
-	_ = receiver.Close()
-	err := probe(t, newLoopback(nil), receiver.at("http", receiverName))
+	err := probe(t, newLoopback(nil), "http"+noServer)
 	if reasonOf(err) != egress.ReasonRefused {
 		t.Errorf("Probe = %v, want refused", err)
 	}

@@ -57,17 +57,16 @@ func TestReasons(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
-			receiver := listen(t)
+			url := egress.NewURL(test.scheme + noServer)
 			if test.serve != nil {
+				receiver := listen(t)
 				receiver.serve(test.serve)
-			} else {
-				_ = receiver.Close()
+				url = egress.NewURL(receiver.at(test.scheme, receiverName))
 			}
 			policy := newLoopback(good)
 			if test.policy != nil {
 				test.policy(policy)
 			}
-			url := egress.NewURL(receiver.at(test.scheme, receiverName))
 			for _, caller := range callers {
 				checkReason(t, caller.name, caller.call(t, policy, url, time.Minute), url, test.want)
 			}
