@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"reflect"
 	"sync"
 	"testing"
@@ -87,7 +88,7 @@ type lossTest struct {
 	proxy  *engine.Proxy
 	direct *sqlstore.Store
 	// connect returns the store behind the proxy, with new connections.
-	connect func() *sqlstore.Store
+	connect func() (*sqlstore.Store, io.Closer)
 }
 
 // lossCounts counts changes that took effect though their connection was lost: settled
@@ -111,9 +112,9 @@ func (e Engine) loseEach(t *testing.T, server *engine.Server, like lossTest) (su
 			test := like
 			test.kind, test.direction, test.direct = kind, direction, direct
 			test.proxy = engine.NewProxy(t, server.Addr())
-			test.connect = func() *sqlstore.Store {
-				test.proxy.Redirect(server.Addr()) // the connections of the change before end
-				return e.store(t, e.Open(t, server.Via(test.proxy.Addr())), name)
+			test.connect = func() (*sqlstore.Store, io.Closer) {
+				db := e.Open(t, server.Via(test.proxy.Addr()))
+				return e.store(t, db, name), db
 			}
 			tests.Go(func() error {
 				n, err := test.loseEach(t.Context())
@@ -172,7 +173,8 @@ func (r *lossTest) loseOne(ctx context.Context, n int, sum *lossCounts) (lost bo
 	if err != nil {
 		return false, err
 	}
-	st := r.connect()
+	st, pool := r.connect()
+	defer pool.Close()
 	changing, cancel := context.WithCancel(ctx)
 	defer cancel()
 	r.proxy.Lose(r.direction, r.loss, func(i int) bool {

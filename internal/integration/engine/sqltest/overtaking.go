@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"strconv"
 	"testing"
 	"time"
@@ -24,7 +25,10 @@ func (e Engine) overtaking(t *testing.T) {
 	name := prefix(t, admin)
 	direct := e.store(t, admin, name)
 	migrate(t, direct)
-	open := func(dsn string) linearizable.Store { return e.store(t, e.Open(t, dsn), name) }
+	open := func(dsn string) (linearizable.Store, io.Closer) {
+		db := e.Open(t, dsn)
+		return e.store(t, db, name), db
+	}
 	var group errgroup.Group
 	for kind := range e.kinds() {
 		late := newDelayTest(t, server, direct, kind, open)
@@ -41,8 +45,9 @@ func (e Engine) singleStatementOvertakes(t *testing.T, server *engine.Server) bo
 	t.Helper()
 	direct := e.naiveReplicas(t, server.DSN(), false)[0].(naive)
 	const setAll = 1
-	late := newDelayTest(t, server, direct, setAll, func(dsn string) linearizable.Store {
-		return naive{e.Open(t, dsn), direct.sql, false}
+	late := newDelayTest(t, server, direct, setAll, func(dsn string) (linearizable.Store, io.Closer) {
+		db := e.Open(t, dsn)
+		return naive{db, direct.sql, false}, db
 	})
 	const rounds = 20 // the driver may cancel the statement in time
 	for range rounds {
@@ -60,15 +65,12 @@ type delayTest struct {
 	kind    int
 	proxy   *engine.Proxy
 	direct  linearizable.Store
-	connect func() linearizable.Store // new connections through the proxy
+	connect func() (linearizable.Store, io.Closer) // new connections through the proxy
 }
 
-func newDelayTest(t *testing.T, server *engine.Server, direct linearizable.Store, kind int, open func(dsn string) linearizable.Store) delayTest {
+func newDelayTest(t *testing.T, server *engine.Server, direct linearizable.Store, kind int, open func(dsn string) (linearizable.Store, io.Closer)) delayTest {
 	proxy := engine.NewProxy(t, server.Addr())
-	return delayTest{kind, proxy, direct, func() linearizable.Store {
-		proxy.Redirect(server.Addr()) // the connections of the change before end
-		return open(server.Via(proxy.Addr()))
-	}}
+	return delayTest{kind, proxy, direct, func() (linearizable.Store, io.Closer) { return open(server.Via(proxy.Addr())) }}
 }
 
 // holdEach makes the change repeatedly, each time holding another of its requests, until
@@ -132,7 +134,8 @@ func (r delayTest) holdOne(ctx context.Context, n int, limit time.Duration) (hel
 func (r delayTest) hold(ctx context.Context, n int, c webhookcfg.Change) bool {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	st := r.connect()
+	st, pool := r.connect()
+	defer pool.Close()
 	held := false
 	r.proxy.Lose(engine.Requests, engine.Hold, func(i int) bool {
 		if i == n {
