@@ -85,9 +85,11 @@ func expect(t *testing.T, got, want string) {
 	}
 }
 
-// awaitGivenUp waits until so many notifications are given up and kept.
+// awaitGivenUp waits until so many notifications are given up and kept, and none is left.
 func awaitGivenUp(t *testing.T, metrics string, n int64) {
 	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
+	defer cancel()
 	for {
 		var figures struct{ Queue counts }
 		_, body, _ := strings.Cut(call(t, http.MethodGet, metrics, ""), " ")
@@ -98,8 +100,8 @@ func awaitGivenUp(t *testing.T, metrics string, n int64) {
 			return
 		}
 		select {
-		case <-t.Context().Done():
-			t.Fatal(t.Context().Err())
+		case <-ctx.Done():
+			t.Fatalf("the service reports %s, want %d given up and none left", body, n)
 		case <-time.After(10 * time.Millisecond):
 		}
 	}
