@@ -152,15 +152,15 @@ func Check(ctx context.Context, target Target) (Report, error) {
 	return c.report, err
 }
 
-// maxUnanswered is the number of requests without a response that end the check.
-const maxUnanswered = 3
+// maxNoResponse is the number of requests without a response that end the check.
+const maxNoResponse = 3
 
 // checker is one run of Check.
 type checker struct {
 	Target
 	wire
 	report     Report
-	unanswered int
+	noResponse int
 	set        bool // the witness has a webhook
 }
 
@@ -262,15 +262,15 @@ func (c *checker) try(ctx context.Context, a attempt) error {
 	case resp.status >= 300 && resp.status < 400:
 		f.Outcome, f.Advice = Redirected, adviceRedirect
 	case resp.late:
-		f.Outcome, f.Advice = Unanswered, adviceUnanswered
-		c.unanswered++
+		f.Outcome, f.Advice = NoResponse, adviceNoResponse
+		c.noResponse++
 	default:
 		return nil
 	}
 	f.Request = fmt.Sprintf("%q", c.redact(c.text(a, "[credentials]", c.shown)))
 	c.report.Failures = append(c.report.Failures, f)
-	if c.unanswered == maxUnanswered {
-		return fmt.Errorf("%d requests had no response within %v", c.unanswered, c.Timeout)
+	if c.noResponse == maxNoResponse {
+		return fmt.Errorf("%d requests had no response within %v", c.noResponse, c.Timeout)
 	}
 	return nil
 }

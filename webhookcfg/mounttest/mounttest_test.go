@@ -259,9 +259,9 @@ func testHostile(t *testing.T) {
 		outcome    mounttest.Outcome
 		stops      bool
 	}{
-		{"silent", "..", "", mounttest.Unanswered, true},
-		{"silent over TLS", "..", "", mounttest.Unanswered, true},
-		{"half a header", "/./..", "HTTP/1.1 200 OK\r\n", mounttest.Unanswered, false},
+		{"silent", "..", "", mounttest.NoResponse, true},
+		{"silent over TLS", "..", "", mounttest.NoResponse, true},
+		{"half a header", "/./..", "HTTP/1.1 200 OK\r\n", mounttest.NoResponse, false},
 		{"endless 103", "..", strings.Repeat("HTTP/1.1 103 Early Hints\r\n\r\n", 10000), 0, false},
 		{"101", "..", "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: x\r\n\r\n", 0, false},
 		{"redirect without end", "..", "HTTP/1.1 307 x\r\nLocation: /\r\nContent-Length: 1000000\r\n\r\n", mounttest.Redirected, false},
@@ -293,7 +293,7 @@ func testHostile(t *testing.T) {
 				server.Start()
 			}
 			target.BaseURL = server.URL + "/hooks"
-			if tt.outcome == mounttest.Unanswered {
+			if tt.outcome == mounttest.NoResponse {
 				target.Timeout = time.Second
 			}
 			report, err := mounttest.Check(t.Context(), target)

@@ -44,7 +44,7 @@ const (
 	_          Outcome = iota
 	Widened            // it reached all entities
 	Redirected         // the response was a redirect, which clients follow with the same method
-	Unanswered         // there was no response in time; whether it still takes effect is unknown
+	NoResponse         // there was none in time; whether it still takes effect is unknown
 )
 
 var outcomes = [...]string{"no outcome", "reached all entities", "redirected", "no response"}
@@ -104,5 +104,5 @@ const (
 		"and honour such a field nowhere else."
 	adviceMethod     = "Honour no header that overrides the method of a request."
 	adviceRedirect   = "Turn off redirects to cleaned paths, or put Handler.Before in front of what sends them."
-	adviceUnanswered = "Find out which part holds the request back, and bound its time."
+	adviceNoResponse = "Find out which part holds the request back, and bound its time."
 )
