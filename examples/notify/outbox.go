@@ -41,7 +41,7 @@ type notification struct {
 	Entity  string          `json:"entity"`
 	Message deliver.Message `json:"message"`
 
-	rest time.Duration // until the next attempt; see worker
+	delay time.Duration // until the next attempt; see worker
 }
 
 // Kind implements [river.JobArgs].

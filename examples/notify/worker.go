@@ -21,14 +21,14 @@ type worker struct {
 // Work makes one attempt, or none. Its error decides what River does with the job.
 func (w *worker) Work(ctx context.Context, job *river.Job[notification]) error {
 	r := w.sender.Send(ctx, job.Args.Client, job.Args.Entity, job.Args.Message)
-	rest, again := w.schedule.Next(job.Attempt, r)
+	delay, again := w.schedule.Next(job.Attempt, r)
 	switch {
 	case r.Outcome == deliver.Delivered, r.Outcome == deliver.NoWebhook:
 		return nil
 	case r.Outcome == deliver.Deferred:
-		return river.JobSnooze(rest) // does not count as an attempt
+		return river.JobSnooze(delay) // does not count as an attempt
 	case again:
-		job.Args.rest = rest
+		job.Args.delay = delay
 		return r.Err
 	}
 	// Given up: River keeps the job, so that it can be replayed. A stop has no Err.
@@ -38,5 +38,5 @@ func (w *worker) Work(ctx context.Context, job *river.Job[notification]) error {
 // NextRetry returns when the next attempt is due. River passes no error to it, but the job
 // that Work had. A job whose process was killed is due immediately.
 func (w *worker) NextRetry(job *river.Job[notification]) time.Time {
-	return time.Now().Add(job.Args.rest)
+	return time.Now().Add(job.Args.delay)
 }

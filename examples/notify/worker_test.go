@@ -26,7 +26,7 @@ func (unavailable) Resolve(context.Context, string, string) (webhookcfg.Webhook,
 
 // TestWorker: River completes, retries, defers or cancels a job as its result demands.
 func TestWorker(t *testing.T) {
-	const rest = time.Hour
+	const delay = time.Hour
 	for _, tt := range []struct {
 		name    string
 		status  int  // of the receiver; 0: there is no webhook
@@ -67,7 +67,7 @@ func TestWorker(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			w := &worker{sender: sender, schedule: deliver.Schedule{rest}}
+			w := &worker{sender: sender, schedule: deliver.Schedule{delay}}
 			job := &river.Job[notification]{
 				JobRow: &rivertype.JobRow{Attempt: tt.attempt},
 				Args:   notification{Client: "acme", Entity: "e1", Message: deliver.Message{ID: tt.id, Body: []byte("{}")}},
@@ -77,7 +77,7 @@ func TestWorker(t *testing.T) {
 				t.Errorf("the job is %s, want %s", got, tt.want)
 			}
 			due := w.NextRetry(job).Sub(start)
-			if later := due > rest/2; later != (tt.want == "retried") {
+			if later := due > delay/2; later != (tt.want == "retried") {
 				t.Errorf("the next attempt is due after %v", due)
 			}
 		})

@@ -4,7 +4,7 @@
 //	sender, err := deliver.New(webhooks, keys, nil)
 //
 //	result := sender.Send(ctx, client, entity, deliver.Message{ID: id, Body: body})
-//	rest, again := deliver.Standard().Next(attempt, result)
+//	delay, again := deliver.Standard().Next(attempt, result)
 //
 // It has no queue, no goroutine and no table of its own: what is to be sent, and when
 // again, is kept by a queue of the host, which needs nothing but [Result] and [Schedule].
@@ -20,18 +20,18 @@
 //	NoWebhook  none is in effect, or it is off                       done
 //	Stopped    status 410, or nothing but failures, earlier; the     done, or set aside
 //	           webhook has not been set since
-//	Failed     another status (no redirect is followed), no          rests, until the schedule
+//	Failed     another status (no redirect is followed), no          waits, until the schedule
 //	           response, no connection, or an address that the       is used up; then set aside
 //	           policy denies
 //	Gone       status 410                                            set aside
 //	Refused    the policy refuses the URL, or the message, the       set aside
 //	           client or the entity is invalid, a defect of the
 //	           host
-//	Deferred   a limit is reached, the receiver is paused, the       rests for Result.Wait; this
+//	Deferred   a limit is reached, the receiver is paused, the       waits for Result.Wait; this
 //	           store, the keys or Policy.LocalAddrs failed, or the   was not an attempt
 //	           caller cancelled
 //
-// [Schedule.Next] returns whether a message rests, and for how long. One that is set aside is
+// [Schedule.Next] returns whether a message waits, and for how long. One that is set aside is
 // kept for a replay, which sends it with the same ID, or dropped: that is up to the host.
 //
 // A message may arrive more than once: a receiver may have processed a request whose

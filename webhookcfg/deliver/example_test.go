@@ -56,14 +56,14 @@ func ExampleSender_Send() {
 		queue = queue[1:]
 		result := sender.Send(ctx, next.client, next.entity, next.message)
 		fmt.Println("attempt", next.attempt, result.Outcome, result.Reason, result.Status)
-		rest, again := schedule.Next(next.attempt, result)
+		delay, again := schedule.Next(next.attempt, result)
 		if !again {
 			continue // done, or to be set aside, by result.Outcome
 		}
 		if result.Outcome != deliver.Deferred {
 			next.attempt++
 		}
-		time.Sleep(rest) // a queue makes it due later
+		time.Sleep(delay) // a queue makes it due later
 		queue = append(queue, next)
 	}
 	// Output:

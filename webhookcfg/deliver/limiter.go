@@ -21,10 +21,10 @@ const (
 	minTurn = 100 * time.Microsecond
 	maxTurn = 50 * time.Millisecond
 
-	// maxResting is the number of receivers without attempts under way whose failures
+	// maxIdle is the number of receivers without attempts under way whose failures
 	// and pauses are remembered. The least recently used ones are forgotten, which costs
 	// a receiver that fails five more attempts.
-	maxResting = 10_000
+	maxIdle = 10_000
 )
 
 // limiter keeps a client, and a receiver, from occupying all workers of a queue: it bounds
@@ -39,7 +39,7 @@ type limiter struct {
 	mu        sync.Mutex
 	clients   map[string]*gauge                // with attempts under way
 	receivers map[receiverKey]*receiver        // with attempts under way
-	resting   *lru.Map[receiverKey, *receiver] // without, but with failures or a pause
+	idle      *lru.Map[receiverKey, *receiver] // without, but with failures or a pause
 }
 
 // receiverKey is a host and port as one client uses it. Clients share no state: one that
@@ -54,7 +54,7 @@ func newLimiter(perClient, perReceiver int, maxPause time.Duration) *limiter {
 		maxPause:    maxPause,
 		clients:     make(map[string]*gauge),
 		receivers:   make(map[receiverKey]*receiver),
-		resting:     lru.New[receiverKey, *receiver](maxResting),
+		idle:        lru.New[receiverKey, *receiver](maxIdle),
 	}
 }
 
@@ -91,7 +91,7 @@ func (l *limiter) acquire(client, hostport string, now time.Time) (*slot, Reason
 	key := receiverKey{client, hostport}
 	r, active := l.receivers[key]
 	if !active {
-		r, _ = l.resting.Get(key)
+		r, _ = l.idle.Get(key)
 	}
 	if r != nil {
 		limit, reason := l.limit(r)
@@ -113,7 +113,7 @@ func (l *limiter) acquire(client, hostport string, now time.Time) (*slot, Reason
 		r = &receiver{gauge: gauge{average: assumedDuration}}
 	}
 	if !active {
-		l.resting.Remove(key)
+		l.idle.Remove(key)
 		l.receivers[key] = r
 	}
 	l.clients[client] = c
@@ -162,7 +162,7 @@ func (s *slot) release(now time.Time, v verdict) {
 	if r.underway == 0 {
 		delete(l.receivers, s.key)
 		if r.failures > 0 || r.asked.After(now) {
-			l.resting.Put(s.key, r)
+			l.idle.Put(s.key, r)
 		}
 	}
 }

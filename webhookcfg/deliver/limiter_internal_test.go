@@ -318,14 +318,14 @@ func TestIsBounded(t *testing.T) {
 		mustAcquire(t, l, "other", "a:443", now)
 	}
 	fail(t, l, "third", "a:443", now, 5)
-	for i := range 2 * maxResting {
+	for i := range 2 * maxIdle {
 		host := fmt.Sprint(i)
 		mustAcquire(t, l, "acme", host, now).release(now, failure)
 		// A lookup is a use: the pauses of receivers with messages are kept.
 		mustDefer(t, l, "third", "a:443", now, ReasonPaused)
 	}
-	if l.resting.Len() != maxResting || len(l.receivers) != 1 || len(l.clients) != 1 {
-		t.Errorf("%d receivers resting, %d active, %d clients", l.resting.Len(), len(l.receivers), len(l.clients))
+	if l.idle.Len() != maxIdle || len(l.receivers) != 1 || len(l.clients) != 1 {
+		t.Errorf("%d receivers idle, %d active, %d clients", l.idle.Len(), len(l.receivers), len(l.clients))
 	}
 	mustDefer(t, l, "other", "a:443", now, ReasonBusy)
 
@@ -335,8 +335,8 @@ func TestIsBounded(t *testing.T) {
 	for i := range 1000 {
 		mustDefer(t, l, "acme", fmt.Sprint("new", i), now, ReasonBusy)
 	}
-	if len(l.receivers) != 17 || l.resting.Len() > maxResting {
-		t.Errorf("%d receivers active, %d resting", len(l.receivers), l.resting.Len())
+	if len(l.receivers) != 17 || l.idle.Len() > maxIdle {
+		t.Errorf("%d receivers active, %d idle", len(l.receivers), l.idle.Len())
 	}
 }
 
@@ -348,8 +348,8 @@ func TestHealthyAreNotKept(t *testing.T) {
 	mustAcquire(t, l, "acme", "b:443", now).release(now, verdict{effectSuccess, time.Minute})
 	now = now.Add(time.Minute)
 	mustAcquire(t, l, "acme", "b:443", now).release(now, success)
-	if l.resting.Len()+len(l.receivers)+len(l.clients) != 0 {
-		t.Errorf("%d resting, %d active, %d clients", l.resting.Len(), len(l.receivers), len(l.clients))
+	if l.idle.Len()+len(l.receivers)+len(l.clients) != 0 {
+		t.Errorf("%d idle, %d active, %d clients", l.idle.Len(), len(l.receivers), len(l.clients))
 	}
 }
 

@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// Schedule has the rests after the first, the second, … failure of a message: with n of
-// them, n+1 attempts are made. A negative rest counts as zero.
+// Schedule has the delays after the first, the second, … failure of a message: with n of
+// them, n+1 attempts are made. A negative delay counts as zero.
 type Schedule []time.Duration
 
 // Standard returns the schedule of the Standard Webhooks specification: ten attempts
@@ -30,16 +30,16 @@ func Standard() Schedule {
 }
 
 // Next reports whether a message stays in the queue after attempt number attempt, from 1,
-// had the result r, and how long it rests.
+// had the result r, and the delay until the next one.
 //
-// After a failure, it rests as long as the schedule specifies, give or take a fifth at
-// random, so that messages that failed together do not come back together, and not less
-// than r.Wait. After the last attempt of the schedule it does not stay.
+// After a failure, the delay is that of the schedule, give or take a fifth at random, so
+// that messages that failed together do not come back together, and not less than r.Wait.
+// After the last attempt of the schedule the message does not stay.
 //
 // A deferred attempt does not count, however many there are: the message stays for
 // r.Wait, and the next attempt has the same number. After any other outcome the message
 // does not stay. An invalid Outcome counts as a failure.
-func (s Schedule) Next(attempt int, r Result) (rest time.Duration, again bool) {
+func (s Schedule) Next(attempt int, r Result) (delay time.Duration, again bool) {
 	switch r.Outcome {
 	case Delivered, NoWebhook, Stopped, Gone, Refused:
 		return 0, false

@@ -13,11 +13,11 @@ import (
 func TestStandardSchedule(t *testing.T) {
 	standard := deliver.Standard()
 	var total time.Duration
-	for _, rest := range standard {
-		total += rest
+	for _, delay := range standard {
+		total += delay
 	}
 	if want := 75*time.Hour + 35*time.Minute + 5*time.Second; len(standard) != 9 || total != want {
-		t.Errorf("%d rests, %v in all; want 9 and %v", len(standard), total, want)
+		t.Errorf("%d delays, %v in all; want 9 and %v", len(standard), total, want)
 	}
 	standard[0] = 0
 	if deliver.Standard()[0] != 5*time.Second {
@@ -54,31 +54,31 @@ func TestNext(t *testing.T) {
 		{1, deliver.Result{}, 8 * time.Second, 12 * time.Second, true},
 		{1, deliver.Result{Outcome: math.MaxUint8}, 8 * time.Second, 12 * time.Second, true},
 	} {
-		rest, again := s.Next(tt.attempt, tt.r)
-		if again != tt.again || rest < tt.min || rest > tt.max {
-			t.Errorf("attempt %d, %v: %v, %v; want %v to %v, %v", tt.attempt, tt.r.Outcome, rest, again, tt.min, tt.max, tt.again)
+		delay, again := s.Next(tt.attempt, tt.r)
+		if again != tt.again || delay < tt.min || delay > tt.max {
+			t.Errorf("attempt %d, %v: %v, %v; want %v to %v, %v", tt.attempt, tt.r.Outcome, delay, again, tt.min, tt.max, tt.again)
 		}
 	}
-	if rest, again := deliver.Schedule(nil).Next(1, deliver.Result{Outcome: deliver.Failed}); rest != 0 || again {
-		t.Errorf("without a schedule: %v, %v", rest, again)
+	if delay, again := deliver.Schedule(nil).Next(1, deliver.Result{Outcome: deliver.Failed}); delay != 0 || again {
+		t.Errorf("without a schedule: %v, %v", delay, again)
 	}
 }
 
-// TestNextProperties: whatever the schedule and the result, a message rests for a time
+// TestNextProperties: whatever the schedule and the result, a message waits for a time
 // that is not negative, within a fifth of the schedule or for as long as the receiver
-// asked, and comes back as often as the schedule has rests.
+// asked, and comes back as often as the schedule has delays.
 func TestNextProperties(t *testing.T) {
 	property := func(s deliver.Schedule, attempt int, r deliver.Result) bool {
 		r.Err = nil
-		rest, again := s.Next(attempt, r)
-		if rest < 0 || !again && rest != 0 {
+		delay, again := s.Next(attempt, r)
+		if delay < 0 || !again && delay != 0 {
 			return false
 		}
 		switch r.Outcome {
 		case deliver.Delivered, deliver.NoWebhook, deliver.Stopped, deliver.Gone, deliver.Refused:
 			return !again
 		case deliver.Deferred:
-			return again && rest == max(0, r.Wait)
+			return again && delay == max(0, r.Wait)
 		}
 		attempt = max(1, attempt)
 		if attempt > len(s) {
@@ -86,7 +86,7 @@ func TestNextProperties(t *testing.T) {
 		}
 		planned := float64(max(0, s[attempt-1]))
 		least, most := min(planned*0.79, math.MaxInt64), planned*1.21
-		return again && rest >= r.Wait && (rest == r.Wait || float64(rest) >= least && float64(rest) <= most)
+		return again && delay >= r.Wait && (delay == r.Wait || float64(delay) >= least && float64(delay) <= most)
 	}
 	for _, attempts := range []int{1, 5, 50} { // lengths of schedules up to 50 meet attempts within them
 		check := func(s deliver.Schedule, attempt uint8, outcome uint8, wait time.Duration) bool {
@@ -103,11 +103,11 @@ func TestNextProperties(t *testing.T) {
 func TestNextSpreads(t *testing.T) {
 	seen := make(map[time.Duration]bool)
 	for range 100 {
-		rest, _ := deliver.Standard().Next(1, deliver.Result{Outcome: deliver.Failed})
-		seen[rest] = true
+		delay, _ := deliver.Standard().Next(1, deliver.Result{Outcome: deliver.Failed})
+		seen[delay] = true
 	}
 	if len(seen) < 50 {
-		t.Errorf("100 messages have %d different rests", len(seen))
+		t.Errorf("100 messages have %d different delays", len(seen))
 	}
 }
 
