@@ -863,8 +863,8 @@ type ClientInterface interface {
 
 	// UnsetAllWebhooks Unset the webhook of all entities
 	//
-	// No entity of the client has a webhook from now on. By default, the same path with a trailing slash has the same effect. A query
-	// string or a body is refused, since it may have been meant to name one entity.
+	// No entity of the client has a webhook from now on. By default, the same path with a trailing slash has the same
+	// effect. A query string or a body is refused, since it may have been meant to name one entity.
 	//
 	// Corresponds with DELETE /api/v1/configure/configure-webhook (the `UnsetAllWebhooks` operationId).
 	UnsetAllWebhooks(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error)
@@ -1024,8 +1024,8 @@ func (c *Client) ReadVariantWebhook(ctx context.Context, mocId MocID, reqEditors
 
 // UnsetAllWebhooks Unset the webhook of all entities
 //
-// No entity of the client has a webhook from now on. By default, the same path with a trailing slash has the same effect. A query
-// string or a body is refused, since it may have been meant to name one entity.
+// No entity of the client has a webhook from now on. By default, the same path with a trailing slash has the same
+// effect. A query string or a body is refused, since it may have been meant to name one entity.
 //
 // Corresponds with DELETE /api/v1/configure/configure-webhook (the `UnsetAllWebhooks` operationId).
 func (c *Client) UnsetAllWebhooks(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -1638,8 +1638,8 @@ type ClientWithResponsesInterface interface {
 
 	// UnsetAllWebhooksWithResponse Unset the webhook of all entities
 	//
-	// No entity of the client has a webhook from now on. By default, the same path with a trailing slash has the same effect. A query
-	// string or a body is refused, since it may have been meant to name one entity.
+	// No entity of the client has a webhook from now on. By default, the same path with a trailing slash has the same
+	// effect. A query string or a body is refused, since it may have been meant to name one entity.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -3341,8 +3341,8 @@ func (c *ClientWithResponses) ReadVariantWebhookWithResponse(ctx context.Context
 
 // UnsetAllWebhooksWithResponse Unset the webhook of all entities
 //
-// No entity of the client has a webhook from now on. By default, the same path with a trailing slash has the same effect. A query
-// string or a body is refused, since it may have been meant to name one entity.
+// No entity of the client has a webhook from now on. By default, the same path with a trailing slash has the same
+// effect. A query string or a body is refused, since it may have been meant to name one entity.
 //
 // Returns a wrapper object for the known response body format(s).
 //
