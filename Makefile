@@ -11,9 +11,8 @@ PLATFORMS := linux darwin windows
 # more, and other tests run the same code of this repository with it.
 RACELESS  := /internal/integration/bench\|/examples/cluster\|/examples/notify\|/integration/sqlite$$\|/integration/etcd$$\|/integration/programs$$
 # TESTS runs the tests of the packages $(1), and prints what was skipped, with the reason,
-# after the packages. AGAIN runs a test that failed a second time, and prints both results:
-# in the modules that no host requires, where third-party servers take part in the tests,
-# and their timing with them.
+# after the packages. AGAIN runs a failed test once more, and prints both results: in the
+# modules that no host requires, where the timing of third-party servers is part of tests.
 TESTS      = "$(call tool,gotestsum)" --format pkgname --packages "$(1)"
 TESTFLAGS := -count=1 -timeout=90m
 AGAIN     := --rerun-fails=1 --rerun-fails-max-failures=3 --rerun-fails-abort-on-data-race
