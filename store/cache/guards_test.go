@@ -115,7 +115,7 @@ func TestGuards(t *testing.T) {
 	t.Parallel()
 	program := compileWithout(t)
 	run := func(trial, number string) (string, error) {
-		command := exec.CommandContext(t.Context(), program, "-test.run=^Test(Bound|Schedules)$/^"+trial+"$", "-test.timeout=1h")
+		command := exec.CommandContext(t.Context(), program, "-test.run=^Test(Bound|Schedules)$/^"+trial+"$", "-test.timeout=20m")
 		command.Env = append(os.Environ(), takenVar+"="+number)
 		output, err := command.CombinedOutput()
 		return string(output), err
