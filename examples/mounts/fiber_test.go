@@ -111,6 +111,9 @@ func TestDisconnect(t *testing.T) {
 		select {
 		case <-st.entered:
 		case <-responded: // a busy machine reaches the store too late
+			if timeout > time.Minute {
+				t.Fatalf("%s: a response although the store was not reached", m.name)
+			}
 			return disconnect(m, 2*timeout)
 		}
 		conn.Close()
