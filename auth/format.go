@@ -39,7 +39,7 @@ var (
 	errKind   = errors.New("line is not id:sha256:hash, id:pbkdf2-sha256:rounds:salt:hash or id:disabled")
 	errBlank  = errors.New("blank in a line, or fields in a file whose first line is not begin")
 	errField  = errors.New("field is repeated, or none of name=, owner=, until= and disabled")
-	errUntil  = errors.New("until is not a time as of RFC 3339, such as 2027-01-31T12:00:00Z")
+	errUntil  = errors.New("until is not a time as in RFC 3339, such as 2027-01-31T12:00:00Z")
 	errDigest = errors.New("hash is not 64 hexadecimal digits")
 	errSalt   = errors.New("salt is not 32 to 128 hexadecimal digits")
 	errRounds = errors.New("rounds are not between 600000 and 10000000")
