@@ -16,8 +16,10 @@ import (
 // no test of a run needs may be zero.
 type Engine struct {
 	Open    func(t testing.TB, dsn string) *sql.DB // see Driver
-	Direct  func(t testing.TB, dsn string) *sql.DB // like Open, for what must not fail next to connections that do; if nil, Open
 	Dialect sqlstore.Dialect
+	// Direct is Open for connections that must not fail while others do. If nil, Open is
+	// used.
+	Direct func(t testing.TB, dsn string) *sql.DB
 	// Late specifies that a call on a silent connection ends when the driver gives up, not
 	// with its context.
 	Late bool
@@ -126,7 +128,7 @@ func prefix(t testing.TB, db *sql.DB) string {
 	return name
 }
 
-// direct opens connections that lose nothing.
+// direct opens connections that must not fail while others do.
 func (e Engine) direct(t testing.TB, dsn string) *sql.DB {
 	t.Helper()
 	if e.Direct != nil {

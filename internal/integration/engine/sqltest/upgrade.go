@@ -98,9 +98,8 @@ func expectWithoutDeliveries(t *testing.T, st *sqlstore.Store) {
 	}
 }
 
-// upgradable returns what a migration must not change: the configuration of a client, its
-// version and, where the store has a feed, whether a cursor is still known. It makes the
-// configuration first, if there is none.
+// upgradable returns what a migration must not change: the configuration of a client and its
+// version. It makes the configuration first, if there is none.
 func upgradable(ctx context.Context, st *sqlstore.Store) (state struct {
 	page    webhookcfg.Page
 	version string
