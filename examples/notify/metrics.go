@@ -16,7 +16,7 @@ type metrics struct {
 	delivered, failed atomic.Int64
 }
 
-// onResult counts a result; it is an [deliver.Options.OnResult]. It logs why the service
+// onResult counts a result; it is the [deliver.Options.OnResult]. It logs why the service
 // itself could not make an attempt: nothing else shows that. Why a receiver failed is kept
 // with the job.
 func (s *service) onResult(ctx context.Context, client, entity, _ string, r deliver.Result) {

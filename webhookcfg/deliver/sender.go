@@ -278,7 +278,9 @@ func finish(body io.ReadCloser, cancel context.CancelFunc) {
 func noResponse(err error) Result {
 	unreachable, ok := errors.AsType[*egress.UnreachableError](err)
 	if !ok {
-		return unavailable(err) // cancelled, a panic in a function of the policy, or the policy: undecided, or since its check
+		// Cancelled; or a function of the policy panicked; or the policy could not check the
+		// address, or refuses what it allowed a moment ago.
+		return unavailable(err)
 	}
 	reason := ReasonUnreachable
 	switch unreachable.Reason {
