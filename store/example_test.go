@@ -1,0 +1,49 @@
+package store_test
+
+import (
+	"context"
+	"fmt"
+	"log"
+	"os"
+	"path/filepath"
+
+	"example.com/go-webhookcfg/store"
+	"example.com/go-webhookcfg/webhookcfg"
+	"example.com/go-webhookcfg/webhookcfg/egress"
+)
+
+// The copy that Backup writes is the file of a store itself.
+func ExampleFile_Backup() {
+	directory, err := os.MkdirTemp("", "webhooks")
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer os.RemoveAll(directory)
+	webhooks, err := store.OpenFile(filepath.Join(directory, "webhooks.log"), nil)
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer webhooks.Close()
+
+	ctx := context.Background()
+	change := webhookcfg.Set("acme", webhookcfg.Entity("e1"), egress.NewURL("https://hooks.example.com/in?token=t0ken"))
+	if err := webhooks.Apply(ctx, change); err != nil {
+		log.Fatal(err)
+	}
+	backup := filepath.Join(directory, "backup.log")
+	if err := webhooks.Backup(ctx, backup); err != nil {
+		log.Fatal(err)
+	}
+
+	restored, err := store.OpenFile(backup, nil)
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer restored.Close()
+	hook, err := restored.Resolve(ctx, "acme", "e1")
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(hook.Source, hook.URL)
+	// Output: override https://hooks.example.com
+}
