@@ -86,7 +86,7 @@ func Lookup(
 		return nil, fmt.Errorf("auth: comparing a new secret with its hash: %w", err)
 	}
 	if compare(dummy, []byte(NewSecret())) == nil {
-		return nil, errors.New("auth: a hash is equal to those of two secrets")
+		return nil, errors.New("auth: a hash matches two secrets")
 	}
 	return &Stored{
 		find:    find,

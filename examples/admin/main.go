@@ -114,7 +114,7 @@ func salvage(ctx context.Context, path, target string, o *store.FileOptions, std
 	if r.LostRegions == 0 {
 		return success, nil
 	}
-	fmt.Fprintf(stdout, "not intact, or not in their place, are %d bytes in %d regions:\n", r.LostBytes, r.LostRegions)
+	fmt.Fprintf(stdout, "not intact, or not in their place (bytes: %d, regions: %d):\n", r.LostBytes, r.LostRegions)
 	for _, lost := range r.Lost {
 		fmt.Fprintf(stdout, "\tline %d, byte %d: %d bytes\n", lost.Line, lost.Offset, lost.Length)
 	}

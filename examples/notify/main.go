@@ -75,10 +75,10 @@ func parse(args []string, getenv func(string) string, stderr io.Writer) (cfg con
 	flags.IntVar(&cfg.workers, "workers", 64, "notifications under way at the same time; those that wait for their turn cost nothing")
 	flags.IntVar(&cfg.perClient, "per-client", 0, "of these, for one client; 0 is the default of package deliver")
 	flags.IntVar(&cfg.perReceiver, "per-receiver", 0, "of these, for one client at one host and port; 0 is the default of package deliver")
-	flags.DurationVar(&cfg.timeout, "timeout", 15*time.Second, "time of one attempt")
+	flags.DurationVar(&cfg.timeout, "timeout", 15*time.Second, "time limit of one attempt")
 	flags.DurationVar(&cfg.maxPause, "max-pause", time.Hour, "longest pause after failures, and longest Retry-After that is obeyed")
 	cfg.schedule = deliver.Standard()
-	flags.Func("schedule", "comma-separated `waits` after each failed attempt; defaults to those of Standard Webhooks", func(text string) (err error) {
+	flags.Func("schedule", "comma-separated `delays` after failed attempts; defaults to those of Standard Webhooks", func(text string) (err error) {
 		cfg.schedule, err = parseSchedule(text)
 		return err
 	})

@@ -284,7 +284,7 @@ func hint(method string, resp *http.Response) string {
 	case http.StatusBadRequest:
 		return ": check WebhookURL"
 	case http.StatusTooManyRequests:
-		return ": the throttle must allow a few hundred requests"
+		return ": the limits of sign-ins and probes must allow a few hundred requests"
 	}
 	if location := resp.Header.Get("Location"); location != "" {
 		return " to " + location + ": BaseURL must be the final one"
