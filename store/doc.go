@@ -32,10 +32,10 @@
 // and changes nothing; the store serves reads and tries the next change. After a failed
 // sync, all changes are refused with ErrReadOnly: the store repairs its file, at least
 // once a second, and then accepts changes again. It never repeats a sync that failed,
-// since the system may take what it did not write for clean: it cuts the changes that
+// since the system may treat what it did not write as clean: it cuts the changes that
 // were not acknowledged. Should the process end before the repair, such a change may be
 // in effect when the file is opened again. A file that was renamed, removed or replaced
-// is treated alike, until it has its name again; changes check the name every 10 ms.
+// is treated the same way until it has its name again; changes check the name every 10 ms.
 // [File.Err] returns why changes fail at the moment.
 //
 // # Recovery
@@ -61,9 +61,10 @@
 //
 // [File.Backup] writes a complete copy concurrently with changes, and reads it back. A
 // program that copies the file of an open store, such as cp, tar or rsync, reads its parts
-// at different moments: the result may lack changes, or be refused as damaged. Complete
-// are a copy of the file of a closed store, a snapshot of the file system, and a hard link,
-// which the open store continues to write to until a compaction replaces the file.
+// at different moments: the result may lack changes, or be refused as damaged. A copy
+// of the file of a closed store is complete, and so are a snapshot of the file system and a
+// hard link; the open store continues to write to the link until a compaction replaces the
+// file.
 //
 // To restore, close the store, put the copy in the place of the file, and leave the lock
 // file. The program examples/admin checks, salvages and backs up files that are not open.

@@ -71,7 +71,7 @@
 // # Deliveries
 //
 // A client that cannot see how its deliveries go trusts a webhook that has been dead for
-// months. With [Options.Deliveries], the read of one entity has a field more:
+// months. With [Options.Deliveries], the read of one entity has one more field:
 //
 //	"delivery":{"state":"failing","reason":"unreachable","last_success":"…","last_failure":"…"}
 //

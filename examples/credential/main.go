@@ -1,7 +1,7 @@
 // Command credential edits the credential file of a service.
 //
 //	credential add acme           adds a client and prints its secret, only this once
-//	credential rotate acme        adds a secret, of the older ones keeps the newest; prints it
+//	credential rotate acme        adds and prints a secret; of the older ones, keeps only the newest
 //	credential -old retire acme   removes all secrets but the newest, to finish a rotation
 //	credential retire acme        removes all secrets and disables the client
 //	credential list               lists the lines of the file without the hashes
@@ -16,8 +16,8 @@
 //
 // The new file is checked and then renamed into place with the owner, group and mode of
 // the old one, so that a service never reads half of it and can read it as before. A file
-// of the older form is converted. Run the command as the user of the service; another
-// user than root cannot keep the owner, and the command fails.
+// of the older form is converted. Run the command as the user of the service: a user
+// other than root cannot keep the owner of the file, and the command then fails.
 package main
 
 import (

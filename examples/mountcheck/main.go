@@ -8,8 +8,8 @@
 // them reaches all entities or is redirected. The client must be its own, since the check sets
 // and unsets its webhooks; the handler must serve reads. Package mounttest has the details.
 //
-// The exit code is 0 if the mount passed, 3 if it failed, even if the check could not be
-// completed, 1 if that alone is so, and 2 for wrong arguments.
+// The exit code is 0 if the mount passed, 1 if the check could not be completed, 2 for wrong
+// arguments, and 3 if the mount failed, even if the check could not be completed.
 package main
 
 import (

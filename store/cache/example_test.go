@@ -39,6 +39,6 @@ func ExampleCache() {
 			log.Fatal("no webhook")
 		}
 	}
-	fmt.Println("the store was read less than ten times:", local.Stats().Reads < 10)
-	// Output: the store was read less than ten times: true
+	fmt.Println("the store was read fewer than ten times:", local.Stats().Reads < 10)
+	// Output: the store was read fewer than ten times: true
 }

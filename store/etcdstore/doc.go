@@ -59,7 +59,7 @@
 // By default, a request is limited to 1.5 MiB and the database to 2 GiB. Replaced values
 // take space until they are compacted: enable auto-compaction-retention, and defragment
 // the members from time to time. While the database of a member is full, every change
-// fails until space was freed and the alarm disarmed. Those that fail first may have been
+// fails until space is freed and the alarm is disarmed. Those that fail first may have been
 // applied, so their error wraps [ErrOutcomeUnknown].
 //
 // Overrides dropped by set-all stay in the database until [Store.Sweep] deletes them, as
@@ -80,7 +80,7 @@
 // detects only while the revision is lower than before, or if the cluster got another
 // id: restart consumers that hold cursors, or restore with a bumped revision.
 //
-// A copy of the keys, such as by etcdctl make-mirror, is no backup: it gives them new
+// A copy of the keys, such as by etcdctl make-mirror, is not a backup: it gives them new
 // revisions, so that overrides dropped by a set-all come back. To move a store to another
 // cluster, stop all changes, call Sweep on a new Store until it is done, and then copy one
 // key at a time in the order of the keys, in which the base of a client precedes its

@@ -13,7 +13,7 @@
 //	PostgreSQL        PostgreSQL  jackc/pgx                query modes cache_statement,
 //	                                                       cache_describe, simple_protocol
 //	PostgreSQL        PostgreSQL  jackc/pgx, pgxpool       stdlib.OpenDBFromPool; leave
-//	                                                       SetMaxIdleConns at its 0
+//	                                                       SetMaxIdleConns at 0
 //	PostgreSQL        PostgreSQL  lib/pq                   deadlines, see below
 //	PgBouncer 1.18,   PostgreSQL  jackc/pgx                query mode exec
 //	transaction mode
@@ -23,8 +23,8 @@
 //	                                                       _journal_mode=WAL,
 //	                                                       _synchronous=FULL
 //
-// The servers were PostgreSQL 15 and MariaDB 10.11; the oldest versions named below are by
-// their manuals. With mattn/go-sqlite3 the tests set _synchronous=OFF, since nothing crashes.
+// The servers were PostgreSQL 15 and MariaDB 10.11; the oldest versions named below are
+// taken from their manuals. With mattn/go-sqlite3 the tests set _synchronous=OFF, since nothing crashes.
 // The tests never ran on MySQL itself, a Galera cluster, or a database that only speaks the
 // protocol of PostgreSQL.
 //
@@ -90,16 +90,16 @@
 // [cache.Feed], whose cost grows with the number of changes alone. MySQL numbers nothing
 // in commit order, so a cursor would miss changes; there, [Store.Changes] is unsupported,
 // and the cache uses the store as a [cache.Versioner], at a cost that grows with the number
-// of its clients. Transactions that stay open have nothing reported twice, however long they
-// last.
+// of its clients. A transaction that stays open causes no change to be reported twice, however
+// long it lasts.
 //
 // A cursor and a version include the identity of the server, of which the time of its start
 // is a part. So a copy drops everything after a restart, a restored backup or a failover, and
 // never keeps a webhook whose change was lost with it. (On MySQL and MariaDB that time has a
 // resolution of one second.)
 //
-// The store is no [cache.Notifier]: PostgreSQL's NOTIFY takes a lock that all writers
-// share, is silent on a frozen connection, and does not pass a connection pooler.
+// The store is not a [cache.Notifier]: PostgreSQL's NOTIFY takes a lock that all writers
+// share, is silent on a frozen connection, and does not work through a connection pooler.
 //
 // # PostgreSQL
 //

@@ -63,7 +63,7 @@ type Options struct {
 	// concurrently. If nil, only recognized errors are retried.
 	Retryable func(err error) bool
 
-	// StandbyLag, for processes that only send, has reads from a hot standby of PostgreSQL
+	// StandbyLag, for processes that only send, lets reads from a hot standby of PostgreSQL
 	// succeed if the last transaction that it replayed was committed at most StandbyLag ago,
 	// by the clocks of both servers. A result may then be older by as much than specified by
 	// [webhookcfg.Store] or by a [cache.Cache]. All connections must lead to the same

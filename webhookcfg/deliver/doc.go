@@ -68,7 +68,7 @@
 // settings. [Derived] computes the key of each client from a master, so that none is stored;
 // a host that stores keys encrypts them, and implements [Keys]. To rotate a key, return the
 // new one in front of the old one until the client has changed it: requests then have a
-// signature with each. The secret with which a client signs in is no such key.
+// signature with each. The secret with which a client signs in is not such a key.
 //
 // All receivers of a client verify with the same key. If a client has webhooks at two
 // vendors, either could forge requests to the other; it should have them under two client
@@ -131,8 +131,8 @@
 // The store of package store/sqlstore is a [HealthStore], with which all processes have the
 // same records, also after a restart. Call its method Migrate first: while its tables are
 // those of a version without deliveries, messages are sent, but the response to a read of one
-// entity is 503. The stores in memory, in a file and in etcd are no HealthStore: with them,
-// pass nil, and the handler must be in the process of the sender.
+// entity is 503. The stores in memory, in a file and in etcd are not HealthStores: with
+// them, pass nil, and run the handler in the process of the sender.
 //
 // # Order
 //

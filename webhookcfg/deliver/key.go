@@ -115,10 +115,10 @@ func signatures(id, timestamp string, body []byte, keys []Key) string {
 // Keys has the keys that sign what is sent to a client's receivers. It must be safe for
 // concurrent use, and return soon after ctx ended.
 type Keys interface {
-	// Keys returns the present key first, then those that are being replaced, with
-	// which is signed, too, so that a receiver may change its key at any time. Of more
-	// than four, the first four are used. None, or a zero Key, is an error: nothing is
-	// sent unsigned.
+	// Keys returns the present key first, then those that are being replaced:
+	// requests are signed with each, so that a receiver may change its key at any time.
+	// Of more than four, the first four are used. None, or a zero Key, is an error:
+	// nothing is sent unsigned.
 	Keys(ctx context.Context, client string) ([]Key, error)
 }
 

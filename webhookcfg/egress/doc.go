@@ -37,9 +37,9 @@
 //	any other                                  allowed
 //
 // An IPv4-mapped IPv6 address is treated as the IPv4 address. An address added to
-// this host is refused after ten seconds, and at most a minute if [Policy.LocalAddrs] is
-// slow. Without its result for a minute, no address is called that the last two lines
-// would decide, but the error wraps [ErrUnavailable] and is no refusal.
+// this host is refused after at most ten seconds, or a minute if [Policy.LocalAddrs] is
+// slow. Once its last result is a minute old, an address that the last two lines would
+// decide is not called; the error wraps [ErrUnavailable] and is not a refusal.
 //
 // # Limits
 //
@@ -61,7 +61,7 @@
 // a local route directs to this host, such as a range bound with AnyIP, is not among
 // them: add it to [Policy.LocalAddrs] or [Policy.DenyPrefixes].
 //
-// AllowPrefixes, DenyPrefixes and Ports are no secrets: a client can find them out by
+// AllowPrefixes, DenyPrefixes and Ports are not secret: a client can find them out by
 // submitting URLs with literal addresses and reading which are refused.
 //
 // # Hostile receivers

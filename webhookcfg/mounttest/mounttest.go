@@ -37,7 +37,7 @@
 // The check needs a client of its own, for which no notification is sent: it sets and
 // unsets [Target.WebhookURL] many times, and on a mount that widens requests every
 // webhook of the client is lost. At the end none of its two entities has a webhook.
-// Throttles of sign-ins and of probes must allow a few hundred correct requests.
+// The limits of sign-ins and of probes must allow a few hundred correct requests.
 package mounttest
 
 import (
@@ -70,7 +70,7 @@ type Target struct {
 	Entity, Witness string
 
 	// Resolve returns the URL in effect for an entity of the client, "" for none. It must
-	// see every change that was acknowledged, so it does not ask a copy that may be stale.
+	// see every change that was acknowledged, so it must not use a copy that may be stale.
 	// If nil, the URL is read with GET, which the handler serves with Options.Reads.
 	Resolve func(ctx context.Context, entity string) (webhookURL string, err error)
 
