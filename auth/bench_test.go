@@ -30,7 +30,7 @@ func BenchmarkVerify(b *testing.B) {
 	for i := range 999 {
 		credentials = append(credentials, auth.Credential{ID: fmt.Sprint("client-", i), Secrets: auth.Secrets(fmt.Sprint(i))})
 	}
-	static, err := auth.Static(credentials...)
+	static, err := auth.NewStatic(credentials...)
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -15,12 +15,12 @@ import (
 	"example.com/go-webhookcfg/webhookcfg"
 )
 
-// CacheOptions configures a [Cached] verifier. The zero value of every field is a safe
+// CacheOptions configures a [Cache] verifier. The zero value of every field is a safe
 // default.
 type CacheOptions struct {
 	// TTL is the time for which a verified credential is remembered; zero means 5
 	// minutes. It is not extended by use. A revoked credential is accepted for as long
-	// unless a revision or [Cached.Drop] invalidates it.
+	// unless a revision or [Cache.Drop] invalidates it.
 	TTL time.Duration
 
 	// Size bounds the number of credentials, counted once for each source; zero means
@@ -49,9 +49,9 @@ const (
 // deadline passes first.
 const checkTimeout = 30 * time.Second
 
-// Cached is a verifier that remembers the successful checks of another one. It is safe
-// for concurrent use. Make one with [Cache].
-type Cached struct {
+// Cache is a verifier that remembers the successful checks of another one. It is safe
+// for concurrent use. Make one with [NewCache].
+type Cache struct {
 	verifier   webhookcfg.CredentialVerifier
 	revision   func() uint64
 	contextKey func(context.Context) string
@@ -77,7 +77,7 @@ type version struct {
 	revision, drops uint64
 }
 
-// Cache returns a verifier that remembers the credentials that the given one has
+// NewCache returns a verifier that remembers the credentials that the given one has
 // verified. It remembers only successes, under a keyed hash of id, secret and source;
 // none of them is stored. A source is an IPv4 address or an IPv6 /64 network, as for
 // [Throttle], so that a guess from elsewhere is subject to its limits. Callers without
@@ -85,9 +85,9 @@ type version struct {
 // source share one check.
 //
 // If the verifier has a method Revision() uint64, such as [File.Revision], a change of
-// its value invalidates everything remembered before. [Cached.Drop] does the same for
+// its value invalidates everything remembered before. [Cache.Drop] does the same for
 // other verifiers. Nil options mean the zero options.
-func Cache(verifier webhookcfg.CredentialVerifier, options *CacheOptions) (*Cached, error) {
+func NewCache(verifier webhookcfg.CredentialVerifier, options *CacheOptions) (*Cache, error) {
 	if verifier == nil {
 		return nil, errNoVerifier
 	}
@@ -97,7 +97,7 @@ func Cache(verifier webhookcfg.CredentialVerifier, options *CacheOptions) (*Cach
 	if options.TTL < 0 || options.Size < 0 {
 		return nil, errors.New("auth: negative cache option")
 	}
-	c := &Cached{
+	c := &Cache{
 		verifier:   verifier,
 		revision:   options.Revision,
 		contextKey: options.Key,
@@ -122,7 +122,7 @@ var errChanging = errors.New("auth: credentials changed during each of 3 checks"
 // credentials changed is made again. If ctx ends first, its error is returned and the
 // check continues for other callers, for at most 30 seconds. If the wrapped verifier
 // panics, Verify panics in every caller that waits for that check.
-func (c *Cached) Verify(ctx context.Context, id, secret string) (webhookcfg.Client, error) {
+func (c *Cache) Verify(ctx context.Context, id, secret string) (webhookcfg.Client, error) {
 	credential := c.digest(ctx, id, secret)
 	for range maxChecks {
 		found, now := c.lookup(credential)
@@ -150,7 +150,7 @@ func (c *Cached) Verify(ctx context.Context, id, secret string) (webhookcfg.Clie
 
 // Drop invalidates everything remembered, including the results of checks that are
 // under way. Call it when a credential was revoked and the verifier has no revision.
-func (c *Cached) Drop() {
+func (c *Cache) Drop() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.drops++
@@ -158,10 +158,10 @@ func (c *Cached) Drop() {
 }
 
 // Revision returns the revision of the wrapped verifier, 0 if it has none.
-func (c *Cached) Revision() uint64 { return c.revision() }
+func (c *Cache) Revision() uint64 { return c.revision() }
 
 // lookup returns the last success of a credential, if any, and the present version.
-func (c *Cached) lookup(credential digest) (verification, version) {
+func (c *Cache) lookup(credential digest) (verification, version) {
 	revision := c.revision()
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -169,7 +169,7 @@ func (c *Cached) lookup(credential digest) (verification, version) {
 	return found, version{revision, c.drops}
 }
 
-func (c *Cached) record(credential digest, v verification, err error) {
+func (c *Cache) record(credential digest, v verification, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	switch {
@@ -191,7 +191,7 @@ func sharedCheck(credential digest, v version) string {
 // digest returns a hash that cannot be computed without the seed, so that the time of a
 // lookup reveals nothing about what is remembered. A plain prefix is sufficient as the
 // key, since digests never leave the process.
-func (c *Cached) digest(ctx context.Context, id, secret string) digest {
+func (c *Cache) digest(ctx context.Context, id, secret string) digest {
 	source, _ := webhookcfg.SourceAddr(ctx)
 	var buf [256]byte
 	text := append(buf[:0], c.seed[:]...)

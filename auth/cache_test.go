@@ -63,9 +63,9 @@ func (c *counted) wantCalls(t *testing.T, want int64) {
 	}
 }
 
-func mustCache(t testing.TB, v webhookcfg.CredentialVerifier, options *auth.CacheOptions) *auth.Cached {
+func mustCache(t testing.TB, v webhookcfg.CredentialVerifier, options *auth.CacheOptions) *auth.Cache {
 	t.Helper()
-	cached, err := auth.Cache(v, options)
+	cached, err := auth.NewCache(v, options)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -280,9 +280,9 @@ func TestCacheKey(t *testing.T) {
 // TestRevokedDuringCheck: a check that started before a revocation does not sign in after
 // it, for any of its callers.
 func TestRevokedDuringCheck(t *testing.T) {
-	for name, invalidate := range map[string]func(*atomic.Uint64, *auth.Cached){
-		"revision": func(revision *atomic.Uint64, _ *auth.Cached) { revision.Add(1) },
-		"drop":     func(_ *atomic.Uint64, v *auth.Cached) { v.Drop() },
+	for name, invalidate := range map[string]func(*atomic.Uint64, *auth.Cache){
+		"revision": func(revision *atomic.Uint64, _ *auth.Cache) { revision.Add(1) },
+		"drop":     func(_ *atomic.Uint64, v *auth.Cache) { v.Drop() },
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -337,9 +337,9 @@ func TestRevisionThroughAWrapper(t *testing.T) {
 }
 
 func TestCacheIsInvalidated(t *testing.T) {
-	for name, invalidate := range map[string]func(*counted, *auth.Cached){
-		"revision": func(inner *counted, _ *auth.Cached) { inner.revision.Add(1) },
-		"drop":     func(_ *counted, v *auth.Cached) { v.Drop() },
+	for name, invalidate := range map[string]func(*counted, *auth.Cache){
+		"revision": func(inner *counted, _ *auth.Cache) { inner.revision.Add(1) },
+		"drop":     func(_ *counted, v *auth.Cache) { v.Drop() },
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -506,11 +506,11 @@ func TestCacheSurvivesGoexit(t *testing.T) {
 }
 
 func TestCacheOptions(t *testing.T) {
-	if _, err := auth.Cache(nil, nil); err == nil {
+	if _, err := auth.NewCache(nil, nil); err == nil {
 		t.Error("accepted a nil verifier")
 	}
 	for _, options := range []auth.CacheOptions{{TTL: -1}, {Size: -1}} {
-		if _, err := auth.Cache(new(counted), &options); err == nil {
+		if _, err := auth.NewCache(new(counted), &options); err == nil {
 			t.Errorf("accepted %+v", options)
 		}
 	}

@@ -11,8 +11,8 @@
 // They nest: the cache wraps the throttle, which wraps the file.
 //
 //	file, err := auth.OpenFile("/etc/hooks/credentials", &auth.FileOptions{Poll: 10 * time.Second})
-//	throttled, err := auth.Throttle(file, nil)
-//	verifier, err := auth.Cache(throttled, nil)
+//	throttled, err := auth.NewThrottle(file, nil)
+//	verifier, err := auth.NewCache(throttled, nil)
 //	handler, err := webhookcfg.NewHandler(store, verifier, nil)
 //	withSource, err := auth.WithSource() // of the proxies in front, if any
 //	server := http.Server{Handler: withSource(mux)} // outermost

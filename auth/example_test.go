@@ -19,8 +19,8 @@ import (
 	"example.com/go-webhookcfg/webhookcfg"
 )
 
-func ExampleStatic() {
-	verifier, err := auth.Static(
+func ExampleNewStatic() {
+	verifier, err := auth.NewStatic(
 		// Two secrets, while the client switches from one to the other.
 		auth.Credential{ID: "acme", Secrets: auth.Secrets("old-long-random-secret", "new-long-random-secret")},
 		// A second id for the same owner, to replace the first one.
@@ -45,7 +45,7 @@ func ExampleStatic() {
 // A function can call another service or, as here, change the result of a verifier: its
 // clients own configurations under names that the host chooses.
 func ExampleFunc() {
-	clients, err := auth.Static(auth.Credential{ID: "acme", Secrets: auth.Secrets("a-long-random-secret")})
+	clients, err := auth.NewStatic(auth.Credential{ID: "acme", Secrets: auth.Secrets("a-long-random-secret")})
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -90,7 +90,7 @@ end
 // The clients are in a database of the host, with hashes of a kind that it chose. For
 // bcrypt, hash calls bcrypt.GenerateFromPassword, and compare is
 // bcrypt.CompareHashAndPassword.
-func ExampleLookup() {
+func ExampleNewLookup() {
 	const rounds = 10_000 // for a short example; OWASP recommends 600,000
 	hash := func(secret []byte) ([]byte, error) {
 		salt := []byte(rand.Text()) // 26 bytes
@@ -117,7 +117,7 @@ func ExampleLookup() {
 	}
 	find := func(_ context.Context, id string) ([]auth.HashedSecret, error) { return database[id], nil }
 
-	verifier, err := auth.Lookup(find, hash, compare, nil)
+	verifier, err := auth.NewLookup(find, hash, compare, nil)
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -131,18 +131,18 @@ func ExampleLookup() {
 
 // The order matters: with the cache around the throttle, a client that has signed in is
 // not limited by guesses from the same address.
-func ExampleThrottle() {
-	clients, err := auth.Static(auth.Credential{ID: "acme", Secrets: auth.Secrets("a-long-random-secret")})
+func ExampleNewThrottle() {
+	clients, err := auth.NewStatic(auth.Credential{ID: "acme", Secrets: auth.Secrets("a-long-random-secret")})
 	if err != nil {
 		log.Fatal(err)
 	}
-	throttled, err := auth.Throttle(clients, &auth.ThrottleOptions{
+	throttled, err := auth.NewThrottle(clients, &auth.ThrottleOptions{
 		PerClientAndSource: auth.Rate{Burst: 2, Every: time.Minute},
 	})
 	if err != nil {
 		log.Fatal(err)
 	}
-	verifier, err := auth.Cache(throttled, nil)
+	verifier, err := auth.NewCache(throttled, nil)
 	if err != nil {
 		log.Fatal(err)
 	}

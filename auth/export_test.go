@@ -68,7 +68,7 @@ func CheapPBKDF2Line(id, secret string, rounds int) string {
 	return pbkdf2Line(id, secretHash{rounds, salt, cheapDerive(secret, salt, rounds)})
 }
 
-func CountedStatic(w *Work, credentials ...Credential) (*Clients, error) {
+func CountedStatic(w *Work, credentials ...Credential) (*Static, error) {
 	return static(w.counted(), credentials)
 }
 
@@ -125,19 +125,19 @@ func Reprint(text string) (marked string, line int, err error) {
 }
 
 // Remembered returns the number of credentials in a cache.
-func (c *Cached) Remembered() int {
+func (c *Cache) Remembered() int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.verified.Len()
 }
 
 // Digest returns the key of a credential without a source in a cache.
-func (c *Cached) Digest(id, secret string) [32]byte {
+func (c *Cache) Digest(id, secret string) [32]byte {
 	return c.digest(context.Background(), id, secret)
 }
 
 // Rows returns the size of the largest table of a throttle.
-func (t *Throttled) Rows() int {
+func (t *Throttle) Rows() int {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return max(t.pairs.Len(), t.sources.Len(), t.sites.Len(), t.clients.Len(), t.known.Len())

@@ -18,7 +18,7 @@ type HashedSecret struct {
 	Client webhookcfg.Client
 }
 
-// LookupOptions configures a [Stored] verifier. The zero value of every field is a safe
+// LookupOptions configures a [Lookup] verifier. The zero value of every field is a safe
 // default.
 type LookupOptions struct {
 	// MaxHashes is the number of comparisons of every refusal, and so the largest number
@@ -33,9 +33,9 @@ type LookupOptions struct {
 
 const defaultMaxHashes = 2
 
-// Stored is a verifier for clients that the host stores. It is safe for concurrent use
-// if the functions of the host are. Make one with [Lookup].
-type Stored struct {
+// Lookup is a verifier for clients that the host stores. It is safe for concurrent use
+// if the functions of the host are. Make one with [NewLookup].
+type Lookup struct {
 	find    func(ctx context.Context, id string) ([]HashedSecret, error)
 	compare func(hash, secret []byte) error
 	hashes  int
@@ -43,7 +43,7 @@ type Stored struct {
 	slots   *slots
 }
 
-// Lookup returns a verifier for clients that the host stores, for example in a database,
+// NewLookup returns a verifier for clients that the host stores, for example in a database,
 // with hashes of a kind that the host chooses, such as bcrypt or argon2id.
 //
 // The function find returns the secrets of a client. It returns none, and no error or
@@ -54,19 +54,19 @@ type Stored struct {
 // The function compare returns nil if a hash is that of a secret, otherwise an error,
 // which must hold neither. bcrypt.CompareHashAndPassword is such a function; it ignores
 // what follows the 72nd byte of a secret. The function hash returns a new hash of a
-// secret. Lookup calls it once, for a hash to compare with where a client has fewer than
+// secret. NewLookup calls it once, for a hash to compare with where a client has fewer than
 // MaxHashes: so every refusal takes as many comparisons, whether the client exists or
 // not. They take the same time if all stored hashes have the parameters, such as the
 // cost or the memory, that hash uses; those of other hashes reveal that a client exists.
 //
-// Lookup fails if hash does, or if compare refuses the new hash or accepts another
+// NewLookup fails if hash does, or if compare refuses the new hash or accepts another
 // secret for it. Nil options mean the zero options.
-func Lookup(
+func NewLookup(
 	find func(ctx context.Context, id string) ([]HashedSecret, error),
 	hash func(secret []byte) ([]byte, error),
 	compare func(hash, secret []byte) error,
 	options *LookupOptions,
-) (*Stored, error) {
+) (*Lookup, error) {
 	if options == nil {
 		options = &LookupOptions{}
 	}
@@ -88,7 +88,7 @@ func Lookup(
 	if compare(dummy, []byte(NewSecret())) == nil {
 		return nil, errors.New("auth: a hash matches two secrets")
 	}
-	return &Stored{
+	return &Lookup{
 		find:    find,
 		compare: compare,
 		hashes:  cmp.Or(options.MaxHashes, defaultMaxHashes),
@@ -100,30 +100,30 @@ func Lookup(
 // Verify implements [webhookcfg.CredentialVerifier]. It completes the current comparison
 // when ctx ends. A refusal wraps the errors of the comparisons, since one of them may
 // report a malformed hash.
-func (s *Stored) Verify(ctx context.Context, id, secret string) (webhookcfg.Client, error) {
-	secrets, err := s.find(ctx, id)
+func (l *Lookup) Verify(ctx context.Context, id, secret string) (webhookcfg.Client, error) {
+	secrets, err := l.find(ctx, id)
 	switch {
 	case errors.Is(err, webhookcfg.ErrInvalidCredentials):
 		secrets = nil
 	case err != nil:
 		return webhookcfg.Client{}, fmt.Errorf("auth: looking up a client: %w", err)
-	case len(secrets) > s.hashes:
-		return webhookcfg.Client{}, fmt.Errorf("auth: client with %d hashes, more than the %d of LookupOptions.MaxHashes", len(secrets), s.hashes)
+	case len(secrets) > l.hashes:
+		return webhookcfg.Client{}, fmt.Errorf("auth: client with %d hashes, more than the %d of LookupOptions.MaxHashes", len(secrets), l.hashes)
 	}
-	if err := s.slots.acquire(ctx); err != nil {
+	if err := l.slots.acquire(ctx); err != nil {
 		return webhookcfg.Client{}, fmt.Errorf("auth: comparing a secret: %w", err)
 	}
-	defer s.slots.release()
+	defer l.slots.release()
 	reasons := []error{webhookcfg.ErrInvalidCredentials}
-	for i := range s.hashes {
+	for i := range l.hashes {
 		if err := ctx.Err(); err != nil {
 			return webhookcfg.Client{}, fmt.Errorf("auth: comparing a secret: %w", err)
 		}
 		if i >= len(secrets) || len(secrets[i].Hash) == 0 {
-			_ = s.compare(s.dummy, []byte(secret)) // only for its cost
+			_ = l.compare(l.dummy, []byte(secret)) // only for its cost
 			continue
 		}
-		err := s.compare(secrets[i].Hash, []byte(secret))
+		err := l.compare(secrets[i].Hash, []byte(secret))
 		if err == nil {
 			return secrets[i].Client, nil
 		}

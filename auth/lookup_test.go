@@ -86,9 +86,9 @@ func find(ctx context.Context, id string) ([]auth.HashedSecret, error) {
 
 var errDown = errors.New("down")
 
-func mustLookup(t *testing.T, h *hostHash, options *auth.LookupOptions) *auth.Stored {
+func mustLookup(t *testing.T, h *hostHash, options *auth.LookupOptions) *auth.Lookup {
 	t.Helper()
-	v, err := auth.Lookup(find, h.hash, h.compare, options)
+	v, err := auth.NewLookup(find, h.hash, h.compare, options)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -224,7 +224,7 @@ func TestLookupOptions(t *testing.T) {
 		{"MaxHashes", find, h.hash, h.compare, &auth.LookupOptions{MaxHashes: 9}},
 		{"negative SlowHashes", find, h.hash, h.compare, &auth.LookupOptions{SlowHashes: -1}},
 	} {
-		if _, err := auth.Lookup(tt.find, tt.hash, tt.compare, tt.options); err == nil {
+		if _, err := auth.NewLookup(tt.find, tt.hash, tt.compare, tt.options); err == nil {
 			t.Errorf("accepted: %s", tt.name)
 		}
 	}
@@ -234,7 +234,7 @@ func TestLookupOptions(t *testing.T) {
 func TestLookupKeepsItsHash(t *testing.T) {
 	h := new(hostHash)
 	var returned []byte
-	v, err := auth.Lookup(find, func(secret []byte) (_ []byte, err error) {
+	v, err := auth.NewLookup(find, func(secret []byte) (_ []byte, err error) {
 		returned, err = h.hash(secret)
 		return returned, err
 	}, func(hash, secret []byte) error {

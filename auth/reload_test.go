@@ -221,7 +221,7 @@ func TestReloadUnderLoad(t *testing.T) {
 	}
 	path := writeFile(t, sha256Line("c", secrets[0]))
 	f := mustOpen(t, path, nil)
-	v, err := auth.Cache(f, nil)
+	v, err := auth.NewCache(f, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -45,25 +45,25 @@ func (c Credential) LogValue() slog.Value { return slog.StringValue(c.ID) }
 // MarshalText implements [encoding.TextMarshaler]: it returns the ID.
 func (c Credential) MarshalText() ([]byte, error) { return []byte(c.ID), nil }
 
-// Clients is a verifier for a fixed set of clients. It is safe for concurrent use.
-// Make one with [Static].
-type Clients struct {
+// Static is a verifier for a fixed set of clients. It is safe for concurrent use.
+// Make one with [NewStatic].
+type Static struct {
 	set *clientSet
 }
 
-// Static returns a verifier for the given credentials, at least one. It stores hashes
+// NewStatic returns a verifier for the given credentials, at least one. It stores hashes
 // of the secrets, not the secrets. The error for a duplicate or malformed credential
 // holds its number, counted from 1.
-func Static(credentials ...Credential) (*Clients, error) {
+func NewStatic(credentials ...Credential) (*Static, error) {
 	return static(&stdHasher, credentials)
 }
 
 // Verify implements [webhookcfg.CredentialVerifier]. It does not block.
-func (c *Clients) Verify(ctx context.Context, id, secret string) (webhookcfg.Client, error) {
-	return c.set.verify(ctx, id, secret)
+func (s *Static) Verify(ctx context.Context, id, secret string) (webhookcfg.Client, error) {
+	return s.set.verify(ctx, id, secret)
 }
 
-func static(h *hasher, credentials []Credential) (*Clients, error) {
+func static(h *hasher, credentials []Credential) (*Static, error) {
 	if len(credentials) == 0 {
 		return nil, fmt.Errorf("auth: %w", errNoClients)
 	}
@@ -77,7 +77,7 @@ func static(h *hasher, credentials []Credential) (*Clients, error) {
 	if err != nil {
 		return nil, fmt.Errorf("auth: credential %d: %w", pos, err)
 	}
-	return &Clients{set}, nil
+	return &Static{set}, nil
 }
 
 func (b builder) addCredential(pos int, c Credential) error {

@@ -35,11 +35,11 @@ func mustRefuse(t *testing.T, v webhookcfg.CredentialVerifier, id, secret string
 	}
 }
 
-// long returns a secret of the length that [auth.Static] requires.
+// long returns a secret of the length that [auth.NewStatic] requires.
 func long(secret string) string { return secret + ":0123456789abcdef" }
 
 func TestStatic(t *testing.T) {
-	v, err := auth.Static(
+	v, err := auth.NewStatic(
 		auth.Credential{ID: "spaced", Secrets: auth.Secrets("open sesame £££££")},
 		auth.Credential{ID: "rotating", Secrets: auth.Secrets(long("old"), long("new"))},
 		auth.Credential{ID: "acme-2025", Secrets: auth.Secrets(long("s")), Owner: "acme"},
@@ -98,7 +98,7 @@ func TestStaticRefuses(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			v, err := auth.Static(good, tt.second)
+			v, err := auth.NewStatic(good, tt.second)
 			if err == nil || v != nil {
 				t.Fatalf("got %v, %v, want an error", v, err)
 			}
@@ -107,7 +107,7 @@ func TestStaticRefuses(t *testing.T) {
 			}
 		})
 	}
-	if _, err := auth.Static(); err == nil {
+	if _, err := auth.NewStatic(); err == nil {
 		t.Error("accepted no credentials")
 	}
 }

@@ -42,7 +42,7 @@ func (r Rate) times(n int) Rate {
 	return Rate{Burst: min(r.Burst, math.MaxInt/n) * n, Every: max(r.Every/time.Duration(n), 1)}
 }
 
-// ThrottleOptions configures a [Throttled] verifier. The zero value of every field is a
+// ThrottleOptions configures a [Throttle] verifier. The zero value of every field is a
 // safe default.
 type ThrottleOptions struct {
 	// PerClientAndSource limits the failures of one id from one source; the zero Rate
@@ -94,9 +94,9 @@ func (e *LimitError) RetryAfter() time.Duration { return e.wait }
 
 var errNoSource = errors.New("auth: no source address in the context (see WithSource)")
 
-// Throttled is a verifier that limits failed sign-ins. It is safe for concurrent use.
-// Make one with [Throttle].
-type Throttled struct {
+// Throttle is a verifier that limits failed sign-ins. It is safe for concurrent use.
+// Make one with [NewThrottle].
+type Throttle struct {
 	verifier webhookcfg.CredentialVerifier
 	revision func() uint64
 	seed     maphash.Seed
@@ -115,7 +115,7 @@ type pair struct {
 	source netip.Prefix
 }
 
-// Throttle returns a verifier that limits the rate of failed sign-ins with token
+// NewThrottle returns a verifier that limits the rate of failed sign-ins with token
 // buckets: of one id from one source, of one source, of one IPv6 /48 network, and of one
 // id. When a bucket is empty, Verify returns a [*LimitError] without calling the given
 // verifier. A source is an IPv4 address or an IPv6 /64 network, taken from the context:
@@ -128,10 +128,10 @@ type pair struct {
 // that those for ids and for /48 networks are not consulted for sources that the id has
 // signed in from.
 //
-// Put [Cache] around Throttle, not inside: then credentials that have signed in continue
+// Put a [Cache] around a Throttle, not inside: then credentials that have signed in continue
 // to be accepted while other clients at the same address are limited, and concurrent
 // requests with one credential take one token. Nil options mean the zero options.
-func Throttle(verifier webhookcfg.CredentialVerifier, options *ThrottleOptions) (*Throttled, error) {
+func NewThrottle(verifier webhookcfg.CredentialVerifier, options *ThrottleOptions) (*Throttle, error) {
 	if verifier == nil {
 		return nil, errNoVerifier
 	}
@@ -148,7 +148,7 @@ func Throttle(verifier webhookcfg.CredentialVerifier, options *ThrottleOptions) 
 		return nil, err
 	}
 	size := cmp.Or(options.Size, defaultThrottleSize)
-	return &Throttled{
+	return &Throttle{
 		verifier: verifier,
 		revision: revisionOf(verifier),
 		seed:     maphash.MakeSeed(),
@@ -165,7 +165,7 @@ func newLimiter[K comparable](rate Rate, size int) *ratelimit.Limiter[K] {
 }
 
 // Verify implements [webhookcfg.CredentialVerifier].
-func (t *Throttled) Verify(ctx context.Context, id, secret string) (webhookcfg.Client, error) {
+func (t *Throttle) Verify(ctx context.Context, id, secret string) (webhookcfg.Client, error) {
 	addr, ok := webhookcfg.SourceAddr(ctx)
 	if !ok {
 		return webhookcfg.Client{}, errNoSource
@@ -196,7 +196,7 @@ func countsAsGuess(ctx context.Context, err error) bool {
 }
 
 // Revision returns the revision of the wrapped verifier, 0 if it has none.
-func (t *Throttled) Revision() uint64 { return t.revision() }
+func (t *Throttle) Revision() uint64 { return t.revision() }
 
 // charge is the set of tokens that one sign-in has taken.
 type charge struct {
@@ -215,7 +215,7 @@ func (c charge) perPair() pair {
 func (c charge) site() netip.Prefix { return site(c.pair.source.Addr()) }
 
 // charge takes a token from each bucket, or from none if one is empty.
-func (t *Throttled) charge(p pair) (charge, error) {
+func (t *Throttle) charge(p pair) (charge, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	now := time.Now()
@@ -238,7 +238,7 @@ func (t *Throttled) charge(p pair) (charge, error) {
 }
 
 // refund gives back the tokens of a sign-in.
-func (t *Throttled) refund(c charge, signedIn bool) {
+func (t *Throttle) refund(c charge, signedIn bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	now := time.Now()

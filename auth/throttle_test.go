@@ -18,9 +18,9 @@ import (
 	"example.com/go-webhookcfg/webhookcfg"
 )
 
-func mustThrottle(t testing.TB, v webhookcfg.CredentialVerifier, options *auth.ThrottleOptions) *auth.Throttled {
+func mustThrottle(t testing.TB, v webhookcfg.CredentialVerifier, options *auth.ThrottleOptions) *auth.Throttle {
 	t.Helper()
-	throttled, err := auth.Throttle(v, options)
+	throttled, err := auth.NewThrottle(v, options)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -401,7 +401,7 @@ func TestThrottleModel(t *testing.T) {
 }
 
 func TestThrottleOptions(t *testing.T) {
-	if _, err := auth.Throttle(nil, nil); err == nil {
+	if _, err := auth.NewThrottle(nil, nil); err == nil {
 		t.Error("accepted a nil verifier")
 	}
 	for _, options := range []auth.ThrottleOptions{
@@ -411,7 +411,7 @@ func TestThrottleOptions(t *testing.T) {
 		{PerClientAndSource: auth.Rate{Burst: -1, Every: time.Second}},
 		{PerClient: auth.Rate{Burst: math.MaxInt32, Every: math.MaxInt64}},
 	} {
-		if _, err := auth.Throttle(new(counted), &options); err == nil {
+		if _, err := auth.NewThrottle(new(counted), &options); err == nil {
 			t.Errorf("accepted %+v", options)
 		}
 	}

@@ -234,7 +234,7 @@ func TestAbortHandler(t *testing.T) {
 // TestAbortInCachedVerifier: nor does a cache of sign-ins, which calls the verifier in a
 // goroutine of its own, make net/http log it.
 func TestAbortInCachedVerifier(t *testing.T) {
-	cached, err := auth.Cache(verifier(func(context.Context, string, string) (webhookcfg.Client, error) { panic(http.ErrAbortHandler) }), nil)
+	cached, err := auth.NewCache(verifier(func(context.Context, string, string) (webhookcfg.Client, error) { panic(http.ErrAbortHandler) }), nil)
 	if err != nil {
 		t.Fatal(err)
 	}

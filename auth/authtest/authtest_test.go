@@ -69,7 +69,7 @@ func TestRightVerifier(t *testing.T) {
 func TestOwnVerifiers(t *testing.T) {
 	h, r := harness()
 	h.Work = nil
-	static, err := auth.Static(
+	static, err := auth.NewStatic(
 		auth.Credential{ID: "rotating", Secrets: auth.Secrets(r.secrets["rotating"]...)},
 		auth.Credential{ID: "human", Secrets: auth.Secrets(r.secrets["human"]...), Owner: "rotating"},
 		auth.Credential{ID: "long", Secrets: auth.Secrets(r.secrets["long"]...)},
@@ -78,12 +78,12 @@ func TestOwnVerifiers(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	cached, err := auth.Cache(static, nil)
+	cached, err := auth.NewCache(static, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	unlimited := auth.Rate{Burst: 1_000_000, Every: time.Second}
-	throttled, err := auth.Throttle(static, &auth.ThrottleOptions{
+	throttled, err := auth.NewThrottle(static, &auth.ThrottleOptions{
 		PerClientAndSource: unlimited, PerSource: unlimited, PerClient: unlimited,
 	})
 	if err != nil {

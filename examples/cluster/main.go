@@ -102,7 +102,7 @@ func run(ctx context.Context, args []string, getenv func(string) string, stdout,
 // replica serves the HTTP interface over the shared store.
 func replica(ctx context.Context, shared *shared, cfg config, stdout io.Writer, logger *slog.Logger) error {
 	id, secret, _ := strings.Cut(cfg.client, ":")
-	clients, err := auth.Static(auth.Credential{ID: id, Secrets: auth.Secrets(secret)})
+	clients, err := auth.NewStatic(auth.Credential{ID: id, Secrets: auth.Secrets(secret)})
 	if err != nil {
 		return fmt.Errorf("environment variable CLIENT, want for instance acme:a-long-random-secret: %w", err)
 	}

@@ -17,7 +17,7 @@ func main() {
 
 func newService(webhooks webhookcfg.Store) http.Handler {
 	acme := auth.Credential{ID: "acme", Secrets: auth.Secrets("a-long-random-secret")}
-	clients, err := auth.Static(acme)
+	clients, err := auth.NewStatic(acme)
 	if err != nil {
 		log.Fatal(err)
 	}

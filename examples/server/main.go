@@ -189,11 +189,11 @@ func withSource(next http.Handler, proxies []netip.Prefix, logger *slog.Logger) 
 
 // limit limits failed sign-ins, but not the clients that have signed in.
 func limit(clients webhookcfg.CredentialVerifier) (webhookcfg.CredentialVerifier, error) {
-	throttled, err := auth.Throttle(clients, nil)
+	throttled, err := auth.NewThrottle(clients, nil)
 	if err != nil {
 		return nil, err
 	}
-	return auth.Cache(throttled, nil)
+	return auth.NewCache(throttled, nil)
 }
 
 // closers are what run has opened, to be closed in reverse order.
@@ -227,7 +227,7 @@ func openStore(name string, logger *slog.Logger, opened *closers) (webhookcfg.St
 func openClients(path string, logger *slog.Logger, opened *closers) (webhookcfg.CredentialVerifier, func(net.Addr) string, error) {
 	if path == "" {
 		id, secret := "client-"+rand.Text()[:8], auth.NewSecret()
-		created, err := auth.Static(auth.Credential{ID: id, Secrets: auth.Secrets(secret)})
+		created, err := auth.NewStatic(auth.Credential{ID: id, Secrets: auth.Secrets(secret)})
 		return created, func(at net.Addr) string { return commands(at, id, secret) }, err
 	}
 	file, err := auth.OpenFile(path, &auth.FileOptions{Poll: 2 * time.Second, Logger: logger})

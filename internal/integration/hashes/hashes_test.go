@@ -1,4 +1,4 @@
-// Package hashes tests [auth.Lookup] with the password hashes of golang.org/x/crypto.
+// Package hashes tests [auth.NewLookup] with the password hashes of golang.org/x/crypto.
 package hashes_test
 
 import (
@@ -53,7 +53,7 @@ func conforms(t *testing.T, hash func(secret []byte) ([]byte, error), compare fu
 		database[c.ID] = append(database[c.ID], auth.HashedSecret{Hash: stored, Client: webhookcfg.Client{ID: c.Owner}})
 	}
 	find := func(_ context.Context, id string) ([]auth.HashedSecret, error) { return database[id], nil }
-	verifier, err := auth.Lookup(find, hash, compare, nil)
+	verifier, err := auth.NewLookup(find, hash, compare, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
