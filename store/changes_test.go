@@ -65,7 +65,7 @@ func TestMemoryFeedsDiffer(t *testing.T) {
 // nothing, and otherwise a name allocates once between two reads.
 func TestMemoryFeedDoesNotAllocate(t *testing.T) {
 	m := store.NewMemory()
-	apply := func() { apply(t, m, webhookcfg.Unset("acme", webhookcfg.Entity("e1"))) }
+	apply := func() { apply(t, m, webhookcfg.UnsetChange("acme", webhookcfg.Entity("e1"))) }
 	if n := testing.AllocsPerRun(100, apply); n > 0 {
 		t.Errorf("%v allocations without a reader", n)
 	}

@@ -26,7 +26,7 @@ func ExampleFile_Backup() {
 	defer webhooks.Close()
 
 	ctx := context.Background()
-	change := webhookcfg.Set("acme", webhookcfg.Entity("e1"), egress.NewURL("https://hooks.example.com/in?token=t0ken"))
+	change := webhookcfg.SetChange("acme", webhookcfg.Entity("e1"), egress.NewURL("https://hooks.example.com/in?token=t0ken"))
 	if err := webhooks.Apply(ctx, change); err != nil {
 		log.Fatal(err)
 	}

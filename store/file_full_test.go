@@ -23,7 +23,7 @@ const diskSector = 64
 // then short again.
 func sized(n int) webhookcfg.Change {
 	long := strings.Repeat("x", n*37%400)
-	return at(n, webhookcfg.Set(clients[n%2], webhookcfg.Entity(entities[n/2%4]), egress.NewURL("https://hooks.example.com/"+long)))
+	return at(n, webhookcfg.SetChange(clients[n%2], webhookcfg.Entity(entities[n/2%4]), egress.NewURL("https://hooks.example.com/"+long)))
 }
 
 // maxRecord is a bound of the length of their records.

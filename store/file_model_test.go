@@ -86,19 +86,19 @@ func observe(s webhookcfg.Store, clients ...string) string {
 }
 
 func set(client, entity string, n int) webhookcfg.Change {
-	return at(n, webhookcfg.Set(client, webhookcfg.Entity(entity), url(n)))
+	return at(n, webhookcfg.SetChange(client, webhookcfg.Entity(entity), url(n)))
 }
 
 func setAll(client string, n int) webhookcfg.Change {
-	return at(n, webhookcfg.Set(client, webhookcfg.All(), url(n)))
+	return at(n, webhookcfg.SetChange(client, webhookcfg.All(), url(n)))
 }
 
 func unset(client, entity string, n int) webhookcfg.Change {
-	return at(n, webhookcfg.Unset(client, webhookcfg.Entity(entity)))
+	return at(n, webhookcfg.UnsetChange(client, webhookcfg.Entity(entity)))
 }
 
 func unsetAll(client string, n int) webhookcfg.Change {
-	return at(n, webhookcfg.Unset(client, webhookcfg.All()))
+	return at(n, webhookcfg.UnsetChange(client, webhookcfg.All()))
 }
 
 // url is long enough for a few records to fill a sector.

@@ -86,9 +86,9 @@ func (s *fileState) collect(w *walk) {
 
 // add adds the change that puts hook into effect for the scope.
 func (w *walk) add(scope webhookcfg.Scope, hook webhookcfg.Webhook) {
-	c := webhookcfg.Set(w.client, scope, hook.URL)
+	c := webhookcfg.SetChange(w.client, scope, hook.URL)
 	if hook.URL.IsZero() {
-		c = webhookcfg.Unset(w.client, scope)
+		c = webhookcfg.UnsetChange(w.client, scope)
 	}
 	c.Time = hook.Since
 	w.changes = append(w.changes, c)

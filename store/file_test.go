@@ -145,8 +145,8 @@ func TestInvalidChanges(t *testing.T) {
 		"the zero change": {},
 		"a broken client": unset("\xff", "e1", 1),
 		"a broken entity": unset("acme", "\xff", 1),
-		"a broken URL":    webhookcfg.Set("acme", webhookcfg.All(), egress.NewURL("https://\xff")),
-		"a long URL":      webhookcfg.Set("acme", webhookcfg.All(), egress.NewURL("https://"+strings.Repeat("x", 1<<17))),
+		"a broken URL":    webhookcfg.SetChange("acme", webhookcfg.All(), egress.NewURL("https://\xff")),
+		"a long URL":      webhookcfg.SetChange("acme", webhookcfg.All(), egress.NewURL("https://"+strings.Repeat("x", 1<<17))),
 	} {
 		if err := file.Apply(t.Context(), c); !errors.Is(err, webhookcfg.ErrInvalidArgument) {
 			t.Errorf("%s: %v", name, err)
@@ -215,7 +215,7 @@ func TestLogAndErrorsKeepURLsSecret(t *testing.T) {
 	var logged bytes.Buffer
 	o := &store.FileOptions{Logger: slog.New(slog.NewTextHandler(&logged, &slog.HandlerOptions{Level: slog.LevelDebug}))}
 	file := openFile(t, path, o)
-	secret := webhookcfg.Set("acme", webhookcfg.Entity("e1"), egress.NewURL("https://a.example/hush"))
+	secret := webhookcfg.SetChange("acme", webhookcfg.Entity("e1"), egress.NewURL("https://a.example/hush"))
 	apply(t, file, secret, secret)
 	if err := errors.Join(file.Compact(t.Context()), file.Close()); err != nil {
 		t.Fatal(err)

@@ -15,7 +15,7 @@ func TestZeroMemory(t *testing.T) {
 	if hook, err := m.Resolve(t.Context(), "acme", "e1"); err != nil || hook.Source != webhookcfg.SourceNone {
 		t.Errorf("resolve in the zero value: %v, %v", hook, err)
 	}
-	change := webhookcfg.Set("acme", webhookcfg.All(), egress.NewURL("https://h.example.com/"))
+	change := webhookcfg.SetChange("acme", webhookcfg.All(), egress.NewURL("https://h.example.com/"))
 	if err := m.Apply(t.Context(), change); err != nil {
 		t.Error(err)
 	}
@@ -25,7 +25,7 @@ func TestZeroMemory(t *testing.T) {
 func TestMemoryResolveDoesNotAllocate(t *testing.T) {
 	m := store.NewMemory()
 	for i := range 100 {
-		change := webhookcfg.Set("acme", webhookcfg.Entity(fmt.Sprint("e", i)), egress.NewURL("https://h.example.com/"))
+		change := webhookcfg.SetChange("acme", webhookcfg.Entity(fmt.Sprint("e", i)), egress.NewURL("https://h.example.com/"))
 		if err := m.Apply(t.Context(), change); err != nil {
 			t.Fatal(err)
 		}

@@ -18,7 +18,7 @@ import (
 func TestAudit(t *testing.T) {
 	st := store.NewMemory()
 	set := func(scope webhookcfg.Scope, url string) {
-		if err := st.Apply(t.Context(), webhookcfg.Set("acme", scope, egress.NewURL(url))); err != nil {
+		if err := st.Apply(t.Context(), webhookcfg.SetChange("acme", scope, egress.NewURL(url))); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -33,7 +33,7 @@ func TestAudit(t *testing.T) {
 		}
 		set(webhookcfg.Entity(fmt.Sprintf("e%04d", i)), url)
 	}
-	if err := st.Apply(t.Context(), webhookcfg.Unset("acme", webhookcfg.Entity("off"))); err != nil {
+	if err := st.Apply(t.Context(), webhookcfg.UnsetChange("acme", webhookcfg.Entity("off"))); err != nil {
 		t.Fatal(err)
 	}
 	audit := func(policy *egress.Policy) (got []string) {
@@ -75,7 +75,7 @@ func (l brokenLister) List(ctx context.Context, client, after string, limit int)
 func TestAuditFails(t *testing.T) {
 	st := store.NewMemory()
 	for _, scope := range []webhookcfg.Scope{webhookcfg.All(), webhookcfg.Entity("e1")} {
-		if err := st.Apply(t.Context(), webhookcfg.Set("acme", scope, egress.NewURL("https://93.184.216.34/t0ken"))); err != nil {
+		if err := st.Apply(t.Context(), webhookcfg.SetChange("acme", scope, egress.NewURL("https://93.184.216.34/t0ken"))); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -44,7 +44,7 @@ func (s Scope) String() string {
 func (s Scope) LogValue() slog.Value { return slog.StringValue(s.String()) }
 
 // Change is one set or unset, by one client, of one entity or of all. It is built by
-// [Set] or [Unset]; the zero value is invalid. The value that the handler checked is
+// [SetChange] or [UnsetChange]; the zero value is invalid. The value that the handler checked is
 // the value that the store applies.
 type Change struct {
 	// Client owns the configuration.
@@ -67,18 +67,18 @@ const (
 	opUnset
 )
 
-// Set returns the change that makes url the webhook of the scope.
-func Set(client string, scope Scope, url egress.URL) Change {
+// SetChange returns the change that makes url the webhook of the scope.
+func SetChange(client string, scope Scope, url egress.URL) Change {
 	return Change{Client: client, Scope: scope, URL: url, op: opSet}
 }
 
-// Unset returns the change that leaves the scope without a webhook.
-func Unset(client string, scope Scope) Change {
+// UnsetChange returns the change that leaves the scope without a webhook.
+func UnsetChange(client string, scope Scope) Change {
 	return Change{Client: client, Scope: scope, op: opUnset}
 }
 
 // Validate returns nil for a change that a store can apply: it has a client and
-// a scope, and a URL exactly if it was built by [Set]. Otherwise the error wraps
+// a scope, and a URL exactly if it was built by [SetChange]. Otherwise the error wraps
 // [ErrInvalidArgument]. In a valid change, URL.IsZero distinguishes an unset from a
 // set.
 func (c Change) Validate() error {

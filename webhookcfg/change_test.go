@@ -12,24 +12,24 @@ import (
 // entities.
 func TestValidate(t *testing.T) {
 	url := egress.NewURL(hookURL)
-	withURL := webhookcfg.Unset("c", webhookcfg.All())
+	withURL := webhookcfg.UnsetChange("c", webhookcfg.All())
 	withURL.URL = url
 	tests := []struct {
 		name   string
 		change webhookcfg.Change
 		valid  bool
 	}{
-		{"set one", webhookcfg.Set("c", webhookcfg.Entity("e"), url), true},
-		{"set all", webhookcfg.Set("c", webhookcfg.All(), url), true},
-		{"unset one", webhookcfg.Unset("c", webhookcfg.Entity("e")), true},
-		{"unset all", webhookcfg.Unset("c", webhookcfg.All()), true},
+		{"set one", webhookcfg.SetChange("c", webhookcfg.Entity("e"), url), true},
+		{"set all", webhookcfg.SetChange("c", webhookcfg.All(), url), true},
+		{"unset one", webhookcfg.UnsetChange("c", webhookcfg.Entity("e")), true},
+		{"unset all", webhookcfg.UnsetChange("c", webhookcfg.All()), true},
 
 		{"zero", webhookcfg.Change{}, false},
-		{"no client", webhookcfg.Set("", webhookcfg.All(), url), false},
-		{"zero scope", webhookcfg.Set("c", webhookcfg.Scope{}, url), false},
-		{"empty entity", webhookcfg.Unset("c", webhookcfg.Entity("")), false},
-		{"no URL", webhookcfg.Set("c", webhookcfg.All(), egress.URL{}), false},
-		{"empty URL", webhookcfg.Set("c", webhookcfg.All(), egress.NewURL("")), false},
+		{"no client", webhookcfg.SetChange("", webhookcfg.All(), url), false},
+		{"zero scope", webhookcfg.SetChange("c", webhookcfg.Scope{}, url), false},
+		{"empty entity", webhookcfg.UnsetChange("c", webhookcfg.Entity("")), false},
+		{"no URL", webhookcfg.SetChange("c", webhookcfg.All(), egress.URL{}), false},
+		{"empty URL", webhookcfg.SetChange("c", webhookcfg.All(), egress.NewURL("")), false},
 		{"unset with URL", withURL, false},
 		{"literal", webhookcfg.Change{Client: "c", Scope: webhookcfg.All(), URL: url}, false},
 		{"literal without URL", webhookcfg.Change{Client: "c", Scope: webhookcfg.All()}, false},

@@ -116,14 +116,14 @@ func Example_states() {
 		history []webhookcfg.Change
 	}{
 		{"nothing", nil},
-		{"base b", []webhookcfg.Change{webhookcfg.Set(client, all, b)}},
-		{"override v, no base", []webhookcfg.Change{webhookcfg.Set(client, one, v)}},
-		{"override v, base b", []webhookcfg.Change{webhookcfg.Set(client, all, b), webhookcfg.Set(client, one, v)}},
-		{"off, base b", []webhookcfg.Change{webhookcfg.Set(client, all, b), webhookcfg.Unset(client, one)}},
+		{"base b", []webhookcfg.Change{webhookcfg.SetChange(client, all, b)}},
+		{"override v, no base", []webhookcfg.Change{webhookcfg.SetChange(client, one, v)}},
+		{"override v, base b", []webhookcfg.Change{webhookcfg.SetChange(client, all, b), webhookcfg.SetChange(client, one, v)}},
+		{"off, base b", []webhookcfg.Change{webhookcfg.SetChange(client, all, b), webhookcfg.UnsetChange(client, one)}},
 	}
 	operations := []webhookcfg.Change{
-		webhookcfg.Set(client, one, u), webhookcfg.Set(client, all, u),
-		webhookcfg.Unset(client, one), webhookcfg.Unset(client, all),
+		webhookcfg.SetChange(client, one, u), webhookcfg.SetChange(client, all, u),
+		webhookcfg.UnsetChange(client, one), webhookcfg.UnsetChange(client, all),
 	}
 	after := func(history ...webhookcfg.Change) string {
 		st := store.NewMemory()

@@ -77,7 +77,7 @@ func TestFaults(t *testing.T) {
 				return webhookcfg.Delivery{Since: hook.Since, State: webhookcfg.DeliveryOK}, fault(ctx)
 			})
 			st := newRecorder()
-			if err := st.Apply(t.Context(), webhookcfg.Set("acme", webhookcfg.All(), egress.NewURL(hookURL))); err != nil {
+			if err := st.Apply(t.Context(), webhookcfg.SetChange("acme", webhookcfg.All(), egress.NewURL(hookURL))); err != nil {
 				t.Fatal(err)
 			}
 			return st, verifier(verify)

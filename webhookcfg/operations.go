@@ -115,7 +115,7 @@ func (o *operation) set(ctx context.Context, scope Scope) *apiError {
 	if e := o.probe(ctx); e != nil {
 		return e
 	}
-	return o.apply(ctx, Set(o.event.Client, scope, o.url))
+	return o.apply(ctx, SetChange(o.event.Client, scope, o.url))
 }
 
 func (o *operation) unset(ctx context.Context, scope Scope) *apiError {
@@ -123,7 +123,7 @@ func (o *operation) unset(ctx context.Context, scope Scope) *apiError {
 	if e := o.checkConfigured(ctx, scope); e != nil {
 		return e
 	}
-	return o.apply(ctx, Unset(o.event.Client, scope))
+	return o.apply(ctx, UnsetChange(o.event.Client, scope))
 }
 
 // policyError classifies an error of [egress.Policy.CheckContext].

@@ -39,7 +39,7 @@ func leaks(text string) bool {
 // TestSecretsStaySecret runs every failure, with parts of the host that quote their
 // arguments, and searches all output for secrets.
 func TestSecretsStaySecret(t *testing.T) {
-	change := webhookcfg.Set("acme", webhookcfg.All(), egress.NewURL(secretURL))
+	change := webhookcfg.SetChange("acme", webhookcfg.All(), egress.NewURL(secretURL))
 	quoting := func() error {
 		return fmt.Errorf("driver: bad value %q, path %s?k=QU3RY, %+v", secretURL, secretPath, change)
 	}
@@ -193,7 +193,7 @@ func TestSecretInHookPanic(t *testing.T) {
 func TestValuesRedact(t *testing.T) {
 	url := egress.NewURL(secretURL)
 	hook := webhookcfg.Webhook{URL: url, Source: webhookcfg.SourceOverride}
-	change := webhookcfg.Set("acme", webhookcfg.Entity("e1"), url)
+	change := webhookcfg.SetChange("acme", webhookcfg.Entity("e1"), url)
 	page := webhookcfg.Page{Base: hook, Overrides: []webhookcfg.Override{{Entity: "e1", Webhook: hook}}}
 	type hidden struct{ inner any }
 	type deep struct {

@@ -32,7 +32,7 @@ func newFixture(t *testing.T) fixture {
 		t.Fatal(err)
 	}
 	for _, client := range clients {
-		if err := file.Apply(t.Context(), webhookcfg.Set(client, webhookcfg.All(), egress.NewURL("https://example.com/"+client))); err != nil {
+		if err := file.Apply(t.Context(), webhookcfg.SetChange(client, webhookcfg.All(), egress.NewURL("https://example.com/"+client))); err != nil {
 			t.Fatal(err)
 		}
 	}

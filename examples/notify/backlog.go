@@ -42,7 +42,7 @@ func (s *service) backlog(ctx context.Context, operands []string, stdout io.Writ
 	}))
 	defer receiver.Close()
 	for i := range backlogClients {
-		set := webhookcfg.Set(backlogClient(i), webhookcfg.All(), egress.NewURL(receiver.URL))
+		set := webhookcfg.SetChange(backlogClient(i), webhookcfg.All(), egress.NewURL(receiver.URL))
 		if err := s.engine.store.Apply(ctx, set); err != nil {
 			return err
 		}

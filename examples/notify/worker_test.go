@@ -51,7 +51,7 @@ func TestWorker(t *testing.T) {
 			defer receiver.Close()
 			webhooks := store.NewMemory()
 			if tt.status != 0 {
-				if err := webhooks.Apply(t.Context(), webhookcfg.Set("acme", webhookcfg.All(), egress.NewURL(receiver.URL))); err != nil {
+				if err := webhooks.Apply(t.Context(), webhookcfg.SetChange("acme", webhookcfg.All(), egress.NewURL(receiver.URL))); err != nil {
 					t.Fatal(err)
 				}
 			}

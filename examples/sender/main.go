@@ -41,7 +41,7 @@ func run(ctx context.Context, out io.Writer) error {
 	receiver := httptest.NewServer(receive(ofAcme[0].Reveal(), out))
 	defer receiver.Close()
 	configurations := store.NewMemory()
-	change := webhookcfg.Set("acme", webhookcfg.All(), egress.NewURL(receiver.URL+"/in?token=t0ken"))
+	change := webhookcfg.SetChange("acme", webhookcfg.All(), egress.NewURL(receiver.URL+"/in?token=t0ken"))
 	if err := configurations.Apply(ctx, change); err != nil {
 		return err
 	}

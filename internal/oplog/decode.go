@@ -97,9 +97,9 @@ func (s *lineScanner) change() (c webhookcfg.Change, ok bool) {
 		return c, false
 	}
 	if isSet {
-		c = webhookcfg.Set(client, scope, url)
+		c = webhookcfg.SetChange(client, scope, url)
 	} else {
-		c = webhookcfg.Unset(client, scope)
+		c = webhookcfg.UnsetChange(client, scope)
 	}
 	c.Time = when
 	return c, c.Validate() == nil

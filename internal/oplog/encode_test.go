@@ -21,19 +21,19 @@ func at(seconds int, c webhookcfg.Change) webhookcfg.Change {
 }
 
 func set(client, entity, url string) webhookcfg.Change {
-	return webhookcfg.Set(client, webhookcfg.Entity(entity), egress.NewURL(url))
+	return webhookcfg.SetChange(client, webhookcfg.Entity(entity), egress.NewURL(url))
 }
 
 func setAll(client, url string) webhookcfg.Change {
-	return webhookcfg.Set(client, webhookcfg.All(), egress.NewURL(url))
+	return webhookcfg.SetChange(client, webhookcfg.All(), egress.NewURL(url))
 }
 
 func unset(client, entity string) webhookcfg.Change {
-	return webhookcfg.Unset(client, webhookcfg.Entity(entity))
+	return webhookcfg.UnsetChange(client, webhookcfg.Entity(entity))
 }
 
 func unsetAll(client string) webhookcfg.Change {
-	return webhookcfg.Unset(client, webhookcfg.All())
+	return webhookcfg.UnsetChange(client, webhookcfg.All())
 }
 
 func TestLineFormat(t *testing.T) {
@@ -109,7 +109,7 @@ func TestChangesThatCannotBeWritten(t *testing.T) {
 	early.Time = time.Date(-1, 12, 31, 0, 0, 0, 0, time.UTC)
 	for name, c := range map[string]webhookcfg.Change{
 		"zero":            {},
-		"no scope":        webhookcfg.Unset("acme", webhookcfg.Scope{}),
+		"no scope":        webhookcfg.UnsetChange("acme", webhookcfg.Scope{}),
 		"client bytes":    unset("\xff", "e1"),
 		"entity bytes":    unset("acme", "\xc3"),
 		"URL bytes":       set("acme", "e1", "https://example.com/\x80"),

@@ -128,9 +128,9 @@ func readSlowly(line []byte) (c webhookcfg.Change, ok bool) {
 	}
 	switch says.Op {
 	case "set":
-		c = webhookcfg.Set(says.Client, scope, egress.NewURL(says.URL))
+		c = webhookcfg.SetChange(says.Client, scope, egress.NewURL(says.URL))
 	case "unset":
-		c = webhookcfg.Unset(says.Client, scope)
+		c = webhookcfg.UnsetChange(says.Client, scope)
 	}
 	var err error
 	c.Time, err = time.Parse(time.RFC3339, says.Time)

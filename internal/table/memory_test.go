@@ -24,13 +24,13 @@ func TestMemoryIsGivenBack(t *testing.T) {
 	}
 	set := func(round, from int) {
 		for n := from; n < many; n++ {
-			tb.Apply(webhookcfg.Set("c", entity(round, n), url))
+			tb.Apply(webhookcfg.SetChange("c", entity(round, n), url))
 		}
 	}
 	unset := func(round int) {
 		for n := few; n < many; n++ {
 			// In an order that leaves gaps everywhere; 7919 shares no factor with the number.
-			tb.Apply(webhookcfg.Unset("c", entity(round, few+(n*7919)%(many-few))))
+			tb.Apply(webhookcfg.UnsetChange("c", entity(round, few+(n*7919)%(many-few))))
 		}
 	}
 	empty := liveHeap()
@@ -50,7 +50,7 @@ func TestMemoryIsGivenBack(t *testing.T) {
 	}
 	unset(5)
 	for n := range few {
-		tb.Apply(webhookcfg.Unset("c", entity(0, n)))
+		tb.Apply(webhookcfg.UnsetChange("c", entity(0, n)))
 	}
 	if left := liveHeap() - empty; left > full/100 {
 		t.Errorf("%d of %d bytes stay for no records", left, full)

@@ -127,8 +127,8 @@ func TestEveryHistory(t *testing.T) {
 	u, v := egress.NewURL("https://u.example.com/"), egress.NewURL("https://v.example.com/")
 	one, two := webhookcfg.Entity("e1"), webhookcfg.Entity("e2")
 	changes := []webhookcfg.Change{
-		webhookcfg.Set("c", one, u), webhookcfg.Set("c", two, v), webhookcfg.Set("c", webhookcfg.All(), v),
-		webhookcfg.Unset("c", one), webhookcfg.Unset("c", two), webhookcfg.Unset("c", webhookcfg.All()),
+		webhookcfg.SetChange("c", one, u), webhookcfg.SetChange("c", two, v), webhookcfg.SetChange("c", webhookcfg.All(), v),
+		webhookcfg.UnsetChange("c", one), webhookcfg.UnsetChange("c", two), webhookcfg.UnsetChange("c", webhookcfg.All()),
 	}
 	histories := 0
 	var extend func(history []webhookcfg.Change)
@@ -195,9 +195,9 @@ func TestLongHistories(t *testing.T) {
 		if r.IntN(4000) == 0 {
 			scope = webhookcfg.All()
 		}
-		c := webhookcfg.Set(client, scope, egress.NewURL(fmt.Sprintf("https://h.example.com/%d", r.IntN(3000))))
+		c := webhookcfg.SetChange(client, scope, egress.NewURL(fmt.Sprintf("https://h.example.com/%d", r.IntN(3000))))
 		if r.IntN(100) < unsets {
-			c = webhookcfg.Unset(client, scope)
+			c = webhookcfg.UnsetChange(client, scope)
 		}
 		c.Time = time.Unix(r.Int64N(1<<33), 0).UTC()
 		return c
@@ -228,7 +228,7 @@ func TestLongHistories(t *testing.T) {
 		}
 	}
 	for _, client := range clients {
-		tb.Apply(webhookcfg.Unset(client, webhookcfg.All()))
+		tb.Apply(webhookcfg.UnsetChange(client, webhookcfg.All()))
 	}
 	if tb.Len() != 0 || tb.Resolve("c1", "a").Source != webhookcfg.SourceNone {
 		t.Errorf("%d records are left", tb.Len())
@@ -242,7 +242,7 @@ func TestManyClients(t *testing.T) {
 	for i := range 5000 {
 		client := fmt.Sprintf("client-%04d", (i*7919)%5000)
 		want = append(want, client)
-		tb.Apply(webhookcfg.Set(client, webhookcfg.All(), egress.NewURL("https://h.example.com/")))
+		tb.Apply(webhookcfg.SetChange(client, webhookcfg.All(), egress.NewURL("https://h.example.com/")))
 	}
 	slices.Sort(want)
 	var got []string
@@ -269,7 +269,7 @@ func TestTimes(t *testing.T) {
 		{time.Date(2200, 1, 1, 0, 0, 0, 0, time.FixedZone("", 3600)), time.Date(2199, 12, 31, 23, 0, 0, 0, time.UTC)},
 	} {
 		var tb table.Table
-		c := webhookcfg.Set("c", webhookcfg.Entity("e"), egress.NewURL("https://h.example.com/"))
+		c := webhookcfg.SetChange("c", webhookcfg.Entity("e"), egress.NewURL("https://h.example.com/"))
 		c.Time = tt.given
 		tb.Apply(c)
 		if got := tb.Resolve("c", "e").Since; !got.Equal(tt.want) || got.Location() != time.UTC || got.IsZero() != tt.given.IsZero() {
@@ -291,9 +291,9 @@ func FuzzTable(f *testing.F) {
 			if e := int(b & 7); e < len(entities) {
 				scope = webhookcfg.Entity(entities[e])
 			}
-			c := webhookcfg.Unset("c", scope)
+			c := webhookcfg.UnsetChange("c", scope)
 			if b&0x80 != 0 {
-				c = webhookcfg.Set("c", scope, egress.NewURL(fmt.Sprintf("https://h.example.com/%d", b>>3&15)))
+				c = webhookcfg.SetChange("c", scope, egress.NewURL(fmt.Sprintf("https://h.example.com/%d", b>>3&15)))
 			}
 			c.Time = time.Unix(int64(i), 0).UTC()
 			tb.Apply(c)

@@ -458,7 +458,7 @@ func TestDropsReadsInProgress(t *testing.T) {
 		clock := newClock()
 		names := []string{"e", strings.Repeat("e", 36), strings.Repeat("e", 37), strings.Repeat("e", 36) + "f"}
 		for n, name := range names {
-			mustApply(t, s, webhookcfg.Set("acme", webhookcfg.Entity(name), url(n)))
+			mustApply(t, s, webhookcfg.SetChange("acme", webhookcfg.Entity(name), url(n)))
 		}
 		resolve := func() {
 			for n, name := range names {

@@ -22,19 +22,19 @@ func describe(w webhookcfg.Webhook) string {
 }
 
 func set(client, entity string, n int) webhookcfg.Change {
-	return at(n, webhookcfg.Set(client, webhookcfg.Entity(entity), url(n)))
+	return at(n, webhookcfg.SetChange(client, webhookcfg.Entity(entity), url(n)))
 }
 
 func setAll(client string, n int) webhookcfg.Change {
-	return at(n, webhookcfg.Set(client, webhookcfg.All(), url(n)))
+	return at(n, webhookcfg.SetChange(client, webhookcfg.All(), url(n)))
 }
 
 func unset(client, entity string, n int) webhookcfg.Change {
-	return at(n, webhookcfg.Unset(client, webhookcfg.Entity(entity)))
+	return at(n, webhookcfg.UnsetChange(client, webhookcfg.Entity(entity)))
 }
 
 func unsetAll(client string, n int) webhookcfg.Change {
-	return at(n, webhookcfg.Unset(client, webhookcfg.All()))
+	return at(n, webhookcfg.UnsetChange(client, webhookcfg.All()))
 }
 
 func url(n int) egress.URL { return egress.NewURL(fmt.Sprintf("https://hooks.example.com/%d", n)) }
@@ -50,5 +50,5 @@ func benchChange(n int) webhookcfg.Change {
 	id := uint64(n) * 0x9E3779B97F4A7C15 // distinct, in no order
 	entity := fmt.Sprintf("%08x-%04x-4%03x-8%03x-%012x", uint32(id), uint16(id>>32), id>>48&0xFFF, id>>52&0xFFF, n)
 	url := egress.NewURL(fmt.Sprintf("https://hooks.example.com/v1/receive/%032x", n))
-	return at(n/1000, webhookcfg.Set("client-"+strconv.Itoa(n%100), webhookcfg.Entity(entity), url))
+	return at(n/1000, webhookcfg.SetChange("client-"+strconv.Itoa(n%100), webhookcfg.Entity(entity), url))
 }

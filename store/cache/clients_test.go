@@ -47,7 +47,7 @@ func TestNoClientIsLeft(t *testing.T) {
 			}
 			cancel()
 		}
-		if err := c.Store().Apply(t.Context(), webhookcfg.Unset("changes", webhookcfg.All())); err != nil {
+		if err := c.Store().Apply(t.Context(), webhookcfg.UnsetChange("changes", webhookcfg.All())); err != nil {
 			t.Error(err)
 		}
 		time.Sleep(readTimeout)

@@ -26,7 +26,7 @@ func ExampleCache() {
 	defer local.Close()
 
 	ctx := context.Background()
-	change := webhookcfg.Set("acme", webhookcfg.All(), egress.NewURL("https://hooks.example.com/in?token=t0ken"))
+	change := webhookcfg.SetChange("acme", webhookcfg.All(), egress.NewURL("https://hooks.example.com/in?token=t0ken"))
 	if err := shared.Apply(ctx, change); err != nil {
 		log.Fatal(err)
 	}

@@ -37,7 +37,7 @@ func TestNewInvalid(t *testing.T) {
 }
 
 func change() webhookcfg.Change {
-	return webhookcfg.Set("acme", webhookcfg.Entity("e1"), egress.NewURL("https://hooks.example.com/t0ken"))
+	return webhookcfg.SetChange("acme", webhookcfg.Entity("e1"), egress.NewURL("https://hooks.example.com/t0ken"))
 }
 
 // TestChangeErrors: a rejected change was not applied; after any other error the outcome

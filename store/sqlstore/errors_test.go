@@ -28,7 +28,7 @@ func TestErrorsRedactURL(t *testing.T) {
 		"https://user:T0KEN-abcdefghijkl@hooks.example.com",
 		"HTTPS://Hooks.Example.com:8443" + secret,
 	} {
-		c := webhookcfg.Set("acme", webhookcfg.Entity("e1"), egress.NewURL(whole))
+		c := webhookcfg.SetChange("acme", webhookcfg.Entity("e1"), egress.NewURL(whole))
 		for _, text := range []string{
 			"row contains (acme, " + whole + ")",
 			"row contains " + strconv.Quote(whole),

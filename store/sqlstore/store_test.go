@@ -161,9 +161,9 @@ func TestTooLong(t *testing.T) {
 	long := strings.Repeat("x", 1025)
 	s, f := openFake(t, sqlstore.MySQL(), nil, failing("nothing", nil, 0))
 	for name, err := range map[string]error{
-		"client":          s.Apply(t.Context(), webhookcfg.Unset(long, webhookcfg.All())),
-		"entity":          s.Apply(t.Context(), webhookcfg.Unset("acme", webhookcfg.Entity(long))),
-		"URL":             s.Apply(t.Context(), webhookcfg.Set("acme", webhookcfg.All(), egress.NewURL(strings.Repeat("x", 65536)))),
+		"client":          s.Apply(t.Context(), webhookcfg.UnsetChange(long, webhookcfg.All())),
+		"entity":          s.Apply(t.Context(), webhookcfg.UnsetChange("acme", webhookcfg.Entity(long))),
+		"URL":             s.Apply(t.Context(), webhookcfg.SetChange("acme", webhookcfg.All(), egress.NewURL(strings.Repeat("x", 65536)))),
 		"resolved client": second(s.Resolve(t.Context(), long, "e1")),
 		"resolved entity": second(s.Resolve(t.Context(), "acme", long)),
 		"listed client":   second(s.List(t.Context(), long, "", 1)),
@@ -187,7 +187,7 @@ func TestTooLong(t *testing.T) {
 
 // TestValues: a driver receives names and URLs as bytes, which it does not convert.
 func TestValues(t *testing.T) {
-	c := webhookcfg.Set("a\xff", webhookcfg.Entity("\x00"), egress.NewURL("https://x"))
+	c := webhookcfg.SetChange("a\xff", webhookcfg.Entity("\x00"), egress.NewURL("https://x"))
 	c.Time = time.Time{}
 	s, _ := openFake(t, sqlstore.PostgreSQL(), nil, func(call string, args []driver.NamedValue) (resultRows, error) {
 		if !strings.HasPrefix(call, "WITH") {

@@ -53,13 +53,13 @@ var (
 )
 
 func set() webhookcfg.Change {
-	return webhookcfg.Set("acme", webhookcfg.Entity("e1"), egress.NewURL("https://hooks.example.com/t0ken"))
+	return webhookcfg.SetChange("acme", webhookcfg.Entity("e1"), egress.NewURL("https://hooks.example.com/t0ken"))
 }
 
-func unset() webhookcfg.Change { return webhookcfg.Unset("acme", webhookcfg.Entity("e1")) }
+func unset() webhookcfg.Change { return webhookcfg.UnsetChange("acme", webhookcfg.Entity("e1")) }
 
 func setAll() webhookcfg.Change {
-	return webhookcfg.Set("acme", webhookcfg.All(), egress.NewURL("https://hooks.example.com/t0ken"))
+	return webhookcfg.SetChange("acme", webhookcfg.All(), egress.NewURL("https://hooks.example.com/t0ken"))
 }
 
 // Outcomes of a change as Apply reports them.
@@ -381,7 +381,7 @@ func TestOneChangeOfAClient(t *testing.T) {
 				if err := s.Apply(ctx, set()); !errors.Is(err, context.DeadlineExceeded) || outcomeOf(err) != notMade {
 					t.Errorf("one more: %v", err)
 				}
-				if err := s.Apply(t.Context(), webhookcfg.Unset("other", webhookcfg.All())); err != nil {
+				if err := s.Apply(t.Context(), webhookcfg.UnsetChange("other", webhookcfg.All())); err != nil {
 					t.Errorf("another client: %v", err)
 				}
 				close(unlocked)
@@ -411,7 +411,7 @@ func TestOneWriterIsFair(t *testing.T) {
 		var changes sync.WaitGroup
 		for _, client := range []string{"acme", "acme", "acme", "acme", "acme", "other"} {
 			changes.Go(func() {
-				if err := s.Apply(t.Context(), webhookcfg.Unset(client, webhookcfg.All())); err != nil {
+				if err := s.Apply(t.Context(), webhookcfg.UnsetChange(client, webhookcfg.All())); err != nil {
 					t.Error(err)
 				}
 			})

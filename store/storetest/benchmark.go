@@ -49,7 +49,7 @@ func benchmarkSetParallel(b *testing.B, s webhookcfg.Store) {
 
 func benchmarkSetAll(b *testing.B, s webhookcfg.Store) {
 	fillBenchmark(b, s)
-	c := webhookcfg.Set(client, webhookcfg.All(), egress.NewURL(hookURL(0)))
+	c := webhookcfg.SetChange(client, webhookcfg.All(), egress.NewURL(hookURL(0)))
 	start := time.Now()
 	mustApply(b, s, c)
 	first := time.Since(start)
@@ -92,7 +92,7 @@ func benchmarkList(b *testing.B, s webhookcfg.Store) {
 func benchmarkChanges() []webhookcfg.Change {
 	changes := make([]webhookcfg.Change, benchmarked)
 	for n := range changes {
-		changes[n] = webhookcfg.Set(client, webhookcfg.Entity(entityName(n)), egress.NewURL(hookURL(n)))
+		changes[n] = webhookcfg.SetChange(client, webhookcfg.Entity(entityName(n)), egress.NewURL(hookURL(n)))
 		changes[n].Time = time.Unix(epoch, 0)
 	}
 	return changes

@@ -80,9 +80,9 @@ func (m *stepper) apply(sc *script, step int64) error {
 	if n := m.entity(step); n != allEntities {
 		scope = webhookcfg.Entity(entityName(n))
 	}
-	c := webhookcfg.Unset(client, scope)
+	c := webhookcfg.UnsetChange(client, scope)
 	if !hook.URL.IsZero() {
-		c = webhookcfg.Set(client, scope, hook.URL)
+		c = webhookcfg.SetChange(client, scope, hook.URL)
 	}
 	c.Time = hook.Since
 	return sc.send(sc.ctx, c, describeChange(c))
@@ -278,10 +278,10 @@ func someOrder(sc *script) error {
 func (r *scenario) race(handles []webhookcfg.Store, n int) error {
 	url, entity := egress.NewURL(hookURL(n)), [...]string{"e1", "e1", "e2"}[n%3]
 	changes := []webhookcfg.Change{
-		webhookcfg.Set(r.client, webhookcfg.All(), url),
-		webhookcfg.Unset(r.client, webhookcfg.All()),
-		webhookcfg.Set(r.client, webhookcfg.Entity(entity), url),
-		webhookcfg.Unset(r.client, webhookcfg.Entity("e1")),
+		webhookcfg.SetChange(r.client, webhookcfg.All(), url),
+		webhookcfg.UnsetChange(r.client, webhookcfg.All()),
+		webhookcfg.SetChange(r.client, webhookcfg.Entity(entity), url),
+		webhookcfg.UnsetChange(r.client, webhookcfg.Entity("e1")),
 	}
 	r.steps = append(r.steps, "at the same time:")
 	for i, order := 0, n/2; i < len(changes); i++ { // the first to start often is the first to be made

@@ -47,7 +47,7 @@ func (sc *script) concurrently(count int, do func(sc *script, n int)) error {
 // setCrowd gives the client a crowd of overrides.
 func (sc *script) setCrowd(client string) {
 	sc.check(sc.concurrently(crowd, func(sc *script, n int) {
-		sc.applyAt(webhookcfg.Set(client, webhookcfg.Entity(entityName(n)), egress.NewURL(hookURL(n))), time.Unix(epoch, 0))
+		sc.applyAt(webhookcfg.SetChange(client, webhookcfg.Entity(entityName(n)), egress.NewURL(hookURL(n))), time.Unix(epoch, 0))
 	}))
 }
 
@@ -116,14 +116,14 @@ func seenAtOnce(sc *script) error {
 // earlier than the one before.
 func (sc *script) seenAtAnyTime() {
 	set := func(scope webhookcfg.Scope, n int) webhookcfg.Change {
-		return webhookcfg.Set(client, scope, egress.NewURL(hookURL(n)))
+		return webhookcfg.SetChange(client, scope, egress.NewURL(hookURL(n)))
 	}
 	one, all := webhookcfg.Entity("e1"), webhookcfg.All()
 	state, at := make(model), sc.now
 	for earlier := range int64(2) {
 		for _, c := range []webhookcfg.Change{
-			set(one, 1), set(one, 2), set(all, 3), set(all, 4), webhookcfg.Unset(client, one), webhookcfg.Unset(client, one),
-			set(one, 5), webhookcfg.Unset(client, one), set(one, 6), webhookcfg.Unset(client, all),
+			set(one, 1), set(one, 2), set(all, 3), set(all, 4), webhookcfg.UnsetChange(client, one), webhookcfg.UnsetChange(client, one),
+			set(one, 5), webhookcfg.UnsetChange(client, one), set(one, 6), webhookcfg.UnsetChange(client, all),
 		} {
 			at -= earlier
 			c.Time = time.Unix(at, 0)
@@ -178,7 +178,7 @@ func (sc *script) setValues(client string) {
 		sc.set(client+" of names", entity, hookURL(n))
 	}
 	for n, at := range times() {
-		c := webhookcfg.Set(client, webhookcfg.Entity(fmt.Sprint("time ", n)), egress.NewURL(hookURL(n)))
+		c := webhookcfg.SetChange(client, webhookcfg.Entity(fmt.Sprint("time ", n)), egress.NewURL(hookURL(n)))
 		sc.applyAt(c, at)
 	}
 }

@@ -30,10 +30,10 @@ func (sc *script) newScenario(client string, more int) (*scenario, error) {
 // setUp gives the client a base, overrides and an entity that is off. The additional
 // overrides come between the others, both by time and in byte order.
 func (r *scenario) setUp() {
-	r.apply(webhookcfg.Set(r.client, webhookcfg.All(), egress.NewURL(hookURL(0))))
-	r.apply(webhookcfg.Set(r.client, webhookcfg.Entity("e1"), egress.NewURL(hookURL(1))))
+	r.apply(webhookcfg.SetChange(r.client, webhookcfg.All(), egress.NewURL(hookURL(0))))
+	r.apply(webhookcfg.SetChange(r.client, webhookcfg.Entity("e1"), egress.NewURL(hookURL(1))))
 	r.setMore()
-	r.apply(webhookcfg.Unset(r.client, webhookcfg.Entity("e2")))
+	r.apply(webhookcfg.UnsetChange(r.client, webhookcfg.Entity("e2")))
 }
 
 // setMore sets the additional overrides, all at the same time.
@@ -41,7 +41,7 @@ func (r *scenario) setMore() {
 	r.now++
 	at := time.Unix(r.now, 0)
 	r.check(r.concurrently(r.more, func(writer *script, n int) {
-		writer.applyAt(webhookcfg.Set(r.client, webhookcfg.Entity(moreName(n)), egress.NewURL(hookURL(n))), at)
+		writer.applyAt(webhookcfg.SetChange(r.client, webhookcfg.Entity(moreName(n)), egress.NewURL(hookURL(n))), at)
 	}))
 	for n := range r.more {
 		r.state[moreName(n)] = webhookcfg.Webhook{URL: egress.NewURL(hookURL(n)), Source: override, Since: at}
@@ -77,10 +77,10 @@ const changeKinds = 4
 // allowed afterwards, the whole change first.
 func (r *scenario) try(ctx context.Context, kind int) (allowed []model, err error) {
 	c := [changeKinds]webhookcfg.Change{
-		webhookcfg.Set(r.client, webhookcfg.All(), egress.NewURL(hookURL(2))),
-		webhookcfg.Unset(r.client, webhookcfg.All()),
-		webhookcfg.Set(r.client, webhookcfg.Entity("e2"), egress.NewURL(hookURL(2))),
-		webhookcfg.Unset(r.client, webhookcfg.Entity("e1")),
+		webhookcfg.SetChange(r.client, webhookcfg.All(), egress.NewURL(hookURL(2))),
+		webhookcfg.UnsetChange(r.client, webhookcfg.All()),
+		webhookcfg.SetChange(r.client, webhookcfg.Entity("e2"), egress.NewURL(hookURL(2))),
+		webhookcfg.UnsetChange(r.client, webhookcfg.Entity("e1")),
 	}[kind]
 	r.now++
 	c.Time = time.Unix(r.now, 0)
@@ -95,7 +95,7 @@ func (r *scenario) try(ctx context.Context, kind int) (allowed []model, err erro
 // first, because a change that is still in progress must not be treated as partial. With
 // several handles, that is made through another one than the change that was tried.
 func (r *scenario) expectOneOf(allowed ...model) error {
-	fence := r.apply(webhookcfg.Set(r.client, webhookcfg.Entity("e10"), egress.NewURL(hookURL(3))))
+	fence := r.apply(webhookcfg.SetChange(r.client, webhookcfg.Entity("e10"), egress.NewURL(hookURL(3))))
 	if r.err != nil {
 		return r.err
 	}
@@ -221,22 +221,22 @@ func (c *interruptingContext) count() {
 
 // invalidChanges returns changes for which Change.Validate fails, by their defect.
 func invalidChanges(url egress.URL) map[string]webhookcfg.Change {
-	unsetWithURL := webhookcfg.Unset(client, webhookcfg.Entity("e1"))
+	unsetWithURL := webhookcfg.UnsetChange(client, webhookcfg.Entity("e1"))
 	unsetWithURL.URL = url
-	unsetAllWithURL := webhookcfg.Unset(client, webhookcfg.All())
+	unsetAllWithURL := webhookcfg.UnsetChange(client, webhookcfg.All())
 	unsetAllWithURL.URL = url
 	return map[string]webhookcfg.Change{
 		"the zero change":               {},
 		"neither a set nor an unset":    {Client: client, Scope: webhookcfg.All(), URL: url},
-		"a set without a client":        webhookcfg.Set("", webhookcfg.Entity("e1"), url),
-		"a set of all, of no client":    webhookcfg.Set("", webhookcfg.All(), url),
-		"a set without an entity":       webhookcfg.Set(client, webhookcfg.Entity(""), url),
-		"a set without a scope":         webhookcfg.Set(client, webhookcfg.Scope{}, url),
-		"a set without a URL":           webhookcfg.Set(client, webhookcfg.Entity("e1"), egress.URL{}),
-		"a set of all without a URL":    webhookcfg.Set(client, webhookcfg.All(), egress.URL{}),
-		"an unset without a client":     webhookcfg.Unset("", webhookcfg.Entity("e1")),
-		"an unset of all, of no client": webhookcfg.Unset("", webhookcfg.All()),
-		"an unset without an entity":    webhookcfg.Unset(client, webhookcfg.Entity("")),
+		"a set without a client":        webhookcfg.SetChange("", webhookcfg.Entity("e1"), url),
+		"a set of all, of no client":    webhookcfg.SetChange("", webhookcfg.All(), url),
+		"a set without an entity":       webhookcfg.SetChange(client, webhookcfg.Entity(""), url),
+		"a set without a scope":         webhookcfg.SetChange(client, webhookcfg.Scope{}, url),
+		"a set without a URL":           webhookcfg.SetChange(client, webhookcfg.Entity("e1"), egress.URL{}),
+		"a set of all without a URL":    webhookcfg.SetChange(client, webhookcfg.All(), egress.URL{}),
+		"an unset without a client":     webhookcfg.UnsetChange("", webhookcfg.Entity("e1")),
+		"an unset of all, of no client": webhookcfg.UnsetChange("", webhookcfg.All()),
+		"an unset without an entity":    webhookcfg.UnsetChange(client, webhookcfg.Entity("")),
 		"an unset with a URL":           unsetWithURL,
 		"an unset of all, with a URL ":  unsetAllWithURL,
 	}
@@ -304,10 +304,10 @@ func errorsHoldNoURL(sc *script) error {
 	for _, c := range invalidChanges(url) {
 		all = append(all, sc.Store.Apply(sc.ctx, c))
 	}
-	all = append(all, sc.Store.Apply(sc.ctx, webhookcfg.Set(client, webhookcfg.All(), url)))
+	all = append(all, sc.Store.Apply(sc.ctx, webhookcfg.SetChange(client, webhookcfg.All(), url)))
 	for _, over := range endedContexts(sc.ctx) {
 		_, err := sc.Store.Resolve(over, client, "e1")
-		all = append(all, err, sc.Store.Apply(over, webhookcfg.Set(client, webhookcfg.Entity("e1"), url)))
+		all = append(all, err, sc.Store.Apply(over, webhookcfg.SetChange(client, webhookcfg.Entity("e1"), url)))
 	}
 	for _, err := range all {
 		if err != nil && strings.Contains(fmt.Sprintf("%v %+v %#v", err, err, err), secret) {

@@ -153,7 +153,7 @@ func (h *history) change() webhookcfg.Change {
 		scope = webhookcfg.Entity(universe[h.random.IntN(len(universe)-1)])
 	}
 	if h.random.IntN(2) == 0 {
-		return webhookcfg.Set(client, scope, egress.NewURL(hookURL(h.random.IntN(6))))
+		return webhookcfg.SetChange(client, scope, egress.NewURL(hookURL(h.random.IntN(6))))
 	}
-	return webhookcfg.Unset(client, scope)
+	return webhookcfg.UnsetChange(client, scope)
 }

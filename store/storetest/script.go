@@ -48,19 +48,19 @@ func (sc *script) fork(n int) *script {
 }
 
 func (sc *script) set(client, entity, url string) {
-	sc.apply(webhookcfg.Set(client, webhookcfg.Entity(entity), egress.NewURL(url)))
+	sc.apply(webhookcfg.SetChange(client, webhookcfg.Entity(entity), egress.NewURL(url)))
 }
 
 func (sc *script) setAll(client, url string) {
-	sc.apply(webhookcfg.Set(client, webhookcfg.All(), egress.NewURL(url)))
+	sc.apply(webhookcfg.SetChange(client, webhookcfg.All(), egress.NewURL(url)))
 }
 
 func (sc *script) unset(client, entity string) {
-	sc.apply(webhookcfg.Unset(client, webhookcfg.Entity(entity)))
+	sc.apply(webhookcfg.UnsetChange(client, webhookcfg.Entity(entity)))
 }
 
 func (sc *script) unsetAll(client string) {
-	sc.apply(webhookcfg.Unset(client, webhookcfg.All()))
+	sc.apply(webhookcfg.UnsetChange(client, webhookcfg.All()))
 }
 
 // apply makes a change one second after the one before, and returns it with its time.

@@ -142,11 +142,11 @@ func resolveOrder(sc *script) error {
 // for bases and overrides.
 func sinceKept(sc *script) error {
 	for _, at := range times() {
-		sc.applyAt(webhookcfg.Set(client, webhookcfg.All(), egress.NewURL(hookURL(1))), at)
+		sc.applyAt(webhookcfg.SetChange(client, webhookcfg.All(), egress.NewURL(hookURL(1))), at)
 		sc.expectSince(client, unnamed, at)
 		sc.setAll(client, hookURL(2))
-		sc.applyAt(webhookcfg.Set(client, webhookcfg.Entity("e1"), egress.NewURL(hookURL(3))), at)
-		sc.applyAt(webhookcfg.Unset(client, webhookcfg.Entity("e2")), at)
+		sc.applyAt(webhookcfg.SetChange(client, webhookcfg.Entity("e1"), egress.NewURL(hookURL(3))), at)
+		sc.applyAt(webhookcfg.UnsetChange(client, webhookcfg.Entity("e2")), at)
 		sc.expectSince(client, "e1", at)
 		sc.expectSince(client, "e2", at)
 		sc.expectSince(client, unnamed, time.Unix(sc.now, 0))

@@ -78,7 +78,7 @@ func versionsDiffer(sc *script, v cache.Versioner) error {
 	}
 	const changes = 300 // more than a byte counts
 	for n := range changes {
-		sc.applyAt(webhookcfg.Set(client, webhookcfg.Entity("e1"), egress.NewURL(hookURL(n))), time.Unix(sc.now, 0))
+		sc.applyAt(webhookcfg.SetChange(client, webhookcfg.Entity("e1"), egress.NewURL(hookURL(n))), time.Unix(sc.now, 0))
 		seen.expectAnother(sc, v)
 	}
 	return sc.err

@@ -37,11 +37,11 @@ func TestChangedBetweenAttempts(t *testing.T) {
 		t.Errorf("%d and %d requests", len(first.received()), len(second.received()))
 	}
 
-	apply(webhookcfg.Unset("acme", webhookcfg.Entity("e1")))
+	apply(webhookcfg.UnsetChange("acme", webhookcfg.Entity("e1")))
 	check(t, "unset", s.Send(t.Context(), "acme", "e1", message), deliver.NoWebhook, "")
 	check(t, "another entity", s.Send(t.Context(), "acme", "e2", message), deliver.Delivered, "")
 
-	apply(webhookcfg.Set("acme", webhookcfg.Entity("e1"), egress.NewURL(second.URL+secretPath)))
+	apply(webhookcfg.SetChange("acme", webhookcfg.Entity("e1"), egress.NewURL(second.URL+secretPath)))
 	old := keys[0]
 	keys[0] = deliver.NewKey()
 	check(t, "rotated", s.Send(t.Context(), "acme", "e1", message), deliver.Delivered, "")

@@ -35,7 +35,7 @@ func ExampleSender_Send() {
 	// The client has set one webhook for all its entities.
 	ctx := context.Background()
 	webhooks := store.NewMemory()
-	if err := webhooks.Apply(ctx, webhookcfg.Set("acme", webhookcfg.All(), egress.NewURL(receiver.URL))); err != nil {
+	if err := webhooks.Apply(ctx, webhookcfg.SetChange("acme", webhookcfg.All(), egress.NewURL(receiver.URL))); err != nil {
 		log.Fatal(err)
 	}
 	keys, err := deliver.Derived([]byte("thirty-two random bytes or more, from a vault"))

@@ -107,7 +107,7 @@ func configured(t testing.TB, url string) *store.Memory {
 
 func set(t testing.TB, st webhookcfg.Store, url string) {
 	t.Helper()
-	if err := st.Apply(t.Context(), webhookcfg.Set("acme", webhookcfg.All(), egress.NewURL(url))); err != nil {
+	if err := st.Apply(t.Context(), webhookcfg.SetChange("acme", webhookcfg.All(), egress.NewURL(url))); err != nil {
 		t.Fatal(err)
 	}
 }

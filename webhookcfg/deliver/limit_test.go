@@ -25,11 +25,11 @@ func TestLimits(t *testing.T) {
 	healthy := newReceiver(t, false, status(200))
 	st := configured(t, first.URL)
 	for entity, r := range map[string]*receiver{"second": second, "healthy": healthy} {
-		if err := st.Apply(t.Context(), webhookcfg.Set("acme", webhookcfg.Entity(entity), egress.NewURL(r.URL))); err != nil {
+		if err := st.Apply(t.Context(), webhookcfg.SetChange("acme", webhookcfg.Entity(entity), egress.NewURL(r.URL))); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if err := st.Apply(t.Context(), webhookcfg.Set("globex", webhookcfg.All(), egress.NewURL(first.URL))); err != nil {
+	if err := st.Apply(t.Context(), webhookcfg.SetChange("globex", webhookcfg.All(), egress.NewURL(first.URL))); err != nil {
 		t.Fatal(err)
 	}
 	s := newSender(t, st, keyring{deliver.NewKey()}, &deliver.Options{PerClient: 3, PerReceiver: 2})

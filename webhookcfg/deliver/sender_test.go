@@ -160,7 +160,7 @@ func TestNoWebhook(t *testing.T) {
 	check(t, "none", s.Send(t.Context(), "acme", "e1", message), deliver.NoWebhook, "")
 
 	st := configured(t, "http://127.0.0.1:1/")
-	if err := st.Apply(t.Context(), webhookcfg.Unset("acme", webhookcfg.Entity("e1"))); err != nil {
+	if err := st.Apply(t.Context(), webhookcfg.UnsetChange("acme", webhookcfg.Entity("e1"))); err != nil {
 		t.Fatal(err)
 	}
 	result := newSender(t, st, keyring{}, nil).Send(t.Context(), "acme", "e1", message)

@@ -26,7 +26,7 @@ func TestStop(t *testing.T) {
 	st := store.NewMemory()
 	setAt := func(at time.Time) {
 		t.Helper()
-		change := webhookcfg.Set("acme", webhookcfg.All(), egress.NewURL(r.URL+secretPath))
+		change := webhookcfg.SetChange("acme", webhookcfg.All(), egress.NewURL(r.URL+secretPath))
 		change.Time = at
 		if err := st.Apply(t.Context(), change); err != nil {
 			t.Fatal(err)
@@ -83,7 +83,7 @@ func TestNotStopped(t *testing.T) {
 		t.Fatal(err)
 	}
 	st := store.NewMemory()
-	change := webhookcfg.Set("acme", webhookcfg.All(), egress.NewURL(r.URL))
+	change := webhookcfg.SetChange("acme", webhookcfg.All(), egress.NewURL(r.URL))
 	change.Time = time.Now().Add(time.Hour) // later than any response of this test
 	if err := st.Apply(t.Context(), change); err != nil {
 		t.Fatal(err)

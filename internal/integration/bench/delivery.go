@@ -257,7 +257,7 @@ func (k oneKey) Keys(context.Context, string) ([]deliver.Key, error) { return k,
 // sender returns a function that sends the notification with limits for so many goroutines.
 func (r *receiver) sender(underWay int) (func(int) error, error) {
 	st := store.NewMemory()
-	if err := st.Apply(context.Background(), webhookcfg.Set(clientID, webhookcfg.All(), egress.NewURL(r.url(0)))); err != nil {
+	if err := st.Apply(context.Background(), webhookcfg.SetChange(clientID, webhookcfg.All(), egress.NewURL(r.url(0)))); err != nil {
 		return nil, err
 	}
 	opts := &deliver.Options{
@@ -283,7 +283,7 @@ func (r *receiver) sender(underWay int) (func(int) error, error) {
 // reports this.
 func (s settings) withoutWebhook(r *report) error {
 	st := store.NewMemory()
-	if err := st.Apply(context.Background(), webhookcfg.Set(clientID, webhookcfg.Entity("other"), egress.NewURL("https://hooks.example.com/"))); err != nil {
+	if err := st.Apply(context.Background(), webhookcfg.SetChange(clientID, webhookcfg.Entity("other"), egress.NewURL("https://hooks.example.com/"))); err != nil {
 		return err
 	}
 	copied, err := cache.New(st, nil)

@@ -90,7 +90,7 @@ func queueTrial(limited bool, hanging int, limit time.Duration) (trial, error) {
 
 	st := store.NewMemory()
 	set := func(client, url string) error {
-		return st.Apply(ctx, webhookcfg.Set(client, webhookcfg.All(), egress.NewURL(url)))
+		return st.Apply(ctx, webhookcfg.SetChange(client, webhookcfg.All(), egress.NewURL(url)))
 	}
 	if err := set("hanging", hangs.URL); err != nil {
 		return trial{}, err

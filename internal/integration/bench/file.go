@@ -92,7 +92,7 @@ var since = time.Unix(1767323045, 0)
 func nthSet(n int) webhookcfg.Change { return nthSetOf(clientName(n), n) }
 
 func nthSetOf(client string, n int) webhookcfg.Change {
-	c := webhookcfg.Set(client, webhookcfg.Entity(nthEntity(n)), egress.NewURL(nthURL(n)))
+	c := webhookcfg.SetChange(client, webhookcfg.Entity(nthEntity(n)), egress.NewURL(nthURL(n)))
 	c.Time = since.Add(time.Duration(n/1000) * time.Second)
 	return c
 }

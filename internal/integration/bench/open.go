@@ -257,7 +257,7 @@ type tableSink struct {
 }
 
 func (s *tableSink) put(client, entity, url []byte, when time.Time) {
-	c := webhookcfg.Set(s.name(client), webhookcfg.Entity(string(entity)), egress.NewURL(string(url)))
+	c := webhookcfg.SetChange(s.name(client), webhookcfg.Entity(string(entity)), egress.NewURL(string(url)))
 	c.Time = when
 	s.table.Apply(c)
 }

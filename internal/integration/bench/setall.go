@@ -56,7 +56,7 @@ func setBoth(path, copied string) (all, one float64, err error) {
 		}
 		ones = append(ones, took)
 	}
-	all, err = timed(file, webhookcfg.Set(clientName(0), webhookcfg.All(), egress.NewURL(nthURL(0))))
+	all, err = timed(file, webhookcfg.SetChange(clientName(0), webhookcfg.All(), egress.NewURL(nthURL(0))))
 	return all, median(ones), err
 }
 

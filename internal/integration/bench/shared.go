@@ -255,7 +255,7 @@ func setAllOf(t *testing.T, st webhookcfg.Store, client, last string) (float64, 
 	if err := expect(t, st, client, last, webhookcfg.SourceOverride); err != nil {
 		return 0, err
 	}
-	c := webhookcfg.Set(client, webhookcfg.All(), egress.NewURL(nthURL(0)))
+	c := webhookcfg.SetChange(client, webhookcfg.All(), egress.NewURL(nthURL(0)))
 	c.Time = since
 	start := time.Now()
 	if err := st.Apply(t.Context(), c); err != nil {

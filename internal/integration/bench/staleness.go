@@ -63,7 +63,7 @@ type watch struct {
 func (w *watch) write(ctx context.Context, st webhookcfg.Store, d time.Duration) error {
 	for end := time.Now().Add(d); len(w.acknowledged) == 0 || time.Now().Before(end); time.Sleep(rand.N(20 * time.Millisecond)) {
 		url := egress.NewURL(watchedURL + strconv.Itoa(len(w.acknowledged)+1))
-		if err := st.Apply(ctx, webhookcfg.Set(watchedClient, webhookcfg.Entity(watchedEntity), url)); err != nil {
+		if err := st.Apply(ctx, webhookcfg.SetChange(watchedClient, webhookcfg.Entity(watchedEntity), url)); err != nil {
 			return err
 		}
 		w.acknowledged = append(w.acknowledged, time.Now())

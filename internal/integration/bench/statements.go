@@ -110,7 +110,7 @@ type replay struct {
 
 // sample is the recorded change. Its arguments are distinguished by their values.
 var sample = func() webhookcfg.Change {
-	c := webhookcfg.Set("the client", webhookcfg.Entity("the entity"), egress.NewURL("https://the.url.example.com/"))
+	c := webhookcfg.SetChange("the client", webhookcfg.Entity("the entity"), egress.NewURL("https://the.url.example.com/"))
 	c.Time = since
 	return c
 }()
@@ -199,7 +199,7 @@ func (r *replay) try(ctx context.Context, c webhookcfg.Change) error {
 }
 
 func (r *replay) url(ctx context.Context, client, entity string) (string, error) {
-	key := webhookcfg.Set(client, webhookcfg.Entity(entity), egress.URL{})
+	key := webhookcfg.SetChange(client, webhookcfg.Entity(entity), egress.URL{})
 	rows, err := r.db.QueryContext(ctx, r.lookup.text, r.lookup.with(key)...)
 	if err != nil {
 		return "", err

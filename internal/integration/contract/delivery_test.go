@@ -35,7 +35,7 @@ func (d *deliveries) Delivery(_ context.Context, _, _ string, hook webhookcfg.We
 func serveDeliveries(t *testing.T) (base string) {
 	t.Helper()
 	st, o := store.NewMemory(), options()
-	set := webhookcfg.Set("acme", webhookcfg.All(), egress.NewURL("https://hooks.example.com/all"))
+	set := webhookcfg.SetChange("acme", webhookcfg.All(), egress.NewURL("https://hooks.example.com/all"))
 	set.Time = noon
 	if err := st.Apply(t.Context(), set); err != nil {
 		t.Fatal(err)

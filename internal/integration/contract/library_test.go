@@ -183,7 +183,7 @@ func deliverTo(t *testing.T, keys keyring, body string) delivery {
 	}))
 	defer receiver.Close()
 	configurations := store.NewMemory()
-	if err := configurations.Apply(t.Context(), webhookcfg.Set("acme", webhookcfg.All(), egress.NewURL(receiver.URL))); err != nil {
+	if err := configurations.Apply(t.Context(), webhookcfg.SetChange("acme", webhookcfg.All(), egress.NewURL(receiver.URL))); err != nil {
 		t.Fatal(err)
 	}
 	sender, err := deliver.New(configurations, keys, &deliver.Options{Policy: egress.Development()})

@@ -127,7 +127,7 @@ func fillDatabase(t *testing.T, st webhookcfg.Store) (applied int) {
 		group.Go(func() error {
 			for {
 				last[w]++
-				change := webhookcfg.Set(fmt.Sprint("client-", w), webhookcfg.Entity("e1"), egress.NewURL(hookURL(1)+pad))
+				change := webhookcfg.SetChange(fmt.Sprint("client-", w), webhookcfg.Entity("e1"), egress.NewURL(hookURL(1)+pad))
 				change.Time = time.Unix(last[w], 0)
 				switch err := st.Apply(ctx, change); {
 				case err == nil:

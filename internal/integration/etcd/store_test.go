@@ -94,11 +94,11 @@ func replicas(c *etcdcluster.Cluster, alter func(*clientv3.Client)) func(testing
 func hookURL(n int) string { return fmt.Sprintf("https://hooks.example.com/%d", n) }
 
 func set(client, entity string, n int) webhookcfg.Change {
-	return webhookcfg.Set(client, webhookcfg.Entity(entity), egress.NewURL(hookURL(n)))
+	return webhookcfg.SetChange(client, webhookcfg.Entity(entity), egress.NewURL(hookURL(n)))
 }
 
 func setAll(client string, n int) webhookcfg.Change {
-	return webhookcfg.Set(client, webhookcfg.All(), egress.NewURL(hookURL(n)))
+	return webhookcfg.SetChange(client, webhookcfg.All(), egress.NewURL(hookURL(n)))
 }
 
 // apply makes a change that must not fail.

@@ -30,11 +30,11 @@ func sweeps(t *testing.T, c *etcdcluster.Cluster) {
 	apply(t, st, set("no base", "e1", 3)) // older than the base of the other client
 	for n := range 40 {
 		apply(t, st, set("acme", fmt.Sprint("void", n), n))
-		apply(t, st, webhookcfg.Unset("no base", webhookcfg.Entity(fmt.Sprint("unset", n))))
+		apply(t, st, webhookcfg.UnsetChange("no base", webhookcfg.Entity(fmt.Sprint("unset", n))))
 	}
 	apply(t, st, setAll("acme", 1))
 	apply(t, st, set("acme", "e1", 2))
-	apply(t, st, webhookcfg.Unset("acme", webhookcfg.Entity("off")))
+	apply(t, st, webhookcfg.UnsetChange("acme", webhookcfg.Entity("off")))
 	sum := etcdstore.Swept{}
 	for calls := 0; !sum.Done; calls++ {
 		some, err := st.Sweep(t.Context(), 7)
@@ -60,13 +60,13 @@ func sweeps(t *testing.T, c *etcdcluster.Cluster) {
 func sweepsInParts(t *testing.T, c *etcdcluster.Cluster) {
 	st := open(t, c, newOptions(), nil)
 	for _, entity := range []string{"e1", "e2", "e3"} {
-		apply(t, st, webhookcfg.Unset("acme", webhookcfg.Entity(entity)))
+		apply(t, st, webhookcfg.UnsetChange("acme", webhookcfg.Entity(entity)))
 	}
 	if swept, err := st.Sweep(t.Context(), 1); err != nil || swept.Removed != 1 {
 		t.Fatalf("swept %+v: %v", swept, err)
 	}
 	apply(t, st, setAll("acme", 1))
-	apply(t, st, webhookcfg.Unset("acme", webhookcfg.Entity("e2")))
+	apply(t, st, webhookcfg.UnsetChange("acme", webhookcfg.Entity("e2")))
 	if swept, err := st.Sweep(t.Context(), 10); err != nil || swept.Removed > 1 || !swept.Done {
 		t.Errorf("swept %+v: %v", swept, err)
 	}
@@ -83,7 +83,7 @@ func copies(t *testing.T, c *etcdcluster.Cluster) {
 	apply(t, st, set("acme", "dropped", 1))
 	apply(t, st, setAll("acme", 2))
 	apply(t, st, set("acme", "e1", 3))
-	apply(t, st, webhookcfg.Unset("acme", webhookcfg.Entity("off")))
+	apply(t, st, webhookcfg.UnsetChange("acme", webhookcfg.Entity("off")))
 	copyKeys(t, client, from, unswept)
 	if swept, err := st.Sweep(t.Context(), 100); err != nil || !swept.Done {
 		t.Fatalf("swept %+v: %v", swept, err)

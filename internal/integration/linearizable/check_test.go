@@ -40,7 +40,7 @@ func (h nonAtomic) Apply(ctx context.Context, c webhookcfg.Change) error {
 		return h.Store.Apply(ctx, c)
 	}
 	for entity := range 3 {
-		if err := h.Store.Apply(ctx, webhookcfg.Unset(c.Client, webhookcfg.Entity(fmt.Sprint("e", entity)))); err != nil {
+		if err := h.Store.Apply(ctx, webhookcfg.UnsetChange(c.Client, webhookcfg.Entity(fmt.Sprint("e", entity)))); err != nil {
 			return err
 		}
 		runtime.Gosched() // or few goroutines would overlap in memory
@@ -113,7 +113,7 @@ func TestFailedChanges(t *testing.T) {
 	late := func(st linearizable.Store, c webhookcfg.Change) { go apply(st, c) }
 	nothing := func(linearizable.Store, webhookcfg.Change) {}
 	other := func(st linearizable.Store, c webhookcfg.Change) {
-		apply(st, webhookcfg.Unset(c.Client, webhookcfg.Entity("e0")))
+		apply(st, webhookcfg.UnsetChange(c.Client, webhookcfg.Entity("e0")))
 	}
 	for name, fail := range map[string]func(linearizable.Store, webhookcfg.Change){"took effect": apply, "takes effect later": late, "never takes effect": nothing} {
 		t.Run(name, func(t *testing.T) {

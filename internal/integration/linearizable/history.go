@@ -178,9 +178,9 @@ func (in input) change(name string) webhookcfg.Change {
 	if in.entity == entities {
 		scope = webhookcfg.All()
 	}
-	c := webhookcfg.Unset(in.client, scope)
+	c := webhookcfg.UnsetChange(in.client, scope)
 	if in.url != "" {
-		c = webhookcfg.Set(in.client, scope, egress.NewURL(in.url))
+		c = webhookcfg.SetChange(in.client, scope, egress.NewURL(in.url))
 	}
 	c.Time = time.Unix(in.at, 0)
 	return c

@@ -55,7 +55,7 @@ func begin(t *testing.T, db *sql.DB) *sql.Tx {
 
 func apply(t *testing.T, st *sqlstore.Store, client string) {
 	t.Helper()
-	c := webhookcfg.Set(client, webhookcfg.Entity("e1"), egress.NewURL("https://h.example.com/"))
+	c := webhookcfg.SetChange(client, webhookcfg.Entity("e1"), egress.NewURL("https://h.example.com/"))
 	c.Time = time.Unix(1, 0)
 	if err := st.Apply(t.Context(), c); err != nil {
 		t.Fatal(err)

@@ -67,7 +67,7 @@ func TestFull(t *testing.T) {
 	const secret = "t0ken-in-the-path"
 	big := func(n int) webhookcfg.Change {
 		url := egress.NewURL(fmt.Sprintf("https://hooks.example.com/%s/%d/%s", secret, n, strings.Repeat("x", 2000)))
-		return webhookcfg.Set("c", webhookcfg.Entity(fmt.Sprint("e", n)), url)
+		return webhookcfg.SetChange("c", webhookcfg.Entity(fmt.Sprint("e", n)), url)
 	}
 	limit(40)
 	made, failed := 0, error(nil)

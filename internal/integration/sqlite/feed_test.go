@@ -178,7 +178,7 @@ func TestVersions(t *testing.T) {
 	}
 	seen := map[string]bool{version(): true}
 	for n := range 20 {
-		changes := []webhookcfg.Change{nth("a", n), webhookcfg.Unset("a", webhookcfg.Entity("e1")), webhookcfg.Unset("a", webhookcfg.All())}
+		changes := []webhookcfg.Change{nth("a", n), webhookcfg.UnsetChange("a", webhookcfg.Entity("e1")), webhookcfg.UnsetChange("a", webhookcfg.All())}
 		if err := other.Apply(t.Context(), changes[n%len(changes)]); err != nil {
 			t.Fatal(err)
 		}

@@ -106,7 +106,7 @@ func TestHealth(t *testing.T) {
 				a, b := newReplica(t, path), newReplica(t, path)
 				set := func() {
 					t.Helper()
-					c := webhookcfg.Set("acme", scope, egress.NewURL(to.URL))
+					c := webhookcfg.SetChange("acme", scope, egress.NewURL(to.URL))
 					c.Time = time.Now()
 					if err := a.store.Apply(t.Context(), c); err != nil {
 						t.Fatal(err)

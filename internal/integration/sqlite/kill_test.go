@@ -112,7 +112,7 @@ func nth(client string, n int) webhookcfg.Change {
 	if n%3 == 0 {
 		scope = webhookcfg.All()
 	}
-	c := webhookcfg.Set(client, scope, egress.NewURL(fmt.Sprintf("https://hooks.example.com/%d", n)))
+	c := webhookcfg.SetChange(client, scope, egress.NewURL(fmt.Sprintf("https://hooks.example.com/%d", n)))
 	c.Time = time.Unix(int64(n), 0)
 	return c
 }

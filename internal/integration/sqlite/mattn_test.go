@@ -64,7 +64,7 @@ func TestMattnFull(t *testing.T) {
 	url := egress.NewURL("https://hooks.example.com/" + strings.Repeat("x", 2000))
 	var failed error
 	for n := 0; n < 1000 && failed == nil; n++ {
-		failed = s.Apply(t.Context(), webhookcfg.Set("c", webhookcfg.Entity("e"+time.Unix(int64(n), 0).UTC().Format("150405")), url))
+		failed = s.Apply(t.Context(), webhookcfg.SetChange("c", webhookcfg.Entity("e"+time.Unix(int64(n), 0).UTC().Format("150405")), url))
 	}
 	if failed == nil || errors.Is(failed, sqlstore.ErrOutcomeUnknown) {
 		t.Errorf("got %v", failed)

@@ -43,7 +43,7 @@ func countRows(t *testing.T, db *sql.DB, table string) (n int) {
 func TestSweep(t *testing.T) {
 	path := newPath(t)
 	s, db := open(t, path), openDB(t, path, unsynced)
-	live := webhookcfg.Set("a", webhookcfg.Entity("e1"), egress.NewURL("https://live.example.com/"))
+	live := webhookcfg.SetChange("a", webhookcfg.Entity("e1"), egress.NewURL("https://live.example.com/"))
 	fillVoid(t, db, "a", 3, 700)
 	fillVoid(t, db, "b", 2, 500)
 	for n := range 250 { // more than one statement selects
@@ -127,19 +127,19 @@ func churn(t *testing.T, s *sqlstore.Store, client string, changes int) int {
 		var c webhookcfg.Change
 		switch rand.IntN(8) {
 		case 0:
-			c = webhookcfg.Set(client, webhookcfg.All(), egress.NewURL(url))
+			c = webhookcfg.SetChange(client, webhookcfg.All(), egress.NewURL(url))
 			hasBase, overrides = true, map[string]string{}
 		case 1:
-			c = webhookcfg.Unset(client, webhookcfg.All())
+			c = webhookcfg.UnsetChange(client, webhookcfg.All())
 			hasBase, overrides = false, map[string]string{}
 		case 2, 3:
-			c = webhookcfg.Unset(client, webhookcfg.Entity(entity))
+			c = webhookcfg.UnsetChange(client, webhookcfg.Entity(entity))
 			delete(overrides, entity)
 			if hasBase {
 				overrides[entity] = ""
 			}
 		default:
-			c = webhookcfg.Set(client, webhookcfg.Entity(entity), egress.NewURL(url))
+			c = webhookcfg.SetChange(client, webhookcfg.Entity(entity), egress.NewURL(url))
 			overrides[entity] = url
 		}
 		if err := s.Apply(t.Context(), c); err != nil {

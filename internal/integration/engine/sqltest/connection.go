@@ -134,8 +134,8 @@ func (e Engine) loseEach(t *testing.T, server *engine.Server, like lossTest) (su
 func changesOf(client string) []webhookcfg.Change {
 	url := egress.NewURL("https://new.example.com/")
 	all := []webhookcfg.Change{
-		webhookcfg.Set(client, webhookcfg.Entity("e1"), url), webhookcfg.Set(client, webhookcfg.All(), url),
-		webhookcfg.Unset(client, webhookcfg.Entity("e1")), webhookcfg.Unset(client, webhookcfg.All()),
+		webhookcfg.SetChange(client, webhookcfg.Entity("e1"), url), webhookcfg.SetChange(client, webhookcfg.All(), url),
+		webhookcfg.UnsetChange(client, webhookcfg.Entity("e1")), webhookcfg.UnsetChange(client, webhookcfg.All()),
 	}
 	for i := range all {
 		all[i].Time = time.Unix(2, 0)
@@ -210,7 +210,7 @@ func (r *lossTest) prepare(ctx context.Context, client, twin string) (before, wa
 	var changes []webhookcfg.Change
 	for _, name := range []string{client, twin} {
 		for _, scope := range []webhookcfg.Scope{webhookcfg.All(), webhookcfg.Entity("e1"), webhookcfg.Entity("e2")} {
-			c := webhookcfg.Set(name, scope, url)
+			c := webhookcfg.SetChange(name, scope, url)
 			c.Time = time.Unix(1, 0)
 			changes = append(changes, c)
 		}

@@ -138,7 +138,7 @@ func (e Engine) killWriters(t *testing.T, c crash, apply applyFunc) error {
 // write makes the next change and reports whether it was acknowledged.
 func (w *writer) write(ctx context.Context, st *sqlstore.Store, apply applyFunc) bool {
 	next := w.acked + 1
-	c := webhookcfg.Set(w.client, webhookcfg.Entity("e1"), egress.NewURL(fmt.Sprint("https://h.example.com/", next)))
+	c := webhookcfg.SetChange(w.client, webhookcfg.Entity("e1"), egress.NewURL(fmt.Sprint("https://h.example.com/", next)))
 	c.Time = time.Unix(int64(next), 0)
 	if w.failed = apply(st, ctx, c); w.failed == nil {
 		w.acked = next

@@ -102,7 +102,7 @@ func (e Engine) deniedDeliveries(t *testing.T, admin *sql.DB, name string) {
 	if err := overrides(t.Context(), st, 2); err != nil {
 		t.Fatal(err)
 	}
-	if err := st.Apply(t.Context(), webhookcfg.Unset("swept", webhookcfg.All())); err != nil {
+	if err := st.Apply(t.Context(), webhookcfg.UnsetChange("swept", webhookcfg.All())); err != nil {
 		t.Fatal(err)
 	}
 	if removed, err := st.Sweep(t.Context(), 10); err == nil || removed < 2 {

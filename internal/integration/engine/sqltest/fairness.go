@@ -112,7 +112,7 @@ func callOther(t *testing.T, st *sqlstore.Store) {
 		_, resolve := st.Resolve(ctx, "other", "e1")
 		_, list := st.List(ctx, "other", "", 10)
 		_, versions := st.Versions(ctx, []string{"other"})
-		apply := st.Apply(ctx, webhookcfg.Unset("other", webhookcfg.Entity("e1")))
+		apply := st.Apply(ctx, webhookcfg.UnsetChange("other", webhookcfg.Entity("e1")))
 		for call, err := range map[string]error{"resolve": resolve, "list": list, "versions": versions, "apply": apply} {
 			if err != nil {
 				t.Fatalf("%s of another client: %v", call, err)

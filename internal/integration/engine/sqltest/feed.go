@@ -61,7 +61,7 @@ func watched(w, n int) string { return "watched-" + strconv.Itoa(w*watchEach+n) 
 
 func writeMany(ctx context.Context, w int, apply func(context.Context, webhookcfg.Change) error) error {
 	for n := range watchEach {
-		c := webhookcfg.Set(watched(w, n), webhookcfg.Entity("e1"), egress.NewURL("https://h.example.com/"))
+		c := webhookcfg.SetChange(watched(w, n), webhookcfg.Entity("e1"), egress.NewURL("https://h.example.com/"))
 		c.Time = time.Unix(1, 0)
 		if err := apply(ctx, c); err != nil {
 			return err
@@ -273,9 +273,9 @@ func anyChange(client string, n int) webhookcfg.Change {
 	if rand.IntN(4) == 0 {
 		scope = webhookcfg.All()
 	}
-	c := webhookcfg.Unset(client, scope)
+	c := webhookcfg.UnsetChange(client, scope)
 	if rand.IntN(3) > 0 {
-		c = webhookcfg.Set(client, scope, egress.NewURL("https://h.example.com/"+strconv.Itoa(n)))
+		c = webhookcfg.SetChange(client, scope, egress.NewURL("https://h.example.com/"+strconv.Itoa(n)))
 	}
 	c.Time = time.Unix(int64(n+1), 0)
 	return c

@@ -48,7 +48,7 @@ func (e Engine) halfMigrated(t *testing.T, dsn string, done int) {
 	for _, statement := range statements[:done] {
 		execute(t, db, statement)
 	}
-	set := webhookcfg.Set("acme", webhookcfg.Entity("e1"), egress.NewURL("https://h.example.com/"))
+	set := webhookcfg.SetChange("acme", webhookcfg.Entity("e1"), egress.NewURL("https://h.example.com/"))
 	early := e.store(t, db, name)
 	switch {
 	case done < withoutDeliveries(statements):
@@ -219,7 +219,7 @@ func (e Engine) sweepAll(t *testing.T, db *sql.DB, st *sqlstore.Store, name stri
 	if err := overrides(t.Context(), st, many); err != nil {
 		t.Fatal(err)
 	}
-	all := webhookcfg.Set("swept", webhookcfg.All(), egress.NewURL("https://h.example.com/"))
+	all := webhookcfg.SetChange("swept", webhookcfg.All(), egress.NewURL("https://h.example.com/"))
 	if err := st.Apply(t.Context(), all); err != nil {
 		t.Fatal(err)
 	}
@@ -245,7 +245,7 @@ func overrides(ctx context.Context, st *sqlstore.Store, n int) error {
 	group.SetLimit(8)
 	for i := range n {
 		group.Go(func() error {
-			c := webhookcfg.Set("swept", webhookcfg.Entity("e"+strconv.Itoa(i)), egress.NewURL(fmt.Sprint("https://h.example.com/", i)))
+			c := webhookcfg.SetChange("swept", webhookcfg.Entity("e"+strconv.Itoa(i)), egress.NewURL(fmt.Sprint("https://h.example.com/", i)))
 			c.Time = time.Unix(1, 0)
 			return st.Apply(ctx, c)
 		})

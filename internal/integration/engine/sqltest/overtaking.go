@@ -109,8 +109,8 @@ func (r delayTest) holdEachFor(ctx context.Context, limit time.Duration) (overta
 // and whether the other change was first.
 func (r delayTest) holdOne(ctx context.Context, n int, limit time.Duration) (held, first bool, err error) {
 	client := "late-" + strconv.Itoa(r.kind) + "-" + strconv.Itoa(n)
-	base := webhookcfg.Set(client, webhookcfg.All(), egress.NewURL("https://old.example.com/"))
-	other := webhookcfg.Set(client, webhookcfg.Entity("e1"), egress.NewURL("https://other.example.com/"))
+	base := webhookcfg.SetChange(client, webhookcfg.All(), egress.NewURL("https://old.example.com/"))
+	other := webhookcfg.SetChange(client, webhookcfg.Entity("e1"), egress.NewURL("https://other.example.com/"))
 	if err := r.direct.Apply(ctx, base); err != nil {
 		return false, false, err
 	}

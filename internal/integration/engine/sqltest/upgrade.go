@@ -110,9 +110,9 @@ func upgradable(ctx context.Context, st *sqlstore.Store) (state struct {
 	}
 	if state.page.Base.Source == webhookcfg.SourceNone {
 		for _, c := range []webhookcfg.Change{
-			webhookcfg.Set("kept", webhookcfg.All(), egress.NewURL("https://h.example.com/base")),
-			webhookcfg.Set("kept", webhookcfg.Entity("e1"), egress.NewURL("https://h.example.com/e1")),
-			webhookcfg.Unset("kept", webhookcfg.Entity("e2")),
+			webhookcfg.SetChange("kept", webhookcfg.All(), egress.NewURL("https://h.example.com/base")),
+			webhookcfg.SetChange("kept", webhookcfg.Entity("e1"), egress.NewURL("https://h.example.com/e1")),
+			webhookcfg.UnsetChange("kept", webhookcfg.Entity("e2")),
 		} {
 			if err := st.Apply(ctx, c); err != nil {
 				return state, err
@@ -142,7 +142,7 @@ func runUntil(ctx context.Context, stop <-chan struct{}, st *sqlstore.Store, cli
 			return nil
 		default:
 		}
-		c := webhookcfg.Set(client, webhookcfg.Entity("e1"), egress.NewURL(fmt.Sprint("https://h.example.com/", n)))
+		c := webhookcfg.SetChange(client, webhookcfg.Entity("e1"), egress.NewURL(fmt.Sprint("https://h.example.com/", n)))
 		if err := st.Apply(ctx, c); err != nil {
 			return err
 		}
