@@ -72,11 +72,11 @@ func (r *FileReport) lose(region oplog.Region) {
 	}
 }
 
-// Check reads the file path, which is not open, as [OpenFile] does, and leaves it as it
+// CheckFile reads the file path, which is not open, as [OpenFile] does, and leaves it as it
 // is. If it is damaged, the error wraps [ErrDamaged]; if it is open, [ErrLocked]. The
 // report has a torn tail, which OpenFile would cut, as a lost region. Of the options,
 // CompactRatio is not used.
-func Check(ctx context.Context, path string, o *FileOptions) (r FileReport, err error) {
+func CheckFile(ctx context.Context, path string, o *FileOptions) (r FileReport, err error) {
 	o, logger := withLogger(o)
 	dir, name, err := openDir(path, o)
 	if err != nil {
@@ -90,7 +90,7 @@ func Check(ctx context.Context, path string, o *FileOptions) (r FileReport, err 
 	return r, nil
 }
 
-// Salvage copies the intact changes of the file damaged to a new file fresh, which must not
+// SalvageFile copies the intact changes of the file damaged to a new file fresh, which must not
 // exist, and reports what it left out. The damaged file must not be open, and is not
 // changed. It may have lost its header, its end, any blocks, or blocks may be repeated or
 // in another place; but a file of a later version of the format is refused. A file that
@@ -103,7 +103,7 @@ func Check(ctx context.Context, path string, o *FileOptions) (r FileReport, err 
 //
 // The new file has its name only when it is complete. After an error, there is none. Of
 // the options, CompactRatio is not used.
-func Salvage(ctx context.Context, damaged, fresh string, o *FileOptions) (r FileReport, err error) {
+func SalvageFile(ctx context.Context, damaged, fresh string, o *FileOptions) (r FileReport, err error) {
 	o, logger := withLogger(o)
 	from, name, err := openDir(damaged, o)
 	if err != nil {

@@ -212,14 +212,14 @@ func TestSalvageKeepsIntactChanges(t *testing.T) {
 	if err := os.WriteFile(path, damaged, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := store.OpenFile(path, nil); !errors.Is(err, store.ErrDamaged) || !strings.Contains(err.Error(), "store.Salvage") {
+	if _, err := store.OpenFile(path, nil); !errors.Is(err, store.ErrDamaged) || !strings.Contains(err.Error(), "store.SalvageFile") {
 		t.Errorf("OpenFile: %v", err)
 	}
-	if _, err := store.Check(t.Context(), path, nil); !errors.Is(err, store.ErrDamaged) {
+	if _, err := store.CheckFile(t.Context(), path, nil); !errors.Is(err, store.ErrDamaged) {
 		t.Errorf("Check: %v", err)
 	}
 	fresh := filepath.Join(t.TempDir(), "fresh.jsonl")
-	r, err := store.Salvage(t.Context(), path, fresh, nil)
+	r, err := store.SalvageFile(t.Context(), path, fresh, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -249,7 +249,7 @@ func TestSalvageReportIsBounded(t *testing.T) {
 	if err := os.WriteFile(path, content, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	r, err := store.Salvage(t.Context(), path, path+".fresh", nil)
+	r, err := store.SalvageFile(t.Context(), path, path+".fresh", nil)
 	if err != nil || len(r.Lost) != 100 || r.LostRegions != 500-r.Changes || r.LostRegions < 240 || r.LostBytes < int64(len(content))*2/5 {
 		t.Errorf("%d regions of %d bytes, %d listed, %d changes kept: %v", r.LostRegions, r.LostBytes, len(r.Lost), r.Changes, err)
 	}
@@ -283,12 +283,12 @@ func TestSalvageAndCheckRefusals(t *testing.T) {
 		{t.Context(), taken, fresh, store.ErrDamaged},
 		{cancelled, path, fresh, context.Canceled},
 	} {
-		_, err := store.Salvage(test.ctx, test.damaged, test.path, nil)
+		_, err := store.SalvageFile(test.ctx, test.damaged, test.path, nil)
 		if err == nil || test.is != nil && !errors.Is(err, test.is) || !strings.HasPrefix(err.Error(), "store: salvaging ") {
 			t.Errorf("Salvage of %s to %s: %v", test.damaged, test.path, err)
 		}
 		if test.path == fresh {
-			if _, err := store.Check(test.ctx, test.damaged, nil); !errors.Is(err, test.is) || !strings.HasPrefix(err.Error(), "store: checking ") {
+			if _, err := store.CheckFile(test.ctx, test.damaged, nil); !errors.Is(err, test.is) || !strings.HasPrefix(err.Error(), "store: checking ") {
 				t.Errorf("Check of %s: %v", test.damaged, err)
 			}
 		}
@@ -312,7 +312,7 @@ func TestSharedDirectoriesAreRefused(t *testing.T) {
 		t.Fatal(err)
 	}
 	fresh := filepath.Join(dir, "fresh")
-	if _, err := store.Salvage(t.Context(), path, fresh, nil); err == nil || !strings.Contains(err.Error(), dir) {
+	if _, err := store.SalvageFile(t.Context(), path, fresh, nil); err == nil || !strings.Contains(err.Error(), dir) {
 		t.Errorf("Salvage: %v", err)
 	}
 	file := openFile(t, path, nil)
@@ -323,7 +323,7 @@ func TestSharedDirectoriesAreRefused(t *testing.T) {
 		t.Fatal(err)
 	}
 	shared := &store.FileOptions{AllowShared: true}
-	if _, err := store.Salvage(t.Context(), path, fresh, shared); err != nil {
+	if _, err := store.SalvageFile(t.Context(), path, fresh, shared); err != nil {
 		t.Errorf("Salvage, shared: %v", err)
 	}
 	if err := openFile(t, path, shared).Backup(t.Context(), filepath.Join(dir, "copy")); err != nil {
@@ -333,14 +333,14 @@ func TestSharedDirectoriesAreRefused(t *testing.T) {
 
 func TestCheckReportsATornTail(t *testing.T) {
 	path, content := writeStore(t, 3)
-	if r, err := store.Check(t.Context(), path, nil); err != nil || r.Changes != 3 || r.Bytes != int64(len(content)) || r.LostRegions != 0 {
+	if r, err := store.CheckFile(t.Context(), path, nil); err != nil || r.Changes != 3 || r.Bytes != int64(len(content)) || r.LostRegions != 0 {
 		t.Errorf("%+v, %v", r, err)
 	}
 	torn := append(bytes.Clone(content), `{"op":"se`...)
 	if err := os.WriteFile(path, torn, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	r, err := store.Check(t.Context(), path, nil)
+	r, err := store.CheckFile(t.Context(), path, nil)
 	if want := []store.FileRegion{{6, int64(len(content)), 9}}; err != nil || r.Changes != 3 || !slices.Equal(r.Lost, want) || r.LostBytes != 9 {
 		t.Errorf("%+v, %v", r, err)
 	}

@@ -42,10 +42,10 @@
 //
 // A crash can leave part of the last write at the end of the file, of changes that were
 // not acknowledged. OpenFile cuts such a torn tail and logs it. It refuses a file that is
-// damaged anywhere else, or was cut, with [ErrDamaged], the line and the offset. [Check]
+// damaged anywhere else, or was cut, with [ErrDamaged], the line and the offset. [CheckFile]
 // does the same with a file that is not open, and changes nothing.
 //
-// The remedy is a backup. Without one, [Salvage] copies all intact changes to a new file
+// The remedy is a backup. Without one, [SalvageFile] copies all intact changes to a new file
 // and reports what it left out. The result is not what the clients set: where the last
 // change of an entity is lost, the one before it is in effect again, which may be the URL
 // of a receiver that was given up, or was unset because it leaked.

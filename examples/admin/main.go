@@ -5,7 +5,7 @@
 //	admin salvage FILE NEW    copies the intact changes of a damaged file to a new file
 //
 // A running service makes its backups with File.Backup; its file is locked. What a salvage
-// loses can bring back an earlier webhook: read the documentation of store.Salvage first.
+// loses can bring back an earlier webhook: read the documentation of store.SalvageFile first.
 // To use a copy, put it in the place of the file, and leave the lock file.
 //
 // The exit code is 0 on success, 1 after an error, 2 for wrong arguments, and 3 if the file
@@ -78,7 +78,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) (code int
 }
 
 func check(ctx context.Context, path string, o *store.FileOptions, stdout io.Writer) (code int, err error) {
-	r, err := store.Check(ctx, path, o)
+	r, err := store.CheckFile(ctx, path, o)
 	if err != nil {
 		return failure, err
 	}
@@ -106,7 +106,7 @@ func backup(ctx context.Context, path, target string, o *store.FileOptions, stdo
 }
 
 func salvage(ctx context.Context, path, target string, o *store.FileOptions, stdout io.Writer) (code int, err error) {
-	r, err := store.Salvage(ctx, path, target, o)
+	r, err := store.SalvageFile(ctx, path, target, o)
 	if err != nil {
 		return failure, err
 	}

@@ -112,7 +112,7 @@ func TestCheckAndSalvage(t *testing.T) {
 	f.run(t.Context(), success, "is intact: 4 changes", "", "check", f.path("webhooks"))
 	f.run(t.Context(), success, "4 intact changes", "", "salvage", f.path("webhooks"), f.path("whole"))
 	f.damage()
-	f.run(t.Context(), damage, "", "store.Salvage", "check", f.path("webhooks"))
+	f.run(t.Context(), damage, "", "store.SalvageFile", "check", f.path("webhooks"))
 	f.run(t.Context(), damage, "\tline 4, byte", "", "salvage", f.path("webhooks"), f.path("fresh"))
 	if got := f.clients("fresh") + " " + f.clients("whole"); got != "acd abcd" {
 		t.Errorf("salvaged are the clients %q", got)

@@ -36,7 +36,7 @@ type service struct {
 // newService connects the parts, without I/O.
 func newService(e *engine, cfg config, logger, queueLogger *slog.Logger) (s *service, err error) {
 	s = &service{cfg: cfg, logger: logger, engine: e}
-	if s.keys, err = deliver.Derived(cfg.masters...); err != nil {
+	if s.keys, err = deliver.DerivedKeys(cfg.masters...); err != nil {
 		return nil, fmt.Errorf("environment variable MASTER, want for instance the output of openssl rand -hex 32: %w", err)
 	}
 	if s.health, err = deliver.NewHealth(e.store, &deliver.HealthOptions{Logger: logger}); err != nil {

@@ -59,7 +59,7 @@ func TestWorker(t *testing.T) {
 			if tt.broken {
 				resolver = unavailable{}
 			}
-			keys, err := deliver.Derived([]byte(master))
+			keys, err := deliver.DerivedKeys([]byte(master))
 			if err != nil {
 				t.Fatal(err)
 			}

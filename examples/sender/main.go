@@ -30,7 +30,7 @@ func main() {
 }
 
 func run(ctx context.Context, out io.Writer) error {
-	keys, err := deliver.Derived([]byte("thirty-two random bytes or more, from a vault"))
+	keys, err := deliver.DerivedKeys([]byte("thirty-two random bytes or more, from a vault"))
 	if err != nil {
 		return err
 	}

@@ -338,6 +338,6 @@ func (l *Log) release() error {
 
 // damaged is the error for a log that cannot be trusted.
 func damaged(name string, line int, offset int64, reason string) error {
-	return fmt.Errorf("%w: %s, line %d, at byte %d: %s; the file was left as it is: restore a backup, or copy the intact changes to a new file with store.Salvage",
+	return fmt.Errorf("%w: %s, line %d, at byte %d: %s; the file was left as it is: restore a backup, or copy the intact changes to a new file with store.SalvageFile",
 		ErrDamaged, name, line, offset, reason)
 }

@@ -4,7 +4,7 @@
 //	sender, err := deliver.New(webhooks, keys, nil)
 //
 //	result := sender.Send(ctx, client, entity, deliver.Message{ID: id, Body: body})
-//	delay, again := deliver.Standard().Next(attempt, result)
+//	delay, again := deliver.StandardSchedule().Next(attempt, result)
 //
 // It has no queue, no goroutine and no table of its own: what is to be sent, and when
 // again, is kept by a queue of the host, which needs nothing but [Result] and [Schedule].
@@ -65,7 +65,7 @@
 //
 // Requests are signed as the Standard Webhooks specification 1.0 defines, with HMAC-SHA256
 // and a [Key] that the host gives the client: [Key.Reveal] is the text for the client's
-// settings. [Derived] computes the key of each client from a master, so that none is stored;
+// settings. [DerivedKeys] computes the key of each client from a master, so that none is stored;
 // a host that stores keys encrypts them, and implements [Keys]. To rotate a key, return the
 // new one in front of the old one until the client has changed it: requests then have a
 // signature with each. The secret with which a client signs in is not such a key.

@@ -31,7 +31,7 @@ func signature(secret string, header http.Header, payload []byte) string {
 // The receiver has the key of one client, and agrees to the notifications of no other.
 func ExampleChallenge() {
 	ctx := context.Background()
-	keys, err := deliver.Derived([]byte("thirty-two random bytes or more, from a vault"))
+	keys, err := deliver.DerivedKeys([]byte("thirty-two random bytes or more, from a vault"))
 	if err != nil {
 		log.Fatal(err)
 	}

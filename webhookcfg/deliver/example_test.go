@@ -38,7 +38,7 @@ func ExampleSender_Send() {
 	if err := webhooks.Apply(ctx, webhookcfg.SetChange("acme", webhookcfg.All(), egress.NewURL(receiver.URL))); err != nil {
 		log.Fatal(err)
 	}
-	keys, err := deliver.Derived([]byte("thirty-two random bytes or more, from a vault"))
+	keys, err := deliver.DerivedKeys([]byte("thirty-two random bytes or more, from a vault"))
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -49,7 +49,7 @@ func ExampleSender_Send() {
 	}
 	defer sender.CloseIdleConnections()
 
-	schedule := deliver.Schedule{time.Millisecond, time.Second} // a service has deliver.Standard()
+	schedule := deliver.Schedule{time.Millisecond, time.Second} // a service has deliver.StandardSchedule()
 	queue := []job{{"acme", "e1", deliver.Message{ID: "msg_1", Body: []byte(`{"version":7}`)}, 1}}
 	for len(queue) > 0 {
 		next := queue[0]

@@ -151,7 +151,7 @@ const minMasterBytes = 32
 // derivationLabel separates the keys from others that are derived from the same master.
 const derivationLabel = "webhookcfg/deliver key 1 of client "
 
-// Derived returns keys that are derived from the masters (HKDF-SHA256, RFC 5869) and the
+// DerivedKeys returns keys that are derived from the masters (HKDF-SHA256, RFC 5869) and the
 // identifier of the client, one of each, so that no client's key need be stored. Each of
 // the 1 to 4 masters must have 32 random bytes or more; the first one gives the present
 // key.
@@ -159,7 +159,7 @@ const derivationLabel = "webhookcfg/deliver key 1 of client "
 // A master in front of the others rotates the keys of all clients. The one that it
 // replaces stays until every client has changed its key. To rotate the key of one client,
 // or to have one for each entity, implement [Keys].
-func Derived(masters ...[]byte) (Keys, error) {
+func DerivedKeys(masters ...[]byte) (Keys, error) {
 	if len(masters) < 1 || len(masters) > maxKeys {
 		return nil, fmt.Errorf("deliver: %d masters, want 1 to %d", len(masters), maxKeys)
 	}

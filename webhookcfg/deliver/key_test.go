@@ -96,7 +96,7 @@ func TestNewKey(t *testing.T) {
 func TestKeyIsHidden(t *testing.T) {
 	key := mustParse(t, vectorKey)
 	master := []byte("a master of thirty-two bytes, at least")
-	derived, err := deliver.Derived(master)
+	derived, err := deliver.DerivedKeys(master)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -152,7 +152,7 @@ func TestDerived(t *testing.T) {
 	first, second := bytes.Repeat([]byte{1}, 32), bytes.Repeat([]byte{2}, 32)
 	keysOf := func(client string, masters ...[]byte) (texts []string) {
 		t.Helper()
-		derived, err := deliver.Derived(masters...)
+		derived, err := deliver.DerivedKeys(masters...)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -177,7 +177,7 @@ func TestDerived(t *testing.T) {
 		t.Error("two clients have the same key")
 	}
 	for _, masters := range [][][]byte{nil, {nil}, {first[:31]}, {first, second[:31]}, {first, first, first, first, first}} {
-		if _, err := deliver.Derived(masters...); err == nil {
+		if _, err := deliver.DerivedKeys(masters...); err == nil {
 			t.Errorf("%d masters, the last one too short or too many, are accepted", len(masters))
 		}
 	}

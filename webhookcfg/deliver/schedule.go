@@ -13,9 +13,9 @@ import (
 // them, n+1 attempts are made. A negative delay counts as zero.
 type Schedule []time.Duration
 
-// Standard returns the schedule of the Standard Webhooks specification: ten attempts
+// StandardSchedule returns the schedule of the Standard Webhooks specification: ten attempts
 // within 76 hours, at first after 5 seconds, at last after a day.
-func Standard() Schedule {
+func StandardSchedule() Schedule {
 	return Schedule{
 		5 * time.Second,
 		5 * time.Minute,

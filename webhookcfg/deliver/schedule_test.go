@@ -11,7 +11,7 @@ import (
 )
 
 func TestStandardSchedule(t *testing.T) {
-	standard := deliver.Standard()
+	standard := deliver.StandardSchedule()
 	var total time.Duration
 	for _, delay := range standard {
 		total += delay
@@ -20,7 +20,7 @@ func TestStandardSchedule(t *testing.T) {
 		t.Errorf("%d delays, %v in all; want 9 and %v", len(standard), total, want)
 	}
 	standard[0] = 0
-	if deliver.Standard()[0] != 5*time.Second {
+	if deliver.StandardSchedule()[0] != 5*time.Second {
 		t.Error("a caller can change the schedule of others")
 	}
 }
@@ -103,7 +103,7 @@ func TestNextProperties(t *testing.T) {
 func TestNextSpreads(t *testing.T) {
 	seen := make(map[time.Duration]bool)
 	for range 100 {
-		delay, _ := deliver.Standard().Next(1, deliver.Result{Outcome: deliver.Failed})
+		delay, _ := deliver.StandardSchedule().Next(1, deliver.Result{Outcome: deliver.Failed})
 		seen[delay] = true
 	}
 	if len(seen) < 50 {

@@ -284,7 +284,7 @@ func verify(r request, key deliver.Key) bool {
 // types are values that contain them.
 func TestSenderIsHidden(t *testing.T) {
 	master := []byte("a master of thirty-two bytes, at least")
-	derived, err := deliver.Derived(master)
+	derived, err := deliver.DerivedKeys(master)
 	if err != nil {
 		t.Fatal(err)
 	}

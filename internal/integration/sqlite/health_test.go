@@ -49,7 +49,7 @@ func newReplica(t *testing.T, path string) *replica {
 	if err != nil {
 		t.Fatal(err)
 	}
-	keys, err := deliver.Derived([]byte(strings.Repeat("k", 32)))
+	keys, err := deliver.DerivedKeys([]byte(strings.Repeat("k", 32)))
 	if err != nil {
 		t.Fatal(err)
 	}
