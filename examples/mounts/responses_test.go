@@ -28,21 +28,23 @@ func TestMain(m *testing.M) {
 
 // mount is a mount in the README.
 type mount struct {
-	name, file string
-	mount      func(t testing.TB, h *webhookcfg.Handler) any
+	name     string
+	module   string // of the router; the standard library has none
+	function string // that mounts the handler
+	mount    func(t testing.TB, h *webhookcfg.Handler) any
 }
 
 var mounts = []mount{
-	{"ServeMux", "servemux.go", func(_ testing.TB, h *webhookcfg.Handler) any { return ServeMux(h) }},
-	{"chi", "chi.go", func(_ testing.TB, h *webhookcfg.Handler) any { return Chi(h) }},
-	{"gorilla/mux", "gorilla.go", func(_ testing.TB, h *webhookcfg.Handler) any { return Gorilla(h) }},
-	{"gin", "gin.go", func(_ testing.TB, h *webhookcfg.Handler) any { return Gin(h) }},
-	{"echo v4", "echo4.go", func(_ testing.TB, h *webhookcfg.Handler) any { return Echo4(h) }},
-	{"echo v5", "echo5.go", func(_ testing.TB, h *webhookcfg.Handler) any { return Echo5(h) }},
-	{"httprouter", "httprouter.go", func(_ testing.TB, h *webhookcfg.Handler) any { return HTTPRouter(h) }},
-	{"fiber v2", "fiber2.go", func(_ testing.TB, h *webhookcfg.Handler) any { return Fiber2(h) }},
-	{"fiber v3", "fiber3.go", func(_ testing.TB, h *webhookcfg.Handler) any { return Fiber3(h) }},
-	{"grpc-gateway", "gateway.go", func(t testing.TB, h *webhookcfg.Handler) any {
+	{"ServeMux", "", "ServeMux", func(_ testing.TB, h *webhookcfg.Handler) any { return ServeMux(h) }},
+	{"chi", "github.com/go-chi/chi/v5", "Chi", func(_ testing.TB, h *webhookcfg.Handler) any { return Chi(h) }},
+	{"gorilla/mux", "github.com/gorilla/mux", "Gorilla", func(_ testing.TB, h *webhookcfg.Handler) any { return Gorilla(h) }},
+	{"gin", "github.com/gin-gonic/gin", "Gin", func(_ testing.TB, h *webhookcfg.Handler) any { return Gin(h) }},
+	{"echo v4", "github.com/labstack/echo/v4", "Echo4", func(_ testing.TB, h *webhookcfg.Handler) any { return Echo4(h) }},
+	{"echo v5", "github.com/labstack/echo/v5", "Echo5", func(_ testing.TB, h *webhookcfg.Handler) any { return Echo5(h) }},
+	{"httprouter", "github.com/julienschmidt/httprouter", "HTTPRouter", func(_ testing.TB, h *webhookcfg.Handler) any { return HTTPRouter(h) }},
+	{"fiber v2", "github.com/gofiber/fiber/v2", "Fiber2", func(_ testing.TB, h *webhookcfg.Handler) any { return Fiber2(h) }},
+	{"fiber v3", "github.com/gofiber/fiber/v3", "Fiber3", func(_ testing.TB, h *webhookcfg.Handler) any { return Fiber3(h) }},
+	{"grpc-gateway", "github.com/grpc-ecosystem/grpc-gateway/v2", "Gateway", func(t testing.TB, h *webhookcfg.Handler) any {
 		mounted, err := Gateway(h)
 		if err != nil {
 			t.Fatal(err)
