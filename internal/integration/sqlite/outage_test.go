@@ -7,7 +7,7 @@ import (
 	"path/filepath"
 	"testing"
 
-	"example.com/go-webhookcfg/internal/integration/service"
+	"example.com/go-webhookcfg/internal/integration/outage"
 	"example.com/go-webhookcfg/store/sqlstore"
 )
 
@@ -35,7 +35,7 @@ func TestOutages(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = holder.Close() })
-	for name, outage := range map[string]service.Outage{
+	for name, o := range map[string]outage.Outage{
 		"locked by another process": {
 			Start:  func() { execute(t, holder, "BEGIN IMMEDIATE") },
 			End:    func() { execute(t, holder, "ROLLBACK") },
@@ -49,7 +49,7 @@ func TestOutages(t *testing.T) {
 			Serves: true,
 		},
 	} {
-		t.Run(name, func(t *testing.T) { service.New(t, s).Survives(outage) })
+		t.Run(name, func(t *testing.T) { outage.New(t, s).Survives(o) })
 	}
 }
 
@@ -58,18 +58,18 @@ func TestOutages(t *testing.T) {
 func TestOtherSchema(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "not-mounted-yet")
 	path := filepath.Join(dir, "webhooks.db")
-	s := service.New(t, newStore(t, openDB(t, path, fileSettings)))
-	s.Refuses(service.Outage{Cause: "(14)"}) // SQLITE_CANTOPEN
+	s := outage.New(t, newStore(t, openDB(t, path, fileSettings)))
+	s.Refuses(outage.Outage{Cause: "(14)"}) // SQLITE_CANTOPEN
 	if err := os.Mkdir(dir, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	s.Refuses(service.Outage{Cause: "no such table"})
+	s.Refuses(outage.Outage{Cause: "no such table"})
 	open(t, path)
 	s.Works()
 	other := openDB(t, path, fileSettings)
 	execute(t, other, "UPDATE wh_schema SET version = version + 1")
-	s = service.New(t, newStore(t, openDB(t, path, fileSettings)))
-	s.Refuses(service.Outage{Cause: sqlstore.ErrNewerSchema.Error()})
+	s = outage.New(t, newStore(t, openDB(t, path, fileSettings)))
+	s.Refuses(outage.Outage{Cause: sqlstore.ErrNewerSchema.Error()})
 	execute(t, other, "UPDATE wh_schema SET version = version - 1")
 	s.Works()
 }

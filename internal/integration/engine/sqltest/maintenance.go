@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"example.com/go-webhookcfg/internal/integration/linearizable"
-	"example.com/go-webhookcfg/internal/integration/service"
+	"example.com/go-webhookcfg/internal/integration/outage"
 	"example.com/go-webhookcfg/store/sqlstore"
 	"example.com/go-webhookcfg/webhookcfg"
 	"example.com/go-webhookcfg/webhookcfg/egress"
@@ -144,17 +144,17 @@ func (e Engine) otherSchema(t *testing.T, dsn string) {
 		t.Fatal(err)
 	}
 	other := e.store(t, e.Open(t, dsn), name)
-	s := service.New(t, e.store(t, db, name))
-	s.Refuses(service.Outage{Cause: e.NoTable})
+	s := outage.New(t, e.store(t, db, name))
+	s.Refuses(outage.Outage{Cause: e.NoTable})
 	for _, statement := range statements[:withoutDeliveries(statements)/2] {
 		execute(t, db, statement)
 	}
-	s.Refuses(service.Outage{})
+	s.Refuses(outage.Outage{})
 	migrate(t, other)
 	s.Works()
 	execute(t, db, "UPDATE "+name+"schema SET version = version + 1")
-	s = service.New(t, e.store(t, db, name))
-	s.Refuses(service.Outage{Cause: sqlstore.ErrNewerSchema.Error()})
+	s = outage.New(t, e.store(t, db, name))
+	s.Refuses(outage.Outage{Cause: sqlstore.ErrNewerSchema.Error()})
 	execute(t, db, "UPDATE "+name+"schema SET version = version - 1")
 	s.Works()
 }

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"example.com/go-webhookcfg/internal/integration/engine"
-	"example.com/go-webhookcfg/internal/integration/service"
+	"example.com/go-webhookcfg/internal/integration/outage"
 	"example.com/go-webhookcfg/store/sqlstore"
 	"example.com/go-webhookcfg/webhookcfg"
 )
@@ -43,11 +43,11 @@ func (e Engine) service(t *testing.T, server *engine.Server) {
 			}
 		}
 	}
-	for name, outage := range map[string]service.Outage{
+	for name, o := range map[string]outage.Outage{
 		"killed": {Start: must(server.Kill), End: must(server.Restart)},
 		"frozen": {Start: must(server.Freeze), End: must(server.Thaw), Hangs: true},
 	} {
-		t.Run(name, func(t *testing.T) { service.New(t, st).Survives(outage) })
+		t.Run(name, func(t *testing.T) { outage.New(t, st).Survives(o) })
 	}
 }
 
@@ -136,7 +136,7 @@ func (e Engine) readOnly(t *testing.T, server *engine.Server) {
 	st := e.store(t, db, name)
 	migrate(t, st)
 	isStandby := e.Dialect == sqlstore.MySQL()
-	service.New(t, st).Survives(service.Outage{
+	outage.New(t, st).Survives(outage.Outage{
 		Start: func() {
 			e.ReadOnly(t, admin, true)
 			for i, c := range changesOf("acme") {
@@ -162,7 +162,7 @@ func (e Engine) slow(t *testing.T, server *engine.Server) {
 	st := e.store(t, db, name)
 	migrate(t, st)
 	var holder *sql.Tx
-	service.New(t, st).Survives(service.Outage{
+	outage.New(t, st).Survives(outage.Outage{
 		Start: func() {
 			var err error
 			if holder, err = db.BeginTx(t.Context(), nil); err != nil {

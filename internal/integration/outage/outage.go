@@ -1,6 +1,6 @@
-// Package service runs the handler on a store that fails, and checks its responses and its
+// Package outage runs the handler on a store that fails, and checks its responses and its
 // log.
-package service
+package outage
 
 import (
 	"context"
