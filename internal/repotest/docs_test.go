@@ -9,31 +9,6 @@ import (
 	"testing"
 )
 
-// colloquial matches words that have a standard term in this field: again or from
-// scratch, directory, no caller, another process, disconnected, releases.
-var colloquial = regexp.MustCompile(`(?i)\b(anew|folders?|nobody|somebody|hung up|lets go)\b`)
-
-// TestVocabulary: comments and documents use the terms of the field.
-func TestVocabulary(t *testing.T) {
-	fset, all := sources(t)
-	for _, src := range all {
-		for _, group := range src.file.Comments {
-			for _, comment := range group.List {
-				for _, word := range colloquial.FindAllString(comment.Text, -1) {
-					t.Errorf("%s: %q", fset.Position(comment.Pos()), word)
-				}
-			}
-		}
-	}
-	walk(t, func(name string) {
-		if path.Ext(name) == ".md" && name != ".github/CONTRIBUTING.md" { // which lists the words
-			for _, word := range colloquial.FindAllString(read(t, name), -1) {
-				t.Errorf("%s: %q", name, word)
-			}
-		}
-	})
-}
-
 // TestLinks: every relative link of a document leads to a file.
 func TestLinks(t *testing.T) {
 	link := regexp.MustCompile(`\]\(([^)#:]+)[^):]*\)`)
