@@ -18,7 +18,7 @@ import (
 
 const queueWorkers = 128
 
-// queueRate compares the deliveries of examples/notify, from a queue on each of its engines,
+// queueRate compares the deliveries of examples/service, from a queue on each of its engines,
 // with Send in a loop.
 func (s settings) queueRate(t *testing.T, r *report) error {
 	receiver := newReceiver("http")
@@ -31,14 +31,14 @@ func (s settings) queueRate(t *testing.T, r *report) error {
 	if err != nil {
 		return err
 	}
-	program, err := buildNotify(t.TempDir())
+	program, err := buildService(t.TempDir())
 	if err != nil {
 		return err
 	}
 	backlog, loop := min(s.loaded, 10_000), rounded(float64(n)/elapsed.Seconds())+"/s"
 	var rows [][]string
 	add := func(engine, store, budget string) error {
-		rate, err := notifyRate(program, store, backlog)
+		rate, err := serviceRate(program, store, backlog)
 		rows = append(rows, []string{engine, rounded(rate) + "/s", budget, loop})
 		return err
 	}
@@ -51,8 +51,8 @@ func (s settings) queueRate(t *testing.T, r *report) error {
 		}
 	}
 	r.section("Delivery from a queue", fmt.Sprintf(`Deliveries per second of wall-clock time with %d workers, receiver in the same process:
-[examples/notify](../../../examples/notify) with a backlog of %s in River, and Send in a loop.`, queueWorkers, grouped(backlog)))
-	r.table([]string{"queue on", "examples/notify", "budget", "Send in a loop"}, rows...)
+[examples/service](../../../examples/service) with a backlog of %s in River, and Send in a loop.`, queueWorkers, grouped(backlog)))
+	r.table([]string{"queue on", "examples/service", "budget", "Send in a loop"}, rows...)
 	return nil
 }
 
@@ -80,25 +80,25 @@ func newDatabase(t *testing.T, dsn string) string {
 	return at.String()
 }
 
-// buildNotify builds examples/notify in a directory, and returns its path.
-func buildNotify(dir string) (program string, err error) {
+// buildService builds examples/service in a directory, and returns its path.
+func buildService(dir string) (program string, err error) {
 	root, err := exec.Command("go", "list", "-m", "-f", "{{.Dir}}", "example.com/go-webhookcfg").Output()
 	if err != nil {
 		return "", fmt.Errorf("find the root module: %w", err)
 	}
-	program = filepath.Join(dir, "notify")
+	program = filepath.Join(dir, "service")
 	build := exec.Command("go", "build", "-o", program, ".")
-	build.Dir = filepath.Join(strings.TrimSpace(string(root)), "examples", "notify")
+	build.Dir = filepath.Join(strings.TrimSpace(string(root)), "examples", "service")
 	if out, err := build.CombinedOutput(); err != nil {
-		return "", fmt.Errorf("build examples/notify: %w\n%s", err, out)
+		return "", fmt.Errorf("build examples/service: %w\n%s", err, out)
 	}
 	return program, nil
 }
 
 var deliveredRate = regexp.MustCompile(`(?m)^delivered .*: (\d+)/s$`)
 
-// notifyRate has examples/notify deliver a number of notifications.
-func notifyRate(program, store string, n int) (rate float64, err error) {
+// serviceRate has examples/service deliver a number of notifications.
+func serviceRate(program, store string, n int) (rate float64, err error) {
 	var stderr bytes.Buffer
 	run := exec.Command(program, "-migrate", "-dev", "-workers", strconv.Itoa(queueWorkers), "backlog", strconv.Itoa(n))
 	run.Env = append(os.Environ(), "STORE="+store, "CLIENT=acme:"+clientSecret, "MASTER="+strings.Repeat("m", 64))
@@ -106,11 +106,11 @@ func notifyRate(program, store string, n int) (rate float64, err error) {
 	run.WaitDelay = time.Second
 	out, err := run.Output()
 	if err != nil {
-		return 0, fmt.Errorf("run examples/notify: %w\n%s", err, &stderr)
+		return 0, fmt.Errorf("run examples/service: %w\n%s", err, &stderr)
 	}
 	found := deliveredRate.FindSubmatch(out)
 	if found == nil {
-		return 0, fmt.Errorf("examples/notify printed no rate: %q", out)
+		return 0, fmt.Errorf("examples/service printed no rate: %q", out)
 	}
 	return strconv.ParseFloat(string(found[1]), 64)
 }

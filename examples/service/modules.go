@@ -27,7 +27,7 @@ func signedIn(clients webhookcfg.CredentialVerifier, next func(http.ResponseWrit
 		id, secret, _ := r.BasicAuth()
 		client, err := clients.Verify(r.Context(), id, secret)
 		if errors.Is(err, webhookcfg.ErrInvalidCredentials) {
-			w.Header().Set("WWW-Authenticate", `Basic realm="notify", charset="UTF-8"`)
+			w.Header().Set("WWW-Authenticate", `Basic realm="service", charset="UTF-8"`)
 			http.Error(w, "wrong client or secret", http.StatusUnauthorized)
 			return
 		}

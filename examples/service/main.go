@@ -1,4 +1,4 @@
-// Command notify is a whole service that notifies its clients: they set webhooks, the
+// Command service is a whole service that notifies its clients: they set webhooks, the
 // service changes modules, and every change is delivered to the webhook in effect, with
 // retries, until it is acknowledged or given up. What waits is in the service's own
 // database, in a queue of River, and survives a crash. README.md shows how to try it.
@@ -39,7 +39,7 @@ func main() {
 		os.Exit(2)
 	}
 	if err != nil {
-		fmt.Fprintln(os.Stderr, "notify:", err)
+		fmt.Fprintln(os.Stderr, "service:", err)
 		os.Exit(1)
 	}
 }
@@ -60,15 +60,15 @@ type config struct {
 }
 
 func parse(args []string, getenv func(string) string, stderr io.Writer) (cfg config, err error) {
-	flags := flag.NewFlagSet("notify", flag.ContinueOnError)
+	flags := flag.NewFlagSet("service", flag.ContinueOnError)
 	flags.SetOutput(stderr)
 	flags.Usage = func() {
-		fmt.Fprintln(stderr, "usage: notify [flags] [given-up | replay [JOB ...] | backlog N]")
+		fmt.Fprintln(stderr, "usage: service [flags] [given-up | replay [JOB ...] | backlog N]")
 		flags.PrintDefaults()
 	}
 	flags.StringVar(&cfg.listen, "listen", "127.0.0.1:8080", "`address` to listen on; port 0 picks a free one")
 	flags.StringVar(&cfg.metrics, "metrics", "", "local `address` to serve metrics on; none if empty")
-	flags.StringVar(&cfg.store, "store", "", "sqlite:PATH or postgres:DSN; defaults to $STORE, or else sqlite:notify.db")
+	flags.StringVar(&cfg.store, "store", "", "sqlite:PATH or postgres:DSN; defaults to $STORE, or else sqlite:service.db")
 	flags.BoolVar(&cfg.migrate, "migrate", false, "create or update the tables first")
 	flags.BoolVar(&cfg.progress, "progress", false, "show the progress of the deliveries")
 	dev := flags.Bool("dev", false, "for development: allow http and loopback addresses")
@@ -90,7 +90,7 @@ func parse(args []string, getenv func(string) string, stderr io.Writer) (cfg con
 		cfg.policy = egress.Development()
 	}
 	cfg.command = flags.Args()
-	cfg.store = cmp.Or(cfg.store, getenv("STORE"), "sqlite:notify.db")
+	cfg.store = cmp.Or(cfg.store, getenv("STORE"), "sqlite:service.db")
 	cfg.client = getenv("CLIENT")
 	for master := range strings.FieldsSeq(getenv("MASTER")) {
 		cfg.masters = append(cfg.masters, []byte(master))

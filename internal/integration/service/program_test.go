@@ -1,6 +1,6 @@
-// Package notify_test runs examples/notify as a host would, kills it, and checks that it
+// Package service_test runs examples/service as a host would, kills it, and checks that it
 // delivers what it has acknowledged.
-package notify_test
+package service_test
 
 import (
 	"bufio"
@@ -38,7 +38,7 @@ var binaries string
 
 func TestMain(m *testing.M) {
 	var err error
-	if binaries, err = os.MkdirTemp("", "notify"); err != nil {
+	if binaries, err = os.MkdirTemp("", "service"); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
@@ -48,7 +48,7 @@ func TestMain(m *testing.M) {
 }
 
 // build returns the path of the program.
-var build = sync.OnceValues(func() (string, error) { return buildWith("notify", nil) })
+var build = sync.OnceValues(func() (string, error) { return buildWith("service", nil) })
 
 // acknowledgeFirst replaces lines of worker.go, so that River completes a notification
 // before it is sent.
@@ -70,7 +70,7 @@ var buildAcknowledgingFirst = sync.OnceValues(func() (string, error) {
 
 // buildWith builds the program, with a replacement in worker.go if there is one.
 func buildWith(name string, replacement []string) (path string, err error) {
-	source, err := filepath.Abs("../../../examples/notify")
+	source, err := filepath.Abs("../../../examples/service")
 	if err != nil {
 		return "", err
 	}
@@ -117,7 +117,7 @@ func onEachEngine(t *testing.T, test func(t *testing.T, store string)) {
 	t.Parallel()
 	t.Run("sqlite", func(t *testing.T) {
 		t.Parallel()
-		test(t, "sqlite:"+filepath.Join(t.TempDir(), "notify.db"))
+		test(t, "sqlite:"+filepath.Join(t.TempDir(), "service.db"))
 	})
 	t.Run("postgres", func(t *testing.T) {
 		t.Parallel()
@@ -132,7 +132,7 @@ func newDatabase(t *testing.T) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	name := fmt.Sprintf("notify_%d_%d", os.Getpid(), time.Now().UnixNano())
+	name := fmt.Sprintf("service_%d_%d", os.Getpid(), time.Now().UnixNano())
 	administer := func(statement string) {
 		ctx := context.WithoutCancel(t.Context())
 		conn, err := pgx.Connect(ctx, dsn.String())

@@ -124,7 +124,7 @@ func TestWalkThrough(t *testing.T) {
 	set := func(module string) string {
 		return fmt.Sprintf(`{"endpoint_id":%q,"webhook_url":%q}`, module, receiver.URL+"/in?token=t0ken")
 	}
-	store := "sqlite:" + filepath.Join(t.TempDir(), "notify.db")
+	store := "sqlite:" + filepath.Join(t.TempDir(), "service.db")
 	service, metrics := start(t, "-store", store, "-migrate", "-dev", "-schedule", "10ms,10ms", "-max-pause", "10ms")
 
 	expect(t, call(t, http.MethodPost, service+webhooks, set("e1")), "404 ")
@@ -189,7 +189,7 @@ func expectDelivery(t *testing.T, service, want string) {
 
 // TestOutbox: without its notification a module does not change.
 func TestOutbox(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "notify.db")
+	path := filepath.Join(t.TempDir(), "service.db")
 	service, _ := start(t, "-store", "sqlite:"+path, "-migrate", "-dev")
 	e, err := openSQLite(path)
 	if err != nil {
@@ -209,7 +209,7 @@ func TestOutbox(t *testing.T) {
 // TestReplayAll prints and replays more jobs than are read at a time.
 func TestReplayAll(t *testing.T) {
 	const jobs = givenUpPage + 1
-	path := filepath.Join(t.TempDir(), "notify.db")
+	path := filepath.Join(t.TempDir(), "service.db")
 	args := []string{"-store", "sqlite:" + path, "-migrate", "-dev"}
 	if err := run(t.Context(), append(args, "backlog", fmt.Sprint(jobs)), environment, io.Discard, t.Output()); err != nil {
 		t.Fatal(err)
@@ -269,7 +269,7 @@ func TestProgress(t *testing.T) {
 }
 
 func TestSignIn(t *testing.T) {
-	service, _ := start(t, "-store", "sqlite:"+filepath.Join(t.TempDir(), "notify.db"), "-migrate")
+	service, _ := start(t, "-store", "sqlite:"+filepath.Join(t.TempDir(), "service.db"), "-migrate")
 	for _, path := range []string{"/api/v1/modules/e1", "/api/v1/signing-key"} {
 		r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, service+path, nil)
 		if err != nil {
@@ -293,7 +293,7 @@ func TestSignIn(t *testing.T) {
 
 // TestBadModules: a module that could not be stored or could not have a webhook is refused.
 func TestBadModules(t *testing.T) {
-	service, _ := start(t, "-store", "sqlite:"+filepath.Join(t.TempDir(), "notify.db"), "-migrate", "-dev")
+	service, _ := start(t, "-store", "sqlite:"+filepath.Join(t.TempDir(), "service.db"), "-migrate", "-dev")
 	longest := strings.Repeat("a", 64)
 	for _, id := range []string{longest + "a", "a%20b", "a%0A", "a%00", "%ff", "..%2f", "%2e"} {
 		expect(t, call(t, http.MethodPut, service+"/api/v1/modules/"+id, "on"), "400 ")
@@ -309,13 +309,13 @@ func TestBadModules(t *testing.T) {
 }
 
 func TestBadArguments(t *testing.T) {
-	there := "sqlite:" + filepath.Join(t.TempDir(), "notify.db")
+	there := "sqlite:" + filepath.Join(t.TempDir(), "service.db")
 	for _, tt := range []struct {
 		name string
 		args []string
 		want string
 	}{
-		{"no engine", []string{"-store", "notify.db"}, "want sqlite:PATH"},
+		{"no engine", []string{"-store", "service.db"}, "want sqlite:PATH"},
 		{"unknown engine", []string{"-store", "redis:127.0.0.1"}, `unknown engine "redis"`},
 		{"bad data source name", []string{"-store", "postgres://app:s3cret@%%"}, "rejected by pgx"},
 		{"connection refused", []string{"-store", "postgres://app:s3cret@127.0.0.1:1/app", "-migrate"}, "connect"},

@@ -1,4 +1,4 @@
-module example.com/go-webhookcfg/examples/notify
+module example.com/go-webhookcfg/examples/service
 
 go 1.26.0
 

@@ -1,4 +1,4 @@
-package notify_test
+package service_test
 
 import (
 	"encoding/json"
