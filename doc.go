@@ -13,6 +13,7 @@
 //   - store: stores in memory and in a file.
 //   - store/cache: a sender's copy of any store with bounded staleness, and the
 //     optional interfaces that keep it fresh.
+//   - store/admin: what operators do with any store: the audit of URLs that were set.
 //   - store/sqlstore: the store in an SQL database, without a driver.
 //   - store/etcdstore: the store in etcd; a module of its own.
 //   - store/storetest: the conformance suite for stores.
@@ -58,6 +59,7 @@
 //	webhookcfg/deliver     → webhookcfg, internal/lru
 //	webhookcfg/mounttest   → webhookcfg/egress, internal/redact
 //	store                  → webhookcfg, store/cache, internal/oplog, internal/table
+//	store/admin            → webhookcfg
 //	store/cache            → webhookcfg, internal/singleflight
 //	store/sqlstore         → webhookcfg, store/cache, internal/keylock, internal/redact
 //	store/etcdstore        → webhookcfg, store/cache, internal/keylock, internal/redact

@@ -1,4 +1,4 @@
-package webhookcfg_test
+package admin_test
 
 import (
 	"context"
@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"example.com/go-webhookcfg/store"
+	"example.com/go-webhookcfg/store/admin"
 	"example.com/go-webhookcfg/webhookcfg"
 	"example.com/go-webhookcfg/webhookcfg/egress"
 	"github.com/google/go-cmp/cmp"
@@ -37,7 +38,7 @@ func TestAudit(t *testing.T) {
 		t.Fatal(err)
 	}
 	audit := func(policy *egress.Policy) (got []string) {
-		for violation, err := range webhookcfg.Audit(t.Context(), st, "acme", policy) {
+		for violation, err := range admin.Audit(t.Context(), st, "acme", policy) {
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -54,13 +55,15 @@ func TestAudit(t *testing.T) {
 	if got := audit(egress.Development()); got != nil {
 		t.Errorf("a policy that allows everything here refuses %q", got)
 	}
-	for violation := range webhookcfg.Audit(t.Context(), st, "acme", new(egress.Policy)) {
+	for violation := range admin.Audit(t.Context(), st, "acme", new(egress.Policy)) {
 		if !violation.Scope.IsAll() {
 			t.Errorf("the base does not come first, but %v", violation.Scope)
 		}
 		break
 	}
 }
+
+var errBroken = errors.New("broken on purpose")
 
 // brokenLister fails on the page after the first.
 type brokenLister struct{ webhookcfg.Lister }
@@ -80,9 +83,9 @@ func TestAuditFails(t *testing.T) {
 		}
 	}
 	undecided := &egress.Policy{LocalAddrs: func(context.Context) ([]netip.Addr, error) { return nil, errBroken }}
-	for name, audit := range map[string]iter.Seq2[webhookcfg.Violation, error]{
-		"lister":      webhookcfg.Audit(t.Context(), brokenLister{}, "acme", new(egress.Policy)),
-		"local addrs": webhookcfg.Audit(t.Context(), st, "acme", undecided),
+	for name, audit := range map[string]iter.Seq2[admin.Violation, error]{
+		"lister":      admin.Audit(t.Context(), brokenLister{}, "acme", new(egress.Policy)),
+		"local addrs": admin.Audit(t.Context(), st, "acme", undecided),
 	} {
 		var all []error
 		for violation, err := range audit {
