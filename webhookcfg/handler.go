@@ -88,26 +88,17 @@ func (h *Handler) Routes() []Route {
 	return all
 }
 
-// Mux is the part of a host's mux that [Handler.Register] needs. An [http.ServeMux]
-// is one.
-type Mux interface {
-	// Handle registers a handler for a pattern of the form "METHOD /path".
-	Handle(pattern string, handler http.Handler)
-}
-
-// Register registers the handler on the host's mux with one pattern for each route,
-// so that the mux sets the request's Pattern itself. [Options.BasePath] must be the
-// path at which the mux is served.
+// Register registers the handler with your mux, such as an [http.ServeMux], by one pattern
+// for each route, so that the mux sets the request's Pattern itself. Wrap the mux in
+// [Handler.Before] and serve that. Otherwise the mux redirects paths that it would clean
+// before the handler sees them: "…/configure-webhook/e1/.." becomes "…/configure-webhook",
+// which reaches all entities, and clients follow with the same method and body.
 //
-// The other standard methods are registered too, so that the handler, not the mux,
-// responds 405. Every pattern has a method, so that a host may have a "GET /".
-//
-// A mux still redirects paths that it would clean, before the handler sees them:
-// "…/configure-webhook/e1/.." becomes "…/configure-webhook", which reaches all
-// entities, and clients follow with the same method and body. Wrap the mux in
-// [Handler.Before] to have such paths refused. Under GODEBUG=httpmuxgo121=1 a mux
-// does not support methods in patterns and matches none of these.
-func (h *Handler) Register(mux Mux) {
+// [Options.BasePath] must be the path at which you serve the mux. Every pattern has a
+// method, so you can have a "GET /" of your own. The other standard methods are registered
+// too, so that the handler, not the mux, responds 405. Under GODEBUG=httpmuxgo121=1 a mux
+// doesn't support methods in patterns and matches none of these.
+func (h *Handler) Register(mux interface{ Handle(pattern string, handler http.Handler) }) {
 	for i, rs := range h.routes.resources {
 		patterns := []string{}
 		for _, a := range h.routes.actions[i] {
