@@ -98,7 +98,7 @@ func (h *Handler) Routes() []Route {
 // method, so you can have a "GET /" of your own. The other standard methods are registered
 // too, so that the handler, not the mux, responds 405. Under GODEBUG=httpmuxgo121=1 a mux
 // doesn't support methods in patterns and matches none of these.
-func (h *Handler) Register(mux interface{ Handle(pattern string, handler http.Handler) }) {
+func (h *Handler) Register(mux interface{ Handle(string, http.Handler) }) {
 	for i, rs := range h.routes.resources {
 		patterns := []string{}
 		for _, a := range h.routes.actions[i] {
