@@ -51,7 +51,7 @@ type config struct {
 	policy                 *egress.Policy
 
 	workers, perClient, perReceiver int
-	timeout, maxPause               time.Duration
+	timeout, maxPause, maxStale     time.Duration
 	schedule                        deliver.Schedule
 
 	client  string
@@ -77,6 +77,7 @@ func parse(args []string, getenv func(string) string, stderr io.Writer) (cfg con
 	flags.IntVar(&cfg.perReceiver, "per-receiver", 0, "of these, for one client at one host and port; 0 is the default of package deliver")
 	flags.DurationVar(&cfg.timeout, "timeout", 15*time.Second, "time limit of one attempt")
 	flags.DurationVar(&cfg.maxPause, "max-pause", time.Hour, "longest pause after failures, and longest Retry-After that is obeyed")
+	flags.DurationVar(&cfg.maxStale, "max-stale", 2*time.Second, "how long another process's changes of webhooks may take to show")
 	cfg.schedule = deliver.StandardSchedule()
 	flags.Func("schedule", "comma-separated `delays` after failed attempts; defaults to those of Standard Webhooks", func(text string) (err error) {
 		cfg.schedule, err = parseSchedule(text)

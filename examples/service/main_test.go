@@ -5,8 +5,10 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"path/filepath"
@@ -187,6 +189,78 @@ func expectDelivery(t *testing.T, service, want string) {
 	}
 }
 
+// TestReplicas: a webhook that is set through one process is in effect there at once, and
+// soon in all others and in the copy from which another one sends. None of them ever has
+// anything but the webhook before and the one after.
+func TestReplicas(t *testing.T) {
+	args := []string{"-store", "sqlite:" + filepath.Join(t.TempDir(), "service.db"), "-dev", "-max-stale", "200ms"}
+	one, _ := start(t, append(args, "-migrate")...)
+	two, _ := start(t, args...)
+	expect(t, call(t, http.MethodPut, one+"/api/v1/modules/e1", "on"), "200 ")
+	read := func(replica string) func() string {
+		return func() string { return call(t, http.MethodGet, replica+webhooks+"/e1", "") }
+	}
+	sender := sender(t, args)
+	before := `"webhook_url":null,"source":"none"`
+	for _, step := range []struct{ method, replica, path, body, want string }{
+		{http.MethodPost, one, "", `{"webhook_url":"http://127.0.0.1:1/all"}`, `"webhook_url":"http://127.0.0.1:1/all","source":"base"`},
+		{http.MethodPost, two, "", `{"endpoint_id":"e1","webhook_url":"http://127.0.0.1:1/e1"}`, `"webhook_url":"http://127.0.0.1:1/e1","source":"override"`},
+		{http.MethodDelete, one, "/e1", "", `"webhook_url":null,"source":"off"`},
+		{http.MethodDelete, two, "", "", `"webhook_url":null,"source":"none"`},
+	} {
+		expect(t, call(t, step.method, step.replica+webhooks+step.path, step.body), "200 ")
+		if got := read(step.replica)(); !strings.Contains(got, step.want) {
+			t.Errorf("after %s %s %s the same process reads %s", step.method, step.path, step.body, got)
+		}
+		for name, read := range map[string]func() string{one: read(one), two: read(two), "the sender": sender} {
+			got := read()
+			for strings.Contains(got, before) && t.Context().Err() == nil {
+				time.Sleep(10 * time.Millisecond)
+				got = read()
+			}
+			if !strings.Contains(got, step.want) {
+				t.Errorf("after %s %s %s, %s has %s", step.method, step.path, step.body, name, got)
+			}
+		}
+		before = step.want
+	}
+}
+
+// sender returns a function that resolves the webhook of e1 as a process that only sends
+// does, from a copy of its own, and describes it like the response to a read.
+func sender(t *testing.T, args []string) func() string {
+	t.Helper()
+	logger := newLogger(t.Output(), slog.LevelInfo)
+	cfg, err := parse(args, environment, t.Output())
+	if err != nil {
+		t.Fatal(err)
+	}
+	e, err := openEngine(t.Context(), cfg.store, logger)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := newService(e, cfg, logger, logger)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := errors.Join(s.close(), e.close()); err != nil {
+			t.Error(err)
+		}
+	})
+	return func() string {
+		t.Helper()
+		hook, err := s.webhooks.Resolve(t.Context(), "acme", "e1")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if hook.URL.IsZero() {
+			return fmt.Sprintf(`"webhook_url":null,"source":%q`, hook.Source)
+		}
+		return fmt.Sprintf(`"webhook_url":%q,"source":%q`, hook.URL.Reveal(), hook.Source)
+	}
+}
+
 // TestOutbox: without its notification a module does not change.
 func TestOutbox(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "service.db")
@@ -321,6 +395,8 @@ func TestBadArguments(t *testing.T) {
 		{"connection refused", []string{"-store", "postgres://app:s3cret@127.0.0.1:1/app", "-migrate"}, "connect"},
 		{"bad schedule", []string{"-store", there, "-schedule", "5s,soon"}, "schedule"},
 		{"no workers", []string{"-store", there, "-workers", "0"}, "workers"},
+		{"a missing directory", []string{"-store", "sqlite:" + filepath.Join(t.TempDir(), "none", "service.db"), "-migrate"}, "unable to open"},
+		{"too fresh", []string{"-store", there, "-max-stale", "1ns"}, "MaxStale 1ns"},
 		{"unknown command", []string{"-store", there, "repeat"}, `unknown command "repeat"`},
 		{"replay of what is no job", []string{"-store", there, "replay", "msg_1"}, `"msg_1"`},
 		{"replay of a missing job", []string{"-store", there, "-migrate", "replay", "7"}, "job 7"},

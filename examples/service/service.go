@@ -42,7 +42,7 @@ func newService(e *engine, cfg config, logger, queueLogger *slog.Logger) (s *ser
 	if s.health, err = deliver.NewHealth(e.store, &deliver.HealthOptions{Logger: logger}); err != nil {
 		return nil, err
 	}
-	if s.webhooks, err = cache.New(e.store, &cache.Options{Logger: logger}); err != nil {
+	if s.webhooks, err = cache.New(e.store, &cache.Options{MaxStale: cfg.maxStale, Logger: logger}); err != nil {
 		return nil, err
 	}
 	s.sender, err = deliver.New(s.webhooks, s.keys, &deliver.Options{
