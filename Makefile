@@ -4,12 +4,12 @@
 # PUBLIC lists the modules that a host can require, MODULES all that have tests. Each is
 # tested by itself, with the requirements that a consumer gets.
 PUBLIC    := . store/etcdstore
-MODULES   := $(PUBLIC) examples/cluster examples/mounts examples/service internal/integration internal/integration/programs
+MODULES   := $(PUBLIC) examples/mounts examples/service internal/integration internal/integration/programs
 PLATFORMS := linux darwin windows
 # RACELESS matches the packages with a server in their test binary: SQLite, which is C
 # translated to Go, PocketBase and etcd. The race detector slows such a server tenfold and
 # more, and other tests run the same code of this repository with it.
-RACELESS  := /internal/integration/bench\|/examples/cluster\|/examples/service\|/integration/sqlite$$\|/integration/etcd$$\|/integration/programs$$
+RACELESS  := /internal/integration/bench\|/examples/service\|/integration/sqlite$$\|/integration/etcd$$\|/integration/programs$$
 # TESTS runs the tests of the packages $(1), and prints what was skipped, with the reason,
 # after the packages. AGAIN runs a failed test once more, and prints both results: in the
 # modules that no host requires, where the timing of third-party servers is part of tests.

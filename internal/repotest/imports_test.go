@@ -103,7 +103,7 @@ func mayRequire(src source, imported string) bool {
 // TestModules: these are the modules of the repository, and each is built from this
 // checkout alone.
 func TestModules(t *testing.T) {
-	want := []string{".", "examples/cluster", "examples/mounts", "examples/service", "internal/integration", "internal/integration/caddy", "internal/integration/programs", "internal/tools", "store/etcdstore"}
+	want := []string{".", "examples/mounts", "examples/service", "internal/integration", "internal/integration/caddy", "internal/integration/programs", "internal/tools", "store/etcdstore"}
 	root := readModFile(t).Module.Path
 	var got []string
 	walk(t, func(name string) {
