@@ -7,7 +7,6 @@ import (
 	"testing"
 	"time"
 
-	"example.com/go-webhookcfg/internal/integration/contract/client"
 	"example.com/go-webhookcfg/store"
 	"example.com/go-webhookcfg/webhookcfg"
 	"example.com/go-webhookcfg/webhookcfg/egress"
@@ -98,15 +97,4 @@ func TestDeliveries(t *testing.T) {
 			}
 		}
 	}
-}
-
-// TestGeneratedClientDelivery reads a delivery with the generated client.
-func TestGeneratedClientDelivery(t *testing.T) {
-	c, url := newClient(t, serveDeliveries(t), acme), "https://hooks.example.com/all"
-	success := noon.Add(time.Hour)
-	read, err := c.ReadWebhookWithResponse(t.Context(), "e1")
-	check(t, "read", err, &client.EndpointWebhook{
-		EndpointId: "e1", WebhookUrl: &url, Source: "base", Since: &noon,
-		Delivery: &client.Delivery{State: client.Ok, LastSuccess: &success},
-	}, read.JSON200)
 }

@@ -103,9 +103,7 @@ func requireTool(t *testing.T, program string, args ...string) {
 // librarySources returns the directory with the libraries in all languages.
 func librarySources(t *testing.T) string {
 	t.Helper()
-	list := command(t, ".", "go", "list", "-m", "-f", "{{.Dir}}", "github.com/standard-webhooks/standard-webhooks/libraries")
-	list.Env = append(list.Env, "GOWORK=off")
-	return strings.TrimSpace(run(t, list))
+	return strings.TrimSpace(run(t, goCommand(t, "list", "-m", "-f", "{{.Dir}}", "github.com/standard-webhooks/standard-webhooks/libraries")))
 }
 
 // startLibrary starts a program that responds to each line of input with one of output.

@@ -119,6 +119,14 @@ func tool(t *testing.T, dir, name string, args ...string) *exec.Cmd {
 	return command(t, dir, "node", append([]string{script}, args...)...)
 }
 
+// goCommand returns a command of Go with the versions of the go.mod that it finds.
+func goCommand(t *testing.T, args ...string) *exec.Cmd {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), "go", args...)
+	cmd.Env = append(os.Environ(), "GOWORK=off")
+	return cmd
+}
+
 // run runs a program that must succeed, and returns its output.
 func run(t *testing.T, cmd *exec.Cmd) (output string) {
 	t.Helper()
@@ -180,9 +188,7 @@ func startService(t *testing.T) service {
 	t.Helper()
 	dir := t.TempDir()
 	program := filepath.Join(dir, "server.exe")
-	build := command(t, filepath.Join("..", "..", ".."), "go", "build", "-o", program, "./examples/server")
-	build.Env = append(build.Env, "GOWORK=off")
-	run(t, build)
+	run(t, goCommand(t, "build", "-C", "../../..", "-o", program, "./examples/server"))
 	id, secret, _ := strings.Cut(acme, ":")
 	write(t, filepath.Join(dir, "credentials"), fmt.Appendf(nil, "%s:sha256:%x\n", id, sha256.Sum256([]byte(secret))))
 	write(t, filepath.Join(dir, "modules"), []byte("e1\ne2\n"))
