@@ -58,21 +58,12 @@ func (s *service) backlog(ctx context.Context, operands []string, stdout io.Writ
 		return err
 	}
 	defer func() { err = errors.Join(err, s.queue.Stop(context.WithoutCancel(ctx))) }()
-	reporting, stop := context.WithCancel(ctx)
-	reported := make(chan struct{})
-	go func() {
-		defer close(reported)
-		s.report(reporting, stdout)
-	}()
-	defer func() { stop(); <-reported }()
 	select {
 	case <-ctx.Done():
 		return ctx.Err()
 	case <-done:
 	}
 	elapsed := time.Since(start)
-	stop()
-	<-reported
 	printRate(stdout, "delivered", n, elapsed)
 	return nil
 }

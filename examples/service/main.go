@@ -47,7 +47,7 @@ func main() {
 // config holds the values of the flags and the environment.
 type config struct {
 	listen, metrics, store string
-	migrate, progress      bool
+	migrate                bool
 	policy                 *egress.Policy
 
 	workers, perClient, perReceiver int
@@ -70,7 +70,6 @@ func parse(args []string, getenv func(string) string, stderr io.Writer) (cfg con
 	flags.StringVar(&cfg.metrics, "metrics", "", "local `address` to serve metrics on; none if empty")
 	flags.StringVar(&cfg.store, "store", "", "sqlite:PATH or postgres:DSN; defaults to $STORE, or else sqlite:service.db")
 	flags.BoolVar(&cfg.migrate, "migrate", false, "create or update the tables first")
-	flags.BoolVar(&cfg.progress, "progress", false, "show the progress of the deliveries")
 	dev := flags.Bool("dev", false, "for development: allow http and loopback addresses")
 	flags.IntVar(&cfg.workers, "workers", 64, "notifications under way at the same time; those that wait for their turn cost nothing")
 	flags.IntVar(&cfg.perClient, "per-client", 0, "of these, for one client; 0 is the default of package deliver")

@@ -332,16 +332,6 @@ func TestBacklog(t *testing.T) {
 	}
 }
 
-func TestProgress(t *testing.T) {
-	start := time.Now()
-	last := progress{delivered: 100, at: start}
-	p := progress{counts{Waiting: 1, UnderWay: 2, GivenUp: 3}, 350, 4, start.Add(time.Second / 2)}
-	const want = "waiting 1, under way 2, delivered 350 (500/s), failed 4, given up 3"
-	if got := p.since(last); got != want {
-		t.Errorf("got %s, want %s", got, want)
-	}
-}
-
 func TestSignIn(t *testing.T) {
 	service, _ := start(t, "-store", "sqlite:"+filepath.Join(t.TempDir(), "service.db"), "-migrate")
 	for _, path := range []string{"/api/v1/modules/e1", "/api/v1/signing-key"} {

@@ -3,40 +3,22 @@ package main
 import (
 	"context"
 	"encoding/json"
-	"expvar"
 	"net/http"
-	"sync/atomic"
 
 	"example.com/go-webhookcfg/webhookcfg/deliver"
 )
-
-// metrics counts the results of this process. The zero value is ready for use.
-type metrics struct {
-	results           expvar.Map // outcome or outcome/reason
-	delivered, failed atomic.Int64
-}
 
 // onResult counts a result; it is the [deliver.Options.OnResult]. It logs why the service
 // itself could not make an attempt: nothing else shows that. Why a receiver failed is kept
 // with the job.
 func (s *service) onResult(ctx context.Context, client, entity, _ string, r deliver.Result) {
-	s.metrics.add(r)
-	if r.Reason == deliver.ReasonUnavailable {
-		s.logger.WarnContext(ctx, "delivery deferred", "client", client, "entity", entity, "error", r.Err)
-	}
-}
-
-func (m *metrics) add(r deliver.Result) {
 	name := r.Outcome.String()
 	if r.Reason != "" {
 		name += "/" + string(r.Reason)
 	}
-	m.results.Add(name, 1)
-	switch r.Outcome {
-	case deliver.Delivered:
-		m.delivered.Add(1)
-	case deliver.Failed, deliver.Gone, deliver.Refused:
-		m.failed.Add(1)
+	s.results.Add(name, 1)
+	if r.Reason == deliver.ReasonUnavailable {
+		s.logger.WarnContext(ctx, "delivery deferred", "client", client, "entity", entity, "error", r.Err)
 	}
 }
 
@@ -53,7 +35,7 @@ func (s *service) exposition() http.Handler {
 		respond(w, struct {
 			Results json.RawMessage `json:"results"` // of this process
 			Queue   counts          `json:"queue"`   // of all processes
-		}{json.RawMessage(s.metrics.results.String()), queue})
+		}{json.RawMessage(s.results.String()), queue})
 	})
 	return mux
 }

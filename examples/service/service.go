@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"expvar"
 	"fmt"
 	"io"
 	"log/slog"
@@ -30,7 +31,7 @@ type service struct {
 	sender   *deliver.Sender
 	queue    queue
 	outbox   outbox
-	metrics  metrics
+	results  expvar.Map // how many of this process, by outcome and reason
 }
 
 // newService connects the parts, without I/O.
@@ -119,9 +120,6 @@ func (s *service) serve(ctx context.Context, stdout io.Writer) error {
 	group.Go(func() error { return serve(ctx, listener, h) })
 	group.Go(func() error { return s.deliver(ctx) })
 	group.Go(func() error { s.engine.store.SweepEvery(ctx, time.Minute); return nil })
-	if s.cfg.progress {
-		group.Go(func() error { s.report(ctx, stdout); return nil })
-	}
 	return group.Wait()
 }
 
