@@ -151,7 +151,7 @@ func TestDeliveryWords(t *testing.T) {
 // openAPIWords returns the values that the document lists for a field of Delivery.
 func openAPIWords(t *testing.T, field string) []string {
 	t.Helper()
-	_, schema, _ := strings.Cut(string(webhookcfg.OpenAPI()), "\n    Delivery:\n")
+	_, schema, _ := strings.Cut(openAPI(t, options()), "\n    Delivery:\n")
 	_, property, _ := strings.Cut(schema, "\n        "+field+":\n")
 	_, enum, _ := strings.Cut(property, "\n          enum: [")
 	words, _, found := strings.Cut(enum, "]\n")

@@ -14,8 +14,8 @@
 // Without the identifier a request reaches all entities of the client. The two paths
 // are two names of one resource: a webhook set through one is unset through the
 // other. With [Options.Reads], GET returns the webhook in effect and, with
-// [Options.Deliveries], how the deliveries to it go. [OpenAPI] describes the interface to
-// tools.
+// [Options.Deliveries], how the deliveries to it go. [Handler.OpenAPI] describes the
+// interface to tools.
 //
 // # Mounting
 //

@@ -3,6 +3,7 @@ package webhookcfg_test
 import (
 	"fmt"
 	"maps"
+	"os"
 	"regexp"
 	"slices"
 	"strconv"
@@ -72,19 +73,56 @@ func (o outline) use(t *testing.T, keys [8]string, ref string) {
 
 // TestOpenAPIErrors: the document has the table of errors.
 func TestOpenAPIErrors(t *testing.T) {
-	o := readOutline(t, string(webhookcfg.OpenAPI()))
+	o := readOutline(t, openAPI(t, options()))
 	if diff := cmp.Diff(webhookcfg.ErrorTable(), o.errors); diff != "" {
 		t.Errorf("-table +document:\n%s", diff)
 	}
 }
 
-// TestOpenAPIRoutes: the document has the routes.
+// openAPI returns the document of a handler.
+func openAPI(t *testing.T, o *webhookcfg.Options) string {
+	t.Helper()
+	return string(newHandler(t, newRecorder(), o).OpenAPI())
+}
+
+// TestOpenAPIRoutes: the document has the routes, those of the aliases too, below the base
+// path.
 func TestOpenAPIRoutes(t *testing.T) {
-	o := readOutline(t, string(webhookcfg.OpenAPI()))
+	tests := []struct {
+		name, basePath string
+		aliases        []string
+		server         string // the line of the document
+	}{
+		{name: "default", server: "  - url: /\n"},
+		{name: "base path", basePath: "/v2/hooks:a/", server: "  - url: \"/v2/hooks:a\"\n"},
+		{name: "aliases", aliases: []string{"/short/webhook/", "/other"}, server: "  - url: /\n"},
+		{name: "base path and alias", basePath: "/hooks", aliases: []string{"/hooks"}, server: "  - url: \"/hooks\"\n"},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			opts := options()
+			opts.BasePath, opts.VariantAliases = test.basePath, test.aliases
+			h := newHandler(t, newRecorder(), opts)
+			document := string(h.OpenAPI())
+			if !strings.Contains(document, "\nservers:\n"+test.server) {
+				t.Errorf("the document has no server %q", test.server)
+			}
+			checkRoutes(t, readOutline(t, document), h.Routes(), strings.TrimSuffix(test.basePath, "/"))
+		})
+	}
+}
+
+// checkRoutes checks that the document has the routes without the base path, and no others.
+func checkRoutes(t *testing.T, o outline, routes []webhookcfg.Route, basePath string) {
+	t.Helper()
 	documented := maps.Clone(o.operations)
-	for _, route := range newHandler(t, newRecorder(), options()).Routes() {
-		// The description names the trailing slash, a second path of the operation.
-		name := route.Method + " " + strings.TrimSuffix(route.Path, "/{$}")
+	for _, route := range routes {
+		// The description names the trailing slash of an unset, a second path of it.
+		path := strings.TrimPrefix(route.Path, basePath)
+		if route.Operation == "unset" {
+			path = strings.TrimSuffix(path, "/{$}")
+		}
+		name := route.Method + " " + strings.TrimSuffix(path, "{$}")
 		id, ok := o.operations[name]
 		if !ok || !strings.HasPrefix(id, route.Operation) {
 			t.Errorf("%s of Routes is %q in the document, want an operationId that starts with %s", name, id, route.Operation)
@@ -103,7 +141,7 @@ func TestOpenAPIRoutes(t *testing.T) {
 // TestOpenAPIResponses: an operation documents each status that it can have, and no
 // other.
 func TestOpenAPIResponses(t *testing.T) {
-	o := readOutline(t, string(webhookcfg.OpenAPI()))
+	o := readOutline(t, openAPI(t, options()))
 	for name, id := range o.operations {
 		method, path, _ := strings.Cut(name, " ")
 		want := []int{400, 401, 429, 500, 503}
@@ -131,7 +169,7 @@ func TestOpenAPIResponses(t *testing.T) {
 
 // TestOpenAPIOutline: a change of the document changes its outline.
 func TestOpenAPIOutline(t *testing.T) {
-	document := string(webhookcfg.OpenAPI())
+	document := openAPI(t, options())
 	good := fmt.Sprint(readOutline(t, document))
 	for _, change := range [][2]string{
 		{"error: unknown_entity,", "error: unknown_thing,"},
@@ -147,10 +185,15 @@ func TestOpenAPIOutline(t *testing.T) {
 	}
 }
 
-// TestOpenAPICopy: every call returns a copy of its own.
+// TestOpenAPICopy: every call returns a copy of its own of the file.
 func TestOpenAPICopy(t *testing.T) {
-	clear(webhookcfg.OpenAPI())
-	if got := string(webhookcfg.OpenAPI()); !strings.HasPrefix(got, "openapi: 3.1.0\n") {
-		t.Errorf("it starts with %.20q", got)
+	file, err := os.ReadFile("openapi.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	h := newHandler(t, newRecorder(), options())
+	clear(h.OpenAPI())
+	if diff := cmp.Diff(string(file), string(h.OpenAPI())); diff != "" {
+		t.Errorf("-file +document:\n%s", diff)
 	}
 }

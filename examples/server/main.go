@@ -159,7 +159,7 @@ func withDescription(h *webhookcfg.Handler) http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET "+descriptionPath, func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "application/yaml")
-		_, _ = w.Write(webhookcfg.OpenAPI()) // an error means that the client disconnected
+		_, _ = w.Write(h.OpenAPI()) // an error means that the client disconnected
 	})
 	mux.Handle("/", h)
 	return h.Before(mux)

@@ -87,14 +87,19 @@ func options() *webhookcfg.Options {
 	}
 }
 
-// serve serves a handler with a store and returns its URL.
-func serve(t *testing.T, st webhookcfg.Store, o *webhookcfg.Options) (base string) {
+func newHandler(t *testing.T, st webhookcfg.Store, o *webhookcfg.Options) *webhookcfg.Handler {
 	t.Helper()
 	h, err := webhookcfg.NewHandler(st, verifier(verify), o)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return listen(t, h)
+	return h
+}
+
+// serve serves a handler with a store and returns its URL.
+func serve(t *testing.T, st webhookcfg.Store, o *webhookcfg.Options) (base string) {
+	t.Helper()
+	return listen(t, newHandler(t, st, o))
 }
 
 func listen(t *testing.T, h http.Handler) (base string) {

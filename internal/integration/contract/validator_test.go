@@ -12,7 +12,7 @@ import (
 	"strings"
 	"testing"
 
-	"example.com/go-webhookcfg/webhookcfg"
+	"example.com/go-webhookcfg/store"
 	"github.com/getkin/kin-openapi/openapi3"
 	"github.com/getkin/kin-openapi/openapi3filter"
 	"github.com/getkin/kin-openapi/routers"
@@ -41,7 +41,12 @@ type exchange struct {
 // document returns the shipped document, altered by pairs of old and new text.
 func document(t *testing.T, alterations ...string) *openapi3.T {
 	t.Helper()
-	doc, err := openapi3.NewLoader().LoadFromData(altered(t, alterations...))
+	return load(t, altered(t, alterations...))
+}
+
+func load(t *testing.T, text []byte) *openapi3.T {
+	t.Helper()
+	doc, err := openapi3.NewLoader().LoadFromData(text)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -50,7 +55,7 @@ func document(t *testing.T, alterations ...string) *openapi3.T {
 
 func altered(t *testing.T, alterations ...string) []byte {
 	t.Helper()
-	text := string(webhookcfg.OpenAPI())
+	text := string(newHandler(t, store.NewMemory(), options()).OpenAPI())
 	for i := 0; i < len(alterations); i += 2 {
 		if !strings.Contains(text, alterations[i]) {
 			t.Fatalf("the document does not hold %q", alterations[i])
@@ -181,6 +186,37 @@ func TestDocument(t *testing.T) {
 	broken := document(t, "{message: successful}", "{message: 1}")
 	if err := broken.Validate(t.Context()); err == nil {
 		t.Error("an example that violates its schema was not found")
+	}
+}
+
+// TestMountedDocument checks that the document of a handler with a base path and aliases is
+// valid, and that two libraries find its operations where the handler serves them.
+func TestMountedDocument(t *testing.T) {
+	const basePath = "/v2/hooks:a"
+	o := options()
+	o.BasePath, o.VariantAliases = basePath, []string{"/short/webhook/", "/other:b"}
+	h := newHandler(t, store.NewMemory(), o)
+	doc := load(t, h.OpenAPI())
+	if err := doc.Validate(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	base := listen(t, h)
+	kin, second := newKinValidator(t, doc), newPB33FValidator(t, h.OpenAPI())
+	all := operations(doc)
+	if len(all) != 20 {
+		t.Errorf("%d operations, want 5 at each of 2 paths and 2 aliases", len(all))
+	}
+	for _, op := range all {
+		q := request{name: op.id, method: op.method, target: basePath + op.target, client: acme, body: op.body}
+		if got := q.send(t, kin, base); got != "200" || kin.last().operation != op.id {
+			t.Errorf("%s: got %s from operation %q", op.id, got, kin.last().operation)
+		}
+		if ex := kin.last(); ex.requestErr != nil || ex.responseErr != nil {
+			t.Errorf("%s: violations %v, %v", op.id, ex.requestErr, ex.responseErr)
+		}
+		if got := q.send(t, second, base); got != "200" || second.exchange.requestErr != nil || second.exchange.responseErr != nil {
+			t.Errorf("%s: got %s, violations %v, %v", op.id, got, second.exchange.requestErr, second.exchange.responseErr)
+		}
 	}
 }
 
