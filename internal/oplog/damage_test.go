@@ -271,7 +271,7 @@ func TestOtherFilesAreRefused(t *testing.T) {
 		"garbage":     string(oplog.EncodeHeader(oplog.HeaderLen)) + strings.Repeat("garbage ", 1<<19),
 		"much":        string(oplog.EncodeHeader(oplog.HeaderLen)) + strings.Repeat("\x00", 3<<20),
 		"header only": string(oplog.EncodeHeader(1000)),
-		"half of it":  string(oplog.EncodeHeaderCopy(oplog.HeaderLen)),
+		"half of it":  string(oplog.EncodeHeaderCopy(oplog.Version, oplog.HeaderLen)),
 		"unfinished":  string(oplog.EncodeHeader(0)),
 	} {
 		if got := open(t, []byte(content), oplog.Options{}); got.err == nil {
@@ -282,9 +282,9 @@ func TestOtherFilesAreRefused(t *testing.T) {
 
 func TestNewerVersionIsLeftAlone(t *testing.T) {
 	for _, content := range []string{
-		`{"format":"webhookcfg log","version":2}` + "\n" + `{"what":"ever"}` + "\n",
+		`{"format":"webhookcfg log","version":3}` + "\n" + `{"what":"ever"}` + "\n",
 		`{"format":"webhookcfg log","version":10,"more":true}` + "\n",
-		strings.Repeat("\x00", 300) + `{"format":"webhookcfg log","version":2}` + "\n",
+		strings.Repeat("\x00", 300) + `{"format":"webhookcfg log","version":3}` + "\n",
 	} {
 		fs := faultfs.New()
 		fs.WriteFile("log", []byte(content))

@@ -212,25 +212,43 @@ func unquote(raw []byte, escaped bool) string {
 	return string(text)
 }
 
-// time parses the key "time" and its value, a time in UTC as of RFC 3339, in whole seconds.
+// time parses the key "time" and its value, a time in UTC as of RFC 3339, either with six
+// digits of a fraction that is not zero, or without a fraction.
 func (s *lineScanner) time() (t time.Time, ok bool) {
 	if !s.literal(`,"time":"`) {
 		return t, false
 	}
-	const length = len("2006-01-02T15:04:05Z")
-	if len(s.rest) < length {
+	const length = len("2006-01-02T15:04:05")
+	if len(s.rest) <= length {
 		s.short = true
 		return t, false
 	}
-	if t, ok = parseTime(s.rest[:length]); !ok {
+	micros, text := 0, s.rest[:length]
+	if s.rest = s.rest[length:]; s.rest[0] == '.' {
+		if micros, ok = s.fraction(); !ok {
+			return t, false
+		}
+	}
+	if t, ok = parseTime(text, micros); !ok {
 		return t, false
 	}
-	s.rest = s.rest[length:]
-	return t, s.literal(`"`)
+	return t, s.literal(`Z"`)
 }
 
-func parseTime(b []byte) (t time.Time, ok bool) {
-	if b[4] != '-' || b[7] != '-' || b[10] != 'T' || b[13] != ':' || b[16] != ':' || b[19] != 'Z' {
+// fraction parses the fraction of a second and returns it in microseconds.
+func (s *lineScanner) fraction() (micros int, ok bool) {
+	const length = len(".000000")
+	if len(s.rest) < length {
+		s.short = true
+		return 0, false
+	}
+	micros = decimal(s.rest[1:length])
+	s.rest = s.rest[length:]
+	return micros, micros > 0
+}
+
+func parseTime(b []byte, micros int) (t time.Time, ok bool) {
+	if b[4] != '-' || b[7] != '-' || b[10] != 'T' || b[13] != ':' || b[16] != ':' {
 		return t, false
 	}
 	year, month, day := decimal(b[:4]), decimal(b[5:7]), decimal(b[8:10])
@@ -238,7 +256,7 @@ func parseTime(b []byte) (t time.Time, ok bool) {
 	if min(year, month-1, day-1, hour, minute, second) < 0 || month > 12 || hour > 23 || max(minute, second) > 59 {
 		return t, false
 	}
-	t = time.Date(year, time.Month(month), day, hour, minute, second, 0, time.UTC)
+	t = time.Date(year, time.Month(month), day, hour, minute, second, micros*1000, time.UTC)
 	return t, t.Day() == day // a day that the month lacks would become one of the next
 }
 

@@ -2,20 +2,20 @@
 // them back when it is opened, and compacts the file when most of it is superseded. It
 // does not interpret the changes; see [State].
 //
-// # File format, version 1
+// # File format, version 2
 //
 // A file is UTF-8 text, one JSON object per line, each line terminated by one '\n'. The
 // first two lines are the two copies of the header. Every other line is a record, a set
 // or an unset.
 //
-//		{"format":"webhookcfg log","version":1,"synced":                 412,"crc":"4487c157"}
-//		{"format":"webhookcfg log","version":1,"synced":                 174,"crc":"307641e9"}
-//		{"op":"set","client":"acme","entity":"e1","url":"https://example.com/a","time":"2026-01-02T12:00:01Z","synced":174,"crc":"82076382"}
-//		{"op":"unset","client":"acme","scope":"all","time":"2026-01-02T12:00:02Z","synced":307,"crc":"ba040ce8"}
+//		{"format":"webhookcfg log","version":2,"synced":                 426,"crc":"3e135f46"}
+//		{"format":"webhookcfg log","version":2,"synced":                 174,"crc":"b99fe07e"}
+//		{"op":"set","client":"acme","entity":"e1","url":"https://example.com/a","time":"2026-01-02T12:00:01.000001Z","synced":174,"crc":"8caa41e6"}
+//		{"op":"unset","client":"acme","scope":"all","time":"2026-01-02T12:00:02.000002Z","synced":314,"crc":"02d81596"}
 //
 //	  - A set or unset has either an "entity" or the "scope" "all". One of the two is
 //	    always present: a missing key never means "all".
-//	  - "time" is in UTC, in whole seconds.
+//	  - "time" is in UTC. It has six digits of a fraction, or none for a whole second.
 //	  - "synced" is an offset in bytes: everything before it was on disk when the line
 //	    was written. It is the one thing in which the copies of the header may differ:
 //	    the larger one counts.
@@ -30,6 +30,10 @@
 // A file of a higher version is neither read nor changed. All versions have two copies
 // of the header, the second one within the first 1 KiB, and share its start, up to and
 // including the version number.
+//
+// Version 1 has no fractions. Opening a file of version 1 changes both copies of its header
+// to version 2, and nothing else, before anything is appended: programs that know only
+// version 1 refuse it from then on.
 //
 // While a log is open, or after a crash, blank lines may follow the last record: space
 // preallocated for later writes, because a write inside the file is synced faster than

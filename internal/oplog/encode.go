@@ -33,7 +33,7 @@ func encode(b []byte, c webhookcfg.Change) (webhookcfg.Change, []byte, error) {
 	if err := c.Validate(); err != nil {
 		return c, nil, err
 	}
-	c.Time = c.Time.UTC().Truncate(time.Second)
+	c.Time = c.Time.UTC().Truncate(time.Microsecond)
 	entity, url := c.Scope.Entity(), c.URL.Reveal()
 	switch {
 	case len(c.Client)+len(entity)+len(url) > maxLine/8:
@@ -70,8 +70,21 @@ func appendBody(b []byte, c webhookcfg.Change) []byte {
 		b = appendString(b, c.URL.Reveal())
 	}
 	b = append(b, `,"time":"`...)
-	b = c.Time.AppendFormat(b, time.RFC3339)
+	b = appendTime(b, c.Time)
 	return append(b, '"')
+}
+
+// microLayout is the layout of a time that is not a whole second.
+const microLayout = "2006-01-02T15:04:05.000000Z07:00"
+
+// appendTime appends a time in UTC. One of a whole second has no fraction, as in version 1
+// of the format, so that each time has one spelling.
+func appendTime(b []byte, t time.Time) []byte {
+	layout := microLayout
+	if t.Nanosecond() == 0 {
+		layout = time.RFC3339
+	}
+	return t.AppendFormat(b, layout)
 }
 
 func appendSynced(b []byte, synced int64) []byte {

@@ -14,9 +14,9 @@ import (
 
 var noon = time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)
 
-// at returns c, accepted a number of seconds after noon.
-func at(seconds int, c webhookcfg.Change) webhookcfg.Change {
-	c.Time = noon.Add(time.Duration(seconds) * time.Second)
+// at returns c, accepted n seconds and n microseconds after noon.
+func at(n int, c webhookcfg.Change) webhookcfg.Change {
+	c.Time = noon.Add(time.Duration(n) * (time.Second + time.Microsecond))
 	return c
 }
 
@@ -43,15 +43,15 @@ func TestLineFormat(t *testing.T) {
 	}{
 		{
 			at(1, set("acme", "e1", "https://example.com/a?b=c")),
-			`{"op":"set","client":"acme","entity":"e1","url":"https://example.com/a?b=c","time":"2026-01-02T12:00:01Z","synced":7,"crc":"ab7fc55b"}`,
+			`{"op":"set","client":"acme","entity":"e1","url":"https://example.com/a?b=c","time":"2026-01-02T12:00:01.000001Z","synced":7,"crc":"5a6e44c7"}`,
 		},
 		{
 			at(2, setAll("acme", "https://example.com/")),
-			`{"op":"set","client":"acme","scope":"all","url":"https://example.com/","time":"2026-01-02T12:00:02Z","synced":7,"crc":"609f637e"}`,
+			`{"op":"set","client":"acme","scope":"all","url":"https://example.com/","time":"2026-01-02T12:00:02.000002Z","synced":7,"crc":"896191e4"}`,
 		},
 		{
 			at(3, unset("acme", "all")),
-			`{"op":"unset","client":"acme","entity":"all","time":"2026-01-02T12:00:03Z","synced":7,"crc":"eec45993"}`,
+			`{"op":"unset","client":"acme","entity":"all","time":"2026-01-02T12:00:03.000003Z","synced":7,"crc":"47decc07"}`,
 		},
 		{
 			unsetAll(`"\` + "\x01\n\x7f\u2028é😀"),
@@ -82,12 +82,12 @@ func checkAsJSON(t *testing.T, line []byte, c webhookcfg.Change) {
 	}
 }
 
-func TestTimesAreKeptToTheSecond(t *testing.T) {
+func TestTimesAreKeptToTheMicrosecond(t *testing.T) {
 	c := set("acme", "e1", "https://example.com/")
 	zone := time.FixedZone("", -3*60*60)
 	for _, when := range []time.Time{
 		{},
-		noon.Add(time.Second - 1), noon.In(zone), time.Unix(0, 0), time.Unix(-1, 999),
+		noon.Add(time.Second - 1), noon.Add(1), noon.Add(time.Microsecond), noon.In(zone), time.Unix(0, 0), time.Unix(-1, 999), time.Unix(-1, 1999),
 		time.Date(0, 1, 1, 0, 0, 0, 0, time.UTC), time.Date(9999, 12, 31, 23, 59, 59, 999, time.UTC), time.Date(2024, 2, 29, 0, 0, 0, 0, time.UTC),
 	} {
 		c.Time = when
@@ -96,7 +96,7 @@ func TestTimesAreKeptToTheSecond(t *testing.T) {
 			t.Errorf("%v: %v", when, err)
 		}
 		got, _, ok := oplog.Decode(line)
-		if !ok || got.Time != when.UTC().Truncate(time.Second) {
+		if !ok || got.Time != when.UTC().Truncate(time.Microsecond) {
 			t.Errorf("%v came back as %v, %t", when, got.Time, ok)
 		}
 	}
@@ -130,7 +130,7 @@ func TestTheLongestLineCanBeRead(t *testing.T) {
 		t.Fatal(err)
 	}
 	if got, _, ok := oplog.Decode(line); !ok || describe(got) != describe(at(0, c)) && len(line) > 1<<20 {
-		t.Error("it cannot")
+		t.Errorf("a line of %d bytes cannot be read", len(line))
 	}
 }
 
@@ -178,6 +178,13 @@ func TestEachRecordHasOneSpelling(t *testing.T) {
 		{`T`, ` `},
 		{`"time":"2026-01-02T12:00:00Z"`, `"time":"2026-02-29T12:00:00Z"`},
 		{`Z"`, `.0Z"`},
+		{`Z"`, `.000000Z"`},
+		{`Z"`, `.12345Z"`},
+		{`Z"`, `.1234567Z"`},
+		{`Z"`, `,123456Z"`},
+		{`Z"`, `.12345xZ"`},
+		{`Z"`, `.-12345Z"`},
+		{`Z"`, `.123456z"`},
 		{`:10`, `:010`},
 		{`:10`, `:-10`},
 		{`:10`, `:1e1`},
@@ -208,6 +215,10 @@ func TestEveryPrefixOfALineIsCutShort(t *testing.T) {
 	for _, c := range []webhookcfg.Change{set("a\\b", "e\x01", "https://x/"), setAll("a", "https://x/"), unset("a", "e"), unsetAll("a")} {
 		line, err := oplog.Encode(c, 99)
 		if err != nil {
+			t.Fatal(err)
+		}
+		lines = append(lines, line)
+		if line, err = oplog.Encode(at(59, c), 99); err != nil {
 			t.Fatal(err)
 		}
 		lines = append(lines, line)

@@ -70,8 +70,22 @@ func Seal(body []byte) []byte {
 // IsCutShort reports whether line may be the start of a record.
 func IsCutShort(line []byte) bool { return isCutShort(line) }
 
-// EncodeHeaderCopy returns a copy of the header, with the end of its line.
-func EncodeHeaderCopy(synced int64) []byte { return appendHeaderCopy(nil, synced) }
+// Version is the present version of the format.
+const Version = version
+
+// EncodeHeaderCopy returns a copy of the header of a version, with the end of its line.
+func EncodeHeaderCopy(version int, synced int64) []byte {
+	return appendHeaderCopy(nil, version, synced)
+}
+
+// HeaderVersions returns the versions of the two copies of the header, 0 for one that is not
+// as it was written.
+func HeaderVersions(content []byte) (versions [2]int) {
+	for i := range versions {
+		versions[i], _ = readHeaderCopy(content, int64(i))
+	}
+	return versions
+}
 
 // EncodeHeader returns the header of a new file.
 func EncodeHeader(synced int64) []byte { return appendHeader(nil, synced) }

@@ -6,12 +6,13 @@ import (
 	"strconv"
 )
 
-// The header is two copies of one line, which may differ in their "synced". In every
-// version of the format, both start with headerStart, followed by the number of the
-// version, and the second one starts within the first maxHeader bytes.
+// The header is two copies of one line, which may differ in their "synced", and while a log
+// of an older version is opened, in their version. In every version of the format, both
+// start with headerStart, followed by the number of the version, and the second one starts
+// within the first maxHeader bytes.
 const (
 	headerStart   = `{"format":"webhookcfg log","version":`
-	version       = 1
+	version       = 2
 	offsetWidth   = 20
 	headerCopyLen = int64(len(headerStart) + len("1") + len(syncedKey) + offsetWidth + crcLen + 1)
 	headerLen     = 2 * headerCopyLen
@@ -26,15 +27,17 @@ type logHeader struct {
 	synced int64
 	// spare is the copy that is written next, 0 or 1.
 	spare int64
+	// isOld reports that a copy is of an older version.
+	isOld bool
 }
 
 // appendHeader appends both copies of the header of a new file.
 func appendHeader(b []byte, synced int64) []byte {
-	return appendHeaderCopy(appendHeaderCopy(b, synced), synced)
+	return appendHeaderCopy(appendHeaderCopy(b, version, synced), version, synced)
 }
 
 // appendHeaderCopy appends a copy of the header. Its length does not depend on synced.
-func appendHeaderCopy(b []byte, synced int64) []byte {
+func appendHeaderCopy(b []byte, version int, synced int64) []byte {
 	start := len(b)
 	b = fmt.Appendf(b, "%s%d%s%*d", headerStart, version, syncedKey, offsetWidth, synced)
 	return appendChecksum(b, start)
@@ -48,8 +51,10 @@ func readHeader(file File, name string, size int64) (h logHeader, err error) {
 		return h, err
 	}
 	for i := range int64(2) {
-		if synced := readHeaderCopy(start, i); synced >= h.synced {
-			h = logHeader{synced: synced, spare: 1 - i}
+		v, synced := readHeaderCopy(start, i)
+		h.isOld = h.isOld || synced > 0 && v < version
+		if synced >= h.synced {
+			h.synced, h.spare = synced, 1-i
 		}
 	}
 	switch {
@@ -71,18 +76,20 @@ func readHeader(file File, name string, size int64) (h logHeader, err error) {
 	return h, damaged(name, 1, 0, reason)
 }
 
-// readHeaderCopy returns the "synced" of copy i, 0 if it is not as it was written.
-func readHeaderCopy(start []byte, i int64) (synced int64) {
+// readHeaderCopy returns the version and the "synced" of copy i, 0 if it is not as it was
+// written or of a later version.
+func readHeaderCopy(start []byte, i int64) (v int, synced int64) {
 	if int64(len(start)) < (i+1)*headerCopyLen {
-		return 0
+		return 0, 0
 	}
 	line := start[i*headerCopyLen:][:headerCopyLen]
+	v = int(line[len(headerStart)]) - '0'
 	field := line[headerCopyLen-int64(offsetWidth+crcLen+1):]
 	synced = leadingNumber(bytes.TrimLeft(field, " "))
-	if !bytes.Equal(line, appendHeaderCopy(nil, synced)) {
-		return 0
+	if v < 1 || v > version || !bytes.Equal(line, appendHeaderCopy(nil, v, synced)) {
+		return 0, 0
 	}
-	return synced
+	return v, synced
 }
 
 // leadingNumber returns the decimal number at the start of b, 0 if there is none.

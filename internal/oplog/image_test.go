@@ -55,7 +55,7 @@ func (m *image) batch(changes ...webhookcfg.Change) *image {
 // seal has the header cover the file so far.
 func (m *image) seal() *image {
 	m.sealed, m.covered = len(m.content), len(m.content)
-	copy(m.content[m.spare*int(oplog.HeaderCopyLen):], oplog.EncodeHeaderCopy(int64(m.covered)))
+	copy(m.content[m.spare*int(oplog.HeaderCopyLen):], oplog.EncodeHeaderCopy(oplog.Version, int64(m.covered)))
 	m.spare = 1 - m.spare
 	return m
 }

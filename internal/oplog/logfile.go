@@ -127,13 +127,33 @@ func (f *logFile) seal() error {
 		}
 		return f.trim()
 	}
-	if _, err := f.file.WriteAt(appendHeaderCopy(nil, f.end), f.spare*headerCopyLen); err != nil {
+	if _, err := f.file.WriteAt(appendHeaderCopy(nil, version, f.end), f.spare*headerCopyLen); err != nil {
 		return err
 	}
 	if err := f.trim(); err != nil {
 		return err
 	}
 	f.synced, f.spare = f.end, 1-f.spare
+	return nil
+}
+
+// upgrade makes a log of an older version, which is sealed, one of the present version.
+// Records that only this version has must not be appended before: while a copy of the
+// header is of the older version, a program that knows only that one opens the log.
+func (f *logFile) upgrade() error {
+	if !f.isOld {
+		return nil
+	}
+	for range 2 { // each copy is on disk before the other one is written
+		if _, err := f.file.WriteAt(appendHeaderCopy(nil, version, f.synced), f.spare*headerCopyLen); err != nil {
+			return err
+		}
+		if err := f.file.Sync(); err != nil {
+			return err
+		}
+		f.spare = 1 - f.spare
+	}
+	f.isOld = false
 	return nil
 }
 

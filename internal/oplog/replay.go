@@ -177,7 +177,8 @@ func (r *replay) checkTail() error {
 	return nil
 }
 
-// repair cuts the file after the last record and seals it. A record that can be read
+// repair cuts the file after the last record, seals it, and makes it one of the present
+// version. A record that can be read
 // need not be on disk: those that the header does not cover, of the last batch, are
 // written once more, and the header covers them only after a sync of their own.
 func (r *replay) repair() (logFile, error) {
@@ -187,7 +188,10 @@ func (r *replay) repair() (logFile, error) {
 			return f, err
 		}
 	}
-	return f, f.seal()
+	if err := f.seal(); err != nil {
+		return f, err
+	}
+	return f, f.upgrade()
 }
 
 // line returns the number of the first line after the last record.

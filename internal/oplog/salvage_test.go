@@ -226,7 +226,7 @@ func TestSalvageOfOneBatch(t *testing.T) {
 
 func TestSalvageRefusals(t *testing.T) {
 	content := images(t)["closed"].content
-	newer := []byte(`{"format":"webhookcfg log","version":2}` + "\n")
+	newer := []byte(`{"format":"webhookcfg log","version":3}` + "\n")
 	cancelled, cancel := context.WithCancel(t.Context())
 	cancel()
 	for name, test := range map[string]struct {

@@ -92,5 +92,5 @@ func (m *model) String() string {
 
 // describe returns all fields of a change.
 func describe(c webhookcfg.Change) string {
-	return strings.Join([]string{c.Client, c.Scope.String(), c.URL.Reveal(), c.Time.Format(time.RFC3339)}, " ")
+	return strings.Join([]string{c.Client, c.Scope.String(), c.URL.Reveal(), c.Time.Format(time.RFC3339Nano)}, " ")
 }
