@@ -75,6 +75,9 @@ type File struct {
 // or is empty or missing though it existed before, the error wraps [ErrDamaged] and names
 // the place and the remedy; if it is open already, [ErrLocked]. A file of a later version
 // of the format is refused too. None of them is changed.
+//
+// A file of an earlier version is changed to the present one. Programs that know only the
+// earlier one then refuse it, so keep a backup if you may go back to one.
 func OpenFile(path string, o *FileOptions) (*File, error) {
 	if o == nil {
 		o = new(FileOptions)

@@ -13,6 +13,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"example.com/go-webhookcfg/internal/oplog/faultfs"
 	"example.com/go-webhookcfg/store"
@@ -89,7 +90,7 @@ func TestTimesAreTheSameAfterOpening(t *testing.T) {
 		t.Fatal(err)
 	}
 	after, _ := openFile(t, path, nil).Resolve(t.Context(), "acme", "e1")
-	if before.Since != after.Since || !before.Since.Equal(setAll("acme", 1).Time) {
+	if before.Since != after.Since || !before.Since.Equal(setAll("acme", 1).Time.Add(999_999*time.Microsecond)) {
 		t.Errorf("since %v, then %v", before.Since, after.Since)
 	}
 }
@@ -127,11 +128,11 @@ func TestOpenFileErrors(t *testing.T) {
 
 func TestFileOfNewerVersion(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "webhooks.jsonl")
-	content := []byte(`{"format":"webhookcfg log","version":2,"and":"more"}` + "\n")
+	content := []byte(`{"format":"webhookcfg log","version":3,"and":"more"}` + "\n")
 	if err := os.WriteFile(path, content, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := store.OpenFile(path, nil); err == nil || !strings.Contains(err.Error(), "version 2") {
+	if _, err := store.OpenFile(path, nil); err == nil || !strings.Contains(err.Error(), "is of version 3") {
 		t.Errorf("error is %v", err)
 	}
 	if got, err := os.ReadFile(path); err != nil || !bytes.Equal(got, content) {

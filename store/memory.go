@@ -34,8 +34,7 @@ type Memory struct {
 // NewMemory returns an empty store.
 func NewMemory() *Memory { return new(Memory) }
 
-// Apply implements [webhookcfg.Store]. The time of the change is stored
-// in whole seconds.
+// Apply implements [webhookcfg.Store].
 func (m *Memory) Apply(ctx context.Context, c webhookcfg.Change) error {
 	if err := c.Validate(); err != nil {
 		return err

@@ -20,13 +20,13 @@ type client struct {
 // none.
 type webhook struct {
 	url   egress.URL
-	since int64 // Unix time in seconds
+	since int64 // Unix time in microseconds
 }
 
 // apply makes a change. One of all entities puts a new state in place of the old one,
 // so its cost does not depend on the number of overrides.
 func (c *client) apply(change webhookcfg.Change) {
-	hook := webhook{url: change.URL, since: change.Time.Unix()}
+	hook := webhook{url: change.URL, since: change.Time.UnixMicro()}
 	unset, entity := change.URL.IsZero(), change.Scope.Entity()
 	names := int64(len(change.Client) + len(entity))
 	switch {
@@ -94,5 +94,5 @@ func (w webhook) override() webhookcfg.Webhook {
 }
 
 func (w webhook) from(source webhookcfg.Source) webhookcfg.Webhook {
-	return webhookcfg.Webhook{URL: w.url, Source: source, Since: time.Unix(w.since, 0).UTC()}
+	return webhookcfg.Webhook{URL: w.url, Source: source, Since: time.UnixMicro(w.since).UTC()}
 }

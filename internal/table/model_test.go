@@ -151,7 +151,7 @@ func TestEveryHistory(t *testing.T) {
 			return
 		}
 		for i, c := range changes {
-			c.Time = time.Unix(int64(1000*len(history)+i), 0).UTC()
+			c.Time = time.UnixMicro(int64(1000*len(history) + i)).UTC()
 			extend(append(history[:len(history):len(history)], c))
 		}
 	}
@@ -199,7 +199,7 @@ func TestLongHistories(t *testing.T) {
 		if r.IntN(100) < unsets {
 			c = webhookcfg.UnsetChange(client, scope)
 		}
-		c.Time = time.Unix(r.Int64N(1<<33), 0).UTC()
+		c.Time = time.UnixMicro(r.Int64N(1 << 53)).UTC()
 		return c
 	}
 	for phase, unsets := range []int{10, 95, 30, 98, 50, 100} {

@@ -25,8 +25,8 @@ type Table struct {
 	urls    urlInterner // nil while the table is small
 }
 
-// Apply makes a change, which must be valid: see [webhookcfg.Change.Validate]. The
-// time of the change is stored in whole seconds.
+// Apply makes a change, which must be valid: see [webhookcfg.Change.Validate]. It keeps the
+// microseconds of the change's time.
 func (t *Table) Apply(change webhookcfg.Change) {
 	c := t.clients.values[change.Client]
 	if c == nil {
