@@ -1,17 +1,25 @@
 package main
 
 import (
+	"bufio"
 	"bytes"
+	"errors"
 	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
 	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"regexp"
 	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
+
+	"golang.org/x/sync/errgroup"
 
 	"example.com/go-webhookcfg/internal/integration/engine"
 )
@@ -50,8 +58,8 @@ func (s settings) queueRate(t *testing.T, r *report) error {
 			return err
 		}
 	}
-	r.section("Delivery from a queue", fmt.Sprintf(`Deliveries per second of wall-clock time with %d workers, receiver in the same process:
-[examples/service](../../../examples/service) with a backlog of %s in River, and Send in a loop.`, queueWorkers, grouped(backlog)))
+	r.section("Delivery from a queue", fmt.Sprintf(`Deliveries per second of wall-clock time with %d workers to one receiver: [examples/service](../../../examples/service)
+with a backlog of %s in River, and Send in a loop.`, queueWorkers, grouped(backlog)))
 	r.table([]string{"queue on", "examples/service", "budget", "Send in a loop"}, rows...)
 	return nil
 }
@@ -95,22 +103,123 @@ func buildService(dir string) (program string, err error) {
 	return program, nil
 }
 
-var deliveredRate = regexp.MustCompile(`(?m)^delivered .*: (\d+)/s$`)
-
-// serviceRate has examples/service deliver a number of notifications.
+// serviceRate has examples/service deliver n notifications to one receiver: it fills the
+// queue while the only worker waits for the receiver, and then starts with all workers.
 func serviceRate(program, store string, n int) (rate float64, err error) {
-	var stderr bytes.Buffer
-	run := exec.Command(program, "-migrate", "-dev", "-workers", strconv.Itoa(queueWorkers), "backlog", strconv.Itoa(n))
-	run.Env = append(os.Environ(), "STORE="+store, "CLIENT=acme:"+clientSecret, "MASTER="+strings.Repeat("m", 64))
-	run.Stderr = &stderr
-	run.WaitDelay = time.Second
-	out, err := run.Output()
+	arrived, release := make(chan time.Time, n), make(chan struct{})
+	receiver := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(io.Discard, r.Body)
+		<-release
+		w.WriteHeader(http.StatusNoContent)
+		arrived <- time.Now()
+	}))
+	defer receiver.Close()
+	p, err := startService(program, store, "-migrate", "-workers", "1", "-timeout", "30s")
 	if err != nil {
-		return 0, fmt.Errorf("run examples/service: %w\n%s", err, &stderr)
+		return 0, err
 	}
-	found := deliveredRate.FindSubmatch(out)
-	if found == nil {
-		return 0, fmt.Errorf("examples/service printed no rate: %q", out)
+	if err := errors.Join(p.fill(receiver.URL, n), p.stop()); err != nil {
+		close(release)
+		return 0, errors.Join(err, p.wait())
 	}
-	return strconv.ParseFloat(string(found[1]), 64)
+	close(release)
+	if err := p.wait(); err != nil {
+		return 0, err
+	}
+	waiting := n - len(arrived)
+	for len(arrived) > 0 {
+		<-arrived
+	}
+	workers := strconv.Itoa(queueWorkers)
+	if p, err = startService(program, store, "-workers", workers, "-per-client", workers, "-per-receiver", workers); err != nil {
+		return 0, err
+	}
+	first := <-arrived
+	last := first
+	for range waiting - 1 {
+		last = <-arrived
+	}
+	return float64(waiting) / last.Sub(first).Seconds(), errors.Join(p.stop(), p.wait())
+}
+
+// process is a running examples/service.
+type process struct {
+	cmd    *exec.Cmd
+	stderr bytes.Buffer
+	url    string
+}
+
+// startService starts examples/service, and returns once it listens.
+func startService(program, store string, flags ...string) (*process, error) {
+	p := &process{cmd: exec.Command(program, append([]string{"-listen", "127.0.0.1:0", "-dev"}, flags...)...)}
+	p.cmd.Env = append(os.Environ(), "STORE="+store, "CLIENT=acme:"+clientSecret, "MASTER="+strings.Repeat("m", 64))
+	p.cmd.Stderr = &p.stderr
+	stdout, err := p.cmd.StdoutPipe()
+	if err != nil {
+		return nil, err
+	}
+	if err := p.cmd.Start(); err != nil {
+		return nil, err
+	}
+	address, err := bufio.NewReader(stdout).ReadString('\n')
+	if err != nil {
+		return nil, errors.Join(err, p.wait())
+	}
+	p.url = "http://" + strings.TrimSpace(address)
+	return p, nil
+}
+
+// fill sets the webhook of all modules, and changes n of them.
+func (p *process) fill(receiver string, n int) error {
+	if err := p.call(http.MethodPost, "/api/v1/configure/configure-webhook", fmt.Sprintf(`{"webhook_url":%q}`, receiver)); err != nil {
+		return err
+	}
+	var callers errgroup.Group
+	callers.SetLimit(16)
+	for i := range n {
+		callers.Go(func() error { return p.call(http.MethodPut, fmt.Sprint("/api/v1/modules/e", i), "on") })
+	}
+	return callers.Wait()
+}
+
+func (p *process) call(method, path, body string) error {
+	r, err := http.NewRequest(method, p.url+path, strings.NewReader(body))
+	if err != nil {
+		return err
+	}
+	r.Header.Set("Content-Type", "application/json")
+	r.SetBasicAuth("acme", clientSecret)
+	resp, err := http.DefaultClient.Do(r)
+	if err != nil {
+		return err
+	}
+	defer resp.Body.Close()
+	_, _ = io.Copy(io.Discard, resp.Body)
+	if resp.StatusCode != http.StatusOK {
+		return fmt.Errorf("%s %s: %s", method, path, resp.Status)
+	}
+	return nil
+}
+
+// stop asks the process to stop, and returns once it accepts no connection. It ends when
+// its attempts do.
+func (p *process) stop() error {
+	if err := p.cmd.Process.Signal(syscall.SIGTERM); err != nil {
+		return err
+	}
+	for {
+		conn, err := net.Dial("tcp", strings.TrimPrefix(p.url, "http://"))
+		if err != nil {
+			return nil
+		}
+		conn.Close()
+		time.Sleep(10 * time.Millisecond)
+	}
+}
+
+func (p *process) wait() error {
+	if err := p.cmd.Wait(); err != nil {
+		return fmt.Errorf("examples/service: %w\n%s", err, &p.stderr)
+	}
+	return nil
 }
