@@ -32,7 +32,6 @@ type engine struct {
 type queue interface {
 	Start(ctx context.Context) error
 	Stop(ctx context.Context) error
-	InsertManyFast(ctx context.Context, jobs []river.InsertManyParams) (int, error)
 	JobList(ctx context.Context, params *river.JobListParams) (*river.JobListResult, error)
 	JobRetry(ctx context.Context, id int64) (*rivertype.JobRow, error)
 }

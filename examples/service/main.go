@@ -3,10 +3,9 @@
 // retries, until it is acknowledged or given up. What waits is in the service's own
 // database, in a queue of River, and survives a crash. README.md shows how to try it.
 //
-//	go run . -migrate                  # serve, over SQLite
-//	go run . given-up                  # print what was given up, and why
-//	go run . replay                    # send it once more
-//	go run . -migrate backlog 20000    # measure the rate of deliveries
+//	go run . -migrate    # serve, over SQLite
+//	go run . given-up    # print what was given up, and why
+//	go run . replay      # send it once more
 //
 // Secrets come from the environment: CLIENT holds the only client and its secret, MASTER
 // the masters of the signing keys, the present one first, separated by spaces, and STORE
@@ -63,7 +62,7 @@ func parse(args []string, getenv func(string) string, stderr io.Writer) (cfg con
 	flags := flag.NewFlagSet("service", flag.ContinueOnError)
 	flags.SetOutput(stderr)
 	flags.Usage = func() {
-		fmt.Fprintln(stderr, "usage: service [flags] [given-up | replay [JOB ...] | backlog N]")
+		fmt.Fprintln(stderr, "usage: service [flags] [given-up | replay [JOB ...]]")
 		flags.PrintDefaults()
 	}
 	flags.StringVar(&cfg.listen, "listen", "127.0.0.1:8080", "`address` to listen on; port 0 picks a free one")
@@ -139,10 +138,8 @@ func run(ctx context.Context, args []string, getenv func(string) string, stdout,
 		return s.printGivenUp(ctx, stdout)
 	case "replay":
 		return s.replay(ctx, operands, stdout)
-	case "backlog":
-		return s.backlog(ctx, operands, stdout)
 	default:
-		return fmt.Errorf("unknown command %q, want given-up, replay or backlog", name)
+		return fmt.Errorf("unknown command %q, want given-up or replay", name)
 	}
 }
 

@@ -230,6 +230,23 @@ func TestReplicas(t *testing.T) {
 // does, from a copy of its own, and describes it like the response to a read.
 func sender(t *testing.T, args []string) func() string {
 	t.Helper()
+	s := idle(t, args)
+	return func() string {
+		t.Helper()
+		hook, err := s.webhooks.Resolve(t.Context(), "acme", "e1")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if hook.URL.IsZero() {
+			return fmt.Sprintf(`"webhook_url":null,"source":%q`, hook.Source)
+		}
+		return fmt.Sprintf(`"webhook_url":%q,"source":%q`, hook.URL.Reveal(), hook.Source)
+	}
+}
+
+// idle returns a service that neither serves nor delivers.
+func idle(t *testing.T, args []string) *service {
+	t.Helper()
 	logger := newLogger(t.Output(), slog.LevelInfo)
 	cfg, err := parse(args, environment, t.Output())
 	if err != nil {
@@ -248,17 +265,7 @@ func sender(t *testing.T, args []string) func() string {
 			t.Error(err)
 		}
 	})
-	return func() string {
-		t.Helper()
-		hook, err := s.webhooks.Resolve(t.Context(), "acme", "e1")
-		if err != nil {
-			t.Fatal(err)
-		}
-		if hook.URL.IsZero() {
-			return fmt.Sprintf(`"webhook_url":null,"source":%q`, hook.Source)
-		}
-		return fmt.Sprintf(`"webhook_url":%q,"source":%q`, hook.URL.Reveal(), hook.Source)
-	}
+	return s
 }
 
 // TestOutbox: without its notification a module does not change.
@@ -283,20 +290,20 @@ func TestOutbox(t *testing.T) {
 // TestReplayAll prints and replays more jobs than are read at a time.
 func TestReplayAll(t *testing.T) {
 	const jobs = givenUpPage + 1
-	path := filepath.Join(t.TempDir(), "service.db")
-	args := []string{"-store", "sqlite:" + path, "-migrate", "-dev"}
-	if err := run(t.Context(), append(args, "backlog", fmt.Sprint(jobs)), environment, io.Discard, t.Output()); err != nil {
+	args := []string{"-store", "sqlite:" + filepath.Join(t.TempDir(), "service.db")}
+	s := idle(t, args)
+	if err := s.engine.migrate(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	e, err := openSQLite(path)
-	if err != nil {
+	for i := range jobs {
+		if _, err := s.outbox.update(t.Context(), module{"acme", fmt.Sprint("e", i), "on"}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := s.engine.db.ExecContext(t.Context(), "UPDATE river_job SET state = iif(id % 2, 'cancelled', 'discarded'), finalized_at = CURRENT_TIMESTAMP"); err != nil {
 		t.Fatal(err)
 	}
-	defer e.close()
-	if _, err := e.db.ExecContext(t.Context(), "UPDATE river_job SET state = iif(id % 2, 'cancelled', 'discarded')"); err != nil {
-		t.Fatal(err)
-	}
-	if queue, err := e.counts(t.Context()); err != nil || queue != (counts{GivenUp: jobs}) {
+	if queue, err := s.engine.counts(t.Context()); err != nil || queue != (counts{GivenUp: jobs}) {
 		t.Errorf("before the replay of %d jobs the queue has %+v, %v", jobs, queue, err)
 	}
 	var out bytes.Buffer
@@ -310,25 +317,11 @@ func TestReplayAll(t *testing.T) {
 	if err := run(t.Context(), append(args, "replay"), environment, &out, t.Output()); err != nil {
 		t.Fatal(err)
 	}
-	if queue, err := e.counts(t.Context()); err != nil || queue != (counts{Waiting: jobs}) {
+	if queue, err := s.engine.counts(t.Context()); err != nil || queue != (counts{Waiting: jobs}) {
 		t.Errorf("after the replay of %d jobs the queue has %+v, %v", jobs, queue, err)
 	}
 	if got := strings.Count(out.String(), " available\n"); got != jobs {
 		t.Errorf("replay prints %d jobs, want %d", got, jobs)
-	}
-}
-
-// TestBacklog measures the rate of a few deliveries.
-func TestBacklog(t *testing.T) {
-	store := "sqlite:" + filepath.Join(t.TempDir(), "backlog.db")
-	var out bytes.Buffer
-	if err := run(t.Context(), []string{"-store", store, "-migrate", "-dev", "backlog", "100"}, environment, &out, t.Output()); err != nil {
-		t.Fatal(err)
-	}
-	for _, want := range []string{"enqueued 100 in ", "delivered 100 in "} {
-		if !strings.Contains(out.String(), want) {
-			t.Errorf("printed %s, want %s", &out, want)
-		}
 	}
 }
 
@@ -390,7 +383,6 @@ func TestBadArguments(t *testing.T) {
 		{"unknown command", []string{"-store", there, "repeat"}, `unknown command "repeat"`},
 		{"replay of what is no job", []string{"-store", there, "replay", "msg_1"}, `"msg_1"`},
 		{"replay of a missing job", []string{"-store", there, "-migrate", "replay", "7"}, "job 7"},
-		{"backlog of nothing", []string{"-store", there, "backlog", "0"}, "number of notifications"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			var out, log bytes.Buffer
