@@ -7,11 +7,11 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"net"
 	"net/http"
 	"strings"
 	"time"
 
-	"github.com/riverqueue/river"
 	"golang.org/x/sync/errgroup"
 
 	"example.com/go-webhookcfg/auth"
@@ -62,33 +62,6 @@ func newService(e *engine, cfg config, logger, queueLogger *slog.Logger) (s *ser
 		return nil, errors.Join(err, s.webhooks.Close())
 	}
 	return s, nil
-}
-
-// river returns the settings of the queue.
-func (s *service) river(logger *slog.Logger) *river.Config {
-	workers := river.NewWorkers()
-	river.AddWorker(workers, &worker{sender: s.sender, schedule: s.cfg.schedule})
-	// What Send may take on top of the attempt: to read the webhook, the keys and the rest
-	// of a response.
-	jobTimeout := s.cfg.timeout + 5*time.Second
-	return &river.Config{
-		Logger:     logger,
-		Workers:    workers,
-		Queues:     map[string]river.QueueConfig{river.QueueDefault: {MaxWorkers: s.cfg.workers}},
-		JobTimeout: jobTimeout,
-		// The jobs of a process that was killed are retried after this time. By default it
-		// is an hour; it must be longer than any attempt, which would be made twice.
-		RescueStuckJobsAfter: jobTimeout + time.Second,
-		// The schedule gives up first: River's own limit would keep no reason.
-		MaxAttempts: 1000,
-		// At most so many workers start in this time.
-		FetchCooldown:     20 * time.Millisecond,
-		FetchPollInterval: 200 * time.Millisecond,
-		// How long what was given up can be replayed.
-		CancelledJobRetentionPeriod: 14 * 24 * time.Hour,
-		DiscardedJobRetentionPeriod: 14 * 24 * time.Hour,
-		CompletedJobRetentionPeriod: time.Hour,
-	}
 }
 
 // close ends what newService started.
@@ -154,4 +127,35 @@ func (s *service) handler() (http.Handler, error) {
 		return nil, err
 	}
 	return h.Before(s.modules(clients)), nil
+}
+
+// listen listens on an address and prints it, as port 0 picks a free one.
+func listen(address string, stdout io.Writer) (net.Listener, error) {
+	listener, err := net.Listen("tcp", address)
+	if err == nil {
+		fmt.Fprintln(stdout, listener.Addr())
+	}
+	return listener, err
+}
+
+// serve serves requests until ctx ends, and then completes those in flight.
+func serve(ctx context.Context, listener net.Listener, h http.Handler) error {
+	server := &http.Server{
+		Handler:           h,
+		ReadHeaderTimeout: 5 * time.Second,
+		ReadTimeout:       15 * time.Second,
+		WriteTimeout:      30 * time.Second,
+		IdleTimeout:       2 * time.Minute,
+		MaxHeaderBytes:    16 << 10,
+	}
+	failed := make(chan error, 1)
+	go func() { failed <- server.Serve(listener) }()
+	select {
+	case err := <-failed:
+		return err
+	case <-ctx.Done():
+	}
+	grace, cancel := context.WithTimeout(context.WithoutCancel(ctx), 20*time.Second)
+	defer cancel()
+	return server.Shutdown(grace)
 }

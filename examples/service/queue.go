@@ -1,0 +1,179 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"log/slog"
+	"strconv"
+	"time"
+
+	"github.com/riverqueue/river"
+	"github.com/riverqueue/river/rivertype"
+
+	"example.com/go-webhookcfg/webhookcfg/deliver"
+)
+
+// queue is what the service uses of a [river.Client] besides its transactions.
+type queue interface {
+	Start(ctx context.Context) error
+	Stop(ctx context.Context) error
+	JobList(ctx context.Context, params *river.JobListParams) (*river.JobListResult, error)
+	JobRetry(ctx context.Context, id int64) (*rivertype.JobRow, error)
+}
+
+// outbox changes modules.
+type outbox interface {
+	// update changes a module and enqueues its notification in one transaction: if it
+	// returns nil, both are durable, and if the process is killed before, there is neither
+	// or, if only the response was lost, both.
+	update(ctx context.Context, m module) (version int64, err error)
+}
+
+// notification is an entry of the queue. It has no URL and no key, so that what waits
+// follows every set, unset and rotation.
+type notification struct {
+	Client  string          `json:"client"`
+	Entity  string          `json:"entity"`
+	Message deliver.Message `json:"message"`
+
+	delay time.Duration // until the next attempt; see worker
+}
+
+// Kind implements [river.JobArgs].
+func (notification) Kind() string { return "notification" }
+
+// river returns the settings of the queue.
+func (s *service) river(logger *slog.Logger) *river.Config {
+	workers := river.NewWorkers()
+	river.AddWorker(workers, &worker{sender: s.sender, schedule: s.cfg.schedule})
+	// What Send may take on top of the attempt: to read the webhook, the keys and the rest
+	// of a response.
+	jobTimeout := s.cfg.timeout + 5*time.Second
+	return &river.Config{
+		Logger:     logger,
+		Workers:    workers,
+		Queues:     map[string]river.QueueConfig{river.QueueDefault: {MaxWorkers: s.cfg.workers}},
+		JobTimeout: jobTimeout,
+		// The jobs of a process that was killed are retried after this time. By default it
+		// is an hour; it must be longer than any attempt, which would be made twice.
+		RescueStuckJobsAfter: jobTimeout + time.Second,
+		// The schedule gives up first: River's own limit would keep no reason.
+		MaxAttempts: 1000,
+		// At most so many workers start in this time.
+		FetchCooldown:     20 * time.Millisecond,
+		FetchPollInterval: 200 * time.Millisecond,
+		// How long what was given up can be replayed.
+		CancelledJobRetentionPeriod: 14 * 24 * time.Hour,
+		DiscardedJobRetentionPeriod: 14 * 24 * time.Hour,
+		CompletedJobRetentionPeriod: time.Hour,
+	}
+}
+
+// counts are the numbers of notifications in the queue.
+type counts struct {
+	Waiting  int64 `json:"waiting"` // for a worker, their turn or the next attempt
+	UnderWay int64 `json:"under_way"`
+	GivenUp  int64 `json:"given_up"` // and kept, for replay
+}
+
+func (e *engine) counts(ctx context.Context) (c counts, err error) {
+	// Completed notifications are left out, as counting them would read them all.
+	rows, err := e.db.QueryContext(ctx, `SELECT state, count(*) FROM river_job
+WHERE state IN ('available', 'retryable', 'scheduled', 'running', 'cancelled', 'discarded') GROUP BY state`)
+	if err != nil {
+		return c, fmt.Errorf("count the notifications: %w", err)
+	}
+	defer rows.Close()
+	for rows.Next() {
+		var state rivertype.JobState
+		var n int64
+		if err := rows.Scan(&state, &n); err != nil {
+			return c, err
+		}
+		switch state {
+		case rivertype.JobStateRunning:
+			c.UnderWay += n
+		case rivertype.JobStateCancelled, rivertype.JobStateDiscarded:
+			c.GivenUp += n
+		default:
+			c.Waiting += n
+		}
+	}
+	return c, rows.Err()
+}
+
+// replay sends the given jobs once more, or without any all that were given up. Where the
+// schedule is used up, that is one attempt; a job that fails it is given up again. The
+// service may run meanwhile, and delivers them.
+func (s *service) replay(ctx context.Context, operands []string, stdout io.Writer) error {
+	jobs := make([]int64, len(operands))
+	for i, operand := range operands {
+		id, err := strconv.ParseInt(operand, 10, 64)
+		if err != nil {
+			return fmt.Errorf("replay: %q is not the number of a job", operand)
+		}
+		jobs[i] = id
+	}
+	if len(jobs) == 0 {
+		return s.eachGivenUp(ctx, func(job *rivertype.JobRow) error { return s.replayJob(ctx, job.ID, stdout) })
+	}
+	for _, id := range jobs {
+		if err := s.replayJob(ctx, id, stdout); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// printGivenUp prints the jobs that were given up: number, client, entity, message, and why
+// the last attempt failed.
+func (s *service) printGivenUp(ctx context.Context, stdout io.Writer) error {
+	return s.eachGivenUp(ctx, func(job *rivertype.JobRow) error {
+		var n notification
+		if err := json.Unmarshal(job.EncodedArgs, &n); err != nil {
+			return fmt.Errorf("job %d: %w", job.ID, err)
+		}
+		reason := "unknown"
+		if last := len(job.Errors) - 1; last >= 0 {
+			reason = job.Errors[last].Error
+		}
+		fmt.Fprintf(stdout, "%d %s %s %s %s\n", job.ID, n.Client, n.Entity, n.Message.ID, reason)
+		return nil
+	})
+}
+
+// givenUpPage is the number of jobs that are read at a time.
+const givenUpPage = 100
+
+// eachGivenUp calls do with every job that was given up.
+func (s *service) eachGivenUp(ctx context.Context, do func(*rivertype.JobRow) error) error {
+	givenUp := river.NewJobListParams().First(givenUpPage).
+		States(rivertype.JobStateCancelled, rivertype.JobStateDiscarded).
+		OrderBy(river.JobListOrderByID, river.SortOrderAsc)
+	for page := givenUp; ; {
+		found, err := s.queue.JobList(ctx, page)
+		if err != nil {
+			return fmt.Errorf("jobs given up: %w", err)
+		}
+		for _, job := range found.Jobs {
+			if err := do(job); err != nil {
+				return err
+			}
+		}
+		if found.LastCursor == nil {
+			return nil
+		}
+		page = givenUp.After(found.LastCursor) // JobList changes its parameters: page cannot be used again
+	}
+}
+
+func (s *service) replayJob(ctx context.Context, id int64, stdout io.Writer) error {
+	job, err := s.queue.JobRetry(ctx, id)
+	if err != nil {
+		return fmt.Errorf("replay job %d: %w", id, err)
+	}
+	fmt.Fprintf(stdout, "%d %v\n", job.ID, job.State)
+	return nil
+}
