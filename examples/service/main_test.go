@@ -178,7 +178,7 @@ func TestWalkThrough(t *testing.T) {
 	expect(t, call(t, http.MethodPut, service+"/api/v1/modules/e1", "off"), `200 {"version":4}`)
 	awaitGivenUp(t, metrics, 1)
 	expectDelivery(t, service, `"delivery":{"state":"stopped","reason":"gone"`)
-	expect(t, call(t, http.MethodGet, metrics, ""), `200 {"results":{"delivered":2,"failed/status":3,"gone/gone":1,"no_webhook":1},`)
+	expect(t, call(t, http.MethodGet, metrics, ""), `200 {"results":{"delivered":2,"failed/status":3,"undeliverable/gone":1,"undeliverable/no_webhook":1},`)
 }
 
 // expectDelivery reads what the client learns of the deliveries.

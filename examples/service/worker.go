@@ -1,9 +1,7 @@
 package main
 
 import (
-	"cmp"
 	"context"
-	"fmt"
 	"time"
 
 	"github.com/riverqueue/river"
@@ -23,7 +21,7 @@ func (w *worker) Work(ctx context.Context, job *river.Job[notification]) error {
 	r := w.sender.Send(ctx, job.Args.Client, job.Args.Entity, job.Args.Message)
 	delay, again := w.schedule.Next(job.Attempt, r)
 	switch {
-	case r.Outcome == deliver.Delivered, r.Outcome == deliver.NoWebhook:
+	case r.Outcome == deliver.Delivered, r.Reason == deliver.ReasonNoWebhook:
 		return nil
 	case r.Outcome == deliver.Deferred:
 		return river.JobSnooze(delay) // does not count as an attempt
@@ -31,8 +29,7 @@ func (w *worker) Work(ctx context.Context, job *river.Job[notification]) error {
 		job.Args.delay = delay
 		return r.Err
 	}
-	// Given up: River keeps the job, so that it can be replayed. A stop has no Err.
-	return river.JobCancel(cmp.Or(r.Err, fmt.Errorf("%v: %v", r.Outcome, r.Reason)))
+	return river.JobCancel(r.Err) // given up: River keeps the job, so that it can be replayed
 }
 
 // NextRetry returns when the next attempt is due. River passes no error to it, but the job

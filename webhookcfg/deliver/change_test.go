@@ -38,7 +38,7 @@ func TestChangedBetweenAttempts(t *testing.T) {
 	}
 
 	apply(webhookcfg.UnsetChange("acme", webhookcfg.Entity("e1")))
-	check(t, "unset", s.Send(t.Context(), "acme", "e1", message), deliver.NoWebhook, "")
+	check(t, "unset", s.Send(t.Context(), "acme", "e1", message), deliver.Undeliverable, deliver.ReasonNoWebhook)
 	check(t, "another entity", s.Send(t.Context(), "acme", "e2", message), deliver.Delivered, "")
 
 	apply(webhookcfg.SetChange("acme", webhookcfg.Entity("e1"), egress.NewURL(second.URL+secretPath)))
@@ -67,7 +67,7 @@ func TestStricterPolicy(t *testing.T) {
 		"address": {AllowHTTP: true},
 	} {
 		result := newSender(t, st, keys, &deliver.Options{Policy: stricter}).Send(t.Context(), "acme", "e1", message)
-		check(t, name, result, deliver.Refused, deliver.ReasonPolicy)
+		check(t, name, result, deliver.Undeliverable, deliver.ReasonPolicy)
 		if _, ok := errors.AsType[egress.PolicyError](result.Err); !ok {
 			t.Errorf("%s: %v", name, result.Err)
 		}
@@ -80,7 +80,7 @@ func TestStricterPolicy(t *testing.T) {
 	// A URL that no handler checked is refused for its text, too.
 	for _, url := range []string{"https://example.com/a b", "https://example.com/\\a", "https://example.com/#", "https:///t0ken", "t0ken", "https://example.com/" + strings.Repeat("x", 2048)} {
 		result := newSender(t, configured(t, url), keys, nil).Send(t.Context(), "acme", "e1", message)
-		check(t, url, result, deliver.Refused, deliver.ReasonPolicy)
+		check(t, url, result, deliver.Undeliverable, deliver.ReasonPolicy)
 	}
 	if n := len(r.received()); n != 2 {
 		t.Errorf("%d requests", n)

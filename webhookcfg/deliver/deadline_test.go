@@ -208,7 +208,7 @@ func TestTimeout(t *testing.T) {
 				if step.ofHost {
 					check(t, step.name, r, deliver.Deferred, deliver.ReasonUnavailable)
 				} else {
-					check(t, step.name, r, deliver.Failed, deliver.ReasonTimeout)
+					check(t, step.name, r, deliver.Failed, reasonTimeout)
 				}
 				if r.Duration != timeout {
 					t.Errorf("took %v", r.Duration)
@@ -264,7 +264,7 @@ func TestCallerGivesUp(t *testing.T) {
 							t.Errorf("took %v", r.Duration)
 						}
 						if name == "deadline" && !step.ofHost {
-							check(t, step.name, r, deliver.Failed, deliver.ReasonTimeout)
+							check(t, step.name, r, deliver.Failed, reasonTimeout)
 							return
 						}
 						check(t, step.name, r, deliver.Deferred, deliver.ReasonUnavailable)
@@ -351,8 +351,8 @@ func TestGoneDark(t *testing.T) {
 			if r.Outcome == deliver.Delivered {
 				break
 			}
-			if r.Reason != deliver.ReasonUnreachable { // of the attempt during which the connection is given up
-				check(t, "dark", r, deliver.Failed, deliver.ReasonTimeout)
+			if reasonOf(r) != deliver.ReasonUnreachable { // of the attempt during which the connection is given up
+				check(t, "dark", r, deliver.Failed, reasonTimeout)
 			}
 			if failures++; failures > 4 { // 15 seconds, and the attempt during which they end
 				t.Fatalf("%d failures", failures)

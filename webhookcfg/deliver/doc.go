@@ -15,21 +15,23 @@
 //
 // Only the status of a response counts, and only 2xx is success.
 //
-//	outcome    what happened                                         message
-//	Delivered  status 200 to 299, whatever the body does then        done
-//	NoWebhook  none is in effect, or it is off                       done
-//	Stopped    status 410, or nothing but failures, earlier; the     done, or set aside
-//	           webhook has not been set since
-//	Failed     another status (no redirect is followed), no          waits, until the schedule
-//	           response, no connection, or an address that the       is used up; then set aside
-//	           policy denies
-//	Gone       status 410                                            set aside
-//	Refused    the policy refuses the URL, or the message, the       set aside
-//	           client or the entity is invalid, a defect of the
-//	           host
-//	Deferred   a limit is reached, the receiver is paused, the       waits for Result.Wait; this
-//	           store, the keys or Policy.LocalAddrs failed, or the   was not an attempt
-//	           caller cancelled
+//	outcome        what happened                                     message
+//	Delivered      status 200 to 299, whatever the body does then    done
+//	Failed         another status (no redirect is followed), no      waits, until the schedule
+//	               response, no connection, or an address that the   is used up; then set aside
+//	               policy denies
+//	Deferred       a limit is reached, the receiver is paused, the   waits for Result.Wait; this
+//	               store, the keys or Policy.LocalAddrs failed, or   was not an attempt
+//	               the caller cancelled
+//	Undeliverable  with ReasonNoWebhook: none is in effect, or it    done
+//	               is off
+//	               with ReasonStopped: status 410, or nothing but    done, or set aside
+//	               failures, earlier; the webhook has not been set
+//	               since
+//	               with ReasonGone: status 410                       set aside
+//	               with ReasonPolicy: the policy refuses the URL     set aside
+//	               with ReasonMessage: the message, the client or    set aside
+//	               the entity is invalid, a defect of the host
 //
 // [Schedule.Next] returns whether a message waits, and for how long. One that is set aside is
 // kept for a replay, which sends it with the same ID, or dropped: that is up to the host.

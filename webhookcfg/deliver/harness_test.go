@@ -2,6 +2,7 @@ package deliver_test
 
 import (
 	"context"
+	"errors"
 	"io"
 	"net"
 	"net/http"
@@ -141,15 +142,33 @@ func newSender(t testing.TB, webhooks deliver.Resolver, keys deliver.Keys, opts 
 	return s
 }
 
+// Two of the ways in which a receiver is unreachable, for check.
+const (
+	reasonTimeout = deliver.Reason(egress.ReasonTimeout)
+	reasonTLS     = deliver.Reason(egress.ReasonTLS)
+)
+
+// reasonOf returns the reason of a result, with reasonTimeout and reasonTLS.
+func reasonOf(r deliver.Result) deliver.Reason {
+	if unreachable, ok := errors.AsType[*egress.UnreachableError](r.Err); ok && r.Reason == deliver.ReasonUnreachable {
+		if step := deliver.Reason(unreachable.Reason); step == reasonTimeout || step == reasonTLS {
+			return step
+		}
+	}
+	return r.Reason
+}
+
 // check reports a result that differs from the one that is expected, or violates what
 // holds for every result.
 func check(t *testing.T, name string, r deliver.Result, outcome deliver.Outcome, reason deliver.Reason) {
 	t.Helper()
-	if r.Outcome != outcome || r.Reason != reason {
-		t.Errorf("%s: %v, reason %q, status %d, error %v; want %v, reason %q", name, r.Outcome, r.Reason, r.Status, r.Err, outcome, reason)
+	if r.Outcome != outcome || reasonOf(r) != reason {
+		t.Errorf("%s: %v, reason %q, status %d, error %v; want %v, reason %q", name, r.Outcome, reasonOf(r), r.Status, r.Err, outcome, reason)
 	}
-	succeeded := r.Outcome == deliver.Delivered || r.Outcome == deliver.NoWebhook || r.Outcome == deliver.Stopped
-	if (r.Err == nil) != succeeded {
+	if _, ok := errors.AsType[*egress.UnreachableError](r.Err); ok != (r.Reason == deliver.ReasonUnreachable) {
+		t.Errorf("%s: reason %q with the error %v", name, r.Reason, r.Err)
+	}
+	if succeeded := r.Outcome == deliver.Delivered || r.Reason == deliver.ReasonNoWebhook; (r.Err == nil) != succeeded {
 		t.Errorf("%s: %v with the error %v", name, r.Outcome, r.Err)
 	}
 	if (r.Outcome == deliver.Deferred) && r.Wait <= 0 || r.Wait < 0 {

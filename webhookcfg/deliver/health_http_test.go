@@ -138,10 +138,10 @@ func TestLoop(t *testing.T) {
 			send(deliver.Delivered, "", 1)
 			reads("ok")
 			l.responds(status(http.StatusGone))
-			send(deliver.Gone, deliver.ReasonGone, 1)
+			send(deliver.Undeliverable, deliver.ReasonGone, 1)
 			reads(tt.gone)
 			if tt.gone == "stopped gone" {
-				send(deliver.Stopped, deliver.ReasonGone, 0)
+				send(deliver.Undeliverable, deliver.ReasonStopped, 0)
 				reads(tt.gone)
 			}
 			l.responds(status(http.StatusOK))

@@ -154,10 +154,9 @@ func TestHealthStoreCalls(t *testing.T) {
 		expect("failures", 1, 1)
 		many(deliver.Failed, deliver.ReasonRedirect)
 		expect("another reason", 1, 1)
-		many(deliver.Failed, deliver.ReasonTimeout)
-		many(deliver.Failed, deliver.ReasonTLS)
-		expect("two reasons that clients cannot distinguish", 1, 1)
-		p.send(deliver.Gone, deliver.ReasonGone)
+		many(deliver.Failed, deliver.ReasonUnreachable)
+		expect("a third reason", 1, 1)
+		p.send(deliver.Undeliverable, deliver.ReasonGone)
 		expect("gone", 1, 1)
 		time.Sleep(10 * time.Minute)
 		many(deliver.Delivered, "")
@@ -166,10 +165,10 @@ func TestHealthStoreCalls(t *testing.T) {
 		many(deliver.Delivered, "")
 		expect("set again", 2, 1)
 		p.hook.Since = time.Now()
-		p.send(deliver.Gone, deliver.ReasonGone)
+		p.send(deliver.Undeliverable, deliver.ReasonGone)
 		expect("set again, gone in the same second", 2, 1)
 		time.Sleep(time.Second)
-		p.send(deliver.Gone, deliver.ReasonGone)
+		p.send(deliver.Undeliverable, deliver.ReasonGone)
 		expect("gone a second later", 1, 1)
 		time.Sleep(time.Hour)
 		expect("idle", 0, 0)
@@ -190,7 +189,7 @@ func TestHealthStoreAlternation(t *testing.T) {
 		if loads, saves := st.calls(); loads > 10 || saves > 10 {
 			t.Errorf("%d loads and %d saves", loads, saves)
 		}
-		p.send(deliver.Gone, deliver.ReasonGone)
+		p.send(deliver.Undeliverable, deliver.ReasonGone)
 		if !p.send(deliver.Delivered, "") {
 			t.Error("not stopped at once")
 		}
@@ -218,7 +217,7 @@ func TestHealthStoreReplicas(t *testing.T) {
 		time.Sleep(10 * time.Second)
 		b.send(deliver.Delivered, "")
 		time.Sleep(10 * time.Second)
-		a.send(deliver.Gone, deliver.ReasonGone)
+		a.send(deliver.Undeliverable, deliver.ReasonGone)
 		reader := newProcess(t, st).restarted(a)
 		if got := reader.state(t); got != "stopped gone" {
 			t.Errorf("a process that only reads: %s", got)
@@ -237,7 +236,7 @@ func TestHealthStoreReplicas(t *testing.T) {
 		st := &healthStore{}
 		a, b := newProcess(t, st), newProcess(t, st)
 		b.send(deliver.Delivered, "")
-		a.send(deliver.Gone, deliver.ReasonGone)
+		a.send(deliver.Undeliverable, deliver.ReasonGone)
 		time.Sleep(59 * time.Second)
 		if b.send(deliver.Delivered, "") {
 			t.Error("b learned of the stop, but has it read in the last minute?")
@@ -248,7 +247,7 @@ func TestHealthStoreReplicas(t *testing.T) {
 		a, b := newProcess(t, st), newProcess(t, st)
 		b.send(deliver.Delivered, "")
 		time.Sleep(time.Second)
-		a.send(deliver.Gone, deliver.ReasonGone)
+		a.send(deliver.Undeliverable, deliver.ReasonGone)
 		time.Sleep(time.Minute)
 		if !b.send(deliver.Delivered, "") {
 			t.Error("b has not learned of the stop after a minute")
@@ -279,7 +278,7 @@ func TestHealthStoreSetAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		st := &healthStore{}
 		old := newProcess(t, st)
-		old.send(deliver.Gone, deliver.ReasonGone)
+		old.send(deliver.Undeliverable, deliver.ReasonGone)
 		now := newProcess(t, st)
 		now.hook.Since = now.hook.Since.Add(time.Second)
 		if _, stopped := now.stopped(); stopped || now.state(t) != "" {
@@ -305,14 +304,14 @@ func TestHealthStoreSeries(t *testing.T) {
 		first.send(deliver.Delivered, "") // in the same second as the first failure
 		p := first
 		for range 5 {
-			p.send(deliver.Failed, deliver.ReasonTimeout)
+			p.send(deliver.Failed, deliver.ReasonUnreachable)
 			if got := p.state(t); got != "failing unreachable" {
 				t.Errorf("state %s", got)
 			}
 			time.Sleep(24 * time.Hour)
 			p = newProcess(t, st).restarted(first)
 		}
-		p.send(deliver.Failed, deliver.ReasonTimeout)
+		p.send(deliver.Failed, deliver.ReasonUnreachable)
 		if got := p.state(t); got != "stopped expired" {
 			t.Errorf("state %s", got)
 		}
@@ -399,7 +398,7 @@ func TestHealthStoreFailures(t *testing.T) {
 				if took := time.Since(start); took != tt.wait {
 					t.Errorf("100 attempts waited %v", took)
 				}
-				p.send(deliver.Gone, deliver.ReasonGone)
+				p.send(deliver.Undeliverable, deliver.ReasonGone)
 				if !p.send(deliver.Delivered, "") {
 					t.Error("not stopped in this process")
 				}
@@ -448,7 +447,7 @@ func TestHealthStoreContext(t *testing.T) {
 	p := newProcess(t, st)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	p.Record(ctx, "acme", "e1", deliver.Result{Outcome: deliver.Gone, Webhook: p.hook}, time.Now())
+	p.Record(ctx, "acme", "e1", deliver.Result{Outcome: deliver.Undeliverable, Reason: deliver.ReasonGone, Webhook: p.hook}, time.Now())
 	again := newProcess(t, st).restarted(p)
 	if _, stopped := again.Stopped(ctx, "acme", "e1", p.hook); !stopped {
 		t.Error("the stop was lost with the caller")
@@ -465,7 +464,7 @@ func TestHealthStoreFirstLoad(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		st := &healthStore{}
 		old := newProcess(t, st)
-		old.send(deliver.Gone, deliver.ReasonGone)
+		old.send(deliver.Undeliverable, deliver.ReasonGone)
 		st.calls()
 		st.fail(func(context.Context) error { time.Sleep(time.Second); return nil }, nil)
 		p := newProcess(t, st).restarted(old)
@@ -511,7 +510,7 @@ func TestHealthStoreChangeDuringSync(t *testing.T) {
 		go p.record(deliver.Failed, deliver.ReasonStatus)
 		synctest.Wait()
 		start := time.Now()
-		p.record(deliver.Gone, deliver.ReasonGone)
+		p.record(deliver.Undeliverable, deliver.ReasonGone)
 		if took := time.Since(start); took != 0 {
 			t.Errorf("a call waited %v for the save of another", took)
 		}
@@ -537,7 +536,7 @@ func TestHealthStorePanic(t *testing.T) {
 			p.stopped()
 		}()
 		st.fail(nil, nil)
-		if p.send(deliver.Gone, deliver.ReasonGone) || !p.send(deliver.Delivered, "") {
+		if p.send(deliver.Undeliverable, deliver.ReasonGone) || !p.send(deliver.Delivered, "") {
 			t.Error("not as it should be after a panic")
 		}
 		time.Sleep(time.Minute)
@@ -567,12 +566,12 @@ func TestHealthStoreConvergence(t *testing.T) {
 				outcome, reason := deliver.Delivered, deliver.Reason("")
 				switch n := random.IntN(60); {
 				case n == 0:
-					outcome, reason = deliver.Gone, deliver.ReasonGone
+					outcome, reason = deliver.Undeliverable, deliver.ReasonGone
 				case n < 30:
 					outcome, reason = deliver.Failed, deliver.ReasonStatus
 				}
 				if !processes[i].send(outcome, reason) && outcome != deliver.Failed {
-					goneLast = outcome == deliver.Gone
+					goneLast = reason == deliver.ReasonGone
 					gone = gone || goneLast
 				}
 				time.Sleep(time.Duration(1+random.IntN(20)) * time.Second)
@@ -612,7 +611,7 @@ func TestHealthStoreOverwrittenStop(t *testing.T) {
 		a, b := newProcess(t, st), newProcess(t, st)
 		b.stopped()
 		st.fail(nil, func(context.Context) error { time.Sleep(1500 * time.Millisecond); return nil })
-		go a.send(deliver.Gone, deliver.ReasonGone)
+		go a.send(deliver.Undeliverable, deliver.ReasonGone)
 		time.Sleep(time.Second)
 		b.record(deliver.Failed, deliver.ReasonStatus)
 		st.fail(nil, nil)
@@ -648,7 +647,7 @@ func TestHealthStoreHangs(t *testing.T) {
 				fail(st)
 				start := time.Now()
 				for i := range 100 {
-					result := deliver.Result{Outcome: deliver.Gone, Reason: deliver.ReasonGone, Webhook: p.hook}
+					result := deliver.Result{Outcome: deliver.Undeliverable, Reason: deliver.ReasonGone, Webhook: p.hook}
 					result.Webhook.Source = webhookcfg.SourceOverride
 					entity := fmt.Sprint("e", i)
 					p.Stopped(t.Context(), "acme", entity, result.Webhook)
@@ -675,7 +674,7 @@ func TestHealthStoreHangs(t *testing.T) {
 func TestHealthStoreErrorOfOne(t *testing.T) {
 	st := &healthStore{}
 	p := newProcess(t, st)
-	stop := deliver.Result{Outcome: deliver.Gone, Reason: deliver.ReasonGone, Webhook: p.hook}
+	stop := deliver.Result{Outcome: deliver.Undeliverable, Reason: deliver.ReasonGone, Webhook: p.hook}
 	p.Record(t.Context(), "other", "e1", stop, time.Now())
 	st.fail(func(context.Context) error { return errBroken }, nil)
 	again := newProcess(t, st).restarted(p)

@@ -88,9 +88,9 @@ func describe(t testing.TB, h *deliver.Health, entity string, hook webhookcfg.We
 // TestHealth: what a series of results says of the webhook that is in effect in the end.
 func TestHealth(t *testing.T) {
 	const (
-		ok, failed, gone, refused = deliver.Delivered, deliver.Failed, deliver.Gone, deliver.Refused
-		unreachable, status       = deliver.ReasonUnreachable, deliver.ReasonStatus
-		day                       = 24 * 60 * 60.
+		ok, failed, never   = deliver.Delivered, deliver.Failed, deliver.Undeliverable
+		unreachable, status = deliver.ReasonUnreachable, deliver.ReasonStatus
+		day                 = 24 * 60 * 60.
 	)
 	tests := []struct {
 		name string
@@ -101,46 +101,44 @@ func TestHealth(t *testing.T) {
 		{"nothing", nil, 0, "unknown"},
 		{"success", []send{{0, 10, 1, ok, ""}}, 0, "ok, success 10"},
 		{"failure", []send{{0, 10, 1, failed, unreachable}}, 0, "failing unreachable, failure 10, first 10"},
-		{"time-out", []send{{0, 10, 1, failed, deliver.ReasonTimeout}}, 0, "failing unreachable, failure 10, first 10"},
-		{"TLS", []send{{0, 10, 1, failed, deliver.ReasonTLS}}, 0, "failing unreachable, failure 10, first 10"},
 		{"redirect", []send{{0, 10, 1, failed, deliver.ReasonRedirect}}, 0, "failing redirect, failure 10, first 10"},
 		{"throttled", []send{{0, 10, 1, failed, deliver.ReasonThrottled}}, 0, "failing throttled, failure 10, first 10"},
 		{"status", []send{{0, 10, 1, failed, status}}, 0, "failing status, failure 10, first 10"},
 		{"failures", []send{{0, 10, 1, failed, status}, {0, 20, 1, failed, unreachable}}, 0, "failing unreachable, failure 20, first 10"},
 		{"recovery", []send{{0, 10, 1, failed, status}, {0, 20, 1, ok, ""}}, 0, "ok, success 20, failure 10"},
 		{"relapse", []send{{0, 10, 1, failed, status}, {0, 20, 1, ok, ""}, {0, 30, 1, failed, status}}, 0, "failing status, success 20, failure 30, first 30"},
-		{"gone", []send{{0, 10, 1, ok, ""}, {0, 20, 1, gone, deliver.ReasonGone}}, 0, "stopped gone, success 10, failure 20, first 20; Send: gone"},
+		{"gone", []send{{0, 10, 1, ok, ""}, {0, 20, 1, never, deliver.ReasonGone}}, 0, "stopped gone, success 10, failure 20, first 20; Send: gone"},
 
 		{"not an attempt: deferred", []send{{0, 10, 1, deliver.Deferred, deliver.ReasonBusy}}, 0, "unknown"},
 		{"not an attempt: unavailable", []send{{0, 10, 1, deliver.Deferred, deliver.ReasonUnavailable}}, 0, "unknown"},
-		{"not an attempt: stopped", []send{{0, 10, 1, deliver.Stopped, deliver.ReasonGone}}, 0, "unknown"},
-		{"not an attempt: message", []send{{0, 10, 1, refused, deliver.ReasonMessage}}, 0, "unknown"},
+		{"not an attempt: stopped", []send{{0, 10, 1, deliver.Undeliverable, deliver.ReasonStopped}}, 0, "unknown"},
+		{"not an attempt: message", []send{{0, 10, 1, never, deliver.ReasonMessage}}, 0, "unknown"},
 		{"not an attempt: zero", []send{{0, 10, 1, 0, ""}}, 0, "unknown"},
 
-		{"refused", []send{{0, 10, 1, refused, deliver.ReasonPolicy}}, 0, "stopped refused, failure 10"},
-		{"refused, then allowed", []send{{0, 10, 1, refused, deliver.ReasonPolicy}, {0, 20, 1, ok, ""}}, 0, "ok, success 20, failure 10"},
-		{"refused, then failed", []send{{0, 10, 1, refused, deliver.ReasonPolicy}, {0, 20, 1, failed, status}}, 0, "failing status, failure 20, first 20"},
-		{"refused time is no outage", []send{{0, 10, 1, failed, status}, {0, 20, 1, refused, deliver.ReasonPolicy}, {0, 30, 1, failed, status}}, 0, "failing status, failure 30, first 30"},
-		{"refused after a stop", []send{{0, 10, 1, gone, deliver.ReasonGone}, {0, 20, 1, refused, deliver.ReasonPolicy}}, 0, "stopped gone, failure 10, first 10; Send: gone"},
+		{"refused", []send{{0, 10, 1, never, deliver.ReasonPolicy}}, 0, "stopped refused, failure 10"},
+		{"refused, then allowed", []send{{0, 10, 1, never, deliver.ReasonPolicy}, {0, 20, 1, ok, ""}}, 0, "ok, success 20, failure 10"},
+		{"refused, then failed", []send{{0, 10, 1, never, deliver.ReasonPolicy}, {0, 20, 1, failed, status}}, 0, "failing status, failure 20, first 20"},
+		{"refused time is no outage", []send{{0, 10, 1, failed, status}, {0, 20, 1, never, deliver.ReasonPolicy}, {0, 30, 1, failed, status}}, 0, "failing status, failure 30, first 30"},
+		{"refused after a stop", []send{{0, 10, 1, never, deliver.ReasonGone}, {0, 20, 1, never, deliver.ReasonPolicy}}, 0, "stopped gone, failure 10, first 10; Send: gone"},
 
 		// The webhook as it was set.
-		{"set again later", []send{{0, 10, 1, gone, deliver.ReasonGone}}, 20, "unknown"},
-		{"set again in the next second", []send{{0, 10, 1, gone, deliver.ReasonGone}}, 1, "unknown"},
-		{"set again by a clock behind", []send{{0, 10, 1, gone, deliver.ReasonGone}}, -1, "unknown"},
-		{"precision of the store", []send{{0, 10, 1, gone, deliver.ReasonGone}}, 0.999, "stopped gone, failure 10, first 10; Send: gone"},
-		{"failing again since it was set again", []send{{0, 10, 1, gone, deliver.ReasonGone}, {20, 30, 1, failed, status}}, 20, "failing status, failure 30, first 30"},
+		{"set again later", []send{{0, 10, 1, never, deliver.ReasonGone}}, 20, "unknown"},
+		{"set again in the next second", []send{{0, 10, 1, never, deliver.ReasonGone}}, 1, "unknown"},
+		{"set again by a clock behind", []send{{0, 10, 1, never, deliver.ReasonGone}}, -1, "unknown"},
+		{"precision of the store", []send{{0, 10, 1, never, deliver.ReasonGone}}, 0.999, "stopped gone, failure 10, first 10; Send: gone"},
+		{"failing again since it was set again", []send{{0, 10, 1, never, deliver.ReasonGone}, {20, 30, 1, failed, status}}, 20, "failing status, failure 30, first 30"},
 
 		// A tie: the client may have set it again after Send resolved it.
-		{"410 in the second of the set", []send{{0.2, 0.9, 0.1, gone, deliver.ReasonGone}}, 0, "failing gone, failure 0.9, first 0.9"},
-		{"410 just after it", []send{{0.2, 1, 0, gone, deliver.ReasonGone}}, 0, "stopped gone, failure 1, first 1; Send: gone"},
-		{"under way since the second of the set", []send{{0.2, 5, 4.5, gone, deliver.ReasonGone}}, 0.8, "failing gone, failure 5, first 5"},
-		{"under way, not since that second", []send{{0.2, 5, 4, gone, deliver.ReasonGone}}, 0, "stopped gone, failure 5, first 5; Send: gone"},
-		{"410 again after a tie", []send{{0.2, 0.9, 0.1, gone, deliver.ReasonGone}, {0.2, 1.5, 0.1, gone, deliver.ReasonGone}}, 0, "stopped gone, failure 1.5, first 1.5; Send: gone"},
+		{"410 in the second of the set", []send{{0.2, 0.9, 0.1, never, deliver.ReasonGone}}, 0, "failing gone, failure 0.9, first 0.9"},
+		{"410 just after it", []send{{0.2, 1, 0, never, deliver.ReasonGone}}, 0, "stopped gone, failure 1, first 1; Send: gone"},
+		{"under way since the second of the set", []send{{0.2, 5, 4.5, never, deliver.ReasonGone}}, 0.8, "failing gone, failure 5, first 5"},
+		{"under way, not since that second", []send{{0.2, 5, 4, never, deliver.ReasonGone}}, 0, "stopped gone, failure 5, first 5; Send: gone"},
+		{"410 again after a tie", []send{{0.2, 0.9, 0.1, never, deliver.ReasonGone}, {0.2, 1.5, 0.1, never, deliver.ReasonGone}}, 0, "stopped gone, failure 1.5, first 1.5; Send: gone"},
 
 		// Skew: the clock that the webhook was set by is not the sender's.
-		{"set by a clock ahead", []send{{100, 10, 1, gone, deliver.ReasonGone}}, 100, "failing gone, failure 10, first 10"},
-		{"until that time has come", []send{{100, 10, 1, gone, deliver.ReasonGone}, {100, 102, 1, gone, deliver.ReasonGone}}, 100, "stopped gone, failure 102, first 102; Send: gone"},
-		{"set by a clock behind", []send{{-100, 0.5, 0.1, gone, deliver.ReasonGone}}, -100, "stopped gone, failure 0.5, first 0.5; Send: gone"},
+		{"set by a clock ahead", []send{{100, 10, 1, never, deliver.ReasonGone}}, 100, "failing gone, failure 10, first 10"},
+		{"until that time has come", []send{{100, 10, 1, never, deliver.ReasonGone}, {100, 102, 1, never, deliver.ReasonGone}}, 100, "stopped gone, failure 102, first 102; Send: gone"},
+		{"set by a clock behind", []send{{-100, 0.5, 0.1, never, deliver.ReasonGone}}, -100, "stopped gone, failure 0.5, first 0.5; Send: gone"},
 
 		// Results that arrive late.
 		{"late success", []send{{0, 20, 1, failed, status}, {0, 10, 5, ok, ""}}, 0, "failing status, success 10, failure 20, first 20"},
@@ -148,12 +146,12 @@ func TestHealth(t *testing.T) {
 		{"late failure of a series", []send{{0, 20, 1, failed, status}, {0, 10, 5, failed, unreachable}}, 0, "failing status, failure 20, first 10"},
 		{"late failure within a series", []send{{0, 10, 1, failed, status}, {0, 50, 1, failed, status}, {0, 40, 35, failed, unreachable}}, 0, "failing status, failure 50, first 10"},
 		{"late success in a series", []send{{0, 10, 1, failed, status}, {0, 30, 1, failed, status}, {0, 20, 1, ok, ""}}, 0, "failing status, success 20, failure 30, first 30"},
-		{"late failure after a stop", []send{{0, 10, 1, gone, deliver.ReasonGone}, {0, 12, 9, failed, status}}, 0, "stopped gone, failure 10, first 10; Send: gone"},
-		{"late 410", []send{{0, 12, 1, failed, status}, {0, 10, 5, gone, deliver.ReasonGone}}, 0, "stopped gone, failure 10, first 10; Send: gone"},
-		{"success under way at a stop", []send{{0, 10, 1, gone, deliver.ReasonGone}, {0, 12, 9, ok, ""}}, 0, "ok, success 12, failure 10"},
-		{"success before a stop", []send{{0, 10, 1, gone, deliver.ReasonGone}, {0, 9, 1, ok, ""}}, 0, "stopped gone, success 9, failure 10, first 10; Send: gone"},
-		{"success in the second of a stop", []send{{0, 10.1, 1, gone, deliver.ReasonGone}, {0, 10.9, 1, ok, ""}}, 0, "stopped gone, success 10.9, failure 10.1, first 10.1; Send: gone"},
-		{"two stops and a success between them", []send{{0, 10, 1, gone, deliver.ReasonGone}, {0, 14, 5, gone, deliver.ReasonGone}, {0, 12, 5, ok, ""}}, 0, "stopped gone, success 12, failure 14, first 14; Send: gone"},
+		{"late failure after a stop", []send{{0, 10, 1, never, deliver.ReasonGone}, {0, 12, 9, failed, status}}, 0, "stopped gone, failure 10, first 10; Send: gone"},
+		{"late 410", []send{{0, 12, 1, failed, status}, {0, 10, 5, never, deliver.ReasonGone}}, 0, "stopped gone, failure 10, first 10; Send: gone"},
+		{"success under way at a stop", []send{{0, 10, 1, never, deliver.ReasonGone}, {0, 12, 9, ok, ""}}, 0, "ok, success 12, failure 10"},
+		{"success before a stop", []send{{0, 10, 1, never, deliver.ReasonGone}, {0, 9, 1, ok, ""}}, 0, "stopped gone, success 9, failure 10, first 10; Send: gone"},
+		{"success in the second of a stop", []send{{0, 10.1, 1, never, deliver.ReasonGone}, {0, 10.9, 1, ok, ""}}, 0, "stopped gone, success 10.9, failure 10.1, first 10.1; Send: gone"},
+		{"two stops and a success between them", []send{{0, 10, 1, never, deliver.ReasonGone}, {0, 14, 5, never, deliver.ReasonGone}, {0, 12, 5, ok, ""}}, 0, "stopped gone, success 12, failure 14, first 14; Send: gone"},
 
 		// Expiry.
 		{"just not expired", []send{{0, 10, 1, failed, status}, {0, 2*day + 10, 1, failed, status}, {0, 4*day + 10, 1, failed, status}, {0, 5*day + 9, 1, failed, status}}, 0, "failing status, failure 432009, first 10"},
@@ -185,7 +183,7 @@ func TestHealthSetDuringAttempt(t *testing.T) {
 		h := newHealth(t, nil, nil)
 		send{at: 15, took: 1, outcome: deliver.Delivered}.to(h, base(0))
 		send{at: 25, took: 1, outcome: deliver.Delivered}.to(h, base(set))
-		send{at: 30, took: 29, outcome: deliver.Gone, reason: deliver.ReasonGone}.record(h, base(0))
+		send{at: 30, took: 29, outcome: deliver.Undeliverable, reason: deliver.ReasonGone}.record(h, base(0))
 		if got := describe(t, h, "e1", base(set)); got != "ok, success 25" {
 			t.Errorf("set at %v: %s", set, got)
 		}
@@ -203,7 +201,7 @@ func TestHealthZeroSince(t *testing.T) {
 	if got := describe(t, h, "e1", hook); got != "failing status, failure 99, first 0" {
 		t.Errorf("after failures: %s", got)
 	}
-	send{at: 100, outcome: deliver.Gone, reason: deliver.ReasonGone}.to(h, hook)
+	send{at: 100, outcome: deliver.Undeliverable, reason: deliver.ReasonGone}.to(h, hook)
 	if got := describe(t, h, "e1", hook); got != "failing gone, failure 100, first 0" {
 		t.Errorf("after 410: %s", got)
 	}
@@ -219,7 +217,7 @@ func TestHealthScopes(t *testing.T) {
 		return w
 	}
 	record := func(client, entity string, source webhookcfg.Source) {
-		h.Record(t.Context(), client, entity, deliver.Result{Outcome: deliver.Gone, Reason: deliver.ReasonGone, Webhook: hook(source)}, epoch.Add(time.Minute))
+		h.Record(t.Context(), client, entity, deliver.Result{Outcome: deliver.Undeliverable, Reason: deliver.ReasonGone, Webhook: hook(source)}, epoch.Add(time.Minute))
 	}
 	record("acme", "e1", webhookcfg.SourceBase)
 	record("acme", "e3", webhookcfg.SourceOverride)
@@ -254,7 +252,7 @@ func TestHealthScopes(t *testing.T) {
 // replace a record nor make one; nor does a result that says nothing of a receiver.
 func TestHealthReadsChangeNothing(t *testing.T) {
 	h := newHealth(t, nil, &deliver.HealthOptions{MaxWebhooks: 1})
-	send{at: 10, outcome: deliver.Gone, reason: deliver.ReasonGone}.to(h, base(0))
+	send{at: 10, outcome: deliver.Undeliverable, reason: deliver.ReasonGone}.to(h, base(0))
 	override := base(0)
 	override.Source = webhookcfg.SourceOverride
 	for _, hook := range []webhookcfg.Webhook{base(-5), base(5), override} {
@@ -308,8 +306,15 @@ func TestHealthOptions(t *testing.T) {
 func TestHealthLogsStops(t *testing.T) {
 	var records bytes.Buffer
 	h := newHealth(t, nil, &deliver.HealthOptions{Logger: slog.New(slog.NewTextHandler(&records, nil))})
-	for at, outcome := range []deliver.Outcome{deliver.Delivered, deliver.Failed, deliver.Gone, deliver.Gone, deliver.Failed} {
-		send{at: float64(10 + at), outcome: outcome}.to(h, base(0))
+	for i, s := range []send{
+		{outcome: deliver.Delivered},
+		{outcome: deliver.Failed, reason: deliver.ReasonStatus},
+		{outcome: deliver.Undeliverable, reason: deliver.ReasonGone},
+		{outcome: deliver.Undeliverable, reason: deliver.ReasonGone},
+		{outcome: deliver.Failed, reason: deliver.ReasonStatus},
+	} {
+		s.at = float64(10 + i)
+		s.to(h, base(0))
 	}
 	const want = `msg="deliveries to a webhook stopped" client=acme scope=all reason=gone`
 	if text := records.String(); strings.Count(text, "\n") != 1 || !strings.Contains(text, want) || strings.Contains(text, "t0ken") {
@@ -326,17 +331,17 @@ func (m model) state(stopAfter float64) string {
 	for _, r := range m.results {
 		switch {
 		case strings.HasPrefix(state, "stopped gone"), strings.HasPrefix(state, "stopped expired"):
-			switch r.outcome {
-			case deliver.Delivered:
+			switch {
+			case r.outcome == deliver.Delivered:
 				state, success, first = "ok", r.at, -1
-			case deliver.Gone:
+			case r.reason == deliver.ReasonGone:
 				state, failure, first = "stopped gone", r.at, r.at
 			}
 		case r.outcome == deliver.Delivered:
 			state, success, first = "ok", r.at, -1
-		case r.outcome == deliver.Gone:
+		case r.reason == deliver.ReasonGone:
 			state, failure, first = "stopped gone", r.at, r.at
-		case r.outcome == deliver.Refused:
+		case r.reason == deliver.ReasonPolicy:
 			state, failure, first = "stopped refused", r.at, -1
 		default:
 			if first < 0 || r.at-failure > stopAfter/2 {
@@ -367,9 +372,9 @@ func randomResult(random *rand.Rand, at float64) send {
 	case n < 8:
 		s.outcome = deliver.Delivered
 	case n < 10:
-		s.outcome, s.reason = deliver.Gone, deliver.ReasonGone
+		s.outcome, s.reason = deliver.Undeliverable, deliver.ReasonGone
 	case n < 12:
-		s.outcome, s.reason = deliver.Refused, deliver.ReasonPolicy
+		s.outcome, s.reason = deliver.Undeliverable, deliver.ReasonPolicy
 	default:
 		s.outcome, s.reason = deliver.Failed, []deliver.Reason{deliver.ReasonRedirect, deliver.ReasonStatus, deliver.ReasonThrottled}[n%3]
 	}
@@ -446,10 +451,10 @@ func TestHealthConcurrency(t *testing.T) {
 	for webhook, m := range models {
 		success, gone := -1., -1.
 		for _, r := range m.results {
-			switch r.outcome {
-			case deliver.Delivered:
+			switch {
+			case r.outcome == deliver.Delivered:
 				success = r.at
-			case deliver.Gone:
+			case r.reason == deliver.ReasonGone:
 				gone = r.at
 			}
 		}

@@ -24,8 +24,8 @@ var (
 	delivered   = judgement{deliver.Delivered, ""}
 	redirected  = judgement{deliver.Failed, deliver.ReasonRedirect}
 	badStatus   = judgement{deliver.Failed, deliver.ReasonStatus}
-	timedOut    = judgement{deliver.Failed, deliver.ReasonTimeout}
-	untrusted   = judgement{deliver.Failed, deliver.ReasonTLS}
+	timedOut    = judgement{deliver.Failed, reasonTimeout}
+	untrusted   = judgement{deliver.Failed, reasonTLS}
 	unreachable = judgement{deliver.Failed, deliver.ReasonUnreachable}
 	failed      = judgement{deliver.Failed, ""} // whatever the reason: it depends on which side is faster
 )
@@ -150,9 +150,9 @@ func sendTo(t *testing.T, receiver hostile.Receiver, want judgement, timeout tim
 		return true
 	}
 	if want == failed {
-		want.reason = r.Reason
+		want.reason = reasonOf(r)
 	}
-	if got := (judgement{r.Outcome, r.Reason}); got == timedOut && want != timedOut && timeout < longest {
+	if got := (judgement{r.Outcome, reasonOf(r)}); got == timedOut && want != timedOut && timeout < longest {
 		return false
 	}
 	// Package egress closes an HTTP/2 connection that is not read from after ten seconds,
@@ -174,7 +174,7 @@ func TestUnreachable(t *testing.T) {
 	r := newReceiver(t, true, status(200))
 	r.Config.ErrorLog = log.New(io.Discard, "", 0)
 	s = newSender(t, configured(t, r.URL+secretPath), keyring{deliver.NewKey()}, nil)
-	check(t, "unknown authority", s.Send(t.Context(), "acme", "e1", message), deliver.Failed, deliver.ReasonTLS)
+	check(t, "unknown authority", s.Send(t.Context(), "acme", "e1", message), deliver.Failed, reasonTLS)
 
 	s = newSender(t, configured(t, "http://name.invalid"+secretPath), keyring{deliver.NewKey()}, &deliver.Options{Policy: &egress.Policy{AllowHTTP: true, Resolver: names{}}})
 	check(t, "unknown name", s.Send(t.Context(), "acme", "e1", message), deliver.Failed, deliver.ReasonUnreachable)

@@ -112,7 +112,7 @@ func TestPauseAfterGone(t *testing.T) {
 			}))),
 		})
 		for range 5 {
-			check(t, "gone", s.Send(t.Context(), "acme", "e1", message), deliver.Gone, deliver.ReasonGone)
+			check(t, "gone", s.Send(t.Context(), "acme", "e1", message), deliver.Undeliverable, deliver.ReasonGone)
 		}
 		check(t, "paused", s.Send(t.Context(), "acme", "e1", message), deliver.Deferred, deliver.ReasonPaused)
 	})

@@ -13,12 +13,12 @@ func deliveryOf(r Result, at time.Time) webhookcfg.Delivery {
 	switch {
 	case r.Outcome == Delivered:
 		return webhookcfg.Delivery{Since: r.Webhook.Since, State: webhookcfg.DeliveryOK, LastSuccess: at}
-	case r.Outcome == Gone:
+	case r.Reason == ReasonGone:
 		d.Reason = webhookcfg.ReasonGone
 		if mayStop(r, at) {
 			d.State = webhookcfg.DeliveryStopped
 		}
-	case r.Outcome == Refused && r.Reason == ReasonPolicy:
+	case r.Reason == ReasonPolicy:
 		d.State, d.Reason = webhookcfg.DeliveryStopped, webhookcfg.ReasonRefused
 		d.FirstFailure = time.Time{} // nothing was attempted
 	case r.Outcome == Failed:

@@ -8,44 +8,32 @@ import (
 	"example.com/go-webhookcfg/webhookcfg"
 )
 
-// Outcome is what became of an attempt. The package documentation has the table of what
-// leads to each outcome, and what a queue does then.
+// Outcome is what a queue does with the message after an attempt. [Reason] says why.
 type Outcome uint8
 
 // Outcomes. The zero Outcome is none of them, and invalid.
 const (
 	// Delivered: the receiver responded with a status from 200 to 299.
 	Delivered Outcome = iota + 1
-	// NoWebhook: none is in effect for the entity.
-	NoWebhook
-	// Stopped: the webhook was stopped earlier, and has not been set since. Nothing was
-	// sent.
-	Stopped
-	// Failed: the receiver could not be reached, or responded with another status.
+	// Failed: the receiver could not be reached, or responded with another status. The
+	// attempt counts, and the [Schedule] has the next one.
 	Failed
-	// Gone: the receiver responded with status 410; it wants no further message.
-	Gone
-	// Refused: the policy refuses the URL, or the message, the client or the entity is
-	// invalid. Nothing was sent, and another attempt has the same outcome until the
-	// policy, the webhook or the message changes.
-	Refused
 	// Deferred: no attempt was made, or it was abandoned, for a reason that is not the
 	// receiver's. It does not count as one, and is due again after Wait.
 	Deferred
+	// Undeliverable: another attempt has the same outcome until the webhook, the policy
+	// or the message changes.
+	Undeliverable
 )
 
 var outcomes = [...]string{
-	Delivered: "delivered",
-	NoWebhook: "no_webhook",
-	Stopped:   "stopped",
-	Failed:    "failed",
-	Gone:      "gone",
-	Refused:   "refused",
-	Deferred:  "deferred",
+	Delivered:     "delivered",
+	Failed:        "failed",
+	Deferred:      "deferred",
+	Undeliverable: "undeliverable",
 }
 
-// String returns "delivered", "no_webhook", "stopped", "failed", "gone", "refused" or
-// "deferred".
+// String returns "delivered", "failed", "deferred" or "undeliverable".
 func (o Outcome) String() string {
 	if o == 0 || int(o) >= len(outcomes) {
 		return fmt.Sprintf("Outcome(%d)", uint8(o))
@@ -53,21 +41,16 @@ func (o Outcome) String() string {
 	return outcomes[o]
 }
 
-// Reason is why an outcome is not Delivered. It is meant for metrics and logs of the host:
-// disclosed to clients, it would allow them to scan networks and ports.
+// Reason is why an outcome is not [Delivered]. It is meant for your metrics and logs: a
+// client may see only what [Reason.Public] returns.
 type Reason string
 
-// Reasons; "" for [Delivered] and [NoWebhook].
+// Reasons; "" for [Delivered].
 const (
-	// ReasonUnreachable, of Failed: no connection or no response, or the policy refused
-	// an address of the name.
+	// ReasonUnreachable, of Failed: no connection or no response in time, or the policy
+	// refused an address of the name. Result.Err wraps an [*egress.UnreachableError],
+	// whose Reason is the step that failed.
 	ReasonUnreachable Reason = "unreachable"
-	// ReasonTimeout, of Failed: no response within [Options.Timeout], or before an earlier
-	// deadline of the caller.
-	ReasonTimeout Reason = "timeout"
-	// ReasonTLS, of Failed: the TLS handshake or the verification of the certificate
-	// failed.
-	ReasonTLS Reason = "tls"
 	// ReasonRedirect, of Failed: the status was one from 300 to 399. No redirect is
 	// followed.
 	ReasonRedirect Reason = "redirect"
@@ -75,13 +58,6 @@ const (
 	ReasonThrottled Reason = "throttled"
 	// ReasonStatus, of Failed: the status was another one.
 	ReasonStatus Reason = "status"
-
-	// ReasonPolicy, of Refused: the policy refuses the text of the URL, or its literal
-	// address.
-	ReasonPolicy Reason = "policy"
-	// ReasonMessage, of Refused: the ID or the content type of the message is invalid, or
-	// the client or the entity is one that the Resolver does not accept, such as "".
-	ReasonMessage Reason = "message"
 
 	// ReasonBusy, of Deferred: as many attempts as allowed are under way for the client,
 	// or for the client at this receiver.
@@ -93,11 +69,41 @@ const (
 	// could not check the address, or the caller cancelled its context.
 	ReasonUnavailable Reason = "unavailable"
 
-	// ReasonGone, of Gone and Stopped: the receiver responded with status 410.
+	// ReasonNoWebhook, of Undeliverable: none is in effect for the entity, or it is off.
+	ReasonNoWebhook Reason = "no_webhook"
+	// ReasonGone, of Undeliverable: the receiver responded with status 410; it wants no
+	// further message.
 	ReasonGone Reason = "gone"
-	// ReasonExpired, of Stopped: all deliveries failed for [HealthOptions.StopAfter].
+	// ReasonStopped, of Undeliverable: a [Health] stopped the webhook earlier, and it has
+	// not been set since. Nothing was sent.
+	ReasonStopped Reason = "stopped"
+	// ReasonPolicy, of Undeliverable: the policy refuses the text of the URL, or its literal
+	// address. Nothing was sent.
+	ReasonPolicy Reason = "policy"
+	// ReasonMessage, of Undeliverable: the ID or the content type of the message is invalid,
+	// or the client or the entity is one that the Resolver does not accept, such as "".
+	// Nothing was sent.
+	ReasonMessage Reason = "message"
+
+	// ReasonExpired is why a Health stopped a webhook: all deliveries failed for
+	// [HealthOptions.StopAfter]. No Result has it.
 	ReasonExpired Reason = "expired"
 )
+
+// Public returns the word for r that a client may see, one of those of
+// [webhookcfg.DeliveryReason]; "" if r says nothing about the client's webhook. All ways in
+// which a receiver cannot be reached share a word, as in the response to a set: the
+// difference would allow clients to scan networks and ports.
+func (r Reason) Public() string {
+	switch r {
+	case ReasonUnreachable, ReasonRedirect, ReasonThrottled, ReasonStatus, ReasonGone, ReasonExpired:
+		return string(r)
+	case ReasonPolicy:
+		return "refused"
+	default:
+		return ""
+	}
+}
 
 // Result is what became of an attempt. However it is printed, logged or marshalled, it
 // shows no more of the URL than scheme, host and port.
@@ -123,16 +129,16 @@ type Result struct {
 	Duration time.Duration
 
 	// Err is the cause, for the host's log; it must not be disclosed to clients. It is
-	// nil if Outcome is Delivered, NoWebhook or Stopped, and only then.
+	// nil if Outcome is Delivered or Reason is ReasonNoWebhook, and only then.
 	Err error
 }
 
 // verdict returns what the result shows about the receiver.
 func (r Result) verdict() verdict {
-	switch r.Outcome {
-	case Delivered:
+	switch {
+	case r.Outcome == Delivered:
 		return verdict{effect: effectSuccess}
-	case Failed, Gone:
+	case r.Outcome == Failed, r.Reason == ReasonGone:
 		return verdict{effect: effectFailure, pause: r.Wait}
 	default:
 		return verdict{effect: effectNone}

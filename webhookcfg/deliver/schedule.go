@@ -41,7 +41,7 @@ func StandardSchedule() Schedule {
 // does not stay. An invalid Outcome counts as a failure.
 func (s Schedule) Next(attempt int, r Result) (delay time.Duration, again bool) {
 	switch r.Outcome {
-	case Delivered, NoWebhook, Stopped, Gone, Refused:
+	case Delivered, Undeliverable:
 		return 0, false
 	case Deferred:
 		return max(0, r.Wait), true

@@ -34,10 +34,7 @@ func TestNext(t *testing.T) {
 		again    bool
 	}{
 		{attempt: 1, r: deliver.Result{Outcome: deliver.Delivered}},
-		{attempt: 1, r: deliver.Result{Outcome: deliver.NoWebhook}},
-		{attempt: 1, r: deliver.Result{Outcome: deliver.Stopped}},
-		{attempt: 1, r: deliver.Result{Outcome: deliver.Gone}},
-		{attempt: 1, r: deliver.Result{Outcome: deliver.Refused}},
+		{attempt: 1, r: deliver.Result{Outcome: deliver.Undeliverable}},
 		{1, deliver.Result{Outcome: deliver.Failed}, 8 * time.Second, 12 * time.Second, true},
 		{2, deliver.Result{Outcome: deliver.Failed}, 80 * time.Second, 120 * time.Second, true},
 		{3, deliver.Result{Outcome: deliver.Failed}, 0, 0, true},
@@ -75,7 +72,7 @@ func TestNextProperties(t *testing.T) {
 			return false
 		}
 		switch r.Outcome {
-		case deliver.Delivered, deliver.NoWebhook, deliver.Stopped, deliver.Gone, deliver.Refused:
+		case deliver.Delivered, deliver.Undeliverable:
 			return !again
 		case deliver.Deferred:
 			return again && delay == max(0, r.Wait)
@@ -90,7 +87,7 @@ func TestNextProperties(t *testing.T) {
 	}
 	for _, attempts := range []int{1, 5, 50} { // lengths of schedules up to 50 meet attempts within them
 		check := func(s deliver.Schedule, attempt uint8, outcome uint8, wait time.Duration) bool {
-			r := deliver.Result{Outcome: deliver.Outcome(outcome % 10), Wait: wait}
+			r := deliver.Result{Outcome: deliver.Outcome(outcome % 6), Wait: wait}
 			return property(s, int(attempt)%attempts, r)
 		}
 		if err := quick.Check(check, &quick.Config{MaxCount: 2000}); err != nil {

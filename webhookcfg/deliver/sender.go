@@ -170,24 +170,25 @@ func (s *Sender) Send(ctx context.Context, client, entity string, m Message) Res
 
 func (s *Sender) send(ctx context.Context, client, entity string, m Message) Result {
 	if client == "" || entity == "" {
-		return Result{Outcome: Refused, Reason: ReasonMessage, Err: errAddressee}
+		return Result{Outcome: Undeliverable, Reason: ReasonMessage, Err: errAddressee}
 	}
 	if err := m.check(); err != nil {
-		return Result{Outcome: Refused, Reason: ReasonMessage, Err: err}
+		return Result{Outcome: Undeliverable, Reason: ReasonMessage, Err: err}
 	}
 	hook, err := s.webhooks.Resolve(ctx, client, entity)
 	if errors.Is(err, webhookcfg.ErrInvalidArgument) {
-		return Result{Outcome: Refused, Reason: ReasonMessage, Err: fmt.Errorf("deliver: client or entity: %w", err)}
+		return Result{Outcome: Undeliverable, Reason: ReasonMessage, Err: fmt.Errorf("deliver: client or entity: %w", err)}
 	}
 	if err != nil {
 		return unavailable(fmt.Errorf("deliver: webhook of the entity: %w", err))
 	}
 	if hook.URL.IsZero() {
-		return Result{Outcome: NoWebhook, Webhook: hook}
+		return Result{Outcome: Undeliverable, Reason: ReasonNoWebhook, Webhook: hook}
 	}
 	if s.options.Health != nil {
 		if reason, stopped := s.options.Health.stopped(ctx, client, entity, hook); stopped {
-			return Result{Outcome: Stopped, Reason: reason, Webhook: hook}
+			err := fmt.Errorf("deliver: webhook was stopped: %s", reason)
+			return Result{Outcome: Undeliverable, Reason: ReasonStopped, Webhook: hook, Err: err}
 		}
 	}
 	r := s.deliver(ctx, client, hook.URL, m)
@@ -207,7 +208,7 @@ func (s *Sender) deliver(ctx context.Context, client string, target egress.URL, 
 	case errors.Is(err, egress.ErrUnavailable):
 		return unavailable(err)
 	case err != nil:
-		return Result{Outcome: Refused, Reason: ReasonPolicy, Err: err}
+		return Result{Outcome: Undeliverable, Reason: ReasonPolicy, Err: err}
 	}
 	slot, reason, wait := s.limiter.acquire(client, hostport(target), time.Now())
 	if slot == nil {
@@ -276,20 +277,12 @@ func finish(body io.ReadCloser, cancel context.CancelFunc) {
 // not respond before the deadline of the caller: otherwise, a caller with a deadline below
 // Options.Timeout would call it again and again.
 func noResponse(err error) Result {
-	unreachable, ok := errors.AsType[*egress.UnreachableError](err)
-	if !ok {
+	if _, ok := errors.AsType[*egress.UnreachableError](err); !ok {
 		// Cancelled; or a function of the policy panicked; or the policy could not check the
 		// address, or refuses what it allowed a moment ago.
 		return unavailable(err)
 	}
-	reason := ReasonUnreachable
-	switch unreachable.Reason {
-	case egress.ReasonTimeout:
-		reason = ReasonTimeout
-	case egress.ReasonTLS:
-		reason = ReasonTLS
-	}
-	return Result{Outcome: Failed, Reason: reason, Err: err}
+	return Result{Outcome: Failed, Reason: ReasonUnreachable, Err: err}
 }
 
 // unavailable returns the result of an attempt that ended for a reason of the host.
@@ -313,7 +306,7 @@ func (s *Sender) judge(target egress.URL, resp *http.Response) Result {
 		r.Reason = ReasonRedirect
 		return r
 	case resp.StatusCode == http.StatusGone:
-		r.Outcome, r.Reason = Gone, ReasonGone
+		r.Outcome, r.Reason = Undeliverable, ReasonGone
 		return r
 	case resp.StatusCode == http.StatusTooManyRequests,
 		resp.StatusCode == http.StatusBadGateway,

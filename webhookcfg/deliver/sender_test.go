@@ -59,7 +59,7 @@ func TestStrictByDefault(t *testing.T) {
 		t.Fatal(err)
 	}
 	result := s.Send(t.Context(), "acme", "e1", message)
-	check(t, "loopback", result, deliver.Refused, deliver.ReasonPolicy)
+	check(t, "loopback", result, deliver.Undeliverable, deliver.ReasonPolicy)
 	if !errors.Is(result.Err, egress.ErrNotPublic) || r.connections() > 0 {
 		t.Errorf("error %v, %d connections", result.Err, r.connections())
 	}
@@ -135,7 +135,7 @@ func TestStatuses(t *testing.T) {
 		{deliver.Failed, deliver.ReasonRedirect, []int{300, 301, 302, 303, 304, 307, 308, 399}},
 		{deliver.Failed, deliver.ReasonStatus, []int{400, 401, 403, 404, 408, 409, 411, 418, 425, 499, 500, 501, 505, 599, 600, 999}},
 		{deliver.Failed, deliver.ReasonThrottled, []int{429, 502, 503, 504}},
-		{deliver.Gone, deliver.ReasonGone, []int{410}},
+		{deliver.Undeliverable, deliver.ReasonGone, []int{410}},
 	} {
 		for _, code = range tt.codes {
 			sent++
@@ -157,14 +157,14 @@ func TestStatuses(t *testing.T) {
 
 func TestNoWebhook(t *testing.T) {
 	s := newSender(t, store.NewMemory(), keyring{}, nil)
-	check(t, "none", s.Send(t.Context(), "acme", "e1", message), deliver.NoWebhook, "")
+	check(t, "none", s.Send(t.Context(), "acme", "e1", message), deliver.Undeliverable, deliver.ReasonNoWebhook)
 
 	st := configured(t, "http://127.0.0.1:1/")
 	if err := st.Apply(t.Context(), webhookcfg.UnsetChange("acme", webhookcfg.Entity("e1"))); err != nil {
 		t.Fatal(err)
 	}
 	result := newSender(t, st, keyring{}, nil).Send(t.Context(), "acme", "e1", message)
-	check(t, "off", result, deliver.NoWebhook, "")
+	check(t, "off", result, deliver.Undeliverable, deliver.ReasonNoWebhook)
 	if result.Webhook.Source != webhookcfg.SourceOff {
 		t.Errorf("source %v", result.Webhook.Source)
 	}
@@ -181,10 +181,10 @@ func TestRefusedMessage(t *testing.T) {
 	s := newSender(t, counting, keyring{deliver.NewKey()}, nil)
 	for _, m := range []deliver.Message{{}, {ID: "a.b"}, {ID: "a", ContentType: "text/plain\r\nX: y"}} {
 		result := s.Send(t.Context(), "acme", "e1", m)
-		check(t, fmt.Sprintf("%q", m.ID), result, deliver.Refused, deliver.ReasonMessage)
+		check(t, fmt.Sprintf("%q", m.ID), result, deliver.Undeliverable, deliver.ReasonMessage)
 	}
-	check(t, "no client", s.Send(t.Context(), "", "e1", message), deliver.Refused, deliver.ReasonMessage)
-	check(t, "no entity", s.Send(t.Context(), "acme", "", message), deliver.Refused, deliver.ReasonMessage)
+	check(t, "no client", s.Send(t.Context(), "", "e1", message), deliver.Undeliverable, deliver.ReasonMessage)
+	check(t, "no entity", s.Send(t.Context(), "acme", "", message), deliver.Undeliverable, deliver.ReasonMessage)
 	if resolved > 0 || r.connections() > 0 {
 		t.Errorf("%d lookups, %d connections", resolved, r.connections())
 	}
@@ -197,7 +197,7 @@ func TestInvalidName(t *testing.T) {
 		return webhookcfg.Webhook{}, fmt.Errorf("store: %w", webhookcfg.ErrInvalidArgument)
 	})
 	s := newSender(t, webhooks, keyring{deliver.NewKey()}, nil)
-	check(t, "invalid name", s.Send(t.Context(), "acme", "e1", message), deliver.Refused, deliver.ReasonMessage)
+	check(t, "invalid name", s.Send(t.Context(), "acme", "e1", message), deliver.Undeliverable, deliver.ReasonMessage)
 }
 
 // resolver is a function that is a Resolver.
@@ -307,13 +307,13 @@ func TestOnResult(t *testing.T) {
 	var got []string
 	s := newSender(t, configured(t, r.URL), keyring{deliver.NewKey()}, &deliver.Options{
 		OnResult: func(_ context.Context, client, entity, id string, r deliver.Result) {
-			got = append(got, fmt.Sprint(client, " ", entity, " ", id, " ", r.Outcome, " ", r.Status))
+			got = append(got, fmt.Sprint(client, " ", entity, " ", id, " ", r.Outcome, " ", r.Reason, " ", r.Status))
 		},
 	})
 	s.Send(t.Context(), "acme", "e1", message)
 	s.Send(t.Context(), "globex", "e2", message)
 	s.Send(t.Context(), "acme", "e3", deliver.Message{ID: "."})
-	if want := []string{"acme e1 msg_1 failed 500", "globex e2 msg_1 no_webhook 0", "acme e3 . refused 0"}; !slices.Equal(got, want) {
+	if want := []string{"acme e1 msg_1 failed status 500", "globex e2 msg_1 undeliverable no_webhook 0", "acme e3 . undeliverable message 0"}; !slices.Equal(got, want) {
 		t.Errorf("got %q, want %q", got, want)
 	}
 }

@@ -3,6 +3,7 @@ package deliver_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
 	"slices"
 	"testing"
@@ -32,10 +33,10 @@ func TestStop(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	var seen []deliver.Outcome
+	var seen []deliver.Reason
 	s := newSender(t, st, keyring{deliver.NewKey()}, &deliver.Options{
 		Health:   health,
-		OnResult: func(_ context.Context, _, _, _ string, r deliver.Result) { seen = append(seen, r.Outcome) },
+		OnResult: func(_ context.Context, _, _, _ string, r deliver.Result) { seen = append(seen, r.Reason) },
 	})
 	state := func() string {
 		t.Helper()
@@ -51,9 +52,12 @@ func TestStop(t *testing.T) {
 	}
 
 	setAt(time.Now().Add(-time.Hour))
-	check(t, "gone", s.Send(t.Context(), "acme", "e1", message), deliver.Gone, deliver.ReasonGone)
+	check(t, "gone", s.Send(t.Context(), "acme", "e1", message), deliver.Undeliverable, deliver.ReasonGone)
 	result := s.Send(t.Context(), "acme", "e2", message) // the base, by way of another entity
-	check(t, "stopped", result, deliver.Stopped, deliver.ReasonGone)
+	check(t, "stopped", result, deliver.Undeliverable, deliver.ReasonStopped)
+	if text := fmt.Sprint(result.Err); text != "deliver: webhook was stopped: gone" {
+		t.Errorf("stopped: %s", text)
+	}
 	if got := state(); len(r.received()) != 1 || result.Webhook.URL.IsZero() || got != "stopped gone" {
 		t.Errorf("%d requests, webhook %v, state %q", len(r.received()), result.Webhook, got)
 	}
@@ -69,7 +73,7 @@ func TestStop(t *testing.T) {
 	if got := state(); got != "ok " {
 		t.Errorf("state %q", got)
 	}
-	if want := []deliver.Outcome{deliver.Gone, deliver.Stopped, deliver.Failed, deliver.Delivered}; !slices.Equal(seen, want) {
+	if want := []deliver.Reason{deliver.ReasonGone, deliver.ReasonStopped, deliver.ReasonStatus, ""}; !slices.Equal(seen, want) {
 		t.Errorf("OnResult got %v, want %v", seen, want)
 	}
 }
@@ -90,7 +94,7 @@ func TestNotStopped(t *testing.T) {
 	}
 	s := newSender(t, st, keyring{deliver.NewKey()}, &deliver.Options{Health: health})
 	for range 2 {
-		check(t, "gone", s.Send(t.Context(), "acme", "e1", message), deliver.Gone, deliver.ReasonGone)
+		check(t, "gone", s.Send(t.Context(), "acme", "e1", message), deliver.Undeliverable, deliver.ReasonGone)
 	}
 }
 
@@ -119,7 +123,7 @@ func TestRefusedIsNotStopped(t *testing.T) {
 	}
 	strict := newSender(t, st, keys, &deliver.Options{Health: health, Policy: &egress.Policy{AllowHTTP: true}})
 	for range 2 {
-		check(t, "strict", strict.Send(t.Context(), "acme", "e1", message), deliver.Refused, deliver.ReasonPolicy)
+		check(t, "strict", strict.Send(t.Context(), "acme", "e1", message), deliver.Undeliverable, deliver.ReasonPolicy)
 	}
 	if got := state(); got != webhookcfg.DeliveryStopped {
 		t.Errorf("state %v", got)

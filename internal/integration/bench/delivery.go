@@ -298,7 +298,7 @@ func (s settings) withoutWebhook(r *report) error {
 	ctx, message := context.Background(), deliver.Message{ID: "msg_1", Body: notification}
 	m := pair{
 		name: "Send without a webhook",
-		ours: s.inTurn(func() bool { return sender.Send(ctx, clientID, "e1", message).Outcome == deliver.NoWebhook }),
+		ours: s.inTurn(func() bool { return sender.Send(ctx, clientID, "e1", message).Reason == deliver.ReasonNoWebhook }),
 		reference: s.inTurn(func() bool {
 			hook, err := copied.Resolve(ctx, clientID, "e1")
 			return err == nil && hook.URL.IsZero()

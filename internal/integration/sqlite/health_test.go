@@ -71,14 +71,14 @@ func newReplica(t *testing.T, path string) *replica {
 }
 
 // send makes an attempt and closes its connection, for which the clock of the test would wait.
-func (r *replica) send(entity string) deliver.Outcome {
+func (r *replica) send(entity string) deliver.Reason {
 	r.t.Helper()
 	defer r.sender.CloseIdleConnections()
 	result := r.sender.Send(r.t.Context(), "acme", entity, deliver.Message{ID: "msg_1", Body: []byte("{}")})
-	if result.Err != nil && result.Outcome != deliver.Gone {
+	if result.Err != nil && result.Outcome != deliver.Undeliverable {
 		r.t.Error(result.Err)
 	}
-	return result.Outcome
+	return result.Reason
 }
 
 // read returns the part about deliveries of the response to a client.
@@ -113,11 +113,11 @@ func TestHealth(t *testing.T) {
 					}
 					time.Sleep(2 * time.Second)
 				}
-				expect := func(event string, r *replica, outcome deliver.Outcome, requests int32, read string) {
+				expect := func(event string, r *replica, reason deliver.Reason, requests int32, read string) {
 					t.Helper()
 					before := to.received.Load()
-					if got := r.send("e1"); got != outcome || to.received.Load()-before != requests {
-						t.Errorf("%s: %v after %d requests, want %v after %d", event, got, to.received.Load()-before, outcome, requests)
+					if got := r.send("e1"); got != reason || to.received.Load()-before != requests {
+						t.Errorf("%s: %q after %d requests, want %q after %d", event, got, to.received.Load()-before, reason, requests)
 					}
 					for _, r := range []*replica{a, b} {
 						if got := r.read("e1"); !strings.HasPrefix(got, read) {
@@ -127,16 +127,16 @@ func TestHealth(t *testing.T) {
 				}
 				set()
 				to.status.Store(http.StatusNoContent)
-				expect("first delivery", b, deliver.Delivered, 1, `{"state":"ok"`)
+				expect("first delivery", b, "", 1, `{"state":"ok"`)
 				to.status.Store(http.StatusGone)
-				expect("410", a, deliver.Gone, 1, `{"state":"stopped","reason":"gone"`)
+				expect("410", a, deliver.ReasonGone, 1, `{"state":"stopped","reason":"gone"`)
 				time.Sleep(time.Minute)
-				expect("the other replica", b, deliver.Stopped, 0, `{"state":"stopped","reason":"gone"`)
-				expect("a new replica", newReplica(t, path), deliver.Stopped, 0, `{"state":"stopped","reason":"gone"`)
+				expect("the other replica", b, deliver.ReasonStopped, 0, `{"state":"stopped","reason":"gone"`)
+				expect("a new replica", newReplica(t, path), deliver.ReasonStopped, 0, `{"state":"stopped","reason":"gone"`)
 				to.status.Store(http.StatusNoContent)
 				set()
-				expect("set again", b, deliver.Delivered, 1, `{"state":"ok"`)
-				expect("set again, for the other", a, deliver.Delivered, 1, `{"state":"ok"`)
+				expect("set again", b, "", 1, `{"state":"ok"`)
+				expect("set again, for the other", a, "", 1, `{"state":"ok"`)
 			})
 		})
 	}
