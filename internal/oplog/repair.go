@@ -13,26 +13,6 @@ const (
 	maxBackoff = time.Second
 )
 
-// nameInterval is the time after which a batch checks the name again. It does not do so
-// every time: on ext4 of Linux 6.18, asking for the attributes of a file between two syncs
-// makes the second one a third slower.
-const nameInterval = 10 * time.Millisecond
-
-var errRenamed = errors.New("the file was removed, renamed or replaced while it was open: move it back")
-
-// checkName returns an error if the name of the log does not lead to its file any more:
-// the next process would not find what is written to the file.
-func (l *Log) checkName() error {
-	isNamed, err := l.fs.SameFile(l.name, l.file.file)
-	if err == nil && !isNamed {
-		err = errRenamed
-	}
-	if err == nil {
-		l.namedAt = time.Now()
-	}
-	return err
-}
-
 // Err returns why changes are refused now, nil if they are not. The error wraps
 // [ErrReadOnly] and the cause, or is [ErrClosed].
 func (l *Log) Err() error {
