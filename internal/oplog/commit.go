@@ -190,7 +190,7 @@ func (l *Log) commitLoop() {
 		case task := <-l.tasks:
 			task()
 			continue
-		case <-l.retryTimer():
+		case <-l.retryDue:
 			l.retry()
 			continue
 		case <-l.wake:
@@ -297,7 +297,7 @@ func (l *Log) append(lines []byte) (made int, err error) {
 	made = bytes.Count(lines[:written], []byte{'\n'})
 	l.file.end += int64(written)
 	l.file.records += made
-	if err == nil {
+	if err == nil && l.backoff > 0 {
 		l.recovered()
 	}
 	return made, err

@@ -92,10 +92,12 @@ type Log struct {
 	// rival is the other file that may have the name of the log after a crash, if a
 	// compaction was interrupted while it replaced the file.
 	rival   logFile
-	namedAt time.Time     // of the last check that the name leads to the file
-	retryAt time.Time     // of the next repair
-	backoff time.Duration // before the last repair; zero if nothing failed since then
-	spare   *batch        // becomes pending next
+	namedAt time.Time // of the last check that the name leads to the file
+	// backoff is how long the next repair waits after the last failure, and retryDue fires
+	// when that is over; zero and nil while the log is sound.
+	backoff  time.Duration
+	retryDue <-chan time.Time
+	spare    *batch // becomes pending next
 	// expected is how many callers waitForBatch yields to, lastWrite how long the last
 	// write and its sync took.
 	expected  int

@@ -30,7 +30,7 @@ func (l *Log) isBlocked() bool { return l.file.isSuspect || l.rival.file != nil 
 // fail records why changes are refused and returns it as their error.
 func (l *Log) fail(cause error) error {
 	l.backoff = min(max(2*l.backoff, minBackoff), maxBackoff)
-	l.retryAt = time.Now().Add(l.backoff)
+	l.retryDue = time.After(l.backoff)
 	l.mu.Lock()
 	isFirst := l.failed == nil
 	l.failed = fmt.Errorf("%w: %w", ErrReadOnly, cause)
@@ -43,25 +43,13 @@ func (l *Log) fail(cause error) error {
 	return err
 }
 
-// recovered records that changes are accepted.
+// recovered records that changes are accepted again after a failure.
 func (l *Log) recovered() {
-	if l.backoff == 0 {
-		return
-	}
-	l.backoff = 0
+	l.backoff, l.retryDue = 0, nil
 	l.mu.Lock()
 	l.failed, l.blocked = nil, false
 	l.mu.Unlock()
 	l.options.Logger.Info("log can be written again", "file", l.name)
-}
-
-// retryTimer returns a channel that receives when the next repair is due; nil if the log
-// needs none.
-func (l *Log) retryTimer() <-chan time.Time {
-	if l.backoff == 0 {
-		return nil
-	}
-	return time.After(time.Until(l.retryAt))
 }
 
 // retry repairs the log and then checks that the disk has room: a log without callers
