@@ -231,12 +231,16 @@ func (l *Log) joined() int {
 	return len(l.pending.entries)
 }
 
-// cut ends the pending batch and starts the next one. Last reports that the log is
-// closed, so that no other batch follows.
+// cut ends the pending batch and starts the next one. A batch that was joined before the
+// log was blocked fails. Last reports that the log is closed, so that no other batch
+// follows.
 func (l *Log) cut() (b *batch, last bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	b, l.pending = l.pending, l.spare
+	if l.blocked {
+		b.err = l.failed
+	}
 	return b, l.closed
 }
 
@@ -244,7 +248,9 @@ func (l *Log) cut() (b *batch, last bool) {
 // return, in this order: no reader sees a change that a crash may still undo, and a
 // caller that returned finds its change applied.
 func (l *Log) commit(b *batch) {
-	l.write(b)
+	if b.err == nil {
+		l.write(b)
+	}
 	l.expect(b)
 	close(b.done)
 	l.spare = b.successor()
@@ -256,10 +262,6 @@ func (l *Log) commit(b *batch) {
 // write makes the changes of a batch durable and applies them. If the disk is full, those
 // that fit are made.
 func (l *Log) write(b *batch) {
-	if l.isBlocked() {
-		b.err = l.failed
-		return
-	}
 	for b.made < len(b.entries) {
 		l.lines, l.changes = b.encode(l.file.end, l.lines[:0], l.changes[:0])
 		ended := l.endedCompaction()
