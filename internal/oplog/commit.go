@@ -97,6 +97,9 @@ type batch struct {
 	// were withdrawn; err is for the others.
 	made int
 	err  error
+	// compaction is the one that ran when the batch was cut. A later one writes nothing
+	// before the batch is done.
+	compaction *compaction
 }
 
 // outcome returns the error of the entry i of a batch that is done.
@@ -238,6 +241,7 @@ func (l *Log) cut() (b *batch, last bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	b, l.pending = l.pending, l.spare
+	b.compaction = l.compaction
 	if l.blocked {
 		b.err = l.failed
 	}
@@ -264,7 +268,6 @@ func (l *Log) commit(b *batch) {
 func (l *Log) write(b *batch) {
 	for b.made < len(b.entries) {
 		l.lines, l.changes = b.encode(l.file.end, l.lines[:0], l.changes[:0])
-		ended := l.endedCompaction()
 		made, err := l.append(l.lines)
 		b.advance(made)
 		for part := range slices.Chunk(l.changes[:made], applyStep) {
@@ -272,7 +275,7 @@ func (l *Log) write(b *batch) {
 		}
 		clear(l.changes)
 		l.durable.Store(l.file.end)
-		if err != nil && b.made < len(b.entries) && (l.isBlocked() || !l.makeRoom(ended)) {
+		if err != nil && b.made < len(b.entries) && (l.isBlocked() || !l.makeRoom(b)) {
 			b.err = l.fail(err)
 			return
 		}

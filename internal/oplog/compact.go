@@ -99,12 +99,11 @@ func estimateSize(changes int, bytes int64) int64 {
 // off depends on the base too, but the base changes only together with all overrides.
 func (l *Log) compact(ctx context.Context) error {
 	ctx, stop := context.WithCancelCause(ctx)
-	c := &compaction{stop, make(chan struct{})}
-	l.mu.Lock()
-	l.compaction = c
-	l.mu.Unlock()
 	defer stop(nil)
+	c := &compaction{stop, make(chan struct{})}
+	l.setCompaction(c)
 	defer close(c.done)
+	defer l.setCompaction(nil)
 	err := l.rewrite(ctx)
 	if err != nil && ctx.Err() != nil {
 		return context.Cause(ctx)
@@ -116,6 +115,12 @@ func (l *Log) compact(ctx context.Context) error {
 type compaction struct {
 	stop context.CancelCauseFunc
 	done chan struct{}
+}
+
+func (l *Log) setCompaction(c *compaction) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.compaction = c
 }
 
 // rewrite is compact without a way to stop it.

@@ -80,7 +80,7 @@ type Log struct {
 	failed  error // why changes are refused; wraps ErrReadOnly
 	// blocked reports that changes are refused until a repair; otherwise each is tried.
 	blocked bool
-	// compaction is the last one, running or ended; nil before the first.
+	// compaction is the one that is running, or nil.
 	compaction *compaction
 
 	wake    chan struct{} // holds a token while a batch is pending

@@ -106,36 +106,17 @@ func (l *Log) settleName() (loser logFile, err error) {
 	return loser, nil
 }
 
-// makeRoom stops the compaction that takes up disk space, and reports whether there was
-// one since the given one ended. If it has just ended by itself, there is room too.
-func (l *Log) makeRoom(ended *compaction) bool {
-	c := l.lastCompaction()
-	if c == ended {
+// makeRoom stops the compaction that may take up the disk space for a batch, and reports
+// whether there was one. If it has just ended by itself, there is room too.
+func (l *Log) makeRoom(b *batch) bool {
+	c := b.compaction
+	if c == nil {
 		return false
 	}
+	b.compaction = nil
 	c.stop(errNoRoom)
 	<-c.done
 	return true
-}
-
-// endedCompaction returns the last compaction, nil if it is still running.
-func (l *Log) endedCompaction() *compaction {
-	c := l.lastCompaction()
-	if c == nil {
-		return nil
-	}
-	select {
-	case <-c.done:
-		return c
-	default:
-		return nil
-	}
-}
-
-func (l *Log) lastCompaction() *compaction {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.compaction
 }
 
 var errNoRoom = errors.New("stopped, because changes needed its disk space")
