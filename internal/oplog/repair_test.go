@@ -113,6 +113,35 @@ func TestChangesNeedNoPreallocatedSpace(t *testing.T) {
 	}
 }
 
+// TestFailedSyncFailsThoseThatWait fails the sync of a change while another one waits for
+// the next batch.
+func TestFailedSyncFailsThoseThatWait(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		fs, m := faultfs.New(), newModel()
+		l := openLog(t, fs, m)
+		fs.Decide(func(c faultfs.Call) faultfs.Outcome {
+			if c.Op != faultfs.OpSync {
+				return faultfs.Succeed
+			}
+			time.Sleep(time.Second)
+			return faultfs.Fail
+		})
+		first := appendWithin(t, l, time.Hour, setAll("acme", "https://a.example/"))
+		synctest.Wait() // it is being synced
+		calls := fs.Calls()
+		second := appendWithin(t, l, time.Hour, setAll("other", "https://b.example/"))
+		for i, done := range []<-chan error{first, second} {
+			if err := <-done; !errors.Is(err, oplog.ErrReadOnly) {
+				t.Errorf("change %d: %v", i, err)
+			}
+		}
+		if n := fs.Calls() - calls; n > 0 || m.Len() > 0 {
+			t.Errorf("after the failure %d file calls are made, and the state is\n%s", n, m)
+		}
+		fs.Decide(nil)
+	})
+}
+
 // TestFailedSyncIsRepaired fails the sync of a change and the repairs that follow. No
 // change is tried before a repair succeeds, and the failed one is not made after it.
 func TestFailedSyncIsRepaired(t *testing.T) {
@@ -369,6 +398,39 @@ func TestChangeIsTriedAgainAfterACompaction(t *testing.T) {
 		}
 		all.Wait()
 		checkDurable(t, fs, m)
+	})
+}
+
+// TestFullDiskIsTriedOnceMoreForACompaction has a disk stay full during a compaction that
+// changes stop, and after it.
+func TestFullDiskIsTriedOnceMoreForACompaction(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		fs := faultfs.New()
+		l := openLog(t, fs, newModel())
+		appendLong(t, l, 100)
+		slowly(fs, time.Millisecond)
+		var all sync.WaitGroup
+		all.Go(func() {
+			if err := l.Compact(t.Context()); err == nil {
+				t.Error("Compact succeeds")
+			}
+		})
+		time.Sleep(10 * time.Millisecond)
+		writes := 0
+		fs.Decide(func(c faultfs.Call) faultfs.Outcome {
+			if c.Op != faultfs.OpWrite || c.Name != "log" || writes > 9 {
+				return faultfs.Succeed
+			}
+			writes++
+			return faultfs.Fail
+		})
+		for i, want := range []int{2, 1} {
+			writes = 0
+			if err := l.Append(t.Context(), unsetAll("acme")); !errors.Is(err, oplog.ErrReadOnly) || writes != want {
+				t.Errorf("change %d: %v after %d writes, want %d", i, err, writes, want)
+			}
+			all.Wait()
+		}
 	})
 }
 
