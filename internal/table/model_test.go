@@ -261,11 +261,11 @@ func TestManyClients(t *testing.T) {
 	}
 }
 
-// TestTimes: times are stored in whole seconds, and the zero time stays zero.
+// TestTimes: times are kept in microseconds, and the zero time stays zero.
 func TestTimes(t *testing.T) {
 	for _, tt := range []struct{ given, want time.Time }{
 		{time.Time{}, time.Time{}},
-		{time.Unix(1767323045, 999), time.Unix(1767323045, 0)},
+		{time.Unix(1767323045, 1999), time.Unix(1767323045, 1000)},
 		{time.Date(2200, 1, 1, 0, 0, 0, 0, time.FixedZone("", 3600)), time.Date(2199, 12, 31, 23, 0, 0, 0, time.UTC)},
 	} {
 		var tb table.Table
