@@ -89,11 +89,14 @@
 // Keys are text, except for entities, which are stored byte for byte. In etcdctl they
 // read
 //
-//	webhookcfg/acme/      1 1767323045 https://hooks.example.com/all    the base of acme
-//	webhookcfg/acme/e1    1 1767323046 https://hooks.example.com/e1     an override
-//	webhookcfg/acme/e2    1 1767323047                                  an override that is off
+//	webhookcfg/acme/      2 1767323045000000 https://hooks.example.com/all    the base of acme
+//	webhookcfg/acme/e1    2 1767323046000000 https://hooks.example.com/e1     an override
+//	webhookcfg/acme/e2    2 1767323047000000                                  an override that is off
 //
-// with the version of the format, the Unix time of the change in seconds, and the URL.
+// with the version of the format, the Unix time of the change in microseconds, and the URL.
+// In values of version 1, which this version still reads, the time is in seconds. A program
+// that knows only version 1 refuses values of version 2.
+//
 // In the name of a client, '/', '%' and all other bytes not allowed in a path segment of
 // a URL are percent-encoded. No prefix of a store may be a prefix of another store's in
 // the same cluster.

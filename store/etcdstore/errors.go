@@ -20,8 +20,8 @@ var (
 	// ErrOutcomeUnknown is wrapped by the error of a change that was sent, unless etcd
 	// rejected it: it may have been applied, or may still be applied.
 	ErrOutcomeUnknown = errors.New("etcdstore: commit outcome unknown")
-	// ErrDamaged is wrapped by the error of a read that found a value not written by this
-	// version of the package.
+	// ErrDamaged is wrapped by the error of a read that found a value that neither this version
+	// of the package nor an earlier one wrote.
 	ErrDamaged = errors.New("etcdstore: damaged value")
 )
 

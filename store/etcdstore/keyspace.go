@@ -2,6 +2,7 @@ package etcdstore
 
 import (
 	"fmt"
+	"math"
 	"net/url"
 	"strconv"
 	"strings"
@@ -51,11 +52,15 @@ func (k keys) parse(key []byte) (client, entity string, ok bool) {
 // override that is off, none.
 type value struct {
 	url   egress.URL
-	since int64 // seconds of Unix time
+	since int64 // microseconds of Unix time
 }
 
-// version is the version of the format, with which every value starts.
-const version = "1"
+// version is the version of the format, with which every value starts. Values of version 1
+// have their time in seconds; they are read, and no longer written.
+const (
+	version        = "2"
+	secondsVersion = "1"
+)
 
 // encode returns the version, the time, and the URL if there is one, separated by
 // spaces. The URL comes last, so that it may contain any bytes.
@@ -67,16 +72,24 @@ func (v value) encode() string {
 	return head + " " + v.url.Reveal()
 }
 
-// decode is the inverse of encode. Its errors wrap ErrDamaged.
+// decode is the inverse of encode, and reads values of version 1 too. Its errors wrap
+// ErrDamaged.
 func decode(data []byte) (value, error) {
 	found, rest, _ := strings.Cut(string(data), " ")
-	if found != version {
-		return value{}, fmt.Errorf("%w: not of version %s", ErrDamaged, version)
+	if found != version && found != secondsVersion {
+		return value{}, fmt.Errorf("%w: neither of version %s nor of version %s", ErrDamaged, version, secondsVersion)
 	}
 	digits, url, more := strings.Cut(rest, " ")
 	since, err := strconv.ParseInt(digits, 10, 64)
 	if err != nil || strconv.FormatInt(since, 10) != digits || more && url == "" {
 		return value{}, fmt.Errorf("%w: malformed", ErrDamaged)
+	}
+	if found == secondsVersion {
+		const micros = int64(time.Second / time.Microsecond)
+		if since > math.MaxInt64/micros || since < math.MinInt64/micros {
+			return value{}, fmt.Errorf("%w: malformed", ErrDamaged)
+		}
+		since *= micros
 	}
 	return value{url: egress.NewURL(url), since: since}, nil
 }
@@ -91,7 +104,7 @@ func readValue(kv *mvccpb.KeyValue) (value, error) {
 }
 
 func (v value) webhook(source webhookcfg.Source) webhookcfg.Webhook {
-	return webhookcfg.Webhook{URL: v.url, Source: source, Since: time.Unix(v.since, 0).UTC()}
+	return webhookcfg.Webhook{URL: v.url, Source: source, Since: time.UnixMicro(v.since).UTC()}
 }
 
 // base is the base of a client. The zero value is that of a client that never had one.

@@ -62,7 +62,7 @@ func TestForeignKeys(t *testing.T) {
 // FuzzValue: a value is decoded as it was encoded, byte for byte.
 func FuzzValue(f *testing.F) {
 	for _, url := range []string{"", "https://a.example", " ", "\xff\x00\n", "1 2 3", strings.Repeat("x", 1<<11)} {
-		f.Add(url, time.Time{}.Unix())
+		f.Add(url, time.Time{}.UnixMicro())
 		f.Add(url, int64(math.MaxInt64))
 	}
 	f.Fuzz(func(t *testing.T, url string, since int64) {
@@ -74,20 +74,31 @@ func FuzzValue(f *testing.F) {
 	})
 }
 
-// FuzzDecode: every value that can be decoded is the encoding of its result.
+// FuzzDecode: every value that can be decoded is the encoding of its result, but for the
+// version and the unit of the time.
 func FuzzDecode(f *testing.F) {
 	for _, value := range damaged {
 		f.Add(value)
 	}
 	f.Add("1 1767323045 https://a.example")
+	f.Add("2 1767323045000001 https://a.example")
 	f.Fuzz(func(t *testing.T, value string) {
-		if s, err := decode([]byte(value)); err == nil && s.encode() != value {
-			t.Errorf("%q is decoded as a value with the encoding %q", value, s.encode())
+		s, err := decode([]byte(value))
+		if err != nil {
+			return
+		}
+		again := s.encode()
+		if strings.HasPrefix(value, "1 ") {
+			s.since /= 1e6
+			again = "1" + s.encode()[1:]
+		}
+		if again != value {
+			t.Errorf("%q is decoded as a value with the encoding %q", value, again)
 		}
 	})
 }
 
-var damaged = []string{"", "1", "1 ", "2 5", "1 x", "1 +5", "1 05", "1  5", "1 5 ", " 1 5", "1 99999999999999999999", `{"v":1}`}
+var damaged = []string{"", "1", "1 ", "2", "3 5", "2 x", "2 05", "2 5 ", "1 9223372036855", "1 -9223372036855", "1 x", "1 +5", "1 05", "1  5", "1 5 ", " 1 5", "1 99999999999999999999", `{"v":1}`}
 
 func TestDamaged(t *testing.T) {
 	for _, value := range damaged {
@@ -95,8 +106,22 @@ func TestDamaged(t *testing.T) {
 			t.Errorf("%q: %v", value, err)
 		}
 	}
-	if _, err := decode([]byte("2 5 https://hooks.example.com/t0ken")); err == nil || strings.Contains(err.Error(), "t0ken") {
+	if _, err := decode([]byte("3 5 https://hooks.example.com/t0ken")); err == nil || strings.Contains(err.Error(), "t0ken") {
 		t.Errorf("the error is %v", err)
+	}
+}
+
+// TestVersion1: values with a time in seconds are read.
+func TestVersion1(t *testing.T) {
+	for text, want := range map[string]value{
+		"1 1767323045 https://a.example": {egress.NewURL("https://a.example"), 1767323045_000000},
+		"1 1767323047":                   {since: 1767323047_000000},
+		"1 -62135596800":                 {since: time.Time{}.UnixMicro()},
+		"2 1767323045000001 1 2":         {egress.NewURL("1 2"), 1767323045_000001},
+	} {
+		if got, err := decode([]byte(text)); err != nil || got.since != want.since || !got.url.Equal(want.url) {
+			t.Errorf("%q is read as %q since %d: %v", text, got.url.Reveal(), got.since, err)
+		}
 	}
 }
 

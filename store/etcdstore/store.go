@@ -126,8 +126,7 @@ func (s *Store) usable(ctx context.Context) error {
 	return nil
 }
 
-// Apply implements [webhookcfg.Store]. It stores the time of the change in whole seconds.
-// The changes of one client are sent in the order of the calls, one at a time.
+// Apply implements [webhookcfg.Store]. The changes of one client are sent in the order of the calls, one at a time.
 //
 // If the response of the cluster was lost, or a full member reports no space, the error
 // wraps [ErrOutcomeUnknown]; with any other error the change was not applied.
@@ -149,7 +148,7 @@ func (s *Store) Apply(ctx context.Context, c webhookcfg.Change) error {
 	}
 	// The client does not retry a put: after that of another process, a retry would
 	// restore the replaced value.
-	if _, err := s.client.Put(ctx, key, value{c.URL, c.Time.Unix()}.encode()); err != nil {
+	if _, err := s.client.Put(ctx, key, value{c.URL, c.Time.UnixMicro()}.encode()); err != nil {
 		return changeError(err, c.URL)
 	}
 	return nil
