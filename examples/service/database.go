@@ -22,54 +22,47 @@ import (
 	"example.com/go-webhookcfg/store/sqlstore"
 )
 
-// engine is the database of the service, with all that depends on which one it is. A
-// service with one database needs the half of this file that opens it.
-type engine struct {
-	db    *sql.DB
-	store *sqlstore.Store // of the webhooks
+// database is the database of the service, with everything that depends on which one it is.
+// A service with one database needs half of this file.
+type database struct {
+	*sql.DB
+	webhooks *sqlstore.Store
 	// migrateQueue creates or updates the tables of the queue.
 	migrateQueue func(context.Context) error
-	// open returns the queue, and the outbox that fills it.
-	open  func(*river.Config) (queue, outbox, error)
-	close func() error
+	openQueue    func(*river.Config) (queue, error)
+	close        func() error
 }
 
-// openEngine opens the database that -store specifies.
-func openEngine(ctx context.Context, name string, logger *slog.Logger) (e *engine, err error) {
-	kind, where, _ := strings.Cut(name, ":")
-	dialect := sqlstore.SQLite()
-	switch {
-	case where == "":
-		err = errors.New("-store: want sqlite:PATH or postgres:DSN")
-	case kind == "sqlite":
-		e, err = openSQLite(where)
-	case kind == "postgres":
+// openDatabase opens the database that -store specifies.
+func openDatabase(ctx context.Context, name string, logger *slog.Logger) (d *database, err error) {
+	var dialect sqlstore.Dialect
+	if path, ok := strings.CutPrefix(name, "sqlite:"); ok && path != "" {
+		dialect = sqlstore.SQLite()
+		d, err = openSQLite(path)
+	} else if strings.HasPrefix(name, "postgres://") {
 		dialect = sqlstore.PostgreSQL()
-		if strings.HasPrefix(where, "//") {
-			where = name // a complete URL
-		}
-		e, err = openPostgres(ctx, where)
-	default:
-		err = fmt.Errorf("-store: unknown engine %q, want sqlite or postgres", kind)
+		d, err = openPostgreSQL(ctx, name)
+	} else {
+		err = errors.New("-store: want sqlite:PATH or postgres://USER@HOST/DATABASE")
 	}
 	if err != nil {
 		return nil, err
 	}
-	if e.store, err = sqlstore.New(e.db, dialect, &sqlstore.Options{Logger: logger}); err != nil {
-		return nil, errors.Join(err, e.close())
+	if d.webhooks, err = sqlstore.New(d.DB, dialect, &sqlstore.Options{Logger: logger}); err != nil {
+		return nil, errors.Join(err, d.close())
 	}
-	return e, nil
+	return d, nil
 }
 
-// migrate creates or updates the tables of the store, the queue and the service itself.
-func (e *engine) migrate(ctx context.Context) error {
-	if err := e.store.Migrate(ctx); err != nil {
+// migrate creates or updates the tables of the webhooks, the queue and the modules.
+func (d *database) migrate(ctx context.Context) error {
+	if err := d.webhooks.Migrate(ctx); err != nil {
 		return err
 	}
-	if err := e.migrateQueue(ctx); err != nil {
+	if err := d.migrateQueue(ctx); err != nil {
 		return fmt.Errorf("tables of the queue: %w", err)
 	}
-	_, err := e.db.ExecContext(ctx, createModules)
+	_, err := d.ExecContext(ctx, createModules)
 	return err
 }
 
@@ -87,7 +80,7 @@ func migrateQueue[Tx any](ctx context.Context, driver riverdriver.Driver[Tx]) er
 const sqliteSettings = "?_txlock=immediate&_pragma=busy_timeout(5000)&_pragma=journal_mode(WAL)&_pragma=synchronous(FULL)"
 
 // openSQLite opens a database that is a file of one machine.
-func openSQLite(path string) (*engine, error) {
+func openSQLite(path string) (*database, error) {
 	db, err := sql.Open("sqlite", "file:"+filepath.ToSlash(path)+sqliteSettings)
 	if err != nil {
 		return nil, err
@@ -96,25 +89,25 @@ func openSQLite(path string) (*engine, error) {
 	// turns here, and none of them finds the database locked by another.
 	db.SetMaxOpenConns(1)
 	driver := riversqlite.New(db)
-	return &engine{
-		db:           db,
+	return &database{
+		DB:           db,
 		migrateQueue: func(ctx context.Context) error { return migrateQueue(ctx, driver) },
-		open: func(cfg *river.Config) (queue, outbox, error) {
+		openQueue: func(cfg *river.Config) (queue, error) {
 			client, err := river.NewClient(driver, cfg)
-			return client, sqliteOutbox{db, client}, err
+			return sqliteQueue{client, db}, err
 		},
 		close: db.Close,
 	}, nil
 }
 
-// sqliteOutbox is an [outbox] in SQLite.
-type sqliteOutbox struct {
-	db     *sql.DB
-	client *river.Client[*sql.Tx]
+// sqliteQueue is a [queue] in SQLite.
+type sqliteQueue struct {
+	*river.Client[*sql.Tx]
+	db *sql.DB
 }
 
-func (o sqliteOutbox) update(ctx context.Context, m module) (version int64, err error) {
-	tx, err := o.db.BeginTx(ctx, nil)
+func (q sqliteQueue) update(ctx context.Context, m module) (version int64, err error) {
+	tx, err := q.db.BeginTx(ctx, nil)
 	if err != nil {
 		return 0, err
 	}
@@ -122,7 +115,7 @@ func (o sqliteOutbox) update(ctx context.Context, m module) (version int64, err 
 	if err := tx.QueryRowContext(ctx, updateModule, m.client, m.id, m.state).Scan(&version); err != nil {
 		return 0, err
 	}
-	if _, err := o.client.InsertTx(ctx, tx, m.changed(version), nil); err != nil {
+	if _, err := q.InsertTx(ctx, tx, m.changed(version), nil); err != nil {
 		return 0, err
 	}
 	return version, tx.Commit()
@@ -132,46 +125,44 @@ func (o sqliteOutbox) update(ctx context.Context, m module) (version int64, err 
 // while it is under way.
 const maxConns = 16
 
-// openPostgres opens a database that any number of processes may share.
-func openPostgres(ctx context.Context, dsn string) (*engine, error) {
-	cfg, err := pgxpool.ParseConfig(dsn)
+// openPostgreSQL opens a database that any number of processes may share.
+func openPostgreSQL(ctx context.Context, url string) (*database, error) {
+	cfg, err := pgxpool.ParseConfig(url)
 	if err != nil {
-		return nil, errors.New("-store: data source name rejected by pgx") // without the cause, which may hold a password
+		return nil, errors.New("-store: URL rejected by pgx") // without the cause, which may hold a password
 	}
 	cfg.MaxConns = maxConns
 	pool, err := pgxpool.NewWithConfig(ctx, cfg)
 	if err != nil {
 		return nil, err
 	}
-	db := stdlib.OpenDBFromPool(pool)
-	driver := riverpgxv5.New(pool)
-	return &engine{
-		db:           db,
+	db, driver := stdlib.OpenDBFromPool(pool), riverpgxv5.New(pool)
+	return &database{
+		DB:           db,
 		migrateQueue: func(ctx context.Context) error { return migrateQueue(ctx, driver) },
-		open: func(cfg *river.Config) (queue, outbox, error) {
+		openQueue: func(cfg *river.Config) (queue, error) {
 			client, err := river.NewClient(driver, cfg)
-			return client, postgresOutbox{pool, client}, err
+			return postgresQueue{client, pool}, err
 		},
 		close: func() error {
-			err := db.Close()
-			pool.Close()
-			return err
+			defer pool.Close()
+			return db.Close()
 		},
 	}, nil
 }
 
-// postgresOutbox is an [outbox] in PostgreSQL.
-type postgresOutbox struct {
-	pool   *pgxpool.Pool
-	client *river.Client[pgx.Tx]
+// postgresQueue is a [queue] in PostgreSQL.
+type postgresQueue struct {
+	*river.Client[pgx.Tx]
+	pool *pgxpool.Pool
 }
 
-func (o postgresOutbox) update(ctx context.Context, m module) (version int64, err error) {
-	err = pgx.BeginFunc(ctx, o.pool, func(tx pgx.Tx) error {
+func (q postgresQueue) update(ctx context.Context, m module) (version int64, err error) {
+	err = pgx.BeginFunc(ctx, q.pool, func(tx pgx.Tx) error {
 		if err := tx.QueryRow(ctx, updateModule, m.client, m.id, m.state).Scan(&version); err != nil {
 			return err
 		}
-		_, err := o.client.InsertTx(ctx, tx, m.changed(version), nil)
+		_, err := q.InsertTx(ctx, tx, m.changed(version), nil)
 		return err
 	})
 	return version, err

@@ -13,10 +13,10 @@ import (
 	"example.com/go-webhookcfg/webhookcfg/deliver"
 )
 
-// brokenOutbox is an outbox whose database is gone.
-type brokenOutbox struct{}
+// brokenQueue is a queue whose database is gone.
+type brokenQueue struct{ queue }
 
-func (brokenOutbox) update(context.Context, module) (int64, error) {
+func (brokenQueue) update(context.Context, module) (int64, error) {
 	return 0, errors.New("no connection")
 }
 
@@ -29,7 +29,7 @@ func TestLoggedFailures(t *testing.T) {
 		logged bool
 	}{{t.Context(), true}, {disconnected, false}} {
 		var log bytes.Buffer
-		s := &service{logger: newLogger(&log, slog.LevelInfo), outbox: brokenOutbox{}}
+		s := &service{logger: newLogger(&log, slog.LevelInfo), queue: brokenQueue{}}
 		r := httptest.NewRequestWithContext(tt.ctx, http.MethodPut, "/api/v1/modules/e1", strings.NewReader("on"))
 		r.SetPathValue("id", "e1")
 		w := httptest.NewRecorder()

@@ -67,7 +67,7 @@ func parse(args []string, getenv func(string) string, stderr io.Writer) (cfg con
 	}
 	flags.StringVar(&cfg.listen, "listen", "127.0.0.1:8080", "`address` to listen on; port 0 picks a free one")
 	flags.StringVar(&cfg.metrics, "metrics", "", "local `address` to serve metrics on; none if empty")
-	flags.StringVar(&cfg.store, "store", "", "sqlite:PATH or postgres:DSN; defaults to $STORE, or else sqlite:service.db")
+	flags.StringVar(&cfg.store, "store", "", "sqlite:PATH or postgres://USER@HOST/DATABASE; defaults to $STORE, or else sqlite:service.db")
 	flags.BoolVar(&cfg.migrate, "migrate", false, "create or update the tables first")
 	dev := flags.Bool("dev", false, "for development: allow http and loopback addresses")
 	flags.IntVar(&cfg.workers, "workers", 64, "notifications under way at the same time; those that wait for their turn cost nothing")
@@ -115,17 +115,17 @@ func run(ctx context.Context, args []string, getenv func(string) string, stdout,
 		return err
 	}
 	logger := newLogger(stderr, slog.LevelInfo)
-	e, err := openEngine(ctx, cfg.store, logger)
+	d, err := openDatabase(ctx, cfg.store, logger)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, e.close()) }()
+	defer func() { err = errors.Join(err, d.close()) }()
 	if cfg.migrate {
-		if err := e.migrate(ctx); err != nil {
+		if err := d.migrate(ctx); err != nil {
 			return err
 		}
 	}
-	s, err := newService(e, cfg, logger, newLogger(stderr, slog.LevelWarn))
+	s, err := newService(d, cfg, logger, newLogger(stderr, slog.LevelWarn))
 	if err != nil {
 		return err
 	}

@@ -252,16 +252,16 @@ func idle(t *testing.T, args []string) *service {
 	if err != nil {
 		t.Fatal(err)
 	}
-	e, err := openEngine(t.Context(), cfg.store, logger)
+	d, err := openDatabase(t.Context(), cfg.store, logger)
 	if err != nil {
 		t.Fatal(err)
 	}
-	s, err := newService(e, cfg, logger, logger)
+	s, err := newService(d, cfg, logger, logger)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		if err := errors.Join(s.close(), e.close()); err != nil {
+		if err := errors.Join(s.close(), d.close()); err != nil {
 			t.Error(err)
 		}
 	})
@@ -272,16 +272,16 @@ func idle(t *testing.T, args []string) *service {
 func TestOutbox(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "service.db")
 	service, _ := start(t, "-store", "sqlite:"+path, "-migrate", "-dev")
-	e, err := openSQLite(path)
+	d, err := openSQLite(path)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer e.close()
-	if _, err := e.db.ExecContext(t.Context(), "ALTER TABLE river_job RENAME TO lost"); err != nil {
+	defer d.close()
+	if _, err := d.ExecContext(t.Context(), "ALTER TABLE river_job RENAME TO lost"); err != nil {
 		t.Fatal(err)
 	}
 	expect(t, call(t, http.MethodPut, service+"/api/v1/modules/e1", "on"), "503 ")
-	if _, err := e.db.ExecContext(t.Context(), "ALTER TABLE lost RENAME TO river_job"); err != nil {
+	if _, err := d.ExecContext(t.Context(), "ALTER TABLE lost RENAME TO river_job"); err != nil {
 		t.Fatal(err)
 	}
 	expect(t, call(t, http.MethodPut, service+"/api/v1/modules/e1", "on"), `200 {"version":1}`)
@@ -292,18 +292,18 @@ func TestReplayAll(t *testing.T) {
 	const jobs = givenUpPage + 1
 	args := []string{"-store", "sqlite:" + filepath.Join(t.TempDir(), "service.db")}
 	s := idle(t, args)
-	if err := s.engine.migrate(t.Context()); err != nil {
+	if err := s.database.migrate(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	for i := range jobs {
-		if _, err := s.outbox.update(t.Context(), module{"acme", fmt.Sprint("e", i), "on"}); err != nil {
+		if _, err := s.queue.update(t.Context(), module{"acme", fmt.Sprint("e", i), "on"}); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if _, err := s.engine.db.ExecContext(t.Context(), "UPDATE river_job SET state = iif(id % 2, 'cancelled', 'discarded'), finalized_at = CURRENT_TIMESTAMP"); err != nil {
+	if _, err := s.database.ExecContext(t.Context(), "UPDATE river_job SET state = iif(id % 2, 'cancelled', 'discarded'), finalized_at = CURRENT_TIMESTAMP"); err != nil {
 		t.Fatal(err)
 	}
-	if queue, err := s.engine.counts(t.Context()); err != nil || queue != (counts{GivenUp: jobs}) {
+	if queue, err := s.database.counts(t.Context()); err != nil || queue != (counts{GivenUp: jobs}) {
 		t.Errorf("before the replay of %d jobs the queue has %+v, %v", jobs, queue, err)
 	}
 	var out bytes.Buffer
@@ -317,7 +317,7 @@ func TestReplayAll(t *testing.T) {
 	if err := run(t.Context(), append(args, "replay"), environment, &out, t.Output()); err != nil {
 		t.Fatal(err)
 	}
-	if queue, err := s.engine.counts(t.Context()); err != nil || queue != (counts{Waiting: jobs}) {
+	if queue, err := s.database.counts(t.Context()); err != nil || queue != (counts{Waiting: jobs}) {
 		t.Errorf("after the replay of %d jobs the queue has %+v, %v", jobs, queue, err)
 	}
 	if got := strings.Count(out.String(), " available\n"); got != jobs {
@@ -373,8 +373,9 @@ func TestBadArguments(t *testing.T) {
 		want string
 	}{
 		{"no engine", []string{"-store", "service.db"}, "want sqlite:PATH"},
-		{"unknown engine", []string{"-store", "redis:127.0.0.1"}, `unknown engine "redis"`},
-		{"bad data source name", []string{"-store", "postgres://app:s3cret@%%"}, "rejected by pgx"},
+		{"unknown engine", []string{"-store", "redis:127.0.0.1"}, "want sqlite:PATH"},
+		{"a DSN without its scheme", []string{"-store", "host=127.0.0.1 password=s3cret"}, "want sqlite:PATH"},
+		{"bad URL", []string{"-store", "postgres://app:s3cret@%%"}, "rejected by pgx"},
 		{"connection refused", []string{"-store", "postgres://app:s3cret@127.0.0.1:1/app", "-migrate"}, "connect"},
 		{"bad schedule", []string{"-store", there, "-schedule", "5s,soon"}, "schedule"},
 		{"no workers", []string{"-store", there, "-workers", "0"}, "workers"},

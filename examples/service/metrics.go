@@ -27,7 +27,7 @@ func (s *service) onResult(ctx context.Context, client, entity, _ string, r deli
 func (s *service) exposition() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /metrics", func(w http.ResponseWriter, r *http.Request) {
-		queue, err := s.engine.counts(r.Context())
+		queue, err := s.database.counts(r.Context())
 		if err != nil {
 			s.unavailable(w, r, "metrics", "error", err)
 			return

@@ -13,7 +13,6 @@ import (
 	"regexp"
 	"unicode/utf8"
 
-
 	"example.com/go-webhookcfg/webhookcfg"
 	"example.com/go-webhookcfg/webhookcfg/deliver"
 )
@@ -75,7 +74,7 @@ func (s *service) putModule(w http.ResponseWriter, r *http.Request, client strin
 		http.Error(w, "want a text of at most 64 KiB", http.StatusBadRequest)
 		return
 	}
-	version, err := s.outbox.update(r.Context(), module{client, id, string(state)})
+	version, err := s.queue.update(r.Context(), module{client, id, string(state)})
 	if err != nil {
 		s.unavailable(w, r, "update a module", "client", client, "error", err)
 		return
@@ -114,7 +113,7 @@ func respond(w http.ResponseWriter, value any) {
 // exists reports whether a client has a module: only then a webhook can be set for it.
 func (s *service) exists(ctx context.Context, client, id string) (bool, error) {
 	var n int
-	err := s.engine.db.QueryRowContext(ctx, findModule, client, id).Scan(&n)
+	err := s.database.QueryRowContext(ctx, findModule, client, id).Scan(&n)
 	return n > 0, err
 }
 

@@ -15,16 +15,12 @@ import (
 	"example.com/go-webhookcfg/webhookcfg/deliver"
 )
 
-// queue is what the service uses of a [river.Client] besides its transactions.
+// queue is a [river.Client] that also changes modules.
 type queue interface {
 	Start(ctx context.Context) error
 	Stop(ctx context.Context) error
 	JobList(ctx context.Context, params *river.JobListParams) (*river.JobListResult, error)
 	JobRetry(ctx context.Context, id int64) (*rivertype.JobRow, error)
-}
-
-// outbox changes modules.
-type outbox interface {
 	// update changes a module and enqueues its notification in one transaction: if it
 	// returns nil, both are durable, and if the process is killed before, there is neither
 	// or, if only the response was lost, both.
@@ -78,70 +74,16 @@ type counts struct {
 	GivenUp  int64 `json:"given_up"` // and kept, for replay
 }
 
-func (e *engine) counts(ctx context.Context) (c counts, err error) {
-	// Completed notifications are left out, as counting them would read them all.
-	rows, err := e.db.QueryContext(ctx, `SELECT state, count(*) FROM river_job
-WHERE state IN ('available', 'retryable', 'scheduled', 'running', 'cancelled', 'discarded') GROUP BY state`)
-	if err != nil {
-		return c, fmt.Errorf("count the notifications: %w", err)
-	}
-	defer rows.Close()
-	for rows.Next() {
-		var state rivertype.JobState
-		var n int64
-		if err := rows.Scan(&state, &n); err != nil {
-			return c, err
-		}
-		switch state {
-		case rivertype.JobStateRunning:
-			c.UnderWay += n
-		case rivertype.JobStateCancelled, rivertype.JobStateDiscarded:
-			c.GivenUp += n
-		default:
-			c.Waiting += n
-		}
-	}
-	return c, rows.Err()
-}
+// countJobs leaves completed jobs out, as counting them would read them all.
+const countJobs = `SELECT
+	count(*) FILTER (WHERE state IN ('available', 'retryable', 'scheduled')),
+	count(*) FILTER (WHERE state = 'running'),
+	count(*) FILTER (WHERE state IN ('cancelled', 'discarded'))
+FROM river_job WHERE state IN ('available', 'retryable', 'scheduled', 'running', 'cancelled', 'discarded')`
 
-// replay sends the given jobs once more, or without any all that were given up. Where the
-// schedule is used up, that is one attempt; a job that fails it is given up again. The
-// service may run meanwhile, and delivers them.
-func (s *service) replay(ctx context.Context, operands []string, stdout io.Writer) error {
-	jobs := make([]int64, len(operands))
-	for i, operand := range operands {
-		id, err := strconv.ParseInt(operand, 10, 64)
-		if err != nil {
-			return fmt.Errorf("replay: %q is not the number of a job", operand)
-		}
-		jobs[i] = id
-	}
-	if len(jobs) == 0 {
-		return s.eachGivenUp(ctx, func(job *rivertype.JobRow) error { return s.replayJob(ctx, job.ID, stdout) })
-	}
-	for _, id := range jobs {
-		if err := s.replayJob(ctx, id, stdout); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// printGivenUp prints the jobs that were given up: number, client, entity, message, and why
-// the last attempt failed.
-func (s *service) printGivenUp(ctx context.Context, stdout io.Writer) error {
-	return s.eachGivenUp(ctx, func(job *rivertype.JobRow) error {
-		var n notification
-		if err := json.Unmarshal(job.EncodedArgs, &n); err != nil {
-			return fmt.Errorf("job %d: %w", job.ID, err)
-		}
-		reason := "unknown"
-		if last := len(job.Errors) - 1; last >= 0 {
-			reason = job.Errors[last].Error
-		}
-		fmt.Fprintf(stdout, "%d %s %s %s %s\n", job.ID, n.Client, n.Entity, n.Message.ID, reason)
-		return nil
-	})
+func (d *database) counts(ctx context.Context) (c counts, err error) {
+	err = d.QueryRowContext(ctx, countJobs).Scan(&c.Waiting, &c.UnderWay, &c.GivenUp)
+	return c, err
 }
 
 // givenUpPage is the number of jobs that are read at a time.
@@ -169,11 +111,46 @@ func (s *service) eachGivenUp(ctx context.Context, do func(*rivertype.JobRow) er
 	}
 }
 
-func (s *service) replayJob(ctx context.Context, id int64, stdout io.Writer) error {
-	job, err := s.queue.JobRetry(ctx, id)
-	if err != nil {
-		return fmt.Errorf("replay job %d: %w", id, err)
+// printGivenUp prints the jobs that were given up: number, client, entity, message, and why
+// the last attempt failed.
+func (s *service) printGivenUp(ctx context.Context, stdout io.Writer) error {
+	return s.eachGivenUp(ctx, func(job *rivertype.JobRow) error {
+		var n notification
+		if err := json.Unmarshal(job.EncodedArgs, &n); err != nil {
+			return fmt.Errorf("job %d: %w", job.ID, err)
+		}
+		reason := "unknown"
+		if last := len(job.Errors) - 1; last >= 0 {
+			reason = job.Errors[last].Error
+		}
+		fmt.Fprintf(stdout, "%d %s %s %s %s\n", job.ID, n.Client, n.Entity, n.Message.ID, reason)
+		return nil
+	})
+}
+
+// replay sends the given jobs once more, or without any all that were given up. Where the
+// schedule is used up, that is one attempt; a job that fails it is given up again. The
+// service may run meanwhile, and delivers them.
+func (s *service) replay(ctx context.Context, jobs []string, stdout io.Writer) error {
+	again := func(id int64) error {
+		job, err := s.queue.JobRetry(ctx, id)
+		if err != nil {
+			return fmt.Errorf("replay job %d: %w", id, err)
+		}
+		fmt.Fprintln(stdout, job.ID, job.State)
+		return nil
 	}
-	fmt.Fprintf(stdout, "%d %v\n", job.ID, job.State)
+	if len(jobs) == 0 {
+		return s.eachGivenUp(ctx, func(job *rivertype.JobRow) error { return again(job.ID) })
+	}
+	for _, job := range jobs {
+		id, err := strconv.ParseInt(job, 10, 64)
+		if err != nil {
+			return fmt.Errorf("replay: %q is not the number of a job", job)
+		}
+		if err := again(id); err != nil {
+			return err
+		}
+	}
 	return nil
 }

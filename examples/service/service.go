@@ -24,28 +24,32 @@ import (
 type service struct {
 	cfg      config
 	logger   *slog.Logger
-	engine   *engine
+	database *database
 	webhooks *cache.Cache // a copy of the store for the sender
 	keys     deliver.Keys
 	health   *deliver.Health
 	sender   *deliver.Sender
 	queue    queue
-	outbox   outbox
 	results  expvar.Map // how many of this process, by outcome and reason
 }
 
 // newService connects the parts, without I/O.
-func newService(e *engine, cfg config, logger, queueLogger *slog.Logger) (s *service, err error) {
-	s = &service{cfg: cfg, logger: logger, engine: e}
+func newService(d *database, cfg config, logger, queueLogger *slog.Logger) (s *service, err error) {
+	s = &service{cfg: cfg, logger: logger, database: d}
 	if s.keys, err = deliver.DerivedKeys(cfg.masters...); err != nil {
 		return nil, fmt.Errorf("environment variable MASTER, want for instance the output of openssl rand -hex 32: %w", err)
 	}
-	if s.health, err = deliver.NewHealth(e.store, &deliver.HealthOptions{Logger: logger}); err != nil {
+	if s.health, err = deliver.NewHealth(d.webhooks, &deliver.HealthOptions{Logger: logger}); err != nil {
 		return nil, err
 	}
-	if s.webhooks, err = cache.New(e.store, &cache.Options{MaxStale: cfg.maxStale, Logger: logger}); err != nil {
+	if s.webhooks, err = cache.New(d.webhooks, &cache.Options{MaxStale: cfg.maxStale, Logger: logger}); err != nil {
 		return nil, err
 	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, s.webhooks.Close())
+		}
+	}()
 	s.sender, err = deliver.New(s.webhooks, s.keys, &deliver.Options{
 		Policy:      cfg.policy,
 		Timeout:     cfg.timeout,
@@ -56,12 +60,10 @@ func newService(e *engine, cfg config, logger, queueLogger *slog.Logger) (s *ser
 		OnResult:    s.onResult,
 	})
 	if err != nil {
-		return nil, errors.Join(err, s.webhooks.Close())
+		return nil, err
 	}
-	if s.queue, s.outbox, err = e.open(s.river(queueLogger)); err != nil {
-		return nil, errors.Join(err, s.webhooks.Close())
-	}
-	return s, nil
+	s.queue, err = d.openQueue(s.river(queueLogger))
+	return s, err
 }
 
 // close ends what newService started.
@@ -92,7 +94,7 @@ func (s *service) serve(ctx context.Context, stdout io.Writer) error {
 	}
 	group.Go(func() error { return serve(ctx, listener, h) })
 	group.Go(func() error { return s.deliver(ctx) })
-	group.Go(func() error { s.engine.store.SweepEvery(ctx, time.Minute); return nil })
+	group.Go(func() error { s.database.webhooks.SweepEvery(ctx, time.Minute); return nil })
 	return group.Wait()
 }
 
