@@ -66,13 +66,21 @@ func (d *database) migrate(ctx context.Context) error {
 	return err
 }
 
-func migrateQueue[Tx any](ctx context.Context, driver riverdriver.Driver[Tx]) error {
-	migrator, err := rivermigrate.New(driver, nil)
-	if err != nil {
+// addQueue adds the queue of a driver.
+func addQueue[Tx any](d *database, driver riverdriver.Driver[Tx], with func(*river.Client[Tx]) queue) *database {
+	d.migrateQueue = func(ctx context.Context) error {
+		migrator, err := rivermigrate.New(driver, nil)
+		if err != nil {
+			return err
+		}
+		_, err = migrator.Migrate(ctx, rivermigrate.DirectionUp, nil)
 		return err
 	}
-	_, err = migrator.Migrate(ctx, rivermigrate.DirectionUp, nil)
-	return err
+	d.openQueue = func(cfg *river.Config) (queue, error) {
+		client, err := river.NewClient(driver, cfg)
+		return with(client), err
+	}
+	return d
 }
 
 // sqliteSettings make acknowledged changes survive a power failure, and have a second
@@ -88,16 +96,8 @@ func openSQLite(path string) (*database, error) {
 	// SQLite has one writer at a time. With one connection the parts of this process take
 	// turns here, and none of them finds the database locked by another.
 	db.SetMaxOpenConns(1)
-	driver := riversqlite.New(db)
-	return &database{
-		DB:           db,
-		migrateQueue: func(ctx context.Context) error { return migrateQueue(ctx, driver) },
-		openQueue: func(cfg *river.Config) (queue, error) {
-			client, err := river.NewClient(driver, cfg)
-			return sqliteQueue{client, db}, err
-		},
-		close: db.Close,
-	}, nil
+	d := &database{DB: db, close: db.Close}
+	return addQueue(d, riversqlite.New(db), func(c *river.Client[*sql.Tx]) queue { return sqliteQueue{c, db} }), nil
 }
 
 // sqliteQueue is a [queue] in SQLite.
@@ -136,19 +136,12 @@ func openPostgreSQL(ctx context.Context, url string) (*database, error) {
 	if err != nil {
 		return nil, err
 	}
-	db, driver := stdlib.OpenDBFromPool(pool), riverpgxv5.New(pool)
-	return &database{
-		DB:           db,
-		migrateQueue: func(ctx context.Context) error { return migrateQueue(ctx, driver) },
-		openQueue: func(cfg *river.Config) (queue, error) {
-			client, err := river.NewClient(driver, cfg)
-			return postgresQueue{client, pool}, err
-		},
-		close: func() error {
-			defer pool.Close()
-			return db.Close()
-		},
-	}, nil
+	db := stdlib.OpenDBFromPool(pool)
+	d := &database{DB: db, close: func() error {
+		defer pool.Close()
+		return db.Close()
+	}}
+	return addQueue(d, riverpgxv5.New(pool), func(c *river.Client[pgx.Tx]) queue { return postgresQueue{c, pool} }), nil
 }
 
 // postgresQueue is a [queue] in PostgreSQL.

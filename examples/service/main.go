@@ -47,15 +47,13 @@ func main() {
 type config struct {
 	listen, metrics, store string
 	migrate                bool
-	policy                 *egress.Policy
-
-	workers, perClient, perReceiver int
-	timeout, maxPause, maxStale     time.Duration
-	schedule                        deliver.Schedule
-
-	client  string
-	masters [][]byte
-	command []string
+	maxStale               time.Duration
+	workers                int
+	schedule               deliver.Schedule
+	delivery               deliver.Options
+	client                 string
+	masters                [][]byte
+	command                []string
 }
 
 func parse(args []string, getenv func(string) string, stderr io.Writer) (cfg config, err error) {
@@ -71,22 +69,29 @@ func parse(args []string, getenv func(string) string, stderr io.Writer) (cfg con
 	flags.BoolVar(&cfg.migrate, "migrate", false, "create or update the tables first")
 	dev := flags.Bool("dev", false, "for development: allow http and loopback addresses")
 	flags.IntVar(&cfg.workers, "workers", 64, "notifications under way at the same time; those that wait for their turn cost nothing")
-	flags.IntVar(&cfg.perClient, "per-client", 0, "of these, for one client; 0 is the default of package deliver")
-	flags.IntVar(&cfg.perReceiver, "per-receiver", 0, "of these, for one client at one host and port; 0 is the default of package deliver")
-	flags.DurationVar(&cfg.timeout, "timeout", 15*time.Second, "time limit of one attempt")
-	flags.DurationVar(&cfg.maxPause, "max-pause", time.Hour, "longest pause after failures, and longest Retry-After that is obeyed")
+	flags.IntVar(&cfg.delivery.PerClient, "per-client", 0, "of these, for one client; 0 is the default of package deliver")
+	flags.IntVar(&cfg.delivery.PerReceiver, "per-receiver", 0, "of these, for one client at one host and port; 0 is the default of package deliver")
+	flags.DurationVar(&cfg.delivery.Timeout, "timeout", 15*time.Second, "time limit of one attempt")
+	flags.DurationVar(&cfg.delivery.MaxPause, "max-pause", time.Hour, "longest pause after failures, and longest Retry-After that is obeyed")
 	flags.DurationVar(&cfg.maxStale, "max-stale", 2*time.Second, "how long another process's changes of webhooks may take to show")
 	cfg.schedule = deliver.StandardSchedule()
-	flags.Func("schedule", "comma-separated `delays` after failed attempts; defaults to those of Standard Webhooks", func(text string) (err error) {
-		cfg.schedule, err = parseSchedule(text)
-		return err
+	flags.Func("schedule", "comma-separated `delays` after failed attempts; defaults to those of Standard Webhooks", func(text string) error {
+		cfg.schedule = nil
+		for field := range strings.SplitSeq(text, ",") {
+			delay, err := time.ParseDuration(field)
+			if err != nil {
+				return err
+			}
+			cfg.schedule = append(cfg.schedule, delay)
+		}
+		return nil
 	})
 	if err := flags.Parse(args); err != nil {
 		return cfg, err
 	}
-	cfg.policy = new(egress.Policy)
+	cfg.delivery.Policy = new(egress.Policy)
 	if *dev {
-		cfg.policy = egress.Development()
+		cfg.delivery.Policy = egress.Development()
 	}
 	cfg.command = flags.Args()
 	cfg.store = cmp.Or(cfg.store, getenv("STORE"), "sqlite:service.db")
@@ -95,17 +100,6 @@ func parse(args []string, getenv func(string) string, stderr io.Writer) (cfg con
 		cfg.masters = append(cfg.masters, []byte(master))
 	}
 	return cfg, nil
-}
-
-func parseSchedule(text string) (schedule deliver.Schedule, err error) {
-	for field := range strings.SplitSeq(text, ",") {
-		wait, err := time.ParseDuration(field)
-		if err != nil {
-			return nil, err
-		}
-		schedule = append(schedule, wait)
-	}
-	return schedule, nil
 }
 
 // run runs a command until it is complete or ctx ends.

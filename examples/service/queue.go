@@ -46,7 +46,7 @@ func (s *service) river(logger *slog.Logger) *river.Config {
 	river.AddWorker(workers, &worker{sender: s.sender, schedule: s.cfg.schedule})
 	// What Send may take on top of the attempt: to read the webhook, the keys and the rest
 	// of a response.
-	jobTimeout := s.cfg.timeout + 5*time.Second
+	jobTimeout := s.cfg.delivery.Timeout + 5*time.Second
 	return &river.Config{
 		Logger:     logger,
 		Workers:    workers,

@@ -50,16 +50,9 @@ func newService(d *database, cfg config, logger, queueLogger *slog.Logger) (s *s
 			err = errors.Join(err, s.webhooks.Close())
 		}
 	}()
-	s.sender, err = deliver.New(s.webhooks, s.keys, &deliver.Options{
-		Policy:      cfg.policy,
-		Timeout:     cfg.timeout,
-		PerClient:   cfg.perClient,
-		PerReceiver: cfg.perReceiver,
-		MaxPause:    cfg.maxPause,
-		Health:      s.health,
-		OnResult:    s.onResult,
-	})
-	if err != nil {
+	delivery := cfg.delivery
+	delivery.Health, delivery.OnResult = s.health, s.onResult
+	if s.sender, err = deliver.New(s.webhooks, s.keys, &delivery); err != nil {
 		return nil, err
 	}
 	s.queue, err = d.openQueue(s.river(queueLogger))
@@ -120,7 +113,7 @@ func (s *service) handler() (http.Handler, error) {
 	h, err := webhookcfg.NewHandler(s.webhooks.Store(), clients, &webhookcfg.Options{
 		Reads:        true,
 		EntityExists: s.exists,
-		Policy:       s.cfg.policy,
+		Policy:       s.cfg.delivery.Policy,
 		ProbeMode:    webhookcfg.ProbeWarn,
 		Deliveries:   s.health,
 		Logger:       s.logger,
