@@ -3,9 +3,9 @@
 // retries, until it is acknowledged or given up. What waits is in the service's own
 // database, in a queue of River, and survives a crash. README.md shows how to try it.
 //
-//	go run . -migrate    # serve, over SQLite
-//	go run . given-up    # print what was given up, and why
-//	go run . replay      # send it once more
+//	go run . -migrate       # serve, over SQLite
+//	go run . given-up       # print what was given up, and why
+//	go run . replay acme    # send it once more, of one client or of all
 //
 // Secrets come from the environment: CLIENT holds the only client and its secret, MASTER
 // the masters of the signing keys, the present one first, separated by spaces, and STORE
@@ -53,14 +53,14 @@ type config struct {
 	delivery               deliver.Options
 	client                 string
 	masters                [][]byte
-	command                []string
+	command, of            string
 }
 
 func parse(args []string, getenv func(string) string, stderr io.Writer) (cfg config, err error) {
 	flags := flag.NewFlagSet("service", flag.ContinueOnError)
 	flags.SetOutput(stderr)
 	flags.Usage = func() {
-		fmt.Fprintln(stderr, "usage: service [flags] [given-up | replay [JOB ...]]")
+		fmt.Fprintln(stderr, "usage: service [flags] [given-up [CLIENT] | replay [CLIENT]]")
 		flags.PrintDefaults()
 	}
 	flags.StringVar(&cfg.listen, "listen", "127.0.0.1:8080", "`address` to listen on; port 0 picks a free one")
@@ -93,7 +93,10 @@ func parse(args []string, getenv func(string) string, stderr io.Writer) (cfg con
 	if *dev {
 		cfg.delivery.Policy = egress.Development()
 	}
-	cfg.command = flags.Args()
+	if flags.NArg() > 2 {
+		return cfg, fmt.Errorf("unexpected argument %q", flags.Arg(2))
+	}
+	cfg.command, cfg.of = flags.Arg(0), flags.Arg(1)
 	cfg.store = cmp.Or(cfg.store, getenv("STORE"), "sqlite:service.db")
 	cfg.client = getenv("CLIENT")
 	for master := range strings.FieldsSeq(getenv("MASTER")) {
@@ -124,17 +127,13 @@ func run(ctx context.Context, args []string, getenv func(string) string, stdout,
 		return err
 	}
 	defer func() { err = errors.Join(err, s.close()) }()
-	if len(cfg.command) == 0 {
+	switch cfg.command {
+	case "":
 		return s.serve(ctx, stdout)
+	case "given-up", "replay":
+		return s.listGivenUp(ctx, cfg.of, cfg.command == "replay", stdout)
 	}
-	switch name, operands := cfg.command[0], cfg.command[1:]; name {
-	case "given-up":
-		return s.printGivenUp(ctx, stdout)
-	case "replay":
-		return s.replay(ctx, operands, stdout)
-	default:
-		return fmt.Errorf("unknown command %q, want given-up or replay", name)
-	}
+	return fmt.Errorf("unknown command %q, want given-up or replay", cfg.command)
 }
 
 func newLogger(out io.Writer, level slog.Level) *slog.Logger {

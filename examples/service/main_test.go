@@ -167,7 +167,7 @@ func TestWalkThrough(t *testing.T) {
 		t.Errorf("replay sends %s, want %s", got, failed)
 	}
 	awaitGivenUp(t, metrics, 0)
-	expect(t, out.String(), "3 available")
+	expect(t, out.String(), "3 acme e1 "+id+" ")
 
 	expectDelivery(t, service, `"delivery":{"state":"ok"`)
 	// A response stops nothing in the second in which the webhook was set.
@@ -287,8 +287,9 @@ func TestOutbox(t *testing.T) {
 	expect(t, call(t, http.MethodPut, service+"/api/v1/modules/e1", "on"), `200 {"version":1}`)
 }
 
-// TestReplayAll prints and replays more jobs than are read at a time.
-func TestReplayAll(t *testing.T) {
+// TestReplay prints and replays the notifications of one client, and of all: more than are
+// read at a time.
+func TestReplay(t *testing.T) {
 	const jobs = givenUpPage + 1
 	args := []string{"-store", "sqlite:" + filepath.Join(t.TempDir(), "service.db")}
 	s := idle(t, args)
@@ -296,32 +297,38 @@ func TestReplayAll(t *testing.T) {
 		t.Fatal(err)
 	}
 	for i := range jobs {
-		if _, err := s.queue.update(t.Context(), module{"acme", fmt.Sprint("e", i), "on"}); err != nil {
+		client := "acme"
+		if i == 0 {
+			client = "other"
+		}
+		if _, err := s.queue.update(t.Context(), module{client, fmt.Sprint("e", i), "on"}); err != nil {
 			t.Fatal(err)
 		}
 	}
 	if _, err := s.database.ExecContext(t.Context(), "UPDATE river_job SET state = iif(id % 2, 'cancelled', 'discarded'), finalized_at = CURRENT_TIMESTAMP"); err != nil {
 		t.Fatal(err)
 	}
-	if queue, err := s.database.counts(t.Context()); err != nil || queue != (counts{GivenUp: jobs}) {
-		t.Errorf("before the replay of %d jobs the queue has %+v, %v", jobs, queue, err)
-	}
-	var out bytes.Buffer
-	if err := run(t.Context(), append(args, "given-up"), environment, &out, t.Output()); err != nil {
-		t.Fatal(err)
-	}
-	if got := strings.Count(out.String(), " msg_"); got != jobs {
-		t.Errorf("given-up prints %d jobs, want %d", got, jobs)
-	}
-	out.Reset()
-	if err := run(t.Context(), append(args, "replay"), environment, &out, t.Output()); err != nil {
-		t.Fatal(err)
-	}
-	if queue, err := s.database.counts(t.Context()); err != nil || queue != (counts{Waiting: jobs}) {
-		t.Errorf("after the replay of %d jobs the queue has %+v, %v", jobs, queue, err)
-	}
-	if got := strings.Count(out.String(), " available\n"); got != jobs {
-		t.Errorf("replay prints %d jobs, want %d", got, jobs)
+	for _, step := range []struct {
+		command []string
+		printed int
+		after   counts
+	}{
+		{[]string{"given-up"}, jobs, counts{GivenUp: jobs}},
+		{[]string{"given-up", "acme"}, jobs - 1, counts{GivenUp: jobs}},
+		{[]string{"replay", "nobody"}, 0, counts{GivenUp: jobs}},
+		{[]string{"replay", "other"}, 1, counts{GivenUp: jobs - 1, Waiting: 1}},
+		{[]string{"replay"}, jobs - 1, counts{Waiting: jobs}},
+	} {
+		var out bytes.Buffer
+		if err := run(t.Context(), append(args, step.command...), environment, &out, t.Output()); err != nil {
+			t.Fatal(err)
+		}
+		if got := strings.Count(out.String(), " msg_"); got != step.printed {
+			t.Errorf("%v prints %d notifications, want %d", step.command, got, step.printed)
+		}
+		if queue, err := s.database.counts(t.Context()); err != nil || queue != step.after {
+			t.Errorf("after %v the queue has %+v, %v; want %+v", step.command, queue, err, step.after)
+		}
 	}
 }
 
@@ -382,8 +389,8 @@ func TestBadArguments(t *testing.T) {
 		{"a missing directory", []string{"-store", "sqlite:" + filepath.Join(t.TempDir(), "none", "service.db"), "-migrate"}, "unable to open"},
 		{"too fresh", []string{"-store", there, "-max-stale", "1ns"}, "MaxStale 1ns"},
 		{"unknown command", []string{"-store", there, "repeat"}, `unknown command "repeat"`},
-		{"replay of what is no job", []string{"-store", there, "replay", "msg_1"}, `"msg_1"`},
-		{"replay of a missing job", []string{"-store", there, "-migrate", "replay", "7"}, "job 7"},
+		{"two clients", []string{"-store", there, "replay", "acme", "other"}, `unexpected argument "other"`},
+		{"replay without tables", []string{"-store", there, "replay"}, "jobs given up"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			var out, log bytes.Buffer

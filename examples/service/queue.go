@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"strconv"
 	"time"
 
 	"github.com/riverqueue/river"
@@ -89,68 +88,44 @@ func (d *database) counts(ctx context.Context) (c counts, err error) {
 // givenUpPage is the number of jobs that are read at a time.
 const givenUpPage = 100
 
-// eachGivenUp calls do with every job that was given up.
-func (s *service) eachGivenUp(ctx context.Context, do func(*rivertype.JobRow) error) error {
-	givenUp := river.NewJobListParams().First(givenUpPage).
+// listGivenUp prints the notifications that were given up, of one client or of all if that
+// is "". With again it also sends them once more: where the schedule is used up, that is one
+// attempt, and a job that fails it is given up again. The service may run meanwhile.
+func (s *service) listGivenUp(ctx context.Context, client string, again bool, stdout io.Writer) error {
+	all := river.NewJobListParams().First(givenUpPage).
 		States(rivertype.JobStateCancelled, rivertype.JobStateDiscarded).
 		OrderBy(river.JobListOrderByID, river.SortOrderAsc)
-	for page := givenUp; ; {
+	for page := all; ; {
 		found, err := s.queue.JobList(ctx, page)
 		if err != nil {
 			return fmt.Errorf("jobs given up: %w", err)
 		}
 		for _, job := range found.Jobs {
-			if err := do(job); err != nil {
-				return err
+			var n notification
+			if err := json.Unmarshal(job.EncodedArgs, &n); err != nil {
+				return fmt.Errorf("job %d: %w", job.ID, err)
 			}
+			if client != "" && client != n.Client {
+				continue
+			}
+			if again {
+				if _, err := s.queue.JobRetry(ctx, job.ID); err != nil {
+					return fmt.Errorf("replay job %d: %w", job.ID, err)
+				}
+			}
+			fmt.Fprintln(stdout, job.ID, n.Client, n.Entity, n.Message.ID, lastError(job))
 		}
 		if found.LastCursor == nil {
 			return nil
 		}
-		page = givenUp.After(found.LastCursor) // JobList changes its parameters: page cannot be used again
+		page = all.After(found.LastCursor) // JobList changes its parameters: page cannot be used again
 	}
 }
 
-// printGivenUp prints the jobs that were given up: number, client, entity, message, and why
-// the last attempt failed.
-func (s *service) printGivenUp(ctx context.Context, stdout io.Writer) error {
-	return s.eachGivenUp(ctx, func(job *rivertype.JobRow) error {
-		var n notification
-		if err := json.Unmarshal(job.EncodedArgs, &n); err != nil {
-			return fmt.Errorf("job %d: %w", job.ID, err)
-		}
-		reason := "unknown"
-		if last := len(job.Errors) - 1; last >= 0 {
-			reason = job.Errors[last].Error
-		}
-		fmt.Fprintf(stdout, "%d %s %s %s %s\n", job.ID, n.Client, n.Entity, n.Message.ID, reason)
-		return nil
-	})
-}
-
-// replay sends the given jobs once more, or without any all that were given up. Where the
-// schedule is used up, that is one attempt; a job that fails it is given up again. The
-// service may run meanwhile, and delivers them.
-func (s *service) replay(ctx context.Context, jobs []string, stdout io.Writer) error {
-	again := func(id int64) error {
-		job, err := s.queue.JobRetry(ctx, id)
-		if err != nil {
-			return fmt.Errorf("replay job %d: %w", id, err)
-		}
-		fmt.Fprintln(stdout, job.ID, job.State)
-		return nil
+// lastError returns why the last attempt failed.
+func lastError(job *rivertype.JobRow) string {
+	if last := len(job.Errors) - 1; last >= 0 {
+		return job.Errors[last].Error
 	}
-	if len(jobs) == 0 {
-		return s.eachGivenUp(ctx, func(job *rivertype.JobRow) error { return again(job.ID) })
-	}
-	for _, job := range jobs {
-		id, err := strconv.ParseInt(job, 10, 64)
-		if err != nil {
-			return fmt.Errorf("replay: %q is not the number of a job", job)
-		}
-		if err := again(id); err != nil {
-			return err
-		}
-	}
-	return nil
+	return "unknown"
 }
