@@ -29,6 +29,7 @@
 //   - internal/hostile: receivers that break the rules, for tests of what connects to them.
 //   - internal/pathtest: the table of request targets for tests of mounts, and a handler
 //     that records their effects.
+//   - internal/hooktest: small helpers that tests of several packages share.
 //   - internal/repotest: tests of the repository itself.
 //   - internal/integration, internal/tools: modules of their own with the tests
 //     against real engines and third-party tools, the benchmarks, and the linters.
@@ -55,7 +56,7 @@
 // every public package. A test reads this list.
 //
 //	webhookcfg             → webhookcfg/egress, internal/redact, internal/strictjson
-//	webhookcfg/egress      → internal/ratelimit, internal/singleflight
+//	webhookcfg/egress      → internal/ratelimit, internal/redact, internal/singleflight
 //	webhookcfg/deliver     → webhookcfg, internal/lru
 //	webhookcfg/mounttest   → webhookcfg/egress, internal/redact
 //	store                  → webhookcfg, store/cache, internal/oplog, internal/table

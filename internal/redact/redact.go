@@ -1,9 +1,10 @@
-// Package redact keeps secrets out of texts written elsewhere: by drivers and
-// servers that quote their arguments, and by panics.
+// Package redact keeps secrets out of texts that are written elsewhere.
 //
-// [Text] replaces a secret where it is written out in full. Where a text may hold only a
-// part of one, since servers shorten what they quote, [Quotes] detects that, and the caller
-// withholds the text as a whole.
+// [Hidden] holds a secret so that neither a log nor an encoder reaches it. The functions
+// remove secrets from the texts of drivers and servers that quote their arguments, and
+// of panics. [Text] replaces a secret where it is written out in full. Where a text may
+// hold only a part of one, since servers shorten what they quote, [Quotes] detects that,
+// and the caller withholds the text as a whole.
 package redact
 
 import (

@@ -6,6 +6,8 @@ import (
 	"log/slog"
 	"net/netip"
 	"strings"
+
+	"example.com/go-webhookcfg/internal/redact"
 )
 
 // URL is a webhook URL. It is a credential, since the path or query often carries
@@ -15,12 +17,7 @@ import (
 //
 // The zero value is no URL. A URL is immutable and safe for concurrent use. It
 // cannot be compared with ==; use [URL.Equal].
-type URL struct {
-	_ [0]func()
-	// text is a pointer because fmt formats unexported fields without calling their
-	// methods, but formats a nested pointer as an address.
-	text *string
-}
+type URL struct{ text redact.Hidden }
 
 // NewURL returns a URL with the given text, which is not checked; see [Policy.Check].
 // The empty text gives the zero URL.
@@ -28,24 +25,17 @@ func NewURL(text string) URL {
 	if text == "" {
 		return URL{}
 	}
-	return URL{text: &text}
+	return URL{redact.Hide(text)}
 }
 
 // Reveal returns the text that was passed to [NewURL]; "" for the zero URL.
-func (u URL) Reveal() string {
-	if u.text == nil {
-		return ""
-	}
-	return *u.text
-}
+func (u URL) Reveal() string { return u.text.Reveal() }
 
 // IsZero reports whether u is the zero URL.
-func (u URL) IsZero() bool { return u.text == nil }
+func (u URL) IsZero() bool { return u.text.IsZero() }
 
 // Equal reports whether u and other have the same text, byte for byte.
-func (u URL) Equal(other URL) bool {
-	return u.text == other.text || u.Reveal() == other.Reveal()
-}
+func (u URL) Equal(other URL) bool { return u.Reveal() == other.Reveal() }
 
 // String returns scheme, host and port, such as "https://example.com:8443". It
 // returns "" for the zero URL, and "redacted" if the text does not start like an http
@@ -54,7 +44,7 @@ func (u URL) String() string {
 	if u.IsZero() {
 		return ""
 	}
-	scheme, rest, _ := strings.Cut(*u.text, "://")
+	scheme, rest, _ := strings.Cut(u.Reveal(), "://")
 	authority := rest
 	if end := strings.IndexAny(rest, "/?#\\"); end >= 0 {
 		authority = rest[:end]

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"example.com/go-webhookcfg/internal/hooktest"
 	"example.com/go-webhookcfg/webhookcfg/egress"
 )
 
@@ -79,13 +80,8 @@ func TestURLIsRedactedInAllFormats(t *testing.T) {
 	h := newHolder(u)
 	values := []any{u, &u, []egress.URL{u}, []*egress.URL{&u}, map[string]egress.URL{"u": u}, h, &h, []holder{h}, error(urlError{u})}
 	for _, value := range values {
-		for _, verb := range []string{"%v", "%+v", "%#v", "%s", "%q", "%x", "%X", "%d", "%t", "%p", "%w", "%20v", "%-20.3s"} {
-			if text := fmt.Sprintf(verb, value); strings.Contains(text, "secret") || strings.Contains(text, hexSecret) {
-				t.Errorf("%s of %T: %s", verb, value, text)
-			}
-		}
-		if text := fmt.Sprint(value) + fmt.Sprintln(value); strings.Contains(text, "secret") {
-			t.Errorf("Sprint of %T: %s", value, text)
+		if text := hooktest.Prints(value); strings.Contains(text, "secret") || strings.Contains(text, hexSecret) {
+			t.Errorf("%T: %s", value, text)
 		}
 	}
 	for _, verb := range []string{"%v", "%+v", "%#v", "%s", "%q"} {

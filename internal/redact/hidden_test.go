@@ -1,0 +1,79 @@
+package redact_test
+
+import (
+	"fmt"
+	"io"
+	"reflect"
+	"strings"
+	"testing"
+
+	"example.com/go-webhookcfg/internal/hooktest"
+	"example.com/go-webhookcfg/internal/redact"
+)
+
+// TestHiddenIsNotShown: as what it is and as a field of a type without methods, where
+// neither fmt nor reflection may find it.
+func TestHiddenIsNotShown(t *testing.T) {
+	type holder struct {
+		Exported   redact.Hidden
+		unexported redact.Hidden
+		pointer    *redact.Hidden
+		list       []redact.Hidden
+		byName     map[string]redact.Hidden
+		any        any
+		nested     struct{ inner struct{ text redact.Hidden } }
+	}
+	text := redact.Hide("T0KEN")
+	h := holder{Exported: text, unexported: text, pointer: &text, list: []redact.Hidden{text}, byName: map[string]redact.Hidden{"t": text}, any: text}
+	h.nested.inner.text = text
+	var out strings.Builder
+	for _, value := range []any{text, &text, []redact.Hidden{text}, h, &h} {
+		out.WriteString(hooktest.Prints(value))
+		reach(&out, reflect.ValueOf(value))
+	}
+	for _, format := range []string{"%s", "%x", "%X", "%d"} {
+		if secret := strings.Trim(fmt.Sprintf(format, []byte("T0KEN")), "[]"); strings.Contains(out.String(), secret) {
+			t.Errorf("the text is shown as %s", secret)
+		}
+	}
+}
+
+// reach writes every text that reflection finds in a value, also in unexported fields
+// and behind pointers.
+func reach(w io.Writer, v reflect.Value) {
+	switch v.Kind() {
+	case reflect.Pointer, reflect.Interface:
+		if !v.IsNil() {
+			reach(w, v.Elem())
+		}
+	case reflect.Struct:
+		for _, field := range v.Fields() {
+			reach(w, field)
+		}
+	case reflect.Slice, reflect.Array:
+		for i := range v.Len() {
+			reach(w, v.Index(i))
+		}
+	case reflect.Map:
+		for _, key := range v.MapKeys() {
+			reach(w, key)
+			reach(w, v.MapIndex(key))
+		}
+	case reflect.String:
+		fmt.Fprintln(w, v.String())
+	}
+}
+
+func TestHiddenReveal(t *testing.T) {
+	for _, text := range []string{"", "T0KEN", "\x00\xff"} {
+		if h := redact.Hide(text); h.Reveal() != text || h.IsZero() {
+			t.Errorf("%q is revealed as %q, is zero: %v", text, h.Reveal(), h.IsZero())
+		}
+	}
+	if zero := (redact.Hidden{}); zero.Reveal() != "" || !zero.IsZero() {
+		t.Errorf("the zero value is revealed as %q, is zero: %v", zero.Reveal(), zero.IsZero())
+	}
+	if reflect.TypeFor[redact.Hidden]().Comparable() {
+		t.Error("== compares addresses")
+	}
+}
