@@ -57,7 +57,7 @@
 //
 //	webhookcfg             → webhookcfg/egress, internal/redact, internal/strictjson
 //	webhookcfg/egress      → internal/ratelimit, internal/redact, internal/singleflight
-//	webhookcfg/deliver     → webhookcfg, internal/lru
+//	webhookcfg/deliver     → webhookcfg, internal/lru, internal/redact
 //	webhookcfg/mounttest   → webhookcfg/egress, internal/redact
 //	store                  → webhookcfg, store/cache, internal/oplog, internal/table
 //	store/admin            → webhookcfg

@@ -14,7 +14,7 @@ import (
 // value: what a log may hold of it.
 func Prints(value any) string {
 	var out strings.Builder
-	for _, verb := range []string{"%v", "%+v", "%#v", "%s", "%q", "%x", "%X", "%d", "%o", "%b", "%t", "%p", "%w", "%20v", "%-20.3s"} {
+	for _, verb := range []string{"%v", "%+v", "%#v", "%s", "%q", "%x", "%X", "%d", "%o", "%b", "%20v", "%-20.3s"} {
 		fmt.Fprintf(&out, verb+"\n", value)
 	}
 	fmt.Fprintln(&out, value)

@@ -12,6 +12,8 @@ import (
 	"io"
 	"log/slog"
 	"strings"
+
+	"example.com/go-webhookcfg/internal/redact"
 )
 
 // Key is a key that sender and receiver share: the sender signs with it, and the receiver
@@ -20,13 +22,7 @@ import (
 //
 // The zero value is no key: nothing is sent with it. A Key is immutable and safe for
 // concurrent use.
-type Key struct {
-	_ [0]func()
-	// secret is a pointer because fmt formats unexported fields without calling their
-	// methods, but formats a nested pointer as an address; one to a slice it follows if
-	// the verb does not fit.
-	secret *string
-}
+type Key struct{ secret redact.Hidden }
 
 const (
 	keyPrefix    = "whsec_"
@@ -45,10 +41,7 @@ func NewKey() Key {
 	return keyOf(secret)
 }
 
-func keyOf(secret []byte) Key {
-	text := string(secret)
-	return Key{secret: &text}
-}
+func keyOf(secret []byte) Key { return Key{redact.Hide(string(secret))} }
 
 // ParseKey returns the key with the given text: "whsec_" and the standard base64, with
 // padding, of 24 to 64 bytes, as the Standard Webhooks specification writes it. The error
@@ -69,15 +62,15 @@ func ParseKey(text string) (Key, error) {
 // Reveal returns the text of the key, as the client has to be given it and [ParseKey]
 // reads it; "" for the zero Key.
 func (k Key) Reveal() string {
-	if k.secret == nil {
+	if k.secret.IsZero() {
 		return ""
 	}
-	return keyPrefix + base64.StdEncoding.EncodeToString([]byte(*k.secret))
+	return keyPrefix + base64.StdEncoding.EncodeToString([]byte(k.secret.Reveal()))
 }
 
 // String returns "[secret]", or "" for the zero Key.
 func (k Key) String() string {
-	if k.secret == nil {
+	if k.secret.IsZero() {
 		return ""
 	}
 	return hiddenSecret
@@ -103,7 +96,7 @@ func signatures(id, timestamp string, body []byte, keys []Key) string {
 		if i > 0 {
 			text = append(text, ' ')
 		}
-		mac := hmac.New(sha256.New, []byte(*key.secret))
+		mac := hmac.New(sha256.New, []byte(key.secret.Reveal()))
 		_, _ = io.WriteString(mac, head) // a hash returns no error
 		_, _ = mac.Write(body)
 		text = append(text, "v1,"...)
@@ -138,7 +131,7 @@ func loadKeys(ctx context.Context, keys Keys, client string) ([]Key, error) {
 		return nil, errNoKey
 	}
 	for _, key := range loaded {
-		if key.secret == nil {
+		if key.secret.IsZero() {
 			return nil, errNoKey
 		}
 	}

@@ -4,12 +4,11 @@ import (
 	"bytes"
 	"encoding/base64"
 	"encoding/hex"
-	"encoding/json"
 	"fmt"
-	"log/slog"
 	"strings"
 	"testing"
 
+	"example.com/go-webhookcfg/internal/hooktest"
 	"example.com/go-webhookcfg/webhookcfg/deliver"
 )
 
@@ -120,17 +119,7 @@ func TestKeyIsHidden(t *testing.T) {
 // that text, or the bytes of either.
 func checkHidden(t *testing.T, value any, secrets ...string) {
 	t.Helper()
-	var prints []string
-	for _, format := range []string{"%v", "%+v", "%#v", "%s", "%q", "%x", "%X", "%d", "%o", "%b"} {
-		prints = append(prints, fmt.Sprintf(format, value))
-	}
-	var text bytes.Buffer
-	slog.New(slog.NewTextHandler(&text, nil)).Info("x", "value", value)
-	slog.New(slog.NewJSONHandler(&text, nil)).Info("x", "value", value)
-	prints = append(prints, text.String())
-	if marshalled, err := json.Marshal(value); err == nil {
-		prints = append(prints, string(marshalled))
-	}
+	prints := hooktest.Prints(value)
 	for _, secret := range secrets {
 		encoded := strings.TrimPrefix(secret, "whsec_")
 		raw := []byte(secret)
@@ -138,11 +127,9 @@ func checkHidden(t *testing.T, value any, secrets ...string) {
 			raw, _ = base64.StdEncoding.DecodeString(encoded)
 		}
 		decimal := strings.Trim(fmt.Sprint(raw), "[]")
-		for _, print := range prints {
-			for _, part := range []string{encoded, string(raw), hex.EncodeToString(raw), strings.ToUpper(hex.EncodeToString(raw)), decimal, strings.Trim(fmt.Sprintf("%#v", raw), "[]byte{}")} {
-				if strings.Contains(print, part) {
-					t.Errorf("%T is printed as %s", value, print)
-				}
+		for _, part := range []string{encoded, string(raw), hex.EncodeToString(raw), strings.ToUpper(hex.EncodeToString(raw)), decimal, strings.Trim(fmt.Sprintf("%#v", raw), "[]byte{}")} {
+			if strings.Contains(prints, part) {
+				t.Errorf("%T is printed as %s", value, prints)
 			}
 		}
 	}

@@ -80,7 +80,11 @@ func TestURLIsRedactedInAllFormats(t *testing.T) {
 	h := newHolder(u)
 	values := []any{u, &u, []egress.URL{u}, []*egress.URL{&u}, map[string]egress.URL{"u": u}, h, &h, []holder{h}, error(urlError{u})}
 	for _, value := range values {
-		if text := hooktest.Prints(value); strings.Contains(text, "secret") || strings.Contains(text, hexSecret) {
+		text := hooktest.Prints(value)
+		for _, verb := range []string{"%t", "%p", "%w", "%-20.3s"} {
+			text += fmt.Sprintf(verb, value)
+		}
+		if strings.Contains(text, "secret") || strings.Contains(text, hexSecret) {
 			t.Errorf("%T: %s", value, text)
 		}
 	}
