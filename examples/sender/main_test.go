@@ -25,7 +25,7 @@ delivered to http://127\.0\.0\.1:[0-9]+\n$`)
 // TestUnsigned: the receiver refuses what is not signed with its key.
 func TestUnsigned(t *testing.T) {
 	var out bytes.Buffer
-	receiver := receive(deliver.NewKey().Reveal(), &out)
+	receiver := receive(deliver.GenerateKey().Reveal(), &out)
 	for _, signature := range []string{"", "v1,", "v1,AAAA v1,"} {
 		r := httptest.NewRequest("POST", "/in", strings.NewReader("{}"))
 		r.Header.Set("Webhook-Signature", signature)

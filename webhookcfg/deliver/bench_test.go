@@ -19,7 +19,7 @@ import (
 // attempt costs hardly more than the lookup.
 func TestAllocations(t *testing.T) {
 	st := store.NewMemory()
-	s := newSender(t, st, keyring{deliver.NewKey()}, nil)
+	s := newSender(t, st, keyring{deliver.GenerateKey()}, nil)
 	lookup := testing.AllocsPerRun(100, func() { _, _ = st.Resolve(t.Context(), "acme", "e1") })
 	attempt := testing.AllocsPerRun(100, func() { s.Send(t.Context(), "acme", "e1", message) })
 	if attempt > lookup+1 {
@@ -30,7 +30,7 @@ func TestAllocations(t *testing.T) {
 func BenchmarkNoWebhook(b *testing.B) {
 	st := store.NewMemory()
 	b.Run("Send", func(b *testing.B) {
-		s := newSender(b, st, keyring{deliver.NewKey()}, nil)
+		s := newSender(b, st, keyring{deliver.GenerateKey()}, nil)
 		b.ReportAllocs()
 		for b.Loop() {
 			s.Send(b.Context(), "acme", "e1", message)
@@ -50,7 +50,7 @@ func BenchmarkSend(b *testing.B) {
 	body := bytes.Repeat([]byte("x"), 500)
 	for _, tls := range []bool{false, true} {
 		r := newReceiver(b, tls, status(204))
-		key := deliver.NewKey()
+		key := deliver.GenerateKey()
 		s := newSender(b, configured(b, r.URL), keyring{key}, &deliver.Options{Policy: policy(r)})
 		b.Run(fmt.Sprintf("TLS=%v/Send", tls), func(b *testing.B) {
 			b.ReportAllocs()

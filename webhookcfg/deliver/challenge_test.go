@@ -99,7 +99,7 @@ func challenge(t *testing.T, keys deliver.Keys, respond func(w http.ResponseWrit
 
 // TestChallenge: only a receiver with a key of the client passes.
 func TestChallenge(t *testing.T) {
-	key, old, other := deliver.NewKey(), deliver.NewKey(), deliver.NewKey()
+	key, old, other := deliver.GenerateKey(), deliver.GenerateKey(), deliver.GenerateKey()
 	text := func(status int, body func(r request) string) func(w http.ResponseWriter, r request) {
 		return func(w http.ResponseWriter, r request) {
 			w.WriteHeader(status)
@@ -165,7 +165,7 @@ func TestChallenge(t *testing.T) {
 // TestChallengeRequest: each request is one that Send could have made, with a text of its
 // own.
 func TestChallengeRequest(t *testing.T) {
-	key, old := deliver.NewKey(), deliver.NewKey()
+	key, old := deliver.GenerateKey(), deliver.GenerateKey()
 	var challenges, ids []string
 	for range 2 {
 		requests, _ := challenge(t, keyring{key, old}, func(http.ResponseWriter, request) {})
@@ -210,7 +210,7 @@ func TestChallengeWithoutKeys(t *testing.T) {
 // TestChallengeOfHandler: the handler sets the URL of a receiver with a key of the client,
 // and no other.
 func TestChallengeOfHandler(t *testing.T) {
-	acme, other := deliver.NewKey(), deliver.NewKey()
+	acme, other := deliver.GenerateKey(), deliver.GenerateKey()
 	var mu sync.Mutex
 	var present keysFunc
 	receiver, _ := newChallenged(t, consent(acme))
@@ -274,7 +274,7 @@ func TestHostileChallenge(t *testing.T) {
 	before := hostile.Goroutines()
 	turns := make(chan struct{}, 16)
 	var all sync.WaitGroup
-	probe := newChallenge(t, keyring{deliver.NewKey()})
+	probe := newChallenge(t, keyring{deliver.GenerateKey()})
 	for _, receiver := range hostile.Receivers(t) {
 		if receiver.HTTP2 {
 			continue // probes do not use HTTP/2

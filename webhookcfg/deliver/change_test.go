@@ -21,7 +21,7 @@ import (
 func TestChangedBetweenAttempts(t *testing.T) {
 	first, second := newReceiver(t, false, status(500)), newReceiver(t, false, status(200))
 	st := configured(t, first.URL+secretPath)
-	keys := keyring{deliver.NewKey()}
+	keys := keyring{deliver.GenerateKey()}
 	s := newSender(t, st, keys, nil)
 	apply := func(change webhookcfg.Change) {
 		t.Helper()
@@ -43,7 +43,7 @@ func TestChangedBetweenAttempts(t *testing.T) {
 
 	apply(webhookcfg.SetChange("acme", webhookcfg.Entity("e1"), egress.NewURL(second.URL+secretPath)))
 	old := keys[0]
-	keys[0] = deliver.NewKey()
+	keys[0] = deliver.GenerateKey()
 	check(t, "rotated", s.Send(t.Context(), "acme", "e1", message), deliver.Delivered, "")
 	got := second.received()
 	if last := got[len(got)-1]; verify(last, old) || !verify(last, keys[0]) {
@@ -59,7 +59,7 @@ func TestChangedBetweenAttempts(t *testing.T) {
 func TestStricterPolicy(t *testing.T) {
 	r := newReceiver(t, false, status(200))
 	st := configured(t, r.URL+secretPath)
-	keys := keyring{deliver.NewKey()}
+	keys := keyring{deliver.GenerateKey()}
 	check(t, "before", newSender(t, st, keys, nil).Send(t.Context(), "acme", "e1", message), deliver.Delivered, "")
 	for name, stricter := range map[string]*egress.Policy{
 		"https":   {AllowPrefixes: egress.Development().AllowPrefixes},
@@ -94,7 +94,7 @@ func TestMovedName(t *testing.T) {
 	public, loopback := netip.MustParseAddr("93.184.216.34"), netip.MustParseAddr("127.0.0.1")
 	known := names{"example.com": {public}}
 	var dialled []string
-	s := newSender(t, configured(t, "http://example.com"+secretPath), keyring{deliver.NewKey()}, &deliver.Options{Policy: &egress.Policy{
+	s := newSender(t, configured(t, "http://example.com"+secretPath), keyring{deliver.GenerateKey()}, &deliver.Options{Policy: &egress.Policy{
 		AllowHTTP: true,
 		Resolver:  known,
 		Dial: func(ctx context.Context, network, address string) (net.Conn, error) {
@@ -149,7 +149,7 @@ func TestUndecidedPolicy(t *testing.T) {
 						}
 						return local(ctx)
 					}
-					s := newSender(t, configured(t, url), keyring{deliver.NewKey()}, &deliver.Options{Policy: guarded})
+					s := newSender(t, configured(t, url), keyring{deliver.GenerateKey()}, &deliver.Options{Policy: guarded})
 					for range 10 { // more than it takes to pause a receiver
 						r := s.Send(t.Context(), "acme", "e1", message)
 						check(t, "undecided", r, deliver.Deferred, deliver.ReasonUnavailable)

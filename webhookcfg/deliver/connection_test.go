@@ -38,7 +38,7 @@ func TestConnectionReuse(t *testing.T) {
 				}
 				_ = response.Write(conn)
 			}))
-			s := newSender(t, configured(t, "http://example.com"), keyring{deliver.NewKey()}, &deliver.Options{
+			s := newSender(t, configured(t, "http://example.com"), keyring{deliver.GenerateKey()}, &deliver.Options{
 				Policy: policyInMemory(func(ctx context.Context, network, address string) (net.Conn, error) {
 					dialled++
 					return receive(ctx, network, address)
@@ -61,7 +61,7 @@ func TestConnectionReuse(t *testing.T) {
 				fmt.Fprint(w, strings.Repeat("x", 4000))
 			}
 		})
-		s := newSender(t, configured(t, r.URL), keyring{deliver.NewKey()}, &deliver.Options{Policy: policy(r)})
+		s := newSender(t, configured(t, r.URL), keyring{deliver.GenerateKey()}, &deliver.Options{Policy: policy(r)})
 		for n = range codes {
 			send(t, s, n)
 		}
@@ -95,7 +95,7 @@ func TestStaleConnection(t *testing.T) {
 				}
 			}
 		}
-		s := newSender(t, configured(t, "http://example.com"), keyring{deliver.NewKey()}, &deliver.Options{Policy: policyInMemory(dialTo(serve))})
+		s := newSender(t, configured(t, "http://example.com"), keyring{deliver.GenerateKey()}, &deliver.Options{Policy: policyInMemory(dialTo(serve))})
 		for range 2 {
 			check(t, "send", s.Send(t.Context(), "acme", "e1", message), deliver.Delivered, "")
 			synctest.Wait() // the connection is idle
@@ -117,7 +117,7 @@ func TestGoingAway(t *testing.T) {
 	r := newReceiver(t, true, func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Connection", "close") // sends GOAWAY
 	})
-	s := newSender(t, configured(t, r.URL), keyring{deliver.NewKey()}, &deliver.Options{Policy: policy(r)})
+	s := newSender(t, configured(t, r.URL), keyring{deliver.GenerateKey()}, &deliver.Options{Policy: policy(r)})
 	for range 3 {
 		check(t, "send", s.Send(t.Context(), "acme", "e1", message), deliver.Delivered, "")
 	}
@@ -140,7 +140,7 @@ func TestResetStream(t *testing.T) {
 	})
 	opts := &deliver.Options{Policy: policy(r)}
 	st := configured(t, r.URL+"/slow")
-	s := newSender(t, st, keyring{deliver.NewKey()}, opts)
+	s := newSender(t, st, keyring{deliver.GenerateKey()}, opts)
 	slow := make(chan deliver.Result, 1)
 	go func() { slow <- s.Send(t.Context(), "acme", "e1", message) }()
 	<-arrived

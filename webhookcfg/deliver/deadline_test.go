@@ -116,7 +116,7 @@ func TestBody(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				dialled := 0
 				receive := dialTo(afterRequest(tt.respond))
-				s := newSender(t, configured(t, "http://example.com"+secretPath), keyring{deliver.NewKey()}, &deliver.Options{
+				s := newSender(t, configured(t, "http://example.com"+secretPath), keyring{deliver.GenerateKey()}, &deliver.Options{
 					Policy: policyInMemory(func(ctx context.Context, network, address string) (net.Conn, error) {
 						dialled++
 						return receive(ctx, network, address)
@@ -157,7 +157,7 @@ func steps() []step {
 		return ctx.Err()
 	}
 	const url = "http://example.com" + secretPath
-	keys := keyring{deliver.NewKey()}
+	keys := keyring{deliver.GenerateKey()}
 	return []step{
 		{name: "keys", url: url, ofHost: true, keys: keysFunc(func(ctx context.Context, _ string) ([]deliver.Key, error) { return nil, blocked(ctx) })},
 		{name: "lookup of the name", url: url, keys: keys, lookup: lookupFunc(blocked)},
@@ -222,7 +222,7 @@ func TestTimeout(t *testing.T) {
 // TestDefaultTimeout: by default an attempt takes 15 seconds at most.
 func TestDefaultTimeout(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := newSender(t, configured(t, "http://example.com"+secretPath), keyring{deliver.NewKey()}, &deliver.Options{Policy: policyInMemory(dialTo(untilClosed))})
+		s := newSender(t, configured(t, "http://example.com"+secretPath), keyring{deliver.GenerateKey()}, &deliver.Options{Policy: policyInMemory(dialTo(untilClosed))})
 		if r := s.Send(t.Context(), "acme", "e1", message); r.Duration != 15*time.Second {
 			t.Errorf("took %v", r.Duration)
 		}
@@ -243,7 +243,7 @@ func TestCallerGivesUp(t *testing.T) {
 			return context.WithTimeout(t.Context(), after)
 		},
 	}
-	all := append(steps(), step{name: "webhook", ofHost: true, keys: keyring{deliver.NewKey()}, webhooks: resolver(func(ctx context.Context, _, _ string) (webhookcfg.Webhook, error) {
+	all := append(steps(), step{name: "webhook", ofHost: true, keys: keyring{deliver.GenerateKey()}, webhooks: resolver(func(ctx context.Context, _, _ string) (webhookcfg.Webhook, error) {
 		<-ctx.Done()
 		return webhookcfg.Webhook{}, ctx.Err()
 	})})
@@ -291,7 +291,7 @@ func TestCallerGaveUp(t *testing.T) {
 	})
 	for _, ctx := range []context.Context{cancelled, late} {
 		for _, webhooks := range []deliver.Resolver{st, careless} {
-			result := newSender(t, webhooks, keyring{deliver.NewKey()}, nil).Send(ctx, "acme", "e1", message)
+			result := newSender(t, webhooks, keyring{deliver.GenerateKey()}, nil).Send(ctx, "acme", "e1", message)
 			check(t, ctx.Err().Error(), result, deliver.Deferred, deliver.ReasonUnavailable)
 		}
 	}
@@ -303,7 +303,7 @@ func TestCallerGaveUp(t *testing.T) {
 // TestCallerGivesUpOnBody: the status has arrived, and counts.
 func TestCallerGivesUpOnBody(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := newSender(t, configured(t, "http://example.com"+secretPath), keyring{deliver.NewKey()}, &deliver.Options{
+		s := newSender(t, configured(t, "http://example.com"+secretPath), keyring{deliver.GenerateKey()}, &deliver.Options{
 			Policy: policyInMemory(dialTo(afterRequest(func(conn net.Conn) {
 				fmt.Fprint(conn, "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n")
 				untilClosed(conn)
@@ -341,7 +341,7 @@ func TestGoneDark(t *testing.T) {
 			return dials[len(dials)-1], err
 		})
 		guarded.RootCAs = roots
-		s := newSender(t, configured(t, "https://example.com"+secretPath), keyring{deliver.NewKey()}, &deliver.Options{Policy: guarded, Timeout: 4 * time.Second})
+		s := newSender(t, configured(t, "https://example.com"+secretPath), keyring{deliver.GenerateKey()}, &deliver.Options{Policy: guarded, Timeout: 4 * time.Second})
 
 		check(t, "before", s.Send(t.Context(), "acme", "e1", message), deliver.Delivered, "")
 		close(dials[0].dark)

@@ -48,7 +48,7 @@ func newLoop(t *testing.T) *loop {
 	server := httptest.NewServer(h)
 	t.Cleanup(server.Close)
 	l.base = server.URL + "/api/v1/configure/configure-webhook"
-	l.Sender = newSender(t, st, keyring{deliver.NewKey()}, &deliver.Options{Health: health})
+	l.Sender = newSender(t, st, keyring{deliver.GenerateKey()}, &deliver.Options{Health: health})
 	return l
 }
 

@@ -137,7 +137,7 @@ func sendTo(t *testing.T, receiver hostile.Receiver, want judgement, timeout tim
 	defer server.Close()
 	guarded := egress.Development()
 	guarded.RootCAs = receiver.Roots
-	s := newSender(t, configured(t, server.URL), keyring{deliver.NewKey()}, &deliver.Options{Policy: guarded, Timeout: timeout})
+	s := newSender(t, configured(t, server.URL), keyring{deliver.GenerateKey()}, &deliver.Options{Policy: guarded, Timeout: timeout})
 	m := message
 	if receiver.BodySize > 0 {
 		m.Body = make([]byte, receiver.BodySize)
@@ -168,14 +168,14 @@ func sendTo(t *testing.T, receiver hostile.Receiver, want judgement, timeout tim
 
 // TestUnreachable: no connection, and a certificate that is not trusted.
 func TestUnreachable(t *testing.T) {
-	s := newSender(t, configured(t, "http://127.0.0.1:1"+secretPath), keyring{deliver.NewKey()}, nil)
+	s := newSender(t, configured(t, "http://127.0.0.1:1"+secretPath), keyring{deliver.GenerateKey()}, nil)
 	check(t, "no listener", s.Send(t.Context(), "acme", "e1", message), deliver.Failed, deliver.ReasonUnreachable)
 
 	r := newReceiver(t, true, status(200))
 	r.Config.ErrorLog = log.New(io.Discard, "", 0)
-	s = newSender(t, configured(t, r.URL+secretPath), keyring{deliver.NewKey()}, nil)
+	s = newSender(t, configured(t, r.URL+secretPath), keyring{deliver.GenerateKey()}, nil)
 	check(t, "unknown authority", s.Send(t.Context(), "acme", "e1", message), deliver.Failed, reasonTLS)
 
-	s = newSender(t, configured(t, "http://name.invalid"+secretPath), keyring{deliver.NewKey()}, &deliver.Options{Policy: &egress.Policy{AllowHTTP: true, Resolver: names{}}})
+	s = newSender(t, configured(t, "http://name.invalid"+secretPath), keyring{deliver.GenerateKey()}, &deliver.Options{Policy: &egress.Policy{AllowHTTP: true, Resolver: names{}}})
 	check(t, "unknown name", s.Send(t.Context(), "acme", "e1", message), deliver.Failed, deliver.ReasonUnreachable)
 }

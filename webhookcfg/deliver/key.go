@@ -34,8 +34,8 @@ const (
 
 var errKey = errors.New("deliver: key is not " + keyPrefix + " and the base64 of 24 to 64 bytes")
 
-// NewKey returns a key of 32 random bytes.
-func NewKey() Key {
+// GenerateKey returns a key of 32 random bytes.
+func GenerateKey() Key {
 	secret := make([]byte, newKeyBytes)
 	_, _ = rand.Read(secret) // never fails
 	return keyOf(secret)

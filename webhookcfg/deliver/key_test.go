@@ -24,7 +24,7 @@ func TestSignatures(t *testing.T) {
 	if got := deliver.Signatures(id, timestamp, []byte(body), []deliver.Key{key}); got != want {
 		t.Errorf("one key: got %q, want %q", got, want)
 	}
-	other := deliver.NewKey()
+	other := deliver.GenerateKey()
 	alone := deliver.Signatures(id, timestamp, []byte(body), []deliver.Key{other})
 	if got := deliver.Signatures(id, timestamp, []byte(body), []deliver.Key{other, key}); got != alone+" "+want {
 		t.Errorf("two keys: got %q, want %q", got, alone+" "+want)
@@ -38,7 +38,7 @@ func TestParseKey(t *testing.T) {
 		"whsec_" + encode(make([]byte, 24)),
 		"whsec_" + encode(make([]byte, 25)),
 		"whsec_" + encode(make([]byte, 64)),
-		deliver.NewKey().Reveal(),
+		deliver.GenerateKey().Reveal(),
 	} {
 		if got := mustParse(t, text).Reveal(); got != text {
 			t.Errorf("got %q, want %q", got, text)
@@ -80,10 +80,10 @@ func FuzzParseKey(f *testing.F) {
 	})
 }
 
-func TestNewKey(t *testing.T) {
+func TestGenerateKey(t *testing.T) {
 	seen := make(map[string]bool)
 	for range 100 {
-		text := deliver.NewKey().Reveal()
+		text := deliver.GenerateKey().Reveal()
 		if seen[text] || len(text) != len("whsec_")+44 {
 			t.Errorf("key %q", text)
 		}

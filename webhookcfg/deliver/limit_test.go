@@ -32,7 +32,7 @@ func TestLimits(t *testing.T) {
 	if err := st.Apply(t.Context(), webhookcfg.SetChange("globex", webhookcfg.All(), egress.NewURL(first.URL))); err != nil {
 		t.Fatal(err)
 	}
-	s := newSender(t, st, keyring{deliver.NewKey()}, &deliver.Options{PerClient: 3, PerReceiver: 2})
+	s := newSender(t, st, keyring{deliver.GenerateKey()}, &deliver.Options{PerClient: 3, PerReceiver: 2})
 	results := make(chan deliver.Result)
 	start := func(client, entity string) {
 		t.Helper()
@@ -63,7 +63,7 @@ func TestPause(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		response := "500 Internal Server Error\r\n"
 		requests := 0
-		s := newSender(t, configured(t, "http://example.com"+secretPath), keyring{deliver.NewKey()}, &deliver.Options{
+		s := newSender(t, configured(t, "http://example.com"+secretPath), keyring{deliver.GenerateKey()}, &deliver.Options{
 			MaxPause: time.Minute,
 			Policy: policyInMemory(dialTo(afterRequest(func(conn net.Conn) {
 				requests++
@@ -106,7 +106,7 @@ func TestPause(t *testing.T) {
 // Health stops them.
 func TestPauseAfterGone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := newSender(t, configured(t, "http://example.com"), keyring{deliver.NewKey()}, &deliver.Options{
+		s := newSender(t, configured(t, "http://example.com"), keyring{deliver.GenerateKey()}, &deliver.Options{
 			Policy: policyInMemory(dialTo(afterRequest(func(conn net.Conn) {
 				fmt.Fprint(conn, "HTTP/1.1 410 Gone\r\nContent-Length: 0\r\n\r\n")
 			}))),

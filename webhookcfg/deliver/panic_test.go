@@ -18,7 +18,7 @@ var errPanic = errors.New("panic of the host")
 // the caller could not recover it. It leaves nothing occupied.
 func TestPanics(t *testing.T) {
 	r := newReceiver(t, false, status(200))
-	st, keys := configured(t, r.URL+secretPath), keyring{deliver.NewKey()}
+	st, keys := configured(t, r.URL+secretPath), keyring{deliver.GenerateKey()}
 	panics := true
 	fail := func() {
 		if panics {
@@ -65,7 +65,7 @@ func TestPanicOfPolicy(t *testing.T) {
 			Dial:      func(context.Context, string, string) (net.Conn, error) { panic(errPanic) },
 		},
 	} {
-		s := newSender(t, configured(t, "http://example.com"+secretPath), keyring{deliver.NewKey()}, &deliver.Options{Policy: broken})
+		s := newSender(t, configured(t, "http://example.com"+secretPath), keyring{deliver.GenerateKey()}, &deliver.Options{Policy: broken})
 		for range 20 {
 			result := s.Send(t.Context(), "acme", "e1", message)
 			check(t, name, result, deliver.Deferred, deliver.ReasonUnavailable)

@@ -150,7 +150,7 @@ func TestRetryAfter(t *testing.T) {
 		{"of 410", 410, []string{"120"}, 0, 0},
 	} {
 		code, fields = tt.code, tt.fields
-		s := newSender(t, configured(t, r.URL), keyring{deliver.NewKey()}, &deliver.Options{MaxPause: 10 * time.Minute})
+		s := newSender(t, configured(t, r.URL), keyring{deliver.GenerateKey()}, &deliver.Options{MaxPause: 10 * time.Minute})
 		result := s.Send(t.Context(), "acme", "e1", message)
 		if result.Status != tt.code || result.Wait < tt.min || result.Wait > tt.max {
 			t.Errorf("%s: status %d, wait %v, want %v to %v", tt.name, result.Status, result.Wait, tt.min, tt.max)

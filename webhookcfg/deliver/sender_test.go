@@ -19,7 +19,7 @@ import (
 )
 
 func TestNew(t *testing.T) {
-	keys := keyring{deliver.NewKey()}
+	keys := keyring{deliver.GenerateKey()}
 	for name, err := range map[string]error{
 		"no resolver": func() error { _, err := deliver.New(nil, keys, nil); return err }(),
 		"no keys":     func() error { _, err := deliver.New(store.NewMemory(), nil, nil); return err }(),
@@ -54,7 +54,7 @@ func TestNew(t *testing.T) {
 // TestStrictByDefault: without a policy, receivers on this machine are not called.
 func TestStrictByDefault(t *testing.T) {
 	r := newReceiver(t, true, status(200))
-	s, err := deliver.New(configured(t, r.URL+secretPath), keyring{deliver.NewKey()}, nil)
+	s, err := deliver.New(configured(t, r.URL+secretPath), keyring{deliver.GenerateKey()}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -70,7 +70,7 @@ func TestStrictByDefault(t *testing.T) {
 func TestRequest(t *testing.T) {
 	for _, tls := range []bool{false, true} {
 		r := newReceiver(t, tls, status(204))
-		key := deliver.NewKey()
+		key := deliver.GenerateKey()
 		s := newSender(t, configured(t, r.URL+secretPath), keyring{key}, &deliver.Options{Policy: policy(r)})
 		typed := message
 		typed.ContentType = "text/plain; charset=utf-8"
@@ -108,7 +108,7 @@ func TestRequest(t *testing.T) {
 
 func TestUserAgent(t *testing.T) {
 	r := newReceiver(t, false, status(200))
-	s := newSender(t, configured(t, r.URL), keyring{deliver.NewKey()}, &deliver.Options{UserAgent: "acme-notify/2 (+https://example.com)"})
+	s := newSender(t, configured(t, r.URL), keyring{deliver.GenerateKey()}, &deliver.Options{UserAgent: "acme-notify/2 (+https://example.com)"})
 	s.Send(t.Context(), "acme", "e1", message)
 	if got := r.received()[0].header.Get("User-Agent"); got != "acme-notify/2 (+https://example.com)" {
 		t.Errorf("user agent %q", got)
@@ -139,7 +139,7 @@ func TestStatuses(t *testing.T) {
 	} {
 		for _, code = range tt.codes {
 			sent++
-			s := newSender(t, configured(t, r.URL+secretPath), keyring{deliver.NewKey()}, nil) // its receiver is not paused
+			s := newSender(t, configured(t, r.URL+secretPath), keyring{deliver.GenerateKey()}, nil) // its receiver is not paused
 			result := s.Send(t.Context(), "acme", "e1", message)
 			check(t, strconv.Itoa(code), result, tt.outcome, tt.reason)
 			if result.Status != code || !result.Webhook.URL.Equal(egress.NewURL(r.URL+secretPath)) {
@@ -178,7 +178,7 @@ func TestRefusedMessage(t *testing.T) {
 		resolved++
 		return configured(t, r.URL).Resolve(ctx, client, entity)
 	})
-	s := newSender(t, counting, keyring{deliver.NewKey()}, nil)
+	s := newSender(t, counting, keyring{deliver.GenerateKey()}, nil)
 	for _, m := range []deliver.Message{{}, {ID: "a.b"}, {ID: "a", ContentType: "text/plain\r\nX: y"}} {
 		result := s.Send(t.Context(), "acme", "e1", m)
 		check(t, fmt.Sprintf("%q", m.ID), result, deliver.Undeliverable, deliver.ReasonMessage)
@@ -196,7 +196,7 @@ func TestInvalidName(t *testing.T) {
 	webhooks := resolver(func(context.Context, string, string) (webhookcfg.Webhook, error) {
 		return webhookcfg.Webhook{}, fmt.Errorf("store: %w", webhookcfg.ErrInvalidArgument)
 	})
-	s := newSender(t, webhooks, keyring{deliver.NewKey()}, nil)
+	s := newSender(t, webhooks, keyring{deliver.GenerateKey()}, nil)
 	check(t, "invalid name", s.Send(t.Context(), "acme", "e1", message), deliver.Undeliverable, deliver.ReasonMessage)
 }
 
@@ -218,7 +218,7 @@ func (k keysFunc) Keys(ctx context.Context, client string) ([]deliver.Key, error
 // is sent unsigned.
 func TestUnavailable(t *testing.T) {
 	r := newReceiver(t, false, status(200))
-	st, key, errHost := configured(t, r.URL+secretPath), deliver.NewKey(), errors.New("database is down")
+	st, key, errHost := configured(t, r.URL+secretPath), deliver.GenerateKey(), errors.New("database is down")
 	broken := resolver(func(context.Context, string, string) (webhookcfg.Webhook, error) {
 		return webhookcfg.Webhook{}, errHost
 	})
@@ -250,7 +250,7 @@ func TestUnavailable(t *testing.T) {
 func TestRotation(t *testing.T) {
 	r := newReceiver(t, false, status(200))
 	st := configured(t, r.URL)
-	before, after := deliver.NewKey(), deliver.NewKey()
+	before, after := deliver.GenerateKey(), deliver.GenerateKey()
 	verified := func(keys ...deliver.Key) (byOld, byNew bool) {
 		t.Helper()
 		check(t, "send", newSender(t, st, keyring(keys), nil).Send(t.Context(), "acme", "e1", message), deliver.Delivered, "")
@@ -267,7 +267,7 @@ func TestRotation(t *testing.T) {
 	if byOld, byNew := verified(after); byOld || !byNew {
 		t.Errorf("the new key alone: %v, %v", byOld, byNew)
 	}
-	other := deliver.NewKey()
+	other := deliver.GenerateKey()
 	if byOld, byNew := verified(other, other, other, after, before); byOld || !byNew {
 		t.Errorf("of five keys, the fourth and the fifth: %v, %v", byNew, byOld)
 	}
@@ -305,7 +305,7 @@ func (o oneWebhook) Resolve(context.Context, string, string) (webhookcfg.Webhook
 func TestOnResult(t *testing.T) {
 	r := newReceiver(t, false, status(500))
 	var got []string
-	s := newSender(t, configured(t, r.URL), keyring{deliver.NewKey()}, &deliver.Options{
+	s := newSender(t, configured(t, r.URL), keyring{deliver.GenerateKey()}, &deliver.Options{
 		OnResult: func(_ context.Context, client, entity, id string, r deliver.Result) {
 			got = append(got, fmt.Sprint(client, " ", entity, " ", id, " ", r.Outcome, " ", r.Reason, " ", r.Status))
 		},

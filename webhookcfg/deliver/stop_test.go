@@ -34,7 +34,7 @@ func TestStop(t *testing.T) {
 		}
 	}
 	var seen []deliver.Reason
-	s := newSender(t, st, keyring{deliver.NewKey()}, &deliver.Options{
+	s := newSender(t, st, keyring{deliver.GenerateKey()}, &deliver.Options{
 		Health:   health,
 		OnResult: func(_ context.Context, _, _, _ string, r deliver.Result) { seen = append(seen, r.Reason) },
 	})
@@ -92,7 +92,7 @@ func TestNotStopped(t *testing.T) {
 	if err := st.Apply(t.Context(), change); err != nil {
 		t.Fatal(err)
 	}
-	s := newSender(t, st, keyring{deliver.NewKey()}, &deliver.Options{Health: health})
+	s := newSender(t, st, keyring{deliver.GenerateKey()}, &deliver.Options{Health: health})
 	for range 2 {
 		check(t, "gone", s.Send(t.Context(), "acme", "e1", message), deliver.Undeliverable, deliver.ReasonGone)
 	}
@@ -106,7 +106,7 @@ func TestRefusedIsNotStopped(t *testing.T) {
 		t.Fatal(err)
 	}
 	r := newReceiver(t, false, status(200))
-	st, keys := configured(t, r.URL+secretPath), keyring{deliver.NewKey()}
+	st, keys := configured(t, r.URL+secretPath), keyring{deliver.GenerateKey()}
 	hook, _ := st.Resolve(t.Context(), "acme", "e1")
 	state := func() webhookcfg.DeliveryState {
 		d, err := health.Delivery(t.Context(), "acme", "e1", hook)

@@ -212,7 +212,7 @@ func (r *receiver) post(client *http.Client, hosts int) func(int) error {
 
 // signed returns a function that signs and posts the notification.
 func (r *receiver) signed(client *http.Client) (func(int) error, error) {
-	reference, err := standardwebhooks.NewWebhook(deliver.NewKey().Reveal())
+	reference, err := standardwebhooks.NewWebhook(deliver.GenerateKey().Reveal())
 	if err != nil {
 		return nil, err
 	}
@@ -266,7 +266,7 @@ func (r *receiver) sender(underWay int) (func(int) error, error) {
 		PerClient:   underWay,
 		PerReceiver: underWay,
 	}
-	s, err := deliver.New(st, oneKey{deliver.NewKey()}, opts)
+	s, err := deliver.New(st, oneKey{deliver.GenerateKey()}, opts)
 	if err != nil {
 		return nil, err
 	}
@@ -291,7 +291,7 @@ func (s settings) withoutWebhook(r *report) error {
 		return err
 	}
 	defer func() { _ = copied.Close() }()
-	sender, err := deliver.New(copied, oneKey{deliver.NewKey()}, nil)
+	sender, err := deliver.New(copied, oneKey{deliver.GenerateKey()}, nil)
 	if err != nil {
 		return err
 	}

@@ -104,7 +104,7 @@ func queueTrial(limited bool, hanging int, limit time.Duration) (trial, error) {
 	if !limited {
 		opts.PerClient, opts.PerReceiver = 1<<20, 1<<20
 	}
-	sender, err := deliver.New(st, oneKey{deliver.NewKey()}, opts)
+	sender, err := deliver.New(st, oneKey{deliver.GenerateKey()}, opts)
 	if err != nil {
 		return trial{}, err
 	}

@@ -199,7 +199,7 @@ func deliverTo(t *testing.T, keys keyring, body string) delivery {
 // that sign it, so that a receiver can change its key at any time during a rotation, and
 // with no other. They refuse what was changed.
 func TestSignatures(t *testing.T) {
-	before, after := deliver.NewKey(), deliver.NewKey()
+	before, after := deliver.GenerateKey(), deliver.GenerateKey()
 	bodies := []string{
 		`{"type":"module.updated","version":7}`,
 		`{"name":"Grüße, 世界 🎉","escaped":"\u00e9\"\\"}`,
@@ -251,7 +251,7 @@ func withField(header http.Header, field, value string) http.Header {
 // TestChallengeResponses: a receiver agrees with what the function sign of a reference
 // library returns, and a receiver with another key does not.
 func TestChallengeResponses(t *testing.T) {
-	key, other := deliver.NewKey(), deliver.NewKey()
+	key, other := deliver.GenerateKey(), deliver.GenerateKey()
 	for _, tt := range libraries {
 		t.Run(tt.name, func(t *testing.T) {
 			lib := tt.start(t)
