@@ -8,8 +8,7 @@
 //   - A generated client calls every operation.
 //   - The reference library of Standard Webhooks in Go verifies the requests of package
 //     deliver, and responds to its challenge.
-//   - With CONTRACT_NPM=1 (make contract), linters, a validating proxy and clients in
-//     other languages run too, against the example server, package mounttest checks
-//     proxies in JavaScript, and the reference libraries in JavaScript, Python and Java
-//     do what the one in Go does.
+//   - Linters, a validating proxy and clients in other languages run against the example
+//     server, package mounttest checks proxies in JavaScript, and the reference libraries
+//     in JavaScript, Python and Java do what the one in Go does.
 package contract

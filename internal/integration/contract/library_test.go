@@ -92,14 +92,6 @@ func javaLibrary(t *testing.T) library {
 	return startLibrary(t, command(t, ".", "java", "-cp", classes, "Library"))
 }
 
-func requireTool(t *testing.T, program string, args ...string) {
-	t.Helper()
-	requireContract(t)
-	if err := exec.CommandContext(t.Context(), program, args...).Run(); err != nil {
-		t.Skipf("%s is not installed: %v", program, err)
-	}
-}
-
 // librarySources returns the directory with the libraries in all languages.
 func librarySources(t *testing.T) string {
 	t.Helper()

@@ -21,11 +21,14 @@ import (
 // toolTimeout bounds each third-party program; starting one takes seconds.
 const toolTimeout = 3 * time.Minute
 
-// requireContract skips a test that runs third-party programs, unless CONTRACT_NPM is set.
-func requireContract(t *testing.T) {
+// requireTool fails a test if a program of a third party is missing.
+func requireTool(t *testing.T, program string, args ...string) {
 	t.Helper()
-	if os.Getenv("CONTRACT_NPM") == "" {
-		t.Skip("run with make contract")
+	if testing.Short() {
+		t.Skipf("-short: test needs %s", program)
+	}
+	if out, err := exec.CommandContext(t.Context(), program, args...).CombinedOutput(); err != nil {
+		t.Fatalf("%s: %v: run internal/integration/install.sh\n%s", program, err, out)
 	}
 }
 
@@ -33,12 +36,8 @@ func requireContract(t *testing.T) {
 // which are kept in the user's cache directory, outside of the repository.
 func packages(t *testing.T) (dir string) {
 	t.Helper()
-	requireContract(t)
-	for _, program := range []string{"node", "npm"} {
-		if _, err := exec.LookPath(program); err != nil {
-			t.Fatalf("%s is missing: install Node.js 20 or newer", program)
-		}
-	}
+	requireTool(t, "node", "--eval", "process.exit(parseInt(process.versions.node) < 20 ? 1 : 0)")
+	requireTool(t, "npm", "--version")
 	lock := readFile(t, filepath.Join("npm", "package-lock.json"))
 	cache, err := os.UserCacheDir()
 	if err != nil {

@@ -1,0 +1,25 @@
+#!/bin/sh
+# Installs the programs that the tests call, where they are missing: on Debian, as root.
+# Servers are not among them, package engine unpacks those without installing them.
+set -eu
+
+missing=
+# need adds the packages $1 if the command after them fails.
+need() {
+	packages=$1
+	shift
+	"$@" >/dev/null 2>&1 || missing="$missing $packages"
+}
+need nodejs node --version
+need npm npm --version
+need default-jdk-headless javac --version
+need "php-cli php-curl" php -r 'curl_init() or exit(1);'
+need "python3 python3-requests" python3 -c 'import requests'
+need curl curl --version
+test -n "$missing" || exit 0
+
+echo "== install$missing"
+export DEBIAN_FRONTEND=noninteractive
+apt-get -q update
+# shellcheck disable=SC2086 # each word is a package
+apt-get -q --yes --no-install-recommends install $missing
