@@ -1,21 +1,18 @@
-# Everything runs with Go, make and a C compiler. The first run downloads pinned
-# modules and, where none is installed, a database server.
+# Two commands test a change. make test needs Go, a C compiler and the modules, which its
+# first run downloads. make integration needs Linux, and installs the other programs that
+# it needs.
 
-# PUBLIC lists the modules that a host can require, MODULES all that have tests. Each is
-# tested by itself, with the requirements that a consumer gets.
+# PUBLIC lists the modules that a host can require, and TESTED those that need nothing but
+# Go. LAB lists the modules that test them with real servers and third-party tools. Each
+# module is tested by itself, with the requirements that a consumer gets.
 PUBLIC    := . store/etcdstore
-MODULES   := $(PUBLIC) examples/mounts examples/service internal/integration internal/integration/programs
-PLATFORMS := linux darwin windows
+TESTED    := $(PUBLIC) examples/mounts examples/service
+LAB       := internal/integration internal/integration/programs internal/integration/caddy
+PLATFORMS := $(filter-out $(shell go env GOHOSTOS),linux darwin windows)
 # RACELESS matches the packages with a server in their test binary: SQLite, which is C
-# translated to Go, PocketBase and etcd. The race detector slows such a server tenfold and
-# more, and other tests run the same code of this repository with it.
-RACELESS  := /internal/integration/bench\|/examples/service\|/integration/sqlite$$\|/integration/etcd$$\|/integration/programs$$
-# TESTS runs the tests of the packages $(1), and prints what was skipped, with the reason,
-# after the packages. AGAIN runs a failed test once more, and prints both results: in the
-# modules that no host requires, where the timing of third-party servers is part of tests.
-TESTS      = "$(call tool,gotestsum)" --format pkgname --packages "$(1)"
-TESTFLAGS := -count=1 -timeout=90m
-AGAIN     := --rerun-fails=1 --rerun-fails-max-failures=3 --rerun-fails-abort-on-data-race
+# translated to Go, PocketBase, etcd and Caddy. The race detector slows such a server
+# tenfold and more, and other tests run the same code of this repository with it.
+RACELESS  := /examples/service\|/integration/bench$$\|/integration/sqlite$$\|/integration/etcd$$\|/integration/programs$$\|/integration/caddy$$
 FUZZTIME  ?= 20s
 BENCHDIR  ?= /var/tmp
 
@@ -24,24 +21,24 @@ export GOWORK := off
 # each runs the commands $(2) in the modules $(1), and tool prints the path of a pinned tool.
 each = @set -e; for module in $(1); do echo "== $@ $$module"; cd $(CURDIR)/$$module; $(2); done
 tool = $$(cd $(CURDIR)/internal/tools && go tool -n $(1))
+# tests runs the tests of a module with the command $(1), those of RACELESS packages without
+# the race detector.
+tests = packages=$$(go list ./...); \
+	raced=$$(echo "$$packages" | grep -v '$(RACELESS)' || true); \
+	raceless=$$(echo "$$packages" | grep '$(RACELESS)' || true); \
+	test -z "$$raced" || $(call $(1),$$raced,-race); \
+	test -z "$$raceless" || $(call $(1),$$raceless)
+# once runs the tests of the packages $(1) with the flags $(2). again does so too, prints
+# what was skipped, and why, and runs a failed test once more. It prints both results. It
+# is for tests of third-party servers, whose timing matters.
+once  = go test -count=1 -timeout=30m $(2) $(1)
+again = "$(call tool,gotestsum)" --format pkgname --packages "$(1)" \
+	--rerun-fails=1 --rerun-fails-max-failures=3 --rerun-fails-abort-on-data-race -- -count=1 -timeout=90m $(2)
 
-.PHONY: test check format fix vet staticcheck accept-api tidy registries fuzz soak bench contract
+.PHONY: test check format fix vet staticcheck integration accept-api tidy registries fuzz soak bench
 
-# test is all that a change must pass. It leaves the working tree as it found it.
 test: check
-	@before=$$(git status --porcelain 2>&1); set -e; for module in $(MODULES); do \
-		echo "== test $$module"; cd $(CURDIR)/$$module; packages=$$(go list ./...); \
-		raced=$$(echo "$$packages" | grep -v '$(RACELESS)' || true); \
-		raceless=$$(echo "$$packages" | grep '$(RACELESS)' || true); \
-		case " $(PUBLIC) " in *" $$module "*) again=;; *) again="$(AGAIN)";; esac; \
-		test -z "$$raced" || $(call TESTS,$$raced) $$again -- $(TESTFLAGS) -race; \
-		test -z "$$raceless" || $(call TESTS,$$raceless) $$again -- $(TESTFLAGS); \
-	done; \
-	cd $(CURDIR); for resolver in go cgo; do \
-		echo "== test egress with the $$resolver resolver"; \
-		GODEBUG=netdns=$$resolver $(call TESTS,./webhookcfg/egress) -- $(TESTFLAGS); \
-	done; \
-	test "$$before" = "$$(git status --porcelain 2>&1)" || { echo "the tests changed the working tree:"; git status --short; exit 1; }
+	$(call each,$(TESTED),$(call tests,once))
 
 check: format fix vet staticcheck
 
@@ -50,14 +47,21 @@ format:
 
 # fix fails where a newer construct replaces an older one.
 fix:
-	$(call each,$(MODULES),go fix -diff ./...)
+	$(call each,$(TESTED),go fix -diff ./...)
 
 vet:
-	$(call each,$(PUBLIC),for os in $(PLATFORMS); do GOOS=$$os CGO_ENABLED=0 go vet ./...; done)
-	$(call each,$(filter-out $(PUBLIC),$(MODULES)),go vet ./...)
+	$(call each,$(TESTED),go vet ./...)
+	$(call each,$(PUBLIC),for os in $(PLATFORMS); do GOOS=$$os go vet ./...; done)
 
 staticcheck:
-	$(call each,$(MODULES),"$(call tool,staticcheck)" ./...)
+	$(call each,$(TESTED),"$(call tool,staticcheck)" ./...)
+
+integration:
+	internal/integration/install.sh
+	$(call each,$(LAB),go vet ./...; go fix -diff ./...)
+	go test -count=1 -run '^TestKill$$' ./store -args -killrounds=200
+	for resolver in go cgo; do GODEBUG=netdns=$$resolver go test -count=1 ./webhookcfg/egress || exit 1; done
+	$(call each,$(LAB),$(call tests,again))
 
 # accept-api accepts a change of the exported API: commit its list together with the
 # change.
@@ -66,7 +70,7 @@ accept-api:
 
 # tidy updates every go.mod and go.sum.
 tidy:
-	$(call each,$(MODULES) internal/integration/caddy internal/tools,go mod tidy)
+	$(call each,$(TESTED) $(LAB) internal/tools,go mod tidy)
 
 # registries downloads IANA's registries of special-purpose addresses, against which the
 # tests of package egress check its table, and prints when IANA updated them, for the
@@ -98,10 +102,3 @@ soak:
 # disk.
 bench:
 	cd internal/integration && go run ./bench -dir "$(BENCHDIR)" -out bench
-
-# contract also runs third-party tools: two linters, a validating proxy, proxies and clients
-# in other languages, and Caddy with the handler as a module, which has more than 900
-# packages to build. It needs Node.js 20 or newer and names the other tools that are missing.
-contract:
-	cd internal/integration && CONTRACT_NPM=1 go test -count=1 -v -timeout=30m ./contract
-	cd internal/integration/caddy && go vet . && go test -count=1 .

@@ -19,7 +19,7 @@ import (
 	"example.com/go-webhookcfg/webhookcfg"
 )
 
-var killRounds = flag.Int("killrounds", 200, "how many times TestKill kills a process")
+var killRounds = flag.Int("killrounds", 20, "how many times TestKill kills a process")
 
 // Environment variables that make this program the process to be killed.
 const (
