@@ -4,8 +4,8 @@
 //
 //	go run ./bench -dir /var/tmp -out bench
 //
-// Files and servers need a directory on a disk, since in memory a sync costs nothing.
-// Servers also need one that other accounts can enter.
+// Files and the server need a directory on a disk, since in memory a sync costs nothing.
+// The server also needs one that other accounts can enter.
 package main
 
 import (
@@ -19,38 +19,33 @@ import (
 	"strings"
 	"testing"
 	"time"
-
-	"example.com/go-webhookcfg/internal/integration/etcdcluster"
 )
 
 // settings specify how much is measured.
 type settings struct {
-	rounds    int           // measurements of each side; the median counts
-	turn      time.Duration // duration of one measurement
-	watch     time.Duration // how long staleness is watched on each engine
-	records   int           // of a large store
-	loaded    int           // records of each store before durable sets are measured
-	entries   int           // of each side before calls to an engine are measured
-	overrides int           // that a set-all drops on an engine
-	shared    bool          // whether database servers are started and measured
-	only      string        // text in the names of the sections to measure
-	dir       string        // for files and the servers' data
-	out       string        // directory of the report, or empty
+	rounds  int           // measurements of each side; the median counts
+	turn    time.Duration // duration of one measurement
+	watch   time.Duration // how long the deliveries of one trial may take
+	records int           // of a large store
+	loaded  int           // records of each store before durable sets are measured
+	shared  bool          // whether a database server is started and measured
+	only    string        // text in the names of the sections to measure
+	dir     string        // for files and the server's data
+	out     string        // directory of the report, or empty
 }
 
 var (
-	full  = settings{rounds: 5, turn: 300 * time.Millisecond, watch: 3 * time.Second, records: 1_000_000, loaded: 100_000, entries: 10_000, overrides: 100_000}
-	quick = settings{rounds: 2, turn: 50 * time.Millisecond, watch: time.Second, records: 50_000, loaded: 5_000, entries: 1_000, overrides: 1_000}
+	full  = settings{rounds: 5, turn: 300 * time.Millisecond, watch: 3 * time.Second, records: 1_000_000, loaded: 100_000}
+	quick = settings{rounds: 2, turn: 50 * time.Millisecond, watch: time.Second, records: 50_000, loaded: 5_000}
 )
 
-// main measures inside a test, since servers are started for tests and stop with them.
+// main measures inside a test, since a server is started for tests and stops with them.
 func main() {
-	etcdcluster.RunMember()
 	s := full
 	flag.IntVar(&s.rounds, "rounds", s.rounds, "measurements of each side; the median counts")
-	flag.BoolVar(&s.shared, "shared", true, "start and measure database servers too")
-	flag.StringVar(&s.only, "only", "", `measure only sections with this text in their names, such as "open" or "sets, SQLite"`)
-	flag.StringVar(&s.dir, "dir", "", "directory for files and servers on the disk to be measured; empty is the system's temporary directory")
+	flag.BoolVar(&s.shared, "shared", true, "start and measure a database server too")
+	flag.StringVar(&s.only, "only", "", `measure only sections with this text in their names, such as "open" or "queue"`)
+	flag.StringVar(&s.dir, "dir", "", "directory for files and the server on the disk to be measured; empty is the system's temporary directory")
 	flag.StringVar(&s.out, "out", "", "directory to write README.md and the plots to; empty writes none")
 	isQuick := flag.Bool("quick", false, "run everything in little time, with figures of no meaning")
 	opened := flag.String("memory", "", "only open the store in this file, and print in KiB the resident memory before, at most and after")
@@ -109,9 +104,6 @@ func (s settings) run(t *testing.T) {
 				t.Fatal(err)
 			}
 		})
-	}
-	if s.shared {
-		s.measureEngines(t, r, engines())
 	}
 	if s.out != "" && !t.Failed() {
 		if err := r.write(s.out); err != nil {

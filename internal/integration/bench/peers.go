@@ -12,6 +12,7 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"go.etcd.io/bbolt"
+	_ "modernc.org/sqlite" // the driver "sqlite"
 
 	"example.com/go-webhookcfg/webhookcfg"
 )

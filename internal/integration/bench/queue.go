@@ -3,6 +3,7 @@ package main
 import (
 	"bufio"
 	"bytes"
+	"database/sql"
 	"errors"
 	"fmt"
 	"io"
@@ -19,6 +20,7 @@ import (
 	"testing"
 	"time"
 
+	_ "github.com/jackc/pgx/v5/stdlib" // the driver "pgx"
 	"golang.org/x/sync/errgroup"
 
 	"example.com/go-webhookcfg/internal/integration/engine"
@@ -69,7 +71,11 @@ with a backlog of %s in River, and Send in a loop.`, queueWorkers, grouped(backl
 func newDatabase(t *testing.T, dsn string) string {
 	t.Helper()
 	const name = "bench_queue"
-	admin := (&sqlDatabase{driver: "pgx", dsn: dsn}).connect(t)
+	admin, err := sql.Open("pgx", dsn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = admin.Close() })
 	drop := func() {
 		if _, err := admin.Exec("DROP DATABASE IF EXISTS " + name + " WITH (FORCE)"); err != nil {
 			t.Error(err)
