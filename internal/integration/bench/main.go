@@ -74,7 +74,6 @@ type section struct {
 
 var sections = []section{
 	{"durable sets", durableSets},
-	{"sets while compacting", compaction},
 	{"durable set-all", durableSetAll},
 	{"open", opening},
 	{"lookups", lookups},

@@ -116,7 +116,7 @@ func (r *race) run(s settings) error {
 func (l *lane) run(writers int, d time.Duration) error {
 	runtime.GC() // of the other lanes' garbage
 	before := l.way.syncs()
-	t, err := makeSets(l.way.set, writers, l.next, lasting(d))
+	t, err := makeSets(l.way.set, writers, l.next, d)
 	t.syncs = l.way.syncs() - before
 	l.turns = append(l.turns, t)
 	if err != nil {
@@ -161,9 +161,9 @@ func (r *race) best(peer string) *lane {
 	return best
 }
 
-// makeSets has writers make sets as fast as they can until enough returns true. Next
-// counts the sets, so that none is made twice.
-func makeSets(set func(context.Context, webhookcfg.Change) error, writers int, next *atomic.Int64, enough func() bool) (turn, error) {
+// makeSets has writers make sets as fast as they can for some time. Next counts the sets,
+// so that none is made twice.
+func makeSets(set func(context.Context, webhookcfg.Change) error, writers int, next *atomic.Int64, d time.Duration) (turn, error) {
 	waits, errs := make([][]time.Duration, writers), make([]error, writers)
 	var all sync.WaitGroup
 	start := time.Now()
@@ -171,7 +171,7 @@ func makeSets(set func(context.Context, webhookcfg.Change) error, writers int, n
 		all.Go(func() {
 			ctx, cancel := context.WithTimeout(context.Background(), time.Hour) // as each request has
 			defer cancel()
-			for !enough() && errs[w] == nil {
+			for time.Since(start) < d && errs[w] == nil {
 				c := nthSet(int(next.Add(1)))
 				before := time.Now()
 				errs[w] = set(ctx, c)
@@ -181,12 +181,6 @@ func makeSets(set func(context.Context, webhookcfg.Change) error, writers int, n
 	}
 	all.Wait()
 	return turn{took: time.Since(start), waits: slices.Concat(waits...)}, errors.Join(errs...)
-}
-
-// lasting returns a condition that is true after some time.
-func lasting(d time.Duration) (enough func() bool) {
-	end := time.Now().Add(d)
-	return func() bool { return !time.Now().Before(end) }
 }
 
 func (t turn) perSecond() float64 { return float64(len(t.waits)) / t.took.Seconds() }
