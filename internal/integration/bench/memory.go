@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"example.com/go-webhookcfg/store"
-	"example.com/go-webhookcfg/store/cache"
 	"example.com/go-webhookcfg/webhookcfg"
 	"example.com/go-webhookcfg/webhookcfg/egress"
 )
@@ -41,28 +40,11 @@ func nested(records, clients, urls int) map[string]map[string]string {
 	return maps
 }
 
-// lookups compares lookups in a store with a bare map, and in a copy with a store.
+// lookups compares lookups in a store with a bare map.
 func lookups(s settings, r *report) error {
 	r.section("Lookups", `Random lookups in a store in memory compared with a bare nested Go map of the same
-strings, and hits in a copy compared with the store in memory.`)
-	pairs := []pair{s.resolvePair()}
-	for _, entries := range []int{1000, 50_000} {
-		p, closeCache, err := hitPair(entries)
-		if err != nil {
-			return err
-		}
-		defer closeCache()
-		pairs = append(pairs, p)
-	}
-	var groups []barGroup
-	for i, m := range s.measurePairs(r, pairs) {
-		names := []string{"store.Memory", "nested Go map"}
-		if i > 0 {
-			names = []string{"cache.Cache", "store.Memory"}
-		}
-		groups = append(groups, barGroup{m.name, []bar{{names[0], median(m.ours)}, {names[1], median(m.reference)}}})
-	}
-	r.plot("resolve.svg", plotBars("Time of a lookup", "nanoseconds", groups))
+strings.`)
+	s.measurePairs(r, []pair{s.resolvePair()})
 	return nil
 }
 
@@ -93,33 +75,6 @@ func (s settings) resolvePair() pair {
 		}),
 		budget: 1.15,
 	}
-}
-
-// hitPair compares hits of a copy with lookups in the store that it copies.
-func hitPair(entries int) (p pair, closeCache func(), err error) {
-	memory := filled(entries, clients, entries)
-	copied, err := cache.New(memory, nil)
-	if err != nil {
-		return pair{}, nil, err
-	}
-	keys := sampleKeys(entries)
-	return pair{
-		name: "hit of a copy among " + grouped(entries),
-		ours: benchmark(func(b *testing.B) {
-			for _, key := range keys { // so that all are hits
-				if _, err := copied.Store().Resolve(b.Context(), key[0], key[1]); err != nil {
-					b.Fatal(err)
-				}
-			}
-			reads := copied.Stats().Reads
-			resolveKeys(b, copied.Store(), keys)
-			if more := copied.Stats().Reads - reads; more > uint64(entries) { // the first poll may drop all
-				b.Fatalf("the store was read %d times", more)
-			}
-		}),
-		reference: benchmark(func(b *testing.B) { resolveKeys(b, memory, keys) }),
-		budget:    1.5,
-	}, func() { _ = copied.Close() }, nil
 }
 
 // sampleKeys returns keys of random records, in fresh strings as a request has them: a
