@@ -13,7 +13,6 @@ import (
 	"net/http/httptest"
 	"net/netip"
 	"runtime"
-	"slices"
 	"strconv"
 	"sync"
 	"sync/atomic"
@@ -22,57 +21,36 @@ import (
 	standardwebhooks "github.com/standard-webhooks/standard-webhooks/libraries/go"
 
 	"example.com/go-webhookcfg/store"
-	"example.com/go-webhookcfg/store/cache"
 	"example.com/go-webhookcfg/webhookcfg"
 	"example.com/go-webhookcfg/webhookcfg/deliver"
 	"example.com/go-webhookcfg/webhookcfg/egress"
 )
 
-const (
-	deliveriesUnderWay = 16
-	receiverHosts      = 300 // that are called in turn
-)
+const deliveriesUnderWay = 16
 
 // delivery compares what sends notifications with a bare client, and measures how long
 // those for healthy receivers wait when another receiver hangs.
 func delivery(s settings, r *report) error {
 	r.section("Delivery", fmt.Sprintf(`CPU time of one delivery, that of the receiver in the same process included, with %d under
-way. The reference is an http.Client with a pool of the same size; next to Send it signs with
-the reference library of Standard Webhooks. A budget of 1.176 is 0.85 of its deliveries
-for the same CPU time, one of 1.25 is 0.8.`, deliveriesUnderWay))
+way. The reference is an http.Client with a pool of the same size that signs with the
+reference library of Standard Webhooks.`, deliveriesUnderWay))
 	var pairs []pair
 	for _, protocol := range []string{"http", "https, HTTP/1.1", "https, HTTP/2"} {
 		receiver := newReceiver(protocol)
 		defer receiver.Close()
-		bare := receiver.bare()
-		guarded, err := receiver.policy.Client(nil)
-		if err != nil {
-			return err
-		}
 		send, err := receiver.sender(deliveriesUnderWay)
 		if err != nil {
 			return err
 		}
-		signed, err := receiver.signed(bare)
+		signed, err := receiver.signed()
 		if err != nil {
 			return err
 		}
-		pairs = append(pairs,
-			pair{protocol + ": Send", s.deliver(send), s.deliver(signed), 1 / 0.85},
-			pair{protocol + ": egress client", s.deliver(receiver.post(guarded, 1)), s.deliver(receiver.post(bare, 1)), 1 / 0.8})
-		if protocol == "https, HTTP/1.1" {
-			pairs = append(pairs, pair{
-				fmt.Sprintf("%s: egress client, %d hosts in turn", protocol, receiverHosts),
-				s.deliver(receiver.post(guarded, receiverHosts)), s.deliver(receiver.post(bare, receiverHosts)), 1 / 0.8,
-			})
-		}
+		pairs = append(pairs, pair{protocol, s.deliver(send), s.deliver(signed), 1 / 0.85})
 	}
 	many := s
 	many.rounds *= 3 // of scheduling and of collecting garbage, each has its own share
-	many.measurePairs(r, pairs)
-	if err := s.withoutWebhook(r); err != nil {
-		return err
-	}
+	many.measurePairs(r, pairs...)
 	return s.fairness(r)
 }
 
@@ -119,23 +97,6 @@ func callFor(d time.Duration, goroutines int, call func(i int) error) (n int64, 
 	return next.Load(), time.Since(start), nil
 }
 
-// inTurn measures the CPU time of calls that follow one another.
-func (s settings) inTurn(call func() bool) side {
-	return func() result {
-		runtime.GC()
-		n, start := 0, cpuTime()
-		for cpuTime()-start < s.turn {
-			for range 1000 {
-				n++
-				if !call() {
-					panic("bench: another result")
-				}
-			}
-		}
-		return result{nanoseconds: float64((cpuTime() - start).Nanoseconds()) / float64(n)}
-	}
-}
-
 // notification is the body of all deliveries.
 var notification = []byte(`{"type":"module.updated","timestamp":"2026-01-02T03:04:05Z","data":{"endpoint_id":"5b7ad2c8","version":17}}`)
 
@@ -170,14 +131,14 @@ func (loopbackResolver) LookupNetIP(context.Context, string, string) ([]netip.Ad
 	return []netip.Addr{netip.AddrFrom4([4]byte{127, 0, 0, 1})}, nil
 }
 
-// url returns the URL of a host, for which the certificate is valid.
-func (r *receiver) url(host int) string {
+// url returns a URL for which the certificate is valid.
+func (r *receiver) url() string {
 	scheme := "http"
 	if r.policy.RootCAs != nil {
 		scheme = "https"
 	}
 	_, port, _ := net.SplitHostPort(r.Listener.Addr().String())
-	return fmt.Sprintf("%s://h%d.example.com:%s/in?token=t0ken", scheme, host, port)
+	return fmt.Sprintf("%s://hooks.example.com:%s/in?token=t0ken", scheme, port)
 }
 
 // bare returns a client with the pool of an egress client.
@@ -194,29 +155,13 @@ func (r *receiver) bare() *http.Client {
 	}}
 }
 
-// post returns a function that posts the notification to a number of hosts in turn.
-func (r *receiver) post(client *http.Client, hosts int) func(int) error {
-	urls := make([]string, hosts)
-	for i := range urls {
-		urls[i] = r.url(i)
-	}
-	return func(i int) error {
-		req, err := http.NewRequest(http.MethodPost, urls[i%hosts], bytes.NewReader(notification))
-		if err != nil {
-			return err
-		}
-		req.Header.Set("Content-Type", "application/json")
-		return drain(client.Do(req))
-	}
-}
-
-// signed returns a function that signs and posts the notification.
-func (r *receiver) signed(client *http.Client) (func(int) error, error) {
+// signed returns a function that signs and posts the notification with a bare client.
+func (r *receiver) signed() (func(int) error, error) {
 	reference, err := standardwebhooks.NewWebhook(deliver.GenerateKey().Reveal())
 	if err != nil {
 		return nil, err
 	}
-	url := r.url(0)
+	client, url := r.bare(), r.url()
 	return func(i int) error {
 		req, err := http.NewRequest(http.MethodPost, url, bytes.NewReader(notification))
 		if err != nil {
@@ -257,7 +202,7 @@ func (k oneKey) Keys(context.Context, string) ([]deliver.Key, error) { return k,
 // sender returns a function that sends the notification with limits for so many goroutines.
 func (r *receiver) sender(underWay int) (func(int) error, error) {
 	st := store.NewMemory()
-	if err := st.Apply(context.Background(), webhookcfg.SetChange(clientID, webhookcfg.All(), egress.NewURL(r.url(0)))); err != nil {
+	if err := st.Apply(context.Background(), webhookcfg.SetChange(clientID, webhookcfg.All(), egress.NewURL(r.url()))); err != nil {
 		return nil, err
 	}
 	opts := &deliver.Options{
@@ -277,38 +222,4 @@ func (r *receiver) sender(underWay int) (func(int) error, error) {
 		}
 		return nil
 	}, nil
-}
-
-// withoutWebhook compares Send where no webhook is in effect with a hit of the copy that
-// reports this.
-func (s settings) withoutWebhook(r *report) error {
-	st := store.NewMemory()
-	if err := st.Apply(context.Background(), webhookcfg.SetChange(clientID, webhookcfg.Entity("other"), egress.NewURL("https://hooks.example.com/"))); err != nil {
-		return err
-	}
-	copied, err := cache.New(st, nil)
-	if err != nil {
-		return err
-	}
-	defer func() { _ = copied.Close() }()
-	sender, err := deliver.New(copied, oneKey{deliver.GenerateKey()}, nil)
-	if err != nil {
-		return err
-	}
-	ctx, message := context.Background(), deliver.Message{ID: "msg_1", Body: notification}
-	m := pair{
-		name: "Send without a webhook",
-		ours: s.inTurn(func() bool { return sender.Send(ctx, clientID, "e1", message).Reason == deliver.ReasonNoWebhook }),
-		reference: s.inTurn(func() bool {
-			hook, err := copied.Resolve(ctx, clientID, "e1")
-			return err == nil && hook.URL.IsZero()
-		}),
-	}.measure(s.rounds)
-	more := make([]float64, s.rounds)
-	for i := range more {
-		more[i] = m.ours[i] - m.reference[i]
-	}
-	r.table([]string{"operation", "library", "hit of the copy", "more", "budget"},
-		[]string{m.name, m.cells[1], m.cells[2], fmt.Sprintf("%.0f ns (%.0f..%.0f)", median(more), slices.Min(more), slices.Max(more)), "≤ 300 ns"})
-	return nil
 }

@@ -45,7 +45,7 @@ framework with its own decoding and encoding ([frameworks.go](frameworks.go)).`)
 			pairs = append(pairs, p)
 		}
 	}
-	s.measurePairs(r, pairs)
+	s.measurePairs(r, pairs...)
 	return nil
 }
 

@@ -163,37 +163,28 @@ func benchmark(fn func(b *testing.B)) side {
 	}
 }
 
-// measured is a pair with the times of its rounds in nanoseconds.
-type measured struct {
-	pair
-	ours, reference []float64
-	cells           []string
-}
-
-// measure runs both sides in turn, so that a disturbance affects both.
-func (p pair) measure(rounds int) measured {
-	m := measured{pair: p}
+// measure runs both sides in turn, so that a disturbance affects both, and returns the row
+// of a table.
+func (p pair) measure(rounds int) (cells []string) {
+	var ours, reference []float64
 	var o, r result
 	for range rounds {
 		o, r = p.ours(), p.reference()
-		m.ours, m.reference = append(m.ours, o.nanoseconds), append(m.reference, r.nanoseconds)
+		ours, reference = append(ours, o.nanoseconds), append(reference, r.nanoseconds)
 	}
-	m.cells = []string{
-		p.name, rounded(median(m.ours)) + " ns", rounded(median(m.reference)) + " ns", spread(quotients(m.ours, m.reference)),
+	return []string{
+		p.name, rounded(median(ours)) + " ns", rounded(median(reference)) + " ns", spread(quotients(ours, reference)),
 		fmt.Sprintf("≤ %.4g", p.budget), fmt.Sprintf("%d / %d", o.allocations, r.allocations),
 	}
-	return m
 }
 
 var pairHeader = []string{"operation", "library", "reference", "ratio", "budget", "allocations, library / reference"}
 
 // measurePairs adds a table of pairs to a report.
-func (s settings) measurePairs(r *report, pairs []pair) (all []measured) {
+func (s settings) measurePairs(r *report, pairs ...pair) {
 	var rows [][]string
 	for _, p := range pairs {
-		m := p.measure(s.rounds)
-		all, rows = append(all, m), append(rows, m.cells)
+		rows = append(rows, p.measure(s.rounds))
 	}
 	r.table(pairHeader, rows...)
-	return all
 }

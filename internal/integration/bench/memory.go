@@ -44,7 +44,7 @@ func nested(records, clients, urls int) map[string]map[string]string {
 func lookups(s settings, r *report) error {
 	r.section("Lookups", `Random lookups in a store in memory compared with a bare nested Go map of the same
 strings.`)
-	s.measurePairs(r, []pair{s.resolvePair()})
+	s.measurePairs(r, s.resolvePair())
 	return nil
 }
 
