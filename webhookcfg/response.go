@@ -44,15 +44,12 @@ func (x *exchange) scopeField() string {
 // write is the only writer of responses. An empty scope means no Webhook-Scope field.
 func write(w http.ResponseWriter, status int, body []byte, scope string) {
 	header := w.Header()
-	// One allocation for all fields. Header.Set makes one for each, with which a DELETE
-	// exceeds its limit in the benchmark of requests: 1.1 times the handler written by hand.
-	values := [...]string{"application/json", strconv.Itoa(len(body)), "no-store", "nosniff", scope}
-	header["Content-Type"] = values[0:1:1]
-	header["Content-Length"] = values[1:2:2]
-	header["Cache-Control"] = values[2:3:3]
-	header["X-Content-Type-Options"] = values[3:4:4]
+	header["Content-Type"] = []string{"application/json"}
+	header["Content-Length"] = []string{strconv.Itoa(len(body))}
+	header["Cache-Control"] = []string{"no-store"}
+	header["X-Content-Type-Options"] = []string{"nosniff"}
 	if scope != "" {
-		header["Webhook-Scope"] = values[4:5:5]
+		header["Webhook-Scope"] = []string{scope}
 	}
 	w.WriteHeader(status)
 	_, _ = w.Write(body) // an error means that the client disconnected
