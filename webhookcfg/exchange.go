@@ -19,7 +19,7 @@ type exchange struct {
 func (x *exchange) run(m match) {
 	ctx, cancel := context.WithDeadline(x.r.Context(), x.start.Add(x.h.options.Timeout))
 	defer cancel()
-	x.body = x.h.limitBody(x.w, x.r)
+	x.body = limitBody(x.w, x.r, x.h.options.Timeout)
 	defer x.finish()
 	defer x.recover(ctx)
 	var body []byte
@@ -32,7 +32,7 @@ func (x *exchange) run(m match) {
 
 // finish ends the limit of the body, before the ResponseWriter becomes invalid.
 func (x *exchange) finish() {
-	defer x.h.release(x.body)
+	defer x.body.stop()
 	if x.responded {
 		x.body.drain(x.r)
 	}

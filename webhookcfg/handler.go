@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
-	"sync"
 	"time"
 )
 
@@ -23,7 +22,6 @@ type Handler struct {
 	challenge   string
 	validEntity func(id string) bool
 	entityRule  string // the description of a refusal by validEntity
-	bodyTimers  sync.Pool
 }
 
 // NewHandler returns a handler over a store and a verifier. Nil options mean the
@@ -70,8 +68,8 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 // refuseRoute responds to a request that reached no operation, in the same time.
 func (h *Handler) refuseRoute(w http.ResponseWriter, r *http.Request, e *apiError) {
-	body := h.limitBody(w, r)
-	defer h.release(body)
+	body := limitBody(w, r, h.options.Timeout)
+	defer body.stop()
 	body.finish(r)
 	h.refuse(w, e)
 	body.drain(r)

@@ -139,27 +139,17 @@ type bodyTimer struct {
 	late    bool           // the read deadline was set
 }
 
-// limitBody returns the timer of a request; release must be called. Timers are reused: a
-// new one takes three allocations, with which the benchmark of a POST exceeds its budget.
-func (h *Handler) limitBody(w http.ResponseWriter, r *http.Request) *bodyTimer {
+// limitBody returns the timer of a request; stop must be called.
+func limitBody(w http.ResponseWriter, r *http.Request, limit time.Duration) *bodyTimer {
 	if r.ContentLength == 0 && r.Header["Content-Length"] == nil {
 		return nil // no body can arrive; see hasBody
 	}
-	limit := h.options.Timeout
 	if deadline, ok := r.Context().Deadline(); ok {
 		limit = min(limit, time.Until(deadline))
 	}
-	b, reused := h.bodyTimers.Get().(*bodyTimer)
-	if !reused {
-		b = new(bodyTimer)
-	}
-	b.w, b.active, b.late = w, true, false
+	b := &bodyTimer{w: w, active: true}
 	b.running.Add(1)
-	if reused {
-		b.timer.Reset(limit)
-	} else {
-		b.timer = time.AfterFunc(limit, b.expire)
-	}
+	b.timer = time.AfterFunc(limit, b.expire)
 	return b
 }
 
@@ -179,13 +169,6 @@ func (b *bodyTimer) stop() {
 	}
 	b.running.Wait()
 	b.active = false
-}
-
-func (h *Handler) release(b *bodyTimer) {
-	if b != nil {
-		b.stop()
-		h.bodyTimers.Put(b)
-	}
 }
 
 // finish reads what is left of the body, as net/http does after the handler returns, but
