@@ -51,21 +51,15 @@ type Event struct {
 
 // report logs the event and passes it to OnEvent.
 func (o *operation) report(ctx context.Context) {
-	if o.h.options.OnEvent != nil {
-		o.complete(ctx)
-		defer o.h.options.OnEvent(ctx, o.event) // even if the logger panics
+	level, logger, onEvent := o.event.level(ctx), o.h.options.Logger, o.h.options.OnEvent
+	if onEvent == nil && !logger.Enabled(ctx, level) {
+		return
 	}
-	if level := o.event.level(ctx); o.h.options.Logger.Enabled(ctx, level) {
-		o.complete(ctx)
-		o.h.options.Logger.LogAttrs(ctx, level, "webhook configuration request", o.event.attrs()...)
+	o.event.Duration, o.event.Source = time.Since(o.start), o.source(ctx)
+	if onEvent != nil {
+		defer onEvent(ctx, o.event) // even if the logger panics
 	}
-}
-
-// complete adds to the event what costs time, and what no response depends on.
-func (o *operation) complete(ctx context.Context) {
-	if o.event.Duration == 0 {
-		o.event.Duration, o.event.Source = time.Since(o.start), o.source(ctx)
-	}
+	logger.LogAttrs(ctx, level, "webhook configuration request", o.event.attrs()...)
 }
 
 func (o *operation) source(ctx context.Context) netip.Addr {
