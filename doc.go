@@ -62,7 +62,7 @@
 //	store                  → webhookcfg, store/cache, internal/oplog, internal/table
 //	store/admin            → webhookcfg
 //	store/cache            → webhookcfg, internal/singleflight
-//	store/sqlstore         → webhookcfg, store/cache, internal/keylock, internal/redact
+//	store/sqlstore         → webhookcfg, webhookcfg/deliver, store/cache, internal/keylock, internal/redact
 //	store/etcdstore        → webhookcfg, store/cache, internal/keylock, internal/redact
 //	store/storetest        → webhookcfg, store/cache
 //	auth                   → webhookcfg, internal/lru, internal/ratelimit, internal/singleflight

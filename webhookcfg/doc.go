@@ -14,7 +14,7 @@
 // Without the identifier a request reaches all entities of the client. The two paths
 // are two names of one resource: a webhook set through one is unset through the
 // other. With [Options.Reads], GET returns the webhook in effect and, with
-// [Options.Deliveries], how the deliveries to it go. [Handler.OpenAPI] describes the
+// [Options.DeliveryStatus], how the deliveries to it go. [Handler.OpenAPI] describes the
 // interface to tools.
 //
 // # Mounting
@@ -71,7 +71,7 @@
 // # Deliveries
 //
 // A client that cannot see how its deliveries go trusts a webhook that has been dead for
-// months. With [Options.Deliveries], the read of one entity has one more field:
+// months. With [Options.DeliveryStatus], the read of one entity has one more field:
 //
 //	"delivery":{"state":"failing","reason":"unreachable","last_success":"…","last_failure":"…"}
 //
@@ -98,7 +98,7 @@
 //	415     unsupported_media_type   the body is not application/json in UTF-8
 //	429     too_many_requests        the verifier or the prober asks to wait; see Retry-After
 //	500     server_error             a defect; the cause is logged
-//	503     temporarily_unavailable  store, verifier, EntityExists, Deliveries or LocalAddrs
+//	503     temporarily_unavailable  store, verifier, EntityExists, DeliveryStatus or LocalAddrs
 //	                                 of the policy failed, or the prober for a reason of its
 //	                                 own, or time ran out
 //

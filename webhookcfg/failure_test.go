@@ -72,10 +72,10 @@ func TestFaults(t *testing.T) {
 			o.EntityExists = func(ctx context.Context, _, _ string) (bool, error) { return true, fault(ctx) }
 			return newRecorder(), verifier(verify)
 		}},
-		{"Deliveries", readRequest, func(o *webhookcfg.Options, fault func(context.Context) error) (webhookcfg.Store, webhookcfg.CredentialVerifier) {
-			o.Deliveries = deliveries(func(ctx context.Context, _, _ string, hook webhookcfg.Webhook) (webhookcfg.Delivery, error) {
-				return webhookcfg.Delivery{Since: hook.Since, State: webhookcfg.DeliveryOK}, fault(ctx)
-			})
+		{"DeliveryStatus", readRequest, func(o *webhookcfg.Options, fault func(context.Context) error) (webhookcfg.Store, webhookcfg.CredentialVerifier) {
+			o.DeliveryStatus = func(ctx context.Context, _, _ string, _ webhookcfg.Webhook) (webhookcfg.DeliveryStatus, error) {
+				return webhookcfg.DeliveryStatus{State: "ok"}, fault(ctx)
+			}
 			st := newRecorder()
 			if err := st.Apply(t.Context(), webhookcfg.SetChange("acme", webhookcfg.All(), egress.NewURL(hookURL))); err != nil {
 				t.Fatal(err)

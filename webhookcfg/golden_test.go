@@ -94,15 +94,14 @@ func TestGolden(t *testing.T) {
 		}
 		return true, nil
 	}
-	o.Deliveries = deliveries(func(_ context.Context, _, entity string, hook webhookcfg.Webhook) (webhookcfg.Delivery, error) {
+	o.DeliveryStatus = func(_ context.Context, _, entity string, _ webhookcfg.Webhook) (webhookcfg.DeliveryStatus, error) {
 		if entity != "e2" {
-			return webhookcfg.Delivery{}, nil
+			return webhookcfg.DeliveryStatus{}, nil
 		}
-		return webhookcfg.Delivery{
-			Since: hook.Since, State: webhookcfg.DeliveryStopped, Reason: webhookcfg.ReasonExpired,
-			LastSuccess: noon.Add(time.Hour), FirstFailure: noon.Add(2 * time.Hour), LastFailure: noon.Add(122 * time.Hour),
+		return webhookcfg.DeliveryStatus{
+			State: "stopped", Reason: "expired", LastSuccess: noon.Add(time.Hour), LastFailure: noon.Add(122 * time.Hour),
 		}, nil
-	})
+	}
 	refusing := *o
 	refusing.AllScope, refusing.BasePath = webhookcfg.AllScopeRefused, "/refusing"
 	address := serve(t, newHandler(t, newRecorder(), &refusing).Before(newHandler(t, newRecorder(), o)))

@@ -46,10 +46,13 @@ type Options struct {
 	// [Lister], the overrides page by page. If false, the response to GET is 405.
 	Reads bool
 
-	// Deliveries adds "delivery" to the read of one entity: whether the notifications for
-	// it arrive. It is called in these reads alone, and only if a URL is in effect. If nil,
+	// DeliveryStatus adds "delivery" to the read of one entity: whether the notifications
+	// for it arrive. It is called in these reads alone, with the webhook in effect, and only
+	// if that has a URL. An error gives 503, and a word that the interface does not have
+	// gives 500. It must be safe for concurrent use and honour its context, like a [Store].
+	// Pass the method Status of a Health of package deliver, or your own function. If nil,
 	// reads do not show deliveries.
-	Deliveries Deliveries
+	DeliveryStatus func(ctx context.Context, client, entity string, hook Webhook) (DeliveryStatus, error)
 
 	// ValidEntityID replaces the default syntax of identifiers (1 to 128 of the
 	// characters A-Z a-z 0-9 . _ ~ : @ -). It is called only for valid UTF-8 without
@@ -77,7 +80,7 @@ type Options struct {
 
 	// Timeout bounds one request, from its arrival to its response; zero means 10
 	// seconds. It is the deadline of the context of the store, the verifier, the
-	// prober, EntityExists and Deliveries, which must honour it: once it has passed, the
+	// prober, EntityExists and DeliveryStatus, which must honour it: once it has passed, the
 	// response is 503 as soon as they return. It also bounds how long a body may take to
 	// arrive, if the ResponseWriter supports read deadlines. A deadline of the request's
 	// context, and a read deadline of the server or of a middleware, stay in effect.

@@ -125,8 +125,8 @@ func newWebhookJSON(idKey, entity string, hook Webhook) webhookJSON {
 	return shown
 }
 
-func newDeliveryJSON(d Delivery) *deliveryJSON {
-	return &deliveryJSON{d.State.String(), d.Reason.String(), timeJSON(d.LastSuccess), timeJSON(d.LastFailure)}
+func newDeliveryJSON(d DeliveryStatus) *deliveryJSON {
+	return &deliveryJSON{d.State, d.Reason, timeJSON(d.LastSuccess), timeJSON(d.LastFailure)}
 }
 
 func newPageJSON(idKey string, page Page) pageJSON {

@@ -111,12 +111,12 @@ func (s *service) handler() (http.Handler, error) {
 	}
 	// Through the copy, so that a set is in effect for the next attempt of this process.
 	h, err := webhookcfg.NewHandler(s.webhooks.Store(), clients, &webhookcfg.Options{
-		Reads:        true,
-		EntityExists: s.exists,
-		Policy:       s.cfg.delivery.Policy,
-		ProbeMode:    webhookcfg.ProbeWarn,
-		Deliveries:   s.health,
-		Logger:       s.logger,
+		Reads:          true,
+		EntityExists:   s.exists,
+		Policy:         s.cfg.delivery.Policy,
+		ProbeMode:      webhookcfg.ProbeWarn,
+		DeliveryStatus: s.health.Status,
+		Logger:         s.logger,
 	})
 	if err != nil {
 		return nil, err

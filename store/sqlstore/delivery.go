@@ -4,14 +4,36 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
+	"slices"
 	"time"
 
 	"example.com/go-webhookcfg/webhookcfg"
+	"example.com/go-webhookcfg/webhookcfg/deliver"
 	"example.com/go-webhookcfg/webhookcfg/egress"
 )
 
+var _ deliver.HealthStore = (*Store)(nil)
+
 // deliveryKept is how long a delivery is kept after its latest attempt.
 const deliveryKept = 90 * 24 * time.Hour
+
+// The values of the column state.
+const (
+	stateActive = iota
+	stateStopped
+)
+
+// deliveryReasons are the reasons that a record has. The tables keep their indexes.
+var deliveryReasons = []deliver.Reason{
+	0: "",
+	1: deliver.ReasonUnreachable,
+	2: deliver.ReasonRedirect,
+	3: deliver.ReasonThrottled,
+	4: deliver.ReasonStatus,
+	5: deliver.ReasonGone,
+	6: deliver.ReasonPolicy,
+	7: deliver.ReasonExpired,
+}
 
 // Statements about deliveries. Each is a transaction of its own, so that no process that
 // disappears leaves a row locked, and touches no row for which a change waits.
@@ -40,23 +62,23 @@ AND (client, entity) IN (SELECT client, entity FROM {delivery} WHERE latest < @b
 )
 
 // LoadDelivery returns what [Store.SaveDelivery] saved last for the webhook of a scope, with
-// times in whole seconds, or the zero Delivery. [webhookcfg.All] is the scope of the base. It
+// times in whole seconds, or the zero Record. [webhookcfg.All] is the scope of the base. It
 // is one query, and like every read fails on a standby.
 //
 // The error wraps [webhookcfg.ErrInvalidArgument] if the client is empty, the scope is
 // invalid, or a name has more than 1,024 bytes. While the schema has version 1, every call
 // returns an error that names [Store.Migrate].
-func (s *Store) LoadDelivery(ctx context.Context, client string, scope webhookcfg.Scope) (webhookcfg.Delivery, error) {
+func (s *Store) LoadDelivery(ctx context.Context, client string, scope webhookcfg.Scope) (deliver.Record, error) {
 	v, err := deliveryKey(client, scope)
 	if err != nil {
-		return webhookcfg.Delivery{}, err
+		return deliver.Record{}, err
 	}
 	if err := s.ready(ctx, deliveryVersion); err != nil {
-		return webhookcfg.Delivery{}, s.wrapError("load delivery", err, egress.URL{})
+		return deliver.Record{}, s.wrapError("load delivery", err, egress.URL{})
 	}
 	found, err := read(ctx, s, s.queries.loadDelivery, v, scanDelivery)
 	if err != nil || len(found) == 0 {
-		return webhookcfg.Delivery{}, s.wrapError("load delivery", err, egress.URL{})
+		return deliver.Record{}, s.wrapError("load delivery", err, egress.URL{})
 	}
 	return found[0], nil
 }
@@ -68,7 +90,7 @@ func (s *Store) LoadDelivery(ctx context.Context, client string, scope webhookcf
 //
 // After an error the delivery may be saved or not; saving it again does no harm. The errors
 // are those of [Store.LoadDelivery], and those of a server that accepts no changes.
-func (s *Store) SaveDelivery(ctx context.Context, client string, scope webhookcfg.Scope, d webhookcfg.Delivery) error {
+func (s *Store) SaveDelivery(ctx context.Context, client string, scope webhookcfg.Scope, r deliver.Record) error {
 	v, err := deliveryKey(client, scope)
 	if err != nil {
 		return err
@@ -76,18 +98,25 @@ func (s *Store) SaveDelivery(ctx context.Context, client string, scope webhookcf
 	if err := s.ready(ctx, deliveryVersion); err != nil {
 		return s.wrapError("save delivery", err, egress.URL{})
 	}
+	reason := slices.Index(deliveryReasons, r.Reason)
+	if reason < 0 {
+		return fmt.Errorf("%w: delivery with the reason %q", webhookcfg.ErrInvalidArgument, r.Reason)
+	}
 	unlock, err := s.saving.Lock(ctx, client)
 	if err != nil {
 		return s.wrapError("save delivery", err, egress.URL{})
 	}
 	defer unlock()
-	v["since"] = d.Since.Unix()
-	v["state"] = int64(d.State)
-	v["reason"] = int64(d.Reason)
-	v["success"] = d.LastSuccess.Unix()
-	v["failure"] = d.LastFailure.Unix()
-	v["first"] = d.FirstFailure.Unix()
-	v["latest"] = max(d.LastSuccess.Unix(), d.LastFailure.Unix())
+	v["since"] = r.Since.Unix()
+	v["state"] = stateActive
+	if r.Stopped {
+		v["state"] = stateStopped
+	}
+	v["reason"] = reason
+	v["success"] = r.LastSuccess.Unix()
+	v["failure"] = r.LastFailure.Unix()
+	v["first"] = r.FirstFailure.Unix()
+	v["latest"] = max(r.LastSuccess.Unix(), r.LastFailure.Unix())
 	_, err = s.execute(ctx, s.queries.saveDelivery, v)
 	return s.wrapError("save delivery", err, egress.URL{})
 }
@@ -104,19 +133,19 @@ func deliveryKey(client string, scope webhookcfg.Scope) (values, error) {
 }
 
 // scanDelivery scans a row whose columns are NULL if there is no delivery.
-func scanDelivery(rows *sql.Rows) (d webhookcfg.Delivery, err error) {
-	var (
-		since, success, failure, first sql.NullInt64
-		state                          sql.Null[webhookcfg.DeliveryState]
-		reason                         sql.Null[webhookcfg.DeliveryReason]
-	)
-	if err := scanRow(rows, &since, &state, &reason, &success, &failure, &first); err != nil || !since.Valid {
-		return webhookcfg.Delivery{}, err
+func scanDelivery(rows *sql.Rows) (r deliver.Record, err error) {
+	var since, state, reason, success, failure, first sql.NullInt64
+	err = scanRow(rows, &since, &state, &reason, &success, &failure, &first)
+	switch {
+	case err != nil || !since.Valid:
+		return deliver.Record{}, err
+	case state.Int64 < stateActive || state.Int64 > stateStopped, reason.Int64 < 0 || reason.Int64 >= int64(len(deliveryReasons)):
+		return deliver.Record{}, fmt.Errorf("delivery with unknown state %d or reason %d", state.Int64, reason.Int64)
 	}
-	return webhookcfg.Delivery{
+	return deliver.Record{
 		Since:        unixTime(since.Int64),
-		State:        state.V,
-		Reason:       reason.V,
+		Reason:       deliveryReasons[reason.Int64],
+		Stopped:      state.Int64 == stateStopped,
 		LastSuccess:  unixTime(success.Int64),
 		LastFailure:  unixTime(failure.Int64),
 		FirstFailure: unixTime(first.Int64),

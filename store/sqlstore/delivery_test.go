@@ -14,18 +14,13 @@ import (
 
 	"example.com/go-webhookcfg/store/sqlstore"
 	"example.com/go-webhookcfg/webhookcfg"
+	"example.com/go-webhookcfg/webhookcfg/deliver"
 )
 
-// A Store keeps the deliveries of a Health, whose package it does not import.
-var _ interface {
-	LoadDelivery(ctx context.Context, client string, scope webhookcfg.Scope) (webhookcfg.Delivery, error)
-	SaveDelivery(ctx context.Context, client string, scope webhookcfg.Scope, d webhookcfg.Delivery) error
-} = (*sqlstore.Store)(nil)
-
 // gone is a delivery with a value of its own in each field.
-func gone() webhookcfg.Delivery {
-	return webhookcfg.Delivery{
-		Since: time.Unix(1, 0), State: webhookcfg.DeliveryStopped, Reason: webhookcfg.ReasonGone,
+func gone() deliver.Record {
+	return deliver.Record{
+		Since: time.Unix(1, 0), Reason: deliver.ReasonGone, Stopped: true,
 		LastSuccess: time.Unix(2, 0), LastFailure: time.Unix(4, 999), FirstFailure: time.Unix(3, 0),
 	}
 }
@@ -34,7 +29,7 @@ func save(s *sqlstore.Store) error {
 	return s.SaveDelivery(context.Background(), "acme", webhookcfg.Entity("e1"), gone())
 }
 
-func load(s *sqlstore.Store) (webhookcfg.Delivery, error) {
+func load(s *sqlstore.Store) (deliver.Record, error) {
 	return s.LoadDelivery(context.Background(), "acme", webhookcfg.Entity("e1"))
 }
 
@@ -50,12 +45,12 @@ func TestSaveDelivery(t *testing.T) {
 	onlyFailed.LastSuccess, onlyFailed.FirstFailure = time.Time{}, time.Time{}
 	for _, tt := range []struct {
 		scope webhookcfg.Scope
-		d     webhookcfg.Delivery
+		d     deliver.Record
 		want  string
 	}{
-		{webhookcfg.All(), gone(), `"a\xff" "" 1 3 5 2 4 3 4`},
-		{webhookcfg.Entity("\x00"), onlyFailed, `"a\xff" "\x00" 1 3 5 -62135596800 4 -62135596800 4`},
-		{webhookcfg.Entity("e1"), webhookcfg.Delivery{LastSuccess: time.Unix(9, 0), LastFailure: time.Unix(8, 0)}, `"a\xff" "e1" -62135596800 0 0 9 8 -62135596800 9`},
+		{webhookcfg.All(), gone(), `"a\xff" "" 1 1 5 2 4 3 4`},
+		{webhookcfg.Entity("\x00"), onlyFailed, `"a\xff" "\x00" 1 1 5 -62135596800 4 -62135596800 4`},
+		{webhookcfg.Entity("e1"), deliver.Record{LastSuccess: time.Unix(9, 0), LastFailure: time.Unix(8, 0)}, `"a\xff" "e1" -62135596800 0 0 9 8 -62135596800 9`},
 	} {
 		for _, dialect := range dialects() {
 			var got []string
@@ -81,20 +76,22 @@ func TestSaveDelivery(t *testing.T) {
 }
 
 // TestLoadDelivery: a load returns each field, and nothing where there is no row. A number
-// that no state can have is an error.
+// that is no state or no reason is an error.
 func TestLoadDelivery(t *testing.T) {
 	want := gone()
 	want.LastFailure = time.Unix(4, 0)
 	for _, tt := range []struct {
 		row   []driver.Value
-		want  webhookcfg.Delivery
+		want  deliver.Record
 		valid bool
 	}{
-		{[]driver.Value{false, int64(1), int64(3), int64(5), int64(2), int64(4), int64(3)}, want, true},
-		{[]driver.Value{false, int64(-62135596800), int64(0), int64(0), int64(-62135596800), int64(-62135596800), int64(-62135596800)}, webhookcfg.Delivery{}, true},
-		{[]driver.Value{false, nil, nil, nil, nil, nil, nil}, webhookcfg.Delivery{}, true},
-		{[]driver.Value{false, int64(1), int64(256 + 3), int64(5), int64(2), int64(4), int64(3)}, webhookcfg.Delivery{}, false},
-		{[]driver.Value{false, int64(1), int64(3), int64(-1), int64(2), int64(4), int64(3)}, webhookcfg.Delivery{}, false},
+		{[]driver.Value{false, int64(1), int64(1), int64(5), int64(2), int64(4), int64(3)}, want, true},
+		{[]driver.Value{false, int64(-62135596800), int64(0), int64(0), int64(-62135596800), int64(-62135596800), int64(-62135596800)}, deliver.Record{}, true},
+		{[]driver.Value{false, nil, nil, nil, nil, nil, nil}, deliver.Record{}, true},
+		{[]driver.Value{false, int64(1), int64(2), int64(5), int64(2), int64(4), int64(3)}, deliver.Record{}, false},
+		{[]driver.Value{false, int64(1), int64(-1), int64(5), int64(2), int64(4), int64(3)}, deliver.Record{}, false},
+		{[]driver.Value{false, int64(1), int64(1), int64(8), int64(2), int64(4), int64(3)}, deliver.Record{}, false},
+		{[]driver.Value{false, int64(1), int64(1), int64(-1), int64(2), int64(4), int64(3)}, deliver.Record{}, false},
 	} {
 		for _, dialect := range dialects() {
 			s, f := openFake(t, dialect, nil, func(call string, _ []driver.NamedValue) (resultRows, error) {
@@ -111,8 +108,37 @@ func TestLoadDelivery(t *testing.T) {
 	}
 }
 
-func sameDelivery(a, b webhookcfg.Delivery) bool {
-	return a.State == b.State && a.Reason == b.Reason && a.Since.Equal(b.Since) && a.LastSuccess.Equal(b.LastSuccess) &&
+// TestDeliveryReasons: a record has the reason that it was saved with, and of the other ones
+// none is saved.
+func TestDeliveryReasons(t *testing.T) {
+	for reason, number := range map[deliver.Reason]int64{
+		"": 0, deliver.ReasonUnreachable: 1, deliver.ReasonRedirect: 2, deliver.ReasonThrottled: 3, deliver.ReasonStatus: 4,
+		deliver.ReasonGone: 5, deliver.ReasonPolicy: 6, deliver.ReasonExpired: 7, deliver.ReasonBusy: -1, "other": -1,
+	} {
+		s, f := openFake(t, sqlstore.PostgreSQL(), nil, func(call string, args []driver.NamedValue) (resultRows, error) {
+			if isLoad(call) {
+				return resultRows{{false, int64(1), int64(0), number, int64(2), int64(4), int64(3)}}, nil
+			}
+			if strings.HasPrefix(call, "INSERT") && args[4].Value != number {
+				t.Errorf("%q is saved as %v, want %d", reason, args[4].Value, number)
+			}
+			return nil, nil
+		})
+		err := s.SaveDelivery(t.Context(), "acme", webhookcfg.All(), deliver.Record{Reason: reason})
+		if number < 0 {
+			if !errors.Is(err, webhookcfg.ErrInvalidArgument) || f.count("INSERT") > 0 {
+				t.Errorf("%q: %s: %v", reason, f.shape(), err)
+			}
+			continue
+		}
+		if got, loadErr := load(s); got.Reason != reason || errors.Join(err, loadErr) != nil {
+			t.Errorf("%q is loaded as %q: %v, %v", reason, got.Reason, err, loadErr)
+		}
+	}
+}
+
+func sameDelivery(a, b deliver.Record) bool {
+	return a.Stopped == b.Stopped && a.Reason == b.Reason && a.Since.Equal(b.Since) && a.LastSuccess.Equal(b.LastSuccess) &&
 		a.LastFailure.Equal(b.LastFailure) && a.FirstFailure.Equal(b.FirstFailure)
 }
 

@@ -174,7 +174,7 @@
 // Version 2 of the tables adds the one of deliveries. Only [Store.LoadDelivery] and
 // [Store.SaveDelivery] need it: with version 1, the file 001.sql, everything else works, and
 // these two return an error, until they find that the tables were migrated. A handler that has
-// them behind [webhookcfg.Options.Deliveries] responds to reads of one entity with 503 until
+// them behind [webhookcfg.Options.DeliveryStatus] responds to reads of one entity with 503 until
 // then, and logs that error. A version of this package that knows only version 1 keeps running
 // during and after the migration, but does not start after it.
 //

@@ -10,6 +10,7 @@ import (
 
 	"example.com/go-webhookcfg/store/sqlstore"
 	"example.com/go-webhookcfg/webhookcfg"
+	"example.com/go-webhookcfg/webhookcfg/deliver"
 	"example.com/go-webhookcfg/webhookcfg/egress"
 )
 
@@ -102,7 +103,7 @@ func TestErrorsKeepOtherTexts(t *testing.T) {
 		s.Apply(t.Context(), set()), s.Apply(t.Context(), unset()), s.Migrate(t.Context()),
 		second(s.Resolve(t.Context(), "acme", "e1")), second(s.List(t.Context(), "acme", "", 1)),
 		second(s.Versions(t.Context(), []string{"acme"})), second(s.Sweep(t.Context(), 1)),
-		second(s.LoadDelivery(t.Context(), "acme", webhookcfg.All())), s.SaveDelivery(t.Context(), "acme", webhookcfg.All(), webhookcfg.Delivery{}),
+		second(s.LoadDelivery(t.Context(), "acme", webhookcfg.All())), s.SaveDelivery(t.Context(), "acme", webhookcfg.All(), deliver.Record{}),
 	} {
 		if !errors.Is(err, refusal) || !strings.Contains(err.Error(), refusal.Error()) || !strings.HasPrefix(err.Error(), "sqlstore: ") {
 			t.Errorf("got %v", err)

@@ -12,6 +12,7 @@ import (
 
 	"example.com/go-webhookcfg/store/sqlstore"
 	"example.com/go-webhookcfg/webhookcfg"
+	"example.com/go-webhookcfg/webhookcfg/deliver"
 )
 
 // calls are the calls of a store for which its schema must be current.
@@ -27,7 +28,7 @@ func calls(s *sqlstore.Store) map[string]func(context.Context) error {
 		"changes":  func(ctx context.Context) error { return second(s.Changes(ctx, "")) },
 		"load":     func(ctx context.Context) error { return second(s.LoadDelivery(ctx, "acme", webhookcfg.All())) },
 		"save": func(ctx context.Context) error {
-			return s.SaveDelivery(ctx, "acme", webhookcfg.All(), webhookcfg.Delivery{})
+			return s.SaveDelivery(ctx, "acme", webhookcfg.All(), deliver.Record{})
 		},
 	}
 	return all

@@ -15,6 +15,7 @@ import (
 
 	"example.com/go-webhookcfg/store/sqlstore"
 	"example.com/go-webhookcfg/webhookcfg"
+	"example.com/go-webhookcfg/webhookcfg/deliver"
 	"example.com/go-webhookcfg/webhookcfg/egress"
 )
 
@@ -138,7 +139,7 @@ func TestPrefix(t *testing.T) {
 			s.Migrate(t.Context()), s.Apply(t.Context(), set()), s.Apply(t.Context(), unset()), s.Apply(t.Context(), setAll()),
 			second(s.Resolve(t.Context(), "acme", "e1")), second(s.List(t.Context(), "acme", "", 1)),
 			second(s.Versions(t.Context(), []string{"acme"})), second(s.Sweep(t.Context(), 2)),
-			second(s.LoadDelivery(t.Context(), "acme", webhookcfg.All())), s.SaveDelivery(t.Context(), "acme", webhookcfg.Entity("e1"), webhookcfg.Delivery{}),
+			second(s.LoadDelivery(t.Context(), "acme", webhookcfg.All())), s.SaveDelivery(t.Context(), "acme", webhookcfg.Entity("e1"), deliver.Record{}),
 		}
 		if _, err := s.Changes(t.Context(), ""); !errors.Is(err, errors.ErrUnsupported) {
 			errs = append(errs, err)
@@ -171,9 +172,9 @@ func TestTooLong(t *testing.T) {
 		"sweep":           second(s.Sweep(t.Context(), 0)),
 		"loaded client":   second(s.LoadDelivery(t.Context(), long, webhookcfg.All())),
 		"loaded entity":   second(s.LoadDelivery(t.Context(), "acme", webhookcfg.Entity(long))),
-		"saved client":    s.SaveDelivery(t.Context(), long, webhookcfg.All(), webhookcfg.Delivery{}),
-		"saved entity":    s.SaveDelivery(t.Context(), "acme", webhookcfg.Entity(long), webhookcfg.Delivery{}),
-		"no scope":        s.SaveDelivery(t.Context(), "acme", webhookcfg.Entity(""), webhookcfg.Delivery{}),
+		"saved client":    s.SaveDelivery(t.Context(), long, webhookcfg.All(), deliver.Record{}),
+		"saved entity":    s.SaveDelivery(t.Context(), "acme", webhookcfg.Entity(long), deliver.Record{}),
+		"no scope":        s.SaveDelivery(t.Context(), "acme", webhookcfg.Entity(""), deliver.Record{}),
 		"no client":       second(s.LoadDelivery(t.Context(), "", webhookcfg.All())),
 	} {
 		if !errors.Is(err, webhookcfg.ErrInvalidArgument) {

@@ -16,6 +16,7 @@ import (
 
 	"example.com/go-webhookcfg/store/sqlstore"
 	"example.com/go-webhookcfg/webhookcfg"
+	"example.com/go-webhookcfg/webhookcfg/deliver"
 	"example.com/go-webhookcfg/webhookcfg/egress"
 )
 
@@ -229,7 +230,7 @@ func TestEndedContext(t *testing.T) {
 			s.Apply(ended, set()), s.Apply(ended, unset()), s.Apply(ended, setAll()), s.Migrate(ended),
 			second(s.Resolve(ended, "acme", "e1")), second(s.List(ended, "acme", "", 1)),
 			second(s.Versions(ended, []string{"acme"})), second(s.Sweep(ended, 1)),
-			second(s.LoadDelivery(ended, "acme", webhookcfg.All())), s.SaveDelivery(ended, "acme", webhookcfg.All(), webhookcfg.Delivery{}),
+			second(s.LoadDelivery(ended, "acme", webhookcfg.All())), s.SaveDelivery(ended, "acme", webhookcfg.All(), deliver.Record{}),
 		} {
 			if !errors.Is(err, context.Canceled) || errors.Is(err, sqlstore.ErrOutcomeUnknown) {
 				t.Errorf("%s: %v", dialect, err)

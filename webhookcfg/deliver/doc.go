@@ -121,13 +121,13 @@
 //
 // # Health
 //
-// With a [Health] in [Options.Health], which is also [webhookcfg.Options.Deliveries], a client
-// reads how the deliveries to its webhook go, and a webhook whose receiver responded with
+// With a [Health] in [Options.Health] and [Health.Status] in
+// [webhookcfg.Options.DeliveryStatus], a client reads how the deliveries to its webhook go, and a webhook whose receiver responded with
 // 410, or failed for five days, gets no more messages until the client sets it again. The
 // configuration is never changed:
 //
 //	health, err := deliver.NewHealth(sqlStore, nil)
-//	handler, err := webhookcfg.NewHandler(sqlStore, verifier, &webhookcfg.Options{Reads: true, Deliveries: health})
+//	handler, err := webhookcfg.NewHandler(sqlStore, verifier, &webhookcfg.Options{Reads: true, DeliveryStatus: health.Status})
 //	sender, err := deliver.New(sqlStore, keys, &deliver.Options{Health: health})
 //
 // The store of package store/sqlstore is a [HealthStore], with which all processes have the

@@ -28,6 +28,11 @@ func (h *Health) Stopped(ctx context.Context, client, entity string, hook webhoo
 	return h.stopped(ctx, client, entity, hook)
 }
 
+// Load returns the record of the webhook in effect.
+func (h *Health) Load(ctx context.Context, client, entity string, hook webhookcfg.Webhook) (Record, error) {
+	return h.load(ctx, client, entity, hook)
+}
+
 // Record records the result of a Send that ended at a time.
 func (h *Health) Record(ctx context.Context, client, entity string, r Result, at time.Time) {
 	h.record(ctx, client, entity, r, at)

@@ -18,11 +18,11 @@ import (
 // [webhookcfg.Entity] that of an override. It must be safe for concurrent use and honour its
 // context. A record holds neither a URL nor anything that a receiver sent.
 type HealthStore interface {
-	// LoadDelivery returns the record last saved; the zero Delivery if there is none.
-	LoadDelivery(ctx context.Context, client string, scope webhookcfg.Scope) (webhookcfg.Delivery, error)
+	// LoadDelivery returns the record last saved; the zero Record if there is none.
+	LoadDelivery(ctx context.Context, client string, scope webhookcfg.Scope) (Record, error)
 	// SaveDelivery replaces the record, unless LastSuccess or LastFailure of the present one
-	// is later than both of d. Times are kept with a precision of a second or better.
-	SaveDelivery(ctx context.Context, client string, scope webhookcfg.Scope, d webhookcfg.Delivery) error
+	// is later than both of r. Times are kept with a precision of a second or better.
+	SaveDelivery(ctx context.Context, client string, scope webhookcfg.Scope, r Record) error
 }
 
 // HealthOptions are the options of [NewHealth]. The zero value is a usable default.
@@ -61,7 +61,7 @@ const (
 const hangPause = 10 * time.Second
 
 // Health records how the deliveries of a [Sender] go, and stops those that are of no use. As
-// [webhookcfg.Options.Deliveries] it shows the records to the clients.
+// [webhookcfg.Options.DeliveryStatus] its method Status shows the records to the clients.
 //
 // A webhook is stopped when its receiver responds with status 410, or after nothing but
 // failures for [HealthOptions.StopAfter]. The configuration of the client stays as it is:
@@ -133,25 +133,32 @@ func newHealthKey(client, entity string, source webhookcfg.Source) (key healthKe
 // healthRecord is the record of a webhook as it was set. When the webhook is set again,
 // another one takes its place. Health.mu guards the fields.
 type healthRecord struct {
-	webhookcfg.Delivery
+	Record
 
-	stored webhookcfg.Delivery // the record of the HealthStore
-	saved  time.Time           // when that was last written
-	synced time.Time           // the start of the interval of syncs
-	syncs  int                 // the number of syncs in it
-	busy   chan struct{}       // closed at the end of the present sync; nil if there is none
+	stored Record        // the record of the HealthStore
+	saved  time.Time     // when that was last written
+	synced time.Time     // the start of the interval of syncs
+	syncs  int           // the number of syncs in it
+	busy   chan struct{} // closed at the end of the present sync; nil if there is none
 }
 
-// Delivery implements [webhookcfg.Deliveries].
-func (h *Health) Delivery(ctx context.Context, client, entity string, hook webhookcfg.Webhook) (webhookcfg.Delivery, error) {
+// Status returns how the deliveries to the webhook in effect for an entity go. Pass it as
+// [webhookcfg.Options.DeliveryStatus]. The error is the HealthStore's.
+func (h *Health) Status(ctx context.Context, client, entity string, hook webhookcfg.Webhook) (webhookcfg.DeliveryStatus, error) {
+	r, err := h.load(ctx, client, entity, hook)
+	return r.status(), err
+}
+
+// load returns what this process and the HealthStore know together.
+func (h *Health) load(ctx context.Context, client, entity string, hook webhookcfg.Webhook) (Record, error) {
 	key, ok := newHealthKey(client, entity, hook.Source)
 	if !ok {
-		return webhookcfg.Delivery{}, nil
+		return Record{}, nil
 	}
-	var known webhookcfg.Delivery
+	var known Record
 	h.mu.Lock()
 	if rec, ok := h.records.Get(key); ok && sameSecond(rec.Since, hook.Since) {
-		known = rec.Delivery
+		known = rec.Record
 	}
 	h.mu.Unlock()
 	if h.store == nil {
@@ -159,7 +166,7 @@ func (h *Health) Delivery(ctx context.Context, client, entity string, hook webho
 	}
 	stored, err := h.store.LoadDelivery(ctx, client, key.scope)
 	if err != nil {
-		return webhookcfg.Delivery{}, fmt.Errorf("deliver: HealthStore: %w", err)
+		return Record{}, fmt.Errorf("deliver: HealthStore: %w", err)
 	}
 	if !sameSecond(stored.Since, hook.Since) {
 		return known, nil
@@ -182,14 +189,11 @@ func (h *Health) stopped(ctx context.Context, client, entity string, hook webhoo
 	h.sync(ctx, key, rec)
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if !isStop(rec.Delivery) {
-		return "", false
-	}
-	return Reason(rec.Reason.String()), true
+	return rec.Reason, rec.Stopped
 }
 
 func (h *Health) add(key healthKey, since time.Time) *healthRecord {
-	rec := &healthRecord{Delivery: webhookcfg.Delivery{Since: since}}
+	rec := &healthRecord{Record: Record{Since: since}}
 	h.records.Put(key, rec)
 	return rec
 }
@@ -197,8 +201,8 @@ func (h *Health) add(key healthKey, since time.Time) *healthRecord {
 // record records the result of a Send that ended at a time.
 func (h *Health) record(ctx context.Context, client, entity string, r Result, at time.Time) {
 	key, ok := newHealthKey(client, entity, r.Webhook.Source)
-	news := deliveryOf(r, at)
-	if !ok || news.State == webhookcfg.DeliveryUnknown {
+	news := newRecord(r, at)
+	if !ok || !news.isKnown() {
 		return
 	}
 	h.mu.Lock()
@@ -210,15 +214,15 @@ func (h *Health) record(ctx context.Context, client, entity string, r Result, at
 		h.mu.Unlock()
 		return // the client has set the webhook again since
 	}
-	before := isStop(rec.Delivery)
-	rec.Delivery = merge(rec.Delivery, news, h.stopAfter/2)
-	if isExpired(rec.Delivery, h.stopAfter) && mayStop(r, at) {
-		rec.State, rec.Reason = webhookcfg.DeliveryStopped, webhookcfg.ReasonExpired
+	before := rec.Stopped
+	rec.Record = merge(rec.Record, news, h.stopAfter/2)
+	if rec.isExpired(h.stopAfter) && mayStop(r, at) {
+		rec.Stopped, rec.Reason = true, ReasonExpired
 	}
-	stop, reason := isStop(rec.Delivery) && !before, rec.Reason
+	stop, reason := rec.Stopped && !before, rec.Reason
 	h.mu.Unlock()
 	if stop {
-		h.logger.WarnContext(ctx, "deliveries to a webhook stopped", "client", key.client, "scope", key.scope, "reason", reason.String())
+		h.logger.WarnContext(ctx, "deliveries to a webhook stopped", "client", key.client, "scope", key.scope, "reason", string(reason))
 	}
 	h.sync(ctx, key, rec)
 }
@@ -253,9 +257,9 @@ func (h *Health) sync(ctx context.Context, key healthKey, rec *healthRecord) {
 
 // isDue reports whether it is time to read the record of the store, or to write it.
 func (rec *healthRecord) isDue(now time.Time) bool {
-	isChange := rec.State != rec.stored.State || rec.Reason != rec.stored.Reason
+	isChange := rec.Stopped != rec.stored.Stopped || rec.Reason != rec.stored.Reason
 	return now.Sub(rec.synced) >= syncInterval ||
-		isNews(rec.Delivery, rec.stored) && (now.Sub(rec.saved) >= syncInterval || isChange && rec.syncs < maxSyncs)
+		isNews(rec.Record, rec.stored) && (now.Sub(rec.saved) >= syncInterval || isChange && rec.syncs < maxSyncs)
 }
 
 // exchange reads the record of the store, and then writes what that lacks: without the read,
@@ -267,9 +271,9 @@ func (h *Health) exchange(ctx context.Context, key healthKey, rec *healthRecord)
 	defer func() { h.endSync(rec, wrote, failed) }() // also after a panic of the store
 	stored, err := h.store.LoadDelivery(ctx, key.client, key.scope)
 	if err == nil {
-		var d webhookcfg.Delivery
-		if d, wrote = h.adopt(rec, stored); wrote {
-			err = h.store.SaveDelivery(ctx, key.client, key.scope, d)
+		var r Record
+		if r, wrote = h.adopt(rec, stored); wrote {
+			err = h.store.SaveDelivery(ctx, key.client, key.scope, r)
 		}
 	}
 	if failed = err != nil; failed {
@@ -289,18 +293,18 @@ func (h *Health) pause() {
 
 // adopt merges the record of the store into rec, and returns what the store is to have, and
 // whether it lacks that.
-func (h *Health) adopt(rec *healthRecord, stored webhookcfg.Delivery) (d webhookcfg.Delivery, lacking bool) {
+func (h *Health) adopt(rec *healthRecord, stored Record) (r Record, lacking bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if sameSecond(stored.Since, rec.Since) {
-		rec.Delivery = merge(stored, rec.Delivery, h.stopAfter/2)
+		rec.Record = merge(stored, rec.Record, h.stopAfter/2)
 	}
-	rec.stored, d = rec.Delivery, rec.Delivery
-	if isStop(d) && sameSecond(stored.Since, d.Since) {
+	rec.stored, r = rec.Record, rec.Record
+	if r.Stopped && sameSecond(stored.Since, r.Since) {
 		// A later failure may have overwritten the stop, and is not replaced by an earlier one.
-		d.LastFailure = latest(d.LastFailure, stored.LastFailure)
+		r.LastFailure = latest(r.LastFailure, stored.LastFailure)
 	}
-	return d, isNews(d, stored)
+	return r, isNews(r, stored)
 }
 
 // endSync ends a sync. After one that failed there is none until the interval is over.

@@ -39,7 +39,7 @@ func newLoop(t *testing.T) *loop {
 	l.receiver = newReceiver(t, false, func(w http.ResponseWriter, r *http.Request) { (*l.respond.Load())(w, r) })
 	st, health := store.NewMemory(), newHealth(t, nil, nil)
 	h, err := webhookcfg.NewHandler(st, acmeOnly{}, &webhookcfg.Options{
-		Policy: egress.Development(), Reads: true, Deliveries: health,
+		Policy: egress.Development(), Reads: true, DeliveryStatus: health.Status,
 		Now: func() time.Time { return *l.now.Load() },
 	})
 	if err != nil {

@@ -23,20 +23,20 @@ var errBroken = errors.New("broken on purpose")
 // healthStore is a HealthStore as a database would be: with times in whole seconds.
 type healthStore struct {
 	mu           sync.Mutex
-	saved        map[string]webhookcfg.Delivery
+	saved        map[string]deliver.Record
 	loads, saves int
 	// load and save, if not nil, are called first, without the lock.
 	load, save func(ctx context.Context) error
 }
 
-func (s *healthStore) LoadDelivery(ctx context.Context, client string, scope webhookcfg.Scope) (webhookcfg.Delivery, error) {
+func (s *healthStore) LoadDelivery(ctx context.Context, client string, scope webhookcfg.Scope) (deliver.Record, error) {
 	s.mu.Lock()
 	s.loads++
 	fault := s.load
 	s.mu.Unlock()
 	if fault != nil {
 		if err := fault(ctx); err != nil {
-			return webhookcfg.Delivery{}, err
+			return deliver.Record{}, err
 		}
 	}
 	s.mu.Lock()
@@ -44,7 +44,7 @@ func (s *healthStore) LoadDelivery(ctx context.Context, client string, scope web
 	return s.saved[client+" "+scope.String()], nil
 }
 
-func (s *healthStore) SaveDelivery(ctx context.Context, client string, scope webhookcfg.Scope, d webhookcfg.Delivery) error {
+func (s *healthStore) SaveDelivery(ctx context.Context, client string, scope webhookcfg.Scope, d deliver.Record) error {
 	s.mu.Lock()
 	s.saves++
 	fault := s.save
@@ -57,11 +57,11 @@ func (s *healthStore) SaveDelivery(ctx context.Context, client string, scope web
 	for _, at := range []*time.Time{&d.Since, &d.LastSuccess, &d.LastFailure, &d.FirstFailure} {
 		*at = at.Round(0).UTC().Truncate(time.Second)
 	}
-	latest := func(d webhookcfg.Delivery) int64 { return max(d.LastSuccess.Unix(), d.LastFailure.Unix()) }
+	latest := func(d deliver.Record) int64 { return max(d.LastSuccess.Unix(), d.LastFailure.Unix()) }
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.saved == nil {
-		s.saved = map[string]webhookcfg.Delivery{}
+		s.saved = map[string]deliver.Record{}
 	}
 	if key := client + " " + scope.String(); latest(d) >= latest(s.saved[key]) {
 		s.saved[key] = d
@@ -116,7 +116,7 @@ func (p process) record(outcome deliver.Outcome, reason deliver.Reason) {
 // state returns what a client reads.
 func (p process) state(t *testing.T) string {
 	t.Helper()
-	d, err := p.Delivery(t.Context(), "acme", "e1", p.hook)
+	d, err := p.Status(t.Context(), "acme", "e1", p.hook)
 	if err != nil {
 		t.Error(err)
 	}
@@ -266,8 +266,8 @@ func TestHealthStoreRead(t *testing.T) {
 		failed := time.Now()
 		time.Sleep(10 * time.Second)
 		a.send(deliver.Delivered, "")
-		d, err := a.Delivery(t.Context(), "acme", "e1", a.hook)
-		if err != nil || d.State != webhookcfg.DeliveryOK || !d.LastSuccess.Equal(time.Now()) || d.LastFailure.Unix() != failed.Unix() {
+		d, err := a.Status(t.Context(), "acme", "e1", a.hook)
+		if err != nil || d.State != "ok" || !d.LastSuccess.Equal(time.Now()) || d.LastFailure.Unix() != failed.Unix() {
 			t.Errorf("%+v, %v", d, err)
 		}
 	})
@@ -358,9 +358,9 @@ func TestHealthStoreSuccessElsewhere(t *testing.T) {
 			time.Sleep(5 * time.Second)
 			step.send(step.outcome, step.reason)
 		}
-		d, err := b.Delivery(t.Context(), "acme", "e1", b.hook)
-		if err != nil || d.State != webhookcfg.DeliveryFailing || !d.FirstFailure.After(d.LastSuccess) {
-			t.Errorf("%+v, %v", d, err)
+		r, err := b.Load(t.Context(), "acme", "e1", b.hook)
+		if err != nil || r.Stopped || r.Reason != deliver.ReasonStatus || !r.FirstFailure.After(r.LastSuccess) {
+			t.Errorf("%+v, %v", r, err)
 		}
 	})
 }
@@ -411,7 +411,7 @@ func TestHealthStoreFailures(t *testing.T) {
 				if tt.load != nil {
 					ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 					defer cancel()
-					if _, err := p.Delivery(ctx, "acme", "e1", p.hook); !errors.Is(err, errBroken) && !errors.Is(err, context.DeadlineExceeded) {
+					if _, err := p.Status(ctx, "acme", "e1", p.hook); !errors.Is(err, errBroken) && !errors.Is(err, context.DeadlineExceeded) {
 						t.Errorf("a read has the error %v", err)
 					}
 				}
@@ -453,7 +453,7 @@ func TestHealthStoreContext(t *testing.T) {
 		t.Error("the stop was lost with the caller")
 	}
 	st.fail(func(ctx context.Context) error { return ctx.Err() }, nil)
-	if _, err := p.Delivery(ctx, "acme", "e1", p.hook); !errors.Is(err, context.Canceled) {
+	if _, err := p.Status(ctx, "acme", "e1", p.hook); !errors.Is(err, context.Canceled) {
 		t.Errorf("a read has the error %v", err)
 	}
 }

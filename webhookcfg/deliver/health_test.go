@@ -62,19 +62,23 @@ func (s send) record(h *deliver.Health, hook webhookcfg.Webhook) {
 func describe(t testing.TB, h *deliver.Health, entity string, hook webhookcfg.Webhook) string {
 	t.Helper()
 	reason, stopped := h.Stopped(t.Context(), "acme", entity, hook)
-	d, err := h.Delivery(t.Context(), "acme", entity, hook)
+	d, err := h.Status(t.Context(), "acme", entity, hook)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := h.Load(t.Context(), "acme", entity, hook)
 	if err != nil {
 		t.Fatal(err)
 	}
 	var b strings.Builder
-	b.WriteString(cmp.Or(d.State.String(), "unknown"))
-	if d.Reason != 0 {
-		fmt.Fprintf(&b, " %v", d.Reason)
+	b.WriteString(cmp.Or(d.State, "unknown"))
+	if d.Reason != "" {
+		fmt.Fprintf(&b, " %s", d.Reason)
 	}
 	for _, field := range []struct {
 		name string
 		at   time.Time
-	}{{"success", d.LastSuccess}, {"failure", d.LastFailure}, {"first", d.FirstFailure}} {
+	}{{"success", d.LastSuccess}, {"failure", d.LastFailure}, {"first", r.FirstFailure}} {
 		if !field.at.IsZero() {
 			fmt.Fprintf(&b, ", %s %v", field.name, field.at.Sub(epoch).Seconds())
 		}
@@ -241,8 +245,8 @@ func TestHealthScopes(t *testing.T) {
 		{"other", "e3", webhookcfg.SourceOverride, false},
 	} {
 		_, stopped := h.Stopped(t.Context(), tt.client, tt.entity, hook(tt.source))
-		d, err := h.Delivery(t.Context(), tt.client, tt.entity, hook(tt.source))
-		if stopped != tt.stopped || (d.State == webhookcfg.DeliveryStopped) != tt.stopped || err != nil {
+		d, err := h.Status(t.Context(), tt.client, tt.entity, hook(tt.source))
+		if stopped != tt.stopped || (d.State == "stopped") != tt.stopped || err != nil {
 			t.Errorf("%s %s %v: stopped %v, shown as %q, error %v", tt.client, tt.entity, tt.source, stopped, d.State, err)
 		}
 	}
@@ -256,7 +260,7 @@ func TestHealthReadsChangeNothing(t *testing.T) {
 	override := base(0)
 	override.Source = webhookcfg.SourceOverride
 	for _, hook := range []webhookcfg.Webhook{base(-5), base(5), override} {
-		if d, err := h.Delivery(t.Context(), "acme", "e2", hook); d != (webhookcfg.Delivery{}) || err != nil {
+		if d, err := h.Status(t.Context(), "acme", "e2", hook); d != (webhookcfg.DeliveryStatus{}) || err != nil {
 			t.Errorf("%v: %+v, %v", hook.Source, d, err)
 		}
 	}
@@ -276,9 +280,9 @@ func TestHealthMemory(t *testing.T) {
 	}
 	var known []int
 	for i := range 10 {
-		if d, err := h.Delivery(t.Context(), "acme", fmt.Sprint("e", i), hook); err != nil {
+		if d, err := h.Status(t.Context(), "acme", fmt.Sprint("e", i), hook); err != nil {
 			t.Error(err)
-		} else if d.State == webhookcfg.DeliveryOK {
+		} else if d.State == "ok" {
 			known = append(known, i)
 		}
 	}
@@ -441,7 +445,7 @@ func TestHealthConcurrency(t *testing.T) {
 				result := deliver.Result{Outcome: r.outcome, Reason: r.reason, Webhook: hook}
 				h.Stopped(t.Context(), "acme", entity(r.webhook), hook)
 				h.Record(t.Context(), "acme", entity(r.webhook), result, epoch.Add(seconds(r.at)))
-				if _, err := h.Delivery(t.Context(), "acme", entity(r.webhook), hook); err != nil {
+				if _, err := h.Status(t.Context(), "acme", entity(r.webhook), hook); err != nil {
 					t.Error(err)
 				}
 			}
@@ -458,7 +462,7 @@ func TestHealthConcurrency(t *testing.T) {
 				gone = r.at
 			}
 		}
-		d, err := h.Delivery(t.Context(), "acme", entity(webhook), hook)
+		d, err := h.Status(t.Context(), "acme", entity(webhook), hook)
 		if err != nil {
 			t.Fatal(err)
 		}

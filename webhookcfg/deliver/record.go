@@ -6,42 +6,68 @@ import (
 	"example.com/go-webhookcfg/webhookcfg"
 )
 
-// deliveryOf returns what a result, of a Send that ended at a time, says of its webhook; the
-// zero Delivery if it says nothing.
-func deliveryOf(r Result, at time.Time) webhookcfg.Delivery {
-	d := webhookcfg.Delivery{Since: r.Webhook.Since, State: webhookcfg.DeliveryFailing, LastFailure: at, FirstFailure: at}
-	switch {
-	case r.Outcome == Delivered:
-		return webhookcfg.Delivery{Since: r.Webhook.Since, State: webhookcfg.DeliveryOK, LastSuccess: at}
-	case r.Reason == ReasonGone:
-		d.Reason = webhookcfg.ReasonGone
-		if mayStop(r, at) {
-			d.State = webhookcfg.DeliveryStopped
-		}
-	case r.Reason == ReasonPolicy:
-		d.State, d.Reason = webhookcfg.DeliveryStopped, webhookcfg.ReasonRefused
-		d.FirstFailure = time.Time{} // nothing was attempted
-	case r.Outcome == Failed:
-		d.Reason = deliveryReason(r.Reason)
-	default:
-		return webhookcfg.Delivery{}
-	}
-	return d
+// Record is what a [Health] knows of the deliveries to one webhook as it was set. The zero
+// value means that nothing is known.
+type Record struct {
+	// Since is [webhookcfg.Webhook.Since] of the webhook. The record says nothing of what
+	// the client had set before, nor of what it set later.
+	Since time.Time
+	// Reason is why the last delivery failed, or why the webhook was stopped; "" if the
+	// last delivery succeeded.
+	Reason Reason
+	// Stopped is true if nothing is sent until the webhook is set again.
+	Stopped bool
+	// LastSuccess is the time of the last success; zero if there was none.
+	LastSuccess time.Time
+	// LastFailure is the time of the last failure; zero if there was none.
+	LastFailure time.Time
+	// FirstFailure is the time of the first failure in the present series of failures, with
+	// no success in between; zero if there is no such series.
+	FirstFailure time.Time
 }
 
-// deliveryReason returns the word for a reason in a read. Those without a response share one,
-// as in the response to a set: the difference would disclose what listens where.
-func deliveryReason(r Reason) webhookcfg.DeliveryReason {
-	switch r {
-	case ReasonRedirect:
-		return webhookcfg.ReasonRedirect
-	case ReasonThrottled:
-		return webhookcfg.ReasonThrottled
-	case ReasonStatus:
-		return webhookcfg.ReasonStatus
-	default:
-		return webhookcfg.ReasonUnreachable
+// newRecord returns what a result, of a Send that ended at a time, says of its webhook; the
+// zero Record if it says nothing.
+func newRecord(r Result, at time.Time) Record {
+	failure := Record{Since: r.Webhook.Since, Reason: r.Reason, LastFailure: at, FirstFailure: at}
+	switch {
+	case r.Outcome == Delivered:
+		return Record{Since: r.Webhook.Since, LastSuccess: at}
+	case r.Reason == ReasonGone:
+		failure.Stopped = mayStop(r, at)
+	case r.Reason == ReasonPolicy:
+		failure.FirstFailure = time.Time{} // nothing was attempted
+	case r.Outcome != Failed:
+		return Record{}
 	}
+	return failure
+}
+
+// status returns what a client may read. A refusal of the policy is shown as a stop, but is
+// none: the policy itself decides at every attempt.
+func (r Record) status() webhookcfg.DeliveryStatus {
+	status := webhookcfg.DeliveryStatus{Reason: r.Reason.Public(), LastSuccess: r.LastSuccess, LastFailure: r.LastFailure}
+	switch {
+	case !r.isKnown():
+		return webhookcfg.DeliveryStatus{}
+	case r.Reason == "":
+		status.State = "ok"
+	case r.isFailing():
+		status.State = "failing"
+	default:
+		status.State = "stopped"
+	}
+	return status
+}
+
+func (r Record) isKnown() bool { return !r.LastSuccess.IsZero() || !r.LastFailure.IsZero() }
+
+// isFailing reports whether the last attempt failed, and others follow.
+func (r Record) isFailing() bool { return !r.Stopped && r.Reason != "" && r.Reason != ReasonPolicy }
+
+// isExpired reports whether all deliveries failed for a time.
+func (r Record) isExpired(stopAfter time.Duration) bool {
+	return r.isFailing() && r.LastFailure.Sub(r.FirstFailure) >= stopAfter
 }
 
 // mayStop reports whether a result may stop its webhook: only if the second in which that was
@@ -52,52 +78,41 @@ func mayStop(r Result, at time.Time) bool {
 	return !since.IsZero() && since.Unix() < start.Unix()
 }
 
-// isStop reports whether nothing is to be sent. A refusal of the policy is not a stop, even
-// if it is shown as one: the policy itself decides at every attempt.
-func isStop(d webhookcfg.Delivery) bool {
-	return d.State == webhookcfg.DeliveryStopped && d.Reason != webhookcfg.ReasonRefused
-}
-
-// isExpired reports whether all deliveries failed for a time.
-func isExpired(d webhookcfg.Delivery, stopAfter time.Duration) bool {
-	return d.State == webhookcfg.DeliveryFailing && d.LastFailure.Sub(d.FirstFailure) >= stopAfter
-}
-
 // merge returns what two records of one webhook say together. Results arrive late, and the
 // records of other processes at any time, so the later one has the last word, whichever is
 // known first, and b among equals. But only a success ends a stop: a process that does not
 // know of the stop may fail later. Times are compared in whole seconds, as stores keep them.
-func merge(a, b webhookcfg.Delivery, maxSilence time.Duration) webhookcfg.Delivery {
+func merge(a, b Record, maxSilence time.Duration) Record {
 	switch {
-	case a.State == webhookcfg.DeliveryUnknown:
+	case !a.isKnown():
 		return b
-	case b.State == webhookcfg.DeliveryUnknown:
+	case !b.isKnown():
 		return a
 	case isLater(latest(a.LastSuccess, a.LastFailure), latest(b.LastSuccess, b.LastFailure)):
 		a, b = b, a
 	}
 	success, failure := latest(a.LastSuccess, b.LastSuccess), latest(a.LastFailure, b.LastFailure)
-	if isStop(a) && !isStop(b) && !isLater(success, a.LastFailure) {
+	if a.Stopped && !b.Stopped && !isLater(success, a.LastFailure) {
 		b, failure = a, a.LastFailure
 	}
 	b.LastSuccess, b.LastFailure = success, failure
-	if b.State == webhookcfg.DeliveryFailing {
+	if b.isFailing() {
 		b.FirstFailure = firstFailure(a, b, maxSilence)
 	}
 	return b
 }
 
-// isNews reports whether a store that has the record b lacks something of a. Another state
-// comes with another reason or a later time.
-func isNews(a, b webhookcfg.Delivery) bool {
-	return a.State != webhookcfg.DeliveryUnknown &&
+// isNews reports whether a store that has the record b lacks something of a. A stop comes with
+// another reason or a later time.
+func isNews(a, b Record) bool {
+	return a.isKnown() &&
 		(a.Reason != b.Reason || !sameSecond(a.Since, b.Since) ||
 			isLater(a.LastSuccess, b.LastSuccess) || isLater(a.LastFailure, b.LastFailure))
 }
 
 // firstFailure returns the first failure of the series with which b ends, if a is the record
 // before.
-func firstFailure(a, b webhookcfg.Delivery, maxSilence time.Duration) time.Time {
+func firstFailure(a, b Record, maxSilence time.Duration) time.Time {
 	first := b.FirstFailure
 	if isLater(b.LastSuccess, first) {
 		first = b.LastFailure // it succeeded in between

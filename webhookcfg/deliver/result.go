@@ -90,8 +90,8 @@ const (
 	ReasonExpired Reason = "expired"
 )
 
-// Public returns the word for r that a client may see, one of those of
-// [webhookcfg.DeliveryReason]; "" if r says nothing about the client's webhook. All ways in
+// Public returns the word for r that a client may see, as in
+// [webhookcfg.DeliveryStatus]; "" if r says nothing about the client's webhook. All ways in
 // which a receiver cannot be reached share a word, as in the response to a set: the
 // difference would allow clients to scan networks and ports.
 func (r Reason) Public() string {

@@ -12,22 +12,26 @@ import (
 	"example.com/go-webhookcfg/webhookcfg/egress"
 )
 
+var (
+	deliveryStates  = []string{"ok", "failing", "stopped"}
+	deliveryReasons = []string{"", "unreachable", "redirect", "throttled", "status", "gone", "refused", "expired"}
+)
+
 // deliveries returns each state with each reason in turn, and then starts again.
 type deliveries struct{ calls int }
 
-func (d *deliveries) Delivery(_ context.Context, _, _ string, hook webhookcfg.Webhook) (webhookcfg.Delivery, error) {
-	states, reasons := int(webhookcfg.DeliveryStopped), int(webhookcfg.ReasonExpired)
-	delivery := webhookcfg.Delivery{
-		Since:       hook.Since,
-		State:       webhookcfg.DeliveryState(1 + d.calls%states),
-		Reason:      webhookcfg.DeliveryReason(d.calls / states % (reasons + 1)),
+func (d *deliveries) status(context.Context, string, string, webhookcfg.Webhook) (webhookcfg.DeliveryStatus, error) {
+	states, reasons := len(deliveryStates), len(deliveryReasons)
+	status := webhookcfg.DeliveryStatus{
+		State:       deliveryStates[d.calls%states],
+		Reason:      deliveryReasons[d.calls/states%reasons],
 		LastSuccess: noon.Add(time.Hour),
 	}
-	if delivery.State != webhookcfg.DeliveryOK {
-		delivery.LastFailure = noon.Add(2 * time.Hour)
+	if status.State != "ok" {
+		status.LastFailure = noon.Add(2 * time.Hour)
 	}
 	d.calls++
-	return delivery, nil
+	return status, nil
 }
 
 // serveDeliveries serves a handler with a webhook for every entity of a client.
@@ -39,7 +43,7 @@ func serveDeliveries(t *testing.T) (base string) {
 	if err := st.Apply(t.Context(), set); err != nil {
 		t.Fatal(err)
 	}
-	o.Deliveries = &deliveries{}
+	o.DeliveryStatus = new(deliveries).status
 	return serve(t, st, o)
 }
 
@@ -48,7 +52,7 @@ func serveDeliveries(t *testing.T) (base string) {
 func readDeliveries(t *testing.T, transport http.RoundTripper, last func() exchange) (bodies string, violations int) {
 	t.Helper()
 	base := serveDeliveries(t)
-	for i := range int(webhookcfg.DeliveryStopped) * int(webhookcfg.ReasonExpired+1) {
+	for i := range len(deliveryStates) * len(deliveryReasons) {
 		target := []string{configure, variant}[i%2] + "/e1"
 		q := request{name: "read of a delivery", method: "GET", target: target, client: acme}
 		if got := q.send(t, transport, base); got != "200" {

@@ -62,7 +62,7 @@ func newReplica(t *testing.T, path string) *replica {
 		t.Fatal(err)
 	}
 	handler, err := webhookcfg.NewHandler(st, clients, &webhookcfg.Options{
-		Policy: egress.Development(), ProbeMode: webhookcfg.ProbeOff, Reads: true, Deliveries: health,
+		Policy: egress.Development(), ProbeMode: webhookcfg.ProbeOff, Reads: true, DeliveryStatus: health.Status,
 	})
 	if err != nil {
 		t.Fatal(err)

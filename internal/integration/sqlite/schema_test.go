@@ -16,6 +16,7 @@ import (
 
 	"example.com/go-webhookcfg/store/sqlstore"
 	"example.com/go-webhookcfg/webhookcfg"
+	"example.com/go-webhookcfg/webhookcfg/deliver"
 	"modernc.org/sqlite"
 )
 
@@ -117,7 +118,7 @@ func callAll(t *testing.T, s *sqlstore.Store) error {
 	_, err = s.Changes(ctx, "")
 	errs = append(errs, err)
 	_, err = s.LoadDelivery(ctx, "c", webhookcfg.All())
-	errs = append(errs, err, s.SaveDelivery(ctx, "c", webhookcfg.Entity("e1"), webhookcfg.Delivery{LastSuccess: time.Now()}))
+	errs = append(errs, err, s.SaveDelivery(ctx, "c", webhookcfg.Entity("e1"), deliver.Record{LastSuccess: time.Now()}))
 	_, err = s.Sweep(ctx, 10)
 	for _, err := range append(errs, err) {
 		if errors.Is(err, sqlstore.ErrOutcomeUnknown) {

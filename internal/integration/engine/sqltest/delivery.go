@@ -14,6 +14,7 @@ import (
 
 	"example.com/go-webhookcfg/store/sqlstore"
 	"example.com/go-webhookcfg/webhookcfg"
+	"example.com/go-webhookcfg/webhookcfg/deliver"
 	"golang.org/x/sync/errgroup"
 )
 
@@ -29,7 +30,7 @@ func (e Engine) deliveries(t *testing.T) {
 	SweepsDeliveries(t, open())
 	t.Run("rows", func(t *testing.T) {
 		st := open()
-		d := webhookcfg.Delivery{State: webhookcfg.DeliveryOK, LastSuccess: time.Unix(1, 0)}
+		d := deliver.Record{LastSuccess: time.Unix(1, 0)}
 		if err := errors.Join(st.Apply(t.Context(), anyChange("acme", 1)), st.SaveDelivery(t.Context(), "acme", webhookcfg.All(), d)); err != nil {
 			t.Fatal(err)
 		}
@@ -37,7 +38,7 @@ func (e Engine) deliveries(t *testing.T) {
 		if err := st.SaveDelivery(t.Context(), "acme", webhookcfg.All(), d); err != nil {
 			t.Errorf("a save during a change: %v", err)
 		}
-		if got, err := st.LoadDelivery(t.Context(), "acme", webhookcfg.All()); err != nil || got.State != d.State {
+		if got, err := st.LoadDelivery(t.Context(), "acme", webhookcfg.All()); err != nil || !got.LastSuccess.Equal(d.LastSuccess) {
 			t.Errorf("a load during a change: %+v, %v", got, err)
 		}
 		unlock()
@@ -57,7 +58,7 @@ func (e Engine) deliveries(t *testing.T) {
 
 // savedDuringSweep checks that a sweep which waits for a row keeps it if it was saved meanwhile.
 func (e Engine) savedDuringSweep(t *testing.T, admin *sql.DB, st *sqlstore.Store, name string) {
-	old := webhookcfg.Delivery{State: webhookcfg.DeliveryOK, LastSuccess: time.Unix(1, 0)}
+	old := deliver.Record{LastSuccess: time.Unix(1, 0)}
 	if err := st.SaveDelivery(t.Context(), "saved", webhookcfg.All(), old); err != nil {
 		t.Fatal(err)
 	}
@@ -80,7 +81,7 @@ func (e Engine) savedDuringSweep(t *testing.T, admin *sql.DB, st *sqlstore.Store
 	if err := errors.Join(tx.Commit(), <-swept); err != nil {
 		t.Error(err)
 	}
-	if d, err := st.LoadDelivery(t.Context(), "saved", webhookcfg.All()); err != nil || d.State != old.State {
+	if d, err := st.LoadDelivery(t.Context(), "saved", webhookcfg.All()); err != nil || !d.LastSuccess.Equal(old.LastSuccess) {
 		t.Errorf("after the sweep: %+v, %v", d, err)
 	}
 }
@@ -134,23 +135,29 @@ func deliveryKeys() (keys []deliveryKey) {
 	return keys
 }
 
-func latest(d webhookcfg.Delivery) int64 { return max(d.LastSuccess.Unix(), d.LastFailure.Unix()) }
+func latest(d deliver.Record) int64 { return max(d.LastSuccess.Unix(), d.LastFailure.Unix()) }
 
-func anyDelivery() webhookcfg.Delivery {
+// deliveryReasons are the reasons that a record may have.
+var deliveryReasons = []deliver.Reason{
+	"", deliver.ReasonUnreachable, deliver.ReasonRedirect, deliver.ReasonThrottled,
+	deliver.ReasonStatus, deliver.ReasonGone, deliver.ReasonPolicy, deliver.ReasonExpired,
+}
+
+func anyDelivery() deliver.Record {
 	moment := func() time.Time {
 		if rand.IntN(4) == 0 {
 			return time.Time{}
 		}
 		return time.Unix(time.Now().Unix()+rand.Int64N(10), rand.Int64N(1e9))
 	}
-	return webhookcfg.Delivery{
-		Since: moment(), State: webhookcfg.DeliveryState(rand.IntN(4)), Reason: webhookcfg.DeliveryReason(rand.IntN(8)),
+	return deliver.Record{
+		Since: moment(), Stopped: rand.IntN(2) > 0, Reason: deliveryReasons[rand.IntN(len(deliveryReasons))],
 		LastSuccess: moment(), LastFailure: moment(), FirstFailure: moment(),
 	}
 }
 
 // inSeconds returns a delivery as it is loaded.
-func inSeconds(d webhookcfg.Delivery) webhookcfg.Delivery {
+func inSeconds(d deliver.Record) deliver.Record {
 	for _, at := range []*time.Time{&d.Since, &d.LastSuccess, &d.LastFailure, &d.FirstFailure} {
 		*at = time.Unix(at.Unix(), 0).UTC()
 	}
@@ -160,7 +167,7 @@ func inSeconds(d webhookcfg.Delivery) webhookcfg.Delivery {
 // randomDeliveries compares random loads and saves through any of the stores with a map.
 func randomDeliveries(t *testing.T, stores []*sqlstore.Store) {
 	const calls = 1500
-	keys, want := deliveryKeys(), make(map[deliveryKey]webhookcfg.Delivery)
+	keys, want := deliveryKeys(), make(map[deliveryKey]deliver.Record)
 	for range calls {
 		key, st := keys[rand.IntN(len(keys))], stores[rand.IntN(len(stores))]
 		if rand.IntN(3) > 0 {
@@ -192,10 +199,10 @@ func randomDeliveries(t *testing.T, stores []*sqlstore.Store) {
 func concurrentDeliveries(t *testing.T, stores []*sqlstore.Store) {
 	const rounds, saves = 5, 30
 	base := time.Now().Unix()
-	at := func(n int) webhookcfg.Delivery {
+	at := func(n int) deliver.Record {
 		moment := time.Unix(base+int64(n), 0).UTC()
-		return webhookcfg.Delivery{
-			Since: moment, State: webhookcfg.DeliveryState(n % 4), Reason: webhookcfg.DeliveryReason(n % 8),
+		return deliver.Record{
+			Since: moment, Stopped: n%2 > 0, Reason: deliveryReasons[n%len(deliveryReasons)],
 			LastSuccess: moment.Add(-time.Second), LastFailure: moment, FirstFailure: moment.Add(-time.Minute),
 		}
 	}
@@ -240,7 +247,7 @@ func SweepsDeliveries(t *testing.T, st *sqlstore.Store) {
 	const many, day = 600, 24 * time.Hour
 	now := time.Now()
 	save := func(ctx context.Context, n int, at time.Time) error {
-		return st.SaveDelivery(ctx, "expiring", webhookcfg.Entity(fmt.Sprint("e", n)), webhookcfg.Delivery{State: webhookcfg.DeliveryOK, LastSuccess: at})
+		return st.SaveDelivery(ctx, "expiring", webhookcfg.Entity(fmt.Sprint("e", n)), deliver.Record{LastSuccess: at})
 	}
 	if _, err := st.Sweep(t.Context(), math.MaxInt); err != nil { // what other tests left behind
 		t.Fatal(err)
@@ -278,7 +285,7 @@ func SweepsDeliveries(t *testing.T, st *sqlstore.Store) {
 			continue
 		}
 		d, err := st.LoadDelivery(t.Context(), "expiring", webhookcfg.Entity(fmt.Sprint("e", n)))
-		if kept := n < saved || n == many; err != nil || (d.State == webhookcfg.DeliveryOK) != kept {
+		if kept := n < saved || n == many; err != nil || !d.LastSuccess.IsZero() != kept {
 			t.Errorf("delivery %d after the sweeps: %+v, %v", n, d, err)
 		}
 	}

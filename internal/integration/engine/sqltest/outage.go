@@ -13,6 +13,7 @@ import (
 	"example.com/go-webhookcfg/internal/integration/outage"
 	"example.com/go-webhookcfg/store/sqlstore"
 	"example.com/go-webhookcfg/webhookcfg"
+	"example.com/go-webhookcfg/webhookcfg/deliver"
 )
 
 // outages tests temporary outages, from which the store recovers by itself.
@@ -93,7 +94,7 @@ func Calls(st *sqlstore.Store) map[string]func(context.Context) error {
 		"sweep":     func(ctx context.Context) error { _, err := st.Sweep(ctx, 10); return err },
 		"load":      func(ctx context.Context) error { _, err := st.LoadDelivery(ctx, "acme", webhookcfg.All()); return err },
 		"save": func(ctx context.Context) error {
-			return st.SaveDelivery(ctx, "acme", webhookcfg.Entity("e1"), webhookcfg.Delivery{State: webhookcfg.DeliveryOK, LastSuccess: time.Now()})
+			return st.SaveDelivery(ctx, "acme", webhookcfg.Entity("e1"), deliver.Record{LastSuccess: time.Now()})
 		},
 		"migrate": st.Migrate,
 	}
