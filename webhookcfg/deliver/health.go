@@ -80,7 +80,8 @@ const hangPause = 10 * time.Second
 // its time. If the HealthStore fails, messages are sent as if it were not there; once it has
 // hung for two seconds, all are for the next ten.
 //
-// Health is safe for concurrent use and has no goroutine.
+// A nil Health records nothing, shows nothing and stops nothing. Health is safe for concurrent
+// use and has no goroutine.
 type Health struct {
 	store     HealthStore
 	stopAfter time.Duration
@@ -145,6 +146,9 @@ type healthRecord struct {
 // Status returns how the deliveries to the webhook in effect for an entity go. Pass it as
 // [webhookcfg.Options.DeliveryStatus]. The error is the HealthStore's.
 func (h *Health) Status(ctx context.Context, client, entity string, hook webhookcfg.Webhook) (webhookcfg.DeliveryStatus, error) {
+	if h == nil {
+		return webhookcfg.DeliveryStatus{}, nil
+	}
 	r, err := h.load(ctx, client, entity, hook)
 	return r.status(), err
 }
@@ -176,6 +180,9 @@ func (h *Health) load(ctx context.Context, client, entity string, hook webhookcf
 
 // stopped reports whether the webhook in effect for an entity was stopped, and why.
 func (h *Health) stopped(ctx context.Context, client, entity string, hook webhookcfg.Webhook) (Reason, bool) {
+	if h == nil {
+		return "", false
+	}
 	key, ok := newHealthKey(client, entity, hook.Source)
 	if !ok {
 		return "", false
@@ -200,6 +207,9 @@ func (h *Health) add(key healthKey, since time.Time) *healthRecord {
 
 // record records the result of a Send that ended at a time.
 func (h *Health) record(ctx context.Context, client, entity string, r Result, at time.Time) {
+	if h == nil {
+		return
+	}
 	key, ok := newHealthKey(client, entity, r.Webhook.Source)
 	news := newRecord(r, at)
 	if !ok || !news.isKnown() {

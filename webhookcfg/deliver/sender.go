@@ -159,9 +159,7 @@ func (s *Sender) Send(ctx context.Context, client, entity string, m Message) Res
 	start := time.Now()
 	r := s.send(ctx, client, entity, m)
 	r.Duration = time.Since(start)
-	if s.options.Health != nil && !r.Webhook.URL.IsZero() {
-		s.options.Health.record(ctx, client, entity, r, start.Add(r.Duration))
-	}
+	s.options.Health.record(ctx, client, entity, r, start.Add(r.Duration))
 	if s.options.OnResult != nil {
 		s.options.OnResult(ctx, client, entity, m.ID, r)
 	}
@@ -185,11 +183,9 @@ func (s *Sender) send(ctx context.Context, client, entity string, m Message) Res
 	if hook.URL.IsZero() {
 		return Result{Outcome: Undeliverable, Reason: ReasonNoWebhook, Webhook: hook}
 	}
-	if s.options.Health != nil {
-		if reason, stopped := s.options.Health.stopped(ctx, client, entity, hook); stopped {
-			err := fmt.Errorf("deliver: webhook was stopped: %s", reason)
-			return Result{Outcome: Undeliverable, Reason: ReasonStopped, Webhook: hook, Err: err}
-		}
+	if reason, stopped := s.options.Health.stopped(ctx, client, entity, hook); stopped {
+		err := fmt.Errorf("deliver: webhook was stopped: %s", reason)
+		return Result{Outcome: Undeliverable, Reason: ReasonStopped, Webhook: hook, Err: err}
 	}
 	r := s.deliver(ctx, client, hook.URL, m)
 	r.Webhook = hook

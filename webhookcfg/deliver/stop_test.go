@@ -78,6 +78,25 @@ func TestStop(t *testing.T) {
 	}
 }
 
+// TestNilHealth: a nil Health is off, also for the handler.
+func TestNilHealth(t *testing.T) {
+	var health *deliver.Health
+	r := newReceiver(t, false, status(http.StatusGone))
+	st := configured(t, r.URL)
+	s := newSender(t, st, keyring{deliver.GenerateKey()}, &deliver.Options{Health: health})
+	for range 2 {
+		check(t, "gone", s.Send(t.Context(), "acme", "e1", message), deliver.Undeliverable, deliver.ReasonGone)
+	}
+	hook, err := st.Resolve(t.Context(), "acme", "e1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	show := health.Status
+	if d, err := show(t.Context(), "acme", "e1", hook); d != (webhookcfg.DeliveryStatus{}) || err != nil {
+		t.Errorf("%+v, %v", d, err)
+	}
+}
+
 // TestNotStopped: a 410 within the second of the set may be that of a webhook that was set
 // earlier in it.
 func TestNotStopped(t *testing.T) {
