@@ -25,7 +25,7 @@ func (s *Sender) UnderWay() int {
 
 // Stopped reports whether Send would send nothing, and why.
 func (h *Health) Stopped(ctx context.Context, client, entity string, hook webhookcfg.Webhook) (Reason, bool) {
-	return h.stopped(ctx, client, entity, hook)
+	return h.syncStopped(ctx, client, entity, hook)
 }
 
 // Load returns the record of the webhook in effect.

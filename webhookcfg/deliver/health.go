@@ -178,8 +178,9 @@ func (h *Health) load(ctx context.Context, client, entity string, hook webhookcf
 	return merge(stored, known, h.stopAfter/2), nil
 }
 
-// stopped reports whether the webhook in effect for an entity was stopped, and why.
-func (h *Health) stopped(ctx context.Context, client, entity string, hook webhookcfg.Webhook) (Reason, bool) {
+// syncStopped reports whether the webhook in effect for an entity was stopped, and why, after
+// it exchanged the record with the HealthStore, if that is due.
+func (h *Health) syncStopped(ctx context.Context, client, entity string, hook webhookcfg.Webhook) (Reason, bool) {
 	if h == nil {
 		return "", false
 	}

@@ -183,7 +183,7 @@ func (s *Sender) send(ctx context.Context, client, entity string, m Message) Res
 	if hook.URL.IsZero() {
 		return Result{Outcome: Undeliverable, Reason: ReasonNoWebhook, Webhook: hook}
 	}
-	if reason, stopped := s.options.Health.stopped(ctx, client, entity, hook); stopped {
+	if reason, stopped := s.options.Health.syncStopped(ctx, client, entity, hook); stopped {
 		err := fmt.Errorf("deliver: webhook was stopped: %s", reason)
 		return Result{Outcome: Undeliverable, Reason: ReasonStopped, Webhook: hook, Err: err}
 	}
