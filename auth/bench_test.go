@@ -15,7 +15,7 @@ import (
 // comparison.
 func BenchmarkVerify(b *testing.B) {
 	const id = "client"
-	secret := auth.NewSecret()
+	secret := auth.GenerateSecret()
 	stored := sha256.Sum256([]byte(secret))
 	b.Run("bare", func(b *testing.B) {
 		b.ReportAllocs()

@@ -48,7 +48,7 @@
 // disabled in place of a hash, reserves an id without a secret; it has no other field
 // than owner.
 //
-// The kind sha256 is for generated secrets, such as those of [NewSecret]: a dictionary
+// The kind sha256 is for generated secrets, such as those of [GenerateSecret]: a dictionary
 // does not help to guess them. Any shell makes a file with one:
 //
 //	umask 077

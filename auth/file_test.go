@@ -325,7 +325,7 @@ func TestFileRefuses(t *testing.T) {
 }
 
 func TestSHA256Line(t *testing.T) {
-	for _, secret := range []string{auth.NewSecret(), "0123456789abcdef", "££££££££££££££££"} {
+	for _, secret := range []string{auth.GenerateSecret(), "0123456789abcdef", "££££££££££££££££"} {
 		if line, err := auth.SHA256Line("c", secret); err != nil || line != sha256Line("c", secret) {
 			t.Errorf("%q: got %q, %v", secret, line, err)
 		}

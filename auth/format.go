@@ -208,7 +208,7 @@ func (b builder) addLine(pos int, line string, marked bool) error {
 }
 
 // SHA256Line returns the line of a credential file that lets a client sign in with a
-// generated secret, such as one of [NewSecret]. It fails for an id or a secret that
+// generated secret, such as one of [GenerateSecret]. It fails for an id or a secret that
 // HTTP Basic cannot carry, and for a secret of less than 16 characters.
 func SHA256Line(id, secret string) (string, error) {
 	if err := checkNew(id, secret, minGenerated); err != nil {
@@ -253,7 +253,7 @@ func checkNew(id, secret string, minLen int) error {
 const maxName = 128
 
 // The minimum lengths of secrets, in characters. A plain SHA-256 is computed billions of
-// times per second, so only a random text withstands; 16 of the characters of [NewSecret]
+// times per second, so only a random text withstands; 16 of the characters of [GenerateSecret]
 // are 96 bits. The other one is the minimum of NIST SP 800-63B for any password.
 const (
 	minGenerated = 16

@@ -61,11 +61,11 @@ func newSalt() string {
 // secretBytes is 192 bits: 32 characters of base64 without padding.
 const secretBytes = 24
 
-// NewSecret returns a new secret of 192 random bits, 32 of the characters A-Z, a-z, 0-9,
+// GenerateSecret returns a new secret of 192 random bits, 32 of the characters A-Z, a-z, 0-9,
 // - and _: form-encoding, which RFC 6749 §2.3.1 requires before HTTP Basic, does not
 // change it. It starts with a letter or a digit, so that no program treats it as an
 // option.
-func NewSecret() string {
+func GenerateSecret() string {
 	var b [secretBytes]byte
 	for {
 		rand.Read(b[:]) // never fails

@@ -19,7 +19,7 @@ type Credential struct {
 	ID string
 	// Secrets returns the secrets that sign the client in, up to eight, so that a new
 	// one can be in use before the old one is removed; see [Secrets]. They should be
-	// generated, for example by [NewSecret], since their plain SHA-256 is stored, and
+	// generated, for example by [GenerateSecret], since their plain SHA-256 is stored, and
 	// have at least 16 characters. Nil means none.
 	Secrets func() []string
 	// Owner is the [webhookcfg.Client.ID] of the client; empty means ID. Several ids

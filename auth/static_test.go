@@ -198,12 +198,12 @@ func TestFunc(t *testing.T) {
 	}
 }
 
-func TestNewSecret(t *testing.T) {
+func TestGenerateSecret(t *testing.T) {
 	const alphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
-	seen, first := map[string]bool{}, auth.NewSecret()
+	seen, first := map[string]bool{}, auth.GenerateSecret()
 	var varies [32]bool
 	for range 1000 {
-		s := auth.NewSecret()
+		s := auth.GenerateSecret()
 		// 32 characters of 64 choices each are 192 bits.
 		if len(s) != 32 || strings.Trim(s, alphabet) != "" || strings.ContainsAny(s[:1], "-_") || seen[s] {
 			t.Fatalf("got %q", s)

@@ -106,7 +106,7 @@ func (o options) addSecret(command, id string, stdin io.Reader, stdout io.Writer
 
 func (o options) newSecret(id string, stdin io.Reader) (secret, line string, err error) {
 	if !o.human {
-		secret = auth.NewSecret()
+		secret = auth.GenerateSecret()
 		line, err = auth.SHA256Line(id, secret)
 		return secret, line, err
 	}

@@ -226,7 +226,7 @@ func openStore(name string, logger *slog.Logger, opened *closers) (webhookcfg.St
 // commands to try it with.
 func openClients(path string, logger *slog.Logger, opened *closers) (webhookcfg.CredentialVerifier, func(net.Addr) string, error) {
 	if path == "" {
-		id, secret := "client-"+rand.Text()[:8], auth.NewSecret()
+		id, secret := "client-"+rand.Text()[:8], auth.GenerateSecret()
 		created, err := auth.NewStatic(auth.Credential{ID: id, Secrets: auth.Secrets(secret)})
 		return created, func(at net.Addr) string { return commands(at, id, secret) }, err
 	}
