@@ -65,7 +65,7 @@
 //	store/sqlstore         → webhookcfg, webhookcfg/deliver, store/cache, internal/keylock, internal/redact
 //	store/etcdstore        → webhookcfg, store/cache, internal/keylock, internal/redact
 //	store/storetest        → webhookcfg, store/cache
-//	auth                   → webhookcfg, internal/lru, internal/ratelimit, internal/singleflight
+//	auth                   → webhookcfg, internal/lru, internal/ratelimit, internal/redact, internal/singleflight
 //	auth/authtest          → webhookcfg
 //	internal/oplog         → webhookcfg
 //	internal/oplog/faultfs → internal/oplog

@@ -34,9 +34,9 @@ func costOf(t *testing.T, w *auth.Work, v webhookcfg.CredentialVerifier, id, sec
 func TestRefusalsCostTheSame(t *testing.T) {
 	w := new(auth.Work)
 	v, err := auth.CountedStatic(w,
-		auth.Credential{ID: "one", Secrets: auth.Secrets(long("s1"))},
-		auth.Credential{ID: "three", Secrets: auth.Secrets(long("s1"), long("s2"), long("s3"))},
-		auth.Credential{ID: "gone", Secrets: auth.Secrets(long("s1"), long("s2"), long("s3"), long("s4")), Disabled: true},
+		auth.Credential{ID: "one", Secrets: secrets(long("s1"))},
+		auth.Credential{ID: "three", Secrets: secrets(long("s1"), long("s2"), long("s3"))},
+		auth.Credential{ID: "gone", Secrets: secrets(long("s1"), long("s2"), long("s3"), long("s4")), Disabled: true},
 	)
 	if err != nil {
 		t.Fatal(err)

@@ -22,9 +22,9 @@ import (
 func ExampleNewStatic() {
 	verifier, err := auth.NewStatic(
 		// Two secrets, while the client switches from one to the other.
-		auth.Credential{ID: "acme", Secrets: auth.Secrets("old-long-random-secret", "new-long-random-secret")},
+		auth.Credential{ID: "acme", Secrets: []auth.Secret{auth.NewSecret("old-long-random-secret"), auth.NewSecret("new-long-random-secret")}},
 		// A second id for the same owner, to replace the first one.
-		auth.Credential{ID: "acme-2", Secrets: auth.Secrets("another-long-random-secret"), Owner: "acme"},
+		auth.Credential{ID: "acme-2", Secrets: []auth.Secret{auth.NewSecret("another-long-random-secret")}, Owner: "acme"},
 	)
 	if err != nil {
 		log.Fatal(err)
@@ -45,7 +45,7 @@ func ExampleNewStatic() {
 // A function can call another service or, as here, change the result of a verifier: its
 // clients own configurations under names that the host chooses.
 func ExampleFunc() {
-	clients, err := auth.NewStatic(auth.Credential{ID: "acme", Secrets: auth.Secrets("a-long-random-secret")})
+	clients, err := auth.NewStatic(auth.Credential{ID: "acme", Secrets: []auth.Secret{auth.NewSecret("a-long-random-secret")}})
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -132,7 +132,7 @@ func ExampleNewLookup() {
 // The order matters: with the cache around the throttle, a client that has signed in is
 // not limited by guesses from the same address.
 func ExampleNewThrottle() {
-	clients, err := auth.NewStatic(auth.Credential{ID: "acme", Secrets: auth.Secrets("a-long-random-secret")})
+	clients, err := auth.NewStatic(auth.Credential{ID: "acme", Secrets: []auth.Secret{auth.NewSecret("a-long-random-secret")}})
 	if err != nil {
 		log.Fatal(err)
 	}

@@ -325,15 +325,15 @@ func TestFileRefuses(t *testing.T) {
 }
 
 func TestSHA256Line(t *testing.T) {
-	for _, secret := range []string{auth.GenerateSecret(), "0123456789abcdef", "££££££££££££££££"} {
-		if line, err := auth.SHA256Line("c", secret); err != nil || line != sha256Line("c", secret) {
+	for _, secret := range []string{auth.GenerateSecret().Reveal(), "0123456789abcdef", "££££££££££££££££"} {
+		if line, err := auth.SHA256Line("c", auth.NewSecret(secret)); err != nil || line != sha256Line("c", secret) {
 			t.Errorf("%q: got %q, %v", secret, line, err)
 		}
 	}
 }
 
 func TestLinesRefuse(t *testing.T) {
-	if line, err := auth.SHA256Line("c", "0123456789abcde"); err == nil || line != "" {
+	if line, err := auth.SHA256Line("c", auth.NewSecret("0123456789abcde")); err == nil || line != "" {
 		t.Errorf("SHA256Line of 15 characters: got %q, %v", line, err)
 	}
 	for _, tt := range []struct {
@@ -350,7 +350,7 @@ func TestLinesRefuse(t *testing.T) {
 		{"c", "£££££££", false},
 		{"c", "££££££££", true},
 	} {
-		if line, err := auth.SHA256Line(tt.id, tt.secret); err == nil || line != "" {
+		if line, err := auth.SHA256Line(tt.id, auth.NewSecret(tt.secret)); err == nil || line != "" {
 			t.Errorf("SHA256Line of %q and %q: got %q, %v", tt.id, tt.secret, line, err)
 		}
 		line, err := auth.CountedPBKDF2Line(new(auth.Work), tt.id, tt.secret)

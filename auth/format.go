@@ -210,19 +210,19 @@ func (b builder) addLine(pos int, line string, marked bool) error {
 // SHA256Line returns the line of a credential file that lets a client sign in with a
 // generated secret, such as one of [GenerateSecret]. It fails for an id or a secret that
 // HTTP Basic cannot carry, and for a secret of less than 16 characters.
-func SHA256Line(id, secret string) (string, error) {
-	if err := checkNew(id, secret, minGenerated); err != nil {
+func SHA256Line(id string, secret Secret) (string, error) {
+	if err := checkNew(id, secret.Reveal(), minGenerated); err != nil {
 		return "", err
 	}
-	return fmt.Sprintf("%s:%s:%x", id, kindSHA256, sum(secret)), nil
+	return fmt.Sprintf("%s:%s:%x", id, kindSHA256, sum(secret.Reveal())), nil
 }
 
 // PBKDF2Line returns the line of a credential file that lets a client sign in with a
 // secret that a person chose: PBKDF2-HMAC-SHA-256, 600,000 rounds, a random salt. It
 // takes as long as a sign-in. It fails for an id or a secret that HTTP Basic cannot
 // carry, and for a secret of less than 8 characters.
-func PBKDF2Line(id, secret string) (string, error) {
-	return stdHasher.pbkdf2Line(id, secret)
+func PBKDF2Line(id string, secret Secret) (string, error) {
+	return stdHasher.pbkdf2Line(id, secret.Reveal())
 }
 
 func (h *hasher) pbkdf2Line(id, secret string) (string, error) {

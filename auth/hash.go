@@ -5,8 +5,6 @@ import (
 	"crypto/rand"
 	"crypto/sha256"
 	"crypto/subtle"
-	"encoding/base64"
-	"strings"
 )
 
 // digest is the final SHA-256 value of every kind of hash.
@@ -56,21 +54,4 @@ func newSalt() string {
 	var salt [minSaltLen]byte
 	rand.Read(salt[:]) // never fails
 	return string(salt[:])
-}
-
-// secretBytes is 192 bits: 32 characters of base64 without padding.
-const secretBytes = 24
-
-// GenerateSecret returns a new secret of 192 random bits, 32 of the characters A-Z, a-z, 0-9,
-// - and _: form-encoding, which RFC 6749 §2.3.1 requires before HTTP Basic, does not
-// change it. It starts with a letter or a digit, so that no program treats it as an
-// option.
-func GenerateSecret() string {
-	var b [secretBytes]byte
-	for {
-		rand.Read(b[:]) // never fails
-		if s := base64.RawURLEncoding.EncodeToString(b[:]); !strings.ContainsAny(s[:1], "-_") {
-			return s
-		}
-	}
 }

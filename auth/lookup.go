@@ -76,7 +76,7 @@ func NewLookup(
 	case options.MaxHashes < 0 || options.MaxHashes > maxSecrets || options.SlowHashes < 0:
 		return nil, errors.New("auth: lookup option out of range")
 	}
-	secret := GenerateSecret()
+	secret := GenerateSecret().Reveal()
 	dummy, err := hash([]byte(secret))
 	if err != nil {
 		return nil, fmt.Errorf("auth: hashing a new secret: %w", err)
@@ -85,7 +85,7 @@ func NewLookup(
 	if err := compare(dummy, []byte(secret)); err != nil {
 		return nil, fmt.Errorf("auth: comparing a new secret with its hash: %w", err)
 	}
-	if compare(dummy, []byte(GenerateSecret())) == nil {
+	if compare(dummy, []byte(GenerateSecret().Reveal())) == nil {
 		return nil, errors.New("auth: a hash matches two secrets")
 	}
 	return &Lookup{

@@ -217,7 +217,7 @@ func TestReloadUnderLoad(t *testing.T) {
 	const rotations, clients = 50, 4
 	secrets := make([]string, rotations+1)
 	for i := range secrets {
-		secrets[i] = auth.GenerateSecret()
+		secrets[i] = auth.GenerateSecret().Reveal()
 	}
 	path := writeFile(t, sha256Line("c", secrets[0]))
 	f := mustOpen(t, path, nil)

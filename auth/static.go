@@ -4,46 +4,25 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"io"
-	"log/slog"
 
 	"example.com/go-webhookcfg/webhookcfg"
 )
 
-// Credential holds the sign-in data of one client. Printed, logged or marshalled as
-// text, it shows only its ID; in whatever value it is, neither reflection nor an encoder
-// reaches its secrets.
+// Credential holds the sign-in data of one client.
 type Credential struct {
 	// ID is the name that the client presents: 1 to 128 visible ASCII characters
 	// without a colon, the first of them not #.
 	ID string
-	// Secrets returns the secrets that sign the client in, up to eight, so that a new
-	// one can be in use before the old one is removed; see [Secrets]. They should be
-	// generated, for example by [GenerateSecret], since their plain SHA-256 is stored, and
-	// have at least 16 characters. Nil means none.
-	Secrets func() []string
+	// Secrets sign the client in, up to eight, so that a new one can be in use before
+	// the old one is removed. They should be generated, for example by [GenerateSecret],
+	// since their plain SHA-256 is stored, and have at least 16 characters.
+	Secrets []Secret
 	// Owner is the [webhookcfg.Client.ID] of the client; empty means ID. Several ids
 	// may share one owner, so that an id can be rotated like a secret.
 	Owner string
 	// Disabled refuses the client, whatever secret it presents.
 	Disabled bool
 }
-
-// Secrets returns a function that returns the given secrets, for a [Credential]. A
-// function hides them where methods do not: fmt prints an unexported field without
-// calling its methods.
-func Secrets(secrets ...string) func() []string {
-	return func() []string { return secrets }
-}
-
-// Format implements [fmt.Formatter]: every verb writes only the ID.
-func (c Credential) Format(f fmt.State, _ rune) { _, _ = io.WriteString(f, c.ID) }
-
-// LogValue implements [slog.LogValuer]: it returns the ID.
-func (c Credential) LogValue() slog.Value { return slog.StringValue(c.ID) }
-
-// MarshalText implements [encoding.TextMarshaler]: it returns the ID.
-func (c Credential) MarshalText() ([]byte, error) { return []byte(c.ID), nil }
 
 // Static is a verifier for a fixed set of clients. It is safe for concurrent use.
 // Make one with [NewStatic].
@@ -90,19 +69,15 @@ func (b builder) addCredential(pos int, c Credential) error {
 	if b[e.id] != nil {
 		return errDuplicate
 	}
-	var secrets []string
-	if c.Secrets != nil {
-		secrets = c.Secrets()
-	}
-	if len(secrets) == 0 {
+	if len(c.Secrets) == 0 {
 		return b.add(pos, e)
 	}
 	e.kind = kindSHA256
-	for _, secret := range secrets {
-		if err := checkSecret(secret, minGenerated); err != nil {
+	for _, secret := range c.Secrets {
+		if err := checkSecret(secret.Reveal(), minGenerated); err != nil {
 			return err
 		}
-		e.sum = sum(secret)
+		e.sum = sum(secret.Reveal())
 		if err := b.add(pos, e); err != nil {
 			return err
 		}

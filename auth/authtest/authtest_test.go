@@ -70,10 +70,10 @@ func TestOwnVerifiers(t *testing.T) {
 	h, r := harness()
 	h.Work = nil
 	static, err := auth.NewStatic(
-		auth.Credential{ID: "rotating", Secrets: auth.Secrets(r.secrets["rotating"]...)},
-		auth.Credential{ID: "human", Secrets: auth.Secrets(r.secrets["human"]...), Owner: "rotating"},
-		auth.Credential{ID: "long", Secrets: auth.Secrets(r.secrets["long"]...)},
-		auth.Credential{ID: "gone", Secrets: auth.Secrets(r.secrets["gone"]...), Disabled: true},
+		auth.Credential{ID: "rotating", Secrets: r.hidden("rotating")},
+		auth.Credential{ID: "human", Secrets: r.hidden("human"), Owner: "rotating"},
+		auth.Credential{ID: "long", Secrets: r.hidden("long")},
+		auth.Credential{ID: "gone", Secrets: r.hidden("gone"), Disabled: true},
 	)
 	if err != nil {
 		t.Fatal(err)
@@ -103,13 +103,21 @@ func TestOwnVerifiers(t *testing.T) {
 	}
 }
 
+// hidden returns the secrets of an id.
+func (r right) hidden(id string) (secrets []auth.Secret) {
+	for _, text := range r.secrets[id] {
+		secrets = append(secrets, auth.NewSecret(text))
+	}
+	return secrets
+}
+
 func credentialFile(t *testing.T, r right) *auth.File {
 	t.Helper()
 	fields := map[string]string{"human": " owner=rotating", "gone": " disabled"}
 	lines := []string{"begin"}
 	for id, secrets := range r.secrets {
 		for _, secret := range secrets {
-			line, err := auth.SHA256Line(id, secret)
+			line, err := auth.SHA256Line(id, auth.NewSecret(secret))
 			if err != nil {
 				t.Fatal(err)
 			}

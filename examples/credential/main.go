@@ -99,22 +99,22 @@ func (o options) addSecret(command, id string, stdin io.Reader, stdout io.Writer
 		return all.add(added)
 	})
 	if err == nil && !o.human {
-		_, err = fmt.Fprintln(stdout, secret)
+		_, err = fmt.Fprintln(stdout, secret.Reveal())
 	}
 	return err
 }
 
-func (o options) newSecret(id string, stdin io.Reader) (secret, line string, err error) {
+func (o options) newSecret(id string, stdin io.Reader) (secret auth.Secret, line string, err error) {
 	if !o.human {
 		secret = auth.GenerateSecret()
 		line, err = auth.SHA256Line(id, secret)
 		return secret, line, err
 	}
-	secret, err = bufio.NewReader(stdin).ReadString('\n')
+	text, err := bufio.NewReader(stdin).ReadString('\n')
 	if err != nil && !errors.Is(err, io.EOF) {
-		return "", "", err
+		return auth.Secret{}, "", err
 	}
-	secret = strings.TrimRight(secret, "\r\n")
+	secret = auth.NewSecret(strings.TrimRight(text, "\r\n"))
 	line, err = auth.PBKDF2Line(id, secret)
 	return secret, line, err
 }

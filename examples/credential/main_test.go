@@ -138,7 +138,7 @@ func TestKeepsOtherLines(t *testing.T) {
 		comment = "# acme: ask Operations\n\n"
 	)
 	line := func(id string) string {
-		text, err := auth.SHA256Line(id, secret)
+		text, err := auth.SHA256Line(id, auth.NewSecret(secret))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -82,7 +82,7 @@ func (s *Store) Resolve(ctx context.Context, client, entity string) (webhookcfg.
 }
 
 func main() {
-	clients, err := auth.NewStatic(auth.Credential{ID: "acme", Secrets: auth.Secrets("a-long-random-secret")})
+	clients, err := auth.NewStatic(auth.Credential{ID: "acme", Secrets: []auth.Secret{auth.NewSecret("a-long-random-secret")}})
 	if err != nil {
 		log.Fatal(err)
 	}

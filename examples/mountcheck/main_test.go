@@ -21,7 +21,7 @@ const secret = "a-long-random-secret"
 
 func newHandler(t *testing.T) *webhookcfg.Handler {
 	t.Helper()
-	clients, err := auth.NewStatic(auth.Credential{ID: "mountcheck", Secrets: auth.Secrets(secret)})
+	clients, err := auth.NewStatic(auth.Credential{ID: "mountcheck", Secrets: []auth.Secret{auth.NewSecret(secret)}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -75,7 +75,7 @@ func options() *webhookcfg.Options {
 
 func newHandler(t testing.TB, st webhookcfg.Store, o *webhookcfg.Options) *webhookcfg.Handler {
 	t.Helper()
-	clients, err := auth.NewStatic(auth.Credential{ID: "acme", Secrets: auth.Secrets(secret)})
+	clients, err := auth.NewStatic(auth.Credential{ID: "acme", Secrets: []auth.Secret{auth.NewSecret(secret)}})
 	if err != nil {
 		t.Fatal(err)
 	}

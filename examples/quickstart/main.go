@@ -16,7 +16,7 @@ func main() {
 }
 
 func newService(webhooks webhookcfg.Store) http.Handler {
-	acme := auth.Credential{ID: "acme", Secrets: auth.Secrets("a-long-random-secret")}
+	acme := auth.Credential{ID: "acme", Secrets: []auth.Secret{auth.NewSecret("a-long-random-secret")}}
 	clients, err := auth.NewStatic(acme)
 	if err != nil {
 		log.Fatal(err)

@@ -227,7 +227,7 @@ func openStore(name string, logger *slog.Logger, opened *closers) (webhookcfg.St
 func openClients(path string, logger *slog.Logger, opened *closers) (webhookcfg.CredentialVerifier, func(net.Addr) string, error) {
 	if path == "" {
 		id, secret := "client-"+rand.Text()[:8], auth.GenerateSecret()
-		created, err := auth.NewStatic(auth.Credential{ID: id, Secrets: auth.Secrets(secret)})
+		created, err := auth.NewStatic(auth.Credential{ID: id, Secrets: []auth.Secret{secret}})
 		return created, func(at net.Addr) string { return commands(at, id, secret) }, err
 	}
 	file, err := auth.OpenFile(path, &auth.FileOptions{Poll: 2 * time.Second, Logger: logger})
@@ -238,7 +238,7 @@ func openClients(path string, logger *slog.Logger, opened *closers) (webhookcfg.
 }
 
 // commands returns shell commands for each operation.
-func commands(at net.Addr, id, secret string) string {
+func commands(at net.Addr, id string, secret auth.Secret) string {
 	const path = "/api/v1/configure/configure-webhook"
 	return fmt.Sprintf(`export CLIENT=%[1]s:%[2]s HOOKS=http://%[3]s%[4]s
 curl -u "$CLIENT" "$HOOKS" -H 'Content-Type: application/json' \
@@ -247,7 +247,7 @@ curl -u "$CLIENT" "$HOOKS" -H 'Content-Type: application/json' \
   -d '{"endpoint_id":"e1","webhook_url":"https://example.com/e1"}'
 curl -u "$CLIENT" "$HOOKS/e1"
 curl -u "$CLIENT" -X DELETE "$HOOKS/e1"
-`, id, secret, at, path)
+`, id, secret.Reveal(), at, path)
 }
 
 // readEntities reads the identifiers that exist, the same for every client.

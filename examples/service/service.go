@@ -105,7 +105,7 @@ func (s *service) deliver(ctx context.Context) error {
 // paths.
 func (s *service) handler() (http.Handler, error) {
 	id, secret, _ := strings.Cut(s.cfg.client, ":")
-	clients, err := auth.NewStatic(auth.Credential{ID: id, Secrets: auth.Secrets(secret)})
+	clients, err := auth.NewStatic(auth.Credential{ID: id, Secrets: []auth.Secret{auth.NewSecret(secret)}})
 	if err != nil {
 		return nil, fmt.Errorf("environment variable CLIENT, want for instance acme:a-long-random-secret: %w", err)
 	}

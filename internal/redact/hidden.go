@@ -6,8 +6,9 @@ import "unsafe"
 // reach it, not even where Hidden is part of an unexported field: there fmt calls no
 // method.
 //
-// A type with a Hidden decides what is shown in its place. It implements [fmt.Formatter],
-// [log/slog.LogValuer] and [encoding.TextMarshaler] accordingly.
+// A type with a Hidden decides what is shown in its place, such as the result of
+// [Hidden.String]. It implements [fmt.Formatter], [log/slog.LogValuer] and
+// [encoding.TextMarshaler] accordingly.
 //
 // The zero value is no text. A Hidden is immutable.
 type Hidden struct {
@@ -27,6 +28,14 @@ func (h Hidden) Reveal() string {
 		return ""
 	}
 	return *(*string)(h.text)
+}
+
+// String returns "[secret]", or "" for the zero value.
+func (h Hidden) String() string {
+	if h.text == nil {
+		return ""
+	}
+	return "[secret]"
 }
 
 // IsZero reports whether h is the zero value.

@@ -25,11 +25,10 @@ import (
 type Key struct{ secret redact.Hidden }
 
 const (
-	keyPrefix    = "whsec_"
-	minKeyBytes  = 24
-	maxKeyBytes  = 64
-	newKeyBytes  = 32
-	hiddenSecret = "[secret]"
+	keyPrefix   = "whsec_"
+	minKeyBytes = 24
+	maxKeyBytes = 64
+	newKeyBytes = 32
 )
 
 var errKey = errors.New("deliver: key is not " + keyPrefix + " and the base64 of 24 to 64 bytes")
@@ -69,12 +68,7 @@ func (k Key) Reveal() string {
 }
 
 // String returns "[secret]", or "" for the zero Key.
-func (k Key) String() string {
-	if k.secret.IsZero() {
-		return ""
-	}
-	return hiddenSecret
-}
+func (k Key) String() string { return k.secret.String() }
 
 // Format implements [fmt.Formatter]. Every verb writes the result of String.
 func (k Key) Format(f fmt.State, _ rune) { _, _ = io.WriteString(f, k.String()) }

@@ -15,7 +15,7 @@ import (
 // A mux redirects paths that it would clean, and clients follow with the same method:
 // "…/e1/.." then reaches all entities. With Handler.Before the same mux passes the check.
 func ExampleCheck() {
-	clients, err := auth.NewStatic(auth.Credential{ID: "mounttest", Secrets: auth.Secrets("a-long-random-secret")})
+	clients, err := auth.NewStatic(auth.Credential{ID: "mounttest", Secrets: []auth.Secret{auth.NewSecret("a-long-random-secret")}})
 	if err != nil {
 		fmt.Println(err)
 		return

@@ -31,7 +31,7 @@ var hooks = webhookcfg.Options{BasePath: "/hooks", Reads: true, ProbeMode: webho
 
 func newHandler(t testing.TB, st webhookcfg.Store, o webhookcfg.Options) *webhookcfg.Handler {
 	t.Helper()
-	clients, err := auth.NewStatic(auth.Credential{ID: client, Secrets: auth.Secrets(secret)})
+	clients, err := auth.NewStatic(auth.Credential{ID: client, Secrets: []auth.Secret{auth.NewSecret(secret)}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -50,7 +50,7 @@ framework with its own decoding and encoding ([frameworks.go](frameworks.go)).`)
 }
 
 func newHandler(b *testing.B) http.Handler {
-	verifier, err := auth.NewStatic(auth.Credential{ID: clientID, Secrets: auth.Secrets(clientSecret)})
+	verifier, err := auth.NewStatic(auth.Credential{ID: clientID, Secrets: []auth.Secret{auth.NewSecret(clientSecret)}})
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -45,7 +45,7 @@ func New(t testing.TB, st webhookcfg.Store) *Service {
 
 func (s *Service) serve(st webhookcfg.Store, limit time.Duration) (url string) {
 	s.t.Helper()
-	clients, err := auth.NewStatic(auth.Credential{ID: "acme", Secrets: auth.Secrets(secret)})
+	clients, err := auth.NewStatic(auth.Credential{ID: "acme", Secrets: []auth.Secret{auth.NewSecret(secret)}})
 	if err != nil {
 		s.t.Fatal(err)
 	}

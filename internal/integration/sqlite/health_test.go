@@ -57,7 +57,7 @@ func newReplica(t *testing.T, path string) *replica {
 	if err != nil {
 		t.Fatal(err)
 	}
-	clients, err := auth.NewStatic(auth.Credential{ID: "acme", Secrets: auth.Secrets("a-long-random-secret")})
+	clients, err := auth.NewStatic(auth.Credential{ID: "acme", Secrets: []auth.Secret{auth.NewSecret("a-long-random-secret")}})
 	if err != nil {
 		t.Fatal(err)
 	}
