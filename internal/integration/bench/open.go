@@ -36,8 +36,7 @@ func openers(records int) []*opener {
 	return []*opener{
 		{name: "**store.OpenFile**, all cores", cores: runtime.NumCPU(), read: openAndClose, budget: "≤ 0.7 with two cores"},
 		{name: "**store.OpenFile**, one core", cores: 1, read: openAndClose, budget: "≤ 1.2"},
-		thePass: {name: "one pass into the same table", cores: 1, read: func(path string) error { return onePass(path, records, new(tableSink)) }},
-		{name: "one pass into nested maps of strings", cores: 1, read: func(path string) error { return onePass(path, records, mapSink{}) }},
+		thePass: {name: "one pass into the same table", cores: 1, read: func(path string) error { return onePass(path, records) }},
 	}
 }
 
@@ -54,27 +53,22 @@ func openAndClose(path string) error {
 func opening(s settings, r *report) error {
 	r.section("Opening", "Opening a store of "+grouped(s.records)+` records, and one pass over its file on one core that
 verifies the checksums, finds the values at known places, and inserts them.`)
-	var groups []barGroup
 	for _, urls := range []int{s.records, 1000} {
-		group, err := s.open(r, urls)
-		if err != nil {
+		if err := s.open(r, urls); err != nil {
 			return err
 		}
-		groups = append(groups, group)
 	}
-	r.plot("open.svg", plotBars("Time to open "+grouped(s.records)+" records", "seconds", groups))
 	return nil
 }
 
 // open measures the openers with a store that has so many URLs.
-func (s settings) open(r *report, urls int) (group barGroup, err error) {
+func (s settings) open(r *report, urls int) error {
 	nth := func(n int) webhookcfg.Change {
 		c := nthSet(n)
 		c.URL = egress.NewURL(nthURL(n % urls))
 		return c
 	}
-	group.name = grouped(urls) + " distinct URLs"
-	err = inTempDir(func(dir string) error {
+	return inTempDir(func(dir string) error {
 		path := filepath.Join(dir, "webhooks.jsonl")
 		if err := makeStore(path, s.records, nth); err != nil {
 			return err
@@ -90,12 +84,10 @@ func (s settings) open(r *report, urls int) (group barGroup, err error) {
 		var rows [][]string
 		for _, o := range all {
 			rows = append(rows, []string{o.name, precise(median(o.took)) + " s", spread(quotients(o.took, all[thePass].took)), o.budget})
-			group.bars = append(group.bars, bar{strings.ReplaceAll(o.name, "*", ""), median(o.took)})
 		}
-		r.table([]string{group.name, "time", "÷ the pass into the same table", "budget"}, rows...)
+		r.table([]string{grouped(urls) + " distinct URLs", "time", "÷ the pass into the same table", "budget"}, rows...)
 		return s.residentTable(r, path)
 	})
-	return group, err
 }
 
 func (o *opener) run(path string) error {
@@ -167,20 +159,15 @@ func memory(field string) (kib int) {
 	return kib
 }
 
-// sink receives the values of a pass. It must not retain the slices.
-type sink interface {
-	put(client, entity, url []byte, when time.Time)
-	len() int
-}
-
 // onePass reads a log of sets. It trusts every line with a valid checksum to have the
 // known form.
-func onePass(path string, records int, into sink) error {
+func onePass(path string, records int) error {
 	file, err := os.Open(path)
 	if err != nil {
 		return err
 	}
 	defer file.Close()
+	var into sink
 	lines := bufio.NewReaderSize(file, 256<<10)
 	for {
 		line, err := lines.ReadSlice('\n')
@@ -190,17 +177,17 @@ func onePass(path string, records int, into sink) error {
 		if err != nil {
 			return err
 		}
-		if err := putLine(line, into); err != nil {
+		if err := into.putLine(line); err != nil {
 			return err
 		}
 	}
-	if into.len() != records {
-		return fmt.Errorf("pass found %d records", into.len())
+	if into.table.Len() != records {
+		return fmt.Errorf("pass found %d records", into.table.Len())
 	}
 	return nil
 }
 
-func putLine(line []byte, into sink) error {
+func (s *sink) putLine(line []byte) error {
 	const crcLen = len(`,"crc":"01234567"}` + "\n")
 	body, tail := line[:len(line)-crcLen], line[len(line)-crcLen:]
 	if sum := crc32.Checksum(body, castagnoli); sum != hexadecimal(tail[len(`,"crc":"`):][:8]) {
@@ -211,7 +198,7 @@ func putLine(line []byte, into sink) error {
 	url, rest := valueAfter(rest, `"url":"`)
 	when, rest := valueAfter(rest, `"time":"`)
 	if rest != nil {
-		into.put(client, entity, url, parseTime(when))
+		s.put(client, entity, url, parseTime(when))
 	}
 	return nil
 }
@@ -250,20 +237,20 @@ func parseTime(t []byte) time.Time {
 		decimal(t[11:13]), decimal(t[14:16]), decimal(t[17:19]), 0, time.UTC)
 }
 
-// tableSink is the table of the library's stores.
-type tableSink struct {
+// sink is the table of the library's stores, which keeps no slice.
+type sink struct {
 	table table.Table
 	names map[string]string
 }
 
-func (s *tableSink) put(client, entity, url []byte, when time.Time) {
+func (s *sink) put(client, entity, url []byte, when time.Time) {
 	c := webhookcfg.SetChange(s.name(client), webhookcfg.Entity(string(entity)), egress.NewURL(string(url)))
 	c.Time = when
 	s.table.Apply(c)
 }
 
 // name returns the one copy of the name of a client.
-func (s *tableSink) name(client []byte) string {
+func (s *sink) name(client []byte) string {
 	name, known := s.names[string(client)]
 	if !known {
 		if s.names == nil {
@@ -273,25 +260,4 @@ func (s *tableSink) name(client []byte) string {
 		s.names[name] = name
 	}
 	return name
-}
-
-func (s *tableSink) len() int { return s.table.Len() }
-
-// mapSink is nested maps of strings, without times.
-type mapSink map[string]map[string]string
-
-func (s mapSink) put(client, entity, url []byte, _ time.Time) {
-	entries := s[string(client)]
-	if entries == nil {
-		entries = map[string]string{}
-		s[string(client)] = entries
-	}
-	entries[string(entity)] = string(url)
-}
-
-func (s mapSink) len() (n int) {
-	for _, entries := range s {
-		n += len(entries)
-	}
-	return n
 }

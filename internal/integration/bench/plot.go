@@ -8,7 +8,6 @@ import (
 	"os"
 	"strings"
 
-	xfont "golang.org/x/image/font"
 	"gonum.org/v1/plot"
 	"gonum.org/v1/plot/font"
 	"gonum.org/v1/plot/plotter"
@@ -90,62 +89,6 @@ func plotRates(races []*race) *plot.Plot {
 	p.Legend.Top, p.Legend.Left = true, true
 	p.Legend.XOffs, p.Legend.YOffs = vg.Points(8), -vg.Points(4)
 	return p
-}
-
-// barGroup is bars under one name.
-type barGroup struct {
-	name string
-	bars []bar
-}
-
-type bar struct {
-	name  string
-	value float64
-}
-
-// plotBars shows groups of horizontal bars from the top down, each with its name and its
-// value above it.
-func plotBars(title, unit string, groups []barGroup) *plot.Plot {
-	p := newPlot(title)
-	p.X.Label.Text = unit
-	greatest, y := 0.0, 0.0
-	for _, g := range groups {
-		p.Add(barLabel(g.name, y, xfont.WeightBold))
-		for i, b := range g.bars {
-			y--
-			p.Add(barLabel(fmt.Sprintf("%s: %.3g", b.name, b.value), y, xfont.WeightNormal))
-			y -= 0.75
-			p.Add(horizontalBar(b.value, y, palette[i%len(palette)]))
-			greatest = max(greatest, b.value)
-		}
-		y -= 1.3
-	}
-	p.X.Min, p.X.Max = 0, 1.05*greatest
-	p.Y.Min, p.Y.Max = y+0.8, 0.5
-	p.HideY()
-	return p
-}
-
-func horizontalBar(value, y float64, fill color.Color) *plotter.Polygon {
-	const half = 0.28
-	polygon, err := plotter.NewPolygon(plotter.XYs{{X: 0, Y: y - half}, {X: value, Y: y - half}, {X: value, Y: y + half}, {X: 0, Y: y + half}})
-	if err != nil {
-		panic(err) // a value is not finite
-	}
-	polygon.Color, polygon.LineStyle.Width = fill, 0
-	return polygon
-}
-
-// barLabel is a line of text at the left of a plot of bars.
-func barLabel(text string, y float64, weight xfont.Weight) *plotter.Labels {
-	labels, err := plotter.NewLabels(plotter.XYLabels{XYs: plotter.XYs{{X: 0, Y: y}}, Labels: []string{text}})
-	if err != nil {
-		panic(err) // there is one label for each point
-	}
-	labels.TextStyle[0].Font = font.From(plot.DefaultFont, vg.Points(11))
-	labels.TextStyle[0].Font.Weight = weight
-	labels.TextStyle[0].YAlign = draw.YCenter
-	return labels
 }
 
 func newGrid() *plotter.Grid {
