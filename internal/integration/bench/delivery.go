@@ -45,7 +45,7 @@ reference library of Standard Webhooks.`, deliveriesUnderWay))
 		if err != nil {
 			return err
 		}
-		pairs = append(pairs, pair{protocol, s.deliver(send), s.deliver(signed), 1 / 0.85})
+		pairs = append(pairs, pair{protocol, s.deliver(send), s.deliver(signed), 1.2})
 	}
 	many := s
 	many.rounds *= 3 // of scheduling and of collecting garbage, each has its own share

@@ -43,7 +43,7 @@ returns, at most %v.`,
 		without, with, ratios = append(without, alone), append(with, meanwhile), append(ratios, meanwhile/alone)
 	}
 	r.table([]string{"p99, none hangs", "p99, one hangs", "ratio", "budget"},
-		[]string{precise(median(without)) + " ms", precise(median(with)) + " ms", spread(ratios), "≤ 10"})
+		[]string{precise(median(without)) + " ms", precise(median(with)) + " ms", spread(ratios), "≤ 3"})
 	return nil
 }
 

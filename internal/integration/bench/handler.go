@@ -40,7 +40,7 @@ framework with its own decoding and encoding ([frameworks.go](frameworks.go)).`)
 				budget:    1,
 			}
 			if i == 0 {
-				p.budget = 1.1
+				p.budget = 1.25
 			}
 			pairs = append(pairs, p)
 		}

@@ -73,7 +73,7 @@ func (s settings) resolvePair() pair {
 				}
 			}
 		}),
-		budget: 1.15,
+		budget: 1.8,
 	}
 }
 

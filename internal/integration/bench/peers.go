@@ -52,7 +52,7 @@ type way struct {
 func peers() []peer {
 	return []peer{
 		{"store.File", "", openFile},
-		{"minimal log", "≥ 0.9", openMinimal},
+		{"minimal log", "≥ 0.9; ≥ 0.8 at 256", openMinimal},
 		{"Pebble", "> 1", openPebble},
 		{"bbolt", "> 1", openBolt},
 		{"SQLite", "> 1", openSQLite},
