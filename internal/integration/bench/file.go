@@ -93,7 +93,7 @@ func nthSet(n int) webhookcfg.Change { return nthSetOf(clientName(n), n) }
 
 func nthSetOf(client string, n int) webhookcfg.Change {
 	c := webhookcfg.SetChange(client, webhookcfg.Entity(nthEntity(n)), egress.NewURL(nthURL(n)))
-	c.Time = since.Add(time.Duration(n/1000) * time.Second)
+	c.Time = since.Add(time.Duration(n)*time.Millisecond + 123*time.Microsecond)
 	return c
 }
 

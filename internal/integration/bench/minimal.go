@@ -135,7 +135,7 @@ func frame(c webhookcfg.Change) []byte {
 	frame = append(append(frame, c.Client...), 0)
 	frame = append(append(frame, c.Scope.Entity()...), 0)
 	frame = append(frame, c.URL.Reveal()...)
-	frame = binary.LittleEndian.AppendUint64(frame, uint64(c.Time.Unix()))
+	frame = binary.LittleEndian.AppendUint64(frame, uint64(c.Time.UnixMicro()))
 	binary.LittleEndian.PutUint32(frame, uint32(len(frame)))
 	binary.LittleEndian.PutUint32(frame[4:], crc32.Checksum(frame[8:], castagnoli))
 	return frame

@@ -231,10 +231,10 @@ func decimal(digits []byte) (n int) {
 	return n
 }
 
-// parseTime parses a time in UTC (RFC 3339).
+// parseTime parses a time in UTC (RFC 3339) with microseconds.
 func parseTime(t []byte) time.Time {
 	return time.Date(decimal(t[:4]), time.Month(decimal(t[5:7])), decimal(t[8:10]),
-		decimal(t[11:13]), decimal(t[14:16]), decimal(t[17:19]), 0, time.UTC)
+		decimal(t[11:13]), decimal(t[14:16]), decimal(t[17:19]), 1000*decimal(t[20:26]), time.UTC)
 }
 
 // sink is the table of the library's stores, which keeps no slice.

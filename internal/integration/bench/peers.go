@@ -261,7 +261,7 @@ func (s *sqlite) setAll(changes []webhookcfg.Change) error {
 }
 
 func insert(set *sql.Stmt, c webhookcfg.Change) error {
-	_, err := set.Exec(c.Client, c.Scope.Entity(), c.URL.Reveal(), c.Time.Unix())
+	_, err := set.Exec(c.Client, c.Scope.Entity(), c.URL.Reveal(), c.Time.UnixMicro())
 	return err
 }
 
@@ -306,7 +306,7 @@ func keyOf(client, entity string) []byte {
 func valueOf(c webhookcfg.Change) []byte {
 	url := c.URL.Reveal()
 	value := make([]byte, 0, len(url)+8)
-	return binary.LittleEndian.AppendUint64(append(value, url...), uint64(c.Time.Unix()))
+	return binary.LittleEndian.AppendUint64(append(value, url...), uint64(c.Time.UnixMicro()))
 }
 
 // urlOf returns the URL in such a value.
