@@ -87,26 +87,35 @@ func expect(t *testing.T, got, want string) {
 	}
 }
 
-// awaitGivenUp waits until so many notifications are given up and kept, and none is left.
-func awaitGivenUp(t *testing.T, metrics string, n int64) {
+// await waits until isReady returns true, and fails after three minutes with what it says.
+func await(t *testing.T, isReady func() (ready bool, otherwise string)) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
 	defer cancel()
 	for {
+		ready, otherwise := isReady()
+		if ready {
+			return
+		}
+		select {
+		case <-ctx.Done():
+			t.Fatal(otherwise)
+		case <-time.After(10 * time.Millisecond):
+		}
+	}
+}
+
+// awaitGivenUp waits until so many notifications are given up and kept, and none is left.
+func awaitGivenUp(t *testing.T, metrics string, n int64) {
+	t.Helper()
+	await(t, func() (bool, string) {
 		var figures struct{ Queue counts }
 		_, body, _ := strings.Cut(call(t, http.MethodGet, metrics, ""), " ")
 		if err := json.Unmarshal([]byte(body), &figures); err != nil {
 			t.Fatal(err)
 		}
-		if figures.Queue == (counts{GivenUp: n}) {
-			return
-		}
-		select {
-		case <-ctx.Done():
-			t.Fatalf("the service reports %s, want %d given up and none left", body, n)
-		case <-time.After(10 * time.Millisecond):
-		}
-	}
+		return figures.Queue == counts{GivenUp: n}, fmt.Sprintf("the service reports %s, want %d given up and none left", body, n)
+	})
 }
 
 // TestWalkThrough follows the README: a change is delivered, or given up, and replayed.
@@ -213,11 +222,11 @@ func TestReplicas(t *testing.T) {
 			t.Errorf("after %s %s %s the same process reads %s", step.method, step.path, step.body, got)
 		}
 		for name, read := range map[string]func() string{one: read(one), two: read(two), "the sender": sender} {
-			got := read()
-			for strings.Contains(got, before) && t.Context().Err() == nil {
-				time.Sleep(10 * time.Millisecond)
+			var got string
+			await(t, func() (bool, string) {
 				got = read()
-			}
+				return !strings.Contains(got, before), name + " still has " + got
+			})
 			if !strings.Contains(got, step.want) {
 				t.Errorf("after %s %s %s, %s has %s", step.method, step.path, step.body, name, got)
 			}
