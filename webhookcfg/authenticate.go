@@ -1,7 +1,6 @@
 package webhookcfg
 
 import (
-	"context"
 	"encoding/base64"
 	"errors"
 	"net/http"
@@ -9,47 +8,6 @@ import (
 	"unicode"
 	"unicode/utf8"
 )
-
-// authenticate signs the client in.
-func (x *exchange) authenticate(ctx context.Context) *apiError {
-	id, secret, token, err := basicCredentials(x.r.Header)
-	if err != nil {
-		return invalidClient(err)
-	}
-	x.secrets = [...]string{token, secret}
-	client, err := x.h.verifier.Verify(ctx, id, secret)
-	if err != nil {
-		e := verifierError(err)
-		if e.code == codeInvalidClient || e.code == codeTooManyRequests {
-			x.event.PresentedID = x.presentedID(id, secret)
-		}
-		return e
-	}
-	if !validClientID(client.ID) {
-		return serverError(errClientID)
-	}
-	x.event.Client, x.event.Credential, x.event.SecretName = client.ID, id, client.SecretName
-	return nil
-}
-
-// presentedID returns an id that did not sign in, for events, unless it holds the secret.
-func (x *exchange) presentedID(id, secret string) string {
-	const limit = 128
-	shown := strings.Map(func(r rune) rune {
-		if !unicode.IsGraphic(r) {
-			return -1
-		}
-		return r
-	}, id)
-	if x.h.options.OmitPresentedID || strings.Contains(id, secret) || strings.Contains(shown, secret) {
-		return ""
-	}
-	for len(shown) > limit {
-		_, size := utf8.DecodeLastRuneInString(shown)
-		shown = shown[:len(shown)-size]
-	}
-	return shown
-}
 
 var errClientID = errors.New("webhookcfg: verifier returned a client without a valid ID")
 

@@ -2,7 +2,6 @@ package webhookcfg
 
 import (
 	"bytes"
-	"context"
 	"encoding/json"
 	"net/http"
 	"strconv"
@@ -13,33 +12,6 @@ import (
 
 // success is the body of every set and unset that succeeded.
 var success = []byte(`{"message":"successful"}`)
-
-// respond writes the response to a request that reached an operation, and reports the
-// event.
-func (x *exchange) respond(ctx context.Context, body []byte, e *apiError) {
-	x.body.finish(x.r)
-	x.conclude(e)
-	x.responded = true
-	if e == nil {
-		write(x.w, http.StatusOK, body, x.scopeField())
-	} else {
-		x.h.refuse(x.w, e)
-	}
-	x.report(ctx)
-}
-
-// scopeField returns the Webhook-Scope field of a change that was made, from which a client
-// that lost its identifier on the way learns that it reached all entities; "" for a read.
-func (x *exchange) scopeField() string {
-	switch {
-	case x.event.Operation != opNameSet && x.event.Operation != opNameUnset:
-		return ""
-	case x.event.Scope.IsAll():
-		return "all"
-	default:
-		return "entity"
-	}
-}
 
 // write is the only writer of responses. An empty scope means no Webhook-Scope field.
 func write(w http.ResponseWriter, status int, body []byte, scope string) {
