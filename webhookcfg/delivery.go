@@ -1,11 +1,6 @@
 package webhookcfg
 
-import (
-	"context"
-	"fmt"
-	"slices"
-	"time"
-)
+import "time"
 
 // DeliveryStatus is how the deliveries to a webhook go, as a client reads it. See
 // [Options.DeliveryStatus]. It says nothing of what the client had set before that webhook.
@@ -31,22 +26,3 @@ var (
 	deliveryStates  = []string{"", "ok", "failing", "stopped"}
 	deliveryReasons = []string{"", "unreachable", "redirect", "throttled", "status", "gone", "refused", "expired"}
 )
-
-// delivery returns how the deliveries to hook, the webhook in effect, go; nil if nothing is
-// known.
-func (o *operation) delivery(ctx context.Context, entity string, hook Webhook) (*deliveryJSON, *apiError) {
-	if o.h.options.DeliveryStatus == nil || hook.URL.IsZero() {
-		return nil, nil
-	}
-	o.url = hook.URL // which an error or a panic may quote
-	d, err := o.h.options.DeliveryStatus(ctx, o.event.Client, entity, hook)
-	switch {
-	case err != nil:
-		return nil, unavailable(fmt.Errorf("delivery: %w", err))
-	case !slices.Contains(deliveryStates, d.State) || !slices.Contains(deliveryReasons, d.Reason):
-		return nil, serverError(fmt.Errorf("delivery: unknown state %q or reason %q", d.State, d.Reason))
-	case d.State == "":
-		return nil, nil
-	}
-	return newDeliveryJSON(d), nil
-}

@@ -49,27 +49,6 @@ type Event struct {
 	Err error
 }
 
-// report logs the event and passes it to OnEvent.
-func (o *operation) report(ctx context.Context) {
-	level, logger, onEvent := o.event.level(ctx), o.h.options.Logger, o.h.options.OnEvent
-	if onEvent == nil && !logger.Enabled(ctx, level) {
-		return
-	}
-	o.event.Duration, o.event.Source = time.Since(o.start), o.source(ctx)
-	if onEvent != nil {
-		defer onEvent(ctx, o.event) // even if the logger panics
-	}
-	logger.LogAttrs(ctx, level, "webhook configuration request", o.event.attrs()...)
-}
-
-func (o *operation) source(ctx context.Context) netip.Addr {
-	if source, ok := SourceAddr(ctx); ok {
-		return source
-	}
-	peer, _ := netip.ParseAddrPort(o.peer) // "" in a call from Go, "@" on a Unix socket
-	return peer.Addr().Unmap().WithZone("")
-}
-
 // level returns the level of the log record. Failures of the service are errors, and
 // possible attacks are warnings. Changes and client disconnects are logged at Info.
 func (e *Event) level(ctx context.Context) slog.Level {

@@ -5,7 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"net/netip"
 	"runtime/debug"
+	"slices"
 	"strings"
 	"time"
 
@@ -102,6 +104,27 @@ func (o *operation) conclude(e *apiError) {
 	o.event.Status, o.event.Code = e.status(), errorTable[e.code].name
 }
 
+// report logs the event and passes it to OnEvent.
+func (o *operation) report(ctx context.Context) {
+	level, logger, onEvent := o.event.level(ctx), o.h.options.Logger, o.h.options.OnEvent
+	if onEvent == nil && !logger.Enabled(ctx, level) {
+		return
+	}
+	o.event.Duration, o.event.Source = time.Since(o.start), o.source(ctx)
+	if onEvent != nil {
+		defer onEvent(ctx, o.event) // even if the logger panics
+	}
+	logger.LogAttrs(ctx, level, "webhook configuration request", o.event.attrs()...)
+}
+
+func (o *operation) source(ctx context.Context) netip.Addr {
+	if source, ok := SourceAddr(ctx); ok {
+		return source
+	}
+	peer, _ := netip.ParseAddrPort(o.peer) // "" in a call from Go, "@" on a Unix socket
+	return peer.Addr().Unmap().WithZone("")
+}
+
 // set checks and applies, in this order: the store sees no unchecked change.
 func (o *operation) set(ctx context.Context, scope Scope) *apiError {
 	o.event.Scope = scope
@@ -174,6 +197,25 @@ func (o *operation) resolve(ctx context.Context, entity string) (Webhook, *apiEr
 		return Webhook{}, storeError(err)
 	}
 	return hook, nil
+}
+
+// delivery returns how the deliveries to hook, the webhook in effect, go; nil if nothing is
+// known.
+func (o *operation) delivery(ctx context.Context, entity string, hook Webhook) (*deliveryJSON, *apiError) {
+	if o.h.options.DeliveryStatus == nil || hook.URL.IsZero() {
+		return nil, nil
+	}
+	o.url = hook.URL // which an error or a panic may quote
+	d, err := o.h.options.DeliveryStatus(ctx, o.event.Client, entity, hook)
+	switch {
+	case err != nil:
+		return nil, unavailable(fmt.Errorf("delivery: %w", err))
+	case !slices.Contains(deliveryStates, d.State) || !slices.Contains(deliveryReasons, d.Reason):
+		return nil, serverError(fmt.Errorf("delivery: unknown state %q or reason %q", d.State, d.Reason))
+	case d.State == "":
+		return nil, nil
+	}
+	return newDeliveryJSON(d), nil
 }
 
 // probe checks that the URL can be reached, as the mode specifies.
