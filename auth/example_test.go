@@ -88,7 +88,7 @@ end
 }
 
 // The clients are in a database of the host, with hashes of a kind that it chose. For
-// bcrypt, hash calls bcrypt.GenerateFromPassword, and compare is
+// bcrypt, Hash calls bcrypt.GenerateFromPassword, and Compare is
 // bcrypt.CompareHashAndPassword.
 func ExampleNewLookup() {
 	const rounds = 10_000 // for a short example; OWASP recommends 600,000
@@ -117,7 +117,7 @@ func ExampleNewLookup() {
 	}
 	find := func(_ context.Context, id string) ([]auth.HashedSecret, error) { return database[id], nil }
 
-	verifier, err := auth.NewLookup(find, hash, compare, nil)
+	verifier, err := auth.NewLookup(auth.LookupOptions{Find: find, Hash: hash, Compare: compare})
 	if err != nil {
 		log.Fatal(err)
 	}

@@ -18,9 +18,26 @@ type HashedSecret struct {
 	Client webhookcfg.Client
 }
 
-// LookupOptions configures a [Lookup] verifier. The zero value of every field is a safe
-// default.
+// LookupOptions configures a [Lookup]. Find, Hash and Compare are required.
 type LookupOptions struct {
+	// Find returns the secrets of a client. It returns none, and no error or one that
+	// wraps [webhookcfg.ErrInvalidCredentials], if the id is unknown or the client
+	// disabled. Any other error means that the verifier is unavailable. A secret that
+	// Find returned before it was revoked may still sign in when the comparison ends.
+	Find func(ctx context.Context, id string) ([]HashedSecret, error)
+
+	// Hash returns a new hash of a secret, with the parameters of the stored hashes, such
+	// as their cost or memory. NewLookup calls it once, for a decoy: a hash to compare
+	// with where a client has fewer than MaxHashes. So every refusal takes as many
+	// comparisons, whether the client exists or not. Stored hashes with other parameters
+	// take another time, which reveals that the client exists.
+	Hash func(secret []byte) ([]byte, error)
+
+	// Compare returns nil if a hash is the hash of a secret, otherwise an error, which
+	// must hold neither. bcrypt.CompareHashAndPassword is such a function; it ignores
+	// what follows the 72nd byte of a secret.
+	Compare func(hash, secret []byte) error
+
 	// MaxHashes is the number of comparisons of every refusal, and so the largest number
 	// of secrets that a client may have, up to eight; zero means 2, for an old secret and
 	// a new one.
@@ -33,68 +50,55 @@ type LookupOptions struct {
 
 const defaultMaxHashes = 2
 
-// Lookup is a verifier for clients that the host stores. It is safe for concurrent use
-// if the functions of the host are. Make one with [NewLookup].
+// Lookup is a verifier for clients that the host stores, for example in a database, with
+// hashes of a kind that the host chooses, such as bcrypt or argon2id. It is safe for
+// concurrent use if the functions of its options are. Make one with [NewLookup].
 type Lookup struct {
 	find    func(ctx context.Context, id string) ([]HashedSecret, error)
 	compare func(hash, secret []byte) error
 	hashes  int
-	dummy   []byte
+	decoy   []byte
 	slots   *slots
 }
 
-// NewLookup returns a verifier for clients that the host stores, for example in a database,
-// with hashes of a kind that the host chooses, such as bcrypt or argon2id.
-//
-// The function find returns the secrets of a client. It returns none, and no error or
-// one that wraps [webhookcfg.ErrInvalidCredentials], if the id is unknown or the client
-// disabled; any other error means that the verifier is unavailable. A secret that it
-// returned before it was revoked may still sign in when the comparison ends.
-//
-// The function compare returns nil if a hash is that of a secret, otherwise an error,
-// which must hold neither. bcrypt.CompareHashAndPassword is such a function; it ignores
-// what follows the 72nd byte of a secret. The function hash returns a new hash of a
-// secret. NewLookup calls it once, for a hash to compare with where a client has fewer than
-// MaxHashes: so every refusal takes as many comparisons, whether the client exists or
-// not. They take the same time if all stored hashes have the parameters, such as the
-// cost or the memory, that hash uses; those of other hashes reveal that a client exists.
-//
-// NewLookup fails if hash does, or if compare refuses the new hash or accepts another
-// secret for it. Nil options mean the zero options.
-func NewLookup(
-	find func(ctx context.Context, id string) ([]HashedSecret, error),
-	hash func(secret []byte) ([]byte, error),
-	compare func(hash, secret []byte) error,
-	options *LookupOptions,
-) (*Lookup, error) {
-	if options == nil {
-		options = &LookupOptions{}
-	}
+// NewLookup returns a verifier for clients that the host stores. It fails if a required
+// function is missing, if Hash fails, and if Compare refuses the new hash or accepts
+// another secret for it.
+func NewLookup(options LookupOptions) (*Lookup, error) {
 	switch {
-	case find == nil || hash == nil || compare == nil:
-		return nil, errors.New("auth: nil function of a lookup")
+	case options.Find == nil || options.Hash == nil || options.Compare == nil:
+		return nil, errors.New("auth: LookupOptions without Find, Hash or Compare: all three are required")
 	case options.MaxHashes < 0 || options.MaxHashes > maxSecrets || options.SlowHashes < 0:
 		return nil, errors.New("auth: lookup option out of range")
 	}
+	decoy, err := options.newDecoy()
+	if err != nil {
+		return nil, err
+	}
+	return &Lookup{
+		find:    options.Find,
+		compare: options.Compare,
+		hashes:  cmp.Or(options.MaxHashes, defaultMaxHashes),
+		decoy:   decoy,
+		slots:   newSlots(options.SlowHashes),
+	}, nil
+}
+
+// newDecoy returns a hash of a secret that nobody knows.
+func (o LookupOptions) newDecoy() ([]byte, error) {
 	secret := GenerateSecret().Reveal()
-	dummy, err := hash([]byte(secret))
+	decoy, err := o.Hash([]byte(secret))
 	if err != nil {
 		return nil, fmt.Errorf("auth: hashing a new secret: %w", err)
 	}
-	dummy = bytes.Clone(dummy)
-	if err := compare(dummy, []byte(secret)); err != nil {
+	decoy = bytes.Clone(decoy) // the host may reuse its memory
+	if err := o.Compare(decoy, []byte(secret)); err != nil {
 		return nil, fmt.Errorf("auth: comparing a new secret with its hash: %w", err)
 	}
-	if compare(dummy, []byte(GenerateSecret().Reveal())) == nil {
+	if o.Compare(decoy, []byte(GenerateSecret().Reveal())) == nil {
 		return nil, errors.New("auth: a hash matches two secrets")
 	}
-	return &Lookup{
-		find:    find,
-		compare: compare,
-		hashes:  cmp.Or(options.MaxHashes, defaultMaxHashes),
-		dummy:   dummy,
-		slots:   newSlots(options.SlowHashes),
-	}, nil
+	return decoy, nil
 }
 
 // Verify implements [webhookcfg.CredentialVerifier]. It completes the current comparison
@@ -120,7 +124,7 @@ func (l *Lookup) Verify(ctx context.Context, id, secret string) (webhookcfg.Clie
 			return webhookcfg.Client{}, fmt.Errorf("auth: comparing a secret: %w", err)
 		}
 		if i >= len(secrets) || len(secrets[i].Hash) == 0 {
-			_ = l.compare(l.dummy, []byte(secret)) // only for its cost
+			_ = l.compare(l.decoy, []byte(secret)) // only for its cost
 			continue
 		}
 		err := l.compare(secrets[i].Hash, []byte(secret))

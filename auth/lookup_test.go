@@ -86,9 +86,10 @@ func find(ctx context.Context, id string) ([]auth.HashedSecret, error) {
 
 var errDown = errors.New("down")
 
-func mustLookup(t *testing.T, h *hostHash, options *auth.LookupOptions) *auth.Lookup {
+func mustLookup(t *testing.T, h *hostHash, options auth.LookupOptions) *auth.Lookup {
 	t.Helper()
-	v, err := auth.NewLookup(find, h.hash, h.compare, options)
+	options.Find, options.Hash, options.Compare = find, h.hash, h.compare
+	v, err := auth.NewLookup(options)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -99,7 +100,7 @@ func TestLookupConforms(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := new(hostHash)
 		harness := authtest.Harness{
-			Verifier: mustLookup(t, h, &auth.LookupOptions{SlowHashes: 1}),
+			Verifier: mustLookup(t, h, auth.LookupOptions{SlowHashes: 1}),
 			SignsIn: []authtest.Credential{
 				{ID: "one", Secret: "first-secret-of-one", Owner: "one"},
 				{ID: "two", Secret: "old-secret-of-two", Owner: "owner"},
@@ -122,11 +123,11 @@ func TestLookupConforms(t *testing.T) {
 }
 
 // TestLookupRefusalsCostTheSame: as many comparisons as a client may have secrets, of
-// which those with the library's own hash never sign in.
+// which those with the decoy never sign in.
 func TestLookupRefusalsCostTheSame(t *testing.T) {
 	for maxHashes, want := range map[int]int64{0: 2, 1: 1, 2: 2, 8: 8} {
 		h := new(hostHash)
-		v := mustLookup(t, h, &auth.LookupOptions{MaxHashes: maxHashes})
+		v := mustLookup(t, h, auth.LookupOptions{MaxHashes: maxHashes})
 		for _, id := range []string{"unknown", "one", "two", "refused", "refused with secrets", "empty", "malformed"} {
 			if id == "two" && want < 2 {
 				continue
@@ -145,7 +146,7 @@ func TestLookupRefusalsCostTheSame(t *testing.T) {
 // TestLookupErrors: errors that are not refusals, and the reason of one that is.
 func TestLookupErrors(t *testing.T) {
 	h := new(hostHash)
-	v := mustLookup(t, h, nil)
+	v := mustLookup(t, h, auth.LookupOptions{})
 	before := h.comparisons.Load()
 	for id, want := range map[string]error{"outage": errDown, "three": nil} {
 		client, err := v.Verify(t.Context(), id, "a")
@@ -165,7 +166,7 @@ func TestLookupErrors(t *testing.T) {
 func TestLookupIsBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := new(hostHash)
-		v := mustLookup(t, h, &auth.LookupOptions{MaxHashes: 1, SlowHashes: 2})
+		v := mustLookup(t, h, auth.LookupOptions{MaxHashes: 1, SlowHashes: 2})
 		h.onCompare = func() { time.Sleep(time.Second) }
 		start := time.Now()
 		busy, wait := flood(t, v, 2+2*16+5, ipv4)
@@ -180,7 +181,7 @@ func TestLookupIsBounded(t *testing.T) {
 func TestLookupEndsWithTheContext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := new(hostHash)
-		v := mustLookup(t, h, &auth.LookupOptions{SlowHashes: 1})
+		v := mustLookup(t, h, auth.LookupOptions{SlowHashes: 1})
 		h.onCompare = func() { time.Sleep(time.Second) }
 		before := h.comparisons.Load()
 		var group sync.WaitGroup
@@ -204,28 +205,26 @@ func TestLookupEndsWithTheContext(t *testing.T) {
 // TestLookupOptions: functions that cannot make refusals indistinguishable are refused.
 func TestLookupOptions(t *testing.T) {
 	h := new(hostHash)
-	type hashFunc = func([]byte) ([]byte, error)
-	type compareFunc = func(hash, secret []byte) error
-	for _, tt := range []struct {
-		name    string
-		find    func(context.Context, string) ([]auth.HashedSecret, error)
-		hash    hashFunc
-		compare compareFunc
-		options *auth.LookupOptions
-	}{
-		{"no find", nil, h.hash, h.compare, nil},
-		{"no hash", find, nil, h.compare, nil},
-		{"no compare", find, h.hash, nil, nil},
-		{"hash fails", find, func([]byte) ([]byte, error) { return nil, errDown }, h.compare, nil},
-		{"hash of another kind", find, func([]byte) ([]byte, error) { return []byte("$2a$10$"), nil }, h.compare, nil},
-		{"accepts every secret", find, h.hash, func([]byte, []byte) error { return nil }, nil},
-		{"refuses every secret", find, h.hash, func([]byte, []byte) error { return errWrongSecret }, nil},
-		{"negative MaxHashes", find, h.hash, h.compare, &auth.LookupOptions{MaxHashes: -1}},
-		{"MaxHashes", find, h.hash, h.compare, &auth.LookupOptions{MaxHashes: 9}},
-		{"negative SlowHashes", find, h.hash, h.compare, &auth.LookupOptions{SlowHashes: -1}},
+	fails := func([]byte) ([]byte, error) { return nil, errDown }
+	ofAnotherKind := func([]byte) ([]byte, error) { return []byte("$2a$10$"), nil }
+	always := func(err error) func(hash, secret []byte) error {
+		return func(_, _ []byte) error { return err }
+	}
+	for name, options := range map[string]auth.LookupOptions{
+		"zero":                 {},
+		"no Find":              {Hash: h.hash, Compare: h.compare},
+		"no Hash":              {Find: find, Compare: h.compare},
+		"no Compare":           {Find: find, Hash: h.hash},
+		"Hash fails":           {Find: find, Hash: fails, Compare: h.compare},
+		"hash of another kind": {Find: find, Hash: ofAnotherKind, Compare: h.compare},
+		"accepts every secret": {Find: find, Hash: h.hash, Compare: always(nil)},
+		"refuses every secret": {Find: find, Hash: h.hash, Compare: always(errWrongSecret)},
+		"negative MaxHashes":   {Find: find, Hash: h.hash, Compare: h.compare, MaxHashes: -1},
+		"MaxHashes":            {Find: find, Hash: h.hash, Compare: h.compare, MaxHashes: 9},
+		"negative SlowHashes":  {Find: find, Hash: h.hash, Compare: h.compare, SlowHashes: -1},
 	} {
-		if _, err := auth.NewLookup(tt.find, tt.hash, tt.compare, tt.options); err == nil {
-			t.Errorf("accepted: %s", tt.name)
+		if _, err := auth.NewLookup(options); err == nil {
+			t.Errorf("accepted: %s", name)
 		}
 	}
 }
@@ -234,16 +233,20 @@ func TestLookupOptions(t *testing.T) {
 func TestLookupKeepsItsHash(t *testing.T) {
 	h := new(hostHash)
 	var returned []byte
-	v, err := auth.NewLookup(find, func(secret []byte) (_ []byte, err error) {
-		returned, err = h.hash(secret)
-		return returned, err
-	}, func(hash, secret []byte) error {
-		err := h.compare(hash, secret)
-		if errors.Is(err, errMalformed) {
-			t.Error(err)
-		}
-		return err
-	}, nil)
+	v, err := auth.NewLookup(auth.LookupOptions{
+		Find: find,
+		Hash: func(secret []byte) (_ []byte, err error) {
+			returned, err = h.hash(secret)
+			return returned, err
+		},
+		Compare: func(hash, secret []byte) error {
+			err := h.compare(hash, secret)
+			if errors.Is(err, errMalformed) {
+				t.Error(err)
+			}
+			return err
+		},
+	})
 	if err != nil {
 		t.Fatal(err)
 	}

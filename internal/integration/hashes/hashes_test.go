@@ -53,7 +53,7 @@ func conforms(t *testing.T, hash func(secret []byte) ([]byte, error), compare fu
 		database[c.ID] = append(database[c.ID], auth.HashedSecret{Hash: stored, Client: webhookcfg.Client{ID: c.Owner}})
 	}
 	find := func(_ context.Context, id string) ([]auth.HashedSecret, error) { return database[id], nil }
-	verifier, err := auth.NewLookup(find, hash, compare, nil)
+	verifier, err := auth.NewLookup(auth.LookupOptions{Find: find, Hash: hash, Compare: compare})
 	if err != nil {
 		t.Fatal(err)
 	}
