@@ -62,18 +62,17 @@ AND (client, entity) IN (SELECT client, entity FROM {delivery} WHERE latest < @b
 )
 
 // LoadDelivery returns what [Store.SaveDelivery] saved last for the webhook of a scope, with
-// times in whole seconds, or the zero Record. [webhookcfg.All] is the scope of the base. It
+// times in microseconds, or the zero Record. [webhookcfg.All] is the scope of the base. It
 // is one query, and like every read fails on a standby.
 //
 // The error wraps [webhookcfg.ErrInvalidArgument] if the client is empty, the scope is
-// invalid, or a name has more than 1,024 bytes. While the schema has version 1, every call
-// returns an error that names [Store.Migrate].
+// invalid, or a name has more than 1,024 bytes.
 func (s *Store) LoadDelivery(ctx context.Context, client string, scope webhookcfg.Scope) (deliver.Record, error) {
 	v, err := deliveryKey(client, scope)
 	if err != nil {
 		return deliver.Record{}, err
 	}
-	if err := s.ready(ctx, deliveryVersion); err != nil {
+	if err := s.ready(ctx); err != nil {
 		return deliver.Record{}, s.wrapError("load delivery", err, egress.URL{})
 	}
 	found, err := read(ctx, s, s.queries.loadDelivery, v, scanDelivery)
@@ -84,7 +83,7 @@ func (s *Store) LoadDelivery(ctx context.Context, client string, scope webhookcf
 }
 
 // SaveDelivery replaces the delivery of the webhook of a scope, unless the saved one is of a
-// later attempt: the later one of LastSuccess and LastFailure decides, in whole seconds, and
+// later attempt: the later one of LastSuccess and LastFailure decides, in microseconds, and
 // among equals the last call. It is one statement, and waits for no change of the client; the
 // saves of one client wait for each other, without a connection.
 //
@@ -95,7 +94,7 @@ func (s *Store) SaveDelivery(ctx context.Context, client string, scope webhookcf
 	if err != nil {
 		return err
 	}
-	if err := s.ready(ctx, deliveryVersion); err != nil {
+	if err := s.ready(ctx); err != nil {
 		return s.wrapError("save delivery", err, egress.URL{})
 	}
 	reason := slices.Index(deliveryReasons, r.Reason)
@@ -107,16 +106,16 @@ func (s *Store) SaveDelivery(ctx context.Context, client string, scope webhookcf
 		return s.wrapError("save delivery", err, egress.URL{})
 	}
 	defer unlock()
-	v["since"] = r.Since.Unix()
+	v["since"] = r.Since.UnixMicro()
 	v["state"] = stateActive
 	if r.Stopped {
 		v["state"] = stateStopped
 	}
 	v["reason"] = reason
-	v["success"] = r.LastSuccess.Unix()
-	v["failure"] = r.LastFailure.Unix()
-	v["first"] = r.FirstFailure.Unix()
-	v["latest"] = max(r.LastSuccess.Unix(), r.LastFailure.Unix())
+	v["success"] = r.LastSuccess.UnixMicro()
+	v["failure"] = r.LastFailure.UnixMicro()
+	v["first"] = r.FirstFailure.UnixMicro()
+	v["latest"] = max(r.LastSuccess.UnixMicro(), r.LastFailure.UnixMicro())
 	_, err = s.execute(ctx, s.queries.saveDelivery, v)
 	return s.wrapError("save delivery", err, egress.URL{})
 }
@@ -152,13 +151,9 @@ func scanDelivery(rows *sql.Rows) (r deliver.Record, err error) {
 	}, nil
 }
 
-// sweepDeliveries deletes up to limit deliveries that were saved long ago. A store that found
-// no table of deliveries sends nothing.
+// sweepDeliveries deletes up to limit deliveries that were saved long ago.
 func (s *Store) sweepDeliveries(ctx context.Context, limit int) (removed int, err error) {
-	if s.found.Load() < deliveryVersion {
-		return 0, nil
-	}
-	before := time.Now().Add(-deliveryKept).Unix()
+	before := time.Now().Add(-deliveryKept).UnixMicro()
 	for removed < limit {
 		v := values{"before": before, "limit": min(limit-removed, sweepRows)}
 		n, err := s.execute(ctx, s.queries.expireDeliveries, v)

@@ -3,6 +3,7 @@ package sqlstore
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"regexp"
 	"strconv"
 	"strings"
@@ -45,8 +46,8 @@ func (d Dialect) Schema(prefix string) ([]string, error) {
 		return nil, err
 	}
 	var all []string
-	for version := 1; version <= schemaVersion; version++ {
-		all = append(all, d.spec.migration(version, prefix)...)
+	for _, m := range d.spec.migrations(prefix) {
+		all = append(all, m.statements...)
 	}
 	return all, nil
 }
@@ -80,7 +81,8 @@ type dialectSpec struct {
 	// their transaction has anything to commit.
 	oneWriter bool
 
-	directory string // of the migrations
+	schema    fs.FS  // has the files of the migrations
+	directory string // of the files
 	lock      migrationLock
 
 	// check is a query for the version of the schema, for whether the store can use it on this

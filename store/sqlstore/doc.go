@@ -171,12 +171,9 @@
 // cost nothing. A process does not notice that a later version migrates its tables while it
 // runs; the tables stay usable for the version before.
 //
-// Version 2 of the tables adds the one of deliveries. Only [Store.LoadDelivery] and
-// [Store.SaveDelivery] need it: with version 1, the file 001.sql, everything else works, and
-// these two return an error, until they find that the tables were migrated. A handler that has
-// them behind [webhookcfg.Options.DeliveryStatus] responds to reads of one entity with 503 until
-// then, and logs that error. A version of this package that knows only version 1 keeps running
-// during and after the migration, but does not start after it.
+// The tables have version 3 of the schema, in the file 003.sql. Versions 1 and 2 were never
+// released and kept times in whole seconds: the store refuses such tables. Drop them, or choose
+// another [Options.Prefix], and call Migrate.
 //
 // The store itself needs SELECT, INSERT and UPDATE, and DELETE on the tables of overrides and of
 // deliveries. Never delete rows of clients: a generation that starts again at 0 revives obsolete

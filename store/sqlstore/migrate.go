@@ -6,34 +6,48 @@ import (
 	"embed"
 	"errors"
 	"fmt"
+	"io/fs"
 	"log/slog"
 	"strings"
 
 	"example.com/go-webhookcfg/webhookcfg/egress"
 )
 
-// Versions of the schema: the latest one, to which Migrate leads; the oldest one that the
-// store works with; and the first one that has deliveries.
+// Versions of the schema: the first one, which creates the tables, and the oldest one that
+// the store works with. The latest one, to which Migrate leads, is that of the last file.
 const (
-	schemaVersion   = 2
-	oldestVersion   = 1
-	deliveryVersion = 2
+	firstVersion  = 3
+	oldestVersion = 3
 )
 
-// migrations has a file for each version of the schema of a dialect. It leads there from the
-// version before, and also if it ran already or was interrupted. A process of the version
-// before keeps working with its result.
+// schemas has a directory of files for each dialect.
 //
 //go:embed schema
-var migrations embed.FS
+var schemas embed.FS
 
-// migration returns the statements of a file. None contains a semicolon.
-func (g *dialectSpec) migration(version int, prefix string) (statements []string) {
-	text, err := migrations.ReadFile(fmt.Sprintf("schema/%s/%03d.sql", g.directory, version))
-	if err != nil {
-		panic(err) // a test reads all of them
+// migration is a file of a schema. It leads the tables there from the version before, and also
+// if it ran already or was interrupted. Its last statement sets the version. A process of the
+// version before keeps working with the result.
+type migration struct {
+	version    int
+	statements []string
+}
+
+// migrations returns the migrations of a dialect, from the first version to the latest.
+func (g *dialectSpec) migrations(prefix string) (all []migration) {
+	for version := firstVersion; ; version++ {
+		text, err := fs.ReadFile(g.schema, fmt.Sprintf("%s/%03d.sql", g.directory, version))
+		if err != nil {
+			return all // a test reads the files
+		}
+		all = append(all, migration{version, splitStatements(string(text), prefix)})
 	}
-	for part := range strings.SplitSeq(string(text), ";") {
+}
+
+// splitStatements returns the statements of a file, for tables with a prefix. Neither a
+// statement nor a comment contains a semicolon.
+func splitStatements(text, prefix string) (statements []string) {
+	for part := range strings.SplitSeq(text, ";") {
 		var lines []string
 		for line := range strings.Lines(part) {
 			if !strings.HasPrefix(line, "--") {
@@ -54,27 +68,35 @@ func (g *dialectSpec) migration(version int, prefix string) (statements []string
 //
 // The error wraps [ErrNewerSchema] if a later version of this package migrated the tables,
 // and [ErrStandby] if they are current but on a standby.
-// Migrate also returns an error if another dialect created them, or if the connections to
-// MySQL or MariaDB do not have autocommit.
+// Migrate also returns an error if another dialect created them, if the connections to
+// MySQL or MariaDB do not have autocommit, or if the tables are of version 1 or 2 of the
+// schema, which were never released. Such tables stay as they are: drop them, or choose
+// another prefix.
 func (s *Store) Migrate(ctx context.Context) error {
-	err := s.check(ctx, schemaVersion)
-	if err != nil && !errors.Is(err, ErrNewerSchema) && !errors.Is(err, ErrStandby) && !errors.Is(err, s.dialect.unfit) {
+	err := s.check(ctx, s.latestVersion())
+	if err != nil && !isFinal(err) && !errors.Is(err, s.dialect.unfit) {
 		err = s.retry(ctx, func() (outcome, error) { return s.attempted(s.migrateLocked(ctx)) })
 		if err == nil {
-			err = s.check(ctx, schemaVersion)
+			err = s.check(ctx, s.latestVersion())
 		}
 	}
 	return s.wrapError("migrate", err, egress.URL{})
 }
 
-// ready returns nil if a check has found the version of the schema that the caller needs, or a
-// later one, now or earlier. Until then every call makes its own check, so that none waits for
-// that of another.
-func (s *Store) ready(ctx context.Context, needed int) error {
-	if int(s.found.Load()) >= needed {
+// isFinal reports whether an error of a check is one that no migration ends.
+func isFinal(err error) bool {
+	return errors.Is(err, ErrNewerSchema) || errors.Is(err, errOldSchema) || errors.Is(err, ErrStandby)
+}
+
+func (s *Store) latestVersion() int { return s.migrations[len(s.migrations)-1].version }
+
+// ready returns nil if a check has found a schema that the store works with, now or earlier.
+// Until then every call makes its own check, so that none waits for that of another.
+func (s *Store) ready(ctx context.Context) error {
+	if s.isReady.Load() {
 		return nil
 	}
-	return s.check(ctx, needed)
+	return s.check(ctx, oldestVersion)
 }
 
 // check checks, with one query, that the schema has the needed version or a later one that is
@@ -85,24 +107,30 @@ func (s *Store) check(ctx context.Context, needed int) error {
 		switch {
 		case err != nil:
 			err = fmt.Errorf("check of the schema: %w", err)
-		case found.version > schemaVersion:
-			err = found.newer()
-		case found.version < oldestVersion:
-			err = found.older(needed)
+		case found.version > s.latestVersion():
+			err = s.newerSchema(found.version)
+		case found.isOld():
+			err = s.oldSchema(found.version)
+		case found.version < 1:
+			err = missingSchema(found.version, needed)
 		case !found.fit:
 			err = s.dialect.unfit
 		case found.standby:
 			err = ErrStandby
 		case found.version < needed:
-			err = found.older(needed)
+			err = missingSchema(found.version, needed)
 		default:
-			s.found.Store(int32(found.version))
+			s.isReady.Store(true)
 		}
 		return s.attempted(err)
 	})
 }
 
-var errOtherDialect = errors.New("tables of another dialect")
+var (
+	errOtherDialect = errors.New("tables of another dialect")
+	// errOldSchema is wrapped by the error for tables that no migration updates.
+	errOldSchema = errors.New("schema of a version that was never released")
+)
 
 // foundSchema is the result of the query of a check; the zero value if the tables are not
 // complete.
@@ -123,12 +151,20 @@ func findSchema(ctx context.Context, db querier, q statement) (foundSchema, erro
 	return found[0], nil
 }
 
-func (f foundSchema) older(needed int) error {
-	return fmt.Errorf("schema has version %d, want %d: call Migrate", f.version, needed)
+// isOld reports that there are tables of a version before the first.
+func (f foundSchema) isOld() bool { return f.version > 0 && f.version < firstVersion }
+
+func missingSchema(found, needed int) error {
+	return fmt.Errorf("schema has version %d, want %d: call Migrate", found, needed)
 }
 
-func (f foundSchema) newer() error {
-	return fmt.Errorf("%w: version %d, want at most %d", ErrNewerSchema, f.version, schemaVersion)
+func (s *Store) oldSchema(found int) error {
+	tables := withTables("{schema}, {client}, {override} and {delivery}", s.queries.prefix)
+	return fmt.Errorf("%w: version %d: drop the tables %s, which loses what clients have set, or choose another Options.Prefix, and call Migrate", errOldSchema, found, tables)
+}
+
+func (s *Store) newerSchema(found int) error {
+	return fmt.Errorf("%w: version %d, want at most %d", ErrNewerSchema, found, s.latestVersion())
 }
 
 func (s *Store) migrateLocked(ctx context.Context) error {
@@ -149,8 +185,7 @@ type session interface {
 // migrate runs the migrations that the tables lack. The first statement of all creates the
 // table of the version, and changes nothing if there is one.
 func (s *Store) migrate(ctx context.Context, db session) error {
-	first := s.dialect.migration(1, s.queries.prefix)[0]
-	if _, err := db.ExecContext(ctx, first); err != nil {
+	if _, err := db.ExecContext(ctx, s.migrations[0].statements[0]); err != nil {
 		return err
 	}
 	versions, err := query(ctx, db, s.queries.version, nil, scanOne[int])
@@ -161,16 +196,22 @@ func (s *Store) migrate(ctx context.Context, db session) error {
 	if len(versions) > 0 {
 		found.version = versions[0]
 	}
-	if found.version > schemaVersion {
-		return found.newer()
+	switch {
+	case found.version > s.latestVersion():
+		return s.newerSchema(found.version)
+	case found.isOld():
+		return s.oldSchema(found.version)
 	}
-	for version := max(found.version, 0) + 1; version <= schemaVersion; version++ {
-		for _, statement := range s.dialect.migration(version, s.queries.prefix) {
+	for _, m := range s.migrations {
+		if m.version <= found.version {
+			continue
+		}
+		for _, statement := range m.statements {
 			if _, err := db.ExecContext(ctx, statement); err != nil {
 				return err
 			}
 		}
-		s.logger.LogAttrs(ctx, slog.LevelInfo, "sqlstore: migrated", slog.Int("version", version))
+		s.logger.LogAttrs(ctx, slog.LevelInfo, "sqlstore: migrated", slog.Int("version", m.version))
 	}
 	return nil
 }

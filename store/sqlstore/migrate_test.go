@@ -2,6 +2,7 @@ package sqlstore_test
 
 import (
 	"cmp"
+	"context"
 	"database/sql/driver"
 	"errors"
 	"strings"
@@ -23,7 +24,7 @@ type schema struct {
 const (
 	noTable = -2
 	noRow   = -1
-	current = 2
+	current = 3
 )
 
 var errNoTable = errors.New("no such table")
@@ -35,9 +36,13 @@ func (s *schema) on(call string, _ []driver.NamedValue) (resultRows, error) {
 	case strings.HasPrefix(call, "CREATE TABLE IF NOT EXISTS wh_schema"):
 		s.version = cmp.Or(s.locked, max(s.version, noRow))
 	case strings.HasPrefix(call, "INSERT INTO wh_schema"):
-		s.version = max(s.version, 1)
+		if s.version < 1 {
+			s.version = current
+		}
 	case strings.HasPrefix(call, "UPDATE wh_schema"):
-		s.version = max(s.version, 2)
+		if s.version == current {
+			s.version = current + 1
+		}
 	case strings.Contains(call, "AS identity, NULL, NULL"):
 		return resultRows{{false, "id", nil, nil}}, nil
 	case strings.Contains(call, "AS identity"):
@@ -63,18 +68,85 @@ func openSchema(t *testing.T, dialect sqlstore.Dialect, db *schema) (*sqlstore.S
 // TestMigrate: a migration completes what is missing, whatever an earlier one left behind.
 func TestMigrate(t *testing.T) {
 	for _, dialect := range dialects() {
-		for _, version := range []int{noTable, noRow, 0, 1} {
+		for _, version := range []int{noTable, noRow, 0} {
 			db := &schema{version: version}
 			s, f := openSchema(t, dialect, db)
 			if err := s.Migrate(t.Context()); err != nil || db.version != current {
 				t.Errorf("%s: version %d led to version %d: %v", dialect, version, db.version, err)
 			}
-			if all := version < 1; f.count("UPDATE") != 1 || f.count("INSERT") > 0 != all || f.count("CREATE TABLE") > 2 != all {
+			if f.count("INSERT INTO wh_schema") != 1 || f.count("CREATE TABLE") < 4 {
 				t.Errorf("%s: %s", dialect, f.shape())
 			}
 			sent := f.count("SELECT version")
 			if _, err := s.Resolve(t.Context(), "acme", "e1"); err != nil || f.count("SELECT version") > sent {
 				t.Errorf("%s: the schema was checked again: %s: %v", dialect, f.shape(), err)
+			}
+		}
+	}
+}
+
+// nextVersion is a migration to the version after the current one.
+const nextVersion = `-- Version 4 adds a table.
+CREATE TABLE IF NOT EXISTS wh_more (id INT);
+UPDATE wh_schema SET version = 4 WHERE id = 1 AND version = 3;
+`
+
+// TestUpgrade: a migration runs the files of the versions that the tables lack, and no
+// others. A store that knows a later version works with the tables of the one before.
+func TestUpgrade(t *testing.T) {
+	for _, dialect := range dialects() {
+		for _, version := range []int{noTable, noRow, current, current + 1} {
+			db := &schema{version: version}
+			s, f := openSchema(t, sqlstore.WithMigration(dialect, nextVersion), db)
+			if version >= current {
+				if _, err := s.Resolve(t.Context(), "acme", "e1"); err != nil {
+					t.Errorf("%s: before the migration from version %d: %v", dialect, version, err)
+				}
+			}
+			earlier, _ := openSchema(t, dialect, db)
+			if version == current {
+				if _, err := earlier.Resolve(t.Context(), "acme", "e1"); err != nil {
+					t.Errorf("%s: %v", dialect, err)
+				}
+			}
+			if err := s.Migrate(t.Context()); err != nil || db.version != current+1 {
+				t.Errorf("%s: version %d led to version %d: %v", dialect, version, db.version, err)
+			}
+			isNew, isOlder := version < current, version <= current
+			if (f.count("INSERT INTO wh_schema") == 1) != isNew || (f.count("UPDATE wh_schema") == 1) != isOlder || (f.count("CREATE TABLE IF NOT EXISTS wh_client") == 1) != isNew {
+				t.Errorf("%s: from version %d: %s", dialect, version, f.shape())
+			}
+			if _, err := earlier.Resolve(t.Context(), "acme", "e1"); errors.Is(err, sqlstore.ErrNewerSchema) != (version != current) {
+				t.Errorf("%s: a store that knows only version %d, after the migration from version %d: %v", dialect, current, version, err)
+			}
+		}
+	}
+}
+
+// TestOldSchema: tables of the versions that were never released are refused, with the remedy,
+// and left alone.
+func TestOldSchema(t *testing.T) {
+	for _, dialect := range dialects() {
+		for _, db := range []*schema{{version: 1}, {version: 2}, {version: noTable, locked: 2}} {
+			s, f := openSchema(t, dialect, db)
+			all := calls(s)
+			all["migrate"] = s.Migrate
+			if db.locked != 0 {
+				all = map[string]func(context.Context) error{"migrate": s.Migrate}
+			}
+			if dialect == sqlstore.MySQL() {
+				delete(all, "changes")
+			}
+			for name, call := range all {
+				err := call(t.Context())
+				for _, want := range []string{"never released", "drop the tables wh_schema, wh_client, wh_override and wh_delivery", "Options.Prefix"} {
+					if err == nil || !strings.Contains(err.Error(), want) {
+						t.Errorf("%s: %s: the error does not contain %q: %v", dialect, name, want, err)
+					}
+				}
+			}
+			if db.locked == 0 && f.count("") != f.count("SELECT version,")+f.count("connect") || f.count("INSERT")+f.count("UPDATE")+f.count("commit")+f.count("COMMIT") > 0 {
+				t.Errorf("%s: %s", dialect, f.shape())
 			}
 		}
 	}
@@ -95,14 +167,14 @@ func TestMigrateCurrentSchema(t *testing.T) {
 func TestMigrateUnfit(t *testing.T) {
 	undefined := stateError("42703")
 	for _, dialect := range dialects() {
-		for _, version := range []int{current, 1, noTable} {
+		for _, version := range []int{current, noTable} {
 			for _, db := range []*schema{{version: version, unfit: true}, {version: version, err: undefined}} {
 				s, f := openSchema(t, dialect, db)
 				err := s.Migrate(t.Context())
 				if err == nil || !errors.Is(err, db.err) && db.err != nil || strings.HasSuffix(err.Error(), ": ") {
 					t.Errorf("%s: %s: %v", dialect, f.shape(), err)
 				}
-				if db.unfit && version != noTable && f.shape() != "connect SELECT" {
+				if db.unfit && version == current && f.shape() != "connect SELECT" {
 					t.Errorf("%s: version %d: %s", dialect, version, f.shape())
 				}
 			}
@@ -113,8 +185,8 @@ func TestMigrateUnfit(t *testing.T) {
 // TestMigrateStandby: Migrate changes nothing on a standby.
 func TestMigrateStandby(t *testing.T) {
 	for _, dialect := range dialects() {
-		for _, version := range []int{current, 1} {
-			s, f := openSchema(t, dialect, &schema{version: version, standby: true})
+		for _, dialect := range []sqlstore.Dialect{dialect, sqlstore.WithMigration(dialect, nextVersion)} {
+			s, f := openSchema(t, dialect, &schema{version: current, standby: true})
 			if err := s.Migrate(t.Context()); !errors.Is(err, sqlstore.ErrStandby) || f.shape() != "connect SELECT" {
 				t.Errorf("%s: %s: %v", dialect, f.shape(), err)
 			}
@@ -134,7 +206,7 @@ func TestMigrateConcurrently(t *testing.T) {
 
 func TestMigrateNewerSchema(t *testing.T) {
 	for _, dialect := range dialects() {
-		for _, db := range []*schema{{version: current + 1}, {version: noTable, locked: current + 1}, {version: 1, locked: current + 1}} {
+		for _, db := range []*schema{{version: current + 1}, {version: noTable, locked: current + 1}, {version: noRow, locked: current + 1}} {
 			s, f := openSchema(t, dialect, db)
 			if err := s.Migrate(t.Context()); !errors.Is(err, sqlstore.ErrNewerSchema) {
 				t.Errorf("%s: %v", dialect, err)

@@ -11,7 +11,8 @@ import (
 // no syntax for that which neither deprecates.
 var mySQL = dialectSpec{
 	name:      "MySQL",
-	directory: "mysql",
+	schema:    schemas,
+	directory: "schema/mysql",
 	lock:      lockMySQL,
 	touch: `
 INSERT INTO {client} (id, gen, swept, url, since, mark) VALUES (@client, 0, 0, '', 0, @mark)

@@ -12,7 +12,8 @@ import (
 // The column chg holds the number of the transaction that last changed the client.
 var postgreSQL = dialectSpec{
 	name:      "PostgreSQL",
-	directory: "postgresql",
+	schema:    schemas,
+	directory: "schema/postgresql",
 	numbered:  true,
 	lock:      lockPostgreSQL,
 	touch:     postgreSQLTouch,

@@ -14,7 +14,7 @@ import (
 
 // read returns the results of scan for every row of a query.
 func read[T any](ctx context.Context, s *Store, q statement, v values, scan func(*sql.Rows) (T, error)) (all []T, err error) {
-	if err := s.ready(ctx, oldestVersion); err != nil {
+	if err := s.ready(ctx); err != nil {
 		return nil, err
 	}
 	err = s.retry(ctx, func() (outcome, error) {
@@ -174,4 +174,4 @@ func newWebhook(url []byte, source webhookcfg.Source, since int64) webhookcfg.We
 }
 
 // unixTime returns a time of a column. That of the zero Time is the zero Time.
-func unixTime(seconds int64) time.Time { return time.Unix(seconds, 0).UTC() }
+func unixTime(micros int64) time.Time { return time.UnixMicro(micros).UTC() }

@@ -41,7 +41,7 @@ func TestUnready(t *testing.T) {
 		for name, db := range map[string]*schema{
 			"no table": {version: noTable}, "half-migrated": {version: noRow}, "version 0": {version: 0},
 			"newer": {version: current + 1}, "standby": {version: current, standby: true}, "unfit": {version: current, unfit: true},
-			"version 1, standby": {version: 1, standby: true}, "version 1, unfit": {version: 1, unfit: true},
+			"version 2":          {version: 2},
 			"of another dialect": {version: current, err: stateError("42703")},
 		} {
 			repairedDB := &schema{version: current}

@@ -9,7 +9,8 @@ import (
 // at a time, which reads the latest number before it adds its own.
 var sqLite = dialectSpec{
 	name:      "SQLite",
-	directory: "sqlite",
+	schema:    schemas,
+	directory: "schema/sqlite",
 	oneWriter: true,
 	lock:      lockSQLite,
 	touch: `

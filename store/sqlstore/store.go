@@ -36,12 +36,13 @@ const (
 // A Store owns no resources; the caller closes the database handle. It is safe for
 // concurrent use.
 type Store struct {
-	db        *sql.DB
-	dialect   *dialectSpec
-	queries   queries
-	retryable func(error) bool
-	logger    *slog.Logger
-	found     atomic.Int32 // the version of the schema in the last check that succeeded; 0 before
+	db         *sql.DB
+	dialect    *dialectSpec
+	queries    queries
+	migrations []migration
+	retryable  func(error) bool
+	logger     *slog.Logger
+	isReady    atomic.Bool // a check of the schema succeeded
 	// changing admits one change of each client at a time. Without it, the changes of one
 	// client would wait for its row in the database, each with a connection of the pool
 	// that the calls of other clients then lack.
@@ -100,11 +101,12 @@ func New(db *sql.DB, dialect Dialect, opts *Options) (*Store, error) {
 		return nil, err
 	}
 	s := &Store{
-		db:        db,
-		dialect:   dialect.spec,
-		queries:   dialect.spec.queries(prefix, opts.StandbyLag),
-		retryable: opts.Retryable,
-		logger:    opts.Logger,
+		db:         db,
+		dialect:    dialect.spec,
+		queries:    dialect.spec.queries(prefix, opts.StandbyLag),
+		migrations: dialect.spec.migrations(prefix),
+		retryable:  opts.Retryable,
+		logger:     opts.Logger,
 	}
 	if s.retryable == nil {
 		s.retryable = func(error) bool { return false }
@@ -115,8 +117,7 @@ func New(db *sql.DB, dialect Dialect, opts *Options) (*Store, error) {
 	return s, nil
 }
 
-// Apply implements [webhookcfg.Store]. It stores the time of the change in whole
-// seconds. The error wraps [webhookcfg.ErrInvalidArgument] if the client or the entity
+// Apply implements [webhookcfg.Store]. The error wraps [webhookcfg.ErrInvalidArgument] if the client or the entity
 // has more than 1,024 bytes, or the URL more than 65,535.
 //
 // The changes of one client are applied in the order of the calls, one at a time, and
@@ -134,10 +135,10 @@ func (s *Store) Apply(ctx context.Context, c webhookcfg.Change) error {
 		"client": []byte(c.Client),
 		"entity": []byte(c.Scope.Entity()),
 		"url":    []byte(c.URL.Reveal()),
-		"since":  c.Time.Unix(),
+		"since":  c.Time.UnixMicro(),
 		"mark":   rand.Int64(),
 	}
-	if err := s.ready(ctx, oldestVersion); err != nil {
+	if err := s.ready(ctx); err != nil {
 		return s.wrapError("apply", err, c.URL)
 	}
 	unlock, err := s.changing.Lock(ctx, c.Client)

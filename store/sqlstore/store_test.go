@@ -61,7 +61,7 @@ func TestNewInvalid(t *testing.T) {
 	}
 }
 
-// TestSchema: the migrations are those of all versions, each in a file that a separate tool
+// TestSchema: the migrations are those of all versions from 3 on, each in a file that a separate tool
 // can run, and Schema returns their statements with the prefix.
 func TestSchema(t *testing.T) {
 	for dialect, directory := range map[sqlstore.Dialect]string{
@@ -73,7 +73,7 @@ func TestSchema(t *testing.T) {
 		}
 		var want []string
 		for n, file := range files {
-			if name := fmt.Sprintf("%03d.sql", n+1); filepath.Base(file) != name {
+			if name := fmt.Sprintf("%03d.sql", n+3); filepath.Base(file) != name {
 				t.Errorf("%s, want %s", file, name)
 			}
 			text, err := os.ReadFile(file)
@@ -108,7 +108,7 @@ var comments = regexp.MustCompile("(?m)^--.*$")
 func TestPrefix(t *testing.T) {
 	for _, dialect := range dialects() {
 		var all []string
-		checks := int64(-1) // also the version
+		checked := false
 		s, _ := openUnchecked(t, dialect, &sqlstore.Options{Prefix: "px_"}, func(call string, args []driver.NamedValue) (resultRows, error) {
 			all = append(all, strings.ReplaceAll(call, "@@", "")) // variables of MySQL
 			for _, arg := range args {
@@ -120,8 +120,11 @@ func TestPrefix(t *testing.T) {
 			case strings.HasPrefix(call, "SELECT GET_LOCK"):
 				return resultRows{{int64(1)}}, nil
 			case strings.HasPrefix(call, "SELECT version,"):
-				checks++
-				return resultRows{{checks * 2, true, false}}, nil
+				if !checked {
+					checked = true
+					return resultRows{{int64(0), true, false}}, nil
+				}
+				return resultRows{{int64(current), true, false}}, nil
 			case strings.HasPrefix(call, "SELECT id, gen"):
 				return resultRows{{[]byte("acme"), int64(2)}}, nil
 			case strings.HasPrefix(call, "SELECT MIN"):
@@ -153,6 +156,25 @@ func TestPrefix(t *testing.T) {
 		}
 		if strings.Count(text, "px_client") < 5 || strings.Count(text, "px_override") < 5 || strings.Count(text, "px_delivery") < 5 {
 			t.Errorf("%s: few tables in %s", dialect, text)
+		}
+	}
+}
+
+// TestTimesInColumns: every change stores its time in microseconds, an unset of all too.
+func TestTimesInColumns(t *testing.T) {
+	for _, dialect := range dialects() {
+		for name, c := range map[string]webhookcfg.Change{
+			"set": set(), "unset": unset(), "set all": setAll(), "unset all": webhookcfg.UnsetChange("acme", webhookcfg.All()),
+		} {
+			c.Time = time.UnixMicro(1767323045_123456).Add(789)
+			stored := false
+			s, _ := openFake(t, dialect, nil, func(_ string, args []driver.NamedValue) (resultRows, error) {
+				stored = stored || slices.ContainsFunc(args, func(a driver.NamedValue) bool { return a.Value == int64(1767323045_123456) })
+				return nil, nil
+			})
+			if err := s.Apply(t.Context(), c); err != nil || !stored {
+				t.Errorf("%s: the time of %s is not stored: %v", dialect, name, err)
+			}
 		}
 	}
 }
@@ -195,7 +217,7 @@ func TestValues(t *testing.T) {
 			return nil, nil
 		}
 		got := fmt.Sprintf("%q %q %q %d", args[0].Value, args[2].Value, args[3].Value, args[4].Value)
-		if want := `"a\xff" "\x00" "https://x" -62135596800`; got != want || len(args) != 5 {
+		if want := `"a\xff" "\x00" "https://x" -62135596800000000`; got != want || len(args) != 5 {
 			t.Errorf("%s, want %s", got, want)
 		}
 		return nil, nil

@@ -52,7 +52,7 @@ func (s *Store) SweepEvery(ctx context.Context, interval time.Duration) {
 // attempt finds it out again. Sweep may run at any time, concurrently with all other methods
 // and in several processes. [Store.SweepEvery] calls it regularly; otherwise call it every
 // few minutes, and again immediately if it returned limit. A call that finds nothing reads
-// one row for each client. A store that found a schema of version 1 deletes no deliveries.
+// one row for each client.
 //
 // A call starts with the client after the one at which the previous call of this Store
 // reached its limit or failed, so that every client has its turn, however many rows another
@@ -64,7 +64,7 @@ func (s *Store) Sweep(ctx context.Context, limit int) (removed int, err error) {
 	if limit < 1 {
 		return 0, fmt.Errorf("%w: sweep without a limit", webhookcfg.ErrInvalidArgument)
 	}
-	if err := s.ready(ctx, oldestVersion); err != nil {
+	if err := s.ready(ctx); err != nil {
 		return 0, s.wrapError("sweep", err, egress.URL{})
 	}
 	removed, err = s.sweepDeliveries(ctx, limit)

@@ -14,12 +14,12 @@ func TestDeliveries(t *testing.T) {
 	sqltest.SweepsDeliveries(t, opener())
 }
 
-// TestUpgrade migrates tables of version 1 in the file that other handles use.
+// TestUpgrade migrates tables in the file that other handles use.
 func TestUpgrade(t *testing.T) {
 	path := newPath(t)
 	statements, err := sqlstore.SQLite().Schema("")
 	if err != nil {
 		t.Fatal(err)
 	}
-	sqltest.Upgrade(t, openDB(t, path, unsynced), statements, func() *sqlstore.Store { return newStore(t, openDB(t, path, unsynced)) })
+	sqltest.Upgrade(t, openDB(t, path, unsynced), "wh_", statements, func() *sqlstore.Store { return newStore(t, openDB(t, path, unsynced)) })
 }

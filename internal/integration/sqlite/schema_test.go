@@ -5,7 +5,6 @@ import (
 	"database/sql"
 	"database/sql/driver"
 	"errors"
-	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -88,12 +87,9 @@ func TestHalfMigrated(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		s, refused := newStore(t, db), 9
-		if withDeliveries := 5; made >= withDeliveries { // the statements of version 1 were run
-			refused = 2
-		}
-		if err := callAll(t, s); err == nil || strings.Count(err.Error(), "sqlstore: ") != refused {
-			t.Errorf("after %d statements not %d calls failed: %v", made, refused, err)
+		s := newStore(t, db)
+		if err := callAll(t, s); err == nil || strings.Count(err.Error(), "sqlstore: ") != 9 {
+			t.Errorf("after %d statements not every call failed: %v", made, err)
 		}
 		if err := s.Migrate(t.Context()); err != nil {
 			t.Errorf("after %d statements: %v", made, err)
@@ -153,24 +149,30 @@ func TestNewerSchema(t *testing.T) {
 }
 
 // TestSchemaFiles checks that another tool can create the tables from the files, and run each
-// again. With the first one alone only deliveries are missing, also to a store that runs when
-// the second follows.
+// again, also for a store that was opened before.
 func TestSchemaFiles(t *testing.T) {
 	db := openDB(t, newPath(t), unsynced)
 	s := newStore(t, db)
-	for version, missing := range []int{2, 0} {
-		file, err := os.ReadFile(filepath.FromSlash(fmt.Sprintf("../../../store/sqlstore/schema/sqlite/%03d.sql", version+1)))
-		if err != nil {
-			t.Fatal(err)
-		}
-		for range 2 {
+	if err := callAll(t, s); err == nil || strings.Count(err.Error(), "sqlstore: ") != 9 {
+		t.Errorf("without tables not every call failed: %v", err)
+	}
+	files, err := filepath.Glob(filepath.FromSlash("../../../store/sqlstore/schema/sqlite/*.sql"))
+	if err != nil || len(files) == 0 {
+		t.Fatal("no files: ", err)
+	}
+	for range 2 {
+		for _, name := range files {
+			file, err := os.ReadFile(name)
+			if err != nil {
+				t.Fatal(err)
+			}
 			if _, err := db.ExecContext(t.Context(), string(file)); err != nil {
 				t.Fatal(err)
 			}
-			for _, s := range []*sqlstore.Store{s, newStore(t, db)} {
-				if err := callAll(t, s); strings.Count(fmt.Sprint(err), "call Migrate") != missing || (err != nil) != (missing > 0) {
-					t.Errorf("with file %d: %v", version+1, err)
-				}
+		}
+		for _, s := range []*sqlstore.Store{s, newStore(t, db)} {
+			if err := callAll(t, s); err != nil {
+				t.Error(err)
 			}
 		}
 	}
@@ -180,7 +182,7 @@ func TestSchemaFiles(t *testing.T) {
 func TestTablesOfAnotherDialect(t *testing.T) {
 	db := openDB(t, newPath(t), unsynced)
 	for _, statement := range []string{
-		"CREATE TABLE wh_schema (id INT PRIMARY KEY, version INT)", "INSERT INTO wh_schema VALUES (1, 1)",
+		"CREATE TABLE wh_schema (id INT PRIMARY KEY, version INT)", "INSERT INTO wh_schema VALUES (1, 3)",
 	} {
 		if _, err := db.ExecContext(t.Context(), statement); err != nil {
 			t.Fatal(err)

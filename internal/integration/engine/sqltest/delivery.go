@@ -66,7 +66,7 @@ func (e Engine) savedDuringSweep(t *testing.T, admin *sql.DB, st *sqlstore.Store
 	if err != nil {
 		t.Fatal(err)
 	}
-	save := fmt.Sprintf("UPDATE %sdelivery SET latest = %d WHERE client = 'saved'", name, time.Now().Unix())
+	save := fmt.Sprintf("UPDATE %sdelivery SET latest = %d WHERE client = 'saved'", name, time.Now().UnixMicro())
 	if _, err := tx.ExecContext(t.Context(), save); err != nil {
 		t.Fatal(err)
 	}
@@ -135,7 +135,7 @@ func deliveryKeys() (keys []deliveryKey) {
 	return keys
 }
 
-func latest(d deliver.Record) int64 { return max(d.LastSuccess.Unix(), d.LastFailure.Unix()) }
+func latest(d deliver.Record) int64 { return max(d.LastSuccess.UnixMicro(), d.LastFailure.UnixMicro()) }
 
 // deliveryReasons are the reasons that a record may have.
 var deliveryReasons = []deliver.Reason{
@@ -148,7 +148,7 @@ func anyDelivery() deliver.Record {
 		if rand.IntN(4) == 0 {
 			return time.Time{}
 		}
-		return time.Unix(time.Now().Unix()+rand.Int64N(10), rand.Int64N(1e9))
+		return time.Now().Add(rand.N(10 * time.Microsecond))
 	}
 	return deliver.Record{
 		Since: moment(), Stopped: rand.IntN(2) > 0, Reason: deliveryReasons[rand.IntN(len(deliveryReasons))],
@@ -156,10 +156,10 @@ func anyDelivery() deliver.Record {
 	}
 }
 
-// inSeconds returns a delivery as it is loaded.
-func inSeconds(d deliver.Record) deliver.Record {
+// inMicroseconds returns a delivery as it is loaded.
+func inMicroseconds(d deliver.Record) deliver.Record {
 	for _, at := range []*time.Time{&d.Since, &d.LastSuccess, &d.LastFailure, &d.FirstFailure} {
-		*at = time.Unix(at.Unix(), 0).UTC()
+		*at = time.UnixMicro(at.UnixMicro()).UTC()
 	}
 	return d
 }
@@ -176,7 +176,7 @@ func randomDeliveries(t *testing.T, stores []*sqlstore.Store) {
 				t.Fatalf("save for %.9q, %.9v: %v", key.client, key.scope, err)
 			}
 			if before, ok := want[key]; !ok || latest(before) <= latest(d) {
-				want[key] = inSeconds(d)
+				want[key] = inMicroseconds(d)
 			}
 			continue
 		}
@@ -198,12 +198,12 @@ func randomDeliveries(t *testing.T, stores []*sqlstore.Store) {
 // delivery than the load before, and in the end the latest.
 func concurrentDeliveries(t *testing.T, stores []*sqlstore.Store) {
 	const rounds, saves = 5, 30
-	base := time.Now().Unix()
+	base := time.Now().UnixMicro()
 	at := func(n int) deliver.Record {
-		moment := time.Unix(base+int64(n), 0).UTC()
+		moment := time.UnixMicro(base + int64(n)).UTC()
 		return deliver.Record{
 			Since: moment, Stopped: n%2 > 0, Reason: deliveryReasons[n%len(deliveryReasons)],
-			LastSuccess: moment.Add(-time.Second), LastFailure: moment, FirstFailure: moment.Add(-time.Minute),
+			LastSuccess: moment.Add(-time.Microsecond), LastFailure: moment, FirstFailure: moment.Add(-time.Minute),
 		}
 	}
 	for round := range rounds {
@@ -227,7 +227,7 @@ func concurrentDeliveries(t *testing.T, stores []*sqlstore.Store) {
 					if d.Since.IsZero() {
 						continue
 					}
-					if n := int(d.Since.Unix() - base); !reflect.DeepEqual(d, at(n)) || latest(d) < before {
+					if n := int(d.Since.UnixMicro() - base); !reflect.DeepEqual(d, at(n)) || latest(d) < before {
 						return fmt.Errorf("loaded %+v after one of %d", d, before)
 					}
 					before = latest(d)

@@ -132,7 +132,7 @@ type session interface {
 
 func (n naive) Apply(ctx context.Context, c webhookcfg.Change) error {
 	if c.Scope.IsAll() {
-		_, err := n.db.ExecContext(ctx, n.sql.setAll, c.Client, c.URL.Reveal(), c.Time.Unix())
+		_, err := n.db.ExecContext(ctx, n.sql.setAll, c.Client, c.URL.Reveal(), c.Time.UnixMicro())
 		return err
 	}
 	if !n.inTransaction {
@@ -161,7 +161,7 @@ func (n naive) put(ctx context.Context, db session, c webhookcfg.Change) error {
 	if overrides > quota {
 		return errors.New("too many overrides")
 	}
-	_, err = db.ExecContext(ctx, n.sql.put, c.Client, c.Scope.Entity(), gen, c.URL.Reveal(), c.Time.Unix())
+	_, err = db.ExecContext(ctx, n.sql.put, c.Client, c.Scope.Entity(), gen, c.URL.Reveal(), c.Time.UnixMicro())
 	return err
 }
 
@@ -190,7 +190,7 @@ func (n naive) List(ctx context.Context, client, _ string, _ int) (page webhookc
 		if err := rows.Scan(&entity, &url, &since); err != nil {
 			return page, err
 		}
-		addTo(&page, entity, webhookcfg.Webhook{URL: egress.NewURL(url), Since: time.Unix(since, 0)})
+		addTo(&page, entity, webhookcfg.Webhook{URL: egress.NewURL(url), Since: time.UnixMicro(since)})
 	}
 	return page, rows.Err()
 }

@@ -24,17 +24,26 @@ func (e Engine) upgrade(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	Upgrade(t, db, statements, func() *sqlstore.Store { return e.store(t, e.Open(t, dsn), name) })
+	Upgrade(t, db, name, statements, func() *sqlstore.Store { return e.store(t, e.Open(t, dsn), name) })
 }
 
-// Upgrade checks the migration of tables of version 1, which another tool created, while
-// stores that found version 1 keep running, and many that need the latest start together. The
-// statements are those of the dialect for the tables.
-func Upgrade(t *testing.T, db *sql.DB, statements []string, open func() *sqlstore.Store) {
+// Upgrade checks the migration of tables that another tool created to the next version of the
+// schema, while stores keep running and many start together; and that tables of versions that
+// were never released are refused. The tables have a prefix and are made by the statements.
+func Upgrade(t *testing.T, db *sql.DB, prefix string, statements []string, open func() *sqlstore.Store) {
 	t.Helper()
-	for _, statement := range statements[:withoutDeliveries(statements)] {
+	for _, statement := range statements {
 		execute(t, db, statement)
 	}
+	setVersion := func(version int) { execute(t, db, fmt.Sprintf("UPDATE %sschema SET version = %d", prefix, version)) }
+	for old := 1; old < schemaVersion; old++ {
+		setVersion(old)
+		for _, statement := range statements { // changes nothing
+			execute(t, db, statement)
+		}
+		expectOld(t, open(), prefix+"delivery, which loses")
+	}
+	setVersion(schemaVersion)
 	first := open()
 	state, err := upgradable(t.Context(), first)
 	if err != nil {
@@ -44,14 +53,13 @@ func Upgrade(t *testing.T, db *sql.DB, statements []string, open func() *sqlstor
 	running, ctx := errgroup.WithContext(t.Context())
 	for n := range 3 {
 		st := open()
-		expectWithoutDeliveries(t, st)
 		running.Go(func() error { return runUntil(ctx, stop, st, fmt.Sprint("running-", n)) })
 	}
 	var starting errgroup.Group
 	for n := range 6 {
 		st := open()
 		starting.Go(func() error {
-			client, d := fmt.Sprint("starting-", n), inSeconds(anyDelivery())
+			client, d := fmt.Sprint("starting-", n), inMicroseconds(anyDelivery())
 			if err := errors.Join(st.Migrate(t.Context()), st.SaveDelivery(t.Context(), client, webhookcfg.All(), d)); err != nil {
 				return err
 			}
@@ -63,48 +71,57 @@ func Upgrade(t *testing.T, db *sql.DB, statements []string, open func() *sqlstor
 		})
 	}
 	err = starting.Wait()
+	setVersion(schemaVersion + 1) // as a process of a later version does
+	expectUnchanged(t, first, state)
 	close(stop)
 	if err := errors.Join(err, running.Wait()); err != nil {
 		t.Fatal(err)
 	}
-	for name, st := range map[string]*sqlstore.Store{"found version 1": first, "new": open()} {
-		after, err := upgradable(t.Context(), st)
-		if err != nil || !reflect.DeepEqual(after, state) {
-			t.Errorf("%s: %+v after the migration, %+v before: %v", name, after, state, err)
-		}
-		for call, do := range Calls(st) {
-			if err := do(t.Context()); err != nil {
-				t.Errorf("%s: %s: %v", name, call, err)
-			}
+	if _, err := open().Resolve(t.Context(), "kept", "e1"); !errors.Is(err, sqlstore.ErrNewerSchema) {
+		t.Errorf("a store that knows only the version before: %v", err)
+	}
+	setVersion(schemaVersion)
+	expectUnchanged(t, open(), state)
+}
+
+// schemaVersion is the latest version of the schema.
+const schemaVersion = 3
+
+// expectOld checks that every call fails with the remedy, Migrate too.
+func expectOld(t *testing.T, st *sqlstore.Store, remedy string) {
+	t.Helper()
+	for name, call := range Calls(st) {
+		if err := call(t.Context()); err == nil || !strings.Contains(err.Error(), remedy) {
+			t.Errorf("%s with tables of a version that was never released: %v", name, err)
 		}
 	}
 }
 
-// withoutDeliveries returns the number of the statements of version 1.
-func withoutDeliveries(statements []string) int {
-	return slices.IndexFunc(statements, func(s string) bool { return strings.Contains(s, "delivery") })
-}
-
-// expectWithoutDeliveries checks that tables of version 1 are used, but for deliveries.
-func expectWithoutDeliveries(t *testing.T, st *sqlstore.Store) {
+// expectUnchanged checks that every call works, and that the state of a client is the same.
+func expectUnchanged(t *testing.T, st *sqlstore.Store, state upgradeState) {
 	t.Helper()
+	after, err := upgradable(t.Context(), st)
+	if err != nil || !reflect.DeepEqual(after, state) {
+		t.Errorf("%+v after the migration, %+v before: %v", after, state, err)
+	}
 	all := Calls(st)
 	delete(all, "migrate")
 	for name, call := range all {
-		err := call(t.Context())
-		if deliveries := name == "load" || name == "save"; (err != nil) != deliveries || deliveries && !strings.Contains(err.Error(), "Migrate") {
-			t.Errorf("%s with tables of version 1: %v", name, err)
+		if err := call(t.Context()); err != nil {
+			t.Errorf("%s: %v", name, err)
 		}
 	}
 }
 
-// upgradable returns what a migration must not change: the configuration of a client and its
-// version. It makes the configuration first, if there is none.
-func upgradable(ctx context.Context, st *sqlstore.Store) (state struct {
+// upgradeState is what a migration must not change: the configuration of a client and its
+// version.
+type upgradeState struct {
 	page    webhookcfg.Page
 	version string
-}, err error,
-) {
+}
+
+// upgradable returns the state of a client. It makes the configuration first, if there is none.
+func upgradable(ctx context.Context, st *sqlstore.Store) (state upgradeState, err error) {
 	if state.page, err = st.List(ctx, "kept", "", 10); err != nil {
 		return state, err
 	}

@@ -1,0 +1,48 @@
+-- Version 3 of the tables of package sqlstore in PostgreSQL, with the default prefix.
+-- Versions 1 and 2 were never released, and the store refuses them. Times are in
+-- microseconds of Unix time.
+
+CREATE TABLE IF NOT EXISTS wh_schema (
+  id integer PRIMARY KEY,
+  version integer NOT NULL);
+
+-- The url and since of the base. Without a base, url is empty, and since is the time of the
+-- last unset of all, 0 if there was none.
+CREATE TABLE IF NOT EXISTS wh_client (
+  id bytea PRIMARY KEY,
+  gen bigint NOT NULL,
+  swept bigint NOT NULL,
+  url bytea NOT NULL,
+  since bigint NOT NULL,
+  mark bigint NOT NULL,
+  chg xid8 NOT NULL);
+
+CREATE INDEX IF NOT EXISTS wh_client_chg ON wh_client (chg);
+
+CREATE TABLE IF NOT EXISTS wh_override (
+  client bytea NOT NULL,
+  gen bigint NOT NULL,
+  entity bytea NOT NULL,
+  url bytea NOT NULL,
+  since bigint NOT NULL,
+  PRIMARY KEY (client, gen, entity));
+
+-- The entity of a client's base is empty. State is 1 for a webhook that was stopped, reason
+-- the number of a reason, and latest the later one of last_success and last_failure.
+CREATE TABLE IF NOT EXISTS wh_delivery (
+  client bytea NOT NULL,
+  entity bytea NOT NULL,
+  since bigint NOT NULL,
+  state smallint NOT NULL,
+  reason smallint NOT NULL,
+  last_success bigint NOT NULL,
+  last_failure bigint NOT NULL,
+  first_failure bigint NOT NULL,
+  latest bigint NOT NULL,
+  PRIMARY KEY (client, entity));
+
+CREATE INDEX IF NOT EXISTS wh_delivery_latest ON wh_delivery (latest);
+
+-- Last, so that the version shows only where all tables are. Those of another version keep it.
+INSERT INTO wh_schema AS s (id, version) VALUES (1, 3)
+ON CONFLICT (id) DO UPDATE SET version = EXCLUDED.version WHERE s.version < 1;
