@@ -54,9 +54,6 @@ type Receiver struct {
 	// hostile part. Zero means that none is needed.
 	BodySize int
 
-	// HTTP2 reports whether the receiver is hostile over HTTP/2 alone.
-	HTTP2 bool
-
 	// Roots verify the certificate of the receiver.
 	Roots *x509.CertPool
 
@@ -89,10 +86,6 @@ func Receivers(tb testing.TB) []Receiver {
 		r.Connects = true
 		add(r, "HTTP/1.1: ", "http")
 		add(r, "HTTP/1.1 over TLS: ", "https", "http/1.1")
-	}
-	for _, r := range overHTTP2 {
-		r.Connects, r.HTTP2 = true, true
-		add(r, "HTTP/2: ", "https", "h2")
 	}
 	return all
 }
@@ -134,7 +127,6 @@ type Server struct {
 
 	mu      sync.Mutex
 	open    map[net.Conn]bool
-	dialled int
 	reached int
 }
 
@@ -162,7 +154,6 @@ func (r Receiver) Start(tb testing.TB) *Server {
 			}
 			s.mu.Lock()
 			s.open[conn] = true
-			s.dialled++
 			s.mu.Unlock()
 			s.handlers.Go(func() { s.handle(conn) })
 		}
@@ -192,13 +183,6 @@ func (s *Server) handle(conn net.Conn) {
 	s.serve(p)
 	_, _ = io.Copy(io.Discard, p.reader)
 	_, _ = io.Copy(io.Discard, conn)
-}
-
-// Dialled returns the number of connections so far.
-func (s *Server) Dialled() int {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.dialled
 }
 
 // Reached returns the number of connections on which the receiver was hostile. It is 0 if

@@ -276,9 +276,6 @@ func TestHostileChallenge(t *testing.T) {
 	var all sync.WaitGroup
 	probe := newChallenge(t, keyring{deliver.GenerateKey()})
 	for _, receiver := range hostile.Receivers(t) {
-		if receiver.HTTP2 {
-			continue // probes do not use HTTP/2
-		}
 		all.Go(func() {
 			turns <- struct{}{}
 			defer func() { <-turns }()

@@ -16,57 +16,36 @@ import (
 	"example.com/go-webhookcfg/webhookcfg/deliver"
 )
 
-// The tests over HTTP/1.1 run in bubbles of package synctest, over connections in memory:
+// Most of these tests run in bubbles of package synctest, over connections in memory:
 // on a busy machine with a real clock, net/http may close a connection instead of reusing
 // it, and a body may arrive too late.
 
 // TestConnectionReuse: connections are reused, whatever the outcome.
 func TestConnectionReuse(t *testing.T) {
 	codes := []int{200, 500, 404, 204, 302, 410, 200}
-	send := func(t *testing.T, s *deliver.Sender, n int) {
-		if result := s.Send(t.Context(), "acme", "e1", message); result.Status != codes[n] {
-			t.Errorf("status %d: %v", codes[n], result.Err)
-		}
-	}
-	t.Run("HTTP/1.1", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) {
-			var n, dialled int
-			receive := dialTo(afterRequest(func(conn net.Conn) {
-				response := http.Response{StatusCode: codes[n], ProtoMajor: 1, ProtoMinor: 1}
-				if codes[n] != 204 {
-					response.ContentLength, response.Body = 4000, io.NopCloser(strings.NewReader(strings.Repeat("x", 4000)))
-				}
-				_ = response.Write(conn)
-			}))
-			s := newSender(t, configured(t, "http://example.com"), keyring{deliver.GenerateKey()}, &deliver.Options{
-				Policy: policyInMemory(func(ctx context.Context, network, address string) (net.Conn, error) {
-					dialled++
-					return receive(ctx, network, address)
-				}),
-			})
-			for n = range codes {
-				send(t, s, n)
-				synctest.Wait()
-			}
-			if dialled != 1 {
-				t.Errorf("%d connections for %d messages", dialled, len(codes))
-			}
-		})
-	})
-	t.Run("HTTP/2", func(t *testing.T) {
-		var n int
-		r := newReceiver(t, true, func(w http.ResponseWriter, _ *http.Request) {
-			w.WriteHeader(codes[n])
+	synctest.Test(t, func(t *testing.T) {
+		var n, dialled int
+		receive := dialTo(afterRequest(func(conn net.Conn) {
+			response := http.Response{StatusCode: codes[n], ProtoMajor: 1, ProtoMinor: 1}
 			if codes[n] != 204 {
-				fmt.Fprint(w, strings.Repeat("x", 4000))
+				response.ContentLength, response.Body = 4000, io.NopCloser(strings.NewReader(strings.Repeat("x", 4000)))
 			}
+			_ = response.Write(conn)
+		}))
+		s := newSender(t, configured(t, "http://example.com"), keyring{deliver.GenerateKey()}, &deliver.Options{
+			Policy: policyInMemory(func(ctx context.Context, network, address string) (net.Conn, error) {
+				dialled++
+				return receive(ctx, network, address)
+			}),
 		})
-		s := newSender(t, configured(t, r.URL), keyring{deliver.GenerateKey()}, &deliver.Options{Policy: policy(r)})
 		for n = range codes {
-			send(t, s, n)
+			if result := s.Send(t.Context(), "acme", "e1", message); result.Status != codes[n] {
+				t.Errorf("status %d: %v", codes[n], result.Err)
+			}
+			synctest.Wait()
 		}
-		if r.connections() != 1 {
-			t.Errorf("%d connections for %d messages", r.connections(), len(codes))
+		if dialled != 1 {
+			t.Errorf("%d connections for %d messages", dialled, len(codes))
 		}
 	})
 }
@@ -111,11 +90,11 @@ func TestStaleConnection(t *testing.T) {
 	})
 }
 
-// TestGoingAway: a receiver that ends its HTTP/2 connection after each response has not
+// TestConnectionClose: a receiver that ends its connection after each response has not
 // failed.
-func TestGoingAway(t *testing.T) {
+func TestConnectionClose(t *testing.T) {
 	r := newReceiver(t, true, func(w http.ResponseWriter, _ *http.Request) {
-		w.Header().Set("Connection", "close") // sends GOAWAY
+		w.Header().Set("Connection", "close")
 	})
 	s := newSender(t, configured(t, r.URL), keyring{deliver.GenerateKey()}, &deliver.Options{Policy: policy(r)})
 	for range 3 {
@@ -123,34 +102,5 @@ func TestGoingAway(t *testing.T) {
 	}
 	if len(r.received()) != 3 {
 		t.Errorf("%d requests for 3 messages", len(r.received()))
-	}
-}
-
-// TestResetStream: one stream that is reset over HTTP/2 fails alone.
-func TestResetStream(t *testing.T) {
-	arrived, release := make(chan struct{}), make(chan struct{})
-	r := newReceiver(t, true, func(_ http.ResponseWriter, req *http.Request) {
-		switch req.URL.Path {
-		case "/reset":
-			panic(http.ErrAbortHandler)
-		case "/slow":
-			close(arrived)
-			<-release
-		}
-	})
-	opts := &deliver.Options{Policy: policy(r)}
-	st := configured(t, r.URL+"/slow")
-	s := newSender(t, st, keyring{deliver.GenerateKey()}, opts)
-	slow := make(chan deliver.Result, 1)
-	go func() { slow <- s.Send(t.Context(), "acme", "e1", message) }()
-	<-arrived
-	set(t, st, r.URL+"/reset")
-	check(t, "reset", s.Send(t.Context(), "acme", "e1", message), deliver.Failed, deliver.ReasonUnreachable)
-	close(release)
-	check(t, "slow", <-slow, deliver.Delivered, "")
-	set(t, st, r.URL+"/")
-	check(t, "next", s.Send(t.Context(), "acme", "e1", message), deliver.Delivered, "")
-	if r.connections() != 1 {
-		t.Errorf("%d connections", r.connections())
 	}
 }

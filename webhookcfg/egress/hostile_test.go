@@ -8,7 +8,6 @@ import (
 	"log"
 	"net/http"
 	"os"
-	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -20,8 +19,7 @@ import (
 
 // sender is a way in which this package connects to a receiver.
 type sender struct {
-	name   string
-	probes bool
+	name string
 
 	// start returns a function that sends a body and ends within the timeout, and one
 	// that closes idle connections.
@@ -40,26 +38,23 @@ var senders = []sender{
 	probing("HTTPProbe that ignores its context", func(_ context.Context, _ string, client *http.Client, target egress.URL) error {
 		return post(context.Background(), client, target.Reveal(), nil, readAll)
 	}),
-	{"Client with a deadline", false, func(t *testing.T, policy *egress.Policy, timeout time.Duration) (sendFunc, func()) {
+	{"Client with a deadline", func(t *testing.T, policy *egress.Policy, timeout time.Duration) (sendFunc, func()) {
 		client := newClient(t, policy)
-		client.Transport.(*egress.Transport).ShortenHTTP2Timeouts(timeout)
 		return func(ctx context.Context, url string, body []byte) error {
 			ctx, cancel := context.WithTimeout(ctx, timeout)
 			defer cancel()
 			return post(ctx, client, url, body, readSome)
 		}, client.CloseIdleConnections
 	}},
-	{"Client with its own timeout", false, func(t *testing.T, policy *egress.Policy, timeout time.Duration) (sendFunc, func()) {
+	{"Client with its own timeout", func(t *testing.T, policy *egress.Policy, timeout time.Duration) (sendFunc, func()) {
 		client := newClient(t, policy)
-		client.Transport.(*egress.Transport).ShortenHTTP2Timeouts(timeout)
 		client.Timeout = timeout
 		return func(ctx context.Context, url string, body []byte) error {
 			return post(ctx, client, url, body, readAll)
 		}, client.CloseIdleConnections
 	}},
-	{"Transport", false, func(t *testing.T, policy *egress.Policy, timeout time.Duration) (sendFunc, func()) {
+	{"Transport", func(t *testing.T, policy *egress.Policy, timeout time.Duration) (sendFunc, func()) {
 		transport := newTransport(t, policy)
-		transport.ShortenHTTP2Timeouts(timeout)
 		return func(ctx context.Context, url string, body []byte) error {
 			ctx, cancel := context.WithTimeout(ctx, timeout)
 			defer cancel()
@@ -70,7 +65,7 @@ var senders = []sender{
 
 // probing returns a sender that probes.
 func probing(name string, httpProbe egress.HTTPProbe) sender {
-	return sender{name, true, func(t *testing.T, policy *egress.Policy, timeout time.Duration) (sendFunc, func()) {
+	return sender{name, func(t *testing.T, policy *egress.Policy, timeout time.Duration) (sendFunc, func()) {
 		opts := &egress.ProberOptions{HTTPProbe: httpProbe, Timeout: timeout, MaxProbes: 1, ClientMaxProbes: 1}
 		prober := newProber(t, policy, opts)
 		return func(ctx context.Context, url string, _ []byte) error {
@@ -89,9 +84,6 @@ func TestHostileReceivers(t *testing.T) {
 	var all sync.WaitGroup
 	for _, receiver := range hostile.Receivers(t) {
 		for _, sender := range senders {
-			if receiver.HTTP2 && sender.probes {
-				continue // probes do not use HTTP/2
-			}
 			all.Go(func() {
 				turns <- struct{}{}
 				defer func() { <-turns }()
@@ -140,18 +132,4 @@ func sendToHostile(t *testing.T, sender sender, receiver hostile.Receiver, timeo
 		t.Errorf("%s, %s: no error", receiver.Name, sender.name)
 	}
 	return connects || server.Reached() > 0
-}
-
-// TestConnectionsOfOneRequest has a receiver that sends GOAWAY on each HTTP/2 connection,
-// and no deadline.
-func TestConnectionsOfOneRequest(t *testing.T) {
-	all := hostile.Receivers(t)
-	receiver := all[slices.IndexFunc(all, func(r hostile.Receiver) bool { return r.Name == "HTTP/2: going away" })]
-	server := receiver.Start(t)
-	policy := egress.Development()
-	policy.RootCAs = receiver.Roots
-	_, err := roundTrip(t, newTransport(t, policy), server.URL)
-	if reasonOf(err) != egress.ReasonResponse || server.Dialled() != 16 {
-		t.Errorf("%v after %d connections", err, server.Dialled())
-	}
 }

@@ -11,7 +11,6 @@ import (
 	"net/url"
 	"os"
 	"strings"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -304,64 +303,6 @@ func TestResponseHeaderIsBounded(t *testing.T) {
 	if _, err := get(t, newClient(t, newLoopback(nil)), target); err == nil {
 		t.Error("a header of 100 KiB was read")
 	}
-}
-
-// TestHTTP2PathGoesDark: when the path to a receiver swallows all that is sent, requests
-// use a new connection after at most 15 seconds.
-func TestHTTP2PathGoesDark(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		ca := newAuthority(t)
-		path, receiver := make(pipes), make(pipes)
-		server := &http.Server{Handler: http.NotFoundHandler(), TLSConfig: ca.valid(t, receiverName)}
-		defer func() { _ = server.Close() }()
-		go func() { _ = server.ServeTLS(receiver, "", "") }()
-
-		defer func() { _ = path.Close() }()
-		var dark atomic.Bool // the first connection
-		var dials atomic.Int32
-		go func() {
-			for near := range path {
-				mayGoDark := dials.Add(1) == 1
-				far, _ := receiver.Dial(t.Context(), "", "")
-				forward := func(to, from net.Conn) {
-					defer func() { _ = to.Close() }()
-					buf := make([]byte, 32<<10)
-					for n, err := from.Read(buf); err == nil; n, err = from.Read(buf) {
-						if !mayGoDark || !dark.Load() {
-							_, _ = to.Write(buf[:n])
-						}
-					}
-				}
-				go forward(near, far)
-				go forward(far, near)
-			}
-		}()
-
-		policy := newStrict()
-		policy.Resolver, policy.Dial, policy.RootCAs = resolveTo(publicAddr), path.Dial, ca.pool()
-		client := newClient(t, policy)
-		defer client.CloseIdleConnections()
-		deliver := func() error {
-			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-			defer cancel()
-			return post(ctx, client, "https://receiver.example/", nil, readSome)
-		}
-		for range 2 {
-			if err := deliver(); err != nil {
-				t.Fatal(err)
-			}
-		}
-		if n := dials.Load(); n != 1 {
-			t.Fatalf("%d connections for two requests over HTTP/2", n)
-		}
-		dark.Store(true)
-		start := time.Now()
-		for deliver() != nil && time.Since(start) < time.Minute {
-		}
-		if d := time.Since(start); d > 15*time.Second {
-			t.Errorf("requests failed for %v", d)
-		}
-	})
 }
 
 // TestUnsolicitedBytesAreQuoted: net/http logs what follows a response, with no way to
