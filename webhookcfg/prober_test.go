@@ -2,12 +2,18 @@ package webhookcfg_test
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
+	"fmt"
+	"io"
+	"log"
 	"math"
 	"net"
 	"net/http"
 	"net/http/httptest"
 	"net/netip"
+	"slices"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -104,6 +110,39 @@ func TestProbeTimeout(t *testing.T) {
 				time.Sleep(2 * time.Hour) // until the probe has ended
 			})
 		}
+	}
+}
+
+// TestReceiverOfHTTP2Alone: a set for it is refused, and the event has the reason.
+func TestReceiverOfHTTP2Alone(t *testing.T) {
+	receiver := httptest.NewUnstartedServer(http.NotFoundHandler())
+	receiver.EnableHTTP2 = true
+	receiver.Config.ErrorLog = log.New(io.Discard, "", 0)
+	receiver.TLS = &tls.Config{GetConfigForClient: func(hello *tls.ClientHelloInfo) (*tls.Config, error) {
+		config := receiver.TLS.Clone()
+		config.NextProtos = []string{"h2"}
+		if !slices.Contains(hello.SupportedProtos, "h2") {
+			config.NextProtos[0] += " is missing" // crypto/tls does not alert otherwise
+		}
+		return config, nil
+	}}
+	receiver.StartTLS()
+	defer receiver.Close()
+	if resp, err := receiver.Client().Get(receiver.URL); err != nil || resp.ProtoMajor != 2 {
+		t.Fatalf("the test has no effect: %v, %v", resp, err)
+	}
+
+	var event webhookcfg.Event
+	o := options()
+	o.Policy, o.ProbeMode, o.OnEvent = egress.Development(), webhookcfg.ProbeEnforce, eventInto(&event)
+	o.Policy.RootCAs = receiver.Client().Transport.(*http.Transport).TLSClientConfig.RootCAs
+	got := steps(t, serve(t, newHandler(t, newRecorder(), o)), "set e1 "+receiver.URL)
+	if diff := cmp.Diff([]string{"400 webhook_unreachable"}, got); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+	cause, ok := errors.AsType[*egress.UnreachableError](event.Err)
+	if !ok || cause.Reason != egress.ReasonTLS || !strings.Contains(fmt.Sprint(errors.Unwrap(cause)), "no application protocol") {
+		t.Errorf("the event has %v", event.Err)
 	}
 }
 

@@ -40,7 +40,7 @@ type receiver struct {
 }
 
 // newReceiver starts a receiver that responds to each request with respond. If tls is
-// set, it speaks HTTP/2.
+// set, it speaks TLS.
 func newReceiver(t testing.TB, tls bool, respond http.HandlerFunc) *receiver {
 	t.Helper()
 	r := &receiver{}
@@ -59,7 +59,6 @@ func newReceiver(t testing.TB, tls bool, respond http.HandlerFunc) *receiver {
 		}
 	}
 	if tls {
-		r.EnableHTTP2 = true
 		r.StartTLS()
 	} else {
 		r.Start()

@@ -1,13 +1,22 @@
 package egress_test
 
 import (
+	"bufio"
 	"context"
+	"crypto/tls"
+	"errors"
 	"fmt"
+	"io"
+	"log"
 	"net"
 	"net/http"
+	"slices"
+	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"example.com/go-webhookcfg/webhookcfg/egress"
 )
@@ -35,9 +44,9 @@ func TestTransportOptions(t *testing.T) {
 	}
 }
 
-// TestIdleConnectionsOverHTTP1 sends to hosts in turn, and then in the reverse order, a
+// TestIdleConnections sends to hosts in turn, and then in the reverse order, a
 // number of requests at the same time to each.
-func TestIdleConnectionsOverHTTP1(t *testing.T) {
+func TestIdleConnections(t *testing.T) {
 	for _, test := range []struct {
 		name           string
 		scheme         string
@@ -69,9 +78,7 @@ func TestIdleConnectionsOverHTTP1(t *testing.T) {
 						<-proceed
 					}),
 					TLSConfig: ca.valid(t, "*.receiver.example"),
-					Protocols: new(http.Protocols),
 				}
-				server.Protocols.SetHTTP1(true)
 				defer func() { _ = server.Close() }()
 				go func() {
 					if test.scheme == "https" {
@@ -115,5 +122,114 @@ func TestIdleConnectionsOverHTTP1(t *testing.T) {
 				}
 			})
 		})
+	}
+}
+
+// TestConnectionsOfOneRequest: a request that is sent again, since the receiver closed each
+// idle connection as it was used, connects once.
+func TestConnectionsOfOneRequest(t *testing.T) {
+	const idle = 16
+	synctest.Test(t, func(t *testing.T) {
+		var dials, closed atomic.Int32
+		var arrived sync.WaitGroup
+		arrived.Add(idle)
+		policy := inMemory(t, newAuthority(t), func(conn net.Conn) {
+			reader := bufio.NewReader(conn)
+			for n := dials.Add(1); ; {
+				if _, err := http.ReadRequest(reader); err != nil || n > idle {
+					return
+				}
+				if closed.Load() > 0 {
+					closed.Add(1)
+					return
+				}
+				arrived.Done()
+				arrived.Wait()
+				_, _ = io.WriteString(conn, "HTTP/1.1 204 No Content\r\n\r\n")
+			}
+		})
+		client := newClient(t, policy)
+		for range idle {
+			go func() {
+				if _, err := get(t, client, "http://receiver.example/"); err != nil {
+					t.Error(err)
+				}
+			}()
+		}
+		synctest.Wait()
+		closed.Store(1)
+		_, err := get(t, client, "http://receiver.example/")
+		if reasonOf(err) != egress.ReasonResponse || closed.Load() != 1+idle || dials.Load() != idle+1 {
+			t.Errorf("%v after %d idle connections and %d others", err, closed.Load()-1, dials.Load()-idle)
+		}
+	})
+}
+
+// onlyHTTP2 starts a server that speaks HTTP/2 alone. If it alerts, it refuses a handshake
+// that does not offer HTTP/2, as RFC 7301 demands. Otherwise it accepts it without a
+// protocol, as crypto/tls does, and then closes the connection.
+func onlyHTTP2(t *testing.T, ca *authority, alerts bool) *listener {
+	t.Helper()
+	receiver := listen(t)
+	server := &http.Server{
+		Handler:   http.NotFoundHandler(),
+		TLSConfig: ca.valid(t, receiverName),
+		Protocols: new(http.Protocols),
+		ErrorLog:  log.New(io.Discard, "", 0),
+	}
+	server.Protocols.SetHTTP2(true)
+	if alerts {
+		refusing := ca.valid(t, receiverName)
+		refusing.NextProtos = []string{"none that is offered"}
+		server.TLSConfig.GetConfigForClient = func(hello *tls.ClientHelloInfo) (*tls.Config, error) {
+			if slices.Contains(hello.SupportedProtos, "h2") {
+				return nil, nil // the configuration as it is
+			}
+			return refusing, nil
+		}
+	}
+	go func() { _ = server.ServeTLS(receiver, "", "") }()
+	t.Cleanup(func() { _ = server.Close() })
+	return receiver
+}
+
+// TestOnlyHTTP2: a receiver that speaks HTTP/2 alone is unreachable, in a probe because of
+// its alert.
+func TestOnlyHTTP2(t *testing.T) {
+	ca := newAuthority(t)
+	for _, alerts := range []bool{true, false} {
+		receiver := onlyHTTP2(t, ca, alerts)
+		url := egress.NewURL(receiver.at("https", receiverName))
+		policy := newLoopback(ca)
+
+		standard := &http.Transport{
+			DialContext:       redirected(receiver.Addr()),
+			TLSClientConfig:   &tls.Config{RootCAs: ca.pool(), MinVersion: tls.VersionTLS12},
+			ForceAttemptHTTP2: true,
+		}
+		defer standard.CloseIdleConnections()
+		resp, err := get(t, &http.Client{Transport: standard}, url.Reveal())
+		if err != nil || resp.ProtoMajor != 2 {
+			t.Fatalf("the test has no effect: %v, %v", resp, err)
+		}
+
+		want := egress.ReasonTLS
+		if !alerts {
+			want = egress.ReasonResponse
+		}
+		for _, caller := range callers {
+			checkReason(t, caller.name, caller.call(t, policy, url, time.Minute), url, want)
+		}
+		err = newProber(t, policy, nil).Probe(t.Context(), "client", url)
+		if !alerts {
+			if err != nil { // nothing shows before a request is sent
+				t.Error(err)
+			}
+			continue
+		}
+		checkReason(t, "connect probe", err, url, egress.ReasonTLS)
+		if cause := errors.Unwrap(err); cause == nil || !strings.Contains(cause.Error(), "no application protocol") {
+			t.Errorf("the cause is %v", cause)
+		}
 	}
 }

@@ -8,7 +8,6 @@ import (
 	"net"
 	"net/netip"
 	"strings"
-	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -51,24 +50,15 @@ type dialer struct {
 
 	// tls adds a verified TLS handshake to dial.
 	tls bool
-
-	// http2, if not nil, gets each HTTP/2 connection. Otherwise HTTP/2 is not offered in
-	// the handshake (ALPN, RFC 7301).
-	http2 *connections
 }
 
 // dial is the DialContext of an [http.Transport], or with tls its DialTLSContext.
 func (d dialer) dial(ctx context.Context, network, address string) (net.Conn, error) {
 	return singleflight.Call(func() (net.Conn, error) {
-		if request, ok := ctx.Value(outgoingKey{}).(*outgoing); ok {
-			if request.dials.Add(1) > maxDials {
-				return nil, errTooManyDials
-			}
-			if !request.deadline.IsZero() {
-				var cancel context.CancelFunc
-				ctx, cancel = context.WithDeadline(ctx, request.deadline)
-				defer cancel()
-			}
+		if deadline, ok := ctx.Value(deadlineKey{}).(time.Time); ok {
+			var cancel context.CancelFunc
+			ctx, cancel = context.WithDeadline(ctx, deadline)
+			defer cancel()
 		}
 		to, err := d.policy.parseAddress(ctx, network, address)
 		if err != nil {
@@ -79,22 +69,9 @@ func (d dialer) dial(ctx context.Context, network, address string) (net.Conn, er
 	})
 }
 
-// outgoing is what a dial has to know of the request that it was started for. net/http
-// detaches the context of a dial from that of the request, except for the values.
-type outgoing struct {
-	deadline time.Time // zero: none
-	dials    atomic.Int32
-}
-
-// outgoingKey is the context key of an [*outgoing].
-type outgoingKey struct{}
-
-// maxDials bounds the connections for one request. If an HTTP/2 server closes each
-// connection with GOAWAY, net/http connects again without a pause. It also does so if
-// other requests were faster to use a new connection that allows few streams.
-const maxDials = 16
-
-var errTooManyDials = errors.New("egress: too many connections for one request")
+// deadlineKey is the context key of the deadline of the request that a dial is for.
+// net/http detaches the context of a dial from that of the request, except for the values.
+type deadlineKey struct{}
 
 // connect connects to a destination, with a verified TLS handshake if it has TLS.
 func (d dialer) connect(ctx context.Context, to destination) (net.Conn, error) {
@@ -104,20 +81,19 @@ func (d dialer) connect(ctx context.Context, to destination) (net.Conn, error) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, handshakeTimeout)
 	defer cancel()
-	config := &tls.Config{RootCAs: d.policy.RootCAs, ServerName: to.host, MinVersion: tls.VersionTLS12}
-	if d.http2 != nil {
-		config.NextProtos = []string{"h2", "http/1.1"}
-	}
-	raw := &connection{Conn: conn, address: to.String()}
-	secured := tls.Client(raw, config)
+	secured := tls.Client(conn, d.policy.tlsConfig(to.host))
 	if err := secured.HandshakeContext(ctx); err != nil {
 		_ = conn.Close()
 		return nil, unreachable(ctx, to, ReasonTLS, err)
 	}
-	if secured.ConnectionState().NegotiatedProtocol == "h2" {
-		d.http2.add(raw)
-	}
 	return secured, nil
+}
+
+// tlsConfig returns the configuration of every handshake, so that a probe fails if that of
+// a notification would. HTTP/1.1 is all that is offered (ALPN, RFC 7301): a notification is
+// one small request, and with HTTP/2 its receiver could flood the sender with frames.
+func (p *Policy) tlsConfig(host string) *tls.Config {
+	return &tls.Config{RootCAs: p.RootCAs, ServerName: host, MinVersion: tls.VersionTLS12, NextProtos: []string{"http/1.1"}}
 }
 
 func (d dialer) connectTCP(ctx context.Context, to destination) (net.Conn, error) {

@@ -64,6 +64,9 @@
 // AllowPrefixes, DenyPrefixes and Ports are not secret: a client can find them out by
 // submitting URLs with literal addresses and reading which are refused.
 //
+// Receivers are called over HTTP/1.1, in probes and in requests alike. A receiver whose
+// TLS offers HTTP/2 alone is unreachable, and the [Reason] is [ReasonTLS].
+//
 // # Hostile receivers
 //
 // A receiver may be silent, slow or endless at every step. No call, connection or goroutine
@@ -78,20 +81,13 @@
 //     handshake (10 seconds) and the wait for the header of the response (30 seconds after
 //     the request has been written) are bounded.
 //
-// Idle connections are closed after 90 seconds. [TransportOptions] bounds their number:
-// over HTTP/1.1 1000 are kept, 16 for each host. Over HTTP/2, requests to a host share a
-// connection as far as the receiver allows; all idle ones are closed when there are 1000
-// connections more than were in use before, and those that the receiver has announced to
-// close (GOAWAY) with the next connection to the host. An HTTP/2 connection is also closed
-// when its peer reads nothing for 10 seconds, or sends nothing for 10 seconds and then
-// does not acknowledge a ping for another 5. One request causes 16 connections at most.
-// The header of a response has at most 64 KiB, in a probe 16 KiB. A 101 response, whose
-// body no deadline would end, is an error.
+// Idle connections are closed after 90 seconds. 1000 are kept, 16 for each host; set
+// [TransportOptions] to change that. The header of a response has at most 64 KiB, in a
+// probe 16 KiB. A 101 response, whose body no deadline would end, is an error.
 //
-// Errors contain nothing that the receiver sent, but its header and the status text of
-// HTTP/1.1 may contain control bytes. net/http writes some of what it receives to the
-// standard logger, quoted: up to 4 KiB that follow a response over HTTP/1.1, and the type
-// of unknown HTTP/2 frames. Only [log.SetOutput] prevents that.
+// Errors contain nothing that the receiver sent, but its header and the status text may
+// contain control bytes. net/http writes up to 4 KiB that follow a response to the
+// standard logger, quoted. Only [log.SetOutput] prevents that.
 //
 // # URLs are secrets
 //

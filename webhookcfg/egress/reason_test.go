@@ -78,7 +78,6 @@ func TestReasons(t *testing.T) {
 func TestReasonOfTimeouts(t *testing.T) {
 	ca := newAuthority(t)
 	config := ca.valid(t, receiverName)
-	config.NextProtos = []string{"h2", "http/1.1"}
 	for _, test := range []struct {
 		name   string
 		scheme string
@@ -89,7 +88,7 @@ func TestReasonOfTimeouts(t *testing.T) {
 		{"network", "http", silence, func(p *egress.Policy) { p.Dial = silentDial }},
 		{"instead of TLS", "https", silence, nil},
 		{"instead of a response", "http", silence, nil},
-		{"over HTTP/2", "https", func(conn net.Conn) { silence(tls.Server(conn, config)) }, nil},
+		{"after the handshake", "https", func(conn net.Conn) { silence(tls.Server(conn, config)) }, nil},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"io"
 	"net/http"
-	"net/http/httptrace"
 	"time"
 
 	"example.com/go-webhookcfg/internal/singleflight"
@@ -21,13 +20,6 @@ const (
 	defaultMaxIdle        = 1000
 	defaultMaxIdlePerHost = 16
 
-	// pingInterval and pingTimeout bound the time for which requests are sent over an
-	// HTTP/2 connection whose peer has become unreachable, writeTimeout that for
-	// which a peer that reads nothing blocks a connection and its requests.
-	pingInterval = 10 * time.Second
-	pingTimeout  = 5 * time.Second
-	writeTimeout = 10 * time.Second
-
 	// clientTimeout bounds a request of [Policy.Client], including the response body.
 	clientTimeout = 30 * time.Second
 )
@@ -37,14 +29,13 @@ const (
 // request for which no idle connection is left connects again, which over https takes
 // many times the CPU of the request itself.
 type TransportOptions struct {
-	// MaxIdleConns bounds the idle connections over HTTP/1.1 and, separately, those over
-	// HTTP/2. It should exceed the number of receivers that are called within a minute or
-	// so, and be less than half the file descriptors of the process. Zero means 1000.
+	// MaxIdleConns bounds the idle connections. It should exceed the number of receivers
+	// that are called within a minute or so, and be less than half the file descriptors of
+	// the process. Zero means 1000.
 	MaxIdleConns int
 
-	// MaxIdleConnsPerHost bounds the idle connections to one host and port over HTTP/1.1.
-	// It should be the number of requests to one receiver at the same time. Over HTTP/2,
-	// requests share a connection. Zero means 16.
+	// MaxIdleConnsPerHost bounds the idle connections to one host and port. It should be
+	// the number of requests to one receiver at the same time. Zero means 16.
 	MaxIdleConnsPerHost int
 }
 
@@ -61,8 +52,8 @@ func (o *TransportOptions) complete() error {
 // addresses that the policy allows, whatever a name resolved to when its URL was
 // checked. It ignores proxies configured in the environment, since the check would
 // apply to the proxy's address instead of the receiver's. Like any RoundTripper, it
-// does not follow redirects. It verifies certificates, supports TLS 1.2 and newer,
-// HTTP/1.1 and HTTP/2, and does not decompress responses. It is safe for concurrent use.
+// does not follow redirects. It verifies certificates, supports TLS 1.2 and newer and
+// HTTP/1.1 alone, and does not decompress responses. It is safe for concurrent use.
 //
 // A request must have a deadline, by its context or by the Timeout of the client: without,
 // a receiver that reads or sends slowly is called for ever. The package documentation
@@ -70,7 +61,6 @@ func (o *TransportOptions) complete() error {
 type Transport struct {
 	policy *Policy
 	base   *http.Transport
-	http2  *connections // nil: HTTP/1.1 alone
 }
 
 // Transport returns a new transport with its own connection pool, which should
@@ -88,20 +78,16 @@ func (p *Policy) Transport(opts *TransportOptions) (*Transport, error) {
 	if err := o.complete(); err != nil {
 		return nil, err
 	}
-	http2 := &connections{maxIdle: o.MaxIdleConns, maxOpen: o.MaxIdleConns, open: map[*connection]struct{}{}}
-	http2.base = &http.Transport{
+	return &Transport{policy: p, base: &http.Transport{
 		DialContext:            dialer{policy: p}.dial,
-		DialTLSContext:         dialer{policy: p, tls: true, http2: http2}.dial,
-		ForceAttemptHTTP2:      true,
-		HTTP2:                  &http.HTTP2Config{SendPingTimeout: pingInterval, PingTimeout: pingTimeout, WriteByteTimeout: writeTimeout},
+		DialTLSContext:         dialer{policy: p, tls: true}.dial,
 		ResponseHeaderTimeout:  headerTimeout,
 		IdleConnTimeout:        idleTimeout,
 		MaxIdleConns:           o.MaxIdleConns,
 		MaxIdleConnsPerHost:    o.MaxIdleConnsPerHost,
 		MaxResponseHeaderBytes: maxHeaderBytes,
 		DisableCompression:     true,
-	}
-	return &Transport{policy: p, base: http2.base, http2: http2}, nil
+	}}, nil
 }
 
 // Client returns a new client with a new [Policy.Transport]. It returns redirects as
@@ -144,12 +130,9 @@ func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 		}
 		return nil, err
 	}
-	out := new(outgoing)
-	out.deadline, _ = req.Context().Deadline()
-	ctx := context.WithValue(req.Context(), outgoingKey{}, out)
-	var used usage
-	if to.tls && t.http2 != nil {
-		ctx = httptrace.WithClientTrace(ctx, used.trace())
+	ctx := req.Context()
+	if deadline, ok := ctx.Deadline(); ok {
+		ctx = context.WithValue(ctx, deadlineKey{}, deadline)
 	}
 	resp, err := t.base.RoundTrip(req.WithContext(ctx))
 	if err == nil && resp.StatusCode == http.StatusSwitchingProtocols {
@@ -157,7 +140,6 @@ func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 		err = errSwitched
 	}
 	if err != nil {
-		used.end()
 		return nil, roundTripError(req.Context(), to, err)
 	}
 	if location := resp.Header.Get("Location"); location != "" {
@@ -165,7 +147,6 @@ func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 			resp.Header.Del("Location")
 		}
 	}
-	used.endWith(resp)
 	resp.Request = req
 	return resp, nil
 }
@@ -180,13 +161,7 @@ func roundTripError(ctx context.Context, to destination, err error) error {
 }
 
 // CloseIdleConnections closes the connections that are not in use.
-func (t *Transport) CloseIdleConnections() {
-	if t.http2 != nil {
-		t.http2.closeIdle()
-	} else {
-		t.base.CloseIdleConnections()
-	}
-}
+func (t *Transport) CloseIdleConnections() { t.base.CloseIdleConnections() }
 
 // ReadBody reads at most limit bytes of the body of a response and closes it. truncated
 // reports whether the body is longer. Only the context of the request, or the
