@@ -31,14 +31,7 @@ const (
 // until it is committed or rolled back, and cannot follow a later acknowledged change of
 // that client.
 func (s *Store) write(ctx context.Context, statements []statement, v values) (rows int64, err error) {
-	if s.dialect.oneWriter {
-		unlock, err := s.writing.Lock(ctx, "")
-		if err != nil {
-			return 0, err
-		}
-		defer unlock()
-	}
-	err = s.retry(ctx, func() (found outcome, err error) {
+	err = s.retryWrite(ctx, func() (found outcome, err error) {
 		conn, err := s.db.Conn(ctx)
 		if err != nil {
 			return s.classifyUncommitted(err), err
@@ -55,14 +48,7 @@ func (s *Store) write(ctx context.Context, statements []statement, v values) (ro
 // it arrives, and one whose response was lost is not distinguished from one that failed. So
 // the statement must not matter if it is executed late or twice.
 func (s *Store) execute(ctx context.Context, stmt statement, v values) (rows int64, err error) {
-	if s.dialect.oneWriter {
-		unlock, err := s.writing.Lock(ctx, "")
-		if err != nil {
-			return 0, err
-		}
-		defer unlock()
-	}
-	err = s.retry(ctx, func() (outcome, error) {
+	err = s.retryWrite(ctx, func() (outcome, error) {
 		result, err := s.db.ExecContext(ctx, stmt.text, stmt.args(v)...)
 		if err == nil {
 			rows, err = result.RowsAffected()
@@ -108,6 +94,19 @@ func (s *Store) transaction(ctx context.Context, conn *sql.Conn, statements []st
 		return 0, outcomeUnknown, err
 	}
 	return 0, s.classify(err), err
+}
+
+// retryWrite is retry for an attempt that changes something: with SQLite it waits for its
+// turn first.
+func (s *Store) retryWrite(ctx context.Context, attempt func() (outcome, error)) error {
+	if s.dialect.oneWriter {
+		unlock, err := s.writing.Lock(ctx, "")
+		if err != nil {
+			return err
+		}
+		defer unlock()
+	}
+	return s.retry(ctx, attempt)
 }
 
 // retry calls attempt until it ends other than by a conflict, for as long as ctx lasts.
