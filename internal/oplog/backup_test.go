@@ -120,22 +120,15 @@ func TestFailedBackupLeavesNoFile(t *testing.T) {
 	for _, outcome := range []faultfs.Outcome{faultfs.Fail, faultfs.FailHalfway, faultfs.FailAfter} {
 		l := openLog(t, faultfs.New(), newModel())
 		appendAll(t, l, 5)
-		for k, reached := 1, true; reached; k++ {
+		for k, isReached := 1, true; isReached; k++ {
 			dst := faultfs.New()
-			reached = false
-			var failed faultfs.Call
-			dst.Decide(func(c faultfs.Call) faultfs.Outcome {
-				if c.N == k {
-					failed, reached = c, true
-					return outcome
-				}
-				return faultfs.Succeed
-			})
+			failed := failCall(dst, k, outcome)
 			err := l.Backup(t.Context(), dst, "copy")
 			isCreating := failed.Op == faultfs.OpCreate || failed.Op == faultfs.OpLock && strings.HasSuffix(failed.Name, ".tmp")
 			if names := dst.Names(); err == nil && !slices.Equal(names, []string{"copy"}) || err != nil && len(names) > 0 && !isCreating {
 				t.Errorf("%v of call %d, %s %s: %v, and left %v", outcome, k, failed.Op, failed.Name, err, names)
 			}
+			isReached = failed.N == k
 			appendAll(t, l, 1)
 		}
 		full, errFull := faultfs.New(), errors.New("no space")

@@ -381,6 +381,19 @@ func TestCallsAfterClose(t *testing.T) {
 	}
 }
 
+// failCall makes call n fail, and returns a call that is that one once it was made.
+func failCall(fs *faultfs.FS, n int, outcome faultfs.Outcome) *faultfs.Call {
+	var failed faultfs.Call
+	fs.Decide(func(c faultfs.Call) faultfs.Outcome {
+		if c.N != n {
+			return faultfs.Succeed
+		}
+		failed = c
+		return outcome
+	})
+	return &failed
+}
+
 // failOnce makes the next call of a kind fail.
 func failOnce(fs *faultfs.FS, op faultfs.Op, outcome faultfs.Outcome) {
 	var once sync.Once

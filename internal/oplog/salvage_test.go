@@ -294,18 +294,10 @@ func TestSalvageDoesNotOverwrite(t *testing.T) {
 func TestFailedSalvageLeavesNoFile(t *testing.T) {
 	content := images(t)["closed"].content
 	for _, outcome := range []faultfs.Outcome{faultfs.Fail, faultfs.FailHalfway, faultfs.FailAfter} {
-		for k, reached := 1, true; reached; k++ {
+		for k, isReached := 1, true; isReached; k++ {
 			from, to := faultfs.New(), faultfs.New()
 			from.WriteFile("log", content)
-			reached = false
-			var failed faultfs.Call
-			to.Decide(func(c faultfs.Call) faultfs.Outcome {
-				if c.N == k {
-					failed, reached = c, true
-					return outcome
-				}
-				return faultfs.Succeed
-			})
+			failed := failCall(to, k, outcome)
 			_, _, err := oplog.Salvage(t.Context(), from, "log", to, "fresh", newModel(), silent, func(oplog.Region) {})
 			names := to.Names()
 			switch {
@@ -315,6 +307,7 @@ func TestFailedSalvageLeavesNoFile(t *testing.T) {
 			case err != nil && len(names) > 0 && failed.Op != faultfs.OpCreate && !(failed.Op == faultfs.OpLock && strings.HasSuffix(failed.Name, ".tmp")):
 				t.Errorf("%v of call %d, %s %s: %v, and left %v", outcome, k, failed.Op, failed.Name, err, names)
 			}
+			isReached = failed.N == k
 		}
 	}
 }
