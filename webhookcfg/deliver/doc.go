@@ -15,23 +15,18 @@
 //
 // Only the status of a response counts, and only 2xx is success.
 //
-//	outcome        what happened                                     message
-//	Delivered      status 200 to 299, whatever the body does then    done
-//	Failed         another status (no redirect is followed), no      waits, until the schedule
-//	               response, no connection, or an address that the   is used up; then set aside
-//	               policy denies
-//	Deferred       a limit is reached, the receiver is paused, the   waits for Result.Wait; this
-//	               store, the keys or Policy.LocalAddrs failed, or   was not an attempt
-//	               the caller cancelled
-//	Undeliverable  with ReasonNoWebhook: none is in effect, or it    done
-//	               is off
-//	               with ReasonStopped: status 410, or nothing but    done, or set aside
-//	               failures, earlier; the webhook has not been set
-//	               since
-//	               with ReasonGone: status 410                       set aside
-//	               with ReasonPolicy: the policy refuses the URL     set aside
-//	               with ReasonMessage: the message, the client or    set aside
-//	               the entity is invalid, a defect of the host
+//	outcome        what happened                                 message
+//	Delivered      status 200 to 299, whatever the body does     done
+//	               then
+//	Failed         another status (no redirect is followed),     waits, until the schedule is
+//	               no response, no connection, or an address     used up; then set aside
+//	               that the policy denies
+//	Deferred       a limit is reached, the receiver is paused,   waits for Result.Wait; this
+//	               the store, the keys or Policy.LocalAddrs      was not an attempt
+//	               failed, or the caller cancelled
+//	Undeliverable  no webhook is in effect, or it was            set aside; done if the reason
+//	               stopped; status 410; or the policy refuses    is ReasonNoWebhook
+//	               the URL, or the message is invalid
 //
 // [Schedule.Next] returns whether a message waits, and for how long. One that is set aside is
 // kept for a replay, which sends it with the same ID, or dropped: that is up to the host.
