@@ -133,7 +133,7 @@ func (s *clientSet) revisionAt(now time.Time) uint64 {
 
 // add adds a client and raises the uniform cost of a check to its cost.
 func (s *clientSet) add(id string, spec *clientSpec) error {
-	c := account{owner: cmp.Or(spec.owner, id)}
+	c := account{owner: spec.owner}
 	for _, stored := range spec.secrets {
 		if stored.rounds == 0 {
 			c.plain = append(c.plain, stored)
@@ -195,8 +195,8 @@ func (b builder) add(pos int, e fileEntry) error {
 	c, found := b[e.id]
 	switch {
 	case !found:
-		c = b.client(pos, e.id)
-		c.owner, c.disabled = strings.Clone(owner), e.disabled
+		c = &clientSpec{pos: pos, owner: strings.Clone(owner), disabled: e.disabled}
+		b[strings.Clone(e.id)] = c
 	case c.owner != owner || c.disabled != e.disabled:
 		return errConflict
 	case e.kind == kindDisabled || len(c.secrets) == 0:
@@ -206,35 +206,6 @@ func (b builder) add(pos int, e fileEntry) error {
 		return nil
 	}
 	return c.addSecret(e.storedSecret)
-}
-
-// addProperty adds an entry of the older form, which states one property of its client.
-func (b builder) addProperty(pos int, e fileEntry) error {
-	c := b.client(pos, e.id)
-	switch e.kind {
-	case kindOwner:
-		if c.owner != "" {
-			return errDuplicate
-		}
-		c.owner = strings.Clone(e.owner)
-	case kindDisabled:
-		if c.disabled {
-			return errDuplicate
-		}
-		c.disabled = true
-	default:
-		return c.addSecret(e.storedSecret)
-	}
-	return nil
-}
-
-func (b builder) client(pos int, id string) *clientSpec {
-	c := b[id]
-	if c == nil {
-		c = &clientSpec{pos: pos}
-		b[strings.Clone(id)] = c
-	}
-	return c
 }
 
 func (c *clientSpec) addSecret(added storedSecret) error {

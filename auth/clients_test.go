@@ -74,8 +74,7 @@ func TestMixedKindsCostTheSame(t *testing.T) {
 		auth.CheapPBKDF2Line("both", "b1", few),
 		auth.CheapPBKDF2Line("both", "b2", many),
 		sha256Line("both", "b3"),
-		auth.CheapPBKDF2Line("gone", "g", 9_000_000),
-		"gone:disabled",
+		auth.CheapPBKDF2Line("gone", "g", 9_000_000)+" disabled",
 	), nil)
 	if err != nil {
 		t.Fatal(err)
@@ -113,13 +112,13 @@ func TestMixedKindsCostTheSame(t *testing.T) {
 // TestNamesSecret: of several secrets, the one that signed in is named, whatever its kind
 // and position.
 func TestNamesSecret(t *testing.T) {
-	f, err := auth.OpenCountedFile(new(auth.Work), writeFile(t, "begin",
+	f, err := auth.OpenCountedFile(new(auth.Work), writeFile(t,
 		sha256Line("c", "1")+" name=one",
 		auth.CheapPBKDF2Line("c", "2", 600_000)+" name=two",
 		sha256Line("c", "3"),
 		auth.CheapPBKDF2Line("c", "4", 700_000)+" name=four",
 		sha256Line("c", "5")+" name=five",
-		"end"), nil)
+	), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -136,11 +135,11 @@ func TestNamesSecret(t *testing.T) {
 // TestDummiesSignInNoClient: also not if their hashes are those of the presented secret.
 func TestDummiesSignInNoClient(t *testing.T) {
 	w := &auth.Work{AllEqual: true}
-	v, err := auth.OpenCountedFile(w, writeFile(t, "begin",
+	v, err := auth.OpenCountedFile(w, writeFile(t,
 		sha256Line("plain", "1"),
 		sha256Line("ended", "2")+" until=1999-01-01T00:00:00Z",
 		auth.CheapPBKDF2Line("slow", "3", 600_000),
-		"end"), nil)
+	), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -157,7 +156,7 @@ func TestUntil(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		in := func(d time.Duration) string { return " until=" + time.Now().Add(d).Format(time.RFC3339Nano) }
 		w := new(auth.Work)
-		f, err := auth.OpenCountedFile(w, writeFile(t, "begin",
+		f, err := auth.OpenCountedFile(w, writeFile(t,
 			sha256Line("plain", "ended")+in(0),
 			sha256Line("plain", "hour")+in(time.Hour),
 			sha256Line("plain", "always"),
@@ -166,7 +165,7 @@ func TestUntil(t *testing.T) {
 			auth.CheapPBKDF2Line("same", "s", 800_000)+in(time.Minute),
 			auth.CheapPBKDF2Line("same", "s", 600_000)+in(3*time.Hour),
 			sha256Line("same", "s")+in(time.Second),
-			"end"), nil)
+		), nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -212,7 +211,7 @@ func TestUntil(t *testing.T) {
 func TestUntilDuringCheck(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		until := time.Now().Add(500 * time.Millisecond).Format(time.RFC3339Nano)
-		f, _, _ := openSlow(t, 1, "begin", auth.CheapPBKDF2Line("human", "h", 600_000)+" until="+until, "end")
+		f, _, _ := openSlow(t, 1, auth.CheapPBKDF2Line("human", "h", 600_000)+" until="+until)
 		mustRefuse(t, f, "human", "h")
 	})
 }
@@ -220,10 +219,10 @@ func TestUntilDuringCheck(t *testing.T) {
 // TestRevisionOfEnds: the revision changes when a secret ends, and never comes back.
 func TestRevisionOfEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		path := writeFile(t, "begin",
+		path := writeFile(t,
 			sha256Line("a", "1")+" until="+time.Now().Add(time.Minute).Format(time.RFC3339),
 			sha256Line("a", "2")+" until="+time.Now().Add(2*time.Minute).Format(time.RFC3339),
-			"end")
+		)
 		f := mustOpen(t, path, nil)
 		seen := []uint64{f.Revision()}
 		next := func() {
@@ -236,7 +235,7 @@ func TestRevisionOfEnds(t *testing.T) {
 		}
 		time.Sleep(time.Minute)
 		next()
-		rewrite(t, path, "begin", sha256Line("a", "2")+" until="+time.Now().Add(time.Minute).Format(time.RFC3339), "end")
+		rewrite(t, path, sha256Line("a", "2")+" until="+time.Now().Add(time.Minute).Format(time.RFC3339))
 		if err := f.Reload(t.Context()); err != nil {
 			t.Fatal(err)
 		}
@@ -253,7 +252,8 @@ func mustLine(line string, err error) string {
 	return line
 }
 
-// writeFile writes a credential file that only its owner can read.
+// writeFile writes a credential file that only its owner can read, with the lines begin
+// and end around the others.
 func writeFile(t testing.TB, lines ...string) (path string) {
 	t.Helper()
 	path = filepath.Join(t.TempDir(), "credentials")
@@ -264,8 +264,8 @@ func writeFile(t testing.TB, lines ...string) (path string) {
 // rewrite replaces a credential file by renaming a new one.
 func rewrite(t testing.TB, path string, lines ...string) {
 	t.Helper()
-	next := path + ".next"
-	if err := os.WriteFile(next, []byte(strings.Join(lines, "\n")+"\n"), 0o600); err != nil {
+	next, text := path+".next", strings.Join(slices.Concat([]string{"begin"}, lines, []string{"end", ""}), "\n")
+	if err := os.WriteFile(next, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	if err := os.Rename(next, path); err != nil {

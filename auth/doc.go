@@ -66,19 +66,6 @@
 // other user may have access; on Windows, where permissions are not checked, restrict it
 // with an access list.
 //
-// # The older form of the file
-//
-// A file that does not start with the line begin is of an older form, without fields. Its
-// lines are those with a hash and
-//
-//	acme:owner:<id>
-//	acme:disabled
-//
-// There each line is one property of a client, and nothing marks the end: a file that was
-// cut where a line ends is accepted, without the rest. Hence a poll that finds a shorter
-// file of this form waits for the next one to find the same. To convert a file, move
-// owner and disabled to the lines with hashes, and add the lines begin and end.
-//
 // # Rotation
 //
 // To rotate a secret, add a line with the hash of the new one, switch the client to it,

@@ -88,9 +88,9 @@ func Derive(secret, salt string, rounds int) [32]byte {
 	return d
 }
 
-// Reprint parses a file and encodes it as a marked one.
-func Reprint(text string) (marked string, line int, err error) {
-	b, _, line, err := parseFile(text)
+// Reprint parses a file and encodes it.
+func Reprint(text string) (printed string, line int, err error) {
+	b, line, err := parseFile(text)
 	if err == nil {
 		_, line, err = b.build(&stdHasher, nil)
 	}

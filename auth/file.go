@@ -15,8 +15,7 @@ import (
 // FileOptions configures a [File]. The zero value of every field is a safe default.
 type FileOptions struct {
 	// Poll is the interval at which the file is read again. Zero means never: changes
-	// take effect with [File.Reload]. A file of the older form that became shorter takes
-	// effect with the second poll that finds it so.
+	// take effect with [File.Reload].
 	Poll time.Duration
 
 	// AllowReadable accepts a file that is readable by its group or by all users, or
@@ -53,8 +52,6 @@ type File struct {
 
 	reading   chan struct{} // has an element while the file is read; guards the fields below
 	content   digest
-	size      int
-	shrunk    digest // of shorter contents, which the next poll uses if it finds the same
 	lastError string // last reported; "" if the file is in use as it is
 
 	stop    context.CancelFunc
@@ -88,7 +85,7 @@ func openFile(h *hasher, path string, options *FileOptions) (*File, error) {
 		f.options.Logger = slog.New(slog.DiscardHandler)
 	}
 	f.slots = newSlots(f.options.SlowHashes)
-	if _, err := f.read(false); err != nil {
+	if _, err := f.read(); err != nil {
 		return nil, err
 	}
 	f.start()
@@ -122,13 +119,9 @@ func (f *File) Err() error {
 	return nil
 }
 
-var errShrunk = errors.New("file without the line end has become shorter; it is used if the next poll finds the same")
-
 // read puts the file's contents in use if they are new. The caller has put the element
 // into f.reading, or has the only reference to f.
-func (f *File) read(polled bool) (changed bool, err error) {
-	shrunk := f.shrunk
-	f.shrunk = digest{}
+func (f *File) read() (changed bool, err error) {
 	text, err := readPrivateFile(f.path, f.options.AllowReadable)
 	if err != nil {
 		return false, fmt.Errorf("auth: %w", err)
@@ -138,7 +131,7 @@ func (f *File) read(polled bool) (changed bool, err error) {
 	if old != nil && content == f.content {
 		return false, nil
 	}
-	b, marked, line, err := parseFile(text)
+	b, line, err := parseFile(text)
 	var set *clientSet
 	if err == nil {
 		set, line, err = b.build(f.hasher, f.slots)
@@ -146,14 +139,10 @@ func (f *File) read(polled bool) (changed bool, err error) {
 	if err != nil {
 		return false, fmt.Errorf("auth: %s:%d: %w", f.path, line, err)
 	}
-	if polled && !marked && len(text) < f.size && content != shrunk {
-		f.shrunk = content
-		return false, fmt.Errorf("auth: %s: %w", f.path, errShrunk)
-	}
 	if old != nil { // greater than any value of the old set
 		set.revision = old.revision + uint64(len(old.ends)) + 1
 	}
-	f.content, f.size = content, len(text)
+	f.content = content
 	f.clients.Store(set)
 	return true, nil
 }
@@ -162,9 +151,7 @@ func (f *File) read(polled bool) (changed bool, err error) {
 // the previous contents stay in use and the error is the reason. After Reload has
 // returned nil, secrets that were removed from the file are refused. If ctx ends before
 // the file is read, its error is returned.
-func (f *File) Reload(ctx context.Context) error { return f.reload(ctx, false) }
-
-func (f *File) reload(ctx context.Context, polled bool) error {
+func (f *File) Reload(ctx context.Context) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
@@ -174,11 +161,8 @@ func (f *File) reload(ctx context.Context, polled bool) error {
 		return ctx.Err()
 	}
 	defer func() { <-f.reading }()
-	changed, err := f.read(polled)
+	changed, err := f.read()
 	f.problem.Store(&err)
-	if errors.Is(err, errShrunk) { // half of a change that is not yet in use
-		return err
-	}
 	text := ""
 	if err != nil {
 		text = err.Error()
@@ -228,7 +212,7 @@ func (f *File) pollOnce(ctx context.Context) {
 			f.options.Logger.ErrorContext(ctx, "panic after the credential file was read", "panic", fmt.Sprint(p), "stack", string(debug.Stack()))
 		}
 	}()
-	_ = f.reload(ctx, true) // already reported
+	_ = f.Reload(ctx) // already reported
 }
 
 func (f *File) report(ctx context.Context, err error) {

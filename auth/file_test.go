@@ -35,11 +35,9 @@ func TestFile(t *testing.T) {
 		"hush:sha256:"+hushSum,
 		"shout:sha256:"+strings.ToUpper(hushSum),
 		" \t ",
-		sha256Line("rotating", "old"),
-		"rotating:owner:acme",
-		sha256Line("rotating", "new")+"\r",
-		sha256Line("gone", "s"),
-		"gone:disabled",
+		sha256Line("rotating", "old")+" owner=acme",
+		sha256Line("rotating", "new")+" owner=acme\r",
+		sha256Line("gone", "s")+" disabled",
 		"reserved:disabled",
 		sha256Line("test", "123£"),
 	), nil)
@@ -97,8 +95,8 @@ func TestDerive(t *testing.T) {
 	}
 }
 
-// TestMarkedFile: each line states everything about its secret, in fields of any order.
-func TestMarkedFile(t *testing.T) {
+// TestFileFields: each line states everything about its secret, in fields of any order.
+func TestFileFields(t *testing.T) {
 	for _, end := range []string{"\n", "\r\n"} {
 		path := writeFile(t)
 		if err := os.WriteFile(path, []byte(strings.Join([]string{
@@ -133,21 +131,17 @@ func TestMarkedFile(t *testing.T) {
 	}
 }
 
-// TestCutFile: no part of a marked file is accepted. Of the older form, a part is
-// accepted only if it ends where a line ends.
+// TestCutFile: no part of a file is accepted.
 func TestCutFile(t *testing.T) {
 	secrets := []string{
 		sha256Line("acme", "s") + " owner=customer-12", sha256Line("gone", "s") + " disabled",
 		auth.CheapPBKDF2Line("human", "h", 600_000) + " until=2999-01-01T00:00:00Z", "reserved:disabled",
 	}
-	old := []string{sha256Line("acme", "s"), "acme:owner:customer-12", sha256Line("gone", "s"), "gone:disabled", ""}
 	for name, text := range map[string]string{
-		"marked":        strings.Join(slices.Concat([]string{"begin"}, secrets, []string{"end", ""}), "\n"),
+		"plain":         strings.Join(slices.Concat([]string{"begin"}, secrets, []string{"end", ""}), "\n"),
 		"commented":     strings.Join(slices.Concat([]string{"# clients", "", "begin", "# all"}, secrets, []string{"# done", "end", ""}), "\n"),
-		"marked, CRLF":  strings.Join(slices.Concat([]string{"begin"}, secrets, []string{"end", ""}), "\r\n"),
+		"CRLF":          strings.Join(slices.Concat([]string{"begin"}, secrets, []string{"end", ""}), "\r\n"),
 		"without field": strings.Join([]string{"begin", sha256Line("end", "s"), sha256Line("begin", "s"), "end", ""}, "\n"),
-		"old":           strings.Join(old, "\n"),
-		"old, CRLF":     strings.Join(old, "\r\n"),
 	} {
 		path := writeFile(t)
 		open := func(text string) error {
@@ -161,9 +155,8 @@ func TestCutFile(t *testing.T) {
 			t.Fatalf("%s: %v", name, err)
 		}
 		for i := range len(text) {
-			atLine := strings.HasPrefix(name, "old") && i > 0 && text[i-1] == '\n'
-			if err := open(text[:i]); (err == nil) != atLine {
-				t.Errorf("%s, the first %d of %d bytes: %v", name, i, len(text), err)
+			if open(text[:i]) == nil {
+				t.Errorf("%s: the first %d of %d bytes are accepted", name, i, len(text))
 			}
 		}
 	}
@@ -203,6 +196,7 @@ func TestFileRefuses(t *testing.T) {
 		nine[i] = sha256Line("c", fmt.Sprint(i))
 		nineSlow[i] = auth.CheapPBKDF2Line("c", fmt.Sprint(i), 600_000)
 	}
+	body := func(lines ...string) []string { return slices.Concat([]string{"begin"}, lines, []string{"end"}) }
 	tests := []struct {
 		name  string
 		lines []string
@@ -210,39 +204,34 @@ func TestFileRefuses(t *testing.T) {
 	}{
 		{"empty", nil, 1},
 		{"only comments", []string{"# no clients", "", "#"}, 3},
-		{"no colon", []string{good, "hush"}, 2},
-		{"no hash", []string{good, "c:sha256:"}, 2},
-		{"kind alone", []string{good, "c:sha256"}, 2},
-		{"nothing", []string{good, "c:"}, 2},
-		{"a secret", []string{good, "c:hush"}, 2},
-		{"other kind", []string{good, "c:md5:" + hushSum}, 2},
-		{"kind in capitals", []string{good, "c:SHA256:" + hushSum}, 2},
-		{"short hash", []string{good, "c:sha256:" + hushSum[1:]}, 2},
-		{"long hash", []string{good, "c:sha256:" + hushSum + "00"}, 2},
-		{"no hexadecimal digit", []string{good, "c:sha256:g" + hushSum[1:]}, 2},
-		{"sha256sum with its dash", []string{good, "c:sha256:" + hushSum + "  -"}, 2},
-		{"space before", []string{good, " c:sha256:" + hushSum}, 2},
-		{"space at the end", []string{good, "c:sha256:" + hushSum + " "}, 2},
-		{"byte order mark", []string{"\ufeff" + good}, 1},
-		{"no id", []string{good, ":sha256:" + hushSum}, 2},
-		{"id beyond ASCII", []string{good, "ä:sha256:" + hushSum}, 2},
-		{"long id", []string{good, strings.Repeat("c", 129) + ":disabled"}, 2},
-		{"long line", []string{good, "c:owner:" + strings.Repeat("c", 100_000)}, 2},
-		{"disabled with a value", []string{good, "c:disabled:"}, 2},
-		{"disabled with a reason", []string{good, "c:disabled:hush"}, 2},
-		{"owner without name", []string{good, "good:owner"}, 2},
-		{"owner with empty name", []string{good, "good:owner:"}, 2},
-		{"owner with colon", []string{good, "good:owner:a:b"}, 2},
-		{"owner alone", []string{good, "# c", "c:owner:acme", "d:owner:acme"}, 3},
-		{"same hash twice", []string{good, "", good}, 3},
-		{"same hash in capitals", []string{good, "good:sha256:" + strings.ToUpper(hushSum)}, 2},
-		{"two owners", []string{good, "good:owner:a", "good:owner:b"}, 3},
-		{"disabled twice", []string{good, "good:disabled", "good:disabled"}, 3},
-		{"nine secrets", nine, 9},
-		{"nine slow secrets", nineSlow, 9},
-		{"fields without begin", []string{good, "c:sha256:" + hushSum + " name=a"}, 2},
-		{"end without begin", []string{good, "end"}, 2},
-		{"begin after a line", []string{good, "begin", "end"}, 2},
+		{"no colon", body(good, "hush"), 3},
+		{"no hash", body(good, "c:sha256:"), 3},
+		{"kind alone", body(good, "c:sha256"), 3},
+		{"nothing", body(good, "c:"), 3},
+		{"a secret", body(good, "c:hush"), 3},
+		{"other kind", body(good, "c:md5:"+hushSum), 3},
+		{"kind in capitals", body(good, "c:SHA256:"+hushSum), 3},
+		{"short hash", body(good, "c:sha256:"+hushSum[1:]), 3},
+		{"long hash", body(good, "c:sha256:"+hushSum+"00"), 3},
+		{"no hexadecimal digit", body(good, "c:sha256:g"+hushSum[1:]), 3},
+		{"sha256sum with its dash", body(good, "c:sha256:"+hushSum+"  -"), 3},
+		{"space before", body(good, " c:sha256:"+hushSum), 3},
+		{"byte order mark", body("\ufeff" + good), 2},
+		{"no id", body(good, ":sha256:"+hushSum), 3},
+		{"id beyond ASCII", body(good, "ä:sha256:"+hushSum), 3},
+		{"long id", body(good, strings.Repeat("c", 129)+":disabled"), 3},
+		{"long line", body(good, "c:sha256:"+hushSum+" owner="+strings.Repeat("c", 100_000)), 3},
+		{"disabled with a value", body(good, "c:disabled:"), 3},
+		{"disabled with a reason", body(good, "c:disabled:hush"), 3},
+		{"same hash twice", body(good, "", good), 4},
+		{"same hash in capitals", body(good, "good:sha256:"+strings.ToUpper(hushSum)), 3},
+		{"disabled twice", body("c:disabled", "c:disabled"), 3},
+		{"nine secrets", body(nine...), 10},
+		{"nine slow secrets", body(nineSlow...), 10},
+		{"property on a line of its own", []string{good, "good:owner:a"}, 1},
+		{"fields without begin", []string{good, "c:sha256:" + hushSum + " name=a"}, 1},
+		{"end without begin", []string{good, "end"}, 1},
+		{"begin after a line", []string{good, "begin", "end"}, 1},
 
 		{"begin twice", []string{"begin", "begin", good, "end"}, 2},
 		{"begin with more", []string{"begin ", good, "end"}, 1},
@@ -286,28 +275,31 @@ func TestFileRefuses(t *testing.T) {
 		{"disabled beside a secret", []string{"begin", sha256Line("c", "1") + " disabled", "c:disabled", "end"}, 3},
 		{"secret beside disabled", []string{"begin", "c:disabled", sha256Line("c", "1") + " disabled", "end"}, 3},
 		{"two names alike", []string{"begin", sha256Line("c", "1") + " name=a", sha256Line("c", "2") + " name=a", "end"}, 3},
-		{"marked, same hash twice", []string{"begin", good, good + " name=a", "end"}, 3},
+		{"same hash twice, one of them with a name", []string{"begin", good, good + " name=a", "end"}, 3},
 
-		{"many rounds in one", []string{auth.CheapPBKDF2Line("c", "1", 9_400_001), auth.CheapPBKDF2Line("c", "2", 600_000)}, 1},
-		{"many rounds in two", []string{good, auth.CheapPBKDF2Line("c", "1", 9_400_001), auth.CheapPBKDF2Line("d", "1", 600_000), auth.CheapPBKDF2Line("d", "2", 600_000)}, 3},
+		{"many rounds in one", body(auth.CheapPBKDF2Line("c", "1", 9_400_001), auth.CheapPBKDF2Line("c", "2", 600_000)), 2},
+		{"many rounds in two", body(good, auth.CheapPBKDF2Line("c", "1", 9_400_001), auth.CheapPBKDF2Line("d", "1", 600_000), auth.CheapPBKDF2Line("d", "2", 600_000)), 4},
 
-		{"few rounds", []string{"c:pbkdf2-sha256:599999:" + salt + ":" + hushSum}, 1},
-		{"many rounds", []string{"c:pbkdf2-sha256:10000001:" + salt + ":" + hushSum}, 1},
-		{"huge rounds", []string{"c:pbkdf2-sha256:99999999999999999999:" + salt + ":" + hushSum}, 1},
-		{"signed rounds", []string{"c:pbkdf2-sha256:+600000:" + salt + ":" + hushSum}, 1},
-		{"rounds with zeros", []string{"c:pbkdf2-sha256:0600000:" + salt + ":" + hushSum}, 1},
-		{"no rounds", []string{"c:pbkdf2-sha256::" + salt + ":" + hushSum}, 1},
-		{"no salt", []string{"c:pbkdf2-sha256:600000::" + hushSum}, 1},
-		{"short salt", []string{"c:pbkdf2-sha256:600000:" + salt[2:] + ":" + hushSum}, 1},
-		{"odd salt", []string{"c:pbkdf2-sha256:600000:" + salt + "a:" + hushSum}, 1},
-		{"long salt", []string{"c:pbkdf2-sha256:600000:" + long + ":" + hushSum}, 1},
-		{"short key", []string{"c:pbkdf2-sha256:600000:" + salt + ":" + hushSum[2:]}, 1},
-		{"one field more", []string{"c:pbkdf2-sha256:600000:" + salt + ":" + hushSum + ":"}, 1},
-		{"one field less", []string{"c:pbkdf2-sha256:600000:" + hushSum}, 1},
+		{"few rounds", body("c:pbkdf2-sha256:599999:" + salt + ":" + hushSum), 2},
+		{"many rounds", body("c:pbkdf2-sha256:10000001:" + salt + ":" + hushSum), 2},
+		{"huge rounds", body("c:pbkdf2-sha256:99999999999999999999:" + salt + ":" + hushSum), 2},
+		{"signed rounds", body("c:pbkdf2-sha256:+600000:" + salt + ":" + hushSum), 2},
+		{"rounds with zeros", body("c:pbkdf2-sha256:0600000:" + salt + ":" + hushSum), 2},
+		{"no rounds", body("c:pbkdf2-sha256::" + salt + ":" + hushSum), 2},
+		{"no salt", body("c:pbkdf2-sha256:600000::" + hushSum), 2},
+		{"short salt", body("c:pbkdf2-sha256:600000:" + salt[2:] + ":" + hushSum), 2},
+		{"odd salt", body("c:pbkdf2-sha256:600000:" + salt + "a:" + hushSum), 2},
+		{"long salt", body("c:pbkdf2-sha256:600000:" + long + ":" + hushSum), 2},
+		{"short key", body("c:pbkdf2-sha256:600000:" + salt + ":" + hushSum[2:]), 2},
+		{"one field more", body("c:pbkdf2-sha256:600000:" + salt + ":" + hushSum + ":"), 2},
+		{"one field less", body("c:pbkdf2-sha256:600000:" + hushSum), 2},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			path := writeFile(t, tt.lines...)
+			path := filepath.Join(t.TempDir(), "credentials")
+			if err := os.WriteFile(path, []byte(strings.Join(append(tt.lines, ""), "\n")), 0o600); err != nil {
+				t.Fatal(err)
+			}
 			f, err := auth.OpenFile(path, nil)
 			if err == nil || f != nil {
 				t.Fatalf("got %v, %v, want an error", f, err)
@@ -321,6 +313,21 @@ func TestFileRefuses(t *testing.T) {
 				t.Errorf("the error %q quotes the line", text)
 			}
 		})
+	}
+}
+
+// TestFileWithoutBegin: the error says how to mend a file of the form that had neither
+// begin nor end.
+func TestFileWithoutBegin(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "credentials")
+	text := "# clients\n" + sha256Line("acme", "s") + "\nacme:owner:customer-12\n"
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	_, err := auth.OpenFile(path, nil)
+	want := "auth: " + path + ":2: first line is not begin: put the lines begin and end around all others, and write owner=<id> and disabled after the hashes, not on lines of their own"
+	if err == nil || err.Error() != want {
+		t.Errorf("got %v, want %s", err, want)
 	}
 }
 
@@ -427,16 +434,16 @@ func FuzzFile(f *testing.F) {
 	salt := strings.Repeat("ab", 16)
 	for _, seed := range []string{
 		"c:sha256:" + hushSum,
-		"c:pbkdf2-sha256:600000:" + salt + ":" + hushSum + "\n",
-		"# c\r\n\r\nc:disabled\r\nc:owner:d\r\n",
-		"c:sha256:" + hushSum + "\nc:sha256:" + strings.ToUpper(hushSum),
+		"begin\nc:pbkdf2-sha256:600000:" + salt + ":" + hushSum + "\nend\n",
+		"# c\r\n\r\nbegin\r\nc:disabled\r\nend\r\n",
+		"begin\nc:sha256:" + hushSum + "\nc:sha256:" + strings.ToUpper(hushSum) + "\nend\n",
 		"begin\nc:sha256:" + hushSum + " owner=o\tname=n until=2027-01-02T03:04:05.6+01:00  disabled\n# c\nd:disabled owner=e\nend\n",
-		"", "\n", ":", "c:owner:", "c:disabled:", "\ufeff", "c:owner:d\n#\n", "begin\n", "end\n", "begin\nend\n",
+		"", "\n", ":", "begin\nc:owner:d\nend\n", "c:disabled:", "\ufeff", "c:disabled\n#\n", "begin\n", "end\n", "begin\nend\n",
 	} {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
-		marked, line, err := auth.Reprint(text)
+		printed, line, err := auth.Reprint(text)
 		if err != nil {
 			if last := strings.Count(text, "\n") + 1; line < 1 || line > last {
 				t.Fatalf("refused line %d of %d", line, last)
@@ -447,16 +454,16 @@ func FuzzFile(f *testing.F) {
 			}
 			return
 		}
-		if again, _, err := auth.Reprint(marked); err != nil || again != marked {
-			t.Fatalf("%q is encoded as %q, decoded as %q, %v", text, marked, again, err)
+		if again, _, err := auth.Reprint(printed); err != nil || again != printed {
+			t.Fatalf("%q is encoded as %q, decoded as %q, %v", text, printed, again, err)
 		}
-		for printed := range strings.Lines(marked) {
-			first := strings.Fields(printed)[0]
+		for line := range strings.Lines(printed) {
+			first := strings.Fields(line)[0]
 			if strings.Contains(first, ":") && !strings.Contains(strings.ToLower(text), strings.ToLower(first)) {
 				t.Fatalf("%q has the invented entry %q", text, first)
 			}
 		}
-		cut := marked[:len(text)%len(marked)]
+		cut := printed[:len(text)%len(printed)]
 		if _, _, err := auth.Reprint(cut); err == nil {
 			t.Fatalf("accepted the cut file %q", cut)
 		}

@@ -21,7 +21,6 @@ const (
 const (
 	kindSHA256   = "sha256"
 	kindPBKDF2   = "pbkdf2-sha256"
-	kindOwner    = "owner" // only of the older form
 	kindDisabled = "disabled"
 )
 
@@ -37,26 +36,23 @@ type fileEntry struct {
 // The texts of these errors quote nothing of the line: it may hold a misplaced secret.
 var (
 	errKind   = errors.New("line is not id:sha256:hash, id:pbkdf2-sha256:rounds:salt:hash or id:disabled")
-	errBlank  = errors.New("blank in a line, or fields in a file whose first line is not begin")
 	errField  = errors.New("field is repeated, or none of name=, owner=, until= and disabled")
 	errUntil  = errors.New("until is not a time as in RFC 3339, such as 2027-01-31T12:00:00Z")
 	errDigest = errors.New("hash is not 64 hexadecimal digits")
 	errSalt   = errors.New("salt is not 32 to 128 hexadecimal digits")
 	errRounds = errors.New("rounds are not between 600000 and 10000000")
 
+	errNoBegin    = errors.New("first line is not begin: put the lines begin and end around all others, and write owner=<id> and disabled after the hashes, not on lines of their own")
 	errUnfinished = errors.New("last line has no end: the file was cut short or is being written")
 	errNoEnd      = errors.New("last line is not end: the file was cut short or is being written")
 	errAfterEnd   = errors.New("line after the line end")
 )
 
-// parseLine decodes a line of a credential file that is neither blank nor a comment. Only
-// the lines of a marked file have fields, and none of them is of kindOwner.
-func parseLine(line string, marked bool) (fileEntry, error) {
+// parseLine decodes a line of a credential file that states a secret or reserves an id.
+func parseLine(line string) (fileEntry, error) {
 	first, fields := line, ""
-	if i := strings.IndexAny(line, " \t"); i >= 0 && marked {
+	if i := strings.IndexAny(line, " \t"); i >= 0 {
 		first, fields = line[:i], line[i:]
-	} else if i >= 0 {
-		return fileEntry{}, errBlank
 	}
 	id, rest, _ := strings.Cut(first, ":")
 	if err := checkName(id); err != nil {
@@ -70,8 +66,6 @@ func parseLine(line string, marked bool) (fileEntry, error) {
 		e.sum, err = parseDigest(value)
 	case kind == kindPBKDF2 && hasValue:
 		e.secretHash, err = parsePBKDF2(value)
-	case kind == kindOwner && hasValue && !marked:
-		e.owner, err = value, checkName(value)
 	case kind == kindDisabled && !hasValue:
 		e.disabled = true
 	default:
@@ -157,15 +151,14 @@ func parseRounds(text string) (int, error) {
 	return n, nil
 }
 
-// parseFile decodes a credential file. A file that starts with the line begin is marked:
-// no part of it is accepted. An error comes with the number of the offending line,
-// counted from 1.
-func parseFile(text string) (b builder, marked bool, line int, err error) {
+// parseFile decodes a credential file. An error comes with the number of the offending
+// line, counted from 1.
+func parseFile(text string) (b builder, line int, err error) {
 	if text != "" && !strings.HasSuffix(text, "\n") {
-		return nil, false, strings.Count(text, "\n") + 1, errUnfinished
+		return nil, strings.Count(text, "\n") + 1, errUnfinished
 	}
 	b = builder{}
-	started, ended := false, false
+	begun, ended := false, false
 	for text := range strings.Lines(text) {
 		line++
 		text = strings.TrimSuffix(strings.TrimSuffix(text, "\n"), "\r")
@@ -173,38 +166,35 @@ func parseFile(text string) (b builder, marked bool, line int, err error) {
 		case ended:
 			err = errAfterEnd
 		case strings.TrimSpace(text) == "" || text[0] == '#':
-			continue
-		case text == markBegin && !started:
-			marked = true
-		case text == markEnd && marked:
+		case !begun:
+			begun = text == markBegin
+			if !begun {
+				err = errNoBegin
+			}
+		case text == markEnd:
 			ended = true
 		default:
-			err = b.addLine(line, text, marked)
+			err = b.addLine(line, text)
 		}
 		if err != nil {
-			return nil, false, line, err
+			return nil, line, err
 		}
-		started = true
 	}
 	switch {
-	case marked != ended:
-		return nil, false, line, errNoEnd
+	case !ended:
+		return nil, max(line, 1), errNoEnd
 	case len(b) == 0:
-		return nil, false, max(line, 1), errNoClients
+		return nil, line, errNoClients
 	}
-	return b, marked, 0, nil
+	return b, 0, nil
 }
 
-func (b builder) addLine(pos int, line string, marked bool) error {
-	e, err := parseLine(line, marked)
-	switch {
-	case err != nil:
+func (b builder) addLine(pos int, line string) error {
+	e, err := parseLine(line)
+	if err != nil {
 		return err
-	case marked:
-		return b.add(pos, e)
-	default:
-		return b.addProperty(pos, e)
 	}
+	return b.add(pos, e)
 }
 
 // SHA256Line returns the line of a credential file that lets a client sign in with a

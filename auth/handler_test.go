@@ -65,7 +65,7 @@ func unset(t *testing.T, server *httptest.Server, source, id, secret string) (*h
 // the file and the handler.
 func TestFloodOverHTTP(t *testing.T) {
 	f := mustOpen(t, writeFile(t,
-		sha256Line("acme", "right"), sha256Line("gone", "right"), "gone:disabled", sha256Line("other", "right")), nil)
+		sha256Line("acme", "right"), sha256Line("gone", "right")+" disabled", sha256Line("other", "right")), nil)
 	const burst = 20
 	server := serve(t, mustCache(t, mustThrottle(t, f, &auth.ThrottleOptions{
 		PerClientAndSource: auth.Rate{Burst: burst, Every: time.Hour}, // however slow the machine is

@@ -114,7 +114,8 @@ func TestReloadOnDemand(t *testing.T) {
 func TestReloadFailureKeepsTheOld(t *testing.T) {
 	good := sha256Line("c", "old")
 	for name, spoil := range map[string]func(path string) error{
-		"malformed": func(path string) error { return os.WriteFile(path, []byte(good+"\nhush\n"), 0o600) },
+		"malformed": func(path string) error { return os.WriteFile(path, []byte("begin\n"+good+"\nhush\nend\n"), 0o600) },
+		"cut":       func(path string) error { return os.WriteFile(path, []byte("begin\n"+good+"\n"), 0o600) },
 		"empty":     func(path string) error { return os.Truncate(path, 0) },
 		"missing":   os.Remove,
 		"directory": func(path string) error { return errors.Join(os.Remove(path), os.Mkdir(path, 0o700)) },
@@ -272,10 +273,10 @@ func TestReloadUnderLoad(t *testing.T) {
 // an added one does, also in a check that had started, or waited for its turn.
 func TestReloadDuringCheck(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		f, w, _ := openSlow(t, 1, "begin",
+		f, w, _ := openSlow(t, 1,
 			auth.CheapPBKDF2Line("human", "old", 600_000)+" name=1",
 			auth.CheapPBKDF2Line("human", "kept", 600_000)+" name=2",
-			"end")
+		)
 		results := make(chan string, 4)
 		for _, secret := range []string{"old", "kept", "added", "old"} {
 			go func() {
@@ -285,8 +286,8 @@ func TestReloadDuringCheck(t *testing.T) {
 			synctest.Wait()
 		}
 		time.Sleep(500 * time.Millisecond)
-		rewrite(t, f.Path(), "begin", auth.CheapPBKDF2Line("human", "kept", 600_000)+" name=3",
-			auth.CheapPBKDF2Line("human", "added", 600_000)+" name=4", "end")
+		rewrite(t, f.Path(), auth.CheapPBKDF2Line("human", "kept", 600_000)+" name=3",
+			auth.CheapPBKDF2Line("human", "added", 600_000)+" name=4")
 		if err := f.Reload(t.Context()); err != nil {
 			t.Fatal(err)
 		}
@@ -335,7 +336,7 @@ func TestPollReadsContents(t *testing.T) {
 		}
 		stamp()
 		f := mustOpen(t, path, &auth.FileOptions{Poll: poll})
-		if err := os.WriteFile(path, []byte(sha256Line("c", "new")+"\n"), 0o600); err != nil {
+		if err := os.WriteFile(path, []byte("begin\n"+sha256Line("c", "new")+"\nend\n"), 0o600); err != nil {
 			t.Fatal(err)
 		}
 		stamp()
@@ -372,59 +373,38 @@ func TestPollChecksMode(t *testing.T) {
 	})
 }
 
-// TestPollWaitsForShrunkFile: without the line end, a shorter file may be a part, so that
-// a poll uses it only if the next one finds the same.
-func TestPollWaitsForShrunkFile(t *testing.T) {
-	both := []string{sha256Line("a", "s"), sha256Line("b", "s")}
-	cut, other := both[:1], both[1:]
-	marked := []string{"begin", both[0], "end"}
-	for _, tt := range []struct {
-		name   string
-		states [][]string // found by one poll each
-		refuse string     // an id, after the last
-		accept string
-	}{
-		{"once", [][]string{cut}, "", "b"},
-		{"twice", [][]string{cut, cut}, "b", "a"},
-		{"completed", [][]string{cut, both, cut}, "", "b"},
-		{"malformed in between", [][]string{cut, {"hush"}, cut}, "", "b"},
-		{"different ones", [][]string{cut, other, cut}, "", "b"},
-		{"marked", [][]string{marked}, "b", "a"},
-		{"longer", [][]string{append([]string{"# comment"}, both...)}, "", "b"},
-	} {
-		t.Run(tt.name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				var r reports
-				path := writeFile(t, both...)
-				f := mustOpen(t, path, r.options(poll))
-				for _, lines := range tt.states {
-					rewrite(t, path, lines...)
-					tick()
-				}
-				mustSignIn(t, f, tt.accept, "s", tt.accept)
-				if tt.refuse != "" {
-					mustRefuse(t, f, tt.refuse, "s")
-				}
-				if waits := tt.refuse == "" && tt.name != "longer"; (f.Err() != nil) != waits {
-					t.Errorf("Err is %v", f.Err())
-				}
-				for _, err := range r.failures() {
-					if !strings.Contains(err.Error(), ":1: ") {
-						t.Errorf("a shorter file was reported as unusable: %v", err)
-					}
-				}
-				_ = f.Close()
-			})
-		})
-	}
+// TestPollOfShorterFile: a file with fewer clients is in use at once. One that was cut
+// short, as it is while a program overwrites it, waits until it is complete.
+func TestPollOfShorterFile(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		both := []string{sha256Line("a", "s"), sha256Line("b", "s")}
+		var r reports
+		path := writeFile(t, both...)
+		f := mustOpen(t, path, r.options(poll))
+		rewrite(t, path, both[:1]...)
+		tick()
+		mustRefuse(t, f, "b", "s")
 
-	path := writeFile(t, both...)
-	f := mustOpen(t, path, nil)
-	rewrite(t, path, cut...)
-	if err := f.Reload(t.Context()); err != nil {
-		t.Error(err)
-	}
-	mustRefuse(t, f, "b", "s") // the caller of Reload vouches for the file
+		for i, text := range []string{"", "begin\n", "begin\n" + both[1] + "\n", "begin\n" + both[1] + "\nend"} {
+			if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			tick()
+			mustSignIn(t, f, "a", "s", "a")
+			mustRefuse(t, f, "b", "s")
+			if err := f.Err(); err == nil {
+				t.Errorf("state %d is in use: %q", i, text)
+			}
+		}
+		rewrite(t, path, both[1:]...)
+		tick()
+		mustRefuse(t, f, "a", "s")
+		mustSignIn(t, f, "b", "s", "b")
+		if err := f.Err(); err != nil {
+			t.Errorf("the complete file is not in use: %v", err)
+		}
+		_ = f.Close()
+	})
 }
 
 func TestErr(t *testing.T) {
