@@ -35,23 +35,17 @@ func (e entry) String() string {
 	return strings.Join(fields, " ")
 }
 
-// parse decodes a file that the service accepts. The lines of the older form that state
-// an owner or a disabled client become fields.
+// parse decodes a file that the service accepts.
 func parse(text string) (all entries) {
-	owners := make(map[string]string)
 	for line := range strings.Lines(text) {
 		line = strings.TrimRight(line, "\r\n")
 		first, fields, _ := strings.Cut(strings.ReplaceAll(line, "\t", " "), " ")
 		id, hash, isEntry := strings.Cut(first, ":")
 		e := entry{id: id, hash: hash}
-		owner, isOwner := strings.CutPrefix(hash, "owner:")
 		switch {
 		case strings.TrimSpace(line) == "" || strings.HasPrefix(line, "#"):
 			e = entry{comment: line}
 		case !isEntry: // begin or end
-			continue
-		case isOwner:
-			owners[id] = owner
 			continue
 		case hash == "disabled":
 			e.hash, e.disabled = "", true
@@ -61,7 +55,7 @@ func parse(text string) (all entries) {
 		}
 		all = append(all, e)
 	}
-	return all.merge(owners)
+	return all
 }
 
 // setField decodes a field of a line.
@@ -77,20 +71,6 @@ func (e *entry) setField(field string) {
 	case "disabled":
 		e.disabled = true
 	}
-}
-
-// merge completes the entries of a file of the older form, where owner and disabled are
-// on lines of their own: a disabled client that has secrets needs no such line.
-func (all entries) merge(owners map[string]string) entries {
-	withSecret := make(map[string]bool)
-	for i, e := range all {
-		if owner, ok := owners[e.id]; ok {
-			all[i].owner = owner
-		}
-		all[i].disabled = all.disabled(e.id)
-		withSecret[e.id] = withSecret[e.id] || e.hash != ""
-	}
-	return slices.DeleteFunc(all, func(e entry) bool { return e.hash == "" && withSecret[e.id] })
 }
 
 // entries is a credential file.

@@ -15,9 +15,9 @@
 //	credential -owner acme add acme-2
 //
 // The new file is checked and then renamed into place with the owner, group and mode of
-// the old one, so that a service never reads half of it and can read it as before. A file
-// of the older form is converted. Run the command as the user of the service: a user
-// other than root cannot keep the owner of the file, and the command then fails.
+// the old one, so that a service never reads half of it and can read it as before. Run
+// the command as the user of the service: a user other than root cannot keep the owner of
+// the file, and the command then fails.
 package main
 
 import (

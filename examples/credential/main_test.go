@@ -131,7 +131,6 @@ func TestList(t *testing.T) {
 	}
 }
 
-// TestKeepsOtherLines also converts a file of the older form.
 func TestKeepsOtherLines(t *testing.T) {
 	const (
 		secret  = "0123456789abcdef"
@@ -145,18 +144,14 @@ func TestKeepsOtherLines(t *testing.T) {
 		return text + "\n"
 	}
 	trim := func(line string) string { return strings.TrimSuffix(line, "\n") }
-	newForm := comment + line("other") +
+	lines := comment + line("other") +
 		trim(line("tenant")) + " name=1 owner=customer-12 until=2999-01-01T00:00:00Z\n# gone\n" +
 		trim(line("gone")) + " owner=customer-13 disabled\nreserved:disabled owner=customer-14\n"
 	for name, tt := range map[string][2]string{ // a file, and the lines that are kept
-		"marked": {"begin\n" + newForm + "end\n", newForm},
+		"plain": {"begin\n" + lines + "end\n", lines},
 		"other layout": {
 			comment + "begin\n" + trim(line("other")) + " \towner=other\t  name=o \r\nend\r\n",
 			comment + trim(line("other")) + " name=o owner=other\n",
-		},
-		"older form": {
-			"tenant:owner:customer-12\n" + comment + line("other") + line("tenant") + "reserved:disabled\ngone:disabled\n# gone\n" + line("gone") + "gone:owner:customer-13\n",
-			comment + line("other") + trim(line("tenant")) + " owner=customer-12\nreserved:disabled\n# gone\n" + trim(line("gone")) + " owner=customer-13 disabled\n",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -248,7 +243,7 @@ func TestRefuses(t *testing.T) {
 	}
 	f.mustFail("add", "acme-2")
 	f.mustFail("list")
-	if err := os.WriteFile(f.path, []byte("acme:owner:unknown\n"), 0o600); err != nil {
+	if err := os.WriteFile(f.path, []byte("acme:owner:customer-12\nacme:sha256:"+strings.Repeat("ab", 32)+"\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	f.mustFail("-old", "retire", "acme")
@@ -275,7 +270,7 @@ func TestFollowsSymlink(t *testing.T) {
 	if err := os.Symlink(target, f.path); err != nil {
 		t.Skip("symbolic links are not supported: ", err)
 	}
-	if err := os.WriteFile(target, []byte("reserved:disabled\n"), 0o600); err != nil {
+	if err := os.WriteFile(target, []byte("begin\nreserved:disabled\nend\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	secret := f.must("add", "acme")
