@@ -289,8 +289,8 @@ func TestTrustedProxy(t *testing.T) {
 func writeCredentials(t *testing.T) (file string) {
 	t.Helper()
 	file = filepath.Join(t.TempDir(), "credentials")
-	line := "# one client\nacme:sha256:1ec1c26b50d5d3c58d9583181af8076655fe00756bf7285940ba3670f99fcba0\n"
-	if err := os.WriteFile(file, []byte(line), 0o600); err != nil {
+	const text = "begin\nacme:sha256:1ec1c26b50d5d3c58d9583181af8076655fe00756bf7285940ba3670f99fcba0\nend\n"
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	return file

@@ -189,7 +189,7 @@ func startService(t *testing.T) service {
 	program := filepath.Join(dir, "server.exe")
 	run(t, goCommand(t, "build", "-C", "../../..", "-o", program, "./examples/server"))
 	id, secret, _ := strings.Cut(acme, ":")
-	write(t, filepath.Join(dir, "credentials"), fmt.Appendf(nil, "%s:sha256:%x\n", id, sha256.Sum256([]byte(secret))))
+	write(t, filepath.Join(dir, "credentials"), fmt.Appendf(nil, "begin\n%s:sha256:%x\nend\n", id, sha256.Sum256([]byte(secret))))
 	write(t, filepath.Join(dir, "modules"), []byte("e1\ne2\n"))
 	server := command(t, dir, program, "-listen", "127.0.0.1:0", "-dev", "-probe", "enforce", "-credentials", "credentials", "-modules", "modules")
 	at := start(t, server, address)
