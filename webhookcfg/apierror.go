@@ -2,7 +2,10 @@ package webhookcfg
 
 import (
 	"errors"
+	"strings"
 	"time"
+
+	"example.com/go-webhookcfg/webhookcfg/egress"
 )
 
 // code is an error code of a response, a row of errorTable.
@@ -58,34 +61,6 @@ type apiError struct {
 	allow string
 }
 
-// Error is the error of [Handler.Set] and [Handler.Unset], with what the response to a
-// request would have held.
-type Error struct {
-	// Status is the HTTP status.
-	Status int
-	// Code is the error code, as in the table of the package documentation.
-	Code string
-	// Description is the text for the client. It holds no input of the caller.
-	Description string
-	// RetryAfter is how long to wait before the call is repeated; zero if unknown.
-	RetryAfter time.Duration
-
-	cause error
-}
-
-// Error returns the code, the description and the cause, which is for the host alone.
-func (e *Error) Error() string {
-	text := "webhookcfg: " + e.Code + ": " + e.Description
-	if e.cause != nil {
-		text += ": " + e.cause.Error()
-	}
-	return text
-}
-
-// Unwrap returns the cause; nil where the description is complete. No URL in its text has
-// more than scheme, host and port.
-func (e *Error) Unwrap() error { return e.cause }
-
 func (e *apiError) status() int { return errorTable[e.code].status }
 
 // invalidRequest is the error of a request that breaks a rule.
@@ -134,4 +109,47 @@ func storeError(err error) *apiError {
 		return serverError(err)
 	}
 	return unavailable(err)
+}
+
+func invalidClient(cause error) *apiError {
+	return &apiError{code: codeInvalidClient, description: "Invalid client credentials", cause: cause}
+}
+
+func verifierError(err error) *apiError {
+	if wait, ok := askedToWait(err); ok {
+		return throttled(err, wait)
+	}
+	if errors.Is(err, ErrInvalidCredentials) {
+		return invalidClient(err)
+	}
+	return unavailable(err)
+}
+
+// policyError classifies an error of [egress.Policy.CheckContext].
+func policyError(err error) *apiError {
+	rule, refused := errors.AsType[egress.PolicyError](err)
+	if !refused {
+		return unavailable(err) // the address could not be checked
+	}
+	text := rule.Error()
+	return &apiError{code: codeInvalidWebhookURL, description: strings.ToUpper(text[:1]) + text[1:]}
+}
+
+// panicError is the cause of a 500 after a panic.
+type panicError struct {
+	text  string
+	stack []byte
+}
+
+func (p *panicError) Error() string { return "panic: " + p.text }
+
+// body returns the JSON of an error. Codes and descriptions need no escaping: they
+// have only the characters of RFC 6749 §5.2.
+func (e *apiError) body() []byte {
+	body := make([]byte, 0, 192)
+	body = append(body, `{"error":"`...)
+	body = append(body, errorTable[e.code].name...)
+	body = append(body, `","error_description":"`...)
+	body = append(body, e.description...)
+	return append(body, `"}`...)
 }

@@ -5,33 +5,8 @@ import (
 	"errors"
 	"net/http"
 	"strings"
-	"unicode"
 	"unicode/utf8"
 )
-
-var errClientID = errors.New("webhookcfg: verifier returned a client without a valid ID")
-
-// maxClientID is the longest ID of a [Client], in bytes.
-const maxClientID = 1024
-
-// validClientID reports whether every store can keep the ID, and every log show it.
-func validClientID(id string) bool {
-	return len(id) <= maxClientID && utf8.ValidString(id) && strings.TrimSpace(id) != "" && !strings.ContainsFunc(id, unicode.IsControl)
-}
-
-func invalidClient(cause error) *apiError {
-	return &apiError{code: codeInvalidClient, description: "Invalid client credentials", cause: cause}
-}
-
-func verifierError(err error) *apiError {
-	if wait, ok := askedToWait(err); ok {
-		return throttled(err, wait)
-	}
-	if errors.Is(err, ErrInvalidCredentials) {
-		return invalidClient(err)
-	}
-	return unavailable(err)
-}
 
 // maxToken bounds the work for an unauthenticated caller; it allows ids and secrets
 // of 1.5 KiB each.

@@ -27,73 +27,6 @@ type operation struct {
 	secrets [2]string
 }
 
-// Set sets the webhook of a client, as a POST of that client does: after the same checks
-// and the probe, and with an event and a log record. It is for the host's own code, such as a
-// dashboard of users that signed in there. [Options.AllScope] and [Options.OriginalTarget]
-// do not apply. The scope must be given: there is no default that reaches all entities.
-//
-// The error is an [*Error], and wraps the cause: [ErrInvalidArgument] for an invalid client
-// or the zero scope, or the error of ctx or of the store, for example. ctx bounds the call,
-// and [Options.Timeout] does too. A panic of the store, the prober or a function of the
-// options is an error, and one of OnEvent is only logged.
-func (h *Handler) Set(ctx context.Context, client string, scope Scope, url string) error {
-	o := operation{h: h, start: time.Now(), url: egress.NewURL(url)}
-	return o.call(ctx, opNameSet, client, scope)
-}
-
-// Unset leaves the scope of a client without a webhook, as a DELETE of that client does. See
-// [Handler.Set].
-func (h *Handler) Unset(ctx context.Context, client string, scope Scope) error {
-	o := operation{h: h, start: time.Now()}
-	return o.call(ctx, opNameUnset, client, scope)
-}
-
-// call performs an operation for the host.
-func (o *operation) call(ctx context.Context, name, client string, scope Scope) error {
-	ctx, cancel := context.WithDeadline(ctx, o.start.Add(o.h.options.Timeout))
-	defer cancel()
-	o.event.Operation = name
-	e := o.change(ctx, client, scope)
-	func() {
-		defer o.recoverReport(ctx)
-		o.report(ctx)
-	}()
-	if e == nil {
-		return nil
-	}
-	return &Error{Status: e.status(), Code: o.event.Code, Description: e.description, RetryAfter: e.retryAfter, cause: o.event.Err}
-}
-
-// change makes a change of a call, and returns a panic as an error.
-func (o *operation) change(ctx context.Context, client string, scope Scope) (e *apiError) {
-	defer func() {
-		if value := recover(); value != nil {
-			e = serverError(o.panicked(value))
-			o.conclude(e)
-		}
-	}()
-	switch {
-	case !validClientID(client):
-		e = serverError(fmt.Errorf("%w: client", ErrInvalidArgument))
-	case scope == Scope{}:
-		e = serverError(fmt.Errorf("%w: scope", ErrInvalidArgument))
-	default:
-		o.event.Client = client
-		if !scope.IsAll() {
-			scope, e = o.h.entityScope(scope.Entity())
-		}
-		switch {
-		case e != nil:
-		case o.event.Operation == opNameSet:
-			e = o.set(ctx, scope)
-		default:
-			e = o.unset(ctx, scope)
-		}
-	}
-	o.conclude(e)
-	return e
-}
-
 // conclude records the outcome.
 func (o *operation) conclude(e *apiError) {
 	if e == nil {
@@ -147,16 +80,6 @@ func (o *operation) unset(ctx context.Context, scope Scope) *apiError {
 		return e
 	}
 	return o.apply(ctx, UnsetChange(o.event.Client, scope))
-}
-
-// policyError classifies an error of [egress.Policy.CheckContext].
-func policyError(err error) *apiError {
-	rule, refused := errors.AsType[egress.PolicyError](err)
-	if !refused {
-		return unavailable(err) // the address could not be checked
-	}
-	text := rule.Error()
-	return &apiError{code: codeInvalidWebhookURL, description: strings.ToUpper(text[:1]) + text[1:]}
 }
 
 // checkExists refuses a scope of one entity that the host does not know.
@@ -258,14 +181,6 @@ func (o *operation) apply(ctx context.Context, c Change) *apiError {
 	}
 	return nil
 }
-
-// panicError is the cause of a 500 after a panic.
-type panicError struct {
-	text  string
-	stack []byte
-}
-
-func (p *panicError) Error() string { return "panic: " + p.text }
 
 // recoverReport logs a panic of OnEvent or of the logger: the outcome stands.
 func (o *operation) recoverReport(ctx context.Context) {

@@ -42,17 +42,6 @@ func (h *Handler) refuse(w http.ResponseWriter, e *apiError) {
 	write(w, e.status(), e.body(), "")
 }
 
-// body returns the JSON of an error. Codes and descriptions need no escaping: they
-// have only the characters of RFC 6749 §5.2.
-func (e *apiError) body() []byte {
-	body := make([]byte, 0, 192)
-	body = append(body, `{"error":"`...)
-	body = append(body, errorTable[e.code].name...)
-	body = append(body, `","error_description":"`...)
-	body = append(body, e.description...)
-	return append(body, `"}`...)
-}
-
 // wholeSeconds returns a Retry-After of at least d.
 func wholeSeconds(d time.Duration) string {
 	seconds := d / time.Second

@@ -3,6 +3,9 @@ package webhookcfg
 import (
 	"context"
 	"errors"
+	"strings"
+	"unicode"
+	"unicode/utf8"
 )
 
 // CredentialVerifier decides which client a pair of credentials signs in. It must be
@@ -42,3 +45,13 @@ var (
 	// correct caller passes. The handler treats it as a defect and responds 500.
 	ErrInvalidArgument = errors.New("webhookcfg: invalid argument")
 )
+
+var errClientID = errors.New("webhookcfg: verifier returned a client without a valid ID")
+
+// maxClientID is the longest ID of a [Client], in bytes.
+const maxClientID = 1024
+
+// validClientID reports whether every store can keep the ID, and every log show it.
+func validClientID(id string) bool {
+	return len(id) <= maxClientID && utf8.ValidString(id) && strings.TrimSpace(id) != "" && !strings.ContainsFunc(id, unicode.IsControl)
+}

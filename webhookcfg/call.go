@@ -1,0 +1,104 @@
+package webhookcfg
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"example.com/go-webhookcfg/webhookcfg/egress"
+)
+
+// Set sets the webhook of a client, as a POST of that client does: after the same checks
+// and the probe, and with an event and a log record. It is for the host's own code, such as a
+// dashboard of users that signed in there. [Options.AllScope] and [Options.OriginalTarget]
+// do not apply. The scope must be given: there is no default that reaches all entities.
+//
+// The error is an [*Error], and wraps the cause: [ErrInvalidArgument] for an invalid client
+// or the zero scope, or the error of ctx or of the store, for example. ctx bounds the call,
+// and [Options.Timeout] does too. A panic of the store, the prober or a function of the
+// options is an error, and one of OnEvent is only logged.
+func (h *Handler) Set(ctx context.Context, client string, scope Scope, url string) error {
+	o := operation{h: h, start: time.Now(), url: egress.NewURL(url)}
+	return o.call(ctx, opNameSet, client, scope)
+}
+
+// Unset leaves the scope of a client without a webhook, as a DELETE of that client does. See
+// [Handler.Set].
+func (h *Handler) Unset(ctx context.Context, client string, scope Scope) error {
+	o := operation{h: h, start: time.Now()}
+	return o.call(ctx, opNameUnset, client, scope)
+}
+
+// call performs an operation for the host.
+func (o *operation) call(ctx context.Context, name, client string, scope Scope) error {
+	ctx, cancel := context.WithDeadline(ctx, o.start.Add(o.h.options.Timeout))
+	defer cancel()
+	o.event.Operation = name
+	e := o.change(ctx, client, scope)
+	func() {
+		defer o.recoverReport(ctx)
+		o.report(ctx)
+	}()
+	if e == nil {
+		return nil
+	}
+	return &Error{Status: e.status(), Code: o.event.Code, Description: e.description, RetryAfter: e.retryAfter, cause: o.event.Err}
+}
+
+// change makes a change of a call, and returns a panic as an error.
+func (o *operation) change(ctx context.Context, client string, scope Scope) (e *apiError) {
+	defer func() {
+		if value := recover(); value != nil {
+			e = serverError(o.panicked(value))
+			o.conclude(e)
+		}
+	}()
+	switch {
+	case !validClientID(client):
+		e = serverError(fmt.Errorf("%w: client", ErrInvalidArgument))
+	case scope == Scope{}:
+		e = serverError(fmt.Errorf("%w: scope", ErrInvalidArgument))
+	default:
+		o.event.Client = client
+		if !scope.IsAll() {
+			scope, e = o.h.entityScope(scope.Entity())
+		}
+		switch {
+		case e != nil:
+		case o.event.Operation == opNameSet:
+			e = o.set(ctx, scope)
+		default:
+			e = o.unset(ctx, scope)
+		}
+	}
+	o.conclude(e)
+	return e
+}
+
+// Error is the error of [Handler.Set] and [Handler.Unset], with what the response to a
+// request would have held.
+type Error struct {
+	// Status is the HTTP status.
+	Status int
+	// Code is the error code, as in the table of the package documentation.
+	Code string
+	// Description is the text for the client. It holds no input of the caller.
+	Description string
+	// RetryAfter is how long to wait before the call is repeated; zero if unknown.
+	RetryAfter time.Duration
+
+	cause error
+}
+
+// Error returns the code, the description and the cause, which is for the host alone.
+func (e *Error) Error() string {
+	text := "webhookcfg: " + e.Code + ": " + e.Description
+	if e.cause != nil {
+		text += ": " + e.cause.Error()
+	}
+	return text
+}
+
+// Unwrap returns the cause; nil where the description is complete. No URL in its text has
+// more than scheme, host and port.
+func (e *Error) Unwrap() error { return e.cause }
