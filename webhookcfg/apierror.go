@@ -63,6 +63,12 @@ type apiError struct {
 
 func (e *apiError) status() int { return errorTable[e.code].status }
 
+// body returns the JSON of an error. Codes and descriptions need no escaping: they
+// have only the characters of RFC 6749 §5.2.
+func (e *apiError) body() []byte {
+	return []byte(`{"error":"` + errorTable[e.code].name + `","error_description":"` + e.description + `"}`)
+}
+
 // invalidRequest is the error of a request that breaks a rule.
 func invalidRequest(rule string) *apiError {
 	return &apiError{code: codeInvalidRequest, description: rule}
@@ -139,17 +145,17 @@ func policyError(err error) *apiError {
 type panicError struct {
 	text  string
 	stack []byte
+	abort bool // the value is http.ErrAbortHandler, or wraps it
 }
 
 func (p *panicError) Error() string { return "panic: " + p.text }
 
-// body returns the JSON of an error. Codes and descriptions need no escaping: they
-// have only the characters of RFC 6749 §5.2.
-func (e *apiError) body() []byte {
-	body := make([]byte, 0, 192)
-	body = append(body, `{"error":"`...)
-	body = append(body, errorTable[e.code].name...)
-	body = append(body, `","error_description":"`...)
-	body = append(body, e.description...)
-	return append(body, `"}`...)
+// isAbort reports whether the operation ended in a panic with [http.ErrAbortHandler], also
+// one that a wrapper, such as a cache of sign-ins, moved from another goroutine.
+func (e *apiError) isAbort() bool {
+	if e == nil {
+		return false
+	}
+	p, ok := e.cause.(*panicError)
+	return ok && p.abort
 }

@@ -1,7 +1,6 @@
 package webhookcfg
 
 import (
-	"io"
 	"net/http"
 	"sync"
 	"time"
@@ -15,13 +14,14 @@ import (
 // of a request without a body, do nothing.
 type bodyTimer struct {
 	w       http.ResponseWriter
+	r       *http.Request
 	timer   *time.Timer
 	running sync.WaitGroup // the function of the timer
 	active  bool           // the body was not read
 	late    bool           // the read deadline was set
 }
 
-// limitBody returns the timer of a request; stop must be called.
+// limitBody returns the timer of a request; end must be called.
 func limitBody(w http.ResponseWriter, r *http.Request, limit time.Duration) *bodyTimer {
 	if r.ContentLength == 0 && r.Header["Content-Length"] == nil {
 		return nil // no body can arrive; see hasBody
@@ -29,7 +29,7 @@ func limitBody(w http.ResponseWriter, r *http.Request, limit time.Duration) *bod
 	if deadline, ok := r.Context().Deadline(); ok {
 		limit = min(limit, time.Until(deadline))
 	}
-	b := &bodyTimer{w: w, active: true}
+	b := &bodyTimer{w: w, r: r, active: true}
 	b.running.Add(1)
 	b.timer = time.AfterFunc(limit, b.expire)
 	return b
@@ -53,34 +53,39 @@ func (b *bodyTimer) stop() {
 	b.active = false
 }
 
-// finish reads what is left of the body, as net/http does after the handler returns, but
-// while the time is limited. It is called before the response is written, and drain after.
-func (b *bodyTimer) finish(r *http.Request) {
+// beforeResponse reads what is left of the body, as net/http does after the handler returns,
+// but while the time is limited. Where the connection is closed after the response, end does
+// that instead.
+func (b *bodyTimer) beforeResponse() {
 	if b == nil {
 		return
 	}
-	if r.Header["Expect"] == nil && b.w.Header()["Connection"] == nil {
-		b.close(r.Body)
+	if b.r.Header["Expect"] == nil && b.w.Header()["Connection"] == nil {
+		b.closeBody()
 	}
-	if !b.active && b.late && r.ProtoMajor == 1 {
+	if !b.active && b.late && b.r.ProtoMajor == 1 {
 		// The deadline may have ended the context of the connection, and so that of every
 		// request to come.
 		b.w.Header().Set("Connection", "close")
 	}
 }
 
-// drain reads the rest after the response, where the connection is closed then: the rest of
-// a body that is too large, or one that may never come, since its client expects 100.
-func (b *bodyTimer) drain(r *http.Request) {
-	if b != nil && b.active {
-		_ = http.NewResponseController(b.w).Flush()
-		b.close(r.Body)
+// end ends the limit for good. After a response it first reads the rest of a body that is too
+// large, or of one that may never come, since its client expects 100.
+func (b *bodyTimer) end(responded bool) {
+	if b == nil {
+		return
 	}
+	if responded && b.active {
+		_ = http.NewResponseController(b.w).Flush()
+		b.closeBody()
+	}
+	b.stop()
 }
 
-func (b *bodyTimer) close(body io.Closer) {
+func (b *bodyTimer) closeBody() {
 	if b.active {
 		defer b.stop()
-		_ = body.Close()
+		_ = b.r.Body.Close()
 	}
 }

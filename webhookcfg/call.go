@@ -8,6 +8,9 @@ import (
 	"example.com/go-webhookcfg/webhookcfg/egress"
 )
 
+// call is an operation of the host's own code.
+type call struct{ operation }
+
 // Set sets the webhook of a client, as a POST of that client does: after the same checks
 // and the probe, and with an event and a log record. It is for the host's own code, such as a
 // dashboard of users that signed in there. [Options.AllScope] and [Options.OriginalTarget]
@@ -18,61 +21,46 @@ import (
 // and [Options.Timeout] does too. A panic of the store, the prober or a function of the
 // options is an error, and one of OnEvent is only logged.
 func (h *Handler) Set(ctx context.Context, client string, scope Scope, url string) error {
-	o := operation{h: h, start: time.Now(), url: egress.NewURL(url)}
-	return o.call(ctx, opNameSet, client, scope)
+	c := call{operation{h: h, start: time.Now(), url: egress.NewURL(url)}}
+	return c.run(ctx, opNameSet, client, scope)
 }
 
 // Unset leaves the scope of a client without a webhook, as a DELETE of that client does. See
 // [Handler.Set].
 func (h *Handler) Unset(ctx context.Context, client string, scope Scope) error {
-	o := operation{h: h, start: time.Now()}
-	return o.call(ctx, opNameUnset, client, scope)
+	c := call{operation{h: h, start: time.Now()}}
+	return c.run(ctx, opNameUnset, client, scope)
 }
 
-// call performs an operation for the host.
-func (o *operation) call(ctx context.Context, name, client string, scope Scope) error {
-	ctx, cancel := context.WithDeadline(ctx, o.start.Add(o.h.options.Timeout))
+func (c *call) run(ctx context.Context, name, client string, scope Scope) error {
+	ctx, cancel := context.WithDeadline(ctx, c.start.Add(c.h.options.Timeout))
 	defer cancel()
-	o.event.Operation = name
-	e := o.change(ctx, client, scope)
-	func() {
-		defer o.recoverReport(ctx)
-		o.report(ctx)
-	}()
+	c.event.Operation = name
+	e := c.attempt(ctx, func(ctx context.Context) *apiError { return c.perform(ctx, client, scope) })
+	c.report(ctx)
 	if e == nil {
 		return nil
 	}
-	return &Error{Status: e.status(), Code: o.event.Code, Description: e.description, RetryAfter: e.retryAfter, cause: o.event.Err}
+	return &Error{Status: e.status(), Code: c.event.Code, Description: e.description, RetryAfter: e.retryAfter, cause: c.event.Err}
 }
 
-// change makes a change of a call, and returns a panic as an error.
-func (o *operation) change(ctx context.Context, client string, scope Scope) (e *apiError) {
-	defer func() {
-		if value := recover(); value != nil {
-			e = serverError(o.panicked(value))
-			o.conclude(e)
-		}
-	}()
-	switch {
-	case !validClientID(client):
-		e = serverError(fmt.Errorf("%w: client", ErrInvalidArgument))
-	case scope == Scope{}:
-		e = serverError(fmt.Errorf("%w: scope", ErrInvalidArgument))
-	default:
-		o.event.Client = client
-		if !scope.IsAll() {
-			scope, e = o.h.entityScope(scope.Entity())
-		}
-		switch {
-		case e != nil:
-		case o.event.Operation == opNameSet:
-			e = o.set(ctx, scope)
-		default:
-			e = o.unset(ctx, scope)
+func (c *call) perform(ctx context.Context, client string, scope Scope) *apiError {
+	if !validClientID(client) {
+		return serverError(fmt.Errorf("%w: client", ErrInvalidArgument))
+	}
+	if scope == (Scope{}) {
+		return serverError(fmt.Errorf("%w: scope", ErrInvalidArgument))
+	}
+	c.event.Client = client
+	if !scope.IsAll() {
+		if _, e := c.h.entities.scope(scope.Entity()); e != nil {
+			return e
 		}
 	}
-	o.conclude(e)
-	return e
+	if c.event.Operation == opNameSet {
+		return c.set(ctx, scope)
+	}
+	return c.unset(ctx, scope)
 }
 
 // Error is the error of [Handler.Set] and [Handler.Unset], with what the response to a

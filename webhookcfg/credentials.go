@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net/http"
 	"strings"
+	"unicode"
 	"unicode/utf8"
 )
 
@@ -64,4 +65,23 @@ func decodeToken(token string) (text string, ok bool) {
 		}
 	}
 	return string(pair), true
+}
+
+// presentedID returns an id that did not sign in, for events, unless it holds the secret.
+func presentedID(id, secret string) string {
+	const limit = 128
+	shown := strings.Map(func(r rune) rune {
+		if !unicode.IsGraphic(r) {
+			return -1
+		}
+		return r
+	}, id)
+	if strings.Contains(id, secret) || strings.Contains(shown, secret) {
+		return ""
+	}
+	for len(shown) > limit {
+		_, size := utf8.DecodeLastRuneInString(shown)
+		shown = shown[:len(shown)-size]
+	}
+	return shown
 }

@@ -59,19 +59,25 @@ func safeSegment(id string) bool {
 	return true
 }
 
-// entitySyntax returns the syntax of identifiers and its rule: the default, or the
-// host's within the limits of safeSegment.
-func entitySyntax(host func(id string) bool) (valid func(id string) bool, rule string) {
-	if host == nil {
-		return plainEntity, rulePlainEntity
-	}
-	return func(id string) bool { return safeSegment(id) && host(id) }, ruleHostEntity
+// entitySyntax decides which identifiers are well-formed.
+type entitySyntax struct {
+	valid func(id string) bool
+	rule  string // the description of a refusal
 }
 
-// entityScope returns the scope of the entity with a valid identifier.
-func (h *Handler) entityScope(id string) (Scope, *apiError) {
-	if !h.validEntity(id) {
-		return Scope{}, invalidRequest(h.entityRule)
+// newEntitySyntax returns the default syntax, or the host's within the limits of
+// safeSegment.
+func newEntitySyntax(host func(id string) bool) entitySyntax {
+	if host == nil {
+		return entitySyntax{plainEntity, rulePlainEntity}
+	}
+	return entitySyntax{func(id string) bool { return safeSegment(id) && host(id) }, ruleHostEntity}
+}
+
+// scope returns the scope of the entity with a valid identifier.
+func (s entitySyntax) scope(id string) (Scope, *apiError) {
+	if !s.valid(id) {
+		return Scope{}, invalidRequest(s.rule)
 	}
 	return Entity(id), nil
 }

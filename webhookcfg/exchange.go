@@ -2,87 +2,53 @@ package webhookcfg
 
 import (
 	"context"
-	"errors"
-	"io"
 	"net/http"
 	"net/url"
-	"strconv"
 	"strings"
-	"unicode"
-	"unicode/utf8"
 
 	"example.com/go-webhookcfg/webhookcfg/egress"
 )
 
-// exchange is the state of one request.
+// exchange is the state of one request. It reaches an operation unless its route is refused.
 type exchange struct {
 	operation
 	w         http.ResponseWriter
 	r         *http.Request
+	match     match
 	body      *bodyTimer // nil if there is no body
-	responded bool       // the response is being written, or was
+	result    []byte     // the body of the response if the operation succeeds
+	responded bool
 }
 
-// run authenticates the client, performs the operation and responds, once.
-func (x *exchange) run(m match) {
+// run performs the operation, responds and reports, once each.
+func (x *exchange) run() {
 	ctx, cancel := context.WithDeadline(x.r.Context(), x.start.Add(x.h.options.Timeout))
 	defer cancel()
-	x.body = limitBody(x.w, x.r, x.h.options.Timeout)
-	defer x.finish()
-	defer x.recover(ctx)
-	var body []byte
-	e := x.authenticate(ctx)
-	if e == nil {
-		body, e = x.perform(ctx, m)
+	e := x.attempt(ctx, x.perform)
+	if e.isAbort() {
+		panic(http.ErrAbortHandler) // the bare value, which net/http recognizes
 	}
-	x.respond(ctx, body, e)
+	x.respond(e)
+	x.report(ctx)
 }
 
-// finish ends the limit of the body, before the ResponseWriter becomes invalid.
-func (x *exchange) finish() {
-	defer x.body.stop()
-	if x.responded {
-		x.body.drain(x.r)
+// perform authenticates the client and performs the operation.
+func (x *exchange) perform(ctx context.Context) *apiError {
+	if e := x.authenticate(ctx); e != nil {
+		return e
 	}
-}
-
-// recover responds 500 after a panic in the store, the verifier, the prober or a
-// function of the options. After the response was written, as in a panic of OnEvent,
-// the panic is only logged.
-func (x *exchange) recover(ctx context.Context) {
-	value := recover()
-	if value == nil {
-		return
-	}
-	// A wrapper that shares calls, such as a cache of sign-ins, wraps the panics of its
-	// goroutines; net/http recognizes only the bare value.
-	if err, ok := value.(error); ok && errors.Is(err, http.ErrAbortHandler) {
-		panic(http.ErrAbortHandler)
-	}
-	p := x.panicked(value)
-	if x.responded {
-		x.logPanic(ctx, p) // net/http would drop the response
-		return
-	}
-	defer x.recover(ctx)
-	x.respond(ctx, nil, serverError(p))
-}
-
-// perform performs the operation for the client that is signed in, and returns the
-// body of a success.
-func (x *exchange) perform(ctx context.Context, m match) ([]byte, *apiError) {
 	if u := x.r.URL; u.RawPath != "" && u.EscapedPath() != u.RawPath {
-		return nil, invalidRequest(ruleEscaping)
+		return invalidRequest(ruleEscaping)
 	}
-	switch m.action.route.Operation {
+	switch x.event.Operation {
 	case opNameSet:
-		return success, x.serveSet(ctx, m)
+		return x.serveSet(ctx)
 	case opNameUnset:
-		return success, x.serveUnset(ctx, m)
+		return x.serveUnset(ctx)
 	case opNameRead:
-		return x.read(ctx, m)
+		return x.serveRead(ctx)
 	default:
-		return x.list(ctx, m)
+		return x.serveList(ctx)
 	}
 }
 
@@ -96,8 +62,8 @@ func (x *exchange) authenticate(ctx context.Context) *apiError {
 	client, err := x.h.verifier.Verify(ctx, id, secret)
 	if err != nil {
 		e := verifierError(err)
-		if e.code == codeInvalidClient || e.code == codeTooManyRequests {
-			x.event.PresentedID = x.presentedID(id, secret)
+		if !x.h.options.OmitPresentedID && (e.code == codeInvalidClient || e.code == codeTooManyRequests) {
+			x.event.PresentedID = presentedID(id, secret)
 		}
 		return e
 	}
@@ -108,115 +74,101 @@ func (x *exchange) authenticate(ctx context.Context) *apiError {
 	return nil
 }
 
-// presentedID returns an id that did not sign in, for events, unless it holds the secret.
-func (x *exchange) presentedID(id, secret string) string {
-	const limit = 128
-	shown := strings.Map(func(r rune) rune {
-		if !unicode.IsGraphic(r) {
-			return -1
-		}
-		return r
-	}, id)
-	if x.h.options.OmitPresentedID || strings.Contains(id, secret) || strings.Contains(shown, secret) {
-		return ""
-	}
-	for len(shown) > limit {
-		_, size := utf8.DecodeLastRuneInString(shown)
-		shown = shown[:len(shown)-size]
-	}
-	return shown
-}
-
-func (x *exchange) serveSet(ctx context.Context, m match) *apiError {
-	scope, e := x.readSet(m)
+func (x *exchange) serveSet(ctx context.Context) *apiError {
+	scope, e := x.readSet()
 	if e != nil {
 		return e
 	}
+	x.result = success
 	return x.set(ctx, scope)
 }
 
-func (x *exchange) serveUnset(ctx context.Context, m match) *apiError {
-	scope, e := x.unsetScope(m)
+func (x *exchange) serveUnset(ctx context.Context) *apiError {
+	scope, e := x.unsetScope()
 	if e != nil {
 		return e
 	}
+	x.result = success
 	return x.unset(ctx, scope)
 }
 
-func (x *exchange) read(ctx context.Context, m match) ([]byte, *apiError) {
-	scope, e := x.pathScope(m.segment)
+func (x *exchange) serveRead(ctx context.Context) *apiError {
+	scope, e := x.pathScope()
 	if e != nil {
-		return nil, e
+		return e
 	}
 	x.event.Scope = scope
 	if e := x.checkConfigured(ctx, scope); e != nil {
-		return nil, e
+		return e
 	}
 	hook, e := x.resolve(ctx, scope.Entity())
 	if e != nil {
-		return nil, e
+		return e
 	}
-	shown := newWebhookJSON(m.action.idKey, scope.Entity(), hook)
+	shown := newWebhookJSON(x.match.action.idKey, scope.Entity(), hook)
 	shown.Source = hook.Source.String()
 	if shown.Delivery, e = x.delivery(ctx, scope.Entity(), hook); e != nil {
-		return nil, e
+		return e
 	}
-	return marshal(shown)
+	x.result, e = marshal(shown)
+	return e
 }
 
-func (x *exchange) list(ctx context.Context, m match) ([]byte, *apiError) {
-	after, limit, e := x.pageQuery()
+func (x *exchange) serveList(ctx context.Context) *apiError {
+	after, limit, e := pageQuery(x.r.URL.RawQuery, x.h.entities)
 	if e != nil {
-		return nil, e
+		return e
 	}
 	page, err := x.h.lister.List(ctx, x.event.Client, after, limit)
 	if err != nil {
-		return nil, storeError(err)
+		return storeError(err)
 	}
-	return marshal(newPageJSON(m.action.idKey, page))
+	x.result, e = marshal(newPageJSON(x.match.action.idKey, page))
+	return e
 }
 
 // readSet reads the body of a set, and checks the scope.
-func (x *exchange) readSet(m match) (Scope, *apiError) {
-	data, e := x.readBody()
+func (x *exchange) readSet() (Scope, *apiError) {
+	data, e := readJSON(x.w, x.r, x.h.options.BodyLimit)
 	if e != nil {
 		return Scope{}, e
 	}
-	body, e := decodeSet(data, m.action.idKey)
+	x.body.stop()
+	body, e := decodeSet(data, x.match.action.idKey)
 	if e != nil {
 		return Scope{}, e
 	}
 	x.url = egress.NewURL(body.url)
 	if body.hasEntity {
-		return x.h.entityScope(body.entity)
+		return x.h.entities.scope(body.entity)
 	}
 	x.event.Scope = All() // also if it is refused
-	return All(), x.checkAll(m)
+	return All(), x.checkAll()
 }
 
 // unsetScope checks the scope of an unset.
-func (x *exchange) unsetScope(m match) (Scope, *apiError) {
-	if m.action.form == formEntity {
-		return x.pathScope(m.segment)
+func (x *exchange) unsetScope() (Scope, *apiError) {
+	if x.match.action.form == formEntity {
+		return x.pathScope()
 	}
 	x.event.Scope = All()
-	return All(), x.checkUnsetAll(m)
+	return All(), x.checkUnsetAll()
 }
 
 // pathScope returns the scope of the entity that a path names.
-func (x *exchange) pathScope(segment string) (Scope, *apiError) {
-	id, err := url.PathUnescape(segment)
+func (x *exchange) pathScope() (Scope, *apiError) {
+	id, err := url.PathUnescape(x.match.segment)
 	if err != nil {
-		return Scope{}, invalidRequest(x.h.entityRule)
+		return Scope{}, invalidRequest(x.h.entities.rule)
 	}
 	// Servers other than net/http reuse the memory of a path for their next request,
 	// and a store or an event may retain the identifier.
-	return x.h.entityScope(strings.Clone(id))
+	return x.h.entities.scope(strings.Clone(id))
 }
 
 // checkAll refuses a request for all entities that may have lost an identifier.
-func (x *exchange) checkAll(m match) *apiError {
-	o := &x.h.options
+func (x *exchange) checkAll() *apiError {
+	m, o := &x.match, &x.h.options
 	switch {
 	case o.AllScope == AllScopeRefused:
 		return &apiError{code: codeAllRefused, description: "This service accepts no request that reaches all entities"}
@@ -230,95 +182,29 @@ func (x *exchange) checkAll(m match) *apiError {
 
 // checkUnsetAll also refuses a body, which may hold the identifier, and an empty
 // identifier, unless it is served.
-func (x *exchange) checkUnsetAll(m match) *apiError {
-	if m.action.form == formSlash && x.h.options.AllScope == AllScopeExact {
+func (x *exchange) checkUnsetAll() *apiError {
+	if x.match.action.form == formSlash && x.h.options.AllScope == AllScopeExact {
 		return invalidRequest(ruleEmptyEntity)
 	}
-	if e := x.checkAll(m); e != nil {
+	if e := x.checkAll(); e != nil {
 		return e
 	}
-	if x.hasBody() {
+	if hasBody(x.r) {
 		return invalidRequest(ruleAllBody)
 	}
+	x.body.stop()
 	return nil
 }
 
-// readBody reads the body of a set.
-func (x *exchange) readBody() ([]byte, *apiError) {
-	if !isJSON(x.r.Header) {
-		return nil, &apiError{code: codeUnsupportedMediaType, description: ruleMedia}
-	}
-	if x.r.ContentLength > x.h.options.BodyLimit && x.r.Header.Get("Expect") != "" {
-		return nil, tooLarge() // before a 100 response asks for the body
-	}
-	data, err := io.ReadAll(http.MaxBytesReader(x.w, x.r.Body, x.h.options.BodyLimit))
-	if err != nil {
-		return nil, bodyError(err)
-	}
-	x.body.stop()
-	return data, nil
-}
-
-// hasBody reports whether the request has a body, or announces one. ContentLength alone
-// does not decide: over HTTP/2 it is 0 also if the field cannot be parsed, and if the
-// announced body did not follow. An expectation of 100 is only sent with a body (RFC 9110
-// §10.1.1), which a read would ask for.
-func (x *exchange) hasBody() bool {
-	if x.r.ContentLength > 0 || x.r.Header["Expect"] != nil {
-		return true
-	}
-	for _, length := range x.r.Header["Content-Length"] {
-		if length != "0" {
-			return true
-		}
-	}
-	if x.r.Body == nil || x.r.Body == http.NoBody {
-		return false
-	}
-	_, err := io.ReadFull(x.r.Body, make([]byte, 1))
-	if !errors.Is(err, io.EOF) {
-		return true
-	}
-	x.body.stop()
-	return false
-}
-
-// pageQuery parses the query of a list as strictly as a body.
-func (x *exchange) pageQuery() (after string, limit int, e *apiError) {
-	values, err := url.ParseQuery(x.r.URL.RawQuery)
-	if err != nil {
-		return "", 0, invalidRequest(ruleQuery)
-	}
-	limit = defaultLimit
-	for key, all := range values {
-		value := all[0]
-		switch {
-		case len(all) == 1 && key == "after" && x.h.validEntity(value):
-			after = strings.Clone(value) // as in pathScope
-		case len(all) == 1 && key == "limit":
-			limit, _ = strconv.Atoi(value)
-			if limit < 1 || limit > maxLimit || strconv.Itoa(limit) != value {
-				return "", 0, invalidRequest(ruleQuery)
-			}
-		default:
-			return "", 0, invalidRequest(ruleQuery)
-		}
-	}
-	return after, limit, nil
-}
-
-// respond writes the response to a request that reached an operation, and reports the
-// event.
-func (x *exchange) respond(ctx context.Context, body []byte, e *apiError) {
-	x.body.finish(x.r)
-	x.conclude(e)
-	x.responded = true
+// respond writes the response: an error, or the result.
+func (x *exchange) respond(e *apiError) {
+	x.body.beforeResponse()
 	if e == nil {
-		write(x.w, http.StatusOK, body, x.scopeField())
+		write(x.w, http.StatusOK, x.result, x.scopeField())
 	} else {
-		x.h.refuse(x.w, e)
+		writeError(x.w, e, x.h.challenge)
 	}
-	x.report(ctx)
+	x.responded = true
 }
 
 // scopeField returns the Webhook-Scope field of a change that was made, from which a client

@@ -14,14 +14,13 @@ import (
 // the Pattern of a request that reached an operation, so that middleware around it
 // can name the route.
 type Handler struct {
-	store       Store
-	lister      Lister // nil if the store is not one
-	verifier    CredentialVerifier
-	options     Options // complete
-	routes      routes
-	challenge   string
-	validEntity func(id string) bool
-	entityRule  string // the description of a refusal by validEntity
+	store     Store
+	lister    Lister // nil if the store is not one
+	verifier  CredentialVerifier
+	options   Options // complete
+	routes    routes
+	challenge string
+	entities  entitySyntax
 }
 
 // NewHandler returns a handler over a store and a verifier. Nil options mean the
@@ -41,38 +40,30 @@ func NewHandler(store Store, verifier CredentialVerifier, options *Options) (*Ha
 		return nil, fmt.Errorf("webhookcfg: %w", err)
 	}
 	lister, _ := store.(Lister)
-	h := &Handler{
+	return &Handler{
 		store:     store,
 		lister:    lister,
 		verifier:  verifier,
 		options:   o,
 		routes:    newRoutes(o.BasePath, o.VariantAliases, o.Reads, lister != nil),
 		challenge: `Basic realm="` + o.Realm + `", charset="UTF-8"`,
-	}
-	h.validEntity, h.entityRule = entitySyntax(o.ValidEntityID)
-	return h, nil
+		entities:  newEntitySyntax(o.ValidEntityID),
+	}, nil
 }
 
 // ServeHTTP implements [http.Handler].
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	m, e := h.routes.match(r.Method, r.URL.EscapedPath())
-	if e != nil {
-		h.refuseRoute(w, r, e)
+	x := &exchange{operation: operation{h: h, start: time.Now(), peer: r.RemoteAddr}, w: w, r: r}
+	x.body = limitBody(w, r, h.options.Timeout)
+	defer func() { x.body.end(x.responded) }()
+	var e *apiError
+	if x.match, e = h.routes.match(r.Method, r.URL.EscapedPath()); e != nil {
+		x.respond(e)
 		return
 	}
-	r.Pattern = m.action.pattern
-	x := &exchange{operation: operation{h: h, start: time.Now(), peer: r.RemoteAddr}, w: w, r: r}
-	x.event.Operation = m.action.route.Operation
-	x.run(m)
-}
-
-// refuseRoute responds to a request that reached no operation, in the same time.
-func (h *Handler) refuseRoute(w http.ResponseWriter, r *http.Request, e *apiError) {
-	body := limitBody(w, r, h.options.Timeout)
-	defer body.stop()
-	body.finish(r)
-	h.refuse(w, e)
-	body.drain(r)
+	r.Pattern = x.match.action.pattern
+	x.event.Operation = x.match.action.route.Operation
+	x.run()
 }
 
 // Routes returns the routes of the handler, for documentation, metrics and policies.

@@ -27,8 +27,22 @@ type operation struct {
 	secrets [2]string
 }
 
-// conclude records the outcome.
-func (o *operation) conclude(e *apiError) {
+// attempt performs the operation and records its outcome. It returns a panic as an error: of
+// the store, the verifier, the prober or a function of the options.
+func (o *operation) attempt(ctx context.Context, perform func(context.Context) *apiError) (e *apiError) {
+	defer func() {
+		if value := recover(); value != nil {
+			e = serverError(o.panicked(value))
+			o.recordOutcome(e)
+		}
+	}()
+	e = perform(ctx)
+	o.recordOutcome(e)
+	return e
+}
+
+// recordOutcome records the outcome in the event.
+func (o *operation) recordOutcome(e *apiError) {
 	if e == nil {
 		o.event.Status = http.StatusOK
 		return
@@ -39,6 +53,7 @@ func (o *operation) conclude(e *apiError) {
 
 // report logs the event and passes it to OnEvent.
 func (o *operation) report(ctx context.Context) {
+	defer o.recoverReport(ctx)
 	level, logger, onEvent := o.event.level(ctx), o.h.options.Logger, o.h.options.OnEvent
 	if onEvent == nil && !logger.Enabled(ctx, level) {
 		return
@@ -182,21 +197,20 @@ func (o *operation) apply(ctx context.Context, c Change) *apiError {
 	return nil
 }
 
+func (o *operation) panicked(value any) *panicError {
+	err, _ := value.(error)
+	return &panicError{text: o.redacted(fmt.Sprint(value)), stack: debug.Stack(), abort: errors.Is(err, http.ErrAbortHandler)}
+}
+
 // recoverReport logs a panic of OnEvent or of the logger: the outcome stands.
 func (o *operation) recoverReport(ctx context.Context) {
-	if value := recover(); value != nil {
-		o.logPanic(ctx, o.panicked(value))
+	value := recover()
+	if value == nil {
+		return
 	}
-}
-
-// logPanic logs a panic after the outcome was settled.
-func (o *operation) logPanic(ctx context.Context, p *panicError) {
 	defer func() { _ = recover() }() // of the logger
+	p := o.panicked(value)
 	o.h.options.Logger.ErrorContext(ctx, "webhook configuration panic after response was written", "error", p.Error(), "stack", string(p.stack))
-}
-
-func (o *operation) panicked(value any) *panicError {
-	return &panicError{text: o.redacted(fmt.Sprint(value)), stack: debug.Stack()}
 }
 
 // redacted returns a text of another package, such as a driver that quotes its

@@ -2,8 +2,11 @@ package webhookcfg
 
 import (
 	"errors"
+	"io"
 	"mime"
 	"net/http"
+	"net/url"
+	"strconv"
 	"strings"
 )
 
@@ -61,4 +64,63 @@ func isJSON(h http.Header) bool {
 	media, params, err := mime.ParseMediaType(types[0])
 	charset, hasCharset := params["charset"]
 	return err == nil && media == "application/json" && (!hasCharset || strings.EqualFold(charset, "utf-8"))
+}
+
+// readJSON reads a body that is declared as JSON.
+func readJSON(w http.ResponseWriter, r *http.Request, limit int64) ([]byte, *apiError) {
+	if !isJSON(r.Header) {
+		return nil, &apiError{code: codeUnsupportedMediaType, description: ruleMedia}
+	}
+	if r.ContentLength > limit && r.Header.Get("Expect") != "" {
+		return nil, tooLarge() // before a 100 response asks for the body
+	}
+	data, err := io.ReadAll(http.MaxBytesReader(w, r.Body, limit))
+	if err != nil {
+		return nil, bodyError(err)
+	}
+	return data, nil
+}
+
+// hasBody reports whether the request has a body, or announces one. ContentLength alone
+// does not decide: over HTTP/2 it is 0 also if the field cannot be parsed, and if the
+// announced body did not follow. An expectation of 100 is only sent with a body (RFC 9110
+// §10.1.1), which a read would ask for.
+func hasBody(r *http.Request) bool {
+	if r.ContentLength > 0 || r.Header["Expect"] != nil {
+		return true
+	}
+	for _, length := range r.Header["Content-Length"] {
+		if length != "0" {
+			return true
+		}
+	}
+	if r.Body == nil || r.Body == http.NoBody {
+		return false
+	}
+	_, err := io.ReadFull(r.Body, make([]byte, 1))
+	return !errors.Is(err, io.EOF)
+}
+
+// pageQuery parses the query of a list as strictly as a body.
+func pageQuery(query string, entities entitySyntax) (after string, limit int, e *apiError) {
+	values, err := url.ParseQuery(query)
+	if err != nil {
+		return "", 0, invalidRequest(ruleQuery)
+	}
+	limit = defaultLimit
+	for key, all := range values {
+		value := all[0]
+		switch {
+		case len(all) == 1 && key == "after" && entities.valid(value):
+			after = strings.Clone(value) // as in pathScope
+		case len(all) == 1 && key == "limit":
+			limit, _ = strconv.Atoi(value)
+			if limit < 1 || limit > maxLimit || strconv.Itoa(limit) != value {
+				return "", 0, invalidRequest(ruleQuery)
+			}
+		default:
+			return "", 0, invalidRequest(ruleQuery)
+		}
+	}
+	return after, limit, nil
 }

@@ -27,11 +27,11 @@ func write(w http.ResponseWriter, status int, body []byte, scope string) {
 	_, _ = w.Write(body) // an error means that the client disconnected
 }
 
-// refuse writes the response of an error.
-func (h *Handler) refuse(w http.ResponseWriter, e *apiError) {
+// writeError writes the response of an error.
+func writeError(w http.ResponseWriter, e *apiError, challenge string) {
 	header := w.Header()
 	if e.code == codeInvalidClient {
-		header.Set("WWW-Authenticate", h.challenge)
+		header.Set("WWW-Authenticate", challenge)
 	}
 	if e.allow != "" {
 		header.Set("Allow", e.allow)
