@@ -89,8 +89,7 @@ func TestResolvedAddrGivesNoPolicyError(t *testing.T) {
 		if errors.As(err, &rule) {
 			t.Errorf("%s: errors.As finds %v", name, rule)
 		}
-		var unreachable *egress.UnreachableError
-		if !errors.As(err, &unreachable) || unreachable.PolicyErr != egress.ErrNotPublic {
+		if reasonOf(err) != egress.ReasonDenied {
 			t.Errorf("%s = %v", name, err)
 		}
 	}

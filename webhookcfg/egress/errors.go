@@ -136,11 +136,6 @@ type UnreachableError struct {
 	Endpoint string
 	// Reason is the step that failed.
 	Reason Reason
-	// PolicyErr is the reason for which an address was refused, if Reason is
-	// ReasonDenied, and 0 otherwise. [errors.Is] and [errors.As] do not find it: a
-	// PolicyError about a URL may be disclosed to the client that sent it, but not the
-	// addresses of a name.
-	PolicyErr PolicyError
 
 	cause error
 }
@@ -154,7 +149,8 @@ func (e *UnreachableError) Error() string {
 // Timeout reports whether Reason is ReasonTimeout. [url.Error] and [os.IsTimeout] call it.
 func (e *UnreachableError) Timeout() bool { return e.Reason == ReasonTimeout }
 
-// Unwrap returns the cause, or nil if Reason is ReasonDenied.
+// Unwrap returns the cause, or nil if Reason is ReasonDenied: you can show a client the
+// PolicyError about its URL, but not one about the addresses of a name.
 func (e *UnreachableError) Unwrap() error { return e.cause }
 
 // unreachable converts err, which occurred at the given step, into an
@@ -172,7 +168,7 @@ func unreachable(ctx context.Context, to destination, step Reason, err error) er
 	case errors.As(err, &known):
 		return known
 	case errors.As(err, &rule):
-		return &UnreachableError{Endpoint: to.String(), Reason: ReasonDenied, PolicyErr: rule}
+		return &UnreachableError{Endpoint: to.String(), Reason: ReasonDenied}
 	case errors.As(err, &netErr) && netErr.Timeout(), ctx.Err() != nil:
 		step = ReasonTimeout
 	}
