@@ -26,13 +26,13 @@ func (p *Policy) CheckAddr(addr netip.Addr) error {
 // checkAddr is CheckAddr, but waits until ctx ends at most.
 func (p *Policy) checkAddr(ctx context.Context, addr netip.Addr) error {
 	if addr.Zone() != "" {
-		return ErrZone
+		return errZone
 	}
 	// netip.Prefix.Contains is false for every IPv4-mapped address.
 	addr = addr.Unmap()
 	switch {
 	case p.denies(addr):
-		return ErrAddressDenied
+		return errAddressDenied
 	case p.allows(addr):
 		return nil
 	case p.AllowNAT64 && nat64.Contains(addr):
@@ -42,7 +42,7 @@ func (p *Policy) checkAddr(ctx context.Context, addr netip.Addr) error {
 	}
 	local, err := p.local.list(ctx, p.LocalAddrs)
 	if err == nil && local.addrs[addr] {
-		err = ErrAddressDenied
+		err = errAddressDenied
 	}
 	return err
 }

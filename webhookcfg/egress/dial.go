@@ -118,7 +118,7 @@ func (p *Policy) parseAddress(ctx context.Context, network, address string) (des
 	}
 	host, port, err := net.SplitHostPort(address)
 	if err != nil {
-		return destination{}, ErrInvalidPort
+		return destination{}, errInvalidPort
 	}
 	number, err := parsePort(":" + port)
 	if err != nil {
@@ -170,7 +170,7 @@ var errNoConn = errors.New("egress: Policy.Dial returned no connection")
 func (p *Policy) control(ctx context.Context, _, address string, _ syscall.RawConn) error {
 	to, err := netip.ParseAddrPort(address)
 	if err != nil {
-		return ErrAddressDenied
+		return errAddressDenied
 	}
 	return p.checkAddrPort(ctx, to)
 }

@@ -16,12 +16,22 @@
 //	sender, err := policy.Client(nil)    // on every call
 //	resp, err := sender.Post(rawURL, contentType, body)
 //
-// A URL is checked byte by byte before it is parsed, and then against the strict
-// grammar that the constants of type [PolicyError] spell out, so that no two parsers
-// find different hosts in it. Addresses are checked as literals, as results of
-// name resolution, and again just before a socket connects, so that a name that
-// resolves to something else a moment later (DNS rebinding) gains nothing. An address
+// A URL is checked byte by byte before it is parsed, and then against a strict grammar,
+// so that no two parsers find different hosts in it. Addresses are checked as literals,
+// as results of name resolution, and again just before a socket connects, so that a name
+// that resolves to something else a moment later (DNS rebinding) gains nothing. An address
 // that is neither in [Policy.AllowPrefixes] nor public unicast is never connected to.
+//
+// # URLs
+//
+// A URL is absolute and has at most 2048 bytes, all of them printable ASCII, without
+// spaces, backslashes, a fragment, a user name or a password. The scheme is https, or
+// http with [Policy.AllowHTTP]. The host is an IPv4 address of four decimal numbers
+// without leading zeros, an IPv6 address in brackets, or a name. A name has at most 253
+// bytes and consists of labels of 1 to 63 letters, digits, hyphens and underscores. It
+// does not end in a dot, a number or "localhost"; give internationalised names as
+// A-labels (RFC 5890). A port is a number from 1 to 65535 without leading zeros, and one of
+// [Policy.Ports].
 //
 // # Addresses
 //

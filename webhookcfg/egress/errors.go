@@ -7,100 +7,58 @@ import (
 	"net/url"
 )
 
-// PolicyError is the reason for which a policy refuses a URL or an address. Match it
-// with [errors.Is], or extract it with [errors.As].
+// PolicyError is the rule that a URL or an address breaks, as a sentence such as "the port
+// must be a number from 1 to 65535 without leading zeros". Extract it with [errors.As], or
+// match it with [errors.Is].
 //
-// Its text is a fixed sentence that states the rule, in printable ASCII without
-// quotation marks and backslashes. It never contains input, and may be returned to the
-// client that sent the URL.
-type PolicyError uint8
+// The sentence is printable ASCII without quotation marks and backslashes. It never
+// contains input, so you can return it to the client that sent the URL. A URL that breaks
+// several rules gives one error.
+type PolicyError string
 
-// Errors about the text of a URL, about its host and port, and about addresses. A
-// URL that violates several rules gives one error.
+// The rules that are worth telling apart in a program.
 const (
-	// ErrInvalidLength: the URL is empty or longer than 2048 bytes.
-	ErrInvalidLength PolicyError = iota + 1
-	// ErrInvalidByte: the URL contains a byte that is not printable ASCII, or a space.
-	ErrInvalidByte
-	// ErrBackslash: the URL contains a backslash; parsers disagree about it.
-	ErrBackslash
-	// ErrFragment: the URL contains "#"; a fragment is never sent.
-	ErrFragment
-	// ErrInvalidSyntax: the URL does not comply with RFC 3986 as [url.Parse] reads it,
-	// or has a host in brackets that is not an IPv6 address.
-	ErrInvalidSyntax
 	// ErrNotHTTPS: the scheme is not https, and [Policy.AllowHTTP] is not set.
-	ErrNotHTTPS
-	// ErrUnsupportedScheme: the scheme is neither https nor http, and
-	// [Policy.AllowHTTP] is set.
-	ErrUnsupportedScheme
-	// ErrUserinfo: the URL contains a user name or password.
-	ErrUserinfo
-
-	// ErrNoHost: the URL has no host after "//".
-	ErrNoHost
-	// ErrInvalidHostName: the host name does not consist of labels of 1 to 63 letters,
-	// digits, hyphens and underscores, with no hyphen at either end, separated by
-	// single dots. Internationalised names must be given as A-labels (RFC 5890).
-	ErrInvalidHostName
-	// ErrHostNameTooLong: the host name is longer than 253 bytes.
-	ErrHostNameTooLong
-	// ErrTrailingDot: the host name ends with a dot. DNS ignores that dot, but TLS,
-	// HTTP and lists of names treat "a." and "a" as two hosts.
-	ErrTrailingDot
-	// ErrNumericHost: the last label of the host is a number, or the host is a single
-	// label that starts with a digit, but the host is not an IPv4 address of four decimal
-	// numbers without leading zeros. Other spellings (127.1, 0x7f.1, 2130706433, 1e3) are
-	// addresses to some resolvers and names to others.
-	ErrNumericHost
-	// ErrLocalhost: the host is localhost or a name under it (RFC 6761), and the policy
-	// allows no loopback address.
-	ErrLocalhost
-	// ErrZone: the address has a zone, which names an interface of this host.
-	ErrZone
-	// ErrInvalidPort: the port is not a number from 1 to 65535 without leading zeros.
-	ErrInvalidPort
-	// ErrPortNotAllowed: the port is not in [Policy.Ports].
-	ErrPortNotAllowed
-
+	ErrNotHTTPS PolicyError = "the URL must be absolute with the scheme https"
 	// ErrNotPublic: the address is not public unicast, which is an IPv4 address outside
 	// the special-purpose registry, or an IPv6 address in 2000::/3 outside it.
-	ErrNotPublic
-	// ErrAddressDenied: the address is in [Policy.DenyPrefixes], or is an address of
-	// this host.
-	ErrAddressDenied
+	ErrNotPublic PolicyError = "the address must be a public unicast address"
 )
 
-var policyErrorTexts = [...]string{
-	ErrInvalidLength:     "the URL must have 1 to 2048 bytes",
-	ErrInvalidByte:       "the URL must consist of printable ASCII characters without spaces",
-	ErrBackslash:         "the URL must not contain a backslash",
-	ErrFragment:          "the URL must not contain a fragment",
-	ErrInvalidSyntax:     "the URL must be well formed: a scheme, two slashes, a host, and what may follow",
-	ErrNotHTTPS:          "the URL must be absolute with the scheme https",
-	ErrUnsupportedScheme: "the URL must be absolute with the scheme https or http",
-	ErrUserinfo:          "the URL must not contain a user name or password",
-	ErrNoHost:            "the URL must have a host after its scheme and two slashes",
-	ErrInvalidHostName:   "the host name must consist of labels of 1 to 63 letters, digits, hyphens and underscores, with no hyphen at either end",
-	ErrHostNameTooLong:   "the host name must have at most 253 bytes",
-	ErrTrailingDot:       "the host name must not end with a dot",
-	ErrNumericHost:       "a host that ends in a number, or is a single label that starts with a digit, must be an IPv4 address of four decimal numbers without leading zeros",
-	ErrLocalhost:         "the host must not be localhost or a name under it",
-	ErrZone:              "the address must not have a zone",
-	ErrInvalidPort:       "the port must be a number from 1 to 65535 without leading zeros",
-	ErrPortNotAllowed:    "the port must be one that this service calls",
-	ErrNotPublic:         "the address must be a public unicast address",
-	ErrAddressDenied:     "the address must be one that this service calls",
-}
+// The other rules about the text of a URL, its host and port, and addresses.
+const (
+	errInvalidLength PolicyError = "the URL must have 1 to 2048 bytes"
+	errInvalidByte   PolicyError = "the URL must consist of printable ASCII characters without spaces"
+	// Parsers disagree about backslashes.
+	errBackslash PolicyError = "the URL must not contain a backslash"
+	// A fragment is never sent.
+	errFragment PolicyError = "the URL must not contain a fragment"
+	// RFC 3986 as [url.Parse] reads it, with nothing but an IPv6 address in brackets.
+	errInvalidSyntax     PolicyError = "the URL must be well formed: a scheme, two slashes, a host, and what may follow"
+	errUnsupportedScheme PolicyError = "the URL must be absolute with the scheme https or http"
+	errUserinfo          PolicyError = "the URL must not contain a user name or password"
 
-// Error returns the rule that was violated, such as "the port must be a number from 1
-// to 65535 without leading zeros".
-func (e PolicyError) Error() string {
-	if e == 0 || int(e) >= len(policyErrorTexts) {
-		return "unknown policy error"
-	}
-	return policyErrorTexts[e]
-}
+	errNoHost PolicyError = "the URL must have a host after its scheme and two slashes"
+	// Internationalised names must be given as A-labels (RFC 5890).
+	errInvalidHostName PolicyError = "the host name must consist of labels of 1 to 63 letters, digits, hyphens and underscores, with no hyphen at either end"
+	errHostNameTooLong PolicyError = "the host name must have at most 253 bytes"
+	// DNS ignores that dot, but TLS, HTTP and lists of names treat "a." and "a" as two hosts.
+	errTrailingDot PolicyError = "the host name must not end with a dot"
+	// Other spellings (127.1, 0x7f.1, 2130706433, 1e3) are addresses to some resolvers and
+	// names to others.
+	errNumericHost PolicyError = "a host that ends in a number, or is a single label that starts with a digit, must be an IPv4 address of four decimal numbers without leading zeros"
+	// Localhost and the names under it (RFC 6761), unless a loopback address is allowed.
+	errLocalhost PolicyError = "the host must not be localhost or a name under it"
+	// A zone names an interface of this host.
+	errZone           PolicyError = "the address must not have a zone"
+	errInvalidPort    PolicyError = "the port must be a number from 1 to 65535 without leading zeros"
+	errPortNotAllowed PolicyError = "the port must be one that this service calls"
+	// In DenyPrefixes, or an address of this host.
+	errAddressDenied PolicyError = "the address must be one that this service calls"
+)
+
+// Error returns the rule.
+func (e PolicyError) Error() string { return string(e) }
 
 // Reason is the step at which a call failed. Reasons are meant for the host's events
 // and logs: disclosed to clients, they would allow them to scan networks and ports.

@@ -32,7 +32,7 @@ func (p *Policy) parse(ctx context.Context, rawURL string) (destination, error) 
 	}
 	u, err := url.Parse(rawURL)
 	if err != nil {
-		return destination{}, ErrInvalidSyntax
+		return destination{}, errInvalidSyntax
 	}
 	return p.checkURL(ctx, u)
 }
@@ -44,11 +44,11 @@ func (p *Policy) checkURL(ctx context.Context, u *url.URL) (destination, error) 
 	}
 	switch {
 	case u.User != nil:
-		return destination{}, ErrUserinfo
+		return destination{}, errUserinfo
 	case u.Fragment != "":
-		return destination{}, ErrFragment
+		return destination{}, errFragment
 	case u.Opaque != "":
-		return destination{}, ErrNoHost
+		return destination{}, errNoHost
 	}
 	to := destination{tls: u.Scheme == "https", port: 80}
 	if to.tls {
@@ -70,18 +70,18 @@ func (p *Policy) checkURL(ctx context.Context, u *url.URL) (destination, error) 
 // exclude control characters and characters that parsers disagree about.
 func checkBytes(rawURL string) error {
 	if len(rawURL) < 1 || len(rawURL) > maxURLBytes {
-		return ErrInvalidLength
+		return errInvalidLength
 	}
 	for i := range len(rawURL) {
 		if rawURL[i] <= ' ' || rawURL[i] > '~' {
-			return ErrInvalidByte
+			return errInvalidByte
 		}
 	}
 	switch {
 	case strings.IndexByte(rawURL, '\\') >= 0:
-		return ErrBackslash
+		return errBackslash
 	case strings.IndexByte(rawURL, '#') >= 0:
-		return ErrFragment
+		return errFragment
 	}
 	return nil
 }
@@ -91,7 +91,7 @@ func (p *Policy) checkScheme(scheme string) error {
 	case scheme == "https", scheme == "http" && p.AllowHTTP:
 		return nil
 	case p.AllowHTTP:
-		return ErrUnsupportedScheme
+		return errUnsupportedScheme
 	default:
 		return ErrNotHTTPS
 	}
@@ -108,7 +108,7 @@ func (p *Policy) checkDestination(ctx context.Context, to destination, bracketed
 	case addr.IsValid():
 		err = p.checkAddr(ctx, addr)
 	case isLocalhost(to.host) && !p.allowsLoopback():
-		err = ErrLocalhost
+		err = errLocalhost
 	}
 	if err == nil {
 		err = p.checkPort(to.port)
@@ -138,18 +138,18 @@ func cutHost(authority string) (host, rest string, bracketed bool) {
 func parsePort(text string) (uint16, error) {
 	digits, hasColon := strings.CutPrefix(text, ":")
 	if !hasColon || !isNumber(digits) || digits[0] == '0' {
-		return 0, ErrInvalidPort
+		return 0, errInvalidPort
 	}
 	port, err := strconv.ParseUint(digits, 10, 16)
 	if err != nil {
-		return 0, ErrInvalidPort
+		return 0, errInvalidPort
 	}
 	return uint16(port), nil
 }
 
 func (p *Policy) checkPort(port uint16) error {
 	if len(p.Ports) > 0 && !slices.Contains(p.Ports, port) {
-		return ErrPortNotAllowed
+		return errPortNotAllowed
 	}
 	return nil
 }
@@ -163,7 +163,7 @@ const (
 func parseHost(host string, bracketed bool) (netip.Addr, error) {
 	switch {
 	case host == "":
-		return netip.Addr{}, ErrNoHost
+		return netip.Addr{}, errNoHost
 	case bracketed:
 		return parseIPv6(host)
 	case endsInNumber(host):
@@ -171,7 +171,7 @@ func parseHost(host string, bracketed bool) (netip.Addr, error) {
 	}
 	err := checkName(host)
 	if err == nil && isNumber(host[:1]) && !strings.Contains(host, ".") {
-		err = ErrNumericHost // such as 1e3: no number to the WHATWG URL Standard, but to some resolvers
+		err = errNumericHost // such as 1e3: no number to the WHATWG URL Standard, but to some resolvers
 	}
 	return netip.Addr{}, err
 }
@@ -180,7 +180,7 @@ func parseHost(host string, bracketed bool) (netip.Addr, error) {
 func parseIPv6(host string) (netip.Addr, error) {
 	addr, err := netip.ParseAddr(host)
 	if err != nil || !addr.Is6() {
-		return netip.Addr{}, ErrInvalidSyntax
+		return netip.Addr{}, errInvalidSyntax
 	}
 	return addr, nil
 }
@@ -188,7 +188,7 @@ func parseIPv6(host string) (netip.Addr, error) {
 func parseIPv4(host string) (netip.Addr, error) {
 	addr, err := netip.ParseAddr(host)
 	if err != nil || !addr.Is4() {
-		return netip.Addr{}, ErrNumericHost
+		return netip.Addr{}, errNumericHost
 	}
 	return addr, nil
 }
@@ -216,13 +216,13 @@ func isNumber(s string) bool {
 func checkName(name string) error {
 	switch {
 	case name[len(name)-1] == '.':
-		return ErrTrailingDot
+		return errTrailingDot
 	case len(name) > maxNameBytes:
-		return ErrHostNameTooLong
+		return errHostNameTooLong
 	}
 	for label := range strings.SplitSeq(name, ".") {
 		if !isLabel(label) {
-			return ErrInvalidHostName
+			return errInvalidHostName
 		}
 	}
 	return nil

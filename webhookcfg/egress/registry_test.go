@@ -154,7 +154,7 @@ func TestSpecialBlocksCanBeAllowed(t *testing.T) {
 		if err := policy.Validate(); err != nil {
 			t.Error(err)
 		}
-		checkAddr(t, policy, row.block.Addr(), 0)
+		checkAddr(t, policy, row.block.Addr(), "")
 	}
 }
 

@@ -1,0 +1,45 @@
+package egress
+
+// The rules that only tests tell apart.
+const (
+	ErrInvalidLength     = errInvalidLength
+	ErrInvalidByte       = errInvalidByte
+	ErrBackslash         = errBackslash
+	ErrFragment          = errFragment
+	ErrInvalidSyntax     = errInvalidSyntax
+	ErrUnsupportedScheme = errUnsupportedScheme
+	ErrUserinfo          = errUserinfo
+	ErrNoHost            = errNoHost
+	ErrInvalidHostName   = errInvalidHostName
+	ErrHostNameTooLong   = errHostNameTooLong
+	ErrTrailingDot       = errTrailingDot
+	ErrNumericHost       = errNumericHost
+	ErrLocalhost         = errLocalhost
+	ErrZone              = errZone
+	ErrInvalidPort       = errInvalidPort
+	ErrPortNotAllowed    = errPortNotAllowed
+	ErrAddressDenied     = errAddressDenied
+)
+
+// PolicyErrors are all of them.
+var PolicyErrors = []PolicyError{
+	ErrInvalidLength,
+	ErrInvalidByte,
+	ErrBackslash,
+	ErrFragment,
+	ErrInvalidSyntax,
+	ErrNotHTTPS,
+	ErrUnsupportedScheme,
+	ErrUserinfo,
+	ErrNoHost,
+	ErrInvalidHostName,
+	ErrHostNameTooLong,
+	ErrTrailingDot,
+	ErrNumericHost,
+	ErrLocalhost,
+	ErrZone,
+	ErrInvalidPort,
+	ErrPortNotAllowed,
+	ErrNotPublic,
+	ErrAddressDenied,
+}
