@@ -2,17 +2,20 @@
 # first run downloads. make integration needs Linux, and installs the other programs that
 # it needs.
 
-# PUBLIC lists the modules that a host can require, and TESTED those that need nothing but
-# Go. LAB lists the modules that test them with real servers and third-party tools. Each
-# module is tested by itself, with the requirements that a consumer gets.
+# PUBLIC lists the modules that a host can require, and EXAMPLES those that need nothing but
+# Go too. LAB lists the modules that test them with real servers and third-party tools. Each
+# is tested by itself, with the requirements that a consumer gets.
 PUBLIC    := . store/etcdstore
-TESTED    := $(PUBLIC) examples/mounts examples/service
+EXAMPLES  := examples/mounts examples/service
 LAB       := internal/integration internal/integration/programs internal/integration/caddy
 PLATFORMS := $(filter-out $(shell go env GOHOSTOS),linux darwin windows)
-# RACELESS matches the packages with a server in their test binary: SQLite, which is C
-# translated to Go, PocketBase, etcd and Caddy. The race detector slows such a server
+# RACELESS matches the packages of LAB with a server in their test binary: SQLite, which is
+# C translated to Go, PocketBase, etcd and Caddy. The race detector slows such a server
 # tenfold and more, and other tests run the same code of this repository with it.
-RACELESS  := /examples/service\|/integration/bench$$\|/integration/sqlite$$\|/integration/etcd$$\|/integration/programs$$\|/integration/caddy$$
+RACELESS  := /\(bench\|sqlite\|etcd\|programs\|caddy\)$$
+# AGAIN are the flags with which gotestsum runs a failed test once more, and prints both
+# results. It is for tests of third-party servers, whose timing matters.
+AGAIN     := --rerun-fails=1 --rerun-fails-max-failures=3 --rerun-fails-abort-on-data-race
 FUZZTIME  ?= 20s
 BENCHDIR  ?= /var/tmp
 
@@ -21,24 +24,15 @@ export GOWORK := off
 # each runs the commands $(2) in the modules $(1), and tool prints the path of a pinned tool.
 each = @set -e; for module in $(1); do echo "== $@ $$module"; cd $(CURDIR)/$$module; $(2); done
 tool = $$(cd $(CURDIR)/internal/tools && go tool -n $(1))
-# tests runs the tests of a module with the command $(1), those of RACELESS packages without
-# the race detector.
-tests = packages=$$(go list ./...); \
-	raced=$$(echo "$$packages" | grep -v '$(RACELESS)' || true); \
-	raceless=$$(echo "$$packages" | grep '$(RACELESS)' || true); \
-	test -z "$$raced" || $(call $(1),$$raced,-race); \
-	test -z "$$raceless" || $(call $(1),$$raceless)
-# once runs the tests of the packages $(1) with the flags $(2). again does so too, prints
-# what was skipped, and why, and runs a failed test once more. It prints both results. It
-# is for tests of third-party servers, whose timing matters.
-once  = go test -count=1 -timeout=30m $(2) $(1)
-again = "$(call tool,gotestsum)" --format pkgname --packages "$(1)" \
-	--rerun-fails=1 --rerun-fails-max-failures=3 --rerun-fails-abort-on-data-race -- -count=1 -timeout=90m $(2)
+# again runs the tests of the packages $(1) with the flags $(2), and prints what was skipped,
+# with the reason.
+again = test -z "$(1)" || "$(call tool,gotestsum)" --format pkgname --packages "$(1)" $(AGAIN) -- -count=1 -timeout=90m $(2)
 
 .PHONY: test check format fix vet staticcheck integration accept-api tidy registries fuzz soak bench
 
 test: check
-	$(call each,$(TESTED),$(call tests,once))
+	$(call each,$(PUBLIC),go test -race -count=1 -timeout=30m ./...)
+	$(call each,$(EXAMPLES),go test -count=1 -timeout=30m ./...)
 
 check: format fix vet staticcheck
 
@@ -47,21 +41,25 @@ format:
 
 # fix fails where a newer construct replaces an older one.
 fix:
-	$(call each,$(TESTED),go fix -diff ./...)
+	$(call each,$(PUBLIC) $(EXAMPLES),go fix -diff ./...)
 
 vet:
-	$(call each,$(TESTED),go vet ./...)
+	$(call each,$(PUBLIC) $(EXAMPLES),go vet ./...)
 	$(call each,$(PUBLIC),for os in $(PLATFORMS); do GOOS=$$os go vet ./...; done)
 
 staticcheck:
-	$(call each,$(TESTED),"$(call tool,staticcheck)" ./...)
+	$(call each,$(PUBLIC) $(EXAMPLES),"$(call tool,staticcheck)" ./...)
 
 integration:
 	internal/integration/install.sh
 	$(call each,$(LAB),go vet ./...; go fix -diff ./...)
 	go test -count=1 -run '^TestKill$$' ./store -args -killrounds=200
 	for resolver in go cgo; do GODEBUG=netdns=$$resolver go test -count=1 ./webhookcfg/egress || exit 1; done
-	$(call each,$(LAB),$(call tests,again))
+	$(call each,examples/mounts,go test -race -count=1 ./...)
+	$(call each,$(LAB),packages=$$(go list ./...); \
+		raced=$$(echo "$$packages" | grep -v '$(RACELESS)' || true); \
+		raceless=$$(echo "$$packages" | grep '$(RACELESS)' || true); \
+		$(call again,$$raced,-race); $(call again,$$raceless))
 
 # accept-api accepts a change of the exported API: commit its list together with the
 # change.
@@ -70,7 +68,7 @@ accept-api:
 
 # tidy updates every go.mod and go.sum.
 tidy:
-	$(call each,$(TESTED) $(LAB) internal/tools,go mod tidy)
+	$(call each,$(PUBLIC) $(EXAMPLES) $(LAB) internal/tools,go mod tidy)
 
 # registries downloads IANA's registries of special-purpose addresses, against which the
 # tests of package egress check its table, and prints when IANA updated them, for the
