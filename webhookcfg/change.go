@@ -53,8 +53,11 @@ type Change struct {
 	Scope Scope
 	// URL is the webhook to set; the zero URL in an unset.
 	URL egress.URL
-	// Time is when the change was accepted. A store keeps it with a precision of a
-	// second or better, the zero value too, and returns it as [Webhook.Since].
+	// Time identifies what the change sets. A store keeps it with a precision of a
+	// microsecond or better, the zero value too, and returns it as [Webhook.Since].
+	//
+	// A handler gives each change the time at which it applies it, in whole microseconds and
+	// always later than the change before, even if its clock goes back.
 	Time time.Time
 
 	op op
@@ -104,7 +107,9 @@ type Webhook struct {
 	URL egress.URL
 	// Source is the entry that decided.
 	Source Source
-	// Since is the time of the change that decided; zero if Source is SourceNone.
+	// Since is the [Change.Time] of the change that decided; zero if Source is SourceNone. It
+	// has microseconds, and identifies the setting: once the webhook is set again, also with
+	// the same URL, it is another one.
 	Since time.Time
 }
 

@@ -22,7 +22,8 @@ import "context"
 //  8. Setting what is set already, and unsetting what is not set, succeeds.
 //  9. Resolve returns the entity's override if there is one (its URL, or none if it
 //     is off), else the base, else the zero Webhook, and a nil error.
-//  10. Since is the [Change.Time] of the change that decided, to the second at least.
+//  10. Since is the [Change.Time] of the change that decided, to the microsecond
+//     at least.
 //  11. The URL is returned byte for byte as it was set.
 //  12. No operation of one client changes what another client sees. Names that
 //     differ in any byte, letter case too, are different names.

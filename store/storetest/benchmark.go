@@ -93,7 +93,7 @@ func benchmarkChanges() []webhookcfg.Change {
 	changes := make([]webhookcfg.Change, benchmarked)
 	for n := range changes {
 		changes[n] = webhookcfg.SetChange(client, webhookcfg.Entity(entityName(n)), egress.NewURL(hookURL(n)))
-		changes[n].Time = time.Unix(epoch, 0)
+		changes[n].Time = timeOf(0)
 	}
 	return changes
 }

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"example.com/go-webhookcfg/webhookcfg"
 )
@@ -27,6 +28,15 @@ func brokenLists() []flaw {
 				page.Overrides = slices.DeleteFunc(page.Overrides, func(o webhookcfg.Override) bool {
 					return o.Webhook.Source == webhookcfg.SourceOff
 				})
+				return page
+			})
+		}, nil},
+		{"lists times in seconds", "lister lists the overrides in byte order", func(s *simple) webhookcfg.Store {
+			return lists(s, func(page webhookcfg.Page, _ string) webhookcfg.Page {
+				for i := range page.Overrides {
+					hook := &page.Overrides[i].Webhook
+					hook.Since = hook.Since.Truncate(time.Second)
+				}
 				return page
 			})
 		}, nil},

@@ -37,6 +37,9 @@ func brokenValues() []flaw {
 				return hook
 			})
 		}, nil},
+		{"keeps seconds", "10 since is the time of the change", keepsTimes(time.Second), nil},
+		{"keeps milliseconds", "10 since is the time of the change", keepsTimes(time.Millisecond), nil},
+		{"keeps multiples of four microseconds", "10 since is the time of the change", keepsTimes(4 * time.Microsecond), nil},
 		{"drops the zone of a time", "10 since is the time of the change", func(s *simple) webhookcfg.Store {
 			return changes(s, func(c webhookcfg.Change) webhookcfg.Change {
 				_, offset := c.Time.Zone()
@@ -115,6 +118,16 @@ func brokenValues() []flaw {
 		{"joins client and entity", "12 names differ by any byte", func(s *simple) webhookcfg.Store {
 			return joins(s)
 		}, nil},
+	}
+}
+
+// keepsTimes returns a store of times with a coarse precision.
+func keepsTimes(precision time.Duration) func(s *simple) webhookcfg.Store {
+	return func(s *simple) webhookcfg.Store {
+		return changes(s, func(c webhookcfg.Change) webhookcfg.Change {
+			c.Time = c.Time.Truncate(precision)
+			return c
+		})
 	}
 }
 

@@ -224,7 +224,7 @@ const (
 	clause7  = `Store, clause 7: Unset of all drops the base and every override, at the cost of clause 5.`
 	clause8  = `Store, clause 8: Setting what is set already, and unsetting what is not set, succeeds.`
 	clause9  = `Store, clause 9: Resolve returns the entity's override if there is one (its URL, or none if it is off), else the base, else the zero Webhook, and a nil error.`
-	clause10 = `Store, clause 10: Since is the Change.Time of the change that decided, to the second at least.`
+	clause10 = `Store, clause 10: Since is the Change.Time of the change that decided, to the microsecond at least.`
 	clause11 = `Store, clause 11: The URL is returned byte for byte as it was set.`
 	clause12 = `Store, clause 12: No operation of one client changes what another client sees. Names that differ in any byte, letter case too, are different names.`
 	clause13 = `Store, clause 13: A change for which Change.Validate fails, and an empty client or entity in Resolve, give an error that wraps ErrInvalidArgument.`

@@ -65,7 +65,7 @@ func (m *stepper) entity(step int64) int {
 
 // result returns the webhook that a step gives to the entities that it changes.
 func (m *stepper) result(step int64) webhookcfg.Webhook {
-	hook := webhookcfg.Webhook{URL: egress.NewURL(hookURL(int(step))), Source: override, Since: time.Unix(epoch+step, 0)}
+	hook := webhookcfg.Webhook{URL: egress.NewURL(hookURL(int(step))), Source: override, Since: timeOf(step)}
 	switch {
 	case m.entity(step) == allEntities:
 		hook.Source = base
@@ -167,7 +167,7 @@ func (m *stepper) read(reader, n int, next observe) error {
 // steps returns the first and the last step after which the nth entity has the webhook.
 func (m *stepper) steps(n int, hook webhookcfg.Webhook) (first, last int64, err error) {
 	changes := func(step int64) bool { return m.entity(step) == n || m.entity(step) == allEntities }
-	first = max(hook.Since.Unix()-epoch, 0)
+	first = max(stepAt(hook.Since), 0)
 	if !changes(first) || !same(hook, m.result(first)) {
 		return 0, 0, fmt.Errorf("%s was observed, which results from no change", describe(hook))
 	}
@@ -290,7 +290,7 @@ func (r *scenario) race(handles []webhookcfg.Store, n int) error {
 		order /= left
 		changes[i], changes[j] = changes[j], changes[i]
 		r.now++
-		changes[i].Time = time.Unix(r.now, 0)
+		changes[i].Time = timeOf(r.now)
 		r.steps = append(r.steps, describeChange(changes[i]))
 	}
 	var ready sync.WaitGroup

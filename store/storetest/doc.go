@@ -13,8 +13,8 @@
 // changes that were made, the result and the rule.
 //
 // The cases exceed limits that stores are known to have: 1,100 overrides of one client,
-// 5,000 clients that changed, 300 changes of all and as many versions, changes in one
-// second and back in time, names of 300 bytes and with zero bytes and line feeds, two
+// 5,000 clients that changed, 300 changes of all and as many versions, changes at one
+// time, a microsecond apart and back in time, names of 300 bytes and with zero bytes and line feeds, two
 // listings and two callers of Notify at a time.
 //
 // Optional capabilities are detected, not declared: optional interfaces by a type

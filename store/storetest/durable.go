@@ -3,7 +3,6 @@ package storetest
 import (
 	"fmt"
 	"slices"
-	"time"
 
 	"example.com/go-webhookcfg/webhookcfg"
 	"example.com/go-webhookcfg/webhookcfg/egress"
@@ -47,14 +46,14 @@ func (sc *script) concurrently(count int, do func(sc *script, n int)) error {
 // setCrowd gives the client a crowd of overrides.
 func (sc *script) setCrowd(client string) {
 	sc.check(sc.concurrently(crowd, func(sc *script, n int) {
-		sc.applyAt(webhookcfg.SetChange(client, webhookcfg.Entity(entityName(n)), egress.NewURL(hookURL(n))), time.Unix(epoch, 0))
+		sc.applyAt(webhookcfg.SetChange(client, webhookcfg.Entity(entityName(n)), egress.NewURL(hookURL(n))), timeOf(0))
 	}))
 }
 
 // crowded returns the overrides of setCrowd in byte order.
 func crowded() (all []webhookcfg.Override) {
 	for n := range crowd {
-		hook := webhookcfg.Webhook{URL: egress.NewURL(hookURL(n)), Source: override, Since: time.Unix(epoch, 0)}
+		hook := webhookcfg.Webhook{URL: egress.NewURL(hookURL(n)), Source: override, Since: timeOf(0)}
 		all = append(all, webhookcfg.Override{Entity: entityName(n), Webhook: hook})
 	}
 	slices.SortFunc(all, byEntity)
@@ -112,21 +111,21 @@ func seenAtOnce(sc *script) error {
 	return sc.err
 }
 
-// seenAtAnyTime makes several changes in one second, and several that each are a second
-// earlier than the one before.
+// seenAtAnyTime makes several changes at one time, and several that each are a microsecond, or
+// a second, earlier than the one before.
 func (sc *script) seenAtAnyTime() {
 	set := func(scope webhookcfg.Scope, n int) webhookcfg.Change {
 		return webhookcfg.SetChange(client, scope, egress.NewURL(hookURL(n)))
 	}
 	one, all := webhookcfg.Entity("e1"), webhookcfg.All()
 	state, at := make(model), sc.now
-	for earlier := range int64(2) {
+	for _, earlier := range []int64{0, 1, 1e6} {
 		for _, c := range []webhookcfg.Change{
 			set(one, 1), set(one, 2), set(all, 3), set(all, 4), webhookcfg.UnsetChange(client, one), webhookcfg.UnsetChange(client, one),
 			set(one, 5), webhookcfg.UnsetChange(client, one), set(one, 6), webhookcfg.UnsetChange(client, all),
 		} {
 			at -= earlier
-			c.Time = time.Unix(at, 0)
+			c.Time = timeOf(at)
 			sc.applyAt(c, c.Time)
 			state = state.after(c)
 			sc.expectModel(client, state)

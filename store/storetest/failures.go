@@ -39,7 +39,7 @@ func (r *scenario) setUp() {
 // setMore sets the additional overrides, all at the same time.
 func (r *scenario) setMore() {
 	r.now++
-	at := time.Unix(r.now, 0)
+	at := timeOf(r.now)
 	r.check(r.concurrently(r.more, func(writer *script, n int) {
 		writer.applyAt(webhookcfg.SetChange(r.client, webhookcfg.Entity(moreName(n)), egress.NewURL(hookURL(n))), at)
 	}))
@@ -83,7 +83,7 @@ func (r *scenario) try(ctx context.Context, kind int) (allowed []model, err erro
 		webhookcfg.UnsetChange(r.client, webhookcfg.Entity("e1")),
 	}[kind]
 	r.now++
-	c.Time = time.Unix(r.now, 0)
+	c.Time = timeOf(r.now)
 	allowed = []model{r.state.after(c)}
 	if err = r.send(ctx, c, "try to "+describeChange(c)); err != nil {
 		allowed = append(allowed, r.state)

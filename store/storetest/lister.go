@@ -134,9 +134,9 @@ func listOneMoment(sc *script, l webhookcfg.Lister) error {
 			if err != nil {
 				return 0, 0, err
 			}
-			step := page.Base.Since.Unix() - epoch
+			step := stepAt(page.Base.Since)
 			for _, o := range page.Overrides {
-				step = max(step, o.Webhook.Since.Unix()-epoch)
+				step = max(step, stepAt(o.Webhook.Since))
 			}
 			step = max(step, 0)
 			base, overrides := m.page(step)

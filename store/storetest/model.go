@@ -71,9 +71,9 @@ func (sc *script) expectModel(client string, m model) {
 	}
 }
 
-// same compares times to the second, which is the precision that clause 10 requires.
+// same compares times to the microsecond, which is the precision that clause 10 requires.
 func same(a, b webhookcfg.Webhook) bool {
-	return a.Source == b.Source && a.URL.Equal(b.URL) && a.Since.Unix() == b.Since.Unix()
+	return a.Source == b.Source && a.URL.Equal(b.URL) && a.Since.UnixMicro() == b.Since.UnixMicro()
 }
 
 // Many short histories find more defects than one long history, because most defects

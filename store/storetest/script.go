@@ -15,12 +15,19 @@ import (
 // client is the client in most cases.
 const client = "acme"
 
-// epoch is one second before the time of the first change.
+// epoch is the time of step 0, in seconds of Unix time, and timeOf that of any step: the steps
+// are a microsecond apart, which a store must tell apart.
 const epoch = 1_800_000_000
 
+func timeOf(step int64) time.Time {
+	return time.Unix(epoch, 0).Add(time.Duration(step) * time.Microsecond)
+}
+
+// stepAt is the inverse of timeOf.
+func stepAt(t time.Time) int64 { return t.UnixMicro() - time.Unix(epoch, 0).UnixMicro() }
+
 // script makes changes to a store and checks the results. After the first failure its
-// methods do nothing. Each change has a time of its own, one second after the one
-// before.
+// methods do nothing. Each change has a time of its own, one step after the one before.
 //
 // With several handles, the changes are made through one after the other, and results are
 // checked through all of them.
@@ -29,14 +36,14 @@ type script struct {
 	ctx     context.Context
 	handles []webhookcfg.Store // on the same state; the first is that of the case
 	turn    int                // which handle makes the next change, counted in turn
-	now     int64
+	now     int64              // the step of the last change
 	steps   []string
 	err     error
 }
 
 // newScript returns a script without steps.
 func newScript(ctx context.Context, e Env) *script {
-	return &script{Env: e, ctx: ctx, handles: []webhookcfg.Store{e.Store}, now: epoch}
+	return &script{Env: e, ctx: ctx, handles: []webhookcfg.Store{e.Store}}
 }
 
 // fork returns a new script for concurrent use, whose first change is made through the nth
@@ -63,10 +70,10 @@ func (sc *script) unsetAll(client string) {
 	sc.apply(webhookcfg.UnsetChange(client, webhookcfg.All()))
 }
 
-// apply makes a change one second after the one before, and returns it with its time.
+// apply makes a change one step after the one before, and returns it with its time.
 func (sc *script) apply(c webhookcfg.Change) webhookcfg.Change {
 	sc.now++
-	c.Time = time.Unix(sc.now, 0)
+	c.Time = timeOf(sc.now)
 	sc.applyAt(c, c.Time)
 	return c
 }
@@ -93,7 +100,7 @@ func (sc *script) send(ctx context.Context, c webhookcfg.Change, step string) er
 	return sc.handles[n].Apply(ctx, c)
 }
 
-// expect checks for the webhook, with its time to the second.
+// expect checks for the webhook, with its time to the microsecond.
 func (sc *script) expect(client, entity string, want webhookcfg.Webhook) {
 	hook := sc.resolve(client, entity)
 	if sc.err == nil && !same(hook, want) {
@@ -189,7 +196,7 @@ func describe(hook webhookcfg.Webhook) string {
 		b.WriteString(" " + hook.URL.Reveal())
 	}
 	if !hook.Since.IsZero() {
-		fmt.Fprintf(&b, " since %d", hook.Since.Unix())
+		b.WriteString(" since " + hook.Since.UTC().Format(time.RFC3339Nano))
 	}
 	return b.String()
 }

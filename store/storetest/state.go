@@ -138,7 +138,7 @@ func resolveOrder(sc *script) error {
 	return sc.err
 }
 
-// sinceKept requires that Since is the time of the change that decided, to the second,
+// sinceKept requires that Since is the time of the change that decided, to the microsecond,
 // for bases and overrides.
 func sinceKept(sc *script) error {
 	for _, at := range times() {
@@ -149,7 +149,7 @@ func sinceKept(sc *script) error {
 		sc.applyAt(webhookcfg.UnsetChange(client, webhookcfg.Entity("e2")), at)
 		sc.expectSince(client, "e1", at)
 		sc.expectSince(client, "e2", at)
-		sc.expectSince(client, unnamed, time.Unix(sc.now, 0))
+		sc.expectSince(client, unnamed, timeOf(sc.now))
 	}
 	return sc.err
 }
@@ -161,16 +161,19 @@ func times() []time.Time {
 		{},
 		time.Unix(0, 0),
 		time.Unix(1_767_323_045, 999_999_999),
+		time.Unix(1_767_323_045, 123_456_000),
+		time.Unix(-1, 1000), // a fraction before the epoch
 		time.Date(2026, time.July, 1, 12, 0, 0, 0, time.FixedZone("", 5*60*60+30*60)),
 		time.Date(2107, time.January, 1, 0, 0, 0, 0, time.UTC), // past 32 bits of seconds
 	}
 }
 
-// expectSince checks that the webhook is in effect since the given time, to the second.
+// expectSince checks that the webhook is in effect since the given time, to the microsecond: it
+// may be rounded down or up.
 func (sc *script) expectSince(client, entity string, at time.Time) {
 	hook := sc.resolve(client, entity)
 	late := hook.Since.Sub(at)
-	if sc.err == nil && (late <= -time.Second || late >= time.Second || at.IsZero() != hook.Since.IsZero()) {
+	if sc.err == nil && (late <= -time.Microsecond || late >= time.Microsecond || at.IsZero() != hook.Since.IsZero()) {
 		sc.fail("%q / %q is %s since %s, want %s", client, entity, hook.Source, hook.Since, at)
 	}
 }

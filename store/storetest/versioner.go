@@ -66,7 +66,7 @@ func (seen *seenVersions) expectAnother(sc *script, v cache.Versioner) {
 }
 
 // versionsDiffer requires a version that the client never had after every change, of many
-// changes, also of several in one second.
+// changes, also of several at one time.
 func versionsDiffer(sc *script, v cache.Versioner) error {
 	var seen seenVersions
 	seen.expectAnother(sc, v)
@@ -78,7 +78,7 @@ func versionsDiffer(sc *script, v cache.Versioner) error {
 	}
 	const changes = 300 // more than a byte counts
 	for n := range changes {
-		sc.applyAt(webhookcfg.SetChange(client, webhookcfg.Entity("e1"), egress.NewURL(hookURL(n))), time.Unix(sc.now, 0))
+		sc.applyAt(webhookcfg.SetChange(client, webhookcfg.Entity("e1"), egress.NewURL(hookURL(n))), timeOf(sc.now))
 		seen.expectAnother(sc, v)
 	}
 	return sc.err
