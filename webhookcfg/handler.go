@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
+	"sync/atomic"
 	"time"
 )
 
@@ -21,6 +22,8 @@ type Handler struct {
 	routes    routes
 	challenge string
 	entities  entitySyntax
+	// lastChange is the time that the last change was given, in microseconds.
+	lastChange atomic.Int64
 }
 
 // NewHandler returns a handler over a store and a verifier. Nil options mean the
@@ -40,7 +43,7 @@ func NewHandler(store Store, verifier CredentialVerifier, options *Options) (*Ha
 		return nil, fmt.Errorf("webhookcfg: %w", err)
 	}
 	lister, _ := store.(Lister)
-	return &Handler{
+	h := &Handler{
 		store:     store,
 		lister:    lister,
 		verifier:  verifier,
@@ -48,7 +51,22 @@ func NewHandler(store Store, verifier CredentialVerifier, options *Options) (*Ha
 		routes:    newRoutes(o.BasePath, o.VariantAliases, o.Reads, lister != nil),
 		challenge: `Basic realm="` + o.Realm + `", charset="UTF-8"`,
 		entities:  newEntitySyntax(o.ValidEntityID),
-	}, nil
+	}
+	h.lastChange.Store(time.Time{}.UnixMicro())
+	return h, nil
+}
+
+// changeTime returns the time for a change. It is never that of another change: records of
+// deliveries belong to the webhook that was set at a time.
+func (h *Handler) changeTime() time.Time {
+	now := h.options.Now().UnixMicro()
+	for {
+		last := h.lastChange.Load()
+		next := max(now, last+1)
+		if h.lastChange.CompareAndSwap(last, next) {
+			return time.UnixMicro(next).UTC()
+		}
+	}
 }
 
 // ServeHTTP implements [http.Handler].

@@ -184,13 +184,10 @@ func (o *operation) probe(ctx context.Context) *apiError {
 
 // apply applies the checked change, unless the request has ended.
 func (o *operation) apply(ctx context.Context, c Change) *apiError {
-	c.Time = o.start
-	if o.h.options.Now != nil {
-		c.Time = o.h.options.Now()
-	}
 	if err := ctx.Err(); err != nil {
 		return unavailable(err)
 	}
+	c.Time = o.h.changeTime()
 	if err := o.h.store.Apply(ctx, c); err != nil {
 		return storeError(err)
 	}

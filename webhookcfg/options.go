@@ -102,8 +102,8 @@ type Options struct {
 	// called concurrently and must not block. If nil, events are dropped.
 	OnEvent func(ctx context.Context, e Event)
 
-	// Now returns the time of a change. If nil, it is the time at which the request
-	// arrived.
+	// Now is the clock for the times of changes, see [Change.Time]. If nil, it is
+	// [time.Now].
 	Now func() time.Time
 }
 
@@ -152,6 +152,9 @@ func (o *Options) complete() error {
 		return errors.New("ProbeTimeout not below Timeout: no probe could fail in time")
 	}
 	o.BodyLimit = cmp.Or(o.BodyLimit, defaultBodyLimit)
+	if o.Now == nil {
+		o.Now = time.Now
+	}
 	if o.Policy == nil {
 		o.Policy = new(egress.Policy)
 	}
