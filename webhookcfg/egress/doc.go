@@ -74,8 +74,10 @@
 // AllowPrefixes, DenyPrefixes and Ports are not secret: a client can find them out by
 // submitting URLs with literal addresses and reading which are refused.
 //
-// Receivers are called over HTTP/1.1, in probes and in requests alike. A receiver whose
-// TLS offers HTTP/2 alone is unreachable, and the [Reason] is [ReasonTLS].
+// Receivers are called over HTTP/1.1, in probes and in requests alike. A receiver that
+// speaks only HTTP/2 is unreachable. The default probe notices, with [ReasonTLS], if the
+// receiver refuses the handshake as RFC 7301 demands; servers in Go accept it, and fail at
+// the first request.
 //
 // # Hostile receivers
 //
