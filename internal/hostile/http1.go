@@ -42,6 +42,10 @@ var overHTTP1 = []Receiver{
 		line, _, _ := bytes.Cut(head, []byte("\r\n"))
 		p.send(ok + string(line) + "\x1b[2J\r\n\r\n")
 	})},
+	{Name: "frames of HTTP/2", serve: afterRequest(func(p *peer, _ []byte) {
+		p.send("\x00\x00\x00\x04\x00\x00\x00\x00\x00")          // SETTINGS
+		p.flood("\x00\x00\x08\x06\x00\x00\x00\x00\x0012345678") // PING
+	})},
 	{Name: "switched protocols", serve: responding("HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: x\r\n\r\n")},
 	{Name: "switched protocols without upgrade", serve: responding("HTTP/1.1 101 Switching Protocols\r\n\r\n")},
 	{Name: "dripping status", serve: afterRequest(func(p *peer, _ []byte) {

@@ -44,6 +44,7 @@ var judgements = map[string]judgement{
 	"SSH":                                unreachable,
 	"echo":                               unreachable,
 	"echo in a field":                    unreachable,
+	"frames of HTTP/2":                   unreachable,
 	"switched protocols":                 unreachable,
 	"switched protocols without upgrade": unreachable,
 	"endless header":                     unreachable,
