@@ -16,6 +16,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"example.com/go-webhookcfg/internal/hooktest"
 	"example.com/go-webhookcfg/store"
 )
 
@@ -25,7 +26,7 @@ func writeStore(t *testing.T, n int) (path string, content []byte) {
 	path = filepath.Join(t.TempDir(), "webhooks.jsonl")
 	file := openFile(t, path, &store.FileOptions{CompactRatio: -1})
 	for i := range n {
-		apply(t, file, nth("acme", i))
+		hooktest.Apply(t, file, nth("acme", i))
 	}
 	if err := file.Close(); err != nil {
 		t.Fatal(err)
@@ -139,7 +140,7 @@ func TestFormerFileStaysAsItWas(t *testing.T) {
 	if err := file.Compact(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	apply(t, file, unsetAll("acme", 1))
+	hooktest.Apply(t, file, hooktest.UnsetAll("acme", 1))
 	second, err := io.ReadAll(reader)
 	if err == nil {
 		err = os.WriteFile(copied, append(first, second...), 0o600)
@@ -158,7 +159,7 @@ func TestFormerFileStaysAsItWas(t *testing.T) {
 func TestBackupRefusals(t *testing.T) {
 	path, dir := filepath.Join(t.TempDir(), "webhooks.jsonl"), t.TempDir()
 	file := openFile(t, path, nil)
-	apply(t, file, setAll("acme", 1))
+	hooktest.Apply(t, file, hooktest.SetAll("acme", 1))
 	taken := filepath.Join(dir, "taken")
 	if err := os.WriteFile(taken, []byte("precious"), 0o600); err != nil {
 		t.Fatal(err)
@@ -190,7 +191,7 @@ func TestBackupRefusals(t *testing.T) {
 	if got, err := os.ReadFile(taken); err != nil || string(got) != "precious" {
 		t.Errorf("the file is now %q, %v", got, err)
 	}
-	apply(t, file, setAll("acme", 2))
+	hooktest.Apply(t, file, hooktest.SetAll("acme", 2))
 	if err := file.Backup(t.Context(), filepath.Join(dir, "copy")); err != nil {
 		t.Error(err)
 	}

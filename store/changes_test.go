@@ -5,6 +5,7 @@ import (
 	"slices"
 	"testing"
 
+	"example.com/go-webhookcfg/internal/hooktest"
 	"example.com/go-webhookcfg/store"
 	"example.com/go-webhookcfg/store/cache"
 	"example.com/go-webhookcfg/webhookcfg"
@@ -25,9 +26,9 @@ func follow(t *testing.T, feed cache.Feed) (cursor string) {
 func TestMemoryFeedIsBounded(t *testing.T) {
 	m := store.NewMemory()
 	cursor := follow(t, m)
-	apply(t, m, set("seldom", "e1", 0))
+	hooktest.Apply(t, m, hooktest.Set("seldom", "e1", 0))
 	for n := range 20_000 {
-		apply(t, m, set("often", "e1", n))
+		hooktest.Apply(t, m, hooktest.Set("often", "e1", n))
 	}
 	changes, err := m.Changes(t.Context(), cursor)
 	slices.Sort(changes.Clients)
@@ -41,7 +42,7 @@ func TestMemoryFeedIsBounded(t *testing.T) {
 	}{{remembered - 1, false}, {remembered, false}, {remembered + 1, true}, {3*remembered + 7, true}} {
 		cursor := follow(t, m)
 		for n := range test.clients {
-			apply(t, m, set(fmt.Sprintf("%d of %d", n, test.clients), "e1", n))
+			hooktest.Apply(t, m, hooktest.Set(fmt.Sprintf("%d of %d", n, test.clients), "e1", n))
 		}
 		changes, err := m.Changes(t.Context(), cursor)
 		if err != nil || changes.Reset != test.reset || !test.reset && len(changes.Clients) != test.clients {
@@ -65,7 +66,7 @@ func TestMemoryFeedsDiffer(t *testing.T) {
 // nothing, and otherwise a name allocates once between two reads.
 func TestMemoryFeedDoesNotAllocate(t *testing.T) {
 	m := store.NewMemory()
-	apply := func() { apply(t, m, webhookcfg.UnsetChange("acme", webhookcfg.Entity("e1"))) }
+	apply := func() { hooktest.Apply(t, m, webhookcfg.UnsetChange("acme", webhookcfg.Entity("e1"))) }
 	if n := testing.AllocsPerRun(100, apply); n > 0 {
 		t.Errorf("%v allocations without a reader", n)
 	}

@@ -15,6 +15,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"example.com/go-webhookcfg/internal/hooktest"
 	"example.com/go-webhookcfg/internal/oplog/faultfs"
 	"example.com/go-webhookcfg/store"
 	"example.com/go-webhookcfg/webhookcfg"
@@ -191,34 +192,34 @@ func (r *run) end() {
 func script() []step {
 	return slices.Concat([]step{
 		open,
-		changes(set("acme", "e1", 1)),
-		changes(setAll("acme", 2)),
-		changes(unset("acme", "e1", 3), set("acme", "e2", 4), set("other", "e1", 5), set("other", "e2", 6), unset("other", "e3", 7)),
+		changes(hooktest.Set("acme", "e1", 1)),
+		changes(hooktest.SetAll("acme", 2)),
+		changes(hooktest.Unset("acme", "e1", 3), hooktest.Set("acme", "e2", 4), hooktest.Set("other", "e1", 5), hooktest.Set("other", "e2", 6), hooktest.Unset("other", "e3", 7)),
 		compact,
 		open,
 		changes(many(20)...),
 		shut, open,
-		changes(unset("other", "e1", 12)),
+		changes(hooktest.Unset("other", "e1", 12)),
 	}, shortScript(), []step{
-		changes(setAll("other", 15)),
-		changes(unset("other", "e4", 16)),
+		changes(hooktest.SetAll("other", 15)),
+		changes(hooktest.Unset("other", "e4", 16)),
 	})
 }
 
 func shortScript() []step {
 	return []step{
 		open,
-		changes(unsetAll("other", 50), set("acme", "e1", 51), unset("acme", "e2", 52)),
+		changes(hooktest.UnsetAll("other", 50), hooktest.Set("acme", "e1", 51), hooktest.Unset("acme", "e2", 52)),
 		compact,
 		shut, open,
-		changes(set("other", "e3", 53)),
+		changes(hooktest.Set("other", "e3", 53)),
 	}
 }
 
 // many returns changes of which any first ones give another state.
 func many(n int) (all []webhookcfg.Change) {
 	for i := range n {
-		all = append(all, set(clients[i%2], entities[i/2%4], 20+i))
+		all = append(all, hooktest.Set(clients[i%2], entities[i/2%4], 20+i))
 	}
 	return all
 }
@@ -280,7 +281,7 @@ func (f *findings) check(r *run, disk *faultfs.FS, what string) {
 		f.add("%s: opened as\n%slegal is\n%s", what, seen, r.legal)
 		return
 	}
-	if err := file.Apply(context.Background(), set("acme", "e1", 99)); err != nil {
+	if err := file.Apply(context.Background(), hooktest.Set("acme", "e1", 99)); err != nil {
 		f.add("%s: takes no change: %v", what, err)
 		return
 	}

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"example.com/go-webhookcfg/internal/hooktest"
 	"example.com/go-webhookcfg/internal/oplog/faultfs"
 	"example.com/go-webhookcfg/store"
 	"example.com/go-webhookcfg/webhookcfg"
@@ -23,7 +24,7 @@ const diskSector = 64
 // then short again.
 func sized(n int) webhookcfg.Change {
 	long := strings.Repeat("x", n*37%400)
-	return at(n, webhookcfg.SetChange(clients[n%2], webhookcfg.Entity(entities[n/2%4]), egress.NewURL("https://hooks.example.com/"+long)))
+	return hooktest.At(n, webhookcfg.SetChange(clients[n%2], webhookcfg.Entity(entities[n/2%4]), egress.NewURL("https://hooks.example.com/"+long)))
 }
 
 // maxRecord is a bound of the length of their records.
@@ -134,10 +135,10 @@ func TestFullDiskAtOnce(t *testing.T) {
 			}
 			r.fs.Limit(0, nil)
 			r.settle()
-			if err := r.file.Apply(context.Background(), set("acme", "e1", 98)); err != nil {
+			if err := r.file.Apply(context.Background(), hooktest.Set("acme", "e1", 98)); err != nil {
 				f.add("%s: after the disk grew: %v", what, err)
 			}
-			r.legal = []model{r.legal[0].after(set("acme", "e1", 98))}
+			r.legal = []model{r.legal[0].after(hooktest.Set("acme", "e1", 98))}
 			f.checkAfter(r, what, uint64(capacity))
 		}
 		return f

@@ -15,6 +15,7 @@ import (
 	"sync"
 	"testing"
 
+	"example.com/go-webhookcfg/internal/hooktest"
 	"example.com/go-webhookcfg/store"
 	"example.com/go-webhookcfg/webhookcfg"
 )
@@ -39,13 +40,13 @@ func nth(client string, n int) webhookcfg.Change {
 	entity := entities[random.IntN(len(entities))]
 	switch random.IntN(8) {
 	case 0:
-		return setAll(client, n)
+		return hooktest.SetAll(client, n)
 	case 1:
-		return unsetAll(client, n)
+		return hooktest.UnsetAll(client, n)
 	case 2, 3:
-		return unset(client, entity, n)
+		return hooktest.Unset(client, entity, n)
 	default:
-		return set(client, entity, n)
+		return hooktest.Set(client, entity, n)
 	}
 }
 

@@ -5,10 +5,8 @@ import (
 	"fmt"
 	"maps"
 	"strings"
-	"time"
 
 	"example.com/go-webhookcfg/webhookcfg"
-	"example.com/go-webhookcfg/webhookcfg/egress"
 )
 
 // The clients and entities of the tests of the file store, few enough to check all.
@@ -83,30 +81,4 @@ func observe(s webhookcfg.Store, clients ...string) string {
 		}
 		return describe(w)
 	})
-}
-
-func set(client, entity string, n int) webhookcfg.Change {
-	return at(n, webhookcfg.SetChange(client, webhookcfg.Entity(entity), url(n)))
-}
-
-func setAll(client string, n int) webhookcfg.Change {
-	return at(n, webhookcfg.SetChange(client, webhookcfg.All(), url(n)))
-}
-
-func unset(client, entity string, n int) webhookcfg.Change {
-	return at(n, webhookcfg.UnsetChange(client, webhookcfg.Entity(entity)))
-}
-
-func unsetAll(client string, n int) webhookcfg.Change {
-	return at(n, webhookcfg.UnsetChange(client, webhookcfg.All()))
-}
-
-// url is long enough for a few records to fill a sector.
-func url(n int) egress.URL {
-	return egress.NewURL(fmt.Sprintf("https://hooks.example.com/%d/%s", n, strings.Repeat("x", 100)))
-}
-
-func at(n int, c webhookcfg.Change) webhookcfg.Change {
-	c.Time = time.Unix(1_800_000_000+int64(n), 0).UTC()
-	return c
 }

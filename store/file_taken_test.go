@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"example.com/go-webhookcfg/internal/hooktest"
 	"example.com/go-webhookcfg/internal/oplog/faultfs"
 	"example.com/go-webhookcfg/store"
 )
@@ -68,7 +69,7 @@ func (f *findings) playTaken(r *run, what string, isGivenBack bool, copied *[]by
 		return // the file was taken while it was being opened
 	}
 	for i, step := range []step{
-		changes(set("acme", "e1", 1)), changes(many(5)...), compact, changes(setAll("acme", 61)), compact, changes(unset("acme", "e2", 62)),
+		changes(hooktest.Set("acme", "e1", 1)), changes(many(5)...), compact, changes(hooktest.SetAll("acme", 61)), compact, changes(hooktest.Unset("acme", "e2", 62)),
 	} {
 		wasTaken := isTaken(r.fs, *copied)
 		if err := step(r); err == nil && wasTaken {
@@ -83,7 +84,7 @@ func (f *findings) playTaken(r *run, what string, isGivenBack bool, copied *[]by
 			f.add("%s: %v", what, err)
 		}
 		r.settle()
-		if err := changes(set("other", "e1", 63))(r); err != nil {
+		if err := changes(hooktest.Set("other", "e1", 63))(r); err != nil {
 			f.add("%s: a change after the file was given back: %v", what, err)
 		}
 		f.checkAfter(r, what+" and given back", 1)
@@ -134,7 +135,7 @@ func enumerateOpeners(also func(faultfs.Call) faultfs.Outcome, enough int) *find
 					_ = disk.Remove("log.lock")
 				}
 				if other, err := store.OpenFS(disk, name, nil); err == nil {
-					change := set("other", "e4", 70)
+					change := hooktest.Set("other", "e4", 70)
 					err := other.Apply(context.Background(), change)
 					r.accountOne(change, err)
 					_ = other.Close()

@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"example.com/go-webhookcfg/internal/hooktest"
 	"example.com/go-webhookcfg/internal/oplog/faultfs"
 	"example.com/go-webhookcfg/store"
 	"example.com/go-webhookcfg/webhookcfg"
@@ -36,21 +37,12 @@ func openFile(t *testing.T, path string, o *store.FileOptions) *store.File {
 	return file
 }
 
-func apply(t *testing.T, s webhookcfg.Store, changes ...webhookcfg.Change) {
-	t.Helper()
-	for _, c := range changes {
-		if err := s.Apply(t.Context(), c); err != nil {
-			t.Fatal(err)
-		}
-	}
-}
-
 func TestFileKeepsItsState(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "webhooks.jsonl")
 	file := openFile(t, path, nil)
-	apply(t, file,
-		setAll("acme", 1), unset("acme", "e1", 2), set("acme", "e2", 3),
-		set("other", "e1", 4), unset("other", "e1", 5), set("other", "e2", 6))
+	hooktest.Apply(t, file,
+		hooktest.SetAll("acme", 1), hooktest.Unset("acme", "e1", 2), hooktest.Set("acme", "e2", 3),
+		hooktest.Set("other", "e1", 4), hooktest.Unset("other", "e1", 5), hooktest.Set("other", "e2", 6))
 	want := observe(file, clients...)
 	for range 3 {
 		if err := file.Close(); err != nil {
@@ -72,7 +64,7 @@ func TestFileKeepsItsState(t *testing.T) {
 
 func TestFileInWorkingDirectory(t *testing.T) {
 	t.Chdir(t.TempDir())
-	apply(t, openFile(t, "webhooks.jsonl", nil), setAll("acme", 1))
+	hooktest.Apply(t, openFile(t, "webhooks.jsonl", nil), hooktest.SetAll("acme", 1))
 	if _, err := os.Stat("webhooks.jsonl"); err != nil {
 		t.Error(err)
 	}
@@ -82,15 +74,15 @@ func TestFileInWorkingDirectory(t *testing.T) {
 func TestTimesAreTheSameAfterOpening(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "webhooks.jsonl")
 	file := openFile(t, path, nil)
-	c := setAll("acme", 1)
+	c := hooktest.SetAll("acme", 1)
 	c.Time = c.Time.Add(999_999_999).Local()
-	apply(t, file, c)
+	hooktest.Apply(t, file, c)
 	before, _ := file.Resolve(t.Context(), "acme", "e1")
 	if err := file.Close(); err != nil {
 		t.Fatal(err)
 	}
 	after, _ := openFile(t, path, nil).Resolve(t.Context(), "acme", "e1")
-	if before.Since != after.Since || !before.Since.Equal(setAll("acme", 1).Time.Add(999_999*time.Microsecond)) {
+	if before.Since != after.Since || !before.Since.Equal(hooktest.SetAll("acme", 1).Time.Add(999_999*time.Microsecond)) {
 		t.Errorf("since %v, then %v", before.Since, after.Since)
 	}
 }
@@ -144,8 +136,8 @@ func TestInvalidChanges(t *testing.T) {
 	file := openFile(t, filepath.Join(t.TempDir(), "webhooks.jsonl"), nil)
 	for name, c := range map[string]webhookcfg.Change{
 		"the zero change": {},
-		"a broken client": unset("\xff", "e1", 1),
-		"a broken entity": unset("acme", "\xff", 1),
+		"a broken client": hooktest.Unset("\xff", "e1", 1),
+		"a broken entity": hooktest.Unset("acme", "\xff", 1),
 		"a broken URL":    webhookcfg.SetChange("acme", webhookcfg.All(), egress.NewURL("https://\xff")),
 		"a long URL":      webhookcfg.SetChange("acme", webhookcfg.All(), egress.NewURL("https://"+strings.Repeat("x", 1<<17))),
 	} {
@@ -169,7 +161,7 @@ func TestClosedFile(t *testing.T) {
 	_, resolve := file.Resolve(t.Context(), "acme", "e1")
 	_, list := file.List(t.Context(), "acme", "", 1)
 	for name, err := range map[string]error{
-		"Apply":   file.Apply(t.Context(), setAll("acme", 1)),
+		"Apply":   file.Apply(t.Context(), hooktest.SetAll("acme", 1)),
 		"Resolve": resolve,
 		"List":    list,
 		"Compact": file.Compact(t.Context()),
@@ -187,7 +179,7 @@ func TestReadOnlyFileCanBeRead(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	apply(t, file, setAll("acme", 1))
+	hooktest.Apply(t, file, hooktest.SetAll("acme", 1))
 	want := observe(file, clients...)
 	fs.Decide(func(c faultfs.Call) faultfs.Outcome {
 		if c.Op == faultfs.OpSync {
@@ -196,7 +188,7 @@ func TestReadOnlyFileCanBeRead(t *testing.T) {
 		return faultfs.Succeed
 	})
 	for range 2 {
-		if err := file.Apply(t.Context(), unsetAll("acme", 2)); !errors.Is(err, store.ErrReadOnly) {
+		if err := file.Apply(t.Context(), hooktest.UnsetAll("acme", 2)); !errors.Is(err, store.ErrReadOnly) {
 			t.Errorf("Apply: %v", err)
 		}
 	}
@@ -217,7 +209,7 @@ func TestLogAndErrorsKeepURLsSecret(t *testing.T) {
 	o := &store.FileOptions{Logger: slog.New(slog.NewTextHandler(&logged, &slog.HandlerOptions{Level: slog.LevelDebug}))}
 	file := openFile(t, path, o)
 	secret := webhookcfg.SetChange("acme", webhookcfg.Entity("e1"), egress.NewURL("https://a.example/hush"))
-	apply(t, file, secret, secret)
+	hooktest.Apply(t, file, secret, secret)
 	if err := errors.Join(file.Compact(t.Context()), file.Close()); err != nil {
 		t.Fatal(err)
 	}
@@ -262,8 +254,8 @@ func TestHistories(t *testing.T) {
 				}
 			default:
 				c := nth(clients[random.IntN(len(clients))], random.IntN(1000))
-				c.Time = at(n, c).Time
-				apply(t, file, c)
+				c.Time = hooktest.At(n, c).Time
+				hooktest.Apply(t, file, c)
 				want.apply(c)
 			}
 			if got := observe(file, clients...); got != want.String() {
@@ -351,7 +343,7 @@ func TestReadsFollowAcknowledgement(t *testing.T) {
 					t.Error(err)
 					return
 				}
-				c := set(writerName(w), fmt.Sprint("e", n), n)
+				c := hooktest.Set(writerName(w), fmt.Sprint("e", n), n)
 				if err := file.Apply(t.Context(), c); err != nil {
 					t.Error(err)
 					return
@@ -372,14 +364,14 @@ func TestSnapshotOfManyClients(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "webhooks.jsonl")
 	file := openFile(t, path, &store.FileOptions{CompactRatio: -1})
 	for i := range 3 {
-		apply(t, file, setAll(fmt.Sprint("few", i), i))
+		hooktest.Apply(t, file, hooktest.SetAll(fmt.Sprint("few", i), i))
 	}
 	var all sync.WaitGroup
 	for i := range 2000 {
 		all.Go(func() {
 			one := fmt.Sprint("client", i)
 			few, many := fmt.Sprint("few", i%3), fmt.Sprint("e", i)
-			apply(t, file, setAll(one, i), unset(one, "e1", i), set(few, many, i))
+			hooktest.Apply(t, file, hooktest.SetAll(one, i), hooktest.Unset(one, "e1", i), hooktest.Set(few, many, i))
 		})
 	}
 	all.Wait()
