@@ -14,6 +14,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"example.com/go-webhookcfg/internal/hooktest"
 	"example.com/go-webhookcfg/store"
 	"example.com/go-webhookcfg/store/cache"
 	"example.com/go-webhookcfg/webhookcfg"
@@ -68,7 +69,7 @@ func TestHitDoesNotAllocate(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer copied.Close()
-	mustApply(t, copied.Store(), setAll("acme", 1))
+	hooktest.Apply(t, copied.Store(), hooktest.SetAll("acme", 1))
 	ctx := t.Context()
 	for _, client := range []string{"acme", "unknown"} {
 		allocations := testing.AllocsPerRun(100, func() {
@@ -300,7 +301,7 @@ func TestClose(t *testing.T) {
 		if _, err := copied.Resolve(t.Context(), "acme", "e1"); !errors.Is(err, cache.ErrClosed) {
 			t.Errorf("a later caller got %v", err)
 		}
-		if err := copied.Store().Apply(t.Context(), setAll("acme", 1)); !errors.Is(err, cache.ErrClosed) {
+		if err := copied.Store().Apply(t.Context(), hooktest.SetAll("acme", 1)); !errors.Is(err, cache.ErrClosed) {
 			t.Errorf("a later change got %v", err)
 		}
 		if took := time.Since(started); took > 0 {
@@ -326,9 +327,9 @@ func TestStaleIfError(t *testing.T) {
 			}}
 			copied := copyOf(t, st, cache.Options{MaxStale: bound, StaleIfError: 10 * bound})
 			clock := newClock()
-			mustApply(t, s, setAll("acme", 1))
+			hooktest.Apply(t, s, hooktest.SetAll("acme", 1))
 			expect(t, copied.Store(), 1, "at first")
-			mustApply(t, s, setAll("acme", 2))
+			hooktest.Apply(t, s, hooktest.SetAll("acme", 2))
 			failing = true
 			clock.at(850)
 			expect(t, copied.Store(), 1, "while the store fails")
@@ -354,7 +355,7 @@ func TestStaleIfError(t *testing.T) {
 func TestKeepsNoErrors(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newStage()
-		mustApply(t, s, setAll("acme", 1))
+		hooktest.Apply(t, s, hooktest.SetAll("acme", 1))
 		fails := true
 		copied := copyOf(t, resolver{s, func(ctx context.Context, client, entity string) (webhookcfg.Webhook, error) {
 			if fails {
@@ -386,13 +387,13 @@ func TestNotifications(t *testing.T) {
 		clock := newClock()
 		clock.at(50)
 		for n := range 2 {
-			mustApply(t, memory, setAll("acme", n))
+			hooktest.Apply(t, memory, hooktest.SetAll("acme", n))
 			clock.at(50 + 50*n)
 			expect(t, copied.Store(), n, "at once")
 		}
 		polls = 0
 		for n := range 1000 {
-			mustApply(t, memory, setAll("acme", n))
+			hooktest.Apply(t, memory, hooktest.SetAll("acme", n))
 			time.Sleep(bound / 1000)
 		}
 		if synctest.Wait(); polls < 5 || polls > 11 {
@@ -429,7 +430,7 @@ func TestDropsOneClient(t *testing.T) {
 				if reads := read(); reads != 0 {
 					t.Errorf("%d reads though nothing changed", reads)
 				}
-				mustApply(t, shared, set("a", "e1", 1))
+				hooktest.Apply(t, shared, hooktest.Set("a", "e1", 1))
 				clock.at(230)
 				if age := copied.Stats().Age; age < 0 || age > bound/4 {
 					t.Errorf("the last poll was %v ago", age)
@@ -458,12 +459,12 @@ func TestDropsReadsInProgress(t *testing.T) {
 		clock := newClock()
 		names := []string{"e", strings.Repeat("e", 36), strings.Repeat("e", 37), strings.Repeat("e", 36) + "f"}
 		for n, name := range names {
-			mustApply(t, s, webhookcfg.SetChange("acme", webhookcfg.Entity(name), url(n)))
+			hooktest.Apply(t, s, webhookcfg.SetChange("acme", webhookcfg.Entity(name), hooktest.URL(n)))
 		}
 		resolve := func() {
 			for n, name := range names {
 				go func() {
-					if hook, err := copied.Resolve(t.Context(), "acme", name); err != nil || !hook.URL.Equal(url(n)) {
+					if hook, err := copied.Resolve(t.Context(), "acme", name); err != nil || !hook.URL.Equal(hooktest.URL(n)) {
 						t.Errorf("%s: %v, %v", name, hook, err)
 					}
 				}()
@@ -551,7 +552,7 @@ func TestLog(t *testing.T) {
 // that a handler serves the same operations with and without a cache.
 func TestStoreLists(t *testing.T) {
 	memory := store.NewMemory()
-	mustApply(t, memory, set("acme", "e1", 1))
+	hooktest.Apply(t, memory, hooktest.Set("acme", "e1", 1))
 	copied, err := cache.New(memory, nil)
 	if err != nil {
 		t.Fatal(err)

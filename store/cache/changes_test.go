@@ -3,8 +3,8 @@ package cache_test
 import (
 	"fmt"
 	"strconv"
-	"time"
 
+	"example.com/go-webhookcfg/internal/hooktest"
 	"example.com/go-webhookcfg/webhookcfg"
 	"example.com/go-webhookcfg/webhookcfg/egress"
 )
@@ -21,34 +21,11 @@ func describe(w webhookcfg.Webhook) string {
 	return fmt.Sprint(w.Source, " ", w.URL.Reveal(), " ", w.Since.Unix())
 }
 
-func set(client, entity string, n int) webhookcfg.Change {
-	return at(n, webhookcfg.SetChange(client, webhookcfg.Entity(entity), url(n)))
-}
-
-func setAll(client string, n int) webhookcfg.Change {
-	return at(n, webhookcfg.SetChange(client, webhookcfg.All(), url(n)))
-}
-
-func unset(client, entity string, n int) webhookcfg.Change {
-	return at(n, webhookcfg.UnsetChange(client, webhookcfg.Entity(entity)))
-}
-
-func unsetAll(client string, n int) webhookcfg.Change {
-	return at(n, webhookcfg.UnsetChange(client, webhookcfg.All()))
-}
-
-func url(n int) egress.URL { return egress.NewURL(fmt.Sprintf("https://hooks.example.com/%d", n)) }
-
-func at(n int, c webhookcfg.Change) webhookcfg.Change {
-	c.Time = time.Unix(1_800_000_000+int64(n), 0).UTC()
-	return c
-}
-
 // benchChange returns a change of one of 100 clients, with an entity and a URL of
 // typical length. Different n have different entities.
 func benchChange(n int) webhookcfg.Change {
 	id := uint64(n) * 0x9E3779B97F4A7C15 // distinct, in no order
 	entity := fmt.Sprintf("%08x-%04x-4%03x-8%03x-%012x", uint32(id), uint16(id>>32), id>>48&0xFFF, id>>52&0xFFF, n)
 	url := egress.NewURL(fmt.Sprintf("https://hooks.example.com/v1/receive/%032x", n))
-	return at(n/1000, webhookcfg.SetChange("client-"+strconv.Itoa(n%100), webhookcfg.Entity(entity), url))
+	return hooktest.At(n/1000, webhookcfg.SetChange("client-"+strconv.Itoa(n%100), webhookcfg.Entity(entity), url))
 }

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"testing/synctest"
 
+	"example.com/go-webhookcfg/internal/hooktest"
 	"example.com/go-webhookcfg/store/cache"
 )
 
@@ -46,7 +47,7 @@ func TestUnsupportedPolls(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			var log bytes.Buffer
 			s := newStage()
-			mustApply(t, s, setAll("acme", 1))
+			hooktest.Apply(t, s, hooktest.SetAll("acme", 1))
 			st := unsupportedFeed{stagedVersions{stagedPlain{s}, s}, tt.noVersions, new(atomic.Int64), new(atomic.Int64)}
 			copied := copyOf(t, st, cache.Options{MaxStale: bound, Logger: slog.New(slog.NewTextHandler(&log, nil))})
 			clock := newClock()
@@ -60,7 +61,7 @@ func TestUnsupportedPolls(t *testing.T) {
 			if reads, checked := s.reads.Load(), st.checked.Load(); reads != tt.reads || checked != tt.checked {
 				t.Errorf("without versions %v: %d reads and %d checks, want %d and %d", tt.noVersions, reads, checked, tt.reads, tt.checked)
 			}
-			mustApply(t, s, setAll("acme", 2))
+			hooktest.Apply(t, s, hooktest.SetAll("acme", 2))
 			clock.at(1100)
 			expect(t, copied.Store(), 2, "beyond the bound after a change")
 			_ = copied.Close()
@@ -88,7 +89,7 @@ func (s failingFeed) Changes(ctx context.Context, since string) (cache.Changes, 
 func TestSupportedPollsGoOn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newStage()
-		mustApply(t, s, setAll("acme", 1))
+		hooktest.Apply(t, s, hooktest.SetAll("acme", 1))
 		st := failingFeed{stagedFeed{s}, new(atomic.Int64)}
 		copied := copyOf(t, st, cache.Options{MaxStale: bound})
 		clock := newClock()

@@ -13,6 +13,7 @@ import (
 	"time"
 	"unsafe"
 
+	"example.com/go-webhookcfg/internal/hooktest"
 	"example.com/go-webhookcfg/store"
 	"example.com/go-webhookcfg/store/cache"
 	"example.com/go-webhookcfg/webhookcfg"
@@ -124,7 +125,7 @@ func TestOneClientDoesNotTakeAllReads(t *testing.T) {
 		}
 		synctest.Wait()
 		for n := range 10 { // a change of the client does not give it further turns
-			mustApply(t, st, setAll("slow", n))
+			hooktest.Apply(t, st, hooktest.SetAll("slow", n))
 			time.Sleep(time.Second)
 			go func() { _, _ = copied.Resolve(t.Context(), "slow", "e0") }()
 			synctest.Wait()
@@ -194,7 +195,7 @@ func TestCallersShareTheirTurn(t *testing.T) {
 			ctx, cancel := context.WithTimeout(t.Context(), 3*bound)
 			defer cancel()
 			if changing {
-				go func() { _ = copied.Store().Apply(ctx, setAll("acme", 1)) }()
+				go func() { _ = copied.Store().Apply(ctx, hooktest.SetAll("acme", 1)) }()
 			}
 			go func() { _, _ = copied.Resolve(ctx, "slow", "e1") }()
 			synctest.Wait()
@@ -298,7 +299,7 @@ func TestHeldAtTheDeadline(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				s := newStage()
-				mustApply(t, s, setAll("acme", 1))
+				hooktest.Apply(t, s, hooktest.SetAll("acme", 1))
 				copied, clock := copyOf(t, stagedPlain{s}, c.options), newClock()
 				expect(t, copied.Store(), 1, "at first")
 				s.readTakes.Store(int64(time.Hour))
@@ -318,7 +319,7 @@ func TestHeldAtTheDeadline(t *testing.T) {
 					entity = c.entity
 				}
 				hook, err := copied.Resolve(ctx, "acme", entity)
-				if took := time.Since(started); took != c.took || !errors.Is(err, c.err) || err == nil && !hook.URL.Equal(url(1)) {
+				if took := time.Since(started); took != c.took || !errors.Is(err, c.err) || err == nil && !hook.URL.Equal(hooktest.URL(1)) {
 					t.Errorf("%v, %v after %v", hook, err, took)
 				}
 			})
@@ -332,14 +333,14 @@ func TestFailingStoreIsNotAwaited(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newStage()
 		for _, client := range []string{"acme", "other"} {
-			mustApply(t, s, setAll(client, 1))
+			hooktest.Apply(t, s, hooktest.SetAll(client, 1))
 		}
 		copied, clock := copyOf(t, stagedPlain{s}, cache.Options{MaxStale: bound, StaleIfError: time.Hour}), newClock()
 		resolve := func(client, entity string, n int, expected time.Duration) {
 			t.Helper()
 			started := time.Now()
 			hook, err := copied.Resolve(t.Context(), client, entity)
-			if took := time.Since(started); took != expected || (err == nil) != (n > 0) || err == nil && !hook.URL.Equal(url(n)) {
+			if took := time.Since(started); took != expected || (err == nil) != (n > 0) || err == nil && !hook.URL.Equal(hooktest.URL(n)) {
 				t.Errorf("%s: %v, %v after %v, want %d after %v", client, hook, err, took, n, expected)
 			}
 		}
@@ -355,11 +356,11 @@ func TestFailingStoreIsNotAwaited(t *testing.T) {
 		resolve("other", "e1", 1, bound) // has had no failure
 		resolve("acme", "e1", 1, bound/100)
 
-		mustApply(t, s, setAll("acme", 2))
+		hooktest.Apply(t, s, hooktest.SetAll("acme", 2))
 		s.readTakes.Store(0)
 		time.Sleep(bound / 2) // until then callers join the read of the last one
 		resolve("acme", "e1", 2, 0)
-		mustApply(t, s, setAll("acme", 3))
+		hooktest.Apply(t, s, hooktest.SetAll("acme", 3))
 		s.readTakes.Store(int64(bound / 2))
 		time.Sleep(3 * bound)
 		resolve("acme", "e1", 3, bound/2) // long after the failure
@@ -373,9 +374,9 @@ func TestPatience(t *testing.T) {
 		st := newPool(1000, 0)
 		st.slow = "slow"
 		copied, clock := copyOf(t, resolver{nil, st.Resolve}, cache.Options{MaxStale: bound, StaleIfError: 10 * bound, MaxReads: 1}), newClock()
-		mustApply(t, st, setAll("acme", 1))
+		hooktest.Apply(t, st, hooktest.SetAll("acme", 1))
 		expect(t, copied.Store(), 1, "at first")
-		mustApply(t, st, setAll("acme", 2))
+		hooktest.Apply(t, st, hooktest.SetAll("acme", 2))
 		st.slowTakes = bound / 2
 		hold := func() {
 			go func() { _, _ = copied.Resolve(t.Context(), "slow", "e1") }()
@@ -385,13 +386,13 @@ func TestPatience(t *testing.T) {
 		hold()
 		ctx, cancel := context.WithTimeout(t.Context(), bound/4)
 		defer cancel()
-		if hook, err := copied.Resolve(ctx, "acme", "e1"); err != nil || !hook.URL.Equal(url(1)) {
+		if hook, err := copied.Resolve(ctx, "acme", "e1"); err != nil || !hook.URL.Equal(hooktest.URL(1)) {
 			t.Errorf("%v, %v", hook, err)
 		}
 		synctest.Wait() // until its read has ended
 		expect(t, copied.Store(), 2, "after an earlier caller left")
 
-		mustApply(t, st, setAll("acme", 3))
+		hooktest.Apply(t, st, hooktest.SetAll("acme", 3))
 		st.takes = 2 * bound
 		clock.at(1100)
 		expect(t, copied.Store(), 2, "while the store hangs")
@@ -405,7 +406,7 @@ func TestPatience(t *testing.T) {
 func TestNamesAreCopied(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newStage()
-		mustApply(t, s, setAll("acme", 1))
+		hooktest.Apply(t, s, hooktest.SetAll("acme", 1))
 		copied := copyOf(t, stagedPlain{s}, cache.Options{MaxStale: time.Hour})
 		client, entity := []byte("acme"), []byte("e1")
 		if _, err := copied.Resolve(t.Context(), unsafe.String(&client[0], len(client)), unsafe.String(&entity[0], len(entity))); err != nil {

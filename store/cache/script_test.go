@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"example.com/go-webhookcfg/internal/hooktest"
 	"example.com/go-webhookcfg/store"
 	"example.com/go-webhookcfg/store/cache"
 	"example.com/go-webhookcfg/webhookcfg"
@@ -183,13 +184,13 @@ func (s *scripted) change(n int) webhookcfg.Change {
 	client, entity := s.name()
 	switch s.random.IntN(8) {
 	case 0:
-		return setAll(client, n)
+		return hooktest.SetAll(client, n)
 	case 1:
-		return unset(client, entity, n)
+		return hooktest.Unset(client, entity, n)
 	case 2:
-		return unsetAll(client, n)
+		return hooktest.UnsetAll(client, n)
 	default:
-		return set(client, entity, n)
+		return hooktest.Set(client, entity, n)
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"example.com/go-webhookcfg/internal/hooktest"
 	"example.com/go-webhookcfg/store"
 	"example.com/go-webhookcfg/store/cache"
 	"example.com/go-webhookcfg/webhookcfg"
@@ -107,18 +108,11 @@ func (c clock) at(hundredths int) {
 	synctest.Wait()
 }
 
-func mustApply(t *testing.T, st webhookcfg.Store, c webhookcfg.Change) {
-	t.Helper()
-	if err := st.Apply(t.Context(), c); err != nil {
-		t.Fatal(err)
-	}
-}
-
 // expect checks for the webhook that change n set.
 func expect(t *testing.T, st webhookcfg.Store, n int, otherwise string) {
 	t.Helper()
 	hook, err := st.Resolve(t.Context(), "acme", "e1")
-	if err != nil || !hook.URL.Equal(url(n)) {
+	if err != nil || !hook.URL.Equal(hooktest.URL(n)) {
 		t.Errorf("%s: %v, %v", otherwise, hook, err)
 	}
 }
@@ -139,11 +133,11 @@ func TestSchedules(t *testing.T) {
 func runOldRead(t *testing.T) {
 	s := newStage()
 	copied, clock := copyOf(t, stagedPlain{s}, cache.Options{MaxStale: bound}), newClock()
-	mustApply(t, s, setAll("acme", 1))
+	hooktest.Apply(t, s, hooktest.SetAll("acme", 1))
 	s.readTakes.Store(int64(3 * bound / 2))
 	go func() { _, _ = copied.Resolve(t.Context(), "acme", "e1") }()
 	clock.at(10)
-	mustApply(t, s, setAll("acme", 2))
+	hooktest.Apply(t, s, hooktest.SetAll("acme", 2))
 	clock.at(120)
 	expect(t, copied.Store(), 2, "beyond the bound, from a read that started too early")
 	clock.at(300)
@@ -152,13 +146,13 @@ func runOldRead(t *testing.T) {
 // runSlowPoll: a poll vouches for the time of its start, not of its end.
 func runSlowPoll(t *testing.T) {
 	s := newStage()
-	mustApply(t, s, setAll("acme", 1))
+	hooktest.Apply(t, s, hooktest.SetAll("acme", 1))
 	copied, clock := copyOf(t, stagedFeed{s}, cache.Options{MaxStale: bound}), newClock()
 	clock.at(5)
 	expect(t, copied.Store(), 1, "at first")
 	s.pollTake.Store(int64(45 * bound / 100))
 	clock.at(30) // the second poll, from 25 to 70, has looked
-	mustApply(t, s, setAll("acme", 2))
+	hooktest.Apply(t, s, hooktest.SetAll("acme", 2))
 	s.pollsFail.Store(true)
 	clock.at(120)
 	expect(t, copied.Store(), 1, "within the bound, and kept")
@@ -169,14 +163,14 @@ func runSlowPoll(t *testing.T) {
 func runSlowCheck(t *testing.T) {
 	s := newStage()
 	copied, clock := copyOf(t, stagedVersions{stagedPlain{s}, s}, cache.Options{MaxStale: bound}), newClock()
-	mustApply(t, s, setAll("acme", 1))
+	hooktest.Apply(t, s, hooktest.SetAll("acme", 1))
 	clock.at(5)
 	expect(t, copied.Store(), 1, "at first")
 	clock.at(30) // the second poll has learned the version
 	expect(t, copied.Store(), 1, "after the first check")
 	s.pollTake.Store(int64(45 * bound / 100))
 	clock.at(55) // the third poll, from 50 to 95, has looked
-	mustApply(t, s, setAll("acme", 2))
+	hooktest.Apply(t, s, hooktest.SetAll("acme", 2))
 	s.pollsFail.Store(true)
 	clock.at(145)
 	expect(t, copied.Store(), 1, "within the bound, and kept")
@@ -189,10 +183,10 @@ func runSlowCheck(t *testing.T) {
 func runEmptyVersion(t *testing.T) {
 	s := newStage()
 	copied, clock := copyOf(t, emptyVersions{stagedPlain{s}}, cache.Options{MaxStale: bound}), newClock()
-	mustApply(t, s, setAll("acme", 1))
+	hooktest.Apply(t, s, hooktest.SetAll("acme", 1))
 	clock.at(5)
 	expect(t, copied.Store(), 1, "at first")
-	mustApply(t, s, setAll("acme", 2))
+	hooktest.Apply(t, s, hooktest.SetAll("acme", 2))
 	clock.at(130)
 	expect(t, copied.Store(), 2, "beyond the bound, with an empty version")
 }
