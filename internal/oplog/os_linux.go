@@ -1,24 +1,6 @@
 package oplog
 
-import (
-	"errors"
-	"os"
-	"syscall"
-)
+import "syscall"
 
 // Sync implements [File] by fdatasync, which does not write the times of the file.
-func (f osFile) Sync() error {
-	conn, err := f.SyscallConn()
-	if err != nil {
-		return err
-	}
-	failed := conn.Control(func(fd uintptr) {
-		for err = syscall.EINTR; errors.Is(err, syscall.EINTR); {
-			err = syscall.Fdatasync(int(fd))
-		}
-	})
-	if failed != nil {
-		return failed
-	}
-	return os.NewSyscallError("fdatasync", err)
-}
+func (f osFile) Sync() error { return callSystem("fdatasync", f.File, syscall.Fdatasync) }

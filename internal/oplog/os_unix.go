@@ -52,17 +52,22 @@ func lockFile(file *os.File) error {
 func unlockFile(file *os.File) error { return flock(file, syscall.LOCK_UN) }
 
 func flock(file *os.File, how int) error {
+	return callSystem("flock", file, func(fd int) error { return syscall.Flock(fd, how) })
+}
+
+// callSystem makes a system call for a file, once more if a signal interrupts it.
+func callSystem(name string, file *os.File, call func(fd int) error) error {
 	conn, err := file.SyscallConn()
 	if err != nil {
 		return err
 	}
 	failed := conn.Control(func(fd uintptr) {
 		for err = syscall.EINTR; errors.Is(err, syscall.EINTR); {
-			err = syscall.Flock(int(fd), how)
+			err = call(int(fd))
 		}
 	})
 	if failed != nil {
 		return failed
 	}
-	return os.NewSyscallError("flock", err)
+	return os.NewSyscallError(name, err)
 }
