@@ -105,7 +105,7 @@ func (x *exchange) serveRead(ctx context.Context) *apiError {
 	if e != nil {
 		return e
 	}
-	shown := newWebhookJSON(x.match.action.idKey, scope.Entity(), hook)
+	shown := newWebhookJSON(x.match.resource.idKey, scope.Entity(), hook)
 	shown.Source = hook.Source.String()
 	if shown.Delivery, e = x.delivery(ctx, scope.Entity(), hook); e != nil {
 		return e
@@ -123,7 +123,7 @@ func (x *exchange) serveList(ctx context.Context) *apiError {
 	if err != nil {
 		return storeError(err)
 	}
-	x.result, e = marshal(newPageJSON(x.match.action.idKey, page))
+	x.result, e = marshal(newPageJSON(x.match.resource.idKey, page))
 	return e
 }
 
@@ -134,7 +134,7 @@ func (x *exchange) readSet() (Scope, *apiError) {
 		return Scope{}, e
 	}
 	x.body.stop()
-	body, e := decodeSet(data, x.match.action.idKey)
+	body, e := decodeSet(data, x.match.resource.idKey)
 	if e != nil {
 		return Scope{}, e
 	}
@@ -174,7 +174,7 @@ func (x *exchange) checkAll() *apiError {
 		return &apiError{code: codeAllRefused, description: "This service accepts no request that reaches all entities"}
 	case x.r.URL.RawQuery != "" || x.r.URL.ForceQuery:
 		return invalidRequest(ruleAllQuery)
-	case !pathUnmodified(x.r, m.escaped), o.OriginalTarget != nil && !m.resource.isTarget(o.OriginalTarget(x.r), m.action.route.Operation, o.AllScope):
+	case !pathUnmodified(x.r, m.escaped), o.OriginalTarget != nil && !m.isTarget(o.OriginalTarget(x.r), o.AllScope):
 		return invalidRequest(ruleAllPath)
 	}
 	return nil

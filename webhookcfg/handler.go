@@ -48,7 +48,7 @@ func NewHandler(store Store, verifier CredentialVerifier, options *Options) (*Ha
 		lister:    lister,
 		verifier:  verifier,
 		options:   o,
-		routes:    newRoutes(o.BasePath, o.VariantAliases, o.Reads, lister != nil),
+		routes:    newRoutes(&o, lister != nil),
 		challenge: `Basic realm="` + o.Realm + `", charset="UTF-8"`,
 		entities:  newEntitySyntax(o.ValidEntityID),
 	}
@@ -87,8 +87,8 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // Routes returns the routes of the handler, for documentation, metrics and policies.
 func (h *Handler) Routes() []Route {
 	var all []Route
-	for _, actions := range h.routes.actions {
-		for _, a := range actions {
+	for _, rs := range h.routes {
+		for _, a := range rs.actions {
 			all = append(all, a.route)
 		}
 	}
@@ -106,9 +106,9 @@ func (h *Handler) Routes() []Route {
 // too, so that the handler, not the mux, responds 405. Under GODEBUG=httpmuxgo121=1 a mux
 // doesn't support methods in patterns and matches none of these.
 func (h *Handler) Register(mux interface{ Handle(string, http.Handler) }) {
-	for i, rs := range h.routes.resources {
+	for _, rs := range h.routes {
 		patterns := []string{}
-		for _, a := range h.routes.actions[i] {
+		for _, a := range rs.actions {
 			patterns = append(patterns, a.pattern)
 		}
 		for _, method := range otherMethods {

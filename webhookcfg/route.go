@@ -38,12 +38,20 @@ type Route struct {
 	Operation string
 }
 
-// resource is a path at which webhooks are served: one of the two, or an alias.
+// resource is a path at which webhooks are served: one of the two, or an alias. It is
+// immutable.
 type resource struct {
 	basePath string // of the root
 	root     string // escaped path, without a trailing slash
-	post     string // the path of a set: root, or root and a slash
 	idKey    string
+	actions  []action
+}
+
+// action is the operation of a method at one form of a resource.
+type action struct {
+	route   Route
+	pattern string // of http.ServeMux, method included
+	form    form
 }
 
 // form classifies the rest of a path after the root of a resource.
@@ -73,63 +81,46 @@ func (rs resource) cut(escaped string) (f form, segment string, ok bool) {
 	}
 }
 
-// action is the operation of a method at one form of a resource.
-type action struct {
-	route   Route
-	pattern string // of http.ServeMux, method included
-	form    form
-	idKey   string
-}
+// routes are the resources of a handler.
+type routes []resource
 
-// routes are the actions of all resources. They are immutable.
-type routes struct {
-	resources []resource
-	actions   [][]action // by resource
-}
-
-func newRoutes(basePath string, aliases []string, reads, lists bool) routes {
-	resources := []resource{
-		{basePath: basePath, root: basePath + configurePath, post: basePath + configurePath, idKey: endpointID},
-		{basePath: basePath, root: basePath + variantPath, post: basePath + variantPath, idKey: mocID},
-	}
-	for _, alias := range aliases {
-		post := basePath + alias
-		resources = append(resources, resource{basePath: basePath, root: strings.TrimSuffix(post, "/"), post: post, idKey: mocID})
-	}
-	rt := routes{resources: resources}
-	for _, rs := range resources {
-		rt.actions = append(rt.actions, rs.actions(reads, lists))
+func newRoutes(o *Options, lists bool) routes {
+	rt := routes{newResource(o, configurePath, endpointID, lists), newResource(o, variantPath, mocID, lists)}
+	for _, alias := range o.VariantAliases {
+		rt = append(rt, newResource(o, alias, mocID, lists))
 	}
 	return rt
 }
 
-func (rs resource) actions(reads, lists bool) []action {
-	var all []action
-	add := func(method string, f form, suffix, operation string) {
-		route := Route{Method: method, Path: rs.root + suffix, Operation: operation}
-		all = append(all, action{
-			route:   route,
-			pattern: method + " " + route.Path,
-			form:    f,
-			idKey:   rs.idKey,
-		})
-	}
-	entity := "/{" + rs.idKey + "}"
-	if rs.post == rs.root {
-		add(http.MethodPost, formExact, "", opNameSet)
+func newResource(o *Options, path, idKey string, lists bool) resource {
+	root, slash := strings.CutSuffix(path, "/")
+	rs := resource{basePath: o.BasePath, root: o.BasePath + root, idKey: idKey}
+	if slash {
+		rs.add(http.MethodPost, formSlash, opNameSet)
 	} else {
-		add(http.MethodPost, formSlash, "/{$}", opNameSet)
+		rs.add(http.MethodPost, formExact, opNameSet)
 	}
-	add(http.MethodDelete, formExact, "", opNameUnset)
-	add(http.MethodDelete, formSlash, "/{$}", opNameUnset)
-	add(http.MethodDelete, formEntity, entity, opNameUnset)
-	if reads {
-		add(http.MethodGet, formEntity, entity, opNameRead)
+	for _, f := range []form{formExact, formSlash, formEntity} {
+		rs.add(http.MethodDelete, f, opNameUnset)
 	}
-	if reads && lists {
-		add(http.MethodGet, formExact, "", opNameList)
+	if o.Reads {
+		rs.add(http.MethodGet, formEntity, opNameRead)
 	}
-	return all
+	if o.Reads && lists {
+		rs.add(http.MethodGet, formExact, opNameList)
+	}
+	return rs
+}
+
+func (rs *resource) add(method string, f form, operation string) {
+	path := rs.root
+	switch f {
+	case formSlash:
+		path += "/{$}"
+	case formEntity:
+		path += "/{" + rs.idKey + "}"
+	}
+	rs.actions = append(rs.actions, action{Route{method, path, operation}, method + " " + path, f})
 }
 
 // match is the action of a request, with the path it matched.
@@ -142,9 +133,9 @@ type match struct {
 
 // match finds the action for a path as it was sent: not cleaned, not redirected, and
 // not decoded.
-func (rt *routes) match(method, escaped string) (match, *apiError) {
-	for i := range rt.resources {
-		rs := &rt.resources[i]
+func (rt routes) match(method, escaped string) (match, *apiError) {
+	for i := range rt {
+		rs := &rt[i]
 		f, segment, ok := rs.cut(escaped)
 		if !ok {
 			continue
@@ -152,12 +143,12 @@ func (rt *routes) match(method, escaped string) (match, *apiError) {
 		if f == formOther {
 			break
 		}
-		for j := range rt.actions[i] {
-			if a := &rt.actions[i][j]; a.form == f && a.route.Method == method {
+		for j := range rs.actions {
+			if a := &rs.actions[j]; a.form == f && a.route.Method == method {
 				return match{rs, a, escaped, segment}, nil
 			}
 		}
-		return match{}, methodNotAllowed(rt.actions[i], f)
+		return match{}, methodNotAllowed(rs.actions, f)
 	}
 	return match{}, &apiError{code: codeNotFound, description: "There is nothing at this path"}
 }
@@ -178,13 +169,13 @@ func methodNotAllowed(actions []action, f form) *apiError {
 }
 
 // owns reports whether the handler serves the path, or would after a mux cleaned it.
-func (rt *routes) owns(u *url.URL) bool {
+func (rt routes) owns(u *url.URL) bool {
 	escaped := u.EscapedPath()
 	return rt.contains(escaped) || rt.resembles(escaped) || rt.resembles(u.Path)
 }
 
-func (rt *routes) contains(escaped string) bool {
-	return slices.ContainsFunc(rt.resources, func(rs resource) bool {
+func (rt routes) contains(escaped string) bool {
+	return slices.ContainsFunc(rt, func(rs resource) bool {
 		_, _, ok := rs.cut(escaped)
 		return ok
 	})
@@ -193,9 +184,9 @@ func (rt *routes) contains(escaped string) bool {
 // resembles reports whether some router would clean p to a path of the handler. Routers
 // clean the escaped path (http.ServeMux) or the unescaped one, and some ignore letter
 // case or treat a backslash as a slash.
-func (rt *routes) resembles(p string) bool {
+func (rt routes) resembles(p string) bool {
 	cleaned := strings.ToLower(path.Clean(strings.ReplaceAll(p, `\`, "/")))
-	return slices.ContainsFunc(rt.resources, func(rs resource) bool {
+	return slices.ContainsFunc(rt, func(rs resource) bool {
 		rest, ok := strings.CutPrefix(cleaned, strings.ToLower(rs.root))
 		return ok && (rest == "" || rest[0] == '/')
 	})
@@ -216,17 +207,19 @@ func pathUnmodified(r *http.Request, escaped string) bool {
 // isTarget reports whether the request target that a proxy received is that of an
 // operation on all entities, in origin form or in absolute form (RFC 9112 §3.2), and needs
 // no cleaning. A proxy may serve the resource under another base path.
-func (rs *resource) isTarget(target, operation string, allowed AllScope) bool {
+func (m match) isTarget(target string, allowed AllScope) bool {
 	if scheme, rest, found := strings.Cut(target, "://"); found && !strings.ContainsAny(scheme, "/?#") {
 		target = rest[max(strings.IndexAny(rest, `/?#\`), 0):]
 	}
-	served := rs.root
-	if operation == opNameSet {
-		served = rs.post
+	served := strings.TrimPrefix(m.resource.root, m.resource.basePath)
+	if m.action.route.Operation == opNameSet {
+		if m.action.form == formSlash {
+			served += "/"
+		}
 	} else if allowed == AllScopeAsSpecified {
 		target = strings.TrimSuffix(target, "/")
 	}
-	return plainPath(strings.TrimSuffix(target, "/")) && strings.HasSuffix(target, strings.TrimPrefix(served, rs.basePath))
+	return plainPath(strings.TrimSuffix(target, "/")) && strings.HasSuffix(target, served)
 }
 
 // TargetFromHeader returns a function for [Options.OriginalTarget]. It returns the value of
