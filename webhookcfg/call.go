@@ -57,10 +57,7 @@ func (c *call) perform(ctx context.Context, client string, scope Scope) *apiErro
 			return e
 		}
 	}
-	if c.event.Operation == opNameSet {
-		return c.set(ctx, scope)
-	}
-	return c.unset(ctx, scope)
+	return c.change(ctx, scope)
 }
 
 // Error is the error of [Handler.Set] and [Handler.Unset], with what the response to a

@@ -41,15 +41,17 @@ func (x *exchange) perform(ctx context.Context) *apiError {
 		return invalidRequest(ruleEscaping)
 	}
 	switch x.event.Operation {
-	case opNameSet:
-		return x.serveSet(ctx)
-	case opNameUnset:
-		return x.serveUnset(ctx)
 	case opNameRead:
-		return x.serveRead(ctx)
-	default:
-		return x.serveList(ctx)
+		return x.read(ctx)
+	case opNameList:
+		return x.list(ctx)
 	}
+	scope, e := x.scope()
+	if e != nil {
+		return e
+	}
+	x.result = success
+	return x.change(ctx, scope)
 }
 
 // authenticate signs the client in.
@@ -74,25 +76,7 @@ func (x *exchange) authenticate(ctx context.Context) *apiError {
 	return nil
 }
 
-func (x *exchange) serveSet(ctx context.Context) *apiError {
-	scope, e := x.readSet()
-	if e != nil {
-		return e
-	}
-	x.result = success
-	return x.set(ctx, scope)
-}
-
-func (x *exchange) serveUnset(ctx context.Context) *apiError {
-	scope, e := x.unsetScope()
-	if e != nil {
-		return e
-	}
-	x.result = success
-	return x.unset(ctx, scope)
-}
-
-func (x *exchange) serveRead(ctx context.Context) *apiError {
+func (x *exchange) read(ctx context.Context) *apiError {
 	scope, e := x.pathScope()
 	if e != nil {
 		return e
@@ -114,7 +98,7 @@ func (x *exchange) serveRead(ctx context.Context) *apiError {
 	return e
 }
 
-func (x *exchange) serveList(ctx context.Context) *apiError {
+func (x *exchange) list(ctx context.Context) *apiError {
 	after, limit, e := pageQuery(x.r.URL.RawQuery, x.h.entities)
 	if e != nil {
 		return e
@@ -127,8 +111,21 @@ func (x *exchange) serveList(ctx context.Context) *apiError {
 	return e
 }
 
-// readSet reads the body of a set, and checks the scope.
-func (x *exchange) readSet() (Scope, *apiError) {
+// scope reads and checks the scope of a change; the body of a set also holds the URL.
+func (x *exchange) scope() (Scope, *apiError) {
+	switch {
+	case x.event.Operation == opNameSet:
+		return x.bodyScope()
+	case x.match.action.form == formEntity:
+		return x.pathScope()
+	default:
+		x.event.Scope = All() // also if it is refused
+		return All(), x.checkUnsetAll()
+	}
+}
+
+// bodyScope reads the body of a set.
+func (x *exchange) bodyScope() (Scope, *apiError) {
 	data, e := readJSON(x.w, x.r, x.h.options.BodyLimit)
 	if e != nil {
 		return Scope{}, e
@@ -144,15 +141,6 @@ func (x *exchange) readSet() (Scope, *apiError) {
 	}
 	x.event.Scope = All() // also if it is refused
 	return All(), x.checkAll()
-}
-
-// unsetScope checks the scope of an unset.
-func (x *exchange) unsetScope() (Scope, *apiError) {
-	if x.match.action.form == formEntity {
-		return x.pathScope()
-	}
-	x.event.Scope = All()
-	return All(), x.checkUnsetAll()
 }
 
 // pathScope returns the scope of the entity that a path names.

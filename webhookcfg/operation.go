@@ -73,6 +73,14 @@ func (o *operation) source(ctx context.Context) netip.Addr {
 	return peer.Addr().Unmap().WithZone("")
 }
 
+// change sets or unsets.
+func (o *operation) change(ctx context.Context, scope Scope) *apiError {
+	if o.event.Operation == opNameSet {
+		return o.set(ctx, scope)
+	}
+	return o.unset(ctx, scope)
+}
+
 // set checks and applies, in this order: the store sees no unchecked change.
 func (o *operation) set(ctx context.Context, scope Scope) *apiError {
 	o.event.Scope = scope
