@@ -70,40 +70,34 @@ func (e *Event) level(ctx context.Context) slog.Level {
 
 // attrs returns the attributes of the log record.
 func (e *Event) attrs() []slog.Attr {
-	attrs := append(make([]slog.Attr, 0, 12),
+	attrs := []slog.Attr{
 		slog.String("operation", e.Operation),
 		slog.Int("status", e.Status),
-		slog.Duration("duration", e.Duration))
-	if e.Code != "" {
-		attrs = append(attrs, slog.String("code", e.Code))
+		slog.Duration("duration", e.Duration),
 	}
-	if e.Client != "" {
-		attrs = append(attrs, slog.String("client", e.Client))
+	add := func(key, value string) {
+		if value != "" {
+			attrs = append(attrs, slog.String(key, value))
+		}
 	}
-	if e.Credential != "" {
-		attrs = append(attrs, slog.String("credential", e.Credential))
-	}
-	if e.SecretName != "" {
-		attrs = append(attrs, slog.String("secret_name", e.SecretName))
-	}
-	if e.PresentedID != "" {
-		attrs = append(attrs, slog.String("presented_id", e.PresentedID))
-	}
+	add("code", e.Code)
+	add("client", e.Client)
+	add("credential", e.Credential)
+	add("secret_name", e.SecretName)
+	add("presented_id", e.PresentedID)
 	if e.Source.IsValid() {
-		attrs = append(attrs, slog.String("source", e.Source.String()))
+		add("source", e.Source.String())
 	}
 	if e.Scope != (Scope{}) {
-		attrs = append(attrs, slog.Any("scope", e.Scope))
+		add("scope", e.Scope.String())
 	}
-	if !e.URL.IsZero() {
-		attrs = append(attrs, slog.Any("url", e.URL))
-	}
+	add("url", e.URL.String())
 	if e.Err != nil {
 		attrs = append(attrs, slog.String("error", e.Err.Error()))
 	}
 	var p *panicError
 	if errors.As(e.Err, &p) {
-		attrs = append(attrs, slog.String("stack", string(p.stack)))
+		add("stack", string(p.stack))
 	}
 	return attrs
 }
