@@ -232,7 +232,7 @@ func TestNewHandlerRefuses(t *testing.T) {
 		{"negative timeout", good, v, func(o *webhookcfg.Options) { o.Timeout = -1 }, "negative"},
 		{"negative limit", good, v, func(o *webhookcfg.Options) { o.BodyLimit = -1 }, "negative"},
 		{"unknown scope", good, v, func(o *webhookcfg.Options) { o.AllScope = 3 }, "AllScope 3"},
-		{"unknown mode", good, v, func(o *webhookcfg.Options) { o.ProbeMode = 9 }, "ProbeMode(9)"},
+		{"unknown mode", good, v, func(o *webhookcfg.Options) { o.ProbeMode = 9 }, "ProbeMode 9"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

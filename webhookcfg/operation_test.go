@@ -329,26 +329,27 @@ func TestProbe(t *testing.T) {
 	commands := []string{"set e1 " + hookURL, "set " + down, "set " + busy, "set " + refused, "unset e9", "get e1", "get e2"}
 	override := shown("endpoint_id", "e1", hookURL, "override")
 	tests := []struct {
+		name   string
 		mode   webhookcfg.ProbeMode
 		want   []string
 		probed []string
 	}{
 		{
-			webhookcfg.ProbeEnforce,
+			"enforce", webhookcfg.ProbeEnforce,
 			[]string{successBody, "400 webhook_unreachable", "429 too_many_requests", "400 invalid_webhook_url", successBody, override, shown("endpoint_id", "e2", "", "none")},
 			[]string{"acme " + hookURL, "acme " + down, "acme " + busy},
 		}, {
-			webhookcfg.ProbeWarn,
+			"warn", webhookcfg.ProbeWarn,
 			[]string{successBody, successBody, successBody, "400 invalid_webhook_url", successBody, shown("endpoint_id", "e1", busy, "base"), shown("endpoint_id", "e2", busy, "base")},
 			[]string{"acme " + hookURL, "acme " + down, "acme " + busy},
 		}, {
-			webhookcfg.ProbeOff,
+			"off", webhookcfg.ProbeOff,
 			[]string{successBody, successBody, successBody, "400 invalid_webhook_url", successBody, shown("endpoint_id", "e1", busy, "base"), shown("endpoint_id", "e2", busy, "base")},
 			nil,
 		},
 	}
 	for _, tt := range tests {
-		t.Run(tt.mode.String(), func(t *testing.T) {
+		t.Run(tt.name, func(t *testing.T) {
 			probed = nil
 			o := options()
 			o.Prober, o.ProbeMode = probe, tt.mode

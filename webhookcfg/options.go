@@ -136,8 +136,8 @@ func (o *Options) complete() error {
 	if o.ProbeTimeout < 0 || o.Timeout < 0 || o.BodyLimit < 0 {
 		return errors.New("negative limit")
 	}
-	if int(o.ProbeMode) >= len(probeModes) {
-		return fmt.Errorf("unknown %v", o.ProbeMode)
+	if o.ProbeMode >= probeModes {
+		return fmt.Errorf("unknown ProbeMode %d", o.ProbeMode)
 	}
 	if o.AllScope >= allScopes {
 		return fmt.Errorf("unknown AllScope %d", o.AllScope)

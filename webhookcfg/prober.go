@@ -2,7 +2,6 @@ package webhookcfg
 
 import (
 	"context"
-	"fmt"
 
 	"example.com/go-webhookcfg/webhookcfg/egress"
 )
@@ -33,14 +32,6 @@ const (
 	ProbeWarn
 	// ProbeOff does not probe.
 	ProbeOff
+
+	probeModes // their number
 )
-
-var probeModes = [...]string{ProbeEnforce: "enforce", ProbeWarn: "warn", ProbeOff: "off"}
-
-// String returns "enforce", "warn" or "off".
-func (m ProbeMode) String() string {
-	if int(m) < len(probeModes) {
-		return probeModes[m]
-	}
-	return fmt.Sprintf("ProbeMode(%d)", uint8(m))
-}

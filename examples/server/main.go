@@ -96,12 +96,13 @@ func appendTo(list *[]netip.Prefix) func(text string) error {
 }
 
 func probeMode(name string) (webhookcfg.ProbeMode, error) {
-	for _, mode := range []webhookcfg.ProbeMode{webhookcfg.ProbeEnforce, webhookcfg.ProbeWarn, webhookcfg.ProbeOff} {
-		if mode.String() == name {
-			return mode, nil
-		}
+	mode, ok := map[string]webhookcfg.ProbeMode{
+		"enforce": webhookcfg.ProbeEnforce, "warn": webhookcfg.ProbeWarn, "off": webhookcfg.ProbeOff,
+	}[name]
+	if !ok {
+		return 0, fmt.Errorf("-probe %q is none of enforce, warn and off", name)
 	}
-	return 0, fmt.Errorf("-probe %q is none of enforce, warn and off", name)
+	return mode, nil
 }
 
 // run serves until ctx ends.
