@@ -55,7 +55,7 @@ func flock(file *os.File, how int) error {
 	return callSystem("flock", file, func(fd int) error { return syscall.Flock(fd, how) })
 }
 
-// callSystem makes a system call for a file, once more if a signal interrupts it.
+// callSystem makes a system call for a file, and repeats it while signals interrupt it.
 func callSystem(name string, file *os.File, call func(fd int) error) error {
 	conn, err := file.SyscallConn()
 	if err != nil {
