@@ -6,6 +6,7 @@ import (
 	"maps"
 	"strings"
 
+	"example.com/go-webhookcfg/internal/hooktest"
 	"example.com/go-webhookcfg/webhookcfg"
 )
 
@@ -45,7 +46,7 @@ func (m model) one(c webhookcfg.Change, entity string, source webhookcfg.Source)
 	default:
 		source = webhookcfg.SourceOff
 	}
-	m[key(c.Client, entity)] = describe(webhookcfg.Webhook{URL: c.URL, Source: source, Since: c.Time})
+	m[key(c.Client, entity)] = hooktest.Describe(webhookcfg.Webhook{URL: c.URL, Source: source, Since: c.Time})
 }
 
 // String returns the state of all clients.
@@ -53,13 +54,6 @@ func (m model) String() string { return m.show(clients...) }
 
 func (m model) show(clients ...string) string {
 	return describeAll(clients, func(client, entity string) string { return m[key(client, entity)] })
-}
-
-func describe(w webhookcfg.Webhook) string {
-	if w.Source == webhookcfg.SourceNone {
-		return ""
-	}
-	return fmt.Sprint(w.Source, " ", w.URL.Reveal(), " ", w.Since.Unix())
 }
 
 func describeAll(clients []string, resolve func(client, entity string) string) string {
@@ -79,6 +73,6 @@ func observe(s webhookcfg.Store, clients ...string) string {
 		if err != nil {
 			return err.Error()
 		}
-		return describe(w)
+		return hooktest.Describe(w)
 	})
 }

@@ -60,6 +60,14 @@ func Apply(t testing.TB, st webhookcfg.Store, changes ...webhookcfg.Change) {
 	}
 }
 
+// Describe returns all that a webhook says, to compare it; "" for no webhook.
+func Describe(w webhookcfg.Webhook) string {
+	if w.Source == webhookcfg.SourceNone {
+		return ""
+	}
+	return fmt.Sprint(w.Source, " ", w.URL.Reveal(), " ", w.Since.UnixMicro())
+}
+
 // NewHandler returns a handler with options that must be valid.
 func NewHandler(t testing.TB, st webhookcfg.Store, v webhookcfg.CredentialVerifier, o *webhookcfg.Options) *webhookcfg.Handler {
 	t.Helper()

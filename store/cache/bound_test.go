@@ -9,6 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"example.com/go-webhookcfg/internal/hooktest"
 	"example.com/go-webhookcfg/store/cache"
 	"example.com/go-webhookcfg/webhookcfg"
 )
@@ -180,7 +181,7 @@ func (o *outcome) look(ctx context.Context, s *scripted, copied *cache.Cache, li
 		o.errors++
 		return
 	}
-	stale, known := s.staleness(client, entity, describe(hook), started)
+	stale, known := s.staleness(client, entity, hooktest.Describe(hook), started)
 	o.staleness = append(o.staleness, stale)
 	if !known || stale > 0 && stale >= limit {
 		o.wrong = append(o.wrong, fmt.Sprintf("beyond the bound of %v: %s / %s, replaced %v before the call (existed: %t)", limit, client, entity, stale, known))

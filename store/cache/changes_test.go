@@ -14,13 +14,6 @@ var entities = []string{"e1", "e2", "e3", "e4"}
 
 func key(client, entity string) string { return client + "/" + entity }
 
-func describe(w webhookcfg.Webhook) string {
-	if w.Source == webhookcfg.SourceNone {
-		return ""
-	}
-	return fmt.Sprint(w.Source, " ", w.URL.Reveal(), " ", w.Since.Unix())
-}
-
 // benchChange returns a change of one of 100 clients, with an entity and a URL of
 // typical length. Different n have different entities.
 func benchChange(n int) webhookcfg.Change {

@@ -90,7 +90,7 @@ func (s *scripted) remember(client string) {
 	for _, entity := range entities {
 		hook, _ := s.memory.Resolve(context.Background(), client, entity)
 		spans := s.history[key(client, entity)]
-		if text := describe(hook); len(spans) == 0 || spans[len(spans)-1].hook != text {
+		if text := hooktest.Describe(hook); len(spans) == 0 || spans[len(spans)-1].hook != text {
 			s.history[key(client, entity)] = append(spans, span{text, time.Now()})
 		}
 	}
