@@ -70,7 +70,7 @@
 //	internal/oplog         → webhookcfg
 //	internal/oplog/faultfs → internal/oplog
 //	internal/table         → webhookcfg
-//	internal/hooktest      → webhookcfg
+//	internal/hooktest      → webhookcfg, auth
 //	internal/pathtest      → webhookcfg, webhookcfg/mounttest, store
 //	internal/ratelimit     → internal/lru
 //

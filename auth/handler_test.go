@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"example.com/go-webhookcfg/auth"
+	"example.com/go-webhookcfg/internal/hooktest"
 	"example.com/go-webhookcfg/webhookcfg"
 )
 
@@ -30,13 +31,8 @@ func (nowhere) Resolve(context.Context, string, string) (webhookcfg.Webhook, err
 // request in X-Forwarded-For.
 func serve(t *testing.T, v webhookcfg.CredentialVerifier) *httptest.Server {
 	t.Helper()
-	h, err := webhookcfg.NewHandler(nowhere{}, v, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	server := httptest.NewServer(mustWithSource(netip.MustParsePrefix("127.0.0.1/32"))(h))
-	t.Cleanup(server.Close)
-	return server
+	h := hooktest.NewHandler(t, nowhere{}, v, nil)
+	return hooktest.Serve(t, mustWithSource(netip.MustParsePrefix("127.0.0.1/32"))(h))
 }
 
 // unset sends an unset of one entity and returns the response without its date.

@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"example.com/go-webhookcfg/auth"
 	"example.com/go-webhookcfg/webhookcfg"
 	"example.com/go-webhookcfg/webhookcfg/egress"
 )
@@ -66,6 +67,16 @@ func Describe(w webhookcfg.Webhook) string {
 		return ""
 	}
 	return fmt.Sprint(w.Source, " ", w.URL.Reveal(), " ", w.Since.UnixMicro())
+}
+
+// NewVerifier returns a verifier for one client with a secret of at least 16 characters.
+func NewVerifier(t testing.TB, id, secret string) webhookcfg.CredentialVerifier {
+	t.Helper()
+	v, err := auth.NewStatic(auth.Credential{ID: id, Secrets: []auth.Secret{auth.NewSecret(secret)}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return v
 }
 
 // NewHandler returns a handler with options that must be valid.

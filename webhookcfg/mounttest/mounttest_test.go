@@ -13,7 +13,7 @@ import (
 	"testing"
 	"time"
 
-	"example.com/go-webhookcfg/auth"
+	"example.com/go-webhookcfg/internal/hooktest"
 	"example.com/go-webhookcfg/internal/hostile"
 	"example.com/go-webhookcfg/store"
 	"example.com/go-webhookcfg/webhookcfg"
@@ -31,15 +31,7 @@ var hooks = webhookcfg.Options{BasePath: "/hooks", Reads: true, ProbeMode: webho
 
 func newHandler(t testing.TB, st webhookcfg.Store, o webhookcfg.Options) *webhookcfg.Handler {
 	t.Helper()
-	clients, err := auth.NewStatic(auth.Credential{ID: client, Secrets: []auth.Secret{auth.NewSecret(secret)}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	h, err := webhookcfg.NewHandler(st, clients, &o)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return h
+	return hooktest.NewHandler(t, st, hooktest.NewVerifier(t, client, secret), &o)
 }
 
 // serve serves a mount over HTTP/1, or over TLS with HTTP/2 as well.

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"example.com/go-webhookcfg/internal/hooktest"
 	"example.com/go-webhookcfg/store"
 	"example.com/go-webhookcfg/webhookcfg"
 	"github.com/getkin/kin-openapi/openapi3"
@@ -198,7 +199,7 @@ func TestAlteredHandlers(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			base := listen(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			base := hooktest.Serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 				recorded := httptest.NewRecorder()
 				h.ServeHTTP(recorded, r)
 				recorded.Header().Del("Content-Length")
@@ -206,7 +207,7 @@ func TestAlteredHandlers(t *testing.T) {
 				maps.Copy(w.Header(), recorded.Header())
 				w.WriteHeader(recorded.Code)
 				_, _ = w.Write(recorded.Body.Bytes())
-			}))
+			})).URL
 			if violations(t, newKinValidator(t, document(t)), base, everyOperation(document(t))) == 0 {
 				t.Error("no violation was found")
 			}

@@ -3,11 +3,10 @@ package contract_test
 import (
 	"context"
 	"errors"
-	"net/http"
-	"net/http/httptest"
 	"testing"
 	"time"
 
+	"example.com/go-webhookcfg/internal/hooktest"
 	"example.com/go-webhookcfg/store"
 	"example.com/go-webhookcfg/webhookcfg"
 	"example.com/go-webhookcfg/webhookcfg/egress"
@@ -89,24 +88,13 @@ func options() *webhookcfg.Options {
 
 func newHandler(t *testing.T, st webhookcfg.Store, o *webhookcfg.Options) *webhookcfg.Handler {
 	t.Helper()
-	h, err := webhookcfg.NewHandler(st, verifier(verify), o)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return h
+	return hooktest.NewHandler(t, st, verifier(verify), o)
 }
 
 // serve serves a handler with a store and returns its URL.
 func serve(t *testing.T, st webhookcfg.Store, o *webhookcfg.Options) (base string) {
 	t.Helper()
-	return listen(t, newHandler(t, st, o))
-}
-
-func listen(t *testing.T, h http.Handler) (base string) {
-	t.Helper()
-	server := httptest.NewServer(h)
-	t.Cleanup(server.Close)
-	return server.URL
+	return hooktest.Serve(t, newHandler(t, st, o)).URL
 }
 
 // serveAll serves a handler that can send every response.

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"example.com/go-webhookcfg/internal/hooktest"
 	"example.com/go-webhookcfg/internal/pathtest"
 	"example.com/go-webhookcfg/webhookcfg"
 	"example.com/go-webhookcfg/webhookcfg/mounttest"
@@ -112,7 +113,7 @@ func TestNodeMounts(t *testing.T) {
 				o.AllScope, o.OriginalTarget = webhookcfg.AllScopeExact, webhookcfg.TargetFromHeader("X-Original-URI")
 			}
 			s := pathtest.New(t, o)
-			service := strings.TrimPrefix(listen(t, s), "http://")
+			service := strings.TrimPrefix(hooktest.Serve(t, s).URL, "http://")
 			program := strings.ReplaceAll(nodePrograms[m.proxy], "{lines}", m.lines)
 			script := fmt.Sprintf("mount%d.js", i)
 			write(t, filepath.Join(dir, script), []byte(strings.ReplaceAll(program, "127.0.0.1:8080", service)))

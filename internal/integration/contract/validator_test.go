@@ -12,6 +12,7 @@ import (
 	"strings"
 	"testing"
 
+	"example.com/go-webhookcfg/internal/hooktest"
 	"example.com/go-webhookcfg/store"
 	"github.com/getkin/kin-openapi/openapi3"
 	"github.com/getkin/kin-openapi/openapi3filter"
@@ -200,7 +201,7 @@ func TestMountedDocument(t *testing.T) {
 	if err := doc.Validate(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	base := listen(t, h)
+	base := hooktest.Serve(t, h).URL
 	kin, second := newKinValidator(t, doc), newPB33FValidator(t, h.OpenAPI())
 	all := operations(doc)
 	if len(all) != 20 {

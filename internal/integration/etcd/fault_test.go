@@ -10,6 +10,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"golang.org/x/sync/errgroup"
 
+	"example.com/go-webhookcfg/internal/hooktest"
 	"example.com/go-webhookcfg/internal/integration/etcdcluster"
 	"example.com/go-webhookcfg/internal/integration/linearizable"
 	"example.com/go-webhookcfg/store/etcdstore"
@@ -204,10 +205,10 @@ func watchFrozen(t *testing.T, c *etcdcluster.Cluster) {
 	member := follower(t, c)
 	st := watching(t, c, member, nil, newHastyOptions())
 	reader := readFeed(t, st)
-	apply(t, st, set("acme", "e1", 1))
+	hooktest.Apply(t, st, set("acme", "e1", 1))
 	reader.catchUp(t)
 	thaw := freeze(t, c, member)
-	apply(t, st, set("zeta", "e1", 2))
+	hooktest.Apply(t, st, set("zeta", "e1", 2))
 	reader.expectBehind(t)
 	thaw()
 	reader.catchUp(t)
@@ -224,7 +225,7 @@ func watchFrozenWithoutBarrier(t *testing.T, c *etcdcluster.Cluster) {
 	reader := readFeed(t, st)
 	thaw := freeze(t, c, member)
 	defer thaw()
-	apply(t, st, set("zeta", "e1", 2))
+	hooktest.Apply(t, st, set("zeta", "e1", 2))
 	if err := reader.poll(timeout(t)); err != nil || reader.named["zeta"] {
 		t.Errorf("named %v: %v", reader.named, err)
 	}
@@ -251,14 +252,14 @@ func watchFailsOver(t *testing.T, c *etcdcluster.Cluster) {
 		st := openOn(t, c.Client(t, member, (member+1)%c.Size()), o)
 		writer = append(writer, openOn(t, c.Client(t, others(c, member)...), o))
 		reader := readFeed(t, st)
-		apply(t, st, set("acme", "e1", 1))
+		hooktest.Apply(t, st, set("acme", "e1", 1))
 		reader.catchUp(t)
 		readers = append(readers, reader)
 	}
 	thaw := freeze(t, c, member)
 	defer thaw()
 	for n, reader := range readers {
-		apply(t, writer[n], set("zeta", "e1", 1))
+		hooktest.Apply(t, writer[n], set("zeta", "e1", 1))
 		reader.catchUp(t)
 		if !reader.named["zeta"] || reader.resets != 1 {
 			t.Errorf("%d Resets, named %v", reader.resets, reader.named)

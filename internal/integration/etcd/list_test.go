@@ -6,6 +6,7 @@ import (
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 
+	"example.com/go-webhookcfg/internal/hooktest"
 	"example.com/go-webhookcfg/internal/integration/etcdcluster"
 )
 
@@ -33,9 +34,9 @@ func pageIsSnapshot(t *testing.T, c *etcdcluster.Cluster) {
 	requests := 0
 	client.KV = &kv{KV: client.KV, seen: func(*clientv3.TxnResponse) {
 		if requests++; requests == 1 {
-			apply(t, other, setAll("acme", 1))
-			apply(t, other, set("acme", "e01400", 2))
-			apply(t, other, set("acme", "e99999", 3))
+			hooktest.Apply(t, other, setAll("acme", 1))
+			hooktest.Apply(t, other, set("acme", "e01400", 2))
+			hooktest.Apply(t, other, set("acme", "e99999", 3))
 		}
 	}}
 	page, err := openOn(t, client, o).List(t.Context(), "acme", "", count)
@@ -60,8 +61,8 @@ func pageSkipsVoidKeys(t *testing.T, c *etcdcluster.Cluster) {
 	st := openOn(t, client, o)
 	fill(t, client, o.Prefix, void)
 	expect(t, st, "acme", "e00007", hookURL(7))
-	apply(t, st, setAll("acme", 1))
-	apply(t, st, set("acme", "e99999", 2))
+	hooktest.Apply(t, st, setAll("acme", 1))
+	hooktest.Apply(t, st, set("acme", "e99999", 2))
 	first, err := st.List(t.Context(), "acme", "", 10)
 	if err != nil || len(first.Overrides) != 0 || first.Next != "e04095" {
 		t.Fatalf("%d overrides, next %q: %v", len(first.Overrides), first.Next, err)
@@ -93,7 +94,7 @@ func pageCompacted(t *testing.T, c *etcdcluster.Cluster) {
 		}
 		for n := range count {
 			if n%500 == 0 {
-				apply(t, other, set("acme", fmt.Sprintf("e%05d", n), count+n))
+				hooktest.Apply(t, other, set("acme", fmt.Sprintf("e%05d", n), count+n))
 			}
 		}
 		if _, err := client.Compact(t.Context(), response.Header.Revision+1); err != nil {

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"example.com/go-webhookcfg/auth"
+	"example.com/go-webhookcfg/internal/hooktest"
 	"example.com/go-webhookcfg/internal/integration/etcdcluster"
 	"example.com/go-webhookcfg/store/etcdstore"
 	"example.com/go-webhookcfg/webhookcfg"
@@ -67,16 +68,10 @@ func serve(t *testing.T, st webhookcfg.Store) *httptest.Server {
 	acme := auth.Func(func(context.Context, string, string) (webhookcfg.Client, error) {
 		return webhookcfg.Client{ID: "acme"}, nil
 	})
-	h, err := webhookcfg.NewHandler(st, acme, &webhookcfg.Options{
+	return hooktest.Serve(t, hooktest.NewHandler(t, st, acme, &webhookcfg.Options{
 		ProbeMode: webhookcfg.ProbeOff,
 		Timeout:   2 * time.Second,
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	server := httptest.NewServer(h)
-	t.Cleanup(server.Close)
-	return server
+	}))
 }
 
 // awaitSet sets the webhook of an entity until that succeeds.

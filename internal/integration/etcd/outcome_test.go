@@ -12,6 +12,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"golang.org/x/sync/errgroup"
 
+	"example.com/go-webhookcfg/internal/hooktest"
 	"example.com/go-webhookcfg/internal/integration/etcdcluster"
 	"example.com/go-webhookcfg/store/etcdstore"
 	"example.com/go-webhookcfg/webhookcfg"
@@ -112,7 +113,7 @@ func changesWithoutSpace(t *testing.T, c *etcdcluster.Cluster) {
 	if applied == 0 {
 		t.Error("none of the changes that failed was applied")
 	}
-	apply(t, st, set("acme", "e1", 1))
+	hooktest.Apply(t, st, set("acme", "e1", 1))
 }
 
 // fillDatabase has writers make changes until each has failed, and returns how many of the

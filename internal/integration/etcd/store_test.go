@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"example.com/go-webhookcfg/internal/hooktest"
 	"example.com/go-webhookcfg/internal/integration/etcdcluster"
 	"example.com/go-webhookcfg/internal/integration/linearizable"
 	"example.com/go-webhookcfg/store/etcdstore"
@@ -99,14 +100,6 @@ func set(client, entity string, n int) webhookcfg.Change {
 
 func setAll(client string, n int) webhookcfg.Change {
 	return webhookcfg.SetChange(client, webhookcfg.All(), egress.NewURL(hookURL(n)))
-}
-
-// apply makes a change that must not fail.
-func apply(t *testing.T, st webhookcfg.Store, c webhookcfg.Change) {
-	t.Helper()
-	if err := st.Apply(t.Context(), c); err != nil {
-		t.Fatal(err)
-	}
 }
 
 // expect checks the URL of an entity; "" means none.
@@ -212,7 +205,7 @@ func namespaced(t *testing.T, c *etcdcluster.Cluster) {
 	client.Watcher = namespace.NewWatcher(client.Watcher, space)
 	st := openOn(t, client, nil)
 	reader := readFeed(t, st)
-	apply(t, st, set("acme", "e1", 1))
+	hooktest.Apply(t, st, set("acme", "e1", 1))
 	if reader.catchUp(t); !reader.named["acme"] {
 		t.Errorf("named %v", reader.named)
 	}

@@ -8,6 +8,7 @@ import (
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 
+	"example.com/go-webhookcfg/internal/hooktest"
 	"example.com/go-webhookcfg/internal/integration/etcdcluster"
 	"example.com/go-webhookcfg/internal/integration/linearizable"
 	"example.com/go-webhookcfg/store/etcdstore"
@@ -27,14 +28,14 @@ func keysOf(t *testing.T, client *clientv3.Client, prefix string) int64 {
 func sweeps(t *testing.T, c *etcdcluster.Cluster) {
 	client, o := c.Client(t), newOptions()
 	st := openOn(t, client, o)
-	apply(t, st, set("no base", "e1", 3)) // older than the base of the other client
+	hooktest.Apply(t, st, set("no base", "e1", 3)) // older than the base of the other client
 	for n := range 40 {
-		apply(t, st, set("acme", fmt.Sprint("void", n), n))
-		apply(t, st, webhookcfg.UnsetChange("no base", webhookcfg.Entity(fmt.Sprint("unset", n))))
+		hooktest.Apply(t, st, set("acme", fmt.Sprint("void", n), n))
+		hooktest.Apply(t, st, webhookcfg.UnsetChange("no base", webhookcfg.Entity(fmt.Sprint("unset", n))))
 	}
-	apply(t, st, setAll("acme", 1))
-	apply(t, st, set("acme", "e1", 2))
-	apply(t, st, webhookcfg.UnsetChange("acme", webhookcfg.Entity("off")))
+	hooktest.Apply(t, st, setAll("acme", 1))
+	hooktest.Apply(t, st, set("acme", "e1", 2))
+	hooktest.Apply(t, st, webhookcfg.UnsetChange("acme", webhookcfg.Entity("off")))
 	sum := etcdstore.Swept{}
 	for calls := 0; !sum.Done; calls++ {
 		some, err := st.Sweep(t.Context(), 7)
@@ -60,13 +61,13 @@ func sweeps(t *testing.T, c *etcdcluster.Cluster) {
 func sweepsInParts(t *testing.T, c *etcdcluster.Cluster) {
 	st := open(t, c, newOptions(), nil)
 	for _, entity := range []string{"e1", "e2", "e3"} {
-		apply(t, st, webhookcfg.UnsetChange("acme", webhookcfg.Entity(entity)))
+		hooktest.Apply(t, st, webhookcfg.UnsetChange("acme", webhookcfg.Entity(entity)))
 	}
 	if swept, err := st.Sweep(t.Context(), 1); err != nil || swept.Removed != 1 {
 		t.Fatalf("swept %+v: %v", swept, err)
 	}
-	apply(t, st, setAll("acme", 1))
-	apply(t, st, webhookcfg.UnsetChange("acme", webhookcfg.Entity("e2")))
+	hooktest.Apply(t, st, setAll("acme", 1))
+	hooktest.Apply(t, st, webhookcfg.UnsetChange("acme", webhookcfg.Entity("e2")))
 	if swept, err := st.Sweep(t.Context(), 10); err != nil || swept.Removed > 1 || !swept.Done {
 		t.Errorf("swept %+v: %v", swept, err)
 	}
@@ -80,10 +81,10 @@ func sweepsInParts(t *testing.T, c *etcdcluster.Cluster) {
 func copies(t *testing.T, c *etcdcluster.Cluster) {
 	client, from, unswept, swept := c.Client(t), newPrefix(), newPrefix(), newPrefix()
 	st := openOn(t, client, &etcdstore.Options{Prefix: from})
-	apply(t, st, set("acme", "dropped", 1))
-	apply(t, st, setAll("acme", 2))
-	apply(t, st, set("acme", "e1", 3))
-	apply(t, st, webhookcfg.UnsetChange("acme", webhookcfg.Entity("off")))
+	hooktest.Apply(t, st, set("acme", "dropped", 1))
+	hooktest.Apply(t, st, setAll("acme", 2))
+	hooktest.Apply(t, st, set("acme", "e1", 3))
+	hooktest.Apply(t, st, webhookcfg.UnsetChange("acme", webhookcfg.Entity("off")))
 	copyKeys(t, client, from, unswept)
 	if swept, err := st.Sweep(t.Context(), 100); err != nil || !swept.Done {
 		t.Fatalf("swept %+v: %v", swept, err)

@@ -8,14 +8,13 @@ import (
 	"io"
 	"log/slog"
 	"net/http"
-	"net/http/httptest"
 	"os"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
-	"example.com/go-webhookcfg/auth"
+	"example.com/go-webhookcfg/internal/hooktest"
 	"example.com/go-webhookcfg/webhookcfg"
 )
 
@@ -45,22 +44,13 @@ func New(t testing.TB, st webhookcfg.Store) *Service {
 
 func (s *Service) serve(st webhookcfg.Store, limit time.Duration) (url string) {
 	s.t.Helper()
-	clients, err := auth.NewStatic(auth.Credential{ID: "acme", Secrets: []auth.Secret{auth.NewSecret(secret)}})
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	handler, err := webhookcfg.NewHandler(st, clients, &webhookcfg.Options{
+	handler := hooktest.NewHandler(s.t, st, hooktest.NewVerifier(s.t, "acme", secret), &webhookcfg.Options{
 		Reads:     true,
 		ProbeMode: webhookcfg.ProbeOff,
 		Timeout:   limit,
 		Logger:    slog.New(slog.NewTextHandler(s.records, &slog.HandlerOptions{Level: slog.LevelDebug})),
 	})
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	server := httptest.NewServer(handler)
-	s.t.Cleanup(server.Close)
-	return server.URL + path
+	return hooktest.Serve(s.t, handler).URL + path
 }
 
 // records holds the log record of a request until it is received.

@@ -9,7 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"example.com/go-webhookcfg/auth"
+	"example.com/go-webhookcfg/internal/hooktest"
 	"example.com/go-webhookcfg/store/sqlstore"
 	"example.com/go-webhookcfg/webhookcfg"
 	"example.com/go-webhookcfg/webhookcfg/deliver"
@@ -57,16 +57,9 @@ func newReplica(t *testing.T, path string) *replica {
 	if err != nil {
 		t.Fatal(err)
 	}
-	clients, err := auth.NewStatic(auth.Credential{ID: "acme", Secrets: []auth.Secret{auth.NewSecret("a-long-random-secret")}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	handler, err := webhookcfg.NewHandler(st, clients, &webhookcfg.Options{
+	handler := hooktest.NewHandler(t, st, hooktest.NewVerifier(t, "acme", "a-long-random-secret"), &webhookcfg.Options{
 		Policy: egress.Development(), ProbeMode: webhookcfg.ProbeOff, Reads: true, DeliveryStatus: health.Status,
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
 	return &replica{t, st, sender, handler}
 }
 
