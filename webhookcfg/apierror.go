@@ -79,12 +79,7 @@ func invalidRequest(rule string) *apiError {
 const retryLater = time.Second
 
 func unavailable(cause error) *apiError {
-	return &apiError{
-		code:        codeTemporarilyUnavailable,
-		description: "The service cannot complete the request now",
-		cause:       cause,
-		retryAfter:  retryLater,
-	}
+	return &apiError{code: codeTemporarilyUnavailable, description: "The service cannot complete the request now", cause: cause, retryAfter: retryLater}
 }
 
 func serverError(cause error) *apiError {
@@ -92,12 +87,7 @@ func serverError(cause error) *apiError {
 }
 
 func throttled(cause error, wait time.Duration) *apiError {
-	return &apiError{
-		code:        codeTooManyRequests,
-		description: "Too many requests; try again later",
-		cause:       cause,
-		retryAfter:  max(wait, time.Second),
-	}
+	return &apiError{code: codeTooManyRequests, description: "Too many requests; try again later", cause: cause, retryAfter: max(wait, time.Second)}
 }
 
 // askedToWait returns the wait that an error of a verifier or a prober asks for.

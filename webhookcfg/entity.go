@@ -1,6 +1,7 @@
 package webhookcfg
 
 import (
+	"strings"
 	"unicode"
 	"unicode/utf8"
 )
@@ -48,15 +49,8 @@ func isDots(id string) bool { return id == "" || id == "." || id == ".." }
 // safeSegment reports whether id is one segment of a path that no cleaning changes,
 // as every identifier must be, whatever the syntax of the host.
 func safeSegment(id string) bool {
-	if isDots(id) || !utf8.ValidString(id) {
-		return false
-	}
-	for _, c := range id {
-		if c == '/' || c == '\\' || unicode.IsControl(c) {
-			return false
-		}
-	}
-	return true
+	return !isDots(id) && utf8.ValidString(id) &&
+		!strings.ContainsFunc(id, func(c rune) bool { return c == '/' || c == '\\' || unicode.IsControl(c) })
 }
 
 // entitySyntax decides which identifiers are well-formed.

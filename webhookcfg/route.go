@@ -161,11 +161,7 @@ func methodNotAllowed(actions []action, f form) *apiError {
 		}
 	}
 	slices.Sort(allowed)
-	return &apiError{
-		code:        codeMethodNotAllowed,
-		description: "The method is not allowed at this path",
-		allow:       strings.Join(allowed, ", "),
-	}
+	return &apiError{code: codeMethodNotAllowed, description: "The method is not allowed at this path", allow: strings.Join(allowed, ", ")}
 }
 
 // owns reports whether the handler serves the path, or would after a mux cleaned it.
