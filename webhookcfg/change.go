@@ -57,7 +57,8 @@ type Change struct {
 	// microsecond or better, the zero value too, and returns it as [Webhook.Since].
 	//
 	// A handler gives each change the time at which it applies it, in whole microseconds and
-	// always later than the change before, even if its clock goes back.
+	// always later than the change before, even if its clock goes back. Do the same if you
+	// call Apply yourself.
 	Time time.Time
 
 	op op

@@ -17,7 +17,9 @@ type DeliveryStatus struct {
 	// networks that the client cannot reach.
 	Reason string
 
-	// LastSuccess and LastFailure are zero if there was none.
+	// LastSuccess and LastFailure are when the last attempt that succeeded and the last one
+	// that failed started; zero if there was none. The end of an attempt would tell a refused
+	// port from a filtered one.
 	LastSuccess, LastFailure time.Time
 }
 

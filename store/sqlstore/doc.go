@@ -46,9 +46,8 @@
 // encoding, collation or trailing space makes two of them equal.
 //
 // Deliveries have a table of their own, with a row for each base and each override that
-// [Store.SaveDelivery] was called for; the one with the latest attempt remains, by the clocks of
-// the processes, which should agree within seconds: one from a process whose clock is ahead
-// is replaced only once the others have reached its time. A save is a single statement without a
+// [Store.SaveDelivery] was called for. The one with the latest attempt remains, so keep the clocks
+// of your servers within a few seconds of each other. A save is a single statement without a
 // transaction around it, which no process can leave open, and locks no row that a change needs.
 // (In SQLite it waits for the one writer, as a change does.) Changes leave the table alone: a
 // delivery has the time of the webhook that it belongs to, which its reader compares.

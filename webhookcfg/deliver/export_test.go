@@ -33,7 +33,7 @@ func (h *Health) Load(ctx context.Context, client, entity string, hook webhookcf
 	return h.load(ctx, client, entity, hook)
 }
 
-// Record records the result of a Send that ended at a time.
+// Record records the result of an attempt that started at a time.
 func (h *Health) Record(ctx context.Context, client, entity string, r Result, at time.Time) {
 	h.record(ctx, client, entity, r, at)
 }

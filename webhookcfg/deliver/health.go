@@ -21,7 +21,7 @@ type HealthStore interface {
 	// LoadDelivery returns the record last saved; the zero Record if there is none.
 	LoadDelivery(ctx context.Context, client string, scope webhookcfg.Scope) (Record, error)
 	// SaveDelivery replaces the record, unless LastSuccess or LastFailure of the present one
-	// is later than both of r. Times are kept with a precision of a second or better.
+	// is later than both of r. Times are kept to the microsecond at least.
 	SaveDelivery(ctx context.Context, client string, scope webhookcfg.Scope, r Record) error
 }
 
@@ -68,16 +68,14 @@ const hangPause = 10 * time.Second
 // the sender just sends nothing, until the client sets the webhook again, to the same or to
 // another URL.
 //
-// So a record belongs to the webhook as it was set, which is known by
-// [webhookcfg.Webhook.Since] to the second. A response that arrived within that second may
-// belong to a webhook that was set earlier in it, and stops nothing; nor is a webhook with
-// the zero Since ever stopped. A webhook that is neither a base nor an override has no
-// record.
+// A record belongs to the webhook as it was set, which [webhookcfg.Webhook.Since] identifies:
+// setting the webhook again starts over. A webhook with the zero Since is never stopped. A
+// webhook that is neither a base nor an override has no record.
 //
 // Without a HealthStore the records are those of one process and end with it. With one,
-// processes learn of each other's stops within about a minute, if their clocks agree to a
-// second or so: a record that one with a clock ahead saved stays until the others have reached
-// its time. If the HealthStore fails, messages are sent as if it were not there; once it has
+// processes learn of each other's stops within about a minute. The attempt that started last
+// counts, so keep the clocks of your servers within a few seconds of each other. If the
+// HealthStore fails, messages are sent as if it were not there; once it has
 // hung for two seconds, all are for the next ten.
 //
 // A nil Health records nothing, shows nothing and stops nothing. Health is safe for concurrent
@@ -161,7 +159,7 @@ func (h *Health) load(ctx context.Context, client, entity string, hook webhookcf
 	}
 	var known Record
 	h.mu.Lock()
-	if rec, ok := h.records.Get(key); ok && sameSecond(rec.Since, hook.Since) {
+	if rec, ok := h.records.Get(key); ok && rec.Since.Equal(hook.Since) {
 		known = rec.Record
 	}
 	h.mu.Unlock()
@@ -172,7 +170,7 @@ func (h *Health) load(ctx context.Context, client, entity string, hook webhookcf
 	if err != nil {
 		return Record{}, fmt.Errorf("deliver: HealthStore: %w", err)
 	}
-	if !sameSecond(stored.Since, hook.Since) {
+	if !stored.Since.Equal(hook.Since) {
 		return known, nil
 	}
 	return merge(stored, known, h.stopAfter/2), nil
@@ -190,7 +188,7 @@ func (h *Health) syncStopped(ctx context.Context, client, entity string, hook we
 	}
 	h.mu.Lock()
 	rec, ok := h.records.Get(key)
-	if !ok || !sameSecond(rec.Since, hook.Since) {
+	if !ok || !rec.Since.Equal(hook.Since) {
 		rec = h.add(key, hook.Since)
 	}
 	h.mu.Unlock()
@@ -206,7 +204,7 @@ func (h *Health) add(key healthKey, since time.Time) *healthRecord {
 	return rec
 }
 
-// record records the result of a Send that ended at a time.
+// record records the result of an attempt that started at a time.
 func (h *Health) record(ctx context.Context, client, entity string, r Result, at time.Time) {
 	if h == nil {
 		return
@@ -221,13 +219,13 @@ func (h *Health) record(ctx context.Context, client, entity string, r Result, at
 	if !ok {
 		rec = h.add(key, news.Since)
 	}
-	if !sameSecond(rec.Since, news.Since) {
+	if !rec.Since.Equal(news.Since) {
 		h.mu.Unlock()
 		return // the client has set the webhook again since
 	}
 	before := rec.Stopped
 	rec.Record = merge(rec.Record, news, h.stopAfter/2)
-	if rec.isExpired(h.stopAfter) && mayStop(r, at) {
+	if rec.isExpired(h.stopAfter) {
 		rec.Stopped, rec.Reason = true, ReasonExpired
 	}
 	stop, reason := rec.Stopped && !before, rec.Reason
@@ -307,11 +305,11 @@ func (h *Health) pause() {
 func (h *Health) adopt(rec *healthRecord, stored Record) (r Record, lacking bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if sameSecond(stored.Since, rec.Since) {
+	if stored.Since.Equal(rec.Since) {
 		rec.Record = merge(stored, rec.Record, h.stopAfter/2)
 	}
 	rec.stored, r = rec.Record, rec.Record
-	if r.Stopped && sameSecond(stored.Since, r.Since) {
+	if r.Stopped && stored.Since.Equal(r.Since) {
 		// A later failure may have overwritten the stop, and is not replaced by an earlier one.
 		r.LastFailure = latest(r.LastFailure, stored.LastFailure)
 	}

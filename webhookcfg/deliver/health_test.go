@@ -40,8 +40,7 @@ func newHealth(t testing.TB, st deliver.HealthStore, opts *deliver.HealthOptions
 // send is a call of Send for entity e1 of acme, with its result.
 type send struct {
 	set     float64 // when the webhook was set that Send resolved
-	at      float64 // when the result arrived
-	took    float64
+	at      float64 // when it started
 	outcome deliver.Outcome
 	reason  deliver.Reason
 }
@@ -53,7 +52,7 @@ func (s send) to(h *deliver.Health, hook webhookcfg.Webhook) {
 }
 
 func (s send) record(h *deliver.Health, hook webhookcfg.Webhook) {
-	r := deliver.Result{Outcome: s.outcome, Reason: s.reason, Webhook: hook, Duration: seconds(s.took)}
+	r := deliver.Result{Outcome: s.outcome, Reason: s.reason, Webhook: hook}
 	h.Record(context.Background(), "acme", "e1", r, epoch.Add(seconds(s.at)))
 }
 
@@ -103,69 +102,68 @@ func TestHealth(t *testing.T) {
 		want string
 	}{
 		{"nothing", nil, 0, "unknown"},
-		{"success", []send{{0, 10, 1, ok, ""}}, 0, "ok, success 10"},
-		{"failure", []send{{0, 10, 1, failed, unreachable}}, 0, "failing unreachable, failure 10, first 10"},
-		{"redirect", []send{{0, 10, 1, failed, deliver.ReasonRedirect}}, 0, "failing redirect, failure 10, first 10"},
-		{"throttled", []send{{0, 10, 1, failed, deliver.ReasonThrottled}}, 0, "failing throttled, failure 10, first 10"},
-		{"status", []send{{0, 10, 1, failed, status}}, 0, "failing status, failure 10, first 10"},
-		{"failures", []send{{0, 10, 1, failed, status}, {0, 20, 1, failed, unreachable}}, 0, "failing unreachable, failure 20, first 10"},
-		{"recovery", []send{{0, 10, 1, failed, status}, {0, 20, 1, ok, ""}}, 0, "ok, success 20, failure 10"},
-		{"relapse", []send{{0, 10, 1, failed, status}, {0, 20, 1, ok, ""}, {0, 30, 1, failed, status}}, 0, "failing status, success 20, failure 30, first 30"},
-		{"gone", []send{{0, 10, 1, ok, ""}, {0, 20, 1, never, deliver.ReasonGone}}, 0, "stopped gone, success 10, failure 20, first 20; Send: gone"},
+		{"success", []send{{0, 10, ok, ""}}, 0, "ok, success 10"},
+		{"failure", []send{{0, 10, failed, unreachable}}, 0, "failing unreachable, failure 10, first 10"},
+		{"redirect", []send{{0, 10, failed, deliver.ReasonRedirect}}, 0, "failing redirect, failure 10, first 10"},
+		{"throttled", []send{{0, 10, failed, deliver.ReasonThrottled}}, 0, "failing throttled, failure 10, first 10"},
+		{"status", []send{{0, 10, failed, status}}, 0, "failing status, failure 10, first 10"},
+		{"failures", []send{{0, 10, failed, status}, {0, 20, failed, unreachable}}, 0, "failing unreachable, failure 20, first 10"},
+		{"recovery", []send{{0, 10, failed, status}, {0, 20, ok, ""}}, 0, "ok, success 20, failure 10"},
+		{"relapse", []send{{0, 10, failed, status}, {0, 20, ok, ""}, {0, 30, failed, status}}, 0, "failing status, success 20, failure 30, first 30"},
+		{"gone", []send{{0, 10, ok, ""}, {0, 20, never, deliver.ReasonGone}}, 0, "stopped gone, success 10, failure 20, first 20; Send: gone"},
 
-		{"not an attempt: deferred", []send{{0, 10, 1, deliver.Deferred, deliver.ReasonBusy}}, 0, "unknown"},
-		{"not an attempt: unavailable", []send{{0, 10, 1, deliver.Deferred, deliver.ReasonUnavailable}}, 0, "unknown"},
-		{"not an attempt: stopped", []send{{0, 10, 1, deliver.Undeliverable, deliver.ReasonStopped}}, 0, "unknown"},
-		{"not an attempt: message", []send{{0, 10, 1, never, deliver.ReasonMessage}}, 0, "unknown"},
-		{"not an attempt: zero", []send{{0, 10, 1, 0, ""}}, 0, "unknown"},
+		{"not an attempt: deferred", []send{{0, 10, deliver.Deferred, deliver.ReasonBusy}}, 0, "unknown"},
+		{"not an attempt: unavailable", []send{{0, 10, deliver.Deferred, deliver.ReasonUnavailable}}, 0, "unknown"},
+		{"not an attempt: stopped", []send{{0, 10, deliver.Undeliverable, deliver.ReasonStopped}}, 0, "unknown"},
+		{"not an attempt: message", []send{{0, 10, never, deliver.ReasonMessage}}, 0, "unknown"},
+		{"not an attempt: zero", []send{{0, 10, 0, ""}}, 0, "unknown"},
 
-		{"refused", []send{{0, 10, 1, never, deliver.ReasonPolicy}}, 0, "stopped refused, failure 10"},
-		{"refused, then allowed", []send{{0, 10, 1, never, deliver.ReasonPolicy}, {0, 20, 1, ok, ""}}, 0, "ok, success 20, failure 10"},
-		{"refused, then failed", []send{{0, 10, 1, never, deliver.ReasonPolicy}, {0, 20, 1, failed, status}}, 0, "failing status, failure 20, first 20"},
-		{"refused time is no outage", []send{{0, 10, 1, failed, status}, {0, 20, 1, never, deliver.ReasonPolicy}, {0, 30, 1, failed, status}}, 0, "failing status, failure 30, first 30"},
-		{"refused after a stop", []send{{0, 10, 1, never, deliver.ReasonGone}, {0, 20, 1, never, deliver.ReasonPolicy}}, 0, "stopped gone, failure 10, first 10; Send: gone"},
+		{"refused", []send{{0, 10, never, deliver.ReasonPolicy}}, 0, "stopped refused, failure 10"},
+		{"refused, then allowed", []send{{0, 10, never, deliver.ReasonPolicy}, {0, 20, ok, ""}}, 0, "ok, success 20, failure 10"},
+		{"refused, then failed", []send{{0, 10, never, deliver.ReasonPolicy}, {0, 20, failed, status}}, 0, "failing status, failure 20, first 20"},
+		{"refused time is no outage", []send{{0, 10, failed, status}, {0, 20, never, deliver.ReasonPolicy}, {0, 30, failed, status}}, 0, "failing status, failure 30, first 30"},
+		{"refused after a stop", []send{{0, 10, never, deliver.ReasonGone}, {0, 20, never, deliver.ReasonPolicy}}, 0, "stopped gone, failure 10, first 10; Send: gone"},
 
 		// The webhook as it was set.
-		{"set again later", []send{{0, 10, 1, never, deliver.ReasonGone}}, 20, "unknown"},
-		{"set again in the next second", []send{{0, 10, 1, never, deliver.ReasonGone}}, 1, "unknown"},
-		{"set again by a clock behind", []send{{0, 10, 1, never, deliver.ReasonGone}}, -1, "unknown"},
-		{"precision of the store", []send{{0, 10, 1, never, deliver.ReasonGone}}, 0.999, "stopped gone, failure 10, first 10; Send: gone"},
-		{"failing again since it was set again", []send{{0, 10, 1, never, deliver.ReasonGone}, {20, 30, 1, failed, status}}, 20, "failing status, failure 30, first 30"},
+		{"set again later", []send{{0, 10, never, deliver.ReasonGone}}, 20, "unknown"},
+		{"set again in the next second", []send{{0, 10, never, deliver.ReasonGone}}, 1, "unknown"},
+		{"set again a microsecond later", []send{{0, 10, never, deliver.ReasonGone}}, 0.000001, "unknown"},
+		{"set again by a clock behind", []send{{0, 10, never, deliver.ReasonGone}}, -1, "unknown"},
+		{"failing again since it was set again", []send{{0, 10, never, deliver.ReasonGone}, {20, 30, failed, status}}, 20, "failing status, failure 30, first 30"},
 
-		// A tie: the client may have set it again after Send resolved it.
-		{"410 in the second of the set", []send{{0.2, 0.9, 0.1, never, deliver.ReasonGone}}, 0, "failing gone, failure 0.9, first 0.9"},
-		{"410 just after it", []send{{0.2, 1, 0, never, deliver.ReasonGone}}, 0, "stopped gone, failure 1, first 1; Send: gone"},
-		{"under way since the second of the set", []send{{0.2, 5, 4.5, never, deliver.ReasonGone}}, 0.8, "failing gone, failure 5, first 5"},
-		{"under way, not since that second", []send{{0.2, 5, 4, never, deliver.ReasonGone}}, 0, "stopped gone, failure 5, first 5; Send: gone"},
-		{"410 again after a tie", []send{{0.2, 0.9, 0.1, never, deliver.ReasonGone}, {0.2, 1.5, 0.1, never, deliver.ReasonGone}}, 0, "stopped gone, failure 1.5, first 1.5; Send: gone"},
+		// The second in which it was set.
+		{"410 in the second of the set", []send{{0.2, 0.9, never, deliver.ReasonGone}}, 0.2, "stopped gone, failure 0.9, first 0.9; Send: gone"},
+		{"410 in it, then set again in it", []send{{0.2, 0.8, never, deliver.ReasonGone}}, 0.9, "unknown"},
+		{"410 in it, of what was set before in it", []send{{0.2, 0.8, ok, ""}, {0.3, 0.9, never, deliver.ReasonGone}}, 0.2, "unknown"},
 
 		// Skew: the clock that the webhook was set by is not the sender's.
-		{"set by a clock ahead", []send{{100, 10, 1, never, deliver.ReasonGone}}, 100, "failing gone, failure 10, first 10"},
-		{"until that time has come", []send{{100, 10, 1, never, deliver.ReasonGone}, {100, 102, 1, never, deliver.ReasonGone}}, 100, "stopped gone, failure 102, first 102; Send: gone"},
-		{"set by a clock behind", []send{{-100, 0.5, 0.1, never, deliver.ReasonGone}}, -100, "stopped gone, failure 0.5, first 0.5; Send: gone"},
+		{"set by a clock ahead", []send{{100, 10, never, deliver.ReasonGone}}, 100, "stopped gone, failure 10, first 10; Send: gone"},
+		{"set by a clock behind", []send{{-100, 0.5, never, deliver.ReasonGone}}, -100, "stopped gone, failure 0.5, first 0.5; Send: gone"},
 
 		// Results that arrive late.
-		{"late success", []send{{0, 20, 1, failed, status}, {0, 10, 5, ok, ""}}, 0, "failing status, success 10, failure 20, first 20"},
-		{"late failure", []send{{0, 20, 1, ok, ""}, {0, 10, 5, failed, status}}, 0, "ok, success 20, failure 10"},
-		{"late failure of a series", []send{{0, 20, 1, failed, status}, {0, 10, 5, failed, unreachable}}, 0, "failing status, failure 20, first 10"},
-		{"late failure within a series", []send{{0, 10, 1, failed, status}, {0, 50, 1, failed, status}, {0, 40, 35, failed, unreachable}}, 0, "failing status, failure 50, first 10"},
-		{"late success in a series", []send{{0, 10, 1, failed, status}, {0, 30, 1, failed, status}, {0, 20, 1, ok, ""}}, 0, "failing status, success 20, failure 30, first 30"},
-		{"late failure after a stop", []send{{0, 10, 1, never, deliver.ReasonGone}, {0, 12, 9, failed, status}}, 0, "stopped gone, failure 10, first 10; Send: gone"},
-		{"late 410", []send{{0, 12, 1, failed, status}, {0, 10, 5, never, deliver.ReasonGone}}, 0, "stopped gone, failure 10, first 10; Send: gone"},
-		{"success under way at a stop", []send{{0, 10, 1, never, deliver.ReasonGone}, {0, 12, 9, ok, ""}}, 0, "ok, success 12, failure 10"},
-		{"success before a stop", []send{{0, 10, 1, never, deliver.ReasonGone}, {0, 9, 1, ok, ""}}, 0, "stopped gone, success 9, failure 10, first 10; Send: gone"},
-		{"success in the second of a stop", []send{{0, 10.1, 1, never, deliver.ReasonGone}, {0, 10.9, 1, ok, ""}}, 0, "stopped gone, success 10.9, failure 10.1, first 10.1; Send: gone"},
-		{"two stops and a success between them", []send{{0, 10, 1, never, deliver.ReasonGone}, {0, 14, 5, never, deliver.ReasonGone}, {0, 12, 5, ok, ""}}, 0, "stopped gone, success 12, failure 14, first 14; Send: gone"},
+		{"late success", []send{{0, 20, failed, status}, {0, 10, ok, ""}}, 0, "failing status, success 10, failure 20, first 20"},
+		{"late failure", []send{{0, 20, ok, ""}, {0, 10, failed, status}}, 0, "ok, success 20, failure 10"},
+		{"late failure of a series", []send{{0, 20, failed, status}, {0, 10, failed, unreachable}}, 0, "failing status, failure 20, first 10"},
+		{"late failure within a series", []send{{0, 10, failed, status}, {0, 50, failed, status}, {0, 40, failed, unreachable}}, 0, "failing status, failure 50, first 10"},
+		{"late success in a series", []send{{0, 10, failed, status}, {0, 30, failed, status}, {0, 20, ok, ""}}, 0, "failing status, success 20, failure 30, first 30"},
+		{"late failure after a stop", []send{{0, 10, never, deliver.ReasonGone}, {0, 12, failed, status}}, 0, "stopped gone, failure 10, first 10; Send: gone"},
+		{"late 410", []send{{0, 12, failed, status}, {0, 10, never, deliver.ReasonGone}}, 0, "stopped gone, failure 10, first 10; Send: gone"},
+		{"success under way at a stop", []send{{0, 10, never, deliver.ReasonGone}, {0, 3, ok, ""}}, 0, "stopped gone, success 3, failure 10, first 10; Send: gone"},
+		{"success after a stop", []send{{0, 10, never, deliver.ReasonGone}, {0, 12, ok, ""}}, 0, "ok, success 12, failure 10"},
+		{"success before a stop", []send{{0, 10, never, deliver.ReasonGone}, {0, 9, ok, ""}}, 0, "stopped gone, success 9, failure 10, first 10; Send: gone"},
+		{"success in the second of a stop", []send{{0, 10.1, never, deliver.ReasonGone}, {0, 10.9, ok, ""}}, 0, "ok, success 10.9, failure 10.1"},
+		{"success with the start of a stop", []send{{0, 10, never, deliver.ReasonGone}, {0, 10, ok, ""}}, 0, "stopped gone, success 10, failure 10, first 10; Send: gone"},
+		{"two stops and a success between them", []send{{0, 10, never, deliver.ReasonGone}, {0, 14, never, deliver.ReasonGone}, {0, 12, ok, ""}}, 0, "stopped gone, success 12, failure 14, first 14; Send: gone"},
 
 		// Expiry.
-		{"just not expired", []send{{0, 10, 1, failed, status}, {0, 2*day + 10, 1, failed, status}, {0, 4*day + 10, 1, failed, status}, {0, 5*day + 9, 1, failed, status}}, 0, "failing status, failure 432009, first 10"},
-		{"expired", []send{{0, 10, 1, failed, status}, {0, 2*day + 10, 1, failed, status}, {0, 4*day + 10, 1, failed, status}, {0, 5*day + 10, 1, failed, status}}, 0, "stopped expired, failure 432010, first 10; Send: expired"},
-		{"a success in between", []send{{0, 10, 1, failed, status}, {0, 2*day + 10, 1, failed, status}, {0, 3 * day, 1, ok, ""}, {0, 4*day + 10, 1, failed, status}, {0, 5*day + 10, 1, failed, status}}, 0, "failing status, success 259200, failure 432010, first 345610"},
-		{"silence in between", []send{{0, 10, 1, failed, status}, {0, 2.5*day + 11, 1, failed, status}, {0, 5*day + 10, 1, failed, status}}, 0, "failing status, failure 432010, first 216011"},
-		{"as much silence as an outage may have", []send{{0, 10, 1, failed, status}, {0, 2.5*day + 10, 1, failed, status}, {0, 5*day + 10, 1, failed, status}}, 0, "stopped expired, failure 432010, first 10; Send: expired"},
-		{"two failures far apart", []send{{0, 10, 1, failed, status}, {0, 30 * day, 1, failed, status}}, 0, "failing status, failure 2.592e+06, first 2.592e+06"},
-		{"expired, but set by a clock ahead", []send{{9 * day, 10, 1, failed, status}, {9 * day, 2*day + 10, 1, failed, status}, {9 * day, 4*day + 10, 1, failed, status}, {9 * day, 5*day + 10, 1, failed, status}}, 9 * day, "failing status, failure 432010, first 10"},
-		{"expired, set again", []send{{0, 10, 1, failed, status}, {0, 2*day + 10, 1, failed, status}, {0, 4*day + 10, 1, failed, status}, {0, 5*day + 10, 1, failed, status}}, 5*day + 10, "unknown"},
+		{"just not expired", []send{{0, 10, failed, status}, {0, 2*day + 10, failed, status}, {0, 4*day + 10, failed, status}, {0, 5*day + 9, failed, status}}, 0, "failing status, failure 432009, first 10"},
+		{"expired", []send{{0, 10, failed, status}, {0, 2*day + 10, failed, status}, {0, 4*day + 10, failed, status}, {0, 5*day + 10, failed, status}}, 0, "stopped expired, failure 432010, first 10; Send: expired"},
+		{"a success in between", []send{{0, 10, failed, status}, {0, 2*day + 10, failed, status}, {0, 3 * day, ok, ""}, {0, 4*day + 10, failed, status}, {0, 5*day + 10, failed, status}}, 0, "failing status, success 259200, failure 432010, first 345610"},
+		{"silence in between", []send{{0, 10, failed, status}, {0, 2.5*day + 11, failed, status}, {0, 5*day + 10, failed, status}}, 0, "failing status, failure 432010, first 216011"},
+		{"as much silence as an outage may have", []send{{0, 10, failed, status}, {0, 2.5*day + 10, failed, status}, {0, 5*day + 10, failed, status}}, 0, "stopped expired, failure 432010, first 10; Send: expired"},
+		{"two failures far apart", []send{{0, 10, failed, status}, {0, 30 * day, failed, status}}, 0, "failing status, failure 2.592e+06, first 2.592e+06"},
+		{"expired, but set by a clock ahead", []send{{9 * day, 10, failed, status}, {9 * day, 2*day + 10, failed, status}, {9 * day, 4*day + 10, failed, status}, {9 * day, 5*day + 10, failed, status}}, 9 * day, "stopped expired, failure 432010, first 10; Send: expired"},
+		{"expired, set again", []send{{0, 10, failed, status}, {0, 2*day + 10, failed, status}, {0, 4*day + 10, failed, status}, {0, 5*day + 10, failed, status}}, 5*day + 10, "unknown"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -183,11 +181,11 @@ func TestHealth(t *testing.T) {
 // TestHealthSetDuringAttempt: the result of an attempt is dropped if a later Send found that
 // the client had set the webhook again.
 func TestHealthSetDuringAttempt(t *testing.T) {
-	for _, set := range []float64{20, -20} { // by the sender's clock, or one behind
+	for _, set := range []float64{20, -20, 0.000001} { // by the sender's clock, one behind, or at once
 		h := newHealth(t, nil, nil)
-		send{at: 15, took: 1, outcome: deliver.Delivered}.to(h, base(0))
-		send{at: 25, took: 1, outcome: deliver.Delivered}.to(h, base(set))
-		send{at: 30, took: 29, outcome: deliver.Undeliverable, reason: deliver.ReasonGone}.record(h, base(0))
+		send{at: 15, outcome: deliver.Delivered}.to(h, base(0))
+		send{at: 25, outcome: deliver.Delivered}.to(h, base(set))
+		send{at: 1, outcome: deliver.Undeliverable, reason: deliver.ReasonGone}.record(h, base(0))
 		if got := describe(t, h, "e1", base(set)); got != "ok, success 25" {
 			t.Errorf("set at %v: %s", set, got)
 		}

@@ -17,24 +17,28 @@ type Record struct {
 	Reason Reason
 	// Stopped is true if nothing is sent until the webhook is set again.
 	Stopped bool
-	// LastSuccess is the time of the last success; zero if there was none.
+	// LastSuccess is when the last attempt that succeeded started; zero if none did.
 	LastSuccess time.Time
-	// LastFailure is the time of the last failure; zero if there was none.
+	// LastFailure is when the last attempt that failed started; zero if none did.
 	LastFailure time.Time
-	// FirstFailure is the time of the first failure in the present series of failures, with
+	// FirstFailure is when the first attempt in the present series of failures started, with
 	// no success in between; zero if there is no such series.
 	FirstFailure time.Time
 }
 
-// newRecord returns what a result, of a Send that ended at a time, says of its webhook; the
-// zero Record if it says nothing.
+// newRecord returns what the result of an attempt that started at a time says of its webhook;
+// the zero Record if it says nothing. Like every store, it keeps microseconds.
+//
+// A webhook with the zero Since is never stopped: nothing would tell it from what the client
+// sets next.
 func newRecord(r Result, at time.Time) Record {
+	at = at.Truncate(time.Microsecond)
 	failure := Record{Since: r.Webhook.Since, Reason: r.Reason, LastFailure: at, FirstFailure: at}
 	switch {
 	case r.Outcome == Delivered:
 		return Record{Since: r.Webhook.Since, LastSuccess: at}
 	case r.Reason == ReasonGone:
-		failure.Stopped = mayStop(r, at)
+		failure.Stopped = !r.Webhook.Since.IsZero()
 	case r.Reason == ReasonPolicy:
 		failure.FirstFailure = time.Time{} // nothing was attempted
 	case r.Outcome != Failed:
@@ -65,34 +69,26 @@ func (r Record) isKnown() bool { return !r.LastSuccess.IsZero() || !r.LastFailur
 // isFailing reports whether the last attempt failed, and others follow.
 func (r Record) isFailing() bool { return !r.Stopped && r.Reason != "" && r.Reason != ReasonPolicy }
 
-// isExpired reports whether all deliveries failed for a time.
+// isExpired reports whether all deliveries failed for a time, and the webhook can be stopped.
 func (r Record) isExpired(stopAfter time.Duration) bool {
-	return r.isFailing() && r.LastFailure.Sub(r.FirstFailure) >= stopAfter
-}
-
-// mayStop reports whether a result may stop its webhook: only if the second in which that was
-// set was over when Send was called. Otherwise the client may have set it again in the same
-// second, after Send resolved it, and the stop would apply to what the client set last.
-func mayStop(r Result, at time.Time) bool {
-	since, start := r.Webhook.Since, at.Add(-r.Duration)
-	return !since.IsZero() && since.Unix() < start.Unix()
+	return r.isFailing() && r.LastFailure.Sub(r.FirstFailure) >= stopAfter && !r.Since.IsZero()
 }
 
 // merge returns what two records of one webhook say together. Results arrive late, and the
-// records of other processes at any time, so the later one has the last word, whichever is
-// known first, and b among equals. But only a success ends a stop: a process that does not
-// know of the stop may fail later. Times are compared in whole seconds, as stores keep them.
+// records of other processes at any time, so the attempt that started later has the last
+// word, whichever is known first, and b among equals. But only a success ends a stop: a
+// process that does not know of the stop may fail later.
 func merge(a, b Record, maxSilence time.Duration) Record {
 	switch {
 	case !a.isKnown():
 		return b
 	case !b.isKnown():
 		return a
-	case isLater(latest(a.LastSuccess, a.LastFailure), latest(b.LastSuccess, b.LastFailure)):
+	case latest(a.LastSuccess, a.LastFailure).After(latest(b.LastSuccess, b.LastFailure)):
 		a, b = b, a
 	}
 	success, failure := latest(a.LastSuccess, b.LastSuccess), latest(a.LastFailure, b.LastFailure)
-	if a.Stopped && !b.Stopped && !isLater(success, a.LastFailure) {
+	if a.Stopped && !b.Stopped && !success.After(a.LastFailure) {
 		b, failure = a, a.LastFailure
 	}
 	b.LastSuccess, b.LastFailure = success, failure
@@ -106,19 +102,19 @@ func merge(a, b Record, maxSilence time.Duration) Record {
 // another reason or a later time.
 func isNews(a, b Record) bool {
 	return a.isKnown() &&
-		(a.Reason != b.Reason || !sameSecond(a.Since, b.Since) ||
-			isLater(a.LastSuccess, b.LastSuccess) || isLater(a.LastFailure, b.LastFailure))
+		(a.Reason != b.Reason || !a.Since.Equal(b.Since) ||
+			a.LastSuccess.After(b.LastSuccess) || a.LastFailure.After(b.LastFailure))
 }
 
 // firstFailure returns the first failure of the series with which b ends, if a is the record
 // before.
 func firstFailure(a, b Record, maxSilence time.Duration) time.Time {
 	first := b.FirstFailure
-	if isLater(b.LastSuccess, first) {
+	if b.LastSuccess.After(first) {
 		first = b.LastFailure // it succeeded in between
 	}
-	isSeries := !a.FirstFailure.IsZero() && !isLater(b.LastSuccess, a.FirstFailure) && first.Sub(a.LastFailure) <= maxSilence
-	if isSeries && isLater(first, a.FirstFailure) {
+	isSeries := !a.FirstFailure.IsZero() && !b.LastSuccess.After(a.FirstFailure) && first.Sub(a.LastFailure) <= maxSilence
+	if isSeries && first.After(a.FirstFailure) {
 		return a.FirstFailure
 	}
 	return first
@@ -130,8 +126,3 @@ func latest(a, b time.Time) time.Time {
 	}
 	return b
 }
-
-// isLater reports whether a is in a later second than b.
-func isLater(a, b time.Time) bool { return a.Unix() > b.Unix() }
-
-func sameSecond(a, b time.Time) bool { return a.Unix() == b.Unix() }

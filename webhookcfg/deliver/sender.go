@@ -157,39 +157,43 @@ func (s *Sender) CloseIdleConnections() { s.transport.CloseIdleConnections() }
 // the attempt held is released.
 func (s *Sender) Send(ctx context.Context, client, entity string, m Message) Result {
 	start := time.Now()
-	r := s.send(ctx, client, entity, m)
-	r.Duration = time.Since(start)
-	s.options.Health.record(ctx, client, entity, r, start.Add(r.Duration))
+	hook, r := s.resolve(ctx, client, entity, m)
+	attempted := time.Now()
+	if r.Outcome == 0 {
+		r = s.deliver(ctx, client, hook.URL, m)
+	}
+	r.Webhook, r.Duration = hook, time.Since(start)
+	s.options.Health.record(ctx, client, entity, r, attempted)
 	if s.options.OnResult != nil {
 		s.options.OnResult(ctx, client, entity, m.ID, r)
 	}
 	return r
 }
 
-func (s *Sender) send(ctx context.Context, client, entity string, m Message) Result {
+// resolve returns the webhook in effect, and the result if nothing is sent to it, otherwise the
+// zero Result.
+func (s *Sender) resolve(ctx context.Context, client, entity string, m Message) (hook webhookcfg.Webhook, r Result) {
 	if client == "" || entity == "" {
-		return Result{Outcome: Undeliverable, Reason: ReasonMessage, Err: errAddressee}
+		return hook, Result{Outcome: Undeliverable, Reason: ReasonMessage, Err: errAddressee}
 	}
 	if err := m.check(); err != nil {
-		return Result{Outcome: Undeliverable, Reason: ReasonMessage, Err: err}
+		return hook, Result{Outcome: Undeliverable, Reason: ReasonMessage, Err: err}
 	}
 	hook, err := s.webhooks.Resolve(ctx, client, entity)
 	if errors.Is(err, webhookcfg.ErrInvalidArgument) {
-		return Result{Outcome: Undeliverable, Reason: ReasonMessage, Err: fmt.Errorf("deliver: client or entity: %w", err)}
+		return webhookcfg.Webhook{}, Result{Outcome: Undeliverable, Reason: ReasonMessage, Err: fmt.Errorf("deliver: client or entity: %w", err)}
 	}
 	if err != nil {
-		return unavailable(fmt.Errorf("deliver: webhook of the entity: %w", err))
+		return webhookcfg.Webhook{}, unavailable(fmt.Errorf("deliver: webhook of the entity: %w", err))
 	}
 	if hook.URL.IsZero() {
-		return Result{Outcome: Undeliverable, Reason: ReasonNoWebhook, Webhook: hook}
+		return hook, Result{Outcome: Undeliverable, Reason: ReasonNoWebhook}
 	}
 	if reason, stopped := s.options.Health.syncStopped(ctx, client, entity, hook); stopped {
 		err := fmt.Errorf("deliver: webhook was stopped: %s", reason)
-		return Result{Outcome: Undeliverable, Reason: ReasonStopped, Webhook: hook, Err: err}
+		return hook, Result{Outcome: Undeliverable, Reason: ReasonStopped, Err: err}
 	}
-	r := s.deliver(ctx, client, hook.URL, m)
-	r.Webhook = hook
-	return r
+	return hook, Result{}
 }
 
 var (
