@@ -170,7 +170,7 @@ const maxSecrets = 8
 
 var (
 	errDuplicate      = errors.New("duplicate entry, or a name that another secret of the client has")
-	errConflict       = errors.New("client with lines that differ in owner or in disabled")
+	errConflict       = errors.New("lines of one client disagree on owner or disabled")
 	errTooManySecrets = errors.New("client with more than 8 secrets")
 	errNoSecret       = errors.New("enabled client without a secret")
 	errNoClients      = errors.New("no clients")
