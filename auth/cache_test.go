@@ -315,7 +315,7 @@ func TestRevisionNeverSettles(t *testing.T) {
 	inner := new(counted)
 	v := mustCache(t, inner, &auth.CacheOptions{Revision: func() uint64 { return inner.revision.Add(1) }})
 	if client, err := v.Verify(t.Context(), "c", "s"); err == nil || client.ID != "" || errors.Is(err, webhookcfg.ErrInvalidCredentials) {
-		t.Errorf("got %v, %v", client, err)
+		t.Errorf("the revision changes during every check: got %v, %v, want an error that is no refusal", client, err)
 	}
 	inner.wantCalls(t, 3)
 }
@@ -465,14 +465,14 @@ func TestCacheCheckHasADeadline(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		if _, err := v.Verify(ctx, "c", "s"); !errors.Is(err, context.DeadlineExceeded) {
-			t.Errorf("got %v", err)
+			t.Errorf("got %v, want that the context ended", err)
 		}
 		if _, err := v.Verify(t.Context(), "c", "s"); !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("got %v", err)
 		}
 		inner.wantCalls(t, 1)
 		if inner.ended.Load() != 1 {
-			t.Error("the check did not end")
+			t.Error("the check goes on after its last caller left")
 		}
 		inner.delay = 0
 		mustSignIn(t, v, "c", "s", "owner")
@@ -492,7 +492,7 @@ func TestCachePassesPanicsOn(t *testing.T) {
 		}
 	}()
 	_, _ = v.Verify(t.Context(), "c", "s")
-	t.Error("no panic")
+	t.Error("Verify returned though the verifier panicked")
 }
 
 func TestCacheSurvivesGoexit(t *testing.T) {
@@ -501,7 +501,7 @@ func TestCacheSurvivesGoexit(t *testing.T) {
 		return webhookcfg.Client{ID: "c"}, nil
 	}), nil)
 	if client, err := v.Verify(t.Context(), "c", "s"); err == nil || client.ID != "" {
-		t.Errorf("got %v, %v", client, err)
+		t.Errorf("the verifier left with Goexit: got %v, %v, want an error", client, err)
 	}
 }
 

@@ -130,7 +130,7 @@ func TestReloadFailureKeepsTheOld(t *testing.T) {
 			}
 			for range 3 {
 				if err := f.Reload(t.Context()); err == nil || strings.Contains(err.Error(), "hush") {
-					t.Errorf("got %v", err)
+					t.Errorf("got %v, want an error that quotes nothing of the file", err)
 				}
 			}
 			r.want(t, 1, 1)
@@ -206,7 +206,7 @@ func TestCloseWaits(t *testing.T) {
 		tick()
 		start := time.Now()
 		if err := f.Close(); err != nil || time.Since(start) != time.Hour {
-			t.Errorf("got %v after %v", err, time.Since(start))
+			t.Errorf("Close returned %v after %v, want nil once OnReload has returned", err, time.Since(start))
 		}
 	})
 }
@@ -314,7 +314,7 @@ func TestReloadHonoursContext(t *testing.T) {
 		defer cancel()
 		start := time.Now()
 		if err := f.Reload(ctx); !errors.Is(err, context.DeadlineExceeded) || time.Since(start) != time.Second {
-			t.Errorf("got %v after %v", err, time.Since(start))
+			t.Errorf("got %v after %v, want the end of the context after 1s", err, time.Since(start))
 		}
 		if err := f.Err(); err != nil {
 			t.Errorf("the file is in use, but Err is %v", err)
@@ -411,7 +411,7 @@ func TestErr(t *testing.T) {
 	path := writeFile(t, sha256Line("c", "s"))
 	f := mustOpen(t, path, nil)
 	if err := f.Err(); err != nil {
-		t.Errorf("got %v", err)
+		t.Errorf("the file is in use, but Err is %v", err)
 	}
 	rewrite(t, path, "hush")
 	err := f.Reload(t.Context())
@@ -422,7 +422,7 @@ func TestErr(t *testing.T) {
 	}
 	rewrite(t, path, sha256Line("c", "s"))
 	if err := f.Reload(t.Context()); err != nil || f.Err() != nil {
-		t.Errorf("got %v, %v", err, f.Err())
+		t.Errorf("mended: Reload returned %v, and Err is %v", err, f.Err())
 	}
 }
 

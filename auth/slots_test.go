@@ -29,7 +29,7 @@ func flood(t *testing.T, v webhookcfg.CredentialVerifier, n int, source func(i i
 			case errors.Is(err, auth.ErrBusy) && !errors.Is(err, webhookcfg.ErrInvalidCredentials):
 				busy.Add(1)
 			case !errors.Is(err, webhookcfg.ErrInvalidCredentials):
-				t.Errorf("got %v", err)
+				t.Errorf("a flood of guesses: got %v, want a refusal or ErrBusy", err)
 			}
 		})
 		synctest.Wait() // they arrive one after another

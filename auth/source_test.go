@@ -95,7 +95,7 @@ func TestWithSourceRefuses(t *testing.T) {
 		netip.MustParsePrefix("2001:db8::1/64"),
 	} {
 		if _, err := auth.WithSource(netip.MustParsePrefix("192.0.2.1/32"), network); err == nil || !strings.Contains(err.Error(), network.String()) {
-			t.Errorf("%v: got %v", network, err)
+			t.Errorf("%v has bits of a host: got %v, want an error that names it", network, err)
 		}
 	}
 }
@@ -110,7 +110,7 @@ func TestWithSourceCopiesItsPrefixes(t *testing.T) {
 	r.Header.Set("X-Forwarded-For", "198.51.100.1")
 	h.ServeHTTP(nil, r)
 	if got != netip.MustParseAddr("192.0.2.1") {
-		t.Errorf("got %v", got)
+		t.Errorf("the source is %v, want the address of the connection", got)
 	}
 }
 
@@ -126,15 +126,15 @@ func TestWithSourceOverLoopback(t *testing.T) {
 	}
 	defer response.Body.Close()
 	if body, err := io.ReadAll(response.Body); err != nil || string(body) != "127.0.0.1 true" {
-		t.Errorf("got %q, %v", body, err)
+		t.Errorf("the handler saw the source %q, %v, want 127.0.0.1", body, err)
 	}
 }
 
 func TestSourceOfNothing(t *testing.T) {
 	if addr, ok := webhookcfg.SourceAddr(context.Background()); ok || addr.IsValid() {
-		t.Errorf("got %v", addr)
+		t.Errorf("a context without a source has %v", addr)
 	}
 	if addr, ok := webhookcfg.SourceAddr(webhookcfg.ContextWithSource(context.Background(), netip.Addr{})); ok || addr.IsValid() {
-		t.Errorf("got %v", addr)
+		t.Errorf("a context with the zero address has the source %v", addr)
 	}
 }

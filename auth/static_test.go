@@ -119,6 +119,6 @@ func TestFunc(t *testing.T) {
 	})
 	client, err := v.Verify(t.Context(), "a", "b")
 	if client.ID != "ab" || !errors.Is(err, boom) {
-		t.Errorf("got %v, %v", client, err)
+		t.Errorf("Verify returned %v, %v, want those of the function", client, err)
 	}
 }

@@ -360,7 +360,7 @@ func TestThrottleNeedsASource(t *testing.T) {
 	_, err := v.Verify(t.Context(), "c", "s")
 	var limit *auth.LimitError
 	if err == nil || errors.Is(err, webhookcfg.ErrInvalidCredentials) || errors.As(err, &limit) || !strings.Contains(err.Error(), "WithSource") {
-		t.Errorf("got %v", err)
+		t.Errorf("without a source in the context: got %v, want an error that names WithSource", err)
 	}
 	inner.wantCalls(t, 0)
 }

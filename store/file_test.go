@@ -383,7 +383,7 @@ func TestSnapshotOfManyClients(t *testing.T) {
 		t.Fatal(err)
 	}
 	if lines := bytes.Count(content, []byte("\n")); lines != 2+3+3*2000 {
-		t.Errorf("%d lines", lines)
+		t.Errorf("%d lines, want 2+3+3*2000", lines)
 	}
 	if err := file.Close(); err != nil {
 		t.Fatal(err)

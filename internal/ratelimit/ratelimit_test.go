@@ -88,7 +88,7 @@ func TestGiveBackLater(t *testing.T) {
 	now := start.Add(1500 * time.Millisecond)
 	l.GiveBack("a", now)
 	if l.Len() != 0 {
-		t.Error("holds a full bucket")
+		t.Error("the table keeps a bucket that is full")
 	}
 	l.GiveBack("a", now)
 	l.Take("a", now)

@@ -112,7 +112,7 @@ func TestWorkHasItsOwnDeadline(t *testing.T) {
 			return 0, ctx.Err()
 		})
 		if !errors.Is(err, context.DeadlineExceeded) {
-			t.Errorf("got %v", err)
+			t.Errorf("got %v, want that the context ended", err)
 		}
 		if after := <-ended; after != timeout {
 			t.Errorf("the work's context ended after %v, want %v", after, timeout)
@@ -128,7 +128,7 @@ func TestWorkHasValuesOfFirstCaller(t *testing.T) {
 		return ctx.Value(key{}).(string), nil
 	})
 	if got != "trace" || err != nil {
-		t.Errorf("got %q, %v", got, err)
+		t.Errorf("the call saw the value %q of its context, %v", got, err)
 	}
 }
 
@@ -161,7 +161,7 @@ func TestPanicWithoutError(t *testing.T) {
 	defer func() {
 		err, _ := recover().(error)
 		if err == nil || !strings.Contains(err.Error(), "out of tune") || errors.Unwrap(err) != nil {
-			t.Errorf("got %v", err)
+			t.Errorf("the panic is %v, want one with the text of the first and no cause", err)
 		}
 	}()
 	_, _ = g.Do(t.Context(), "a", timeout, func(context.Context) (int, error) { panic("out of tune") })

@@ -59,7 +59,7 @@ func TestInvalidOptions(t *testing.T) {
 		}
 	}
 	if _, err := cache.New(nil, nil); err == nil {
-		t.Error("no store: accepted")
+		t.Error("New accepts a nil store")
 	}
 }
 
@@ -82,7 +82,7 @@ func TestHitDoesNotAllocate(t *testing.T) {
 		}
 	}
 	if reads := copied.Stats().Reads; reads != 2 {
-		t.Errorf("%d reads", reads)
+		t.Errorf("%d reads of two entries, want one each", reads)
 	}
 }
 
@@ -110,7 +110,7 @@ func TestSharesReads(t *testing.T) {
 		}
 		all.Wait()
 		if reads := s.reads.Load(); reads != 1 {
-			t.Errorf("%d reads", reads)
+			t.Errorf("%d reads for concurrent callers, want one", reads)
 		}
 		started := time.Now()
 		ctx, cancel = context.WithTimeout(t.Context(), bound/2)
@@ -192,7 +192,7 @@ func TestClosedCacheIsEmpty(t *testing.T) {
 	}
 	_ = copied.Close()
 	if _, err := copied.Resolve(t.Context(), "acme", "e1"); !errors.Is(err, cache.ErrClosed) {
-		t.Errorf("got %v", err)
+		t.Errorf("Resolve after Close: got %v", err)
 	}
 }
 
@@ -266,7 +266,7 @@ func TestPanics(t *testing.T) {
 							}
 						}()
 						if _, err := copied.Resolve(t.Context(), "acme", "e1"); err == nil {
-							t.Error("no error")
+							t.Error("Resolve returned no error though the store failed")
 						}
 					})
 				}
@@ -477,7 +477,7 @@ func TestDropsReadsInProgress(t *testing.T) {
 		resolve() // until 30, with a Reset at 25
 		clock.at(40)
 		if stats := copied.Stats(); stats.Entries != 0 {
-			t.Errorf("%d entries", stats.Entries)
+			t.Errorf("%d entries are left after all of them expired", stats.Entries)
 		}
 		reset.Store(false)
 		for _, reads := range []uint64{8, 8} {
@@ -507,7 +507,7 @@ func TestIsBounded(t *testing.T) {
 		resolve("small", 3)
 		resolve("large", 5000)
 		if stats := copied.Stats(); stats.Entries != 100 {
-			t.Errorf("%d entries", stats.Entries)
+			t.Errorf("%d entries, want as many as fit: 100", stats.Entries)
 		}
 		if reads := resolve("small", 3); reads != 0 {
 			t.Errorf("%d entries of the small client were evicted", reads)
@@ -563,7 +563,7 @@ func TestStoreLists(t *testing.T) {
 	}
 	page, err := lister.List(t.Context(), "acme", "", 10)
 	if err != nil || len(page.Overrides) != 1 || page.Overrides[0].Entity != "e1" {
-		t.Errorf("got %v, %v", page, err)
+		t.Errorf("List returned %v, %v, want the page of the store", page, err)
 	}
 	if err := copied.Close(); err != nil {
 		t.Error(err)

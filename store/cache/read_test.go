@@ -132,7 +132,7 @@ func TestOneClientDoesNotTakeAllReads(t *testing.T) {
 		}
 		started := time.Now()
 		if _, err := copied.Resolve(t.Context(), "acme", "e1"); err != nil || time.Since(started) > 0 {
-			t.Errorf("%v after %v", err, time.Since(started))
+			t.Errorf("got %v after %v, want a hit at once", err, time.Since(started))
 		}
 	})
 }
@@ -387,7 +387,7 @@ func TestPatience(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), bound/4)
 		defer cancel()
 		if hook, err := copied.Resolve(ctx, "acme", "e1"); err != nil || !hook.URL.Equal(hooktest.URL(1)) {
-			t.Errorf("%v, %v", hook, err)
+			t.Errorf("got %v, %v, want the first webhook, since the store hangs", hook, err)
 		}
 		synctest.Wait() // until its read has ended
 		expect(t, copied.Store(), 2, "after an earlier caller left")
@@ -416,7 +416,7 @@ func TestNamesAreCopied(t *testing.T) {
 		copy(entity, "E1")
 		expect(t, copied.Store(), 1, "after the names changed")
 		if reads := copied.Stats().Reads; reads != 1 {
-			t.Errorf("%d reads", reads)
+			t.Errorf("%d reads, want one: the copy kept a name that the caller changed", reads)
 		}
 	})
 }

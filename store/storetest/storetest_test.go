@@ -133,7 +133,7 @@ func TestSeed(t *testing.T) {
 	fail := func(seed uint64) string {
 		err := c.Check(t.Context(), storetest.Env{Store: forgetsOff(newSimple()), Seed: seed})
 		if err == nil {
-			t.Fatal("not caught")
+			t.Fatal("the case does not catch a store that forgets off")
 		}
 		return err.Error()
 	}
