@@ -156,13 +156,13 @@ func (x *exchange) pathScope() (Scope, *apiError) {
 
 // checkAll refuses a request for all entities that may have lost an identifier.
 func (x *exchange) checkAll() *apiError {
-	m, o := &x.match, &x.h.options
+	m, o, rt := x.match, &x.h.options, x.h.routes
 	switch {
 	case o.AllScope == AllScopeRefused:
 		return &apiError{code: codeAllRefused, description: "This service accepts no request that reaches all entities"}
 	case x.r.URL.RawQuery != "" || x.r.URL.ForceQuery:
 		return invalidRequest(ruleAllQuery)
-	case !pathUnmodified(x.r, m.escaped), o.OriginalTarget != nil && !m.isTarget(o.OriginalTarget(x.r), o.AllScope):
+	case !rt.isUnmodified(x.r, m.escaped), o.OriginalTarget != nil && !rt.isTarget(m, o.OriginalTarget(x.r), o.AllScope):
 		return invalidRequest(ruleAllPath)
 	}
 	return nil

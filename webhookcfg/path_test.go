@@ -95,6 +95,12 @@ func TestOriginalTarget(t *testing.T) {
 		{"DELETE", configure, "", []string{`http://h\x` + configure}, "400", "400"},
 		{"DELETE", configure, "", []string{"http://h"}, "400", "400"},
 		{"DELETE", configure, "", []string{variant}, "400", "400"},
+		{"DELETE", configure, "", []string{"/public" + configure + "/e1" + configure}, "400", "400"},
+		{"DELETE", configure, "", []string{"/public" + configure + "/e1/public" + configure}, "400", "400"},
+		{"DELETE", configure, "", []string{"http://h" + variant + "/e1" + configure}, "400", "400"},
+		{"DELETE", configure, "", []string{configure + configure}, "400", "400"},
+		{"DELETE", configure, "", []string{"/webhook/e1" + configure}, "400", "400"},
+		{"DELETE", configure, "", []string{"/webhooks" + configure}, "all", "all"},
 		{"DELETE", configure, "", []string{""}, "400", "400"},
 		{"DELETE", configure, "", nil, "400", "400"},
 		{"DELETE", configure, "", []string{configure, configure}, "400", "400"},
@@ -175,6 +181,11 @@ func TestCleanedPath(t *testing.T) {
 		{configure + "//", "400"},
 		{configure + "/%2f", "400"},
 		{configure + "/x", "400"},
+		{"/public" + configure + "/", "all"},
+		{"/a%20b" + configure + "/", "all"},
+		{configure + "/x" + configure + "/", "400"},
+		{"/public" + variant + "/x/public" + configure + "/", "400"},
+		{strings.Replace(configure, "-", "%2d", 1) + "/x" + configure + "/", "400"},
 	} {
 		if got := outcome(st, raw(t, address, request("DELETE", tt.target, acme, ""))); got != tt.want {
 			t.Errorf("DELETE %s, cleaned: got %s, want %s", tt.target, got, tt.want)

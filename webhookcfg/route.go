@@ -188,22 +188,23 @@ func (rt routes) resembles(p string) bool {
 	})
 }
 
-// pathUnmodified reports whether the request target, as received, ends in the path
+// isUnmodified reports whether the request target, as received, ends in the path
 // that is served. It does not where a mux or a middleware cleaned the path, after
 // which "…/e1/.." looks like the form that means all entities. Nor does it if it has neither
 // the origin form nor, over HTTP/1, the absolute form: net/http also serves "http:/…".
-func pathUnmodified(r *http.Request, escaped string) bool {
+func (rt routes) isUnmodified(r *http.Request, escaped string) bool {
 	if r.RequestURI == "" {
 		return true // the request was not received by a server
 	}
 	target, _, _ := strings.Cut(r.RequestURI, "?")
-	return strings.HasSuffix(target, escaped) && (target[0] == '/' || r.ProtoMajor == 1 && r.URL.Host != "")
+	base, found := strings.CutSuffix(target, escaped)
+	return found && (target[0] == '/' || r.ProtoMajor == 1 && r.URL.Host != "") && !rt.isNested(base)
 }
 
-// isTarget reports whether the request target that a proxy received is that of an
-// operation on all entities, in origin form or in absolute form (RFC 9112 §3.2), and needs
-// no cleaning. A proxy may serve the resource under another base path.
-func (m match) isTarget(target string, allowed AllScope) bool {
+// isTarget reports whether the request target that a proxy received is that of the
+// operation of m on all entities, in origin form or in absolute form (RFC 9112 §3.2), and
+// needs no cleaning. A proxy may serve the resource under another base path.
+func (rt routes) isTarget(m match, target string, allowed AllScope) bool {
 	if scheme, rest, found := strings.Cut(target, "://"); found && !strings.ContainsAny(scheme, "/?#") {
 		target = rest[max(strings.IndexAny(rest, `/?#\`), 0):]
 	}
@@ -215,7 +216,18 @@ func (m match) isTarget(target string, allowed AllScope) bool {
 	} else if allowed == AllScopeAsSpecified {
 		target = strings.TrimSuffix(target, "/")
 	}
-	return plainPath(strings.TrimSuffix(target, "/")) && strings.HasSuffix(target, served)
+	base, found := strings.CutSuffix(target, served)
+	return found && plainPath(strings.TrimSuffix(target, "/")) && !rt.isNested(base)
+}
+
+// isNested reports whether a path before that of a resource holds a resource as well.
+// "…/e1" and the path of the resource once more is what a router or a proxy with a greedy
+// prefix pattern cuts to the form that means all entities.
+func (rt routes) isNested(base string) bool {
+	decoded, err := url.PathUnescape(base)
+	return err != nil || slices.ContainsFunc(rt, func(rs resource) bool {
+		return strings.Contains(decoded+"/", strings.TrimPrefix(rs.root, rs.basePath)+"/")
+	})
 }
 
 // TargetFromHeader returns a function for [Options.OriginalTarget]. It returns the value of
