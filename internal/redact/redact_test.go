@@ -6,12 +6,12 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"log/slog"
 	"net/url"
 	"strconv"
 	"strings"
 	"testing"
 
+	"example.com/go-webhookcfg/internal/hooktest"
 	"example.com/go-webhookcfg/internal/redact"
 )
 
@@ -33,15 +33,7 @@ func TestErrorMatchesItsCauseAndShowsNothingOfIt(t *testing.T) {
 	}
 	var out strings.Builder
 	for _, value := range []any{err, []error{err}, record{err, err}, &record{err, err}, fmt.Errorf("store: %w", err)} {
-		for _, verb := range []string{"%v", "%+v", "%#v", "%s", "%q", "%x", "%X", "%d", "%t"} {
-			fmt.Fprintf(&out, verb+"\n", value)
-		}
-		for _, handler := range []slog.Handler{slog.NewTextHandler(&out, nil), slog.NewJSONHandler(&out, nil)} {
-			slog.New(handler).Info("failed", "error", value)
-		}
-		if text, err := json.Marshal(value); err == nil {
-			out.Write(text)
-		}
+		out.WriteString(hooktest.Prints(value) + fmt.Sprintf("%t", value))
 	}
 	for _, part := range []string{"T0KEN", "54304b454e", "54304B454E"} {
 		if strings.Contains(out.String(), part) {
