@@ -9,6 +9,7 @@ import (
 	"testing"
 	"unicode/utf8"
 
+	"example.com/go-webhookcfg/internal/hooktest"
 	"example.com/go-webhookcfg/webhookcfg"
 )
 
@@ -76,13 +77,10 @@ func credentials(t *testing.T, fields ...string) (id, secret, cause string) {
 			cause = e.Err.Error()
 		}
 	}
-	h, err := webhookcfg.NewHandler(newRecorder(), verifier(func(_ context.Context, i, s string) (webhookcfg.Client, error) {
+	h := hooktest.NewHandler(t, newRecorder(), verifier(func(_ context.Context, i, s string) (webhookcfg.Client, error) {
 		id, secret = i, s
 		return webhookcfg.Client{ID: "acme"}, nil
 	}), o)
-	if err != nil {
-		t.Fatal(err)
-	}
 	r := httptest.NewRequest("DELETE", configure, nil)
 	r.Header["Authorization"] = fields
 	h.ServeHTTP(httptest.NewRecorder(), r)

@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"example.com/go-webhookcfg/internal/hooktest"
 	"example.com/go-webhookcfg/webhookcfg"
 	"example.com/go-webhookcfg/webhookcfg/egress"
 )
@@ -104,10 +105,7 @@ func TestEventNamesSecret(t *testing.T) {
 	named := verifier(func(_ context.Context, id, _ string) (webhookcfg.Client, error) {
 		return webhookcfg.Client{ID: id, SecretName: "spring"}, nil
 	})
-	h, err := webhookcfg.NewHandler(newRecorder(), named, o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	h := hooktest.NewHandler(t, newRecorder(), named, o)
 	for _, target := range []string{configure, configure + "/.."} {
 		records.Reset()
 		event = webhookcfg.Event{}
@@ -148,12 +146,9 @@ func TestPresentedID(t *testing.T) {
 		o.OnEvent = eventInto(&event)
 		o.OmitPresentedID = tt.omit
 		o.Logger = slog.New(slog.NewJSONHandler(&records, nil))
-		h, err := webhookcfg.NewHandler(newRecorder(), verifier(func(context.Context, string, string) (webhookcfg.Client, error) {
+		h := hooktest.NewHandler(t, newRecorder(), verifier(func(context.Context, string, string) (webhookcfg.Client, error) {
 			return webhookcfg.Client{ID: "owner"}, tt.err
 		}), o)
-		if err != nil {
-			t.Fatal(err)
-		}
 		r := httptest.NewRequest("DELETE", configure, nil)
 		r.SetBasicAuth(tt.id, "s3cret")
 		h.ServeHTTP(httptest.NewRecorder(), r)
@@ -257,12 +252,9 @@ func TestLevels(t *testing.T) {
 		o.Logger = slog.New(slog.NewJSONHandler(&records, nil))
 		o.ProbeMode = webhookcfg.ProbeEnforce
 		o.Prober = prober(func(context.Context, string, egress.URL) error { return returns(tt.probe) })
-		h, err := webhookcfg.NewHandler(faulty{fault: func(context.Context) error { return returns(tt.store) }}, verifier(func(context.Context, string, string) (webhookcfg.Client, error) {
+		h := hooktest.NewHandler(t, faulty{fault: func(context.Context) error { return returns(tt.store) }}, verifier(func(context.Context, string, string) (webhookcfg.Client, error) {
 			return webhookcfg.Client{ID: "acme"}, returns(tt.verify)
 		}), o)
-		if err != nil {
-			t.Fatal(err)
-		}
 		w := httptest.NewRecorder()
 		h.ServeHTTP(w, setRequest().WithContext(ctx))
 		if w.Code != tt.status || !strings.Contains(records.String(), `"level":"`+tt.level+`"`) {

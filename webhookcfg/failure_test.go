@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"example.com/go-webhookcfg/auth"
+	"example.com/go-webhookcfg/internal/hooktest"
 	"example.com/go-webhookcfg/webhookcfg"
 	"example.com/go-webhookcfg/webhookcfg/egress"
 )
@@ -102,10 +103,7 @@ func TestFaults(t *testing.T) {
 						}
 						return tt.fault(ctx)
 					})
-					h, err := webhookcfg.NewHandler(st, v, o)
-					if err != nil {
-						t.Fatal(err)
-					}
+					h := hooktest.NewHandler(t, st, v, o)
 
 					w := httptest.NewRecorder()
 					h.ServeHTTP(w, part.request())
@@ -238,10 +236,7 @@ func TestAbortInCachedVerifier(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	h, err := webhookcfg.NewHandler(newRecorder(), cached, options())
-	if err != nil {
-		t.Fatal(err)
-	}
+	h := hooktest.NewHandler(t, newRecorder(), cached, options())
 	var logged bytes.Buffer
 	server := httptest.NewUnstartedServer(h)
 	server.Config.ErrorLog = log.New(&logged, "", 0)
@@ -296,12 +291,9 @@ func TestClientID(t *testing.T) {
 	}
 	for _, tt := range tests {
 		st := newRecorder()
-		h, err := webhookcfg.NewHandler(st, verifier(func(context.Context, string, string) (webhookcfg.Client, error) {
+		h := hooktest.NewHandler(t, st, verifier(func(context.Context, string, string) (webhookcfg.Client, error) {
 			return webhookcfg.Client{ID: tt.id}, nil
 		}), options())
-		if err != nil {
-			t.Fatal(err)
-		}
 		w := httptest.NewRecorder()
 		h.ServeHTTP(w, setRequest())
 		if changes := st.take(); tt.ok != (w.Code == http.StatusOK) || tt.ok != (changes != nil) || !tt.ok && errorCode(w.Body.String()) != "server_error" {
@@ -314,12 +306,9 @@ func TestClientID(t *testing.T) {
 // credentials; Retry-After is at least a second.
 func TestThrottledVerifier(t *testing.T) {
 	for wait, want := range map[time.Duration]string{90 * time.Second: "90", 1001 * time.Millisecond: "2", 0: "1", -time.Second: "1", math.MaxInt64: "9223372037"} {
-		h, err := webhookcfg.NewHandler(newRecorder(), verifier(func(context.Context, string, string) (webhookcfg.Client, error) {
+		h := hooktest.NewHandler(t, newRecorder(), verifier(func(context.Context, string, string) (webhookcfg.Client, error) {
 			return webhookcfg.Client{}, errors.Join(webhookcfg.ErrInvalidCredentials, retryError{wait})
 		}), options())
-		if err != nil {
-			t.Fatal(err)
-		}
 		w := httptest.NewRecorder()
 		h.ServeHTTP(w, setRequest())
 		if w.Code != http.StatusTooManyRequests || w.Header().Get("Retry-After") != want {

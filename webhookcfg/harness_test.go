@@ -9,13 +9,13 @@ import (
 	"io"
 	"net"
 	"net/http"
-	"net/http/httptest"
 	"slices"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
+	"example.com/go-webhookcfg/internal/hooktest"
 	"example.com/go-webhookcfg/store"
 	"example.com/go-webhookcfg/webhookcfg"
 )
@@ -88,18 +88,12 @@ func options() *webhookcfg.Options {
 
 func newHandler(t testing.TB, st webhookcfg.Store, o *webhookcfg.Options) *webhookcfg.Handler {
 	t.Helper()
-	h, err := webhookcfg.NewHandler(st, verifier(verify), o)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return h
+	return hooktest.NewHandler(t, st, verifier(verify), o)
 }
 
 func serve(t testing.TB, h http.Handler) (address string) {
 	t.Helper()
-	server := httptest.NewServer(h)
-	t.Cleanup(server.Close)
-	return server.Listener.Addr().String()
+	return hooktest.Serve(t, h).Listener.Addr().String()
 }
 
 // response is a response as a test compares it.

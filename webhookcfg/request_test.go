@@ -13,6 +13,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"example.com/go-webhookcfg/internal/hooktest"
 	"example.com/go-webhookcfg/webhookcfg"
 	"github.com/google/go-cmp/cmp"
 )
@@ -176,12 +177,9 @@ func TestRequestAfterLateBody(t *testing.T) {
 // TestReadDeadlineAfterAbort: the limit of a body ends also with a handler that aborts.
 func TestReadDeadlineAfterAbort(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h, err := webhookcfg.NewHandler(newRecorder(), verifier(func(context.Context, string, string) (webhookcfg.Client, error) {
+		h := hooktest.NewHandler(t, newRecorder(), verifier(func(context.Context, string, string) (webhookcfg.Client, error) {
 			panic(http.ErrAbortHandler)
 		}), options())
-		if err != nil {
-			t.Fatal(err)
-		}
 		w := &deadlineRecorder{ResponseRecorder: httptest.NewRecorder()}
 		func() {
 			defer func() { _ = recover() }()

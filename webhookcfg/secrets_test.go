@@ -74,10 +74,7 @@ func TestSecretsStaySecret(t *testing.T) {
 				func(w io.Writer, ho *slog.HandlerOptions) slog.Handler { return slog.NewJSONHandler(w, ho) },
 			} {
 				o.Logger = slog.New(handler(&out, &slog.HandlerOptions{Level: slog.LevelDebug}))
-				h, err := webhookcfg.NewHandler(faulty{fault: func(context.Context) error { return fault() }}, verifier(verify), o)
-				if err != nil {
-					t.Fatal(err)
-				}
+				h := hooktest.NewHandler(t, faulty{fault: func(context.Context) error { return fault() }}, verifier(verify), o)
 				for _, body := range []string{
 					`{"webhook_url":"` + secretURL + `"}`,
 					`{"endpoint_id":"` + secretPath + `","webhook_url":"` + secretURL + `"}`,
@@ -117,12 +114,9 @@ func TestSecretInVerifierError(t *testing.T) {
 		o := options()
 		o.Logger = slog.New(slog.NewJSONHandler(&out, nil))
 		o.OnEvent = func(_ context.Context, e webhookcfg.Event) { fmt.Fprintf(&out, "%v %v\n", e, e.Err) }
-		h, err := webhookcfg.NewHandler(newRecorder(), verifier(func(_ context.Context, _, secret string) (webhookcfg.Client, error) {
+		h := hooktest.NewHandler(t, newRecorder(), verifier(func(_ context.Context, _, secret string) (webhookcfg.Client, error) {
 			return webhookcfg.Client{}, fault(secret)
 		}), o)
-		if err != nil {
-			t.Fatal(err)
-		}
 		for _, secret := range []string{"s3cret", `s3cret"quoted\`, "s3cret & more"} {
 			out.Reset()
 			secretToken := token("acme", secret)
@@ -151,12 +145,9 @@ func TestGuessedSecret(t *testing.T) {
 			var event webhookcfg.Event
 			o := options()
 			o.OnEvent = eventInto(&event)
-			h, err := webhookcfg.NewHandler(newRecorder(), verifier(func(context.Context, string, string) (webhookcfg.Client, error) {
+			h := hooktest.NewHandler(t, newRecorder(), verifier(func(context.Context, string, string) (webhookcfg.Client, error) {
 				return webhookcfg.Client{}, cause
 			}), o)
-			if err != nil {
-				t.Fatal(err)
-			}
 			r := setRequest()
 			r.SetBasicAuth("acme", guess)
 			h.ServeHTTP(httptest.NewRecorder(), r)

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"example.com/go-webhookcfg/auth"
+	"example.com/go-webhookcfg/internal/hooktest"
 	"example.com/go-webhookcfg/internal/hostile"
 	"example.com/go-webhookcfg/store"
 	"example.com/go-webhookcfg/webhookcfg"
@@ -58,13 +59,12 @@ func challengeOf(r request) string {
 func newChallenged(t *testing.T, respond func(w http.ResponseWriter, r request)) (*httptest.Server, func() []request) {
 	t.Helper()
 	requests := make(chan request, 10)
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+	server := hooktest.Serve(t, http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
 		body, _ := io.ReadAll(req.Body)
 		r := request{req.Method, req.RequestURI, req.Header, body}
 		requests <- r
 		respond(w, r)
 	}))
-	t.Cleanup(server.Close)
 	return server, func() (all []request) {
 		for len(requests) > 0 {
 			all = append(all, <-requests)
@@ -229,10 +229,7 @@ func TestChallengeOfHandler(t *testing.T) {
 		return webhookcfg.Client{ID: id}, nil
 	})
 	configurations := store.NewMemory()
-	handler, err := webhookcfg.NewHandler(configurations, verifier, &webhookcfg.Options{Policy: guard, Prober: prober})
-	if err != nil {
-		t.Fatal(err)
-	}
+	handler := hooktest.NewHandler(t, configurations, verifier, &webhookcfg.Options{Policy: guard, Prober: prober})
 	for _, tt := range []struct {
 		entity, client string
 		keys           keysFunc

@@ -12,6 +12,7 @@ import (
 	"sync"
 	"testing"
 
+	"example.com/go-webhookcfg/internal/hooktest"
 	"example.com/go-webhookcfg/store"
 	"example.com/go-webhookcfg/webhookcfg"
 	"example.com/go-webhookcfg/webhookcfg/deliver"
@@ -107,9 +108,7 @@ func configured(t testing.TB, url string) *store.Memory {
 
 func set(t testing.TB, st webhookcfg.Store, url string) {
 	t.Helper()
-	if err := st.Apply(t.Context(), webhookcfg.SetChange("acme", webhookcfg.All(), egress.NewURL(url))); err != nil {
-		t.Fatal(err)
-	}
+	hooktest.Apply(t, st, webhookcfg.SetChange("acme", webhookcfg.All(), egress.NewURL(url)))
 }
 
 // keyring has the keys of every client.

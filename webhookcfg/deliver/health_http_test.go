@@ -5,13 +5,13 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"net/http/httptest"
 	"regexp"
 	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
 
+	"example.com/go-webhookcfg/internal/hooktest"
 	"example.com/go-webhookcfg/store"
 	"example.com/go-webhookcfg/webhookcfg"
 	"example.com/go-webhookcfg/webhookcfg/deliver"
@@ -38,16 +38,11 @@ func newLoop(t *testing.T) *loop {
 	l := &loop{}
 	l.receiver = newReceiver(t, false, func(w http.ResponseWriter, r *http.Request) { (*l.respond.Load())(w, r) })
 	st, health := store.NewMemory(), newHealth(t, nil, nil)
-	h, err := webhookcfg.NewHandler(st, acmeOnly{}, &webhookcfg.Options{
+	h := hooktest.NewHandler(t, st, acmeOnly{}, &webhookcfg.Options{
 		Policy: egress.Development(), Reads: true, DeliveryStatus: health.Status,
 		Now: func() time.Time { return *l.now.Load() },
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	server := httptest.NewServer(h)
-	t.Cleanup(server.Close)
-	l.base = server.URL + "/api/v1/configure/configure-webhook"
+	l.base = hooktest.Serve(t, h).URL + "/api/v1/configure/configure-webhook"
 	l.Sender = newSender(t, st, keyring{deliver.GenerateKey()}, &deliver.Options{Health: health})
 	return l
 }
