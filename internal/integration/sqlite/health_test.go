@@ -104,7 +104,6 @@ func TestHealth(t *testing.T) {
 					if err := a.store.Apply(t.Context(), c); err != nil {
 						t.Fatal(err)
 					}
-					time.Sleep(2 * time.Second)
 				}
 				expect := func(event string, r *replica, reason deliver.Reason, requests int32, read string) {
 					t.Helper()
