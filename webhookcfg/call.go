@@ -11,21 +11,20 @@ import (
 // call is an operation of the host's own code.
 type call struct{ operation }
 
-// Set sets the webhook of a client, as a POST of that client does: after the same checks
-// and the probe, and with an event and a log record. It is for the host's own code, such as a
-// dashboard of users that signed in there. [Options.AllScope] and [Options.OriginalTarget]
-// do not apply. The scope must be given: there is no default that reaches all entities.
+// Set sets the webhook of a client from your own code, such as a dashboard of signed-in
+// users. It does what a POST of the client does, with the same checks and the probe, an event
+// and a log record, all of which a call of [Store] skips. [Options.AllScope] and
+// [Options.OriginalTarget] do not apply. There is no default scope that reaches all entities.
 //
-// The error is an [*Error], and wraps the cause: [ErrInvalidArgument] for an invalid client
-// or the zero scope, or the error of ctx or of the store, for example. ctx bounds the call,
-// and [Options.Timeout] does too. A panic of the store, the prober or a function of the
-// options is an error, and one of OnEvent is only logged.
+// The error is an [*Error] and wraps the cause, such as [ErrInvalidArgument] for an invalid
+// client or the zero scope. The call ends with ctx, and after [Options.Timeout]. A panic of the
+// store, the prober or a function of the options is an error; one of OnEvent is only logged.
 func (h *Handler) Set(ctx context.Context, client string, scope Scope, url string) error {
 	c := call{operation{h: h, start: time.Now(), url: egress.NewURL(url)}}
 	return c.run(ctx, opNameSet, client, scope)
 }
 
-// Unset leaves the scope of a client without a webhook, as a DELETE of that client does. See
+// Unset leaves the scope of a client without a webhook, like a DELETE of the client; see
 // [Handler.Set].
 func (h *Handler) Unset(ctx context.Context, client string, scope Scope) error {
 	c := call{operation{h: h, start: time.Now()}}
@@ -84,6 +83,6 @@ func (e *Error) Error() string {
 	return text
 }
 
-// Unwrap returns the cause; nil where the description is complete. No URL in its text has
-// more than scheme, host and port.
+// Unwrap returns the cause; nil if the description is complete. URLs in its text show scheme,
+// host and port only.
 func (e *Error) Unwrap() error { return e.cause }

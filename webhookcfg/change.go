@@ -43,9 +43,8 @@ func (s Scope) String() string {
 // LogValue implements [slog.LogValuer] with what String returns.
 func (s Scope) LogValue() slog.Value { return slog.StringValue(s.String()) }
 
-// Change is one set or unset, by one client, of one entity or of all. It is built by
-// [SetChange] or [UnsetChange]; the zero value is invalid. The value that the handler checked is
-// the value that the store applies.
+// Change is one set or unset, by one client, of one entity or of all. Build it with
+// [SetChange] or [UnsetChange]; the zero value is invalid.
 type Change struct {
 	// Client owns the configuration.
 	Client string
@@ -53,12 +52,10 @@ type Change struct {
 	Scope Scope
 	// URL is the webhook to set; the zero URL in an unset.
 	URL egress.URL
-	// Time identifies what the change sets. A store keeps it with a precision of a
-	// microsecond or better, the zero value too, and returns it as [Webhook.Since].
-	//
-	// A handler gives each change the time at which it applies it, in whole microseconds and
-	// always later than the change before, even if its clock goes back. Do the same if you
-	// call Apply yourself.
+	// Time identifies what the change sets. A store keeps it, the zero value too, at least to
+	// the microsecond, and returns it as [Webhook.Since]. A handler sets it to the time of
+	// applying the change, in whole microseconds and always later than the change before. Do
+	// the same if you call Apply yourself.
 	Time time.Time
 
 	op op
@@ -81,10 +78,9 @@ func UnsetChange(client string, scope Scope) Change {
 	return Change{Client: client, Scope: scope, op: opUnset}
 }
 
-// Validate returns nil for a change that a store can apply: it has a client and
-// a scope, and a URL exactly if it was built by [SetChange]. Otherwise the error wraps
-// [ErrInvalidArgument]. In a valid change, URL.IsZero distinguishes an unset from a
-// set.
+// Validate returns nil for a change that a store can apply: it has a client and a scope, and
+// a URL exactly if it was built by [SetChange]. Otherwise the error wraps
+// [ErrInvalidArgument]. A valid change is an unset if URL.IsZero.
 func (c Change) Validate() error {
 	switch {
 	case c.Client == "":
@@ -109,8 +105,7 @@ type Webhook struct {
 	// Source is the entry that decided.
 	Source Source
 	// Since is the [Change.Time] of the change that decided; zero if Source is SourceNone. It
-	// has microseconds, and identifies the setting: once the webhook is set again, also with
-	// the same URL, it is another one.
+	// identifies the setting: setting the webhook again, even with the same URL, changes it.
 	Since time.Time
 }
 

@@ -11,30 +11,28 @@ import (
 	"example.com/go-webhookcfg/webhookcfg/egress"
 )
 
-// Event reports the outcome of one request, or of one call from Go, to the host. It holds a
-// URL only in the form that shows scheme, host and port, and no client secret, unless a
-// caller sent one as its id; see PresentedID.
+// Event reports the outcome of one request, or of one call from Go. Its URLs show scheme,
+// host and port only. It holds no client secret, unless a caller sent one as its id; see
+// PresentedID.
 type Event struct {
 	// Operation is "set", "unset", "read" or "list".
 	Operation string
 	// Client is the client that signed in; "" if none did.
 	Client string
-	// Credential is the id with which it signed in, which may differ from Client; "" in
-	// [Handler.Set] and [Handler.Unset].
+	// Credential is the id that signed the client in; "" in [Handler.Set] and
+	// [Handler.Unset].
 	Credential string
-	// PresentedID is the id of a sign-in that was refused (401) or throttled (429): its
-	// first 128 bytes, without characters that a log cannot show; "" if the credentials were
-	// malformed, or if it holds the secret that was presented with it. It was not verified,
-	// and may be a secret in the wrong place; see [Options.OmitPresentedID].
+	// PresentedID is the id of a sign-in that was refused (401) or throttled (429), up to
+	// 128 bytes without characters that a log can't show. It was not verified, and may be a
+	// secret in the wrong field; see [Options.OmitPresentedID]. It is "" if the credentials
+	// were malformed, or if it holds the secret that came with it.
 	PresentedID string
 	// Source is the source address that [ContextWithSource] set, or else that of the
 	// connection. It is invalid if there is neither.
 	Source netip.Addr
-	// SecretName is the [Client.SecretName] of the secret that signed in; "" if it has
-	// no name.
+	// SecretName is the [Client.SecretName] of the secret that signed in.
 	SecretName string
-	// Scope is the scope of the request; invalid where it was not determined, and in
-	// a list.
+	// Scope is the scope of the request; invalid if it was not determined, and in a list.
 	Scope Scope
 	// URL is the webhook URL of a set; zero if it was not well-formed.
 	URL egress.URL
@@ -44,8 +42,8 @@ type Event struct {
 	Code string
 	// Duration is the time from the arrival of the request to its response.
 	Duration time.Duration
-	// Err is the cause of a failure that the code does not describe fully; with
-	// [ProbeWarn] also the failure of the probe of a successful set.
+	// Err is the cause of a failure that the code does not describe fully. With
+	// [ProbeWarn] it is also the failed probe of a successful set.
 	Err error
 }
 
@@ -105,9 +103,8 @@ func (e *Event) attrs() []slog.Attr {
 type sourceKey struct{}
 
 // ContextWithSource returns a context with the source address of a request, for limits of
-// sign-ins and for [Event.Source]. [example.com/go-webhookcfg/auth.WithSource] is a
-// middleware that sets it. An IPv4-mapped address becomes the IPv4 address, and a zone is
-// removed.
+// sign-ins and for [Event.Source]. The middleware of package auth, WithSource, calls it. An
+// IPv4-mapped address becomes the IPv4 address, and a zone is removed.
 func ContextWithSource(ctx context.Context, source netip.Addr) context.Context {
 	return context.WithValue(ctx, sourceKey{}, source.Unmap().WithZone(""))
 }

@@ -11,9 +11,8 @@ import (
 
 // Handler serves the interface. It is safe for concurrent use.
 //
-// It responds to every path itself, never redirects and never cleans a path. It sets
-// the Pattern of a request that reached an operation, so that middleware around it
-// can name the route.
+// It responds to every path itself, and never redirects or cleans a path. It sets the
+// Pattern of a request that reached an operation, so that middleware can name the route.
 type Handler struct {
 	store     Store
 	lister    Lister // nil if the store is not one
@@ -97,14 +96,13 @@ func (h *Handler) Routes() []Route {
 
 // Register registers the handler with your mux, such as an [http.ServeMux], by one pattern
 // for each route, so that the mux sets the request's Pattern itself. Wrap the mux in
-// [Handler.Before] and serve that. Otherwise the mux redirects paths that it would clean
-// before the handler sees them: "…/configure-webhook/e1/.." becomes "…/configure-webhook",
-// which reaches all entities, and clients follow with the same method and body.
+// [Handler.Before] and serve that: the mux alone redirects "…/configure-webhook/e1/.." to
+// "…/configure-webhook", which reaches all entities, and clients repeat the method and body.
 //
 // [Options.BasePath] must be the path at which you serve the mux. Every pattern has a
 // method, so you can have a "GET /" of your own. The other standard methods are registered
-// too, so that the handler, not the mux, responds 405. Under GODEBUG=httpmuxgo121=1 a mux
-// doesn't support methods in patterns and matches none of these.
+// too, so that the handler, not the mux, responds 405. A mux under GODEBUG=httpmuxgo121=1
+// matches none of these patterns.
 func (h *Handler) Register(mux interface{ Handle(string, http.Handler) }) {
 	for _, rs := range h.routes {
 		patterns := []string{}
@@ -128,14 +126,12 @@ var otherMethods = [...]string{
 	http.MethodDelete, http.MethodConnect, http.MethodOptions, http.MethodTrace,
 }
 
-// Before returns a handler that serves the paths of h and passes every other request
-// to next, usually a mux. No path of h is cleaned, decoded or redirected before h
-// has checked it, and a path that a mux would clean to a path of h, in any letter case,
-// is refused with 404.
+// Before returns a handler that serves the paths of h and passes every other request to
+// next, usually a mux. No path of h is cleaned, decoded or redirected before h has checked
+// it. Paths that a mux would clean to a path of h, in any letter case, get 404.
 //
-// Requests for the paths of h do not reach next, nor middleware in it, such as that of a
-// router. Middleware that they must pass goes around both: "logged(h.Before(mux))". It
-// must leave their paths as they are.
+// Requests for h's paths bypass next and its middleware. Put middleware that they must pass
+// around both: "logged(h.Before(mux))". It must leave their paths as they are.
 func (h *Handler) Before(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if h.routes.owns(r.URL) {

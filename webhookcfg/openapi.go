@@ -17,8 +17,8 @@ var document string
 //
 // The document names [Options.BasePath] as the server, and has the paths of
 // [Options.VariantAliases]. If you strip a prefix before you call the handler, replace the
-// server "/". The reads and the deliveries are included whether or not the handler serves
-// them, limits are the defaults, and identifiers have the default syntax.
+// server "/". Reads and deliveries are included even if the handler doesn't serve them. The
+// limits and the syntax of identifiers are the defaults.
 func (h *Handler) OpenAPI() []byte {
 	described := document
 	if base := h.options.BasePath; base != "" {

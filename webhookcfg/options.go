@@ -15,103 +15,92 @@ import (
 )
 
 // Options configure a [Handler]. The zero value is a safe default in every field.
-// [NewHandler] copies them; later changes have no effect.
+// [NewHandler] copies them; later changes have no effect. All functions are called
+// concurrently. Those with a context must return soon after it ends, like a [Store].
 type Options struct {
-	// BasePath is the prefix of all paths, such as "/hooks". It is "" if the handler is
-	// served at the root, or if the host strips a prefix before it calls the handler.
+	// BasePath is the prefix of all paths, such as "/hooks". Leave it empty if you serve
+	// the handler at the root, or strip the prefix yourself.
 	BasePath string
 
 	// VariantAliases are further paths, below BasePath, of the variant with moc_id.
-	// An alias may end in a slash; a set then needs the slash.
+	// If an alias ends in a slash, a set needs the slash.
 	VariantAliases []string
 
-	// AllScope limits the requests that reach all entities. The zero value serves them
-	// as the interface specifies.
+	// AllScope limits the requests that reach all entities. By default all are served.
 	AllScope AllScope
 
-	// OriginalTarget returns the request target, path and query, that the outermost proxy
+	// OriginalTarget returns the request target, path and query, that your outermost proxy
 	// received, before any proxy cleaned or rewrote it; see [TargetFromHeader]. A request
-	// reaches all entities only if that target, too, ends in the path of the resource (with
-	// the slash after it where AllScope serves that), needs no cleaning and has no query;
-	// otherwise, and if it is "", such a request is refused (400). Requests for one entity
-	// are not affected. It is called concurrently. If nil, only the target that the server
-	// received is checked.
+	// for all entities is refused (400) unless that target ends in the path of the resource,
+	// is already normalized and has no query. Requests for one entity are not affected. By
+	// default only the target that the server received is checked.
 	OriginalTarget func(r *http.Request) string
 
 	// Realm is the realm of the Basic challenge: printable ASCII without quotes and
-	// backslashes. "" means "webhooks".
+	// backslashes. It defaults to "webhooks".
 	Realm string
 
 	// Reads serves GET: the webhook in effect for one entity and, if the store is a
-	// [Lister], the overrides page by page. If false, the response to GET is 405.
+	// [Lister], the overrides page by page. By default the response to GET is 405.
 	Reads bool
 
 	// DeliveryStatus adds "delivery" to the read of one entity: whether the notifications
-	// for it arrive. It is called in these reads alone, with the webhook in effect, and only
-	// if that has a URL. An error gives 503, and a word that the interface does not have
-	// gives 500. It must be safe for concurrent use and honour its context, like a [Store].
-	// Pass the method Status of a Health of package deliver, or your own function. If nil,
-	// reads do not show deliveries.
+	// for it arrive. Pass the method Status of a Health of package deliver, or your own
+	// function. It is called with the webhook in effect, if that has a URL. An error gives
+	// 503, and a word that the interface does not have gives 500.
 	DeliveryStatus func(ctx context.Context, client, entity string, hook Webhook) (DeliveryStatus, error)
 
-	// ValidEntityID replaces the default syntax of identifiers (1 to 128 of the
-	// characters A-Z a-z 0-9 . _ ~ : @ -). It is called only for valid UTF-8 without
-	// slashes, backslashes and control characters, and never for "", "." and "..",
-	// which are always refused.
+	// ValidEntityID replaces the default syntax of identifiers: 1 to 128 of the characters
+	// A-Z a-z 0-9 . _ ~ : @ -. It gets only valid UTF-8 without slashes, backslashes and
+	// control characters, and never "", "." or "..", which are always refused.
 	ValidEntityID func(id string) bool
 
-	// EntityExists reports whether an identifier names a valid module configuration
-	// of the client; if not, the response is 404. It must be safe for concurrent use
-	// and honour its context, like a [Store]; an error gives 503. If nil, every
-	// well-formed identifier is accepted, and the rule is the host's to enforce.
+	// EntityExists reports whether an identifier names a valid module configuration of the
+	// client. If not, the response is 404; an error gives 503. By default every well-formed
+	// identifier is accepted.
 	EntityExists func(ctx context.Context, client, entity string) (bool, error)
 
-	// Policy specifies which URLs may be set. If nil, it is the zero Policy, the
-	// strictest.
+	// Policy specifies which URLs may be set. It defaults to the zero Policy, the strictest.
 	Policy *egress.Policy
 
-	// Prober checks that a URL can be reached before a set. If nil, it is the default
-	// prober of Policy. ProbeMode specifies the effect of a failure. ProbeTimeout
-	// bounds one probe and is less than Timeout; zero means 5 seconds, or half of
-	// Timeout if that is less.
-	Prober       Prober
-	ProbeMode    ProbeMode
+	// Prober checks that a URL can be reached before a set. It defaults to the prober of
+	// Policy. ProbeMode specifies the effect of a failure.
+	Prober    Prober
+	ProbeMode ProbeMode
+	// ProbeTimeout bounds one probe and must be less than Timeout. It defaults to 5 seconds,
+	// or half of Timeout if that is less.
 	ProbeTimeout time.Duration
 
-	// Timeout bounds one request, from its arrival to its response; zero means 10
-	// seconds. It is the deadline of the context of the store, the verifier, the
-	// prober, EntityExists and DeliveryStatus, which must honour it: once it has passed, the
-	// response is 503 as soon as they return. It also bounds how long a body may take to
-	// arrive, if the ResponseWriter supports read deadlines. A deadline of the request's
-	// context, and a read deadline of the server or of a middleware, stay in effect.
+	// Timeout bounds one request, from its arrival to its response, and defaults to 10
+	// seconds. The contexts of the store, the verifier, the prober and the functions here
+	// end with it, and the response is 503 as soon as they return. The body must arrive in
+	// that time too, if the ResponseWriter supports read deadlines. Earlier deadlines of the
+	// request's context, the server or a middleware stay in effect.
 	Timeout time.Duration
 
-	// BodyLimit is the largest body of a set, in bytes; zero means 16 KiB.
+	// BodyLimit is the largest body of a set, in bytes. It defaults to 16 KiB.
 	BodyLimit int64
 
-	// Logger logs one record for each request that reached an operation, and for each call
-	// of [Handler.Set] and [Handler.Unset]. If nil, nothing is logged.
+	// Logger logs one record for each event; see OnEvent. By default nothing is logged.
 	Logger *slog.Logger
 
-	// OmitPresentedID leaves [Event.PresentedID] empty: users type secrets into the wrong
-	// field. An error of the verifier that quotes the id stays as it is.
+	// OmitPresentedID leaves [Event.PresentedID] empty, since users type secrets into the
+	// wrong field. An error of the verifier that quotes the id stays as it is.
 	OmitPresentedID bool
 
-	// OnEvent is called once for each request that reached an operation, after the
-	// response was written, and for each call of [Handler.Set] and [Handler.Unset]. It is
-	// called concurrently and must not block. If nil, events are dropped.
+	// OnEvent is called once for each request that reached an operation, after the response
+	// was written, and for each call of [Handler.Set] and [Handler.Unset]. It must not block.
 	OnEvent func(ctx context.Context, e Event)
 
-	// Now is the clock for the times of changes, see [Change.Time]. If nil, it is
+	// Now is the clock for the times of changes, see [Change.Time]. It defaults to
 	// [time.Now].
 	Now func() time.Time
 }
 
-// AllScope specifies which requests may reach all entities of a client. It governs
-// requests over HTTP, and not [Handler.Set] and [Handler.Unset].
+// AllScope specifies which requests over HTTP may reach all entities of a client.
+// [Handler.Set] and [Handler.Unset] always may.
 type AllScope uint8
 
-// The values of [Options.AllScope].
 const (
 	// AllScopeAsSpecified also serves a DELETE of the path with an empty identifier,
 	// "…/configure-webhook/", which is what clients and proxies make of a lost one.

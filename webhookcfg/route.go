@@ -230,10 +230,10 @@ func (rt routes) isNested(base string) bool {
 	})
 }
 
-// TargetFromHeader returns a function for [Options.OriginalTarget]. It returns the value of
-// the header field in which the outermost proxy passes on the request target that it
-// received, such as "X-Original-URI". The proxy must replace the field of a client. Without
-// exactly one such field the target is "", and no request reaches all entities.
+// TargetFromHeader returns a function for [Options.OriginalTarget] that reads the header field
+// in which your outermost proxy passes on the request target, such as "X-Original-URI". The
+// proxy must replace the field of a client. Without exactly one such field, no request reaches
+// all entities.
 func TargetFromHeader(name string) func(r *http.Request) string {
 	name = http.CanonicalHeaderKey(name)
 	return func(r *http.Request) string {

@@ -2,11 +2,8 @@ package webhookcfg
 
 import "context"
 
-// Store keeps the webhook configuration of every client.
-//
-// The state of one client is a base, the URL that every entity has unless it has an
-// entry of its own, and its overrides, entries that hold a URL or are off. The
-// package documentation has the table of states and operations.
+// Store keeps the webhook configuration of every client. The package documentation has the
+// table of states and operations.
 //
 //  1. Apply applies the whole change, or nothing.
 //  2. Once Apply returned nil, every later Resolve sees the change; in a store that
@@ -37,9 +34,8 @@ import "context"
 //
 // No error text may hold a URL beyond its host and port.
 //
-// A method that ignores ctx holds up its client: the handler waits for it, and does
-// not respond in its place. A host that cannot rely on its store, verifier or prober
-// wraps the handler in an [http.TimeoutHandler].
+// The handler waits for a method that ignores ctx. If you can't rely on your store, verifier
+// or prober, wrap the handler in an [http.TimeoutHandler].
 type Store interface {
 	// Apply makes the change, wholly and durably, or not at all.
 	Apply(ctx context.Context, c Change) error
@@ -47,24 +43,23 @@ type Store interface {
 	Resolve(ctx context.Context, client, entity string) (Webhook, error)
 }
 
-// Lister is an optional interface of a [Store], looked up once by [NewHandler]: it
-// lists the overrides of one client.
+// Lister lists the overrides of one client. It is an optional interface of a [Store], looked
+// up once by [NewHandler].
 type Lister interface {
-	// List returns the first limit overrides whose entity comes after the given one
-	// in byte order; after "" starts with the first. It may return fewer, or none,
-	// where there are no more or the search for more would take too long: Next
-	// distinguishes the two. Each page is a state that the client had at one moment;
-	// the pages of one listing may be of different moments. An unknown client has an
-	// empty page. An empty client, or a limit below 1, gives an error that wraps
-	// [ErrInvalidArgument]. The cost of a page depends on limit, not on the number of
-	// overrides.
+	// List returns the first limit overrides whose entity comes after the given one in byte
+	// order; after "" starts with the first. It may return fewer, or none, if the search
+	// for more would take too long: only an empty Next means that there are no more. Each
+	// page is a state that the client had at one moment, but two pages may be of different
+	// moments. The cost of a page depends on limit, not on the number of overrides.
+	//
+	// An unknown client has an empty page. An empty client, or a limit below 1, gives an
+	// error that wraps [ErrInvalidArgument].
 	List(ctx context.Context, client, after string, limit int) (Page, error)
 }
 
 // Page is a part of a client's configuration.
 type Page struct {
-	// Base is the webhook of all entities without an override: SourceBase or,
-	// where there is none, the zero Webhook.
+	// Base is the webhook of all entities without an override; zero if there is none.
 	Base Webhook
 	// Overrides are in byte order of their entities.
 	Overrides []Override

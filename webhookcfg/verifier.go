@@ -8,9 +8,8 @@ import (
 	"unicode/utf8"
 )
 
-// CredentialVerifier decides which client a pair of credentials signs in. It must be
-// safe for concurrent use and honour its context: return soon after ctx ends. The
-// handler waits for a verifier that does not; see [Store]. Package auth has
+// CredentialVerifier decides which client a pair of credentials signs in. It must be safe for
+// concurrent use and return soon after ctx ends; see [Store]. Package auth has
 // implementations, and authtest checks any other.
 type CredentialVerifier interface {
 	// Verify returns the client that id and secret sign in. Both are non-empty,
