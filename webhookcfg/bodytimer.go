@@ -21,8 +21,8 @@ type bodyTimer struct {
 	late    bool           // the read deadline was set
 }
 
-// limitBody returns the timer of a request; end must be called.
-func limitBody(w http.ResponseWriter, r *http.Request, limit time.Duration) *bodyTimer {
+// newBodyTimer returns the timer of a request; end must be called.
+func newBodyTimer(w http.ResponseWriter, r *http.Request, limit time.Duration) *bodyTimer {
 	if r.ContentLength == 0 && r.Header["Content-Length"] == nil {
 		return nil // no body can arrive; see hasBody
 	}

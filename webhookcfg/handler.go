@@ -71,7 +71,7 @@ func (h *Handler) changeTime() time.Time {
 // ServeHTTP implements [http.Handler].
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	x := &exchange{operation: operation{h: h, start: time.Now(), peer: r.RemoteAddr}, w: w, r: r}
-	x.body = limitBody(w, r, h.options.Timeout)
+	x.body = newBodyTimer(w, r, h.options.Timeout)
 	defer func() { x.body.end(x.responded) }()
 	var e *apiError
 	if x.match, e = h.routes.match(r.Method, r.URL.EscapedPath()); e != nil {
