@@ -122,33 +122,8 @@ const (
 
 // complete sets the defaults and refuses invalid options.
 func (o *Options) complete() error {
-	if o.ProbeTimeout < 0 || o.Timeout < 0 || o.BodyLimit < 0 {
-		return errors.New("negative limit")
-	}
-	if o.ProbeMode >= probeModes {
-		return fmt.Errorf("unknown ProbeMode %d", o.ProbeMode)
-	}
-	if o.AllScope >= allScopes {
-		return fmt.Errorf("unknown AllScope %d", o.AllScope)
-	}
-	o.Realm = cmp.Or(o.Realm, defaultRealm)
-	if strings.ContainsFunc(o.Realm, func(c rune) bool { return c < ' ' || c > '~' || c == '"' || c == '\\' }) {
-		return errors.New("character in Realm that a quoted string cannot hold")
-	}
-	o.Timeout = cmp.Or(o.Timeout, defaultTimeout)
-	o.ProbeTimeout = cmp.Or(o.ProbeTimeout, min(defaultProbeTimeout, o.Timeout/2))
-	if o.ProbeTimeout >= o.Timeout {
-		return errors.New("ProbeTimeout not below Timeout: no probe could fail in time")
-	}
-	o.BodyLimit = cmp.Or(o.BodyLimit, defaultBodyLimit)
-	if o.Now == nil {
-		o.Now = time.Now
-	}
-	if o.Policy == nil {
-		o.Policy = new(egress.Policy)
-	}
-	o.Policy = o.Policy.Clone()
-	if err := o.Policy.Validate(); err != nil {
+	o.setDefaults()
+	if err := o.validate(); err != nil {
 		return err
 	}
 	if o.Prober == nil {
@@ -158,19 +133,48 @@ func (o *Options) complete() error {
 		}
 		o.Prober = prober
 	}
+	return nil
+}
+
+func (o *Options) setDefaults() {
+	o.BasePath = strings.TrimSuffix(o.BasePath, "/")
+	o.Realm = cmp.Or(o.Realm, defaultRealm)
+	o.Timeout = cmp.Or(o.Timeout, defaultTimeout)
+	o.ProbeTimeout = cmp.Or(o.ProbeTimeout, min(defaultProbeTimeout, o.Timeout/2))
+	o.BodyLimit = cmp.Or(o.BodyLimit, defaultBodyLimit)
+	if o.Policy == nil {
+		o.Policy = new(egress.Policy)
+	}
+	o.Policy = o.Policy.Clone()
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
-	return o.checkPaths()
+	if o.Now == nil {
+		o.Now = time.Now
+	}
 }
 
-// checkPaths normalises the base path and refuses paths that cannot be matched
-// literally, and resources that would contain each other.
-func (o *Options) checkPaths() error {
-	o.BasePath = strings.TrimSuffix(o.BasePath, "/")
-	if o.BasePath != "" && !plainPath(o.BasePath) {
+func (o *Options) validate() error {
+	switch {
+	case o.ProbeTimeout < 0 || o.Timeout < 0 || o.BodyLimit < 0:
+		return errors.New("negative limit")
+	case o.ProbeTimeout >= o.Timeout:
+		return errors.New("ProbeTimeout not below Timeout: no probe could fail in time")
+	case o.ProbeMode >= probeModes:
+		return fmt.Errorf("unknown ProbeMode %d", o.ProbeMode)
+	case o.AllScope >= allScopes:
+		return fmt.Errorf("unknown AllScope %d", o.AllScope)
+	case strings.ContainsFunc(o.Realm, func(c rune) bool { return c < ' ' || c > '~' || c == '"' || c == '\\' }):
+		return errors.New("character in Realm that a quoted string cannot hold")
+	case o.BasePath != "" && !plainPath(o.BasePath):
 		return errors.New("BasePath is not a clean absolute path of plain characters")
 	}
+	return errors.Join(o.Policy.Validate(), o.checkAliases())
+}
+
+// checkAliases refuses aliases that cannot be matched literally, or that would contain another
+// path of the interface.
+func (o *Options) checkAliases() error {
 	roots := []string{configurePath, variantPath}
 	for _, alias := range o.VariantAliases {
 		root := strings.TrimSuffix(alias, "/")
