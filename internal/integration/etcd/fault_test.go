@@ -205,10 +205,10 @@ func watchFrozen(t *testing.T, c *etcdcluster.Cluster) {
 	member := follower(t, c)
 	st := watching(t, c, member, nil, newHastyOptions())
 	reader := readFeed(t, st)
-	hooktest.Apply(t, st, set("acme", "e1", 1))
+	hooktest.Apply(t, st, hooktest.Set("acme", "e1", 1))
 	reader.catchUp(t)
 	thaw := freeze(t, c, member)
-	hooktest.Apply(t, st, set("zeta", "e1", 2))
+	hooktest.Apply(t, st, hooktest.Set("zeta", "e1", 2))
 	reader.expectBehind(t)
 	thaw()
 	reader.catchUp(t)
@@ -225,7 +225,7 @@ func watchFrozenWithoutBarrier(t *testing.T, c *etcdcluster.Cluster) {
 	reader := readFeed(t, st)
 	thaw := freeze(t, c, member)
 	defer thaw()
-	hooktest.Apply(t, st, set("zeta", "e1", 2))
+	hooktest.Apply(t, st, hooktest.Set("zeta", "e1", 2))
 	if err := reader.poll(timeout(t)); err != nil || reader.named["zeta"] {
 		t.Errorf("named %v: %v", reader.named, err)
 	}
@@ -252,14 +252,14 @@ func watchFailsOver(t *testing.T, c *etcdcluster.Cluster) {
 		st := openOn(t, c.Client(t, member, (member+1)%c.Size()), o)
 		writer = append(writer, openOn(t, c.Client(t, others(c, member)...), o))
 		reader := readFeed(t, st)
-		hooktest.Apply(t, st, set("acme", "e1", 1))
+		hooktest.Apply(t, st, hooktest.Set("acme", "e1", 1))
 		reader.catchUp(t)
 		readers = append(readers, reader)
 	}
 	thaw := freeze(t, c, member)
 	defer thaw()
 	for n, reader := range readers {
-		hooktest.Apply(t, writer[n], set("zeta", "e1", 1))
+		hooktest.Apply(t, writer[n], hooktest.Set("zeta", "e1", 1))
 		reader.catchUp(t)
 		if !reader.named["zeta"] || reader.resets != 1 {
 			t.Errorf("%d Resets, named %v", reader.resets, reader.named)

@@ -131,7 +131,7 @@ func write(ctx context.Context, handles []*etcdstore.Store, count int, acks *ack
 		group.Go(func() {
 			for n := range count {
 				client := fmt.Sprintf("client-%d-%d", h, n)
-				if err := st.Apply(ctx, set(client, "e1", n)); err != nil {
+				if err := st.Apply(ctx, hooktest.Set(client, "e1", n)); err != nil {
 					all[h*count+n] = err
 				} else {
 					acks.add(client)
@@ -215,8 +215,8 @@ func feedCompacted(t *testing.T, c *etcdcluster.Cluster) {
 	client.Watcher = g
 	st := openOn(t, client, newHastyOptions())
 	reader := readFeed(t, st)
-	hooktest.Apply(t, st, set("acme", "e1", 1))
-	hooktest.Apply(t, st, set("acme", "e1", 1))
+	hooktest.Apply(t, st, hooktest.Set("acme", "e1", 1))
+	hooktest.Apply(t, st, hooktest.Set("acme", "e1", 1))
 	reader.expectBehind(t)
 	found, err := client.Get(t.Context(), "x")
 	if err != nil {
@@ -225,7 +225,7 @@ func feedCompacted(t *testing.T, c *etcdcluster.Cluster) {
 	if _, err := client.Compact(t.Context(), found.Header.Revision); err != nil {
 		t.Fatal(err)
 	}
-	hooktest.Apply(t, st, set("acme", "e1", 2))
+	hooktest.Apply(t, st, hooktest.Set("acme", "e1", 2))
 	for n := range c.Size() { // another member than the one that responded may watch
 		if err := c.Await(timeout(t), n); err != nil {
 			t.Fatal(err)
@@ -235,7 +235,7 @@ func feedCompacted(t *testing.T, c *etcdcluster.Cluster) {
 	if reader.catchUp(t); reader.resets != 2 {
 		t.Fatal("the first poll after a compaction is not a Reset")
 	}
-	hooktest.Apply(t, st, set("zeta", "e1", 3))
+	hooktest.Apply(t, st, hooktest.Set("zeta", "e1", 3))
 	reader.catchUp(t)
 	if !reader.named["zeta"] || reader.resets != 2 {
 		t.Errorf("%d Resets, named %v", reader.resets, reader.named)
@@ -248,13 +248,13 @@ func feedTooMany(t *testing.T, c *etcdcluster.Cluster) {
 	st := open(t, c, o, nil)
 	reader := readFeed(t, st)
 	for n := range 8 {
-		hooktest.Apply(t, st, set(fmt.Sprint("client-", n), "e1", n))
+		hooktest.Apply(t, st, hooktest.Set(fmt.Sprint("client-", n), "e1", n))
 	}
 	if err := reader.poll(timeout(t)); err != nil || reader.resets != 1 || len(reader.named) != 8 {
 		t.Errorf("%d Resets, %d named: %v", reader.resets, len(reader.named), err)
 	}
 	for n := range 20 {
-		hooktest.Apply(t, st, set(fmt.Sprint("client-", n), "e1", n))
+		hooktest.Apply(t, st, hooktest.Set(fmt.Sprint("client-", n), "e1", n))
 	}
 	if err := reader.poll(timeout(t)); err != nil || reader.resets != 2 {
 		t.Errorf("%d Resets: %v", reader.resets, err)
@@ -292,7 +292,7 @@ func notifies(t *testing.T, c *etcdcluster.Cluster) {
 	ctx, cancel := context.WithCancel(timeout(t))
 	notifications, ended := st.Notify(t.Context()), st.Notify(ctx)
 	readFeed(t, st)
-	hooktest.Apply(t, other, set("acme", "e1", 1))
+	hooktest.Apply(t, other, hooktest.Set("acme", "e1", 1))
 	if _, ok := <-notifications; !ok {
 		t.Error("closed before a notification")
 	}

@@ -16,7 +16,7 @@ func fill(t *testing.T, client *clientv3.Client, prefix string, count int) {
 	for n := 0; n < count; n += 100 {
 		var puts []clientv3.Op
 		for m := n; m < n+100; m++ {
-			puts = append(puts, clientv3.OpPut(fmt.Sprintf("%sacme/e%05d", prefix, m), "1 0 "+hookURL(m)))
+			puts = append(puts, clientv3.OpPut(fmt.Sprintf("%sacme/e%05d", prefix, m), "1 0 "+hooktest.URL(m).Reveal()))
 		}
 		if _, err := client.Txn(t.Context()).Then(puts...).Commit(); err != nil {
 			t.Fatal(err)
@@ -34,9 +34,9 @@ func pageIsSnapshot(t *testing.T, c *etcdcluster.Cluster) {
 	requests := 0
 	client.KV = &kv{KV: client.KV, seen: func(*clientv3.TxnResponse) {
 		if requests++; requests == 1 {
-			hooktest.Apply(t, other, setAll("acme", 1))
-			hooktest.Apply(t, other, set("acme", "e01400", 2))
-			hooktest.Apply(t, other, set("acme", "e99999", 3))
+			hooktest.Apply(t, other, hooktest.SetAll("acme", 1))
+			hooktest.Apply(t, other, hooktest.Set("acme", "e01400", 2))
+			hooktest.Apply(t, other, hooktest.Set("acme", "e99999", 3))
 		}
 	}}
 	page, err := openOn(t, client, o).List(t.Context(), "acme", "", count)
@@ -44,7 +44,7 @@ func pageIsSnapshot(t *testing.T, c *etcdcluster.Cluster) {
 		t.Fatalf("%d overrides in %d requests, next %q: %v", len(page.Overrides), requests, page.Next, err)
 	}
 	for n, o := range page.Overrides {
-		if o.Webhook.URL.Reveal() != hookURL(n) {
+		if o.Webhook.URL.Reveal() != hooktest.URL(n).Reveal() {
 			t.Errorf("%s has %s", o.Entity, o.Webhook.URL.Reveal())
 		}
 	}
@@ -60,9 +60,9 @@ func pageSkipsVoidKeys(t *testing.T, c *etcdcluster.Cluster) {
 	client, o := c.Client(t), newOptions()
 	st := openOn(t, client, o)
 	fill(t, client, o.Prefix, void)
-	expect(t, st, "acme", "e00007", hookURL(7))
-	hooktest.Apply(t, st, setAll("acme", 1))
-	hooktest.Apply(t, st, set("acme", "e99999", 2))
+	expect(t, st, "acme", "e00007", hooktest.URL(7).Reveal())
+	hooktest.Apply(t, st, hooktest.SetAll("acme", 1))
+	hooktest.Apply(t, st, hooktest.Set("acme", "e99999", 2))
 	first, err := st.List(t.Context(), "acme", "", 10)
 	if err != nil || len(first.Overrides) != 0 || first.Next != "e04095" {
 		t.Fatalf("%d overrides, next %q: %v", len(first.Overrides), first.Next, err)
@@ -94,7 +94,7 @@ func pageCompacted(t *testing.T, c *etcdcluster.Cluster) {
 		}
 		for n := range count {
 			if n%500 == 0 {
-				hooktest.Apply(t, other, set("acme", fmt.Sprintf("e%05d", n), count+n))
+				hooktest.Apply(t, other, hooktest.Set("acme", fmt.Sprintf("e%05d", n), count+n))
 			}
 		}
 		if _, err := client.Compact(t.Context(), response.Header.Revision+1); err != nil {
@@ -111,9 +111,9 @@ func pageCompacted(t *testing.T, c *etcdcluster.Cluster) {
 		t.Fatalf("%d and %d overrides, next %q: %v", len(first.Overrides), len(rest.Overrides), rest.Next, err)
 	}
 	for n, o := range append(first.Overrides, rest.Overrides...) {
-		want := hookURL(n)
+		want := hooktest.URL(n).Reveal()
 		if n >= len(first.Overrides) && n%500 == 0 {
-			want = hookURL(count + n)
+			want = hooktest.URL(count + n).Reveal()
 		}
 		if o.Webhook.URL.Reveal() != want {
 			t.Errorf("%s has %s, want %s", o.Entity, o.Webhook.URL.Reveal(), want)

@@ -29,7 +29,7 @@ func majorityLost(t *testing.T, c *etcdcluster.Cluster) {
 		"Resolve": func(ctx context.Context) error { _, err := st.Resolve(ctx, "acme", "e1"); return err },
 		"List":    func(ctx context.Context) error { _, err := st.List(ctx, "acme", "", 1); return err },
 		"Apply": func(ctx context.Context) error {
-			err := st.Apply(ctx, set("zeta", "e1", 1))
+			err := st.Apply(ctx, hooktest.Set("zeta", "e1", 1))
 			if !errors.Is(err, etcdstore.ErrOutcomeUnknown) {
 				t.Errorf("Apply: %v, want one that wraps ErrOutcomeUnknown", err)
 			}
@@ -54,7 +54,7 @@ func majorityLost(t *testing.T, c *etcdcluster.Cluster) {
 		t.Fatal(err)
 	}
 	awaitSet(t, server)
-	expect(t, st, "acme", "e1", hookURL(1))
+	expect(t, st, "acme", "e1", hooktest.URL(1).Reveal())
 	expect(t, st, "zeta", rejected, "")
 	reader.catchUp(t)
 	if !reader.named["acme"] {
@@ -91,7 +91,7 @@ func awaitSet(t *testing.T, server *httptest.Server) {
 // post sets the webhook of an entity.
 func post(t *testing.T, server *httptest.Server) *http.Response {
 	t.Helper()
-	body := `{"endpoint_id":"e1","webhook_url":"` + hookURL(1) + `"}`
+	body := `{"endpoint_id":"e1","webhook_url":"` + hooktest.URL(1).Reveal() + `"}`
 	request, err := http.NewRequestWithContext(timeout(t), http.MethodPost,
 		server.URL+"/api/v1/configure/configure-webhook", strings.NewReader(body))
 	if err != nil {

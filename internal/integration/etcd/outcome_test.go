@@ -49,8 +49,8 @@ func expectRejected(t *testing.T, st, other *etcdstore.Store, c webhookcfg.Chang
 
 func changeTooLarge(t *testing.T, c *etcdcluster.Cluster) {
 	st := open(t, c, newOptions(), nil)
-	large := set("acme", "e1", 1)
-	large.URL = egress.NewURL(hookURL(1) + strings.Repeat("x", 1536<<10))
+	large := hooktest.Set("acme", "e1", 1)
+	large.URL = egress.NewURL(hooktest.URL(1).Reveal() + strings.Repeat("x", 1536<<10))
 	expectRejected(t, st, st, large, rpctypes.ErrRequestTooLarge)
 }
 
@@ -91,7 +91,7 @@ func changesWithoutPermission(t *testing.T, c *etcdcluster.Cluster) {
 		{"a password that was changed", renewed, rpctypes.ErrAuthFailed},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			expectRejected(t, openOn(t, test.client, o), other, set("acme", "e1", 1), test.want)
+			expectRejected(t, openOn(t, test.client, o), other, hooktest.Set("acme", "e1", 1), test.want)
 		})
 	}
 }
@@ -113,7 +113,7 @@ func changesWithoutSpace(t *testing.T, c *etcdcluster.Cluster) {
 	if applied == 0 {
 		t.Error("none of the changes that failed was applied")
 	}
-	hooktest.Apply(t, st, set("acme", "e1", 1))
+	hooktest.Apply(t, st, hooktest.Set("acme", "e1", 1))
 }
 
 // fillDatabase has writers make changes until each has failed, and returns how many of the
@@ -128,7 +128,7 @@ func fillDatabase(t *testing.T, st webhookcfg.Store) (applied int) {
 		group.Go(func() error {
 			for {
 				last[w]++
-				change := webhookcfg.SetChange(fmt.Sprint("client-", w), webhookcfg.Entity("e1"), egress.NewURL(hookURL(1)+pad))
+				change := webhookcfg.SetChange(fmt.Sprint("client-", w), webhookcfg.Entity("e1"), egress.NewURL(hooktest.URL(1).Reveal()+pad))
 				change.Time = time.Unix(last[w], 0)
 				switch err := st.Apply(ctx, change); {
 				case err == nil:
@@ -181,7 +181,7 @@ func rejectedWithoutLeader(t *testing.T, st *etcdstore.Store, client string) (en
 	for n := 0; ; n++ {
 		entity := fmt.Sprint("without-leader-", n)
 		ctx, cancel := context.WithTimeout(all, time.Second)
-		err := st.Apply(clientv3.WithRequireLeader(ctx), set(client, entity, n))
+		err := st.Apply(clientv3.WithRequireLeader(ctx), hooktest.Set(client, entity, n))
 		cancel()
 		switch {
 		case errors.Is(err, rpctypes.ErrNoLeader) && !errors.Is(err, etcdstore.ErrOutcomeUnknown):

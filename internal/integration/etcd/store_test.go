@@ -18,7 +18,6 @@ import (
 	"example.com/go-webhookcfg/store/etcdstore"
 	"example.com/go-webhookcfg/store/storetest"
 	"example.com/go-webhookcfg/webhookcfg"
-	"example.com/go-webhookcfg/webhookcfg/egress"
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.etcd.io/etcd/client/v3/namespace"
 )
@@ -90,16 +89,6 @@ func replicas(c *etcdcluster.Cluster, alter func(*clientv3.Client)) func(testing
 		}
 		return all
 	}
-}
-
-func hookURL(n int) string { return fmt.Sprintf("https://hooks.example.com/%d", n) }
-
-func set(client, entity string, n int) webhookcfg.Change {
-	return webhookcfg.SetChange(client, webhookcfg.Entity(entity), egress.NewURL(hookURL(n)))
-}
-
-func setAll(client string, n int) webhookcfg.Change {
-	return webhookcfg.SetChange(client, webhookcfg.All(), egress.NewURL(hookURL(n)))
 }
 
 // expect checks the URL of an entity; "" means none.
@@ -205,9 +194,9 @@ func namespaced(t *testing.T, c *etcdcluster.Cluster) {
 	client.Watcher = namespace.NewWatcher(client.Watcher, space)
 	st := openOn(t, client, nil)
 	reader := readFeed(t, st)
-	hooktest.Apply(t, st, set("acme", "e1", 1))
+	hooktest.Apply(t, st, hooktest.Set("acme", "e1", 1))
 	if reader.catchUp(t); !reader.named["acme"] {
 		t.Errorf("named %v", reader.named)
 	}
-	expect(t, openOn(t, raw, &etcdstore.Options{Prefix: space + "webhookcfg/"}), "acme", "e1", hookURL(1))
+	expect(t, openOn(t, raw, &etcdstore.Options{Prefix: space + "webhookcfg/"}), "acme", "e1", hooktest.URL(1).Reveal())
 }

@@ -28,13 +28,13 @@ func keysOf(t *testing.T, client *clientv3.Client, prefix string) int64 {
 func sweeps(t *testing.T, c *etcdcluster.Cluster) {
 	client, o := c.Client(t), newOptions()
 	st := openOn(t, client, o)
-	hooktest.Apply(t, st, set("no base", "e1", 3)) // older than the base of the other client
+	hooktest.Apply(t, st, hooktest.Set("no base", "e1", 3)) // older than the base of the other client
 	for n := range 40 {
-		hooktest.Apply(t, st, set("acme", fmt.Sprint("void", n), n))
+		hooktest.Apply(t, st, hooktest.Set("acme", fmt.Sprint("void", n), n))
 		hooktest.Apply(t, st, webhookcfg.UnsetChange("no base", webhookcfg.Entity(fmt.Sprint("unset", n))))
 	}
-	hooktest.Apply(t, st, setAll("acme", 1))
-	hooktest.Apply(t, st, set("acme", "e1", 2))
+	hooktest.Apply(t, st, hooktest.SetAll("acme", 1))
+	hooktest.Apply(t, st, hooktest.Set("acme", "e1", 2))
 	hooktest.Apply(t, st, webhookcfg.UnsetChange("acme", webhookcfg.Entity("off")))
 	sum := etcdstore.Swept{}
 	for calls := 0; !sum.Done; calls++ {
@@ -50,10 +50,10 @@ func sweeps(t *testing.T, c *etcdcluster.Cluster) {
 	if left := keysOf(t, client, o.Prefix); left != 4 {
 		t.Errorf("%d keys are left, want 4", left)
 	}
-	expect(t, st, "acme", "e1", hookURL(2))
+	expect(t, st, "acme", "e1", hooktest.URL(2).Reveal())
 	expect(t, st, "acme", "off", "")
-	expect(t, st, "acme", "void1", hookURL(1))
-	expect(t, st, "no base", "e1", hookURL(3))
+	expect(t, st, "acme", "void1", hooktest.URL(1).Reveal())
+	expect(t, st, "no base", "e1", hooktest.URL(3).Reveal())
 }
 
 // sweepsInParts gives a client a base between two calls of Sweep, of which the first ended
@@ -66,14 +66,14 @@ func sweepsInParts(t *testing.T, c *etcdcluster.Cluster) {
 	if swept, err := st.Sweep(t.Context(), 1); err != nil || swept.Removed != 1 {
 		t.Fatalf("swept %+v: %v", swept, err)
 	}
-	hooktest.Apply(t, st, setAll("acme", 1))
+	hooktest.Apply(t, st, hooktest.SetAll("acme", 1))
 	hooktest.Apply(t, st, webhookcfg.UnsetChange("acme", webhookcfg.Entity("e2")))
 	if swept, err := st.Sweep(t.Context(), 10); err != nil || swept.Removed > 1 || !swept.Done {
 		t.Errorf("swept %+v: %v", swept, err)
 	}
-	expect(t, st, "acme", "e1", hookURL(1))
+	expect(t, st, "acme", "e1", hooktest.URL(1).Reveal())
 	expect(t, st, "acme", "e2", "")
-	expect(t, st, "acme", "e3", hookURL(1))
+	expect(t, st, "acme", "e3", hooktest.URL(1).Reveal())
 }
 
 // copies copies the keys of a store one by one in their order. The copy resolves like the
@@ -81,9 +81,9 @@ func sweepsInParts(t *testing.T, c *etcdcluster.Cluster) {
 func copies(t *testing.T, c *etcdcluster.Cluster) {
 	client, from, unswept, swept := c.Client(t), newPrefix(), newPrefix(), newPrefix()
 	st := openOn(t, client, &etcdstore.Options{Prefix: from})
-	hooktest.Apply(t, st, set("acme", "dropped", 1))
-	hooktest.Apply(t, st, setAll("acme", 2))
-	hooktest.Apply(t, st, set("acme", "e1", 3))
+	hooktest.Apply(t, st, hooktest.Set("acme", "dropped", 1))
+	hooktest.Apply(t, st, hooktest.SetAll("acme", 2))
+	hooktest.Apply(t, st, hooktest.Set("acme", "e1", 3))
 	hooktest.Apply(t, st, webhookcfg.UnsetChange("acme", webhookcfg.Entity("off")))
 	copyKeys(t, client, from, unswept)
 	if swept, err := st.Sweep(t.Context(), 100); err != nil || !swept.Done {
@@ -91,13 +91,13 @@ func copies(t *testing.T, c *etcdcluster.Cluster) {
 	}
 	copyKeys(t, client, from, swept)
 	for _, test := range []struct{ prefix, dropped string }{
-		{from, hookURL(2)}, {unswept, hookURL(1)}, {swept, hookURL(2)},
+		{from, hooktest.URL(2).Reveal()}, {unswept, hooktest.URL(1).Reveal()}, {swept, hooktest.URL(2).Reveal()},
 	} {
 		st := openOn(t, client, &etcdstore.Options{Prefix: test.prefix})
 		expect(t, st, "acme", "dropped", test.dropped)
-		expect(t, st, "acme", "e1", hookURL(3))
+		expect(t, st, "acme", "e1", hooktest.URL(3).Reveal())
 		expect(t, st, "acme", "off", "")
-		expect(t, st, "acme", "other", hookURL(2))
+		expect(t, st, "acme", "other", hooktest.URL(2).Reveal())
 	}
 }
 
