@@ -127,7 +127,7 @@ func (p process) state(t *testing.T) string {
 // each for every change of its state or reason.
 func TestHealthStoreCalls(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		time.Sleep(1) // a nanosecond, which the store drops
+		time.Sleep(time.Nanosecond) // which the store drops
 		st := &healthStore{}
 		p := newProcess(t, st)
 		expect := func(step string, loads, saves int) {
