@@ -232,13 +232,13 @@ const (
 	clause15 = `Store, clause 15: The methods honour ctx: they return soon after it ends, and if it ended before the call they return an error and change nothing. The handler's ctx has a deadline and ends when the client disconnects.`
 
 	ruleErrors = `Store: No error text may hold a URL beyond its host and port.`
-	ruleStates = `Store: The state of one client is a base, the URL that every entity has unless it has an entry of its own, and its overrides, entries that hold a URL or are off.`
+	ruleStates = `Store: The package documentation has the table of states and operations.`
 
 	ruleList          = `Lister: List returns the first limit overrides whose entity comes after the given one in byte order; after "" starts with the first.`
 	ruleUnknownClient = `Lister: An unknown client has an empty page.`
 	ruleListArguments = `Lister: An empty client, or a limit below 1, gives an error that wraps ErrInvalidArgument.`
-	rulePageMoment    = `Lister: Each page is a state that the client had at one moment; the pages of one listing may be of different moments.`
-	rulePageBase      = `Page: Base is the webhook of all entities without an override: SourceBase or, where there is none, the zero Webhook.`
+	rulePageMoment    = `Lister: Each page is a state that the client had at one moment, but two pages may be of different moments.`
+	rulePageBase      = `Page: Base is the webhook of all entities without an override; zero if there is none.`
 	rulePageOrder     = `Page: Overrides are in byte order of their entities.`
 	rulePageNext      = `Page: Next is the value of after for the next page; "" on the last page.`
 
