@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"example.com/go-webhookcfg/internal/oplog"
+	"example.com/go-webhookcfg/internal/oplog/faultfs"
 	"example.com/go-webhookcfg/webhookcfg"
 )
 
@@ -59,7 +60,16 @@ func TestGoldenFiles(t *testing.T) {
 // change.
 func TestGoldenFilesOfVersion1(t *testing.T) {
 	for name, m := range goldens(t, time.Second) {
-		got := open(t, golden(t, "v1"+name), oplog.Options{})
+		content := golden(t, "v1"+name)
+		fs := faultfs.New()
+		fs.WriteFile("log", content)
+		if _, n, err := oplog.Check(t.Context(), fs, "log", silent, func(oplog.Region) {}); err != nil || n != len(m.changes) || !bytes.Equal(fs.ReadFile("log"), content) {
+			t.Errorf("%s was checked as %d changes, %v, and is now\n%s", name, n, err, fs.ReadFile("log"))
+		}
+		if s := salvageContent(t, content); s.err != nil || s.state != m.state() {
+			t.Errorf("%s was salvaged as\n%s, %v", name, s.state, s.err)
+		}
+		got := open(t, content, oplog.Options{})
 		want := slices.Concat(oplog.EncodeHeader(int64(len(m.content))), m.content[oplog.HeaderLen:])
 		if got.err != nil || got.state != m.state() || !bytes.Equal(got.content, want) {
 			t.Errorf("%s was opened as\n%s and became\n%s, %v", name, got.state, got.content, got.err)
