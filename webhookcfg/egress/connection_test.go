@@ -62,7 +62,7 @@ func TestIdleConnections(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				ca, network := newAuthority(t), make(pipes)
+				ca, network := newAuthority(t), newPipes()
 				var dials atomic.Int32
 				policy := egress.Development()
 				policy.Resolver, policy.RootCAs = resolveTo(publicAddr), ca.pool()

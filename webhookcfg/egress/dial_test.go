@@ -335,7 +335,7 @@ func TestDialEndsWithRequest(t *testing.T) {
 // of the handshake.
 func TestHandshakeTimeout(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		network, start := make(pipes), time.Now()
+		network, start := newPipes(), time.Now()
 		closed := make(chan time.Duration, 1)
 		go func() {
 			conn, err := network.Accept()

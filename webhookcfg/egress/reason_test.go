@@ -124,10 +124,14 @@ func checkReason(t *testing.T, caller string, err error, url egress.URL, want eg
 // inMemory returns a policy under which every name is that of a receiver without sockets.
 // It is for bubbles of package synctest, whose clock makes a time limit exact.
 func inMemory(t *testing.T, ca *authority, serve func(net.Conn)) *egress.Policy {
-	network := make(pipes)
+	network := newPipes()
 	t.Cleanup(func() { _ = network.Close() })
 	go func() {
-		for conn := range network {
+		for {
+			conn, err := network.Accept()
+			if err != nil {
+				return
+			}
 			go func() {
 				defer func() { _ = conn.Close() }()
 				serve(conn)
