@@ -3,7 +3,6 @@ package egress
 import (
 	"cmp"
 	"context"
-	"crypto/tls"
 	"errors"
 	"net"
 	"net/netip"
@@ -14,13 +13,8 @@ import (
 	"example.com/go-webhookcfg/internal/singleflight"
 )
 
-const (
-	// dialTimeout bounds the lookup of a name and the attempts to connect.
-	dialTimeout = 10 * time.Second
-
-	// handshakeTimeout bounds the TLS handshake after that.
-	handshakeTimeout = 10 * time.Second
-)
+// dialTimeout bounds the lookup of a name and the attempts to connect.
+const dialTimeout = 10 * time.Second
 
 // DialContext connects to address, a host and a port, if the policy allows it. The
 // network must be "tcp". Every address of a name is checked just before the attempt
@@ -79,21 +73,11 @@ func (d dialer) connect(ctx context.Context, to destination) (net.Conn, error) {
 	if err != nil || !to.tls {
 		return conn, err
 	}
-	ctx, cancel := context.WithTimeout(ctx, handshakeTimeout)
-	defer cancel()
-	secured := tls.Client(conn, d.policy.tlsConfig(to.host))
-	if err := secured.HandshakeContext(ctx); err != nil {
-		_ = conn.Close()
+	secured, err := d.policy.secure(ctx, conn, to.host)
+	if err != nil {
 		return nil, unreachable(ctx, to, ReasonTLS, err)
 	}
 	return secured, nil
-}
-
-// tlsConfig returns the configuration of every handshake, so that a probe fails if that of
-// a notification would. HTTP/1.1 is all that is offered (ALPN, RFC 7301): a notification is
-// one small request, and with HTTP/2 its receiver could flood the sender with frames.
-func (p *Policy) tlsConfig(host string) *tls.Config {
-	return &tls.Config{RootCAs: p.RootCAs, ServerName: host, MinVersion: tls.VersionTLS12, NextProtos: []string{"http/1.1"}}
 }
 
 func (d dialer) connectTCP(ctx context.Context, to destination) (net.Conn, error) {

@@ -97,6 +97,10 @@
 // [TransportOptions] to change that. The header of a response has at most 64 KiB, in a
 // probe 16 KiB. A 101 response, whose body no deadline would end, is an error.
 //
+// A receiver can send at most eight certificates and 16 KiB in a TLS handshake. Keys of
+// intermediate authorities can have up to 384 bits (ECDSA) or 4096 bits (RSA). Larger ones
+// are left out of the chain, unless they are roots that you trust.
+//
 // Errors contain nothing that the receiver sent, but its header and the status text may
 // contain control bytes. net/http writes up to 4 KiB that follow a response to the
 // standard logger, quoted. Only [log.SetOutput] prevents that.

@@ -1,0 +1,193 @@
+package egress_test
+
+import (
+	"crypto"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/rsa"
+	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"errors"
+	"fmt"
+	"math/big"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"example.com/go-webhookcfg/webhookcfg/egress"
+)
+
+// link is a certificate of an authority, with its key.
+type link struct {
+	*x509.Certificate
+	key crypto.Signer
+}
+
+func newLink(t *testing.T, name string, key crypto.Signer, issuer *link, changes ...func(*x509.Certificate)) *link {
+	t.Helper()
+	template := &x509.Certificate{
+		SerialNumber:          big.NewInt(1),
+		Subject:               pkix.Name{CommonName: name},
+		NotAfter:              time.Now().Add(time.Hour),
+		IsCA:                  true,
+		BasicConstraintsValid: true,
+	}
+	for _, change := range changes {
+		change(template)
+	}
+	if issuer == nil {
+		issuer = &link{template, key}
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, issuer.Certificate, key.Public(), issuer.key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cert, err := x509.ParseCertificate(der)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &link{cert, key}
+}
+
+// asReceiver changes a certificate to that of a receiver.
+func asReceiver(cert *x509.Certificate) {
+	cert.DNSNames, cert.IsCA = []string{receiverName}, false
+}
+
+func newECDSA(t *testing.T, curve elliptic.Curve) *ecdsa.PrivateKey {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(curve, rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return key
+}
+
+// publicKey is the key of an authority that signs nothing.
+type publicKey struct {
+	crypto.Signer
+	public crypto.PublicKey
+}
+
+func (k publicKey) Public() crypto.PublicKey { return k.public }
+
+// rsaKey returns a key without its factors.
+func rsaKey(bits uint) crypto.Signer {
+	n := new(big.Int).Lsh(big.NewInt(1), bits-1)
+	return publicKey{public: &rsa.PublicKey{N: n.Add(n, big.NewInt(1)), E: 65537}}
+}
+
+// probeChain probes a receiver that sends a chain of certificates.
+func probeChain(t *testing.T, key crypto.Signer, chain []*link, roots ...*link) error {
+	t.Helper()
+	sent := tls.Certificate{PrivateKey: key}
+	for _, link := range chain {
+		sent.Certificate = append(sent.Certificate, link.Raw)
+	}
+	receiver := listen(t)
+	receiver.serveReading(serverConfig(sent))
+	policy := newLoopback(nil)
+	policy.RootCAs = x509.NewCertPool()
+	for _, root := range roots {
+		policy.RootCAs.AddCert(root.Certificate)
+	}
+	return newProber(t, policy, nil).Probe(t.Context(), "client", egress.NewURL(receiver.at("https", receiverName)))
+}
+
+// chainOf returns a root, and a chain of n certificates without it, the first one of which
+// is the receiver's.
+func chainOf(t *testing.T, n int, key crypto.Signer) (root *link, chain []*link) {
+	t.Helper()
+	root = newLink(t, "root", newKey(t), nil)
+	last := root
+	for i := range n - 1 {
+		last = newLink(t, fmt.Sprint("authority ", i), newKey(t), last)
+		chain = append(chain, last)
+	}
+	chain = append(chain, newLink(t, "", key, last, asReceiver))
+	slices.Reverse(chain)
+	return root, chain
+}
+
+// TestChain: what a receiver sends is verified only if that takes little.
+func TestChain(t *testing.T) {
+	key, small, large := newKey(t), newECDSA(t, elliptic.P384()), newECDSA(t, elliptic.P521())
+
+	longest, eight := chainOf(t, 8, key)
+	tooLong, nine := chainOf(t, 9, key)
+	root := newLink(t, "root", newKey(t), nil)
+	other := newLink(t, "another root", key, nil)
+	largeRoot := newLink(t, "root", large, nil)
+	crossed := newLink(t, "authority", key, root)
+	over := func(authority *link) []*link {
+		return []*link{newLink(t, "", key, authority, asReceiver), authority}
+	}
+	wide := newLink(t, "", key, root, asReceiver, func(cert *x509.Certificate) {
+		for i := range 1000 {
+			cert.DNSNames = append(cert.DNSNames, fmt.Sprintf("%d.receiver.example", i))
+		}
+	})
+
+	const (
+		reachable  = ""
+		unknown    = "unknown authority" // the authority was left out
+		considered = "candidate"         // it wasn't
+	)
+	for _, test := range []struct {
+		name  string
+		chain []*link
+		root  *link
+		want  string
+	}{
+		{"eight", eight, longest, reachable},
+		{"nine", nine, tooLong, "too many certificates"},
+		{"as many again", append(eight[:8:8], eight[0]), longest, "too many certificates"},
+		{"cross-signed", append(over(newLink(t, "authority", key, other)), crossed), root, reachable},
+		{"P-384", over(newLink(t, "authority", small, root)), root, reachable},
+		{"P-521", over(newLink(t, "authority", large, root)), root, unknown},
+		{"root of P-521", over(largeRoot), largeRoot, reachable},
+		{"root of P-521 that isn't sent", over(largeRoot)[:1], largeRoot, reachable},
+		{"RSA of 4096 bits", []*link{over(root)[0], newLink(t, "root", rsaKey(4096), root)}, other, considered},
+		{"RSA of 4097 bits", []*link{over(root)[0], newLink(t, "root", rsaKey(4097), root)}, other, unknown},
+		{"more than 16 KiB", []*link{wide}, root, "more than a handshake"},
+	} {
+		err := probeChain(t, key, test.chain, test.root)
+		if test.want == reachable {
+			if err != nil {
+				t.Errorf("%s: %v", test.name, errors.Unwrap(err))
+			}
+			continue
+		}
+		cause := fmt.Sprint(errors.Unwrap(err))
+		if reasonOf(err) != egress.ReasonTLS || !strings.Contains(cause, test.want) {
+			t.Errorf("%s: %v, because %s", test.name, err, cause)
+		}
+		if test.want == unknown && strings.Contains(cause, considered) {
+			t.Errorf("%s: %s", test.name, cause)
+		}
+		_, verified := errors.AsType[*tls.CertificateVerificationError](err)
+		if want := test.want == unknown || test.want == considered; verified != want {
+			t.Errorf("%s: verified: %v", test.name, verified)
+		}
+	}
+}
+
+// TestAliases: authorities that could all have signed each other aren't tried in every
+// order, which ends only with crypto/x509's limit of a hundred checks.
+func TestAliases(t *testing.T) {
+	key := newKey(t)
+	var chain []*link
+	for i := range 7 {
+		chain = append(chain, newLink(t, "authority", key, nil, func(cert *x509.Certificate) {
+			cert.DNSNames = []string{fmt.Sprintf("%d.example", i)}
+		}))
+	}
+	chain = append([]*link{newLink(t, "", key, chain[0], asReceiver)}, chain...)
+	err := probeChain(t, key, chain, newLink(t, "root", key, nil))
+	if cause := fmt.Sprint(errors.Unwrap(err)); !strings.Contains(cause, "unknown authority") {
+		t.Errorf("%v, because %s", err, cause)
+	}
+}
