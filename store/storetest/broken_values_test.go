@@ -116,7 +116,7 @@ func brokenValues() []flaw {
 			return renames(s, func(name string) string { return endsAt(name, "\n") }, unchanged)
 		}, nil},
 		{"joins client and entity", "12 names differ by any byte", func(s *simple) webhookcfg.Store {
-			return joins(s)
+			return joins(s, "/")
 		}, nil},
 	}
 }
@@ -137,13 +137,13 @@ func endsAt(name, end string) string {
 	return cmp.Or(before, name)
 }
 
-// joins keeps overrides under "client/entity".
-func joins(s *simple) broken {
+// joins keeps overrides under names of client and entity, joined by the separator.
+func joins(s *simple, separator string) broken {
 	return broken{
 		simple: s,
 		apply: func(ctx context.Context, c webhookcfg.Change) error {
 			if name := c.Scope.Entity(); name != "" && c.Client != "" {
-				c.Client, c.Scope = "joined", webhookcfg.Entity(c.Client+"/"+name)
+				c.Client, c.Scope = "joined", webhookcfg.Entity(c.Client+separator+name)
 			}
 			return s.Apply(ctx, c)
 		},
@@ -151,7 +151,7 @@ func joins(s *simple) broken {
 			if client == "" || entity == "" {
 				return s.Resolve(ctx, client, entity)
 			}
-			return s.Resolve(ctx, "joined", client+"/"+entity)
+			return s.Resolve(ctx, "joined", client+separator+entity)
 		},
 	}
 }

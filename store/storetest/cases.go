@@ -67,6 +67,7 @@ func listerCases() []Case {
 		newCase("lister returns the base with every page", rulePageBase, listing(listBase)),
 		newCase("lister returns an empty page for an unknown client", ruleUnknownClient, listing(listUnknown)),
 		newCase("lister refuses invalid arguments", ruleListArguments, with(listInvalid)),
+		newCase("lister refuses an ended context", clause15, with(listEndedContext)),
 		newCase("lister shares no memory with its callers", clause14, with(listOwnedByCaller)),
 		newCase("lister returns one state", rulePageMoment, with(listOneMoment)),
 		newCase("lister returns one state"+several, rulePageMoment, through(with(listOneMoment))),
@@ -87,7 +88,8 @@ func feedCases() []Case {
 		newCase("feed resets after an unknown cursor", feed4, withFeed(feedUnknownCursor)),
 		newCase("feed resets or continues when reopened", feed4, durable(following(feedReopened))),
 		newCase("feed accepts a cursor again", feed5, following(feedCursorsReused)),
-		newCase("feed refuses an ended context", feedCalls, withFeed(feedEndedContext)),
+		newCase("feed refuses an ended context", feedCalls, following(feedEndedContext)),
+		newCase("feed waits for no change", feedReturns, following(feedWaitsForNothing)),
 	}
 }
 
@@ -242,12 +244,13 @@ const (
 	rulePageOrder     = `Page: Overrides are in byte order of their entities.`
 	rulePageNext      = `Page: Next is the value of after for the next page; "" on the last page.`
 
-	feed1     = `Feed, clause 1: A call with since "" starts a sequence of calls and returns a Reset. Each later call of the sequence passes the Next of the one before.`
-	feed2     = `Feed, clause 2: A sequence is complete: a change that was visible to Resolve when a call started is reported by that call or by an earlier one of the sequence, whichever process made it. To report a change is to name its client or to return a Reset.`
-	feed3     = `Feed, clause 3: A change is reported only once it is visible: a Resolve that starts after Changes returned sees it.`
-	feed4     = `Feed, clause 4: A cursor that is unknown to the store, or too old for it, gives a Reset and no error. In a durable store this includes cursors from before it was reopened.`
-	feed5     = `Feed, clause 5: A cursor can be used again: after an error the call is repeated with the same one, and several sequences can run concurrently.`
-	feedCalls = `Feed: Clauses 14 and 15 of webhookcfg.Store apply to Changes as well.`
+	feed1       = `Feed, clause 1: A call with since "" starts a sequence of calls and returns a Reset. Each later call of the sequence passes the Next of the one before.`
+	feed2       = `Feed, clause 2: A sequence is complete: a change that was visible to Resolve when a call started is reported by that call or by an earlier one of the sequence, whichever process made it. To report a change is to name its client or to return a Reset.`
+	feed3       = `Feed, clause 3: A change is reported only once it is visible: a Resolve that starts after Changes returned sees it.`
+	feed4       = `Feed, clause 4: A cursor that is unknown to the store, or too old for it, gives a Reset and no error. In a durable store this includes cursors from before it was reopened.`
+	feed5       = `Feed, clause 5: A cursor can be used again: after an error the call is repeated with the same one, and several sequences can run concurrently.`
+	feedReturns = `Feed: It does not wait for a change.`
+	feedCalls   = `Feed: Clauses 14 and 15 of webhookcfg.Store apply to Changes as well.`
 
 	versioner1     = `Versioner, clause 1: Versions returns one version for each client, in the order of the clients, also for unknown clients.`
 	versioner2     = `Versioner, clause 2: Equal versions of one client, also if empty, mean that no Resolve of the client could have returned a different result between the two calls. Therefore a version is never reused, even if an earlier configuration is restored.`

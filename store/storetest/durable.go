@@ -173,6 +173,7 @@ func (sc *script) setValues(client string) {
 	for n, url := range urls() {
 		sc.set(client, entityName(n), url)
 	}
+	sc.setSimilarURLs()
 	for n, entity := range lookalikes() {
 		sc.set(client+" of names", entity, hookURL(n))
 	}
@@ -187,6 +188,7 @@ func (sc *script) expectValues(client string) {
 	for n, url := range urls() {
 		sc.expectURL(client, entityName(n), override, url)
 	}
+	sc.expectSimilarURLs()
 	for n, entity := range lookalikes() {
 		sc.expectURL(client+" of names", entity, override, hookURL(n))
 	}

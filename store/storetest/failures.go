@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"example.com/go-webhookcfg/store/cache"
 	"example.com/go-webhookcfg/webhookcfg"
 	"example.com/go-webhookcfg/webhookcfg/egress"
 )
@@ -86,6 +87,7 @@ func (r *scenario) try(ctx context.Context, kind int) (allowed []model, err erro
 	c.Time = timeOf(r.now)
 	allowed = []model{r.state.after(c)}
 	if err = r.send(ctx, c, "try to "+describeChange(c)); err != nil {
+		r.check(holdsNoURL(err))
 		allowed = append(allowed, r.state)
 	}
 	return allowed, err
@@ -114,7 +116,7 @@ func (r *scenario) expectOneOf(allowed ...model) error {
 // absent, for every kind of change, with many overrides, and whenever the store consults
 // the context.
 func interrupted(sc *script) error {
-	const calls, successes, overrides = 64, 5, 100 // at most
+	const successes, overrides = 5, 100 // at most
 	var all []*scenario
 	for kind := range changeKinds {
 		r, err := sc.newScenario(fmt.Sprintf("cut-%d", kind), overrides)
@@ -122,7 +124,7 @@ func interrupted(sc *script) error {
 			return err
 		}
 		all = append(all, r)
-		for call, made := 1, 0; call <= calls && made < successes; call++ {
+		for call, made := 1, 0; call <= interruptions && made < successes; call++ {
 			over := interruptAt(sc.ctx, call)
 			allowed, err := r.try(over, kind)
 			over.cancel()
@@ -272,7 +274,8 @@ func endedContexts(ctx context.Context) []context.Context {
 }
 
 // endedContext requires that Apply and Resolve fail if the context ended before the
-// call, and that Apply then changes nothing.
+// call, and that Apply then changes nothing. If the context ends during a Resolve, that
+// fails or returns the webhook.
 func endedContext(sc *script) error {
 	for n, over := range endedContexts(sc.ctx) {
 		for kind := range changeKinds {
@@ -293,26 +296,78 @@ func endedContext(sc *script) error {
 			}
 		}
 	}
-	return nil
+	sc.set(client, "e1", hookURL(1))
+	want := sc.resolve(client, "e1")
+	sc.check(interruptCall(sc.ctx, func(over context.Context) error {
+		hook, err := sc.Store.Resolve(over, client, "e1")
+		if err == nil && !same(hook, want) {
+			return fmt.Errorf("resolve: %s, want %s or an error", describe(hook), describe(want))
+		}
+		return nil
+	}))
+	return sc.err
 }
 
-// errorsHoldNoURL requires that no error text contains the path or the query of a URL.
-func errorsHoldNoURL(sc *script) error {
-	const secret = "t0ken-in-the-path"
-	url := egress.NewURL("https://hooks.example.com/" + secret + "?" + secret)
-	var all []error
-	for _, c := range invalidChanges(url) {
-		all = append(all, sc.Store.Apply(sc.ctx, c))
-	}
-	all = append(all, sc.Store.Apply(sc.ctx, webhookcfg.SetChange(client, webhookcfg.All(), url)))
-	for _, over := range endedContexts(sc.ctx) {
-		_, err := sc.Store.Resolve(over, client, "e1")
-		all = append(all, err, sc.Store.Apply(over, webhookcfg.SetChange(client, webhookcfg.Entity("e1"), url)))
-	}
-	for _, err := range all {
-		if err != nil && strings.Contains(fmt.Sprintf("%v %+v %#v", err, err, err), secret) {
-			return errors.New("error text contains the path of a URL")
+// interruptions is the maximum number of interruptions of one call.
+const interruptions = 64
+
+// interruptCall makes a call again and again, whose context ends whenever the store
+// consults it, until the call consults it less often. It returns the first error.
+func interruptCall(ctx context.Context, call func(over context.Context) error) error {
+	for n := range interruptions {
+		over := interruptAt(ctx, n+1)
+		err := call(over)
+		over.cancel()
+		if err != nil {
+			return fmt.Errorf("context ended at its call %d: %w", n+1, err)
+		}
+		if over.left.Load() > 0 {
+			break
 		}
 	}
 	return nil
 }
+
+// errorsHoldNoURL requires that no error text contains the path or the query of a URL:
+// that of a change or, when reading, that of the webhook.
+func errorsHoldNoURL(sc *script) error {
+	url := egress.NewURL(hookURL(1) + "?token=2")
+	for _, c := range invalidChanges(url) {
+		sc.check(holdsNoURL(sc.Store.Apply(sc.ctx, c)))
+	}
+	calls := []func(ctx context.Context) error{
+		func(ctx context.Context) error {
+			return sc.Store.Apply(ctx, webhookcfg.SetChange(client, webhookcfg.All(), url))
+		},
+		func(ctx context.Context) error {
+			return sc.Store.Apply(ctx, webhookcfg.SetChange(client, webhookcfg.Entity("e1"), url))
+		},
+		func(ctx context.Context) error { return errorOf(sc.Store.Resolve(ctx, client, "e1")) },
+	}
+	if l, err := optional[webhookcfg.Lister](sc.Store); err == nil {
+		calls = append(calls, func(ctx context.Context) error { return errorOf(l.List(ctx, client, "", 10)) })
+	}
+	if feed, ok := sc.Store.(cache.Feed); ok {
+		calls = append(calls, func(ctx context.Context) error { return errorOf(feed.Changes(ctx, "")) })
+	}
+	for _, call := range calls {
+		checked := func(ctx context.Context) error { return holdsNoURL(call(ctx)) }
+		for _, over := range endedContexts(sc.ctx) {
+			sc.check(checked(over))
+		}
+		sc.check(interruptCall(sc.ctx, checked))
+		sc.check(checked(sc.ctx))
+	}
+	return sc.err
+}
+
+// holdsNoURL returns an error if the text of err has a URL of the suite beyond its host.
+func holdsNoURL(err error) error {
+	if err != nil && strings.Contains(strings.ToLower(fmt.Sprintf("%v %+v %#v", err, err, err)), "hooks.example.com/") {
+		return errors.New("an error text contains the path of a URL")
+	}
+	return nil
+}
+
+// errorOf returns the error of a call.
+func errorOf[T any](_ T, err error) error { return err }

@@ -1,12 +1,15 @@
 package storetest
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"example.com/go-webhookcfg/store/cache"
 )
@@ -170,14 +173,48 @@ func feedReopened(sc *script, c *cursor) error {
 	return sc.err
 }
 
-// feedEndedContext requires that Changes fails if the context ended before the call.
-func feedEndedContext(sc *script, feed cache.Feed) error {
+// feedWaitsForNothing requires that Changes returns soon also if there is no change.
+func feedWaitsForNothing(sc *script, c *cursor) error {
+	sc.set(client, "e1", hookURL(1))
+	c.expect(client)
+	ctx, cancel := context.WithCancel(sc.ctx)
+	defer cancel()
+	returned := make(chan error, 1)
+	go func() {
+		_, err := c.feed.Changes(ctx, c.since)
+		returned <- err
+	}()
+	const soon = timeout / 4
+	select {
+	case err := <-returned:
+		sc.check(err)
+	case <-time.After(soon):
+		sc.fail("changes since %q: no result within %v, although there is no change to wait for", c.since, soon)
+	}
+	return sc.err
+}
+
+// feedEndedContext requires that Changes fails if the context ended before the call. If
+// the context ends during the call, that fails or reports every change.
+func feedEndedContext(sc *script, c *cursor) error {
 	for _, over := range endedContexts(sc.ctx) {
-		if _, err := feed.Changes(over, ""); err == nil {
+		if _, err := c.feed.Changes(over, c.since); err == nil {
 			return errors.New("changes succeeded with an ended context")
 		}
 	}
-	return nil
+	for n := range 3 {
+		sc.set(fmt.Sprint("client ", n), "e1", hookURL(n))
+	}
+	sc.check(interruptCall(sc.ctx, func(over context.Context) error {
+		changes, err := c.feed.Changes(over, c.since)
+		for n := range 3 {
+			if name := fmt.Sprint("client ", n); err == nil && !changes.Reset && !slices.Contains(changes.Clients, name) {
+				return fmt.Errorf("changes since %q: %.500q, which lack %q", c.since, changes.Clients, name)
+			}
+		}
+		return holdsNoURL(err)
+	}))
+	return sc.err
 }
 
 // feedReader follows a feed while writers make changes, each to a new client.

@@ -1,6 +1,7 @@
 package storetest
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"math"
@@ -86,7 +87,9 @@ func listBase(sc *script) error {
 func listUnknown(sc *script) error {
 	sc.fill("emptied")
 	sc.unsetAll("emptied")
-	for _, client := range []string{"unknown", "emptie", "emptied"} {
+	sc.setAll("full", hookURL(0))
+	sc.set("full", "e1", hookURL(1))
+	for _, client := range slices.Concat([]string{"unknown", "emptie", "emptied"}, patterns("full"), reserved()) {
 		sc.walk(client, 10, webhookcfg.Webhook{}, nil)
 	}
 	return sc.err
@@ -102,6 +105,25 @@ func listInvalid(sc *script, l webhookcfg.Lister) error {
 		refused("list without a client", errClient),
 		refused("list with limit 0", errZero),
 		refused("list with limit -1", errNegative)))
+	return sc.err
+}
+
+// listEndedContext requires that List fails if the context ended before the call. If the
+// context ends during the call, that fails or returns the page.
+func listEndedContext(sc *script, l webhookcfg.Lister) error {
+	base, all := sc.listed()
+	for _, over := range endedContexts(sc.ctx) {
+		if _, err := l.List(over, client, "", len(all)); err == nil {
+			return errors.New("list succeeded with an ended context")
+		}
+	}
+	sc.check(interruptCall(sc.ctx, func(over context.Context) error {
+		page, err := l.List(over, client, "", len(all))
+		if err != nil {
+			return holdsNoURL(err)
+		}
+		return comparePage(page, base, all, false)
+	}))
 	return sc.err
 }
 

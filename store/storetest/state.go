@@ -1,6 +1,8 @@
 package storetest
 
 import (
+	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -178,7 +180,8 @@ func (sc *script) expectSince(client, entity string, at time.Time) {
 	}
 }
 
-// urlKept requires that bases and overrides return a URL byte for byte.
+// urlKept requires that bases and overrides return a URL byte for byte, also where another
+// client or entity has a similar one.
 func urlKept(sc *script) error {
 	for _, url := range urls() {
 		sc.setAll(client, url)
@@ -186,7 +189,23 @@ func urlKept(sc *script) error {
 		sc.expectURL(client, "e1", override, url)
 		sc.expectURL(client, unnamed, base, url)
 	}
+	sc.setSimilarURLs()
+	sc.expectSimilarURLs()
 	return sc.err
+}
+
+// setSimilarURLs sets all similar URLs, in turn for two clients.
+func (sc *script) setSimilarURLs() {
+	for n, url := range similarURLs() {
+		sc.set(fmt.Sprint("receiver ", n%2), entityName(n), url)
+	}
+}
+
+// expectSimilarURLs checks for the URLs of setSimilarURLs.
+func (sc *script) expectSimilarURLs() {
+	for n, url := range similarURLs() {
+		sc.expectURL(fmt.Sprint("receiver ", n%2), entityName(n), override, url)
+	}
 }
 
 // urls lists URLs that the default policy accepts. Normalization changes most of them.
@@ -204,54 +223,106 @@ func urls() []string {
 	}
 }
 
-// clientsIsolated requires that changes of one client affect no client with a similar
-// name.
+// similarURLs lists URLs that a store of unique URLs may take for one: they differ in case, in
+// escapes, in what normalization drops, or only after many bytes.
+func similarURLs() []string {
+	const origin = "https://hooks.example.com"
+	all := []string{
+		origin, origin + "/", origin + "?", origin + ":443/", "https://Hooks.example.com/", "HTTPS://hooks.example.com/", origin + "./",
+		origin + "/a", origin + "/A", origin + "/a/", origin + "//a", origin + "/./a", origin + "/%61", origin + "/a?", origin + "/a;",
+		origin + "/a%2fb", origin + "/a%2Fb", origin + "/a/b", origin + "/a+b", origin + "/a%20b",
+		origin + "/a?x=1&y=2", origin + "/a?y=2&x=1", origin + "/a?X=1&y=2", origin + "/a?x=1", origin + "/a?x=2",
+	}
+	for _, equal := range []int{127, 191, 255, 383, 511, 767, 1000, 1023, 2047} { // that many bytes
+		start := origin + "/" + strings.Repeat("x", equal-len(origin)-1)
+		all = append(all, start+"a", start+"b")
+	}
+	end := ".example.com/" + strings.Repeat("x", 1000)
+	return append(all, "https://a"+end, "https://b"+end)
+}
+
+// clientsIsolated requires that changes of one client affect no other one, whose name is
+// similar, or matches it as a pattern, or has a meaning for the store.
 func clientsIsolated(sc *script) error {
-	neighbours := []string{"acm", "acme ", "acme/", "acme/e1", "acme1", "ACME", "acme%", "%"}
-	sc.setAll(client, hookURL(0))
-	for n, other := range neighbours {
-		sc.expectNone(other, unnamed)
-		sc.setAll(other, hookURL(n+1))
-		sc.set(other, "e1", hookURL(-n-1))
-		sc.unset(other, "e2")
+	neighbours := slices.Concat([]string{
+		"acm", "acme ", "acme/", "acme/e1", "acme1", "ACME", "acme\x00", "acme#e1", "acme:", "acme.e1",
+	}, patterns("acme"), reserved())
+	setUp := func(client string, n int) {
+		sc.setAll(client, hookURL(n))
+		sc.set(client, "e1", hookURL(-n))
+		sc.unset(client, "e2")
+	}
+	expectSetUp := func(client string, n int) {
+		sc.expectURL(client, unnamed, base, hookURL(n))
+		sc.expectURL(client, "e1", override, hookURL(-n))
+		sc.expectOff(client, "e2")
 	}
 	expectNeighbours := func() {
 		for n, other := range neighbours {
-			sc.expectURL(other, unnamed, base, hookURL(n+1))
-			sc.expectURL(other, "e1", override, hookURL(-n-1))
-			sc.expectOff(other, "e2")
+			expectSetUp(other, n+1)
 		}
 	}
-	sc.expectURL(client, "e1", base, hookURL(0))
-	sc.setAll(client, hookURL(100))
+	const last = 1000 // more than there are neighbours
+	setUp(client, last)
+	for n, other := range neighbours {
+		sc.expectNone(other, unnamed)
+		sc.setAll(other, hookURL(0))
+		sc.unsetAll(other)
+		setUp(other, n+1)
+		expectSetUp(client, last)
+	}
+	expectNeighbours()
+	sc.expectNone("nobody", unnamed)
+	sc.setAll(client, hookURL(0))
 	expectNeighbours()
 	sc.unsetAll(client)
 	expectNeighbours()
 	return sc.err
 }
 
+// patterns lists names that match the name, and others, in LIKE, in a glob or in a regular
+// expression, if they aren't escaped.
+func patterns(name string) []string {
+	start, last := name[:len(name)-1], name[len(name)-1:]
+	return []string{
+		"%", ".*", name + "%", name + "*", start + "_", start + "%", start + "?", start + "*", start + ".", start + "[" + last + "]",
+		"[" + name[:1] + "]" + name[1:], "[!x]" + name[1:], "^" + name + "$", name + "|x", "(" + name + ")", `\` + name, name + `\`,
+	}
+}
+
+// reserved lists names that a store may use for what has no name, such as the base.
+func reserved() []string {
+	return []string{
+		"default", "__default__", "_default", "DEFAULT", "base", "__base__", "_base", "BASE", "all", "ALL", "__all__", "_all",
+		"*", "_", "__", "-", "--", ".", "0", "-1", "$", "~", "@", "any", "none", "null", "nil", "root", "global", "self", "\x00",
+	}
+}
+
 // namesDiffer requires that names of clients and of entities that differ in any byte
 // are different names, and that no pair of a client and an entity is confused with
-// another pair.
+// another pair. It sets names in one order and unsets them in the other, so that a name
+// that matches others comes after them once.
 func namesDiffer(sc *script) error {
-	for n, entity := range lookalikes() {
+	names := lookalikes()
+	for n, entity := range names {
 		sc.set(client, entity, hookURL(n))
 		sc.set("client "+entity, "e1", hookURL(-n-1))
 	}
-	for n, entity := range lookalikes() {
+	for n, entity := range names {
 		sc.expectURL(client, entity, override, hookURL(n))
 		sc.expectURL("client "+entity, "e1", override, hookURL(-n-1))
 	}
 	sc.expectNone(client, unnamed)
-	for n, entity := range lookalikes() {
+	for n, entity := range slices.Backward(names) {
+		sc.expectURL(client, entity, override, hookURL(n))
 		sc.unset(client, entity)
 		sc.expectNone(client, entity)
-		if n+1 < len(lookalikes()) {
-			sc.expectURL(client, lookalikes()[n+1], override, hookURL(n+1))
-		}
 	}
+	sc.namesDifferFromBase()
 	// These pairs are equal once client and entity are joined.
-	for n, separator := range []string{"", "/", ":", ".", "-", "_", "|", "@", " ", "~"} {
+	for n, separator := range []string{
+		"", "/", ":", ".", "-", "_", "|", "@", " ", "~", "#", ",", ";", "=", "+", "!", "$", "&", "%", "\x00", "\x01", "\x1f", "\t", "\n", "::", "//", "%2F", "%00",
+	} {
 		sc.set("a", "b"+separator+"c", hookURL(2*n))
 		sc.set("a"+separator+"b", "c", hookURL(2*n+1))
 		sc.expectURL("a", "b"+separator+"c", override, hookURL(2*n))
@@ -260,14 +331,34 @@ func namesDiffer(sc *script) error {
 	return sc.err
 }
 
-// lookalikes lists names that collation, escaping or pattern matching may confuse.
+// namesDifferFromBase requires that no entity has a name under which the store keeps the
+// base, which would make a change of that entity one of all.
+func (sc *script) namesDifferFromBase() {
+	sc.setAll(client, hookURL(0))
+	for n, entity := range append(reserved(), client) {
+		sc.set(client, entity, hookURL(n+1))
+		sc.expectURL(client, entity, override, hookURL(n+1))
+		sc.expectURL(client, unnamed, base, hookURL(0))
+		sc.unset(client, entity)
+		sc.expectOff(client, entity)
+	}
+	sc.expectURL(client, unnamed, base, hookURL(0))
+}
+
+// lookalikes lists names that collation, escaping or pattern matching may confuse, or that
+// may have a meaning for the store. Patterns come last.
 func lookalikes() []string {
 	long := strings.Repeat("x", 127) // and one byte more, as long as identifiers are by default
 	longer := strings.Repeat("x", 299)
-	return []string{
-		"e", "E", "e ", " e", "e1", "e10", "01", "1", "1.0", "e.", "e:", "e%20", "e+",
-		"%", "_", "*", "?", "'", `"`, "null", "NULL", "true", "off", "all",
+	names := slices.Concat([]string{
+		"e", "E", "e ", " e", "e1", "e10", "01", "1", "1.0", "e:", "e%20", "e+", "./e1", "x/../e1", "?", "'", `"`, "NULL", "true", "off",
 		"é", "e\u0301", "É", "ß", "ss", "i", "İ", "ı", "\U0001f600", "\U0001f601", "中", "ｅ",
-		"e\x00", "e\x001", "e\n", "e\n1", "\x00", "\n", long + "y", long + "z", longer + "y", longer + "z",
-	}
+		"e\x00", "e\x001", "e\n", "e\n1", "\n", long + "y", long + "z", longer + "y", longer + "z",
+	}, reserved(), []string{client}, patterns("e1"))
+	seen := make(map[string]bool)
+	return slices.DeleteFunc(names, func(name string) bool {
+		again := seen[name]
+		seen[name] = true
+		return again
+	})
 }

@@ -138,14 +138,25 @@ func versionsStay(sc *script, v cache.Versioner) error {
 }
 
 // versionerEndedContext requires that Versions fails if the context ended before the
-// call.
+// call. If the context ends during the call, that fails or returns the versions.
 func versionerEndedContext(sc *script, v cache.Versioner) error {
 	for _, over := range endedContexts(sc.ctx) {
 		if _, err := v.Versions(over, []string{client}); err == nil {
 			return errors.New("versions succeeded with an ended context")
 		}
 	}
-	return nil
+	clients := []string{client, "other", "unknown"}
+	sc.set(client, "e1", hookURL(1))
+	sc.set("other", "e1", hookURL(1))
+	want := sc.versions(v, clients...)
+	sc.check(interruptCall(sc.ctx, func(over context.Context) error {
+		got, err := v.Versions(over, clients)
+		if err == nil && !slices.Equal(got, want) {
+			return fmt.Errorf("the versions are %q, want %q or an error", got, want)
+		}
+		return holdsNoURL(err)
+	}))
+	return sc.err
 }
 
 // timeout bounds the wait for something that should happen soon, also on a busy machine.
