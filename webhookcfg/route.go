@@ -224,6 +224,9 @@ func (rt routes) isTarget(m match, target string, allowed AllScope) bool {
 // "…/e1" and the path of the resource once more is what a router or a proxy with a greedy
 // prefix pattern cuts to the form that means all entities.
 func (rt routes) isNested(base string) bool {
+	if base == "" {
+		return false
+	}
 	decoded, err := url.PathUnescape(base)
 	return err != nil || slices.ContainsFunc(rt, func(rs resource) bool {
 		return strings.Contains(decoded+"/", strings.TrimPrefix(rs.root, rs.basePath)+"/")
