@@ -6,6 +6,7 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"path/filepath"
 )
 
 // FS is the file system of a log: one directory. [Dir] is the implementation of the
@@ -21,7 +22,8 @@ type FS interface {
 	// a dangling link, the error wraps fs.ErrExist.
 	Create(name string) (File, error)
 	// SameFile reports whether the name leads to an open file. If there is no such name,
-	// or it is a link or leads to another file, it does not.
+	// or it is a link or leads to another file, it does not. Neither does a name in a
+	// directory that is not at its path any more.
 	SameFile(name string, file File) (bool, error)
 	// Rename replaces the file to by the file from, atomically.
 	Rename(from, to string) error
@@ -49,9 +51,13 @@ type File interface {
 }
 
 // Dir is the [FS] of the operating system. It stays in the directory that it opened,
-// even if the path comes to name another one.
+// even if the path comes to name another one. But then no name leads to its files: the next
+// process would look for them in the other one.
 type Dir struct {
 	root *os.Root
+	// path is absolute, and info identifies the directory.
+	path string
+	info fs.FileInfo
 	// self is the directory, open for syncing: when that is due, the process may be out
 	// of file descriptors.
 	self   *os.File
@@ -64,6 +70,10 @@ type Dir struct {
 // set, it also refuses a directory without the sticky bit in which other users may write,
 // and files that another user owns or may read or write.
 func OpenDir(path string, shared bool) (*Dir, error) {
+	path, err := filepath.Abs(path)
+	if err != nil {
+		return nil, err
+	}
 	info, err := os.Lstat(path)
 	if err != nil {
 		return nil, err
@@ -84,14 +94,20 @@ func OpenDir(path string, shared bool) (*Dir, error) {
 	if err != nil {
 		return nil, errors.Join(err, root.Close())
 	}
-	return &Dir{root: root, self: self, shared: shared}, nil
+	d := &Dir{root: root, path: path, self: self, shared: shared}
+	if d.info, err = self.Stat(); err != nil {
+		return nil, errors.Join(err, d.Close())
+	}
+	return d, nil
 }
 
 // ReadOnly returns the directory, in which [Dir.Open] accepts files that cannot be
 // written: they have no write permission, or the file system has none. Closing either
 // closes both.
 func (d *Dir) ReadOnly() *Dir {
-	return &Dir{root: d.root, self: d.self, shared: d.shared, readOnly: true}
+	r := *d
+	r.readOnly = true
+	return &r
 }
 
 // Open implements [FS]. It refuses a file that is not a regular one, or not private.
@@ -159,6 +175,14 @@ func (d *Dir) claim(name string, file osFile) error {
 
 // SameFile implements [FS].
 func (d *Dir) SameFile(name string, file File) (bool, error) {
+	dir, err := os.Lstat(d.path)
+	if errors.Is(err, fs.ErrNotExist) || err == nil && !os.SameFile(dir, d.info) {
+		return false, nil
+	}
+	// A process that may not follow the whole path can still have opened a relative one.
+	if err != nil && !errors.Is(err, fs.ErrPermission) {
+		return false, err
+	}
 	info, err := d.root.Lstat(name)
 	if errors.Is(err, fs.ErrNotExist) {
 		return false, nil

@@ -363,6 +363,43 @@ func TestSameFile(t *testing.T) {
 	check("removed", false, os.Remove(path))
 }
 
+// TestDirectoryAtAnotherPath takes the path from the directory of an open log.
+func TestDirectoryAtAnotherPath(t *testing.T) {
+	for what, take := range map[string]func(path string) error{
+		"renamed":                func(path string) error { return os.Rename(path, path+".moved") },
+		"in a directory renamed": func(path string) error { return os.Rename(filepath.Dir(path), filepath.Dir(path)+".moved") },
+		"replaced by a copy of it": func(path string) error {
+			return errors.Join(os.Rename(path, path+".moved"), os.CopyFS(path, os.DirFS(path+".moved")))
+		},
+		"replaced by a link to it": func(path string) error {
+			return errors.Join(os.Rename(path, path+".moved"), os.Symlink(path+".moved", path))
+		},
+	} {
+		t.Run(what, func(t *testing.T) {
+			path := filepath.Join(t.TempDir(), "parent", "dir")
+			if err := os.MkdirAll(path, 0o700); err != nil {
+				t.Fatal(err)
+			}
+			l, err := openDir(t, path, true)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := take(path); err != nil {
+				t.Skip(err)
+			}
+			if err := l.Append(t.Context(), unsetAll("acme")); !errors.Is(err, oplog.ErrReadOnly) || l.Err() == nil {
+				t.Errorf("a change: %v, then %v", err, l.Err())
+			}
+			if err := l.Compact(t.Context()); err == nil {
+				t.Error("Compact succeeds")
+			}
+			if err := l.Close(); !errors.Is(err, oplog.ErrReadOnly) {
+				t.Errorf("Close: %v", err)
+			}
+		})
+	}
+}
+
 // TestModeOfALink puts a link in the place of a file whose mode a new file takes over.
 func TestModeOfALink(t *testing.T) {
 	skipWithoutModes(t)
