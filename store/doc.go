@@ -34,9 +34,13 @@
 // once a second, and then accepts changes again. It never repeats a sync that failed,
 // since the system may treat what it did not write as clean: it cuts the changes that
 // were not acknowledged. Should the process end before the repair, such a change may be
-// in effect when the file is opened again. A file that was renamed, removed or replaced
-// is treated the same way until it has its name again; changes check the name every 10 ms.
-// [File.Err] returns why changes fail at the moment.
+// in effect when the file is opened again. [File.Err] returns why changes fail at the moment.
+//
+// Don't touch the file of an open store. Changes check it every 10 ms, and Close does too. If
+// the file was renamed, removed or replaced, or its directory was renamed or hidden by a
+// mount, changes fail with ErrReadOnly until it is back. If another program emptied, cut or
+// overwrote the file, as log rotation by copying does, the change that notices it fails, and
+// the store writes the whole file anew from memory and logs that.
 //
 // # Recovery
 //

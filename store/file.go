@@ -152,9 +152,9 @@ func (f *File) Compact(ctx context.Context) error {
 // service's health. The error wraps [ErrReadOnly] and the cause, or [ErrClosed].
 func (f *File) Err() error { return withOp("changes", f.log.Err()) }
 
-// Close writes pending changes and releases the file. If the file cannot be repaired or
-// completed, the error wraps [ErrReadOnly] and the cause; what was acknowledged is durable
-// all the same, unless the file has lost its name.
+// Close writes pending changes, checks the file and releases it. If the file cannot be
+// repaired or completed, the error wraps [ErrReadOnly] and the cause; what was acknowledged is
+// durable all the same, unless the file was moved or overwritten.
 func (f *File) Close() error {
 	f.closed.Store(true)
 	return withOp("close", f.log.Close())

@@ -426,7 +426,7 @@ func enumerateRepairs(also func(faultfs.Call) faultfs.Outcome, enough int) *find
 				r := newRun(faultfs.New(), func(c faultfs.Call) faultfs.Outcome {
 					if c.N == k {
 						reached = true
-						isRepaired = c.Op == faultfs.OpRead || c.Op == faultfs.OpSize || c.Op == faultfs.OpClose
+						isRepaired = c.Op == faultfs.OpSize || c.Op == faultfs.OpClose
 						return outcome
 					}
 					if c.N == n {

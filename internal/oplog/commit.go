@@ -179,10 +179,11 @@ const (
 // need not wait for the whole batch.
 const applyStep = 16
 
-// nameInterval is the time after which a batch checks the name again. It does not do so
-// every time: on ext4 of Linux 6.18, asking for the attributes of a file between two syncs
-// makes the second one a third slower.
-const nameInterval = 10 * time.Millisecond
+// checkInterval is the time after which a batch checks the file and its name again, before
+// it is acknowledged. It does not do so every time: on ext4 of Linux 6.18, asking for the
+// attributes of a file between two syncs makes the second one a third slower, and reading it
+// a tenth.
+const checkInterval = 10 * time.Millisecond
 
 // commitLoop writes one batch after the other until Close. No other goroutine changes
 // the file, so that a caller whose ctx ends need not wait for the disk.
@@ -293,11 +294,12 @@ func (l *Log) append(lines []byte) (made int, err error) {
 	if written == 0 {
 		return 0, err
 	}
-	if time.Since(l.namedAt) >= nameInterval {
-		if err := l.checkName(); err != nil {
+	if time.Since(l.checkedAt) >= checkInterval {
+		if err := errors.Join(l.file.readBack(), l.checkName()); err != nil {
 			l.file.isSuspect = true
 			return 0, err
 		}
+		l.checkedAt = time.Now()
 	}
 	made = bytes.Count(lines[:written], []byte{'\n'})
 	l.file.end += int64(written)
@@ -308,17 +310,13 @@ func (l *Log) append(lines []byte) (made int, err error) {
 	return made, err
 }
 
-var errRenamed = errors.New("the file was removed, renamed or replaced while it was open: move it back")
+var errRenamed = errors.New("the file or its directory was removed, renamed, replaced or hidden by a mount while it was open: move it back, or save the changes with File.Backup")
 
-// checkName returns an error if the name of the log does not lead to its file any more:
-// the next process would not find what is written to the file.
+// checkName returns an error if the name of the log does not lead to its file any more.
 func (l *Log) checkName() error {
 	isNamed, err := l.fs.SameFile(l.name, l.file.file)
 	if err == nil && !isNamed {
 		err = errRenamed
-	}
-	if err == nil {
-		l.namedAt = time.Now()
 	}
 	return err
 }

@@ -117,6 +117,14 @@ type compaction struct {
 	done chan struct{}
 }
 
+// end stops the compaction, unless it is nil. It is for the commit loop.
+func (c *compaction) end(cause error) {
+	if c != nil {
+		c.stop(cause)
+		<-c.done
+	}
+}
+
 func (l *Log) setCompaction(c *compaction) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -219,6 +227,18 @@ func (l *Log) swap(ctx context.Context, w *rewriter, from int64) (loser logFile,
 	if _, err := w.follow(ctx, l.file.file, from, before, before); err != nil {
 		return loser, err
 	}
+	loser, err = l.install(w)
+	if l.isBlocked() {
+		return loser, l.fail(err)
+	}
+	if err == nil {
+		l.options.Logger.Info("log compacted", "file", l.name, "bytes", l.file.end, "bytes_before", before)
+	}
+	return loser, err
+}
+
+// install has a complete new file replace the file of the log.
+func (l *Log) install(w *rewriter) (loser logFile, err error) {
 	next, err := w.finish()
 	if err != nil {
 		return loser, err
@@ -226,14 +246,10 @@ func (l *Log) swap(ctx context.Context, w *rewriter, from int64) (loser logFile,
 	err = l.fs.Rename(l.name+tempSuffix, l.name)
 	l.rival, w.file = next, nil
 	loser, unsettled := l.settleName()
-	switch {
-	case unsettled != nil:
-		return loser, l.fail(errors.Join(err, unsettled))
-	case l.file.file != next.file:
-		return loser, err
+	if unsettled != nil || l.file.file != next.file {
+		return loser, errors.Join(err, unsettled)
 	}
 	l.compactAt, l.density = 0, w.density
-	l.options.Logger.Info("log compacted", "file", l.name, "bytes", next.end, "bytes_before", before)
 	return loser, nil
 }
 
@@ -259,6 +275,8 @@ type rewriter struct {
 	unsynced int
 	// density is the ratio of the bytes of the snapshot to those estimated for it.
 	density float64
+	// isUrgent leaves out the pauses of a snapshot.
+	isUrgent bool
 }
 
 // newRewriter creates the temporary file of the log name, which must not exist.
@@ -267,7 +285,7 @@ func newRewriter(fsys FS, name string) (*rewriter, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &rewriter{fs: fsys, name: name, logFile: logFile{file: file}, buf: appendHeader(nil, 0)}, nil
+	return &rewriter{fs: fsys, name: name, logFile: logFile{file: file, checked: headerLen}, buf: appendHeader(nil, 0)}, nil
 }
 
 // replaceTemp is newRewriter for the holder of the lock of the log: a temporary file that
@@ -303,6 +321,9 @@ func (w *rewriter) snapshot(ctx context.Context, changes iter.Seq[webhookcfg.Cha
 		}
 		if err := w.sync(); err != nil {
 			return err
+		}
+		if w.isUrgent {
+			continue
 		}
 		if err := pause(ctx, time.Since(started)); err != nil {
 			return err
@@ -361,6 +382,7 @@ func (w *rewriter) add(c webhookcfg.Change) {
 // endLine ends the line that starts at start in the buffer.
 func (w *rewriter) endLine(buf []byte, start int) {
 	w.buf = appendChecksum(appendSynced(buf, headerLen), start)
+	w.checked = w.end + int64(start)
 	w.records++
 }
 
@@ -388,10 +410,11 @@ func (w *rewriter) finish() (logFile, error) {
 	if err := w.write(); err != nil {
 		return logFile{}, err
 	}
-	if _, err := w.file.WriteAt(appendHeader(nil, w.end), 0); err != nil {
+	w.preallocated, w.synced = w.end, w.end
+	copy(w.lines[:], appendHeader(nil, w.end))
+	if _, err := w.file.WriteAt(w.lines[:], 0); err != nil {
 		return logFile{}, err
 	}
-	w.preallocated, w.synced = w.end, w.end
 	return w.logFile, w.sync()
 }
 

@@ -79,9 +79,10 @@ func TestChangesDuringCompaction(t *testing.T) {
 			}
 		}
 		fs.Decide(func(c faultfs.Call) faultfs.Outcome {
-			if c.Name == "log.tmp" && c.Op == faultfs.OpWrite {
+			switch {
+			case c.Name == "log.tmp" && c.Op == faultfs.OpWrite:
 				time.Sleep(time.Second)
-			} else {
+			case c.Op != faultfs.OpRead:
 				time.Sleep(10 * time.Millisecond)
 			}
 			return faultfs.Succeed

@@ -81,6 +81,12 @@
 // and while it is unknown which of two files a compaction left under that name; both
 // have the same records.
 //
+// If the content of the file is not as it was written, another program changed it. A batch
+// that finds that out fails. The repair then writes a new file from the state, which has all
+// that was acknowledged. A batch reads back, before it is acknowledged, the header and what
+// was written since the last check; the check comes after the write, so that it also sees a
+// cut just before, after which the write left a hole.
+//
 // # Files
 //
 // Next to the log NAME there is NAME.lock, which excludes a second opener and records

@@ -22,6 +22,8 @@ const (
 // logHeader is the content of a header. A crash while a copy is rewritten can leave it
 // torn, so the other one stays as it is until the new one is on disk.
 type logHeader struct {
+	// lines are both copies as they are in the file.
+	lines [headerLen]byte
 	// synced is the offset before which everything is on disk: the larger one of the
 	// valid copies.
 	synced int64
@@ -50,6 +52,7 @@ func readHeader(file File, name string, size int64) (h logHeader, err error) {
 	if err := readFull(file, start, 0); err != nil {
 		return h, err
 	}
+	copy(h.lines[:], start)
 	for i := range int64(2) {
 		v, synced := readHeaderCopy(start, i)
 		h.isOld = h.isOld || synced > 0 && v < version

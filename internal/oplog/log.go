@@ -91,8 +91,9 @@ type Log struct {
 	file logFile
 	// rival is the other file that may have the name of the log after a crash, if a
 	// compaction was interrupted while it replaced the file.
-	rival   logFile
-	namedAt time.Time // of the last check that the name leads to the file
+	rival logFile
+	// checkedAt is the time of the last check that the file and its name are as they were.
+	checkedAt time.Time
 	// backoff is how long the next repair waits after the last failure, and retryDue fires
 	// when that is over; zero and nil while the log is sound.
 	backoff  time.Duration
@@ -301,7 +302,8 @@ func (l *Log) syncNames() error {
 }
 
 // Close writes the pending changes, seals the file and releases the lock. If the file
-// cannot be repaired or sealed, the error wraps [ErrReadOnly] and the cause.
+// cannot be repaired or sealed, or was overwritten meanwhile, the error wraps [ErrReadOnly]
+// and the cause.
 func (l *Log) Close() error {
 	l.mu.Lock()
 	if l.closed {
@@ -317,6 +319,9 @@ func (l *Log) Close() error {
 	err := l.repair()
 	if err == nil {
 		err = l.file.seal()
+	}
+	if err == nil {
+		err = l.file.readBack() // also what another program did meanwhile
 	}
 	if err != nil {
 		err = l.fail(err)

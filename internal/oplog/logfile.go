@@ -28,10 +28,37 @@ type logFile struct {
 	// end is the offset after the last record; from there to preallocated all is blank.
 	// A preallocated beyond any size has trim truncate whatever follows.
 	end, preallocated int64
+	// checked is the start of the last record that is known to be in the file.
+	checked int64
 	// records counts the changes in the file.
 	records int
-	// isSuspect reports that a write or a sync failed: what follows end is unknown.
+	// isSuspect reports that a write, a sync or a check failed: what follows end is unknown.
 	isSuspect bool
+}
+
+var errOverwritten = errors.New("another program cut or overwrote the file while it was open")
+
+// readBack reads the header, and the records from the last one that it read before, and
+// returns an error if they are not as they were written. A cut, or another content, shows
+// there also after writes that followed it, which restore the size.
+func (f *logFile) readBack() error {
+	header := make([]byte, headerLen)
+	err := readFull(f.file, header, 0)
+	if err == nil && !bytes.Equal(header, f.lines[:]) {
+		return errOverwritten
+	}
+	for lines := newLineReader(f.file, f.checked, f.end); err == nil && lines.at < f.end; {
+		var line []byte
+		start := lines.at
+		if line, err = lines.read(); err == nil && !checksumHolds(line) {
+			return errOverwritten
+		}
+		f.checked = start
+	}
+	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
+		return errOverwritten
+	}
+	return err
 }
 
 // append writes lines, whose "synced" is end, after the last record, and syncs them. If
@@ -117,23 +144,36 @@ func (f *logFile) rewriteTail(from int64) error {
 	return f.trim()
 }
 
-// seal removes what follows the last record and has the header cover all records, which
-// must be on disk already. It does nothing if both are so. After an error, it can be
-// called again.
-func (f *logFile) seal() error {
+// seal removes what follows the last record, also if another program appended it, and has
+// the header cover all records, which must be on disk already. It does nothing if both are
+// so. After an error, it can be called again.
+func (f *logFile) seal() (err error) {
+	if f.preallocated, err = f.file.Size(); err != nil {
+		return err
+	}
 	if f.synced == f.end {
 		if f.preallocated <= f.end {
 			return nil
 		}
 		return f.trim()
 	}
-	if _, err := f.file.WriteAt(appendHeaderCopy(nil, version, f.end), f.spare*headerCopyLen); err != nil {
+	if err := f.writeSpare(f.end); err != nil {
 		return err
 	}
 	if err := f.trim(); err != nil {
 		return err
 	}
 	f.synced, f.spare = f.end, 1-f.spare
+	return nil
+}
+
+// writeSpare writes the copy of the header that is next.
+func (f *logFile) writeSpare(synced int64) error {
+	line := appendHeaderCopy(nil, version, synced)
+	if _, err := f.file.WriteAt(line, f.spare*headerCopyLen); err != nil {
+		return err
+	}
+	copy(f.lines[f.spare*headerCopyLen:], line)
 	return nil
 }
 
@@ -145,7 +185,7 @@ func (f *logFile) upgrade() error {
 		return nil
 	}
 	for range 2 { // each copy is on disk before the other one is written
-		if _, err := f.file.WriteAt(appendHeaderCopy(nil, version, f.synced), f.spare*headerCopyLen); err != nil {
+		if err := f.writeSpare(f.synced); err != nil {
 			return err
 		}
 		if err := f.file.Sync(); err != nil {

@@ -1,6 +1,7 @@
 package oplog
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"time"
@@ -77,9 +78,40 @@ func (l *Log) repair() error {
 	if loser.file != nil {
 		_ = loser.file.Close() // its records are in the other file
 	}
-	if l.file.isSuspect {
+	switch err := l.file.readBack(); {
+	case errors.Is(err, errOverwritten):
+		return l.heal(err)
+	case err != nil:
+		return err
+	case l.file.isSuspect:
 		return l.file.restore()
 	}
+	return nil
+}
+
+// heal replaces a file that is not as it was written by a new one, from the state, which
+// has all that was acknowledged. Nothing is appended meanwhile.
+func (l *Log) heal(cause error) error {
+	l.mu.Lock()
+	c := l.compaction
+	l.mu.Unlock()
+	c.end(cause) // it reads the file, and its own new file has the same name
+	w, err := replaceTemp(l.fs, l.name)
+	if err != nil {
+		return err
+	}
+	w.isUrgent = true
+	if err = w.snapshot(context.Background(), l.state.Snapshot()); err == nil {
+		var loser logFile
+		loser, err = l.install(w)
+		if loser.file != nil {
+			_ = loser.file.Close() // its records are in the other file, or in the state
+		}
+	}
+	if err != nil {
+		return errors.Join(cause, err, w.discard())
+	}
+	l.options.Logger.Warn("log written anew, with all changes, because its file was not as it was written", "file", l.name, "bytes", l.file.end)
 	return nil
 }
 
@@ -110,13 +142,9 @@ func (l *Log) settleName() (loser logFile, err error) {
 // whether there was one. If it has just ended by itself, there is room too.
 func (l *Log) makeRoom(b *batch) bool {
 	c := b.compaction
-	if c == nil {
-		return false
-	}
+	c.end(errNoRoom)
 	b.compaction = nil
-	c.stop(errNoRoom)
-	<-c.done
-	return true
+	return c != nil
 }
 
 var errNoRoom = errors.New("stopped, because changes needed its disk space")

@@ -4,8 +4,10 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"log/slog"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -335,6 +337,165 @@ func TestFileUnderAnotherName(t *testing.T) {
 			}
 		})
 	}
+}
+
+// overwrites are what other programs do to the content of a file. Old is an earlier copy.
+var overwrites = map[string]func(content, old []byte) []byte{
+	"emptied":               func([]byte, []byte) []byte { return nil },
+	"cut within the header": func(content, _ []byte) []byte { return content[:oplog.HeaderLen-1] },
+	"cut after the header":  func(content, _ []byte) []byte { return content[:oplog.HeaderLen] },
+	"without a header": func(content, _ []byte) []byte {
+		return append(make([]byte, oplog.HeaderLen), content[oplog.HeaderLen:]...)
+	},
+	"cut by half":   func(content, _ []byte) []byte { return content[:len(bytes.TrimRight(content, "\n"))/2] },
+	"cut by a byte": func(content, _ []byte) []byte { return bytes.TrimRight(content, "\n") },
+	"restored":      func(_, old []byte) []byte { return old },
+	"restored, same header": func(content, old []byte) []byte {
+		return append(content[:oplog.HeaderLen:oplog.HeaderLen], old[oplog.HeaderLen:]...)
+	},
+	"replaced by another log": func(content, _ []byte) []byte { return append(oplog.EncodeHeader(int64(len(content))), content...) },
+	"appended to":             func(content, _ []byte) []byte { return append(content, "a note\n"...) },
+}
+
+// TestOverwrittenFile overwrites the file of an open log, before or after it was closed and
+// opened again. Nothing that was acknowledged is lost: the log writes its file anew, and
+// says so.
+func TestOverwrittenFile(t *testing.T) {
+	for name, overwrite := range overwrites {
+		for _, isReopened := range []bool{false, true} {
+			for _, changes := range []int{0, 1, 2} { // between the overwriting and Close
+				synctest.Test(t, func(t *testing.T) {
+					fs, m := faultfs.New(), newModel()
+					l := openLog(t, fs, m)
+					appendAll(t, l, 3)
+					old := fs.ReadFile("log")
+					time.Sleep(time.Second)
+					appendAll(t, l, 9)
+					if isReopened {
+						if err := l.Close(); err != nil {
+							t.Fatal(err)
+						}
+						m = newModel()
+						l = openLog(t, fs, m)
+					}
+					fs.Overwrite("log", overwrite(fs.ReadFile("log"), old))
+					time.Sleep(time.Second)
+					for i := range changes {
+						err := l.Append(t.Context(), at(10+i, setAll("acme", "https://b.example/")))
+						isNoticed := name != "appended to" && i == 0
+						if isNoticed != errors.Is(err, oplog.ErrReadOnly) || isNoticed != (l.Err() != nil) {
+							t.Errorf("%s: change %d: %v, then %v", name, i, err, l.Err())
+						}
+						time.Sleep(time.Second)
+					}
+					if err := errors.Join(l.Err(), l.Close()); err != nil {
+						t.Errorf("%s, after %d changes: %v", name, changes, err)
+					}
+					checkDurable(t, fs, m)
+				})
+			}
+		}
+	}
+}
+
+// TestOverwrittenBetweenChecks cuts the file of a log that is busy.
+func TestOverwrittenBetweenChecks(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		fs, m := faultfs.New(), newModel()
+		l := openLog(t, fs, m)
+		appendAll(t, l, 5)
+		fs.Overwrite("log", fs.ReadFile("log")[:600])
+		appendAll(t, l, 5)
+		if err := l.Close(); err != nil {
+			t.Error(err)
+		}
+		checkDurable(t, fs, m)
+	})
+}
+
+// TestOverwrittenOnAFullDisk empties the file while there is no room for another one.
+func TestOverwrittenOnAFullDisk(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		fs, m := faultfs.New(), newModel()
+		l := openLog(t, fs, m)
+		appendAll(t, l, 9)
+		fs.Overwrite("log", nil)
+		time.Sleep(time.Second)
+		fs.Limit(fs.Used()+256, errors.New("full"))
+		for range 3 {
+			if err := l.Append(t.Context(), unsetAll("acme")); !errors.Is(err, oplog.ErrReadOnly) {
+				t.Errorf("a change: %v", err)
+			}
+			time.Sleep(time.Minute)
+		}
+		if err := l.Err(); !errors.Is(err, oplog.ErrReadOnly) || !strings.Contains(err.Error(), "overwrote") {
+			t.Errorf("on a full disk: %v", err)
+		}
+		fs.Limit(0, nil)
+		time.Sleep(time.Second)
+		if err := l.Err(); err != nil {
+			t.Errorf("with room: %v", err)
+		}
+		checkDurable(t, fs, m)
+	})
+}
+
+// TestOverwrittenDuringClose overwrites the file after Close has checked it.
+func TestOverwrittenDuringClose(t *testing.T) {
+	fs := faultfs.New()
+	l := openLog(t, fs, newModel())
+	appendAll(t, l, 5)
+	fs.Decide(func(c faultfs.Call) faultfs.Outcome {
+		if c.Op == faultfs.OpTruncate {
+			fs.Overwrite("log", nil)
+		}
+		return faultfs.Succeed
+	})
+	if err := l.Close(); !errors.Is(err, oplog.ErrReadOnly) {
+		t.Error(err)
+	}
+}
+
+// TestOverwrittenDuringACompaction has a change find the file overwritten while a
+// compaction, which needs the same temporary file, writes its own.
+func TestOverwrittenDuringACompaction(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		fs, m := faultfs.New(), newModel()
+		var log bytes.Buffer
+		l := openWith(t, fs, m, oplog.Options{Logger: slog.New(slog.NewTextHandler(&log, nil))})
+		appendLong(t, l, 100)
+		fs.Decide(func(c faultfs.Call) faultfs.Outcome {
+			if c.Name == "log.tmp" && c.Op == faultfs.OpWrite {
+				time.Sleep(time.Minute)
+			}
+			return faultfs.Succeed
+		})
+		var all sync.WaitGroup
+		all.Go(func() {
+			if err := l.Compact(t.Context()); err == nil {
+				t.Error("Compact succeeds")
+			}
+		})
+		time.Sleep(time.Second)
+		fs.Overwrite("log", nil)
+		if err := l.Append(t.Context(), unsetAll("acme")); !errors.Is(err, oplog.ErrReadOnly) {
+			t.Errorf("a change: %v", err)
+		}
+		time.Sleep(time.Hour)
+		all.Wait()
+		if err := l.Append(t.Context(), at(1, set("acme", "e1", "https://b.example/"))); err != nil {
+			t.Errorf("a change after the repair: %v", err)
+		}
+		checkDurable(t, fs, m)
+		for _, message := range []string{"level=ERROR", "level=WARN msg=\"log written anew"} {
+			if strings.Count(log.String(), message) != 1 {
+				t.Errorf("%s is not logged once:\n%s", message, log.String())
+			}
+		}
+		if slices.Contains(fs.Names(), "log.tmp") {
+			t.Error("the temporary file is left behind")
+		}
+	})
 }
 
 // TestChangesStopACompaction has a compaction fill the disk.

@@ -58,9 +58,9 @@ type replay struct {
 	header logHeader
 	// batchStart is the offset of the first line of the batch being read.
 	batchStart int64
-	// end is the offset after the last record.
-	end     int64
-	records int
+	// last is the start of the last record, and end the offset after it.
+	last, end int64
+	records   int
 	// isTorn reports that there is a torn tail.
 	isTorn bool
 	err    error
@@ -88,7 +88,7 @@ func newReplay(file File, name string) (*replay, error) {
 	r := &replay{
 		name: name, file: file, size: size,
 		lines: newLineReader(file, headerLen, size), decode: decode,
-		header: header, batchStart: headerLen, end: headerLen,
+		header: header, batchStart: headerLen, last: headerLen, end: headerLen,
 		full: make(chan *chunk, 2), empty: make(chan *chunk, 2),
 	}
 	for range cap(r.empty) {
@@ -158,7 +158,7 @@ func (r *replay) next() (logRecord, error) {
 	if rec.synced != r.batchStart {
 		return logRecord{}, r.damaged("the line is not at the offset where it was written")
 	}
-	r.end = r.lines.at
+	r.last, r.end = r.end, r.lines.at
 	r.records++
 	return rec, nil
 }
@@ -178,11 +178,11 @@ func (r *replay) checkTail() error {
 }
 
 // repair cuts the file after the last record, seals it, and makes it one of the present
-// version. A record that can be read
-// need not be on disk: those that the header does not cover, of the last batch, are
-// written once more, and the header covers them only after a sync of their own.
+// version. A record that can be read need not be on disk: those that the header does not
+// cover, of the last batch, are written once more, and the header covers them only after a
+// sync of their own.
 func (r *replay) repair() (logFile, error) {
-	f := logFile{file: r.file, logHeader: r.header, end: r.end, preallocated: r.size, records: r.records}
+	f := logFile{file: r.file, logHeader: r.header, end: r.end, checked: r.last, records: r.records}
 	if f.synced < f.end {
 		if err := f.rewriteTail(max(r.batchStart, f.synced)); err != nil {
 			return f, err

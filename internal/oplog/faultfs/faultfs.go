@@ -325,6 +325,13 @@ func (f *FS) WriteFile(name string, content []byte) {
 	f.names[name], f.durable[name] = node, node
 }
 
+// Overwrite gives a file another content, durably. It does not count as a call.
+func (f *FS) Overwrite(name string, content []byte) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.names[name].overwrite(content)
+}
+
 // Link gives a file another name, which is durable at once. It does not count as a call.
 func (f *FS) Link(from, to string) {
 	f.mu.Lock()

@@ -78,6 +78,13 @@ func newInode(content []byte) *inode {
 	return n
 }
 
+// overwrite makes the file a durable one of this content.
+func (n *inode) overwrite(content []byte) {
+	name := n.name
+	*n = *newInode(content)
+	n.name = name
+}
+
 // used returns the bytes that the file takes on the disk.
 func (n *inode) used() (bytes int64) {
 	for _, is := range n.allocated {
