@@ -53,13 +53,41 @@ func brokenLists() []flaw {
 				return s.List(ctx, client, after, max(limit, 2*limit))
 			}}
 		}, nil},
-		{"returns Next on the last page", "lister walks page by page", func(s *simple) webhookcfg.Store {
-			return lists(s, func(page webhookcfg.Page, _ string) webhookcfg.Page {
-				if n := len(page.Overrides); n > 0 {
-					page.Next = page.Overrides[n-1].Entity
-				}
+		{"always returns Next", "lister walks page by page", func(s *simple) webhookcfg.Store {
+			return lists(s, func(page webhookcfg.Page, after string) webhookcfg.Page {
+				page.Next = cmp.Or(page.Next, lastOf(page), after, "x")
 				return page
 			})
+		}, nil},
+		{"returns short pages whose Next skips an override", "lister walks page by page", func(s *simple) webhookcfg.Store {
+			return broken{simple: s, list: func(ctx context.Context, client, after string, limit int) (webhookcfg.Page, error) {
+				page, err := s.List(ctx, client, after, limit)
+				if n := len(page.Overrides); n > 2 {
+					page.Overrides, page.Next = page.Overrides[:n-2], page.Overrides[n-2].Entity
+				}
+				return page, err
+			}}
+		}, nil},
+		{"returns short pages whose Next repeats an override", "lister walks page by page", func(s *simple) webhookcfg.Store {
+			return broken{simple: s, list: func(ctx context.Context, client, after string, limit int) (webhookcfg.Page, error) {
+				page, err := s.List(ctx, client, after, limit)
+				if n := len(page.Overrides); n > 2 {
+					page.Overrides, page.Next = page.Overrides[:n-1], page.Overrides[n-3].Entity
+				}
+				return page, err
+			}}
+		}, nil},
+		{"returns an empty page without Next where a search ends", "lister walks page by page", func(s *simple) webhookcfg.Store {
+			st := listsDropped(s)
+			list := st.list
+			st.list = func(ctx context.Context, client, after string, limit int) (webhookcfg.Page, error) {
+				page, err := list(ctx, client, after, limit)
+				if len(page.Overrides) == 0 {
+					page.Next = ""
+				}
+				return page, err
+			}
+			return st
 		}, nil},
 		{"lists 100 overrides at most, without Next", "lister walks page by page", func(s *simple) webhookcfg.Store {
 			return broken{simple: s, list: func(ctx context.Context, client, after string, limit int) (webhookcfg.Page, error) {
@@ -163,6 +191,43 @@ func brokenLists() []flaw {
 			}}
 		}, nil},
 		{"lists the override before the last set", "lister agrees with the model", listsLate, nil},
+	}
+}
+
+// lastOf returns the name of the last override of a page, if any.
+func lastOf(page webhookcfg.Page) string {
+	if n := len(page.Overrides); n > 0 {
+		return page.Overrides[n-1].Entity
+	}
+	return ""
+}
+
+// listsDropped looks, for a page, at as many names as the limit, of entities that have or
+// had an override. Its pages may thus be short or empty.
+func listsDropped(s *simple) broken {
+	return broken{
+		simple: s,
+		apply: func(ctx context.Context, c webhookcfg.Change) error {
+			s.named.Store([2]string{c.Client, c.Scope.Entity()}, true)
+			return s.Apply(ctx, c)
+		},
+		list: func(ctx context.Context, client, after string, limit int) (webhookcfg.Page, error) {
+			page, err := s.List(ctx, client, after, limit)
+			var names []string
+			s.named.Range(func(key, _ any) bool {
+				if name := key.([2]string); name[0] == client && name[1] > after {
+					names = append(names, name[1])
+				}
+				return true
+			})
+			slices.Sort(names)
+			if err != nil || limit >= len(names) {
+				return page, err
+			}
+			page.Next = names[limit-1]
+			page.Overrides = slices.DeleteFunc(page.Overrides, func(o webhookcfg.Override) bool { return o.Entity > page.Next })
+			return page, nil
+		},
 	}
 }
 

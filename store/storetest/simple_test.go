@@ -27,6 +27,8 @@ type simple struct {
 	changed  []string
 	versions map[string]int
 	channels map[chan struct{}]bool
+
+	named sync.Map // pairs of a client and an entity, for flaws that remember them
 }
 
 type configuration struct {

@@ -1,6 +1,7 @@
 package storetest_test
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -9,10 +10,13 @@ import (
 	"go/token"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"example.com/go-webhookcfg/store/cache"
 	"example.com/go-webhookcfg/store/storetest"
@@ -37,6 +41,54 @@ func TestUnusualStores(t *testing.T) {
 				}
 				return s.List(ctx, client, after, limit)
 			}}
+		},
+		"lister of half a page": func(s *simple) webhookcfg.Store {
+			return broken{simple: s, list: func(ctx context.Context, client, after string, limit int) (webhookcfg.Page, error) {
+				return s.List(ctx, client, after, limit-limit/2)
+			}}
+		},
+		"lister that looks at dropped overrides too": func(s *simple) webhookcfg.Store { return listsDropped(s) },
+		"lister that does not look beyond a full page": func(s *simple) webhookcfg.Store {
+			return broken{simple: s, list: func(ctx context.Context, client, after string, limit int) (webhookcfg.Page, error) {
+				page, err := s.List(ctx, client, after, limit)
+				if len(page.Overrides) == limit {
+					page.Next = lastOf(page)
+				}
+				return page, err
+			}}
+		},
+		"lister whose every other page is empty": func(s *simple) webhookcfg.Store {
+			var count atomic.Int64
+			return broken{simple: s, list: func(ctx context.Context, client, after string, limit int) (webhookcfg.Page, error) {
+				page, err := s.List(ctx, client, after, limit)
+				if count.Add(1)%2 == 0 && after != "" && err == nil {
+					page.Overrides, page.Next = nil, after
+				}
+				return page, err
+			}}
+		},
+		"0 that makes an interrupted change and reports an error": func(s *simple) webhookcfg.Store {
+			return broken{simple: s, apply: func(ctx context.Context, c webhookcfg.Change) error {
+				return cmp.Or(s.Apply(ctx, c), ctx.Err())
+			}}
+		},
+		"1 that rounds times up to microseconds": func(s *simple) webhookcfg.Store {
+			return changes(s, func(c webhookcfg.Change) webhookcfg.Change {
+				if !c.Time.IsZero() {
+					c.Time = time.UnixMicro(c.Time.Add(time.Microsecond - 1).UnixMicro()).UTC()
+				}
+				return c
+			})
+		},
+		"feed that names every client again": func(s *simple) webhookcfg.Store {
+			return feeds(s, func(changes cache.Changes, _ string) cache.Changes {
+				if !changes.Reset {
+					s.mu.RLock()
+					defer s.mu.RUnlock()
+					changes.Clients = slices.Concat(s.changed, changes.Clients)
+				}
+				return changes
+			})
 		},
 		"feed that always resets": func(s *simple) webhookcfg.Store {
 			return feeds(s, func(changes cache.Changes, _ string) cache.Changes {
@@ -73,7 +125,7 @@ func TestUnusualStores(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			for _, c := range storetest.Cases() {
-				if kind, _, _ := strings.Cut(name, " "); !strings.HasPrefix(c.Name, kind) {
+				if kind, _, _ := strings.Cut(name, " "); !strings.HasPrefix(c.Name, kind) { // a digit: the clauses
 					continue
 				}
 				synctest.Test(t, func(t *testing.T) {
