@@ -6,11 +6,9 @@ import (
 	"encoding/json"
 	"encoding/xml"
 	"fmt"
-	"io"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
-	"reflect"
 	"strings"
 	"testing"
 	"time"
@@ -113,36 +111,4 @@ func Prints(value any) string {
 	_ = xml.NewEncoder(&out).Encode(value)
 	_ = gob.NewEncoder(&out).Encode(value)
 	return out.String()
-}
-
-// Reachable returns every text that reflection finds in a value, also in unexported
-// fields and behind pointers. A value that contains itself has no end.
-func Reachable(value any) string {
-	var out strings.Builder
-	reach(&out, reflect.ValueOf(value))
-	return out.String()
-}
-
-func reach(w io.Writer, v reflect.Value) {
-	switch v.Kind() {
-	case reflect.Pointer, reflect.Interface:
-		if !v.IsNil() {
-			reach(w, v.Elem())
-		}
-	case reflect.Struct:
-		for _, field := range v.Fields() {
-			reach(w, field)
-		}
-	case reflect.Slice, reflect.Array:
-		for i := range v.Len() {
-			reach(w, v.Index(i))
-		}
-	case reflect.Map:
-		for _, key := range v.MapKeys() {
-			reach(w, key)
-			reach(w, v.MapIndex(key))
-		}
-	case reflect.String:
-		fmt.Fprintln(w, v.String())
-	}
 }
