@@ -34,12 +34,17 @@ type Event struct {
 	SecretName string
 	// Scope is the scope of the request; invalid if it was not determined, and in a list.
 	Scope Scope
-	// URL is the webhook URL of a set; zero if it was not well-formed.
+	// URL is the webhook URL of a set, even of one that was refused, or zero if the body
+	// couldn't be read. It prints as "redacted" if the text doesn't start like an http or
+	// https URL with a host.
 	URL egress.URL
 	// Status is the HTTP status of the response.
 	Status int
 	// Code is the error code of the response; "" for a success.
 	Code string
+	// Description is the error description of the response, which names the rule that the
+	// request broke; "" for a success. It is a fixed text without any input of the client.
+	Description string
 	// Duration is the time from the arrival of the request to its response.
 	Duration time.Duration
 	// Err is the cause of a failure that the code does not describe fully. With
@@ -79,6 +84,7 @@ func (e *Event) attrs() []slog.Attr {
 		}
 	}
 	add("code", e.Code)
+	add("description", e.Description)
 	add("client", e.Client)
 	add("credential", e.Credential)
 	add("secret_name", e.SecretName)

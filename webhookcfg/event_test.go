@@ -49,8 +49,8 @@ func TestEvents(t *testing.T) {
 		method, target, body string
 		record               string
 	}{
-		{"DELETE", configure + "?endpoint_id=", ``, `{"level":"INFO",` + msg + `"operation":"unset","status":400,"code":"invalid_request","client":"acme","credential":"acme","source":"192.0.2.1","scope":"all"}`},
-		{"POST", configure + "?endpoint_id=", `{"webhook_url":"https://h.example.com/"}`, `{"level":"INFO",` + msg + `"operation":"set","status":400,"code":"invalid_request","client":"acme","credential":"acme","source":"192.0.2.1","scope":"all"}`},
+		{"DELETE", configure + "?endpoint_id=", ``, `{"level":"INFO",` + msg + `"operation":"unset","status":400,"code":"invalid_request","description":"A request that reaches all entities takes no query string","client":"acme","credential":"acme","source":"192.0.2.1","scope":"all"}`},
+		{"POST", configure + "?endpoint_id=", `{"webhook_url":"https://h.example.com/"}`, `{"level":"INFO",` + msg + `"operation":"set","status":400,"code":"invalid_request","description":"A request that reaches all entities takes no query string","client":"acme","credential":"acme","source":"192.0.2.1","scope":"all","url":"https://h.example.com"}`},
 		{
 			"POST", configure, `{"endpoint_id":"e1","webhook_url":"https://h.example.com:8443/t0ken?k=v"}`,
 			`{"level":"INFO",` + msg + `"operation":"set","status":200,"client":"acme","credential":"acme","source":"192.0.2.1","scope":"entity e1","url":"https://h.example.com:8443"}`,
@@ -64,7 +64,7 @@ func TestEvents(t *testing.T) {
 		{"GET", configure, ``, `{"level":"DEBUG",` + msg + `"operation":"list","status":200,"client":"acme","credential":"acme","source":"192.0.2.1"}`},
 		{
 			"POST", configure, `{"webhook_url":"ftp://h.example.com/t0ken"}`,
-			`{"level":"INFO",` + msg + `"operation":"set","status":400,"code":"invalid_webhook_url","client":"acme","credential":"acme","source":"192.0.2.1","scope":"all"}`,
+			`{"level":"INFO",` + msg + `"operation":"set","status":400,"code":"invalid_webhook_url","description":"The URL must be absolute with the scheme https","client":"acme","credential":"acme","source":"192.0.2.1","scope":"all","url":"redacted"}`,
 		},
 	}
 	for _, tt := range tests {
@@ -91,6 +91,62 @@ func TestEvents(t *testing.T) {
 	do("GET", "/nowhere", "")
 	if records.Len() > 0 || event.Operation != "" {
 		t.Errorf("requests that reach no operation were logged: %s %+v", &records, event)
+	}
+}
+
+// TestRefusalNamesRule: the event and the record of a refusal have the text of the response, and
+// show the URL as far as it goes.
+func TestRefusalNamesRule(t *testing.T) {
+	var records bytes.Buffer
+	var event webhookcfg.Event
+	o := options()
+	o.Logger = slog.New(slog.NewJSONHandler(&records, nil))
+	o.OnEvent = eventInto(&event)
+	o.BodyLimit = 2000
+	o.ProbeMode = webhookcfg.ProbeEnforce
+	o.Prober = prober(func(context.Context, string, egress.URL) error { return errBroken })
+	h := newHandler(t, newRecorder(), o)
+	descriptions := map[string]bool{}
+	for _, tt := range []struct{ target, body, url string }{
+		{configure, `{`, ""},
+		{configure, "\xff", ""},
+		{configure, `{"webhook_url":"https://h.example.com/t0ken","moc_id":"e1"}`, ""},
+		{configure, `{"webhook_url":"https://h.example.com/t0ken","webhook_url":""}`, ""},
+		{configure, `{"webhook_url":"https://h.example.com/t0ken","endpoint_id":null}`, ""},
+		{configure, `{"endpoint_id":"e1"}`, ""},
+		{configure, `"` + strings.Repeat("x", 2000) + `"`, ""},
+		{configure, `{"webhook_url":"https://h.example.com/t0ken","endpoint_id":""}`, "https://h.example.com"},
+		{configure + "?x", `{"webhook_url":"https://h.example.com/t0ken"}`, "https://h.example.com"},
+		{configure, `{"webhook_url":"https://10.1.2.3/t0ken"}`, "https://10.1.2.3"},
+		{configure, `{"webhook_url":"https://h.example.com:0/t0ken"}`, "https://h.example.com:0"},
+		{configure, `{"webhook_url":"http://h.example.com/t0ken"}`, "http://h.example.com"},
+		{configure, `{"webhook_url":"https://t0ken:t0ken@h.example.com/"}`, "https://h.example.com"},
+		{configure, `{"webhook_url":"https://h.example.com/\\t0ken"}`, "https://h.example.com"},
+		{configure, `{"webhook_url":"https://h.example.com/#t0ken"}`, "https://h.example.com"},
+		{configure, `{"webhook_url":"https://localhost/t0ken"}`, "https://localhost"},
+		{configure, `{"webhook_url":"https:///t0ken"}`, "redacted"},
+		{configure, `{"webhook_url":"t0ken"}`, "redacted"},
+		{configure, `{"webhook_url":"https://h.example.com/t0ken"}`, "https://h.example.com"},
+	} {
+		records.Reset()
+		r, w := httptest.NewRequest("POST", tt.target, strings.NewReader(tt.body)), httptest.NewRecorder()
+		r.Header.Set("Content-Type", "application/json")
+		r.SetBasicAuth("acme", "s3cret")
+		h.ServeHTTP(w, r)
+		var record struct{ Code, Description, URL string }
+		if err := json.Unmarshal(records.Bytes(), &record); err != nil {
+			t.Fatal(err)
+		}
+		if event.Description == "" || w.Body.String() != errorBody(event.Code, event.Description) || record.Description != event.Description {
+			t.Errorf("%.80s: response %s, event %q, record %q", tt.body, w.Body, event.Description, record.Description)
+		}
+		if event.URL.String() != tt.url || record.URL != tt.url || strings.Contains(records.String(), "t0ken") {
+			t.Errorf("%.80s: URL of the event %s, want %q; record %s", tt.body, event.URL, tt.url, &records)
+		}
+		descriptions[event.Description] = true
+	}
+	if len(descriptions) < 16 {
+		t.Errorf("only %d different reasons: %v", len(descriptions), descriptions)
 	}
 }
 

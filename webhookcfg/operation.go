@@ -48,7 +48,7 @@ func (o *operation) recordOutcome(e *apiError) {
 		return
 	}
 	o.event.Err = o.redactedError(e.cause) // first: the cause's Error method may panic
-	o.event.Status, o.event.Code = e.status(), errorTable[e.code].name
+	o.event.Status, o.event.Code, o.event.Description = e.status(), errorTable[e.code].name, e.description
 }
 
 // report logs the event and passes it to OnEvent.
@@ -59,6 +59,9 @@ func (o *operation) report(ctx context.Context) {
 		return
 	}
 	o.event.Duration, o.event.Source = time.Since(o.start), o.source(ctx)
+	if o.event.Operation == opNameSet {
+		o.event.URL = o.url // also that of a set that was refused
+	}
 	if onEvent != nil {
 		defer onEvent(ctx, o.event) // even if the logger panics
 	}
@@ -87,7 +90,6 @@ func (o *operation) set(ctx context.Context, scope Scope) *apiError {
 	if err := o.h.options.Policy.CheckContext(ctx, o.url.Reveal()); err != nil {
 		return policyError(err)
 	}
-	o.event.URL = o.url
 	if e := o.checkExists(ctx, scope); e != nil {
 		return e
 	}
