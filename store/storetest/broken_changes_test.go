@@ -19,10 +19,16 @@ import (
 func brokenChanges() []flaw {
 	return []flaw{
 		{"set-all drops only 1,000 overrides", "01 a change is applied whole, and nothing else", func(s *simple) webhookcfg.Store {
-			return edits(s, partly)
+			return edits(s, partly(isSet))
+		}, nil},
+		{"unset-all drops only 1,000 overrides", "01 a change is applied whole, and nothing else", func(s *simple) webhookcfg.Store {
+			return edits(s, partly(isUnset))
 		}, nil},
 		{"drops the eldest of more than 200 overrides", "01 a change is applied whole, and nothing else", func(s *simple) webhookcfg.Store {
-			return edits(s, dropsEldest)
+			return edits(s, dropsEldest(200))
+		}, nil},
+		{"drops the eldest of more than 1,000 overrides", "01 a change is applied whole, and nothing else", func(s *simple) webhookcfg.Store {
+			return edits(s, dropsEldest(1000))
 		}, nil},
 		{"loses a write", "02 a later resolve sees the change", func(s *simple) webhookcfg.Store {
 			var count atomic.Int64
@@ -83,7 +89,7 @@ func brokenChanges() []flaw {
 		}},
 		{"sets the base, is interrupted, and keeps the overrides", "03 an interrupted change is whole or absent", halfCut, nil},
 		{"set-all drops 64 overrides at a time, and is interrupted", "03 an interrupted change is whole or absent", func(s *simple) webhookcfg.Store {
-			return dropsChunks(s, func(ctx context.Context) error { return ctx.Err() })
+			return dropsChunks(s, 64, func(ctx context.Context) error { return ctx.Err() })
 		}, nil},
 		{"reports an error, and makes the change later", "03 an interrupted change is whole or absent", makesLater, nil},
 		{"is interrupted and reports success", "03 an interrupted change is whole or absent", func(s *simple) webhookcfg.Store {
@@ -194,7 +200,7 @@ func brokenChanges() []flaw {
 			return stale(s, 8)
 		}, nil},
 		{"set-all drops 64 overrides at a time, which shows", "14 a change becomes visible at one moment", func(s *simple) webhookcfg.Store {
-			return dropsChunks(s, yieldNil)
+			return dropsChunks(s, 64, yieldNil)
 		}, nil},
 		{"reads the base before an unset", "14 concurrent changes take effect in some order", readsBaseBefore, nil},
 		{"one of two concurrent changes is lost", "14 no concurrent change is lost", losesUpdates, nil},
@@ -252,14 +258,23 @@ func skipsSameBase(s *simple) webhookcfg.Store {
 	})
 }
 
-// partly drops at most 1,000 overrides.
-func partly(cfg configuration, c webhookcfg.Change) configuration {
-	left := 1000
-	return keepWhere(func(c webhookcfg.Change, _ webhookcfg.Webhook) bool {
-		left--
-		return c.Scope.IsAll() && left < 0
-	})(cfg, c)
+// partly drops at most 1,000 overrides in the changes of all that are affected.
+func partly(affected func(webhookcfg.Change) bool) func(configuration, webhookcfg.Change) configuration {
+	return func(cfg configuration, c webhookcfg.Change) configuration {
+		if !c.Scope.IsAll() || !affected(c) {
+			return cfg.after(c)
+		}
+		left := 1000
+		return keepWhere(func(webhookcfg.Change, webhookcfg.Webhook) bool {
+			left--
+			return left < 0
+		})(cfg, c)
+	}
 }
+
+func isSet(c webhookcfg.Change) bool { return !c.URL.IsZero() }
+
+func isUnset(c webhookcfg.Change) bool { return c.URL.IsZero() }
 
 // stale returns what it read before, and forgets it after a number of reads.
 func stale(s *simple, every int64) broken { return staleFrom(s, new(sync.Map), every) }
@@ -330,15 +345,17 @@ func makesLater(s *simple) webhookcfg.Store {
 	}}
 }
 
-// dropsEldest keeps 200 overrides.
-func dropsEldest(cfg configuration, c webhookcfg.Change) configuration {
-	next := cfg.after(c)
-	if entities := slices.Collect(maps.Keys(next.overrides)); len(entities) > 200 {
-		delete(next.overrides, slices.MinFunc(entities, func(a, b string) int {
-			return next.overrides[a].Since.Compare(next.overrides[b].Since)
-		}))
+// dropsEldest keeps a number of overrides.
+func dropsEldest(limit int) func(configuration, webhookcfg.Change) configuration {
+	return func(cfg configuration, c webhookcfg.Change) configuration {
+		next := cfg.after(c)
+		if entities := slices.Collect(maps.Keys(next.overrides)); len(entities) > limit {
+			delete(next.overrides, slices.MinFunc(entities, func(a, b string) int {
+				return next.overrides[a].Since.Compare(next.overrides[b].Since)
+			}))
+		}
+		return next
 	}
-	return next
 }
 
 // onePerSecond ignores a change of a scope that changed in the same second.

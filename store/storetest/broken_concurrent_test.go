@@ -48,9 +48,9 @@ func losesUpdates(s *simple) webhookcfg.Store {
 	}}
 }
 
-// dropsChunks drops the overrides, when all are changed, 64 at a time. Between two times
+// dropsChunks drops the overrides, when all are changed, a number at a time. Between two times
 // it calls between, whose error ends the change; other changes wait.
-func dropsChunks(s *simple, between func(ctx context.Context) error) webhookcfg.Store {
+func dropsChunks(s *simple, size int, between func(ctx context.Context) error) webhookcfg.Store {
 	var changing sync.Mutex
 	return broken{simple: s, apply: func(ctx context.Context, c webhookcfg.Change) error {
 		if err := cmp.Or(c.Validate(), ctx.Err()); err != nil {
@@ -64,7 +64,7 @@ func dropsChunks(s *simple, between func(ctx context.Context) error) webhookcfg.
 		for left := 1; left > 0; {
 			s.edit(c.Client, func(cfg configuration) configuration {
 				for n, entity := range slices.Sorted(maps.Keys(cfg.overrides)) {
-					if n < 64 {
+					if n < size {
 						delete(cfg.overrides, entity)
 					}
 				}

@@ -74,7 +74,7 @@ func locksHandle(s *simple, unsafe webhookcfg.Store) webhookcfg.Store {
 // hidesChunks lets no read through its handle see a part of a change.
 func hidesChunks(s *simple) webhookcfg.Store {
 	var changing sync.RWMutex
-	chunks := dropsChunks(s, func(context.Context) error {
+	chunks := dropsChunks(s, 64, func(context.Context) error {
 		for range 10 {
 			yield()
 		}

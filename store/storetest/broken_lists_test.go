@@ -178,18 +178,6 @@ func brokenLists() []flaw {
 				return page, err
 			}}
 		}, nil},
-		{"reads a page of more than 60 overrides in two steps", "lister returns one state", func(s *simple) webhookcfg.Store {
-			return broken{simple: s, list: func(ctx context.Context, client, after string, limit int) (webhookcfg.Page, error) {
-				page, err := s.List(ctx, client, after, min(limit, 60))
-				if err != nil || limit <= 60 || page.Next == "" {
-					return page, err
-				}
-				yield()
-				rest, err := s.List(ctx, client, page.Next, limit-60)
-				page.Overrides, page.Next = append(page.Overrides, rest.Overrides...), rest.Next
-				return page, err
-			}}
-		}, nil},
 		{"lists the override before the last set", "lister agrees with the model", listsLate, nil},
 	}
 }

@@ -38,10 +38,10 @@ func brokenNames() []flaw {
 				return dropsMatchingClients(s, matches, true)
 			}, nil},
 			flaw{"takes the entity of an unset for " + syntax, differ, func(s *simple) webhookcfg.Store {
-				return changesMatching(s, matches, func(c webhookcfg.Change) bool { return c.URL.IsZero() })
+				return changesMatching(s, matches, isUnset)
 			}, nil},
 			flaw{"takes the entity of a set for " + syntax, differ, func(s *simple) webhookcfg.Store {
-				return changesMatching(s, matches, func(c webhookcfg.Change) bool { return !c.URL.IsZero() })
+				return changesMatching(s, matches, isSet)
 			}, nil},
 			flaw{"takes the client of a listing for " + syntax, unknown, func(s *simple) webhookcfg.Store {
 				return listsMatching(s, matches)

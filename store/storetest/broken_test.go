@@ -186,7 +186,7 @@ func (f flaw) check(t *testing.T, c storetest.Case) error {
 // a flaw.
 func TestBrokenStores(t *testing.T) {
 	caught := make(map[string]bool)
-	for _, f := range slices.Concat(brokenChanges(), brokenValues(), brokenNames(), brokenRefusals(), brokenContexts(), brokenLists(), brokenHandles(), brokenFeeds(), brokenVersions(), brokenNotifiers()) {
+	for _, f := range slices.Concat(brokenChanges(), brokenValues(), brokenNames(), brokenRefusals(), brokenContexts(), brokenLists(), brokenPieces(), brokenHandles(), brokenFeeds(), brokenVersions(), brokenNotifiers()) {
 		t.Run(f.name, func(t *testing.T) {
 			for _, c := range f.checks(t) {
 				var err error

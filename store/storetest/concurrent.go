@@ -32,7 +32,6 @@ func together(n int, do func(n int) error) error {
 type stepper struct {
 	entities int // number of entities
 	minReads int64
-	turns    chan struct{} // holds the reads allowed per step; nil allows any number
 
 	started, applied, observed, reads atomic.Int64
 	done                              atomic.Bool
@@ -55,7 +54,7 @@ func (m *stepper) round() int64 { return int64(1 + m.entities) }
 // change in another order than they are listed in, so that a page has gaps if its parts are
 // of different moments.
 func (m *stepper) entity(step int64) int {
-	const stride = 77 // has no common factor with many
+	const stride = 7 // has no common factor with some
 	k := int(step % m.round())
 	if k == 0 {
 		return allEntities
@@ -105,18 +104,9 @@ func (m *stepper) run(sc *script, next observe) error {
 }
 
 func (m *stepper) write(sc *script) error {
-	if m.turns != nil {
-		defer close(m.turns)
-	}
 	least := max(minSteps, 2*m.round()+1)
 	for step := int64(1); !m.done.Load() && (step <= least || m.reads.Load() < m.minReads); step++ {
 		m.started.Store(step)
-		for range cap(m.turns) {
-			select {
-			case m.turns <- struct{}{}:
-			default:
-			}
-		}
 		if err := m.apply(sc, step); err != nil {
 			return err
 		}
@@ -128,9 +118,6 @@ func (m *stepper) write(sc *script) error {
 
 func (m *stepper) observe(reader int, next observe) error {
 	for n := reader; !m.done.Load(); n++ {
-		if m.turns != nil {
-			<-m.turns
-		}
 		if err := m.read(reader, n, next); err != nil {
 			return err
 		}
@@ -178,11 +165,11 @@ func (m *stepper) steps(n int, hook webhookcfg.Webhook) (first, last int64, err 
 }
 
 // seenAtOneMoment requires that a change of all reaches every entity at once, whether it
-// drops one override or many: readers of all entities, each through one of the handles, must
-// not see the state go back.
+// drops one override, some or a crowd: readers of all entities, each through one of the
+// handles, must not see the state go back.
 func seenAtOneMoment(sc *script) error {
-	for _, entities := range []int{1, many} {
-		m := &stepper{entities: entities, minReads: 2000}
+	for _, entities := range []int{1, some} {
+		m := &stepper{entities: entities, minReads: 1000}
 		err := m.run(sc, func(reader, n int) (first, last int64, err error) {
 			entity, name := otherEntity, unnamed
 			if n%2 > 0 {
@@ -199,7 +186,67 @@ func seenAtOneMoment(sc *script) error {
 			return err
 		}
 	}
+	set := webhookcfg.SetChange("crowd set", webhookcfg.All(), egress.NewURL(hookURL(-1)))
+	unset := webhookcfg.UnsetChange("crowd unset", webhookcfg.All())
+	for _, c := range []webhookcfg.Change{set, unset} {
+		if err := crowdDroppedAtOnce(sc, c); err != nil {
+			return err
+		}
+	}
 	return nil
+}
+
+// crowdDroppedAtOnce requires that readers who resolve a crowd of overrides, while a change
+// of all drops it, see no override once one of them saw the change.
+func crowdDroppedAtOnce(sc *script, c webhookcfg.Change) error {
+	c.Time = timeOf(1)
+	after := make(model).after(c)[unnamed]
+	sc.setCrowd(c.Client)
+	if sc.err != nil {
+		return sc.err
+	}
+	all := crowded()
+	// Overrides that are last in byte order, or were set last, are likely to be dropped last.
+	look := func(n int) webhookcfg.Override {
+		last := crowd - 1 - n%50
+		return [...]webhookcfg.Override{all[n*389%crowd], all[last], crowdOverride(last)}[n%3]
+	}
+	var changed, done atomic.Bool // applied or observed; applied
+	var ready sync.WaitGroup      // to make the change
+	readers := 2 * len(sc.handles)
+	ready.Add(readers)
+	return together(1+readers, func(reader int) error {
+		if reader == 0 {
+			defer done.Store(true)
+			ready.Wait()
+			err := sc.send(sc.ctx, c, describeChange(c))
+			changed.Store(err == nil)
+			return err
+		}
+		begin := sync.OnceFunc(ready.Done)
+		defer begin()
+		for n, more := reader, 10; more > 0; n++ {
+			want, late := look(n), changed.Load()
+			hook, err := sc.handles[reader%len(sc.handles)].Resolve(sc.ctx, c.Client, want.Entity)
+			switch {
+			case err != nil:
+				return err
+			case same(hook, after):
+				changed.Store(true)
+			case late:
+				return fmt.Errorf("resolve of %q / %q: %s, after %s had been applied or observed",
+					c.Client, want.Entity, describe(hook), describeChange(c))
+			case !same(hook, want.Webhook):
+				return fmt.Errorf("resolve of %q / %q: %s, want %s", c.Client, want.Entity, describe(hook), describe(want.Webhook))
+			}
+			begin()
+			if done.Load() {
+				more--
+			}
+			runtime.Gosched() // let the others run
+		}
+		return nil
+	})
 }
 
 // noneLost requires that of concurrent changes to different entities of one client none
@@ -223,7 +270,7 @@ func noneLost(sc *script) error {
 // seenWhileRead requires that each change is visible to the next Resolve also while others
 // resolve the entity: their reads may have started before the change.
 func seenWhileRead(sc *script) error {
-	const minChanges, minReads, readers = 100, 2000, 2 // readers of each handle
+	const minChanges, minReads, readers = 100, 1000, 2 // readers of each handle
 	ctx, cancel := context.WithCancel(sc.ctx)
 	defer cancel()
 	var reads atomic.Int64

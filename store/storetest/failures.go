@@ -54,8 +54,9 @@ func moreName(n int) string { return fmt.Sprintf("e1-%d", n) }
 // expectState checks that the client has the state, for a sample of the additional
 // overrides.
 func (r *scenario) expectState() {
+	const sample = 20
 	r.expectModel(r.client, r.state)
-	for n := 0; n < r.more; n += 10 {
+	for n := 0; n < r.more; n += max(1, r.more/sample) {
 		want, ok := r.state[moreName(n)]
 		if !ok {
 			want = r.state[unnamed]
@@ -71,8 +72,11 @@ func (r *scenario) apply(c webhookcfg.Change) webhookcfg.Change {
 	return c
 }
 
-// changeKinds is the number of kinds of changes.
-const changeKinds = 4
+// changeKinds is the number of kinds of changes, the first of which are changes of all.
+const (
+	changeKinds = 4
+	kindsOfAll  = 2
+)
 
 // try makes a change of one of the kinds, which may fail. It returns the states that are
 // allowed afterwards, the whole change first.
@@ -113,36 +117,49 @@ func (r *scenario) expectOneOf(allowed ...model) error {
 }
 
 // interrupted requires that a change whose context ends while it is made is whole or
-// absent, for every kind of change, with many overrides, and whenever the store consults
-// the context.
+// absent, for every kind of change, with many overrides, or with a crowd for changes of
+// all, and whenever the store consults the context.
 func interrupted(sc *script) error {
-	const successes, overrides = 5, 100 // at most
 	var all []*scenario
-	for kind := range changeKinds {
-		r, err := sc.newScenario(fmt.Sprintf("cut-%d", kind), overrides)
-		if err != nil {
-			return err
-		}
-		all = append(all, r)
-		for call, made := 1, 0; call <= interruptions && made < successes; call++ {
-			over := interruptAt(sc.ctx, call)
-			allowed, err := r.try(over, kind)
-			over.cancel()
-			if err == nil { // all that follows may come after the change was made
-				made++
+	for _, tried := range []struct {
+		kinds, overrides int
+		successes        int // at most: all that follows may come after the change was made
+	}{{changeKinds, 60, 5}, {kindsOfAll, crowd, 1}} {
+		for kind := range tried.kinds {
+			r, err := sc.newScenario(fmt.Sprintf("cut-%d-%d", kind, tried.overrides), tried.overrides)
+			if err != nil {
+				return err
 			}
-			if err := r.expectOneOf(allowed...); err != nil {
-				return fmt.Errorf("context ended at its call %d: %w", call, err)
+			if err := r.interrupt(kind, tried.successes); err != nil {
+				return err
 			}
-			if over.left.Load() > 0 {
-				break
-			}
-			if r.state[unnamed].URL.Reveal() != hookURL(0) { // all overrides were dropped
-				r.setUp()
-			}
+			all = append(all, r)
 		}
 	}
 	return unchanged(all)
+}
+
+// interrupt interrupts a change of one kind, at each time at which the store consults the
+// context, until the change was made a number of times.
+func (r *scenario) interrupt(kind, successes int) error {
+	for call, made := 1, 0; call <= interruptions; call++ {
+		over := interruptAt(r.ctx, call)
+		allowed, err := r.try(over, kind)
+		over.cancel()
+		if err == nil {
+			made++
+		}
+		if err := r.expectOneOf(allowed...); err != nil {
+			return fmt.Errorf("context ended at its call %d: %w", call, err)
+		}
+		if over.left.Load() > 0 || made == successes {
+			break
+		}
+		if r.state[unnamed].URL.Reveal() != hookURL(0) { // all overrides were dropped
+			r.setUp()
+		}
+	}
+	return nil
 }
 
 // unchanged detects changes that were made after their outcome was checked.

@@ -5,10 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"runtime"
 	"slices"
 	"strings"
+	"sync"
 
 	"example.com/go-webhookcfg/webhookcfg"
+	"example.com/go-webhookcfg/webhookcfg/egress"
 )
 
 // listOrder requires that one large page contains all overrides in byte order.
@@ -147,13 +150,12 @@ func listOwnedByCaller(sc *script, l webhookcfg.Lister) error {
 }
 
 // listOneMoment requires that a page is one state that the client had, the one after some
-// step, whether it has few overrides or many.
+// step, whether it has one override, some or a crowd.
 func listOneMoment(sc *script, l webhookcfg.Lister) error {
-	few := &stepper{entities: 1, minReads: 2000}
-	lots := &stepper{entities: many, minReads: 200, turns: make(chan struct{}, 2)} // more long pages would slow the writer
-	for _, m := range []*stepper{few, lots} {
+	for _, entities := range []int{1, some} {
+		m := &stepper{entities: entities, minReads: 500}
 		err := m.run(sc, func(_, _ int) (first, last int64, err error) {
-			page, err := l.List(sc.ctx, client, "", many+1)
+			page, err := l.List(sc.ctx, client, "", some+1)
 			if err != nil {
 				return 0, 0, err
 			}
@@ -172,7 +174,77 @@ func listOneMoment(sc *script, l webhookcfg.Lister) error {
 			return err
 		}
 	}
-	return nil
+	return crowdOneMoment(sc, l)
+}
+
+// crowdOneMoment requires the same of pages with a crowd of overrides, some of which change,
+// one after the other, while the pages are read.
+func crowdOneMoment(sc *script, l webhookcfg.Lister) error {
+	const (
+		client        = "crowd"
+		readers       = 2
+		pages         = 12 // of each reader
+		turnsPerPage  = 16
+		changed       = 7 // overrides, far from each other
+		betweenChange = (crowd - 1) / (changed - 1)
+	)
+	sc.setCrowd(client)
+	if sc.err != nil {
+		return sc.err
+	}
+	all := crowded()
+	entity := func(step int64) int { return int(step%changed) * betweenChange }
+	result := func(step int64) webhookcfg.Webhook {
+		return webhookcfg.Webhook{URL: egress.NewURL(hookURL(-int(step))), Source: override, Since: timeOf(step)}
+	}
+	read := func() error {
+		page, err := l.List(sc.ctx, client, "", crowd+1)
+		if err != nil {
+			return err
+		}
+		latest := int64(0)
+		for _, o := range page.Overrides {
+			latest = max(latest, stepAt(o.Webhook.Since))
+		}
+		want := slices.Clone(all)
+		for step := max(1, latest-changed+1); step <= latest; step++ {
+			want[entity(step)].Webhook = result(step)
+		}
+		if err := comparePage(page, webhookcfg.Webhook{}, want); err != nil {
+			return fmt.Errorf("a page that contains change %d, but not all before it: %w", latest, err)
+		}
+		return nil
+	}
+	turns := make(chan struct{}, turnsPerPage)
+	var reading sync.WaitGroup
+	reading.Add(readers)
+	go func() {
+		reading.Wait()
+		close(turns)
+	}()
+	return together(1+readers, func(n int) error {
+		if n == 0 {
+			for range turns {
+				sc.now++
+				sc.applyAt(webhookcfg.SetChange(client, webhookcfg.Entity(all[entity(sc.now)].Entity), result(sc.now).URL), timeOf(sc.now))
+			}
+			return sc.err
+		}
+		defer reading.Done()
+		for range pages {
+			for range turnsPerPage {
+				select {
+				case turns <- struct{}{}:
+				default:
+				}
+			}
+			if err := read(); err != nil {
+				return err
+			}
+			runtime.Gosched() // let the writer run
+		}
+		return nil
+	})
 }
 
 // lastUnlisted returns the last step after which a page would still be the one that it was

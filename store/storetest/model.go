@@ -79,33 +79,35 @@ func same(a, b webhookcfg.Webhook) bool {
 // Many short histories find more defects than one long history, because most defects
 // show in states with few entries.
 const (
-	histories     = 25
+	histories     = 15
 	historyLength = 30
 	reopenings    = 3 // per history, on average
 )
 
 // historyAgrees requires that every state of random histories is that of the model.
 func historyAgrees(sc *script) error {
-	return runHistories(sc, func(*history) {})
+	return runHistories(sc, (*history).expectChanged)
 }
 
 // historyReopening requires the same of a store that is reopened now and then.
 func historyReopening(sc *script) error {
-	return runHistories(sc, func(h *history) {
+	return runHistories(sc, func(h *history, client string) {
 		if h.random.IntN(historyLength) < reopenings {
 			h.reopen()
 		}
+		h.expectChanged(client)
 	})
 }
 
 // listHistory requires that the listings after each change of a random history, with
 // pages of random size, are those of the model.
 func listHistory(sc *script) error {
-	return runHistories(sc, func(h *history) {
-		for _, client := range h.names {
-			m := h.models[client]
-			h.walk(client, 1+h.random.IntN(len(universe)), m[unnamed], m.overrides())
+	return runHistories(sc, func(h *history, client string) {
+		if h.random.IntN(historyLength) < 3 {
+			client = h.names[h.random.IntN(len(h.names))] // changed or not
 		}
+		m := h.models[client]
+		h.walk(client, 1+h.random.IntN(len(universe)), m[unnamed], m.overrides())
 	})
 }
 
@@ -118,9 +120,9 @@ type history struct {
 	models map[string]model
 }
 
-// runHistories makes random changes; after each, it calls between and compares the whole
-// state with the model.
-func runHistories(sc *script, between func(*history)) error {
+// runHistories makes random changes. After each, it calls check with the client, and at the
+// end of a history it compares the whole state with the model.
+func runHistories(sc *script, check func(h *history, client string)) error {
 	seed := sc.Seed
 	for seed == 0 {
 		seed = rand.Uint64()
@@ -133,16 +135,23 @@ func runHistories(sc *script, between func(*history)) error {
 		for range historyLength {
 			c := h.apply(h.change())
 			h.models[c.Client] = h.models[c.Client].after(c)
-			between(h)
-			for _, client := range h.names {
-				h.expectModel(client, h.models[client])
-			}
+			check(h, c.Client)
+		}
+		for _, client := range h.names {
+			h.expectModel(client, h.models[client])
 		}
 		if h.err != nil {
 			return fmt.Errorf("seed %d, history %d: %w", seed, n, h.err)
 		}
 	}
 	return nil
+}
+
+// expectChanged checks every entity of the client that changed, and one of any client.
+func (h *history) expectChanged(client string) {
+	h.expectModel(client, h.models[client])
+	other, entity := h.names[h.random.IntN(len(h.names))], universe[h.random.IntN(len(universe))]
+	h.expect(other, entity, h.models[other][entity])
 }
 
 // change returns a random change. URLs repeat.

@@ -73,11 +73,16 @@ func (s *simple) Apply(ctx context.Context, c webhookcfg.Change) error {
 	return nil
 }
 
-// edit replaces the configuration of a client with the result of change.
+// edit replaces the configuration of a client with the result of change, which may modify
+// its argument.
 func (s *simple) edit(client string, change func(configuration) configuration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.clients[client] = change(s.clients[client].clone())
+	cfg := s.clients[client]
+	if cfg.overrides == nil {
+		cfg.overrides = make(map[string]webhookcfg.Webhook)
+	}
+	s.clients[client] = change(cfg)
 	s.versions[client]++
 	s.changed = append(s.changed, client)
 	for channel := range s.channels {

@@ -104,7 +104,7 @@ func versionsDifferReopened(sc *script, v cache.Versioner) error {
 // versionsHold requires, concurrently with a writer, that two reads between equal
 // versions have equal results.
 func versionsHold(sc *script, v cache.Versioner) error {
-	m := &stepper{entities: 1, minReads: 2000}
+	m := &stepper{entities: 1, minReads: 500}
 	return m.run(sc, func(_, _ int) (first, last int64, err error) {
 		reader := newScript(sc.ctx, sc.Env)
 		before := reader.versions(v, client)[0]
