@@ -256,6 +256,22 @@ func TestSalvageReportIsBounded(t *testing.T) {
 	}
 }
 
+// TestSalvageJoinsLostRegions repeats lines 10 to 12 after line 30: the three records, each
+// of them lost, are one region.
+func TestSalvageJoinsLostRegions(t *testing.T) {
+	path, content := writeStore(t, 50)
+	lines := bytes.SplitAfter(content, []byte("\n"))
+	before, repeated := bytes.Join(lines[:30], nil), bytes.Join(lines[9:12], nil)
+	if err := os.WriteFile(path, slices.Concat(before, repeated, content[len(before):]), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	r, err := store.SalvageFile(t.Context(), path, path+".fresh", nil)
+	want := store.FileRegion{Line: 31, Offset: int64(len(before)), Length: int64(len(repeated))}
+	if err != nil || !slices.Equal(r.Lost, []store.FileRegion{want}) || r.LostRegions != 1 || r.LostBytes != want.Length {
+		t.Errorf("%+v, %v; want the region %+v", r, err, want)
+	}
+}
+
 // TestSalvageAndCheckRefusals: whatever is refused stays as it is, and nothing is created.
 func TestSalvageAndCheckRefusals(t *testing.T) {
 	path, content := writeStore(t, 3)

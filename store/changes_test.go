@@ -44,9 +44,15 @@ func TestMemoryFeedIsBounded(t *testing.T) {
 		for n := range test.clients {
 			hooktest.Apply(t, m, hooktest.Set(fmt.Sprintf("%d of %d", n, test.clients), "e1", n))
 		}
+		if n := m.Unseen(); n > remembered {
+			t.Errorf("after changes of %d clients, %d are remembered", test.clients, n)
+		}
 		changes, err := m.Changes(t.Context(), cursor)
 		if err != nil || changes.Reset != test.reset || !test.reset && len(changes.Clients) != test.clients {
 			t.Errorf("after changes of %d clients: reset %t, %d clients, %v", test.clients, changes.Reset, len(changes.Clients), err)
+		}
+		if n := m.Unseen(); n > 0 {
+			t.Errorf("after a read, %d clients count as unseen", n)
 		}
 		if changes, err = m.Changes(t.Context(), changes.Next); err != nil || changes.Reset || len(changes.Clients) > 0 {
 			t.Errorf("after all was read: %v, %v", changes, err)

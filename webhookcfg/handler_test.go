@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"example.com/go-webhookcfg/webhookcfg"
+	"example.com/go-webhookcfg/webhookcfg/egress"
 	"github.com/google/go-cmp/cmp"
 )
 
@@ -232,6 +233,9 @@ func TestNewHandlerRefuses(t *testing.T) {
 		{"negative timeout", good, v, func(o *webhookcfg.Options) { o.Timeout = -1 }, "negative"},
 		{"negative limit", good, v, func(o *webhookcfg.Options) { o.BodyLimit = -1 }, "negative"},
 		{"unknown scope", good, v, func(o *webhookcfg.Options) { o.AllScope = 3 }, "AllScope 3"},
+		{"invalid policy next to a prober", good, v, func(o *webhookcfg.Options) {
+			o.Policy, o.Prober = &egress.Policy{Ports: []uint16{0}}, prober(nil)
+		}, "port 0"},
 		{"unknown mode", good, v, func(o *webhookcfg.Options) { o.ProbeMode = 9 }, "ProbeMode 9"},
 	}
 	for _, tt := range tests {

@@ -297,6 +297,44 @@ func TestFailedCompactionLeavesTheLog(t *testing.T) {
 	}
 }
 
+// TestDamageIsNotCopied flips a byte of a change that is appended while the snapshot of a
+// compaction or a backup is written.
+func TestDamageIsNotCopied(t *testing.T) {
+	for name, start := range map[string]func(l *oplog.Log, dst *faultfs.FS) error{
+		"compaction": func(l *oplog.Log, _ *faultfs.FS) error { return l.Compact(context.Background()) },
+		"backup":     func(l *oplog.Log, dst *faultfs.FS) error { return l.Backup(context.Background(), dst, "copy") },
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			fs, dst := faultfs.New(), faultfs.New()
+			l := openLog(t, fs, newModel())
+			appendLong(t, l, 100)
+			write := func(c faultfs.Call) faultfs.Outcome {
+				if c.Op == faultfs.OpWrite && strings.HasSuffix(c.Name, ".tmp") {
+					time.Sleep(time.Minute)
+				}
+				return faultfs.Succeed
+			}
+			fs.Decide(write)
+			dst.Decide(write)
+			done := make(chan error, 1)
+			go func() { done <- start(l, dst) }()
+			synctest.Wait()
+			if err := l.Append(t.Context(), setAll("acme", "https://b.example/")); err != nil {
+				t.Fatal(err)
+			}
+			content := fs.ReadFile("log")
+			content[bytes.Index(content, []byte("b.example"))]++
+			fs.Overwrite("log", content)
+			if err := <-done; !errors.Is(err, oplog.ErrDamaged) {
+				t.Errorf("%s: %v", name, err)
+			}
+			if !bytes.Equal(fs.ReadFile("log"), content) || slices.Contains(fs.Names(), "log.tmp") || len(dst.Names()) > 0 {
+				t.Errorf("%s: left %q and %q", name, fs.Names(), dst.Names())
+			}
+		})
+	}
+}
+
 // TestCompactionWithAnUnknownOutcome fails calls after which it is unknown which of the
 // two files has the name after a crash, and then the calls that would decide it. No
 // change may be acknowledged before they succeed.

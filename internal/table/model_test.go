@@ -76,11 +76,23 @@ func (m *model) records() int {
 	return n
 }
 
+// bytes returns the length of the names and URLs of the records.
+func (m *model) bytes(client string) (n int64) {
+	if m.base.Source == webhookcfg.SourceBase {
+		n += int64(len(client) + len(m.base.URL.Reveal()))
+	}
+	for entity, hook := range m.overrides {
+		n += int64(len(client) + len(entity) + len(hook.URL.Reveal()))
+	}
+	return n
+}
+
 // same reports where a table and the models differ.
 func same(t *table.Table, models map[string]*model, entities []string) error {
-	records := 0
+	records, bytes := 0, int64(0)
 	for client, m := range models {
 		records += m.records()
+		bytes += m.bytes(client)
 		for _, entity := range entities {
 			if got, want := t.Resolve(client, entity), m.resolve(entity); !sameWebhook(got, want) {
 				return fmt.Errorf("resolve %s %s: got %v, want %v", client, entity, got, want)
@@ -89,6 +101,9 @@ func same(t *table.Table, models map[string]*model, entities []string) error {
 	}
 	if t.Len() != records {
 		return fmt.Errorf("%d records, want %d", t.Len(), records)
+	}
+	if t.Bytes() != bytes {
+		return fmt.Errorf("%d bytes, want %d", t.Bytes(), bytes)
 	}
 	return nil
 }
