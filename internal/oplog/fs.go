@@ -230,13 +230,37 @@ type osFile struct {
 	info fs.FileInfo
 }
 
+// ReadAt implements [File].
+func (f osFile) ReadAt(b []byte, offset int64) (int, error) {
+	n, err := f.File.ReadAt(b, offset)
+	return n, withoutPath(err)
+}
+
+// WriteAt implements [File].
+func (f osFile) WriteAt(b []byte, offset int64) (int, error) {
+	n, err := f.File.WriteAt(b, offset)
+	return n, withoutPath(err)
+}
+
+// Truncate implements [File].
+func (f osFile) Truncate(size int64) error { return withoutPath(f.File.Truncate(size)) }
+
 // Size implements [File].
 func (f osFile) Size() (int64, error) {
 	info, err := f.Stat()
 	if err != nil {
-		return 0, err
+		return 0, withoutPath(err)
 	}
 	return info.Size(), nil
+}
+
+// withoutPath leaves out the path of an error, which is the name that the file was opened
+// with: a log that was created or compacted was a temporary file then.
+func withoutPath(err error) error {
+	if path, ok := errors.AsType[*fs.PathError](err); ok {
+		return os.NewSyscallError(path.Op, path.Err)
+	}
+	return err
 }
 
 // Close implements [File]. Closing alone would leave the lock to a child that the process

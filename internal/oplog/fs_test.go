@@ -363,6 +363,27 @@ func TestSameFile(t *testing.T) {
 	check("removed", false, os.Remove(path))
 }
 
+// TestErrorsLeaveOutTheName: a file has got another name since it was opened.
+func TestErrorsLeaveOutTheName(t *testing.T) {
+	file, err := dirFS(t, t.TempDir(), true).Create("log.tmp")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := file.Close(); err != nil {
+		t.Fatal(err)
+	}
+	for what, call := range map[string]func() error{
+		"ReadAt":   func() error { _, err := file.ReadAt(make([]byte, 1), 0); return err },
+		"WriteAt":  func() error { _, err := file.WriteAt(make([]byte, 1), 0); return err },
+		"Truncate": func() error { return file.Truncate(0) },
+		"Size":     func() error { _, err := file.Size(); return err },
+	} {
+		if err := call(); !errors.Is(err, os.ErrClosed) || strings.Contains(err.Error(), "log.tmp") {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+}
+
 // TestDirectoryAtAnotherPath takes the path from the directory of an open log.
 func TestDirectoryAtAnotherPath(t *testing.T) {
 	for what, take := range map[string]func(path string) error{
