@@ -20,8 +20,9 @@ import (
 // for restoring it. Compactions wait for a backup. If changes fail because of the disk of
 // the file, a backup to another one still works.
 //
-// Backup never replaces a file, and after an error it leaves none. The directory and the
-// file are subject to the same rules as in [OpenFile].
+// Backup doesn't replace a file, except one that another program creates in the instant
+// before the copy gets its name: give each backup a name of its own. After an error it leaves
+// no file. The directory and the file are subject to the same rules as in [OpenFile].
 func (f *File) Backup(ctx context.Context, path string) error {
 	dir, name, err := openDir(path, &f.options)
 	if err != nil {
