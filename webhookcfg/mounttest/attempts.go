@@ -1,24 +1,19 @@
 package mounttest
 
-import "strings"
-
-// protocol is a version of HTTP.
-type protocol string
-
-const (
-	http10 protocol = "HTTP/1.0"
-	http11 protocol = "HTTP/1.1"
-	http2  protocol = "HTTP/2.0"
+import (
+	"slices"
+	"strings"
 )
 
 // attempt is a request that means one entity, or nothing.
 type attempt struct {
 	class, advice  string
-	version        protocol
-	method, target string
+	form           form
+	method, target string   // target in origin form
 	fields         []string // of the header, beyond those of every request
 	body           string   // "{url}" stands for the webhook URL
 	chunked        bool
+	sets           bool // it sets webhooks, rather than unset them
 }
 
 // Paths of the interface.
@@ -27,15 +22,19 @@ const (
 	variant   = "/api/v1/configuration/configure-webhook"
 )
 
-// suffixes follow the path of the resource; "{id}" stands for the entity. Something that
-// cleans, decodes, cuts or trims the path turns each of them into the path of all.
+// length is how long the long attempts are: more than names and many buffers may be.
+const length = 300
+
+// suffixes follow the path of the resource. "{id}" stands for the entity, "{unknown}" for one
+// that the host does not know, "{resource}" for the path of the resource. Something that
+// cleans, decodes, cuts, trims or looks up the path turns each of them into the path of all.
 var suffixes = []struct {
 	class, advice string
 	suffixes      []string
 }{
 	{"dots", advicePath, []string{
 		"/.", "/./", "/././", "/{id}/..", "/{id}/../", "/{id}/./..", "/{id}/x/../..", "/{id}/../.", "/../configure-webhook",
-		"/../configure-webhook/", "/{id}/../../configure-webhook", "/..", "/../",
+		"/../configure-webhook/", "/{id}/../../configure-webhook", "/..", "/../", "/...", "/....", "/.../",
 	}},
 	{"slashes", advicePath, []string{"//", "///", "//.", "/.//", "//{id}/..", "/{id}//..", "/{id}//../..", "//../configure-webhook"}},
 	{"escapes", advicePath, []string{
@@ -47,9 +46,29 @@ var suffixes = []struct {
 	{"double escapes", advicePath, []string{
 		"/%252e", "/%252f", "%252f", "/{id}/%252e%252e", "/{id}%252f..", "/{id}%252f%252e%252e", "/{id}/..%252f", "/%2500", "/%2520",
 	}},
+	{"other escapes", advicePath, []string{
+		"/%u002e", "/%u002f", "%u002f", "/{id}/%u002e%u002e", "/{id}%u002f..", "/{id}%u002f%u002e%u002e", "/%uff0e", "/%uff0f",
+		"/{id}/%uff0e%uff0e", "/{id}%uff0f%uff0e%uff0e", "/%u0000", "/&#46;", "/&#47;", "/{id}/&#46;&#46;", "/{id}/&#x2e;&#x2e;", `/{id}/\x2e\x2e`,
+	}},
+	{"Unicode", advicePath, []string{
+		"/．", "/{id}/．．", "／", "/／", "/{id}／．．", "/{id}／..", "/{id}/‥", "/․", "/{id}/․․", "/…", "/。", `/{id}＼..`, "；{id}", "？{id}", "＃{id}", "/％2f",
+		"/%ef%bc%8e", "/{id}/%ef%bc%8e%ef%bc%8e", "%ef%bc%8f", "/%ef%bc%8f", "/{id}%ef%bc%8f%ef%bc%8e%ef%bc%8e", "/{id}%ef%bc%8f..", "/{id}/%e2%80%a5",
+		"/%e2%80%a4", "/{id}/%e2%80%a4%e2%80%a4", "/%e2%80%a6", "/%e3%80%82", "/{id}%ef%bc%bc..", "%ef%bc%9b{id}", "%ef%bc%9f{id}", "%ef%bc%83{id}",
+		"/%c2%a0", "/%c2%ad", "/%e2%80%8b", "/%e2%80%a8", "/%e3%80%80", "/%ef%bb%bf",
+	}},
 	{"semicolon", advicePath, []string{
 		";", ";{id}", ";endpoint_id={id}", "/;", "/;{id}", "/;endpoint_id={id}", "/{id};/..", "/{id}/..;", "/{id}/..;/", "/..;/configure-webhook",
 		"/.;{id}", "/%3b", "/%3b{id}", "%3b{id}",
+	}},
+	{"separators", advicePath, []string{
+		",", ",{id}", "/,", "/{id},", "/,{id}", "/{id},,", "/{id},%20", "/%2c", "/{id}%2c", "/%2c{id}", "/|", "/{id}|", "/&", "/{id}&", "/&{id}", "/+", "/{id}+", "/!", "/$", "/'", "/*",
+	}},
+	{"names", advicePath, []string{
+		":unset", "/:unset", "/:", "/{id}:", "/:endpoint_id", "/{endpoint_id}", "/%7bendpoint_id%7d", "/<endpoint_id>", "/()", "/[]", "/{}", "/null", "/undefined", "/none", "/nil",
+		"/NaN", "/false", "/0", "/-", "/_", "/~", "/@", "/all", "/_all", "/default", "/base", `/""`, "/%22%22", "/{unknown}", "/{unknown}/{id}",
+	}},
+	{"nested", advicePath, []string{
+		"/{id}{resource}", "/{id}{resource}/", "/{id}" + configure, "/{id}" + configure + "/", "/{id}" + variant, "{resource}", "/{id}/configure-webhook", "/{id}/configure-webhook/",
 	}},
 	{"backslash", advicePath, []string{
 		`\`, `/\`, `\/`, `/\\`, `/{id}\..`, `/{id}\..\`, `\{id}\..`, `/{id}/..\`, `/..\configure-webhook`, `/%5c`, `%5c`, `/{id}%5c..`, `/{id}%5c%2e%2e`, `/%255c`,
@@ -61,53 +80,101 @@ var suffixes = []struct {
 	{"controls", advicePath, []string{
 		"/\x00", "/\x00{id}", "\x00{id}", "/%00", "/%00{id}", "%00", "%00{id}", "/{id}/..%00", "/\t{id}", "/\x01", "/\x7f", "/ {id}",
 	}},
+	{"long", advicePath, []string{
+		"/" + strings.Repeat("a", length), "/" + strings.Repeat("a", length) + "/{id}", strings.Repeat("/", length) + "{id}", strings.Repeat("/.", length/2) + "/{id}",
+		"/" + strings.Repeat("%20", length/3) + "{id}", "/;" + strings.Repeat("a", length) + "/{id}", "?" + strings.Repeat("a", length) + "&endpoint_id={id}",
+		"/{id}/" + strings.Repeat("a", length) + "/../..", "/" + strings.Repeat("%61", length), "/" + strings.Repeat("a", 10*length), "?" + strings.Repeat("a", 10*length) + "&endpoint_id={id}",
+	}},
 }
 
 // fewSuffixes are one or two of each class, for the other forms of a request.
 var fewSuffixes = []string{
-	"/.", "/{id}/..", "//", "/%2e", "/%2f", "/{id}%2f..", "/{id}/%2e%2e", "/%252f", ";{id}", "/;{id}", `/\`, `/{id}\..`, "#{id}", "/#{id}", "?", "/?endpoint_id={id}",
-	"/%00", "/\x00{id}",
+	"/.", "/...", "/{id}/..", "//", "/%2e", "/%2f", "/{id}%2f..", "/{id}/%2e%2e", "/%252f", "/{id}%u002f..", "/{id}／..", "/{id}/%ef%bc%8e%ef%bc%8e", ";{id}", "/;{id}", "/{id},", "/:unset", "/{unknown}",
+	"/{id}{resource}", `/\`, `/{id}\..`, "#{id}", "/#{id}", "?", "/?endpoint_id={id}", "/%00", "/\x00{id}", "/" + strings.Repeat("a", length),
 }
+
+// names are valid identifiers, beyond the two of a target, that a POST of the check may set.
+var names = []string{"null", "undefined"}
 
 // maker builds the attempts of one base.
 type maker struct {
 	authority string
 	base      string // escaped path
 	entity    string
+	unknown   string
 	made      []attempt
 }
 
-func attempts(w wire, entity string) []attempt {
-	m := maker{authority: w.authority, base: w.base, entity: entity}
-	for _, v := range []protocol{http11, http2} {
-		m.addPaths(v)
-		m.addBodies(v)
+// attempts returns the attempts of a check, those that unset webhooks first, and those of one
+// form one after another.
+func attempts(w wire, entity, unknown string) []attempt {
+	m := maker{authority: w.authority, base: w.base, entity: entity, unknown: unknown}
+	for _, f := range forms {
+		m.addPaths(f)
+		m.addBodies(f)
 	}
 	m.addPrefixes()
-	m.addForms()
-	m.addHeaders()
-	m.addSets(http11) // after the others, since the state that they need is another one
-	m.addSets(http2)
+	m.addTargets()
+	m.addMethods()
+	for _, f := range forms {
+		m.addFields(f)
+		m.addSets(f)
+		m.addJSON(f)
+	}
+	slices.SortStableFunc(m.made, func(a, b attempt) int {
+		if a.sets != b.sets {
+			return map[bool]int{false: -1, true: 1}[a.sets]
+		}
+		return slices.Index(forms, a.form) - slices.Index(forms, b.form)
+	})
 	return m.made
 }
 
 func (m *maker) add(a attempt, suffix string) {
-	a.target += strings.ReplaceAll(suffix, "{id}", m.entity)
-	a.body = strings.ReplaceAll(a.body, "{id}", m.entity)
+	values := strings.NewReplacer("{id}", m.entity, "{unknown}", m.unknown, "{resource}", m.base+configure)
+	a.target += values.Replace(suffix)
+	a.body = values.Replace(a.body)
 	m.made = append(m.made, a)
 }
 
-// addPaths adds a DELETE of every suffix.
-func (m *maker) addPaths(v protocol) {
-	for _, group := range suffixes {
-		for _, suffix := range group.suffixes {
-			m.add(attempt{class: group.class, advice: group.advice, version: v, method: "DELETE", target: m.base + configure}, suffix)
+// addPaths adds a DELETE of every suffix, or of a few.
+func (m *maker) addPaths(f form) {
+	a := attempt{class: string(f), advice: advicePath, form: f, method: "DELETE", target: m.base + configure}
+	if f.isFull() {
+		for _, group := range suffixes {
+			a.class, a.advice = group.class, group.advice
+			for _, suffix := range group.suffixes {
+				m.add(a, suffix)
+			}
 		}
+		a.class, a.advice, a.target = "variant", advicePath, m.base+variant
 	}
 	for _, suffix := range fewSuffixes {
-		m.add(attempt{class: "variant", advice: advicePath, version: v, method: "DELETE", target: m.base + variant}, suffix)
+		m.add(a, suffix)
 	}
 }
+
+// addBodies adds a DELETE whose body names the entity. HTTP/1.0 has no chunks: see the
+// documentation of the handler.
+func (m *maker) addBodies(f form) {
+	for _, suffix := range []string{"", "/"} {
+		for _, a := range []attempt{
+			{body: `{"endpoint_id":"{id}"}`},
+			{body: `{"endpoint_id":"{id}"}`, chunked: true},
+			{body: `{"endpoint_id":"{id}"}`, fields: []string{"Expect: 100-continue"}},
+			{body: `endpoint_id={id}`, fields: []string{formEncoded}},
+			{body: strings.Repeat(" ", length) + `{"endpoint_id":"{id}"}`},
+		} {
+			if f == http10 && (a.chunked || a.fields != nil) {
+				continue
+			}
+			a.class, a.advice, a.form, a.method, a.target = "body", adviceBody, f, "DELETE", m.base+configure
+			m.add(a, suffix)
+		}
+	}
+}
+
+const formEncoded = "Content-Type: application/x-www-form-urlencoded"
 
 // addPrefixes adds a DELETE whose path is unclean, or in capital letters, before the
 // resource too. Some routers clean only a path that none of their routes matches.
@@ -115,84 +182,127 @@ func (m *maker) addPrefixes() {
 	path := m.base + configure
 	first := 1 + strings.Index(path[1:], "/")
 	for _, target := range []string{"/" + path, "/." + path, "/x/.." + path, strings.ToUpper(path[:first]) + path[first:]} {
-		m.add(attempt{class: "prefix", advice: advicePath, version: http11, method: "DELETE", target: target}, "/{id}/..")
+		m.add(attempt{class: "prefix", advice: advicePath, form: http11, method: "DELETE", target: target}, "/{id}/..")
 	}
 }
 
-// addForms adds other forms of a request line, and what resembles them: a URL in the rest of
-// the target. HTTP/2 has only one form.
-func (m *maker) addForms() {
+// addTargets adds what resembles the absolute form: a URL in the rest of the target.
+func (m *maker) addTargets() {
 	for _, separator := range []string{"?", "#", "/"} {
 		m.add(attempt{
-			class: "absolute form", advice: advicePath, version: http11, method: "DELETE", target: m.base + configure,
+			class: "absolute form", advice: advicePath, form: http11, method: "DELETE", target: m.base + configure,
 		}, "/{id}/.."+separator+"http://"+m.authority+m.base+configure)
 	}
-	for _, suffix := range fewSuffixes {
-		m.add(attempt{
-			class: "absolute form", advice: advicePath, version: http11, method: "DELETE",
-			target: "http://" + m.authority + m.base + configure,
-		}, suffix)
-		m.add(attempt{class: "HTTP/1.0", advice: advicePath, version: http10, method: "DELETE", target: m.base + configure}, suffix)
-	}
-	m.add(attempt{
-		class: "HTTP/1.0", advice: adviceBody, version: http10, method: "DELETE", target: m.base + configure,
-		body: `{"endpoint_id":"{id}"}`,
-	}, "")
 }
 
-// addBodies adds a DELETE whose body names the entity. HTTP/1.0 has no chunks: see the
-// documentation of the handler.
-func (m *maker) addBodies(v protocol) {
-	for _, suffix := range []string{"", "/"} {
-		for _, a := range []attempt{
-			{body: `{"endpoint_id":"{id}"}`},
-			{body: `{"endpoint_id":"{id}"}`, chunked: true},
-			{body: `{"endpoint_id":"{id}"}`, fields: []string{"Expect: 100-continue"}},
-			{body: `endpoint_id={id}`, fields: []string{"Content-Type: application/x-www-form-urlencoded"}},
-		} {
-			a.class, a.advice, a.version, a.method, a.target = "body", adviceBody, v, "DELETE", m.base+configure
+// addMethods adds requests that a field, a query or a body makes a DELETE.
+func (m *maker) addMethods() {
+	a := attempt{class: "method", advice: adviceMethod, form: http11, target: m.base + configure}
+	for _, name := range []string{"X-HTTP-Method-Override", "X-HTTP-Method", "X-Method-Override"} {
+		a.fields = []string{name + ": DELETE"}
+		for _, a.method = range []string{"PUT", "GET", "POST"} {
+			a.body = ""
+			if a.method == "POST" {
+				a.body = `{"endpoint_id":"{id}","webhook_url":"{url}"}`
+			}
+			m.add(a, "")
+		}
+	}
+	a.fields, a.method, a.body = nil, "POST", `{"endpoint_id":"{id}","webhook_url":"{url}"}`
+	m.add(a, "?_method=DELETE")
+	a.fields, a.body = []string{formEncoded}, "_method=DELETE&endpoint_id={id}"
+	m.add(a, "")
+}
+
+// addFields adds a DELETE that is malformed, or names the entity, while a field says that the
+// target is the path of all.
+func (m *maker) addFields(f form) {
+	if !f.isFull() {
+		return
+	}
+	a := attempt{class: "original target", advice: adviceOriginal, form: f, method: "DELETE", target: m.base + configure}
+	for _, name := range []string{
+		"X-Original-URI", "X-Original-URL", "X-Forwarded-Uri", "X-Rewrite-URL", "X-Rewrite-URI", "X-Request-URI", "X-Forwarded-Path", "X-Original-Path", "X-Envoy-Original-Path",
+		"X-Replaced-Path", "X-Override-URL", "X-Forwarded-Url",
+	} {
+		a.fields = []string{name + ": " + m.base + configure}
+		for _, suffix := range []string{"/{id}", "/{id}/..", "//", "#{id}", "?"} {
 			m.add(a, suffix)
 		}
+		a.fields = []string{name + ": " + configure} // for a proxy that strips the base
+		m.add(a, "/{id}")
 	}
 }
 
 const setAll = `{"webhook_url":"{url}"}`
 
-// addHeaders adds a PUT that a field makes a DELETE, and a DELETE whose original target, as
-// a proxy would pass it on, is that of all.
-func (m *maker) addHeaders() {
-	for _, name := range []string{"X-HTTP-Method-Override", "X-HTTP-Method", "X-Method-Override"} {
-		m.add(attempt{
-			class: "method", advice: adviceMethod, version: http11, method: "PUT", target: m.base + configure,
-			fields: []string{name + ": DELETE"},
-		}, "")
-	}
-	for _, name := range []string{"X-Original-URI", "X-Original-URL", "X-Forwarded-Uri"} {
-		for _, suffix := range []string{"/{id}/..", "//", "#{id}", "?"} {
-			m.add(attempt{
-				class: "original target", advice: adviceOriginal, version: http11, method: "DELETE", target: m.base + configure,
-				fields: []string{name + ": " + m.base + configure},
-			}, suffix)
+// addSets adds a POST of a body that names no entity, at a path that does.
+func (m *maker) addSets(f form) {
+	a := attempt{class: "set", advice: advicePath, form: f, method: "POST", target: m.base + configure, body: setAll, sets: true}
+	if f.isFull() {
+		for _, suffix := range append([]string{"/{id}", "/", "?endpoint_id={id}"}, fewSuffixes...) {
+			m.add(a, suffix)
 		}
+		return
+	}
+	for _, suffix := range []string{"/{id}", "/", "/{id}/..", "?endpoint_id={id}"} {
+		m.add(a, suffix)
 	}
 }
 
-// addSets adds POST: at a path that names an entity, with a body that does not, and at the
-// path of a set, with an identifier that is lost if the JSON is written again.
-func (m *maker) addSets(v protocol) {
-	post := attempt{class: "set", advice: advicePath, version: v, method: "POST", target: m.base + configure, body: setAll}
-	for _, suffix := range append([]string{"/{id}", "/", "?endpoint_id={id}"}, fewSuffixes...) {
-		m.add(post, suffix)
-	}
-	for _, body := range []string{
+// addJSON adds a POST with an identifier that is lost if the body is written again.
+func (m *maker) addJSON(f form) {
+	a := attempt{class: "JSON", advice: adviceJSON, form: f, method: "POST", target: m.base + configure, sets: true}
+	for _, a.body = range []string{
 		`{"endpoint_id":null,"webhook_url":"{url}"}`,
 		`{"endpoint_id":"","webhook_url":"{url}"}`,
+		`{"endpoint_id":" ","webhook_url":"{url}"}`,
+		`{"endpoint_id":"\t","webhook_url":"{url}"}`,
+		`{"endpoint_id":"\u0000","webhook_url":"{url}"}`,
+		`{"endpoint_id":"\u00a0","webhook_url":"{url}"}`,
+		`{"endpoint_id":"\u3000","webhook_url":"{url}"}`,
+		`{"endpoint_id":"\u200b","webhook_url":"{url}"}`,
+		`{"endpoint_id":"*","webhook_url":"{url}"}`,
+		`{"endpoint_id":"/","webhook_url":"{url}"}`,
+		`{"endpoint_id":"..","webhook_url":"{url}"}`,
+		`{"endpoint_id":"{id},","webhook_url":"{url}"}`,
+		`{"endpoint_id":"` + strings.Repeat("a", length) + `","webhook_url":"{url}"}`,
 		`{"endpoint_id":[],"webhook_url":"{url}"}`,
+		`{"endpoint_id":["{id}"],"webhook_url":"{url}"}`,
+		`{"endpoint_id":{},"webhook_url":"{url}"}`,
+		`{"endpoint_id":false,"webhook_url":"{url}"}`,
+		`{"endpoint_id":0,"webhook_url":"{url}"}`,
 		`{"endpoint_id":"{id}","endpoint_id":null,"webhook_url":"{url}"}`,
+		`{"endpoint_id":"{id}","endpoint_id":"","webhook_url":"{url}"}`,
 		`{"endpointId":"{id}","webhook_url":"{url}"}`,
+		`{"Endpoint_ID":"{id}","webhook_url":"{url}"}`,
+		`{"endpoint_id ":"{id}","webhook_url":"{url}"}`,
+		`{"endpoint-id":"{id}","webhook_url":"{url}"}`,
+		`{"id":"{id}","webhook_url":"{url}"}`,
 		`{"moc_id":"{id}","webhook_url":"{url}"}`,
+		`[{"endpoint_id":"{id}","webhook_url":"{url}"}]`,
+		`{"webhook_url":"{url}"}{"endpoint_id":"{id}","webhook_url":"{url}"}`,
+		`{"webhook_url":"{url}",}` + "\n" + `"endpoint_id":"{id}"`,
 	} {
-		post.class, post.advice, post.body = "JSON", adviceJSON, body
-		m.add(post, "")
+		m.add(a, "")
+	}
+	a.fields = []string{formEncoded}
+	for _, a.body = range []string{
+		"endpoint_id={id}&webhook_url={escaped}", "endpoint_id=&webhook_url={escaped}", "endpoint_id=%20&webhook_url={escaped}", "moc_id={id}&webhook_url={escaped}", "webhook_url={escaped}&endpoint_id={id}",
+	} {
+		m.add(a, "")
+	}
+	if !f.isFull() {
+		return
+	}
+	// These may be carried out, each after a probe, so they are few.
+	a.fields = nil
+	a.body = `{"endpoint_id":"{unknown}","webhook_url":"{url}"}`
+	m.add(a, "")
+	a.body = `{"webhook_url":"{url}",` + strings.Repeat(" ", length) + `"endpoint_id":"{id}"}`
+	m.add(a, "")
+	for _, name := range names {
+		a.body = `{"endpoint_id":"` + name + `","webhook_url":"{url}"}`
+		m.add(a, "")
 	}
 }

@@ -1,18 +1,25 @@
 package mounttest_test
 
 import (
+	"bufio"
 	"bytes"
 	"cmp"
 	"encoding/json"
+	"fmt"
+	"html"
 	"io"
+	"net"
 	"net/http"
+	"net/http/httptest"
 	"net/url"
 	"path"
 	"slices"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
+	"time"
 
-	"example.com/go-webhookcfg/internal/pathtest"
 	"example.com/go-webhookcfg/store"
 	"example.com/go-webhookcfg/webhookcfg/mounttest"
 )
@@ -74,15 +81,19 @@ func before(separator string) func(string) string {
 	}
 }
 
-func onlyIf(condition func(*http.Request) bool, broken func(http.Handler) http.Handler) func(http.Handler) http.Handler {
+// onlyIf applies a change to the requests that meet a condition, and others to the rest.
+func onlyIf(condition func(*http.Request) bool, broken func(http.Handler) http.Handler, others ...func(http.Handler) http.Handler) func(http.Handler) http.Handler {
 	return func(next http.Handler) http.Handler {
-		other := broken(next)
+		changed, rest := broken(next), next
+		for _, other := range others {
+			rest = other(rest)
+		}
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			if condition(r) {
-				other.ServeHTTP(w, r)
+				changed.ServeHTTP(w, r)
 				return
 			}
-			next.ServeHTTP(w, r)
+			rest.ServeHTTP(w, r)
 		})
 	}
 }
@@ -144,11 +155,102 @@ var broken = []struct {
 		mux.Handle("/hooks/", next)
 		return mux
 	}, []string{"dots", "slashes"}},
-	{"redirects elsewhere", func(next http.Handler) http.Handler {
+	{"redirects to a URL", func(next http.Handler) http.Handler {
 		return onlyIf(func(r *http.Request) bool { return strings.Contains(r.RequestURI, "..") }, func(http.Handler) http.Handler {
-			return http.RedirectHandler("/login", http.StatusFound)
+			return http.RedirectHandler("https://hooks.example.com/API/v1/configure/x/%252e%252e/configure-webhook;x/?y", http.StatusFound)
 		})(next)
 	}, []string{"dots"}},
+	{"redirects to a relative path", func(next http.Handler) http.Handler {
+		return onlyIf(func(r *http.Request) bool { return strings.HasSuffix(r.RequestURI, "/mounttest-entity/..") }, func(http.Handler) http.Handler {
+			return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				w.Header().Set("Location", "..?x")
+				w.WriteHeader(http.StatusPermanentRedirect)
+			})
+		})(next)
+	}, []string{"dots"}},
+	{"cleans, and refuses requests without a User-Agent", onlyIf(lacks("User-Agent"), refuse, clean), []string{"dots"}},
+	{"cleans, and refuses requests without Accept", onlyIf(lacks("Accept"), refuse, clean), []string{"dots"}},
+	{"cleans, and refuses requests that close the connection", onlyIf(func(r *http.Request) bool { return r.Close && r.ProtoMinor == 1 }, refuse, clean), []string{"dots"}},
+	{"cleans the second request over a connection", onlyIf(isSecond, clean), []string{"kept alive"}},
+	{"drops null from the second request over a connection", onlyIf(isSecond, rewriteJSON(func(_ string, value any) bool { return value != nil })), []string{"JSON"}},
+	{"cleans HTTP/1.0, and refuses it without a User-Agent", onlyIf(func(r *http.Request) bool { return r.ProtoMinor == 0 && r.ProtoMajor == 1 }, onlyIf(lacks("User-Agent"), refuse, clean)), []string{"HTTP/1.0"}},
+	{"treats the absolute form as all", onlyIf(func(r *http.Request) bool { return r.URL.IsAbs() }, rewriting(func(*http.Request, string) string {
+		return resource
+	})), []string{"correct"}},
+	{"trims dots", onPath(func(p string) string { return strings.TrimRight(p, ".") }), []string{"dots"}},
+	{"cuts custom verbs", onPath(before(":")), []string{"names"}},
+	{"splits a list of identifiers", splitList(","), []string{"separators"}},
+	{"splits at an escaped comma", splitList("%2c"), []string{"separators"}},
+	{"finds the resource behind any prefix", rewriting(func(_ *http.Request, target string) string {
+		return target[max(strings.LastIndex(target, resource), 0):]
+	}), []string{"nested"}},
+	{"normalises Unicode and cleans", onPath(func(p string) string {
+		decoded, err := url.PathUnescape(p)
+		if err != nil {
+			return p
+		}
+		return (&url.URL{Path: path.Clean(compatible.Replace(decoded))}).EscapedPath()
+	}), []string{"Unicode"}},
+	{"trims white space of Unicode", onPath(func(p string) string {
+		decoded, err := url.PathUnescape(p)
+		if err != nil {
+			return p
+		}
+		return (&url.URL{Path: strings.TrimSpace(decoded)}).EscapedPath()
+	}), []string{"Unicode", "escapes"}},
+	{"decodes entities of HTML", rewriting(func(_ *http.Request, target string) string { return path.Clean(html.UnescapeString(target)) }), []string{"other escapes"}},
+	{"rewrites to X-Rewrite-URL", rewriting(func(r *http.Request, target string) string { return cmp.Or(r.Header.Get("X-Rewrite-URL"), target) }), []string{"original target"}},
+	{"rewrites a stripped path to X-Original-URL", rewriting(func(r *http.Request, target string) string {
+		if original := r.Header.Get("X-Original-URL"); original != "" && !strings.HasPrefix(original, "/hooks") {
+			return "/hooks" + original
+		}
+		return target
+	}), []string{"original target"}},
+	{"turns a form into JSON", formToJSON, []string{"JSON"}},
+	{"trims blanks in JSON", rewriteJSON(func(_ string, value any) bool {
+		text, isText := value.(string)
+		return !isText || strings.TrimSpace(text) != ""
+	}), []string{"JSON"}},
+	{"drops the word null from JSON", rewriteJSON(func(_ string, value any) bool { return value != "null" }), []string{"JSON"}},
+	{"drops long names from JSON", rewriteJSON(func(key string, value any) bool {
+		text, _ := value.(string)
+		return key == "webhook_url" || len(text) < 256
+	}), []string{"JSON"}},
+	{"looks for the identifier in 256 bytes of JSON", shortJSON, []string{"JSON"}},
+	{"looks up identifiers in JSON", rewriteJSON(func(key string, value any) bool {
+		return key == "webhook_url" || value == "mounttest-entity" || value == "mounttest-witness"
+	}), []string{"JSON"}},
+	{"looks up identifiers", onPath(func(p string) string {
+		if id, found := strings.CutPrefix(p, resource+"/"); found && id != "mounttest-entity" && id != "mounttest-witness" && !strings.Contains(id, "/") {
+			return resource
+		}
+		return p
+	}), []string{"names", "dots"}},
+	{"looks up only well-formed identifiers", onPath(func(p string) string {
+		if id := path.Base(p); strings.HasSuffix(id, "-unknown") {
+			return resource
+		}
+		return p
+	}), []string{"names"}},
+	{"drops placeholders", onPath(func(p string) string { return strings.TrimSuffix(p, "/:endpoint_id") }), []string{"names"}},
+	{"drops undefined", onPath(func(p string) string { return strings.TrimSuffix(p, "undefined") }), []string{"names"}},
+	{"drops names of 256 bytes", onPath(func(p string) string {
+		if len(path.Base(p)) >= 256 {
+			return path.Dir(p)
+		}
+		return p
+	}), []string{"long"}},
+	{"cuts targets at 256 bytes", rewriting(func(_ *http.Request, target string) string { return path.Clean(target[:min(len(target), 256)]) }), []string{"long", "dots"}},
+	{"drops a long query", rewriting(func(_ *http.Request, target string) string {
+		if before, query, _ := strings.Cut(target, "?"); len(query) > 256 {
+			return before
+		}
+		return target
+	}), []string{"long"}},
+	{"overrides the method of a POST without its body", onlyIf(func(r *http.Request) bool { return r.Method == "POST" }, func(next http.Handler) http.Handler {
+		return onlyIf(func(r *http.Request) bool { return r.Header.Get("X-HTTP-Method-Override") != "" }, func(next http.Handler) http.Handler { return dropBody(overrideMethod(next)) })(next)
+	}), []string{"method"}},
+	{"overrides the method of a GET", onlyIf(func(r *http.Request) bool { return r.Method == "GET" }, overrideMethod), []string{"method"}},
 }
 
 func dropBody(next http.Handler) http.Handler {
@@ -189,15 +291,107 @@ func overrideMethod(next http.Handler) http.Handler {
 	})
 }
 
+func refuse(http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "refused", http.StatusForbidden) })
+}
+
+func lacks(field string) func(*http.Request) bool {
+	return func(r *http.Request) bool { return r.Header.Get(field) == "" }
+}
+
+// requests is the key of the number of requests over a connection.
+type requests struct{}
+
+// isSecond counts the requests over a connection. The client of net/http sends many.
+func isSecond(r *http.Request) bool {
+	n, _ := r.Context().Value(requests{}).(*atomic.Int64)
+	return n != nil && n.Add(1) == 2 && !strings.HasSuffix(r.RequestURI, "-witness")
+}
+
+// splitList serves a DELETE of each element of a list.
+func splitList(separator string) func(http.Handler) http.Handler {
+	return func(next http.Handler) http.Handler {
+		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			list, found := strings.CutPrefix(r.RequestURI, resource+"/")
+			if !found || !strings.Contains(list, separator) {
+				next.ServeHTTP(w, r)
+				return
+			}
+			for id := range strings.SplitSeq(list, separator) {
+				onPath(func(string) string { return resource + "/" + id })(next).ServeHTTP(httptest.NewRecorder(), r.Clone(r.Context()))
+			}
+		})
+	}
+}
+
+// compatible is what normalisation NFKC does to some characters.
+var compatible = strings.NewReplacer("．", ".", "／", "/", "＼", `\`, "‥", "..", "․", ".", "…", "...", "；", ";", "？", "?", "＃", "#")
+
+func formToJSON(next http.Handler) http.Handler {
+	return onlyIf(func(r *http.Request) bool { return strings.Contains(r.Header.Get("Content-Type"), "form") }, func(next http.Handler) http.Handler {
+		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			object := make(map[string]string)
+			for _, key := range []string{"endpoint_id", "webhook_url"} {
+				if value := r.FormValue(key); value != "" {
+					object[key] = value
+				}
+			}
+			data, _ := json.Marshal(object)
+			r.Header.Set("Content-Type", "application/json")
+			r.Body, r.ContentLength = io.NopCloser(bytes.NewReader(data)), int64(len(data))
+			next.ServeHTTP(w, r)
+		})
+	})(next)
+}
+
+func shortJSON(next http.Handler) http.Handler {
+	return onlyIf(func(r *http.Request) bool { return r.Method == "POST" }, func(next http.Handler) http.Handler {
+		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			data, _ := io.ReadAll(r.Body)
+			if !bytes.Contains(data[:min(len(data), 256)], []byte("endpoint_id")) && bytes.Contains(data, []byte("endpoint_id")) {
+				data = []byte(`{"webhook_url":"` + hookURL + `"}`)
+			}
+			r.Body, r.ContentLength = io.NopCloser(bytes.NewReader(data)), int64(len(data))
+			next.ServeHTTP(w, r)
+		})
+	})(next)
+}
+
+// recorder records the request lines that reach a handler.
+type recorder struct {
+	http.Handler
+	mu       sync.Mutex
+	received []string
+}
+
+func (h *recorder) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	h.mu.Lock()
+	h.received = append(h.received, r.Method+" "+r.RequestURI)
+	h.mu.Unlock()
+	h.Handler.ServeHTTP(w, r)
+}
+
+func (h *recorder) take() []string {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	taken := h.received
+	h.received = nil
+	return taken
+}
+
 // TestBroken: every broken mount fails, for the requests that it treats wrongly.
 func TestBroken(t *testing.T) {
 	for _, tt := range broken {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			s := pathtest.New(t, hooks)
-			target := serve(t, tt.around(s), false)
-			target.Received = s.Received
-			report := check(t, target)
+			st := store.NewMemory()
+			inner := &recorder{Handler: newHandler(t, st, hooks)}
+			target := serve(t, tt.around(inner), false)
+			target.Received, target.Resolve = inner.take, resolve(st)
+			report, err := mounttest.CheckClasses(t.Context(), target, append(tt.classes, "absolute form"))
+			if err != nil {
+				t.Fatal(err)
+			}
 			var classes []string
 			for _, f := range report.Failures {
 				classes = append(classes, f.Class)
@@ -212,6 +406,71 @@ func TestBroken(t *testing.T) {
 	}
 }
 
+// TestBrokenBytes: the servers of net/http refuse some targets themselves, so a proxy that
+// treats them wrongly works on bytes.
+func TestBrokenBytes(t *testing.T) {
+	for _, tt := range []struct {
+		old, by, class string
+	}{
+		{"%u002f", "/", "other escapes"},
+		{"%u002e", ".", "other escapes"},
+		{"%uff0e", ".", "other escapes"},
+		{"/%", "/", "escapes"},
+		{"\x00", "", "controls"},
+	} {
+		t.Run(tt.old, func(t *testing.T) {
+			t.Parallel()
+			st := store.NewMemory()
+			target := serve(t, clean(newHandler(t, st, hooks)), false)
+			target.Resolve = resolve(st)
+			target.BaseURL = "http://" + replaceBytes(t, strings.TrimPrefix(strings.TrimSuffix(target.BaseURL, "/hooks"), "http://"), tt.old, tt.by) + "/hooks"
+			isClass := func(f mounttest.Failure) bool {
+				return f.Class == tt.class && strings.Contains(f.Request, strings.Trim(fmt.Sprintf("%q", tt.old), `"`))
+			}
+			if report, err := mounttest.CheckClasses(t.Context(), target, []string{tt.class}); err != nil || !slices.ContainsFunc(report.Failures, isClass) {
+				t.Errorf("no failure of class %s, %v", tt.class, err)
+			}
+		})
+	}
+}
+
+// replaceBytes starts a proxy that changes the first request line of a connection. It
+// returns its address.
+func replaceBytes(t testing.TB, upstream, old, by string) string {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = listener.Close() })
+	serve := func(conn net.Conn) {
+		defer conn.Close()
+		out, err := net.Dial("tcp", upstream)
+		if err != nil {
+			return
+		}
+		defer out.Close()
+		r := bufio.NewReader(conn)
+		line, _ := r.ReadString('\n')
+		_, _ = io.WriteString(out, strings.ReplaceAll(line, old, by))
+		go func() {
+			_, _ = io.Copy(out, r)
+			_ = out.(*net.TCPConn).CloseWrite()
+		}()
+		_, _ = io.Copy(conn, out)
+	}
+	go func() {
+		for {
+			conn, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			go serve(conn)
+		}
+	}()
+	return listener.Addr().String()
+}
+
 // checkFailure: a failure names the request, what reached the application, and the remedy.
 func checkFailure(t *testing.T, f mounttest.Failure) {
 	t.Helper()
@@ -221,6 +480,23 @@ func checkFailure(t *testing.T, f mounttest.Failure) {
 	}
 	if redirects == strings.Contains(f.Received, "configure-webhook") || f.Advice == "" || !strings.Contains(f.Request, "HTTP/1.") {
 		t.Errorf("incomplete: %+v", f)
+	}
+}
+
+// TestUnencryptedHTTP2: HTTP/2 is checked without TLS too, where the server speaks it.
+func TestUnencryptedHTTP2(t *testing.T) {
+	isHTTP2 := func(r *http.Request) bool { return r.ProtoMajor == 2 }
+	server := httptest.NewUnstartedServer(onlyIf(isHTTP2, clean)(newHandler(t, store.NewMemory(), hooks)))
+	server.Config.Protocols = new(http.Protocols)
+	server.Config.Protocols.SetHTTP1(true)
+	server.Config.Protocols.SetUnencryptedHTTP2(true)
+	server.Start()
+	t.Cleanup(server.Close)
+	report, err := mounttest.CheckClasses(t.Context(), mounttest.Target{
+		BaseURL: server.URL + "/hooks", ClientID: client, Secret: secret, WebhookURL: hookURL, Timeout: time.Minute,
+	}, []string{"dots"})
+	if err != nil || len(report.Failures) == 0 || report.Failures[0].Form != "HTTP/2" || !report.HTTP2 || len(report.NotChecked) > 0 {
+		t.Errorf("got %v, %v", report, err)
 	}
 }
 
@@ -240,7 +516,11 @@ func TestHTTP2(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			report := check(t, serve(t, onlyIf(isHTTP2, tt.around)(newHandler(t, store.NewMemory(), hooks)), true))
+			target := serve(t, onlyIf(isHTTP2, tt.around)(newHandler(t, store.NewMemory(), hooks)), true)
+			report, err := mounttest.CheckClasses(t.Context(), target, tt.classes)
+			if err != nil {
+				t.Fatal(err)
+			}
 			var classes []string
 			for _, f := range report.Failures {
 				classes = append(classes, f.Class)

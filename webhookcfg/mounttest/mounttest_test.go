@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -24,6 +25,8 @@ const (
 	client  = "mounttest"
 	secret  = "a-long-random-secret"
 	hookURL = "https://hooks.example.com/in/t0ken"
+
+	resource = "/hooks/api/v1/configure/configure-webhook"
 )
 
 // hooks are the options of a handler that reads and is served under /hooks.
@@ -39,6 +42,9 @@ func serve(t testing.TB, h http.Handler, overTLS bool) mounttest.Target {
 	t.Helper()
 	server := httptest.NewUnstartedServer(h)
 	server.Config.ErrorLog = log.New(&testWriter{t: t}, "", 0)
+	server.Config.ConnContext = func(ctx context.Context, _ net.Conn) context.Context {
+		return context.WithValue(ctx, requests{}, new(atomic.Int64))
+	}
 	target := mounttest.Target{ClientID: client, Secret: secret, WebhookURL: hookURL, Timeout: time.Minute}
 	if server.EnableHTTP2 = overTLS; overTLS {
 		server.StartTLS()
@@ -57,6 +63,14 @@ type testWriter struct{ t testing.TB }
 func (w *testWriter) Write(p []byte) (int, error) {
 	w.t.Logf("%s", p)
 	return len(p), nil
+}
+
+// resolve reads the effect in the store, which is faster than over HTTP.
+func resolve(st webhookcfg.Store) func(context.Context, string) (string, error) {
+	return func(ctx context.Context, entity string) (string, error) {
+		hook, err := st.Resolve(ctx, client, entity)
+		return hook.URL.Reveal(), err
+	}
 }
 
 // check completes a check.
@@ -111,10 +125,7 @@ func TestResolve(t *testing.T) {
 	if _, err := mounttest.Check(t.Context(), target); err == nil || !strings.Contains(err.Error(), "Options.Reads") {
 		t.Errorf("got %v, want the advice to switch reads on", err)
 	}
-	target.Resolve = func(ctx context.Context, entity string) (string, error) {
-		hook, err := st.Resolve(ctx, client, entity)
-		return hook.URL.Reveal(), err
-	}
+	target.Resolve = resolve(st)
 	mounttest.Run(t, target)
 }
 
@@ -234,7 +245,7 @@ func TestNothingStaysOpen(t *testing.T) {
 	}
 }
 
-// TestHostile: a mount that is hostile to malformed requests fails the check in time, and
+// TestHostile: a mount may treat malformed requests in any way that reaches nothing, and
 // nothing stays open.
 func TestHostile(t *testing.T) {
 	before := hostile.Goroutines()
@@ -246,24 +257,22 @@ func TestHostile(t *testing.T) {
 
 func testHostile(t *testing.T) {
 	for _, tt := range []struct {
-		name, part string // of the targets to which it is hostile
-		response   string // after which it is silent
-		outcome    mounttest.Outcome
-		stops      bool
+		name, response string // after which it is silent
 	}{
-		{"silent", "..", "", mounttest.NoResponse, true},
-		{"silent over TLS", "..", "", mounttest.NoResponse, true},
-		{"half a header", "/./..", "HTTP/1.1 200 OK\r\n", mounttest.NoResponse, false},
-		{"endless 103", "..", strings.Repeat("HTTP/1.1 103 Early Hints\r\n\r\n", 10000), 0, false},
-		{"101", "..", "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: x\r\n\r\n", 0, false},
-		{"redirect without end", "..", "HTTP/1.1 307 x\r\nLocation: /\r\nContent-Length: 1000000\r\n\r\n", mounttest.Redirected, false},
-		{"no HTTP", "..", strings.Repeat("x", 1<<20), 0, false},
+		{"silent", ""},
+		{"silent over TLS", ""},
+		{"half a header", "HTTP/1.1 200 OK\r\n"},
+		{"endless 103", strings.Repeat("HTTP/1.1 103 Early Hints\r\n\r\n", 10000)},
+		{"101", "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: x\r\n\r\n"},
+		{"redirect without end", "HTTP/1.1 307 x\r\nLocation: /\r\nContent-Length: 1000000\r\n\r\n"},
+		{"no HTTP", strings.Repeat("x", 1<<20)},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			inner := newHandler(t, store.NewMemory(), hooks)
-			server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-				if !strings.Contains(r.RequestURI, tt.part) {
+			st := store.NewMemory()
+			inner := newHandler(t, st, hooks)
+			mount := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				if !strings.Contains(r.RequestURI, "/./") {
 					inner.ServeHTTP(w, r)
 					return
 				}
@@ -275,9 +284,10 @@ func testHostile(t *testing.T) {
 				defer conn.Close()
 				_, _ = conn.Write([]byte(tt.response))
 				_, _ = conn.Read(make([]byte, 1)) // until the check closes it
-			}))
+			})
+			server := httptest.NewUnstartedServer(mount)
 			defer server.Close()
-			target := mounttest.Target{ClientID: client, Secret: secret, WebhookURL: hookURL, Timeout: time.Minute}
+			target := mounttest.Target{ClientID: client, Secret: secret, WebhookURL: hookURL, Timeout: time.Minute, Resolve: resolve(st)}
 			if strings.HasSuffix(tt.name, "over TLS") {
 				server.StartTLS()
 				target.TLSConfig = server.Client().Transport.(*http.Transport).TLSClientConfig
@@ -285,22 +295,25 @@ func testHostile(t *testing.T) {
 				server.Start()
 			}
 			target.BaseURL = server.URL + "/hooks"
-			if tt.outcome == mounttest.NoResponse {
-				target.Timeout = time.Second
-			}
-			report, err := mounttest.Check(t.Context(), target)
-			// On a busy machine a correct request may take longer than that.
-			for err != nil && !(tt.stops && strings.Contains(err.Error(), "no response within")) && target.Timeout < time.Minute {
-				target.Timeout *= 4
-				report, err = mounttest.Check(t.Context(), target)
-			}
-			if stopped := err != nil; stopped != tt.stops {
-				t.Errorf("error %v", err)
-			}
-			if failed := len(report.Failures) > 0; failed != (tt.outcome != 0) || failed && report.Failures[0].Outcome != tt.outcome {
-				t.Errorf("got %v, want %v", report, tt.outcome)
-			}
+			checkSlow(t, target, tt.response == "" || strings.HasPrefix(tt.name, "half"))
 		})
+	}
+}
+
+// checkSlow checks a mount that passes. If it drops requests, it is checked with a short timeout,
+// which is longer the next time: on a busy machine a correct request may take longer.
+func checkSlow(t testing.TB, target mounttest.Target, drops bool) {
+	t.Helper()
+	if drops {
+		target.Timeout = 300 * time.Millisecond
+	}
+	report, err := mounttest.Check(t.Context(), target)
+	for (err != nil || len(report.Failures) > 0) && target.Timeout < 10*time.Second {
+		target.Timeout *= 4
+		report, err = mounttest.Check(t.Context(), target)
+	}
+	if err != nil || len(report.Failures) > 0 {
+		t.Errorf("got %v, %v", report, err)
 	}
 }
 

@@ -10,19 +10,41 @@ import (
 type Report struct {
 	// Requests is the number of malformed and ambiguous requests that were sent.
 	Requests int
-	// HTTP2 reports whether they were sent over HTTP/2, too. They are if BaseURL is https
-	// and the server agrees.
+	// HTTP2 reports whether they were sent over HTTP/2, too. They are if the server speaks it.
 	HTTP2 bool
 	// Failures are the requests that were not refused, in the order of sending.
 	Failures []Failure
+	// NotChecked are the ways to send a request in which correct ones had no effect, so that
+	// the check says nothing of them. Find out whether your mount means to refuse them.
+	NotChecked []NotChecked
+}
+
+// NotChecked is a way to send a request that was not checked.
+type NotChecked struct {
+	// Form is "HTTP/1.1", "HTTP/1.0", "HTTP/2", "absolute form" (a URL for a target), or
+	// "kept alive" (the second request over a connection).
+	Form string
+	// Method is that of the correct request. After a DELETE had no effect, the whole form is
+	// not checked, or no longer.
+	Method string
+	// Reason is what happened to the correct request.
+	Reason string
+}
+
+// String returns the form and the reason.
+func (n NotChecked) String() string {
+	return fmt.Sprintf("not checked: %s (a correct %s: %s)", n.Form, n.Method, n.Reason)
 }
 
 // Failure is a request that was not refused.
 type Failure struct {
 	// Outcome is what happened instead.
 	Outcome Outcome
-	// Class is the kind of request, such as "dots" or "query".
+	// Class is the kind of request, such as "dots" or "query". The class "correct" is that of
+	// correct requests for one entity.
 	Class string
+	// Form is the way in which it was sent, as in [NotChecked].
+	Form string
 	// Request is the request as it was sent, quoted, without credentials. Over HTTP/2 it
 	// has the form of HTTP/1.1.
 	Request string
@@ -43,8 +65,8 @@ type Outcome uint8
 const (
 	_          Outcome = iota
 	Widened            // it reached all entities
-	Redirected         // the response was a redirect, which clients follow with the same method
-	NoResponse         // there was none in time; whether it still takes effect is unknown
+	Redirected         // it was redirected to the path of all, which clients follow with the same method
+	NoResponse         // there was none in time, and afterwards correct requests had no effect either
 )
 
 var outcomes = [...]string{"no outcome", "reached all entities", "redirected", "no response"}
@@ -60,7 +82,11 @@ func (o Outcome) String() string {
 // String returns the failure in a few lines, without the advice.
 func (f Failure) String() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%v (%s): %s\n", f.Outcome, f.Class, f.Request)
+	kind := f.Class
+	if f.Form != f.Class && f.Form != string(http11) {
+		kind += ", " + f.Form
+	}
+	fmt.Fprintf(&b, "%v (%s): %s\n", f.Outcome, kind, f.Request)
 	if f.Status != 0 {
 		fmt.Fprintf(&b, "\tresponse: %d %s\n", f.Status, f.Location)
 	}
@@ -73,11 +99,10 @@ func (f Failure) String() string {
 // String returns the whole report as text, each piece of advice once.
 func (r Report) String() string {
 	var b strings.Builder
-	versions := "HTTP/1.0 and HTTP/1.1"
-	if r.HTTP2 {
-		versions = "HTTP/1.0, HTTP/1.1 and HTTP/2"
+	fmt.Fprintf(&b, "%d of %d requests failed\n", len(r.Failures), r.Requests)
+	for _, n := range r.NotChecked {
+		fmt.Fprintln(&b, n)
 	}
-	fmt.Fprintf(&b, "%d of %d requests over %s failed\n", len(r.Failures), r.Requests, versions)
 	var advice []string
 	for _, f := range r.Failures {
 		b.WriteString(f.String())

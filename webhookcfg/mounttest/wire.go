@@ -1,7 +1,6 @@
 package mounttest
 
 import (
-	"bufio"
 	"bytes"
 	"context"
 	"crypto/tls"
@@ -12,7 +11,6 @@ import (
 	"io"
 	"net"
 	"net/http"
-	"net/http/httptrace"
 	"net/url"
 	"slices"
 	"strconv"
@@ -29,21 +27,14 @@ type wire struct {
 	base              string // escaped path
 	address           string // host and port
 	timeout           time.Duration
-	client            *http.Client // for correct requests, and for HTTP/2
-	tls               *tls.Config  // for raw requests
-	major             int          // version of HTTP of the last response to the client
+	client            *http.Client // for correct requests
+	http2             *http.Client
+	tls               *tls.Config // for raw requests
 
 	secret      string
 	credentials string // user-pass of Basic, encoded
 	webhookURL  string
 	shown       string // the part of webhookURL that may be seen
-}
-
-// sent is what came back for a request.
-type sent struct {
-	status   int // 0 if there was no response
-	location string
-	late     bool // there was none in time
 }
 
 func newWire(t Target, base *url.URL) wire {
@@ -61,6 +52,8 @@ func newWire(t Target, base *url.URL) wire {
 		base:        strings.TrimRight(base.EscapedPath(), "/"),
 		address:     net.JoinHostPort(base.Hostname(), port),
 		timeout:     t.Timeout,
+		client:      newClient(config, nil),
+		http2:       newClient(config, new(http.Protocols)),
 		tls:         config.Clone(),
 		secret:      t.Secret,
 		credentials: base64.StdEncoding.EncodeToString([]byte(t.ClientID + ":" + t.Secret)),
@@ -71,113 +64,42 @@ func newWire(t Target, base *url.URL) wire {
 	if w.tls.ServerName == "" {
 		w.tls.ServerName = base.Hostname()
 	}
-	w.client = &http.Client{
-		Transport: &http.Transport{TLSClientConfig: config, ForceAttemptHTTP2: true, DisableCompression: true},
+	return w
+}
+
+// newClient returns a client that negotiates the version of HTTP, or speaks only HTTP/2,
+// without TLS too.
+func newClient(config *tls.Config, only *http.Protocols) *http.Client {
+	if only != nil {
+		only.SetHTTP2(true)
+		only.SetUnencryptedHTTP2(true)
+	}
+	return &http.Client{
+		Transport: &http.Transport{TLSClientConfig: config.Clone(), ForceAttemptHTTP2: true, Protocols: only, DisableCompression: true},
 		CheckRedirect: func(*http.Request, []*http.Request) error {
 			return http.ErrUseLastResponse
 		},
 	}
-	return w
 }
 
-func (w *wire) close() { w.client.CloseIdleConnections() }
+func (w *wire) close() {
+	w.client.CloseIdleConnections()
+	w.http2.CloseIdleConnections()
+}
 
 // redact removes the secrets from a text of the mount or of a host's function.
 func (w *wire) redact(text string) string {
 	return redact.Text(text, []string{w.secret, w.credentials}, w.webhookURL, w.shown)
 }
 
-// maxResponse bounds the part of a response that is read, in bytes.
-const maxResponse = 64 << 10
-
-// send sends an attempt. Its error is one of the connection before the request was sent,
-// or of ctx.
-func (w *wire) send(ctx context.Context, a attempt) (sent, error) {
-	bounded, cancel := context.WithTimeout(ctx, w.timeout)
-	defer cancel()
-	send := w.sendRaw
-	if a.version == http2 {
-		send = w.sendHTTP2
+// header returns the fields that every request has. Proxies commonly refuse a request without
+// a User-Agent or Accept, and would then refuse a malformed one for a reason of their own.
+func (w *wire) header(credentials string) []string {
+	return []string{
+		"Authorization: Basic " + credentials,
+		"User-Agent: Mozilla/5.0 (compatible; mounttest)",
+		"Accept: application/json, */*",
 	}
-	result, err := send(bounded, a)
-	if ctx.Err() != nil {
-		return sent{}, ctx.Err()
-	}
-	result.late = result.status == 0 && errors.Is(bounded.Err(), context.DeadlineExceeded)
-	return result, err
-}
-
-// sendRaw sends an attempt byte for byte over a connection of its own.
-func (w *wire) sendRaw(ctx context.Context, a attempt) (sent, error) {
-	socket, err := new(net.Dialer).DialContext(ctx, "tcp", w.address)
-	if err != nil {
-		return sent{}, err
-	}
-	defer socket.Close()
-	defer context.AfterFunc(ctx, func() { _ = socket.Close() })()
-	conn := socket
-	if w.scheme == "https" {
-		secured := tls.Client(socket, w.tls)
-		if err := secured.HandshakeContext(ctx); err != nil {
-			return sent{}, err
-		}
-		conn = secured
-	}
-	// A server may refuse a request before it has read all of it, so the response counts,
-	// not the error of the write. Without a response, the connection was closed.
-	_, _ = io.WriteString(conn, w.text(a, w.credentials, w.webhookURL))
-	r := bufio.NewReader(io.LimitReader(conn, maxResponse))
-	for {
-		resp, err := http.ReadResponse(r, &http.Request{Method: a.method})
-		if err != nil {
-			return sent{}, nil
-		}
-		if resp.StatusCode >= 200 || resp.StatusCode == http.StatusSwitchingProtocols {
-			// Nothing reads the body, and closing it would: the connection ends with it.
-			return sent{resp.StatusCode, resp.Header.Get("Location"), false}, nil
-		}
-	}
-}
-
-// sendHTTP2 sends an attempt with the client of net/http, which refuses some itself.
-func (w *wire) sendHTTP2(ctx context.Context, a attempt) (sent, error) {
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	// The client repeats a request whose stream was reset with PROTOCOL_ERROR, a correct
-	// refusal of a malformed path, for half a minute.
-	tries := 0
-	ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{GotConn: func(httptrace.GotConnInfo) {
-		if tries++; tries > 1 {
-			cancel()
-		}
-	}})
-	body := io.Reader(strings.NewReader(a.render(w.webhookURL)))
-	if a.chunked {
-		body = io.MultiReader(body) // whose length net/http does not know
-	}
-	r, err := http.NewRequestWithContext(ctx, a.method, w.scheme+"://"+w.authority, body)
-	if err != nil {
-		return sent{}, err
-	}
-	if a.body == "" {
-		r.Body = http.NoBody
-	}
-	r.URL.Opaque = "//" + w.authority + a.target // as it is
-	r.Header.Set("Authorization", "Basic "+w.credentials)
-	for _, field := range a.header() {
-		name, value, _ := strings.Cut(field, ": ")
-		r.Header.Set(name, value)
-	}
-	resp, err := w.client.Do(r)
-	if err != nil {
-		return sent{}, nil
-	}
-	return sent{resp.StatusCode, resp.Header.Get("Location"), false}, resp.Body.Close()
-}
-
-func (a attempt) render(webhookURL string) string {
-	quoted, _ := json.Marshal(webhookURL) // a string has no error
-	return strings.ReplaceAll(a.body, `"{url}"`, string(quoted))
 }
 
 // header returns the fields of an attempt beyond those of every request.
@@ -189,12 +111,20 @@ func (a attempt) header() []string {
 	return append([]string{"Content-Type: application/json"}, a.fields...)
 }
 
+func (a attempt) render(webhookURL string) string {
+	quoted, _ := json.Marshal(webhookURL) // a string has no error
+	return strings.NewReplacer(`"{url}"`, string(quoted), "{escaped}", url.QueryEscape(webhookURL)).Replace(a.body)
+}
+
 // text returns an attempt as it goes over the wire, with the given secrets.
 func (w *wire) text(a attempt, credentials, webhookURL string) string {
+	target := a.target
+	if a.form == absolute {
+		target = w.scheme + "://" + w.authority + target
+	}
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s %s %s\r\nHost: %s\r\nConnection: close\r\nAuthorization: Basic %s\r\n",
-		a.method, a.target, a.version, w.authority, credentials)
-	for _, field := range a.header() {
+	fmt.Fprintf(&b, "%s %s %s\r\nHost: %s\r\n", a.method, target, a.form.version(), w.authority)
+	for _, field := range append(w.header(credentials), a.header()...) {
 		b.WriteString(field + "\r\n")
 	}
 	body := a.render(webhookURL)
@@ -247,7 +177,7 @@ func (w *wire) do(ctx context.Context, method, path string, body []byte) ([]byte
 	if err != nil {
 		return nil, err
 	}
-	r.Header.Set("Authorization", "Basic "+w.credentials)
+	setFields(r, w.header(w.credentials))
 	// Without a value the field is not sent: it makes the client send the request again if
 	// the server closed the idle connection at the same moment.
 	r.Header["Idempotency-Key"] = []string{}
@@ -259,7 +189,6 @@ func (w *wire) do(ctx context.Context, method, path string, body []byte) ([]byte
 		return nil, err
 	}
 	defer resp.Body.Close()
-	w.major = resp.ProtoMajor
 	data, err := io.ReadAll(io.LimitReader(resp.Body, maxResponse))
 	if err != nil {
 		return nil, err
@@ -270,6 +199,13 @@ func (w *wire) do(ctx context.Context, method, path string, body []byte) ([]byte
 	return data, nil
 }
 
+func setFields(r *http.Request, fields []string) {
+	for _, field := range fields {
+		name, value, _ := strings.Cut(field, ": ")
+		r.Header.Set(name, value)
+	}
+}
+
 // hint names the usual reason of a refusal of a correct request.
 func hint(method string, resp *http.Response) string {
 	switch resp.StatusCode {
@@ -278,7 +214,8 @@ func hint(method string, resp *http.Response) string {
 			return ": without Options.Reads, Target.Resolve is needed"
 		}
 	case http.StatusNotFound:
-		return ": check BaseURL, and that Entity and Witness exist"
+		return ": check BaseURL, and that Entity and Witness exist; a proxy that strips the prefix sends requests " +
+			"past the handler, whose log has nothing of them"
 	case http.StatusUnauthorized:
 		return ": check ClientID and Secret"
 	case http.StatusBadRequest:

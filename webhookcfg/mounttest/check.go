@@ -1,0 +1,323 @@
+package mounttest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+)
+
+const (
+	// betweenControls is the number of attempts after which correct requests must still pass.
+	betweenControls = 60
+	// maxWaits is the number of attempts that get the whole timeout although nothing comes
+	// back. A mount that drops requests would hold up the check for hours.
+	maxWaits = 3
+	// minWait is how long the others get at least, and waitFactor how much longer than a
+	// correct request they do.
+	minWait    = 20 * time.Millisecond
+	waitFactor = 5
+)
+
+// checker is one run of Check.
+type checker struct {
+	Target
+	wire
+	report  Report
+	unknown string // an identifier that the host does not know
+	set     bool   // the witness has a webhook
+
+	refused map[form]bool // not checked, or no longer
+	waits   int           // attempts that got the whole timeout
+	took    time.Duration // by the last correct request
+	dropped []Failure     // without a response since the last correct request
+	settled bool          // whatever was dropped can no longer have an effect
+}
+
+func newChecker(target Target, base *url.URL) *checker {
+	return &checker{
+		Target: target, wire: newWire(target, base), unknown: target.Entity + "-" + target.Witness + "-unknown",
+		refused: make(map[form]bool), settled: true,
+	}
+}
+
+// run makes attempts, those of one form that have the same effect one after another.
+func (c *checker) run(ctx context.Context, all []attempt) error {
+	defer c.restore(ctx)
+	if err := c.checkValid(ctx); err != nil {
+		return err
+	}
+	for len(all) > 0 {
+		n := 1
+		for n < len(all) && all[n].form == all[0].form && all[n].sets == all[0].sets {
+			n++
+		}
+		if err := c.checkForm(ctx, all[:n]); err != nil {
+			return err
+		}
+		all = all[n:]
+	}
+	if c.refused[http11] && c.refused[http2] {
+		return errors.New("neither HTTP/1.1 nor HTTP/2 could be checked")
+	}
+	return c.settle(ctx)
+}
+
+// restore leaves no entity that the check names with a webhook, also if ctx has ended.
+func (c *checker) restore(ctx context.Context) {
+	ctx = context.WithoutCancel(ctx)
+	for _, entity := range append([]string{c.Entity, c.Witness, c.unknown}, names...) {
+		_ = c.unset(ctx, entity) // at worst they keep their webhooks
+	}
+}
+
+// checkValid checks that the mount serves correct requests and that their effect is seen:
+// one that refuses everything would pass.
+func (c *checker) checkValid(ctx context.Context) error {
+	steps := []struct {
+		do     func(ctx context.Context, entity string) error
+		entity string
+		want   map[string]bool // entities with a webhook
+	}{
+		{c.unset, c.Entity, map[string]bool{c.Entity: false}},
+		{c.unset, c.Witness, map[string]bool{c.Witness: false}},
+		{c.setOne, c.Witness, map[string]bool{c.Witness: true, c.Entity: false}},
+		{c.setOne, c.Entity, map[string]bool{c.Witness: true, c.Entity: true}},
+		{c.unset, c.Entity, map[string]bool{c.Witness: true, c.Entity: false}},
+	}
+	for _, step := range steps {
+		if err := step.do(ctx, step.entity); err != nil {
+			return err
+		}
+		for entity, want := range step.want {
+			got, err := c.resolve(ctx, entity)
+			if err != nil {
+				return err
+			}
+			if got != want {
+				return fmt.Errorf("a correct request for %s was acknowledged; entity %s has a webhook: %t, want %t",
+					step.entity, entity, got, want)
+			}
+		}
+	}
+	c.set = true
+	return nil
+}
+
+// checkForm makes the attempts in one form that set webhooks, or those that unset them. A
+// correct request in that form must have its effect before and after them: where nothing
+// passes, no refusal says anything.
+func (c *checker) checkForm(ctx context.Context, all []attempt) error {
+	if c.refused[all[0].form] {
+		return nil
+	}
+	if err := c.arrange(ctx, !all[0].sets); err != nil {
+		return err
+	}
+	for i, a := range all {
+		if i%betweenControls == 0 {
+			if passes, err := c.control(ctx, a); !passes {
+				return err
+			}
+		}
+		if err := c.try(ctx, a); err != nil {
+			return err
+		}
+	}
+	_, err := c.control(ctx, all[0])
+	return err
+}
+
+// arrange gives the witness the webhook that a request for all would take, or takes the one
+// that it would give.
+func (c *checker) arrange(ctx context.Context, set bool) error {
+	if c.set == set {
+		return nil
+	}
+	if err := c.settle(ctx); err != nil {
+		return err
+	}
+	do := c.unset
+	if set {
+		do = c.setOne
+	}
+	if err := do(ctx, c.Witness); err != nil {
+		return err
+	}
+	c.set = set
+	return nil
+}
+
+// correct returns a correct request for the entity, otherwise like an attempt.
+func (c *checker) correct(like attempt) attempt {
+	a := attempt{class: "correct", advice: advicePath, form: like.form, method: http.MethodDelete, target: c.base + configure + "/" + c.Entity, sets: like.sets}
+	if like.sets {
+		a.method, a.target, a.body = http.MethodPost, c.base+configure, `{"endpoint_id":"`+c.Entity+`","webhook_url":"{url}"}`
+	}
+	return a
+}
+
+// control reports whether a correct request in the form of an attempt has its effect. If it
+// has none, the form is not checked, or no longer.
+func (c *checker) control(ctx context.Context, like attempt) (passes bool, err error) {
+	a := c.correct(like)
+	prepare := c.setOne
+	if a.sets {
+		prepare = c.unset
+	}
+	got := "no effect"
+	conn, openErr := c.open(ctx, a.form)
+	if openErr == nil {
+		defer conn.close()
+		if err := prepare(ctx, c.Entity); err != nil {
+			return false, err
+		}
+		start := time.Now()
+		resp, err := c.exchange(ctx, conn, a, c.Timeout)
+		if err != nil {
+			return false, err
+		}
+		c.took = time.Since(start)
+		set, err := c.resolve(ctx, c.Entity)
+		if err != nil {
+			return false, err
+		}
+		if passes = set == a.sets; passes {
+			c.dropped = nil // each was a refusal
+			if a.form == http2 {
+				c.report.HTTP2 = true
+			}
+			return true, nil
+		}
+		got = resp.String()
+	}
+	if err := ctx.Err(); err != nil {
+		return false, err
+	}
+	if openErr != nil {
+		got = openErr.Error()
+	}
+	c.refused[a.form] = true
+	c.report.Failures = append(c.report.Failures, c.dropped...)
+	c.dropped = nil
+	c.report.NotChecked = append(c.report.NotChecked, NotChecked{Form: string(a.form), Method: a.method, Reason: c.redact(got)})
+	if a.form == http11 && (openErr == nil || c.scheme == "http") {
+		return false, fmt.Errorf("%s %s, a correct request sent byte for byte, had no effect: %s", a.method, a.target, got)
+	}
+	return false, nil
+}
+
+// open connects for a request in a form.
+func (c *checker) open(ctx context.Context, f form) (*conn, error) {
+	ctx, cancel := context.WithTimeout(ctx, c.Timeout)
+	defer cancel()
+	return c.wire.open(ctx, f, c.correct(attempt{form: f}))
+}
+
+// try makes one attempt.
+func (c *checker) try(ctx context.Context, a attempt) error {
+	if err := c.arrange(ctx, !a.sets); err != nil {
+		return err
+	}
+	conn, err := c.open(ctx, a.form)
+	if err != nil {
+		return fmt.Errorf("connecting (%s): %w", a.form, err)
+	}
+	defer conn.close()
+	wait := c.Timeout
+	if c.waits >= maxWaits {
+		wait = min(wait, max(minWait, waitFactor*c.took))
+	}
+	resp, err := c.exchange(ctx, conn, a, wait)
+	if err != nil || resp.unsent {
+		return err
+	}
+	c.report.Requests++
+	if resp.status == http.StatusTooManyRequests {
+		return errors.New("response 429: the limits must allow a few hundred requests")
+	}
+	return nil
+}
+
+// exchange sends a request and reads its effect on the witness. Requests without a response
+// wait for the next control.
+func (c *checker) exchange(ctx context.Context, conn *conn, a attempt, wait time.Duration) (response, error) {
+	if c.Received != nil {
+		c.Received()
+	}
+	bounded, cancel := context.WithTimeout(ctx, wait)
+	defer cancel()
+	resp := conn.send(bounded, a)
+	if err := ctx.Err(); err != nil {
+		return resp, err
+	}
+	if c.Received != nil {
+		resp.received = strings.Join(c.Received(), ", ")
+	}
+	set, err := c.resolve(ctx, c.Witness)
+	if err != nil {
+		return resp, err
+	}
+	switch {
+	case set != c.set:
+		c.set = set
+		c.report.Failures = append(c.report.Failures, c.failure(a, resp, Widened, a.advice))
+	case resp.status >= 300 && resp.status < 400 && reachesAll(resp.location, a.target):
+		c.report.Failures = append(c.report.Failures, c.failure(a, resp, Redirected, adviceRedirect))
+	case resp.late:
+		c.dropped, c.settled = append(c.dropped, c.failure(a, resp, NoResponse, adviceNoResponse)), false
+		c.waits++
+	}
+	return resp, nil
+}
+
+func (c *checker) failure(a attempt, resp response, o Outcome, advice string) Failure {
+	return Failure{
+		Outcome: o, Class: a.class, Form: string(a.form), Status: resp.status, Location: c.redact(resp.location), Advice: advice,
+		Request: fmt.Sprintf("%q", c.redact(c.text(a, "[credentials]", c.shown))), Received: c.redact(resp.received),
+	}
+}
+
+// settle waits until no request without a response can have an effect, and reads it.
+func (c *checker) settle(ctx context.Context) error {
+	if c.settled {
+		return nil
+	}
+	c.settled = true
+	timer := time.NewTimer(c.Timeout)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	set, err := c.resolve(ctx, c.Witness)
+	if err == nil && set != c.set {
+		c.set = set
+		c.report.Failures = append(c.report.Failures, Failure{
+			Outcome: Widened, Class: "late", Request: "one of those without a response", Advice: adviceNoResponse,
+		})
+	}
+	return err
+}
+
+// resolve reports whether an entity has the webhook of the check.
+func (c *checker) resolve(ctx context.Context, entity string) (bool, error) {
+	resolve := c.Resolve
+	if resolve == nil {
+		resolve = c.read
+	}
+	ctx, cancel := context.WithTimeout(ctx, c.Timeout)
+	defer cancel()
+	got, err := resolve(ctx, entity)
+	if err != nil {
+		return false, fmt.Errorf("reading the effect: %w", err)
+	}
+	if got != "" && got != c.WebhookURL {
+		return false, fmt.Errorf("entity %s has another webhook URL: the client of the check must be its own", entity)
+	}
+	return got != "", nil
+}

@@ -1,0 +1,214 @@
+package mounttest_test
+
+import (
+	"fmt"
+	"io"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"example.com/go-webhookcfg/store"
+	"example.com/go-webhookcfg/webhookcfg"
+	"example.com/go-webhookcfg/webhookcfg/mounttest"
+)
+
+// isPlain reports whether a request has one of the targets that clients mean to send.
+func isPlain(r *http.Request) bool {
+	rest, found := strings.CutPrefix(strings.TrimPrefix(r.RequestURI, "http://"+r.Host), resource)
+	id := strings.TrimPrefix(rest, "/")
+	return found && (rest == "" || id != "" && strings.Trim(id, "abcdefghijklmnopqrstuvwxyz-") == "")
+}
+
+func isOdd(r *http.Request) bool    { return !isPlain(r) }
+func isHTTP10(r *http.Request) bool { return r.ProtoMajor == 1 && r.ProtoMinor == 0 }
+func isAbsolute(r *http.Request) bool {
+	return strings.HasPrefix(r.RequestURI, "http")
+}
+
+func respond(handle func(http.ResponseWriter, *http.Request)) func(http.Handler) http.Handler {
+	return func(http.Handler) http.Handler { return http.HandlerFunc(handle) }
+}
+
+func redirect(code int, location string) func(http.Handler) http.Handler {
+	return respond(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Location", location)
+		w.WriteHeader(code)
+	})
+}
+
+func abort(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }
+
+// drop holds a request until the client gives up, which net/http sees once it has the body.
+func drop(_ http.ResponseWriter, r *http.Request) {
+	_, _ = io.Copy(io.Discard, r.Body)
+	<-r.Context().Done()
+}
+
+// original are options for a proxy that cleans paths and passes on what it received.
+func original(scope webhookcfg.AllScope) webhookcfg.Options {
+	o := hooks
+	o.AllScope, o.OriginalTarget = scope, webhookcfg.TargetFromHeader("X-Original-URI")
+	return o
+}
+
+// safe are mounts that never widen a request, with the forms that they do not serve.
+var safe = []struct {
+	name       string
+	options    webhookcfg.Options
+	around     func(http.Handler) http.Handler
+	notChecked []string // HTTP/2 aside, which none of them serves
+}{
+	{"closes the connection", hooks, onlyIf(isOdd, respond(abort)), nil},
+	{"refuses with 404", hooks, onlyIf(isOdd, respond(http.NotFound)), nil},
+	{"redirects to a sign-in page", hooks, onlyIf(isOdd, redirect(http.StatusFound, "https://login.example.com/?next="+resource)), nil},
+	{"redirects to the home page", hooks, onlyIf(isOdd, redirect(http.StatusPermanentRedirect, "/")), nil},
+	{"redirects next to the resource", hooks, onlyIf(isOdd, redirect(http.StatusTemporaryRedirect, resource+"-help")), nil},
+	{"redirects to an entity", hooks, onlyIf(isOdd, redirect(http.StatusPermanentRedirect, resource+"/mounttest-entity?"+resource)), nil},
+	{"redirects nowhere", hooks, onlyIf(isOdd, respond(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusMultipleChoices) })), nil},
+	{"cleans, and passes the target on", original(webhookcfg.AllScopeExact), func(next http.Handler) http.Handler {
+		cleaned := clean(next)
+		return onlyIf(func(r *http.Request) bool {
+			return isDelete(r) && (r.ContentLength != 0 || r.Header.Get("Expect") != "")
+		}, refuse, func(http.Handler) http.Handler {
+			return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				r.Header.Set("X-Original-URI", r.RequestURI)
+				cleaned.ServeHTTP(w, r)
+			})
+		})(next)
+	}, []string{"absolute form"}},
+	{"cleans for a handler that refuses all", func() webhookcfg.Options { o := hooks; o.AllScope = webhookcfg.AllScopeRefused; return o }(), clean, []string{"absolute form"}},
+	{"wants a User-Agent and Accept", hooks, onlyIf(lacks("User-Agent"), refuse, onlyIf(lacks("Accept"), refuse)), nil},
+	{"refuses HTTP/1.0", hooks, onlyIf(isHTTP10, respond(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusUpgradeRequired) })), []string{"HTTP/1.0"}},
+	{"refuses the absolute form", hooks, onlyIf(isAbsolute, refuse), []string{"absolute form"}},
+	{"closes every connection", hooks, func(next http.Handler) http.Handler {
+		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("Connection", "close")
+			next.ServeHTTP(w, r)
+		})
+	}, []string{"kept alive"}},
+	{"refuses sets of HTTP/1.0", hooks, onlyIf(func(r *http.Request) bool { return isHTTP10(r) && r.Method == "POST" }, refuse), []string{"HTTP/1.0"}},
+}
+
+// TestSafe: every safe mount passes, and a form that it refuses as a whole is not checked.
+func TestSafe(t *testing.T) {
+	for _, tt := range safe {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			st := store.NewMemory()
+			target := serve(t, tt.around(newHandler(t, st, tt.options)), false)
+			target.Resolve = resolve(st)
+			report := check(t, target)
+			if len(report.Failures) > 0 {
+				t.Error(report)
+			}
+			var forms []string
+			for _, n := range report.NotChecked {
+				if n.Form != "HTTP/2" {
+					forms = append(forms, n.Form)
+				}
+				if !strings.Contains(report.String(), n.String()) || n.Method == "" || n.Reason == "" {
+					t.Errorf("incomplete: %+v", n)
+				}
+			}
+			if !slices.Equal(forms, tt.notChecked) {
+				t.Errorf("not checked: %q, want %q", forms, tt.notChecked)
+			}
+		})
+	}
+}
+
+// TestDropped: to drop a request is to refuse it, where correct ones pass.
+func TestDropped(t *testing.T) {
+	st := store.NewMemory()
+	isDropped := func(r *http.Request) bool { return isOdd(r) && strings.Contains(r.RequestURI, "..") }
+	target := serve(t, onlyIf(isDropped, respond(drop))(newHandler(t, st, hooks)), false)
+	target.Resolve = resolve(st)
+	checkSlow(t, target, true)
+}
+
+// TestNoResponse: a form whose correct requests no longer pass after some were dropped is not
+// checked any more, and those are failures.
+func TestNoResponse(t *testing.T) {
+	st := store.NewMemory()
+	var blocked atomic.Bool
+	target := serve(t, onlyIf(isHTTP10, func(next http.Handler) http.Handler {
+		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if isOdd(r) {
+				blocked.Store(true)
+			}
+			if blocked.Load() {
+				drop(w, r)
+				return
+			}
+			next.ServeHTTP(w, r)
+		})
+	})(newHandler(t, st, hooks)), false)
+	target.Resolve, target.Timeout = resolve(st), time.Second
+	report := check(t, target)
+	if len(report.Failures) == 0 {
+		t.Fatal("no failures")
+	}
+	for _, f := range report.Failures {
+		if f.Outcome != mounttest.NoResponse || f.Form != "HTTP/1.0" || f.Advice == "" {
+			t.Errorf("got %v, want no response", f)
+		}
+	}
+	if n := report.NotChecked; len(n) != 2 || n[1].Form != "HTTP/1.0" || n[1].Reason != "no response in time" {
+		t.Errorf("not checked: %v", n)
+	}
+}
+
+// TestLateEffect: a request without a response may have its effect later.
+func TestLateEffect(t *testing.T) {
+	st := store.NewMemory()
+	inner := newHandler(t, st, hooks)
+	target := serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Method != "DELETE" || r.RequestURI != resource+"?" || !isHTTP10(r) {
+			inner.ServeHTTP(w, r)
+			return
+		}
+		<-r.Context().Done() // the check gave up
+		if err := st.Apply(t.Context(), webhookcfg.UnsetChange(client, webhookcfg.All())); err != nil {
+			t.Error(err)
+		}
+	}), false)
+	target.Timeout = 500 * time.Millisecond
+	target.Resolve = resolve(st)
+	report, err := mounttest.Check(t.Context(), target)
+	if err != nil || len(report.Failures) == 0 || report.Failures[0].Outcome != mounttest.Widened {
+		t.Errorf("got %v, %v", report, err)
+	}
+}
+
+// TestVacuousForm: if byte for byte nothing passes as HTTP/1.1, from the start or later on,
+// the check is an error, also where the client of net/http passes.
+func TestVacuousForm(t *testing.T) {
+	for _, after := range []int64{0, 100} {
+		for _, overTLS := range []bool{false, true} {
+			t.Run(fmt.Sprintf("after %d, TLS %t", after, overTLS), func(t *testing.T) {
+				t.Parallel()
+				st := store.NewMemory()
+				var odd atomic.Int64
+				var first sync.Once
+				var ordinary string // the address of the client of net/http
+				isBanned := func(r *http.Request) bool {
+					first.Do(func() { ordinary = r.RemoteAddr })
+					if isOdd(r) {
+						odd.Add(1)
+					}
+					return r.RemoteAddr != ordinary && odd.Load() >= after
+				}
+				target := serve(t, onlyIf(isBanned, refuse)(newHandler(t, st, hooks)), overTLS)
+				target.Resolve = resolve(st)
+				report, err := mounttest.Check(t.Context(), target)
+				if err == nil || !strings.Contains(err.Error(), "byte for byte") || len(report.NotChecked) != 1 {
+					t.Errorf("got %v, %v", report, err)
+				}
+			})
+		}
+	}
+}
