@@ -7,6 +7,7 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"errors"
+	"hash/maphash"
 	"sync"
 	"time"
 
@@ -23,9 +24,9 @@ type CacheOptions struct {
 	// unless a revision or [Cache.Drop] invalidates it.
 	TTL time.Duration
 
-	// Size bounds the number of credentials, counted once for each source; zero means
-	// 10,000, which take about 3 MB. To make room, the least recently used one is
-	// evicted.
+	// Size bounds the number of credentials, counted once for each source. Zero means
+	// 10,000, which take about 4 MB. To make room, the cache evicts from the id with the
+	// most, and of its credentials the least recently used one.
 	Size int
 
 	// Revision replaces the method of the verifier, for a wrapper that hides it, such
@@ -57,12 +58,22 @@ type Cache struct {
 	contextKey func(context.Context) string
 	ttl        time.Duration
 	seed       [sha256.Size]byte
+	clientSeed maphash.Seed
 
 	mu       sync.Mutex // guards drops and verified
 	drops    uint64
-	verified *lru.Map[digest, verification]
+	verified *lru.Map[credentialKey, verification]
 	checks   singleflight.Group[webhookcfg.Client]
 }
+
+// credentialKey identifies a credential from a source. Neither part can be computed
+// without a seed of the cache.
+type credentialKey struct {
+	client uint64 // of the id
+	digest digest // of everything
+}
+
+func (k credentialKey) owner() uint64 { return k.client }
 
 // verification is the result of a successful check.
 type verification struct {
@@ -102,7 +113,8 @@ func NewCache(verifier webhookcfg.CredentialVerifier, options *CacheOptions) (*C
 		revision:   options.Revision,
 		contextKey: options.Key,
 		ttl:        cmp.Or(options.TTL, defaultTTL),
-		verified:   lru.New[digest, verification](cmp.Or(options.Size, defaultCacheSize)),
+		clientSeed: maphash.MakeSeed(),
+		verified:   lru.NewShared[credentialKey, verification](cmp.Or(options.Size, defaultCacheSize), credentialKey.owner),
 	}
 	if c.revision == nil {
 		c.revision = revisionOf(verifier)
@@ -123,13 +135,13 @@ var errChanging = errors.New("auth: credentials changed during each of 3 checks"
 // check continues for other callers, for at most 30 seconds. If the wrapped verifier
 // panics, Verify panics in every caller that waits for that check.
 func (c *Cache) Verify(ctx context.Context, id, secret string) (webhookcfg.Client, error) {
-	credential := c.digest(ctx, id, secret)
+	credential := c.key(ctx, id, secret)
 	for range maxChecks {
 		found, now := c.lookup(credential)
 		if found.version == now && time.Now().Before(found.until) {
 			return found.client, nil
 		}
-		client, err := c.checks.Do(ctx, sharedCheck(credential, now), checkTimeout, func(ctx context.Context) (webhookcfg.Client, error) {
+		client, err := c.checks.Do(ctx, sharedCheck(credential.digest, now), checkTimeout, func(ctx context.Context) (webhookcfg.Client, error) {
 			// Presenting a secret again that was right lately is no guess.
 			if time.Now().Before(found.until.Add(c.ttl)) {
 				ctx = withTrust(ctx, trustedCredential)
@@ -161,7 +173,7 @@ func (c *Cache) Drop() {
 func (c *Cache) Revision() uint64 { return c.revision() }
 
 // lookup returns the last success of a credential, if any, and the present version.
-func (c *Cache) lookup(credential digest) (verification, version) {
+func (c *Cache) lookup(credential credentialKey) (verification, version) {
 	revision := c.revision()
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -169,7 +181,7 @@ func (c *Cache) lookup(credential digest) (verification, version) {
 	return found, version{revision, c.drops}
 }
 
-func (c *Cache) record(credential digest, v verification, err error) {
+func (c *Cache) record(credential credentialKey, v verification, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	switch {
@@ -188,10 +200,10 @@ func sharedCheck(credential digest, v version) string {
 	return string(binary.BigEndian.AppendUint64(key, v.drops))
 }
 
-// digest returns a hash that cannot be computed without the seed, so that the time of a
+// key returns hashes that cannot be computed without the seeds, so that the time of a
 // lookup reveals nothing about what is remembered. A plain prefix is sufficient as the
-// key, since digests never leave the process.
-func (c *Cache) digest(ctx context.Context, id, secret string) digest {
+// key of the digest, since digests never leave the process.
+func (c *Cache) key(ctx context.Context, id, secret string) credentialKey {
 	source, _ := webhookcfg.SourceAddr(ctx)
 	var buf [256]byte
 	text := append(buf[:0], c.seed[:]...)
@@ -204,7 +216,10 @@ func (c *Cache) digest(ctx context.Context, id, secret string) digest {
 		text = append(text, part...)
 	}
 	text, _ = network(source).AppendBinary(text) // never fails
-	return sha256.Sum256(text)
+	return credentialKey{
+		client: maphash.Comparable(c.clientSeed, [...]string{id, parts[2]}),
+		digest: sha256.Sum256(text),
+	}
 }
 
 // revisionOf returns the optional method Revision of a verifier, or a constant 0.

@@ -133,7 +133,7 @@ func (c *Cache) Remembered() int {
 
 // Digest returns the key of a credential without a source in a cache.
 func (c *Cache) Digest(id, secret string) [32]byte {
-	return c.digest(context.Background(), id, secret)
+	return c.key(context.Background(), id, secret).digest
 }
 
 // Rows returns the size of the largest table of a throttle.

@@ -61,9 +61,11 @@ type ThrottleOptions struct {
 	// so that a flood from everywhere else does not lock them out.
 	PerClient Rate
 
-	// Size bounds each of the five tables; zero means 65,536 rows, which take up to
-	// 16 MB each. To make room, the least recently used row is evicted. A Size above ten
-	// times the Burst of PerSource keeps the sources in one /48 from evicting the others.
+	// Size bounds each of the five tables. Zero means 65,536 rows, which take up to
+	// 22 MB each. To make room, the table of sources that ids have signed in from evicts
+	// from the id with the most rows, and the tables of failures from the IPv4 address or
+	// the IPv6 /48 network with the most. So neither a client nor a network makes the
+	// throttle forget others by filling a table.
 	Size int
 }
 
@@ -148,20 +150,19 @@ func NewThrottle(verifier webhookcfg.CredentialVerifier, options *ThrottleOption
 		return nil, err
 	}
 	size := cmp.Or(options.Size, defaultThrottleSize)
+	perSite, seed := perSource.times(sourcesPerSite), maphash.MakeSeed()
+	// The ids that fail are the caller's choice, so failures count for the network.
+	ofSource := func(source netip.Prefix) uint64 { return maphash.Comparable(seed, site(source.Addr())) }
 	return &Throttle{
 		verifier: verifier,
 		revision: revisionOf(verifier),
-		seed:     maphash.MakeSeed(),
-		pairs:    newLimiter[pair](perPair, size),
-		sources:  newLimiter[netip.Prefix](perSource, size),
-		sites:    newLimiter[netip.Prefix](perSource.times(sourcesPerSite), size),
-		clients:  newLimiter[uint64](perClient, size),
-		known:    lru.New[pair, struct{}](size),
+		seed:     seed,
+		pairs:    ratelimit.NewShared(perPair.Burst, perPair.Every, size, func(p pair) uint64 { return ofSource(p.source) }),
+		sources:  ratelimit.NewShared(perSource.Burst, perSource.Every, size, ofSource),
+		sites:    ratelimit.New[netip.Prefix](perSite.Burst, perSite.Every, size),
+		clients:  ratelimit.New[uint64](perClient.Burst, perClient.Every, size),
+		known:    lru.NewShared[pair, struct{}](size, func(p pair) uint64 { return p.client }),
 	}, nil
-}
-
-func newLimiter[K comparable](rate Rate, size int) *ratelimit.Limiter[K] {
-	return ratelimit.New[K](rate.Burst, rate.Every, size)
 }
 
 // Verify implements [webhookcfg.CredentialVerifier].

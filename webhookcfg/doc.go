@@ -88,6 +88,22 @@
 // client's secret either, unless a client sends it as its id. Serve the handler over TLS, and
 // limit connections in your server, for example with [http.Server.ReadHeaderTimeout].
 //
+// # Shared tables
+//
+// Clients share these tables, which are all bounded. Those with a star evict from the client
+// or the network with the most rows, so that nobody displaces the rows of others. The rest
+// evict the least recently used row.
+//
+//	auth.Throttle     Size *       failures of an id from a source
+//	                  Size *       failures of a source
+//	                  Size         failures of a site, and of an id: one row each
+//	                  Size *       sources that an id has signed in from
+//	auth.Cache        Size *       credentials that signed in
+//	egress.Prober     10,000       recent probes: one row for each client
+//	deliver.Sender    10,000       receivers that failed or asked for a pause
+//	deliver.Health    MaxWebhooks  records of deliveries
+//	cache.Cache       MaxEntries * entries
+//
 // # Compatibility
 //
 // Before version 1 anything may change, as the changelog describes. From version 1 on,

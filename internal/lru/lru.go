@@ -1,24 +1,49 @@
-// Package lru provides a map of bounded size.
+// Package lru provides a map of bounded size, which owners may share.
 package lru
 
-import "container/list"
+import (
+	"container/heap"
+	"container/list"
+)
 
-// Map is a map that evicts the least recently used entry to make room for another. A
-// lookup is a use. It is not safe for concurrent use. Make one with [New].
+// Map is a map that evicts an entry to make room for another. A lookup is a use. It is
+// not safe for concurrent use. Make one with [New] or [NewShared].
 type Map[K comparable, V any] struct {
-	limit int
-	byKey map[K]*list.Element
-	order list.List // of *node[K, V], the most recently used one first
+	limit   int
+	owner   func(K) uint64
+	byKey   map[K]*list.Element // of *node[K, V]
+	byOwner map[uint64]*share
+	largest shareHeap
+	uses    uint64
 }
 
 type node[K comparable, V any] struct {
 	key   K
 	value V
+	share *share
 }
 
-// New returns an empty map of at most limit entries, which must be positive.
+// share holds the entries of one owner.
+type share struct {
+	owner uint64
+	order list.List // the most recently used entry first
+	used  uint64    // the value of Map.uses at the last use
+	index int       // in the heap
+}
+
+// New returns an empty map of at most limit entries, which must be positive. To make room,
+// it evicts the least recently used entry.
 func New[K comparable, V any](limit int) *Map[K, V] {
-	return &Map[K, V]{limit: limit, byKey: map[K]*list.Element{}}
+	return NewShared[K, V](limit, func(K) uint64 { return 0 })
+}
+
+// NewShared is like New, but evicts from the owner with the most entries, so that nobody
+// displaces the entries of others by adding many. It evicts the least recently used entry
+// of that owner. Of several such owners, it takes the one that was idle longest. The
+// function returns the owner of a key, or a hash of it: owners with the same hash count
+// as one.
+func NewShared[K comparable, V any](limit int, owner func(K) uint64) *Map[K, V] {
+	return &Map[K, V]{limit: limit, owner: owner, byKey: map[K]*list.Element{}, byOwner: map[uint64]*share{}}
 }
 
 // Len returns the number of entries.
@@ -30,33 +55,101 @@ func (m *Map[K, V]) Get(key K) (value V, ok bool) {
 	if !ok {
 		return value, false
 	}
-	m.order.MoveToFront(element)
-	return element.Value.(*node[K, V]).value, true
+	return m.use(element).value, true
 }
 
 // Put sets the value of a key and marks it as used. A new key may evict another one.
 func (m *Map[K, V]) Put(key K, value V) {
 	if element, ok := m.byKey[key]; ok {
-		m.order.MoveToFront(element)
-		element.Value.(*node[K, V]).value = value
+		m.use(element).value = value
 		return
 	}
 	if len(m.byKey) == m.limit {
-		m.Remove(m.order.Back().Value.(*node[K, V]).key)
+		m.Remove(m.largest[0].order.Back().Value.(*node[K, V]).key)
 	}
-	m.byKey[key] = m.order.PushFront(&node[K, V]{key: key, value: value})
+	s := m.share(m.owner(key))
+	m.byKey[key] = s.order.PushFront(&node[K, V]{key: key, value: value, share: s})
+	m.touch(s)
 }
 
 // Remove removes a key if it is present.
 func (m *Map[K, V]) Remove(key K) {
-	if element, ok := m.byKey[key]; ok {
-		m.order.Remove(element)
-		delete(m.byKey, key)
+	element, ok := m.byKey[key]
+	if !ok {
+		return
 	}
+	delete(m.byKey, key)
+	s := element.Value.(*node[K, V]).share
+	s.order.Remove(element)
+	if s.order.Len() > 0 {
+		heap.Fix(&m.largest, s.index)
+		return
+	}
+	heap.Remove(&m.largest, s.index)
+	delete(m.byOwner, s.owner)
 }
 
 // Clear removes all entries.
 func (m *Map[K, V]) Clear() {
-	m.order.Init()
 	clear(m.byKey)
+	clear(m.byOwner)
+	m.largest = nil
+}
+
+func (m *Map[K, V]) use(element *list.Element) *node[K, V] {
+	n := element.Value.(*node[K, V])
+	n.share.order.MoveToFront(element)
+	m.touch(n.share)
+	return n
+}
+
+// share returns the share of an owner. A new one is empty.
+func (m *Map[K, V]) share(owner uint64) *share {
+	s, ok := m.byOwner[owner]
+	if !ok {
+		s = &share{owner: owner}
+		m.byOwner[owner] = s
+		heap.Push(&m.largest, s)
+	}
+	return s
+}
+
+// touch marks a share as used, and finds its place again.
+func (m *Map[K, V]) touch(s *share) {
+	m.uses++
+	s.used = m.uses
+	heap.Fix(&m.largest, s.index)
+}
+
+// shareHeap has the largest share first and, of equal ones, the one that was idle longest.
+// It implements [heap.Interface].
+type shareHeap []*share
+
+func (h shareHeap) Len() int { return len(h) }
+
+func (h shareHeap) Less(i, j int) bool {
+	a, b := h[i], h[j]
+	if a.order.Len() != b.order.Len() {
+		return a.order.Len() > b.order.Len()
+	}
+	return a.used < b.used
+}
+
+func (h shareHeap) Swap(i, j int) {
+	h[i], h[j] = h[j], h[i]
+	h[i].index, h[j].index = i, j
+}
+
+func (h *shareHeap) Push(x any) {
+	s := x.(*share)
+	s.index = len(*h)
+	*h = append(*h, s)
+}
+
+func (h *shareHeap) Pop() any {
+	last := len(*h) - 1
+	s := (*h)[last]
+	(*h)[last] = nil
+	*h = (*h)[:last]
+	return s
 }

@@ -2,6 +2,8 @@ package lru_test
 
 import (
 	"math/rand/v2"
+	"slices"
+	"strings"
 	"testing"
 
 	"example.com/go-webhookcfg/internal/lru"
@@ -56,35 +58,66 @@ func TestRemoveAndClear(t *testing.T) {
 	wantKeys(t, m, "d", "abc")
 }
 
-// TestModel compares the map with a plain one, by random steps: it never holds more than
-// its limit, and what it holds is what was put last.
+// TestModel compares the map with a list of its keys in the order of their use, by random
+// steps: what it holds, and what it evicts.
 func TestModel(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	for limit := 1; limit < 20; limit++ {
-		m, model := lru.New[int, int](limit), map[int]int{}
-		for step := range 2000 {
-			key := random.IntN(30)
-			switch random.IntN(5) {
-			case 0:
-				m.Remove(key)
-				delete(model, key)
-			case 1, 2:
-				m.Put(key, step)
-				model[key] = step
-				if got, ok := m.Get(key); got != step || !ok {
-					t.Fatalf("limit %d, step %d: %d, %v right after Put", limit, step, got, ok)
+		for _, owners := range []int{1, 2, 5, 30} {
+			owner := func(key int) uint64 { return uint64(key % owners) }
+			m := lru.NewShared[int, int](limit, owner)
+			values, used, last := map[int]int{}, []int(nil), map[uint64]int{}
+			for step := range 1000 {
+				key := random.IntN(30)
+				use := func() {
+					used = append(slices.DeleteFunc(used, func(k int) bool { return k == key }), key)
+					last[owner(key)] = step
 				}
-			default:
-				got, ok := m.Get(key)
-				if want, known := model[key]; ok && (!known || got != want) {
-					t.Fatalf("limit %d, step %d: %d, want %d, %v", limit, step, got, want, known)
+				value, known := values[key]
+				switch random.IntN(5) {
+				case 0:
+					m.Remove(key)
+					delete(values, key)
+					used = slices.DeleteFunc(used, func(k int) bool { return k == key })
+				case 1, 2:
+					if !known && len(values) == limit {
+						evicted := toEvict(used, owner, last)
+						delete(values, evicted)
+						used = slices.DeleteFunc(used, func(k int) bool { return k == evicted })
+					}
+					m.Put(key, step)
+					values[key] = step
+					use()
+				default:
+					if got, ok := m.Get(key); got != value || ok != known {
+						t.Fatalf("limit %d, %d owners, step %d: %d, %v, want %d, %v", limit, owners, step, got, ok, value, known)
+					}
+					if known {
+						use()
+					}
 				}
-			}
-			if m.Len() > limit {
-				t.Fatalf("%d entries, limit %d", m.Len(), limit)
+				if m.Len() != len(values) {
+					t.Fatalf("limit %d, %d owners, step %d: %d entries, want %d", limit, owners, step, m.Len(), len(values))
+				}
 			}
 		}
 	}
+}
+
+// toEvict returns the least recently used key of the owner with the most and, of several,
+// of the one that was used least recently.
+func toEvict(used []int, owner func(int) uint64, last map[uint64]int) int {
+	count := map[uint64]int{}
+	for _, key := range used {
+		count[owner(key)]++
+	}
+	best := used[0]
+	for _, key := range used {
+		if a, b := owner(key), owner(best); count[a] > count[b] || count[a] == count[b] && last[a] < last[b] {
+			best = key
+		}
+	}
+	return best
 }
 
 func TestGetDoesNotAllocate(t *testing.T) {
@@ -92,5 +125,48 @@ func TestGetDoesNotAllocate(t *testing.T) {
 	m.Put("a", 1)
 	if n := testing.AllocsPerRun(100, func() { m.Get("a"); m.Get("b") }); n != 0 {
 		t.Errorf("%v allocations", n)
+	}
+}
+
+// TestEvictsFromTheLargestOwner: a key's owner is its first letter.
+func TestEvictsFromTheLargestOwner(t *testing.T) {
+	tests := []struct {
+		name            string
+		uses            []string // a question mark is a lookup, a minus sign a removal
+		present, absent string
+	}{
+		{"an owner displaces itself", []string{"a1", "b1", "b2", "b3", "b4"}, "a1 b3 b4", "b1 b2"},
+		{"also entries that were used since", []string{"a1", "b1", "b2", "b1?", "b3", "c1"}, "a1 b3 c1", "b1 b2"},
+		{"its own oldest first", []string{"b1", "b2", "a1", "b1?", "c1"}, "a1 b1 c1", "b2"},
+		{"of equal owners the idle one", []string{"a1", "b1", "c1", "a1?", "d1"}, "a1 c1 d1", "b1"},
+		{"of equal larger owners the idle one", []string{"a1", "a2", "b1", "b2", "a1?", "c1"}, "a1 a2 b2 c1", "b1"},
+		{"a removal makes an owner smaller", []string{"a1", "a2", "b1", "a2-", "c1", "c2"}, "b1 c1 c2", "a1 a2"},
+		{"an owner that was removed starts anew", []string{"a1", "a1-", "b1", "a2", "c1", "d1"}, "a2 c1 d1", "a1 b1"},
+		{"a newcomer finds room", []string{"a1", "a2", "a3", "b1"}, "a2 a3 b1", "a1"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			present := strings.Fields(tt.present)
+			m := lru.NewShared[string, int](max(3, len(present)), func(key string) uint64 { return uint64(key[0]) })
+			for _, use := range tt.uses {
+				if key, found := strings.CutSuffix(use, "?"); found {
+					m.Get(key)
+				} else if key, found := strings.CutSuffix(use, "-"); found {
+					m.Remove(key)
+				} else {
+					m.Put(use, 1)
+				}
+			}
+			for _, key := range present {
+				if _, ok := m.Get(key); !ok {
+					t.Errorf("%s is absent", key)
+				}
+			}
+			for _, key := range strings.Fields(tt.absent) {
+				if _, ok := m.Get(key); ok {
+					t.Errorf("%s is present", key)
+				}
+			}
+		})
 	}
 }

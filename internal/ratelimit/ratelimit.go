@@ -23,6 +23,11 @@ func New[K comparable](burst int, every time.Duration, maxKeys int) *Limiter[K] 
 	return &Limiter[K]{burst: burst, every: every, full: lru.New[K, time.Time](maxKeys)}
 }
 
+// NewShared is like New, but forgets keys of the owner with the most: see [lru.NewShared].
+func NewShared[K comparable](burst int, every time.Duration, maxKeys int, owner func(K) uint64) *Limiter[K] {
+	return &Limiter[K]{burst: burst, every: every, full: lru.NewShared[K, time.Time](maxKeys, owner)}
+}
+
 // Len returns the number of keys whose state is held.
 func (l *Limiter[K]) Len() int { return l.full.Len() }
 

@@ -1,0 +1,105 @@
+package auth_test
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"testing/synctest"
+
+	"example.com/go-webhookcfg/auth"
+	"example.com/go-webhookcfg/webhookcfg"
+)
+
+// ownNames signs in the ids whose secret is their own name, and counts its calls.
+func ownNames(calls *int) auth.Func {
+	return func(_ context.Context, id, secret string) (webhookcfg.Client, error) {
+		*calls++
+		if id != secret {
+			return webhookcfg.Client{}, webhookcfg.ErrInvalidCredentials
+		}
+		return webhookcfg.Client{ID: id}, nil
+	}
+}
+
+// TestKnownSourcesAreShared: a client that signs in from every network of its site
+// displaces only its own sources.
+func TestKnownSourcesAreShared(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		options := tight
+		options.Size = 200
+		calls := 0
+		v := mustThrottle(t, ownNames(&calls), &options)
+		const home = "192.0.2.1"
+		wantWait(t, v, home, "victim", "victim", 0)
+		for i := range 2 * options.Size {
+			wantWait(t, v, fmt.Sprintf("2001:db8:1:%x::1", i), "evil", "evil", 0)
+		}
+		for i := range 20 { // which exhausts the bucket of the id
+			for range 3 {
+				_ = waitOf(t, v, fmt.Sprintf("198.51.100.%d", i), "victim", "wrong")
+			}
+		}
+		wantWait(t, v, "203.0.113.1", "victim", "victim", tight.PerClient.Every)
+		wantWait(t, v, home, "victim", "victim", 0)
+	})
+}
+
+// TestFailuresAreShared: a client that fails from every network of its site, where it has
+// signed in, displaces only its own failures.
+func TestFailuresAreShared(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		options := tight
+		options.Size = 50
+		calls := 0
+		v := mustThrottle(t, ownNames(&calls), &options)
+		const guesser = "192.0.2.1"
+		for i := range 10 { // of each table that a guesser fills
+			wantWait(t, v, guesser, []string{"a", "b", "c", "d"}[i/3], "wrong", 0)
+		}
+		for i := range 10 * options.Size {
+			source := fmt.Sprintf("2001:db8:1:%x::1", i)
+			wantWait(t, v, source, "evil", "evil", 0)
+			wantWait(t, v, source, "evil", "wrong", 0)
+		}
+		if wait := waitOf(t, v, guesser, "e", "wrong"); wait == 0 {
+			t.Error("the failures of the source were forgotten")
+		}
+		if wait := waitOf(t, v, guesser, "a", "a"); wait != tight.PerClientAndSource.Every {
+			t.Errorf("the failures of the id from the source were forgotten: wait %v", wait)
+		}
+	})
+}
+
+// TestCacheIsShared: a client that signs in from every network of its site displaces only
+// its own credentials, not those of the same id in another tenant either.
+func TestCacheIsShared(t *testing.T) {
+	type tenantKey struct{}
+	in := func(tenant string, source string) context.Context {
+		return context.WithValue(from(t, source), tenantKey{}, tenant)
+	}
+	calls := 0
+	v := mustCache(t, ownNames(&calls), &auth.CacheOptions{Size: 50, Key: func(ctx context.Context) string {
+		return ctx.Value(tenantKey{}).(string)
+	}})
+	verify := func(ctx context.Context, id string) {
+		t.Helper()
+		if _, err := v.Verify(ctx, id, id); err != nil {
+			t.Fatal(err)
+		}
+	}
+	home := "192.0.2.1"
+	verify(in("one", home), "victim")
+	verify(in("one", home), "evil")
+	for i := range 500 {
+		verify(in("two", fmt.Sprintf("2001:db8:1:%x::1", i)), "evil")
+	}
+	before := calls
+	verify(in("one", home), "victim")
+	verify(in("one", home), "evil")
+	if calls != before {
+		t.Errorf("%d of 2 credentials were forgotten", calls-before)
+	}
+	if v.Remembered() != 50 {
+		t.Errorf("%d credentials remembered, want 50", v.Remembered())
+	}
+}
