@@ -72,7 +72,11 @@ func Receivers(tb testing.TB) []Receiver {
 	add := func(r Receiver, name, scheme string, protocols ...string) {
 		r.Name, r.scheme, r.Roots = name+r.Name, scheme, roots
 		if len(protocols) > 0 {
-			r.config = &tls.Config{Certificates: []tls.Certificate{certificate}, NextProtos: protocols}
+			r.config = &tls.Config{
+				Certificates:           []tls.Certificate{certificate},
+				NextProtos:             protocols,
+				SessionTicketsDisabled: true,
+			}
 		}
 		all = append(all, r)
 	}
@@ -86,6 +90,10 @@ func Receivers(tb testing.TB) []Receiver {
 		r.Connects = true
 		add(r, "HTTP/1.1: ", "http")
 		add(r, "HTTP/1.1 over TLS: ", "https", "http/1.1")
+	}
+	for _, r := range overRecords {
+		r.Connects = true
+		add(r, "TLS: ", "https", "http/1.1")
 	}
 	return all
 }
@@ -170,9 +178,11 @@ func (s *Server) handle(conn net.Conn) {
 		delete(s.open, conn)
 		s.mu.Unlock()
 	}()
-	p := &peer{Conn: conn, server: s}
+	p := &peer{Conn: conn, raw: conn, server: s}
 	if s.config != nil {
-		secured := tls.Server(conn, s.config)
+		config := s.config.Clone()
+		config.KeyLogWriter = &p.keyLog
+		secured := tls.Server(conn, config)
 		if secured.Handshake() != nil {
 			_, _ = io.Copy(io.Discard, conn)
 			return
@@ -224,6 +234,8 @@ func (s *Server) Close() {
 // peer is the receiver's side of a connection.
 type peer struct {
 	net.Conn
+	raw    net.Conn // without TLS
+	keyLog strings.Builder
 	reader *bufio.Reader
 	server *Server
 }
@@ -266,12 +278,8 @@ func (p *peer) readNothing(text string) {
 
 // reset closes the connection with an RST segment.
 func (p *peer) reset() {
-	conn := p.Conn
-	if secured, ok := conn.(*tls.Conn); ok {
-		conn = secured.NetConn()
-	}
-	_ = conn.(*net.TCPConn).SetLinger(0)
-	_ = conn.Close()
+	_ = p.raw.(*net.TCPConn).SetLinger(0)
+	_ = p.raw.Close()
 }
 
 // Baseline is the set of goroutines that ran at some time.

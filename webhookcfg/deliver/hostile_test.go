@@ -62,6 +62,12 @@ var judgements = map[string]judgement{
 	"more than one response":             delivered,
 	"control bytes in the status":        badStatus,
 	"broken Location":                    redirected,
+	"endless session tickets":            unreachable,
+	"endless key updates":                unreachable,
+	"key updates in a field":             failed,
+	"key updates in a body":              delivered,
+	"session tickets after a response":   delivered,
+	"key updates after a response":       delivered,
 }
 
 var judgementsWithoutTLS = map[string]judgement{

@@ -26,14 +26,11 @@ const (
 	maxRSABits        = 4096
 )
 
-// Limits of what a receiver sends after the handshake in records without data, such as
-// session tickets and key updates. net/http reads idle connections, too.
+// Limits of the records without data that a receiver sends after the handshake, such as key
+// updates, of which crypto/tls accepts 16 for each byte of data.
 const (
-	// maxOverhead is more than crypto/tls reads ahead.
-	maxOverhead = 128 << 10
-
-	// overheadPerByte is more than what a record adds to a single byte of data.
-	overheadPerByte = 128
+	maxOverhead     = 128 << 10 // more than crypto/tls reads ahead
+	overheadPerByte = 4
 )
 
 var (
@@ -153,7 +150,7 @@ func (c *meteredConn) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// secureConn is a TLS connection whose data pay for what is read.
+// secureConn is a TLS connection whose data pay for the bytes that are read for them.
 type secureConn struct {
 	*tls.Conn
 	metered *meteredConn
@@ -165,3 +162,8 @@ func (c *secureConn) Read(p []byte) (int, error) {
 	c.metered.left = min(c.metered.left+n*overheadPerByte, maxOverhead)
 	return n, err
 }
+
+// Close closes the connection without a close_notify alert. The alert would wait for ever
+// behind the reply to a key update if the receiver doesn't read, and net/http may hold a
+// lock meanwhile that every request needs.
+func (c *secureConn) Close() error { return c.metered.Close() }

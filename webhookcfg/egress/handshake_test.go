@@ -1,6 +1,7 @@
 package egress_test
 
 import (
+	"bufio"
 	"crypto"
 	"crypto/ecdsa"
 	"crypto/elliptic"
@@ -11,12 +12,17 @@ import (
 	"crypto/x509/pkix"
 	"errors"
 	"fmt"
+	"io"
 	"math/big"
+	"net"
+	"net/http"
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
+	"example.com/go-webhookcfg/internal/hostile"
 	"example.com/go-webhookcfg/webhookcfg/egress"
 )
 
@@ -190,4 +196,67 @@ func TestAliases(t *testing.T) {
 	if cause := fmt.Sprint(errors.Unwrap(err)); !strings.Contains(cause, "unknown authority") {
 		t.Errorf("%v, because %s", err, cause)
 	}
+}
+
+// TestCloseDoesNotWait: a connection is closed at once even if its receiver reads nothing.
+// net/http closes idle connections under a lock that every request takes.
+func TestCloseDoesNotWait(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ca := newAuthority(t)
+		config := ca.valid(t, receiverName)
+		policy := inMemory(t, ca, func(conn net.Conn) {
+			secured := tls.Server(conn, config)
+			_, _ = http.ReadRequest(bufio.NewReader(secured))
+			_, _ = io.WriteString(secured, "HTTP/1.1 204 No Content\r\n\r\n")
+			<-t.Context().Done()
+		})
+		client := newClient(t, policy)
+		if _, err := get(t, client, "https://"+receiverName+"/"); err != nil {
+			t.Fatal(err)
+		}
+		start := time.Now()
+		client.CloseIdleConnections()
+		if took := time.Since(start); took > 0 {
+			t.Errorf("closing took %v", took)
+		}
+	})
+}
+
+// TestLargeBody: neither small records nor many large ones count as records without data.
+func TestLargeBody(t *testing.T) {
+	ca := newAuthority(t)
+	receiver := serve(t, ca, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		for range 1000 {
+			_, _ = io.WriteString(w, "x")
+			_ = http.NewResponseController(w).Flush()
+		}
+		_, _ = w.Write(make([]byte, 10<<20))
+	}))
+	resp, err := get(t, newClient(t, newLoopback(ca)), receiver.at("https", receiverName))
+	if err != nil {
+		t.Fatal(err)
+	}
+	body, _, err := egress.ReadBody(resp, 1<<30)
+	if len(body) != 1000+(10<<20) || err != nil {
+		t.Errorf("%d bytes, %v", len(body), err)
+	}
+}
+
+// TestRecordsWithoutData: key updates between the bytes of a response end the connection
+// long before they have cost much.
+func TestRecordsWithoutData(t *testing.T) {
+	for _, receiver := range hostile.Receivers(t) {
+		if receiver.Name != "TLS: key updates in a field" {
+			continue
+		}
+		policy := egress.Development()
+		policy.RootCAs = receiver.Roots
+		_, err := get(t, newClient(t, policy), receiver.Start(t).URL)
+		cause := fmt.Sprint(errors.Unwrap(egress.RedactError(err)))
+		if !strings.Contains(cause, "more than a handshake or its data") {
+			t.Errorf("%v, because %s", err, cause)
+		}
+		return
+	}
+	t.Error("no such receiver")
 }
