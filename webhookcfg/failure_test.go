@@ -37,6 +37,10 @@ func (f faulty) Resolve(ctx context.Context, _, _ string) (webhookcfg.Webhook, e
 	return webhookcfg.Webhook{}, f.fault(ctx)
 }
 
+func (f faulty) List(ctx context.Context, _, _ string, _ int) (webhookcfg.Page, error) {
+	return webhookcfg.Page{}, f.fault(ctx)
+}
+
 // TestFaults breaks each of the host's parts in each way, in virtual time: the client
 // gets one response, the host one record and one event, and the handler serves the
 // next request.
@@ -64,6 +68,9 @@ func TestFaults(t *testing.T) {
 		{"store, read", readRequest, func(_ *webhookcfg.Options, fault func(context.Context) error) (webhookcfg.Store, webhookcfg.CredentialVerifier) {
 			return faulty{fault: fault}, verifier(verify)
 		}},
+		{"store, list", listRequest, func(_ *webhookcfg.Options, fault func(context.Context) error) (webhookcfg.Store, webhookcfg.CredentialVerifier) {
+			return faulty{fault: fault}, verifier(verify)
+		}},
 		{"verifier", setRequest, func(_ *webhookcfg.Options, fault func(context.Context) error) (webhookcfg.Store, webhookcfg.CredentialVerifier) {
 			return newRecorder(), verifier(func(ctx context.Context, _, _ string) (webhookcfg.Client, error) {
 				return webhookcfg.Client{ID: "acme"}, fault(ctx)
@@ -86,7 +93,7 @@ func TestFaults(t *testing.T) {
 	}
 	for _, part := range parts {
 		for _, tt := range faults {
-			if part.name != "store, set" && part.name != "store, read" && tt.name == "invalid argument" {
+			if !strings.HasPrefix(part.name, "store, ") && tt.name == "invalid argument" {
 				continue // the error is a store's alone
 			}
 			t.Run(part.name+", "+tt.name, func(t *testing.T) {
@@ -140,6 +147,12 @@ func setRequest() *http.Request {
 
 func readRequest() *http.Request {
 	r := httptest.NewRequest("GET", configure+"/e1", nil)
+	r.SetBasicAuth("acme", "s3cret")
+	return r
+}
+
+func listRequest() *http.Request {
+	r := httptest.NewRequest("GET", configure, nil)
 	r.SetBasicAuth("acme", "s3cret")
 	return r
 }

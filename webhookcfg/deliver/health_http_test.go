@@ -4,11 +4,15 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
+	"net/http/httptest"
 	"regexp"
 	"strings"
 	"sync/atomic"
+	"syscall"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"example.com/go-webhookcfg/internal/hooktest"
@@ -173,6 +177,33 @@ func TestTimesOfAttempts(t *testing.T) {
 		if at.Before(resolved.Truncate(time.Microsecond)) || at.After(called) {
 			t.Errorf("status %d: the attempt at %v is recorded; it started after %v and before %v", code, at, resolved, called)
 		}
+	}
+}
+
+// TestFailureTimes: a client can't tell a port that refuses at once from a filtered one, which
+// takes until the time limit: both show the same time and the same reason.
+func TestFailureTimes(t *testing.T) {
+	dials := map[string]dialFunc{
+		"refused":  func(context.Context, string, string) (net.Conn, error) { return nil, syscall.ECONNREFUSED },
+		"filtered": func(ctx context.Context, _, _ string) (net.Conn, error) { <-ctx.Done(); return nil, ctx.Err() },
+	}
+	var reads []string
+	for name, dial := range dials {
+		synctest.Test(t, func(t *testing.T) {
+			st, health, p := configured(t, "http://example.com"), newHealth(t, nil, nil), policyInMemory(dial)
+			h := hooktest.NewHandler(t, st, acmeOnly{}, &webhookcfg.Options{Policy: p, Reads: true, DeliveryStatus: health.Status})
+			s := newSender(t, st, keyring{deliver.GenerateKey()}, &deliver.Options{Policy: p, Health: health})
+			if r := s.Send(t.Context(), "acme", "e1", message); r.Outcome != deliver.Failed || r.Duration > 0 != (name == "filtered") {
+				t.Errorf("%s: %v after %v", name, r.Outcome, r.Duration)
+			}
+			w, read := httptest.NewRecorder(), httptest.NewRequest("GET", "/api/v1/configure/configure-webhook/e1", nil)
+			read.SetBasicAuth("acme", "s3cret")
+			h.ServeHTTP(w, read)
+			reads = append(reads, w.Body.String())
+		})
+	}
+	if reads[0] != reads[1] || !strings.Contains(reads[0], `"last_failure":"2000-01-01T00:00:00Z"`) {
+		t.Errorf("the client reads %q", reads)
 	}
 }
 

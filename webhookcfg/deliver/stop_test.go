@@ -1,15 +1,23 @@
 package deliver_test
 
 import (
+	"bufio"
 	"context"
 	"errors"
 	"fmt"
+	"io"
+	"net"
 	"net/http"
+	"net/http/httptest"
 	"slices"
+	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
+	"example.com/go-webhookcfg/internal/hooktest"
 	"example.com/go-webhookcfg/store"
+	"example.com/go-webhookcfg/store/cache"
 	"example.com/go-webhookcfg/webhookcfg"
 	"example.com/go-webhookcfg/webhookcfg/deliver"
 	"example.com/go-webhookcfg/webhookcfg/egress"
@@ -78,6 +86,56 @@ func TestStop(t *testing.T) {
 	}
 }
 
+// TestStopThroughCache: the 410 of a webhook that a stale copy still has does not stop the one
+// that the client set since, not even in the same second.
+func TestStopThroughCache(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		called := map[string]int{}
+		receive := dialTo(func(conn net.Conn) {
+			defer func() { _ = conn.Close() }()
+			req, err := http.ReadRequest(bufio.NewReader(conn))
+			if err != nil {
+				return
+			}
+			_, _ = io.Copy(io.Discard, req.Body)
+			code := http.StatusGone
+			if req.URL.Path == "/new" {
+				code = http.StatusNoContent
+			}
+			called[req.URL.Path]++
+			fmt.Fprintf(conn, "HTTP/1.1 %d x\r\nConnection: close\r\n\r\n", code)
+		})
+		// A store of the host's own, which reports no changes.
+		st := struct{ webhookcfg.Store }{store.NewMemory()}
+		stale, err := cache.New(st, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer stale.Close()
+		p := policyInMemory(receive)
+		s := newSender(t, stale, keyring{deliver.GenerateKey()}, &deliver.Options{Policy: p, Health: newHealth(t, nil, nil)})
+		h := hooktest.NewHandler(t, st, acmeOnly{}, &webhookcfg.Options{Policy: p, ProbeMode: webhookcfg.ProbeOff}) // of another process
+		set := func(path string) {
+			t.Helper()
+			if err := h.Set(t.Context(), "acme", webhookcfg.Entity("e1"), "http://example.com"+path); err != nil {
+				t.Fatal(err)
+			}
+		}
+		set("/old")
+		if _, err := stale.Resolve(t.Context(), "acme", "e1"); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(100 * time.Millisecond) // the time starts with a whole second
+		set("/new")
+		check(t, "old", s.Send(t.Context(), "acme", "e1", message), deliver.Undeliverable, deliver.ReasonGone)
+		time.Sleep(3 * time.Second)
+		check(t, "new", s.Send(t.Context(), "acme", "e1", message), deliver.Delivered, "")
+		if called["/old"] != 1 || called["/new"] != 1 {
+			t.Errorf("calls: %v", called)
+		}
+	})
+}
+
 // TestNilHealth: a nil Health is off, also for the handler.
 func TestNilHealth(t *testing.T) {
 	var health *deliver.Health
@@ -94,6 +152,13 @@ func TestNilHealth(t *testing.T) {
 	show := health.Status
 	if d, err := show(t.Context(), "acme", "e1", hook); d != (webhookcfg.DeliveryStatus{}) || err != nil {
 		t.Errorf("%+v, %v", d, err)
+	}
+	h := hooktest.NewHandler(t, st, acmeOnly{}, &webhookcfg.Options{Reads: true, DeliveryStatus: health.Status})
+	w, read := httptest.NewRecorder(), httptest.NewRequest("GET", "/api/v1/configure/configure-webhook/e1", nil)
+	read.SetBasicAuth("acme", "s3cret")
+	h.ServeHTTP(w, read)
+	if w.Code != http.StatusOK || strings.Contains(w.Body.String(), "delivery") {
+		t.Errorf("read: %d %s", w.Code, w.Body)
 	}
 }
 
