@@ -106,7 +106,7 @@ func (s *Store) check(ctx context.Context, needed int) error {
 		found, err := findSchema(ctx, s.db, s.queries.check)
 		switch {
 		case err != nil:
-			err = fmt.Errorf("check of the schema: %w", err)
+			err = fmt.Errorf("check of the schema, which Migrate creates: %w", err)
 		case found.version > s.latestVersion():
 			err = s.newerSchema(found.version)
 		case found.isOld():

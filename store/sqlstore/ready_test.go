@@ -57,9 +57,13 @@ func TestUnready(t *testing.T) {
 				delete(all, "changes")
 			}
 			for call, do := range all {
-				if err := do(t.Context()); err == nil || outcomeOf(err) != notMade || errors.Is(err, sqlstore.ErrNewerSchema) != (name == "newer") ||
+				err := do(t.Context())
+				if err == nil || outcomeOf(err) != notMade || errors.Is(err, sqlstore.ErrNewerSchema) != (name == "newer") ||
 					errors.Is(err, sqlstore.ErrStandby) != db.standby {
 					t.Errorf("%s, %s: %s: %v", dialect, name, call, err)
+				}
+				if db.version < 1 && !strings.Contains(err.Error(), "Migrate") {
+					t.Errorf("%s, %s: %s: the error doesn't name Migrate: %v", dialect, name, call, err)
 				}
 			}
 			if sent := f.count("") - f.count("connect"); sent != len(all) || f.count("SELECT version,") != len(all) {
