@@ -141,6 +141,7 @@ type Server struct {
 // Start starts the receiver on a loopback address.
 func (r Receiver) Start(tb testing.TB) *Server {
 	tb.Helper()
+	started.Add(1)
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		tb.Fatal(err)

@@ -84,6 +84,14 @@ var overHTTP1 = []Receiver{
 		p.send(ok + "Transfer-Encoding: chunked\r\n\r\n1;")
 		p.drip("x")
 	})},
+	{Name: "endless chunk extension", Responds: true, serve: afterRequest(func(p *peer, _ []byte) {
+		p.send(ok + "Transfer-Encoding: chunked\r\n\r\n1;")
+		p.flood("x")
+	})},
+	{Name: "endless trailer", Responds: true, serve: afterRequest(func(p *peer, _ []byte) {
+		p.send(ok + "Transfer-Encoding: chunked\r\n\r\n0\r\n")
+		p.flood("X-Flood: 1\r\n")
+	})},
 	{Name: "short body", Responds: true, serve: afterRequest(func(p *peer, _ []byte) {
 		p.send(ok + "Content-Length: 100\r\n\r\nshort")
 		p.reset()
@@ -94,7 +102,11 @@ var overHTTP1 = []Receiver{
 	})},
 	{Name: "broken Location", Responds: true, serve: responding("HTTP/1.1 302 Found\r\nLocation: http://[secret%zz\r\nContent-Length: 0\r\n\r\n")},
 	{Name: "control bytes in the status", Responds: true, serve: responding("HTTP/1.1 500 \x1b]0;secret\x07\x1b[2J\r\nContent-Length: 0\r\n\r\n")},
-	{Name: "more than one response", Responds: true, serve: responding(ok + "Content-Length: 0\r\n\r\n" + strings.Repeat("secret ", 100))},
+	{Name: "more than one response", Responds: true, serve: responding(ok + "Content-Length: 0\r\n\r\n" + strings.Repeat("\x00secret", 10_000))},
+	{Name: "noise when idle", Responds: true, serve: afterRequest(func(p *peer, _ []byte) {
+		p.send(ok + "Content-Length: 0\r\n\r\n")
+		p.drip(strings.Repeat("\x00", 4096))
+	})},
 }
 
 // afterRequest returns a receiver that becomes hostile when it has read the header of a

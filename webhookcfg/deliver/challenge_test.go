@@ -6,10 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"log"
 	"net/http"
 	"net/http/httptest"
-	"os"
 	"strings"
 	"sync"
 	"testing"
@@ -266,8 +264,7 @@ func TestChallengeOfHandler(t *testing.T) {
 // TestHostileChallenge: no hostile receiver passes, and whatever it does, the probe ends
 // and leaves nothing open.
 func TestHostileChallenge(t *testing.T) {
-	log.SetOutput(io.Discard) // net/http logs some of what it receives
-	defer log.SetOutput(os.Stderr)
+	hostile.BoundLog(t)
 	before := hostile.Goroutines()
 	turns := make(chan struct{}, 16)
 	var all sync.WaitGroup

@@ -102,8 +102,10 @@
 // are left out of the chain, unless they are roots that you trust.
 //
 // Errors contain nothing that the receiver sent, but its header and the status text may
-// contain control bytes. net/http writes up to 4 KiB that follow a response to the
-// standard logger, quoted. Only [log.SetOutput] prevents that.
+// contain control bytes. If a receiver sends more than a response, net/http writes one
+// line of less than 1 KiB to the standard logger, which quotes up to 200 bytes of it. Only
+// [log.SetOutput] prevents that. All trailers of a response together, and the extension of
+// a chunk, have less than 200 bytes.
 //
 // # URLs are secrets
 //

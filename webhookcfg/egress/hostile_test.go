@@ -4,10 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
-	"log"
 	"net/http"
-	"os"
 	"strings"
 	"sync"
 	"testing"
@@ -77,8 +74,7 @@ func probing(name string, httpProbe egress.HTTPProbe) sender {
 // TestHostileReceivers: whatever a receiver does, everything ends with the deadline: calls,
 // connections, goroutines and the slots of probes. No error contains what was received.
 func TestHostileReceivers(t *testing.T) {
-	log.SetOutput(io.Discard) // net/http logs some of what it receives
-	defer log.SetOutput(os.Stderr)
+	hostile.BoundLog(t)
 	before := hostile.Goroutines()
 	turns := make(chan struct{}, 16)
 	var all sync.WaitGroup

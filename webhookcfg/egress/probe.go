@@ -114,6 +114,7 @@ func (p *Policy) probeClient(timeout time.Duration) *http.Client {
 		DisableKeepAlives:      true,
 		DisableCompression:     true,
 		MaxResponseHeaderBytes: maxProbeHeaderBytes,
+		ReadBufferSize:         readBufferBytes,
 	}}
 	return &http.Client{Transport: transport, CheckRedirect: noRedirect, Timeout: timeout}
 }

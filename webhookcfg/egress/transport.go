@@ -17,6 +17,11 @@ const (
 	idleTimeout    = 90 * time.Second
 	maxHeaderBytes = 64 << 10
 
+	// readBufferBytes is as much as net/http logs, quoted in up to four times as many
+	// bytes, if a receiver sends something that is no response to a request. It's also the
+	// limit for the extension of a chunk and for all trailers of a response.
+	readBufferBytes = 200
+
 	defaultMaxIdle        = 1000
 	defaultMaxIdlePerHost = 16
 
@@ -86,6 +91,7 @@ func (p *Policy) Transport(opts *TransportOptions) (*Transport, error) {
 		MaxIdleConns:           o.MaxIdleConns,
 		MaxIdleConnsPerHost:    o.MaxIdleConnsPerHost,
 		MaxResponseHeaderBytes: maxHeaderBytes,
+		ReadBufferSize:         readBufferBytes,
 		DisableCompression:     true,
 	}}, nil
 }
