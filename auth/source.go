@@ -3,10 +3,12 @@ package auth
 import (
 	"fmt"
 	"iter"
+	"log/slog"
 	"net/http"
 	"net/netip"
 	"slices"
 	"strings"
+	"sync"
 
 	"example.com/go-webhookcfg/webhookcfg"
 )
@@ -19,7 +21,9 @@ import (
 // proxy wrote, up to the first address that is not a trusted proxy. Addresses further
 // left are not trusted, and without trusted proxies the field is ignored. At a
 // malformed entry the source is the proxy that sent it. Specify the proxies in front of
-// the service: otherwise all clients have the same source. The error is for a network
+// the service: otherwise all clients have the same source. They also do if a proxy doesn't
+// send the field. The first such request with credentials is logged to [slog.Default] as a
+// warning. The error is for a network
 // that is invalid, IPv4-mapped or has bits set beyond its length: it would trust no
 // proxy, or others than it seems to.
 //
@@ -33,9 +37,15 @@ func WithSource(trustedProxies ...netip.Prefix) (func(next http.Handler) http.Ha
 			return nil, fmt.Errorf("auth: trusted proxy %v: not a network like 192.0.2.0/24, 192.0.2.1/32 or 2001:db8::/64", network)
 		}
 	}
+	var warning sync.Once
 	return func(next http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			source := trusted.source(r)
+			if trusted.contain(source) && lacksHops(r) {
+				warning.Do(func() {
+					slog.WarnContext(r.Context(), "auth: a trusted proxy sends no X-Forwarded-For: all clients behind it share one source", "proxy", source)
+				})
+			}
 			next.ServeHTTP(w, r.WithContext(webhookcfg.ContextWithSource(r.Context(), source)))
 		})
 	}, nil
@@ -61,6 +71,12 @@ func (p proxies) source(r *http.Request) netip.Addr {
 		source = next
 	}
 	return source
+}
+
+// lacksHops reports whether a request of a client has no X-Forwarded-For. A proxy's own
+// checks of health have no credentials.
+func lacksHops(r *http.Request) bool {
+	return r.Header.Get("Authorization") != "" && len(r.Header["X-Forwarded-For"]) == 0
 }
 
 // hopsFromEnd yields the elements of comma-separated lists, the last one first. It is

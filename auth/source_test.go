@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"net/netip"
@@ -96,6 +97,40 @@ func TestWithSourceRefuses(t *testing.T) {
 	} {
 		if _, err := auth.WithSource(netip.MustParsePrefix("192.0.2.1/32"), network); err == nil || !strings.Contains(err.Error(), network.String()) {
 			t.Errorf("%v has bits of a host: got %v, want an error that names it", network, err)
+		}
+	}
+}
+
+// TestWithSourceWarns: a trusted proxy without the field is named in the log, once, but not
+// for the checks of its own.
+func TestWithSourceWarns(t *testing.T) {
+	logger := slog.Default()
+	defer slog.SetDefault(logger)
+	for _, tt := range []struct {
+		peer, credentials, hops string
+		want                    int
+	}{
+		{"10.0.0.1:80", "Basic x", "", 1},
+		{"10.0.0.1:80", "Basic x", "192.0.2.1", 0},
+		{"10.0.0.1:80", "Basic x", "10.0.0.2", 0},
+		{"10.0.0.1:80", "", "", 0},
+		{"192.0.2.1:80", "Basic x", "", 0},
+	} {
+		var log strings.Builder
+		slog.SetDefault(slog.New(slog.NewTextHandler(&log, nil)))
+		h := mustWithSource(netip.MustParsePrefix("10.0.0.0/8"))(http.NotFoundHandler())
+		for range 2 {
+			r := httptest.NewRequest(http.MethodGet, "/", nil)
+			r.RemoteAddr = tt.peer
+			for name, value := range map[string]string{"Authorization": tt.credentials, "X-Forwarded-For": tt.hops} {
+				if value != "" {
+					r.Header.Set(name, value)
+				}
+			}
+			h.ServeHTTP(httptest.NewRecorder(), r)
+		}
+		if got := strings.Count(log.String(), "level=WARN"); got != tt.want || got > 0 && !strings.Contains(log.String(), "proxy=10.0.0.1") {
+			t.Errorf("%+v: log %q", tt, log.String())
 		}
 	}
 }
