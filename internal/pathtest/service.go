@@ -55,6 +55,7 @@ type Service struct {
 	mu       sync.Mutex
 	handler  *webhookcfg.Handler
 	received []string
+	source   string              // the X-Forwarded-For field of the last request
 	changes  map[string][]string // by client
 }
 
@@ -92,6 +93,7 @@ func (s *Service) Handler() *webhookcfg.Handler {
 func (s *Service) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.mu.Lock()
 	s.received = append(s.received, r.Method+" "+r.RequestURI)
+	s.source = r.Header.Get("X-Forwarded-For")
 	s.mu.Unlock()
 	s.Handler().ServeHTTP(w, r)
 }
@@ -121,6 +123,17 @@ func (s *Service) Received() []string {
 	taken := s.received
 	s.received = nil
 	return taken
+}
+
+// ExpectForwardedFor checks that the proxy of the last request passed on the address of its
+// client, without which all clients share one source.
+func (s *Service) ExpectForwardedFor(t testing.TB) {
+	t.Helper()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !strings.HasSuffix(s.source, "127.0.0.1") {
+		t.Errorf("X-Forwarded-For %q, want the address of the client", s.source)
+	}
 }
 
 // Changes returns the changes that a client made since it was last called for that client,

@@ -74,7 +74,7 @@ const proxy = (req, res, next) => {
 	},
 	{
 		proxy: "http-proxy-middleware", original: true,
-		lines: `const hooks = createProxyMiddleware({ target: "http://127.0.0.1:8080", pathFilter: "/hooks" });
+		lines: `const hooks = createProxyMiddleware({ target: "http://127.0.0.1:8080", pathFilter: "/hooks", xfwd: true });
 const proxy = (req, res, next) => {
 	if (req.method === "DELETE" && req.headers["transfer-encoding"]) return res.writeHead(411).end();
 	req.headers["x-original-uri"] = req.url;
@@ -95,7 +95,11 @@ const proxy = (req, res, next) => {
 	prefix: "/hooks",
 	rewritePrefix: "/hooks",
 	replyOptions: {
-		rewriteRequestHeaders: (req, headers) => ({ ...headers, "x-original-uri": req.raw.url }),
+		rewriteRequestHeaders: (req, headers) => ({
+			...headers,
+			"x-original-uri": req.raw.url,
+			"x-forwarded-for": req.raw.socket.remoteAddress,
+		}),
 	},
 });`,
 	},
@@ -129,6 +133,9 @@ func TestNodeMounts(t *testing.T) {
 			}
 			if m.fails == "" {
 				s.ExpectEffects(t, base, pathtest.Tolerance{Cleans: true, Refuses: m.refuses}, pathtest.Scopes...)
+			}
+			if m.fails == "" && m.lines != gateway {
+				s.ExpectForwardedFor(t)
 			}
 			if m.fails == "" && m.lines != gateway && !strings.Contains(readme, m.lines) {
 				t.Errorf("the README does not show\n%s", m.lines)

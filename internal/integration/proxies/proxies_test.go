@@ -42,7 +42,7 @@ var anotherForm = []string{`:path "http`, "http:/hooks/api/v1/configure/configur
 // safe are the mounts in the README.
 var safe = []mount{
 	{
-		proxy: "nginx", lines: "location /hooks/ {\n\tproxy_pass http://127.0.0.1:8080;\n}",
+		proxy: "nginx", lines: "location /hooks/ {\n\tproxy_pass http://127.0.0.1:8080;\n\tproxy_set_header X-Forwarded-For $proxy_add_x_forwarded_for;\n}",
 		refuses: []string{"valid, trailers"},
 		// Each means nothing but all.
 		forgives: []string{
@@ -67,7 +67,7 @@ RewriteRule ^ - [F]`,
 		},
 	},
 	{
-		proxy: "HAProxy", lines: "# no http-request line that changes the path",
+		proxy: "HAProxy", lines: "option forwardfor # and no http-request line that changes the path",
 		lengths: "http-request deny if METH_DELETE HTTP_2.0 { req.fhdr(content-length) -m found }",
 		refuses: []string{"valid, length 0", "valid, DATA of padding"},
 	},
@@ -200,9 +200,12 @@ func TestSafe(t *testing.T) {
 	for _, m := range safe {
 		t.Run(m.proxy, func(t *testing.T) {
 			r := m.start(t, nil)
-			if report := r.Check(t, r.url+base, nil); len(report.Failures) > 0 {
+			report := r.Check(t, r.url+base, nil)
+			if len(report.Failures) > 0 {
 				t.Error(report)
 			}
+			t.Log(report.NotChecked)
+			r.ExpectForwardedFor(t)
 			r.ExpectEffects(t, r.url+base, pathtest.Tolerance{Refuses: m.refuses, Forgives: m.forgives}, pathtest.Scopes...)
 		})
 		if programs[m.proxy].tls != "" {

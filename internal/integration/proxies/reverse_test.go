@@ -18,7 +18,10 @@ import (
 
 // README
 func newProxy(service *url.URL) http.Handler {
-	proxy := &httputil.ReverseProxy{Rewrite: func(pr *httputil.ProxyRequest) { pr.SetURL(service) }}
+	proxy := &httputil.ReverseProxy{Rewrite: func(pr *httputil.ProxyRequest) {
+		pr.SetURL(service)
+		pr.SetXForwarded()
+	}}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Method == http.MethodDelete && r.ProtoMajor == 2 && r.Header["Content-Length"] != nil {
 			http.Error(w, "a DELETE has no Content-Length", http.StatusBadRequest)
@@ -51,6 +54,7 @@ func TestReverseProxy(t *testing.T) {
 	t.Run("HTTP/1", func(t *testing.T) {
 		r, _ := serveProxy(t, webhookcfg.Options{}, newProxy, (*httptest.Server).Start)
 		expect(t, "SetURL", r.Check(t, r.url+base, nil), "")
+		r.ExpectForwardedFor(t)
 		r.ExpectEffects(t, r.url+base, pathtest.Tolerance{Forgives: anotherForm}, pathtest.Scopes...)
 	})
 	http2 := func(overTLS bool) func(t *testing.T) {
