@@ -4,9 +4,14 @@
 //	MOUNTCHECK_SECRET=… go run ./examples/mountcheck \
 //		-url https://staging.example.com/hooks -client mountcheck -webhook https://hooks.example.com/
 //
-// It sends a few hundred malformed and ambiguous requests for one entity, and fails if one of
-// them reaches all entities or is redirected. The client must be its own, since the check sets
-// and unsets its webhooks; the handler must serve reads. Package mounttest has the details.
+// It sends several hundred malformed and ambiguous requests for one entity, and fails if one of
+// them reaches all entities or is redirected there. It prints which forms of HTTP it could not
+// check, since correct requests had no effect either. The client must be its own, since the
+// check sets and unsets its webhooks. The handler must serve reads. Package mounttest has the
+// details.
+//
+// If the check ends with a 404 for a correct request and the handler logs nothing, a proxy
+// strips the prefix: the request goes past the handler's base path, and the mux responds.
 //
 // The exit code is 0 if the mount passed, 1 if the check could not be completed, 2 for wrong
 // arguments, and 3 if the mount failed, even if the check could not be completed.
