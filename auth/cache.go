@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"example.com/go-webhookcfg/internal/lru"
+	"example.com/go-webhookcfg/internal/redact"
 	"example.com/go-webhookcfg/internal/singleflight"
 	"example.com/go-webhookcfg/webhookcfg"
 )
@@ -128,7 +129,7 @@ var errNoVerifier = errors.New("auth: no verifier")
 // maxChecks bounds the checks of one sign-in while the version changes.
 const maxChecks = 3
 
-var errChanging = errors.New("auth: credentials changed during each of 3 checks")
+const errChanging = redact.Fixed("auth: credentials changed during each of 3 checks")
 
 // Verify implements [webhookcfg.CredentialVerifier]. A check that was under way when the
 // credentials changed is made again. If ctx ends first, its error is returned and the

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 
+	"example.com/go-webhookcfg/internal/redact"
 	"example.com/go-webhookcfg/webhookcfg"
 )
 
@@ -112,7 +113,7 @@ func (l *Lookup) Verify(ctx context.Context, id, secret string) (webhookcfg.Clie
 	case err != nil:
 		return webhookcfg.Client{}, fmt.Errorf("auth: looking up a client: %w", err)
 	case len(secrets) > l.hashes:
-		return webhookcfg.Client{}, fmt.Errorf("auth: client with %d hashes, more than the %d of LookupOptions.MaxHashes", len(secrets), l.hashes)
+		return webhookcfg.Client{}, redact.Fixed(fmt.Sprintf("auth: client with %d hashes, more than the %d of LookupOptions.MaxHashes", len(secrets), l.hashes))
 	}
 	if err := l.slots.acquire(ctx); err != nil {
 		return webhookcfg.Client{}, fmt.Errorf("auth: comparing a secret: %w", err)

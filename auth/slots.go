@@ -2,18 +2,18 @@ package auth
 
 import (
 	"context"
-	"errors"
 	"net/netip"
 	"runtime"
 	"slices"
 	"sync"
 
+	"example.com/go-webhookcfg/internal/redact"
 	"example.com/go-webhookcfg/webhookcfg"
 )
 
 // ErrBusy is returned for a check that was not made, because too many others already
 // wait for a slow hash. It is not a refusal: the handler responds 503 with Retry-After.
-var ErrBusy = errors.New("auth: too many checks wait for a slow hash")
+var ErrBusy error = redact.Fixed("auth: too many checks wait for a slow hash")
 
 // queuePerSlot bounds the queue to what the handler's default Timeout leaves time for,
 // with PBKDF2 of 600,000 rounds.

@@ -13,6 +13,7 @@ import (
 
 	"example.com/go-webhookcfg/internal/lru"
 	"example.com/go-webhookcfg/internal/ratelimit"
+	"example.com/go-webhookcfg/internal/redact"
 	"example.com/go-webhookcfg/webhookcfg"
 )
 
@@ -94,7 +95,7 @@ func (e *LimitError) Error() string {
 // RetryAfter returns the time to wait before the next attempt; greater than zero.
 func (e *LimitError) RetryAfter() time.Duration { return e.wait }
 
-var errNoSource = errors.New("auth: no source address in the context (see WithSource)")
+const errNoSource = redact.Fixed("auth: no source address in the context (see WithSource)")
 
 // Throttle is a verifier that limits failed sign-ins. It is safe for concurrent use.
 // Make one with [NewThrottle].

@@ -2,9 +2,11 @@ package webhookcfg
 
 import (
 	"errors"
+	"fmt"
 	"strings"
 	"time"
 
+	"example.com/go-webhookcfg/internal/redact"
 	"example.com/go-webhookcfg/webhookcfg/egress"
 )
 
@@ -111,14 +113,45 @@ func invalidClient(cause error) *apiError {
 	return &apiError{code: codeInvalidClient, description: "Invalid client credentials", cause: cause}
 }
 
+// verifierError classifies an error of a [CredentialVerifier]. Its text is withheld, since it
+// may spell the caller's secret in ways that nobody can list.
 func verifierError(err error) *apiError {
 	if wait, ok := askedToWait(err); ok {
-		return throttled(err, wait)
+		return throttled(withheld(fmt.Sprintf("verifier asks to wait %v", wait), err), wait)
 	}
-	if errors.Is(err, ErrInvalidCredentials) {
+	if err == ErrInvalidCredentials {
 		return invalidClient(err)
 	}
-	return unavailable(err)
+	if errors.Is(err, ErrInvalidCredentials) {
+		return invalidClient(withheld("verifier refused the credentials", err))
+	}
+	return unavailable(withheld("verifier failed", err))
+}
+
+// withheld returns an error that shows the text, the fixed text of the cause if it has one,
+// and its types.
+func withheld(text string, cause error) error {
+	if fixed, ok := errors.AsType[redact.Fixed](cause); ok {
+		text += ": " + fixed.Error()
+	}
+	return redact.Error(text+" ("+strings.Join(appendTypes(nil, cause), ": ")+")", cause)
+}
+
+// appendTypes appends the types of an error and of the errors that it wraps, up to eight.
+func appendTypes(types []string, err error) []string {
+	if err == nil || len(types) == 8 {
+		return types
+	}
+	types = append(types, fmt.Sprintf("%T", err))
+	switch wrapper := err.(type) {
+	case interface{ Unwrap() error }:
+		return appendTypes(types, wrapper.Unwrap())
+	case interface{ Unwrap() []error }:
+		for _, err := range wrapper.Unwrap() {
+			types = appendTypes(types, err)
+		}
+	}
+	return types
 }
 
 // policyError classifies an error of [egress.Policy.CheckContext].

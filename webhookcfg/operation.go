@@ -8,7 +8,6 @@ import (
 	"net/netip"
 	"runtime/debug"
 	"slices"
-	"strings"
 	"time"
 
 	"example.com/go-webhookcfg/internal/redact"
@@ -32,7 +31,7 @@ type operation struct {
 func (o *operation) attempt(ctx context.Context, perform func(context.Context) *apiError) (e *apiError) {
 	defer func() {
 		if value := recover(); value != nil {
-			e = serverError(o.panicked(value))
+			e = serverError(o.performPanic(value))
 			o.recordOutcome(e)
 		}
 	}()
@@ -204,6 +203,21 @@ func (o *operation) apply(ctx context.Context, c Change) *apiError {
 	return nil
 }
 
+// performPanic returns a panic of the operation. The text of one before the client signed in
+// is withheld: see verifierError.
+func (o *operation) performPanic(value any) *panicError {
+	p := o.panicked(value)
+	if o.event.Client != "" {
+		return p
+	}
+	p.text = fmt.Sprintf("value of type %T, in the verifier", value)
+	var moved interface{ Stack() []byte } // from the goroutine of a shared check
+	if err, ok := value.(error); ok && errors.As(err, &moved) {
+		p.stack = moved.Stack()
+	}
+	return p
+}
+
 func (o *operation) panicked(value any) *panicError {
 	err, _ := value.(error)
 	return &panicError{text: o.redacted(fmt.Sprint(value)), stack: debug.Stack(), abort: errors.Is(err, http.ErrAbortHandler)}
@@ -228,26 +242,15 @@ func (o *operation) redacted(text string) string {
 }
 
 func (o *operation) redactedError(err error) error {
-	if err == nil {
-		return nil
+	// Before the client signed in, all texts are fixed. A caller may choose a secret that
+	// equals one of them.
+	if err == nil || o.event.Client == "" {
+		return err
 	}
 	text := err.Error()
 	clean := o.redacted(text)
 	if clean == text {
 		return err
 	}
-	if o.event.Client == "" {
-		// The secret of a caller that is not signed in may be chosen to equal the text.
-		clean += " (" + errorTypes(err) + ")"
-	}
 	return redact.Error(clean, err)
-}
-
-// errorTypes returns the types of an error and of the first few errors that it wraps.
-func errorTypes(err error) string {
-	var types []string
-	for ; err != nil && len(types) < 8; err = errors.Unwrap(err) {
-		types = append(types, fmt.Sprintf("%T", err))
-	}
-	return strings.Join(types, ": ")
 }

@@ -18,7 +18,8 @@ type CredentialVerifier interface {
 	// An unknown id, a wrong secret and a disabled client all give an error that
 	// wraps [ErrInvalidCredentials], at the same cost (401). An error with a method
 	// RetryAfter() time.Duration asks the client to wait (429). Any other error means
-	// that the verifier is unavailable (503). Texts must not hold the secret.
+	// that the verifier is unavailable (503). Texts must not hold the secret. The handler
+	// logs only the types of your errors, so log the rest yourself.
 	Verify(ctx context.Context, id, secret string) (Client, error)
 }
 

@@ -91,6 +91,9 @@ type PanicError struct {
 // Error returns the value of the panic, and the stack.
 func (p *PanicError) Error() string { return fmt.Sprintf("%v\n\n%s", p.value, p.stack) }
 
+// Stack returns the stack of the panic.
+func (p *PanicError) Stack() []byte { return p.stack }
+
 // Unwrap returns the value of the panic if that is an error.
 func (p *PanicError) Unwrap() error {
 	err, _ := p.value.(error)
