@@ -1,6 +1,7 @@
 package store_test
 
 import (
+	"os"
 	"path/filepath"
 	"testing"
 
@@ -33,6 +34,17 @@ func TestFileConforms(t *testing.T) {
 		},
 		Reopen: func(t testing.TB, s webhookcfg.Store) webhookcfg.Store {
 			if err := s.(*store.File).Close(); err != nil {
+				t.Fatal(err)
+			}
+			return open(t)
+		},
+		Crash: func(t testing.TB, _ webhookcfg.Store) webhookcfg.Store {
+			written, err := os.ReadFile(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			path = filepath.Join(t.TempDir(), "webhooks.jsonl")
+			if err := os.WriteFile(path, written, 0o600); err != nil {
 				t.Fatal(err)
 			}
 			return open(t)

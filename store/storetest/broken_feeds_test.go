@@ -87,17 +87,7 @@ func brokenFeeds() []flaw {
 				return changes, err
 			}}
 		}, nil},
-		{"restarts its cursors when reopened", "feed resets or continues when reopened", func(s *simple) webhookcfg.Store {
-			return feedFrom(s, func(since string) string {
-				if digits, found := strings.CutPrefix(since, "c"); found {
-					return s.opening + "." + digits
-				}
-				return since
-			}, func(next string) string {
-				_, digits, _ := strings.Cut(next, ".")
-				return "c" + digits
-			})
-		}, nil},
+		{"restarts its cursors when reopened", "feed resets or continues when reopened", restartsCursors, nil},
 		{"reports each change to only one caller", "feed accepts a cursor again", reportsOnce, nil},
 		{"ignores the context of Changes", "feed refuses an ended context", func(s *simple) webhookcfg.Store {
 			return broken{simple: s, changes: func(_ context.Context, since string) (cache.Changes, error) {
@@ -122,6 +112,19 @@ func feedFrom(s *simple, in, out func(cursor string) string) broken {
 		changes.Next = out(changes.Next)
 		return changes, err
 	}}
+}
+
+// restartsCursors is a store whose cursors are the numbers of changes since it was opened.
+func restartsCursors(s *simple) webhookcfg.Store {
+	return feedFrom(s, func(since string) string {
+		if digits, found := strings.CutPrefix(since, "c"); found {
+			return s.opening + "." + digits
+		}
+		return since
+	}, func(next string) string {
+		_, digits, _ := strings.Cut(next, ".")
+		return "c" + digits
+	})
 }
 
 // unnamed is a store whose feed omits some changes.
@@ -193,7 +196,7 @@ func numbersBefore(s *simple) webhookcfg.Store {
 			last++
 			number := last
 			mu.Unlock()
-			for range 3 * (number % 3) {
+			for range 10 * (number % 3) {
 				yield()
 			}
 			err := s.Apply(ctx, c)

@@ -148,7 +148,7 @@ type flaw struct {
 	caught string // the name of the case that detects it
 	// store returns a handle. It is called once per handle.
 	store  func(s *simple) webhookcfg.Store
-	reopen func(s *simple) *simple // nil if correct
+	reopen func(s *simple) *simple // also after a crash; nil if correct
 }
 
 // checks returns the cases that must detect the flaw: also through several handles if there
@@ -168,16 +168,18 @@ func (f flaw) checks(t *testing.T) []storetest.Case {
 func (f flaw) check(t *testing.T, c storetest.Case) error {
 	t.Helper()
 	correct := newSimple()
+	reopen := func(webhookcfg.Store) webhookcfg.Store {
+		if f.reopen != nil {
+			correct = f.reopen(correct)
+		} else {
+			correct = correct.reopened()
+		}
+		return f.store(correct)
+	}
 	return c.Check(t.Context(), storetest.Env{
-		Store: f.store(correct),
-		Reopen: func(webhookcfg.Store) webhookcfg.Store {
-			if f.reopen != nil {
-				correct = f.reopen(correct)
-			} else {
-				correct = correct.reopened()
-			}
-			return f.store(correct)
-		},
+		Store:    f.store(correct),
+		Reopen:   reopen,
+		Crash:    reopen,
 		OpenPeer: func(webhookcfg.Store) webhookcfg.Store { return f.store(correct) },
 	})
 }
@@ -186,7 +188,7 @@ func (f flaw) check(t *testing.T, c storetest.Case) error {
 // a flaw.
 func TestBrokenStores(t *testing.T) {
 	caught := make(map[string]bool)
-	for _, f := range slices.Concat(brokenChanges(), brokenValues(), brokenNames(), brokenRefusals(), brokenContexts(), brokenLists(), brokenPieces(), brokenHandles(), brokenFeeds(), brokenVersions(), brokenNotifiers()) {
+	for _, f := range slices.Concat(brokenChanges(), brokenValues(), brokenNames(), brokenRefusals(), brokenContexts(), brokenLists(), brokenPieces(), brokenCrashes(), brokenHandles(), brokenFeeds(), brokenVersions(), brokenNotifiers()) {
 		t.Run(f.name, func(t *testing.T) {
 			for _, c := range f.checks(t) {
 				var err error

@@ -26,9 +26,11 @@ func changeCases() []Case {
 		newCase("02 a later resolve sees the change while others read", clause2, seenWhileRead),
 		newCase("02 a later resolve sees the change while others read"+several, clause2, through(seenWhileRead)),
 		newCase("02 a reopened store has kept the change", clause2, durable(keptByReopening)),
+		newCase("02 a store has kept the change after a crash", clause2, crashing(keptByReopening)),
 		newCase("03 an interrupted change is whole or absent", clause3, interrupted),
 		newCase("03 an interrupted change is whole or absent"+several, clause3, through(interrupted)),
 		newCase("03 interrupted concurrent changes are whole or absent", clause3, burstInterrupted),
+		newCase("03 an interrupted change is whole or absent after a crash", clause3, crashing(interruptedCrash)),
 		newCase("04 set of one gives it an override", clause4, setOne),
 		newCase("05 set of all drops every override", clause5, setAll),
 		newCase("06 unset of one turns it off", clause6, unsetOne),
@@ -87,6 +89,7 @@ func feedCases() []Case {
 		newCase("feed reports no change too early"+several, feed3, through(following(feedNotEarly))),
 		newCase("feed resets after an unknown cursor", feed4, withFeed(feedUnknownCursor)),
 		newCase("feed resets or continues when reopened", feed4, durable(following(feedReopened))),
+		newCase("feed resets or continues after a crash", feed4, crashing(following(feedReopened))),
 		newCase("feed accepts a cursor again", feed5, following(feedCursorsReused)),
 		newCase("feed refuses an ended context", feedCalls, following(feedEndedContext)),
 		newCase("feed waits for no change", feedReturns, following(feedWaitsForNothing)),
@@ -99,6 +102,7 @@ func versionerCases() []Case {
 		newCase("versioner returns a new version after a change", versioner2, withVersions(versionsDiffer)),
 		newCase("versioner returns a new version after a change"+several, versioner2, through(withVersions(versionsDiffer))),
 		newCase("versioner returns a new version when reopened and changed", versioner2, durable(withVersions(versionsDifferReopened))),
+		newCase("versioner returns a new version after a crash and a change", versioner2, crashing(withVersions(versionsDifferReopened))),
 		newCase("versioner is correct concurrently with a writer", versioner2, withVersions(versionsHold)),
 		newCase("versioner is correct concurrently with a writer"+several, versioner2, through(withVersions(versionsHold))),
 		newCase("versioner keeps versions while nothing changes", versioner3, withVersions(versionsStay)),
@@ -119,6 +123,7 @@ func historyCases() []Case {
 		newCase("history agrees with the model", ruleStates, historyAgrees),
 		newCase("history agrees with the model"+several, ruleStates, through(historyAgrees)),
 		newCase("history with reopening agrees with the model", ruleStates, durable(historyReopening)),
+		newCase("history with crashes agrees with the model", ruleStates, crashing(historyReopening)),
 	}
 }
 
@@ -194,6 +199,17 @@ func durable(check func(*script) error) func(*script) error {
 		if sc.Reopen == nil {
 			return fmt.Errorf("%w: Harness.Reopen is nil: the store is not durable", ErrAbsent)
 		}
+		return check(sc)
+	}
+}
+
+// crashing runs a check that reopens the store, with a crash instead.
+func crashing(check func(*script) error) func(*script) error {
+	return func(sc *script) error {
+		if sc.Crash == nil {
+			return fmt.Errorf("%w: Harness.Crash is nil: the store cannot crash", ErrAbsent)
+		}
+		sc.Reopen = sc.Crash
 		return check(sc)
 	}
 }

@@ -270,7 +270,7 @@ func noneLost(sc *script) error {
 // seenWhileRead requires that each change is visible to the next Resolve also while others
 // resolve the entity: their reads may have started before the change.
 func seenWhileRead(sc *script) error {
-	const minChanges, minReads, readers = 100, 1000, 2 // readers of each handle
+	const minChanges, minReads, readers = 100, 2000, 2 // readers of each handle
 	ctx, cancel := context.WithCancel(sc.ctx)
 	defer cancel()
 	var reads atomic.Int64

@@ -18,7 +18,7 @@
 // listings and two callers of Notify at a time.
 //
 // Optional capabilities are detected, not declared: optional interfaces by a type
-// assertion, durability by [Harness.Reopen], and state that several processes share by
+// assertion, durability by [Harness.Reopen] and [Harness.Crash], and state that several processes share by
 // [Harness.OpenPeer]. Cases for an absent one are skipped; go test -v shows the reason.
 //
 // With OpenPeer, many cases run a second time with three handles on one state. Changes are
@@ -28,7 +28,8 @@
 //
 // # Limits
 //
-// A crash is not simulated: Reopen closes the store before it opens it again. The costs in
+// [Harness.Crash] simulates a killed process between two calls, not during one, and not a
+// power failure. The costs in
 // clauses 5 and 7, and the cost of a page, are measured by [Benchmark], and not
 // asserted. That methods return soon after ctx ends is checked only for a ctx that ended
 // before the call. Concurrent histories are checked for partial, stale and lost changes,

@@ -162,6 +162,36 @@ func (r *scenario) interrupt(kind, successes int) error {
 	return nil
 }
 
+// interruptedCrash requires that a change that was interrupted before the store was opened
+// again is whole or absent from then on.
+func interruptedCrash(sc *script) error {
+	const crashes = 16 // at most, per kind of change
+	var all []*scenario
+	for kind := range changeKinds {
+		r, err := sc.newScenario(fmt.Sprintf("crash-%d", kind), 0)
+		if err != nil {
+			return err
+		}
+		for call, interrupted := 1, true; call <= crashes && interrupted; call++ {
+			over := interruptAt(sc.ctx, call)
+			allowed, _ := r.try(over, kind)
+			over.cancel()
+			r.reopen()
+			if err := r.expectOneOf(allowed...); err != nil {
+				return fmt.Errorf("context ended at its call %d, before a crash: %w", call, err)
+			}
+			interrupted = over.left.Load() <= 0
+			r.setUp()
+		}
+		sc.Store, sc.handles = r.Store, r.handles
+		all = append(all, r)
+	}
+	for _, r := range all {
+		r.handles = sc.handles
+	}
+	return unchanged(all)
+}
+
 // unchanged detects changes that were made after their outcome was checked.
 func unchanged(all []*scenario) error {
 	for _, r := range all {

@@ -9,8 +9,8 @@ import (
 )
 
 // Harness provides the store under test. Its functions are called from the goroutine of the
-// test, for one case after another, so that Reopen and OpenPeer may use a variable that
-// Open set.
+// test, for one case after another, so that Reopen, Crash and OpenPeer may use a variable
+// that Open set.
 type Harness struct {
 	// Open returns an empty store. It is called once per case, and registers the release
 	// of resources with t.Cleanup. It must not be nil.
@@ -19,6 +19,12 @@ type Harness struct {
 	// Reopen closes the store and opens the same state again. If nil, the store is not
 	// durable, and the cases that need it are skipped.
 	Reopen func(t testing.TB, s webhookcfg.Store) webhookcfg.Store
+
+	// Crash opens the state of s again without closing s, as after the process was
+	// killed. No call is in progress, and s is not used any more. If only one handle can
+	// have the state, open a copy of it: for example of the files, byte for byte. If nil,
+	// the cases that need it are skipped.
+	Crash func(t testing.TB, s webhookcfg.Store) webhookcfg.Store
 
 	// OpenPeer opens another handle on the state of s, as a second process does that
 	// shares the database. If nil, the state has one handle at a time, and the cases
@@ -54,6 +60,9 @@ func (h Harness) env(t testing.TB) Env {
 	if h.Reopen != nil {
 		e.Reopen = func(s webhookcfg.Store) webhookcfg.Store { return h.Reopen(t, s) }
 	}
+	if h.Crash != nil {
+		e.Crash = func(s webhookcfg.Store) webhookcfg.Store { return h.Crash(t, s) }
+	}
 	if h.OpenPeer != nil {
 		e.OpenPeer = func(s webhookcfg.Store) webhookcfg.Store { return h.OpenPeer(t, s) }
 	}
@@ -67,6 +76,9 @@ type Env struct {
 	// Reopen closes a store and opens the same state again; nil if the store is not
 	// durable.
 	Reopen func(s webhookcfg.Store) webhookcfg.Store
+	// Crash opens the state of a store again without closing it; nil if that is not
+	// possible.
+	Crash func(s webhookcfg.Store) webhookcfg.Store
 	// OpenPeer opens another handle on the state of a store; nil if there can be only
 	// one.
 	OpenPeer func(s webhookcfg.Store) webhookcfg.Store

@@ -27,6 +27,7 @@ func TestSimpleStore(t *testing.T) {
 	storetest.Run(t, storetest.Harness{
 		Open:     func(testing.TB) webhookcfg.Store { return newSimple() },
 		Reopen:   func(_ testing.TB, s webhookcfg.Store) webhookcfg.Store { return s.(*simple).reopened() },
+		Crash:    func(_ testing.TB, s webhookcfg.Store) webhookcfg.Store { return s.(*simple).reopened() },
 		OpenPeer: func(_ testing.TB, s webhookcfg.Store) webhookcfg.Store { return s },
 	})
 }
@@ -143,7 +144,7 @@ func BenchmarkSimpleStore(b *testing.B) {
 }
 
 // optional matches the names of cases that need more than a Store.
-var optional = regexp.MustCompile("^(lister|feed|versioner|notifier) |reopen|handle")
+var optional = regexp.MustCompile("^(lister|feed|versioner|notifier) |reopen|crash|handle")
 
 // TestAbsentCapabilities: a store with one handle that is not durable and has no optional
 // interface, or supports none that it has, passes, and the cases that do not apply return

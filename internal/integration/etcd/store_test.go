@@ -150,6 +150,7 @@ func conforms(t *testing.T, c *etcdcluster.Cluster, rule storetest.Case) {
 			}
 			return another(st)
 		},
+		Crash: another,
 	})
 	if errors.Is(err, storetest.ErrAbsent) && strings.HasPrefix(rule.Name, "versioner") {
 		t.Skip(err)

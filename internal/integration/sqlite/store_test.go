@@ -2,6 +2,9 @@ package sqlite_test
 
 import (
 	"database/sql"
+	"errors"
+	"io/fs"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -70,7 +73,24 @@ func TestConformance(t *testing.T) {
 			path = newPath(t)
 			return open(t, path)
 		},
-		Reopen:   func(t testing.TB, _ webhookcfg.Store) webhookcfg.Store { return open(t, path) },
+		Reopen: func(t testing.TB, _ webhookcfg.Store) webhookcfg.Store { return open(t, path) },
+		Crash: func(t testing.TB, _ webhookcfg.Store) webhookcfg.Store {
+			from := path
+			path = newPath(t)
+			for _, end := range []string{"", "-wal"} {
+				written, err := os.ReadFile(from + end)
+				if end != "" && errors.Is(err, fs.ErrNotExist) {
+					continue // the last connection was closed
+				}
+				if err == nil {
+					err = os.WriteFile(path+end, written, 0o600)
+				}
+				if err != nil {
+					t.Fatal(err)
+				}
+			}
+			return open(t, path)
+		},
 		OpenPeer: func(t testing.TB, _ webhookcfg.Store) webhookcfg.Store { return open(t, path) },
 	})
 }

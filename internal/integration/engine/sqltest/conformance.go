@@ -35,7 +35,7 @@ func partOf(c storetest.Case) part {
 	const several = ", through several handles"
 	isRepeated := func(other storetest.Case) bool { return other.Name == c.Name+several }
 	switch {
-	case strings.Contains(c.Name, "reopen"):
+	case strings.Contains(c.Name, "reopen"), strings.Contains(c.Name, "crash"):
 		return durability
 	case valueCase.MatchString(c.Name) && !strings.HasSuffix(c.Name, several):
 		return values
@@ -94,7 +94,8 @@ func (e Engine) runCases(t *testing.T, part part) {
 	}
 }
 
-// runCase runs a case. Between the closing and the opening of a store it calls restart.
+// runCase runs a case. Between the closing, or crash, and the opening of a store it calls
+// restart.
 func (e Engine) runCase(t *testing.T, server *engine.Server, c storetest.Case, restart func() error) {
 	t.Helper()
 	admin := e.Open(t, server.DSN())
@@ -107,12 +108,20 @@ func (e Engine) runCase(t *testing.T, server *engine.Server, c storetest.Case, r
 		migrate(t, st)
 		return st
 	}
-	env := storetest.Env{Store: open(nil), OpenPeer: open, Reopen: func(webhookcfg.Store) webhookcfg.Store {
-		if err := errors.Join(last.Close(), restart()); err != nil {
-			t.Fatal(err)
+	reopen := func(end func() error) func(webhookcfg.Store) webhookcfg.Store {
+		return func(webhookcfg.Store) webhookcfg.Store {
+			if err := errors.Join(end(), restart()); err != nil {
+				t.Fatal(err)
+			}
+			return open(nil)
 		}
-		return open(nil)
-	}}
+	}
+	env := storetest.Env{
+		Store:    open(nil),
+		OpenPeer: open,
+		Reopen:   reopen(func() error { return last.Close() }),
+		Crash:    reopen(func() error { return nil }),
+	}
 	switch err := c.Check(t.Context(), env); {
 	case errors.Is(err, storetest.ErrAbsent):
 		t.Skip(err)
