@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"example.com/go-webhookcfg/internal/redact"
 	"example.com/go-webhookcfg/webhookcfg"
 )
 
@@ -44,30 +45,49 @@ type storedSecret struct {
 
 func (s *clientSet) verify(ctx context.Context, id, secret string) (webhookcfg.Client, error) {
 	c := s.clients[id] // an unknown client has no secrets
-	found := current(c.plain, s.matchPlain(&c, secret))
-	if found == nil && len(s.derivations) > 0 {
+	found := matching(c.plain, s.matchPlain(&c, secret))
+	if (found == nil || found.hasEnded()) && len(s.derivations) > 0 {
 		matches, err := s.matchDerived(ctx, &c, secret)
 		if err != nil {
 			return webhookcfg.Client{}, fmt.Errorf("auth: hashing a secret: %w", err)
 		}
-		found = current(c.derived, matches)
+		if derived := matching(c.derived, matches); derived != nil {
+			found = derived
+		}
 	}
-	if found == nil {
+	switch {
+	case found == nil:
 		return webhookcfg.Client{}, webhookcfg.ErrInvalidCredentials
+	case found.hasEnded():
+		return webhookcfg.Client{}, found.endError()
 	}
 	return webhookcfg.Client{ID: c.owner, SecretName: found.name}, nil
 }
 
-// current returns the first of the secrets that matches, as its bit in matches reports,
-// and has not ended; nil if there is none. It is called when all hashes are computed,
-// so that a secret that ends during the check is refused.
-func current(secrets []storedSecret, matches int) *storedSecret {
+// matching returns the first of the secrets that matches, as its bit in matches reports,
+// and has not ended. If all that match have ended, it returns one of them, and nil if none
+// matches. It is called when all hashes are computed, so that a secret that ends during the
+// check is refused.
+func matching(secrets []storedSecret, matches int) (found *storedSecret) {
 	for i := range secrets {
-		if until := secrets[i].until; matches>>i&1 == 1 && (until.IsZero() || time.Until(until) > 0) {
-			return &secrets[i]
+		if matches>>i&1 == 0 {
+			continue
+		}
+		found = &secrets[i]
+		if !found.hasEnded() {
+			return found
 		}
 	}
-	return nil
+	return found
+}
+
+func (s *storedSecret) hasEnded() bool { return !s.until.IsZero() && time.Until(s.until) <= 0 }
+
+// endError returns the refusal of a secret that has ended, for the log. Only a caller that
+// has the secret gets it.
+func (s *storedSecret) endError() error {
+	text := fmt.Sprintf("auth: secret %q ended at %s", s.name, s.until.UTC().Format(time.RFC3339))
+	return fmt.Errorf("%w: %w", webhookcfg.ErrInvalidCredentials, redact.Fixed(text))
 }
 
 // matchPlain returns a bit for each of the comparisons. The bits that no secret of the

@@ -42,7 +42,7 @@
 //   - name=<name> names the secret in events and logs, where it shows which secrets are
 //     in use. Names are visible ASCII like ids, and differ within a client.
 //   - until=<time of RFC 3339> ends the secret: at that instant and later it is refused,
-//     by a [Cache] too.
+//     by a [Cache] too. The log then says which secret has ended.
 //
 // All lines of a client must agree on owner and disabled. The last form of a line, with
 // disabled in place of a hash, reserves an id without a secret; it has no other field
