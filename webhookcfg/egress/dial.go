@@ -49,11 +49,8 @@ type dialer struct {
 // dial is the DialContext of an [http.Transport], or with tls its DialTLSContext.
 func (d dialer) dial(ctx context.Context, network, address string) (net.Conn, error) {
 	return singleflight.Call(func() (net.Conn, error) {
-		if deadline, ok := ctx.Value(deadlineKey{}).(time.Time); ok {
-			var cancel context.CancelFunc
-			ctx, cancel = context.WithDeadline(ctx, deadline)
-			defer cancel()
-		}
+		ctx, cancel := dialContext(ctx)
+		defer cancel()
 		to, err := d.policy.parseAddress(ctx, network, address)
 		if err != nil {
 			return nil, err
@@ -62,10 +59,6 @@ func (d dialer) dial(ctx context.Context, network, address string) (net.Conn, er
 		return d.connect(ctx, to)
 	})
 }
-
-// deadlineKey is the context key of the deadline of the request that a dial is for.
-// net/http detaches the context of a dial from that of the request, except for the values.
-type deadlineKey struct{}
 
 // connect connects to a destination, with a verified TLS handshake if it has TLS.
 func (d dialer) connect(ctx context.Context, to destination) (net.Conn, error) {

@@ -108,14 +108,14 @@ func (o *ProberOptions) complete() error {
 // probeClient returns the client for HTTP probes. Its timeout bounds the requests of an
 // HTTPProbe that does not use its context.
 func (p *Policy) probeClient(timeout time.Duration) *http.Client {
-	transport := &Transport{policy: p, base: &http.Transport{
+	transport := &Transport{policy: p, pool: newPool(&http.Transport{
 		DialContext:            dialer{policy: p, checkAll: true}.dial,
 		DialTLSContext:         dialer{policy: p, checkAll: true, tls: true}.dial,
 		DisableKeepAlives:      true,
 		DisableCompression:     true,
 		MaxResponseHeaderBytes: maxProbeHeaderBytes,
 		ReadBufferSize:         readBufferBytes,
-	}}
+	})}
 	return &http.Client{Transport: transport, CheckRedirect: noRedirect, Timeout: timeout}
 }
 

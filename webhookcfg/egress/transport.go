@@ -65,7 +65,7 @@ func (o *TransportOptions) complete() error {
 // specifies the other limits.
 type Transport struct {
 	policy *Policy
-	base   *http.Transport
+	pool   *pool
 }
 
 // Transport returns a new transport with its own connection pool, which should
@@ -83,7 +83,7 @@ func (p *Policy) Transport(opts *TransportOptions) (*Transport, error) {
 	if err := o.complete(); err != nil {
 		return nil, err
 	}
-	return &Transport{policy: p, base: &http.Transport{
+	return &Transport{policy: p, pool: newPool(&http.Transport{
 		DialContext:            dialer{policy: p}.dial,
 		DialTLSContext:         dialer{policy: p, tls: true}.dial,
 		ResponseHeaderTimeout:  headerTimeout,
@@ -93,7 +93,7 @@ func (p *Policy) Transport(opts *TransportOptions) (*Transport, error) {
 		MaxResponseHeaderBytes: maxHeaderBytes,
 		ReadBufferSize:         readBufferBytes,
 		DisableCompression:     true,
-	}}, nil
+	})}, nil
 }
 
 // Client returns a new client with a new [Policy.Transport]. It returns redirects as
@@ -123,7 +123,8 @@ var (
 // receiver sent.
 //
 // A 101 response is an error, since no deadline would apply to its body. A Location that
-// is no URL is removed: a client would replace the response by an error with its text.
+// is no URL is removed: a client would replace the response by an error with its text. An
+// [httptrace.ClientTrace] isn't told of other 1xx responses, which are then bounded.
 func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	var to destination
 	err := errNoURL
@@ -136,11 +137,8 @@ func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 		}
 		return nil, err
 	}
-	ctx := req.Context()
-	if deadline, ok := ctx.Deadline(); ok {
-		ctx = context.WithValue(ctx, deadlineKey{}, deadline)
-	}
-	resp, err := t.base.RoundTrip(req.WithContext(ctx))
+	c := &call{pool: t.pool, address: to.String()}
+	resp, err := t.pool.transport().RoundTrip(req.WithContext(c.context(req.Context())))
 	if err == nil && resp.StatusCode == http.StatusSwitchingProtocols {
 		_ = resp.Body.Close()
 		err = errSwitched
@@ -152,6 +150,9 @@ func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 		if _, err := req.URL.Parse(location); err != nil {
 			resp.Header.Del("Location")
 		}
+	}
+	if c.conn != nil {
+		resp.TLS = &c.conn.state
 	}
 	resp.Request = req
 	return resp, nil
@@ -167,7 +168,7 @@ func roundTripError(ctx context.Context, to destination, err error) error {
 }
 
 // CloseIdleConnections closes the connections that are not in use.
-func (t *Transport) CloseIdleConnections() { t.base.CloseIdleConnections() }
+func (t *Transport) CloseIdleConnections() { t.pool.transport().CloseIdleConnections() }
 
 // ReadBody reads at most limit bytes of the body of a response and closes it. truncated
 // reports whether the body is longer. Only the context of the request, or the
