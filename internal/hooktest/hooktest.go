@@ -99,7 +99,7 @@ func Serve(t testing.TB, h http.Handler) *httptest.Server {
 // value: what a log may hold of it.
 func Prints(value any) string {
 	var out strings.Builder
-	for _, verb := range []string{"%v", "%+v", "%#v", "%s", "%q", "%x", "%X", "%d", "%o", "%b", "%20v", "%-20.3s"} {
+	for _, verb := range []string{"%v", "%+v", "%#v", "%s", "%q", "%x", "%X", "%d", "%o", "%b", "%20v", "%-20.3s", "%t", "%c", "%U", "%e", "%p", "%w", "%y"} {
 		fmt.Fprintf(&out, verb+"\n", value)
 	}
 	fmt.Fprintln(&out, value)

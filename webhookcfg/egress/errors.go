@@ -3,6 +3,8 @@ package egress
 import (
 	"context"
 	"errors"
+	"fmt"
+	"io"
 	"net"
 	"net/url"
 )
@@ -103,6 +105,10 @@ type UnreachableError struct {
 func (e *UnreachableError) Error() string {
 	return "egress: " + e.Endpoint + " is unreachable: " + string(e.Reason)
 }
+
+// Format implements [fmt.Formatter]. Every verb writes the result of Error: an odd one, such
+// as %t, would print the cause.
+func (e *UnreachableError) Format(f fmt.State, _ rune) { _, _ = io.WriteString(f, e.Error()) }
 
 // Timeout reports whether Reason is ReasonTimeout. [url.Error] and [os.IsTimeout] call it.
 func (e *UnreachableError) Timeout() bool { return e.Reason == ReasonTimeout }

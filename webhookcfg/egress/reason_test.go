@@ -14,6 +14,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"example.com/go-webhookcfg/internal/hooktest"
 	"example.com/go-webhookcfg/webhookcfg/egress"
 )
 
@@ -71,6 +72,27 @@ func TestReasons(t *testing.T) {
 				checkReason(t, caller.name, caller.call(t, policy, url, time.Minute), url, test.want)
 			}
 		})
+	}
+}
+
+// TestUnreachableHidesItsCause: the cause may quote a receiver, and no verb prints it.
+func TestUnreachableHidesItsCause(t *testing.T) {
+	receiver := listen(t)
+	receiver.serve(func(conn net.Conn) {
+		_, _ = conn.Read(make([]byte, 4096))
+		_, _ = io.WriteString(conn, "T0KEN\r\n\r\n")
+	})
+	url := egress.NewURL(receiver.at("http", receiverName))
+	for _, caller := range callers {
+		err := caller.call(t, newLoopback(newAuthority(t)), url, time.Minute)
+		if cause := errors.Unwrap(err); cause == nil || !strings.Contains(cause.Error(), "T0KEN") {
+			t.Fatalf("%s: the cause is %v, want one that quotes the receiver", caller.name, cause)
+		}
+		for _, value := range []any{err, struct{ Err error }{err}, &struct{ Err error }{err}, []error{err}} {
+			if text := hooktest.Prints(value); strings.Contains(text, "T0KEN") {
+				t.Errorf("%s: %T prints as %s", caller.name, value, text)
+			}
+		}
 	}
 }
 

@@ -79,9 +79,8 @@ func TestURLIsRedactedInAllFormats(t *testing.T) {
 	u := egress.NewURL(secretURL)
 	h := newHolder(u)
 	values := []any{u, &u, []egress.URL{u}, []*egress.URL{&u}, map[string]egress.URL{"u": u}, h, &h, []holder{h}, error(urlError{u})}
-	odd := "%[1]t %[1]p %[1]w %-20.3[1]s" // a variable, or vet would object
 	for _, value := range values {
-		text := hooktest.Prints(value) + fmt.Sprintf(odd, value)
+		text := hooktest.Prints(value)
 		if strings.Contains(text, "secret") || strings.Contains(text, hexSecret) {
 			t.Errorf("%T: %s", value, text)
 		}
