@@ -2,6 +2,7 @@ package sqlstore
 
 import (
 	"errors"
+	"reflect"
 	"strings"
 
 	"example.com/go-webhookcfg/internal/redact"
@@ -49,4 +50,29 @@ func (s *Store) withheldText(err error) string {
 		text = ErrOutcomeUnknown.Error() + ": " + text
 	}
 	return text
+}
+
+// integerField returns the field of the first error of the tree that is a structure with an
+// integer field of that name. Unlike a type assertion it needs no import of the driver.
+func integerField(err error, name string) (int64, bool) {
+	if v := reflect.Indirect(reflect.ValueOf(err)); v.Kind() == reflect.Struct {
+		switch field := v.FieldByName(name); {
+		case !field.IsValid():
+		case field.CanInt():
+			return field.Int(), true
+		case field.CanUint():
+			return int64(field.Uint()), true
+		}
+	}
+	switch e := err.(type) {
+	case interface{ Unwrap() error }:
+		return integerField(e.Unwrap(), name)
+	case interface{ Unwrap() []error }:
+		for _, err := range e.Unwrap() {
+			if found, ok := integerField(err, name); ok {
+				return found, true
+			}
+		}
+	}
+	return 0, false
 }

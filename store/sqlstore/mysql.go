@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"strconv"
 )
 
 // mySQL repeats parameters instead of referring to the new row: MySQL and MariaDB share
@@ -56,4 +57,22 @@ func lockMySQL(ctx context.Context, conn *sql.Conn, prefix string, migrate func(
 	}
 	defer release(ctx, conn, `SELECT RELEASE_LOCK(?)`, lockName(prefix))
 	return migrate(conn)
+}
+
+// MySQL Error Message Reference, "Server Error Message Reference", and MySQL Reference
+// Manual, "InnoDB Error Handling"; MariaDB Documentation, "MariaDB Error Codes". A COMMIT
+// checks read_only before it starts ("Server System Variables").
+var mySQLOutcomes = provedOutcomes{
+	"1020": outcomeConflict, // ER_CHECKREAD, of MariaDB with innodb_snapshot_isolation
+	"1205": outcomeConflict, // ER_LOCK_WAIT_TIMEOUT
+	"1213": outcomeConflict, // ER_LOCK_DEADLOCK, in a Galera cluster also at commit
+	"1290": outcomeFailed,   // ER_OPTION_PREVENTS_STATEMENT, read_only
+}
+
+// mySQLCode returns the number, for which the common driver has a field.
+func mySQLCode(err error) string {
+	if number, ok := integerField(err, "Number"); ok {
+		return strconv.FormatInt(number, 10)
+	}
+	return ""
 }

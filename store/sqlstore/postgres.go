@@ -3,7 +3,9 @@ package sqlstore
 import (
 	"context"
 	"database/sql"
+	"errors"
 	"hash/fnv"
+	"regexp"
 )
 
 // postgreSQL sets one entity in one statement: its first part locks the row of the
@@ -86,3 +88,28 @@ func lockPostgreSQL(ctx context.Context, conn *sql.Conn, prefix string, migrate 
 	}
 	return tx.Commit()
 }
+
+// PostgreSQL Manual, appendix A "PostgreSQL Error Codes": SQLSTATEs, or their first two
+// characters for the rest of a class.
+var postgreSQLOutcomes = provedOutcomes{
+	"23":    outcomeFailed,   // integrity constraint violation, of a deferred constraint
+	"25006": outcomeFailed,   // read only SQL transaction
+	"40":    outcomeFailed,   // transaction rollback
+	"40001": outcomeConflict, // serialization failure
+	"40P01": outcomeConflict, // deadlock detected
+	"40003": outcomeUnknown,  // statement completion unknown
+}
+
+// postgreSQLCode returns the SQLSTATE, for which the drivers have a method.
+func postgreSQLCode(err error) string {
+	e, ok := errors.AsType[interface {
+		error
+		SQLState() string
+	}](err)
+	if !ok || !statePattern.MatchString(e.SQLState()) {
+		return ""
+	}
+	return e.SQLState()
+}
+
+var statePattern = regexp.MustCompile(`^[0-9A-Z]{5}$`)

@@ -3,6 +3,8 @@ package sqlstore
 import (
 	"context"
 	"database/sql"
+	"errors"
+	"strconv"
 )
 
 // sqLite numbers the changes in commit order, in the column chg: SQLite has one writer
@@ -55,4 +57,29 @@ func lockSQLite(ctx context.Context, conn *sql.Conn, _ string, migrate func(sess
 		release(ctx, conn, `ROLLBACK`)
 	}
 	return err
+}
+
+// SQLite Documentation, "Result and Error Codes": primary codes. After an I/O error, for
+// instance of fsync, the content of the disk is unknown.
+var sqLiteOutcomes = provedOutcomes{
+	"5":  outcomeConflict, // SQLITE_BUSY
+	"6":  outcomeConflict, // SQLITE_LOCKED
+	"8":  outcomeFailed,   // SQLITE_READONLY
+	"13": outcomeFailed,   // SQLITE_FULL
+	"19": outcomeFailed,   // SQLITE_CONSTRAINT
+}
+
+// sqLiteCode returns the primary result code, for which a driver has a method or a field.
+func sqLiteCode(err error) string {
+	e, ok := errors.AsType[interface {
+		error
+		Code() int
+	}](err)
+	if ok {
+		return strconv.Itoa(e.Code() & 0xff)
+	}
+	if code, ok := integerField(err, "Code"); ok {
+		return strconv.FormatInt(code&0xff, 10)
+	}
+	return ""
 }
