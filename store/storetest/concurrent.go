@@ -169,7 +169,7 @@ func (m *stepper) steps(n int, hook webhookcfg.Webhook) (first, last int64, err 
 // handles, must not see the state go back.
 func seenAtOneMoment(sc *script) error {
 	for _, entities := range []int{1, some} {
-		m := &stepper{entities: entities, minReads: 1000}
+		m := &stepper{entities: entities, minReads: int64(sc.fewer(1000))}
 		err := m.run(sc, func(reader, n int) (first, last int64, err error) {
 			entity, name := otherEntity, unnamed
 			if n%2 > 0 {
@@ -205,11 +205,11 @@ func crowdDroppedAtOnce(sc *script, c webhookcfg.Change) error {
 	if sc.err != nil {
 		return sc.err
 	}
-	all := crowded()
+	all := sc.crowded()
 	// Overrides that are last in byte order, or were set last, are likely to be dropped last.
 	look := func(n int) webhookcfg.Override {
-		last := crowd - 1 - n%50
-		return [...]webhookcfg.Override{all[n*389%crowd], all[last], crowdOverride(last)}[n%3]
+		last := len(all) - 1 - n%50
+		return [...]webhookcfg.Override{all[n*389%len(all)], all[last], crowdOverride(last)}[n%3]
 	}
 	var changed, done atomic.Bool // applied or observed; applied
 	var ready sync.WaitGroup      // to make the change
@@ -270,7 +270,8 @@ func noneLost(sc *script) error {
 // seenWhileRead requires that each change is visible to the next Resolve also while others
 // resolve the entity: their reads may have started before the change.
 func seenWhileRead(sc *script) error {
-	const minChanges, minReads, readers = 100, 2000, 2 // readers of each handle
+	const minChanges, readers = 100, 2 // readers of each handle
+	minReads := int64(sc.fewer(2000))
 	ctx, cancel := context.WithCancel(sc.ctx)
 	defer cancel()
 	var reads atomic.Int64

@@ -8,13 +8,23 @@ import (
 	"example.com/go-webhookcfg/webhookcfg/egress"
 )
 
-// Numbers of overrides: crowd exceeds the limits and the batches of most stores, many those
-// of some.
+// Numbers of overrides: many exceeds the limits and the batches of some stores.
 const (
-	some  = 20
-	many  = 200
-	crowd = 1100
+	some = 20
+	many = 200
 )
+
+// crowd returns a number of overrides that exceeds the limits and the batches of most
+// stores.
+func (sc *script) crowd() int { return sc.fewer(1100) }
+
+// fewer returns the number, or a fifth of it in short mode.
+func (sc *script) fewer(n int) int {
+	if sc.Short {
+		return n / 5
+	}
+	return n
+}
 
 // unnamed is an entity that no change names.
 const unnamed = "never-named"
@@ -46,7 +56,7 @@ func (sc *script) concurrently(count int, do func(sc *script, n int)) error {
 
 // setCrowd gives the client a crowd of overrides.
 func (sc *script) setCrowd(client string) {
-	sc.check(sc.concurrently(crowd, func(sc *script, n int) {
+	sc.check(sc.concurrently(sc.crowd(), func(sc *script, n int) {
 		sc.applyAt(webhookcfg.SetChange(client, webhookcfg.Entity(entityName(n)), egress.NewURL(hookURL(n))), timeOf(0))
 	}))
 }
@@ -58,8 +68,8 @@ func crowdOverride(n int) webhookcfg.Override {
 }
 
 // crowded returns the overrides of setCrowd in byte order.
-func crowded() (all []webhookcfg.Override) {
-	for n := range crowd {
+func (sc *script) crowded() (all []webhookcfg.Override) {
+	for n := range sc.crowd() {
 		all = append(all, crowdOverride(n))
 	}
 	slices.SortFunc(all, byEntity)
@@ -70,8 +80,8 @@ func crowded() (all []webhookcfg.Override) {
 // that none of them is left. It looks at every fifth, in byte order.
 func (sc *script) expectCrowd(client string, base webhookcfg.Webhook) {
 	const fifth = 5
-	all := crowded()
-	sc.check(sc.concurrently(crowd/fifth, func(sc *script, n int) {
+	all := sc.crowded()
+	sc.check(sc.concurrently(len(all)/fifth, func(sc *script, n int) {
 		o := all[n*fifth+n%fifth]
 		if base.Source != webhookcfg.SourceNone {
 			o.Webhook = base
@@ -89,7 +99,7 @@ func wholeChange(sc *script) error {
 	sc.expectCrowd(client, sc.resolve(client, unnamed))
 	sc.setCrowd("unset")
 	sc.unsetAll("unset")
-	for n := 0; n < crowd; n += 5 {
+	for n := 0; n < sc.crowd(); n += 5 {
 		sc.expectNone("unset", entityName(n))
 	}
 	sc.fill(client)

@@ -124,7 +124,7 @@ func interrupted(sc *script) error {
 	for _, tried := range []struct {
 		kinds, overrides int
 		successes        int // at most: all that follows may come after the change was made
-	}{{changeKinds, 60, 5}, {kindsOfAll, crowd, 1}} {
+	}{{changeKinds, 60, 5}, {kindsOfAll, sc.crowd(), 1}} {
 		for kind := range tried.kinds {
 			r, err := sc.newScenario(fmt.Sprintf("cut-%d-%d", kind, tried.overrides), tried.overrides)
 			if err != nil {

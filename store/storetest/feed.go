@@ -118,7 +118,7 @@ func feedNames(sc *script, c *cursor) error {
 // setClients sets all entities of more clients than most feeds remember, and returns their
 // names.
 func (sc *script) setClients() []string {
-	names := make([]string, 5000/len(sc.handles)) // a change through several is no different
+	names := make([]string, sc.fewer(5000)/len(sc.handles)) // a change through several is no different
 	sc.check(sc.concurrently(len(names), func(sc *script, n int) {
 		names[n] = fmt.Sprint("client ", n)
 		sc.setAll(names[n], hookURL(n))

@@ -56,7 +56,7 @@ func Run(t *testing.T, h Harness) {
 }
 
 func (h Harness) env(t testing.TB) Env {
-	e := Env{Store: h.Open(t), Seed: h.Seed}
+	e := Env{Store: h.Open(t), Seed: h.Seed, Short: testing.Short()}
 	if h.Reopen != nil {
 		e.Reopen = func(s webhookcfg.Store) webhookcfg.Store { return h.Reopen(t, s) }
 	}
@@ -84,6 +84,9 @@ type Env struct {
 	OpenPeer func(s webhookcfg.Store) webhookcfg.Store
 	// Seed is the seed of the random histories. Zero means a different one in each run.
 	Seed uint64
+	// Short makes fewer calls, as go test -short does: limits above a few hundred
+	// overrides or clients are not exceeded, and rare races are less likely found.
+	Short bool
 }
 
 // ErrAbsent is wrapped by the error of a case that does not apply, because the store lacks

@@ -31,19 +31,19 @@ func listWalk(sc *script) error {
 	}
 	sc.setCrowd("crowd")
 	for _, limit := range []int{300, math.MaxInt} {
-		sc.walk("crowd", limit, webhookcfg.Webhook{}, crowded())
+		sc.walk("crowd", limit, webhookcfg.Webhook{}, sc.crowded())
 	}
 	const left = 64 // of which one remains
-	sc.check(sc.concurrently(crowd, func(sc *script, n int) {
+	sc.check(sc.concurrently(sc.crowd(), func(sc *script, n int) {
 		if n%left > 0 {
 			sc.unset("crowd", entityName(n))
 		}
 	}))
 	remains := make(map[string]bool)
-	for n := 0; n < crowd; n += left {
+	for n := 0; n < sc.crowd(); n += left {
 		remains[entityName(n)] = true
 	}
-	sc.walk("crowd", 20, webhookcfg.Webhook{}, slices.DeleteFunc(crowded(), func(o webhookcfg.Override) bool { return !remains[o.Entity] }))
+	sc.walk("crowd", 20, webhookcfg.Webhook{}, slices.DeleteFunc(sc.crowded(), func(o webhookcfg.Override) bool { return !remains[o.Entity] }))
 	for _, o := range all {
 		sc.set("other", o.Entity, hookURL(-1))
 	}
@@ -153,7 +153,7 @@ func listOwnedByCaller(sc *script, l webhookcfg.Lister) error {
 // step, whether it has one override, some or a crowd.
 func listOneMoment(sc *script, l webhookcfg.Lister) error {
 	for _, entities := range []int{1, some} {
-		m := &stepper{entities: entities, minReads: 500}
+		m := &stepper{entities: entities, minReads: int64(sc.fewer(500))}
 		err := m.run(sc, func(_, _ int) (first, last int64, err error) {
 			page, err := l.List(sc.ctx, client, "", some+1)
 			if err != nil {
@@ -181,24 +181,23 @@ func listOneMoment(sc *script, l webhookcfg.Lister) error {
 // one after the other, while the pages are read.
 func crowdOneMoment(sc *script, l webhookcfg.Lister) error {
 	const (
-		client        = "crowd"
-		readers       = 2
-		pages         = 12 // of each reader
-		turnsPerPage  = 16
-		changed       = 7 // overrides, far from each other
-		betweenChange = (crowd - 1) / (changed - 1)
+		client       = "crowd"
+		readers      = 2
+		pages        = 12 // of each reader
+		turnsPerPage = 16
+		changed      = 7 // overrides, far from each other
 	)
 	sc.setCrowd(client)
 	if sc.err != nil {
 		return sc.err
 	}
-	all := crowded()
-	entity := func(step int64) int { return int(step%changed) * betweenChange }
+	all := sc.crowded()
+	entity := func(step int64) int { return int(step%changed) * (len(all) - 1) / (changed - 1) }
 	result := func(step int64) webhookcfg.Webhook {
 		return webhookcfg.Webhook{URL: egress.NewURL(hookURL(-int(step))), Source: override, Since: timeOf(step)}
 	}
 	read := func() error {
-		page, err := l.List(sc.ctx, client, "", crowd+1)
+		page, err := l.List(sc.ctx, client, "", len(all)+1)
 		if err != nil {
 			return err
 		}
@@ -349,7 +348,7 @@ func (w *pageWalk) step(sc *script) {
 	if len(first.Overrides) == 0 {
 		w.empty++
 	}
-	if w.empty > crowd { // a store may look at one override, that is no more, per page
+	if w.empty > sc.crowd()+len(lookalikes()) { // a store may look at one override, that is no more, per page
 		sc.fail("list of %q, limit %d: %d empty pages, and Next is %q", w.client, w.limit, w.empty, w.after)
 	}
 }

@@ -128,7 +128,7 @@ func runHistories(sc *script, check func(h *history, client string)) error {
 		seed = rand.Uint64()
 	}
 	h := &history{script: sc, random: rand.New(rand.NewPCG(seed, 0))}
-	for n := range histories / len(sc.handles) { // each of which is read
+	for n := range max(1, sc.fewer(histories)/len(sc.handles)) { // each of which is read
 		h.steps = nil
 		h.names = [2]string{fmt.Sprintf("a%d", n), fmt.Sprintf("A%d", n)}
 		h.models = make(map[string]model)

@@ -32,6 +32,18 @@ func TestSimpleStore(t *testing.T) {
 	})
 }
 
+// TestShort: a store that fails only with more overrides than the suite has in short mode
+// passes there.
+func TestShort(t *testing.T) {
+	c := caseNamed(t, "01 a change is applied whole, and nothing else")
+	for _, short := range []bool{false, true} {
+		err := c.Check(t.Context(), storetest.Env{Store: edits(newSimple(), dropsEldest(1000)), Short: short})
+		if (err == nil) != short {
+			t.Errorf("short is %t: %v", short, err)
+		}
+	}
+}
+
 // TestUnusualStores: what the documentation permits passes, however unusual it is.
 func TestUnusualStores(t *testing.T) {
 	for name, store := range map[string]func(s *simple) webhookcfg.Store{

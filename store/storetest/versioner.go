@@ -38,7 +38,7 @@ func versionsInOrder(sc *script, v cache.Versioner) error {
 	}
 	clients = append(clients, "unknown", "unknown too", clients[1])
 	known := len(clients)
-	for n := range crowd {
+	for n := range sc.crowd() {
 		clients = append(clients, fmt.Sprint("unknown ", n))
 	}
 	slices.Reverse(clients[:known])
@@ -104,7 +104,7 @@ func versionsDifferReopened(sc *script, v cache.Versioner) error {
 // versionsHold requires, concurrently with a writer, that two reads between equal
 // versions have equal results.
 func versionsHold(sc *script, v cache.Versioner) error {
-	m := &stepper{entities: 1, minReads: 500}
+	m := &stepper{entities: 1, minReads: int64(sc.fewer(500))}
 	return m.run(sc, func(_, _ int) (first, last int64, err error) {
 		reader := newScript(sc.ctx, sc.Env)
 		before := reader.versions(v, client)[0]
