@@ -61,6 +61,7 @@ func newWire(t Target, base *url.URL) wire {
 		shown:       egress.NewURL(t.WebhookURL).String(),
 	}
 	w.tls.NextProtos = []string{"http/1.1"}
+	w.tls.ClientSessionCache = tls.NewLRUClientSessionCache(1) // for hundreds of handshakes
 	if w.tls.ServerName == "" {
 		w.tls.ServerName = base.Hostname()
 	}
