@@ -250,6 +250,18 @@ var broken = []struct {
 	{"overrides the method of a POST without its body", onlyIf(func(r *http.Request) bool { return r.Method == "POST" }, func(next http.Handler) http.Handler {
 		return onlyIf(func(r *http.Request) bool { return r.Header.Get("X-HTTP-Method-Override") != "" }, func(next http.Handler) http.Handler { return dropBody(overrideMethod(next)) })(next)
 	}), []string{"method"}},
+	{"takes the method from the query", onlyIf(func(r *http.Request) bool { return strings.HasSuffix(r.RequestURI, "?_method=DELETE") }, func(next http.Handler) http.Handler {
+		return dropBody(asDelete(next))
+	}), []string{"method"}},
+	{"takes the method from a form", onlyIf(func(r *http.Request) bool {
+		return strings.Contains(r.Header.Get("Content-Type"), "form") && !isDelete(r)
+	}, func(next http.Handler) http.Handler {
+		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if r.FormValue("_method") == http.MethodDelete {
+				dropBody(asDelete(next)).ServeHTTP(w, r)
+			}
+		})
+	}), []string{"method"}},
 	{"overrides the method of a GET", onlyIf(func(r *http.Request) bool { return r.Method == "GET" }, overrideMethod), []string{"method"}},
 }
 
@@ -280,6 +292,14 @@ func rewriteJSON(keep func(key string, value any) bool) func(http.Handler) http.
 			next.ServeHTTP(w, r)
 		})
 	}
+}
+
+// asDelete makes every request a DELETE of its path.
+func asDelete(next http.Handler) http.Handler {
+	return rewriting(func(r *http.Request, target string) string {
+		r.Method = http.MethodDelete
+		return before("?")(target)
+	})(next)
 }
 
 func overrideMethod(next http.Handler) http.Handler {

@@ -148,7 +148,7 @@ func Run(t testing.TB, target Target) {
 // check without [Report.Failures] has passed, for all but [Report.NotChecked].
 //
 // Neither the report nor the error holds the secret, or the part of the webhook URL after
-// its port. Check takes at most three times Target.Timeout per request, and leaves no
+// its port. Each request of a check takes at most Target.Timeout, and Check leaves no
 // connection and no goroutine.
 func Check(ctx context.Context, target Target) (Report, error) {
 	base, err := target.complete()
