@@ -24,7 +24,9 @@ type LookupOptions struct {
 	// Find returns the secrets of a client. It returns none, and no error or one that
 	// wraps [webhookcfg.ErrInvalidCredentials], if the id is unknown or the client
 	// disabled. Any other error means that the verifier is unavailable. A secret that
-	// Find returned before it was revoked may still sign in when the comparison ends.
+	// Find returned before it was revoked may still sign in when the comparison ends. Behind
+	// a [Cache], a revoked secret signs in for up to [CacheOptions.TTL]: call [Cache.Drop],
+	// in every process, to revoke it at once.
 	Find func(ctx context.Context, id string) ([]HashedSecret, error)
 
 	// Hash returns a new hash of a secret, with the parameters of the stored hashes, such
