@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 )
 
 // entry is a line of a credential file: a secret, or an id without one.
@@ -93,6 +94,23 @@ func (all entries) disabled(id string) bool {
 	return slices.ContainsFunc(all, func(e entry) bool { return e.id == id && e.disabled })
 }
 
+// signsIn reports whether the secret of the entry has not ended.
+func (e entry) signsIn(now time.Time) bool {
+	until, err := time.Parse(time.RFC3339, e.until)
+	return err != nil || until.After(now) // without an end, there is nothing to parse
+}
+
+// newest returns the client's newest secret that still signs in, or else its newest one.
+func (all entries) newest(id string) entry {
+	secrets, now := all.secrets(id), time.Now()
+	for _, e := range slices.Backward(secrets) {
+		if e.signsIn(now) {
+			return e
+		}
+	}
+	return secrets[len(secrets)-1]
+}
+
 // secrets returns the entries with the client's secrets, the newest last.
 func (all entries) secrets(id string) entries {
 	return slices.DeleteFunc(slices.Clone(all), func(e entry) bool { return e.id != id || e.hash == "" })
@@ -117,8 +135,8 @@ func (all entries) rotate(added entry) (entries, error) {
 	return append(all, added), nil
 }
 
-// retire removes the client's secrets: with old, all but the newest; otherwise all, and
-// it disables the client, so that its id is not reused.
+// retire removes the client's secrets: with old, all but the newest that still signs in.
+// Otherwise it removes all, and disables the client, so that its id is not reused.
 func (all entries) retire(id string, old bool) (entries, error) {
 	switch {
 	case !all.has(id):
@@ -126,8 +144,7 @@ func (all entries) retire(id string, old bool) (entries, error) {
 	case all.disabled(id):
 		return nil, fmt.Errorf("%s is already retired", id)
 	}
-	secrets := all.secrets(id)
-	newest := secrets[len(secrets)-1]
+	newest := all.newest(id)
 	kept := slices.DeleteFunc(all, func(e entry) bool { return e.id == id && e != newest })
 	if !old {
 		kept[slices.Index(kept, newest)] = entry{id: id, owner: newest.owner, disabled: true}

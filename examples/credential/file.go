@@ -52,6 +52,9 @@ func fill(next *os.File, path string, change func(entries) (entries, error)) err
 	}
 	all, err := change(old)
 	if err != nil {
+		if info == nil {
+			return errNoFile(path)
+		}
 		return err
 	}
 	if _, err := next.WriteString(all.String()); err != nil {
@@ -84,9 +87,16 @@ func syncDir(path string) error {
 	return errors.Join(dir.Sync(), dir.Close())
 }
 
+func errNoFile(path string) error {
+	return fmt.Errorf("there is no file %s: name the credential file with -file, or make a new one with add", path)
+}
+
 // check returns the error with which a service would refuse the file. Whether the
 // service may read it is not this program's to decide.
 func check(path string) error {
+	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
+		return errNoFile(path)
+	}
 	file, err := auth.OpenFile(path, &auth.FileOptions{AllowReadable: true})
 	if err != nil {
 		return err

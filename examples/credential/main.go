@@ -2,7 +2,8 @@
 //
 //	credential add acme           adds a client and prints its secret, only this once
 //	credential rotate acme        adds and prints a secret; of the older ones, keeps only the newest
-//	credential -old retire acme   removes all secrets but the newest, to finish a rotation
+//	                              that still signs in
+//	credential -old retire acme   removes all secrets but that one, to finish a rotation
 //	credential retire acme        removes all secrets and disables the client
 //	credential list               lists the lines of the file without the hashes
 //
@@ -58,7 +59,10 @@ func run(args []string, stdin io.Reader, stdout, stderr io.Writer) error {
 	flags.StringVar(&o.owner, "owner", "", "with add: the `ID` of the client that signs in, if not the id itself")
 	flags.StringVar(&o.name, "name", "", "with add and rotate: the `name` of the secret")
 	flags.Func("until", "with add and rotate: the `time` at which the secret ends, such as 2028-01-31T12:00:00Z", func(text string) error {
-		_, err := time.Parse(time.RFC3339, text)
+		until, err := time.Parse(time.RFC3339, text)
+		if err == nil && !until.After(time.Now()) {
+			err = errors.New("the time has passed")
+		}
 		o.until = text
 		return err
 	})

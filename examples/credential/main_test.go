@@ -174,7 +174,6 @@ func TestNamesAndEnds(t *testing.T) {
 	f := newFixture(t)
 	first := f.must("-name", "2026", "-owner", "customer-12", "-until", "2999-01-01T00:00:00Z", "add", "acme")
 	second := f.must("-name", "2027", "rotate", "acme")
-	ended := f.must("-until", "1999-01-01T00:00:00Z", "add", "acme-2")
 	file, err := auth.OpenFile(f.path, nil)
 	if err != nil {
 		t.Fatal(err)
@@ -185,7 +184,54 @@ func TestNamesAndEnds(t *testing.T) {
 			t.Errorf("got %+v, %v, want %s", client, err, name)
 		}
 	}
-	f.wantOwner("acme-2", ended, "")
+}
+
+// TestRotateKeepsTheSecretInUse: of the older secrets, the newest that still signs in.
+func TestRotateKeepsTheSecretInUse(t *testing.T) {
+	f := newFixture(t)
+	inUse := f.must("add", "acme")
+	ended := f.must("-until", "2999-01-01T00:00:00Z", "rotate", "acme")
+	f.replace("2999", "1999")
+	newest := f.must("rotate", "acme")
+	f.wantOwner("acme", ended, "")
+	f.wantOwner("acme", inUse, "acme")
+	f.wantOwner("acme", newest, "acme")
+	f.must("-old", "retire", "acme")
+	f.wantOwner("acme", inUse, "")
+	f.wantOwner("acme", newest, "acme")
+
+	// If all have ended, the newest stays: it shows what the client had.
+	only := f.must("-name", "only", "-until", "2999-01-01T00:00:00Z", "add", "acme-2")
+	f.replace("2999", "1999")
+	second := f.must("rotate", "acme-2")
+	f.wantOwner("acme-2", only, "")
+	f.wantOwner("acme-2", second, "acme-2")
+	if list := f.must("list"); !strings.Contains(list, "name=only") {
+		t.Errorf("listed %s", list)
+	}
+}
+
+// replace edits the file, as time does.
+func (f fixture) replace(old, replacement string) {
+	f.Helper()
+	text, err := os.ReadFile(f.path)
+	if err != nil {
+		f.Fatal(err)
+	}
+	if err := os.WriteFile(f.path, []byte(strings.ReplaceAll(string(text), old, replacement)), 0o600); err != nil {
+		f.Fatal(err)
+	}
+}
+
+// TestMissingFile: only add makes one, and the error says so.
+func TestMissingFile(t *testing.T) {
+	f := newFixture(t)
+	for _, args := range [][]string{{"list"}, {"rotate", "acme"}, {"retire", "acme"}, {"-old", "retire", "acme"}} {
+		_, err := f.run("", args...)
+		if err == nil || !strings.Contains(err.Error(), "there is no file "+f.path) {
+			t.Errorf("%v: %v", args, err)
+		}
+	}
 }
 
 // TestKeepsMode: and, by its check, an owner that is not that of the process.
@@ -228,6 +274,7 @@ func TestRefuses(t *testing.T) {
 		f.mustFail("-owner", fields, "add", "acme")
 	}
 	f.mustFail("-until", "tomorrow", "add", "acme")
+	f.mustFail("-until", "1999-01-01T00:00:00Z", "add", "acme")
 	f.must("add", "acme")
 	f.mustFail("add", "acme")
 	f.mustFail("retire", "unknown")
