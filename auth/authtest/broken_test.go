@@ -3,9 +3,11 @@ package authtest_test
 import (
 	"cmp"
 	"context"
+	"crypto/sha256"
 	"encoding/base64"
 	"errors"
 	"fmt"
+	"net/url"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -106,6 +108,57 @@ func TestBrokenVerifiers(t *testing.T) {
 			client, err := r.Verify(ctx, id, secret)
 			if r.secrets[id] == nil {
 				err = retryLater{err}
+			}
+			return client, err
+		}},
+		{"unescapes ids", "refuses unknown clients", func(ctx context.Context, id, secret string) (webhookcfg.Client, error) {
+			if plain, err := url.PathUnescape(id); err == nil {
+				id = plain
+			}
+			return r.Verify(ctx, id, secret)
+		}},
+		{"names the secret after itself", "signs in the owner", func(ctx context.Context, id, secret string) (webhookcfg.Client, error) {
+			client, err := r.Verify(ctx, id, secret)
+			if err == nil {
+				client.SecretName = secret
+			}
+			return client, err
+		}},
+		{"names the secret after its hash", "signs in the owner", func(ctx context.Context, id, secret string) (webhookcfg.Client, error) {
+			client, err := r.Verify(ctx, id, secret)
+			if err == nil {
+				client.SecretName = fmt.Sprintf("sha256:%x", sha256.Sum256([]byte(secret)))
+			}
+			return client, err
+		}},
+		{"signs in with the hash of a secret", "refuses wrong secrets", func(ctx context.Context, id, secret string) (webhookcfg.Client, error) {
+			for _, stored := range r.secrets[id] {
+				if secret == fmt.Sprintf("%x", sha256.Sum256([]byte(stored))) {
+					secret = stored
+				}
+			}
+			return r.Verify(ctx, id, secret)
+		}},
+		{"cuts secrets at 4 KiB", "refuses wrong secrets", func(ctx context.Context, id, secret string) (webhookcfg.Client, error) {
+			if len(secret) > 4096 {
+				for _, stored := range r.secrets[id] {
+					if strings.HasPrefix(secret, stored) {
+						secret = stored
+					}
+				}
+			}
+			return r.Verify(ctx, id, secret)
+		}},
+		{"fails on secrets over 4 KiB", "refuses wrong secrets", func(ctx context.Context, id, secret string) (webhookcfg.Client, error) {
+			if len(secret) > 4096 {
+				return webhookcfg.Client{}, errors.New("too long")
+			}
+			return r.Verify(ctx, id, secret)
+		}},
+		{"quotes the stored hash", "errors contain no secret", func(ctx context.Context, id, secret string) (webhookcfg.Client, error) {
+			client, err := r.Verify(ctx, id, secret)
+			if err != nil && len(r.secrets[id]) > 0 {
+				err = fmt.Errorf("%w: want %x", err, sha256.Sum256([]byte(r.secrets[id][0])))
 			}
 			return client, err
 		}},

@@ -1,6 +1,12 @@
 package authtest
 
 import (
+	"crypto/sha1"
+	"crypto/sha256"
+	"crypto/sha512"
+	"encoding/base64"
+	"encoding/hex"
+	"fmt"
 	"slices"
 	"strings"
 	"unicode"
@@ -14,8 +20,10 @@ func wrongSecrets(h Harness, c Credential) []string {
 		"x" + c.Secret,
 		c.Secret + c.Secret,
 		strings.Repeat("x", 1000),
+		strings.Repeat("x", 5000),
+		c.Secret + strings.Repeat("x", 5000),
 		c.ID,
-	}, nearMisses(c.Secret)...)
+	}, append(nearMisses(c.Secret), hashes(c.Secret)...)...)
 	return slices.DeleteFunc(near, func(secret string) bool {
 		return secret == "" || isKnown(h, Credential{ID: c.ID, Secret: secret})
 	})
@@ -27,10 +35,25 @@ func unknownIDs(h Harness, id string) []string {
 		id + "-unknown",
 		"unknown-" + id,
 		id + "x",
+		escaped(id),
 		strings.Repeat("x", 1000),
 	}, nearMisses(id)...)
 	return slices.DeleteFunc(near, func(id string) bool { return id == "" || isID(h, id) })
 }
+
+// hashes returns the plain hashes of a secret that a verifier may store.
+func hashes(secret string) []string {
+	sum1, sum256, sum512 := sha1.Sum([]byte(secret)), sha256.Sum256([]byte(secret)), sha512.Sum512([]byte(secret))
+	var texts []string
+	for _, sum := range [][]byte{sum1[:], sum256[:], sum512[:]} {
+		plain := hex.EncodeToString(sum)
+		texts = append(texts, plain, strings.ToUpper(plain), base64.StdEncoding.EncodeToString(sum))
+	}
+	return texts
+}
+
+// escaped returns the text with its first byte escaped as in a URL.
+func escaped(text string) string { return fmt.Sprintf("%%%02X", text[0]) + text[1:] }
 
 // nearMisses returns texts that are treated like the given one by verifiers that fold,
 // trim or match patterns, or that pass it to another language unquoted.
