@@ -12,6 +12,7 @@ import (
 )
 
 func main() {
+	log.Print("listening on http://127.0.0.1:8080")
 	log.Fatal(http.ListenAndServe("127.0.0.1:8080", newService(store.NewMemory())))
 }
 

@@ -1,16 +1,49 @@
 package main
 
 import (
+	"bufio"
+	"context"
 	"io"
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"example.com/go-webhookcfg/store"
 )
+
+// TestMain runs the program itself if a test started this process to do so.
+func TestMain(m *testing.M) {
+	if os.Getenv("QUICKSTART") == "run" {
+		main()
+	}
+	os.Exit(m.Run())
+}
+
+// TestListens: the program says where it listens.
+func TestListens(t *testing.T) {
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute) // ends a program that says nothing
+	defer cancel()
+	program := exec.CommandContext(ctx, os.Args[0])
+	program.Env = append(os.Environ(), "QUICKSTART=run")
+	output, err := program.StderrPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := program.Start(); err != nil {
+		t.Fatal(err)
+	}
+	line, err := bufio.NewReader(output).ReadString('\n')
+	if err != nil || !strings.HasSuffix(line, " listening on http://127.0.0.1:8080\n") {
+		t.Errorf("got %q, %v", line, err)
+	}
+	_ = program.Process.Kill()
+	_ = program.Wait()
+}
 
 // TestReadme runs the commands of the README, which must print what it shows.
 func TestReadme(t *testing.T) {
