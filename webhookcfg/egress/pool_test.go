@@ -32,7 +32,7 @@ func answering(text string) func(net.Conn) {
 	}
 }
 
-// TestMemoryOfFailedHosts: a transport keeps as much of 5000 hosts to which no connection
+// TestMemoryOfFailedHosts: a transport keeps as much of 2500 hosts to which no connection
 // becomes idle as of 1000.
 func TestMemoryOfFailedHosts(t *testing.T) {
 	for _, test := range []struct {
@@ -69,8 +69,8 @@ func TestMemoryOfFailedHosts(t *testing.T) {
 				return int(m.HeapAlloc)
 			}
 			before := heapAfter(1000)
-			if more := heapAfter(4000) - before; more > 1<<20 {
-				t.Errorf("%d bytes for 4000 hosts", more)
+			if more := heapAfter(1500) - before; more > 1<<19 {
+				t.Errorf("%d bytes for 1500 hosts", more)
 			}
 			runtime.KeepAlive(client)
 		})
