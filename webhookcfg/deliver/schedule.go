@@ -1,11 +1,8 @@
 package deliver
 
 import (
-	"errors"
 	"math"
 	"math/rand/v2"
-	"net/http"
-	"strconv"
 	"time"
 )
 
@@ -59,20 +56,4 @@ func spread(d time.Duration) time.Duration {
 	fifth := d / 5
 	d -= fifth
 	return d + min(rand.N(2*fifth+1), math.MaxInt64-d)
-}
-
-// retryAfter returns for how long the field Retry-After (RFC 9110, section 10.2.3) asks not
-// to call again; 0 if there is none, or one that cannot be parsed. Of several, the longest
-// counts: a proxy may have added one.
-func retryAfter(header http.Header, now time.Time) (wait time.Duration) {
-	for _, value := range header["Retry-After"] {
-		seconds, err := strconv.ParseUint(value, 10, 63)
-		if err == nil || errors.Is(err, strconv.ErrRange) {
-			const most = uint64(1<<63-1) / uint64(time.Second)
-			wait = max(wait, time.Duration(min(seconds, most))*time.Second)
-		} else if date, err := http.ParseTime(value); err == nil {
-			wait = max(wait, date.Sub(now))
-		}
-	}
-	return wait
 }

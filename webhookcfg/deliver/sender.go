@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net/http"
 	"net/url"
 	"strings"
 	"time"
@@ -63,8 +62,7 @@ type Options struct {
 	OnResult func(ctx context.Context, client, entity, id string, r Result)
 }
 
-// Defaults of [Options], and the time after which to try again if something of the host
-// was unavailable.
+// Defaults of [Options].
 const (
 	defaultTimeout     = 15 * time.Second
 	maxTimeout         = 30 * time.Second
@@ -72,7 +70,6 @@ const (
 	defaultPerReceiver = 4
 	defaultMaxPause    = time.Hour
 	defaultUserAgent   = "go-webhookcfg"
-	unavailableWait    = time.Second
 )
 
 // The status alone is the verdict of a receiver. The body is read so that the connection
@@ -271,51 +268,4 @@ func finish(body io.ReadCloser, cancel context.CancelFunc) {
 	defer timer.Stop()
 	_, _ = io.CopyN(io.Discard, body, maxBodyBytes+1) // whatever it is, the status counts
 	_ = body.Close()
-}
-
-// noResponse returns the result of a request with an error. A receiver has failed that does
-// not respond before the deadline of the caller: otherwise, a caller with a deadline below
-// Options.Timeout would call it again and again.
-func noResponse(err error) Result {
-	if _, ok := errors.AsType[*egress.UnreachableError](err); !ok {
-		// Cancelled; or a function of the policy panicked; or the policy could not check the
-		// address, or refuses what it allowed a moment ago.
-		return unavailable(err)
-	}
-	return Result{Outcome: Failed, Reason: ReasonUnreachable, Err: err}
-}
-
-// unavailable returns the result of an attempt that ended for a reason of the host.
-func unavailable(err error) Result {
-	return Result{Outcome: Deferred, Reason: ReasonUnavailable, Wait: unavailableWait, Err: err}
-}
-
-// judge returns the result of a request with a response, of which only the status and
-// Retry-After count.
-func (s *Sender) judge(target egress.URL, resp *http.Response) Result {
-	if resp.StatusCode/100 == 2 {
-		return Result{Outcome: Delivered, Status: resp.StatusCode}
-	}
-	r := Result{
-		Outcome: Failed,
-		Status:  resp.StatusCode,
-		Err:     fmt.Errorf("deliver: %v responded with status %d", target, resp.StatusCode),
-	}
-	switch {
-	case resp.StatusCode/100 == 3:
-		r.Reason = ReasonRedirect
-		return r
-	case resp.StatusCode == http.StatusGone:
-		r.Outcome, r.Reason = Undeliverable, ReasonGone
-		return r
-	case resp.StatusCode == http.StatusTooManyRequests,
-		resp.StatusCode == http.StatusBadGateway,
-		resp.StatusCode == http.StatusServiceUnavailable,
-		resp.StatusCode == http.StatusGatewayTimeout:
-		r.Reason = ReasonThrottled
-	default:
-		r.Reason = ReasonStatus
-	}
-	r.Wait = min(retryAfter(resp.Header, time.Now()), s.options.MaxPause)
-	return r
 }
