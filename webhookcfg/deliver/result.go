@@ -174,7 +174,7 @@ func (r Result) LogValue() slog.Value {
 
 // judge returns the result of a request with a response, of which only the status and
 // Retry-After count.
-func (s *Sender) judge(target egress.URL, resp *http.Response) Result {
+func judge(target egress.URL, resp *http.Response, maxPause time.Duration) Result {
 	if resp.StatusCode/100 == 2 {
 		return Result{Outcome: Delivered, Status: resp.StatusCode}
 	}
@@ -198,7 +198,7 @@ func (s *Sender) judge(target egress.URL, resp *http.Response) Result {
 	default:
 		r.Reason = ReasonStatus
 	}
-	r.Wait = min(retryAfter(resp.Header, time.Now()), s.options.MaxPause)
+	r.Wait = min(retryAfter(resp.Header, time.Now()), maxPause)
 	return r
 }
 

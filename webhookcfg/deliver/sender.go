@@ -258,7 +258,7 @@ func (s *Sender) attempt(caller context.Context, client string, target egress.UR
 		return noResponse(err)
 	}
 	finish(resp.Body, cancel)
-	return s.judge(target, resp)
+	return judge(target, resp, s.options.MaxPause)
 }
 
 // finish reads a body to its end, so that the connection can be used again, or cancels the
