@@ -440,6 +440,39 @@ func TestOverwrittenOnAFullDisk(t *testing.T) {
 	})
 }
 
+// TestChecksReadLittle counts what a check of a file of 1 MiB reads: the header and what
+// was written since the last one, also after an opening and a compaction.
+func TestChecksReadLittle(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		fs := faultfs.New()
+		l := openLog(t, fs, newModel())
+		appendLong(t, l, 100)
+		check := func(when string) {
+			t.Helper()
+			for range 2 {
+				time.Sleep(time.Second)
+				before := fs.Count(faultfs.OpRead)
+				appendAll(t, l, 1)
+				if n := fs.Count(faultfs.OpRead) - before; n != 2 {
+					t.Errorf("%s, a check reads %d times, want 2", when, n)
+				}
+			}
+		}
+		time.Sleep(time.Second)
+		appendAll(t, l, 1) // reads all that was written at once
+		check("as written")
+		if err := l.Close(); err != nil {
+			t.Fatal(err)
+		}
+		l = openLog(t, fs, newModel())
+		check("after an opening")
+		if err := l.Compact(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		check("after a compaction")
+	})
+}
+
 // TestOverwrittenDuringClose overwrites the file after Close has checked it.
 func TestOverwrittenDuringClose(t *testing.T) {
 	fs := faultfs.New()
