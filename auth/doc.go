@@ -8,7 +8,8 @@
 //   - [Throttle] limits failed sign-ins; [WithSource] provides the client address
 //     that it counts by.
 //
-// They nest: the cache wraps the throttle, which wraps the file.
+// They nest: the cache wraps the throttle, which wraps the file. See section Floods for when
+// to put the throttle outside.
 //
 //	file, err := auth.OpenFile("/etc/hooks/credentials", &auth.FileOptions{Poll: 10 * time.Second})
 //	throttled, err := auth.NewThrottle(file, nil)
@@ -93,15 +94,14 @@
 // from are accepted. Raise PerClient where that is worse than guesses at a secret, for
 // instance if all secrets are generated.
 //
-// [Cache] accepts a credential from the source that it was verified from, whatever the
-// buckets hold. A credential that was verified there less than twice the TTL ago is
-// checked again without a token, once if it was revoked. So a client that signs in at
-// least once per TTL is not limited by guesses from its own address. The reverse is that
-// a caller at the same IPv4 address or in the same /64 as a client, such as behind one
-// NAT, may guess that client's secret without a limit for as long: wrong guesses get 429,
-// but the right one signs in. Generated secrets make that hopeless. For secrets that a
-// person chose, behind addresses that strangers share, put the throttle around the cache:
-// then an empty bucket refuses the client as well.
+// Put the cache around the throttle if all secrets are generated. A client that signs in at
+// least once per TTL then keeps signing in from its address, even while others guess from
+// there: the cache accepts what it verified, and checks it again without a token for twice
+// the TTL. The flip side: for that long, anyone behind the same IPv4 address or /64 can guess
+// that client's secret unthrottled. Wrong guesses get 429, but the right one signs in.
+//
+// Put the throttle around the cache if people chose the secrets and strangers share their
+// addresses. Guesses are then always limited, but an empty bucket refuses the client too.
 //
 // Slow hashes are computed by a few checks at a time. Sources that the id has signed in
 // from, as a Throttle reports, are next; the queue of the others is shared fairly between

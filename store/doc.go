@@ -65,10 +65,9 @@
 //
 // [File.Backup] writes a complete copy concurrently with changes, and reads it back. A
 // program that copies the file of an open store, such as cp, tar or rsync, reads its parts
-// at different moments: the result may lack changes, or be refused as damaged. A copy
-// of the file of a closed store is complete, and so are a snapshot of the file system and a
-// hard link; the open store continues to write to the link until a compaction replaces the
-// file.
+// at different moments: the result may lack changes, or be refused as damaged. You can copy
+// the file of a closed store, or take a snapshot of the file system at any time. A hard link
+// is no backup: it is the same file, and the open store goes on writing to it.
 //
 // To restore, close the store, put the copy in the place of the file, and leave the lock
 // file. The program examples/admin checks, salvages and backs up files that are not open.

@@ -11,8 +11,10 @@
 //	POST   …/api/v1/configuration/configure-webhook            {"moc_id":"e1","webhook_url":"https://…"}
 //	DELETE …/api/v1/configuration/configure-webhook/{moc_id}
 //
-// Without the identifier, a request reaches all entities of the client. The two paths are two
-// names of one resource: you can unset through one what was set through the other. With
+// An entity is what your clients configure, a "module configuration". endpoint_id and moc_id are
+// two names of its identifier, and the two paths are two names of one resource: you can unset
+// through one what was set through the other. Without the identifier, a request reaches all
+// entities of the client. With
 // [Options.Reads], GET returns the webhook in effect and, with [Options.DeliveryStatus], how
 // its deliveries go. [Handler.OpenAPI] describes the interface to tools.
 //
@@ -73,8 +75,9 @@
 //	500     server_error             a defect; the cause is logged
 //	503     temporarily_unavailable  a part of the service failed, or time ran out
 //
-// After a 503 the change was made completely or not at all. The client can repeat the request:
-// unless another change came in between, that has the effect of one.
+// After a 503 the change is made completely, perhaps a moment later, or not at all. The client
+// should repeat it, but read first if someone else may have changed the same webhook since: a
+// repeat would undo that change.
 //
 // # Security
 //

@@ -29,11 +29,12 @@ type Options struct {
 	// AllScope limits the requests that reach all entities. By default all are served.
 	AllScope AllScope
 
-	// OriginalTarget returns the request target, path and query, that your outermost proxy
-	// received, before any proxy cleaned or rewrote it; see [TargetFromHeader]. A request
-	// for all entities is refused (400) unless that target ends in the path of the resource,
-	// is already normalized and has no query. Requests for one entity are not affected. By
-	// default only the target that the server received is checked.
+	// OriginalTarget returns the path and query that the client sent, before any proxy
+	// rewrote them. Let your outermost proxy write them to a header, and read it with
+	// [TargetFromHeader]. A request for all entities is then refused (400) if the client sent
+	// anything but the plain path of the resource, since a proxy may have removed an
+	// identifier. Requests for one entity are not affected. By default the handler checks
+	// only the target that your server received.
 	OriginalTarget func(r *http.Request) string
 
 	// Realm is the realm of the Basic challenge: printable ASCII without quotes and
@@ -55,9 +56,10 @@ type Options struct {
 	// control characters, and never "", "." or "..", which are always refused.
 	ValidEntityID func(id string) bool
 
-	// EntityExists reports whether an identifier names a valid module configuration of the
-	// client. If not, the response is 404; an error gives 503. By default every well-formed
-	// identifier is accepted.
+	// EntityExists reports whether an identifier names an entity of the client, a valid module
+	// configuration. If not, sets, reads and unsets get 404. Only an override that was set while
+	// the entity existed can still be read and unset. An error gives 503. By default every
+	// well-formed identifier is accepted.
 	EntityExists func(ctx context.Context, client, entity string) (bool, error)
 
 	// Policy specifies which URLs may be set. It defaults to the zero Policy, the strictest.

@@ -23,7 +23,10 @@ type CredentialVerifier interface {
 	Verify(ctx context.Context, id, secret string) (Client, error)
 }
 
-// Client is the client that signed in.
+// Client is the client that signed in: the owner of configurations. A client signs in with the
+// id of a credential, and several credentials, each with its own id, may share one owner. In an
+// [Event], Client is the owner's ID, Credential is the id that signed in, and PresentedID is an
+// id that was refused.
 type Client struct {
 	// ID names the owner of configurations in every call of the [Store]. It need
 	// not be the id that signed in: several ids may share one owner. It has 1 to 1024

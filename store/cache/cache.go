@@ -26,12 +26,11 @@ type Options struct {
 	// as often. A poll times out after half of MaxStale.
 	PollEvery time.Duration
 
-	// StaleIfError, which must exceed MaxStale, is the bound in its place if the store
-	// fails (RFC 5861, Section 4), takes longer than MaxStale to respond, or has not
-	// responded at the deadline of the caller's context. A caller whose context is
-	// canceled, or ended before the call, gets an error. For twice MaxStale after a read
-	// of a client failed, callers with an entry wait only a hundredth of MaxStale, while
-	// their read goes on. Zero means that Resolve returns the error.
+	// StaleIfError keeps you sending while the store is down: if a read fails, entries up to
+	// StaleIfError old are returned (RFC 5861, Section 4). A read fails too if it takes longer
+	// than MaxStale, or the deadline of the caller's context passes. A canceled context always
+	// gives an error. It must exceed MaxStale. For twice MaxStale after a failed read, callers
+	// with an entry wait only a hundredth of MaxStale. Zero means that Resolve returns the error.
 	StaleIfError time.Duration
 
 	// MaxReads is the maximum number of concurrent reads of the store, of which those of

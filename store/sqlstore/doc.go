@@ -77,11 +77,11 @@
 //
 // # Fairness
 //
-// The changes of one client queue within the [Store], in the order of the calls, before
-// they take a connection from the pool. So they hold at most one of it at a time, however
-// many requests the client sends, and however long another process keeps its row locked.
-// (A driver may leave sessions of abandoned changes to the server, see section MySQL and
-// MariaDB.) Reads wait for no row on the tested databases. Use one Store per database handle.
+// A busy client can't use up your connection pool: the store makes the changes of one client
+// one after another, in the order of the calls, and they hold at most one connection. Reads
+// don't wait for changes on the tested databases. Use one Store per database handle. (With
+// MySQL, changes that were abandoned may keep sessions of the server, see section MySQL and
+// MariaDB.)
 //
 // # Change detection
 //

@@ -14,8 +14,8 @@ var (
 	// acknowledged, because the connection broke or the context ended, and whose outcome
 	// could not be determined afterwards. The change was applied completely or not at
 	// all; it may still be applied, unless another change of the client is acknowledged
-	// first. Resolve returns the state in effect. Applying the change again without
-	// looking could undo a later change of another process.
+	// first. Apply it again, but call Resolve first if someone else may have changed the
+	// same webhook since: a repeat would undo that change.
 	ErrOutcomeUnknown = errors.New("sqlstore: commit outcome unknown")
 	// ErrNewerSchema is wrapped by the error of a call if the tables were migrated by a later
 	// version of this package. Nothing was changed.

@@ -104,7 +104,8 @@ func newHealthKey(client, entity string, source webhookcfg.Source) (key healthKe
 }
 
 // Status returns how the deliveries to the webhook in effect for an entity go. Pass it as
-// [webhookcfg.Options.DeliveryStatus]. The error is the HealthStore's.
+// [webhookcfg.Options.DeliveryStatus]. The status of a base is the same for every entity, so a
+// support tool can pass any. The error is the HealthStore's.
 func (h *Health) Status(ctx context.Context, client, entity string, hook webhookcfg.Webhook) (webhookcfg.DeliveryStatus, error) {
 	if h == nil {
 		return webhookcfg.DeliveryStatus{}, nil

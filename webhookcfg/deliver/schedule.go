@@ -34,8 +34,9 @@ func StandardSchedule() Schedule {
 // After the last attempt of the schedule the message does not stay.
 //
 // A deferred attempt does not count, however many there are: the message stays for
-// r.Wait, and the next attempt has the same number. After any other outcome the message
-// does not stay. An invalid Outcome counts as a failure.
+// r.Wait, and the next attempt has the same number. After any other outcome the message does
+// not stay. An invalid Outcome counts as a failure. Since Next takes r.Wait into account, you
+// don't have to look at it yourself.
 func (s Schedule) Next(attempt int, r Result) (delay time.Duration, again bool) {
 	switch r.Outcome {
 	case Delivered, Undeliverable:

@@ -48,8 +48,8 @@
 //
 // An IPv4-mapped IPv6 address is treated as the IPv4 address. An address added to
 // this host is refused after at most ten seconds, or a minute if [Policy.LocalAddrs] is
-// slow. Once its last result is a minute old, an address that the last two lines would
-// decide is not called; the error wraps [ErrUnavailable] and is not a refusal.
+// slow. If that fails for a minute, only addresses in AllowPrefixes are still called. Other
+// public addresses get an error that wraps [ErrUnavailable], which is not a refusal.
 //
 // # Limits
 //
