@@ -93,6 +93,9 @@ func parse(args []string, getenv func(string) string, stderr io.Writer) (cfg con
 	if *dev {
 		cfg.delivery.Policy = egress.Development()
 	}
+	if cfg.delivery.Timeout <= 0 {
+		return cfg, fmt.Errorf("-timeout %v is not positive", cfg.delivery.Timeout)
+	}
 	if flags.NArg() > 2 {
 		return cfg, fmt.Errorf("unexpected argument %q", flags.Arg(2))
 	}

@@ -389,6 +389,7 @@ func TestBadArguments(t *testing.T) {
 		{"bad URL", []string{"-store", "postgres://app:s3cret@%%"}, "rejected by pgx"},
 		{"connection refused", []string{"-store", "postgres://app:s3cret@127.0.0.1:1/app", "-migrate"}, "connect"},
 		{"bad schedule", []string{"-store", there, "-schedule", "5s,soon"}, "schedule"},
+		{"no time for an attempt", []string{"-store", there, "-timeout", "0"}, "-timeout 0s is not positive"},
 		{"no workers", []string{"-store", there, "-workers", "0"}, "workers"},
 		{"a missing directory", []string{"-store", "sqlite:" + filepath.Join(t.TempDir(), "none", "service.db"), "-migrate"}, "unable to open"},
 		{"too fresh", []string{"-store", there, "-max-stale", "1ns"}, "MaxStale 1ns"},

@@ -35,13 +35,13 @@ ON CONFLICT (client, id) DO UPDATE SET state = excluded.state, version = modules
 // modules returns the handler of the service's own paths.
 func (s *service) modules(clients webhookcfg.CredentialVerifier) http.Handler {
 	mux := http.NewServeMux()
-	mux.HandleFunc("PUT /api/v1/modules/{id}", signedIn(clients, s.putModule))
-	mux.HandleFunc("GET /api/v1/signing-key", signedIn(clients, s.getKey))
+	mux.HandleFunc("PUT /api/v1/modules/{id}", s.signedIn(clients, s.putModule))
+	mux.HandleFunc("GET /api/v1/signing-key", s.signedIn(clients, s.getKey))
 	return mux
 }
 
 // signedIn calls next with the client that the request signs in.
-func signedIn(clients webhookcfg.CredentialVerifier, next func(http.ResponseWriter, *http.Request, string)) http.HandlerFunc {
+func (s *service) signedIn(clients webhookcfg.CredentialVerifier, next func(http.ResponseWriter, *http.Request, string)) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		id, secret, _ := r.BasicAuth()
 		client, err := clients.Verify(r.Context(), id, secret)
@@ -51,7 +51,7 @@ func signedIn(clients webhookcfg.CredentialVerifier, next func(http.ResponseWrit
 			return
 		}
 		if err != nil {
-			http.Error(w, "try again later", http.StatusServiceUnavailable)
+			s.unavailable(w, r, "a client could not be signed in", "error", err)
 			return
 		}
 		next(w, r, client.ID)

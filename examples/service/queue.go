@@ -52,8 +52,9 @@ func (s *service) river(logger *slog.Logger) *river.Config {
 		Queues:     map[string]river.QueueConfig{river.QueueDefault: {MaxWorkers: s.cfg.workers}},
 		JobTimeout: jobTimeout,
 		// The jobs of a process that was killed are retried after this time. By default it
-		// is an hour; it must be longer than any attempt, which would be made twice.
-		RescueStuckJobsAfter: jobTimeout + time.Second,
+		// is an hour; it must be longer than any attempt, which would be made twice. Send
+		// takes up to two seconds more to save a record of health.
+		RescueStuckJobsAfter: jobTimeout + 5*time.Second,
 		// The schedule gives up first: River's own limit would keep no reason.
 		MaxAttempts: 1000,
 		// At most so many workers start in this time.
