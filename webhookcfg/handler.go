@@ -51,7 +51,7 @@ func NewHandler(store Store, verifier CredentialVerifier, options *Options) (*Ha
 		challenge: `Basic realm="` + o.Realm + `", charset="UTF-8"`,
 		entities:  newEntitySyntax(o.ValidEntityID),
 	}
-	h.lastChange.Store(time.Time{}.UnixMicro())
+	h.lastChange.Store(time.Time{}.UnixMicro()) // so no change gets the zero time, which identifies no setting
 	return h, nil
 }
 

@@ -117,19 +117,18 @@
 // # Health
 //
 // With a [Health] in [Options.Health] and [Health.Status] in
-// [webhookcfg.Options.DeliveryStatus], a client reads how the deliveries to its webhook go, and a webhook whose receiver responded with
-// 410, or failed for five days, gets no more messages until the client sets it again. The
-// configuration is never changed:
+// [webhookcfg.Options.DeliveryStatus], a client reads how the deliveries to its webhook go.
+// A webhook whose receiver responded with 410, or failed for five days, gets no more messages
+// until the client sets it again. The configuration is never changed:
 //
 //	health, err := deliver.NewHealth(sqlStore, nil)
 //	handler, err := webhookcfg.NewHandler(sqlStore, verifier, &webhookcfg.Options{Reads: true, DeliveryStatus: health.Status})
 //	sender, err := deliver.New(sqlStore, keys, &deliver.Options{Health: health})
 //
 // The store of package store/sqlstore is a [HealthStore], with which all processes have the
-// same records, also after a restart. Call its method Migrate first: while its tables are
-// those of a version without deliveries, messages are sent, but the response to a read of one
-// entity is 503. The stores in memory, in a file and in etcd are not HealthStores: with
-// them, pass nil, and run the handler in the process of the sender.
+// same records, also after a restart. Call its method Migrate first. The stores in memory, in
+// a file and in etcd are not HealthStores: with them, pass nil, and run the handler in the
+// process of the sender.
 //
 // # Order
 //
