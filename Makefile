@@ -4,7 +4,8 @@
 
 # PUBLIC lists the modules that a host can require, and EXAMPLES those that need nothing but
 # Go too. LAB lists the modules that test them with real servers and third-party tools. Each
-# is tested by itself, with the requirements that a consumer gets.
+# is tested by itself, with the requirements that a consumer gets. The tests in
+# internal/repotest read these lists.
 PUBLIC    := . store/etcdstore
 EXAMPLES  := examples/mounts examples/service
 LAB       := internal/integration internal/integration/programs internal/integration/caddy

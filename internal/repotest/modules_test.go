@@ -8,9 +8,6 @@ import (
 	"testing"
 )
 
-// publicModules are the modules whose imports the rule in doc.go names.
-var publicModules = []string{".", "store/etcdstore"}
-
 // allowedRequirements are the modules that a user of the core may inherit.
 var allowedRequirements = []string{"github.com/google/go-cmp", "golang.org/x/sync"}
 
@@ -26,10 +23,29 @@ func TestRequirements(t *testing.T) {
 	}
 }
 
-// TestModules: these are the modules of the repository, and each is built from this
-// checkout alone.
+// makefileModules returns the directories of the modules in the lists of the Makefile.
+func makefileModules(t *testing.T, lists ...string) (dirs []string) {
+	t.Helper()
+	found := make(map[string][]string)
+	for line := range strings.Lines(read(t, "Makefile")) {
+		if name, list, ok := strings.Cut(line, ":="); ok {
+			found[strings.TrimSpace(name)] = strings.Fields(list)
+		}
+	}
+	for _, name := range lists {
+		if len(found[name]) == 0 {
+			t.Fatalf("the Makefile has no list %s of modules", name)
+		}
+		dirs = append(dirs, found[name]...)
+	}
+	return dirs
+}
+
+// TestModules: the Makefile tests every module of the repository, and each is built from
+// this checkout alone.
 func TestModules(t *testing.T) {
-	want := []string{".", "examples/mounts", "examples/service", "internal/integration", "internal/integration/caddy", "internal/integration/programs", "internal/tools", "store/etcdstore"}
+	want := append(makefileModules(t, "PUBLIC", "EXAMPLES", "LAB"), "internal/tools")
+	slices.Sort(want)
 	root := readModFile(t).Module.Path
 	var got []string
 	walk(t, func(name string) {
@@ -46,7 +62,7 @@ func TestModules(t *testing.T) {
 	})
 	slices.Sort(got)
 	if !slices.Equal(got, want) {
-		t.Errorf("modules %v, want %v", got, want)
+		t.Errorf("modules %v, the Makefile tests %v", got, want)
 	}
 }
 
