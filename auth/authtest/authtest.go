@@ -14,15 +14,14 @@
 // [webhookcfg.ErrInvalidCredentials], has no RetryAfter and comes with no client: ids and
 // secrets that differ in any byte, also in letter case, blanks or Unicode form, patterns
 // and quotes, an escaped id, secrets longer than 4 KiB, the plain hash of a secret, the
-// secret of another client, and an id and a secret that are divided at
-// another byte. If several spellings of an id signed in, each of them would have its own
-// number of guesses in the Throttle of package auth.
+// secret of another client, and an id and a secret that are divided at another byte. If
+// several spellings of an id signed in, each of them would have its own number of guesses
+// in the Throttle of package auth.
 //
 // All refusals cost the same. When its context has ended, or ends during the call, a
 // verifier returns soon, signs in no wrong client and refuses no valid credential. No error
 // contains a secret, presented or stored, as it is, encoded or as a plain hash, and neither
-// does Client.SecretName. A verifier is safe for
-// concurrent use, and does not panic.
+// does Client.SecretName. A verifier is safe for concurrent use, and does not panic.
 //
 // # Limits
 //
