@@ -205,8 +205,8 @@ func TestDialErrors(t *testing.T) {
 		{"slow resolver", slow, egress.ReasonTimeout},
 		{"resolver timeout", dnsTimeout, egress.ReasonTimeout},
 		{"private", resolveTo("10.0.0.1"), egress.ReasonDenied},
-		{"refused", resolveTo(publicAddr), egress.ReasonRefused},
-		{"refused, then private", resolveTo(publicAddr, "10.0.0.1"), egress.ReasonRefused},
+		{"refused", resolveTo(publicAddr), egress.ReasonConnection},
+		{"refused, then private", resolveTo(publicAddr, "10.0.0.1"), egress.ReasonConnection},
 		{"private, then refused", resolveTo("10.0.0.1", publicAddr), egress.ReasonDenied},
 	}
 	for _, test := range tests {
@@ -425,7 +425,7 @@ func TestDialWithoutConn(t *testing.T) {
 	policy := newStrict()
 	policy.Resolver = resolveTo(publicAddr)
 	policy.Dial = func(context.Context, string, string) (net.Conn, error) { return nil, nil }
-	if err := probe(t, policy, "https://receiver.example/"); reasonOf(err) != egress.ReasonRefused {
+	if err := probe(t, policy, "https://receiver.example/"); reasonOf(err) != egress.ReasonConnection {
 		t.Errorf("Probe = %v", err)
 	}
 }

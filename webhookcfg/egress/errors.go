@@ -72,8 +72,8 @@ const (
 	ReasonDNS Reason = "dns"
 	// ReasonDenied: the policy refused an address of the name.
 	ReasonDenied Reason = "denied"
-	// ReasonRefused: no connection was established.
-	ReasonRefused Reason = "refused"
+	// ReasonConnection: no connection was established.
+	ReasonConnection Reason = "connection"
 	// ReasonTLS: the TLS handshake or the verification of the certificate failed.
 	ReasonTLS Reason = "tls"
 	// ReasonTimeout: a step exceeded its time limit.

@@ -107,7 +107,7 @@ func TestHTTPProbeFailsBeforeHTTP(t *testing.T) {
 	}{
 		{newLoopback(good), receiver.at("https", "other.example"), egress.ReasonTLS},
 		{newLoopback(newAuthority(t)), receiver.at("https", receiverName), egress.ReasonTLS},
-		{newLoopback(good), "https" + noServer, egress.ReasonRefused},
+		{newLoopback(good), "https" + noServer, egress.ReasonConnection},
 		{mixed, receiver.at("https", receiverName), egress.ReasonDenied},
 		{unknown, receiver.at("https", receiverName), egress.ReasonDNS},
 	} {

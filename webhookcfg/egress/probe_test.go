@@ -129,7 +129,7 @@ func TestProbeTimeout(t *testing.T) {
 
 func TestProbeRefused(t *testing.T) {
 	err := probe(t, newLoopback(nil), "http"+noServer)
-	if reasonOf(err) != egress.ReasonRefused {
+	if reasonOf(err) != egress.ReasonConnection {
 		t.Errorf("Probe = %v, want refused", err)
 	}
 	if strings.Contains(err.Error(), "secret") {
