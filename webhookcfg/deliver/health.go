@@ -19,9 +19,9 @@ type HealthOptions struct {
 	// Zero means 100,000.
 	MaxWebhooks int
 
-	// StopAfter is for how long all deliveries to a webhook fail until it is stopped. Two
-	// failures that are more than half of it apart do not count as one outage: silence in
-	// between proves nothing. Zero means 5 days.
+	// StopAfter is how long a webhook may fail before deliveries to it stop. Two failures
+	// that are more than half of it apart don't count as one outage: silence in between
+	// proves nothing. Zero means 5 days.
 	StopAfter time.Duration
 
 	// Logger logs the webhooks that were stopped, and the errors of the HealthStore. If

@@ -121,9 +121,9 @@ type Result struct {
 	// Status is the status of the response, or 0 if there was none.
 	Status int
 
-	// Wait is how long not to try again: if Outcome is Deferred, the time until the
-	// next turn, and if it is Failed, what the receiver asked for with Retry-After, up
-	// to [Options.MaxPause]. Zero means that there is no such limit.
+	// Wait is the minimum delay before the next attempt. If Outcome is Deferred, it's the
+	// time until the next turn. If it is Failed, it's what the receiver asked for with
+	// Retry-After, up to [Options.MaxPause]. Zero means that there is no minimum.
 	Wait time.Duration
 
 	// Webhook is the webhook that was in effect; the zero one if that was not looked up.

@@ -22,9 +22,10 @@ const dialTimeout = 10 * time.Second
 // at most, and no more than eight addresses are tried.
 //
 // DialContext has the signature of the field of that name in [http.Transport], for
-// hosts that need a transport of their own. It must set neither Proxy nor DialTLSContext,
-// but TLSHandshakeTimeout, since it does not apply the deadline of a request to
-// handshakes. It also returns 101 responses, whose bodies no deadline ends.
+// hosts that need a transport of their own. Leave its Proxy and DialTLSContext nil, and set
+// TLSHandshakeTimeout: net/http doesn't apply the deadline of a request to handshakes. Such a
+// transport doesn't bound certificates and log lines as [Policy.Transport] does, and it
+// returns 101 responses, whose bodies no deadline ends.
 //
 // The error is a [PolicyError], an [*UnreachableError], that of ctx, or one that wraps
 // [ErrUnavailable] if an address could not be checked. A panic in the Resolver, Dial or
@@ -82,7 +83,7 @@ func (d dialer) connectTCP(ctx context.Context, to destination) (net.Conn, error
 	}
 	conn, err := d.policy.dialAddrs(ctx, addrs, to.port)
 	if err != nil {
-		return nil, unreachable(ctx, to, ReasonRefused, err)
+		return nil, unreachable(ctx, to, ReasonConnection, err)
 	}
 	return conn, nil
 }
