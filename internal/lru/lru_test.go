@@ -59,7 +59,7 @@ func TestRemoveAndClear(t *testing.T) {
 }
 
 // TestModel compares the map with a list of its keys in the order of their use, by random
-// steps: what it holds, and what it evicts.
+// steps: what it holds, and what it evicts. It remembers no owner without an entry.
 func TestModel(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	for limit := 1; limit < 20; limit++ {
@@ -74,6 +74,12 @@ func TestModel(t *testing.T) {
 					last[owner(key)] = step
 				}
 				value, known := values[key]
+				if random.IntN(100) == 0 {
+					m.Clear()
+					clear(values)
+					used = nil
+					continue
+				}
 				switch random.IntN(5) {
 				case 0:
 					m.Remove(key)
@@ -99,6 +105,13 @@ func TestModel(t *testing.T) {
 				if m.Len() != len(values) {
 					t.Fatalf("limit %d, %d owners, step %d: %d entries, want %d", limit, owners, step, m.Len(), len(values))
 				}
+			}
+			present := map[uint64]bool{}
+			for key := range values {
+				present[owner(key)] = true
+			}
+			if m.Owners() != len(present) {
+				t.Fatalf("limit %d, %d owners: remembers %d owners, want %d", limit, owners, m.Owners(), len(present))
 			}
 		}
 	}
