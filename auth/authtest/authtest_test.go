@@ -151,6 +151,28 @@ func TestWithoutWork(t *testing.T) {
 	}
 }
 
+// TestShortCredentials: however short an id and a secret are, no near miss is empty, since
+// the handler passes no empty ones to a verifier.
+func TestShortCredentials(t *testing.T) {
+	h := authtest.Harness{
+		SignsIn: []authtest.Credential{{ID: "a", Secret: "b", Owner: "a"}},
+		Verifier: auth.Func(func(_ context.Context, id, secret string) (webhookcfg.Client, error) {
+			switch {
+			case id == "" || secret == "":
+				return webhookcfg.Client{}, errors.New("empty")
+			case id != "a" || secret != "b":
+				return webhookcfg.Client{}, webhookcfg.ErrInvalidCredentials
+			}
+			return webhookcfg.Client{ID: id}, nil
+		}),
+	}
+	for _, name := range []string{"refuses wrong secrets", "refuses unknown clients", "keeps clients apart"} {
+		if err := caseNamed(t, name).Check(t.Context(), h); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
 func caseNamed(t *testing.T, name string) authtest.Case {
 	t.Helper()
 	for _, c := range authtest.Cases() {

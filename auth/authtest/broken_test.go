@@ -249,6 +249,12 @@ func TestBrokenVerifiers(t *testing.T) {
 			}
 			return r.Verify(ctx, id, secret)
 		}},
+		{"quotes the right secret after the deadline", "errors contain no secret", func(ctx context.Context, id, secret string) (webhookcfg.Client, error) {
+			if err := ctx.Err(); err != nil && slices.Contains(r.secrets[id], secret) {
+				return webhookcfg.Client{}, fmt.Errorf("signing in with %s: %w", secret, err)
+			}
+			return r.Verify(ctx, id, secret)
+		}},
 		{"refuses after the deadline", "gives no wrong verdict after the context has ended", func(ctx context.Context, id, secret string) (webhookcfg.Client, error) {
 			if ctx.Err() != nil {
 				return webhookcfg.Client{}, webhookcfg.ErrInvalidCredentials
