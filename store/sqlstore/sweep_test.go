@@ -5,6 +5,7 @@ import (
 	"context"
 	"database/sql/driver"
 	"errors"
+	"io"
 	"log/slog"
 	"maps"
 	"slices"
@@ -86,6 +87,46 @@ func TestSweepReachesAllClients(t *testing.T) {
 	}
 	if n := f.count("SELECT id, gen"); n != 1+2+2+1 {
 		t.Errorf("%d queries for clients", n)
+	}
+}
+
+// TestSweepCountsCommits: rows whose deletion was not acknowledged are not counted, wherever
+// their transaction failed. Those deleted before it are.
+func TestSweepCountsCommits(t *testing.T) {
+	for _, tt := range []struct {
+		at      string
+		err     error
+		unknown bool
+	}{
+		{"begin", io.EOF, false},
+		{"DELETE FROM wh_override", io.EOF, false},
+		{"commit", &numberError{1290, "The server is running with --read-only"}, false},
+		{"commit", io.EOF, true},
+		{"commit", driver.ErrBadConn, true},
+		{"", context.Canceled, false}, // before the commit
+	} {
+		ctx, cancel := context.WithCancel(t.Context())
+		o := &obsoleteRows{rows: map[string]int{"acme": 5}}
+		begun := 0
+		s, _ := openFake(t, sqlstore.MySQL(), nil, func(call string, args []driver.NamedValue) (resultRows, error) {
+			if call == "begin" {
+				begun++
+			}
+			if begun == 3 {
+				switch {
+				case tt.at == "" && strings.HasPrefix(call, "DELETE"):
+					cancel()
+				case tt.at != "" && strings.HasPrefix(call, tt.at):
+					return nil, tt.err
+				}
+			}
+			return o.on(call, args)
+		})
+		removed, err := s.Sweep(ctx, 10)
+		cancel()
+		if removed != 2 || !errors.Is(err, tt.err) || errors.Is(err, sqlstore.ErrOutcomeUnknown) != tt.unknown {
+			t.Errorf("%s fails with %v: removed %d: %v", tt.at, tt.err, removed, err)
+		}
 	}
 }
 
