@@ -36,7 +36,8 @@ func (a affected) Error() string { return fmt.Sprintf("%d rows", int64(a)) }
 
 const errNoRows = affected(0)
 
-// resultRows are the rows of a query; nil for other calls.
+// resultRows are the rows of a query; nil for other calls. An error in place of the first
+// column ends the rows before it with that error.
 type resultRows [][]driver.Value
 
 // openFake returns a store on a fake whose calls on handles. It has checked the schema, and
@@ -188,6 +189,9 @@ func (r *fakeRows) Columns() []string { return r.columns }
 func (r *fakeRows) Next(dest []driver.Value) error {
 	if len(r.rows) == 0 {
 		return io.EOF
+	}
+	if err, ok := r.rows[0][0].(error); ok {
+		return err
 	}
 	copy(dest, r.rows[0])
 	r.rows = r.rows[1:]

@@ -3,12 +3,16 @@ package sqlstore_test
 import (
 	"database/sql/driver"
 	"errors"
+	"io"
 	"strings"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"example.com/go-webhookcfg/store/sqlstore"
 	"example.com/go-webhookcfg/webhookcfg"
+	"example.com/go-webhookcfg/webhookcfg/deliver"
+	"example.com/go-webhookcfg/webhookcfg/egress"
 )
 
 // TestReadRetries: a retry discards the rows of the failed attempt.
@@ -38,7 +42,7 @@ func TestReadRetries(t *testing.T) {
 // TestDemoted: every read checks whether the server is a standby by now.
 func TestDemoted(t *testing.T) {
 	for _, dialect := range dialects() {
-		s, _ := openFake(t, dialect, nil, func(call string, _ []driver.NamedValue) (resultRows, error) {
+		s, f := openFake(t, dialect, nil, func(call string, _ []driver.NamedValue) (resultRows, error) {
 			switch {
 			case strings.Contains(call, "AS identity, NULL, NULL"):
 				return resultRows{{true, "db", nil, nil}}, nil
@@ -54,6 +58,84 @@ func TestDemoted(t *testing.T) {
 			if err := call(t.Context()); reads && !errors.Is(err, sqlstore.ErrStandby) {
 				t.Errorf("%s: %s: %v", dialect, name, err)
 			}
+			if n := f.db.Stats().InUse; n > 0 {
+				t.Errorf("%s: %s keeps %d connections", dialect, name, n)
+			}
 		}
 	}
+}
+
+// TestReadBreaksOff: a read whose connection breaks after a row returns the error, and
+// nothing of what it had read.
+func TestReadBreaksOff(t *testing.T) {
+	rows := func(row ...driver.Value) resultRows { return resultRows{row, {io.ErrUnexpectedEOF}} }
+	s, _ := openFake(t, sqlstore.PostgreSQL(), nil, func(call string, _ []driver.NamedValue) (resultRows, error) {
+		switch {
+		case strings.Contains(call, "AS identity, NULL, NULL"):
+			return rows(false, "db", nil, nil), nil
+		case strings.Contains(call, "AS identity"):
+			return rows(false, "db", "5:5:", int64(5), nil), nil
+		case isLoad(call):
+			return rows(false, int64(1), int64(1), int64(5), int64(2), int64(4), int64(3)), nil
+		}
+		return rows(false, []byte("https://a.example/"), int64(1), nil, nil), nil
+	})
+	check := func(name string, isZero bool, err error) {
+		t.Helper()
+		if !isZero || !errors.Is(err, io.ErrUnexpectedEOF) {
+			t.Errorf("%s: result is zero: %v: %v", name, isZero, err)
+		}
+	}
+	w, err := s.Resolve(t.Context(), "acme", "e1")
+	check("resolve", sameWebhook(w, webhookcfg.Webhook{}), err)
+	r, err := load(s)
+	check("load", r == deliver.Record{}, err)
+	versions, err := s.Versions(t.Context(), []string{"acme"})
+	check("versions", versions == nil, err)
+	changes, err := s.Changes(t.Context(), "")
+	check("changes", changes.Next == "", err)
+}
+
+// TestWebhooksOfRows: a client without a URL has no base, and an override without a URL is off.
+func TestWebhooksOfRows(t *testing.T) {
+	const url = "https://a.example/"
+	for _, tt := range []struct {
+		base, override string
+		overridden     bool
+		want           webhookcfg.Webhook // of the entity
+	}{
+		{"", "", false, webhookcfg.Webhook{}},
+		{url, "", false, webhookcfg.Webhook{URL: egress.NewURL(url), Source: webhookcfg.SourceBase, Since: time.UnixMicro(1).UTC()}},
+		{url, "", true, webhookcfg.Webhook{Source: webhookcfg.SourceOff, Since: time.UnixMicro(2).UTC()}},
+		{"", url, true, webhookcfg.Webhook{URL: egress.NewURL(url), Source: webhookcfg.SourceOverride, Since: time.UnixMicro(2).UTC()}},
+	} {
+		s, _ := openFake(t, sqlstore.SQLite(), nil, func(call string, _ []driver.NamedValue) (resultRows, error) {
+			list, since := resultRows{{false, int64(0), []byte("acme"), []byte(tt.base), int64(1)}}, driver.Value(nil)
+			if tt.overridden {
+				list, since = append(list, []driver.Value{false, int64(1), []byte("e1"), []byte(tt.override), int64(2)}), int64(2)
+			}
+			switch {
+			case strings.Contains(call, "ORDER BY part"):
+				return list, nil
+			case strings.HasPrefix(call, "SELECT"):
+				return resultRows{{false, []byte(tt.base), int64(1), []byte(tt.override), since}}, nil
+			}
+			return nil, nil
+		})
+		if got, err := s.Resolve(t.Context(), "acme", "e1"); !sameWebhook(got, tt.want) || err != nil {
+			t.Errorf("resolved %+v, want %+v: %v", got, tt.want, err)
+		}
+		page, err := s.List(t.Context(), "acme", "", 1)
+		listed := page.Base
+		if len(page.Overrides) > 0 {
+			listed = page.Overrides[0].Webhook
+		}
+		if len(page.Overrides) > 0 != tt.overridden || !sameWebhook(listed, tt.want) || err != nil {
+			t.Errorf("listed %+v, want %+v: %v", page, tt.want, err)
+		}
+	}
+}
+
+func sameWebhook(a, b webhookcfg.Webhook) bool {
+	return a.URL.Equal(b.URL) && a.Source == b.Source && a.Since.Equal(b.Since)
 }
