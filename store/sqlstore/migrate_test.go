@@ -262,6 +262,29 @@ func TestMigrateRetries(t *testing.T) {
 	})
 }
 
+// TestMigrationLocks: stores with the same tables take the same lock, and others do not wait
+// for each other.
+func TestMigrationLocks(t *testing.T) {
+	for _, dialect := range []sqlstore.Dialect{sqlstore.PostgreSQL(), sqlstore.MySQL()} {
+		lock := func(prefix string) (key driver.Value) {
+			db := &schema{version: noTable}
+			s, _ := openUnchecked(t, dialect, &sqlstore.Options{Prefix: prefix}, func(call string, args []driver.NamedValue) (resultRows, error) {
+				if strings.Contains(call, "pg_advisory_xact_lock") || strings.HasPrefix(call, "SELECT GET_LOCK") {
+					key = args[0].Value
+				}
+				return db.on(strings.ReplaceAll(call, prefix, "wh_"), args)
+			})
+			if err := s.Migrate(t.Context()); err != nil {
+				t.Errorf("%s: %v", dialect, err)
+			}
+			return key
+		}
+		if one, same, other := lock("one_"), lock("one_"), lock("other_"); one == nil || one != same || one == other {
+			t.Errorf("%s: locks %v, %v and, with another prefix, %v", dialect, one, same, other)
+		}
+	}
+}
+
 func TestMigrateLockTimeout(t *testing.T) {
 	for _, got := range []resultRows{{{int64(0)}}, {{nil}}} {
 		s, f := openUnchecked(t, sqlstore.MySQL(), nil, func(call string, _ []driver.NamedValue) (resultRows, error) {

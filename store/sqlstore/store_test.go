@@ -45,6 +45,9 @@ func TestNewInvalid(t *testing.T) {
 	if _, err := sqlstore.New(db, sqlstore.MySQL(), nil); err != nil {
 		t.Error(err)
 	}
+	if name := (sqlstore.Dialect{}).String(); name != "" {
+		t.Errorf("the zero Dialect is called %s", name)
+	}
 	for _, tt := range []struct {
 		dialect sqlstore.Dialect
 		lag     time.Duration
