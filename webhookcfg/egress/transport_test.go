@@ -346,6 +346,20 @@ func TestBrokenLocation(t *testing.T) {
 	}
 }
 
+// TestHeaderTimeout: a receiver has 30 seconds for its response header, even if the deadline
+// of the request is later.
+func TestHeaderTimeout(t *testing.T) {
+	ca := newAuthority(t)
+	synctest.Test(t, func(t *testing.T) {
+		transport := newTransport(t, inMemory(t, ca, silence))
+		start := time.Now()
+		_, err := roundTrip(t, transport, "http://receiver.example/")
+		if took := time.Since(start); took != 30*time.Second || reasonOf(err) != egress.ReasonTimeout {
+			t.Errorf("%v after %v", err, took)
+		}
+	})
+}
+
 func TestClientTimeout(t *testing.T) {
 	if got := newClient(t, newStrict()).Timeout; got != 30*time.Second {
 		t.Errorf("the timeout of the client is %v", got)
