@@ -9,6 +9,19 @@ import (
 	"example.com/go-webhookcfg/webhookcfg/egress"
 )
 
+// ruleEscaping refuses a path that is not percent-encoded properly. URL.EscapedPath then
+// encodes the decoded path, in which "%2f" became a slash, instead of returning the path
+// as it was sent.
+const ruleEscaping = "The path must be percent-encoded as RFC 3986 specifies"
+
+const (
+	ruleAllPath  = "A request that reaches all entities must arrive with the path as the client sent it"
+	ruleAllQuery = "A request that reaches all entities takes no query string"
+	ruleAllBody  = "A request that unsets all entities takes no body"
+
+	ruleEmptyEntity = "The identifier in the path is empty"
+)
+
 // exchange is the state of one request. It reaches an operation unless its route is refused.
 type exchange struct {
 	operation

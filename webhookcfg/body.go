@@ -5,34 +5,21 @@ import (
 	"io"
 	"mime"
 	"net/http"
-	"net/url"
-	"strconv"
 	"strings"
+
+	"example.com/go-webhookcfg/internal/strictjson"
 )
 
-// ruleEscaping refuses a path that is not percent-encoded properly. URL.EscapedPath then
-// encodes the decoded path, in which "%2f" became a slash, instead of returning the path
-// as it was sent.
-const ruleEscaping = "The path must be percent-encoded as RFC 3986 specifies"
-
+// The rules that a body can break, as the client reads them.
 const (
-	ruleAllPath  = "A request that reaches all entities must arrive with the path as the client sent it"
-	ruleAllQuery = "A request that reaches all entities takes no query string"
-	ruleAllBody  = "A request that unsets all entities takes no body"
-
-	ruleEmptyEntity = "The identifier in the path is empty"
-)
-
-const (
-	defaultLimit = 100
-	maxLimit     = 1000
-
-	ruleQuery = "A list takes the query parameters limit, from 1 to 1000, and after, an identifier, each at most once"
-)
-
-const (
-	ruleArrival = "The body did not arrive whole and in time"
-	ruleMedia   = "The body must be application/json in UTF-8 without a content coding"
+	ruleObject    = "The body must be exactly one JSON object and nothing after it"
+	ruleUTF8      = "The body must be valid UTF-8 without a byte order mark"
+	ruleSurrogate = "A string in the body has an unpaired surrogate"
+	ruleRepeated  = "A key of the body is repeated"
+	ruleString    = "Every value in the body must be a string; null is not one"
+	ruleURLNeeded = "The key webhook_url is required"
+	ruleArrival   = "The body did not arrive whole and in time"
+	ruleMedia     = "The body must be application/json in UTF-8 without a content coding"
 )
 
 func tooLarge() *apiError {
@@ -101,26 +88,42 @@ func hasBody(r *http.Request) bool {
 	return !errors.Is(err, io.EOF)
 }
 
-// pageQuery parses the query of a list as strictly as a body.
-func pageQuery(query string, entities entitySyntax) (after string, limit int, e *apiError) {
-	values, err := url.ParseQuery(query)
-	if err != nil {
-		return "", 0, invalidRequest(ruleQuery)
+// setBody is the body of a set. All entities are meant where the identifier is absent,
+// and only there: an empty one is present, and refused as an identifier.
+type setBody struct {
+	entity    string
+	hasEntity bool
+	url       string
+}
+
+// decodeSet decodes the body of a set strictly: a lenient reading could turn a request
+// for one entity into one for all.
+func decodeSet(data []byte, idKey string) (setBody, *apiError) {
+	fields := [...]strictjson.Field{{Key: idKey}, {Key: "webhook_url"}}
+	if err := strictjson.Decode(data, fields[:]); err != nil {
+		return setBody{}, invalidRequest(bodyRule(err, idKey))
 	}
-	limit = defaultLimit
-	for key, all := range values {
-		value := all[0]
-		switch {
-		case len(all) == 1 && key == "after" && entities.valid(value):
-			after = strings.Clone(value) // as in pathScope
-		case len(all) == 1 && key == "limit":
-			limit, _ = strconv.Atoi(value)
-			if limit < 1 || limit > maxLimit || strconv.Itoa(limit) != value {
-				return "", 0, invalidRequest(ruleQuery)
-			}
-		default:
-			return "", 0, invalidRequest(ruleQuery)
-		}
+	id, url := fields[0], fields[1]
+	if !url.Present {
+		return setBody{}, invalidRequest(ruleURLNeeded)
 	}
-	return after, limit, nil
+	return setBody{entity: id.Value, hasEntity: id.Present, url: url.Value}, nil
+}
+
+// bodyRule returns the rule behind an error of [strictjson.Decode].
+func bodyRule(err error, idKey string) string {
+	switch {
+	case errors.Is(err, strictjson.ErrEncoding):
+		return ruleUTF8
+	case errors.Is(err, strictjson.ErrUnknownKey):
+		return "The body has an unknown key; known are webhook_url and " + idKey
+	case errors.Is(err, strictjson.ErrRepeated):
+		return ruleRepeated
+	case errors.Is(err, strictjson.ErrNotString):
+		return ruleString
+	case errors.Is(err, strictjson.ErrSurrogate):
+		return ruleSurrogate
+	default:
+		return ruleObject
+	}
 }
