@@ -1,11 +1,9 @@
 package auth
 
 import (
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -116,41 +114,6 @@ func parseUntil(text string) (time.Time, error) {
 	return t, nil
 }
 
-func parseDigest(text string) (d digest, err error) {
-	if len(text) != hex.EncodedLen(len(d)) {
-		return d, errDigest
-	}
-	if _, err := hex.Decode(d[:], []byte(text)); err != nil {
-		return d, errDigest
-	}
-	return d, nil
-}
-
-func parsePBKDF2(text string) (h secretHash, err error) {
-	fields := strings.Split(text, ":")
-	if len(fields) != 3 {
-		return h, errKind
-	}
-	if h.rounds, err = parseRounds(fields[0]); err != nil {
-		return h, err
-	}
-	salt, err := hex.DecodeString(fields[1])
-	if err != nil || len(salt) < minSaltLen || len(salt) > maxSaltLen {
-		return h, errSalt
-	}
-	h.salt = string(salt)
-	h.sum, err = parseDigest(fields[2])
-	return h, err
-}
-
-func parseRounds(text string) (int, error) {
-	n, err := strconv.Atoi(text)
-	if err != nil || n < minRounds || n > maxRounds || strconv.Itoa(n) != text {
-		return 0, errRounds
-	}
-	return n, nil
-}
-
 // parseFile decodes a credential file. An error comes with the number of the offending
 // line, counted from 1.
 func parseFile(text string) (b builder, line int, err error) {
@@ -225,10 +188,6 @@ func (h *hasher) pbkdf2Line(id, secret string) (string, error) {
 		return "", fmt.Errorf("auth: hashing a secret: %w", err)
 	}
 	return pbkdf2Line(id, secretHash{minRounds, salt, sum}), nil
-}
-
-func pbkdf2Line(id string, h secretHash) string {
-	return fmt.Sprintf("%s:%s:%d:%x:%x", id, kindPBKDF2, h.rounds, h.salt, h.sum)
 }
 
 func checkNew(id, secret string, minLen int) error {
