@@ -61,6 +61,9 @@ func TestNewSecret(t *testing.T) {
 			t.Errorf("NewSecret(%q) reveals %q", text, got)
 		}
 	}
+	if got := auth.NewSecret("").String(); got != "" {
+		t.Errorf("the empty text prints as %s, want the zero Secret", got)
+	}
 }
 
 func TestGenerateSecret(t *testing.T) {
