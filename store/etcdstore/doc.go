@@ -47,7 +47,7 @@
 // Without a majority of the members, changes and reads fail when their ctx ends, or
 // earlier. A change fails with [ErrOutcomeUnknown] unless etcd is known to reject changes
 // with its error, such as for lack of permission. It is not retried, since a retry could
-// undo a later change of another process; whether to apply it again is up to the caller.
+// undo a later change of another process.
 //
 // A [Store] sends one change of each client at a time, so that no client makes those of
 // others wait for more than that in each process.

@@ -18,7 +18,9 @@ var (
 	// ErrClosed is returned by every call after Close.
 	ErrClosed = errors.New("etcdstore: closed")
 	// ErrOutcomeUnknown is wrapped by the error of a change that was sent, unless etcd
-	// rejected it: it may have been applied, or may still be applied.
+	// rejected it: it may have been applied, or may still be applied. Apply it again, but
+	// call Resolve first if someone else may have changed the same webhook since: a repeat
+	// would undo that change.
 	ErrOutcomeUnknown = errors.New("etcdstore: commit outcome unknown")
 	// ErrDamaged is wrapped by the error of a read that found a value that neither this version
 	// of the package nor an earlier one wrote.
