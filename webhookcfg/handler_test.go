@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 
@@ -183,8 +184,8 @@ func TestPattern(t *testing.T) {
 	}
 }
 
-// TestPatternAgrees: a request that a mux routes by a registered pattern reaches the
-// operation of the same route.
+// TestPatternAgrees: a mux routes the requests of each route by its pattern, and they reach
+// the operation of the same route.
 func TestPatternAgrees(t *testing.T) {
 	h := newHandler(t, newRecorder(), options())
 	for _, route := range h.Routes() {
@@ -194,6 +195,9 @@ func TestPatternAgrees(t *testing.T) {
 		o.OnEvent = eventInto(&event)
 		mux := http.NewServeMux()
 		newHandler(t, newRecorder(), o).Register(mux)
+		if _, got := mux.Handler(httptest.NewRequest(route.Method, target, nil)); got != route.Method+" "+route.Path {
+			t.Errorf("%v: the mux routes it by the pattern %q", route, got)
+		}
 		body := ""
 		if route.Operation == "set" {
 			body = `{"webhook_url":"` + hookURL + `"}`
