@@ -3,6 +3,7 @@ package webhookcfg_test
 import (
 	"fmt"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 
@@ -246,6 +247,22 @@ func TestAllTakesNoBody(t *testing.T) {
 	for _, tt := range tests {
 		if got := outcome(st, raw(t, address, tt.request)); got != tt.want {
 			t.Errorf("%s: got %s, want %s", tt.name, got, tt.want)
+		}
+	}
+}
+
+// TestAllTakesNoAnnouncedBody: where a server or an adapter tells only the length of a body,
+// even of one byte, a DELETE of all is refused.
+func TestAllTakesNoAnnouncedBody(t *testing.T) {
+	for length, want := range []string{"all", "400"} {
+		st := newRecorder()
+		r := httptest.NewRequest("DELETE", configure, http.NoBody)
+		r.SetBasicAuth("acme", "s3cret")
+		r.ContentLength = int64(length)
+		w := httptest.NewRecorder()
+		newHandler(t, st, options()).ServeHTTP(w, r)
+		if got := outcome(st, response{w.Code, w.Header(), w.Body.String()}); got != want {
+			t.Errorf("length %d: got %s, want %s", length, got, want)
 		}
 	}
 }
