@@ -359,13 +359,14 @@ func TestReadsFollowAcknowledgement(t *testing.T) {
 }
 
 // TestSnapshotOfManyClients compacts states of many steps: many clients with few entries,
-// and few clients with many.
+// and few clients with many. Each entry takes one line.
 func TestSnapshotOfManyClients(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "webhooks.jsonl")
 	file := openFile(t, path, &store.FileOptions{CompactRatio: -1})
 	for i := range 3 {
 		hooktest.Apply(t, file, hooktest.SetAll(fmt.Sprint("few", i), i))
 	}
+	hooktest.Apply(t, file, hooktest.Set("no base", "e1", 0))
 	var all sync.WaitGroup
 	for i := range 2000 {
 		all.Go(func() {
@@ -382,8 +383,8 @@ func TestSnapshotOfManyClients(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if lines := bytes.Count(content, []byte("\n")); lines != 2+3+3*2000 {
-		t.Errorf("%d lines, want 2+3+3*2000", lines)
+	if lines := bytes.Count(content, []byte("\n")); lines != 2+3+1+3*2000 {
+		t.Errorf("%d lines, want 2+3+1+3*2000", lines)
 	}
 	if err := file.Close(); err != nil {
 		t.Fatal(err)
