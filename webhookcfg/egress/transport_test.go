@@ -268,6 +268,7 @@ func TestReadBody(t *testing.T) {
 		{"nothing wanted", strings.NewReader("a"), 0, "", true, nil},
 		{"negative", strings.NewReader("a"), -1, "", true, nil},
 		{"broken", io.MultiReader(strings.NewReader("ab"), failing{broken}), 4, "ab", false, broken},
+		{"broken with the last byte", &failingLast{"abcd", broken}, 4, "abcd", false, broken},
 		{"broken at the limit", io.MultiReader(strings.NewReader("abcd"), failing{broken}), 4, "abcd", false, broken},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -296,13 +297,40 @@ type failing struct{ err error }
 
 func (f failing) Read([]byte) (int, error) { return 0, f.err }
 
+// failingLast fails together with its data, and is then at its end.
+type failingLast struct {
+	data string
+	err  error
+}
+
+func (f *failingLast) Read(p []byte) (int, error) {
+	n, err := copy(p, f.data), f.err
+	f.data, f.err = "", io.EOF
+	return n, err
+}
+
 func TestResponseHeaderIsBounded(t *testing.T) {
-	receiver := serve(t, nil, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		w.Header().Set("X-Long", strings.Repeat("a", 100<<10))
-	}))
-	target := receiver.at("http", receiverName)
-	if _, err := get(t, newClient(t, newLoopback(nil)), target); err == nil {
-		t.Error("a header of 100 KiB was read")
+	ca := newAuthority(t)
+	for _, test := range []struct {
+		bytes int
+		want  egress.Reason
+	}{
+		{64 << 10, ""},
+		{64<<10 + 1, egress.ReasonResponse},
+		{100 << 10, egress.ReasonResponse},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			policy := inMemory(t, ca, func(conn net.Conn) {
+				_, _ = conn.Read(make([]byte, 4096))
+				const start, end = "HTTP/1.1 204 No Content\r\nX-Long: ", "\r\n\r\n"
+				_, _ = io.WriteString(conn, start+strings.Repeat("a", test.bytes-len(start+end))+end)
+				silence(conn)
+			})
+			_, err := get(t, newClient(t, policy), "http://receiver.example/")
+			if reasonOf(err) != test.want || (err == nil) != (test.want == "") {
+				t.Errorf("a header of %d bytes: %v", test.bytes, err)
+			}
+		})
 	}
 }
 
