@@ -296,6 +296,7 @@ func TestSalvageAndCheckRefusals(t *testing.T) {
 		{t.Context(), path, filepath.Join(dir, "fresh.tmp"), nil},
 		{t.Context(), path, dir + string(filepath.Separator), nil},
 		{t.Context(), path + ".missing", fresh, fs.ErrNotExist},
+		{t.Context(), filepath.Join(dir, "missing", "damaged"), fresh, fs.ErrNotExist},
 		{t.Context(), held, fresh, store.ErrLocked},
 		{t.Context(), taken, fresh, store.ErrDamaged},
 		{cancelled, path, fresh, context.Canceled},

@@ -160,10 +160,12 @@ func TestClosedFile(t *testing.T) {
 	}
 	_, resolve := file.Resolve(t.Context(), "acme", "e1")
 	_, list := file.List(t.Context(), "acme", "", 1)
+	_, changes := file.Changes(t.Context(), "")
 	for name, err := range map[string]error{
 		"Apply":   file.Apply(t.Context(), hooktest.SetAll("acme", 1)),
 		"Resolve": resolve,
 		"List":    list,
+		"Changes": changes,
 		"Compact": file.Compact(t.Context()),
 		"Close":   file.Close(),
 	} {

@@ -1,9 +1,11 @@
 package store_test
 
 import (
+	"context"
 	"fmt"
 	"testing"
 
+	"example.com/go-webhookcfg/internal/hooktest"
 	"example.com/go-webhookcfg/store"
 	"example.com/go-webhookcfg/store/storetest"
 	"example.com/go-webhookcfg/webhookcfg"
@@ -19,6 +21,18 @@ func TestZeroMemory(t *testing.T) {
 	if err := m.Apply(t.Context(), change); err != nil {
 		t.Error(err)
 	}
+}
+
+// TestMemoryWithoutSubscriber: the store works on after the last subscriber left.
+func TestMemoryWithoutSubscriber(t *testing.T) {
+	m := store.NewMemory()
+	ctx, cancel := context.WithCancel(t.Context())
+	notifications := m.Notify(ctx)
+	cancel()
+	if _, open := <-notifications; open {
+		t.Error("a notification without a change")
+	}
+	hooktest.Apply(t, m, hooktest.SetAll("acme", 1))
 }
 
 // TestMemoryResolveDoesNotAllocate: a sender may resolve before every webhook call.
