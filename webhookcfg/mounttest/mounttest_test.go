@@ -177,6 +177,24 @@ func TestVacuous(t *testing.T) {
 	}
 }
 
+// TestFailedPreparation: where a correct request can't be prepared, the attempts after it
+// would say nothing. The third POST is the first after the check of the target.
+func TestFailedPreparation(t *testing.T) {
+	inner := newHandler(t, store.NewMemory(), hooks)
+	var posts atomic.Int64
+	target := serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Method == http.MethodPost && posts.Add(1) == 3 {
+			w.WriteHeader(http.StatusServiceUnavailable)
+			return
+		}
+		inner.ServeHTTP(w, r)
+	}), false)
+	report, err := mounttest.CheckClasses(t.Context(), target, []string{"dots"})
+	if err == nil || !strings.Contains(err.Error(), "503") || report.Requests > 0 {
+		t.Errorf("got %v, %v", report, err)
+	}
+}
+
 // recorded wraps a testing.TB to see whether a test fails.
 type recorded struct {
 	testing.TB
