@@ -1,10 +1,12 @@
 package mounttest_test
 
 import (
+	"bytes"
 	"context"
 	"encoding/base64"
 	"errors"
 	"fmt"
+	"io"
 	"log"
 	"net"
 	"net/http"
@@ -174,6 +176,41 @@ func TestVacuous(t *testing.T) {
 		if err == nil || !strings.Contains(err.Error(), tt.want) || strings.Contains(err.Error(), "passw0rd") || report.Requests > 0 {
 			t.Errorf("%s: error %v after %d requests, want %q", tt.name, err, report.Requests, tt.want)
 		}
+	}
+}
+
+// TestRefusalWithLocation: a client follows the Location of a redirect alone.
+func TestRefusalWithLocation(t *testing.T) {
+	inner := newHandler(t, store.NewMemory(), hooks)
+	target := serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if strings.Contains(r.RequestURI, "..") {
+			w.Header().Set("Location", resource)
+			w.WriteHeader(http.StatusBadRequest)
+			return
+		}
+		inner.ServeHTTP(w, r)
+	}), false)
+	report, err := mounttest.CheckClasses(t.Context(), target, []string{"dots"})
+	if err != nil || len(report.Failures) > 0 {
+		t.Errorf("got %v, %v", report, err)
+	}
+}
+
+// TestUnknownEntity: one body names the entity that the host doesn't know.
+func TestUnknownEntity(t *testing.T) {
+	inner := newHandler(t, store.NewMemory(), hooks)
+	var named atomic.Int64
+	target := serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		if r.Method == http.MethodPost && strings.Contains(string(body), `-unknown"`) {
+			named.Add(1)
+		}
+		r.Body = io.NopCloser(bytes.NewReader(body))
+		inner.ServeHTTP(w, r)
+	}), false)
+	report, err := mounttest.CheckClasses(t.Context(), target, []string{"JSON"})
+	if err != nil || len(report.Failures) > 0 || named.Load() != 1 {
+		t.Errorf("named %d times: %v, %v", named.Load(), report, err)
 	}
 }
 
