@@ -214,6 +214,41 @@ func TestUnknownEntity(t *testing.T) {
 	}
 }
 
+// TestIncomplete: a check that could not make an attempt, or see the effect of a correct
+// request, is not complete even if all others pass.
+func TestIncomplete(t *testing.T) {
+	st := store.NewMemory()
+	inner := newHandler(t, st, hooks)
+	target := serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if strings.HasSuffix(r.RequestURI, "/x/../..") {
+			w.WriteHeader(http.StatusTooManyRequests)
+			return
+		}
+		inner.ServeHTTP(w, r)
+	}), false)
+	report, err := mounttest.CheckClasses(t.Context(), target, []string{"dots"})
+	if err == nil || !strings.Contains(err.Error(), "429") {
+		t.Errorf("limited: %v, %v", report, err)
+	}
+
+	target = serve(t, inner, false)
+	resolved := 0
+	target.Resolve = func(ctx context.Context, entity string) (string, error) {
+		if entity == "mounttest-entity" {
+			resolved++
+		}
+		if resolved == 5 { // the first after the check of the target
+			resolved++
+			return "", errors.New("broken")
+		}
+		return resolve(st)(ctx, entity)
+	}
+	report, err = mounttest.CheckClasses(t.Context(), target, []string{"dots"})
+	if err == nil || !strings.Contains(err.Error(), "broken") {
+		t.Errorf("unseen: %v, %v", report, err)
+	}
+}
+
 // TestFailedPreparation: where a correct request can't be prepared, the attempts after it
 // would say nothing. The third POST is the first after the check of the target.
 func TestFailedPreparation(t *testing.T) {
