@@ -264,6 +264,7 @@ func TestThrottleDefaults(t *testing.T) {
 
 // TestThrottleGivesBack: only checks that failed, or may have failed, cost a token.
 func TestThrottleGivesBack(t *testing.T) {
+	const attempts = 101 // more than any bucket holds
 	ended := func(ctx context.Context, err error) (context.Context, error) {
 		ctx, cancel := context.WithCancel(ctx)
 		cancel()
@@ -300,12 +301,12 @@ func TestThrottleGivesBack(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				inner := new(counted)
 				v := mustThrottle(t, inner, &tight)
-				for range 10 {
+				for range attempts {
 					ctx, err := tt.end(from(t, "192.0.2.1"), tt.err)
 					inner.verdict = func() (webhookcfg.Client, error) { return webhookcfg.Client{ID: "c"}, err }
 					_, _ = v.Verify(ctx, "c", "s")
 				}
-				want := int64(10)
+				want := int64(attempts)
 				if tt.cost {
 					want = 3
 				}
