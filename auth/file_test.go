@@ -131,6 +131,20 @@ func TestFileFields(t *testing.T) {
 	}
 }
 
+// TestMostRounds: a check may take as many rounds as the error for more of them says.
+func TestMostRounds(t *testing.T) {
+	for _, lines := range [][]string{
+		{auth.CheapPBKDF2Line("c", "s", 10_000_000)},
+		{auth.CheapPBKDF2Line("c", "s", 9_400_000), auth.CheapPBKDF2Line("c", "s2", 600_000)},
+	} {
+		f, err := auth.OpenCountedFile(new(auth.Work), writeFile(t, lines...), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		mustSignIn(t, f, "c", "s", "c")
+	}
+}
+
 // TestCutFile: no part of a file is accepted.
 func TestCutFile(t *testing.T) {
 	secrets := []string{
