@@ -175,7 +175,7 @@ func TestEvictsFromTheLargestOwner(t *testing.T) {
 					t.Errorf("%s is absent", key)
 				}
 			}
-			for _, key := range strings.Fields(tt.absent) {
+			for key := range strings.FieldsSeq(tt.absent) {
 				if _, ok := m.Get(key); ok {
 					t.Errorf("%s is present", key)
 				}
