@@ -15,6 +15,7 @@ type call struct{ operation }
 // users. It does what a POST of the client does, with the same checks and the probe, an event
 // and a log record, all of which a call of [Store] skips. [Options.AllScope] and
 // [Options.OriginalTarget] do not apply. There is no default scope that reaches all entities.
+// With [ContextWithActor], the event and the record also say who made the change.
 //
 // The error is an [*Error] and wraps the cause, such as [ErrInvalidArgument] for an invalid
 // client or the zero scope. The call ends with ctx, and after [Options.Timeout]. A panic of the

@@ -22,6 +22,9 @@ type Event struct {
 	// Credential is the id that signed the client in; "" in [Handler.Set] and
 	// [Handler.Unset].
 	Credential string
+	// Actor is who acted for the client, as [ContextWithActor] said, up to 128 bytes without
+	// characters that a log can't show. It is "" for a client that acted itself.
+	Actor string
 	// PresentedID is the id of a sign-in that was refused (401) or throttled (429), up to
 	// 128 bytes without characters that a log can't show. It was not verified, and may be a
 	// secret in the wrong field; see [Options.OmitPresentedID]. It is "" if the credentials
@@ -87,6 +90,7 @@ func (e *Event) attrs() []slog.Attr {
 	add("description", e.Description)
 	add("client", e.Client)
 	add("credential", e.Credential)
+	add("actor", e.Actor)
 	add("secret_name", e.SecretName)
 	add("presented_id", e.PresentedID)
 	if e.Source.IsValid() {
@@ -119,4 +123,14 @@ func ContextWithSource(ctx context.Context, source netip.Addr) context.Context {
 func SourceAddr(ctx context.Context) (source netip.Addr, ok bool) {
 	source, _ = ctx.Value(sourceKey{}).(netip.Addr)
 	return source, source.IsValid()
+}
+
+type actorKey struct{}
+
+// ContextWithActor returns a context that says who acts for a client in your own code, such as
+// a signed-in user of your dashboard or an operator: give it to [Handler.Set] and
+// [Handler.Unset], or to a request before the handler serves it. It changes nothing but
+// [Event.Actor] and the attribute "actor" of the log record. Use an id that may be logged.
+func ContextWithActor(ctx context.Context, actor string) context.Context {
+	return context.WithValue(ctx, actorKey{}, actor)
 }

@@ -228,6 +228,43 @@ func TestPresentedID(t *testing.T) {
 	}
 }
 
+// TestActor: the event and the record of a call and of a request name the actor of the context,
+// bounded and clean, and not if it holds the client's secret.
+func TestActor(t *testing.T) {
+	long := strings.Repeat("x", 128)
+	for _, tt := range []struct{ actor, call, request string }{
+		{"", "", ""},
+		{"ada@example.com", "ada@example.com", "ada@example.com"},
+		{"J\u00fcrgen M\u00fcller", "J\u00fcrgen M\u00fcller", "J\u00fcrgen M\u00fcller"},
+		{"a\nlevel=ERROR\u202ed\x00", "alevel=ERRORd", "alevel=ERRORd"},
+		{long + "y", long, long},
+		{"ada s3cret", "ada s3cret", ""},
+	} {
+		ctx := webhookcfg.ContextWithActor(t.Context(), tt.actor)
+		for name, run := range map[string]struct {
+			want, credential string
+			do               func(h *webhookcfg.Handler)
+		}{
+			"call":    {tt.call, "", func(h *webhookcfg.Handler) { _ = h.Unset(ctx, "acme", webhookcfg.All()) }},
+			"request": {tt.request, "acme", func(h *webhookcfg.Handler) { overWire(h, ctx, webhookcfg.All(), "") }},
+		} {
+			var event webhookcfg.Event
+			var records bytes.Buffer
+			o := options()
+			o.OnEvent = eventInto(&event)
+			o.Logger = slog.New(slog.NewJSONHandler(&records, nil))
+			run.do(newHandler(t, newRecorder(), o))
+			var record struct{ Client, Credential, Actor string }
+			if err := json.Unmarshal(records.Bytes(), &record); err != nil {
+				t.Fatalf("%v in %s", err, &records)
+			}
+			if event.Actor != run.want || record.Actor != run.want || event.Client != "acme" || event.Credential != run.credential {
+				t.Errorf("%s by %q: the event has %q, the record %q, want %q", name, tt.actor, event.Actor, record.Actor, run.want)
+			}
+		}
+	}
+}
+
 // TestEventSource: the source is that of the context, or else the peer.
 func TestEventSource(t *testing.T) {
 	for _, tt := range []struct {

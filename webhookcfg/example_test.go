@@ -89,7 +89,7 @@ func ExampleHandler_Set() {
 		fmt.Println(err)
 		return
 	}
-	ctx := context.Background()
+	ctx := webhookcfg.ContextWithActor(context.Background(), "ada@example.com") // for the log
 	fmt.Println(h.Set(ctx, "acme", webhookcfg.Entity("e1"), "https://hooks.example.com/in?token=t0ken"))
 
 	err = h.Set(ctx, "acme", webhookcfg.All(), "http://hooks.example.com/in?token=t0ken")

@@ -78,7 +78,7 @@ func (x *exchange) authenticate(ctx context.Context) *apiError {
 	if err != nil {
 		e := verifierError(err)
 		if !x.h.options.OmitPresentedID && (e.code == codeInvalidClient || e.code == codeTooManyRequests) {
-			x.event.PresentedID = presentedID(id, secret)
+			x.event.PresentedID = shownID(id, secret)
 		}
 		return e
 	}

@@ -58,6 +58,9 @@ func (o *operation) report(ctx context.Context) {
 		return
 	}
 	o.event.Duration, o.event.Source = time.Since(o.start), o.source(ctx)
+	if actor, ok := ctx.Value(actorKey{}).(string); ok {
+		o.event.Actor = shownID(actor, o.secrets[1])
+	}
 	if o.event.Operation == opNameSet {
 		o.event.URL = o.url // also that of a set that was refused
 	}
