@@ -24,8 +24,8 @@
 //   - internal/table: the state machine in memory, without locks and I/O.
 //   - internal/oplog: the append-only log behind the file store, and oplog/faultfs,
 //     the file system that its tests make fail.
-//   - internal/strictjson, singleflight, keylock, ratelimit, lru, redact: one mechanism
-//     each.
+//   - internal/strictjson, singleflight, checkup, keylock, ratelimit, lru, redact: one
+//     mechanism each.
 //   - internal/hostile: receivers that break the rules, for tests of what connects to them.
 //   - internal/pathtest: the table of request targets for tests of mounts, and a handler
 //     that records their effects.
@@ -59,11 +59,11 @@
 //	webhookcfg/egress      → internal/ratelimit, internal/redact, internal/singleflight
 //	webhookcfg/deliver     → webhookcfg, internal/lru, internal/redact
 //	webhookcfg/mounttest   → webhookcfg/egress, internal/redact
-//	store                  → webhookcfg, store/cache, internal/oplog, internal/table
+//	store                  → webhookcfg, store/cache, internal/checkup, internal/oplog, internal/table
 //	store/admin            → webhookcfg
 //	store/cache            → webhookcfg, internal/singleflight
-//	store/sqlstore         → webhookcfg, webhookcfg/deliver, store/cache, internal/keylock, internal/redact
-//	store/etcdstore        → webhookcfg, store/cache, internal/keylock, internal/redact
+//	store/sqlstore         → webhookcfg, webhookcfg/deliver, store/cache, internal/checkup, internal/keylock, internal/redact
+//	store/etcdstore        → webhookcfg, store/cache, internal/checkup, internal/keylock, internal/redact
 //	store/storetest        → webhookcfg, store/cache
 //	auth                   → webhookcfg, internal/lru, internal/ratelimit, internal/redact, internal/singleflight
 //	auth/authtest          → webhookcfg
@@ -73,6 +73,7 @@
 //	internal/hooktest      → webhookcfg, auth
 //	internal/pathtest      → webhookcfg, webhookcfg/mounttest, store
 //	internal/ratelimit     → internal/lru
+//	internal/checkup       → internal/singleflight
 //
 // Beyond the standard library there is golang.org/x/sync, which internal/singleflight
 // imports, and go-cmp in tests.
