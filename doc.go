@@ -59,11 +59,11 @@
 //	webhookcfg/egress      → internal/ratelimit, internal/redact, internal/singleflight
 //	webhookcfg/deliver     → webhookcfg, internal/lru, internal/redact
 //	webhookcfg/mounttest   → webhookcfg/egress, internal/redact
-//	store                  → webhookcfg, store/cache, internal/checkup, internal/oplog, internal/table
+//	store                  → webhookcfg, store/cache, internal/oplog, internal/table
 //	store/admin            → webhookcfg
 //	store/cache            → webhookcfg, internal/singleflight
-//	store/sqlstore         → webhookcfg, webhookcfg/deliver, store/cache, internal/checkup, internal/keylock, internal/redact
-//	store/etcdstore        → webhookcfg, store/cache, internal/checkup, internal/keylock, internal/redact
+//	store/sqlstore         → webhookcfg, webhookcfg/deliver, store/cache, internal/keylock, internal/redact
+//	store/etcdstore        → webhookcfg, store/cache, internal/keylock, internal/redact
 //	store/storetest        → webhookcfg, store/cache
 //	auth                   → webhookcfg, internal/lru, internal/ratelimit, internal/redact, internal/singleflight
 //	auth/authtest          → webhookcfg
