@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 
 	"example.com/go-webhookcfg/internal/oplog"
+	"example.com/go-webhookcfg/store/admin"
 	"example.com/go-webhookcfg/store/cache"
 	"example.com/go-webhookcfg/webhookcfg"
 )
@@ -29,8 +30,10 @@ var (
 )
 
 var (
-	_ webhookcfg.Store  = (*File)(nil)
-	_ webhookcfg.Lister = (*File)(nil)
+	_ webhookcfg.Store   = (*File)(nil)
+	_ webhookcfg.Lister  = (*File)(nil)
+	_ admin.ClientLister = (*File)(nil)
+	_ admin.Eraser       = (*File)(nil)
 )
 
 // FileOptions are the settings of a [File]. Nil and the zero value are valid.
@@ -139,6 +142,28 @@ func (f *File) List(ctx context.Context, client, after string, limit int) (webho
 		return webhookcfg.Page{}, withOp("list", ErrClosed)
 	}
 	return f.state.List(ctx, client, after, limit)
+}
+
+// ListClients implements [admin.ClientLister], in byte order.
+func (f *File) ListClients(ctx context.Context, cursor string, limit int) (admin.ClientPage, error) {
+	if f.closed.Load() {
+		return admin.ClientPage{}, withOp("list of clients", ErrClosed)
+	}
+	return f.state.ListClients(ctx, cursor, limit)
+}
+
+// Erase implements [admin.Eraser] with a compaction, which costs as much as [File.Compact].
+// Afterwards the file has no record of the client. Backups and snapshots that you made before
+// still have them, and so may the free blocks of the disk.
+func (f *File) Erase(ctx context.Context, client string) error {
+	if f.closed.Load() {
+		return withOp("erase", ErrClosed)
+	}
+	page, err := f.state.List(ctx, client, "", 1)
+	if err != nil || page.Base.Source != webhookcfg.SourceNone || len(page.Overrides) > 0 {
+		return err
+	}
+	return withOp("erase", f.log.Compact(ctx))
 }
 
 // Compact rewrites the file without superseded changes, for hosts that choose the time

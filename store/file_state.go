@@ -42,9 +42,6 @@ func (s *fileState) Snapshot() iter.Seq[webhookcfg.Change] {
 	}
 }
 
-// stepSize is how many changes a step of a walk collects while it holds the lock.
-const stepSize = 128
-
 // walk is a position in the iteration over all clients and their overrides.
 type walk struct {
 	client string

@@ -4,18 +4,21 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 
 	"example.com/go-webhookcfg/internal/table"
+	"example.com/go-webhookcfg/store/admin"
 	"example.com/go-webhookcfg/store/cache"
 	"example.com/go-webhookcfg/webhookcfg"
 )
 
 var (
-	_ webhookcfg.Store  = (*Memory)(nil)
-	_ webhookcfg.Lister = (*Memory)(nil)
-	_ cache.Feed        = (*Memory)(nil)
-	_ cache.Notifier    = (*Memory)(nil)
+	_ webhookcfg.Store   = (*Memory)(nil)
+	_ webhookcfg.Lister  = (*Memory)(nil)
+	_ admin.ClientLister = (*Memory)(nil)
+	_ cache.Feed         = (*Memory)(nil)
+	_ cache.Notifier     = (*Memory)(nil)
 )
 
 // Memory is a [webhookcfg.Store] and a [webhookcfg.Lister] in memory. It is not
@@ -74,6 +77,49 @@ func (m *Memory) List(ctx context.Context, client, after string, limit int) (web
 	m.mu.RLock()
 	defer m.mu.RUnlock()
 	return m.table.Page(client, after, limit), nil
+}
+
+// clientCursor starts the cursors of ListClients. The name of the last client follows.
+const clientCursor = "after "
+
+// ListClients implements [admin.ClientLister], in byte order.
+func (m *Memory) ListClients(ctx context.Context, cursor string, limit int) (admin.ClientPage, error) {
+	after, known := strings.CutPrefix(cursor, clientCursor)
+	if limit < 1 || !known && cursor != "" || known && after == "" {
+		return admin.ClientPage{}, fmt.Errorf("%w: list of clients without a limit, or with an unknown cursor", webhookcfg.ErrInvalidArgument)
+	}
+	var page admin.ClientPage
+	for {
+		if err := ctx.Err(); err != nil {
+			return admin.ClientPage{}, fmt.Errorf("store: list of clients: %w", err)
+		}
+		step := min(limit-len(page.Clients), stepSize)
+		names := m.clientsAfter(after, step)
+		page.Clients = append(page.Clients, names...)
+		if len(names) < step {
+			return page, nil
+		}
+		after = names[step-1]
+		if len(page.Clients) == limit {
+			page.Next = clientCursor + after
+			return page, nil
+		}
+	}
+}
+
+// stepSize is how many names or changes are collected while the lock is held.
+const stepSize = 128
+
+// clientsAfter returns the first limit names after the given one.
+func (m *Memory) clientsAfter(after string, limit int) (names []string) {
+	m.mu.RLock()
+	defer m.mu.RUnlock()
+	for name := range m.table.Clients(after) {
+		if names = append(names, name); len(names) == limit {
+			break
+		}
+	}
+	return names
 }
 
 // Changes implements [cache.Feed]. From the first call on, the store remembers the
