@@ -1,6 +1,7 @@
 package mounttest_test
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"net/http"
@@ -165,26 +166,58 @@ func TestNoResponse(t *testing.T) {
 	}
 }
 
-// TestLateEffect: a request without a response may have its effect later.
+// TestLateEffect: a request without a response may have its effect later, and one of the last
+// requests only while the check waits at its end.
 func TestLateEffect(t *testing.T) {
 	st := store.NewMemory()
-	inner := newHandler(t, st, hooks)
-	target := serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.Method != "DELETE" || r.RequestURI != resource+"?" || !isHTTP10(r) {
-			inner.ServeHTTP(w, r)
-			return
-		}
-		<-r.Context().Done() // the check gave up
+	unsetAll := func() {
 		if err := st.Apply(t.Context(), webhookcfg.UnsetChange(client, webhookcfg.All())); err != nil {
 			t.Error(err)
 		}
-	}), false)
-	target.Timeout = 500 * time.Millisecond
-	target.Resolve = resolve(st)
-	report, err := mounttest.CheckClasses(t.Context(), target, []string{"HTTP/1.0"})
-	if err != nil || len(report.Failures) == 0 || report.Failures[0].Outcome != mounttest.Widened {
-		t.Errorf("got %v, %v", report, err)
 	}
+	isLate := func(uri string) func(*http.Request) bool {
+		return func(r *http.Request) bool { return isDelete(r) && isHTTP10(r) && r.RequestURI == uri }
+	}
+	report := checkLate(t, st, isLate(resource+"?"), func(w http.ResponseWriter, r *http.Request) {
+		drop(w, r)
+		unsetAll()
+	}, resolve(st))
+	if len(report.Failures) == 0 || report.Failures[0].Outcome != mounttest.Widened {
+		t.Errorf("got %v", report)
+	}
+
+	// The last attempt of the class is followed by one correct request, and that by the wait.
+	var last atomic.Bool
+	var passed time.Time // when the effect of the correct request was read
+	report = checkLate(t, st, isLate(resource+"/"+strings.Repeat("a", 300)), func(w http.ResponseWriter, r *http.Request) {
+		last.Store(true)
+		drop(w, r)
+	}, func(ctx context.Context, entity string) (string, error) {
+		if entity == "mounttest-witness" && !passed.IsZero() && time.Since(passed) > lateTimeout/2 {
+			unsetAll()
+		}
+		if entity == "mounttest-entity" && last.Load() {
+			passed = time.Now()
+		}
+		return resolve(st)(ctx, entity)
+	})
+	if len(report.Failures) != 1 || report.Failures[0].Class != "late" || report.Failures[0].Outcome != mounttest.Widened {
+		t.Errorf("got %v", report)
+	}
+}
+
+const lateTimeout = 500 * time.Millisecond
+
+// checkLate checks a mount that answers some requests of HTTP/1.0 late.
+func checkLate(t *testing.T, st webhookcfg.Store, isLate func(*http.Request) bool, late http.HandlerFunc, resolve func(context.Context, string) (string, error)) mounttest.Report {
+	t.Helper()
+	target := serve(t, onlyIf(isLate, respond(late))(newHandler(t, st, hooks)), false)
+	target.Timeout, target.Resolve = lateTimeout, resolve
+	report, err := mounttest.CheckClasses(t.Context(), target, []string{"HTTP/1.0"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return report
 }
 
 // TestVacuousForm: if byte for byte nothing passes as HTTP/1.1, from the start or later on,
