@@ -65,12 +65,6 @@ type apiError struct {
 
 func (e *apiError) status() int { return errorTable[e.code].status }
 
-// body returns the JSON of an error. Codes and descriptions need no escaping: they
-// have only the characters of RFC 6749 §5.2.
-func (e *apiError) body() []byte {
-	return []byte(`{"error":"` + errorTable[e.code].name + `","error_description":"` + e.description + `"}`)
-}
-
 // invalidRequest is the error of a request that breaks a rule.
 func invalidRequest(rule string) *apiError {
 	return &apiError{code: codeInvalidRequest, description: rule}

@@ -41,30 +41,32 @@ func basicCredentials(h http.Header) (id, secret, token string, err error) {
 	if !ok {
 		return "", "", "", errAuthorizationToken
 	}
-	id, secret, found = strings.Cut(pair, ":")
-	if !found || id == "" || secret == "" {
+	id, secret, _ = strings.Cut(pair, ":")
+	if !validCredentials(id, secret) {
 		return "", "", "", errAuthorizationToken
 	}
 	return strings.Clone(id), secret, token, nil // an event that keeps the id must not keep the secret
 }
 
-// decodeToken decodes the one canonical base64 spelling of a text without
-// control characters.
+// decodeToken decodes the one canonical base64 spelling of a text.
 func decodeToken(token string) (text string, ok bool) {
 	// Line breaks are refused here, since the decoder skips them.
 	if len(token) > maxToken || strings.ContainsAny(token, "\r\n") {
 		return "", false
 	}
 	pair, err := strictBase64.DecodeString(token)
-	if err != nil || !utf8.Valid(pair) {
-		return "", false
-	}
-	for _, c := range pair {
-		if c < 0x20 || c == 0x7F {
-			return "", false
-		}
-	}
-	return string(pair), true
+	return string(pair), err == nil
+}
+
+// validCredentials reports whether a request can hold the id and the secret.
+func validCredentials(id, secret string) bool {
+	return id != "" && secret != "" && !strings.Contains(id, ":") && base64.StdEncoding.EncodedLen(len(id)+1+len(secret)) <= maxToken &&
+		isPlainText(id) && isPlainText(secret)
+}
+
+// isPlainText reports whether text is UTF-8 without control characters of ASCII.
+func isPlainText(text string) bool {
+	return utf8.ValidString(text) && !strings.ContainsFunc(text, func(c rune) bool { return c < 0x20 || c == 0x7F })
 }
 
 // shownID returns an id that nobody verified, for events, unless it holds the secret, if there

@@ -2,7 +2,8 @@
 // configure where their update notifications go.
 //
 // A client signs in with HTTP Basic and sets or unsets the webhook URL of one entity, or of
-// all its entities at once. [Handler.Set] and [Handler.Unset] do the same from your own code.
+// all its entities at once. [Handler.Set], [Handler.Unset] and [Handler.Read] do the same from
+// your own code.
 // When your service has a notification to send, it calls [Store.Resolve] to find the URL in
 // effect. The package neither sends notifications nor issues credentials.
 //

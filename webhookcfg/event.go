@@ -15,12 +15,12 @@ import (
 // host and port only. It holds no client secret, unless a caller sent one as its id; see
 // PresentedID.
 type Event struct {
-	// Operation is "set", "unset", "read" or "list".
+	// Operation is "set", "unset", "read" or "list", or "sign_in" for a [Handler.SignIn].
 	Operation string
 	// Client is the client that signed in; "" if none did.
 	Client string
-	// Credential is the id that signed the client in; "" in [Handler.Set] and
-	// [Handler.Unset].
+	// Credential is the id that signed the client in; "" in a call from Go, except in
+	// [Handler.SignIn].
 	Credential string
 	// Actor is who acted for the client, as [ContextWithActor] said, up to 128 bytes without
 	// characters that a log can't show. It is "" for a client that acted itself.
@@ -67,7 +67,7 @@ func (e *Event) level(ctx context.Context) slog.Level {
 		return slog.LevelWarn
 	case e.Status < http.StatusBadRequest && e.Err != nil:
 		return slog.LevelWarn
-	case e.Status < http.StatusBadRequest && (e.Operation == opNameRead || e.Operation == opNameList):
+	case e.Status < http.StatusBadRequest && e.Operation != opNameSet && e.Operation != opNameUnset:
 		return slog.LevelDebug
 	default:
 		return slog.LevelInfo

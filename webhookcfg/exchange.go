@@ -73,20 +73,9 @@ func (x *exchange) authenticate(ctx context.Context) *apiError {
 	if err != nil {
 		return invalidClient(err)
 	}
-	x.secrets = [...]string{token, secret}
-	client, err := x.h.verifier.Verify(ctx, id, secret)
-	if err != nil {
-		e := verifierError(err)
-		if !x.h.options.OmitPresentedID && (e.code == codeInvalidClient || e.code == codeTooManyRequests) {
-			x.event.PresentedID = shownID(id, secret)
-		}
-		return e
-	}
-	if !validClientID(client.ID) {
-		return serverError(errClientID)
-	}
-	x.event.Client, x.event.Credential, x.event.SecretName = client.ID, id, client.SecretName
-	return nil
+	x.secrets[0] = token
+	_, e := x.signIn(ctx, id, secret)
+	return e
 }
 
 func (x *exchange) read(ctx context.Context) *apiError {
@@ -94,11 +83,7 @@ func (x *exchange) read(ctx context.Context) *apiError {
 	if e != nil {
 		return e
 	}
-	x.event.Scope = scope
-	if e := x.checkConfigured(ctx, scope); e != nil {
-		return e
-	}
-	hook, e := x.resolve(ctx, scope.Entity())
+	hook, e := x.webhook(ctx, scope)
 	if e != nil {
 		return e
 	}
@@ -116,9 +101,9 @@ func (x *exchange) list(ctx context.Context) *apiError {
 	if e != nil {
 		return e
 	}
-	page, err := x.h.lister.List(ctx, x.event.Client, after, limit)
-	if err != nil {
-		return storeError(err)
+	page, e := x.page(ctx, after, limit)
+	if e != nil {
+		return e
 	}
 	x.result, e = marshal(newPageJSON(x.match.resource.idKey, page))
 	return e
@@ -203,7 +188,7 @@ func (x *exchange) respond(e *apiError) {
 	if e == nil {
 		write(x.w, http.StatusOK, x.result, x.scopeField())
 	} else {
-		writeError(x.w, e, x.h.challenge)
+		x.h.newError(e, nil).ServeHTTP(x.w, x.r)
 	}
 	x.responded = true
 }

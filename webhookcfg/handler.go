@@ -68,6 +68,13 @@ func (h *Handler) changeTime() time.Time {
 	}
 }
 
+// Options returns the options of h, with its defaults. Changes to them have no effect.
+func (h *Handler) Options() Options {
+	o := h.options
+	o.Policy, o.VariantAliases = o.Policy.Clone(), slices.Clone(o.VariantAliases)
+	return o
+}
+
 // ServeHTTP implements [http.Handler].
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	x := &exchange{operation: operation{h: h, start: time.Now(), peer: r.RemoteAddr}, w: w, r: r}

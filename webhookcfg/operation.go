@@ -78,6 +78,42 @@ func (o *operation) source(ctx context.Context) netip.Addr {
 	return peer.Addr().Unmap().WithZone("")
 }
 
+// signIn asks the verifier whom the credentials sign in.
+func (o *operation) signIn(ctx context.Context, id, secret string) (Client, *apiError) {
+	o.secrets[1] = secret
+	client, err := o.h.verifier.Verify(ctx, id, secret)
+	if err != nil {
+		e := verifierError(err)
+		if !o.h.options.OmitPresentedID && (e.code == codeInvalidClient || e.code == codeTooManyRequests) {
+			o.event.PresentedID = shownID(id, secret)
+		}
+		return Client{}, e
+	}
+	if !validClientID(client.ID) {
+		return Client{}, serverError(errClientID)
+	}
+	o.event.Client, o.event.Credential, o.event.SecretName = client.ID, id, client.SecretName
+	return client, nil
+}
+
+// webhook returns the webhook in effect for the one entity of a scope.
+func (o *operation) webhook(ctx context.Context, scope Scope) (Webhook, *apiError) {
+	o.event.Scope = scope
+	if e := o.checkConfigured(ctx, scope); e != nil {
+		return Webhook{}, e
+	}
+	return o.resolve(ctx, scope.Entity())
+}
+
+// page returns a page of the client's overrides.
+func (o *operation) page(ctx context.Context, after string, limit int) (Page, *apiError) {
+	page, err := o.h.lister.List(ctx, o.event.Client, after, limit)
+	if err != nil {
+		return Page{}, storeError(err)
+	}
+	return page, nil
+}
+
 // change sets or unsets.
 func (o *operation) change(ctx context.Context, scope Scope) *apiError {
 	if o.event.Operation == opNameSet {

@@ -91,7 +91,7 @@ type Options struct {
 	OmitPresentedID bool
 
 	// OnEvent is called once for each request that reached an operation, after the response
-	// was written, and for each call of [Handler.Set] and [Handler.Unset]. It must not block.
+	// was written, and for each call from Go, such as [Handler.Set]. It must not block.
 	OnEvent func(ctx context.Context, e Event)
 
 	// Now is the clock for the times of changes, see [Change.Time]. It defaults to

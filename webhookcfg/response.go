@@ -23,21 +23,6 @@ func write(w http.ResponseWriter, status int, body []byte, scope string) {
 	_, _ = w.Write(body) // an error means that the client disconnected
 }
 
-// writeError writes the response of an error.
-func writeError(w http.ResponseWriter, e *apiError, challenge string) {
-	header := w.Header()
-	if e.code == codeInvalidClient {
-		header.Set("WWW-Authenticate", challenge)
-	}
-	if e.allow != "" {
-		header.Set("Allow", e.allow)
-	}
-	if e.retryAfter > 0 {
-		header.Set("Retry-After", wholeSeconds(e.retryAfter))
-	}
-	write(w, e.status(), e.body(), "")
-}
-
 // wholeSeconds returns a Retry-After of at least d.
 func wholeSeconds(d time.Duration) string {
 	seconds := d / time.Second

@@ -20,12 +20,13 @@ const (
 	mocID      = "moc_id"
 )
 
-// Operations, as in [Route] and [Event].
+// Operations, as in [Route] and [Event]. Only [Handler.SignIn] is a sign_in.
 const (
-	opNameSet   = "set"
-	opNameUnset = "unset"
-	opNameRead  = "read"
-	opNameList  = "list"
+	opNameSet    = "set"
+	opNameUnset  = "unset"
+	opNameRead   = "read"
+	opNameList   = "list"
+	opNameSignIn = "sign_in"
 )
 
 // Route is one operation at one path, for documentation, metrics and policies.
