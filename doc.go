@@ -64,7 +64,7 @@
 //	store/cache            → webhookcfg, internal/singleflight
 //	store/sqlstore         → webhookcfg, webhookcfg/deliver, store/cache, internal/keylock, internal/redact
 //	store/etcdstore        → webhookcfg, store/cache, internal/keylock, internal/redact
-//	store/storetest        → webhookcfg, store/cache
+//	store/storetest        → webhookcfg, store/admin, store/cache
 //	auth                   → webhookcfg, internal/lru, internal/ratelimit, internal/redact, internal/singleflight
 //	auth/authtest          → webhookcfg
 //	internal/oplog         → webhookcfg

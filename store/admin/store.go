@@ -7,10 +7,9 @@ import "context"
 //
 //  1. A walk starts with the cursor "" and passes the Next of each page to the next call.
 //     It ends with an empty Next, and only there: pages may be short or empty.
-//  2. A client that has a base or an override for the whole walk is listed exactly once. A
-//     client that has nothing set at some moment of the walk may be missing or listed.
-//  3. The order is the store's own.
-//  4. A limit below 1, and a cursor that the store doesn't recognize as its own, give an
+//  2. A client that has a base or an override during the whole walk is listed exactly once,
+//     in an order of the store's own. Any other client may be missing or listed.
+//  3. A limit below 1, and a cursor that the store doesn't recognize as its own, give an
 //     error that wraps [webhookcfg.ErrInvalidArgument].
 //
 // Clauses 14 and 15 of [webhookcfg.Store] apply to ListClients as well. A type that wraps
@@ -35,8 +34,12 @@ type ClientPage struct {
 // behind, such as old records and empty rows. A store without it keeps nothing after an unset
 // of all.
 //
-// Erase never changes a webhook: if anything is set for the client, it does nothing and
-// returns nil. An empty client gives an error that wraps [webhookcfg.ErrInvalidArgument].
+//  1. Erase never changes a webhook: if anything is set for the client, it does nothing and
+//     returns nil.
+//  2. It hides no change from a reader that was away: a Feed still reports what changed
+//     before it, and a version is never reused.
+//  3. An empty client gives an error that wraps [webhookcfg.ErrInvalidArgument].
+//
 // Clauses 14 and 15 of [webhookcfg.Store] apply to Erase as well. A type that wraps another
 // store returns an error that wraps [errors.ErrUnsupported] if that store isn't an Eraser.
 type Eraser interface {

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"testing/synctest"
 
+	"example.com/go-webhookcfg/store/admin"
 	"example.com/go-webhookcfg/store/cache"
 	"example.com/go-webhookcfg/store/storetest"
 	"example.com/go-webhookcfg/webhookcfg"
@@ -21,6 +22,8 @@ type (
 	listFunc    = func(ctx context.Context, client, after string, limit int) (webhookcfg.Page, error)
 	changesFunc = func(ctx context.Context, since string) (cache.Changes, error)
 	versionFunc = func(ctx context.Context, clients []string) ([]string, error)
+	clientsFunc = func(ctx context.Context, cursor string, limit int) (admin.ClientPage, error)
+	eraseFunc   = func(ctx context.Context, client string) error
 	notifyFunc  = func(ctx context.Context) <-chan struct{}
 )
 
@@ -30,6 +33,8 @@ type broken struct {
 	apply   applyFunc
 	resolve resolveFunc
 	list    listFunc
+	clients clientsFunc
+	erase   eraseFunc
 
 	changes  changesFunc
 	versions versionFunc
@@ -55,6 +60,20 @@ func (b broken) List(ctx context.Context, client, after string, limit int) (webh
 		return b.list(ctx, client, after, limit)
 	}
 	return b.simple.List(ctx, client, after, limit)
+}
+
+func (b broken) ListClients(ctx context.Context, cursor string, limit int) (admin.ClientPage, error) {
+	if b.clients != nil {
+		return b.clients(ctx, cursor, limit)
+	}
+	return b.simple.ListClients(ctx, cursor, limit)
+}
+
+func (b broken) Erase(ctx context.Context, client string) error {
+	if b.erase != nil {
+		return b.erase(ctx, client)
+	}
+	return b.simple.Erase(ctx, client)
 }
 
 func (b broken) Changes(ctx context.Context, since string) (cache.Changes, error) {
@@ -188,7 +207,7 @@ func (f flaw) check(t *testing.T, c storetest.Case) error {
 // a flaw.
 func TestBrokenStores(t *testing.T) {
 	caught := make(map[string]bool)
-	for _, f := range slices.Concat(brokenChanges(), brokenValues(), brokenNames(), brokenRefusals(), brokenContexts(), brokenLists(), brokenPieces(), brokenCrashes(), brokenHandles(), brokenFeeds(), brokenVersions(), brokenNotifiers()) {
+	for _, f := range slices.Concat(brokenChanges(), brokenValues(), brokenNames(), brokenRefusals(), brokenContexts(), brokenLists(), brokenClients(), brokenErasers(), brokenPieces(), brokenCrashes(), brokenHandles(), brokenFeeds(), brokenVersions(), brokenNotifiers()) {
 		t.Run(f.name, func(t *testing.T) {
 			for _, c := range f.checks(t) {
 				var err error

@@ -7,6 +7,7 @@ import (
 	"reflect"
 	"slices"
 
+	"example.com/go-webhookcfg/store/admin"
 	"example.com/go-webhookcfg/store/cache"
 	"example.com/go-webhookcfg/webhookcfg"
 )
@@ -14,7 +15,7 @@ import (
 // Cases returns the cases of the suite, those of a clause together and in the order of the
 // clauses. Each must be run on a store of its own.
 func Cases() []Case {
-	return slices.Concat(changeCases(), callCases(), listerCases(), feedCases(), versionerCases(), notifierCases(), historyCases())
+	return slices.Concat(changeCases(), callCases(), listerCases(), clientCases(), eraserCases(), feedCases(), versionerCases(), notifierCases(), historyCases())
 }
 
 func changeCases() []Case {
@@ -75,6 +76,28 @@ func listerCases() []Case {
 		newCase("lister returns one state"+several, rulePageMoment, through(with(listOneMoment))),
 		newCase("lister agrees with the model", ruleList, listing(listHistory)),
 		newCase("lister agrees with the model"+several, ruleList, through(listing(listHistory))),
+	}
+}
+
+func clientCases() []Case {
+	return []Case{
+		newCase("clients are listed page by page", clients1, withClients(clientsWalk)),
+		newCase("clients are listed once", clients2, withClients(clientsOnce)),
+		newCase("clients are listed once"+several, clients2, through(withClients(clientsOnce))),
+		newCase("clients are listed once while others change", clients2, withClients(clientsOnceConcurrently)),
+		newCase("clients are not listed for invalid arguments", clients3, withClients(clientsInvalid)),
+		newCase("clients are not listed with an ended context", clientsCalls, withClients(clientsEndedContext)),
+	}
+}
+
+func eraserCases() []Case {
+	return []Case{
+		newCase("eraser changes no webhook", eraser1, withEraser(eraseChangesNothing)),
+		newCase("eraser changes no webhook"+several, eraser1, through(withEraser(eraseChangesNothing))),
+		newCase("eraser hides no change from a feed", eraser2, erasing(following(eraseKeepsFeed))),
+		newCase("eraser hides no change from a versioner", eraser2, erasing(withVersions(eraseKeepsVersions))),
+		newCase("eraser refuses an empty client", eraser3, withEraser(eraseInvalid)),
+		newCase("eraser refuses an ended context", eraserCalls, withEraser(eraseEndedContext)),
 	}
 }
 
@@ -182,6 +205,31 @@ func withVersions(check func(*script, cache.Versioner) error) func(*script) erro
 	})
 }
 
+// withClients passes the list of clients of the store to a check, if the store supports one.
+func withClients(check func(*script, admin.ClientLister) error) func(*script) error {
+	return with(func(sc *script, l admin.ClientLister) error {
+		if _, err := l.ListClients(sc.ctx, "", 1); errors.Is(err, errors.ErrUnsupported) {
+			return fmt.Errorf("%w: %w", ErrAbsent, err)
+		}
+		return check(sc, l)
+	})
+}
+
+// withEraser passes the eraser of the store to a check, if the store supports one.
+func withEraser(check func(*script, admin.Eraser) error) func(*script) error {
+	return with(func(sc *script, e admin.Eraser) error {
+		if err := e.Erase(sc.ctx, unnamed); errors.Is(err, errors.ErrUnsupported) {
+			return fmt.Errorf("%w: %w", ErrAbsent, err)
+		}
+		return check(sc, e)
+	})
+}
+
+// erasing runs a check of a store that is an Eraser.
+func erasing(check func(*script) error) func(*script) error {
+	return withEraser(func(sc *script, _ admin.Eraser) error { return check(sc) })
+}
+
 // following passes a cursor that follows the feed of the store to a check.
 func following(check func(*script, *cursor) error) func(*script) error {
 	return withFeed(func(sc *script, feed cache.Feed) error {
@@ -259,6 +307,16 @@ const (
 	rulePageBase      = `Page: Base is the webhook of all entities without an override; zero if there is none.`
 	rulePageOrder     = `Page: Overrides are in byte order of their entities.`
 	rulePageNext      = `Page: Next is the value of after for the next page; "" on the last page.`
+
+	clients1     = `ClientLister, clause 1: A walk starts with the cursor "" and passes the Next of each page to the next call. It ends with an empty Next, and only there: pages may be short or empty.`
+	clients2     = `ClientLister, clause 2: A client that has a base or an override during the whole walk is listed exactly once, in an order of the store's own. Any other client may be missing or listed.`
+	clients3     = `ClientLister, clause 3: A limit below 1, and a cursor that the store doesn't recognize as its own, give an error that wraps webhookcfg.ErrInvalidArgument.`
+	clientsCalls = `ClientLister: Clauses 14 and 15 of webhookcfg.Store apply to ListClients as well.`
+
+	eraser1     = `Eraser, clause 1: Erase never changes a webhook: if anything is set for the client, it does nothing and returns nil.`
+	eraser2     = `Eraser, clause 2: It hides no change from a reader that was away: a Feed still reports what changed before it, and a version is never reused.`
+	eraser3     = `Eraser, clause 3: An empty client gives an error that wraps webhookcfg.ErrInvalidArgument.`
+	eraserCalls = `Eraser: Clauses 14 and 15 of webhookcfg.Store apply to Erase as well.`
 
 	feed1       = `Feed, clause 1: A call with since "" starts a sequence of calls and returns a Reset. Each later call of the sequence passes the Next of the one before.`
 	feed2       = `Feed, clause 2: A sequence is complete: a change that was visible to Resolve when a call started is reported by that call or by an earlier one of the sequence, whichever process made it. To report a change is to name its client or to return a Reset.`

@@ -8,8 +8,8 @@
 //
 // There is a case, and so a subtest, for every clause in the documentation of
 // [webhookcfg.Store], in their order and named by their number, and for every rule of
-// [webhookcfg.Lister], [cache.Feed], [cache.Versioner] and [cache.Notifier]. Random
-// histories follow, which are compared with a trivial model. A failure reports the
+// [webhookcfg.Lister], [admin.ClientLister], [admin.Eraser], [cache.Feed], [cache.Versioner]
+// and [cache.Notifier]. Random histories follow, which are compared with a trivial model. A failure reports the
 // changes that were made, the result and the rule.
 //
 // The cases exceed limits that stores are known to have: 1,100 overrides of one client,

@@ -95,8 +95,8 @@ var ErrAbsent = errors.New("storetest: optional capability absent")
 
 // Case is one requirement on a store.
 type Case struct {
-	// Name starts with the number of a clause of Store, or with "lister", "feed",
-	// "versioner", "notifier", "history" or "errors".
+	// Name starts with the number of a clause of Store, or with "lister", "clients", "eraser",
+	// "feed", "versioner", "notifier", "history" or "errors".
 	Name string
 	// Rule is the sentence of the documentation that the case checks.
 	Rule string

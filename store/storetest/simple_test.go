@@ -10,6 +10,7 @@ import (
 	"strings"
 	"sync"
 
+	"example.com/go-webhookcfg/store/admin"
 	"example.com/go-webhookcfg/store/cache"
 	"example.com/go-webhookcfg/webhookcfg"
 )
@@ -144,6 +145,43 @@ func (s *simple) List(ctx context.Context, client, after string, limit int) (web
 		}
 	}
 	return page, ctx.Err()
+}
+
+func (s *simple) ListClients(ctx context.Context, cursor string, limit int) (admin.ClientPage, error) {
+	after, known := strings.CutPrefix(cursor, "after ")
+	if limit < 1 || !known && cursor != "" {
+		return admin.ClientPage{}, fmt.Errorf("%w: list of clients after %q, limit %d", webhookcfg.ErrInvalidArgument, cursor, limit)
+	}
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	var page admin.ClientPage
+	for _, client := range slices.Sorted(maps.Keys(s.clients)) {
+		switch {
+		case client <= after || s.clients[client].isEmpty():
+		case len(page.Clients) == limit:
+			page.Next = "after " + page.Clients[limit-1]
+			return page, ctx.Err()
+		default:
+			page.Clients = append(page.Clients, client)
+		}
+	}
+	return page, ctx.Err()
+}
+
+func (cfg configuration) isEmpty() bool {
+	return cfg.base.Source == webhookcfg.SourceNone && len(cfg.overrides) == 0
+}
+
+func (s *simple) Erase(ctx context.Context, client string) error {
+	if client == "" {
+		return fmt.Errorf("%w: erase without a client", webhookcfg.ErrInvalidArgument)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.clients[client].isEmpty() && ctx.Err() == nil {
+		delete(s.clients, client)
+	}
+	return ctx.Err()
 }
 
 func (s *simple) Changes(ctx context.Context, since string) (cache.Changes, error) {

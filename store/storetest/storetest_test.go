@@ -18,6 +18,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"example.com/go-webhookcfg/store/admin"
 	"example.com/go-webhookcfg/store/cache"
 	"example.com/go-webhookcfg/store/storetest"
 	"example.com/go-webhookcfg/webhookcfg"
@@ -156,7 +157,7 @@ func BenchmarkSimpleStore(b *testing.B) {
 }
 
 // optional matches the names of cases that need more than a Store.
-var optional = regexp.MustCompile("^(lister|feed|versioner|notifier) |reopen|crash|handle")
+var optional = regexp.MustCompile("^(lister|clients|eraser|feed|versioner|notifier) |reopen|crash|handle")
 
 // TestAbsentCapabilities: a store with one handle that is not durable and has no optional
 // interface, or supports none that it has, passes, and the cases that do not apply return
@@ -181,8 +182,14 @@ func TestAbsentCapabilities(t *testing.T) {
 	}
 }
 
-// unsupported is a store without a feed and without versions, despite its methods.
+// unsupported is a store without optional interfaces, despite its methods.
 type unsupported struct{ webhookcfg.Store }
+
+func (unsupported) ListClients(context.Context, string, int) (admin.ClientPage, error) {
+	return admin.ClientPage{}, errors.ErrUnsupported
+}
+
+func (unsupported) Erase(context.Context, string) error { return errors.ErrUnsupported }
 
 func (unsupported) Changes(context.Context, string) (cache.Changes, error) {
 	return cache.Changes{}, errors.ErrUnsupported
@@ -256,6 +263,7 @@ func documentation(t *testing.T) map[string]string {
 	docs := make(map[string]string)
 	for _, path := range []string{
 		filepath.Join("..", "..", "webhookcfg", "store.go"),
+		filepath.Join("..", "admin", "store.go"),
 		filepath.Join("..", "cache", "feed.go"),
 	} {
 		file, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.ParseComments)

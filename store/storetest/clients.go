@@ -1,0 +1,176 @@
+package storetest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+
+	"example.com/go-webhookcfg/store/admin"
+)
+
+// clientWalk is a walk over the clients of a store.
+type clientWalk struct {
+	lister admin.ClientLister
+	limit  int
+	cursor string
+	seen   map[string]int // how often each client was listed
+	empty  int            // pages without a client so far
+	ended  bool
+}
+
+func newClientWalk(l admin.ClientLister, limit int) *clientWalk {
+	return &clientWalk{lister: l, limit: limit, seen: make(map[string]int)}
+}
+
+// step reads the next page, if there is one.
+func (w *clientWalk) step(sc *script) {
+	if sc.err != nil || w.ended {
+		return
+	}
+	page, err := w.lister.ListClients(sc.ctx, w.cursor, w.limit)
+	if err != nil {
+		sc.fail("list of clients after %q, limit %d: %w", w.cursor, w.limit, err)
+		return
+	}
+	if len(page.Clients) > w.limit {
+		sc.fail("list of clients after %q, limit %d: %d clients", w.cursor, w.limit, len(page.Clients))
+	}
+	for _, client := range page.Clients {
+		w.seen[client]++
+	}
+	if len(page.Clients) == 0 {
+		w.empty++
+	}
+	const patience = 5000 // a store may look at one client, that has nothing set, per page
+	if w.empty > patience {
+		sc.fail("list of clients, limit %d: %d empty pages, and Next is %q", w.limit, w.empty, page.Next)
+	}
+	w.cursor, w.ended = page.Next, page.Next == ""
+}
+
+// finish reads the pages that are left, and checks that each of the clients was listed once.
+func (w *clientWalk) finish(sc *script, clients []string) {
+	for sc.err == nil && !w.ended {
+		w.step(sc)
+	}
+	for _, client := range clients {
+		if n := w.seen[client]; sc.err == nil && n != 1 {
+			sc.fail("a list of clients, limit %d, has %q %d times", w.limit, client, n)
+		}
+	}
+	for client, n := range w.seen {
+		if sc.err == nil && (n > 1 || client == "") {
+			sc.fail("a list of clients, limit %d, has %q %d times", w.limit, client, n)
+		}
+	}
+}
+
+// eachConfigured gives clients a base, an override or an entity that is off, and returns their
+// names. Other clients have nothing set any more.
+func (sc *script) eachConfigured() []string {
+	names := lookalikes()
+	for n, name := range names {
+		switch n % 3 {
+		case 0:
+			sc.setAll(name, hookURL(n))
+		case 1:
+			sc.set(name, "e1", hookURL(n))
+		default:
+			sc.setAll(name, hookURL(n))
+			sc.unset(name, "e1")
+		}
+		sc.set("emptied "+name, "e1", hookURL(n))
+		sc.unset("emptied "+name, "e1")
+	}
+	return names
+}
+
+// clientsWalk requires that pages of any size, one after another, end, and contain every
+// client, also if there are many of them or none.
+func clientsWalk(sc *script, l admin.ClientLister) error {
+	newClientWalk(l, 10).finish(sc, nil)
+	names := sc.eachConfigured()
+	for n := range sc.crowd() {
+		names = append(names, fmt.Sprint("client ", n))
+	}
+	sc.check(sc.concurrently(sc.crowd(), func(sc *script, n int) { sc.setAll(fmt.Sprint("client ", n), hookURL(n)) }))
+	for _, limit := range []int{7, len(names) - 1, len(names), len(names) + 1, math.MaxInt} {
+		newClientWalk(l, limit).finish(sc, names)
+	}
+	return sc.err
+}
+
+// clientsOnce requires that each client is listed once through every handle, whatever it has
+// set, also with one client a page.
+func clientsOnce(sc *script, _ admin.ClientLister) error {
+	names := sc.eachConfigured()
+	for _, handle := range sc.handles {
+		l, err := optional[admin.ClientLister](handle)
+		if err != nil {
+			return err
+		}
+		for _, limit := range []int{1, 2, 1000} {
+			newClientWalk(l, limit).finish(sc, names)
+		}
+	}
+	return sc.err
+}
+
+// clientsOnceConcurrently requires the same of the clients that have something set all the
+// time, while before and after them others come and go between two pages.
+func clientsOnceConcurrently(sc *script, l admin.ClientLister) error {
+	var stay []string
+	for n := range many {
+		stay = append(stay, fmt.Sprintf("stays %03d", n))
+		sc.setAll(stay[n], hookURL(n))
+		sc.setAll(fmt.Sprintf("goes %03d", n), hookURL(n))
+		sc.set(fmt.Sprintf("zgoes %03d", n), "e1", hookURL(n))
+	}
+	w := newClientWalk(l, 3)
+	for n := range many {
+		w.step(sc)
+		sc.unsetAll(fmt.Sprintf("goes %03d", n))
+		sc.unsetAll(fmt.Sprintf("zgoes %03d", n))
+		sc.setAll(fmt.Sprintf("zcomes %03d", n), hookURL(n))
+		sc.set(stay[n], "e1", hookURL(n))
+		sc.setAll(stay[many-1-n], hookURL(n))
+	}
+	w.finish(sc, stay)
+	return sc.err
+}
+
+// clientsInvalid requires ErrInvalidArgument for limits below 1 and unknown cursors.
+func clientsInvalid(sc *script, l admin.ClientLister) error {
+	sc.set(client, "e1", hookURL(1))
+	sc.check(errors.Join(
+		refused("list of clients with limit 0", errorOf(l.ListClients(sc.ctx, "", 0))),
+		refused("list of clients with limit -1", errorOf(l.ListClients(sc.ctx, "", -1))),
+		refused("list of clients with an unknown cursor", errorOf(l.ListClients(sc.ctx, "\x00 no cursor", 1)))))
+	return sc.err
+}
+
+// clientsEndedContext requires that ListClients fails if the context ended before the call. If
+// the context ends during the call, that fails or returns all clients.
+func clientsEndedContext(sc *script, l admin.ClientLister) error {
+	names := sc.eachConfigured()
+	for _, over := range endedContexts(sc.ctx) {
+		if _, err := l.ListClients(over, "", 10); err == nil {
+			return errors.New("list of clients succeeded with an ended context")
+		}
+	}
+	sc.check(interruptCall(sc.ctx, func(over context.Context) error {
+		w := newClientWalk(l, math.MaxInt)
+		page, err := l.ListClients(over, "", w.limit)
+		if err != nil {
+			return holdsNoURL(err)
+		}
+		for _, client := range page.Clients {
+			w.seen[client]++
+		}
+		w.cursor, w.ended = page.Next, page.Next == ""
+		w.finish(sc, names)
+		return sc.err
+	}))
+	return sc.err
+}
