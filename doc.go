@@ -61,7 +61,7 @@
 //	webhookcfg/mounttest   → webhookcfg/egress, internal/redact
 //	store                  → webhookcfg, store/admin, store/cache, internal/oplog, internal/table
 //	store/admin            → webhookcfg
-//	store/cache            → webhookcfg, internal/singleflight
+//	store/cache            → webhookcfg, store/admin, internal/singleflight
 //	store/sqlstore         → webhookcfg, webhookcfg/deliver, store/cache, internal/keylock, internal/redact
 //	store/etcdstore        → webhookcfg, store/cache, internal/keylock, internal/redact
 //	store/storetest        → webhookcfg, store/admin, store/cache

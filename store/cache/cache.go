@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"example.com/go-webhookcfg/store/admin"
 	"example.com/go-webhookcfg/webhookcfg"
 )
 
@@ -187,17 +188,25 @@ func (c *Cache) Resolve(ctx context.Context, client, entity string) (webhookcfg.
 // through it: they are visible to every Resolve that starts after Apply returned
 // nil. A change made elsewhere, or one for which Apply returned an error, becomes
 // visible within the bound. The Store is a [webhookcfg.Lister] exactly if the store
-// behind it is. Lists are not cached.
+// behind it is. Lists are not cached. Package admin lists clients and erases them through it,
+// if the store behind it supports that.
 func (c *Cache) Store() webhookcfg.Store {
+	s := cachedStore{Cache: c}
+	s.clientLister, _ = c.store.(admin.ClientLister)
+	s.eraser, _ = c.store.(admin.Eraser)
 	if lister, ok := c.store.(webhookcfg.Lister); ok {
-		return listingStore{cachedStore{c}, lister}
+		return listingStore{s, lister}
 	}
-	return cachedStore{c}
+	return s
 }
 
 // cachedStore adds Apply to a Cache. Cache itself has none, because a handler would accept
 // it as a store that cannot list.
-type cachedStore struct{ *Cache }
+type cachedStore struct {
+	*Cache
+	clientLister admin.ClientLister // nil if the store is none, as is eraser
+	eraser       admin.Eraser
+}
 
 // Apply implements [webhookcfg.Store]. While it runs, nothing about the client is kept
 // or shared: some callers would see the change, and later ones would not.
@@ -208,6 +217,28 @@ func (s cachedStore) Apply(ctx context.Context, change webhookcfg.Change) error 
 	s.clients.startChange(change.Client)
 	defer s.clients.endChange(change.Client)
 	return s.store.Apply(ctx, change)
+}
+
+// ListClients implements [admin.ClientLister] if the store behind the cache does.
+func (s cachedStore) ListClients(ctx context.Context, cursor string, limit int) (admin.ClientPage, error) {
+	if s.ctx.Err() != nil {
+		return admin.ClientPage{}, ErrClosed
+	}
+	if s.clientLister == nil {
+		return admin.ClientPage{}, fmt.Errorf("cache: list of clients: %w", errors.ErrUnsupported)
+	}
+	return s.clientLister.ListClients(ctx, cursor, limit)
+}
+
+// Erase implements [admin.Eraser] if the store behind the cache does.
+func (s cachedStore) Erase(ctx context.Context, client string) error {
+	if s.ctx.Err() != nil {
+		return ErrClosed
+	}
+	if s.eraser == nil {
+		return fmt.Errorf("cache: erase: %w", errors.ErrUnsupported)
+	}
+	return s.eraser.Erase(ctx, client)
 }
 
 type listingStore struct {

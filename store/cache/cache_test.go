@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -16,6 +17,7 @@ import (
 
 	"example.com/go-webhookcfg/internal/hooktest"
 	"example.com/go-webhookcfg/store"
+	"example.com/go-webhookcfg/store/admin"
 	"example.com/go-webhookcfg/store/cache"
 	"example.com/go-webhookcfg/webhookcfg"
 )
@@ -545,6 +547,59 @@ func TestLog(t *testing.T) {
 				}
 			})
 		})
+	}
+}
+
+// erasable is a store with an Eraser that has a witness.
+type erasable struct {
+	*store.Memory
+	erased *string
+}
+
+func (e erasable) Erase(_ context.Context, client string) error {
+	*e.erased = client
+	return nil
+}
+
+// TestStoreForOperators: the Store of a cache lists and erases clients if the store behind it
+// does, and otherwise says that it doesn't.
+func TestStoreForOperators(t *testing.T) {
+	type operated interface {
+		admin.ClientLister
+		admin.Eraser
+	}
+	open := func(behind webhookcfg.Store) (*cache.Cache, operated) {
+		copied, err := cache.New(behind, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = copied.Close() })
+		return copied, copied.Store().(operated)
+	}
+	var erased string
+	memory := store.NewMemory()
+	hooktest.Apply(t, memory, hooktest.Set("acme", "e1", 1))
+	copied, st := open(erasable{memory, &erased})
+	if page, err := st.ListClients(t.Context(), "", 10); err != nil || !slices.Equal(page.Clients, []string{"acme"}) {
+		t.Errorf("ListClients returned %v, %v, want the page of the store", page, err)
+	}
+	if err := st.Erase(t.Context(), "globex"); err != nil || erased != "globex" {
+		t.Errorf("Erase returned %v and erased %q", err, erased)
+	}
+	_, without := open(struct{ webhookcfg.Store }{memory})
+	if err := copied.Close(); err != nil {
+		t.Error(err)
+	}
+	for _, test := range []struct {
+		st   operated
+		want error
+	}{{without, errors.ErrUnsupported}, {st, cache.ErrClosed}} {
+		if _, err := test.st.ListClients(t.Context(), "", 10); !errors.Is(err, test.want) {
+			t.Errorf("ListClients returned %v, want %v", err, test.want)
+		}
+		if err := test.st.Erase(t.Context(), "acme"); !errors.Is(err, test.want) {
+			t.Errorf("Erase returned %v, want %v", err, test.want)
+		}
 	}
 }
 
