@@ -86,14 +86,14 @@ func TestModel(t *testing.T) {
 					delete(values, key)
 					used = slices.DeleteFunc(used, func(k int) bool { return k == key })
 				case 1, 2:
-					if !known && len(values) == limit {
+					m.Put(key, step)
+					values[key] = step
+					use()
+					if len(values) > limit {
 						evicted := toEvict(used, owner, last)
 						delete(values, evicted)
 						used = slices.DeleteFunc(used, func(k int) bool { return k == evicted })
 					}
-					m.Put(key, step)
-					values[key] = step
-					use()
 				default:
 					if got, ok := m.Get(key); got != value || ok != known {
 						t.Fatalf("limit %d, %d owners, step %d: %d, %v, want %d, %v", limit, owners, step, got, ok, value, known)
@@ -153,7 +153,9 @@ func TestEvictsFromTheLargestOwner(t *testing.T) {
 		{"its own oldest first", []string{"b1", "b2", "a1", "b1?", "c1"}, "a1 b1 c1", "b2"},
 		{"of equal owners the idle one", []string{"a1", "b1", "c1", "a1?", "d1"}, "a1 c1 d1", "b1"},
 		{"of equal larger owners the idle one", []string{"a1", "a2", "b1", "b2", "a1?", "c1"}, "a1 a2 b2 c1", "b1"},
-		{"a removal makes an owner smaller", []string{"a1", "a2", "b1", "a2-", "c1", "c2"}, "b1 c1 c2", "a1 a2"},
+		{"a removal makes an owner smaller", []string{"a1", "a2", "b1", "a2-", "c1", "d1"}, "b1 c1 d1", "a1 a2"},
+		{"the new entry counts", []string{"a1", "b1", "b2", "c1?", "b3", "a2"}, "a1 a2 b3", "b1 b2"},
+		{"an owner with as many displaces nobody", []string{"a1", "a2", "b1", "b2", "b3"}, "a1 a2 b2 b3", "b1"},
 		{"an owner that was removed starts anew", []string{"a1", "a1-", "b1", "a2", "c1", "d1"}, "a2 c1 d1", "a1 b1"},
 		{"a newcomer finds room", []string{"a1", "a2", "a3", "b1"}, "a2 a3 b1", "a1"},
 	}
@@ -181,5 +183,37 @@ func TestEvictsFromTheLargestOwner(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestSized: entries are evicted until their sizes fit, by the number of an owner's entries.
+func TestSized(t *testing.T) {
+	m := lru.NewSized(100, func(key string) uint64 { return uint64(key[0]) }, func(_ string, size int) int { return size })
+	put := func(key string, size, total int, present string) {
+		t.Helper()
+		m.Put(key, size)
+		var keys []string
+		for key, size := range m.All() {
+			if got, ok := m.Peek(key); !ok || got != size {
+				t.Errorf("%s: %d, %v, want %d", key, got, ok, size)
+			}
+			keys = append(keys, key)
+		}
+		slices.Sort(keys)
+		if got := strings.Join(keys, " "); got != present || m.Size() != total {
+			t.Errorf("after %s: %q of %d, want %q of %d", key, got, m.Size(), present, total)
+		}
+	}
+	put("a1", 90, 90, "a1")
+	put("b1", 5, 95, "a1 b1")
+	put("b2", 5, 100, "a1 b1 b2")
+	m.Peek("b1") // is no use
+	put("b3", 1, 96, "a1 b2 b3")
+	put("b2", 9, 100, "a1 b2 b3") // a new size
+	put("c1", 10, 19, "b2 c1")
+	put("b2", 101, 10, "c1") // is too large
+	put("d1", 100, 100, "d1")
+	if m.Clear(); m.Size() != 0 || m.Len() != 0 {
+		t.Errorf("after Clear: %d of size %d", m.Len(), m.Size())
 	}
 }
