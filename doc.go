@@ -59,7 +59,7 @@
 //	webhookcfg/egress      → internal/ratelimit, internal/redact, internal/singleflight
 //	webhookcfg/deliver     → webhookcfg, internal/lru, internal/redact
 //	webhookcfg/mounttest   → webhookcfg/egress, internal/redact
-//	store                  → webhookcfg, store/admin, store/cache, internal/oplog, internal/table
+//	store                  → webhookcfg, store/admin, store/cache, internal/checkup, internal/oplog, internal/table
 //	store/admin            → webhookcfg
 //	store/cache            → webhookcfg, store/admin, internal/singleflight
 //	store/sqlstore         → webhookcfg, webhookcfg/deliver, store/cache, internal/keylock, internal/redact

@@ -34,7 +34,7 @@
 // once a second, and then accepts changes again. It never repeats a sync that failed,
 // since the system may treat what it did not write as clean: it cuts the changes that
 // were not acknowledged. Should the process end before the repair, such a change may be
-// in effect when the file is opened again. [File.Err] returns why changes fail at the moment.
+// in effect when the file is opened again. [File.Healthy] returns why changes fail at the moment.
 //
 // Don't touch the file of an open store. Changes check it every 10 ms, and Close does too. If
 // the file was renamed, removed or replaced, or its directory was renamed or hidden by a

@@ -47,3 +47,26 @@ func ExampleFile_Backup() {
 	fmt.Println(hook.Source, hook.URL)
 	// Output: override https://hooks.example.com
 }
+
+// A page for alerts asks the store, and the metrics show how much of the file is superseded.
+func ExampleFile_Healthy() {
+	dir, err := os.MkdirTemp("", "")
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer os.RemoveAll(dir)
+	file, err := store.OpenFile(filepath.Join(dir, "webhooks.jsonl"), nil)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	ctx := context.Background()
+	all := webhookcfg.SetChange("acme", webhookcfg.All(), egress.NewURL("https://hooks.example.com/in"))
+	fmt.Println(file.Apply(ctx, all), file.Apply(ctx, all), file.Healthy(ctx))
+	s := file.Stats()
+	fmt.Println(s.Changes, s.Bytes > s.LiveBytes, file.Close())
+	// Output:
+	// <nil> <nil> <nil>
+	// 2 true <nil>
+}

@@ -7,7 +7,9 @@ import (
 	"log/slog"
 	"path/filepath"
 	"sync/atomic"
+	"time"
 
+	"example.com/go-webhookcfg/internal/checkup"
 	"example.com/go-webhookcfg/internal/oplog"
 	"example.com/go-webhookcfg/store/admin"
 	"example.com/go-webhookcfg/store/cache"
@@ -62,9 +64,10 @@ type FileOptions struct {
 //
 // A File is safe for concurrent use.
 type File struct {
-	log    *oplog.Log
-	state  fileState
-	closed atomic.Bool
+	log     *oplog.Log
+	state   fileState
+	closed  atomic.Bool
+	checkup checkup.Checkup
 	// path and options are those that it was opened with; the path is absolute.
 	path    string
 	options FileOptions
@@ -173,9 +176,40 @@ func (f *File) Compact(ctx context.Context) error {
 	return withOp("compact", f.log.Compact(ctx))
 }
 
-// Err returns why changes are refused now, nil if they are not: for checks of the
-// service's health. The error wraps [ErrReadOnly] and the cause, or [ErrClosed].
-func (f *File) Err() error { return withOp("changes", f.log.Err()) }
+// Healthy returns why changes fail now, or will fail soon because the disk has too little room
+// for the next compaction and 1 MiB; nil if all is well. The error names the remedy. It wraps
+// [ErrClosed], or [ErrReadOnly] and the cause if changes fail already. Free room is known on
+// Linux, macOS and Windows, and a quota isn't seen before a change fails.
+//
+// Calls are cheap: at most one examination starts in a second, and at most one runs. So the
+// result is up to a second old. A disk that doesn't respond within five seconds isn't healthy.
+// Once the cause is gone, the store repairs its file within a second, also without a change.
+func (f *File) Healthy(ctx context.Context) error {
+	return f.checkup.Do(ctx, func(ctx context.Context) error {
+		err := f.log.Healthy(ctx)
+		if err == nil || errors.Is(err, ErrClosed) {
+			return withOp("health", err)
+		}
+		return fmt.Errorf("store: health of %s: %w; remove the cause, such as a full disk: the store tries again every second", f.path, err)
+	})
+}
+
+// FileStats are figures of a [File].
+type FileStats struct {
+	// Bytes is the length of the changes in the file, and LiveBytes an estimate of their
+	// length after a compaction.
+	Bytes, LiveBytes int64
+	// Changes counts the changes since the file was opened, and Compactions how often it was
+	// written anew.
+	Changes, Compactions uint64
+	// LastBatch is how many changes were written together last, and LastWrite how long the
+	// write and its sync took. They are zero before the first change.
+	LastBatch int
+	LastWrite time.Duration
+}
+
+// Stats returns the present figures, for metrics. It never waits for the disk.
+func (f *File) Stats() FileStats { return FileStats(f.log.Stats()) }
 
 // Close writes pending changes, checks the file and releases it. If the file cannot be
 // repaired or completed, the error wraps [ErrReadOnly] and the cause; what was acknowledged is

@@ -12,3 +12,6 @@ func OpenFS(fsys oplog.FS, name string, o *FileOptions) (*File, error) {
 	}
 	return openFile(fsys, name, o)
 }
+
+// Err returns why changes are refused now, without the second that a result of Healthy lasts.
+func (f *File) Err() error { return withOp("changes", f.log.Err()) }

@@ -10,6 +10,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"example.com/go-webhookcfg/store"
 )
@@ -21,18 +23,46 @@ const fullDirVar = "WEBHOOKCFG_TEST_FULL_DIR"
 // cannotMount is its exit code if it is not permitted to mount.
 const cannotMount = 77
 
-// TestFullDisk fills a real file system. The mount exists only in the name spaces of a
-// process of its own.
-func TestFullDisk(t *testing.T) {
+// TestFullDisk fills a real file system.
+func TestFullDisk(t *testing.T) { onSmallDisk(t, "256k", fillDisk) }
+
+// TestHealthOfFullDisk fills a real file system next to the store, which makes no change.
+func TestHealthOfFullDisk(t *testing.T) {
+	onSmallDisk(t, "2m", func(t *testing.T, dir string) { synctest.Test(t, func(t *testing.T) { followHealth(t, dir) }) })
+}
+
+func followHealth(t *testing.T, dir string) {
+	file := openFile(t, filepath.Join(dir, "webhooks.jsonl"), nil)
+	other := filepath.Join(dir, "other")
+	for _, isFull := range []bool{false, true, false, true} {
+		if isFull {
+			if err := os.WriteFile(other, make([]byte, 1536<<10), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		} else if err := os.Remove(other); err != nil && !errors.Is(err, os.ErrNotExist) {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Second) // as long as a result lasts
+		err := file.Healthy(t.Context())
+		if (err != nil) != isFull || isFull && !strings.Contains(err.Error(), dir) {
+			t.Errorf("full: %v, health: %v", isFull, err)
+		}
+	}
+}
+
+// onSmallDisk runs a test in a small file system. The mount exists only in the name spaces of
+// a process of its own.
+func onSmallDisk(t *testing.T, size string, test func(t *testing.T, dir string)) {
+	t.Helper()
 	if dir := os.Getenv(fullDirVar); dir != "" {
-		if err := syscall.Mount("tmpfs", dir, "tmpfs", 0, "size=256k"); err != nil {
+		if err := syscall.Mount("tmpfs", dir, "tmpfs", 0, "size="+size); err != nil {
 			fmt.Println("cannot mount:", err)
 			os.Exit(cannotMount)
 		}
-		fillDisk(t, dir)
+		test(t, dir)
 		return
 	}
-	child := exec.Command(os.Args[0], "-test.run=^TestFullDisk$")
+	child := exec.Command(os.Args[0], "-test.run=^"+t.Name()+"$")
 	child.Env = append(os.Environ(), fullDirVar+"="+t.TempDir())
 	child.SysProcAttr = &syscall.SysProcAttr{
 		Cloneflags:  syscall.CLONE_NEWUSER | syscall.CLONE_NEWNS,

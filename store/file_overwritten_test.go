@@ -129,6 +129,9 @@ func TestHiddenDirectory(t *testing.T) {
 	if err := os.Mkdir(dir, 0o700); err != nil {
 		t.Fatal(err)
 	}
+	if err := file.Healthy(t.Context()); !errors.Is(err, store.ErrReadOnly) || !strings.Contains(err.Error(), dir) || !strings.Contains(err.Error(), "move it back") {
+		t.Errorf("health: %v", err)
+	}
 	if err := file.Apply(t.Context(), hooktest.SetAll("acme", 1)); !errors.Is(err, store.ErrReadOnly) || !strings.Contains(err.Error(), "File.Backup") {
 		t.Errorf("a change: %v", err)
 	}

@@ -276,6 +276,12 @@ func (l *Log) write(b *batch) {
 		}
 		clear(l.changes)
 		l.durable.Store(l.file.end)
+		if made > 0 {
+			l.measure(func(s *Stats) {
+				s.Changes += uint64(made)
+				s.LastBatch, s.LastWrite = made, l.lastWrite
+			})
+		}
 		if err != nil && b.made < len(b.entries) && (l.isBlocked() || !l.makeRoom(b)) {
 			b.err = l.fail(err)
 			return

@@ -78,9 +78,9 @@ func (l *Log) isDue() bool {
 	if ratio < 0 || end < minDead || end < l.compactAt {
 		return false
 	}
-	live := float64(estimateSize(l.state.Live())) * l.density
-	dead := float64(end) - live
-	return dead >= minDead && dead > ratio*live
+	live := l.liveBytes()
+	dead := end - live
+	return dead >= minDead && float64(dead) > ratio*float64(live)
 }
 
 // estimateSize estimates how long a file of changes is whose names and URLs have so many
@@ -250,6 +250,7 @@ func (l *Log) install(w *rewriter) (loser logFile, err error) {
 		return loser, errors.Join(err, unsettled)
 	}
 	l.compactAt, l.density = 0, w.density
+	l.measure(func(s *Stats) { s.Compactions++ })
 	return loser, nil
 }
 

@@ -31,6 +31,9 @@ type FS interface {
 	Remove(name string) error
 	// Sync makes every Create, Rename and Remove so far durable. It opens no file.
 	Sync() error
+	// Free returns how many bytes this process can still write. If the system doesn't tell,
+	// the error wraps [errors.ErrUnsupported].
+	Free() (int64, error)
 	// Close releases the directory.
 	Close() error
 }
@@ -212,6 +215,9 @@ func (d *Dir) Remove(name string) error { return d.root.Remove(name) }
 
 // Sync implements [FS].
 func (d *Dir) Sync() error { return syncDir(d.self) }
+
+// Free implements [FS]. It doesn't count quotas of users.
+func (d *Dir) Free() (int64, error) { return freeBytes(d.self) }
 
 // Close implements [FS].
 func (d *Dir) Close() error { return errors.Join(d.self.Close(), d.root.Close()) }

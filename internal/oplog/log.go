@@ -82,6 +82,7 @@ type Log struct {
 	blocked bool
 	// compaction is the one that is running, or nil.
 	compaction *compaction
+	stats      Stats
 
 	wake    chan struct{} // holds a token while a batch is pending
 	tasks   chan func()   // run by the commit loop between two batches
@@ -281,6 +282,7 @@ func (l *Log) recover() error {
 	}
 	l.file, err = r.repair()
 	l.durable.Store(l.file.end)
+	l.measure(func(*Stats) {})
 	return err
 }
 

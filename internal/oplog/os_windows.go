@@ -54,6 +54,22 @@ func withLockedByte(file *os.File, name string, call func(*syscall.LazyProc, uin
 	return os.NewSyscallError(name, err)
 }
 
+// freeBytes returns how many bytes the user can still write in a directory.
+func freeBytes(dir *os.File) (free int64, err error) {
+	path, err := syscall.UTF16PtrFromString(dir.Name())
+	if err != nil {
+		return 0, err
+	}
+	proc := syscall.NewLazyDLL("kernel32.dll").NewProc("GetDiskFreeSpaceExW")
+	if err := proc.Find(); err != nil {
+		return 0, err
+	}
+	if done, _, cause := proc.Call(uintptr(unsafe.Pointer(path)), uintptr(unsafe.Pointer(&free)), 0, 0); done == 0 {
+		return 0, os.NewSyscallError("GetDiskFreeSpaceEx", cause)
+	}
+	return free, nil
+}
+
 // checkDir returns nil: access is up to the access control list of the directory, which a
 // file mode does not show.
 func checkDir(string, fs.FileInfo) error { return nil }

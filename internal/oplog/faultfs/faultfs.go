@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"io/fs"
 	"maps"
+	"math"
 	"slices"
 	"sync"
 
@@ -353,6 +354,16 @@ func (f *FS) Used() int64 {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.used()
+}
+
+// Free implements [oplog.FS]. It does not count as a call.
+func (f *FS) Free() (int64, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.capacity == 0 {
+		return math.MaxInt64, nil
+	}
+	return f.capacity - f.used(), nil
 }
 
 func (f *FS) used() (bytes int64) {
