@@ -19,17 +19,19 @@ type worker struct {
 // Work makes one attempt, or none. Its error decides what River does with the job.
 func (w *worker) Work(ctx context.Context, job *river.Job[notification]) error {
 	r := w.sender.Send(ctx, job.Args.Client, job.Args.Entity, job.Args.Message)
-	delay, again := w.schedule.Next(job.Attempt, r)
-	switch {
-	case r.Outcome == deliver.Delivered, r.Reason == deliver.ReasonNoWebhook:
+	decision := w.schedule.Next(job.Attempt, r)
+	switch decision.Action {
+	case deliver.Done:
 		return nil
-	case r.Outcome == deliver.Deferred:
-		return river.JobSnooze(delay) // does not count as an attempt
-	case again:
-		job.Args.delay = delay
+	case deliver.Retry:
+		if r.Outcome == deliver.Deferred {
+			return river.JobSnooze(decision.Delay) // does not count as an attempt
+		}
+		job.Args.delay = decision.Delay
 		return r.Err
+	default:
+		return river.JobCancel(r.Err) // given up: River keeps the job, so that it can be replayed
 	}
-	return river.JobCancel(r.Err) // given up: River keeps the job, so that it can be replayed
 }
 
 // NextRetry returns when the next attempt is due. River passes no error to it, but the job

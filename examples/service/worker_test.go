@@ -39,7 +39,7 @@ func TestWorker(t *testing.T) {
 		{"no webhook", 0, false, "m1", 1, "completed"},
 		{"failed", http.StatusInternalServerError, false, "m1", 1, "retried"},
 		{"failed for the last time", http.StatusInternalServerError, false, "m1", 2, "cancelled"},
-		{"gone", http.StatusGone, false, "m1", 1, "cancelled"},
+		{"gone", http.StatusGone, false, "m1", 1, "completed"},
 		{"refused", http.StatusNoContent, false, "not an id", 1, "cancelled"},
 		{"deferred", http.StatusNoContent, true, "m1", 1, "snoozed"},
 		{"deferred after the last failure", http.StatusNoContent, true, "m1", 2, "snoozed"},

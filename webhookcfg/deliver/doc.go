@@ -4,7 +4,7 @@
 //	sender, err := deliver.New(webhooks, keys, nil)
 //
 //	result := sender.Send(ctx, client, entity, deliver.Message{ID: id, Body: body})
-//	delay, again := deliver.StandardSchedule().Next(attempt, result)
+//	decision := deliver.StandardSchedule().Next(attempt, result) // done, retry or set aside
 //
 // It has no queue, no goroutine and no table of its own: what is to be sent, and when
 // again, is kept by a queue of the host, which needs nothing but [Result] and [Schedule].
@@ -24,12 +24,14 @@
 //	Deferred       a limit is reached, the receiver is paused,   waits for Result.Wait; this
 //	               the store, the keys or Policy.LocalAddrs      was not an attempt
 //	               failed, or the caller cancelled
-//	Undeliverable  no webhook is in effect, or it was            set aside; done if the reason
-//	               stopped; status 410; or the policy refuses    is ReasonNoWebhook
-//	               the URL, or the message is invalid
+//	Undeliverable  no webhook is in effect, it was stopped, or   done
+//	               status 410
+//	Undeliverable  the policy refuses the URL, or the message    set aside
+//	               is invalid
 //
-// [Schedule.Next] returns whether a message waits, and for how long. One that is set aside is
-// kept for a replay, which sends it with the same ID, or dropped: that is up to the host.
+// [Schedule.Next] returns what to do with the message as a [Decision], so a worker of any queue
+// is one switch. A message that is set aside is kept for a replay, which sends it with the same
+// ID, or dropped: that's up to you.
 //
 // A message may arrive more than once: a receiver may have processed a request whose
 // response never arrived. It recognises the message by its ID.
@@ -135,7 +137,7 @@
 // Messages do not arrive in the order in which they were enqueued: an attempt that failed is
 // made again after later ones. Put the version of the entity into the body, and no more of
 // the entity than needed: a receiver keeps the highest version, or reads the present state.
-// An ID that is a hash of client, entity and version makes an event that was enqueued twice
+// With [MessageID] of client, entity and version as its ID, an event that was enqueued twice is
 // one message.
 //
 // # Secrets

@@ -56,15 +56,14 @@ func ExampleSender_Send() {
 		queue = queue[1:]
 		result := sender.Send(ctx, next.client, next.entity, next.message)
 		fmt.Println("attempt", next.attempt, result.Outcome, result.Reason, result.Status)
-		delay, again := schedule.Next(next.attempt, result)
-		if !again {
-			continue // done, or to be set aside, by result.Outcome
+		switch decision := schedule.Next(next.attempt, result); decision.Action {
+		case deliver.Done: // acknowledge it
+		case deliver.Retry:
+			time.Sleep(decision.Delay) // a queue makes it due later
+			next.attempt = decision.Attempt
+			queue = append(queue, next)
+		case deliver.SetAside: // keep it, so that it can be replayed
 		}
-		if result.Outcome != deliver.Deferred {
-			next.attempt++
-		}
-		time.Sleep(delay) // a queue makes it due later
-		queue = append(queue, next)
 	}
 	// Output:
 	// attempt 1 failed throttled 503
