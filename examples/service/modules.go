@@ -3,14 +3,12 @@ package main
 import (
 	"bytes"
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"io"
 	"net/http"
 	"regexp"
+	"strconv"
 	"unicode/utf8"
 
 	"example.com/go-webhookcfg/webhookcfg"
@@ -128,11 +126,12 @@ func (m module) changed(version int64) notification {
 	if err != nil {
 		panic(err) // strings and numbers have a JSON form
 	}
-	// One change has one ID, even if it is enqueued twice.
-	sum := sha256.Sum256(fmt.Appendf(nil, "%q %q %d", m.client, m.id, version))
 	return notification{
-		Client:  m.client,
-		Entity:  m.id,
-		Message: deliver.Message{ID: "msg_" + hex.EncodeToString(sum[:16]), Body: body},
+		Client: m.client,
+		Entity: m.id,
+		Message: deliver.Message{
+			ID:   deliver.MessageID(m.client, m.id, strconv.FormatInt(version, 10)), // one change, one ID
+			Body: body,
+		},
 	}
 }

@@ -178,7 +178,7 @@ func TestChallengeRequest(t *testing.T) {
 		if len(challengeOf(r)) != 26 {
 			t.Errorf("challenge %q", challengeOf(r))
 		}
-		if err := (deliver.Message{ID: ids[0]}).Check(); err != nil {
+		if err := (deliver.Message{ID: ids[0]}).Validate(); err != nil {
 			t.Error(err)
 		}
 	}

@@ -3,6 +3,9 @@ package deliver
 import (
 	"bytes"
 	"context"
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/hex"
 	"errors"
 	"mime"
 	"net/http"
@@ -15,17 +18,20 @@ import (
 
 // Message is one notification. Every attempt to deliver it must have the same ID and
 // body: a receiver may get a message more than once, and recognises that by its ID.
+//
+// Its JSON form is meant for queues, where a message can stay for days. Later versions read
+// what this one writes.
 type Message struct {
-	// ID is the webhook-id: 1 to 64 of the characters A-Z a-z 0-9 _ -.
-	ID string
+	// ID is the webhook-id: 1 to 64 of the characters A-Z a-z 0-9 _ -. See [MessageID].
+	ID string `json:"id"`
 
 	// Body is sent as it is. It must not be modified, not even soon after Send returned:
 	// a connection may still write what a receiver did not wait for.
-	Body []byte
+	Body []byte `json:"body"`
 
 	// ContentType is the media type of Body, of at most 256 bytes. If empty, it is
 	// application/json.
-	ContentType string
+	ContentType string `json:"contentType,omitempty"`
 }
 
 const (
@@ -39,10 +45,25 @@ var (
 	errContentType = errors.New("deliver: content type of the message is not a media type of at most 256 bytes")
 )
 
-// check returns an error if no request may be made of the message. A full stop in the ID
-// would make the text that is signed ambiguous, and a line break in the content type
-// would add fields to the header.
-func (m Message) check() error {
+// MessageID returns an ID that is the same whenever the parts are, such as a client, an
+// entity and its version. A change that is enqueued twice is then one message to its
+// receiver. The parts can't be read from the ID, unless they can be guessed.
+func MessageID(parts ...string) string {
+	var text []byte
+	for _, part := range parts {
+		text = binary.BigEndian.AppendUint64(text, uint64(len(part)))
+		text = append(text, part...)
+	}
+	sum := sha256.Sum256(text)
+	return "msg_" + hex.EncodeToString(sum[:16])
+}
+
+// Validate returns an error if Send would refuse the message as [ReasonMessage]. Call it
+// before you enqueue a message whose ID or content type isn't yours: a queue finds out in the
+// background.
+func (m Message) Validate() error {
+	// A full stop in the ID would make the text that is signed ambiguous, and a line break
+	// in the content type would add fields to the header.
 	if len(m.ID) < 1 || len(m.ID) > maxMessageID {
 		return errMessageID
 	}

@@ -1,8 +1,10 @@
 package deliver_test
 
 import (
+	"encoding/json"
 	"mime"
 	"net/http"
+	"reflect"
 	"strings"
 	"testing"
 
@@ -20,7 +22,7 @@ func TestMessage(t *testing.T) {
 		{ID: "a", ContentType: `text/plain; x="a b"`},
 		{ID: "a", ContentType: "text/" + strings.Repeat("x", 251)},
 	} {
-		if err := m.Check(); err != nil {
+		if err := m.Validate(); err != nil {
 			t.Errorf("%+v: %v", m, err)
 		}
 	}
@@ -42,12 +44,73 @@ func TestMessage(t *testing.T) {
 		{ID: "a", ContentType: "text/plain, text/html"},
 		{ID: "a", ContentType: "text/" + strings.Repeat("x", 252)},
 	} {
-		err := m.Check()
+		err := m.Validate()
 		if err == nil {
 			t.Errorf("%+v is accepted", m)
 		} else if strings.Contains(err.Error(), "Secret") {
 			t.Errorf("%+v: the error has a part of the message: %v", m, err)
 		}
+	}
+}
+
+// TestMessageJSON: the stored form stays, and what was stored without names for the fields
+// can be read.
+func TestMessageJSON(t *testing.T) {
+	for _, tt := range []struct {
+		message deliver.Message
+		want    string
+		before  string
+	}{
+		{
+			deliver.Message{ID: "m1", Body: []byte(`{"version":7}`)},
+			`{"id":"m1","body":"eyJ2ZXJzaW9uIjo3fQ=="}`,
+			`{"ID":"m1","Body":"eyJ2ZXJzaW9uIjo3fQ==","ContentType":""}`,
+		},
+		{
+			deliver.Message{ID: "m2", Body: []byte{0xff}, ContentType: "text/plain"},
+			`{"id":"m2","body":"/w==","contentType":"text/plain"}`,
+			`{"ID":"m2","Body":"/w==","ContentType":"text/plain"}`,
+		},
+		{deliver.Message{}, `{"id":"","body":null}`, `{"ID":"","Body":null,"ContentType":""}`},
+	} {
+		got, err := json.Marshal(tt.message)
+		if err != nil || string(got) != tt.want {
+			t.Errorf("%+v is stored as %s, %v; want %s", tt.message, got, err, tt.want)
+		}
+		for _, text := range []string{tt.want, tt.before} {
+			var m deliver.Message
+			if err := json.Unmarshal([]byte(text), &m); err != nil || !reflect.DeepEqual(m, tt.message) {
+				t.Errorf("%s is read as %+v, %v; want %+v", text, m, err, tt.message)
+			}
+		}
+	}
+}
+
+// TestMessageID: an ID belongs to its parts, in every version of this package.
+func TestMessageID(t *testing.T) {
+	seen := make(map[string][]string)
+	for _, tt := range []struct {
+		parts []string
+		want  string
+	}{
+		{[]string{"acme", "e1", "7"}, "msg_d0ce899a403d54507ecc67db5d167037"},
+		{[]string{"acme", "e17"}, "msg_127abc830b957747866134f4ac4e2602"},
+		{[]string{"acmee1", "7"}, "msg_2a427b7ef1ffddfb7c75beabb51cb842"},
+		{[]string{"acme", "", "e17"}, "msg_0501dcd3659a3ce95101e411ae68b9ea"},
+		{[]string{""}, "msg_af5570f5a1810b7af78caf4bc70a660f"},
+		{nil, "msg_e3b0c44298fc1c149afbf4c8996fb924"},
+	} {
+		got := deliver.MessageID(tt.parts...)
+		if got != tt.want {
+			t.Errorf("%q: %s, want %s", tt.parts, got, tt.want)
+		}
+		if err := (deliver.Message{ID: got}).Validate(); err != nil {
+			t.Errorf("%s: %v", got, err)
+		}
+		if other, ok := seen[got]; ok {
+			t.Errorf("%q and %q share an ID", tt.parts, other)
+		}
+		seen[got] = tt.parts
 	}
 }
 
@@ -58,7 +121,7 @@ func FuzzMessage(f *testing.F) {
 	f.Add("a\r\nb", "text/plain\r\nX: y")
 	f.Fuzz(func(t *testing.T, id, contentType string) {
 		m := deliver.Message{ID: id, ContentType: contentType}
-		if m.Check() != nil {
+		if m.Validate() != nil {
 			return
 		}
 		if len(id) > 64 || strings.Trim(id, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-") != "" {

@@ -173,7 +173,7 @@ func (s *Sender) resolve(ctx context.Context, client, entity string, m Message) 
 	if client == "" || entity == "" {
 		return hook, Result{Outcome: Undeliverable, Reason: ReasonMessage, Err: errAddressee}
 	}
-	if err := m.check(); err != nil {
+	if err := m.Validate(); err != nil {
 		return hook, Result{Outcome: Undeliverable, Reason: ReasonMessage, Err: err}
 	}
 	hook, err := s.webhooks.Resolve(ctx, client, entity)
