@@ -109,12 +109,12 @@ func (f *File) Verify(ctx context.Context, id, secret string) (webhookcfg.Client
 // secret ends: see [Cache].
 func (f *File) Revision() uint64 { return f.clients.Load().revisionAt(time.Now()) }
 
-// Err returns the reason why the file, as last read by a poll or by [File.Reload], is not
-// in use, for instance for a health check; nil if it is in use. It is safe for concurrent
-// use and does not block.
-func (f *File) Err() error {
-	if err := f.problem.Load(); err != nil {
-		return *err
+// Healthy returns the reason why the file, as last read by a poll or by [File.Reload], isn't in
+// use; nil if it is. The reason names the line or the mode to correct. It does no I/O: without
+// [FileOptions.Poll], a file that nobody reloads stays healthy.
+func (f *File) Healthy(context.Context) error {
+	if err := f.problem.Load(); err != nil && *err != nil {
+		return fmt.Errorf("%w; until the file is corrected, its previous contents stay in use", *err)
 	}
 	return nil
 }

@@ -316,8 +316,8 @@ func TestReloadHonoursContext(t *testing.T) {
 		if err := f.Reload(ctx); !errors.Is(err, context.DeadlineExceeded) || time.Since(start) != time.Second {
 			t.Errorf("got %v after %v, want the end of the context after 1s", err, time.Since(start))
 		}
-		if err := f.Err(); err != nil {
-			t.Errorf("the file is in use, but Err is %v", err)
+		if err := f.Healthy(t.Context()); err != nil {
+			t.Errorf("the file is in use, but Healthy returns %v", err)
 		}
 		if err := f.Reload(t.Context()); err != nil || time.Since(start) != time.Hour {
 			t.Errorf("got %v after %v", err, time.Since(start))
@@ -364,7 +364,7 @@ func TestPollChecksMode(t *testing.T) {
 			tick()
 			tick()
 			r.want(t, i+1, 1)
-			if err := f.Err(); (err == nil) != (mode == 0o600) {
+			if err := f.Healthy(t.Context()); (err == nil) != (mode == 0o600) {
 				t.Errorf("mode %o: got %v", mode, err)
 			}
 		}
@@ -392,7 +392,7 @@ func TestPollOfShorterFile(t *testing.T) {
 			tick()
 			mustSignIn(t, f, "a", "s", "a")
 			mustRefuse(t, f, "b", "s")
-			if err := f.Err(); err == nil {
+			if err := f.Healthy(t.Context()); err == nil {
 				t.Errorf("state %d is in use: %q", i, text)
 			}
 		}
@@ -400,29 +400,29 @@ func TestPollOfShorterFile(t *testing.T) {
 		tick()
 		mustRefuse(t, f, "a", "s")
 		mustSignIn(t, f, "b", "s", "b")
-		if err := f.Err(); err != nil {
+		if err := f.Healthy(t.Context()); err != nil {
 			t.Errorf("the complete file is not in use: %v", err)
 		}
 		_ = f.Close()
 	})
 }
 
-func TestErr(t *testing.T) {
+func TestHealthy(t *testing.T) {
 	path := writeFile(t, sha256Line("c", "s"))
 	f := mustOpen(t, path, nil)
-	if err := f.Err(); err != nil {
-		t.Errorf("the file is in use, but Err is %v", err)
+	if err := f.Healthy(t.Context()); err != nil {
+		t.Errorf("the file is in use, but Healthy returns %v", err)
 	}
 	rewrite(t, path, "hush")
 	err := f.Reload(t.Context())
 	for range 2 { // it is reported once, but remains
-		if err == nil || f.Err() != err {
-			t.Errorf("got %v, want %v", f.Err(), err)
+		if got := f.Healthy(t.Context()); err == nil || !errors.Is(got, err) || !strings.Contains(got.Error(), path+":2") || !strings.Contains(got.Error(), "corrected") {
+			t.Errorf("got %v, want %v", got, err)
 		}
 	}
 	rewrite(t, path, sha256Line("c", "s"))
-	if err := f.Reload(t.Context()); err != nil || f.Err() != nil {
-		t.Errorf("mended: Reload returned %v, and Err is %v", err, f.Err())
+	if err := f.Reload(t.Context()); err != nil || f.Healthy(t.Context()) != nil {
+		t.Errorf("mended: Reload returned %v, and Healthy returns %v", err, f.Healthy(t.Context()))
 	}
 }
 
