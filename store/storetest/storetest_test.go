@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"flag"
 	"fmt"
 	"go/ast"
 	"go/parser"
@@ -34,7 +35,7 @@ func TestSimpleStore(t *testing.T) {
 }
 
 // TestShort: a store that fails only with more overrides than the suite has in short mode
-// passes there.
+// passes there, which is the mode that go test -short asks for.
 func TestShort(t *testing.T) {
 	c := caseNamed(t, "01 a change is applied whole, and nothing else")
 	for _, short := range []bool{false, true} {
@@ -43,6 +44,14 @@ func TestShort(t *testing.T) {
 			t.Errorf("short is %t: %v", short, err)
 		}
 	}
+	before := flag.Lookup("test.short").Value.String()
+	t.Cleanup(func() { _ = flag.Set("test.short", before) })
+	if err := flag.Set("test.short", "true"); err != nil {
+		t.Fatal(err)
+	}
+	storetest.Run(t, storetest.Harness{
+		Open: func(testing.TB) webhookcfg.Store { return edits(newSimple(), dropsEldest(1000)) },
+	})
 }
 
 // TestUnusualStores: what the documentation permits passes, however unusual it is.
