@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"math"
 	"net/http"
 	"slices"
 	"strings"
@@ -220,12 +221,12 @@ func checkLate(t *testing.T, st webhookcfg.Store, isLate func(*http.Request) boo
 	return report
 }
 
-// TestVacuousForm: if byte for byte nothing passes as HTTP/1.1, from the start or later on,
-// the check is an error, also where the client of net/http passes.
+// TestVacuousForm: if byte for byte nothing passes as HTTP/1.1, from the start, later on or for
+// a while, the check is an error, also where the client of net/http passes.
 func TestVacuousForm(t *testing.T) {
-	for _, after := range []int64{0, 100} {
+	for _, banned := range []struct{ from, to int64 }{{0, math.MaxInt64}, {100, math.MaxInt64}, {100, 200}} {
 		for _, overTLS := range []bool{false, true} {
-			t.Run(fmt.Sprintf("after %d, TLS %t", after, overTLS), func(t *testing.T) {
+			t.Run(fmt.Sprintf("banned %v, TLS %t", banned, overTLS), func(t *testing.T) {
 				t.Parallel()
 				st := store.NewMemory()
 				var odd atomic.Int64
@@ -236,7 +237,7 @@ func TestVacuousForm(t *testing.T) {
 					if isOdd(r) {
 						odd.Add(1)
 					}
-					return r.RemoteAddr != ordinary && odd.Load() >= after
+					return r.RemoteAddr != ordinary && odd.Load() >= banned.from && odd.Load() < banned.to
 				}
 				target := serve(t, onlyIf(isBanned, refuse)(newHandler(t, st, hooks)), overTLS)
 				target.Resolve = resolve(st)
