@@ -60,9 +60,6 @@ func (c *checker) run(ctx context.Context, all []attempt) error {
 		}
 		all = all[n:]
 	}
-	if c.refused[http11] && c.refused[http2] {
-		return errors.New("neither HTTP/1.1 nor HTTP/2 could be checked")
-	}
 	return c.settle(ctx)
 }
 
@@ -204,7 +201,7 @@ func (c *checker) control(ctx context.Context, like attempt) (passes bool, err e
 	c.report.Failures = append(c.report.Failures, c.dropped...)
 	c.dropped = nil
 	c.report.NotChecked = append(c.report.NotChecked, NotChecked{Form: string(a.form), Method: a.method, Reason: c.redact(got)})
-	if a.form == http11 && (openErr == nil || c.scheme == "http") {
+	if a.form == http11 {
 		return false, fmt.Errorf("%s %s, a correct request sent byte for byte, had no effect: %s", a.method, a.target, got)
 	}
 	return false, nil

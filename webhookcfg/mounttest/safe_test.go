@@ -6,6 +6,7 @@ import (
 	"io"
 	"math"
 	"net/http"
+	"net/http/httptest"
 	"slices"
 	"strings"
 	"sync"
@@ -247,5 +248,24 @@ func TestVacuousForm(t *testing.T) {
 				}
 			})
 		}
+	}
+}
+
+// TestUnreachedForm: if no connection can be opened any more, the check is an error, also
+// where the one of the client of net/http passes.
+func TestUnreachedForm(t *testing.T) {
+	h := newHandler(t, store.NewMemory(), hooks)
+	server := httptest.NewUnstartedServer(nil)
+	server.Config.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		_ = server.Listener.Close()
+		h.ServeHTTP(w, r)
+	})
+	server.Start()
+	t.Cleanup(server.Close)
+	report, err := mounttest.CheckClasses(t.Context(), mounttest.Target{
+		BaseURL: server.URL + "/hooks", ClientID: client, Secret: secret, WebhookURL: hookURL, Timeout: time.Minute,
+	}, []string{"dots"})
+	if err == nil || !strings.Contains(err.Error(), "byte for byte") || report.Requests > 0 || len(report.NotChecked) != 1 {
+		t.Errorf("got %v, %v", report, err)
 	}
 }
