@@ -1,5 +1,5 @@
 // Command server is a complete service: the handler on a server of its own, with flags
-// for common options and a graceful shutdown on SIGTERM.
+// for common options, paths for probes, and a graceful shutdown on SIGTERM.
 //
 //	go run ./examples/server
 //
@@ -50,7 +50,8 @@ func main() {
 // config holds the values of the flags.
 type config struct {
 	listen, store, credentials, modules string
-	reads                               bool
+	reads, shared                       bool
+	drain                               time.Duration
 	probe                               webhookcfg.ProbeMode
 	policy                              *egress.Policy
 	proxies                             []netip.Prefix
@@ -63,6 +64,8 @@ func parse(args []string, stderr io.Writer) (cfg config, err error) {
 	flags.StringVar(&cfg.store, "store", "memory", "store of the configurations: memory or file:PATH")
 	flags.StringVar(&cfg.credentials, "credentials", "", "credential `file`; without it, one client is created")
 	flags.StringVar(&cfg.modules, "modules", "", "`file` with the existing entities, one identifier per line; without it, every well-formed one exists")
+	flags.BoolVar(&cfg.shared, "shared", false, "accept credentials and a store that the group of the process may access, as Kubernetes mounts volumes")
+	flags.DurationVar(&cfg.drain, "drain", 0, "how long to serve after SIGTERM, unready, while load balancers notice")
 	flags.BoolVar(&cfg.reads, "reads", true, "serve GET")
 	probe := flags.String("probe", "warn", "how to treat a URL that cannot be reached: enforce (refuse it), warn or off (do not check)")
 	dev := flags.Bool("dev", false, "for development: allow http and loopback addresses")
@@ -112,23 +115,50 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) (err erro
 		return err
 	}
 	logger := slog.New(slog.NewTextHandler(stderr, nil))
+	listener, err := net.Listen("tcp", cfg.listen)
+	if err != nil {
+		return err
+	}
 	var opened closers
 	defer func() { err = errors.Join(err, opened.close()) }()
-	configurations, err := openStore(cfg.store, logger, &opened)
+	probes := newProbes(logger)
+	ctx, stop := context.WithCancel(ctx)
+	served := make(chan error, 1)
+	go func() {
+		served <- serve(ctx, listener, probes, cfg.drain, logger)
+		stop()
+	}()
+	defer func() { stop(); err = errors.Join(err, <-served) }()
+	service, usage, err := open(cfg, logger, probes, &opened)
 	if err != nil {
 		return err
 	}
-	clients, usage, err := openClients(cfg.credentials, logger, &opened)
+	probes.start(service)
+	at := listener.Addr()
+	fmt.Fprintf(stdout, "%v\n%s# API description: http://%v%s\n", at, usage(at), at, descriptionPath)
+	<-ctx.Done()
+	return nil
+}
+
+// open opens the parts of the service and connects them. Usage returns commands to try it.
+func open(cfg config, logger *slog.Logger, probes *probes, opened *closers) (service http.Handler, usage func(net.Addr) string, err error) {
+	configurations, err := openStore(cfg, logger, opened)
 	if err != nil {
-		return err
+		return nil, nil, err
 	}
+	clients, usage, err := openClients(cfg, logger, opened)
+	if err != nil {
+		return nil, nil, err
+	}
+	probes.watch("store", configurations)
+	probes.watch("credentials", clients)
 	exists, err := readEntities(cfg.modules)
 	if err != nil {
-		return err
+		return nil, nil, err
 	}
 	verifier, err := limit(clients)
 	if err != nil {
-		return err
+		return nil, nil, err
 	}
 	h, err := webhookcfg.NewHandler(configurations, verifier, &webhookcfg.Options{
 		Reads:        cfg.reads,
@@ -138,19 +168,10 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) (err erro
 		Logger:       logger,
 	})
 	if err != nil {
-		return err
+		return nil, nil, err
 	}
-	service, err := withSource(withDescription(h), cfg.proxies, logger)
-	if err != nil {
-		return err
-	}
-	listener, err := net.Listen("tcp", cfg.listen)
-	if err != nil {
-		return err
-	}
-	at := listener.Addr()
-	fmt.Fprintf(stdout, "%v\n%s# API description: http://%v%s\n", at, usage(at), at, descriptionPath)
-	return serve(ctx, listener, service, logger)
+	service, err = withSource(withDescription(h), cfg.proxies, logger)
+	return service, usage, err
 }
 
 const descriptionPath = "/openapi.yaml"
@@ -208,15 +229,15 @@ func (all closers) close() (err error) {
 }
 
 // openStore opens the store that -store specifies.
-func openStore(name string, logger *slog.Logger, opened *closers) (webhookcfg.Store, error) {
-	if name == "memory" {
+func openStore(cfg config, logger *slog.Logger, opened *closers) (webhookcfg.Store, error) {
+	if cfg.store == "memory" {
 		return store.NewMemory(), nil
 	}
-	path, ok := strings.CutPrefix(name, "file:")
+	path, ok := strings.CutPrefix(cfg.store, "file:")
 	if !ok {
-		return nil, fmt.Errorf("-store %q is neither memory nor file:PATH", name)
+		return nil, fmt.Errorf("-store %q is neither memory nor file:PATH", cfg.store)
 	}
-	file, err := store.OpenFile(path, &store.FileOptions{Logger: logger})
+	file, err := store.OpenFile(path, &store.FileOptions{Logger: logger, AllowShared: cfg.shared})
 	if err == nil {
 		*opened = append(*opened, file)
 	}
@@ -225,13 +246,13 @@ func openStore(name string, logger *slog.Logger, opened *closers) (webhookcfg.St
 
 // openClients reads the credential file. Without one it creates a client and returns the
 // commands to try it with.
-func openClients(path string, logger *slog.Logger, opened *closers) (webhookcfg.CredentialVerifier, func(net.Addr) string, error) {
-	if path == "" {
+func openClients(cfg config, logger *slog.Logger, opened *closers) (webhookcfg.CredentialVerifier, func(net.Addr) string, error) {
+	if cfg.credentials == "" {
 		id, secret := "client-"+rand.Text()[:8], auth.GenerateSecret()
 		created, err := auth.NewStatic(auth.Credential{ID: id, Secrets: []auth.Secret{secret}})
 		return created, func(at net.Addr) string { return commands(at, id, secret) }, err
 	}
-	file, err := auth.OpenFile(path, &auth.FileOptions{Poll: 2 * time.Second, Logger: logger})
+	file, err := auth.OpenFile(cfg.credentials, &auth.FileOptions{Poll: 2 * time.Second, AllowReadable: cfg.shared, Logger: logger})
 	if err == nil {
 		*opened = append(*opened, file)
 	}
@@ -272,8 +293,8 @@ func readEntities(path string) (func(context.Context, string, string) (bool, err
 	return func(_ context.Context, _, entity string) (bool, error) { return exists[entity], nil }, nil
 }
 
-// serve serves until ctx ends, then waits for the requests under way.
-func serve(ctx context.Context, listener net.Listener, h http.Handler, logger *slog.Logger) error {
+// serve serves until ctx ends and some time after it, then waits for the requests under way.
+func serve(ctx context.Context, listener net.Listener, h *probes, drain time.Duration, logger *slog.Logger) error {
 	server := &http.Server{
 		Handler:           h,
 		ReadHeaderTimeout: 5 * time.Second,
@@ -289,6 +310,12 @@ func serve(ctx context.Context, listener net.Listener, h http.Handler, logger *s
 	case err := <-failed:
 		return err
 	case <-ctx.Done():
+	}
+	h.stop()
+	select {
+	case err := <-failed:
+		return err
+	case <-time.After(drain):
 	}
 	grace, cancel := context.WithTimeout(context.WithoutCancel(ctx), 20*time.Second)
 	defer cancel()

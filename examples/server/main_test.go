@@ -179,7 +179,7 @@ func TestFlags(t *testing.T) {
 		{"-unknown"},
 		{"rest"},
 	} {
-		if err := run(ended, args, io.Discard, io.Discard); err == nil {
+		if err := run(ended, append([]string{"-listen", "127.0.0.1:0"}, args...), io.Discard, io.Discard); err == nil {
 			t.Errorf("%q: no error", args)
 		}
 	}
@@ -197,7 +197,7 @@ func TestFileStore(t *testing.T) {
 	if got := s.call(t, "POST", path, "acme:s3cret", `{"webhook_url":"https://example.com/all"}`); !strings.HasPrefix(got, "200 ") {
 		t.Errorf("set: got %s", got)
 	}
-	if err := run(t.Context(), args, io.Discard, io.Discard); !errors.Is(err, store.ErrLocked) {
+	if err := run(t.Context(), append([]string{"-listen", "127.0.0.1:0"}, args...), io.Discard, io.Discard); !errors.Is(err, store.ErrLocked) {
 		t.Errorf("a second process: %v", err)
 	}
 	if err := s.stop(); err != nil {

@@ -1,0 +1,118 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"io"
+	"log/slog"
+	"net/http"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// probes responds to what watches this process, and passes all other requests to the service
+// once it has started.
+//
+//	/livez    200 as long as the process responds: restart it if it doesn't
+//	/readyz   503 before the service has started and once it is to stop: send it no requests
+//	/healthz  503 if a part doesn't work, with the names of all parts: alert somebody
+//
+// /readyz doesn't follow the health of a store that processes share. All of them would leave
+// the load balancer at the same moment, and clients would get its errors instead of a 503
+// that says what to do.
+type probes struct {
+	logger     *slog.Logger
+	service    atomic.Pointer[http.Handler] // nil before the start
+	isStopping atomic.Bool
+	parts      map[string]healthy // set before service
+
+	mu      sync.Mutex
+	failing map[string]bool // the parts of which the log says so
+}
+
+// healthy is a part that knows its health, such as a store. Its method is cheap.
+type healthy interface {
+	Healthy(ctx context.Context) error
+}
+
+func newProbes(logger *slog.Logger) *probes {
+	return &probes{logger: logger, parts: map[string]healthy{}, failing: map[string]bool{}}
+}
+
+// watch has /healthz show a part, if it knows its health. It must not be called after start.
+func (p *probes) watch(name string, part any) {
+	if h, ok := part.(healthy); ok {
+		p.parts[name] = h
+	}
+}
+
+// start passes requests to the service from now on.
+func (p *probes) start(service http.Handler) { p.service.Store(&service) }
+
+// stop makes the process unready. Requests are still served.
+func (p *probes) stop() { p.isStopping.Store(true) }
+
+// ServeHTTP implements [http.Handler].
+func (p *probes) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	service := p.service.Load()
+	switch r.URL.Path {
+	case "/livez":
+		_, _ = io.WriteString(w, "alive\n")
+	case "/readyz":
+		if service == nil || p.isStopping.Load() {
+			http.Error(w, "not ready", http.StatusServiceUnavailable)
+			return
+		}
+		_, _ = io.WriteString(w, "ready\n")
+	case "/healthz":
+		p.serveHealth(w, r, service != nil)
+	default:
+		if service != nil {
+			(*service).ServeHTTP(w, r)
+			return
+		}
+		w.Header().Set("Retry-After", "1")
+		respond(w, http.StatusServiceUnavailable, map[string]string{
+			"error": "temporarily_unavailable", "error_description": "The service is starting",
+		})
+	}
+}
+
+// serveHealth responds with the state of each part. The causes are in the log alone: the path
+// may be public.
+func (p *probes) serveHealth(w http.ResponseWriter, r *http.Request, isStarted bool) {
+	ctx, cancel := context.WithTimeout(r.Context(), 6*time.Second)
+	defer cancel()
+	status, states := http.StatusOK, map[string]string{}
+	if isStarted {
+		for name, part := range p.parts {
+			states[name] = "ok"
+			if err := part.Healthy(ctx); r.Context().Err() != nil {
+				return // the client disconnected
+			} else if p.log(ctx, name, err); err != nil {
+				status, states[name] = http.StatusServiceUnavailable, "failing"
+			}
+		}
+	}
+	respond(w, status, states)
+}
+
+// log logs when a part begins to fail, and when it works again.
+func (p *probes) log(ctx context.Context, name string, err error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	switch was := p.failing[name]; {
+	case err != nil && !was:
+		p.logger.ErrorContext(ctx, "not healthy", "part", name, "error", err)
+	case err == nil && was:
+		p.logger.InfoContext(ctx, "healthy again", "part", name)
+	}
+	p.failing[name] = err != nil
+}
+
+func respond(w http.ResponseWriter, status int, value any) {
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(status)
+	_ = json.NewEncoder(w).Encode(value) // an error means that the client disconnected
+}
