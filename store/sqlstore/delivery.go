@@ -59,6 +59,19 @@ WHERE {delivery}.latest <= excluded.latest`
 	expireDeliveries = `
 DELETE FROM {delivery} WHERE latest < @before
 AND (client, entity) IN (SELECT client, entity FROM {delivery} WHERE latest < @before ORDER BY latest LIMIT @limit)`
+
+	deliveryBound = `
+SELECT entity FROM {delivery} WHERE client = @client ORDER BY entity LIMIT 1 OFFSET @skip`
+
+	// dropDeliveries and dropAllDeliveries follow awaitOthers in the same transaction, and are
+	// followed by ifVacant, so that they delete only those of a client with nothing set.
+	dropDeliveries = `
+DELETE FROM {delivery} WHERE client = @client AND entity <= @bound`
+	dropAllDeliveries = `
+DELETE FROM {delivery} WHERE client = @client`
+	ifVacant = `
+AND NOT EXISTS (SELECT id FROM {client} WHERE id = @client AND length(url) > 0)
+AND NOT EXISTS (SELECT entity FROM {override} WHERE client = @client AND gen = (SELECT gen FROM {client} WHERE id = @client))`
 )
 
 // LoadDelivery returns what [Store.SaveDelivery] saved last for the webhook of a scope, with

@@ -104,6 +104,14 @@ type dialectSpec struct {
 
 	changes string // "" without support for a feed
 
+	// countErased counts a client whose row was deleted in the same transaction.
+	countErased string
+
+	// now is an expression for the time of the server, in microseconds and the same throughout
+	// a statement. The generations of a client start with it: those of an erased client of the
+	// same name ended before. change is one for the number of a client's latest change.
+	now, change string
+
 	// identity is an expression for a text that differs after the database lost committed
 	// changes, since marks and numbers from before do not have the same meaning then.
 	identity string
@@ -118,6 +126,14 @@ type dialectSpec struct {
 	code     func(err error) string
 	codes    string
 	outcomes provedOutcomes
+}
+
+// urlParam is the parameter of a URL in an expression without a column that gives it a type.
+func (g *dialectSpec) urlParam() string {
+	if g.numbered {
+		return "@url::bytea"
+	}
+	return "@url"
 }
 
 // begin returns the statement that starts a transaction. With oneWriter it also waits
@@ -136,10 +152,14 @@ type queries struct {
 	setAll, resolve, list         statement
 	check, version, dirty, lowest statement
 	bound, purge, purgeAll, swept statement
+	anyOverride, occupied         statement
+	erase                         []statement
 	changes                       statement
 	versions                      string
 
 	loadDelivery, saveDelivery, expireDeliveries statement
+	generation, deliveryBound                    statement
+	dropDeliveries, dropAllDeliveries            []statement
 }
 
 // queries compiles the statements for tables with a prefix, and for standbys that lag behind
@@ -149,7 +169,8 @@ func (g *dialectSpec) queries(prefix string, lag time.Duration) queries {
 	if lag > 0 {
 		refused = "(" + refused + " AND " + strings.ReplaceAll(g.lagging, "{lag}", strconv.FormatInt(lag.Microseconds(), 10)) + ")"
 	}
-	expressions := strings.NewReplacer("{identity}", g.identity, "{standby}", refused)
+	expressions := strings.NewReplacer("{identity}", g.identity, "{standby}", refused, "{now}", g.now, "{change}", g.change,
+		"{vacated}", "CASE WHEN length("+g.urlParam()+") > 0 THEN 0 ELSE "+g.now+" END")
 	compile := func(template string) statement {
 		return newStatement(expressions.Replace(template), prefix, g.numbered)
 	}
@@ -169,12 +190,19 @@ func (g *dialectSpec) queries(prefix string, lag time.Duration) queries {
 		purge:          compile(purge),
 		purgeAll:       compile(purgeAll),
 		swept:          compile(swept),
+		anyOverride:    compile(anyOverride),
+		occupied:       compile(occupied),
+		erase:          []statement{compile(eraseClient), compile(eraseDeliveries), compile(g.countErased)},
 		changes:        compile(g.changes),
 		versions:       withTables(expressions.Replace(versions), prefix),
 
-		loadDelivery:     compile(loadDelivery),
-		saveDelivery:     compile(saveDelivery + g.replaceDelivery),
-		expireDeliveries: compile(g.expireDeliveries),
+		loadDelivery:      compile(loadDelivery),
+		saveDelivery:      compile(saveDelivery + g.replaceDelivery),
+		expireDeliveries:  compile(g.expireDeliveries),
+		deliveryBound:     compile(deliveryBound),
+		generation:        compile(generation),
+		dropDeliveries:    []statement{compile(awaitOthers), compile(dropDeliveries + ifVacant)},
+		dropAllDeliveries: []statement{compile(awaitOthers), compile(dropAllDeliveries + ifVacant)},
 	}
 	if g.set != "" {
 		q.set = []statement{compile(g.set)}
@@ -231,7 +259,7 @@ AND gen = (SELECT gen FROM {client} WHERE id = @client AND length(url) = 0)`
 
 	version  = `SELECT version FROM {schema} WHERE id = 1`
 	versions = `
-SELECT {standby}, {identity} AS identity, NULL, NULL
+SELECT {standby}, {identity} AS identity, NULL, (SELECT erased FROM {schema} WHERE id = 1)
 UNION ALL
 SELECT false, NULL, id, mark FROM {client} WHERE id IN (@ids)`
 )
@@ -241,7 +269,8 @@ SELECT false, NULL, id, mark FROM {client} WHERE id IN (@ids)`
 // generation, so the ranges cannot grow in the meantime.
 const (
 	dirty = `
-SELECT id, gen FROM {client} WHERE id > @after AND swept < gen ORDER BY id LIMIT @limit`
+SELECT id, gen, mark, {change}, swept < gen, vacated > 0 AND vacated < {now} - @vacant FROM {client}
+WHERE id > @after AND (swept < gen OR vacated > 0 AND vacated < {now} - @vacant) ORDER BY id LIMIT @limit`
 
 	lowest = `
 SELECT MIN(gen) FROM {override} WHERE client = @client AND gen < @gen`
@@ -255,8 +284,27 @@ DELETE FROM {override} WHERE client = @client AND gen = @gen AND entity <= @boun
 	purgeAll = `
 DELETE FROM {override} WHERE client = @client AND gen = @gen`
 
+	generation = `
+SELECT gen FROM {client} WHERE id = @client`
+
 	swept = `
 UPDATE {client} SET swept = @gen WHERE id = @client AND swept < @gen`
+
+	// anyOverride finds an override of any generation.
+	anyOverride = `
+SELECT 1 FROM {override} WHERE client = @client LIMIT 1`
+
+	// occupied records that a client without a base has overrides.
+	occupied = `
+UPDATE {client} SET vacated = 0 WHERE id = @client AND mark = @mark`
+
+	// eraseClient locks the row of a client and deletes it, unless the client was changed or has
+	// something. The statements after it in the transaction do nothing while there is a row.
+	eraseClient = `
+DELETE FROM {client} WHERE id = @client AND mark = @mark AND length(url) = 0
+AND NOT EXISTS (SELECT 1 FROM {override} WHERE client = @client)`
+	eraseDeliveries = `
+DELETE FROM {delivery} WHERE client = @client AND NOT EXISTS (SELECT id FROM {client} WHERE id = @client)`
 )
 
 // statement is SQL in the syntax of a driver, with the names of its parameters in the

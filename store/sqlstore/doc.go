@@ -174,12 +174,12 @@
 // released and kept times in whole seconds: the store refuses such tables. Drop them, or choose
 // another [Options.Prefix], and call Migrate.
 //
-// The store itself needs SELECT, INSERT and UPDATE, and DELETE on the tables of overrides and of
-// deliveries. Never delete rows of clients: a generation that starts again at 0 revives obsolete
-// overrides.
+// The store itself needs SELECT, INSERT, UPDATE and DELETE on its tables. Leave the rows of clients
+// to [Store.Sweep]: if you delete one yourself, readers don't learn of it.
 //
 // Run [Store.SweepEvery] in a goroutine of any number of processes: it deletes obsolete rows
-// in small batches, and deliveries without an attempt in the last 90 days. If one of these was
+// in small batches, deliveries without an attempt in the last 90 days, and clients that have had
+// nothing set for an hour. If one of the deliveries was
 // a stop, the next message is sent again, and the next 410 of the receiver stops what follows.
 // A row takes the bytes of its names and its URL, and about a hundred for the engine.
 //

@@ -1,6 +1,7 @@
 package sqlstore
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"errors"
@@ -23,7 +24,8 @@ const (
 )
 
 // Changes implements [cache.Feed], with one query. It returns a Reset if more than
-// 4,096 clients changed, and if the cursor is from another database, from before the
+// 4,096 clients changed, if the cursor is older than the last change of a client whose row
+// [Store.Sweep] has deleted, and if it is from another database, from before the
 // table was created again or, on PostgreSQL, from before the server was started: also if
 // its data was restored, or if another server took its place. After a backup was restored
 // into a table of a running server, restart the processes that hold cursors.
@@ -47,11 +49,12 @@ func (s *Store) Changes(ctx context.Context, since string) (cache.Changes, error
 	var (
 		next    feedCursor
 		below   uint64
+		erased  uint64
 		changes cache.Changes
 	)
 	for _, row := range rows {
 		if row.cursor.identity != "" {
-			next, below = row.cursor, row.newest+1
+			next, below, erased = row.cursor, max(row.newest, row.erased)+1, row.erased
 		} else {
 			changes.Clients = append(changes.Clients, string(row.client))
 		}
@@ -59,35 +62,50 @@ func (s *Store) Changes(ctx context.Context, since string) (cache.Changes, error
 	if next.identity == "" {
 		return cache.Changes{}, errors.New("sqlstore: changes: no cursor in the database")
 	}
-	if !known || next.identity != from.identity || next.below < from.below || len(changes.Clients) > maxChanges {
-		changes.Reset, changes.Clients = true, nil
-	} else {
+	reset := !known || next.identity != from.identity || next.below < from.below || len(changes.Clients) > maxChanges
+	if !reset {
 		// The newest change may have replaced one with a higher number.
 		below = max(below, from.below)
 	}
 	// The database may assign numbers beyond the newest one, which no change has, a second
 	// time after a crash of which its identity shows nothing.
 	next.clip(below)
+	if reset || next.misses(from, erased) {
+		changes.Reset, changes.Clients = true, nil
+	}
 	changes.Next = next.String()
 	return changes, nil
+}
+
+// misses reports whether a change with a number up to erased may lie between an earlier cursor
+// and this one. If it was the last one of a client that was erased since, no row shows it.
+func (c feedCursor) misses(from feedCursor, erased uint64) bool {
+	if erased >= from.below {
+		return true
+	}
+	return slices.ContainsFunc(from.running, func(n uint64) bool {
+		_, stillRunning := slices.BinarySearch(c.running, n)
+		return n <= erased && !stillRunning
+	})
 }
 
 // changeRow is the next cursor or a changed client.
 type changeRow struct {
 	cursor feedCursor
 	newest uint64 // the highest number of a change
+	erased uint64 // the highest number of a change of an erased client
 	client []byte
 }
 
 func scanChange(rows *sql.Rows) (row changeRow, err error) {
 	var (
 		identity, snapshot sql.NullString
-		newest             sql.NullInt64
+		newest, erased     sql.NullInt64
 	)
-	if err := scanRow(rows, &identity, &snapshot, &newest, &row.client); err != nil || !identity.Valid {
+	if err := scanRow(rows, &identity, &snapshot, &newest, &erased, &row.client); err != nil || !identity.Valid {
 		return row, err
 	}
-	row.newest = uint64(newest.Int64)
+	row.newest, row.erased = uint64(newest.Int64), uint64(erased.Int64)
 	row.cursor, err = newCursor(identity.String, snapshot.String)
 	return row, err
 }
@@ -180,10 +198,12 @@ func (s *Store) Versions(ctx context.Context, clients []string) ([]string, error
 		if err != nil {
 			return nil, s.wrapError("versions", err, egress.URL{})
 		}
-		identity, marks := "", make(map[string]string, len(some))
+		// While a client has no row, its version changes with every deletion of one, which may
+		// have been its own.
+		identity, absent, marks := "", "", make(map[string]string, len(some))
 		for _, row := range rows {
 			if row.client == "" {
-				identity = row.identity
+				identity, absent = row.identity, "."+strconv.FormatInt(row.mark, 36)
 			} else {
 				marks[row.client] = strconv.FormatInt(row.mark, 36)
 			}
@@ -192,13 +212,14 @@ func (s *Store) Versions(ctx context.Context, clients []string) ([]string, error
 			return nil, errors.New("sqlstore: versions: no identity in the database")
 		}
 		for _, client := range some {
-			versions = append(versions, identity+"/"+marks[client])
+			versions = append(versions, identity+"/"+cmp.Or(marks[client], absent))
 		}
 	}
 	return versions, nil
 }
 
-// versionRow is the identity of the server, or a client with its mark.
+// versionRow is the identity of the server with the number of erased clients, or a client with
+// its mark.
 type versionRow struct {
 	identity, client string
 	mark             int64

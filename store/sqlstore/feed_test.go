@@ -25,9 +25,12 @@ func TestFeedUnsupported(t *testing.T) {
 // TestCursor checks the result of Changes for each kind of cursor.
 func TestCursor(t *testing.T) {
 	head := func(snapshot string, newest int64) []driver.Value {
-		return []driver.Value{false, "db", snapshot, newest, nil}
+		return []driver.Value{false, "db", snapshot, newest, int64(10), nil}
 	}
-	named := func(id string) []driver.Value { return []driver.Value{false, nil, nil, nil, []byte(id)} }
+	erased := func(snapshot string, newest, erased int64) resultRows {
+		return resultRows{{false, "db", snapshot, newest, erased, nil}, {false, nil, nil, nil, nil, []byte("a")}}
+	}
+	named := func(id string) []driver.Value { return []driver.Value{false, nil, nil, nil, nil, []byte(id)} }
 	none := resultRows{head("20:31:", 12)}
 	two := resultRows{named("a"), head("20:31:20,25", 30), named("b")} // in any order
 	many := resultRows{head("20:31:", 30)}
@@ -44,7 +47,13 @@ func TestCursor(t *testing.T) {
 		{"first", "", none, max, "{}", cache.Changes{Reset: true, Next: "db/13/"}},
 		{"nothing", "db/13/", none, "13", "{}", cache.Changes{Next: "db/13/"}},
 		{"two", "db/13/", two, "13", "{}", cache.Changes{Clients: []string{"a", "b"}, Next: "db/31/20,25"}},
-		{"running", "db/13/2,5", two, "13", "{2,5}", cache.Changes{Clients: []string{"a", "b"}, Next: "db/31/20,25"}},
+		{"erased before the cursor", "db/13/", erased("20:31:", 30, 12), "13", "{}", cache.Changes{Clients: []string{"a"}, Next: "db/31/"}},
+		{"erased since", "db/13/", erased("20:31:", 30, 13), "13", "{}", cache.Changes{Reset: true, Next: "db/31/"}},
+		{"erased, the newest", "db/13/", erased("20:31:", 12, 20), "13", "{}", cache.Changes{Reset: true, Next: "db/21/"}},
+		{"erased, by a transaction that was running", "db/13/11", erased("20:31:", 30, 12), "13", "{11}", cache.Changes{Reset: true, Next: "db/31/"}},
+		{"erased before one that was running", "db/13/12", erased("20:31:", 30, 11), "13", "{12}", cache.Changes{Clients: []string{"a"}, Next: "db/31/"}},
+		{"erased after one that is running", "db/13/11", erased("11:31:11", 30, 12), "13", "{11}", cache.Changes{Clients: []string{"a"}, Next: "db/31/11"}},
+		{"running", "db/13/11,12", two, "13", "{11,12}", cache.Changes{Clients: []string{"a", "b"}, Next: "db/31/20,25"}},
 		{"running since the newest", "db/13/", resultRows{head("20:31:20,25,26", 24)}, "13", "{}", cache.Changes{Next: "db/25/20"}},
 		{"too many", "db/13/", many, "13", "{}", cache.Changes{Reset: true, Next: "db/31/"}},
 		{"just not too many", "db/13/", many[:2], "13", "{}", cache.Changes{Clients: []string{"0"}, Next: "db/31/"}},
@@ -89,7 +98,7 @@ func TestCursorIsBounded(t *testing.T) {
 		xips = append(xips, strconv.Itoa(100+n))
 	}
 	s, _ := openFake(t, sqlstore.PostgreSQL(), nil, func(string, []driver.NamedValue) (resultRows, error) {
-		return resultRows{{false, "db", "100:9000:" + strings.Join(xips, ","), int64(8999), nil}}, nil
+		return resultRows{{false, "db", "100:9000:" + strings.Join(xips, ","), int64(8999), int64(0), nil}}, nil
 	})
 	first, err := s.Changes(t.Context(), "")
 	if err != nil {
@@ -108,7 +117,7 @@ func TestCursorIsBounded(t *testing.T) {
 
 // TestHalfMigratedFeed: without an identity or a snapshot, Changes returns an error.
 func TestHalfMigratedFeed(t *testing.T) {
-	for _, rows := range []resultRows{nil, {{false, nil, "20:31:", int64(30), nil}}, {{false, "db", "", int64(30), nil}}, {{false, "db", "20:31:x", int64(30), nil}}} {
+	for _, rows := range []resultRows{nil, {{false, nil, "20:31:", int64(30), int64(0), nil}}, {{false, "db", "", int64(30), int64(0), nil}}, {{false, "db", "20:31:x", int64(30), int64(0), nil}}} {
 		s, _ := openFake(t, sqlstore.SQLite(), nil, func(string, []driver.NamedValue) (resultRows, error) { return rows, nil })
 		if changes, err := s.Changes(t.Context(), ""); err == nil {
 			t.Errorf("got %v", changes)
@@ -126,7 +135,7 @@ func TestVersions(t *testing.T) {
 		}
 		texts[call]++
 		seen := make(map[string]bool)
-		rows := resultRows{{false, "db", nil, nil}}
+		rows := resultRows{{false, "db", nil, int64(37)}} // of a client without a row
 		for _, arg := range args {
 			if id := string(arg.Value.([]byte)); !seen[id] && id != "unknown" {
 				seen[id] = true
@@ -162,7 +171,7 @@ func TestVersions(t *testing.T) {
 	for _, n := range texts {
 		queries += n
 	}
-	if got[600] != "db/" || queries != 3 {
+	if got[600] != "db/.11" || queries != 3 {
 		t.Errorf("an unknown client has version %q; %d queries", got[600], queries)
 	}
 }

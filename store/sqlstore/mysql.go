@@ -16,14 +16,14 @@ var mySQL = dialectSpec{
 	directory: "schema/mysql",
 	lock:      lockMySQL,
 	touch: `
-INSERT INTO {client} (id, gen, swept, url, since, mark) VALUES (@client, 0, 0, '', 0, @mark)
-ON DUPLICATE KEY UPDATE mark = @mark`,
+INSERT INTO {client} (id, gen, swept, url, since, mark, vacated) VALUES (@client, {now}, {now}, '', 0, @mark, {vacated})
+ON DUPLICATE KEY UPDATE mark = @mark, vacated = {vacated}`,
 	put: put,
 	replace: `
 ON DUPLICATE KEY UPDATE url = @url, since = @since`,
 	setAll: `
-INSERT INTO {client} (id, gen, swept, url, since, mark) VALUES (@client, 1, 1, @url, @since, @mark)
-ON DUPLICATE KEY UPDATE gen = gen + 1, url = @url, since = @since, mark = @mark`,
+INSERT INTO {client} (id, gen, swept, url, since, mark, vacated) VALUES (@client, {now}, {now}, @url, @since, @mark, {vacated})
+ON DUPLICATE KEY UPDATE gen = gen + 1, url = @url, since = @since, mark = @mark, vacated = {vacated}`,
 	// A comparison has the same result with the old latest and with the new one, in whatever
 	// order the assignments are made.
 	replaceDelivery: `
@@ -33,6 +33,10 @@ ON DUPLICATE KEY UPDATE since = IF(latest <= @latest, @since, since), state = IF
   latest = GREATEST(latest, @latest)`,
 	expireDeliveries: `
 DELETE FROM {delivery} WHERE latest < @before ORDER BY latest LIMIT @limit`,
+	countErased: `
+UPDATE {schema} SET erased = erased + 1 WHERE id = 1 AND NOT EXISTS (SELECT id FROM {client} WHERE id = @client)`,
+	now:    `TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))`,
+	change: `0`,
 	// UUID_SHORT starts with the second in which the server was started.
 	identity: `CONCAT(@@server_id, '-', @@hostname, '-', @@port, '-', UUID_SHORT() >> 24)`,
 	// Replicas are read-only by convention. Some versions have a number here, some a word.

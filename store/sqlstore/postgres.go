@@ -28,10 +28,10 @@ WITH touched AS (` + postgreSQLTouch + ` RETURNING gen)
 INSERT INTO {override} (client, gen, entity, url, since)
 SELECT @client::bytea, gen, @entity::bytea, @url::bytea, @since::bigint FROM touched` + replaceOnConflict,
 	setAll: `
-INSERT INTO {client} AS c (id, gen, swept, url, since, mark, chg)
-VALUES (@client::bytea, 1, 1, @url::bytea, @since::bigint, @mark::bigint, pg_current_xact_id())
+INSERT INTO {client} AS c (id, gen, swept, url, since, mark, vacated, chg)
+VALUES (@client::bytea, {now}, {now}, @url::bytea, @since::bigint, @mark::bigint, {vacated}, pg_current_xact_id())
 ON CONFLICT (id) DO UPDATE
-SET gen = c.gen + 1, url = EXCLUDED.url, since = EXCLUDED.since, mark = EXCLUDED.mark, chg = EXCLUDED.chg`,
+SET gen = c.gen + 1, url = EXCLUDED.url, since = EXCLUDED.since, mark = EXCLUDED.mark, vacated = EXCLUDED.vacated, chg = EXCLUDED.chg`,
 	replaceDelivery:  replaceDelivery,
 	expireDeliveries: expireDeliveries,
 	// The changes of transactions that had ended are not read again, however long others
@@ -43,12 +43,18 @@ SELECT {standby}, {identity} AS identity, CASE WHEN pg_is_in_recovery()
     THEN concat_ws(':', pg_snapshot_xmin(pg_current_snapshot()), pg_snapshot_xmin(pg_current_snapshot()), '')
     ELSE pg_current_snapshot()::text END,
   COALESCE((SELECT n.chg::text::bigint FROM {client} n WHERE n.chg < pg_snapshot_xmax(pg_current_snapshot())
-    ORDER BY n.chg DESC LIMIT 1), 0), NULL
+    ORDER BY n.chg DESC LIMIT 1), 0), (SELECT erased_chg FROM {schema} WHERE id = 1), NULL
 UNION ALL
-(SELECT false, NULL, NULL, NULL, id FROM {client}
+(SELECT false, NULL, NULL, NULL, NULL, id FROM {client}
   WHERE chg >= @since::text::xid8 AND chg < pg_snapshot_xmax(pg_current_snapshot()) LIMIT @limit)
 UNION ALL
-SELECT false, NULL, NULL, NULL, id FROM {client} WHERE chg = ANY (@running::text::xid8[])`,
+SELECT false, NULL, NULL, NULL, NULL, id FROM {client} WHERE chg = ANY (@running::text::xid8[])`,
+	countErased: `
+UPDATE {schema} SET erased = erased + 1, erased_chg = GREATEST(erased_chg, @chg::bigint)
+WHERE id = 1 AND NOT EXISTS (SELECT id FROM {client} WHERE id = @client)`,
+	// The same time throughout a statement, later than the start of its transaction.
+	now:    `(extract(epoch FROM statement_timestamp()) * 1000000)::bigint`,
+	change: `chg::text::bigint`,
 	// The identity differs after every start of a server, and thus if its data was restored
 	// or another server took its place, and after the table was created or emptied.
 	identity: `(extract(epoch FROM pg_postmaster_start_time()) * 1000000)::bigint::text || '-' ||
@@ -65,9 +71,9 @@ SELECT false, NULL, NULL, NULL, id FROM {client} WHERE chg = ANY (@running::text
 }
 
 const postgreSQLTouch = `
-INSERT INTO {client} AS c (id, gen, swept, url, since, mark, chg)
-VALUES (@client::bytea, 0, 0, '', 0, @mark::bigint, pg_current_xact_id())
-ON CONFLICT (id) DO UPDATE SET mark = EXCLUDED.mark, chg = EXCLUDED.chg`
+INSERT INTO {client} AS c (id, gen, swept, url, since, mark, vacated, chg)
+VALUES (@client::bytea, {now}, {now}, '', 0, @mark::bigint, {vacated}, pg_current_xact_id())
+ON CONFLICT (id) DO UPDATE SET mark = EXCLUDED.mark, vacated = EXCLUDED.vacated, chg = EXCLUDED.chg`
 
 // lockPostgreSQL holds an advisory lock that ends with the transaction, and so works
 // through a connection pooler too. With a snapshot for each statement, the migration

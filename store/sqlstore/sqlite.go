@@ -16,24 +16,29 @@ var sqLite = dialectSpec{
 	oneWriter: true,
 	lock:      lockSQLite,
 	touch: `
-INSERT INTO {client} (id, gen, swept, url, since, mark, chg)
-VALUES (@client, 0, 0, x'', 0, @mark, (SELECT COALESCE(MAX(chg), 0) + 1 FROM {client}))
-ON CONFLICT (id) DO UPDATE SET mark = excluded.mark, chg = excluded.chg`,
+INSERT INTO {client} (id, gen, swept, url, since, mark, vacated, chg)
+VALUES (@client, {now}, {now}, x'', 0, @mark, {vacated}, ` + sqLiteNewest + ` + 1)
+ON CONFLICT (id) DO UPDATE SET mark = excluded.mark, vacated = excluded.vacated, chg = excluded.chg`,
 	put:     put,
 	replace: replaceOnConflict,
 	setAll: `
-INSERT INTO {client} (id, gen, swept, url, since, mark, chg)
-VALUES (@client, 1, 1, @url, @since, @mark, (SELECT COALESCE(MAX(chg), 0) + 1 FROM {client}))
+INSERT INTO {client} (id, gen, swept, url, since, mark, vacated, chg)
+VALUES (@client, {now}, {now}, @url, @since, @mark, {vacated}, ` + sqLiteNewest + ` + 1)
 ON CONFLICT (id) DO UPDATE
-SET gen = gen + 1, url = excluded.url, since = excluded.since, mark = excluded.mark, chg = excluded.chg`,
+SET gen = gen + 1, url = excluded.url, since = excluded.since, mark = excluded.mark, vacated = excluded.vacated, chg = excluded.chg`,
 	replaceDelivery:  replaceDelivery,
 	expireDeliveries: expireDeliveries,
 	changes: `
-SELECT {standby}, {identity} AS identity, '0:' || (newest + 1) || ':', newest, NULL
-FROM (SELECT COALESCE(MAX(chg), 0) AS newest FROM {client}) q
+SELECT {standby}, {identity} AS identity, '0:' || (newest + 1) || ':', newest, erased_chg, NULL
+FROM (SELECT ` + sqLiteNewest + ` AS newest, erased_chg FROM {schema} WHERE id = 1) q
 UNION ALL
-SELECT false, NULL, NULL, NULL, id FROM (
+SELECT false, NULL, NULL, NULL, NULL, id FROM (
   SELECT id FROM {client} WHERE chg >= CAST(@since AS INTEGER) LIMIT @limit) q`,
+	countErased: `
+UPDATE {schema} SET erased = erased + 1, erased_chg = max(erased_chg, @chg)
+WHERE id = 1 AND NOT EXISTS (SELECT id FROM {client} WHERE id = @client)`,
+	now:      `(CAST(strftime('%s', 'now') AS INTEGER) * 1000000 + CAST(substr(strftime('%f', 'now'), 4) AS INTEGER) * 1000)`,
+	change:   `chg`,
 	identity: `(SELECT origin FROM {schema} WHERE id = 1)`,
 	standby:  `false`,
 	check:    `SELECT version, origin <> '', {standby} FROM {schema} WHERE id = 1`,
@@ -42,6 +47,10 @@ SELECT false, NULL, NULL, NULL, id FROM (
 	codes:    "result code",
 	outcomes: sqLiteOutcomes,
 }
+
+// sqLiteNewest is an expression for the highest number of a change, also of a client that was
+// erased.
+const sqLiteNewest = `max(COALESCE((SELECT MAX(chg) FROM {client}), 0), (SELECT erased_chg FROM {schema} WHERE id = 1))`
 
 // lockSQLite takes SQLite's write lock at the start of the transaction, for which
 // package database/sql has no option.

@@ -129,15 +129,15 @@ func TestPrefix(t *testing.T) {
 				}
 				return resultRows{{int64(current), true, false}}, nil
 			case strings.HasPrefix(call, "SELECT id, gen"):
-				return resultRows{{[]byte("acme"), int64(2)}}, nil
+				return resultRows{dirtyRow("acme")}, nil
 			case strings.HasPrefix(call, "SELECT MIN"):
 				return resultRows{{int64(1)}}, nil
 			case strings.HasPrefix(call, "SELECT entity"):
 				return resultRows{{[]byte("e1")}}, nil
-			case strings.Contains(call, "AS identity, NULL, NULL"):
+			case strings.Contains(call, "AS identity, NULL,"):
 				return resultRows{{false, "id", nil, nil}}, nil
 			case strings.Contains(call, "AS identity"):
-				return resultRows{{false, "id", "5:5:", int64(5), nil}}, nil
+				return resultRows{{false, "id", "5:5:", int64(5), int64(0), nil}}, nil
 			}
 			return nil, nil
 		})
@@ -145,6 +145,7 @@ func TestPrefix(t *testing.T) {
 			s.Migrate(t.Context()), s.Apply(t.Context(), set()), s.Apply(t.Context(), unset()), s.Apply(t.Context(), setAll()),
 			second(s.Resolve(t.Context(), "acme", "e1")), second(s.List(t.Context(), "acme", "", 1)),
 			second(s.Versions(t.Context(), []string{"acme"})), second(s.Sweep(t.Context(), 2)),
+			s.Erase(t.Context(), "acme"),
 			second(s.LoadDelivery(t.Context(), "acme", webhookcfg.All())), s.SaveDelivery(t.Context(), "acme", webhookcfg.Entity("e1"), deliver.Record{}),
 		}
 		if _, err := s.Changes(t.Context(), ""); !errors.Is(err, errors.ErrUnsupported) {
@@ -195,6 +196,8 @@ func TestTooLong(t *testing.T) {
 		"listed client":   second(s.List(t.Context(), long, "", 1)),
 		"versions":        second(s.Versions(t.Context(), []string{"acme", long})),
 		"sweep":           second(s.Sweep(t.Context(), 0)),
+		"erased client":   s.Erase(t.Context(), long),
+		"erase of none":   s.Erase(t.Context(), ""),
 		"loaded client":   second(s.LoadDelivery(t.Context(), long, webhookcfg.All())),
 		"loaded entity":   second(s.LoadDelivery(t.Context(), "acme", webhookcfg.Entity(long))),
 		"saved client":    s.SaveDelivery(t.Context(), long, webhookcfg.All(), deliver.Record{}),
@@ -219,7 +222,7 @@ func TestValues(t *testing.T) {
 		if !strings.HasPrefix(call, "WITH") {
 			return nil, nil
 		}
-		got := fmt.Sprintf("%q %q %q %d", args[0].Value, args[2].Value, args[3].Value, args[4].Value)
+		got := fmt.Sprintf("%q %q %q %d", args[0].Value, args[3].Value, args[2].Value, args[4].Value)
 		if want := `"a\xff" "\x00" "https://x" -62135596800000000`; got != want || len(args) != 5 {
 			t.Errorf("%s, want %s", got, want)
 		}

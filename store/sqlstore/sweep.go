@@ -47,8 +47,9 @@ func (s *Store) SweepEvery(ctx context.Context, interval time.Duration) {
 }
 
 // Sweep deletes up to limit obsolete rows, in small transactions, and returns their number:
-// overrides that changes of all entities have left behind, which cost only space, and
-// deliveries without an attempt in the last 90 days. If such a delivery was a stop, the next
+// overrides that changes of all entities have left behind, which cost only space,
+// deliveries without an attempt in the last 90 days, and the rows of clients that have had
+// nothing set for more than an hour, with their deliveries. If such a delivery was a stop, the next
 // attempt finds it out again. Sweep may run at any time, concurrently with all other methods
 // and in several processes. [Store.SweepEvery] calls it regularly; otherwise call it every
 // few minutes, and again immediately if it returned limit. A call that finds nothing reads
@@ -115,22 +116,42 @@ func (s *Store) sweepAfter(ctx context.Context, after []byte, limit int) (remove
 	}
 }
 
-// dirtyClient has rows of generations below gen.
+// vacantKept is how long the row of a client with nothing set is kept, by the clock of the
+// server: longer than readers that are up to date need for its last change.
+const vacantKept = time.Hour
+
+// dirtyClient may have rows of generations below gen, or may have been vacant for long.
 type dirtyClient struct {
-	id  []byte
-	gen int64
+	id                      []byte
+	gen, mark, change       int64
+	hasObsolete, wasVacated bool
 }
 
 func (s *Store) dirtyClients(ctx context.Context, after []byte) ([]dirtyClient, error) {
-	return read(ctx, s, s.queries.dirty, values{"after": after, "limit": sweepClients},
-		func(rows *sql.Rows) (c dirtyClient, err error) {
-			err = rows.Scan(&c.id, &c.gen)
-			return c, err
-		})
+	v := values{"after": after, "limit": sweepClients, "vacant": vacantKept.Microseconds()}
+	return read(ctx, s, s.queries.dirty, v, func(rows *sql.Rows) (c dirtyClient, err error) {
+		err = rows.Scan(&c.id, &c.gen, &c.mark, &c.change, &c.hasObsolete, &c.wasVacated)
+		return c, err
+	})
 }
 
-// sweepClient deletes up to limit rows of one client, and records that none is left.
+// sweepClient deletes up to limit rows of one client, its own last.
 func (s *Store) sweepClient(ctx context.Context, c dirtyClient, limit int) (removed int, err error) {
+	if c.hasObsolete {
+		if removed, err = s.sweepGenerations(ctx, c, limit); err != nil || removed == limit {
+			return removed, err
+		}
+	}
+	if !c.wasVacated {
+		return removed, nil
+	}
+	n, err := s.sweepVacant(ctx, c)
+	return removed + n, err
+}
+
+// sweepGenerations deletes up to limit rows of one client's earlier generations, and records
+// that none is left.
+func (s *Store) sweepGenerations(ctx context.Context, c dirtyClient, limit int) (removed int, err error) {
 	for removed < limit {
 		obsolete, err := s.findObsolete(ctx, c, min(limit-removed, sweepRows))
 		if err != nil {
@@ -147,6 +168,23 @@ func (s *Store) sweepClient(ctx context.Context, c dirtyClient, limit int) (remo
 		}
 	}
 	return removed, nil
+}
+
+// sweepVacant deletes the row of a client that has neither a base nor overrides, and returns how
+// many rows of clients that were. If there are overrides, it records that, and no sweep looks at
+// the client again before its next unset.
+func (s *Store) sweepVacant(ctx context.Context, c dirtyClient) (removed int, err error) {
+	v := values{"client": c.id, "mark": c.mark, "chg": c.change}
+	overrides, err := read(ctx, s, s.queries.anyOverride, v, scanOne[int])
+	if err != nil {
+		return 0, err
+	}
+	if len(overrides) > 0 {
+		_, err := s.write(ctx, []statement{s.queries.occupied}, v)
+		return 0, err
+	}
+	n, err := s.write(ctx, s.queries.erase, v)
+	return int(n), err
 }
 
 // obsoleteRange is a range of rows of a client's oldest generation.

@@ -30,8 +30,8 @@ func (o *obsoleteRows) on(call string, args []driver.NamedValue) (found resultRo
 	switch {
 	case strings.HasPrefix(call, "SELECT id, gen"):
 		for _, client := range slices.Sorted(maps.Keys(o.rows)) {
-			if client > string(args[0].Value.([]byte)) && o.rows[client] > 0 {
-				found = append(found, []driver.Value{[]byte(client), int64(2)})
+			if client > bytesOf(args) && o.rows[client] > 0 {
+				found = append(found, dirtyRow(client))
 			}
 		}
 	case strings.HasPrefix(call, "SELECT MIN"):
@@ -50,6 +50,21 @@ func (o *obsoleteRows) on(call string, args []driver.NamedValue) (found resultRo
 		o.rows[client]--
 	}
 	return found, nil
+}
+
+// dirtyRow is a client with obsolete rows.
+func dirtyRow(client string) []driver.Value {
+	return []driver.Value{[]byte(client), int64(2), int64(0), int64(0), true, false}
+}
+
+// bytesOf returns the first name of the arguments.
+func bytesOf(args []driver.NamedValue) string {
+	for _, arg := range args {
+		if name, ok := arg.Value.([]byte); ok {
+			return string(name)
+		}
+	}
+	return ""
 }
 
 // TestSweepTakesTurns: every client has its turn, although an earlier one has ever more
@@ -148,7 +163,7 @@ func TestSweepEvery(t *testing.T) {
 			case strings.HasPrefix(call, "SELECT id, gen") && broken:
 				return nil, stateError("57P01")
 			case strings.HasPrefix(call, "SELECT id, gen") && rows > 0:
-				return resultRows{{[]byte("acme"), int64(2)}}, nil
+				return resultRows{dirtyRow("acme")}, nil
 			case strings.HasPrefix(call, "SELECT MIN") && rows > 0:
 				return resultRows{{int64(1)}}, nil
 			case strings.HasPrefix(call, "DELETE"):

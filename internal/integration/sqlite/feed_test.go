@@ -152,9 +152,9 @@ func TestFeedResets(t *testing.T) {
 	if changes := poll(s, identity+"/1/"); changes.Reset || !slices.Equal(changes.Clients, []string{"c"}) {
 		t.Errorf("from the beginning: %v", changes)
 	}
-	const many = `INSERT INTO wh_client (id, gen, swept, url, since, mark, chg)
+	const many = `INSERT INTO wh_client (id, gen, swept, url, since, mark, vacated, chg)
 WITH RECURSIVE n(i) AS (VALUES (1) UNION ALL SELECT i + 1 FROM n WHERE i < 4097)
-SELECT CAST(i AS BLOB), 0, 0, x'', 0, i, i + 100 FROM n`
+SELECT CAST(i AS BLOB), 0, 0, x'', 0, i, 0, i + 100 FROM n`
 	if _, err := db.ExecContext(t.Context(), many); err != nil {
 		t.Fatal(err)
 	}

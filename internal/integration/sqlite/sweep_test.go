@@ -21,7 +21,7 @@ func fillVoid(t *testing.T, db *sql.DB, client string, generations, rows int) {
 WITH RECURSIVE g(i) AS (VALUES (0) UNION ALL SELECT i + 1 FROM g WHERE i < ?2 - 1),
   n(i) AS (VALUES (1) UNION ALL SELECT i + 1 FROM n WHERE i < ?3)
 SELECT ?1, g.i, CAST('e' || n.i AS BLOB), x'', 0 FROM g, n`
-	const client0 = `INSERT INTO wh_client (id, gen, swept, url, since, mark, chg) VALUES (?1, ?2, 0, x'', 0, 0, 1)`
+	const client0 = `INSERT INTO wh_client (id, gen, swept, url, since, mark, vacated, chg) VALUES (?1, ?2, 0, x'', 0, 0, 0, 1)`
 	if _, err := db.ExecContext(t.Context(), fill, []byte(client), generations, rows); err != nil {
 		t.Fatal(err)
 	}

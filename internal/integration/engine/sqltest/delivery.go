@@ -95,7 +95,7 @@ func (e Engine) deniedDeliveries(t *testing.T, admin *sql.DB, name string) {
 	st := e.store(t, e.Open(t, dsn), name)
 	for call, do := range Calls(st) {
 		err := do(t.Context())
-		if denied := call == "load" || call == "save" || call == "sweep"; (err != nil) != denied ||
+		if denied := call == "load" || call == "save" || call == "sweep" || call == "erase"; (err != nil) != denied ||
 			denied && (errors.Is(err, sqlstore.ErrOutcomeUnknown) || !strings.Contains(err.Error(), e.NoPrivilege)) {
 			t.Errorf("%s without privileges for deliveries: %v", call, err)
 		}

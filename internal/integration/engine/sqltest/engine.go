@@ -69,6 +69,7 @@ func (e Engine) Run(t *testing.T, names ...string) {
 		{"Upgrade", Engine.upgrade},
 		{"Deliveries", Engine.deliveries},
 		{"Sweep", Engine.sweep},
+		{"Erase", Engine.erase},
 		{"Fairness", Engine.fairness},
 		{"LostConnections", Engine.lostConnections},
 		{"LostInHistories", Engine.lostInHistories},

@@ -173,7 +173,8 @@ func (e Engine) Refuses(t *testing.T, statements []string, dsn, text string) {
 	expectRefused(t, st)
 }
 
-// sweep runs histories concurrently with two sweepers.
+// sweep runs histories concurrently with two sweepers, which delete the rows of clients as soon
+// as these have nothing set.
 func (e Engine) sweep(t *testing.T) {
 	dsn := e.Shared(t).DSN()
 	db := e.Open(t, dsn)
@@ -183,7 +184,7 @@ func (e Engine) sweep(t *testing.T) {
 	stop := make(chan struct{})
 	var sweepers errgroup.Group
 	for range 2 {
-		sweepers.Go(func() error { return sweepUntil(t.Context(), stop, st) })
+		sweepers.Go(func() error { return sweepUntil(t.Context(), stop, st, func() { _ = age(t.Context(), db, name) }) })
 	}
 	linearizable.Check(t, hot(), func(t testing.TB) []linearizable.Store {
 		return []linearizable.Store{st, e.store(t, e.Open(t, dsn), name)}
@@ -195,13 +196,15 @@ func (e Engine) sweep(t *testing.T) {
 	e.sweepAll(t, db, st, name)
 }
 
-func sweepUntil(ctx context.Context, stop <-chan struct{}, st *sqlstore.Store) error {
+// sweepUntil sweeps, and calls prepare before each sweep.
+func sweepUntil(ctx context.Context, stop <-chan struct{}, st *sqlstore.Store, prepare func()) error {
 	for {
 		select {
 		case <-stop:
 			return nil
 		default:
 		}
+		prepare()
 		if _, err := st.Sweep(ctx, 50); err != nil {
 			return err
 		}

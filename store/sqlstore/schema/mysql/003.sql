@@ -2,19 +2,23 @@
 -- Versions 1 and 2 were never released, and the store refuses them. Times are in
 -- microseconds of Unix time.
 
+-- Erased is the number of clients whose rows were deleted.
 CREATE TABLE IF NOT EXISTS wh_schema (
   id INT NOT NULL PRIMARY KEY,
-  version INT NOT NULL) ENGINE=InnoDB;
+  version INT NOT NULL,
+  erased BIGINT NOT NULL DEFAULT 0) ENGINE=InnoDB;
 
 -- The url and since of the base. Without a base, url is empty, and since is the time of the
--- last unset of all, 0 if there was none.
+-- last unset of all, 0 if there was none. Vacated is the time of a change after which the client
+-- may have neither a base nor overrides, 0 if it has.
 CREATE TABLE IF NOT EXISTS wh_client (
   id VARBINARY(1024) NOT NULL PRIMARY KEY,
   gen BIGINT NOT NULL,
   swept BIGINT NOT NULL,
   url BLOB NOT NULL,
   since BIGINT NOT NULL,
-  mark BIGINT NOT NULL) ENGINE=InnoDB;
+  mark BIGINT NOT NULL,
+  vacated BIGINT NOT NULL) ENGINE=InnoDB;
 
 CREATE TABLE IF NOT EXISTS wh_override (
   client VARBINARY(1024) NOT NULL,

@@ -2,12 +2,16 @@
 -- Versions 1 and 2 were never released, and the store refuses them. Times are in
 -- microseconds of Unix time.
 
+-- Erased is the number of clients whose rows were deleted, erased_chg the highest chg of these.
 CREATE TABLE IF NOT EXISTS wh_schema (
   id integer PRIMARY KEY,
-  version integer NOT NULL);
+  version integer NOT NULL,
+  erased bigint NOT NULL DEFAULT 0,
+  erased_chg bigint NOT NULL DEFAULT 0);
 
 -- The url and since of the base. Without a base, url is empty, and since is the time of the
--- last unset of all, 0 if there was none.
+-- last unset of all, 0 if there was none. Vacated is the time of a change after which the client
+-- may have neither a base nor overrides, 0 if it has.
 CREATE TABLE IF NOT EXISTS wh_client (
   id bytea PRIMARY KEY,
   gen bigint NOT NULL,
@@ -15,6 +19,7 @@ CREATE TABLE IF NOT EXISTS wh_client (
   url bytea NOT NULL,
   since bigint NOT NULL,
   mark bigint NOT NULL,
+  vacated bigint NOT NULL,
   chg xid8 NOT NULL);
 
 CREATE INDEX IF NOT EXISTS wh_client_chg ON wh_client (chg);

@@ -2,13 +2,17 @@
 -- Versions 1 and 2 were never released, and the store refuses them. Times are in
 -- microseconds of Unix time.
 
+-- Erased is the number of clients whose rows were deleted, erased_chg the highest chg of these.
 CREATE TABLE IF NOT EXISTS wh_schema (
   id INTEGER PRIMARY KEY,
   version INTEGER NOT NULL,
-  origin TEXT NOT NULL) STRICT;
+  origin TEXT NOT NULL,
+  erased INTEGER NOT NULL DEFAULT 0,
+  erased_chg INTEGER NOT NULL DEFAULT 0) STRICT;
 
 -- The url and since of the base. Without a base, url is empty, and since is the time of the
--- last unset of all, 0 if there was none.
+-- last unset of all, 0 if there was none. Vacated is the time of a change after which the client
+-- may have neither a base nor overrides, 0 if it has.
 CREATE TABLE IF NOT EXISTS wh_client (
   id BLOB NOT NULL PRIMARY KEY,
   gen INTEGER NOT NULL,
@@ -16,6 +20,7 @@ CREATE TABLE IF NOT EXISTS wh_client (
   url BLOB NOT NULL,
   since INTEGER NOT NULL,
   mark INTEGER NOT NULL,
+  vacated INTEGER NOT NULL,
   chg INTEGER NOT NULL) STRICT, WITHOUT ROWID;
 
 CREATE INDEX IF NOT EXISTS wh_client_chg ON wh_client (chg);
