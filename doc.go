@@ -13,7 +13,8 @@
 //   - store: stores in memory and in a file.
 //   - store/cache: a sender's copy of any store with bounded staleness, and the
 //     optional interfaces that keep it fresh.
-//   - store/admin: what operators do with any store: the audit of URLs that were set.
+//   - store/admin: what operators do with any store: list, copy, compare, audit and erase, and
+//     the optional interfaces for that.
 //   - store/sqlstore: the store in an SQL database, without a driver.
 //   - store/etcdstore: the store in etcd; a module of its own.
 //   - store/storetest: the conformance suite for stores.
@@ -75,6 +76,6 @@
 //	internal/ratelimit     → internal/lru
 //	internal/checkup       → internal/singleflight
 //
-// Beyond the standard library there is golang.org/x/sync, which internal/singleflight
-// imports, and go-cmp in tests.
+// Beyond the standard library there is golang.org/x/sync, which internal/singleflight and
+// store/admin import, and go-cmp in tests.
 package gowebhookcfg

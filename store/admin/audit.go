@@ -9,16 +9,15 @@ import (
 	"example.com/go-webhookcfg/webhookcfg/egress"
 )
 
-// pageSize is the number of overrides that are read at a time.
-const pageSize = 1000
-
 // Violation is a configured webhook that a policy refuses.
 type Violation struct {
+	// Client is the owner of the webhook.
+	Client string
 	// Scope is All for the base, else the entity of an override.
 	Scope webhookcfg.Scope
 	// Webhook is the configured webhook.
 	Webhook webhookcfg.Webhook
-	// Err is the error of [egress.Policy.Check].
+	// Err is the rule that its URL breaks: the error of [egress.Policy.Check].
 	Err error
 }
 
@@ -27,41 +26,44 @@ type Violation struct {
 // policy is the zero Policy, as in [webhookcfg.Options].
 //
 // Audit checks URLs and literal addresses. It resolves no names and changes nothing. It
-// ends with an error if the lister fails, or if an address can't be checked; that error
-// wraps [egress.ErrUnavailable]. If the configuration changes in the meantime, the pages may
-// show states of different moments; see [webhookcfg.Lister].
-func Audit(ctx context.Context, lister webhookcfg.Lister, client string, policy *egress.Policy) iter.Seq2[Violation, error] {
+// ends with an error as [Webhooks] does, or if an address can't be checked; that error
+// wraps [egress.ErrUnavailable].
+func Audit(ctx context.Context, st webhookcfg.Store, client string, policy *egress.Policy) iter.Seq2[Violation, error] {
 	if policy == nil {
 		policy = new(egress.Policy)
 	}
 	return func(yield func(Violation, error) bool) {
-		judge := func(scope webhookcfg.Scope, hook webhookcfg.Webhook) (goOn bool) {
-			if hook.URL.IsZero() {
-				return true
+		for e, err := range Webhooks(ctx, st, client) {
+			var rule error
+			if err == nil && !e.Webhook.URL.IsZero() {
+				rule = policy.CheckContext(ctx, e.Webhook.URL.Reveal())
 			}
-			rule := policy.CheckContext(ctx, hook.URL.Reveal())
 			if errors.Is(rule, egress.ErrUnavailable) {
-				yield(Violation{}, rule)
-				return false
+				err = rule
 			}
-			return rule == nil || yield(Violation{scope, hook, rule}, nil)
-		}
-		for after, first := "", true; ; first = false {
-			page, err := lister.List(ctx, client, after, pageSize)
 			if err != nil {
 				yield(Violation{}, err)
 				return
 			}
-			if first && !judge(webhookcfg.All(), page.Base) {
+			if rule != nil && !yield(Violation{client, e.Scope, e.Webhook, rule}, nil) {
 				return
 			}
-			for _, o := range page.Overrides {
-				if !judge(webhookcfg.Entity(o.Entity), o.Webhook) {
+		}
+	}
+}
+
+// AuditAll yields what [Audit] yields for each of the [Clients] of the store.
+func AuditAll(ctx context.Context, st webhookcfg.Store, policy *egress.Policy) iter.Seq2[Violation, error] {
+	return func(yield func(Violation, error) bool) {
+		for client, err := range Clients(ctx, st) {
+			if err != nil {
+				yield(Violation{}, err)
+				return
+			}
+			for violation, err := range Audit(ctx, st, client, policy) {
+				if !yield(violation, err) || err != nil {
 					return
 				}
-			}
-			if after = page.Next; after == "" {
-				return
 			}
 		}
 	}

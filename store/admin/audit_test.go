@@ -63,10 +63,37 @@ func TestAudit(t *testing.T) {
 	}
 }
 
+// TestAuditAll: the violations of all clients name them, and the walk ends when told to.
+func TestAuditAll(t *testing.T) {
+	st := store.NewMemory()
+	for client, url := range map[string]string{"acme": "http://a.example.com/", "globex": "https://b.example.com/", "initech": "http://c.example.com/"} {
+		for _, scope := range []webhookcfg.Scope{webhookcfg.All(), webhookcfg.Entity("e1")} {
+			if err := st.Apply(t.Context(), webhookcfg.SetChange(client, scope, egress.NewURL(url))); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	want := []string{"acme all", "acme entity e1", "initech all", "initech entity e1"}
+	for enough := 1; enough <= len(want)+1; enough++ {
+		var got []string
+		for violation, err := range admin.AuditAll(t.Context(), st, nil) {
+			if err != nil || !errors.Is(violation.Err, egress.ErrNotHTTPS) {
+				t.Fatal(violation, err)
+			}
+			if got = append(got, fmt.Sprint(violation.Client, " ", violation.Scope)); len(got) == enough {
+				break
+			}
+		}
+		if diff := cmp.Diff(want[:min(enough, len(want))], got); diff != "" {
+			t.Errorf("-want +got:\n%s", diff)
+		}
+	}
+}
+
 var errBroken = errors.New("broken on purpose")
 
 // brokenLister fails on the page after the first.
-type brokenLister struct{ webhookcfg.Lister }
+type brokenLister struct{ *store.Memory }
 
 func (l brokenLister) List(ctx context.Context, client, after string, limit int) (webhookcfg.Page, error) {
 	if after != "" {

@@ -1,0 +1,32 @@
+package admin
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"example.com/go-webhookcfg/webhookcfg"
+)
+
+// Erase unsets all webhooks of a client, and then removes everything that the store may remove of
+// it. Call it when you delete a client: otherwise its webhooks stay, and a client that gets the
+// same identifier later inherits them.
+//
+// The documentation of each store says what remains, where, and until when. Revoke the client's credentials
+// first. If it sets a webhook while Erase runs, that webhook may stay, and Erase still returns nil.
+func Erase(ctx context.Context, st webhookcfg.Store, client string) error {
+	change := webhookcfg.UnsetChange(client, webhookcfg.All())
+	change.Time = time.Now().UTC().Truncate(time.Microsecond)
+	if err := st.Apply(ctx, change); err != nil {
+		return fmt.Errorf("admin: erase: %w", err)
+	}
+	eraser, ok := st.(Eraser)
+	if !ok {
+		return nil
+	}
+	if err := eraser.Erase(ctx, client); err != nil && !errors.Is(err, errors.ErrUnsupported) {
+		return fmt.Errorf("admin: erase: %w", err)
+	}
+	return nil
+}

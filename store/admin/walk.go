@@ -1,0 +1,224 @@
+package admin
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"strings"
+
+	"example.com/go-webhookcfg/webhookcfg"
+)
+
+// pageSize is the number of clients or overrides that are read at a time.
+const pageSize = 1000
+
+// Clients yields the clients of a store, each once, in an order of the store's own. The store
+// must be a [ClientLister]: otherwise the error wraps [errors.ErrUnsupported]. After an error
+// the walk ends. Clients whose webhooks are set or unset during the walk may be missing.
+func Clients(ctx context.Context, st webhookcfg.Store) iter.Seq2[string, error] {
+	return func(yield func(string, error) bool) {
+		lister, err := clientLister(st)
+		for cursor := ""; ; {
+			var page ClientPage
+			if err == nil {
+				page, err = lister.ListClients(ctx, cursor, pageSize)
+			}
+			if err != nil {
+				yield("", fmt.Errorf("admin: clients: %w", err))
+				return
+			}
+			for _, client := range page.Clients {
+				if !yield(client, nil) {
+					return
+				}
+			}
+			if cursor = page.Next; cursor == "" {
+				return
+			}
+		}
+	}
+}
+
+// Entry is one webhook of a client as it was set: the base or an override.
+type Entry struct {
+	// Scope is All for the base, else the entity of an override.
+	Scope webhookcfg.Scope
+	// Webhook has the source SourceBase, SourceOverride or SourceOff.
+	Webhook webhookcfg.Webhook
+}
+
+// Webhooks yields the webhooks that a client has set: the base, if there is one, and then the
+// overrides in byte order of their entities. The store must be a [webhookcfg.Lister]: otherwise
+// the error wraps [errors.ErrUnsupported]. After an error the walk ends. If the client changes
+// its webhooks during the walk, the entries may be of different moments.
+func Webhooks(ctx context.Context, st webhookcfg.Store, client string) iter.Seq2[Entry, error] {
+	return func(yield func(Entry, error) bool) {
+		lister, err := lister(st)
+		var w *walk
+		if err == nil {
+			w, err = startWalk(ctx, lister, client)
+		}
+		if err == nil && w.base.Source != webhookcfg.SourceNone && !yield(Entry{webhookcfg.All(), w.base}, nil) {
+			return
+		}
+		for err == nil && len(w.next) > 0 {
+			if !yield(entry(w.next[0]), nil) {
+				return
+			}
+			err = w.skip(ctx)
+		}
+		if err != nil {
+			yield(Entry{}, fmt.Errorf("admin: webhooks of %q: %w", client, err))
+		}
+	}
+}
+
+func entry(o webhookcfg.Override) Entry { return Entry{webhookcfg.Entity(o.Entity), o.Webhook} }
+
+func lister(st webhookcfg.Store) (webhookcfg.Lister, error) {
+	if lister, ok := st.(webhookcfg.Lister); ok {
+		return lister, nil
+	}
+	return nil, fmt.Errorf("the store %T lists no overrides: %w", st, errors.ErrUnsupported)
+}
+
+func clientLister(st webhookcfg.Store) (ClientLister, error) {
+	if lister, ok := st.(ClientLister); ok {
+		return lister, nil
+	}
+	return nil, fmt.Errorf("the store %T lists no clients: %w", st, errors.ErrUnsupported)
+}
+
+// walk is a position in the webhooks of one client.
+type walk struct {
+	lister webhookcfg.Lister
+	client string
+	base   webhookcfg.Webhook
+	// next are the next overrides, at least one unless there are no more.
+	next  []webhookcfg.Override
+	after string // where the page after them starts; "" if there is none
+}
+
+func startWalk(ctx context.Context, lister webhookcfg.Lister, client string) (*walk, error) {
+	w := &walk{lister: lister, client: client}
+	page, err := w.read(ctx)
+	w.base = page.Base
+	return w, err
+}
+
+// startAnyWalk is startWalk for a client whose name the store may refuse: it has nothing then.
+func startAnyWalk(ctx context.Context, lister webhookcfg.Lister, client string) (*walk, error) {
+	w, err := startWalk(ctx, lister, client)
+	if errors.Is(err, webhookcfg.ErrInvalidArgument) {
+		return new(walk), nil
+	}
+	return w, err
+}
+
+// read reads pages until one has an override.
+func (w *walk) read(ctx context.Context) (page webhookcfg.Page, err error) {
+	for {
+		if page, err = w.lister.List(ctx, w.client, w.after, pageSize); err != nil {
+			return page, err
+		}
+		w.next, w.after = page.Overrides, page.Next
+		if len(w.next) > 0 || w.after == "" {
+			return page, nil
+		}
+	}
+}
+
+// skip goes on to the override after the first of next.
+func (w *walk) skip(ctx context.Context) error {
+	if w.next = w.next[1:]; len(w.next) > 0 || w.after == "" {
+		return nil
+	}
+	_, err := w.read(ctx)
+	return err
+}
+
+// isEmpty reports that the client has no base, and that no overrides are left.
+func (w *walk) isEmpty() bool { return w.base.Source == webhookcfg.SourceNone && len(w.next) == 0 }
+
+// Difference is a webhook that two stores don't have in common.
+type Difference struct {
+	// Client is the owner of the webhook.
+	Client string
+	// Scope is All for the base, else the entity of an override.
+	Scope webhookcfg.Scope
+	// Want is the webhook in the store that is the model, Got the webhook in the other one.
+	// Either has the source SourceNone if the store has none, and not both.
+	Want, Got webhookcfg.Webhook
+	// Err is why the destination of a [Copy] refused the change. It wraps
+	// [webhookcfg.ErrInvalidArgument]. Nil in the report of a [Verify].
+	Err error
+}
+
+// String returns all of d in a line, with the URLs as far as the port.
+func (d Difference) String() string {
+	text := fmt.Sprintf("%q, %v: want %s, got %s", d.Client, d.Scope, describe(d.Want), describe(d.Got))
+	if d.Err != nil {
+		text += ": " + d.Err.Error()
+	}
+	return text
+}
+
+func describe(w webhookcfg.Webhook) string {
+	var b strings.Builder
+	b.WriteString(w.Source.String())
+	if !w.URL.IsZero() {
+		b.WriteString(" " + w.URL.String())
+	}
+	if w.Source != webhookcfg.SourceNone {
+		b.WriteString(" since " + w.Since.UTC().Format("2006-01-02T15:04:05.000000Z"))
+	}
+	return b.String()
+}
+
+// differences yields the differences of one client, the base first, without its name. It counts in total what
+// the client has in want.
+func differences(ctx context.Context, want, got *walk, total *int) iter.Seq2[Difference, error] {
+	return func(yield func(Difference, error) bool) {
+		if want.base.Source != webhookcfg.SourceNone {
+			*total++
+		}
+		if !same(want.base, got.base) && !yield(Difference{Scope: webhookcfg.All(), Want: want.base, Got: got.base}, nil) {
+			return
+		}
+		for len(want.next) > 0 || len(got.next) > 0 {
+			var d Difference
+			var err error
+			if isFirst(want, got) {
+				d.Scope, d.Want = webhookcfg.Entity(want.next[0].Entity), want.next[0].Webhook
+			}
+			if isFirst(got, want) {
+				d.Scope, d.Got = webhookcfg.Entity(got.next[0].Entity), got.next[0].Webhook
+			}
+			if d.Want.Source != webhookcfg.SourceNone {
+				*total++
+				err = want.skip(ctx)
+			}
+			if err == nil && d.Got.Source != webhookcfg.SourceNone {
+				err = got.skip(ctx)
+			}
+			if !same(d.Want, d.Got) && !yield(d, nil) {
+				return
+			}
+			if err != nil {
+				yield(Difference{}, err)
+				return
+			}
+		}
+	}
+}
+
+// isFirst reports that no override of b comes before the first one of a.
+func isFirst(a, b *walk) bool {
+	return len(a.next) > 0 && (len(b.next) == 0 || a.next[0].Entity <= b.next[0].Entity)
+}
+
+// same compares times to the microsecond, which is as much as every store keeps.
+func same(a, b webhookcfg.Webhook) bool {
+	return a.Source == b.Source && a.URL.Equal(b.URL) && a.Since.UnixMicro() == b.Since.UnixMicro()
+}
