@@ -156,6 +156,7 @@ type queries struct {
 	erase                         []statement
 	changes                       statement
 	versions                      string
+	listClients                   statement
 
 	loadDelivery, saveDelivery, expireDeliveries statement
 	generation, deliveryBound                    statement
@@ -193,6 +194,7 @@ func (g *dialectSpec) queries(prefix string, lag time.Duration) queries {
 		anyOverride:    compile(anyOverride),
 		occupied:       compile(occupied),
 		erase:          []statement{compile(eraseClient), compile(eraseDeliveries), compile(g.countErased)},
+		listClients:    compile(listClients),
 		changes:        compile(g.changes),
 		versions:       withTables(expressions.Replace(versions), prefix),
 
@@ -262,6 +264,15 @@ AND gen = (SELECT gen FROM {client} WHERE id = @client AND length(url) = 0)`
 SELECT {standby}, {identity} AS identity, NULL, (SELECT erased FROM {schema} WHERE id = 1)
 UNION ALL
 SELECT false, NULL, id, mark FROM {client} WHERE id IN (@ids)`
+
+	// listClients reads a page by the key alone, and looks for overrides only where there is no
+	// base. The limit of the inner sub-select keeps planners from joining the whole tables.
+	listClients = `
+SELECT {standby}, q.id, CASE WHEN length(q.url) > 0 THEN true
+  ELSE (SELECT 1 FROM {override} o WHERE o.client = q.id AND o.gen = q.gen LIMIT 1) IS NOT NULL END
+FROM (SELECT 1) p LEFT JOIN (
+  SELECT id, gen, url FROM {client} WHERE id > @after ORDER BY id LIMIT @limit) q ON true
+ORDER BY q.id`
 )
 
 // Statements of a sweep. They find rows by ranges of the key alone, so that the

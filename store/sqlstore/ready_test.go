@@ -24,6 +24,7 @@ func calls(s *sqlstore.Store) map[string]func(context.Context) error {
 		"resolve":  func(ctx context.Context) error { return second(s.Resolve(ctx, "acme", "e1")) },
 		"list":     func(ctx context.Context) error { return second(s.List(ctx, "acme", "", 1)) },
 		"versions": func(ctx context.Context) error { return second(s.Versions(ctx, []string{"acme"})) },
+		"clients":  func(ctx context.Context) error { return second(s.ListClients(ctx, "", 1)) },
 		"erase":    func(ctx context.Context) error { return s.Erase(ctx, "acme") },
 		"sweep":    func(ctx context.Context) error { return second(s.Sweep(ctx, 1)) },
 		"changes":  func(ctx context.Context) error { return second(s.Changes(ctx, "")) },

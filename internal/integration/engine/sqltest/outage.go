@@ -91,6 +91,7 @@ func Calls(st *sqlstore.Store) map[string]func(context.Context) error {
 		"resolve":   func(ctx context.Context) error { _, err := st.Resolve(ctx, "acme", "e1"); return err },
 		"list":      func(ctx context.Context) error { _, err := st.List(ctx, "acme", "", 10); return err },
 		"versions":  func(ctx context.Context) error { _, err := st.Versions(ctx, []string{"acme"}); return err },
+		"clients":   func(ctx context.Context) error { _, err := st.ListClients(ctx, "", 10); return err },
 		"erase":     func(ctx context.Context) error { return st.Erase(ctx, "acme") },
 		"sweep":     func(ctx context.Context) error { _, err := st.Sweep(ctx, 10); return err },
 		"load":      func(ctx context.Context) error { _, err := st.LoadDelivery(ctx, "acme", webhookcfg.All()); return err },
