@@ -160,10 +160,23 @@
 // through one [Store] queue within it, at most one of each client at a time, so use one
 // per process.
 //
+// # Support by SQL
+//
+// The view wh_webhook, with your prefix, shows what is set. Its columns are client, entity (NULL for
+// the base), source (base, override or off), origin (scheme, host and port, NULL for off) and
+// since, in UTC unless the column has a time zone. It has no path and no query of a URL, and
+// no row that a set-all has dropped, so you can grant people SELECT on the view alone:
+//
+//	SELECT entity, source, origin, since FROM wh_webhook WHERE client = 'acme';
+//	SELECT client, count(*) FROM wh_webhook WHERE origin = 'https://old.example.com' GROUP BY client;
+//
+// On PostgreSQL, bytes of names beyond ASCII appear as a backslash and three octal digits. A URL
+// with a user name has no origin. Each query reads the tables.
+//
 // # Operation
 //
-// Migrate creates and updates the tables, under a lock, when the host calls it and never by
-// itself. It needs the right to create tables where they are missing. Alternatively, a
+// Migrate creates and updates the tables and a view, under a lock, when the host calls it and never by
+// itself. It needs the right to create them where they are missing, and on MySQL and MariaDB to drop the view. Alternatively, a
 // separate tool runs the files in the directory schema, or the statements of
 // [Dialect.Schema]. Until the tables are complete and of the expected version and dialect,
 // calls return errors; the first that finds them so ends the checks, so that later ones

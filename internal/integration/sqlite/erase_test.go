@@ -10,7 +10,7 @@ import (
 
 func TestErase(t *testing.T) {
 	for name, test := range map[string]func(*testing.T, *sql.DB, string, *sqlstore.Store){
-		"reader that was away": sqltest.Erase, "followers": sqltest.Follow, "clients": sqltest.Clients,
+		"reader that was away": sqltest.Erase, "followers": sqltest.Follow, "clients": sqltest.Clients, "view": sqltest.View,
 	} {
 		t.Run(name, func(t *testing.T) {
 			path := newPath(t)

@@ -120,6 +120,9 @@ func prefix(t testing.TB, db *sql.DB) string {
 	t.Helper()
 	name := "t" + strconv.FormatUint(rand.Uint64(), 36) + "_"
 	t.Cleanup(func() {
+		if _, err := db.Exec("DROP VIEW IF EXISTS " + name + "webhook"); err != nil {
+			t.Error(err)
+		}
 		for _, table := range []string{"schema", "client", "override", "delivery"} {
 			if _, err := db.Exec("DROP TABLE IF EXISTS " + name + table); err != nil {
 				t.Error(err)

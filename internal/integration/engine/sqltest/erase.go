@@ -28,7 +28,7 @@ func age(ctx context.Context, db *sql.DB, prefix string) error {
 // erase runs the tests of erased clients on new tables.
 func (e Engine) erase(t *testing.T) {
 	for name, test := range map[string]func(*testing.T, *sql.DB, string, *sqlstore.Store){
-		"reader that was away": Erase, "followers": Follow, "clients": Clients,
+		"reader that was away": Erase, "followers": Follow, "clients": Clients, "view": View,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -43,6 +43,23 @@ CREATE TABLE IF NOT EXISTS wh_delivery (
   PRIMARY KEY (client, entity),
   KEY wh_delivery_latest (latest)) ENGINE=InnoDB;
 
+-- What is set, for people: without the paths and queries of URLs, and without rows that no longer
+-- count. Entity is NULL for the base, origin is NULL for an override that is off. The comparison
+-- with LIKE is one of bytes.
+CREATE OR REPLACE VIEW wh_webhook AS
+SELECT CONVERT(w.client USING utf8mb4) AS client, CONVERT(w.entity USING utf8mb4) AS entity, w.source,
+  CASE WHEN (w.url LIKE 'https://%' OR w.url LIKE 'http://%') AND LOCATE('@', w.authority) = 0
+    THEN CONVERT(CONCAT(SUBSTRING_INDEX(w.url, ':', 1), '://', w.authority) USING utf8mb4) END AS origin,
+  TIMESTAMPADD(MICROSECOND, w.since, '1970-01-01 00:00:00') AS since
+FROM (
+  SELECT v.*, SUBSTRING_INDEX(REPLACE(REPLACE(REPLACE(SUBSTRING(v.url, LOCATE('://', v.url) + 3),
+    '?', '/'), '#', '/'), CHAR(92), '/'), '/', 1) AS authority
+  FROM (
+    SELECT id AS client, NULL AS entity, 'base' AS source, url, since FROM wh_client WHERE LENGTH(url) > 0
+    UNION ALL
+    SELECT o.client, o.entity, CASE WHEN LENGTH(o.url) > 0 THEN 'override' ELSE 'off' END, o.url, o.since
+    FROM wh_override o JOIN wh_client c ON c.id = o.client AND c.gen = o.gen) v) w;
+
 -- Last, so that the version shows only where all tables are. Those of another version keep it.
 INSERT INTO wh_schema (id, version) VALUES (1, 3)
 ON DUPLICATE KEY UPDATE version = IF(version < 1, 3, version);

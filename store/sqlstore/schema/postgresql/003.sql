@@ -48,6 +48,19 @@ CREATE TABLE IF NOT EXISTS wh_delivery (
 
 CREATE INDEX IF NOT EXISTS wh_delivery_latest ON wh_delivery (latest);
 
+-- What is set, for people: without the paths and queries of URLs, and without rows that no longer
+-- count. Entity is NULL for the base, origin is NULL for an override that is off. In names, bytes
+-- beyond ASCII are shown as a backslash and three octal digits.
+CREATE OR REPLACE VIEW wh_webhook AS
+SELECT encode(w.client, 'escape') AS client, encode(w.entity, 'escape') AS entity, w.source,
+  substring(encode(w.url, 'escape') from '^https?://[^/?#@\\]*(?=[/?#\\]|$)') AS origin,
+  to_timestamp(w.since / 1000000.0) AS since
+FROM (
+  SELECT id AS client, NULL::bytea AS entity, 'base' AS source, url, since FROM wh_client WHERE length(url) > 0
+  UNION ALL
+  SELECT o.client, o.entity, CASE WHEN length(o.url) > 0 THEN 'override' ELSE 'off' END, o.url, o.since
+  FROM wh_override o JOIN wh_client c ON c.id = o.client AND c.gen = o.gen) w;
+
 -- Last, so that the version shows only where all tables are. Those of another version keep it.
 INSERT INTO wh_schema AS s (id, version) VALUES (1, 3)
 ON CONFLICT (id) DO UPDATE SET version = EXCLUDED.version WHERE s.version < 1;

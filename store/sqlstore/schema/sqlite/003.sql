@@ -49,6 +49,24 @@ CREATE TABLE IF NOT EXISTS wh_delivery (
 
 CREATE INDEX IF NOT EXISTS wh_delivery_latest ON wh_delivery (latest);
 
+-- What is set, for people: without the paths and queries of URLs, and without rows that no longer
+-- count. Entity is NULL for the base, origin is NULL for an override that is off.
+CREATE VIEW IF NOT EXISTS wh_webhook AS
+SELECT CAST(w.client AS TEXT) AS client, CAST(w.entity AS TEXT) AS entity, w.source,
+  CASE WHEN (w.url GLOB 'https://*' OR w.url GLOB 'http://*') AND instr(w.authority, '@') = 0
+    THEN substr(w.url, 1, instr(w.url, '://') + 2) || w.authority END AS origin,
+  strftime('%Y-%m-%dT%H:%M:%fZ', w.since / 1000000.0, 'unixepoch') AS since
+FROM (
+  SELECT v.*, substr(v.rest, 1, instr(replace(replace(replace(v.rest, '?', '/'), '#', '/'), char(92), '/') || '/', '/') - 1) AS authority
+  FROM (
+    SELECT CAST(t.url AS TEXT) AS url, substr(CAST(t.url AS TEXT), instr(CAST(t.url AS TEXT), '://') + 3) AS rest,
+      t.client, t.entity, t.source, t.since
+    FROM (
+      SELECT id AS client, NULL AS entity, 'base' AS source, url, since FROM wh_client WHERE length(url) > 0
+      UNION ALL
+      SELECT o.client, o.entity, CASE WHEN length(o.url) > 0 THEN 'override' ELSE 'off' END, o.url, o.since
+      FROM wh_override o JOIN wh_client c ON c.id = o.client AND c.gen = o.gen) t) v) w;
+
 -- Last, so that the version shows only where all tables are. Those of another version keep it.
 INSERT INTO wh_schema (id, version, origin) VALUES (1, 3, lower(hex(randomblob(16))))
 ON CONFLICT (id) DO UPDATE SET version = excluded.version WHERE version < 1;
