@@ -9,6 +9,7 @@
 //   - webhookcfg: the vocabulary, the interfaces and the HTTP handler.
 //   - webhookcfg/egress: which URLs and addresses may be called.
 //   - webhookcfg/deliver: one attempt to deliver a notification.
+//   - webhookcfg/portal: pages for people, who see and change webhooks in a browser.
 //   - webhookcfg/mounttest: a check of a deployed mount, with the proxies in front of it.
 //   - store: stores in memory and in a file.
 //   - store/cache: a sender's copy of any store with bounded staleness, and the
@@ -59,6 +60,7 @@
 //	webhookcfg             → webhookcfg/egress, internal/redact, internal/strictjson
 //	webhookcfg/egress      → internal/ratelimit, internal/redact, internal/singleflight
 //	webhookcfg/deliver     → webhookcfg, internal/lru, internal/redact
+//	webhookcfg/portal      → webhookcfg, internal/redact
 //	webhookcfg/mounttest   → webhookcfg/egress, internal/redact
 //	store                  → webhookcfg, store/admin, store/cache, internal/checkup, internal/oplog, internal/table
 //	store/admin            → webhookcfg

@@ -48,7 +48,8 @@ type Options struct {
 	// DeliveryStatus adds "delivery" to the read of one entity: whether the notifications
 	// for it arrive. Pass the method Status of a Health of package deliver, or your own
 	// function. It is called with the webhook in effect, if that has a URL. An error gives
-	// 503, and a word that the interface does not have gives 500.
+	// 503, and a word that the interface does not have gives 500. Package portal also asks
+	// for a base, with an empty entity.
 	DeliveryStatus func(ctx context.Context, client, entity string, hook Webhook) (DeliveryStatus, error)
 
 	// ValidEntityID replaces the default syntax of identifiers: 1 to 128 of the characters

@@ -1,0 +1,97 @@
+package portal
+
+import (
+	"errors"
+	"net/http"
+	"strings"
+	"time"
+
+	"example.com/go-webhookcfg/webhookcfg"
+)
+
+// set sets the webhook of one entity.
+func (v *visit) set() (location string, err error) {
+	scope, err := v.entityScope()
+	if err == nil {
+		err = v.handler.Set(v.ctx, v.client, scope, v.typedURL())
+	}
+	return v.location("entity", "set"), err
+}
+
+// unset leaves one entity without a webhook.
+func (v *visit) unset() (location string, err error) {
+	scope, err := v.entityScope()
+	if err == nil {
+		err = v.handler.Unset(v.ctx, v.client, scope)
+	}
+	return v.location("entity", "unset"), err
+}
+
+// entityScope returns the scope of the entity that was typed. None never means all.
+func (v *visit) entityScope() (webhookcfg.Scope, error) {
+	if id := v.typed("id"); id != "" {
+		return webhookcfg.Entity(id), nil
+	}
+	return webhookcfg.Scope{}, problem{status: http.StatusBadRequest, key: "error.no_id"}
+}
+
+// typedURL returns the URL that was typed, without the white space that pasting adds.
+func (v *visit) typedURL() string { return strings.TrimSpace(v.typed("url")) }
+
+// setAll sets the webhook of all entities.
+func (v *visit) setAll() (location string, err error) {
+	scope, err := v.allScope()
+	if err == nil {
+		err = v.handler.Set(v.ctx, v.client, scope, v.typedURL())
+	}
+	return v.location("all", "set-all"), err
+}
+
+// unsetAll leaves all entities without a webhook.
+func (v *visit) unsetAll() (location string, err error) {
+	scope, err := v.allScope()
+	if err == nil {
+		err = v.handler.Unset(v.ctx, v.client, scope)
+	}
+	return v.location("all", "unset-all"), err
+}
+
+// allScope returns the scope of all entities, if that was confirmed by its word.
+func (v *visit) allScope() (webhookcfg.Scope, error) {
+	switch {
+	case v.options.OneOnly:
+		return webhookcfg.Scope{}, problem{status: http.StatusForbidden, key: "error.all_refused"}
+	case strings.TrimSpace(v.typed("confirm")) != "all":
+		return webhookcfg.Scope{}, problem{status: http.StatusBadRequest, key: "error.confirm"}
+	}
+	return webhookcfg.All(), nil
+}
+
+// test sends a test to the webhook in effect for an entity, or to the base.
+func (v *visit) test() (location string, err error) {
+	if v.options.Test == nil {
+		return "", problem{status: http.StatusNotFound, key: "error.not_found"}
+	}
+	id := v.typed("id")
+	if id != "" { // the handler says whether the client may see it
+		if _, err := v.handler.Read(v.ctx, v.client, id); err != nil {
+			return "", err
+		}
+	}
+	reason, err := v.options.Test(v.ctx, v.client, id)
+	var waiter interface{ RetryAfter() time.Duration }
+	switch {
+	case errors.As(err, &waiter):
+		return "", problem{status: http.StatusTooManyRequests, key: "error.test_wait", wait: waiter.RetryAfter()}
+	case err != nil:
+		v.log("test", err, webhookcfg.Webhook{})
+		return "", unavailable
+	case reason != "":
+		return "", problem{status: http.StatusOK, key: "test.failed", detail: v.T("reason." + reason)}
+	}
+	path := "entity"
+	if id == "" {
+		path = "all"
+	}
+	return v.location(path, "test"), nil
+}

@@ -1,0 +1,306 @@
+package portal
+
+import (
+	"bytes"
+	"cmp"
+	"embed"
+	"errors"
+	"html/template"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"example.com/go-webhookcfg/internal/redact"
+	"example.com/go-webhookcfg/webhookcfg"
+)
+
+//go:embed assets
+var assets embed.FS
+
+var templates = template.Must(template.ParseFS(assets, "assets/*.html"))
+
+// view is what the templates show.
+type view struct {
+	*visit
+	Status                int
+	Template, Title       string
+	Person                string // who is signed in
+	AsksToSignIn          bool
+	Done, Problem, Detail string
+	ID, Key               string
+	Hook                  hookView // of the page's entity, or of the base
+	Rows                  []row
+	Find, Next            string
+	Count                 int // of entities that a change of all takes their setting from
+	IsMore                bool
+}
+
+// row is an override in a list.
+type row struct {
+	ID   string
+	Hook hookView
+}
+
+// hookView is a webhook as pages show it.
+type hookView struct {
+	webhookcfg.Webhook
+	State, Reason            string // keys of texts; the state is "" if nothing is delivered
+	LastSuccess, LastFailure time.Time
+	IsShown                  bool // with its path and query
+}
+
+// T returns a text in the language of the person.
+func (v *visit) T(key string, args ...any) string {
+	if v.options.Text != nil {
+		if text := v.options.Text(v.r, key); text != "" {
+			return format(text, args)
+		}
+	}
+	return format(texts[key], args)
+}
+
+func (v *visit) Note() template.HTML { return v.options.Note }
+func (v *visit) OneOnly() bool       { return v.options.OneOnly }
+func (v *visit) HasTest() bool       { return v.options.Test != nil }
+func (v *visit) HasDeliveries() bool { return v.parent.DeliveryStatus != nil }
+func (v *visit) HasKey() bool        { return v.options.SigningKey != nil }
+func (v *visit) HasSignIn() bool     { return v.options.SignIn != nil }
+func (v *visit) SignInURL() string   { return v.options.SignInURL }
+func (v *visit) AllowsHTTP() bool    { return v.parent.Policy.AllowHTTP }
+
+// Path returns the path of the request, or the one that was asked for before a sign-in.
+func (v *visit) Path() string { return v.path }
+
+// IsAgain reports whether a form was sent, perhaps before a sign-in.
+func (v *visit) IsAgain() bool { return v.isAgain }
+
+// Typed returns what was typed into a field of the form that was sent to a path.
+func (v *visit) Typed(path, field string) string {
+	if v.path != path {
+		return ""
+	}
+	return v.typed(field)
+}
+
+// Asked returns a field of the form, or of the query, so that signing in keeps it.
+func (v *visit) Asked(field string) string {
+	return cmp.Or(v.typed(field), v.r.URL.Query().Get(field))
+}
+
+// Time formats a time for people of all languages.
+func (view) Time(t time.Time) string { return t.UTC().Format("2006-01-02 15:04 UTC") }
+
+// location returns the address of a page relative to the others. The flag says what was done.
+func (v *visit) location(path, flag string) string {
+	query := url.Values{flag: {"1"}}
+	if id := v.Asked("id"); id != "" {
+		query.Set("id", id)
+	}
+	return cmp.Or(path, "./") + "?" + query.Encode()
+}
+
+// overview shows the base and the overrides, or those whose identifiers start with a text.
+func (v *visit) overview() error {
+	const perPage = 25
+	query := v.r.URL.Query()
+	v.page.Template, v.page.Find = "overview", query.Get("find")
+	after := cmp.Or(query.Get("after"), v.page.Find)
+	page, err := v.handler.List(v.ctx, v.client, after, perPage+1) // one more says whether there's a next page
+	if err != nil {
+		return err
+	}
+	if after == v.page.Find && after != "" { // a list starts after its argument
+		if hook, err := v.handler.Read(v.ctx, v.client, after); err == nil && (hook.Source == webhookcfg.SourceOverride || hook.Source == webhookcfg.SourceOff) {
+			page.Overrides = slices.Insert(page.Overrides, 0, webhookcfg.Override{Entity: after, Webhook: hook})
+		}
+	}
+	v.page.Hook, v.page.Next = v.hook("", page.Base), page.Next
+	for i, o := range page.Overrides {
+		if !strings.HasPrefix(o.Entity, v.page.Find) {
+			v.page.Next = ""
+			break
+		}
+		if i == perPage {
+			v.page.Next = v.page.Rows[i-1].ID
+			break
+		}
+		v.page.Rows = append(v.page.Rows, row{o.Entity, v.hook(o.Entity, o.Webhook)})
+	}
+	return nil
+}
+
+// entity shows what is in effect for one entity.
+func (v *visit) entity() error {
+	id := v.Asked("id")
+	hook, err := v.handler.Read(v.ctx, v.client, id)
+	if err != nil {
+		return err
+	}
+	v.page.Template, v.page.ID, v.page.Hook = "entity", id, v.hook(id, hook)
+	return nil
+}
+
+// entityForm shows the form in which something was typed for an entity.
+func (v *visit) entityForm() error {
+	if v.entity() == nil {
+		return nil
+	}
+	return v.overview()
+}
+
+// testForm shows what was tested.
+func (v *visit) testForm() error {
+	if v.Asked("id") == "" {
+		return v.all()
+	}
+	return v.entity()
+}
+
+// all shows the base, and how many entities a change of all takes their setting from.
+func (v *visit) all() error {
+	const atMost = 1000
+	v.page.Template, v.page.Title = "all", "all.title"
+	for after := ""; ; {
+		page, err := v.handler.List(v.ctx, v.client, after, atMost)
+		if err != nil {
+			return err
+		}
+		if after == "" {
+			v.page.Hook = v.hook("", page.Base)
+		}
+		v.page.Count += len(page.Overrides)
+		after, v.page.IsMore = page.Next, page.Next != ""
+		if !v.page.IsMore || v.page.Count >= atMost {
+			return nil
+		}
+	}
+}
+
+// key shows the signing key.
+func (v *visit) key() (err error) {
+	if v.options.SigningKey == nil {
+		return problem{status: http.StatusNotFound, key: "error.not_found"}
+	}
+	v.page.Template, v.page.Title = "key", "key.title"
+	if v.page.Key, err = v.options.SigningKey(v.ctx, v.client); err != nil {
+		v.log("signing key", err, webhookcfg.Webhook{})
+		return unavailable
+	}
+	return nil
+}
+
+// hook returns how pages show a webhook, with how its deliveries go.
+func (v *visit) hook(entity string, hook webhookcfg.Webhook) hookView {
+	shown := hookView{Webhook: hook, IsShown: v.r.URL.Query().Has("show")}
+	if v.parent.DeliveryStatus == nil || hook.URL.IsZero() {
+		return shown
+	}
+	d, err := v.parent.DeliveryStatus(v.ctx, v.client, entity, hook)
+	if err != nil {
+		v.log("delivery status", err, hook)
+		shown.State = "unknown"
+		return shown
+	}
+	shown.State, shown.Reason = cmp.Or(d.State, "none"), d.Reason
+	shown.LastSuccess, shown.LastFailure = d.LastSuccess, d.LastFailure
+	return shown
+}
+
+// log logs an error of a function of the options, without the webhook's path and query.
+func (v *visit) log(what string, err error, hook webhookcfg.Webhook) {
+	if v.ctx.Err() == nil {
+		v.parent.Logger.ErrorContext(v.ctx, "portal: "+what, "client", v.client, "error", redact.Text(err.Error(), nil, hook.URL.Reveal(), hook.URL.String()))
+	}
+}
+
+// problem is why a page isn't what was asked for.
+type problem struct {
+	status int
+	key    string // of the text
+	detail string
+	wait   time.Duration
+}
+
+func (p problem) Error() string { return p.key }
+
+var unavailable = problem{status: http.StatusServiceUnavailable, key: "error.temporarily_unavailable"}
+
+// fail says on the page what went wrong. An error of the handler has a text for its code.
+func (v *visit) fail(err error) {
+	p, ok := errors.AsType[problem](err)
+	if e, isError := errors.AsType[*webhookcfg.Error](err); isError {
+		p = problem{status: e.Status, key: "error." + e.Code, wait: e.RetryAfter}
+		if e.Status == http.StatusBadRequest && e.Code != "webhook_unreachable" {
+			p.detail = e.Description // names the rule
+		}
+	} else if !ok {
+		p = problem{status: http.StatusInternalServerError, key: "error.server_error"}
+	}
+	if p.status == http.StatusUnauthorized {
+		p.status = http.StatusForbidden // a 401 needs a challenge, with which browsers open a prompt
+	}
+	v.page.Status, v.page.Detail = p.status, p.detail
+	if p.key != "" {
+		v.page.Problem = v.T(p.key)
+	}
+	if p.wait > 0 {
+		seconds := int64((p.wait + time.Second - 1) / time.Second)
+		v.w.Header().Set("Retry-After", strconv.FormatInt(seconds, 10))
+		v.page.Detail = v.T("error.wait", seconds)
+	}
+}
+
+// gate responds that what was asked for can't be shown, and keeps what was typed.
+func (v *visit) gate(err error) {
+	v.fail(err)
+	v.page.Template, v.page.Title = "gate", "title"
+	if _, ok := v.actions[v.path]; !ok {
+		v.path = ""
+	}
+	v.write()
+}
+
+// askToSignIn responds that nobody is signed in, and keeps what was typed.
+func (v *visit) askToSignIn(err error) {
+	v.page.AsksToSignIn = true
+	v.gate(err)
+}
+
+// setHeader sets the header of every response.
+func (v *visit) setHeader() {
+	header := v.w.Header()
+	header.Set("Content-Type", "text/html; charset=utf-8")
+	header.Set("Cache-Control", "no-store")
+	header.Set("Content-Security-Policy", v.policy)
+	header.Set("Referrer-Policy", "no-referrer")
+	header.Set("X-Content-Type-Options", "nosniff")
+}
+
+// write writes the page.
+func (v *visit) write() {
+	var content, whole bytes.Buffer
+	if err := templates.ExecuteTemplate(&content, "main", v.page); err != nil {
+		panic(err) // the templates are tested with every page
+	}
+	page := Page{Status: v.page.Status, Title: v.T(v.page.Title), Lang: v.T("lang"), Content: template.HTML(content.String())}
+	if v.options.Layout != nil {
+		v.options.Layout(v.w, v.r, page)
+		return
+	}
+	if err := templates.ExecuteTemplate(&whole, "layout", page); err != nil {
+		panic(err)
+	}
+	v.w.WriteHeader(page.Status)
+	_, _ = v.w.Write(whole.Bytes()) // an error means that the browser disconnected
+}
+
+// serveStyle serves the stylesheet.
+func serveStyle(w http.ResponseWriter) {
+	style, _ := assets.ReadFile("assets/style.css") // embedded
+	w.Header().Set("Content-Type", "text/css; charset=utf-8")
+	w.Header().Set("Cache-Control", "max-age=300")
+	_, _ = w.Write(style)
+}

@@ -1,0 +1,313 @@
+package portal_test
+
+import (
+	"context"
+	"html"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"example.com/go-webhookcfg/webhookcfg"
+	"example.com/go-webhookcfg/webhookcfg/portal"
+)
+
+func textLogger(w io.Writer) *slog.Logger { return slog.New(slog.NewTextHandler(w, nil)) }
+
+const cookieName = "__Host-webhooks"
+
+// sealedBy returns the cookie that a portal with other options gives.
+func sealedBy(t *testing.T, name string, options portal.SignIn) string {
+	t.Helper()
+	f := newFixture(t)
+	f.portal.SignIn = &options
+	p := f.serve(t)
+	p.signIn()
+	sealed := p.cookie(name)
+	if sealed == "" {
+		t.Fatal("no cookie")
+	}
+	return sealed
+}
+
+// TestCookie: a cookie that this portal didn't give is the sign-in page, without a change.
+func TestCookie(t *testing.T) {
+	key := func(b byte) []byte { return []byte(strings.Repeat(string(rune(b)), 32)) }
+	own := portal.SignIn{Keys: [][]byte{key('a'), key('b')}}
+	good := sealedBy(t, cookieName, own)
+	if strings.Contains(good, secret) {
+		t.Errorf("the cookie shows the secret: %s", good)
+	}
+	tests := map[string]struct {
+		value string
+		ok    bool
+	}{
+		"own":              {good, true},
+		"of the old key":   {sealedBy(t, cookieName, portal.SignIn{Keys: [][]byte{key('b')}}), true},
+		"of another key":   {sealedBy(t, cookieName, portal.SignIn{Keys: [][]byte{key('c')}}), false},
+		"of a random key":  {sealedBy(t, cookieName, portal.SignIn{}), false},
+		"of another name":  {sealedBy(t, "__Host-other", portal.SignIn{Keys: own.Keys, Name: "other"}), false},
+		"truncated":        {good[:len(good)-4], false},
+		"short":            {good[:8], false},
+		"changed":          {flip(good), false},
+		"not base64":       {"%%%", false},
+		"another spelling": {good + "=", false},
+		"forged":           {"OTk5OTk5OTk5OTphY21lOmEtbG9uZy1yYW5kb20tc2VjcmV0", false},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			f := newFixture(t)
+			f.portal.SignIn = &own
+			p := f.serve(t)
+			p.setCookie(cookieName, tt.value)
+			got := p.get("all")
+			if got.isSignIn() == tt.ok {
+				t.Fatalf("got %d %s", got.status, got.text)
+			}
+			if tt.ok {
+				return
+			}
+			got.expect(t, http.StatusForbidden, "Your session has ended. Sign in again.", `name="then" value="all"`)
+			if p.cookie(cookieName) != "" {
+				t.Error("the cookie stays")
+			}
+			p.setCookie(cookieName, tt.value)
+			p.post("set", "id", "e1", "url", hookURL)
+			if got := f.resolved(t, "e1"); got != "none" {
+				t.Errorf("changed: %s", got)
+			}
+		})
+	}
+}
+
+// flip changes one bit in the middle.
+func flip(value string) string {
+	b := []byte(value)
+	if b[len(b)/2] == 'A' {
+		b[len(b)/2] = 'B'
+	} else {
+		b[len(b)/2] = 'A'
+	}
+	return string(b)
+}
+
+// TestAttributes: no script, no other site's form and no other host gets the cookie.
+func TestAttributes(t *testing.T) {
+	f := newFixture(t)
+	h := f.new(t)
+	r := httptest.NewRequest("POST", "/sign-in", strings.NewReader("username=acme&password="+secret+"&then=all"))
+	r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	w := httptest.NewRecorder()
+	h.ServeHTTP(w, r)
+	cookie := w.Header().Get("Set-Cookie")
+	_, attributes, _ := strings.Cut(cookie, "; ")
+	if attributes != "Path=/; HttpOnly; Secure; SameSite=Lax" || !strings.HasPrefix(cookie, "__Host-webhooks=") {
+		t.Errorf("got %s", cookie)
+	}
+	if w.Code != http.StatusSeeOther || w.Header().Get("Location") != "all?signed-in=1" {
+		t.Errorf("got %d to %s", w.Code, w.Header().Get("Location"))
+	}
+}
+
+// TestExpiry: a session ends after eight hours.
+func TestExpiry(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newFixture(t).new(t)
+		r := httptest.NewRequest("POST", "/sign-in", strings.NewReader("username=acme&password="+secret+"&then="))
+		r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+		w := httptest.NewRecorder()
+		h.ServeHTTP(w, r)
+		cookie, _, _ := strings.Cut(w.Header().Get("Set-Cookie"), ";")
+		get := func() string {
+			r := httptest.NewRequest("GET", "/", nil)
+			r.Header.Set("Cookie", cookie)
+			w := httptest.NewRecorder()
+			h.ServeHTTP(w, r)
+			return w.Body.String()
+		}
+		time.Sleep(8*time.Hour - 2*time.Second)
+		if page := get(); !strings.Contains(page, "Signed in as") {
+			t.Errorf("before: %s", page)
+		}
+		time.Sleep(2 * time.Second)
+		if page := get(); !strings.Contains(page, "Your session has ended") {
+			t.Errorf("after: %s", page)
+		}
+	})
+}
+
+// revocable is a verifier whose answer changes.
+type revocable struct {
+	webhookcfg.CredentialVerifier
+	err error
+}
+
+func (v *revocable) Verify(ctx context.Context, id, secret string) (webhookcfg.Client, error) {
+	if v.err != nil {
+		return webhookcfg.Client{}, v.err
+	}
+	return v.CredentialVerifier.Verify(ctx, id, secret)
+}
+
+// TestRevocation: a secret that is revoked between the form and its POST ends the session. What
+// was typed survives the sign-in, which changes nothing by itself.
+func TestRevocation(t *testing.T) {
+	f := newFixture(t)
+	v := &revocable{CredentialVerifier: f.verifier}
+	f.verifier = v
+	p := f.serve(t)
+	p.signIn()
+	v.err = webhookcfg.ErrInvalidCredentials
+	got := p.post("set", "id", "e1", "url", hookURL)
+	kept := html.EscapeString(hookURL)
+	got.expect(t, http.StatusForbidden, "no longer valid", "comes back after you sign in", `name="then" value="set"`, `name="again" value="1"`, `name="id" value="e1"`, kept)
+	if !got.isSignIn() || p.cookie(cookieName) != "" {
+		t.Error("the session goes on")
+	}
+	fields := []string{"username", acme, "then", "set", "again", "1", "id", "e1", "url", hookURL}
+	p.post("sign-in", append(fields, "password", secret)...).expect(t, http.StatusForbidden, "The ID or the secret is wrong", `name="again" value="1"`, kept)
+	v.err = nil
+	again := p.post("sign-in", append(fields, "password", secret)...)
+	again.expect(t, http.StatusOK, "What you typed is still here", kept, `<h1 class="id" dir="auto">e1</h1>`)
+	if got := f.resolved(t, "e1"); got != "none" {
+		t.Errorf("the sign-in changed %s", got)
+	}
+	p.post("set", "id", "e1", "url", hookURL).expect(t, http.StatusOK, "The webhook is set.")
+	// A verifier that is down, or asks to wait, doesn't end the session.
+	for err, status := range map[error]int{errBroken: 503, waitError(3 * time.Second): 429} {
+		v.err = err
+		down := p.post("all", "url", hookURL, "confirm", "all")
+		down.expect(t, status, "Send it again", kept, `name="confirm" value="all"`, "!password")
+		if p.cookie(cookieName) == "" {
+			t.Errorf("%v ended the session", err)
+		}
+	}
+	p.post("sign-in", "username", acme, "password", secret, "then", "").expect(t, 429, "Too many attempts", "Try again in 3 seconds")
+	v.err = nil
+	p.get("").expect(t, http.StatusOK, "Signed in as")
+}
+
+// TestNoSession: a POST without a session gets a page with what was typed, not a redirect, and
+// changes nothing.
+func TestNoSession(t *testing.T) {
+	for name, hosted := range map[string]bool{"sign-in": false, "host": true} {
+		t.Run(name, func(t *testing.T) {
+			f := newFixture(t)
+			if hosted {
+				f.hosted()
+			}
+			p := f.serve(t)
+			want := []string{"not signed in", `name="id" value="e1"`, html.EscapeString(hookURL)}
+			if hosted {
+				want = append(want, `href="https://login.example.com/?from=portal"`, "Send it again", "!password")
+			}
+			p.post("set", "id", "e1", "url", hookURL).expect(t, http.StatusForbidden, want...)
+			for _, path := range []string{"all", "unset-all", "unset", "test"} {
+				p.post(path, "id", "e1", "url", hookURL, "confirm", "all").expect(t, http.StatusForbidden, "not signed in", `name="confirm" value="all"`)
+			}
+			if got := f.resolved(t, "e1"); got != "none" {
+				t.Errorf("changed: %s", got)
+			}
+		})
+	}
+}
+
+// TestHostSession: the host says who is signed in, and a session that is down is no sign-out.
+func TestHostSession(t *testing.T) {
+	f := newFixture(t).hosted()
+	var actor string
+	f.handler.OnEvent = func(_ context.Context, e webhookcfg.Event) { actor = e.Actor }
+	p := f.serve(t)
+	p.get("").expect(t, http.StatusForbidden, "not signed in", "https://login.example.com/?from=portal", "!password")
+	p.setCookie("session", "ann")
+	p.post("set", "id", "e1", "url", hookURL).expect(t, http.StatusOK, "The webhook is set.", "ann", "!Sign out")
+	if actor != "ann" {
+		t.Errorf("the actor is %q", actor)
+	}
+	p.setCookie("session", "broken")
+	p.post("set", "id", "e1", "url", otherURL).expect(t, http.StatusServiceUnavailable, "do this right now", otherURL)
+	p.post("sign-in", "username", acme, "password", secret, "then", "").expect(t, http.StatusNotFound, "no such page")
+	if got := f.resolved(t, "e1"); got != "override "+hookURL {
+		t.Errorf("changed: %s", got)
+	}
+}
+
+// TestLostCookie: a browser that doesn't keep the cookie is told, instead of asked in a loop.
+func TestLostCookie(t *testing.T) {
+	p := newFixture(t).serve(t)
+	p.client.Jar = nil
+	p.signIn().expect(t, http.StatusForbidden, "didn&#39;t keep the session. Use https")
+}
+
+// anybody is a verifier that accepts all.
+type anybody struct{}
+
+func (anybody) Verify(_ context.Context, id, _ string) (webhookcfg.Client, error) {
+	return webhookcfg.Client{ID: id[:4]}, nil
+}
+
+// TestLongCredentials: a cookie that browsers would drop is a sentence.
+func TestLongCredentials(t *testing.T) {
+	f := newFixture(t)
+	long := strings.Repeat("s", 1000)
+	for name, tt := range map[string]struct {
+		id   string
+		want string
+	}{"fits": {acme, "Signed in as"}, "too long": {strings.Repeat("i", 2000), "too long to sign in with here"}} {
+		f.verifier = anybody{}
+		p := f.serve(t)
+		if got := p.post("sign-in", "username", tt.id, "password", long, "then", ""); !strings.Contains(got.text, tt.want) {
+			t.Errorf("%s: %d %s", name, got.status, got.text)
+		}
+	}
+}
+
+// TestThen: a sign-in leads to a page of the portal, and nowhere else.
+func TestThen(t *testing.T) {
+	p := newFixture(t).serve(t)
+	for _, then := range []string{"https://evil.example.com/", "//evil.example.com", "../x", "sign-out", "style.css"} {
+		p.post("sign-in", "username", acme, "password", secret, "then", then).expect(t, http.StatusNotFound, "no such page")
+	}
+	p.get("entity?id=e%2B1&show=1").expect(t, http.StatusForbidden, `name="then" value="entity"`, `name="id" value="e&#43;1"`)
+	if got := p.post("sign-in", "username", acme, "password", secret, "then", "entity", "id", "e-1"); got.at != "entity?id=e-1&signed-in=1" {
+		t.Errorf("at %s", got.at)
+	}
+}
+
+// TestCrossOrigin: another site, another port and an old browser on another site change nothing,
+// and sign nobody in.
+func TestCrossOrigin(t *testing.T) {
+	f := newFixture(t)
+	p := f.serve(t)
+	p.signIn()
+	for name, fields := range map[string][]string{
+		"another site":      {"Sec-Fetch-Site", "cross-site"},
+		"another port":      {"Sec-Fetch-Site", "same-site"},
+		"another origin":    {"Origin", "https://evil.example.com"},
+		"an unknown origin": {"Origin", "null"},
+	} {
+		for _, path := range []string{"set", "all", "sign-in", "sign-out", "test"} {
+			r := p.request("POST", path, "id", "e1", "url", hookURL, "confirm", "all", "username", acme, "password", secret)
+			r.Header.Set(fields[0], fields[1])
+			got := p.do(r)
+			got.expect(t, http.StatusForbidden, "sent from another site")
+			if got.header.Get("Set-Cookie") != "" {
+				t.Errorf("%s: %s sets a cookie", name, path)
+			}
+		}
+	}
+	if got := f.resolved(t, "e1"); got != "none" {
+		t.Errorf("changed: %s", got)
+	}
+	r := p.request("POST", "set", "id", "e1", "url", hookURL)
+	r.Header.Set("Sec-Fetch-Site", "same-origin")
+	r.Host = "127.0.0.1:1" // as a proxy may send
+	p.do(r)
+	if got := f.resolved(t, "e1"); got != "override "+hookURL {
+		t.Errorf("the page's own form: %s", got)
+	}
+}

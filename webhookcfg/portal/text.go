@@ -1,0 +1,138 @@
+package portal
+
+import (
+	"fmt"
+	"maps"
+)
+
+// Texts returns the English texts by their keys, for [Options.Text]. Keep the verbs of those
+// that have any, such as %d. The order may change with an index, as in %[1]d.
+func Texts() map[string]string { return maps.Clone(texts) }
+
+// format fills in the verbs of a text. A text without any is not a format.
+func format(text string, args []any) string {
+	if len(args) == 0 {
+		return text
+	}
+	return fmt.Sprintf(text, args...)
+}
+
+var texts = map[string]string{
+	"lang":       "en",
+	"title":      "Webhooks",
+	"back":       "All webhooks",
+	"signed-in":  "Signed in as",
+	"sign-out":   "Sign out",
+	"url":        "URL",
+	"since":      "Since",
+	"deliveries": "Deliveries",
+	"hidden":     "the rest is hidden",
+	"show":       "Show the full URL",
+	"hide":       "Hide it",
+	"never":      "never",
+	"success":    "Last success:",
+	"failure":    "Last failure:",
+	"set":        "Set webhook",
+	"hint":       "Starts with https://. It's checked before it replaces the present one.",
+	"hint.http":  "Starts with https:// or http://. It's checked before it replaces the present one.",
+
+	"base.title":  "Default",
+	"base.what":   "Where notifications go for every entity that has no setting of its own.",
+	"base.none":   "There is no default. Entities without a setting of their own get no notifications.",
+	"base.change": "Change",
+	"base.set":    "Set a default",
+
+	"list.title":  "Entities with a setting of their own",
+	"list.find":   "Find an entity by its ID, or the start of it",
+	"list.button": "Find",
+	"list.id":     "Entity ID",
+	"list.none":   "No entity has a setting of its own.",
+	"list.no":     "No entity with a setting of its own has an ID that starts like this.",
+	"list.open":   "Open the entity with this ID",
+	"list.next":   "Next page",
+	"list.first":  "First page",
+	"one.title":   "Set the webhook of one entity",
+
+	"gate.sign-in":  "Sign in",
+	"gate.id":       "Client ID",
+	"gate.secret":   "Secret",
+	"gate.link":     "Go to the sign-in",
+	"gate.kept":     "What you typed is kept, and nothing was changed:",
+	"gate.then":     "What you typed comes back after you sign in.",
+	"gate.again":    "Send it again",
+	"gate.overview": "Go to the webhooks",
+
+	"source.override": "This entity has a webhook of its own. The default doesn't apply to it.",
+	"source.off":      "This entity is turned off: it gets no notifications, whatever the default is.",
+	"source.base":     "This entity has no setting of its own, so the default applies.",
+	"source.none":     "Nothing is set for this entity, and there is no default. It gets no notifications.",
+	"entity.change":   "Change",
+	"entity.off":      "No notifications are sent for this entity from then on, until you set a webhook for it, or for all, again. It doesn't go back to the default.",
+	"entity.turn-off": "Turn off",
+	"off":             "Off",
+
+	"test":      "Send a test",
+	"test.what": "Sends one notification now. If your server accepts it, stopped deliveries start again.",
+
+	"all.title":      "Default for all entities",
+	"all.set":        "Set for all entities",
+	"all.remove":     "Remove everything",
+	"all.remove-why": "Removes the default and the settings of single entities. No notifications are sent at all.",
+	"all.count":      "This also removes the settings of single entities: %d have their own.",
+	"all.more":       "This also removes the settings of single entities: more than %d have their own.",
+	"all.word":       "Type the word all to confirm",
+
+	"key.title": "Signing key",
+	"key.what":  "Verify with this key that a notification comes from us. Treat it like a password.",
+	"key.show":  "Show the signing key",
+
+	"state.ok":       "Delivered",
+	"state.failing":  "Failing",
+	"state.stopped":  "Stopped",
+	"state.none":     "No deliveries yet",
+	"state.unknown":  "Not known right now",
+	"remedy.failing": "We keep trying. Check your server, then send a test, or wait for the next notification.",
+	"remedy.stopped": "Nothing is sent until you set the webhook again, to the same or another URL, or a test succeeds.",
+	"remedy.refused": "Nothing is sent to this address. Set another URL, or ask us why.",
+
+	"reason.unreachable": "Your server couldn't be reached.",
+	"reason.redirect":    "Your server redirected us. Redirects aren't followed.",
+	"reason.throttled":   "Your server asked us to slow down.",
+	"reason.status":      "Your server responded with an error.",
+	"reason.gone":        "Your server responded that the webhook is gone (410).",
+	"reason.refused":     "Our rules no longer allow this address.",
+	"reason.expired":     "Deliveries failed for too long.",
+
+	"done.set":       "The webhook is set.",
+	"done.unset":     "The entity is turned off.",
+	"done.set-all":   "The default is set for all entities.",
+	"done.unset-all": "Everything is removed.",
+	"done.test":      "The test was accepted by your server.",
+	"done.sign-in":   "You're signed in again. What you typed is still here: check it, and send it again.",
+
+	"session.none":    "You're not signed in. Sign in to go on.",
+	"session.ended":   "Your session has ended. Sign in again.",
+	"session.revoked": "The secret that you signed in with is no longer valid. Sign in with the present one.",
+	"session.cookie":  "Your browser didn't keep the session. Use https, and allow cookies for this site.",
+	"session.long":    "This ID and secret are too long to sign in with here. Ask for a shorter secret.",
+
+	"test.failed":                   "The test failed.",
+	"error.test_wait":               "A test was sent a moment ago.",
+	"error.wait":                    "Try again in %d seconds.",
+	"error.confirm":                 "Nothing was changed. To reach all entities, type the word all.",
+	"error.no_id":                   "Nothing was changed. Type the ID of an entity.",
+	"error.cross_origin":            "This form was sent from another site, so nothing was changed. Open the page here, and try again.",
+	"error.invalid_request":         "That isn't possible as it was typed. Correct it, and try again.",
+	"error.invalid_webhook_url":     "This URL isn't allowed. Nothing was changed. Correct the URL, and try again.",
+	"error.webhook_unreachable":     "The URL couldn't be reached. Nothing was changed. Check that your server runs and can be reached from the internet.",
+	"error.invalid_client":          "The ID or the secret is wrong. Check both, and try again.",
+	"error.all_refused":             "All entities at once can't be changed here. Nothing was changed. Set each entity by itself.",
+	"error.not_found":               "There is no such page. Go to the webhooks.",
+	"error.unknown_entity":          "There is no entity with this ID. Check the ID.",
+	"error.method_not_allowed":      "This page can't be used like this. Go to the webhooks.",
+	"error.request_too_large":       "That is too long. Go back, and shorten it.",
+	"error.unsupported_media_type":  "This form can't be read. Go to the webhooks, and use the form there.",
+	"error.too_many_requests":       "Too many attempts. Wait a moment, then try again.",
+	"error.server_error":            "Something went wrong on our side. Try again later, or tell us.",
+	"error.temporarily_unavailable": "We can't do this right now. Try again in a moment.",
+}

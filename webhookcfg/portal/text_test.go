@@ -1,0 +1,63 @@
+package portal_test
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"example.com/go-webhookcfg/webhookcfg/portal"
+)
+
+// TestTexts: each text is shown somewhere. The other way, that each key has a text, shows in the
+// tests of pages.
+func TestTexts(t *testing.T) {
+	var sources strings.Builder
+	files, err := filepath.Glob("*.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, file := range append(files, "assets/page.html") {
+		if file == "text.go" || strings.HasSuffix(file, "_test.go") {
+			continue
+		}
+		data, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		sources.Write(data)
+	}
+	dynamic := []string{"state.", "reason.", "remedy.", "source.", "error.", "done."}
+	for key, text := range portal.Texts() {
+		prefix, _, _ := strings.Cut(key, ".")
+		isDynamic := false
+		for _, d := range dynamic {
+			isDynamic = isDynamic || d == prefix+"."
+		}
+		if text == "" || !isDynamic && !strings.Contains(sources.String(), `"`+key+`"`) {
+			t.Errorf("%s: unused, or empty", key)
+		}
+	}
+	portal.Texts()["lang"] = "changed"
+	if portal.Texts()["lang"] != "en" {
+		t.Error("the texts can be changed")
+	}
+}
+
+// TestWeight: assets stay small, and hold no script.
+func TestWeight(t *testing.T) {
+	size := 0
+	for _, file := range []string{"assets/page.html", "assets/style.css"} {
+		data, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		size += len(data)
+		if strings.Contains(string(data), "<script") || strings.Contains(string(data), " on") && strings.Contains(string(data), "onclick") {
+			t.Errorf("%s has a script", file)
+		}
+	}
+	if size > 20_000 {
+		t.Errorf("%d bytes of assets", size)
+	}
+}
