@@ -16,7 +16,7 @@ import (
 // brokenQueue is a queue whose database is gone.
 type brokenQueue struct{ queue }
 
-func (brokenQueue) update(context.Context, module) (int64, error) {
+func (brokenQueue) update(context.Context, module, int) (int64, error) {
 	return 0, errors.New("no connection")
 }
 

@@ -305,7 +305,7 @@ func TestReplay(t *testing.T) {
 		if i == 0 {
 			client = "other"
 		}
-		if _, err := s.queue.update(t.Context(), module{client, fmt.Sprint("e", i), "on"}); err != nil {
+		if _, err := s.queue.update(t.Context(), module{client, fmt.Sprint("e", i), "on"}, s.cfg.backlog); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -27,6 +27,9 @@ const (
 	PRIMARY KEY (client, id))`
 	updateModule = `INSERT INTO modules (client, id, state, version) VALUES ($1, $2, $3, 1)
 ON CONFLICT (client, id) DO UPDATE SET state = excluded.state, version = modules.version + 1 RETURNING version`
+	// countWaiting stops at a limit, so it takes no longer however large the backlog is.
+	countWaiting = `SELECT count(*) FROM (SELECT 1 FROM river_job
+WHERE state IN ('available', 'retryable', 'scheduled') AND args ->> 'client' = $1 LIMIT $2) AS waiting`
 	findModule = `SELECT count(*) FROM modules WHERE client = $1 AND id = $2`
 )
 
@@ -72,7 +75,7 @@ func (s *service) putModule(w http.ResponseWriter, r *http.Request, client strin
 		http.Error(w, "want a text of at most 64 KiB", http.StatusBadRequest)
 		return
 	}
-	version, err := s.queue.update(r.Context(), module{client, id, string(state)})
+	version, err := s.queue.update(r.Context(), module{client, id, string(state)}, s.cfg.backlog)
 	if err != nil {
 		s.unavailable(w, r, "update a module", "client", client, "error", err)
 		return

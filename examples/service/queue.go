@@ -22,8 +22,9 @@ type queue interface {
 	JobRetry(ctx context.Context, id int64) (*rivertype.JobRow, error)
 	// update changes a module and enqueues its notification in one transaction: if it
 	// returns nil, both are durable, and if the process is killed before, there is neither
-	// or, if only the response was lost, both.
-	update(ctx context.Context, m module) (version int64, err error)
+	// or, if only the response was lost, both. Beyond so many notifications that wait, those
+	// of a client go to an overflow.
+	update(ctx context.Context, m module, backlog int) (version int64, err error)
 }
 
 // notification is an entry of the queue. It has no URL and no key, so that what waits
@@ -49,7 +50,7 @@ func (s *service) river(logger *slog.Logger) *river.Config {
 	return &river.Config{
 		Logger:     logger,
 		Workers:    workers,
-		Queues:     map[string]river.QueueConfig{river.QueueDefault: {MaxWorkers: s.cfg.workers}},
+		Queues:     queues(s.cfg.workers),
 		JobTimeout: jobTimeout,
 		// The jobs of a process that was killed are retried after this time. By default it
 		// is an hour; it must be longer than any attempt, which would be made twice. Send
@@ -57,7 +58,8 @@ func (s *service) river(logger *slog.Logger) *river.Config {
 		RescueStuckJobsAfter: jobTimeout + 5*time.Second,
 		// The schedule gives up first: River's own limit would keep no reason.
 		MaxAttempts: 1000,
-		// At most so many workers start in this time.
+		// Workers of a queue that became free get their next jobs after the first time, and
+		// a job whose delay is over gets its worker within the second.
 		FetchCooldown:     20 * time.Millisecond,
 		FetchPollInterval: 200 * time.Millisecond,
 		// How long what was given up can be replayed.
