@@ -69,25 +69,6 @@ func (s *service) river(logger *slog.Logger) *river.Config {
 	}
 }
 
-// counts are the numbers of notifications in the queue.
-type counts struct {
-	Waiting  int64 `json:"waiting"` // for a worker, their turn or the next attempt
-	UnderWay int64 `json:"under_way"`
-	GivenUp  int64 `json:"given_up"` // and kept, for replay
-}
-
-// countJobs leaves completed jobs out, as counting them would read them all.
-const countJobs = `SELECT
-	count(*) FILTER (WHERE state IN ('available', 'retryable', 'scheduled')),
-	count(*) FILTER (WHERE state = 'running'),
-	count(*) FILTER (WHERE state IN ('cancelled', 'discarded'))
-FROM river_job WHERE state IN ('available', 'retryable', 'scheduled', 'running', 'cancelled', 'discarded')`
-
-func (d *database) counts(ctx context.Context) (c counts, err error) {
-	err = d.QueryRowContext(ctx, countJobs).Scan(&c.Waiting, &c.UnderWay, &c.GivenUp)
-	return c, err
-}
-
 // givenUpPage is the number of jobs that are read at a time.
 const givenUpPage = 100
 
