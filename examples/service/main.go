@@ -5,7 +5,7 @@
 //
 //	go run . -migrate       # serve, over SQLite
 //	go run . given-up       # print what was given up, and why
-//	go run . replay acme    # send it once more, of one client or of all
+//	go run . replay acme    # send it once more, of all, one client or one entity
 //
 // Secrets come from the environment: CLIENT holds the only client and its secret, MASTER
 // the masters of the signing keys, the present one first, separated by spaces, and STORE
@@ -53,14 +53,17 @@ type config struct {
 	delivery               deliver.Options
 	client                 string
 	masters                [][]byte
-	command, of            string
+	keep                   time.Duration
+	keepMost               int
+	command                string
+	selected               selection
 }
 
 func parse(args []string, getenv func(string) string, stderr io.Writer) (cfg config, err error) {
 	flags := flag.NewFlagSet("service", flag.ContinueOnError)
 	flags.SetOutput(stderr)
 	flags.Usage = func() {
-		fmt.Fprintln(stderr, "usage: service [flags] [given-up [CLIENT] | replay [CLIENT]]")
+		fmt.Fprintln(stderr, "usage: service [flags] [given-up [CLIENT [ENTITY]] | replay [CLIENT [ENTITY]]]")
 		flags.PrintDefaults()
 	}
 	flags.StringVar(&cfg.listen, "listen", "127.0.0.1:8080", "`address` to listen on; port 0 picks a free one")
@@ -74,6 +77,13 @@ func parse(args []string, getenv func(string) string, stderr io.Writer) (cfg con
 	flags.IntVar(&cfg.delivery.PerReceiver, "per-receiver", 0, "of these, for one client at one host and port; 0 is the default of package deliver")
 	flags.DurationVar(&cfg.delivery.Timeout, "timeout", 15*time.Second, "time limit of one attempt")
 	flags.DurationVar(&cfg.delivery.MaxPause, "max-pause", time.Hour, "longest pause after failures, and longest Retry-After that is obeyed")
+	flags.DurationVar(&cfg.keep, "keep", 14*24*time.Hour, "how long what was given up is kept for replay")
+	flags.IntVar(&cfg.keepMost, "keep-most", 100_000, "how much of it is kept for each client, the latest")
+	moment := func(name, usage string, at *time.Time) {
+		flags.Func(name, usage, func(text string) (err error) { *at, err = time.Parse(time.RFC3339, text); return err })
+	}
+	moment("after", "only what was enqueued at this `time`, such as 2026-01-31T12:00:00Z, or later", &cfg.selected.after)
+	moment("before", "only what was enqueued before this `time`", &cfg.selected.before)
 	flags.DurationVar(&cfg.maxStale, "max-stale", 2*time.Second, "how long another process's changes of webhooks may take to show")
 	cfg.schedule = deliver.StandardSchedule()
 	flags.Func("schedule", "comma-separated `delays` after failed attempts; defaults to those of Standard Webhooks", func(text string) error {
@@ -97,10 +107,10 @@ func parse(args []string, getenv func(string) string, stderr io.Writer) (cfg con
 	if cfg.delivery.Timeout <= 0 {
 		return cfg, fmt.Errorf("-timeout %v is not positive", cfg.delivery.Timeout)
 	}
-	if flags.NArg() > 2 {
-		return cfg, fmt.Errorf("unexpected argument %q", flags.Arg(2))
+	if flags.NArg() > 3 {
+		return cfg, fmt.Errorf("unexpected argument %q", flags.Arg(3))
 	}
-	cfg.command, cfg.of = flags.Arg(0), flags.Arg(1)
+	cfg.command, cfg.selected.client, cfg.selected.entity = flags.Arg(0), flags.Arg(1), flags.Arg(2)
 	cfg.store = cmp.Or(cfg.store, getenv("STORE"), "sqlite:service.db")
 	cfg.client = getenv("CLIENT")
 	for master := range strings.FieldsSeq(getenv("MASTER")) {
@@ -135,7 +145,7 @@ func run(ctx context.Context, args []string, getenv func(string) string, stdout,
 	case "":
 		return s.serve(ctx, stdout)
 	case "given-up", "replay":
-		return s.listGivenUp(ctx, cfg.of, cfg.command == "replay", stdout)
+		return s.listGivenUp(ctx, cfg.selected, cfg.command == "replay", stdout)
 	}
 	return fmt.Errorf("unknown command %q, want given-up or replay", cfg.command)
 }

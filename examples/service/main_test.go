@@ -319,9 +319,13 @@ func TestReplay(t *testing.T) {
 	}{
 		{[]string{"given-up"}, jobs, counts{GivenUp: jobs}},
 		{[]string{"given-up", "acme"}, jobs - 1, counts{GivenUp: jobs}},
+		{[]string{"given-up", "acme", "e2"}, 1, counts{GivenUp: jobs}},
 		{[]string{"replay", "nobody"}, 0, counts{GivenUp: jobs}},
-		{[]string{"replay", "other"}, 1, counts{GivenUp: jobs - 1, Waiting: 1}},
-		{[]string{"replay"}, jobs - 1, counts{Waiting: jobs}},
+		{[]string{"-after", "2100-01-01T00:00:00Z", "replay"}, 0, counts{GivenUp: jobs}},
+		{[]string{"-before", "2001-01-01T00:00:00Z", "replay"}, 0, counts{GivenUp: jobs}},
+		{[]string{"-after", "2001-01-01T00:00:00Z", "-before", "2100-01-01T00:00:00Z", "replay", "acme", "e1"}, 1, counts{GivenUp: jobs - 1, Waiting: 1}},
+		{[]string{"replay", "other"}, 1, counts{GivenUp: jobs - 2, Waiting: 2}},
+		{[]string{"replay"}, jobs - 2, counts{Waiting: jobs}},
 	} {
 		var out bytes.Buffer
 		if err := run(t.Context(), append(args, step.command...), environment, &out, t.Output()); err != nil {
@@ -394,7 +398,8 @@ func TestBadArguments(t *testing.T) {
 		{"a missing directory", []string{"-store", "sqlite:" + filepath.Join(t.TempDir(), "none", "service.db"), "-migrate"}, "unable to open"},
 		{"too fresh", []string{"-store", there, "-max-stale", "1ns"}, "MaxStale 1ns"},
 		{"unknown command", []string{"-store", there, "repeat"}, `unknown command "repeat"`},
-		{"two clients", []string{"-store", there, "replay", "acme", "other"}, `unexpected argument "other"`},
+		{"a bad time", []string{"-store", there, "-after", "yesterday"}, "after"},
+		{"two entities", []string{"-store", there, "replay", "acme", "e1", "e2"}, `unexpected argument "e2"`},
 		{"replay without tables", []string{"-store", there, "replay"}, "jobs given up"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

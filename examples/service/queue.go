@@ -2,14 +2,10 @@ package main
 
 import (
 	"context"
-	"encoding/json"
-	"fmt"
-	"io"
 	"log/slog"
 	"time"
 
 	"github.com/riverqueue/river"
-	"github.com/riverqueue/river/rivertype"
 
 	"example.com/go-webhookcfg/webhookcfg/deliver"
 )
@@ -19,7 +15,6 @@ type queue interface {
 	Start(ctx context.Context) error
 	Stop(ctx context.Context) error
 	JobList(ctx context.Context, params *river.JobListParams) (*river.JobListResult, error)
-	JobRetry(ctx context.Context, id int64) (*rivertype.JobRow, error)
 	// update changes a module and enqueues its notification in one transaction: if it
 	// returns nil, both are durable, and if the process is killed before, there is neither
 	// or, if only the response was lost, both. Beyond so many notifications that wait, those
@@ -63,53 +58,8 @@ func (s *service) river(logger *slog.Logger) *river.Config {
 		FetchCooldown:     20 * time.Millisecond,
 		FetchPollInterval: 200 * time.Millisecond,
 		// How long what was given up can be replayed.
-		CancelledJobRetentionPeriod: 14 * 24 * time.Hour,
-		DiscardedJobRetentionPeriod: 14 * 24 * time.Hour,
+		CancelledJobRetentionPeriod: s.cfg.keep,
+		DiscardedJobRetentionPeriod: s.cfg.keep,
 		CompletedJobRetentionPeriod: time.Hour,
 	}
-}
-
-// givenUpPage is the number of jobs that are read at a time.
-const givenUpPage = 100
-
-// listGivenUp prints the notifications that were given up, of one client or of all if that
-// is "". With again it also sends them once more: where the schedule is used up, that is one
-// attempt, and a job that fails it is given up again. The service may run meanwhile.
-func (s *service) listGivenUp(ctx context.Context, client string, again bool, stdout io.Writer) error {
-	all := river.NewJobListParams().First(givenUpPage).
-		States(rivertype.JobStateCancelled, rivertype.JobStateDiscarded).
-		OrderBy(river.JobListOrderByID, river.SortOrderAsc)
-	for page := all; ; {
-		found, err := s.queue.JobList(ctx, page)
-		if err != nil {
-			return fmt.Errorf("jobs given up: %w", err)
-		}
-		for _, job := range found.Jobs {
-			var n notification
-			if err := json.Unmarshal(job.EncodedArgs, &n); err != nil {
-				return fmt.Errorf("job %d: %w", job.ID, err)
-			}
-			if client != "" && client != n.Client {
-				continue
-			}
-			if again {
-				if _, err := s.queue.JobRetry(ctx, job.ID); err != nil {
-					return fmt.Errorf("replay job %d: %w", job.ID, err)
-				}
-			}
-			fmt.Fprintln(stdout, job.ID, n.Client, n.Entity, n.Message.ID, lastError(job))
-		}
-		if found.LastCursor == nil {
-			return nil
-		}
-		page = all.After(found.LastCursor) // JobList changes its parameters: page cannot be used again
-	}
-}
-
-// lastError returns why the last attempt failed.
-func lastError(job *rivertype.JobRow) string {
-	if last := len(job.Errors) - 1; last >= 0 {
-		return job.Errors[last].Error
-	}
-	return "unknown"
 }

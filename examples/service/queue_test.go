@@ -26,6 +26,13 @@ func waiting(t *testing.T, n int, clients ...string) *service {
 	return s
 }
 
+func (s *service) exec(t *testing.T, statement string) {
+	t.Helper()
+	if _, err := s.database.ExecContext(t.Context(), statement); err != nil {
+		t.Fatal(err)
+	}
+}
+
 // list returns the texts that a statement selects.
 func (s *service) list(t *testing.T, statement string) (texts []string) {
 	t.Helper()
@@ -67,6 +74,32 @@ func TestShards(t *testing.T) {
 	}
 	if queueOf("acme", 0, 1) == queueOf("other", 0, 1) {
 		t.Error("the clients of this test share a shard")
+	}
+}
+
+// TestForget: each client keeps the latest of what was given up.
+func TestForget(t *testing.T) {
+	s := waiting(t, 4, "acme", "other")
+	s.exec(t, `UPDATE river_job SET state = 'cancelled', finalized_at = CURRENT_TIMESTAMP
+WHERE args ->> 'client' = 'acme' OR args ->> 'entity' = 'e1'`)
+	if err := s.database.forget(t.Context(), 2); err != nil {
+		t.Fatal(err)
+	}
+	got := s.list(t, "SELECT args ->> 'client' || ' ' || (args ->> 'entity') FROM river_job ORDER BY id")
+	if want := []string{"other e1", "other e2", "acme e3", "other e3", "acme e4", "other e4"}; !slices.Equal(got, want) {
+		t.Errorf("the queue has %v, want %v", got, want)
+	}
+}
+
+// TestReplayOverflows: what is replayed stands in front of nobody.
+func TestReplayOverflows(t *testing.T) {
+	s := waiting(t, 1, "acme")
+	s.exec(t, "UPDATE river_job SET state = 'cancelled', finalized_at = CURRENT_TIMESTAMP")
+	if err := s.listGivenUp(t.Context(), selection{}, true, t.Output()); err != nil {
+		t.Fatal(err)
+	}
+	if got := s.list(t, "SELECT queue FROM river_job"); got[0] != queueOf("acme", 1, 1) {
+		t.Errorf("it is in %v", got)
 	}
 }
 

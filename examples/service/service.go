@@ -88,6 +88,7 @@ func (s *service) serve(ctx context.Context, stdout io.Writer) error {
 	group.Go(func() error { return serve(ctx, listener, h) })
 	group.Go(func() error { return s.deliver(ctx) })
 	group.Go(func() error { s.database.webhooks.SweepEvery(ctx, time.Minute); return nil })
+	group.Go(func() error { s.forgetEvery(ctx, time.Hour); return nil })
 	return group.Wait()
 }
 
