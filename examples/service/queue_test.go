@@ -6,6 +6,9 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
+
+	"example.com/go-webhookcfg/webhookcfg"
 )
 
 // waiting returns an idle service over SQLite, in whose queue n notifications of e1, e2, …
@@ -77,6 +80,87 @@ func TestShards(t *testing.T) {
 	}
 }
 
+// TestMakeDue: what waits for a scope becomes due, and nothing else changes.
+func TestMakeDue(t *testing.T) {
+	const (
+		states = `UPDATE river_job SET
+	state = CASE id % 3 WHEN 0 THEN 'available' WHEN 1 THEN 'scheduled' ELSE 'retryable' END,
+	scheduled_at = datetime('now', '+1 hour')`
+		due  = `SELECT args ->> 'client' || ' ' || (args ->> 'entity') FROM river_job WHERE state = 'available' AND scheduled_at <= datetime('now', 'subsec') ORDER BY id`
+		done = `UPDATE river_job SET state = 'running' WHERE args ->> 'entity' = 'e3'`
+	)
+	for _, tt := range []struct {
+		scope scope
+		want  []string
+	}{
+		{scope{"acme", ""}, []string{"acme e1", "acme e2"}},
+		{scope{"acme", "e2"}, []string{"acme e2"}},
+		{scope{"acme", "e3"}, nil},
+		{scope{"nobody", ""}, nil},
+	} {
+		s := waiting(t, 3, "acme", "other")
+		s.exec(t, states)
+		s.exec(t, done)
+		if err := s.database.makeDue(t.Context(), tt.scope); err != nil {
+			t.Fatal(err)
+		}
+		if got := s.list(t, due); !slices.Equal(got, tt.want) {
+			t.Errorf("%v: %v are due, want %v", tt.scope, got, tt.want)
+		}
+	}
+}
+
+// TestMakeDueInBatches: more jobs than fit a batch become due.
+func TestMakeDueInBatches(t *testing.T) {
+	s := waiting(t, 1, "acme")
+	s.exec(t, `WITH RECURSIVE n(i) AS (SELECT 2 UNION ALL SELECT i + 1 FROM n WHERE i < 2500)
+INSERT INTO river_job (id, args, kind, max_attempts, queue, state, scheduled_at)
+SELECT i, (SELECT args FROM river_job), 'notification', 1000, 'shard_0', 'scheduled', datetime('now', '+1 hour') FROM n`)
+	if err := s.database.makeDue(t.Context(), scope{client: "acme"}); err != nil {
+		t.Fatal(err)
+	}
+	if got := s.list(t, "SELECT count(*) FROM river_job WHERE scheduled_at <= datetime('now', 'subsec')"); got[0] != "2500" {
+		t.Errorf("%s of 2500 jobs are due", got[0])
+	}
+}
+
+// TestRecall: a successful set makes due what waits for its scope, at once and when no copy
+// of another process has the webhook before any more.
+func TestRecall(t *testing.T) {
+	set := webhookcfg.Event{Operation: "set", Client: "acme", Scope: webhookcfg.Entity("e1")}
+	refused, all, unset := set, set, set
+	refused.Code, all.Scope, unset.Operation = "webhook_unreachable", webhookcfg.All(), "unset"
+	for _, tt := range []struct {
+		event webhookcfg.Event
+		want  scope
+	}{
+		{set, scope{"acme", "e1"}},
+		{all, scope{"acme", ""}},
+		{refused, scope{}},
+		{unset, scope{}},
+	} {
+		s := &service{cfg: config{maxStale: time.Nanosecond}, recalls: make(chan scope, maxRecalls)}
+		s.onEvent(t.Context(), tt.event)
+		if tt.want == (scope{}) {
+			if len(s.recalls) > 0 {
+				t.Errorf("%s %s recalls %v", tt.event.Operation, tt.event.Code, <-s.recalls)
+			}
+			continue
+		}
+		for range 2 {
+			if got := <-s.recalls; got != tt.want {
+				t.Errorf("%v recalls %v, want %v", tt.event.Scope, got, tt.want)
+			}
+		}
+	}
+	s := &service{recalls: make(chan scope, 1)}
+	s.onRecovered(t.Context(), "acme", "receiver.example:443")
+	s.onRecovered(t.Context(), "other", "receiver.example:443") // doesn't wait for a place
+	if got := <-s.recalls; got != (scope{client: "acme"}) {
+		t.Errorf("a recovery recalls %v", got)
+	}
+}
+
 // TestForget: each client keeps the latest of what was given up.
 func TestForget(t *testing.T) {
 	s := waiting(t, 4, "acme", "other")
@@ -106,8 +190,8 @@ func TestReplayOverflows(t *testing.T) {
 // TestClientIndex: a client's notifications are found without reading everybody's.
 func TestClientIndex(t *testing.T) {
 	s := waiting(t, 0)
-	for _, statement := range []string{countWaiting} {
-		rows, err := s.database.QueryContext(t.Context(), "EXPLAIN QUERY PLAN "+statement, "acme", 1)
+	for _, statement := range []string{countWaiting, makeDueJobs} {
+		rows, err := s.database.QueryContext(t.Context(), "EXPLAIN QUERY PLAN "+statement, "acme", "e1", 0, 1)
 		if err != nil {
 			t.Fatal(err)
 		}

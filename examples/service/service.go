@@ -30,12 +30,13 @@ type service struct {
 	health   *deliver.Health
 	sender   *deliver.Sender
 	queue    queue
+	recalls  chan scope // what is to be made due
 	results  expvar.Map // how many of this process, by outcome and reason
 }
 
 // newService connects the parts, without I/O.
 func newService(d *database, cfg config, logger, queueLogger *slog.Logger) (s *service, err error) {
-	s = &service{cfg: cfg, logger: logger, database: d}
+	s = &service{cfg: cfg, logger: logger, database: d, recalls: make(chan scope, maxRecalls)}
 	if s.keys, err = deliver.DerivedKeys(cfg.masters...); err != nil {
 		return nil, fmt.Errorf("environment variable MASTER, want for instance the output of openssl rand -hex 32: %w", err)
 	}
@@ -88,6 +89,7 @@ func (s *service) serve(ctx context.Context, stdout io.Writer) error {
 	group.Go(func() error { return serve(ctx, listener, h) })
 	group.Go(func() error { return s.deliver(ctx) })
 	group.Go(func() error { s.database.webhooks.SweepEvery(ctx, time.Minute); return nil })
+	group.Go(func() error { s.recallUntil(ctx); return nil })
 	group.Go(func() error { s.forgetEvery(ctx, time.Hour); return nil })
 	return group.Wait()
 }
@@ -117,6 +119,7 @@ func (s *service) handler() (http.Handler, error) {
 		Policy:         s.cfg.delivery.Policy,
 		ProbeMode:      webhookcfg.ProbeWarn,
 		DeliveryStatus: s.health.Status,
+		OnEvent:        s.onEvent,
 		Logger:         s.logger,
 	})
 	if err != nil {
