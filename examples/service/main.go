@@ -77,6 +77,7 @@ func parse(args []string, getenv func(string) string, stderr io.Writer) (cfg con
 	flags.IntVar(&cfg.delivery.PerReceiver, "per-receiver", 0, "of these, for one client at one host and port; 0 is the default of package deliver")
 	flags.DurationVar(&cfg.delivery.Timeout, "timeout", 15*time.Second, "time limit of one attempt")
 	flags.DurationVar(&cfg.delivery.MaxPause, "max-pause", time.Hour, "longest pause after failures, and longest Retry-After that is obeyed")
+	flags.IntVar(&cfg.delivery.Transport.MaxIdleConns, "idle-connections", 0, "idle connections to receivers, of about 40 KB each over https; should exceed the number of receivers; 0 is the default of package egress, 1000")
 	flags.DurationVar(&cfg.keep, "keep", 14*24*time.Hour, "how long what was given up is kept for replay")
 	flags.IntVar(&cfg.keepMost, "keep-most", 100_000, "how much of it is kept for each client, the latest")
 	moment := func(name, usage string, at *time.Time) {
