@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"log"
+	"os"
+	"path/filepath"
 
 	"example.com/go-webhookcfg/store"
 	"example.com/go-webhookcfg/store/admin"
@@ -31,4 +33,46 @@ func ExampleAudit() {
 		fmt.Println(violation.Scope, violation.Webhook.URL, violation.Err)
 	}
 	// Output: entity e2 http://hooks.example.com the URL must be absolute with the scheme https
+}
+
+// A copy to a file is an export: text, with a checksum per line, that store.OpenFile opens.
+func ExampleCopy() {
+	ctx := context.Background()
+	webhooks := store.NewMemory() // or a database
+	change := webhookcfg.SetChange("acme", webhookcfg.All(), egress.NewURL("https://hooks.example.com/in"))
+	if err := webhooks.Apply(ctx, change); err != nil {
+		log.Fatal(err)
+	}
+	dir, err := os.MkdirTemp("", "export")
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer os.RemoveAll(dir)
+	export, err := store.OpenFile(filepath.Join(dir, "export.jsonl"), nil)
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer export.Close()
+	report, err := admin.Copy(ctx, export, webhooks, nil)
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(report.Clients, "client,", report.Webhooks, "webhook,", report.Different, "refused")
+	// Output: 1 client, 1 webhook, 0 refused
+}
+
+// A service erases the webhooks of a client that it deletes.
+func ExampleErase() {
+	ctx := context.Background()
+	webhooks := store.NewMemory()
+	change := webhookcfg.SetChange("acme", webhookcfg.All(), egress.NewURL("https://hooks.example.com/in"))
+	if err := webhooks.Apply(ctx, change); err != nil {
+		log.Fatal(err)
+	}
+	if err := admin.Erase(ctx, webhooks, "acme"); err != nil {
+		log.Fatal(err)
+	}
+	hook, err := webhooks.Resolve(ctx, "acme", "e1") // of another client, who got the same name
+	fmt.Println(hook.Source, err)
+	// Output: none <nil>
 }
