@@ -7,8 +7,8 @@
 //	go run . given-up       # print what was given up, and why
 //	go run . replay acme    # send it once more, of all, one client or one entity
 //
-// Secrets come from the environment: CLIENT holds the only client and its secret, MASTER
-// the masters of the signing keys, the present one first, separated by spaces, and STORE
+// Secrets come from the environment: CLIENT holds the clients and their secrets, MASTER the
+// masters of the signing keys, the present one first, each separated by spaces, and STORE
 // replaces -store for a database with a password.
 package main
 
@@ -26,6 +26,7 @@ import (
 	"syscall"
 	"time"
 
+	"example.com/go-webhookcfg/auth"
 	"example.com/go-webhookcfg/webhookcfg/deliver"
 	"example.com/go-webhookcfg/webhookcfg/egress"
 )
@@ -51,7 +52,7 @@ type config struct {
 	workers, backlog       int
 	schedule               deliver.Schedule
 	delivery               deliver.Options
-	client                 string
+	clients                []auth.Credential
 	masters                [][]byte
 	keep                   time.Duration
 	keepMost               int
@@ -113,7 +114,10 @@ func parse(args []string, getenv func(string) string, stderr io.Writer) (cfg con
 	}
 	cfg.command, cfg.selected.client, cfg.selected.entity = flags.Arg(0), flags.Arg(1), flags.Arg(2)
 	cfg.store = cmp.Or(cfg.store, getenv("STORE"), "sqlite:service.db")
-	cfg.client = getenv("CLIENT")
+	for client := range strings.FieldsSeq(getenv("CLIENT")) {
+		id, secret, _ := strings.Cut(client, ":")
+		cfg.clients = append(cfg.clients, auth.Credential{ID: id, Secrets: []auth.Secret{auth.NewSecret(secret)}})
+	}
 	for master := range strings.FieldsSeq(getenv("MASTER")) {
 		cfg.masters = append(cfg.masters, []byte(master))
 	}

@@ -20,12 +20,13 @@ import (
 
 const (
 	client   = "acme:a-secret-of-acme-for-a-first-try"
+	other    = "other:a-secret-of-other-for-a-first-try"
 	master   = "a-master-of-at-least-thirty-two-bytes"
 	webhooks = "/api/v1/configure/configure-webhook"
 )
 
 func environment(name string) string {
-	return map[string]string{"CLIENT": client, "MASTER": master}[name]
+	return map[string]string{"CLIENT": client + " " + other, "MASTER": master}[name]
 }
 
 // start runs the service until the end of the test, and returns the URLs of its two
@@ -60,6 +61,11 @@ func start(t *testing.T, args ...string) (service, metrics string) {
 
 // call sends one request and returns "status body".
 func call(t *testing.T, method, url, body string) string {
+	t.Helper()
+	return callAs(t, client, method, url, body)
+}
+
+func callAs(t *testing.T, client, method, url, body string) string {
 	t.Helper()
 	r, err := http.NewRequestWithContext(t.Context(), method, url, strings.NewReader(body))
 	if err != nil {
@@ -360,7 +366,15 @@ func TestSignIn(t *testing.T) {
 			t.Errorf("%s: %s", path, resp.Status)
 		}
 	}
-	expect(t, call(t, http.MethodGet, service+"/api/v1/signing-key", ""), `200 {"key":"whsec_`)
+	keys := make(map[string]bool)
+	for _, client := range []string{client, other} {
+		key := callAs(t, client, http.MethodGet, service+"/api/v1/signing-key", "")
+		expect(t, key, `200 {"key":"whsec_`)
+		keys[key] = true
+	}
+	if len(keys) != 2 {
+		t.Error("two clients have the same key")
+	}
 }
 
 // TestBadModules: a module that could not be stored or could not have a webhook is refused.

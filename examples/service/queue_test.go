@@ -195,17 +195,17 @@ func TestClientIndex(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		var plan string
+		var plan strings.Builder
 		for rows.Next() {
 			var id, parent, unused int
 			var detail string
 			if err := rows.Scan(&id, &parent, &unused, &detail); err != nil {
 				t.Fatal(err)
 			}
-			plan += detail + "\n"
+			plan.WriteString(detail + "\n")
 		}
-		if err := rows.Err(); err != nil || !strings.Contains(plan, "notification_client") {
-			t.Errorf("%s is done by\n%s%v", statement, plan, err)
+		if err := rows.Err(); err != nil || !strings.Contains(plan.String(), "notification_client") {
+			t.Errorf("%s is done by\n%s%v", statement, plan.String(), err)
 		}
 	}
 }

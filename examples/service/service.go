@@ -9,7 +9,6 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
-	"strings"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -107,10 +106,9 @@ func (s *service) deliver(ctx context.Context) error {
 // handler returns the handler of all requests: for the webhooks, and for the service's own
 // paths.
 func (s *service) handler() (http.Handler, error) {
-	id, secret, _ := strings.Cut(s.cfg.client, ":")
-	clients, err := auth.NewStatic(auth.Credential{ID: id, Secrets: []auth.Secret{auth.NewSecret(secret)}})
+	clients, err := auth.NewStatic(s.cfg.clients...)
 	if err != nil {
-		return nil, fmt.Errorf("environment variable CLIENT, want for instance acme:a-long-random-secret: %w", err)
+		return nil, fmt.Errorf("environment variable CLIENT, want for instance acme:a-long-random-secret other:another-secret: %w", err)
 	}
 	// Through the copy, so that a set is in effect for the next attempt of this process.
 	h, err := webhookcfg.NewHandler(s.webhooks.Store(), clients, &webhookcfg.Options{
