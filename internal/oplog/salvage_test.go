@@ -150,6 +150,7 @@ func TestSalvageOfDamagedBlocks(t *testing.T) {
 		"a hole up to a line":          {slices.Concat(header, part(0, 5), zeros[1:], []byte("x"), part(7, 20)), []int{5, 6}},
 		"long garbage":                 {slices.Concat(header, part(0, 5), garbage, part(5, 20)), nil},
 		"garbage with starts":          {slices.Concat(header, part(0, 5), starts, part(5, 20)), nil},
+		"an end without a start":       {slices.Concat(header, part(0, 5), []byte(`,"crc":"`), part(5, 20)), nil},
 		"garbage at the end":           {slices.Concat(m.content, garbage), nil},
 		"zeros at the end":             {slices.Concat(m.content, make([]byte, 3<<20)), nil},
 		"a record without a line end":  {bytes.TrimSuffix(m.content, []byte("\n")), nil},
