@@ -61,6 +61,13 @@
 // with changes and replaces the old one atomically. It needs disk space for a second file
 // of the live records. If it fails, the file stays as it was.
 //
+// # Erasing a client
+//
+// Unset webhooks, and the client's name, stay in the file until a compaction. [File.Erase], which
+// admin.Erase calls, compacts at once. Backups keep what was in the file before, and so may the
+// disk: the system doesn't overwrite the blocks that it frees. A [Memory] keeps nothing but, for its
+// feed, the names of up to 4,096 clients.
+//
 // # Backup
 //
 // [File.Backup] writes a complete copy concurrently with changes, and reads it back. A

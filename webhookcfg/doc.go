@@ -56,6 +56,13 @@
 // Set [Options.EntityExists], or any well-formed identifier is accepted, and it's up to you
 // not to send for entities that don't exist.
 //
+// # Deleting a client
+//
+// When you delete a client, its webhooks stay in the store, and a client that gets the same
+// identifier later inherits them, with the tokens in their URLs. So revoke the client's
+// credentials first, and then call Erase of package store/admin, which unsets everything and
+// removes the rest as far as the store can. A client of that name then starts with nothing.
+//
 // # Errors
 //
 // A success has the body {"message":"successful"}. An error has the body
