@@ -1,28 +1,30 @@
-// Package metrics exports metrics of the handler, and tests metrics and traces of
-// middleware around it. It is compiled and tested; a host copies the parts it needs
-// rather than import it.
+// Package metrics exports metrics of the handler, of deliveries and of what they need, and
+// tests metrics and traces of middleware around the handler. alerts.yml has alert rules over
+// these metrics. You can import the package or copy it.
 package metrics
 
 import (
 	"context"
-	"errors"
 	"strconv"
 
 	"example.com/go-webhookcfg/webhookcfg"
+	"example.com/go-webhookcfg/webhookcfg/deliver"
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// Metrics turns the events of a handler into Prometheus metrics. Their labels take
-// few values: no client, entity or URL, each of which would make a time series.
-// It is safe for concurrent use.
+// Metrics are the metrics of a service. Their labels take few values: no client, entity or
+// URL, each of which would make a time series. It is safe for concurrent use.
 type Metrics struct {
+	registry prometheus.Registerer
 	requests *prometheus.CounterVec
 	duration *prometheus.HistogramVec
+	results  *prometheus.CounterVec
 }
 
 // NewMetrics registers the metrics. It returns an error if one is already registered.
 func NewMetrics(registry prometheus.Registerer) (*Metrics, error) {
 	m := &Metrics{
+		registry: registry,
 		requests: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "webhook_configuration_requests_total",
 			Help: "Requests that reached an operation, by what they asked for and how they ended.",
@@ -31,8 +33,17 @@ func NewMetrics(registry prometheus.Registerer) (*Metrics, error) {
 			Name: "webhook_configuration_duration_seconds",
 			Help: "Time from the arrival of a request to its response.",
 		}, []string{"operation"}),
+		results: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "webhook_delivery_results_total",
+			Help: "What became of messages that were to be delivered, by attempt.",
+		}, []string{"outcome", "reason"}),
 	}
-	return m, errors.Join(registry.Register(m.requests), registry.Register(m.duration))
+	for _, c := range []prometheus.Collector{m.requests, m.duration, m.results} {
+		if err := registry.Register(c); err != nil {
+			return nil, err
+		}
+	}
+	return m, nil
 }
 
 // OnEvent is for [webhookcfg.Options.OnEvent].
@@ -51,4 +62,9 @@ func scope(s webhookcfg.Scope) string {
 	default:
 		return ""
 	}
+}
+
+// OnResult is for [deliver.Options.OnResult].
+func (m *Metrics) OnResult(_ context.Context, _, _, _ string, r deliver.Result) {
+	m.results.WithLabelValues(r.Outcome.String(), string(r.Reason)).Inc()
 }
