@@ -38,6 +38,14 @@ func find(r recipe) (program, error) {
 	return p, err
 }
 
+// Program returns the path of a program of a Debian package, such as usr/bin/promtool: the
+// installed one, or else that of the package, which is unpacked and not installed. It suits
+// programs without libraries and files of their own.
+func Program(path, pkg string) (string, error) {
+	p, err := find(recipe{programs: []string{path}, packages: pkg})
+	return p.path, err
+}
+
 func installed(r recipe) (program, error) {
 	if os.Getenv(unpackEnv) != "" {
 		return program{}, errors.New("engine: " + unpackEnv + " is set")
