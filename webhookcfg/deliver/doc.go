@@ -38,15 +38,25 @@
 //
 // # Limits
 //
-// Most queues let one receiver that hangs occupy all their workers. Send never waits for its
-// turn: beyond [Options.PerClient] and [Options.PerReceiver], it returns [Deferred] at once,
-// with a Wait that distributes what waits over the time to come. A receiver is a host and port
-// as one client uses it, whatever the paths of its URLs. One that failed five times in a row
-// is called by one attempt at a time, after pauses that start at five seconds and double up to
-// [Options.MaxPause]. It can ask for a pause with Retry-After, up to the same limit.
+// Most queues let one receiver that hangs occupy all their workers. Send allows
+// [Options.PerClient] attempts at a time for a client, and [Options.PerReceiver] for a client
+// at one host and port, its receiver. You can give clients other bounds with [Options.Limits].
 //
-// A backlog passes through the workers once before it is deferred. Workers cost nothing
-// while their messages are: have many more than PerClient.
+// If a slot is likely to become free within [Options.Patience], Send waits for it: first come,
+// first served, up to 6 calls for each slot of the client and 16 for each slot of the
+// receiver. Otherwise it returns [Deferred] at once, with a Wait that distributes what waits
+// over the time to come. It never waits for a receiver whose last attempt failed.
+//
+// A receiver that failed five times in a row is paused: it is called by one attempt at a time,
+// after pauses that start at five seconds and double up to [Options.MaxPause]. It can ask for
+// a pause with Retry-After, up to the same limit. [Sender.Receivers] lists the pauses,
+// [Sender.Resume] ends one, and [Options.OnRecovered] tells you when one has ended well, so
+// that you can make due what waits for the receiver.
+//
+// With the defaults, a queue uses the slots of a healthy receiver, and defers a message once
+// or twice, if it has 192 workers for each shard of clients, so that the calls that wait for
+// one client hold at most half of them, refills free workers every 20 milliseconds, and wakes
+// what is due every 200 milliseconds. Workers cost nothing while their messages wait.
 //
 // The limits are those of one [Sender]. Of n processes, each has its own: a receiver may get
 // n times as many requests at the same time.

@@ -76,9 +76,9 @@ func (h *host) again(n *notification, wait time.Duration) {
 
 func (h *host) work(n *notification) {
 	time.Sleep(h.take)
-	release := func(time.Time, verdict) {}
+	release := func(time.Time, verdict) bool { return false }
 	if h.limiter != nil {
-		slot, _, wait := h.limiter.acquire(n.client, n.hostport, time.Now())
+		slot, _, wait := try(h.limiter, n.client, n.hostport, time.Now())
 		if slot == nil {
 			h.update(func() { n.deferrals++ })
 			h.again(n, wait)
@@ -116,9 +116,9 @@ func (h *host) checkLimits(t *testing.T) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for key, most := range h.most {
-		limit := h.limiter.perReceiver
+		perClient, limit := h.limiter.limits(key.client)
 		if key.hostport == "" {
-			limit = h.limiter.perClient
+			limit = perClient
 		}
 		if most > limit {
 			t.Errorf("%d attempts at the same time for %v, want at most %d", most, key, limit)
@@ -190,7 +190,7 @@ func TestFairness(t *testing.T) {
 				return 2 * time.Millisecond, success
 			}}
 			if tt.limited {
-				h.limiter = newLimiter(16, 4, time.Hour)
+				h.limiter = limitTo(16, 4, time.Hour)
 			}
 			h.start(t, 10_000)
 			for i := range tt.ahead {
@@ -226,7 +226,7 @@ func TestDeferredAreSent(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			start := time.Now()
 			h := &host{
-				limiter: newLimiter(16, 4, time.Hour),
+				limiter: limitTo(16, 4, time.Hour),
 				workers: 16,
 				take:    time.Millisecond,
 				attempt: func(*notification) (time.Duration, verdict) {

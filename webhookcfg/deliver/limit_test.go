@@ -32,7 +32,7 @@ func TestLimits(t *testing.T) {
 	if err := st.Apply(t.Context(), webhookcfg.SetChange("globex", webhookcfg.All(), egress.NewURL(first.URL))); err != nil {
 		t.Fatal(err)
 	}
-	s := newSender(t, st, keyring{deliver.GenerateKey()}, &deliver.Options{PerClient: 3, PerReceiver: 2})
+	s := newSender(t, st, keyring{deliver.GenerateKey()}, &deliver.Options{PerClient: 3, PerReceiver: 2, Patience: -1})
 	results := make(chan deliver.Result)
 	start := func(client, entity string) {
 		t.Helper()

@@ -1,60 +1,46 @@
 package deliver
 
 import (
+	"context"
+	"hash/maphash"
 	"sync"
 	"time"
 
 	"example.com/go-webhookcfg/internal/lru"
 )
 
-const (
-	toleratedFailures = 4 // in a row; the next one pauses the receiver
-	firstPause        = 5 * time.Second
-
-	// assumedDuration is that of an attempt at a receiver that has not responded yet.
-	assumedDuration = 20 * time.Millisecond
-
-	// minTurn and maxTurn bound the time from one turn to the next. By maxTurn, the
-	// messages that wait for a receiver come back twenty times a second in all, however
-	// many there are and however long it hangs. Once it responds, they are sent at that
-	// rate or a higher one.
-	minTurn = 100 * time.Microsecond
-	maxTurn = 50 * time.Millisecond
-
-	// maxIdle is the number of receivers without attempts under way whose failures
-	// and pauses are remembered. The least recently used ones are forgotten, which costs
-	// a receiver that fails five more attempts.
-	maxIdle = 10_000
-)
+// maxIdle is the number of receivers without attempts whose failures and pauses are
+// remembered. Beyond that, those of the client with the most are forgotten, which costs a
+// receiver that fails five more attempts.
+const maxIdle = 10_000
 
 // limiter keeps a client, and a receiver, from occupying all workers of a queue: it bounds
 // the attempts under way per client and per receiver of a client, and pauses receivers
-// that fail. It never waits: an attempt gets a slot now or is deferred. It is safe for
-// concurrent use.
+// that fail. An attempt gets a slot now, waits for one briefly, or is deferred. It is safe
+// for concurrent use.
 type limiter struct {
-	perClient   int
-	perReceiver int
-	maxPause    time.Duration
+	limits   func(client string) (perClient, perReceiver int)
+	patience time.Duration
+	maxPause time.Duration
 
 	mu        sync.Mutex
-	clients   map[string]*gauge                // with attempts under way
-	receivers map[receiverKey]*receiver        // with attempts under way
+	clients   map[string]*client               // with attempts under way
+	receivers map[receiverKey]*receiver        // with attempts under way or waiting
 	idle      *lru.Map[receiverKey, *receiver] // without, but with failures or a pause
 }
 
-// receiverKey is a host and port as one client uses it. Clients share no state: one that
-// knows the host of another must not be able to have it paused.
-type receiverKey struct{ client, hostport string }
-
-// newLimiter returns a limiter. All arguments must be positive.
-func newLimiter(perClient, perReceiver int, maxPause time.Duration) *limiter {
+// newLimiter returns a limiter with the limits of complete options.
+func newLimiter(o *Options) *limiter {
+	seed := maphash.MakeSeed()
 	return &limiter{
-		perClient:   perClient,
-		perReceiver: perReceiver,
-		maxPause:    maxPause,
-		clients:     make(map[string]*gauge),
-		receivers:   make(map[receiverKey]*receiver),
-		idle:        lru.New[receiverKey, *receiver](maxIdle),
+		limits:    o.limits,
+		patience:  o.Patience,
+		maxPause:  o.MaxPause,
+		clients:   make(map[string]*client),
+		receivers: make(map[receiverKey]*receiver),
+		idle: lru.NewShared[receiverKey, *receiver](maxIdle, func(k receiverKey) uint64 {
+			return maphash.String(seed, k.client)
+		}),
 	}
 }
 
@@ -62,166 +48,161 @@ func newLimiter(perClient, perReceiver int, maxPause time.Duration) *limiter {
 type slot struct {
 	limiter  *limiter
 	key      receiverKey
-	client   *gauge
+	client   *client
 	receiver *receiver
 	start    time.Time
 }
 
-// verdict is what an attempt showed about its receiver.
-type verdict struct {
-	effect effect
-	pause  time.Duration // the receiver asked for; zero: none
+// grant is a slot, or why there is none.
+type grant struct {
+	slot   *slot
+	reason Reason
+	wait   time.Duration // until the next turn
 }
 
-type effect uint8
-
-const (
-	effectNone effect = iota // the attempt ended for a reason of the sender's
-	effectSuccess
-	effectFailure
-)
-
-// acquire returns a slot for an attempt at a host and port. Without a free one it returns
-// nil, the reason and the time until the next turn. Turns follow each other at the pace at
+// acquire returns a slot for an attempt at a host and port, and whether it waited for it. It
+// waits up to the patience if it expects a slot within that time, the receiver did not just
+// fail, and ctx has not ended.
+//
+// Otherwise it returns the time until the next turn. Turns follow each other at the pace at
 // which slots become free, so that the messages that wait do not all come back at once. A
 // turn reserves no slot.
-func (l *limiter) acquire(client, hostport string, now time.Time) (*slot, Reason, time.Duration) {
+func (l *limiter) acquire(ctx context.Context, client, hostport string) (g grant, waited bool) {
+	perClient, perReceiver := l.limits(client)
+	g, w := l.enter(receiverKey{client, hostport}, perClient, perReceiver, time.Now())
+	if w == nil {
+		return g, false
+	}
+	return w.await(ctx), true
+}
+
+// enter returns a grant, or a waiter in line.
+func (l *limiter) enter(key receiverKey, perClient, perReceiver int, now time.Time) (grant, *waiter) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	key := receiverKey{client, hostport}
-	r, active := l.receivers[key]
-	if !active {
-		r, _ = l.idle.Get(key)
+	c, r := l.client(key.client), l.receiver(key)
+	c.limit, c.perReceiver = perClient, perReceiver
+	l.advance(c, now) // the limits may have grown
+	switch {
+	case c.hasSlot(r) && !now.Before(r.resume()):
+		return grant{slot: l.start(key, c, r, now)}, nil
+	case r.failures == 0 && c.expect(r, now) < l.patience && c.hasRoom(r) && !now.Before(r.resume()):
+		w := &waiter{limiter: l, key: key, client: c, receiver: r, granted: make(chan grant, 1)}
+		l.activate(key, c, r)
+		c.line = append(c.line, w)
+		r.waiting++
+		return grant{}, w
+	default:
+		return l.deferral(c, r, now), nil
 	}
-	if r != nil {
-		limit, reason := l.limit(r)
-		if resume := r.resume(); now.Before(resume) {
-			return nil, ReasonPaused, r.wait(now, resume, limit, l.maxPause)
+}
+
+// client returns the client with an identifier. A new one is not kept yet.
+func (l *limiter) client(id string) *client {
+	if c := l.clients[id]; c != nil {
+		return c
+	}
+	return &client{gauge: newGauge()}
+}
+
+// receiver returns the receiver with a key. A new one is not kept yet.
+func (l *limiter) receiver(key receiverKey) *receiver {
+	if r := l.receivers[key]; r != nil {
+		return r
+	}
+	if r, ok := l.idle.Get(key); ok {
+		return r
+	}
+	return &receiver{gauge: newGauge()}
+}
+
+// activate keeps a client and a receiver that are about to have an attempt.
+func (l *limiter) activate(key receiverKey, c *client, r *receiver) {
+	l.idle.Remove(key)
+	l.receivers[key] = r
+	l.clients[key.client] = c
+}
+
+// settle forgets a client and a receiver if they have no attempts, except for failures and
+// pauses.
+func (l *limiter) settle(key receiverKey, c *client, r *receiver, now time.Time) {
+	if c.underway == 0 && len(c.line) == 0 {
+		delete(l.clients, key.client)
+	}
+	if r.underway == 0 && r.waiting == 0 {
+		delete(l.receivers, key)
+		if r.isKnown(now) {
+			l.idle.Put(key, r)
 		}
-		if r.underway >= limit {
-			return nil, reason, r.wait(now, now, limit, l.maxPause)
-		}
 	}
-	c := l.clients[client]
-	if c == nil {
-		c = &gauge{average: assumedDuration}
-	}
-	if c.underway >= l.perClient {
-		return nil, ReasonBusy, c.wait(now, now, l.perClient, l.maxPause)
-	}
-	if r == nil {
-		r = &receiver{gauge: gauge{average: assumedDuration}}
-	}
-	if !active {
-		l.idle.Remove(key)
-		l.receivers[key] = r
-	}
-	l.clients[client] = c
+}
+
+// start returns a slot, which must be free.
+func (l *limiter) start(key receiverKey, c *client, r *receiver, now time.Time) *slot {
+	l.activate(key, c, r)
 	c.start(now)
 	r.start(now)
-	return &slot{limiter: l, key: key, client: c, receiver: r, start: now}, "", 0
+	return &slot{limiter: l, key: key, client: c, receiver: r, start: now}
 }
 
-// limit returns how many attempts at a receiver may be under way, and why not more.
-func (l *limiter) limit(r *receiver) (int, Reason) {
-	if r.failures > toleratedFailures {
-		return 1, ReasonPaused
+// deferral gives a turn to an attempt that does not get a slot.
+func (l *limiter) deferral(c *client, r *receiver, now time.Time) grant {
+	limit, reason := r.limit(c.perReceiver)
+	switch resume := r.resume(); {
+	case now.Before(resume):
+		return grant{reason: ReasonPaused, wait: r.nextTurn(now, resume, limit, l.maxPause)}
+	case r.underway < limit && c.underway >= c.limit:
+		return grant{reason: ReasonBusy, wait: c.nextTurn(now, now, c.limit, l.maxPause)}
+	default:
+		return grant{reason: reason, wait: r.nextTurn(now, now, limit, l.maxPause)}
 	}
-	return l.perReceiver, ReasonBusy
 }
 
-// release ends the attempt. It must be called exactly once.
-func (s *slot) release(now time.Time, v verdict) {
-	l, r := s.limiter, s.receiver
+// release ends the attempt, and reports whether it ended a pause of the receiver. It must be
+// called exactly once.
+func (s *slot) release(now time.Time, v verdict) (recovered bool) {
+	l, c, r := s.limiter, s.client, s.receiver
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	s.client.underway--
+	c.underway--
 	r.underway--
 	if v.effect != effectNone {
-		limit, _ := l.limit(r)
+		limit, _ := r.limit(c.perReceiver)
 		r.respond(s.start, now, limit)
-		s.client.respond(s.start, now, l.perClient)
+		c.respond(s.start, now, c.limit)
 	}
-	switch v.effect {
-	case effectSuccess:
-		r.failures, r.pause, r.retry = 0, 0, time.Time{}
-	case effectFailure:
-		r.failures++
-		// One that was under way when the pause was imposed does not prolong it.
-		if r.failures > toleratedFailures && !s.start.Before(r.retry) {
-			r.pause = min(max(2*r.pause, firstPause), l.maxPause)
-			r.retry = now.Add(r.pause)
+	recovered = r.judge(v, s.start, now, l.maxPause)
+	if v.effect == effectFailure {
+		l.dismiss(c, r, now)
+	}
+	l.advance(c, now)
+	l.settle(s.key, c, r, now)
+	return recovered
+}
+
+// snapshot returns the receivers with attempts, failures or a pause.
+func (l *limiter) snapshot(now time.Time) []Receiver {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	all := make([]Receiver, 0, len(l.receivers)+l.idle.Len())
+	for key, r := range l.receivers {
+		all = append(all, r.describe(key, now))
+	}
+	for key, r := range l.idle.All() {
+		if r.isUnwell(now) {
+			all = append(all, r.describe(key, now))
 		}
 	}
-	if asked := now.Add(min(v.pause, l.maxPause)); v.pause > 0 && asked.After(r.asked) {
-		r.asked = asked
-	}
-	if s.client.underway == 0 {
-		delete(l.clients, s.key.client)
-	}
-	if r.underway == 0 {
-		delete(l.receivers, s.key)
-		if r.failures > 0 || r.asked.After(now) {
-			l.idle.Put(s.key, r)
-		}
-	}
+	return all
 }
 
-// gauge counts attempts under way and gives turns to those that are deferred.
-type gauge struct {
-	underway int
-	average  time.Duration // of an attempt; the last ones weigh most
-	quiet    time.Time     // since when there was no response, though attempts are under way
-	turn     time.Time     // the last one that was given
-}
-
-func (g *gauge) start(now time.Time) {
-	if g.underway == 0 {
-		g.quiet = now
+// resume forgets the failures and the pause of a receiver.
+func (l *limiter) resume(key receiverKey, now time.Time) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.idle.Remove(key)
+	if r := l.receivers[key]; r != nil {
+		r.failures, r.pause, r.retry, r.asked = 0, 0, time.Time{}, time.Time{}
+		r.renew(now)
 	}
-	g.underway++
-}
-
-// wait gives the next turn, from resume on, and returns the time until then.
-func (g *gauge) wait(now, resume time.Time, limit int, maxWait time.Duration) time.Duration {
-	pace := g.pace(now, limit)
-	if g.turn.Before(resume) || g.turn.Sub(resume) > maxWait-pace {
-		g.turn = resume
-	}
-	g.turn = g.turn.Add(pace)
-	return g.turn.Sub(now)
-}
-
-// pace returns the time from one free slot to the next. The average alone does not suffice:
-// it does not change while the receiver hangs.
-func (g *gauge) pace(now time.Time, limit int) time.Duration {
-	pace := max(g.average, now.Sub(g.quiet)) / time.Duration(limit)
-	return min(max(pace, minTurn), maxTurn)
-}
-
-// respond records a response, and moves the last turn to where it would be at the new pace.
-func (g *gauge) respond(start, now time.Time, limit int) {
-	before := g.pace(now, limit)
-	g.average += (now.Sub(start) - g.average) / 4
-	g.quiet = now
-	if ahead := g.turn.Sub(now); ahead > 0 {
-		g.turn = now.Add(time.Duration(float64(ahead) * float64(g.pace(now, limit)) / float64(before)))
-	}
-}
-
-// receiver is a gauge that also counts failures.
-type receiver struct {
-	gauge
-	failures int           // in a row
-	pause    time.Duration // the last one after failures
-	retry    time.Time     // its end
-	asked    time.Time     // end of the pause that the receiver asked for
-}
-
-// resume returns the end of the pause. A success ends only the one after failures.
-func (r *receiver) resume() time.Time {
-	if r.asked.After(r.retry) {
-		return r.asked
-	}
-	return r.retry
 }

@@ -60,7 +60,7 @@ const (
 	ReasonStatus Reason = "status"
 
 	// ReasonBusy, of Deferred: as many attempts as allowed are under way for the client,
-	// or for the client at this receiver.
+	// or for the client at this receiver, or the URL changed during the wait for a slot.
 	ReasonBusy Reason = "busy"
 	// ReasonPaused, of Deferred: the receiver failed a moment ago, or asked to be called
 	// later.
@@ -125,7 +125,7 @@ type Result struct {
 	// Webhook is the webhook that was in effect; the zero one if that was not looked up.
 	Webhook webhookcfg.Webhook
 
-	// Duration is how long the attempt took.
+	// Duration is how long Send took, including the wait for a slot.
 	Duration time.Duration
 
 	// Err is the cause, for the host's log; it must not be disclosed to clients. It is

@@ -44,6 +44,17 @@ type Options struct {
 	// and port. Zero means 4.
 	PerReceiver int
 
+	// Limits returns the bounds of one client, for example by its plan. Each that is zero or
+	// less means PerClient or PerReceiver. It is called by each Send that has a webhook, so
+	// it should return at once, and it must be safe for concurrent use. If nil, all clients
+	// have PerClient and PerReceiver.
+	Limits func(client string) (perClient, perReceiver int)
+
+	// Patience is how long Send may wait for a slot, if PerClient or PerReceiver attempts are
+	// under way. Send waits only if it expects one within that time, and never for a receiver
+	// whose last attempt failed. Zero means 250 milliseconds; if negative, Send never waits.
+	Patience time.Duration
+
 	// MaxPause bounds the pause of a receiver after failures in a row, and the one that
 	// it can ask for with Retry-After. Zero means an hour.
 	MaxPause time.Duration
@@ -60,6 +71,12 @@ type Options struct {
 	// for metrics and logs; id is that of the message. It must be safe for concurrent
 	// use, and delays the return of Send.
 	OnResult func(ctx context.Context, client, entity, id string, r Result)
+
+	// OnRecovered, if not nil, is called when a receiver that was paused has responded with
+	// success, with its host and port as in [Receiver]. Make due what waits for it in your
+	// queue: it would come back at 20 messages a second. It must be safe for concurrent use,
+	// and delays the return of the Send that succeeded, but no other.
+	OnRecovered func(ctx context.Context, client, hostport string)
 }
 
 // Defaults of [Options].
@@ -68,6 +85,7 @@ const (
 	maxTimeout         = 30 * time.Second
 	defaultPerClient   = 16
 	defaultPerReceiver = 4
+	defaultPatience    = 250 * time.Millisecond
 	defaultMaxPause    = time.Hour
 	defaultUserAgent   = "go-webhookcfg"
 )
@@ -92,6 +110,7 @@ func (o *Options) complete() error {
 	o.Timeout = cmp.Or(o.Timeout, defaultTimeout)
 	o.PerClient = cmp.Or(o.PerClient, defaultPerClient)
 	o.PerReceiver = cmp.Or(o.PerReceiver, defaultPerReceiver)
+	o.Patience = cmp.Or(o.Patience, defaultPatience)
 	o.MaxPause = cmp.Or(o.MaxPause, defaultMaxPause)
 	o.UserAgent = cmp.Or(o.UserAgent, defaultUserAgent)
 	if o.Policy == nil {
@@ -99,6 +118,20 @@ func (o *Options) complete() error {
 	}
 	o.Policy = o.Policy.Clone()
 	return nil
+}
+
+// limits returns the limits of a client.
+func (o *Options) limits(client string) (perClient, perReceiver int) {
+	if o.Limits != nil {
+		perClient, perReceiver = o.Limits(client)
+	}
+	if perClient <= 0 {
+		perClient = o.PerClient
+	}
+	if perReceiver <= 0 {
+		perReceiver = o.PerReceiver
+	}
+	return perClient, perReceiver
 }
 
 // Sender makes attempts to deliver messages. It is safe for concurrent use and need not be
@@ -134,7 +167,7 @@ func New(webhooks Resolver, keys Keys, opts *Options) (*Sender, error) {
 		keys:      keys,
 		options:   o,
 		transport: transport,
-		limiter:   newLimiter(o.PerClient, o.PerReceiver, o.MaxPause),
+		limiter:   newLimiter(&o),
 	}, nil
 }
 
@@ -142,7 +175,8 @@ func New(webhooks Resolver, keys Keys, opts *Options) (*Sender, error) {
 func (s *Sender) CloseIdleConnections() { s.transport.CloseIdleConnections() }
 
 // Send makes one attempt to deliver a message to the webhook that is in effect for an
-// entity of a client, or none, and returns what became of it. It never waits for its turn.
+// entity of a client, or none, and returns what became of it. It waits for a slot for up to
+// [Options.Patience].
 //
 // ctx bounds all of it, except for two seconds that a [HealthStore] may take. If it is
 // cancelled, the outcome is [Deferred]: the receiver may have received the message, but has
@@ -150,16 +184,12 @@ func (s *Sender) CloseIdleConnections() { s.transport.CloseIdleConnections() }
 // Resolver is bounded by ctx alone, the attempt also by [Options.Timeout]; once the header of
 // a response has arrived, it ends within 250 milliseconds.
 //
-// A panic of the Resolver, of Keys, of the HealthStore or of OnResult is one of Send. What
-// the attempt held is released.
+// A panic of the Resolver, of Keys, of the HealthStore or of a function in Options is one of
+// Send. What the attempt held is released.
 func (s *Sender) Send(ctx context.Context, client, entity string, m Message) Result {
 	start := time.Now()
-	hook, r := s.resolve(ctx, client, entity, m)
-	attempted := time.Now()
-	if r.Outcome == 0 {
-		r = s.deliver(ctx, client, hook.URL, m)
-	}
-	r.Webhook, r.Duration = hook, time.Since(start)
+	r, attempted := s.send(ctx, client, entity, m)
+	r.Duration = time.Since(start)
 	s.options.Health.record(ctx, client, entity, r, attempted)
 	if s.options.OnResult != nil {
 		s.options.OnResult(ctx, client, entity, m.ID, r)
@@ -167,57 +197,103 @@ func (s *Sender) Send(ctx context.Context, client, entity string, m Message) Res
 	return r
 }
 
-// resolve returns the webhook in effect, and the result if nothing is sent to it, otherwise the
-// zero Result.
-func (s *Sender) resolve(ctx context.Context, client, entity string, m Message) (hook webhookcfg.Webhook, r Result) {
+// send returns the result, and when the attempt started.
+func (s *Sender) send(ctx context.Context, client, entity string, m Message) (r Result, attempted time.Time) {
+	if r = s.resolve(ctx, client, entity, m); r.Outcome != 0 {
+		return r, time.Now()
+	}
+	hook, receiver := r.Webhook, hostport(r.Webhook.URL)
+	grant, waited := s.limiter.acquire(ctx, client, receiver)
+	if grant.slot == nil {
+		r = grant.deferral(ctx)
+		r.Webhook = hook
+		return r, time.Now()
+	}
+	defer func() {
+		recovered := grant.slot.release(time.Now(), r.verdict())
+		if recovered && s.options.OnRecovered != nil {
+			s.options.OnRecovered(ctx, client, receiver)
+		}
+	}()
+	if waited {
+		if r = s.resolveAgain(ctx, client, entity, m, hook.URL); r.Outcome != 0 {
+			return r, time.Now()
+		}
+		hook = r.Webhook
+	}
+	attempted = time.Now()
+	r = s.attempt(ctx, client, hook.URL, m)
+	r.Webhook = hook
+	return r, attempted
+}
+
+// resolve returns a result with the webhook in effect. Its Outcome is zero if an attempt may
+// be made.
+func (s *Sender) resolve(ctx context.Context, client, entity string, m Message) Result {
 	if client == "" || entity == "" {
-		return hook, Result{Outcome: Undeliverable, Reason: ReasonMessage, Err: errAddressee}
+		return Result{Outcome: Undeliverable, Reason: ReasonMessage, Err: errAddressee}
 	}
 	if err := m.Validate(); err != nil {
-		return hook, Result{Outcome: Undeliverable, Reason: ReasonMessage, Err: err}
+		return Result{Outcome: Undeliverable, Reason: ReasonMessage, Err: err}
 	}
 	hook, err := s.webhooks.Resolve(ctx, client, entity)
 	if errors.Is(err, webhookcfg.ErrInvalidArgument) {
-		return webhookcfg.Webhook{}, Result{Outcome: Undeliverable, Reason: ReasonMessage, Err: fmt.Errorf("deliver: client or entity: %w", err)}
+		return Result{Outcome: Undeliverable, Reason: ReasonMessage, Err: fmt.Errorf("deliver: client or entity: %w", err)}
 	}
 	if err != nil {
-		return webhookcfg.Webhook{}, unavailable(fmt.Errorf("deliver: webhook of the entity: %w", err))
+		return unavailable(fmt.Errorf("deliver: webhook of the entity: %w", err))
 	}
+	r := s.check(ctx, client, entity, hook)
+	r.Webhook = hook
+	return r
+}
+
+// resolveAgain is resolve for an attempt that has waited for a slot at the receiver of a URL.
+func (s *Sender) resolveAgain(ctx context.Context, client, entity string, m Message, before egress.URL) Result {
+	r := s.resolve(ctx, client, entity, m)
+	if r.Outcome == 0 && !r.Webhook.URL.Equal(before) {
+		return Result{Outcome: Deferred, Reason: ReasonBusy, Wait: minTurn, Webhook: r.Webhook, Err: errChanged}
+	}
+	return r
+}
+
+// check returns why no attempt may be made for a webhook, or the zero Result.
+func (s *Sender) check(ctx context.Context, client, entity string, hook webhookcfg.Webhook) Result {
 	if hook.URL.IsZero() {
-		return hook, Result{Outcome: Undeliverable, Reason: ReasonNoWebhook}
+		return Result{Outcome: Undeliverable, Reason: ReasonNoWebhook}
 	}
 	if reason, stopped := s.options.Health.syncStopped(ctx, client, entity, hook); stopped {
 		err := fmt.Errorf("deliver: webhook was stopped: %s", reason)
-		return hook, Result{Outcome: Undeliverable, Reason: ReasonStopped, Err: err}
+		return Result{Outcome: Undeliverable, Reason: ReasonStopped, Err: err}
 	}
-	return hook, Result{}
+	err := s.options.Policy.CheckContext(ctx, hook.URL.Reveal())
+	if errors.Is(err, egress.ErrUnavailable) {
+		return unavailable(err)
+	}
+	if err != nil {
+		return Result{Outcome: Undeliverable, Reason: ReasonPolicy, Err: err}
+	}
+	return Result{}
+}
+
+// deferral returns the result of an attempt that got no slot.
+func (g grant) deferral(ctx context.Context) Result {
+	if err := ctx.Err(); err != nil {
+		return unavailable(fmt.Errorf("deliver: context of the caller: %w", err))
+	}
+	err := errBusy
+	if g.reason == ReasonPaused {
+		err = errPaused
+	}
+	return Result{Outcome: Deferred, Reason: g.reason, Wait: g.wait, Err: err}
 }
 
 var (
 	errAddressee = errors.New("deliver: message without a client or an entity")
 	errBusy      = errors.New("deliver: as many attempts as allowed are under way")
 	errPaused    = errors.New("deliver: receiver is paused")
+	errChanged   = errors.New("deliver: webhook changed while the message waited for a slot")
 )
-
-// deliver makes an attempt if the policy and the limits allow it.
-func (s *Sender) deliver(ctx context.Context, client string, target egress.URL, m Message) (r Result) {
-	switch err := s.options.Policy.CheckContext(ctx, target.Reveal()); {
-	case errors.Is(err, egress.ErrUnavailable):
-		return unavailable(err)
-	case err != nil:
-		return Result{Outcome: Undeliverable, Reason: ReasonPolicy, Err: err}
-	}
-	slot, reason, wait := s.limiter.acquire(client, hostport(target), time.Now())
-	if slot == nil {
-		err := errBusy
-		if reason == ReasonPaused {
-			err = errPaused
-		}
-		return Result{Outcome: Deferred, Reason: reason, Wait: wait, Err: err}
-	}
-	defer func() { slot.release(time.Now(), r.verdict()) }()
-	return s.attempt(ctx, client, target, m)
-}
 
 // hostport returns host and port of a URL that the policy allows. They are the same for
 // a name in any letter case, and with the default port or without.

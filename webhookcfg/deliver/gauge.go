@@ -1,0 +1,78 @@
+package deliver
+
+import "time"
+
+const (
+	// assumedDuration is that of an attempt at a receiver that has not responded yet.
+	assumedDuration = 20 * time.Millisecond
+
+	// maxResponses is how many responses the average duration of an attempt follows. With
+	// fewer, chance moves the turns to and fro, and leaves gaps between them.
+	maxResponses = 32
+
+	// minTurn and maxTurn bound the time from one turn to the next. By maxTurn, the
+	// messages that wait for a receiver come back twenty times a second in all, however
+	// many there are and however long it hangs. Once it responds, they are sent at that
+	// rate or a higher one.
+	minTurn = 100 * time.Microsecond
+	maxTurn = 50 * time.Millisecond
+)
+
+// gauge counts attempts under way, measures them, and gives turns to those that are
+// deferred.
+type gauge struct {
+	underway  int
+	average   time.Duration // of an attempt
+	responses int           // that it follows
+	quiet     time.Time     // since when there was no response, though attempts are under way
+	turn      time.Time     // the last one that was given
+	pace      time.Duration // at which turns are given
+}
+
+func newGauge() gauge { return gauge{average: assumedDuration} }
+
+func (g *gauge) start(now time.Time) {
+	if g.underway == 0 {
+		g.quiet = now
+	}
+	g.underway++
+}
+
+// interval returns the time from one free slot to the next. The average alone does not
+// suffice: it does not change while the receiver hangs.
+func (g *gauge) interval(now time.Time, limit int) time.Duration {
+	return max(g.average, now.Sub(g.quiet)) / time.Duration(limit)
+}
+
+// newPace returns the time from one turn to the next. Turns follow each other faster than
+// slots become free, since a slot that nobody comes for is lost.
+func (g *gauge) newPace(now time.Time, limit int) time.Duration {
+	return min(max(g.interval(now, limit)*7/8, minTurn), maxTurn)
+}
+
+// nextTurn gives the next turn, from resume on, and returns the time until then.
+func (g *gauge) nextTurn(now, resume time.Time, limit int, maxWait time.Duration) time.Duration {
+	g.pace = g.newPace(now, limit)
+	if g.turn.Before(resume) || g.turn.Sub(resume) > maxWait-g.pace {
+		g.turn = resume
+	}
+	g.turn = g.turn.Add(g.pace)
+	return g.turn.Sub(now)
+}
+
+// respond records a response. If the pace has changed much, it moves the last turn to where
+// it would be at the new one.
+func (g *gauge) respond(start, now time.Time, limit int) {
+	g.responses = min(g.responses+1, maxResponses)
+	g.average += (now.Sub(start) - g.average) / time.Duration(g.responses+1)
+	g.quiet = now
+	ahead := g.turn.Sub(now)
+	if ahead <= 0 {
+		return
+	}
+	pace := g.newPace(now, limit)
+	if ratio := float64(pace) / float64(g.pace); ratio < 0.8 || ratio > 1.25 {
+		g.turn = now.Add(time.Duration(float64(ahead) * ratio))
+		g.pace = pace
+	}
+}

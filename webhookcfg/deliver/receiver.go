@@ -1,0 +1,149 @@
+package deliver
+
+import (
+	"iter"
+	"time"
+)
+
+const (
+	toleratedFailures = 4 // in a row; the next one pauses the receiver
+	firstPause        = 5 * time.Second
+)
+
+// Receiver is a host and port as one client uses it: clients share no state. See
+// [Sender.Receivers].
+type Receiver struct {
+	// Client is the identifier of the client.
+	Client string
+
+	// HostPort is the host, in lower case, and the port, also if the URLs have none.
+	HostPort string
+
+	// UnderWay is the number of attempts under way.
+	UnderWay int
+
+	// Waiting is the number of calls of Send that wait for a slot.
+	Waiting int
+
+	// Failures is the number of failures in a row.
+	Failures int
+
+	// PausedUntil is the end of the pause. It is zero if the receiver is not paused.
+	PausedUntil time.Time
+}
+
+// Receivers iterates over the receivers that have attempts under way or waiting, whose last
+// attempt failed, or that are paused. It has those of the moment at which the iteration
+// starts, in no particular order. The sender remembers up to 10,000 without attempts.
+func (s *Sender) Receivers() iter.Seq[Receiver] {
+	return func(yield func(Receiver) bool) {
+		for _, r := range s.limiter.snapshot(time.Now()) {
+			if !yield(r) {
+				return
+			}
+		}
+	}
+}
+
+// Resume ends the pause of a receiver, and forgets its failures. The client and the host and
+// port are those of [Receiver]; Resume does nothing if they are unknown. The messages that
+// wait in your queue stay there until they are due, unless you make them due.
+func (s *Sender) Resume(client, hostport string) {
+	s.limiter.resume(receiverKey{client, hostport}, time.Now())
+}
+
+// receiverKey is a host and port as one client uses it. Clients share no state: one that
+// knows the host of another must not be able to have it paused.
+type receiverKey struct{ client, hostport string }
+
+// receiver is a gauge that also counts failures.
+type receiver struct {
+	gauge
+	waiting  int           // in the line of the client
+	failures int           // in a row
+	pause    time.Duration // the last one after failures
+	retry    time.Time     // its end
+	asked    time.Time     // end of the pause that the receiver asked for
+}
+
+// verdict is what an attempt showed about its receiver.
+type verdict struct {
+	effect effect
+	pause  time.Duration // the receiver asked for; zero: none
+}
+
+type effect uint8
+
+const (
+	effectNone effect = iota // the attempt ended for a reason of the sender's
+	effectSuccess
+	effectFailure
+)
+
+// resume returns the end of the pause. A success ends only the one after failures.
+func (r *receiver) resume() time.Time {
+	if r.asked.After(r.retry) {
+		return r.asked
+	}
+	return r.retry
+}
+
+// limit returns how many attempts may be under way, and why not more.
+func (r *receiver) limit(perReceiver int) (int, Reason) {
+	if r.failures > toleratedFailures {
+		return 1, ReasonPaused
+	}
+	return perReceiver, ReasonBusy
+}
+
+// judge records what an attempt showed that started at a time, and reports whether it ended
+// a pause.
+func (r *receiver) judge(v verdict, start, now time.Time, maxPause time.Duration) (recovered bool) {
+	if asked := now.Add(min(v.pause, maxPause)); v.pause > 0 && asked.After(r.asked) {
+		r.asked = asked
+	}
+	switch v.effect {
+	case effectSuccess:
+		wasPaused := !r.resume().IsZero()
+		r.failures, r.pause, r.retry = 0, 0, time.Time{}
+		if r.asked.After(now) {
+			break
+		}
+		r.asked = time.Time{}
+		if wasPaused {
+			r.renew(now)
+			return true
+		}
+	case effectFailure:
+		r.failures++
+		// One that was under way when the pause was imposed does not prolong it.
+		if r.failures > toleratedFailures && !start.Before(r.retry) {
+			r.pause = min(max(2*r.pause, firstPause), maxPause)
+			r.retry = now.Add(r.pause)
+		}
+	}
+	return false
+}
+
+// renew forgets the turns, which were given for a receiver that did not respond, and how long
+// attempts took.
+func (r *receiver) renew(now time.Time) {
+	underway := r.underway
+	r.gauge = newGauge()
+	r.underway, r.quiet = underway, now
+}
+
+func (r *receiver) describe(key receiverKey, now time.Time) Receiver {
+	d := Receiver{Client: key.client, HostPort: key.hostport, UnderWay: r.underway, Waiting: r.waiting, Failures: r.failures}
+	if resume := r.resume(); resume.After(now) {
+		d.PausedUntil = resume
+	}
+	return d
+}
+
+// isUnwell reports whether the last attempt failed, or the receiver is paused.
+func (r *receiver) isUnwell(now time.Time) bool { return r.failures > 0 || r.resume().After(now) }
+
+// isKnown reports whether there is something to remember of a receiver without attempts. To
+// forget a turn would have what waits come back at once.
+func (r *receiver) isKnown(now time.Time) bool { return r.isUnwell(now) || r.turn.After(now) }
