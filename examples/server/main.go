@@ -5,7 +5,7 @@
 //
 // The first line of output is the address it listens on. Without -credentials it
 // creates a client and prints curl commands to try. GET /openapi.yaml returns the API
-// description.
+// description, and /portal/ is a page to sign in with the client's id and secret.
 package main
 
 import (
@@ -32,6 +32,7 @@ import (
 	"example.com/go-webhookcfg/store"
 	"example.com/go-webhookcfg/webhookcfg"
 	"example.com/go-webhookcfg/webhookcfg/egress"
+	"example.com/go-webhookcfg/webhookcfg/portal"
 )
 
 func main() {
@@ -135,7 +136,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) (err erro
 	}
 	probes.start(service)
 	at := listener.Addr()
-	fmt.Fprintf(stdout, "%v\n%s# API description: http://%v%s\n", at, usage(at), at, descriptionPath)
+	fmt.Fprintf(stdout, "%v\n%s# API description: http://%v%s\n# page for people: http://%v%s\n", at, usage(at), at, descriptionPath, at, portalPath)
 	<-ctx.Done()
 	return nil
 }
@@ -170,15 +171,23 @@ func open(cfg config, logger *slog.Logger, probes *probes, opened *closers) (ser
 	if err != nil {
 		return nil, nil, err
 	}
-	service, err = withSource(withDescription(h), cfg.proxies, logger)
+	pages, err := portal.New(h, &portal.Options{SignIn: &portal.SignIn{}})
+	if err != nil {
+		return nil, nil, err
+	}
+	service, err = withSource(withPages(h, pages), cfg.proxies, logger)
 	return service, usage, err
 }
 
-const descriptionPath = "/openapi.yaml"
+const (
+	descriptionPath = "/openapi.yaml"
+	portalPath      = "/portal/"
+)
 
-// withDescription serves the API description in addition to the API.
-func withDescription(h *webhookcfg.Handler) http.Handler {
+// withPages serves the API description and the pages for people in addition to the API.
+func withPages(h *webhookcfg.Handler, pages http.Handler) http.Handler {
 	mux := http.NewServeMux()
+	mux.Handle(portalPath, http.StripPrefix("/portal", pages))
 	mux.HandleFunc("GET "+descriptionPath, func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "application/yaml")
 		_, _ = w.Write(h.OpenAPI()) // an error means that the client disconnected

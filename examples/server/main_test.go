@@ -9,6 +9,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -129,6 +130,10 @@ func TestDescription(t *testing.T) {
 	if want := "# API description: http://" + s.address + "/openapi.yaml\n"; err != nil || line != want {
 		t.Errorf("got %q, %v, want %q", line, err, want)
 	}
+	line, err = s.output.ReadString('\n')
+	if want := "# page for people: http://" + s.address + "/portal/\n"; err != nil || line != want {
+		t.Errorf("got %q, %v, want %q", line, err, want)
+	}
 	document, err := os.ReadFile("../../webhookcfg/openapi.yaml")
 	if err != nil {
 		t.Fatal(err)
@@ -140,6 +145,21 @@ func TestDescription(t *testing.T) {
 		if got := s.call(t, "DELETE", target, "unknown:nothing", ""); !strings.HasPrefix(got, want) {
 			t.Errorf("DELETE %s: got %s, want %s", target, got, want)
 		}
+	}
+}
+
+// TestPortal: the page for people signs in with the credentials of a client.
+func TestPortal(t *testing.T) {
+	s := start(t, "-credentials", writeCredentials(t))
+	resp, err := http.PostForm("http://"+s.address+"/portal/sign-in", url.Values{"username": {"acme"}, "password": {"s3cret"}, "then": {""}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	page, err := io.ReadAll(resp.Body)
+	// The client doesn't send the cookie back, as it is for https alone.
+	if err != nil || resp.Request.URL.Path != "/portal/" || !strings.Contains(string(page), "keep the session") {
+		t.Errorf("got %v, %s, %s", err, resp.Request.URL, page)
 	}
 }
 
