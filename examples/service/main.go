@@ -7,7 +7,8 @@
 //	go run . given-up       # print what was given up, and why
 //	go run . replay acme    # send it once more, of all, one client or one entity
 //
-// Secrets come from the environment: CLIENT holds the clients and their secrets, MASTER the
+// Secrets come from the environment: CLIENT holds the clients and their secrets, PERSON a
+// person who may see the webhooks of the first one at /portal/ and a password, MASTER the
 // masters of the signing keys, the present one first, each separated by spaces, and STORE
 // replaces -store for a database with a password.
 package main
@@ -53,6 +54,7 @@ type config struct {
 	schedule               deliver.Schedule
 	delivery               deliver.Options
 	clients                []auth.Credential
+	person                 string
 	masters                [][]byte
 	keep                   time.Duration
 	keepMost               int
@@ -118,6 +120,7 @@ func parse(args []string, getenv func(string) string, stderr io.Writer) (cfg con
 		id, secret, _ := strings.Cut(client, ":")
 		cfg.clients = append(cfg.clients, auth.Credential{ID: id, Secrets: []auth.Secret{auth.NewSecret(secret)}})
 	}
+	cfg.person = getenv("PERSON")
 	for master := range strings.FieldsSeq(getenv("MASTER")) {
 		cfg.masters = append(cfg.masters, []byte(master))
 	}

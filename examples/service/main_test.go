@@ -26,7 +26,7 @@ const (
 )
 
 func environment(name string) string {
-	return map[string]string{"CLIENT": client + " " + other, "MASTER": master}[name]
+	return map[string]string{"CLIENT": client + " " + other, "MASTER": master, "PERSON": "ann:a-password"}[name]
 }
 
 // start runs the service until the end of the test, and returns the URLs of its two

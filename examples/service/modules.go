@@ -34,25 +34,21 @@ WHERE state IN ('available', 'retryable', 'scheduled') AND args ->> 'client' = $
 )
 
 // modules returns the handler of the service's own paths.
-func (s *service) modules(clients webhookcfg.CredentialVerifier) http.Handler {
+func (s *service) modules(h *webhookcfg.Handler) *http.ServeMux {
 	mux := http.NewServeMux()
-	mux.HandleFunc("PUT /api/v1/modules/{id}", s.signedIn(clients, s.putModule))
-	mux.HandleFunc("GET /api/v1/signing-key", s.signedIn(clients, s.getKey))
+	mux.HandleFunc("PUT /api/v1/modules/{id}", signedIn(h, s.putModule))
+	mux.HandleFunc("GET /api/v1/signing-key", signedIn(h, s.getKey))
 	return mux
 }
 
-// signedIn calls next with the client that the request signs in.
-func (s *service) signedIn(clients webhookcfg.CredentialVerifier, next func(http.ResponseWriter, *http.Request, string)) http.HandlerFunc {
+// signedIn calls next with the client that the request signs in, or responds as the handler of
+// the webhooks does.
+func signedIn(h *webhookcfg.Handler, next func(http.ResponseWriter, *http.Request, string)) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		id, secret, _ := r.BasicAuth()
-		client, err := clients.Verify(r.Context(), id, secret)
-		if errors.Is(err, webhookcfg.ErrInvalidCredentials) {
-			w.Header().Set("WWW-Authenticate", `Basic realm="service", charset="UTF-8"`)
-			http.Error(w, "wrong client or secret", http.StatusUnauthorized)
-			return
-		}
-		if err != nil {
-			s.unavailable(w, r, "a client could not be signed in", "error", err)
+		client, err := h.SignIn(r.Context(), id, secret)
+		if refusal, ok := errors.AsType[*webhookcfg.Error](err); ok {
+			refusal.ServeHTTP(w, r)
 			return
 		}
 		next(w, r, client.ID)
@@ -88,13 +84,21 @@ func isText(b []byte) bool { return utf8.Valid(b) && bytes.IndexByte(b, 0) < 0 }
 
 // getKey returns the key with which the client's receivers verify.
 func (s *service) getKey(w http.ResponseWriter, r *http.Request, client string) {
-	keys, err := s.keys.Keys(r.Context(), client)
+	key, err := s.signingKey(r.Context(), client)
 	if err != nil {
 		s.unavailable(w, r, "signing key", "client", client, "error", err)
 		return
 	}
 	w.Header().Set("Cache-Control", "no-store")
-	respond(w, map[string]string{"key": keys[0].Reveal()})
+	respond(w, map[string]string{"key": key})
+}
+
+func (s *service) signingKey(ctx context.Context, client string) (string, error) {
+	keys, err := s.keys.Keys(ctx, client)
+	if err != nil {
+		return "", err
+	}
+	return keys[0].Reveal(), nil
 }
 
 // unavailable responds that a part of the service failed, and logs why, unless the request

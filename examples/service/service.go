@@ -123,7 +123,11 @@ func (s *service) handler() (http.Handler, error) {
 	if err != nil {
 		return nil, err
 	}
-	return h.Before(s.modules(clients)), nil
+	own := s.modules(h)
+	if err := s.pages(own, h); err != nil {
+		return nil, err
+	}
+	return h.Before(own), nil
 }
 
 // listen listens on an address and prints it, as port 0 picks a free one.

@@ -1,0 +1,111 @@
+package main
+
+import (
+	"crypto/hmac"
+	"crypto/sha256"
+	"crypto/subtle"
+	"encoding/hex"
+	"fmt"
+	"io"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"example.com/go-webhookcfg/webhookcfg"
+	"example.com/go-webhookcfg/webhookcfg/portal"
+)
+
+// sessions signs the people of a client in: here one, from the environment. Replace it with
+// your own sessions.
+type sessions struct {
+	person, password, client string
+	key                      []byte
+}
+
+const (
+	sessionCookie = "__Host-session"
+	sessionTime   = 8 * time.Hour
+)
+
+// open returns the cookie of a session: the person, its end, and what proves both.
+func (s *sessions) open(now time.Time) *http.Cookie {
+	text := s.person + "|" + strconv.FormatInt(now.Add(sessionTime).Unix(), 10)
+	return &http.Cookie{Name: sessionCookie, Value: text + "|" + s.proof(text), Path: "/", Secure: true, HttpOnly: true, SameSite: http.SameSiteLaxMode}
+}
+
+func (s *sessions) proof(text string) string {
+	mac := hmac.New(sha256.New, s.key)
+	_, _ = io.WriteString(mac, "session|"+text) // never fails
+	return hex.EncodeToString(mac.Sum(nil))
+}
+
+// find is a Client of package portal: it returns whom a request acts for, and who acts.
+func (s *sessions) find(r *http.Request) (client, person string, err error) {
+	cookie, err := r.Cookie(sessionCookie)
+	if err != nil {
+		return "", "", nil
+	}
+	end := strings.LastIndexByte(cookie.Value, '|')
+	if end < 0 || !hmac.Equal([]byte(cookie.Value[end+1:]), []byte(s.proof(cookie.Value[:end]))) {
+		return "", "", nil
+	}
+	person, until, _ := strings.Cut(cookie.Value[:end], "|")
+	if seconds, err := strconv.ParseInt(until, 10, 64); err != nil || person != s.person || time.Now().Unix() >= seconds {
+		return "", "", nil
+	}
+	return s.client, person, nil
+}
+
+// ServeHTTP signs in, and out.
+func (s *sessions) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	w.Header().Set("Cache-Control", "no-store")
+	switch isRight := equal(r.PostFormValue("person"), s.person) & equal(r.PostFormValue("password"), s.password); {
+	case r.Method == http.MethodPost && r.PostForm.Has("out"):
+		http.SetCookie(w, &http.Cookie{Name: sessionCookie, Path: "/", Secure: true, MaxAge: -1})
+	case r.Method == http.MethodPost && isRight == 1:
+		http.SetCookie(w, s.open(time.Now()))
+		http.Redirect(w, r, "/portal/", http.StatusSeeOther)
+		return
+	}
+	_, _ = io.WriteString(w, `<!DOCTYPE html><html lang="en"><title>Sign in</title><h1>Sign in</h1><form method="post">
+<p><label>Person <input name="person" autocomplete="username"></label></p>
+<p><label>Password <input name="password" type="password" autocomplete="current-password"></label></p>
+<button>Sign in</button></form>`)
+}
+
+// equal returns 1 if the texts are equal, in a time that doesn't depend on them.
+func equal(a, b string) int {
+	x, y := sha256.Sum256([]byte(a)), sha256.Sum256([]byte(b))
+	return subtle.ConstantTimeCompare(x[:], y[:])
+}
+
+// pages adds the pages for people to the service's own paths, if there is a person.
+func (s *service) pages(mux *http.ServeMux, h *webhookcfg.Handler) error {
+	person, password, ok := strings.Cut(s.cfg.person, ":")
+	if !ok {
+		return nil
+	}
+	people := &sessions{person: person, password: password, client: s.cfg.clients[0].ID, key: s.cfg.masters[0]}
+	pages, err := portal.New(h, &portal.Options{
+		Client:     people.find,
+		SignInURL:  "/sign-in",
+		SigningKey: s.signingKey,
+		Layout:     layout,
+	})
+	if err != nil {
+		return err
+	}
+	mux.Handle("/portal/", http.StripPrefix("/portal", pages))
+	mux.Handle("/sign-in", http.NewCrossOriginProtection().Handler(people))
+	return nil
+}
+
+// layout puts a page of the portal into one of this service.
+func layout(w http.ResponseWriter, _ *http.Request, page portal.Page) {
+	w.WriteHeader(page.Status)
+	_, _ = fmt.Fprintf(w, `<!DOCTYPE html><html lang="%s"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width">
+<meta name="color-scheme" content="light dark"><title>Modules</title><link rel="stylesheet" href="style.css"></head>
+<body class="whp-page"><header class="whp">Modules, our example of a service
+<form method="post" action="/sign-in"><button name="out">Sign out</button></form></header>%s</body></html>`, page.Lang, page.Content)
+}

@@ -1,0 +1,70 @@
+package main
+
+import (
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"strings"
+	"testing"
+	"time"
+)
+
+// TestSession: a person who signed in sees the webhooks of the client, and nobody else does.
+func TestSession(t *testing.T) {
+	service, _ := start(t, "-migrate", "-store", "sqlite:"+t.TempDir()+"/service.db")
+	browser := &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+	do := func(method, path, cookie string, form url.Values) (*http.Response, string) {
+		t.Helper()
+		r, err := http.NewRequestWithContext(t.Context(), method, service+path, strings.NewReader(form.Encode()))
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+		r.Header.Set("Cookie", cookie)
+		resp, err := browser.Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer resp.Body.Close()
+		page, err := io.ReadAll(resp.Body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return resp, string(page)
+	}
+	if resp, page := do("GET", "/portal/", "", nil); resp.StatusCode != http.StatusForbidden || !strings.Contains(page, `href="/sign-in"`) {
+		t.Errorf("signed out: %d %s", resp.StatusCode, page)
+	}
+	if resp, _ := do("POST", "/sign-in", "", url.Values{"person": {"ann"}, "password": {"wrong"}}); resp.Header.Get("Set-Cookie") != "" {
+		t.Error("a wrong password signs in")
+	}
+	resp, _ := do("POST", "/sign-in", "", url.Values{"person": {"ann"}, "password": {"a-password"}})
+	cookie, _, _ := strings.Cut(resp.Header.Get("Set-Cookie"), ";")
+	if resp, page := do("GET", "/portal/", cookie, nil); resp.StatusCode != http.StatusOK || !strings.Contains(page, "ann") || !strings.Contains(page, "our example") {
+		t.Errorf("signed in: %d %s", resp.StatusCode, page)
+	}
+	if _, page := do("GET", "/portal/key", cookie, nil); !strings.Contains(page, "whsec_") {
+		t.Errorf("the key: %s", page)
+	}
+	for _, forged := range []string{cookie + "0", strings.Replace(cookie, "ann", "bob", 1), sessionCookie + "=ann"} {
+		if resp, _ := do("GET", "/portal/", forged, nil); resp.StatusCode != http.StatusForbidden {
+			t.Errorf("%s: %d", forged, resp.StatusCode)
+		}
+	}
+	if resp, _ := do("POST", "/sign-in", cookie, url.Values{"out": {""}}); !strings.Contains(resp.Header.Get("Set-Cookie"), "Max-Age=0") {
+		t.Error("the session goes on")
+	}
+}
+
+// TestSessionEnds: a session ends after its time.
+func TestSessionEnds(t *testing.T) {
+	s := &sessions{person: "ann", client: "acme", key: []byte(master)}
+	for at, want := range map[time.Time]string{time.Now(): "acme", time.Now().Add(-sessionTime): ""} {
+		r := httptest.NewRequest("GET", "/", nil)
+		r.AddCookie(s.open(at))
+		if client, _, err := s.find(r); client != want || err != nil {
+			t.Errorf("got %q, %v, want %q", client, err, want)
+		}
+	}
+}
