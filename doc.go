@@ -65,7 +65,7 @@
 //	store                  → webhookcfg, store/admin, store/cache, internal/checkup, internal/oplog, internal/table
 //	store/admin            → webhookcfg
 //	store/cache            → webhookcfg, store/admin, internal/singleflight
-//	store/sqlstore         → webhookcfg, webhookcfg/deliver, store/admin, store/cache, internal/keylock, internal/redact
+//	store/sqlstore         → webhookcfg, webhookcfg/deliver, store/admin, store/cache, internal/checkup, internal/keylock, internal/redact
 //	store/etcdstore        → webhookcfg, store/cache, internal/keylock, internal/redact
 //	store/storetest        → webhookcfg, store/admin, store/cache
 //	auth                   → webhookcfg, internal/lru, internal/ratelimit, internal/redact, internal/singleflight

@@ -149,7 +149,7 @@ func (g *dialectSpec) begin() string {
 type queries struct {
 	prefix                        string
 	set, unset, resolveOutcome    []statement
-	setAll, resolve, list         statement
+	setAll, lock, resolve, list   statement
 	check, version, dirty, lowest statement
 	bound, purge, purgeAll, swept statement
 	anyOverride, occupied         statement
@@ -181,6 +181,7 @@ func (g *dialectSpec) queries(prefix string, lag time.Duration) queries {
 		unset:          []statement{compile(g.touch), compile(g.put + onlyWithBase + g.replace), compile(drop)},
 		resolveOutcome: []statement{compile(awaitOthers), compile(replaceMark)},
 		setAll:         compile(g.setAll),
+		lock:           compile(awaitOthers),
 		resolve:        compile(resolve),
 		list:           compile(list),
 		check:          compile(g.check),

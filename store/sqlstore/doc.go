@@ -209,7 +209,7 @@
 //
 // While the database is down, locked, full, read-only or not migrated, calls return
 // errors, to which the handler responds with 503; the store recovers as soon as the
-// database does. Set [database/sql.DB.SetMaxOpenConns], since each read, and a change of
+// database does. [Store.Healthy] tells an alert about it, since a read from a read-only database succeeds. Set [database/sql.DB.SetMaxOpenConns], since each read, and a change of
 // each client, holds one connection while in flight, and SetMaxIdleConns to the same
 // number: with the default of two, a busy service opens connections all the time. A
 // driver must return [database/sql/driver.ErrBadConn] only if nothing was sent, as its

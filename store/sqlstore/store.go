@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"example.com/go-webhookcfg/internal/checkup"
 	"example.com/go-webhookcfg/internal/keylock"
 	"example.com/go-webhookcfg/store/cache"
 	"example.com/go-webhookcfg/webhookcfg"
@@ -43,6 +44,8 @@ type Store struct {
 	retryable  func(error) bool
 	logger     *slog.Logger
 	isReady    atomic.Bool // a check of the schema succeeded
+	readsOnly  bool        // the database may be a standby
+	health     checkup.Checkup
 	// changing admits one change of each client at a time. Without it, the changes of one
 	// client would wait for its row in the database, each with a connection of the pool
 	// that the calls of other clients then lack.
@@ -107,6 +110,7 @@ func New(db *sql.DB, dialect Dialect, opts *Options) (*Store, error) {
 		migrations: dialect.spec.migrations(prefix),
 		retryable:  opts.Retryable,
 		logger:     opts.Logger,
+		readsOnly:  opts.StandbyLag > 0,
 	}
 	if s.retryable == nil {
 		s.retryable = func(error) bool { return false }

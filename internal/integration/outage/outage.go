@@ -28,6 +28,7 @@ const (
 // after the other.
 type Service struct {
 	t       testing.TB
+	store   webhookcfg.Store
 	patient string // the URL of a handler that waits long for the store
 	hasty   string // that of one that waits a moment, for a store that hangs
 	records records
@@ -36,7 +37,7 @@ type Service struct {
 // New starts a handler on the store.
 func New(t testing.TB, st webhookcfg.Store) *Service {
 	t.Helper()
-	s := &Service{t: t, records: make(records, 1)}
+	s := &Service{t: t, store: st, records: make(records, 1)}
 	s.patient = s.serve(st, time.Minute)
 	s.hasty = s.serve(st, 300*time.Millisecond)
 	return s
@@ -144,6 +145,7 @@ type Outage struct {
 	Cause      string // part of the log record of a request
 	Hangs      bool   // the store fails only when its context ends; Cause is not used
 	Serves     bool   // reads succeed
+	Healthy    bool   // the store succeeds for other clients
 }
 
 // Refuses expects that requests of every kind fail since the service is unavailable.
@@ -156,6 +158,26 @@ func (s *Service) Refuses(o Outage) {
 	for _, r := range all {
 		s.expectUnavailable(r, o)
 	}
+	s.awaitHealth(o.Healthy)
+}
+
+// awaitHealth expects that a store that can tell its health tells it, which takes a second.
+func (s *Service) awaitHealth(healthy bool) {
+	s.t.Helper()
+	st, ok := s.store.(interface{ Healthy(ctx context.Context) error })
+	if !ok {
+		return
+	}
+	ctx, cancel := context.WithTimeout(s.t.Context(), time.Minute)
+	defer cancel()
+	for ctx.Err() == nil {
+		err := st.Healthy(ctx)
+		if (err == nil) == healthy {
+			return
+		}
+		time.Sleep(50 * time.Millisecond)
+	}
+	s.t.Errorf("the store doesn't turn healthy: %v", healthy)
 }
 
 // expectUnavailable expects a request to fail. The cause appears in the log only, and what is
@@ -213,6 +235,7 @@ func (s *Service) Works() {
 	for _, r := range slices.Concat(changes, reads) {
 		s.expect(r)
 	}
+	s.awaitHealth(true)
 	if after := s.Read(); strings.Contains(after, "example.com") || strings.Contains(after, "e2") {
 		s.t.Errorf("unset of all left %s", after)
 	}

@@ -180,8 +180,9 @@ func (e Engine) slow(t *testing.T, server *engine.Server) {
 				t.Fatal(err)
 			}
 		},
-		Hangs:  true,
-		Serves: true,
+		Hangs:   true,
+		Serves:  true,
+		Healthy: true,
 	})
 }
 

@@ -1,0 +1,79 @@
+package sqlstore_test
+
+import (
+	"context"
+	"database/sql/driver"
+	"errors"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"example.com/go-webhookcfg/store/sqlstore"
+)
+
+// TestHealthy: a store is healthy if its schema fits, its server is no standby, and accepts a
+// statement that writes. It notices a change of that within a second, with one statement each.
+func TestHealthy(t *testing.T) {
+	readOnly := stateError("25006")
+	for _, tt := range []struct {
+		name, want string
+		db         schema
+		write      error
+		is         error
+	}{
+		{"healthy", "", schema{version: current}, nil, nil},
+		{"no table", "Migrate", schema{version: noTable}, nil, errNoTable},
+		{"half-migrated", "call Migrate", schema{version: noRow}, nil, nil},
+		{"newer", "version 4", schema{version: current + 1}, nil, sqlstore.ErrNewerSchema},
+		{"standby", "standby", schema{version: current, standby: true}, nil, sqlstore.ErrStandby},
+		{"read-only", "changes fail", schema{version: current}, readOnly, readOnly},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			db, write := &tt.db, tt.write
+			s, f := openUnchecked(t, sqlstore.PostgreSQL(), nil, func(call string, args []driver.NamedValue) (resultRows, error) {
+				if strings.HasPrefix(call, "UPDATE wh_client") {
+					return nil, write
+				}
+				return db.on(call, args)
+			})
+			check := func(when, want string, is error) {
+				t.Helper()
+				for range 3 {
+					err := s.Healthy(t.Context())
+					if (err == nil) != (want == "") || is != nil && !errors.Is(err, is) || err != nil && !strings.Contains(err.Error(), want) {
+						t.Errorf("%s, %s: %v", tt.name, when, err)
+					}
+				}
+			}
+			check("at first", tt.want, tt.is)
+			if n := f.count("SELECT") + f.count("UPDATE"); n > 2 {
+				t.Errorf("%s: %d statements in a second: %s", tt.name, n, f.shape())
+			}
+			db, write = &schema{version: current}, nil
+			time.Sleep(time.Second)
+			check("repaired", "", nil)
+			db, write = &tt.db, tt.write
+			time.Sleep(time.Second)
+			if tt.name == "newer" {
+				tt.want, tt.is = "", nil // a process that works keeps working
+			}
+			check("again", tt.want, tt.is)
+			_ = f.db.Close()
+		})
+	}
+}
+
+// TestHealthyStandby: a process that only sends needs no server that accepts changes.
+func TestHealthyStandby(t *testing.T) {
+	s, f := openUnchecked(t, sqlstore.PostgreSQL(), &sqlstore.Options{StandbyLag: time.Minute}, (&schema{version: current}).on)
+	if err := s.Healthy(t.Context()); err != nil || f.count("UPDATE") > 0 {
+		t.Errorf("%v: %s", err, f.shape())
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	s, _ = openUnchecked(t, sqlstore.SQLite(), nil, (&schema{version: current}).on)
+	if err := s.Healthy(ctx); !errors.Is(err, context.Canceled) {
+		t.Errorf("with an ended context: %v", err)
+	}
+}
