@@ -164,7 +164,9 @@ func (s *Service) Refuses(o Outage) {
 // awaitHealth expects that a store that can tell its health tells it, which takes a second.
 func (s *Service) awaitHealth(healthy bool) {
 	s.t.Helper()
-	st, ok := s.store.(interface{ Healthy(ctx context.Context) error })
+	st, ok := s.store.(interface {
+		Healthy(ctx context.Context) error
+	})
 	if !ok {
 		return
 	}
