@@ -25,10 +25,12 @@ import (
 )
 
 const (
-	client  = "acme"
-	secret  = "a-long-random-secret"
-	master  = "a-master-of-at-least-thirty-two-bytes"
-	workers = 16
+	client = "acme"
+	// neighbour is a client in the same shard of the queue.
+	neighbour = "soylent"
+	secret    = "a-long-random-secret"
+	master    = "a-master-of-at-least-thirty-two-bytes"
+	workers   = 16
 )
 
 var postgres = engine.SharedPostgreSQL()
@@ -154,8 +156,9 @@ func newDatabase(t *testing.T) string {
 // program is a running process of the service.
 type program struct {
 	t       testing.TB
+	client  string // that calls
 	cmd     *exec.Cmd
-	stderr  bytes.Buffer
+	stderr  *bytes.Buffer
 	url     string
 	metrics string
 	exited  chan error
@@ -169,9 +172,9 @@ func start(t testing.TB, path, store string, flags ...string) *program {
 		"-store", store, "-workers", fmt.Sprint(workers),
 		"-timeout", "2s", "-max-pause", "100ms", "-schedule", "50ms" + strings.Repeat(",50ms", 200),
 	}
-	p := &program{t: t, cmd: exec.Command(path, append(args, flags...)...), exited: make(chan error, 1)}
-	p.cmd.Env = append(os.Environ(), "CLIENT="+client+":"+secret, "MASTER="+master)
-	p.cmd.Stderr = &p.stderr
+	p := &program{t: t, client: client, stderr: new(bytes.Buffer), cmd: exec.Command(path, append(args, flags...)...), exited: make(chan error, 1)}
+	p.cmd.Env = append(os.Environ(), "CLIENT="+client+":"+secret+" "+neighbour+":"+secret, "MASTER="+master)
+	p.cmd.Stderr = p.stderr
 	stdout, err := p.cmd.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -191,7 +194,7 @@ func start(t testing.TB, path, store string, flags ...string) *program {
 	t.Cleanup(p.kill)
 	if len(addresses) < 2 {
 		p.kill()
-		t.Fatalf("the program ended:\n%s", &p.stderr)
+		t.Fatalf("the program ended:\n%s", p.stderr)
 	}
 	p.url, p.metrics = "http://"+addresses[0], "http://"+addresses[1]+"/metrics"
 	return p
@@ -218,8 +221,15 @@ func (p *program) wait() {
 	err := <-p.exited
 	p.exited <- err
 	if err != nil {
-		p.t.Errorf("the program ended with %v:\n%s", err, &p.stderr)
+		p.t.Errorf("the program ended with %v:\n%s", err, p.stderr)
 	}
+}
+
+// as returns the same process for another client.
+func (p *program) as(client string) *program {
+	other := *p
+	other.client = client
+	return &other
 }
 
 // call sends one request of the client, and decodes the response into it.
@@ -229,7 +239,7 @@ func (p *program) call(method, path, body string, response any) error {
 		return err
 	}
 	r.Header.Set("Content-Type", "application/json")
-	r.SetBasicAuth(client, secret)
+	r.SetBasicAuth(p.client, secret)
 	resp, err := http.DefaultClient.Do(r)
 	if err != nil {
 		return err
@@ -301,7 +311,7 @@ func (p *program) figures() (f figures) {
 	resp, err := http.Get(p.metrics)
 	if err != nil {
 		p.kill() // to read what it printed
-		p.t.Fatalf("%v; the program printed\n%s", err, &p.stderr)
+		p.t.Fatalf("%v; the program printed\n%s", err, p.stderr)
 	}
 	defer resp.Body.Close()
 	if err := json.NewDecoder(resp.Body).Decode(&f); err != nil {
@@ -313,9 +323,15 @@ func (p *program) figures() (f figures) {
 // drain waits until the queue is empty.
 func (p *program) drain() figures {
 	p.t.Helper()
+	return p.await(func(f figures) bool { return f.Queue.Waiting+f.Queue.UnderWay == 0 })
+}
+
+// await waits until the figures are as expected.
+func (p *program) await(expected func(figures) bool) figures {
+	p.t.Helper()
 	for {
 		f := p.figures()
-		if f.Queue.Waiting+f.Queue.UnderWay == 0 {
+		if expected(f) {
 			return f
 		}
 		select {

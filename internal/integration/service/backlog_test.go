@@ -1,0 +1,91 @@
+package service_test
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// TestFlood: a client's flood for a receiver that hangs goes on in an overflow, and a client
+// that shares its shard is served meanwhile. Nothing is lost in either queue.
+func TestFlood(t *testing.T) {
+	const backlog = workers / 2
+	onEachEngine(t, func(t *testing.T, store string) {
+		path, err := build()
+		if err != nil {
+			t.Fatal(err)
+		}
+		p := start(t, path, store, "-backlog", fmt.Sprint(backlog), "-timeout", "30s")
+		l := newLedger(t, p.signingKey())
+		release := make(chan struct{})
+		p.set("", l.serve(l.holding(release)))
+		p.mustChange(l, "hanging", flood)
+		l.await(func() bool { return l.held > 0 })
+		neighbour := p.as(neighbour)
+		n := newLedger(t, neighbour.signingKey())
+		neighbour.mustChange(n, "e1", 1)
+		neighbour.set("e1", n.serve(accepting))
+		neighbour.mustChange(n, "e1", healthy)
+		n.await(func() bool { return n.count("e1") >= healthy })
+		close(release)
+		p.drain()
+		if acknowledged, lost, _ := l.totals(); lost > 0 {
+			t.Errorf("of %d changes %d are lost", acknowledged, lost)
+		}
+		if names := queues(t, store); names != nil && len(names) != 2 {
+			t.Errorf("the notifications were in %v, want a shard and its overflow", names)
+		}
+	})
+}
+
+// queues returns the queues that jobs in PostgreSQL are or were in, and nil in SQLite.
+func queues(t *testing.T, store string) []string {
+	t.Helper()
+	if !strings.HasPrefix(store, "postgres:") {
+		return nil
+	}
+	conn, err := pgx.Connect(t.Context(), store)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close(t.Context())
+	rows, err := conn.Query(t.Context(), "SELECT DISTINCT queue FROM river_job ORDER BY queue")
+	if err != nil {
+		t.Fatal(err)
+	}
+	names, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	if err != nil {
+		t.Fatal(err)
+	}
+	return names
+}
+
+// TestSetMakesDue: what failed at a receiver, and what waits for its pause, is delivered when
+// the client sets another URL, long before it is due.
+func TestSetMakesDue(t *testing.T) {
+	const changes = 30
+	onEachEngine(t, func(t *testing.T, store string) {
+		path, err := build()
+		if err != nil {
+			t.Fatal(err)
+		}
+		p := start(t, path, store, "-schedule", "24h", "-max-pause", "24h")
+		l := newLedger(t, p.signingKey())
+		p.set("", l.serve(failing))
+		p.mustChange(l, "e1", changes)
+		p.await(func(f figures) bool {
+			return f.Results["deferred/paused"] > 0 && f.Queue.UnderWay == 0
+		})
+		p.set("", l.serve(accepting))
+		l.await(func() bool { return l.count("e1") == changes })
+		p.drain()
+	})
+}
+
+func failing(w http.ResponseWriter, _ *http.Request, _ int) bool {
+	w.WriteHeader(http.StatusInternalServerError)
+	return false
+}
