@@ -26,8 +26,8 @@
 //   - internal/table: the state machine in memory, without locks and I/O.
 //   - internal/oplog: the append-only log behind the file store, and oplog/faultfs,
 //     the file system that its tests make fail.
-//   - internal/strictjson, singleflight, checkup, keylock, ratelimit, lru, redact: one
-//     mechanism each.
+//   - internal/strictjson, singleflight, checkup, rounds, keylock, ratelimit, lru,
+//     redact: one mechanism each.
 //   - internal/hostile: receivers that break the rules, for tests of what connects to them.
 //   - internal/pathtest: the table of request targets for tests of mounts, and a handler
 //     that records their effects.
@@ -65,7 +65,7 @@
 //	store                  → webhookcfg, store/admin, store/cache, internal/checkup, internal/oplog, internal/table
 //	store/admin            → webhookcfg
 //	store/cache            → webhookcfg, store/admin, internal/singleflight
-//	store/sqlstore         → webhookcfg, webhookcfg/deliver, store/admin, store/cache, internal/checkup, internal/keylock, internal/redact
+//	store/sqlstore         → webhookcfg, webhookcfg/deliver, store/admin, store/cache, internal/checkup, internal/keylock, internal/redact, internal/rounds
 //	store/etcdstore        → webhookcfg, store/cache, internal/keylock, internal/redact
 //	store/storetest        → webhookcfg, store/admin, store/cache
 //	auth                   → webhookcfg, internal/lru, internal/ratelimit, internal/redact, internal/singleflight

@@ -7,9 +7,9 @@ import (
 	"fmt"
 	"log/slog"
 	"math"
-	"math/rand/v2"
 	"time"
 
+	"example.com/go-webhookcfg/internal/rounds"
 	"example.com/go-webhookcfg/webhookcfg"
 	"example.com/go-webhookcfg/webhookcfg/egress"
 )
@@ -31,19 +31,11 @@ func (s *Store) SweepEvery(ctx context.Context, interval time.Duration) {
 	if interval <= 0 {
 		panic("sqlstore: interval of SweepEvery is not positive")
 	}
-	for wait := rand.N(interval); ; wait = interval {
-		select {
-		case <-ctx.Done():
-			return
-		case <-time.After(wait):
-		}
-		bounded, cancel := context.WithTimeout(ctx, interval)
-		_, err := s.Sweep(bounded, math.MaxInt)
-		cancel()
-		if err != nil && ctx.Err() == nil {
+	rounds.Run(ctx, interval, func(bounded context.Context) {
+		if _, err := s.Sweep(bounded, math.MaxInt); err != nil && ctx.Err() == nil {
 			s.logger.LogAttrs(ctx, slog.LevelWarn, "sqlstore: sweep failed", slog.Any("error", err))
 		}
-	}
+	})
 }
 
 // Sweep deletes up to limit obsolete rows, in small transactions, and returns their number:

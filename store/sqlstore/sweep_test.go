@@ -219,31 +219,3 @@ func TestSweepEveryGoesOn(t *testing.T) {
 		}
 	})
 }
-
-// TestSweepStarts: processes that start together do not sweep together.
-func TestSweepStarts(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		first := make(map[time.Duration]bool) // by the minute
-		for range 20 {
-			ctx, cancel := context.WithCancel(t.Context())
-			s, _ := openFake(t, sqlstore.MySQL(), nil, func(call string, _ []driver.NamedValue) (resultRows, error) {
-				switch {
-				case strings.HasPrefix(call, "DELETE"):
-					return nil, errNoRows
-				case strings.HasPrefix(call, "SELECT id, gen"):
-					cancel()
-				}
-				return nil, nil
-			})
-			started := time.Now()
-			s.SweepEvery(ctx, time.Hour)
-			after := time.Since(started)
-			if first[after.Truncate(time.Minute)] = true; after >= time.Hour {
-				t.Errorf("the first sweep was after %v", after)
-			}
-		}
-		if len(first) < 5 {
-			t.Errorf("20 processes started in %d minutes of the hour", len(first))
-		}
-	})
-}

@@ -1,0 +1,24 @@
+// Package rounds repeats work at an interval, as maintenance of a store needs it.
+package rounds
+
+import (
+	"context"
+	"math/rand/v2"
+	"time"
+)
+
+// Run calls round at an interval until ctx ends, each time with a context that ends after
+// another interval at the latest. The first call follows a random part of the interval, so that
+// processes that start together take turns. The interval must be positive.
+func Run(ctx context.Context, interval time.Duration, round func(context.Context)) {
+	for wait := rand.N(interval); ; wait = interval {
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(wait):
+		}
+		bounded, cancel := context.WithTimeout(ctx, interval)
+		round(bounded)
+		cancel()
+	}
+}
