@@ -64,8 +64,8 @@
 //
 // Overrides dropped by set-all stay in the database until [Store.Sweep] deletes them, as
 // does the key of an entity that was unset without a base. A page of [Store.List] skips
-// such keys, and ends before its limit after 4,096 of them. Call Sweep regularly, for
-// instance every minute with a limit of a thousand keys.
+// such keys, and ends before its limit after 4,096 of them. Run [Store.SweepEvery] in a goroutine,
+// or call Sweep regularly, for instance every minute with a limit of a thousand keys.
 //
 // # Operation
 //

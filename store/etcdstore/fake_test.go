@@ -17,6 +17,7 @@ type fakeKV struct {
 	revision int64
 	err      error
 	puts     int
+	reads    int
 	hold     func(ctx context.Context, key string) // called by each put, if not nil
 }
 
@@ -38,6 +39,7 @@ type fakeTxn struct {
 
 func (f *fakeTxn) Then(ops ...clientv3.Op) clientv3.Txn {
 	f.gets = len(ops)
+	f.kv.reads++
 	return f
 }
 

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"strings"
 	"sync"
 	"time"
@@ -35,6 +36,8 @@ type Options struct {
 	// more changes between two calls receives a Reset. Zero means 65,536, which take about
 	// 10 MB.
 	History int
+	// Logger receives the errors of [Store.SweepEvery] at level Warn. If nil, nothing is logged.
+	Logger *slog.Logger
 }
 
 const (
@@ -52,6 +55,10 @@ func (o *Options) withDefaults() (Options, error) {
 		Prefix:         cmp.Or(o.Prefix, defaultPrefix),
 		BarrierTimeout: cmp.Or(o.BarrierTimeout, defaultBarrierTimeout),
 		History:        cmp.Or(o.History, defaultHistory),
+		Logger:         o.Logger,
+	}
+	if all.Logger == nil {
+		all.Logger = slog.New(slog.DiscardHandler)
 	}
 	switch {
 	case !strings.HasSuffix(all.Prefix, "/"):
@@ -72,6 +79,7 @@ type Store struct {
 	keys    keys
 	barrier time.Duration
 	watch   *watch
+	logger  *slog.Logger
 	closed  context.Context
 	close   context.CancelFunc
 	// changing admits one change of each client at a time. Without it, the requests of
@@ -102,6 +110,7 @@ func New(client *clientv3.Client, options *Options) (*Store, error) {
 		keys:    keys(o.Prefix),
 		barrier: o.BarrierTimeout,
 		watch:   newWatch(client, keys(o.Prefix), o),
+		logger:  o.Logger,
 		closed:  closed,
 		close:   cancel,
 	}, nil

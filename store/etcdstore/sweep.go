@@ -3,10 +3,14 @@ package etcdstore
 import (
 	"context"
 	"fmt"
+	"log/slog"
+	"math"
+	"time"
 
 	"go.etcd.io/etcd/api/v3/mvccpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
+	"example.com/go-webhookcfg/internal/rounds"
 	"example.com/go-webhookcfg/webhookcfg"
 )
 
@@ -51,6 +55,22 @@ func (s *Store) Sweep(ctx context.Context, limit int) (Swept, error) {
 		s.mu.Unlock()
 	}
 	return sum, nil
+}
+
+// SweepEvery sweeps all keys at an interval until ctx ends, each time for at most another
+// interval, after which the next sweep goes on. It starts after a random part of the interval,
+// so that replicas that start together take turns. Errors are logged at level Warn. Run it in a
+// goroutine of one process or several. A sweep reads every key with its value, so choose an
+// interval of an hour rather than of a minute. SweepEvery panics if the interval is not positive.
+func (s *Store) SweepEvery(ctx context.Context, interval time.Duration) {
+	if interval <= 0 {
+		panic("etcdstore: interval of SweepEvery is not positive")
+	}
+	rounds.Run(ctx, interval, func(bounded context.Context) {
+		if _, err := s.Sweep(bounded, math.MaxInt); err != nil && ctx.Err() == nil {
+			s.logger.LogAttrs(ctx, slog.LevelWarn, "etcdstore: sweep failed", slog.Any("error", err))
+		}
+	})
 }
 
 // sweepCursor is the position of a sweep. Its zero value is the start.
