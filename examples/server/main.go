@@ -29,6 +29,7 @@ import (
 	"time"
 
 	"example.com/go-webhookcfg/auth"
+	"example.com/go-webhookcfg/examples/internal/probes"
 	"example.com/go-webhookcfg/store"
 	"example.com/go-webhookcfg/webhookcfg"
 	"example.com/go-webhookcfg/webhookcfg/egress"
@@ -122,19 +123,19 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) (err erro
 	}
 	var opened closers
 	defer func() { err = errors.Join(err, opened.close()) }()
-	probes := newProbes(logger)
+	p := probes.New(logger)
 	ctx, stop := context.WithCancel(ctx)
 	served := make(chan error, 1)
 	go func() {
-		served <- serve(ctx, listener, probes, cfg.drain, logger)
+		served <- serve(ctx, listener, p, cfg.drain, logger)
 		stop()
 	}()
 	defer func() { stop(); err = errors.Join(err, <-served) }()
-	service, usage, err := open(cfg, logger, probes, &opened)
+	service, usage, err := open(cfg, logger, p, &opened)
 	if err != nil {
 		return err
 	}
-	probes.start(service)
+	p.Start(service)
 	at := listener.Addr()
 	fmt.Fprintf(stdout, "%v\n%s# API description: http://%v%s\n# page for people: http://%v%s\n", at, usage(at), at, descriptionPath, at, portalPath)
 	<-ctx.Done()
@@ -142,7 +143,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) (err erro
 }
 
 // open opens the parts of the service and connects them. Usage returns commands to try it.
-func open(cfg config, logger *slog.Logger, probes *probes, opened *closers) (service http.Handler, usage func(net.Addr) string, err error) {
+func open(cfg config, logger *slog.Logger, p *probes.Probes, opened *closers) (service http.Handler, usage func(net.Addr) string, err error) {
 	configurations, err := openStore(cfg, logger, opened)
 	if err != nil {
 		return nil, nil, err
@@ -151,8 +152,8 @@ func open(cfg config, logger *slog.Logger, probes *probes, opened *closers) (ser
 	if err != nil {
 		return nil, nil, err
 	}
-	probes.watch("store", configurations)
-	probes.watch("credentials", clients)
+	p.Watch("store", configurations)
+	p.Watch("credentials", clients)
 	exists, err := readEntities(cfg.modules)
 	if err != nil {
 		return nil, nil, err
@@ -303,9 +304,9 @@ func readEntities(path string) (func(context.Context, string, string) (bool, err
 }
 
 // serve serves until ctx ends and some time after it, then waits for the requests under way.
-func serve(ctx context.Context, listener net.Listener, h *probes, drain time.Duration, logger *slog.Logger) error {
+func serve(ctx context.Context, listener net.Listener, p *probes.Probes, drain time.Duration, logger *slog.Logger) error {
 	server := &http.Server{
-		Handler:           h,
+		Handler:           p,
 		ReadHeaderTimeout: 5 * time.Second,
 		ReadTimeout:       15 * time.Second,
 		WriteTimeout:      30 * time.Second,
@@ -320,7 +321,7 @@ func serve(ctx context.Context, listener net.Listener, h *probes, drain time.Dur
 		return err
 	case <-ctx.Done():
 	}
-	h.stop()
+	p.Stop()
 	select {
 	case err := <-failed:
 		return err

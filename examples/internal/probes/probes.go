@@ -1,4 +1,6 @@
-package main
+// Package probes responds to what watches a process: Kubernetes, a load balancer, an alert. You
+// can copy the package.
+package probes
 
 import (
 	"context"
@@ -11,7 +13,7 @@ import (
 	"time"
 )
 
-// probes responds to what watches this process, and passes all other requests to the service
+// Probes responds to what watches this process, and passes all other requests to the service
 // once it has started.
 //
 //	/livez    200 as long as the process responds: restart it if it doesn't
@@ -21,7 +23,7 @@ import (
 // /readyz doesn't follow the health of a store that processes share. All of them would leave
 // the load balancer at the same moment, and clients would get its errors instead of a 503
 // that says what to do.
-type probes struct {
+type Probes struct {
 	logger     *slog.Logger
 	service    atomic.Pointer[http.Handler] // nil before the start
 	isStopping atomic.Bool
@@ -36,25 +38,27 @@ type healthy interface {
 	Healthy(ctx context.Context) error
 }
 
-func newProbes(logger *slog.Logger) *probes {
-	return &probes{logger: logger, parts: map[string]healthy{}, failing: map[string]bool{}}
+// New returns probes of a process that has not started. The logger gets what /healthz leaves out:
+// why a part fails.
+func New(logger *slog.Logger) *Probes {
+	return &Probes{logger: logger, parts: map[string]healthy{}, failing: map[string]bool{}}
 }
 
-// watch has /healthz show a part, if it knows its health. It must not be called after start.
-func (p *probes) watch(name string, part any) {
+// Watch has /healthz show a part, if it knows its health. It must not be called after Start.
+func (p *Probes) Watch(name string, part any) {
 	if h, ok := part.(healthy); ok {
 		p.parts[name] = h
 	}
 }
 
-// start passes requests to the service from now on.
-func (p *probes) start(service http.Handler) { p.service.Store(&service) }
+// Start passes requests to the service from now on.
+func (p *Probes) Start(service http.Handler) { p.service.Store(&service) }
 
-// stop makes the process unready. Requests are still served.
-func (p *probes) stop() { p.isStopping.Store(true) }
+// Stop makes the process unready. Requests are still served.
+func (p *Probes) Stop() { p.isStopping.Store(true) }
 
 // ServeHTTP implements [http.Handler].
-func (p *probes) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+func (p *Probes) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	service := p.service.Load()
 	switch r.URL.Path {
 	case "/livez":
@@ -81,7 +85,7 @@ func (p *probes) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 // serveHealth responds with the state of each part. The causes are in the log alone: the path
 // may be public.
-func (p *probes) serveHealth(w http.ResponseWriter, r *http.Request, isStarted bool) {
+func (p *Probes) serveHealth(w http.ResponseWriter, r *http.Request, isStarted bool) {
 	ctx, cancel := context.WithTimeout(r.Context(), 6*time.Second)
 	defer cancel()
 	status, states := http.StatusOK, map[string]string{}
@@ -99,7 +103,7 @@ func (p *probes) serveHealth(w http.ResponseWriter, r *http.Request, isStarted b
 }
 
 // log logs when a part begins to fail, and when it works again.
-func (p *probes) log(ctx context.Context, name string, err error) {
+func (p *Probes) log(ctx context.Context, name string, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	switch was := p.failing[name]; {
