@@ -233,14 +233,17 @@ func (c *checker) try(ctx context.Context, a attempt) error {
 		return err
 	}
 	c.report.Requests++
+	if resp.late { // the next control decides
+		c.dropped = append(c.dropped, c.failure(a, resp, NoResponse, adviceNoResponse))
+		c.waits++
+	}
 	if resp.status == http.StatusTooManyRequests {
 		return errors.New("response 429: the limits must allow a few hundred requests")
 	}
 	return nil
 }
 
-// exchange sends a request and reads its effect on the witness. Requests without a response
-// wait for the next control.
+// exchange sends a request and reads its effect on the witness.
 func (c *checker) exchange(ctx context.Context, conn *conn, a attempt, wait time.Duration) (response, error) {
 	if c.Received != nil {
 		c.Received()
@@ -264,9 +267,9 @@ func (c *checker) exchange(ctx context.Context, conn *conn, a attempt, wait time
 		c.report.Failures = append(c.report.Failures, c.failure(a, resp, Widened, a.advice))
 	case resp.status >= 300 && resp.status < 400 && reachesAll(resp.location, a.target):
 		c.report.Failures = append(c.report.Failures, c.failure(a, resp, Redirected, adviceRedirect))
-	case resp.late:
-		c.dropped, c.settled = append(c.dropped, c.failure(a, resp, NoResponse, adviceNoResponse)), false
-		c.waits++
+	}
+	if resp.late {
+		c.settled = false
 	}
 	return resp, nil
 }
