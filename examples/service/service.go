@@ -51,7 +51,7 @@ func newService(d *database, cfg config, logger, queueLogger *slog.Logger) (s *s
 		}
 	}()
 	delivery := cfg.delivery
-	delivery.Health, delivery.OnResult = s.health, s.onResult
+	delivery.Health, delivery.OnResult, delivery.OnRecovered = s.health, s.onResult, s.onRecovered
 	if s.sender, err = deliver.New(s.webhooks, s.keys, &delivery); err != nil {
 		return nil, err
 	}

@@ -85,6 +85,35 @@ func TestSetMakesDue(t *testing.T) {
 	})
 }
 
+// TestRecoveryMakesDue: what failed at a receiver is delivered when the receiver recovers,
+// long before it is due.
+func TestRecoveryMakesDue(t *testing.T) {
+	const changes = 100
+	onEachEngine(t, func(t *testing.T, store string) {
+		path, err := build()
+		if err != nil {
+			t.Fatal(err)
+		}
+		p := start(t, path, store, "-schedule", "24h", "-max-pause", "1s")
+		l := newLedger(t, p.signingKey())
+		recovered := make(chan struct{})
+		p.set("", l.serve(func(w http.ResponseWriter, r *http.Request, nth int) bool {
+			select {
+			case <-recovered:
+				return true
+			default:
+				return failing(w, r, nth)
+			}
+		}))
+		p.mustChange(l, "e1", changes)
+		// Five failures in a row pause it. Those are due in a day.
+		p.await(func(f figures) bool { return f.Results["deferred/paused"] > 0 })
+		close(recovered)
+		l.await(func() bool { return l.count("e1") == changes })
+		p.drain()
+	})
+}
+
 func failing(w http.ResponseWriter, _ *http.Request, _ int) bool {
 	w.WriteHeader(http.StatusInternalServerError)
 	return false
