@@ -53,8 +53,8 @@ func (s *service) river(logger *slog.Logger) *river.Config {
 		RescueStuckJobsAfter: jobTimeout + 5*time.Second,
 		// The schedule gives up first: River's own limit would keep no reason.
 		MaxAttempts: 1000,
-		// Workers of a queue that became free get their next jobs after the first time, and
-		// a job whose delay is over gets its worker within the second.
+		// With these times, and the default of -workers, a receiver with a backlog gets what
+		// its slots allow: see the limits in package deliver.
 		FetchCooldown:     20 * time.Millisecond,
 		FetchPollInterval: 200 * time.Millisecond,
 		// How long what was given up can be replayed.
