@@ -34,3 +34,6 @@ func (h *Health) Load(ctx context.Context, client, entity string, hook webhookcf
 func (h *Health) Record(ctx context.Context, client, entity string, r Result, at time.Time) {
 	h.record(ctx, client, entity, r, at)
 }
+
+// Len returns the number of records in memory.
+func (h *Health) Len() int { return h.records.Len() }

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"hash/maphash"
 	"log/slog"
 	"sync"
 	"time"
@@ -14,9 +15,9 @@ import (
 
 // HealthOptions are the options of [NewHealth]. The zero value is a usable default.
 type HealthOptions struct {
-	// MaxWebhooks bounds the webhooks kept in memory, of about 500 bytes each. Those used
-	// least recently are dropped, and are then unknown, or read again from the HealthStore.
-	// Zero means 100,000.
+	// MaxWebhooks bounds the webhooks kept in memory, of about 500 bytes each. Beyond that,
+	// the client with the most loses the one used least recently, which is then unknown, or
+	// read again from the HealthStore. Zero means 100,000.
 	MaxWebhooks int
 
 	// StopAfter is how long a webhook may fail before deliveries to it stop. Two failures
@@ -77,11 +78,14 @@ func NewHealth(store HealthStore, opts *HealthOptions) (*Health, error) {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
+	seed := maphash.MakeSeed()
 	return &Health{
 		store:     store,
 		stopAfter: cmp.Or(o.StopAfter, defaultStopAfter),
 		logger:    o.Logger,
-		records:   lru.New[healthKey, *healthRecord](cmp.Or(o.MaxWebhooks, defaultMaxWebhooks)),
+		records: lru.NewShared[healthKey, *healthRecord](cmp.Or(o.MaxWebhooks, defaultMaxWebhooks), func(k healthKey) uint64 {
+			return maphash.String(seed, k.client)
+		}),
 	}, nil
 }
 
@@ -126,6 +130,10 @@ func (h *Health) syncStopped(ctx context.Context, client, entity string, hook we
 	}
 	h.mu.Lock()
 	rec, ok := h.records.Get(key)
+	if !ok && h.store == nil {
+		h.mu.Unlock()
+		return "", false // nothing is known, and a record without anything could evict another
+	}
 	if !ok || !rec.Since.Equal(hook.Since) {
 		rec = h.add(key, hook.Since)
 	}

@@ -304,6 +304,42 @@ func TestHealthOptions(t *testing.T) {
 	}
 }
 
+// TestHealthIsSharedFairly: however many webhooks another client has, and however many of its
+// messages wait, it does not make the Health forget a stop. Of what is unknown, nothing is kept.
+func TestHealthIsSharedFairly(t *testing.T) {
+	for name, st := range map[string]deliver.HealthStore{"memory": nil, "store": noRecords{}} {
+		h := newHealth(t, st, &deliver.HealthOptions{MaxWebhooks: 100})
+		send{outcome: deliver.Undeliverable, reason: deliver.ReasonGone}.to(h, base(0))
+		for i := range 300 {
+			entity, hook := fmt.Sprint("e", i), base(0)
+			hook.Source = webhookcfg.SourceOverride
+			h.Stopped(t.Context(), "other", entity, hook)
+			if i%2 == 0 {
+				h.Record(t.Context(), "other", entity, deliver.Result{Outcome: deliver.Failed, Reason: deliver.ReasonStatus, Webhook: hook}, epoch)
+			}
+		}
+		if _, stopped := h.Stopped(t.Context(), "acme", "e1", base(0)); !stopped {
+			t.Errorf("%s: the stop was forgotten", name)
+		}
+	}
+	h := newHealth(t, nil, nil)
+	h.Stopped(t.Context(), "acme", "e1", base(0))
+	if n := h.Len(); n != 0 {
+		t.Errorf("%d records of a webhook that was not called", n)
+	}
+}
+
+// noRecords is a HealthStore that loses everything.
+type noRecords struct{}
+
+func (noRecords) LoadDelivery(context.Context, string, webhookcfg.Scope) (deliver.Record, error) {
+	return deliver.Record{}, nil
+}
+
+func (noRecords) SaveDelivery(context.Context, string, webhookcfg.Scope, deliver.Record) error {
+	return nil
+}
+
 // TestHealthLogsStops: a stop is logged once, without the URL.
 func TestHealthLogsStops(t *testing.T) {
 	var records bytes.Buffer
