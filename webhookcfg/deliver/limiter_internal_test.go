@@ -352,6 +352,17 @@ func TestIsBounded(t *testing.T) {
 	}
 }
 
+// TestIsSharedFairly: a client with very many host names that fail does not make the limiter
+// forget the pause of another client's receiver.
+func TestIsSharedFairly(t *testing.T) {
+	l, now := limitTo(16, 4, time.Hour), time.Now()
+	mustAcquire(t, l, "acme", "a:443", now).release(now, verdict{effectFailure, time.Hour})
+	for i := range maxIdle + 1 {
+		mustAcquire(t, l, "other", fmt.Sprint(i), now).release(now, failure)
+	}
+	mustDefer(t, l, "acme", "a:443", now, ReasonPaused)
+}
+
 // TestHealthyAreNotKept: of receivers that respond, nothing stays.
 func TestHealthyAreNotKept(t *testing.T) {
 	l, now := limitTo(16, 4, time.Hour), time.Now()
