@@ -104,6 +104,13 @@ func (s settings) run(t *testing.T) {
 			}
 		})
 	}
+	if s.wants("copies and lists of clients") {
+		t.Run("operating", func(t *testing.T) {
+			if err := s.operating(t, r); err != nil {
+				t.Fatal(err)
+			}
+		})
+	}
 	if s.out != "" && !t.Failed() {
 		if err := r.write(s.out); err != nil {
 			t.Fatal(err)

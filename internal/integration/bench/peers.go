@@ -267,7 +267,11 @@ func insert(set *sql.Stmt, c webhookcfg.Change) error {
 
 // applyAll makes the first n sets, many of them concurrently.
 func applyAll(set func(context.Context, webhookcfg.Change) error, n int, nth func(int) webhookcfg.Change) error {
-	const writers = 1000
+	return applyBy(1000, set, n, nth)
+}
+
+// applyBy makes the first n changes with so many writers at the same time.
+func applyBy(writers int, set func(context.Context, webhookcfg.Change) error, n int, nth func(int) webhookcfg.Change) error {
 	errs := make([]error, writers)
 	var all sync.WaitGroup
 	for w := range writers {
