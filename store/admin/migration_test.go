@@ -61,10 +61,12 @@ func TestMigrate(t *testing.T) {
 				}
 			})
 		}
-		err := migrate(t.Context(), dst, src, func() {
+		halt := sync.OnceFunc(func() {
 			close(stop)
 			writers.Wait()
 		})
+		err := migrate(t.Context(), dst, src, halt)
+		halt()
 		if err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
