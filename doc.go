@@ -64,7 +64,7 @@
 //	webhookcfg/mounttest   → webhookcfg/egress, internal/redact
 //	store                  → webhookcfg, store/admin, store/cache, internal/checkup, internal/oplog, internal/table
 //	store/admin            → webhookcfg
-//	store/cache            → webhookcfg, store/admin, internal/singleflight
+//	store/cache            → webhookcfg, store/admin, internal/lru, internal/singleflight
 //	store/sqlstore         → webhookcfg, webhookcfg/deliver, store/admin, store/cache, internal/checkup, internal/keylock, internal/redact, internal/rounds
 //	store/etcdstore        → webhookcfg, store/cache, internal/keylock, internal/redact, internal/rounds
 //	store/storetest        → webhookcfg, store/admin, store/cache

@@ -113,7 +113,7 @@
 //	egress.Prober     10,000       recent probes: one row for each client
 //	deliver.Sender    10,000       receivers that failed or asked for a pause
 //	deliver.Health    MaxWebhooks  records of deliveries
-//	cache.Cache       MaxEntries * entries
+//	cache.Cache       MaxBytes *   clients and entities
 //
 // # Compatibility
 //

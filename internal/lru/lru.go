@@ -43,9 +43,9 @@ func New[K comparable, V any](limit int) *Map[K, V] {
 }
 
 // NewShared is like New, but evicts from the owner with the most entries, so that nobody
-// displaces the entries of others by adding many, not even as many. It evicts the
-// least recently used entry of that owner. Of several such owners, it takes the one that was idle longest. The
-// function returns the owner of a key, or a hash of it: owners with the same hash count
+// displaces the entries of others by adding as many or more. It evicts the least recently
+// used entry of that owner. Of several such owners, it takes the one that was idle longest.
+// The function returns the owner of a key, or a hash of it: owners with the same hash count
 // as one.
 func NewShared[K comparable, V any](limit int, owner func(K) uint64) *Map[K, V] {
 	return NewSized(limit, owner, func(K, V) int { return 1 })

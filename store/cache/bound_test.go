@@ -30,9 +30,20 @@ var trials = []trial{
 	{name: "feed", store: func(s *scripted) webhookcfg.Store { return scriptedFeed{s} }, maxStale: bound},
 	{name: "feed, stale on error", store: func(s *scripted) webhookcfg.Store { return scriptedFeed{s} }, maxStale: bound / 4, staleIfError: bound},
 	{name: "versions", store: func(s *scripted) webhookcfg.Store { return scriptedVersions{s} }, maxStale: bound},
+	{name: "feed and pages", store: feedPages, maxStale: bound},
+	{name: "feed and pages, stale on error", store: feedPages, maxStale: bound / 4, staleIfError: bound},
+	{name: "versions and pages", store: func(s *scripted) webhookcfg.Store {
+		return scriptedVersionsPages{scriptedPages{s, s}, scriptedVersions{s}}
+	}, maxStale: bound},
+	{name: "pages", store: func(s *scripted) webhookcfg.Store { return scriptedPages{s, s} }, maxStale: bound},
 	{name: "neither", store: func(s *scripted) webhookcfg.Store { return scriptedPlain{s} }, maxStale: bound},
 	{name: "neither, stale on error", store: func(s *scripted) webhookcfg.Store { return scriptedPlain{s} }, maxStale: bound / 4, staleIfError: bound},
 	{name: "changes of its own", store: func(s *scripted) webhookcfg.Store { return scriptedFeed{s} }, local: true, maxStale: bound},
+	{name: "pages and changes of its own", store: feedPages, local: true, maxStale: bound},
+}
+
+func feedPages(s *scripted) webhookcfg.Store {
+	return scriptedFeedPages{scriptedPages{s, s}, scriptedFeed{s}, scriptedFeed{s}}
 }
 
 // limit is the permitted staleness of a result.
@@ -98,7 +109,7 @@ const (
 func (tr trial) run(t *testing.T, seed uint64) *outcome {
 	s := newScript(seed)
 	copied, err := cache.New(tr.store(s), &cache.Options{
-		MaxStale: tr.maxStale, StaleIfError: tr.staleIfError, MaxEntries: 64,
+		MaxStale: tr.maxStale, StaleIfError: tr.staleIfError,
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -125,7 +136,7 @@ func (tr trial) run(t *testing.T, seed uint64) *outcome {
 	all.Wait()
 	stats := copied.Stats()
 	o.reads = stats.Reads
-	if most := len(scriptClients) * len(entities); stats.Entries < 0 || stats.Entries > most {
+	if most := len(scriptClients) * (1 + len(entities)); stats.Entries < 0 || stats.Entries > most {
 		t.Errorf("%d entries, where %d are the most", stats.Entries, most)
 	}
 	if err := copied.Close(); err != nil {

@@ -20,49 +20,49 @@ type guard struct {
 // An environment variable selects the guard that is removed.
 var guards = []guard{
 	{
-		"results of an earlier epoch are not kept", "feed", "read.go",
-		"if r.epoch == r.of.epoch {",
-		"if taken(0) || r.epoch == r.of.epoch {",
+		"results of an earlier epoch are not kept", "feed", "reads.go",
+		"if r.epoch != r.of.epoch {",
+		"if !taken(0) && r.epoch != r.of.epoch {",
 	},
 	{
-		"the age of an entry is checked", "feed", "clients.go",
-		"if e := owner.entries[entity]; e.started > 0 && max(t.polled, owner.checked, e.started) > after {",
-		"if e := owner.entries[entity]; e.started > 0 && (taken(1) || max(t.polled, owner.checked, e.started) > after) {",
+		"the age of an entry is checked", "feed", "entries.go",
+		"valid := e != nil && max(t.polled, e.of.checked, e.started) > after",
+		"valid := e != nil && (taken(1) || max(t.polled, e.of.checked, e.started) > after)",
 	},
 	{
 		"an old read is not joined", "old read", "cache.go",
-		"c.joinable = min(c.maxStale, c.readTimeout/2)",
-		"c.joinable = min(c.maxStale, c.readTimeout/2); if taken(2) { c.joinable = c.readTimeout }",
+		"c.reads.lister, _ = st.(webhookcfg.Lister)",
+		"c.reads.lister, _ = st.(webhookcfg.Lister); if taken(2) { c.reads.joinable = c.reads.timeout }",
 	},
 	{
-		"entries from before their version are dropped", "versions", "clients.go",
-		"case owner == nil:",
-		"case owner == nil:\n\tcase taken(3) && owner.checked == 0:\n\t\towner.version, owner.checked = version, started",
+		"entries from before their version are dropped", "versions", "entries.go",
+		"next := &client{name: own.of.name,",
+		"if taken(3) && own.of.checked == 0 {\n\t\town.of.version, own.of.checked = version, started\n\t\treturn false\n\t}\n\tnext := &client{name: own.of.name,",
 	},
 	{
-		"the age of an entry counts from the start of the read", "neither", "read.go",
-		"hook, err = c.store.Resolve(ctx, r.of.client, r.entity)",
-		"hook, err = c.store.Resolve(ctx, r.of.client, r.entity); if taken(4) { r.since = c.now() }",
+		"the age of an entry counts from the start of the read", "neither", "reads.go",
+		"e, err := rs.readStore(ctx, r.key)",
+		"e, err := rs.readStore(ctx, r.key); if taken(4) { r.since = rs.clock.now() }",
 	},
 	{
 		"a poll counts from its start", "slow poll", "poll.go",
-		"c.clients.apply(changes, started)",
-		"if taken(5) { started = c.now() }; c.clients.apply(changes, started)",
+		"p.reads.apply(changes, started)",
+		"if taken(5) { started = p.clock.now() }; p.reads.apply(changes, started)",
 	},
 	{
 		"a check of versions counts from its start", "slow version check", "poll.go",
 		"if len(versions) != len(clients) {",
-		"if taken(6) { started = c.now() }; if len(versions) != len(clients) {",
+		"if taken(6) { started = p.clock.now() }; if len(versions) != len(clients) {",
 	},
 	{
-		"a Reset drops everything", "feed", "clients.go",
+		"a Reset drops everything", "feed", "reads.go",
 		"if changes.Reset {",
 		"if changes.Reset && !taken(7) {",
 	},
 	{
 		"a failed poll vouches for nothing", "feed", "poll.go",
 		"changes, err := feed.Changes(ctx, *cursor)",
-		"changes, err := feed.Changes(ctx, *cursor); if err != nil && taken(8) { c.clients.apply(Changes{}, started) }",
+		"changes, err := feed.Changes(ctx, *cursor); if err != nil && taken(8) { p.reads.apply(Changes{}, started) }",
 	},
 	{
 		"a failed poll is repeated", "feed", "poll.go",
@@ -70,24 +70,39 @@ var guards = []guard{
 		"changes, err := feed.Changes(ctx, *cursor); if changes.Next != \"\" && taken(9) { *cursor = changes.Next }",
 	},
 	{
-		"a change starts by dropping the client", "changes of its own", "clients.go",
-		"t.changing[client]++",
-		"if t.changing[client]++; taken(10) { return }",
+		"a change starts by dropping the client", "changes of its own", "reads.go",
+		"rs.changing[client]++",
+		"if rs.changing[client]++; taken(10) { return }",
 	},
 	{
-		"nothing is kept or joined while a change is made", "changes of its own", "read.go",
-		"if t.changing[r.of.client] > 0 {",
-		"if !taken(11) && t.changing[r.of.client] > 0 {",
+		"nothing is kept or joined while a change is made", "changes of its own", "reads.go",
+		"if rs.changing[r.key.client] > 0 {",
+		"if !taken(11) && rs.changing[r.key.client] > 0 {",
 	},
 	{
-		"a read of an earlier epoch is not joined", "changes of its own", "read.go",
+		"a read of an earlier epoch is not joined", "changes of its own", "reads.go",
 		"r.inStore && r.epoch != of.epoch {",
 		"!taken(12) && r.inStore && r.epoch != of.epoch {",
 	},
 	{
-		"a version that is empty is checked too", "empty version", "clients.go",
-		"case owner.checked > 0 && owner.version == version:",
-		"case (taken(13) || owner.checked > 0) && owner.version == version:",
+		"a version that is empty is checked too", "empty version", "entries.go",
+		"own.of.checked > 0 && own.of.version == version",
+		"(taken(13) || own.of.checked > 0) && own.of.version == version",
+	},
+	{
+		"entries from before a change are not found", "feed and pages", "entries.go",
+		"e != nil && e.of == own.of {",
+		"e != nil && (taken(14) || e.of == own.of) {",
+	},
+	{
+		"a page that is not complete is not held", "feed and pages", "reads.go",
+		"if page.Next != \"\" || errors",
+		"if !taken(15) && page.Next != \"\" || errors",
+	},
+	{
+		"the age of a page counts from the start of the read", "pages", "reads.go",
+		"rs.keep(r, e)",
+		"if taken(16) { r.since = rs.clock.now() }; rs.keep(r, e)",
 	},
 }
 

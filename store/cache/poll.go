@@ -4,65 +4,114 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"runtime/debug"
 	"slices"
+	"sync"
+	"sync/atomic"
 	"time"
 
 	"example.com/go-webhookcfg/webhookcfg"
 )
 
+// poller polls a store for changes, and drops the clients that changed.
+type poller struct {
+	reads    *reads
+	figures  *figures
+	clock    clock
+	maxStale time.Duration
+	every    time.Duration
+	logger   *slog.Logger
+	notifier Notifier     // nil if there is none
+	last     atomic.Int64 // the instant at which the last successful poll started
+
+	stopped chan struct{} // closed when there are no more polls
+
+	mu    sync.Mutex
+	ended chan struct{} // closed when the next poll ends
+}
+
 // poll drops the entries that changed in the store, as far as that is not known yet.
 type poll func(ctx context.Context) error
 
 // pollsOf returns the polls for which a store has an interface, the preferred one first.
-func (c *Cache) pollsOf(st webhookcfg.Store) (polls []poll) {
+func (p *poller) pollsOf(st webhookcfg.Store) (polls []poll) {
 	if feed, ok := st.(Feed); ok {
 		cursor := ""
-		polls = append(polls, func(ctx context.Context) error { return c.pollFeed(ctx, feed, &cursor) })
+		polls = append(polls, func(ctx context.Context) error { return p.pollFeed(ctx, feed, &cursor) })
 	}
 	if versioner, ok := st.(Versioner); ok {
 		supported := false
-		polls = append(polls, func(ctx context.Context) error { return c.pollVersions(ctx, versioner, &supported) })
+		polls = append(polls, func(ctx context.Context) error { return p.pollVersions(ctx, versioner, &supported) })
 	}
 	return polls
 }
 
-// follow polls until Close. A poll that the store does not support is replaced by the next
-// one for good; after the last there is nothing to follow.
-func (c *Cache) follow(polls []poll) {
+// run polls until ctx ends. A poll that the store does not support is replaced by the next
+// one for good; after the last there is nothing to do.
+func (p *poller) run(ctx context.Context, polls []poll) {
+	defer close(p.stopped)
 	var notifications <-chan struct{}
-	if c.notifier != nil {
-		notifications = c.notifier.Notify(c.ctx)
+	if p.notifier != nil && len(polls) > 0 {
+		notifications = p.notifier.Notify(ctx)
 	}
 	failing := false
-	for len(polls) > 0 {
-		started := c.now()
-		err := recoverPoll(c.ctx, polls[0])
+	for len(polls) > 0 && ctx.Err() == nil {
+		started := p.clock.now()
+		err := recoverPanic(ctx, polls[0])
 		if errors.Is(err, errUnsupported) {
 			polls = polls[1:]
-			c.logger.Info("cache: the store does not support a way of polling for changes", "error", err, "others", len(polls))
+			p.logger.Info("cache: the store does not support a way of polling for changes", "error", err, "others", len(polls))
 			continue
 		}
-		if err == nil {
-			c.lastPoll.Store(int64(started))
-		}
-		failing = c.report(failing, err)
-		c.sleep(started+c.pollEvery/10, nil) // notifications wait until then
-		if more := c.sleep(started+c.pollEvery, notifications); !more {
-			notifications = nil
-		}
-		if c.ctx.Err() != nil {
+		if ctx.Err() != nil {
 			return
+		}
+		p.figures.polls.Add(1)
+		if err == nil {
+			p.last.Store(int64(started))
+		} else {
+			p.figures.fail(&p.figures.failedPolls, err)
+		}
+		failing = p.report(failing, err)
+		p.announce()
+		p.sleep(ctx, started+p.every/10, nil) // notifications wait until then
+		if more := p.sleep(ctx, started+p.every, notifications); !more {
+			notifications = nil
 		}
 	}
 }
 
-// sleep returns at the given instant, on the first notification, or on Close. It
+// announce ends all calls of awaitPoll.
+func (p *poller) announce() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	close(p.ended)
+	p.ended = make(chan struct{})
+}
+
+// awaitPoll waits until a poll that starts after the call has ended, unless none will.
+func (p *poller) awaitPoll(ctx context.Context) error {
+	for range 2 { // the first may have started before
+		p.mu.Lock()
+		ended := p.ended
+		p.mu.Unlock()
+		select {
+		case <-ended:
+		case <-p.stopped:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+	return nil
+}
+
+// sleep returns at the given instant, on the first notification, or when ctx ends. It
 // reports whether there may be more notifications.
-func (c *Cache) sleep(until instant, notifications <-chan struct{}) (more bool) {
+func (p *poller) sleep(ctx context.Context, until instant, notifications <-chan struct{}) (more bool) {
 	select {
-	case <-c.ctx.Done():
-	case <-time.After(until - c.now()):
+	case <-ctx.Done():
+	case <-time.After(until - p.clock.now()):
 	case _, more := <-notifications:
 		return more
 	}
@@ -71,31 +120,31 @@ func (c *Cache) sleep(until instant, notifications <-chan struct{}) (more bool) 
 
 // report logs the first failure and the first success after it. It reports whether
 // polls are failing.
-func (c *Cache) report(failing bool, err error) bool {
+func (p *poller) report(failing bool, err error) bool {
 	switch {
-	case c.ctx.Err() != nil:
 	case err != nil && !failing:
-		c.logger.Warn("cache: polling for changes fails; entries are valid only for the bound", "error", err, "bound", c.maxStale)
+		p.logger.Warn("cache: polling for changes fails; entries are valid only for the bound", "error", err, "bound", p.maxStale)
 	case err == nil && failing:
-		c.logger.Info("cache: polling for changes succeeds again")
+		p.logger.Info("cache: polling for changes succeeds again")
 	}
 	return err != nil
 }
 
-// recoverPoll converts a panic of the store into an error; no caller could recover it.
-func recoverPoll(ctx context.Context, poll poll) (err error) {
+// recoverPanic converts a panic of the store into an error, in a goroutine where no caller
+// could recover it.
+func recoverPanic(ctx context.Context, work func(context.Context) error) (err error) {
 	defer func() {
 		if recover() != nil { // the value may contain secrets
 			err = fmt.Errorf("cache: panic in the store\n%s", debug.Stack())
 		}
 	}()
-	return poll(ctx)
+	return work(ctx)
 }
 
 // pollContext bounds one poll. With a longer time limit, entries would expire between
 // two polls that both succeed.
-func (c *Cache) pollContext(ctx context.Context) (context.Context, context.CancelFunc) {
-	return context.WithTimeout(ctx, c.maxStale/2)
+func (p *poller) pollContext(ctx context.Context) (context.Context, context.CancelFunc) {
+	return context.WithTimeout(ctx, p.maxStale/2)
 }
 
 var errUnsupported = errors.New("cache: not supported by the store")
@@ -109,15 +158,15 @@ func pollError(err error, supported bool) error {
 	return err
 }
 
-func (c *Cache) pollFeed(ctx context.Context, feed Feed, cursor *string) error {
-	ctx, cancel := c.pollContext(ctx)
+func (p *poller) pollFeed(ctx context.Context, feed Feed, cursor *string) error {
+	ctx, cancel := p.pollContext(ctx)
 	defer cancel()
-	started := c.now()
+	started := p.clock.now()
 	changes, err := feed.Changes(ctx, *cursor)
 	if err != nil {
 		return pollError(err, *cursor != "")
 	}
-	c.clients.apply(changes, started)
+	p.reads.apply(changes, started)
 	*cursor = changes.Next
 	return nil
 }
@@ -127,9 +176,9 @@ const versionsPerCall = 500
 
 var errVersionCount = errors.New("cache: number of versions differs from number of clients")
 
-func (c *Cache) pollVersions(ctx context.Context, versioner Versioner, supported *bool) error {
-	for clients := range slices.Chunk(c.clients.names(), versionsPerCall) {
-		if err := c.pollChunk(ctx, versioner, clients); err != nil {
+func (p *poller) pollVersions(ctx context.Context, versioner Versioner, supported *bool) error {
+	for clients := range slices.Chunk(p.reads.entries.names(), versionsPerCall) {
+		if err := p.pollChunk(ctx, versioner, clients); err != nil {
 			return pollError(err, *supported)
 		}
 		*supported = true
@@ -137,10 +186,10 @@ func (c *Cache) pollVersions(ctx context.Context, versioner Versioner, supported
 	return nil
 }
 
-func (c *Cache) pollChunk(ctx context.Context, versioner Versioner, clients []string) error {
-	ctx, cancel := c.pollContext(ctx)
+func (p *poller) pollChunk(ctx context.Context, versioner Versioner, clients []string) error {
+	ctx, cancel := p.pollContext(ctx)
 	defer cancel()
-	started := c.now()
+	started := p.clock.now()
 	versions, err := versioner.Versions(ctx, clients)
 	if err != nil {
 		return err
@@ -149,7 +198,7 @@ func (c *Cache) pollChunk(ctx context.Context, versioner Versioner, clients []st
 		return errVersionCount
 	}
 	for i, client := range clients {
-		c.clients.check(client, versions[i], started)
+		p.reads.check(client, versions[i], started)
 	}
 	return nil
 }

@@ -97,16 +97,24 @@ func (s *scripted) remember(client string) {
 }
 
 // Resolve sleeps before and after it reads.
-func (s *scripted) Resolve(ctx context.Context, client, entity string) (webhookcfg.Webhook, error) {
+func (s *scripted) Resolve(ctx context.Context, client, entity string) (hook webhookcfg.Webhook, err error) {
+	err = s.read(ctx, func() (err error) {
+		hook, err = s.memory.Resolve(ctx, client, entity)
+		return err
+	})
+	return hook, err
+}
+
+// read simulates the latency and the faults of reads around their work.
+func (s *scripted) read(ctx context.Context, work func() error) error {
 	w := s.now()
 	if err := s.sleep(ctx, w.slow); err != nil {
-		return webhookcfg.Webhook{}, err
+		return err
 	}
 	if w.failRead {
-		return webhookcfg.Webhook{}, errFault
+		return errFault
 	}
-	hook, err := s.memory.Resolve(ctx, client, entity)
-	return hook, errors.Join(err, s.sleep(ctx, w.slow))
+	return errors.Join(work(), s.sleep(ctx, w.slow))
 }
 
 func (s *scripted) now() conditions {
@@ -212,7 +220,32 @@ type (
 	scriptedFeed     struct{ *scripted }
 	scriptedVersions struct{ *scripted }
 	scriptedPlain    struct{ *scripted }
+
+	// scriptedPages adds a Lister. Pages are so small that clients grow too large and become
+	// small again.
+	scriptedPages struct {
+		webhookcfg.Store
+		script *scripted
+	}
+	scriptedFeedPages struct {
+		scriptedPages
+		cache.Feed
+		cache.Notifier
+	}
+	scriptedVersionsPages struct {
+		scriptedPages
+		cache.Versioner
+	}
 )
+
+// List sleeps before and after it reads.
+func (s scriptedPages) List(ctx context.Context, client, after string, _ int) (page webhookcfg.Page, err error) {
+	err = s.script.read(ctx, func() (err error) {
+		page, err = s.script.memory.List(ctx, client, after, 3)
+		return err
+	})
+	return page, err
+}
 
 // Changes calls that of the Memory, with an additional Reset now and then.
 func (s scriptedFeed) Changes(ctx context.Context, since string) (changes cache.Changes, err error) {

@@ -40,6 +40,15 @@ func (s *stage) Resolve(ctx context.Context, client, entity string) (webhookcfg.
 	return hook, take(ctx, &s.readTakes)
 }
 
+func (s *stage) List(ctx context.Context, client, after string, limit int) (webhookcfg.Page, error) {
+	s.reads.Add(1)
+	page, err := s.Memory.List(ctx, client, after, limit)
+	if err != nil {
+		return page, err
+	}
+	return page, take(ctx, &s.readTakes)
+}
+
 func (s *stage) poll(ctx context.Context) error {
 	s.polls.Add(1)
 	if s.pollsFail.Load() {

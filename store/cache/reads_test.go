@@ -22,7 +22,8 @@ import (
 // pool is a store in which each call holds a connection for some time, unless its
 // context ends before it has one.
 type pool struct {
-	*store.Memory
+	webhookcfg.Store
+	memory      *store.Memory
 	connections chan struct{}
 	takes       time.Duration
 	slow        string        // a client whose reads take longer
@@ -57,7 +58,7 @@ func (p *pool) Resolve(ctx context.Context, client, entity string) (webhookcfg.W
 	if err := p.call(ctx, takes); err != nil {
 		return webhookcfg.Webhook{}, err
 	}
-	return p.Memory.Resolve(ctx, client, entity)
+	return p.memory.Resolve(ctx, client, entity)
 }
 
 func (p *pool) count(n int) {
@@ -74,11 +75,12 @@ func (p *pool) Changes(ctx context.Context, since string) (cache.Changes, error)
 	p.mu.Lock()
 	p.polled++
 	p.mu.Unlock()
-	return p.Memory.Changes(ctx, since)
+	return p.memory.Changes(ctx, since)
 }
 
 func newPool(connections int, takes time.Duration) *pool {
-	return &pool{Memory: store.NewMemory(), connections: make(chan struct{}, connections), takes: takes}
+	memory := store.NewMemory()
+	return &pool{Store: memory, memory: memory, connections: make(chan struct{}, connections), takes: takes}
 }
 
 // TestReadsAreLimited: no more than MaxReads reads run concurrently, no more than half of

@@ -1,0 +1,285 @@
+package cache
+
+import (
+	"hash/maphash"
+	"strings"
+	"sync"
+	"sync/atomic"
+
+	"example.com/go-webhookcfg/internal/lru"
+	"example.com/go-webhookcfg/webhookcfg"
+)
+
+// entries are what a [Cache] holds: whole clients, and single entities of those that are
+// too large or were so recently changed that a page is not worth its rows.
+type entries struct {
+	touchAfter instant // the age up to which the last use of an entry is good enough
+
+	mu     sync.RWMutex // for what follows
+	table  *lru.Map[key, *entry]
+	polled instant
+}
+
+// key names the entry of an entity or, without one, the client's own. An entry is found
+// only while its client's own one is there.
+type key struct{ client, entity string }
+
+// entry is a client's configuration, or the part that decides for one entity, at one
+// moment.
+type entry struct {
+	of        *client
+	started   instant            // of the read; zero in a client's own entry without a page
+	webhook   webhookcfg.Webhook // of all entities without an override
+	overrides map[string]webhookcfg.Webhook
+	used      atomic.Int64 // the instant of the last use that the table knows of
+}
+
+// resolve returns the webhook in effect for an entity.
+func (e *entry) resolve(entity string) webhookcfg.Webhook {
+	if hook, ok := e.overrides[entity]; ok {
+		return hook
+	}
+	return e.webhook
+}
+
+// client is a client between two changes. Its entries point to it. Those that point to an
+// earlier one are outdated: a change costs the same regardless of their number.
+type client struct {
+	name string
+	// checked is when the last check started that returned version; zero if there was none.
+	checked instant
+	version string
+	failed  instant // when a read failed last
+	// reads of single entities precede the next read of a page: as many as cost as much.
+	reads, cost int
+}
+
+const (
+	// pageLimit is the number of overrides of which a client is too large to be held whole.
+	pageLimit = 256
+	// rowsPerRead is the number of rows that cost as much as a read.
+	rowsPerRead = 16
+	// largeCost is the number of reads after which a client that was too large may have
+	// become smaller.
+	largeCost = 256
+)
+
+func newEntries(limit int, touchAfter instant) *entries {
+	seed := maphash.MakeSeed()
+	owner := func(k key) uint64 {
+		if k.entity == "" {
+			return ^maphash.String(seed, k.client) // does not count towards the client's entities
+		}
+		return maphash.String(seed, k.client)
+	}
+	return &entries{touchAfter: touchAfter, table: lru.NewSized(limit, owner, sizeOf)}
+}
+
+// lookup returns the webhook of an entity if it was still correct after the given instant.
+func (t *entries) lookup(client, entity string, now, after instant) (webhookcfg.Webhook, bool) {
+	t.mu.RLock()
+	e := t.find(client, entity)
+	valid := e != nil && max(t.polled, e.of.checked, e.started) > after
+	t.mu.RUnlock()
+	if !valid {
+		return webhookcfg.Webhook{}, false
+	}
+	if used := e.used.Load(); now-instant(used) > t.touchAfter && e.used.CompareAndSwap(used, int64(now)) {
+		t.touch(client, entity)
+	}
+	return e.resolve(entity), true
+}
+
+// find returns the entry that decides for an entity, or nil. The caller holds mu.
+func (t *entries) find(client, entity string) *entry {
+	own, _ := t.table.Peek(key{client, ""})
+	if own == nil || own.started > 0 {
+		return own
+	}
+	if e, _ := t.table.Peek(key{client, entity}); e != nil && e.of == own.of {
+		return e
+	}
+	return nil
+}
+
+// touch marks an entry as used, and its client's own one after it, so that it outlives it.
+func (t *entries) touch(client, entity string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.table.Get(key{client, entity})
+	t.table.Get(key{client, ""})
+}
+
+// keep adds the result of a read: nil for a page of a client that is too large. The
+// result of a later read stays.
+func (t *entries) keep(k key, e *entry) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	own, ok := t.table.Peek(key{k.client, ""})
+	if !ok {
+		own = t.reset(&client{name: k.client})
+	}
+	of := own.of
+	switch {
+	case e == nil:
+		of.reads, of.cost = 0, largeCost
+		t.reset(of)
+	case own.started > e.started || own.started > 0 && k.entity != "":
+	case k.entity == "":
+		of.cost = len(e.overrides) / rowsPerRead
+		of.reads = of.cost
+		t.put(key{of.name, ""}, e, of)
+	default:
+		k.client = of.name // to share its memory
+		if old, _ := t.table.Peek(k); old == nil || old.of != of || old.started <= e.started {
+			t.put(k, e, of)
+			t.table.Get(key{of.name, ""})
+		}
+	}
+}
+
+// reset replaces a client's own entry by one without a page. The caller holds mu.
+func (t *entries) reset(of *client) *entry {
+	e := new(entry)
+	t.put(key{of.name, ""}, e, of)
+	return e
+}
+
+func (t *entries) put(k key, e *entry, of *client) {
+	e.of = of
+	e.used.Store(int64(e.started))
+	t.table.Put(k, e)
+}
+
+// drop drops the entries of a client that changed.
+func (t *entries) drop(name string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if own, ok := t.table.Peek(key{name, ""}); ok {
+		t.reset(&client{name: own.of.name, cost: own.of.cost})
+	}
+}
+
+func (t *entries) dropAll() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.table.Clear()
+}
+
+// vouch records that all entries were correct at an instant, but for those that were
+// dropped since.
+func (t *entries) vouch(polled instant) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.polled = polled
+}
+
+// check records a version from a check that started at the given instant. It reports
+// whether it dropped the client's entries, since they may be from before the version.
+func (t *entries) check(name, version string, started instant) (dropped bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	own, ok := t.table.Peek(key{name, ""})
+	if !ok {
+		return false
+	}
+	if own.of.checked > 0 && own.of.version == version {
+		own.of.checked = started
+		return false
+	}
+	next := &client{name: own.of.name, cost: own.of.cost, checked: started, version: strings.Clone(version)}
+	if own.of.checked == 0 { // no change is known
+		next.reads = own.of.reads
+	}
+	t.reset(next)
+	return true
+}
+
+// fail records that a read of a client failed.
+func (t *entries) fail(name string, now instant) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if own, ok := t.table.Peek(key{name, ""}); ok {
+		own.of.failed = now
+	}
+}
+
+// failing reports whether a read of a client failed after the given instant.
+func (t *entries) failing(name string, after instant) bool {
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	own, ok := t.table.Peek(key{name, ""})
+	return ok && own.of.failed > after
+}
+
+// needsPage reports whether the next read of a client is of all its entities.
+func (t *entries) needsPage(name string) bool {
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	own, ok := t.table.Peek(key{name, ""})
+	return !ok || own.of.reads >= own.of.cost
+}
+
+// countRead counts a read of one entity towards the next one of a page.
+func (t *entries) countRead(name string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if own, ok := t.table.Peek(key{name, ""}); ok {
+		own.of.reads++
+	}
+}
+
+// names returns the clients of which there are entries.
+func (t *entries) names() (names []string) {
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	for k := range t.table.All() {
+		if k.entity == "" {
+			names = append(names, k.client)
+		}
+	}
+	return names
+}
+
+// expect adds a client without entries, so that its version is checked.
+func (t *entries) expect(name string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if _, ok := t.table.Peek(key{name, ""}); !ok {
+		t.reset(&client{name: strings.Clone(name)})
+	}
+}
+
+// size returns the number of entries and their size in bytes.
+func (t *entries) size() (n, bytes int) {
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	return t.table.Len(), t.table.Size()
+}
+
+// What entries take on 64-bit systems, with maps as empty as Go lets them be.
+const (
+	entrySize    = 330
+	clientSize   = 300
+	overrideSize = 220
+	stringSize   = 16 // what the allocator adds to a string
+)
+
+// sizeOf returns about how many bytes an entry takes.
+func sizeOf(k key, e *entry) int {
+	size := entrySize + textSize(k.entity) + textSize(e.webhook.URL.Reveal())
+	if k.entity == "" {
+		size += clientSize + textSize(e.of.name) + textSize(e.of.version)
+	}
+	for entity, hook := range e.overrides {
+		size += overrideSize + textSize(entity) + textSize(hook.URL.Reveal())
+	}
+	return size
+}
+
+func textSize(text string) int {
+	if text == "" {
+		return 0
+	}
+	return len(text) + len(text)/8 + stringSize
+}
