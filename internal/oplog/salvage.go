@@ -347,7 +347,7 @@ func split(text []byte, yield func(from, to int, rec logRecord, isRecord bool)) 
 func (r *lineReader) drop() []byte {
 	n := len(r.buf)
 	if r.next < r.limit {
-		n = max(1, n-len(recordStart)+1)
+		n -= len(recordStart) - 1
 		if start := bytes.LastIndex(r.buf[1:], []byte(recordStart)); start >= 0 {
 			n = start + 1
 		}
