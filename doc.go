@@ -66,7 +66,7 @@
 //	store/admin            → webhookcfg
 //	store/cache            → webhookcfg, store/admin, internal/lru, internal/singleflight
 //	store/sqlstore         → webhookcfg, webhookcfg/deliver, store/admin, store/cache, internal/checkup, internal/keylock, internal/redact, internal/rounds
-//	store/etcdstore        → webhookcfg, store/cache, internal/keylock, internal/redact, internal/rounds
+//	store/etcdstore        → webhookcfg, store/admin, store/cache, internal/checkup, internal/keylock, internal/redact, internal/rounds
 //	store/storetest        → webhookcfg, store/admin, store/cache
 //	auth                   → webhookcfg, internal/lru, internal/ratelimit, internal/redact, internal/singleflight
 //	auth/authtest          → webhookcfg

@@ -15,9 +15,9 @@
 //
 // This relies on etcd's revision counter. A client has a key for its base and one for
 // each override. Set-all writes only the key of the base, and an override counts only
-// if it was written at a later revision than the base. Therefore neither this package
-// nor an operator may delete the key of a base: overrides that it had dropped would
-// come back. Unset-all writes a base without a URL.
+// if it was written at a later revision than the base. Therefore never delete the key of a base
+// yourself: overrides that it had dropped would come back. Unset-all writes a base without a URL,
+// and [Store.Erase] deletes it in a transaction that finds no override.
 //
 // Reads are confirmed by a majority too. Etcd's serializable reads, which a member
 // serves from its local state, may be stale; this package does not use them.
@@ -46,7 +46,7 @@
 //
 // Without a majority of the members, changes and reads fail when their ctx ends, or
 // earlier. A change fails with [ErrOutcomeUnknown] unless etcd is known to reject changes
-// with its error, such as for lack of permission. It is not retried, since a retry could
+// with its error, such as for lack of permission. [Store.Healthy] tells an alert about it. It is not retried, since a retry could
 // undo a later change of another process.
 //
 // A [Store] sends one change of each client at a time, so that no client makes those of

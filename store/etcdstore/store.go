@@ -13,6 +13,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"google.golang.org/grpc/codes"
 
+	"example.com/go-webhookcfg/internal/checkup"
 	"example.com/go-webhookcfg/internal/keylock"
 	"example.com/go-webhookcfg/store/cache"
 	"example.com/go-webhookcfg/webhookcfg"
@@ -80,6 +81,7 @@ type Store struct {
 	barrier time.Duration
 	watch   *watch
 	logger  *slog.Logger
+	health  checkup.Checkup
 	closed  context.Context
 	close   context.CancelFunc
 	// changing admits one change of each client at a time. Without it, the requests of

@@ -141,11 +141,14 @@ func TestOneChangeOfAClient(t *testing.T) {
 
 // calls are all operations of a store.
 var calls = map[string]func(context.Context, *Store) error{
-	"Apply":   func(ctx context.Context, st *Store) error { return st.Apply(ctx, change()) },
-	"Resolve": func(ctx context.Context, st *Store) error { _, err := st.Resolve(ctx, "acme", "e1"); return err },
-	"List":    func(ctx context.Context, st *Store) error { _, err := st.List(ctx, "acme", "", 1); return err },
-	"Sweep":   func(ctx context.Context, st *Store) error { _, err := st.Sweep(ctx, 1); return err },
-	"Changes": func(ctx context.Context, st *Store) error { _, err := st.Changes(ctx, ""); return err },
+	"Apply":       func(ctx context.Context, st *Store) error { return st.Apply(ctx, change()) },
+	"Resolve":     func(ctx context.Context, st *Store) error { _, err := st.Resolve(ctx, "acme", "e1"); return err },
+	"List":        func(ctx context.Context, st *Store) error { _, err := st.List(ctx, "acme", "", 1); return err },
+	"Sweep":       func(ctx context.Context, st *Store) error { _, err := st.Sweep(ctx, 1); return err },
+	"Changes":     func(ctx context.Context, st *Store) error { _, err := st.Changes(ctx, ""); return err },
+	"ListClients": func(ctx context.Context, st *Store) error { _, err := st.ListClients(ctx, "", 1); return err },
+	"Erase":       func(ctx context.Context, st *Store) error { return st.Erase(ctx, "acme") },
+	"Healthy":     func(ctx context.Context, st *Store) error { return st.Healthy(ctx) },
 }
 
 func TestUnusable(t *testing.T) {

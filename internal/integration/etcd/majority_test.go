@@ -26,6 +26,7 @@ func majorityLost(t *testing.T, c *etcdcluster.Cluster) {
 	awaitSet(t, server)
 	thaw := freeze(t, c, 0, 1)
 	for name, call := range map[string]func(context.Context) error{
+		"Healthy": alone.Healthy,
 		"Resolve": func(ctx context.Context) error { _, err := st.Resolve(ctx, "acme", "e1"); return err },
 		"List":    func(ctx context.Context) error { _, err := st.List(ctx, "acme", "", 1); return err },
 		"Apply": func(ctx context.Context) error {
@@ -54,6 +55,8 @@ func majorityLost(t *testing.T, c *etcdcluster.Cluster) {
 		t.Fatal(err)
 	}
 	awaitSet(t, server)
+	awaitHealth(t, st, nil)
+	awaitHealth(t, alone, nil)
 	expect(t, st, "acme", "e1", hooktest.URL(1).Reveal())
 	expect(t, st, "zeta", rejected, "")
 	reader.catchUp(t)

@@ -91,7 +91,11 @@ func changesWithoutPermission(t *testing.T, c *etcdcluster.Cluster) {
 		{"a password that was changed", renewed, rpctypes.ErrAuthFailed},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			expectRejected(t, openOn(t, test.client, o), other, hooktest.Set("acme", "e1", 1), test.want)
+			st := openOn(t, test.client, o)
+			expectRejected(t, st, other, hooktest.Set("acme", "e1", 1), test.want)
+			if err := st.Healthy(timeout(t)); !errors.Is(err, test.want) {
+				t.Errorf("Healthy: %v, want %v", err, test.want)
+			}
 		})
 	}
 }
@@ -105,7 +109,9 @@ func changesWithoutSpace(t *testing.T, c *etcdcluster.Cluster) {
 	applied := 0
 	for range 20 {
 		applied = fillDatabase(t, st)
+		awaitHealth(t, st, rpctypes.ErrNoSpace)
 		freeSpace(t, client)
+		awaitHealth(t, st, nil)
 		if applied > 0 {
 			break
 		}
@@ -114,6 +120,20 @@ func changesWithoutSpace(t *testing.T, c *etcdcluster.Cluster) {
 		t.Error("none of the changes that failed was applied")
 	}
 	hooktest.Apply(t, st, hooktest.Set("acme", "e1", 1))
+}
+
+// awaitHealth waits until the error of Healthy is one, which takes a second.
+func awaitHealth(t *testing.T, st *etcdstore.Store, want error) {
+	t.Helper()
+	for ctx := timeout(t); ; time.Sleep(20 * time.Millisecond) {
+		err := st.Healthy(ctx)
+		if errors.Is(err, want) {
+			return
+		}
+		if ctx.Err() != nil {
+			t.Fatalf("Healthy: %v, want %v", err, want)
+		}
+	}
 }
 
 // fillDatabase has writers make changes until each has failed, and returns how many of the

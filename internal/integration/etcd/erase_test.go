@@ -1,0 +1,112 @@
+package etcd_test
+
+import (
+	"context"
+	"fmt"
+	"testing"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"example.com/go-webhookcfg/internal/hooktest"
+	"example.com/go-webhookcfg/internal/integration/etcdcluster"
+	"example.com/go-webhookcfg/internal/integration/linearizable"
+	"example.com/go-webhookcfg/store/etcdstore"
+)
+
+// erases erases a client while a reader is away, and checks that nothing of it is left, that a
+// client of the same name inherits nothing, and that the reader learns of it.
+func erases(t *testing.T, c *etcdcluster.Cluster) {
+	client, o := c.Client(t), newOptions()
+	st := openOn(t, client, o)
+	never := readFeed(t, st)
+	hooktest.Apply(t, st, hooktest.SetAll("gone", 1), hooktest.Set("gone/2", "e1", 1), hooktest.SetAll("gone0", 1))
+	for n := range 600 { // more than one request
+		hooktest.Apply(t, st, hooktest.Set("gone", fmt.Sprint("e", n), n))
+	}
+	erase := func(name string, left int64) {
+		t.Helper()
+		if err := st.Erase(t.Context(), name); err != nil {
+			t.Fatal(err)
+		}
+		if n := keysOf(t, client, o.Prefix); n != left {
+			t.Errorf("after an erase of %s, %d keys are left, want %d", name, n, left)
+		}
+	}
+	erase("gone", 603)
+	erase("gone/2", 603)
+	away := readFeed(t, st)
+	hooktest.Apply(t, st, hooktest.UnsetAll("gone", 2), hooktest.Unset("gone", "off", 3), hooktest.Unset("gone/2", "e1", 2))
+	erase("gone", 3)
+	erase("gone/2", 1)
+	erase("unknown", 1)
+	for name, reader := range map[string]*feedReader{"never seen it": never, "was away": away} {
+		if reader.catchUp(t); !reader.named["gone"] && reader.resets == 1 {
+			t.Errorf("a reader that %s has no change", name)
+		}
+	}
+	fresh := openOn(t, client, o)
+	hooktest.Apply(t, fresh, hooktest.Set("gone", "e7", 9))
+	for entity, url := range map[string]string{"e7": hooktest.URL(9).Reveal(), "e8": "", "off": ""} {
+		expect(t, st, "gone", entity, url)
+	}
+	if away.catchUp(t); !away.named["gone"] {
+		t.Error("the client of the same name is not reported")
+	}
+	erase("gone", 2)
+	expect(t, st, "gone0", "e1", hooktest.URL(1).Reveal())
+}
+
+// erasesConcurrently checks that an eraser does not affect histories, unless it deletes the base
+// without checking that.
+func erasesConcurrently(t *testing.T, c *etcdcluster.Cluster) {
+	withEraser := func(alter func(*clientv3.Client)) func(t testing.TB) []linearizable.Store {
+		return func(t testing.TB) (all []linearizable.Store) {
+			o := newOptions()
+			eraser := open(t, c, o, alter)
+			ctx, cancel := context.WithCancel(t.Context())
+			done := make(chan struct{})
+			t.Cleanup(func() { cancel(); <-done })
+			go func() {
+				defer close(done)
+				for ctx.Err() == nil {
+					if err := eraseAll(ctx, eraser); err != nil && ctx.Err() == nil {
+						t.Error(err)
+						return
+					}
+				}
+			}()
+			return append(all, open(t, c, o, nil), open(t, c, o, nil))
+		}
+	}
+	hot := linearizable.Hot()
+	hot.Histories = 20
+	linearizable.Check(t, hot, withEraser(nil))
+	hot.Histories = 200
+	linearizable.MustFail(t, hot, withEraser(ignoresConditions))
+}
+
+func eraseAll(ctx context.Context, st *etcdstore.Store) error {
+	page, err := st.ListClients(ctx, "", 100)
+	if err != nil {
+		return err
+	}
+	for _, client := range page.Clients {
+		if err := st.Erase(ctx, client); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// ignoresConditions makes every transaction succeed.
+func ignoresConditions(c *clientv3.Client) { c.KV = unconditionalKV{c.KV} }
+
+type unconditionalKV struct{ clientv3.KV }
+
+func (kv unconditionalKV) Txn(ctx context.Context) clientv3.Txn {
+	return unconditionalTxn{kv.KV.Txn(ctx)}
+}
+
+type unconditionalTxn struct{ clientv3.Txn }
+
+func (txn unconditionalTxn) If(...clientv3.Cmp) clientv3.Txn { return txn }
