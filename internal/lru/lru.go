@@ -3,7 +3,6 @@ package lru
 
 import (
 	"container/heap"
-	"container/list"
 	"iter"
 )
 
@@ -14,26 +13,50 @@ type Map[K comparable, V any] struct {
 	limit   int
 	owner   func(K) uint64
 	sizeOf  func(K, V) int
-	size    int                 // of all entries
-	byKey   map[K]*list.Element // of *node[K, V]
-	byOwner map[uint64]*share
-	largest shareHeap
+	size    int // of all entries
+	byKey   map[K]*node[K, V]
+	byOwner map[uint64]*share[K, V]
+	largest shareHeap[K, V]
 	uses    uint64
 }
 
+// node is an entry in the list of its share.
 type node[K comparable, V any] struct {
-	key   K
-	value V
-	size  int
-	share *share
+	key          K
+	value        V
+	size         int
+	share        *share[K, V]
+	newer, older *node[K, V]
 }
 
-// share holds the entries of one owner.
-type share struct {
-	owner uint64
-	order list.List // the most recently used entry first
-	used  uint64    // the value of Map.uses at the last use
-	index int       // in the heap
+// share holds the entries of one owner in a ring, in the order of their use: after the
+// newest comes the oldest.
+type share[K comparable, V any] struct {
+	owner  uint64
+	newest *node[K, V]
+	count  int
+	used   uint64 // the value of Map.uses at the last use
+	index  int    // in the heap
+}
+
+// link makes a node the newest.
+func (s *share[K, V]) link(n *node[K, V]) {
+	if s.count == 0 {
+		n.newer, n.older = n, n
+	} else {
+		n.newer, n.older = s.newest.newer, s.newest
+		n.newer.older, n.older.newer = n, n
+	}
+	s.newest = n
+	s.count++
+}
+
+func (s *share[K, V]) unlink(n *node[K, V]) {
+	n.newer.older, n.older.newer = n.older, n.newer
+	if s.newest == n {
+		s.newest = n.older
+	}
+	s.count--
 }
 
 // New returns an empty map of at most limit entries, which must be positive. It evicts the
@@ -68,8 +91,8 @@ func (m *Map[K, V]) Size() int { return m.size }
 // All returns the entries, in no particular order, without marking them as used.
 func (m *Map[K, V]) All() iter.Seq2[K, V] {
 	return func(yield func(K, V) bool) {
-		for key, element := range m.byKey {
-			if !yield(key, element.Value.(*node[K, V]).value) {
+		for key, n := range m.byKey {
+			if !yield(key, n.value) {
 				return
 			}
 		}
@@ -78,20 +101,21 @@ func (m *Map[K, V]) All() iter.Seq2[K, V] {
 
 // Peek returns the value of a key without marking it as used.
 func (m *Map[K, V]) Peek(key K) (value V, ok bool) {
-	element, ok := m.byKey[key]
+	n, ok := m.byKey[key]
 	if !ok {
 		return value, false
 	}
-	return element.Value.(*node[K, V]).value, true
+	return n.value, true
 }
 
 // Get returns the value of a key and marks it as used.
 func (m *Map[K, V]) Get(key K) (value V, ok bool) {
-	element, ok := m.byKey[key]
+	n, ok := m.byKey[key]
 	if !ok {
 		return value, false
 	}
-	return m.use(element).value, true
+	m.use(n)
+	return n.value, true
 }
 
 // Put sets the value of a key and marks it as used. It may evict others. An entry larger
@@ -102,33 +126,33 @@ func (m *Map[K, V]) Put(key K, value V) {
 		m.Remove(key)
 		return
 	}
-	if element, ok := m.byKey[key]; ok {
-		n := m.use(element)
-		m.size += size - n.size
-		n.value, n.size = value, size
+	n, ok := m.byKey[key]
+	if ok {
+		m.use(n)
 	} else {
-		s := m.share(m.owner(key))
-		m.byKey[key] = s.order.PushFront(&node[K, V]{key, value, size, s})
-		m.size += size
-		m.touch(s)
+		n = &node[K, V]{key: key, share: m.share(m.owner(key))}
+		m.byKey[key] = n
+		n.share.link(n)
+		m.touch(n.share)
 	}
+	m.size += size - n.size
+	n.value, n.size = value, size
 	for m.size > m.limit {
-		m.Remove(m.largest[0].order.Back().Value.(*node[K, V]).key)
+		m.Remove(m.largest[0].newest.newer.key)
 	}
 }
 
 // Remove removes a key if it is present.
 func (m *Map[K, V]) Remove(key K) {
-	element, ok := m.byKey[key]
+	n, ok := m.byKey[key]
 	if !ok {
 		return
 	}
 	delete(m.byKey, key)
-	n := element.Value.(*node[K, V])
 	m.size -= n.size
 	s := n.share
-	s.order.Remove(element)
-	if s.order.Len() > 0 {
+	s.unlink(n)
+	if s.count > 0 {
 		heap.Fix(&m.largest, s.index)
 		return
 	}
@@ -138,22 +162,21 @@ func (m *Map[K, V]) Remove(key K) {
 
 // Clear removes all entries, and frees their memory.
 func (m *Map[K, V]) Clear() {
-	m.byKey, m.byOwner = map[K]*list.Element{}, map[uint64]*share{}
+	m.byKey, m.byOwner = map[K]*node[K, V]{}, map[uint64]*share[K, V]{}
 	m.largest, m.size = nil, 0
 }
 
-func (m *Map[K, V]) use(element *list.Element) *node[K, V] {
-	n := element.Value.(*node[K, V])
-	n.share.order.MoveToFront(element)
+func (m *Map[K, V]) use(n *node[K, V]) {
+	n.share.unlink(n)
+	n.share.link(n)
 	m.touch(n.share)
-	return n
 }
 
 // share returns the share of an owner. A new one is empty.
-func (m *Map[K, V]) share(owner uint64) *share {
+func (m *Map[K, V]) share(owner uint64) *share[K, V] {
 	s, ok := m.byOwner[owner]
 	if !ok {
-		s = &share{owner: owner}
+		s = &share[K, V]{owner: owner}
 		m.byOwner[owner] = s
 		heap.Push(&m.largest, s)
 	}
@@ -161,7 +184,7 @@ func (m *Map[K, V]) share(owner uint64) *share {
 }
 
 // touch marks a share as used, and finds its place again.
-func (m *Map[K, V]) touch(s *share) {
+func (m *Map[K, V]) touch(s *share[K, V]) {
 	m.uses++
 	s.used = m.uses
 	heap.Fix(&m.largest, s.index)
@@ -169,30 +192,30 @@ func (m *Map[K, V]) touch(s *share) {
 
 // shareHeap has the largest share first and, of equal ones, the one that was idle longest.
 // It implements [heap.Interface].
-type shareHeap []*share
+type shareHeap[K comparable, V any] []*share[K, V]
 
-func (h shareHeap) Len() int { return len(h) }
+func (h shareHeap[K, V]) Len() int { return len(h) }
 
-func (h shareHeap) Less(i, j int) bool {
+func (h shareHeap[K, V]) Less(i, j int) bool {
 	a, b := h[i], h[j]
-	if a.order.Len() != b.order.Len() {
-		return a.order.Len() > b.order.Len()
+	if a.count != b.count {
+		return a.count > b.count
 	}
 	return a.used < b.used
 }
 
-func (h shareHeap) Swap(i, j int) {
+func (h shareHeap[K, V]) Swap(i, j int) {
 	h[i], h[j] = h[j], h[i]
 	h[i].index, h[j].index = i, j
 }
 
-func (h *shareHeap) Push(x any) {
-	s := x.(*share)
+func (h *shareHeap[K, V]) Push(x any) {
+	s := x.(*share[K, V])
 	s.index = len(*h)
 	*h = append(*h, s)
 }
 
-func (h *shareHeap) Pop() any {
+func (h *shareHeap[K, V]) Pop() any {
 	last := len(*h) - 1
 	s := (*h)[last]
 	(*h)[last] = nil
