@@ -111,9 +111,9 @@ func (c *Cache) Resolve(ctx context.Context, client, entity string) (webhookcfg.
 		return webhookcfg.Webhook{}, fmt.Errorf("cache: resolve: %w", err)
 	}
 	now := c.clock.now()
-	if hook, ok := c.entries.lookup(client, entity, now, now-c.maxStale); ok {
+	if e := c.entries.lookup(client, entity, now, now-c.maxStale); e != nil {
 		c.figures.hits.Add(1)
-		return hook, nil
+		return e.resolve(entity), nil
 	}
 	c.figures.misses.Add(1)
 	if c.staleIfError > 0 {
@@ -145,7 +145,7 @@ func (c *Cache) readOrHeld(ctx context.Context, client, entity string, called in
 	waiting := ctx
 	patience := c.maxStale / 100
 	if c.entries.failing(client, called-2*c.maxStale) {
-		if _, held := c.entries.lookup(client, entity, called, called+patience-c.staleIfError); held {
+		if c.entries.lookup(client, entity, called, called+patience-c.staleIfError) != nil {
 			var cancel context.CancelFunc
 			waiting, cancel = context.WithTimeout(ctx, patience)
 			defer cancel()
@@ -156,8 +156,8 @@ func (c *Cache) readOrHeld(ctx context.Context, client, entity string, called in
 		return hook, err
 	}
 	now := c.clock.now()
-	if held, ok := c.entries.lookup(client, entity, now, now-c.staleIfError); ok {
-		return held, nil
+	if held := c.entries.lookup(client, entity, now, now-c.staleIfError); held != nil {
+		return held.resolve(entity), nil
 	}
 	return hook, err
 }

@@ -75,19 +75,20 @@ func newEntries(limit int, touchAfter instant) *entries {
 	return &entries{touchAfter: touchAfter, table: lru.NewSized(limit, owner, sizeOf)}
 }
 
-// lookup returns the webhook of an entity if it was still correct after the given instant.
-func (t *entries) lookup(client, entity string, now, after instant) (webhookcfg.Webhook, bool) {
+// lookup returns the entry that decides for an entity, if it was still correct after the
+// given instant, or nil.
+func (t *entries) lookup(client, entity string, now, after instant) *entry {
 	t.mu.RLock()
 	e := t.find(client, entity)
 	valid := e != nil && max(t.polled, e.of.checked, e.started) > after
 	t.mu.RUnlock()
 	if !valid {
-		return webhookcfg.Webhook{}, false
+		return nil
 	}
 	if used := e.used.Load(); now-instant(used) > t.touchAfter && e.used.CompareAndSwap(used, int64(now)) {
 		t.touch(client, entity)
 	}
-	return e.resolve(entity), true
+	return e
 }
 
 // find returns the entry that decides for an entity, or nil. The caller holds mu.
