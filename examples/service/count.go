@@ -4,9 +4,9 @@ import "context"
 
 // counts are the numbers of notifications in the queue, up to [mostCounted].
 type counts struct {
-	Waiting  int64 `json:"waiting"` // for a worker, their turn or the next attempt
-	UnderWay int64 `json:"under_way"`
-	GivenUp  int64 `json:"given_up"` // and kept, for replay
+	Waiting  int64 // for a worker, their turn or the next attempt
+	UnderWay int64
+	GivenUp  int64 // and kept, for replay
 }
 
 // mostCounted bounds what counting costs: each state is counted up to this number.

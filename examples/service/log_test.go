@@ -50,7 +50,7 @@ func TestLoggedResults(t *testing.T) {
 	} {
 		var log bytes.Buffer
 		s := &service{logger: newLogger(&log, slog.LevelInfo)}
-		s.onResult(t.Context(), "acme", "e1", "m1", deliver.Result{Outcome: deliver.Deferred, Reason: reason, Err: errors.New("no connection")})
+		s.logResult(t.Context(), "acme", "e1", deliver.Result{Outcome: deliver.Deferred, Reason: reason, Err: errors.New("no connection")})
 		if logged := strings.Contains(log.String(), "no connection"); logged != want {
 			t.Errorf("%s: logged %q", reason, &log)
 		}

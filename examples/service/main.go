@@ -10,7 +10,9 @@
 // Secrets come from the environment: CLIENT holds the clients and their secrets, PERSON a
 // person who may see the webhooks of the first one at /portal/ and a password, MASTER the
 // masters of the signing keys, the present one first, each separated by spaces, and STORE
-// replaces -store for a database with a password.
+// replaces -store for a database with a password. Each may be in a file instead: MASTER_FILE
+// names that of MASTER, as Docker and Kubernetes mount secrets. With -credentials, the clients
+// are in a file of hashes.
 package main
 
 import (
@@ -48,6 +50,9 @@ func main() {
 // config holds the values of the flags and the environment.
 type config struct {
 	listen, metrics, store string
+	drain                  time.Duration
+	credentials            string
+	shared                 bool
 	migrate                bool
 	maxStale               time.Duration
 	workers, backlog       int
@@ -71,8 +76,11 @@ func parse(args []string, getenv func(string) string, stderr io.Writer) (cfg con
 	}
 	flags.StringVar(&cfg.listen, "listen", "127.0.0.1:8080", "`address` to listen on; port 0 picks a free one")
 	flags.StringVar(&cfg.metrics, "metrics", "", "local `address` to serve metrics on; none if empty")
+	flags.DurationVar(&cfg.drain, "drain", 0, "how long to serve after SIGTERM, unready, while load balancers notice")
 	flags.StringVar(&cfg.store, "store", "", "sqlite:PATH or postgres://USER@HOST/DATABASE; defaults to $STORE, or else sqlite:service.db")
 	flags.BoolVar(&cfg.migrate, "migrate", false, "create or update the tables first")
+	flags.StringVar(&cfg.credentials, "credentials", "", "credential `file` of the clients, with hashes; it replaces CLIENT and is reloaded when it changes")
+	flags.BoolVar(&cfg.shared, "shared", false, "accept a credential file that the group of the process may read, as Kubernetes mounts secrets")
 	dev := flags.Bool("dev", false, "for development: allow http and loopback addresses")
 	flags.IntVar(&cfg.workers, "workers", 192, "notifications under way at the same time in each shard of the queue; those that wait for their turn cost little")
 	flags.IntVar(&cfg.backlog, "backlog", 500, "notifications of a client that may wait in the shard that it shares with others; more go to its overflow")
@@ -115,6 +123,7 @@ func parse(args []string, getenv func(string) string, stderr io.Writer) (cfg con
 		return cfg, fmt.Errorf("unexpected argument %q", flags.Arg(3))
 	}
 	cfg.command, cfg.selected.client, cfg.selected.entity = flags.Arg(0), flags.Arg(1), flags.Arg(2)
+	getenv = withFiles(getenv, &err)
 	cfg.store = cmp.Or(cfg.store, getenv("STORE"), "sqlite:service.db")
 	for client := range strings.FieldsSeq(getenv("CLIENT")) {
 		id, secret, _ := strings.Cut(client, ":")
@@ -124,7 +133,10 @@ func parse(args []string, getenv func(string) string, stderr io.Writer) (cfg con
 	for master := range strings.FieldsSeq(getenv("MASTER")) {
 		cfg.masters = append(cfg.masters, []byte(master))
 	}
-	return cfg, nil
+	if cfg.person != "" && len(cfg.clients) == 0 && err == nil {
+		err = errors.New("environment variable PERSON: want CLIENT, too")
+	}
+	return cfg, err
 }
 
 // run runs a command until it is complete or ctx ends.

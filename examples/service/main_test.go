@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -111,16 +110,22 @@ func await(t *testing.T, isReady func() (ready bool, otherwise string)) {
 	}
 }
 
+// figure returns the value of a metric.
+func figure(t *testing.T, metrics, name string) string {
+	t.Helper()
+	_, value, _ := strings.Cut(call(t, http.MethodGet, metrics, ""), "\n"+name+" ")
+	value, _, _ = strings.Cut(value, "\n")
+	return value
+}
+
 // awaitGivenUp waits until so many notifications are given up and kept, and none is left.
 func awaitGivenUp(t *testing.T, metrics string, n int64) {
 	t.Helper()
 	await(t, func() (bool, string) {
-		var figures struct{ Queue counts }
-		_, body, _ := strings.Cut(call(t, http.MethodGet, metrics, ""), " ")
-		if err := json.Unmarshal([]byte(body), &figures); err != nil {
-			t.Fatal(err)
-		}
-		return figures.Queue == counts{GivenUp: n}, fmt.Sprintf("the service reports %s, want %d given up and none left", body, n)
+		of := func(state string) string { return figure(t, metrics, `service_queue_notifications{state="`+state+`"}`) }
+		waiting, underWay, givenUp := of("waiting"), of("under_way"), of("given_up")
+		return waiting == "0" && underWay == "0" && givenUp == fmt.Sprint(n),
+			fmt.Sprintf("%s wait, %s are under way and %s given up, want %d given up and none left", waiting, underWay, givenUp, n)
 	})
 }
 
@@ -188,7 +193,17 @@ func TestWalkThrough(t *testing.T) {
 	expect(t, call(t, http.MethodPut, service+"/api/v1/modules/e1", "off"), `200 {"version":4}`)
 	awaitGivenUp(t, metrics, 0) // nobody wants it
 	expectDelivery(t, service, `"delivery":{"state":"stopped","reason":"gone"`)
-	expect(t, call(t, http.MethodGet, metrics, ""), `200 {"results":{"delivered":2,"failed/status":3,"undeliverable/gone":1,"undeliverable/no_webhook":1},`)
+	for name, want := range map[string]string{
+		`webhook_delivery_results_total{outcome="delivered",reason=""}`:                             "2",
+		`webhook_delivery_results_total{outcome="failed",reason="status"}`:                          "3",
+		`webhook_delivery_results_total{outcome="undeliverable",reason="gone"}`:                     "1",
+		`webhook_delivery_results_total{outcome="undeliverable",reason="no_webhook"}`:               "1",
+		`webhook_configuration_requests_total{code="",operation="set",scope="entity",status="200"}`: "1",
+	} {
+		if got := figure(t, metrics, name); got != want {
+			t.Errorf("%s is %s, want %s", name, got, want)
+		}
+	}
 }
 
 // expectDelivery reads what the client learns of the deliveries.

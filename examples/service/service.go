@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"errors"
-	"expvar"
 	"fmt"
 	"io"
 	"log/slog"
@@ -11,9 +10,12 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"golang.org/x/sync/errgroup"
 
 	"example.com/go-webhookcfg/auth"
+	"example.com/go-webhookcfg/examples/internal/probes"
+	"example.com/go-webhookcfg/examples/mounts/metrics"
 	"example.com/go-webhookcfg/store/cache"
 	"example.com/go-webhookcfg/webhookcfg"
 	"example.com/go-webhookcfg/webhookcfg/deliver"
@@ -30,12 +32,20 @@ type service struct {
 	sender   *deliver.Sender
 	queue    queue
 	recalls  chan scope // what is to be made due
-	results  expvar.Map // how many of this process, by outcome and reason
+	registry *prometheus.Registry
+	metrics  *metrics.Metrics
+	probes   *probes.Probes
+	// credentials is the file of the clients, or nil.
+	credentials *auth.File
 }
 
 // newService connects the parts, without I/O.
 func newService(d *database, cfg config, logger, queueLogger *slog.Logger) (s *service, err error) {
-	s = &service{cfg: cfg, logger: logger, database: d, recalls: make(chan scope, maxRecalls)}
+	s = &service{
+		cfg: cfg, logger: logger, database: d,
+		recalls: make(chan scope, maxRecalls),
+		probes:  probes.New(logger),
+	}
 	if s.keys, err = deliver.DerivedKeys(cfg.masters...); err != nil {
 		return nil, fmt.Errorf("environment variable MASTER, want for instance the output of openssl rand -hex 32: %w", err)
 	}
@@ -50,8 +60,16 @@ func newService(d *database, cfg config, logger, queueLogger *slog.Logger) (s *s
 			err = errors.Join(err, s.webhooks.Close())
 		}
 	}()
+	s.probes.Watch("store", d.webhooks)
+	if err := s.register(); err != nil {
+		return nil, err
+	}
 	delivery := cfg.delivery
-	delivery.Health, delivery.OnResult, delivery.OnRecovered = s.health, s.onResult, s.onRecovered
+	delivery.Health, delivery.OnRecovered = s.health, s.onRecovered
+	delivery.OnResult = func(ctx context.Context, client, entity, message string, r deliver.Result) {
+		s.metrics.OnResult(ctx, client, entity, message, r)
+		s.logResult(ctx, client, entity, r)
+	}
 	if s.sender, err = deliver.New(s.webhooks, s.keys, &delivery); err != nil {
 		return nil, err
 	}
@@ -62,6 +80,9 @@ func newService(d *database, cfg config, logger, queueLogger *slog.Logger) (s *s
 // close ends what newService started.
 func (s *service) close() error {
 	s.sender.CloseIdleConnections()
+	if s.credentials != nil {
+		_ = s.credentials.Close()
+	}
 	return s.webhooks.Close()
 }
 
@@ -72,33 +93,56 @@ func (s *service) serve(ctx context.Context, stdout io.Writer) error {
 	if err != nil {
 		return err
 	}
-	listener, err := listen(s.cfg.listen, stdout)
+	listener, err := net.Listen("tcp", s.cfg.listen)
 	if err != nil {
 		return err
 	}
 	defer listener.Close()
+	addresses := []net.Addr{listener.Addr()}
+	ctx, end := s.drained(ctx)
+	defer end()
 	group, ctx := errgroup.WithContext(ctx)
 	if s.cfg.metrics != "" {
-		local, err := listen(s.cfg.metrics, stdout)
+		local, err := net.Listen("tcp", s.cfg.metrics)
 		if err != nil {
 			return err
 		}
+		addresses = append(addresses, local.Addr())
 		group.Go(func() error { return serve(ctx, local, s.exposition()) })
 	}
-	group.Go(func() error { return serve(ctx, listener, h) })
-	group.Go(func() error { return s.deliver(ctx) })
+	group.Go(func() error { return serve(ctx, listener, s.probes) })
+	group.Go(func() error {
+		return s.deliver(ctx, func() {
+			s.probes.Start(h)
+			for _, address := range addresses {
+				fmt.Fprintln(stdout, address) // port 0 picks a free one
+			}
+		})
+	})
 	group.Go(func() error { s.database.webhooks.SweepEvery(ctx, time.Minute); return nil })
 	group.Go(func() error { s.recallUntil(ctx); return nil })
 	group.Go(func() error { s.forgetEvery(ctx, time.Hour); return nil })
 	return group.Wait()
 }
 
+// drained returns a context that ends some time after ctx. In between the process is unready,
+// and serves requests until load balancers have noticed.
+func (s *service) drained(ctx context.Context) (context.Context, context.CancelFunc) {
+	drained, end := context.WithCancel(context.WithoutCancel(ctx))
+	stop := context.AfterFunc(ctx, func() {
+		s.probes.Stop()
+		time.AfterFunc(s.cfg.drain, end)
+	})
+	return drained, func() { stop(); end() }
+}
+
 // deliver delivers what is in the queue until ctx ends, and then completes the attempts under
-// way. Each of them ends within its own time.
-func (s *service) deliver(ctx context.Context) error {
+// way. Each of them ends within its own time. It calls ready once the queue works.
+func (s *service) deliver(ctx context.Context, ready func()) error {
 	if err := s.queue.Start(context.WithoutCancel(ctx)); err != nil {
 		return err
 	}
+	ready()
 	<-ctx.Done()
 	return s.queue.Stop(context.WithoutCancel(ctx))
 }
@@ -106,9 +150,9 @@ func (s *service) deliver(ctx context.Context) error {
 // handler returns the handler of all requests: for the webhooks, and for the service's own
 // paths.
 func (s *service) handler() (http.Handler, error) {
-	clients, err := auth.NewStatic(s.cfg.clients...)
+	clients, err := s.openClients()
 	if err != nil {
-		return nil, fmt.Errorf("environment variable CLIENT, want for instance acme:a-long-random-secret other:another-secret: %w", err)
+		return nil, err
 	}
 	// Through the copy, so that a set is in effect for the next attempt of this process.
 	h, err := webhookcfg.NewHandler(s.webhooks.Store(), clients, &webhookcfg.Options{
@@ -117,8 +161,11 @@ func (s *service) handler() (http.Handler, error) {
 		Policy:         s.cfg.delivery.Policy,
 		ProbeMode:      webhookcfg.ProbeWarn,
 		DeliveryStatus: s.health.Status,
-		OnEvent:        s.onEvent,
-		Logger:         s.logger,
+		OnEvent: func(ctx context.Context, e webhookcfg.Event) {
+			s.metrics.OnEvent(ctx, e)
+			s.onEvent(ctx, e)
+		},
+		Logger: s.logger,
 	})
 	if err != nil {
 		return nil, err
@@ -128,15 +175,6 @@ func (s *service) handler() (http.Handler, error) {
 		return nil, err
 	}
 	return h.Before(own), nil
-}
-
-// listen listens on an address and prints it, as port 0 picks a free one.
-func listen(address string, stdout io.Writer) (net.Listener, error) {
-	listener, err := net.Listen("tcp", address)
-	if err == nil {
-		fmt.Fprintln(stdout, listener.Addr())
-	}
-	return listener, err
 }
 
 // serve serves requests until ctx ends, and then completes those in flight.

@@ -14,6 +14,8 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
+	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -300,9 +302,7 @@ func (p *program) signingKey() string {
 type figures struct {
 	Results map[string]int64
 	Queue   struct {
-		Waiting  int64 `json:"waiting"`
-		UnderWay int64 `json:"under_way"`
-		GivenUp  int64 `json:"given_up"`
+		Waiting, UnderWay, GivenUp int64
 	}
 }
 
@@ -314,11 +314,25 @@ func (p *program) figures() (f figures) {
 		p.t.Fatalf("%v; the program printed\n%s", err, p.stderr)
 	}
 	defer resp.Body.Close()
-	if err := json.NewDecoder(resp.Body).Decode(&f); err != nil {
+	text, err := io.ReadAll(resp.Body)
+	if err != nil {
 		p.t.Fatal(err)
+	}
+	f.Results = map[string]int64{}
+	for _, result := range resultLine.FindAllStringSubmatch(string(text), -1) {
+		f.Results[strings.TrimSuffix(result[1]+"/"+result[2], "/")], _ = strconv.ParseInt(result[3], 10, 64)
+	}
+	for state, n := range map[string]*int64{"waiting": &f.Queue.Waiting, "under_way": &f.Queue.UnderWay, "given_up": &f.Queue.GivenUp} {
+		_, value, found := strings.Cut(string(text), "service_queue_notifications{state=\""+state+"\"} ")
+		value, _, _ = strings.Cut(value, "\n")
+		if *n, err = strconv.ParseInt(value, 10, 64); err != nil || !found {
+			p.t.Fatalf("no number of notifications %s: %v in\n%s", state, err, text)
+		}
 	}
 	return f
 }
+
+var resultLine = regexp.MustCompile(`(?m)^webhook_delivery_results_total\{outcome="(.*)",reason="(.*)"\} (\d+)$`)
 
 // drain waits until the queue is empty.
 func (p *program) drain() figures {
