@@ -53,10 +53,12 @@
 // [Sender.Resume] ends one, and [Options.OnRecovered] tells you when one has ended well, so
 // that you can make due what waits for the receiver.
 //
-// With the defaults, a queue uses the slots of a healthy receiver, and defers a message once
-// or twice, if it has 192 workers for each shard of clients, so that the calls that wait for
-// one client hold at most half of them, refills free workers every 20 milliseconds, and wakes
-// what is due every 200 milliseconds. Workers cost nothing while their messages wait.
+// With the defaults, a queue uses the slots of a healthy receiver, and defers a message about
+// once, if it has 192 workers for each shard of clients, so that the calls that wait for one
+// client hold at most half of them, refills free workers every 20 milliseconds, and wakes what
+// is due every 200 milliseconds. Workers cost nothing while their messages wait. If a client
+// has hundreds of messages in your queue, put more of them into a queue of their own: they
+// pass through the workers once before they are deferred.
 //
 // The limits are those of one [Sender]. Of n processes, each has its own: a receiver may get
 // n times as many requests at the same time.

@@ -60,18 +60,14 @@ func (g *gauge) nextTurn(now, resume time.Time, limit int, maxWait time.Duration
 	return g.turn.Sub(now)
 }
 
-// respond records a response. If the pace has changed much, it moves the last turn to where
-// it would be at the new one.
+// respond records a response. If slots become free much faster than before, it moves the last
+// turn to where it would be at the new pace: what is deferred now fills the gaps.
 func (g *gauge) respond(start, now time.Time, limit int) {
 	g.responses = min(g.responses+1, maxResponses)
 	g.average += (now.Sub(start) - g.average) / time.Duration(g.responses+1)
 	g.quiet = now
-	ahead := g.turn.Sub(now)
-	if ahead <= 0 {
-		return
-	}
-	pace := g.newPace(now, limit)
-	if ratio := float64(pace) / float64(g.pace); ratio < 0.8 || ratio > 1.25 {
+	pace, ahead := g.newPace(now, limit), g.turn.Sub(now)
+	if ratio := float64(pace) / float64(g.pace); ahead > 0 && ratio < 0.8 {
 		g.turn = now.Add(time.Duration(float64(ahead) * ratio))
 		g.pace = pace
 	}
