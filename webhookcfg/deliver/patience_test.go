@@ -10,6 +10,7 @@ import (
 	"net/netip"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -149,24 +150,51 @@ func TestPatience(t *testing.T) {
 	}
 }
 
-// TestPatienceOfClient: an attempt waits for a slot of its client, too, and passes those that
-// wait for another receiver.
+// TestPatienceOfClient: attempts wait for a slot of their client, too, and up to six for each.
 func TestPatienceOfClient(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		in := &inbox{takes: 100 * time.Millisecond}
-		st := configured(t, "http://example.com")
-		if err := st.Apply(t.Context(), webhookcfg.SetChange("acme", webhookcfg.Entity("other"), egress.NewURL("http://example.org"))); err != nil {
-			t.Fatal(err)
+		in, st := &inbox{takes: 20 * time.Millisecond}, store.NewMemory()
+		for i := range 10 {
+			url := egress.NewURL(fmt.Sprint("http://example.com:", 8000+i))
+			hooktest.Apply(t, st, webhookcfg.SetChange("acme", webhookcfg.Entity(fmt.Sprint(i)), url))
 		}
+		s := &sends{sender: newSender(t, st, keyring{deliver.GenerateKey()}, &deliver.Options{PerClient: 1, Policy: in.policy()})}
+		for i := range 10 {
+			s.start(t.Context(), fmt.Sprint(i), fmt.Sprint(i))
+		}
+		results := s.wait()
+		for i := range 10 {
+			if r := results[fmt.Sprint(i)]; i < 7 {
+				check(t, "waits", r, deliver.Delivered, "")
+			} else if check(t, "deferred", r, deliver.Deferred, deliver.ReasonBusy); r.Duration != 0 {
+				t.Errorf("%d was deferred after %v", i, r.Duration)
+			}
+		}
+		if got := in.ids(); !slices.Equal(got, []string{"0", "1", "2", "3", "4", "5", "6"}) {
+			t.Errorf("sent %v", got)
+		}
+	})
+}
+
+// TestPatienceOfReceivers: an attempt that waits for one receiver is not in front of those for
+// another one.
+func TestPatienceOfReceivers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		in, st := &inbox{takes: 100 * time.Millisecond}, configured(t, "http://example.com")
+		hooktest.Apply(t, st, webhookcfg.SetChange("acme", webhookcfg.Entity("other"), egress.NewURL("http://example.org")))
 		s := &sends{sender: newSender(t, st, keyring{deliver.GenerateKey()}, &deliver.Options{
 			PerClient: 3, PerReceiver: 2, Patience: time.Second, Policy: in.policy(),
 		})}
-		for _, entity := range []string{"e", "e", "e", "e", "other", "other", "other"} {
-			s.start(t.Context(), entity, fmt.Sprint(entity, len(s.results)))
+		for _, id := range []string{"e1", "e2", "e3", "e4", "other1", "other2", "other3"} {
+			s.start(t.Context(), strings.TrimRight(id, "1234"), id)
 			time.Sleep(time.Millisecond)
 		}
 		for id, r := range s.wait() {
 			check(t, id, r, deliver.Delivered, "")
+		}
+		// A slot of the client was free for other1 at once, and one for e3, as e1 had ended.
+		if got, want := in.ids(), []string{"e1", "e2", "other1", "e3", "e4", "other2", "other3"}; !slices.Equal(got, want) {
+			t.Errorf("sent %v, want %v", got, want)
 		}
 	})
 }
