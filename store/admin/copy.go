@@ -232,7 +232,6 @@ func (c *comparison) reported() Report {
 	defer c.mu.Unlock()
 	r := c.report
 	r.Elapsed = time.Since(c.started)
-	r.Differences = slices.Clone(r.Differences)
 	r.Partial = slices.Sorted(maps.Keys(c.begun))
 	return r
 }
@@ -307,7 +306,8 @@ func (c *comparison) copyClient(ctx context.Context, client string) error {
 	}
 }
 
-// cleared lists a client whose base was just set.
+// cleared lists a client whose base was just set. Reading it again would cost a request, and go on
+// for ever with a store that doesn't keep what was set.
 type cleared struct{ base webhookcfg.Webhook }
 
 func (c cleared) List(context.Context, string, string, int) (webhookcfg.Page, error) {
@@ -383,6 +383,9 @@ func (c *comparison) apply(ctx context.Context, d Difference) (isRefused bool, e
 	return false, nil
 }
 
+// now returns the time of a change, in whole microseconds as the ones of a handler.
+func now() time.Time { return time.Now().UTC().Truncate(time.Microsecond) }
+
 // change returns the change that puts Want in the place of Got.
 func (d Difference) change() webhookcfg.Change {
 	change := webhookcfg.SetChange(d.Client, d.Scope, d.Want.URL)
@@ -391,8 +394,7 @@ func (d Difference) change() webhookcfg.Change {
 	}
 	change.Time = d.Want.Since
 	if d.Want.Source == webhookcfg.SourceNone {
-		change.Time = time.Now()
+		change.Time = now()
 	}
-	change.Time = change.Time.UTC().Truncate(time.Microsecond)
 	return change
 }

@@ -19,11 +19,13 @@ import (
 )
 
 // states returns the changes that lead to every state of a client with a base or without, and
-// with two entities that have an override, are off, or neither.
+// with two entities that have an override, are off, or neither. Some differ in a time alone.
 func states() (all [][]webhookcfg.Change) {
-	bases := [][]webhookcfg.Change{nil, {hooktest.SetAll("acme", 1)}, {hooktest.SetAll("acme", 2)}}
+	again := hooktest.SetAll("acme", 1)
+	again.Time = again.Time.Add(time.Microsecond)
+	bases := [][]webhookcfg.Change{nil, {hooktest.SetAll("acme", 1)}, {again}, {hooktest.SetAll("acme", 2)}}
 	overrides := func(entity string) [][]webhookcfg.Change {
-		return [][]webhookcfg.Change{nil, {hooktest.Set("acme", entity, 3)}, {hooktest.Set("acme", entity, 4)}, {hooktest.Unset("acme", entity, 3)}}
+		return [][]webhookcfg.Change{nil, {hooktest.Set("acme", entity, 3)}, {hooktest.Set("acme", entity, 4)}, {hooktest.Unset("acme", entity, 3)}, {hooktest.Unset("acme", entity, 4)}}
 	}
 	for _, base := range bases {
 		for _, e1 := range overrides("e1") {
@@ -438,5 +440,63 @@ func TestCopyBaseFirst(t *testing.T) {
 	}}
 	if report, err := admin.Copy(t.Context(), witness, src, &admin.CopyOptions{Replace: true}); err != nil || report.Changes != 3*40 {
 		t.Errorf("%d changes, %v", report.Changes, err)
+	}
+}
+
+// TestCopyEnds: a copy to a store that doesn't keep the times ends, and Verify reports them.
+func TestCopyEnds(t *testing.T) {
+	src, memory := memoryWith(t, hooktest.SetAll("acme", 1), hooktest.Set("acme", "e1", 2)), store.NewMemory()
+	dst := forgetful{memory}
+	if report, err := admin.Copy(t.Context(), dst, src, nil); err != nil || report.Changes != 2 {
+		t.Errorf("%+v, %v", report, err)
+	}
+	if report, err := admin.Verify(t.Context(), dst, src, nil); err != nil || report.Different != 2 {
+		t.Errorf("%+v, %v", report, err)
+	}
+}
+
+// forgetful is a Memory that keeps no times.
+type forgetful struct{ *store.Memory }
+
+func (f forgetful) Apply(ctx context.Context, c webhookcfg.Change) error {
+	c.Time = time.Time{}
+	return f.Memory.Apply(ctx, c)
+}
+
+// TestCopyWaits: when Copy returns, also with an error, none of its changes and no call of Progress
+// is in progress.
+func TestCopyWaits(t *testing.T) {
+	for _, isBroken := range []bool{true, false} {
+		synctest.Test(t, func(t *testing.T) {
+			src := store.NewMemory()
+			for n := range 64 {
+				hooktest.Apply(t, src, hooktest.Set("acme", fmt.Sprint("e", n), n))
+			}
+			var mu sync.Mutex
+			begun, running, showing := 0, 0, 0
+			count := func(of *int, by int) int {
+				mu.Lock()
+				defer mu.Unlock()
+				*of += by
+				return *of
+			}
+			dst := wrapped{Memory: store.NewMemory(), apply: func(webhookcfg.Change) error {
+				if count(&begun, 1) == 1 && isBroken {
+					return errBroken
+				}
+				count(&running, 1)
+				defer count(&running, -1)
+				time.Sleep(time.Minute)
+				return nil
+			}}
+			_, err := admin.Copy(t.Context(), dst, src, &admin.CopyOptions{Progress: func(admin.Report) {
+				count(&showing, 1)
+				defer count(&showing, -1)
+				time.Sleep(time.Hour)
+			}})
+			if errors.Is(err, errBroken) != isBroken || count(&running, 0) != 0 || count(&showing, 0) != 0 {
+				t.Errorf("%v with %d changes and %d calls of Progress in progress", err, running, showing)
+			}
+		})
 	}
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"time"
 
 	"example.com/go-webhookcfg/webhookcfg"
 )
@@ -17,7 +16,7 @@ import (
 // first. If it sets a webhook while Erase runs, that webhook may stay, and Erase still returns nil.
 func Erase(ctx context.Context, st webhookcfg.Store, client string) error {
 	change := webhookcfg.UnsetChange(client, webhookcfg.All())
-	change.Time = time.Now().UTC().Truncate(time.Microsecond)
+	change.Time = now()
 	if err := st.Apply(ctx, change); err != nil {
 		return fmt.Errorf("admin: erase: %w", err)
 	}
