@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -74,12 +75,18 @@ func TestWarm(t *testing.T) {
 // TestWarmReads: at most half of the reads warm, and the rest is for callers.
 func TestWarmReads(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
+		var mu sync.Mutex
 		running, most := 0, 0
-		copied := copyOf(t, listerFunc{store.NewMemory(), func(context.Context, string) (webhookcfg.Page, error) {
-			running++
+		enter := func(n int) {
+			mu.Lock()
+			defer mu.Unlock()
+			running += n
 			most = max(most, running)
+		}
+		copied := copyOf(t, listerFunc{store.NewMemory(), func(context.Context, string) (webhookcfg.Page, error) {
+			enter(+1)
+			defer enter(-1)
 			time.Sleep(bound)
-			running--
 			return webhookcfg.Page{}, nil
 		}}, cache.Options{MaxReads: 7})
 		if err := copied.Warm(t.Context(), strings.Fields("a b c d e f g h i j")); err != nil || most != 4 {
