@@ -1,0 +1,140 @@
+package portal_test
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+
+	"github.com/chromedp/cdproto/emulation"
+	"github.com/chromedp/cdproto/page"
+	"github.com/chromedp/cdproto/runtime"
+	"github.com/chromedp/chromedp"
+)
+
+// paths are the pages of somebody who is signed in.
+var paths = []string{"", "?find=orders", "?find=x", "entity?id=billing-eu", "entity?id=billing-eu&show=1", "entity?id=orders-1", "entity?id=orders-2", "entity?id=archive", "entity?id=new", "all", "key", "nothing"}
+
+// axe returns the text of axe-core, which npm installs.
+func axe(t *testing.T) string {
+	t.Helper()
+	if testing.Short() {
+		t.Skip("-short: test needs Chromium and npm")
+	}
+	dir := t.TempDir()
+	if err := os.CopyFS(dir, os.DirFS("npm")); err != nil {
+		t.Fatal(err)
+	}
+	npm := exec.CommandContext(t.Context(), "npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund", "--no-update-notifier")
+	npm.Dir = dir
+	if out, err := npm.CombinedOutput(); err != nil {
+		t.Fatalf("npm ci: %v: run internal/integration/install.sh\n%s", err, out)
+	}
+	source, err := os.ReadFile(filepath.Join(dir, "node_modules/axe-core/axe.min.js"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(source)
+}
+
+// finding is a rule of axe-core that a page breaks.
+type finding struct {
+	ID    string   `json:"id"`
+	Nodes []string `json:"nodes"`
+}
+
+func (b *tab) findings(axe string) (found []finding) {
+	b.t.Helper()
+	var loaded string
+	b.run(chromedp.Evaluate(axe+"; typeof window.axe", &loaded), chromedp.Evaluate(`axe.run().then(r => r.violations.map(v => ({id: v.id, nodes: v.nodes.map(n => n.html)})))`,
+		&found, func(p *runtime.EvaluateParams) *runtime.EvaluateParams { return p.WithAwaitPromise(true) }))
+	return found
+}
+
+// looks are the ways to look at a page.
+var looks = []struct {
+	name, scheme string
+	width        int64
+}{{"light", "light", 900}, {"dark", "dark", 900}, {"narrow", "light", 360}, {"narrow-dark", "dark", 360}}
+
+// TestAccessibility: axe-core finds nothing on any page, in light, dark and 360 pixels, where
+// nothing has to be scrolled sideways either.
+func TestAccessibility(t *testing.T) {
+	source := axe(t)
+	f := populated(t)
+	url := f.serve()
+	b := newTab(t)
+	b.open(f.server.URL + "/nothing") // JSON without a title or a language
+	if found := b.findings(source); len(found) == 0 {
+		t.Error("axe-core finds nothing on a page that is not accessible")
+	}
+	for _, look := range looks {
+		b.clearCookies()
+		b.run(emulation.SetDeviceMetricsOverride(look.width, 800, 1, false),
+			emulation.SetEmulatedMedia().WithFeatures([]*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: look.scheme}}))
+		check := func(name string) {
+			t.Helper()
+			for _, f := range b.findings(source) {
+				t.Errorf("%s, %s: %s %q", look.name, name, f.ID, f.Nodes)
+			}
+			var width int64
+			b.run(chromedp.Evaluate(`document.documentElement.scrollWidth`, &width))
+			if width > look.width {
+				t.Errorf("%s, %s: %d pixels wide", look.name, name, width)
+			}
+			b.shoot(name + "-" + look.name)
+		}
+		b.open(url)
+		check("sign-in")
+		b.fill("username", client)
+		b.fill("password", "wrong-secret-12345")
+		b.button("Sign in")
+		check("sign-in-error")
+		b.signIn()
+		for i, path := range paths {
+			b.open(url + path)
+			check(fmt.Sprintf("%02d", i))
+		}
+		b.open(url + "entity?id=orders-1")
+		b.fill("url", "http://10.0.0.1/")
+		b.button("Set webhook")
+		check("entity-error")
+		b.button("Send a test")
+		check("test-error")
+		b.open(url + "all")
+		b.fill("url", at)
+		b.fill("confirm", "everything")
+		b.button("Set for all entities")
+		check("all-error")
+		b.open(url + "entity?id=billing-eu&set=1")
+		check("entity-done")
+		b.fill("url", at)
+		b.clearCookies()
+		b.button("Set webhook")
+		check("kept")
+	}
+}
+
+// TestPicture takes the picture of the README.
+func TestPicture(t *testing.T) {
+	if *picture == "" {
+		t.Skip("takes a picture with -args -picture FILE")
+	}
+	f := populated(t)
+	url := f.serve()
+	b := newTab(t)
+	b.run(emulation.SetDeviceMetricsOverride(760, 800, 1, false))
+	b.open(url)
+	b.signIn()
+	b.open(url + "entity?id=orders-2")
+	var png []byte
+	b.run(chromedp.ActionFunc(func(ctx context.Context) (err error) {
+		png, err = page.CaptureScreenshot().WithFormat(page.CaptureScreenshotFormatPng).Do(ctx)
+		return err
+	}))
+	if err := os.WriteFile(*picture, png, 0o600); err != nil {
+		t.Fatal(err)
+	}
+}

@@ -1,0 +1,371 @@
+package portal_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"example.com/go-webhookcfg/webhookcfg"
+	"example.com/go-webhookcfg/webhookcfg/egress"
+	"github.com/chromedp/cdproto/emulation"
+	"github.com/chromedp/cdproto/input"
+	"github.com/chromedp/cdproto/page"
+	"github.com/chromedp/cdproto/runtime"
+	"github.com/chromedp/chromedp"
+	"github.com/chromedp/chromedp/kb"
+)
+
+// TestTour signs in, makes each change, sees its effect, and signs out.
+func TestTour(t *testing.T) {
+	f := newFixture(t)
+	url := f.serve()
+	b := newTab(t)
+	b.open(url)
+	b.expect("Sign in", "Client ID")
+	b.fill("username", client)
+	b.fill("password", "wrong-secret-12345")
+	if status := b.button("Sign in"); status != 403 {
+		t.Errorf("a wrong secret: %d", status)
+	}
+	b.expect("The ID or the secret is wrong")
+	b.signIn()
+	b.expect("There is no default", "No entity has a setting of its own")
+
+	b.fill("id", "e1")
+	b.fill("url", at+token)
+	b.button("Set webhook")
+	b.expect("The webhook is set.", "has a webhook of its own", at+"/••••")
+	f.expect("e1", "override "+at+token)
+	b.link("Show the full URL")
+	b.expect(at + token)
+	b.link("Hide it")
+	b.button("Turn off")
+	b.expect("The entity is turned off.", "there is no default")
+	f.expect("e1", "none ")
+
+	b.link("All webhooks")
+	b.link("Set a default")
+	b.fill("url", at+"/all")
+	b.fill("confirm", "everything")
+	b.button("Set for all entities")
+	b.expect("type the word all")
+	if got := b.value("url"); got != at+"/all" {
+		t.Errorf("the URL that was typed is %q", got)
+	}
+	b.fill("confirm", "all")
+	b.button("Set for all entities")
+	b.expect("The default is set for all entities.")
+	b.link("All webhooks")
+	b.fill("find", "e2")
+	b.button("Find")
+	b.link("Open the entity")
+	b.expect("so the default applies")
+	b.button("Turn off")
+	b.expect("turned off: it gets no notifications")
+	f.expect("e2", "off ")
+	b.link("All webhooks")
+	b.expect("e2 Off")
+	b.link("Change")
+	b.expect("1 have their own")
+	b.fill("remove-confirm", "all")
+	b.button("Remove everything")
+	b.expect("Everything is removed.")
+	f.expect("e2", "none ")
+
+	b.button("Sign out")
+	b.expect("Client ID")
+	b.run(chromedp.NavigateBack())
+	b.expect("Client ID")
+	b.open(url + "all")
+	b.expect("Client ID")
+}
+
+// TestErrors: each refusal is a sentence, and what was typed stays.
+func TestErrors(t *testing.T) {
+	failures := map[string]struct {
+		change func(f *fixture)
+		id     string
+		url    string
+		want   string
+	}{
+		"malformed ID": {nil, "e 1", at, "An identifier is 1 to 128"},
+		"URL":          {nil, "e1", "http://10.0.0.1/", "This URL isn't allowed"},
+		"unreachable": {func(f *fixture) {
+			f.handler.ProbeMode, f.handler.Prober = webhookcfg.ProbeEnforce, prober{}
+		}, "e1", at, "couldn't be reached"},
+		"unknown": {func(f *fixture) {
+			f.handler.EntityExists = func(context.Context, string, string) (bool, error) { return false, nil }
+		}, "e1", at, "There is no entity with this ID"},
+		"unavailable": {func(f *fixture) {
+			f.handler.EntityExists = func(context.Context, string, string) (bool, error) {
+				return false, errors.New("broken on purpose")
+			}
+		}, "e1", at, "We can't do this right now"},
+	}
+	for name, tt := range failures {
+		t.Run(name, func(t *testing.T) {
+			f := newFixture(t)
+			if tt.change != nil {
+				tt.change(f)
+			}
+			b := newTab(t)
+			b.open(f.serve())
+			b.signIn()
+			b.fill("id", tt.id)
+			b.fill("url", tt.url)
+			b.button("Set webhook")
+			b.expect(tt.want)
+			if got := b.value("url"); got != tt.url {
+				t.Errorf("the URL that was typed is %q", got)
+			}
+			f.expect("e1", "none ")
+		})
+	}
+}
+
+// prober reaches nothing.
+type prober struct{}
+
+func (prober) Probe(context.Context, string, egress.URL) error {
+	return errors.New("broken on purpose")
+}
+
+// TestManyOverrides pages through 1,003 overrides, and finds one.
+func TestManyOverrides(t *testing.T) {
+	f := newFixture(t)
+	for i := range 1003 {
+		f.apply(set(webhookcfg.Entity(fmt.Sprintf("e%04d", i)), at))
+	}
+	b := newTab(t)
+	b.open(f.serve())
+	b.signIn()
+	pages, rows := 1, 0
+	for {
+		var n int
+		var more bool
+		b.run(chromedp.Evaluate(`document.querySelectorAll("tbody tr").length`, &n), chromedp.Evaluate(`!!document.querySelector("a[rel=next]")`, &more))
+		rows += n
+		if !more {
+			break
+		}
+		b.link("Next page")
+		pages++
+	}
+	if pages != 41 || rows != 1003 {
+		t.Errorf("%d rows on %d pages", rows, pages)
+	}
+	b.link("First page")
+	b.fill("find", "e100")
+	b.button("Find")
+	b.expect("e1000", "e1001", "e1002")
+	b.open(strings.TrimSuffix(f.server.URL, "/") + "/portal/all")
+	b.expect("more than 1000 have their own")
+}
+
+// TestHostile: identifiers and URLs of an attacker stay text, and come back as they are.
+func TestHostile(t *testing.T) {
+	f := newFixture(t)
+	f.handler.ValidEntityID = func(string) bool { return true }
+	b := newTab(t)
+	url := f.serve()
+	b.open(url)
+	b.signIn()
+	for _, id := range []string{`"><script>document.title="run"<script>`, `{{.Client}}`, `a b&c=d#e?f..g%2f`, `javascript:alert(1)`, `<img src=x onerror=alert(1)>`, "\u202eevil"} {
+		b.open(url)
+		for field, text := range map[string]string{"id": id, "url": "javascript:" + id} {
+			b.run(chromedp.Evaluate(fmt.Sprintf(`document.getElementById(%q).value = %s`, field, quote(t, text)), nil)) // SendKeys drops some characters
+		}
+		b.button("Set webhook")
+		b.expect("This URL isn't allowed")
+		if got := b.value("url"); got != "javascript:"+id {
+			t.Errorf("%q came back as %q", id, got)
+		}
+		b.fill("url", at+token)
+		b.button("Set webhook")
+		f.expect(id, "override "+at+token)
+		var heading, title string
+		var scripts int
+		b.run(chromedp.Evaluate(`document.querySelector("h1").textContent`, &heading), chromedp.Title(&title), chromedp.Evaluate(`document.querySelectorAll("script, img, [onerror]").length`, &scripts))
+		if heading != id || title != "Webhooks" || scripts != 0 {
+			t.Errorf("%q: %q, %q, %d", id, heading, title, scripts)
+		}
+	}
+}
+
+// quote returns a text as a literal of JavaScript.
+func quote(t *testing.T, text string) string {
+	t.Helper()
+	literal, err := json.Marshal(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(literal)
+}
+
+// TestWithoutScripts makes a change in a browser that runs no script.
+func TestWithoutScripts(t *testing.T) {
+	f := newFixture(t)
+	b := newTab(t)
+	b.run(emulation.SetScriptExecutionDisabled(true))
+	b.open(f.serve())
+	b.signIn()
+	b.fill("id", "e1")
+	b.fill("url", at)
+	b.button("Set webhook")
+	b.expect("The webhook is set.")
+	f.expect("e1", "override "+at)
+}
+
+// keys presses keys, one after the other.
+func (b *tab) keys(keys string) { b.t.Helper(); b.run(chromedp.KeyEvent(keys)) }
+
+// focus presses Tab until the element with the label has the focus, which has to be visible.
+func (b *tab) focus(label string) {
+	b.t.Helper()
+	for range 40 {
+		b.keys(kb.Tab)
+		var got string
+		b.run(chromedp.Evaluate(`(e => (e.labels && e.labels.length ? e.labels[0].innerText : e.innerText || "").trim() +
+			(getComputedStyle(e).outlineStyle === "none" ? " (focus is invisible)" : ""))(document.activeElement)`, &got))
+		if got == label {
+			return
+		}
+	}
+	b.t.Fatalf("the keyboard does not reach %q on %s", label, b.text())
+}
+
+// TestKeyboard signs in and makes a change by keyboard alone.
+func TestKeyboard(t *testing.T) {
+	f := newFixture(t)
+	b := newTab(t)
+	b.open(f.serve())
+	b.focus("Client ID")
+	b.run(input.InsertText(client))
+	b.focus("Secret")
+	b.run(input.InsertText(secret))
+	b.load(chromedp.KeyEvent(kb.Enter))
+	b.focus("Entity ID")
+	b.run(input.InsertText("e1"))
+	b.focus("URL")
+	b.run(input.InsertText(at))
+	b.load(chromedp.KeyEvent(kb.Enter))
+	b.expect("The webhook is set.")
+	b.focus("Turn off")
+	b.load(chromedp.KeyEvent(kb.Enter))
+	b.expect("The entity is turned off.")
+	b.focus("← All webhooks")
+	b.load(chromedp.KeyEvent(kb.Enter))
+	b.focus("Set a default")
+	b.load(chromedp.KeyEvent(kb.Enter))
+	b.focus("URL")
+	b.run(input.InsertText(at + "/all"))
+	b.focus("Type the word all to confirm")
+	b.run(input.InsertText("all"))
+	b.focus("Set for all entities")
+	b.load(chromedp.KeyEvent(kb.Enter))
+	f.expect("e2", "base "+at+"/all")
+	b.focus("Sign out")
+	b.load(chromedp.KeyEvent(kb.Enter))
+	b.expect("Client ID")
+}
+
+// TestBrokenConnection: Back after a connection that broke shows what was typed.
+func TestBrokenConnection(t *testing.T) {
+	f := newFixture(t)
+	url := f.serve()
+	b := newTab(t)
+	b.open(url)
+	b.signIn()
+	b.fill("id", "e1")
+	b.fill("url", at+"/typed")
+	f.isBroken.Store(true)
+	b.run(chromedp.Click(`//button[normalize-space()="Set webhook"]`, chromedp.BySearch))
+	b.await(`location.protocol`, "chrome-error:")
+	f.isBroken.Store(false)
+	b.run(chromedp.ActionFunc(func(ctx context.Context) error {
+		current, entries, err := page.GetNavigationHistory().Do(ctx)
+		if err != nil {
+			return err
+		}
+		return page.NavigateToHistoryEntry(entries[current-1].ID).Do(ctx)
+	}))
+	b.await(`document.readyState + " " + (document.getElementById("id") || {}).value + " " + (document.getElementById("url") || {}).value`, "complete e1 "+at+"/typed")
+}
+
+// await waits until an expression of JavaScript has a value.
+func (b *tab) await(expression, want string) {
+	b.t.Helper()
+	ctx, cancel := context.WithTimeout(b.ctx, 30*time.Second)
+	defer cancel()
+	got := ""
+	for got != want {
+		err := chromedp.Run(ctx, chromedp.ActionFunc(func(ctx context.Context) error {
+			result, _, err := runtime.Evaluate(expression).Do(ctx)
+			if err == nil {
+				got = strings.Trim(string(result.Value), `"`)
+			}
+			return ctx.Err() // between two pages there is nothing to evaluate in
+		}))
+		if err != nil {
+			b.t.Fatalf("%s is %q, want %q: %v", expression, got, want, err)
+		}
+	}
+}
+
+// TestRevoked: a secret that is revoked between the form and the POST, and a cookie that is gone.
+func TestRevoked(t *testing.T) {
+	for name, end := range map[string]func(f *fixture, b *tab){
+		"secret": func(f *fixture, _ *tab) { f.verifier.set(webhookcfg.ErrInvalidCredentials) },
+		"cookie": func(_ *fixture, b *tab) { b.clearCookies() },
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := newFixture(t)
+			b := newTab(t)
+			b.open(f.serve())
+			b.signIn()
+			b.fill("id", "e1")
+			b.fill("url", at+token)
+			end(f, b)
+			b.button("Set webhook")
+			b.expect("What you typed comes back after you sign in.")
+			f.expect("e1", "none ")
+			f.verifier.set(nil)
+			b.signIn()
+			b.expect("What you typed is still here")
+			f.expect("e1", "none ")
+			if got := b.value("url"); got != at+token {
+				t.Errorf("what was typed is %q", got)
+			}
+			b.button("Set webhook")
+			f.expect("e1", "override "+at+token)
+		})
+	}
+}
+
+// TestHostSession: the host's session and layout; a session that ends keeps what was typed.
+func TestHostSession(t *testing.T) {
+	f := newFixture(t).hosted()
+	b := newTab(t)
+	b.open(f.serve())
+	b.expect("You're not signed in", "The host's own header")
+	b.shoot("host-signed-out")
+	b.link("Go to the sign-in")
+	b.expect("Signed in as ann")
+	b.fill("id", "e1")
+	b.fill("url", at+token)
+	b.clearCookies()
+	b.button("Set webhook")
+	b.expect("What you typed is kept", at+token)
+	f.expect("e1", "none ")
+	b.shoot("host-kept")
+	page := newTab(t)
+	page.open(f.server.URL + "/login") // in another tab
+	b.button("Send it again")
+	b.expect("The webhook is set.")
+	b.shoot("host-entity")
+	f.expect("e1", "override "+at+token)
+}

@@ -1,0 +1,172 @@
+package portal_test
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"example.com/go-webhookcfg/internal/integration/engine"
+	"github.com/chromedp/cdproto/cdp"
+	"github.com/chromedp/cdproto/fetch"
+	"github.com/chromedp/cdproto/network"
+	"github.com/chromedp/cdproto/runtime"
+	"github.com/chromedp/chromedp"
+)
+
+func (b *tab) clearCookies() { b.t.Helper(); b.run(network.ClearBrowserCookies()) }
+
+// TestOtherOrigins: a form and a fetch from another port and from another host change nothing.
+// The browser sends them, the former with the cookie.
+func TestOtherOrigins(t *testing.T) {
+	f := newFixture(t)
+	url := f.serve()
+	b := newTab(t)
+	b.open(url)
+	b.signIn()
+	attack := fmt.Sprintf(`<form id="form" method="post" action="%sset"><input name="id" value="e1"><input name="url" value="%s"></form>`, url, at)
+	fetches := fmt.Sprintf(`fetch("%sset", {method: "POST", mode: "no-cors", credentials: "include", headers: {"Content-Type": "application/x-www-form-urlencoded"}, body: "id=e1&url=%s"}).then(() => "sent")`, url, at)
+	evil := otherOrigin(t, attack)
+	for _, from := range []string{evil, strings.Replace(evil, "127.0.0.1", "evil.localhost", 1)} {
+		b.open(from)
+		var sent string
+		b.run(chromedp.Evaluate(fetches, &sent, func(p *runtime.EvaluateParams) *runtime.EvaluateParams { return p.WithAwaitPromise(true) }))
+		if status := b.load(chromedp.Evaluate(`document.getElementById("form").submit()`, nil)); status != http.StatusForbidden || sent != "sent" {
+			t.Errorf("from %s: %d, fetch %q", from, status, sent)
+		}
+		b.expect("This form was sent from another site")
+		f.expect("e1", "none ")
+	}
+	b.open(url + "entity?id=e1")
+	b.fill("url", at)
+	b.button("Set webhook") // the control: the portal's own form
+	f.expect("e1", "override "+at)
+}
+
+// TestNoPrompt: no page opens the browser's own prompt for a password. The API does, which
+// shows that the test would see it.
+func TestNoPrompt(t *testing.T) {
+	f := newFixture(t)
+	url := f.serve()
+	b := newTab(t)
+	var prompts atomic.Int64
+	chromedp.ListenTarget(b.ctx, func(event any) {
+		switch event := event.(type) {
+		case *fetch.EventAuthRequired:
+			prompts.Add(1)
+			go b.answer(fetch.ContinueWithAuth(event.RequestID, &fetch.AuthChallengeResponse{Response: fetch.AuthChallengeResponseResponseCancelAuth}))
+		case *fetch.EventRequestPaused:
+			go b.answer(fetch.ContinueRequest(event.RequestID))
+		}
+	})
+	b.run(fetch.Enable().WithHandleAuthRequests(true))
+	b.open(url)
+	b.fill("username", client)
+	b.fill("password", "wrong-secret-12345")
+	b.button("Sign in")
+	b.signIn()
+	f.verifier.set(fmt.Errorf("broken on purpose"))
+	b.open(url + "all")
+	f.verifier.set(nil)
+	b.open(url + "all")
+	b.button("Sign out")
+	if n := prompts.Load(); n != 0 {
+		t.Errorf("%d prompts", n)
+	}
+	b.open(f.server.URL + "/api/v1/configure/configure-webhook/e1")
+	if prompts.Load() == 0 {
+		t.Error("the test doesn't see prompts")
+	}
+}
+
+// answer answers an event of the browser, from outside of its own goroutine.
+func (b *tab) answer(action chromedp.Action) {
+	c := chromedp.FromContext(b.ctx)
+	_ = action.Do(cdp.WithExecutor(b.ctx, c.Target)) // an error means that the tab is closed
+}
+
+// TestProxy: the portal works behind nginx with its default Host, and with a prefix that it
+// strips.
+func TestProxy(t *testing.T) {
+	f := newFixture(t)
+	f.serve()
+	if testing.Short() {
+		t.Skip("-short: test needs nginx")
+	}
+	upstream := strings.TrimPrefix(f.server.URL, "http://")
+	nginx := engine.Daemon{
+		Paths: []string{"usr/sbin/nginx"}, Package: "nginx",
+		Configure: func(i engine.Instance) ([]string, error) {
+			file, err := i.Write("nginx.conf", fmt.Sprintf(`daemon off; master_process off; pid %[1]s/pid; error_log stderr;
+events {}
+http {
+	access_log off;
+	client_body_temp_path %[1]s/body; proxy_temp_path %[1]s/proxy; fastcgi_temp_path %[1]s/fastcgi;
+	uwsgi_temp_path %[1]s/uwsgi; scgi_temp_path %[1]s/scgi;
+	server {
+		listen 127.0.0.1:%[2]s;
+		location /settings/hooks/ { proxy_pass http://%[3]s/portal/; }
+	}
+}
+`, i.Dir, i.Port, upstream))
+			return []string{"-p", i.Dir, "-e", "stderr", "-c", file}, err
+		},
+	}
+	b := newTab(t)
+	url := "http://" + nginx.Start(t) + "/settings/hooks/"
+	b.open(url)
+	b.signIn()
+	b.fill("id", "e1")
+	b.fill("url", at)
+	b.button("Set webhook")
+	b.expect("The webhook is set.")
+	if got := b.url(); got != url+"entity?id=e1&set=1" {
+		t.Errorf("at %s", got)
+	}
+	f.expect("e1", "override "+at)
+	var color string
+	b.run(chromedp.Evaluate(`getComputedStyle(document.querySelector(".main")).backgroundColor`, &color))
+	if color == "rgba(0, 0, 0, 0)" {
+		t.Error("the stylesheet is missing")
+	}
+	b.button("Sign out")
+	b.expect("Client ID")
+}
+
+// TestPolicy: no page is refused anything by its own policy, runs a script or can be framed.
+func TestPolicy(t *testing.T) {
+	f := populated(t)
+	url := f.serve()
+	b := newTab(t)
+	var complaints atomic.Int64
+	listen(b.ctx, func(text string) { complaints.Add(1); t.Log(text) })
+	b.open(url)
+	b.signIn()
+	for _, path := range paths {
+		b.open(url + path)
+	}
+	if n := complaints.Load(); n != 0 {
+		t.Errorf("%d messages in the console", n)
+	}
+	frame := otherOrigin(t, fmt.Sprintf(`<iframe src="%s"></iframe>`, url))
+	b.open(frame)
+	var framed string
+	b.run(chromedp.Evaluate(`String(document.querySelector("iframe").contentDocument)`, &framed))
+	if framed != "null" {
+		t.Errorf("framed: %s", framed)
+	}
+}
+
+// listen passes on what a page writes to the console, and what its policy refuses.
+func listen(ctx context.Context, got func(text string)) {
+	chromedp.ListenTarget(ctx, func(event any) {
+		switch event := event.(type) {
+		case *runtime.EventConsoleAPICalled:
+			got(fmt.Sprint(event.Type))
+		case *runtime.EventExceptionThrown:
+			got(event.ExceptionDetails.Text)
+		}
+	})
+}
