@@ -9,7 +9,7 @@ import (
 	"example.com/go-webhookcfg/internal/lru"
 )
 
-// maxIdle is the number of receivers without attempts whose failures and pauses are
+// maxIdle is the number of receivers without attempts whose failures, pauses and turns are
 // remembered. Beyond that, those of the client with the most are forgotten, which costs a
 // receiver that fails five more attempts.
 const maxIdle = 10_000
@@ -26,7 +26,7 @@ type limiter struct {
 	mu        sync.Mutex
 	clients   map[string]*client               // with attempts under way
 	receivers map[receiverKey]*receiver        // with attempts under way or waiting
-	idle      *lru.Map[receiverKey, *receiver] // without, but with failures or a pause
+	idle      *lru.Map[receiverKey, *receiver] // without, but with failures, a pause or a turn
 }
 
 // newLimiter returns a limiter with the limits of complete options.
@@ -84,9 +84,11 @@ func (l *limiter) enter(key receiverKey, perClient, perReceiver int, now time.Ti
 	c.limit, c.perReceiver = perClient, perReceiver
 	l.advance(c, now) // the limits may have grown
 	switch {
-	case c.hasSlot(r) && !now.Before(r.resume()):
+	case now.Before(r.resume()):
+		return l.deferral(c, r, now), nil
+	case c.hasSlot(r):
 		return grant{slot: l.start(key, c, r, now)}, nil
-	case r.failures == 0 && c.expect(r, now) < l.patience && c.hasRoom(r) && !now.Before(r.resume()):
+	case r.failures == 0 && c.expect(r, now) < l.patience && c.hasRoom(r):
 		w := &waiter{limiter: l, key: key, client: c, receiver: r, granted: make(chan grant, 1)}
 		l.activate(key, c, r)
 		c.line = append(c.line, w)
@@ -123,8 +125,8 @@ func (l *limiter) activate(key receiverKey, c *client, r *receiver) {
 	l.clients[key.client] = c
 }
 
-// settle forgets a client and a receiver if they have no attempts, except for failures and
-// pauses.
+// settle forgets a client and a receiver if they have no attempts, except for what is to be
+// remembered of the receiver.
 func (l *limiter) settle(key receiverKey, c *client, r *receiver, now time.Time) {
 	if c.underway == 0 && len(c.line) == 0 {
 		delete(l.clients, key.client)
