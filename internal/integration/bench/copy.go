@@ -1,0 +1,118 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"example.com/go-webhookcfg/store"
+	"example.com/go-webhookcfg/store/cache"
+	"example.com/go-webhookcfg/webhookcfg"
+	"example.com/go-webhookcfg/webhookcfg/egress"
+)
+
+// copied is a service whose sender has a copy of the store. It runs in virtual time.
+type copied struct {
+	memory   *store.Memory
+	clients  []string
+	entities int // of each client
+	random   *rand.Rand
+}
+
+const (
+	copyBytes    = 128 << 20
+	copyResolves = 1000 // a second
+	copyChanges  = 10   // a second
+)
+
+func newCopied(clients int) *copied {
+	c := &copied{memory: store.NewMemory(), entities: 100, random: rand.New(rand.NewPCG(1, 2))}
+	for n := range clients {
+		c.clients = append(c.clients, fmt.Sprintf("client-%06d", n))
+		c.apply(webhookcfg.SetChange(c.clients[n], webhookcfg.All(), egress.NewURL(nthURL(n))))
+	}
+	for n := range clients / 100 {
+		for e := range c.entities {
+			c.set(n, e)
+		}
+	}
+	return c
+}
+
+// change makes a change of a random client, every other time of one with overrides.
+func (c *copied) change() {
+	if n := c.random.IntN(len(c.clients)); c.random.IntN(2) == 0 {
+		c.apply(webhookcfg.SetChange(c.clients[n], webhookcfg.All(), egress.NewURL(nthURL(n))))
+		return
+	}
+	c.set(c.random.IntN(len(c.clients)/100), c.random.IntN(c.entities))
+}
+
+func (c *copied) set(client, entity int) {
+	n := client*c.entities + entity
+	c.apply(webhookcfg.SetChange(c.clients[client], webhookcfg.Entity(nthEntity(n)), egress.NewURL(nthURL(n))))
+}
+
+func (c *copied) apply(change webhookcfg.Change) {
+	if err := c.memory.Apply(context.Background(), change); err != nil {
+		panic(err)
+	}
+}
+
+// hits returns the hit ratio of a copy during ten minutes, and its figures then.
+func (c *copied) hits(t *testing.T, st webhookcfg.Store) (ratio float64, stats cache.Stats) {
+	synctest.Test(t, func(t *testing.T) {
+		local, err := cache.New(st, &cache.Options{MaxBytes: copyBytes})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer local.Close()
+		if _, lists := st.(webhookcfg.Lister); lists {
+			if err := local.Warm(t.Context(), c.clients); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for n := range 600 * copyResolves {
+			time.Sleep(time.Second / copyResolves)
+			if n%(copyResolves/copyChanges) == 0 {
+				c.change()
+			}
+			entity := c.random.IntN(len(c.clients) * c.entities)
+			if _, err := local.Resolve(t.Context(), c.clients[entity/c.entities], nthEntity(entity)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		stats = local.Stats()
+		ratio = float64(stats.Hits) / float64(stats.Hits+stats.Misses)
+	})
+	return ratio, stats
+}
+
+// copies measures how many resolves a sender's copy answers.
+func (s settings) copies(t *testing.T, r *report) {
+	clients := s.records / 10
+	c := newCopied(clients)
+	r.section("A sender's copy", fmt.Sprintf(`Ten minutes, in virtual time, of a sender whose [cache](../../../store/cache) was warmed: %s clients with %s
+entities, of which 1 %% of the clients have an override for each entity; %d resolves of a random entity
+and %d changes a second, every other one of a client with overrides. The memory is what the cache counts. For
+comparison, a store that has a feed but does not list, so that nothing can be warmed or held whole.`,
+		grouped(clients), grouped(clients*c.entities), copyResolves, copyChanges))
+	var rows [][]string
+	for _, side := range []struct {
+		name, budget string
+		store        webhookcfg.Store
+	}{
+		{"**clients held whole**", "≥ 0.98 in 128 MiB", c.memory},
+		{"single entities", "", struct {
+			webhookcfg.Store
+			cache.Feed
+		}{c.memory, c.memory}},
+	} {
+		ratio, stats := c.hits(t, side.store)
+		rows = append(rows, []string{side.name, fmt.Sprintf("%.4f", ratio), side.budget, fmt.Sprintf("%d MiB", stats.Bytes>>20), grouped(int(stats.Reads))})
+	}
+	r.table([]string{"copy", "hit ratio", "budget", "memory", "reads of the store"}, rows...)
+}
