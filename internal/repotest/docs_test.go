@@ -110,6 +110,12 @@ func exportedReceiver(d *ast.FuncDecl) bool {
 	if star, ok := expr.(*ast.StarExpr); ok {
 		expr = star.X
 	}
+	switch generic := expr.(type) {
+	case *ast.IndexExpr:
+		expr = generic.X
+	case *ast.IndexListExpr:
+		expr = generic.X
+	}
 	name, ok := expr.(*ast.Ident)
 	return !ok || name.IsExported()
 }
