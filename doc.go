@@ -29,6 +29,8 @@
 //   - internal/strictjson, singleflight, checkup, rounds, keylock, ratelimit, lru,
 //     redact: one mechanism each.
 //   - internal/hostile: receivers that break the rules, for tests of what connects to them.
+//   - internal/interrupt: contexts that end during a call, for the suites of stores and
+//     verifiers.
 //   - internal/pathtest: the table of request targets for tests of mounts, and a handler
 //     that records their effects.
 //   - internal/hooktest: small helpers that tests of several packages share.
@@ -67,9 +69,9 @@
 //	store/cache            → webhookcfg, store/admin, internal/lru, internal/singleflight
 //	store/sqlstore         → webhookcfg, webhookcfg/deliver, store/admin, store/cache, internal/checkup, internal/keylock, internal/redact, internal/rounds
 //	store/etcdstore        → webhookcfg, store/admin, store/cache, internal/checkup, internal/keylock, internal/redact, internal/rounds
-//	store/storetest        → webhookcfg, store/admin, store/cache
+//	store/storetest        → webhookcfg, store/admin, store/cache, internal/interrupt
 //	auth                   → webhookcfg, internal/lru, internal/ratelimit, internal/redact, internal/singleflight
-//	auth/authtest          → webhookcfg
+//	auth/authtest          → webhookcfg, internal/interrupt
 //	internal/oplog         → webhookcfg
 //	internal/oplog/faultfs → internal/oplog
 //	internal/table         → webhookcfg

@@ -11,9 +11,9 @@ import (
 	"strconv"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"time"
 
+	"example.com/go-webhookcfg/internal/interrupt"
 	"example.com/go-webhookcfg/webhookcfg"
 )
 
@@ -156,17 +156,9 @@ func endedContext(ctx context.Context, h Harness) error {
 			return fmt.Errorf("refusal %d: signed in after the context had ended", i)
 		}
 	}
-	const calls = 32 // of the methods of the context, at most
-	for call := 1; call <= calls; call++ {
-		over := endAt(ctx, call)
-		err := noWrongVerdict(over, h, h.SignsIn[0])
-		over.cancel()
-		if err != nil {
-			return fmt.Errorf("credential 0, with a context that ends at its call %d: %w", call, err)
-		}
-		if over.left.Load() > 0 {
-			break
-		}
+	err := interrupt.Each(ctx, func(over context.Context) error { return noWrongVerdict(over, h, h.SignsIn[0]) })
+	if err != nil {
+		return fmt.Errorf("credential 0: %w", err)
 	}
 	return nil
 }
@@ -183,38 +175,6 @@ func noWrongVerdict(ctx context.Context, h Harness, c Credential) error {
 		return errors.New("signed in another client")
 	}
 	return nil
-}
-
-// endingContext is a context that ends when Err or Done is called for the nth time.
-type endingContext struct {
-	context.Context
-	cancel context.CancelFunc
-	left   atomic.Int64
-}
-
-func endAt(ctx context.Context, n int) *endingContext {
-	inner, cancel := context.WithCancel(ctx)
-	c := &endingContext{Context: inner, cancel: cancel}
-	c.left.Store(int64(n))
-	return c
-}
-
-// Err implements [context.Context].
-func (c *endingContext) Err() error {
-	c.count()
-	return c.Context.Err()
-}
-
-// Done implements [context.Context].
-func (c *endingContext) Done() <-chan struct{} {
-	c.count()
-	return c.Context.Done()
-}
-
-func (c *endingContext) count() {
-	if c.left.Add(-1) == 0 {
-		c.cancel()
-	}
 }
 
 // returnsSoon makes so many calls that a verifier which is only somewhat late exceeds a

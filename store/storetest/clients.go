@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 
+	"example.com/go-webhookcfg/internal/interrupt"
 	"example.com/go-webhookcfg/store/admin"
 )
 
@@ -159,7 +160,7 @@ func clientsEndedContext(sc *script, l admin.ClientLister) error {
 			return errors.New("list of clients succeeded with an ended context")
 		}
 	}
-	sc.check(interruptCall(sc.ctx, func(over context.Context) error {
+	sc.check(interrupt.Each(sc.ctx, func(over context.Context) error {
 		w := newClientWalk(l, math.MaxInt)
 		page, err := l.ListClients(over, "", w.limit)
 		if err != nil {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"example.com/go-webhookcfg/internal/interrupt"
 	"example.com/go-webhookcfg/store/admin"
 	"example.com/go-webhookcfg/store/cache"
 )
@@ -113,7 +114,7 @@ func eraseEndedContext(sc *script, e admin.Eraser) error {
 			return errors.New("erase succeeded with an ended context")
 		}
 	}
-	sc.check(interruptCall(sc.ctx, func(over context.Context) error { return holdsNoURL(e.Erase(over, client)) }))
+	sc.check(interrupt.Each(sc.ctx, func(over context.Context) error { return holdsNoURL(e.Erase(over, client)) }))
 	sc.expectURL("neighbour", "e1", base, hookURL(1))
 	sc.expectNone(client, "e1")
 	return sc.err

@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"example.com/go-webhookcfg/internal/interrupt"
 	"example.com/go-webhookcfg/store/cache"
 	"example.com/go-webhookcfg/webhookcfg"
 	"example.com/go-webhookcfg/webhookcfg/egress"
@@ -142,17 +143,17 @@ func interrupted(sc *script) error {
 // interrupt interrupts a change of one kind, at each time at which the store consults the
 // context, until the change was made a number of times.
 func (r *scenario) interrupt(kind, successes int) error {
-	for call, made := 1, 0; call <= interruptions; call++ {
-		over := interruptAt(r.ctx, call)
+	for call, made := 1, 0; call <= interrupt.Most; call++ {
+		over := interrupt.At(r.ctx, call)
 		allowed, err := r.try(over, kind)
-		over.cancel()
+		over.Cancel()
 		if err == nil {
 			made++
 		}
 		if err := r.expectOneOf(allowed...); err != nil {
 			return fmt.Errorf("context ended at its call %d: %w", call, err)
 		}
-		if over.left.Load() > 0 || made == successes {
+		if !over.Ended() || made == successes {
 			break
 		}
 		if r.state[unnamed].URL.Reveal() != hookURL(0) { // all overrides were dropped
@@ -173,14 +174,14 @@ func interruptedCrash(sc *script) error {
 			return err
 		}
 		for call, interrupted := 1, true; call <= crashes && interrupted; call++ {
-			over := interruptAt(sc.ctx, call)
+			over := interrupt.At(sc.ctx, call)
 			allowed, _ := r.try(over, kind)
-			over.cancel()
+			over.Cancel()
 			r.reopen()
 			if err := r.expectOneOf(allowed...); err != nil {
 				return fmt.Errorf("context ended at its call %d, before a crash: %w", call, err)
 			}
-			interrupted = over.left.Load() <= 0
+			interrupted = over.Ended()
 			r.setUp()
 		}
 		sc.Store, sc.handles = r.Store, r.handles
@@ -235,39 +236,6 @@ func burstInterrupted(sc *script) error {
 	return unchanged(all)
 }
 
-// interruptingContext is a context that ends when Err or Done is called for the nth time.
-type interruptingContext struct {
-	context.Context
-	cancel context.CancelFunc
-	left   atomic.Int64
-}
-
-// interruptAt returns a context that ends at its nth call.
-func interruptAt(ctx context.Context, n int) *interruptingContext {
-	inner, cancel := context.WithCancel(ctx)
-	c := &interruptingContext{Context: inner, cancel: cancel}
-	c.left.Store(int64(n))
-	return c
-}
-
-// Err implements [context.Context].
-func (c *interruptingContext) Err() error {
-	c.count()
-	return c.Context.Err()
-}
-
-// Done implements [context.Context].
-func (c *interruptingContext) Done() <-chan struct{} {
-	c.count()
-	return c.Context.Done()
-}
-
-func (c *interruptingContext) count() {
-	if c.left.Add(-1) == 0 {
-		c.cancel()
-	}
-}
-
 // invalidChanges returns changes for which Change.Validate fails, by their defect.
 func invalidChanges(url egress.URL) map[string]webhookcfg.Change {
 	unsetWithURL := webhookcfg.UnsetChange(client, webhookcfg.Entity("e1"))
@@ -287,7 +255,7 @@ func invalidChanges(url egress.URL) map[string]webhookcfg.Change {
 		"an unset of all, of no client": webhookcfg.UnsetChange("", webhookcfg.All()),
 		"an unset without an entity":    webhookcfg.UnsetChange(client, webhookcfg.Entity("")),
 		"an unset with a URL":           unsetWithURL,
-		"an unset of all, with a URL ":  unsetAllWithURL,
+		"an unset of all, with a URL":   unsetAllWithURL,
 	}
 }
 
@@ -345,7 +313,7 @@ func endedContext(sc *script) error {
 	}
 	sc.set(client, "e1", hookURL(1))
 	want := sc.resolve(client, "e1")
-	sc.check(interruptCall(sc.ctx, func(over context.Context) error {
+	sc.check(interrupt.Each(sc.ctx, func(over context.Context) error {
 		hook, err := sc.Store.Resolve(over, client, "e1")
 		if err == nil && !same(hook, want) {
 			return fmt.Errorf("resolve: %s, want %s or an error", describe(hook), describe(want))
@@ -353,26 +321,6 @@ func endedContext(sc *script) error {
 		return nil
 	}))
 	return sc.err
-}
-
-// interruptions is the maximum number of interruptions of one call.
-const interruptions = 64
-
-// interruptCall makes a call again and again, whose context ends whenever the store
-// consults it, until the call consults it less often. It returns the first error.
-func interruptCall(ctx context.Context, call func(over context.Context) error) error {
-	for n := range interruptions {
-		over := interruptAt(ctx, n+1)
-		err := call(over)
-		over.cancel()
-		if err != nil {
-			return fmt.Errorf("context ended at its call %d: %w", n+1, err)
-		}
-		if over.left.Load() > 0 {
-			break
-		}
-	}
-	return nil
 }
 
 // errorsHoldNoURL requires that no error text contains the path or the query of a URL:
@@ -402,7 +350,7 @@ func errorsHoldNoURL(sc *script) error {
 		for _, over := range endedContexts(sc.ctx) {
 			sc.check(checked(over))
 		}
-		sc.check(interruptCall(sc.ctx, checked))
+		sc.check(interrupt.Each(sc.ctx, checked))
 		sc.check(checked(sc.ctx))
 	}
 	return sc.err

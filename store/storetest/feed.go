@@ -11,6 +11,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"example.com/go-webhookcfg/internal/interrupt"
 	"example.com/go-webhookcfg/store/cache"
 )
 
@@ -205,7 +206,7 @@ func feedEndedContext(sc *script, c *cursor) error {
 	for n := range 3 {
 		sc.set(fmt.Sprint("client ", n), "e1", hookURL(n))
 	}
-	sc.check(interruptCall(sc.ctx, func(over context.Context) error {
+	sc.check(interrupt.Each(sc.ctx, func(over context.Context) error {
 		changes, err := c.feed.Changes(over, c.since)
 		for n := range 3 {
 			if name := fmt.Sprint("client ", n); err == nil && !changes.Reset && !slices.Contains(changes.Clients, name) {

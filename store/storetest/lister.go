@@ -10,6 +10,7 @@ import (
 	"strings"
 	"sync"
 
+	"example.com/go-webhookcfg/internal/interrupt"
 	"example.com/go-webhookcfg/webhookcfg"
 	"example.com/go-webhookcfg/webhookcfg/egress"
 )
@@ -121,7 +122,7 @@ func listEndedContext(sc *script, l webhookcfg.Lister) error {
 			return errors.New("list succeeded with an ended context")
 		}
 	}
-	sc.check(interruptCall(sc.ctx, func(over context.Context) error {
+	sc.check(interrupt.Each(sc.ctx, func(over context.Context) error {
 		page, err := l.List(over, client, "", len(all))
 		if err != nil {
 			return holdsNoURL(err)

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"example.com/go-webhookcfg/internal/interrupt"
 	"example.com/go-webhookcfg/store/cache"
 	"example.com/go-webhookcfg/webhookcfg"
 	"example.com/go-webhookcfg/webhookcfg/egress"
@@ -149,7 +150,7 @@ func versionerEndedContext(sc *script, v cache.Versioner) error {
 	sc.set(client, "e1", hookURL(1))
 	sc.set("other", "e1", hookURL(1))
 	want := sc.versions(v, clients...)
-	sc.check(interruptCall(sc.ctx, func(over context.Context) error {
+	sc.check(interrupt.Each(sc.ctx, func(over context.Context) error {
 		got, err := v.Versions(over, clients)
 		if err == nil && !slices.Equal(got, want) {
 			return fmt.Errorf("the versions are %q, want %q or an error", got, want)
