@@ -249,7 +249,9 @@ func (v *visit) fail(err error) {
 	if p.wait > 0 {
 		seconds := int64((p.wait + time.Second - 1) / time.Second)
 		v.w.Header().Set("Retry-After", strconv.FormatInt(seconds, 10))
-		v.page.Detail = v.T("error.wait", seconds)
+		if p.status == http.StatusTooManyRequests {
+			v.page.Detail = v.T("error.wait", seconds)
+		}
 	}
 }
 

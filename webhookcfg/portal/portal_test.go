@@ -190,7 +190,7 @@ func TestErrors(t *testing.T) {
 		}, "set", set, 400, []string{"couldn&#39;t be reached", "Check that your server runs", kept}},
 		{"probes throttled", func(f *fixture) {
 			f.handler.ProbeMode, f.handler.Prober = webhookcfg.ProbeEnforce, proberFunc(func() error { return waitError(1500 * time.Millisecond) })
-		}, "set", set, 429, []string{"Too many attempts", "Try again in 2 seconds", kept}},
+		}, "set", set, 429, []string{"Too many attempts", "Try again in 2 s.", kept}},
 		{"unknown entity", func(f *fixture) {
 			f.handler.EntityExists = func(context.Context, string, string) (bool, error) { return false, nil }
 		}, "set", set, 404, []string{"There is no entity with this ID", `value="e1"`, kept}},
@@ -395,7 +395,7 @@ func TestTest(t *testing.T) {
 	}{
 		"accepted":  {"", nil, 200, "The test was accepted by your server."},
 		"refused":   {"status", nil, 200, "The test failed. Your server responded with an error."},
-		"too often": {"", waitError(9 * time.Second), 429, "A test was sent a moment ago. Try again in 9 seconds."},
+		"too often": {"", waitError(9 * time.Second), 429, "A test was sent a moment ago. Try again in 9 s."},
 		"down":      {"", errBroken, 503, "We can't do this right now."},
 	}
 	for name, tt := range tests {

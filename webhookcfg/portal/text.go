@@ -48,7 +48,7 @@ var texts = map[string]string{
 	"list.id":     "Entity ID",
 	"list.none":   "No entity has a setting of its own.",
 	"list.no":     "No entity with a setting of its own has an ID that starts like this.",
-	"list.open":   "Open the entity with this ID",
+	"list.open":   "Open the entity with exactly this ID",
 	"list.next":   "Next page",
 	"list.first":  "First page",
 	"one.title":   "Set the webhook of one entity",
@@ -118,7 +118,7 @@ var texts = map[string]string{
 
 	"test.failed":                   "The test failed.",
 	"error.test_wait":               "A test was sent a moment ago.",
-	"error.wait":                    "Try again in %d seconds.",
+	"error.wait":                    "Try again in %d s.",
 	"error.confirm":                 "Nothing was changed. To reach all entities, type the word all.",
 	"error.no_id":                   "Nothing was changed. Type the ID of an entity.",
 	"error.cross_origin":            "This form was sent from another site, so nothing was changed. Open the page here, and try again.",
