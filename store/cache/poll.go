@@ -171,8 +171,9 @@ func (p *poller) pollFeed(ctx context.Context, feed Feed, cursor *string) error 
 	return nil
 }
 
-// versionsPerCall limits the number of clients in one call of a Versioner.
-const versionsPerCall = 500
+// versionsPerCall limits the number of clients in one call of a Versioner. It is what package
+// sqlstore asks for in one query.
+const versionsPerCall = 256
 
 var errVersionCount = errors.New("cache: number of versions differs from number of clients")
 
