@@ -107,7 +107,9 @@ func (s *shard) work(t *testing.T, n *notification) (again time.Duration) {
 		duration, v = s.attempt(n)
 		time.Sleep(duration)
 		s.count(n, -1)
-		g.slot.release(time.Now(), v)
+		if g.slot.release(time.Now(), v) {
+			s.recall(n.client)
+		}
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -169,6 +171,20 @@ func TestBacklog(t *testing.T) {
 				})
 			}
 		}
+	}
+}
+
+// recall makes due what waits for a client, as a host does when a receiver has recovered.
+func (s *shard) recall(client string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for at, due := range s.due {
+		s.due[at] = slices.DeleteFunc(due, func(n *notification) bool {
+			if n.client == client {
+				s.available = append(s.available, n)
+			}
+			return n.client == client
+		})
 	}
 }
 
@@ -301,6 +317,45 @@ func TestSharedShard(t *testing.T) {
 					if s.most[key] > tt.slots {
 						t.Errorf("%d attempts of %s at the same time", s.most[key], key.client)
 					}
+				}
+			})
+		})
+	}
+}
+
+// TestRecoveredBacklog: once a receiver has recovered, and what waits was made due, it gets its
+// backlog as fast as its slots allow.
+func TestRecoveredBacklog(t *testing.T) {
+	const takes, outage, backlog = 50 * time.Millisecond, 30 * time.Second, 3000
+	for name, down := range map[string]struct {
+		takes time.Duration
+		verdict
+	}{
+		"failing":   {takes, failure},
+		"hanging":   {5 * time.Second, failure},
+		"throttles": {takes, verdict{effectFailure, 10 * time.Second}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var first time.Time
+				start, s := time.Now(), &shard{limiter: defaultLimiter()}
+				s.attempt = func(*notification) (time.Duration, verdict) {
+					if time.Since(start) < outage {
+						return down.takes, down.verdict
+					}
+					s.mu.Lock()
+					defer s.mu.Unlock()
+					if first.IsZero() {
+						first = time.Now()
+					}
+					return takes, success
+				}
+				all := newBacklog(backlog, "acme", "a:443")
+				s.deliver(t, all)
+				took := time.Since(first)
+				t.Logf("%v after %v, %d attempts, %d calls", took, first.Sub(start), s.attempts, s.calls)
+				if took > backlog*takes/4*3/2 || s.calls > 6*backlog {
+					t.Errorf("took %v for %v, %d calls", took, backlog*takes/4, s.calls)
 				}
 			})
 		})
