@@ -29,7 +29,7 @@ tool = $$(cd $(CURDIR)/internal/tools && go tool -n $(1))
 # with the reason.
 again = test -z "$(1)" || "$(call tool,gotestsum)" --format pkgname --packages "$(1)" $(AGAIN) -- -count=1 -timeout=90m $(2)
 
-.PHONY: test check format fix vet staticcheck integration accept-api tidy registries fuzz soak bench
+.PHONY: test check format fix vet staticcheck integration picture accept-api tidy registries fuzz soak bench
 
 test: check
 	$(call each,$(PUBLIC),go test -race -count=1 -timeout=30m ./...)
@@ -61,6 +61,10 @@ integration:
 		raced=$$(echo "$$packages" | grep -v '$(RACELESS)' || true); \
 		raceless=$$(echo "$$packages" | grep '$(RACELESS)' || true); \
 		$(call again,$$raced,-race); $(call again,$$raceless))
+
+# picture takes the picture of package portal in the README. It needs Chromium.
+picture:
+	cd internal/integration/portal && go test -count=1 -run '^TestPicture$$' . -args -picture $(CURDIR)/webhookcfg/portal/portal.png
 
 # accept-api accepts a change of the exported API: commit its list together with the
 # change.

@@ -72,7 +72,7 @@ var texts = map[string]string{
 	"off":             "Off",
 
 	"test":      "Send a test",
-	"test.what": "Sends one notification now. If your server accepts it, stopped deliveries start again.",
+	"test.what": "If your server accepts it, stopped deliveries resume.",
 
 	"all.title":      "Default for all entities",
 	"all.set":        "Set for all entities",
@@ -91,8 +91,8 @@ var texts = map[string]string{
 	"state.stopped":  "Stopped",
 	"state.none":     "No deliveries yet",
 	"state.unknown":  "Not known right now",
-	"remedy.failing": "We keep trying. Check your server, then send a test, or wait for the next notification.",
-	"remedy.stopped": "Nothing is sent until you set the webhook again, to the same or another URL, or a test succeeds.",
+	"remedy.failing": "We keep trying. Check your server.",
+	"remedy.stopped": "Nothing is sent now. Repair your server, then set the webhook again, to the same or another URL.",
 	"remedy.refused": "Nothing is sent to this address. Set another URL, or ask us why.",
 
 	"reason.unreachable": "Your server couldn't be reached.",

@@ -1,7 +1,6 @@
 package portal_test
 
 import (
-	"context"
 	"fmt"
 	"os"
 	"os/exec"
@@ -9,7 +8,6 @@ import (
 	"testing"
 
 	"github.com/chromedp/cdproto/emulation"
-	"github.com/chromedp/cdproto/page"
 	"github.com/chromedp/cdproto/runtime"
 	"github.com/chromedp/chromedp"
 )
@@ -120,20 +118,17 @@ func TestAccessibility(t *testing.T) {
 // TestPicture takes the picture of the README.
 func TestPicture(t *testing.T) {
 	if *picture == "" {
-		t.Skip("takes a picture with -args -picture FILE")
+		t.Skip("make picture runs it")
 	}
 	f := populated(t)
 	url := f.serve()
 	b := newTab(t)
-	b.run(emulation.SetDeviceMetricsOverride(760, 800, 1, false))
+	b.run(emulation.SetDeviceMetricsOverride(760, 690, 1, false))
 	b.open(url)
 	b.signIn()
 	b.open(url + "entity?id=orders-2")
 	var png []byte
-	b.run(chromedp.ActionFunc(func(ctx context.Context) (err error) {
-		png, err = page.CaptureScreenshot().WithFormat(page.CaptureScreenshotFormatPng).Do(ctx)
-		return err
-	}))
+	b.run(chromedp.CaptureScreenshot(&png))
 	if err := os.WriteFile(*picture, png, 0o600); err != nil {
 		t.Fatal(err)
 	}
