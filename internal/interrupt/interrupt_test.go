@@ -29,13 +29,14 @@ func TestEach(t *testing.T) {
 	calls := 0
 	err = interrupt.Each(t.Context(), func(over context.Context) error {
 		calls++
-		for {
+		for range interrupt.Most {
 			select {
 			case <-over.Done():
 				return nil
 			default:
 			}
 		}
+		return errors.New("not interrupted")
 	})
 	if err != nil || calls != interrupt.Most {
 		t.Errorf("%d calls, error %v", calls, err)
