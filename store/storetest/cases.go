@@ -185,44 +185,31 @@ func optional[C any](s webhookcfg.Store) (C, error) {
 	return c, nil
 }
 
-// withFeed passes the feed of the store to a check, if the store supports one.
+// supported is with, for an interface whose methods may return [errors.ErrUnsupported]: call
+// calls one of them.
+func supported[C any](call func(*script, C) error, check func(*script, C) error) func(*script) error {
+	return with(func(sc *script, c C) error {
+		if err := call(sc, c); errors.Is(err, errors.ErrUnsupported) {
+			return fmt.Errorf("%w: %w", ErrAbsent, err)
+		}
+		return check(sc, c)
+	})
+}
+
 func withFeed(check func(*script, cache.Feed) error) func(*script) error {
-	return with(func(sc *script, feed cache.Feed) error {
-		if _, err := feed.Changes(sc.ctx, ""); errors.Is(err, errors.ErrUnsupported) {
-			return fmt.Errorf("%w: %w", ErrAbsent, err)
-		}
-		return check(sc, feed)
-	})
+	return supported(func(sc *script, f cache.Feed) error { return errorOf(f.Changes(sc.ctx, "")) }, check)
 }
 
-// withVersions passes the versions of the store to a check, if the store supports them.
 func withVersions(check func(*script, cache.Versioner) error) func(*script) error {
-	return with(func(sc *script, v cache.Versioner) error {
-		if _, err := v.Versions(sc.ctx, []string{client}); errors.Is(err, errors.ErrUnsupported) {
-			return fmt.Errorf("%w: %w", ErrAbsent, err)
-		}
-		return check(sc, v)
-	})
+	return supported(func(sc *script, v cache.Versioner) error { return errorOf(v.Versions(sc.ctx, []string{client})) }, check)
 }
 
-// withClients passes the list of clients of the store to a check, if the store supports one.
 func withClients(check func(*script, admin.ClientLister) error) func(*script) error {
-	return with(func(sc *script, l admin.ClientLister) error {
-		if _, err := l.ListClients(sc.ctx, "", 1); errors.Is(err, errors.ErrUnsupported) {
-			return fmt.Errorf("%w: %w", ErrAbsent, err)
-		}
-		return check(sc, l)
-	})
+	return supported(func(sc *script, l admin.ClientLister) error { return errorOf(l.ListClients(sc.ctx, "", 1)) }, check)
 }
 
-// withEraser passes the eraser of the store to a check, if the store supports one.
 func withEraser(check func(*script, admin.Eraser) error) func(*script) error {
-	return with(func(sc *script, e admin.Eraser) error {
-		if err := e.Erase(sc.ctx, unnamed); errors.Is(err, errors.ErrUnsupported) {
-			return fmt.Errorf("%w: %w", ErrAbsent, err)
-		}
-		return check(sc, e)
-	})
+	return supported(func(sc *script, e admin.Eraser) error { return e.Erase(sc.ctx, unnamed) }, check)
 }
 
 // erasing runs a check of a store that is an Eraser.

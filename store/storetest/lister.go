@@ -103,13 +103,10 @@ func listUnknown(sc *script) error {
 // listInvalid requires ErrInvalidArgument for an empty client and for limits below 1.
 func listInvalid(sc *script, l webhookcfg.Lister) error {
 	sc.set(client, "e1", hookURL(1))
-	_, errClient := l.List(sc.ctx, "", "", 1)
-	_, errZero := l.List(sc.ctx, client, "", 0)
-	_, errNegative := l.List(sc.ctx, client, "", -1)
 	sc.check(errors.Join(
-		refused("list without a client", errClient),
-		refused("list with limit 0", errZero),
-		refused("list with limit -1", errNegative)))
+		refused("list without a client", errorOf(l.List(sc.ctx, "", "", 1))),
+		refused("list with limit 0", errorOf(l.List(sc.ctx, client, "", 0))),
+		refused("list with limit -1", errorOf(l.List(sc.ctx, client, "", -1)))))
 	return sc.err
 }
 
