@@ -92,9 +92,8 @@ type version struct {
 // NewCache returns a verifier that remembers the credentials that the given one has
 // verified. It remembers only successes, under a keyed hash of id, secret and source;
 // none of them is stored. A source is an IPv4 address or an IPv6 /64 network, as for
-// [Throttle], so that a guess from elsewhere is subject to its limits. Callers without
-// one in the context have the same. Concurrent callers with the same credential and
-// source share one check.
+// [Throttle], so that a guess from elsewhere is subject to its limits. Requests without
+// a source share one. Concurrent callers with the same credential and source share one check.
 //
 // If the verifier has a method Revision() uint64, such as [File.Revision], a change of
 // its value invalidates everything remembered before. [Cache.Drop] does the same for

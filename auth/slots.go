@@ -19,10 +19,9 @@ var ErrBusy error = redact.Fixed("auth: too many checks wait for a slow hash")
 // with PBKDF2 of 600,000 rounds.
 const queuePerSlot = 16
 
-// slots bounds the slow hashes that are computed at the same time. The checks of trusted
-// sign-ins are next, then those that wait longest. When the queue is full, the network
-// with the most checks in it loses its newest one, so that a few addresses cannot keep
-// out all others.
+// slots bounds the slow hashes that are computed at the same time. Trusted sign-ins go first,
+// then first come, first served. When the queue is full, the network with the most checks in
+// it loses its newest one, so that a few addresses can't keep out all others.
 type slots struct {
 	mu      sync.Mutex // guards free and waiting
 	free    int

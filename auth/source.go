@@ -23,9 +23,8 @@ import (
 // malformed entry the source is the proxy that sent it. Specify the proxies in front of
 // the service: otherwise all clients have the same source. They also do if a proxy doesn't
 // send the field. The first such request with credentials is logged to [slog.Default] as a
-// warning. The error is for a network
-// that is invalid, IPv4-mapped or has bits set beyond its length: it would trust no
-// proxy, or others than it seems to.
+// warning. The error is for a network that is invalid, IPv4-mapped or has bits set beyond its
+// length: it would trust no proxy, or others than it seems to.
 //
 // The middleware copies the request, so it belongs outermost: a handler around it does
 // not see the Pattern that a mux inside sets. A connection without an IP address, such as

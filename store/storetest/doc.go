@@ -6,22 +6,23 @@
 //
 // # Requirements
 //
-// There is a case, and so a subtest, for every clause in the documentation of
-// [webhookcfg.Store], in their order and named by their number, and for every rule of
-// [webhookcfg.Lister], [admin.ClientLister], [admin.Eraser], [cache.Feed], [cache.Versioner]
-// and [cache.Notifier]. Random histories follow, which are compared with a trivial model. A failure reports the
-// changes that were made, the result and the rule.
+// Every clause in the documentation of [webhookcfg.Store] has a case, and so a subtest, named
+// by its number. So has every rule of [webhookcfg.Lister], [admin.ClientLister],
+// [admin.Eraser], [cache.Feed], [cache.Versioner] and [cache.Notifier]. Random histories
+// follow, which are compared with a trivial model. A failure reports the changes that were
+// made, the result and the rule.
 //
 // The cases exceed limits that stores are known to have: 1,100 overrides of one client,
 // 5,000 clients that changed, 300 changes of all and as many versions, changes at one
 // time, a microsecond apart and back in time, two listings and two callers of Notify at a
-// time. Names have 300 bytes, zero bytes and line feeds, match others in LIKE, in a glob or in a
-// regular expression, or may have a meaning for the store, such as default. URLs differ only in
-// case, in escapes or after 2,047 bytes.
+// time. Names have 300 bytes, zero bytes and line feeds, match others in LIKE, in a glob or
+// in a regular expression, or may have a meaning for the store, such as default. URLs differ
+// only in case, in escapes or after 2,047 bytes.
 //
 // Optional capabilities are detected, not declared: optional interfaces by a type
 // assertion, durability by [Harness.Reopen] and [Harness.Crash], and state that several
-// processes share by [Harness.OpenPeer]. Cases for an absent one are skipped; go test -v shows the reason.
+// processes share by [Harness.OpenPeer]. Cases for an absent one are skipped, and go test -v
+// shows the reason.
 //
 // With OpenPeer, many cases run a second time with three handles on one state. Changes are
 // made through one handle after the other, and webhooks and pages are read through all of
@@ -31,10 +32,9 @@
 // # Limits
 //
 // [Harness.Crash] simulates a killed process between two calls, not during one, and not a
-// power failure. The costs in
-// clauses 5 and 7, and the cost of a page, are measured by [Benchmark], and not
-// asserted. That methods return soon after ctx ends is checked only for a ctx that ended
-// before the call. Concurrent histories are checked for partial, stale and lost changes,
+// power failure. [Benchmark] measures the costs in clauses 5 and 7, and the cost of a page, but
+// nothing asserts them. That methods return soon after ctx ends is checked only for a ctx that
+// ended before the call. Concurrent histories are checked for partial, stale and lost changes,
 // and concurrent changes for an order that explains their result; linearizability as a
 // whole is not checked. A race that occurs rarely may go undetected in one run.
 //

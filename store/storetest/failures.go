@@ -73,7 +73,7 @@ func (r *scenario) apply(c webhookcfg.Change) webhookcfg.Change {
 	return c
 }
 
-// changeKinds is the number of kinds of changes, the first of which are changes of all.
+// changeKinds is the number of kinds of changes. The first kindsOfAll are changes of all.
 const (
 	changeKinds = 4
 	kindsOfAll  = 2

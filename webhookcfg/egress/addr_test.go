@@ -399,8 +399,8 @@ func refusedByConstructors(t *testing.T, policy *egress.Policy) {
 	}
 }
 
-// TestChangesAfterConstruction: probers and transports apply the policy of which they
-// were made, even if it is changed through its slices.
+// TestChangesAfterConstruction: probers and transports apply the policy that they were made
+// with, even if it is changed through its slices.
 func TestChangesAfterConstruction(t *testing.T) {
 	var network recorder
 	policy := &egress.Policy{

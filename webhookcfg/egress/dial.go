@@ -50,7 +50,7 @@ type dialer struct {
 // dial is the DialContext of an [http.Transport], or with tls its DialTLSContext.
 func (d dialer) dial(ctx context.Context, network, address string) (net.Conn, error) {
 	return singleflight.Call(func() (net.Conn, error) {
-		ctx, cancel := dialContext(ctx)
+		ctx, cancel := startDial(ctx)
 		defer cancel()
 		to, err := d.policy.parseAddress(ctx, network, address)
 		if err != nil {

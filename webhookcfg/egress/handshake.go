@@ -26,8 +26,8 @@ const (
 	maxRSABits        = 4096
 )
 
-// Limits of the records without data that a receiver sends after the handshake, such as key
-// updates, of which crypto/tls accepts 16 for each byte of data.
+// Limits of the records without data that a receiver sends after the handshake. crypto/tls
+// accepts 16 of them, such as key updates, for each byte of data.
 const (
 	maxOverhead     = 128 << 10 // more than crypto/tls reads ahead
 	overheadPerByte = 4
@@ -135,7 +135,7 @@ func alternativeNames(cert *x509.Certificate) []byte {
 	return nil
 }
 
-// meteredConn is a connection of which a number of bytes can be read.
+// meteredConn is a connection that fails once more than a number of bytes were read from it.
 type meteredConn struct {
 	net.Conn
 	left int

@@ -103,8 +103,8 @@ func probeChain(t *testing.T, key crypto.Signer, chain []*link, roots ...*link) 
 	return newProber(t, policy, nil).Probe(t.Context(), "client", egress.NewURL(receiver.at("https", receiverName)))
 }
 
-// chainOf returns a root, and a chain of n certificates without it, the first one of which
-// is the receiver's.
+// chainOf returns a root, and a chain of n certificates without it. The first is the
+// receiver's.
 func chainOf(t *testing.T, n int, key crypto.Signer) (root *link, chain []*link) {
 	t.Helper()
 	root = newLink(t, "root", newKey(t), nil)

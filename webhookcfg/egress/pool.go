@@ -62,9 +62,9 @@ type call struct {
 
 type callKey struct{}
 
-// dialContext adds the deadline of the call, if any, to the context of its dial. net/http
-// detaches that from the request, except for the values.
-func dialContext(ctx context.Context) (context.Context, context.CancelFunc) {
+// startDial records a dial of a call, and adds the deadline of the call, if any, to its
+// context. net/http detaches that from the request, except for the values.
+func startDial(ctx context.Context) (context.Context, context.CancelFunc) {
 	c, ok := ctx.Value(callKey{}).(*call)
 	if !ok {
 		return ctx, func() {}
