@@ -59,7 +59,7 @@ func cheapDerive(secret, salt string, rounds int) digest {
 
 // CountedPBKDF2Line is [PBKDF2Line] with hashes that a counted [File] verifies.
 func CountedPBKDF2Line(w *Work, id, secret string) (string, error) {
-	return w.counted().pbkdf2Line(id, secret)
+	return w.counted().newPBKDF2Line(id, secret)
 }
 
 // CheapPBKDF2Line returns a line with a hash that a counted [File] verifies.

@@ -175,10 +175,10 @@ func SHA256Line(id string, secret Secret) (string, error) {
 // takes as long as a sign-in. It fails for an id or a secret that HTTP Basic cannot
 // carry, and for a secret of less than 8 characters.
 func PBKDF2Line(id string, secret Secret) (string, error) {
-	return stdHasher.pbkdf2Line(id, secret.Reveal())
+	return stdHasher.newPBKDF2Line(id, secret.Reveal())
 }
 
-func (h *hasher) pbkdf2Line(id, secret string) (string, error) {
+func (h *hasher) newPBKDF2Line(id, secret string) (string, error) {
 	if err := checkNew(id, secret, minChosen); err != nil {
 		return "", err
 	}
