@@ -4,6 +4,7 @@
 // database, in a queue of River, and survives a crash. README.md shows how to try it.
 //
 //	go run . -migrate       # serve, over SQLite
+//	go run . migrate        # create or update the tables alone, before the service starts
 //	go run . given-up       # print what was given up, and why
 //	go run . replay acme    # send it once more, of all, one client or one entity
 //
@@ -71,7 +72,7 @@ func parse(args []string, getenv func(string) string, stderr io.Writer) (cfg con
 	flags := flag.NewFlagSet("service", flag.ContinueOnError)
 	flags.SetOutput(stderr)
 	flags.Usage = func() {
-		fmt.Fprintln(stderr, "usage: service [flags] [given-up [CLIENT [ENTITY]] | replay [CLIENT [ENTITY]]]")
+		fmt.Fprintln(stderr, "usage: service [flags] [migrate | given-up [CLIENT [ENTITY]] | replay [CLIENT [ENTITY]]]")
 		flags.PrintDefaults()
 	}
 	flags.StringVar(&cfg.listen, "listen", "127.0.0.1:8080", "`address` to listen on; port 0 picks a free one")
@@ -151,7 +152,7 @@ func run(ctx context.Context, args []string, getenv func(string) string, stdout,
 		return err
 	}
 	defer func() { err = errors.Join(err, d.close()) }()
-	if cfg.migrate {
+	if cfg.migrate || cfg.command == "migrate" {
 		if err := d.migrate(ctx); err != nil {
 			return err
 		}
@@ -162,12 +163,14 @@ func run(ctx context.Context, args []string, getenv func(string) string, stdout,
 	}
 	defer func() { err = errors.Join(err, s.close()) }()
 	switch cfg.command {
+	case "migrate":
+		return nil
 	case "":
 		return s.serve(ctx, stdout)
 	case "given-up", "replay":
 		return s.listGivenUp(ctx, cfg.selected, cfg.command == "replay", stdout)
 	}
-	return fmt.Errorf("unknown command %q, want given-up or replay", cfg.command)
+	return fmt.Errorf("unknown command %q, want migrate, given-up or replay", cfg.command)
 }
 
 func newLogger(out io.Writer, level slog.Level) *slog.Logger {
