@@ -17,6 +17,7 @@ need "php-cli php-curl" php -r 'curl_init() or exit(1);'
 need "python3 python3-requests" python3 -c 'import requests'
 need curl curl --version
 need "chromium fonts-dejavu-core" chromium --version
+need systemd systemd-analyze --version
 test -n "$missing" || exit 0
 
 echo "== install$missing"
