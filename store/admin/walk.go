@@ -15,7 +15,8 @@ const pageSize = 1000
 
 // Clients yields the clients of a store, each once, in an order of the store's own. The store
 // must be a [ClientLister]: otherwise the error wraps [errors.ErrUnsupported]. After an error
-// the walk ends. Clients whose webhooks are set or unset during the walk may be missing.
+// the walk ends. A client that has nothing set at some moment of the walk may be missing, and a
+// store may list clients that have nothing set any more.
 func Clients(ctx context.Context, st webhookcfg.Store) iter.Seq2[string, error] {
 	return func(yield func(string, error) bool) {
 		lister, err := clientLister(st)

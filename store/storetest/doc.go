@@ -40,7 +40,7 @@
 //
 // # Cost
 //
-// The suite makes about 96,000 calls of a store that has every optional interface and
+// The suite makes about 100,000 calls of a store that has every optional interface and
 // capability, and 22,000 of one with the two methods of Store. If a call takes 1 ms, that
 // lasts 75 and 15 seconds, because many calls are concurrent. With 10 ms and more it can
 // exceed the 10 minutes that go test allows: set -timeout then. With go test -short, the suite
