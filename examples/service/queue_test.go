@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"example.com/go-webhookcfg/webhookcfg"
@@ -124,40 +125,48 @@ SELECT i, (SELECT args FROM river_job), 'notification', 1000, 'shard_0', 'schedu
 	}
 }
 
-// TestRecall: a successful set makes due what waits for its scope, at once and when no copy
-// of another process has the webhook before any more.
+// TestRecall: a successful set and a recovery make due what waits, at once and when nobody
+// defers it any more for what was before.
 func TestRecall(t *testing.T) {
+	const maxStale = 2 * time.Second
 	set := webhookcfg.Event{Operation: "set", Client: "acme", Scope: webhookcfg.Entity("e1")}
 	refused, all, unset := set, set, set
 	refused.Code, all.Scope, unset.Operation = "webhook_unreachable", webhookcfg.All(), "unset"
-	for _, tt := range []struct {
-		event webhookcfg.Event
-		want  scope
+	for name, tt := range map[string]struct {
+		happens func(*service)
+		want    []scope
 	}{
-		{set, scope{"acme", "e1"}},
-		{all, scope{"acme", ""}},
-		{refused, scope{}},
-		{unset, scope{}},
+		"set":       {func(s *service) { s.onEvent(t.Context(), set) }, []scope{{"acme", "e1"}}},
+		"set all":   {func(s *service) { s.onEvent(t.Context(), all) }, []scope{{"acme", ""}}},
+		"refused":   {func(s *service) { s.onEvent(t.Context(), refused) }, nil},
+		"unset":     {func(s *service) { s.onEvent(t.Context(), unset) }, nil},
+		"recovered": {func(s *service) { s.onRecovered(t.Context(), "acme", "receiver.example:443") }, []scope{{"acme", ""}}},
+		"too many": {func(s *service) {
+			for range 3 * maxRecalls {
+				s.onRecovered(t.Context(), "acme", "receiver.example:443")
+			}
+		}, slices.Repeat([]scope{{"acme", ""}}, maxRecalls)},
 	} {
-		s := &service{cfg: config{maxStale: time.Nanosecond}, recalls: make(chan scope, maxRecalls)}
-		s.onEvent(t.Context(), tt.event)
-		if tt.want == (scope{}) {
-			if len(s.recalls) > 0 {
-				t.Errorf("%s %s recalls %v", tt.event.Operation, tt.event.Code, <-s.recalls)
-			}
-			continue
-		}
-		for range 2 {
-			if got := <-s.recalls; got != tt.want {
-				t.Errorf("%v recalls %v, want %v", tt.event.Scope, got, tt.want)
-			}
-		}
-	}
-	s := &service{recalls: make(chan scope, 1)}
-	s.onRecovered(t.Context(), "acme", "receiver.example:443")
-	s.onRecovered(t.Context(), "other", "receiver.example:443") // doesn't wait for a place
-	if got := <-s.recalls; got != (scope{client: "acme"}) {
-		t.Errorf("a recovery recalls %v", got)
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := &service{cfg: config{maxStale: maxStale}, recalls: make(chan scope, maxRecalls)}
+				tt.happens(s)
+				for _, moment := range []string{"at once", "later"} {
+					var got []scope
+					for len(s.recalls) > 0 {
+						got = append(got, <-s.recalls)
+					}
+					if !slices.Equal(got, tt.want) {
+						t.Errorf("%s it recalls %d scopes, want %d: %v", moment, len(got), len(tt.want), tt.want)
+					}
+					time.Sleep(maxStale + time.Second)
+					synctest.Wait()
+				}
+				if len(s.recalls) > 0 {
+					t.Error("it recalls a third time")
+				}
+			})
+		})
 	}
 }
 

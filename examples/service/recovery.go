@@ -21,22 +21,24 @@ func (s *service) onRecovered(_ context.Context, client, _ string) {
 // onEvent makes due what waits for a webhook that was set; it is the
 // [webhookcfg.Options.OnEvent]. What waits had its delay from the webhook before.
 func (s *service) onEvent(_ context.Context, e webhookcfg.Event) {
-	if e.Operation != "set" || e.Code != "" {
-		return
+	if e.Operation == "set" && e.Code == "" {
+		s.recall(scope{e.Client, e.Scope.Entity()})
 	}
-	set := scope{e.Client, e.Scope.Entity()}
-	s.recall(set)
-	// Until then, another process may have used the webhook before, and have deferred what
-	// was due.
-	time.AfterFunc(s.cfg.maxStale, func() { s.recall(set) })
+}
+
+// recall has makeDue called soon, and once more: until then, a worker may have had the
+// webhook or the pause before, and have deferred what was due.
+func (s *service) recall(waiting scope) {
+	s.tryRecall(waiting)
+	time.AfterFunc(s.cfg.maxStale+time.Second, func() { s.tryRecall(waiting) })
 }
 
 // maxRecalls is the number of scopes that may wait until they are made due.
 const maxRecalls = 1000
 
-// recall has makeDue called soon. If too many wait already, these notifications just wait
-// for their time.
-func (s *service) recall(waiting scope) {
+// tryRecall does nothing if too many wait already: these notifications just wait for their
+// time.
+func (s *service) tryRecall(waiting scope) {
 	select {
 	case s.recalls <- waiting:
 	default:
