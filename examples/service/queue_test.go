@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"math"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -102,7 +103,7 @@ func TestMakeDue(t *testing.T) {
 		s := waiting(t, 3, "acme", "other")
 		s.exec(t, states)
 		s.exec(t, done)
-		if err := s.database.makeDue(t.Context(), tt.scope); err != nil {
+		if err := s.database.makeDue(t.Context(), recall{tt.scope, math.MaxInt}); err != nil {
 			t.Fatal(err)
 		}
 		if got := s.list(t, due); !slices.Equal(got, tt.want) {
@@ -117,16 +118,23 @@ func TestMakeDueInBatches(t *testing.T) {
 	s.exec(t, `WITH RECURSIVE n(i) AS (SELECT 2 UNION ALL SELECT i + 1 FROM n WHERE i < 2500)
 INSERT INTO river_job (id, args, kind, max_attempts, queue, state, scheduled_at)
 SELECT i, (SELECT args FROM river_job), 'notification', 1000, 'shard_0', 'scheduled', datetime('now', '+1 hour') FROM n`)
-	if err := s.database.makeDue(t.Context(), scope{client: "acme"}); err != nil {
-		t.Fatal(err)
-	}
-	if got := s.list(t, "SELECT count(*) FROM river_job WHERE scheduled_at <= datetime('now', 'subsec')"); got[0] != "2500" {
-		t.Errorf("%s of 2500 jobs are due", got[0])
+	s.exec(t, "UPDATE river_job SET scheduled_at = datetime('now', '+1 hour')")
+	const due = "SELECT count(*) FROM river_job WHERE scheduled_at <= datetime('now', 'subsec')"
+	for _, step := range []struct {
+		most int
+		want string
+	}{{soon, "100"}, {1200, "1300"}, {math.MaxInt, "2500"}} {
+		if err := s.database.makeDue(t.Context(), recall{scope{client: "acme"}, step.most}); err != nil {
+			t.Fatal(err)
+		}
+		if got := s.list(t, due)[0]; got != step.want {
+			t.Errorf("%s of 2500 jobs are due, want %s", got, step.want)
+		}
 	}
 }
 
-// TestRecall: a successful set and a recovery make due what waits, at once and when nobody
-// defers it any more for what was before.
+// TestRecall: a successful set and a recovery make due some of what waits at once, and all when
+// nobody defers it any more for what was before.
 func TestRecall(t *testing.T) {
 	const maxStale = 2 * time.Second
 	set := webhookcfg.Event{Operation: "set", Client: "acme", Scope: webhookcfg.Entity("e1")}
@@ -149,15 +157,18 @@ func TestRecall(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				s := &service{cfg: config{maxStale: maxStale}, recalls: make(chan scope, maxRecalls)}
+				s := &service{cfg: config{maxStale: maxStale}, recalls: make(chan recall, maxRecalls)}
 				tt.happens(s)
-				for _, moment := range []string{"at once", "later"} {
+				for _, most := range []int{soon, math.MaxInt} {
 					var got []scope
 					for len(s.recalls) > 0 {
-						got = append(got, <-s.recalls)
+						r := <-s.recalls
+						if got = append(got, r.scope); r.most != most {
+							t.Errorf("it recalls %d, want %d", r.most, most)
+						}
 					}
 					if !slices.Equal(got, tt.want) {
-						t.Errorf("%s it recalls %d scopes, want %d: %v", moment, len(got), len(tt.want), tt.want)
+						t.Errorf("it recalls %d scopes, want %d: %v", len(got), len(tt.want), tt.want)
 					}
 					time.Sleep(maxStale + time.Second)
 					synctest.Wait()

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"math"
 	"time"
 
 	"example.com/go-webhookcfg/webhookcfg"
@@ -10,6 +11,20 @@ import (
 
 // scope is a client's notifications, of one entity or, if that is "", of all.
 type scope struct{ client, entity string }
+
+// recall says that what waits for a scope is to be made due, up to a number.
+type recall struct {
+	scope
+	most int
+}
+
+const (
+	// soon is how many are made due at once: about as many as a receiver takes until the
+	// others are made due.
+	soon = 100
+	// maxRecalls is the number of recalls that may wait until they are done.
+	maxRecalls = 1000
+)
 
 // onRecovered makes due what waits for a client whose receiver is available again; it is the
 // [deliver.Options.OnRecovered]. An entry of the queue doesn't know its receiver. What waits
@@ -26,21 +41,18 @@ func (s *service) onEvent(_ context.Context, e webhookcfg.Event) {
 	}
 }
 
-// recall has makeDue called soon, and once more: until then, a worker may have had the
-// webhook or the pause before, and have deferred what was due.
+// recall makes due a few notifications soon, and the others when no worker defers them any
+// more for the webhook or the pause before. Those that are made due twice lose their turn.
 func (s *service) recall(waiting scope) {
-	s.tryRecall(waiting)
-	time.AfterFunc(s.cfg.maxStale+time.Second, func() { s.tryRecall(waiting) })
+	s.enqueue(recall{waiting, soon})
+	time.AfterFunc(s.cfg.maxStale+time.Second, func() { s.enqueue(recall{waiting, math.MaxInt}) })
 }
 
-// maxRecalls is the number of scopes that may wait until they are made due.
-const maxRecalls = 1000
-
-// tryRecall does nothing if too many wait already: these notifications just wait for their
-// time.
-func (s *service) tryRecall(waiting scope) {
+// enqueue does nothing if too many recalls wait already: these notifications just wait for
+// their time.
+func (s *service) enqueue(r recall) {
 	select {
-	case s.recalls <- waiting:
+	case s.recalls <- r:
 	default:
 	}
 }
@@ -51,9 +63,9 @@ func (s *service) recallUntil(ctx context.Context) {
 		select {
 		case <-ctx.Done():
 			return
-		case waiting := <-s.recalls:
-			if err := s.database.makeDue(ctx, waiting); err != nil && ctx.Err() == nil {
-				s.logger.WarnContext(ctx, "make due what waits", "client", waiting.client, "error", err)
+		case r := <-s.recalls:
+			if err := s.database.makeDue(ctx, r); err != nil && ctx.Err() == nil {
+				s.logger.WarnContext(ctx, "make due what waits", "client", r.client, "error", err)
 			}
 		}
 	}
@@ -69,24 +81,25 @@ WHERE state IN ('available', 'retryable', 'scheduled') AND id IN (
 RETURNING id`
 
 // makeDue makes due what waits for its next attempt, in batches.
-func (d *database) makeDue(ctx context.Context, waiting scope) error {
-	const batch = 1000
+func (d *database) makeDue(ctx context.Context, r recall) error {
 	var last int64 // each job is made due once, even if it is deferred again meanwhile
-	for n := batch; n == batch; {
-		rows, err := d.QueryContext(ctx, makeDueJobs, waiting.client, waiting.entity, last, batch)
+	for batch := min(r.most, 1000); batch > 0; batch = min(r.most, 1000) {
+		rows, err := d.QueryContext(ctx, makeDueJobs, r.client, r.entity, last, batch)
 		if err != nil {
 			return err
 		}
-		for n = 0; rows.Next(); n++ {
+		n := 0
+		for ; rows.Next(); n++ {
 			var id int64
 			if err := rows.Scan(&id); err != nil {
 				return errors.Join(err, rows.Close())
 			}
 			last = max(last, id)
 		}
-		if err := rows.Err(); err != nil {
+		if err := rows.Err(); err != nil || n < batch {
 			return err
 		}
+		r.most -= n
 	}
 	return nil
 }

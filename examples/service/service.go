@@ -31,7 +31,7 @@ type service struct {
 	health   *deliver.Health
 	sender   *deliver.Sender
 	queue    queue
-	recalls  chan scope // what is to be made due
+	recalls  chan recall // what is to be made due
 	registry *prometheus.Registry
 	metrics  *metrics.Metrics
 	probes   *probes.Probes
@@ -43,7 +43,7 @@ type service struct {
 func newService(d *database, cfg config, logger, queueLogger *slog.Logger) (s *service, err error) {
 	s = &service{
 		cfg: cfg, logger: logger, database: d,
-		recalls: make(chan scope, maxRecalls),
+		recalls: make(chan recall, maxRecalls),
 		probes:  probes.New(logger),
 	}
 	if s.keys, err = deliver.DerivedKeys(cfg.masters...); err != nil {
