@@ -114,6 +114,13 @@ func (s settings) run(t *testing.T) {
 			}
 		})
 	}
+	if s.wants("delivery of backlogs") {
+		t.Run("backlogs", func(t *testing.T) {
+			if err := s.backlogs(t, r); err != nil {
+				t.Fatal(err)
+			}
+		})
+	}
 	if s.out != "" && !t.Failed() {
 		if err := r.write(s.out); err != nil {
 			t.Fatal(err)

@@ -14,6 +14,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -124,7 +125,7 @@ func serviceRate(program, store string, n int) (rate float64, err error) {
 	if err != nil {
 		return 0, err
 	}
-	if err := errors.Join(p.fill(receiver.URL, n), p.stop()); err != nil {
+	if err := errors.Join(p.fill("acme", receiver.URL, n), p.stop()); err != nil {
 		close(release)
 		return 0, errors.Join(err, p.wait())
 	}
@@ -158,7 +159,7 @@ type process struct {
 // startService starts examples/service, and returns once it listens.
 func startService(program, store string, flags ...string) (*process, error) {
 	p := &process{cmd: exec.Command(program, append([]string{"-listen", "127.0.0.1:0", "-dev"}, flags...)...)}
-	p.cmd.Env = append(os.Environ(), "STORE="+store, "CLIENT=acme:"+clientSecret, "MASTER="+strings.Repeat("m", 64))
+	p.cmd.Env = append(os.Environ(), "STORE="+store, "CLIENT="+signIns(), "MASTER="+strings.Repeat("m", 64))
 	p.cmd.Stderr = &p.stderr
 	stdout, err := p.cmd.StdoutPipe()
 	if err != nil {
@@ -175,26 +176,40 @@ func startService(program, store string, flags ...string) (*process, error) {
 	return p, nil
 }
 
-// fill sets the webhook of all modules, and changes n of them.
-func (p *process) fill(receiver string, n int) error {
-	if err := p.call(http.MethodPost, "/api/v1/configure/configure-webhook", fmt.Sprintf(`{"webhook_url":%q}`, receiver)); err != nil {
+// signIns returns the clients of the process with their secret.
+func signIns() string {
+	var all []string
+	for _, client := range slices.Concat([]string{"acme"}, flooding, alone, sharing) {
+		all = append(all, client+":"+clientSecret)
+	}
+	return strings.Join(all, " ")
+}
+
+// fill sets the webhook of all modules of a client, and changes n of them.
+func (p *process) fill(client, receiver string, n int) error {
+	if err := p.set(client, receiver); err != nil {
 		return err
 	}
 	var callers errgroup.Group
 	callers.SetLimit(16)
 	for i := range n {
-		callers.Go(func() error { return p.call(http.MethodPut, fmt.Sprint("/api/v1/modules/e", i), "on") })
+		callers.Go(func() error { return p.callAs(client, http.MethodPut, fmt.Sprint("/api/v1/modules/e", i), "on") })
 	}
 	return callers.Wait()
 }
 
-func (p *process) call(method, path, body string) error {
+// set sets the webhook of all modules of a client.
+func (p *process) set(client, receiver string) error {
+	return p.callAs(client, http.MethodPost, "/api/v1/configure/configure-webhook", fmt.Sprintf(`{"webhook_url":%q}`, receiver))
+}
+
+func (p *process) callAs(client, method, path, body string) error {
 	r, err := http.NewRequest(method, p.url+path, strings.NewReader(body))
 	if err != nil {
 		return err
 	}
 	r.Header.Set("Content-Type", "application/json")
-	r.SetBasicAuth("acme", clientSecret)
+	r.SetBasicAuth(client, clientSecret)
 	resp, err := http.DefaultClient.Do(r)
 	if err != nil {
 		return err
@@ -220,6 +235,14 @@ func (p *process) stop() error {
 		}
 		conn.Close()
 		time.Sleep(10 * time.Millisecond)
+	}
+}
+
+// end kills the process, unless it has ended.
+func (p *process) end() {
+	if p.cmd.ProcessState == nil {
+		_ = p.cmd.Process.Kill()
+		_ = p.cmd.Wait()
 	}
 }
 
