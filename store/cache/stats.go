@@ -18,6 +18,8 @@ type Stats struct {
 	// Age is the time since the last successful poll started; -1 before the first. While
 	// it exceeds MaxStale, an entry is valid only for MaxStale after it was read.
 	Age time.Duration
+	// MaxStale is [Options.MaxStale], or its default, to compare Age with.
+	MaxStale time.Duration
 	// Entries is the number of entries: one for each client and, for clients that are not held
 	// whole, one for each entity.
 	Entries int
@@ -46,7 +48,7 @@ func (c *Cache) Stats() Stats {
 		Hits: f.hits.Load(), Misses: f.misses.Load(),
 		Reads: f.reads.Load(), FailedReads: f.failedReads.Load(),
 		Polls: f.polls.Load(), FailedPolls: f.failedPolls.Load(),
-		Age: -1,
+		Age: -1, MaxStale: c.maxStale,
 	}
 	if err := f.lastError.Load(); err != nil {
 		stats.LastError = *err

@@ -164,7 +164,7 @@ func TestStats(t *testing.T) {
 			cache.Feed
 		}{listerFunc{s, func(context.Context, string) (webhookcfg.Page, error) { return webhookcfg.Page{}, errRead }}, stagedFeed{s}},
 			cache.Options{MaxStale: bound})
-		want := cache.Stats{Polls: 1, FailedPolls: 1, LastError: errFault, Age: -1}
+		want := cache.Stats{Polls: 1, FailedPolls: 1, LastError: errFault, Age: -1, MaxStale: bound}
 		if got := copied.Stats(); got != want {
 			t.Errorf("after a poll failed: %+v", got)
 		}
@@ -176,7 +176,7 @@ func TestStats(t *testing.T) {
 		}
 		want = cache.Stats{
 			Misses: 1, Reads: 1, FailedReads: 1, Polls: 2, FailedPolls: 1,
-			LastError: errRead, Age: 5 * bound / 100,
+			LastError: errRead, Age: 5 * bound / 100, MaxStale: bound,
 		}
 		if got := copied.Stats(); got != want {
 			t.Errorf("after a read failed: %+v", got)
