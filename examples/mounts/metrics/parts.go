@@ -74,10 +74,24 @@ func ofCache(c *cache.Cache) []prometheus.Collector {
 	return []prometheus.Collector{
 		gauge("webhook_cache_entries", "Entries of the copy.",
 			of(func(s cache.Stats) float64 { return float64(s.Entries) })),
+		gauge("webhook_cache_bytes", "Memory that the entries take, about.",
+			of(func(s cache.Stats) float64 { return float64(s.Bytes) })),
+		counter("webhook_cache_hits_total", "Webhooks that the copy had.",
+			of(func(s cache.Stats) float64 { return float64(s.Hits) })),
+		counter("webhook_cache_misses_total", "Webhooks that it had not.",
+			of(func(s cache.Stats) float64 { return float64(s.Misses) })),
 		counter("webhook_cache_reads_total", "Reads of the store.",
 			of(func(s cache.Stats) float64 { return float64(s.Reads) })),
+		counter("webhook_cache_failed_reads_total", "Reads that returned an error.",
+			of(func(s cache.Stats) float64 { return float64(s.FailedReads) })),
+		counter("webhook_cache_polls_total", "Polls of the store for changes.",
+			of(func(s cache.Stats) float64 { return float64(s.Polls) })),
+		counter("webhook_cache_failed_polls_total", "Polls that returned an error.",
+			of(func(s cache.Stats) float64 { return float64(s.FailedPolls) })),
 		gauge("webhook_cache_age_seconds", "Time since the last successful poll started; negative before the first.",
 			of(func(s cache.Stats) float64 { return s.Age.Seconds() })),
+		gauge("webhook_cache_max_stale_seconds", "How old the copy may be.",
+			of(func(s cache.Stats) float64 { return s.MaxStale.Seconds() })),
 	}
 }
 
