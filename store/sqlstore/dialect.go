@@ -121,6 +121,8 @@ type dialectSpec struct {
 	// microseconds; "" if the server does not know.
 	standby, lagging string
 
+	advices []advice // about settings, with the limit of the pool as @pool
+
 	// code returns the code of a server's error, "" for other errors; codes is what they are
 	// called. outcomes are those that a code proves.
 	code     func(err error) string

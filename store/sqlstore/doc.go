@@ -5,6 +5,7 @@
 //	db, err := sql.Open("pgx", dsn)
 //	st, err := sqlstore.New(db, sqlstore.PostgreSQL(), nil)
 //	err = st.Migrate(ctx)
+//	warnings, err := st.Check(ctx) // settings that lose changes or fail under load
 //	h, err := webhookcfg.NewHandler(st, verifier, nil)
 //
 // The tests of this repository run these combinations:
@@ -16,7 +17,7 @@
 //	                                                       SetMaxIdleConns at 0
 //	PostgreSQL        PostgreSQL  lib/pq                   deadlines, see below
 //	PgBouncer 1.18,   PostgreSQL  jackc/pgx                query mode exec
-//	transaction mode
+//	transaction mode  PostgreSQL  lib/pq                   binary_parameters=yes
 //	MariaDB           MySQL       go-sql-driver/mysql
 //	SQLite            SQLite      modernc.org/sqlite       see section SQLite
 //	SQLite            SQLite      mattn/go-sqlite3         _busy_timeout=250,
@@ -89,7 +90,7 @@
 // [cache.Feed], whose cost grows with the number of changes alone. MySQL numbers nothing
 // in commit order, so a cursor would miss changes; there, [Store.Changes] is unsupported,
 // and the cache uses the store as a [cache.Versioner], at a cost that grows with the number
-// of its clients. A transaction that stays open causes no change to be reported twice, however
+// of its clients: plan for at most 30,000 in a copy. A transaction that stays open causes no change to be reported twice, however
 // long it lasts.
 //
 // A cursor and a version include the identity of the server, of which the time of its start
@@ -105,8 +106,9 @@
 // PostgreSQL requires version 13 or later and works at any isolation level; the
 // default, READ COMMITTED, needs the fewest retries. Leave synchronous_commit and fsync
 // on. A change takes three round trips, an unset of one entity five. Everything, including
-// Migrate, works through a pooler in transaction mode, as far as the driver itself supports
-// one.
+// Migrate, works through a pooler in transaction mode if the driver prepares no statement there:
+// behind PgBouncer, add default_query_exec_mode=exec to the DSN of pgx, and binary_parameters=yes
+// to the DSN of lib/pq.
 //
 // Connect to the primary only, for instance with target_session_attrs=read-write. A hot
 // standby may lack acknowledged changes: the error of each read from one wraps

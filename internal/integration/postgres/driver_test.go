@@ -143,6 +143,17 @@ func TestPgBouncer(t *testing.T) {
 	e.Run(t, "Values", "Upgrade", "Deliveries", "Feed", "LostConnections", "Overtaking")
 }
 
+// TestPgBouncerLibPQ: lib/pq works behind a pooler if it sends a statement with its values.
+func TestPgBouncerLibPQ(t *testing.T) {
+	t.Parallel()
+	bouncer := engine.PgBouncer(t, shared.Get(t))
+	e := postgreSQL()
+	e.Shared = func(testing.TB) *engine.Server { return bouncer }
+	e.Open, e.OneKind = sqltest.Driver("postgres", having("binary_parameters", "yes")), true
+	e.Denied = nil // the pooler knows one user
+	e.Run(t, "Values", "Deliveries", "Feed")
+}
+
 // TestLibPQWithoutDeadlines shows that, on a plain connection, a call of lib/pq lasts as
 // long as the server is silent, whatever its context.
 func TestLibPQWithoutDeadlines(t *testing.T) {

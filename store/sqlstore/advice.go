@@ -1,0 +1,97 @@
+package sqlstore
+
+import (
+	"context"
+	"database/sql"
+	"slices"
+
+	"example.com/go-webhookcfg/webhookcfg/egress"
+)
+
+// advice is a warning about a setting, and the condition for it.
+type advice struct{ when, text string }
+
+// Check returns a warning for each setting of the database, of its connections and of their pool
+// that would let the store lose acknowledged changes, or fail under load. Each says what to
+// change. Call it after Migrate, and log the warnings:
+//
+//   - the pool has no limit, or one beyond what the server accepts
+//   - PostgreSQL: commits don't wait for the disk, or for the synchronous standby; transactions are
+//     read-only; idle ones never end; a pooler mixes up the statements that the driver prepares
+//   - MySQL and MariaDB: commits don't wait for the disk or the binary log; a change may wait for a
+//     row for long
+//   - SQLite: commits don't wait for the disk; there is no WAL, or no busy_timeout
+//
+// Check sees the settings of the connections that it gets. To find a pooler it has two connections
+// prepare the same statement, so it can't if the pool is limited to one, or with a driver that
+// only keeps a statement for a moment, as lib/pq. It returns an error if the tables aren't usable, or a query fails.
+func (s *Store) Check(ctx context.Context) (warnings []string, err error) {
+	warnings, err = s.advise(ctx)
+	return warnings, s.wrapError("check", err, egress.URL{})
+}
+
+func (s *Store) advise(ctx context.Context) (warnings []string, err error) {
+	if s.dialect.numbered && s.db.Stats().MaxOpenConnections != 1 {
+		switch err := prepareApart(ctx, s.db); {
+		case slices.Contains(mixedUp, s.dialect.code(err)):
+			warnings = append(warnings, poolerAdvice)
+		case err != nil:
+			return nil, err
+		}
+	}
+	if err := s.check(ctx, oldestVersion); err != nil {
+		return warnings, err
+	}
+	limit := s.db.Stats().MaxOpenConnections
+	if limit == 0 {
+		warnings = append(warnings, "the pool has no limit, so a busy moment can exhaust the server's connections: call SetMaxOpenConns and SetMaxIdleConns")
+	}
+	conn, err := s.db.Conn(ctx)
+	if err != nil {
+		return warnings, err
+	}
+	defer conn.Close()
+	for _, a := range s.dialect.advices {
+		q := newStatement("SELECT CASE WHEN "+a.when+" THEN 1 ELSE 0 END", s.queries.prefix, s.dialect.numbered)
+		found, err := query(ctx, conn, q, values{"pool": limit}, scanOne[bool])
+		if err != nil {
+			return warnings, err
+		}
+		if slices.Contains(found, true) && !(s.readsOnly && a.text == readOnlyAdvice) {
+			warnings = append(warnings, a.text)
+		}
+	}
+	return warnings, nil
+}
+
+// The codes of a server that has no statement of the name that the driver gave it, or has one
+// already.
+var mixedUp = []string{"26000", "42P05"}
+
+const (
+	readOnlyAdvice = "transactions are read-only, so every change fails: connect to the primary, and don't set default_transaction_read_only"
+	poolerAdvice   = "a pooler in transaction mode gives statements that the driver prepared to other connections, so reads fail at random: " +
+		"with pgx add default_query_exec_mode=exec to the DSN, with lib/pq binary_parameters=yes"
+)
+
+// prepareApart has two connections prepare and execute the same statement in turns. It fails if
+// they share their sessions, as behind a pooler, and the driver keeps statements.
+func prepareApart(ctx context.Context, db *sql.DB) error {
+	var conns [2]*sql.Conn
+	for n := range conns {
+		conn, err := db.Conn(ctx)
+		if err != nil {
+			return err
+		}
+		defer conn.Close()
+		conns[n] = conn
+	}
+	probe := statement{"SELECT $1::integer", []string{"turn"}}
+	const turns = 8
+	for turn := range turns {
+		if _, err := query(ctx, conns[turn%2], probe, values{"turn": turn}, scanOne[int]); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,64 @@
+package sqlstore_test
+
+import (
+	"database/sql/driver"
+	"errors"
+	"io"
+	"strings"
+	"testing"
+
+	"example.com/go-webhookcfg/store/sqlstore"
+)
+
+// TestCheck: settings that apply have a warning each, and so have prepared statements that a
+// pooler mixes up. Other errors of the server, and a missing schema, are errors.
+func TestCheck(t *testing.T) {
+	for _, tt := range []struct {
+		name     string
+		limit    int
+		applies  string // part of the condition of an advice that applies
+		prepared error  // of a statement that is prepared by two connections
+		db       schema
+		want     []string
+		is       error
+	}{
+		{"nothing", 8, "", nil, schema{version: current}, nil, nil},
+		{"no limit", 0, "", nil, schema{version: current}, []string{"SetMaxOpenConns"}, nil},
+		{"a setting", 8, "'fsync'", nil, schema{version: current}, []string{"turn fsync"}, nil},
+		{"exists", 8, "", stateError("42P05"), schema{version: current}, []string{"binary_parameters=yes"}, nil},
+		{"exists not", 8, "", stateError("26000"), schema{version: current}, []string{"default_query_exec_mode=exec"}, nil},
+		{"exists, and a setting", 8, "'fsync'", stateError("42P05"), schema{version: current}, []string{"pooler", "turn fsync"}, nil},
+		{"one connection", 1, "", stateError("42P05"), schema{version: current}, nil, nil},
+		{"lost", 8, "", io.ErrUnexpectedEOF, schema{version: current}, nil, io.ErrUnexpectedEOF},
+		{"no table", 8, "", nil, schema{version: noTable}, nil, errNoTable},
+		{"standby", 8, "", nil, schema{version: current, standby: true}, nil, sqlstore.ErrStandby},
+	} {
+		prepared := 0
+		s, f := openUnchecked(t, sqlstore.PostgreSQL(), nil, func(call string, args []driver.NamedValue) (resultRows, error) {
+			switch {
+			case strings.HasPrefix(call, "SELECT $1"):
+				if prepared++; prepared > 1 {
+					return resultRows{{int64(1)}}, tt.prepared
+				}
+				return resultRows{{int64(1)}}, nil
+			case strings.HasPrefix(call, "SELECT CASE"):
+				return resultRows{{tt.applies != "" && strings.Contains(call, tt.applies)}}, nil
+			}
+			return tt.db.on(call, args)
+		})
+		f.db.SetMaxOpenConns(tt.limit)
+		got, err := s.Check(t.Context())
+		if (err == nil) != (tt.is == nil) || tt.is != nil && !errors.Is(err, tt.is) || len(got) != len(tt.want) {
+			t.Errorf("%s: %q, %v", tt.name, got, err)
+			continue
+		}
+		for n, want := range tt.want {
+			if !strings.Contains(got[n], want) {
+				t.Errorf("%s: %q, want %q", tt.name, got[n], want)
+			}
+		}
+		if n := f.db.Stats().InUse; n > 0 {
+			t.Errorf("%s: keeps %d connections", tt.name, n)
+		}
+	}
+}
