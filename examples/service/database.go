@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -68,6 +69,19 @@ func (d *database) migrate(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// warn logs what an operator should change about the database.
+func (d *database) warn(ctx context.Context, logger *slog.Logger) {
+	ctx, cancel := context.WithTimeout(ctx, 5*time.Second) // the service starts even while the database is down
+	defer cancel()
+	warnings, err := d.webhooks.Check(ctx)
+	if err != nil {
+		logger.Warn("the database was not checked", "error", err)
+	}
+	for _, warning := range warnings {
+		logger.Warn("the database needs attention", "warning", warning)
+	}
 }
 
 // With the first index, a client's notifications are found among everybody's. The others,
@@ -154,6 +168,7 @@ func openPostgreSQL(ctx context.Context, url string) (*database, error) {
 		return nil, err
 	}
 	db := stdlib.OpenDBFromPool(pool)
+	db.SetMaxOpenConns(maxConns)
 	d := &database{DB: db, close: func() error {
 		defer pool.Close()
 		return db.Close()

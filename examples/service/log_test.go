@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -53,6 +54,35 @@ func TestLoggedResults(t *testing.T) {
 		s.logResult(t.Context(), "acme", "e1", deliver.Result{Outcome: deliver.Deferred, Reason: reason, Err: errors.New("no connection")})
 		if logged := strings.Contains(log.String(), "no connection"); logged != want {
 			t.Errorf("%s: logged %q", reason, &log)
+		}
+	}
+}
+
+// TestWarnings: the log has what to change about the database, and nothing if that is as it
+// should be.
+func TestWarnings(t *testing.T) {
+	var log bytes.Buffer
+	logger := newLogger(&log, slog.LevelInfo)
+	d, err := openDatabase(t.Context(), "sqlite:"+filepath.Join(t.TempDir(), "service.db"), newLogger(&log, slog.LevelWarn))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = d.close() }()
+	for _, tt := range []struct {
+		prepare func() error
+		want    string
+	}{
+		{func() error { return nil }, "Migrate"},
+		{func() error { return d.webhooks.Migrate(t.Context()) }, ""},
+		{func() error { _, err := d.ExecContext(t.Context(), "PRAGMA synchronous = OFF"); return err }, "synchronous to FULL"},
+	} {
+		if err := tt.prepare(); err != nil {
+			t.Fatal(err)
+		}
+		log.Reset()
+		d.warn(t.Context(), logger)
+		if got := log.String(); !strings.Contains(got, tt.want) || (got == "") != (tt.want == "") {
+			t.Errorf("logged %q, want %q", got, tt.want)
 		}
 	}
 }

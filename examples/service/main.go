@@ -166,6 +166,7 @@ func run(ctx context.Context, args []string, getenv func(string) string, stdout,
 	case "migrate":
 		return nil
 	case "":
+		d.warn(ctx, logger)
 		return s.serve(ctx, stdout)
 	case "given-up", "replay":
 		return s.listGivenUp(ctx, cfg.selected, cfg.command == "replay", stdout)
