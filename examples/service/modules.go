@@ -27,9 +27,12 @@ const (
 	PRIMARY KEY (client, id))`
 	updateModule = `INSERT INTO modules (client, id, state, version) VALUES ($1, $2, $3, 1)
 ON CONFLICT (client, id) DO UPDATE SET state = excluded.state, version = modules.version + 1 RETURNING version`
-	// countWaiting stops at a limit, so it takes no longer however large the backlog is.
-	countWaiting = `SELECT count(*) FROM (SELECT 1 FROM river_job
-WHERE state IN ('available', 'retryable', 'scheduled') AND args ->> 'client' = $1 LIMIT $2) AS waiting`
+	// countWaiting stops at a limit in each state, and reads the index of the clients in its
+	// order, so it takes no longer however large the backlog is.
+	countWaiting = `SELECT
+	(SELECT count(*) FROM (SELECT 1 FROM river_job WHERE state = 'available' AND args ->> 'client' = $1 ORDER BY args ->> 'entity' LIMIT $2) AS jobs) +
+	(SELECT count(*) FROM (SELECT 1 FROM river_job WHERE state = 'scheduled' AND args ->> 'client' = $1 ORDER BY args ->> 'entity' LIMIT $2) AS jobs) +
+	(SELECT count(*) FROM (SELECT 1 FROM river_job WHERE state = 'retryable' AND args ->> 'client' = $1 ORDER BY args ->> 'entity' LIMIT $2) AS jobs)`
 	findModule = `SELECT count(*) FROM modules WHERE client = $1 AND id = $2`
 )
 

@@ -210,8 +210,8 @@ func TestReplayOverflows(t *testing.T) {
 // TestClientIndex: a client's notifications are found without reading everybody's.
 func TestClientIndex(t *testing.T) {
 	s := waiting(t, 0)
-	for _, statement := range []string{countWaiting, makeDueJobs} {
-		rows, err := s.database.QueryContext(t.Context(), "EXPLAIN QUERY PLAN "+statement, "acme", "e1", 0, 1)
+	for _, statement := range []string{countWaiting, findWaiting} {
+		rows, err := s.database.QueryContext(t.Context(), "EXPLAIN QUERY PLAN "+statement, "acme", 1, 1)
 		if err != nil {
 			t.Fatal(err)
 		}

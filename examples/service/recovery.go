@@ -2,8 +2,8 @@ package main
 
 import (
 	"context"
-	"errors"
 	"math"
+	"slices"
 	"time"
 
 	"example.com/go-webhookcfg/webhookcfg"
@@ -71,35 +71,35 @@ func (s *service) recallUntil(ctx context.Context) {
 	}
 }
 
-// makeDueJobs has an outer condition on the state too, for jobs that a worker took meanwhile.
-const makeDueJobs = `UPDATE river_job SET state = 'available', scheduled_at = CURRENT_TIMESTAMP
-WHERE state IN ('available', 'retryable', 'scheduled') AND id IN (
-	SELECT id FROM river_job
-	WHERE state IN ('available', 'retryable', 'scheduled') AND scheduled_at > CURRENT_TIMESTAMP
-	AND args ->> 'client' = $1 AND ($2 = '' OR args ->> 'entity' = $2) AND id > $3
-	ORDER BY id LIMIT $4)
-RETURNING id`
+// findWaiting selects what waits for its next attempt.
+const findWaiting = `SELECT id FROM river_job
+WHERE state IN ('available', 'retryable', 'scheduled') AND scheduled_at > CURRENT_TIMESTAMP
+AND args ->> 'client' = $1 AND ($2 = '' OR args ->> 'entity' = $2) LIMIT $3`
 
-// makeDue makes due what waits for its next attempt, in batches.
+// makeDue makes due what waits for its next attempt, unless a worker takes it meanwhile. It
+// does so in batches, so that nobody waits for it for long.
 func (d *database) makeDue(ctx context.Context, r recall) error {
-	var last int64 // each job is made due once, even if it is deferred again meanwhile
-	for batch := min(r.most, 1000); batch > 0; batch = min(r.most, 1000) {
-		rows, err := d.QueryContext(ctx, makeDueJobs, r.client, r.entity, last, batch)
-		if err != nil {
+	rows, err := d.QueryContext(ctx, findWaiting, r.client, r.entity, r.most)
+	if err != nil {
+		return err
+	}
+	defer rows.Close()
+	var ids []int64
+	for rows.Next() {
+		var id int64
+		if err := rows.Scan(&id); err != nil {
 			return err
 		}
-		n := 0
-		for ; rows.Next(); n++ {
-			var id int64
-			if err := rows.Scan(&id); err != nil {
-				return errors.Join(err, rows.Close())
-			}
-			last = max(last, id)
-		}
-		if err := rows.Err(); err != nil || n < batch {
+		ids = append(ids, id)
+	}
+	if err := rows.Err(); err != nil {
+		return err
+	}
+	for batch := range slices.Chunk(ids, 1000) {
+		if _, err := d.ExecContext(ctx, `UPDATE river_job SET state = 'available', scheduled_at = CURRENT_TIMESTAMP
+WHERE state IN ('available', 'retryable', 'scheduled') AND id IN (`+list(batch)+`)`); err != nil {
 			return err
 		}
-		r.most -= n
 	}
 	return nil
 }
