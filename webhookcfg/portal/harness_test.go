@@ -52,7 +52,7 @@ func (f *fixture) hosted() *fixture {
 			return "", "", nil
 		}
 		if c.Value == "broken" {
-			return "", "", errors.New("broken on purpose")
+			return acme, "ann", errors.New("broken on purpose")
 		}
 		return acme, c.Value, nil
 	}

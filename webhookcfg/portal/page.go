@@ -172,8 +172,12 @@ func (v *visit) all() error {
 			v.page.Hook = v.hook("", page.Base)
 		}
 		v.page.Count += len(page.Overrides)
-		after, v.page.IsMore = page.Next, page.Next != ""
-		if !v.page.IsMore || v.page.Count >= atMost {
+		after = page.Next
+		if v.page.Count > atMost || v.page.Count == atMost && after != "" {
+			v.page.Count, v.page.IsMore = atMost, true
+			return nil
+		}
+		if after == "" {
 			return nil
 		}
 	}
@@ -259,9 +263,6 @@ func (v *visit) fail(err error) {
 func (v *visit) gate(err error) {
 	v.fail(err)
 	v.page.Template, v.page.Title = "gate", "title"
-	if _, ok := v.actions[v.path]; !ok {
-		v.path = ""
-	}
 	v.write()
 }
 

@@ -92,7 +92,7 @@ func (s seal) open(r *http.Request, now time.Time) (id, secret string, ok bool) 
 	if err != nil {
 		return "", "", false
 	}
-	value, err := base64.RawURLEncoding.Strict().DecodeString(cookie.Value)
+	value, err := base64.RawURLEncoding.DecodeString(cookie.Value)
 	if err != nil {
 		return "", "", false
 	}

@@ -12,6 +12,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"example.com/go-webhookcfg/auth"
 	"example.com/go-webhookcfg/webhookcfg"
 	"example.com/go-webhookcfg/webhookcfg/portal"
 )
@@ -263,6 +264,22 @@ func TestLongCredentials(t *testing.T) {
 		p := f.serve(t)
 		if got := p.post("sign-in", "username", tt.id, "password", long, "then", ""); !strings.Contains(got.text, tt.want) {
 			t.Errorf("%s: %d %s", name, got.status, got.text)
+		}
+	}
+}
+
+// TestThrottle: sign-ins count for the limits of the verifier, by the address of the connection.
+func TestThrottle(t *testing.T) {
+	f := newFixture(t)
+	throttle, err := auth.NewThrottle(f.verifier, &auth.ThrottleOptions{PerClientAndSource: auth.Rate{Burst: 2, Every: time.Hour}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	f.verifier = throttle
+	p := f.serve(t)
+	for _, status := range []int{403, 403, 429} {
+		if got := p.post("sign-in", "username", acme, "password", "wrong-secret-12345", "then", ""); got.status != status {
+			t.Errorf("got %d, want %d", got.status, status)
 		}
 	}
 }
