@@ -60,6 +60,12 @@ func TestInvalidOptions(t *testing.T) {
 			_ = copied.Close()
 		}
 	}
+	least := cache.Options{MaxStale: 10 * time.Millisecond, PollEvery: time.Millisecond, MaxBytes: 1 << 20, MaxReads: 1}
+	if copied, err := cache.New(store.NewMemory(), &least); err != nil {
+		t.Error(err)
+	} else {
+		_ = copied.Close()
+	}
 	if _, err := cache.New(nil, nil); err == nil {
 		t.Error("New accepts a nil store")
 	}

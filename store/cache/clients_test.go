@@ -115,8 +115,10 @@ func TestClientGrows(t *testing.T) {
 		st.want(t, 16, 0, "changed a moment ago")
 		resolves(t, copied, st.Memory, "acme", 16, 17)
 		st.want(t, 1, 1, "when a page would pay")
-		resolves(t, copied, st.Memory, "acme", 0, 256)
-		st.want(t, 239, 0, "known to be too large")
+		resolves(t, copied, st.Memory, "acme", 0, 272)
+		st.want(t, 255, 0, "known to be too large")
+		resolves(t, copied, st.Memory, "acme", 272, 273)
+		st.want(t, 1, 1, "after 256 reads")
 
 		hooktest.Apply(t, st, hooktest.SetAll("acme", 1))
 		clock.at(60)
@@ -273,7 +275,7 @@ func TestMemoryIsBounded(t *testing.T) {
 	for name, tt := range map[string]struct {
 		store    webhookcfg.Store
 		clients  int
-		entities int // that are resolved for each client
+		entities int // that are resolved for each client; -1 means one, of a client with a long name
 	}{
 		"clients without overrides":   {vastLister{vast{overrides: 0}}, 10_000, 1},
 		"clients with few overrides":  {vastLister{vast{overrides: 5}}, 3000, 1},
@@ -283,6 +285,7 @@ func TestMemoryIsBounded(t *testing.T) {
 		"one client with a million":   {vastLister{vast{overrides: 1_000_000}}, 1, 20_000},
 		"500 clients that are large":  {vastLister{vast{overrides: 1000}}, 500, 30},
 		"clients without pages":       {vast{}, 8000, 1},
+		"clients with long names":     {vastLister{vast{overrides: 0}}, 3000, -1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			copied, err := cache.New(tt.store, &cache.Options{MaxStale: time.Hour, MaxBytes: most})
@@ -292,8 +295,12 @@ func TestMemoryIsBounded(t *testing.T) {
 			defer copied.Close()
 			before := heap()
 			for c := range tt.clients {
-				for e := range tt.entities {
-					if _, err := copied.Resolve(t.Context(), fmt.Sprintf("client %020d", c), fmt.Sprintf("entity %029d", e)); err != nil {
+				name := fmt.Sprintf("client %020d", c)
+				if tt.entities < 0 {
+					name += strings.Repeat("x", 900)
+				}
+				for e := range max(tt.entities, 1) {
+					if _, err := copied.Resolve(t.Context(), name, fmt.Sprintf("entity %029d", e)); err != nil {
 						t.Fatal(err)
 					}
 				}
@@ -315,8 +322,8 @@ func heap() int {
 	return int(stats.HeapAlloc)
 }
 
-// TestEviction: a large client displaces its own entities, and of the others those go that
-// were idle longest.
+// TestEviction: a large client displaces its own entities, but not the only one. Of the others
+// those go that were idle longest.
 func TestEviction(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		copied := copyOf(t, vastLister{vast{overrides: 1000}}, cache.Options{MaxStale: time.Hour, MaxBytes: 1 << 20})
@@ -339,6 +346,29 @@ func TestEviction(t *testing.T) {
 		}
 		if n := misses("large", 0, 100); n != 100 {
 			t.Errorf("%d of the first entities of the large client were displaced, want all", n)
+		}
+	})
+	synctest.Test(t, func(t *testing.T) {
+		page, _ := vastLister{}.List(t.Context(), "", "", 1)
+		copied := copyOf(t, listerFunc{vast{}, func(_ context.Context, client string) (webhookcfg.Page, error) {
+			page.Next = ""
+			if client == "large" {
+				page.Next = "more"
+			}
+			return page, nil
+		}}, cache.Options{MaxStale: time.Hour, MaxBytes: 1 << 20})
+		for n := range 5000 {
+			if _, err := copied.Resolve(t.Context(), fmt.Sprint("client ", n), "e1"); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for range 2 {
+			if _, err := copied.Resolve(t.Context(), "large", "e1"); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if stats := copied.Stats(); stats.Hits != 1 {
+			t.Errorf("the only entity of a large client was displaced at once: %+v", stats)
 		}
 	})
 	for _, used := range []bool{false, true} {
