@@ -158,7 +158,7 @@ func TestBacklog(t *testing.T) {
 						}
 						start := time.Now()
 						s.deliver(t, newBacklog(backlog, "acme", "a:443"))
-						share := float64(used) / 4 / float64(time.Since(start))
+						share := float64(used) / defaultPerReceiver / float64(time.Since(start))
 						deferrals := float64(s.calls-backlog) / float64(backlog)
 						t.Logf("%.3f of the slots used, %.2f deferrals", share, deferrals)
 						if share < tt.used || deferrals > tt.deferrals {
@@ -199,6 +199,28 @@ func (s *shard) count(n *notification, change int) {
 	defer s.limiter.mu.Unlock()
 	if c := s.limiter.clients[n.client]; c != nil {
 		s.longest[n.client] = max(s.longest[n.client], len(c.line))
+	}
+}
+
+// TestBacklogOfManyReceivers: the same holds for the slots of a client.
+func TestBacklogOfManyReceivers(t *testing.T) {
+	const backlog = 4000
+	for _, takes := range []time.Duration{50 * time.Millisecond, 200 * time.Millisecond} {
+		synctest.Test(t, func(t *testing.T) {
+			s := &shard{limiter: defaultLimiter(), attempt: func(*notification) (time.Duration, verdict) { return takes, success }}
+			all := newBacklog(backlog, "acme", "")
+			for i, n := range all {
+				n.hostport = fmt.Sprint(i%1000, ":443")
+			}
+			start := time.Now()
+			s.deliver(t, all)
+			share := float64(backlog*takes/defaultPerClient) / float64(time.Since(start))
+			deferrals := float64(s.calls-backlog) / backlog
+			t.Logf("%.3f of the slots used, %.2f deferrals", share, deferrals)
+			if most := s.most[receiverKey{client: "acme"}]; share < 0.9 || deferrals > 2 || most > defaultPerClient {
+				t.Errorf("%v: %.3f of the slots used, %.2f deferrals, %d attempts at the same time", takes, share, deferrals, most)
+			}
+		})
 	}
 }
 

@@ -128,7 +128,7 @@ func (l *limiter) activate(key receiverKey, c *client, r *receiver) {
 // settle forgets a client and a receiver if they have no attempts, except for what is to be
 // remembered of the receiver.
 func (l *limiter) settle(key receiverKey, c *client, r *receiver, now time.Time) {
-	if c.underway == 0 && len(c.line) == 0 {
+	if c.underway == 0 { // then nobody waits for it
 		delete(l.clients, key.client)
 	}
 	if r.underway == 0 && r.waiting == 0 {

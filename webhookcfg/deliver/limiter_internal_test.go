@@ -322,6 +322,28 @@ func TestPace(t *testing.T) {
 	want(minTurn, 3*minTurn)
 }
 
+// TestResumeUnderWay: the end of a pause by the host applies to a receiver that is being tried,
+// too: it has all its slots, and turns from now on.
+func TestResumeUnderWay(t *testing.T) {
+	l, now := limitTo(16, 4, time.Hour), time.Now()
+	now = fail(t, l, "acme", "a:443", now, 5)
+	for range 1000 {
+		mustDefer(t, l, "acme", "a:443", now, ReasonPaused)
+	}
+	now = now.Add(firstPause)
+	tried := mustAcquire(t, l, "acme", "a:443", now)
+	mustDefer(t, l, "acme", "a:443", now, ReasonPaused)
+	l.resume(receiverKey{"acme", "a:443"}, now)
+	for range 3 {
+		defer mustAcquire(t, l, "acme", "a:443", now).release(now, success)
+	}
+	if wait := mustDefer(t, l, "acme", "a:443", now, ReasonBusy); wait > maxTurn {
+		t.Errorf("wait %v", wait)
+	}
+	tried.release(now, failure)
+	mustAcquire(t, l, "acme", "a:443", now).release(now, success)
+}
+
 // TestIsBounded: a client with very many host names has no more attempts under way than
 // others, fills no memory, and no attempt that is under way is forgotten.
 func TestIsBounded(t *testing.T) {

@@ -150,29 +150,115 @@ func TestPatience(t *testing.T) {
 	}
 }
 
-// TestPatienceOfClient: attempts wait for a slot of their client, too, and up to six for each.
+// TestPatienceOfClient: attempts wait for a slot of their client, too, up to six for each, as many
+// as can expect one in time.
 func TestPatienceOfClient(t *testing.T) {
+	for _, tt := range []struct {
+		patience time.Duration
+		ids      []string // of those that were delivered, if each takes as long as the sender assumes
+	}{
+		{0, []string{"0", "1", "2", "3", "4", "5", "6"}},
+		{50 * time.Millisecond, []string{"0", "1", "2"}},
+		{-1, []string{"0"}},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			in, st := &inbox{takes: 20 * time.Millisecond}, store.NewMemory()
+			for i := range 10 {
+				url := egress.NewURL(fmt.Sprint("http://example.com:", 8000+i))
+				hooktest.Apply(t, st, webhookcfg.SetChange("acme", webhookcfg.Entity(fmt.Sprint(i)), url))
+			}
+			s := &sends{sender: newSender(t, st, keyring{deliver.GenerateKey()}, &deliver.Options{PerClient: 1, Patience: tt.patience, Policy: in.policy()})}
+			for i := range 10 {
+				s.start(t.Context(), fmt.Sprint(i), fmt.Sprint(i))
+			}
+			for id, r := range s.wait() {
+				if slices.Contains(tt.ids, id) {
+					check(t, id, r, deliver.Delivered, "")
+				} else if check(t, id, r, deliver.Deferred, deliver.ReasonBusy); r.Duration != 0 {
+					t.Errorf("%s was deferred after %v", id, r.Duration)
+				}
+			}
+			if got := in.ids(); !slices.Equal(got, tt.ids) {
+				t.Errorf("patience %v: sent %v, want %v", tt.patience, got, tt.ids)
+			}
+		})
+	}
+}
+
+// TestNoPatienceWhileHanging: while no response arrives for longer than the patience, nobody
+// starts to wait for a slot of the receiver or of its client.
+func TestNoPatienceWhileHanging(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		in, st := &inbox{takes: 20 * time.Millisecond}, store.NewMemory()
-		for i := range 10 {
-			url := egress.NewURL(fmt.Sprint("http://example.com:", 8000+i))
-			hooktest.Apply(t, st, webhookcfg.SetChange("acme", webhookcfg.Entity(fmt.Sprint(i)), url))
-		}
-		s := &sends{sender: newSender(t, st, keyring{deliver.GenerateKey()}, &deliver.Options{PerClient: 1, Policy: in.policy()})}
-		for i := range 10 {
-			s.start(t.Context(), fmt.Sprint(i), fmt.Sprint(i))
-		}
-		results := s.wait()
-		for i := range 10 {
-			if r := results[fmt.Sprint(i)]; i < 7 {
-				check(t, "waits", r, deliver.Delivered, "")
-			} else if check(t, "deferred", r, deliver.Deferred, deliver.ReasonBusy); r.Duration != 0 {
-				t.Errorf("%d was deferred after %v", i, r.Duration)
+		in, st := &inbox{takes: time.Second}, configured(t, "http://example.com")
+		hooktest.Apply(t, st, webhookcfg.SetChange("acme", webhookcfg.Entity("other"), egress.NewURL("http://example.org")))
+		s := &sends{sender: newSender(t, st, keyring{deliver.GenerateKey()}, &deliver.Options{PerClient: 2, PerReceiver: 1, Policy: in.policy()})}
+		s.start(t.Context(), "e", "first")
+		time.Sleep(300 * time.Millisecond)
+		want := func(entity string) {
+			t.Helper()
+			r := s.sender.Send(t.Context(), "acme", entity, message)
+			if check(t, entity, r, deliver.Deferred, deliver.ReasonBusy); r.Duration != 0 {
+				t.Errorf("deferred after %v", r.Duration)
 			}
 		}
-		if got := in.ids(); !slices.Equal(got, []string{"0", "1", "2", "3", "4", "5", "6"}) {
-			t.Errorf("sent %v", got)
+		want("e")
+		s.start(t.Context(), "other", "second")
+		time.Sleep(300 * time.Millisecond)
+		hooktest.Apply(t, st, webhookcfg.SetChange("acme", webhookcfg.Entity("third"), egress.NewURL("http://example.com:8080")))
+		want("third")
+		s.wait()
+	})
+}
+
+// TestLeaves: of an attempt that gives up waiting nothing stays, and those that still wait for
+// the same receiver share its slots with those that come later.
+func TestLeaves(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		in, st := &inbox{takes: time.Second}, configured(t, "http://example.com")
+		hooktest.Apply(t, st, webhookcfg.SetChange("acme", webhookcfg.Entity("other"), egress.NewURL("http://example.org")))
+		s := &sends{sender: newSender(t, st, keyring{deliver.GenerateKey()}, &deliver.Options{
+			PerClient: 1, Patience: time.Minute, Policy: in.policy(),
+		})}
+		waiting := func() (n int) {
+			for r := range s.sender.Receivers() {
+				if r.HostPort == "example.org:80" {
+					n += 1 + r.Waiting // 0 if it is unknown
+				}
+			}
+			return n
 		}
+		s.start(t.Context(), "e", "under_way")
+		ctx, cancel := context.WithCancel(t.Context())
+		s.start(ctx, "other", "leaves")
+		s.start(t.Context(), "other", "stays")
+		before := waiting()
+		cancel()
+		synctest.Wait()
+		after := waiting()
+		last, cancel := context.WithCancel(t.Context())
+		s.start(last, "other", "leaves_too")
+		later := waiting()
+		cancel()
+		if before != 3 || after != 2 || later != 3 {
+			t.Errorf("%d, %d and %d wait", before-1, after-1, later-1)
+		}
+		for id, r := range s.wait() {
+			if strings.HasPrefix(id, "leaves") {
+				check(t, id, r, deliver.Deferred, deliver.ReasonUnavailable)
+			} else {
+				check(t, id, r, deliver.Delivered, "")
+			}
+		}
+
+		s.start(t.Context(), "e", "again")
+		ctx, cancel = context.WithCancel(t.Context())
+		s.start(ctx, "other", "alone")
+		cancel()
+		synctest.Wait()
+		if n := waiting(); n != 0 {
+			t.Error("a receiver stays that nobody waits for")
+		}
+		s.wait()
 	})
 }
 
@@ -212,7 +298,7 @@ func TestChangedWhileWaiting(t *testing.T) {
 		return func(t *testing.T, s *service) { hooktest.Apply(t, s.store, change) }
 	}
 	setTo := func(url string) func(t *testing.T, s *service) {
-		return func(t *testing.T, s *service) { set(t, s.store, url) }
+		return apply(hooktest.At(1, webhookcfg.SetChange("acme", webhookcfg.All(), egress.NewURL(url))))
 	}
 	tests := []struct {
 		name    string
@@ -260,6 +346,9 @@ func TestChangedWhileWaiting(t *testing.T) {
 				check(t, "first", results["first"], deliver.Delivered, "")
 				check(t, "second", results["second"], tt.outcome, tt.reason)
 				requests := in.requests[1:]
+				if hook, _ := host.store.Resolve(t.Context(), "acme", "e"); hooktest.Describe(results["second"].Webhook) != hooktest.Describe(hook) {
+					t.Errorf("the result has the webhook %v", results["second"].Webhook)
+				}
 				if tt.outcome != deliver.Delivered {
 					if len(requests) != 1 || results["second"].Duration != in.takes {
 						t.Errorf("%d requests, took %v", len(requests), results["second"].Duration)
