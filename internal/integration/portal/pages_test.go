@@ -1,11 +1,15 @@
 package portal_test
 
 import (
+	"bufio"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"os/exec"
+	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -368,4 +372,79 @@ func TestHostSession(t *testing.T) {
 	b.expect("The webhook is set.")
 	b.shoot("host-entity")
 	f.expect("e1", "override "+at+token)
+}
+
+// TestResume: a stopped webhook gets going again by a test, once its server accepts it, and the
+// overrides stay. Package deliver tests what ends a stop.
+func TestResume(t *testing.T) {
+	f := newFixture(t)
+	f.apply(set(webhookcfg.All(), at), set(webhookcfg.Entity("e1"), at+token), set(webhookcfg.Entity("e2"), at+"/other"))
+	var isRepaired, isResumed atomic.Bool
+	f.portal.Test = func(_ context.Context, _, entity string) (string, error) {
+		if !isRepaired.Load() {
+			return "gone", nil
+		}
+		isResumed.Store(entity == "e1")
+		return "", nil
+	}
+	f.handler.DeliveryStatus = func(_ context.Context, _, entity string, _ webhookcfg.Webhook) (webhookcfg.DeliveryStatus, error) {
+		if entity == "e1" && !isResumed.Load() {
+			return webhookcfg.DeliveryStatus{State: "stopped", Reason: "gone"}, nil
+		}
+		return webhookcfg.DeliveryStatus{State: "ok"}, nil
+	}
+	b := newTab(t)
+	b.open(f.serve())
+	b.signIn()
+	b.expect("Stopped")
+	b.link("e1")
+	b.button("Send a test")
+	b.expect("The test failed.", "the webhook is gone (410)", "Stopped")
+	isRepaired.Store(true)
+	b.button("Send a test")
+	b.expect("The test was accepted by your server.", "Delivered")
+	b.link("All webhooks")
+	if text := b.text(); strings.Contains(text, "Stopped") {
+		t.Errorf("still stopped: %s", text)
+	}
+	f.expect("e1", "override "+at+token)
+	f.expect("e2", "override "+at+"/other")
+	f.expect("e3", "base "+at)
+}
+
+// TestExample signs in to examples/server as the README says.
+func TestExample(t *testing.T) {
+	b := newTab(t)
+	program := filepath.Join(t.TempDir(), "server")
+	build := exec.CommandContext(t.Context(), "go", "build", "-o", program, "./examples/server")
+	build.Dir = "../../.."
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	server := exec.CommandContext(t.Context(), program, "-listen", "127.0.0.1:0", "-probe", "off")
+
+	out, err := server.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := server.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = server.Process.Kill(); _ = server.Wait() })
+	var id, password, page string
+	for lines := bufio.NewScanner(out); page == "" && lines.Scan(); {
+		if _, pair, ok := strings.Cut(lines.Text(), "export CLIENT="); ok {
+			pair, _, _ = strings.Cut(pair, " ")
+			id, password, _ = strings.Cut(pair, ":")
+		}
+		_, page, _ = strings.Cut(lines.Text(), "page for people: ")
+	}
+	b.open(page)
+	b.fill("username", id)
+	b.fill("password", password)
+	b.button("Sign in")
+	b.fill("id", "e1")
+	b.fill("url", at)
+	b.button("Set webhook")
+	b.expect("The webhook is set.", id)
 }
