@@ -42,3 +42,37 @@ func ExampleCache() {
 	fmt.Println("the store was read fewer than ten times:", local.Stats().Reads < 10)
 	// Output: the store was read fewer than ten times: true
 }
+
+// Before it starts its workers, a sender reads all clients ahead.
+func ExampleCache_Warm() {
+	shared := store.NewMemory()
+	ctx := context.Background()
+	for _, client := range []string{"acme", "globex", "initech"} {
+		if err := shared.Apply(ctx, webhookcfg.SetChange(client, webhookcfg.All(), egress.NewURL("https://hooks.example.com/"+client))); err != nil {
+			log.Fatal(err)
+		}
+	}
+	local, err := cache.New(shared, nil)
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer local.Close()
+
+	var clients []string
+	for cursor, more := "", true; more; more = cursor != "" {
+		page, err := shared.ListClients(ctx, cursor, 1000)
+		if err != nil {
+			log.Fatal(err)
+		}
+		clients, cursor = append(clients, page.Clients...), page.Next
+	}
+	if err := local.Warm(ctx, clients); err != nil {
+		log.Fatal(err)
+	}
+	if _, err := local.Resolve(ctx, "globex", "an entity that nobody asked for"); err != nil {
+		log.Fatal(err)
+	}
+	stats := local.Stats()
+	fmt.Println(stats.Reads, "reads,", stats.Hits, "hit")
+	// Output: 3 reads, 1 hit
+}

@@ -8,11 +8,11 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// Warm reads clients ahead, so that their entities are hits: call it before you start your
-// senders. It returns when all are read or, with an error, when a read failed. Its reads
-// are at most half of [Options.MaxReads]. It first waits for up to two polls, which
-// vouch for what it reads. Clients that are too large are not held whole, and what exceeds
-// [Options.MaxBytes] is evicted.
+// Warm reads clients ahead, so that their entities are hits. Call it once before you start
+// your senders, with all clients: it first waits for up to two polls, which vouch for what
+// it reads. It makes up to half of [Options.MaxReads] reads at a time, and returns when all
+// succeeded or one failed. Clients that are too large are not held whole, and
+// [Options.MaxBytes] still applies.
 //
 // If the store is not a [webhookcfg.Lister], the error wraps [errors.ErrUnsupported].
 func (c *Cache) Warm(ctx context.Context, clients []string) error {
