@@ -103,7 +103,7 @@ func TestFeedDuringTransactions(t *testing.T) {
 	t.Parallel()
 	server := shared.Get(t)
 	db, st := tables(t, server.DSN(), "during_")
-	t.Cleanup(func() { execute(t, db, "DROP TABLE during_schema, during_client, during_override, during_delivery") })
+	t.Cleanup(func() { execute(t, db, "DROP VIEW during_webhook; DROP TABLE during_schema, during_client, during_override, during_delivery") })
 	execute(t, db, "CREATE DATABASE elsewhere")
 	elsewhere := sqltest.Driver("pgx", database("elsewhere"))(t, server.DSN())
 	t.Cleanup(func() {
@@ -115,7 +115,7 @@ func TestFeedDuringTransactions(t *testing.T) {
 	s.expectReset("first poll")
 	late, aborted := begin(t, db), begin(t, db)
 	for tx, client := range map[*sql.Tx]string{late: "late", aborted: "aborted"} {
-		execute(t, tx, "INSERT INTO during_client VALUES ('"+client+"', 0, 0, '', 0, 1, pg_current_xact_id())")
+		execute(t, tx, "INSERT INTO during_client VALUES ('"+client+"', 0, 0, '', 0, 1, 0, pg_current_xact_id())")
 	}
 	var many []string
 	for n := range 100 {
@@ -156,7 +156,7 @@ func TestFeedCursors(t *testing.T) {
 	s := &sequence{t: t, feed: st}
 	s.expectReset("first poll")
 	before := s.next
-	execute(t, db, "INSERT INTO wh_client VALUES ('restored', 0, 0, '', 0, 0, '9000000000000000000')")
+	execute(t, db, "INSERT INTO wh_client VALUES ('restored', 0, 0, '', 0, 0, 0, '9000000000000000000')")
 	execute(t, db, "DO $$BEGIN PERFORM pg_current_xact_id(); END$$") // a number of no change
 	if s.expect("a number of another server"); s.next != before {
 		t.Errorf("the cursor moved from %s to %s", before, s.next)

@@ -91,7 +91,7 @@ func testStandby(t *testing.T, pair *engine.Pair) {
 		s := &sequence{t: t, feed: reader}
 		s.expectReset("first poll")
 		late := begin(t, primary)
-		execute(t, late, "INSERT INTO standby_client VALUES ('late', 0, 0, '', 0, 1, pg_current_xact_id())")
+		execute(t, late, "INSERT INTO standby_client VALUES ('late', 0, 0, '', 0, 1, 0, pg_current_xact_id())")
 		apply(t, st, "next")
 		if got := s.poll(); got.Reset || !slices.Contains(got.Clients, "next") {
 			t.Errorf("during the transaction: %+v", got)
