@@ -104,7 +104,6 @@ func container(t *testing.T, pod corev1.PodSpec, c corev1.Container, root string
 	cmd.SysProcAttr = &syscall.SysProcAttr{
 		Chroot:     root,
 		Credential: &syscall.Credential{Uid: uint32(*s.RunAsUser), Gid: uint32(*s.RunAsGroup), Groups: []uint32{uint32(*s.FSGroup)}},
-		Pdeathsig:  syscall.SIGKILL,
 	}
 	return cmd
 }
