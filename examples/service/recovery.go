@@ -33,7 +33,7 @@ func (s *service) onRecovered(_ context.Context, client, _ string) {
 	s.recall(scope{client: client})
 }
 
-// onEvent makes due what waits for a webhook that was set; it is the
+// onEvent makes due what waits for a webhook that was set; it gets all events of
 // [webhookcfg.Options.OnEvent]. What waits had its delay from the webhook before.
 func (s *service) onEvent(_ context.Context, e webhookcfg.Event) {
 	if e.Operation == "set" && e.Code == "" {
