@@ -112,12 +112,27 @@ func TestMakeDue(t *testing.T) {
 	}
 }
 
+// TestCounts: counting stops at a bound.
+func TestCounts(t *testing.T) {
+	s := waiting(t, 1, "acme")
+	s.fill(t, mostCounted)
+	if got, err := s.database.counts(t.Context()); err != nil || got != (counts{Waiting: mostCounted}) {
+		t.Errorf("%+v, %v", got, err)
+	}
+}
+
+// fill copies the only job until so many more wait.
+func (s *service) fill(t *testing.T, n int) {
+	t.Helper()
+	s.exec(t, fmt.Sprintf(`WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < %d)
+INSERT INTO river_job (args, kind, max_attempts, queue, state)
+SELECT args, kind, max_attempts, queue, iif(i %% 2, 'scheduled', 'available') FROM n, river_job`, n))
+}
+
 // TestMakeDueInBatches: more jobs than fit a batch become due.
 func TestMakeDueInBatches(t *testing.T) {
 	s := waiting(t, 1, "acme")
-	s.exec(t, `WITH RECURSIVE n(i) AS (SELECT 2 UNION ALL SELECT i + 1 FROM n WHERE i < 2500)
-INSERT INTO river_job (id, args, kind, max_attempts, queue, state, scheduled_at)
-SELECT i, (SELECT args FROM river_job), 'notification', 1000, 'shard_0', 'scheduled', datetime('now', '+1 hour') FROM n`)
+	s.fill(t, 2499)
 	s.exec(t, "UPDATE river_job SET scheduled_at = datetime('now', '+1 hour')")
 	const due = "SELECT count(*) FROM river_job WHERE scheduled_at <= datetime('now', 'subsec')"
 	for _, step := range []struct {
