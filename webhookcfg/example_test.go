@@ -104,6 +104,37 @@ func ExampleHandler_Set() {
 	// The URL must be absolute with the scheme https
 }
 
+// A path of your own signs clients in like the handler's, with the same events and responses.
+func ExampleHandler_SignIn() {
+	h, err := webhookcfg.NewHandler(store.NewMemory(), oneClient{"acme", "s3cret"}, nil)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /usage", func(w http.ResponseWriter, r *http.Request) {
+		id, secret, _ := r.BasicAuth()
+		client, err := h.SignIn(r.Context(), id, secret)
+		if refusal, ok := errors.AsType[*webhookcfg.Error](err); ok {
+			refusal.ServeHTTP(w, r)
+			return
+		}
+		fmt.Fprintln(w, "the usage of", client.ID)
+	})
+
+	for _, secret := range []string{"s3cret", "wrong"} {
+		r := httptest.NewRequest("GET", "/usage", nil)
+		r.SetBasicAuth("acme", secret)
+		w := httptest.NewRecorder()
+		mux.ServeHTTP(w, r)
+		fmt.Println(w.Code, w.Body)
+	}
+	// Output:
+	// 200 the usage of acme
+	//
+	// 401 {"error":"invalid_client","error_description":"Invalid client credentials"}
+}
+
 // The states of an entity, the operations, and the webhook in effect after each: the
 // table of the package documentation, printed from a store.
 func Example_states() {
