@@ -59,7 +59,7 @@ func (v *visit) unsetAll() (location string, err error) {
 // allScope returns the scope of all entities, if that was confirmed by its word.
 func (v *visit) allScope() (webhookcfg.Scope, error) {
 	switch {
-	case v.options.OneOnly:
+	case v.Options.OneOnly:
 		return webhookcfg.Scope{}, problem{status: http.StatusForbidden, key: "error.all_refused"}
 	case strings.TrimSpace(v.typed("confirm")) != "all":
 		return webhookcfg.Scope{}, problem{status: http.StatusBadRequest, key: "error.confirm"}
@@ -69,7 +69,7 @@ func (v *visit) allScope() (webhookcfg.Scope, error) {
 
 // test sends a test to the webhook in effect for an entity, or to the base.
 func (v *visit) test() (location string, err error) {
-	if v.options.Test == nil {
+	if v.Options.Test == nil {
 		return "", problem{status: http.StatusNotFound, key: "error.not_found"}
 	}
 	id := v.typed("id")
@@ -78,7 +78,7 @@ func (v *visit) test() (location string, err error) {
 			return "", err
 		}
 	}
-	reason, err := v.options.Test(v.ctx, v.client, id)
+	reason, err := v.Options.Test(v.ctx, v.client, id)
 	var waiter interface{ RetryAfter() time.Duration }
 	switch {
 	case errors.As(err, &waiter):

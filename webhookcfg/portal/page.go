@@ -54,32 +54,17 @@ type hookView struct {
 
 // T returns a text in the language of the person.
 func (v *visit) T(key string, args ...any) string {
-	if v.options.Text != nil {
-		if text := v.options.Text(v.r, key); text != "" {
+	if v.Options.Text != nil {
+		if text := v.Options.Text(v.r, key); text != "" {
 			return format(text, args)
 		}
 	}
 	return format(texts[key], args)
 }
 
-func (v *visit) Note() template.HTML { return v.options.Note }
-func (v *visit) OneOnly() bool       { return v.options.OneOnly }
-func (v *visit) HasTest() bool       { return v.options.Test != nil }
-func (v *visit) HasDeliveries() bool { return v.parent.DeliveryStatus != nil }
-func (v *visit) HasKey() bool        { return v.options.SigningKey != nil }
-func (v *visit) HasSignIn() bool     { return v.options.SignIn != nil }
-func (v *visit) SignInURL() string   { return v.options.SignInURL }
-func (v *visit) AllowsHTTP() bool    { return v.parent.Policy.AllowHTTP }
-
-// Path returns the path of the request, or the one that was asked for before a sign-in.
-func (v *visit) Path() string { return v.path }
-
-// IsAgain reports whether a form was sent, perhaps before a sign-in.
-func (v *visit) IsAgain() bool { return v.isAgain }
-
 // Typed returns what was typed into a field of the form that was sent to a path.
 func (v *visit) Typed(path, field string) string {
-	if v.path != path {
+	if v.Path != path {
 		return ""
 	}
 	return v.typed(field)
@@ -185,11 +170,11 @@ func (v *visit) all() error {
 
 // key shows the signing key.
 func (v *visit) key() (err error) {
-	if v.options.SigningKey == nil {
+	if v.Options.SigningKey == nil {
 		return problem{status: http.StatusNotFound, key: "error.not_found"}
 	}
 	v.page.Template, v.page.Title = "key", "key.title"
-	if v.page.Key, err = v.options.SigningKey(v.ctx, v.client); err != nil {
+	if v.page.Key, err = v.Options.SigningKey(v.ctx, v.client); err != nil {
 		v.log("signing key", err, webhookcfg.Webhook{})
 		return unavailable
 	}
@@ -199,10 +184,10 @@ func (v *visit) key() (err error) {
 // hook returns how pages show a webhook, with how its deliveries go.
 func (v *visit) hook(entity string, hook webhookcfg.Webhook) hookView {
 	shown := hookView{Webhook: hook, IsShown: v.r.URL.Query().Has("show")}
-	if v.parent.DeliveryStatus == nil || hook.URL.IsZero() {
+	if v.Parent.DeliveryStatus == nil || hook.URL.IsZero() {
 		return shown
 	}
-	d, err := v.parent.DeliveryStatus(v.ctx, v.client, entity, hook)
+	d, err := v.Parent.DeliveryStatus(v.ctx, v.client, entity, hook)
 	if err != nil {
 		v.log("delivery status", err, hook)
 		shown.State = "unknown"
@@ -216,7 +201,7 @@ func (v *visit) hook(entity string, hook webhookcfg.Webhook) hookView {
 // log logs an error of a function of the options, without the webhook's path and query.
 func (v *visit) log(what string, err error, hook webhookcfg.Webhook) {
 	if v.ctx.Err() == nil {
-		v.parent.Logger.ErrorContext(v.ctx, "portal: "+what, "client", v.client, "error", redact.Text(err.Error(), nil, hook.URL.Reveal(), hook.URL.String()))
+		v.Parent.Logger.ErrorContext(v.ctx, "portal: "+what, "client", v.client, "error", redact.Text(err.Error(), nil, hook.URL.Reveal(), hook.URL.String()))
 	}
 }
 
@@ -289,8 +274,8 @@ func (v *visit) write() {
 		panic(err) // the templates are tested with every page
 	}
 	page := Page{Status: v.page.Status, Title: v.T(v.page.Title), Lang: v.T("lang"), Content: template.HTML(content.String())}
-	if v.options.Layout != nil {
-		v.options.Layout(v.w, v.r, page)
+	if v.Options.Layout != nil {
+		v.Options.Layout(v.w, v.r, page)
 		return
 	}
 	if err := templates.ExecuteTemplate(&whole, "layout", page); err != nil {

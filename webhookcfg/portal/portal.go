@@ -93,11 +93,11 @@ type Page struct {
 	Content template.HTML
 }
 
-// portal is the handler.
+// portal is the handler. Templates read the exported fields here and in visit.
 type portal struct {
 	handler *webhookcfg.Handler
-	parent  webhookcfg.Options
-	options Options
+	Parent  webhookcfg.Options // of the handler
+	Options Options
 	actions map[string]action
 	seal    seal
 	policy  string // Content-Security-Policy
@@ -109,8 +109,8 @@ func New(h *webhookcfg.Handler, options *Options) (http.Handler, error) {
 	if h == nil || options == nil {
 		return nil, errors.New("portal: New without a handler or options")
 	}
-	p := &portal{handler: h, parent: h.Options(), options: *options, actions: actions()}
-	o := &p.options
+	p := &portal{handler: h, Parent: h.Options(), Options: *options, actions: actions()}
+	o := &p.Options
 	switch {
 	case (o.Client == nil) == (o.SignIn == nil):
 		return nil, errors.New("portal: want exactly one of Options.Client and Options.SignIn")
@@ -125,7 +125,7 @@ func New(h *webhookcfg.Handler, options *Options) (http.Handler, error) {
 			return nil, err
 		}
 	}
-	o.OneOnly = o.OneOnly || p.parent.AllScope == webhookcfg.AllScopeRefused
+	o.OneOnly = o.OneOnly || p.Parent.AllScope == webhookcfg.AllScopeRefused
 	p.policy = "default-src 'none'; style-src 'self'; img-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors " + cmp.Or(o.FrameAncestors, "'none'")
 	protection := http.NewCrossOriginProtection()
 	protection.SetDenyHandler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -157,15 +157,15 @@ func actions() map[string]action {
 // ServeHTTP implements [http.Handler].
 func (p *portal) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	v := p.newVisit(w, r)
-	ctx, cancel := context.WithTimeout(v.ctx, p.parent.Timeout)
+	ctx, cancel := context.WithTimeout(v.ctx, p.Parent.Timeout)
 	defer cancel()
 	v.ctx = ctx
 	isPost := r.Method == http.MethodPost
-	isSession := v.path == "sign-in" || v.path == "sign-out"
-	action, ok := p.actions[v.path]
-	v.isAgain = isPost && action.change != nil
+	isSession := v.Path == "sign-in" || v.Path == "sign-out"
+	action, ok := p.actions[v.Path]
+	v.IsAgain = isPost && action.change != nil
 	switch {
-	case v.path == "style.css":
+	case v.Path == "style.css":
 		serveStyle(w)
 	case !ok && !isSession:
 		v.gate(problem{status: http.StatusNotFound, key: "error.not_found"})
@@ -178,9 +178,9 @@ func (p *portal) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case isSession && !isPost:
 		v.redirect("./")
 	case isPost && !v.readForm():
-	case v.path == "sign-in":
+	case v.Path == "sign-in":
 		v.signIn()
-	case v.path == "sign-out":
+	case v.Path == "sign-out":
 		v.signOut()
 	case !v.enter():
 	case isPost:
@@ -192,7 +192,7 @@ func (p *portal) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 // post makes a change.
 func (v *visit) post() {
-	location, err := v.actions[v.path].change(v)
+	location, err := v.actions[v.Path].change(v)
 	if err == nil {
 		v.redirect(location)
 		return
@@ -203,7 +203,7 @@ func (v *visit) post() {
 
 // show responds with the page of the path.
 func (v *visit) show() {
-	if err := v.actions[v.path].show(v); err != nil {
+	if err := v.actions[v.Path].show(v); err != nil {
 		v.gate(err)
 		return
 	}
@@ -218,16 +218,17 @@ func (v *visit) show() {
 // visit is one request of a person, and the page that responds to it.
 type visit struct {
 	*portal
-	w            http.ResponseWriter
-	r            *http.Request
-	ctx          context.Context
-	path, client string
-	isAgain      bool // a form was sent, perhaps before a sign-in
-	page         view
+	w       http.ResponseWriter
+	r       *http.Request
+	ctx     context.Context
+	client  string
+	page    view
+	Path    string // of the request, or the one that was asked for before a sign-in
+	IsAgain bool   // a form was sent, perhaps before a sign-in
 }
 
 func (p *portal) newVisit(w http.ResponseWriter, r *http.Request) *visit {
-	v := &visit{portal: p, w: w, r: r, ctx: r.Context(), path: strings.TrimPrefix(r.URL.Path, "/")}
+	v := &visit{portal: p, w: w, r: r, ctx: r.Context(), Path: strings.TrimPrefix(r.URL.Path, "/")}
 	peer, _ := netip.ParseAddrPort(r.RemoteAddr)
 	if _, ok := webhookcfg.SourceAddr(v.ctx); !ok && peer.IsValid() {
 		v.ctx = webhookcfg.ContextWithSource(v.ctx, peer.Addr())
@@ -239,7 +240,7 @@ func (p *portal) newVisit(w http.ResponseWriter, r *http.Request) *visit {
 
 // readForm reads the form of a POST.
 func (v *visit) readForm() bool {
-	v.r.Body = http.MaxBytesReader(v.w, v.r.Body, v.parent.BodyLimit)
+	v.r.Body = http.MaxBytesReader(v.w, v.r.Body, v.Parent.BodyLimit)
 	mediaType, _, _ := strings.Cut(v.r.Header.Get("Content-Type"), ";")
 	if !strings.EqualFold(strings.TrimSpace(mediaType), "application/x-www-form-urlencoded") {
 		v.gate(problem{status: http.StatusUnsupportedMediaType, key: "error.unsupported_media_type"})

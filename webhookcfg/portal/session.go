@@ -21,7 +21,7 @@ import (
 //
 // A browser keeps both in a cookie, which is sealed with AES-GCM. The handler verifies them
 // again on each request, so a secret that you revoke ends the session, and there is no table of
-// sessions. A cookie is valid for 8 hours at most, and for one run of the browser. A stolen
+// sessions. Put the Cache of package auth around a verifier that is slow. A cookie is valid for 8 hours at most, and for one run of the browser. A stolen
 // cookie is worth the secret until then, or until you rotate the secret: don't log cookies.
 type SignIn struct {
 	// Keys seal the cookies: the first one those of new sign-ins, while all of them open
@@ -120,8 +120,8 @@ func (s seal) new(value string, maxAge int) *http.Cookie {
 // enter finds the client that a request acts for. If there is none, it responds with where to
 // sign in, and keeps what was typed.
 func (v *visit) enter() bool {
-	if v.options.Client != nil {
-		client, actor, err := v.options.Client(v.r)
+	if v.Options.Client != nil {
+		client, actor, err := v.Options.Client(v.r)
 		if err != nil {
 			v.gate(problem{status: http.StatusServiceUnavailable, key: "error.temporarily_unavailable"})
 		} else if client == "" {
@@ -155,7 +155,7 @@ func (v *visit) noSession() problem {
 		http.SetCookie(v.w, v.seal.new("", -1))
 	case v.r.URL.Query().Has("signed-in"):
 		why.key = "session.cookie"
-	case v.isAgain:
+	case v.IsAgain:
 		why.key = "session.none"
 	}
 	return why
@@ -181,10 +181,10 @@ func (v *visit) signedIn(client, actor string) {
 // that was typed before, but shows the form with it.
 func (v *visit) signIn() {
 	id, secret := v.typed("username"), v.typed("password")
-	v.path = v.typed("then")
-	then, ok := v.actions[v.path]
-	v.isAgain = v.r.PostForm.Has("again") && then.change != nil
-	if !ok || v.options.SignIn == nil {
+	v.Path = v.typed("then")
+	then, ok := v.actions[v.Path]
+	v.IsAgain = v.r.PostForm.Has("again") && then.change != nil
+	if !ok || v.Options.SignIn == nil {
 		v.gate(problem{status: http.StatusNotFound, key: "error.not_found"})
 		return
 	}
@@ -198,16 +198,16 @@ func (v *visit) signIn() {
 		return
 	}
 	http.SetCookie(v.w, cookie)
-	if v.isAgain {
+	if v.IsAgain {
 		v.page.Done = "done.sign-in"
 		v.show()
 		return
 	}
-	v.redirect(v.location(v.path, "signed-in"))
+	v.redirect(v.location(v.Path, "signed-in"))
 }
 
 func (v *visit) signOut() {
-	if v.options.SignIn != nil {
+	if v.Options.SignIn != nil {
 		http.SetCookie(v.w, v.seal.new("", -1))
 	}
 	v.redirect("./")
