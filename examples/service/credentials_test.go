@@ -54,7 +54,7 @@ func TestCredentialFile(t *testing.T) {
 	expect(t, callAs(t, client, http.MethodGet, service+webhooks, ""), "401 ")
 	expect(t, call(t, http.MethodGet, service+"/livez", ""), "200 ")
 	expect(t, call(t, http.MethodGet, service+"/readyz", ""), "200 ")
-	expect(t, call(t, http.MethodGet, service+"/healthz", ""), `200 {"credentials":"ok"`)
+	expect(t, call(t, http.MethodGet, service+"/healthz", ""), `200 {"credentials":"ok","store":"ok"}`)
 	if got := figure(t, metrics, `webhook_healthy{part="credentials"}`); got != "1" {
 		t.Errorf("the metric of its health is %q", got)
 	}
