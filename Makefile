@@ -7,7 +7,7 @@
 # is tested by itself, with the requirements that a consumer gets. The tests in
 # internal/repotest read these lists.
 PUBLIC    := . store/etcdstore
-EXAMPLES  := examples/mounts examples/service
+EXAMPLES  := examples/admin examples/mounts examples/service
 LAB       := internal/integration internal/integration/programs internal/integration/caddy
 PLATFORMS := $(filter-out $(shell go env GOHOSTOS),linux darwin windows)
 # RACELESS matches the packages of LAB with a server in their test binary: SQLite, which is

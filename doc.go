@@ -21,8 +21,8 @@
 //   - store/storetest: the conformance suite for stores.
 //   - auth: verifiers of client credentials.
 //   - auth/authtest: the conformance suite for verifiers.
-//   - examples: whole programs, each with a test. examples/mounts and
-//     examples/service are modules of their own.
+//   - examples: whole programs, each with a test. examples/admin, examples/mounts
+//     and examples/service are modules of their own.
 //   - internal/table: the state machine in memory, without locks and I/O.
 //   - internal/oplog: the append-only log behind the file store, and oplog/faultfs,
 //     the file system that its tests make fail.
