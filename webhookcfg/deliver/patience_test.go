@@ -403,12 +403,18 @@ func TestDeferredWhileWaiting(t *testing.T) {
 					s.start(ctx, "e", fmt.Sprint(i))
 				}
 				results := s.wait()
+				var waits []time.Duration
 				for i := range 3 {
 					r := results[fmt.Sprint(i)]
+					waits = append(waits, r.Wait)
 					check(t, tt.name, r, deliver.Deferred, tt.reason)
 					if r.Duration != tt.took || r.Wait < tt.wait {
 						t.Errorf("deferred after %v for %v, want after %v for %v", r.Duration, r.Wait, tt.took, tt.wait)
 					}
+				}
+				slices.Sort(waits)
+				if spread := waits[2] - waits[0]; tt.cancel == 0 && spread < 90*time.Millisecond {
+					t.Errorf("deferred for %v, which is not how long the receiver takes", waits)
 				}
 				if len(in.requests) != 1 {
 					t.Errorf("%d requests", len(in.requests))
@@ -416,6 +422,29 @@ func TestDeferredWhileWaiting(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestFailureOfAnotherReceiver: it defers nobody.
+func TestFailureOfAnotherReceiver(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		in, st := &inbox{takes: 100 * time.Millisecond}, configured(t, "http://example.com")
+		in.respond = func(n int) string {
+			return []string{"500 Internal Server Error\r\n", "200 OK\r\n"}[min(n-1, 1)]
+		}
+		hooktest.Apply(t, st, webhookcfg.SetChange("acme", webhookcfg.Entity("other"), egress.NewURL("http://example.org")))
+		s := &sends{sender: newSender(t, st, keyring{deliver.GenerateKey()}, &deliver.Options{PerReceiver: 1, Policy: in.policy()})}
+		s.start(t.Context(), "e", "fails")
+		time.Sleep(10 * time.Millisecond)
+		for _, id := range []string{"other1", "other2"} {
+			s.start(t.Context(), "other", id)
+		}
+		s.start(t.Context(), "e", "waits")
+		results := s.wait()
+		check(t, "fails", results["fails"], deliver.Failed, deliver.ReasonStatus)
+		check(t, "waits", results["waits"], deliver.Deferred, deliver.ReasonBusy)
+		check(t, "other", results["other1"], deliver.Delivered, "")
+		check(t, "other", results["other2"], deliver.Delivered, "")
+	})
 }
 
 // TestNoPatienceAfterFailure: an attempt never waits for a receiver whose last attempt failed.
