@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"crypto/subtle"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -82,9 +83,12 @@ func equal(a, b string) int {
 
 // pages adds the pages for people to the service's own paths, if there is a person.
 func (s *service) pages(mux *http.ServeMux, h *webhookcfg.Handler) error {
-	person, password, ok := strings.Cut(s.cfg.person, ":")
-	if !ok {
+	if s.cfg.person == "" {
 		return nil
+	}
+	person, password, _ := strings.Cut(s.cfg.person, ":")
+	if person == "" || password == "" {
+		return errors.New("environment variable PERSON, want for instance ann:a-password")
 	}
 	people := &sessions{person: person, password: password, client: s.cfg.clients[0].ID, key: s.cfg.masters[0]}
 	pages, err := portal.New(h, &portal.Options{

@@ -68,3 +68,13 @@ func TestSessionEnds(t *testing.T) {
 		}
 	}
 }
+
+// TestPersonWithoutPassword: nobody gets in without a password.
+func TestPersonWithoutPassword(t *testing.T) {
+	for _, person := range []string{"ann", "ann:", ":a-password"} {
+		s := &service{cfg: config{person: person}}
+		if err := s.pages(http.NewServeMux(), nil); err == nil || !strings.Contains(err.Error(), "PERSON") {
+			t.Errorf("%s: %v", person, err)
+		}
+	}
+}
