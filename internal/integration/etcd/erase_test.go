@@ -36,7 +36,7 @@ func erases(t *testing.T, c *etcdcluster.Cluster) {
 	erase("gone/2", 603)
 	away := readFeed(t, st)
 	hooktest.Apply(t, st, hooktest.UnsetAll("gone", 2), hooktest.Unset("gone", "off", 3), hooktest.Unset("gone/2", "e1", 2))
-	erase("gone", 3)
+	erase("gone", 2)
 	erase("gone/2", 1)
 	erase("unknown", 1)
 	for name, reader := range map[string]*feedReader{"never seen it": never, "was away": away} {
@@ -44,6 +44,7 @@ func erases(t *testing.T, c *etcdcluster.Cluster) {
 			t.Errorf("a reader that %s has no change", name)
 		}
 	}
+	clear(away.named)
 	fresh := openOn(t, client, o)
 	hooktest.Apply(t, fresh, hooktest.Set("gone", "e7", 9))
 	for entity, url := range map[string]string{"e7": hooktest.URL(9).Reveal(), "e8": "", "off": ""} {
