@@ -37,10 +37,10 @@
 //   - Polls of a Feed (PostgreSQL, SQLite, etcd): one query every PollEvery, for any number
 //     of clients. By default that is two a second.
 //   - Polls of a Versioner (MySQL, MariaDB): one query every PollEvery for each 256 clients
-//     that are held. Two rounds of them must fit into MaxStale, since a client can be first in one
-//     and last in the next. If a query takes 8 ms, a MaxStale of 2 seconds ends at
-//     2 s / 2 / 8 ms * 256 = 32,000 clients. Beyond that, entries expire between polls and are
-//     read again. Raise MaxStale, or lower MaxBytes so that fewer clients are held.
+//     that are held. A round of them must fit into MaxStale. If a query takes 8 ms, a MaxStale
+//     of 2 seconds ends at 2 s / 8 ms * 256 = 64,000 clients. Beyond that, entries expire
+//     between polls and are read again. Raise MaxStale, or lower MaxBytes so that fewer
+//     clients are held.
 //   - Reads: one for each client to warm, and later one for each change of a client that you
 //     send for. Fifty processes read at most 500 times a second if 10 clients change.
 package cache

@@ -2,6 +2,7 @@ package cache
 
 import (
 	"hash/maphash"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -230,15 +231,17 @@ func (t *entries) countRead(name string) {
 	}
 }
 
-// names returns the clients of which there are entries.
+// names returns the clients of which there are entries, in the same order each time, so that
+// between two checks of a client lies one round.
 func (t *entries) names() (names []string) {
 	t.mu.RLock()
-	defer t.mu.RUnlock()
 	for k := range t.table.All() {
 		if k.entity == "" {
 			names = append(names, k.client)
 		}
 	}
+	t.mu.RUnlock()
+	slices.Sort(names)
 	return names
 }
 
