@@ -322,6 +322,19 @@ func TestPace(t *testing.T) {
 	want(minTurn, 3*minTurn)
 }
 
+// TestRecoversOnce: a success ends a pause only once, also of a receiver that is never idle.
+func TestRecoversOnce(t *testing.T) {
+	l, now := limitTo(16, 4, time.Hour), time.Now()
+	defer mustAcquire(t, l, "acme", "a:443", now).release(now, success)
+	mustAcquire(t, l, "acme", "a:443", now).release(now, verdict{effectFailure, time.Minute})
+	now = now.Add(time.Minute)
+	for i := range 3 {
+		if recovered := mustAcquire(t, l, "acme", "a:443", now).release(now, success); recovered != (i == 0) {
+			t.Errorf("success %d: recovered %v", i, recovered)
+		}
+	}
+}
+
 // TestResumeUnderWay: the end of a pause by the host applies to a receiver that is being tried,
 // too: it has all its slots, and turns from now on.
 func TestResumeUnderWay(t *testing.T) {
@@ -337,7 +350,7 @@ func TestResumeUnderWay(t *testing.T) {
 	for range 3 {
 		defer mustAcquire(t, l, "acme", "a:443", now).release(now, success)
 	}
-	if wait := mustDefer(t, l, "acme", "a:443", now, ReasonBusy); wait > maxTurn {
+	if wait := mustDefer(t, l, "acme", "a:443", now, ReasonBusy); wait != assumedDuration/4*7/8 {
 		t.Errorf("wait %v", wait)
 	}
 	tried.release(now, failure)
