@@ -94,7 +94,8 @@ func TestRecoveryMakesDue(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		p := start(t, path, store, "-schedule", "24h", "-max-pause", "1s")
+		flags := []string{"-schedule", "24h", "-max-pause", "1s"}
+		p := start(t, path, store, flags...)
 		l := newLedger(t, p.signingKey())
 		recovered := make(chan struct{})
 		p.set("", l.serve(func(w http.ResponseWriter, r *http.Request, nth int) bool {
@@ -105,6 +106,10 @@ func TestRecoveryMakesDue(t *testing.T) {
 				return failing(w, r, nth)
 			}
 		}))
+		// Another process doesn't know that the webhook was set a moment ago.
+		p.stop()
+		p.wait()
+		p = start(t, path, store, flags...)
 		p.mustChange(l, "e1", changes)
 		// Five failures in a row pause it. Those are due in a day.
 		p.await(func(f figures) bool { return f.Results["deferred/paused"] > 0 })
