@@ -285,13 +285,22 @@ func TestPatienceOfReceivers(t *testing.T) {
 	})
 }
 
+// rotating has one key, which may be replaced at any time.
+type rotating struct{ key atomic.Pointer[deliver.Key] }
+
+func (r *rotating) rotate() { r.key.Store(new(deliver.GenerateKey())) }
+
+func (r *rotating) Keys(context.Context, string) ([]deliver.Key, error) {
+	return []deliver.Key{*r.key.Load()}, nil
+}
+
 // TestChangedWhileWaiting: what changes while an attempt waits for its slot applies to it.
 func TestChangedWhileWaiting(t *testing.T) {
 	literal := "http://93.184.216.34" + secretPath
 	type service struct {
 		store  *store.Memory
 		health *deliver.Health
-		keys   keyring
+		keys   rotating
 		local  atomic.Pointer[[]netip.Addr] // addresses of this machine
 	}
 	apply := func(change webhookcfg.Change) func(t *testing.T, s *service) {
@@ -312,7 +321,7 @@ func TestChangedWhileWaiting(t *testing.T) {
 		{"set to another host", setTo("http://example.org" + secretPath), deliver.Deferred, deliver.ReasonBusy},
 		{"set to another path", setTo(literal + "&more"), deliver.Deferred, deliver.ReasonBusy},
 		{"set again", setTo(literal), deliver.Delivered, ""},
-		{"rotated", func(_ *testing.T, s *service) { s.keys[0] = deliver.GenerateKey() }, deliver.Delivered, ""},
+		{"rotated", func(_ *testing.T, s *service) { s.keys.rotate() }, deliver.Delivered, ""},
 		{"stopped", func(t *testing.T, s *service) {
 			hook, _ := s.store.Resolve(t.Context(), "acme", "e")
 			s.health.Record(t.Context(), "acme", "e", deliver.Result{Outcome: deliver.Undeliverable, Reason: deliver.ReasonGone, Webhook: hook}, time.Now())
@@ -325,13 +334,14 @@ func TestChangedWhileWaiting(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				in := &inbox{takes: 200 * time.Millisecond}
-				host := &service{store: store.NewMemory(), keys: keyring{deliver.GenerateKey()}}
+				host := &service{store: store.NewMemory()}
+				host.keys.rotate()
 				hooktest.Apply(t, host.store, hooktest.At(0, webhookcfg.SetChange("acme", webhookcfg.All(), egress.NewURL(literal))))
 				host.health, _ = deliver.NewHealth(nil, nil)
 				host.local.Store(new([]netip.Addr))
 				policy := in.policy()
 				policy.LocalAddrs = func(context.Context) ([]netip.Addr, error) { return *host.local.Load(), nil }
-				s := &sends{sender: newSender(t, host.store, host.keys, &deliver.Options{
+				s := &sends{sender: newSender(t, host.store, &host.keys, &deliver.Options{
 					PerReceiver: 1, Policy: policy, Timeout: 300 * time.Millisecond, Health: host.health,
 				})}
 				check(t, "before", s.sender.Send(t.Context(), "acme", "e", message), deliver.Delivered, "")
@@ -360,7 +370,7 @@ func TestChangedWhileWaiting(t *testing.T) {
 				if h.Get("Webhook-Timestamp") != strconv.FormatInt(at.Unix(), 10) || results["second"].Duration != 2*in.takes {
 					t.Errorf("timestamp %s at %d, took %v", h.Get("Webhook-Timestamp"), at.Unix(), results["second"].Duration)
 				}
-				if !verify(request{header: h, body: []byte(in.bodies[2])}, host.keys[0]) {
+				if !verify(request{header: h, body: []byte(in.bodies[2])}, *host.keys.key.Load()) {
 					t.Error("signed with another key")
 				}
 			})
