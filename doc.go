@@ -61,7 +61,7 @@
 //
 //	webhookcfg             → webhookcfg/egress, internal/redact, internal/strictjson
 //	webhookcfg/egress      → internal/ratelimit, internal/redact, internal/singleflight
-//	webhookcfg/deliver     → webhookcfg, internal/lru, internal/redact
+//	webhookcfg/deliver     → webhookcfg, internal/lru, internal/ratelimit, internal/redact
 //	webhookcfg/portal      → webhookcfg, internal/redact
 //	webhookcfg/mounttest   → webhookcfg/egress, internal/redact
 //	store                  → webhookcfg, store/admin, store/cache, internal/checkup, internal/oplog, internal/table

@@ -76,6 +76,23 @@ func (l *limiter) acquire(ctx context.Context, client, hostport string) (g grant
 	return w.await(ctx), true
 }
 
+// acquireNow returns a slot, also at a receiver that is paused, or how long it may take until
+// one is free.
+func (l *limiter) acquireNow(client, hostport string) grant {
+	perClient, perReceiver := l.limits(client)
+	now := time.Now()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	key := receiverKey{client, hostport}
+	c, r := l.client(client), l.receiver(key)
+	c.limit, c.perReceiver = perClient, perReceiver
+	l.advance(c, now) // the limits may have grown
+	if !c.hasSlot(r) {
+		return grant{reason: ReasonBusy, wait: max(c.expect(r, now), minTurn)}
+	}
+	return grant{slot: l.start(key, c, r, now)}
+}
+
 // enter returns a grant, or a waiter in line.
 func (l *limiter) enter(key receiverKey, perClient, perReceiver int, now time.Time) (grant, *waiter) {
 	l.mu.Lock()

@@ -15,7 +15,7 @@ type Record struct {
 	// Reason is why the last delivery failed, or why the webhook was stopped; "" if the
 	// last delivery succeeded.
 	Reason Reason
-	// Stopped is true if nothing is sent until the webhook is set again.
+	// Stopped is true if nothing is sent until the webhook is set again, except for tests.
 	Stopped bool
 	// LastSuccess is when the last attempt that succeeded started; zero if none did.
 	LastSuccess time.Time

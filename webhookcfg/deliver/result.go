@@ -60,7 +60,8 @@ const (
 	ReasonStatus Reason = "status"
 
 	// ReasonBusy, of Deferred: as many attempts as allowed are under way for the client,
-	// or for the client at this receiver, or the URL changed during the wait for a slot.
+	// or for the client at this receiver, or the URL changed during the wait for a slot, or
+	// the webhook was tested a moment ago.
 	ReasonBusy Reason = "busy"
 	// ReasonPaused, of Deferred: the receiver failed a moment ago, or asked to be called
 	// later.

@@ -142,6 +142,7 @@ type Sender struct {
 	options   Options
 	transport *egress.Transport
 	limiter   *limiter
+	tests     *tests
 }
 
 // New returns a sender that resolves through webhooks and signs with keys. If opts is nil,
@@ -168,6 +169,7 @@ func New(webhooks Resolver, keys Keys, opts *Options) (*Sender, error) {
 		options:   o,
 		transport: transport,
 		limiter:   newLimiter(&o),
+		tests:     newTests(),
 	}, nil
 }
 
@@ -190,11 +192,16 @@ func (s *Sender) Send(ctx context.Context, client, entity string, m Message) Res
 	start := time.Now()
 	r, attempted := s.send(ctx, client, entity, m)
 	r.Duration = time.Since(start)
+	s.report(ctx, client, entity, m.ID, r, attempted)
+	return r
+}
+
+// report tells the host of a result.
+func (s *Sender) report(ctx context.Context, client, entity, id string, r Result, attempted time.Time) {
 	s.options.Health.record(ctx, client, entity, r, attempted)
 	if s.options.OnResult != nil {
-		s.options.OnResult(ctx, client, entity, m.ID, r)
+		s.options.OnResult(ctx, client, entity, id, r)
 	}
-	return r
 }
 
 // send returns the result, and when the attempt started.
@@ -209,12 +216,7 @@ func (s *Sender) send(ctx context.Context, client, entity string, m Message) (r 
 		r.Webhook = hook
 		return r, time.Now()
 	}
-	defer func() {
-		recovered := grant.slot.release(time.Now(), r.verdict())
-		if recovered && s.options.OnRecovered != nil {
-			s.options.OnRecovered(ctx, client, receiver)
-		}
-	}()
+	defer func() { s.release(ctx, grant.slot, r) }()
 	if waited {
 		if r = s.resolveAgain(ctx, client, entity, m, hook.URL); r.Outcome != 0 {
 			return r, time.Now()
@@ -227,6 +229,14 @@ func (s *Sender) send(ctx context.Context, client, entity string, m Message) (r 
 	return r, attempted
 }
 
+// release ends the use of a slot.
+func (s *Sender) release(ctx context.Context, slot *slot, r Result) {
+	recovered := slot.release(time.Now(), r.verdict())
+	if recovered && s.options.OnRecovered != nil {
+		s.options.OnRecovered(ctx, slot.key.client, slot.key.hostport)
+	}
+}
+
 // resolve returns a result with the webhook in effect. Its Outcome is zero if an attempt may
 // be made.
 func (s *Sender) resolve(ctx context.Context, client, entity string, m Message) Result {
@@ -237,15 +247,22 @@ func (s *Sender) resolve(ctx context.Context, client, entity string, m Message) 
 		return Result{Outcome: Undeliverable, Reason: ReasonMessage, Err: err}
 	}
 	hook, err := s.webhooks.Resolve(ctx, client, entity)
+	if err != nil {
+		return unresolved(err)
+	}
+	if reason, stopped := s.options.Health.syncStopped(ctx, client, entity, hook); stopped {
+		err := fmt.Errorf("deliver: webhook was stopped: %s", reason)
+		return Result{Outcome: Undeliverable, Reason: ReasonStopped, Webhook: hook, Err: err}
+	}
+	return s.check(ctx, hook)
+}
+
+// unresolved returns the result if the webhook could not be read.
+func unresolved(err error) Result {
 	if errors.Is(err, webhookcfg.ErrInvalidArgument) {
 		return Result{Outcome: Undeliverable, Reason: ReasonMessage, Err: fmt.Errorf("deliver: client or entity: %w", err)}
 	}
-	if err != nil {
-		return unavailable(fmt.Errorf("deliver: webhook of the entity: %w", err))
-	}
-	r := s.check(ctx, client, entity, hook)
-	r.Webhook = hook
-	return r
+	return unavailable(fmt.Errorf("deliver: webhook of the entity: %w", err))
 }
 
 // resolveAgain is resolve for an attempt that has waited for a slot at the receiver of a URL.
@@ -257,23 +274,18 @@ func (s *Sender) resolveAgain(ctx context.Context, client, entity string, m Mess
 	return r
 }
 
-// check returns why no attempt may be made for a webhook, or the zero Result.
-func (s *Sender) check(ctx context.Context, client, entity string, hook webhookcfg.Webhook) Result {
+// check returns a result with a webhook. Its Outcome is zero if the URL may be called.
+func (s *Sender) check(ctx context.Context, hook webhookcfg.Webhook) Result {
+	var r Result
 	if hook.URL.IsZero() {
-		return Result{Outcome: Undeliverable, Reason: ReasonNoWebhook}
+		r = Result{Outcome: Undeliverable, Reason: ReasonNoWebhook}
+	} else if err := s.options.Policy.CheckContext(ctx, hook.URL.Reveal()); errors.Is(err, egress.ErrUnavailable) {
+		r = unavailable(err)
+	} else if err != nil {
+		r = Result{Outcome: Undeliverable, Reason: ReasonPolicy, Err: err}
 	}
-	if reason, stopped := s.options.Health.syncStopped(ctx, client, entity, hook); stopped {
-		err := fmt.Errorf("deliver: webhook was stopped: %s", reason)
-		return Result{Outcome: Undeliverable, Reason: ReasonStopped, Err: err}
-	}
-	err := s.options.Policy.CheckContext(ctx, hook.URL.Reveal())
-	if errors.Is(err, egress.ErrUnavailable) {
-		return unavailable(err)
-	}
-	if err != nil {
-		return Result{Outcome: Undeliverable, Reason: ReasonPolicy, Err: err}
-	}
-	return Result{}
+	r.Webhook = hook
+	return r
 }
 
 // deferral returns the result of an attempt that got no slot.

@@ -1,0 +1,128 @@
+package deliver
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"hash/maphash"
+	"sync"
+	"time"
+
+	"example.com/go-webhookcfg/internal/ratelimit"
+	"example.com/go-webhookcfg/webhookcfg"
+)
+
+const (
+	// testInterval is the time between two tests of a webhook.
+	testInterval = 10 * time.Second
+	// maxTested is how many webhooks are remembered as tested.
+	maxTested = 10_000
+)
+
+// Test is [Sender.Send] for a message with which a client tests its webhook. The attempt is made
+// also if the webhook was stopped or its receiver is paused, and it never waits for a slot. If
+// it is delivered, the stop ends, for exactly the webhook that was called: one that the
+// client sets meanwhile has a record of its own. The configuration stays as it is.
+//
+// If entity is "", the webhook is the base of the client. The Resolver must then be a
+// [webhookcfg.Lister], as the Store of a Cache of package store/cache is.
+//
+// A webhook can be tested once in ten seconds. Before that, and while as many attempts as
+// allowed are under way, the outcome is [Deferred] with a Wait.
+func (s *Sender) Test(ctx context.Context, client, entity string, m Message) Result {
+	start := time.Now()
+	r, attempted := s.test(ctx, client, entity, m)
+	r.Duration = time.Since(start)
+	s.report(ctx, client, entity, m.ID, r, attempted)
+	return r
+}
+
+// test returns the result, and when the attempt started.
+func (s *Sender) test(ctx context.Context, client, entity string, m Message) (r Result, attempted time.Time) {
+	if r = s.resolveTest(ctx, client, entity, m); r.Outcome != 0 {
+		return r, time.Now()
+	}
+	hook := r.Webhook
+	key, _ := newHealthKey(client, entity, hook.Source)
+	if wait := s.tests.take(key, time.Now()); wait > 0 {
+		return Result{Outcome: Deferred, Reason: ReasonBusy, Wait: wait, Webhook: hook, Err: errTested}, time.Now()
+	}
+	grant := s.limiter.acquireNow(client, hostport(hook.URL))
+	if grant.slot == nil {
+		s.tests.giveBack(key, time.Now())
+		r = grant.deferral(ctx)
+		r.Webhook = hook
+		return r, time.Now()
+	}
+	defer func() { s.release(ctx, grant.slot, r) }()
+	attempted = time.Now()
+	r = s.attempt(ctx, client, hook.URL, m)
+	r.Webhook = hook
+	return r, attempted
+}
+
+// resolveTest returns a result with the webhook to test. Its Outcome is zero if the attempt may
+// be made.
+func (s *Sender) resolveTest(ctx context.Context, client, entity string, m Message) Result {
+	if client == "" {
+		return Result{Outcome: Undeliverable, Reason: ReasonMessage, Err: errAddressee}
+	}
+	if err := m.Validate(); err != nil {
+		return Result{Outcome: Undeliverable, Reason: ReasonMessage, Err: err}
+	}
+	hook, err := s.webhookToTest(ctx, client, entity)
+	if err != nil {
+		return unresolved(err)
+	}
+	// With what is known of this setting, a success ends its stop here and in the HealthStore.
+	s.options.Health.syncStopped(ctx, client, entity, hook)
+	return s.check(ctx, hook)
+}
+
+// webhookToTest returns the webhook in effect for an entity, or the base if that is "".
+func (s *Sender) webhookToTest(ctx context.Context, client, entity string) (webhookcfg.Webhook, error) {
+	if entity != "" {
+		return s.webhooks.Resolve(ctx, client, entity)
+	}
+	lister, ok := s.webhooks.(webhookcfg.Lister)
+	if !ok {
+		return webhookcfg.Webhook{}, errNoLister
+	}
+	page, err := lister.List(ctx, client, "", 1)
+	return page.Base, err
+}
+
+var (
+	errTested   = errors.New("deliver: webhook was tested less than ten seconds ago")
+	errNoLister = fmt.Errorf("the Resolver is no Lister, which a test of the base needs: %w", webhookcfg.ErrInvalidArgument)
+)
+
+// tests bounds how often each webhook is tested. It is safe for concurrent use.
+type tests struct {
+	mu     sync.Mutex
+	tested *ratelimit.Limiter[healthKey]
+}
+
+func newTests() *tests {
+	seed := maphash.MakeSeed()
+	return &tests{tested: ratelimit.NewShared(1, testInterval, maxTested, func(k healthKey) uint64 {
+		return maphash.String(seed, k.client)
+	})}
+}
+
+// take permits a test, or returns the time until the next one.
+func (t *tests) take(key healthKey, now time.Time) (wait time.Duration) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if wait = t.tested.Wait(key, now); wait <= 0 {
+		t.tested.Take(key, now)
+	}
+	return wait
+}
+
+// giveBack undoes a take.
+func (t *tests) giveBack(key healthKey, now time.Time) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.tested.GiveBack(key, now)
+}

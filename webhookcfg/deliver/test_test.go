@@ -1,0 +1,265 @@
+package deliver_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"example.com/go-webhookcfg/internal/hooktest"
+	"example.com/go-webhookcfg/store"
+	"example.com/go-webhookcfg/webhookcfg"
+	"example.com/go-webhookcfg/webhookcfg/deliver"
+	"example.com/go-webhookcfg/webhookcfg/egress"
+)
+
+// records is a HealthStore in memory.
+type records struct {
+	mu  sync.Mutex
+	all map[string]deliver.Record
+}
+
+func (r *records) LoadDelivery(_ context.Context, client string, scope webhookcfg.Scope) (deliver.Record, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.all[fmt.Sprint(client, scope)], nil
+}
+
+func (r *records) SaveDelivery(_ context.Context, client string, scope webhookcfg.Scope, rec deliver.Record) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.all == nil {
+		r.all = map[string]deliver.Record{}
+	}
+	r.all[fmt.Sprint(client, scope)] = rec
+	return nil
+}
+
+// setNow sets a webhook of acme at the present time, without which it is never stopped.
+func setNow(t testing.TB, st webhookcfg.Store, scope webhookcfg.Scope, url string) {
+	t.Helper()
+	change := webhookcfg.SetChange("acme", scope, egress.NewURL(url))
+	change.Time = time.Now()
+	hooktest.Apply(t, st, change)
+}
+
+// TestTestEndsStop: a test of a stopped base is sent, and ends the stop of the base alone, in
+// every process. The overrides of the client stay.
+func TestTestEndsStop(t *testing.T) {
+	for _, shared := range []deliver.HealthStore{nil, &records{}} {
+		t.Run(fmt.Sprintf("%T", shared), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				const gone, ok = "410 Gone\r\n", "200 OK\r\n"
+				response := gone
+				in := &inbox{respond: func(int) string { return response }}
+				st := store.NewMemory()
+				setNow(t, st, webhookcfg.All(), "http://example.com/base")
+				setNow(t, st, webhookcfg.Entity("own"), "http://example.com/own")
+				sender := func() *deliver.Sender {
+					health, err := deliver.NewHealth(shared, nil)
+					if err != nil {
+						t.Fatal(err)
+					}
+					return newSender(t, st, keyring{deliver.GenerateKey()}, &deliver.Options{Policy: in.policy(), Health: health})
+				}
+				s, other := sender(), sender()
+				send := func(name string, s *deliver.Sender, entity string, outcome deliver.Outcome, reason deliver.Reason) {
+					t.Helper()
+					check(t, name, s.Send(t.Context(), "acme", entity, message), outcome, reason)
+					time.Sleep(2 * time.Minute) // processes learn of each other within one
+				}
+				send("stops the base", s, "e1", deliver.Undeliverable, deliver.ReasonGone)
+				send("stops the override", s, "own", deliver.Undeliverable, deliver.ReasonGone)
+				if shared != nil {
+					send("stopped elsewhere", other, "e1", deliver.Undeliverable, deliver.ReasonStopped)
+				}
+
+				check(t, "a test that fails", s.Test(t.Context(), "acme", "", message), deliver.Undeliverable, deliver.ReasonGone)
+				time.Sleep(time.Minute)
+				send("still stopped", s, "e1", deliver.Undeliverable, deliver.ReasonStopped)
+				response = ok
+				check(t, "a test", s.Test(t.Context(), "acme", "", message), deliver.Delivered, "")
+				time.Sleep(2 * time.Minute)
+				send("the base", s, "e1", deliver.Delivered, "")
+				send("the override", s, "own", deliver.Undeliverable, deliver.ReasonStopped)
+				if shared != nil {
+					send("the base elsewhere", other, "e1", deliver.Delivered, "")
+				}
+				check(t, "a test of the override", s.Test(t.Context(), "acme", "own", message), deliver.Delivered, "")
+				send("the override", s, "own", deliver.Delivered, "")
+				s.CloseIdleConnections()
+				other.CloseIdleConnections()
+				page, err := st.List(t.Context(), "acme", "", 10)
+				if err != nil || len(page.Overrides) != 1 {
+					t.Errorf("overrides %v, error %v", page.Overrides, err)
+				}
+			})
+		})
+	}
+}
+
+// TestTestEndsStopElsewhere: a process that knows of an older setting only ends the stop of the
+// present one.
+func TestTestEndsStopElsewhere(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		response := "200 OK\r\n"
+		in := &inbox{respond: func(int) string { return response }}
+		st, shared := store.NewMemory(), &records{}
+		sender := func() *deliver.Sender {
+			health, err := deliver.NewHealth(shared, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return newSender(t, st, keyring{deliver.GenerateKey()}, &deliver.Options{Policy: in.policy(), Health: health})
+		}
+		s, other := sender(), sender()
+		setNow(t, st, webhookcfg.All(), "http://example.com/first")
+		check(t, "the first", s.Send(t.Context(), "acme", "e1", message), deliver.Delivered, "")
+		time.Sleep(time.Minute)
+		setNow(t, st, webhookcfg.All(), "http://example.com/second")
+		response = "410 Gone\r\n"
+		check(t, "the second", other.Send(t.Context(), "acme", "e1", message), deliver.Undeliverable, deliver.ReasonGone)
+		time.Sleep(time.Minute)
+		response = "200 OK\r\n"
+		check(t, "test", s.Test(t.Context(), "acme", "e1", message), deliver.Delivered, "")
+		time.Sleep(time.Minute)
+		check(t, "elsewhere", other.Send(t.Context(), "acme", "e1", message), deliver.Delivered, "")
+		s.CloseIdleConnections()
+		other.CloseIdleConnections()
+	})
+}
+
+// TestTestEndsStopOfWhatItCalled: a test ends the stop of the webhook that it called, not that
+// of one that the client has set meanwhile.
+func TestTestEndsStopOfWhatItCalled(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		responses := []string{"410 Gone\r\n", "200 OK\r\n", "410 Gone\r\n"}
+		st := store.NewMemory()
+		setNow(t, st, webhookcfg.All(), "http://example.com/first")
+		health, err := deliver.NewHealth(nil, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var s *deliver.Sender
+		in := &inbox{}
+		in.respond = func(n int) string {
+			if n == 2 { // during the test: the client sets another, which is stopped
+				time.Sleep(time.Second)
+				setNow(t, st, webhookcfg.All(), "http://example.com/second")
+				s.Send(t.Context(), "acme", "e1", message)
+			}
+			return responses[n-1]
+		}
+		s = newSender(t, st, keyring{deliver.GenerateKey()}, &deliver.Options{Policy: in.policy(), Health: health})
+		check(t, "stops the first", s.Send(t.Context(), "acme", "e1", message), deliver.Undeliverable, deliver.ReasonGone)
+		time.Sleep(time.Second)
+		check(t, "test of the first", s.Test(t.Context(), "acme", "e1", message), deliver.Delivered, "")
+		time.Sleep(time.Second)
+		check(t, "the second", s.Send(t.Context(), "acme", "e1", message), deliver.Undeliverable, deliver.ReasonStopped)
+		s.CloseIdleConnections()
+	})
+}
+
+// TestTestDuringPause: a test is sent while its receiver is paused, and a success ends the pause.
+func TestTestDuringPause(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		in := &inbox{respond: func(n int) string {
+			if n <= 5 {
+				return "500 Internal Server Error\r\n"
+			}
+			return "200 OK\r\n"
+		}}
+		var r recoveries
+		s := newSender(t, configured(t, "http://example.com"), keyring{deliver.GenerateKey()}, &deliver.Options{Policy: in.policy(), OnRecovered: r.add})
+		for range 5 {
+			s.Send(t.Context(), "acme", "e1", message)
+		}
+		check(t, "paused", s.Send(t.Context(), "acme", "e1", message), deliver.Deferred, deliver.ReasonPaused)
+		check(t, "test", s.Test(t.Context(), "acme", "e1", message), deliver.Delivered, "")
+		check(t, "afterwards", s.Send(t.Context(), "acme", "e1", message), deliver.Delivered, "")
+		s.CloseIdleConnections()
+		if !slices.Equal(r.all, []string{"acme example.com:80"}) {
+			t.Errorf("recovered: %q", r.all)
+		}
+	})
+}
+
+// TestTestsOfAWebhook: each webhook is tested once in ten seconds. A test that found no slot does
+// not count.
+func TestTestsOfAWebhook(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		in := &inbox{respond: func(n int) string {
+			if n == 4 {
+				time.Sleep(time.Second)
+			}
+			return "200 OK\r\n"
+		}}
+		st := configured(t, "http://example.com/base")
+		hooktest.Apply(t, st, webhookcfg.SetChange("acme", webhookcfg.Entity("own"), egress.NewURL("http://example.com/own")))
+		s := newSender(t, st, keyring{deliver.GenerateKey()}, &deliver.Options{Policy: in.policy(), PerReceiver: 1})
+		check(t, "first", s.Test(t.Context(), "acme", "e1", message), deliver.Delivered, "")
+		time.Sleep(time.Second)
+		soon := s.Test(t.Context(), "acme", "", message)
+		check(t, "the same base", soon, deliver.Deferred, deliver.ReasonBusy)
+		if soon.Wait != 9*time.Second {
+			t.Errorf("the wait is %v", soon.Wait)
+		}
+		check(t, "an override", s.Test(t.Context(), "acme", "own", message), deliver.Delivered, "")
+		time.Sleep(soon.Wait)
+		check(t, "after the wait", s.Test(t.Context(), "acme", "e2", message), deliver.Delivered, "")
+		time.Sleep(10 * time.Second)
+		sent := make(chan deliver.Result)
+		go func() { sent <- s.Send(t.Context(), "acme", "e1", message) }()
+		synctest.Wait()
+		check(t, "no slot", s.Test(t.Context(), "acme", "own", message), deliver.Deferred, deliver.ReasonBusy)
+		check(t, "the message in between", <-sent, deliver.Delivered, "")
+		check(t, "a slot", s.Test(t.Context(), "acme", "own", message), deliver.Delivered, "")
+		s.CloseIdleConnections()
+	})
+}
+
+// TestTestOfNothing: what cannot be tested is not called, and says why.
+func TestTestOfNothing(t *testing.T) {
+	r := newReceiver(t, false, status(http.StatusNoContent))
+	st := configured(t, r.URL+secretPath)
+	broken := resolver(func(context.Context, string, string) (webhookcfg.Webhook, error) {
+		return webhookcfg.Webhook{}, errors.New("no connection")
+	})
+	for _, tt := range []struct {
+		name               string
+		webhooks           deliver.Resolver
+		client, entity, id string
+		outcome            deliver.Outcome
+		reason             deliver.Reason
+		err                string
+	}{
+		{"no client", broken, "", "e1", "m", deliver.Undeliverable, deliver.ReasonMessage, "without a client"},
+		{"no message ID", st, "acme", "e1", "", deliver.Undeliverable, deliver.ReasonMessage, "ID"},
+		{"no webhook", st, "other", "e1", "m", deliver.Undeliverable, deliver.ReasonNoWebhook, ""},
+		{"no base", st, "other", "", "m", deliver.Undeliverable, deliver.ReasonNoWebhook, ""},
+		{"no Lister", resolver(st.Resolve), "acme", "", "m", deliver.Undeliverable, deliver.ReasonMessage, "no Lister"},
+		{"no store", broken, "acme", "e1", "m", deliver.Deferred, deliver.ReasonUnavailable, "no connection"},
+		{"refused", store.NewMemory(), "acme", "e1", "m", deliver.Undeliverable, deliver.ReasonPolicy, "scheme"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			if memory, ok := tt.webhooks.(*store.Memory); ok && tt.name == "refused" {
+				set(t, memory, "ftp://example.com/")
+			}
+			s := newSender(t, tt.webhooks, keyring{deliver.GenerateKey()}, nil)
+			result := s.Test(t.Context(), tt.client, tt.entity, deliver.Message{ID: tt.id, Body: message.Body})
+			check(t, tt.name, result, tt.outcome, tt.reason)
+			if text := fmt.Sprint(result.Err); !strings.Contains(text, tt.err) {
+				t.Errorf("error %s, want %q in it", text, tt.err)
+			}
+		})
+	}
+	if n := len(r.received()); n != 0 {
+		t.Errorf("%d requests", n)
+	}
+}
