@@ -133,7 +133,8 @@
 // With a [Health] in [Options.Health] and [Health.Status] in
 // [webhookcfg.Options.DeliveryStatus], a client reads how the deliveries to its webhook go.
 // A webhook whose receiver responded with 410, or failed for five days, gets no more messages
-// until the client sets it again. The configuration is never changed:
+// until the client sets it again, or a test of it is delivered ([Sender.Test]). The configuration
+// is never changed:
 //
 //	health, err := deliver.NewHealth(sqlStore, nil)
 //	handler, err := webhookcfg.NewHandler(sqlStore, verifier, &webhookcfg.Options{Reads: true, DeliveryStatus: health.Status})
@@ -143,6 +144,8 @@
 // same records, also after a restart. Call its method Migrate first. The stores in memory, in
 // a file and in etcd are not HealthStores: with them, pass nil, and run the handler in the
 // process of the sender.
+//
+// A stop is only logged, unless you tell the client: see [HealthOptions.OnChange].
 //
 // # Order
 //

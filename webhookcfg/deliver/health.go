@@ -25,6 +25,16 @@ type HealthOptions struct {
 	// proves nothing. Zero means 5 days.
 	StopAfter time.Duration
 
+	// OnChange, if not nil, is called when the deliveries to a webhook start to fail, are
+	// stopped, or succeed again: before and after have different States. The scope says
+	// which webhook of the client it is. Tell the client, for example by mail.
+	//
+	// Each process calls it once for a change, when it learns of it: another may have called
+	// it before, so note what you told the client. Setting the webhook again starts over: before
+	// is then the last state of the webhook before. OnChange delays the return of Send, so it
+	// must not block. It must be safe for concurrent use.
+	OnChange func(ctx context.Context, client string, scope webhookcfg.Scope, before, after webhookcfg.DeliveryStatus)
+
 	// Logger logs the webhooks that were stopped, and the errors of the HealthStore. If
 	// nil, nothing is logged.
 	Logger *slog.Logger
@@ -41,7 +51,7 @@ const (
 // A webhook is stopped when its receiver responds with status 410, or after nothing but
 // failures for [HealthOptions.StopAfter]. The configuration of the client stays as it is:
 // the sender just sends nothing, until the client sets the webhook again, to the same or to
-// another URL.
+// another URL, or a test of it is delivered: see [Sender.Test].
 //
 // A record belongs to the webhook as it was set, which [webhookcfg.Webhook.Since] identifies:
 // setting the webhook again starts over. A webhook with the zero Since is never stopped. A
@@ -59,6 +69,7 @@ type Health struct {
 	store     HealthStore
 	stopAfter time.Duration
 	logger    *slog.Logger
+	onChange  func(ctx context.Context, client string, scope webhookcfg.Scope, before, after webhookcfg.DeliveryStatus)
 
 	mu      sync.Mutex
 	records *lru.Map[healthKey, *healthRecord]
@@ -83,6 +94,7 @@ func NewHealth(store HealthStore, opts *HealthOptions) (*Health, error) {
 		store:     store,
 		stopAfter: cmp.Or(o.StopAfter, defaultStopAfter),
 		logger:    o.Logger,
+		onChange:  o.OnChange,
 		records: lru.NewShared[healthKey, *healthRecord](cmp.Or(o.MaxWebhooks, defaultMaxWebhooks), func(k healthKey) uint64 {
 			return maphash.String(seed, k.client)
 		}),
@@ -108,8 +120,8 @@ func newHealthKey(client, entity string, source webhookcfg.Source) (key healthKe
 }
 
 // Status returns how the deliveries to the webhook in effect for an entity go. Pass it as
-// [webhookcfg.Options.DeliveryStatus]. The status of a base is the same for every entity, so a
-// support tool can pass any. The error is the HealthStore's.
+// [webhookcfg.Options.DeliveryStatus]. For a base, which is the same for every entity, you can
+// pass "". The error is the HealthStore's.
 func (h *Health) Status(ctx context.Context, client, entity string, hook webhookcfg.Webhook) (webhookcfg.DeliveryStatus, error) {
 	if h == nil {
 		return webhookcfg.DeliveryStatus{}, nil
@@ -134,11 +146,16 @@ func (h *Health) syncStopped(ctx context.Context, client, entity string, hook we
 		h.mu.Unlock()
 		return "", false // nothing is known, and a record without anything could evict another
 	}
-	if !ok || !rec.Since.Equal(hook.Since) {
+	if !ok {
 		rec = h.add(key, hook.Since)
+	} else if !rec.Since.Equal(hook.Since) {
+		shown := rec.shown
+		rec = h.add(key, hook.Since)
+		rec.shown = shown
 	}
 	h.mu.Unlock()
 	h.sync(ctx, key, rec)
+	h.notify(ctx, key, rec)
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return rec.Reason, rec.Stopped
@@ -169,17 +186,32 @@ func (h *Health) record(ctx context.Context, client, entity string, r Result, at
 		h.mu.Unlock()
 		return // the client has set the webhook again since
 	}
-	before := rec.Stopped
+	wasStopped := rec.Stopped
 	rec.Record = merge(rec.Record, news, h.stopAfter/2)
 	if rec.isExpired(h.stopAfter) {
 		rec.Stopped, rec.Reason = true, ReasonExpired
 	}
-	stop, reason := rec.Stopped && !before, rec.Reason
+	stop, reason := rec.Stopped && !wasStopped, rec.Reason
 	h.mu.Unlock()
 	if stop {
 		h.logger.WarnContext(ctx, "deliveries to a webhook stopped", "client", key.client, "scope", key.scope, "reason", string(reason))
 	}
 	h.sync(ctx, key, rec)
+	h.notify(ctx, key, rec)
+}
+
+// notify tells the host of a state that it was not told of.
+func (h *Health) notify(ctx context.Context, key healthKey, rec *healthRecord) {
+	h.mu.Lock()
+	before, after := rec.shown, rec.status()
+	if after.State != "" {
+		rec.shown = after
+	}
+	h.mu.Unlock()
+	isChange := after.State != "" && after.State != before.State && (before.State != "" || after.State != "ok")
+	if isChange && h.onChange != nil {
+		h.onChange(ctx, key.client, key.scope, before, after)
+	}
 }
 
 // newRecord returns what the result of an attempt that started at a time says of its webhook;

@@ -38,11 +38,12 @@ const hangPause = 10 * time.Second
 type healthRecord struct {
 	Record
 
-	stored Record        // the record of the HealthStore
-	saved  time.Time     // when that was last written
-	synced time.Time     // the start of the interval of syncs
-	syncs  int           // the number of syncs in it
-	busy   chan struct{} // closed at the end of the present sync; nil if there is none
+	shown  webhookcfg.DeliveryStatus // the last that the host was told of, or may know
+	stored Record                    // the record of the HealthStore
+	saved  time.Time                 // when that was last written
+	synced time.Time                 // the start of the interval of syncs
+	syncs  int                       // the number of syncs in it
+	busy   chan struct{}             // closed at the end of the present sync; nil if there is none
 }
 
 // load returns what this process and the HealthStore know together.
@@ -148,6 +149,9 @@ func (h *Health) adopt(rec *healthRecord, stored Record) (r Record, lacking bool
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if stored.Since.Equal(rec.Since) {
+		if rec.shown.State == "" {
+			rec.shown = stored.status() // from before this process
+		}
 		rec.Record = merge(stored, rec.Record, h.stopAfter/2)
 	}
 	rec.stored, r = rec.Record, rec.Record
