@@ -49,7 +49,7 @@ func newService(d *database, cfg config, logger, queueLogger *slog.Logger) (s *s
 	if s.keys, err = deliver.DerivedKeys(cfg.masters...); err != nil {
 		return nil, fmt.Errorf("environment variable MASTER, want for instance the output of openssl rand -hex 32: %w", err)
 	}
-	if s.health, err = deliver.NewHealth(d.webhooks, &deliver.HealthOptions{Logger: logger}); err != nil {
+	if s.health, err = deliver.NewHealth(d.webhooks, &deliver.HealthOptions{Logger: logger, OnChange: s.onHealthChange}); err != nil {
 		return nil, err
 	}
 	if s.webhooks, err = cache.New(d.webhooks, &cache.Options{MaxStale: cfg.maxStale, Logger: logger}); err != nil {
@@ -70,7 +70,7 @@ func newService(d *database, cfg config, logger, queueLogger *slog.Logger) (s *s
 		s.metrics.OnResult(ctx, client, entity, message, r)
 		s.logResult(ctx, client, entity, r)
 	}
-	if s.sender, err = deliver.New(s.webhooks, s.keys, &delivery); err != nil {
+	if s.sender, err = deliver.New(s.webhooks.Store(), s.keys, &delivery); err != nil {
 		return nil, err
 	}
 	s.queue, err = d.openQueue(s.river(queueLogger))

@@ -94,6 +94,7 @@ func (s *service) pages(mux *http.ServeMux, h *webhookcfg.Handler) error {
 	pages, err := portal.New(h, &portal.Options{
 		Client:     people.find,
 		SignInURL:  "/sign-in",
+		Test:       s.test,
 		SigningKey: s.signingKey,
 		Layout:     layout,
 	})

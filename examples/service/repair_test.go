@@ -1,0 +1,77 @@
+package main
+
+import (
+	"bytes"
+	"errors"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"example.com/go-webhookcfg/webhookcfg"
+	"example.com/go-webhookcfg/webhookcfg/deliver"
+	"example.com/go-webhookcfg/webhookcfg/egress"
+)
+
+// TestRepair: a test gets a stopped base going again, at most once in ten seconds, and the log
+// has both changes.
+func TestRepair(t *testing.T) {
+	var status atomic.Int32
+	status.Store(http.StatusGone)
+	receiver := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(int(status.Load())) }))
+	defer receiver.Close()
+	var log bytes.Buffer
+	s := idle(t, []string{"-dev", "-store", "sqlite:" + filepath.Join(t.TempDir(), "service.db")})
+	s.logger = newLogger(&log, slog.LevelInfo)
+	if err := s.database.migrate(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	change := webhookcfg.SetChange("acme", webhookcfg.All(), egress.NewURL(receiver.URL))
+	change.Time = time.Now()
+	if err := s.webhooks.Store().Apply(t.Context(), change); err != nil {
+		t.Fatal(err)
+	}
+	send := func() deliver.Reason {
+		return s.sender.Send(t.Context(), "acme", "e1", deliver.Message{ID: "m"}).Reason
+	}
+	if first, second := send(), send(); first != deliver.ReasonGone || second != deliver.ReasonStopped {
+		t.Fatalf("before the test: %q, %q", first, second)
+	}
+	status.Store(http.StatusOK)
+	if reason, err := s.test(t.Context(), "acme", ""); reason != "" || err != nil {
+		t.Errorf("test of the base: %q, %v", reason, err)
+	}
+	if reason := send(); reason != "" {
+		t.Errorf("after the test: %q", reason)
+	}
+	_, err := s.test(t.Context(), "acme", "e1")
+	if soon, ok := errors.AsType[tooSoonError](err); !ok || soon.RetryAfter() <= 0 || soon.RetryAfter() > 10*time.Second {
+		t.Errorf("a second test: %v", err)
+	}
+	if _, err := s.test(t.Context(), "nobody", "e1"); err == nil {
+		t.Error("tested nothing")
+	}
+	if text := log.String(); strings.Count(text, "after=stopped") != 1 || strings.Count(text, "after=ok") != 1 {
+		t.Errorf("log: %s", text)
+	}
+}
+
+// TestRepairFails: a test that fails says why in a word that the client may see.
+func TestRepairFails(t *testing.T) {
+	receiver := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusTeapot) }))
+	defer receiver.Close()
+	s := idle(t, []string{"-dev", "-store", "sqlite:" + filepath.Join(t.TempDir(), "service.db")})
+	if err := s.database.migrate(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.webhooks.Store().Apply(t.Context(), webhookcfg.SetChange("acme", webhookcfg.All(), egress.NewURL(receiver.URL))); err != nil {
+		t.Fatal(err)
+	}
+	if reason, err := s.test(t.Context(), "acme", "e1"); reason != "status" || err != nil {
+		t.Errorf("%q, %v", reason, err)
+	}
+}
