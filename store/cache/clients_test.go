@@ -111,13 +111,13 @@ func TestClientGrows(t *testing.T) {
 
 		hooktest.Apply(t, st, hooktest.Set("acme", "e256", 256))
 		clock.at(30)
-		resolves(t, copied, st.Memory, "acme", 0, 16)
-		st.want(t, 16, 0, "changed a moment ago")
-		resolves(t, copied, st.Memory, "acme", 16, 17)
+		resolves(t, copied, st.Memory, "acme", 0, 8)
+		st.want(t, 8, 0, "changed a moment ago")
+		resolves(t, copied, st.Memory, "acme", 8, 9)
 		st.want(t, 1, 1, "when a page would pay")
-		resolves(t, copied, st.Memory, "acme", 0, 272)
+		resolves(t, copied, st.Memory, "acme", 0, 264)
 		st.want(t, 255, 0, "known to be too large")
-		resolves(t, copied, st.Memory, "acme", 272, 273)
+		resolves(t, copied, st.Memory, "acme", 264, 265)
 		st.want(t, 1, 1, "after 256 reads")
 
 		hooktest.Apply(t, st, hooktest.SetAll("acme", 1))
@@ -141,11 +141,11 @@ func TestBusyClient(t *testing.T) {
 		for n := range 100 {
 			hooktest.Apply(t, st, hooktest.Set("acme", "e1", n))
 			clock.at(30 * (n + 1))
-			resolves(t, copied, st.Memory, "acme", 0, 10)
+			resolves(t, copied, st.Memory, "acme", 0, 5)
 		}
-		st.want(t, 1000, 0, "while it changes")
-		resolves(t, copied, st.Memory, "acme", 10, 200)
-		st.want(t, 2, 1, "when more is asked for than a page costs")
+		st.want(t, 500, 0, "while it changes")
+		resolves(t, copied, st.Memory, "acme", 5, 200)
+		st.want(t, 1, 1, "when more is asked for than a page costs")
 	})
 }
 

@@ -21,7 +21,7 @@
 //
 // The entities of a larger client are read and held one by one. So are those of a client
 // that changed a moment ago, until as many were read as a page would cost, which is one
-// for every 16 overrides. A busy client therefore doesn't read a page for each change.
+// for every 32 overrides. A busy client therefore doesn't read a page for each change.
 //
 // A client without overrides takes about 800 bytes, and each override about 350.
 // [Options.MaxBytes] bounds the sum. [Cache.Warm] reads clients before you start to send.
