@@ -34,7 +34,8 @@
 // ID, or dropped: that's up to you.
 //
 // A message may arrive more than once: a receiver may have processed a request whose
-// response never arrived. It recognises the message by its ID.
+// response never arrived. It recognises the message by its ID. Within one attempt, net/http
+// sends the request again if a connection that was idle closes, at most once for each.
 //
 // # Limits
 //
