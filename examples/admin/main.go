@@ -1,18 +1,17 @@
-// Command admin maintains the file of a file store while no service has it open.
+// Command admin operates a store of webhooks: it lists, changes, copies, compares, audits and
+// erases what clients have set, in any store of the library. README.md describes it, and
 //
-//	admin check FILE          reads the file and reports damage; changes nothing
-//	admin backup FILE COPY    writes a complete copy to a new file
-//	admin salvage FILE NEW    copies the intact changes of a damaged file to a new file
+//	admin -h
+//	admin COMMAND -h
 //
-// A running service makes its backups with File.Backup; its file is locked. What a salvage
-// loses can bring back an earlier webhook: read the documentation of store.SalvageFile first.
-// To use a copy, put it in the place of the file, and leave the lock file.
+// list the commands and their flags.
 //
-// The exit code is 0 on success, 1 after an error, 2 for wrong arguments, and 3 if the file
-// is damaged: check found it so, or salvage wrote the new file without everything.
+// The exit code is 0 on success, 1 after an error, 2 for wrong arguments, and 3 if a command
+// found something: damage, differences, refused webhooks, or settings to change.
 package main
 
 import (
+	"bufio"
 	"context"
 	"errors"
 	"flag"
@@ -21,6 +20,8 @@ import (
 	"log/slog"
 	"os"
 	"os/signal"
+	"strings"
+	"syscall"
 
 	"example.com/go-webhookcfg/store"
 )
@@ -30,97 +31,131 @@ const (
 	success = iota
 	failure
 	wrongUsage
-	damage
+	found
 )
 
 func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-	code := run(ctx, os.Args[1:], os.Stdout, os.Stderr)
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	code := run(ctx, os.Args[1:], os.Stdin, os.Stdout, os.Stderr)
 	stop()
 	os.Exit(code)
 }
 
-func run(ctx context.Context, args []string, stdout, stderr io.Writer) (code int) {
-	o := &store.FileOptions{Logger: slog.New(slog.NewTextHandler(stderr, nil)), CompactRatio: -1}
-	flags := flag.NewFlagSet("admin", flag.ContinueOnError)
-	flags.SetOutput(stderr)
-	flags.BoolVar(&o.AllowShared, "shared", false, "accept files and directories that other users may change or read")
+// command is one of the commands. Its action returns the exit code in case that there is no error.
+type command struct {
+	name, arguments, summary string
+	flags                    func(*session, *flag.FlagSet)
+	action                   func(context.Context, *session) (code int, err error)
+}
+
+// commands are in the order of the help.
+var commands = []command{
+	{"clients", "STORE", "list the clients", nil, listClients},
+	{"list", "STORE CLIENT", "list the webhooks that a client has set", revealing, list},
+	{"show", "STORE CLIENT ENTITY", "show the webhook in effect for an entity", revealing, show},
+	{"copy", "FROM TO", "make a store equal to another one; a copy to a file is an export", copyFlags, copyAll},
+	{"verify", "FROM TO", "compare two stores", pairFlags, verify},
+	{"check", "STORE", "read everything, and report damage or settings to change", nil, check},
+	{"backup", "STORE COPY", "write a copy of a file store to a new file", nil, backup},
+	{"salvage", "STORE NEW", "copy the intact changes of a damaged file store to a new file", nil, salvage},
+}
+
+// session is one run of a command.
+type session struct {
+	args   []string
+	stdin  *bufio.Reader
+	stdout *bufio.Writer
+	stderr io.Writer
+	// Values of flags.
+	prefix, toPrefix   string
+	json, urls, shared bool
+	migrate, replace   bool
+}
+
+func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
+	if len(args) > 0 {
+		for _, c := range commands {
+			if c.name == args[0] {
+				s := &session{stdin: bufio.NewReader(stdin), stdout: bufio.NewWriter(stdout), stderr: stderr}
+				return s.run(ctx, c, args[1:])
+			}
+		}
+	}
+	fmt.Fprint(stderr, "usage: admin COMMAND [FLAGS] ARGUMENTS\n\n")
+	for _, c := range commands {
+		fmt.Fprintf(stderr, "  %-8s %-20s %s\n", c.name, c.arguments, c.summary)
+	}
+	fmt.Fprintf(stderr, "\n%s\nadmin COMMAND -h lists the flags of a command.\n", addresses)
+	return wrongUsage
+}
+
+func (s *session) run(ctx context.Context, c command, args []string) int {
+	flags := flag.NewFlagSet(c.name, flag.ContinueOnError)
+	flags.SetOutput(s.stderr)
+	flags.BoolVar(&s.json, "json", false, "write JSON, an object a line")
+	flags.BoolVar(&s.shared, "shared", false, "accept files and directories that other users may change or read")
+	flags.StringVar(&s.prefix, "prefix", "", "the `prefix` of tables or keys, if it isn't the default")
+	if c.flags != nil {
+		c.flags(s, flags)
+	}
 	flags.Usage = func() {
-		fmt.Fprintln(stderr, "usage: admin [-shared] check FILE | backup FILE COPY | salvage FILE NEW")
+		fmt.Fprintf(s.stderr, "usage: admin %s [FLAGS] %s\n%s\n\n%s\n", c.name, c.arguments, c.summary, addresses)
 		flags.PrintDefaults()
 	}
 	if flags.Parse(args) != nil {
 		return wrongUsage
 	}
-	var err error
-	command, path, target := flags.Arg(0), flags.Arg(1), flags.Arg(2)
-	switch {
-	case command == "check" && flags.NArg() == 2:
-		code, err = check(ctx, path, o, stdout)
-	case command == "backup" && flags.NArg() == 3:
-		err = backup(ctx, path, target, o, stdout)
-	case command == "salvage" && flags.NArg() == 3:
-		code, err = salvage(ctx, path, target, o, stdout)
-	default:
+	if s.args = flags.Args(); !c.takes(len(s.args)) {
 		flags.Usage()
 		return wrongUsage
 	}
+	code, err := c.action(ctx, s)
+	err = errors.Join(err, s.stdout.Flush())
 	switch {
 	case err == nil:
 		return code
 	case errors.Is(err, store.ErrLocked):
-		err = fmt.Errorf("%w; stop the service first, or have it call File.Backup", err)
-	case command != "salvage" && errors.Is(err, store.ErrDamaged):
-		code = damage
+		err = fmt.Errorf("%w; stop the service first, or have it call File.Backup and work on the copy", err)
+	case errors.Is(err, store.ErrDamaged):
+		code = found
 	}
-	fmt.Fprintln(stderr, "admin:", err)
+	fmt.Fprintln(s.stderr, "admin:", err)
 	return max(code, failure)
 }
 
-func check(ctx context.Context, path string, o *store.FileOptions, stdout io.Writer) (code int, err error) {
-	r, err := store.CheckFile(ctx, path, o)
-	if err != nil {
-		return failure, err
-	}
-	fmt.Fprintf(stdout, "%s is intact: %d changes, %d bytes\n", path, r.Changes, r.Bytes)
-	for _, torn := range r.Lost {
-		fmt.Fprintf(stdout, "the last %d bytes, from byte %d, are of a write that did not complete; opening cuts them\n", torn.Length, torn.Offset)
-	}
-	return success, nil
+// takes reports whether the command accepts n arguments. Those in brackets may be missing.
+func (c command) takes(n int) bool {
+	names := strings.Fields(c.arguments)
+	return n <= len(names) && n >= len(names)-strings.Count(c.arguments, "[")
 }
 
-func backup(ctx context.Context, path, target string, o *store.FileOptions, stdout io.Writer) (err error) {
-	if _, err := os.Lstat(path); err != nil { // opening it would create it
-		return err
-	}
-	file, err := store.OpenFile(path, o)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, file.Close()) }()
-	if err := file.Backup(ctx, target); err != nil {
-		return err
-	}
-	fmt.Fprintf(stdout, "%s is a copy of %s\n", target, path)
-	return nil
+// logger logs to the standard error stream.
+func (s *session) logger(level slog.Level) *slog.Logger {
+	return slog.New(slog.NewTextHandler(s.stderr, &slog.HandlerOptions{Level: level}))
 }
 
-func salvage(ctx context.Context, path, target string, o *store.FileOptions, stdout io.Writer) (code int, err error) {
-	r, err := store.SalvageFile(ctx, path, target, o)
+func (s *session) openOptions() openOptions {
+	return openOptions{logger: s.logger(slog.LevelWarn), shared: s.shared}
+}
+
+// use calls do with the store of an address, which it opens and closes.
+func (s *session) use(ctx context.Context, text, prefix string, o openOptions, do func(*opened) error) (err error) {
+	at, err := parseAddress(text, prefix)
 	if err != nil {
-		return failure, err
+		return err
 	}
-	fmt.Fprintf(stdout, "%s has what %d intact changes of %s lead to\n", target, r.Changes, path)
-	if r.LostRegions == 0 {
-		return success, nil
+	st, err := at.open(ctx, o)
+	if err != nil {
+		return err
 	}
-	fmt.Fprintf(stdout, "not intact, or not in their place (bytes: %d, regions: %d):\n", r.LostBytes, r.LostRegions)
-	for _, lost := range r.Lost {
-		fmt.Fprintf(stdout, "\tline %d, byte %d: %d bytes\n", lost.Line, lost.Offset, lost.Length)
+	defer func() { err = errors.Join(err, st.close()) }()
+	if err := st.probe(ctx); err != nil {
+		return err
 	}
-	if more := r.LostRegions - len(r.Lost); more > 0 {
-		fmt.Fprintf(stdout, "\tand %d more\n", more)
-	}
-	fmt.Fprintln(stdout, "Entities whose last change is lost have the webhook that they had before it.")
-	return damage, nil
+	return do(st)
+}
+
+// useFirst calls do with the store of the first argument.
+func (s *session) useFirst(ctx context.Context, do func(*opened) error) error {
+	return s.use(ctx, s.args[0], s.prefix, s.openOptions(), do)
 }

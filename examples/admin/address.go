@@ -1,0 +1,224 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"crypto/tls"
+	"database/sql"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/go-sql-driver/mysql"
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/stdlib"
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"go.uber.org/zap"
+	_ "modernc.org/sqlite"
+
+	"example.com/go-webhookcfg/store"
+	"example.com/go-webhookcfg/store/etcdstore"
+	"example.com/go-webhookcfg/store/sqlstore"
+)
+
+const addresses = `STORE, FROM and TO are addresses of stores:
+  file:PATH                               a file store that no service has open
+  sqlite:PATH                             the file of an SQLite database
+  postgres://USER@HOST/DATABASE           any URL or, after "postgres:", any DSN of pgx
+  mysql:USER:PASSWORD@tcp(HOST)/DATABASE  any DSN of go-sql-driver/mysql; MariaDB too
+  etcd:https://USER@HOST:2379,https://…   the endpoints of a cluster
+  env:NAME                                the address in the environment variable NAME
+Arguments are visible to other users of the machine: put an address with a password into a
+variable, or give pgx a PGPASSWORD or a .pgpass file.
+`
+
+// connections is the limit of a pool, and of the changes and clients under way in a copy.
+const connections = 16
+
+// address is where a store is.
+type address struct {
+	// scheme is the kind of store, and place the rest, which may hold a password.
+	scheme, place string
+	// prefix is the one of tables or keys.
+	prefix string
+}
+
+// schemes are the kinds of stores.
+var schemes = map[string]func(context.Context, address, openOptions) (*opened, error){
+	"file": openFile, "sqlite": openSQLite, "postgres": openPostgreSQL, "postgresql": openPostgreSQL,
+	"mysql": openMySQL, "etcd": openEtcd,
+}
+
+func parseAddress(text, prefix string) (address, error) {
+	if name, ok := strings.CutPrefix(text, "env:"); ok {
+		if text = os.Getenv(name); text == "" {
+			return address{}, fmt.Errorf("the variable %s is not set", name)
+		}
+	}
+	scheme, place, _ := strings.Cut(text, ":")
+	if schemes[scheme] == nil || place == "" {
+		// Without the text, which may hold a password.
+		return address{}, errors.New("a store is file:PATH, sqlite:PATH, postgres://…, mysql:…, etcd:… or env:NAME; see -h")
+	}
+	return address{scheme, place, prefix}, nil
+}
+
+// filePath returns the path of a file store.
+func filePath(text string) (string, error) {
+	at, err := parseAddress(text, "")
+	if err == nil && at.scheme != "file" {
+		err = errors.New("this command is for file stores; copy exports any store to one")
+	}
+	return at.place, err
+}
+
+// openOptions are the settings for opening a store.
+type openOptions struct {
+	logger  *slog.Logger
+	shared  bool
+	migrate bool // create what doesn't exist: a file, a database, tables
+}
+
+func (o openOptions) file() *store.FileOptions {
+	return &store.FileOptions{Logger: o.logger, AllowShared: o.shared, CompactRatio: -1}
+}
+
+// opened is a store of any kind.
+type opened struct {
+	patient
+	// name says where it is, without a password.
+	name   string
+	health func(context.Context) error
+	// settings returns warnings; nil if the kind of store has none.
+	settings func(context.Context) ([]string, error)
+	close    func() error
+}
+
+// open connects to the store. The caller closes it.
+func (a address) open(ctx context.Context, o openOptions) (*opened, error) {
+	st, err := schemes[a.scheme](ctx, a, o)
+	if err != nil {
+		return nil, fmt.Errorf("open %s store: %w", a.scheme, err)
+	}
+	return st, nil
+}
+
+// probe reads from a store, so that a command fails before it starts.
+func (st *opened) probe(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
+	defer cancel()
+	if _, err := st.Resolve(ctx, "?", "?"); err != nil {
+		return fmt.Errorf("%s can't be used: %w", st.name, err)
+	}
+	return nil
+}
+
+func openFile(_ context.Context, a address, o openOptions) (*opened, error) {
+	if !o.migrate {
+		if _, err := os.Lstat(a.place); errors.Is(err, fs.ErrNotExist) { // opening it would create it
+			return nil, err
+		}
+	}
+	f, err := store.OpenFile(a.place, o.file())
+	if err != nil {
+		return nil, err
+	}
+	return &opened{patient{f}, a.place, f.Healthy, nil, f.Close}, nil
+}
+
+func openSQLite(ctx context.Context, a address, o openOptions) (*opened, error) {
+	mode := "rw"
+	if o.migrate {
+		mode = "rwc"
+	}
+	path, err := filepath.Abs(a.place)
+	if err != nil {
+		return nil, err
+	}
+	dsn := url.URL{Scheme: "file", Path: filepath.ToSlash(path)}
+	db, err := sql.Open("sqlite", dsn.String()+"?mode="+mode+"&_pragma=busy_timeout(250)&_pragma=journal_mode(WAL)&_pragma=synchronous(FULL)")
+	if err != nil {
+		return nil, err
+	}
+	return openSQL(ctx, db, sqlstore.SQLite(), a, a.place, o)
+}
+
+func openPostgreSQL(ctx context.Context, a address, o openOptions) (*opened, error) {
+	dsn := a.place
+	if strings.HasPrefix(dsn, "//") {
+		dsn = "postgres:" + dsn
+	}
+	cfg, err := pgx.ParseConfig(dsn)
+	if err != nil {
+		return nil, errors.New("pgx rejects the address") // without the cause, which may hold a password
+	}
+	return openSQL(ctx, stdlib.OpenDB(*cfg), sqlstore.PostgreSQL(), a, fmt.Sprintf("%s:%d/%s", cfg.Host, cfg.Port, cfg.Database), o)
+}
+
+func openMySQL(ctx context.Context, a address, o openOptions) (*opened, error) {
+	cfg, err := mysql.ParseDSN(a.place)
+	if err != nil {
+		return nil, errors.New("go-sql-driver/mysql rejects the address") // without the cause, as above
+	}
+	cfg.Logger = &mysql.NopLogger{}
+	const patience = "innodb_lock_wait_timeout"
+	if cfg.Params == nil {
+		cfg.Params = make(map[string]string)
+	}
+	cfg.Params[patience] = cmp.Or(cfg.Params[patience], "1")
+	connector, err := mysql.NewConnector(cfg)
+	if err != nil {
+		return nil, errors.New("go-sql-driver/mysql rejects the settings in the address")
+	}
+	return openSQL(ctx, sql.OpenDB(connector), sqlstore.MySQL(), a, cfg.Addr+"/"+cfg.DBName, o)
+}
+
+func openSQL(ctx context.Context, db *sql.DB, dialect sqlstore.Dialect, a address, name string, o openOptions) (*opened, error) {
+	db.SetMaxOpenConns(connections)
+	db.SetMaxIdleConns(connections)
+	st, err := sqlstore.New(db, dialect, &sqlstore.Options{Prefix: a.prefix, Logger: o.logger})
+	if err == nil && o.migrate {
+		err = st.Migrate(ctx)
+	}
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("%s: %w", name, err), db.Close())
+	}
+	return &opened{patient{st}, name, st.Healthy, st.Check, db.Close}, nil
+}
+
+func openEtcd(_ context.Context, a address, o openOptions) (*opened, error) {
+	cfg := clientv3.Config{
+		Logger: zap.NewNop(), DialTimeout: 5 * time.Second,
+		DialKeepAliveTime: 10 * time.Second, DialKeepAliveTimeout: 5 * time.Second,
+	}
+	for text := range strings.SplitSeq(a.place, ",") {
+		endpoint, err := url.Parse(text)
+		if err != nil || endpoint.Host == "" || endpoint.Scheme != "http" && endpoint.Scheme != "https" {
+			return nil, errors.New("the endpoints of etcd are URLs with http or https, separated by commas")
+		}
+		if endpoint.User != nil {
+			cfg.Username = endpoint.User.Username()
+			cfg.Password, _ = endpoint.User.Password()
+		}
+		if endpoint.Scheme == "https" {
+			cfg.TLS = new(tls.Config)
+		}
+		cfg.Endpoints = append(cfg.Endpoints, endpoint.Scheme+"://"+endpoint.Host)
+	}
+	name := strings.Join(cfg.Endpoints, ",")
+	client, err := clientv3.New(cfg)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", name, err)
+	}
+	st, err := etcdstore.New(client, &etcdstore.Options{Prefix: a.prefix, Logger: o.logger})
+	if err != nil {
+		return nil, errors.Join(err, client.Close())
+	}
+	return &opened{patient{st}, name, st.Healthy, nil, func() error { return errors.Join(st.Close(), client.Close()) }}, nil
+}

@@ -1,0 +1,163 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"time"
+
+	"example.com/go-webhookcfg/store/admin"
+)
+
+// reportRecord is the report of a copy or a comparison in JSON.
+type reportRecord struct {
+	Clients     int                `json:"clients"`
+	Webhooks    int                `json:"webhooks"`
+	Changes     int                `json:"changes"`
+	Seconds     float64            `json:"seconds"`
+	Partial     []string           `json:"partial,omitzero"`
+	Different   int                `json:"different"`
+	Differences []differenceRecord `json:"differences,omitzero"`
+}
+
+// differenceRecord is one of the differences in JSON.
+type differenceRecord struct {
+	Want  webhookRecord `json:"want"`
+	Got   webhookRecord `json:"got"`
+	Error string        `json:"error,omitzero"`
+}
+
+func pairFlags(s *session, flags *flag.FlagSet) {
+	flags.StringVar(&s.toPrefix, "to-prefix", "", "the `prefix` of TO; -prefix is the one of FROM")
+}
+
+func copyFlags(s *session, flags *flag.FlagSet) {
+	pairFlags(s, flags)
+	flags.BoolVar(&s.migrate, "migrate", false, "create TO, or update its tables")
+	flags.BoolVar(&s.replace, "replace", false, "change a TO that has webhooks: unset there what FROM doesn't have")
+}
+
+// usePair calls do with the stores of both arguments.
+func (s *session) usePair(ctx context.Context, o openOptions, do func(from, to *opened) error) error {
+	return s.useFirst(ctx, func(from *opened) error {
+		return s.use(ctx, s.args[1], s.toPrefix, o, func(to *opened) error { return do(from, to) })
+	})
+}
+
+func copyAll(ctx context.Context, s *session) (code int, err error) {
+	o := s.openOptions()
+	o.migrate = s.migrate
+	return code, s.usePair(ctx, o, func(from, to *opened) error {
+		if s.replace {
+			if err := s.confirm(to.name, "%s becomes equal to %s, and loses what only it has.", to.name, from.name); err != nil {
+				return err
+			}
+		}
+		r, err := admin.Copy(ctx, to, from, &admin.CopyOptions{Workers: connections, Replace: s.replace, Progress: s.progress()})
+		if errors.Is(err, admin.ErrNotEmpty) {
+			return fmt.Errorf("%s has webhooks already; give -replace to make it equal to %s, or to complete a copy that ended early", to.name, from.name)
+		}
+		code = codeOf(r)
+		return errors.Join(err, s.report("copied", "refused", r))
+	})
+}
+
+func verify(ctx context.Context, s *session) (code int, err error) {
+	return code, s.usePair(ctx, s.openOptions(), func(from, to *opened) error {
+		r, err := admin.Verify(ctx, to, from, &admin.CopyOptions{Workers: connections, Progress: s.progress()})
+		code = codeOf(r)
+		return errors.Join(err, s.report("compared", "different", r))
+	})
+}
+
+func codeOf(r admin.Report) int {
+	if r.Different > 0 {
+		return found
+	}
+	return success
+}
+
+// report prints what was done, also if it ended early.
+func (s *session) report(done, different string, r admin.Report) error {
+	record := reportRecord{Clients: r.Clients, Webhooks: r.Webhooks, Changes: r.Changes, Seconds: r.Elapsed.Seconds(), Partial: r.Partial, Different: r.Different}
+	for _, d := range r.Differences {
+		text := ""
+		if d.Err != nil {
+			text = d.Err.Error()
+		}
+		entity := d.Scope.Entity()
+		record.Differences = append(record.Differences, differenceRecord{s.record(d.Client, entity, d.Want), s.record(d.Client, entity, d.Got), text})
+	}
+	err := s.print(record, "%s: %s; %s: %d", done, progressOf(r), different, r.Different)
+	if s.json {
+		return err
+	}
+	for _, client := range r.Partial {
+		fmt.Fprintf(s.stdout, "partial: %s\n", printable(client))
+	}
+	if len(r.Partial) > 0 {
+		fmt.Fprintln(s.stdout, "Copy again with -replace to complete it, and don't send from the target before.")
+	}
+	for _, d := range r.Differences {
+		fmt.Fprintf(s.stdout, "%s: %v\n", different, d)
+	}
+	if more := r.Different - len(r.Differences); more > 0 {
+		fmt.Fprintf(s.stdout, "and %d more\n", more)
+	}
+	return err
+}
+
+func progressOf(r admin.Report) string {
+	return fmt.Sprintf("%d clients with %d webhooks, %d changes in %v (%.0f a second)",
+		r.Clients, r.Webhooks, r.Changes, r.Elapsed.Round(100*time.Millisecond), float64(r.Changes)/max(r.Elapsed.Seconds(), 1e-3))
+}
+
+// progress shows progress on the standard error stream: in one line on a terminal, else in a line
+// every ten seconds.
+func (s *session) progress() func(admin.Report) {
+	if isTerminal(s.stderr) {
+		return func(r admin.Report) { fmt.Fprintf(s.stderr, "\r%s\x1b[K", progressOf(r)) }
+	}
+	var shown time.Duration
+	return func(r admin.Report) {
+		if r.Elapsed-shown >= 10*time.Second {
+			shown = r.Elapsed
+			fmt.Fprintln(s.stderr, progressOf(r))
+		}
+	}
+}
+
+func isTerminal(w io.Writer) bool {
+	f, ok := w.(*os.File)
+	if !ok {
+		return false
+	}
+	info, err := f.Stat()
+	return err == nil && info.Mode()&os.ModeCharDevice != 0
+}
+
+// errUnconfirmed ends a command that was not confirmed.
+var errUnconfirmed = errors.New("not confirmed, so nothing was changed")
+
+// confirm warns, and has a name typed again.
+func (s *session) confirm(name, warning string, args ...any) error {
+	line, err := s.ask(fmt.Sprintf(warning, args...) + "\nType " + name + " to confirm: ")
+	if err == nil && line != name {
+		err = errUnconfirmed
+	}
+	return err
+}
+
+// ask reads a line from the standard input.
+func (s *session) ask(prompt string) (string, error) {
+	fmt.Fprint(s.stderr, prompt)
+	line, err := s.stdin.ReadString('\n')
+	if errors.Is(err, io.EOF) {
+		err = nil
+	}
+	return strings.TrimRight(line, "\r\n"), err
+}

@@ -1,0 +1,142 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+
+	"example.com/go-webhookcfg/store"
+	"example.com/go-webhookcfg/store/admin"
+)
+
+// fileRecord is a report on a file in JSON.
+type fileRecord struct {
+	File    string             `json:"file"`
+	Changes int                `json:"changes"`
+	Bytes   int64              `json:"bytes"`
+	Lost    []store.FileRegion `json:"lost,omitzero"`
+}
+
+// checkRecord is what a check of another store found, in JSON.
+type checkRecord struct {
+	Clients  int      `json:"clients"`
+	Webhooks int      `json:"webhooks"`
+	Warnings []string `json:"warnings,omitzero"`
+}
+
+func check(ctx context.Context, s *session) (code int, err error) {
+	at, err := parseAddress(s.args[0], s.prefix)
+	if err == nil && at.scheme == "file" {
+		return checkFile(ctx, s, at.place)
+	}
+	return code, s.useFirst(ctx, func(st *opened) error {
+		var r checkRecord
+		if st.settings != nil {
+			if r.Warnings, err = st.settings(ctx); err != nil {
+				return err
+			}
+		}
+		for client, err := range admin.Clients(ctx, st) {
+			if err != nil {
+				return err
+			}
+			r.Clients++
+			for _, err := range admin.Webhooks(ctx, st, client) {
+				if err != nil {
+					return err
+				}
+				r.Webhooks++
+			}
+		}
+		if len(r.Warnings) > 0 {
+			code = found
+		}
+		err := s.print(r, "%s is readable: %d clients with %d webhooks", st.name, r.Clients, r.Webhooks)
+		for _, warning := range r.Warnings {
+			if err == nil && !s.json {
+				err = s.print(nil, "%s", warning)
+			}
+		}
+		return err
+	})
+}
+
+func checkFile(ctx context.Context, s *session, path string) (int, error) {
+	r, err := store.CheckFile(ctx, path, s.openOptions().file())
+	if err != nil {
+		return failure, err
+	}
+	err = s.print(fileRecord{path, r.Changes, r.Bytes, r.Lost}, "%s is intact: %d changes, %d bytes", path, r.Changes, r.Bytes)
+	for _, torn := range r.Lost {
+		if err == nil && !s.json {
+			err = s.print(nil, "the last %d bytes, from byte %d, are of a write that did not complete; opening cuts them", torn.Length, torn.Offset)
+		}
+	}
+	return success, err
+}
+
+// filePaths returns the paths of two file stores.
+func filePaths(args []string) (from, to string, err error) {
+	from, err = filePath(args[0])
+	if err == nil {
+		to, err = filePath(args[1])
+	}
+	return from, to, err
+}
+
+// copyRecord is a copy of a file in JSON.
+type copyRecord struct {
+	File string `json:"file"`
+	Copy string `json:"copy"`
+}
+
+func backup(ctx context.Context, s *session) (code int, err error) {
+	path, target, err := filePaths(s.args)
+	if err != nil {
+		return failure, err
+	}
+	if _, err := os.Lstat(path); errors.Is(err, fs.ErrNotExist) { // opening it would create it
+		return failure, err
+	}
+	file, err := store.OpenFile(path, s.openOptions().file())
+	if err != nil {
+		return failure, err
+	}
+	defer func() { err = errors.Join(err, file.Close()) }()
+	if err := file.Backup(ctx, target); err != nil {
+		return failure, err
+	}
+	return success, s.print(copyRecord{path, target}, "%s is a copy of %s", target, path)
+}
+
+func salvage(ctx context.Context, s *session) (code int, err error) {
+	path, target, err := filePaths(s.args)
+	if err != nil {
+		return failure, err
+	}
+	r, err := store.SalvageFile(ctx, path, target, s.openOptions().file())
+	if err != nil {
+		return failure, err
+	}
+	if r.LostRegions > 0 {
+		code = found
+	}
+	if s.json {
+		return code, s.print(fileRecord{target, r.Changes, r.Bytes, r.Lost}, "")
+	}
+	fmt.Fprintf(s.stdout, "%s has what %d intact changes of %s lead to\n", target, r.Changes, path)
+	if r.LostRegions == 0 {
+		return code, nil
+	}
+	fmt.Fprintf(s.stdout, "not intact, or not in their place (bytes: %d, regions: %d):\n", r.LostBytes, r.LostRegions)
+	for _, lost := range r.Lost {
+		fmt.Fprintf(s.stdout, "\tline %d, byte %d: %d bytes\n", lost.Line, lost.Offset, lost.Length)
+	}
+	if more := r.LostRegions - len(r.Lost); more > 0 {
+		fmt.Fprintf(s.stdout, "\tand %d more\n", more)
+	}
+	fmt.Fprintln(s.stdout, "Entities whose last change is lost have the webhook that they had before it.")
+	return code, nil
+}

@@ -1,0 +1,235 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"example.com/go-webhookcfg/store"
+	"example.com/go-webhookcfg/webhookcfg"
+	"example.com/go-webhookcfg/webhookcfg/egress"
+)
+
+// fixture is a private directory with a closed store of some clients, each with one
+// webhook, in the file "webhooks".
+type fixture struct {
+	*testing.T
+	dir string
+}
+
+var clients = []string{"a", "b", "c", "d"}
+
+// secret is in the path of every URL, and is the password of every address.
+const secret = "s3cr3t"
+
+func newFixture(t *testing.T) fixture {
+	f := fixture{t, filepath.Join(t.TempDir(), "private")}
+	if err := os.Mkdir(f.dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	file, err := store.OpenFile(f.path("webhooks"), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, client := range clients {
+		if err := file.Apply(t.Context(), setAll(client)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := file.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return f
+}
+
+func (f fixture) path(name string) string { return filepath.Join(f.dir, name) }
+
+// at returns the address of a file store.
+func (f fixture) at(name string) string { return "file:" + f.path(name) }
+
+// run runs the command and compares its exit code; the output must contain parts of both
+// streams, and never the secret.
+func (f fixture) run(ctx context.Context, code int, stdout, stderr string, args ...string) {
+	f.Helper()
+	f.runTyping(ctx, "", code, stdout, stderr, args...)
+}
+
+// runTyping is run with a standard input.
+func (f fixture) runTyping(ctx context.Context, stdin string, code int, stdout, stderr string, args ...string) {
+	f.Helper()
+	var out, diagnostics bytes.Buffer
+	if got := run(ctx, args, strings.NewReader(stdin), &out, &diagnostics); got != code || !strings.Contains(out.String(), stdout) || !strings.Contains(diagnostics.String(), stderr) {
+		f.Errorf("%v: exit code %d, want %d\nstdout: %sstderr: %s", args, got, code, &out, &diagnostics)
+	}
+	if strings.Contains(out.String()+diagnostics.String(), secret) {
+		f.Errorf("%v shows a secret: %s%s", args, &out, &diagnostics)
+	}
+}
+
+// output runs a command that succeeds, and returns its output.
+func (f fixture) output(args ...string) string {
+	f.Helper()
+	var out, diagnostics bytes.Buffer
+	if code := run(f.Context(), args, strings.NewReader(""), &out, &diagnostics); code != success {
+		f.Fatalf("%v: exit code %d: %s", args, code, &diagnostics)
+	}
+	return out.String()
+}
+
+// apply makes changes of a store.
+func (f fixture) apply(at string, changes ...webhookcfg.Change) {
+	f.Helper()
+	a, err := parseAddress(at, "")
+	if err != nil {
+		f.Fatal(err)
+	}
+	st, err := a.open(f.Context(), openOptions{logger: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		f.Fatal(err)
+	}
+	defer st.close()
+	for _, change := range changes {
+		if err := st.Apply(f.Context(), change); err != nil {
+			f.Fatal(err)
+		}
+	}
+}
+
+// setAll returns the change that gives a client a webhook with a secret.
+func setAll(client string) webhookcfg.Change {
+	return webhookcfg.SetChange(client, webhookcfg.All(), egress.NewURL("https://example.com/"+secret+client))
+}
+
+// clients returns the clients that have a webhook in a file.
+func (f fixture) clients(name string) (found string) {
+	f.Helper()
+	file, err := store.OpenFile(f.path(name), nil)
+	if err != nil {
+		f.Fatal(err)
+	}
+	defer file.Close()
+	for _, client := range clients {
+		hook, err := file.Resolve(f.Context(), client, "e1")
+		if err != nil {
+			f.Fatal(err)
+		}
+		if hook.URL.Equal(egress.NewURL("https://example.com/" + secret + client)) {
+			found += client
+		}
+	}
+	return found
+}
+
+// damage changes a byte of the webhook of client b.
+func (f fixture) damage() {
+	f.Helper()
+	content, err := os.ReadFile(f.path("webhooks"))
+	if err == nil {
+		err = os.WriteFile(f.path("webhooks"), bytes.Replace(content, []byte(secret+"b"), []byte(secret+"x"), 1), 0o600)
+	}
+	if err != nil {
+		f.Fatal(err)
+	}
+}
+
+func TestBackup(t *testing.T) {
+	f := newFixture(t)
+	f.run(t.Context(), success, "is a copy of", "", "backup", f.at("webhooks"), f.at("copy"))
+	if got := f.clients("copy"); got != "abcd" {
+		t.Errorf("the copy has the clients %q", got)
+	}
+	f.run(t.Context(), success, "is intact: 4 changes", "", "check", f.at("copy"))
+	f.run(t.Context(), failure, "", "exists", "backup", f.at("webhooks"), f.at("copy"))
+	f.run(t.Context(), failure, "", "no such file", "backup", f.at("missing"), f.at("other"))
+	f.damage()
+	f.run(t.Context(), found, "", "line 4", "backup", f.at("webhooks"), f.at("other"))
+	for _, name := range []string{"missing", "missing.lock", "other", "other.tmp"} {
+		if _, err := os.Lstat(f.path(name)); err == nil {
+			t.Errorf("%s was created", name)
+		}
+	}
+}
+
+func TestCheckAndSalvage(t *testing.T) {
+	f := newFixture(t)
+	f.run(t.Context(), success, "is intact: 4 changes", "", "check", f.at("webhooks"))
+	f.run(t.Context(), success, "4 intact changes", "", "salvage", f.at("webhooks"), f.at("whole"))
+	f.damage()
+	f.run(t.Context(), found, "", "store.SalvageFile", "check", f.at("webhooks"))
+	f.run(t.Context(), found, "\tline 4, byte", "", "salvage", f.at("webhooks"), f.at("fresh"))
+	if got := f.clients("fresh") + " " + f.clients("whole"); got != "acd abcd" {
+		t.Errorf("salvaged are the clients %q", got)
+	}
+	f.run(t.Context(), failure, "", "exists", "salvage", f.at("webhooks"), f.at("fresh"))
+	if err := os.WriteFile(f.path("text"), []byte("to whom it may concern\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	f.run(t.Context(), found, "", "neither a header", "salvage", f.at("text"), f.at("other"))
+	cancelled, cancel := context.WithCancel(t.Context())
+	cancel()
+	f.run(cancelled, failure, "", "canceled", "salvage", f.at("webhooks"), f.at("other"))
+}
+
+func TestTornTail(t *testing.T) {
+	f := newFixture(t)
+	content, err := os.ReadFile(f.path("webhooks"))
+	if err == nil {
+		err = os.WriteFile(f.path("webhooks"), append(content, `{"op":"se`...), 0o600)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	f.run(t.Context(), success, "the last 9 bytes", "", "check", f.at("webhooks"))
+	f.run(t.Context(), success, "is a copy of", "torn tail", "backup", f.at("webhooks"), f.at("copy"))
+}
+
+func TestOpenStoreIsRefused(t *testing.T) {
+	f := newFixture(t)
+	file, err := store.OpenFile(f.path("webhooks"), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	for _, args := range [][]string{
+		{"check", f.at("webhooks")},
+		{"backup", f.at("webhooks"), f.at("copy")},
+		{"salvage", f.at("webhooks"), f.at("copy")},
+	} {
+		f.run(t.Context(), failure, "", "have it call File.Backup", args...)
+	}
+}
+
+func TestUsage(t *testing.T) {
+	f := newFixture(t)
+	for _, args := range [][]string{
+		{},
+		{"-h"},
+		{"-unknown"},
+		{"check"},
+		{"check", "a", "b"},
+		{"backup", "a"},
+		{"salvage", "a", "b", "c"},
+		{"repair", "a", "b"},
+		{"check", "-h"},
+		{"check", "-unknown", "file:a"},
+		{"list", "file:a"},
+	} {
+		f.run(t.Context(), wrongUsage, "", "usage: admin", args...)
+	}
+}
+
+func TestSharedDirectory(t *testing.T) {
+	f := newFixture(t)
+	if err := os.Chmod(f.dir, 0o777); err != nil {
+		t.Fatal(err)
+	}
+	if info, err := os.Lstat(f.dir); err != nil || info.Mode().Perm() != 0o777 {
+		t.Skip("directories have no modes here")
+	}
+	f.run(t.Context(), failure, "", f.dir, "check", f.at("webhooks"))
+	f.run(t.Context(), success, "is intact", "", "check", "-shared", f.at("webhooks"))
+}

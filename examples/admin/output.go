@@ -1,0 +1,80 @@
+package main
+
+import (
+	"encoding/json"
+	"flag"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+	"unicode"
+
+	"example.com/go-webhookcfg/webhookcfg"
+)
+
+// print writes a record as JSON, or else as a line of text.
+func (s *session) print(record any, format string, args ...any) error {
+	if s.json {
+		encoder := json.NewEncoder(s.stdout)
+		encoder.SetEscapeHTML(false)
+		return encoder.Encode(record)
+	}
+	_, err := fmt.Fprintf(s.stdout, format+"\n", args...)
+	return err
+}
+
+// printable returns a name as it is, or quoted if a terminal might not show it so.
+func printable(name string) string {
+	isPlain := func(r rune) bool { return unicode.IsGraphic(r) && r != '"' && r != unicode.ReplacementChar }
+	if strings.TrimFunc(name, isPlain) == "" && strings.TrimSpace(name) == name && name != "" {
+		return name
+	}
+	return strconv.Quote(name)
+}
+
+// revealing adds the flag for whole URLs.
+func revealing(s *session, flags *flag.FlagSet) {
+	flags.BoolVar(&s.urls, "urls", false, "show URLs in full; their paths and queries are secrets")
+}
+
+// webhookRecord is a webhook in JSON.
+type webhookRecord struct {
+	Client string `json:"client"`
+	// Entity is empty for the base.
+	Entity string     `json:"entity,omitzero"`
+	Source string     `json:"source"`
+	URL    string     `json:"url,omitzero"`
+	Since  *time.Time `json:"since,omitempty"`
+	// Rule is the rule of the policy that the URL breaks.
+	Rule string `json:"rule,omitzero"`
+}
+
+func (s *session) record(client, entity string, hook webhookcfg.Webhook) webhookRecord {
+	r := webhookRecord{Client: client, Entity: entity, Source: hook.Source.String(), URL: hook.URL.String()}
+	if s.urls {
+		r.URL = hook.URL.Reveal()
+	}
+	if hook.Source != webhookcfg.SourceNone {
+		since := hook.Since.UTC()
+		r.Since = &since
+	}
+	return r
+}
+
+// String returns the entity, the source, the URL, the time and the rule, as far as there are any.
+func (r webhookRecord) String() string {
+	words := []string{"all entities:", r.Source}
+	if r.Entity != "" {
+		words[0] = "entity " + printable(r.Entity) + ":"
+	}
+	if r.URL != "" {
+		words = append(words, printable(r.URL))
+	}
+	if r.Since != nil {
+		words = append(words, "since "+r.Since.Format(time.RFC3339Nano))
+	}
+	if r.Rule != "" {
+		words = append(words, "("+r.Rule+")")
+	}
+	return strings.Join(words, " ")
+}

@@ -1,0 +1,113 @@
+package main
+
+import (
+	"context"
+	"os"
+	"strings"
+	"testing"
+
+	"example.com/go-webhookcfg/webhookcfg"
+)
+
+// stores are addresses of stores with the same content: a file, and its copy in SQLite.
+func (f fixture) stores() map[string]string {
+	f.Helper()
+	f.run(f.Context(), success, "4 clients with 4 webhooks, 4 changes", "", "copy", "-migrate", f.at("webhooks"), f.inSQLite("webhooks"))
+	return map[string]string{"file": f.at("webhooks"), "sqlite": f.inSQLite("webhooks")}
+}
+
+// inSQLite returns the address of a database.
+func (f fixture) inSQLite(name string) string { return "sqlite:" + f.path(name+".db") }
+
+func TestLists(t *testing.T) {
+	f := newFixture(t)
+	for name, at := range f.stores() {
+		t.Run(name, func(t *testing.T) {
+			f := fixture{t, f.dir}
+			f.run(t.Context(), success, "a\nb\nc\nd\n", "", "clients", at)
+			f.run(t.Context(), success, `{"client":"a"}`+"\n", "", "clients", "-json", at)
+			f.run(t.Context(), success, "all entities: base https://example.com since 0001-01-01T00:00:00Z\n", "", "list", at, "a")
+			f.run(t.Context(), success, "", "", "list", at, "nobody")
+			f.run(t.Context(), success, "entity e1: base https://example.com since", "", "show", at, "a", "e1")
+			f.run(t.Context(), success, `"source":"base","url":"https://example.com","since":"0001-01-01T00:00:00Z"}`+"\n", "", "show", "-json", at, "a", "e1")
+			f.run(t.Context(), success, "entity e1: none\n", "", "show", at, "nobody", "e1")
+			f.run(t.Context(), failure, "", "invalid argument", "show", at, "", "e1")
+			out := f.output("list", "-urls", at, "a")
+			if !strings.Contains(out, secret) {
+				t.Errorf("-urls shows no URL in full: %s", out)
+			}
+		})
+	}
+}
+
+func TestCopy(t *testing.T) {
+	f := newFixture(t)
+	at := f.stores()
+	f.run(t.Context(), failure, "", "-replace", "copy", at["file"], at["sqlite"])
+	f.run(t.Context(), success, "4 webhooks, 0 changes in 0s (0 a second); different: 0\n", "", "verify", at["file"], at["sqlite"])
+	f.run(t.Context(), success, "4 webhooks, 4 changes", "", "copy", "-migrate", at["sqlite"], f.at("export"))
+	f.apply(f.at("export"), webhookcfg.UnsetChange("a", webhookcfg.All()), webhookcfg.UnsetChange("b", webhookcfg.Entity("e1")), setAll("x"))
+	f.run(t.Context(), found, "different: 3\n", "", "verify", at["sqlite"], f.at("export"))
+	f.run(t.Context(), found, `{"want":{"client":"b","entity":"e1","source":"none"},"got":{"client":"b","entity":"e1","source":"off",`, "",
+		"verify", "-json", at["sqlite"], f.at("export"))
+	f.runTyping(t.Context(), f.path("export"), success, "4 webhooks, 3 changes", "", "copy", "-replace", at["sqlite"], f.at("export"))
+	f.run(t.Context(), success, "is a copy of", "", "backup", f.at("webhooks"), f.at("first"))
+	f.run(t.Context(), success, "is a copy of", "", "backup", f.at("export"), f.at("last"))
+	if first, last := f.read("first"), f.read("last"); first != last {
+		t.Errorf("the export is %q, want %q", last, first)
+	}
+}
+
+// read returns the content of a file.
+func (f fixture) read(name string) string {
+	f.Helper()
+	content, err := os.ReadFile(f.path(name))
+	if err != nil {
+		f.Fatal(err)
+	}
+	return string(content)
+}
+
+// TestReplace: what only the target has is lost after its name was typed, and otherwise nothing.
+func TestReplace(t *testing.T) {
+	f := newFixture(t)
+	at := f.stores()
+	f.runTyping(t.Context(), f.path("webhooks")+"\n", failure, "", "not confirmed", "copy", "-replace", at["file"], at["sqlite"])
+	f.run(t.Context(), failure, "", "not confirmed", "copy", "-replace", at["file"], at["sqlite"])
+	f.runTyping(t.Context(), f.path("webhooks.db")+"\n", success, "4 webhooks, 0 changes", "loses what only it has", "copy", "-replace", at["file"], at["sqlite"])
+}
+
+// TestRefusedName: a name that the target can't have is reported, and the rest is copied.
+func TestRefusedName(t *testing.T) {
+	f := newFixture(t)
+	at := f.stores()
+	f.apply(at["sqlite"], setAll("\xff"))
+	f.run(t.Context(), found, "refused: 1\nrefused: \"\\xff\", all: want base https://example.com", "", "copy", "-migrate", at["sqlite"], f.at("export"))
+	if got := f.clients("export"); got != "abcd" {
+		t.Errorf("copied were the clients %q", got)
+	}
+	f.run(t.Context(), success, "\"\\xff\"\n", "", "clients", at["sqlite"])
+}
+
+// TestSource: a copy never creates its source, and a damaged one copies nothing.
+func TestSource(t *testing.T) {
+	f := newFixture(t)
+	f.run(t.Context(), failure, "", "no such file", "copy", "-migrate", f.at("missing"), f.at("export"))
+	f.run(t.Context(), failure, "", "unable to open", "copy", "-migrate", f.inSQLite("missing"), f.at("export"))
+	f.run(t.Context(), failure, "", "no such file", "copy", f.at("webhooks"), f.at("export"))
+	f.damage()
+	f.run(t.Context(), found, "", "line 4", "copy", "-migrate", f.at("webhooks"), f.at("export"))
+	for _, name := range []string{"missing", "missing.db", "export"} {
+		if _, err := os.Lstat(f.path(name)); err == nil {
+			t.Errorf("%s was created", name)
+		}
+	}
+}
+
+// TestCancelled: a copy that ends early says what it did.
+func TestCancelled(t *testing.T) {
+	f := newFixture(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	f.run(ctx, failure, "", "context canceled", "copy", "-migrate", f.at("webhooks"), f.at("export"))
+}
