@@ -54,6 +54,7 @@ func TestInvalidOptions(t *testing.T) {
 		"polls as seldom as the bound":      {MaxStale: time.Second, PollEvery: time.Second},
 		"polls more seldom than the bound":  {PollEvery: 3 * time.Second},
 		"a shorter bound for failing":       {MaxStale: time.Second, StaleIfError: time.Second},
+		"the shortest bound for failing":    {StaleIfError: 1},
 	} {
 		if copied, err := cache.New(store.NewMemory(), &o); err == nil {
 			t.Errorf("%s: accepted", name)
