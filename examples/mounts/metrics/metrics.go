@@ -19,6 +19,7 @@ type Metrics struct {
 	requests *prometheus.CounterVec
 	duration *prometheus.HistogramVec
 	results  *prometheus.CounterVec
+	changes  *prometheus.CounterVec
 }
 
 // NewMetrics registers the metrics. It returns an error if one is already registered.
@@ -37,8 +38,12 @@ func NewMetrics(registry prometheus.Registerer) (*Metrics, error) {
 			Name: "webhook_delivery_results_total",
 			Help: "What became of messages that were to be delivered, by attempt.",
 		}, []string{"outcome", "reason"}),
+		changes: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "webhook_delivery_changes_total",
+			Help: "Webhooks whose deliveries started to fail, stopped or recovered; each process counts those it uses.",
+		}, []string{"state", "reason"}),
 	}
-	for _, c := range []prometheus.Collector{m.requests, m.duration, m.results} {
+	for _, c := range []prometheus.Collector{m.requests, m.duration, m.results, m.changes} {
 		if err := registry.Register(c); err != nil {
 			return nil, err
 		}
@@ -67,4 +72,9 @@ func scope(s webhookcfg.Scope) string {
 // OnResult is for [deliver.Options.OnResult].
 func (m *Metrics) OnResult(_ context.Context, _, _, _ string, r deliver.Result) {
 	m.results.WithLabelValues(r.Outcome.String(), string(r.Reason)).Inc()
+}
+
+// OnChange is for [deliver.HealthOptions.OnChange].
+func (m *Metrics) OnChange(_ context.Context, _ string, _ webhookcfg.Scope, _, after webhookcfg.DeliveryStatus) {
+	m.changes.WithLabelValues(after.State, after.Reason).Inc()
 }

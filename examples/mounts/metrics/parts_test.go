@@ -82,7 +82,9 @@ func TestParts(t *testing.T) {
 	} {
 		m.OnResult(t.Context(), "acme", "e1", "msg_1", r)
 	}
+	m.OnChange(t.Context(), "acme", webhookcfg.Entity("e1"), webhookcfg.DeliveryStatus{State: "ok"}, webhookcfg.DeliveryStatus{State: "stopped", Reason: "gone"})
 	results := []string{
+		`webhook_delivery_changes_total{reason="gone",state="stopped"} 1`,
 		`webhook_delivery_results_total{outcome="delivered",reason=""} 1`,
 		`webhook_delivery_results_total{outcome="failed",reason="status"} 1`,
 	}
@@ -101,6 +103,7 @@ func TestParts(t *testing.T) {
 func TestAlertsAndMetrics(t *testing.T) {
 	m, exposition := watched(t, new(patient))
 	m.OnResult(t.Context(), "", "", "", deliver.Result{Outcome: deliver.Delivered})
+	m.OnChange(t.Context(), "", webhookcfg.All(), webhookcfg.DeliveryStatus{}, webhookcfg.DeliveryStatus{State: "stopped"})
 	do(t, serve(t, newHandler(t, func(o *webhookcfg.Options) { o.OnEvent = m.OnEvent })))
 	exported := strings.Join(scrape(t, exposition, "webhook_"), "\n")
 	for _, file := range []string{"alerts.yml", "alerts_test.yml"} {
