@@ -195,6 +195,7 @@ func TestWalkThrough(t *testing.T) {
 	expectDelivery(t, service, `"delivery":{"state":"stopped","reason":"gone"`)
 	for name, want := range map[string]string{
 		`webhook_delivery_results_total{outcome="delivered",reason=""}`:                             "2",
+		`webhook_delivery_changes_total{reason="gone",state="stopped"}`:                             "1",
 		`webhook_delivery_results_total{outcome="failed",reason="status"}`:                          "3",
 		`webhook_delivery_results_total{outcome="undeliverable",reason="gone"}`:                     "1",
 		`webhook_delivery_results_total{outcome="undeliverable",reason="no_webhook"}`:               "1",

@@ -13,6 +13,7 @@ import (
 // onHealthChange is an OnChange of package deliver: tell the client here, for example by mail,
 // since nobody else tells it of a webhook that was stopped.
 func (s *service) onHealthChange(ctx context.Context, client string, scope webhookcfg.Scope, before, after webhookcfg.DeliveryStatus) {
+	s.metrics.OnChange(ctx, client, scope, before, after)
 	s.logger.InfoContext(ctx, "deliveries changed", "client", client, "scope", scope, "before", before.State, "after", after.State, "reason", after.Reason)
 }
 
