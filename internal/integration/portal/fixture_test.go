@@ -13,6 +13,7 @@ import (
 	"example.com/go-webhookcfg/internal/hooktest"
 	"example.com/go-webhookcfg/store"
 	"example.com/go-webhookcfg/webhookcfg"
+	"example.com/go-webhookcfg/webhookcfg/deliver"
 	"example.com/go-webhookcfg/webhookcfg/egress"
 	"example.com/go-webhookcfg/webhookcfg/portal"
 )
@@ -150,6 +151,37 @@ func populated(t *testing.T) *fixture {
 	}
 	f.portal.Note = "We send from 192.0.2.0/24."
 	return f
+}
+
+// deliver connects a sender to the pages, and returns a function that sends a message to an
+// entity.
+func (f *fixture) deliver() (send func(entity string) deliver.Reason) {
+	f.t.Helper()
+	keys, err := deliver.DerivedKeys(make([]byte, 32))
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	health, err := deliver.NewHealth(nil, nil)
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	sender, err := deliver.New(f.store, keys, &deliver.Options{Policy: egress.Development(), Health: health})
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	f.t.Cleanup(sender.CloseIdleConnections)
+	message := deliver.Message{ID: "msg_1", Body: []byte(`{}`)}
+	f.handler.DeliveryStatus = health.Status
+	f.portal.Test = func(ctx context.Context, client, entity string) (string, error) {
+		r := sender.Test(ctx, client, entity, message)
+		if r.Outcome == deliver.Delivered || r.Reason.Public() != "" {
+			return r.Reason.Public(), nil
+		}
+		return "", r.Err
+	}
+	return func(entity string) deliver.Reason {
+		return sender.Send(f.t.Context(), client, entity, message).Reason
+	}
 }
 
 // hosted lets the host's session sign people in, and puts the pages into its layout.

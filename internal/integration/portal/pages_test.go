@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net/http"
 	"os/exec"
 	"path/filepath"
 	"strings"
@@ -13,7 +14,9 @@ import (
 	"testing"
 	"time"
 
+	"example.com/go-webhookcfg/internal/hooktest"
 	"example.com/go-webhookcfg/webhookcfg"
+	"example.com/go-webhookcfg/webhookcfg/deliver"
 	"example.com/go-webhookcfg/webhookcfg/egress"
 	"github.com/chromedp/cdproto/emulation"
 	"github.com/chromedp/cdproto/input"
@@ -374,42 +377,49 @@ func TestHostSession(t *testing.T) {
 	f.expect("e1", "override "+at+token)
 }
 
-// TestResume: a stopped webhook gets going again by a test, once its server accepts it, and the
-// overrides stay. Package deliver tests what ends a stop.
+// TestResume: tests get a stopped base and a stopped override going again, each by itself, once
+// their server accepts them, and the overrides stay.
 func TestResume(t *testing.T) {
 	f := newFixture(t)
-	f.apply(set(webhookcfg.All(), at), set(webhookcfg.Entity("e1"), at+token), set(webhookcfg.Entity("e2"), at+"/other"))
-	var isRepaired, isResumed atomic.Bool
-	f.portal.Test = func(_ context.Context, _, entity string) (string, error) {
-		if !isRepaired.Load() {
-			return "gone", nil
+	var isRepaired atomic.Bool
+	receiver := hooktest.Serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if !isRepaired.Load() || r.URL.Path == "/e2" {
+			w.WriteHeader(http.StatusGone)
 		}
-		isResumed.Store(entity == "e1")
-		return "", nil
-	}
-	f.handler.DeliveryStatus = func(_ context.Context, _, entity string, _ webhookcfg.Webhook) (webhookcfg.DeliveryStatus, error) {
-		if entity == "e1" && !isResumed.Load() {
-			return webhookcfg.DeliveryStatus{State: "stopped", Reason: "gone"}, nil
+	})).URL
+	f.apply(set(webhookcfg.All(), receiver), set(webhookcfg.Entity("e1"), receiver+"/e1"), set(webhookcfg.Entity("e2"), receiver+"/e2"))
+	send := f.deliver()
+	for _, entity := range []string{"e1", "e2", "e3"} {
+		if got := send(entity); got != deliver.ReasonGone {
+			t.Fatalf("%s: %q", entity, got)
 		}
-		return webhookcfg.DeliveryStatus{State: "ok"}, nil
 	}
 	b := newTab(t)
 	b.open(f.serve())
 	b.signIn()
+	b.link("e2")
 	b.expect("Stopped")
-	b.link("e1")
 	b.button("Send a test")
 	b.expect("The test failed.", "the webhook is gone (410)", "Stopped")
 	isRepaired.Store(true)
+	b.link("All webhooks")
+	b.link("Change")
+	b.expect("Stopped")
 	b.button("Send a test")
 	b.expect("The test was accepted by your server.", "Delivered")
 	b.link("All webhooks")
-	if text := b.text(); strings.Contains(text, "Stopped") {
-		t.Errorf("still stopped: %s", text)
+	b.link("e1")
+	b.expect("Stopped")
+	b.button("Send a test")
+	b.expect("The test was accepted by your server.", "Delivered")
+	for entity, want := range map[string]deliver.Reason{"e1": "", "e2": deliver.ReasonStopped, "e3": ""} {
+		if got := send(entity); got != want {
+			t.Errorf("%s after the tests: %q, want %q", entity, got, want)
+		}
 	}
-	f.expect("e1", "override "+at+token)
-	f.expect("e2", "override "+at+"/other")
-	f.expect("e3", "base "+at)
+	f.expect("e1", "override "+receiver+"/e1")
+	f.expect("e2", "override "+receiver+"/e2")
+	f.expect("e3", "base "+receiver)
 }
 
 // TestExample signs in to examples/server as the README says.
