@@ -103,7 +103,9 @@ func TestFeedDuringTransactions(t *testing.T) {
 	t.Parallel()
 	server := shared.Get(t)
 	db, st := tables(t, server.DSN(), "during_")
-	t.Cleanup(func() { execute(t, db, "DROP VIEW during_webhook; DROP TABLE during_schema, during_client, during_override, during_delivery") })
+	t.Cleanup(func() {
+		execute(t, db, "DROP VIEW during_webhook; DROP TABLE during_schema, during_client, during_override, during_delivery")
+	})
 	execute(t, db, "CREATE DATABASE elsewhere")
 	elsewhere := sqltest.Driver("pgx", database("elsewhere"))(t, server.DSN())
 	t.Cleanup(func() {
