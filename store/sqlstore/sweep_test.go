@@ -83,6 +83,31 @@ func TestSweepTakesTurns(t *testing.T) {
 	}
 }
 
+// TestSweepVacant: the row of a client is deleted in one transaction, on condition that it has the
+// mark that it had when it was found without overrides.
+func TestSweepVacant(t *testing.T) {
+	const mark = int64(77)
+	found := false
+	s, f := openFake(t, sqlstore.PostgreSQL(), nil, func(call string, args []driver.NamedValue) (resultRows, error) {
+		switch {
+		case strings.HasPrefix(call, "DELETE FROM wh_delivery WHERE latest"):
+			return nil, errNoRows
+		case strings.HasPrefix(call, "SELECT id, gen") && !found:
+			found = true
+			return resultRows{{[]byte("acme"), int64(2), mark, int64(5), false, true}}, nil
+		case strings.HasPrefix(call, "DELETE FROM wh_client"):
+			if !slices.ContainsFunc(args, func(arg driver.NamedValue) bool { return arg.Value == any(mark) }) {
+				t.Errorf("%s: %v", call, args)
+			}
+		}
+		return nil, nil
+	})
+	removed, err := s.Sweep(t.Context(), 10)
+	if want := "begin DELETE DELETE UPDATE commit"; err != nil || removed != 1 || !strings.HasSuffix(f.shape(), want) {
+		t.Errorf("removed %d: %v; sent %s, want %s", removed, err, f.shape(), want)
+	}
+}
+
 // TestSweepReachesAllClients: a call continues with the clients before its start, and
 // deletes no more than its limit in both parts. When no client is left, it starts from
 // scratch.

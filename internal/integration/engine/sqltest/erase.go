@@ -83,6 +83,21 @@ func Erase(t *testing.T, db *sql.DB, prefix string, st *sqlstore.Store) {
 	unset := func(scope webhookcfg.Scope) error { return st.Apply(ctx, webhookcfg.UnsetChange("gone", scope)) }
 
 	neverSeen, beforeAll := version(), poll("").Next
+	one := deliver.Record{LastSuccess: time.Now()}
+	for name, set := range map[string]func() error{
+		"an override": func() error { return set(webhookcfg.Entity("e1")) },
+		"a base":      func() error { return set(webhookcfg.All()) },
+	} {
+		must(set(), st.SaveDelivery(ctx, "gone", webhookcfg.All(), one), st.Erase(ctx, "gone"))
+		if count("delivery") != 1 || count("client WHERE vacated = 0") != 1 {
+			t.Errorf("with %s, an erase left %d deliveries", name, count("delivery"))
+		}
+		must(unset(webhookcfg.All()), st.Erase(ctx, "gone"))
+	}
+	must(set(webhookcfg.Entity("e1")), unset(webhookcfg.All()))
+	if removed, err := st.Sweep(ctx, 10); err != nil || removed != 1 || count("client") != 1 {
+		t.Errorf("a sweep of a client that was emptied a moment ago removed %d rows: %v", removed, err)
+	}
 	must(set(webhookcfg.Entity("e1")), set(webhookcfg.All()), set(webhookcfg.Entity("e2")), unset(webhookcfg.Entity("e3")))
 	for n := range 1100 { // of more than one transaction
 		scope := webhookcfg.Entity(fmt.Sprint("d", n))
