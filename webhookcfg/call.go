@@ -57,7 +57,7 @@ func (h *Handler) Read(ctx context.Context, client, entity string) (hook Webhook
 // List returns a client's base, and its overrides after an entity, like a GET of the client
 // without an identifier; see [Lister] and [Handler.Read]. The limit is 1 to 1000. Any text can
 // be after that has no slashes, backslashes or control characters, such as the start of an
-// identifier. The error wraps [errors.ErrUnsupported] if the store isn't a Lister.
+// identifier. The error wraps [errors.ErrUnsupported] unless [Handler.CanList].
 func (h *Handler) List(ctx context.Context, client, after string, limit int) (page Page, err error) {
 	c := h.newCall(opNameList)
 	err = c.run(ctx, func(ctx context.Context) (e *apiError) {
@@ -69,7 +69,7 @@ func (h *Handler) List(ctx context.Context, client, after string, limit int) (pa
 			return serverError(fmt.Errorf("%w: limit", ErrInvalidArgument))
 		case after != "" && !safeSegment(after):
 			return invalidRequest(h.entities.rule)
-		case h.lister == nil:
+		case !c.h.CanList():
 			return serverError(fmt.Errorf("%w: the store is not a Lister", errors.ErrUnsupported))
 		}
 		page, e = c.page(ctx, after, limit)
@@ -77,6 +77,9 @@ func (h *Handler) List(ctx context.Context, client, after string, limit int) (pa
 	})
 	return page, err
 }
+
+// CanList reports whether the store is a [Lister], which [Handler.List] needs.
+func (h *Handler) CanList() bool { return h.lister != nil }
 
 // SignIn returns the client that an id and a secret sign in, for a login form or for other
 // requests of your service. It asks the verifier like a request does, so the event and the log

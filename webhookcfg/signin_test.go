@@ -146,9 +146,12 @@ func TestInvalidReads(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
+	if !h.CanList() {
+		t.Error("a store with a list: CanList is false")
+	}
 	h = newHandler(t, struct{ webhookcfg.Store }{store.NewMemory()}, options())
-	if err := list("acme", "", 10); !errors.Is(err, errors.ErrUnsupported) {
-		t.Errorf("a store without a list: %v", err)
+	if err := list("acme", "", 10); h.CanList() || !errors.Is(err, errors.ErrUnsupported) {
+		t.Errorf("a store without a list: %v, %v", h.CanList(), err)
 	}
 }
 

@@ -11,7 +11,7 @@
 // # Safety
 //
 // All that a page does goes through the [webhookcfg.Handler], with its checks, events and
-// limits. The Store must be a [webhookcfg.Lister]. The actor of an event
+// limits. The actor of an event
 // ([webhookcfg.ContextWithActor]) is whoever signed in. If your verifier limits sign-ins, put
 // the middleware that finds the client's address around the portal too (WithSource of package
 // auth); otherwise the address is the connection's.
@@ -104,10 +104,14 @@ type portal struct {
 }
 
 // New returns the handler of the pages. Mount it with [http.StripPrefix] at a path that ends in
-// a slash. The error names the option that is missing or invalid.
+// a slash. The handler's store must be a [webhookcfg.Lister]. The error names the option that
+// is missing or invalid.
 func New(h *webhookcfg.Handler, options *Options) (http.Handler, error) {
 	if h == nil || options == nil {
 		return nil, errors.New("portal: New without a handler or options")
+	}
+	if !h.CanList() {
+		return nil, errors.New("portal: the handler's store is not a webhookcfg.Lister")
 	}
 	p := &portal{handler: h, Parent: h.Options(), Options: *options, actions: actions()}
 	o := &p.Options

@@ -41,6 +41,11 @@ func TestNewRefuses(t *testing.T) {
 	if _, err := portal.New(nil, &portal.Options{SignIn: &portal.SignIn{}}); err == nil {
 		t.Error("no handler: no error")
 	}
+	f := newFixture(t)
+	h = hooktest.NewHandler(t, struct{ webhookcfg.Store }{f.store}, f.verifier, nil)
+	if _, err := portal.New(h, &f.portal); err == nil || !strings.Contains(err.Error(), "Lister") {
+		t.Errorf("a store without a list: %v", err)
+	}
 }
 
 // TestTour makes each change and sees its effect, below a prefix that a mux strips.
