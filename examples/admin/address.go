@@ -27,7 +27,7 @@ import (
 	"example.com/go-webhookcfg/store/sqlstore"
 )
 
-const addresses = `STORE, FROM and TO are addresses of stores:
+const addresses = `STORE, FROM, TO, COPY and NEW are addresses of stores:
   file:PATH                               a file store that no service has open
   sqlite:PATH                             the file of an SQLite database
   postgres://USER@HOST/DATABASE           any URL or, after "postgres:", any DSN of pgx

@@ -51,7 +51,9 @@ func (s *session) usePair(ctx context.Context, o openOptions, do func(from, to *
 func copyAll(ctx context.Context, s *session) (code int, err error) {
 	o := s.openOptions()
 	o.migrate = s.migrate
-	return code, s.usePair(ctx, o, func(from, to *opened) error {
+	areOpen := false
+	err = s.usePair(ctx, o, func(from, to *opened) error {
+		areOpen = true
 		if s.replace {
 			if err := s.confirm(to.name, "%s becomes equal to %s, and loses what only it has.", to.name, from.name); err != nil {
 				return err
@@ -64,6 +66,10 @@ func copyAll(ctx context.Context, s *session) (code int, err error) {
 		code = codeOf(r)
 		return errors.Join(err, s.report("copied", "refused", r))
 	})
+	if err != nil && !areOpen && !s.migrate {
+		err = fmt.Errorf("%w\nIf TO doesn't exist yet, give -migrate", err)
+	}
+	return code, err
 }
 
 func verify(ctx context.Context, s *session) (code int, err error) {

@@ -24,6 +24,7 @@ import (
 	"syscall"
 
 	"example.com/go-webhookcfg/store"
+	"example.com/go-webhookcfg/webhookcfg/egress"
 )
 
 // Exit codes.
@@ -53,11 +54,16 @@ var commands = []command{
 	{"clients", "STORE", "list the clients", nil, listClients},
 	{"list", "STORE CLIENT", "list the webhooks that a client has set", revealing, list},
 	{"show", "STORE CLIENT ENTITY", "show the webhook in effect for an entity", revealing, show},
+	{"set", "STORE CLIENT [ENTITY]", "set a webhook to the URL on the standard input, with the checks of the handler", setFlags, set},
+	{"unset", "STORE CLIENT [ENTITY]", "leave an entity, or all of a client, without a webhook", unsetFlags, unset},
 	{"copy", "FROM TO", "make a store equal to another one; a copy to a file is an export", copyFlags, copyAll},
 	{"verify", "FROM TO", "compare two stores", pairFlags, verify},
+	{"audit", "STORE [CLIENT]", "list the webhooks that a policy refuses", auditFlags, audit},
+	{"erase", "STORE CLIENT", "unset all webhooks of a client, and remove what the store has of it", nil, erase},
+	{"health", "STORE", "find out whether changes work", nil, health},
 	{"check", "STORE", "read everything, and report damage or settings to change", nil, check},
-	{"backup", "STORE COPY", "write a copy of a file store to a new file", nil, backup},
-	{"salvage", "STORE NEW", "copy the intact changes of a damaged file store to a new file", nil, salvage},
+	{"backup", "STORE COPY", "write a copy of a file store to a new one", nil, backup},
+	{"salvage", "STORE NEW", "copy the intact changes of a damaged file store to a new one", nil, salvage},
 }
 
 // session is one run of a command.
@@ -70,6 +76,9 @@ type session struct {
 	prefix, toPrefix   string
 	json, urls, shared bool
 	migrate, replace   bool
+	all, unprobed      bool
+	actor              string
+	policy             egress.Policy
 }
 
 func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
@@ -83,7 +92,7 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 	}
 	fmt.Fprint(stderr, "usage: admin COMMAND [FLAGS] ARGUMENTS\n\n")
 	for _, c := range commands {
-		fmt.Fprintf(stderr, "  %-8s %-20s %s\n", c.name, c.arguments, c.summary)
+		fmt.Fprintf(stderr, "  %-8s %-22s %s\n", c.name, c.arguments, c.summary)
 	}
 	fmt.Fprintf(stderr, "\n%s\nadmin COMMAND -h lists the flags of a command.\n", addresses)
 	return wrongUsage

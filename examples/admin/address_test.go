@@ -1,0 +1,57 @@
+package main
+
+import (
+	"database/sql"
+	"testing"
+)
+
+// variable is an environment variable with an address.
+const variable = "WEBHOOKCFG_TEST_STORE"
+
+// TestAddresses: neither a wrong address nor a lost connection shows a password.
+func TestAddresses(t *testing.T) {
+	f := newFixture(t)
+	for _, row := range []struct{ address, complaint string }{
+		{"", "a store is file:PATH"},
+		{secret, "a store is file:PATH"},
+		{"oracle:" + secret, "a store is file:PATH"},
+		{"postgres:", "a store is file:PATH"},
+		{"postgres://u:" + secret + "@127.0.0.1:port/db", "pgx rejects"},
+		{"postgres://u:" + secret + "%zz@127.0.0.1/db", "pgx rejects"},
+		{"mysql:u:" + secret + "@tcp(127.0.0.1:1)", "mysql rejects"},
+		{"mysql:u:pa/" + secret + "@tcp(127.0.0.1:1)/db?" + secret + "=" + secret + "&parseTime=" + secret, "mysql rejects"},
+		{"etcd:127.0.0.1:1", "endpoints of etcd are URLs"},
+		{"etcd:http://u:" + secret + "%zz@127.0.0.1:1", "endpoints of etcd are URLs"},
+		{"postgres://u:" + secret + "@127.0.0.1:1/db?sslmode=disable", "connection refused"},
+		{"postgres:host=127.0.0.1 port=1 password=" + secret, "connection refused"},
+		{"mysql:u:" + secret + "@tcp(127.0.0.1:1)/db", "connection refused"},
+	} {
+		f.run(t.Context(), failure, "", row.complaint, "health", row.address)
+		t.Setenv(variable, row.address)
+		if row.address != "" {
+			f.run(t.Context(), failure, "", row.complaint, "clients", "env:"+variable)
+		}
+	}
+	t.Setenv(variable, "")
+	f.run(t.Context(), failure, "", variable+" is not set", "clients", "env:"+variable)
+	t.Setenv(variable, f.at("webhooks"))
+	f.run(t.Context(), success, "a\n", "", "clients", "env:"+variable)
+	f.run(t.Context(), failure, "", "file stores", "backup", f.inSQLite("webhooks"), f.at("copy"))
+}
+
+// TestSchema: a store of a later version stays as it is.
+func TestSchema(t *testing.T) {
+	f := newFixture(t)
+	at := f.stores()["sqlite"]
+	db, err := sql.Open("sqlite", f.path("webhooks.db"))
+	if err == nil {
+		_, err = db.ExecContext(t.Context(), "UPDATE wh_schema SET version = version + 1")
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	for _, args := range [][]string{{"clients", at}, {"health", at}, {"check", at}, {"copy", at, f.at("export")}, {"copy", "-migrate", f.at("webhooks"), at}} {
+		f.run(t.Context(), failure, "", "schema of a later version", args...)
+	}
+}

@@ -1,0 +1,34 @@
+package main
+
+import (
+	"context"
+	"flag"
+
+	"example.com/go-webhookcfg/store/admin"
+)
+
+func auditFlags(s *session, flags *flag.FlagSet) {
+	revealing(s, flags)
+	policyFlags(s, flags)
+}
+
+func audit(ctx context.Context, s *session) (code int, err error) {
+	return code, s.useFirst(ctx, func(st *opened) error {
+		violations := admin.AuditAll(ctx, st, &s.policy)
+		if len(s.args) > 1 {
+			violations = admin.Audit(ctx, st, s.args[1], &s.policy)
+		}
+		for v, err := range violations {
+			if err == nil {
+				code = found
+				r := s.record(v.Client, v.Scope.Entity(), v.Webhook)
+				r.Rule = v.Err.Error()
+				err = s.print(r, "%s, %v", printable(v.Client), r)
+			}
+			if err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}

@@ -1,0 +1,140 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"log/slog"
+	"net/netip"
+	"os"
+	"os/user"
+
+	"example.com/go-webhookcfg/store/admin"
+	"example.com/go-webhookcfg/webhookcfg"
+)
+
+// policyFlags are the flags for the policy, which has to be the one of the service.
+func policyFlags(s *session, flags *flag.FlagSet) {
+	flags.BoolVar(&s.policy.AllowHTTP, "allow-http", false, "allow http URLs in addition to https")
+	flags.Func("allow-prefix", "allow the non-public addresses in `CIDR`, such as 10.1.0.0/16; repeatable", func(text string) error {
+		prefix, err := netip.ParsePrefix(text)
+		s.policy.AllowPrefixes = append(s.policy.AllowPrefixes, prefix)
+		return err
+	})
+}
+
+func unsetFlags(s *session, flags *flag.FlagSet) {
+	flags.BoolVar(&s.all, "all", false, "reach all entities of the client, instead of ENTITY")
+	flags.StringVar(&s.actor, "actor", currentUser(), "the `name` of who makes the change, for the log record")
+}
+
+func setFlags(s *session, flags *flag.FlagSet) {
+	unsetFlags(s, flags)
+	policyFlags(s, flags)
+	flags.BoolVar(&s.unprobed, "no-probe", false, "don't check that the URL can be reached from here")
+}
+
+func currentUser() string {
+	if u, err := user.Current(); err == nil {
+		return u.Username
+	}
+	return cmp.Or(os.Getenv("USER"), "operator")
+}
+
+// scope returns the reach of a change. A missing entity never means all.
+func (s *session) scope() (webhookcfg.Scope, error) {
+	if s.all == (len(s.args) > 2) {
+		return webhookcfg.Scope{}, errors.New("give either an ENTITY or -all")
+	}
+	if s.all {
+		return webhookcfg.All(), nil
+	}
+	return webhookcfg.Entity(s.args[2]), nil
+}
+
+func set(ctx context.Context, s *session) (int, error) {
+	return s.change(ctx, func(ctx context.Context, h *webhookcfg.Handler, scope webhookcfg.Scope, confirm func() error) error {
+		url, err := s.ask("URL: ") // not an argument, which others can see
+		if err == nil {
+			err = confirm()
+		}
+		if err != nil {
+			return err
+		}
+		return h.Set(ctx, s.args[1], scope, url)
+	})
+}
+
+func unset(ctx context.Context, s *session) (int, error) {
+	return s.change(ctx, func(ctx context.Context, h *webhookcfg.Handler, scope webhookcfg.Scope, confirm func() error) error {
+		if err := confirm(); err != nil {
+			return err
+		}
+		return h.Unset(ctx, s.args[1], scope)
+	})
+}
+
+// change calls do with a handler over the store, and a function that has a change of all entities
+// confirmed.
+func (s *session) change(ctx context.Context, do func(ctx context.Context, h *webhookcfg.Handler, scope webhookcfg.Scope, confirm func() error) error) (int, error) {
+	scope, err := s.scope()
+	if err != nil {
+		return wrongUsage, err
+	}
+	return success, s.useFirst(ctx, func(st *opened) error {
+		o := &webhookcfg.Options{Policy: &s.policy, Logger: s.logger(slog.LevelInfo)}
+		if s.unprobed {
+			o.ProbeMode = webhookcfg.ProbeOff
+		}
+		h, err := webhookcfg.NewHandler(st, nobody{}, o)
+		if err != nil {
+			return err
+		}
+		confirm := func() error {
+			if !s.all {
+				return nil
+			}
+			return s.confirmClient(ctx, st, "It reaches all entities.")
+		}
+		return do(webhookcfg.ContextWithActor(ctx, s.actor), h, scope, confirm)
+	})
+}
+
+// nobody signs nobody in: the handler serves no requests.
+type nobody struct{}
+
+func (nobody) Verify(context.Context, string, string) (webhookcfg.Client, error) {
+	return webhookcfg.Client{}, webhookcfg.ErrInvalidCredentials
+}
+
+// confirmClient has the name of the client typed again.
+func (s *session) confirmClient(ctx context.Context, st *opened, warning string) error {
+	client, webhooks := s.args[1], 0
+	for _, err := range admin.Webhooks(ctx, st, client) {
+		if err != nil {
+			return err
+		}
+		webhooks++
+	}
+	return s.confirm(printable(client), "%s has %d webhooks in %s. %s", printable(client), webhooks, st.name, warning)
+}
+
+func erase(ctx context.Context, s *session) (int, error) {
+	return success, s.useFirst(ctx, func(st *opened) error {
+		client := s.args[1]
+		if err := s.confirmClient(ctx, st, "They will be removed. Revoke its credentials first."); err != nil {
+			return err
+		}
+		if err := admin.Erase(ctx, st, client); err != nil {
+			return fmt.Errorf("%w; erase again to complete it", err)
+		}
+		return s.print(eraseRecord{client}, "erased %s; backups and logs still have it, see README.md", printable(client))
+	})
+}
+
+// eraseRecord is an erased client in JSON.
+type eraseRecord struct {
+	Erased string `json:"erased"`
+}

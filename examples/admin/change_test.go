@@ -1,0 +1,101 @@
+package main
+
+import (
+	"os"
+	"testing"
+
+	"example.com/go-webhookcfg/webhookcfg"
+	"example.com/go-webhookcfg/webhookcfg/egress"
+)
+
+const newURL = "https://hooks.example.net/" + secret + "\n"
+
+func TestSet(t *testing.T) {
+	f := newFixture(t)
+	for name, at := range f.stores() {
+		t.Run(name, func(t *testing.T) {
+			f := fixture{t, f.dir}
+			f.runTyping(t.Context(), newURL, success, "", "actor=olga", "set", "-no-probe", "-actor", "olga", at, "a", "e1")
+			f.run(t.Context(), success, "entity e1: override https://hooks.example.net since 2", "", "show", at, "a", "e1")
+			f.run(t.Context(), success, "", "actor=olga", "unset", "-actor", "olga", at, "a", "e1")
+			f.run(t.Context(), success, "entity e1: off since 2", "", "show", at, "a", "e1")
+		})
+	}
+}
+
+// TestChangeOfAll: a change of all entities needs -all and the client's name.
+func TestChangeOfAll(t *testing.T) {
+	f := newFixture(t)
+	at := f.at("webhooks")
+	f.runTyping(t.Context(), newURL, wrongUsage, "", "either an ENTITY or -all", "set", "-no-probe", at, "a")
+	f.runTyping(t.Context(), newURL+"a\n", wrongUsage, "", "either an ENTITY or -all", "set", "-no-probe", "-all", at, "a", "e1")
+	f.run(t.Context(), wrongUsage, "", "either an ENTITY or -all", "unset", at, "a")
+	f.runTyping(t.Context(), newURL, failure, "", "not confirmed", "set", "-no-probe", "-all", at, "a")
+	f.runTyping(t.Context(), "b\n", failure, "", "not confirmed", "unset", "-all", at, "a")
+	if got := f.clients("webhooks"); got != "abcd" {
+		t.Errorf("changed without a confirmation: %q", got)
+	}
+	f.runTyping(t.Context(), newURL+"a\n", success, "", "a has 1 webhooks in", "set", "-no-probe", "-all", at, "a")
+	f.runTyping(t.Context(), "b\n", success, "", "It reaches all entities", "unset", "-all", at, "b")
+	if got := f.clients("webhooks"); got != "cd" {
+		t.Errorf("after a set and an unset: %q", got)
+	}
+}
+
+// TestSetIsChecked: the handler refuses what it refuses clients.
+func TestSetIsChecked(t *testing.T) {
+	f := newFixture(t)
+	at := f.at("webhooks")
+	f.runTyping(t.Context(), "http://hooks.example.net/"+secret, failure, "", "scheme https", "set", "-no-probe", at, "a", "e1")
+	f.runTyping(t.Context(), "https://127.0.0.1/"+secret, failure, "", "public unicast", "set", at, "a", "e1")
+	f.runTyping(t.Context(), "https://127.0.0.1:1/"+secret, failure, "", "webhook_unreachable", "set", "-allow-prefix", "127.0.0.0/8", at, "a", "e1")
+	f.runTyping(t.Context(), newURL, failure, "", "invalid_request", "set", "-no-probe", at, "a", "e/1")
+	f.runTyping(t.Context(), "http://127.0.0.1:1/"+secret, success, "", "", "set", "-allow-http", "-allow-prefix", "127.0.0.0/8", "-no-probe", at, "a", "e1")
+}
+
+func TestErase(t *testing.T) {
+	f := newFixture(t)
+	for name, at := range f.stores() {
+		t.Run(name, func(t *testing.T) {
+			f := fixture{t, f.dir}
+			f.run(t.Context(), failure, "", "not confirmed", "erase", at, "b")
+			f.run(t.Context(), success, "a\nb\nc\nd\n", "", "clients", at)
+			f.runTyping(t.Context(), "b\n", success, "erased b", "b has 1 webhooks in", "erase", at, "b")
+			f.run(t.Context(), success, "a\nc\nd\n", "", "clients", at)
+			f.runTyping(t.Context(), "nobody\n", success, `{"erased":"nobody"}`, "nobody has 0 webhooks in", "erase", "-json", at, "nobody")
+		})
+	}
+}
+
+func TestAudit(t *testing.T) {
+	f := newFixture(t)
+	for name, at := range f.stores() {
+		t.Run(name, func(t *testing.T) {
+			f := fixture{t, f.dir}
+			f.run(t.Context(), success, "", "", "audit", at)
+			f.apply(at, webhookcfg.SetChange("b", webhookcfg.Entity("e1"), egress.NewURL("http://example.com/"+secret)),
+				webhookcfg.UnsetChange("b", webhookcfg.Entity("e2")))
+			f.run(t.Context(), found, "b, entity e1: override http://example.com since 0001-01-01T00:00:00Z (the URL must be absolute with the scheme https)\n", "", "audit", at)
+			f.run(t.Context(), found, `"rule":"the URL must`, "", "audit", "-json", at, "b")
+			f.run(t.Context(), success, "", "", "audit", at, "a")
+			f.run(t.Context(), success, "", "", "audit", "-allow-http", at)
+		})
+	}
+}
+
+func TestHealth(t *testing.T) {
+	f := newFixture(t)
+	for name, at := range f.stores() {
+		t.Run(name, func(t *testing.T) {
+			f := fixture{t, f.dir}
+			f.run(t.Context(), success, "is healthy", "", "health", at)
+			f.run(t.Context(), success, `"healthy":true}`, "", "health", "-json", at)
+			f.run(t.Context(), success, "4 ", "", "check", at)
+		})
+	}
+	if err := os.WriteFile(f.path("empty.db"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	f.run(t.Context(), failure, "", "Migrate", "health", f.inSQLite("empty"))
+	f.run(t.Context(), failure, "", "give -migrate", "copy", f.at("webhooks"), f.inSQLite("empty"))
+}
