@@ -47,7 +47,7 @@ func (g *gauge) interval(now time.Time, limit int) time.Duration {
 // newPace returns the time from one turn to the next. Turns follow each other faster than
 // slots become free, since a slot that nobody comes for is lost.
 func (g *gauge) newPace(now time.Time, limit int) time.Duration {
-	return min(max(g.interval(now, limit)*7/8, minTurn), maxTurn)
+	return min(max(g.interval(now, limit)*15/16, minTurn), maxTurn)
 }
 
 // nextTurn gives the next turn, from resume on, and returns the time until then.

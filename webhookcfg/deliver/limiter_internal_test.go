@@ -297,7 +297,7 @@ func TestPace(t *testing.T) {
 			t.Errorf("wait %v, want %v to %v", wait, least, most)
 		}
 	}
-	want(assumedDuration*7/16, assumedDuration*7/16)
+	want(assumedDuration/2*15/16, assumedDuration/2*15/16)
 	respond := func(n int, after time.Duration, v verdict) {
 		for i := range n {
 			now = now.Add(after)
@@ -317,7 +317,7 @@ func TestPace(t *testing.T) {
 	respond(100, 10*time.Millisecond, success)
 	want(5*time.Second, 8*time.Second)
 	respond(1000, 10*time.Millisecond, success)
-	want(8*time.Millisecond, 9*time.Millisecond)
+	want(9*time.Millisecond, 10*time.Millisecond)
 	respond(300, 0, success)
 	want(minTurn, 3*minTurn)
 }
@@ -350,7 +350,7 @@ func TestResumeUnderWay(t *testing.T) {
 	for range 3 {
 		defer mustAcquire(t, l, "acme", "a:443", now).release(now, success)
 	}
-	if wait := mustDefer(t, l, "acme", "a:443", now, ReasonBusy); wait != assumedDuration/4*7/8 {
+	if wait := mustDefer(t, l, "acme", "a:443", now, ReasonBusy); wait != assumedDuration/4*15/16 {
 		t.Errorf("wait %v", wait)
 	}
 	tried.release(now, failure)
