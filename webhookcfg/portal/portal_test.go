@@ -426,10 +426,15 @@ func TestTest(t *testing.T) {
 				return tt.reason, tt.err
 			}
 			f.handler.EntityExists = func(_ context.Context, _, entity string) (bool, error) { return entity != "foreign", nil }
+			f.handler.DeliveryStatus = func(context.Context, string, string, webhookcfg.Webhook) (webhookcfg.DeliveryStatus, error) {
+				return webhookcfg.DeliveryStatus{State: "stopped", Reason: "gone"}, nil
+			}
 			hooktest.Apply(t, f.store, hooktest.SetAll(acme, 1), hooktest.Set(acme, "e1", 2))
 			p := f.serve(t)
 			p.signIn()
-			p.get("entity?id=e1").expect(t, http.StatusOK, "Send a test")
+			for _, path := range []string{"", "all", "entity?id=e1"} {
+				p.get(path).expect(t, http.StatusOK, "Send a test", "Repair your server, then send a test", "!set the webhook again")
+			}
 			for _, page := range []shown{p.post("test", "id", "e1"), p.post("test")} {
 				page.text = html.UnescapeString(page.plain())
 				page.expect(t, tt.status, tt.want)

@@ -93,6 +93,7 @@ var texts = map[string]string{
 	"state.unknown":  "Not known right now",
 	"remedy.failing": "We keep trying. Check your server.",
 	"remedy.stopped": "Nothing is sent now. Repair your server, then set the webhook again, to the same or another URL.",
+	"remedy.test":    "Nothing is sent now. Repair your server, then send a test.",
 	"remedy.refused": "Nothing is sent to this address. Set another URL, or ask us why.",
 
 	"reason.unreachable": "Your server couldn't be reached.",
