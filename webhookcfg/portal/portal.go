@@ -43,7 +43,8 @@ import (
 type Options struct {
 	// Client returns the client whose webhooks a request may see and change, and the actor,
 	// such as the id of the user, from your session. An empty client means that nobody is
-	// signed in; the page then links to SignInURL, which must be set too. An error gives 503.
+	// signed in; the page then links to SignInURL, which must be set too. An error gives 503
+	// and is logged, so it must not hold the session's token.
 	//
 	// Your session's cookie should be SameSite=Lax or Strict.
 	Client    func(r *http.Request) (client, actor string, err error)

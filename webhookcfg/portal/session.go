@@ -122,13 +122,17 @@ func (s seal) new(value string, maxAge int) *http.Cookie {
 func (v *visit) enter() bool {
 	if v.Options.Client != nil {
 		client, actor, err := v.Options.Client(v.r)
-		if err != nil {
-			v.gate(problem{status: http.StatusServiceUnavailable, key: "error.temporarily_unavailable"})
-		} else if client == "" {
+		switch {
+		case err != nil:
+			v.log("session", err, webhookcfg.Webhook{})
+			v.gate(unavailable)
+		case client == "":
 			v.askToSignIn(problem{status: http.StatusForbidden, key: "session.none"})
+		default:
+			v.signedIn(client, actor)
+			return true
 		}
-		v.signedIn(client, actor)
-		return err == nil && client != ""
+		return false
 	}
 	id, secret, ok := v.seal.open(v.r, time.Now())
 	if !ok {

@@ -221,6 +221,8 @@ func TestNoSession(t *testing.T) {
 // TestHostSession: the host says who is signed in, and a session that is down is no sign-out.
 func TestHostSession(t *testing.T) {
 	f := newFixture(t).hosted()
+	var records strings.Builder
+	f.handler.Logger = textLogger(&records)
 	var actor string
 	f.handler.OnEvent = func(_ context.Context, e webhookcfg.Event) { actor = e.Actor }
 	p := f.serve(t)
@@ -232,6 +234,9 @@ func TestHostSession(t *testing.T) {
 	}
 	p.setCookie("session", "broken")
 	p.post("set", "id", "e1", "url", otherURL).expect(t, http.StatusServiceUnavailable, "do this right now", otherURL)
+	if !strings.Contains(records.String(), "portal: session") || !strings.Contains(records.String(), "broken on purpose") {
+		t.Errorf("logged %s", &records)
+	}
 	p.post("sign-in", "username", acme, "password", secret, "then", "").expect(t, http.StatusNotFound, "no such page")
 	if got := f.resolved(t, "e1"); got != "override "+hookURL {
 		t.Errorf("changed: %s", got)
