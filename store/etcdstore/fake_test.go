@@ -2,6 +2,7 @@ package etcdstore
 
 import (
 	"context"
+	"errors"
 	"testing"
 
 	"go.etcd.io/etcd/api/v3/etcdserverpb"
@@ -9,6 +10,8 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"google.golang.org/grpc/metadata"
 )
+
+var errFake = errors.New("broken")
 
 // fakeKV is an empty cluster at a revision.
 type fakeKV struct {
@@ -18,6 +21,7 @@ type fakeKV struct {
 	err      error
 	puts     int
 	reads    int
+	fails    int                                   // the number of the read that fails with errFake
 	hold     func(ctx context.Context, key string) // called by each put, if not nil
 }
 
@@ -49,6 +53,9 @@ func (f *fakeTxn) Commit() (*clientv3.TxnResponse, error) {
 		response.Responses = append(response.Responses, &etcdserverpb.ResponseOp{
 			Response: &etcdserverpb.ResponseOp_ResponseRange{ResponseRange: &etcdserverpb.RangeResponse{}},
 		})
+	}
+	if f.kv.fails > 0 && f.kv.reads == f.kv.fails {
+		return response, errFake
 	}
 	return response, f.kv.err
 }
