@@ -16,6 +16,7 @@ import (
 	"example.com/go-webhookcfg/auth"
 	"example.com/go-webhookcfg/examples/internal/probes"
 	"example.com/go-webhookcfg/examples/mounts/metrics"
+	"example.com/go-webhookcfg/store/admin"
 	"example.com/go-webhookcfg/store/cache"
 	"example.com/go-webhookcfg/webhookcfg"
 	"example.com/go-webhookcfg/webhookcfg/deliver"
@@ -120,9 +121,30 @@ func (s *service) serve(ctx context.Context, stdout io.Writer) error {
 		})
 	})
 	group.Go(func() error { s.database.webhooks.SweepEvery(ctx, time.Minute); return nil })
+	group.Go(func() error { s.warm(ctx); return nil })
 	group.Go(func() error { s.recallUntil(ctx); return nil })
 	group.Go(func() error { s.forgetEvery(ctx, time.Hour); return nil })
 	return group.Wait()
+}
+
+// warm reads all clients into the copy. Until it has, and if it fails, notifications read what
+// is missing.
+func (s *service) warm(ctx context.Context) {
+	err := s.readAhead(ctx)
+	if err != nil && ctx.Err() == nil {
+		s.logger.WarnContext(ctx, "read all clients into the copy of the store", "error", err)
+	}
+}
+
+func (s *service) readAhead(ctx context.Context) error {
+	var clients []string
+	for client, err := range admin.Clients(ctx, s.database.webhooks) {
+		if err != nil {
+			return err
+		}
+		clients = append(clients, client)
+	}
+	return s.webhooks.Warm(ctx, clients)
 }
 
 // drained returns a context that ends some time after ctx. In between the process is unready,
