@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"crypto/hmac"
 	"crypto/sha256"
 	"crypto/subtle"
@@ -13,6 +14,7 @@ import (
 	"strings"
 	"time"
 
+	"example.com/go-webhookcfg/auth"
 	"example.com/go-webhookcfg/webhookcfg"
 	"example.com/go-webhookcfg/webhookcfg/portal"
 )
@@ -20,8 +22,9 @@ import (
 // sessions signs the people of a client in: here one, from the environment. Replace it with
 // your own sessions.
 type sessions struct {
-	person, password, client string
-	key                      []byte
+	person, client string
+	passwords      webhookcfg.CredentialVerifier
+	key            []byte
 }
 
 const (
@@ -61,18 +64,38 @@ func (s *sessions) find(r *http.Request) (client, person string, err error) {
 // ServeHTTP signs in, and out.
 func (s *sessions) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Cache-Control", "no-store")
-	switch isRight := equal(r.PostFormValue("person"), s.person) & equal(r.PostFormValue("password"), s.password); {
-	case r.Method == http.MethodPost && r.PostForm.Has("out"):
+	r.Body = http.MaxBytesReader(w, r.Body, 8<<10)
+	switch {
+	case r.Method != http.MethodPost:
+	case r.PostFormValue("out") != "":
 		http.SetCookie(w, &http.Cookie{Name: sessionCookie, Path: "/", Secure: true, MaxAge: -1})
-	case r.Method == http.MethodPost && isRight == 1:
-		http.SetCookie(w, s.open(time.Now()))
-		http.Redirect(w, r, "/portal/", http.StatusSeeOther)
-		return
+	default:
+		_, err := s.passwords.Verify(r.Context(), r.PostFormValue("person"), r.PostFormValue("password"))
+		if err == nil {
+			http.SetCookie(w, s.open(time.Now()))
+			http.Redirect(w, r, "/portal/", http.StatusSeeOther)
+			return
+		}
+		if limit, ok := errors.AsType[*auth.LimitError](err); ok {
+			w.Header().Set("Retry-After", strconv.Itoa(int(limit.RetryAfter().Seconds())+1))
+			w.WriteHeader(http.StatusTooManyRequests)
+		}
 	}
 	_, _ = io.WriteString(w, `<!DOCTYPE html><html lang="en"><title>Sign in</title><h1>Sign in</h1><form method="post">
 <p><label>Person <input name="person" autocomplete="username"></label></p>
 <p><label>Password <input name="password" type="password" autocomplete="current-password"></label></p>
 <button>Sign in</button></form>`)
+}
+
+// onePerson verifies the password of one person.
+type onePerson struct{ name, password string }
+
+// Verify implements [webhookcfg.CredentialVerifier], so that a Throttle can limit guesses.
+func (p onePerson) Verify(_ context.Context, name, password string) (webhookcfg.Client, error) {
+	if equal(name, p.name)&equal(password, p.password) == 0 {
+		return webhookcfg.Client{}, webhookcfg.ErrInvalidCredentials
+	}
+	return webhookcfg.Client{ID: name}, nil
 }
 
 // equal returns 1 if the texts are equal, in a time that doesn't depend on them.
@@ -90,7 +113,15 @@ func (s *service) pages(mux *http.ServeMux, h *webhookcfg.Handler) error {
 	if person == "" || password == "" {
 		return errors.New("environment variable PERSON, want for instance ann:a-password")
 	}
-	people := &sessions{person: person, password: password, client: s.cfg.clients[0].ID, key: s.cfg.masters[0]}
+	passwords, err := auth.NewThrottle(onePerson{person, password}, nil)
+	if err != nil {
+		return err
+	}
+	withSource, err := auth.WithSource() // of the proxies in front, if any
+	if err != nil {
+		return err
+	}
+	people := &sessions{person: person, client: s.cfg.clients[0].ID, passwords: passwords, key: s.cfg.masters[0]}
 	pages, err := portal.New(h, &portal.Options{
 		Client:     people.find,
 		SignInURL:  "/sign-in",
@@ -102,7 +133,7 @@ func (s *service) pages(mux *http.ServeMux, h *webhookcfg.Handler) error {
 		return err
 	}
 	mux.Handle("/portal/", http.StripPrefix("/portal", pages))
-	mux.Handle("/sign-in", http.NewCrossOriginProtection().Handler(people))
+	mux.Handle("/sign-in", withSource(http.NewCrossOriginProtection().Handler(people)))
 	return nil
 }
 
@@ -112,5 +143,5 @@ func layout(w http.ResponseWriter, _ *http.Request, page portal.Page) {
 	_, _ = fmt.Fprintf(w, `<!DOCTYPE html><html lang="%s"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width">
 <meta name="color-scheme" content="light dark"><title>Modules</title><link rel="stylesheet" href="style.css"></head>
 <body class="whp-page"><header class="whp">Modules, our example of a service
-<form method="post" action="/sign-in"><button name="out">Sign out</button></form></header>%s</body></html>`, page.Lang, page.Content)
+<form method="post" action="/sign-in"><button name="out" value="1">Sign out</button></form></header>%s</body></html>`, page.Lang, page.Content)
 }

@@ -4,10 +4,14 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"net/netip"
 	"net/url"
 	"strings"
 	"testing"
 	"time"
+
+	"example.com/go-webhookcfg/auth"
+	"example.com/go-webhookcfg/webhookcfg"
 )
 
 // TestSession: a person who signed in sees the webhooks of the client, and nobody else does.
@@ -52,8 +56,28 @@ func TestSession(t *testing.T) {
 			t.Errorf("%s: %d", forged, resp.StatusCode)
 		}
 	}
-	if resp, _ := do("POST", "/sign-in", cookie, url.Values{"out": {""}}); !strings.Contains(resp.Header.Get("Set-Cookie"), "Max-Age=0") {
+	if resp, _ := do("POST", "/sign-in", cookie, url.Values{"out": {"1"}}); !strings.Contains(resp.Header.Get("Set-Cookie"), "Max-Age=0") {
 		t.Error("the session goes on")
+	}
+}
+
+// TestSignInThrottle: who guesses has to wait, and the password is no longer checked.
+func TestSignInThrottle(t *testing.T) {
+	throttle, err := auth.NewThrottle(onePerson{"ann", "a-password"}, &auth.ThrottleOptions{PerClientAndSource: auth.Rate{Burst: 1, Every: time.Hour}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	people := &sessions{person: "ann", client: "acme", passwords: throttle, key: []byte(master)}
+	signIn := func(password string) *httptest.ResponseRecorder {
+		r := httptest.NewRequest("POST", "/sign-in", strings.NewReader(url.Values{"person": {"ann"}, "password": {password}}.Encode()))
+		r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+		w := httptest.NewRecorder()
+		people.ServeHTTP(w, r.WithContext(webhookcfg.ContextWithSource(r.Context(), netip.MustParseAddr("192.0.2.1"))))
+		return w
+	}
+	signIn("wrong")
+	if got := signIn("a-password"); got.Code != http.StatusTooManyRequests || got.Header().Get("Retry-After") == "" || got.Header().Get("Set-Cookie") != "" {
+		t.Errorf("after a guess: %d %v", got.Code, got.Header())
 	}
 }
 
