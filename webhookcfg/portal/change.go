@@ -70,7 +70,7 @@ func (v *visit) allScope() (webhookcfg.Scope, error) {
 // test sends a test to the webhook in effect for an entity, or to the base.
 func (v *visit) test() (location string, err error) {
 	if v.Options.Test == nil {
-		return "", problem{status: http.StatusNotFound, key: "error.not_found"}
+		return "", notFound
 	}
 	id := v.typed("id")
 	if id != "" { // the handler says whether the client may see it

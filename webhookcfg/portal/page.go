@@ -171,7 +171,7 @@ func (v *visit) all() error {
 // key shows the signing key.
 func (v *visit) key() (err error) {
 	if v.Options.SigningKey == nil {
-		return problem{status: http.StatusNotFound, key: "error.not_found"}
+		return notFound
 	}
 	v.page.Template, v.page.Title = "key", "key.title"
 	if v.page.Key, err = v.Options.SigningKey(v.ctx, v.client); err != nil {
@@ -215,7 +215,10 @@ type problem struct {
 
 func (p problem) Error() string { return p.key }
 
-var unavailable = problem{status: http.StatusServiceUnavailable, key: "error.temporarily_unavailable"}
+var (
+	notFound    = problem{status: http.StatusNotFound, key: "error.not_found"}
+	unavailable = problem{status: http.StatusServiceUnavailable, key: "error.temporarily_unavailable"}
+)
 
 // fail says on the page what went wrong. An error of the handler has a text for its code.
 func (v *visit) fail(err error) {

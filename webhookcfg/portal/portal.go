@@ -173,7 +173,7 @@ func (p *portal) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case v.Path == "style.css":
 		serveStyle(w)
 	case !ok && !isSession:
-		v.gate(problem{status: http.StatusNotFound, key: "error.not_found"})
+		v.gate(notFound)
 	case isPost && action.change == nil && !isSession:
 		w.Header().Set("Allow", "GET, HEAD")
 		v.gate(problem{status: http.StatusMethodNotAllowed, key: "error.method_not_allowed"})

@@ -21,8 +21,10 @@ import (
 //
 // A browser keeps both in a cookie, which is sealed with AES-GCM. The handler verifies them
 // again on each request, so a secret that you revoke ends the session, and there is no table of
-// sessions. Put the Cache of package auth around a verifier that is slow. A cookie is valid for 8 hours at most, and for one run of the browser. A stolen
-// cookie is worth the secret until then, or until you rotate the secret: don't log cookies.
+// sessions. Put the Cache of package auth around a slow verifier.
+//
+// A cookie is valid for 8 hours at most, and for one run of the browser. A stolen cookie is
+// worth the secret until then, or until you rotate the secret: don't log cookies.
 type SignIn struct {
 	// Keys seal the cookies: the first one those of new sign-ins, while all of them open
 	// theirs. Each has 32 random bytes. Share them between replicas, and keep the previous one
@@ -52,10 +54,7 @@ func newSeal(s *SignIn) (seal, error) {
 	if !cookieName.MatchString(s.Name) {
 		return seal{}, errors.New("portal: SignIn.Name, want letters, digits and hyphens")
 	}
-	sealed := seal{cookie: "__Host-webhooks"}
-	if s.Name != "" {
-		sealed.cookie = "__Host-" + s.Name
-	}
+	sealed := seal{cookie: "__Host-" + cmp.Or(s.Name, "webhooks")}
 	keys := s.Keys
 	if len(keys) == 0 {
 		key := make([]byte, 32)
@@ -189,7 +188,7 @@ func (v *visit) signIn() {
 	then, ok := v.actions[v.Path]
 	v.IsAgain = v.r.PostForm.Has("again") && then.change != nil
 	if !ok || v.Options.SignIn == nil {
-		v.gate(problem{status: http.StatusNotFound, key: "error.not_found"})
+		v.gate(notFound)
 		return
 	}
 	cookie := v.seal.seal(id, secret, time.Now().Add(maxSession))
