@@ -77,5 +77,6 @@
 // is no backup: it is the same file, and the open store goes on writing to it.
 //
 // To restore, close the store, put the copy in the place of the file, and leave the lock
-// file. The program examples/admin checks, salvages and backs up files that are not open.
+// file. The program examples/admin checks, salvages and backs up files that are not open, and
+// copies them to other stores.
 package store
