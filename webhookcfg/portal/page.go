@@ -22,22 +22,6 @@ var assets embed.FS
 
 var templates = template.Must(template.ParseFS(assets, "assets/*.html"))
 
-// view is what the templates show.
-type view struct {
-	*visit
-	Status                int
-	Template, Title       string
-	Person                string // who is signed in
-	AsksToSignIn          bool
-	Done, Problem, Detail string
-	ID, Key               string
-	Hook                  hookView // of the page's entity, or of the base
-	Rows                  []row
-	Find, Next            string
-	Count                 int // of entities that a change of all takes their setting from
-	IsMore                bool
-}
-
 // row is an override in a list.
 type row struct {
 	ID   string
@@ -76,7 +60,7 @@ func (v *visit) Asked(field string) string {
 }
 
 // Time formats a time for people of all languages.
-func (view) Time(t time.Time) string { return t.UTC().Format("2006-01-02 15:04 UTC") }
+func (*visit) Time(t time.Time) string { return t.UTC().Format("2006-01-02 15:04 UTC") }
 
 // location returns the address of a page relative to the others. The flag says what was done.
 func (v *visit) location(path, flag string) string {
@@ -91,28 +75,28 @@ func (v *visit) location(path, flag string) string {
 func (v *visit) overview() error {
 	const perPage = 25
 	query := v.r.URL.Query()
-	v.page.Template, v.page.Find = "overview", query.Get("find")
-	after := cmp.Or(query.Get("after"), v.page.Find)
+	v.Template, v.Find = "overview", query.Get("find")
+	after := cmp.Or(query.Get("after"), v.Find)
 	page, err := v.handler.List(v.ctx, v.client, after, perPage+1) // one more says whether there's a next page
 	if err != nil {
 		return err
 	}
-	if after == v.page.Find && after != "" { // a list starts after its argument
+	if after == v.Find && after != "" { // a list starts after its argument
 		if hook, err := v.handler.Read(v.ctx, v.client, after); err == nil && (hook.Source == webhookcfg.SourceOverride || hook.Source == webhookcfg.SourceOff) {
 			page.Overrides = slices.Insert(page.Overrides, 0, webhookcfg.Override{Entity: after, Webhook: hook})
 		}
 	}
-	v.page.Hook, v.page.Next = v.hook("", page.Base), page.Next
+	v.Hook, v.Next = v.hook("", page.Base), page.Next
 	for i, o := range page.Overrides {
-		if !strings.HasPrefix(o.Entity, v.page.Find) {
-			v.page.Next = ""
+		if !strings.HasPrefix(o.Entity, v.Find) {
+			v.Next = ""
 			break
 		}
 		if i == perPage {
-			v.page.Next = v.page.Rows[i-1].ID
+			v.Next = v.Rows[i-1].ID
 			break
 		}
-		v.page.Rows = append(v.page.Rows, row{o.Entity, v.hook(o.Entity, o.Webhook)})
+		v.Rows = append(v.Rows, row{o.Entity, v.hook(o.Entity, o.Webhook)})
 	}
 	return nil
 }
@@ -124,7 +108,7 @@ func (v *visit) entity() error {
 	if err != nil {
 		return err
 	}
-	v.page.Template, v.page.ID, v.page.Hook = "entity", id, v.hook(id, hook)
+	v.Template, v.ID, v.Hook = "entity", id, v.hook(id, hook)
 	return nil
 }
 
@@ -147,19 +131,19 @@ func (v *visit) testForm() error {
 // all shows the base, and how many entities a change of all takes their setting from.
 func (v *visit) all() error {
 	const atMost = 1000
-	v.page.Template, v.page.Title = "all", "all.title"
+	v.Template, v.Title = "all", "all.title"
 	for after := ""; ; {
 		page, err := v.handler.List(v.ctx, v.client, after, atMost)
 		if err != nil {
 			return err
 		}
 		if after == "" {
-			v.page.Hook = v.hook("", page.Base)
+			v.Hook = v.hook("", page.Base)
 		}
-		v.page.Count += len(page.Overrides)
+		v.Count += len(page.Overrides)
 		after = page.Next
-		if v.page.Count > atMost || v.page.Count == atMost && after != "" {
-			v.page.Count, v.page.IsMore = atMost, true
+		if v.Count > atMost || v.Count == atMost && after != "" {
+			v.Count, v.IsMore = atMost, true
 			return nil
 		}
 		if after == "" {
@@ -173,8 +157,8 @@ func (v *visit) key() (err error) {
 	if v.Options.SigningKey == nil {
 		return notFound
 	}
-	v.page.Template, v.page.Title = "key", "key.title"
-	if v.page.Key, err = v.Options.SigningKey(v.ctx, v.client); err != nil {
+	v.Template, v.Title = "key", "key.title"
+	if v.Key, err = v.Options.SigningKey(v.ctx, v.client); err != nil {
 		v.log("signing key", err, webhookcfg.Webhook{})
 		return unavailable
 	}
@@ -234,15 +218,15 @@ func (v *visit) fail(err error) {
 	if p.status == http.StatusUnauthorized {
 		p.status = http.StatusForbidden // a 401 needs a challenge, with which browsers open a prompt
 	}
-	v.page.Status, v.page.Detail = p.status, p.detail
+	v.Status, v.Detail = p.status, p.detail
 	if p.key != "" {
-		v.page.Problem = v.T(p.key)
+		v.Problem = v.T(p.key)
 	}
 	if p.wait > 0 {
 		seconds := int64((p.wait + time.Second - 1) / time.Second)
 		v.w.Header().Set("Retry-After", strconv.FormatInt(seconds, 10))
 		if p.status == http.StatusTooManyRequests {
-			v.page.Detail = v.T("error.wait", seconds)
+			v.Detail = v.T("error.wait", seconds)
 		}
 	}
 }
@@ -250,13 +234,13 @@ func (v *visit) fail(err error) {
 // gate responds that what was asked for can't be shown, and keeps what was typed.
 func (v *visit) gate(err error) {
 	v.fail(err)
-	v.page.Template, v.page.Title = "gate", "title"
+	v.Template, v.Title = "gate", "title"
 	v.write()
 }
 
 // askToSignIn responds that nobody is signed in, and keeps what was typed.
 func (v *visit) askToSignIn(err error) {
-	v.page.AsksToSignIn = true
+	v.AsksToSignIn = true
 	v.gate(err)
 }
 
@@ -273,10 +257,10 @@ func (v *visit) setHeader() {
 // write writes the page.
 func (v *visit) write() {
 	var content, whole bytes.Buffer
-	if err := templates.ExecuteTemplate(&content, "main", v.page); err != nil {
+	if err := templates.ExecuteTemplate(&content, "main", v); err != nil {
 		panic(err) // the templates are tested with every page
 	}
-	page := Page{Status: v.page.Status, Title: v.T(v.page.Title), Lang: v.T("lang"), Content: template.HTML(content.String())}
+	page := Page{Status: v.Status, Title: v.T(v.Title), Lang: v.T("lang"), Content: template.HTML(content.String())}
 	if v.Options.Layout != nil {
 		v.Options.Layout(v.w, v.r, page)
 		return

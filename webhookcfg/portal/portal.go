@@ -94,7 +94,7 @@ type Page struct {
 	Content template.HTML
 }
 
-// portal is the handler. Templates read the exported fields here and in visit.
+// portal is the handler. Templates read the exported fields.
 type portal struct {
 	handler *webhookcfg.Handler
 	Parent  webhookcfg.Options // of the handler
@@ -213,32 +213,44 @@ func (v *visit) show() {
 		return
 	}
 	for flag := range v.r.URL.Query() {
-		if done := "done." + flag; v.page.Done == "" && texts[done] != "" {
-			v.page.Done = done
+		if done := "done." + flag; v.Done == "" && texts[done] != "" {
+			v.Done = done
 		}
 	}
 	v.write()
 }
 
-// visit is one request of a person, and the page that responds to it.
+// visit is one request of a person, and the page that responds to it: templates read the
+// exported fields.
 type visit struct {
 	*portal
-	w       http.ResponseWriter
-	r       *http.Request
-	ctx     context.Context
-	client  string
-	page    view
+	w      http.ResponseWriter
+	r      *http.Request
+	ctx    context.Context
+	client string
+
 	Path    string // of the request, or the one that was asked for before a sign-in
 	IsAgain bool   // a form was sent, perhaps before a sign-in
+
+	Status                int
+	Template, Title       string
+	Person                string // who is signed in
+	AsksToSignIn          bool
+	Done, Problem, Detail string
+	ID, Key               string
+	Hook                  hookView // of the page's entity, or of the base
+	Rows                  []row
+	Find, Next            string
+	Count                 int // of entities that a change of all takes their setting from
+	IsMore                bool
 }
 
 func (p *portal) newVisit(w http.ResponseWriter, r *http.Request) *visit {
-	v := &visit{portal: p, w: w, r: r, ctx: r.Context(), Path: strings.TrimPrefix(r.URL.Path, "/")}
+	v := &visit{portal: p, w: w, r: r, ctx: r.Context(), Path: strings.TrimPrefix(r.URL.Path, "/"), Status: http.StatusOK, Title: "title"}
 	peer, _ := netip.ParseAddrPort(r.RemoteAddr)
 	if _, ok := webhookcfg.SourceAddr(v.ctx); !ok && peer.IsValid() {
 		v.ctx = webhookcfg.ContextWithSource(v.ctx, peer.Addr())
 	}
-	v.page = view{visit: v, Status: http.StatusOK, Title: "title"}
 	v.setHeader()
 	return v
 }

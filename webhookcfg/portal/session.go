@@ -176,7 +176,7 @@ func (v *visit) verify(id, secret string) error {
 
 // signedIn lets the request act for a client.
 func (v *visit) signedIn(client, actor string) {
-	v.client, v.page.Person = client, cmp.Or(actor, client)
+	v.client, v.Person = client, cmp.Or(actor, client)
 	v.ctx = webhookcfg.ContextWithActor(v.ctx, actor)
 }
 
@@ -202,7 +202,7 @@ func (v *visit) signIn() {
 	}
 	http.SetCookie(v.w, cookie)
 	if v.IsAgain {
-		v.page.Done = "done.sign-in"
+		v.Done = "done.sign-in"
 		v.show()
 		return
 	}
