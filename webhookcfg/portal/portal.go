@@ -61,6 +61,9 @@ type Options struct {
 	// the base. It returns "" if the receiver accepted it, and otherwise why not: a
 	// Reason of [webhookcfg.DeliveryStatus]. An error with a method RetryAfter()
 	// time.Duration asks to wait, any other gives 503. If Test is nil, pages have no test.
+	//
+	// Use Test of a Sender of package deliver, which ends the stop of a webhook: the page says
+	// that a test does. The file repair.go in examples/service shows how.
 	Test func(ctx context.Context, client, entity string) (reason string, err error)
 
 	// SigningKey returns the key with which the client verifies notifications. It is shown on
