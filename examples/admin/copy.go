@@ -89,6 +89,9 @@ func codeOf(r admin.Report) int {
 
 // report prints what was done, also if it ended early.
 func (s *session) report(done, different string, r admin.Report) error {
+	if isTerminal(s.stderr) {
+		fmt.Fprint(s.stderr, clearLine)
+	}
 	record := reportRecord{Clients: r.Clients, Webhooks: r.Webhooks, Changes: r.Changes, Seconds: r.Elapsed.Seconds(), Partial: r.Partial, Different: r.Different}
 	for _, d := range r.Differences {
 		text := ""
@@ -126,7 +129,7 @@ func progressOf(r admin.Report) string {
 // every ten seconds.
 func (s *session) progress() func(admin.Report) {
 	if isTerminal(s.stderr) {
-		return func(r admin.Report) { fmt.Fprintf(s.stderr, "\r%s\x1b[K", progressOf(r)) }
+		return func(r admin.Report) { fmt.Fprint(s.stderr, clearLine+progressOf(r)) }
 	}
 	var shown time.Duration
 	return func(r admin.Report) {
@@ -136,6 +139,9 @@ func (s *session) progress() func(admin.Report) {
 		}
 	}
 }
+
+// clearLine clears the line of a terminal.
+const clearLine = "\r\x1b[K"
 
 func isTerminal(w io.Writer) bool {
 	f, ok := w.(*os.File)

@@ -201,6 +201,7 @@ func TestOpenStoreIsRefused(t *testing.T) {
 	} {
 		f.run(t.Context(), failure, "", "have it call File.Backup", args...)
 	}
+	f.run(t.Context(), failure, "", "ask its path /healthz", "health", f.at("webhooks"))
 }
 
 func TestUsage(t *testing.T) {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"errors"
@@ -68,5 +69,32 @@ func TestReadme(t *testing.T) {
 		if !strings.Contains(string(readme), "`"+c.name+" STORE") && !strings.Contains(string(readme), "`"+c.name+" "+c.arguments) {
 			t.Errorf("README.md lacks %s", c.name)
 		}
+	}
+}
+
+// TestPartial: the report of a copy that ended early says what is left to do.
+func TestPartial(t *testing.T) {
+	var out bytes.Buffer
+	s := &session{stdout: bufio.NewWriter(&out)}
+	if err := errors.Join(s.report("copied", "refused", admin.Report{Clients: 1, Partial: []string{"acme"}}), s.stdout.Flush()); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"copied: 1 clients", "partial: acme\n", "-replace"} {
+		if !strings.Contains(out.String(), want) {
+			t.Errorf("the report lacks %q: %s", want, &out)
+		}
+	}
+}
+
+// full is an output that can't be written to.
+type full struct{}
+
+func (full) Write([]byte) (int, error) { return 0, errors.New("no space left") }
+
+func TestOutputFails(t *testing.T) {
+	f := newFixture(t)
+	var diagnostics bytes.Buffer
+	if code := run(t.Context(), []string{"clients", f.at("webhooks")}, strings.NewReader(""), full{}, &diagnostics); code != failure {
+		t.Errorf("exit code %d after %s", code, &diagnostics)
 	}
 }
