@@ -128,7 +128,7 @@ func (s *session) run(ctx context.Context, c command, args []string) int {
 	case errors.Is(err, store.ErrDamaged):
 		code = found
 	}
-	fmt.Fprintln(s.stderr, "admin:", err)
+	fmt.Fprintln(s.stderr, "admin:", strings.TrimPrefix(err.Error(), "admin: "))
 	return max(code, failure)
 }
 
