@@ -16,6 +16,9 @@ import (
 )
 
 const (
+	// shardWorkers is what package deliver asks for, so that the calls that wait for a slot of
+	// one client hold at most half of the workers.
+	shardWorkers    = 192
 	hangingMessages = 300 // in front of the others
 	healthyMessages = 300
 	healthyClients  = 10
@@ -29,7 +32,7 @@ func fairness(s settings, r *report) error {
 	r.section("Delivery, a receiver that hangs", fmt.Sprintf(`A queue in memory with %d workers. %d messages of %d clients follow %d of a client whose
 receiver accepts requests and never responds (time-out %v). Times from the entry into the queue until Send
 returns, at most %v.`,
-		deliveriesUnderWay, healthyMessages, healthyClients, hangingMessages, hangingTimeout, trialTime))
+		shardWorkers, healthyMessages, healthyClients, hangingMessages, hangingTimeout, trialTime))
 	var without, with, ratios []float64
 	for range s.rounds {
 		alone, err := queueTrial(0)
@@ -96,7 +99,7 @@ func queueTrial(hanging int) (p99 float64, err error) {
 	var mu sync.Mutex
 	var waits []float64
 	var workers sync.WaitGroup
-	for range deliveriesUnderWay {
+	for range shardWorkers {
 		workers.Go(func() {
 			for {
 				select {
