@@ -13,7 +13,7 @@ func auditFlags(s *session, flags *flag.FlagSet) {
 }
 
 func audit(ctx context.Context, s *session) (code int, err error) {
-	return code, s.useFirst(ctx, func(st *opened) error {
+	err = s.useFirst(ctx, func(st *opened) error {
 		violations := admin.AuditAll(ctx, st, &s.policy)
 		if len(s.args) > 1 {
 			violations = admin.Audit(ctx, st, s.args[1], &s.policy)
@@ -31,4 +31,5 @@ func audit(ctx context.Context, s *session) (code int, err error) {
 		}
 		return nil
 	})
+	return code, err
 }

@@ -31,7 +31,7 @@ func check(ctx context.Context, s *session) (code int, err error) {
 	if err == nil && at.scheme == "file" {
 		return checkFile(ctx, s, at.place)
 	}
-	return code, s.useFirst(ctx, func(st *opened) error {
+	err = s.useFirst(ctx, func(st *opened) error {
 		var r checkRecord
 		if st.settings != nil {
 			if r.Warnings, err = st.settings(ctx); err != nil {
@@ -61,6 +61,7 @@ func check(ctx context.Context, s *session) (code int, err error) {
 		}
 		return err
 	})
+	return code, err
 }
 
 func checkFile(ctx context.Context, s *session, path string) (int, error) {
