@@ -51,33 +51,42 @@ func (s *session) usePair(ctx context.Context, o openOptions, do func(from, to *
 func copyAll(ctx context.Context, s *session) (code int, err error) {
 	o := s.openOptions()
 	o.migrate = s.migrate
-	areOpen := false
-	err = s.usePair(ctx, o, func(from, to *opened) error {
-		areOpen = true
-		if s.replace {
-			if err := s.confirm(to.name, "%s becomes equal to %s, and loses what only it has.", to.name, from.name); err != nil {
-				return err
-			}
+	err = s.useFirst(ctx, func(from *opened) error {
+		isOpen := false
+		err := s.use(ctx, s.args[1], s.toPrefix, o, func(to *opened) (err error) {
+			isOpen = true
+			code, err = s.copy(ctx, to, from)
+			return err
+		})
+		if err != nil && !isOpen && !s.migrate {
+			err = fmt.Errorf("%w\nIf TO doesn't exist yet, give -migrate", err)
 		}
-		r, err := admin.Copy(ctx, to, from, &admin.CopyOptions{Workers: connections, Replace: s.replace, Progress: s.progress()})
-		if errors.Is(err, admin.ErrNotEmpty) {
-			return fmt.Errorf("%s has webhooks already; give -replace to make it equal to %s, or to complete a copy that ended early", to.name, from.name)
-		}
-		code = codeOf(r)
-		return errors.Join(err, s.report("copied", "refused", r))
+		return err
 	})
-	if err != nil && !areOpen && !s.migrate {
-		err = fmt.Errorf("%w\nIf TO doesn't exist yet, give -migrate", err)
-	}
 	return code, err
 }
 
+// copy makes to equal to from, and reports what was done. It returns the exit code.
+func (s *session) copy(ctx context.Context, to, from *opened) (int, error) {
+	if s.replace {
+		if err := s.confirm(to.name, "%s becomes equal to %s, and loses what only it has.", to.name, from.name); err != nil {
+			return 0, err
+		}
+	}
+	r, err := admin.Copy(ctx, to, from, &admin.CopyOptions{Workers: connections, Replace: s.replace, Progress: s.progress()})
+	if errors.Is(err, admin.ErrNotEmpty) {
+		return 0, fmt.Errorf("%s has webhooks already; give -replace to make it equal to %s, or to complete a copy that ended early", to.name, from.name)
+	}
+	return codeOf(r), errors.Join(err, s.report("copied", "refused", r))
+}
+
 func verify(ctx context.Context, s *session) (code int, err error) {
-	return code, s.usePair(ctx, s.openOptions(), func(from, to *opened) error {
+	err = s.usePair(ctx, s.openOptions(), func(from, to *opened) error {
 		r, err := admin.Verify(ctx, to, from, &admin.CopyOptions{Workers: connections, Progress: s.progress()})
 		code = codeOf(r)
 		return errors.Join(err, s.report("compared", "different", r))
 	})
+	return code, err
 }
 
 func codeOf(r admin.Report) int {

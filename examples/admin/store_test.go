@@ -1,7 +1,9 @@
 package main
 
 import (
+	"bytes"
 	"context"
+	"io"
 	"os"
 	"strings"
 	"testing"
@@ -94,7 +96,11 @@ func TestSource(t *testing.T) {
 	f := newFixture(t)
 	f.run(t.Context(), failure, "", "no such file", "copy", "-migrate", f.at("missing"), f.at("export"))
 	f.run(t.Context(), failure, "", "unable to open", "copy", "-migrate", f.inSQLite("missing"), f.at("export"))
-	f.run(t.Context(), failure, "", "no such file", "copy", f.at("webhooks"), f.at("export"))
+	f.run(t.Context(), failure, "", "If TO doesn't exist yet, give -migrate", "copy", f.at("webhooks"), f.at("export"))
+	var diagnostics bytes.Buffer
+	if run(t.Context(), []string{"copy", f.at("missing"), f.at("export")}, strings.NewReader(""), io.Discard, &diagnostics); strings.Contains(diagnostics.String(), "TO") {
+		t.Errorf("the source is missing: %s", &diagnostics)
+	}
 	f.damage()
 	f.run(t.Context(), found, "", "line 4", "copy", "-migrate", f.at("webhooks"), f.at("export"))
 	for _, name := range []string{"missing", "missing.db", "export"} {
