@@ -83,7 +83,7 @@ func parse(args []string, getenv func(string) string, stderr io.Writer) (cfg con
 	flags.StringVar(&cfg.credentials, "credentials", "", "credential `file` of the clients, with hashes; it replaces CLIENT and is reloaded when it changes")
 	flags.BoolVar(&cfg.shared, "shared", false, "accept a credential file that the group of the process may read, as Kubernetes mounts secrets")
 	dev := flags.Bool("dev", false, "for development: allow http and loopback addresses")
-	flags.IntVar(&cfg.workers, "workers", 192, "notifications under way at the same time in each shard of the queue; those that wait for their turn cost little")
+	flags.IntVar(&cfg.workers, "workers", 192, "notifications under way at the same time in each shard of the queue, with a quarter more in its overflow; those that wait for their turn cost little")
 	flags.IntVar(&cfg.backlog, "backlog", 200, "notifications of a client that may wait in the shard that it shares with others; more go to its overflow")
 	flags.IntVar(&cfg.delivery.PerClient, "per-client", 0, "of these, for one client; 0 is the default of package deliver")
 	flags.IntVar(&cfg.delivery.PerReceiver, "per-receiver", 0, "of these, for one client at one host and port; 0 is the default of package deliver")

@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"hash/fnv"
+	"time"
 
 	"github.com/riverqueue/river"
 )
@@ -33,7 +34,11 @@ func queues(workers int) map[string]river.QueueConfig {
 	all := make(map[string]river.QueueConfig)
 	for n := range uint32(shards) {
 		all[shardName(n)] = river.QueueConfig{MaxWorkers: workers}
-		all[overflowName(n)] = river.QueueConfig{MaxWorkers: workers}
+		// A worker that finds the receiver busy defers the notification, which writes to the
+		// database. An overflow has thousands of them: at the pace of a shard it would keep the
+		// database busy for everybody when the process starts. At this pace its receivers
+		// still get what their slots allow.
+		all[overflowName(n)] = river.QueueConfig{MaxWorkers: max(workers/4, 1), FetchCooldown: 100 * time.Millisecond}
 	}
 	// The only queue of the first versions of this program.
 	all[river.QueueDefault] = river.QueueConfig{MaxWorkers: workers}

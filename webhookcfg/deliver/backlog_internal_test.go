@@ -11,18 +11,36 @@ import (
 	"time"
 )
 
-// The numbers that the package doc proposes.
+// The numbers that the package doc proposes for a shard.
 const (
 	shardWorkers  = 192
 	fetchInterval = 20 * time.Millisecond
 	wakeInterval  = 200 * time.Millisecond
 )
 
+// onEachQueue calls test in a bubble with a shard, and with an overflow, where only backlogs
+// wait: it goes through them more slowly, and so writes less a second.
+func onEachQueue(t *testing.T, test func(*testing.T, *shard)) {
+	for name, s := range map[string]*shard{
+		"shard":    {workers: shardWorkers, interval: fetchInterval},
+		"overflow": {workers: shardWorkers / 4, interval: 5 * fetchInterval},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s.limiter = defaultLimiter()
+				test(t, s)
+			})
+		})
+	}
+}
+
 // shard is a queue with workers of its own: it refills free workers at an interval, and wakes
 // what is due at another one. It runs in a bubble of package synctest.
 type shard struct {
-	limiter *limiter
-	attempt func(*notification) (time.Duration, verdict)
+	limiter  *limiter
+	attempt  func(*notification) (time.Duration, verdict)
+	workers  int
+	interval time.Duration // at which free workers are refilled
 
 	mu        sync.Mutex
 	arriving  []*notification // in the order of their times
@@ -52,12 +70,12 @@ func newBacklog(n int, client, hostport string) (all []*notification) {
 
 // deliver delivers all notifications, which are in the order of their times.
 func (s *shard) deliver(t *testing.T, all []*notification) {
-	s.arriving, s.left, s.free, s.due = all, len(all), shardWorkers, map[time.Time][]*notification{}
+	s.arriving, s.left, s.free, s.due = all, len(all), s.workers, map[time.Time][]*notification{}
 	s.underway, s.most, s.longest = map[receiverKey]int{}, map[receiverKey]int{}, map[string]int{}
 	start := time.Now()
 	var workers sync.WaitGroup
 	for s.refill(t, start, &workers) {
-		time.Sleep(fetchInterval)
+		time.Sleep(s.interval)
 	}
 	workers.Wait()
 	if n := len(s.limiter.clients) + len(s.limiter.receivers); n > 0 {
@@ -145,10 +163,9 @@ func TestBacklog(t *testing.T) {
 		for _, backlog := range []int{1000, 4000, 20_000} {
 			for _, spread := range []float64{0, 0.5} {
 				t.Run(fmt.Sprint(backlog, " of ", tt.takes, " ± ", 100*spread, " %"), func(t *testing.T) {
-					synctest.Test(t, func(t *testing.T) {
+					onEachQueue(t, func(t *testing.T, s *shard) {
 						random := rand.New(rand.NewPCG(1, 2))
 						var used time.Duration
-						s := &shard{limiter: defaultLimiter()}
 						s.attempt = func(*notification) (time.Duration, verdict) {
 							s.mu.Lock()
 							defer s.mu.Unlock()
@@ -206,8 +223,8 @@ func (s *shard) count(n *notification, change int) {
 func TestBacklogOfManyReceivers(t *testing.T) {
 	const backlog = 4000
 	for _, takes := range []time.Duration{50 * time.Millisecond, 200 * time.Millisecond} {
-		synctest.Test(t, func(t *testing.T) {
-			s := &shard{limiter: defaultLimiter(), attempt: func(*notification) (time.Duration, verdict) { return takes, success }}
+		onEachQueue(t, func(t *testing.T, s *shard) {
+			s.attempt = func(*notification) (time.Duration, verdict) { return takes, success }
 			all := newBacklog(backlog, "acme", "")
 			for i, n := range all {
 				n.hostport = fmt.Sprint(i%1000, ":443")
@@ -286,7 +303,7 @@ func TestSharedShard(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				s := &shard{limiter: defaultLimiter()}
+				s := &shard{limiter: defaultLimiter(), workers: shardWorkers, interval: fetchInterval}
 				if tt.limits != nil {
 					s.limiter = newLimiter(&Options{PerClient: defaultPerClient, PerReceiver: defaultPerReceiver, MaxPause: time.Hour, Patience: defaultPatience, Limits: tt.limits})
 				}
@@ -358,9 +375,9 @@ func TestRecoveredBacklog(t *testing.T) {
 		"throttles": {takes, verdict{effectFailure, 10 * time.Second}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
+			onEachQueue(t, func(t *testing.T, s *shard) {
 				var first time.Time
-				start, s := time.Now(), &shard{limiter: defaultLimiter()}
+				start := time.Now()
 				s.attempt = func(*notification) (time.Duration, verdict) {
 					if time.Since(start) < outage {
 						return down.takes, down.verdict
