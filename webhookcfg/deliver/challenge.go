@@ -12,34 +12,40 @@ import (
 	"example.com/go-webhookcfg/webhookcfg/egress"
 )
 
-// maxChallengeResponse is more than a signature and a line break.
+// maxChallengeResponse leaves room for a signature and a line break.
 const maxChallengeResponse = 128
 
 var errChallenge = errors.New("deliver: the response to the challenge is not its signature")
 
-// Challenge returns a probe that requires the receiver's consent before its URL is set: it
-// must sign a random text with one of the client's keys. Other receivers, such as those of
-// other clients, do not know the keys. Use it as [egress.ProberOptions.HTTPProbe]:
+// Challenge returns a probe that asks the receiver for its consent before a client can set
+// its URL. The receiver must sign a random text with one of the client's keys. This shows
+// that it agrees to this client's notifications and has the right key, before the first of
+// them is sent. Clients need their key first, and a receiver that responds to challenges, so
+// it isn't the default. Use it as [egress.ProberOptions.HTTPProbe]:
 //
 //	challenge, err := deliver.Challenge(keys)
 //	prober, err := policy.Prober(&egress.ProberOptions{HTTPProbe: challenge})
+//	handler, err := webhookcfg.NewHandler(store, verifier, &webhookcfg.Options{Policy: policy, Prober: prober})
 //
 // The request is signed like any other, and has the body
 //
 //	{"type":"webhook.challenge","challenge":"<26 letters and digits>"}
 //
-// The receiver verifies it as it does every request. It then signs the text of the
-// challenge alone, without quotation marks, with the webhook-id and the webhook-timestamp
-// of the request, and responds with a status from 200 to 299 and that signature as the
-// body: "v1," and base64, which is what sign(id, timestamp, payload) of the Standard
-// Webhooks libraries returns. A server that echoes what it receives does not pass.
+// The receiver verifies the request as usual. It must, because a receiver that signs without
+// verifying would sign anything for anybody. It then signs the text of the challenge alone,
+// without quotation marks, with the webhook-id and webhook-timestamp of the request. It
+// responds with a status from 200 to 299 and the signature as the body: "v1," and base64, as
+// sign(id, timestamp, payload) of the Standard Webhooks libraries returns it. In Python:
 //
-// A receiver that signs without having verified the request lets any sender have any
-// message signed.
+//	webhook = Webhook("whsec_…")
+//	event = webhook.verify(body, headers)  # raises
+//	if event["type"] == "webhook.challenge":
+//	    sent = datetime.fromtimestamp(int(headers["webhook-timestamp"]), timezone.utc)
+//	    return webhook.sign(headers["webhook-id"], sent, event["challenge"])
 //
-// Any other response, or none, is a failed probe. If the keys are unavailable, nothing is
-// sent, and the error of the probe wraps [egress.ErrUnavailable]. That of Challenge reports
-// that keys is nil.
+// Any other response fails the probe, and so does an echo of the request. If the keys are
+// unavailable, nothing is sent and the probe's error wraps [egress.ErrUnavailable]. Challenge
+// returns an error if keys is nil.
 func Challenge(keys Keys) (egress.HTTPProbe, error) {
 	if keys == nil {
 		return nil, errors.New("deliver: Challenge without Keys")

@@ -3,23 +3,23 @@ package deliver
 import "time"
 
 const (
-	// assumedDuration is that of an attempt at a receiver that has not responded yet.
+	// assumedDuration is how long we expect an attempt to take at a receiver that hasn't
+	// responded yet.
 	assumedDuration = 20 * time.Millisecond
 
-	// maxResponses is how many responses the average duration of an attempt follows. With
-	// fewer, chance moves the turns to and fro, and leaves gaps between them.
+	// maxResponses is how many responses the average duration follows. With fewer, single
+	// responses would make the turns jump and leave gaps between them.
 	maxResponses = 32
 
-	// minTurn and maxTurn bound the time from one turn to the next. By maxTurn, the
-	// messages that wait for a receiver come back twenty times a second in all, however
-	// many there are and however long it hangs. Once it responds, they are sent at that
-	// rate or a higher one.
+	// minTurn and maxTurn bound the time from one turn to the next. With maxTurn, the
+	// messages for one receiver come back 20 times a second in total, regardless of their
+	// number, however long the receiver hangs. Once it responds, they go out at least that
+	// fast.
 	minTurn = 100 * time.Microsecond
 	maxTurn = 50 * time.Millisecond
 )
 
-// gauge counts attempts under way, measures them, and gives turns to those that are
-// deferred.
+// gauge counts and times the attempts under way, and gives turns to deferred ones.
 type gauge struct {
 	underway  int
 	average   time.Duration // of an attempt
@@ -38,19 +38,19 @@ func (g *gauge) start(now time.Time) {
 	g.underway++
 }
 
-// interval returns the time from one free slot to the next. The average alone does not
-// suffice: it does not change while the receiver hangs.
+// interval returns the time from one free slot to the next. The average alone isn't enough,
+// because it doesn't change while the receiver hangs.
 func (g *gauge) interval(now time.Time, limit int) time.Duration {
 	return max(g.average, now.Sub(g.quiet)) / time.Duration(limit)
 }
 
-// newPace returns the time from one turn to the next. Turns follow each other faster than
-// slots become free, since a slot that nobody comes for is lost.
+// newPace returns the time from one turn to the next. Turns come a little faster than slots
+// become free, since a slot that nobody comes for is lost.
 func (g *gauge) newPace(now time.Time, limit int) time.Duration {
 	return min(max(g.interval(now, limit)*15/16, minTurn), maxTurn)
 }
 
-// nextTurn gives the next turn, from resume on, and returns the time until then.
+// nextTurn gives out the next turn, at resume or later, and returns the time until then.
 func (g *gauge) nextTurn(now, resume time.Time, limit int, maxWait time.Duration) time.Duration {
 	g.pace = g.newPace(now, limit)
 	if g.turn.Before(resume) || g.turn.Sub(resume) > maxWait-g.pace {
@@ -61,7 +61,8 @@ func (g *gauge) nextTurn(now, resume time.Time, limit int, maxWait time.Duration
 }
 
 // respond records a response. If slots become free much faster than before, it moves the last
-// turn to where it would be at the new pace: what is deferred now fills the gaps.
+// turn to where the new pace would have put it, so that newly deferred attempts fill the
+// gaps.
 func (g *gauge) respond(start, now time.Time, limit int) {
 	g.responses = min(g.responses+1, maxResponses)
 	g.average += (now.Sub(start) - g.average) / time.Duration(g.responses+1)

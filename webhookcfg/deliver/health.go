@@ -13,11 +13,11 @@ import (
 	"example.com/go-webhookcfg/webhookcfg"
 )
 
-// HealthOptions are the options of [NewHealth]. The zero value is a usable default.
+// HealthOptions are the options of [NewHealth]. You can use the zero value.
 type HealthOptions struct {
-	// MaxWebhooks bounds the webhooks kept in memory, of about 500 bytes each. Beyond that,
-	// the client with the most loses the one used least recently, which is then unknown, or
-	// read again from the HealthStore. Zero means 100,000.
+	// MaxWebhooks bounds the webhooks kept in memory, at about 500 bytes each. Beyond that,
+	// the client with the most webhooks loses the least recently used one. Its state is then
+	// unknown, or read again from the HealthStore. Zero means 100,000.
 	MaxWebhooks int
 
 	// StopAfter is how long a webhook may fail before deliveries to it stop. Two failures
@@ -25,18 +25,17 @@ type HealthOptions struct {
 	// proves nothing. Zero means 5 days.
 	StopAfter time.Duration
 
-	// OnChange, if not nil, is called when the deliveries to a webhook start to fail, are
-	// stopped, or succeed again: before and after have different States. The scope says
-	// which webhook of the client it is. Tell the client, for example by mail.
+	// OnChange is called when deliveries to a webhook start to fail, stop, or succeed again,
+	// so that you can tell the client, for example by mail. The states of before and after
+	// differ, and scope says which of the client's webhooks it is. When the client sets a
+	// webhook again, before is the last state of the previous one.
 	//
-	// Each process calls it once for a change, when it learns of it: another may have called
-	// it before, so note what you told the client. Setting the webhook again starts over: before
-	// is then the last state of the webhook before. OnChange delays the return of Send, so it
-	// must not block. It must be safe for concurrent use.
+	// Each process calls OnChange when it learns of a change, so keep a note of what you told
+	// the client if you have several processes. OnChange must be safe for concurrent use, and
+	// must not block, since Send waits for it. If nil, nobody is told.
 	OnChange func(ctx context.Context, client string, scope webhookcfg.Scope, before, after webhookcfg.DeliveryStatus)
 
-	// Logger logs the webhooks that were stopped, and the errors of the HealthStore. If
-	// nil, nothing is logged.
+	// Logger logs stopped webhooks and errors of the HealthStore. If nil, nothing is logged.
 	Logger *slog.Logger
 }
 
@@ -45,26 +44,25 @@ const (
 	defaultStopAfter   = 5 * 24 * time.Hour
 )
 
-// Health records how the deliveries of a [Sender] go, and stops those that are of no use. As
-// [webhookcfg.Options.DeliveryStatus] its method Status shows the records to the clients.
+// Health records how the deliveries of a [Sender] go, and stops useless ones. Pass its method
+// Status as [webhookcfg.Options.DeliveryStatus] to show the records to clients.
 //
-// A webhook is stopped when its receiver responds with status 410, or after nothing but
-// failures for [HealthOptions.StopAfter]. The configuration of the client stays as it is:
-// the sender just sends nothing, until the client sets the webhook again, to the same or to
-// another URL, or a test of it is delivered: see [Sender.Test].
+// It stops a webhook when the receiver responds with status 410, or after nothing but
+// failures for [HealthOptions.StopAfter]. The client's configuration stays as it is.
+// Deliveries go on when the client sets the webhook again, even to the same URL, or when a
+// test succeeds: see [Sender.Test].
 //
-// A record belongs to the webhook as it was set, which [webhookcfg.Webhook.Since] identifies:
-// setting the webhook again starts over. A webhook with the zero Since is never stopped. A
-// webhook that is neither a base nor an override has no record.
+// Setting a webhook again starts a new record, which [webhookcfg.Webhook.Since] identifies. A
+// webhook with a zero Since is never stopped. Only bases and overrides have records.
 //
-// Without a HealthStore the records are those of one process and end with it. With one,
-// processes learn of each other's stops within about a minute. The attempt that started last
-// counts, so keep the clocks of your servers within a few seconds of each other. If the
-// HealthStore fails, messages are sent as if it were not there; once it has
-// hung for two seconds, all are for the next ten.
+// Without a [HealthStore], records belong to one process and end with it. With one, processes
+// learn of each other's stops within about a minute. If they disagree, the latest attempt
+// wins, so keep the clocks of your servers within a few seconds of each other. If the
+// HealthStore fails, messages are sent as if it weren't there. If it hangs for two seconds,
+// it isn't asked again for ten.
 //
-// A nil Health records nothing, shows nothing and stops nothing. Health is safe for concurrent
-// use and has no goroutine.
+// A nil *Health is off: it records, shows and stops nothing. Health is safe for concurrent
+// use and starts no goroutine.
 type Health struct {
 	store     HealthStore
 	stopAfter time.Duration
@@ -76,8 +74,9 @@ type Health struct {
 	resume  time.Time // no sync starts before; zero unless the store has hung
 }
 
-// NewHealth returns a Health without records. If store is nil, they are kept in memory
-// alone; if opts is nil, the zero value is used.
+// NewHealth returns an empty Health. A nil store keeps the records in memory only. The store
+// of package store/sqlstore is a HealthStore; call its Migrate first. Nil opts means the zero
+// value.
 func NewHealth(store HealthStore, opts *HealthOptions) (*Health, error) {
 	var o HealthOptions
 	if opts != nil {
@@ -119,9 +118,9 @@ func newHealthKey(client, entity string, source webhookcfg.Source) (key healthKe
 	}
 }
 
-// Status returns how the deliveries to the webhook in effect for an entity go. Pass it as
-// [webhookcfg.Options.DeliveryStatus]. For a base, which is the same for every entity, you can
-// pass "". The error is the HealthStore's.
+// Status returns how deliveries to the webhook in effect for an entity go. Pass it as
+// [webhookcfg.Options.DeliveryStatus]. A base is the same for every entity, so you can pass
+// "" as the entity. The error is the HealthStore's.
 func (h *Health) Status(ctx context.Context, client, entity string, hook webhookcfg.Webhook) (webhookcfg.DeliveryStatus, error) {
 	if h == nil {
 		return webhookcfg.DeliveryStatus{}, nil
@@ -130,8 +129,8 @@ func (h *Health) Status(ctx context.Context, client, entity string, hook webhook
 	return r.status(), err
 }
 
-// syncStopped reports whether the webhook in effect for an entity was stopped, and why, after
-// it exchanged the record with the HealthStore, if that is due.
+// syncStopped exchanges the record with the HealthStore if that is due, and reports whether
+// the webhook in effect for an entity was stopped, and why.
 func (h *Health) syncStopped(ctx context.Context, client, entity string, hook webhookcfg.Webhook) (Reason, bool) {
 	if h == nil {
 		return "", false
@@ -144,7 +143,7 @@ func (h *Health) syncStopped(ctx context.Context, client, entity string, hook we
 	rec, ok := h.records.Get(key)
 	if !ok && h.store == nil {
 		h.mu.Unlock()
-		return "", false // nothing is known, and a record without anything could evict another
+		return "", false // we know nothing, and an empty record could evict a useful one
 	}
 	if !ok {
 		rec = h.add(key, hook.Since)
@@ -167,7 +166,7 @@ func (h *Health) add(key healthKey, since time.Time) *healthRecord {
 	return rec
 }
 
-// record records the result of an attempt that started at a time.
+// record records the result of an attempt that started at the given time.
 func (h *Health) record(ctx context.Context, client, entity string, r Result, at time.Time) {
 	if h == nil {
 		return
@@ -200,7 +199,7 @@ func (h *Health) record(ctx context.Context, client, entity string, r Result, at
 	h.notify(ctx, key, rec)
 }
 
-// notify tells the host of a state that it was not told of.
+// notify tells the host about a state that it hasn't heard of.
 func (h *Health) notify(ctx context.Context, key healthKey, rec *healthRecord) {
 	h.mu.Lock()
 	before, after := rec.shown, rec.status()
@@ -214,11 +213,9 @@ func (h *Health) notify(ctx context.Context, key healthKey, rec *healthRecord) {
 	}
 }
 
-// newRecord returns what the result of an attempt that started at a time says of its webhook;
-// the zero Record if it says nothing. Like every store, it keeps microseconds.
-//
-// A webhook with the zero Since is never stopped: nothing would tell it from what the client
-// sets next.
+// newRecord returns the record of a single result. It's the zero Record if the result says
+// nothing about the webhook. Like every store, it keeps microseconds. A webhook with a zero
+// Since is never stopped, since we couldn't tell it from the client's next one.
 func newRecord(r Result, at time.Time) Record {
 	at = at.Truncate(time.Microsecond)
 	failure := Record{Since: r.Webhook.Since, Reason: r.Reason, LastFailure: at, FirstFailure: at}
@@ -235,15 +232,15 @@ func newRecord(r Result, at time.Time) Record {
 	return failure
 }
 
-// isExpired reports whether all deliveries failed for a time, and the webhook can be stopped.
+// isExpired reports whether all deliveries failed for so long that the webhook can be
+// stopped.
 func (r Record) isExpired(stopAfter time.Duration) bool {
 	return r.isFailing() && r.LastFailure.Sub(r.FirstFailure) >= stopAfter && !r.Since.IsZero()
 }
 
-// merge returns what two records of one webhook say together. Results arrive late, and the
-// records of other processes at any time, so the attempt that started later has the last
-// word, whichever is known first, and b among equals. But only a success ends a stop: a
-// process that does not know of the stop may fail later.
+// merge combines two records of one webhook. Results arrive late, and other processes'
+// records at any time, so the attempt that started later wins, and b in a tie. But only a
+// success ends a stop: a process that hasn't heard of the stop may fail later.
 func merge(a, b Record, maxSilence time.Duration) Record {
 	switch {
 	case !a.isKnown():
@@ -264,8 +261,7 @@ func merge(a, b Record, maxSilence time.Duration) Record {
 	return b
 }
 
-// firstFailure returns the first failure of the series with which b ends, if a is the record
-// before.
+// firstFailure returns when the failures at the end of b started, if a is the earlier record.
 func firstFailure(a, b Record, maxSilence time.Duration) time.Time {
 	first := b.FirstFailure
 	if b.LastSuccess.After(first) {

@@ -8,45 +8,46 @@ import (
 	"example.com/go-webhookcfg/webhookcfg"
 )
 
-// HealthStore keeps the records of a [Health] for other processes and for restarts. It has
-// one record for each webhook: with [webhookcfg.All] that of the base of a client, with
-// [webhookcfg.Entity] that of an override. It must be safe for concurrent use and honour its
-// context. A record holds neither a URL nor anything that a receiver sent.
+// HealthStore keeps the records of a [Health] across processes and restarts. It has one
+// record for each webhook: scope is [webhookcfg.All] for a client's base, and
+// [webhookcfg.Entity] for an override. It must be safe for concurrent use and honour its
+// context. Records contain no URLs and nothing that a receiver sent.
 type HealthStore interface {
-	// LoadDelivery returns the record last saved; the zero Record if there is none.
+	// LoadDelivery returns the record last saved, or the zero Record.
 	LoadDelivery(ctx context.Context, client string, scope webhookcfg.Scope) (Record, error)
-	// SaveDelivery replaces the record, unless LastSuccess or LastFailure of the present one
-	// is later than both of r. Times are kept to the microsecond at least.
+	// SaveDelivery replaces the record, unless the present one has a later LastSuccess or
+	// LastFailure than both of r's. It keeps times to the microsecond or better.
 	SaveDelivery(ctx context.Context, client string, scope webhookcfg.Scope, r Record) error
 }
 
-// A record is exchanged with the HealthStore once in an interval while the webhook is in use,
-// and at once if its state or reason changed. The number of exchanges in an interval is
-// bounded, since a receiver may alternate between success and failure.
+// While a webhook is in use, its record is exchanged with the HealthStore once an interval,
+// and at once if its state or reason changed. A receiver could alternate between success and
+// failure, so the number of exchanges per interval is bounded.
 const (
 	syncInterval = time.Minute
 	maxSyncs     = 10
 	syncTimeout  = 2 * time.Second
 )
 
-// hangPause is for how long no sync starts after one that ran into its time limit. Otherwise,
-// while the store hangs, the first message to each webhook would occupy a worker until then.
+// hangPause is how long we leave the store alone after a sync that timed out. Otherwise,
+// while the store hangs, the first message to each webhook would hold a worker until the time
+// limit.
 const hangPause = 10 * time.Second
 
-// healthRecord is the record of a webhook as it was set. When the webhook is set again,
-// another one takes its place. Health.mu guards the fields.
+// healthRecord is the record of a webhook as it was set. Setting the webhook again replaces
+// it. Health.mu guards the fields.
 type healthRecord struct {
 	Record
 
-	shown  webhookcfg.DeliveryStatus // the last that the host was told of, or may know
-	stored Record                    // the record of the HealthStore
-	saved  time.Time                 // when that was last written
+	shown  webhookcfg.DeliveryStatus // last told to the host, or known to it
+	stored Record                    // in the HealthStore
+	saved  time.Time                 // when stored was written
 	synced time.Time                 // the start of the interval of syncs
 	syncs  int                       // the number of syncs in it
 	busy   chan struct{}             // closed at the end of the present sync; nil if there is none
 }
 
-// load returns what this process and the HealthStore know together.
+// load combines the records of this process and of the HealthStore.
 func (h *Health) load(ctx context.Context, client, entity string, hook webhookcfg.Webhook) (Record, error) {
 	key, ok := newHealthKey(client, entity, hook.Source)
 	if !ok {
@@ -71,9 +72,9 @@ func (h *Health) load(ctx context.Context, client, entity string, hook webhookcf
 	return merge(stored, known, h.stopAfter/2), nil
 }
 
-// sync exchanges a record with the HealthStore, if that is due. It is bounded in time, and
-// goes on after the caller's context ended: what an attempt showed must not be lost with it.
-// It waits for a sync of another caller only as long as nothing is known.
+// sync exchanges a record with the HealthStore, if that is due. It has a time limit of its
+// own, and outlives the caller's context, so that no result is lost with it. It waits for
+// another caller's sync only while nothing is known.
 func (h *Health) sync(ctx context.Context, key healthKey, rec *healthRecord) {
 	for h.store != nil {
 		h.mu.Lock()
@@ -94,7 +95,7 @@ func (h *Health) sync(ctx context.Context, key healthKey, rec *healthRecord) {
 			}
 			return
 		default:
-			return // the caller whose sync is under way finds what has changed since
+			return // the sync under way will find the news
 		}
 	}
 }
@@ -106,16 +107,16 @@ func (rec *healthRecord) isDue(now time.Time) bool {
 		isNews(rec.Record, rec.stored) && (now.Sub(rec.saved) >= syncInterval || isChange && rec.syncs < maxSyncs)
 }
 
-// isNews reports whether a store that has the record b lacks something of a. A stop comes with
-// another reason or a later time.
+// isNews reports whether a store with the record b lacks anything of a. A stop always changes
+// the reason or a time.
 func isNews(a, b Record) bool {
 	return a.isKnown() &&
 		(a.Reason != b.Reason || !a.Since.Equal(b.Since) ||
 			a.LastSuccess.After(b.LastSuccess) || a.LastFailure.After(b.LastFailure))
 }
 
-// exchange reads the record of the store, and then writes what that lacks: without the read,
-// it could overwrite the stop of another process.
+// exchange reads the stored record, then writes if it lacks something. Without the read, it
+// could overwrite another process's stop.
 func (h *Health) exchange(ctx context.Context, key healthKey, rec *healthRecord) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), syncTimeout)
 	defer cancel()
@@ -136,15 +137,15 @@ func (h *Health) exchange(ctx context.Context, key healthKey, rec *healthRecord)
 	}
 }
 
-// pause makes the messages to all webhooks go on without the store for a while.
+// pause makes all messages go on without the store for a while.
 func (h *Health) pause() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.resume = time.Now().Add(hangPause)
 }
 
-// adopt merges the record of the store into rec, and returns what the store is to have, and
-// whether it lacks that.
+// adopt merges the stored record into rec. It returns the record that the store should have,
+// and whether the store lacks it.
 func (h *Health) adopt(rec *healthRecord, stored Record) (r Record, lacking bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -156,13 +157,14 @@ func (h *Health) adopt(rec *healthRecord, stored Record) (r Record, lacking bool
 	}
 	rec.stored, r = rec.Record, rec.Record
 	if r.Stopped && stored.Since.Equal(r.Since) {
-		// A later failure may have overwritten the stop, and is not replaced by an earlier one.
+		// A later failure may have overwritten the stop, and an earlier one doesn't replace
+		// it.
 		r.LastFailure = latest(r.LastFailure, stored.LastFailure)
 	}
 	return r, isNews(r, stored)
 }
 
-// endSync ends a sync. After one that failed there is none until the interval is over.
+// endSync ends a sync. After a failed one, there is no other until the interval is over.
 func (h *Health) endSync(rec *healthRecord, wrote, failed bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

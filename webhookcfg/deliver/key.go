@@ -16,12 +16,10 @@ import (
 	"example.com/go-webhookcfg/internal/redact"
 )
 
-// Key is a key that sender and receiver share: the sender signs with it, and the receiver
-// verifies. However it is formatted, logged or marshalled, by itself or inside other
-// values, nothing of the secret is shown; only [Key.Reveal] returns it.
-//
-// The zero value is no key: nothing is sent with it. A Key is immutable and safe for
-// concurrent use.
+// Key is a secret that sender and receiver share: the sender signs with it, and the receiver
+// verifies. Only [Key.Reveal] returns the secret. It shows nothing when you print, log or
+// marshal it, even inside other values. The zero Key can't sign, and nothing is sent with it.
+// A Key is immutable and safe for concurrent use.
 type Key struct{ secret redact.Hidden }
 
 const (
@@ -42,24 +40,23 @@ func GenerateKey() Key {
 
 func keyOf(secret []byte) Key { return Key{redact.Hide(string(secret))} }
 
-// ParseKey returns the key with the given text: "whsec_" and the standard base64, with
-// padding, of 24 to 64 bytes, as the Standard Webhooks specification writes it. The error
-// contains nothing of the text.
+// ParseKey parses the text form of the Standard Webhooks specification: "whsec_" and 24 to 64
+// bytes in standard base64 with padding. Its error doesn't contain the text.
 func ParseKey(text string) (Key, error) {
 	encoded, found := strings.CutPrefix(text, keyPrefix)
 	secret, err := base64.StdEncoding.DecodeString(encoded)
 	if !found || err != nil || len(secret) < minKeyBytes || len(secret) > maxKeyBytes {
 		return Key{}, errKey
 	}
-	// Line breaks, and bits that are not used, are ignored in the decoding.
+	// The decoder ignores line breaks and unused bits.
 	if k := keyOf(secret); k.Reveal() == text {
 		return k, nil
 	}
 	return Key{}, errKey
 }
 
-// Reveal returns the text of the key, as the client has to be given it and [ParseKey]
-// reads it; "" for the zero Key.
+// Reveal returns the text to give to the client, which [ParseKey] reads, or "" for the zero
+// Key.
 func (k Key) Reveal() string {
 	if k.secret.IsZero() {
 		return ""
@@ -99,22 +96,21 @@ func signatures(id, timestamp string, body []byte, keys []Key) string {
 	return string(text)
 }
 
-// Keys has the keys that sign what is sent to a client's receivers. It must be safe for
-// concurrent use, and return soon after ctx ended.
+// Keys returns the keys that sign requests to a client's receivers. It must be safe for
+// concurrent use, and return soon after ctx ends.
 type Keys interface {
-	// Keys returns the present key first, then those that are being replaced:
-	// requests are signed with each, so that a receiver may change its key at any time.
-	// Of more than four, the first four are used. None, or a zero Key, is an error:
-	// nothing is sent unsigned.
+	// Keys returns the present key first, then those that it replaces. Requests are signed
+	// with each, so a receiver can switch at any time. At most four are used. Without any, or
+	// with a zero Key, nothing is sent.
 	Keys(ctx context.Context, client string) ([]Key, error)
 }
 
-// maxKeys bounds the keys of a client, and with them the length of the header.
+// maxKeys bounds the length of the header.
 const maxKeys = 4
 
 var errNoKey = errors.New("deliver: Keys returned no key, or the zero Key")
 
-// loadKeys returns 1 to maxKeys keys, of which none is zero.
+// loadKeys returns 1 to maxKeys keys. None is zero.
 func loadKeys(ctx context.Context, keys Keys, client string) ([]Key, error) {
 	loaded, err := keys.Keys(ctx, client)
 	if err != nil {
@@ -132,20 +128,19 @@ func loadKeys(ctx context.Context, keys Keys, client string) ([]Key, error) {
 	return loaded, nil
 }
 
-// minMasterBytes is the length from which a master is as strong as the keys.
+// minMasterBytes makes a master as strong as the keys.
 const minMasterBytes = 32
 
 // derivationLabel separates the keys from others that are derived from the same master.
 const derivationLabel = "webhookcfg/deliver key 1 of client "
 
-// DerivedKeys returns keys that are derived from the masters (HKDF-SHA256, RFC 5869) and the
-// identifier of the client, one of each, so that no client's key need be stored. Each of
-// the 1 to 4 masters must have 32 random bytes or more; the first one gives the present
-// key.
+// DerivedKeys computes each client's keys from the masters and the client's identifier
+// (HKDF-SHA256, RFC 5869), so you don't store any keys. Pass 1 to 4 masters of at least 32
+// random bytes. The first one gives the present key.
 //
-// A master in front of the others rotates the keys of all clients. The one that it
-// replaces stays until every client has changed its key. To rotate the key of one client,
-// or to have one for each entity, implement [Keys].
+// To rotate the keys of all clients, put a new master in front, and remove the old one when
+// every client has changed its key. To rotate the key of one client, or to have a key for
+// each entity, implement [Keys].
 func DerivedKeys(masters ...[]byte) (Keys, error) {
 	if len(masters) < 1 || len(masters) > maxKeys {
 		return nil, fmt.Errorf("deliver: %d masters, want 1 to %d", len(masters), maxKeys)
@@ -174,8 +169,8 @@ func DerivedKeys(masters ...[]byte) (Keys, error) {
 	}), nil
 }
 
-// derivedKeys is a function, and not a struct, so that no print of a value that has it
-// reaches the masters.
+// derivedKeys is a function rather than a struct, so that printing a value that contains it
+// never shows a master.
 type derivedKeys func(client string) ([]Key, error)
 
 func (d derivedKeys) Keys(_ context.Context, client string) ([]Key, error) { return d(client) }

@@ -9,15 +9,14 @@ import (
 	"example.com/go-webhookcfg/internal/lru"
 )
 
-// maxIdle is the number of receivers without attempts whose failures, pauses and turns are
-// remembered. Beyond that, those of the client with the most are forgotten, which costs a
-// receiver that fails five more attempts.
+// maxIdle is how many receivers without attempts we remember, for their failures, pauses and
+// turns. Beyond that we forget one of the client that has the most. If that receiver fails,
+// it costs five more attempts.
 const maxIdle = 10_000
 
-// limiter keeps a client, and a receiver, from occupying all workers of a queue: it bounds
-// the attempts under way per client and per receiver of a client, and pauses receivers
-// that fail. An attempt gets a slot now, waits for one briefly, or is deferred. It is safe
-// for concurrent use.
+// limiter keeps a client or a receiver from taking all workers of a queue. It bounds the
+// attempts under way and pauses failing receivers. An attempt gets a slot now, waits for one
+// briefly, or is deferred. It is safe for concurrent use.
 type limiter struct {
 	limits   func(client string) (perClient, perReceiver int)
 	patience time.Duration
@@ -61,12 +60,12 @@ type grant struct {
 }
 
 // acquire returns a slot for an attempt at a host and port, and whether it waited for it. It
-// waits up to the patience if it expects a slot within that time, the receiver did not just
-// fail, and ctx has not ended.
+// waits if it expects a slot within the patience, the receiver didn't just fail, and ctx
+// hasn't ended.
 //
-// Otherwise it returns the time until the next turn. Turns follow each other at the pace at
-// which slots become free, so that the messages that wait do not all come back at once. A
-// turn reserves no slot.
+// Otherwise it returns the time until the attempt's turn. Turns follow each other at the pace
+// at which slots become free, so that deferred messages don't all come back at once. A turn
+// doesn't reserve a slot.
 func (l *limiter) acquire(ctx context.Context, client, hostport string) (g grant, waited bool) {
 	perClient, perReceiver := l.limits(client)
 	g, w := l.enter(receiverKey{client, hostport}, perClient, perReceiver, time.Now())
@@ -76,8 +75,8 @@ func (l *limiter) acquire(ctx context.Context, client, hostport string) (g grant
 	return w.await(ctx), true
 }
 
-// acquireNow returns a slot, also at a receiver that is paused, or how long it may take until
-// one is free.
+// acquireNow returns a slot, even at a paused receiver, or how long it may take until one is
+// free.
 func (l *limiter) acquireNow(client, hostport string) grant {
 	perClient, perReceiver := l.limits(client)
 	now := time.Now()
@@ -142,8 +141,8 @@ func (l *limiter) activate(key receiverKey, c *client, r *receiver) {
 	l.clients[key.client] = c
 }
 
-// settle forgets a client and a receiver if they have no attempts, except for what is to be
-// remembered of the receiver.
+// settle forgets a client and a receiver without attempts, except for the receiver's
+// failures, pause and turns.
 func (l *limiter) settle(key receiverKey, c *client, r *receiver, now time.Time) {
 	if c.underway == 0 { // then nobody waits for it
 		delete(l.clients, key.client)
@@ -164,7 +163,7 @@ func (l *limiter) start(key receiverKey, c *client, r *receiver, now time.Time) 
 	return &slot{limiter: l, key: key, client: c, receiver: r, start: now}
 }
 
-// deferral gives a turn to an attempt that does not get a slot.
+// deferral gives a turn to an attempt that doesn't get a slot.
 func (l *limiter) deferral(c *client, r *receiver, now time.Time) grant {
 	limit, reason := r.limit(c.perReceiver)
 	switch resume := r.resume(); {

@@ -6,16 +6,15 @@ import (
 	"time"
 )
 
-// As many attempts may wait for each slot of a receiver and of a client. A queue that wakes
-// what is due every 200 milliseconds uses all slots if as many can wait as end in that time,
-// 20 for each slot if an attempt takes 10 milliseconds.
+// This many attempts can wait for each slot of a receiver and of a client. A queue that wakes
+// due messages every 200 milliseconds keeps all slots busy if that many can wait as end in
+// that time: 20 a slot, for attempts that take 10 milliseconds.
 const (
 	waitingPerReceiverSlot = 16
 	waitingPerClientSlot   = 6
 )
 
-// client is a gauge with the limits of a client, and the line of its attempts that wait for
-// a slot.
+// client is a gauge with a client's limits, and the line of attempts that wait for a slot.
 type client struct {
 	gauge
 	limit       int
@@ -23,13 +22,13 @@ type client struct {
 	line        []*waiter // for each receiver, first come, first served
 }
 
-// waiter is an attempt that waits for a slot. It gets one grant, unless it leaves before.
+// waiter is an attempt that waits for a slot. It gets one grant, unless it leaves first.
 type waiter struct {
 	limiter  *limiter
 	key      receiverKey
 	client   *client
 	receiver *receiver
-	granted  chan grant // has room for it
+	granted  chan grant // buffered
 }
 
 // hasSlot reports whether a slot is free for the client and a receiver of it.
@@ -54,7 +53,7 @@ func (c *client) expect(r *receiver, now time.Time) (wait time.Duration) {
 	return wait
 }
 
-// advance hands free slots over to those that wait. None is free for any of them afterwards.
+// advance gives free slots to waiting attempts, until none of them can have one.
 func (l *limiter) advance(c *client, now time.Time) {
 	c.line = slices.DeleteFunc(c.line, func(w *waiter) bool {
 		if !c.hasSlot(w.receiver) {
@@ -66,7 +65,7 @@ func (l *limiter) advance(c *client, now time.Time) {
 	})
 }
 
-// dismiss defers those that wait for a receiver.
+// dismiss defers all attempts that wait for a receiver.
 func (l *limiter) dismiss(c *client, r *receiver, now time.Time) {
 	c.line = slices.DeleteFunc(c.line, func(w *waiter) bool {
 		if w.receiver != r {
@@ -91,7 +90,7 @@ func (w *waiter) await(ctx context.Context) grant {
 	return w.leave(time.Now())
 }
 
-// leave gives up, unless the grant has arrived meanwhile.
+// leave gives up, unless the grant has just arrived.
 func (w *waiter) leave(now time.Time) grant {
 	l, c := w.limiter, w.client
 	l.mu.Lock()

@@ -16,21 +16,22 @@ import (
 	"example.com/go-webhookcfg/webhookcfg/egress"
 )
 
-// Message is one notification. Every attempt to deliver it must have the same ID and
-// body: a receiver may get a message more than once, and recognises that by its ID.
+// Message is one notification. Use the same ID and body for every attempt: a receiver can get
+// a message more than once, for example if its response was lost, and recognizes it by its
+// ID. Even within one attempt, net/http sends a request again if an idle connection closes
+// just as it's used.
 //
-// Its JSON form is meant for queues, where a message can stay for days. Later versions read
+// The JSON form is meant for queues, where a message can stay for days. Later versions read
 // what this one writes.
 type Message struct {
 	// ID is the webhook-id: 1 to 64 of the characters A-Z a-z 0-9 _ -. See [MessageID].
 	ID string `json:"id"`
 
-	// Body is sent as it is. It must not be modified, not even soon after Send returned:
-	// a connection may still write what a receiver did not wait for.
+	// Body is sent as it is. Don't modify it, not even right after Send returned: a
+	// connection may still be writing it if the receiver responded early.
 	Body []byte `json:"body"`
 
-	// ContentType is the media type of Body, of at most 256 bytes. If empty, it is
-	// application/json.
+	// ContentType is the media type of Body, up to 256 bytes. Empty means application/json.
 	ContentType string `json:"contentType,omitempty"`
 }
 
@@ -45,9 +46,9 @@ var (
 	errContentType = errors.New("deliver: content type of the message is not a media type of at most 256 bytes")
 )
 
-// MessageID returns an ID that is the same whenever the parts are, such as a client, an
-// entity and its version. A change that is enqueued twice is then one message to its
-// receiver. The parts can't be read from the ID, unless they can be guessed.
+// MessageID returns an ID that depends only on the parts, for example a client, an entity and
+// its version. If you enqueue a change twice, the receiver sees one message. The ID doesn't
+// give the parts away, unless they can be guessed.
 func MessageID(parts ...string) string {
 	var text []byte
 	for _, part := range parts {
@@ -59,8 +60,8 @@ func MessageID(parts ...string) string {
 }
 
 // Validate returns an error if Send would refuse the message as [ReasonMessage]. Call it
-// before you enqueue a message whose ID or content type isn't yours: a queue finds out in the
-// background.
+// before you enqueue a message whose ID or content type comes from elsewhere. Otherwise you'd
+// only find out in the background.
 func (m Message) Validate() error {
 	// A full stop in the ID would make the text that is signed ambiguous, and a line break
 	// in the content type would add fields to the header.
@@ -115,8 +116,8 @@ func (m Message) request(ctx context.Context, url egress.URL, keys []Key, at tim
 		"Webhook-Id":        {m.ID},
 		"Webhook-Timestamp": {timestamp},
 		"Webhook-Signature": {signatures(m.ID, timestamp, m.Body, keys)},
-		// Not sent. It lets net/http repeat the request where a receiver closes an idle
-		// connection just as it is used: the ID makes that harmless.
+		// Not sent. It allows net/http to repeat the request if the receiver closes an idle
+		// connection just as it's used. The ID makes that harmless.
 		"Idempotency-Key": nil,
 	}
 	return r, nil

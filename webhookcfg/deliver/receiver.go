@@ -28,13 +28,13 @@ type Receiver struct {
 	// Failures is the number of failures in a row.
 	Failures int
 
-	// PausedUntil is the end of the pause. It is zero if the receiver is not paused.
+	// PausedUntil is the end of the pause. It's zero if the receiver isn't paused.
 	PausedUntil time.Time
 }
 
-// Receivers iterates over the receivers that have attempts under way or waiting, whose last
-// attempt failed, or that are paused. It has those of the moment at which the iteration
-// starts, in no particular order. The sender remembers up to 10,000 without attempts.
+// Receivers iterates over the receivers that have attempts under way or waiting, are paused,
+// or failed last time. It takes a snapshot when the iteration starts, in no particular order.
+// The sender remembers up to 10,000 receivers without attempts.
 func (s *Sender) Receivers() iter.Seq[Receiver] {
 	return func(yield func(Receiver) bool) {
 		for _, r := range s.limiter.snapshot(time.Now()) {
@@ -45,15 +45,15 @@ func (s *Sender) Receivers() iter.Seq[Receiver] {
 	}
 }
 
-// Resume ends the pause of a receiver, and forgets its failures. The client and the host and
-// port are those of [Receiver]; Resume does nothing if they are unknown. The messages that
-// wait in your queue stay there until they are due, unless you make them due.
+// Resume ends the pause of a receiver and forgets its failures. Take the arguments from a
+// [Receiver]. For an unknown receiver, Resume does nothing. Messages in your queue stay there
+// until they are due, so make them due if they shouldn't wait.
 func (s *Sender) Resume(client, hostport string) {
 	s.limiter.resume(receiverKey{client, hostport}, time.Now())
 }
 
-// receiverKey is a host and port as one client uses it. Clients share no state: one that
-// knows the host of another must not be able to have it paused.
+// receiverKey is a host and port as one client uses it. Clients share no state, because
+// otherwise a client could get another one's receiver paused.
 type receiverKey struct{ client, hostport string }
 
 // receiver is a gauge that also counts failures.
@@ -88,7 +88,7 @@ func (r *receiver) resume() time.Time {
 	return r.retry
 }
 
-// limit returns how many attempts may be under way, and why not more.
+// limit returns how many attempts may be under way, and the reason for the limit.
 func (r *receiver) limit(perReceiver int) (int, Reason) {
 	if r.failures > toleratedFailures {
 		return 1, ReasonPaused
@@ -96,8 +96,8 @@ func (r *receiver) limit(perReceiver int) (int, Reason) {
 	return perReceiver, ReasonBusy
 }
 
-// judge records what an attempt showed that started at a time, and reports whether it ended
-// a pause.
+// judge records the verdict of an attempt that started at the given time, and reports whether
+// it ended a pause.
 func (r *receiver) judge(v verdict, start, now time.Time, maxPause time.Duration) (recovered bool) {
 	if asked := now.Add(min(v.pause, maxPause)); v.pause > 0 && asked.After(r.asked) {
 		r.asked = asked
@@ -116,7 +116,7 @@ func (r *receiver) judge(v verdict, start, now time.Time, maxPause time.Duration
 		}
 	case effectFailure:
 		r.failures++
-		// One that was under way when the pause was imposed does not prolong it.
+		// An attempt from before the pause doesn't prolong it.
 		if r.failures > toleratedFailures && !start.Before(r.retry) {
 			r.pause = min(max(2*r.pause, firstPause), maxPause)
 			r.retry = now.Add(r.pause)
@@ -125,8 +125,8 @@ func (r *receiver) judge(v verdict, start, now time.Time, maxPause time.Duration
 	return false
 }
 
-// renew forgets the turns, which were given for a receiver that did not respond, and how long
-// attempts took.
+// renew forgets how long attempts took, and the turns given out while the receiver didn't
+// respond.
 func (r *receiver) renew(now time.Time) {
 	underway := r.underway
 	r.gauge = newGauge()
@@ -144,6 +144,6 @@ func (r *receiver) describe(key receiverKey, now time.Time) Receiver {
 // isUnwell reports whether the last attempt failed, or the receiver is paused.
 func (r *receiver) isUnwell(now time.Time) bool { return r.failures > 0 || r.resume().After(now) }
 
-// isKnown reports whether there is something to remember of a receiver without attempts. To
-// forget a turn would have what waits come back at once.
+// isKnown reports whether a receiver without attempts is worth remembering. If we forgot a
+// turn, its waiting messages would come back at once.
 func (r *receiver) isKnown(now time.Time) bool { return r.isUnwell(now) || r.turn.After(now) }

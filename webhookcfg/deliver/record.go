@@ -6,28 +6,27 @@ import (
 	"example.com/go-webhookcfg/webhookcfg"
 )
 
-// Record is what a [Health] knows of the deliveries to one webhook as it was set. The zero
-// value means that nothing is known.
+// Record is a [Health]'s knowledge about the deliveries to one webhook as it was set. The
+// zero value means that nothing is known.
 type Record struct {
-	// Since is [webhookcfg.Webhook.Since] of the webhook. The record says nothing of what
-	// the client had set before, nor of what it set later.
+	// Since is [webhookcfg.Webhook.Since] of the webhook. When the client sets the webhook
+	// again, a new record starts.
 	Since time.Time
-	// Reason is why the last delivery failed, or why the webhook was stopped; "" if the
-	// last delivery succeeded.
+	// Reason is why the last delivery failed or the webhook was stopped, or "" after a
+	// success.
 	Reason Reason
-	// Stopped is true if nothing is sent until the webhook is set again, except for tests.
+	// Stopped is true if nothing but tests is sent until the client sets the webhook again.
 	Stopped bool
-	// LastSuccess is when the last attempt that succeeded started; zero if none did.
+	// LastSuccess is when the last successful attempt started, or zero.
 	LastSuccess time.Time
-	// LastFailure is when the last attempt that failed started; zero if none did.
+	// LastFailure is when the last failed attempt started, or zero.
 	LastFailure time.Time
-	// FirstFailure is when the first attempt in the present series of failures started, with
-	// no success in between; zero if there is no such series.
+	// FirstFailure is when the first of the present failures in a row started, or zero.
 	FirstFailure time.Time
 }
 
-// status returns what a client may read. A refusal of the policy is shown as a stop, but is
-// none: the policy itself decides at every attempt.
+// status returns what a client may read. A URL that the policy refuses is shown as stopped,
+// although there's no stop to end: the policy decides again at every attempt.
 func (r Record) status() webhookcfg.DeliveryStatus {
 	status := webhookcfg.DeliveryStatus{Reason: r.Reason.Public(), LastSuccess: r.LastSuccess, LastFailure: r.LastFailure}
 	switch {
@@ -45,5 +44,5 @@ func (r Record) status() webhookcfg.DeliveryStatus {
 
 func (r Record) isKnown() bool { return !r.LastSuccess.IsZero() || !r.LastFailure.IsZero() }
 
-// isFailing reports whether the last attempt failed, and others follow.
+// isFailing reports whether the last attempt failed and more will follow.
 func (r Record) isFailing() bool { return !r.Stopped && r.Reason != "" && r.Reason != ReasonPolicy }

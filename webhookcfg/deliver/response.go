@@ -10,8 +10,8 @@ import (
 	"example.com/go-webhookcfg/webhookcfg/egress"
 )
 
-// judge returns the result of a request with a response, of which only the status and
-// Retry-After count.
+// judge returns the result of a request that got a response. Only the status and Retry-After
+// count.
 func judge(target egress.URL, resp *http.Response, maxPause time.Duration) Result {
 	if resp.StatusCode/100 == 2 {
 		return Result{Outcome: Delivered, Status: resp.StatusCode}
@@ -40,9 +40,9 @@ func judge(target egress.URL, resp *http.Response, maxPause time.Duration) Resul
 	return r
 }
 
-// retryAfter returns for how long the field Retry-After (RFC 9110, section 10.2.3) asks not
-// to call again; 0 if there is none, or one that cannot be parsed. Of several, the longest
-// counts: a proxy may have added one.
+// retryAfter returns the delay that the field Retry-After asks for (RFC 9110, section
+// 10.2.3), or 0 if it's missing or malformed. The longest of several counts, since a proxy
+// may have added one.
 func retryAfter(header http.Header, now time.Time) (wait time.Duration) {
 	for _, value := range header["Retry-After"] {
 		seconds, err := strconv.ParseUint(value, 10, 63)
@@ -56,23 +56,22 @@ func retryAfter(header http.Header, now time.Time) (wait time.Duration) {
 	return wait
 }
 
-// noResponse returns the result of a request with an error. A receiver has failed that does
-// not respond before the deadline of the caller: otherwise, a caller with a deadline below
+// noResponse returns the result of a request that failed. A receiver that doesn't respond
+// before the caller's deadline has failed too. Otherwise, a caller with a deadline below
 // Options.Timeout would call it again and again.
 func noResponse(err error) Result {
 	if _, ok := errors.AsType[*egress.UnreachableError](err); !ok {
-		// Cancelled; or a function of the policy panicked; or the policy could not check the
-		// address, or refuses what it allowed a moment ago.
+		// The caller cancelled, a function of the policy panicked, or the policy couldn't
+		// check the address or changed its mind.
 		return unavailable(err)
 	}
 	return Result{Outcome: Failed, Reason: ReasonUnreachable, Err: err}
 }
 
-// unavailableWait is the time after which to try again if something of the host was
-// unavailable.
+// unavailableWait is when to try again if the store, the keys or the policy was unavailable.
 const unavailableWait = time.Second
 
-// unavailable returns the result of an attempt that ended for a reason of the host.
+// unavailable returns the result of an attempt that ended for a reason on our side.
 func unavailable(err error) Result {
 	return Result{Outcome: Deferred, Reason: ReasonUnavailable, Wait: unavailableWait, Err: err}
 }

@@ -8,21 +8,21 @@ import (
 	"example.com/go-webhookcfg/webhookcfg"
 )
 
-// Outcome is what a queue does with the message after an attempt. [Reason] says why.
+// Outcome says what your queue should do with a message after an attempt. [Reason] says why.
 type Outcome uint8
 
-// Outcomes. The zero Outcome is none of them, and invalid.
+// Outcomes. The zero Outcome is invalid.
 const (
 	// Delivered: the receiver responded with a status from 200 to 299.
 	Delivered Outcome = iota + 1
-	// Failed: the receiver could not be reached, or responded with another status. The
-	// attempt counts, and the [Schedule] has the next one.
+	// Failed: the receiver couldn't be reached, or responded with another status. The attempt
+	// counts, and the [Schedule] says when to make the next one.
 	Failed
-	// Deferred: no attempt was made, or it was abandoned, for a reason that is not the
-	// receiver's. It does not count as one, and is due again after Wait.
+	// Deferred: no attempt was made, or it was abandoned, through no fault of the receiver.
+	// It doesn't count. Try again after Wait.
 	Deferred
-	// Undeliverable: another attempt has the same outcome until the webhook, the policy
-	// or the message changes.
+	// Undeliverable: trying again is pointless until the webhook, the policy or the message
+	// changes.
 	Undeliverable
 )
 
@@ -41,60 +41,55 @@ func (o Outcome) String() string {
 	return outcomes[o]
 }
 
-// Reason is why an outcome is not [Delivered]. It is meant for your metrics and logs: a
-// client may see only what [Reason.Public] returns.
+// Reason says why an outcome isn't [Delivered]. It's for your metrics and logs. Clients may
+// only see [Reason.Public].
 type Reason string
 
-// Reasons; "" for [Delivered].
+// Reasons. [Delivered] has the reason "".
 const (
-	// ReasonUnreachable, of Failed: no connection or no response in time, or the policy
-	// refused an address of the name. Result.Err wraps an [*egress.UnreachableError],
-	// whose Reason is the step that failed.
+	// ReasonUnreachable, of Failed: there was no connection, or no response in time, or the
+	// policy refused an address of the host. Result.Err wraps an [*egress.UnreachableError]
+	// whose Reason is the failed step.
 	ReasonUnreachable Reason = "unreachable"
-	// ReasonRedirect, of Failed: the status was one from 300 to 399. No redirect is
-	// followed.
+	// ReasonRedirect, of Failed: the status was from 300 to 399. Redirects aren't followed.
 	ReasonRedirect Reason = "redirect"
 	// ReasonThrottled, of Failed: the status was 429, 502, 503 or 504.
 	ReasonThrottled Reason = "throttled"
-	// ReasonStatus, of Failed: the status was another one.
+	// ReasonStatus, of Failed: any other status.
 	ReasonStatus Reason = "status"
 
-	// ReasonBusy, of Deferred: as many attempts as allowed are under way for the client,
-	// or for the client at this receiver, or the URL changed during the wait for a slot, or
-	// the webhook was tested a moment ago.
+	// ReasonBusy, of Deferred: a limit of the client or the receiver was reached, the URL
+	// changed while the attempt waited for a slot, or the webhook was tested a moment ago.
 	ReasonBusy Reason = "busy"
-	// ReasonPaused, of Deferred: the receiver failed a moment ago, or asked to be called
-	// later.
+	// ReasonPaused, of Deferred: the receiver failed a moment ago, or asked for a pause.
 	ReasonPaused Reason = "paused"
-	// ReasonUnavailable, of Deferred: the webhook or the keys could not be read, the policy
-	// could not check the address, or the caller cancelled its context.
+	// ReasonUnavailable, of Deferred: the store or the keys failed, the policy couldn't check
+	// the address, or the caller cancelled its context.
 	ReasonUnavailable Reason = "unavailable"
 
-	// ReasonNoWebhook, of Undeliverable: none is in effect for the entity, or it is off.
+	// ReasonNoWebhook, of Undeliverable: the entity has no webhook.
 	ReasonNoWebhook Reason = "no_webhook"
-	// ReasonGone, of Undeliverable: the receiver responded with status 410; it wants no
-	// further message.
+	// ReasonGone, of Undeliverable: the receiver responded with status 410, so it wants no
+	// more messages.
 	ReasonGone Reason = "gone"
-	// ReasonStopped, of Undeliverable: a [Health] stopped the webhook earlier, and it has
-	// not been set since. Nothing was sent.
+	// ReasonStopped, of Undeliverable: a [Health] has stopped the webhook. Nothing was sent.
 	ReasonStopped Reason = "stopped"
-	// ReasonPolicy, of Undeliverable: the policy refuses the text of the URL, or its literal
-	// address. Nothing was sent.
+	// ReasonPolicy, of Undeliverable: the policy refuses the URL itself, or the IP address in
+	// it. Nothing was sent.
 	ReasonPolicy Reason = "policy"
-	// ReasonMessage, of Undeliverable: the ID or the content type of the message is invalid,
-	// or the client or the entity is one that the Resolver does not accept, such as "".
-	// Nothing was sent.
+	// ReasonMessage, of Undeliverable: the message's ID or content type is invalid, or the
+	// Resolver rejects the client or the entity, for example because it's empty. Nothing was
+	// sent.
 	ReasonMessage Reason = "message"
 
-	// ReasonExpired is why a Health stopped a webhook: all deliveries failed for
-	// [HealthOptions.StopAfter]. No Result has it.
+	// ReasonExpired is the reason for a stop after [HealthOptions.StopAfter] of failures. No
+	// Result has it.
 	ReasonExpired Reason = "expired"
 )
 
-// Public returns the word for r that a client may see, as in
-// [webhookcfg.DeliveryStatus]; "" if r says nothing about the client's webhook. All ways in
-// which a receiver cannot be reached share a word, as in the response to a set: the
-// difference would allow clients to scan networks and ports.
+// Public returns the word for r that a client may see, as in [webhookcfg.DeliveryStatus], or
+// "" if r isn't about the client's webhook. All ways to be unreachable share one word, as in
+// the response to a set. If they differed, clients could scan networks and ports.
 func (r Reason) Public() string {
 	switch r {
 	case ReasonUnreachable, ReasonRedirect, ReasonThrottled, ReasonStatus, ReasonGone, ReasonExpired:
@@ -106,10 +101,10 @@ func (r Reason) Public() string {
 	}
 }
 
-// Result is what became of an attempt. However it is printed, logged or marshalled, it
-// shows no more of the URL than scheme, host and port.
+// Result is the result of one attempt. It never shows more of the URL than scheme, host and
+// port when you print, log or marshal it.
 type Result struct {
-	// Outcome is what became of the attempt.
+	// Outcome is what to do with the message.
 	Outcome Outcome
 
 	// Reason is why Outcome is not Delivered.
@@ -118,23 +113,23 @@ type Result struct {
 	// Status is the status of the response, or 0 if there was none.
 	Status int
 
-	// Wait is the minimum delay before the next attempt. If Outcome is Deferred, it's the
-	// time until the next turn. If it is Failed, it's what the receiver asked for with
-	// Retry-After, up to [Options.MaxPause]. Zero means that there is no minimum.
+	// Wait is the minimum delay before the next attempt. For Deferred it's the time until the
+	// message's turn. For Failed it comes from the receiver's Retry-After, up to
+	// [Options.MaxPause]. Zero means no minimum.
 	Wait time.Duration
 
-	// Webhook is the webhook that was in effect; the zero one if that was not looked up.
+	// Webhook is the webhook in effect, or the zero Webhook if it wasn't looked up.
 	Webhook webhookcfg.Webhook
 
-	// Duration is how long Send took, including the wait for a slot.
+	// Duration is how long Send took, including any wait for a slot.
 	Duration time.Duration
 
-	// Err is the cause, for the host's log; it must not be disclosed to clients. It is
-	// nil if Outcome is Delivered or Reason is ReasonNoWebhook, and only then.
+	// Err is the cause. Log it, but don't show it to clients. It's nil only for Delivered and
+	// ReasonNoWebhook.
 	Err error
 }
 
-// verdict returns what the result shows about the receiver.
+// verdict returns the receiver's part in the result.
 func (r Result) verdict() verdict {
 	switch {
 	case r.Outcome == Delivered:
@@ -146,8 +141,8 @@ func (r Result) verdict() verdict {
 	}
 }
 
-// LogValue implements [slog.LogValuer]. It returns a group of those fields that are not
-// zero, without the path and the query of the URL.
+// LogValue implements [slog.LogValuer]. It returns a group of the non-zero fields, without
+// the URL's path and query.
 func (r Result) LogValue() slog.Value {
 	attrs := []slog.Attr{slog.String("outcome", r.Outcome.String())}
 	if r.Reason != "" {

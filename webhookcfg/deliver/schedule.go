@@ -7,12 +7,12 @@ import (
 	"time"
 )
 
-// Schedule has the delays after the first, the second, … failure of a message: with n of
-// them, n+1 attempts are made. A negative delay counts as zero.
+// Schedule lists the delays after the first failure, the second, and so on. With n delays, a
+// message gets n+1 attempts. A negative delay counts as zero.
 type Schedule []time.Duration
 
 // StandardSchedule returns the schedule of the Standard Webhooks specification: ten attempts
-// within 76 hours, at first after 5 seconds, at last after a day.
+// over 76 hours, with delays growing from 5 seconds to a day.
 func StandardSchedule() Schedule {
 	return Schedule{
 		5 * time.Second,
@@ -29,21 +29,21 @@ func StandardSchedule() Schedule {
 
 // Decision is what your queue does with a message after an attempt.
 type Decision struct {
-	// Action is one of Done, Retry and SetAside.
+	// Action is what to do with the message.
 	Action Action
 
-	// Delay is the time until the next attempt. It's zero unless Action is Retry.
+	// Delay is how long to wait before a Retry. Otherwise it's zero.
 	Delay time.Duration
 
-	// Attempt is the number of the next attempt: the same as before if this one was
-	// deferred, as that doesn't count. It's zero unless Action is Retry.
+	// Attempt is the number of the next attempt for a Retry. A deferred attempt doesn't
+	// count, so its number is used again. Otherwise it's zero.
 	Attempt int
 }
 
-// Action is the case of a [Decision].
+// Action is what to do with a message.
 type Action uint8
 
-// Actions. The zero Action is none of them, and invalid.
+// Actions. The zero Action is invalid.
 const (
 	// Done: remove the message. It was delivered, or nobody wants it: no webhook is in
 	// effect, it's stopped, or its receiver responded with status 410.
@@ -66,17 +66,18 @@ func (a Action) String() string {
 	return actions[a]
 }
 
-// Next returns what to do with a message after attempt number attempt, from 1, had the
-// result r.
+// Next returns what to do with a message after an attempt. The number of the first attempt is
+// 1.
 //
-// After a failure, the delay is the schedule's, give or take a fifth at random, so that
+// After a failure the delay is the schedule's, give or take a fifth at random, so that
 // messages that failed together don't come back together. It's never less than r.Wait. After
-// the last attempt of the schedule, the message is set aside.
+// the last attempt, the message is set aside.
 //
-// A deferred attempt doesn't count, however many there are: the message is due after r.Wait,
-// and the next attempt has the same number. An invalid Outcome counts as a failure.
+// Deferred attempts don't count, no matter how many there are. The message is due again after
+// r.Wait, under the same attempt number. An invalid Outcome counts as a failure.
 //
-// A host that wants to keep the messages of stopped webhooks looks at r.Reason first.
+// If you want to keep the messages of stopped webhooks, look at r.Reason before you call
+// Next.
 func (s Schedule) Next(attempt int, r Result) Decision {
 	attempt = max(attempt, 1)
 	switch {

@@ -14,68 +14,67 @@ import (
 	"example.com/go-webhookcfg/webhookcfg/egress"
 )
 
-// Resolver returns the webhook in effect for an entity. A [webhookcfg.Store] is one, and
-// so is the Cache of package store/cache, with which most attempts read from memory.
+// Resolver returns the webhook in effect for an entity. Use your [webhookcfg.Store], or put
+// the Cache of package store/cache in front of it, so that most attempts read from memory.
 type Resolver interface {
-	// Resolve returns the zero Webhook if nothing is configured. An error that wraps
-	// [webhookcfg.ErrInvalidArgument] means that it never succeeds for these names. It must
-	// be safe for concurrent use, and return soon after ctx ended.
+	// Resolve returns the zero Webhook if nothing is configured. If its error wraps
+	// [webhookcfg.ErrInvalidArgument], the message is set aside, since trying again with
+	// these names is pointless. Resolve must be safe for concurrent use, and return soon
+	// after ctx ends.
 	Resolve(ctx context.Context, client, entity string) (webhookcfg.Webhook, error)
 }
 
-// Options are the options of [New]. The zero value is a safe default.
+// Options are the options of [New]. The zero value is safe to use.
 type Options struct {
-	// Policy specifies which URLs and addresses may be called; it should be that of the
-	// handler. If nil, the zero Policy is used: https and public addresses only.
+	// Policy says which URLs and addresses may be called. Use the handler's policy. If nil,
+	// the zero Policy applies: https and public addresses only.
 	Policy *egress.Policy
 
 	// Transport bounds the idle connections.
 	Transport egress.TransportOptions
 
-	// Timeout bounds an attempt, from the lookup of the keys to the header of the
-	// response. Zero means 15 seconds; the most is 30 seconds, for which an
-	// [egress.Transport] waits for a header.
+	// Timeout bounds an attempt, from the lookup of the keys to the header of the response.
+	// Zero means 15 seconds, and 30 seconds is the most. If jobs of your queue have a time
+	// limit, give them a few seconds more than Timeout.
 	Timeout time.Duration
 
-	// PerClient bounds the number of concurrent attempts for one client. Zero means 16.
+	// PerClient is how many attempts for one client can be under way. Zero means 16.
 	PerClient int
 
-	// PerReceiver bounds the number of concurrent attempts for one client at one host
-	// and port. Zero means 4.
+	// PerReceiver is how many attempts for one client at one host and port can be under way.
+	// Zero means 4.
 	PerReceiver int
 
-	// Limits returns the bounds of one client, for example by its plan. Each that is zero or
-	// less means PerClient or PerReceiver. It is called by each Send that has a webhook, so
-	// it should return at once, and it must be safe for concurrent use. If nil, all clients
-	// have PerClient and PerReceiver.
+	// Limits returns a client's own PerClient and PerReceiver, for example by its plan. Zero
+	// or less means the default. Send calls it for every webhook, so it should return at
+	// once, and it must be safe for concurrent use. If nil, all clients have the same limits.
 	Limits func(client string) (perClient, perReceiver int)
 
-	// Patience is how long Send may wait for a slot, if PerClient or PerReceiver attempts are
-	// under way. Send waits only if it expects one within that time, and never for a receiver
-	// whose last attempt failed. Zero means 250 milliseconds; if negative, Send never waits.
+	// Patience is how long Send may wait for a slot. It waits only if it expects a slot
+	// within that time, and never for a receiver that failed last time. Zero means 250
+	// milliseconds. If negative, Send never waits.
 	Patience time.Duration
 
-	// MaxPause bounds the pause of a receiver after failures in a row, and the one that
-	// it can ask for with Retry-After. Zero means an hour.
+	// MaxPause bounds the pauses after failures in a row, and the ones that receivers ask for
+	// with Retry-After. Zero means an hour.
 	MaxPause time.Duration
 
-	// Health records how deliveries go and stops those that are of no use. If nil,
-	// nothing is recorded and nothing stopped.
+	// Health records how deliveries go and stops useless ones. If nil, nothing is recorded or
+	// stopped.
 	Health *Health
 
-	// UserAgent is the field User-Agent of the requests. If empty, it is
-	// "go-webhookcfg".
+	// UserAgent is the User-Agent of the requests. Empty means "go-webhookcfg".
 	UserAgent string
 
-	// OnResult, if not nil, is called at the end of each Send with what that returns,
-	// for metrics and logs; id is that of the message. It must be safe for concurrent
-	// use, and delays the return of Send.
+	// OnResult is called at the end of each Send with its result, for metrics and logs. The
+	// id is the message's. It must be safe for concurrent use, and Send waits for it. If nil,
+	// it's not called.
 	OnResult func(ctx context.Context, client, entity, id string, r Result)
 
-	// OnRecovered, if not nil, is called when a receiver that was paused has responded with
-	// success, with its host and port as in [Receiver]. Make due what waits for it in your
-	// queue: it would come back at 20 messages a second. It must be safe for concurrent use,
-	// and delays the return of the Send that succeeded, but no other.
+	// OnRecovered is called when a paused receiver succeeds again, with the host and port as
+	// in [Receiver]. Make due what waits for it in your queue. Otherwise it comes back at 20
+	// messages a second. OnRecovered must be safe for concurrent use. The Send that succeeded
+	// waits for it, but no other. If nil, it's not called.
 	OnRecovered func(ctx context.Context, client, hostport string)
 }
 
@@ -90,8 +89,8 @@ const (
 	defaultUserAgent   = "go-webhookcfg"
 )
 
-// The status alone is the verdict of a receiver. The body is read so that the connection
-// can be used again, unless it is longer or takes longer than this.
+// Only the status counts. We read the body to reuse the connection, unless it's longer or
+// slower than this.
 const (
 	maxBodyBytes = 4 << 10
 	maxBodyTime  = 250 * time.Millisecond
@@ -134,8 +133,8 @@ func (o *Options) limits(client string) (perClient, perReceiver int) {
 	return perClient, perReceiver
 }
 
-// Sender makes attempts to deliver messages. It is safe for concurrent use and need not be
-// closed. Its limits and its connections are those of one Sender: make one per process.
+// Sender delivers messages. Make one per process: its limits and connections aren't shared
+// with other Senders. It's safe for concurrent use, and you don't need to close it.
 type Sender struct {
 	webhooks  Resolver
 	keys      Keys
@@ -145,9 +144,9 @@ type Sender struct {
 	tests     *tests
 }
 
-// New returns a sender that resolves through webhooks and signs with keys. If opts is nil,
-// the zero value is used. The error reports a missing argument or an invalid option, or is
-// that of [egress.Policy.Transport].
+// New returns a sender that looks up webhooks with a Resolver and signs with keys. Nil opts
+// means the zero value. The error reports a missing argument or an invalid option, or comes
+// from [egress.Policy.Transport].
 func New(webhooks Resolver, keys Keys, opts *Options) (*Sender, error) {
 	if webhooks == nil || keys == nil {
 		return nil, errors.New("deliver: New without a Resolver or without Keys")
@@ -173,21 +172,21 @@ func New(webhooks Resolver, keys Keys, opts *Options) (*Sender, error) {
 	}, nil
 }
 
-// CloseIdleConnections closes the connections that are not in use.
+// CloseIdleConnections closes connections that aren't in use.
 func (s *Sender) CloseIdleConnections() { s.transport.CloseIdleConnections() }
 
-// Send makes one attempt to deliver a message to the webhook that is in effect for an
-// entity of a client, or none, and returns what became of it. It waits for a slot for up to
-// [Options.Patience].
+// Send makes at most one attempt to deliver a message to the webhook in effect for an entity,
+// and returns the result. It may wait for a slot for up to [Options.Patience].
 //
-// ctx bounds all of it, except for two seconds that a [HealthStore] may take. If it is
-// cancelled, the outcome is [Deferred]: the receiver may have received the message, but has
-// not failed. Its deadline is one for the receiver, too, once that is being called. The
-// Resolver is bounded by ctx alone, the attempt also by [Options.Timeout]; once the header of
-// a response has arrived, it ends within 250 milliseconds.
+// Cancel ctx to abandon the attempt, for example at a shutdown. The outcome is then
+// [Deferred], although the receiver may have got the message. A deadline in ctx is different:
+// a receiver that doesn't respond by then has failed. ctx bounds everything but the two
+// seconds that a [HealthStore] may take, and is the only bound on the Resolver. The attempt
+// has [Options.Timeout] as well. Once the header of the response has arrived, Send takes at
+// most 250 milliseconds more.
 //
-// A panic of the Resolver, of Keys, of the HealthStore or of a function in Options is one of
-// Send. What the attempt held is released.
+// If the Resolver, the Keys, the HealthStore or a function in Options panics, Send releases
+// what it holds and passes the panic on.
 func (s *Sender) Send(ctx context.Context, client, entity string, m Message) Result {
 	start := time.Now()
 	r, attempted := s.send(ctx, client, entity, m)
@@ -196,7 +195,7 @@ func (s *Sender) Send(ctx context.Context, client, entity string, m Message) Res
 	return r
 }
 
-// report tells the host of a result.
+// report tells the host about a result.
 func (s *Sender) report(ctx context.Context, client, entity, id string, r Result, attempted time.Time) {
 	s.options.Health.record(ctx, client, entity, r, attempted)
 	if s.options.OnResult != nil {
@@ -204,7 +203,7 @@ func (s *Sender) report(ctx context.Context, client, entity, id string, r Result
 	}
 }
 
-// send returns the result, and when the attempt started.
+// send returns the result and when the attempt started.
 func (s *Sender) send(ctx context.Context, client, entity string, m Message) (r Result, attempted time.Time) {
 	if r = s.resolve(ctx, client, entity, m); r.Outcome != 0 {
 		return r, time.Now()
@@ -237,8 +236,8 @@ func (s *Sender) release(ctx context.Context, slot *slot, r Result) {
 	}
 }
 
-// resolve returns a result with the webhook in effect. Its Outcome is zero if an attempt may
-// be made.
+// resolve returns a result with the webhook in effect. A zero Outcome means that it may be
+// called.
 func (s *Sender) resolve(ctx context.Context, client, entity string, m Message) Result {
 	if client == "" || entity == "" {
 		return Result{Outcome: Undeliverable, Reason: ReasonMessage, Err: errAddressee}
@@ -257,7 +256,7 @@ func (s *Sender) resolve(ctx context.Context, client, entity string, m Message) 
 	return s.check(ctx, hook)
 }
 
-// unresolved returns the result if the webhook could not be read.
+// unresolved returns the result if reading the webhook failed.
 func unresolved(err error) Result {
 	if errors.Is(err, webhookcfg.ErrInvalidArgument) {
 		return Result{Outcome: Undeliverable, Reason: ReasonMessage, Err: fmt.Errorf("deliver: client or entity: %w", err)}
@@ -265,7 +264,7 @@ func unresolved(err error) Result {
 	return unavailable(fmt.Errorf("deliver: webhook of the entity: %w", err))
 }
 
-// resolveAgain is resolve for an attempt that has waited for a slot at the receiver of a URL.
+// resolveAgain is resolve for an attempt that waited for a slot at the URL's receiver.
 func (s *Sender) resolveAgain(ctx context.Context, client, entity string, m Message, before egress.URL) Result {
 	r := s.resolve(ctx, client, entity, m)
 	if r.Outcome == 0 && !r.Webhook.URL.Equal(before) {
@@ -274,7 +273,7 @@ func (s *Sender) resolveAgain(ctx context.Context, client, entity string, m Mess
 	return r
 }
 
-// check returns a result with a webhook. Its Outcome is zero if the URL may be called.
+// check returns a result with the webhook. A zero Outcome means that it may be called.
 func (s *Sender) check(ctx context.Context, hook webhookcfg.Webhook) Result {
 	var r Result
 	if hook.URL.IsZero() {
@@ -307,8 +306,8 @@ var (
 	errChanged   = errors.New("deliver: webhook changed while the message waited for a slot")
 )
 
-// hostport returns host and port of a URL that the policy allows. They are the same for
-// a name in any letter case, and with the default port or without.
+// hostport returns the host and port of a URL that the policy allows, in lower case and with
+// the port even if it's the default one.
 func hostport(target egress.URL) string {
 	u, err := url.Parse(target.Reveal())
 	if err != nil {
@@ -349,11 +348,11 @@ func (s *Sender) attempt(caller context.Context, client string, target egress.UR
 	return judge(target, resp, s.options.MaxPause)
 }
 
-// finish reads a body to its end, so that the connection can be used again, or cancels the
+// finish reads a body to its end, so that the connection can be reused, or cancels the
 // request.
 func finish(body io.ReadCloser, cancel context.CancelFunc) {
 	timer := time.AfterFunc(maxBodyTime, cancel)
 	defer timer.Stop()
-	_, _ = io.CopyN(io.Discard, body, maxBodyBytes+1) // whatever it is, the status counts
+	_, _ = io.CopyN(io.Discard, body, maxBodyBytes+1) // a failure doesn't matter: the status counts
 	_ = body.Close()
 }

@@ -13,22 +13,21 @@ import (
 )
 
 const (
-	// testInterval is the time between two tests of a webhook.
+	// testInterval is the minimum time between two tests of a webhook.
 	testInterval = 10 * time.Second
-	// maxTested is how many webhooks are remembered as tested.
+	// maxTested is how many tested webhooks we remember.
 	maxTested = 10_000
 )
 
-// Test is [Sender.Send] for a message with which a client tests its webhook. The attempt is made
-// also if the webhook was stopped or its receiver is paused, and it never waits for a slot. If
-// it is delivered, the stop ends, for exactly the webhook that was called: one that the
-// client sets meanwhile has a record of its own. The configuration stays as it is.
+// Test is [Sender.Send] for a client that tests its webhook. It makes the attempt even if the
+// webhook was stopped or its receiver is paused, and never waits for a slot. If the test
+// succeeds, it ends the stop of the webhook that it called. The configuration doesn't change.
 //
-// If entity is "", the webhook is the base of the client. The Resolver must then be a
+// If entity is "", Test uses the client's base. The Resolver must then be a
 // [webhookcfg.Lister], as the Store of a Cache of package store/cache is.
 //
-// A webhook can be tested once in ten seconds. Before that, and while as many attempts as
-// allowed are under way, the outcome is [Deferred] with a Wait.
+// A webhook can be tested every ten seconds. Before that, and while the client's limits are
+// reached, the outcome is [Deferred] with a Wait.
 func (s *Sender) Test(ctx context.Context, client, entity string, m Message) Result {
 	start := time.Now()
 	r, attempted := s.test(ctx, client, entity, m)
@@ -37,7 +36,7 @@ func (s *Sender) Test(ctx context.Context, client, entity string, m Message) Res
 	return r
 }
 
-// test returns the result, and when the attempt started.
+// test returns the result and when the attempt started.
 func (s *Sender) test(ctx context.Context, client, entity string, m Message) (r Result, attempted time.Time) {
 	if r = s.resolveTest(ctx, client, entity, m); r.Outcome != 0 {
 		return r, time.Now()
@@ -61,8 +60,8 @@ func (s *Sender) test(ctx context.Context, client, entity string, m Message) (r 
 	return r, attempted
 }
 
-// resolveTest returns a result with the webhook to test. Its Outcome is zero if the attempt may
-// be made.
+// resolveTest returns a result with the webhook to test. A zero Outcome means that it may be
+// called.
 func (s *Sender) resolveTest(ctx context.Context, client, entity string, m Message) Result {
 	if client == "" {
 		return Result{Outcome: Undeliverable, Reason: ReasonMessage, Err: errAddressee}
@@ -74,12 +73,13 @@ func (s *Sender) resolveTest(ctx context.Context, client, entity string, m Messa
 	if err != nil {
 		return unresolved(err)
 	}
-	// With what is known of this setting, a success ends its stop here and in the HealthStore.
+	// The result of this setting is known, so a success ends the stop here and in the
+	// HealthStore.
 	s.options.Health.syncStopped(ctx, client, entity, hook)
 	return s.check(ctx, hook)
 }
 
-// webhookToTest returns the webhook in effect for an entity, or the base if that is "".
+// webhookToTest returns the webhook in effect for an entity, or the base if the entity is "".
 func (s *Sender) webhookToTest(ctx context.Context, client, entity string) (webhookcfg.Webhook, error) {
 	if entity != "" {
 		return s.webhooks.Resolve(ctx, client, entity)
@@ -110,7 +110,7 @@ func newTests() *tests {
 	})}
 }
 
-// take permits a test, or returns the time until the next one.
+// take allows a test, or returns the time until the next one.
 func (t *tests) take(key healthKey, now time.Time) (wait time.Duration) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
