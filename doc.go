@@ -1,63 +1,83 @@
-// Package gowebhookcfg documents the module; it holds no code.
+// Package gowebhookcfg documents the module. It has no code.
 //
-// The module is the configuration plane of a webhook system: the clients of a
-// service configure where their update notifications are sent, and the service
-// resolves which URL is in effect. A host imports
-// [example.com/go-webhookcfg/webhookcfg] and, where it wires things together, one
-// store and one verifier.
+// With this module, your clients set the URLs that your service sends its notifications to,
+// and your service asks which URL is in effect. You import
+// [example.com/go-webhookcfg/webhookcfg], one store and one verifier. Add the rest when you
+// need it.
 //
-//   - webhookcfg: the vocabulary, the interfaces and the HTTP handler.
-//   - webhookcfg/egress: which URLs and addresses may be called.
-//   - webhookcfg/deliver: one attempt to deliver a notification.
-//   - webhookcfg/portal: pages for people, who see and change webhooks in a browser.
-//   - webhookcfg/mounttest: a check of a deployed mount, with the proxies in front of it.
+// Start here:
+//
+//   - webhookcfg: the HTTP handler, the vocabulary and the interfaces.
 //   - store: stores in memory and in a file.
-//   - store/cache: a sender's copy of any store with bounded staleness, and the
-//     optional interfaces that keep it fresh.
-//   - store/admin: what operators do with any store: list, copy, compare, audit and erase, and
-//     the optional interfaces for that.
-//   - store/sqlstore: the store in an SQL database, without a driver.
-//   - store/etcdstore: the store in etcd; a module of its own.
+//   - auth: verifiers, which check how clients sign in.
+//   - examples: whole programs, each with a test.
+//
+// To keep webhooks in your database:
+//
+//   - store/sqlstore: PostgreSQL, MySQL, MariaDB and SQLite. You bring the driver.
+//   - store/etcdstore: etcd. It's a module of its own.
+//
+// To send notifications:
+//
+//   - webhookcfg/deliver: makes one attempt to deliver a notification.
+//   - webhookcfg/egress: says which URLs and addresses you can call.
+//   - store/cache: keeps a copy of any store in the sender's memory, and bounds how stale it
+//     can be.
+//
+// For your clients and operators:
+//
+//   - webhookcfg/portal: pages where people see and change webhooks in a browser.
+//   - webhookcfg/mounttest: checks a deployed handler from outside, through all your proxies.
+//   - store/admin: lists, copies, compares, audits and erases webhooks, in any store.
+//
+// To test what you write yourself:
+//
 //   - store/storetest: the conformance suite for stores.
-//   - auth: verifiers of client credentials.
 //   - auth/authtest: the conformance suite for verifiers.
-//   - examples: whole programs, each with a test. examples/admin, examples/mounts
-//     and examples/service are modules of their own.
-//   - internal/table: the state machine in memory, without locks and I/O.
-//   - internal/oplog: the append-only log behind the file store, and oplog/faultfs,
-//     the file system that its tests make fail.
-//   - internal/strictjson, singleflight, checkup, rounds, keylock, ratelimit, lru,
-//     redact: one mechanism each.
-//   - internal/hostile: receivers that break the rules, for tests of what connects to them.
-//   - internal/interrupt: contexts that end during a call, for the suites of stores and
+//
+// If you change the module itself, you'll also meet these:
+//
+//   - internal/table: the state machine in memory, without locks or I/O.
+//   - internal/oplog: the append-only log behind the file store, and oplog/faultfs, the file
+//     system that its tests make fail.
+//   - internal/strictjson, singleflight, checkup, rounds, keylock, ratelimit, lru, redact:
+//     one mechanism each.
+//   - internal/hostile: receivers that break the rules, to test everything that connects to
+//     them.
+//   - internal/interrupt: contexts that end during a call, for the tests of stores and
 //     verifiers.
-//   - internal/pathtest: the table of request targets for tests of mounts, and a handler
-//     that records their effects.
-//   - internal/hooktest: small helpers that tests of several packages share.
+//   - internal/pathtest: request targets for tests of mounts, and a handler that records what
+//     they do.
+//   - internal/hooktest: small helpers that the tests of several packages share.
 //   - internal/repotest: tests of the repository itself.
-//   - internal/integration, internal/tools: modules of their own with the tests
-//     against real engines and third-party tools, the benchmarks, and the linters.
+//   - internal/integration, internal/tools: modules of their own. They have the tests against
+//     real engines and third-party tools, the benchmarks, and the linters.
 //
-// # Use without a public home
+// The programs examples/admin, examples/mounts and examples/service are modules of their own,
+// too.
 //
-// The module path has no public home yet. Clone the repository next to a service,
-// and then do one of the following:
+// # Use it before it has a public home
+//
+// The module path doesn't lead anywhere yet. Clone the repository next to your service, then
+// pick one of these:
 //
 //   - Replace: add "require example.com/go-webhookcfg v0.0.0" and "replace
-//     example.com/go-webhookcfg => ../go-webhookcfg" to the go.mod of the service, and
-//     run go mod tidy.
-//   - Workspace: run "go work init . ../go-webhookcfg" to build both as they are;
-//     go mod tidy, and whatever runs with GOWORK=off, still needs the replace.
-//   - Vendor: add the replace and run go mod vendor; the build then needs no clone.
+//     example.com/go-webhookcfg => ../go-webhookcfg" to your go.mod, and run go mod tidy.
+//   - Workspace: run "go work init . ../go-webhookcfg" and build. You don't have to change
+//     your go.mod, but go mod tidy, and anything that runs with GOWORK=off, still needs the
+//     replace.
+//   - Vendor: add the replace and run go mod vendor. After that, the build doesn't need the
+//     clone.
 //
-// A module whose dependency has the replace must repeat it. store/etcdstore needs
-// the same two lines of its own.
+// Go ignores the replace lines of your dependencies, so repeat them in each module that
+// depends on yours. If you use store/etcdstore, it needs the same two lines with its own
+// path.
 //
 // # Import rule
 //
-// Imports run one way. Outside its tests, a package imports only these packages of the
-// repository, and webhookcfg/egress wherever it may import webhookcfg. Examples import
-// every public package. A test reads this list.
+// If you change the module: imports run one way. Outside of its tests, a package can import
+// only the packages on its line here, and also webhookcfg/egress if webhookcfg is one of
+// them. Examples can import every public package. A test compares this list with the code.
 //
 //	webhookcfg             → webhookcfg/egress, internal/redact, internal/strictjson
 //	webhookcfg/egress      → internal/ratelimit, internal/redact, internal/singleflight
@@ -80,6 +100,6 @@
 //	internal/ratelimit     → internal/lru
 //	internal/checkup       → internal/singleflight
 //
-// Beyond the standard library there is golang.org/x/sync, which internal/singleflight and
-// store/admin import, and go-cmp in tests.
+// Beyond the standard library, the module needs only golang.org/x/sync (in
+// internal/singleflight and store/admin), and go-cmp in tests.
 package gowebhookcfg
