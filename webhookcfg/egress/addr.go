@@ -14,16 +14,15 @@ import (
 	"example.com/go-webhookcfg/internal/singleflight"
 )
 
-// CheckAddr returns nil if addr may be called, and a [PolicyError] if it must not be. It
-// applies to the literal address in a URL, to the results of name resolution, and
-// to the address of a socket that is about to connect. If [Policy.LocalAddrs] has to be
-// called, CheckAddr waits for it, and without its result returns an error that wraps
-// [ErrUnavailable].
+// CheckAddr returns nil if you can call addr, and a [PolicyError] if you must not. Package
+// egress applies it to the literal address in a URL, to the addresses of a name, and to the
+// address of a socket that is about to connect. CheckAddr may have to wait for
+// [Policy.LocalAddrs]. If that fails, the error wraps [ErrUnavailable].
 func (p *Policy) CheckAddr(addr netip.Addr) error {
 	return p.checkAddr(context.Background(), addr)
 }
 
-// checkAddr is CheckAddr, but waits until ctx ends at most.
+// checkAddr is CheckAddr, but stops waiting when ctx ends.
 func (p *Policy) checkAddr(ctx context.Context, addr netip.Addr) error {
 	if addr.Zone() != "" {
 		return errZone
@@ -47,16 +46,16 @@ func (p *Policy) checkAddr(ctx context.Context, addr netip.Addr) error {
 	return err
 }
 
-// denies reports whether a prefix of DenyPrefixes contains addr, which is not
-// IPv4-mapped, or cannot be used.
+// denies reports whether a prefix of DenyPrefixes contains addr, which isn't IPv4-mapped. A
+// prefix that we can't use denies everything.
 func (p *Policy) denies(addr netip.Addr) bool {
 	return slices.ContainsFunc(p.DenyPrefixes, func(prefix netip.Prefix) bool {
 		return prefix.Contains(addr) || !isUsable(prefix)
 	})
 }
 
-// allows reports whether a prefix of AllowPrefixes contains addr, which is not
-// IPv4-mapped, and is not too wide.
+// allows reports whether a prefix of AllowPrefixes contains addr, which isn't IPv4-mapped. A
+// prefix that is too wide allows nothing.
 func (p *Policy) allows(addr netip.Addr) bool {
 	return slices.ContainsFunc(p.AllowPrefixes, func(prefix netip.Prefix) bool {
 		return prefix.Contains(addr) && !isTooWide(prefix)
@@ -67,8 +66,8 @@ func isUsable(prefix netip.Prefix) bool {
 	return prefix.IsValid() && !prefix.Addr().Is4In6()
 }
 
-// isTooWide reports whether a prefix is wider than every entry of the special-purpose
-// registries (240.0.0.0/4, fc00::/7), such as 0.0.0.0/0, which contains all of them.
+// isTooWide reports whether a prefix is wider than any entry of the special-purpose
+// registries (240.0.0.0/4, fc00::/7). 0.0.0.0/0, for example, contains all of them.
 func isTooWide(prefix netip.Prefix) bool {
 	if prefix.Addr().Is4() {
 		return prefix.Bits() < 4
@@ -92,16 +91,16 @@ func embeddedIPv4(addr netip.Addr) netip.Addr {
 }
 
 const (
-	// localAddrsFresh is how long a list of local addresses is used before another one
-	// is requested. It bounds the cost of the lists.
+	// localAddrsFresh is how long we use a list of local addresses before we ask for another
+	// one. Asking at every check would cost too much.
 	localAddrsFresh = 10 * time.Second
 
-	// localAddrsMaxAge is how long a list is used if the next one is late or fails.
+	// localAddrsMaxAge is how long we use a list if the next one is late or fails.
 	localAddrsMaxAge = time.Minute
 
-	// localAddrsTimeout bounds the request for a list, and localAddrsWait the time for
-	// which a check waits for it that can use the previous list. The timeout is less than
-	// that of a probe, which would otherwise blame the target.
+	// localAddrsTimeout bounds the request for a list. It's less than the timeout of a probe,
+	// which would otherwise blame the target. A check that can use the previous list waits
+	// for localAddrsWait only.
 	localAddrsTimeout = 3 * time.Second
 	localAddrsWait    = 100 * time.Millisecond
 )
@@ -114,7 +113,7 @@ type localAddrs struct {
 
 type addrList struct {
 	addrs map[netip.Addr]bool
-	at    time.Time // at which the list was requested
+	at    time.Time // when the list was requested
 }
 
 func (a *addrList) age() time.Duration {
@@ -124,8 +123,8 @@ func (a *addrList) age() time.Duration {
 	return time.Since(a.at)
 }
 
-// list returns a list that is recent enough, or an error that wraps ErrUnavailable if
-// there is none before ctx ends. A nil source stands for interfaceAddrs.
+// list returns a list that is recent enough. If there is none before ctx ends, the error
+// wraps ErrUnavailable. If source is nil, interfaceAddrs is used.
 func (l *localAddrs) list(ctx context.Context, source func(context.Context) ([]netip.Addr, error)) (*addrList, error) {
 	latest := l.latest.Load()
 	age := latest.age()
@@ -147,7 +146,7 @@ func (l *localAddrs) list(ctx context.Context, source func(context.Context) ([]n
 	case age < localAddrsMaxAge:
 		return latest, nil
 	default:
-		return nil, fmt.Errorf("%w: addresses of this host: %w", ErrUnavailable, err)
+		return nil, fmt.Errorf("%w: can't list the addresses of this host: %w", ErrUnavailable, err)
 	}
 }
 
@@ -195,10 +194,10 @@ func special(prefix, name string) specialPrefix {
 	return specialPrefix{netip.MustParsePrefix(prefix), name}
 }
 
-// specialIPv4 holds the entries of the IANA IPv4 Special-Purpose Address Registry,
-// multicast, and one address that only looks public, in ascending order. Entries within
-// another one are omitted, even those marked as globally reachable: none of them is
-// the address of an ordinary host.
+// specialIPv4 has the entries of the IANA IPv4 Special-Purpose Address Registry, multicast,
+// and one address that only looks public, in ascending order. It leaves out entries within
+// another one, even if IANA marks them as globally reachable: no ordinary host has such an
+// address.
 var specialIPv4 = []specialPrefix{
 	special("0.0.0.0/8", "This network, RFC 791"),
 	special("10.0.0.0/8", "Private-Use, RFC 1918"),
@@ -221,13 +220,13 @@ var specialIPv4 = []specialPrefix{
 	special("240.0.0.0/4", "Reserved and Limited Broadcast, RFC 1112 and RFC 8190"),
 }
 
-// globalIPv6 is the global unicast space that IANA assigns from. All that is outside
-// (loopback, IPv4-mapped, NAT64, unique local, link local, multicast, unassigned)
-// needs no list, and cannot be missing from one.
+// globalIPv6 is the global unicast space that IANA assigns from. Everything outside it
+// (loopback, IPv4-mapped, NAT64, unique local, link local, multicast, unassigned) needs no
+// list, so no list can miss it.
 var globalIPv6 = netip.MustParsePrefix("2000::/3")
 
-// specialIPv6 holds the entries of the IANA IPv6 Special-Purpose Address Registry
-// within globalIPv6, in the same way as specialIPv4.
+// specialIPv6 has the entries of the IANA IPv6 Special-Purpose Address Registry within
+// globalIPv6, chosen like specialIPv4.
 var specialIPv6 = []specialPrefix{
 	special("2001::/23", "IETF Protocol Assignments, RFC 2928"),
 	special("2001:db8::/32", "Documentation, RFC 3849"),
@@ -240,8 +239,8 @@ var specialIPv6 = []specialPrefix{
 // nat64 is the well-known prefix of RFC 6052.
 var nat64 = netip.MustParsePrefix("64:ff9b::/96")
 
-// isPublic reports whether addr, which is not IPv4-mapped and has no zone, is a
-// public unicast address.
+// isPublic reports whether addr is a public unicast address. It isn't IPv4-mapped and has no
+// zone.
 func isPublic(addr netip.Addr) bool {
 	ranges := specialIPv4
 	if !addr.Is4() {
@@ -250,8 +249,8 @@ func isPublic(addr netip.Addr) bool {
 		}
 		ranges = specialIPv6
 	}
-	// The prefixes are sorted and do not overlap: only the last one that starts at
-	// or before the address can contain it.
+	// The prefixes are sorted and don't overlap, so only the last one that starts at or
+	// before the address can contain it.
 	after := sort.Search(len(ranges), func(i int) bool {
 		return addr.Less(ranges[i].prefix.Addr())
 	})

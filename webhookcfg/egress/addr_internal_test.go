@@ -10,8 +10,8 @@ import (
 	"testing"
 )
 
-// TestInterfaceAddrsAreLocal looks for the loopback address, which every machine has. It
-// cannot use the exported API, where loopback is refused for another reason.
+// TestInterfaceAddrsAreLocal looks for the loopback address, which every machine has. The
+// exported API refuses loopback for another reason, so it can't show this.
 func TestInterfaceAddrsAreLocal(t *testing.T) {
 	local, err := new(localAddrs).list(t.Context(), nil)
 	if err != nil {
@@ -50,8 +50,8 @@ func TestSpecialPrefixesAreSorted(t *testing.T) {
 	}
 }
 
-// TestCloneHasEveryField: a field that the copy lacks would be a rule that the probers
-// and transports ignore.
+// TestCloneHasEveryField: if the copy lacked a field, probers and transports would ignore
+// that rule.
 func TestCloneHasEveryField(t *testing.T) {
 	clone := (&Policy{
 		AllowHTTP:     true,

@@ -156,8 +156,8 @@ func TestLocalAddrsAreCached(t *testing.T) {
 	})
 }
 
-// TestUnknownLocalAddrs: an address that cannot be checked is not called. That shows nothing
-// about the target, and does not affect what the other rules decide.
+// TestUnknownLocalAddrs: an address that we can't check isn't called. That doesn't tell
+// anything about the target, and the other rules decide as before.
 func TestUnknownLocalAddrs(t *testing.T) {
 	const secret = "/t0ken"
 	errLocal := errors.New("no netlink")
@@ -233,8 +233,8 @@ func (l *hangingLocalAddrs) list(ctx context.Context) ([]netip.Addr, error) {
 	return parseAddrs(publicAddr), nil
 }
 
-// TestHangingLocalAddrs: a list that does not arrive delays checks little, and the last
-// one is used until it is a minute old.
+// TestHangingLocalAddrs: a list that doesn't arrive delays checks only a little, and the last
+// one is used until it's a minute old.
 func TestHangingLocalAddrs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var local hangingLocalAddrs
@@ -277,8 +277,8 @@ func TestHangingLocalAddrs(t *testing.T) {
 	})
 }
 
-// TestHangingLocalAddrsAreNoTimeout: a probe and a call of a name have the time to find out
-// that its addresses cannot be checked, however many there are.
+// TestHangingLocalAddrsAreNoTimeout: a probe and a call of a name have enough time to find
+// out that its addresses can't be checked, even if it has many.
 func TestHangingLocalAddrsAreNoTimeout(t *testing.T) {
 	for _, addrs := range [][]string{{publicAddr}, slices.Repeat([]string{publicAddr}, 8)} {
 		synctest.Test(t, func(t *testing.T) {
@@ -303,7 +303,7 @@ func TestHangingLocalAddrsAreNoTimeout(t *testing.T) {
 	}
 }
 
-// TestContextEndsWhileLocalAddrsHang: whatever has a context does not wait longer.
+// TestContextEndsWhileLocalAddrsHang: calls with a context stop waiting when it ends.
 func TestContextEndsWhileLocalAddrsHang(t *testing.T) {
 	const url = "https://" + publicAddr + "/"
 	synctest.Test(t, func(t *testing.T) {
@@ -372,8 +372,7 @@ func TestInvalidPolicies(t *testing.T) {
 	})
 }
 
-// TestAllAddressesCanBeDenied: the limit for the width of allowed prefixes is not one
-// for denied ones.
+// TestAllAddressesCanBeDenied: denied prefixes can be wide, unlike allowed ones.
 func TestAllAddressesCanBeDenied(t *testing.T) {
 	policy := &egress.Policy{LocalAddrs: noAddresses, DenyPrefixes: prefixes("::/0")}
 	if err := policy.Validate(); err != nil {
@@ -399,8 +398,8 @@ func refusedByConstructors(t *testing.T, policy *egress.Policy) {
 	}
 }
 
-// TestChangesAfterConstruction: probers and transports apply the policy that they were made
-// with, even if it is changed through its slices.
+// TestChangesAfterConstruction: probers and transports keep the policy that they were made
+// with, even if you change it through its slices.
 func TestChangesAfterConstruction(t *testing.T) {
 	var network recorder
 	policy := &egress.Policy{

@@ -44,8 +44,8 @@ func TestTransportOptions(t *testing.T) {
 	}
 }
 
-// TestIdleConnections sends to hosts in turn, and then in the reverse order, a
-// number of requests at the same time to each.
+// TestIdleConnections sends a number of requests at the same time to each of some hosts, and
+// then again in the reverse order.
 func TestIdleConnections(t *testing.T) {
 	for _, test := range []struct {
 		name           string
@@ -125,8 +125,8 @@ func TestIdleConnections(t *testing.T) {
 	}
 }
 
-// TestConnectionsOfOneRequest: a request that is sent again, since the receiver closed each
-// idle connection as it was used, connects once.
+// TestConnectionsOfOneRequest: the receiver closes each idle connection as it's used, so the
+// request is sent again. That takes one new connection.
 func TestConnectionsOfOneRequest(t *testing.T) {
 	const idle = 16
 	synctest.Test(t, func(t *testing.T) {
@@ -165,9 +165,9 @@ func TestConnectionsOfOneRequest(t *testing.T) {
 	})
 }
 
-// onlyHTTP2 starts a server that speaks HTTP/2 alone. If it alerts, it refuses a handshake
-// that does not offer HTTP/2, as RFC 7301 demands. Otherwise it accepts it without a
-// protocol, as crypto/tls does, and then closes the connection.
+// onlyHTTP2 starts a server that speaks only HTTP/2. If it alerts, it refuses a handshake
+// that doesn't offer HTTP/2, as RFC 7301 demands. Otherwise it accepts it without a protocol,
+// as crypto/tls does, and then closes the connection.
 func onlyHTTP2(t *testing.T, ca *authority, alerts bool) *listener {
 	t.Helper()
 	receiver := listen(t)
@@ -193,8 +193,8 @@ func onlyHTTP2(t *testing.T, ca *authority, alerts bool) *listener {
 	return receiver
 }
 
-// TestOnlyHTTP2: a receiver that speaks HTTP/2 alone is unreachable, in a probe because of
-// its alert.
+// TestOnlyHTTP2: a receiver that speaks only HTTP/2 can't be reached. If it alerts, a probe
+// notices.
 func TestOnlyHTTP2(t *testing.T) {
 	ca := newAuthority(t)
 	for _, alerts := range []bool{true, false} {

@@ -16,21 +16,20 @@ import (
 // dialTimeout bounds the lookup of a name and the attempts to connect.
 const dialTimeout = 10 * time.Second
 
-// DialContext connects to address, a host and a port, if the policy allows it. The
-// network must be "tcp". Every address of a name is checked just before the attempt
-// to connect to it, whatever the name resolved to earlier. The attempts take ten seconds
-// at most, and no more than eight addresses are tried.
+// DialContext connects to address, a host and a port, if the policy allows it. The network
+// must be "tcp". If the host is a name, each of its addresses is checked just before the
+// attempt to connect to it. DialContext tries at most eight of them, within ten seconds
+// altogether.
 //
-// DialContext has the signature of the field of that name in [http.Transport], for
-// hosts that need a transport of their own. Leave its Proxy and DialTLSContext nil, and set
-// TLSHandshakeTimeout: net/http doesn't apply the deadline of a request to handshakes. Such a
-// transport doesn't bound certificates and log lines as [Policy.Transport] does, and it
-// returns 101 responses, whose bodies no deadline ends.
+// Use it as the DialContext of an [http.Transport] if you need a transport of your own. Leave
+// Proxy and DialTLSContext nil, and set TLSHandshakeTimeout: net/http doesn't apply the
+// deadline of a request to handshakes. Your transport won't bound certificates and log lines
+// as [Policy.Transport] does. It also returns 101 responses, whose bodies no deadline ends.
 //
-// The error is a [PolicyError], an [*UnreachableError], that of ctx, or one that wraps
-// [ErrUnavailable] if an address could not be checked. A panic in the Resolver, Dial or
-// LocalAddrs of the policy is returned as an error, too: net/http calls DialContext in a
-// goroutine where the caller cannot recover it.
+// The error is a [PolicyError], an [*UnreachableError] or the error of ctx. It wraps
+// [ErrUnavailable] if an address couldn't be checked. If the Resolver, Dial or LocalAddrs of
+// the policy panics, DialContext returns that as an error: net/http calls it in a goroutine
+// where you couldn't recover the panic.
 func (p *Policy) DialContext(ctx context.Context, network, address string) (net.Conn, error) {
 	return dialer{policy: p}.dial(ctx, network, address)
 }
@@ -39,8 +38,8 @@ func (p *Policy) DialContext(ctx context.Context, network, address string) (net.
 type dialer struct {
 	policy *Policy
 
-	// checkAll requires that the policy allows every address of a name, not only
-	// the one that is connected to.
+	// checkAll requires that the policy allows every address of a name, and not only the one
+	// that we connect to.
 	checkAll bool
 
 	// tls adds a verified TLS handshake to dial.
@@ -88,8 +87,8 @@ func (d dialer) connectTCP(ctx context.Context, to destination) (net.Conn, error
 	return conn, nil
 }
 
-// parseAddress applies the rules for hosts and ports to the arguments of a dialer.
-// Without them an empty host would be this machine.
+// parseAddress applies the rules for hosts and ports to the arguments of a dialer. Otherwise,
+// an empty host would mean this machine.
 func (p *Policy) parseAddress(ctx context.Context, network, address string) (destination, error) {
 	if network != "tcp" {
 		return destination{}, net.UnknownNetworkError(network)
@@ -105,8 +104,8 @@ func (p *Policy) parseAddress(ctx context.Context, network, address string) (des
 	return p.checkDestination(ctx, destination{host: host, port: number}, strings.Contains(host, ":"))
 }
 
-// dialAddrs tries the addresses in the order of the resolver, each for its share of
-// the time that is left, and returns the first connection or the first error.
+// dialAddrs tries the addresses in the resolver's order, and gives each its share of the time
+// that is left. It returns the first connection, or else the first error.
 func (p *Policy) dialAddrs(ctx context.Context, addrs []netip.Addr, port uint16) (net.Conn, error) {
 	deadline, _ := ctx.Deadline()
 	var firstErr error
@@ -160,8 +159,8 @@ func (p *Policy) checkAddrPort(ctx context.Context, to netip.AddrPort) error {
 	return p.checkPort(to.Port())
 }
 
-// maxAddrs bounds the attempts to connect to one name. Its owner may publish any
-// number of addresses, including those of third parties.
+// maxAddrs bounds the attempts to connect to one name. The name's owner can publish any
+// number of addresses, including third parties'.
 const maxAddrs = 8
 
 // resolve returns at least one and at most maxAddrs addresses.

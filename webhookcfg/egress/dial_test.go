@@ -76,8 +76,8 @@ func TestNameOfLoopback(t *testing.T) {
 	}
 }
 
-// TestResolvedAddrGivesNoPolicyError: a caller that extracts a PolicyError to return it
-// to the client must not disclose that a name resolves to a private address.
+// TestResolvedAddrGivesNoPolicyError: callers return a PolicyError to the client, and it must
+// not tell that a name resolves to a private address.
 func TestResolvedAddrGivesNoPolicyError(t *testing.T) {
 	policy := newStrict()
 	policy.Resolver = resolveTo("10.0.0.1")
@@ -137,7 +137,7 @@ func TestMixedAddrs(t *testing.T) {
 	}
 }
 
-// TestDialContextRefuses dials addresses that no checked URL has.
+// TestDialContextRefuses dials addresses that aren't in any URL that passed the check.
 func TestDialContextRefuses(t *testing.T) {
 	var network recorder
 	policy := egress.Development()
@@ -228,8 +228,8 @@ func TestDialErrors(t *testing.T) {
 	}
 }
 
-// TestSilentAddressesShareTheTime: an address that does not respond leaves time for
-// those after it, and one that refuses costs none.
+// TestSilentAddressesShareTheTime: an address that doesn't respond leaves time for the ones
+// after it, and one that refuses costs none.
 func TestSilentAddressesShareTheTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var order []string
@@ -331,8 +331,8 @@ func TestDialEndsWithRequest(t *testing.T) {
 	}
 }
 
-// TestHandshakeTimeout has a receiver that accepts and is silent, and no deadline but that
-// of the handshake.
+// TestHandshakeTimeout has a receiver that accepts and then stays silent. Only the handshake
+// has a deadline.
 func TestHandshakeTimeout(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		network, start := newPipes(), time.Now()
@@ -357,8 +357,8 @@ func TestHandshakeTimeout(t *testing.T) {
 	})
 }
 
-// TestHostFunctionsPanic: net/http dials in a goroutine where a panic of a function of the
-// host would end the process, and runtime.Goexit leave the caller waiting.
+// TestHostFunctionsPanic: net/http dials in its own goroutine. There, a panic of a host's
+// function would end the process, and runtime.Goexit would leave the caller waiting.
 func TestHostFunctionsPanic(t *testing.T) {
 	for _, test := range []struct {
 		name, want string

@@ -11,19 +11,19 @@ import (
 
 // PolicyError is the rule that a URL or an address breaks, as a sentence such as "the port
 // must be a number from 1 to 65535 without leading zeros". Extract it with [errors.As], or
-// match it with [errors.Is].
+// match it with [errors.Is]. If a URL breaks several rules, you get one of them.
 //
-// The sentence is printable ASCII without quotation marks and backslashes. It never
-// contains input, so you can return it to the client that sent the URL. A URL that breaks
-// several rules gives one error.
+// You can return the sentence to the client that sent the URL. It's printable ASCII without
+// quotation marks and backslashes, and never contains input.
 type PolicyError string
 
-// The rules that are worth telling apart in a program.
+// You may want to tell these rules apart in a program.
 const (
 	// ErrNotHTTPS: the scheme is not https, and [Policy.AllowHTTP] is not set.
 	ErrNotHTTPS PolicyError = "the URL must be absolute with the scheme https"
-	// ErrNotPublic: the address is not public unicast, which is an IPv4 address outside
-	// the special-purpose registry, or an IPv6 address in 2000::/3 outside it.
+	// ErrNotPublic: the address isn't public unicast. IPv4 addresses outside the
+	// special-purpose registry are public, and so are IPv6 addresses in 2000::/3 outside of
+	// it.
 	ErrNotPublic PolicyError = "the address must be a public unicast address"
 )
 
@@ -35,7 +35,7 @@ const (
 	errBackslash PolicyError = "the URL must not contain a backslash"
 	// A fragment is never sent.
 	errFragment PolicyError = "the URL must not contain a fragment"
-	// RFC 3986 as [url.Parse] reads it, with nothing but an IPv6 address in brackets.
+	// RFC 3986 as [url.Parse] reads it, with only an IPv6 address allowed in brackets.
 	errInvalidSyntax     PolicyError = "the URL must be well formed: a scheme, two slashes, a host, and what may follow"
 	errUnsupportedScheme PolicyError = "the URL must be absolute with the scheme https or http"
 	errUserinfo          PolicyError = "the URL must not contain a user name or password"
@@ -46,8 +46,8 @@ const (
 	errHostNameTooLong PolicyError = "the host name must have at most 253 bytes"
 	// DNS ignores that dot, but TLS, HTTP and lists of names treat "a." and "a" as two hosts.
 	errTrailingDot PolicyError = "the host name must not end with a dot"
-	// Other spellings (127.1, 0x7f.1, 2130706433, 1e3) are addresses to some resolvers and
-	// names to others.
+	// Some resolvers take other spellings (127.1, 0x7f.1, 2130706433, 1e3) for addresses, and
+	// others for names.
 	errNumericHost PolicyError = "a host that ends in a number, or is a single label that starts with a digit, must be an IPv4 address of four decimal numbers without leading zeros"
 	// Localhost and the names under it (RFC 6761), unless a loopback address is allowed.
 	errLocalhost PolicyError = "the host must not be localhost or a name under it"
@@ -62,8 +62,8 @@ const (
 // Error returns the rule.
 func (e PolicyError) Error() string { return string(e) }
 
-// Reason is the step at which a call failed. Reasons are meant for the host's events
-// and logs: disclosed to clients, they would allow them to scan networks and ports.
+// Reason is the step at which a call failed. Keep reasons to your events and logs: a client
+// that could read them could scan networks and ports.
 type Reason string
 
 // Reasons of an [UnreachableError].
@@ -78,19 +78,18 @@ const (
 	ReasonTLS Reason = "tls"
 	// ReasonTimeout: a step exceeded its time limit.
 	ReasonTimeout Reason = "timeout"
-	// ReasonResponse: no response was received, or not the one that an [HTTPProbe]
-	// requires.
+	// ReasonResponse: there was no response, or an [HTTPProbe] refused it.
 	ReasonResponse Reason = "response"
 )
 
-// ErrUnavailable is wrapped by an error that shows nothing about the target, because
-// something of the host's is unavailable: [Policy.LocalAddrs], so that an address could not
-// be checked and was not called, or what an [HTTPProbe] needs, such as a key. The same call
-// may succeed later.
+// ErrUnavailable means that something on your side is unavailable, so the error that wraps it
+// says nothing about the target. Either [Policy.LocalAddrs] failed, and the address wasn't
+// called because it couldn't be checked. Or an [HTTPProbe] lacks something it needs, such as
+// a key. Trying again later can help.
 var ErrUnavailable = errors.New("egress: unavailable")
 
-// UnreachableError is returned if an endpoint could not be called. Its text contains
-// the host, the port and the reason; the cause, which it wraps, may contain more.
+// UnreachableError says that a call of an endpoint failed. Its text contains the host, the
+// port and the reason. The cause, which it wraps, may contain more.
 type UnreachableError struct {
 	// Endpoint is the host and port, such as "example.com:443".
 	Endpoint string
@@ -106,20 +105,20 @@ func (e *UnreachableError) Error() string {
 	return "egress: " + e.Endpoint + " is unreachable: " + string(e.Reason)
 }
 
-// Format implements [fmt.Formatter]. Every verb writes the result of Error: an odd one, such
-// as %t, would print the cause.
+// Format implements [fmt.Formatter]. Every verb writes the result of Error. Otherwise odd
+// verbs such as %t would print the cause.
 func (e *UnreachableError) Format(f fmt.State, _ rune) { _, _ = io.WriteString(f, e.Error()) }
 
 // Timeout reports whether Reason is ReasonTimeout. [url.Error] and [os.IsTimeout] call it.
 func (e *UnreachableError) Timeout() bool { return e.Reason == ReasonTimeout }
 
-// Unwrap returns the cause, or nil if Reason is ReasonDenied: you can show a client the
-// PolicyError about its URL, but not one about the addresses of a name.
+// Unwrap returns the cause, or nil if Reason is ReasonDenied. You can show a client the
+// PolicyError about its URL, but not one about the addresses of a name, so it isn't in there.
 func (e *UnreachableError) Unwrap() error { return e.cause }
 
-// unreachable converts err, which occurred at the given step, into an
-// [*UnreachableError], or into the error of ctx if that was cancelled. It does not convert
-// an error that wraps ErrUnavailable.
+// unreachable converts err, which occurred at the given step, into an [*UnreachableError]. If
+// ctx was cancelled, it returns the error of ctx. An error that wraps ErrUnavailable stays as
+// it is.
 func unreachable(ctx context.Context, to destination, step Reason, err error) error {
 	var known *UnreachableError
 	var rule PolicyError
@@ -139,10 +138,10 @@ func unreachable(ctx context.Context, to destination, step Reason, err error) er
 	return &UnreachableError{Endpoint: to.String(), Reason: step, cause: err}
 }
 
-// RedactError removes the URL, whose path and query are secrets, from an error of
-// [http.Client] or [url.Parse]: it returns the error inside an [*url.Error], and any
-// other error unchanged. If the Timeout of a client passed, which hides the error of its
-// transport, it returns an [*UnreachableError] with [ReasonTimeout].
+// RedactError removes the URL from an error of [http.Client] or [url.Parse], because its path
+// and query are secrets. It returns the error inside an [*url.Error], and any other error
+// unchanged. If the client's Timeout passed, you get an [*UnreachableError] with
+// [ReasonTimeout], since [http.Client] hides the error of its transport then.
 func RedactError(err error) error {
 	var withURL *url.Error
 	if !errors.As(err, &withURL) {

@@ -10,7 +10,7 @@ import (
 	"example.com/go-webhookcfg/webhookcfg/egress"
 )
 
-// FuzzCheck checks what the policy guarantees about every accepted URL.
+// FuzzCheck checks the policy's promises about every URL that it accepts.
 func FuzzCheck(f *testing.F) {
 	for _, text := range acceptances {
 		f.Add(text)

@@ -17,8 +17,8 @@ import (
 // handshakeTimeout bounds a TLS handshake.
 const handshakeTimeout = 10 * time.Second
 
-// Limits of the certificates in a handshake, which cost a receiver nothing and this side a
-// signature check each, or more. A verification that is under way can't be interrupted.
+// Limits of the certificates in a handshake. Certificates cost a receiver nothing, but us at
+// least a signature check each, and we can't interrupt a verification.
 const (
 	maxHandshakeBytes = 16 << 10
 	maxChain          = 8
@@ -26,19 +26,19 @@ const (
 	maxRSABits        = 4096
 )
 
-// Limits of the records without data that a receiver sends after the handshake. crypto/tls
-// accepts 16 of them, such as key updates, for each byte of data.
+// Limits of the records without data that a receiver sends after the handshake, such as key
+// updates. crypto/tls accepts 16 of them for each byte of data.
 const (
 	maxOverhead     = 128 << 10 // more than crypto/tls reads ahead
 	overheadPerByte = 4
 )
 
 var (
-	errOverhead  = errors.New("egress: receiver sent more than a handshake or its data takes")
+	errOverhead  = errors.New("egress: receiver sent a TLS handshake that is too long, or too many records without data")
 	errLongChain = errors.New("egress: receiver sent too many certificates")
 )
 
-// secure completes a verified TLS handshake over conn, which it closes on failure.
+// secure completes a verified TLS handshake over conn. If that fails, it closes conn.
 func (p *Policy) secure(ctx context.Context, conn net.Conn, host string) (*secureConn, error) {
 	ctx, cancel := context.WithTimeout(ctx, handshakeTimeout)
 	defer cancel()
@@ -55,17 +55,18 @@ func (p *Policy) secure(ctx context.Context, conn net.Conn, host string) (*secur
 	return &secureConn{Conn: secured, metered: metered, state: state}, nil
 }
 
-// tlsConfig returns the configuration of every handshake, so that a probe fails if that of
-// a notification would. HTTP/1.1 is all that is offered (ALPN, RFC 7301): a notification is
-// one small request, and with HTTP/2 its receiver could flood the sender with frames.
-// The chains that it verifies go to verified.
+// tlsConfig returns the configuration of every handshake. Probes use it too, so a probe fails
+// if a notification would. We offer only HTTP/1.1 (ALPN, RFC 7301): a notification is one
+// small request, and with HTTP/2 a receiver could flood us with frames. Verified chains go to
+// verified.
 func (p *Policy) tlsConfig(host string, verified *[][]*x509.Certificate) *tls.Config {
 	return &tls.Config{
 		ServerName: host,
 		MinVersion: tls.VersionTLS12,
 		NextProtos: []string{"http/1.1"},
 
-		// VerifyConnection does. crypto/tls would verify chains of any length and any keys.
+		// VerifyConnection verifies. crypto/tls would accept chains of any length, with any
+		// keys.
 		InsecureSkipVerify: true,
 		VerifyConnection: func(state tls.ConnectionState) (err error) {
 			*verified, err = p.verify(state.PeerCertificates, host)
@@ -74,7 +75,7 @@ func (p *Policy) tlsConfig(host string, verified *[][]*x509.Certificate) *tls.Co
 	}
 }
 
-// verify verifies a chain as crypto/tls does, once that is known to be cheap.
+// verify verifies a chain as crypto/tls does, but first makes sure that it's cheap.
 func (p *Policy) verify(sent []*x509.Certificate, host string) ([][]*x509.Certificate, error) {
 	if len(sent) > maxChain {
 		return nil, errLongChain
@@ -90,8 +91,8 @@ func (p *Policy) verify(sent []*x509.Certificate, host string) ([][]*x509.Certif
 	return verified, nil
 }
 
-// intermediates returns the certificates that may be links between the first one and a
-// root. It leaves out those with a large key. If such a certificate is a root, it's known.
+// intermediates returns the certificates that may link the first one to a root. It leaves out
+// large keys: if such a certificate is a trusted root, we have it anyway.
 func intermediates(sent []*x509.Certificate) *x509.CertPool {
 	pool := x509.NewCertPool()
 	var added []*x509.Certificate
@@ -115,9 +116,9 @@ func hasLargeKey(cert *x509.Certificate) bool {
 	return false
 }
 
-// areAliases reports whether two certificates have the same subject and key, but not the
-// same alternative names. crypto/x509 takes them for two authorities: if each could have
-// signed all the others, it would check their signatures in every order.
+// areAliases reports whether two certificates have the same subject and key, but different
+// alternative names. crypto/x509 treats them as two authorities. If each could have signed
+// all the others, it would check their signatures in every order.
 func areAliases(a, b *x509.Certificate) bool {
 	return bytes.Equal(a.RawSubject, b.RawSubject) &&
 		bytes.Equal(a.RawSubjectPublicKeyInfo, b.RawSubjectPublicKeyInfo) &&
@@ -135,7 +136,7 @@ func alternativeNames(cert *x509.Certificate) []byte {
 	return nil
 }
 
-// meteredConn is a connection that fails once more than a number of bytes were read from it.
+// meteredConn is a connection that fails once you've read more than left bytes from it.
 type meteredConn struct {
 	net.Conn
 	left int
@@ -150,7 +151,8 @@ func (c *meteredConn) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// secureConn is a TLS connection whose data pay for the bytes that are read for them.
+// secureConn is a TLS connection. Each byte of data that arrives lets it read a few more
+// bytes.
 type secureConn struct {
 	*tls.Conn
 	metered *meteredConn
@@ -163,7 +165,7 @@ func (c *secureConn) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// Close closes the connection without a close_notify alert. The alert would wait for ever
-// behind the reply to a key update if the receiver doesn't read, and net/http may hold a
-// lock meanwhile that every request needs.
+// Close closes the connection without a close_notify alert. If the receiver doesn't read, the
+// alert would wait for ever behind the reply to a key update. Meanwhile, net/http can hold a
+// lock that every request needs.
 func (c *secureConn) Close() error { return c.metered.Close() }

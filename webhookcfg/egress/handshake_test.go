@@ -58,7 +58,7 @@ func newLink(t *testing.T, name string, key crypto.Signer, issuer *link, changes
 	return &link{cert, key}
 }
 
-// asReceiver changes a certificate to that of a receiver.
+// asReceiver makes a certificate one for a receiver.
 func asReceiver(cert *x509.Certificate) {
 	cert.DNSNames, cert.IsCA = []string{receiverName}, false
 }
@@ -118,7 +118,7 @@ func chainOf(t *testing.T, n int, key crypto.Signer) (root *link, chain []*link)
 	return root, chain
 }
 
-// TestChain: what a receiver sends is verified only if that takes little.
+// TestChain: we verify a receiver's certificates only if that's cheap.
 func TestChain(t *testing.T) {
 	key, small, large := newKey(t), newECDSA(t, elliptic.P384()), newECDSA(t, elliptic.P521())
 
@@ -158,7 +158,7 @@ func TestChain(t *testing.T) {
 		{"root of P-521 that isn't sent", over(largeRoot)[:1], largeRoot, reachable},
 		{"RSA of 4096 bits", []*link{over(root)[0], newLink(t, "root", rsaKey(4096), root)}, other, considered},
 		{"RSA of 4097 bits", []*link{over(root)[0], newLink(t, "root", rsaKey(4097), root)}, other, unknown},
-		{"more than 16 KiB", []*link{wide}, root, "more than a handshake"},
+		{"more than 16 KiB", []*link{wide}, root, "handshake that is too long"},
 	} {
 		err := probeChain(t, key, test.chain, test.root)
 		if test.want == reachable {
@@ -181,8 +181,8 @@ func TestChain(t *testing.T) {
 	}
 }
 
-// TestAliases: authorities that could all have signed each other aren't tried in every
-// order, which ends only with crypto/x509's limit of a hundred checks.
+// TestAliases: authorities that could all have signed each other aren't tried in every order.
+// That would end only at crypto/x509's limit of a hundred checks.
 func TestAliases(t *testing.T) {
 	key := newKey(t)
 	var chain []*link
@@ -242,8 +242,8 @@ func TestLargeBody(t *testing.T) {
 	}
 }
 
-// TestRecordsWithoutData: key updates between the bytes of a response end the connection
-// long before they have cost much.
+// TestRecordsWithoutData: key updates between the bytes of a response end the connection long
+// before they've cost much.
 func TestRecordsWithoutData(t *testing.T) {
 	for _, receiver := range hostile.Receivers(t) {
 		if receiver.Name != "TLS: key updates in a field" {
@@ -253,7 +253,7 @@ func TestRecordsWithoutData(t *testing.T) {
 		policy.RootCAs = receiver.Roots
 		_, err := get(t, newClient(t, policy), receiver.Start(t).URL)
 		cause := fmt.Sprint(errors.Unwrap(egress.RedactError(err)))
-		if !strings.Contains(cause, "more than a handshake or its data") {
+		if !strings.Contains(cause, "too many records without data") {
 			t.Errorf("%v, because %s", err, cause)
 		}
 		return

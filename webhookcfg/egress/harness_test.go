@@ -26,7 +26,7 @@ import (
 
 var _ egress.Resolver = net.DefaultResolver
 
-// publicAddr is an address that the strict policy allows; no test connects to it.
+// publicAddr is an address that the strict policy allows. No test connects to it.
 const publicAddr = "93.184.216.34"
 
 // resolverFunc resolves names without a network.
@@ -204,8 +204,8 @@ func reasonOf(err error) egress.Reason {
 	return unreachable.Reason
 }
 
-// noServer is the rest of a URL that leads to no server. A port that was closed could be
-// opened by another process.
+// noServer is the rest of a URL that leads to no server. We don't use a closed port, because
+// another process could open it.
 const noServer = "://receiver.example:1/secret"
 
 // lastLookup records the name that was looked up last.

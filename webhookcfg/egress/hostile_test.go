@@ -14,12 +14,12 @@ import (
 	"example.com/go-webhookcfg/webhookcfg/egress"
 )
 
-// sender is a way in which this package connects to a receiver.
+// sender is one of the ways in which this package connects to a receiver.
 type sender struct {
 	name string
 
-	// start returns a function that sends a body and ends within the timeout, and one
-	// that closes idle connections.
+	// start returns two functions: one sends a body and ends within the timeout, the other
+	// closes idle connections.
 	start func(t *testing.T, policy *egress.Policy, timeout time.Duration) (send sendFunc, closeIdle func())
 }
 
@@ -71,8 +71,9 @@ func probing(name string, httpProbe egress.HTTPProbe) sender {
 	}}
 }
 
-// TestHostileReceivers: whatever a receiver does, everything ends with the deadline: calls,
-// connections, goroutines and the slots of probes. No error contains what was received.
+// TestHostileReceivers: no matter what a receiver does, calls, connections, goroutines and
+// the slots of probes end with the deadline, and no error contains anything that was
+// received.
 func TestHostileReceivers(t *testing.T) {
 	hostile.BoundLog(t)
 	before := hostile.Goroutines()
@@ -100,7 +101,7 @@ func TestHostileReceivers(t *testing.T) {
 	}
 }
 
-// sendToHostile reports whether the deadline sufficed to meet what is under test.
+// sendToHostile reports whether there was enough time to get to the hostile part.
 func sendToHostile(t *testing.T, sender sender, receiver hostile.Receiver, timeout time.Duration) bool {
 	policy := egress.Development()
 	policy.RootCAs = receiver.Roots

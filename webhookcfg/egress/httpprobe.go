@@ -8,19 +8,22 @@ import (
 	"slices"
 )
 
-// HTTPProbe sends requests to target and returns nil if the responses are acceptable.
-// client is the identifier of the client that configures the target. The httpClient
-// enforces the policy, follows no redirect and reuses no connection; ctx has the
-// deadline of the probe and must be used for every request. An HTTPProbe keeps its slot
-// until it returns, and may be called concurrently. To read response bodies, use
-// [ReadBody]; to report a failure of the host, which is not one of the target, wrap
-// [ErrUnavailable].
+// HTTPProbe sends requests to target and returns nil if it likes the responses. client is the
+// identifier of the client that sets the URL.
+//
+// If you write one, send every request with httpClient and ctx. The httpClient enforces the
+// policy, follows no redirect and reuses no connection, and ctx has the probe's deadline.
+// Read response bodies with [ReadBody]. If something of your own fails, return an error that
+// wraps [ErrUnavailable], so that nobody blames the target.
+//
+// An HTTPProbe must be safe for concurrent use. [Prober.Probe] doesn't wait for one that
+// ignores ctx, but it keeps its slot until it returns.
 type HTTPProbe func(ctx context.Context, client string, httpClient *http.Client, target URL) error
 
-// AnyResponse returns an HTTPProbe that sends one request without a body and accepts
-// any response, whatever its status. It shows that the receiver speaks HTTP, not that
-// the path exists: many receivers support only POST. The method must be HEAD, GET,
-// OPTIONS or POST; all but HEAD may have side effects on the receiver.
+// AnyResponse returns an HTTPProbe that sends one request without a body and accepts any
+// response, even a 404 or 500. It shows that the receiver speaks HTTP, not that the path
+// exists: many receivers support only POST. The method can be HEAD, GET, OPTIONS or POST. All
+// but HEAD may have side effects on the receiver.
 func AnyResponse(method string) (HTTPProbe, error) {
 	methods := []string{http.MethodHead, http.MethodGet, http.MethodOptions, http.MethodPost}
 	if !slices.Contains(methods, method) {
@@ -41,15 +44,16 @@ const (
 
 var errNoConsent = errors.New("egress: origin not allowed by the receiver")
 
-// Handshake returns an HTTPProbe that asks the receiver for its consent: the abuse
-// protection of the CloudEvents webhook specification (version 1.0, section 4). It
-// sends an OPTIONS request with the name of the sending system, such as
-// "sender.example.com", in the field WebHook-Request-Origin. The response must have
-// the same name or "*" in the field WebHook-Allowed-Origin. Its status is ignored, as
-// the specification requires. No rate is negotiated, and consent by callback is not
-// supported. The origin must be a host name.
+// Handshake returns an HTTPProbe that asks the receiver for its consent, as the abuse
+// protection of the CloudEvents webhook specification says (version 1.0, section 4). The
+// origin names your sending system and must be a host name, such as "sender.example.com".
 //
-// Every notification must carry WebHook-Request-Origin, too.
+// The probe sends an OPTIONS request with the origin in the field WebHook-Request-Origin. The
+// response must have the same name or "*" in the field WebHook-Allowed-Origin. Its status is
+// ignored, as the specification requires. A receiver can't negotiate a rate, or consent by
+// callback.
+//
+// Your notifications must carry WebHook-Request-Origin, too.
 func Handshake(origin string) (HTTPProbe, error) {
 	if addr, err := parseHost(origin, false); err != nil || addr.IsValid() {
 		return nil, fmt.Errorf("egress: invalid origin %q: not a host name", origin)
@@ -69,8 +73,8 @@ func Handshake(origin string) (HTTPProbe, error) {
 	}, nil
 }
 
-// send sends a request and returns the header of the response. The body, which may be
-// endless, is not read.
+// send sends a request and returns the header of the response. It doesn't read the body,
+// which could be endless.
 func send(ctx context.Context, httpClient *http.Client, method string, target URL, header http.Header) (http.Header, error) {
 	req, err := http.NewRequestWithContext(ctx, method, target.Reveal(), nil)
 	if err != nil {

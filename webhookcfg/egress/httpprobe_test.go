@@ -17,7 +17,7 @@ import (
 	"example.com/go-webhookcfg/webhookcfg/egress"
 )
 
-// probeWith probes with much time, which a busy machine may need.
+// probeWith probes with plenty of time, which a busy machine can need.
 func probeWith(t *testing.T, policy *egress.Policy, httpProbe egress.HTTPProbe, target string) error {
 	t.Helper()
 	prober := newProber(t, policy, &egress.ProberOptions{HTTPProbe: httpProbe, Timeout: time.Minute})
@@ -118,7 +118,7 @@ func TestHTTPProbeFailsBeforeHTTP(t *testing.T) {
 	}
 }
 
-// TestUnavailableProbe: a failure of the host is not one of the target.
+// TestUnavailableProbe: if the host fails, nobody blames the target.
 func TestUnavailableProbe(t *testing.T) {
 	receiver := serve(t, nil, http.NotFoundHandler())
 	for _, failed := range []error{
@@ -199,7 +199,7 @@ func TestHTTPProbeCompliesWithPolicy(t *testing.T) {
 	}
 }
 
-// TestCustomHTTPProbe uses probes written by a host.
+// TestCustomHTTPProbe uses probes as a host would write them.
 func TestCustomHTTPProbe(t *testing.T) {
 	receiver := serve(t, nil, http.NotFoundHandler())
 	target := receiver.at("http", receiverName)

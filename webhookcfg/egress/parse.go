@@ -66,8 +66,8 @@ func (p *Policy) checkURL(ctx context.Context, u *url.URL) (destination, error) 
 	return p.checkDestination(ctx, to, bracketed)
 }
 
-// checkBytes applies the rules for the text as a whole before it is parsed. They
-// exclude control characters and characters that parsers disagree about.
+// checkBytes applies the rules for the text as a whole before we parse it. They exclude
+// control characters and characters that parsers disagree about.
 func checkBytes(rawURL string) error {
 	if len(rawURL) < 1 || len(rawURL) > maxURLBytes {
 		return errInvalidLength
@@ -97,9 +97,8 @@ func (p *Policy) checkScheme(scheme string) error {
 	}
 }
 
-// checkDestination applies the rules for host and port. It returns the destination with
-// the address if the host is a literal one. bracketed reports whether the host was
-// enclosed in brackets.
+// checkDestination applies the rules for host and port. It returns the destination, with the
+// address if the host is a literal one. bracketed says that the host was in brackets.
 func (p *Policy) checkDestination(ctx context.Context, to destination, bracketed bool) (destination, error) {
 	addr, err := parseHost(to.host, bracketed)
 	switch {
@@ -120,8 +119,8 @@ func (p *Policy) checkDestination(ctx context.Context, to destination, bracketed
 	return to, nil
 }
 
-// cutHost splits an authority without userinfo into the host, without brackets, and
-// the rest, which is empty or ":" and a port.
+// cutHost splits an authority without userinfo into the host, without brackets, and the rest,
+// which is empty or ":" and a port.
 func cutHost(authority string) (host, rest string, bracketed bool) {
 	if strings.HasPrefix(authority, "[") {
 		if end := strings.IndexByte(authority, ']'); end > 0 {
@@ -159,7 +158,7 @@ const (
 	maxLabelBytes = 63
 )
 
-// parseHost returns the address if host is a literal one, or the zero Addr for a name.
+// parseHost returns the address if host is a literal one, and the zero Addr if it's a name.
 func parseHost(host string, bracketed bool) (netip.Addr, error) {
 	switch {
 	case host == "":
@@ -171,7 +170,7 @@ func parseHost(host string, bracketed bool) (netip.Addr, error) {
 	}
 	err := checkName(host)
 	if err == nil && isNumber(host[:1]) && !strings.Contains(host, ".") {
-		err = errNumericHost // such as 1e3: no number to the WHATWG URL Standard, but to some resolvers
+		err = errNumericHost // such as 1e3: a name in the WHATWG URL Standard, but a number to some resolvers
 	}
 	return netip.Addr{}, err
 }
@@ -193,8 +192,8 @@ func parseIPv4(host string) (netip.Addr, error) {
 	return addr, nil
 }
 
-// endsInNumber implements the ends-in-a-number checker of the WHATWG URL Standard,
-// which distinguishes addresses from names, but treats any label "0x..." as a number.
+// endsInNumber is the ends-in-a-number checker of the WHATWG URL Standard, which tells
+// addresses from names. Unlike it, we count any label "0x..." as a number.
 func endsInNumber(host string) bool {
 	host = strings.TrimSuffix(host, ".")
 	last := host[strings.LastIndexByte(host, '.')+1:]

@@ -9,73 +9,85 @@ import (
 	"slices"
 )
 
-// Policy specifies which URLs and addresses may be called. The same rules apply in
-// [Policy.Check], when a URL is submitted, in [Prober.Probe], and in
-// [Policy.Transport], on every call.
+// Policy says which URLs and addresses you call. The zero value is the strict default: https,
+// public addresses, any port. [Policy.Check] applies it to a URL that a client submits,
+// [Prober.Probe] and [Policy.Transport] apply it to each connection.
 //
-// The zero value is the strict default: https, public addresses, any port.
+// [Policy.Prober], [Policy.Transport] and [Policy.Client] keep a [Policy.Clone], so you can
+// change the Policy afterwards without effect on them. The other methods use the policy
+// itself. They are safe for concurrent use, but don't change the policy while one of them
+// runs. To copy a policy, call Clone.
 //
-// [Policy.Prober], [Policy.Transport] and [Policy.Client] apply a [Policy.Clone]: later
-// changes do not affect what they return. The other methods apply the policy as it is.
-// They are safe for concurrent use, but a Policy must not be modified while one of them
-// runs, nor copied in another way than by Clone.
+// A policy isn't secret. By submitting URLs with literal addresses, clients can find out its
+// prefixes and ports.
 type Policy struct {
 	// AllowHTTP allows http URLs in addition to https.
 	AllowHTTP bool
 
-	// AllowPrefixes are addresses that may be called although they are not public,
-	// such as those of an internal network. They take precedence over the
-	// special-purpose registry and LocalAddrs. If a loopback address is allowed, so
-	// are localhost and the names under it. A prefix must not be wider than any in the
-	// registries, which are 240.0.0.0/4 and fc00::/7: 0.0.0.0/0 would void the policy.
+	// AllowPrefixes are addresses that may be called although they aren't public, such as the
+	// receivers in your own network. They override the special-purpose registry and
+	// LocalAddrs. If you allow a loopback address, localhost and the names under it are
+	// allowed too. A prefix can't be wider than the widest in the registries, 240.0.0.0/4 and
+	// fc00::/7. Else 0.0.0.0/0 would disable the policy.
 	AllowPrefixes []netip.Prefix
 
-	// DenyPrefixes are addresses that must not be called, such as public addresses
-	// that lead into the host's network. They take precedence over AllowPrefixes.
+	// DenyPrefixes are addresses that must not be called, even if AllowPrefixes has them.
+	//
+	// List public addresses that lead into your network, such as a load balancer's. If your
+	// network has a NAT64 prefix of its own (RFC 6052 section 2.2), list that too: an address
+	// in it looks public, but leads to the IPv4 address that it embeds, even a private one. A
+	// transparent proxy opens connections of its own, and the policy can't see these.
 	DenyPrefixes []netip.Prefix
 
 	// Ports are the only ports that may be called. If empty, every port is allowed.
 	Ports []uint16
 
-	// AllowNAT64 treats an address in 64:ff9b::/96 (RFC 6052) as the IPv4 address
-	// in its last 32 bits, for IPv6-only hosts behind DNS64 (RFC 6147). Otherwise
-	// such an address is not public.
+	// AllowNAT64 treats an address in 64:ff9b::/96 (RFC 6052) as the IPv4 address in its last
+	// 32 bits. Set it on IPv6-only machines behind DNS64 (RFC 6147). By default, such an
+	// address isn't public.
 	AllowNAT64 bool
 
-	// LocalAddrs returns the addresses of this host. They are refused even if they
-	// are public, because the kernel delivers packets to them past any firewall,
-	// unless AllowPrefixes contains them. A policy, and each clone of it, calls it when
-	// an otherwise allowed address is checked and the last list is older than ten
-	// seconds, never twice at the same time. It must return when its context ends, after
-	// three seconds. While it takes long, or if it fails, the last list is used until it
-	// is a minute old; then the address cannot be checked and is not called, see
-	// [ErrUnavailable]. If nil, the addresses of the network interfaces are used.
+	// LocalAddrs returns the addresses of this host. They are refused even if they're public,
+	// because the kernel delivers packets to them past any firewall. Only AllowPrefixes can
+	// override that. If nil, the addresses of the network interfaces are used. That misses
+	// addresses that only a local route directs to this host, such as a range bound with
+	// AnyIP. Return these here, or add them to DenyPrefixes.
+	//
+	// The policy calls it to check an address that it would otherwise allow, if the last list
+	// is older than ten seconds. It doesn't call it twice at the same time, but each clone of
+	// the policy calls it too. LocalAddrs must return when its context ends, after three
+	// seconds.
+	//
+	// While LocalAddrs is slow or fails, the last list is used until it's a minute old. From
+	// then on, only addresses in AllowPrefixes are called, and other public ones get an error
+	// that wraps [ErrUnavailable]. So a new address of this host is refused after ten
+	// seconds, or after a minute if LocalAddrs is slow.
 	LocalAddrs func(ctx context.Context) ([]netip.Addr, error)
 
 	// Resolver looks up host names. If nil, [net.DefaultResolver] is used.
 	Resolver Resolver
 
-	// Dial opens a connection to address, a literal address and port that has been
-	// checked. It must connect to nothing else, and return when its context ends: until
-	// then, it keeps the slot of its probe. If nil, a [net.Dialer] is used that checks
-	// each address again as it connects.
+	// Dial opens a connection to address, a literal address and port that was checked. It
+	// must connect to nothing else, and return when its context ends, because it keeps the
+	// slot of its probe until then. If nil, a [net.Dialer] is used that checks each address
+	// again as it connects.
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
 
-	// RootCAs are the certificate authorities that are trusted for https. If nil,
-	// those of the system are used. Certificates are always verified.
+	// RootCAs are the certificate authorities that you trust for https. If nil, the ones of
+	// the system are used. Certificates are always verified.
 	RootCAs *x509.CertPool
 
 	local localAddrs
 }
 
-// Resolver looks up the addresses of a host name. [net.Resolver] is one.
+// Resolver looks up the addresses of a host name. [net.Resolver] implements it.
 type Resolver interface {
 	// LookupNetIP returns the addresses of host; network is "ip".
 	LookupNetIP(ctx context.Context, network, host string) ([]netip.Addr, error)
 }
 
-// Development returns the policy for a developer's machine: the strict one, but
-// with http and the loopback addresses 127.0.0.0/8 and ::1 allowed.
+// Development returns the policy for a developer's machine: the strict one, but http and the
+// loopback addresses 127.0.0.0/8 and ::1 are allowed.
 func Development() *Policy {
 	return &Policy{
 		AllowHTTP: true,
@@ -86,11 +98,10 @@ func Development() *Policy {
 	}
 }
 
-// Validate returns an error if a prefix is invalid or IPv4-mapped, if one of
-// AllowPrefixes is too wide, or if a port is 0. [Policy.Prober], [Policy.Transport] and
-// [Policy.Client] call it. A policy that is used although it is invalid allows nothing
-// more than a valid one: such a prefix in DenyPrefixes matches every address, one in
-// AllowPrefixes none.
+// Validate returns an error if a prefix is invalid or IPv4-mapped, if one of AllowPrefixes is
+// too wide, or if a port is 0. [Policy.Prober], [Policy.Transport] and [Policy.Client] call
+// it. If you use an invalid policy anyway, it allows no more than a valid one: such a prefix
+// in DenyPrefixes matches every address, and one in AllowPrefixes none.
 func (p *Policy) Validate() error {
 	for _, prefix := range slices.Concat(p.AllowPrefixes, p.DenyPrefixes) {
 		if !isUsable(prefix) {
@@ -98,7 +109,7 @@ func (p *Policy) Validate() error {
 		}
 	}
 	if i := slices.IndexFunc(p.AllowPrefixes, isTooWide); i >= 0 {
-		return fmt.Errorf("egress: prefix %v in Policy.AllowPrefixes is wider than any special-purpose range", p.AllowPrefixes[i])
+		return fmt.Errorf("egress: prefix %v in Policy.AllowPrefixes is too wide: want /4 or longer for IPv4, /7 or longer for IPv6", p.AllowPrefixes[i])
 	}
 	if slices.Contains(p.Ports, 0) {
 		return fmt.Errorf("egress: port 0 in Policy.Ports")
@@ -106,7 +117,7 @@ func (p *Policy) Validate() error {
 	return nil
 }
 
-// Clone returns a copy that later changes of p do not affect. It shares the values of
+// Clone returns a copy, which later changes of p don't affect. It shares the values of
 // LocalAddrs, Resolver and Dial.
 func (p *Policy) Clone() *Policy {
 	clone := &Policy{
@@ -125,14 +136,14 @@ func (p *Policy) Clone() *Policy {
 	return clone
 }
 
-// Check returns nil if the text of rawURL complies with the policy, and a [PolicyError] if
-// it does not. Names are not looked up; a literal address is checked as by
-// [Policy.CheckAddr]. A URL that passes must be stored and called byte for byte as it is.
+// Check returns nil if the policy allows the text of rawURL, and a [PolicyError] if it
+// doesn't. It checks a literal address as [Policy.CheckAddr] does, and looks up no names.
+// Store and call the URL byte for byte as you checked it.
 func (p *Policy) Check(rawURL string) error {
 	return p.CheckContext(context.Background(), rawURL)
 }
 
-// CheckContext is [Policy.Check], but waits for LocalAddrs until ctx ends at most.
+// CheckContext is [Policy.Check], but stops waiting for LocalAddrs when ctx ends.
 func (p *Policy) CheckContext(ctx context.Context, rawURL string) error {
 	_, err := p.parse(ctx, rawURL)
 	return err

@@ -8,12 +8,12 @@ import (
 	"time"
 )
 
-// maxUnsettled bounds what net/http keeps for receivers to which no connection becomes
-// idle. It's about a kilobyte for each host and port.
+// maxUnsettled bounds what net/http remembers about receivers whose connections never become
+// idle. That's about a kilobyte for each host and port.
 const maxUnsettled = 1000
 
-// pool is an [http.Transport] that is replaced before it has kept too much: net/http never
-// forgets a host and port that was dialled until a connection to it becomes idle.
+// pool is an [http.Transport] that we replace before it remembers too much: net/http never
+// forgets a host and port that it dialled until a connection to it becomes idle.
 type pool struct {
 	mu        sync.Mutex
 	current   *http.Transport
@@ -30,7 +30,7 @@ func (p *pool) transport() *http.Transport {
 	return p.current
 }
 
-// dialled records that a host and port is dialled.
+// dialled records that net/http dials a host and port.
 func (p *pool) dialled(address string) {
 	p.mu.Lock()
 	p.unsettled[address] = true
@@ -62,8 +62,8 @@ type call struct {
 
 type callKey struct{}
 
-// startDial records a dial of a call, and adds the deadline of the call, if any, to its
-// context. net/http detaches that from the request, except for the values.
+// startDial records a dial of a call, and adds the call's deadline to its context. net/http
+// keeps only the values of a request's context for a dial.
 func startDial(ctx context.Context) (context.Context, context.CancelFunc) {
 	c, ok := ctx.Value(callKey{}).(*call)
 	if !ok {
@@ -76,7 +76,7 @@ func startDial(ctx context.Context) (context.Context, context.CancelFunc) {
 	return context.WithDeadline(ctx, c.deadline)
 }
 
-// context returns the context with which net/http reports to the call.
+// context returns a context that makes net/http report to the call.
 func (c *call) context(ctx context.Context) context.Context {
 	c.deadline, _ = ctx.Deadline()
 	ctx = context.WithValue(ctx, callKey{}, c)

@@ -32,8 +32,8 @@ func answering(text string) func(net.Conn) {
 	}
 }
 
-// TestMemoryOfFailedHosts: a transport keeps as much of 2500 hosts to which no connection
-// becomes idle as of 1000.
+// TestMemoryOfFailedHosts: after 2500 hosts whose connections never become idle, a transport
+// uses no more memory than after 1000.
 func TestMemoryOfFailedHosts(t *testing.T) {
 	for _, test := range []struct {
 		name string
@@ -81,8 +81,8 @@ type failingDialer struct{}
 
 func (*failingDialer) Dial(context.Context, string, string) (net.Conn, error) { return nil, errDialled }
 
-// TestIdleConnectionsAreKept: hosts that respond don't count as those that fail, and those
-// that fail cost the others one connection at most.
+// TestIdleConnectionsAreKept: hosts that respond don't count as failing. Failing hosts cost
+// the others one connection at most.
 func TestIdleConnectionsAreKept(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var dials int
@@ -120,8 +120,8 @@ func TestIdleConnectionsAreKept(t *testing.T) {
 	})
 }
 
-// TestTraceOfEarlyHints: net/http reads 1xx responses without a bound if a trace has
-// Got1xxResponse. Its other functions are called.
+// TestTraceOfEarlyHints: if a trace has Got1xxResponse, net/http reads any number of 1xx
+// responses, so we leave that out. The other functions of the trace are called.
 func TestTraceOfEarlyHints(t *testing.T) {
 	receiver := serve(t, nil, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Link", strings.Repeat("x", 1000))

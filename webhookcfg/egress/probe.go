@@ -24,42 +24,43 @@ const (
 )
 
 const (
-	// maxWait is how long a probe waits for a slot, and the wait of the
-	// [LimitError] if none becomes free.
+	// maxWait is how long a probe waits for a slot. If it gets none, the [LimitError] asks
+	// for the same wait.
 	maxWait = time.Second
 
 	maxProbeHeaderBytes = 16 << 10
 )
 
-// ProberOptions are the options of [Policy.Prober]. The zero value is a safe default.
+// ProberOptions are the options of [Policy.Prober]. The zero value is safe to use.
 type ProberOptions struct {
-	// HTTPProbe sends requests to the target. If nil, a probe connects and, for an
-	// https URL, completes the TLS handshake; no HTTP is sent.
+	// HTTPProbe sends requests to the target, for example [Handshake]. If nil, a probe
+	// connects and, for an https URL, completes the TLS handshake. It sends no HTTP.
 	HTTPProbe HTTPProbe
 
 	// Timeout bounds a probe, including the lookup of the name, and each request of an
 	// HTTPProbe. Zero means 5 seconds.
 	Timeout time.Duration
 
-	// MaxProbes bounds the number of concurrent probes. Another one waits for at
-	// most a second and then fails with a [*LimitError]. Zero means 100.
+	// MaxProbes is how many probes can run at the same time. Any more wait for up to a second
+	// and then fail with a [*LimitError]. Zero means 100.
 	MaxProbes int
 
-	// ClientMaxProbes bounds the number of concurrent probes of one client, which are
-	// those that it waits for, and those that it started and no longer waits for.
+	// ClientMaxProbes is how many probes of one client can run at the same time. It counts
+	// the probes that the client waits for, and those it started but no longer waits for.
 	// Zero means 10.
 	ClientMaxProbes int
 
-	// ClientProbesPerMinute bounds the number of probes of one client in any minute,
-	// however they are distributed: a client that makes all of them at once then waits
-	// for a minute. Their times are held, in 8 bytes each, for 10,000 clients; for
-	// another one, the client whose last probe is the oldest is forgotten, and may
-	// start as many as one that made none. Zero means 60.
+	// ClientProbesPerMinute is how many probes one client can start in any minute. A client
+	// that starts all of them at once then has to wait for a minute. Zero means 60.
+	//
+	// The prober remembers 10,000 clients, and for each of them 8 bytes for every probe of
+	// the last minute. Beyond that, the least recently used client starts over with a full
+	// quota.
 	ClientProbesPerMinute int
 }
 
-// Prober checks whether URLs are reachable. It is safe for concurrent use, need not
-// be closed, and does not cache results.
+// Prober checks whether URLs are reachable. It's safe for concurrent use, caches no results,
+// and you don't need to close it.
 type Prober struct {
 	policy     *Policy
 	httpProbe  HTTPProbe
@@ -70,8 +71,8 @@ type Prober struct {
 	inFlight   singleflight.Group[struct{}]
 }
 
-// Prober returns a prober that enforces the policy. If opts is nil, the zero value is
-// used. The error is that of [Policy.Validate], or reports a negative option.
+// Prober returns a prober that enforces the policy. Nil opts means the zero value. The error
+// reports an invalid policy, as [Policy.Validate] does, or a negative option.
 func (p *Policy) Prober(opts *ProberOptions) (*Prober, error) {
 	p = p.Clone()
 	if err := p.Validate(); err != nil {
@@ -105,8 +106,8 @@ func (o *ProberOptions) complete() error {
 	return nil
 }
 
-// probeClient returns the client for HTTP probes. Its timeout bounds the requests of an
-// HTTPProbe that does not use its context.
+// probeClient returns the client for HTTP probes. Its timeout catches an HTTPProbe that
+// doesn't use its context.
 func (p *Policy) probeClient(timeout time.Duration) *http.Client {
 	transport := &Transport{policy: p, pool: newPool(&http.Transport{
 		DialContext:            dialer{policy: p, checkAll: true}.dial,
@@ -119,24 +120,23 @@ func (p *Policy) probeClient(timeout time.Duration) *http.Client {
 	return &http.Client{Transport: transport, CheckRedirect: noRedirect, Timeout: timeout}
 }
 
-// Probe returns nil if target is reachable: its host has addresses, the policy allows
-// all of them, one of them accepts a connection, the verified TLS handshake succeeds
-// for https, and the [HTTPProbe], if any, returns nil. client is the identifier of
-// the client to which the limits apply.
-//
-// Concurrent calls with the same target share one probe, but if there is an HTTPProbe,
-// which may depend on the client, only those of the same client. The error is
+// Probe returns nil if target is reachable. That means that its host has addresses, the
+// policy allows all of them, one of them accepts a connection, the verified TLS handshake
+// succeeds for https, and so does the [HTTPProbe] if there is one. The limits apply to the
+// client with the identifier client. The error is
 //   - a [PolicyError] if [Policy.Check] refuses the target,
 //   - a [*LimitError] if a limit of [ProberOptions] is exceeded,
-//   - an [*UnreachableError] if the target is not reachable before the deadline of ctx,
-//     which should not be disclosed to the client; see [Reason],
-//   - an error that wraps [ErrUnavailable] if an address could not be checked, or if the
+//   - an [*UnreachableError] if the target can't be reached before the deadline of ctx. Don't
+//     show it to the client; see [Reason],
+//   - an error that wraps [ErrUnavailable] if an address couldn't be checked, or if the
 //     HTTPProbe returned it, and
-//   - the error of ctx if it was cancelled, or had ended before the call.
+//   - the error of ctx if you cancelled it, or if it had ended before the call.
 //
-// Probe returns as soon as ctx ends. The probe continues until its own timeout.
+// Concurrent calls with the same target share one probe. If there is an HTTPProbe, only calls
+// of the same client do, since the result may depend on the client.
 //
-// If the probe panics, Probe panics in every waiting caller.
+// Probe returns as soon as ctx ends. The probe itself runs on until its own timeout. If it
+// panics, Probe panics in every waiting caller.
 func (pr *Prober) Probe(ctx context.Context, client string, target URL) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -148,8 +148,8 @@ func (pr *Prober) Probe(ctx context.Context, client string, target URL) error {
 	if err := pr.limiter.acquire(client, time.Now()); err != nil {
 		return err
 	}
-	// A probe counts against the client that started it until it ends, even if the
-	// client disconnects: otherwise disconnecting early would defeat the limit.
+	// A probe counts against the client that started it until it ends. Otherwise a client
+	// could defeat the limit by disconnecting early.
 	var charged atomic.Bool
 	defer func() {
 		if charged.CompareAndSwap(false, true) {
@@ -167,7 +167,7 @@ func (pr *Prober) Probe(ctx context.Context, client string, target URL) error {
 		return struct{}{}, pr.run(ctx, client, target, to)
 	})
 	if errors.Is(err, context.DeadlineExceeded) {
-		// Whichever deadline is first, the reason is the same.
+		// The reason is the same, no matter which deadline is first.
 		return unreachable(ctx, to, ReasonTimeout, err)
 	}
 	return err
@@ -201,12 +201,12 @@ func (pr *Prober) probeHTTP(ctx context.Context, client string, target URL, to d
 	err := pr.httpProbe(ctx, client, pr.httpClient, target)
 	redacted := RedactError(err)
 	if err == nil || errors.Is(err, ErrUnavailable) && !errors.Is(redacted, ErrUnavailable) {
-		return err // of the HTTPProbe, which may wrap an error with another URL
+		return err // the HTTPProbe's own, which may wrap an error with another URL
 	}
 	return unreachable(ctx, to, ReasonResponse, redacted)
 }
 
-// LimitError is returned if a probe would exceed a limit of [ProberOptions].
+// LimitError says that a probe would exceed a limit of [ProberOptions].
 type LimitError struct {
 	wait time.Duration
 }
@@ -220,8 +220,8 @@ func (e *LimitError) Error() string {
 // RetryAfter returns the time to wait before the next attempt. It is positive.
 func (e *LimitError) RetryAfter() time.Duration { return e.wait }
 
-// maxLimitedClients bounds the memory of a probeLimiter. It forgets clients rather than
-// refuse them, so that many clients cannot block another one.
+// maxLimitedClients bounds the memory of a probeLimiter. When it's full, it forgets a client
+// rather than refuse one, so many clients can't block another one.
 const maxLimitedClients = 10_000
 
 // probeLimiter bounds the rate and the concurrency of each client's probes.

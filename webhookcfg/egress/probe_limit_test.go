@@ -64,8 +64,8 @@ func TestRateOfClient(t *testing.T) {
 	})
 }
 
-// TestNoMinuteExceedsTheRate has a client that probes as often as it may, and one that
-// pauses at random. The default rate is 60.
+// TestNoMinuteExceedsTheRate has a client that probes as often as it can, and one that pauses
+// at random. The default rate is 60.
 func TestNoMinuteExceedsTheRate(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	for name, pause := range map[string]func() time.Duration{
@@ -200,7 +200,7 @@ func TestDisconnectedClientIsStillCharged(t *testing.T) {
 	})
 }
 
-// TestManyClients has more clients than the limiter holds: none is refused for that.
+// TestManyClients has more clients than the limiter remembers. None is refused for that.
 func TestManyClients(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		probe := newQuickProber(t, &egress.ProberOptions{ClientProbesPerMinute: 1})

@@ -392,8 +392,8 @@ func (panicking) LookupNetIP(context.Context, string, string) ([]netip.Addr, err
 	panic("broken on purpose")
 }
 
-// TestPanicReachesCallers: the probe runs in a goroutine of its own, where no caller
-// could recover a panic of the host's resolver.
+// TestPanicReachesCallers: a probe runs in its own goroutine, where no caller could recover a
+// panic of the host's resolver.
 func TestPanicReachesCallers(t *testing.T) {
 	policy := newStrict()
 	policy.Resolver = panicking{}

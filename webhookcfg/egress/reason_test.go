@@ -18,11 +18,12 @@ import (
 	"example.com/go-webhookcfg/webhookcfg/egress"
 )
 
-// errEnded is the cause of an ended context, and what a careless function returns for one.
+// errEnded is the cause of an ended context, and the error that a careless function returns
+// then.
 var errEnded = errors.New("ended")
 
-// TestReasons: a failure has the same reason wherever it occurs, in a probe or when a
-// notification is sent, and whatever ends the wait.
+// TestReasons: a failure has the same reason in a probe and when you send a notification, no
+// matter what ends the wait.
 func TestReasons(t *testing.T) {
 	good, foreign := newAuthority(t), newAuthority(t)
 	afterRequest := func(then func(*net.TCPConn)) func(net.Conn) {
@@ -96,7 +97,7 @@ func TestUnreachableHidesItsCause(t *testing.T) {
 	}
 }
 
-// TestReasonOfTimeouts is TestReasons for whatever falls silent.
+// TestReasonOfTimeouts is TestReasons for everything that can fall silent.
 func TestReasonOfTimeouts(t *testing.T) {
 	ca := newAuthority(t)
 	config := ca.valid(t, receiverName)
@@ -214,8 +215,8 @@ var silentResolver = resolverFunc(func(ctx context.Context, _ string) ([]netip.A
 	return nil, errEnded
 })
 
-// silentDial returns no connection until a moment after its context ends: on a fake clock,
-// that and the context of the call end at the same time, in any order.
+// silentDial returns no connection until a moment after its context ends. On a fake clock,
+// that context and the context of the call end at the same time, in any order.
 func silentDial(ctx context.Context, _, _ string) (net.Conn, error) {
 	<-ctx.Done()
 	time.Sleep(time.Millisecond)
@@ -228,8 +229,8 @@ func reset(conn *net.TCPConn) {
 	_ = conn.Close()
 }
 
-// TestCancelledIsNoReason: the error of a context that was cancelled is not that of the
-// receiver.
+// TestCancelledIsNoReason: if you cancel the context, you get its error, and the receiver
+// isn't blamed.
 func TestCancelledIsNoReason(t *testing.T) {
 	receiver := listen(t)
 	receiver.serve(silence)

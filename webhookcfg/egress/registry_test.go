@@ -158,8 +158,8 @@ func TestSpecialBlocksCanBeAllowed(t *testing.T) {
 	}
 }
 
-// TestTableHasNoOtherBlocks: the table of the package has no range that neither IANA
-// nor this file has, wider ones included.
+// TestTableHasNoOtherBlocks: every range in the package's table is in IANA's registries or in
+// this file, and no wider.
 func TestTableHasNoOtherBlocks(t *testing.T) {
 	for _, prefix := range egress.SpecialPrefixes() {
 		if !slices.Contains(specialBlocks(), prefix) {
@@ -168,9 +168,8 @@ func TestTableHasNoOtherBlocks(t *testing.T) {
 	}
 }
 
-// TestReachableBlocks lists the blocks that are globally reachable according to IANA and
-// refused all the same, since none of them is the address of an ordinary host. Another
-// one needs a decision.
+// TestReachableBlocks lists the blocks that IANA calls globally reachable but we refuse,
+// since no ordinary host has such an address. If IANA adds one, somebody has to decide.
 func TestReachableBlocks(t *testing.T) {
 	refused := map[string]string{
 		"192.0.0.9/32":      "Port Control Protocol Anycast",

@@ -17,9 +17,9 @@ const (
 	idleTimeout    = 90 * time.Second
 	maxHeaderBytes = 64 << 10
 
-	// readBufferBytes is as much as net/http logs, quoted in up to four times as many
-	// bytes, if a receiver sends something that is no response to a request. It's also the
-	// limit for the extension of a chunk and for all trailers of a response.
+	// If a receiver sends something that isn't a response to a request, net/http logs as much
+	// of it as readBufferBytes, quoted in up to four times as many bytes. It's also the limit
+	// for the extension of a chunk and for all trailers of a response.
 	readBufferBytes = 200
 
 	defaultMaxIdle        = 1000
@@ -29,18 +29,18 @@ const (
 	clientTimeout = 30 * time.Second
 )
 
-// TransportOptions are the options of [Policy.Transport] and [Policy.Client]. The zero
-// value suits a service that sends 16 notifications to a receiver at the same time. A
-// request for which no idle connection is left connects again, which over https takes
-// many times the CPU of the request itself.
+// TransportOptions are the options of [Policy.Transport] and [Policy.Client]. The zero value
+// suits a service that sends up to 16 notifications to a receiver at the same time. If a
+// request finds no idle connection, it opens a new one. Over https that costs many times the
+// CPU of the request itself.
 type TransportOptions struct {
-	// MaxIdleConns bounds the idle connections. It should exceed the number of receivers
-	// that are called within a minute or so, and be less than half the file descriptors of
-	// the process. Zero means 1000.
+	// MaxIdleConns bounds the idle connections. It should exceed the number of receivers that
+	// you call within a minute or so, and be less than half the file descriptors of the
+	// process. Zero means 1000.
 	MaxIdleConns int
 
-	// MaxIdleConnsPerHost bounds the idle connections to one host and port. It should be
-	// the number of requests to one receiver at the same time. Zero means 16.
+	// MaxIdleConnsPerHost bounds the idle connections to one host and port. It should be the
+	// number of requests that you send to one receiver at the same time. Zero means 16.
 	MaxIdleConnsPerHost int
 }
 
@@ -54,23 +54,37 @@ func (o *TransportOptions) complete() error {
 }
 
 // Transport is the [http.RoundTripper] for sending notifications. It connects only to
-// addresses that the policy allows, whatever a name resolved to when its URL was
-// checked. It ignores proxies configured in the environment, since the check would
-// apply to the proxy's address instead of the receiver's. Like any RoundTripper, it
-// does not follow redirects. It verifies certificates, supports TLS 1.2 and newer and
-// HTTP/1.1 alone, and does not decompress responses. It is safe for concurrent use.
+// addresses that the policy allows, no matter what a name resolved to earlier. It verifies
+// certificates, and speaks HTTP/1.1 and TLS 1.2 or newer. Like any RoundTripper, it doesn't
+// follow redirects. It doesn't decompress responses either. It ignores the proxies in the
+// environment, because the policy would then check the proxy's address and not the
+// receiver's. It's safe for concurrent use.
 //
-// A request must have a deadline, by its context or by the Timeout of the client: without,
-// a receiver that reads or sends slowly is called for ever. The package documentation
-// specifies the other limits.
+// Give every request a deadline, by its context or the client's Timeout. Without one, a
+// receiver that reads or sends slowly can hold a call for ever: only the lookup and the
+// attempts to connect (10 seconds), the TLS handshake (10 seconds) and the wait for the
+// response header (30 seconds after the request was written) have limits of their own.
+//
+// A receiver can send at most eight certificates, and 16 KiB in a TLS handshake. Intermediate
+// authorities can have keys of up to 384 bits (ECDSA) or 4096 bits (RSA). Larger ones are
+// left out of the chain, unless they're roots that you trust.
+//
+// A receiver that speaks only HTTP/2 can't be reached. If it refuses the handshake, as RFC
+// 7301 demands, the reason is [ReasonTLS], also in the default probe. Servers in Go accept
+// the handshake and fail at the first request.
+//
+// If a receiver sends more than a response, net/http writes a line of less than 1 KiB to the
+// standard logger, which quotes up to 200 bytes of it. Only [log.SetOutput] prevents that.
+// All trailers of a response together have less than 200 bytes, and so has the extension of a
+// chunk.
 type Transport struct {
 	policy *Policy
 	pool   *pool
 }
 
-// Transport returns a new transport with its own connection pool, which should
-// therefore be shared. If opts is nil, the zero value is used. The error is that of
-// [Policy.Validate], or reports a negative option.
+// Transport returns a new transport. It has its own connection pool, so you should share one.
+// Nil opts means the zero value. The error reports an invalid policy, as [Policy.Validate]
+// does, or a negative option.
 func (p *Policy) Transport(opts *TransportOptions) (*Transport, error) {
 	p = p.Clone()
 	if err := p.Validate(); err != nil {
@@ -97,8 +111,8 @@ func (p *Policy) Transport(opts *TransportOptions) (*Transport, error) {
 }
 
 // Client returns a new client with a new [Policy.Transport]. It returns redirects as
-// responses, sends no cookies, and times out after 30 seconds, which include reading
-// the response body. Pass its errors through [RedactError] before logging them.
+// responses, sends no cookies, and times out after 30 seconds, including the time to read the
+// response body. Pass its errors through [RedactError] before you log them.
 func (p *Policy) Client(opts *TransportOptions) (*http.Client, error) {
 	transport, err := p.Transport(opts)
 	if err != nil {
@@ -116,15 +130,16 @@ var (
 )
 
 // RoundTrip implements [http.RoundTripper]. The error is a [PolicyError] if the policy
-// refuses the URL, one that wraps [ErrUnavailable] if an address could not be checked, that
-// of the context of the request if it is cancelled, and an [*UnreachableError] if no
-// response was received. With [ReasonResponse] and [ReasonTimeout], the receiver may have
-// received the request nevertheless. The text of an error contains nothing that the
-// receiver sent.
+// refuses the URL, and wraps [ErrUnavailable] if an address couldn't be checked. If you
+// cancel the request's context, it's the context's error. Otherwise it's an
+// [*UnreachableError]: there was no response. With [ReasonResponse] and [ReasonTimeout], the
+// receiver may have received the request all the same. The text of an error contains nothing
+// that the receiver sent.
 //
 // A 101 response is an error, since no deadline would apply to its body. A Location that
-// is no URL is removed: a client would replace the response by an error with its text. An
-// [httptrace.ClientTrace] isn't told of other 1xx responses, which are then bounded.
+// isn't a URL is removed, because a client would replace the response by an error that quotes
+// it. An [httptrace.ClientTrace] doesn't see other 1xx responses, so that net/http bounds
+// them.
 func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	var to destination
 	err := errNoURL
@@ -158,8 +173,8 @@ func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	return resp, nil
 }
 
-// roundTripError hides the text of an error of [http.Transport], which may contain what the
-// receiver sent.
+// roundTripError hides the text of an error of [http.Transport], which may quote the
+// receiver.
 func roundTripError(ctx context.Context, to destination, err error) error {
 	if _, ok := errors.AsType[*singleflight.PanicError](err); ok {
 		return err
@@ -170,10 +185,10 @@ func roundTripError(ctx context.Context, to destination, err error) error {
 // CloseIdleConnections closes the connections that are not in use.
 func (t *Transport) CloseIdleConnections() { t.pool.transport().CloseIdleConnections() }
 
-// ReadBody reads at most limit bytes of the body of a response and closes it. truncated
-// reports whether the body is longer. Only the context of the request, or the
-// Timeout of the client, bounds the time this takes. The text of err contains nothing that
-// the receiver sent; that of its cause may.
+// ReadBody reads at most limit bytes of the body of a response and closes it. truncated says
+// that the body is longer. ReadBody has no time limit but the request's context and the
+// client's Timeout. The text of err contains nothing that the receiver sent, but the text of
+// its cause may.
 func ReadBody(resp *http.Response, limit int64) (body []byte, truncated bool, err error) {
 	defer func() { _ = resp.Body.Close() }()
 	body, err = io.ReadAll(io.LimitReader(resp.Body, limit))
@@ -191,8 +206,7 @@ func ReadBody(resp *http.Response, limit int64) (body []byte, truncated bool, er
 	return body, truncated, err
 }
 
-// bodyError hides the text of its cause, which may contain what the receiver sent as a
-// trailer.
+// bodyError hides the text of its cause, which may quote a trailer that the receiver sent.
 type bodyError struct{ cause error }
 
 func (e *bodyError) Error() string { return "egress: incomplete response body" }

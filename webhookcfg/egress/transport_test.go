@@ -102,8 +102,8 @@ func TestClientDelivers(t *testing.T) {
 	}
 }
 
-// TestEnvironmentProxyIsIgnored checks that the proxy receives no request. The variables
-// are read once in a process: no other test may cause that earlier.
+// TestEnvironmentProxyIsIgnored checks that the proxy receives no request. A process reads
+// the variables only once, so no other test can come first.
 func TestEnvironmentProxyIsIgnored(t *testing.T) {
 	proxy := serve(t, nil, http.NotFoundHandler())
 	for _, name := range []string{"HTTP_PROXY", "http_proxy", "HTTPS_PROXY", "https_proxy", "ALL_PROXY", "all_proxy"} {
@@ -179,7 +179,7 @@ func TestRedirectToDeniedAddress(t *testing.T) {
 	}
 }
 
-// TestRoundTripChecksURL uses URLs that url.Parse would not return.
+// TestRoundTripChecksURL uses URLs that url.Parse wouldn't return.
 func TestRoundTripChecksURL(t *testing.T) {
 	var network recorder
 	policy := newStrict()
@@ -334,8 +334,8 @@ func TestResponseHeaderIsBounded(t *testing.T) {
 	}
 }
 
-// TestUnsolicitedBytesAreQuoted: net/http logs what follows a response, with no way to
-// prevent it, but in one short line without control bytes.
+// TestUnsolicitedBytesAreQuoted: net/http logs what follows a response, and we can't prevent
+// that. But it's one short line without control bytes.
 func TestUnsolicitedBytesAreQuoted(t *testing.T) {
 	ca := newAuthority(t)
 	synctest.Test(t, func(t *testing.T) { // on a real clock, net/http may close the connection instead
@@ -358,7 +358,7 @@ func TestUnsolicitedBytesAreQuoted(t *testing.T) {
 	})
 }
 
-// TestBrokenLocation: a redirect is a response even if it leads nowhere.
+// TestBrokenLocation: you get the response of a redirect even if it leads nowhere.
 func TestBrokenLocation(t *testing.T) {
 	receiver := serve(t, nil, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Location", "http://[secret%zz")
@@ -374,8 +374,8 @@ func TestBrokenLocation(t *testing.T) {
 	}
 }
 
-// TestHeaderTimeout: a receiver has 30 seconds for its response header, even if the deadline
-// of the request is later.
+// TestHeaderTimeout: a receiver has 30 seconds for its response header, even if the request
+// has a later deadline.
 func TestHeaderTimeout(t *testing.T) {
 	ca := newAuthority(t)
 	synctest.Test(t, func(t *testing.T) {

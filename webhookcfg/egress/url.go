@@ -10,17 +10,16 @@ import (
 	"example.com/go-webhookcfg/internal/redact"
 )
 
-// URL is a webhook URL. It is a credential, since the path or query often carries
-// a token, and is therefore redacted to scheme, host and port however it is formatted,
-// logged or marshalled, by itself or inside other values. Only [URL.Reveal] returns
-// the whole text.
+// URL is a webhook URL. Its path or query often carries a token, so treat it as a credential.
+// It prints as scheme, host and port only, no matter how you format, log or marshal it, by
+// itself or inside other values. Only [URL.Reveal] returns the whole text.
 //
-// The zero value is no URL. A URL is immutable and safe for concurrent use. It
-// cannot be compared with ==; use [URL.Equal].
+// The zero value means no URL. A URL is immutable and safe for concurrent use. You can't
+// compare URLs with ==. Call [URL.Equal].
 type URL struct{ text redact.Hidden }
 
-// NewURL returns a URL with the given text, which is not checked; see [Policy.Check].
-// The empty text gives the zero URL.
+// NewURL returns a URL with the given text. It doesn't check it: call [Policy.Check] for
+// that. The empty text gives the zero URL.
 func NewURL(text string) URL {
 	if text == "" {
 		return URL{}
@@ -28,7 +27,7 @@ func NewURL(text string) URL {
 	return URL{redact.Hide(text)}
 }
 
-// Reveal returns the text that was passed to [NewURL]; "" for the zero URL.
+// Reveal returns the text that you passed to [NewURL], and "" for the zero URL.
 func (u URL) Reveal() string { return u.text.Reveal() }
 
 // IsZero reports whether u is the zero URL.
@@ -37,9 +36,9 @@ func (u URL) IsZero() bool { return u.text.IsZero() }
 // Equal reports whether u and other have the same text, byte for byte.
 func (u URL) Equal(other URL) bool { return u.Reveal() == other.Reveal() }
 
-// String returns scheme, host and port, such as "https://example.com:8443". It
-// returns "" for the zero URL, and "redacted" if the text does not start like an http
-// or https URL with a host.
+// String returns scheme, host and port, such as "https://example.com:8443". It returns "" for
+// the zero URL, and "redacted" if the text doesn't start like an http or https URL with a
+// host.
 func (u URL) String() string {
 	if u.IsZero() {
 		return ""
@@ -56,8 +55,8 @@ func (u URL) String() string {
 	return scheme + "://" + host
 }
 
-// isSafeToPrint reports whether hostPort is a host and port. Otherwise it may be part
-// of a secret that contains a slash, or contain bytes that do not belong in a log.
+// isSafeToPrint reports whether hostPort is a host and port. Otherwise it could be part of a
+// secret that contains a slash, or have bytes that don't belong in a log.
 func isSafeToPrint(scheme, hostPort string) bool {
 	if !strings.EqualFold(scheme, "https") && !strings.EqualFold(scheme, "http") {
 		return false
@@ -79,6 +78,6 @@ func (u URL) Format(f fmt.State, _ rune) { _, _ = io.WriteString(f, u.String()) 
 // LogValue implements [slog.LogValuer]. It returns the result of String.
 func (u URL) LogValue() slog.Value { return slog.StringValue(u.String()) }
 
-// MarshalText implements [encoding.TextMarshaler]. It returns the result of String:
-// to store a URL, reveal it.
+// MarshalText implements [encoding.TextMarshaler]. It returns the result of String, so don't
+// store a URL with it. Call Reveal instead.
 func (u URL) MarshalText() ([]byte, error) { return []byte(u.String()), nil }
