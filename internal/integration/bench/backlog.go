@@ -46,17 +46,21 @@ func (s settings) backlogs(t *testing.T, r *report) error {
 		engines = append(engines, backlogTrial{settings: s, t: t, program: program, engine: "PostgreSQL", server: engine.PostgreSQL(t).DSN()})
 	}
 	var speed, waits [][]string
+	var trials []waitTrial
 	for _, trial := range engines {
 		row, err := trial.oneBacklog()
 		if err != nil {
 			return fmt.Errorf("one backlog: %w", err)
 		}
 		speed = append(speed, row)
-		rows, err := trial.neighbours()
+		neighbours, err := trial.neighbours()
 		if err != nil {
 			return fmt.Errorf("neighbours: %w", err)
 		}
-		waits = append(waits, rows...)
+		trials = append(trials, neighbours...)
+	}
+	for _, trial := range trials {
+		waits = append(waits, trial.row())
 	}
 	last := engines[len(engines)-1]
 	recovery, err := last.recovery()
@@ -71,6 +75,7 @@ func (s settings) backlogs(t *testing.T, r *report) error {
 %d at a time: what it can take is the reference.`, receiverTime, receiverSlots))
 	r.table([]string{"queue on", "one client's backlog of", "time", "ideal", "ratio", "budget", "deferrals a message", "budget"}, speed...)
 	r.table([]string{"queue on", "p99 from a change to its delivery, for small clients", "quiet", "meanwhile", "ratio", "budget"}, waits...)
+	r.plot("waits.svg", plotWaits(trials))
 	r.table([]string{"after an outage, on " + last.engine, "time", "ideal", "budget"}, recovery, repair)
 	return nil
 }
@@ -127,7 +132,7 @@ func (b backlogTrial) oneBacklog() (row []string, err error) {
 
 // neighbours measures how long the notifications of small clients wait while others have
 // backlogs, and while a receiver with a large one is dead.
-func (b backlogTrial) neighbours() (rows [][]string, err error) {
+func (b backlogTrial) neighbours() (trials []waitTrial, err error) {
 	store, r := b.newStore(), newReceivers()
 	defer r.Close()
 	all := append(append([]string(nil), alone...), sharing...)
@@ -160,16 +165,30 @@ func (b backlogTrial) neighbours() (rows [][]string, err error) {
 	if err != nil {
 		return nil, err
 	}
-	row := func(what string, clients []string, meanwhile waits, ratioBudget, budget string) []string {
-		before, after := quiet.p99(clients), meanwhile.p99(clients)
-		return []string{b.engine, what, rounded(before) + " ms", rounded(after) + " ms", precise(after / before), strings.Trim(ratioBudget+", "+budget, ", ")}
-	}
 	three := fmt.Sprintf("three clients have %s each", grouped(few))
-	return [][]string{
-		row(three, alone, busy, "≤ 3", ""),
-		row(three+", in a shard with one of them", sharing, busy, "", "≤ 2 s"),
-		row(grouped(many)+" for a dead receiver", all, dead, "", "≤ 1 s"),
-	}, nil
+	for _, flood := range []struct {
+		name, short, budget string
+		clients             []string
+		meanwhile           waits
+	}{
+		{three, "three backlogs", "≤ 3", alone, busy},
+		{three + ", in a shard with one of them", "shared shard", "≤ 2 s", sharing, busy},
+		{grouped(many) + " for a dead receiver", "a dead receiver", "≤ 1 s", all, dead},
+	} {
+		trials = append(trials, waitTrial{b.engine, flood.name, flood.short, flood.budget, quiet.p99(flood.clients), flood.meanwhile.p99(flood.clients)})
+	}
+	return trials, nil
+}
+
+// waitTrial is the 99th percentiles of small clients' waits in milliseconds, with nothing
+// else to deliver and during a flood.
+type waitTrial struct {
+	engine, flood, short, budget string
+	quiet, meanwhile             float64
+}
+
+func (w waitTrial) row() []string {
+	return []string{w.engine, w.flood, rounded(w.quiet) + " ms", rounded(w.meanwhile) + " ms", precise(w.meanwhile / w.quiet), w.budget}
 }
 
 // recovery measures how long a backlog takes after an outage.

@@ -62,8 +62,9 @@ func (c *copied) apply(change webhookcfg.Change) {
 	}
 }
 
-// hits returns the hit ratio of a copy during ten minutes, and its figures then.
-func (c *copied) hits(t *testing.T, st webhookcfg.Store) (ratio float64, stats cache.Stats) {
+// hits returns the hit ratios of a copy, during ten minutes and in each of them, and its
+// figures then.
+func (c *copied) hits(t *testing.T, st webhookcfg.Store) (ratio float64, minutes []float64, stats cache.Stats) {
 	synctest.Test(t, func(t *testing.T) {
 		local, err := cache.New(st, &cache.Options{MaxBytes: copyBytes})
 		if err != nil {
@@ -75,6 +76,7 @@ func (c *copied) hits(t *testing.T, st webhookcfg.Store) (ratio float64, stats c
 				t.Fatal(err)
 			}
 		}
+		var before cache.Stats
 		for n := range 600 * copyResolves {
 			time.Sleep(time.Second / copyResolves)
 			if n%(copyResolves/copyChanges) == 0 {
@@ -84,12 +86,18 @@ func (c *copied) hits(t *testing.T, st webhookcfg.Store) (ratio float64, stats c
 			if _, err := local.Resolve(t.Context(), c.clients[entity/c.entities], nthEntity(entity)); err != nil {
 				t.Fatal(err)
 			}
+			if (n+1)%(60*copyResolves) == 0 {
+				stats = local.Stats()
+				minutes = append(minutes, hitRatio(stats.Hits-before.Hits, stats.Misses-before.Misses))
+				before = stats
+			}
 		}
-		stats = local.Stats()
-		ratio = float64(stats.Hits) / float64(stats.Hits+stats.Misses)
+		ratio = hitRatio(stats.Hits, stats.Misses)
 	})
-	return ratio, stats
+	return ratio, minutes, stats
 }
+
+func hitRatio(hits, misses uint64) float64 { return float64(hits) / float64(hits+misses) }
 
 // copies measures how many resolves a sender's copy answers.
 func (s settings) copies(t *testing.T, r *report) {
@@ -101,6 +109,8 @@ and %d changes a second, every other one of a client with overrides. The memory 
 comparison, a store that has a feed but does not list, so that nothing can be warmed or held whole.`,
 		grouped(clients), grouped(clients*c.entities), copyResolves, copyChanges))
 	var rows [][]string
+	var names []string
+	minutes := make(map[string][]float64)
 	for _, side := range []struct {
 		name, budget string
 		store        webhookcfg.Store
@@ -111,8 +121,10 @@ comparison, a store that has a feed but does not list, so that nothing can be wa
 			cache.Feed
 		}{c.memory, c.memory}},
 	} {
-		ratio, stats := c.hits(t, side.store)
+		ratio, byMinute, stats := c.hits(t, side.store)
+		names, minutes[side.name] = append(names, side.name), byMinute
 		rows = append(rows, []string{side.name, fmt.Sprintf("%.4f", ratio), side.budget, fmt.Sprintf("%d MiB", stats.Bytes>>20), grouped(int(stats.Reads))})
 	}
 	r.table([]string{"copy", "hit ratio", "budget", "memory", "reads of the store"}, rows...)
+	r.plot("copy.svg", plotHits(names, minutes))
 }

@@ -69,14 +69,7 @@ func plotRates(races []*race) *plot.Plot {
 			least, greatest = min(least, rate), max(greatest, rate)
 			points = append(points, plotter.XY{X: float64(r.writers), Y: rate})
 		}
-		line, marks, err := plotter.NewLinePoints(points)
-		if err != nil {
-			panic(err) // a rate is not finite
-		}
-		line.Color, line.Width = palette[i%len(palette)], vg.Points(2)
-		marks.GlyphStyle = draw.GlyphStyle{Color: line.Color, Radius: vg.Points(4), Shape: glyphs[i%len(glyphs)]}
-		p.Add(line, marks)
-		p.Legend.Add(strings.ReplaceAll(l.way.name, "*", ""), line, marks)
+		addLine(p, i, strings.ReplaceAll(l.way.name, "*", ""), points)
 	}
 	p.Y.Min = math.Pow(10, math.Floor(math.Log10(least)))
 	p.Y.Max = math.Pow(10, math.Ceil(math.Log10(greatest)))
@@ -89,6 +82,82 @@ func plotRates(races []*race) *plot.Plot {
 	p.Legend.Top, p.Legend.Left = true, true
 	p.Legend.XOffs, p.Legend.YOffs = vg.Points(8), -vg.Points(4)
 	return p
+}
+
+// plotHits shows the hit ratio of each minute, by the name of the copy.
+func plotHits(copies []string, minutes map[string][]float64) *plot.Plot {
+	p := newPlot("Resolves that a sender's copy answers")
+	p.X.Label.Text, p.Y.Label.Text = "minute", "share of the resolves"
+	p.Y.Min, p.Y.Max = 0, 1
+	p.Add(newGrid())
+	for i, name := range copies {
+		var points plotter.XYs
+		for n, ratio := range minutes[name] {
+			points = append(points, plotter.XY{X: float64(n + 1), Y: ratio})
+		}
+		addLine(p, i, strings.ReplaceAll(name, "*", ""), points)
+	}
+	p.Legend.Left = true
+	p.Legend.XOffs, p.Legend.YOffs = vg.Points(8), plotHeight/3
+	return p
+}
+
+// plotWaits shows the waits of small clients, quiet and meanwhile, a row for each trial.
+func plotWaits(trials []waitTrial) *plot.Plot {
+	p := newPlot("99th percentile of small clients' waits")
+	p.X.Label.Text = "ms from a change to its delivery (log scale)"
+	p.X.Scale = plot.LogScale{}
+	p.Add(newGrid())
+	var names []plot.Tick
+	var quiet, meanwhile plotter.XYs
+	greatest := 0.0
+	for i, trial := range trials {
+		y := float64(len(trials) - i)
+		names = append(names, plot.Tick{Value: y, Label: trial.engine + ",\n" + trial.short})
+		pair := plotter.XYs{{X: trial.quiet, Y: y}, {X: trial.meanwhile, Y: y}}
+		greatest = max(greatest, trial.quiet, trial.meanwhile)
+		quiet, meanwhile = append(quiet, pair[0]), append(meanwhile, pair[1])
+		span, err := plotter.NewLine(pair)
+		if err != nil {
+			panic(err) // a wait is not finite
+		}
+		span.Color, span.Width = color.Gray{Y: 0x99}, vg.Points(2)
+		p.Add(span)
+	}
+	for i, side := range []struct {
+		name  string
+		waits plotter.XYs
+	}{{"quiet", quiet}, {"meanwhile", meanwhile}} {
+		marks, err := plotter.NewScatter(side.waits)
+		if err != nil {
+			panic(err) // a wait is not finite
+		}
+		marks.GlyphStyle = draw.GlyphStyle{Color: palette[2*i], Radius: vg.Points(5), Shape: glyphs[3*i]}
+		p.Add(marks)
+		p.Legend.Add(side.name, marks)
+	}
+	var decades []plot.Tick
+	for v := 1.0; v < 10*greatest; v *= 10 {
+		decades = append(decades, plot.Tick{Value: v, Label: grouped(int(v))})
+	}
+	p.X.Min, p.X.Max = 1, decades[len(decades)-1].Value
+	p.Y.Min, p.Y.Max = 0.5, float64(len(trials))+0.5
+	p.X.Tick.Marker, p.Y.Tick.Marker = plot.ConstantTicks(decades), plot.ConstantTicks(names)
+	p.Legend.Top, p.Legend.Left = true, true
+	p.Legend.XOffs, p.Legend.YOffs = vg.Points(8), -vg.Points(4)
+	return p
+}
+
+// addLine adds the i-th line, with its marks and its name in the legend.
+func addLine(p *plot.Plot, i int, name string, points plotter.XYs) {
+	line, marks, err := plotter.NewLinePoints(points)
+	if err != nil {
+		panic(err) // a value is not finite
+	}
+	line.Color, line.Width = palette[i%len(palette)], vg.Points(2)
+	marks.GlyphStyle = draw.GlyphStyle{Color: line.Color, Radius: vg.Points(4), Shape: glyphs[i%len(glyphs)]}
+	p.Add(line, marks)
+	p.Legend.Add(name, line, marks)
 }
 
 func newGrid() *plotter.Grid {
