@@ -12,17 +12,19 @@ import (
 	"example.com/go-webhookcfg/internal/oplog"
 )
 
-// Backup writes a complete copy of the store to the new file path, in an existing
-// directory, which may be on another file system. It runs concurrently with reads and
-// changes: the copy is the store as it was at a moment during the call, with every change
-// that was acknowledged before. It is synced and read back before it gets its name, and
-// has the format of the file, without superseded changes; see the package documentation
-// for restoring it. Compactions wait for a backup. If changes fail because of the disk of
-// the file, a backup to another one still works.
+// Backup writes a complete copy of the store to a new file, while reads and changes go on.
+// The copy has every change that was acknowledged before the call, and maybe later ones, and
+// it has no superseded changes. It's the store at one moment during the call. The package
+// documentation says how to restore it.
 //
-// Backup doesn't replace a file, except one that another program creates in the instant
-// before the copy gets its name: give each backup a name of its own. After an error it leaves
-// no file. The directory and the file are subject to the same rules as in [OpenFile].
+// The directory of path must exist. Choose one on another disk: a backup there works even
+// when changes fail because of the store's own disk. The same rules apply to path as in
+// [OpenFile].
+//
+// Give each backup its own name, because Backup doesn't replace files. (It can only replace
+// one that another program creates in the instant before the backup is complete.) Backup
+// syncs the copy and reads it back before the copy gets its name, so if it fails, there's no file.
+// Compactions wait until the backup is complete.
 func (f *File) Backup(ctx context.Context, path string) error {
 	dir, name, err := openDir(path, &f.options)
 	if err != nil {
@@ -35,16 +37,16 @@ func (f *File) Backup(ctx context.Context, path string) error {
 	return withOp("backup to "+path, f.log.Backup(ctx, dir, name))
 }
 
-var errOwnFile = errors.New("the file of the store itself")
+var errOwnFile = errors.New("this is the store's own file, choose another name")
 
-// FileReport is the result of reading the file of a [File] that is not open.
+// FileReport says what CheckFile or SalvageFile found in a file.
 type FileReport struct {
-	// Bytes is the length of the file.
+	// Bytes is the file's length.
 	Bytes int64
-	// Changes is how many intact changes it has, including superseded ones.
+	// Changes is the number of intact changes, including superseded ones.
 	Changes int
-	// Lost are the first 100 regions that are not intact, or not in their place, in the
-	// order of their offsets. LostRegions and LostBytes cover all of them.
+	// Lost has the first 100 regions that are damaged or out of place, by offset. LostRegions
+	// and LostBytes count all of them.
 	Lost        []FileRegion
 	LostRegions int
 	LostBytes   int64
@@ -52,10 +54,10 @@ type FileReport struct {
 
 // FileRegion is a part of a file.
 type FileRegion struct {
-	// Line is the number of the line that it starts in; the first one is 1.
+	// Line is the number of the line where the region starts, from 1.
 	Line int
-	// Offset and Length are in bytes. The region of bytes that are missing at the end of
-	// the file starts there.
+	// Offset and Length are in bytes. If the end of the file is missing, the region starts
+	// there.
 	Offset, Length int64
 }
 
@@ -73,10 +75,10 @@ func (r *FileReport) lose(region oplog.Region) {
 	}
 }
 
-// CheckFile reads the file path, which is not open, as [OpenFile] does, and leaves it as it
-// is. If it is damaged, the error wraps [ErrDamaged]; if it is open, [ErrLocked]. The
-// report has a torn tail, which OpenFile would cut, as a lost region. Of the options,
-// CompactRatio is not used.
+// CheckFile reads a file as [OpenFile] does, but never changes it. The error wraps
+// [ErrDamaged] if the file is damaged, and [ErrLocked] if it's open. A torn tail isn't an
+// error, since OpenFile would cut it, but the report has it as a lost region. CheckFile
+// ignores [FileOptions.CompactRatio].
 func CheckFile(ctx context.Context, path string, o *FileOptions) (r FileReport, err error) {
 	o, logger := withLogger(o)
 	dir, name, err := openDir(path, o)
@@ -91,19 +93,18 @@ func CheckFile(ctx context.Context, path string, o *FileOptions) (r FileReport, 
 	return r, nil
 }
 
-// SalvageFile copies the intact changes of the file damaged to a new file fresh, which must not
-// exist, and reports what it left out. The damaged file must not be open, and is not
-// changed. It may have lost its header, its end, any blocks, or blocks may be repeated or
-// in another place; but a file of a later version of the format is refused. A file that
-// the system cannot read through must be copied first.
+// SalvageFile copies the intact changes of a damaged file to the new file fresh, and reports
+// what it left out. Try it when you have no backup. The damaged file must not be open, and
+// SalvageFile never changes it. It can have lost its header, its end or any blocks, and
+// blocks can be repeated or out of place. A file written by a newer version is refused. If
+// the system can't read through the file, copy it to a working disk first.
 //
-// A lost change never took place in the new file: the entity has the webhook again that it
-// had before, also if the change was to remove it, and if the change was of all entities
-// of a client, they all do. Compare the result with what the clients want, before a sender
-// uses it.
+// A lost change is undone: the entity gets its previous webhook back, even if the lost change
+// had removed it. If the lost change was for all entities of a client, this happens to all of
+// them. So compare the result with what your clients want before a sender uses it.
 //
-// The new file has its name only when it is complete. After an error, there is none. Of
-// the options, CompactRatio is not used.
+// The new file gets its name once it's complete, so if SalvageFile fails, there's none. It
+// ignores [FileOptions.CompactRatio].
 func SalvageFile(ctx context.Context, damaged, fresh string, o *FileOptions) (r FileReport, err error) {
 	o, logger := withLogger(o)
 	from, name, err := openDir(damaged, o)

@@ -57,8 +57,8 @@ func show(t *testing.T, path string) string {
 }
 
 // TestBackupsWhileWritersRun makes backups while writers make changes and the file is
-// compacted. Each has all changes that were acknowledged before, and none that was made
-// after the one before it was not.
+// compacted. Each backup must have all changes acknowledged before it. If it lacks one of a
+// writer, it can't have the writer's next one either.
 func TestBackupsWhileWritersRun(t *testing.T) {
 	dir := t.TempDir()
 	file := openFile(t, filepath.Join(dir, "webhooks.jsonl"), &store.FileOptions{CompactRatio: -1})
@@ -172,7 +172,7 @@ func TestBackupRefusals(t *testing.T) {
 		is   error
 		says string
 	}{
-		{t.Context(), path, nil, "the store itself"},
+		{t.Context(), path, nil, "the store's own file"},
 		{t.Context(), taken, fs.ErrExist, "taken"},
 		{t.Context(), filepath.Join(dir, "missing", "copy"), fs.ErrNotExist, "missing"},
 		{t.Context(), filepath.Join(dir, "copy.tmp"), nil, "copy.tmp"},
@@ -272,7 +272,7 @@ func TestSalvageJoinsLostRegions(t *testing.T) {
 	}
 }
 
-// TestSalvageAndCheckRefusals: whatever is refused stays as it is, and nothing is created.
+// TestSalvageAndCheckRefusals: a refused file stays as it is, and nothing is created.
 func TestSalvageAndCheckRefusals(t *testing.T) {
 	path, content := writeStore(t, 3)
 	dir := t.TempDir()
@@ -319,7 +319,7 @@ func TestSalvageAndCheckRefusals(t *testing.T) {
 	}
 }
 
-// TestSharedDirectoriesAreRefused: what another user may replace is not written.
+// TestSharedDirectoriesAreRefused: nothing is written that another user could replace.
 func TestSharedDirectoriesAreRefused(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("directories have no modes here")

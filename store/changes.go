@@ -8,23 +8,23 @@ import (
 	"example.com/go-webhookcfg/store/cache"
 )
 
-// changeRingSize is the number of names that a changeRing holds. A reader that is
-// further behind has to start again.
+// changeRingSize is the number of names in a changeRing. A reader that falls further behind
+// has to start again.
 const changeRingSize = 4096
 
-// changeRing holds the names of the clients that changed last. Until it is first read
-// it holds nothing and takes no memory. The zero value is ready to use. It has no lock
-// of its own, because it must change together with the results of Resolve.
+// changeRing holds the names of the clients that changed last. It stays empty, and takes no
+// memory, until somebody reads it. The zero value is ready to use. It has no lock of its own,
+// because it must change together with the results of Resolve.
 type changeRing struct {
-	// instance distinguishes the cursors of this ring from those of others; "" until
+	// instance tells this ring's cursors from those that other rings gave out. It's "" until
 	// the first read.
 	instance string
-	// names is the ring: name n, counted from the first, is at n % changeRingSize.
+	// names is the ring: the nth name ever added is at n % changeRingSize.
 	names []string
 	end   uint64
-	// unseen are the clients added since the last read. Every reader gets their names
-	// already, so they are not added again, and a client that changes all the time does
-	// not displace the others.
+	// unseen are the clients added since the last read. All readers will get their names
+	// anyway, so add skips them. A client that changes all the time then doesn't displace the
+	// others.
 	unseen map[string]struct{}
 
 	subscribers []chan struct{}
@@ -35,7 +35,7 @@ func (r *changeRing) add(client string) {
 	for _, subscriber := range r.subscribers {
 		select {
 		case subscriber <- struct{}{}:
-		default: // it has a notification that it did not receive yet
+		default: // it hasn't read the last notification yet
 		}
 	}
 	if r.instance == "" {
@@ -45,7 +45,7 @@ func (r *changeRing) add(client string) {
 		return
 	}
 	if len(r.unseen) == changeRingSize {
-		clear(r.unseen) // no reader can catch up any more, so repetitions do no harm
+		clear(r.unseen) // every reader is too far behind already, so repetitions do no harm
 	}
 	client = strings.Clone(client) // it may be part of something larger, or secret
 	r.unseen[client] = struct{}{}
@@ -68,7 +68,7 @@ func (r *changeRing) since(cursor string) cache.Changes {
 	return changes
 }
 
-// start makes the ring hold names from now on.
+// start makes the ring keep names from now on.
 func (r *changeRing) start() {
 	if r.instance != "" {
 		return
@@ -78,8 +78,8 @@ func (r *changeRing) start() {
 	r.unseen = make(map[string]struct{})
 }
 
-// position returns the number of the first name after the cursor, if that name and all
-// later ones are in the ring.
+// position returns the number of the first name after the cursor. It's known if the ring
+// still has that name and all later ones.
 func (r *changeRing) position(cursor string) (n uint64, known bool) {
 	instance, digits, _ := strings.Cut(cursor, "-")
 	n, err := strconv.ParseUint(digits, 10, 64)

@@ -38,8 +38,8 @@ func requireEqual(t testing.TB, what string, dst, src webhookcfg.Store) {
 	}
 }
 
-// TestCopyToFailingFile: whichever call of the file system fails or is the last one, a copy says
-// that it failed, or is complete. Repeated after the end of the process it is complete.
+// TestCopyToFailingFile: a copy either returns an error or is complete, regardless of which
+// file system call fails or is the last one. When the next process repeats it, it's complete.
 func TestCopyToFailingFile(t *testing.T) {
 	src := store.NewMemory()
 	hooktest.Apply(t, src, copied(5)...)

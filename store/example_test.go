@@ -12,7 +12,7 @@ import (
 	"example.com/go-webhookcfg/webhookcfg/egress"
 )
 
-// The copy that Backup writes is the file of a store itself.
+// A backup is a store like any other: open it, or put it in the place of a lost file.
 func ExampleFile_Backup() {
 	directory, err := os.MkdirTemp("", "webhooks")
 	if err != nil {
@@ -48,7 +48,8 @@ func ExampleFile_Backup() {
 	// Output: override https://hooks.example.com
 }
 
-// A page for alerts asks the store, and the metrics show how much of the file is superseded.
+// Call Healthy from your health check, and make metrics of Stats. Here they show that a part
+// of the file is superseded.
 func ExampleFile_Healthy() {
 	dir, err := os.MkdirTemp("", "")
 	if err != nil {

@@ -16,18 +16,18 @@ import (
 	"example.com/go-webhookcfg/webhookcfg"
 )
 
-// Sentinel errors of [File], to be matched with [errors.Is].
+// The errors of a [File]. Match them with [errors.Is].
 var (
-	// ErrClosed is wrapped by the error of every call after Close.
+	// ErrClosed is the error of every call after Close.
 	ErrClosed = oplog.ErrClosed
-	// ErrReadOnly is wrapped by the error of every change that cannot be written; see
-	// "Durability". Earlier changes stay in effect and can be read.
+	// ErrReadOnly means that a change couldn't be written. Earlier changes stay in effect,
+	// and you can read them. The package documentation says when changes work again.
 	ErrReadOnly = oplog.ErrReadOnly
-	// ErrLocked is wrapped by the error of opening a file that is open already, in this
-	// process or another.
+	// ErrLocked means that the file is open already, in this process or another. Close it
+	// there first.
 	ErrLocked = oplog.ErrLocked
-	// ErrDamaged is wrapped by the error of opening a file that is not as it was written,
-	// or that went missing. The file is left as it is.
+	// ErrDamaged means that the file isn't as the store wrote it, or is missing. Nothing has
+	// been changed. Restore a backup, or see [SalvageFile].
 	ErrDamaged = oplog.ErrDamaged
 )
 
@@ -38,29 +38,31 @@ var (
 	_ admin.Eraser       = (*File)(nil)
 )
 
-// FileOptions are the settings of a [File]. Nil and the zero value are valid.
+// FileOptions are the options of [OpenFile], [CheckFile] and [SalvageFile]. You can use nil
+// or the zero value.
 type FileOptions struct {
-	// Logger receives the progress and the result of opening, the size of a torn tail
-	// that was cut, compactions, failures and recoveries; never a URL. If nil,
+	// Logger gets the progress and the result of opening, compactions, failures and
+	// recoveries, and the size of a torn tail that was cut. It never gets a URL. If nil,
 	// nothing is logged.
 	Logger *slog.Logger
-	// CompactRatio is the ratio of superseded bytes to live ones in the file above which
-	// a compaction starts in the background, once at least 1 MiB is superseded. Zero
-	// means 1; with a negative ratio, only [File.Compact] compacts.
+	// CompactRatio says when the store compacts its file in the background: once the
+	// superseded bytes are more than CompactRatio times the live ones, and at least 1 MiB.
+	// Zero means 1. With a negative ratio, the file is compacted only when you call
+	// [File.Compact] or [File.Erase].
 	CompactRatio float64
-	// AllowShared accepts files that other users own or may read or write, and a directory
-	// without the sticky bit in which other users may write. The files hold webhook URLs,
-	// which are credentials.
+	// AllowShared accepts files that other users own, or can read or write. It also accepts
+	// a directory without the sticky bit that other users can write to. Think twice: webhook
+	// URLs are credentials. By default, all this is refused.
 	AllowShared bool
 }
 
-// File is a durable [webhookcfg.Store] and [webhookcfg.Lister]: once Apply returns nil,
-// the change survives a crash of the process or the machine. The whole configuration is
-// in memory as well, so that reads do not touch the disk. The documentation of the
-// package describes how to operate a File.
+// File is a durable [webhookcfg.Store] and [webhookcfg.Lister] in one file. When Apply
+// returns nil, the change survives a crash of the process or the machine. Reads don't touch
+// the disk, because a File keeps the whole configuration in memory too. The package
+// documentation says how to operate it.
 //
-// The ids and the URL of a change must be valid UTF-8 and have at most 128 KiB together;
-// its time must be in the years 0 to 9999.
+// The ids and the URL of a change must be valid UTF-8, and at most 128 KiB together. Its time
+// must be in the years 0 to 9999.
 //
 // A File is safe for concurrent use.
 type File struct {
@@ -68,22 +70,25 @@ type File struct {
 	state   fileState
 	closed  atomic.Bool
 	checkup checkup.Checkup
-	// path and options are those that it was opened with; the path is absolute.
+	// path and options are what the file was opened with. The path is absolute.
 	path    string
 	options FileOptions
 }
 
-// OpenFile opens the store in the file path, or creates it. The directory must exist.
-// Symbolic links are refused, both for the files and for the directory, and so are names
-// that end in .lock or .tmp, which a store next to it may use.
+// OpenFile opens the store in a file, or creates it. Call [File.Close] when you're done. The
+// directory must exist.
 //
-// A torn tail, left by a crash during a write, is cut and logged. If the file is damaged,
-// or is empty or missing though it existed before, the error wraps [ErrDamaged] and names
-// the place and the remedy; if it is open already, [ErrLocked]. A file of a later version
-// of the format is refused too. None of them is changed.
+// The error wraps [ErrLocked] if the file is open already, and [ErrDamaged] if it's damaged,
+// or if it existed before and is now missing or empty. The text says where the damage is and
+// what you can do. OpenFile cuts a torn tail, which a crash during a write leaves, and logs
+// that.
 //
-// A file of an earlier version is changed to the present one. Programs that know only the
-// earlier one then refuse it, so keep a backup if you may go back to one.
+// OpenFile refuses symbolic links, for the files and for the directory, and names ending in
+// .lock or .tmp. It also refuses files written by a newer version. It never changes a file
+// that it refuses.
+//
+// Files of an older version are upgraded to the current one, and older programs then refuse
+// them. If you may have to go back, make a backup first.
 func OpenFile(path string, o *FileOptions) (*File, error) {
 	if o == nil {
 		o = new(FileOptions)
@@ -124,14 +129,15 @@ func openFile(fsys oplog.FS, name string, o *FileOptions) (*File, error) {
 	return f, nil
 }
 
-// Apply implements [webhookcfg.Store]. Concurrent calls share one write and one sync. If
-// they fail, the error wraps [ErrReadOnly], and the change is not made, unless the process
-// ends before the store has repaired its file: see "Durability".
+// Apply implements [webhookcfg.Store]. Concurrent calls share one write and one sync. If that
+// fails, the error wraps [ErrReadOnly] and the change has no effect. There's one exception:
+// the process can end before the store has repaired its file, see "When changes fail" in the
+// package documentation.
 func (f *File) Apply(ctx context.Context, c webhookcfg.Change) error {
 	return withOp("apply", f.log.Append(ctx, c))
 }
 
-// Resolve implements [webhookcfg.Store]. It does not allocate.
+// Resolve implements [webhookcfg.Store]. It doesn't allocate.
 func (f *File) Resolve(ctx context.Context, client, entity string) (webhookcfg.Webhook, error) {
 	if f.closed.Load() {
 		return webhookcfg.Webhook{}, withOp("resolve", ErrClosed)
@@ -155,9 +161,10 @@ func (f *File) ListClients(ctx context.Context, cursor string, limit int) (admin
 	return f.state.ListClients(ctx, cursor, limit)
 }
 
-// Erase implements [admin.Eraser] with a compaction, which costs as much as [File.Compact].
-// Afterwards the file has no record of the client. Backups and snapshots that you made before
-// still have them, and so may the free blocks of the disk.
+// Erase implements [admin.Eraser]. Afterwards the file has no record of the client, but
+// earlier backups and snapshots do, and the free blocks of the disk can. Erase compacts the
+// file, so it costs as much as [File.Compact]. If the client still has a webhook, Erase does
+// nothing.
 func (f *File) Erase(ctx context.Context, client string) error {
 	if f.closed.Load() {
 		return withOp("erase", ErrClosed)
@@ -169,21 +176,24 @@ func (f *File) Erase(ctx context.Context, client string) error {
 	return withOp("erase", f.log.Compact(ctx))
 }
 
-// Compact rewrites the file without superseded changes, for hosts that choose the time
-// themselves; see [FileOptions]. It runs concurrently with changes. If ctx ends or the
-// disk is full, the file stays as it was.
+// Compact rewrites the file without superseded changes. You only need it to choose the time
+// yourself, see [FileOptions.CompactRatio]. Changes go on meanwhile. If ctx ends or the disk
+// is full, the file stays as it was.
 func (f *File) Compact(ctx context.Context) error {
 	return withOp("compact", f.log.Compact(ctx))
 }
 
-// Healthy returns why changes fail now, or will fail soon because the disk has too little room
-// for the next compaction and 1 MiB; nil if all is well. The error names the remedy. It wraps
-// [ErrClosed], or [ErrReadOnly] and the cause if changes fail already. Free room is known on
-// Linux, macOS and Windows, and a quota isn't seen before a change fails.
+// Healthy returns nil if changes work. Otherwise the error says why they fail, or that
+// they'll fail soon because the disk has too little room for the next compaction and 1 MiB,
+// and what you can do. It wraps [ErrReadOnly] and the cause if changes fail already, or
+// [ErrClosed]. A disk that doesn't respond within five seconds isn't healthy.
 //
-// Calls are cheap: at most one examination starts in a second, and at most one runs. So the
-// result is up to a second old. A disk that doesn't respond within five seconds isn't healthy.
-// Once the cause is gone, the store repairs its file within a second, also without a change.
+// You can call Healthy as often as you like. It looks at most once a second, so the result
+// can be a second old. Once you've removed the cause, the store repairs its file within a
+// second, even if there's no change.
+//
+// Healthy knows the free room on Linux, macOS and Windows. It can't see a quota before a
+// change fails.
 func (f *File) Healthy(ctx context.Context) error {
 	return f.checkup.Do(ctx, func(ctx context.Context) error {
 		err := f.log.Healthy(ctx)
@@ -199,21 +209,21 @@ type FileStats struct {
 	// Bytes is the length of the changes in the file, and LiveBytes an estimate of their
 	// length after a compaction.
 	Bytes, LiveBytes int64
-	// Changes counts the changes since the file was opened, and Compactions how often it was
-	// written anew.
+	// Changes counts the changes since you opened the file, and Compactions how often it was
+	// written again.
 	Changes, Compactions uint64
-	// LastBatch is how many changes were written together last, and LastWrite how long the
-	// write and its sync took. They are zero before the first change.
+	// LastBatch is how many changes the last write had, and LastWrite how long it took, with
+	// its sync. Both are zero before the first change.
 	LastBatch int
 	LastWrite time.Duration
 }
 
-// Stats returns the present figures, for metrics. It never waits for the disk.
+// Stats returns figures for your metrics. It never waits for the disk.
 func (f *File) Stats() FileStats { return FileStats(f.log.Stats()) }
 
-// Close writes pending changes, checks the file and releases it. If the file cannot be
-// repaired or completed, the error wraps [ErrReadOnly] and the cause; what was acknowledged is
-// durable all the same, unless the file was moved or overwritten.
+// Close writes pending changes, checks the file and releases it. The error wraps
+// [ErrReadOnly] and the cause if the file can't be repaired or completed. Acknowledged
+// changes are durable even then, unless somebody moved or overwrote the file.
 func (f *File) Close() error {
 	f.closed.Store(true)
 	return withOp("close", f.log.Close())
@@ -224,8 +234,8 @@ var (
 	_ cache.Notifier = (*File)(nil)
 )
 
-// Changes implements [cache.Feed], as [Memory.Changes] does. Cursors do not survive
-// closing the store: with one from before, Changes returns a Reset.
+// Changes implements [cache.Feed], as [Memory.Changes] does. Closing the store ends its
+// cursors: with an old one, Changes returns a Reset.
 func (f *File) Changes(ctx context.Context, since string) (cache.Changes, error) {
 	if f.closed.Load() {
 		return cache.Changes{}, withOp("changes", ErrClosed)
@@ -236,7 +246,7 @@ func (f *File) Changes(ctx context.Context, since string) (cache.Changes, error)
 // Notify implements [cache.Notifier], as [Memory.Notify] does.
 func (f *File) Notify(ctx context.Context) <-chan struct{} { return f.state.Notify(ctx) }
 
-// withOp adds the operation to an error of the log; nil stays nil.
+// withOp adds the operation to an error. A nil error stays nil.
 func withOp(op string, err error) error {
 	if err == nil {
 		return nil

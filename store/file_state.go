@@ -6,7 +6,7 @@ import (
 	"example.com/go-webhookcfg/webhookcfg"
 )
 
-// fileState is the state of a [File]: a [Memory] that the log applies changes to.
+// fileState is the state of a [File]: a [Memory] that gets its changes from the log.
 type fileState struct{ Memory }
 
 // ApplyAll implements [oplog.State].
@@ -45,14 +45,14 @@ func (s *fileState) Snapshot() iter.Seq[webhookcfg.Change] {
 // walk is a position in the iteration over all clients and their overrides.
 type walk struct {
 	client string
-	// within reports that more overrides of client follow that of entity.
+	// within says that client has more overrides, after the one of entity.
 	within bool
 	entity string
 
-	changes []webhookcfg.Change // collected by the last step
+	changes []webhookcfg.Change // that the last step collected
 }
 
-// step collects the next changes and reports whether there may be more.
+// step collects the next changes, and says whether there can be more.
 func (s *fileState) step(w *walk) bool {
 	s.mu.RLock()
 	defer s.mu.RUnlock()

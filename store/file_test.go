@@ -318,8 +318,8 @@ func TestConcurrentHistories(t *testing.T) {
 	}
 }
 
-// TestReadsFollowAcknowledgement has so many writers that batches have many changes: every
-// kind of read after a change finds it.
+// TestReadsFollowAcknowledgement has so many writers that batches have many changes. Whatever
+// kind of read comes after a change, it must find it.
 func TestReadsFollowAcknowledgement(t *testing.T) {
 	file := openFile(t, filepath.Join(t.TempDir(), "webhooks.jsonl"), nil)
 	reads := []func(c webhookcfg.Change, since string) (found bool, err error){

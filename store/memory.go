@@ -21,20 +21,22 @@ var (
 	_ cache.Notifier     = (*Memory)(nil)
 )
 
-// Memory is a [webhookcfg.Store] and a [webhookcfg.Lister] in memory. It is not
-// durable: the configuration is lost when the process ends.
+// Memory is a [webhookcfg.Store] and a [webhookcfg.Lister] in memory. The configuration is
+// lost when the process ends.
 //
-// The zero value is an empty store. A Memory is safe for concurrent use, and must
-// not be copied after first use. The time for which a call keeps others waiting is
-// bounded, for Apply and Resolve regardless of the size of the store, for List in
-// proportion to its limit.
+// The zero value is an empty store. Don't copy a Memory after its first use. It's safe for
+// concurrent use, and no call keeps others waiting for long: Apply and Resolve take the same
+// time in a store of any size, and the time of List depends on its limit.
+//
+// Once a client has no webhooks, a Memory keeps nothing of it but its name, and only if
+// somebody uses Changes: that's the names of up to 4,096 clients.
 type Memory struct {
 	mu      sync.RWMutex
 	table   table.Table
 	changes changeRing
 }
 
-// NewMemory returns an empty store.
+// NewMemory returns an empty store. So does new(Memory).
 func NewMemory() *Memory { return new(Memory) }
 
 // Apply implements [webhookcfg.Store].
@@ -65,8 +67,8 @@ func (m *Memory) Resolve(ctx context.Context, client, entity string) (webhookcfg
 	return m.table.Resolve(client, entity), nil
 }
 
-// List implements [webhookcfg.Lister]. Changes can happen between two
-// pages; one page is consistent.
+// List implements [webhookcfg.Lister]. Each page is consistent, but the client can change
+// something between two pages.
 func (m *Memory) List(ctx context.Context, client, after string, limit int) (webhookcfg.Page, error) {
 	if client == "" || limit < 1 {
 		return webhookcfg.Page{}, fmt.Errorf("%w: list without a client or a limit", webhookcfg.ErrInvalidArgument)
@@ -79,7 +81,7 @@ func (m *Memory) List(ctx context.Context, client, after string, limit int) (web
 	return m.table.Page(client, after, limit), nil
 }
 
-// clientCursor starts the cursors of ListClients. The name of the last client follows.
+// clientCursor starts a cursor of ListClients. The last client's name follows.
 const clientCursor = "after "
 
 // ListClients implements [admin.ClientLister], in byte order.
@@ -107,10 +109,10 @@ func (m *Memory) ListClients(ctx context.Context, cursor string, limit int) (adm
 	}
 }
 
-// stepSize is how many names or changes are collected while the lock is held.
+// stepSize is how many names or changes are collected without releasing the lock.
 const stepSize = 128
 
-// clientsAfter returns the first limit names after the given one.
+// clientsAfter returns the first limit names after the given name.
 func (m *Memory) clientsAfter(after string, limit int) (names []string) {
 	m.mu.RLock()
 	defer m.mu.RUnlock()
@@ -122,8 +124,8 @@ func (m *Memory) clientsAfter(after string, limit int) (names []string) {
 	return names
 }
 
-// Changes implements [cache.Feed]. From the first call on, the store remembers the
-// names of 4,096 clients that changed; a cursor that is further behind gives a Reset.
+// Changes implements [cache.Feed]. From the first call on, the store remembers the last 4,096
+// clients that changed. With a cursor further behind, Changes returns a Reset.
 func (m *Memory) Changes(ctx context.Context, since string) (cache.Changes, error) {
 	if err := ctx.Err(); err != nil {
 		return cache.Changes{}, fmt.Errorf("store: changes: %w", err)
@@ -133,8 +135,8 @@ func (m *Memory) Changes(ctx context.Context, since string) (cache.Changes, erro
 	return m.changes.since(since), nil
 }
 
-// Notify implements [cache.Notifier]. A notification is sent together with the change.
-// The store holds the channel until ctx ends.
+// Notify implements [cache.Notifier]. It notifies you while the change is made. The store
+// keeps the channel until ctx ends, and then closes it.
 func (m *Memory) Notify(ctx context.Context) <-chan struct{} {
 	ch := make(chan struct{}, 1)
 	m.mu.Lock()
