@@ -9,7 +9,7 @@ import (
 	"example.com/go-webhookcfg/webhookcfg/egress"
 )
 
-// Violation is a configured webhook that a policy refuses.
+// Violation is a webhook that a policy refuses.
 type Violation struct {
 	// Client is the owner of the webhook.
 	Client string
@@ -17,17 +17,17 @@ type Violation struct {
 	Scope webhookcfg.Scope
 	// Webhook is the configured webhook.
 	Webhook webhookcfg.Webhook
-	// Err is the rule that its URL breaks: the error of [egress.Policy.Check].
+	// Err says which rule the URL breaks. It's the error of [egress.Policy.Check].
 	Err error
 }
 
-// Audit yields the webhooks of one client that the policy refuses, base first. Call it
-// before you adopt a stricter policy, to see which webhooks would no longer be called. A nil
-// policy is the zero Policy, as in [webhookcfg.Options].
+// Audit yields the webhooks of one client that a policy refuses, base first. Call it before
+// you adopt a stricter policy, to see which webhooks you would no longer call. A nil policy
+// is the zero Policy, as in [webhookcfg.Options].
 //
-// Audit checks URLs and literal addresses. It resolves no names and changes nothing. It
-// ends with an error as [Webhooks] does, or if an address can't be checked; that error
-// wraps [egress.ErrUnavailable].
+// Audit checks URLs and literal addresses. It doesn't resolve names, and changes nothing. It
+// ends with an error as [Webhooks] does, or if it can't check an address. That error wraps
+// [egress.ErrUnavailable].
 func Audit(ctx context.Context, st webhookcfg.Store, client string, policy *egress.Policy) iter.Seq2[Violation, error] {
 	if policy == nil {
 		policy = new(egress.Policy)

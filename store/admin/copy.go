@@ -15,22 +15,22 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// ErrNotEmpty is wrapped by the error of a [Copy] to a store that has webhooks already.
+// ErrNotEmpty is the error of a [Copy] to a store that has webhooks already.
 var ErrNotEmpty = errors.New("the store has webhooks already: set CopyOptions.Replace to make it equal to the source")
 
-// CopyOptions are the settings of a [Copy] or a [Verify]. Nil and the zero value are valid.
+// CopyOptions are the options of [Copy] and [Verify]. You can use nil or the zero value.
 type CopyOptions struct {
-	// Workers is how many changes are made at the same time, and how many clients are compared.
-	// Zero means 16.
+	// Workers is how many changes Copy makes, and how many clients it compares, at the same
+	// time. Zero means 16.
 	Workers int
-	// Replace lets Copy change a store that has webhooks already. Whatever the source doesn't
-	// have is unset there.
+	// Replace lets Copy change a store that has webhooks already. Copy then unsets everything
+	// there that the source doesn't have.
 	Replace bool
-	// Clients are the clients to copy or to verify. Nil means all clients of both stores, and an
-	// empty slice means none.
+	// Clients are the clients to copy or to verify. Nil means all clients of both stores, and
+	// an empty slice means none.
 	Clients []string
-	// Progress, if not nil, is called about once a second with the report so far. Calls don't
-	// overlap. Copy and Verify wait for the last one.
+	// Progress is called about once a second with the report so far, one call at a time. Copy
+	// and Verify return after the last one. It can be nil.
 	Progress func(Report)
 }
 
@@ -43,11 +43,11 @@ type Report struct {
 	Changes int
 	// Elapsed is the time since the start.
 	Elapsed time.Duration
-	// Partial are the clients in byte order of which a Copy that ended early may have made some
-	// changes but not all. Copy again, with Replace, to complete them.
+	// Partial are the clients, in byte order, that a Copy has changed but not completed when
+	// it ended early. Copy again, with Replace, to complete them.
 	Partial []string
-	// Different is how many differences are left: for Verify all that it found, for Copy those
-	// that the destination refused. Differences are the first 100 of them.
+	// Different is how many differences are left: all that Verify found, or those that the
+	// destination refused during a Copy. Differences has the first 100 of them.
 	Different   int
 	Differences []Difference
 }
@@ -56,22 +56,22 @@ type Report struct {
 const maxDifferences = 100
 
 // Copy makes dst equal to src: every base and override, also those that are off, with their
-// times. It changes only what differs, so you can repeat a copy that failed or was killed, and a
-// copy that found no difference has changed nothing. If dst has webhooks already, Copy needs
-// [CopyOptions.Replace]. What src doesn't have is unset in dst then. Records of
-// delivery are not copied.
+// times. It doesn't copy records of delivery. Both stores must be a [webhookcfg.Lister] and a
+// [ClientLister]. If dst is a store.File, you get an export, and if src is one, you import
+// it.
 //
-// Both must be a [webhookcfg.Lister] and a [ClientLister]. A copy to a store.File is an export, and one
-// from it an import.
+// If dst has webhooks already, set [CopyOptions.Replace]. Copy then also unsets what src
+// doesn't have. It changes only what differs, so you can repeat a copy that failed or was
+// killed. A copy that finds no difference changes nothing.
 //
-// Don't resolve from dst before Copy has returned without an error. Until then a client can have
-// a base without the overrides that replace it or turn it off, and a sender would call URLs that
-// the client has turned off. The stores may be in use otherwise, but a change of src during a
-// copy may be missing in dst: see the example of a migration for a way without a pause.
+// Don't resolve from dst until Copy has returned without an error. Before that, a client can
+// have a base without its overrides, and a sender would call URLs that the client has turned
+// off. You can use the stores otherwise, but Copy can miss changes that are made to src
+// meanwhile. The example of a migration shows how to move without a pause.
 //
-// A webhook that dst can't take, for example because of its name, is reported in
-// [Report.Differences]. If that's the base, the client's overrides aren't copied either. The rest goes on.
-// After any other error, Copy stops, and the report says what was done so far.
+// If dst refuses a webhook, for example because of its name, you find it in
+// [Report.Differences], and Copy goes on. If it's a base, Copy also leaves out the client's
+// overrides. After any other error, Copy stops, and the report says how far it got.
 func Copy(ctx context.Context, dst, src webhookcfg.Store, o *CopyOptions) (Report, error) {
 	c, err := newComparison(dst, src, o)
 	if err == nil && !c.options.Replace {
@@ -86,9 +86,9 @@ func Copy(ctx context.Context, dst, src webhookcfg.Store, o *CopyOptions) (Repor
 	return c.reported(), err
 }
 
-// Verify compares dst with src, webhook by webhook, with the times to the microsecond. It reports
-// the differences, and changes nothing. [CopyOptions.Replace] is not used. If the stores change in
-// the meantime, Verify may report what was different at a moment only.
+// Verify compares dst with src, webhook by webhook, with times to the microsecond. It reports
+// the differences and changes nothing. If the stores change meanwhile, Verify can report
+// differences that have gone by now. It ignores [CopyOptions.Replace].
 func Verify(ctx context.Context, dst, src webhookcfg.Store, o *CopyOptions) (Report, error) {
 	c, err := newComparison(dst, src, o)
 	if err == nil {
@@ -107,12 +107,12 @@ type comparison struct {
 	got, want webhookcfg.Lister
 	options   CopyOptions
 	started   time.Time
-	// slots holds a token per change that is being made.
+	// slots holds a token for each change in progress.
 	slots chan struct{}
 
 	mu     sync.Mutex
 	report Report
-	// begun are the clients that have changes of this copy, but not all.
+	// begun are the clients that this copy has changed but not completed.
 	begun map[string]bool
 }
 
@@ -152,7 +152,7 @@ func (c *comparison) requireEmpty(ctx context.Context) error {
 	return nil
 }
 
-// run calls do for every client, concurrently, and Progress.
+// run calls do for every client, several at a time, and Progress meanwhile.
 func (c *comparison) run(ctx context.Context, do func(ctx context.Context, client string) error) error {
 	defer c.showProgress()()
 	group, ctx := errgroup.WithContext(ctx)
@@ -244,7 +244,7 @@ func (c *comparison) walks(ctx context.Context, client string, lister webhookcfg
 	return want, got, err
 }
 
-// compared adds a client with so many webhooks to the report.
+// compared adds a client to the report, with the number of its webhooks.
 func (c *comparison) compared(client string, webhooks int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -282,9 +282,9 @@ func (c *comparison) verifyClient(ctx context.Context, client string) error {
 
 // copyClient makes a client in dst equal to the one in src.
 //
-// Only a change of all drops an override of a client with a base: an unset of one leaves it off.
-// So if dst has an override too many, or another base, the base is set again, and then every
-// override.
+// To drop an override of a client with a base, you have to set or unset all, because
+// unsetting the override turns it off. So if dst has an override too many, or another base,
+// copyClient sets the base again, and then every override.
 func (c *comparison) copyClient(ctx context.Context, client string) error {
 	got := c.got
 	for {
@@ -306,16 +306,16 @@ func (c *comparison) copyClient(ctx context.Context, client string) error {
 	}
 }
 
-// cleared lists a client whose base was just set. Reading it again would cost a request, and go on
-// for ever with a store that doesn't keep what was set.
+// cleared lists a client after its base was set. Reading it again would cost a request and,
+// with a store that doesn't keep what you set, never end.
 type cleared struct{ base webhookcfg.Webhook }
 
 func (c cleared) List(context.Context, string, string, int) (webhookcfg.Page, error) {
 	return webhookcfg.Page{Base: c.base}, nil
 }
 
-// copyOverrides makes the overrides of a client in dst equal. If a change of all is due first, it
-// returns that.
+// copyOverrides makes the overrides of a client in dst equal. If it has to set or unset all
+// first, it returns that change.
 func (c *comparison) copyOverrides(ctx context.Context, client string, lister webhookcfg.Lister) (base Difference, isDue bool, err error) {
 	want, got, err := c.walks(ctx, client, lister)
 	if err != nil {
@@ -352,7 +352,7 @@ func (c *comparison) copyOverrides(ctx context.Context, client string, lister we
 	return base, false, nil
 }
 
-// waitForTurn waits until one change more may be made. The next call of apply makes it.
+// waitForTurn waits until there's a free slot. The next call of apply uses it.
 func (c *comparison) waitForTurn(ctx context.Context) error {
 	select {
 	case c.slots <- struct{}{}:
@@ -362,7 +362,8 @@ func (c *comparison) waitForTurn(ctx context.Context) error {
 	}
 }
 
-// apply makes the change that a difference requires, and reports it if dst refuses it.
+// apply makes the change that removes a difference, and reports the difference if dst refuses
+// it.
 func (c *comparison) apply(ctx context.Context, d Difference) (isRefused bool, err error) {
 	defer func() { <-c.slots }()
 	c.mu.Lock()
@@ -383,7 +384,7 @@ func (c *comparison) apply(ctx context.Context, d Difference) (isRefused bool, e
 	return false, nil
 }
 
-// now returns the time of a change, in whole microseconds as the ones of a handler.
+// now returns the time for a change. Like a handler's, it's in whole microseconds.
 func now() time.Time { return time.Now().UTC().Truncate(time.Microsecond) }
 
 // change returns the change that puts Want in the place of Got.

@@ -1,12 +1,14 @@
-// Package admin is for the operators of a service. It works on any [webhookcfg.Store] that lists
-// what it has, as the stores of this module do.
+// Package admin is for operators. It works with any [webhookcfg.Store] that can list its
+// webhooks, like the stores of this module.
 //
 //   - [Clients] and [Webhooks] say who has configured what.
 //   - [Copy] moves everything to another store, and [Verify] compares the two. A copy to a
-//     file is an export, and a copy from one an import.
+//     file is an export, and a copy from one is an import.
 //   - [Audit] and [AuditAll] find the webhooks that a policy refuses.
-//   - [Erase] removes a client.
+//   - [Erase] removes a client. Call it when you delete one.
 //
-// The functions find [webhookcfg.Lister], [ClientLister] and [Eraser] among the methods of the
-// store that you pass. If you wrap a store, pass those methods through.
+// The program examples/admin has all of this as commands.
+//
+// The functions look for [webhookcfg.Lister], [ClientLister] and [Eraser] among the methods
+// of the store that you pass. If you wrap a store, pass those methods through.
 package admin

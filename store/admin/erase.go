@@ -8,12 +8,13 @@ import (
 	"example.com/go-webhookcfg/webhookcfg"
 )
 
-// Erase unsets all webhooks of a client, and then removes everything that the store may remove of
-// it. Call it when you delete a client: otherwise its webhooks stay, and a client that gets the
-// same identifier later inherits them.
+// Erase unsets all webhooks of a client, and then removes everything else that the store can
+// remove. Call it when you delete a client. Otherwise its webhooks stay, and a client that
+// gets the same identifier later inherits them.
 //
-// The documentation of each store says what remains, where, and until when. Revoke the client's credentials
-// first. If it sets a webhook while Erase runs, that webhook may stay, and Erase still returns nil.
+// Revoke the client's credentials first. If it sets a webhook while Erase runs, the webhook
+// can stay, and Erase still returns nil. Each store's documentation says what remains, where,
+// and for how long.
 func Erase(ctx context.Context, st webhookcfg.Store, client string) error {
 	change := webhookcfg.UnsetChange(client, webhookcfg.All())
 	change.Time = now()

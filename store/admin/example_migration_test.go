@@ -14,8 +14,8 @@ import (
 )
 
 // migrate moves a service from src to dst while its handlers go on changing src. It calls
-// stopWriters once little is left to copy. The handlers then respond 503 until they use dst, and
-// senders may resolve from src until migrate returns.
+// stopWriters once little is left to copy. Your handlers should then respond 503 until they use
+// dst. Your senders can resolve from src until migrate returns.
 func migrate(ctx context.Context, dst, src webhookcfg.Store, stopWriters func()) error {
 	feed, ok := src.(cache.Feed)
 	if !ok {
@@ -60,7 +60,8 @@ func migrate(ctx context.Context, dst, src webhookcfg.Store, stopWriters func())
 	return err
 }
 
-// A service moves to another store without a pause longer than the last pass.
+// You can move to another store while the service runs. Writers pause only for the last pass
+// and the final comparison.
 func Example_migration() {
 	ctx := context.Background()
 	src, dst := store.NewMemory(), store.NewMemory()

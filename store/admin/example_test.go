@@ -13,7 +13,7 @@ import (
 	"example.com/go-webhookcfg/webhookcfg/egress"
 )
 
-// Before a service stops allowing http, it lists the webhooks that would no longer be called.
+// Before you stop allowing http, list the webhooks that you would no longer call.
 func ExampleAudit() {
 	ctx := context.Background()
 	webhooks := store.NewMemory()
@@ -35,7 +35,7 @@ func ExampleAudit() {
 	// Output: entity e2 http://hooks.example.com the URL must be absolute with the scheme https
 }
 
-// A copy to a file is an export: text, with a checksum per line, that store.OpenFile opens.
+// Copy to a file, and you have an export: text with a checksum per line, which store.OpenFile opens.
 func ExampleCopy() {
 	ctx := context.Background()
 	webhooks := store.NewMemory() // or a database
@@ -61,7 +61,7 @@ func ExampleCopy() {
 	// Output: 1 client, 1 webhook, 0 refused
 }
 
-// A service erases the webhooks of a client that it deletes.
+// When you delete a client, erase its webhooks too.
 func ExampleErase() {
 	ctx := context.Background()
 	webhooks := store.NewMemory()

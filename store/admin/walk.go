@@ -13,10 +13,12 @@ import (
 // pageSize is the number of clients or overrides that are read at a time.
 const pageSize = 1000
 
-// Clients yields the clients of a store, each once, in an order of the store's own. The store
-// must be a [ClientLister]: otherwise the error wraps [errors.ErrUnsupported]. After an error
-// the walk ends. A client that has nothing set at some moment of the walk may be missing, and a
-// store may list clients that have nothing set any more.
+// Clients yields the clients of a store, each once, in the store's order. The store must be a
+// [ClientLister]. Otherwise the error wraps [errors.ErrUnsupported]. The walk ends after an
+// error.
+//
+// If a client has nothing set at some moment of the walk, you may not see it. You may also
+// see clients that have nothing set any more.
 func Clients(ctx context.Context, st webhookcfg.Store) iter.Seq2[string, error] {
 	return func(yield func(string, error) bool) {
 		lister, err := clientLister(st)
@@ -41,7 +43,7 @@ func Clients(ctx context.Context, st webhookcfg.Store) iter.Seq2[string, error] 
 	}
 }
 
-// Entry is one webhook of a client as it was set: the base or an override.
+// Entry is one webhook as the client set it: its base, or an override.
 type Entry struct {
 	// Scope is All for the base, else the entity of an override.
 	Scope webhookcfg.Scope
@@ -50,9 +52,9 @@ type Entry struct {
 }
 
 // Webhooks yields the webhooks that a client has set: the base, if there is one, and then the
-// overrides in byte order of their entities. The store must be a [webhookcfg.Lister]: otherwise
-// the error wraps [errors.ErrUnsupported]. After an error the walk ends. If the client changes
-// its webhooks during the walk, the entries may be of different moments.
+// overrides in byte order of their entities. The store must be a [webhookcfg.Lister].
+// Otherwise the error wraps [errors.ErrUnsupported]. The walk ends after an error. If the
+// client makes changes during the walk, the entries can be from different moments.
 func Webhooks(ctx context.Context, st webhookcfg.Store, client string) iter.Seq2[Entry, error] {
 	return func(yield func(Entry, error) bool) {
 		lister, err := lister(st)
@@ -96,9 +98,9 @@ type walk struct {
 	lister webhookcfg.Lister
 	client string
 	base   webhookcfg.Webhook
-	// next are the next overrides, at least one unless there are no more.
+	// next are the next overrides. It's empty only if there are no more.
 	next  []webhookcfg.Override
-	after string // where the page after them starts; "" if there is none
+	after string // where the next page starts; "" if there's none
 }
 
 func startWalk(ctx context.Context, lister webhookcfg.Lister, client string) (*walk, error) {
@@ -108,7 +110,8 @@ func startWalk(ctx context.Context, lister webhookcfg.Lister, client string) (*w
 	return w, err
 }
 
-// startAnyWalk is startWalk for a client whose name the store may refuse: it has nothing then.
+// startAnyWalk is startWalk for a client that the store may refuse because of its name. It
+// has no webhooks then.
 func startAnyWalk(ctx context.Context, lister webhookcfg.Lister, client string) (*walk, error) {
 	w, err := startWalk(ctx, lister, client)
 	if errors.Is(err, webhookcfg.ErrInvalidArgument) {
@@ -117,7 +120,7 @@ func startAnyWalk(ctx context.Context, lister webhookcfg.Lister, client string) 
 	return w, err
 }
 
-// read reads pages until one has an override.
+// read reads pages until it finds one with an override.
 func (w *walk) read(ctx context.Context) (page webhookcfg.Page, err error) {
 	for {
 		if page, err = w.lister.List(ctx, w.client, w.after, pageSize); err != nil {
@@ -142,21 +145,21 @@ func (w *walk) skip(ctx context.Context) error {
 // isEmpty reports that the client has no base, and that no overrides are left.
 func (w *walk) isEmpty() bool { return w.base.Source == webhookcfg.SourceNone && len(w.next) == 0 }
 
-// Difference is a webhook that two stores don't have in common.
+// Difference is a webhook that differs between two stores.
 type Difference struct {
 	// Client is the owner of the webhook.
 	Client string
 	// Scope is All for the base, else the entity of an override.
 	Scope webhookcfg.Scope
-	// Want is the webhook in the store that is the model, Got the webhook in the other one.
-	// Either has the source SourceNone if the store has none, and not both.
+	// Want is the webhook in the source, and Got the webhook in the other store. If one of
+	// them has no webhook there, its source is SourceNone.
 	Want, Got webhookcfg.Webhook
-	// Err is why the destination of a [Copy] refused the change. It wraps
-	// [webhookcfg.ErrInvalidArgument]. Nil in the report of a [Verify].
+	// Err says why the destination of a [Copy] refused the change. It wraps
+	// [webhookcfg.ErrInvalidArgument]. [Verify] leaves it nil.
 	Err error
 }
 
-// String returns all of d in a line, with the URLs as far as the port.
+// String returns d in one line. It shows URLs up to the port only.
 func (d Difference) String() string {
 	text := fmt.Sprintf("%q, %v: want %s, got %s", d.Client, d.Scope, describe(d.Want), describe(d.Got))
 	if d.Err != nil {
@@ -177,8 +180,8 @@ func describe(w webhookcfg.Webhook) string {
 	return b.String()
 }
 
-// differences yields the differences of one client, the base first, without its name. It counts in total what
-// the client has in want.
+// differences yields the differences of one client, the base first, without the client's
+// name. It adds the number of the client's webhooks in want to total.
 func differences(ctx context.Context, want, got *walk, total *int) iter.Seq2[Difference, error] {
 	return func(yield func(Difference, error) bool) {
 		if want.base.Source != webhookcfg.SourceNone {
@@ -214,12 +217,12 @@ func differences(ctx context.Context, want, got *walk, total *int) iter.Seq2[Dif
 	}
 }
 
-// isFirst reports that no override of b comes before the first one of a.
+// isFirst reports whether no override of b comes before the first override of a.
 func isFirst(a, b *walk) bool {
 	return len(a.next) > 0 && (len(b.next) == 0 || a.next[0].Entity <= b.next[0].Entity)
 }
 
-// same compares times to the microsecond, which is as much as every store keeps.
+// same compares times to the microsecond, because not every store keeps more.
 func same(a, b webhookcfg.Webhook) bool {
 	return a.Source == b.Source && a.URL.Equal(b.URL) && a.Since.UnixMicro() == b.Since.UnixMicro()
 }

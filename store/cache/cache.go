@@ -14,21 +14,19 @@ import (
 	"example.com/go-webhookcfg/webhookcfg"
 )
 
-// ErrClosed is returned by every call after Close.
+// ErrClosed is the error of every call after Close.
 var ErrClosed = errors.New("cache: closed")
 
-// Cache is a sender's local copy of a store, with bounded staleness: see
-// [Options.MaxStale]. A hit allocates nothing and costs less than twice as much as a
-// lookup in the store in memory. Time is measured on the monotonic clock, which some
-// systems stop while they sleep.
+// Cache is a sender's copy of a store. Call Resolve before you send, and Close when you're
+// done. A result can be stale by up to [Options.MaxStale].
 //
-// How the copy stays fresh depends on the store. A [Feed], or else a [Versioner], is
-// polled for changes, and an entry is valid until it changes. Without either, or if the
-// store supports neither, an entry is valid for MaxStale after it was read; so it is while
-// polls fail.
+// A Cache polls a [Feed], or else a [Versioner], and an entry stays valid until it changes.
+// If the store is neither, or while polls fail, an entry is valid for MaxStale after it was
+// read.
 //
-// Senders call Resolve. The handler of the same process, if there is one, uses
-// [Cache.Store].
+// A hit doesn't allocate, and takes less than twice as long as a lookup in the store in
+// memory. The Cache measures time on the monotonic clock, which stops on some systems while
+// they sleep.
 //
 // A Cache is safe for concurrent use.
 type Cache struct {
@@ -46,9 +44,9 @@ type Cache struct {
 	polling sync.WaitGroup
 }
 
-// New returns an empty cache of st, and starts to poll it if it is a Feed or a Versioner.
-// If it is a [webhookcfg.Lister], the cache holds clients with up to 256 overrides whole.
-// The caller must close the cache, and st after it.
+// New returns an empty cache of a store, and starts to poll the store if it's a Feed or a
+// Versioner. Close the cache when you're done, and the store after it. If the store is a
+// [webhookcfg.Lister], the cache holds clients with up to 256 overrides as a whole.
 func New(st webhookcfg.Store, o *Options) (*Cache, error) {
 	if o == nil {
 		o = new(Options)
@@ -62,7 +60,7 @@ func New(st webhookcfg.Store, o *Options) (*Cache, error) {
 	c := &Cache{
 		maxStale:     o.maxStale(),
 		staleIfError: o.StaleIfError,
-		// Every bound has passed since instant 0, which stands for never.
+		// At instant 0, which means "never", every bound has passed already.
 		clock:   clock{time.Now().Add(-max(o.maxStale(), o.StaleIfError))},
 		entries: newEntries(o.maxBytes(), o.maxStale()),
 	}
@@ -73,7 +71,7 @@ func New(st webhookcfg.Store, o *Options) (*Cache, error) {
 		figures: &c.figures,
 		clock:   c.clock,
 		timeout: o.readTimeout(),
-		// No caller joins a read whose result would be too old, or that is about to fail.
+		// Nobody joins a read whose result would be too old, or that's about to time out.
 		joinable: min(o.maxStale(), o.readTimeout()/2),
 		turns:    make(chan struct{}, o.maxReads()),
 		ctx:      c.ctx,
@@ -96,15 +94,15 @@ func New(st webhookcfg.Store, o *Options) (*Cache, error) {
 	return c, nil
 }
 
-// Resolve returns the webhook in effect for an entity, as specified by
-// [webhookcfg.Store], but possibly stale within the bound. A hit does not allocate.
+// Resolve returns the webhook in effect for an entity, as [webhookcfg.Store] says, but it can
+// be stale by up to [Options.MaxStale]. A hit doesn't allocate.
 //
-// On a miss, concurrent callers for one client share one read of its page. If the client is
-// too large, or changed a moment ago, callers for one entity share one read of that. A read
-// takes at most 20 seconds, with StaleIfError at most MaxStale, including the wait for its
-// turn; once no caller waits any longer, it does not get one. Its context has the values
-// of the first caller's context. A panic of the store is raised again in every caller
-// that waits.
+// If the cache has no entry, concurrent callers for one client share a read of its page. For
+// a client that's too large, or has just changed, concurrent callers for one entity share a
+// read of the entity. A read that waits for its turn is given up once no caller waits for it.
+// It takes at most 20 seconds, including that wait, or MaxStale if you set StaleIfError. Its
+// context has the values of the first caller's context. If the store panics, every waiting
+// caller panics.
 func (c *Cache) Resolve(ctx context.Context, client, entity string) (webhookcfg.Webhook, error) {
 	if client == "" || entity == "" {
 		return webhookcfg.Webhook{}, fmt.Errorf("%w: resolve without a client or an entity", webhookcfg.ErrInvalidArgument)
@@ -124,7 +122,7 @@ func (c *Cache) Resolve(ctx context.Context, client, entity string) (webhookcfg.
 	return c.read(ctx, client, entity, now)
 }
 
-// read reads the client's page or, where that is no use, the entity.
+// read reads the client's page, or only the entity if a page isn't worth it.
 func (c *Cache) read(ctx context.Context, client, entity string, called instant) (webhookcfg.Webhook, error) {
 	var e *entry
 	var err error
@@ -140,9 +138,9 @@ func (c *Cache) read(ctx context.Context, client, entity string, called instant)
 	return e.resolve(entity), nil
 }
 
-// readOrHeld returns an entry within StaleIfError if the store fails or time runs out.
-// After a failure a caller with an entry hardly waits: a store that hangs would cost each
-// call MaxStale. Reads that fail again within MaxStale prolong this.
+// readOrHeld returns an entry within StaleIfError if the store fails or time runs out. After
+// a failure, a caller with an entry hardly waits, because a store that hangs would cost each
+// call MaxStale. Every further failure prolongs this.
 func (c *Cache) readOrHeld(ctx context.Context, client, entity string, called instant) (webhookcfg.Webhook, error) {
 	waiting := ctx
 	patience := c.maxStale / 100
@@ -164,16 +162,16 @@ func (c *Cache) readOrHeld(ctx context.Context, client, entity string, called in
 	return hook, err
 }
 
-// Warm reads clients ahead, so that their entities are hits. Call it once before you start
-// your senders, with all clients: it first waits for up to two polls, which vouch for what
-// it reads. It makes up to half of [Options.MaxReads] reads at a time, and returns when all
-// succeeded or one failed. Clients that are too large are not held whole, and
-// [Options.MaxBytes] still applies.
+// Warm reads clients ahead, so that their entities are hits. Call it once, with all clients,
+// before you start your senders. It waits for up to two polls first, because the first poll
+// of a store drops the entries from before. Then it reads with up to half of
+// [Options.MaxReads], until it has read all clients or a read fails.
 //
-// If the store is not a [webhookcfg.Lister], the error wraps [errors.ErrUnsupported].
+// Clients that are too large aren't held as a whole, and [Options.MaxBytes] still applies. If
+// the store isn't a [webhookcfg.Lister], the error wraps [errors.ErrUnsupported].
 func (c *Cache) Warm(ctx context.Context, clients []string) error {
 	if c.reads.lister == nil {
-		return fmt.Errorf("cache: warm: the store has no pages: %w", errors.ErrUnsupported)
+		return fmt.Errorf("cache: warm: the store isn't a webhookcfg.Lister, so its clients can't be read ahead: %w", errors.ErrUnsupported)
 	}
 	for _, client := range clients {
 		c.entries.expect(client)
@@ -200,8 +198,9 @@ func (c *Cache) Warm(ctx context.Context, clients []string) error {
 	return nil
 }
 
-// Close stops polling, cancels the reads in progress and waits for both. Callers that
-// wait for a read get [ErrClosed], as do all later calls. Close does not close the store.
+// Close stops polling, cancels the reads in progress, and waits until they've ended. Callers
+// that wait for a read get [ErrClosed], and so do all later calls. Close doesn't close the
+// store.
 func (c *Cache) Close() error {
 	c.stop()
 	c.reads.close()
@@ -209,8 +208,8 @@ func (c *Cache) Close() error {
 	return nil
 }
 
-// instant is a time on the monotonic clock: the time since a clock's zero. Zero stands
-// for never.
+// instant is a time on the monotonic clock: the time since the clock's zero. Zero means
+// "never".
 type instant = time.Duration
 
 // clock measures time from zero.

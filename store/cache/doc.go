@@ -1,46 +1,62 @@
-// Package cache provides a sender's local copy of a [webhookcfg.Store], with bounded
-// staleness.
+// Package cache keeps a copy of a store in a sender's memory, so that you can resolve a
+// webhook without a query.
 //
-// [Cache] is for stores that are slow, or reached over a network. It returns an entry
-// from memory only if a poll of the store that vouches for it, or the read of the entry
-// itself, started less than [Options.MaxStale] ago. So polls that fail, hang or
-// arrive late cost reads of the store, never staleness. Otherwise the cache reads
-// through, with at most [Options.MaxReads] reads at a time.
+//	local, err := cache.New(webhooks, nil)
+//	defer local.Close()
+//	hook, err := local.Resolve(ctx, client, entity)
 //
-// The package also defines the optional interfaces of a store that only the cache uses:
+// Use it if your store is slow, or if you reach it over a network. A result can be stale, but
+// never by more than [Options.MaxStale], which is 2 seconds by default. This is true even if
+// polls of the store fail, hang or come late: the cache then reads the store more often. If
+// you'd rather send to an older URL than not at all while the store is down, set
+// [Options.StaleIfError].
 //
-//   - [Feed]: which clients changed since the last poll.
-//   - [Versioner]: whether a client changed, for stores without a feed.
-//   - [Notifier]: when to poll early.
+// Call [Cache.Warm] before you start to send, and put [Cache.Stats] into your metrics. If you
+// also serve the handler in this process, give it [Cache.Store].
+//
+// # How the copy stays fresh
+//
+// The cache polls the store every [Options.PollEvery], and drops what changed. An entry is
+// used as long as a poll that vouches for it, or the read of the entry itself, started less
+// than MaxStale ago. Otherwise the cache reads the store, with at most [Options.MaxReads]
+// reads at a time.
+//
+// The stores of this module can be polled. If you write your own, implement these optional
+// interfaces:
+//
+//   - [Feed] says which clients changed since the last poll.
+//   - [Versioner] says whether a client changed. It's for stores that can't be a Feed.
+//   - [Notifier] says when to poll early.
 //
 // # What it holds
 //
 // If your store is a [webhookcfg.Lister], the cache holds a client's base and overrides
-// together, as long as there are at most 256 overrides. One read then serves all entities
-// of the client, also those that you have never sent for.
+// together, as long as there are at most 256 overrides. One read then serves all entities of
+// the client, even those that you've never sent for.
 //
-// The entities of a larger client are read and held one by one. So are those of a client
-// that changed a moment ago, until as many were read as a page would cost, which is one
-// for every 32 overrides. A busy client therefore doesn't read a page for each change.
+// The entities of a larger client are read and held one by one. So are the entities of a
+// client that has just changed, until these reads have cost as much as a page, at one read
+// for every 32 overrides. This way, a busy client doesn't make you read a page for each of
+// its changes.
 //
 // A client without overrides takes about 800 bytes, and each override about 350.
-// [Options.MaxBytes] bounds the sum. [Cache.Warm] reads clients before you start to send.
+// [Options.MaxBytes] limits the sum.
 //
 // # What it costs
 //
-// Each process has a copy of its own. For one process, that is:
+// Each process has its own copy. For one process, plan for:
 //
 //   - Connections: MaxReads, and one for polls. Leave one more for changes if the process
-//     also serves the handler. With the default of 8 reads, ten processes take 90 of the
-//     100 connections that PostgreSQL allows by default. With MaxReads 1, 45 processes do:
-//     one read at a time is enough once the copy is warm.
+//     also serves the handler. With the default of 8 reads, ten processes take 90 of the 100
+//     connections that PostgreSQL allows by default. With MaxReads 1, 45 processes take as
+//     many, and one read at a time is enough once the copy is warm.
 //   - Polls of a Feed (PostgreSQL, SQLite, etcd): one query every PollEvery, for any number
-//     of clients. By default that is two a second.
+//     of clients. By default that's two a second.
 //   - Polls of a Versioner (MySQL, MariaDB): one query every PollEvery for each 256 clients
-//     that are held. A round of them must fit into MaxStale. If a query takes 8 ms, a MaxStale
-//     of 2 seconds ends at 2 s / 8 ms * 256 = 64,000 clients. Beyond that, entries expire
-//     between polls and are read again. Raise MaxStale, or lower MaxBytes so that fewer
-//     clients are held.
-//   - Reads: one for each client to warm, and later one for each change of a client that you
-//     send for. Fifty processes read at most 500 times a second if 10 clients change.
+//     that the cache holds. A round of them must fit into MaxStale. If a query takes 8 ms, a
+//     MaxStale of 2 seconds is enough for 2 s / 8 ms * 256 = 64,000 clients. Beyond that,
+//     entries expire between polls and are read again. You can raise MaxStale, or lower
+//     MaxBytes to hold fewer clients.
+//   - Reads: one for each client that you warm, and later one for each change of a client
+//     that you send for. If 10 clients change in a second, 50 processes make at most 500 reads.
 package cache

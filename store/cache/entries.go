@@ -11,28 +11,28 @@ import (
 	"example.com/go-webhookcfg/webhookcfg"
 )
 
-// entries are what a [Cache] holds: whole clients, and single entities of those that are
-// too large or were so recently changed that a page is not worth its rows.
+// entries are what a [Cache] holds: whole clients, and single entities of clients that are
+// too large, or changed so recently that a page isn't worth reading yet.
 type entries struct {
-	touchAfter instant // the age up to which the last use of an entry is good enough
+	touchAfter instant // the last use of an entry is recorded again once it's this old
 
-	mu     sync.RWMutex // for what follows
+	mu     sync.RWMutex // for everything below
 	table  *lru.Map[key, *entry]
 	polled instant
 }
 
-// key names the entry of an entity or, without one, the client's own. An entry is found
-// only while its client's own one is there.
+// key names an entity's entry or, if entity is "", the client's own entry. While a client's
+// own entry is missing, the entries of its entities aren't found either.
 type key struct{ client, entity string }
 
-// entry is a client's configuration, or the part that decides for one entity, at one
-// moment.
+// entry is a client's configuration at one moment, or the part of it that decides for one
+// entity.
 type entry struct {
 	of        *client
-	started   instant            // of the read; zero in a client's own entry without a page
-	webhook   webhookcfg.Webhook // of all entities without an override
+	started   instant            // when the read started; zero in a client's own entry without a page
+	webhook   webhookcfg.Webhook // for all entities without an override
 	overrides map[string]webhookcfg.Webhook
-	used      atomic.Int64 // the instant of the last use that the table knows of
+	used      atomic.Int64 // the last use that the table knows of, as an instant
 }
 
 // resolve returns the webhook in effect for an entity.
@@ -43,26 +43,27 @@ func (e *entry) resolve(entity string) webhookcfg.Webhook {
 	return e.webhook
 }
 
-// client is a client between two changes. Its entries point to it. Those that point to an
-// earlier one are outdated: a change costs the same regardless of their number.
+// client is a client between two changes. Its entries point to it. Entries that point to an
+// older client are outdated, so a change costs the same regardless of their number.
 type client struct {
 	name string
-	// checked is when the last check started that returned version; zero if there was none.
+	// checked is when the last check that returned version started. Zero means no check yet.
 	checked instant
 	version string
-	failed  instant // when a read failed last
-	// reads of single entities precede the next read of a page: as many as cost as much.
+	failed  instant // when a read last failed
+	// reads counts the reads of single entities. Once there are as many as cost, it's time to
+	// read a page.
 	reads, cost int
 }
 
 const (
-	// pageLimit is the number of overrides of which a client is too large to be held whole.
+	// pageLimit is the most overrides that a client can have to be held as a whole.
 	pageLimit = 256
-	// rowsPerRead is the number of rows that cost as much as a read: on PostgreSQL, a page of
-	// 256 rows takes about seven times as long as the read of one entity.
+	// rowsPerRead is the number of rows that cost as much as a read. On PostgreSQL, a page of
+	// 256 rows takes about seven times as long as one entity.
 	rowsPerRead = 32
-	// largeCost is the number of reads after which a client that was too large may have
-	// become smaller.
+	// largeCost is the number of reads after which we try again whether a client that was too
+	// large has become smaller.
 	largeCost = 256
 )
 
@@ -77,8 +78,8 @@ func newEntries(limit int, touchAfter instant) *entries {
 	return &entries{touchAfter: touchAfter, table: lru.NewSized(limit, owner, sizeOf)}
 }
 
-// lookup returns the entry that decides for an entity, if it was still correct after the
-// given instant, or nil.
+// lookup returns the entry that decides for an entity. It returns nil if there's none that
+// was still correct after the given instant.
 func (t *entries) lookup(client, entity string, now, after instant) *entry {
 	t.mu.RLock()
 	e := t.find(client, entity)
@@ -93,7 +94,7 @@ func (t *entries) lookup(client, entity string, now, after instant) *entry {
 	return e
 }
 
-// find returns the entry that decides for an entity, or nil. The caller holds mu.
+// find returns the entry that decides for an entity, or nil. Hold mu.
 func (t *entries) find(client, entity string) *entry {
 	own, _ := t.table.Peek(key{client, ""})
 	if own == nil || own.started > 0 {
@@ -105,7 +106,8 @@ func (t *entries) find(client, entity string) *entry {
 	return nil
 }
 
-// touch marks an entry as used, and its client's own one after it, so that it outlives it.
+// touch marks an entry as used. It marks the client's own entry last, so that this one
+// outlives the other.
 func (t *entries) touch(client, entity string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -113,8 +115,8 @@ func (t *entries) touch(client, entity string) {
 	t.table.Get(key{client, ""})
 }
 
-// keep adds the result of a read: nil for a page of a client that is too large. The
-// result of a later read stays.
+// keep adds the result of a read. It's nil for a page of a client that's too large. The
+// result of a later read isn't replaced.
 func (t *entries) keep(k key, e *entry) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -141,7 +143,7 @@ func (t *entries) keep(k key, e *entry) {
 	}
 }
 
-// reset replaces a client's own entry by one without a page. The caller holds mu.
+// reset replaces a client's own entry by one without a page. Hold mu.
 func (t *entries) reset(of *client) *entry {
 	e := new(entry)
 	t.put(key{of.name, ""}, e, of)
@@ -169,16 +171,15 @@ func (t *entries) dropAll() {
 	t.table.Clear()
 }
 
-// vouch records that all entries were correct at an instant, but for those that were
-// dropped since.
+// vouch records that all entries were correct at an instant, except for those dropped since.
 func (t *entries) vouch(polled instant) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.polled = polled
 }
 
-// check records a version from a check that started at the given instant. It reports
-// whether it dropped the client's entries, since they may be from before the version.
+// check records a version from a check that started at the given instant. If it's a new
+// version, check drops the client's entries, which can be older, and returns true.
 func (t *entries) check(name, version string, started instant) (dropped bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -191,7 +192,7 @@ func (t *entries) check(name, version string, started instant) (dropped bool) {
 		return false
 	}
 	next := &client{name: own.of.name, cost: own.of.cost, checked: started, version: strings.Clone(version)}
-	if own.of.checked == 0 { // no change is known
+	if own.of.checked == 0 { // the first version: we know of no change
 		next.reads = own.of.reads
 	}
 	t.reset(next)
@@ -215,7 +216,7 @@ func (t *entries) failing(name string, after instant) bool {
 	return ok && own.of.failed > after
 }
 
-// needsPage reports whether the next read of a client is of all its entities.
+// needsPage reports whether the next read of a client should be a page.
 func (t *entries) needsPage(name string) bool {
 	t.mu.RLock()
 	defer t.mu.RUnlock()
@@ -223,7 +224,7 @@ func (t *entries) needsPage(name string) bool {
 	return !ok || own.of.reads >= own.of.cost
 }
 
-// countRead counts a read of one entity towards the next one of a page.
+// countRead counts a read of one entity. After enough of them, the client is read as a page.
 func (t *entries) countRead(name string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -232,8 +233,8 @@ func (t *entries) countRead(name string) {
 	}
 }
 
-// names returns the clients of which there are entries, in the same order each time, so that
-// between two checks of a client lies one round.
+// names returns the clients with entries. They're sorted, so that two checks of a client are
+// one round apart.
 func (t *entries) names() (names []string) {
 	t.mu.RLock()
 	for k := range t.table.All() {
@@ -246,7 +247,7 @@ func (t *entries) names() (names []string) {
 	return names
 }
 
-// expect adds a client without entries, so that its version is checked.
+// expect adds a client without entries, so that the next poll asks for its version.
 func (t *entries) expect(name string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -262,15 +263,15 @@ func (t *entries) size() (n, bytes int) {
 	return t.table.Len(), t.table.Size()
 }
 
-// What entries take on 64-bit systems, with maps as empty as Go lets them be.
+// Entries take about this much on 64-bit systems, with maps as empty as Go lets them be.
 const (
 	entrySize    = 330
 	clientSize   = 300
 	overrideSize = 220
-	stringSize   = 16 // what the allocator adds to a string
+	stringSize   = 16 // the allocator's share of a string
 )
 
-// sizeOf returns about how many bytes an entry takes.
+// sizeOf estimates how many bytes an entry takes.
 func sizeOf(k key, e *entry) int {
 	size := entrySize + textSize(k.entity) + textSize(e.webhook.URL.Reveal())
 	if k.entity == "" {

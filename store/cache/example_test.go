@@ -12,8 +12,8 @@ import (
 	"example.com/go-webhookcfg/webhookcfg/egress"
 )
 
-// A sender resolves before each notification. The Memory stands for a store that it
-// shares with the processes that make the changes.
+// A sender resolves before each notification. The Memory stands for a store that it shares
+// with your other processes, where clients change their webhooks.
 func ExampleCache() {
 	shared := store.NewMemory()
 	local, err := cache.New(shared, &cache.Options{
@@ -43,7 +43,7 @@ func ExampleCache() {
 	// Output: the store was read fewer than ten times: true
 }
 
-// Before it starts its workers, a sender reads all clients ahead.
+// Read all clients ahead before you start the workers.
 func ExampleCache_Warm() {
 	shared := store.NewMemory()
 	ctx := context.Background()

@@ -23,7 +23,7 @@ type poller struct {
 	every    time.Duration
 	logger   *slog.Logger
 	notifier Notifier     // nil if there is none
-	last     atomic.Int64 // the instant at which the last successful poll started
+	last     atomic.Int64 // when the last successful poll started, as an instant
 
 	stopped chan struct{} // closed when there are no more polls
 
@@ -31,10 +31,11 @@ type poller struct {
 	ended chan struct{} // closed when the next poll ends
 }
 
-// poll drops the entries that changed in the store, as far as that is not known yet.
+// poll asks the store what changed, and drops the entries that did, unless they're dropped
+// already.
 type poll func(ctx context.Context) error
 
-// pollsOf returns the polls for which a store has an interface, the preferred one first.
+// pollsOf returns the polls that a store's interfaces allow, the best one first.
 func (p *poller) pollsOf(st webhookcfg.Store) (polls []poll) {
 	if feed, ok := st.(Feed); ok {
 		cursor := ""
@@ -47,8 +48,8 @@ func (p *poller) pollsOf(st webhookcfg.Store) (polls []poll) {
 	return polls
 }
 
-// run polls until ctx ends. A poll that the store does not support is replaced by the next
-// one for good; after the last there is nothing to do.
+// run polls until ctx ends. If the store doesn't support a poll, run switches to the next one
+// for good, and returns after the last.
 func (p *poller) run(ctx context.Context, polls []poll) {
 	defer close(p.stopped)
 	var notifications <-chan struct{}
@@ -61,7 +62,7 @@ func (p *poller) run(ctx context.Context, polls []poll) {
 		err := recoverPanic(ctx, polls[0])
 		if errors.Is(err, errUnsupported) {
 			polls = polls[1:]
-			p.logger.Info("cache: the store does not support a way of polling for changes", "error", err, "others", len(polls))
+			p.logger.Info("cache: the store doesn't support this kind of poll; without others, entries are valid only for MaxStale", "error", err, "others", len(polls))
 			continue
 		}
 		if ctx.Err() != nil {
@@ -82,7 +83,7 @@ func (p *poller) run(ctx context.Context, polls []poll) {
 	}
 }
 
-// announce ends all calls of awaitPoll.
+// announce tells awaitPoll that a poll has ended.
 func (p *poller) announce() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -90,9 +91,10 @@ func (p *poller) announce() {
 	p.ended = make(chan struct{})
 }
 
-// awaitPoll waits until a poll that starts after the call has ended, unless none will.
+// awaitPoll waits for the end of a poll that started after the call. It doesn't wait if the
+// store isn't polled.
 func (p *poller) awaitPoll(ctx context.Context) error {
-	for range 2 { // the first may have started before
+	for range 2 { // the first one can have started before the call
 		p.mu.Lock()
 		ended := p.ended
 		p.mu.Unlock()
@@ -106,8 +108,8 @@ func (p *poller) awaitPoll(ctx context.Context) error {
 	return nil
 }
 
-// sleep returns at the given instant, on the first notification, or when ctx ends. It
-// reports whether there may be more notifications.
+// sleep returns at the given instant, on the first notification, or when ctx ends. It returns
+// false once there can't be more notifications.
 func (p *poller) sleep(ctx context.Context, until instant, notifications <-chan struct{}) (more bool) {
 	select {
 	case <-ctx.Done():
@@ -118,20 +120,20 @@ func (p *poller) sleep(ctx context.Context, until instant, notifications <-chan 
 	return true
 }
 
-// report logs the first failure and the first success after it. It reports whether
-// polls are failing.
+// report logs the first failure, and the first success after it. It returns whether polls
+// fail.
 func (p *poller) report(failing bool, err error) bool {
 	switch {
 	case err != nil && !failing:
-		p.logger.Warn("cache: polling for changes fails; entries are valid only for the bound", "error", err, "bound", p.maxStale)
+		p.logger.Warn("cache: can't poll the store for changes; until it works again, entries are valid only for the bound, and then read again", "error", err, "bound", p.maxStale)
 	case err == nil && failing:
-		p.logger.Info("cache: polling for changes succeeds again")
+		p.logger.Info("cache: polls of the store for changes work again")
 	}
 	return err != nil
 }
 
-// recoverPanic converts a panic of the store into an error, in a goroutine where no caller
-// could recover it.
+// recoverPanic turns a panic of the store into an error, for goroutines where no caller could
+// recover it.
 func recoverPanic(ctx context.Context, work func(context.Context) error) (err error) {
 	defer func() {
 		if recover() != nil { // the value may contain secrets
@@ -141,16 +143,17 @@ func recoverPanic(ctx context.Context, work func(context.Context) error) (err er
 	return work(ctx)
 }
 
-// pollContext bounds one poll. With a longer time limit, entries would expire between
-// two polls that both succeed.
+// pollContext limits the time of one poll. With a longer limit, entries would expire between
+// two successful polls.
 func (p *poller) pollContext(ctx context.Context) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(ctx, p.maxStale/2)
 }
 
 var errUnsupported = errors.New("cache: not supported by the store")
 
-// pollError returns the error of a poll. Once one succeeded, an error that matches
-// [errors.ErrUnsupported] is of the moment, such as EOPNOTSUPP of a network.
+// pollError returns the error of a poll. Once a poll has succeeded, [errors.ErrUnsupported]
+// no longer means that the store can't be polled: an EOPNOTSUPP of the network matches it
+// too.
 func pollError(err error, supported bool) error {
 	if !supported && errors.Is(err, errors.ErrUnsupported) {
 		return fmt.Errorf("%w: %w", errUnsupported, err)
@@ -171,11 +174,11 @@ func (p *poller) pollFeed(ctx context.Context, feed Feed, cursor *string) error 
 	return nil
 }
 
-// versionsPerCall limits the number of clients in one call of a Versioner. It is what package
-// sqlstore asks for in one query.
+// versionsPerCall is the most clients in one call of a Versioner. Package sqlstore asks for
+// as many in one query.
 const versionsPerCall = 256
 
-var errVersionCount = errors.New("cache: number of versions differs from number of clients")
+var errVersionCount = errors.New("cache: the store's Versions must return one version for each client, but the numbers differ")
 
 func (p *poller) pollVersions(ctx context.Context, versioner Versioner, supported *bool) error {
 	for clients := range slices.Chunk(p.reads.entries.names(), versionsPerCall) {

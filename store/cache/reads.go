@@ -12,55 +12,54 @@ import (
 	"example.com/go-webhookcfg/webhookcfg"
 )
 
-// readTimeout bounds a read of the store: callers share it, and none of them can end it.
+// readTimeout limits a read of the store. Callers share it, so none of them can end it.
 const readTimeout = 20 * time.Second
 
 var errUnwanted = errors.New("cache: no caller waits for the read")
 
-// reads are the reads of the store that are in progress or wait for their turn. What they
-// return goes to entries, and a change drops it from both.
+// reads are the reads of the store that are in progress or wait for their turn. Their results
+// go to entries. A change drops a client from both.
 //
-// Why no result is older than the bound. Let c be a change that the result of a
-// Resolve lacks. The result comes from a read of the store, of an entity or a page, which
-// started before c was visible there.
+// This is why no result is older than the bound. Take a change c that the result of a Resolve
+// lacks. The result comes from a read of an entity or a page, and the read started before c
+// was visible in the store. There are three ways to know that c isn't too old:
 //
-//  1. A read that lacks c and started at t proves that c became visible after t. So
-//     entry.started vouches for an entry, and read.since for every caller that shares
-//     the read.
-//  2. Suppose that a poll of a Feed started at t, when c was visible, and has ended. It
-//     named the client, or an earlier poll did, in a response that arrived when c was
-//     visible. Then the client was dropped. If the read had ended by then, its result was
-//     dropped with it; if not, it belongs to an earlier epoch, and is not kept. So an
-//     entry that is found after a poll ended lacks only changes later than t:
-//     entries.polled vouches for all entries.
-//  3. Suppose that a check of a client's version started at t, and returned what an
-//     earlier check returned. Nothing changed between the two. When the earlier check had
-//     ended, the client was dropped, so that the reads of its entries came later. So
-//     client.checked vouches for its entries.
+//   - A read that lacks c and started at t proves that c became visible after t. So
+//     entry.started vouches for an entry, and read.since for every caller that shares the
+//     read.
+//   - Suppose c was visible at t, when a poll of a Feed started that has ended by now. That
+//     poll, or an earlier one whose response came when c was visible, named the client. So
+//     the client was dropped. If the read had ended before that, its result was dropped too.
+//     If not, it belongs to an earlier epoch and isn't kept. So an entry that you find after
+//     the poll lacks only changes later than t: entries.polled vouches for all entries.
+//   - Suppose a check of a client's version started at t and returned the same version as an
+//     earlier check. Then nothing changed between the two. At the end of the earlier check,
+//     the client was dropped, so its entries were read later. So client.checked vouches for
+//     its entries.
 //
-// If one of these instants is later than the start of a Resolve less the bound, the
-// result is within the bound.
+// If one of these instants is later than the start of Resolve minus the bound, the result is
+// within the bound.
 type reads struct {
 	store    webhookcfg.Store
-	lister   webhookcfg.Lister // nil if there is none
+	lister   webhookcfg.Lister // nil if the store isn't one
 	entries  *entries
 	figures  *figures
 	clock    clock
 	timeout  time.Duration
-	joinable time.Duration // the age up to which a read can be joined
+	joinable time.Duration // callers can join a read up to this age
 	turns    chan struct{} // holds a value for each read in progress
 	ctx      context.Context
 	all      sync.WaitGroup
 
-	mu     sync.Mutex // for what follows
+	mu     sync.Mutex // for everything below
 	closed bool
-	// byClient has the clients with reads in progress or waiting for their turn.
+	// byClient has the clients with reads in progress, or waiting for their turn.
 	byClient map[string]*clientReads
 	// changing counts the changes in progress through the Cache, by client.
 	changing map[string]int
 }
 
-// clientReads are the reads of one client that are in progress or wait for their turn.
+// clientReads are one client's reads that are in progress or wait for their turn.
 type clientReads struct {
 	turns  chan struct{} // holds a value for each read in progress, at most half of all
 	latest map[string]*read
@@ -71,20 +70,20 @@ type clientReads struct {
 // read is a read of the store for all callers that join it.
 type read struct {
 	of       *clientReads
-	key      key // without an entity, the read is of a page
+	key      key // without an entity, it's a read of a page
 	flight   singleflight.Group[*entry]
-	users    int           // its callers, and itself while it is in progress
-	unwanted chan struct{} // closed when there are none
-	inStore  bool          // the store was called
-	since    instant       // before the store was called or, until then, when the read was made
-	epoch    int           // in which the store was called
+	users    int           // its callers, and one more while it's in progress
+	unwanted chan struct{} // closed when there are no users
+	inStore  bool          // it has called the store
+	since    instant       // when it called the store or, before that, when it was created
+	epoch    int           // when it called the store
 }
 
-// noEpoch is the epoch of a read that started while a change was made.
+// noEpoch is the epoch of a read that started during a change.
 const noEpoch = -1
 
-// do reads the store, or waits for another caller's read that is recent enough for a call
-// of the given instant. It returns nil for a page of a client that is too large.
+// do reads the store, or joins another caller's read if it's recent enough for a call at the
+// given instant. It returns nil for a page of a client that's too large.
 func (rs *reads) do(ctx context.Context, k key, called instant) (*entry, error) {
 	r, err := rs.join(k, called)
 	if err != nil {
@@ -156,8 +155,8 @@ func (rs *reads) readStore(ctx context.Context, k key) (*entry, error) {
 	return e, err
 }
 
-// join returns a read for a caller, which must leave it: a new one, unless there is one
-// that the caller can join.
+// join returns a read that the caller must leave afterwards: a recent one of another caller,
+// or else a new one.
 func (rs *reads) join(k key, called instant) (*read, error) {
 	rs.mu.Lock()
 	defer rs.mu.Unlock()
@@ -204,8 +203,8 @@ func (rs *reads) leave(r *read) {
 	rs.all.Done()
 }
 
-// start records that a read is about to call the store; it must leave the read
-// afterwards, unless start returns an error.
+// start records that a read is about to call the store. Leave the read afterwards, unless
+// start returns an error.
 func (rs *reads) start(r *read, now instant) error {
 	rs.mu.Lock()
 	defer rs.mu.Unlock()
@@ -223,7 +222,7 @@ func (rs *reads) start(r *read, now instant) error {
 	return nil
 }
 
-// keep keeps the result of a read, unless the client was dropped since the read started.
+// keep keeps the result of a read, unless the client was dropped meanwhile.
 func (rs *reads) keep(r *read, e *entry) {
 	rs.mu.Lock()
 	defer rs.mu.Unlock()
@@ -236,7 +235,7 @@ func (rs *reads) keep(r *read, e *entry) {
 	rs.entries.keep(r.key, e)
 }
 
-// apply drops the clients that changed according to a poll that started at the given
+// apply drops the clients that changed, according to a poll that started at the given
 // instant.
 func (rs *reads) apply(changes Changes, started instant) {
 	rs.mu.Lock()
@@ -250,8 +249,8 @@ func (rs *reads) apply(changes Changes, started instant) {
 	rs.entries.vouch(started)
 }
 
-// check drops a client unless its version, from a check that started at the given instant,
-// is what it was.
+// check drops a client if its version is new, according to a check that started at the given
+// instant.
 func (rs *reads) check(client, version string, started instant) {
 	rs.mu.Lock()
 	defer rs.mu.Unlock()
@@ -260,7 +259,7 @@ func (rs *reads) check(client, version string, started instant) {
 	}
 }
 
-// startChange and endChange enclose a change that is made through the Cache.
+// startChange and endChange surround a change that's made through the Cache.
 func (rs *reads) startChange(client string) {
 	rs.mu.Lock()
 	defer rs.mu.Unlock()
@@ -276,7 +275,7 @@ func (rs *reads) endChange(client string) {
 	}
 }
 
-// close drops everything for good, and waits for the reads.
+// close drops everything for good, and waits for the reads to end.
 func (rs *reads) close() {
 	rs.mu.Lock()
 	rs.closed = true
@@ -285,7 +284,7 @@ func (rs *reads) close() {
 	rs.all.Wait()
 }
 
-// The rest is called with mu held.
+// Hold mu when you call the functions below.
 
 func (rs *reads) drop(client string) {
 	rs.entries.drop(client)
@@ -299,7 +298,8 @@ func (rs *reads) dropAll() {
 	}
 }
 
-// outdate makes a client's reads in progress read for nobody but their callers.
+// outdate makes sure that the results of a client's reads in progress go to their callers
+// only.
 func (rs *reads) outdate(client string) {
 	if of := rs.byClient[client]; of != nil {
 		of.epoch++

@@ -5,29 +5,29 @@ import (
 	"time"
 )
 
-// Stats are figures about a [Cache] since New.
+// Stats are figures about a [Cache], counted since New. You can export them as metrics.
 type Stats struct {
-	// Hits and Misses are the calls of Resolve that did and did not find an entry.
+	// Hits and Misses count the calls of Resolve that found an entry, and those that didn't.
 	Hits, Misses uint64
-	// Reads is the number of reads of the store. FailedReads of them returned an error.
+	// Reads counts the reads of the store, and FailedReads those that returned an error.
 	Reads, FailedReads uint64
-	// Polls is the number of polls. FailedPolls of them returned an error.
+	// Polls counts the polls of the store, and FailedPolls those that returned an error.
 	Polls, FailedPolls uint64
-	// LastError is the error of the latest read or poll that failed; nil if none did.
+	// LastError is the error of the last read or poll that failed. It's nil if none did.
 	LastError error
-	// Age is the time since the last successful poll started; -1 before the first. While
-	// it exceeds MaxStale, an entry is valid only for MaxStale after it was read.
+	// Age is the time since the last successful poll started, or -1 before the first. While
+	// it's more than MaxStale, an entry is valid only for MaxStale after it was read.
 	Age time.Duration
-	// MaxStale is [Options.MaxStale], or its default, to compare Age with.
+	// MaxStale is [Options.MaxStale] or its default. Compare Age with it.
 	MaxStale time.Duration
-	// Entries is the number of entries: one for each client and, for clients that are not held
-	// whole, one for each entity.
+	// Entries is the number of entries: one for each client and, if a client isn't held as a
+	// whole, one for each of its entities that you sent for.
 	Entries int
 	// Bytes is about how much memory the entries take.
 	Bytes int
 }
 
-// figures are counted where something happens.
+// figures are counted where things happen.
 type figures struct {
 	hits, misses       atomic.Uint64
 	reads, failedReads atomic.Uint64

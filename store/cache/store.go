@@ -9,13 +9,14 @@ import (
 	"example.com/go-webhookcfg/webhookcfg"
 )
 
-// Store returns the cache as a [webhookcfg.Store], for the handler of a process that
-// also sends. It complies with all clauses of webhookcfg.Store for changes that are made
-// through it: they are visible to every Resolve that starts after Apply returned
-// nil. A change made elsewhere, or one for which Apply returned an error, becomes
-// visible within the bound. The Store is a [webhookcfg.Lister] exactly if the store
-// behind it is. Lists are not cached. Package admin lists clients and erases them through it,
-// if the store behind it supports that.
+// Store returns the cache as a [webhookcfg.Store]. Give it to the handler if the process
+// serves it and also sends. A change that's made through it is visible to every Resolve that
+// starts after Apply returned nil, as all clauses of webhookcfg.Store require. Other
+// processes' changes, and changes for which Apply returned an error, become visible within
+// MaxStale.
+//
+// The Store is a [webhookcfg.Lister] exactly if the store behind it is. Lists aren't cached.
+// Package admin can list and erase clients through it if the store behind it can.
 func (c *Cache) Store() webhookcfg.Store {
 	s := cachedStore{Cache: c}
 	s.clientLister, _ = c.reads.store.(admin.ClientLister)
@@ -26,16 +27,16 @@ func (c *Cache) Store() webhookcfg.Store {
 	return s
 }
 
-// cachedStore adds Apply to a Cache. Cache itself has none, because a handler would accept
-// it as a store that cannot list.
+// cachedStore adds Apply to a Cache. The Cache itself has no Apply, so that you can't pass it
+// to a handler by mistake, as a store that can't list.
 type cachedStore struct {
 	*Cache
-	clientLister admin.ClientLister // nil if the store is none, as is eraser
+	clientLister admin.ClientLister // nil if the store isn't one; likewise eraser
 	eraser       admin.Eraser
 }
 
-// Apply implements [webhookcfg.Store]. While it runs, nothing about the client is kept
-// or shared: some callers would see the change, and later ones would not.
+// Apply implements [webhookcfg.Store]. While it runs, no result about the client is kept or
+// shared. Otherwise some callers could see the change, and later ones not.
 func (s cachedStore) Apply(ctx context.Context, change webhookcfg.Change) error {
 	if s.ctx.Err() != nil {
 		return ErrClosed

@@ -295,30 +295,30 @@ const (
 	rulePageOrder     = `Page: Overrides are in byte order of their entities.`
 	rulePageNext      = `Page: Next is the value of after for the next page; "" on the last page.`
 
-	clients1     = `ClientLister, clause 1: A walk starts with the cursor "" and passes the Next of each page to the next call. It ends with an empty Next, and only there: pages may be short or empty.`
-	clients2     = `ClientLister, clause 2: A client that has a base or an override during the whole walk is listed exactly once, in an order of the store's own. Any other client may be missing or listed.`
-	clients3     = `ClientLister, clause 3: A limit below 1, and a cursor that the store doesn't recognize as its own, give an error that wraps webhookcfg.ErrInvalidArgument.`
+	clients1     = `ClientLister, clause 1: A walk starts with the cursor "" and passes the Next of each page to the next call. Only an empty Next ends it: pages can be short or empty.`
+	clients2     = `ClientLister, clause 2: A client that has a base or an override during the whole walk is listed exactly once, in any order. Any other client can be missing or listed.`
+	clients3     = `ClientLister, clause 3: A limit below 1, or a cursor that the store doesn't recognize as its own, gives an error that wraps webhookcfg.ErrInvalidArgument.`
 	clientsCalls = `ClientLister: Clauses 14 and 15 of webhookcfg.Store apply to ListClients as well.`
 
-	eraser1     = `Eraser, clause 1: Erase never changes a webhook: if anything is set for the client, it does nothing and returns nil.`
+	eraser1     = `Eraser, clause 1: Erase never changes a webhook. If anything is set for the client, it does nothing and returns nil.`
 	eraser2     = `Eraser, clause 2: It hides no change from a reader that was away: a Feed still reports what changed before it, and a version is never reused.`
 	eraser3     = `Eraser, clause 3: An empty client gives an error that wraps webhookcfg.ErrInvalidArgument.`
 	eraserCalls = `Eraser: Clauses 14 and 15 of webhookcfg.Store apply to Erase as well.`
 
-	feed1       = `Feed, clause 1: A call with since "" starts a sequence of calls and returns a Reset. Each later call of the sequence passes the Next of the one before.`
-	feed2       = `Feed, clause 2: A sequence is complete: a change that was visible to Resolve when a call started is reported by that call or by an earlier one of the sequence, whichever process made it. To report a change is to name its client or to return a Reset.`
-	feed3       = `Feed, clause 3: A change is reported only once it is visible: a Resolve that starts after Changes returned sees it.`
-	feed4       = `Feed, clause 4: A cursor that is unknown to the store, or too old for it, gives a Reset and no error. In a durable store this includes cursors from before it was reopened.`
-	feed5       = `Feed, clause 5: A cursor can be used again: after an error the call is repeated with the same one, and several sequences can run concurrently.`
-	feedReturns = `Feed: It does not wait for a change.`
+	feed1       = `Feed, clause 1: The first call of a sequence has since "" and returns a Reset. Each later call passes the Next of the call before.`
+	feed2       = `Feed, clause 2: A sequence is complete. If a change was visible to Resolve when a call started, that call or an earlier one reports it, regardless of which process made the change. To report a change, name its client or return a Reset.`
+	feed3       = `Feed, clause 3: Report a change only once it's visible: a Resolve that starts after Changes returned must see it.`
+	feed4       = `Feed, clause 4: If you don't know the cursor, or it's too old, return a Reset and no error. If a durable store was reopened, earlier cursors can still work, or give a Reset.`
+	feed5       = `Feed, clause 5: A cursor can be used again. After an error, the cache repeats the call with the same one, and several sequences can run at the same time.`
+	feedReturns = `Feed: It doesn't wait for a change.`
 	feedCalls   = `Feed: Clauses 14 and 15 of webhookcfg.Store apply to Changes as well.`
 
-	versioner1     = `Versioner, clause 1: Versions returns one version for each client, in the order of the clients, also for unknown clients.`
-	versioner2     = `Versioner, clause 2: Equal versions of one client, also if empty, mean that no Resolve of the client could have returned a different result between the two calls. Therefore a version is never reused, even if an earlier configuration is restored.`
+	versioner1     = `Versioner, clause 1: Versions returns one version for each client, in the order of the clients. Unknown clients have one too.`
+	versioner2     = `Versioner, clause 2: If a client has the same version in two calls, even an empty one, no Resolve between the two calls could have returned a different result. So never reuse a version, not even if an earlier configuration is restored.`
 	versioner3     = `Versioner, clause 3: While nothing changes in the store, versions stay the same.`
 	versionerCalls = `Versioner: Clauses 14 and 15 of webhookcfg.Store apply to Versions as well.`
 
-	notifier1 = `Notifier, clause 1: The channel receives a value after a change; several changes may share one.`
+	notifier1 = `Notifier, clause 1: The channel gets a value after a change. Several changes can share one.`
 	notifier2 = `Notifier, clause 2: The channel is closed when ctx ends, or when there will be no more notifications.`
-	notifier3 = `Notifier, clause 3: An unreceived notification never blocks a change.`
+	notifier3 = `Notifier, clause 3: A change never waits until somebody receives its notification.`
 )
