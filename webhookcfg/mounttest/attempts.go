@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// attempt is a request that means one entity, or nothing.
+// attempt is a request that should reach one entity, or nothing.
 type attempt struct {
 	class, advice  string
 	form           form
@@ -13,7 +13,7 @@ type attempt struct {
 	fields         []string // of the header, beyond those of every request
 	body           string   // "{url}" stands for the webhook URL
 	chunked        bool
-	sets           bool // it sets webhooks, rather than unset them
+	sets           bool // it sets webhooks and doesn't unset them
 }
 
 // Paths of the interface.
@@ -22,12 +22,13 @@ const (
 	variant   = "/api/v1/configuration/configure-webhook"
 )
 
-// length is how long the long attempts are: more than names and many buffers may be.
+// length is how long the long attempts are. Names and many buffers should be shorter.
 const length = 300
 
-// suffixes follow the path of the resource. "{id}" stands for the entity, "{unknown}" for one
-// that the host does not know, "{resource}" for the path of the resource. Something that
-// cleans, decodes, cuts, trims or looks up the path turns each of them into the path of all.
+// suffixes follow the path of the resource. "{id}" stands for the entity, "{unknown}" for an
+// entity that the host doesn't know, "{resource}" for the path of the resource. A part that
+// cleans, decodes, cuts, trims or looks up the path can turn each of them into the path of
+// all.
 var suffixes = []struct {
 	class, advice string
 	suffixes      []string
@@ -87,13 +88,14 @@ var suffixes = []struct {
 	}},
 }
 
-// fewSuffixes are one or two of each class, for the other forms of a request.
+// fewSuffixes are one or two of each class. The other forms of a request need no more.
 var fewSuffixes = []string{
 	"/.", "/...", "/{id}/..", "//", "/%2e", "/%2f", "/{id}%2f..", "/{id}/%2e%2e", "/%252f", "/{id}%u002f..", "/{id}／..", "/{id}/%ef%bc%8e%ef%bc%8e", ";{id}", "/;{id}", "/{id},", "/:unset", "/{unknown}",
 	"/{id}{resource}", `/\`, `/{id}\..`, "#{id}", "/#{id}", "?", "/?endpoint_id={id}", "/%00", "/\x00{id}", "/" + strings.Repeat("a", length),
 }
 
-// names are valid identifiers, beyond the two of a target, that a POST of the check may set.
+// names are valid identifiers that a POST of the check can set, in addition to the target's
+// two.
 var names = []string{"null", "undefined"}
 
 // maker builds the attempts of one base.
@@ -105,8 +107,8 @@ type maker struct {
 	made      []attempt
 }
 
-// attempts returns the attempts of a check, those that unset webhooks first, and those of one
-// form one after another.
+// attempts returns the attempts of a check. Those that unset webhooks come first, and the
+// attempts of a form stay together.
 func attempts(w wire, entity, unknown string) []attempt {
 	m := maker{authority: w.authority, base: w.base, entity: entity, unknown: unknown}
 	for _, f := range forms {
@@ -154,8 +156,8 @@ func (m *maker) addPaths(f form) {
 	}
 }
 
-// addBodies adds a DELETE whose body names the entity. HTTP/1.0 has no chunks: see the
-// documentation of the handler.
+// addBodies adds a DELETE whose body names the entity. HTTP/1.0 has no chunks, as the
+// handler's documentation says.
 func (m *maker) addBodies(f form) {
 	for _, suffix := range []string{"", "/"} {
 		for _, a := range []attempt{
@@ -176,8 +178,8 @@ func (m *maker) addBodies(f form) {
 
 const formEncoded = "Content-Type: application/x-www-form-urlencoded"
 
-// addPrefixes adds a DELETE whose path is unclean, or in capital letters, before the
-// resource too. Some routers clean only a path that none of their routes matches.
+// addPrefixes adds a DELETE whose path is also unclean, or in capital letters, before the
+// resource. Some routers clean only paths that match none of their routes.
 func (m *maker) addPrefixes() {
 	path := m.base + configure
 	first := 1 + strings.Index(path[1:], "/")
@@ -186,7 +188,7 @@ func (m *maker) addPrefixes() {
 	}
 }
 
-// addTargets adds what resembles the absolute form: a URL in the rest of the target.
+// addTargets adds targets that resemble the absolute form, with a URL in their rest.
 func (m *maker) addTargets() {
 	for _, separator := range []string{"?", "#", "/"} {
 		m.add(attempt{
@@ -195,7 +197,7 @@ func (m *maker) addTargets() {
 	}
 }
 
-// addMethods adds requests that a field, a query or a body makes a DELETE.
+// addMethods adds requests that a field, a query or a body turns into a DELETE.
 func (m *maker) addMethods() {
 	a := attempt{class: "method", advice: adviceMethod, form: http11, target: m.base + configure}
 	for _, name := range []string{"X-HTTP-Method-Override", "X-HTTP-Method", "X-Method-Override"} {
@@ -214,8 +216,8 @@ func (m *maker) addMethods() {
 	m.add(a, "")
 }
 
-// addFields adds a DELETE that is malformed, or names the entity, while a field says that the
-// target is the path of all.
+// addFields adds a DELETE that is malformed or names the entity, with a field that says that
+// the target is the path of all.
 func (m *maker) addFields(f form) {
 	if !f.isFull() {
 		return
@@ -236,7 +238,7 @@ func (m *maker) addFields(f form) {
 
 const setAll = `{"webhook_url":"{url}"}`
 
-// addSets adds a POST of a body that names no entity, at a path that does.
+// addSets adds a POST whose path names an entity, but its body doesn't.
 func (m *maker) addSets(f form) {
 	a := attempt{class: "set", advice: advicePath, form: f, method: "POST", target: m.base + configure, body: setAll, sets: true}
 	if f.isFull() {
@@ -250,7 +252,7 @@ func (m *maker) addSets(f form) {
 	}
 }
 
-// addJSON adds a POST with an identifier that is lost if the body is written again.
+// addJSON adds a POST with an identifier that gets lost if somebody rewrites the body.
 func (m *maker) addJSON(f form) {
 	a := attempt{class: "JSON", advice: adviceJSON, form: f, method: "POST", target: m.base + configure, sets: true}
 	for _, a.body = range []string{
@@ -295,7 +297,7 @@ func (m *maker) addJSON(f form) {
 	if !f.isFull() {
 		return
 	}
-	// These may be carried out, each after a probe, so they are few.
+	// A mount can carry these out, each after a probe, so there are few.
 	a.fields = nil
 	a.body = `{"endpoint_id":"{unknown}","webhook_url":"{url}"}`
 	m.add(a, "")

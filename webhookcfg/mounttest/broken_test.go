@@ -24,7 +24,7 @@ import (
 	"example.com/go-webhookcfg/webhookcfg/mounttest"
 )
 
-// rewriting is a proxy that changes the request target; the handler cannot see that.
+// rewriting is a proxy that changes the request target, which the handler can't see.
 func rewriting(change func(r *http.Request, target string) string) func(http.Handler) http.Handler {
 	return func(next http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -100,8 +100,8 @@ func onlyIf(condition func(*http.Request) bool, broken func(http.Handler) http.H
 
 func isDelete(r *http.Request) bool { return r.Method == http.MethodDelete }
 
-// broken are mounts that widen requests or redirect them, with the classes of requests
-// that must show it. The first class is one without which they would pass.
+// broken are mounts that widen requests or redirect them, with the classes of requests that
+// must show it. Without the first class, they would pass.
 var broken = []struct {
 	name    string
 	around  func(http.Handler) http.Handler
@@ -399,7 +399,7 @@ func (h *recorder) take() []string {
 	return taken
 }
 
-// TestBroken: every broken mount fails, for the requests that it treats wrongly.
+// TestBroken: every broken mount fails, and for the requests that it gets wrong.
 func TestBroken(t *testing.T) {
 	for _, tt := range broken {
 		t.Run(tt.name, func(t *testing.T) {
@@ -426,8 +426,8 @@ func TestBroken(t *testing.T) {
 	}
 }
 
-// TestBrokenBytes: the servers of net/http refuse some targets themselves, so a proxy that
-// treats them wrongly works on bytes.
+// TestBrokenBytes: the servers of net/http refuse some targets themselves. So a proxy that
+// gets these wrong has to work on bytes.
 func TestBrokenBytes(t *testing.T) {
 	for _, tt := range []struct {
 		old, by, class string
@@ -491,7 +491,8 @@ func replaceBytes(t testing.TB, upstream, old, by string) string {
 	return listener.Addr().String()
 }
 
-// checkFailure: a failure names the request, what reached the application, and the remedy.
+// checkFailure checks that a failure has the request, the advice, and what the application
+// got.
 func checkFailure(t *testing.T, f mounttest.Failure) {
 	t.Helper()
 	redirects := f.Status >= 300 && f.Status < 400
@@ -503,7 +504,7 @@ func checkFailure(t *testing.T, f mounttest.Failure) {
 	}
 }
 
-// TestUnencryptedHTTP2: HTTP/2 is checked without TLS too, where the server speaks it.
+// TestUnencryptedHTTP2: the check uses HTTP/2 without TLS too, if the server speaks it.
 func TestUnencryptedHTTP2(t *testing.T) {
 	isHTTP2 := func(r *http.Request) bool { return r.ProtoMajor == 2 }
 	server := httptest.NewUnstartedServer(onlyIf(isHTTP2, clean)(newHandler(t, store.NewMemory(), hooks)))

@@ -11,13 +11,14 @@ import (
 )
 
 const (
-	// betweenControls is the number of attempts after which correct requests must still pass.
+	// betweenControls is the number of attempts after which we check again that correct
+	// requests pass.
 	betweenControls = 60
-	// maxWaits is the number of attempts that get the whole timeout although nothing comes
-	// back. A mount that drops requests would hold up the check for hours.
+	// maxWaits is how many attempts without a response get the whole timeout. Otherwise a
+	// mount that drops requests could hold up the check for hours.
 	maxWaits = 3
-	// minWait is how long the others get at least, and waitFactor how much longer than a
-	// correct request they do.
+	// The others get minWait, or waitFactor times as long as the last correct request took if
+	// that's more.
 	minWait    = 20 * time.Millisecond
 	waitFactor = 5
 )
@@ -27,14 +28,14 @@ type checker struct {
 	Target
 	wire
 	report  Report
-	unknown string // an identifier that the host does not know
+	unknown string // an identifier that the host doesn't know
 	set     bool   // the witness has a webhook
 
-	refused map[form]bool // not checked, or no longer
+	refused map[form]bool // forms that aren't checked, or no longer
 	waits   int           // attempts that got the whole timeout
 	took    time.Duration // by the last correct request
 	dropped []Failure     // without a response since the last correct request
-	settled bool          // whatever was dropped can no longer have an effect
+	settled bool          // dropped requests can't have an effect any more
 }
 
 func newChecker(target Target, base *url.URL) *checker {
@@ -44,7 +45,8 @@ func newChecker(target Target, base *url.URL) *checker {
 	}
 }
 
-// run makes attempts, those of one form that have the same effect one after another.
+// run makes the attempts. It takes the ones together that have the same form and the same
+// effect.
 func (c *checker) run(ctx context.Context, all []attempt) error {
 	defer c.restore(ctx)
 	if err := c.checkValid(ctx); err != nil {
@@ -63,7 +65,7 @@ func (c *checker) run(ctx context.Context, all []attempt) error {
 	return c.settle(ctx)
 }
 
-// restore leaves no entity that the check names with a webhook, also if ctx has ended.
+// restore unsets every entity that the check names, even if ctx has ended.
 func (c *checker) restore(ctx context.Context) {
 	ctx = context.WithoutCancel(ctx)
 	for _, entity := range append([]string{c.Entity, c.Witness, c.unknown}, names...) {
@@ -71,8 +73,8 @@ func (c *checker) restore(ctx context.Context) {
 	}
 }
 
-// checkValid checks that the mount serves correct requests and that their effect is seen:
-// one that refuses everything would pass.
+// checkValid checks that the mount serves correct requests and that we see their effect.
+// Otherwise a mount that refuses everything would pass.
 func (c *checker) checkValid(ctx context.Context) error {
 	steps := []struct {
 		do     func(ctx context.Context, entity string) error
@@ -95,7 +97,7 @@ func (c *checker) checkValid(ctx context.Context) error {
 				return err
 			}
 			if got != want {
-				return fmt.Errorf("a correct request for %s was acknowledged; entity %s has a webhook: %t, want %t",
+				return fmt.Errorf("after a correct request for %s, entity %s has a webhook: %t, want %t",
 					step.entity, entity, got, want)
 			}
 		}
@@ -104,9 +106,9 @@ func (c *checker) checkValid(ctx context.Context) error {
 	return nil
 }
 
-// checkForm makes the attempts in one form that set webhooks, or those that unset them. A
-// correct request in that form must have its effect before and after them: where nothing
-// passes, no refusal says anything.
+// checkForm makes the attempts in one form that set webhooks, or that unset them. Before and
+// after them, a correct request in that form must have its effect. If nothing gets through, a
+// refusal means nothing.
 func (c *checker) checkForm(ctx context.Context, all []attempt) error {
 	if c.refused[all[0].form] {
 		return nil
@@ -128,8 +130,8 @@ func (c *checker) checkForm(ctx context.Context, all []attempt) error {
 	return err
 }
 
-// arrange gives the witness the webhook that a request for all would take, or takes the one
-// that it would give.
+// arrange gives the witness a webhook before attempts to unset, and takes it away before
+// attempts to set. So we notice a request that reaches all entities.
 func (c *checker) arrange(ctx context.Context, set bool) error {
 	if c.set == set {
 		return nil
@@ -148,7 +150,7 @@ func (c *checker) arrange(ctx context.Context, set bool) error {
 	return nil
 }
 
-// correct returns a correct request for the entity, otherwise like an attempt.
+// correct returns a correct request for the entity that otherwise looks like an attempt.
 func (c *checker) correct(like attempt) attempt {
 	a := attempt{class: "correct", advice: advicePath, form: like.form, method: http.MethodDelete, target: c.base + configure + "/" + c.Entity, sets: like.sets}
 	if like.sets {
@@ -158,7 +160,7 @@ func (c *checker) correct(like attempt) attempt {
 }
 
 // control reports whether a correct request in the form of an attempt has its effect. If it
-// has none, the form is not checked, or no longer.
+// hasn't, it stops checking that form.
 func (c *checker) control(ctx context.Context, like attempt) (passes bool, err error) {
 	a := c.correct(like)
 	prepare := c.setOne
@@ -183,7 +185,7 @@ func (c *checker) control(ctx context.Context, like attempt) (passes bool, err e
 			return false, err
 		}
 		if passes = set == a.sets; passes {
-			c.dropped = nil // each was a refusal
+			c.dropped = nil // they were all refused
 			if a.form == http2 {
 				c.report.HTTP2 = true
 			}
@@ -238,7 +240,7 @@ func (c *checker) try(ctx context.Context, a attempt) error {
 		c.waits++
 	}
 	if resp.status == http.StatusTooManyRequests {
-		return errors.New("response 429: the limits must allow a few hundred requests")
+		return errors.New("response 429: raise your limits, the check sends a few hundred requests")
 	}
 	return nil
 }
@@ -281,7 +283,7 @@ func (c *checker) failure(a attempt, resp response, o Outcome, advice string) Fa
 	}
 }
 
-// settle waits until no request without a response can have an effect, and reads it.
+// settle waits until dropped requests can't have an effect any more, and then reads it.
 func (c *checker) settle(ctx context.Context) error {
 	if c.settled {
 		return nil
@@ -298,7 +300,7 @@ func (c *checker) settle(ctx context.Context) error {
 	if err == nil && set != c.set {
 		c.set = set
 		c.report.Failures = append(c.report.Failures, Failure{
-			Outcome: Widened, Class: "late", Request: "one of those without a response", Advice: adviceNoResponse,
+			Outcome: Widened, Class: "late", Request: "one of the requests without a response", Advice: adviceNoResponse,
 		})
 	}
 	return err
@@ -317,7 +319,7 @@ func (c *checker) resolve(ctx context.Context, entity string) (bool, error) {
 		return false, fmt.Errorf("reading the effect: %w", err)
 	}
 	if got != "" && got != c.WebhookURL {
-		return false, fmt.Errorf("entity %s has another webhook URL: the client of the check must be its own", entity)
+		return false, fmt.Errorf("entity %s has another webhook URL: use a client that nothing else uses", entity)
 	}
 	return got != "", nil
 }

@@ -14,7 +14,7 @@ import (
 	"sync/atomic"
 )
 
-// conn is what sends one request in a form: a connection of its own, or the client of
+// conn sends one request in a form, over a connection of its own or with the client of
 // HTTP/2.
 type conn struct {
 	wire   *wire
@@ -23,12 +23,12 @@ type conn struct {
 	reader *bufio.Reader
 }
 
-// response is what came back for a request.
+// response is the response to a request, if any.
 type response struct {
 	status   int // 0 if there was none
 	location string
-	received string // by the application, if it can tell
-	late     bool   // there was none in time
+	received string // the request lines that the application got, if it can tell
+	late     bool   // no response came in time
 	unsent   bool   // the client of HTTP/2 refused the request
 }
 
@@ -43,11 +43,11 @@ func (r response) String() string {
 	}
 }
 
-// maxResponse bounds the part of a response that is read, in bytes.
+// maxResponse is how many bytes of a response we read.
 const maxResponse = 64 << 10
 
-// open connects for a request in a form. If the connection is kept alive, first is sent
-// before it and must be carried out.
+// open connects for a request in a form. To keep the connection alive, it first sends the
+// request first, which must be carried out.
 func (w *wire) open(ctx context.Context, f form, first attempt) (*conn, error) {
 	c := &conn{wire: w, form: f}
 	if f == http2 {
@@ -76,7 +76,7 @@ func (w *wire) open(ctx context.Context, f form, first attempt) (*conn, error) {
 	return c, nil
 }
 
-// sendFirst sends a request that must be carried out, and keeps the connection.
+// sendFirst sends a request that must be carried out, and keeps the connection open.
 func (c *conn) sendFirst(ctx context.Context, a attempt) error {
 	defer context.AfterFunc(ctx, func() { _ = c.socket.Close() })()
 	resp, err := c.roundTrip(a)
@@ -109,20 +109,20 @@ func (c *conn) send(ctx context.Context, a attempt) response {
 	return resp
 }
 
-// sendRaw sends an attempt byte for byte. Without a response, the connection was closed.
+// sendRaw sends an attempt byte for byte. If there is no response, the connection was closed.
 func (c *conn) sendRaw(ctx context.Context, a attempt) response {
 	defer context.AfterFunc(ctx, func() { _ = c.socket.Close() })()
 	resp, err := c.roundTrip(a)
 	if err != nil {
 		return response{}
 	}
-	// Nothing reads the body, and closing it would: the connection ends with it.
+	// Don't close the body, that would read it. It ends with the connection.
 	return response{status: resp.StatusCode, location: resp.Header.Get("Location")}
 }
 
 func (c *conn) roundTrip(a attempt) (*http.Response, error) {
-	// A server may refuse a request before it has read all of it, so the response counts,
-	// not the error of the write.
+	// A server can refuse a request before it has read all of it. So we ignore errors of the
+	// write, and only the response counts.
 	_, _ = io.WriteString(c.socket, c.wire.text(a, c.wire.credentials, c.wire.webhookURL))
 	for {
 		resp, err := http.ReadResponse(c.reader, &http.Request{Method: a.method})
@@ -132,12 +132,13 @@ func (c *conn) roundTrip(a attempt) (*http.Response, error) {
 	}
 }
 
-// sendHTTP2 sends an attempt with the client of net/http, which refuses some itself.
+// sendHTTP2 sends an attempt with the client of net/http, which refuses some of them itself.
 func (c *conn) sendHTTP2(ctx context.Context, a attempt) response {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	// The client repeats a request whose stream was reset with PROTOCOL_ERROR, a correct
-	// refusal of a malformed path, for half a minute.
+	// A server can rightly refuse a malformed path by resetting the stream with
+	// PROTOCOL_ERROR. The client would then repeat the request for half a minute, so we stop
+	// it at the second try.
 	var tries, sent atomic.Int64
 	ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{
 		GotConn: func(httptrace.GotConnInfo) {
@@ -150,7 +151,7 @@ func (c *conn) sendHTTP2(ctx context.Context, a attempt) response {
 	w := c.wire
 	body := io.Reader(strings.NewReader(a.render(w.webhookURL)))
 	if a.chunked {
-		body = io.MultiReader(body) // whose length net/http does not know
+		body = io.MultiReader(body) // net/http can't know its length
 	}
 	r, err := http.NewRequestWithContext(ctx, a.method, w.scheme+"://"+w.authority, body)
 	if err != nil {
@@ -159,7 +160,7 @@ func (c *conn) sendHTTP2(ctx context.Context, a attempt) response {
 	if a.body == "" {
 		r.Body = http.NoBody
 	}
-	r.URL.Opaque = "//" + w.authority + a.target // as it is
+	r.URL.Opaque = "//" + w.authority + a.target // goes out unchanged
 	setFields(r, append(w.header(w.credentials), a.header()...))
 	resp, err := w.http2.Do(r)
 	if err != nil {

@@ -55,6 +55,6 @@ func ExampleCheck() {
 	}
 	// Output:
 	// redirected 307 /hooks/api/v1/configure/configure-webhook
-	// Turn off redirects to cleaned paths, or put Handler.Before in front of what sends them.
+	// Turn off redirects to cleaned paths, or put Handler.Before in front of the part that sends them.
 	// passed
 }

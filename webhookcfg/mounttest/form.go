@@ -1,7 +1,6 @@
 package mounttest
 
-// form is a way to send a request. What stands in front of the handler can treat each of
-// them in its own way.
+// form is a way to send a request. A proxy can treat each of them differently.
 type form string
 
 const (
@@ -12,10 +11,10 @@ const (
 	http10    form = "HTTP/1.0"
 )
 
-// forms are all of them, in the order of sending.
+// forms are all of them, in the order in which we send.
 var forms = []form{http11, http2, keptAlive, absolute, http10}
 
-// isFull reports whether all attempts are made in a form, and not only a few.
+// isFull reports whether we make all attempts in a form, and not only a few.
 func (f form) isFull() bool { return f == http11 || f == http2 }
 
 // version returns the version of HTTP in the request line.

@@ -1,12 +1,6 @@
-// Package mounttest checks from outside that a deployed mount of the handler, with
-// every proxy, mux and middleware in front of it, never treats a request for one entity
-// as a request for all of them.
-//
-// The interface means all entities where an identifier is absent. The handler refuses
-// what merely looks absent, but it cannot see what something in front of it did to the
-// request: a proxy that cleans "…/configure-webhook/e1/.." forwards a correct request
-// for all entities. Whether a proxy does depends on one character of its configuration,
-// so test the deployment, not the manual:
+// Package mounttest checks your deployed mount of the handler from outside, with every proxy,
+// mux and middleware in front of it. It finds out whether a request for one entity can ever
+// turn into a request for all of them.
 //
 //	func TestStaging(t *testing.T) {
 //		mounttest.Run(t, mounttest.Target{
@@ -17,38 +11,50 @@
 //		})
 //	}
 //
-// # What is sent
+// In this interface, a request without an identifier means all entities. The handler rejects
+// anything that only looks like a missing identifier, but it can't see what happened to a
+// request on its way: a proxy that cleans "…/configure-webhook/e1/.." forwards a correct
+// request for all entities. One character of its configuration can decide that. So test your
+// deployment instead of trusting the proxy's manual.
 //
-// [Check] sends several hundred requests, one after another. Each of them names one entity,
-// or names one wrongly: with dots, slashes, semicolons, backslashes, "#", "?", NUL and
-// other controls, plain, escaped once and escaped twice; with a query, a body or a header
-// field that says something else; with an identifier that is null, blank, long or unknown.
-// They are sent byte for byte over HTTP/1.1, in some part also over HTTP/1.0, in absolute form
-// and as the second request over a connection, since clients clean what they send. The client
-// of net/http sends them over HTTP/2. Malformed frames of HTTP/2 are not sent.
+// # Give the check its own client
 //
-// A refusal says nothing where correct requests are refused as well. So a correct request for
-// one entity, which is otherwise the same byte for byte, must have its effect before and after
-// the others. Where it has none, [Report.NotChecked] says so. For HTTP/1.1, that is an error.
+// Use a client that nothing else uses, and send it no notifications. The check sets and
+// unsets [Target.WebhookURL] many times, and if your mount fails the check, the client loses
+// all its webhooks. At the end neither of its two entities has a webhook.
 //
-// After each request the effect is read. The check fails for a request that reached all
-// entities, and for one that was redirected to the path of all, since clients repeat DELETE
-// and POST at the new location. A refusal with any status, a redirect elsewhere, and no
-// response at all are correct, as long as correct requests pass.
-//
-// # The client
-//
-// The check needs a client of its own, for which no notification is sent: it sets and
-// unsets [Target.WebhookURL] many times, and on a mount that widens requests every
-// webhook of the client is lost. At the end none of its two entities has a webhook.
-// The limit of sign-ins must allow a few hundred correct requests, and the limit of probes
+// Your limit of sign-ins must allow a few hundred correct requests, and your limit of probes
 // sixty. If your mount drops requests without a response, the check takes a few minutes.
+//
+// # Read the report
+//
+// After each request the check reads its effect. A request fails if it reached all entities,
+// or was redirected to the path of all: clients repeat DELETE and POST at the new location.
+// Your mount can refuse a request with any status, redirect it elsewhere, or not respond at
+// all, as long as it serves correct requests. [Failure.Advice] says what to change.
+//
+// If your mount refused everything, it would pass. So before and after the other requests,
+// the check sends a correct one in the same form and expects its effect. If there is none,
+// [Report.NotChecked] lists that form. For HTTP/1.1, that's an error.
 //
 // # If correct requests fail
 //
-// The error has the status of the response. If it is 404 and the handler logged nothing, the
-// request did not reach the handler: a proxy that strips the prefix sends it past
-// [webhookcfg.Options.BasePath], and your mux responds. Let the proxy pass the path on.
+// The error has the status of the response. If it's 404 and the handler logged nothing, the
+// request didn't reach the handler. Probably a proxy strips the prefix, so the path isn't
+// under [webhookcfg.Options.BasePath] any more, and your mux responds. Let the proxy pass the
+// path on.
+//
+// # What is sent
+//
+// [Check] sends several hundred requests, one after another. Each names one entity, or names
+// it wrongly: with dots, slashes, semicolons, backslashes, "#", "?", NUL and other controls,
+// plain, escaped once and escaped twice. In others, a query, a body or a header field says
+// something else, or the identifier is null, blank, long or unknown.
+//
+// All are sent byte for byte over HTTP/1.1, since clients clean their requests. Some are also
+// sent over HTTP/1.0, in absolute form, and as the second request over a connection. The
+// client of net/http sends them over HTTP/2. It can't send malformed frames of HTTP/2, so
+// these aren't checked.
 package mounttest
 
 import (
@@ -62,43 +68,43 @@ import (
 	"time"
 )
 
-// Target is the mount to check, and the means to check it.
+// Target is the mount to check, with the credentials and names to use.
 type Target struct {
 	// BaseURL is the URL of the mount as its clients know it, http or https, without
 	// "/api/v1/configure/configure-webhook". It has no userinfo, query or fragment.
 	BaseURL string
 
-	// ClientID and Secret are the credentials of a client of its own.
+	// ClientID and Secret are the credentials of the check's own client.
 	ClientID, Secret string
 
-	// WebhookURL is a URL that the policy and the probe of the handler accept.
+	// WebhookURL is a URL that the handler's policy and probe accept.
 	WebhookURL string
 
 	// Entity and Witness are two different identifiers that are valid for the client, of
-	// letters, digits, "-" and "_". Requests name Entity, and an effect on Witness shows
-	// that one reached all. "" means "mounttest-entity" and "mounttest-witness".
+	// letters, digits, "-" and "_". Requests name Entity. If Witness changes too, one reached
+	// all entities. Empty means "mounttest-entity" and "mounttest-witness".
 	Entity, Witness string
 
-	// Resolve returns the URL in effect for an entity of the client, "" for none. It must
-	// see every change that was acknowledged, so it must not use a copy that may be stale.
-	// If nil, the URL is read with GET, which the handler serves with Options.Reads.
+	// Resolve returns the URL in effect for an entity of the client, or "" if there is none.
+	// It must see every acknowledged change, so don't read from a cache. If nil, the check
+	// reads with GET, and the handler needs Options.Reads.
 	Resolve func(ctx context.Context, entity string) (webhookURL string, err error)
 
-	// Received returns the request lines that reached the application since it was last
-	// called, for example from a middleware around the handler; failures quote them. It is
-	// called from one goroutine. It may be nil.
+	// Received returns the request lines that reached your application since the last call.
+	// Failures quote them. You can collect them in a middleware around the handler. Received
+	// is called from one goroutine. It can be nil.
 	Received func() []string
 
-	// TLSConfig is used for https; nil means the defaults. It is not changed.
+	// TLSConfig is used for https, and isn't changed. Nil means the defaults.
 	TLSConfig *tls.Config
 
-	// Timeout bounds each request; zero means 10 seconds.
+	// Timeout bounds each request. Zero means 10 seconds.
 	Timeout time.Duration
 }
 
 const defaultTimeout = 10 * time.Second
 
-// complete sets the defaults and refuses an unusable target. It returns the base.
+// complete sets the defaults and returns the base, or an error if the target can't be used.
 func (t *Target) complete() (*url.URL, error) {
 	base, err := url.Parse(t.BaseURL)
 	if err != nil {
@@ -106,15 +112,15 @@ func (t *Target) complete() (*url.URL, error) {
 	}
 	isHTTP := base.Scheme == "http" || base.Scheme == "https"
 	if !isHTTP || base.Host == "" || base.User != nil || base.RawQuery != "" || base.ForceQuery || base.Fragment != "" {
-		return nil, errors.New("mounttest: BaseURL is not an http or https URL without userinfo, query and fragment")
+		return nil, errors.New("mounttest: BaseURL must be an http or https URL without userinfo, query and fragment")
 	}
 	if t.ClientID == "" || t.Secret == "" || t.WebhookURL == "" {
-		return nil, errors.New("mounttest: Target without ClientID, Secret or WebhookURL")
+		return nil, errors.New("mounttest: set ClientID, Secret and WebhookURL of the Target")
 	}
 	t.Entity = cmp.Or(t.Entity, "mounttest-entity")
 	t.Witness = cmp.Or(t.Witness, "mounttest-witness")
 	if t.Entity == t.Witness || !isPlain(t.Entity) || !isPlain(t.Witness) {
-		return nil, errors.New("mounttest: Entity and Witness are not two identifiers of letters, digits, - and _")
+		return nil, errors.New("mounttest: Entity and Witness must be two different identifiers of letters, digits, - and _")
 	}
 	if t.Timeout < 0 {
 		return nil, errors.New("mounttest: negative Timeout")
@@ -127,8 +133,8 @@ func isPlain(id string) bool {
 	return id != "" && strings.Trim(id, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_") == ""
 }
 
-// Run checks a target and fails the test with the report, if there is a failure or the
-// check could not be completed. It logs the ways to send a request that were not checked.
+// Run checks a target. If there is a failure, or if it couldn't complete the check, it fails
+// the test with the report. It logs the forms of request that it couldn't check.
 func Run(t testing.TB, target Target) {
 	t.Helper()
 	report, err := Check(t.Context(), target)
@@ -142,14 +148,17 @@ func Run(t testing.TB, target Target) {
 	}
 }
 
-// Check checks a target. The error is not nil if the check could not be completed: the
-// target is invalid or is not reached, does not serve correct requests, or does not show
-// their effect, or ctx has ended. The report then holds what was found before. A complete
-// check without [Report.Failures] has passed, for all but [Report.NotChecked].
+// Check checks a target. The mount passes if the error is nil and there are no
+// [Report.Failures]. [Report.NotChecked] lists the forms of request for which that says
+// nothing.
 //
-// Neither the report nor the error holds the secret, or the part of the webhook URL after
-// its port. Each request of a check takes at most Target.Timeout, and Check leaves no
-// connection and no goroutine.
+// The error isn't nil if the check couldn't be completed: the target is invalid or can't be
+// reached, it doesn't serve correct requests, you can't see their effect, or ctx has ended.
+// The report then has everything that was found so far.
+//
+// Neither the report nor the error contains the secret, or the part of the webhook URL after
+// its port. Each request takes at most Target.Timeout, and Check leaves no connection or
+// goroutine behind.
 func Check(ctx context.Context, target Target) (Report, error) {
 	base, err := target.complete()
 	if err != nil {

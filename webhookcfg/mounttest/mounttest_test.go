@@ -101,8 +101,8 @@ func TestHandler(t *testing.T) {
 	mounttest.Run(t, serve(t, h, false))
 }
 
-// TestEntities: other identifiers, for a host with a catalogue, and no webhook of the
-// client afterwards.
+// TestEntities: the check can use other identifiers, for a host with a catalogue. Afterwards
+// the client has no webhook.
 func TestEntities(t *testing.T) {
 	st := store.NewMemory()
 	o := hooks
@@ -119,7 +119,7 @@ func TestEntities(t *testing.T) {
 	}
 }
 
-// TestResolve: without the reads of the handler, the effect is read by the host.
+// TestResolve: if the handler has no reads, the host can read the effect.
 func TestResolve(t *testing.T) {
 	st := store.NewMemory()
 	o := hooks
@@ -132,7 +132,7 @@ func TestResolve(t *testing.T) {
 	mounttest.Run(t, target)
 }
 
-// TestVacuous: a check that could not fail is an error.
+// TestVacuous: a check that couldn't fail is an error.
 func TestVacuous(t *testing.T) {
 	h := newHandler(t, store.NewMemory(), hooks)
 	constant := func(webhookURL string) func(context.Context, string) (string, error) {
@@ -147,12 +147,12 @@ func TestVacuous(t *testing.T) {
 		{"not the mount", http.NotFoundHandler(), func(*mounttest.Target) {}, "check BaseURL"},
 		{"no effect", http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}), func(*mounttest.Target) {}, "not JSON"},
 		{"wrong base", h, func(t *mounttest.Target) { t.BaseURL += "/x" }, "check BaseURL"},
-		{"redirected base", http.RedirectHandler("https://elsewhere.example.com/", http.StatusMovedPermanently), func(*mounttest.Target) {}, "must be the final one"},
+		{"redirected base", http.RedirectHandler("https://elsewhere.example.com/", http.StatusMovedPermanently), func(*mounttest.Target) {}, "needs no redirect"},
 		{"wrong secret", h, func(t *mounttest.Target) { t.Secret = "wrong" }, "check ClientID and Secret"},
 		{"refused URL", h, func(t *mounttest.Target) { t.WebhookURL = "http://hooks.example.com/" }, "check WebhookURL"},
 		{"always a webhook", h, func(t *mounttest.Target) { t.Resolve = constant(hookURL) }, "want false"},
 		{"never a webhook", h, func(t *mounttest.Target) { t.Resolve = constant("") }, "want true"},
-		{"another webhook", h, func(t *mounttest.Target) { t.Resolve = constant("https://elsewhere.example.com/") }, "must be its own"},
+		{"another webhook", h, func(t *mounttest.Target) { t.Resolve = constant("https://elsewhere.example.com/") }, "nothing else uses"},
 		{"error", h, func(t *mounttest.Target) {
 			t.Resolve = func(context.Context, string) (string, error) { return "", errors.New("broken on purpose") }
 		}, "broken on purpose"},
@@ -164,9 +164,9 @@ func TestVacuous(t *testing.T) {
 		{"another scheme", h, func(t *mounttest.Target) { t.BaseURL = "ftp://127.0.0.1/" }, "http or https"},
 		{"no host", h, func(t *mounttest.Target) { t.BaseURL = "http:///hooks" }, "http or https"},
 		{"invalid URL", h, func(t *mounttest.Target) { t.BaseURL = "http://127.0.0.1:x/" }, "invalid BaseURL"},
-		{"no secret", h, func(t *mounttest.Target) { t.Secret = "" }, "without"},
-		{"one entity", h, func(t *mounttest.Target) { t.Entity, t.Witness = "e", "e" }, "not two"},
-		{"entity with a slash", h, func(t *mounttest.Target) { t.Entity = "a/b" }, "not two"},
+		{"no secret", h, func(t *mounttest.Target) { t.Secret = "" }, "set ClientID"},
+		{"one entity", h, func(t *mounttest.Target) { t.Entity, t.Witness = "e", "e" }, "two different"},
+		{"entity with a slash", h, func(t *mounttest.Target) { t.Entity = "a/b" }, "two different"},
 		{"negative timeout", h, func(t *mounttest.Target) { t.Timeout = -1 }, "negative"},
 	}
 	for _, tt := range tests {
@@ -179,7 +179,7 @@ func TestVacuous(t *testing.T) {
 	}
 }
 
-// TestRefusalWithLocation: a client follows the Location of a redirect alone.
+// TestRefusalWithLocation: clients follow the Location of a redirect only.
 func TestRefusalWithLocation(t *testing.T) {
 	inner := newHandler(t, store.NewMemory(), hooks)
 	target := serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -214,8 +214,8 @@ func TestUnknownEntity(t *testing.T) {
 	}
 }
 
-// TestIncomplete: a check that could not make an attempt, or see the effect of a correct
-// request, is not complete even if all others pass.
+// TestIncomplete: if the check couldn't make one attempt, or see the effect of one correct
+// request, it isn't complete, even if all the others pass.
 func TestIncomplete(t *testing.T) {
 	st := store.NewMemory()
 	inner := newHandler(t, st, hooks)
@@ -249,8 +249,8 @@ func TestIncomplete(t *testing.T) {
 	}
 }
 
-// TestFailedPreparation: where a correct request can't be prepared, the attempts after it
-// would say nothing. The third POST is the first after the check of the target.
+// TestFailedPreparation: if the check can't prepare a correct request, the attempts after it
+// would mean nothing. The third POST is the first after the check of the target.
 func TestFailedPreparation(t *testing.T) {
 	inner := newHandler(t, store.NewMemory(), hooks)
 	var posts atomic.Int64
@@ -295,7 +295,7 @@ func TestRun(t *testing.T) {
 	}
 }
 
-// TestSecrets: neither report nor error holds a secret, also where the mount returns them.
+// TestSecrets: neither report nor error contains a secret, even if the mount returns them.
 func TestSecrets(t *testing.T) {
 	inner := newHandler(t, store.NewMemory(), hooks)
 	echo := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -341,7 +341,7 @@ func TestNothingStaysOpen(t *testing.T) {
 	}
 }
 
-// TestHostile: a mount may treat malformed requests in any way that reaches nothing, and
+// TestHostile: a mount can do anything with malformed requests that reaches nothing, and
 // nothing stays open.
 func TestHostile(t *testing.T) {
 	before := hostile.Goroutines()
@@ -396,9 +396,9 @@ func testHostile(t *testing.T) {
 	}
 }
 
-// checkSlow checks a mount that treats some paths badly, and passes. If it drops requests, it
-// is checked with a short timeout, which is longer the next time: on a busy machine a correct
-// request may take longer.
+// checkSlow checks a mount that treats some paths badly, and passes. If it drops requests,
+// the check gets a short timeout, and a longer one the next time, since a correct request can
+// take long on a busy machine.
 func checkSlow(t testing.TB, target mounttest.Target, drops bool) {
 	t.Helper()
 	if drops {
@@ -415,8 +415,8 @@ func checkSlow(t testing.TB, target mounttest.Target, drops bool) {
 	}
 }
 
-// TestIdleConnections: a server may close an idle connection at the moment at which a
-// correct request is sent over it.
+// TestIdleConnections: a server can close an idle connection just as the check sends a
+// correct request over it.
 func TestIdleConnections(t *testing.T) {
 	type connection struct{ reused bool }
 	inner := newHandler(t, store.NewMemory(), hooks)

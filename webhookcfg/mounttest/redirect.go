@@ -6,9 +6,9 @@ import (
 	"strings"
 )
 
-// reachesAll reports whether a client that follows a redirect may reach all entities: the
-// location is the path of a resource, on any host, or becomes that when something cleans it.
-// One to a sign-in page or to the path of an entity is a refusal.
+// reachesAll reports whether a client that follows a redirect could reach all entities. The
+// location is then the path of a resource on any host, or becomes that when somebody cleans
+// it. A redirect to a sign-in page or to the path of an entity is a refusal.
 func reachesAll(location, target string) bool {
 	if location == "" {
 		return false // nobody follows it
@@ -24,7 +24,7 @@ func reachesAll(location, target string) bool {
 	return strings.HasSuffix(location, configure) || strings.HasSuffix(location, variant)
 }
 
-// clean does to a path all that proxies and routers do.
+// clean cleans a path in all the ways that proxies and routers do.
 func clean(p string) string {
 	for range 2 {
 		if decoded, err := url.PathUnescape(p); err == nil {

@@ -8,26 +8,28 @@ import (
 
 // Report is the result of a check.
 type Report struct {
-	// Requests is the number of malformed and ambiguous requests that were sent.
+	// Requests is how many malformed and ambiguous requests were sent.
 	Requests int
-	// HTTP2 reports whether they were sent over HTTP/2, too. They are if the server speaks it.
+	// HTTP2 reports whether they were sent over HTTP/2, too. They are if the server speaks
+	// it.
 	HTTP2 bool
-	// Failures are the requests that were not refused, in the order of sending.
+	// Failures are the requests that your mount should have refused, in the order of sending.
 	Failures []Failure
-	// NotChecked are the ways to send a request in which correct ones had no effect, so that
-	// the check says nothing of them. Find out whether your mount means to refuse them.
+	// NotChecked lists the forms of request in which even correct requests had no effect, so
+	// the check can't say anything about them. Find out whether your mount refuses them on
+	// purpose.
 	NotChecked []NotChecked
 }
 
-// NotChecked is a way to send a request that was not checked.
+// NotChecked is a form of request that wasn't checked.
 type NotChecked struct {
 	// Form is "HTTP/1.1", "HTTP/1.0", "HTTP/2", "absolute form" (a URL for a target), or
 	// "kept alive" (the second request over a connection).
 	Form string
-	// Method is that of the correct request. After a DELETE had no effect, the whole form is
-	// not checked, or no longer.
+	// Method is the method of the correct request. If a DELETE has no effect, nothing more is
+	// checked in that form.
 	Method string
-	// Reason is what happened to the correct request.
+	// Reason says what happened to the correct request.
 	Reason string
 }
 
@@ -36,37 +38,37 @@ func (n NotChecked) String() string {
 	return fmt.Sprintf("not checked: %s (a correct %s: %s)", n.Form, n.Method, n.Reason)
 }
 
-// Failure is a request that was not refused.
+// Failure is a request that your mount should have refused.
 type Failure struct {
-	// Outcome is what happened instead.
+	// Outcome says what happened instead.
 	Outcome Outcome
-	// Class is the kind of request, such as "dots" or "query". The class "correct" is that of
-	// correct requests for one entity.
+	// Class is the kind of request, such as "dots" or "query". Correct requests for one
+	// entity have the class "correct".
 	Class string
-	// Form is the way in which it was sent, as in [NotChecked].
+	// Form is the form in which it was sent, as in [NotChecked].
 	Form string
-	// Request is the request as it was sent, quoted, without credentials. Over HTTP/2 it
-	// has the form of HTTP/1.1.
+	// Request is the request, quoted as it was sent but without credentials. Requests over
+	// HTTP/2 are shown like HTTP/1.1.
 	Request string
-	// Status is the status of the response, 0 if there was none.
+	// Status is the status of the response, or 0 if there was none.
 	Status int
 	// Location is the target of a redirect.
 	Location string
-	// Received is what reached the application, if the target can tell.
+	// Received is the request line that reached your application, if Target.Received is set.
 	Received string
-	// Advice is what to change.
+	// Advice says what you can change.
 	Advice string
 }
 
-// Outcome is how a request failed.
+// Outcome says how a request failed.
 type Outcome uint8
 
 // The outcomes of failed requests.
 const (
 	_          Outcome = iota
 	Widened            // it reached all entities
-	Redirected         // it was redirected to the path of all, which clients follow with the same method
-	NoResponse         // there was none in time, and afterwards correct requests had no effect either
+	Redirected         // it was redirected to the path of all; clients follow with the same method
+	NoResponse         // it got no response in time, and afterwards correct requests had no effect either
 )
 
 var outcomes = [...]string{"no outcome", "reached all entities", "redirected", "no response"}
@@ -96,7 +98,7 @@ func (f Failure) String() string {
 	return b.String()
 }
 
-// String returns the whole report as text, each piece of advice once.
+// String returns the whole report as text, with each piece of advice once.
 func (r Report) String() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%d of %d requests failed\n", len(r.Failures), r.Requests)
@@ -119,15 +121,15 @@ func (r Report) String() string {
 const (
 	advicePath = "Pass the path on untouched: no cleaning, no decoding, no rewriting. Serve the handler " +
 		"under Options.BasePath instead of stripping a prefix, and put Handler.Before around the outermost mux. " +
-		"If a proxy cannot do that, set Options.AllScope and OriginalTarget."
-	adviceQuery = "Pass the query on untouched, also an empty one: it may name an entity, and the handler " +
-		"refuses it only where it sees it."
+		"If your proxy can't do that, set Options.AllScope and OriginalTarget."
+	adviceQuery = "Pass the query on untouched, even an empty one: it may name an entity, and the handler " +
+		"can't refuse it if it doesn't see it."
 	adviceBody = "Pass the body of a DELETE on, or refuse the request: the body may name an entity."
 	adviceJSON = "Pass bodies on byte for byte: JSON that was decoded and encoded again can lose the identifier, " +
 		"or the fact that it was null."
-	adviceOriginal = "Replace the field in which the proxy passes on the request target, never keep that of a client, " +
-		"and honour such a field nowhere else."
+	adviceOriginal = "Let the proxy set the field with the original request target, also if a client sends one, " +
+		"and honour such fields nowhere else."
 	adviceMethod     = "Honour no header that overrides the method of a request."
-	adviceRedirect   = "Turn off redirects to cleaned paths, or put Handler.Before in front of what sends them."
-	adviceNoResponse = "Find out which part holds the request back, and bound its time."
+	adviceRedirect   = "Turn off redirects to cleaned paths, or put Handler.Before in front of the part that sends them."
+	adviceNoResponse = "Find out which part holds the request back, and give it a time limit."
 )

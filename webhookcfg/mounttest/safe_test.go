@@ -19,7 +19,7 @@ import (
 	"example.com/go-webhookcfg/webhookcfg/mounttest"
 )
 
-// isPlain reports whether a request has one of the targets that clients mean to send.
+// isPlain reports whether a request has one of the targets that clients use on purpose.
 func isPlain(r *http.Request) bool {
 	rest, found := strings.CutPrefix(strings.TrimPrefix(r.RequestURI, "http://"+r.Host), resource)
 	id := strings.TrimPrefix(rest, "/")
@@ -45,25 +45,26 @@ func redirect(code int, location string) func(http.Handler) http.Handler {
 
 func abort(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }
 
-// drop holds a request until the client gives up, which net/http sees once it has the body.
+// drop holds a request until the client gives up. net/http notices that once it has the body.
 func drop(_ http.ResponseWriter, r *http.Request) {
 	_, _ = io.Copy(io.Discard, r.Body)
 	<-r.Context().Done()
 }
 
-// original are options for a proxy that cleans paths and passes on what it received.
+// original returns options for a proxy that cleans paths and passes on the target it
+// received.
 func original(scope webhookcfg.AllScope) webhookcfg.Options {
 	o := hooks
 	o.AllScope, o.OriginalTarget = scope, webhookcfg.TargetFromHeader("X-Original-URI")
 	return o
 }
 
-// safe are mounts that never widen a request, with the forms that they do not serve.
+// safe are mounts that never widen a request, with the forms that they don't serve.
 var safe = []struct {
 	name       string
 	options    webhookcfg.Options
 	around     func(http.Handler) http.Handler
-	notChecked []string // HTTP/2 aside, which none of them serves
+	notChecked []string // besides HTTP/2, which none of them serves
 }{
 	{"closes the connection", hooks, onlyIf(isOdd, respond(abort)), nil},
 	{"refuses with 404", hooks, onlyIf(isOdd, respond(http.NotFound)), nil},
@@ -96,7 +97,7 @@ var safe = []struct {
 	{"refuses sets of HTTP/1.0", hooks, onlyIf(func(r *http.Request) bool { return isHTTP10(r) && r.Method == "POST" }, refuse), []string{"HTTP/1.0"}},
 }
 
-// TestSafe: every safe mount passes, and a form that it refuses as a whole is not checked.
+// TestSafe: every safe mount passes. If it refuses a whole form, that isn't checked.
 func TestSafe(t *testing.T) {
 	for _, tt := range safe {
 		t.Run(tt.name, func(t *testing.T) {
@@ -124,8 +125,8 @@ func TestSafe(t *testing.T) {
 	}
 }
 
-// TestDropped: to drop a request is to refuse it, where correct ones pass. A form that is
-// dropped as a whole is not checked.
+// TestDropped: a mount can drop requests to refuse them, as long as correct ones pass. If it
+// drops a whole form, that isn't checked.
 func TestDropped(t *testing.T) {
 	st := store.NewMemory()
 	isDropped := func(r *http.Request) bool {
@@ -136,8 +137,8 @@ func TestDropped(t *testing.T) {
 	checkSlow(t, target, true)
 }
 
-// TestNoResponse: a form whose correct requests no longer pass after some were dropped is not
-// checked any more, and those are failures.
+// TestNoResponse: if correct requests stop passing after some requests were dropped, these
+// are failures, and the rest of the form isn't checked.
 func TestNoResponse(t *testing.T) {
 	st := store.NewMemory()
 	var blocked atomic.Bool
@@ -171,8 +172,8 @@ func TestNoResponse(t *testing.T) {
 	}
 }
 
-// TestLateEffect: a request without a response may have its effect later, and one of the last
-// requests only while the check waits at its end.
+// TestLateEffect: a request without a response can have its effect later. For the last
+// requests, the check waits at its end.
 func TestLateEffect(t *testing.T) {
 	st := store.NewMemory()
 	unsetAll := func() {
@@ -191,7 +192,7 @@ func TestLateEffect(t *testing.T) {
 		t.Errorf("got %v", report)
 	}
 
-	// The last attempt of the class is followed by one correct request, and that by the wait.
+	// After the last attempt of the class come one correct request and then the wait.
 	var last atomic.Bool
 	var passed time.Time // when the effect of the correct request was read
 	report = checkLate(t, st, isLate(resource+"/"+strings.Repeat("a", 300)), func(w http.ResponseWriter, r *http.Request) {
@@ -225,8 +226,8 @@ func checkLate(t *testing.T, st webhookcfg.Store, isLate func(*http.Request) boo
 	return report
 }
 
-// TestVacuousForm: if byte for byte nothing passes as HTTP/1.1, from the start, later on or for
-// a while, the check is an error, also where the client of net/http passes.
+// TestVacuousForm: if nothing sent byte for byte passes as HTTP/1.1, from the start, later on
+// or for a while, the check is an error, even if net/http's client passes.
 func TestVacuousForm(t *testing.T) {
 	for _, banned := range []struct{ from, to int64 }{{0, math.MaxInt64}, {100, math.MaxInt64}, {100, 200}} {
 		for _, overTLS := range []bool{false, true} {
@@ -254,8 +255,8 @@ func TestVacuousForm(t *testing.T) {
 	}
 }
 
-// TestUnreachedForm: if no connection can be opened any more, the check is an error, also
-// where the one of the client of net/http passes.
+// TestUnreachedForm: if no more connections can be opened, the check is an error, even if
+// net/http's client still has its own.
 func TestUnreachedForm(t *testing.T) {
 	h := newHandler(t, store.NewMemory(), hooks)
 	server := httptest.NewUnstartedServer(nil)

@@ -34,11 +34,11 @@ type wire struct {
 	secret      string
 	credentials string // user-pass of Basic, encoded
 	webhookURL  string
-	shown       string // the part of webhookURL that may be seen
+	shown       string // the part of webhookURL that reports can show
 }
 
 func newWire(t Target, base *url.URL) wire {
-	config := t.TLSConfig.Clone() // nil of nil
+	config := t.TLSConfig.Clone() // nil stays nil
 	if config == nil {
 		config = new(tls.Config)
 	}
@@ -61,15 +61,15 @@ func newWire(t Target, base *url.URL) wire {
 		shown:       egress.NewURL(t.WebhookURL).String(),
 	}
 	w.tls.NextProtos = []string{"http/1.1"}
-	w.tls.ClientSessionCache = tls.NewLRUClientSessionCache(1) // for hundreds of handshakes
+	w.tls.ClientSessionCache = tls.NewLRUClientSessionCache(1) // saves work, with hundreds of handshakes
 	if w.tls.ServerName == "" {
 		w.tls.ServerName = base.Hostname()
 	}
 	return w
 }
 
-// newClient returns a client that negotiates the version of HTTP, or speaks only HTTP/2,
-// without TLS too.
+// newClient returns a client that negotiates the version of HTTP. With only, it speaks HTTP/2
+// alone, also without TLS.
 func newClient(config *tls.Config, only *http.Protocols) *http.Client {
 	if only != nil {
 		only.SetHTTP2(true)
@@ -88,13 +88,13 @@ func (w *wire) close() {
 	w.http2.CloseIdleConnections()
 }
 
-// redact removes the secrets from a text of the mount or of a host's function.
+// redact removes the secrets from a text that comes from the mount or from a host's function.
 func (w *wire) redact(text string) string {
 	return redact.Text(text, []string{w.secret, w.credentials}, w.webhookURL, w.shown)
 }
 
-// header returns the fields that every request has. Proxies commonly refuse a request without
-// a User-Agent or Accept, and would then refuse a malformed one for a reason of their own.
+// header returns the fields that every request has. Proxies often refuse a request without a
+// User-Agent or Accept. Then we couldn't tell whether they'd refuse the malformed target.
 func (w *wire) header(credentials string) []string {
 	return []string{
 		"Authorization: Basic " + credentials,
@@ -103,7 +103,7 @@ func (w *wire) header(credentials string) []string {
 	}
 }
 
-// header returns the fields of an attempt beyond those of every request.
+// header returns the fields of an attempt that not every request has.
 func (a attempt) header() []string {
 	isType := func(field string) bool { return strings.HasPrefix(field, "Content-Type: ") }
 	if a.body == "" || slices.ContainsFunc(a.fields, isType) {
@@ -117,7 +117,8 @@ func (a attempt) render(webhookURL string) string {
 	return strings.NewReplacer(`"{url}"`, string(quoted), "{escaped}", url.QueryEscape(webhookURL)).Replace(a.body)
 }
 
-// text returns an attempt as it goes over the wire, with the given secrets.
+// text returns an attempt as it goes over the wire, with the given credentials and webhook
+// URL.
 func (w *wire) text(a attempt, credentials, webhookURL string) string {
 	target := a.target
 	if a.form == absolute {
@@ -170,7 +171,7 @@ func (w *wire) read(ctx context.Context, entity string) (string, error) {
 	return *hook.URL, nil
 }
 
-// do sends a correct request, to which the response is 200.
+// do sends a correct request and expects status 200.
 func (w *wire) do(ctx context.Context, method, path string, body []byte) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, w.timeout)
 	defer cancel()
@@ -179,8 +180,8 @@ func (w *wire) do(ctx context.Context, method, path string, body []byte) ([]byte
 		return nil, err
 	}
 	setFields(r, w.header(w.credentials))
-	// Without a value the field is not sent: it makes the client send the request again if
-	// the server closed the idle connection at the same moment.
+	// A field without a value isn't sent. But it makes the client repeat the request if the
+	// server closed the idle connection at the same moment.
 	r.Header["Idempotency-Key"] = []string{}
 	if body != nil {
 		r.Header.Set("Content-Type", "application/json")
@@ -207,25 +208,25 @@ func setFields(r *http.Request, fields []string) {
 	}
 }
 
-// hint names the usual reason of a refusal of a correct request.
+// hint says why a mount usually refuses a correct request with this status.
 func hint(method string, resp *http.Response) string {
 	switch resp.StatusCode {
 	case http.StatusMethodNotAllowed:
 		if method == http.MethodGet {
-			return ": without Options.Reads, Target.Resolve is needed"
+			return ": set Options.Reads of the handler, or Target.Resolve"
 		}
 	case http.StatusNotFound:
-		return ": check BaseURL, and that Entity and Witness exist; a proxy that strips the prefix sends requests " +
-			"past the handler, whose log has nothing of them"
+		return ": check BaseURL, and that Entity and Witness exist; if the handler logs nothing, a proxy " +
+			"probably strips the prefix and sends requests past it"
 	case http.StatusUnauthorized:
 		return ": check ClientID and Secret"
 	case http.StatusBadRequest:
 		return ": check WebhookURL"
 	case http.StatusTooManyRequests:
-		return ": the limits of sign-ins and probes must allow a few hundred requests"
+		return ": raise the limits of sign-ins and probes, the check sends a few hundred requests"
 	}
 	if location := resp.Header.Get("Location"); location != "" {
-		return " to " + location + ": BaseURL must be the final one"
+		return " to " + location + ": set BaseURL to the URL that needs no redirect"
 	}
 	return ""
 }
