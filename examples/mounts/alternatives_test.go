@@ -19,16 +19,16 @@ import (
 	echo5middleware "github.com/labstack/echo/v5/middleware"
 )
 
-// alternative is a mount that is not in the README.
+// alternative is a mount that isn't in the README.
 type alternative struct {
 	name   string
-	fails  bool // the check of package mounttest
-	strips bool // the prefix, so that the handler has no base path
+	fails  bool // fails the check of package mounttest
+	strips bool // strips the prefix, so the handler has no base path
 	mount  func(t testing.TB, h *webhookcfg.Handler) http.Handler
 }
 
-// alternatives are mounts that a host might write instead. Those that fail also
-// prove that the check finds it.
+// alternatives are other mounts that a host might write. The ones that fail also prove that
+// the check notices.
 var alternatives = []alternative{
 	{name: "ServeMux, Register alone", fails: true, mount: func(_ testing.TB, h *webhookcfg.Handler) http.Handler {
 		mux := http.NewServeMux()
@@ -125,13 +125,13 @@ var alternatives = []alternative{
 		return r
 	}},
 	{name: "grpc-gateway, HandlePath", mount: insideGateway},
-	// The handler cannot see that something in front has rewritten the path.
+	// The handler can't see that something in front rewrote the path.
 	{name: "a proxy that cleans", fails: true, mount: func(_ testing.TB, h *webhookcfg.Handler) http.Handler {
 		return cleaning(h)
 	}},
 }
 
-// on mounts a handler over the store, without a base path if that is stripped.
+// on mounts a handler over the store. It has no base path if the mount strips that.
 func (m alternative) on(t testing.TB, st *recorder) http.Handler {
 	o := options()
 	if m.strips {
@@ -160,8 +160,8 @@ func cleaning(next http.Handler) http.Handler {
 	})
 }
 
-// TestStartUp shows which of the host's own routes a mount is compatible with: the
-// routers panic when two routes conflict.
+// TestStartUp shows which of the host's own routes work next to a mount. The routers panic if
+// two routes conflict.
 func TestStartUp(t *testing.T) {
 	h := newHandler(t, newRecorder(), options())
 	page := http.HandlerFunc(home)
@@ -235,8 +235,8 @@ func panics(fn func()) (panicked bool) {
 	return false
 }
 
-// TestMethodOverride: inside grpc-gateway a form can override its method, so that a POST
-// becomes a DELETE. Before it, it stays a POST.
+// TestMethodOverride: inside grpc-gateway a form can override its method, so a POST becomes a
+// DELETE. If the handler comes first, it stays a POST.
 func TestMethodOverride(t *testing.T) {
 	form := text("POST", configure, "", "Connection: close", "Content-Length: 0",
 		"Content-Type: application/x-www-form-urlencoded", "X-HTTP-Method-Override: DELETE")

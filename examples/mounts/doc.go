@@ -1,12 +1,12 @@
-// Package mounts serves the handler on the Go routers that hosts use, each in one
-// line, next to a route of the host. It is compiled and tested; a host copies a line
-// rather than import the package. README.md compares them.
+// Package mounts shows how to mount the handler on the Go routers that you may use, each in
+// one line, next to a route of your own. Don't import it: copy the line. README.md compares
+// the routers.
 //
-// With every mount here, no path that names one entity, or that is malformed, ever
-// reaches all entities, also where a client follows redirects with the same method.
-// The tests send one table of requests to each, and to plausible mounts that fail it.
+// With every mount here, a path that names one entity or is malformed never reaches all
+// entities, even if the client follows redirects with the same method. The tests send the
+// same requests to each of them, and also to mounts that look plausible but fail.
 //
-// Every function expects a handler whose base path is /hooks.
+// All functions expect a handler with the base path /hooks.
 package mounts
 
 import (

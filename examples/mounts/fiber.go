@@ -27,9 +27,9 @@ func Fiber3(h *webhookcfg.Handler) *fiber3.App {
 	return app
 }
 
-// detached gives a handler a context whose memory fiber does not reuse. Fiber gives the
-// memory of its own to the next request after the response, while a context derived from
-// it may still read it as its deadline passes. Nothing is lost: fiber does not cancel its
+// detached gives a handler a context that doesn't use fiber's memory. After the response,
+// fiber gives the memory of its context to the next request, but a context derived from it
+// may still read it when its deadline passes. You lose nothing: fiber doesn't cancel its
 // context when a client disconnects.
 func detached(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

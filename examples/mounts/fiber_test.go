@@ -21,8 +21,8 @@ type engine struct {
 	mount func(h *webhookcfg.Handler) any
 }
 
-// fibers are the mounts whose requests do not come from net/http, which
-// nativeMount stands for.
+// fibers are the mounts whose requests don't come from net/http. nativeMount stands for the
+// others.
 var (
 	fibers = []engine{
 		{"fiber v2", func(h *webhookcfg.Handler) any { return Fiber2(h) }},
@@ -31,8 +31,8 @@ var (
 	nativeMount = engine{"net/http", func(h *webhookcfg.Handler) any { return ServeMux(h) }}
 )
 
-// TestFiberMemory: fiber reuses the memory of a request for the next one on the
-// connection. What reached the store must not be that memory.
+// TestFiberMemory: fiber reuses the memory of a request for the next one on the connection.
+// The store must not keep it.
 func TestFiberMemory(t *testing.T) {
 	for _, m := range fibers {
 		st := newRecorder()
@@ -50,8 +50,8 @@ func TestFiberMemory(t *testing.T) {
 	}
 }
 
-// TestTwoAuthorizations: of several fields, fiber hands on the last. Everywhere
-// else two credentials are none.
+// TestTwoAuthorizations: if there are several fields, fiber passes on the last one.
+// Everywhere else, two credentials count as none.
 func TestTwoAuthorizations(t *testing.T) {
 	const wrong = "Authorization: Basic eDp5"
 	right := text("DELETE", configure+"/e1", "", "Connection: close")
@@ -91,8 +91,8 @@ func (s *stuck) Apply(ctx context.Context, _ webhookcfg.Change) error {
 	return errors.New("stuck on purpose")
 }
 
-// TestDisconnect: net/http cancels the request of a client that disconnected; on fiber it
-// continues until Options.Timeout.
+// TestDisconnect: net/http cancels the request of a client that disconnected. On fiber it
+// goes on until Options.Timeout.
 func TestDisconnect(t *testing.T) {
 	var disconnect func(m engine, timeout time.Duration) error
 	disconnect = func(m engine, timeout time.Duration) error {

@@ -63,7 +63,7 @@ func (r *recorder) take() (taken []string) {
 	return taken
 }
 
-// options are those that every mount expects, with reads and without probing.
+// options are the options that every mount expects, with reads and without probes.
 func options() *webhookcfg.Options {
 	return &webhookcfg.Options{
 		BasePath:       base,

@@ -6,12 +6,12 @@ import (
 	"strings"
 )
 
-// request is a line of the table that drives every mount.
+// request is a line of the table that we send to every mount.
 type request struct {
 	method, target, body string
 
-	// want is the outcome with the handler alone: the change that reached the store,
-	// or the status and the error code.
+	// want is the outcome with the handler alone: the change that reached the store, or the
+	// status and the error code.
 	want string
 }
 
@@ -45,8 +45,8 @@ var requests = []request{
 	{"GET", configure + "/e1", "", "200"},
 	{"GET", configure, "", "200"},
 
-	// Paths that a router may clean to one that means all. Package mounttest sends many more
-	// that follow the path of the resource.
+	// Paths that a router may clean, so that they mean all entities. Package mounttest sends
+	// many more that follow the path of the resource.
 	{"DELETE", configure + "//", "", notFound},
 	{"DELETE", configure + "/e1/..", "", notFound},
 	{"DELETE", configure + "/%2f", "", badRequest},
@@ -68,7 +68,7 @@ var requests = []request{
 	{"POST", "/" + configure, setAll, notFound},
 	{"POST", strings.TrimSuffix(alias, "/"), setMoc, notAllowed},
 
-	// Methods and paths that the handler does not serve.
+	// Methods and paths that the handler doesn't serve.
 	{"PUT", configure, setAll, notAllowed},
 	{"PATCH", configure + "/e1", setAll, notAllowed},
 	{"OPTIONS", configure, "", notAllowed},
@@ -89,8 +89,8 @@ func (q request) String() string {
 	return strings.TrimSpace(fmt.Sprintf("%s %s %s", q.method, q.target, q.body))
 }
 
-// outcome describes the effect of a request: changes in the store, or else the status
-// with the error code of the handler, the target of a redirect, or the kind of body.
+// outcome describes the effect of a request: the changes in the store, or else the status
+// with the handler's error code, the target of a redirect, or the kind of body.
 func outcome(a reply, changes []string) string {
 	if a.Status == http.StatusOK && len(changes) == 1 {
 		return changes[0]

@@ -88,8 +88,8 @@ func check(t testing.TB, mounted any) mounttest.Report {
 	return report
 }
 
-// TestMounts: no mount in the README treats as "all" a path that names one entity or is
-// malformed, nor redirects it.
+// TestMounts: no mount in the README lets a path that names one entity, or is malformed,
+// reach all entities, or redirects it there.
 func TestMounts(t *testing.T) {
 	for _, m := range mounts {
 		if report := check(t, m.mount(t, newHandler(t, newRecorder(), options()))); len(report.Failures) > 0 {
@@ -98,7 +98,7 @@ func TestMounts(t *testing.T) {
 	}
 }
 
-// TestAlternatives: the check finds the mounts that do.
+// TestAlternatives: the check finds the mounts that do so.
 func TestAlternatives(t *testing.T) {
 	for _, m := range alternatives {
 		report := check(t, m.on(t, newRecorder()))
@@ -108,8 +108,8 @@ func TestAlternatives(t *testing.T) {
 	}
 }
 
-// TestBefore: Before around any of the net/http mounts, also around those that fail by
-// themselves, makes them safe, and the handler alone responds on its paths.
+// TestBefore: Before makes any of the net/http mounts safe, even those that fail by
+// themselves, and only the handler responds on its paths.
 func TestBefore(t *testing.T) {
 	for _, m := range mounts {
 		st := newRecorder()
@@ -146,8 +146,8 @@ body. The path /hooks/… is /hooks/api/v1/configure/configure-webhook.
 
 `
 
-// TestResponses compares the responses of each mount that differ from those of the
-// handler alone with testdata/responses.txt.
+// TestResponses compares each mount's responses with testdata/responses.txt, where they
+// differ from the responses of the handler alone.
 func TestResponses(t *testing.T) {
 	var b strings.Builder
 	b.WriteString(legend)
@@ -192,7 +192,7 @@ var pieces = []string{
 	"/hooks", "/HOOKS", "/api", "/configure", "/configure-webhook", "\\", ";", "%5c", "%00", "%252f", "?", "#", "/a%2f%2fb/../..",
 }
 
-// spoiled returns a path that is none of allPaths, but may be cleaned to one.
+// spoiled returns a path that isn't in allPaths, but that somebody may clean to one of them.
 func spoiled(r *rand.Rand) string {
 	path := allPaths[r.IntN(len(allPaths))]
 	for range 1 + r.IntN(3) {

@@ -13,15 +13,15 @@ import (
 	echo5 "github.com/labstack/echo/v5"
 )
 
-// ServeMux serves the handler before a mux, which would redirect a DELETE of an
-// unclean path to the clean one with 307.
+// ServeMux serves the handler before a mux. The mux would redirect a DELETE of an unclean
+// path to the clean one, with 307.
 func ServeMux(h *webhookcfg.Handler) http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /", home)
 	return h.Before(mux)
 }
 
-// Chi mounts the handler below a prefix. Mount does not strip it.
+// Chi mounts the handler below a prefix. Mount doesn't strip it.
 func Chi(h *webhookcfg.Handler) http.Handler {
 	r := chi.NewRouter()
 	r.Get("/", home)
@@ -29,15 +29,15 @@ func Chi(h *webhookcfg.Handler) http.Handler {
 	return r
 }
 
-// Gorilla serves the handler before a gorilla/mux router, which would redirect any request
-// for an unclean path to the clean one with 301, before its middleware.
+// Gorilla serves the handler before a gorilla/mux router. The router would redirect any
+// request for an unclean path to the clean one with 301, even before its middleware.
 func Gorilla(h *webhookcfg.Handler) http.Handler {
 	r := mux.NewRouter()
 	r.HandleFunc("/", home).Methods(http.MethodGet)
 	return h.Before(r)
 }
 
-// Gin mounts the handler below a prefix, in which gin then allows no other route.
+// Gin mounts the handler below a prefix. gin allows no other route there.
 func Gin(h *webhookcfg.Handler) http.Handler {
 	r := gin.New()
 	r.GET("/", gin.WrapF(home))
@@ -61,16 +61,16 @@ func Echo5(h *webhookcfg.Handler) http.Handler {
 	return e
 }
 
-// HTTPRouter serves the handler before an httprouter, which would redirect "//hooks/…" and
-// "/x/../hooks/…" to a route that it has below /hooks.
+// HTTPRouter serves the handler before an httprouter. With a route below /hooks, the router
+// would redirect "//hooks/…" and "/x/../hooks/…" to it.
 func HTTPRouter(h *webhookcfg.Handler) http.Handler {
 	r := httprouter.New()
 	r.HandlerFunc(http.MethodGet, "/", home)
 	return h.Before(r)
 }
 
-// Gateway serves the handler before a grpc-gateway mux, which would respond with 501 to
-// methods without a pattern, and honour the X-HTTP-Method-Override of a form.
+// Gateway serves the handler before a grpc-gateway mux. The mux would respond with 501 to
+// methods without a pattern, and honour a form's X-HTTP-Method-Override.
 func Gateway(h *webhookcfg.Handler) (http.Handler, error) {
 	mux := runtime.NewServeMux()
 	err := mux.HandlePath(http.MethodGet, "/", func(w http.ResponseWriter, r *http.Request, _ map[string]string) { home(w, r) })

@@ -32,21 +32,20 @@ const (
 	variant   = "/hooks/api/v1/configuration/configure-webhook"
 )
 
-// Strings that must not be exported: the client's secret, and the path and query of a
-// URL.
+// These must not show up in any export: the client's secret, and the path and query of a URL.
 const (
 	secret    = "s3cretOfAcme"
 	secretURL = "https://hooks.example.com:8443/services/T0PSECRET?k=QU3RY"
 )
 
-// secrets are also what they look like in an Authorization field.
+// secrets are also the forms they have in an Authorization field.
 var secrets = []string{secret, base64.StdEncoding.EncodeToString([]byte("acme:" + secret)), "T0PSECRET", "QU3RY"}
 
 func leaks(text string) bool {
 	return slices.ContainsFunc(secrets, func(part string) bool { return strings.Contains(text, part) })
 }
 
-// TestLeaks: the requests of the other tests contain the strings that they search for.
+// TestLeaks: the requests of the other tests contain the strings that these tests search for.
 func TestLeaks(t *testing.T) {
 	var sent atomic.Pointer[string]
 	server := serve(t, http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
@@ -73,7 +72,7 @@ type busy struct{}
 func (busy) Error() string             { return "too fast" }
 func (busy) RetryAfter() time.Duration { return time.Second }
 
-// clients is a verifier that fails as the client identifier specifies.
+// clients is a verifier that fails as the client's identifier says.
 type clients struct{}
 
 func (clients) Verify(_ context.Context, id, given string) (webhookcfg.Client, error) {
@@ -88,7 +87,7 @@ func (clients) Verify(_ context.Context, id, given string) (webhookcfg.Client, e
 	return webhookcfg.Client{ID: id}, nil
 }
 
-// faulty is a store that fails as the entity specifies, with the URL in its error.
+// faulty is a store that fails as the entity says, with the URL in its error.
 type faulty struct{ *store.Memory }
 
 func (f faulty) Apply(ctx context.Context, c webhookcfg.Change) error {
@@ -138,7 +137,7 @@ func serve(t testing.TB, h http.Handler) (url string) {
 	return server.URL
 }
 
-// outcome is a request for each way in which one can end.
+// outcome is a request. There is one for each way in which a request can end.
 type outcome struct {
 	method, path, body string
 	client             string // "": acme

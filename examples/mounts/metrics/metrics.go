@@ -1,6 +1,6 @@
-// Package metrics exports metrics of the handler, of deliveries and of what they need, and
-// tests metrics and traces of middleware around the handler. alerts.yml has alert rules over
-// these metrics. You can import the package or copy it.
+// Package metrics exports Prometheus metrics of the handler, of deliveries and of the parts
+// they need. You can import the package or copy it. alerts.yml has alert rules over these
+// metrics. The tests also show metrics and traces of middleware around the handler.
 package metrics
 
 import (
@@ -12,8 +12,9 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// Metrics are the metrics of a service. Their labels take few values: no client, entity or
-// URL, each of which would make a time series. It is safe for concurrent use.
+// Metrics are the metrics of a service. Labels take only few values. They don't have clients,
+// entities or URLs, each of which would make a time series. Metrics is safe for concurrent
+// use.
 type Metrics struct {
 	registry prometheus.Registerer
 	requests *prometheus.CounterVec
@@ -22,7 +23,7 @@ type Metrics struct {
 	changes  *prometheus.CounterVec
 }
 
-// NewMetrics registers the metrics. It returns an error if one is already registered.
+// NewMetrics registers the metrics. It returns an error if one of them is registered already.
 func NewMetrics(registry prometheus.Registerer) (*Metrics, error) {
 	m := &Metrics{
 		registry: registry,
@@ -36,7 +37,7 @@ func NewMetrics(registry prometheus.Registerer) (*Metrics, error) {
 		}, []string{"operation"}),
 		results: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "webhook_delivery_results_total",
-			Help: "What became of messages that were to be delivered, by attempt.",
+			Help: "Calls of the sender, by their result.",
 		}, []string{"outcome", "reason"}),
 		changes: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "webhook_delivery_changes_total",
@@ -51,13 +52,13 @@ func NewMetrics(registry prometheus.Registerer) (*Metrics, error) {
 	return m, nil
 }
 
-// OnEvent is for [webhookcfg.Options.OnEvent].
+// OnEvent counts requests. Set it as [webhookcfg.Options.OnEvent].
 func (m *Metrics) OnEvent(_ context.Context, e webhookcfg.Event) {
 	m.requests.WithLabelValues(e.Operation, scope(e.Scope), strconv.Itoa(e.Status), e.Code).Inc()
 	m.duration.WithLabelValues(e.Operation).Observe(e.Duration.Seconds())
 }
 
-// scope names the reach of a request without the entity.
+// scope names the scope of a request without the entity.
 func scope(s webhookcfg.Scope) string {
 	switch {
 	case s.IsAll():
@@ -69,12 +70,12 @@ func scope(s webhookcfg.Scope) string {
 	}
 }
 
-// OnResult is for [deliver.Options.OnResult].
+// OnResult counts results. Set it as [deliver.Options.OnResult].
 func (m *Metrics) OnResult(_ context.Context, _, _, _ string, r deliver.Result) {
 	m.results.WithLabelValues(r.Outcome.String(), string(r.Reason)).Inc()
 }
 
-// OnChange is for [deliver.HealthOptions.OnChange].
+// OnChange counts changes of health. Set it as [deliver.HealthOptions.OnChange].
 func (m *Metrics) OnChange(_ context.Context, _ string, _ webhookcfg.Scope, _, after webhookcfg.DeliveryStatus) {
 	m.changes.WithLabelValues(after.State, after.Reason).Inc()
 }

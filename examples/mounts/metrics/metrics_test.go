@@ -61,8 +61,8 @@ func TestInstrumentHandler(t *testing.T) {
 	golden(t, "http.txt", scrape(t, server+"/metrics", "http_requests_total"))
 }
 
-// TestLog compares the log records of every outcome, without the attributes that differ
-// from run to run, with testdata/log.jsonl. A request that reached no operation has none.
+// TestLog compares the log records of every outcome with testdata/log.jsonl, except for
+// attributes that differ from run to run. A request that reached no operation has no record.
 func TestLog(t *testing.T) {
 	var out, whole bytes.Buffer
 	steady := func(_ []string, a slog.Attr) slog.Attr {

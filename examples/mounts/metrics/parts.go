@@ -9,9 +9,10 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// Watch adds the figures of a part of the service, such as its store: its health, if it has
-// a method Healthy, and those of a [store.File] and a [cache.Cache]. The name becomes the value
-// of the label "part". The error is the registry's, for example for a name that is taken.
+// Watch adds the figures of a part of your service, such as its store. You get its health if
+// it has a method Healthy, and more for a [store.File] and a [cache.Cache]. The name becomes
+// the value of the label "part". Watch returns the registry's error, for example if the name
+// is taken.
 func (m *Metrics) Watch(name string, part any) error {
 	registry := prometheus.WrapRegistererWith(prometheus.Labels{"part": name}, m.registry)
 	var figures []prometheus.Collector
@@ -32,12 +33,12 @@ func (m *Metrics) Watch(name string, part any) error {
 	return nil
 }
 
-// healthy is a part that knows its health. Its method is cheap.
+// healthy is a part that knows its health. Asking it is cheap.
 type healthy interface {
 	Healthy(ctx context.Context) error
 }
 
-// health asks a part for its health, as long as a scrape can wait.
+// health asks a part for its health, and waits as long as a scrape can wait.
 func health(part healthy) float64 {
 	ctx, cancel := context.WithTimeout(context.Background(), 6*time.Second)
 	defer cancel()
@@ -58,7 +59,7 @@ func ofFile(f *store.File) []prometheus.Collector {
 			of(func(s store.FileStats) float64 { return float64(s.LiveBytes) })),
 		counter("webhook_file_changes_total", "Changes that were made.",
 			of(func(s store.FileStats) float64 { return float64(s.Changes) })),
-		counter("webhook_file_compactions_total", "How often the file was written anew.",
+		counter("webhook_file_compactions_total", "Compactions of the file.",
 			of(func(s store.FileStats) float64 { return float64(s.Compactions) })),
 		gauge("webhook_file_last_batch_changes", "Changes that were written together last.",
 			of(func(s store.FileStats) float64 { return float64(s.LastBatch) })),
@@ -74,11 +75,11 @@ func ofCache(c *cache.Cache) []prometheus.Collector {
 	return []prometheus.Collector{
 		gauge("webhook_cache_entries", "Entries of the copy.",
 			of(func(s cache.Stats) float64 { return float64(s.Entries) })),
-		gauge("webhook_cache_bytes", "Memory that the entries take, about.",
+		gauge("webhook_cache_bytes", "Approximate memory of the entries.",
 			of(func(s cache.Stats) float64 { return float64(s.Bytes) })),
 		counter("webhook_cache_hits_total", "Webhooks that the copy had.",
 			of(func(s cache.Stats) float64 { return float64(s.Hits) })),
-		counter("webhook_cache_misses_total", "Webhooks that it had not.",
+		counter("webhook_cache_misses_total", "Webhooks that the copy didn't have.",
 			of(func(s cache.Stats) float64 { return float64(s.Misses) })),
 		counter("webhook_cache_reads_total", "Reads of the store.",
 			of(func(s cache.Stats) float64 { return float64(s.Reads) })),

@@ -60,9 +60,10 @@ func (tel *telemetry) collect(t testing.TB) (data metricdata.ResourceMetrics) {
 	return data
 }
 
-// TestRouteNames: the name of a span, and the route in its attributes and in the metrics,
-// wherever the middleware is. The middleware reads the Pattern of the request that it
-// passed on, so a copy of the request, as StripPrefix and chi make, hides the route.
+// TestRouteNames checks the name of a span, and the route in its attributes and in the
+// metrics, for each place where the middleware can be. It reads the Pattern of the request
+// that it passed on. If StripPrefix or chi copies the request, the middleware can't see the
+// route.
 func TestRouteNames(t *testing.T) {
 	const route = configure + "/{endpoint_id}"
 	const one = "DELETE " + route
@@ -158,9 +159,9 @@ func get(t testing.TB, method, url string) {
 	}
 }
 
-// TestTelemetryKeepsSecrets: no telemetry of any outcome contains a client secret, or
-// anything of a webhook URL after its port. It contains the path of the request, and so
-// an entity: otelhttp records that by itself.
+// TestTelemetryKeepsSecrets: no telemetry contains a client's secret, or anything of a
+// webhook URL after its port. It contains the path of the request, and so an entity, because
+// otelhttp records that by itself.
 func TestTelemetryKeepsSecrets(t *testing.T) {
 	tel := newTelemetry()
 	do(t, serve(t, tel.wrap(newHandler(t, nil).Before(http.NewServeMux()))))
