@@ -1,20 +1,21 @@
-// Command mountcheck checks a deployed mount of the handler, with every proxy in front of
-// it, from outside:
+// Command mountcheck checks your deployed mount of the handler from outside, with every proxy
+// in front of it:
 //
 //	MOUNTCHECK_SECRET=… go run ./examples/mountcheck \
 //		-url https://staging.example.com/hooks -client mountcheck -webhook https://hooks.example.com/
 //
-// It sends several hundred malformed and ambiguous requests for one entity, and fails if one of
-// them reaches all entities or is redirected there. It prints which forms of HTTP it could not
-// check, since correct requests had no effect either. The client must be its own, since the
-// check sets and unsets its webhooks. The handler must serve reads. Package mounttest has the
-// details.
+// It sends several hundred malformed and ambiguous requests for one entity. If one of them
+// reaches all entities, or is redirected there, your mount fails. Some forms of HTTP can't be
+// checked, because correct requests have no effect either: mountcheck prints these.
 //
-// If the check ends with a 404 for a correct request and the handler logs nothing, a proxy
-// strips the prefix: the request goes past the handler's base path, and the mux responds.
+// Give it a client that nothing else uses, since it sets and unsets the client's webhooks.
+// The handler must serve reads. Package mounttest describes the check.
 //
-// The exit code is 0 if the mount passed, 1 if the check could not be completed, 2 for wrong
-// arguments, and 3 if the mount failed, even if the check could not be completed.
+// If a correct request gets a 404 and the handler logs nothing, a proxy probably strips the
+// prefix. The path then isn't under the handler's base path, and your mux responds.
+//
+// The exit code is 0 if the mount passed, 1 if the check couldn't be completed, 2 for wrong
+// arguments, and 3 if the mount failed, even if the check couldn't be completed.
 package main
 
 import (
@@ -40,7 +41,8 @@ const (
 	failed
 )
 
-// secretEnv names the environment variable with the secret, which no process list shows.
+// secretEnv names the environment variable with the secret. A flag would show it in process
+// lists.
 const secretEnv = "MOUNTCHECK_SECRET"
 
 func main() {
@@ -68,7 +70,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) (code int
 		fmt.Fprintln(stderr, err)
 	}
 	switch {
-	case len(report.Failures) > 0: // also if the check did not end
+	case len(report.Failures) > 0: // even if the check didn't end
 		return failed
 	case err != nil:
 		return incomplete
@@ -80,10 +82,10 @@ func parse(args []string, stderr io.Writer) (target mounttest.Target, limit time
 	flags := flag.NewFlagSet("mountcheck", flag.ContinueOnError)
 	flags.SetOutput(stderr)
 	flags.StringVar(&target.BaseURL, "url", "", "`URL` of the mount, without /api/v1/configure")
-	flags.StringVar(&target.ClientID, "client", "", "`id` of a client of its own; its secret is in the environment, as "+secretEnv)
+	flags.StringVar(&target.ClientID, "client", "", "`id` of a client that nothing else uses; put its secret into the environment variable "+secretEnv)
 	flags.StringVar(&target.WebhookURL, "webhook", "", "`URL` of a webhook that the service accepts")
 	flags.StringVar(&target.Entity, "entity", "", "`id` that requests name; by default mounttest-entity")
-	flags.StringVar(&target.Witness, "witness", "", "another `id`, which only a request for all reaches; by default mounttest-witness")
+	flags.StringVar(&target.Witness, "witness", "", "another `id`, which changes only if a request reaches all entities; by default mounttest-witness")
 	flags.DurationVar(&limit, "limit", 10*time.Minute, "time limit of the whole check")
 	roots := flags.String("roots", "", "`file` with the PEM certificates to trust, instead of the system's")
 	if err := flags.Parse(args); err != nil {

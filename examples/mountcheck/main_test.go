@@ -45,7 +45,8 @@ func serve(t *testing.T, mount http.Handler) (url, roots string) {
 	return server.URL + "/hooks", roots
 }
 
-// TestFailsAlthoughIncomplete: a failure that was seen counts, even if the check then ends.
+// TestFailsAlthoughIncomplete: a failure counts, even if the check can't be completed after
+// it.
 func TestFailsAlthoughIncomplete(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
