@@ -1,4 +1,4 @@
-// Package probes responds to what watches a process: Kubernetes, a load balancer, an alert. You
+// Package probes tells Kubernetes, a load balancer or an alert how your process is doing. You
 // can copy the package.
 package probes
 
@@ -13,16 +13,16 @@ import (
 	"time"
 )
 
-// Probes responds to what watches this process, and passes all other requests to the service
-// once it has started.
+// Probes responds to whoever watches the process. Once the service has started, Probes passes
+// it all other requests.
 //
-//	/livez    200 as long as the process responds: restart it if it doesn't
-//	/readyz   503 before the service has started and once it is to stop: send it no requests
-//	/healthz  503 if a part doesn't work, with the names of all parts: alert somebody
+//	/livez    200 as long as the process responds; if it doesn't, restart it
+//	/readyz   503 before the service has started and after Stop; send it no requests then
+//	/healthz  503 if a part doesn't work, with the names of all parts; alert somebody
 //
-// /readyz doesn't follow the health of a store that processes share. All of them would leave
-// the load balancer at the same moment, and clients would get its errors instead of a 503
-// that says what to do.
+// /readyz doesn't follow the health of a shared store. Otherwise all processes would leave
+// the load balancer at the same moment. Clients would get its errors then, and not a 503 that
+// says what to do.
 type Probes struct {
 	logger     *slog.Logger
 	service    atomic.Pointer[http.Handler] // nil before the start
@@ -30,31 +30,31 @@ type Probes struct {
 	parts      map[string]healthy // set before service
 
 	mu      sync.Mutex
-	failing map[string]bool // the parts of which the log says so
+	failing map[string]bool // parts that the log says are failing
 }
 
-// healthy is a part that knows its health, such as a store. Its method is cheap.
+// healthy is a part that knows its health, such as a store. Asking it is cheap.
 type healthy interface {
 	Healthy(ctx context.Context) error
 }
 
-// New returns probes of a process that has not started. The logger gets what /healthz leaves out:
-// why a part fails.
+// New returns the probes of a process that hasn't started yet. The logger gets the reason why
+// a part fails, which /healthz doesn't show.
 func New(logger *slog.Logger) *Probes {
 	return &Probes{logger: logger, parts: map[string]healthy{}, failing: map[string]bool{}}
 }
 
-// Watch has /healthz show a part, if it knows its health. It must not be called after Start.
+// Watch lets /healthz show a part, if it knows its health. Don't call Watch after Start.
 func (p *Probes) Watch(name string, part any) {
 	if h, ok := part.(healthy); ok {
 		p.parts[name] = h
 	}
 }
 
-// Start passes requests to the service from now on.
+// Start starts to pass requests to the service.
 func (p *Probes) Start(service http.Handler) { p.service.Store(&service) }
 
-// Stop makes the process unready. Requests are still served.
+// Stop makes /readyz respond with 503. Requests are still served.
 func (p *Probes) Stop() { p.isStopping.Store(true) }
 
 // ServeHTTP implements [http.Handler].
@@ -83,8 +83,8 @@ func (p *Probes) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// serveHealth responds with the state of each part. The causes are in the log alone: the path
-// may be public.
+// serveHealth responds with the state of each part. Only the log has the causes, since the
+// path may be public.
 func (p *Probes) serveHealth(w http.ResponseWriter, r *http.Request, isStarted bool) {
 	ctx, cancel := context.WithTimeout(r.Context(), 6*time.Second)
 	defer cancel()
@@ -93,7 +93,7 @@ func (p *Probes) serveHealth(w http.ResponseWriter, r *http.Request, isStarted b
 		for name, part := range p.parts {
 			states[name] = "ok"
 			if err := part.Healthy(ctx); r.Context().Err() != nil {
-				return // the client disconnected
+				return // the client has disconnected
 			} else if p.log(ctx, name, err); err != nil {
 				status, states[name] = http.StatusServiceUnavailable, "failing"
 			}
@@ -102,7 +102,7 @@ func (p *Probes) serveHealth(w http.ResponseWriter, r *http.Request, isStarted b
 	respond(w, status, states)
 }
 
-// log logs when a part begins to fail, and when it works again.
+// log logs when a part starts to fail, and when it works again.
 func (p *Probes) log(ctx context.Context, name string, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -118,5 +118,5 @@ func (p *Probes) log(ctx context.Context, name string, err error) {
 func respond(w http.ResponseWriter, status int, value any) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)
-	_ = json.NewEncoder(w).Encode(value) // an error means that the client disconnected
+	_ = json.NewEncoder(w).Encode(value) // it fails only if the client disconnected
 }
