@@ -1,5 +1,5 @@
-// Package hostile has receivers that fall silent, drip, flood, reset, or break the rules
-// of HTTP. The tests of whatever connects out run against all of them, and then assert
+// Package hostile has receivers that fall silent, drip, flood, reset, or break the rules of
+// HTTP. If your package connects to receivers, run its tests against all of them. Then check
 // that nothing stays open:
 //
 //	before := hostile.Goroutines()
@@ -33,8 +33,8 @@ import (
 	"time"
 )
 
-// Limit is how long to wait for what a deadline should have ended long ago. It is shorter
-// than the default time limits of senders, which would otherwise hide a leak.
+// Limit is how long we wait for things that should have ended long ago. It's shorter than the
+// default time limits of senders, which would otherwise hide a leak.
 const Limit = 5 * time.Second
 
 // Receiver is one kind of hostile receiver.
@@ -42,19 +42,18 @@ type Receiver struct {
 	// Name is unique.
 	Name string
 
-	// Connects reports whether connecting succeeds, for https with the handshake.
-	// Otherwise it must fail.
+	// Connects says that you can connect, and for https complete the handshake. Otherwise
+	// connecting must fail.
 	Connects bool
 
-	// Responds reports whether the header of a response may arrive. Otherwise sending
-	// must fail.
+	// Responds says that you can get the header of a response. Otherwise sending must fail.
 	Responds bool
 
-	// BodySize is the number of bytes that the body of a request needs to meet the
-	// hostile part. Zero means that none is needed.
+	// BodySize is how many bytes the body of your request needs to get to the hostile part.
+	// Zero means that you don't need a body.
 	BodySize int
 
-	// Roots verify the certificate of the receiver.
+	// Roots verify the receiver's certificate. Trust them in your sender.
 	Roots *x509.CertPool
 
 	scheme string
@@ -121,7 +120,7 @@ func newCertificate(tb testing.TB) tls.Certificate {
 	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key, Leaf: leaf}
 }
 
-// Server is a running receiver.
+// Server is a receiver that runs.
 type Server struct {
 	Receiver
 
@@ -129,7 +128,7 @@ type Server struct {
 	URL string
 
 	listener net.Listener
-	ending   chan struct{} // closed when the sender should have closed its connections
+	ending   chan struct{} // closed once the sender should have closed its connections
 	end      func()        // closes ending
 	handlers sync.WaitGroup
 
@@ -170,8 +169,8 @@ func (r Receiver) Start(tb testing.TB) *Server {
 	return s
 }
 
-// handle serves one connection. Whatever the receiver has done, the connection stays
-// open until the sender closes it.
+// handle serves one connection. No matter what the receiver does, the connection stays open
+// until the sender closes it.
 func (s *Server) handle(conn net.Conn) {
 	defer func() {
 		_ = conn.Close()
@@ -196,17 +195,17 @@ func (s *Server) handle(conn net.Conn) {
 	_, _ = io.Copy(io.Discard, conn)
 }
 
-// Reached returns the number of connections on which the receiver was hostile. It is 0 if
-// the deadline of the sender was too short to meet what is under test.
+// Reached returns the number of connections on which the receiver was hostile. If it's 0,
+// your sender's deadline was too short, and you have tested nothing.
 func (s *Server) Reached() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.reached
 }
 
-// AwaitClosed waits until the sender has closed all connections, and returns an error if
-// that does not happen soon. Meanwhile it calls closeIdle, since a connection may become
-// idle after the result of a request.
+// AwaitClosed waits until the sender has closed all connections, and returns an error if that
+// doesn't happen soon. Meanwhile it calls closeIdle again and again, since a connection can
+// become idle after you have the result of a request.
 func (s *Server) AwaitClosed(closeIdle func()) error {
 	s.end()
 	return await(func() error {
@@ -241,7 +240,7 @@ type peer struct {
 	server *Server
 }
 
-// hostile records that the receiver starts to be hostile.
+// hostile records that the receiver is hostile from now on.
 func (p *peer) hostile() {
 	p.server.mu.Lock()
 	p.server.reached++
@@ -270,8 +269,8 @@ func (p *peer) drip(text string) {
 	}
 }
 
-// readNothing leaves the data of the sender in the buffers of the connection. Only an
-// attempt to write text then shows whether the sender has closed it.
+// readNothing leaves the sender's data in the buffers of the connection. We then notice that
+// the sender has closed it only when we try to write text.
 func (p *peer) readNothing(text string) {
 	<-p.server.ending
 	p.drip(text)
@@ -305,8 +304,8 @@ func Goroutines() Baseline {
 	return stacks
 }
 
-// Await waits until all goroutines that were started since have ended, and returns an error
-// if that does not happen soon. No other test may run concurrently.
+// Await waits until all goroutines that were started since then have ended, and returns an
+// error if that doesn't happen soon. Don't run other tests at the same time.
 func (b Baseline) Await() error {
 	return await(func() error {
 		started := Goroutines()
@@ -319,9 +318,9 @@ func (b Baseline) Await() error {
 	})
 }
 
-// Result returns the value that arrives on a channel, or an error if none does soon after
-// the deadline of the sender. It counts ticks, of which a busy machine, which may stop the
-// whole process, drops some.
+// Result returns the value that arrives on a channel, or an error if none arrives soon after
+// the sender's deadline. It counts ticks and doesn't look at the clock: a busy machine can
+// stop the whole process, and then drops some of them.
 func Result[T any](from <-chan T, timeout time.Duration) (value T, err error) {
 	const pause = 10 * time.Millisecond
 	tick := time.NewTicker(pause)
@@ -338,8 +337,8 @@ func Result[T any](from <-chan T, timeout time.Duration) (value T, err error) {
 
 var errNoResult = errors.New("no result")
 
-// await calls check until it returns nil, for as long as Limit. It also requires a number
-// of calls, since a busy machine may stop the whole process for as long.
+// await calls check until it returns nil, or until Limit has passed. It also makes a minimum
+// number of calls, because a busy machine can stop the whole process for that long.
 func await(check func() error) error {
 	tick := time.NewTicker(time.Millisecond)
 	defer tick.Stop()

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// overTCP are receivers that speak no HTTP, nor TLS.
+// overTCP are receivers that speak neither HTTP nor TLS.
 var overTCP = []Receiver{
 	{Name: "silence", serve: func(p *peer) { p.hostile() }},
 	{Name: "close", serve: func(p *peer) {
@@ -109,7 +109,7 @@ var overHTTP1 = []Receiver{
 	})},
 }
 
-// afterRequest returns a receiver that becomes hostile when it has read the header of a
+// afterRequest returns a receiver that becomes hostile once it has read the header of a
 // request.
 func afterRequest(serve func(p *peer, head []byte)) func(*peer) {
 	return func(p *peer) {

@@ -7,14 +7,14 @@ import (
 	"testing"
 )
 
-// maxLine is the most that net/http may log about a request.
+// maxLine is how many bytes net/http can log about a request.
 const maxLine = 1 << 10
 
-// started counts the receivers.
+// started counts the receivers that were started.
 var started atomic.Int64
 
-// BoundLog makes a test fail in which the standard logger gets more than a line of 1 KiB for
-// each receiver. Each of them must get one request.
+// BoundLog makes your test fail if the standard logger gets more than a line of 1 KiB for
+// each receiver. Send one request to each receiver.
 func BoundLog(tb testing.TB) {
 	tb.Helper()
 	before := started.Load()

@@ -12,8 +12,8 @@ import (
 	"time"
 )
 
-// overRecords are receivers that read a request and send records of TLS 1.3 without data,
-// which crypto/tls by itself never does.
+// overRecords are receivers that read a request and then send TLS 1.3 records without data.
+// crypto/tls never does that, so we encrypt them ourselves.
 var overRecords = []Receiver{
 	{Name: "endless session tickets", serve: sendingRecords("", "", sessionTicket)},
 	{Name: "endless key updates", serve: sendingRecords("", "", keyUpdate)},
@@ -25,19 +25,19 @@ var overRecords = []Receiver{
 
 const noContent = "HTTP/1.1 204 No Content\r\n\r\n"
 
-// Messages that may follow a handshake (RFC 8446, section 4.6).
+// Messages that can follow a handshake (RFC 8446, section 4.6).
 const (
 	sessionTicket   = "\x04\x00\x00\x0e\x00\x00\x0e\x10\x00\x00\x00\x00\x00\x00\x01x\x00\x00"
 	keyUpdate       = "\x18\x00\x00\x01\x00"
 	keyUpdateDemand = "\x18\x00\x00\x01\x01" // the other side has to send one, too
 )
 
-// perData is the number of records without data that crypto/tls accepts in a row.
+// perData is how many records without data crypto/tls accepts in a row.
 const perData = 16
 
-// sendingRecords returns a receiver that sends text after the header of a request, and then
-// data in endless records, between which it repeats a message of a handshake. It reads
-// nothing meanwhile, so that a sender can't reply to each message for long.
+// sendingRecords returns a receiver that sends text after the header of a request. Then it
+// sends data in endless records, and between them repeats a message of a handshake. It reads
+// nothing meanwhile, so before long a sender can't reply to these messages any more.
 func sendingRecords(text, data, message string) func(*peer) {
 	return afterRequest(func(p *peer, _ []byte) {
 		p.server.handlers.Go(func() {
@@ -71,8 +71,8 @@ const (
 	typeData      = 23
 )
 
-// sealer encrypts records with TLS_AES_128_GCM_SHA256 (RFC 8446, section 5.2), which
-// crypto/tls prefers wherever the processor has AES.
+// sealer encrypts records with TLS_AES_128_GCM_SHA256 (RFC 8446, section 5.2). crypto/tls
+// prefers that if the processor has AES.
 type sealer struct {
 	records bytes.Buffer
 	secret  []byte
@@ -96,7 +96,7 @@ func (s *sealer) setKey() {
 	s.iv, s.number = s.expand("iv", 12), 0
 }
 
-// update starts to use the next key, as it must after a key update.
+// update switches to the next key, which we must do after a key update.
 func (s *sealer) update() {
 	s.secret = s.expand("traffic upd", sha256.Size)
 	s.setKey()
