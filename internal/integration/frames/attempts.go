@@ -20,11 +20,11 @@ const (
 	named = `{"endpoint_id":"e1"}` // a body that names an entity
 )
 
-// attempt is what a client sends on a connection of its own.
+// attempt is a sequence of frames that a client sends over its own connection.
 type attempt struct {
 	name   string
 	frames []frame
-	effect string // of a well-formed request; "" stands for no effect on more than one entity
+	effect string // of a well-formed request; "" means that it must not affect more than one entity
 }
 
 // client builds the attempts for one mount.
@@ -52,7 +52,7 @@ func (c *client) request(flags http2.Flags, path string, more ...field) frame {
 	return headers(flags, c.fields(path, more...)...)
 }
 
-// table returns the attempts that are written by hand.
+// table returns the attempts that we wrote by hand.
 func (c *client) table() []attempt {
 	c.addValid()
 	c.addBodies()
@@ -64,14 +64,14 @@ func (c *client) table() []attempt {
 	return c.attempts
 }
 
-// inPath returns an offset in a header block in the middle of the path.
+// inPath returns an offset in the middle of the path, in a header block.
 func (c *client) inPath(path string) int {
 	fields := c.pseudo(path)
 	return (len(encode(fields[:3])) + len(encode(fields))) / 2
 }
 
-// addValid adds unusual requests that are well-formed, without which a mount that refuses
-// everything would pass.
+// addValid adds unusual but well-formed requests. Otherwise a mount that refuses everything
+// would pass.
 func (c *client) addValid() {
 	length := func(text string) field { return field{"content-length", text} }
 	for _, path := range []string{all, entity} {
@@ -91,7 +91,7 @@ func (c *client) addValid() {
 	c.add("valid, a body for one entity", "unset entity e1", c.request(0, entity), data(endStream, named))
 }
 
-// addBodies adds requests whose body names an entity, or is announced and missing.
+// addBodies adds requests whose body names an entity, or is announced but missing.
 func (c *client) addBodies() {
 	for _, path := range []string{all, all + "/"} {
 		for _, length := range []string{"0", "1", "19", "21", "x", "", "-1", "+20", "0x14", "20, 20", "20.0", "00", "99999999999999999999"} {
@@ -116,7 +116,7 @@ func (c *client) addBodies() {
 	}
 }
 
-// addPaths adds values of :path that are malformed, or name an entity.
+// addPaths adds values of :path that are malformed or name an entity.
 func (c *client) addPaths() {
 	for _, path := range []string{
 		"", "*", all[1:], " " + all, "\t" + all, "\x00" + all, "." + all, "/." + all, "/" + all, "//x/.." + all, `\` + all[1:],
@@ -164,7 +164,7 @@ func (c *client) addPseudoHeaders() {
 	}
 }
 
-// addFields adds requests with fields that HTTP/2 does not allow.
+// addFields adds requests with fields that HTTP/2 doesn't allow.
 func (c *client) addFields() {
 	for _, f := range []field{
 		{"Authorization", "x"},
@@ -195,8 +195,8 @@ func (c *client) addFields() {
 	}
 }
 
-// addSequences adds frames in an order, or on a stream, that is not allowed. The request on
-// its own means one entity, or is not complete.
+// addSequences adds frames that aren't allowed in that order or on that stream. The request
+// alone means one entity, or isn't complete.
 func (c *client) addSequences() {
 	one, every, unfinished := c.request(endStream, entity), c.request(endStream, all), c.request(0, all)
 	ended, reset := data(endStream, named), frame{http2.FrameRSTStream, 0, 1, []byte{0, 0, 0, 8}}
@@ -259,8 +259,8 @@ func (c *client) addSequences() {
 	}
 }
 
-// addSmuggled adds requests for one entity that hold one for all in HTTP/1.1, which a proxy
-// must not pass on as a request of its own.
+// addSmuggled adds requests for one entity that contain one for all in HTTP/1.1. A proxy must
+// not pass that on as a separate request.
 func (c *client) addSmuggled() {
 	inner := fmt.Sprintf("DELETE %s HTTP/1.1\r\nHost: test\r\nAuthorization: %s\r\n\r\n", all, authorization)
 	rest := " HTTP/1.1\r\nHost: test\r\n\r\n" + inner

@@ -10,7 +10,7 @@ import (
 	"golang.org/x/net/http2/hpack"
 )
 
-// frame is a frame of HTTP/2, which may be invalid.
+// frame is a frame of HTTP/2. It can be invalid.
 type frame struct {
 	kind    http2.FrameType
 	flags   http2.Flags
@@ -18,8 +18,8 @@ type frame struct {
 	payload []byte
 }
 
-// The flags of RFC 9113 §6.2; END_STREAM and PADDED are also those of DATA, and END_HEADERS
-// that of CONTINUATION.
+// The flags of RFC 9113 §6.2. DATA has END_STREAM and PADDED too, and CONTINUATION has
+// END_HEADERS.
 const (
 	endStream  = http2.FlagHeadersEndStream
 	endHeaders = http2.FlagHeadersEndHeaders
@@ -30,11 +30,11 @@ const (
 // field is a header field or a pseudo-header field.
 type field struct{ name, value string }
 
-// authorization stands for the credentials of the client of an attempt, and has their length.
+// authorization stands for the credentials of an attempt's client. It has the same length.
 var authorization = pathtest.Authorization(clientID(0))
 
-// clientID returns the client of an attempt. Each has its own, so that an effect is
-// attributed to its attempt even if it comes late.
+// clientID returns the client of an attempt. Each attempt has its own, so we can attribute an
+// effect even if it comes late.
 func clientID(attempt int) string { return fmt.Sprintf("attempt-%04d", attempt) }
 
 // of returns the frame with the credentials of a client.
@@ -43,7 +43,7 @@ func (f frame) of(clientID string) frame {
 	return f
 }
 
-// encode returns the header block of fields, also of invalid ones.
+// encode returns the header block of fields, even of invalid ones.
 func encode(fields []field) []byte {
 	var block bytes.Buffer
 	encoder := hpack.NewEncoder(&block)
@@ -52,17 +52,17 @@ func encode(fields []field) []byte {
 			fmt.Fprintf(&block, "\x00%c%s%c%s", len(f.name), f.name, len(f.value), f.value)
 			continue
 		}
-		_ = encoder.WriteField(hpack.HeaderField{Name: f.name, Value: f.value}) // a buffer has no error
+		_ = encoder.WriteField(hpack.HeaderField{Name: f.name, Value: f.value}) // writing to a buffer can't fail
 	}
 	return block.Bytes()
 }
 
-// headers is a HEADERS frame of stream 1 with a whole header block.
+// headers returns a HEADERS frame of stream 1 with a whole header block.
 func headers(flags http2.Flags, fields ...field) frame {
 	return frame{http2.FrameHeaders, flags | endHeaders, 1, encode(fields)}
 }
 
-// data is a DATA frame of stream 1.
+// data returns a DATA frame of stream 1.
 func data(flags http2.Flags, payload string) frame {
 	return frame{http2.FrameData, flags, 1, []byte(payload)}
 }
@@ -74,8 +74,8 @@ func pad(f frame, length int) frame {
 	return f
 }
 
-// split returns a HEADERS frame as one and CONTINUATION frames, of which the pieces of the
-// header block end at the given offsets.
+// split splits a HEADERS frame into one and CONTINUATION frames. The offsets say where each
+// piece of the header block ends.
 func split(f frame, offsets ...int) []frame {
 	var all []frame
 	block := f.payload

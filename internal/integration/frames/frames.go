@@ -1,5 +1,5 @@
-// Package frames sends malformed HTTP/2 to mounts of the handler: frames that package
-// mounttest, whose client is that of net/http, cannot send.
+// Package frames sends malformed HTTP/2 to mounts of the handler. Package mounttest can't
+// send these frames, because it uses the client of net/http.
 package frames
 
 import (
@@ -24,9 +24,9 @@ import (
 	"golang.org/x/net/http2/hpack"
 )
 
-// limit is the time in which a server must respond to what is well-formed, and close what
-// its client closed. silence is the time in which it may respond to what is not; where it
-// needs longer, the test sees less.
+// A server must respond to well-formed requests within limit, and close connections that its
+// client closed. For a response to malformed ones we wait only as long as silence. If the
+// server is slower, the test sees less.
 const (
 	limit   = time.Minute
 	silence = 100 * time.Millisecond
@@ -40,22 +40,22 @@ type Server struct {
 	sent    []sent
 }
 
-// sent is an attempt that was sent, with the status of the response, "" if there was none.
+// sent is an attempt that we sent. The status is "" if there was no response.
 type sent struct {
 	attempt
 	mount  *Mount
 	status string
 }
 
-// Serve serves a service, or a mount of it. When the test ends, all connections that clients
-// closed must be closed, and the effects are those that [Server.Check] describes. A proxy in
-// front must be started after it, since it keeps connections open until it stops.
+// Serve serves a service, or a mount of it. When the test ends, the server must have closed
+// all connections that clients closed, and the effects must be as [Server.Check] says. If you
+// put a proxy in front, start it after Serve, since it keeps connections open until it stops.
 func Serve(t testing.TB, s *pathtest.Service, mounted http.Handler, configure func(*httptest.Server)) *Server {
 	t.Helper()
 	server := &Server{Server: httptest.NewUnstartedServer(mounted), service: s}
 	listener := &listener{Listener: server.Listener}
 	server.Listener = listener
-	server.Config.ErrorLog = log.New(io.Discard, "", 0) // one line for each malformed frame
+	server.Config.ErrorLog = log.New(io.Discard, "", 0) // it would get a line for each malformed frame
 	configure(server.Server)
 	t.Cleanup(func() {
 		listener.expectClosed(t)
@@ -65,7 +65,7 @@ func Serve(t testing.TB, s *pathtest.Service, mounted http.Handler, configure fu
 	return server
 }
 
-// Start returns a function that starts a server of HTTP/2, over TLS or not.
+// Start returns a function that starts a server of HTTP/2, with or without TLS.
 func Start(overTLS bool) func(*httptest.Server) {
 	return func(server *httptest.Server) {
 		if overTLS {
@@ -79,7 +79,7 @@ func Start(overTLS bool) func(*httptest.Server) {
 	}
 }
 
-// listener counts the connections that are open.
+// listener counts the open connections.
 type listener struct {
 	net.Listener
 	open atomic.Int64
@@ -120,21 +120,23 @@ func (l *listener) expectClosed(t testing.TB) {
 
 // Mount is a mount of a service at [Base].
 type Mount struct {
-	// URL is that of the server, with https for TLS and http for HTTP/2 without it.
+	// URL is the URL of the server: https for TLS, and http for HTTP/2 without it.
 	URL string
 	// TLS has the roots of the server's certificate.
 	TLS *tls.Config
-	// Refuses are beginnings of names of well-formed attempts that a proxy refuses.
+	// Refuses are the well-formed attempts that a proxy may refuse, by the beginnings of
+	// their names.
 	Refuses []string
-	// Forgives are beginnings of names of malformed attempts that a proxy treats as one for all.
+	// Forgives are the malformed attempts that a proxy may treat as a request for all, by the
+	// beginnings of their names.
 	Forgives []string
-	// Redirects tolerates that unclean paths are redirected, as by a mux.
+	// Redirects allows the mount to redirect unclean paths, as a mux does.
 	Redirects bool
 }
 
-// Check sends malformed and unusual frames to a mount, each sequence over a connection of
-// its own. What is malformed, or means one entity, must not reach all, and nothing may be
-// redirected. What is well-formed must have its effect, also after everything else.
+// Check sends malformed and unusual frames to a mount, each sequence over its own connection.
+// If it's malformed or means one entity, it must not reach all entities, and nothing may be
+// redirected. If it's well-formed, it must have its effect, even after all the others.
 func (s *Server) Check(t testing.TB, m *Mount) {
 	t.Helper()
 	scheme, authority, _ := strings.Cut(m.URL, "://")
@@ -151,7 +153,7 @@ func (s *Server) Check(t testing.TB, m *Mount) {
 	}
 }
 
-// expectEffects compares the effects of what was sent with what they must be.
+// expectEffects compares the effects of the attempts with the expected ones.
 func (s *Server) expectEffects(t testing.TB) {
 	t.Helper()
 	for i, a := range s.sent {
@@ -168,8 +170,8 @@ func (s *Server) expectEffects(t testing.TB) {
 	}
 }
 
-// send sends an attempt and reads what comes back, until a stream or the connection ends or
-// the server is silent. The status is "" if there was no response.
+// send sends an attempt and reads until a stream or the connection ends, or until the server
+// is silent. The status is "" if there was no response.
 func (a attempt) send(dial func() (net.Conn, error), clientID string) (status string, err error) {
 	conn, err := dial()
 	if err != nil {
@@ -182,7 +184,7 @@ func (a attempt) send(dial func() (net.Conn, error), clientID string) (status st
 	if err := conn.SetDeadline(time.Now().Add(limit)); err != nil {
 		return "", err
 	}
-	// A server may close the connection before it has read everything.
+	// The server can close the connection before it has read everything.
 	_, _ = io.WriteString(conn, http2.ClientPreface)
 	_ = framer.WriteSettings()
 	for _, f := range a.frames {
@@ -196,7 +198,7 @@ func (a attempt) send(dial func() (net.Conn, error), clientID string) (status st
 			return status, fmt.Errorf("no response within %v", limit)
 		}
 		if err != nil {
-			return status, nil // also a frame that the framer refuses
+			return status, nil // the framer may also refuse a frame
 		}
 		if h, ok := f.(*http2.MetaHeadersFrame); ok {
 			status = h.PseudoValue("status")
@@ -228,8 +230,8 @@ func (a attempt) send(dial func() (net.Conn, error), clientID string) (status st
 	}
 }
 
-// dialer returns a function that opens a connection. Sessions are resumed, at a fraction of
-// the cost of a handshake.
+// dialer returns a function that opens a connection. It resumes TLS sessions, which costs
+// much less than a full handshake.
 func (m *Mount) dialer(address string) func() (net.Conn, error) {
 	if m.TLS == nil {
 		return func() (net.Conn, error) { return net.Dial("tcp", address) }

@@ -9,7 +9,7 @@ import (
 	"example.com/go-webhookcfg/webhookcfg"
 )
 
-// TestMounts: no frames reach all entities that do not mean them, with TLS and without.
+// TestMounts: frames reach all entities only if they mean them, with and without TLS.
 func TestMounts(t *testing.T) {
 	for name, mount := range map[string]func(h *webhookcfg.Handler) http.Handler{
 		"direct": func(h *webhookcfg.Handler) http.Handler { return h },

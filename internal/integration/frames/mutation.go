@@ -8,8 +8,8 @@ import (
 	"golang.org/x/net/http2"
 )
 
-// mutants returns sequences of frames that meant one entity before they were changed at
-// random, the same ones for every mount.
+// mutants returns sequences of frames that meant one entity, and then were changed at random.
+// Every mount gets the same ones.
 func (c *client) mutants(n int) []attempt {
 	at := c.inPath(entity)
 	originals := [][]frame{
@@ -35,7 +35,7 @@ func (c *client) mutants(n int) []attempt {
 	return all
 }
 
-// mutate changes one thing in a sequence that is not empty.
+// mutate changes one thing in a sequence, which isn't empty.
 func mutate(r *rand.Rand, frames []frame) []frame {
 	i := r.IntN(len(frames))
 	f := &frames[i]
