@@ -1,5 +1,8 @@
 // Package outage runs the handler on a store that fails, and checks its responses and its
 // log.
+//
+//	s := outage.New(t, st)
+//	s.Survives(outage.Outage{Start: stop, End: start, Cause: "connection refused"})
 package outage
 
 import (
@@ -21,16 +24,16 @@ import (
 const (
 	secret = "a-long-random-secret"
 	path   = "/api/v1/configure/configure-webhook"
-	token  = "t0ken-in-the-path" // of each URL
+	token  = "t0ken-in-the-path" // in every URL
 )
 
-// Service is the handler on loopback, for the client "acme". Its methods make one request
-// after the other.
+// Service is the handler on loopback, for the client "acme". Each of its methods makes its
+// requests one after the other.
 type Service struct {
 	t       testing.TB
 	store   webhookcfg.Store
 	patient string // the URL of a handler that waits long for the store
-	hasty   string // that of one that waits a moment, for a store that hangs
+	hasty   string // the URL of a handler that hardly waits, for a store that hangs
 	records records
 }
 
@@ -54,7 +57,7 @@ func (s *Service) serve(st webhookcfg.Store, limit time.Duration) (url string) {
 	return hooktest.Serve(s.t, handler).URL + path
 }
 
-// records holds the log record of a request until it is received.
+// records holds the log record of a request until somebody reads it.
 type records chan string
 
 // Write implements [io.Writer].
@@ -63,7 +66,8 @@ func (all records) Write(record []byte) (int, error) {
 	return len(record), nil
 }
 
-// request is one that a client makes; host is that of its URL, "" in one without a body.
+// request is a client's request. host is the host of the webhook URL, or "" if there is no
+// body.
 type request struct{ method, entity, host string }
 
 func (r request) body() string {
@@ -102,19 +106,19 @@ func (s *Service) do(url string, r request) (response *http.Response, text, reco
 	return response, string(body), <-s.records
 }
 
-// Set sets the URL of an entity, or of all if it is "", to one of a host.
+// Set sets the URL of an entity to one at the host. If entity is "", it sets the base.
 func (s *Service) Set(entity, host string) {
 	s.t.Helper()
 	s.expect(request{http.MethodPost, entity, host})
 }
 
-// Unset unsets the URL of an entity, or of all if it is "".
+// Unset unsets the URL of an entity. If entity is "", it unsets all.
 func (s *Service) Unset(entity string) {
 	s.t.Helper()
 	s.expect(request{http.MethodDelete, entity, ""})
 }
 
-// Read returns the configuration of the client, as reported to it.
+// Read returns the client's configuration as a client reads it.
 func (s *Service) Read() string {
 	s.t.Helper()
 	return s.expect(request{http.MethodGet, "", ""})
@@ -129,7 +133,7 @@ func (s *Service) expect(r request) string {
 	return text
 }
 
-// changes are requests of each kind that change something.
+// changes has a request of each kind that changes something.
 var changes = []request{
 	{http.MethodPost, "", "new"},
 	{http.MethodPost, "e1", "new"},
@@ -139,16 +143,16 @@ var changes = []request{
 
 var reads = []request{{http.MethodGet, "e1", ""}, {http.MethodGet, "", ""}}
 
-// Outage is a time in which the store fails.
+// Outage describes how the store fails between Start and End.
 type Outage struct {
 	Start, End func()
-	Cause      string // part of the log record of a request
-	Hangs      bool   // the store fails only when its context ends; Cause is not used
-	Serves     bool   // reads succeed
-	Healthy    bool   // the store succeeds for other clients
+	Cause      string // part of each request's log record
+	Hangs      bool   // the store fails only when its context ends; you don't need a Cause
+	Serves     bool   // reads still succeed
+	Healthy    bool   // the store works for other clients
 }
 
-// Refuses expects that requests of every kind fail since the service is unavailable.
+// Refuses expects that requests of every kind fail with 503.
 func (s *Service) Refuses(o Outage) {
 	s.t.Helper()
 	all := changes
@@ -161,7 +165,7 @@ func (s *Service) Refuses(o Outage) {
 	s.awaitHealth(o.Healthy)
 }
 
-// awaitHealth expects that a store that can tell its health tells it, which takes a second.
+// awaitHealth expects that the store reports its health, if it can. That can take a second.
 func (s *Service) awaitHealth(healthy bool) {
 	s.t.Helper()
 	st, ok := s.store.(interface {
@@ -182,8 +186,8 @@ func (s *Service) awaitHealth(healthy bool) {
 	s.t.Errorf("the store doesn't turn healthy: %v", healthy)
 }
 
-// expectUnavailable expects a request to fail. The cause appears in the log only, and what is
-// secret in the URL nowhere.
+// expectUnavailable expects a request to fail. You find the cause only in the log, and the
+// URL's secret nowhere.
 func (s *Service) expectUnavailable(r request, o Outage) {
 	s.t.Helper()
 	url, causes := s.patient, []string{o.Cause}
@@ -206,8 +210,8 @@ func (s *Service) expectUnavailable(r request, o Outage) {
 	}
 }
 
-// Survives runs an outage, during which nothing must change, and from which the service must
-// recover by itself.
+// Survives runs an outage. Nothing must change during it, and afterwards the service must
+// work again by itself.
 func (s *Service) Survives(o Outage) {
 	s.t.Helper()
 	s.Set("", "base")
