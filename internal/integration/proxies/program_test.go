@@ -14,14 +14,14 @@ import (
 	"example.com/go-webhookcfg/internal/integration/engine"
 )
 
-// program is a proxy, with a configuration that holds the lines of a mount. In all texts
-// {port} is the port to listen on, {dir} a directory, {root} that of the package, {upstream}
-// the port of the service, and {file} the configuration.
+// program is a proxy, with a configuration that contains the lines of a mount. In all texts
+// {port} is the port to listen on, {dir} a directory, {root} the package's directory,
+// {upstream} the port of the service, and {file} the configuration.
 type program struct {
 	daemon engine.Daemon
 	args   []string
 	config string // has {lines} and, if the proxy can do that, {tls}
-	tls    string // what {tls} is for TLS with HTTP/2; with the files cert.pem, key.pem and both.pem
+	tls    string // {tls} for TLS with HTTP/2, which uses the files cert.pem, key.pem and both.pem
 }
 
 var programs = map[string]program{
@@ -192,7 +192,7 @@ func newCertificate(t testing.TB) *certificate {
 	}
 }
 
-// client returns the configuration of a client, nil without TLS.
+// client returns a client's configuration, or nil without TLS.
 func (c *certificate) client() *tls.Config {
 	if c == nil {
 		return nil

@@ -1,6 +1,6 @@
-// Package proxies_test checks mounts of the handler behind real proxies: with the lines
-// that examples/mounts/README.md shows, no request for one entity reaches all of them, and
-// with others that are common, some do.
+// Package proxies_test checks mounts of the handler behind real proxies. With the lines that
+// examples/mounts/README.md shows, no request for one entity reaches all of them. With other
+// common lines, some do.
 package proxies_test
 
 import (
@@ -22,21 +22,22 @@ const base = "/hooks"
 // mount is a way to put a proxy in front of the service at 127.0.0.1:8080.
 type mount struct {
 	proxy, lines string
-	lengths      string   // lines that refuse lengths of bodies that are not true, for TLS
+	lengths      string   // lines that refuse false lengths of bodies, for TLS
 	strips       bool     // the handler has no base path
-	fails        string   // a class of requests that fails; "" if none does
+	fails        string   // a class of requests that fails; "" if all pass
 	refuses      []string // well-formed requests that the proxy refuses: targets, or beginnings of names in package frames
-	forgives     []string // malformed ones that it treats as requests for all, named likewise
+	forgives     []string // malformed requests that it treats as requests for all, named likewise
 	options      webhookcfg.Options
 }
 
-// original are the options for a proxy that cleans paths and passes on what it received.
+// original has the options for a proxy that cleans paths and passes on the target it
+// received.
 var original = webhookcfg.Options{
 	AllScope:       webhookcfg.AllScopeExact,
 	OriginalTarget: webhookcfg.TargetFromHeader("X-Original-URI"),
 }
 
-// anotherForm are targets of all in a form that is not allowed, which proxies in Go convert.
+// anotherForm are targets of all in a form that isn't allowed. Proxies in Go convert them.
 var anotherForm = []string{`:path "http`, "http:/hooks/api/v1/configure/configure-webhook"}
 
 // safe are the mounts in the README.
@@ -44,7 +45,7 @@ var safe = []mount{
 	{
 		proxy: "nginx", lines: "location /hooks/ {\n\tproxy_pass http://127.0.0.1:8080;\n\tproxy_set_header X-Forwarded-For $proxy_add_x_forwarded_for;\n}",
 		refuses: []string{"valid, trailers"},
-		// Each means nothing but all.
+		// Each can only mean all entities.
 		forgives: []string{
 			"late method", "late path", `"é": `, `"connection": `, `"proxy-connection": `, `"keep-alive": `, `"upgrade": `, `"te": `, `"transfer-encoding": `,
 			"DATA before the headers", "HPACK table size too late", "RST_STREAM of an idle stream", "WINDOW_UPDATE of an idle stream",
@@ -61,7 +62,7 @@ ProxyPass "/hooks/" "http://127.0.0.1:8080/hooks/" nocanon`,
 RewriteCond %{HTTP:Content-Length} .
 RewriteRule ^ - [F]`,
 		refuses: []string{"http://test/hooks/api/v1/configure/configure-webhook/", "valid, length 0"},
-		// At times it takes an error of a stream, before any body, for the end of the body.
+		// Sometimes it takes a stream's error before any body for the end of the body.
 		forgives: []string{
 			"trailers without an end", "RST_STREAM", "WINDOW_UPDATE 0", "GOAWAY", "SETTINGS of", "DATA on", "padding longer than the frame", "a stream that depends on itself",
 		},
@@ -86,7 +87,7 @@ respond @length 400`,
 	},
 }
 
-// alternatives are mounts that are not in the README, or there as those to avoid.
+// alternatives are mounts that aren't in the README, or that it tells you to avoid.
 var alternatives = []mount{
 	{proxy: "nginx", lines: "location /hooks/ { proxy_pass http://127.0.0.1:8080$request_uri; }"},
 	{proxy: "nginx", lines: "location /hooks/ { proxy_pass http://127.0.0.1:8080/hooks/; }", fails: "dots"},
@@ -111,7 +112,7 @@ proxy.server = ( "/hooks/" => (( "host" => "127.0.0.1", "port" => {upstream} )) 
 	{proxy: "Caddy", lines: "uri strip_prefix /hooks\nreverse_proxy 127.0.0.1:8080", strips: true, fails: "dots"},
 }
 
-// guarded are mounts that clean paths, and pass with options of the handler.
+// guarded are mounts that clean paths, but pass with options of the handler.
 var guarded = []mount{
 	{proxy: "nginx", strips: true, options: original, lines: `location /hooks/ {
 	proxy_pass http://127.0.0.1:8080/;
@@ -194,7 +195,7 @@ func (m mount) check(t testing.TB, cert *certificate) mounttest.Report {
 	return r.Check(t, r.url+base, r.tls)
 }
 
-// TestSafe: the mounts in the README pass, over HTTP/2 too where the proxy serves it.
+// TestSafe: the mounts in the README pass, over HTTP/2 too if the proxy speaks it.
 func TestSafe(t *testing.T) {
 	cert := newCertificate(t)
 	for _, m := range safe {
@@ -221,15 +222,15 @@ func TestSafe(t *testing.T) {
 	}
 }
 
-// TestAlternatives: others fail, and would have to be moved to the README if they passed.
+// TestAlternatives: the others fail. If one passes, we should move it to the README.
 func TestAlternatives(t *testing.T) {
 	for _, m := range alternatives {
 		t.Run(m.proxy, func(t *testing.T) { expect(t, m.lines, m.check(t, nil), m.fails) })
 	}
 }
 
-// TestGuarded: the handler refuses what a proxy cleaned, if it knows the original target.
-// The same lines fail without the options.
+// TestGuarded: the handler refuses paths that a proxy cleaned, if it knows the original
+// target. Without the options, the same lines fail.
 func TestGuarded(t *testing.T) {
 	cert := newCertificate(t)
 	for _, m := range guarded {
@@ -265,8 +266,8 @@ func expect(t testing.TB, mount string, report mounttest.Report, class string) {
 	}
 }
 
-// TestReadme: the README shows the lines of every safe mount, those that pass on the
-// original target, and those that need another option.
+// TestReadme: the README shows the lines of every safe mount, the ones that pass on the
+// original target, and the ones that need another option.
 func TestReadme(t *testing.T) {
 	text := readFile(t, "../../../examples/mounts/README.md")
 	for _, m := range safe {

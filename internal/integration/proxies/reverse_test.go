@@ -72,9 +72,9 @@ func TestReverseProxy(t *testing.T) {
 	t.Run("HTTP/2 and TLS", http2(true))
 }
 
-// TestReverseProxyAlternatives: it does not, if a mux or a function of the host changes it.
-// The handler refuses what was cleaned, if it knows the original target; no option helps
-// against the redirects of a mux.
+// TestReverseProxyAlternatives: if a mux or a function of the host changes the path, the
+// proxy doesn't pass it on. The handler refuses cleaned paths if it knows the original
+// target. No option helps against a mux's redirects.
 func TestReverseProxyAlternatives(t *testing.T) {
 	simple := func(rewrite func(*httputil.ProxyRequest, *url.URL)) func(*url.URL) http.Handler {
 		return func(service *url.URL) http.Handler {
