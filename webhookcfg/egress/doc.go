@@ -41,7 +41,7 @@
 //	           address in brackets, or a name
 //	name       at most 253 bytes: labels of 1 to 63 letters, digits, hyphens and
 //	           underscores, with no hyphen at either end; it doesn't end in a dot, a number
-//	           or "localhost"
+//	           or "localhost", and a single label doesn't start with a digit
 //	port       a number from 1 to 65535 without leading zeros, one of Policy.Ports
 //
 // Internationalised names must be A-labels (RFC 5890). If you allow a loopback address,
@@ -85,8 +85,8 @@
 //
 // Receivers can be silent, slow or endless at any step. Give every request a deadline, and
 // no call, connection or goroutine outlives it, except for idle connections. The deadline
-// covers a call from the lookup of the name to the last byte of the response body. Further
-// limits apply with and without a deadline:
+// covers a call from the lookup of the name to the last byte of the response body. These
+// limits apply as well:
 //
 //	                          calls             probes
 //	all of it                 30 s in a Client  5 s (ProberOptions.Timeout)

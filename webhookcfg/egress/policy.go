@@ -28,7 +28,7 @@ type Policy struct {
 	// receivers in your own network. They override the special-purpose registry and
 	// LocalAddrs. If you allow a loopback address, localhost and the names under it are
 	// allowed too. A prefix can't be wider than the widest in the registries, 240.0.0.0/4 and
-	// fc00::/7. Else 0.0.0.0/0 would disable the policy.
+	// fc00::/7. Otherwise 0.0.0.0/0 would disable the policy.
 	AllowPrefixes []netip.Prefix
 
 	// DenyPrefixes are addresses that must not be called, even if AllowPrefixes has them.
@@ -105,7 +105,7 @@ func Development() *Policy {
 func (p *Policy) Validate() error {
 	for _, prefix := range slices.Concat(p.AllowPrefixes, p.DenyPrefixes) {
 		if !isUsable(prefix) {
-			return fmt.Errorf("egress: prefix %v is invalid or IPv4-mapped", prefix)
+			return fmt.Errorf("egress: prefix %v is invalid, or IPv4-mapped (write that as IPv4)", prefix)
 		}
 	}
 	if i := slices.IndexFunc(p.AllowPrefixes, isTooWide); i >= 0 {

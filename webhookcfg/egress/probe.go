@@ -126,8 +126,8 @@ func (p *Policy) probeClient(timeout time.Duration) *http.Client {
 // client with the identifier client. The error is
 //   - a [PolicyError] if [Policy.Check] refuses the target,
 //   - a [*LimitError] if a limit of [ProberOptions] is exceeded,
-//   - an [*UnreachableError] if the target can't be reached before the deadline of ctx. Don't
-//     show it to the client; see [Reason],
+//   - an [*UnreachableError] if the target can't be reached before the probe's timeout and the
+//     deadline of ctx. Don't show it to the client; see [Reason],
 //   - an error that wraps [ErrUnavailable] if an address couldn't be checked, or if the
 //     HTTPProbe returned it, and
 //   - the error of ctx if you cancelled it, or if it had ended before the call.

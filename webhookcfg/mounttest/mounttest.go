@@ -46,8 +46,8 @@
 //
 // # What is sent
 //
-// [Check] sends several hundred requests, one after another. Each names one entity, or names
-// it wrongly: with dots, slashes, semicolons, backslashes, "#", "?", NUL and other controls,
+// [Check] sends several hundred requests, one after another. Each names one entity, most of
+// them wrongly: with dots, slashes, semicolons, backslashes, "#", "?", NUL and other controls,
 // plain, escaped once and escaped twice. In others, a query, a body or a header field says
 // something else, or the identifier is null, blank, long or unknown.
 //
