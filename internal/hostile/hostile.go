@@ -335,7 +335,7 @@ func Result[T any](from <-chan T, timeout time.Duration) (value T, err error) {
 	return value, errNoResult
 }
 
-var errNoResult = errors.New("no result")
+var errNoResult = errors.New("no result, long after the deadline")
 
 // await calls check until it returns nil, or until Limit has passed. It also makes a minimum
 // number of calls, because a busy machine can stop the whole process for that long.

@@ -183,7 +183,7 @@ func (s *Service) awaitHealth(healthy bool) {
 		}
 		time.Sleep(50 * time.Millisecond)
 	}
-	s.t.Errorf("the store doesn't turn healthy: %v", healthy)
+	s.t.Errorf("a minute later, the store is healthy: %v, want %v", !healthy, healthy)
 }
 
 // expectUnavailable expects a request to fail. You find the cause only in the log, and the
