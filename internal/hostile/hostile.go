@@ -195,7 +195,7 @@ func (s *Server) handle(conn net.Conn) {
 	_, _ = io.Copy(io.Discard, conn)
 }
 
-// Reached returns the number of connections on which the receiver was hostile. If it's 0,
+// Reached returns on how many connections the receiver was hostile. If it's 0,
 // your sender's deadline was too short, and you have tested nothing.
 func (s *Server) Reached() int {
 	s.mu.Lock()

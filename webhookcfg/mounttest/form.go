@@ -11,7 +11,7 @@ const (
 	http10    form = "HTTP/1.0"
 )
 
-// forms are all of them, in the order in which we send.
+// forms are all of them, in the order of sending.
 var forms = []form{http11, http2, keptAlive, absolute, http10}
 
 // isFull reports whether we make all attempts in a form, and not only a few.

@@ -45,7 +45,7 @@ type Failure struct {
 	// Class is the kind of request, such as "dots" or "query". Correct requests for one
 	// entity have the class "correct".
 	Class string
-	// Form is the form in which it was sent, as in [NotChecked].
+	// Form says how it was sent, as in [NotChecked].
 	Form string
 	// Request is the request, quoted as it was sent but without credentials. Requests over
 	// HTTP/2 are shown like HTTP/1.1.
