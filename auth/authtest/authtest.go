@@ -1,5 +1,4 @@
-// Package authtest is a conformance suite for implementations of
-// [webhookcfg.CredentialVerifier]. Run it from a test:
+// Package authtest tests your [webhookcfg.CredentialVerifier]. Run it from a test:
 //
 //	func TestVerifier(t *testing.T) {
 //		authtest.Run(t, authtest.Harness{
@@ -8,26 +7,32 @@
 //		})
 //	}
 //
-// # Requirements
+// The suite makes about a hundred calls per credential, so make your hashes cheap for the
+// test.
 //
-// A credential signs in its owner. Every other one is refused with an error that wraps
-// [webhookcfg.ErrInvalidCredentials], has no RetryAfter and comes with no client: ids and
-// secrets that differ in any byte, also in letter case, blanks or Unicode form, patterns
-// and quotes, an escaped id, secrets longer than 4 KiB, the plain hash of a secret, the
-// secret of another client, and an id and a secret that are divided at another byte. If
-// several spellings of an id signed in, each of them would have its own number of guesses
-// in the Throttle of package auth.
+// # What a verifier must do
 //
-// All refusals cost the same. When its context has ended, or ends during the call, a
-// verifier returns soon, signs in no wrong client and refuses no valid credential. No error
-// contains a secret, presented or stored, as it is, encoded or as a plain hash, and neither
-// does Client.SecretName. A verifier is safe for concurrent use, and does not panic.
+// It signs in the owner of a credential. It refuses every other credential with an error that
+// wraps [webhookcfg.ErrInvalidCredentials] and has no RetryAfter, and returns no client. The
+// suite tries ids and secrets that differ in letter case, blanks, Unicode form or any other
+// byte, patterns and quotes, an escaped id, secrets longer than 4 KiB, the plain hash of a
+// secret, another client's secret, and an id and a secret that are divided at another byte.
+// If several spellings of an id signed in, each would have its own number of guesses in the
+// Throttle of package auth.
 //
-// # Limits
+// All refusals cost the same. When its context has ended, or ends during the call, a verifier
+// returns soon. It then signs in no wrong client and refuses no valid credential.
 //
-// Cost is what [Harness.Work] counts; time is not measured, as it depends on the machine.
-// A context that ends while the verifier waits for something else is not simulated. The
-// suite makes about a hundred calls per credential: make hashes cheap for the test.
+// No error contains a secret, presented or stored. It doesn't help to encode it or to take
+// its plain hash. The same goes for Client.SecretName.
+//
+// A verifier is safe for concurrent use, and doesn't panic.
+//
+// # What isn't tested
+//
+// The suite compares the costs that your [Harness.Work] counts. It doesn't measure time,
+// since that depends on the machine. It can't end the context while your verifier waits for
+// something else, such as a database.
 package authtest
 
 import (
@@ -38,51 +43,51 @@ import (
 	"example.com/go-webhookcfg/webhookcfg"
 )
 
-// Harness describes the verifier under test to the suite.
+// Harness tells the suite about your verifier.
 type Harness struct {
-	// Verifier is the verifier under test. It must not limit failed sign-ins.
+	// Verifier is the verifier to test. It must not limit failed sign-ins.
 	Verifier webhookcfg.CredentialVerifier
 
-	// SignsIn holds credentials that sign in, at least one. The suite covers more if
-	// they are of several kinds: a client with two secrets, two ids of one owner, two
-	// owners.
+	// SignsIn has credentials that sign in, at least one. The suite covers more if you give
+	// it several kinds: a client with two secrets, two ids of one owner, two owners.
 	SignsIn []Credential
 
-	// Refused holds credentials of existing clients that must be refused: disabled
-	// clients with their correct secret, retired secrets.
+	// Refused has credentials of existing clients that must be refused, such as the correct
+	// secret of a disabled client, or a retired secret.
 	Refused []Credential
 
-	// Work returns the number of costly operations so far, such as rounds of a hash. If
-	// nil, the test that all refusals cost the same is skipped, which go test -v reports.
+	// Work returns the number of costly operations so far, such as rounds of a hash. If it's
+	// nil, the suite can't test that all refusals cost the same: go test -v then reports a
+	// skipped test.
 	Work func() int64
 }
 
-// Credential is a credential that the suite presents to the verifier.
+// Credential is an id and a secret that the suite presents to your verifier.
 type Credential struct {
 	// ID and Secret are the arguments of Verify.
 	ID, Secret string
-	// Owner is the ID of the client that it signs in; ignored in Harness.Refused.
+	// Owner is the ID of the client that it signs in. Harness.Refused doesn't need it.
 	Owner string
 }
 
-// ErrAbsent is wrapped by the error of a case that does not apply, because the harness
-// lacks what it needs.
+// ErrAbsent is wrapped by the error of a case that can't run, because your harness lacks
+// something that it needs.
 var ErrAbsent = errors.New("authtest: absent from the harness")
 
-// Case is one requirement on a verifier.
+// Case is a requirement on a verifier.
 type Case struct {
-	// Name is the requirement in words.
+	// Name says the requirement.
 	Name string
-	// Check returns nil if the verifier of the harness meets the requirement, and otherwise
-	// an error, which may wrap [ErrAbsent]. Its errors contain no secret.
+	// Check returns nil if your verifier meets the requirement. Otherwise it returns an
+	// error, which may wrap [ErrAbsent]. Its errors contain no secret.
 	Check func(ctx context.Context, h Harness) error
 }
 
-// Run runs every case against the harness as a subtest.
+// Run runs every case as a subtest.
 func Run(t *testing.T, h Harness) {
 	t.Helper()
 	if h.Verifier == nil || len(h.SignsIn) == 0 {
-		t.Fatal("authtest: harness without a Verifier or without SignsIn")
+		t.Fatal("authtest: Harness: set Verifier and SignsIn")
 	}
 	for _, c := range Cases() {
 		t.Run(c.Name, func(t *testing.T) {
@@ -97,7 +102,7 @@ func Run(t *testing.T, h Harness) {
 	}
 }
 
-// Cases returns the cases of the suite, for use without a [testing.T].
+// Cases returns the cases of the suite. Use it if you don't have a [testing.T].
 func Cases() []Case {
 	return []Case{
 		{"signs in the owner", signsInOwner},

@@ -133,7 +133,7 @@ func contains(err error, id, secret string) bool {
 }
 
 // holds reports whether a text contains the secret, as it is or encoded, or a plain hash of
-// it, which is as good as the secret to a caller who guesses.
+// it. To a caller who guesses, that's as good as the secret.
 func holds(text, id, secret string) bool {
 	forms := []string{secret, strings.Trim(strconv.Quote(secret), `"`), url.QueryEscape(secret), url.PathEscape(secret), hex.EncodeToString([]byte(secret))}
 	for _, plain := range []string{secret, id + ":" + secret} {
@@ -163,7 +163,7 @@ func endedContext(ctx context.Context, h Harness) error {
 	return nil
 }
 
-// noWrongVerdict returns nil if a valid credential signs in or fails, but is not refused.
+// noWrongVerdict returns nil if a valid credential signs in or fails, but isn't refused.
 func noWrongVerdict(ctx context.Context, h Harness, c Credential) error {
 	client, err := verify(ctx, h, c)
 	switch {
@@ -177,8 +177,8 @@ func noWrongVerdict(ctx context.Context, h Harness, c Credential) error {
 	return nil
 }
 
-// returnsSoon makes so many calls that a verifier which is only somewhat late exceeds a
-// limit that no correct one comes near.
+// returnsSoon makes many calls. A verifier that is only a little late then exceeds the limit,
+// and a correct one doesn't come near it.
 func returnsSoon(ctx context.Context, h Harness) error {
 	const calls, limit = 24, 6 * time.Second
 	ended, cancel := context.WithCancel(ctx)
@@ -201,8 +201,8 @@ func returnsSoon(ctx context.Context, h Harness) error {
 }
 
 func concurrentUse(ctx context.Context, h Harness) error {
-	// A verifier with a costly hash may bound its queue, so that more checks than a few
-	// at a time would fail.
+	// A verifier with a costly hash may bound its queue, so it can refuse more than a few
+	// checks at a time.
 	const rounds, concurrency = 4, 8
 	var (
 		group sync.WaitGroup
@@ -234,8 +234,8 @@ func concurrentUse(ctx context.Context, h Harness) error {
 
 var errPanic = errors.New("the verifier panicked")
 
-// verify calls the verifier. It converts a panic, whose value may contain a secret, into an
-// error.
+// verify calls the verifier. It turns a panic into an error, since the panic's value may
+// contain a secret.
 func verify(ctx context.Context, h Harness, c Credential) (client webhookcfg.Client, err error) {
 	defer func() {
 		if recover() != nil {
@@ -254,7 +254,7 @@ func accepts(ctx context.Context, h Harness, c Credential) error {
 	if client.ID != c.Owner {
 		return fmt.Errorf("signed in %q, want %q", client.ID, c.Owner)
 	}
-	// A short text occurs in names by chance.
+	// A short text can occur in names by chance.
 	if client.SecretName == c.Secret || len(c.Secret) >= 8 && holds(client.SecretName, c.ID, c.Secret) && !strings.Contains(c.ID, c.Secret) {
 		return errors.New("Client.SecretName contains the secret or a hash of it")
 	}

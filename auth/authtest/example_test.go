@@ -12,7 +12,7 @@ import (
 	"example.com/go-webhookcfg/webhookcfg"
 )
 
-// A verifier of one client counts its comparisons. Every refusal needs as many.
+// The verifier has one client. It counts its comparisons, and every refusal takes as many.
 func ExampleRun() {
 	var t *testing.T // the argument of TestVerifier
 

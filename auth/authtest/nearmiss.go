@@ -13,7 +13,7 @@ import (
 	"unicode/utf8"
 )
 
-// wrongSecrets returns near misses of a credential's secret.
+// wrongSecrets returns secrets that are nearly right.
 func wrongSecrets(h Harness, c Credential) []string {
 	near := append([]string{
 		c.Secret + "x",
@@ -29,7 +29,7 @@ func wrongSecrets(h Harness, c Credential) []string {
 	})
 }
 
-// unknownIDs returns near misses of an id that no credential of the harness has.
+// unknownIDs returns ids that look like ids of the harness, but are not.
 func unknownIDs(h Harness, id string) []string {
 	near := append([]string{
 		id + "-unknown",
@@ -55,8 +55,8 @@ func hashes(secret string) []string {
 // escaped returns the text with its first byte escaped as in a URL.
 func escaped(text string) string { return fmt.Sprintf("%%%02X", text[0]) + text[1:] }
 
-// nearMisses returns texts that are treated like the given one by verifiers that fold,
-// trim or match patterns, or that pass it to another language unquoted.
+// nearMisses returns texts that some verifiers can't tell from the given one: they fold, trim
+// or match patterns, or pass it to another language unquoted.
 func nearMisses(text string) []string {
 	_, first := utf8.DecodeRuneInString(text)
 	_, last := utf8.DecodeLastRuneInString(text)
@@ -70,7 +70,7 @@ func nearMisses(text string) []string {
 	}
 }
 
-// shiftedCredentials returns credentials that equal c once id and secret are joined.
+// shiftedCredentials returns credentials that equal c when you join id and secret.
 func shiftedCredentials(h Harness, c Credential) []Credential {
 	_, first := utf8.DecodeRuneInString(c.Secret)
 	_, last := utf8.DecodeLastRuneInString(c.ID)
