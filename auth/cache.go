@@ -17,27 +17,26 @@ import (
 	"example.com/go-webhookcfg/webhookcfg"
 )
 
-// CacheOptions configures a [Cache] verifier. The zero value of every field is a safe
-// default.
+// CacheOptions configures a [Cache]. You can leave every field zero.
 type CacheOptions struct {
-	// TTL is the time for which a verified credential is remembered; zero means 5
-	// minutes. It is not extended by use. A revoked credential is accepted for as long
-	// unless a revision or [Cache.Drop] invalidates it.
+	// TTL is how long a verified credential is remembered. Zero means 5 minutes. Using it
+	// doesn't extend that. Until then a revoked credential is still accepted, unless the
+	// revision changes or you call [Cache.Drop].
 	TTL time.Duration
 
-	// Size bounds the number of credentials, counted once for each source. Zero means
-	// 10,000, which take about 4 MB. To make room, the cache evicts from the id with the
-	// most, and of its credentials the least recently used one.
+	// Size is the maximum number of remembered credentials. Zero means 10,000, which take
+	// about 4 MB. A credential counts once for each source. When the cache is full, it evicts
+	// the least recently used credential of the id that has the most.
 	Size int
 
-	// Revision replaces the method of the verifier, for a wrapper that hides it, such
-	// as a [Func] that calls a [File]: set it to the method of the File. If nil, the
-	// method of the verifier is used.
+	// Revision replaces the verifier's own Revision method. Set it if a wrapper hides that
+	// method: for a [Func] that calls a [File], set it to the File's. If nil, the verifier's
+	// method is used.
 	Revision func() uint64
 
-	// Key returns what a result depends on in addition to the id, the secret and the
-	// source, such as the tenant that a request was routed to, from a context. If nil,
-	// the result must depend on nothing else: it is shared by all contexts.
+	// Key returns anything else in the context that the result depends on, such as the tenant
+	// that a request was routed to. If nil, all contexts share a result, so it must depend
+	// only on the id, the secret and the source.
 	Key func(ctx context.Context) string
 }
 
@@ -46,13 +45,12 @@ const (
 	defaultCacheSize = 10_000
 )
 
-// checkTimeout bounds a check, which continues when its callers have given up. It is
-// three times the default Timeout of the handler, so that in general a caller's own
-// deadline passes first.
+// checkTimeout bounds a check, which goes on when its callers have given up. It's three times
+// the handler's default Timeout, so a caller's own deadline usually passes first.
 const checkTimeout = 30 * time.Second
 
-// Cache is a verifier that remembers the successful checks of another one. It is safe
-// for concurrent use. Make one with [NewCache].
+// Cache is a verifier that remembers the successful checks of another one. It's safe for
+// concurrent use. Make one with [NewCache].
 type Cache struct {
 	verifier   webhookcfg.CredentialVerifier
 	revision   func() uint64
@@ -67,11 +65,11 @@ type Cache struct {
 	checks   singleflight.Group[webhookcfg.Client]
 }
 
-// credentialKey identifies a credential from a source. Neither part can be computed
-// without a seed of the cache.
+// credentialKey identifies a credential from a source. You can't compute either part without
+// the seeds of the cache.
 type credentialKey struct {
-	client uint64 // of the id
-	digest digest // of everything
+	client uint64 // hash of the id
+	digest digest // hash of everything
 }
 
 func (k credentialKey) owner() uint64 { return k.client }
@@ -83,21 +81,21 @@ type verification struct {
 	until   time.Time
 }
 
-// version identifies the state of the credentials that a result is valid for. It is
-// read before the check starts and after it has ended.
+// version identifies the state of the credentials that a result is valid for. Verify reads it
+// before a check and again after it.
 type version struct {
 	revision, drops uint64
 }
 
-// NewCache returns a verifier that remembers the credentials that the given one has
-// verified. It remembers only successes, under a keyed hash of id, secret and source;
-// none of them is stored. A source is an IPv4 address or an IPv6 /64 network, as for
-// [Throttle], so that a guess from elsewhere is subject to its limits. Requests without
-// a source share one. Concurrent callers with the same credential and source share one check.
+// NewCache returns a verifier that remembers successful checks of the given one. It keeps a
+// keyed hash of id, secret and source, but never these themselves. As for [Throttle], a
+// source is an IPv4 address or an IPv6 /64 network, so a guess from elsewhere can't profit
+// from the cache. Requests without a source share one. Concurrent callers with the same
+// credential and source share one check.
 //
-// If the verifier has a method Revision() uint64, such as [File.Revision], a change of
-// its value invalidates everything remembered before. [Cache.Drop] does the same for
-// other verifiers. Nil options mean the zero options.
+// If the verifier has a method Revision() uint64, as [File] does, everything remembered is
+// forgotten when its value changes. With any other verifier, call [Cache.Drop]. You can pass
+// nil options.
 func NewCache(verifier webhookcfg.CredentialVerifier, options *CacheOptions) (*Cache, error) {
 	if verifier == nil {
 		return nil, errNoVerifier
@@ -106,7 +104,7 @@ func NewCache(verifier webhookcfg.CredentialVerifier, options *CacheOptions) (*C
 		options = &CacheOptions{}
 	}
 	if options.TTL < 0 || options.Size < 0 {
-		return nil, errors.New("auth: negative cache option")
+		return nil, errors.New("auth: CacheOptions: TTL and Size must not be negative")
 	}
 	c := &Cache{
 		verifier:   verifier,
@@ -130,10 +128,10 @@ const maxChecks = 3
 
 const errChanging = redact.Fixed("auth: credentials changed during each of 3 checks")
 
-// Verify implements [webhookcfg.CredentialVerifier]. A check that was under way when the
-// credentials changed is made again. If ctx ends first, its error is returned and the
-// check continues for other callers, for at most 30 seconds. If the wrapped verifier
-// panics, Verify panics in every caller that waits for that check.
+// Verify implements [webhookcfg.CredentialVerifier]. If the credentials change during a
+// check, it checks again. If ctx ends first, Verify returns its error, and the check goes on
+// for other callers, for at most 30 seconds. If the wrapped verifier panics, Verify panics in
+// every caller that waits for that check.
 func (c *Cache) Verify(ctx context.Context, id, secret string) (webhookcfg.Client, error) {
 	credential := c.key(ctx, id, secret)
 	for range maxChecks {
@@ -142,7 +140,7 @@ func (c *Cache) Verify(ctx context.Context, id, secret string) (webhookcfg.Clien
 			return found.client, nil
 		}
 		client, err := c.checks.Do(ctx, sharedCheck(credential.digest, now), checkTimeout, func(ctx context.Context) (webhookcfg.Client, error) {
-			// Presenting a secret again that was right lately is no guess.
+			// The secret was right lately, so presenting it again is no guess.
 			if time.Now().Before(found.until.Add(c.ttl)) {
 				ctx = withTrust(ctx, trustedCredential)
 			}
@@ -160,8 +158,8 @@ func (c *Cache) Verify(ctx context.Context, id, secret string) (webhookcfg.Clien
 	return webhookcfg.Client{}, errChanging
 }
 
-// Drop invalidates everything remembered, including the results of checks that are
-// under way. Call it when a credential was revoked and the verifier has no revision.
+// Drop forgets everything, including the results of checks that are under way. If your
+// verifier has no Revision, call it when you've revoked a credential.
 func (c *Cache) Drop() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -169,10 +167,10 @@ func (c *Cache) Drop() {
 	c.verified.Clear()
 }
 
-// Revision returns the revision of the wrapped verifier, 0 if it has none.
+// Revision returns the revision of the wrapped verifier, or 0 if it has none.
 func (c *Cache) Revision() uint64 { return c.revision() }
 
-// lookup returns the last success of a credential, if any, and the present version.
+// lookup returns the last success of a credential, if any, and the current version.
 func (c *Cache) lookup(credential credentialKey) (verification, version) {
 	revision := c.revision()
 	c.mu.Lock()
@@ -192,17 +190,17 @@ func (c *Cache) record(credential credentialKey, v verification, err error) {
 	}
 }
 
-// sharedCheck returns the key of a check, which is equal for callers that may share it.
-// It depends on what they present, never on what is stored: otherwise the shared wait
-// would reveal that an unknown client has no hash.
+// sharedCheck returns the key of a check. Callers with equal keys share it. The key depends
+// on the credentials that they present, never on stored ones: otherwise the shared wait would
+// reveal that an unknown client has no hash.
 func sharedCheck(credential digest, v version) string {
 	key := binary.BigEndian.AppendUint64(credential[:], v.revision)
 	return string(binary.BigEndian.AppendUint64(key, v.drops))
 }
 
-// key returns hashes that cannot be computed without the seeds, so that the time of a
-// lookup reveals nothing about what is remembered. A plain prefix is sufficient as the
-// key of the digest, since digests never leave the process.
+// key returns hashes that nobody can compute without the seeds, so the time of a lookup
+// doesn't reveal anything remembered. A plain prefix is enough to key the digest, since
+// digests never leave the process.
 func (c *Cache) key(ctx context.Context, id, secret string) credentialKey {
 	source, _ := webhookcfg.SourceAddr(ctx)
 	var buf [256]byte

@@ -14,17 +14,17 @@ import (
 	"example.com/go-webhookcfg/webhookcfg"
 )
 
-// clientSet is an immutable set of clients. Every check that fails does the same work,
-// whether the id is unknown or disabled or the secret wrong, and however many secrets
-// the client has: the comparisons and rounds of the costliest client. A check that
-// succeeds may cost less: a caller that has a secret learns nothing new from that.
+// clientSet is an immutable set of clients. Every check that fails does the same work: the
+// comparisons and rounds of the costliest client. It makes no difference whether the id is
+// unknown or disabled or the secret wrong, or how many secrets the client has. A check that
+// succeeds can cost less: a caller that has a secret learns nothing new from that.
 type clientSet struct {
 	clients  map[string]account
 	revision uint64
 	ends     []time.Time // of secrets, in ascending order
 
-	comparisons int   // with SHA-256 hashes
-	derivations []int // rounds of each, in descending order
+	comparisons int   // of SHA-256 hashes
+	derivations []int // the rounds of each, in descending order
 	hasher      *hasher
 	slots       *slots // for derivations
 }
@@ -40,7 +40,7 @@ type account struct {
 type storedSecret struct {
 	secretHash
 	name  string
-	until time.Time // the instant from which it is refused; zero for never
+	until time.Time // from then on it's refused; zero for never
 }
 
 func (s *clientSet) verify(ctx context.Context, id, secret string) (webhookcfg.Client, error) {
@@ -64,10 +64,9 @@ func (s *clientSet) verify(ctx context.Context, id, secret string) (webhookcfg.C
 	return webhookcfg.Client{ID: c.owner, SecretName: found.name}, nil
 }
 
-// matching returns the first of the secrets that matches, as its bit in matches reports,
-// and has not ended. If all that match have ended, it returns one of them, and nil if none
-// matches. It is called when all hashes are computed, so that a secret that ends during the
-// check is refused.
+// matching returns the first secret that has its bit set in matches and hasn't ended. If all
+// that match have ended it returns one of them, and if none matches it returns nil. Call it
+// after all hashes are computed, so that a secret that ends during the check is refused.
 func matching(secrets []storedSecret, matches int) (found *storedSecret) {
 	for i := range secrets {
 		if matches>>i&1 == 0 {
@@ -90,8 +89,8 @@ func (s *storedSecret) endError() error {
 	return fmt.Errorf("%w: %w", webhookcfg.ErrInvalidCredentials, redact.Fixed(text))
 }
 
-// matchPlain returns a bit for each of the comparisons. The bits that no secret of the
-// client has belong to dummies and mean nothing.
+// matchPlain returns a bit for each comparison. Ignore the bits beyond the client's secrets:
+// they belong to dummies.
 func (s *clientSet) matchPlain(c *account, secret string) (matches int) {
 	presented := s.hasher.sum(secret)
 	for i := range s.comparisons {
@@ -104,7 +103,7 @@ func (s *clientSet) matchPlain(c *account, secret string) (matches int) {
 	return matches
 }
 
-// dummySalt has the length of the salts of [PBKDF2Line].
+// dummySalt is as long as the salts of [PBKDF2Line].
 const dummySalt = "0123456789abcdef"
 
 // matchDerived returns bits like matchPlain.
@@ -127,8 +126,8 @@ func (s *clientSet) matchDerived(ctx context.Context, c *account, secret string)
 	return matches, nil
 }
 
-// compareDerived returns 1 if secret has the stored hash. It always computes the given
-// number of rounds, even if the hash has fewer.
+// compareDerived returns 1 if secret has the stored hash. It always computes the given number
+// of rounds, even if the hash has fewer.
 func (s *clientSet) compareDerived(ctx context.Context, secret string, stored secretHash, rounds int) (int, error) {
 	if err := ctx.Err(); err != nil {
 		return 0, err
@@ -151,7 +150,7 @@ func (s *clientSet) revisionAt(now time.Time) uint64 {
 	return s.revision + uint64(ended)
 }
 
-// add adds a client and raises the uniform cost of a check to its cost.
+// add adds a client. If it's the costliest so far, all checks now cost as much.
 func (s *clientSet) add(id string, spec *clientSpec) error {
 	c := account{owner: spec.owner}
 	for _, stored := range spec.secrets {
@@ -184,7 +183,7 @@ func (s *clientSet) add(id string, spec *clientSpec) error {
 	return nil
 }
 
-// maxSecrets bounds the secrets of a client: every check costs as much as the costliest
+// maxSecrets bounds the secrets of a client. Every check costs as much as the costliest
 // client, so one client with many secrets would slow down all.
 const maxSecrets = 8
 
@@ -207,9 +206,8 @@ type clientSpec struct {
 	secrets  []storedSecret
 }
 
-// add adds an entry, with its position counted from 1, that states everything about its
-// client but the other secrets. It copies the names, which may be substrings of a whole
-// file.
+// add adds an entry. Its position counts from 1. An entry says everything about its client
+// except the other secrets. Names can be substrings of a whole file, so add copies them.
 func (b builder) add(pos int, e fileEntry) error {
 	owner := cmp.Or(e.owner, e.id)
 	c, found := b[e.id]
@@ -242,7 +240,7 @@ func (c *clientSpec) addSecret(added storedSecret) error {
 	return nil
 }
 
-// build returns the set of clients. A disabled client is left out: it is treated as
+// build returns the set of clients. It leaves out disabled ones, so they're treated as
 // unknown. An error comes with the position of its client.
 func (b builder) build(h *hasher, slots *slots) (s *clientSet, pos int, err error) {
 	s = &clientSet{clients: make(map[string]account, len(b)), hasher: h, slots: slots}

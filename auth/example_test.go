@@ -42,8 +42,8 @@ func ExampleNewStatic() {
 	// true
 }
 
-// A function can call another service or, as here, change the result of a verifier: its
-// clients own configurations under names that the host chooses.
+// Your function can call another service. Or it can change the result of a verifier, as here,
+// where clients own configurations under names that you choose.
 func ExampleFunc() {
 	clients, err := auth.NewStatic(auth.Credential{ID: "acme", Secrets: []auth.Secret{auth.NewSecret("a-long-random-secret")}})
 	if err != nil {
@@ -87,11 +87,10 @@ end
 	// Output: aladdin lamp <nil>
 }
 
-// The clients are in a database of the host, with hashes of a kind that it chose. For
-// bcrypt, Hash calls bcrypt.GenerateFromPassword, and Compare is
-// bcrypt.CompareHashAndPassword.
+// Your database has the clients, with hashes of a kind that you chose. For bcrypt, Hash calls
+// bcrypt.GenerateFromPassword, and Compare is bcrypt.CompareHashAndPassword.
 func ExampleNewLookup() {
-	const rounds = 10_000 // for a short example; OWASP recommends 600,000
+	const rounds = 10_000 // keeps the example fast, but OWASP recommends 600,000
 	hash := func(secret []byte) ([]byte, error) {
 		salt := []byte(rand.Text()) // 26 bytes
 		sum, err := pbkdf2.Key(sha256.New, string(secret), salt, rounds, 32)
@@ -129,8 +128,8 @@ func ExampleNewLookup() {
 	// true
 }
 
-// The order matters: with the cache around the throttle, a client that has signed in is
-// not limited by guesses from the same address.
+// The order matters. With the cache around the throttle, a client that has signed in isn't
+// limited by guesses from its own address.
 func ExampleNewThrottle() {
 	clients, err := auth.NewStatic(auth.Credential{ID: "acme", Secrets: []auth.Secret{auth.NewSecret("a-long-random-secret")}})
 	if err != nil {
@@ -164,7 +163,7 @@ func ExampleNewThrottle() {
 }
 
 func ExampleWithSource() {
-	mux := http.NewServeMux()                                                // with the handler registered on it
+	mux := http.NewServeMux()                                                // register the handler on it
 	withSource, err := auth.WithSource(netip.MustParsePrefix("10.1.0.0/16")) // the proxies
 	if err != nil {
 		log.Fatal(err)

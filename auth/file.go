@@ -12,36 +12,34 @@ import (
 	"example.com/go-webhookcfg/webhookcfg"
 )
 
-// FileOptions configures a [File]. The zero value of every field is a safe default.
+// FileOptions configures a [File]. You can leave every field zero.
 type FileOptions struct {
-	// Poll is the interval at which the file is read again. Zero means never: changes
-	// take effect with [File.Reload].
+	// Poll is how often the file is read again. Zero means never: call [File.Reload] after a
+	// change.
 	Poll time.Duration
 
-	// AllowReadable accepts a file that is readable by its group or by all users, or
-	// owned by any user, as container platforms mount secrets. A file that its group or
-	// all users can write is never accepted. On Windows it has no effect.
+	// AllowReadable accepts a file that its group or everybody can read, or that belongs to
+	// another user. Set it if your container platform mounts secrets like that. A file that
+	// its group or everybody can write is always refused. On Windows it has no effect.
 	AllowReadable bool
 
-	// SlowHashes bounds the checks that hash with PBKDF2 at the same time. Up to 16
-	// times as many wait, others fail with [ErrBusy]. Zero means half of GOMAXPROCS,
-	// and at least one.
+	// SlowHashes is how many checks hash with PBKDF2 at the same time. Zero means half of
+	// GOMAXPROCS, and at least one. Up to 16 times as many wait. Others fail with [ErrBusy].
 	SlowHashes int
 
-	// Logger receives one record when the file has changed, and one when it can no
-	// longer be used. If nil, nothing is logged.
+	// Logger gets a record when the file has changed, and another when it can't be used any
+	// longer. If nil, nothing is logged.
 	Logger *slog.Logger
 
-	// OnReload is called with nil when the file has changed and is in use, and with
-	// the reason when it can no longer be used; once for consecutive failures with the
-	// same reason. It is not called by [OpenFile] and never concurrently, and must
-	// not call Reload or Close. A panic in it reaches the caller of Reload; after a poll
-	// it is logged. If nil, it is not called.
+	// OnReload is called with nil when the changed file is in use, and with the reason when
+	// it can't be used any longer, once while the same reason lasts. OpenFile doesn't call
+	// it, and calls never overlap. It must not call Reload or Close. If it panics, the caller
+	// of Reload gets the panic. After a poll it's logged. It may be nil.
 	OnReload func(err error)
 }
 
-// File is a verifier for the clients of a credential file, whose format is in the
-// package documentation. It is safe for concurrent use. Make one with [OpenFile].
+// File is a verifier for the clients of a credential file. The package documentation
+// describes its format. It's safe for concurrent use. Make one with [OpenFile].
 type File struct {
 	path    string
 	options FileOptions
@@ -50,7 +48,7 @@ type File struct {
 	clients atomic.Pointer[clientSet]
 	problem atomic.Pointer[error] // the result of the last read
 
-	reading   chan struct{} // has an element while the file is read; guards the fields below
+	reading   chan struct{} // holds an element while the file is read; guards the fields below
 	content   digest
 	lastError string // last reported; "" if the file is in use as it is
 
@@ -58,17 +56,16 @@ type File struct {
 	stopped chan struct{}
 }
 
-// OpenFile reads a credential file, all of it or none. It refuses a file that was cut
-// short, without clients, with a malformed or duplicate line, with lines that disagree or
-// a client without a secret, and one that other users own, can read or can write. Errors
-// hold the line number and quote nothing of the file.
+// OpenFile reads a credential file. It takes all of it or nothing: it refuses a file that was
+// cut short, has no clients, has a malformed or duplicate line or lines that disagree, or has
+// a client without a secret. It also refuses a file that belongs to another user, or that
+// other users can read or write. Errors give you the line number, but never quote the file.
 //
-// Symbolic links are followed, since container platforms use them for secrets; the
-// target must be a regular file and is checked as such. On Windows permission bits are
-// not checked: restrict the file with an access list.
+// OpenFile follows symbolic links, since container platforms use them for secrets. Their
+// target must be a regular file with the same permissions. On Windows permission bits aren't
+// checked, so restrict the file with an access list.
 //
-// Nil options mean the zero options. [File.Close] stops the polling that OpenFile
-// starts.
+// Call [File.Close] when you're done: it stops the polling. You can pass nil options.
 func OpenFile(path string, options *FileOptions) (*File, error) {
 	return openFile(&stdHasher, path, options)
 }
@@ -79,7 +76,7 @@ func openFile(h *hasher, path string, options *FileOptions) (*File, error) {
 		f.options = *options
 	}
 	if f.options.Poll < 0 || f.options.SlowHashes < 0 {
-		return nil, errors.New("auth: negative file option")
+		return nil, errors.New("auth: FileOptions: Poll and SlowHashes must not be negative")
 	}
 	if f.options.Logger == nil {
 		f.options.Logger = slog.New(slog.DiscardHandler)
@@ -92,9 +89,9 @@ func openFile(h *hasher, path string, options *FileOptions) (*File, error) {
 	return f, nil
 }
 
-// Verify implements [webhookcfg.CredentialVerifier]. It blocks only for PBKDF2, of
-// which it completes the current derivation when ctx ends. The verdict is that of the
-// contents in use when it returns: a secret that was removed during the check is refused.
+// Verify implements [webhookcfg.CredentialVerifier]. It only blocks for PBKDF2, and finishes
+// the current derivation when ctx ends. It decides by the contents in use when it returns, so
+// a secret that you removed during the check is refused.
 func (f *File) Verify(ctx context.Context, id, secret string) (webhookcfg.Client, error) {
 	for {
 		set := f.clients.Load()
@@ -105,13 +102,14 @@ func (f *File) Verify(ctx context.Context, id, secret string) (webhookcfg.Client
 	}
 }
 
-// Revision changes whenever different contents of the file come into use and whenever a
-// secret ends: see [Cache].
+// Revision changes whenever changed contents come into use, and whenever a secret ends.
+// [Cache] uses it.
 func (f *File) Revision() uint64 { return f.clients.Load().revisionAt(time.Now()) }
 
-// Healthy returns the reason why the file, as last read by a poll or by [File.Reload], isn't in
-// use; nil if it is. The reason names the line or the mode to correct. It does no I/O: without
-// [FileOptions.Poll], a file that nobody reloads stays healthy.
+// Healthy returns nil if the file is in use as it was last read, by a poll or by
+// [File.Reload]. Otherwise it returns the reason, with the line or the mode to correct. It
+// does no I/O: if you set no [FileOptions.Poll] and never call Reload, the file stays
+// healthy.
 func (f *File) Healthy(context.Context) error {
 	if err := f.problem.Load(); err != nil && *err != nil {
 		return fmt.Errorf("%w; until the file is corrected, its previous contents stay in use", *err)
@@ -119,8 +117,8 @@ func (f *File) Healthy(context.Context) error {
 	return nil
 }
 
-// read puts the file's contents in use if they are new. The caller has put the element
-// into f.reading, or has the only reference to f.
+// read puts the file's contents in use if they're new. Before you call it, put the element
+// into f.reading, unless nobody else has f yet.
 func (f *File) read() (changed bool, err error) {
 	text, err := readPrivateFile(f.path, f.options.AllowReadable)
 	if err != nil {
@@ -147,10 +145,10 @@ func (f *File) read() (changed bool, err error) {
 	return true, nil
 }
 
-// Reload reads the file again, at once when no other read is under way. If that fails,
-// the previous contents stay in use and the error is the reason. After Reload has
-// returned nil, secrets that were removed from the file are refused. If ctx ends before
-// the file is read, its error is returned.
+// Reload reads the file again. It waits for another read that is under way. If reading fails,
+// you get the reason, and the previous contents stay in use. Once Reload has returned nil,
+// secrets that you removed from the file are refused. If ctx ends before the file is read,
+// Reload returns its error.
 func (f *File) Reload(ctx context.Context) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -174,8 +172,8 @@ func (f *File) Reload(ctx context.Context) error {
 	return err
 }
 
-// Close stops the polling and waits for it to end. The File continues to verify with
-// the contents read last. Close may be called more than once and always returns nil.
+// Close stops the polling and waits for it to end. The File still verifies, with the contents
+// it read last. You can call Close more than once. It always returns nil.
 func (f *File) Close() error {
 	f.stop()
 	<-f.stopped

@@ -27,11 +27,11 @@ type fileEntry struct {
 	id   string
 	kind string
 	storedSecret
-	owner    string // "" if the line does not state it
+	owner    string // "" if the line has none
 	disabled bool
 }
 
-// The texts of these errors quote nothing of the line: it may hold a misplaced secret.
+// These errors never quote the line, since it may hold a misplaced secret.
 var (
 	errKind   = errors.New("line is not id:sha256:hash, id:pbkdf2-sha256:rounds:salt:hash or id:disabled")
 	errField  = errors.New("field is repeated, or none of name=, owner=, until= and disabled")
@@ -46,7 +46,8 @@ var (
 	errAfterEnd   = errors.New("line after the line end")
 )
 
-// parseLine decodes a line of a credential file that states a secret or reserves an id.
+// parseLine decodes a line of a credential file: one with a secret, or one that reserves an
+// id.
 func parseLine(line string) (fileEntry, error) {
 	first, fields := line, ""
 	if i := strings.IndexAny(line, " \t"); i >= 0 {
@@ -75,8 +76,8 @@ func parseLine(line string) (fileEntry, error) {
 	return e, err
 }
 
-// parseFields decodes the fields of a line, in any order. A line without a secret has
-// only an owner.
+// parseFields decodes the fields of a line, in any order. A line without a secret can only
+// have an owner.
 func (e *fileEntry) parseFields(text string) (err error) {
 	blank := func(c rune) bool { return c == ' ' || c == '\t' }
 	var keys []string
@@ -114,8 +115,8 @@ func parseUntil(text string) (time.Time, error) {
 	return t, nil
 }
 
-// parseFile decodes a credential file. An error comes with the number of the offending
-// line, counted from 1.
+// parseFile decodes a credential file. An error comes with the number of the bad line,
+// counted from 1.
 func parseFile(text string) (b builder, line int, err error) {
 	if text != "" && !strings.HasSuffix(text, "\n") {
 		return nil, strings.Count(text, "\n") + 1, errUnfinished
@@ -160,9 +161,10 @@ func (b builder) addLine(pos int, line string) error {
 	return b.add(pos, e)
 }
 
-// SHA256Line returns the line of a credential file that lets a client sign in with a
-// generated secret, such as one of [GenerateSecret]. It fails for an id or a secret that
-// HTTP Basic cannot carry, and for a secret of less than 16 characters.
+// SHA256Line returns a line for a credential file, so that a client can sign in with a
+// generated secret, such as one from [GenerateSecret]. You can append fields to it. It fails
+// if HTTP Basic can't carry the id or the secret, or if the secret has less than 16
+// characters.
 func SHA256Line(id string, secret Secret) (string, error) {
 	if err := checkNew(id, secret.Reveal(), minGenerated); err != nil {
 		return "", err
@@ -170,10 +172,10 @@ func SHA256Line(id string, secret Secret) (string, error) {
 	return fmt.Sprintf("%s:%s:%x", id, kindSHA256, sum(secret.Reveal())), nil
 }
 
-// PBKDF2Line returns the line of a credential file that lets a client sign in with a
-// secret that a person chose: PBKDF2-HMAC-SHA-256, 600,000 rounds, a random salt. It
-// takes as long as a sign-in. It fails for an id or a secret that HTTP Basic cannot
-// carry, and for a secret of less than 8 characters.
+// PBKDF2Line returns a line for a credential file, so that a client can sign in with a secret
+// that a person chose. It uses PBKDF2-HMAC-SHA-256 with 600,000 rounds and a random salt, so
+// it takes as long as a sign-in. You can append fields to the line. It fails if HTTP Basic
+// can't carry the id or the secret, or if the secret has less than 8 characters.
 func PBKDF2Line(id string, secret Secret) (string, error) {
 	return stdHasher.newPBKDF2Line(id, secret.Reveal())
 }
@@ -201,9 +203,10 @@ func checkNew(id, secret string, minLen int) error {
 
 const maxName = 128
 
-// The minimum lengths of secrets, in characters. A plain SHA-256 is computed billions of
-// times per second, so only a random text withstands; 16 of the characters of [GenerateSecret]
-// are 96 bits. The other one is the minimum of NIST SP 800-63B for any password.
+// The minimum lengths of secrets, in characters. Anyone can compute a plain SHA-256 billions
+// of times per second, so only random text withstands that: 16 characters like those of
+// [GenerateSecret] have 96 bits. For chosen secrets it's the minimum that NIST SP 800-63B
+// sets for any password.
 const (
 	minGenerated = 16
 	minChosen    = 8
@@ -214,8 +217,8 @@ var (
 	errSecret = errors.New("secret is not valid UTF-8 or contains a control character")
 )
 
-// checkName accepts the ids, owners and names that HTTP Basic can carry (RFC 7617 §2: no
-// colon) and that a line of a credential file can start with.
+// checkName accepts ids, owners and names that HTTP Basic can carry (RFC 7617 §2: no colon)
+// and that can start a line of a credential file.
 func checkName(name string) error {
 	visible := func(c rune) bool { return '!' <= c && c <= '~' && c != ':' }
 	if name == "" || len(name) > maxName || name[0] == '#' || strings.ContainsFunc(name, func(c rune) bool { return !visible(c) }) {

@@ -11,20 +11,19 @@ import (
 	"strings"
 )
 
-// digest is the final SHA-256 value of every kind of hash.
+// digest is a SHA-256 value. Every kind of hash ends in one.
 type digest [sha256.Size]byte
 
-// secretHash is the stored form of a secret. It is comparable: two hashes of one secret
-// are equal unless their rounds or salts differ.
+// secretHash is the stored form of a secret. You can compare two with ==: hashes of one
+// secret are equal if their rounds and salts are.
 type secretHash struct {
 	rounds int    // of PBKDF2-HMAC-SHA-256; 0 for a plain SHA-256
 	salt   string // of PBKDF2
 	sum    digest
 }
 
-// Bounds on PBKDF2: the minimum of rounds is the recommendation of OWASP's Password
-// Storage Cheat Sheet, the maximum limits a check to seconds. FIPS mode requires the
-// minimum of the salt.
+// Bounds on PBKDF2. OWASP's Password Storage Cheat Sheet recommends the minimum of rounds.
+// The maximum keeps a check to seconds. FIPS mode requires the minimum length of the salt.
 const (
 	minRounds  = 600_000
 	maxRounds  = 10_000_000
@@ -32,7 +31,7 @@ const (
 	maxSaltLen = 64
 )
 
-// hasher holds the operations that make up the cost of a check. Tests count them.
+// hasher has the operations that a check costs. Tests count them.
 type hasher struct {
 	sum    func(secret string) digest
 	derive func(secret, salt string, rounds int) (digest, error)
@@ -53,7 +52,7 @@ func derive(secret, salt string, rounds int) (digest, error) {
 
 func equal(a, b digest) int { return subtle.ConstantTimeCompare(a[:], b[:]) }
 
-// newSalt returns a random salt of PBKDF2.
+// newSalt returns a random salt for PBKDF2.
 func newSalt() string {
 	var salt [minSaltLen]byte
 	rand.Read(salt[:]) // never fails

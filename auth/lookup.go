@@ -11,51 +11,51 @@ import (
 	"example.com/go-webhookcfg/webhookcfg"
 )
 
-// HashedSecret is a secret of a client as the host stores it.
+// HashedSecret is a secret of a client as you store it.
 type HashedSecret struct {
-	// Hash is the hash of the secret; empty means that nothing signs in with it.
+	// Hash is the hash of the secret. If it's empty, nobody can sign in with it.
 	Hash []byte
 	// Client is the client that the secret signs in.
 	Client webhookcfg.Client
 }
 
-// LookupOptions configures a [Lookup]. Find, Hash and Compare are required.
+// LookupOptions configures a [Lookup]. You must set Find, Hash and Compare.
 type LookupOptions struct {
-	// Find returns the secrets of a client. It returns none, and no error or one that
-	// wraps [webhookcfg.ErrInvalidCredentials], if the id is unknown or the client
-	// disabled. Any other error means that the verifier is unavailable. A secret that
-	// Find returned before it was revoked may still sign in when the comparison ends. Behind
-	// a [Cache], a revoked secret signs in for up to [CacheOptions.TTL]: call [Cache.Drop],
-	// in every process, to revoke it at once.
+	// Find returns the secrets of a client. If the id is unknown or the client disabled,
+	// return none. The error is then nil or wraps [webhookcfg.ErrInvalidCredentials]. Any
+	// other error means that the verifier is unavailable.
+	//
+	// A secret that you revoke during a check can still sign in once. Behind a [Cache], it
+	// can for up to [CacheOptions.TTL]. To revoke it at once, call [Cache.Drop] in every
+	// process.
 	Find func(ctx context.Context, id string) ([]HashedSecret, error)
 
-	// Hash returns a new hash of a secret, with the parameters of the stored hashes, such
-	// as their cost or memory. NewLookup calls it once, for a decoy: a hash to compare
-	// with where a client has fewer than MaxHashes. So every refusal takes as many
-	// comparisons, whether the client exists or not. Stored hashes with other parameters
-	// take another time, which reveals that the client exists.
+	// Hash returns a new hash of a secret. Use the same parameters as for your stored hashes,
+	// such as their cost or memory. NewLookup calls it once, for a decoy to compare with when
+	// a client has fewer than MaxHashes. So every refusal takes as many comparisons, whether
+	// the client exists or not. If your stored hashes have other parameters, they take
+	// another time, and that reveals which clients exist.
 	Hash func(secret []byte) ([]byte, error)
 
-	// Compare returns nil if a hash is the hash of a secret, otherwise an error, which
-	// must hold neither. bcrypt.CompareHashAndPassword is such a function; it ignores
-	// what follows the 72nd byte of a secret.
+	// Compare returns nil if the hash belongs to the secret, otherwise an error that contains
+	// neither. You can use bcrypt.CompareHashAndPassword, but it ignores everything after the
+	// 72nd byte of a secret.
 	Compare func(hash, secret []byte) error
 
-	// MaxHashes is the number of comparisons of every refusal, and so the largest number
-	// of secrets that a client may have, up to eight; zero means 2, for an old secret and
-	// a new one.
+	// MaxHashes is how many secrets a client can have, and how many comparisons every refusal
+	// takes. It's eight at most. Zero means 2, for an old secret and a new one.
 	MaxHashes int
 
-	// SlowHashes bounds the checks that compare at the same time. Up to 16 times as many
-	// wait, others fail with [ErrBusy]. Zero means half of GOMAXPROCS, and at least one.
+	// SlowHashes is how many checks compare at the same time. Zero means half of GOMAXPROCS,
+	// and at least one. Up to 16 times as many wait. Others fail with [ErrBusy].
 	SlowHashes int
 }
 
 const defaultMaxHashes = 2
 
-// Lookup is a verifier for clients that the host stores, for example in a database, with
-// hashes of a kind that the host chooses, such as bcrypt or argon2id. It is safe for
-// concurrent use if the functions of its options are. Make one with [NewLookup].
+// Lookup is a verifier for clients that you store yourself, for example in a database. You
+// choose the hash, such as bcrypt or argon2id. It's safe for concurrent use if the functions
+// in its options are. Make one with [NewLookup].
 type Lookup struct {
 	find    func(ctx context.Context, id string) ([]HashedSecret, error)
 	compare func(hash, secret []byte) error
@@ -64,15 +64,15 @@ type Lookup struct {
 	slots   *slots
 }
 
-// NewLookup returns a verifier for clients that the host stores. It fails if a required
-// function is missing, if Hash fails, and if Compare refuses the new hash or accepts
-// another secret for it.
+// NewLookup returns a verifier for clients that you store. It tries the functions: it fails
+// if one is missing, if Hash fails, or if Compare refuses the new hash or accepts another
+// secret for it.
 func NewLookup(options LookupOptions) (*Lookup, error) {
 	switch {
 	case options.Find == nil || options.Hash == nil || options.Compare == nil:
-		return nil, errors.New("auth: LookupOptions without Find, Hash or Compare: all three are required")
+		return nil, errors.New("auth: LookupOptions: set Find, Hash and Compare")
 	case options.MaxHashes < 0 || options.MaxHashes > maxSecrets || options.SlowHashes < 0:
-		return nil, errors.New("auth: lookup option out of range")
+		return nil, errors.New("auth: LookupOptions: MaxHashes must be 0 to 8, and SlowHashes must not be negative")
 	}
 	decoy, err := options.newDecoy()
 	if err != nil {
@@ -92,21 +92,21 @@ func (o LookupOptions) newDecoy() ([]byte, error) {
 	secret := GenerateSecret().Reveal()
 	decoy, err := o.Hash([]byte(secret))
 	if err != nil {
-		return nil, fmt.Errorf("auth: hashing a new secret: %w", err)
+		return nil, fmt.Errorf("auth: LookupOptions.Hash fails: %w", err)
 	}
-	decoy = bytes.Clone(decoy) // the host may reuse its memory
+	decoy = bytes.Clone(decoy) // the host can reuse its memory
 	if err := o.Compare(decoy, []byte(secret)); err != nil {
-		return nil, fmt.Errorf("auth: comparing a new secret with its hash: %w", err)
+		return nil, fmt.Errorf("auth: LookupOptions.Compare refuses a secret with its own hash: %w", err)
 	}
 	if o.Compare(decoy, []byte(GenerateSecret().Reveal())) == nil {
-		return nil, errors.New("auth: a hash matches two secrets")
+		return nil, errors.New("auth: LookupOptions.Compare accepts a wrong secret")
 	}
 	return decoy, nil
 }
 
-// Verify implements [webhookcfg.CredentialVerifier]. It completes the current comparison
-// when ctx ends. A refusal wraps the errors of the comparisons, since one of them may
-// report a malformed hash.
+// Verify implements [webhookcfg.CredentialVerifier]. It finishes the current comparison when
+// ctx ends. A refusal wraps the errors of the comparisons, so that you learn of a malformed
+// hash.
 func (l *Lookup) Verify(ctx context.Context, id, secret string) (webhookcfg.Client, error) {
 	secrets, err := l.find(ctx, id)
 	switch {

@@ -6,5 +6,5 @@ import "io/fs"
 
 const openNonblock = 0
 
-// ownedByProcessOrRoot: access lists take the place of permission bits.
+// ownedByProcessOrRoot: you restrict the file with an access list instead.
 func ownedByProcessOrRoot(fs.FileInfo) bool { return true }

@@ -8,9 +8,9 @@ import (
 	"runtime"
 )
 
-// readPrivateFile reads a regular file that other users can neither write nor, unless
-// shared is set, own or read. The file is judged once it is open, so that it cannot be
-// replaced in between.
+// readPrivateFile reads a regular file that other users can't write. Unless shared is set,
+// they can't own or read it either. It opens the file first and then checks it, so nobody can
+// replace it in between.
 func readPrivateFile(path string, shared bool) (string, error) {
 	file, err := os.OpenFile(path, os.O_RDONLY|openNonblock, 0) // a named pipe would block
 	if err != nil {

@@ -11,16 +11,15 @@ import (
 	"example.com/go-webhookcfg/internal/redact"
 )
 
-// Secret is a secret that a client signs in with. However it is formatted, logged or
-// marshalled, by itself or inside other values, nothing of the text is shown; only
-// [Secret.Reveal] returns it.
+// Secret is a secret that a client signs in with. You can log, format or marshal it, alone or
+// inside other values: its text never shows. Only [Secret.Reveal] returns it.
 //
-// The zero value is no secret: nothing signs in with it. A Secret is immutable and safe
+// The zero value is no secret, and nobody can sign in with it. A Secret is immutable and safe
 // for concurrent use.
 type Secret struct{ text redact.Hidden }
 
-// NewSecret returns a secret with the given text, which is not checked. The empty text
-// gives the zero Secret.
+// NewSecret returns a secret with the given text. It doesn't check the text. An empty one
+// gives you the zero Secret.
 func NewSecret(text string) Secret {
 	if text == "" {
 		return Secret{}
@@ -31,10 +30,9 @@ func NewSecret(text string) Secret {
 // secretBytes is 192 bits: 32 characters of base64 without padding.
 const secretBytes = 24
 
-// GenerateSecret returns a new secret of 192 random bits, 32 of the characters A-Z, a-z,
-// 0-9, - and _: form-encoding, which RFC 6749 §2.3.1 requires before HTTP Basic, does not
-// change it. It starts with a letter or a digit, so that no program treats it as an
-// option.
+// GenerateSecret returns a new secret of 192 random bits: 32 of the characters A-Z, a-z, 0-9,
+// - and _. RFC 6749 §2.3.1 requires form-encoding before HTTP Basic, which doesn't change
+// these. The secret starts with a letter or a digit, so no program mistakes it for an option.
 func GenerateSecret() Secret {
 	var b [secretBytes]byte
 	for {
@@ -45,8 +43,7 @@ func GenerateSecret() Secret {
 	}
 }
 
-// Reveal returns the text of the secret, as the client has to be given it; "" for the
-// zero Secret.
+// Reveal returns the text of the secret, for the client. For the zero Secret it's "".
 func (s Secret) Reveal() string { return s.text.Reveal() }
 
 // String returns "[secret]", or "" for the zero Secret.
@@ -58,6 +55,6 @@ func (s Secret) Format(f fmt.State, _ rune) { _, _ = io.WriteString(f, s.String(
 // LogValue implements [slog.LogValuer]. It returns the result of String.
 func (s Secret) LogValue() slog.Value { return slog.StringValue(s.String()) }
 
-// MarshalText implements [encoding.TextMarshaler]. It returns the result of String: to
-// store a secret, store its hash.
+// MarshalText implements [encoding.TextMarshaler]. It returns the result of String, so you
+// can't store a secret with it. Store a hash.
 func (s Secret) MarshalText() ([]byte, error) { return []byte(s.String()), nil }

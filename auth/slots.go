@@ -11,12 +11,12 @@ import (
 	"example.com/go-webhookcfg/webhookcfg"
 )
 
-// ErrBusy is returned for a check that was not made, because too many others already
-// wait for a slow hash. It is not a refusal: the handler responds 503 with Retry-After.
+// ErrBusy means that a secret wasn't checked, since too many other checks already wait for a
+// slow hash. It's not a refusal: the handler responds 503 with Retry-After.
 var ErrBusy error = redact.Fixed("auth: too many checks wait for a slow hash")
 
-// queuePerSlot bounds the queue to what the handler's default Timeout leaves time for,
-// with PBKDF2 of 600,000 rounds.
+// queuePerSlot bounds the queue: with PBKDF2 of 600,000 rounds, the handler's default Timeout
+// leaves time for about as many.
 const queuePerSlot = 16
 
 // slots bounds the slow hashes that are computed at the same time. Trusted sign-ins go first,
@@ -41,7 +41,7 @@ type place struct {
 	site    netip.Prefix
 }
 
-// newSlots returns n slots; zero means half of GOMAXPROCS, and at least one.
+// newSlots returns n slots. Zero means half of GOMAXPROCS, and at least one.
 func newSlots(n int) *slots {
 	if n == 0 {
 		n = max(1, runtime.GOMAXPROCS(0)/2)
@@ -49,8 +49,8 @@ func newSlots(n int) *slots {
 	return &slots{free: n, limit: n * queuePerSlot}
 }
 
-// acquire waits for a slot, but takes a free one even if ctx has ended. If it returns nil,
-// release must be called.
+// acquire waits for a slot. It takes a free one even if ctx has ended. If it returns nil, you
+// must call release.
 func (s *slots) acquire(ctx context.Context) error {
 	source, _ := webhookcfg.SourceAddr(ctx)
 	q := &queued{place{trustOf(ctx) > untrusted, site(source)}, make(chan error, 1)}
@@ -113,7 +113,7 @@ func (s *slots) remove(i int) *queued {
 }
 
 // surplus returns the index of the check that a full queue refuses: an untrusted one if
-// there is any.
+// there's any.
 func (s *slots) surplus() (index int) {
 	count, most := make(map[place]int), 0
 	for i, q := range s.waiting {
@@ -129,15 +129,14 @@ func (s *slots) surplus() (index int) {
 	return index
 }
 
-// trust is the knowledge of a wrapping verifier about a sign-in. It is passed on in the
-// context.
+// trust is what a wrapping verifier knows about a sign-in. It passes it on in the context.
 type trust int
 
 const (
 	untrusted trust = iota
-	// trustedSource: the id has signed in from the source.
+	// trustedSource: the id has signed in from this source.
 	trustedSource
-	// trustedCredential: the credential has signed in from the source, lately.
+	// trustedCredential: the credential has lately signed in from this source.
 	trustedCredential
 )
 

@@ -13,22 +13,24 @@ import (
 	"example.com/go-webhookcfg/webhookcfg"
 )
 
-// WithSource returns a middleware that adds the source address of a request to its
-// context, see [webhookcfg.ContextWithSource]. [Throttle] requires it. The source is the
-// peer address of the connection.
+// WithSource returns a middleware that puts a request's source address into its context,
+// where [Throttle] needs it (see [webhookcfg.ContextWithSource]). It's the peer address of
+// the connection, unless that is a trusted proxy. You should name the proxies in front of
+// your service, or all clients have the same source.
 //
-// If that is a trusted proxy, the X-Forwarded-For field is read from its end, which the
-// proxy wrote, up to the first address that is not a trusted proxy. Addresses further
-// left are not trusted, and without trusted proxies the field is ignored. At a
-// malformed entry the source is the proxy that sent it. Specify the proxies in front of
-// the service: otherwise all clients have the same source. They also do if a proxy doesn't
-// send the field. The first such request with credentials is logged to [slog.Default] as a
-// warning. The error is for a network that is invalid, IPv4-mapped or has bits set beyond its
-// length: it would trust no proxy, or others than it seems to.
+// For a request from a trusted proxy, WithSource reads X-Forwarded-For from its end, which
+// the proxy wrote, up to the first address that isn't a trusted proxy. It doesn't trust
+// addresses further left. At a malformed entry, the source is the proxy that sent it. Without
+// trusted proxies the field is ignored.
 //
-// The middleware copies the request, so it belongs outermost: a handler around it does
-// not see the Pattern that a mux inside sets. A connection without an IP address, such as
-// a Unix socket's, has no source; use [webhookcfg.ContextWithSource] there.
+// If a trusted proxy doesn't send the field, all clients behind it share a source. WithSource
+// logs the first such request with credentials to [slog.Default], as a warning. It returns an
+// error for a network that is invalid, IPv4-mapped or has bits set beyond its length: that
+// would trust no proxy, or others than it seems to.
+//
+// Put the middleware outermost. It copies the request, so a handler around it doesn't see the
+// Pattern that a mux inside sets. A connection without an IP address, such as a Unix
+// socket's, has no source: use [webhookcfg.ContextWithSource] there.
 func WithSource(trustedProxies ...netip.Prefix) (func(next http.Handler) http.Handler, error) {
 	trusted := proxies(slices.Clone(trustedProxies))
 	for _, network := range trusted {
@@ -50,7 +52,7 @@ func WithSource(trustedProxies ...netip.Prefix) (func(next http.Handler) http.Ha
 	}, nil
 }
 
-// proxies are the networks whose X-Forwarded-For entries are trusted.
+// proxies are the networks that we trust to write X-Forwarded-For.
 type proxies []netip.Prefix
 
 func (p proxies) contain(addr netip.Addr) bool {
@@ -72,14 +74,14 @@ func (p proxies) source(r *http.Request) netip.Addr {
 	return source
 }
 
-// lacksHops reports whether a request of a client has no X-Forwarded-For. A proxy's own
-// checks of health have no credentials.
+// lacksHops reports whether a client's request has no X-Forwarded-For. A proxy's own health
+// checks have no credentials, so they don't count.
 func lacksHops(r *http.Request) bool {
 	return r.Header.Get("Authorization") != "" && len(r.Header["X-Forwarded-For"]) == 0
 }
 
-// hopsFromEnd yields the elements of comma-separated lists, the last one first. It is
-// lazy, since the lists may be long and hostile.
+// hopsFromEnd yields the elements of comma-separated lists, the last one first. It's lazy,
+// since an attacker can send long lists.
 func hopsFromEnd(fields []string) iter.Seq[string] {
 	return func(yield func(string) bool) {
 		for _, list := range slices.Backward(fields) {
@@ -107,12 +109,12 @@ func parseHop(text string) (netip.Addr, bool) {
 	return addr.Unmap().WithZone(""), true
 }
 
-// network returns the part of an address that the holder of one address cannot choose
-// freely. Without an address it is invalid.
+// network returns the part of an address that you can't choose freely if you hold one
+// address. Without an address it's invalid.
 func network(addr netip.Addr) netip.Prefix { return prefixOf(addr, 64) }
 
-// site returns the part of an address that the holder of a whole site cannot choose
-// freely (RFC 6177 §2).
+// site returns the part of an address that you can't choose freely if you hold a whole site
+// (RFC 6177 §2).
 func site(addr netip.Addr) netip.Prefix { return prefixOf(addr, 48) }
 
 func prefixOf(addr netip.Addr, bits6 int) netip.Prefix {
@@ -120,6 +122,6 @@ func prefixOf(addr netip.Addr, bits6 int) netip.Prefix {
 	if addr.Is6() {
 		bits = bits6
 	}
-	prefix, _ := addr.Prefix(bits) // fails only without an address
+	prefix, _ := addr.Prefix(bits) // only fails without an address
 	return prefix
 }

@@ -8,36 +8,36 @@ import (
 	"example.com/go-webhookcfg/webhookcfg"
 )
 
-// Credential holds the sign-in data of one client.
+// Credential is how one client signs in.
 type Credential struct {
-	// ID is the name that the client presents: 1 to 128 visible ASCII characters
-	// without a colon, the first of them not #.
+	// ID is the name that the client presents: 1 to 128 visible ASCII characters without a
+	// colon, not starting with #.
 	ID string
-	// Secrets sign the client in, up to eight, so that a new one can be in use before
-	// the old one is removed. They should be generated, for example by [GenerateSecret],
-	// since their plain SHA-256 is stored, and have at least 16 characters.
+	// Secrets are the client's secrets, up to eight, so you can add a new one before you
+	// remove the old one. They need at least 16 characters, and should be generated, for
+	// example with [GenerateSecret]: only a plain SHA-256 protects them.
 	Secrets []Secret
-	// Owner is the [webhookcfg.Client.ID] of the client; empty means ID. Several ids
-	// may share one owner, so that an id can be rotated like a secret.
+	// Owner is the [webhookcfg.Client.ID] of the client. Empty means ID. If you give several
+	// ids the same owner, you can rotate an id like a secret.
 	Owner string
-	// Disabled refuses the client, whatever secret it presents.
+	// Disabled refuses the client, even with the right secret.
 	Disabled bool
 }
 
-// Static is a verifier for a fixed set of clients. It is safe for concurrent use.
-// Make one with [NewStatic].
+// Static is a verifier for a fixed set of clients. It's safe for concurrent use. Make one
+// with [NewStatic].
 type Static struct {
 	set *clientSet
 }
 
-// NewStatic returns a verifier for the given credentials, at least one. It stores hashes
-// of the secrets, not the secrets. The error for a duplicate or malformed credential
-// holds its number, counted from 1.
+// NewStatic returns a verifier for the given credentials, at least one. It keeps hashes of
+// the secrets, not the secrets. If a credential is a duplicate or malformed, the error gives
+// its number, counted from 1.
 func NewStatic(credentials ...Credential) (*Static, error) {
 	return static(&stdHasher, credentials)
 }
 
-// Verify implements [webhookcfg.CredentialVerifier]. It does not block.
+// Verify implements [webhookcfg.CredentialVerifier]. It doesn't block.
 func (s *Static) Verify(ctx context.Context, id, secret string) (webhookcfg.Client, error) {
 	return s.set.verify(ctx, id, secret)
 }
@@ -85,9 +85,9 @@ func (b builder) addCredential(pos int, c Credential) error {
 	return nil
 }
 
-// Func adapts a function to a [webhookcfg.CredentialVerifier], for clients that are
-// held elsewhere: in a database, an LDAP directory, a service. It must satisfy the
-// contract of that interface. A nil Func panics when it is called.
+// Func makes a [webhookcfg.CredentialVerifier] of your function, for clients in an LDAP
+// directory or another service, for example. The function must satisfy the contract of that
+// interface: test it with package authtest. A nil Func panics when it's called.
 type Func func(ctx context.Context, id, secret string) (webhookcfg.Client, error)
 
 // Verify calls f.

@@ -17,16 +17,16 @@ import (
 	"example.com/go-webhookcfg/webhookcfg"
 )
 
-// Rate is a limit on how often an event may occur: Burst times at once, then once per
-// Every. The zero Rate means a default.
+// Rate limits how often something can happen: Burst times at once, then once per Every. The
+// zero Rate means a default.
 type Rate struct {
-	// Burst is the number of events that may occur at once; at least 1.
+	// Burst is how many can happen at once. It must be at least 1.
 	Burst int
-	// Every is the time after which one more may occur; greater than zero.
+	// Every is the time until one more can happen. It must be greater than zero.
 	Every time.Duration
 }
 
-var errRate = errors.New("auth: rate without a positive Burst and Every, or with a product of more than 292 years")
+var errRate = errors.New("auth: Rate: set both Burst and Every, greater than zero, and their product to 292 years at most")
 
 func (r Rate) orDefault(fallback Rate) (Rate, error) {
 	if r == (Rate{}) {
@@ -38,35 +38,34 @@ func (r Rate) orDefault(fallback Rate) (Rate, error) {
 	return r, nil
 }
 
-// times returns the rate of n times as many events. The product of its fields is valid.
+// times returns a rate of n times as many events. The product of its fields is valid.
 func (r Rate) times(n int) Rate {
 	return Rate{Burst: min(r.Burst, math.MaxInt/n) * n, Every: max(r.Every/time.Duration(n), 1)}
 }
 
-// ThrottleOptions configures a [Throttle] verifier. The zero value of every field is a
-// safe default.
+// ThrottleOptions configures a [Throttle]. You can leave every field zero.
 type ThrottleOptions struct {
-	// PerClientAndSource limits the failures of one id from one source; the zero Rate
-	// means 20 at once and one every 6 seconds. IPv6 sources in one /48 network that the
-	// id has not signed in from count as one.
+	// PerClientAndSource limits the failures of one id from one source. The zero Rate means
+	// 20 at once and one every 6 seconds. All sources in one IPv6 /48 network count as one,
+	// except those that the id has signed in from.
 	PerClientAndSource Rate
 
-	// PerSource limits the failures from one source, whatever the id; the zero Rate means
-	// 200 at once and one per second. It is larger since many clients may share an address.
-	// All sources in one IPv6 /48 network may together fail ten times as often, except
-	// where the id has signed in from its source.
+	// PerSource limits the failures from one source, with any id. The zero Rate means 200 at
+	// once and one per second. Many clients can share an address, so don't set it too low.
+	// All sources in one IPv6 /48 network together can fail ten times as often. An id that
+	// has signed in from its source isn't bound by that.
 	PerSource Rate
 
-	// PerClient limits the failures of one id, whatever the source; the zero Rate means
-	// 1000 at once and one per second. Sources that the id has signed in from are exempt,
-	// so that a flood from everywhere else does not lock them out.
+	// PerClient limits the failures of one id, from any source. The zero Rate means 1000 at
+	// once and one per second. Sources that the id has signed in from are exempt, so a flood
+	// from elsewhere doesn't lock the client out.
 	PerClient Rate
 
-	// Size bounds each of the five tables. Zero means 65,536 rows, which take up to
-	// 22 MB each. To make room, the table of sources that ids have signed in from evicts
-	// from the id with the most rows, and the tables of failures from the IPv4 address or
-	// the IPv6 /48 network with the most. So neither a client nor a network makes the
-	// throttle forget others by filling a table.
+	// Size is the maximum number of rows of each of the five tables. Zero means 65,536, which
+	// take up to 22 MB each. To make room in the table of sources that ids have signed in
+	// from, the throttle evicts from the id with the most rows. In the tables of failures, it
+	// evicts from the IPv4 address or IPv6 /48 network with the most. So nobody can make it
+	// forget others by filling a table.
 	Size int
 }
 
@@ -81,24 +80,25 @@ const (
 	sourcesPerSite      = 10
 )
 
-// LimitError reports that a sign-in was refused without a check, because too many have
-// failed. The handler of [webhookcfg] responds with 429 and Retry-After.
+// LimitError means that a sign-in wasn't checked, because too many have failed. The handler
+// of [webhookcfg] responds with 429 and Retry-After.
 type LimitError struct {
 	wait time.Duration
 }
 
-// Error includes the wait, as in "auth: too many failed sign-ins; retry after 6s".
+// Error returns a text with the wait, such as "auth: too many failed sign-ins; retry after
+// 6s".
 func (e *LimitError) Error() string {
 	return fmt.Sprintf("auth: too many failed sign-ins; retry after %v", e.wait)
 }
 
-// RetryAfter returns the time to wait before the next attempt; greater than zero.
+// RetryAfter returns how long to wait before the next attempt. It's greater than zero.
 func (e *LimitError) RetryAfter() time.Duration { return e.wait }
 
 const errNoSource = redact.Fixed("auth: no source address in the context (see WithSource)")
 
-// Throttle is a verifier that limits failed sign-ins. It is safe for concurrent use.
-// Make one with [NewThrottle].
+// Throttle is a verifier that limits failed sign-ins. It's safe for concurrent use. Make one
+// with [NewThrottle].
 type Throttle struct {
 	verifier webhookcfg.CredentialVerifier
 	revision func() uint64
@@ -112,28 +112,29 @@ type Throttle struct {
 	known   *lru.Map[pair, struct{}]
 }
 
-// pair is an id and a source. The id is hashed so that its length does not matter.
+// pair is an id and a source. The id is hashed, so its length doesn't matter.
 type pair struct {
 	client uint64
 	source netip.Prefix
 }
 
-// NewThrottle returns a verifier that limits the rate of failed sign-ins with token
-// buckets: of one id from one source, of one source, of one IPv6 /48 network, and of one
-// id. When a bucket is empty, Verify returns a [*LimitError] without calling the given
-// verifier. A source is an IPv4 address or an IPv6 /64 network, taken from the context:
-// see [WithSource]. Without one, Verify returns an error that is not a refusal, so that a
-// service that is assembled incorrectly fails visibly.
+// NewThrottle returns a verifier that limits how often sign-ins can fail, with token buckets:
+// of one id from one source, of one source, of one IPv6 /48 network, and of one id. When a
+// bucket is empty, Verify returns a [*LimitError] and doesn't call the given verifier. You
+// can pass nil options.
 //
-// A token is taken before the check and given back if the check succeeds or the
-// verifier is unavailable or out of time, but not if ctx was canceled, since the work
-// may have been done. Whether an id exists makes no difference to the buckets, except
-// that those for ids and for /48 networks are not consulted for sources that the id has
-// signed in from.
+// A source is an IPv4 address or an IPv6 /64 network. The throttle takes it from the context,
+// so put [WithSource] around your handler. Without it, Verify returns an error that isn't a
+// refusal: you should notice that your service is put together wrongly.
 //
-// Put a [Cache] around a Throttle, not inside: then credentials that have signed in continue
-// to be accepted while other clients at the same address are limited, and concurrent
-// requests with one credential take one token. Nil options mean the zero options.
+// A sign-in takes its tokens before the check. It gets them back if it succeeds, or if the
+// verifier is unavailable or out of time. If ctx was canceled it doesn't, since the work may
+// have been done. The buckets are the same whether an id exists or not. Sources that the id
+// has signed in from skip the buckets of ids and of /48 networks.
+//
+// Usually you put a [Cache] around a Throttle, not inside. Credentials that have signed in
+// then stay accepted while others at the same address are limited, and concurrent requests
+// with one credential take one token. See the package documentation for when not to.
 func NewThrottle(verifier webhookcfg.CredentialVerifier, options *ThrottleOptions) (*Throttle, error) {
 	if verifier == nil {
 		return nil, errNoVerifier
@@ -142,7 +143,7 @@ func NewThrottle(verifier webhookcfg.CredentialVerifier, options *ThrottleOption
 		options = &ThrottleOptions{}
 	}
 	if options.Size < 0 {
-		return nil, errors.New("auth: negative throttle size")
+		return nil, errors.New("auth: ThrottleOptions: Size must not be negative")
 	}
 	perPair, err1 := options.PerClientAndSource.orDefault(defaultPerClientAndSource)
 	perSource, err2 := options.PerSource.orDefault(defaultPerSource)
@@ -152,7 +153,7 @@ func NewThrottle(verifier webhookcfg.CredentialVerifier, options *ThrottleOption
 	}
 	size := cmp.Or(options.Size, defaultThrottleSize)
 	perSite, seed := perSource.times(sourcesPerSite), maphash.MakeSeed()
-	// The ids that fail are the caller's choice, so failures count for the network.
+	// A caller chooses the ids that fail, so failures count for its network.
 	ofSource := func(source netip.Prefix) uint64 { return maphash.Comparable(seed, site(source.Addr())) }
 	return &Throttle{
 		verifier: verifier,
@@ -189,21 +190,20 @@ func (t *Throttle) Verify(ctx context.Context, id, secret string) (webhookcfg.Cl
 	return client, err
 }
 
-// countsAsGuess reports whether a failed check costs its tokens: a wrong secret, and one
-// whose caller disconnected, since the work may have been done. A verifier that is
-// unavailable or out of time has revealed nothing, and its outage must not become a
-// lock-out.
+// countsAsGuess reports whether a failed check costs its tokens. A wrong secret does, and so
+// does a caller that disconnected, since the work may have been done. A verifier that is
+// unavailable or out of time has revealed nothing, and its outage must not lock anyone out.
 func countsAsGuess(ctx context.Context, err error) bool {
 	return errors.Is(err, webhookcfg.ErrInvalidCredentials) || errors.Is(ctx.Err(), context.Canceled)
 }
 
-// Revision returns the revision of the wrapped verifier, 0 if it has none.
+// Revision returns the revision of the wrapped verifier, or 0 if it has none.
 func (t *Throttle) Revision() uint64 { return t.revision() }
 
-// charge is the set of tokens that one sign-in has taken.
+// charge holds the tokens that one sign-in has taken.
 type charge struct {
 	pair     pair
-	stranger bool // the id has not signed in from the source
+	stranger bool // the id hasn't signed in from the source
 }
 
 // perPair returns the key of the bucket for id and source.
