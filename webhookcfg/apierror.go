@@ -10,7 +10,7 @@ import (
 	"example.com/go-webhookcfg/webhookcfg/egress"
 )
 
-// code is an error code of a response, a row of errorTable.
+// code is the error code of a response, and a row of errorTable.
 type code uint8
 
 const (
@@ -49,13 +49,13 @@ var errorTable = [...]struct {
 	codeTemporarilyUnavailable: {503, "temporarily_unavailable"},
 }
 
-// apiError is an error with its response.
+// apiError is an error, and the response that it gets.
 type apiError struct {
 	code code
-	// description is the text for the client: ASCII without quotes and backslashes
-	// (RFC 6749 §5.2), and without any input of the client.
+	// description is the text for the client. It's ASCII without quotes and backslashes (RFC
+	// 6749 §5.2), and never repeats the client's input.
 	description string
-	// cause is for the host alone; nil where the description is complete.
+	// cause is for the host only. It's nil if the description says it all.
 	cause error
 	// retryAfter is the Retry-After field; zero for none.
 	retryAfter time.Duration
@@ -70,8 +70,8 @@ func invalidRequest(rule string) *apiError {
 	return &apiError{code: codeInvalidRequest, description: rule}
 }
 
-// retryLater is the Retry-After of a 503. The length of an outage is unknown, but an
-// immediate retry does not help.
+// retryLater is the Retry-After of a 503. We can't know how long an outage lasts, but
+// retrying at once doesn't help.
 const retryLater = time.Second
 
 func unavailable(cause error) *apiError {
@@ -107,8 +107,8 @@ func invalidClient(cause error) *apiError {
 	return &apiError{code: codeInvalidClient, description: "Invalid client credentials", cause: cause}
 }
 
-// verifierError classifies an error of a [CredentialVerifier]. Its text is withheld, since it
-// may spell the caller's secret in ways that nobody can list.
+// verifierError classifies an error of a [CredentialVerifier]. It withholds the text, which
+// may hold the caller's secret in an encoding that we can't search for.
 func verifierError(err error) *apiError {
 	if wait, ok := askedToWait(err); ok {
 		return throttled(withheld(fmt.Sprintf("verifier asks to wait %v", wait), err), wait)
@@ -122,8 +122,8 @@ func verifierError(err error) *apiError {
 	return unavailable(withheld("verifier failed", err))
 }
 
-// withheld returns an error that shows the text, the fixed text of the cause if it has one,
-// and its types.
+// withheld returns an error that shows only the text, the types of the cause and, if the
+// cause has one, its fixed text.
 func withheld(text string, cause error) error {
 	if fixed, ok := errors.AsType[redact.Fixed](cause); ok {
 		text += ": " + fixed.Error()
@@ -167,8 +167,8 @@ type panicError struct {
 
 func (p *panicError) Error() string { return "panic: " + p.text }
 
-// isAbort reports whether the operation ended in a panic with [http.ErrAbortHandler], also
-// one that a wrapper, such as a cache of sign-ins, moved from another goroutine.
+// isAbort reports whether the operation panicked with [http.ErrAbortHandler]. It also finds a
+// panic that a wrapper, such as a cache of sign-ins, moved here from another goroutine.
 func (e *apiError) isAbort() bool {
 	if e == nil {
 		return false

@@ -10,7 +10,7 @@ import (
 	"example.com/go-webhookcfg/internal/strictjson"
 )
 
-// The rules that a body can break, as the client reads them.
+// The rules that a body can break, in the words that the client reads.
 const (
 	ruleObject    = "The body must be exactly one JSON object and nothing after it"
 	ruleUTF8      = "The body must be valid UTF-8 without a byte order mark"
@@ -68,10 +68,12 @@ func readJSON(w http.ResponseWriter, r *http.Request, limit int64) ([]byte, *api
 	return data, nil
 }
 
-// hasBody reports whether the request has a body, or announces one. ContentLength alone
-// does not decide: over HTTP/2 it is 0 also if the field cannot be parsed, and if the
-// announced body did not follow. An expectation of 100 is only sent with a body (RFC 9110
-// §10.1.1), which a read would ask for.
+// hasBody reports whether the request has a body or announces one. We can't rely on
+// ContentLength alone. Over HTTP/2 it's also 0 if the field can't be parsed, or if the
+// announced body didn't follow. A client that expects a 100 has a body to send (RFC 9110
+// §10.1.1), and reading would ask for it.
+//
+// We never see the chunked body of an HTTP/1.0 request, since net/http drops it.
 func hasBody(r *http.Request) bool {
 	if r.ContentLength > 0 || r.Header["Expect"] != nil {
 		return true
@@ -88,16 +90,16 @@ func hasBody(r *http.Request) bool {
 	return !errors.Is(err, io.EOF)
 }
 
-// setBody is the body of a set. All entities are meant where the identifier is absent,
-// and only there: an empty one is present, and refused as an identifier.
+// setBody is the body of a set. It means all entities only if the identifier is absent. An
+// empty identifier is present, and gets refused.
 type setBody struct {
 	entity    string
 	hasEntity bool
 	url       string
 }
 
-// decodeSet decodes the body of a set strictly: a lenient reading could turn a request
-// for one entity into one for all.
+// decodeSet decodes the body of a set strictly. A lenient parser could turn a request for one
+// entity into a request for all.
 func decodeSet(data []byte, idKey string) (setBody, *apiError) {
 	fields := [...]strictjson.Field{{Key: idKey}, {Key: "webhook_url"}}
 	if err := strictjson.Decode(data, fields[:]); err != nil {

@@ -6,22 +6,25 @@ import (
 	"time"
 )
 
-// bodyTimer bounds how long the client may take to send its body, even if the handler
-// never reads it. A read deadline is only set once the time is over, because it replaces
-// an earlier one, of the server or of a middleware, and because one that passes after the
-// body was read looks like a client that disconnected. If the ResponseWriter supports no
-// read deadlines, only the limits of its server apply. The methods of a nil timer, that
-// of a request without a body, do nothing.
+// bodyTimer limits how long the client can take to send its body, even if the handler never
+// reads it.
+//
+// It sets a read deadline only when the time is over, for two reasons. A deadline replaces
+// any earlier one, which the server or a middleware may have set. And a deadline that passes
+// after the body was read looks as if the client had disconnected.
+//
+// If the ResponseWriter doesn't support read deadlines, only the limits of its server apply.
+// A request without a body has a nil timer, and its methods do nothing.
 type bodyTimer struct {
 	w       http.ResponseWriter
 	r       *http.Request
 	timer   *time.Timer
-	running sync.WaitGroup // the function of the timer
-	active  bool           // the body was not read
-	late    bool           // the read deadline was set
+	running sync.WaitGroup // for expire, which the timer calls
+	active  bool           // the body hasn't been read
+	late    bool           // the read deadline has been set
 }
 
-// newBodyTimer returns the timer of a request; end must be called.
+// newBodyTimer returns the timer of a request. The caller must call end.
 func newBodyTimer(w http.ResponseWriter, r *http.Request, limit time.Duration) *bodyTimer {
 	if r.ContentLength == 0 && r.Header["Content-Length"] == nil {
 		return nil // no body can arrive; see hasBody
@@ -40,8 +43,8 @@ func (b *bodyTimer) expire() {
 	b.late = http.NewResponseController(b.w).SetReadDeadline(time.Unix(1, 0)) == nil
 }
 
-// stop ends the limit. No read deadline is set after it returns: the ResponseWriter must
-// not be used after the handler.
+// stop ends the limit. After it returns, the timer sets no read deadline, since nothing may
+// use the ResponseWriter after the handler has returned.
 func (b *bodyTimer) stop() {
 	if b == nil || !b.active {
 		return
@@ -53,9 +56,9 @@ func (b *bodyTimer) stop() {
 	b.active = false
 }
 
-// beforeResponse reads what is left of the body, as net/http does after the handler returns,
-// but while the time is limited. Where the connection is closed after the response, end does
-// that instead.
+// beforeResponse reads the rest of the body while the time is still limited. Otherwise
+// net/http would read it after the handler returns. If the connection closes after the
+// response, end does it instead.
 func (b *bodyTimer) beforeResponse() {
 	if b == nil {
 		return
@@ -64,14 +67,14 @@ func (b *bodyTimer) beforeResponse() {
 		b.closeBody()
 	}
 	if !b.active && b.late && b.r.ProtoMajor == 1 {
-		// The deadline may have ended the context of the connection, and so that of every
-		// request to come.
+		// The deadline may have ended the context of the connection, and with it the contexts
+		// of all later requests.
 		b.w.Header().Set("Connection", "close")
 	}
 }
 
-// end ends the limit for good. After a response it first reads the rest of a body that is too
-// large, or of one that may never come, since its client expects 100.
+// end ends the limit for good. After a response, it first reads the rest of a body that is
+// too large, or that may never come because its client still waits for a 100.
 func (b *bodyTimer) end(responded bool) {
 	if b == nil {
 		return

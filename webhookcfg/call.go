@@ -10,34 +10,38 @@ import (
 	"example.com/go-webhookcfg/webhookcfg/egress"
 )
 
-// call is an operation of the host's own code.
+// call is an operation that the host's own code asked for.
 type call struct{ operation }
 
-// Set sets the webhook of a client from your own code, such as a dashboard of signed-in
-// users. It does what a POST of the client does, with the same checks and the probe, an event
-// and a log record, all of which a call of [Store] skips. [Options.AllScope] and
-// [Options.OriginalTarget] do not apply. There is no default scope that reaches all entities.
-// With [ContextWithActor], the event and the record also say who made the change.
+// Set sets a client's webhook from your own code, for example from a dashboard where people
+// are signed in. It checks and probes the URL like a POST from the client, and you get the
+// same event and log record. If you called the [Store] yourself, you'd skip all that.
+// [Options.AllScope] and [Options.OriginalTarget] don't apply. There's no default scope that
+// reaches all entities: you pass [Entity] or [All].
 //
-// The error is an [*Error] and wraps the cause, such as [ErrInvalidArgument] for an invalid
-// client or the zero scope. The call ends with ctx, and after [Options.Timeout]. A panic of the
-// store, the prober or a function of the options is an error; one of OnEvent is only logged.
+// Put the person who makes the change into ctx with [ContextWithActor], and the event and the
+// record show it.
+//
+// The error is an [*Error]. It wraps the cause, such as [ErrInvalidArgument] for an invalid
+// client or the zero scope. The call ends with ctx, or after [Options.Timeout]. A panic of
+// the store, the prober or a function of the options becomes an error. A panic of OnEvent is
+// only logged.
 func (h *Handler) Set(ctx context.Context, client string, scope Scope, url string) error {
 	c := h.newCall(opNameSet)
 	c.url = egress.NewURL(url)
 	return c.run(ctx, func(ctx context.Context) *apiError { return c.perform(ctx, client, scope) })
 }
 
-// Unset leaves the scope of a client without a webhook, like a DELETE of the client; see
+// Unset leaves the scope of a client without a webhook, like a DELETE from the client. See
 // [Handler.Set].
 func (h *Handler) Unset(ctx context.Context, client string, scope Scope) error {
 	c := h.newCall(opNameUnset)
 	return c.run(ctx, func(ctx context.Context) *apiError { return c.perform(ctx, client, scope) })
 }
 
-// Read returns the webhook in effect for an entity of a client, like a GET of the client, and
-// with the same checks, event and log record. [Options.Reads] does not apply. The error is
-// like that of [Handler.Set].
+// Read returns the webhook in effect for an entity, like a GET from the client, with the same
+// checks, event and log record. It works without [Options.Reads], too. For the error, see
+// [Handler.Set].
 func (h *Handler) Read(ctx context.Context, client, entity string) (hook Webhook, err error) {
 	c := h.newCall(opNameRead)
 	err = c.run(ctx, func(ctx context.Context) (e *apiError) {
@@ -54,10 +58,12 @@ func (h *Handler) Read(ctx context.Context, client, entity string) (hook Webhook
 	return hook, err
 }
 
-// List returns a client's base, and its overrides after an entity, like a GET of the client
-// without an identifier; see [Lister] and [Handler.Read]. The limit is 1 to 1000. Any text can
-// be after that has no slashes, backslashes or control characters, such as the start of an
-// identifier. The error wraps [errors.ErrUnsupported] unless [Handler.CanList].
+// List returns a client's base and the overrides whose entities come after the given one,
+// like a GET from the client without an identifier. See [Lister] and [Handler.Read].
+//
+// The limit can be 1 to 1000. For after, you can pass any text without slashes, backslashes
+// and control characters, such as the start of an identifier. If the store can't list, the
+// error wraps [errors.ErrUnsupported]. Ask [Handler.CanList] first.
 func (h *Handler) List(ctx context.Context, client, after string, limit int) (page Page, err error) {
 	c := h.newCall(opNameList)
 	err = c.run(ctx, func(ctx context.Context) (e *apiError) {
@@ -66,7 +72,7 @@ func (h *Handler) List(ctx context.Context, client, after string, limit int) (pa
 		}
 		switch {
 		case limit < 1 || limit > maxLimit:
-			return serverError(fmt.Errorf("%w: limit", ErrInvalidArgument))
+			return serverError(fmt.Errorf("%w: the limit must be 1 to %d", ErrInvalidArgument, maxLimit))
 		case after != "" && !safeSegment(after):
 			return invalidRequest(h.entities.rule)
 		case !c.h.CanList():
@@ -78,15 +84,16 @@ func (h *Handler) List(ctx context.Context, client, after string, limit int) (pa
 	return page, err
 }
 
-// CanList reports whether the store is a [Lister], which [Handler.List] needs.
+// CanList reports whether the store is a [Lister], so that you can call [Handler.List].
 func (h *Handler) CanList() bool { return h.lister != nil }
 
-// SignIn returns the client that an id and a secret sign in, for a login form or for other
-// requests of your service. It asks the verifier like a request does, so the event and the log
-// record of a refusal are the same too, with the operation "sign_in". The error is like that
-// of [Handler.Set]: a refusal has the code "invalid_client" and wraps [ErrInvalidCredentials].
+// SignIn returns the client that an id and a secret sign in. Use it for a login form, or for
+// other paths of your service. It asks the verifier like a request does, so you get the same
+// event and log record for a refusal, with the operation "sign_in". For the error, see
+// [Handler.Set]. A refusal has the code "invalid_client" and wraps [ErrInvalidCredentials].
 //
-// Verifiers that limit sign-ins need a source in ctx; see [ContextWithSource].
+// If your verifier limits sign-ins, put the caller's address into ctx; see
+// [ContextWithSource].
 func (h *Handler) SignIn(ctx context.Context, id, secret string) (client Client, err error) {
 	c := h.newCall(opNameSignIn)
 	err = c.run(ctx, func(ctx context.Context) (e *apiError) {
@@ -118,7 +125,7 @@ func (c *call) run(ctx context.Context, perform func(context.Context) *apiError)
 // actFor lets the call act for a client.
 func (c *call) actFor(client string) *apiError {
 	if !validClientID(client) {
-		return serverError(fmt.Errorf("%w: client", ErrInvalidArgument))
+		return serverError(fmt.Errorf("%w: the client is not a valid Client.ID", ErrInvalidArgument))
 	}
 	c.event.Client = client
 	return nil
@@ -129,7 +136,7 @@ func (c *call) perform(ctx context.Context, client string, scope Scope) *apiErro
 		return e
 	}
 	if scope == (Scope{}) {
-		return serverError(fmt.Errorf("%w: scope", ErrInvalidArgument))
+		return serverError(fmt.Errorf("%w: the scope is zero: pass Entity or All", ErrInvalidArgument))
 	}
 	if !scope.IsAll() {
 		if _, e := c.h.entities.scope(scope.Entity()); e != nil {
@@ -139,23 +146,24 @@ func (c *call) perform(ctx context.Context, client string, scope Scope) *apiErro
 	return c.change(ctx, scope)
 }
 
-// Error is the error of the handler's methods for your own code, such as [Handler.Set]. It
-// holds the response that a request would have got, and writes it as an [http.Handler].
+// Error is the error that methods like [Handler.Set] return to your own code. It holds the
+// response that a request would have got. As an [http.Handler], it writes that response.
 type Error struct {
 	// Status is the HTTP status.
 	Status int
 	// Code is the error code, as in the table of the package documentation.
 	Code string
-	// Description is the text for the client. It holds no input of the caller.
+	// Description is the text for the client. It never repeats the caller's input.
 	Description string
-	// RetryAfter is how long to wait before the call is repeated; zero if unknown.
+	// RetryAfter is how long you should wait before you try again. It's zero if that's
+	// unknown.
 	RetryAfter time.Duration
 
 	cause            error
 	challenge, allow string // fields of the response
 }
 
-// newError returns an error with its cause as far as others may see it.
+// newError returns the error for the host's code, with the cause as the event shows it.
 func (h *Handler) newError(e *apiError, cause error) *Error {
 	public := &Error{Status: e.status(), Code: errorTable[e.code].name, Description: e.description, RetryAfter: e.retryAfter, cause: cause, allow: e.allow}
 	if e.code == codeInvalidClient {
@@ -164,8 +172,8 @@ func (h *Handler) newError(e *apiError, cause error) *Error {
 	return public
 }
 
-// ServeHTTP responds like the handler does, without the cause. It is for an error that a
-// method of [Handler] returned.
+// ServeHTTP responds like the handler does, so the response doesn't show the cause. Use it
+// for an error that a method of [Handler] returned.
 func (e *Error) ServeHTTP(w http.ResponseWriter, _ *http.Request) {
 	header := w.Header()
 	if e.challenge != "" {
@@ -177,11 +185,12 @@ func (e *Error) ServeHTTP(w http.ResponseWriter, _ *http.Request) {
 	if e.RetryAfter > 0 {
 		header.Set("Retry-After", wholeSeconds(e.RetryAfter))
 	}
-	// Codes and descriptions need no escaping: they have only the characters of RFC 6749 §5.2.
+	// The codes and descriptions need no escaping: RFC 6749 §5.2 limits their characters.
 	write(w, e.Status, []byte(`{"error":"`+e.Code+`","error_description":"`+e.Description+`"}`), "")
 }
 
-// Error returns the code, the description and the cause, which is for the host alone.
+// Error returns the code, the description and the cause. Don't show it to clients: the cause
+// is for you only.
 func (e *Error) Error() string {
 	text := "webhookcfg: " + e.Code + ": " + e.Description
 	if e.cause != nil {
@@ -190,6 +199,6 @@ func (e *Error) Error() string {
 	return text
 }
 
-// Unwrap returns the cause; nil if the description is complete. URLs in its text show scheme,
-// host and port only.
+// Unwrap returns the cause, or nil if the description says it all. You can log its text: URLs
+// in it show scheme, host and port only.
 func (e *Error) Unwrap() error { return e.cause }

@@ -309,7 +309,7 @@ func TestCallOutlivesReport(t *testing.T) {
 	o := options()
 	o.Logger = slog.New(slog.NewTextHandler(&records, nil))
 	o.OnEvent = func(context.Context, webhookcfg.Event) { panic(hookURL) }
-	if err := newHandler(t, newRecorder(), o).Set(t.Context(), "acme", webhookcfg.All(), hookURL); err != nil || !strings.Contains(records.String(), "panic after") || strings.Contains(records.String(), "/in") {
+	if err := newHandler(t, newRecorder(), o).Set(t.Context(), "acme", webhookcfg.All(), hookURL); err != nil || !strings.Contains(records.String(), "panic in OnEvent") || strings.Contains(records.String(), "/in") {
 		t.Errorf("got %v and %s", err, &records)
 	}
 }

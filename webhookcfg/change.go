@@ -8,24 +8,24 @@ import (
 	"example.com/go-webhookcfg/webhookcfg/egress"
 )
 
-// Scope is the reach of a change: one entity, or all entities of a client. Its zero
-// value is neither, and invalid: a missing identifier never means "all".
+// Scope says what a change reaches: one entity, or all entities of a client. The zero value
+// is invalid, so a missing identifier never means "all" by accident.
 type Scope struct {
 	all    bool
 	entity string
 }
 
-// All is the scope of every entity of a client, including those never named before.
+// All is the scope of every entity of a client, also those that nobody has named yet.
 func All() Scope { return Scope{all: true} }
 
-// Entity is the scope of one entity. Entity("") is the invalid zero Scope.
+// Entity is the scope of one entity. Entity("") is the zero Scope, which is invalid.
 func Entity(id string) Scope { return Scope{entity: id} }
 
 // IsAll reports whether s reaches every entity of the client.
 func (s Scope) IsAll() bool { return s.all }
 
-// Entity returns the identifier of the one entity that s reaches, or "" if s
-// reaches all of them or is invalid.
+// Entity returns the identifier of the entity that s reaches. It's "" if s reaches all of
+// them, or is invalid.
 func (s Scope) Entity() string { return s.entity }
 
 // String returns "all", "entity e1" or "invalid".
@@ -40,22 +40,24 @@ func (s Scope) String() string {
 	}
 }
 
-// LogValue implements [slog.LogValuer] with what String returns.
+// LogValue implements [slog.LogValuer]. Logs show the same text as String.
 func (s Scope) LogValue() slog.Value { return slog.StringValue(s.String()) }
 
-// Change is one set or unset, by one client, of one entity or of all. Build it with
-// [SetChange] or [UnsetChange]; the zero value is invalid.
+// Change is one set or unset by a client, of one entity or of all. Build it with [SetChange]
+// or [UnsetChange]. The zero value is invalid.
 type Change struct {
 	// Client owns the configuration.
 	Client string
-	// Scope is the reach of the change.
+	// Scope says which entities the change reaches.
 	Scope Scope
-	// URL is the webhook to set; the zero URL in an unset.
+	// URL is the webhook to set. It's the zero URL in an unset.
 	URL egress.URL
-	// Time identifies what the change sets. A store keeps it, the zero value too, at least to
-	// the microsecond, and returns it as [Webhook.Since]. A handler sets it to the time of
-	// applying the change, in whole microseconds and always later than the change before. Do
-	// the same if you call Apply yourself.
+	// Time identifies the setting that the change makes. The handler sets it to the time at
+	// which it applies the change, in whole microseconds, and always later than for the
+	// change before. Do the same if you call Apply yourself.
+	//
+	// If you write a store: keep it to the microsecond or better, even if it's zero, and
+	// return it as [Webhook.Since].
 	Time time.Time
 
 	op op
@@ -78,9 +80,9 @@ func UnsetChange(client string, scope Scope) Change {
 	return Change{Client: client, Scope: scope, op: opUnset}
 }
 
-// Validate returns nil for a change that a store can apply: it has a client and a scope, and
-// a URL exactly if it was built by [SetChange]. Otherwise the error wraps
-// [ErrInvalidArgument]. A valid change is an unset if URL.IsZero.
+// Validate returns nil if a store can apply the change: it has a client and a scope, and also
+// a URL if [SetChange] built it. Otherwise the error wraps [ErrInvalidArgument]. You can tell
+// a valid unset from a set by URL.IsZero.
 func (c Change) Validate() error {
 	switch {
 	case c.Client == "":
@@ -92,39 +94,40 @@ func (c Change) Validate() error {
 	case c.op == opUnset && !c.URL.IsZero():
 		return fmt.Errorf("%w: unset with a URL", ErrInvalidArgument)
 	case c.op != opSet && c.op != opUnset:
-		return fmt.Errorf("%w: change that is neither set nor unset", ErrInvalidArgument)
+		return fmt.Errorf("%w: the change is neither set nor unset: build it with SetChange or UnsetChange", ErrInvalidArgument)
 	}
 	return nil
 }
 
-// Webhook is the webhook in effect for one entity, with its source. The zero value
-// means that nothing is configured.
+// Webhook is the webhook in effect for one entity, and where it comes from. The zero value
+// means that nothing is set.
 type Webhook struct {
-	// URL is where notifications go; the zero URL where there is no webhook.
+	// URL is where notifications go. It's the zero URL if there is no webhook.
 	URL egress.URL
-	// Source is the entry that decided.
+	// Source says whether an override or the base decided.
 	Source Source
-	// Since is the [Change.Time] of the change that decided; zero if Source is SourceNone. It
-	// identifies the setting: setting the webhook again, even with the same URL, changes it.
+	// Since is the [Change.Time] of the change that decided, and zero with SourceNone. You
+	// can use it to identify the setting: if the client sets the webhook again, even to the
+	// same URL, Since changes.
 	Since time.Time
 }
 
-// Source is the entry that decides which webhook is in effect.
+// Source says which entry decides on the webhook in effect.
 type Source uint8
 
-// The sources, in the order in which a resolve looks for them.
+// The sources, in the order in which Resolve looks for them.
 const (
-	// SourceNone: neither an override nor a base; there is no webhook.
+	// SourceNone: there's neither an override nor a base, so there is no webhook.
 	SourceNone Source = iota
-	// SourceOverride: the entity has a URL of its own.
+	// SourceOverride: the entity has its own URL.
 	SourceOverride
-	// SourceOff: the entity was unset; there is no webhook, whatever the base.
+	// SourceOff: the client unset the entity. It has no webhook, even if there's a base.
 	SourceOff
-	// SourceBase: the URL that was set for all entities.
+	// SourceBase: the entity has the URL that the client set for all.
 	SourceBase
 )
 
-// String returns "none", "override", "off" or "base", as in the responses.
+// String returns "none", "override", "off" or "base", like the responses.
 func (s Source) String() string {
 	switch s {
 	case SourceNone:

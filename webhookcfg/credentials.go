@@ -9,30 +9,31 @@ import (
 	"unicode/utf8"
 )
 
-// maxToken bounds the work for an unauthenticated caller; it allows ids and secrets
-// of 1.5 KiB each.
+// maxToken limits the work that an unauthenticated caller can cause. It leaves room for an id
+// and a secret of 1.5 KiB each.
 const maxToken = 4096
 
-// strictBase64 refuses other spellings of a token, which unused padding bits allow.
+// strictBase64 refuses the other spellings of a token that unused padding bits would allow.
 var strictBase64 = base64.StdEncoding.Strict()
 
 var (
-	errAuthorizationCount  = errors.New("webhookcfg: not exactly one Authorization field")
-	errAuthorizationScheme = errors.New("webhookcfg: Authorization field without the scheme Basic")
+	errAuthorizationCount  = errors.New("webhookcfg: the request has no Authorization header, or more than one")
+	errAuthorizationScheme = errors.New("webhookcfg: the Authorization header does not use the scheme Basic")
 	errAuthorizationToken  = errors.New("webhookcfg: malformed Basic credentials")
 )
 
-// basicCredentials returns the credentials of a request and the token that holds them,
-// parsed strictly by RFC 7617 §2 and RFC 9110 §11.4. [http.Request.BasicAuth] does not
-// serve here: it reads only the first of several fields and accepts empty parts, control
-// characters, invalid UTF-8 and more than one spelling of a token.
+// basicCredentials returns the id and the secret of a request, and the token that holds them.
+// It parses strictly, by RFC 7617 §2 and RFC 9110 §11.4. We can't use
+// [http.Request.BasicAuth]: it reads only the first of several fields, and accepts empty
+// parts, control characters, invalid UTF-8 and several spellings of one token.
 func basicCredentials(h http.Header) (id, secret, token string, err error) {
 	fields := h["Authorization"]
 	if len(fields) != 1 {
 		return "", "", "", errAuthorizationCount
 	}
 	scheme, token, found := strings.Cut(fields[0], " ")
-	// The length excludes letters beyond ASCII that EqualFold folds to ASCII ones.
+	// EqualFold also folds some letters beyond ASCII to ASCII ones. The length rules them
+	// out.
 	if !found || len(scheme) != len("Basic") || !strings.EqualFold(scheme, "Basic") {
 		return "", "", "", errAuthorizationScheme
 	}
@@ -45,12 +46,12 @@ func basicCredentials(h http.Header) (id, secret, token string, err error) {
 	if !validCredentials(id, secret) {
 		return "", "", "", errAuthorizationToken
 	}
-	return strings.Clone(id), secret, token, nil // an event that keeps the id must not keep the secret
+	return strings.Clone(id), secret, token, nil // or an event that keeps the id would keep the secret in memory
 }
 
-// decodeToken decodes the one canonical base64 spelling of a text.
+// decodeToken decodes a token, if it's in canonical base64.
 func decodeToken(token string) (text string, ok bool) {
-	// Line breaks are refused here, since the decoder skips them.
+	// The decoder skips line breaks, so refuse them here.
 	if len(token) > maxToken || strings.ContainsAny(token, "\r\n") {
 		return "", false
 	}
@@ -58,19 +59,18 @@ func decodeToken(token string) (text string, ok bool) {
 	return string(pair), err == nil
 }
 
-// validCredentials reports whether a request can hold the id and the secret.
+// validCredentials reports whether a request could carry the id and the secret.
 func validCredentials(id, secret string) bool {
 	return id != "" && secret != "" && !strings.Contains(id, ":") && base64.StdEncoding.EncodedLen(len(id)+1+len(secret)) <= maxToken &&
 		isPlainText(id) && isPlainText(secret)
 }
 
-// isPlainText reports whether text is UTF-8 without control characters of ASCII.
+// isPlainText reports whether text is valid UTF-8 without ASCII control characters.
 func isPlainText(text string) bool {
 	return utf8.ValidString(text) && !strings.ContainsFunc(text, func(c rune) bool { return c < 0x20 || c == 0x7F })
 }
 
-// shownID returns an id that nobody verified, for events, unless it holds the secret, if there
-// is one.
+// shownID returns an unverified id as events can show it, or "" if it contains the secret.
 func shownID(id, secret string) string {
 	const limit = 128
 	shown := strings.Map(func(r rune) rune {

@@ -2,26 +2,28 @@ package webhookcfg
 
 import "time"
 
-// DeliveryStatus is how the deliveries to a webhook go, as a client reads it; see
-// [Options.DeliveryStatus]. Setting a webhook again starts over. The handler never changes a
-// configuration because of it: a stopped webhook is still the one in effect.
+// DeliveryStatus says how the deliveries to a webhook go. Clients read it with the webhook;
+// see [Options.DeliveryStatus]. When a client sets a webhook again, the status starts over.
+// It never changes the configuration: a stopped webhook is still in effect.
 type DeliveryStatus struct {
-	// State is "ok" if the last delivery succeeded, "failing" if it failed and is attempted
-	// again, and "stopped" if nothing is delivered until the client sets the webhook again
-	// or, with the reason "refused", until the policy allows it. "" shows nothing.
+	// State is "ok" if the last delivery succeeded, and "failing" if it failed and there will
+	// be another attempt. It's "stopped" if nothing is delivered until the client sets the
+	// webhook again or, with the reason "refused", until the policy allows it. With "",
+	// clients see no status.
 	State string
 
-	// Reason is why the State is "failing" or "stopped": "unreachable", "redirect",
-	// "throttled", "status", "gone", "refused" or "expired". Clients learn no more of a
-	// receiver's responses, or they could scan networks that they can't reach.
+	// Reason says why the State is "failing" or "stopped": "unreachable", "redirect",
+	// "throttled", "status", "gone", "refused" or "expired". Clients can't see more of a
+	// receiver's responses, or they could scan networks that they can't reach themselves.
 	Reason string
 
-	// LastSuccess and LastFailure are when the last attempts that succeeded and failed
-	// started, since an end would tell a refused port from a filtered one. Zero is never.
+	// LastSuccess is when the last successful attempt started, and LastFailure when the last
+	// failed one did. Zero means never. They aren't the ends of the attempts, because these
+	// would tell a refused port from a filtered one.
 	LastSuccess, LastFailure time.Time
 }
 
-// The words of the responses.
+// The words that responses can have.
 var (
 	deliveryStates  = []string{"", "ok", "failing", "stopped"}
 	deliveryReasons = []string{"", "unreachable", "redirect", "throttled", "status", "gone", "refused", "expired"}

@@ -1,46 +1,60 @@
-// Package webhookcfg is an HTTP handler through which the clients of your service
-// configure where their update notifications go.
+// Package webhookcfg is an HTTP handler that lets your service's clients set their webhook
+// URLs.
 //
-// A client signs in with HTTP Basic and sets or unsets the webhook URL of one entity, or of
-// all its entities at once. [Handler.Set], [Handler.Unset] and [Handler.Read] do the same from
-// your own code.
-// When your service has a notification to send, it calls [Store.Resolve] to find the URL in
-// effect. The package neither sends notifications nor issues credentials.
+//	handler, err := webhookcfg.NewHandler(webhooks, clients, nil)   // your store, your verifier
+//	err = http.ListenAndServeTLS(addr, cert, key, handler.Before(mux))
+//
+//	hook, err := webhooks.Resolve(ctx, client, entity)              // which URL is in effect?
+//
+// A client signs in with HTTP Basic, and sets or unsets the URL of one entity or of all its
+// entities at once:
 //
 //	POST   …/api/v1/configure/configure-webhook                {"endpoint_id":"e1","webhook_url":"https://…"}
 //	DELETE …/api/v1/configure/configure-webhook/{endpoint_id}
 //	POST   …/api/v1/configuration/configure-webhook            {"moc_id":"e1","webhook_url":"https://…"}
 //	DELETE …/api/v1/configuration/configure-webhook/{moc_id}
 //
-// An entity is what your clients configure, a "module configuration". endpoint_id and moc_id are
-// two names of its identifier, and the two paths are two names of one resource: you can unset
-// through one what was set through the other. Without the identifier, a request reaches all
-// entities of the client. With
-// [Options.Reads], GET returns the webhook in effect and, with [Options.DeliveryStatus], how
-// its deliveries go. [Handler.OpenAPI] describes the interface to tools.
+// An entity is a single thing in your service that can have a URL of its own. The API calls
+// it a "module configuration". endpoint_id and moc_id are two names for its identifier, and
+// the two paths lead to the same webhooks. Without an identifier, a request reaches all
+// entities of the client.
 //
-// # Mounting
+// Set [Options.Reads] to let clients read their webhooks with GET. [Handler.Set],
+// [Handler.Unset] and [Handler.Read] do the same from your own code. [Handler.OpenAPI]
+// describes the interface to tools.
 //
-// [NewHandler] takes a store and a verifier and returns a [Handler]. Serve it at the root,
-// under [http.StripPrefix], or under [Options.BasePath].
+// # Mount the handler
 //
-// Since a missing identifier means all entities, nothing in front of the handler should
-// clean or redirect paths. [http.ServeMux] does: it redirects a DELETE of
-// "…/configure-webhook/e1/.." to the path that means all. Put [Handler.Before] around your
-// mux, and such requests are refused.
+// Put [Handler.Before] around your mux and serve that, as the example of [NewHandler] does.
+// You can serve the handler at the root, under [http.StripPrefix], or under
+// [Options.BasePath].
 //
-// A proxy must pass paths untouched too. If you can't control yours,
-// [Options.OriginalTarget] detects cleaned paths, and [Options.AllScope] limits the requests
-// that reach all entities. Clients can check the field Webhook-Scope in the response to every
-// change, which is "all" or "entity". Package mounttest checks a mount from outside.
+// Don't leave Before out: [http.ServeMux] redirects a DELETE of "…/configure-webhook/e1/.."
+// to the path that means all entities. Before refuses such requests.
 //
-// A DELETE for all entities must not have a body, since the body may name an entity.
-// (net/http drops chunked HTTP/1.0 bodies before the handler sees them.)
+// Your proxies shouldn't clean or redirect paths either. If you can't control them, set
+// [Options.OriginalTarget] to detect cleaned paths, and [Options.AllScope] to limit the
+// requests that reach all entities. Package mounttest checks a mount from outside. Clients
+// can check the field Webhook-Scope in the response to each change: it's "all" or "entity".
 //
-// # States and operations
+// # Store webhooks
 //
-// The state of a client is its base, the URL that every entity has by default, and its
-// overrides, which are entries of single entities: a URL, or off.
+// Package store has a [Store] in memory and one in a file. Package store/sqlstore uses your
+// database, and store/etcdstore uses etcd. Your own needs two methods, and storetest checks
+// it.
+//
+// # Sign clients in
+//
+// A [CredentialVerifier] says which client an id and a secret sign in. Package auth has
+// verifiers for clients in your database, in a file or in code, and a cache and a throttle to
+// put around them. Your own needs one method, and authtest checks it. Call [Handler.SignIn]
+// to sign clients in on other paths of your service.
+//
+// # Find the URL in effect
+//
+// When you have a notification to send, call [Store.Resolve]. A client has a base, the URL
+// that every entity has by default, and overrides, which are entries of single entities: a
+// URL, or off.
 //
 //	state of entity e          set e u     set all u   unset e    unset all   resolve e
 //	nothing                    override u  base u      nothing    nothing     none
@@ -49,19 +63,28 @@
 //	override v, base b         override u  base u      off        nothing     v
 //	off, base b                override u  base u      off        nothing     none
 //
-// This is not inheritance. After "unset e", e doesn't fall back to the base: it has no
-// webhook until it, or all, is set again. And "set all" means all: it drops every override,
-// including those that are off.
+// This isn't inheritance. After "unset e", e doesn't fall back to the base: it has no webhook
+// until the client sets it, or all, again. And "set all" means all: it drops every override,
+// off ones too.
 //
-// Set [Options.EntityExists], or any well-formed identifier is accepted, and it's up to you
-// not to send for entities that don't exist.
+// By default the handler accepts any well-formed identifier, and it's up to you not to send
+// for entities that don't exist. Set [Options.EntityExists] to refuse them.
 //
-// # Deleting a client
+// # Deliver notifications
 //
-// When you delete a client, its webhooks stay in the store, and a client that gets the same
-// identifier later inherits them, with the tokens in their URLs. So revoke the client's
-// credentials first, and then call Erase of package store/admin, which unsets everything and
-// removes the rest as far as the store can. A client of that name then starts with nothing.
+// This package doesn't send notifications. Package deliver does, from the same store: it
+// signs a message, makes one attempt and tells you what to do next. If you'd rather send them
+// yourself, use the HTTP client that [egress.Policy.Client] makes, which checks addresses on
+// each call. With [Options.DeliveryStatus], clients can read how their deliveries go.
+//
+// # Operate it
+//
+// Set [Options.Logger] to get a log record for each request, and [Options.OnEvent] to get an
+// [Event] for your metrics. Package portal shows webhooks to people in a browser.
+//
+// When you delete a client, revoke its credentials and then call Erase of package
+// store/admin. Otherwise its webhooks stay, and a client that gets the same identifier later
+// inherits them, with the tokens in their URLs.
 //
 // # Errors
 //
@@ -71,7 +94,7 @@
 //	status  error                    reason
 //	400     invalid_request          body, key, identifier, query or path breaks a rule
 //	400     invalid_webhook_url      the policy refuses the URL
-//	400     webhook_unreachable      the probe failed, for whatever reason
+//	400     webhook_unreachable      the probe failed, for any reason
 //	401     invalid_client           no credentials, or not valid ones
 //	403     all_refused              AllScope refuses requests that reach all entities
 //	404     not_found                not a path of the handler
@@ -83,26 +106,28 @@
 //	500     server_error             a defect; the cause is logged
 //	503     temporarily_unavailable  a part of the service failed, or time ran out
 //
-// After a 503 the change is made completely, perhaps a moment later, or not at all. The client
-// should repeat it, but read first if someone else may have changed the same webhook since: a
-// repeat would undo that change.
+// After a 503 the change is made completely, perhaps a moment later, or not at all. The
+// client should repeat it, but read first if somebody else may have changed the webhook
+// since: a repeat would undo that.
 //
 // # Security
 //
-// A client is authenticated before its body is read, and every failure to sign in gets the
-// same 401, byte for byte. A URL replaces the one in effect only after an [egress.Policy]
-// checked it and a [Prober] probed it. The default probe shows that the target can be
+// Serve the handler over TLS, and limit connections in your server, for example with
+// [http.Server.ReadHeaderTimeout].
+//
+// A client must sign in before the handler reads its body, and every refused sign-in gets the
+// same 401, byte for byte. A new URL replaces the one in effect only after an [egress.Policy]
+// has checked it and a [Prober] has probed it. The default probe shows that the target can be
 // reached, not that the client owns it.
 //
-// Webhook URLs carry tokens, so an [egress.URL] prints as scheme, host and port only, and the
-// reads return it in full to its owner alone. Logs, errors, events and panics never contain a
-// client's secret either, unless a client sends it as its id. Serve the handler over TLS, and
-// limit connections in your server, for example with [http.Server.ReadHeaderTimeout].
+// Webhook URLs carry tokens. So an [egress.URL] prints as scheme, host and port only, and GET
+// shows it in full to its owner alone. Logs, errors, events and panics never contain a
+// client's secret either, unless a client sends it as its id.
 //
 // # Shared tables
 //
-// Clients share these tables, which are all bounded. Those with a star evict from the client
-// or the network with the most rows, so that nobody displaces the rows of others. The rest
+// Your clients share these bounded tables. A full one with a star evicts a row of the client
+// or the network with the most rows, so nobody can displace the rows of others. The rest
 // evict the least recently used row.
 //
 //	auth.Throttle     Size *       failures of an id from a source
@@ -117,7 +142,7 @@
 //
 // # Compatibility
 //
-// Before version 1 anything may change, as the changelog describes. From version 1 on,
-// responses stay as they are, [Store] and [CredentialVerifier] gain no methods, new
-// capabilities come as optional interfaces like [Lister], and structs may gain fields.
+// Before version 1 anything can change. The changelog says how. From version 1 on, responses
+// stay as they are, [Store] and [CredentialVerifier] don't get new methods, and new
+// capabilities come as optional interfaces like [Lister]. Structs can get new fields.
 package webhookcfg

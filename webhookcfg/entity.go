@@ -6,7 +6,7 @@ import (
 	"unicode/utf8"
 )
 
-// The descriptions of a refused identifier, for the default syntax and for the host's.
+// The descriptions of a refused identifier: for the default syntax, and for the host's.
 const (
 	rulePlainEntity = "An identifier is 1 to 128 of the characters A-Z a-z 0-9 . _ ~ : @ - and neither . nor .."
 	ruleHostEntity  = "The identifier is malformed for this service"
@@ -15,9 +15,8 @@ const (
 // maxEntity is the longest identifier of the default syntax, in bytes.
 const maxEntity = 128
 
-// plainEntity is the default syntax of identifiers: 1 to 128 of the characters
-// A-Z a-z 0-9 . _ ~ : @ -, and neither "." nor "..". Everything else would need
-// escaping in a path.
+// plainEntity is the default syntax of identifiers: 1 to 128 of the characters A-Z a-z 0-9 .
+// _ ~ : @ -, but not "." or "..". You'd have to escape anything else in a path.
 func plainEntity(id string) bool {
 	if len(id) > maxEntity || isDots(id) {
 		return false
@@ -43,11 +42,11 @@ var entityChars = func() (table [256]bool) {
 	return table
 }()
 
-// isDots reports whether id is empty, or a segment that cleaning a path removes.
+// isDots reports whether id is empty, "." or "..", which cleaning a path removes.
 func isDots(id string) bool { return id == "" || id == "." || id == ".." }
 
-// safeSegment reports whether id is one segment of a path that no cleaning changes,
-// as every identifier must be, whatever the syntax of the host.
+// safeSegment reports whether id is one segment of a path, and stays the same when somebody
+// cleans the path. This must hold for all identifiers, also with the host's own syntax.
 func safeSegment(id string) bool {
 	return !isDots(id) && utf8.ValidString(id) &&
 		!strings.ContainsFunc(id, func(c rune) bool { return c == '/' || c == '\\' || unicode.IsControl(c) })
@@ -56,11 +55,11 @@ func safeSegment(id string) bool {
 // entitySyntax decides which identifiers are well-formed.
 type entitySyntax struct {
 	valid func(id string) bool
-	rule  string // the description of a refusal
+	rule  string // the description if it refuses one
 }
 
-// newEntitySyntax returns the default syntax, or the host's within the limits of
-// safeSegment.
+// newEntitySyntax returns the default syntax, or the host's syntax as far as safeSegment
+// allows.
 func newEntitySyntax(host func(id string) bool) entitySyntax {
 	if host == nil {
 		return entitySyntax{plainEntity, rulePlainEntity}
@@ -68,7 +67,7 @@ func newEntitySyntax(host func(id string) bool) entitySyntax {
 	return entitySyntax{func(id string) bool { return safeSegment(id) && host(id) }, ruleHostEntity}
 }
 
-// scope returns the scope of the entity with a valid identifier.
+// scope returns the scope of an entity, if its identifier is valid.
 func (s entitySyntax) scope(id string) (Scope, *apiError) {
 	if !s.valid(id) {
 		return Scope{}, invalidRequest(s.rule)

@@ -11,52 +11,57 @@ import (
 	"example.com/go-webhookcfg/webhookcfg/egress"
 )
 
-// Event reports the outcome of one request, or of one call from Go. Its URLs show scheme,
-// host and port only. It holds no client secret, unless a caller sent one as its id; see
-// PresentedID.
+// Event reports how one request went, or one call from Go. You can log it: its URLs show
+// scheme, host and port only, and it never contains a client's secret, unless a caller sent
+// the secret as its id. See PresentedID.
 type Event struct {
-	// Operation is "set", "unset", "read" or "list", or "sign_in" for a [Handler.SignIn].
+	// Operation is "set", "unset", "read" or "list", or "sign_in" for a call of
+	// [Handler.SignIn].
 	Operation string
-	// Client is the client that signed in; "" if none did.
+	// Client is the client that signed in. It's "" if nobody did.
 	Client string
-	// Credential is the id that signed the client in; "" in a call from Go, except in
+	// Credential is the id that signed the client in. Calls from Go have none, except
 	// [Handler.SignIn].
 	Credential string
-	// Actor is who acted for the client, as [ContextWithActor] said, up to 128 bytes without
-	// characters that a log can't show. It is "" for a client that acted itself.
+	// Actor is the person or program that acted for the client, as you said with
+	// [ContextWithActor]. It's cut to 128 bytes, without characters that a log can't show.
+	// It's "" if a client acted itself.
 	Actor string
-	// PresentedID is the id of a sign-in that was refused (401) or throttled (429), up to
-	// 128 bytes without characters that a log can't show. It was not verified, and may be a
-	// secret in the wrong field; see [Options.OmitPresentedID]. It is "" if the credentials
-	// were malformed, or if it holds the secret that came with it.
+	// PresentedID is the id of a sign-in that was refused (401) or throttled (429), cut to
+	// 128 bytes, without characters that a log can't show. Nobody has verified it, and it can
+	// be a secret that somebody put into the wrong field. Set [Options.OmitPresentedID] to
+	// leave it out. It's "" if the credentials were malformed, or if it contains the secret
+	// that came with it.
 	PresentedID string
-	// Source is the source address that [ContextWithSource] set, or else that of the
-	// connection. It is invalid if there is neither.
+	// Source is the address that you set with [ContextWithSource], or otherwise the
+	// connection's. It's invalid if there is neither.
 	Source netip.Addr
-	// SecretName is the [Client.SecretName] of the secret that signed in.
+	// SecretName is the [Client.SecretName] of the secret that the client signed in with.
 	SecretName string
-	// Scope is the scope of the request; invalid if it was not determined, and in a list.
+	// Scope is the scope of the request. It's invalid in a list, and if the request failed
+	// before its scope was known.
 	Scope Scope
-	// URL is the webhook URL of a set, even of one that was refused, or zero if the body
+	// URL is the URL that a set asked for, even if it was refused. It's zero if the body
 	// couldn't be read. It prints as "redacted" if the text doesn't start like an http or
 	// https URL with a host.
 	URL egress.URL
 	// Status is the HTTP status of the response.
 	Status int
-	// Code is the error code of the response; "" for a success.
+	// Code is the error code of the response, or "" for a success.
 	Code string
 	// Description is the error description of the response, which names the rule that the
-	// request broke; "" for a success. It is a fixed text without any input of the client.
+	// request broke, or "" for a success. It's a fixed text, and never repeats the client's
+	// input.
 	Description string
-	// Duration is the time from the arrival of the request to its response.
+	// Duration is how long the handler took, from the arrival of the request to its response.
 	Duration time.Duration
-	// Err is the cause of a failure that the code does not describe fully. With
-	// [ProbeWarn] it is also the failed probe of a successful set.
+	// Err is the cause of a failure, if the code doesn't say it all. With [ProbeWarn], it's
+	// also the failed probe of a set that succeeded.
 	Err error
 }
 
-// level returns the level of the log record. Failures of the service are errors, and
-// possible attacks are warnings. Changes and client disconnects are logged at Info.
+// level returns the level of the log record: an error if the service failed, and a warning
+// for a possible attack. Changes, and clients that disconnect, are Info.
 func (e *Event) level(ctx context.Context) slog.Level {
 	switch {
 	case e.Status == http.StatusServiceUnavailable && errors.Is(e.Err, context.Canceled) && errors.Is(ctx.Err(), context.Canceled):
@@ -112,14 +117,15 @@ func (e *Event) attrs() []slog.Attr {
 
 type sourceKey struct{}
 
-// ContextWithSource returns a context with the source address of a request, for limits of
-// sign-ins and for [Event.Source]. The middleware of package auth, WithSource, calls it. An
-// IPv4-mapped address becomes the IPv4 address, and a zone is removed.
+// ContextWithSource returns a context with the address that a request came from. Verifiers
+// use it to limit sign-ins, and it appears as [Event.Source]. You rarely need it: the
+// middleware WithSource of package auth calls it for you. An IPv4-mapped address becomes the
+// IPv4 address, and a zone is removed.
 func ContextWithSource(ctx context.Context, source netip.Addr) context.Context {
 	return context.WithValue(ctx, sourceKey{}, source.Unmap().WithZone(""))
 }
 
-// SourceAddr returns the source address of a request, if ctx has a valid one.
+// SourceAddr returns the address that a request came from, if ctx has a valid one.
 func SourceAddr(ctx context.Context) (source netip.Addr, ok bool) {
 	source, _ = ctx.Value(sourceKey{}).(netip.Addr)
 	return source, source.IsValid()
@@ -127,10 +133,11 @@ func SourceAddr(ctx context.Context) (source netip.Addr, ok bool) {
 
 type actorKey struct{}
 
-// ContextWithActor returns a context that says who acts for a client in your own code, such as
-// a signed-in user of your dashboard or an operator: give it to [Handler.Set] and
-// [Handler.Unset], or to a request before the handler serves it. It changes nothing but
-// [Event.Actor] and the attribute "actor" of the log record. Use an id that may be logged.
+// ContextWithActor returns a context that says who acts for a client in your own code, such
+// as a signed-in user of your dashboard or an operator. Pass it to [Handler.Set] and
+// [Handler.Unset], or put it into a request before the handler serves it. It only changes
+// [Event.Actor] and the attribute "actor" of the log record. Use an id that you're allowed to
+// log.
 func ContextWithActor(ctx context.Context, actor string) context.Context {
 	return context.WithValue(ctx, actorKey{}, actor)
 }

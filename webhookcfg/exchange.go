@@ -9,9 +9,9 @@ import (
 	"example.com/go-webhookcfg/webhookcfg/egress"
 )
 
-// ruleEscaping refuses a path that is not percent-encoded properly. URL.EscapedPath then
-// encodes the decoded path, in which "%2f" became a slash, instead of returning the path
-// as it was sent.
+// ruleEscaping refuses a path that isn't percent-encoded properly. For such a path,
+// URL.EscapedPath doesn't return the path as it was sent. It encodes the decoded path, where
+// "%2f" is a slash.
 const ruleEscaping = "The path must be percent-encoded as RFC 3986 specifies"
 
 const (
@@ -22,7 +22,8 @@ const (
 	ruleEmptyEntity = "The identifier in the path is empty"
 )
 
-// exchange is the state of one request. It reaches an operation unless its route is refused.
+// exchange is the state of one request. If no route matches, the request never reaches an
+// operation.
 type exchange struct {
 	operation
 	w         http.ResponseWriter
@@ -33,13 +34,13 @@ type exchange struct {
 	responded bool
 }
 
-// run performs the operation, responds and reports, once each.
+// run performs the operation, responds, and reports the outcome, each exactly once.
 func (x *exchange) run() {
 	ctx, cancel := context.WithDeadline(x.r.Context(), x.start.Add(x.h.options.Timeout))
 	defer cancel()
 	e := x.attempt(ctx, x.perform)
 	if e.isAbort() {
-		panic(http.ErrAbortHandler) // the bare value, which net/http recognizes
+		panic(http.ErrAbortHandler) // not the wrapped value, since net/http only recognizes this one
 	}
 	x.respond(e)
 	x.report(ctx)
@@ -109,7 +110,8 @@ func (x *exchange) list(ctx context.Context) *apiError {
 	return e
 }
 
-// scope reads and checks the scope of a change; the body of a set also holds the URL.
+// scope reads and checks the scope of a change. For a set it also reads the URL, which is in
+// the same body.
 func (x *exchange) scope() (Scope, *apiError) {
 	switch {
 	case x.event.Operation == opNameSet:
@@ -117,7 +119,7 @@ func (x *exchange) scope() (Scope, *apiError) {
 	case x.match.action.form == formEntity:
 		return x.pathScope()
 	default:
-		x.event.Scope = All() // also if it is refused
+		x.event.Scope = All() // so the event shows it, even if we refuse it
 		return All(), x.checkUnsetAll()
 	}
 }
@@ -137,7 +139,7 @@ func (x *exchange) bodyScope() (Scope, *apiError) {
 	if body.hasEntity {
 		return x.h.entities.scope(body.entity)
 	}
-	x.event.Scope = All() // also if it is refused
+	x.event.Scope = All() // so the event shows it, even if we refuse it
 	return All(), x.checkAll()
 }
 
@@ -147,12 +149,12 @@ func (x *exchange) pathScope() (Scope, *apiError) {
 	if err != nil {
 		return Scope{}, invalidRequest(x.h.entities.rule)
 	}
-	// Servers other than net/http reuse the memory of a path for their next request,
-	// and a store or an event may retain the identifier.
+	// Servers other than net/http reuse a path's memory for their next request, but a store
+	// or an event may keep the identifier.
 	return x.h.entities.scope(strings.Clone(id))
 }
 
-// checkAll refuses a request for all entities that may have lost an identifier.
+// checkAll refuses a request for all entities if it could have lost an identifier on its way.
 func (x *exchange) checkAll() *apiError {
 	m, o, rt := x.match, &x.h.options, x.h.routes
 	switch {
@@ -166,8 +168,8 @@ func (x *exchange) checkAll() *apiError {
 	return nil
 }
 
-// checkUnsetAll also refuses a body, which may hold the identifier, and an empty
-// identifier, unless it is served.
+// checkUnsetAll refuses the same requests as checkAll. It also refuses a body, which may hold
+// the identifier, and an empty identifier, unless AllScope allows it.
 func (x *exchange) checkUnsetAll() *apiError {
 	if x.match.action.form == formSlash && x.h.options.AllScope == AllScopeExact {
 		return invalidRequest(ruleEmptyEntity)
@@ -193,8 +195,8 @@ func (x *exchange) respond(e *apiError) {
 	x.responded = true
 }
 
-// scopeField returns the Webhook-Scope field of a change that was made, from which a client
-// that lost its identifier on the way learns that it reached all entities; "" for a read.
+// scopeField returns the Webhook-Scope field for a change. A client whose identifier got lost
+// can see there that its change reached all entities. It's "" for a read.
 func (x *exchange) scopeField() string {
 	switch {
 	case x.event.Operation != opNameSet && x.event.Operation != opNameUnset:

@@ -9,24 +9,26 @@ import (
 	"time"
 )
 
-// Handler serves the interface. It is safe for concurrent use.
+// Handler is the HTTP handler. Create it with [NewHandler]. It's safe for concurrent use.
 //
-// It responds to every path itself, and never redirects or cleans a path. It sets the
-// Pattern of a request that reached an operation, so that middleware can name the route.
+// It responds to every path itself, with 404 if it has to, and never redirects or cleans one.
+// If a request reaches an operation, the handler sets its Pattern, so your middleware can
+// name the route.
 type Handler struct {
 	store     Store
-	lister    Lister // nil if the store is not one
+	lister    Lister // nil if the store isn't one
 	verifier  CredentialVerifier
-	options   Options // complete
+	options   Options // with all defaults
 	routes    routes
 	challenge string
 	entities  entitySyntax
-	// lastChange is the time that the last change was given, in microseconds.
+	// lastChange is the time of the last change, in microseconds.
 	lastChange atomic.Int64
 }
 
-// NewHandler returns a handler over a store and a verifier. Nil options mean the
-// zero Options. The error names the argument that is invalid.
+// NewHandler returns a handler that keeps webhooks in your store and signs clients in with
+// your verifier. For the defaults, pass nil options. The error says which argument is
+// invalid.
 func NewHandler(store Store, verifier CredentialVerifier, options *Options) (*Handler, error) {
 	if store == nil {
 		return nil, errors.New("webhookcfg: nil Store")
@@ -51,12 +53,12 @@ func NewHandler(store Store, verifier CredentialVerifier, options *Options) (*Ha
 		challenge: `Basic realm="` + o.Realm + `", charset="UTF-8"`,
 		entities:  newEntitySyntax(o.ValidEntityID),
 	}
-	h.lastChange.Store(time.Time{}.UnixMicro()) // so no change gets the zero time, which identifies no setting
+	h.lastChange.Store(time.Time{}.UnixMicro()) // so no change gets the zero time, which doesn't identify a setting
 	return h, nil
 }
 
-// changeTime returns the time for a change. It is never that of another change: records of
-// deliveries belong to the webhook that was set at a time.
+// changeTime returns the time for a change. No two changes get the same time, because records
+// of deliveries find their webhook by the time at which it was set.
 func (h *Handler) changeTime() time.Time {
 	now := h.options.Now().UnixMicro()
 	for {
@@ -68,7 +70,7 @@ func (h *Handler) changeTime() time.Time {
 	}
 }
 
-// Options returns the options of h, with its defaults. Changes to them have no effect.
+// Options returns a copy of the handler's options, with the defaults filled in.
 func (h *Handler) Options() Options {
 	o := h.options
 	o.Policy, o.VariantAliases = o.Policy.Clone(), slices.Clone(o.VariantAliases)
@@ -90,7 +92,8 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	x.run()
 }
 
-// Routes returns the routes of the handler, for documentation, metrics and policies.
+// Routes returns the handler's routes. You can use them in your documentation, metrics and
+// policies.
 func (h *Handler) Routes() []Route {
 	var all []Route
 	for _, rs := range h.routes {
@@ -101,15 +104,17 @@ func (h *Handler) Routes() []Route {
 	return all
 }
 
-// Register registers the handler with your mux, such as an [http.ServeMux], by one pattern
-// for each route, so that the mux sets the request's Pattern itself. Wrap the mux in
-// [Handler.Before] and serve that: the mux alone redirects "…/configure-webhook/e1/.." to
-// "…/configure-webhook", which reaches all entities, and clients repeat the method and body.
+// Register registers the handler with your mux, such as an [http.ServeMux]. Each route gets
+// its own pattern, so the mux can set the request's Pattern itself. [Options.BasePath] must
+// be the path at which you serve the mux.
 //
-// [Options.BasePath] must be the path at which you serve the mux. Every pattern has a
-// method, so you can have a "GET /" of your own. The other standard methods are registered
-// too, so that the handler, not the mux, responds 405. A mux under GODEBUG=httpmuxgo121=1
-// matches none of these patterns.
+// Wrap the mux in [Handler.Before], and serve that. Otherwise the mux redirects
+// "…/configure-webhook/e1/.." to "…/configure-webhook", which reaches all entities, and
+// clients repeat the method and the body there.
+//
+// You can still have a "GET /" of your own, because every pattern has a method. Register also
+// takes the other standard methods of these paths, so that the handler responds 405, and not
+// the mux. Don't run with GODEBUG=httpmuxgo121=1: such a mux matches none of these patterns.
 func (h *Handler) Register(mux interface{ Handle(string, http.Handler) }) {
 	for _, rs := range h.routes {
 		patterns := []string{}
@@ -126,19 +131,21 @@ func (h *Handler) Register(mux interface{ Handle(string, http.Handler) }) {
 	}
 }
 
-// otherMethods are registered so that the handler, not the mux, responds 405. GET
-// includes HEAD, as in every pattern.
+// otherMethods are registered so that the handler responds 405, and not the mux. GET includes
+// HEAD, as in every pattern.
 var otherMethods = [...]string{
 	http.MethodGet, http.MethodPost, http.MethodPut, http.MethodPatch,
 	http.MethodDelete, http.MethodConnect, http.MethodOptions, http.MethodTrace,
 }
 
-// Before returns a handler that serves the paths of h and passes every other request to
-// next, usually a mux. No path of h is cleaned, decoded or redirected before h has checked
-// it. Paths that a mux would clean to a path of h, in any letter case, get 404.
+// Before returns a handler that serves the paths of h, and passes every other request to
+// next, which is usually your mux. So nothing cleans, decodes or redirects a path of h before
+// h has checked it. A path that a mux would clean to a path of h gets 404, in any letter
+// case.
 //
-// Requests for h's paths bypass next and its middleware. Put middleware that they must pass
-// around both: "logged(h.Before(mux))". It must leave their paths as they are.
+// Requests for h's paths bypass next and its middleware. Put any middleware that they should
+// pass around both, as in "logged(h.Before(mux))". That middleware must leave the paths
+// alone.
 func (h *Handler) Before(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if h.routes.owns(r.URL) {

@@ -6,25 +6,27 @@ import (
 	"strings"
 )
 
-// document describes a handler without a base path and aliases.
+// document describes a handler without a base path and without aliases.
 //
 //go:embed openapi.yaml
 var document string
 
-// OpenAPI returns the description of the handler's interface as an OpenAPI 3.1 document in
-// YAML. Serve it as application/yaml (RFC 9512) to your clients and their tools. Every call
+// OpenAPI returns an OpenAPI 3.1 document in YAML that describes the handler's interface. You
+// can serve it to your clients and their tools, as application/yaml (RFC 9512). Every call
 // returns a new copy.
 //
-// The document names [Options.BasePath] as the server, and has the paths of
+// The document has [Options.BasePath] as the server, and the paths of
 // [Options.VariantAliases]. If you strip a prefix before you call the handler, replace the
-// server "/". Reads and deliveries are included even if the handler doesn't serve them. The
-// limits and the syntax of identifiers are the defaults.
+// server "/".
+//
+// It includes reads and deliveries even if your handler doesn't serve them. Its limits and
+// its syntax of identifiers are the defaults.
 func (h *Handler) OpenAPI() []byte {
 	described := document
 	if base := h.options.BasePath; base != "" {
 		described = strings.Replace(described, "\n  - url: /\n", fmt.Sprintf("\n  - url: %q\n", base), 1)
 	}
-	const end = "\ncomponents:\n" // of the paths; the last ones are the variant's
+	const end = "\ncomponents:\n" // of the paths, and the variant's paths come last
 	paths, components, _ := strings.Cut(described, end)
 	_, variant, _ := strings.Cut(paths, "\n  "+variantPath+":\n")
 	for i, alias := range h.options.VariantAliases {
@@ -33,8 +35,9 @@ func (h *Handler) OpenAPI() []byte {
 	return []byte(paths + end + components)
 }
 
-// describeAlias returns the paths of the n-th alias, made of the variant's. The paths of a
-// text are keys with two spaces before them, and the first operation is the set.
+// describeAlias returns the paths of the n-th alias, which it makes from the paths of the
+// variant. It relies on the layout of the document: a path is a key after two spaces, and its
+// first operation is the set.
 func describeAlias(variant, alias string, n int) string {
 	root := strings.TrimSuffix(alias, "/")
 	set, rest, _ := strings.Cut(variant, "    delete:\n")
@@ -45,6 +48,6 @@ func describeAlias(variant, alias string, n int) string {
 	described += "    delete:\n" + rest
 	return strings.NewReplacer(
 		"  "+variantPath+"/{moc_id}:", fmt.Sprintf("  %q:", root+"/{moc_id}"),
-		"VariantWebhook", fmt.Sprintf("Alias%dWebhook", n), // in an operationId, which must be unique
+		"VariantWebhook", fmt.Sprintf("Alias%dWebhook", n), // part of operationIds, which must be unique
 	).Replace(described)
 }

@@ -14,20 +14,20 @@ import (
 	"example.com/go-webhookcfg/webhookcfg/egress"
 )
 
-// operation is one operation of a client, over HTTP or from Go.
+// operation is one operation for a client. A request asked for it, or a call from Go.
 type operation struct {
 	h     *Handler
 	start time.Time
 	peer  string // the address of the connection; "" in a call from Go
 	event Event
-	// url is that of a set, even if malformed, or of the webhook whose deliveries are read,
-	// and secrets the client's. They are redacted in the texts of other packages.
+	// url is the URL of a set, even a malformed one, or the webhook whose deliveries are
+	// read. secrets are the client's secrets. We redact both in the texts of other packages.
 	url     egress.URL
 	secrets [2]string
 }
 
-// attempt performs the operation and records its outcome. It returns a panic as an error: of
-// the store, the verifier, the prober or a function of the options.
+// attempt performs the operation and records its outcome. If the store, the verifier, the
+// prober or a function of the options panics, attempt returns that as an error.
 func (o *operation) attempt(ctx context.Context, perform func(context.Context) *apiError) (e *apiError) {
 	defer func() {
 		if value := recover(); value != nil {
@@ -46,7 +46,7 @@ func (o *operation) recordOutcome(e *apiError) {
 		o.event.Status = http.StatusOK
 		return
 	}
-	o.event.Err = o.redactedError(e.cause) // first: the cause's Error method may panic
+	o.event.Err = o.redactedError(e.cause) // first, since the cause's Error method may panic
 	o.event.Status, o.event.Code, o.event.Description = e.status(), errorTable[e.code].name, e.description
 }
 
@@ -62,7 +62,7 @@ func (o *operation) report(ctx context.Context) {
 		o.event.Actor = shownID(actor, o.secrets[1])
 	}
 	if o.event.Operation == opNameSet {
-		o.event.URL = o.url // also that of a set that was refused
+		o.event.URL = o.url // even if the set was refused
 	}
 	if onEvent != nil {
 		defer onEvent(ctx, o.event) // even if the logger panics
@@ -78,7 +78,7 @@ func (o *operation) source(ctx context.Context) netip.Addr {
 	return peer.Addr().Unmap().WithZone("")
 }
 
-// signIn asks the verifier whom the credentials sign in.
+// signIn asks the verifier which client the credentials sign in.
 func (o *operation) signIn(ctx context.Context, id, secret string) (Client, *apiError) {
 	o.secrets[1] = secret
 	client, err := o.h.verifier.Verify(ctx, id, secret)
@@ -96,7 +96,7 @@ func (o *operation) signIn(ctx context.Context, id, secret string) (Client, *api
 	return client, nil
 }
 
-// webhook returns the webhook in effect for the one entity of a scope.
+// webhook returns the webhook in effect for the entity of a scope.
 func (o *operation) webhook(ctx context.Context, scope Scope) (Webhook, *apiError) {
 	o.event.Scope = scope
 	if e := o.checkConfigured(ctx, scope); e != nil {
@@ -114,7 +114,7 @@ func (o *operation) page(ctx context.Context, after string, limit int) (Page, *a
 	return page, nil
 }
 
-// change sets or unsets.
+// change sets or unsets, as the operation says.
 func (o *operation) change(ctx context.Context, scope Scope) *apiError {
 	if o.event.Operation == opNameSet {
 		return o.set(ctx, scope)
@@ -122,7 +122,7 @@ func (o *operation) change(ctx context.Context, scope Scope) *apiError {
 	return o.unset(ctx, scope)
 }
 
-// set checks and applies, in this order: the store sees no unchecked change.
+// set checks the URL before it applies the change, so the store never sees an unchecked one.
 func (o *operation) set(ctx context.Context, scope Scope) *apiError {
 	o.event.Scope = scope
 	if err := o.h.options.Policy.CheckContext(ctx, o.url.Reveal()); err != nil {
@@ -145,7 +145,7 @@ func (o *operation) unset(ctx context.Context, scope Scope) *apiError {
 	return o.apply(ctx, UnsetChange(o.event.Client, scope))
 }
 
-// checkExists refuses a scope of one entity that the host does not know.
+// checkExists refuses a single entity that the host doesn't know.
 func (o *operation) checkExists(ctx context.Context, scope Scope) *apiError {
 	if o.h.options.EntityExists == nil || scope.IsAll() {
 		return nil
@@ -153,15 +153,15 @@ func (o *operation) checkExists(ctx context.Context, scope Scope) *apiError {
 	known, err := o.h.options.EntityExists(ctx, o.event.Client, scope.Entity())
 	switch {
 	case err != nil:
-		return unavailable(fmt.Errorf("entity exists: %w", err))
+		return unavailable(fmt.Errorf("EntityExists: %w", err))
 	case !known:
 		return &apiError{code: codeUnknownEntity, description: "There is no such entity"}
 	}
 	return nil
 }
 
-// checkConfigured is checkExists, but an override that was set while the entity existed
-// can still be read and unset.
+// checkConfigured is like checkExists, but it lets you read and unset an override that the
+// client set while the entity existed.
 func (o *operation) checkConfigured(ctx context.Context, scope Scope) *apiError {
 	refusal := o.checkExists(ctx, scope)
 	if refusal == nil || refusal.code != codeUnknownEntity {
@@ -185,26 +185,26 @@ func (o *operation) resolve(ctx context.Context, entity string) (Webhook, *apiEr
 	return hook, nil
 }
 
-// delivery returns how the deliveries to hook, the webhook in effect, go; nil if nothing is
-// known.
+// delivery returns how the deliveries to hook go, or nil if nothing is known. hook must be
+// the webhook in effect.
 func (o *operation) delivery(ctx context.Context, entity string, hook Webhook) (*deliveryJSON, *apiError) {
 	if o.h.options.DeliveryStatus == nil || hook.URL.IsZero() {
 		return nil, nil
 	}
-	o.url = hook.URL // which an error or a panic may quote
+	o.url = hook.URL // an error or a panic may quote it
 	d, err := o.h.options.DeliveryStatus(ctx, o.event.Client, entity, hook)
 	switch {
 	case err != nil:
-		return nil, unavailable(fmt.Errorf("delivery: %w", err))
+		return nil, unavailable(fmt.Errorf("DeliveryStatus: %w", err))
 	case !slices.Contains(deliveryStates, d.State) || !slices.Contains(deliveryReasons, d.Reason):
-		return nil, serverError(fmt.Errorf("delivery: unknown state %q or reason %q", d.State, d.Reason))
+		return nil, serverError(fmt.Errorf("DeliveryStatus returned an unknown state %q or reason %q", d.State, d.Reason))
 	case d.State == "":
 		return nil, nil
 	}
 	return newDeliveryJSON(d), nil
 }
 
-// probe checks that the URL can be reached, as the mode specifies.
+// probe checks that the URL can be reached, if the mode asks for it.
 func (o *operation) probe(ctx context.Context) *apiError {
 	if o.h.options.ProbeMode == ProbeOff {
 		return nil
@@ -215,7 +215,7 @@ func (o *operation) probe(ctx context.Context) *apiError {
 	switch {
 	case err == nil:
 		return nil
-	case ctx.Err() != nil: // the request ended, not the probe alone
+	case ctx.Err() != nil: // the whole request ended, not just the probe
 		return unavailable(err)
 	case o.h.options.ProbeMode == ProbeWarn:
 		o.event.Err = o.redactedError(err)
@@ -242,8 +242,8 @@ func (o *operation) apply(ctx context.Context, c Change) *apiError {
 	return nil
 }
 
-// performPanic returns a panic of the operation. The text of one before the client signed in
-// is withheld: see verifierError.
+// performPanic returns a panic of the operation. If the client hasn't signed in yet, it
+// withholds the text, for the reason that verifierError gives.
 func (o *operation) performPanic(value any) *panicError {
 	p := o.panicked(value)
 	if o.event.Client != "" {
@@ -262,26 +262,25 @@ func (o *operation) panicked(value any) *panicError {
 	return &panicError{text: o.redacted(fmt.Sprint(value)), stack: debug.Stack(), abort: errors.Is(err, http.ErrAbortHandler)}
 }
 
-// recoverReport logs a panic of OnEvent or of the logger: the outcome stands.
+// recoverReport logs a panic of OnEvent or of the logger. It doesn't change the outcome.
 func (o *operation) recoverReport(ctx context.Context) {
 	value := recover()
 	if value == nil {
 		return
 	}
-	defer func() { _ = recover() }() // of the logger
+	defer func() { _ = recover() }() // the logger can panic, too
 	p := o.panicked(value)
-	o.h.options.Logger.ErrorContext(ctx, "webhook configuration panic after response was written", "error", p.Error(), "stack", string(p.stack))
+	o.h.options.Logger.ErrorContext(ctx, "webhook configuration panic in OnEvent or Logger", "error", p.Error(), "stack", string(p.stack))
 }
 
-// redacted returns a text of another package, such as a driver that quotes its
-// arguments, without the client's secret, the token that holds it, and the path and query
-// of the URL.
+// redacted removes secrets from a text of another package, such as a driver that quotes its
+// arguments: the client's secret, the token that holds it, and the path and query of the URL.
 func (o *operation) redacted(text string) string {
 	return redact.Text(text, o.secrets[:], o.url.Reveal(), o.url.String())
 }
 
 func (o *operation) redactedError(err error) error {
-	// Before the client signed in, all texts are fixed. A caller may choose a secret that
+	// Until the client signs in, all texts are fixed, and a caller could choose a secret that
 	// equals one of them.
 	if err == nil || o.event.Client == "" {
 		return err

@@ -14,106 +14,124 @@ import (
 	"example.com/go-webhookcfg/webhookcfg/egress"
 )
 
-// Options configure a [Handler]. The zero value is a safe default in every field.
-// [NewHandler] copies them; later changes have no effect. All functions are called
-// concurrently. Those with a context must return soon after it ends, like a [Store].
+// Options configure a [Handler]. You can leave every field at its zero value, which is a safe
+// default. [NewHandler] copies the options, so later changes have no effect.
+//
+// The handler calls your functions concurrently. A function with a context must return soon
+// after the context ends, like a method of [Store].
 type Options struct {
-	// BasePath is the prefix of all paths, such as "/hooks". Leave it empty if you serve
-	// the handler at the root, or strip the prefix yourself.
+	// BasePath is the prefix of all paths, such as "/hooks". Leave it empty if you serve the
+	// handler at the root, or if you strip the prefix yourself.
 	BasePath string
 
-	// VariantAliases are further paths, below BasePath, of the variant with moc_id.
-	// If an alias ends in a slash, a set needs the slash.
+	// VariantAliases are more paths for the variant with moc_id, below BasePath. If an alias
+	// ends in a slash, clients need that slash in a set.
 	VariantAliases []string
 
-	// AllScope limits the requests that reach all entities. By default all are served.
+	// AllScope limits the requests that can reach all entities. By default they all can.
 	AllScope AllScope
 
-	// OriginalTarget returns the path and query that the client sent, before any proxy
-	// rewrote them. Let your outermost proxy write them to a header, and read it with
-	// [TargetFromHeader]. A request for all entities is then refused (400) if the client sent
-	// anything but the plain path of the resource, since a proxy may have removed an
-	// identifier. Requests for one entity are not affected. By default the handler checks
-	// only the target that your server received.
+	// OriginalTarget returns the path and query as the client sent them, before your proxies
+	// rewrote them. Have your outermost proxy write them to a header, and read that with
+	// [TargetFromHeader].
+	//
+	// The handler then refuses a request for all entities (400) unless the client sent
+	// exactly the path of the resource, because a proxy may have removed an identifier. It
+	// doesn't check requests for one entity. By default, the handler can only check the
+	// target that your server received.
 	OriginalTarget func(r *http.Request) string
 
-	// Realm is the realm of the Basic challenge: printable ASCII without quotes and
-	// backslashes. It defaults to "webhooks".
+	// Realm is the realm of the Basic challenge, and defaults to "webhooks". It can have
+	// printable ASCII without quotes and backslashes.
 	Realm string
 
-	// Reads serves GET: the webhook in effect for one entity and, if the store is a
-	// [Lister], the overrides page by page. By default the response to GET is 405.
+	// Reads serves GET, so clients can read the webhook in effect for one entity. If the
+	// store is a [Lister], they can also list their overrides page by page. By default, GET
+	// gets 405.
 	Reads bool
 
-	// DeliveryStatus adds "delivery" to the read of one entity: whether the notifications
-	// for it arrive. Pass the method Status of a Health of package deliver, or your own
-	// function. It is called with the webhook in effect, if that has a URL. An error gives
-	// 503, and a word that the interface does not have gives 500. Package portal also asks
-	// for a base, with an empty entity.
+	// DeliveryStatus adds "delivery" to the read of one entity, so clients can see whether
+	// their notifications arrive. Pass the method Status of a Health of package deliver, or
+	// your own function.
+	//
+	// The handler calls it with the webhook in effect, if that has a URL. Package portal also
+	// calls it for the base, with an empty entity. If it returns an error, the client gets
+	// 503. If it returns a State or Reason that [DeliveryStatus] doesn't list, the client
+	// gets 500.
 	DeliveryStatus func(ctx context.Context, client, entity string, hook Webhook) (DeliveryStatus, error)
 
 	// ValidEntityID replaces the default syntax of identifiers: 1 to 128 of the characters
-	// A-Z a-z 0-9 . _ ~ : @ -. It gets only valid UTF-8 without slashes, backslashes and
-	// control characters, and never "", "." or "..", which are always refused.
+	// A-Z a-z 0-9 . _ ~ : @ -. You only get valid UTF-8 without slashes, backslashes and
+	// control characters. The handler always refuses "", "." and ".." itself.
 	ValidEntityID func(id string) bool
 
-	// EntityExists reports whether an identifier names an entity of the client, a valid module
-	// configuration. If not, sets, reads and unsets get 404. Only an override that was set while
-	// the entity existed can still be read and unset. An error gives 503. By default every
-	// well-formed identifier is accepted.
+	// EntityExists reports whether the client has an entity with this identifier, a valid
+	// module configuration. By default the handler accepts every well-formed identifier.
+	//
+	// If you return false, sets, reads and unsets get 404. If the client set an override
+	// while the entity existed, it can still read and unset that. An error gets 503.
 	EntityExists func(ctx context.Context, client, entity string) (bool, error)
 
-	// Policy specifies which URLs may be set. It defaults to the zero Policy, the strictest.
+	// Policy says which URLs clients can set. It defaults to the zero Policy, the strictest
+	// one.
 	Policy *egress.Policy
 
-	// Prober checks that a URL can be reached before a set. It defaults to the prober of
-	// Policy. ProbeMode specifies the effect of a failure.
+	// Prober checks that a URL can be reached before the client sets it. It defaults to the
+	// prober of Policy. ProbeMode says what happens if it fails.
 	Prober    Prober
 	ProbeMode ProbeMode
-	// ProbeTimeout bounds one probe and must be less than Timeout. It defaults to 5 seconds,
-	// or half of Timeout if that is less.
+	// ProbeTimeout is the time limit of one probe. It defaults to 5 seconds, or to half of
+	// Timeout if that's less, and must be less than Timeout.
 	ProbeTimeout time.Duration
 
-	// Timeout bounds one request, from its arrival to its response, and defaults to 10
-	// seconds. The contexts of the store, the verifier, the prober and the functions here
-	// end with it, and the response is 503 as soon as they return. The body must arrive in
-	// that time too, if the ResponseWriter supports read deadlines. Earlier deadlines of the
-	// request's context, the server or a middleware stay in effect.
+	// Timeout is the time limit of one request, from its arrival to its response. It defaults
+	// to 10 seconds. When it's over, the contexts of your store, verifier, prober and
+	// functions end, and the client gets 503 as soon as these return.
+	//
+	// The body must arrive in that time too, if the ResponseWriter supports read deadlines.
+	// Earlier deadlines stay in effect, whether they come from the request's context, the
+	// server or a middleware.
 	Timeout time.Duration
 
-	// BodyLimit is the largest body of a set, in bytes. It defaults to 16 KiB.
+	// BodyLimit is the maximum size of a set's body in bytes. It defaults to 16 KiB.
 	BodyLimit int64
 
-	// Logger logs one record for each event; see OnEvent. By default nothing is logged.
+	// Logger gets one record for each event; see OnEvent. By default, nothing is logged.
 	Logger *slog.Logger
 
-	// OmitPresentedID leaves [Event.PresentedID] empty, since users type secrets into the
-	// wrong field. An error of the verifier that quotes the id stays as it is.
+	// OmitPresentedID leaves [Event.PresentedID] empty. You should set it if your users could
+	// type a secret into the field for the id. It doesn't change errors of your verifier that
+	// quote the id.
 	OmitPresentedID bool
 
-	// OnEvent is called once for each request that reached an operation, after the response
+	// OnEvent gets an event for each request that reached an operation, after the response
 	// was written, and for each call from Go, such as [Handler.Set]. It must not block.
 	OnEvent func(ctx context.Context, e Event)
 
-	// Now is the clock for the times of changes, see [Change.Time]. It defaults to
+	// Now is the clock for the times of changes; see [Change.Time]. It defaults to
 	// [time.Now].
 	Now func() time.Time
 }
 
-// AllScope specifies which requests over HTTP may reach all entities of a client.
-// [Handler.Set] and [Handler.Unset] always may.
+// AllScope says which requests over HTTP can reach all entities of a client. [Handler.Set]
+// and [Handler.Unset] always can.
+//
+// With any value, a DELETE for all entities must not have a body, since a body could name an
+// entity. The handler refuses it (400). It can't see the chunked body of an HTTP/1.0 request,
+// because net/http drops that.
 type AllScope uint8
 
 const (
-	// AllScopeAsSpecified also serves a DELETE of the path with an empty identifier,
-	// "…/configure-webhook/", which is what clients and proxies make of a lost one.
+	// AllScopeAsSpecified is the default. It also serves a DELETE of the path with an empty
+	// identifier, "…/configure-webhook/". Clients and proxies that lose an identifier send
+	// that.
 	AllScopeAsSpecified AllScope = iota
-	// AllScopeExact refuses that path (400).
+	// AllScopeExact refuses the path with an empty identifier (400).
 	AllScopeExact
 	// AllScopeRefused refuses every set and unset of all entities (403).
 	AllScopeRefused
 
-	allScopes // their number
+	allScopes // the number of values
 )
 
 const (
@@ -123,7 +141,7 @@ const (
 	defaultBodyLimit    = 16 << 10
 )
 
-// complete sets the defaults and refuses invalid options.
+// complete fills in the defaults, and refuses invalid options.
 func (o *Options) complete() error {
 	o.setDefaults()
 	if err := o.validate(); err != nil {
@@ -160,33 +178,33 @@ func (o *Options) setDefaults() {
 func (o *Options) validate() error {
 	switch {
 	case o.ProbeTimeout < 0 || o.Timeout < 0 || o.BodyLimit < 0:
-		return errors.New("negative limit")
+		return errors.New("ProbeTimeout, Timeout or BodyLimit is negative: leave it 0 for the default")
 	case o.ProbeTimeout >= o.Timeout:
-		return errors.New("ProbeTimeout not below Timeout: no probe could fail in time")
+		return fmt.Errorf("ProbeTimeout (%v) must be less than Timeout (%v)", o.ProbeTimeout, o.Timeout)
 	case o.ProbeMode >= probeModes:
 		return fmt.Errorf("unknown ProbeMode %d", o.ProbeMode)
 	case o.AllScope >= allScopes:
 		return fmt.Errorf("unknown AllScope %d", o.AllScope)
 	case strings.ContainsFunc(o.Realm, func(c rune) bool { return c < ' ' || c > '~' || c == '"' || c == '\\' }):
-		return errors.New("character in Realm that a quoted string cannot hold")
+		return errors.New("Realm can have only printable ASCII, without quotes and backslashes")
 	case o.BasePath != "" && !plainPath(o.BasePath):
-		return errors.New("BasePath is not a clean absolute path of plain characters")
+		return fmt.Errorf("BasePath: %q %s", o.BasePath, rulePlainPath)
 	}
 	return errors.Join(o.Policy.Validate(), o.checkAliases())
 }
 
-// checkAliases refuses aliases that cannot be matched literally, or that would contain another
-// path of the interface.
+// checkAliases refuses an alias that can't be matched literally, or that contains another
+// path of the handler, or is contained in one.
 func (o *Options) checkAliases() error {
 	roots := []string{configurePath, variantPath}
 	for _, alias := range o.VariantAliases {
 		root := strings.TrimSuffix(alias, "/")
 		if !plainPath(root) {
-			return errors.New("VariantAlias is not a clean absolute path of plain characters")
+			return fmt.Errorf("VariantAliases: %q %s", alias, rulePlainPath)
 		}
 		for _, other := range roots {
 			if strings.HasPrefix(root+"/", other+"/") || strings.HasPrefix(other+"/", root+"/") {
-				return errors.New("VariantAlias overlaps another path of the interface")
+				return fmt.Errorf("VariantAliases: %q overlaps the path %q: choose a path that neither contains the other nor is part of it", alias, other)
 			}
 		}
 		roots = append(roots, root)
@@ -194,8 +212,11 @@ func (o *Options) checkAliases() error {
 	return nil
 }
 
-// plainPath reports whether p is the same escaped and unescaped, cleaned and
-// uncleaned, and as a pattern of [net/http.ServeMux].
+// rulePlainPath says how a path must look, after the path itself.
+const rulePlainPath = `is not a path like "/hooks": start with one slash, leave no segment empty, "." or "..", and use only A-Z a-z 0-9 . _ ~ : @ - /`
+
+// plainPath reports whether p always looks the same: escaped or not, cleaned or not, and as a
+// pattern of [net/http.ServeMux].
 func plainPath(p string) bool {
 	return strings.HasPrefix(p, "/") && p != "/" && path.Clean(p) == p &&
 		!strings.ContainsFunc(p, func(c rune) bool { return c != '/' && (c > '~' || !entityChars[c]) })

@@ -6,28 +6,31 @@ import (
 	"example.com/go-webhookcfg/webhookcfg/egress"
 )
 
-// Prober checks that a webhook can be reached, before a set is applied. It must be safe for
-// concurrent use and return soon after ctx ends; see [Store]. [egress.Prober] is the default.
+// Prober checks that a webhook can be reached before the handler sets it. It must be safe for
+// concurrent use, and return soon after ctx ends, like a [Store]. By default the handler uses
+// an [egress.Prober].
 type Prober interface {
-	// Probe returns nil if target, which the policy allows, can be reached.
+	// Probe returns nil if it can reach target. The policy has already allowed the target.
 	//
-	// An error with a method RetryAfter() time.Duration asks the client to wait (429), and
-	// one that wraps [egress.ErrUnavailable] means that the prober is unavailable (503). Any
-	// other error means that the target can't be reached (400). Its text is for you, not for
-	// the client, and must not hold more of the URL than its host and port.
+	// If your error has a method RetryAfter() time.Duration, the client is asked to wait
+	// (429). If it wraps [egress.ErrUnavailable], the prober itself is unavailable (503). Any
+	// other error means that the target can't be reached (400).
+	//
+	// The client doesn't see the text of the error. Don't put more of the URL into it than
+	// its host and port, since it's logged.
 	Probe(ctx context.Context, client string, target egress.URL) error
 }
 
-// ProbeMode specifies the effect of a failed probe.
+// ProbeMode says what happens if a probe fails.
 type ProbeMode uint8
 
 const (
-	// ProbeEnforce refuses a set whose target cannot be reached.
+	// ProbeEnforce refuses a set if its target can't be reached. This is the default.
 	ProbeEnforce ProbeMode = iota
-	// ProbeWarn applies it all the same, and reports the failure in [Event.Err].
+	// ProbeWarn makes the change anyway, and reports the failed probe in [Event.Err].
 	ProbeWarn
 	// ProbeOff does not probe.
 	ProbeOff
 
-	probeModes // their number
+	probeModes // the number of modes
 )

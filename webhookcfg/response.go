@@ -6,10 +6,10 @@ import (
 	"time"
 )
 
-// success is the body of every set and unset that succeeded.
+// success is the body of each set and unset that succeeded.
 var success = []byte(`{"message":"successful"}`)
 
-// write is the only writer of responses. An empty scope means no Webhook-Scope field.
+// write writes all responses. With an empty scope, there is no Webhook-Scope field.
 func write(w http.ResponseWriter, status int, body []byte, scope string) {
 	header := w.Header()
 	header["Content-Type"] = []string{"application/json"}
@@ -23,7 +23,7 @@ func write(w http.ResponseWriter, status int, body []byte, scope string) {
 	_, _ = w.Write(body) // an error means that the client disconnected
 }
 
-// wholeSeconds returns a Retry-After of at least d.
+// wholeSeconds returns a Retry-After that isn't shorter than d.
 func wholeSeconds(d time.Duration) string {
 	seconds := d / time.Second
 	if d%time.Second > 0 {

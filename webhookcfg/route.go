@@ -14,13 +14,13 @@ const (
 	variantPath   = "/api/v1/configuration/configure-webhook"
 )
 
-// The names of the identifier in the interface and in its variant.
+// The names of the identifier, in the first path and in the variant.
 const (
 	endpointID = "endpoint_id"
 	mocID      = "moc_id"
 )
 
-// Operations, as in [Route] and [Event]. Only [Handler.SignIn] is a sign_in.
+// The operations, as in [Route] and [Event]. Only a [Handler.SignIn] is a sign_in.
 const (
 	opNameSet    = "set"
 	opNameUnset  = "unset"
@@ -29,40 +29,40 @@ const (
 	opNameSignIn = "sign_in"
 )
 
-// Route is one operation at one path, for documentation, metrics and policies.
+// Route is one operation at one path. See [Handler.Routes].
 type Route struct {
 	// Method is the HTTP method.
 	Method string
-	// Path is a path pattern of [http.ServeMux], base path included.
+	// Path is a path pattern of [http.ServeMux]. It includes the base path.
 	Path string
 	// Operation is "set", "unset", "read" or "list".
 	Operation string
 }
 
-// resource is a path at which webhooks are served: one of the two, or an alias. It is
-// immutable.
+// resource is a path that leads to the webhooks: one of the two, or an alias. It never
+// changes.
 type resource struct {
-	basePath string // of the root
-	root     string // escaped path, without a trailing slash
+	basePath string // which root starts with
+	root     string // the escaped path, without a trailing slash
 	idKey    string
 	actions  []action
 }
 
-// action is the operation of a method at one form of a resource.
+// action is the operation of a method, at one form of a resource's path.
 type action struct {
 	route   Route
-	pattern string // of http.ServeMux, method included
+	pattern string // for http.ServeMux, with the method
 	form    form
 }
 
-// form classifies the rest of a path after the root of a resource.
+// form says how a path goes on after the root of a resource.
 type form uint8
 
 const (
 	formExact  form = iota // nothing
 	formSlash              // exactly "/"
 	formEntity             // one segment
-	formOther              // anything else: not a path of the handler
+	formOther              // anything else, which the handler doesn't serve
 )
 
 // cut splits an escaped path after the root of the resource.
@@ -124,16 +124,16 @@ func (rs *resource) add(method string, f form, operation string) {
 	rs.actions = append(rs.actions, action{Route{method, path, operation}, method + " " + path, f})
 }
 
-// match is the action of a request, with the path it matched.
+// match is the action that a request asks for, and the path that it matched.
 type match struct {
 	resource *resource
 	action   *action
 	escaped  string // the path
-	segment  string // in formEntity, the identifier, still escaped
+	segment  string // the identifier, still escaped, in formEntity
 }
 
-// match finds the action for a path as it was sent: not cleaned, not redirected, and
-// not decoded.
+// match finds the action for a path exactly as it was sent: not cleaned, redirected or
+// decoded.
 func (rt routes) match(method, escaped string) (match, *apiError) {
 	for i := range rt {
 		rs := &rt[i]
@@ -165,7 +165,7 @@ func methodNotAllowed(actions []action, f form) *apiError {
 	return &apiError{code: codeMethodNotAllowed, description: "The method is not allowed at this path", allow: strings.Join(allowed, ", ")}
 }
 
-// owns reports whether the handler serves the path, or would after a mux cleaned it.
+// owns reports whether the handler serves the path, or would serve it after a mux cleaned it.
 func (rt routes) owns(u *url.URL) bool {
 	escaped := u.EscapedPath()
 	return rt.contains(escaped) || rt.resembles(escaped) || rt.resembles(u.Path)
@@ -178,9 +178,9 @@ func (rt routes) contains(escaped string) bool {
 	})
 }
 
-// resembles reports whether some router would clean p to a path of the handler. Routers
-// clean the escaped path (http.ServeMux) or the unescaped one, and some ignore letter
-// case or treat a backslash as a slash.
+// resembles reports whether any router would clean p to a path of the handler. Some routers
+// clean the escaped path, like http.ServeMux, and some the unescaped one. Some ignore letter
+// case, and some treat a backslash as a slash.
 func (rt routes) resembles(p string) bool {
 	cleaned := strings.ToLower(path.Clean(strings.ReplaceAll(p, `\`, "/")))
 	return slices.ContainsFunc(rt, func(rs resource) bool {
@@ -189,22 +189,23 @@ func (rt routes) resembles(p string) bool {
 	})
 }
 
-// isUnmodified reports whether the request target, as received, ends in the path
-// that is served. It does not where a mux or a middleware cleaned the path, after
-// which "…/e1/.." looks like the form that means all entities. Nor does it if it has neither
-// the origin form nor, over HTTP/1, the absolute form: net/http also serves "http:/…".
+// isUnmodified reports whether the request target, as the server received it, ends in the
+// path that we serve. It doesn't if a mux or a middleware cleaned the path, and turned "…/e1/.." into the path that means all entities.
+//
+// The target must also be in origin form or, over HTTP/1, in absolute form, since net/http
+// would serve "http:/…" as well.
 func (rt routes) isUnmodified(r *http.Request, escaped string) bool {
 	if r.RequestURI == "" {
-		return true // the request was not received by a server
+		return true // no server received this request, as in a test
 	}
 	target, _, _ := strings.Cut(r.RequestURI, "?")
 	base, found := strings.CutSuffix(target, escaped)
 	return found && (target[0] == '/' || r.ProtoMajor == 1 && r.URL.Host != "") && !rt.isNested(base)
 }
 
-// isTarget reports whether the request target that a proxy received is that of the
-// operation of m on all entities, in origin form or in absolute form (RFC 9112 §3.2), and
-// needs no cleaning. A proxy may serve the resource under another base path.
+// isTarget reports whether the request target that a proxy received asks for the same
+// operation as m on all entities, and needs no cleaning. It can be in origin form or in
+// absolute form (RFC 9112 §3.2). The proxy can serve the resource under another base path.
 func (rt routes) isTarget(m match, target string, allowed AllScope) bool {
 	if scheme, rest, found := strings.Cut(target, "://"); found && !strings.ContainsAny(scheme, "/?#") {
 		target = rest[max(strings.IndexAny(rest, `/?#\`), 0):]
@@ -221,9 +222,9 @@ func (rt routes) isTarget(m match, target string, allowed AllScope) bool {
 	return found && plainPath(strings.TrimSuffix(target, "/")) && !rt.isNested(base)
 }
 
-// isNested reports whether a path before that of a resource holds a resource as well.
-// "…/e1" and the path of the resource once more is what a router or a proxy with a greedy
-// prefix pattern cuts to the form that means all entities.
+// isNested reports whether the path before a resource contains a resource itself. A router or
+// a proxy with a greedy prefix pattern would cut such a path, "…/e1" with the path of the
+// resource once more, to the one that means all entities.
 func (rt routes) isNested(base string) bool {
 	if base == "" {
 		return false
@@ -234,10 +235,11 @@ func (rt routes) isNested(base string) bool {
 	})
 }
 
-// TargetFromHeader returns a function for [Options.OriginalTarget] that reads the header field
-// in which your outermost proxy passes on the request target, such as "X-Original-URI". The
-// proxy must replace the field of a client. Without exactly one such field, no request reaches
-// all entities.
+// TargetFromHeader returns a function for [Options.OriginalTarget]. It reads the header field
+// in which your outermost proxy passes on the request target, such as "X-Original-URI".
+//
+// Make sure that the proxy replaces the field if a client sends it. If a request doesn't have
+// exactly one such field, it can't reach all entities.
 func TargetFromHeader(name string) func(r *http.Request) string {
 	name = http.CanonicalHeaderKey(name)
 	return func(r *http.Request) string {

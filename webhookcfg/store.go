@@ -2,62 +2,64 @@ package webhookcfg
 
 import "context"
 
-// Store keeps the webhook configuration of every client. The package documentation has the
-// table of states and operations.
+// Store keeps the webhooks of every client. Package store has implementations. If you write
+// your own, follow these clauses, which package storetest checks. The package documentation
+// has the table of states and operations.
 //
 //  1. Apply applies the whole change, or nothing.
-//  2. Once Apply returned nil, every later Resolve sees the change; in a store that
-//     is documented as durable, also after a crash.
-//  3. If Apply returns an error, the state is the one before the change or the one
-//     after it, never a part of it. The handler responds 503.
-//  4. Set of one entity gives it an override with the URL.
-//  5. Set of all makes the URL the base and drops every override, also those that
-//     are off, at a cost that does not depend on their number.
-//  6. Unset of one entity leaves it without a webhook: with a base, its override is
-//     off from then on; without one, the override is dropped.
-//  7. Unset of all drops the base and every override, at the cost of clause 5.
-//  8. Setting what is set already, and unsetting what is not set, succeeds.
-//  9. Resolve returns the entity's override if there is one (its URL, or none if it
-//     is off), else the base, else the zero Webhook, and a nil error.
-//  10. Since is the [Change.Time] of the change that decided, to the microsecond
-//     at least.
-//  11. The URL is returned byte for byte as it was set.
-//  12. No operation of one client changes what another client sees. Names that
-//     differ in any byte, letter case too, are different names.
-//  13. A change for which [Change.Validate] fails, and an empty client or entity in
-//     Resolve, give an error that wraps [ErrInvalidArgument].
-//  14. The methods are safe for concurrent use; the operations on one client are
+//  2. Once Apply has returned nil, every later Resolve sees the change. If you document your
+//     store as durable, that holds after a crash too.
+//  3. If Apply returns an error, the state is as before the change or as after it, never in
+//     between. The handler responds 503.
+//  4. A set of one entity gives it an override with the URL.
+//  5. A set of all makes the URL the base and drops every override, off ones too, at a cost
+//     that doesn't depend on their number.
+//  6. An unset of one entity leaves it without a webhook. If there is a base, the entity's
+//     override is off from then on. Otherwise its override is dropped.
+//  7. An unset of all drops the base and every override, at the cost of clause 5.
+//  8. It isn't an error to set the same URL again, or to unset something that isn't set.
+//  9. Resolve returns the entity's override if there is one (its URL, or none if it's off).
+//     Otherwise it returns the base, or the zero Webhook if there is no base. None of these
+//     is an error.
+//  10. Since is the [Change.Time] of the change that decided, to the microsecond or better.
+//  11. The URL comes back byte for byte as it was set.
+//  12. Nothing that one client does changes what another client sees. Names that differ in
+//     any byte, even only in letter case, are different names.
+//  13. An invalid change (see [Change.Validate]), and an empty client or entity in Resolve,
+//     get an error that wraps [ErrInvalidArgument].
+//  14. The methods are safe for concurrent use, and the operations on one client are
 //     linearizable.
-//  15. The methods honour ctx: they return soon after it ends, and if it ended before
-//     the call they return an error and change nothing. The handler's ctx has a
-//     deadline and ends when the client disconnects.
+//  15. The methods return soon after ctx ends. If it ended before the call, they return an
+//     error and change nothing. The handler's ctx has a deadline and ends when the client
+//     disconnects.
 //
 // No error text may hold a URL beyond its host and port.
 //
 // The handler waits for a method that ignores ctx. If you can't rely on your store, verifier
 // or prober, wrap the handler in an [http.TimeoutHandler].
 type Store interface {
-	// Apply makes the change, wholly and durably, or not at all.
+	// Apply makes the change completely, or not at all.
 	Apply(ctx context.Context, c Change) error
 	// Resolve returns the webhook in effect for an entity.
 	Resolve(ctx context.Context, client, entity string) (Webhook, error)
 }
 
-// Lister lists the overrides of one client. It is an optional interface of a [Store], looked
-// up once by [NewHandler].
+// Lister lists the overrides of one client. Your [Store] can implement it, too. [NewHandler]
+// checks once whether it does.
 type Lister interface {
 	// List returns the first limit overrides whose entity comes after the given one in byte
-	// order; after "" starts with the first. It may return fewer, or none, if the search
-	// for more would take too long: only an empty Next means that there are no more. Each
-	// page is a state that the client had at one moment, but two pages may be of different
-	// moments. The cost of a page depends on limit, not on the number of overrides.
+	// order; after "" starts with the first. It can return fewer, or none, if a search for
+	// more would take too long. So go on until Next is empty: only that means that there are
+	// no more. Each page is a state that the client had at one moment, but two pages may be
+	// of different moments. The cost of a page depends on limit, and not on the number of
+	// overrides.
 	//
 	// An unknown client has an empty page. An empty client, or a limit below 1, gives an
 	// error that wraps [ErrInvalidArgument].
 	List(ctx context.Context, client, after string, limit int) (Page, error)
 }
 
-// Page is a part of a client's configuration.
+// Page is a part of a client's webhooks.
 type Page struct {
 	// Base is the webhook of all entities without an override; zero if there is none.
 	Base Webhook
@@ -67,10 +69,10 @@ type Page struct {
 	Next string
 }
 
-// Override is the entry that one entity has of its own.
+// Override is an entity's own entry.
 type Override struct {
 	// Entity is the identifier of the entity.
 	Entity string
-	// Webhook has the source SourceOverride or SourceOff.
+	// Webhook is the URL, or off: its Source is SourceOverride or SourceOff.
 	Webhook Webhook
 }

@@ -8,7 +8,7 @@ import (
 	"example.com/go-webhookcfg/webhookcfg/egress"
 )
 
-// webhookJSON is a webhook in a response to its owner, with the whole URL.
+// webhookJSON is a webhook in a response to its owner. It has the whole URL.
 type webhookJSON struct {
 	EndpointID string        `json:"endpoint_id,omitempty"`
 	MocID      string        `json:"moc_id,omitempty"`
@@ -18,7 +18,8 @@ type webhookJSON struct {
 	Delivery   *deliveryJSON `json:"delivery,omitempty"`
 }
 
-// deliveryJSON is how the deliveries to a webhook go. A receiver has no part in its text.
+// deliveryJSON says how the deliveries to a webhook go. No text in it comes from the
+// receiver.
 type deliveryJSON struct {
 	State       string  `json:"state"`
 	Reason      string  `json:"reason,omitempty"`
@@ -76,7 +77,7 @@ func timeJSON(t time.Time) *string {
 	return &text
 }
 
-// marshal is json.Marshal without the escapes for HTML, which make a URL with an
+// marshal is json.Marshal without the escapes for HTML, since they make a URL with an
 // ampersand hard to read.
 func marshal(v any) ([]byte, *apiError) {
 	var buf bytes.Buffer

@@ -269,20 +269,20 @@ func through(check func(*script) error) func(*script) error {
 // The rules, in the words of the documentation of the interfaces.
 const (
 	clause1  = `Store, clause 1: Apply applies the whole change, or nothing.`
-	clause2  = `Store, clause 2: Once Apply returned nil, every later Resolve sees the change; in a store that is documented as durable, also after a crash.`
-	clause3  = `Store, clause 3: If Apply returns an error, the state is the one before the change or the one after it, never a part of it. The handler responds 503.`
-	clause4  = `Store, clause 4: Set of one entity gives it an override with the URL.`
-	clause5  = `Store, clause 5: Set of all makes the URL the base and drops every override, also those that are off, at a cost that does not depend on their number.`
-	clause6  = `Store, clause 6: Unset of one entity leaves it without a webhook: with a base, its override is off from then on; without one, the override is dropped.`
-	clause7  = `Store, clause 7: Unset of all drops the base and every override, at the cost of clause 5.`
-	clause8  = `Store, clause 8: Setting what is set already, and unsetting what is not set, succeeds.`
-	clause9  = `Store, clause 9: Resolve returns the entity's override if there is one (its URL, or none if it is off), else the base, else the zero Webhook, and a nil error.`
-	clause10 = `Store, clause 10: Since is the Change.Time of the change that decided, to the microsecond at least.`
-	clause11 = `Store, clause 11: The URL is returned byte for byte as it was set.`
-	clause12 = `Store, clause 12: No operation of one client changes what another client sees. Names that differ in any byte, letter case too, are different names.`
-	clause13 = `Store, clause 13: A change for which Change.Validate fails, and an empty client or entity in Resolve, give an error that wraps ErrInvalidArgument.`
-	clause14 = `Store, clause 14: The methods are safe for concurrent use; the operations on one client are linearizable.`
-	clause15 = `Store, clause 15: The methods honour ctx: they return soon after it ends, and if it ended before the call they return an error and change nothing. The handler's ctx has a deadline and ends when the client disconnects.`
+	clause2  = `Store, clause 2: Once Apply has returned nil, every later Resolve sees the change. If you document your store as durable, that holds after a crash too.`
+	clause3  = `Store, clause 3: If Apply returns an error, the state is as before the change or as after it, never in between. The handler responds 503.`
+	clause4  = `Store, clause 4: A set of one entity gives it an override with the URL.`
+	clause5  = `Store, clause 5: A set of all makes the URL the base and drops every override, off ones too, at a cost that doesn't depend on their number.`
+	clause6  = `Store, clause 6: An unset of one entity leaves it without a webhook. If there is a base, the entity's override is off from then on. Otherwise its override is dropped.`
+	clause7  = `Store, clause 7: An unset of all drops the base and every override, at the cost of clause 5.`
+	clause8  = `Store, clause 8: It isn't an error to set the same URL again, or to unset something that isn't set.`
+	clause9  = `Store, clause 9: Resolve returns the entity's override if there is one (its URL, or none if it's off). Otherwise it returns the base, or the zero Webhook if there is no base. None of these is an error.`
+	clause10 = `Store, clause 10: Since is the Change.Time of the change that decided, to the microsecond or better.`
+	clause11 = `Store, clause 11: The URL comes back byte for byte as it was set.`
+	clause12 = `Store, clause 12: Nothing that one client does changes what another client sees. Names that differ in any byte, even only in letter case, are different names.`
+	clause13 = `Store, clause 13: An invalid change (see Change.Validate), and an empty client or entity in Resolve, get an error that wraps ErrInvalidArgument.`
+	clause14 = `Store, clause 14: The methods are safe for concurrent use, and the operations on one client are linearizable.`
+	clause15 = `Store, clause 15: The methods return soon after ctx ends. If it ended before the call, they return an error and change nothing. The handler's ctx has a deadline and ends when the client disconnects.`
 
 	ruleErrors = `Store: No error text may hold a URL beyond its host and port.`
 	ruleStates = `Store: The package documentation has the table of states and operations.`
