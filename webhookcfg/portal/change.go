@@ -27,7 +27,8 @@ func (v *visit) unset() (location string, err error) {
 	return v.location("entity", "unset"), err
 }
 
-// entityScope returns the scope of the entity that was typed. None never means all.
+// entityScope returns the scope of the entity that the person typed. If the field is empty,
+// that's an error, and never means all.
 func (v *visit) entityScope() (webhookcfg.Scope, error) {
 	if id := v.typed("id"); id != "" {
 		return webhookcfg.Entity(id), nil
@@ -35,7 +36,7 @@ func (v *visit) entityScope() (webhookcfg.Scope, error) {
 	return webhookcfg.Scope{}, problem{status: http.StatusBadRequest, key: "error.no_id"}
 }
 
-// typedURL returns the URL that was typed, without the white space that pasting adds.
+// typedURL returns the URL that the person typed, without the white space that pasting adds.
 func (v *visit) typedURL() string { return strings.TrimSpace(v.typed("url")) }
 
 // setAll sets the webhook of all entities.
@@ -56,7 +57,7 @@ func (v *visit) unsetAll() (location string, err error) {
 	return v.location("all", "unset-all"), err
 }
 
-// allScope returns the scope of all entities, if that was confirmed by its word.
+// allScope returns the scope of all entities, if the person typed the word that confirms it.
 func (v *visit) allScope() (webhookcfg.Scope, error) {
 	switch {
 	case v.Options.OneOnly:
@@ -73,7 +74,7 @@ func (v *visit) test() (location string, err error) {
 		return "", notFound
 	}
 	id := v.typed("id")
-	if id != "" { // the handler says whether the client may see it
+	if id != "" { // the handler checks whether the client can see it
 		if _, err := v.handler.Read(v.ctx, v.client, id); err != nil {
 			return "", err
 		}
@@ -84,7 +85,7 @@ func (v *visit) test() (location string, err error) {
 	case errors.As(err, &waiter):
 		return "", problem{status: http.StatusTooManyRequests, key: "error.test_wait", wait: waiter.RetryAfter()}
 	case err != nil:
-		v.log("test", err, webhookcfg.Webhook{})
+		v.log("Options.Test failed", err, webhookcfg.Webhook{})
 		return "", unavailable
 	case reason != "":
 		return "", problem{status: http.StatusOK, key: "test.failed", detail: v.T("reason." + reason)}

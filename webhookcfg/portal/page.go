@@ -28,15 +28,15 @@ type row struct {
 	Hook hookView
 }
 
-// hookView is a webhook as pages show it.
+// hookView is a webhook as the pages show it.
 type hookView struct {
 	webhookcfg.Webhook
-	State, Reason            string // keys of texts; the state is "" if nothing is delivered
+	State, Reason            string // keys of texts; State is "" if no deliveries are shown
 	LastSuccess, LastFailure time.Time
 	IsShown                  bool // with its path and query
 }
 
-// T returns a text in the language of the person.
+// T returns a text in the person's language.
 func (v *visit) T(key string, args ...any) string {
 	if v.Options.Text != nil {
 		if text := v.Options.Text(v.r, key); text != "" {
@@ -46,7 +46,7 @@ func (v *visit) T(key string, args ...any) string {
 	return format(texts[key], args)
 }
 
-// Typed returns what was typed into a field of the form that was sent to a path.
+// Typed returns the text of a field, if the form was sent to this path.
 func (v *visit) Typed(path, field string) string {
 	if v.Path != path {
 		return ""
@@ -54,15 +54,16 @@ func (v *visit) Typed(path, field string) string {
 	return v.typed(field)
 }
 
-// Asked returns a field of the form, or of the query, so that signing in keeps it.
+// Asked returns a field of the form or of the query, so that it survives a sign-in.
 func (v *visit) Asked(field string) string {
 	return cmp.Or(v.typed(field), v.r.URL.Query().Get(field))
 }
 
-// Time formats a time for people of all languages.
+// Time formats a time so that people can read it in any language.
 func (*visit) Time(t time.Time) string { return t.UTC().Format("2006-01-02 15:04 UTC") }
 
-// location returns the address of a page relative to the others. The flag says what was done.
+// location returns the address of a page, relative to the others. The flag says what the
+// person has just done.
 func (v *visit) location(path, flag string) string {
 	query := url.Values{flag: {"1"}}
 	if id := v.Asked("id"); id != "" {
@@ -71,17 +72,18 @@ func (v *visit) location(path, flag string) string {
 	return cmp.Or(path, "./") + "?" + query.Encode()
 }
 
-// overview shows the base and the overrides, or those whose identifiers start with a text.
+// overview shows the base and the overrides. After a search, it shows only overrides whose
+// identifiers start with the text.
 func (v *visit) overview() error {
 	const perPage = 25
 	query := v.r.URL.Query()
 	v.Template, v.Find = "overview", query.Get("find")
 	after := cmp.Or(query.Get("after"), v.Find)
-	page, err := v.handler.List(v.ctx, v.client, after, perPage+1) // one more says whether there's a next page
+	page, err := v.handler.List(v.ctx, v.client, after, perPage+1) // one more, to see whether there's a next page
 	if err != nil {
 		return err
 	}
-	if after == v.Find && after != "" { // a list starts after its argument
+	if after == v.Find && after != "" { // List leaves out its argument itself
 		if hook, err := v.handler.Read(v.ctx, v.client, after); err == nil && (hook.Source == webhookcfg.SourceOverride || hook.Source == webhookcfg.SourceOff) {
 			page.Overrides = slices.Insert(page.Overrides, 0, webhookcfg.Override{Entity: after, Webhook: hook})
 		}
@@ -101,7 +103,7 @@ func (v *visit) overview() error {
 	return nil
 }
 
-// entity shows what is in effect for one entity.
+// entity shows the webhook in effect for one entity.
 func (v *visit) entity() error {
 	id := v.Asked("id")
 	hook, err := v.handler.Read(v.ctx, v.client, id)
@@ -112,7 +114,7 @@ func (v *visit) entity() error {
 	return nil
 }
 
-// entityForm shows the form in which something was typed for an entity.
+// entityForm shows the form again that a person sent for an entity.
 func (v *visit) entityForm() error {
 	if v.entity() == nil {
 		return nil
@@ -120,7 +122,7 @@ func (v *visit) entityForm() error {
 	return v.overview()
 }
 
-// testForm shows what was tested.
+// testForm shows the page from which a person sent a test.
 func (v *visit) testForm() error {
 	if v.Asked("id") == "" {
 		return v.all()
@@ -128,7 +130,7 @@ func (v *visit) testForm() error {
 	return v.entity()
 }
 
-// all shows the base, and how many entities a change of all takes their setting from.
+// all shows the base, and how many overrides a change of all would drop.
 func (v *visit) all() error {
 	const atMost = 1000
 	v.Template, v.Title = "all", "all.title"
@@ -159,13 +161,13 @@ func (v *visit) key() (err error) {
 	}
 	v.Template, v.Title = "key", "key.title"
 	if v.Key, err = v.Options.SigningKey(v.ctx, v.client); err != nil {
-		v.log("signing key", err, webhookcfg.Webhook{})
+		v.log("Options.SigningKey failed", err, webhookcfg.Webhook{})
 		return unavailable
 	}
 	return nil
 }
 
-// hook returns how pages show a webhook, with how its deliveries go.
+// hook returns a webhook as the pages show it, with its deliveries.
 func (v *visit) hook(entity string, hook webhookcfg.Webhook) hookView {
 	shown := hookView{Webhook: hook, IsShown: v.r.URL.Query().Has("show")}
 	if v.Parent.DeliveryStatus == nil || hook.URL.IsZero() {
@@ -173,7 +175,7 @@ func (v *visit) hook(entity string, hook webhookcfg.Webhook) hookView {
 	}
 	d, err := v.Parent.DeliveryStatus(v.ctx, v.client, entity, hook)
 	if err != nil {
-		v.log("delivery status", err, hook)
+		v.log("DeliveryStatus failed", err, hook)
 		shown.State = "unknown"
 		return shown
 	}
@@ -182,14 +184,14 @@ func (v *visit) hook(entity string, hook webhookcfg.Webhook) hookView {
 	return shown
 }
 
-// log logs an error of a function of the options, without the webhook's path and query.
+// log logs an error of the host's function, without the webhook's path and query.
 func (v *visit) log(what string, err error, hook webhookcfg.Webhook) {
 	if v.ctx.Err() == nil {
 		v.Parent.Logger.ErrorContext(v.ctx, "portal: "+what, "client", v.client, "error", redact.Text(err.Error(), nil, hook.URL.Reveal(), hook.URL.String()))
 	}
 }
 
-// problem is why a page isn't what was asked for.
+// problem says why a person doesn't get the page that they asked for.
 type problem struct {
 	status int
 	key    string // of the text
@@ -204,7 +206,7 @@ var (
 	unavailable = problem{status: http.StatusServiceUnavailable, key: "error.temporarily_unavailable"}
 )
 
-// fail says on the page what went wrong. An error of the handler has a text for its code.
+// fail puts the reason on the page. Each error code of the handler has its own text.
 func (v *visit) fail(err error) {
 	p, ok := errors.AsType[problem](err)
 	if e, isError := errors.AsType[*webhookcfg.Error](err); isError {
@@ -216,7 +218,7 @@ func (v *visit) fail(err error) {
 		p = problem{status: http.StatusInternalServerError, key: "error.server_error"}
 	}
 	if p.status == http.StatusUnauthorized {
-		p.status = http.StatusForbidden // a 401 needs a challenge, with which browsers open a prompt
+		p.status = http.StatusForbidden // a 401 needs a challenge, and browsers would open a prompt
 	}
 	v.Status, v.Detail = p.status, p.detail
 	if p.key != "" {
@@ -231,20 +233,20 @@ func (v *visit) fail(err error) {
 	}
 }
 
-// gate responds that what was asked for can't be shown, and keeps what was typed.
+// gate responds with the reason only, and keeps the fields that the person typed.
 func (v *visit) gate(err error) {
 	v.fail(err)
 	v.Template, v.Title = "gate", "title"
 	v.write()
 }
 
-// askToSignIn responds that nobody is signed in, and keeps what was typed.
+// askToSignIn asks the person to sign in, and keeps the fields that they typed.
 func (v *visit) askToSignIn(err error) {
 	v.AsksToSignIn = true
 	v.gate(err)
 }
 
-// setHeader sets the header of every response.
+// setHeader sets the header fields of every response.
 func (v *visit) setHeader() {
 	header := v.w.Header()
 	header.Set("Content-Type", "text/html; charset=utf-8")
@@ -258,7 +260,7 @@ func (v *visit) setHeader() {
 func (v *visit) write() {
 	var content, whole bytes.Buffer
 	if err := templates.ExecuteTemplate(&content, "main", v); err != nil {
-		panic(err) // the templates are tested with every page
+		panic(err) // can't happen: the tests execute the templates with every page
 	}
 	page := Page{Status: v.Status, Title: v.T(v.Title), Lang: v.T("lang"), Content: template.HTML(content.String())}
 	if v.Options.Layout != nil {

@@ -1,29 +1,34 @@
-// Package portal is an optional page for people: in a browser, your clients see which webhooks
-// are in effect and how deliveries go, change them, and send a test. It needs no script.
+// Package portal gives your clients a page for their webhooks. In a browser, people see which
+// webhooks are in effect and how deliveries go. They can change webhooks and send a test. The
+// pages need no script.
 //
 //	pages, err := portal.New(handler, &portal.Options{SignIn: &portal.SignIn{}})
 //	mux.Handle("/portal/", http.StripPrefix("/portal", pages))
 //
-// People sign in through your service's own session ([Options.Client]), or with a client's id
-// and secret ([Options.SignIn]). Serve the portal over https: without it, browsers keep the
-// cookie of a sign-in on localhost only.
+// You can let people sign in with a client's id and secret, as above and in the example. If
+// your service has sessions of its own, set [Options.Client] instead of [Options.SignIn].
+//
+// Serve the portal over https. Without it, browsers keep the cookie of a sign-in on localhost
+// only.
 //
 // # Safety
 //
-// All that a page does goes through the [webhookcfg.Handler], with its checks, events and
-// limits. The actor of an event
-// ([webhookcfg.ContextWithActor]) is whoever signed in. If your verifier limits sign-ins, put
-// the middleware that finds the client's address around the portal too (WithSource of package
-// auth); otherwise the address is the connection's.
+// Everything that a page does goes through your [webhookcfg.Handler], with its checks, events
+// and limits. The actor of an event is the person who signed in; see
+// [webhookcfg.ContextWithActor].
 //
-// Pages can't be framed, run no script, load nothing from elsewhere and aren't stored. Forms
-// work from their own origin only ([http.CrossOriginProtection]). URLs are shown without path
-// and query until their owner asks.
+// If your verifier limits sign-ins, put the middleware that finds the client's address around
+// the portal too (WithSource of package auth). Otherwise the limits use the address of the
+// connection, which can be your proxy's.
+//
+// Pages can't be framed, run no script, load nothing from elsewhere and aren't stored. Their
+// forms only work from their own origin ([http.CrossOriginProtection]). They show URLs
+// without path and query until the owner asks for them.
 //
 // # Looks
 //
-// [Options.Layout] puts the content into your own page, and [Options.Text] translates it. The
-// colors are CSS variables: see the file assets/style.css.
+// Set [Options.Layout] to put the content into your own page, and [Options.Text] to translate
+// it. You can change the colors with CSS variables: see the file assets/style.css.
 package portal
 
 import (
@@ -38,94 +43,100 @@ import (
 	"example.com/go-webhookcfg/webhookcfg"
 )
 
-// Options are the options of [New]. Exactly one of Client and SignIn must be set. All functions
-// are called concurrently, and get the request's context or one that is derived from it.
+// Options configure [New]. Set either Client or SignIn. The portal calls your functions
+// concurrently, with the context of the request or one that is derived from it.
 type Options struct {
-	// Client returns the client whose webhooks a request may see and change, and the actor,
-	// such as the id of the user, from your session. An empty client means that nobody is
-	// signed in; the page then links to SignInURL, which must be set too. An error gives 503
-	// and is logged, so it must not hold the session's token.
+	// Client finds out, from your own session, whose webhooks a request can see and change.
+	// It returns that client, and the actor, such as the id of the user.
 	//
-	// Your session's cookie should be SameSite=Lax or Strict.
+	// If nobody is signed in, return an empty client. The page then links to SignInURL, which
+	// you must set too. If you return an error, the page says to try again in a moment (503).
+	// The error is logged, so it must not contain the session's token.
+	//
+	// The cookie of your session should be SameSite=Lax or Strict.
 	Client    func(r *http.Request) (client, actor string, err error)
 	SignInURL string
 
-	// SignIn has the portal ask for a client's id and secret.
+	// SignIn makes the portal itself ask for a client's id and secret.
 	SignIn *SignIn
 
-	// OneOnly hides and refuses what reaches all entities. It is always on if the handler has
+	// OneOnly hides and refuses changes of all entities. It's always on if the handler has
 	// [webhookcfg.AllScopeRefused].
 	OneOnly bool
 
-	// Test sends a test notification to the webhook in effect for an entity; entity is "" for
-	// the base. It returns "" if the receiver accepted it, and otherwise why not: a
-	// Reason of [webhookcfg.DeliveryStatus]. An error with a method RetryAfter()
-	// time.Duration asks to wait, any other gives 503. If Test is nil, pages have no test.
+	// Test sends a test notification to the webhook in effect for an entity, or for the base
+	// if entity is "". If it's nil, people can't send tests.
 	//
-	// Use Test of a Sender of package deliver, which ends the stop of a webhook: the page says
-	// that a test does. The file repair.go in examples/service shows how.
+	// Use Test of a Sender of package deliver. It ends the stop of a webhook, and the page
+	// says so. The file repair.go in examples/service shows how.
+	//
+	// If you write your own, return "" if the receiver accepted the test, and otherwise a
+	// Reason of [webhookcfg.DeliveryStatus]. An error with a method RetryAfter()
+	// time.Duration asks the person to wait. Any other error gives 503.
 	Test func(ctx context.Context, client, entity string) (reason string, err error)
 
-	// SigningKey returns the key with which the client verifies notifications. It is shown on
-	// request. If nil, pages have none.
+	// SigningKey returns the key that a client needs to verify notifications. People see it
+	// when they ask for it. If SigningKey is nil, they can't.
 	SigningKey func(ctx context.Context, client string) (string, error)
 
-	// Note is shown on the first page: for example, the addresses that you send from.
+	// Note appears on the first page. You can use it to list the addresses that you send
+	// from.
 	Note template.HTML
 
-	// Text returns the text with a key, in the language of the request's user, or "" for the
-	// English one. [Texts] returns all.
+	// Text translates: it returns the text with a key in the language of the request's user,
+	// or "" for the English one. [Texts] returns all keys.
 	Text func(r *http.Request, key string) string
 
-	// Layout writes a whole page with your own header and footer. The response header is
-	// complete; change Content-Security-Policy if your page needs more. If nil, the portal
-	// writes a plain page.
+	// Layout writes a whole page, with your own header and footer. The portal has already set
+	// the response header. If your page needs more than Content-Security-Policy allows,
+	// change that. If Layout is nil, the portal writes a plain page.
 	Layout func(w http.ResponseWriter, r *http.Request, page Page)
 
-	// FrameAncestors says who may show the portal in a frame: the sources of the directive
-	// frame-ancestors. It defaults to 'none'.
+	// FrameAncestors says who can show the portal in a frame. It's the list of sources in the
+	// directive frame-ancestors, and defaults to 'none'.
 	FrameAncestors string
 }
 
-// Page is the content of a page, for [Options.Layout].
+// Page is the content of a page. [Options.Layout] gets it.
 type Page struct {
-	// Status is the HTTP status to write.
+	// Status is the HTTP status that you should write.
 	Status int
 	// Title is the title of the page, and Lang its language.
 	Title, Lang string
-	// Content is an element main. It needs the stylesheet "style.css", relative to the page.
+	// Content is an element main. It needs the stylesheet "style.css", at that path relative
+	// to the page.
 	Content template.HTML
 }
 
-// portal is the handler. Templates read the exported fields.
+// portal is the handler that New makes. Templates read the exported fields.
 type portal struct {
 	handler *webhookcfg.Handler
 	Parent  webhookcfg.Options // of the handler
 	Options Options
 	actions map[string]action
 	seal    seal
-	policy  string // Content-Security-Policy
+	policy  string // the Content-Security-Policy
 }
 
-// New returns the handler of the pages. Mount it with [http.StripPrefix] at a path that ends in
-// a slash. The handler's store must be a [webhookcfg.Lister]. The error names the option that
-// is missing or invalid.
+// New returns the handler of the pages. Mount it with [http.StripPrefix], at a path that ends
+// in a slash. The store of h must be a [webhookcfg.Lister]. The error says which option is
+// missing or invalid.
 func New(h *webhookcfg.Handler, options *Options) (http.Handler, error) {
 	if h == nil || options == nil {
-		return nil, errors.New("portal: New without a handler or options")
+		return nil, errors.New("portal: New needs a handler and options")
 	}
 	if !h.CanList() {
-		return nil, errors.New("portal: the handler's store is not a webhookcfg.Lister")
+		return nil, errors.New("portal: the handler's store can't list webhooks: it must be a webhookcfg.Lister")
 	}
 	p := &portal{handler: h, Parent: h.Options(), Options: *options, actions: actions()}
 	o := &p.Options
 	switch {
 	case (o.Client == nil) == (o.SignIn == nil):
-		return nil, errors.New("portal: want exactly one of Options.Client and Options.SignIn")
+		return nil, errors.New("portal: set either Options.Client or Options.SignIn")
 	case (o.Client == nil) != (o.SignInURL == ""):
-		return nil, errors.New("portal: want Options.SignInURL exactly with Options.Client")
+		return nil, errors.New("portal: set Options.SignInURL together with Options.Client, and not without it")
 	case strings.ContainsAny(o.FrameAncestors, ";,\r\n"):
-		return nil, errors.New("portal: Options.FrameAncestors is not a list of sources")
+		return nil, errors.New("portal: Options.FrameAncestors has a semicolon, comma or line break: separate sources with spaces")
 	}
 	if o.SignIn != nil {
 		var err error
@@ -142,8 +153,9 @@ func New(h *webhookcfg.Handler, options *Options) (http.Handler, error) {
 	return protection.Handler(p), nil
 }
 
-// action is what a path shows and, if change isn't nil, what a POST to it changes. A change
-// returns where its effect is shown. If it fails, the page shows why, and what was typed.
+// action says what a path shows. If change isn't nil, a POST makes that change, and change
+// returns the page that shows the effect. If the change fails, the page shows the reason, and
+// the fields that the person typed.
 type action struct {
 	show   func(*visit) error
 	change func(*visit) (location string, err error)
@@ -223,7 +235,7 @@ func (v *visit) show() {
 	v.write()
 }
 
-// visit is one request of a person, and the page that responds to it: templates read the
+// visit is one request of a person, and the page that responds to it. Templates read the
 // exported fields.
 type visit struct {
 	*portal
@@ -232,7 +244,7 @@ type visit struct {
 	ctx    context.Context
 	client string
 
-	Path    string // of the request, or the one that was asked for before a sign-in
+	Path    string // of the request, or the page that a person asked for before the sign-in
 	IsAgain bool   // a form was sent, perhaps before a sign-in
 
 	Status                int
@@ -241,10 +253,10 @@ type visit struct {
 	AsksToSignIn          bool
 	Done, Problem, Detail string
 	ID, Key               string
-	Hook                  hookView // of the page's entity, or of the base
+	Hook                  hookView // the page's entity, or the base
 	Rows                  []row
 	Find, Next            string
-	Count                 int // of entities that a change of all takes their setting from
+	Count                 int // overrides that a change of all would drop
 	IsMore                bool
 }
 
@@ -275,11 +287,12 @@ func (v *visit) readForm() bool {
 	return err == nil
 }
 
-// typed returns what a person typed into a field.
+// typed returns the text that a person typed into a field.
 func (v *visit) typed(field string) string { return v.r.PostForm.Get(field) }
 
-// redirect responds to a change with where its effect is shown. The location is relative, since
-// a proxy or [http.StripPrefix] may have removed a prefix that [http.Redirect] doesn't know of.
+// redirect responds to a change with the page that shows its effect. The location is
+// relative, because a proxy or [http.StripPrefix] may have removed a prefix that
+// [http.Redirect] doesn't know.
 func (v *visit) redirect(location string) {
 	v.w.Header().Set("Location", location)
 	v.w.WriteHeader(http.StatusSeeOther)

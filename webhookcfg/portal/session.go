@@ -17,27 +17,32 @@ import (
 	"example.com/go-webhookcfg/webhookcfg"
 )
 
-// SignIn are the options of a sign-in with a client's id and secret. The zero value is usable.
+// SignIn lets people sign in with a client's id and secret. You can leave both fields empty.
 //
-// A browser keeps both in a cookie, which is sealed with AES-GCM. The handler verifies them
-// again on each request, so a secret that you revoke ends the session, and there is no table of
-// sessions. Put the Cache of package auth around a slow verifier.
+// The browser keeps the id and the secret in a cookie that is sealed with AES-GCM. The portal
+// has no table of sessions: the handler verifies the cookie's secret again on each request,
+// so if you revoke a secret, its sessions end. If your verifier is slow, put the Cache of
+// package auth around it.
 //
-// A cookie is valid for 8 hours at most, and for one run of the browser. A stolen cookie is
-// worth the secret until then, or until you rotate the secret: don't log cookies.
+// A cookie is valid for up to 8 hours, and until the browser closes. Until then, or until you
+// rotate the secret, a stolen cookie is as good as the secret. Don't log cookies.
 type SignIn struct {
-	// Keys seal the cookies: the first one those of new sign-ins, while all of them open
-	// theirs. Each has 32 random bytes. Share them between replicas, and keep the previous one
-	// for 8 hours to rotate. If empty, a random key is made, and sessions end with the process.
+	// Keys seal the cookies. Each has 32 random bytes. New sign-ins use the first key, and a
+	// cookie sealed with any of them is accepted. If you have several replicas, give all of
+	// them the same keys. To rotate, put the new key first, and keep the previous one for 8
+	// hours.
+	//
+	// By default the portal makes a random key, and sessions end with the process.
 	Keys [][]byte
 
-	// Name tells the cookies of portals on one host name apart, and one portal doesn't accept
-	// another's. It has letters, digits and hyphens, and defaults to "webhooks".
+	// Name is part of the cookie's name, and defaults to "webhooks". If you serve several
+	// portals on one host name, give each its own: a portal doesn't accept another's cookies.
+	// It can have up to 64 letters, digits and hyphens.
 	Name string
 }
 
 const (
-	// maxCookie is the longest value that all browsers keep, with name and attributes.
+	// maxCookie is the longest cookie that all browsers keep, with its name and attributes.
 	maxCookie  = 3800
 	maxSession = 8 * time.Hour
 )
@@ -52,7 +57,7 @@ type seal struct {
 
 func newSeal(s *SignIn) (seal, error) {
 	if !cookieName.MatchString(s.Name) {
-		return seal{}, errors.New("portal: SignIn.Name, want letters, digits and hyphens")
+		return seal{}, errors.New("portal: SignIn.Name can have only letters, digits and hyphens, and at most 64 of them")
 	}
 	sealed := seal{cookie: "__Host-" + cmp.Or(s.Name, "webhooks")}
 	keys := s.Keys
@@ -78,14 +83,14 @@ func newSeal(s *SignIn) (seal, error) {
 	return sealed, nil
 }
 
-// seal returns the cookie of a session that ends at a time.
+// seal returns the cookie of a session that ends at the given time.
 func (s seal) seal(id, secret string, until time.Time) *http.Cookie {
 	text := strconv.FormatInt(until.Unix(), 10) + ":" + id + ":" + secret // an id has no colon
 	value := s.keys[0].Seal(nil, nil, []byte(text), []byte(s.cookie))
 	return s.new(base64.RawURLEncoding.EncodeToString(value), 0)
 }
 
-// open returns the credentials in the cookie of a session that has not ended.
+// open returns the id and the secret from the cookie, if the session hasn't ended.
 func (s seal) open(r *http.Request, now time.Time) (id, secret string, ok bool) {
 	cookie, err := r.Cookie(s.cookie)
 	if err != nil {
@@ -110,20 +115,20 @@ func (s seal) open(r *http.Request, now time.Time) (id, secret string, ok bool) 
 	return "", "", false
 }
 
-// new returns a cookie with a value. Browsers send it to this host name only, to no script, and
-// from links on other sites but not from their forms.
+// new returns a cookie with a value. Browsers send it only to this host name, and scripts
+// can't read it. Links on other sites send it, but forms on other sites don't.
 func (s seal) new(value string, maxAge int) *http.Cookie {
 	return &http.Cookie{Name: s.cookie, Value: value, Path: "/", Secure: true, HttpOnly: true, SameSite: http.SameSiteLaxMode, MaxAge: maxAge}
 }
 
-// enter finds the client that a request acts for. If there is none, it responds with where to
-// sign in, and keeps what was typed.
+// enter finds the client that a request acts for. If there is none, it asks the person to
+// sign in, and keeps the fields that they typed.
 func (v *visit) enter() bool {
 	if v.Options.Client != nil {
 		client, actor, err := v.Options.Client(v.r)
 		switch {
 		case err != nil:
-			v.log("session", err, webhookcfg.Webhook{})
+			v.log("Options.Client failed", err, webhookcfg.Webhook{})
 			v.gate(unavailable)
 		case client == "":
 			v.askToSignIn(problem{status: http.StatusForbidden, key: "session.none"})
@@ -148,7 +153,8 @@ func (v *visit) enter() bool {
 	return err == nil
 }
 
-// noSession returns why a request has no session: nothing is wrong if it is the first one.
+// noSession returns the reason why a request has no session. On a first visit nothing is
+// wrong, so there's no text to show.
 func (v *visit) noSession() problem {
 	why := problem{status: http.StatusForbidden}
 	_, err := v.r.Cookie(v.seal.cookie)
@@ -164,7 +170,7 @@ func (v *visit) noSession() problem {
 	return why
 }
 
-// verify has the handler verify credentials.
+// verify asks the handler to verify an id and a secret.
 func (v *visit) verify(id, secret string) error {
 	ctx := webhookcfg.ContextWithActor(v.ctx, id)
 	client, err := v.handler.SignIn(ctx, id, secret)
@@ -180,8 +186,8 @@ func (v *visit) signedIn(client, actor string) {
 	v.ctx = webhookcfg.ContextWithActor(v.ctx, actor)
 }
 
-// signIn starts a session. Then it shows the page that was asked for. It doesn't make a change
-// that was typed before, but shows the form with it.
+// signIn starts a session, and then shows the page that the person asked for. If they had
+// sent a form before, it shows the form with their fields again, and doesn't make the change.
 func (v *visit) signIn() {
 	id, secret := v.typed("username"), v.typed("password")
 	v.Path = v.typed("then")

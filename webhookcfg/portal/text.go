@@ -5,11 +5,11 @@ import (
 	"maps"
 )
 
-// Texts returns the English texts by their keys, for [Options.Text]. Keep the verbs of those
-// that have any, such as %d. The order may change with an index, as in %[1]d.
+// Texts returns the English texts by their keys, for [Options.Text]. When you translate a
+// text, keep its verbs, such as %d. You can change their order with an index, as in %[1]d.
 func Texts() map[string]string { return maps.Clone(texts) }
 
-// format fills in the verbs of a text. A text without any is not a format.
+// format fills in the verbs of a text. Without arguments, the text isn't a format.
 func format(text string, args []any) string {
 	if len(args) == 0 {
 		return text
