@@ -9,14 +9,14 @@ import (
 	"example.com/go-webhookcfg/webhookcfg/egress"
 )
 
-// benchmarked is the number of overrides of the client.
+// benchmarked is how many overrides the client has.
 const benchmarked = 500
 
-// Benchmark measures set, by one caller and by many, set-all, resolve and, if the store is
-// a Lister, list. Open returns an empty store.
+// Benchmark measures set, by one caller and by many, set-all, resolve and, if the store is a
+// Lister, list. Open must return an empty store.
 //
-// Set-all also reports ns/first, the time of a set-all over 500 overrides. It should be
-// close to ns/op, because the cost must not depend on the number of overrides.
+// Set-all also reports ns/first, which is the time of a set-all that drops 500 overrides. It
+// should be close to ns/op, because the cost must not depend on their number.
 func Benchmark(b *testing.B, open func(t testing.TB) webhookcfg.Store) {
 	b.Run("set", func(b *testing.B) { benchmarkSet(b, open(b)) })
 	b.Run("set-parallel", func(b *testing.B) { benchmarkSetParallel(b, open(b)) })
@@ -68,7 +68,7 @@ func benchmarkResolve(b *testing.B, s webhookcfg.Store) {
 		entity := changes[n%len(changes)].Scope.Entity()
 		hook, err := s.Resolve(context.Background(), client, entity)
 		if err != nil || hook.Source != webhookcfg.SourceOverride {
-			b.Fatalf("%q is %s: %v", entity, hook.Source, err)
+			b.Fatalf("Resolve(%q, %q) returned the source %s and the error %v, want an override", client, entity, hook.Source, err)
 		}
 	}
 }
@@ -84,7 +84,7 @@ func benchmarkList(b *testing.B, s webhookcfg.Store) {
 	for b.Loop() {
 		page, err := l.List(context.Background(), client, "e2", limit)
 		if err != nil || len(page.Overrides) != limit {
-			b.Fatalf("%d overrides: %v", len(page.Overrides), err)
+			b.Fatalf("List returned %d overrides and the error %v, want %d overrides", len(page.Overrides), err, limit)
 		}
 	}
 }

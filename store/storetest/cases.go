@@ -12,8 +12,8 @@ import (
 	"example.com/go-webhookcfg/webhookcfg"
 )
 
-// Cases returns the cases of the suite, those of a clause together and in the order of the
-// clauses. Each must be run on a store of its own.
+// Cases returns the cases of the suite, in the order of the clauses. Run each on its own
+// empty store.
 func Cases() []Case {
 	return slices.Concat(changeCases(), callCases(), listerCases(), clientCases(), eraserCases(), feedCases(), versionerCases(), notifierCases(), historyCases())
 }
@@ -150,7 +150,7 @@ func historyCases() []Case {
 	}
 }
 
-// newCase returns a case that runs a check with a script on the store.
+// newCase returns a case that runs a check, with a script for the store.
 func newCase(name, rule string, check func(*script) error) Case {
 	return Case{name, rule, func(ctx context.Context, e Env) error {
 		err := check(newScript(ctx, e))
@@ -172,7 +172,7 @@ func with[C any](check func(*script, C) error) func(*script) error {
 	}
 }
 
-// listing runs a check of a store that is a Lister.
+// listing runs a check if the store is a Lister.
 func listing(check func(*script) error) func(*script) error {
 	return with(func(sc *script, _ webhookcfg.Lister) error { return check(sc) })
 }
@@ -185,8 +185,8 @@ func optional[C any](s webhookcfg.Store) (C, error) {
 	return c, nil
 }
 
-// supported is with, for an interface whose methods may return [errors.ErrUnsupported]: call
-// calls one of them.
+// supported is like with, for interfaces that can return [errors.ErrUnsupported]. It finds
+// out by calling one of their methods.
 func supported[C any](call func(*script, C) error, check func(*script, C) error) func(*script) error {
 	return with(func(sc *script, c C) error {
 		if err := call(sc, c); errors.Is(err, errors.ErrUnsupported) {
@@ -212,12 +212,12 @@ func withEraser(check func(*script, admin.Eraser) error) func(*script) error {
 	return supported(func(sc *script, e admin.Eraser) error { return e.Erase(sc.ctx, unnamed) }, check)
 }
 
-// erasing runs a check of a store that is an Eraser.
+// erasing runs a check if the store is an Eraser.
 func erasing(check func(*script) error) func(*script) error {
 	return withEraser(func(sc *script, _ admin.Eraser) error { return check(sc) })
 }
 
-// following passes a cursor that follows the feed of the store to a check.
+// following passes a cursor to a check. The cursor follows the store's feed.
 func following(check func(*script, *cursor) error) func(*script) error {
 	return withFeed(func(sc *script, feed cache.Feed) error {
 		c, err := startCursor(sc, feed)
@@ -232,32 +232,32 @@ func following(check func(*script, *cursor) error) func(*script) error {
 func durable(check func(*script) error) func(*script) error {
 	return func(sc *script) error {
 		if sc.Reopen == nil {
-			return fmt.Errorf("%w: Harness.Reopen is nil: the store is not durable", ErrAbsent)
+			return fmt.Errorf("%w: Harness.Reopen is nil; set it if the store is durable", ErrAbsent)
 		}
 		return check(sc)
 	}
 }
 
-// crashing runs a check that reopens the store, with a crash instead.
+// crashing runs a check that reopens the store, but makes it crash instead.
 func crashing(check func(*script) error) func(*script) error {
 	return func(sc *script) error {
 		if sc.Crash == nil {
-			return fmt.Errorf("%w: Harness.Crash is nil: the store cannot crash", ErrAbsent)
+			return fmt.Errorf("%w: Harness.Crash is nil; set it if the state can be opened again without closing the store", ErrAbsent)
 		}
 		sc.Reopen = sc.Crash
 		return check(sc)
 	}
 }
 
-// several ends the names of the cases that go through several handles.
+// several is at the end of the names of cases with several handles.
 const several = ", through several handles"
 
-// through runs a check with three handles on one state, the first of which is the store.
+// through runs a check with three handles on one state. The first one is the store.
 func through(check func(*script) error) func(*script) error {
 	const handles = 3
 	return func(sc *script) error {
 		if sc.OpenPeer == nil {
-			return fmt.Errorf("%w: Harness.OpenPeer is nil: the store has one handle at a time", ErrAbsent)
+			return fmt.Errorf("%w: Harness.OpenPeer is nil; set it if several processes can share the state", ErrAbsent)
 		}
 		for len(sc.handles) < handles {
 			sc.handles = append(sc.handles, sc.OpenPeer(sc.Store))
@@ -266,7 +266,7 @@ func through(check func(*script) error) func(*script) error {
 	}
 }
 
-// The rules, in the words of the documentation of the interfaces.
+// The rules, quoted from the interfaces' documentation. A test compares them.
 const (
 	clause1  = `Store, clause 1: Apply applies the whole change, or nothing.`
 	clause2  = `Store, clause 2: Once Apply has returned nil, every later Resolve sees the change. If you document your store as durable, that holds after a crash too.`

@@ -31,11 +31,11 @@ func (w *clientWalk) step(sc *script) {
 	}
 	page, err := w.lister.ListClients(sc.ctx, w.cursor, w.limit)
 	if err != nil {
-		sc.fail("list of clients after %q, limit %d: %w", w.cursor, w.limit, err)
+		sc.fail("ListClients(%q, %d) returned the error %w", w.cursor, w.limit, err)
 		return
 	}
 	if len(page.Clients) > w.limit {
-		sc.fail("list of clients after %q, limit %d: %d clients", w.cursor, w.limit, len(page.Clients))
+		sc.fail("ListClients(%q, %d) returned %d clients, more than the limit", w.cursor, w.limit, len(page.Clients))
 	}
 	for _, client := range page.Clients {
 		w.seen[client]++
@@ -43,32 +43,32 @@ func (w *clientWalk) step(sc *script) {
 	if len(page.Clients) == 0 {
 		w.empty++
 	}
-	const patience = 5000 // a store may look at one client, that has nothing set, per page
+	const patience = 5000 // a page may cost the store a look at one client that has nothing set
 	if w.empty > patience {
-		sc.fail("list of clients, limit %d: %d empty pages, and Next is %q", w.limit, w.empty, page.Next)
+		sc.fail("ListClients with limit %d returned %d empty pages, and Next is still %q: an empty Next must end the walk at some time", w.limit, w.empty, page.Next)
 	}
 	w.cursor, w.ended = page.Next, page.Next == ""
 }
 
-// finish reads the pages that are left, and checks that each of the clients was listed once.
+// finish reads the remaining pages, and checks that each of the clients was listed once.
 func (w *clientWalk) finish(sc *script, clients []string) {
 	for sc.err == nil && !w.ended {
 		w.step(sc)
 	}
 	for _, client := range clients {
 		if n := w.seen[client]; sc.err == nil && n != 1 {
-			sc.fail("a list of clients, limit %d, has %q %d times", w.limit, client, n)
+			sc.fail("a walk with limit %d listed %q %d times, want once", w.limit, client, n)
 		}
 	}
 	for client, n := range w.seen {
 		if sc.err == nil && (n > 1 || client == "") {
-			sc.fail("a list of clients, limit %d, has %q %d times", w.limit, client, n)
+			sc.fail("a walk with limit %d listed %q %d times, want at most once, and never an empty name", w.limit, client, n)
 		}
 	}
 }
 
-// eachConfigured gives clients a base, an override or an entity that is off, and returns their
-// names. Other clients have nothing set any more.
+// eachConfigured gives each client a base, an override, or an entity that's off, and returns
+// the clients' names. It leaves others behind that have nothing set any more.
 func (sc *script) eachConfigured() []string {
 	names := lookalikes()
 	for n, name := range names {
@@ -87,8 +87,8 @@ func (sc *script) eachConfigured() []string {
 	return names
 }
 
-// clientsWalk requires that pages of any size, one after another, end, and contain every
-// client, also if there are many of them or none.
+// clientsWalk checks that pages of any size list every client and then end, even if there are
+// many clients or none.
 func clientsWalk(sc *script, l admin.ClientLister) error {
 	newClientWalk(l, 10).finish(sc, nil)
 	names := sc.eachConfigured()
@@ -102,8 +102,8 @@ func clientsWalk(sc *script, l admin.ClientLister) error {
 	return sc.err
 }
 
-// clientsOnce requires that each client is listed once through every handle, whatever it has
-// set, also with one client a page.
+// clientsOnce checks that each handle lists each client once, whether it has a base or an
+// override, and even with one client a page.
 func clientsOnce(sc *script, _ admin.ClientLister) error {
 	names := sc.eachConfigured()
 	for _, handle := range sc.handles {
@@ -118,8 +118,8 @@ func clientsOnce(sc *script, _ admin.ClientLister) error {
 	return sc.err
 }
 
-// clientsOnceConcurrently requires the same of the clients that have something set all the
-// time, while before and after them others come and go between two pages.
+// clientsOnceConcurrently checks the same for clients that always have something set, while
+// others come and go before and after them, between two pages.
 func clientsOnceConcurrently(sc *script, l admin.ClientLister) error {
 	var stay []string
 	for n := range many {
@@ -141,23 +141,23 @@ func clientsOnceConcurrently(sc *script, l admin.ClientLister) error {
 	return sc.err
 }
 
-// clientsInvalid requires ErrInvalidArgument for limits below 1 and unknown cursors.
+// clientsInvalid checks that limits below 1 and unknown cursors are refused.
 func clientsInvalid(sc *script, l admin.ClientLister) error {
 	sc.set(client, "e1", hookURL(1))
 	sc.check(errors.Join(
-		refused("list of clients with limit 0", errorOf(l.ListClients(sc.ctx, "", 0))),
-		refused("list of clients with limit -1", errorOf(l.ListClients(sc.ctx, "", -1))),
-		refused("list of clients with an unknown cursor", errorOf(l.ListClients(sc.ctx, "\x00 no cursor", 1)))))
+		refused("ListClients with limit 0", errorOf(l.ListClients(sc.ctx, "", 0))),
+		refused("ListClients with limit -1", errorOf(l.ListClients(sc.ctx, "", -1))),
+		refused("ListClients with a cursor that it never returned", errorOf(l.ListClients(sc.ctx, "\x00 no cursor", 1)))))
 	return sc.err
 }
 
-// clientsEndedContext requires that ListClients fails if the context ended before the call. If
-// the context ends during the call, that fails or returns all clients.
+// clientsEndedContext checks that ListClients returns an error if the context ended before
+// the call. If it ends during the call, ListClients can return an error or all clients.
 func clientsEndedContext(sc *script, l admin.ClientLister) error {
 	names := sc.eachConfigured()
 	for _, over := range endedContexts(sc.ctx) {
 		if _, err := l.ListClients(over, "", 10); err == nil {
-			return errors.New("list of clients succeeded with an ended context")
+			return errors.New("a call of ListClients with an ended ctx returned no error: check ctx.Err first")
 		}
 	}
 	sc.check(interrupt.Each(sc.ctx, func(over context.Context) error {

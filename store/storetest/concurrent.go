@@ -26,9 +26,8 @@ func together(n int, do func(n int) error) error {
 	return errors.Join(all...)
 }
 
-// stepper changes a client through a sequence of numbered states, its steps, while readers
-// observe it. The sequence sets all, sets each of some entities, sets all, unsets each of
-// them, and starts again.
+// stepper takes a client through numbered states, its steps, while readers watch. It sets
+// all, sets each of some entities, sets all, unsets each of them, and starts again.
 type stepper struct {
 	entities int // number of entities
 	minReads int64
@@ -37,11 +36,11 @@ type stepper struct {
 	done                              atomic.Bool
 }
 
-// minSteps is the minimum number of steps. It and stepper.minReads make both a fast and a
-// slow store have reads between their changes.
+// minSteps is the minimum number of steps. Together with stepper.minReads, it makes sure that
+// there are reads between the changes, for fast and for slow stores.
 const minSteps = 150
 
-// allEntities stands for every entity, otherEntity for one that no step changes.
+// allEntities stands for every entity, and otherEntity for an entity that no step changes.
 const (
 	allEntities = -1
 	otherEntity = -2
@@ -50,9 +49,8 @@ const (
 // round returns the number of steps from one set of all to the next.
 func (m *stepper) round() int64 { return int64(1 + m.entities) }
 
-// entity returns the number of the entity that a step changes, or allEntities. Entities
-// change in another order than they are listed in, so that a page has gaps if its parts are
-// of different moments.
+// entity returns the number of the entity that a step changes, or allEntities. The entities
+// don't change in the order of a list, so that you can see gaps in a page that mixes moments.
 func (m *stepper) entity(step int64) int {
 	const stride = 7 // has no common factor with some
 	k := int(step % m.round())
@@ -62,7 +60,7 @@ func (m *stepper) entity(step int64) int {
 	return k * stride % m.entities
 }
 
-// result returns the webhook that a step gives to the entities that it changes.
+// result returns the webhook that the step's entities have afterwards.
 func (m *stepper) result(step int64) webhookcfg.Webhook {
 	hook := webhookcfg.Webhook{URL: egress.NewURL(hookURL(int(step))), Source: override, Since: timeOf(step)}
 	switch {
@@ -87,10 +85,9 @@ func (m *stepper) apply(sc *script, step int64) error {
 	return sc.send(sc.ctx, c, describeChange(c))
 }
 
-// run makes the steps while readers observe them. It fails if a reader observes a step out
-// of order.
+// run makes the steps while readers watch. It fails if a reader sees a step out of order.
 func (m *stepper) run(sc *script, next observe) error {
-	readers := max(4, 2*len(sc.handles)) // at least two of a handle, which may share a read
+	readers := max(4, 2*len(sc.handles)) // at least two per handle, since a handle's readers can share a read
 	if err := m.apply(sc, 0); err != nil {
 		return err
 	}
@@ -127,12 +124,12 @@ func (m *stepper) observe(reader int, next observe) error {
 	return nil
 }
 
-// observe returns the first and the last step after which the store could return what it
-// did. Each reader counts its observations by n.
+// observe reads, and returns the first and the last step that the result fits. Each reader
+// counts its observations in n.
 type observe func(reader, n int) (first, last int64, err error)
 
-// read observes once. The state must not be earlier than one that any reader observed, or
-// the writer applied, before; and not later than the last step that was started.
+// read observes once. The state can't be earlier than a state that any reader saw, or the
+// writer applied, before the call. It can't be later than the last step that was started.
 func (m *stepper) read(reader, n int, next observe) error {
 	earliest := max(m.observed.Load(), m.applied.Load())
 	first, last, err := next(reader, n)
@@ -140,10 +137,10 @@ func (m *stepper) read(reader, n int, next observe) error {
 		return err
 	}
 	if last < earliest {
-		return fmt.Errorf("the state after change %d was observed after change %d had been applied or observed", last, earliest)
+		return fmt.Errorf("a reader saw the state after change %d, although change %d had been acknowledged or seen before that: reads must not go back", last, earliest)
 	}
 	if latest := m.started.Load(); first > latest {
-		return fmt.Errorf("change %d was observed before it started, at %d", first, latest)
+		return fmt.Errorf("a reader saw change %d when only changes up to %d had been started", first, latest)
 	}
 	for seen := m.observed.Load(); seen < first && !m.observed.CompareAndSwap(seen, first); {
 		seen = m.observed.Load()
@@ -156,7 +153,7 @@ func (m *stepper) steps(n int, hook webhookcfg.Webhook) (first, last int64, err 
 	changes := func(step int64) bool { return m.entity(step) == n || m.entity(step) == allEntities }
 	first = max(stepAt(hook.Since), 0)
 	if !changes(first) || !same(hook, m.result(first)) {
-		return 0, 0, fmt.Errorf("%s was observed, which results from no change", describe(hook))
+		return 0, 0, fmt.Errorf("a reader saw %s, which none of the changes leads to", describe(hook))
 	}
 	for last = first; !changes(last + 1); {
 		last++
@@ -164,9 +161,9 @@ func (m *stepper) steps(n int, hook webhookcfg.Webhook) (first, last int64, err 
 	return first, last, nil
 }
 
-// seenAtOneMoment requires that a change of all reaches every entity at once, whether it
-// drops one override, some or a crowd: readers of all entities, each through one of the
-// handles, must not see the state go back.
+// seenAtOneMoment checks that a change of all reaches all entities at once, whether it drops
+// one override, some, or a crowd. Readers of all entities, through all handles, must not see
+// the state go back.
 func seenAtOneMoment(sc *script) error {
 	for _, entities := range []int{1, some} {
 		m := &stepper{entities: entities, minReads: int64(sc.fewer(1000))}
@@ -196,8 +193,8 @@ func seenAtOneMoment(sc *script) error {
 	return nil
 }
 
-// crowdDroppedAtOnce requires that readers who resolve a crowd of overrides, while a change
-// of all drops it, see no override once one of them saw the change.
+// crowdDroppedAtOnce drops a crowd of overrides with a change of all while readers resolve
+// them. Once a reader has seen the change, nobody may see an override.
 func crowdDroppedAtOnce(sc *script, c webhookcfg.Change) error {
 	c.Time = timeOf(1)
 	after := make(model).after(c)[unnamed]
@@ -206,13 +203,14 @@ func crowdDroppedAtOnce(sc *script, c webhookcfg.Change) error {
 		return sc.err
 	}
 	all := sc.crowded()
-	// Overrides that are last in byte order, or were set last, are likely to be dropped last.
+	// Look at overrides that a store is likely to drop last: the last ones in byte order, and
+	// the last ones set.
 	look := func(n int) webhookcfg.Override {
 		last := len(all) - 1 - n%50
 		return [...]webhookcfg.Override{all[n*389%len(all)], all[last], crowdOverride(last)}[n%3]
 	}
-	var changed, done atomic.Bool // applied or observed; applied
-	var ready sync.WaitGroup      // to make the change
+	var changed, done atomic.Bool // changed: applied or seen; done: applied
+	var ready sync.WaitGroup      // readers that have started
 	readers := 2 * len(sc.handles)
 	ready.Add(readers)
 	return together(1+readers, func(reader int) error {
@@ -234,10 +232,10 @@ func crowdDroppedAtOnce(sc *script, c webhookcfg.Change) error {
 			case same(hook, after):
 				changed.Store(true)
 			case late:
-				return fmt.Errorf("resolve of %q / %q: %s, after %s had been applied or observed",
+				return fmt.Errorf("Resolve(%q, %q) returned %s, although this change had been acknowledged, or seen in another entity: %s; a change must reach all entities at once",
 					c.Client, want.Entity, describe(hook), describeChange(c))
 			case !same(hook, want.Webhook):
-				return fmt.Errorf("resolve of %q / %q: %s, want %s", c.Client, want.Entity, describe(hook), describe(want.Webhook))
+				return fmt.Errorf("Resolve(%q, %q) returned %s, want %s", c.Client, want.Entity, describe(hook), describe(want.Webhook))
 			}
 			begin()
 			if done.Load() {
@@ -249,8 +247,8 @@ func crowdDroppedAtOnce(sc *script, c webhookcfg.Change) error {
 	})
 }
 
-// noneLost requires that of concurrent changes to different entities of one client none
-// is lost.
+// noneLost changes different entities of one client at the same time. All changes must
+// survive.
 func noneLost(sc *script) error {
 	const writers, each = 8, 25
 	sc.check(together(writers, func(n int) error {
@@ -267,10 +265,10 @@ func noneLost(sc *script) error {
 	return sc.err
 }
 
-// seenWhileRead requires that each change is visible to the next Resolve also while others
-// resolve the entity: their reads may have started before the change.
+// seenWhileRead checks that the next Resolve sees a change while others resolve the entity
+// too, because their reads may have started before the change.
 func seenWhileRead(sc *script) error {
-	const minChanges, readers = 100, 2 // readers of each handle
+	const minChanges, readers = 100, 2 // readers per handle
 	minReads := int64(sc.fewer(2000))
 	ctx, cancel := context.WithCancel(sc.ctx)
 	defer cancel()
@@ -281,7 +279,7 @@ func seenWhileRead(sc *script) error {
 			for n := 0; sc.err == nil && ctx.Err() == nil && (n < minChanges || reads.Load() < minReads); n++ {
 				sc.set(client, "e1", hookURL(n))
 				sc.expectURL(client, "e1", override, hookURL(n))
-				for range n % 8 { // let the readers run, not always as far
+				for range n % 8 { // let the readers run, sometimes further than others
 					runtime.Gosched()
 				}
 			}
@@ -298,18 +296,18 @@ func seenWhileRead(sc *script) error {
 	})
 }
 
-// The number of races, at least and, as long as they take no more than the time, at most.
+// There are at least minRaces races, and up to maxRaces if they take less than raceTime.
 const (
 	minRaces, maxRaces = 60, 2000
 	raceTime           = 250 * time.Millisecond
 )
 
-// someOrder requires that changes of one client, made at the same time through all handles,
-// leave the state that they leave one after another in some order.
+// someOrder makes changes of one client at the same time, through all handles. The result
+// must be the same as if they'd been made one after another, in some order.
 func someOrder(sc *script) error {
 	for n, start := 0, time.Now(); n < minRaces || n < maxRaces && time.Since(start) < raceTime; n++ {
 		r := &scenario{script: sc.fork(0), client: fmt.Sprintf("race-%d", n)}
-		if n%2 > 0 { // otherwise the client is unknown
+		if n%2 > 0 { // in the other half, the client is unknown
 			r.setUp()
 		}
 		if sc.check(r.err); sc.err != nil {
@@ -322,7 +320,8 @@ func someOrder(sc *script) error {
 	return nil
 }
 
-// race makes a change of each kind, all at the same time: of one entity or of two.
+// race makes a change of each kind, all at the same time. The changes are for one entity or
+// two.
 func (r *scenario) race(handles []webhookcfg.Store, n int) error {
 	url, entity := egress.NewURL(hookURL(n)), [...]string{"e1", "e1", "e2"}[n%3]
 	changes := []webhookcfg.Change{
@@ -332,7 +331,7 @@ func (r *scenario) race(handles []webhookcfg.Store, n int) error {
 		webhookcfg.UnsetChange(r.client, webhookcfg.Entity("e1")),
 	}
 	r.steps = append(r.steps, "at the same time:")
-	for i, order := 0, n/2; i < len(changes); i++ { // the first to start often is the first to be made
+	for i, order := 0, n/2; i < len(changes); i++ { // the first to start is often the first to finish, so vary the order
 		left := len(changes) - i
 		j := i + order%left
 		order /= left
@@ -355,12 +354,12 @@ func (r *scenario) race(handles []webhookcfg.Store, n int) error {
 		}
 	}
 	if r.err == nil && !r.state.reaches(found, changes) {
-		r.fail("%s, which is the state after no order of the changes", found)
+		r.fail("the state is now %s; no order of the changes leads to it, so they must have mixed", found)
 	}
 	return r.err
 }
 
-// reaches reports whether the changes lead to the state in some order.
+// reaches reports whether the changes lead to the state, in any order.
 func (m model) reaches(state model, changes []webhookcfg.Change) bool {
 	if len(changes) == 0 {
 		return maps.EqualFunc(m, state, same)

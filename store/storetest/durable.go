@@ -8,17 +8,16 @@ import (
 	"example.com/go-webhookcfg/webhookcfg/egress"
 )
 
-// Numbers of overrides: many exceeds the limits and the batches of some stores.
+// Numbers of overrides. Some stores have limits or batches below many.
 const (
 	some = 20
 	many = 200
 )
 
-// crowd returns a number of overrides that exceeds the limits and the batches of most
-// stores.
+// crowd returns a number of overrides that's above the limits and batches of most stores.
 func (sc *script) crowd() int { return sc.fewer(1100) }
 
-// fewer returns the number, or a fifth of it in short mode.
+// fewer returns n, or a fifth of it in short mode.
 func (sc *script) fewer(n int) int {
 	if sc.Short {
 		return n / 5
@@ -41,8 +40,8 @@ func (sc *script) fill(client string) {
 	}
 }
 
-// concurrently calls do for 0 to count-1 with several scripts, through all handles: most
-// stores are faster then.
+// concurrently calls do for 0 to count-1 with several scripts, through all handles. Most
+// stores are faster this way.
 func (sc *script) concurrently(count int, do func(sc *script, n int)) error {
 	const callers = 10
 	return together(callers, func(n int) error {
@@ -76,8 +75,8 @@ func (sc *script) crowded() (all []webhookcfg.Override) {
 	return all
 }
 
-// expectCrowd checks that the client has the overrides of setCrowd or, if it has a base,
-// that none of them is left. It looks at every fifth, in byte order.
+// expectCrowd checks that the client has the overrides of setCrowd, or none of them if you
+// pass a base. It looks at every fifth, in byte order.
 func (sc *script) expectCrowd(client string, base webhookcfg.Webhook) {
 	const fifth = 5
 	all := sc.crowded()
@@ -90,8 +89,8 @@ func (sc *script) expectCrowd(client string, base webhookcfg.Webhook) {
 	}))
 }
 
-// wholeChange requires that set of all and unset of all reach every one of a crowd of
-// overrides, and that a set of one reaches no other.
+// wholeChange checks that set of all and unset of all reach every override of a crowd, and
+// that a set of one reaches no other.
 func wholeChange(sc *script) error {
 	sc.setCrowd(client)
 	sc.expectCrowd(client, webhookcfg.Webhook{})
@@ -110,10 +109,10 @@ func wholeChange(sc *script) error {
 	return sc.err
 }
 
-// seenAtOnce requires that each change is visible to the next Resolve, also if the
-// entity was resolved before, and whatever the time of the change is.
+// seenAtOnce checks that the next Resolve sees each change, even if the entity was resolved
+// before, and regardless of the change's time.
 func seenAtOnce(sc *script) error {
-	sc.expectNone(client, "e1") // a cached copy of this becomes stale
+	sc.expectNone(client, "e1") // this makes a cached copy stale
 	for n := range many {
 		sc.set(client, entityName(n), hookURL(n))
 		sc.expectURL(client, entityName(n), override, hookURL(n))
@@ -133,8 +132,8 @@ func seenAtOnce(sc *script) error {
 	return sc.err
 }
 
-// seenAtAnyTime makes several changes at one time, and several that each are a microsecond, or
-// a second, earlier than the one before.
+// seenAtAnyTime makes changes that all have the same time, and then changes that are each a
+// microsecond or a second earlier than the previous one.
 func (sc *script) seenAtAnyTime() {
 	set := func(scope webhookcfg.Scope, n int) webhookcfg.Change {
 		return webhookcfg.SetChange(client, scope, egress.NewURL(hookURL(n)))
@@ -155,9 +154,9 @@ func (sc *script) seenAtAnyTime() {
 	}
 }
 
-// keptByReopening requires that the state survives being reopened, twice, and again
-// after another change: bases, overrides, also many, entities that are off, empty clients,
-// and unusual values.
+// keptByReopening checks that the state survives when you reopen the store, twice, and once
+// more after another change. The state has bases, few and many overrides, entities that are
+// off, empty clients, and unusual values.
 func keptByReopening(sc *script) error {
 	sc.set("no base", "e1", hookURL(1))
 	sc.set("unset again", "e1", hookURL(1))
@@ -190,7 +189,7 @@ func keptByReopening(sc *script) error {
 	return sc.err
 }
 
-// setValues gives the client values that encodings may change.
+// setValues gives the client values that an encoding could change.
 func (sc *script) setValues(client string) {
 	for n, url := range urls() {
 		sc.set(client, entityName(n), url)

@@ -24,8 +24,8 @@ func (sc *script) erase(client string) {
 	sc.check(err)
 }
 
-// eraseChangesNothing requires that a client with anything set keeps it, and its neighbours do
-// too, and that a client that is erased starts again from nothing.
+// eraseChangesNothing checks that a client with anything set keeps it, that its neighbours do
+// too, and that a client starts from nothing after it was erased.
 func eraseChangesNothing(sc *script, _ admin.Eraser) error {
 	names := lookalikes()[:20]
 	for n, name := range names {
@@ -67,8 +67,8 @@ func eraseChangesNothing(sc *script, _ admin.Eraser) error {
 	return sc.err
 }
 
-// eraseKeepsFeed requires that a cursor from before an unset reports it after the client was
-// erased, and its next change too.
+// eraseKeepsFeed checks that an old cursor still reports an unset after the client was
+// erased, and the client's next change too.
 func eraseKeepsFeed(sc *script, c *cursor) error {
 	sc.setAll(client, hookURL(1))
 	c.expect(client)
@@ -78,13 +78,13 @@ func eraseKeepsFeed(sc *script, c *cursor) error {
 	c.expect(client)
 	sc.setAll(client, hookURL(2))
 	c.expect(client)
-	c.since = since // of a reader that was away
+	c.since = since // like a reader that was away
 	c.expect(client)
 	return sc.err
 }
 
-// eraseKeepsVersions requires a version that the client never had before after every change,
-// also if it was erased in between.
+// eraseKeepsVersions checks that every change gives a version that the client never had, even
+// if it was erased in between.
 func eraseKeepsVersions(sc *script, v cache.Versioner) error {
 	var seen seenVersions
 	for range 3 {
@@ -97,21 +97,21 @@ func eraseKeepsVersions(sc *script, v cache.Versioner) error {
 	return sc.err
 }
 
-// eraseInvalid requires ErrInvalidArgument for an empty client.
+// eraseInvalid checks that an empty client is refused.
 func eraseInvalid(sc *script, e admin.Eraser) error {
-	sc.check(refused("erase without a client", e.Erase(sc.ctx, "")))
+	sc.check(refused("Erase without a client", e.Erase(sc.ctx, "")))
 	return sc.err
 }
 
-// eraseEndedContext requires that Erase fails if the context ended before the call. If the
-// context ends during the call, no webhook changes.
+// eraseEndedContext checks that Erase returns an error if the context ended before the call.
+// If it ends during the call, no webhook may change.
 func eraseEndedContext(sc *script, e admin.Eraser) error {
 	sc.setAll("neighbour", hookURL(1))
 	sc.setAll(client, hookURL(1))
 	sc.unsetAll(client)
 	for _, over := range endedContexts(sc.ctx) {
 		if err := e.Erase(over, client); err == nil {
-			return errors.New("erase succeeded with an ended context")
+			return errors.New("a call of Erase with an ended ctx returned no error: check ctx.Err first")
 		}
 	}
 	sc.check(interrupt.Each(sc.ctx, func(over context.Context) error { return holdsNoURL(e.Erase(over, client)) }))

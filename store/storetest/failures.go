@@ -14,23 +14,23 @@ import (
 	"example.com/go-webhookcfg/webhookcfg/egress"
 )
 
-// scenario is a client for which a change is tried that may fail.
+// scenario is a client, for trying a change that can fail.
 type scenario struct {
 	*script
 	client string
 	state  model
-	more   int // number of overrides that setUp adds
+	more   int // overrides that setUp adds
 }
 
-// newScenario returns the scenario of a client that is set up.
+// newScenario sets a client up.
 func (sc *script) newScenario(client string, more int) (*scenario, error) {
 	r := &scenario{script: sc.fork(0), client: client, more: more}
 	r.setUp()
 	return r, r.err
 }
 
-// setUp gives the client a base, overrides and an entity that is off. The additional
-// overrides come between the others, both by time and in byte order.
+// setUp gives the client a base, overrides, and an entity that's off. The additional
+// overrides come between the others, both in time and in byte order.
 func (r *scenario) setUp() {
 	r.apply(webhookcfg.SetChange(r.client, webhookcfg.All(), egress.NewURL(hookURL(0))))
 	r.apply(webhookcfg.SetChange(r.client, webhookcfg.Entity("e1"), egress.NewURL(hookURL(1))))
@@ -38,7 +38,7 @@ func (r *scenario) setUp() {
 	r.apply(webhookcfg.UnsetChange(r.client, webhookcfg.Entity("e2")))
 }
 
-// setMore sets the additional overrides, all at the same time.
+// setMore sets the additional overrides, all with the same time.
 func (r *scenario) setMore() {
 	r.now++
 	at := timeOf(r.now)
@@ -52,8 +52,7 @@ func (r *scenario) setMore() {
 
 func moreName(n int) string { return fmt.Sprintf("e1-%d", n) }
 
-// expectState checks that the client has the state, for a sample of the additional
-// overrides.
+// expectState checks the client's state. It looks at a sample of the additional overrides.
 func (r *scenario) expectState() {
 	const sample = 20
 	r.expectModel(r.client, r.state)
@@ -73,14 +72,14 @@ func (r *scenario) apply(c webhookcfg.Change) webhookcfg.Change {
 	return c
 }
 
-// changeKinds is the number of kinds of changes. The first kindsOfAll are changes of all.
+// There are changeKinds kinds of changes. The first kindsOfAll are changes of all.
 const (
 	changeKinds = 4
 	kindsOfAll  = 2
 )
 
-// try makes a change of one of the kinds, which may fail. It returns the states that are
-// allowed afterwards, the whole change first.
+// try makes a change that can fail. It returns the states that are allowed afterwards. The
+// first one has the whole change.
 func (r *scenario) try(ctx context.Context, kind int) (allowed []model, err error) {
 	c := [changeKinds]webhookcfg.Change{
 		webhookcfg.SetChange(r.client, webhookcfg.All(), egress.NewURL(hookURL(2))),
@@ -98,9 +97,9 @@ func (r *scenario) try(ctx context.Context, kind int) (allowed []model, err erro
 	return allowed, err
 }
 
-// expectOneOf checks that the client has one of the states. It makes another change
-// first, because a change that is still in progress must not be treated as partial. With
-// several handles, that is made through another one than the change that was tried.
+// expectOneOf checks that the client has one of the states. A change that's still in progress
+// would look partial, so it makes another change first. If there are several handles, this
+// one goes through another handle.
 func (r *scenario) expectOneOf(allowed ...model) error {
 	fence := r.apply(webhookcfg.SetChange(r.client, webhookcfg.Entity("e10"), egress.NewURL(hookURL(3))))
 	if r.err != nil {
@@ -114,17 +113,17 @@ func (r *scenario) expectOneOf(allowed ...model) error {
 		}
 		all = append(all, r.err)
 	}
-	return errors.Join(all...)
+	return fmt.Errorf("a change must be whole, or absent if Apply returned an error, but the state fits neither: %w", errors.Join(all...))
 }
 
-// interrupted requires that a change whose context ends while it is made is whole or
-// absent, for every kind of change, with many overrides, or with a crowd for changes of
-// all, and whenever the store consults the context.
+// interrupted checks that a change is whole or absent if its context ends meanwhile. It does
+// so for every kind of change with many overrides, and for changes of all with a crowd of
+// them, and ends the context each time that the store uses it.
 func interrupted(sc *script) error {
 	var all []*scenario
 	for _, tried := range []struct {
 		kinds, overrides int
-		successes        int // at most: all that follows may come after the change was made
+		successes        int // stop after so many: the store may use ctx again after it has made the change
 	}{{changeKinds, 60, 5}, {kindsOfAll, sc.crowd(), 1}} {
 		for kind := range tried.kinds {
 			r, err := sc.newScenario(fmt.Sprintf("cut-%d-%d", kind, tried.overrides), tried.overrides)
@@ -140,8 +139,8 @@ func interrupted(sc *script) error {
 	return unchanged(all)
 }
 
-// interrupt interrupts a change of one kind, at each time at which the store consults the
-// context, until the change was made a number of times.
+// interrupt ends a change's context when the store first uses it, then when it uses it for
+// the second time, and so on, until the change has been made a number of times.
 func (r *scenario) interrupt(kind, successes int) error {
 	for call, made := 1, 0; call <= interrupt.Most; call++ {
 		over := interrupt.At(r.ctx, call)
@@ -151,22 +150,22 @@ func (r *scenario) interrupt(kind, successes int) error {
 			made++
 		}
 		if err := r.expectOneOf(allowed...); err != nil {
-			return fmt.Errorf("context ended at its call %d: %w", call, err)
+			return fmt.Errorf("ctx ended when the store called ctx.Err or ctx.Done (call %d): %w", call, err)
 		}
 		if !over.Ended() || made == successes {
 			break
 		}
-		if r.state[unnamed].URL.Reveal() != hookURL(0) { // all overrides were dropped
+		if r.state[unnamed].URL.Reveal() != hookURL(0) { // the change has dropped all overrides
 			r.setUp()
 		}
 	}
 	return nil
 }
 
-// interruptedCrash requires that a change that was interrupted before the store was opened
-// again is whole or absent from then on.
+// interruptedCrash interrupts a change and then opens the store again. From then on, the
+// change must be whole or absent.
 func interruptedCrash(sc *script) error {
-	const crashes = 16 // at most, per kind of change
+	const crashes = 16 // at most, for each kind of change
 	var all []*scenario
 	for kind := range changeKinds {
 		r, err := sc.newScenario(fmt.Sprintf("crash-%d", kind), 0)
@@ -179,7 +178,7 @@ func interruptedCrash(sc *script) error {
 			over.Cancel()
 			r.reopen()
 			if err := r.expectOneOf(allowed...); err != nil {
-				return fmt.Errorf("context ended at its call %d, before a crash: %w", call, err)
+				return fmt.Errorf("ctx ended when the store called ctx.Err or ctx.Done (call %d), and then came a crash: %w", call, err)
 			}
 			interrupted = over.Ended()
 			r.setUp()
@@ -193,18 +192,17 @@ func interruptedCrash(sc *script) error {
 	return unchanged(all)
 }
 
-// unchanged detects changes that were made after their outcome was checked.
+// unchanged finds changes that were made after we had checked that they weren't.
 func unchanged(all []*scenario) error {
 	for _, r := range all {
 		if r.expectState(); r.err != nil {
-			return fmt.Errorf("some time after an interrupted change: %w", r.err)
+			return fmt.Errorf("the state was right when Apply had just returned an interrupted change, but changed later by itself: %w", r.err)
 		}
 	}
 	return nil
 }
 
-// burstInterrupted requires the same of many concurrent changes whose common context
-// ends.
+// burstInterrupted checks the same for many concurrent changes that share a context.
 func burstInterrupted(sc *script) error {
 	const writers, each, enough = 8, 10, 20
 	shared, cancel := context.WithCancel(sc.ctx)
@@ -236,7 +234,7 @@ func burstInterrupted(sc *script) error {
 	return unchanged(all)
 }
 
-// invalidChanges returns changes for which Change.Validate fails, by their defect.
+// invalidChanges returns changes that Change.Validate refuses, with what's wrong with them.
 func invalidChanges(url egress.URL) map[string]webhookcfg.Change {
 	unsetWithURL := webhookcfg.UnsetChange(client, webhookcfg.Entity("e1"))
 	unsetWithURL.URL = url
@@ -259,8 +257,8 @@ func invalidChanges(url egress.URL) map[string]webhookcfg.Change {
 	}
 }
 
-// invalidRefused requires that invalid changes, and a Resolve without a client or an
-// entity, return ErrInvalidArgument and change nothing.
+// invalidRefused checks that invalid changes, and a Resolve without a client or an entity,
+// are refused and change nothing.
 func invalidRefused(sc *script) error {
 	sc.setAll(client, hookURL(1))
 	sc.set(client, "e1", hookURL(2))
@@ -274,23 +272,23 @@ func invalidRefused(sc *script) error {
 	}
 	for _, name := range [][2]string{{"", "e1"}, {client, ""}, {"", ""}} {
 		_, err := sc.Store.Resolve(sc.ctx, name[0], name[1])
-		sc.check(refused(fmt.Sprintf("resolve of %q / %q", name[0], name[1]), err))
+		sc.check(refused(fmt.Sprintf("Resolve(%q, %q)", name[0], name[1]), err))
 	}
 	return sc.err
 }
 
-// endedContexts returns a canceled context and one whose deadline has passed.
+// endedContexts returns a cancelled context, and a context whose deadline has passed.
 func endedContexts(ctx context.Context) []context.Context {
 	canceled, cancel := context.WithCancel(ctx)
 	cancel()
 	late, cancelLate := context.WithDeadline(ctx, time.Unix(0, 0))
-	cancelLate() // has no effect: late has ended
+	cancelLate() // no effect, since late has ended already
 	return []context.Context{canceled, late}
 }
 
-// endedContext requires that Apply and Resolve fail if the context ended before the
-// call, and that Apply then changes nothing. If the context ends during a Resolve, that
-// fails or returns the webhook.
+// endedContext checks that Apply and Resolve return an error if the context ended before the
+// call, and that Apply then changes nothing. If it ends during a Resolve, Resolve can return
+// an error or the webhook.
 func endedContext(sc *script) error {
 	for n, over := range endedContexts(sc.ctx) {
 		for kind := range changeKinds {
@@ -300,14 +298,14 @@ func endedContext(sc *script) error {
 			}
 			before := r.state
 			if _, err := r.try(over, kind); err == nil {
-				r.fail("success with an ended context")
+				r.fail("the last call of Apply had an ended ctx and returned no error: check ctx.Err first")
 				return r.err
 			}
 			if err := r.expectOneOf(before); err != nil {
 				return err
 			}
 			if _, err := r.Store.Resolve(over, r.client, "e1"); err == nil {
-				return errors.New("resolve succeeded with an ended context")
+				return errors.New("a call of Resolve with an ended ctx returned no error: check ctx.Err first")
 			}
 		}
 	}
@@ -316,15 +314,15 @@ func endedContext(sc *script) error {
 	sc.check(interrupt.Each(sc.ctx, func(over context.Context) error {
 		hook, err := sc.Store.Resolve(over, client, "e1")
 		if err == nil && !same(hook, want) {
-			return fmt.Errorf("resolve: %s, want %s or an error", describe(hook), describe(want))
+			return fmt.Errorf("the result of Resolve is %s, want %s or an error", describe(hook), describe(want))
 		}
 		return nil
 	}))
 	return sc.err
 }
 
-// errorsHoldNoURL requires that no error text contains the path or the query of a URL:
-// that of a change or, when reading, that of the webhook.
+// errorsHoldNoURL checks that no error text has the path or query of a URL, neither of a
+// change's URL nor of a webhook's.
 func errorsHoldNoURL(sc *script) error {
 	url := egress.NewURL(hookURL(1) + "?token=2")
 	for _, c := range invalidChanges(url) {
@@ -356,10 +354,10 @@ func errorsHoldNoURL(sc *script) error {
 	return sc.err
 }
 
-// holdsNoURL returns an error if the text of err has a URL of the suite beyond its host.
+// holdsNoURL returns an error if the text of err has more of a URL than its host.
 func holdsNoURL(err error) error {
 	if err != nil && strings.Contains(strings.ToLower(fmt.Sprintf("%v %+v %#v", err, err, err)), "hooks.example.com/") {
-		return errors.New("an error text contains the path of a URL")
+		return errors.New("the text of an error has the path or query of a URL: print a URL with its String method, which leaves them out")
 	}
 	return nil
 }

@@ -27,27 +27,27 @@ func startCursor(sc *script, feed cache.Feed) (*cursor, error) {
 	c := &cursor{sc: sc, feed: feed}
 	changes, err := c.next()
 	if err == nil && !changes.Reset {
-		err = fmt.Errorf("the first call returns no Reset, but %q", changes.Clients)
+		err = fmt.Errorf("the first call, Changes(\"\"), must return a Reset, but returned the clients %q", changes.Clients)
 	}
 	return c, err
 }
 
-// next makes the next call, and checks its result for consistency.
+// next makes the next call, and checks that its result is consistent.
 func (c *cursor) next() (cache.Changes, error) {
 	changes, err := c.feed.Changes(c.sc.ctx, c.since)
 	switch {
 	case err != nil:
-		return changes, fmt.Errorf("changes since %q: %w", c.since, err)
+		return changes, fmt.Errorf("Changes(%q) returned the error %w", c.since, err)
 	case changes.Next == "":
-		return changes, fmt.Errorf(`changes since %q: Next is ""`, c.since)
+		return changes, fmt.Errorf("Changes(%q) returned an empty Next, but it must return a cursor for the next call", c.since)
 	case changes.Reset && len(changes.Clients) > 0:
-		return changes, fmt.Errorf("changes since %q: Reset with clients", c.since)
+		return changes, fmt.Errorf("Changes(%q) returned a Reset with clients, but Clients must be empty then", c.since)
 	}
 	c.since = changes.Next
 	return changes, nil
 }
 
-// expect checks that the next call reports the clients, possibly among others.
+// expect checks that the next call reports the clients. It can report others too.
 func (c *cursor) expect(clients ...string) {
 	if c.sc.err != nil {
 		return
@@ -61,13 +61,12 @@ func (c *cursor) expect(clients ...string) {
 	}
 	for _, client := range clients {
 		if c.sc.err == nil && !changes.Reset && !named[client] {
-			c.sc.fail("changes since %q: %d names, %.500q, which lack %q", since, len(changes.Clients), changes.Clients, client)
+			c.sc.fail("Changes(%q) returned %d clients, %.500q, but must also name %q, which changed, or return a Reset", since, len(changes.Clients), changes.Clients, client)
 		}
 	}
 }
 
-// feedBegins requires that a call without a cursor returns a Reset, also if there are
-// changes.
+// feedBegins checks that the first call returns a Reset, even if there are changes already.
 func feedBegins(sc *script, feed cache.Feed) error {
 	_, err := startCursor(sc, feed)
 	sc.check(err)
@@ -77,7 +76,7 @@ func feedBegins(sc *script, feed cache.Feed) error {
 	return sc.err
 }
 
-// changesOf returns changes of every kind, each of which has an effect.
+// changesOf returns changes of every kind. Each of them has an effect.
 func changesOf(client string) []func(*script) {
 	return []func(*script){
 		func(sc *script) { sc.set(client, "e1", hookURL(1)) },
@@ -93,8 +92,8 @@ func changesOf(client string) []func(*script) {
 	}
 }
 
-// feedNames requires that changes of every kind are reported by the next call, whatever
-// the name of the client and however many other changes there are.
+// feedNames checks that the next call reports a change of any kind, regardless of the
+// client's name and of the number of other changes.
 func feedNames(sc *script, c *cursor) error {
 	for _, change := range changesOf(client) {
 		sc.set("neighbour", "e1", hookURL(0))
@@ -105,7 +104,7 @@ func feedNames(sc *script, c *cursor) error {
 		sc.setAll(name, hookURL(1))
 	}
 	c.expect(lookalikes()...)
-	sc.set("seldom", "e1", hookURL(1)) // must not be displaced by changes of another client
+	sc.set("seldom", "e1", hookURL(1)) // another client's changes must not displace it
 	for n := range many {
 		sc.set(client, entityName(n), hookURL(n))
 	}
@@ -116,10 +115,9 @@ func feedNames(sc *script, c *cursor) error {
 	return sc.err
 }
 
-// setClients sets all entities of more clients than most feeds remember, and returns their
-// names.
+// setClients sets all for more clients than most feeds remember, and returns the clients.
 func (sc *script) setClients() []string {
-	names := make([]string, sc.fewer(5000)/len(sc.handles)) // a change through several is no different
+	names := make([]string, sc.fewer(5000)/len(sc.handles)) // changes through several handles are no different, so make fewer
 	sc.check(sc.concurrently(len(names), func(sc *script, n int) {
 		names[n] = fmt.Sprint("client ", n)
 		sc.setAll(names[n], hookURL(n))
@@ -127,7 +125,7 @@ func (sc *script) setClients() []string {
 	return names
 }
 
-// feedCursorsReused requires that an old cursor still reports every change since it.
+// feedCursorsReused checks that an old cursor still reports every change since.
 func feedCursorsReused(sc *script, c *cursor) error {
 	var clients []string
 	from := c.since
@@ -141,8 +139,8 @@ func feedCursorsReused(sc *script, c *cursor) error {
 	return sc.err
 }
 
-// feedUnknownCursor requires that a cursor that the store never returned gives a Reset,
-// or at least the change.
+// feedUnknownCursor passes cursors that the store never returned. It must return a Reset, or
+// at least the change.
 func feedUnknownCursor(sc *script, feed cache.Feed) error {
 	sc.set(client, "e1", hookURL(1))
 	c, err := startCursor(sc, feed)
@@ -156,8 +154,8 @@ func feedUnknownCursor(sc *script, feed cache.Feed) error {
 	return sc.err
 }
 
-// feedReopened requires that a cursor from before the store was reopened misses no
-// change, whether it was made before or after.
+// feedReopened checks that a cursor from before the store was reopened misses no change,
+// neither an older nor a newer one.
 func feedReopened(sc *script, c *cursor) error {
 	sc.set("named before", "e1", hookURL(1))
 	c.expect("named before")
@@ -174,7 +172,7 @@ func feedReopened(sc *script, c *cursor) error {
 	return sc.err
 }
 
-// feedWaitsForNothing requires that Changes returns soon also if there is no change.
+// feedWaitsForNothing checks that Changes returns soon, even if there's no change.
 func feedWaitsForNothing(sc *script, c *cursor) error {
 	sc.set(client, "e1", hookURL(1))
 	c.expect(client)
@@ -190,17 +188,17 @@ func feedWaitsForNothing(sc *script, c *cursor) error {
 	case err := <-returned:
 		sc.check(err)
 	case <-time.After(soon):
-		sc.fail("changes since %q: no result within %v, although there is no change to wait for", c.since, soon)
+		sc.fail("Changes(%q) hasn't returned after %v: it must return at once, also without a change", c.since, soon)
 	}
 	return sc.err
 }
 
-// feedEndedContext requires that Changes fails if the context ended before the call. If
-// the context ends during the call, that fails or reports every change.
+// feedEndedContext checks that Changes returns an error if the context ended before the call.
+// If it ends during the call, Changes can return an error or every change.
 func feedEndedContext(sc *script, c *cursor) error {
 	for _, over := range endedContexts(sc.ctx) {
 		if _, err := c.feed.Changes(over, c.since); err == nil {
-			return errors.New("changes succeeded with an ended context")
+			return errors.New("a call of Changes with an ended ctx returned no error: check ctx.Err first")
 		}
 	}
 	for n := range 3 {
@@ -210,7 +208,7 @@ func feedEndedContext(sc *script, c *cursor) error {
 		changes, err := c.feed.Changes(over, c.since)
 		for n := range 3 {
 			if name := fmt.Sprint("client ", n); err == nil && !changes.Reset && !slices.Contains(changes.Clients, name) {
-				return fmt.Errorf("changes since %q: %.500q, which lack %q", c.since, changes.Clients, name)
+				return fmt.Errorf("Changes(%q) returned the clients %.500q, but must also name %q, which changed, or return a Reset or an error", c.since, changes.Clients, name)
 			}
 		}
 		return holdsNoURL(err)
@@ -223,22 +221,23 @@ type feedReader struct {
 	*cursor
 
 	calls   atomic.Int64
-	writing atomic.Int64 // number of writers that have not finished
+	writing atomic.Int64 // writers that haven't finished
 
 	mu   sync.Mutex
 	made []string // clients whose change was acknowledged
 }
 
-// The minimum numbers of changes and of calls, so that both fast and slow writers make
-// changes between the calls, and the maximum.
+// There are at least minChanges changes and minCalls calls, so that fast and slow writers
+// make changes between the calls, but no more than maxChanges.
 const (
 	minChanges, maxChanges = 50, 250
 	minCalls               = 150
 	feedWriters            = 4
 )
 
-// run follows the feed until the writers have finished, and makes one more call. It passes
-// each result to take, with the clients whose change was acknowledged before the call.
+// run follows the feed until the writers have finished, and then makes one more call. It
+// passes each result to take, with the clients whose changes had been acknowledged before the
+// call.
 func (f *feedReader) run(take func(changes cache.Changes, made []string) error) error {
 	f.writing.Store(feedWriters)
 	return together(1+feedWriters, func(n int) error {
@@ -251,7 +250,7 @@ func (f *feedReader) run(take func(changes cache.Changes, made []string) error) 
 			made := f.acknowledged()
 			changes, err := f.next()
 			if err := errors.Join(err, take(changes, made)); err != nil {
-				f.calls.Add(minCalls) // lets the writers finish
+				f.calls.Add(minCalls) // let the writers finish
 				return err
 			}
 			runtime.Gosched() // let the writers run
@@ -279,8 +278,8 @@ func (f *feedReader) acknowledged() []string {
 	return f.made
 }
 
-// feedMissesNothing requires, concurrently with writers, that a change that was
-// acknowledged before a call is reported by that call or an earlier one.
+// feedMissesNothing checks, while writers make changes, that a call reports each change that
+// was acknowledged before it, unless an earlier call did.
 func feedMissesNothing(_ *script, c *cursor) error {
 	named := make(map[string]bool)
 	seen := 0
@@ -290,15 +289,15 @@ func feedMissesNothing(_ *script, c *cursor) error {
 		}
 		for ; seen < len(made); seen++ {
 			if !changes.Reset && !named[made[seen]] {
-				return fmt.Errorf("%q was not reported, although its change was acknowledged before the last call", made[seen])
+				return fmt.Errorf("no call of Changes named %q, although its change had been acknowledged before the last one", made[seen])
 			}
 		}
 		return nil
 	})
 }
 
-// feedNotEarly requires, concurrently with writers, that a client that is reported
-// before its change is visible is reported again after it.
+// feedNotEarly checks, while writers make changes, that a client reported before its change
+// was visible is reported again afterwards.
 func feedNotEarly(sc *script, c *cursor) error {
 	early := make(map[string]bool)
 	err := (&feedReader{cursor: c}).run(func(changes cache.Changes, _ []string) error {
@@ -316,7 +315,7 @@ func feedNotEarly(sc *script, c *cursor) error {
 	})
 	for name, was := range early {
 		if was && err == nil {
-			err = fmt.Errorf("%q was reported before its change was visible, and not again after it", name)
+			err = fmt.Errorf("a call of Changes named %q before Resolve returned its change, and none named it again: report a change only once it's visible", name)
 		}
 	}
 	return err

@@ -15,16 +15,15 @@ import (
 	"example.com/go-webhookcfg/webhookcfg/egress"
 )
 
-// listOrder requires that one large page contains all overrides in byte order.
+// listOrder checks that one large page has all overrides in byte order.
 func listOrder(sc *script) error {
 	base, all := sc.listed()
 	sc.walk(client, math.MaxInt, base, all)
 	return sc.err
 }
 
-// listWalk requires that pages of any size, one after another, contain every override
-// once, also if there are many, if most of them have been dropped one by one, and if two
-// clients with the same entities are listed in turn.
+// listWalk checks that pages of any size have every override once. There can be many, most of
+// them dropped one by one. It also lists two clients with the same entities in turn.
 func listWalk(sc *script) error {
 	base, all := sc.listed()
 	for _, limit := range []int{1, 2, 7, len(all) - 1, len(all), len(all) + 1} {
@@ -34,7 +33,7 @@ func listWalk(sc *script) error {
 	for _, limit := range []int{300, math.MaxInt} {
 		sc.walk("crowd", limit, webhookcfg.Webhook{}, sc.crowded())
 	}
-	const left = 64 // of which one remains
+	const left = 64 // one of so many stays
 	sc.check(sc.concurrently(sc.crowd(), func(sc *script, n int) {
 		if n%left > 0 {
 			sc.unset("crowd", entityName(n))
@@ -59,8 +58,7 @@ func listWalk(sc *script) error {
 	return sc.err
 }
 
-// listAfter requires that a page can start after any name, whether it has an override
-// or not.
+// listAfter checks that a page can start after any name, even if that has no override.
 func listAfter(sc *script) error {
 	base, all := sc.listed()
 	for _, after := range append(lookalikes(), unnamed, "\U0010ffff", "d", "e\x7f", "A") {
@@ -70,8 +68,8 @@ func listAfter(sc *script) error {
 	return sc.err
 }
 
-// listBase requires that every page has the base, also if there is none or if there are
-// no overrides.
+// listBase checks that every page has the base, even if there are no overrides, and an empty
+// one if the client has none.
 func listBase(sc *script) error {
 	entities := []string{"e0", "e1", "e2"}
 	for n, entity := range entities {
@@ -88,7 +86,7 @@ func listBase(sc *script) error {
 	return sc.err
 }
 
-// listUnknown requires an empty page for clients without a configuration.
+// listUnknown checks that clients with nothing set have an empty page.
 func listUnknown(sc *script) error {
 	sc.fill("emptied")
 	sc.unsetAll("emptied")
@@ -100,23 +98,23 @@ func listUnknown(sc *script) error {
 	return sc.err
 }
 
-// listInvalid requires ErrInvalidArgument for an empty client and for limits below 1.
+// listInvalid checks that an empty client and limits below 1 are refused.
 func listInvalid(sc *script, l webhookcfg.Lister) error {
 	sc.set(client, "e1", hookURL(1))
 	sc.check(errors.Join(
-		refused("list without a client", errorOf(l.List(sc.ctx, "", "", 1))),
-		refused("list with limit 0", errorOf(l.List(sc.ctx, client, "", 0))),
-		refused("list with limit -1", errorOf(l.List(sc.ctx, client, "", -1)))))
+		refused("List without a client", errorOf(l.List(sc.ctx, "", "", 1))),
+		refused("List with limit 0", errorOf(l.List(sc.ctx, client, "", 0))),
+		refused("List with limit -1", errorOf(l.List(sc.ctx, client, "", -1)))))
 	return sc.err
 }
 
-// listEndedContext requires that List fails if the context ended before the call. If the
-// context ends during the call, that fails or returns the page.
+// listEndedContext checks that List returns an error if the context ended before the call. If
+// it ends during the call, List can return an error or the page.
 func listEndedContext(sc *script, l webhookcfg.Lister) error {
 	base, all := sc.listed()
 	for _, over := range endedContexts(sc.ctx) {
 		if _, err := l.List(over, client, "", len(all)); err == nil {
-			return errors.New("list succeeded with an ended context")
+			return errors.New("a call of List with an ended ctx returned no error: check ctx.Err first")
 		}
 	}
 	sc.check(interrupt.Each(sc.ctx, func(over context.Context) error {
@@ -129,8 +127,8 @@ func listEndedContext(sc *script, l webhookcfg.Lister) error {
 	return sc.err
 }
 
-// listOwnedByCaller requires that a caller may overwrite a page, also beyond its
-// length, without effect on others.
+// listOwnedByCaller checks that you can overwrite a page, even beyond its length, without an
+// effect on other callers.
 func listOwnedByCaller(sc *script, l webhookcfg.Lister) error {
 	base, all := sc.listed()
 	page, err := l.List(sc.ctx, client, "", 5)
@@ -147,8 +145,8 @@ func listOwnedByCaller(sc *script, l webhookcfg.Lister) error {
 	return sc.err
 }
 
-// listOneMoment requires that a page is one state that the client had, the one after some
-// step, whether it has one override, some or a crowd.
+// listOneMoment checks that a page shows the client as it was after one of the steps, whether
+// it has one override, some, or a crowd.
 func listOneMoment(sc *script, l webhookcfg.Lister) error {
 	for _, entities := range []int{1, some} {
 		m := &stepper{entities: entities, minReads: int64(sc.fewer(500))}
@@ -164,7 +162,7 @@ func listOneMoment(sc *script, l webhookcfg.Lister) error {
 			step = max(step, 0)
 			base, overrides := m.page(step)
 			if err := comparePage(page, base, overrides); err != nil {
-				return 0, 0, fmt.Errorf("a page that contains change %d, but not all before it: %w", step, err)
+				return 0, 0, fmt.Errorf("a page has change %d, but not all before it, so it isn't from one moment: %w", step, err)
 			}
 			return step, m.lastUnlisted(step, page.Next), nil
 		})
@@ -175,13 +173,13 @@ func listOneMoment(sc *script, l webhookcfg.Lister) error {
 	return crowdOneMoment(sc, l)
 }
 
-// crowdOneMoment requires the same of pages with a crowd of overrides, some of which change,
+// crowdOneMoment checks the same for pages with a crowd of overrides. Some of these change,
 // one after the other, while the pages are read.
 func crowdOneMoment(sc *script, l webhookcfg.Lister) error {
 	const (
 		client       = "crowd"
 		readers      = 2
-		pages        = 12 // of each reader
+		pages        = 12 // per reader
 		turnsPerPage = 16
 		changed      = 7 // overrides, far from each other
 	)
@@ -208,7 +206,7 @@ func crowdOneMoment(sc *script, l webhookcfg.Lister) error {
 			want[entity(step)].Webhook = result(step)
 		}
 		if err := comparePage(page, webhookcfg.Webhook{}, want); err != nil {
-			return fmt.Errorf("a page that contains change %d, but not all before it: %w", latest, err)
+			return fmt.Errorf("a page has change %d, but not all before it, so it isn't from one moment: %w", latest, err)
 		}
 		return nil
 	}
@@ -244,8 +242,8 @@ func crowdOneMoment(sc *script, l webhookcfg.Lister) error {
 	})
 }
 
-// lastUnlisted returns the last step after which a page would still be the one that it was
-// after the given step: it lacks the entities after next.
+// lastUnlisted returns the last step that gives the same page as the given step. The page
+// lacks the entities after next, so their changes don't show.
 func (m *stepper) lastUnlisted(step int64, next string) int64 {
 	for next != "" && m.entity(step+1) != allEntities && entityName(m.entity(step+1)) > next {
 		step++
@@ -253,7 +251,7 @@ func (m *stepper) lastUnlisted(step int64, next string) int64 {
 	return step
 }
 
-// page returns what a page must contain after a step.
+// page returns what a page must have after a step.
 func (m *stepper) page(step int64) (base webhookcfg.Webhook, all []webhookcfg.Override) {
 	overrides := make(map[int]webhookcfg.Webhook)
 	for ; m.entity(step) != allEntities; step-- {
@@ -268,8 +266,8 @@ func (m *stepper) page(step int64) (base webhookcfg.Webhook, all []webhookcfg.Ov
 	return m.result(step), all
 }
 
-// listed gives the client a base and overrides for all lookalikes, some of them off, and
-// returns them in byte order.
+// listed gives the client a base, and an override for each lookalike, with some of them off.
+// It returns them in byte order.
 func (sc *script) listed() (webhookcfg.Webhook, []webhookcfg.Override) {
 	sc.setAll(client, hookURL(0))
 	for n, entity := range lookalikes() {
@@ -282,7 +280,7 @@ func (sc *script) listed() (webhookcfg.Webhook, []webhookcfg.Override) {
 	return sc.resolve(client, unnamed), sc.overrides(client, slices.Sorted(slices.Values(lookalikes())))
 }
 
-// overrides returns the overrides that the entities resolve to.
+// overrides resolves the entities, and returns the results as overrides.
 func (sc *script) overrides(client string, entities []string) []webhookcfg.Override {
 	var all []webhookcfg.Override
 	for _, entity := range entities {
@@ -293,13 +291,13 @@ func (sc *script) overrides(client string, entities []string) []webhookcfg.Overr
 
 func byEntity(a, b webhookcfg.Override) int { return strings.Compare(a.Entity, b.Entity) }
 
-// walk checks that the pages with the limit contain, one after another, the base and the
+// walk checks that pages of the given limit, one after another, have the base and the
 // overrides.
 func (sc *script) walk(client string, limit int, base webhookcfg.Webhook, want []webhookcfg.Override) {
 	sc.walkAfter(client, "", limit, base, want)
 }
 
-// walkAfter checks the same of the pages that start after a name.
+// walkAfter does the same for the pages that start after a name.
 func (sc *script) walkAfter(client, after string, limit int, base webhookcfg.Webhook, want []webhookcfg.Override) {
 	for w := (pageWalk{client: client, limit: limit, base: base, rest: want, after: after}); sc.err == nil && !w.ended; {
 		w.step(sc)
@@ -311,15 +309,15 @@ type pageWalk struct {
 	client string
 	limit  int
 	base   webhookcfg.Webhook
-	rest   []webhookcfg.Override // that the next pages must contain
+	rest   []webhookcfg.Override // the overrides that the next pages must have
 	after  string
 	empty  int // pages without an override so far
 	ended  bool
 }
 
-// step checks the next page, if there is one. A page may have fewer overrides than the
-// limit, or none, as long as it has a Next; through another handle it may have another
-// number of them, and the walk follows the first.
+// step checks the next page, if there's one. A page can have fewer overrides than the limit,
+// or none, as long as it has a Next. Each handle can return a different number of them. The
+// walk follows the first handle.
 func (w *pageWalk) step(sc *script) {
 	if sc.err != nil || w.ended {
 		return
@@ -335,7 +333,7 @@ func (w *pageWalk) step(sc *script) {
 			err = w.compare(page)
 		}
 		if err != nil {
-			sc.fail("list of %q after %q, limit %d, through handle %d: %w", w.client, w.after, w.limit, n, err)
+			sc.fail("List(%q, %q, %d) through handle %d: %w", w.client, w.after, w.limit, n, err)
 			return
 		}
 		if n == 0 {
@@ -346,13 +344,13 @@ func (w *pageWalk) step(sc *script) {
 	if len(first.Overrides) == 0 {
 		w.empty++
 	}
-	if w.empty > sc.crowd()+len(lookalikes()) { // a store may look at one override, that is no more, per page
-		sc.fail("list of %q, limit %d: %d empty pages, and Next is %q", w.client, w.limit, w.empty, w.after)
+	if w.empty > sc.crowd()+len(lookalikes()) { // a page may cost the store a look at one override that's gone
+		sc.fail("List of %q with limit %d returned %d empty pages, and Next is still %q: an empty Next must end the walk at some time", w.client, w.limit, w.empty, w.after)
 	}
 }
 
-// compare returns nil if the page has the base, the overrides that come next and, if it
-// has not all of them, a Next.
+// compare returns nil if the page has the base and the next overrides, and a Next if there
+// are more.
 func (w *pageWalk) compare(page webhookcfg.Page) error {
 	if len(page.Overrides) > w.limit {
 		return fmt.Errorf("the page has %d overrides, more than the limit", len(page.Overrides))
@@ -360,23 +358,23 @@ func (w *pageWalk) compare(page webhookcfg.Page) error {
 	return comparePage(page, w.base, w.rest)
 }
 
-// comparePage returns nil if a page has the base, the first of the overrides and, if it has
-// not all of them, a Next.
+// comparePage returns nil if a page has the base and the first of the overrides, and a Next
+// if there are more.
 func comparePage(page webhookcfg.Page, base webhookcfg.Webhook, want []webhookcfg.Override) error {
 	if !same(page.Base, base) {
-		return fmt.Errorf("the base is %s, want %s", describe(page.Base), describe(base))
+		return fmt.Errorf("page.Base is %s, want %s", describe(page.Base), describe(base))
 	}
 	for n, got := range page.Overrides {
 		switch {
 		case n == len(want):
-			return fmt.Errorf("override %d of the page is %q: %s, want only %d", n, got.Entity, describe(got.Webhook), n)
+			return fmt.Errorf("page.Overrides[%d] is %q: %s, but the page should have only %d overrides", n, got.Entity, describe(got.Webhook), n)
 		case got.Entity != want[n].Entity || !same(got.Webhook, want[n].Webhook):
-			return fmt.Errorf("override %d of the page is %q: %s, want %q: %s", n,
+			return fmt.Errorf("page.Overrides[%d] is %q: %s, want %q: %s", n,
 				got.Entity, describe(got.Webhook), want[n].Entity, describe(want[n].Webhook))
 		}
 	}
 	if len(page.Overrides) < len(want) && page.Next == "" {
-		return fmt.Errorf(`the page has %d overrides and Next "", want %d`, len(page.Overrides), len(want))
+		return fmt.Errorf(`page.Next is "" after %d overrides, but there are %d`, len(page.Overrides), len(want))
 	}
 	return nil
 }

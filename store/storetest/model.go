@@ -11,12 +11,12 @@ import (
 	"example.com/go-webhookcfg/webhookcfg/egress"
 )
 
-// universe lists the entities of a model. No change names the last one, which therefore
-// stands for all entities without an override.
+// universe lists the entities of a model. No change names the last one, so it stands for all
+// entities without an override.
 var universe = []string{"E2", "e1", "e10", "e2", unnamed}
 
-// model maps each entity of one client to the required result of Resolve. It has no bases
-// and no overrides: set of all is a loop.
+// model says what Resolve must return for each entity of one client. It has no bases and
+// overrides: set of all is a loop.
 type model map[string]webhookcfg.Webhook
 
 // after returns the model after a change.
@@ -54,7 +54,7 @@ func (m model) String() string {
 	return strings.Join(all, ", ")
 }
 
-// overrides returns the overrides that a listing of the client must contain.
+// overrides returns the overrides that a list of the client must have.
 func (m model) overrides() (all []webhookcfg.Override) {
 	for _, entity := range slices.Sorted(maps.Keys(m)) {
 		if hook := m[entity]; hook.Source != base {
@@ -64,32 +64,32 @@ func (m model) overrides() (all []webhookcfg.Override) {
 	return all
 }
 
-// expectModel checks that the store resolves every entity as the model does.
+// expectModel checks that the store resolves every entity like the model.
 func (sc *script) expectModel(client string, m model) {
 	for _, entity := range universe {
 		sc.expect(client, entity, m[entity])
 	}
 }
 
-// same compares times to the microsecond, which is the precision that clause 10 requires.
+// same compares times to the microsecond, as clause 10 requires.
 func same(a, b webhookcfg.Webhook) bool {
 	return a.Source == b.Source && a.URL.Equal(b.URL) && a.Since.UnixMicro() == b.Since.UnixMicro()
 }
 
-// Many short histories find more defects than one long history, because most defects
-// show in states with few entries.
+// Many short histories find more than one long history, because most defects show in states
+// with few entries.
 const (
 	histories     = 15
 	historyLength = 30
 	reopenings    = 3 // per history, on average
 )
 
-// historyAgrees requires that every state of random histories is that of the model.
+// historyAgrees checks that every state of random histories is the model's.
 func historyAgrees(sc *script) error {
 	return runHistories(sc, (*history).expectChanged)
 }
 
-// historyReopening requires the same of a store that is reopened now and then.
+// historyReopening checks the same for a store that's reopened now and then.
 func historyReopening(sc *script) error {
 	return runHistories(sc, func(h *history, client string) {
 		if h.random.IntN(historyLength) < reopenings {
@@ -99,20 +99,20 @@ func historyReopening(sc *script) error {
 	})
 }
 
-// listHistory requires that the listings after each change of a random history, with
-// pages of random size, are those of the model.
+// listHistory checks that the client's pages after each change of a random history, with
+// random sizes, are the model's.
 func listHistory(sc *script) error {
 	return runHistories(sc, func(h *history, client string) {
 		if h.random.IntN(historyLength) < 3 {
-			client = h.names[h.random.IntN(len(h.names))] // changed or not
+			client = h.names[h.random.IntN(len(h.names))] // maybe not the one that changed
 		}
 		m := h.models[client]
 		h.walk(client, 1+h.random.IntN(len(universe)), m[unnamed], m.overrides())
 	})
 }
 
-// history is a random history of two clients, applied to the store and to a model of
-// each.
+// history is a random history of two clients. It applies each change to the store and to the
+// client's model.
 type history struct {
 	*script
 	random *rand.Rand
@@ -120,15 +120,15 @@ type history struct {
 	models map[string]model
 }
 
-// runHistories makes random changes. After each, it calls check with the client, and at the
-// end of a history it compares the whole state with the model.
+// runHistories makes random changes, and calls check with the client after each. At the end
+// of a history, it compares the whole state with the model.
 func runHistories(sc *script, check func(h *history, client string)) error {
 	seed := sc.Seed
 	for seed == 0 {
 		seed = rand.Uint64()
 	}
 	h := &history{script: sc, random: rand.New(rand.NewPCG(seed, 0))}
-	for n := range max(1, sc.fewer(histories)/len(sc.handles)) { // each of which is read
+	for n := range max(1, sc.fewer(histories)/len(sc.handles)) { // fewer with several handles, since each is read
 		h.steps = nil
 		h.names = [2]string{fmt.Sprintf("a%d", n), fmt.Sprintf("A%d", n)}
 		h.models = make(map[string]model)
@@ -141,20 +141,20 @@ func runHistories(sc *script, check func(h *history, client string)) error {
 			h.expectModel(client, h.models[client])
 		}
 		if h.err != nil {
-			return fmt.Errorf("seed %d, history %d: %w", seed, n, h.err)
+			return fmt.Errorf("seed %d, random history %d (set Harness.Seed to this seed to repeat it): %w", seed, n, h.err)
 		}
 	}
 	return nil
 }
 
-// expectChanged checks every entity of the client that changed, and one of any client.
+// expectChanged checks every entity of the client that changed, and one entity of any client.
 func (h *history) expectChanged(client string) {
 	h.expectModel(client, h.models[client])
 	other, entity := h.names[h.random.IntN(len(h.names))], universe[h.random.IntN(len(universe))]
 	h.expect(other, entity, h.models[other][entity])
 }
 
-// change returns a random change. URLs repeat.
+// change returns a random change. Its URL isn't always new.
 func (h *history) change() webhookcfg.Change {
 	client := h.names[h.random.IntN(len(h.names))]
 	scope := webhookcfg.All()

@@ -15,8 +15,8 @@ import (
 // client is the client in most cases.
 const client = "acme"
 
-// epoch is the time of step 0, in seconds of Unix time, and timeOf that of any step: the steps
-// are a microsecond apart, which a store must tell apart.
+// epoch is the time of step 0, as Unix time in seconds. timeOf returns the time of any step.
+// Steps are only a microsecond apart, because a store must be able to tell such times apart.
 const epoch = 1_800_000_000
 
 func timeOf(step int64) time.Time {
@@ -26,16 +26,16 @@ func timeOf(step int64) time.Time {
 // stepAt is the inverse of timeOf.
 func stepAt(t time.Time) int64 { return t.UnixMicro() - time.Unix(epoch, 0).UnixMicro() }
 
-// script makes changes to a store and checks the results. After the first failure its
-// methods do nothing. Each change has a time of its own, one step after the one before.
+// script makes changes to a store and checks the results. Each change is one step later than
+// the one before. After the first failure, its methods do nothing.
 //
-// With several handles, the changes are made through one after the other, and results are
-// checked through all of them.
+// With several handles, it makes changes through one after the other, and checks results
+// through all of them.
 type script struct {
 	Env
 	ctx     context.Context
-	handles []webhookcfg.Store // on the same state; the first is that of the case
-	turn    int                // which handle makes the next change, counted in turn
+	handles []webhookcfg.Store // on the same state; the first one is the store of the case
+	turn    int                // the next change goes through handle turn, modulo their number
 	now     int64              // the step of the last change
 	steps   []string
 	err     error
@@ -46,8 +46,7 @@ func newScript(ctx context.Context, e Env) *script {
 	return &script{Env: e, ctx: ctx, handles: []webhookcfg.Store{e.Store}}
 }
 
-// fork returns a new script for concurrent use, whose first change is made through the nth
-// handle, counted in turn.
+// fork returns a new script for concurrent use. Its first change goes through the nth handle.
 func (sc *script) fork(n int) *script {
 	forked := newScript(sc.ctx, sc.Env)
 	forked.handles, forked.turn = sc.handles, n
@@ -70,7 +69,7 @@ func (sc *script) unsetAll(client string) {
 	sc.apply(webhookcfg.UnsetChange(client, webhookcfg.All()))
 }
 
-// apply makes a change one step after the one before, and returns it with its time.
+// apply makes a change one step after the last one, and returns it with its time.
 func (sc *script) apply(c webhookcfg.Change) webhookcfg.Change {
 	sc.now++
 	c.Time = timeOf(sc.now)
@@ -85,7 +84,7 @@ func (sc *script) applyAt(c webhookcfg.Change, at time.Time) {
 	}
 	c.Time = at
 	if err := sc.send(sc.ctx, c, describeChange(c)); err != nil {
-		sc.fail("error: %w", err)
+		sc.fail("Apply must make the last of these changes, but returned the error %w", err)
 	}
 }
 
@@ -100,33 +99,33 @@ func (sc *script) send(ctx context.Context, c webhookcfg.Change, step string) er
 	return sc.handles[n].Apply(ctx, c)
 }
 
-// expect checks for the webhook, with its time to the microsecond.
+// expect checks that the webhook is the wanted one, with its time to the microsecond.
 func (sc *script) expect(client, entity string, want webhookcfg.Webhook) {
 	hook := sc.resolve(client, entity)
 	if sc.err == nil && !same(hook, want) {
-		sc.fail("resolve of %q / %q: %s, want %s", client, entity, describe(hook), describe(want))
+		sc.fail("Resolve(%q, %q) returned %s, want %s", client, entity, describe(hook), describe(want))
 	}
 }
 
-// expectURL checks for an override or a base with the URL.
+// expectURL checks that there's an override or a base with the URL.
 func (sc *script) expectURL(client, entity string, source webhookcfg.Source, url string) {
 	hook := sc.resolve(client, entity)
 	if sc.err == nil && (hook.Source != source || hook.URL.Reveal() != url) {
 		want := webhookcfg.Webhook{Source: source, URL: egress.NewURL(url)}
-		sc.fail("resolve of %q / %q: %s, want %s", client, entity, describe(hook), describe(want))
+		sc.fail("Resolve(%q, %q) returned %s, want %s", client, entity, describe(hook), describe(want))
 	}
 }
 
-// expectOff checks for an override that is off.
+// expectOff checks that the entity is off.
 func (sc *script) expectOff(client, entity string) {
 	sc.expectURL(client, entity, off, "")
 }
 
-// expectNone checks for the zero Webhook.
+// expectNone checks that nothing is in effect.
 func (sc *script) expectNone(client, entity string) {
 	hook := sc.resolve(client, entity)
 	if sc.err == nil && (hook.Source != webhookcfg.SourceNone || !hook.URL.IsZero() || !hook.Since.IsZero()) {
-		sc.fail("resolve of %q / %q: %s, want the zero Webhook", client, entity, describe(hook))
+		sc.fail("Resolve(%q, %q) returned %s, want the zero Webhook, because nothing is in effect", client, entity, describe(hook))
 	}
 }
 
@@ -139,19 +138,19 @@ func (sc *script) resolve(client, entity string) webhookcfg.Webhook {
 		hook, err := handle.Resolve(sc.ctx, client, entity)
 		switch {
 		case err != nil:
-			sc.fail("resolve of %q / %q: error %w", client, entity, err)
+			sc.fail("Resolve(%q, %q) returned the error %w", client, entity, err)
 			return hook
 		case n == 0:
 			first = hook
 		case !same(hook, first):
-			sc.fail("resolve of %q / %q through handle %d: %s, but %s through handle 0", client, entity, n, describe(hook), describe(first))
+			sc.fail("Resolve(%q, %q) returned %s through handle %d, but %s through handle 0: no handle may rely on what it remembers", client, entity, describe(hook), n, describe(first))
 			return first
 		}
 	}
 	return first
 }
 
-// reopen closes the store and continues with the same state, opened again.
+// reopen closes the store, opens the same state again, and goes on with that.
 func (sc *script) reopen() {
 	if sc.err != nil {
 		return
@@ -161,20 +160,23 @@ func (sc *script) reopen() {
 	sc.handles = []webhookcfg.Store{sc.Store}
 }
 
-// check records err, if it is not nil, as a failure.
+// check records a failure if err isn't nil.
 func (sc *script) check(err error) {
 	if sc.err == nil && err != nil {
 		sc.fail("%w", err)
 	}
 }
 
-// fail records a failure together with the last steps, those of a whole history.
+// fail records a failure, together with the last calls before it.
 func (sc *script) fail(format string, args ...any) {
 	steps := sc.steps
 	if len(steps) > historyLength {
 		steps = append([]string{"…"}, steps[len(steps)-historyLength:]...)
 	}
-	sc.err = fmt.Errorf("after\n\t%s\n%w", strings.Join(steps, "\n\t"), fmt.Errorf(format, args...))
+	sc.err = fmt.Errorf(format, args...)
+	if len(steps) > 0 {
+		sc.err = fmt.Errorf("after these calls:\n\t%s\n%w", strings.Join(steps, "\n\t"), sc.err)
+	}
 }
 
 func describeChange(c webhookcfg.Change) string {
@@ -188,7 +190,7 @@ func describeChange(c webhookcfg.Change) string {
 	return fmt.Sprintf("set %s of %q: %s", what, c.Client, c.URL.Reveal())
 }
 
-// describe formats a webhook in full. The URLs of the suite are not secret.
+// describe shows a webhook in full, because the suite's URLs aren't secret.
 func describe(hook webhookcfg.Webhook) string {
 	var b strings.Builder
 	b.WriteString(hook.Source.String())
@@ -201,7 +203,7 @@ func describe(hook webhookcfg.Webhook) string {
 	return b.String()
 }
 
-// hookURL returns a URL that is different for every n.
+// hookURL returns a different URL for every n.
 func hookURL(n int) string { return fmt.Sprintf("https://hooks.example.com/%d", n) }
 
 func entityName(n int) string { return fmt.Sprintf("e%d", n) }
@@ -210,9 +212,9 @@ func entityName(n int) string { return fmt.Sprintf("e%d", n) }
 func refused(what string, err error) error {
 	switch {
 	case err == nil:
-		return fmt.Errorf("%s succeeded", what)
+		return fmt.Errorf("%s: no error, but it must be refused with an error that wraps webhookcfg.ErrInvalidArgument", what)
 	case !errors.Is(err, webhookcfg.ErrInvalidArgument):
-		return fmt.Errorf("%s: error %q does not wrap ErrInvalidArgument", what, err)
+		return fmt.Errorf("%s: the error %q must wrap webhookcfg.ErrInvalidArgument", what, err)
 	}
 	return nil
 }

@@ -16,7 +16,7 @@ const (
 	override = webhookcfg.SourceOverride
 )
 
-// setOne requires that set of one gives the entity an override, whatever it had before,
+// setOne checks that set of one gives the entity an override, regardless of its state before,
 // and changes no other entity.
 func setOne(sc *script) error {
 	sc.set(client, "e1", hookURL(1))
@@ -36,8 +36,8 @@ func setOne(sc *script) error {
 	return sc.err
 }
 
-// setAll requires that set of all makes the base and drops every override for good, also
-// one that is off and also if the base had the URL already.
+// setAll checks that set of all makes the URL the base and drops every override for good,
+// even if it's off, and even if the base had this URL already.
 func setAll(sc *script) error {
 	sc.set(client, "e1", hookURL(1))
 	sc.setAll(client, hookURL(2))
@@ -61,8 +61,8 @@ func setAll(sc *script) error {
 	return sc.err
 }
 
-// unsetOne requires that unset of one drops the override where there is no base, and
-// turns the entity off where there is one, with or without an override.
+// unsetOne checks that unset of one drops the override if there's no base, and turns the
+// entity off if there is a base, with or without an override.
 func unsetOne(sc *script) error {
 	sc.set(client, "e1", hookURL(1))
 	sc.unset(client, "e1")
@@ -78,8 +78,8 @@ func unsetOne(sc *script) error {
 	return sc.err
 }
 
-// unsetAll requires that unset of all drops base and overrides for good: nothing of
-// them shows after later changes.
+// unsetAll checks that unset of all drops the base and all overrides for good. Nothing of
+// them may come back with later changes.
 func unsetAll(sc *script) error {
 	sc.setAll(client, hookURL(1))
 	sc.set(client, "e1", hookURL(2))
@@ -93,11 +93,11 @@ func unsetAll(sc *script) error {
 	sc.unset(client, "e1") // there is no base, so nothing is off
 	sc.expectNone(client, "e1")
 	sc.setAll(client, hookURL(4))
-	sc.expectURL(client, "e2", base, hookURL(4)) // it is not off any more
+	sc.expectURL(client, "e2", base, hookURL(4)) // it isn't off any more
 	return sc.err
 }
 
-// repeated requires that every kind of change can be made twice, with the same result.
+// repeated checks that you can make every kind of change twice, with the same result.
 func repeated(sc *script) error {
 	sc.unset(client, "e1")
 	sc.unsetAll(client)
@@ -125,7 +125,7 @@ func repeated(sc *script) error {
 	return sc.err
 }
 
-// resolveOrder requires that Resolve returns the override, else the base, else the zero
+// resolveOrder checks that Resolve returns the override, else the base, else the zero
 // Webhook.
 func resolveOrder(sc *script) error {
 	sc.expectNone("unknown", "e1")
@@ -140,8 +140,8 @@ func resolveOrder(sc *script) error {
 	return sc.err
 }
 
-// sinceKept requires that Since is the time of the change that decided, to the microsecond,
-// for bases and overrides.
+// sinceKept checks that bases and overrides have the time of their change, to the
+// microsecond.
 func sinceKept(sc *script) error {
 	for _, at := range times() {
 		sc.applyAt(webhookcfg.SetChange(client, webhookcfg.All(), egress.NewURL(hookURL(1))), at)
@@ -156,8 +156,8 @@ func sinceKept(sc *script) error {
 	return sc.err
 }
 
-// times lists times that a store may confuse: the zero time, fractions, time zones, years
-// beyond 32 bits of seconds.
+// times lists times that a store could get wrong: the zero time, fractions, time zones, and
+// years beyond 32 bits of seconds.
 func times() []time.Time {
 	return []time.Time{
 		{},
@@ -170,18 +170,18 @@ func times() []time.Time {
 	}
 }
 
-// expectSince checks that the webhook is in effect since the given time, to the microsecond: it
-// may be rounded down or up.
+// expectSince checks that the webhook has the given time, to the microsecond. The store can
+// round it up or down.
 func (sc *script) expectSince(client, entity string, at time.Time) {
 	hook := sc.resolve(client, entity)
 	late := hook.Since.Sub(at)
 	if sc.err == nil && (late <= -time.Microsecond || late >= time.Microsecond || at.IsZero() != hook.Since.IsZero()) {
-		sc.fail("%q / %q is %s since %s, want %s", client, entity, hook.Source, hook.Since, at)
+		sc.fail("Resolve(%q, %q) returned a webhook (%s) with Since %s, want %s, the Time of its change", client, entity, hook.Source, hook.Since, at)
 	}
 }
 
-// urlKept requires that bases and overrides return a URL byte for byte, also where another
-// client or entity has a similar one.
+// urlKept checks that bases and overrides return a URL byte for byte, even if another client
+// or entity has a similar one.
 func urlKept(sc *script) error {
 	for _, url := range urls() {
 		sc.setAll(client, url)

@@ -14,12 +14,12 @@ import (
 	"example.com/go-webhookcfg/webhookcfg/egress"
 )
 
-// versions calls Versions and checks the number of versions. After a failure it returns
-// empty ones.
+// versions calls Versions and checks that there's one for each client. After a failure it
+// returns empty ones.
 func (sc *script) versions(v cache.Versioner, clients ...string) []string {
 	got, err := v.Versions(sc.ctx, clients)
 	if err == nil && len(got) != len(clients) {
-		err = fmt.Errorf("%d versions of %d clients", len(got), len(clients))
+		err = fmt.Errorf("there are %d versions for %d clients: return one for each", len(got), len(clients))
 	}
 	sc.check(err)
 	if sc.err != nil {
@@ -28,8 +28,8 @@ func (sc *script) versions(v cache.Versioner, clients ...string) []string {
 	return got
 }
 
-// versionsInOrder requires one version per client in the order of the clients, also if
-// clients repeat or are unknown, and none for no clients.
+// versionsInOrder checks that there's a version for each client, in the order of the clients,
+// even if clients repeat or are unknown, and none if you ask for none.
 func versionsInOrder(sc *script, v cache.Versioner) error {
 	clients := append([]string{"unknown"}, lookalikes()...)
 	for n, client := range clients[1:] {
@@ -47,7 +47,7 @@ func versionsInOrder(sc *script, v cache.Versioner) error {
 	for n, client := range clients[:known] {
 		alone := sc.versions(v, client)[0]
 		if sc.err == nil && got[n] != alone {
-			sc.fail("the version of %q is %q, but %q among others", client, alone, got[n])
+			sc.fail("Versions returned %[2]q for %[1]q alone, but %[3]q for it among other clients: the order must be that of the argument", client, alone, got[n])
 		}
 	}
 	sc.versions(v)
@@ -61,13 +61,13 @@ type seenVersions []string
 func (seen *seenVersions) expectAnother(sc *script, v cache.Versioner) {
 	got := sc.versions(v, client)[0]
 	if n := slices.Index(*seen, got); sc.err == nil && n >= 0 {
-		sc.fail("the version of %q is %q, as it was %d changes ago", client, got, len(*seen)-n)
+		sc.fail("the version of %q is %q, as it was %d change(s) ago, but after every change it must be one that the client never had", client, got, len(*seen)-n)
 	}
 	*seen = append(*seen, got)
 }
 
-// versionsDiffer requires a version that the client never had after every change, of many
-// changes, also of several at one time.
+// versionsDiffer checks that every change gives a version that the client never had, for many
+// changes, and for several changes at one time.
 func versionsDiffer(sc *script, v cache.Versioner) error {
 	var seen seenVersions
 	seen.expectAnother(sc, v)
@@ -85,13 +85,13 @@ func versionsDiffer(sc *script, v cache.Versioner) error {
 	return sc.err
 }
 
-// versionsDifferReopened requires the same if the store is reopened in between.
+// versionsDifferReopened checks the same for a store that's reopened in between.
 func versionsDifferReopened(sc *script, v cache.Versioner) error {
 	var seen seenVersions
 	for n, change := range changesOf(client) {
 		change(sc)
 		seen.expectAnother(sc, v)
-		if n%2 > 0 { // among others, when the client has no configuration
+		if n%2 > 0 { // sometimes when the client has nothing set
 			sc.reopen()
 			var err error
 			if v, err = optional[cache.Versioner](sc.Store); err != nil {
@@ -102,8 +102,8 @@ func versionsDifferReopened(sc *script, v cache.Versioner) error {
 	return sc.err
 }
 
-// versionsHold requires, concurrently with a writer, that two reads between equal
-// versions have equal results.
+// versionsHold checks, while a writer makes changes, that two reads between equal versions
+// have equal results.
 func versionsHold(sc *script, v cache.Versioner) error {
 	m := &stepper{entities: 1, minReads: int64(sc.fewer(500))}
 	return m.run(sc, func(_, _ int) (first, last int64, err error) {
@@ -114,7 +114,7 @@ func versionsHold(sc *script, v cache.Versioner) error {
 		again := reader.resolve(client, entityName(0))
 		after := reader.versions(v, client)[0]
 		if reader.err == nil && before == after && !same(hook, again) {
-			reader.fail("resolve: %s, then %s, but the version was %q before and after", describe(hook), describe(again), before)
+			reader.fail("Resolve returned %s and then %s, but Versions returned %q before and after: the version must change with the webhook", describe(hook), describe(again), before)
 		}
 		if reader.err != nil {
 			return 0, 0, reader.err
@@ -123,7 +123,7 @@ func versionsHold(sc *script, v cache.Versioner) error {
 	})
 }
 
-// versionsStay requires that versions stay the same while nothing changes.
+// versionsStay checks that versions stay the same while nothing changes.
 func versionsStay(sc *script, v cache.Versioner) error {
 	sc.fill(client)
 	sc.set("other", "e1", hookURL(1))
@@ -132,18 +132,18 @@ func versionsStay(sc *script, v cache.Versioner) error {
 		sc.resolve(client, "e1")
 		again := sc.versions(v, client, "other", "unknown")
 		if sc.err == nil && !slices.Equal(first, again) {
-			sc.fail("the versions were %q and are %q, although nothing changed", first, again)
+			sc.fail("Versions returned %q and then %q, although nothing changed in between", first, again)
 		}
 	}
 	return sc.err
 }
 
-// versionerEndedContext requires that Versions fails if the context ended before the
-// call. If the context ends during the call, that fails or returns the versions.
+// versionerEndedContext checks that Versions returns an error if the context ended before the
+// call. If it ends during the call, Versions can return an error or the versions.
 func versionerEndedContext(sc *script, v cache.Versioner) error {
 	for _, over := range endedContexts(sc.ctx) {
 		if _, err := v.Versions(over, []string{client}); err == nil {
-			return errors.New("versions succeeded with an ended context")
+			return errors.New("a call of Versions with an ended ctx returned no error: check ctx.Err first")
 		}
 	}
 	clients := []string{client, "other", "unknown"}
@@ -160,10 +160,10 @@ func versionerEndedContext(sc *script, v cache.Versioner) error {
 	return sc.err
 }
 
-// timeout bounds the wait for something that should happen soon, also on a busy machine.
+// timeout limits the wait for something that should happen soon, even on a busy machine.
 const timeout = time.Minute
 
-// poll polls once, because some stores send notifications only after that.
+// poll polls once, because some stores don't notify before the first poll.
 func (sc *script) poll() {
 	if feed, ok := sc.Store.(cache.Feed); ok {
 		_, err := startCursor(sc, feed)
@@ -175,12 +175,12 @@ func (sc *script) poll() {
 	if v, ok := sc.Store.(cache.Versioner); ok {
 		sc.versions(v, client)
 	} else {
-		sc.fail("%T is a cache.Notifier, but neither a cache.Feed nor a cache.Versioner", sc.Store)
+		sc.fail("%T is a cache.Notifier, but neither a cache.Feed nor a cache.Versioner, so there's nothing to poll: add one of them", sc.Store)
 	}
 }
 
-// notifierNotifies requires that a change notifies all callers, again and again, also after
-// one of them has left. It makes several changes, because notifications may be lost.
+// notifierNotifies checks that a change notifies all callers, again and again, even after a
+// caller has left. It makes several changes, because notifications can be lost.
 func notifierNotifies(sc *script, w cache.Notifier) error {
 	ctx, cancel := context.WithCancel(sc.ctx)
 	defer cancel()
@@ -195,13 +195,13 @@ func notifierNotifies(sc *script, w cache.Notifier) error {
 	return sc.notified(staying)
 }
 
-// notified returns nil once one change was followed by a notification on every channel.
+// notified returns nil once a change has notified every channel.
 func (sc *script) notified(channels ...<-chan struct{}) error {
 	const tries = 20
 	for n := range tries {
 		for _, channel := range channels {
 			select {
-			case <-channel: // of an earlier change
+			case <-channel: // from an earlier change
 			default:
 			}
 		}
@@ -216,7 +216,7 @@ func (sc *script) notified(channels ...<-chan struct{}) error {
 			select {
 			case _, more := <-channel:
 				if !more {
-					return errors.New("the channel was closed before ctx ended")
+					return errors.New("the channel of Notify was closed, although ctx hasn't ended")
 				}
 				count++
 			case <-ctx.Done():
@@ -226,10 +226,10 @@ func (sc *script) notified(channels ...<-chan struct{}) error {
 			return nil
 		}
 	}
-	return fmt.Errorf("no notification on all channels within %v and %d changes", timeout, tries)
+	return fmt.Errorf("within %v and %d changes, there was none that notified all callers of Notify", timeout, tries)
 }
 
-// notifierCloses requires that the channel is closed soon after ctx ends.
+// notifierCloses checks that the channel is closed soon after ctx ends.
 func notifierCloses(sc *script, w cache.Notifier) error {
 	ctx, cancel := context.WithCancel(sc.ctx)
 	notifications := w.Notify(ctx)
@@ -242,15 +242,14 @@ func notifierCloses(sc *script, w cache.Notifier) error {
 				return nil
 			}
 		case <-late:
-			return fmt.Errorf("the channel was not closed within %v after ctx ended", timeout)
+			return fmt.Errorf("the channel of Notify is still open %v after ctx ended: close it then", timeout)
 		}
 	}
 }
 
-// notifierBlocksNothing requires that changes succeed while no caller receives from the
-// channel.
+// notifierBlocksNothing checks that changes succeed while nobody receives from the channel.
 func notifierBlocksNothing(sc *script, w cache.Notifier) error {
-	_ = w.Notify(sc.ctx) // which is never received from
+	_ = w.Notify(sc.ctx) // nobody receives from it
 	sc.poll()
 	ctx, cancel := context.WithTimeout(sc.ctx, timeout)
 	defer cancel()
