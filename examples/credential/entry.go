@@ -16,7 +16,7 @@ type entry struct {
 	disabled           bool
 }
 
-// String encodes the entry.
+// String returns the entry as a line.
 func (e entry) String() string {
 	if e.id == "" {
 		return e.comment
@@ -59,7 +59,7 @@ func parse(text string) (all entries) {
 	return all
 }
 
-// setField decodes a field of a line.
+// setField decodes a field.
 func (e *entry) setField(field string) {
 	key, value, _ := strings.Cut(field, "=")
 	switch key {
@@ -77,7 +77,7 @@ func (e *entry) setField(field string) {
 // entries is a credential file.
 type entries []entry
 
-// String encodes the file.
+// String returns the whole file.
 func (all entries) String() string {
 	lines := []string{"begin"}
 	for _, e := range all {
@@ -94,13 +94,14 @@ func (all entries) disabled(id string) bool {
 	return slices.ContainsFunc(all, func(e entry) bool { return e.id == id && e.disabled })
 }
 
-// signsIn reports whether the secret of the entry has not ended.
+// signsIn reports whether the secret hasn't ended yet.
 func (e entry) signsIn(now time.Time) bool {
 	until, err := time.Parse(time.RFC3339, e.until)
-	return err != nil || until.After(now) // without an end, there is nothing to parse
+	return err != nil || until.After(now) // an entry without an end has nothing to parse
 }
 
-// newest returns the client's newest secret that still signs in, or else its newest one.
+// newest returns the client's newest secret that still signs in. If all have ended, it
+// returns the newest.
 func (all entries) newest(id string) entry {
 	secrets, now := all.secrets(id), time.Now()
 	for _, e := range slices.Backward(secrets) {
@@ -135,8 +136,8 @@ func (all entries) rotate(added entry) (entries, error) {
 	return append(all, added), nil
 }
 
-// retire removes the client's secrets: with old, all but the newest that still signs in.
-// Otherwise it removes all, and disables the client, so that its id is not reused.
+// retire removes all the client's secrets, and disables the client so that nobody reuses its
+// id. With old, it keeps the newest that still signs in, and disables nothing.
 func (all entries) retire(id string, old bool) (entries, error) {
 	switch {
 	case !all.has(id):

@@ -12,8 +12,8 @@ import (
 	"example.com/go-webhookcfg/auth"
 )
 
-// edit replaces the file with the result of change, or leaves it unchanged. The new
-// file, created exclusively, is the lock.
+// edit replaces the file with the result of change, or leaves it as it is. The new file is
+// also the lock: only one process can create it.
 func edit(path string, change func(entries) (entries, error)) error {
 	if target, err := filepath.EvalSymlinks(path); err == nil {
 		path = target
@@ -37,7 +37,8 @@ func edit(path string, change func(entries) (entries, error)) error {
 	return syncDir(filepath.Dir(path))
 }
 
-// fill writes the result of change, applied to the file at path, which need not exist.
+// fill applies change to the file at path, which doesn't have to exist, and writes the
+// result.
 func fill(next *os.File, path string, change func(entries) (entries, error)) error {
 	var old entries
 	info, err := os.Stat(path)
@@ -62,7 +63,7 @@ func fill(next *os.File, path string, change func(entries) (entries, error)) err
 	}
 	written, err := read(next.Name())
 	if err == nil && !slices.Equal(written, all) {
-		err = errors.New("the name or the owner would be read as more than that")
+		err = errors.New("the name or the owner contains a blank or a line break: leave it out")
 	}
 	if err != nil {
 		return err
@@ -78,7 +79,7 @@ func fill(next *os.File, path string, change func(entries) (entries, error)) err
 // syncDir makes a rename durable.
 func syncDir(path string) error {
 	if runtime.GOOS == "windows" {
-		return nil // a directory cannot be synced
+		return nil // you can't sync a directory there
 	}
 	dir, err := os.Open(path)
 	if err != nil {
@@ -91,8 +92,8 @@ func errNoFile(path string) error {
 	return fmt.Errorf("there is no file %s: name the credential file with -file, or make a new one with add", path)
 }
 
-// check returns the error with which a service would refuse the file. Whether the
-// service may read it is not this program's to decide.
+// check returns the error that a service would refuse the file with. It doesn't decide
+// whether the service can read it.
 func check(path string) error {
 	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
 		return errNoFile(path)

@@ -1,4 +1,4 @@
-// Command credential edits the credential file of a service.
+// Command credential edits the credential file of your service.
 //
 //	credential add acme           adds a client and prints its secret, only this once
 //	credential rotate acme        adds and prints a secret; of the older ones, keeps only the newest
@@ -7,7 +7,7 @@
 //	credential retire acme        removes all secrets and disables the client
 //	credential list               lists the lines of the file without the hashes
 //
-// A new secret can have a name, which events of the service show, and an end:
+// You can give a new secret a name, which your service's events show, and an end:
 //
 //	credential -name 2027 -until 2028-01-31T12:00:00Z rotate acme
 //
@@ -15,10 +15,10 @@
 //
 //	credential -owner acme add acme-2
 //
-// The new file is checked and then renamed into place with the owner, group and mode of
-// the old one, so that a service never reads half of it and can read it as before. Run
-// the command as the user of the service: a user other than root cannot keep the owner of
-// the file, and the command then fails.
+// You don't have to stop the service. The command checks the new file and then renames it
+// into place, with the owner, group and mode of the old one, so the service never reads half
+// a file, and can still read it. You should run the command as the user of the service. Any
+// user but root can't keep another owner of the file, and the command fails.
 package main
 
 import (
@@ -45,7 +45,7 @@ func main() {
 	}
 }
 
-// options holds the values of the flags.
+// options are the values of the flags.
 type options struct {
 	file, owner, name, until string
 	old, human               bool
@@ -88,7 +88,7 @@ func run(args []string, stdin io.Reader, stdout, stderr io.Writer) error {
 	return flag.ErrHelp
 }
 
-// addSecret prints the secret after it is in the file, so that a printed secret is valid.
+// addSecret prints the secret only when it's in the file, so a printed secret is valid.
 func (o options) addSecret(command, id string, stdin io.Reader, stdout io.Writer) error {
 	secret, line, err := o.newSecret(id, stdin)
 	if err != nil {
