@@ -10,8 +10,8 @@ import (
 	"example.com/go-webhookcfg/webhookcfg"
 )
 
-// openClients returns the verifier of the clients: those of the credential file, or else those
-// of the environment.
+// openClients returns the verifier of the clients. It reads the credential file, or else
+// takes the clients from the environment.
 func (s *service) openClients() (webhookcfg.CredentialVerifier, error) {
 	if s.cfg.credentials == "" {
 		clients, err := auth.NewStatic(s.cfg.clients...)
@@ -29,8 +29,8 @@ func (s *service) openClients() (webhookcfg.CredentialVerifier, error) {
 	return file, s.metrics.Watch("credentials", file)
 }
 
-// withFiles returns getenv for variables that may be in files, as Docker and Kubernetes mount
-// secrets: MASTER_FILE names the file of MASTER. If the file can't be read, it sets err.
+// withFiles returns getenv for variables that can also be in files, as Docker and Kubernetes
+// mount secrets: MASTER_FILE names the file of MASTER. If it can't read a file, it sets err.
 func withFiles(getenv func(string) string, err *error) func(string) string {
 	return func(name string) string {
 		path := getenv(name + "_FILE")

@@ -23,8 +23,8 @@ import (
 	"example.com/go-webhookcfg/store/sqlstore"
 )
 
-// database is the database of the service, with everything that depends on which one it is.
-// A service with one database needs half of this file.
+// database is the service's database, with everything that depends on which one it is. If you
+// only have one database, you need half of this file.
 type database struct {
 	*sql.DB
 	webhooks *sqlstore.Store
@@ -71,29 +71,28 @@ func (d *database) migrate(ctx context.Context) error {
 	return nil
 }
 
-// warn logs what an operator should change about the database.
+// warn logs anything that you should change about the database.
 func (d *database) warn(ctx context.Context, logger *slog.Logger) {
-	ctx, cancel := context.WithTimeout(ctx, 5*time.Second) // the service starts even while the database is down
+	ctx, cancel := context.WithTimeout(ctx, 5*time.Second) // the service should start even while the database is down
 	defer cancel()
 	warnings, err := d.webhooks.Check(ctx)
 	if err != nil {
-		logger.Warn("the database was not checked", "error", err)
+		logger.Warn("can't check the database", "error", err)
 	}
 	for _, warning := range warnings {
 		logger.Warn("the database needs attention", "warning", warning)
 	}
 }
 
-// With the first index, a client's notifications are found among everybody's. The others,
-// which River creates in PostgreSQL, take half of the queue's size, and nothing here uses
-// them.
+// The first index finds a client's notifications among everybody's. River creates the others
+// in PostgreSQL. They take half of the queue's size, and nothing here uses them.
 const (
 	createClientIndex = `CREATE INDEX IF NOT EXISTS notification_client ON river_job (state, (args ->> 'client'), (args ->> 'entity'))`
 	dropArgsIndex     = `DROP INDEX IF EXISTS river_job_args_index`
 	dropMetadataIndex = `DROP INDEX IF EXISTS river_job_metadata_index`
 )
 
-// addQueue adds the queue of a driver.
+// addQueue adds the queue that belongs to a driver.
 func addQueue[Tx any](d *database, driver riverdriver.Driver[Tx], with func(*river.Client[Tx]) queue) *database {
 	d.migrateQueue = func(ctx context.Context) error {
 		migrator, err := rivermigrate.New(driver, nil)
@@ -110,18 +109,18 @@ func addQueue[Tx any](d *database, driver riverdriver.Driver[Tx], with func(*riv
 	return d
 }
 
-// sqliteSettings make acknowledged changes survive a power failure, and have a second
-// process, such as replay, wait for its turn.
+// With sqliteSettings, acknowledged changes survive a power failure, and a second process,
+// such as replay, waits for its turn.
 const sqliteSettings = "?_txlock=immediate&_pragma=busy_timeout(5000)&_pragma=journal_mode(WAL)&_pragma=synchronous(FULL)"
 
-// openSQLite opens a database that is a file of one machine.
+// openSQLite opens a database in a file, for one machine.
 func openSQLite(path string) (*database, error) {
 	db, err := sql.Open("sqlite", "file:"+filepath.ToSlash(path)+sqliteSettings)
 	if err != nil {
 		return nil, err
 	}
-	// SQLite has one writer at a time. With one connection the parts of this process take
-	// turns here, and none of them finds the database locked by another.
+	// SQLite has one writer at a time. With one connection, the parts of this process take
+	// turns here, and don't find the database locked by each other.
 	db.SetMaxOpenConns(1)
 	d := &database{DB: db, close: db.Close}
 	return addQueue(d, riversqlite.New(db), func(c *river.Client[*sql.Tx]) queue { return sqliteQueue{c, db} }), nil
@@ -152,15 +151,15 @@ func (q sqliteQueue) update(ctx context.Context, m module, backlog int) (version
 	return version, tx.Commit()
 }
 
-// maxConns is the number of connections of a process to PostgreSQL. A delivery holds none
-// while it is under way.
+// maxConns is how many connections to PostgreSQL a process can have. A delivery doesn't hold
+// one while it's under way.
 const maxConns = 16
 
-// openPostgreSQL opens a database that any number of processes may share.
+// openPostgreSQL opens a database that several processes can share.
 func openPostgreSQL(ctx context.Context, url string) (*database, error) {
 	cfg, err := pgxpool.ParseConfig(url)
 	if err != nil {
-		return nil, errors.New("-store: URL rejected by pgx") // without the cause, which may hold a password
+		return nil, errors.New("-store: URL rejected by pgx") // hides the cause, which may contain a password
 	}
 	cfg.MaxConns = maxConns
 	pool, err := pgxpool.NewWithConfig(ctx, cfg)

@@ -13,14 +13,14 @@ import (
 	"github.com/riverqueue/river/rivertype"
 )
 
-// selection says which of the notifications that were given up a command is about. The zero
-// value selects all.
+// selection says which given-up notifications a command should work on. The zero value
+// selects all.
 type selection struct {
 	client, entity string
 	after, before  time.Time // when the notification was enqueued
 }
 
-// jobs returns the parameters of a list of jobs of the client and the entity.
+// jobs returns the parameters to list the jobs of the client and the entity.
 func (s selection) jobs() *river.JobListParams {
 	p := river.NewJobListParams().First(givenUpPage).
 		States(rivertype.JobStateCancelled, rivertype.JobStateDiscarded).
@@ -34,17 +34,17 @@ func (s selection) jobs() *river.JobListParams {
 	return p
 }
 
-// contains reports whether a job of the list was enqueued within the times.
+// contains reports whether a listed job was enqueued between the times.
 func (s selection) contains(job *rivertype.JobRow) bool {
 	return !job.CreatedAt.Before(s.after) && (s.before.IsZero() || job.CreatedAt.Before(s.before))
 }
 
-// givenUpPage is the number of jobs that are read, and replayed, at a time.
+// givenUpPage is how many jobs are read, and replayed, at a time.
 const givenUpPage = 100
 
 // listGivenUp prints the notifications that were given up. With again it also sends them once
-// more: where the schedule is used up, that is one attempt, and a job that fails it is given
-// up again. The service may run meanwhile.
+// more. If a job's schedule is used up it gets one attempt, and is given up again if that
+// fails. You can do this while the service runs.
 func (s *service) listGivenUp(ctx context.Context, selected selection, again bool, stdout io.Writer) error {
 	all := selected.jobs()
 	for page := all; ; {
@@ -72,12 +72,12 @@ func (s *service) listGivenUp(ctx context.Context, selected selection, again boo
 		if found.LastCursor == nil {
 			return nil
 		}
-		page = all.After(found.LastCursor) // JobList changes its parameters: page cannot be used again
+		page = all.After(found.LastCursor) // JobList changes its parameters, so page can't be used again
 	}
 }
 
-// replay makes jobs that were given up due, in an overflow: they have waited, and the
-// client's new notifications should not wait for them.
+// replay makes given-up jobs due, in an overflow: they've waited already, and the client's
+// new notifications shouldn't wait for them.
 func (d *database) replay(ctx context.Context, ids []int64) error {
 	_, err := d.ExecContext(ctx, `UPDATE river_job SET state = 'available', queue = replace(queue, 'shard', 'overflow'),
 	scheduled_at = CURRENT_TIMESTAMP, finalized_at = NULL, max_attempts = max_attempts + 1
@@ -85,8 +85,8 @@ WHERE state IN ('cancelled', 'discarded') AND id IN (`+list(ids)+`)`)
 	return err
 }
 
-// list returns numbers as they stand in a list of SQL: the databases have no parameter for
-// one in common.
+// list returns numbers as text for a list in SQL, since the two databases have no common
+// parameter for a list.
 func list(ids []int64) string {
 	var text []string
 	for _, id := range ids {
@@ -103,8 +103,8 @@ func lastError(job *rivertype.JobRow) string {
 	return "unknown"
 }
 
-// forget deletes the oldest notifications that were given up, of each client that has more
-// than so many. River deletes those that are too old.
+// forget keeps the latest given-up notifications of each client, up to a number, and deletes
+// the older ones. River deletes those that are too old.
 func (d *database) forget(ctx context.Context, keep int) error {
 	for {
 		result, err := d.ExecContext(ctx, `DELETE FROM river_job WHERE state IN ('cancelled', 'discarded') AND id IN (
@@ -121,16 +121,16 @@ func (d *database) forget(ctx context.Context, keep int) error {
 	}
 }
 
-// forgetBatch is the number of jobs that one statement deletes.
+// forgetBatch is how many jobs one statement deletes.
 const forgetBatch = 10_000
 
-// forgetEvery applies -keep-most every hour until ctx ends.
+// forgetEvery applies -keep-most at every interval until ctx ends.
 func (s *service) forgetEvery(ctx context.Context, interval time.Duration) {
 	ticker := time.NewTicker(interval)
 	defer ticker.Stop()
 	for {
 		if err := s.database.forget(ctx, s.cfg.keepMost); err != nil && ctx.Err() == nil {
-			s.logger.WarnContext(ctx, "delete what was given up", "error", err)
+			s.logger.WarnContext(ctx, "can't delete old notifications that were given up", "error", err)
 		}
 		select {
 		case <-ctx.Done():

@@ -1,19 +1,24 @@
-// Command service is a whole service that notifies its clients: they set webhooks, the
-// service changes modules, and every change is delivered to the webhook in effect, with
-// retries, until it is acknowledged or given up. What waits is in the service's own
-// database, in a queue of River, and survives a crash. README.md shows how to try it.
+// Command service is a whole service that notifies its clients. They set webhooks, the
+// service changes modules, and it delivers every change to the webhook in effect. It retries
+// until the notification is acknowledged or given up. Notifications wait in a queue of River,
+// in the service's own database, so they survive a crash. README.md shows how to try it.
 //
 //	go run . -migrate       # serve, over SQLite
 //	go run . migrate        # create or update the tables alone, before the service starts
 //	go run . given-up       # print what was given up, and why
-//	go run . replay acme    # send it once more, of all, one client or one entity
+//	go run . replay acme    # send it once more, for all, one client or one entity
 //
-// Secrets come from the environment: CLIENT holds the clients and their secrets, PERSON a
-// person who may see the webhooks of the first one at /portal/ and a password, MASTER the
-// masters of the signing keys, the present one first, each separated by spaces, and STORE
-// replaces -store for a database with a password. Each may be in a file instead: MASTER_FILE
-// names that of MASTER, as Docker and Kubernetes mount secrets. With -credentials, the clients
-// are in a file of hashes.
+// Set secrets in the environment, several separated by spaces:
+//
+//   - CLIENT has the clients and their secrets. Instead, you can keep hashes in a file, and
+//     name it with -credentials.
+//   - PERSON has a person who can see the first client's webhooks at /portal/, and a
+//     password.
+//   - MASTER has the masters of the signing keys, the current one first.
+//   - STORE replaces -store, if your database's URL has a password.
+//
+// You can also put each into a file, as Docker and Kubernetes mount secrets: MASTER_FILE
+// names the file of MASTER.
 package main
 
 import (
@@ -48,7 +53,7 @@ func main() {
 	}
 }
 
-// config holds the values of the flags and the environment.
+// config has the values of the flags and the environment.
 type config struct {
 	listen, metrics, store string
 	drain                  time.Duration
@@ -83,21 +88,21 @@ func parse(args []string, getenv func(string) string, stderr io.Writer) (cfg con
 	flags.StringVar(&cfg.credentials, "credentials", "", "credential `file` of the clients, with hashes; it replaces CLIENT and is reloaded when it changes")
 	flags.BoolVar(&cfg.shared, "shared", false, "accept a credential file that the group of the process may read, as Kubernetes mounts secrets")
 	dev := flags.Bool("dev", false, "for development: allow http and loopback addresses")
-	flags.IntVar(&cfg.workers, "workers", 192, "notifications under way at the same time in each shard of the queue, with a quarter more in its overflow; those that wait for their turn cost little")
-	flags.IntVar(&cfg.backlog, "backlog", 200, "notifications of a client that may wait in the shard that it shares with others; more go to its overflow")
-	flags.IntVar(&cfg.delivery.PerClient, "per-client", 0, "of these, for one client; 0 is the default of package deliver")
-	flags.IntVar(&cfg.delivery.PerReceiver, "per-receiver", 0, "of these, for one client at one host and port; 0 is the default of package deliver")
+	flags.IntVar(&cfg.workers, "workers", 192, "workers of each shard of the queue, with a quarter more for its overflow; they cost little while they wait")
+	flags.IntVar(&cfg.backlog, "backlog", 200, "how many of a client's notifications can wait in the shard that it shares with others; more go to an overflow")
+	flags.IntVar(&cfg.delivery.PerClient, "per-client", 0, "attempts for one client at the same time; 0 means the default of package deliver")
+	flags.IntVar(&cfg.delivery.PerReceiver, "per-receiver", 0, "attempts for one client at one host and port at the same time; 0 means the default of package deliver")
 	flags.DurationVar(&cfg.delivery.Timeout, "timeout", 15*time.Second, "time limit of one attempt")
 	flags.DurationVar(&cfg.delivery.MaxPause, "max-pause", time.Hour, "longest pause after failures, and longest Retry-After that is obeyed")
-	flags.IntVar(&cfg.delivery.Transport.MaxIdleConns, "idle-connections", 0, "idle connections to receivers, of about 40 KB each over https; should exceed the number of receivers; 0 is the default of package egress, 1000")
-	flags.DurationVar(&cfg.keep, "keep", 14*24*time.Hour, "how long what was given up is kept for replay")
-	flags.IntVar(&cfg.keepMost, "keep-most", 100_000, "how much of it is kept for each client, the latest")
+	flags.IntVar(&cfg.delivery.Transport.MaxIdleConns, "idle-connections", 0, "idle connections to receivers, about 40 KB each over https; should be more than you have receivers; 0 means the default of package egress, 1000")
+	flags.DurationVar(&cfg.keep, "keep", 14*24*time.Hour, "how long notifications that were given up are kept for replay")
+	flags.IntVar(&cfg.keepMost, "keep-most", 100_000, "how many given-up notifications are kept for each client, the latest ones")
 	moment := func(name, usage string, at *time.Time) {
 		flags.Func(name, usage, func(text string) (err error) { *at, err = time.Parse(time.RFC3339, text); return err })
 	}
-	moment("after", "only what was enqueued at this `time`, such as 2026-01-31T12:00:00Z, or later", &cfg.selected.after)
-	moment("before", "only what was enqueued before this `time`", &cfg.selected.before)
-	flags.DurationVar(&cfg.maxStale, "max-stale", 2*time.Second, "how long another process's changes of webhooks may take to show")
+	moment("after", "with given-up and replay: only notifications enqueued at this `time`, such as 2026-01-31T12:00:00Z, or later", &cfg.selected.after)
+	moment("before", "with given-up and replay: only notifications enqueued before this `time`", &cfg.selected.before)
+	flags.DurationVar(&cfg.maxStale, "max-stale", 2*time.Second, "how long it can take until this process sees webhooks that another one set")
 	cfg.schedule = deliver.StandardSchedule()
 	flags.Func("schedule", "comma-separated `delays` after failed attempts; defaults to those of Standard Webhooks", func(text string) error {
 		cfg.schedule = nil
@@ -118,7 +123,7 @@ func parse(args []string, getenv func(string) string, stderr io.Writer) (cfg con
 		cfg.delivery.Policy = egress.Development()
 	}
 	if cfg.delivery.Timeout <= 0 {
-		return cfg, fmt.Errorf("-timeout %v is not positive", cfg.delivery.Timeout)
+		return cfg, fmt.Errorf("-timeout %v: must be greater than zero", cfg.delivery.Timeout)
 	}
 	if flags.NArg() > 3 {
 		return cfg, fmt.Errorf("unexpected argument %q", flags.Arg(3))
@@ -135,12 +140,12 @@ func parse(args []string, getenv func(string) string, stderr io.Writer) (cfg con
 		cfg.masters = append(cfg.masters, []byte(master))
 	}
 	if cfg.person != "" && len(cfg.clients) == 0 && err == nil {
-		err = errors.New("environment variable PERSON: want CLIENT, too")
+		err = errors.New("environment variable PERSON: set CLIENT, too")
 	}
 	return cfg, err
 }
 
-// run runs a command until it is complete or ctx ends.
+// run runs a command until it's complete or ctx ends.
 func run(ctx context.Context, args []string, getenv func(string) string, stdout, stderr io.Writer) (err error) {
 	cfg, err := parse(args, getenv, stderr)
 	if err != nil {

@@ -14,7 +14,7 @@ import (
 	"example.com/go-webhookcfg/webhookcfg/deliver"
 )
 
-// register registers the metrics: of requests and deliveries, of the parts, of the queue and
+// register registers all metrics: of requests and deliveries, of the parts, of the queue and
 // of the process.
 func (s *service) register() (err error) {
 	s.registry = prometheus.NewRegistry()
@@ -38,16 +38,16 @@ func (s *service) register() (err error) {
 	return nil
 }
 
-// logResult logs why the service itself could not make an attempt: nothing else shows that.
-// Why a receiver failed is kept with the job.
+// logResult logs why the service itself couldn't make an attempt, since you can't see that
+// anywhere else. If a receiver failed, the reason is kept with the job.
 func (s *service) logResult(ctx context.Context, client, entity string, r deliver.Result) {
 	if r.Reason == deliver.ReasonUnavailable {
 		s.logger.WarnContext(ctx, "delivery deferred", "client", client, "entity", entity, "error", r.Err)
 	}
 }
 
-// exposition returns the handler that serves the metrics. They name no client, but are not
-// public. If the queue can't be counted, the other metrics are there.
+// exposition returns the handler that serves the metrics. They name no client, but they're
+// not public. If the queue can't be counted, you still get the other metrics.
 func (s *service) exposition() http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle("GET /metrics", promhttp.HandlerFor(s.registry, promhttp.HandlerOpts{
@@ -57,7 +57,7 @@ func (s *service) exposition() http.Handler {
 	return mux
 }
 
-// queueCollector counts the notifications of all processes when it is asked.
+// queueCollector counts the notifications of all processes when Prometheus asks for them.
 type queueCollector struct{ database *database }
 
 var queued = prometheus.NewDesc("service_queue_notifications",

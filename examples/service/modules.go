@@ -15,20 +15,20 @@ import (
 	"example.com/go-webhookcfg/webhookcfg/deliver"
 )
 
-// module is an entity of this service: what its clients want to be notified of.
+// module is an entity of this service. Its client wants to know when it changes.
 type module struct {
 	client, id, state string
 }
 
-// The statements have the same text for both databases.
+// Both databases understand these statements.
 const (
 	createModules = `CREATE TABLE IF NOT EXISTS modules (
 	client text NOT NULL, id text NOT NULL, state text NOT NULL, version bigint NOT NULL,
 	PRIMARY KEY (client, id))`
 	updateModule = `INSERT INTO modules (client, id, state, version) VALUES ($1, $2, $3, 1)
 ON CONFLICT (client, id) DO UPDATE SET state = excluded.state, version = modules.version + 1 RETURNING version`
-	// countWaiting stops at a limit in each state, and reads the index of the clients in its
-	// order, so it takes no longer however large the backlog is.
+	// countWaiting stops at a limit in each state, and reads the clients' index in its order.
+	// So a large backlog doesn't make it slower.
 	countWaiting = `SELECT
 	(SELECT count(*) FROM (SELECT 1 FROM river_job WHERE state = 'available' AND args ->> 'client' = $1 ORDER BY args ->> 'entity' LIMIT $2) AS jobs) +
 	(SELECT count(*) FROM (SELECT 1 FROM river_job WHERE state = 'scheduled' AND args ->> 'client' = $1 ORDER BY args ->> 'entity' LIMIT $2) AS jobs) +
@@ -44,8 +44,8 @@ func (s *service) modules(h *webhookcfg.Handler) *http.ServeMux {
 	return mux
 }
 
-// signedIn calls next with the client that the request signs in, or responds as the handler of
-// the webhooks does.
+// signedIn calls next with the client that the request signs in. Otherwise it responds as the
+// webhooks' handler does.
 func signedIn(h *webhookcfg.Handler, next func(http.ResponseWriter, *http.Request, string)) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		id, secret, _ := r.BasicAuth()
@@ -58,11 +58,11 @@ func signedIn(h *webhookcfg.Handler, next func(http.ResponseWriter, *http.Reques
 	}
 }
 
-// moduleID is the syntax of the IDs of modules. The handler accepts them all as identifiers
-// of entities: a module with another ID could not have a webhook.
+// moduleID is the syntax of a module's ID. The webhooks' handler accepts all of these as
+// entity identifiers. With any other ID, a module couldn't have a webhook.
 var moduleID = regexp.MustCompile(`^[A-Za-z0-9_-]{1,64}$`)
 
-// putModule changes a module. Once the response is 200, the notification will be sent.
+// putModule changes a module. If it responds 200, the notification will be sent.
 func (s *service) putModule(w http.ResponseWriter, r *http.Request, client string) {
 	id := r.PathValue("id")
 	if !moduleID.MatchString(id) {
@@ -76,20 +76,20 @@ func (s *service) putModule(w http.ResponseWriter, r *http.Request, client strin
 	}
 	version, err := s.queue.update(r.Context(), module{client, id, string(state)}, s.cfg.backlog)
 	if err != nil {
-		s.unavailable(w, r, "update a module", "client", client, "error", err)
+		s.unavailable(w, r, "can't update a module", "client", client, "error", err)
 		return
 	}
 	respond(w, map[string]int64{"version": version})
 }
 
-// isText reports whether PostgreSQL, too, stores these bytes as text.
+// isText reports whether PostgreSQL can store these bytes as text, too.
 func isText(b []byte) bool { return utf8.Valid(b) && bytes.IndexByte(b, 0) < 0 }
 
-// getKey returns the key with which the client's receivers verify.
+// getKey returns the key that the client's receivers verify with.
 func (s *service) getKey(w http.ResponseWriter, r *http.Request, client string) {
 	key, err := s.signingKey(r.Context(), client)
 	if err != nil {
-		s.unavailable(w, r, "signing key", "client", client, "error", err)
+		s.unavailable(w, r, "can't get the signing key", "client", client, "error", err)
 		return
 	}
 	w.Header().Set("Cache-Control", "no-store")
@@ -104,8 +104,8 @@ func (s *service) signingKey(ctx context.Context, client string) (string, error)
 	return keys[0].Reveal(), nil
 }
 
-// unavailable responds that a part of the service failed, and logs why, unless the request
-// failed because the client disconnected.
+// unavailable responds that a part of the service failed. It logs why, unless the client
+// disconnected.
 func (s *service) unavailable(w http.ResponseWriter, r *http.Request, message string, args ...any) {
 	if r.Context().Err() == nil {
 		s.logger.Error(message, args...)
@@ -115,26 +115,26 @@ func (s *service) unavailable(w http.ResponseWriter, r *http.Request, message st
 
 func respond(w http.ResponseWriter, value any) {
 	w.Header().Set("Content-Type", "application/json")
-	_ = json.NewEncoder(w).Encode(value) // an error means that the client disconnected
+	_ = json.NewEncoder(w).Encode(value) // fails only if the client disconnected
 }
 
-// exists reports whether a client has a module: only then a webhook can be set for it.
+// exists reports whether a client has a module. If not, it can't set a webhook for it.
 func (s *service) exists(ctx context.Context, client, id string) (bool, error) {
 	var n int
 	err := s.database.QueryRowContext(ctx, findModule, client, id).Scan(&n)
 	return n > 0, err
 }
 
-// changed returns the notification of a change. Its body is thin: a receiver fetches the
-// state if it wants it, and ignores a version below one that it has, since notifications
-// may arrive twice or out of order.
+// changed returns the notification of a change. Its body is thin: the receiver can fetch the
+// state if it wants it. It should ignore a version below the one it has, since notifications
+// can arrive twice or out of order.
 func (m module) changed(version int64) notification {
 	body, err := json.Marshal(map[string]any{
 		"type": "module.updated",
 		"data": map[string]any{"id": m.id, "version": version},
 	})
 	if err != nil {
-		panic(err) // strings and numbers have a JSON form
+		panic(err) // can't happen: strings and numbers have a JSON form
 	}
 	return notification{
 		Client: m.client,

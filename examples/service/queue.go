@@ -15,15 +15,15 @@ type queue interface {
 	Start(ctx context.Context) error
 	Stop(ctx context.Context) error
 	JobList(ctx context.Context, params *river.JobListParams) (*river.JobListResult, error)
-	// update changes a module and enqueues its notification in one transaction: if it
-	// returns nil, both are durable, and if the process is killed before, there is neither
-	// or, if only the response was lost, both. Beyond so many notifications that wait, those
-	// of a client go to an overflow.
+	// update changes a module and enqueues its notification, in one transaction. If it
+	// returns nil, both are durable. If the process is killed before that, you have neither,
+	// or both if only the response was lost. Once a client has a backlog of notifications
+	// waiting, the next ones go to an overflow.
 	update(ctx context.Context, m module, backlog int) (version int64, err error)
 }
 
-// notification is an entry of the queue. It has no URL and no key, so that what waits
-// follows every set, unset and rotation.
+// notification is an entry of the queue. It has no URL and no key, so queued notifications
+// always use the current ones.
 type notification struct {
 	Client  string          `json:"client"`
 	Entity  string          `json:"entity"`
@@ -39,25 +39,25 @@ func (notification) Kind() string { return "notification" }
 func (s *service) river(logger *slog.Logger) *river.Config {
 	workers := river.NewWorkers()
 	river.AddWorker(workers, &worker{sender: s.sender, schedule: s.cfg.schedule})
-	// What Send may take on top of the attempt: to read the webhook, the keys and the rest
-	// of a response.
+	// Besides the attempt, Send reads the webhook, the keys and the rest of a response. These
+	// 5 seconds are for that.
 	jobTimeout := s.cfg.delivery.Timeout + 5*time.Second
 	return &river.Config{
 		Logger:     logger,
 		Workers:    workers,
 		Queues:     queues(s.cfg.workers),
 		JobTimeout: jobTimeout,
-		// The jobs of a process that was killed are retried after this time. By default it
-		// is an hour; it must be longer than any attempt, which would be made twice. Send
-		// takes up to two seconds more to save a record of health.
+		// If a process is killed, its jobs are retried after this time. River's default is an
+		// hour. Keep it longer than any attempt, or attempts are made twice. Send can take
+		// two seconds more to save a record of health.
 		RescueStuckJobsAfter: jobTimeout + 5*time.Second,
-		// The schedule gives up first: River's own limit would keep no reason.
+		// The schedule should give up first, since River's own limit wouldn't keep a reason.
 		MaxAttempts: 1000,
-		// With these times, and the default of -workers, a receiver with a backlog gets what
-		// its slots allow: see the limits in package deliver.
+		// With these times and the default of -workers, a receiver with a backlog gets as
+		// much as its slots allow: see the limits in package deliver.
 		FetchCooldown:     20 * time.Millisecond,
 		FetchPollInterval: 200 * time.Millisecond,
-		// How long what was given up can be replayed.
+		// For this long you can replay given-up notifications.
 		CancelledJobRetentionPeriod: s.cfg.keep,
 		DiscardedJobRetentionPeriod: s.cfg.keep,
 		CompletedJobRetentionPeriod: time.Hour,

@@ -9,46 +9,46 @@ import (
 	"example.com/go-webhookcfg/webhookcfg"
 )
 
-// scope is a client's notifications, of one entity or, if that is "", of all.
+// scope is a client's notifications: of one entity, or of all if that's "".
 type scope struct{ client, entity string }
 
-// recall says that what waits for a scope is to be made due, up to a number.
+// recall asks to make the waiting notifications of a scope due, up to a number.
 type recall struct {
 	scope
 	most int
 }
 
 const (
-	// soon is how many are made due at once: about as many as a receiver takes until the
-	// others are made due.
+	// soon is how many become due at once: about as many as a receiver takes until the others
+	// become due.
 	soon = 100
-	// maxRecalls is the number of recalls that may wait until they are done.
+	// maxRecalls is how many recalls can wait.
 	maxRecalls = 1000
 )
 
-// onRecovered makes due what waits for a client whose receiver is available again; it is the
-// [deliver.Options.OnRecovered]. An entry of the queue doesn't know its receiver. What waits
-// for another one of the client that is still paused is deferred again, which costs little.
+// onRecovered is the [deliver.Options.OnRecovered]. When a client's receiver is available
+// again, it makes the client's waiting notifications due. Queue entries don't know their
+// receiver, so those for another paused receiver are deferred again, which costs little.
 func (s *service) onRecovered(_ context.Context, client, _ string) {
 	s.recall(scope{client: client})
 }
 
-// onEvent makes due what waits for a webhook that was set; it gets all events of
-// [webhookcfg.Options.OnEvent]. What waits had its delay from the webhook before.
+// onEvent gets all events of [webhookcfg.Options.OnEvent]. When a client sets a webhook, it
+// makes the waiting notifications due, since they got their delay from the webhook before.
 func (s *service) onEvent(_ context.Context, e webhookcfg.Event) {
 	if e.Operation == "set" && e.Code == "" {
 		s.recall(scope{e.Client, e.Scope.Entity()})
 	}
 }
 
-// recall makes due a few notifications soon, and the others when no worker defers them any
-// more for the webhook or the pause before. Those that are made due twice lose their turn.
+// recall makes a few notifications due soon. The others follow when no worker still defers
+// them for the webhook or the pause before. If one becomes due twice, it loses its turn.
 func (s *service) recall(waiting scope) {
 	s.enqueue(recall{waiting, soon})
 	time.AfterFunc(s.cfg.maxStale+time.Second, func() { s.enqueue(recall{waiting, math.MaxInt}) })
 }
 
-// enqueue does nothing if too many recalls wait already: these notifications just wait for
+// enqueue does nothing if too many recalls wait already. The notifications then just wait for
 // their time.
 func (s *service) enqueue(r recall) {
 	select {
@@ -65,19 +65,19 @@ func (s *service) recallUntil(ctx context.Context) {
 			return
 		case r := <-s.recalls:
 			if err := s.database.makeDue(ctx, r); err != nil && ctx.Err() == nil {
-				s.logger.WarnContext(ctx, "make due what waits", "client", r.client, "error", err)
+				s.logger.WarnContext(ctx, "can't make waiting notifications due", "client", r.client, "error", err)
 			}
 		}
 	}
 }
 
-// findWaiting selects what waits for its next attempt.
+// findWaiting finds notifications that wait for their next attempt.
 const findWaiting = `SELECT id FROM river_job
 WHERE state IN ('available', 'retryable', 'scheduled') AND scheduled_at > CURRENT_TIMESTAMP
 AND args ->> 'client' = $1 AND ($2 = '' OR args ->> 'entity' = $2) LIMIT $3`
 
-// makeDue makes due what waits for its next attempt, unless a worker takes it meanwhile. It
-// does so in batches, so that nobody waits for it for long.
+// makeDue makes notifications due that wait for their next attempt, unless a worker takes
+// them meanwhile. It works in batches, so nobody waits for it for long.
 func (d *database) makeDue(ctx context.Context, r recall) error {
 	rows, err := d.QueryContext(ctx, findWaiting, r.client, r.entity, r.most)
 	if err != nil {

@@ -27,20 +27,20 @@ type service struct {
 	cfg      config
 	logger   *slog.Logger
 	database *database
-	webhooks *cache.Cache // a copy of the store for the sender
+	webhooks *cache.Cache // copy of the store, for the sender
 	keys     deliver.Keys
 	health   *deliver.Health
 	sender   *deliver.Sender
 	queue    queue
-	recalls  chan recall // what is to be made due
+	recalls  chan recall // notifications to make due
 	registry *prometheus.Registry
 	metrics  *metrics.Metrics
 	probes   *probes.Probes
-	// credentials is the file of the clients, or nil.
+	// credentials is the clients' file, or nil if there's none.
 	credentials *auth.File
 }
 
-// newService connects the parts, without I/O.
+// newService connects the parts. It does no I/O.
 func newService(d *database, cfg config, logger, queueLogger *slog.Logger) (s *service, err error) {
 	s = &service{
 		cfg: cfg, logger: logger, database: d,
@@ -78,7 +78,7 @@ func newService(d *database, cfg config, logger, queueLogger *slog.Logger) (s *s
 	return s, err
 }
 
-// close ends what newService started.
+// close ends everything that newService started.
 func (s *service) close() error {
 	s.sender.CloseIdleConnections()
 	if s.credentials != nil {
@@ -87,8 +87,8 @@ func (s *service) close() error {
 	return s.webhooks.Close()
 }
 
-// serve serves requests and delivers notifications until ctx ends, or a part fails. Then it
-// completes what is under way.
+// serve serves requests and delivers notifications until ctx ends or a part fails. Then it
+// completes what's under way.
 func (s *service) serve(ctx context.Context, stdout io.Writer) error {
 	h, err := s.handler()
 	if err != nil {
@@ -127,12 +127,12 @@ func (s *service) serve(ctx context.Context, stdout io.Writer) error {
 	return group.Wait()
 }
 
-// warm reads all clients into the copy. Until it has, and if it fails, notifications read what
-// is missing.
+// warm reads all clients into the copy. Until it's done, and if it fails, deliveries read
+// missing clients themselves.
 func (s *service) warm(ctx context.Context) {
 	err := s.readAhead(ctx)
 	if err != nil && ctx.Err() == nil {
-		s.logger.WarnContext(ctx, "read all clients into the copy of the store", "error", err)
+		s.logger.WarnContext(ctx, "can't read all clients into the copy of the store", "error", err)
 	}
 }
 
@@ -148,7 +148,7 @@ func (s *service) readAhead(ctx context.Context) error {
 }
 
 // drained returns a context that ends some time after ctx. In between the process is unready,
-// and serves requests until load balancers have noticed.
+// but still serves requests until load balancers have noticed.
 func (s *service) drained(ctx context.Context) (context.Context, context.CancelFunc) {
 	drained, end := context.WithCancel(context.WithoutCancel(ctx))
 	stop := context.AfterFunc(ctx, func() {
@@ -158,8 +158,8 @@ func (s *service) drained(ctx context.Context) (context.Context, context.CancelF
 	return drained, func() { stop(); end() }
 }
 
-// deliver delivers what is in the queue until ctx ends, and then completes the attempts under
-// way. Each of them ends within its own time. It calls ready once the queue works.
+// deliver delivers the queue's notifications until ctx ends. Then it completes the attempts
+// under way, each within its own time limit. It calls ready once the queue works.
 func (s *service) deliver(ctx context.Context, ready func()) error {
 	if err := s.queue.Start(context.WithoutCancel(ctx)); err != nil {
 		return err
@@ -169,14 +169,14 @@ func (s *service) deliver(ctx context.Context, ready func()) error {
 	return s.queue.Stop(context.WithoutCancel(ctx))
 }
 
-// handler returns the handler of all requests: for the webhooks, and for the service's own
+// handler returns the handler of all requests, for the webhooks and for the service's own
 // paths.
 func (s *service) handler() (http.Handler, error) {
 	clients, err := s.openClients()
 	if err != nil {
 		return nil, err
 	}
-	// Through the copy, so that a set is in effect for the next attempt of this process.
+	// It uses the copy, so this process's next attempt already sees a new webhook.
 	h, err := webhookcfg.NewHandler(s.webhooks.Store(), clients, &webhookcfg.Options{
 		Reads:          true,
 		EntityExists:   s.exists,
@@ -199,7 +199,7 @@ func (s *service) handler() (http.Handler, error) {
 	return h.Before(own), nil
 }
 
-// serve serves requests until ctx ends, and then completes those in flight.
+// serve serves requests until ctx ends, and then completes the ones in flight.
 func serve(ctx context.Context, listener net.Listener, h http.Handler) error {
 	server := &http.Server{
 		Handler:           h,

@@ -19,8 +19,8 @@ import (
 	"example.com/go-webhookcfg/webhookcfg/portal"
 )
 
-// sessions signs the people of a client in: here one, from the environment. Replace it with
-// your own sessions.
+// sessions signs people in. Here it's one person, from the environment. Replace it with your
+// own sessions.
 type sessions struct {
 	person, client string
 	passwords      webhookcfg.CredentialVerifier
@@ -32,7 +32,8 @@ const (
 	sessionTime   = 8 * time.Hour
 )
 
-// open returns the cookie of a session: the person, its end, and what proves both.
+// open returns the cookie of a session. It has the person, the session's end, and a proof of
+// both.
 func (s *sessions) open(now time.Time) *http.Cookie {
 	text := s.person + "|" + strconv.FormatInt(now.Add(sessionTime).Unix(), 10)
 	return &http.Cookie{Name: sessionCookie, Value: text + "|" + s.proof(text), Path: "/", Secure: true, HttpOnly: true, SameSite: http.SameSiteLaxMode}
@@ -44,7 +45,8 @@ func (s *sessions) proof(text string) string {
 	return hex.EncodeToString(mac.Sum(nil))
 }
 
-// find is a Client of package portal: it returns whom a request acts for, and who acts.
+// find is a Client of package portal. It returns the client that a request acts for, and the
+// person who acts.
 func (s *sessions) find(r *http.Request) (client, person string, err error) {
 	cookie, err := r.Cookie(sessionCookie)
 	if err != nil {
@@ -61,7 +63,7 @@ func (s *sessions) find(r *http.Request) (client, person string, err error) {
 	return s.client, person, nil
 }
 
-// ServeHTTP signs in, and out.
+// ServeHTTP signs a person in, or out.
 func (s *sessions) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Cache-Control", "no-store")
 	r.Body = http.MaxBytesReader(w, r.Body, 8<<10)
@@ -87,7 +89,7 @@ func (s *sessions) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 <button>Sign in</button></form>`)
 }
 
-// onePerson verifies the password of one person.
+// onePerson checks the password of one person.
 type onePerson struct{ name, password string }
 
 // Verify implements [webhookcfg.CredentialVerifier], so that a Throttle can limit guesses.
@@ -98,7 +100,7 @@ func (p onePerson) Verify(_ context.Context, name, password string) (webhookcfg.
 	return webhookcfg.Client{ID: name}, nil
 }
 
-// equal returns 1 if the texts are equal, in a time that doesn't depend on them.
+// equal returns 1 if the texts are equal. Its time doesn't depend on them.
 func equal(a, b string) int {
 	x, y := sha256.Sum256([]byte(a)), sha256.Sum256([]byte(b))
 	return subtle.ConstantTimeCompare(x[:], y[:])
@@ -117,7 +119,7 @@ func (s *service) pages(mux *http.ServeMux, h *webhookcfg.Handler) error {
 	if err != nil {
 		return err
 	}
-	withSource, err := auth.WithSource() // of the proxies in front, if any
+	withSource, err := auth.WithSource() // name the proxies in front, if you have any
 	if err != nil {
 		return err
 	}
@@ -137,7 +139,7 @@ func (s *service) pages(mux *http.ServeMux, h *webhookcfg.Handler) error {
 	return nil
 }
 
-// layout puts a page of the portal into one of this service.
+// layout puts a page of the portal into this service's own layout.
 func layout(w http.ResponseWriter, _ *http.Request, page portal.Page) {
 	w.WriteHeader(page.Status)
 	_, _ = fmt.Fprintf(w, `<!DOCTYPE html><html lang="%s"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width">

@@ -8,13 +8,14 @@ import (
 	"github.com/riverqueue/river"
 )
 
-// shards is the number of queues that the clients share, each with workers of its own. A
-// client's backlog passes through the workers of one shard, and the clients of the others
-// don't notice. If you change the number, have the queues that are left over drained first.
+// shards is how many queues the clients share, each with its own workers. A client's backlog
+// goes through the workers of one shard, so the clients of the others don't notice. If you
+// change the number, drain the queues that are left over first.
 const shards = 8
 
-// queueOf returns the queue for a client's next notification: the client's shard, or beyond
-// a backlog the overflow of that shard, whose workers nobody else waits for.
+// queueOf returns the queue for a client's next notification. It's the client's shard, or, if
+// too many of the client's notifications wait, that shard's overflow, so nobody else waits
+// for its workers.
 func queueOf(client string, waiting, backlog int) string {
 	sum := fnv.New32a()
 	_, _ = sum.Write([]byte(client)) // never fails
@@ -25,22 +26,23 @@ func queueOf(client string, waiting, backlog int) string {
 	return overflowName(shard)
 }
 
-// Replay turns the name of a shard into that of its overflow.
+// If you change these names, change replay too: it turns the name of a shard into its
+// overflow's.
 func shardName(n uint32) string    { return fmt.Sprint("shard_", n) }
 func overflowName(n uint32) string { return fmt.Sprint("overflow_", n) }
 
-// queues returns all queues, with so many workers each.
+// queues returns all queues, each with this many workers, and a quarter for an overflow.
 func queues(workers int) map[string]river.QueueConfig {
 	all := make(map[string]river.QueueConfig)
 	for n := range uint32(shards) {
 		all[shardName(n)] = river.QueueConfig{MaxWorkers: workers}
 		// A worker that finds the receiver busy defers the notification, which writes to the
-		// database. An overflow has thousands of them: at the pace of a shard it would keep the
-		// database busy for everybody when the process starts. At this pace its receivers
-		// still get what their slots allow.
+		// database. An overflow has thousands of notifications: at the pace of a shard, it
+		// would keep the database busy for everybody when the process starts. At this pace,
+		// its receivers still get as much as their slots allow.
 		all[overflowName(n)] = river.QueueConfig{MaxWorkers: max(workers/4, 1), FetchCooldown: 100 * time.Millisecond}
 	}
-	// The only queue of the first versions of this program.
+	// The first versions of this program only had this queue.
 	all[river.QueueDefault] = river.QueueConfig{MaxWorkers: workers}
 	return all
 }
