@@ -1,5 +1,5 @@
-// Command customstore serves webhook configuration from its own implementation of
-// [webhookcfg.Store]: all the code a host needs to use its own storage.
+// Command customstore keeps webhooks in a store of its own. It shows all the code that you
+// need to use your storage: an implementation of [webhookcfg.Store].
 package main
 
 import (
@@ -12,8 +12,8 @@ import (
 	"example.com/go-webhookcfg/webhookcfg"
 )
 
-// Store keeps the configurations in Go maps. It is not durable. The zero value is an empty
-// store.
+// Store keeps the configurations in Go maps, so they're lost when the process ends. The zero
+// value is an empty store.
 type Store struct {
 	mu      sync.Mutex
 	clients map[string]configuration
@@ -58,7 +58,7 @@ func (cfg configuration) after(c webhookcfg.Change) configuration {
 	case set:
 		hook.Source = webhookcfg.SourceOverride
 		cfg.overrides[entity] = hook
-	case cfg.base.Source == webhookcfg.SourceBase: // off, rather than back to the base
+	case cfg.base.Source == webhookcfg.SourceBase: // the base would be in effect otherwise
 		hook.Source = webhookcfg.SourceOff
 		cfg.overrides[entity] = hook
 	default:

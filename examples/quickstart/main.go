@@ -1,4 +1,4 @@
-// Command quickstart adds webhook configuration to a service that has a route of its own.
+// Command quickstart adds webhook configuration to a service with a route of its own.
 package main
 
 import (
@@ -35,7 +35,7 @@ func newService(webhooks webhookcfg.Store) http.Handler {
 			http.Error(w, "cannot resolve the webhook", http.StatusServiceUnavailable)
 			return
 		}
-		// The host sends the notification to hook.URL.Reveal(). Printed, a URL has no path.
+		// Send your notification to hook.URL.Reveal(). If you print a URL, its path stays hidden.
 		fmt.Fprintf(w, "source=%v url=%v\n", hook.Source, hook.URL)
 	})
 	return handler.Before(mux)

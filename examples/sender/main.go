@@ -1,6 +1,6 @@
-// Command sender delivers one notification to the webhook that is in effect. The receiver
-// is part of the program: it listens on loopback and verifies the signature. A service has
-// a queue, of which each entry is a client, an entity and a message.
+// Command sender delivers one notification to the webhook in effect. The receiver is part of
+// the program: it listens on loopback and verifies the signature. In your service, a queue
+// has the client, the entity and the message of each notification.
 package main
 
 import (
@@ -46,7 +46,7 @@ func run(ctx context.Context, out io.Writer) error {
 		return err
 	}
 
-	// Development allows http and loopback. A service has the policy of its handler.
+	// Development allows http and loopback. In your service, use the policy of the handler.
 	sender, err := deliver.New(configurations, keys, &deliver.Options{Policy: egress.Development()})
 	if err != nil {
 		return err
@@ -58,9 +58,9 @@ func run(ctx context.Context, out io.Writer) error {
 	return result.Err
 }
 
-// receive returns the handler of the receiver, whose settings have the text of the key. One
-// that is not an example verifies with a library of Standard Webhooks, which also refuses
-// old requests, and ignores messages whose ID it has seen.
+// receive returns the handler of the receiver. Secret is the text of the key, which a real
+// receiver has in its settings. It should verify with a Standard Webhooks library, which also
+// refuses old requests, and ignore messages with an ID that it has seen.
 func receive(secret string, out io.Writer) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, bodyErr := io.ReadAll(http.MaxBytesReader(w, r.Body, 64<<10))

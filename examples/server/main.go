@@ -1,11 +1,12 @@
-// Command server is a complete service: the handler on a server of its own, with flags
-// for common options, paths for probes, and a graceful shutdown on SIGTERM.
+// Command server is a complete service: the handler on a server of its own, with flags for
+// common options, paths for probes, and a graceful shutdown on SIGTERM.
 //
 //	go run ./examples/server
 //
-// The first line of output is the address it listens on. Without -credentials it
-// creates a client and prints curl commands to try. GET /openapi.yaml returns the API
-// description, and /portal/ is a page to sign in with the client's id and secret.
+// Its first line of output is the address that it listens on. If you don't give it
+// -credentials, it creates a client and prints curl commands that you can try. You get the
+// API description at /openapi.yaml. At /portal/ you can sign in with the client's id and
+// secret.
 package main
 
 import (
@@ -49,7 +50,7 @@ func main() {
 	}
 }
 
-// config holds the values of the flags.
+// config has the values of the flags.
 type config struct {
 	listen, store, credentials, modules string
 	reads, shared                       bool
@@ -64,12 +65,12 @@ func parse(args []string, stderr io.Writer) (cfg config, err error) {
 	flags.SetOutput(stderr)
 	flags.StringVar(&cfg.listen, "listen", "127.0.0.1:8080", "`address` to listen on; port 0 picks a free one")
 	flags.StringVar(&cfg.store, "store", "memory", "store of the configurations: memory or file:PATH")
-	flags.StringVar(&cfg.credentials, "credentials", "", "credential `file`; without it, one client is created")
-	flags.StringVar(&cfg.modules, "modules", "", "`file` with the existing entities, one identifier per line; without it, every well-formed one exists")
+	flags.StringVar(&cfg.credentials, "credentials", "", "credential `file`; without it, the program creates a client")
+	flags.StringVar(&cfg.modules, "modules", "", "`file` with the existing entities, one identifier per line; without it, any well-formed identifier exists")
 	flags.BoolVar(&cfg.shared, "shared", false, "accept credentials and a store that the group of the process may access, as Kubernetes mounts volumes")
 	flags.DurationVar(&cfg.drain, "drain", 0, "how long to serve after SIGTERM, unready, while load balancers notice")
 	flags.BoolVar(&cfg.reads, "reads", true, "serve GET")
-	probe := flags.String("probe", "warn", "how to treat a URL that cannot be reached: enforce (refuse it), warn or off (do not check)")
+	probe := flags.String("probe", "warn", "what to do with a URL that can't be reached: enforce (refuse it), warn (accept and log it) or off (don't check)")
 	dev := flags.Bool("dev", false, "for development: allow http and loopback addresses")
 	allowHTTP := flags.Bool("allow-http", false, "allow http URLs in addition to https")
 	var allowed []netip.Prefix
@@ -105,7 +106,7 @@ func probeMode(name string) (webhookcfg.ProbeMode, error) {
 		"enforce": webhookcfg.ProbeEnforce, "warn": webhookcfg.ProbeWarn, "off": webhookcfg.ProbeOff,
 	}[name]
 	if !ok {
-		return 0, fmt.Errorf("-probe %q is none of enforce, warn and off", name)
+		return 0, fmt.Errorf("-probe %q: want enforce, warn or off", name)
 	}
 	return mode, nil
 }
@@ -142,7 +143,8 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) (err erro
 	return nil
 }
 
-// open opens the parts of the service and connects them. Usage returns commands to try it.
+// open opens the parts of the service and connects them. Usage returns commands that you can
+// try.
 func open(cfg config, logger *slog.Logger, p *probes.Probes, opened *closers) (service http.Handler, usage func(net.Addr) string, err error) {
 	configurations, err := openStore(cfg, logger, opened)
 	if err != nil {
@@ -185,21 +187,20 @@ const (
 	portalPath      = "/portal/"
 )
 
-// withPages serves the API description and the pages for people in addition to the API.
+// withPages serves the API description and the pages for people next to the API.
 func withPages(h *webhookcfg.Handler, pages http.Handler) http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle(portalPath, http.StripPrefix("/portal", pages))
 	mux.HandleFunc("GET "+descriptionPath, func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "application/yaml")
-		_, _ = w.Write(h.OpenAPI()) // an error means that the client disconnected
+		_, _ = w.Write(h.OpenAPI()) // fails only if the client disconnected
 	})
 	mux.Handle("/", h)
 	return h.Before(mux)
 }
 
-// withSource determines the source addresses that limit counts by. If no proxy is trusted,
-// it logs one warning when there seems to be one, since all its clients would share an
-// address.
+// withSource finds the source addresses that limit counts by. If you trust no proxy but there
+// seems to be one, it logs a warning once, since all clients behind it share an address.
 func withSource(next http.Handler, proxies []netip.Prefix, logger *slog.Logger) (http.Handler, error) {
 	middleware, err := auth.WithSource(proxies...)
 	if err != nil {
@@ -219,7 +220,7 @@ func withSource(next http.Handler, proxies []netip.Prefix, logger *slog.Logger) 
 	})), nil
 }
 
-// limit limits failed sign-ins, but not the clients that have signed in.
+// limit limits failed sign-ins, but spares clients that have signed in.
 func limit(clients webhookcfg.CredentialVerifier) (webhookcfg.CredentialVerifier, error) {
 	throttled, err := auth.NewThrottle(clients, nil)
 	if err != nil {
@@ -228,7 +229,7 @@ func limit(clients webhookcfg.CredentialVerifier) (webhookcfg.CredentialVerifier
 	return auth.NewCache(throttled, nil)
 }
 
-// closers are what run has opened, to be closed in reverse order.
+// closers are the parts that run has opened. It closes them in reverse order.
 type closers []io.Closer
 
 func (all closers) close() (err error) {
@@ -245,7 +246,7 @@ func openStore(cfg config, logger *slog.Logger, opened *closers) (webhookcfg.Sto
 	}
 	path, ok := strings.CutPrefix(cfg.store, "file:")
 	if !ok {
-		return nil, fmt.Errorf("-store %q is neither memory nor file:PATH", cfg.store)
+		return nil, fmt.Errorf("-store %q: want memory or file:PATH", cfg.store)
 	}
 	file, err := store.OpenFile(path, &store.FileOptions{Logger: logger, AllowShared: cfg.shared})
 	if err == nil {
@@ -254,8 +255,8 @@ func openStore(cfg config, logger *slog.Logger, opened *closers) (webhookcfg.Sto
 	return file, err
 }
 
-// openClients reads the credential file. Without one it creates a client and returns the
-// commands to try it with.
+// openClients reads the credential file. If there's none it creates a client, and returns the
+// commands that you can try it with.
 func openClients(cfg config, logger *slog.Logger, opened *closers) (webhookcfg.CredentialVerifier, func(net.Addr) string, error) {
 	if cfg.credentials == "" {
 		id, secret := "client-"+rand.Text()[:8], auth.GenerateSecret()
@@ -282,7 +283,7 @@ curl -u "$CLIENT" -X DELETE "$HOOKS/e1"
 `, id, secret.Reveal(), at, path)
 }
 
-// readEntities reads the identifiers that exist, the same for every client.
+// readEntities reads the identifiers that exist. They're the same for every client.
 func readEntities(path string) (func(context.Context, string, string) (bool, error), error) {
 	if path == "" {
 		return nil, nil
@@ -303,7 +304,8 @@ func readEntities(path string) (func(context.Context, string, string) (bool, err
 	return func(_ context.Context, _, entity string) (bool, error) { return exists[entity], nil }, nil
 }
 
-// serve serves until ctx ends and some time after it, then waits for the requests under way.
+// serve serves until ctx ends, keeps serving for the time of drain, and then waits for the
+// requests under way.
 func serve(ctx context.Context, listener net.Listener, p *probes.Probes, drain time.Duration, logger *slog.Logger) error {
 	server := &http.Server{
 		Handler:           p,
