@@ -30,8 +30,8 @@ func (s slowReader) Read(p []byte) (int, error) {
 }
 
 // TestLateBody: a body that arrives too late changes nothing. If the time ended while it
-// arrived, the connection is not used again, since its context may have ended too; on a
-// server without read deadlines, the handler waits for the body.
+// arrived, the connection isn't used again, since its context may have ended too. On a server
+// without read deadlines, the handler waits for the body.
 func TestLateBody(t *testing.T) {
 	for _, deadlines := range []bool{true, false} {
 		synctest.Test(t, func(t *testing.T) {
@@ -53,8 +53,8 @@ func TestLateBody(t *testing.T) {
 	}
 }
 
-// TestSlowBody: a client that does not send its body gets its response in time, whether
-// the handler reads the body or the server does, for whatever request.
+// TestSlowBody: a client that doesn't send its body gets its response in time, for any
+// request. It doesn't matter whether the handler reads the body, or the server does.
 func TestSlowBody(t *testing.T) {
 	o := options()
 	o.Timeout = 50 * time.Millisecond
@@ -174,7 +174,7 @@ func TestRequestAfterLateBody(t *testing.T) {
 	})
 }
 
-// TestReadDeadlineAfterAbort: the limit of a body ends also with a handler that aborts.
+// TestReadDeadlineAfterAbort: the limit of a body also ends if the handler aborts.
 func TestReadDeadlineAfterAbort(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := hooktest.NewHandler(t, newRecorder(), verifier(func(context.Context, string, string) (webhookcfg.Client, error) {
@@ -248,8 +248,9 @@ func TestConnectionAfterUnreadBody(t *testing.T) {
 	}
 }
 
-// TestExpect: a client that expects 100 before it sends a body gets its response at once if
-// the body is of no use, and 100 only if it is. So does one that sends too much.
+// TestExpect: a client that waits for a 100 before it sends its body gets the response at
+// once if we don't need the body, and a 100 if we do. A client that sends too much gets its
+// response at once, too.
 func TestExpect(t *testing.T) {
 	o := options()
 	o.Timeout = time.Hour

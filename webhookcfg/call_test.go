@@ -40,8 +40,8 @@ func overWire(h *webhookcfg.Handler, ctx context.Context, scope webhookcfg.Scope
 	return w
 }
 
-// TestCallsAreChecked: a call from Go passes the same checks as a request, has the same
-// effect, event and record, and its error has what the response has.
+// TestCallsAreChecked: a call from Go passes the same checks as a request. It has the same
+// effect, event and record, and its error has the same texts as the response.
 func TestCallsAreChecked(t *testing.T) {
 	const known, unknown = "e1", "foreign"
 	busy := func(context.Context) error { return retryError{1500 * time.Millisecond} }
@@ -179,8 +179,8 @@ type fixedAddrs []netip.Addr
 
 func (f fixedAddrs) LookupNetIP(context.Context, string, string) ([]netip.Addr, error) { return f, nil }
 
-// TestUndecidedPolicy: while the policy cannot check an address, nothing is called or changed,
-// and the URL is neither refused nor unreachable: the client is to try again.
+// TestUndecidedPolicy: while the policy can't check an address, nothing is called or changed.
+// The client should try again, so we don't say that the URL is refused or unreachable.
 func TestUndecidedPolicy(t *testing.T) {
 	const addr = "93.184.216.34"
 	local := map[string]func(context.Context) ([]netip.Addr, error){
@@ -263,7 +263,7 @@ func TestInvalidCalls(t *testing.T) {
 	}
 }
 
-// TestCallIgnoresAllScope: the scope that the host passes is what it means.
+// TestCallIgnoresAllScope: the host can always change all entities.
 func TestCallIgnoresAllScope(t *testing.T) {
 	st := newRecorder()
 	o := options()
@@ -293,8 +293,8 @@ func TestCallEndsWithContext(t *testing.T) {
 	}
 }
 
-// TestCallOutlivesReport: a panic of OnEvent, or of the logger, leaves the outcome as it is,
-// and is logged where it can be.
+// TestCallOutlivesReport: a panic of OnEvent or of the logger doesn't change the outcome, and
+// it's logged if the logger still works.
 func TestCallOutlivesReport(t *testing.T) {
 	for _, logger := range []slog.Handler{slog.DiscardHandler, panicking{true}, panicking{false}} {
 		st := newRecorder()

@@ -31,7 +31,7 @@ func timesOf(t *testing.T, n int, now func() time.Time) []time.Time {
 	return st.times
 }
 
-// timeRecorder is a store that keeps nothing but the times of changes.
+// timeRecorder is a store that keeps only the times of changes.
 type timeRecorder struct {
 	store.Memory
 	mu    sync.Mutex
@@ -45,8 +45,8 @@ func (r *timeRecorder) Apply(_ context.Context, c webhookcfg.Change) error {
 	return nil
 }
 
-// TestChangeTimes: each change of a handler has a time of its own, later than the one before,
-// whatever its clock says.
+// TestChangeTimes: each change of a handler gets a later time than the change before, even if
+// the clock stands still or goes back.
 func TestChangeTimes(t *testing.T) {
 	micros := func(n int) time.Time { return noon.Add(time.Duration(n) * time.Microsecond) }
 	for name, tt := range map[string]struct {
@@ -70,7 +70,8 @@ func TestChangeTimes(t *testing.T) {
 	}
 }
 
-// TestChangeTimeIsThatOfTheStore: a change is given its time once its checks are done.
+// TestChangeTimeIsThatOfTheStore: a change gets its time after its checks, when the store
+// applies it.
 func TestChangeTimeIsThatOfTheStore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		st, o := new(timeRecorder), options()
@@ -110,8 +111,8 @@ func TestConcurrentChangeTimes(t *testing.T) {
 	}
 }
 
-// TestValidate: a missing part never makes a valid change, least of all one of all
-// entities.
+// TestValidate: a change without one of its parts is never valid, and never turns into a
+// change of all entities.
 func TestValidate(t *testing.T) {
 	url := egress.NewURL(hookURL)
 	withURL := webhookcfg.UnsetChange("c", webhookcfg.All())

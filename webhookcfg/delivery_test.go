@@ -110,8 +110,8 @@ func TestDeliveryStatusCalls(t *testing.T) {
 	}
 }
 
-// TestDeliveryWords: whatever DeliveryStatus returns, a response has only words that the
-// interface lists, and any other one is a defect.
+// TestDeliveryWords: a response has only words that the interface lists. If DeliveryStatus
+// returns any other word, that's a defect.
 func TestDeliveryWords(t *testing.T) {
 	states, reasons := openAPIWords(t, "state"), openAPIWords(t, "reason")
 	known := regexp.MustCompile(`,"delivery":\{"state":"(` + strings.Join(states, "|") + `)"(,"reason":"(` + strings.Join(reasons, "|") + `)")?\}\}$`)
@@ -153,8 +153,8 @@ func openAPIWords(t *testing.T, field string) []string {
 	return strings.Split(words, ", ")
 }
 
-// TestSecretInDeliveryStatus: an error, a panic or a word of DeliveryStatus, which receives the
-// URL, may quote it; no response, event or record does.
+// TestSecretInDeliveryStatus: DeliveryStatus gets the URL, so its errors, panics and words
+// can quote it. No response, event or record does.
 func TestSecretInDeliveryStatus(t *testing.T) {
 	for name, fault := range map[string]func(webhookcfg.Webhook) (word string, err error){
 		"error":     func(hook webhookcfg.Webhook) (string, error) { return "", errors.New("quoted: " + hook.URL.Reveal()) },

@@ -60,8 +60,9 @@ type Event struct {
 	Err error
 }
 
-// level returns the level of the log record: an error if the service failed, and a warning
-// for a possible attack. Changes, and clients that disconnect, are Info.
+// level returns the level of the log record. It's an error if the service failed, and a
+// warning for a possible attack, or if a set succeeded although its probe failed. Reads and
+// sign-ins that succeed are Debug. The rest is Info, also a client that disconnects.
 func (e *Event) level(ctx context.Context) slog.Level {
 	switch {
 	case e.Status == http.StatusServiceUnavailable && errors.Is(e.Err, context.Canceled) && errors.Is(ctx.Err(), context.Canceled):

@@ -174,8 +174,8 @@ func TestEventNamesSecret(t *testing.T) {
 	}
 }
 
-// TestPresentedID: the event and the record of a sign-in that was refused or throttled name
-// the id that was presented, bounded and clean, and not if it may be the secret.
+// TestPresentedID: the event and the record of a sign-in that was refused or throttled show
+// the id, cut and cleaned. They don't if it may be the secret.
 func TestPresentedID(t *testing.T) {
 	long := strings.Repeat("x", 127)
 	for _, tt := range []struct {
@@ -228,8 +228,8 @@ func TestPresentedID(t *testing.T) {
 	}
 }
 
-// TestActor: the event and the record of a call and of a request name the actor of the context,
-// bounded and clean, and not if it holds the client's secret.
+// TestActor: the event and the record of a call and of a request show the actor of the
+// context, cut and cleaned. They don't if it contains the client's secret.
 func TestActor(t *testing.T) {
 	long := strings.Repeat("x", 128)
 	for _, tt := range []struct{ actor, call, request string }{
@@ -265,7 +265,7 @@ func TestActor(t *testing.T) {
 	}
 }
 
-// TestEventSource: the source is that of the context, or else the peer.
+// TestEventSource: the source comes from the context, or else from the connection.
 func TestEventSource(t *testing.T) {
 	for _, tt := range []struct {
 		context netip.Addr
@@ -302,8 +302,9 @@ func TestEventSource(t *testing.T) {
 	}
 }
 
-// TestLevels: failures of the service are errors, refused sign-ins and probes are warnings,
-// and so is a failed probe that changes nothing; a client that disconnects is neither.
+// TestLevels: failures of the service are errors. Refused sign-ins, and sign-ins or probes
+// that must wait, are warnings. A client that disconnects, or a URL that can't be reached, is
+// neither.
 func TestLevels(t *testing.T) {
 	const info, warn, fail = "INFO", "WARN", "ERROR"
 	throttled := errors.Join(webhookcfg.ErrInvalidCredentials, retryError{time.Second})

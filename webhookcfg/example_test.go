@@ -80,7 +80,7 @@ func ExampleHandler_Before() {
 	// outside sees /api/v1/configure/configure-webhook
 }
 
-// A dashboard of the host changes webhooks after the same checks as a client's request.
+// Your dashboard changes webhooks with the same checks as a client's request.
 func ExampleHandler_Set() {
 	h, err := webhookcfg.NewHandler(store.NewMemory(), oneClient{"acme", "s3cret"}, &webhookcfg.Options{
 		ProbeMode: webhookcfg.ProbeOff, // there is nothing to reach in an example
@@ -96,7 +96,7 @@ func ExampleHandler_Set() {
 	var refused *webhookcfg.Error
 	if errors.As(err, &refused) {
 		fmt.Println(refused.Status, refused.Code)
-		fmt.Println(refused.Description) // may be shown to the user
+		fmt.Println(refused.Description) // you can show this to the user
 	}
 	// Output:
 	// <nil>
@@ -104,7 +104,7 @@ func ExampleHandler_Set() {
 	// The URL must be absolute with the scheme https
 }
 
-// A path of your own signs clients in like the handler's, with the same events and responses.
+// You can sign clients in on a path of your own, with the same events and responses.
 func ExampleHandler_SignIn() {
 	h, err := webhookcfg.NewHandler(store.NewMemory(), oneClient{"acme", "s3cret"}, nil)
 	if err != nil {
@@ -135,8 +135,8 @@ func ExampleHandler_SignIn() {
 	// 401 {"error":"invalid_client","error_description":"Invalid client credentials"}
 }
 
-// The states of an entity, the operations, and the webhook in effect after each: the
-// table of the package documentation, printed from a store.
+// The table of the package documentation, printed from a store: the states of an entity, the
+// operations, and the webhook in effect after each of them.
 func Example_states() {
 	const client = "acme"
 	ctx := context.Background()

@@ -242,8 +242,8 @@ func TestAbortHandler(t *testing.T) {
 	}
 }
 
-// TestAbortInCachedVerifier: nor does a cache of sign-ins, which calls the verifier in a
-// goroutine of its own, make net/http log it.
+// TestAbortInCachedVerifier: net/http doesn't log the panic either if it comes from a cache
+// of sign-ins, which calls the verifier in its own goroutine.
 func TestAbortInCachedVerifier(t *testing.T) {
 	cached, err := auth.NewCache(verifier(func(context.Context, string, string) (webhookcfg.Client, error) { panic(http.ErrAbortHandler) }), nil)
 	if err != nil {
@@ -282,8 +282,8 @@ func TestDisconnect(t *testing.T) {
 	}
 }
 
-// TestClientID: an ID of a client that no store could keep, or no log could show, is a
-// defect of the verifier.
+// TestClientID: a client's ID that no store could keep, or no log could show, is a defect of
+// the verifier.
 func TestClientID(t *testing.T) {
 	tests := []struct {
 		id string
@@ -315,8 +315,8 @@ func TestClientID(t *testing.T) {
 	}
 }
 
-// TestThrottledVerifier: a verifier can ask the client to wait, also for wrong
-// credentials; Retry-After is at least a second.
+// TestThrottledVerifier: a verifier can ask the client to wait, even if the credentials are
+// wrong. Retry-After is at least a second.
 func TestThrottledVerifier(t *testing.T) {
 	for wait, want := range map[time.Duration]string{90 * time.Second: "90", 1001 * time.Millisecond: "2", 0: "1", -time.Second: "1", math.MaxInt64: "9223372037"} {
 		h := hooktest.NewHandler(t, newRecorder(), verifier(func(context.Context, string, string) (webhookcfg.Client, error) {
@@ -330,8 +330,8 @@ func TestThrottledVerifier(t *testing.T) {
 	}
 }
 
-// TestPanickingHook: the response is written when the hook panics, and stays what it
-// was, also where it is that of another panic.
+// TestPanickingHook: if the hook panics, the response is still written, and doesn't change.
+// That also holds if it's the response to another panic.
 func TestPanickingHook(t *testing.T) {
 	var records bytes.Buffer
 	o := options()

@@ -207,8 +207,8 @@ func TestAmbiguousRequests(t *testing.T) {
 	}
 }
 
-// TestRequestInABody: a body that the handler does not read, or not to its end, is never
-// taken for the next request on the connection. The next request is, or the connection is
+// TestRequestInABody: if the handler doesn't read a body to its end, the rest never counts as
+// the next request on the connection. Either the next request does, or the connection is
 // closed.
 func TestRequestInABody(t *testing.T) {
 	inner := strings.Replace(request("DELETE", configure, acme, ""), "Connection: close\r\n", "", 1)

@@ -136,8 +136,8 @@ func rawHTTP2(t testing.TB, address string, arrived <-chan struct{}, frames ...f
 	}
 }
 
-// TestUnsetAllTakesNoBodyOverHTTP2: a body is refused whatever its declared length, also
-// if it arrives after the handler was called; and so is a length without a body.
+// TestUnsetAllTakesNoBodyOverHTTP2: a body is refused, whatever length it declares, and even
+// if it arrives after the handler was called. So is a length without a body.
 func TestUnsetAllTakesNoBodyOverHTTP2(t *testing.T) {
 	st := newRecorder()
 	signedIn := make(chan struct{}, 1)

@@ -85,8 +85,8 @@ func openAPI(t *testing.T, o *webhookcfg.Options) string {
 	return string(newHandler(t, newRecorder(), o).OpenAPI())
 }
 
-// TestOpenAPIRoutes: the document has the routes, those of the aliases too, below the base
-// path.
+// TestOpenAPIRoutes: the document has the routes below the base path, including the routes of
+// aliases.
 func TestOpenAPIRoutes(t *testing.T) {
 	tests := []struct {
 		name, basePath string

@@ -263,8 +263,8 @@ func TestEntityExists(t *testing.T) {
 		t.Errorf("-want +got:\n%s", diff)
 	}
 
-	// The entry of an entity that no longer exists can still be read and unset, also if it
-	// is off; without a base the unset drops it.
+	// The client can still read and unset the entry of an entity that no longer exists, even
+	// if it's off. Without a base, the unset drops it.
 	steps(t, address, "unset", "set "+hookURL, "set e2 "+hookURL)
 	delete(known, "acme/e2")
 	off := shown("endpoint_id", "e2", "", "off")

@@ -35,8 +35,8 @@ func TestPaths(t *testing.T) {
 	}
 }
 
-// TestAllScopeOfSet: a set without an identifier reaches all entities, or is refused; one
-// with an identifier is served always.
+// TestAllScopeOfSet: a set without an identifier reaches all entities, or is refused. A set
+// with an identifier always works.
 func TestAllScopeOfSet(t *testing.T) {
 	for scope, want := range []string{"acme set all", "acme set all", "403"} {
 		st := newRecorder()
@@ -55,8 +55,9 @@ func TestAllScopeOfSet(t *testing.T) {
 	}
 }
 
-// TestOriginalTarget: a request reaches all entities only if the target that the outermost
-// proxy received does. The proxy of the test passes that in a field, and the path rewritten.
+// TestOriginalTarget: a request reaches all entities only if the outermost proxy received a
+// target that does. The proxy of the test passes that target in a field, and a rewritten
+// path.
 func TestOriginalTarget(t *testing.T) {
 	const all, one = `{"webhook_url":"` + hookURL + `"}`, `{"moc_id":"x","webhook_url":"` + hookURL + `"}`
 	for _, tt := range []struct {
@@ -194,7 +195,7 @@ func TestCleanedPath(t *testing.T) {
 	}
 }
 
-// TestCleanedPathOfSet: nor does it where the body has no identifier.
+// TestCleanedPathOfSet: a set without an identifier in its body doesn't mean all either.
 func TestCleanedPathOfSet(t *testing.T) {
 	st := newRecorder()
 	h := newHandler(t, st, options())
@@ -251,8 +252,8 @@ func TestAllTakesNoBody(t *testing.T) {
 	}
 }
 
-// TestAllTakesNoAnnouncedBody: where a server or an adapter tells only the length of a body,
-// even of one byte, a DELETE of all is refused.
+// TestAllTakesNoAnnouncedBody: some servers and adapters only tell us the length of a body.
+// Even if it's one byte, a DELETE of all is refused.
 func TestAllTakesNoAnnouncedBody(t *testing.T) {
 	for length, want := range []string{"all", "400"} {
 		st := newRecorder()

@@ -65,7 +65,7 @@ func TestDefaultProber(t *testing.T) {
 	}
 }
 
-// TestPolicyIsCopied: like all options, the policy cannot be changed any more.
+// TestPolicyIsCopied: like all options, the policy can't be changed later.
 func TestPolicyIsCopied(t *testing.T) {
 	o := options()
 	o.Policy = &egress.Policy{DenyPrefixes: []netip.Prefix{netip.MustParsePrefix("93.184.216.0/24")}}

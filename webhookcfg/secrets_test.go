@@ -105,8 +105,8 @@ func TestSecretsStaySecret(t *testing.T) {
 	}
 }
 
-// TestSecretInVerifierError: the errors of the verifier spell the secret in any way, and a
-// caller's secret may equal the text that is shown in their place.
+// TestSecretInVerifierError: the verifier's errors can contain the secret in any encoding,
+// and a caller's secret can equal the text that we show instead.
 func TestSecretInVerifierError(t *testing.T) {
 	spellings := map[string]func(secret string) string{
 		"plain":     func(s string) string { return s },

@@ -18,7 +18,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// report returns the event without what differs between a request and a call.
+// report returns the event without the fields that differ between a request and a call.
 func report(event webhookcfg.Event) string {
 	event.Operation, event.Credential, event.Duration = "", "", 0
 	return fmt.Sprintf("%+v", event)
@@ -155,8 +155,8 @@ func TestInvalidReads(t *testing.T) {
 	}
 }
 
-// TestSignIn: a sign-in from Go is that of a request: the verifier, the event, the level of the
-// record and the response are the same, and nothing shows the secret.
+// TestSignIn: a sign-in from Go works like a request's. The verifier, the event, the level of
+// the record and the response are the same, and the secret never shows.
 func TestSignIn(t *testing.T) {
 	tests := []struct {
 		name, id, secret string

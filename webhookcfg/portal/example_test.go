@@ -10,7 +10,7 @@ import (
 	"example.com/go-webhookcfg/webhookcfg/portal"
 )
 
-// People sign in with the id and the secret of a client.
+// People sign in with a client's id and secret.
 func Example() {
 	clients, err := auth.NewStatic(auth.Credential{ID: "acme", Secrets: []auth.Secret{auth.GenerateSecret()}})
 	if err != nil {

@@ -26,7 +26,7 @@ const (
 	otherURL = address + "/other/t0ken"
 )
 
-// fixture is what a test changes of a portal.
+// fixture has the parts of a portal that a test can change.
 type fixture struct {
 	store    webhookcfg.Store
 	verifier webhookcfg.CredentialVerifier
@@ -43,7 +43,7 @@ func newFixture(t *testing.T) *fixture {
 	}
 }
 
-// hosted lets the host's session say who is signed in: the value of a cookie.
+// hosted uses the host's own session, a cookie that names the person.
 func (f *fixture) hosted() *fixture {
 	f.portal.SignIn, f.portal.SignInURL = nil, "https://login.example.com/?from=portal"
 	f.portal.Client = func(r *http.Request) (client, actor string, err error) {
@@ -200,7 +200,7 @@ var (
 	anySpace = regexp.MustCompile(`\s+`)
 )
 
-// plain returns what a person reads.
+// plain returns the text that a person reads.
 func (s shown) plain() string {
 	return anySpace.ReplaceAllString(anyTag.ReplaceAllString(s.text, " "), " ")
 }

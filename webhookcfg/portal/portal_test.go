@@ -172,8 +172,8 @@ func TestUnservedRequests(t *testing.T) {
 	}
 }
 
-// TestErrors: each refusal is a sentence with what to do, keeps what was typed, and changes
-// nothing.
+// TestErrors: each refusal is a sentence that says how to go on. The page keeps the fields
+// that were typed, and changes nothing.
 func TestErrors(t *testing.T) {
 	broken := errors.New("broken on purpose")
 	type setting struct {
@@ -267,8 +267,8 @@ func (brokenStore) List(context.Context, string, string, int) (webhookcfg.Page, 
 	return webhookcfg.Page{}, errBroken
 }
 
-// TestHostileTexts: identifiers, URLs, actors and searches stay text, whatever they hold, and
-// come back as they are.
+// TestHostileTexts: identifiers, URLs, actors and searches stay text, with any characters,
+// and come back unchanged.
 func TestHostileTexts(t *testing.T) {
 	const script = `"><script>alert(1)</script>`
 	for _, id := range []string{script, `{{.Client}}`, `a b&c=d#e?f%2f+g`, `javascript:alert(1)`, `'onfocus='x`, "&lt;b&gt;", "\u202eevil"} {
@@ -359,8 +359,8 @@ func (s shortPages) List(ctx context.Context, client, after string, limit int) (
 	return s.lister.List(ctx, client, after, min(limit, 400))
 }
 
-// TestDeliveries: pages show how deliveries go, and what to do; an unknown state doesn't keep
-// anybody from changing a webhook.
+// TestDeliveries: pages show how deliveries go, and how to repair them. Even with an unknown
+// state, you can change a webhook.
 func TestDeliveries(t *testing.T) {
 	at := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	tests := map[string]struct {

@@ -154,8 +154,8 @@ func (v *revocable) Verify(ctx context.Context, id, secret string) (webhookcfg.C
 	return v.CredentialVerifier.Verify(ctx, id, secret)
 }
 
-// TestRevocation: a secret that is revoked between the form and its POST ends the session. What
-// was typed survives the sign-in, which changes nothing by itself.
+// TestRevocation: if a secret is revoked between the form and its POST, the session ends. The
+// sign-in keeps the fields that were typed, and doesn't make the change.
 func TestRevocation(t *testing.T) {
 	f := newFixture(t)
 	v := &revocable{CredentialVerifier: f.verifier}
@@ -193,8 +193,8 @@ func TestRevocation(t *testing.T) {
 	p.get("").expect(t, http.StatusOK, "Signed in as")
 }
 
-// TestNoSession: a POST without a session gets a page with what was typed, not a redirect, and
-// changes nothing.
+// TestNoSession: a POST without a session changes nothing. It gets a page with the fields
+// that were typed, and not a redirect.
 func TestNoSession(t *testing.T) {
 	for name, hosted := range map[string]bool{"sign-in": false, "host": true} {
 		t.Run(name, func(t *testing.T) {
@@ -218,7 +218,8 @@ func TestNoSession(t *testing.T) {
 	}
 }
 
-// TestHostSession: the host says who is signed in, and a session that is down is no sign-out.
+// TestHostSession: the host says who is signed in. If its session fails, nobody is signed
+// out.
 func TestHostSession(t *testing.T) {
 	f := newFixture(t).hosted()
 	var records strings.Builder
@@ -257,7 +258,7 @@ func (anybody) Verify(_ context.Context, id, _ string) (webhookcfg.Client, error
 	return webhookcfg.Client{ID: id[:4]}, nil
 }
 
-// TestLongCredentials: a cookie that browsers would drop is a sentence.
+// TestLongCredentials: if browsers would drop the cookie, the page says so.
 func TestLongCredentials(t *testing.T) {
 	f := newFixture(t)
 	long := strings.Repeat("s", 1000)

@@ -9,8 +9,7 @@ import (
 	"example.com/go-webhookcfg/webhookcfg/portal"
 )
 
-// TestTexts: each text is shown somewhere. The other way, that each key has a text, shows in the
-// tests of pages.
+// TestTexts: each text appears somewhere. The tests of pages check that each key has a text.
 func TestTexts(t *testing.T) {
 	var sources strings.Builder
 	files, err := filepath.Glob("*.go")
