@@ -10,9 +10,9 @@ import (
 	"example.com/go-webhookcfg/webhookcfg"
 )
 
-// Backup writes a copy of the log to the new log name in dst, concurrently with Append. It
-// is the log as it was between two batches during the call. It does not need the log to be
-// writable. If Close is called meanwhile, Backup ends with [ErrClosed].
+// Backup writes a copy of the log to the new log name in dst. You can call it while changes
+// are appended, and also if the log can't be written. The copy is the log between two batches
+// during the call. If you call Close meanwhile, Backup returns [ErrClosed].
 func (l *Log) Backup(ctx context.Context, dst FS, name string) error {
 	return l.withFile(ctx, func(ctx context.Context) error {
 		return writeCopy(ctx, dst, name, l.options.Logger, func(w *rewriter) error {
@@ -23,7 +23,7 @@ func (l *Log) Backup(ctx context.Context, dst FS, name string) error {
 			if err := w.snapshot(ctx, l.state.Snapshot()); err != nil {
 				return err
 			}
-			// The snapshot can have parts of the batch that is being applied.
+			// The snapshot can contain parts of a batch that is being applied.
 			_, to, err := l.position(ctx)
 			if err == nil {
 				_, err = w.follow(ctx, file, from, to, to)
@@ -33,12 +33,12 @@ func (l *Log) Backup(ctx context.Context, dst FS, name string) error {
 	})
 }
 
-// position returns the file and the offset after its last record between two batches, all
-// of which are applied. It is for a caller that has put a token into compacting, so that
-// the file stays the same.
+// position returns the file and the offset after its last record, between two batches, when
+// all records are applied. Put a token into compacting before you call it, so that the file
+// can't be replaced.
 func (l *Log) position(ctx context.Context) (file File, end int64, err error) {
 	err = l.betweenBatches(ctx, func() error {
-		if l.rival.file != nil { // a repair decides which of the two files it is
+		if l.rival.file != nil { // a repair finds out which of the two files it is
 			return l.failed
 		}
 		file, end = l.file.file, l.file.end
@@ -47,8 +47,8 @@ func (l *Log) position(ctx context.Context) (file File, end int64, err error) {
 	return file, end, err
 }
 
-// writeCopy creates a complete log, which gets its name only after it was read back. It
-// never overwrites a file, and after an error it leaves none.
+// writeCopy creates a complete log. The copy gets its name only after it was read back.
+// writeCopy never overwrites a file, and doesn't leave one after an error.
 func writeCopy(ctx context.Context, dst FS, name string, logger *slog.Logger, fill func(*rewriter) error) error {
 	if err := errors.Join(checkReserved(name), mustBeNew(dst, name)); err != nil {
 		return err
@@ -70,7 +70,7 @@ func writeCopy(ctx context.Context, dst FS, name string, logger *slog.Logger, fi
 	return nil
 }
 
-// mustBeNew returns an error if there is a file of this name.
+// mustBeNew returns an error if the name is taken.
 func mustBeNew(fsys FS, name string) error {
 	file, err := fsys.Open(name)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -92,7 +92,7 @@ func (w *rewriter) publish(ctx context.Context, logger *slog.Logger) error {
 		err = r.into(ctx, func([]webhookcfg.Change) {}, logger)
 	}
 	if err == nil && (r.records != w.records || r.end != w.end || r.isTorn) {
-		err = fmt.Errorf("%w: %s has %d changes of the %d that were written", ErrDamaged, w.name, r.records, w.records)
+		err = fmt.Errorf("%w: the new file %s does not read back as written, with %d of %d changes: check the disk, then try again", ErrDamaged, w.name, r.records, w.records)
 	}
 	if err = errors.Join(err, ctx.Err()); err != nil {
 		return err

@@ -10,8 +10,8 @@ import (
 	"example.com/go-webhookcfg/webhookcfg"
 )
 
-// Append makes c durable, applies it to the state and returns. If ctx ends first, its
-// error is returned at once: c is then applied later or not at all.
+// Append makes c durable, applies it to the state and returns. If ctx ends first, Append
+// returns its error at once, and c may or may not be applied later.
 func (l *Log) Append(ctx context.Context, c webhookcfg.Change) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -34,7 +34,7 @@ func (l *Log) Append(ctx context.Context, c webhookcfg.Change) error {
 	}
 }
 
-// join adds a change to the pending batch, as its entry i, once it fits.
+// join adds a change to the pending batch once it fits, and returns its index there.
 func (l *Log) join(ctx context.Context, c webhookcfg.Change, body []byte) (b *batch, i int, err error) {
 	for {
 		l.mu.Lock()
@@ -64,9 +64,9 @@ func (l *Log) join(ctx context.Context, c webhookcfg.Change, body []byte) (b *ba
 	}
 }
 
-// withdraw removes an entry from its batch, unless the batch is being written already.
-// The entry still counts, so that the batch stays bounded while a sync hangs and callers
-// come and go.
+// withdraw removes an entry from its batch, unless the batch is already being written. The
+// entry still counts towards the size of the batch. Otherwise callers that come and go while
+// a sync hangs could let the batch grow without a bound.
 func (l *Log) withdraw(b *batch, i int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -83,26 +83,27 @@ func (l *Log) signal() {
 	}
 }
 
-// maxBatch bounds the bytes of a batch; later callers wait for the next one.
+// maxBatch is how many bytes a batch can have. Callers that don't fit wait for the next
+// batch.
 const maxBatch = 1 << 20
 
 func newBatch() *batch { return &batch{done: make(chan struct{})} }
 
-// batch is a group of changes that are written and synced together.
+// batch is a group of changes that share a write and a sync.
 type batch struct {
 	entries []batchEntry  // in the order of the file
 	bodies  []byte        // of all entries, concatenated
 	done    chan struct{} // closed once the fields below are set
-	// made is the number of entries, from the first one, that are durable and applied, or
-	// were withdrawn; err is for the others.
+	// made is how many entries, counted from the first, are durable and applied, or were
+	// withdrawn. The others get err.
 	made int
 	err  error
-	// compaction is the one that ran when the batch was cut. A later one writes nothing
-	// before the batch is done.
+	// compaction was running when the batch was cut. A later one can't write anything before
+	// the batch is done.
 	compaction *compaction
 }
 
-// outcome returns the error of the entry i of a batch that is done.
+// outcome returns the error of entry i, once the batch is done.
 func (b *batch) outcome(i int) error {
 	if i < b.made {
 		return nil
@@ -113,12 +114,12 @@ func (b *batch) outcome(i int) error {
 // batchEntry is a change of a batch.
 type batchEntry struct {
 	change webhookcfg.Change
-	// end is the offset of the end of the entry's body in the bodies of the batch.
+	// end is where the entry's body ends in the bodies of the batch.
 	end         int
 	isWithdrawn bool
 }
 
-// fits reports whether the line of one more change fits. The first one always does.
+// fits reports whether one more change fits. An empty batch takes any change.
 func (b *batch) fits(body []byte) bool {
 	return len(b.entries) == 0 || len(b.bodies)+len(body)+(len(b.entries)+1)*maxLineTail <= maxBatch
 }
@@ -130,8 +131,8 @@ func (b *batch) add(c webhookcfg.Change, body []byte) (i int) {
 	return len(b.entries) - 1
 }
 
-// encode appends the lines of the entries that are neither made nor withdrawn, to be
-// written at the offset synced, and their changes.
+// encode appends the lines of the entries that are neither made nor withdrawn, and the
+// changes in them. The lines must be written at the offset synced.
 func (b *batch) encode(synced int64, lines []byte, changes []webhookcfg.Change) ([]byte, []webhookcfg.Change) {
 	for i := b.made; i < len(b.entries); i++ {
 		if e := &b.entries[i]; !e.isWithdrawn {
@@ -169,24 +170,24 @@ func (b *batch) successor() *batch {
 }
 
 const (
-	// maxYields bounds the yields without a new caller before a batch is cut, and waitPart
-	// the time of all of them, as a part of the time that the last write took.
+	// The loop cuts a batch after maxYields yields without a new caller, or once its yields
+	// have taken 1/waitPart of the time of the last write.
 	maxYields = 64
 	waitPart  = 4
 )
 
-// applyStep is how many changes of a batch are applied at a time. Readers of the state
-// need not wait for the whole batch.
+// applyStep is how many changes of a batch are applied at a time, so that readers of the
+// state needn't wait for the whole batch.
 const applyStep = 16
 
-// checkInterval is the time after which a batch checks the file and its name again, before
-// it is acknowledged. It does not do so every time: on ext4 of Linux 6.18, asking for the
-// attributes of a file between two syncs makes the second one a third slower, and reading it
-// a tenth.
+// checkInterval is how often batches check the file and its name before they're acknowledged.
+// Checking with every batch would be slow: on ext4 of Linux 6.18, if you ask for a file's
+// attributes between two syncs, the second one takes a third longer, and if you read the
+// file, a tenth longer.
 const checkInterval = 10 * time.Millisecond
 
-// commitLoop writes one batch after the other until Close. No other goroutine changes
-// the file, so that a caller whose ctx ends need not wait for the disk.
+// commitLoop writes one batch after the other until Close. Only its goroutine changes the
+// file, so a caller whose ctx ends doesn't have to wait for the disk.
 func (l *Log) commitLoop() {
 	defer close(l.stopped)
 	for {
@@ -208,10 +209,10 @@ func (l *Log) commitLoop() {
 	}
 }
 
-// waitForBatch yields to callers as long as they keep joining the pending batch, and a
-// little longer while there are fewer than expected: most callers that just returned
-// come back with their next change. It ends after a part of the time that the last write
-// took: on a busy machine, one yield can take longer than the wait is worth.
+// waitForBatch yields to callers as long as they keep joining the pending batch. It yields a
+// little longer if there are fewer than expected, because most callers that just returned
+// come back with their next change. It stops after a part of the time that the last write
+// took: on a busy machine, a single yield can take longer than the wait is worth.
 func (l *Log) waitForBatch() {
 	started := time.Now()
 	for seen, yields := 0, 0; ; yields++ {
@@ -235,9 +236,9 @@ func (l *Log) joined() int {
 	return len(l.pending.entries)
 }
 
-// cut ends the pending batch and starts the next one. A batch that was joined before the
-// log was blocked fails. Last reports that the log is closed, so that no other batch
-// follows.
+// cut ends the pending batch and starts the next one. If the log has been blocked since
+// callers joined the batch, the batch fails. If the log is closed, this batch is the last
+// one.
 func (l *Log) cut() (b *batch, last bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -249,9 +250,9 @@ func (l *Log) cut() (b *batch, last bool) {
 	return b, l.closed
 }
 
-// commit makes the changes of a batch durable, applies them and lets their callers
-// return, in this order: no reader sees a change that a crash may still undo, and a
-// caller that returned finds its change applied.
+// commit makes the changes of a batch durable, applies them and lets their callers return.
+// The order matters: readers must not see a change that a crash can still undo, and a caller
+// that returned must find its change applied.
 func (l *Log) commit(b *batch) {
 	if b.err == nil {
 		l.write(b)
@@ -264,8 +265,8 @@ func (l *Log) commit(b *batch) {
 	}
 }
 
-// write makes the changes of a batch durable and applies them. If the disk is full, those
-// that fit are made.
+// write makes the changes of a batch durable and applies them. If the disk is full, it makes
+// those that fit.
 func (l *Log) write(b *batch) {
 	for b.made < len(b.entries) {
 		l.lines, l.changes = b.encode(l.file.end, l.lines[:0], l.changes[:0])
@@ -289,7 +290,7 @@ func (l *Log) write(b *batch) {
 	}
 }
 
-// append makes lines the next records of the file, and returns how many are durable.
+// append writes lines after the last record of the file, and returns how many are durable.
 func (l *Log) append(lines []byte) (made int, err error) {
 	if len(lines) == 0 {
 		return 0, nil
@@ -318,7 +319,7 @@ func (l *Log) append(lines []byte) (made int, err error) {
 
 var errRenamed = errors.New("the file or its directory was removed, renamed, replaced or hidden by a mount while it was open: move it back, or save the changes with File.Backup")
 
-// checkName returns an error if the name of the log does not lead to its file any more.
+// checkName returns an error if the name of the log doesn't lead to its file any more.
 func (l *Log) checkName() error {
 	isNamed, err := l.fs.SameFile(l.name, l.file.file)
 	if err == nil && !isNamed {
@@ -327,8 +328,8 @@ func (l *Log) checkName() error {
 	return err
 }
 
-// expect sets the number of callers that are worth waiting for: those that are about to
-// return, and those that joined meanwhile.
+// expect sets how many callers the next batch should wait for: those that are about to
+// return, and those that have already joined it.
 func (l *Log) expect(b *batch) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -17,15 +17,15 @@ import (
 // minDead is how many bytes must be superseded before a compaction starts by itself.
 const minDead = 1 << 20
 
-// Compact rewrites the log without superseded changes. It runs concurrently with Append,
-// which waits only while the new file replaces the old one, and where changes arrive
-// faster than they can be copied. If ctx ends or the disk is full, the log stays as it was.
+// Compact rewrites the log without superseded changes. You can go on appending meanwhile.
+// Append waits only while the new file replaces the old one, or if changes arrive faster than
+// Compact can copy them. If ctx ends or the disk is full, the log stays as it was.
 func (l *Log) Compact(ctx context.Context) error {
 	return l.withFile(ctx, l.compact)
 }
 
-// withFile runs work, which reads the file by offset, while no other work replaces the
-// file. Its context ends with ctx and with Close.
+// withFile runs work, which can read the file by offset: nothing replaces the file meanwhile.
+// The context of work ends with ctx and with Close.
 func (l *Log) withFile(ctx context.Context, work func(context.Context) error) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -40,8 +40,8 @@ func (l *Log) withFile(ctx context.Context, work func(context.Context) error) er
 	return l.withToken(ctx, work)
 }
 
-// withToken is withFile for a caller that has put a token into compacting. It takes the
-// token back.
+// withToken is withFile for a caller that has already put a token into compacting. It takes
+// the token back.
 func (l *Log) withToken(ctx context.Context, work func(context.Context) error) error {
 	defer func() { <-l.compacting }()
 	ctx, stop := context.WithCancelCause(ctx)
@@ -83,20 +83,21 @@ func (l *Log) isDue() bool {
 	return dead >= minDead && float64(dead) > ratio*float64(live)
 }
 
-// estimateSize estimates how long a file of changes is whose names and URLs have so many
-// bytes. It leaves out escapes, and some names have many: density corrects it.
+// estimateSize estimates the length of a file with this many changes, given the total length
+// of their names and URLs. It doesn't count escapes. Some names have many, so density
+// corrects the estimate.
 func estimateSize(changes int, bytes int64) int64 {
 	const line = len(`{"op":"set","client":"","entity":"","url":"","time":"2026-01-02T03:04:05Z","synced":174`) + crcLen + 1
 	return headerLen + int64(changes)*int64(line) + bytes
 }
 
-// compact writes a snapshot of the state into a new file, then the changes that were
-// appended to the log since the start of the snapshot, and replaces the old file.
+// compact writes a snapshot of the state into a new file, adds the changes that were appended
+// since the snapshot started, and replaces the old file.
 //
-// The snapshot need not be consistent: every change after the offset where it started is
-// appended to it once more, in order, whether or not it is in the snapshot. The state of
-// an entity depends only on the last change that reached it. Whether an unset turns it
-// off depends on the base too, but the base changes only together with all overrides.
+// The snapshot doesn't have to be consistent, because every change since its start is
+// appended once more, in order, even if the snapshot has it already. An entity's state
+// depends only on the last change that reached it. Whether an unset turns the entity off
+// depends on the base too, but the base only changes together with all overrides.
 func (l *Log) compact(ctx context.Context) error {
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
@@ -111,13 +112,14 @@ func (l *Log) compact(ctx context.Context) error {
 	return err
 }
 
-// compaction is one that runs until done is closed.
+// compaction is a running compaction. It closes done at its end.
 type compaction struct {
 	stop context.CancelCauseFunc
 	done chan struct{}
 }
 
-// end stops the compaction, unless it is nil. It is for the commit loop.
+// end stops the compaction and waits for it. A nil compaction is fine. Call it from the
+// commit loop.
 func (c *compaction) end(cause error) {
 	if c != nil {
 		c.stop(cause)
@@ -131,7 +133,7 @@ func (l *Log) setCompaction(c *compaction) {
 	l.compaction = c
 }
 
-// rewrite is compact without a way to stop it.
+// rewrite does the work of compact.
 func (l *Log) rewrite(ctx context.Context) error {
 	file, from, err := l.position(ctx)
 	if err != nil {
@@ -154,15 +156,16 @@ func (l *Log) rewrite(ctx context.Context) error {
 }
 
 const (
-	// maxFinalCopy bounds the bytes that are copied while writers wait for the new file.
+	// maxFinalCopy is how many bytes are copied while writers wait for the new file.
 	maxFinalCopy = 256 << 10
-	// maxHeld bounds them if changes arrive faster than they can be copied.
+	// maxHeld is the limit instead if changes arrive faster than they can be copied.
 	maxHeld = 4 << 20
 )
 
-// catchUp copies the changes appended to file since from, and those appended meanwhile,
-// until little is left. If once what is left is not less by half, it copies the rest in
-// parts while writers wait, and lets them write one batch between two parts.
+// catchUp copies the changes appended to file since from, and keeps copying new ones until
+// little is left. If a round doesn't at least halve the rest, changes arrive too fast. Then
+// it makes writers wait while it copies the rest in parts, and lets them write one batch
+// between two parts.
 func (l *Log) catchUp(ctx context.Context, w *rewriter, file File, from int64) (int64, error) {
 	isOutrun := false
 	for behind := int64(math.MaxInt64); ; {
@@ -188,7 +191,7 @@ func (l *Log) catchUp(ctx context.Context, w *rewriter, file File, from int64) (
 	}
 }
 
-// betweenBatches has the commit loop run a task, while writers wait.
+// betweenBatches runs a task in the commit loop. Writers wait meanwhile.
 func (l *Log) betweenBatches(ctx context.Context, task func() error) (err error) {
 	done := make(chan struct{})
 	select {
@@ -200,7 +203,7 @@ func (l *Log) betweenBatches(ctx context.Context, task func() error) (err error)
 	}
 }
 
-// replace puts the new file in the place of the log.
+// replace puts the new file in place of the log.
 func (l *Log) replace(ctx context.Context, w *rewriter, from int64) error {
 	var loser logFile
 	err := l.betweenBatches(ctx, func() (err error) {
@@ -213,9 +216,9 @@ func (l *Log) replace(ctx context.Context, w *rewriter, from int64) error {
 	return err
 }
 
-// swap copies the changes appended since from and replaces the file. It returns the file
-// that is not in use afterwards. If it is unknown which of the two has the name, both stay
-// open until a repair.
+// swap copies the changes appended since from and replaces the file. It returns the file that
+// is no longer in use. If it can't find out which of the two has the name, both stay open
+// until a repair.
 func (l *Log) swap(ctx context.Context, w *rewriter, from int64) (loser logFile, err error) {
 	if l.isBlocked() {
 		return loser, l.failed
@@ -237,7 +240,7 @@ func (l *Log) swap(ctx context.Context, w *rewriter, from int64) (loser logFile,
 	return loser, err
 }
 
-// install has a complete new file replace the file of the log.
+// install replaces the file of the log with a complete new one.
 func (l *Log) install(w *rewriter) (loser logFile, err error) {
 	next, err := w.finish()
 	if err != nil {
@@ -255,18 +258,18 @@ func (l *Log) install(w *rewriter) (loser logFile, err error) {
 }
 
 const (
-	// snapshotStep is how many bytes of a snapshot are written and synced at a time: few, so
-	// that concurrent syncs of the log stay fast.
+	// snapshotStep is how many bytes of a snapshot are written and synced at a time. It's
+	// small so that the log's own syncs stay fast.
 	snapshotStep = 128 << 10
-	// followStep is how many bytes of the changes after it are written at a time, and
-	// maxUnsynced how many before a sync: more, because they must be copied faster than the
-	// log grows.
+	// followStep is how many bytes are written at a time when changes are copied after the
+	// snapshot, and maxUnsynced how many before a sync. They're larger, because copying must
+	// be faster than the log grows.
 	followStep  = 256 << 10
 	maxUnsynced = maxHeld
 )
 
-// rewriter writes a new file that replaces a log. Because the file gets the name of the
-// log only when all of it is durable, all its lines are one batch.
+// rewriter writes a new file that replaces a log. The file gets the log's name only when all
+// of it is durable, so all its lines can be one batch.
 type rewriter struct {
 	logFile
 	fs   FS
@@ -274,13 +277,13 @@ type rewriter struct {
 	buf  []byte
 	// unsynced counts the bytes written since the last sync.
 	unsynced int
-	// density is the ratio of the bytes of the snapshot to those estimated for it.
+	// density is the actual length of the snapshot divided by the estimated one.
 	density float64
-	// isUrgent leaves out the pauses of a snapshot.
+	// isUrgent makes snapshot go on without pauses.
 	isUrgent bool
 }
 
-// newRewriter creates the temporary file of the log name, which must not exist.
+// newRewriter creates the temporary file of the log name. The file must not exist.
 func newRewriter(fsys FS, name string) (*rewriter, error) {
 	file, err := fsys.Create(name + tempSuffix)
 	if err != nil {
@@ -289,8 +292,8 @@ func newRewriter(fsys FS, name string) (*rewriter, error) {
 	return &rewriter{fs: fsys, name: name, logFile: logFile{file: file, checked: headerLen}, buf: appendHeader(nil, 0)}, nil
 }
 
-// replaceTemp is newRewriter for the holder of the lock of the log: a temporary file that
-// exists was left behind.
+// replaceTemp is newRewriter for the holder of the log's lock. A temporary file that already
+// exists was left behind, so replaceTemp removes it.
 func replaceTemp(fsys FS, name string) (*rewriter, error) {
 	if err := removeTemp(fsys, name); err != nil {
 		return nil, err
@@ -306,8 +309,8 @@ func removeTemp(fsys FS, name string) error {
 	return err
 }
 
-// snapshot writes the changes that lead to a state. It pauses between the steps, because
-// the log has precedence on the disk.
+// snapshot writes the changes that lead to a state. It pauses between steps, because the
+// log's own writes come first.
 func (w *rewriter) snapshot(ctx context.Context, changes iter.Seq[webhookcfg.Change]) error {
 	var bytes int64
 	for c := range changes {
@@ -330,14 +333,13 @@ func (w *rewriter) snapshot(ctx context.Context, changes iter.Seq[webhookcfg.Cha
 			return err
 		}
 	}
-	// The state has changed since, so its own estimate is of no use.
+	// The state has changed since, so don't use its present estimate.
 	w.density = float64(w.size()) / float64(estimateSize(w.records, bytes))
 	return nil
 }
 
-// pause waits much longer than a step took, so that few changes coincide with one. The
-// pause is bounded: where a step takes long because every sync does, changes do not
-// suffer from it.
+// pause waits much longer than a step took, so that few changes coincide with a step. But it
+// has a limit: if steps are slow because every sync is slow, pauses don't help.
 func pause(ctx context.Context, work time.Duration) error {
 	const times, longest = 20, 50 * time.Millisecond
 	select {
@@ -347,9 +349,9 @@ func pause(ctx context.Context, work time.Duration) error {
 	return ctx.Err()
 }
 
-// follow copies records of file: those that start between from and to, which is the end
-// of a record or beyond, and not after limit, which is the end of one. It returns the end
-// of the last.
+// follow copies the records of file that start between from and to. It reads no further than
+// limit, which must be the end of a record. It returns the end of the last record that it
+// copied.
 func (w *rewriter) follow(ctx context.Context, file File, from, to, limit int64) (int64, error) {
 	lines := newLineReader(file, from, limit)
 	for lines.at < min(to, limit) {
@@ -405,8 +407,8 @@ func (w *rewriter) sync() error {
 	return w.file.Sync()
 }
 
-// finish records in the header that everything is on disk, and makes it so with one sync:
-// without it, the file does not get its name.
+// finish records in the header that everything is on disk, and makes that true with one sync.
+// Don't give the file its name before.
 func (w *rewriter) finish() (logFile, error) {
 	if err := w.write(); err != nil {
 		return logFile{}, err
@@ -419,7 +421,7 @@ func (w *rewriter) finish() (logFile, error) {
 	return w.logFile, w.sync()
 }
 
-// discard closes and removes the file, unless it replaced the log.
+// discard closes and removes the file, unless it has replaced the log.
 func (w *rewriter) discard() error {
 	var err error
 	if w.file != nil {

@@ -17,9 +17,9 @@ type logRecord struct {
 	synced int64
 }
 
-// decode decodes a line, which comes without its end. It accepts exactly the lines that
-// the encoder writes: each record has one spelling. encoding/json would be four times
-// slower, and lax about keys that are repeated, unknown or in another case.
+// decode decodes a line without its end. It accepts only the lines that the encoder writes,
+// so each record has one spelling. encoding/json would be four times slower, and it would let
+// repeated and unknown keys pass, and keys in another case.
 func decode(line []byte) (logRecord, bool) {
 	if !checksumHolds(line) {
 		return logRecord{}, false
@@ -27,15 +27,14 @@ func decode(line []byte) (logRecord, bool) {
 	return decodeUnchecked(line)
 }
 
-// decodeUnchecked is decode for a line with any checksum.
+// decodeUnchecked decodes a line without checking its checksum.
 func decodeUnchecked(line []byte) (logRecord, bool) {
 	s := lineScanner{rest: line[:max(0, len(line)-crcLen)]}
 	rec, ok := s.record()
 	return rec, ok && len(s.rest) == 0 && utf8.Valid(line)
 }
 
-// checksumHolds reports whether the checksum at the end of a line matches the part
-// before its key.
+// checksumHolds reports whether the checksum at the end of a line matches the rest of it.
 func checksumHolds(line []byte) bool {
 	if len(line) < crcLen {
 		return false
@@ -45,8 +44,8 @@ func checksumHolds(line []byte) bool {
 	return ok && crc32.Checksum(body, castagnoli) == want
 }
 
-// isCutShort reports whether a torn write can have left fragment: it is the start of a
-// record, or a record without the end of its line.
+// isCutShort reports whether fragment can come from a torn write: it's the start of a record,
+// or a record without the end of its line.
 func isCutShort(fragment []byte) bool {
 	s := lineScanner{rest: fragment}
 	if _, ok := s.record(); ok {
@@ -60,7 +59,7 @@ func isCutShort(fragment []byte) bool {
 // lineScanner parses one line, or a fragment of one.
 type lineScanner struct {
 	rest []byte
-	// short is set where the line ended but more of it was expected.
+	// short reports that the line ended too early.
 	short bool
 }
 
@@ -105,8 +104,8 @@ func (s *lineScanner) change() (c webhookcfg.Change, ok bool) {
 	return c, c.Validate() == nil
 }
 
-// scope parses the key "scope" or "entity". One of them must be there: a missing key
-// never means "all".
+// scope parses the key "scope" or "entity". One of them must be there: a missing key must
+// never mean "all".
 func (s *lineScanner) scope() (scope webhookcfg.Scope, ok bool) {
 	if s.literal(`,"scope":"all"`) {
 		return webhookcfg.All(), true
@@ -168,8 +167,8 @@ func (s *lineScanner) text() (text string, ok bool) {
 	return "", false
 }
 
-// escapeLen returns the length of the escape at the start of b, 0 if the encoder writes
-// no such escape.
+// escapeLen returns the length of the escape at the start of b. It's 0 if the encoder doesn't
+// write this escape.
 func escapeLen(b []byte) int {
 	if len(b) >= 2 && (b[1] == '"' || b[1] == '\\') {
 		return 2
@@ -180,7 +179,7 @@ func escapeLen(b []byte) int {
 	return 0
 }
 
-// unhex has the value of each hexadecimal digit, and 0xFF for all other bytes.
+// unhex maps hexadecimal digits to their values, and all other bytes to 0xFF.
 var unhex = func() (values [256]uint8) {
 	for c := range values {
 		values[c] = 0xFF
@@ -212,8 +211,8 @@ func unquote(raw []byte, escaped bool) string {
 	return string(text)
 }
 
-// time parses the key "time" and its value, a time in UTC as of RFC 3339, either with six
-// digits of a fraction that is not zero, or without a fraction.
+// time parses the key "time" and its value, an RFC 3339 time in UTC. The time can have six
+// digits of a fraction, but not all zeros. A whole second has no fraction.
 func (s *lineScanner) time() (t time.Time, ok bool) {
 	if !s.literal(`,"time":"`) {
 		return t, false
@@ -257,10 +256,10 @@ func parseTime(b []byte, micros int) (t time.Time, ok bool) {
 		return t, false
 	}
 	t = time.Date(year, time.Month(month), day, hour, minute, second, micros*1000, time.UTC)
-	return t, t.Day() == day // a day that the month lacks would become one of the next
+	return t, t.Day() == day // time.Date turns a day that the month doesn't have into one of the next month
 }
 
-// decimal returns the value of digits, -1 if one of them is no digit.
+// decimal returns the value of digits, or -1 if there's anything else among them.
 func decimal(digits []byte) (n int) {
 	for _, c := range digits {
 		if c < '0' || c > '9' {

@@ -1,96 +1,94 @@
-// Package oplog stores changes in one append-only file: it makes them durable, reads
-// them back when it is opened, and compacts the file when most of it is superseded. It
-// does not interpret the changes; see [State].
+// Package oplog stores changes durably in one append-only file, reads them back when you open
+// it, and compacts it when most of it is superseded. It doesn't interpret the changes: it
+// applies them to your [State].
+//
+// [Open] a log, pass changes to [Log.Append], and call [Log.Close] when you're done. [Check]
+// tells you whether a file is damaged, and [Salvage] copies the intact changes out of a
+// damaged one.
 //
 // # File format, version 2
 //
-// A file is UTF-8 text, one JSON object per line, each line terminated by one '\n'. The
-// first two lines are the two copies of the header. Every other line is a record, a set
-// or an unset.
+// A file is UTF-8 text, with one JSON object per line, each ended by one '\n'. The first two
+// lines are copies of the header. The others are records, each a set or an unset.
 //
-//		{"format":"webhookcfg log","version":2,"synced":                 426,"crc":"3e135f46"}
-//		{"format":"webhookcfg log","version":2,"synced":                 174,"crc":"b99fe07e"}
-//		{"op":"set","client":"acme","entity":"e1","url":"https://example.com/a","time":"2026-01-02T12:00:01.000001Z","synced":174,"crc":"8caa41e6"}
-//		{"op":"unset","client":"acme","scope":"all","time":"2026-01-02T12:00:02.000002Z","synced":314,"crc":"02d81596"}
+//	{"format":"webhookcfg log","version":2,"synced":                 426,"crc":"3e135f46"}
+//	{"format":"webhookcfg log","version":2,"synced":                 174,"crc":"b99fe07e"}
+//	{"op":"set","client":"acme","entity":"e1","url":"https://example.com/a","time":"2026-01-02T12:00:01.000001Z","synced":174,"crc":"8caa41e6"}
+//	{"op":"unset","client":"acme","scope":"all","time":"2026-01-02T12:00:02.000002Z","synced":314,"crc":"02d81596"}
 //
-//	  - A set or unset has either an "entity" or the "scope" "all". One of the two is
-//	    always present: a missing key never means "all".
-//	  - "time" is in UTC. It has six digits of a fraction, or none for a whole second.
-//	  - "synced" is an offset in bytes: everything before it was on disk when the line
-//	    was written. It is the one thing in which the copies of the header may differ:
-//	    the larger one counts.
-//	  - "crc" is the CRC-32C, in hexadecimal, of the part of the line before the key.
+// The keys mean this:
 //
-// The keys have this order, and there are no others. There is no white space, except
-// for the padding of the number in the header to 20 characters. In strings, '"' and '\'
-// are escaped by a '\', control characters below U+0020 as \u00xx, and nothing else is.
-// So each record has exactly one spelling, and no other is accepted. A line has at most
-// 1 MiB.
+//   - A set or unset has either an "entity" or the "scope" "all". One of them is always
+//     there, so a missing key can't be mistaken for "all".
+//   - "time" is in UTC. It has six digits of a fraction, or none for a whole second.
+//   - "synced" is an offset in bytes. When the line was written, everything before that
+//     offset was on disk. The copies of the header can only differ in this number, and the
+//     larger one counts.
+//   - "crc" is the CRC-32C, in hexadecimal, of the line up to the comma in front of this key.
 //
-// A file of a higher version is neither read nor changed. All versions have two copies
-// of the header, the second one within the first 1 KiB, and share its start, up to and
-// including the version number.
+// Each record has exactly one spelling, and no other is accepted: the keys are always in this
+// order, without others and without white space. Only the header's number is padded, to 20
+// characters. Strings escape '"' and '\' with a '\', control characters below U+0020 as
+// \u00xx, and nothing else. A line can have up to 1 MiB.
 //
-// Version 1 has no fractions. Opening a file of version 1 changes both copies of its header
-// to version 2, and nothing else, before anything is appended: programs that know only
-// version 1 refuse it from then on.
+// Version 1 has no fractions. When you open such a file, the log first changes both copies of
+// the header to version 2, and nothing else. From then on, programs that only know version 1
+// refuse the file.
 //
-// While a log is open, or after a crash, blank lines may follow the last record: space
-// preallocated for later writes, because a write inside the file is synced faster than
-// one that extends it.
+// The log doesn't read or change a file of a later version. That's why all versions need two
+// copies of the header, which start the same up to and including the version number, and the
+// second one within the first 1 KiB.
+//
+// While a log is open, or after a crash, you may find blank lines after the last record.
+// They're space for later writes: a sync is faster if the write didn't extend the file.
 //
 // # Torn tail or damage
 //
-// Changes are written in batches: one write and one sync, then the batch is applied and
-// its callers return, then the next batch is written. All lines of a batch have the same
-// "synced", the offset of the first of them. So a crash can leave only the last batch
-// incomplete, but any part of it: the bytes that did not reach the disk read as zeros,
-// as blank lines, or are beyond the end of the file.
+// The log writes changes in batches. Each gets one write and one sync. Then the log applies
+// it, its callers return, and the next batch is written. All its lines have the same
+// "synced", the offset of the first one. So a crash can leave only the last batch incomplete.
+// Any part of it can read as zeros or blank lines, or be missing at the end of the file.
 //
-// Everything before the "synced" of an intact line is sealed: it was on disk. A line
-// there that is not intact is damage, and the log is not opened. So is a line that is
-// not at the place that its "synced" implies, and the lack of anything that the header
-// covers.
+// Everything before the "synced" of an intact line was on disk. It's sealed. If a line there
+// isn't intact, the file is damaged, and Open refuses it. The file is also damaged if a line
+// isn't where its "synced" says, or if anything that the header covers is missing.
 //
-// The last batch is not sealed. Its intact lines count up to the first one that is not
-// intact, whether or not their callers had returned. The rest is a torn tail and is cut
-// if a crash explains it: the first line that is not intact must end early, in front of
-// a hole or at the end of the file. Anything else is damage, such as a line with all its
-// parts and the checksum of something else.
+// The last batch isn't sealed. Its lines count up to the first one that isn't intact, even if
+// their callers never returned. The rest is a torn tail if a crash can explain it: the first
+// line that isn't intact must end early, in front of a hole or at the end of the file. Open
+// cuts a torn tail. Anything else is damage, for example a complete line with a wrong
+// checksum.
 //
-// So sealed records are never cut. Closing a log, and opening it, seals all of it: once
-// everything is on disk, one copy of the header is rewritten to cover it, the one with the
-// smaller "synced" or the one that is torn. The other copy stays as it is until the new one
-// is on disk, so a crash at any moment leaves one that is valid. A file that a compaction
-// writes is covered by both copies before it gets its name. A complete file that was cut
-// later, even between two lines, is therefore refused as damaged.
+// So sealed records are never cut. Opening or closing a log seals all of it: once everything
+// is on disk, the log rewrites the copy of the header that is torn or has the smaller
+// "synced". The other copy stays valid meanwhile, in case of a crash. A compacted file gets
+// its name only when both copies cover all of it. So if a complete file is cut later, even
+// between two lines, Open refuses it as damaged.
 //
-// This rests on two assumptions. Bytes that a crash kept from the disk read as what was
-// there before, or as zeros. And a sync that succeeds did its work.
+// All of this assumes two things. Bytes that a crash kept from the disk read as zeros, or as
+// what was there before. And a sync that succeeds did its work.
 //
 // # Failures
 //
-// A write that fails before its sync is undone: the file is truncated after the last line
-// that was written completely, and synced, so that nothing is ever written over the rest
-// of another batch. The lines before that are durable and their callers return nil.
+// If a write fails before its sync, the log truncates the file after the last complete line
+// and syncs it. The complete lines are durable, and their callers return nil.
 //
-// After a failed sync, no later one proves anything about the batch, since the system may
-// treat its pages as clean. Changes are refused until a repair cuts the batch. If the
-// process ends before, the next opening writes the batch once more, as all that is not
-// sealed. Changes are refused, too, while the name of the log does not lead to its file,
-// and while it is unknown which of two files a compaction left under that name; both
-// have the same records.
+// If a sync fails, later ones prove nothing about this batch, because the system may treat
+// its pages as clean. The log refuses changes until a repair has cut the batch. If the
+// process ends first, the next opening writes the batch once more, as it does with everything
+// that isn't sealed.
 //
-// If the content of the file is not as it was written, another program changed it. A batch
-// that finds that out fails. The repair then writes a new file from the state, which has all
-// that was acknowledged. A batch reads back, before it is acknowledged, the header and what
-// was written since the last check; the check comes after the write, so that it also sees a
-// cut just before, after which the write left a hole.
+// The log also refuses changes while its name doesn't lead to its file, or might lead to
+// another one after an interrupted compaction.
+//
+// If another program changes the file, the batch that notices it fails. The repair then
+// writes a new file from the state, which has all acknowledged changes. Batches check for
+// this before they're acknowledged, but at most every 10 milliseconds.
 //
 // # Files
 //
-// Next to the log NAME there is NAME.lock, which excludes a second opener and records
-// that the log exists, and at times NAME.tmp, the file that is about to replace it. All
-// three are locked while they are open, the log itself because it may have more names and
-// NAME.lock may have been removed.
+// Next to the log NAME you'll find NAME.lock. It keeps others from opening the log, and
+// records that the log exists. At times there's also NAME.tmp, which is about to replace the
+// log. All three are locked while they're open, even the log itself: it can have more names,
+// and somebody may have removed NAME.lock.
 package oplog

@@ -10,11 +10,11 @@ import (
 	"example.com/go-webhookcfg/webhookcfg"
 )
 
-// maxLine bounds the length of a line, and so the memory of a reader. The handler
-// accepts only much shorter changes.
+// maxLine is how long a line can be, so that a reader's memory is bounded. The handler only
+// accepts much shorter changes.
 const maxLine = 1 << 20
 
-// The last keys of every line, and the length of the very last with its value and the
+// Every line ends with these two keys. crcLen is the length from the second one to the
 // closing brace.
 const (
 	syncedKey = `,"synced":`
@@ -24,11 +24,11 @@ const (
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// maxLineTail bounds the part of a line after its body, including the end of the line.
+// maxLineTail is how long a line can be after its body, with the end of the line.
 const maxLineTail = len(syncedKey) + len("9223372036854775807") + crcLen + 1
 
-// encode appends the body of the line of c to b: the part before the key "synced", whose
-// value is known only when the line is written. It returns c as it will be read back.
+// encode appends the body of c's line to b: everything in front of the key "synced", since
+// its value isn't known before the line is written. It returns c as it will be read back.
 func encode(b []byte, c webhookcfg.Change) (webhookcfg.Change, []byte, error) {
 	if err := c.Validate(); err != nil {
 		return c, nil, err
@@ -74,11 +74,11 @@ func appendBody(b []byte, c webhookcfg.Change) []byte {
 	return append(b, '"')
 }
 
-// microLayout is the layout of a time that is not a whole second.
+// microLayout is for times with a fraction of a second.
 const microLayout = "2006-01-02T15:04:05.000000Z07:00"
 
-// appendTime appends a time in UTC. One of a whole second has no fraction, as in version 1
-// of the format, so that each time has one spelling.
+// appendTime appends a time in UTC. A whole second has no fraction, as in version 1 of the
+// format, so each time has one spelling.
 func appendTime(b []byte, t time.Time) []byte {
 	layout := microLayout
 	if t.Nanosecond() == 0 {
@@ -104,8 +104,8 @@ func appendChecksum(b []byte, start int) []byte {
 
 const hexDigits = "0123456789abcdef"
 
-// appendString appends s as a JSON string in its only valid spelling in a log: nothing is
-// escaped that JSON allows as it is.
+// appendString appends s as a JSON string. It escapes only what JSON requires, so a string
+// has one valid spelling in a log.
 func appendString(b []byte, s string) []byte {
 	b = append(b, '"')
 	done := 0
@@ -124,7 +124,7 @@ func appendString(b []byte, s string) []byte {
 	return append(b, '"')
 }
 
-// isPlain has the bytes that are not escaped inside a JSON string.
+// isPlain tells you which bytes don't need an escape in a JSON string.
 var isPlain = func() (plain [256]bool) {
 	for c := range plain {
 		plain[c] = c >= 0x20 && c != '"' && c != '\\'

@@ -8,7 +8,7 @@ import (
 	"os"
 )
 
-// freeBytes returns an error: each of these systems tells it in a way of its own.
+// freeBytes returns an error, because each of these systems has its own way to tell.
 func freeBytes(*os.File) (int64, error) {
 	return 0, fmt.Errorf("free space on this system: %w", errors.ErrUnsupported)
 }

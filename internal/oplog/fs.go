@@ -9,27 +9,26 @@ import (
 	"path/filepath"
 )
 
-// FS is the file system of a log: one directory. [Dir] is the implementation of the
-// operating system. Names have no separators. All methods are safe for concurrent use.
+// FS is the file system of a log: one directory. Use [Dir] for a directory of the operating
+// system. Names have no separators. You can call all methods concurrently.
 //
-// A file is locked exclusively from its opening until it is closed, whatever its names
-// are. If it is locked already, by this process or another, the error of opening it wraps
-// [ErrLocked].
+// A file is locked exclusively while it's open, under all its names. If this process or
+// another one has it open already, opening it returns an error that wraps [ErrLocked].
 type FS interface {
-	// Open opens an existing file; without one, the error wraps fs.ErrNotExist.
+	// Open opens an existing file. If there is none, the error wraps fs.ErrNotExist.
 	Open(name string) (File, error)
-	// Create creates a file that only its owner can access. If the name exists, even as
-	// a dangling link, the error wraps fs.ErrExist.
+	// Create creates a file that only its owner can access. If the name is taken, even by a
+	// dangling link, the error wraps fs.ErrExist.
 	Create(name string) (File, error)
-	// SameFile reports whether the name leads to an open file. If there is no such name,
-	// or it is a link or leads to another file, it does not. Neither does a name in a
-	// directory that is not at its path any more.
+	// SameFile reports whether the name leads to an open file. It returns false if there is
+	// no such name, if it's a link or leads to another file, or if the directory isn't at its
+	// path any more.
 	SameFile(name string, file File) (bool, error)
-	// Rename replaces the file to by the file from, atomically.
+	// Rename replaces the file to with the file from, atomically.
 	Rename(from, to string) error
-	// Remove removes a name; if there is none, the error wraps fs.ErrNotExist.
+	// Remove removes a name. If there is none, the error wraps fs.ErrNotExist.
 	Remove(name string) error
-	// Sync makes every Create, Rename and Remove so far durable. It opens no file.
+	// Sync makes every Create, Rename and Remove so far durable. It doesn't open a file.
 	Sync() error
 	// Free returns how many bytes this process can still write. If the system doesn't tell,
 	// the error wraps [errors.ErrUnsupported].
@@ -47,31 +46,31 @@ type File interface {
 	Size() (int64, error)
 	// Truncate sets the length in bytes.
 	Truncate(size int64) error
-	// Sync makes the content and the length durable. After a Sync that failed, all
-	// writes since the last successful one may be lost, even though they can still be
-	// read and a later Sync succeeds.
+	// Sync makes the content and the length durable. If it fails, all writes since the last
+	// successful Sync can be lost, even though you can still read them and a later Sync
+	// succeeds.
 	Sync() error
 }
 
-// Dir is the [FS] of the operating system. It stays in the directory that it opened,
-// even if the path comes to name another one. But then no name leads to its files: the next
-// process would look for them in the other one.
+// Dir is the [FS] of the operating system. It stays in the directory that it opened, even if
+// the path comes to name another one. [Dir.SameFile] then returns false for all files,
+// because the next process would look for them in the other directory.
 type Dir struct {
 	root *os.Root
 	// path is absolute, and info identifies the directory.
 	path string
 	info fs.FileInfo
-	// self is the directory, open for syncing: when that is due, the process may be out
-	// of file descriptors.
+	// self is the directory, kept open for syncing: by the time that it's needed, the process
+	// may have run out of file descriptors.
 	self   *os.File
 	shared bool
-	// readOnly accepts files that cannot be written.
+	// readOnly makes Open accept files that can't be written.
 	readOnly bool
 }
 
-// OpenDir opens an existing directory. It refuses a symbolic link. Unless shared is
-// set, it also refuses a directory without the sticky bit in which other users may write,
-// and files that another user owns or may read or write.
+// OpenDir opens an existing directory. It refuses a symbolic link. If you don't set shared,
+// it also refuses a directory that other users can write to, unless that has the sticky bit,
+// and Open refuses files that another user owns, or can read or write.
 func OpenDir(path string, shared bool) (*Dir, error) {
 	path, err := filepath.Abs(path)
 	if err != nil {
@@ -104,16 +103,16 @@ func OpenDir(path string, shared bool) (*Dir, error) {
 	return d, nil
 }
 
-// ReadOnly returns the directory, in which [Dir.Open] accepts files that cannot be
-// written: they have no write permission, or the file system has none. Closing either
-// closes both.
+// ReadOnly returns the same directory, but its Open accepts files that can't be written
+// because of their permissions or a read-only file system. Closing one of the two closes
+// both.
 func (d *Dir) ReadOnly() *Dir {
 	r := *d
 	r.readOnly = true
 	return &r
 }
 
-// Open implements [FS]. It refuses a file that is not a regular one, or not private.
+// Open implements [FS]. It refuses files that aren't regular or aren't private.
 func (d *Dir) Open(name string) (File, error) {
 	info, err := d.root.Lstat(name)
 	if err != nil {
@@ -129,8 +128,9 @@ func (d *Dir) Open(name string) (File, error) {
 	return file, err
 }
 
-// Create implements [FS]. A file that is refused, as on a file system without private
-// modes or without locks, is removed, unless another process has locked it by now.
+// Create implements [FS]. If it has to refuse its new file, for example on a file system
+// without private modes or locks, it removes the file, unless another process has locked it
+// by then.
 func (d *Dir) Create(name string) (File, error) {
 	return d.open(name, os.O_RDWR|os.O_CREATE|os.O_EXCL)
 }
@@ -156,8 +156,8 @@ func (d *Dir) open(name string, flags int) (File, error) {
 	return nil, err
 }
 
-// claim locks a file that is private. Once it is locked, it must still have the name: the
-// file that was found may have been replaced, and the holder of its lock moved on.
+// claim checks that a file is private, and locks it. The file must still have its name
+// afterwards: somebody may have replaced it in between, and the holder of its lock moved on.
 func (d *Dir) claim(name string, file osFile) error {
 	if !d.shared {
 		if err := checkPrivate(file.info); err != nil {
@@ -171,7 +171,7 @@ func (d *Dir) claim(name string, file osFile) error {
 	}
 	isNamed, err := d.SameFile(name, file)
 	if err == nil && !isNamed {
-		err = fmt.Errorf("%s was replaced while it was being opened", name)
+		err = fmt.Errorf("%s was replaced while it was being opened: try again", name)
 	}
 	return err
 }
@@ -182,7 +182,8 @@ func (d *Dir) SameFile(name string, file File) (bool, error) {
 	if errors.Is(err, fs.ErrNotExist) || err == nil && !os.SameFile(dir, d.info) {
 		return false, nil
 	}
-	// A process that may not follow the whole path can still have opened a relative one.
+	// You can open a relative path even if you may not follow the absolute one, so a lack of
+	// permission says nothing.
 	if err != nil && !errors.Is(err, fs.ErrPermission) {
 		return false, err
 	}
@@ -194,12 +195,12 @@ func (d *Dir) SameFile(name string, file File) (bool, error) {
 	return err == nil && ok && os.SameFile(info, opened.info), err
 }
 
-// Rename implements [FS]. If files may be shared, the file takes over the mode of the one
-// that it replaces.
+// Rename implements [FS]. If files can be shared, the file gets the mode of the one that it
+// replaces.
 func (d *Dir) Rename(from, to string) error {
 	info, err := d.root.Lstat(to)
 	if err == nil {
-		err = checkRegular(info) // a link has a mode that is not the file's
+		err = checkRegular(info) // a link has its own mode, not its target's
 	}
 	if err == nil && d.shared {
 		err = d.root.Chmod(from, info.Mode().Perm())
@@ -216,7 +217,7 @@ func (d *Dir) Remove(name string) error { return d.root.Remove(name) }
 // Sync implements [FS].
 func (d *Dir) Sync() error { return syncDir(d.self) }
 
-// Free implements [FS]. It doesn't count quotas of users.
+// Free implements [FS]. It doesn't know about user quotas.
 func (d *Dir) Free() (int64, error) { return freeBytes(d.self) }
 
 // Close implements [FS].
@@ -260,8 +261,8 @@ func (f osFile) Size() (int64, error) {
 	return info.Size(), nil
 }
 
-// withoutPath leaves out the path of an error, which is the name that the file was opened
-// with: a log that was created or compacted was a temporary file then.
+// withoutPath removes the path from an error. It's the name that the file was opened with,
+// which was a temporary one for a log that was created or compacted since.
 func withoutPath(err error) error {
 	if path, ok := errors.AsType[*fs.PathError](err); ok {
 		return os.NewSyscallError(path.Op, path.Err)
@@ -269,6 +270,6 @@ func withoutPath(err error) error {
 	return err
 }
 
-// Close implements [File]. Closing alone would leave the lock to a child that the process
-// is just starting, until the child runs its program.
+// Close implements [File]. It unlocks the file first. Otherwise a child that the process is
+// just starting would keep the lock until it runs its program.
 func (f osFile) Close() error { return errors.Join(unlockFile(f.File), f.File.Close()) }

@@ -6,9 +6,9 @@ import (
 	"strconv"
 )
 
-// The header is two copies of one line, which may differ in their "synced", and while a log
-// of an older version is opened, in their version. In every version of the format, both
-// start with headerStart, followed by the number of the version, and the second one starts
+// The header is two copies of one line. They can differ in their "synced" and, while a log of
+// an older version is being opened, in their version. In every version of the format, both
+// copies start with headerStart and the number of the version, and the second one starts
 // within the first maxHeader bytes.
 const (
 	headerStart   = `{"format":"webhookcfg log","version":`
@@ -19,17 +19,17 @@ const (
 	maxHeader     = 1 << 10
 )
 
-// logHeader is the content of a header. A crash while a copy is rewritten can leave it
-// torn, so the other one stays as it is until the new one is on disk.
+// logHeader is the content of a header. A crash can tear the copy that is being rewritten, so
+// don't touch the other one before the new one is on disk.
 type logHeader struct {
-	// lines are both copies as they are in the file.
+	// lines are both copies, as they are in the file.
 	lines [headerLen]byte
-	// synced is the offset before which everything is on disk: the larger one of the
-	// valid copies.
+	// synced is the offset before which everything is on disk. If both copies are valid, it's
+	// the larger one.
 	synced int64
-	// spare is the copy that is written next, 0 or 1.
+	// spare is the copy to write next, 0 or 1.
 	spare int64
-	// isOld reports that a copy is of an older version.
+	// isOld reports that a copy has an older version.
 	isOld bool
 }
 
@@ -45,8 +45,8 @@ func appendHeaderCopy(b []byte, version int, synced int64) []byte {
 	return appendChecksum(b, start)
 }
 
-// readHeader reads the header of a file. A file that was never finished has none that is
-// valid, since its "synced" is 0.
+// readHeader reads the header of a file. In a file that was never finished, no copy is valid,
+// because their "synced" is 0.
 func readHeader(file File, name string, size int64) (h logHeader, err error) {
 	start := make([]byte, min(size, maxHeader))
 	if err := readFull(file, start, 0); err != nil {
@@ -62,25 +62,25 @@ func readHeader(file File, name string, size int64) (h logHeader, err error) {
 	}
 	switch {
 	case h.synced > size:
-		return h, damaged(name, 1, 0, fmt.Sprintf("the file has %d bytes, but the header covers %d", size, h.synced))
+		return h, damaged(name, 1, 0, fmt.Sprintf("the file was cut: it has %d bytes, but the header covers %d", size, h.synced))
 	case h.synced >= headerLen:
 		return h, nil
 	}
-	reason := "not the header of a log"
+	reason := "the file does not start with the header of a log"
 	for rest, found := start, true; found; {
 		if _, rest, found = bytes.Cut(rest, []byte(headerStart)); !found {
 			break
 		}
 		if v := leadingNumber(rest); v > version {
-			return h, fmt.Errorf("%s is of version %d of the format, but this program reads only up to version %d; the file was left as it is", name, v, version)
+			return h, fmt.Errorf("%s has version %d of the format, but this program reads only up to version %d; the file was left as it is: use a newer program", name, v, version)
 		}
-		reason = "neither copy of the header is as it was written"
+		reason = "both copies of the header are damaged"
 	}
 	return h, damaged(name, 1, 0, reason)
 }
 
-// readHeaderCopy returns the version and the "synced" of copy i, 0 if it is not as it was
-// written or of a later version.
+// readHeaderCopy returns the version and the "synced" of copy i. Both are 0 if the copy is
+// damaged or has a later version.
 func readHeaderCopy(start []byte, i int64) (v int, synced int64) {
 	if int64(len(start)) < (i+1)*headerCopyLen {
 		return 0, 0
@@ -95,7 +95,7 @@ func readHeaderCopy(start []byte, i int64) (v int, synced int64) {
 	return v, synced
 }
 
-// leadingNumber returns the decimal number at the start of b, 0 if there is none.
+// leadingNumber returns the decimal number at the start of b, or 0 if there is none.
 func leadingNumber(b []byte) int64 {
 	digits := len(b) - len(bytes.TrimLeft(b, "0123456789"))
 	n, _ := strconv.ParseInt(string(b[:digits]), 10, 64)

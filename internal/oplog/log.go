@@ -16,56 +16,58 @@ import (
 	"example.com/go-webhookcfg/webhookcfg"
 )
 
-// Sentinel errors, to be matched with [errors.Is]. Their texts have no prefix: package
-// store exports them as its own and adds the operation.
+// Sentinel errors for [errors.Is]. Their texts have no prefix, because package store exports
+// them as its own and adds the operation.
 var (
-	// ErrClosed is returned by every call after Close.
+	// ErrClosed is what every call returns after Close.
 	ErrClosed = errors.New("log closed")
-	// ErrReadOnly is wrapped by the error of every change that could not be written, and of
-	// all changes after a failed sync until the log has repaired its file.
+	// ErrReadOnly is wrapped by the errors of changes that couldn't be written. After a
+	// failed sync, all changes get it until the log has repaired its file.
 	ErrReadOnly = errors.New("log cannot be written")
-	// ErrLocked is wrapped by the error of opening a log that is open already.
+	// ErrLocked is wrapped by the error of opening a log that is already open.
 	ErrLocked = errors.New("log already open")
-	// ErrDamaged is wrapped by the error of opening a log that cannot be trusted. The
-	// file is left as it is.
+	// ErrDamaged is wrapped by the error of opening a log that can't be trusted. The log
+	// leaves the file as it is.
 	ErrDamaged = errors.New("log damaged")
 )
 
-// State is the state machine that the changes of a log are applied to.
+// State is your state machine. The log applies its changes to it.
 type State interface {
-	// ApplyAll applies durable changes in order. It is not called concurrently with
-	// itself. Ids may be substrings of larger strings: clone those that are kept.
+	// ApplyAll applies durable changes in order. The log never calls it concurrently with
+	// itself. Ids can be substrings of larger strings, so clone the ones that you keep.
 	ApplyAll(changes []webhookcfg.Change)
-	// Live returns how many changes Snapshot yields, and how many bytes their names and
-	// URLs have.
+	// Live returns how many changes Snapshot yields, and the total length of their names and
+	// URLs in bytes.
 	Live() (changes int, bytes int64)
-	// Snapshot yields changes that lead from the empty state to the present one. It is
-	// called concurrently with ApplyAll and never blocks it for long. Changes that are
-	// applied meanwhile may be missing or partly visible: the log adds them afterwards.
+	// Snapshot yields changes that lead from the empty state to the present one. The log
+	// calls it concurrently with ApplyAll, so it mustn't block that for long. It can miss
+	// changes that are applied meanwhile, or yield parts of them: the log adds them
+	// afterwards.
 	Snapshot() iter.Seq[webhookcfg.Change]
 }
 
 // Options are the settings of a [Log].
 type Options struct {
-	// Logger receives what was read, cut and compacted, and failures and recoveries.
-	// If nil, nothing is logged.
+	// Logger gets reports of what the log reads, cuts and compacts, of failures and of
+	// recoveries. If it's nil, nothing is logged.
 	Logger *slog.Logger
-	// CompactRatio is the ratio of superseded bytes to live ones in the file above which
-	// a compaction starts, once at least 1 MiB is superseded. Zero means 1; with a
-	// negative ratio, none starts by itself.
+	// CompactRatio is the ratio of superseded bytes to live ones that starts a compaction,
+	// once at least 1 MiB is superseded. Zero means 1. With a negative ratio, compactions
+	// don't start by themselves.
 	CompactRatio float64
 
-	// skipChecksums accepts any checksum. It proves that the tests of damage can fail.
+	// skipChecksums makes the log accept any checksum. Tests use it to prove that the tests
+	// of damage can fail.
 	skipChecksums bool
-	// yield is runtime.Gosched, except in the tests that count its calls.
+	// yield is runtime.Gosched, except in tests that count its calls.
 	yield func()
 }
 
-// Log is an open log. Its methods are safe for concurrent use.
+// Log is an open log. You can call its methods concurrently.
 //
-// One goroutine, the commit loop, writes the batches and applies them; a compaction has
-// a goroutine of its own. Callers wait on channels only, so that they return as soon as
-// their contexts end.
+// One goroutine, the commit loop, writes the batches and applies them. A compaction has its
+// own goroutine. Callers only wait on channels, so they can return as soon as their contexts
+// end.
 type Log struct {
 	fs      FS
 	name    string
@@ -77,10 +79,11 @@ type Log struct {
 	mu      sync.Mutex
 	pending *batch
 	closed  bool
-	failed  error // why changes are refused; wraps ErrReadOnly
-	// blocked reports that changes are refused until a repair; otherwise each is tried.
+	failed  error // why changes are refused, wraps ErrReadOnly
+	// blocked reports that all changes are refused until a repair. Otherwise each one is
+	// tried.
 	blocked bool
-	// compaction is the one that is running, or nil.
+	// compaction is running, if it isn't nil.
 	compaction *compaction
 	stats      Stats
 
@@ -90,31 +93,31 @@ type Log struct {
 
 	// The fields down to density belong to the commit loop.
 	file logFile
-	// rival is the other file that may have the name of the log after a crash, if a
-	// compaction was interrupted while it replaced the file.
+	// rival is set if a compaction was interrupted while it replaced the file. It's the other
+	// file, which may turn out to have the name of the log after a crash.
 	rival logFile
-	// checkedAt is the time of the last check that the file and its name are as they were.
+	// checkedAt is when the file and its name were last found to be as they should.
 	checkedAt time.Time
 	// backoff is how long the next repair waits after the last failure, and retryDue fires
-	// when that is over; zero and nil while the log is sound.
+	// when it can start. Both are unset while all is well.
 	backoff  time.Duration
 	retryDue <-chan time.Time
 	spare    *batch // becomes pending next
-	// expected is how many callers waitForBatch yields to, lastWrite how long the last
+	// expected is how many callers waitForBatch yields to, and lastWrite how long the last
 	// write and its sync took.
 	expected  int
 	lastWrite time.Duration
 	lines     []byte              // of the batch being written, reused
 	changes   []webhookcfg.Change // of the batch being written, reused
-	// compactAt is the size below which no compaction starts by itself, density the ratio
-	// of the bytes of the last one to those estimated for it.
+	// Compactions don't start by themselves while the file is shorter than compactAt. density
+	// is the last compaction's actual length divided by the estimated one.
 	compactAt int64
 	density   float64
 
-	// durable is the offset after the last record; everything before it is applied.
+	// durable is the offset after the last record. Everything before it is applied.
 	durable atomic.Int64
-	// compacting holds a token while a compaction or a backup runs, and for good after
-	// Close.
+	// compacting holds a token while a compaction or a backup runs. After Close it holds one
+	// for good.
 	compacting chan struct{}
 	closing    context.Context
 	close      context.CancelFunc
@@ -125,9 +128,9 @@ const (
 	tempSuffix = ".tmp"
 )
 
-// Open opens the log name, or creates it, and applies all changes in it to state, which
-// is empty. A torn tail is cut; a log that is damaged, or of a later version, is left as
-// it is. The log closes fsys, also if Open returns an error.
+// Open opens the log name, or creates it, and applies all its changes to state, which must be
+// empty. It cuts a torn tail. It doesn't change a log that is damaged or has a later version.
+// The log closes fsys at the end, or right away if Open returns an error.
 func Open(fsys FS, name string, state State, o Options) (*Log, error) {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
@@ -175,19 +178,19 @@ func (l *Log) open() (err error) {
 	return l.syncNames()
 }
 
-// checkReserved refuses the names of the files next to another log, which that log creates
-// and removes. The case is ignored, as some file systems do.
+// checkReserved refuses the names of files that another log creates and removes next to
+// itself. It ignores case, because some file systems do.
 func checkReserved(name string) error {
 	for _, suffix := range []string{lockSuffix, tempSuffix} {
 		if strings.HasSuffix(strings.ToLower(name), suffix) {
-			return fmt.Errorf("the name %s ends in %s, which is reserved for a file next to a log", name, suffix)
+			return fmt.Errorf("the name %s ends in %s, which is reserved for a file next to a log: choose another name", name, suffix)
 		}
 	}
 	return nil
 }
 
-// openLock opens the lock file of the log name, or creates it. It is never removed or
-// renamed.
+// openLock opens the lock file of the log name, or creates it. Nobody ever removes or renames
+// that file.
 func openLock(fsys FS, name string) (File, error) {
 	name += lockSuffix
 	file, err := fsys.Open(name)
@@ -227,8 +230,8 @@ func (l *Log) openOrCreate() (File, error) {
 	return w.logFile.file, nil
 }
 
-// mayCreate returns an error if there was a log before: a file that went missing is not
-// an empty log.
+// mayCreate returns an error if there was a log before. If its file went missing, don't treat
+// it as an empty log.
 func (l *Log) mayCreate() error {
 	known, err := l.lock.Size()
 	if err != nil {
@@ -243,13 +246,13 @@ func (l *Log) mayCreate() error {
 		err = errors.Join(err, temp.Close())
 	}
 	if err == nil && size > headerLen {
-		return fmt.Errorf("%w: %s is missing or empty, but %s has records: restore the former, or remove the latter to start with an empty log",
+		return fmt.Errorf("%w: %s is missing or empty, but %s has records: restore %[2]s, or remove %[3]s to start with an empty log",
 			ErrDamaged, l.name, l.name+tempSuffix)
 	}
 	return err
 }
 
-// openSized opens a file and returns its size; without one, file is nil.
+// openSized opens a file and returns its size. If there's no such file, it returns nil.
 func openSized(fsys FS, name string) (size int64, file File, err error) {
 	file, err = fsys.Open(name)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -286,8 +289,8 @@ func (l *Log) recover() error {
 	return err
 }
 
-// syncNames makes the names of the files durable and then records in the lock file that
-// the log exists.
+// syncNames makes the names of the files durable. Then it records in the lock file that the
+// log exists.
 func (l *Log) syncNames() error {
 	if err := l.fs.Sync(); err != nil {
 		return err
@@ -303,9 +306,9 @@ func (l *Log) syncNames() error {
 	return l.lock.Sync()
 }
 
-// Close writes the pending changes, seals the file and releases the lock. If the file
-// cannot be repaired or sealed, or was overwritten meanwhile, the error wraps [ErrReadOnly]
-// and the cause.
+// Close writes the pending changes, seals the file and releases the lock. If it can't repair
+// or seal the file, or if another program overwrote it meanwhile, the error wraps
+// [ErrReadOnly] and the cause.
 func (l *Log) Close() error {
 	l.mu.Lock()
 	if l.closed {
@@ -315,7 +318,7 @@ func (l *Log) Close() error {
 	l.closed = true
 	l.mu.Unlock()
 	l.close()
-	l.compacting <- struct{}{} // waits for the end of a compaction
+	l.compacting <- struct{}{} // wait until a compaction has ended
 	l.signal()
 	<-l.stopped
 	err := l.repair()
@@ -323,7 +326,7 @@ func (l *Log) Close() error {
 		err = l.file.seal()
 	}
 	if err == nil {
-		err = l.file.readBack() // also what another program did meanwhile
+		err = l.file.readBack() // also catches what another program did meanwhile
 	}
 	if err != nil {
 		err = l.fail(err)
@@ -345,7 +348,7 @@ func (l *Log) release() error {
 	return errors.Join(err, l.fs.Close())
 }
 
-// damaged is the error for a log that cannot be trusted.
+// damaged returns the error for a log that can't be trusted.
 func damaged(name string, line int, offset int64, reason string) error {
 	return fmt.Errorf("%w: %s, line %d, at byte %d: %s; the file was left as it is: restore a backup, or copy the intact changes to a new file with store.SalvageFile",
 		ErrDamaged, name, line, offset, reason)

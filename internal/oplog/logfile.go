@@ -7,8 +7,8 @@ import (
 	"math"
 )
 
-// A write that would extend the file preallocates space for later ones: as many blank
-// bytes as the file already has, within these bounds.
+// If a write would extend the file, the log preallocates space for later writes: as many
+// blank bytes as the file already has, within these bounds.
 const (
 	minPreallocated = 4 << 10
 	maxPreallocated = 256 << 10
@@ -21,26 +21,27 @@ var blanks = func() (b [maxPreallocated]byte) {
 	return b
 }()
 
-// logFile is the file of a log, open for appending.
+// logFile is a log's file, open for appending.
 type logFile struct {
 	file File
 	logHeader
-	// end is the offset after the last record; from there to preallocated all is blank.
-	// A preallocated beyond any size has trim truncate whatever follows.
+	// end is the offset after the last record. From there to preallocated, all bytes are
+	// blank. If you don't know how far that goes, set preallocated beyond any size, and trim
+	// truncates everything.
 	end, preallocated int64
-	// checked is the start of the last record that is known to be in the file.
+	// checked is where the last record starts that is known to be in the file.
 	checked int64
 	// records counts the changes in the file.
 	records int
-	// isSuspect reports that a write, a sync or a check failed: what follows end is unknown.
+	// isSuspect reports that a write, sync or check failed, so anything can follow end.
 	isSuspect bool
 }
 
 var errOverwritten = errors.New("another program cut or overwrote the file while it was open")
 
-// readBack reads the header, and the records from the last one that it read before, and
-// returns an error if they are not as they were written. A cut, or another content, shows
-// there also after writes that followed it, which restore the size.
+// readBack reads the header, and the records from the last one that it has read before. It
+// returns an error if they aren't as they were written. If another program cut or overwrote
+// the file, it shows there even after later writes, which restore the size.
 func (f *logFile) readBack() error {
 	header := make([]byte, headerLen)
 	err := readFull(f.file, header, 0)
@@ -61,10 +62,10 @@ func (f *logFile) readBack() error {
 	return err
 }
 
-// append writes lines, whose "synced" is end, after the last record, and syncs them. If
-// the file does not take all of them, those that it took as a whole, the first written
-// bytes, are durable. After any other error nothing is: the file is suspect. In neither
-// case does append change end.
+// append writes lines after the last record, and syncs them. Their "synced" must be end. If
+// the file takes only some of the lines, the first written bytes are durable: they're the
+// lines that it took completely. After any other error nothing is durable, and the file is
+// suspect. append never changes end.
 func (f *logFile) append(lines []byte) (written int, err error) {
 	f.isSuspect = true
 	written, err = f.file.WriteAt(lines, f.end)
@@ -74,8 +75,8 @@ func (f *logFile) append(lines []byte) (written int, err error) {
 			return 0, err
 		}
 	} else {
-		// Blanks before the lines would take space that these need. Without blanks, as on a
-		// full disk, a sync is slower and no less durable.
+		// The lines come first, because blanks could take the space that they need. If
+		// there's no room for blanks, a sync is slower but no less durable.
 		_ = f.preallocate(f.end + int64(len(lines)))
 	}
 	if err := f.file.Sync(); err != nil {
@@ -85,7 +86,8 @@ func (f *logFile) append(lines []byte) (written int, err error) {
 	return written, err
 }
 
-// preallocate writes blanks after the given end of the records, unless there are some.
+// preallocate writes blanks after the given end of the records, unless there already are
+// some.
 func (f *logFile) preallocate(end int64) error {
 	if end < f.preallocated {
 		return nil
@@ -114,9 +116,9 @@ func (f *logFile) cut(end int64) error {
 	return f.file.Truncate(end)
 }
 
-// restore removes what a failed write left after the records. All of those are durable:
-// what the system treats as clean after a failed sync was written after them. But the last
-// of them share a block of the disk with it, and are written once more.
+// restore removes anything that a failed write left after the records. All records are
+// durable: after a failed sync, the system can only treat later writes as clean. But the last
+// records share a block of the disk with these writes, so restore writes them once more.
 func (f *logFile) restore() error {
 	const block = 4 << 10
 	f.preallocated = math.MaxInt64
@@ -127,8 +129,8 @@ func (f *logFile) restore() error {
 	return nil
 }
 
-// rewriteTail writes the bytes between from and end once more, in case the system treats
-// them as clean after a failed sync, and syncs them.
+// rewriteTail writes the bytes between from and end once more, and syncs them. After a failed
+// sync, the system may otherwise treat them as clean.
 func (f *logFile) rewriteTail(from int64) error {
 	block := make([]byte, min(blockSize, f.end-from))
 	for from < f.end {
@@ -144,9 +146,9 @@ func (f *logFile) rewriteTail(from int64) error {
 	return f.trim()
 }
 
-// seal removes what follows the last record, also if another program appended it, and has
-// the header cover all records, which must be on disk already. It does nothing if both are
-// so. After an error, it can be called again.
+// seal removes everything after the last record, even if another program appended it, and
+// makes the header cover all records. They must be on disk already. If there's nothing to do,
+// seal doesn't write. You can call it again after an error.
 func (f *logFile) seal() (err error) {
 	if f.preallocated, err = f.file.Size(); err != nil {
 		return err
@@ -167,7 +169,7 @@ func (f *logFile) seal() (err error) {
 	return nil
 }
 
-// writeSpare writes the copy of the header that is next.
+// writeSpare writes the copy of the header whose turn it is.
 func (f *logFile) writeSpare(synced int64) error {
 	line := appendHeaderCopy(nil, version, synced)
 	if _, err := f.file.WriteAt(line, f.spare*headerCopyLen); err != nil {
@@ -177,14 +179,14 @@ func (f *logFile) writeSpare(synced int64) error {
 	return nil
 }
 
-// upgrade makes a log of an older version, which is sealed, one of the present version.
-// Records that only this version has must not be appended before: while a copy of the
-// header is of the older version, a program that knows only that one opens the log.
+// upgrade makes a sealed log of an older version one of the present version. Don't append
+// records that need this version before: as long as one copy of the header has the older
+// version, a program that only knows that one opens the log.
 func (f *logFile) upgrade() error {
 	if !f.isOld {
 		return nil
 	}
-	for range 2 { // each copy is on disk before the other one is written
+	for range 2 { // each copy must be on disk before the other one is written
 		if err := f.writeSpare(f.synced); err != nil {
 			return err
 		}
@@ -197,7 +199,7 @@ func (f *logFile) upgrade() error {
 	return nil
 }
 
-// trim removes what follows the last record and syncs the file.
+// trim removes everything after the last record, and syncs the file.
 func (f *logFile) trim() error {
 	if f.preallocated > f.end {
 		if err := f.file.Truncate(f.end); err != nil {
@@ -216,7 +218,8 @@ type lineReader struct {
 	file File
 	// at is the offset of the next line.
 	at int64
-	// buf holds the bytes read from at on; more follow from next to limit.
+	// buf holds the bytes from at on that have been read. The bytes from next to limit
+	// haven't been.
 	buf         []byte
 	space       []byte
 	next, limit int64
@@ -228,8 +231,8 @@ func newLineReader(file File, from, to int64) *lineReader {
 	return &lineReader{file: file, at: from, next: from, limit: to, space: make([]byte, min(blockSize, to-from))}
 }
 
-// read returns the next line without its end, valid until the next call. If there is no
-// complete line of at most maxLine, the error is [io.EOF].
+// read returns the next line without its end. You can use it until the next call. If there is
+// no complete line of at most maxLine bytes, the error is [io.EOF].
 func (r *lineReader) read() ([]byte, error) {
 	for {
 		if end := bytes.IndexByte(r.buf, '\n'); end >= 0 {
@@ -247,7 +250,7 @@ func (r *lineReader) read() ([]byte, error) {
 	}
 }
 
-// fill reads another block after the rest of the previous one.
+// fill reads another block, and puts it after the rest of the previous one.
 func (r *lineReader) fill() error {
 	if len(r.buf) > len(r.space)/2 {
 		r.space = make([]byte, 2*len(r.space))

@@ -2,5 +2,5 @@ package oplog
 
 import "syscall"
 
-// Sync implements [File] by fdatasync, which does not write the times of the file.
+// Sync implements [File]. It calls fdatasync, which doesn't write the file's times.
 func (f osFile) Sync() error { return callSystem("fdatasync", f.File, syscall.Fdatasync) }

@@ -9,7 +9,7 @@ import (
 	"os"
 )
 
-// lockFile returns an error: without a lock, two openers would overwrite each other's
+// lockFile returns an error. Without a lock, two openers would overwrite each other's
 // changes.
 func lockFile(*os.File) error {
 	return fmt.Errorf("file locks on this system: %w", errors.ErrUnsupported)
@@ -17,11 +17,11 @@ func lockFile(*os.File) error {
 
 func unlockFile(*os.File) error { return nil }
 
-// checkDir returns nil: access is up to the access control list of the directory, which a
-// file mode does not show.
+// checkDir returns nil. Here, the directory's access control list decides who has access, and
+// file modes don't show it.
 func checkDir(string, fs.FileInfo) error { return nil }
 
 func checkPrivate(fs.FileInfo) error { return nil }
 
-// syncDir does nothing: the system cannot sync a directory, and journals its names.
+// syncDir does nothing. Here you can't sync a directory, but the system journals its names.
 func syncDir(*os.File) error { return nil }

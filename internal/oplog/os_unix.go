@@ -10,8 +10,8 @@ import (
 	"syscall"
 )
 
-// checkDir returns an error for a directory in which other users may replace files. In one
-// with the sticky bit, only their owners may.
+// checkDir returns an error if other users can replace files in the directory. With the
+// sticky bit, they can only replace their own.
 func checkDir(path string, info fs.FileInfo) error {
 	mode := info.Mode()
 	if mode&0o022 == 0 || mode&fs.ModeSticky != 0 {
@@ -24,7 +24,7 @@ func checkDir(path string, info fs.FileInfo) error {
 	return fmt.Errorf("directory %s has mode %04o, %s; use chmod go-w", path, mode.Perm(), writers)
 }
 
-// checkPrivate returns an error for a file that another user owns or may access.
+// checkPrivate returns an error if another user owns the file or can access it.
 func checkPrivate(info fs.FileInfo) error {
 	if mode := info.Mode().Perm(); mode&0o077 != 0 {
 		return fmt.Errorf("%s has mode %04o, accessible to other users; use chmod 600", info.Name(), mode)
@@ -38,9 +38,9 @@ func checkPrivate(info fs.FileInfo) error {
 // syncDir makes the names in a directory durable.
 func syncDir(dir *os.File) error { return dir.Sync() }
 
-// lockFile locks the whole file until unlockFile, or until this descriptor is closed or
-// the process ends. Unlike a lock by fcntl, a lock by flock also excludes a second
-// descriptor of the same process, and survives the closing of one.
+// lockFile locks the whole file until unlockFile, until this descriptor is closed or until
+// the process ends. It uses flock, because a lock by fcntl wouldn't keep out a second
+// descriptor of the same process, and closing any descriptor would release it.
 func lockFile(file *os.File) error {
 	err := flock(file, syscall.LOCK_EX|syscall.LOCK_NB)
 	if errors.Is(err, syscall.EWOULDBLOCK) {
@@ -55,7 +55,7 @@ func flock(file *os.File, how int) error {
 	return callSystem("flock", file, func(fd int) error { return syscall.Flock(fd, how) })
 }
 
-// callSystem makes a system call for a file, and repeats it while signals interrupt it.
+// callSystem makes a system call for a file, and repeats it if a signal interrupts it.
 func callSystem(name string, file *os.File, call func(fd int) error) error {
 	conn, err := file.SyscallConn()
 	if err != nil {

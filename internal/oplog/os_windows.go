@@ -15,9 +15,9 @@ const (
 	farBeyondAnyContent = 0x7FFFFFFF
 )
 
-// lockFile locks one byte of the file until unlockFile, or until this handle is closed or
-// the process ends. The byte is beyond the content, because a lock on this system also
-// prevents reading.
+// lockFile locks one byte of the file until unlockFile, until this handle is closed or until
+// the process ends. The byte is far beyond the content, because here a lock also keeps others
+// from reading.
 func lockFile(file *os.File) error {
 	err := withLockedByte(file, "LockFileEx", func(proc *syscall.LazyProc, handle uintptr, at *syscall.Overlapped) (uintptr, uintptr, error) {
 		return proc.Call(handle, lockExclusively|lockOrFail, 0, 1, 0, uintptr(unsafe.Pointer(at)))
@@ -70,11 +70,11 @@ func freeBytes(dir *os.File) (free int64, err error) {
 	return free, nil
 }
 
-// checkDir returns nil: access is up to the access control list of the directory, which a
-// file mode does not show.
+// checkDir returns nil. Here, the directory's access control list decides who has access, and
+// file modes don't show it.
 func checkDir(string, fs.FileInfo) error { return nil }
 
 func checkPrivate(fs.FileInfo) error { return nil }
 
-// syncDir does nothing: the system cannot sync a directory, and journals its names.
+// syncDir does nothing. Here you can't sync a directory, but the system journals its names.
 func syncDir(*os.File) error { return nil }

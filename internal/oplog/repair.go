@@ -7,14 +7,14 @@ import (
 	"time"
 )
 
-// The wait before a repair after a failure: minBackoff, then twice the last one, up to
-// maxBackoff.
+// After a failure, the log waits minBackoff before it tries a repair, then twice as long each
+// time, up to maxBackoff.
 const (
 	minBackoff = 50 * time.Millisecond
 	maxBackoff = time.Second
 )
 
-// Err returns why changes are refused now, nil if they are not. The error wraps
+// Err returns why changes are refused now, or nil if they aren't. The error wraps
 // [ErrReadOnly] and the cause, or is [ErrClosed].
 func (l *Log) Err() error {
 	l.mu.Lock()
@@ -44,7 +44,7 @@ func (l *Log) fail(cause error) error {
 	return err
 }
 
-// recovered records that changes are accepted again after a failure.
+// recovered records that the log accepts changes again after a failure.
 func (l *Log) recovered() {
 	l.backoff, l.retryDue = 0, nil
 	l.mu.Lock()
@@ -53,8 +53,9 @@ func (l *Log) recovered() {
 	l.options.Logger.Info("log can be written again", "file", l.name)
 }
 
-// retry repairs the log and then checks that the disk has room: a log without callers
-// recovers too, so that a check of its health may decide whether it gets any.
+// retry repairs the log and then checks that the disk has room. It doesn't wait for a change,
+// so that a log recovers without callers. A health check can then decide whether the service
+// gets any.
 func (l *Log) retry() {
 	err := l.repair()
 	if err == nil {
@@ -67,9 +68,9 @@ func (l *Log) retry() {
 	l.recovered()
 }
 
-// repair removes what a failed write or an interrupted compaction left. It does not repeat
-// a sync to make records durable that one has failed for: after that the system may treat
-// them as clean. They were not acknowledged, and are removed.
+// repair removes anything that a failed write or an interrupted compaction left. If a sync
+// failed, repair doesn't sync the same records again, because the system may now treat them
+// as clean. They weren't acknowledged, so it removes them.
 func (l *Log) repair() error {
 	loser, err := l.settleName()
 	if err != nil {
@@ -89,13 +90,13 @@ func (l *Log) repair() error {
 	return nil
 }
 
-// heal replaces a file that is not as it was written by a new one, from the state, which
-// has all that was acknowledged. Nothing is appended meanwhile.
+// heal writes a new file if another program changed the file. It writes it from the state,
+// which has all acknowledged changes. Nothing is appended meanwhile.
 func (l *Log) heal(cause error) error {
 	l.mu.Lock()
 	c := l.compaction
 	l.mu.Unlock()
-	c.end(cause) // it reads the file, and its own new file has the same name
+	c.end(cause) // it reads the damaged file, and its new file has the same name as ours
 	w, err := replaceTemp(l.fs, l.name)
 	if err != nil {
 		return err
@@ -111,12 +112,12 @@ func (l *Log) heal(cause error) error {
 	if err != nil {
 		return errors.Join(cause, err, w.discard())
 	}
-	l.options.Logger.Warn("log written anew, with all changes, because its file was not as it was written", "file", l.name, "bytes", l.file.end)
+	l.options.Logger.Warn("log rewritten with all changes, because another program changed its file", "file", l.name, "bytes", l.file.end)
 	return nil
 }
 
-// settleName makes the file that the name of the log leads to its file, durably, and
-// returns the other one, if there were two. Both have the same records.
+// settleName finds out which file the name of the log leads to, makes that durable and goes
+// on with that file. If there were two, it returns the other one. Both have the same records.
 func (l *Log) settleName() (loser logFile, err error) {
 	if l.rival.file != nil {
 		isNamed, err := l.fs.SameFile(l.name, l.rival.file)
@@ -138,8 +139,8 @@ func (l *Log) settleName() (loser logFile, err error) {
 	return loser, nil
 }
 
-// makeRoom stops the compaction that may take up the disk space for a batch, and reports
-// whether there was one. If it has just ended by itself, there is room too.
+// makeRoom stops the compaction that may be using the disk space for a batch, and reports
+// whether there was one. If the compaction has just ended by itself, there's room too.
 func (l *Log) makeRoom(b *batch) bool {
 	c := b.compaction
 	c.end(errNoRoom)

@@ -520,7 +520,7 @@ func TestOverwrittenDuringACompaction(t *testing.T) {
 			t.Errorf("a change after the repair: %v", err)
 		}
 		checkDurable(t, fs, m)
-		for _, message := range []string{"level=ERROR", "level=WARN msg=\"log written anew"} {
+		for _, message := range []string{"level=ERROR", "level=WARN msg=\"log rewritten"} {
 			if strings.Count(log.String(), message) != 1 {
 				t.Errorf("%s is not logged once:\n%s", message, log.String())
 			}

@@ -13,10 +13,10 @@ import (
 // chunkSize is how many changes are applied to the state at a time.
 const chunkSize = 1 << 10
 
-// minLine is a lower bound of the length of a record.
+// minLine is how long a record is at least.
 const minLine = 64
 
-// progressEvery is the interval between two progress reports of a long read.
+// progressEvery is how often a long read reports its progress.
 const progressEvery = 2 * time.Second
 
 // readProgress logs how far a file has been read.
@@ -33,7 +33,7 @@ func newProgress(logger *slog.Logger, name string, size int64) *readProgress {
 	return &readProgress{logger: logger, name: name, size: size, started: now, reported: now}
 }
 
-// add counts records, of which the last one ends at the offset end.
+// add counts more records. The last of them ends at the offset end.
 func (p *readProgress) add(records int, end int64) {
 	p.records += records
 	p.end = end
@@ -61,15 +61,15 @@ type replay struct {
 	// last is the start of the last record, and end the offset after it.
 	last, end int64
 	records   int
-	// isTorn reports that there is a torn tail.
+	// isTorn reports that the file has a torn tail.
 	isTorn bool
 	err    error
 
-	// full carries chunks to the state, empty carries them back.
+	// full carries chunks to the state, and empty carries them back.
 	full, empty chan *chunk
 }
 
-// chunk is a number of consecutive changes.
+// chunk is a few consecutive changes.
 type chunk struct {
 	changes []webhookcfg.Change
 	// end is the offset after the last of them.
@@ -97,8 +97,8 @@ func newReplay(file File, name string) (*replay, error) {
 	return r, nil
 }
 
-// into applies all changes of the log. Reading and decoding have a goroutine of their own,
-// so that opening uses two cores (bench, "Opening").
+// into applies all changes of the log. It reads and decodes them in a second goroutine, so
+// that opening a log can use two cores (bench, "Opening").
 func (r *replay) into(ctx context.Context, apply func([]webhookcfg.Change), logger *slog.Logger) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -142,7 +142,7 @@ func (r *replay) read(ctx context.Context) {
 	}
 }
 
-// next reads a record. At the first line that is no record, the error is [io.EOF].
+// next reads a record. At the first line that isn't one, the error is [io.EOF].
 func (r *replay) next() (logRecord, error) {
 	line, err := r.lines.read()
 	if err != nil {
@@ -163,8 +163,7 @@ func (r *replay) next() (logRecord, error) {
 	return rec, nil
 }
 
-// checkTail reads the bytes after the last record and returns an error if they are
-// damage.
+// checkTail reads the bytes after the last record, and returns an error if they're damage.
 func (r *replay) checkTail() error {
 	rest := make([]byte, min(r.size-r.end, maxTornTail+1))
 	if err := readFull(r.file, rest, r.end); err != nil {
@@ -177,10 +176,9 @@ func (r *replay) checkTail() error {
 	return nil
 }
 
-// repair cuts the file after the last record, seals it, and makes it one of the present
-// version. A record that can be read need not be on disk: those that the header does not
-// cover, of the last batch, are written once more, and the header covers them only after a
-// sync of their own.
+// repair cuts the file after the last record, seals it, and upgrades it to the present
+// version. You can read records that aren't on disk yet. So repair writes the last batch once
+// more, unless the header covers it, and only then lets the header cover it.
 func (r *replay) repair() (logFile, error) {
 	f := logFile{file: r.file, logHeader: r.header, end: r.end, checked: r.last, records: r.records}
 	if f.synced < f.end {

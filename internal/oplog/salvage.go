@@ -17,15 +17,15 @@ import (
 
 // Region is a part of a file.
 type Region struct {
-	// Line is the number of the line that it starts in.
+	// Line is the number of the line where it starts.
 	Line int
 	// Offset and Length are in bytes.
 	Offset, Length int64
 }
 
-// Check reads the log name, which is not open, as [Open] does, and leaves it as it is. It
-// returns the length of the file and the number of changes, and reports a torn tail. If
-// the log is damaged, the error wraps [ErrDamaged].
+// Check reads the log name like [Open], but doesn't change it. The log must not be open.
+// Check returns the length of the file and the number of changes, and calls torn for a torn
+// tail. If the log is damaged, the error wraps [ErrDamaged].
 func Check(ctx context.Context, fsys FS, name string, logger *slog.Logger, torn func(Region)) (size int64, changes int, err error) {
 	file, err := fsys.Open(name)
 	if err != nil {
@@ -43,10 +43,10 @@ func Check(ctx context.Context, fsys FS, name string, logger *slog.Logger, torn 
 	return r.size, r.records, err
 }
 
-// Salvage copies the intact changes of the log name, which is damaged and not open, to the
-// new log fresh. It applies them to state, which is empty, and writes what is not
-// superseded. It returns the length of the file and how many changes were intact, and
-// reports each region of the file that they leave out.
+// Salvage copies the intact changes of the damaged log name to the new log fresh. The damaged
+// log must not be open. Salvage applies the changes to state, which must be empty, and then
+// writes those that aren't superseded. It returns the length of the damaged file and how many
+// of its changes were intact, and calls lost for each region that it leaves out.
 func Salvage(ctx context.Context, from FS, name string, to FS, fresh string, state State, logger *slog.Logger, lost func(Region)) (size int64, changes int, err error) {
 	s, err := newSalvage(from, name, logger, lost)
 	if err != nil {
@@ -57,7 +57,7 @@ func Salvage(ctx context.Context, from FS, name string, to FS, fresh string, sta
 		return s.size, 0, err
 	}
 	if len(s.runs) == 0 && s.covered == 0 {
-		return s.size, 0, fmt.Errorf("%w: %s has neither a header nor an intact change", ErrDamaged, name)
+		return s.size, 0, fmt.Errorf("%w: %s has neither a header nor an intact change: restore a backup", ErrDamaged, name)
 	}
 	if changes, err = s.into(ctx, state); err != nil {
 		return s.size, 0, err
@@ -77,41 +77,42 @@ func Salvage(ctx context.Context, from FS, name string, to FS, fresh string, sta
 	return s.size, changes, err
 }
 
-// salvage reads whatever is intact in a file.
+// salvage reads everything that is intact in a file.
 type salvage struct {
 	file    File
 	logger  *slog.Logger
 	name    string
 	size    int64
-	covered int64 // by the header, 0 if none is valid
-	// lost is called for each region that is not intact, or not in its place.
+	covered int64 // by the header, or 0 if no copy of it is valid
+	// lost is called for each region that isn't intact, or isn't in its place.
 	lost func(Region)
-	// runs are the intact parts of the file, in their order.
+	// runs are the intact parts of the file, in order.
 	runs []salvageRun
 }
 
-// salvageRun is a sequence of records in a file as they were written, one after the other.
+// salvageRun is a sequence of records that are still next to each other, as they were
+// written.
 type salvageRun struct {
 	Region
 	// first and last are the "synced" of the first and the last record.
 	first, last int64
-	// shift is how far the batches are from the offset where they were written, known once
-	// the start of a batch is in the run.
+	// shift is how far the batches are from where they were written. It isn't known before a
+	// second batch is in the run.
 	shift      int64
 	knowsShift bool
 
-	// weight is the length of the longest sequence of runs that ends with this one, and
-	// before the index of the previous one in it, -1 if there is none.
+	// weight is the length of the longest sequence of runs that ends with this one. before is
+	// the index of the run in front of it, or -1 if there is none.
 	weight int64
 	before int
-	// isTrusted reports that the run is in the longest sequence of all, and next is the
-	// first "synced" of the next one that is.
+	// isTrusted reports that the run is in the longest sequence of all. next is the first
+	// "synced" of the next trusted run.
 	isTrusted bool
 	next      int64
 }
 
-// newSalvage opens the log name, which is not open. It need not have a valid header, but
-// if the header is of a later version, that is an error.
+// newSalvage opens the log name, which must not be open. The header can be damaged, but it's
+// an error if it has a later version.
 func newSalvage(fsys FS, name string, logger *slog.Logger, lost func(Region)) (*salvage, error) {
 	file, err := fsys.Open(name)
 	if err != nil {
@@ -131,7 +132,7 @@ func newSalvage(fsys FS, name string, logger *slog.Logger, lost func(Region)) (*
 	return s, nil
 }
 
-// find finds the runs, and reports what is between them.
+// find finds the runs, and reports the gaps between them.
 func (s *salvage) find(ctx context.Context) error {
 	var start int64
 	line := 1
@@ -157,7 +158,7 @@ func (s *salvage) find(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	// What is blank after the last record was preallocated, unless the header covers it.
+	// Blanks after the last record were preallocated, unless the header covers them.
 	if gap.Length > 0 && !(isBlank && gap.Offset >= s.covered) {
 		s.lost(gap)
 	}
@@ -186,12 +187,11 @@ func (s *salvage) add(p filePiece) {
 	s.runs = append(s.runs, salvageRun{Region: p.Region, first: synced, last: synced})
 }
 
-// trust finds the longest sequence of runs in which "synced" does not decrease. A block
-// that a disk or a copy put into another place has older or newer records than those
-// around it.
+// trust finds the longest sequence of runs in which "synced" doesn't decrease. If a disk or a
+// copy put a block into the wrong place, its records are older or newer than those around it.
 func (s *salvage) trust() {
-	// ends has the indexes of runs that end the longest sequences so far: with a growing
-	// "synced", and growing weight.
+	// ends has the indexes of runs that can end a sequence, in the order of both their last
+	// "synced" and their weight.
 	var ends []int
 	for i := range s.runs {
 		r := &s.runs[i]
@@ -224,9 +224,10 @@ func (s *salvage) trust() {
 	}
 }
 
-// into applies the changes of the runs and returns their number. Of a run that is not
-// trusted, it uses only what fits between the two next to it that are. A line that is also
-// in the trusted run before, in the same batch, was copied there: it counts once.
+// into applies the changes of the runs and returns their number. From a run that isn't
+// trusted, it only takes changes that fit between the trusted runs around it. A line can also
+// be a copy of one in the same batch, at the end of the trusted run before. Then it counts
+// once.
 func (s *salvage) into(ctx context.Context, state State) (changes int, err error) {
 	s.trust()
 	applied, seed, seen := int64(0), maphash.MakeSeed(), map[uint64]bool{}
@@ -281,9 +282,9 @@ type filePiece struct {
 
 const recordStart = `{"op":"`
 
-// scan yields the pieces of a region, in their order. A record need not start or end a
-// line: a string never contains the start or the checksum of a record, since quotation
-// marks are escaped.
+// scan yields the pieces of a region in order. A record can start or end within a line.
+// That's safe, because a string can't contain the start or the checksum of a record: its
+// quotation marks are escaped.
 func (s *salvage) scan(ctx context.Context, part Region, yield func(filePiece)) error {
 	lines := newLineReader(s.file, part.Offset, part.Offset+part.Length)
 	for line := part.Line; ; {
@@ -305,7 +306,7 @@ func (s *salvage) scan(ctx context.Context, part Region, yield func(filePiece)) 
 		split(text, func(from, to int, rec logRecord, isRecord bool) {
 			p := filePiece{Region{line, at + int64(from), int64(to - from)}, text[from:to], rec, isRecord}
 			if to == len(text) {
-				p.Length = lines.at - p.Offset // with the end of the line
+				p.Length = lines.at - p.Offset // add the end of the line
 			}
 			yield(p)
 		})
@@ -315,7 +316,7 @@ func (s *salvage) scan(ctx context.Context, part Region, yield func(filePiece)) 
 	}
 }
 
-// split yields the pieces of a line: the records in it, and what is between them.
+// split yields the pieces of a line: its records, and anything between them.
 func split(text []byte, yield func(from, to int, rec logRecord, isRecord bool)) {
 	done := 0
 	for at := 0; ; {
@@ -342,8 +343,8 @@ func split(text []byte, yield func(from, to int, rec logRecord, isRecord bool)) 
 	}
 }
 
-// drop skips what is read of a line that has no end, or is too long, and returns it. A
-// record may start where it stops.
+// drop skips the part of a line that has been read, if the line is too long or never ends,
+// and returns it. It stops where a record may start.
 func (r *lineReader) drop() []byte {
 	n := len(r.buf)
 	if r.next < r.limit {

@@ -2,28 +2,28 @@ package oplog
 
 import "time"
 
-// Stats are figures of an open log.
+// Stats tell you how an open log is doing.
 type Stats struct {
-	// Bytes is the length of the records in the file, LiveBytes an estimate of their length
-	// after a compaction.
+	// Bytes is how long the records in the file are, and LiveBytes estimates how long they
+	// would be after a compaction.
 	Bytes, LiveBytes int64
-	// Changes counts those that were made since the log was opened, and Compactions how often
-	// the file was written anew.
+	// Changes counts the changes since the log was opened, and Compactions how often its file
+	// was rewritten.
 	Changes, Compactions uint64
-	// LastBatch is how many changes the last batch made, and LastWrite how long its write
-	// and sync took; zero if there was none.
+	// LastBatch is how many changes the last batch made, and LastWrite how long its write and
+	// sync took. Both are zero before the first batch.
 	LastBatch int
 	LastWrite time.Duration
 }
 
-// Stats returns the present figures. It does not wait for the disk.
+// Stats returns the present figures. It doesn't wait for the disk.
 func (l *Log) Stats() Stats {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.stats
 }
 
-// measure updates the figures. It is for the commit loop, and for Open.
+// measure updates the figures. Call it from the commit loop or from Open.
 func (l *Log) measure(update func(s *Stats)) {
 	live := l.liveBytes()
 	l.mu.Lock()

@@ -2,25 +2,25 @@ package oplog
 
 import "bytes"
 
-// maxTornTail bounds what a crash can leave after the last record: a batch whose last
-// line has the maximum length, and the preallocated space.
+// maxTornTail is the most that a crash can leave after the last record: a batch that ends
+// with a line of maximum length, and the preallocated space.
 const maxTornTail = maxBatch + maxLine + maxPreallocated
 
-// classifyTail reports whether the bytes after the last record, which ends at the offset
-// at, are a torn tail or damage. The reason is "" for a torn tail: a crash during the
-// write or sync of one batch can leave it. The header covers everything before synced.
+// classifyTail decides whether the bytes after the last record are a torn tail or damage. The
+// last record ends at the offset at, and the header covers everything before synced. For a
+// torn tail, which a crash during the write or sync of one batch can leave, the reason is "".
 func classifyTail(rest []byte, at, synced int64) (reason string) {
-	// A hole is at least a sector, but at either end of the batch it can be as little as
-	// the one byte of the batch in that sector.
+	// A hole is at least a sector long, except at the ends of the batch, where a sector can
+	// have as little as one byte of the batch.
 	fragment, after := cutBlank(rest)
 	isLine := len(fragment) < len(rest) && rest[len(fragment)] == '\n'
 	switch {
 	case at < synced:
-		return "the header covers more than the intact lines"
+		return "the line is not intact, although the header covers it"
 	case len(rest) > maxTornTail:
-		return "more follows than one write can leave behind"
+		return "more bytes follow than an interrupted write can leave"
 	case sealsMore(after, at):
-		return "a later line seals this one"
+		return "the line is not intact, although a later one was written after it was on disk"
 	case !isCutShort(fragment), isLine && checksumHolds(fragment):
 		return "the line is neither a record nor the start of one"
 	case len(fragment) > 0 && len(after) > 0 && !isBlank(after[0]):
@@ -29,8 +29,8 @@ func classifyTail(rest []byte, at, synced int64) (reason string) {
 	return ""
 }
 
-// sealsMore reports whether one of the lines was written when the byte at the offset at
-// was already on disk.
+// sealsMore reports whether any of the lines shows, by its "synced", that the byte at the
+// offset at was already on disk.
 func sealsMore(lines []byte, at int64) bool {
 	for lines = trimBlank(lines); len(lines) > 0; lines = trimBlank(lines) {
 		var line []byte
@@ -42,8 +42,8 @@ func sealsMore(lines []byte, at int64) bool {
 	return false
 }
 
-// isBlank reports whether c can be in the place of a byte that did not reach the disk: a
-// zero, or a preallocated end of line.
+// isBlank reports whether you may find c in place of a byte that didn't reach the disk: it's
+// a zero, or a preallocated end of line.
 func isBlank(c byte) bool { return c == 0 || c == '\n' }
 
 const blank = "\x00\n"

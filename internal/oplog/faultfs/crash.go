@@ -7,36 +7,36 @@ import (
 	"slices"
 )
 
-// sector is the number of bytes that a disk writes atomically. Real sectors are larger;
-// this size gives more ways to tear a write.
+// sector is how many bytes a disk writes atomically. Real sectors are larger, but with this
+// size there are more ways to tear a write.
 const sector = 64
 
-// Piece is a part of the pending changes that a crash keeps or loses: a change of names, a
-// truncation, the growth of a file, or the part of a write in one sector.
+// Piece is a part of the pending changes that a crash can keep or lose: a change of names, a
+// truncation, the growth of a file, or a write's bytes in one sector.
 type Piece struct {
-	// Size is the length of the data in bytes, or 1 if there are none.
+	// Size is the length of the data in bytes, or 1 if there is no data.
 	Size int
-	// Growth reports that the piece extends a file without the data that extended it.
+	// Growth reports that the piece makes a file longer, without the data that did so.
 	Growth bool
 }
 
-// Keep decides what a crash keeps of the pending changes. It is called for each piece, in
-// order, and returns how many bytes of it are kept.
+// Keep decides what a crash keeps of the pending changes. [FS.Crash] calls it for each piece,
+// in order. Return how many bytes of the piece to keep.
 type Keep func(Piece) int
 
-// Nothing keeps no piece.
+// Nothing loses all pieces.
 func Nothing(Piece) int { return 0 }
 
 // Everything keeps all pieces.
 func Everything(p Piece) int { return p.Size }
 
-// Some keeps or loses each piece at random: a later one may be kept and an earlier one
-// lost.
+// Some keeps or loses each piece at random, so it can keep a later one and lose an earlier
+// one.
 func Some(random *rand.Rand) Keep {
 	return func(p Piece) int { return p.Size * random.IntN(2) }
 }
 
-// First keeps the first size bytes, and nothing after them.
+// First keeps the first size bytes, and loses the rest.
 func First(size int) Keep {
 	return func(p Piece) int {
 		if p.Growth {
@@ -59,8 +59,8 @@ func (f *FS) Pending() (size int) {
 	return size
 }
 
-// Crash returns the directory as it is after a power failure now. It does not change f;
-// both can be used independently.
+// Crash returns the directory after a power failure at this moment. It doesn't change f, so
+// you can go on using both.
 func (f *FS) Crash(keep Keep) *FS {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -73,9 +73,9 @@ func (f *FS) Crash(keep Keep) *FS {
 	return newDir(names, func(n *inode) *inode { return n.crash(keep) })
 }
 
-// Restart returns the directory as the next process finds it after the one that used f
-// was killed: all writes are there, whether durable or not, and nothing is locked. f must
-// not be used afterwards.
+// Restart returns the directory as the next process finds it if the one that uses f is
+// killed: all writes are there, durable or not, and nothing is locked. Don't use f
+// afterwards.
 func (f *FS) Restart() *FS {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -84,8 +84,8 @@ func (f *FS) Restart() *FS {
 	return next
 }
 
-// newDir returns a directory of files that from makes of others. Two names of one file
-// stay so.
+// newDir returns a directory with files that from makes of others. If a file has two names,
+// it still has both.
 func newDir(names map[string]*inode, from func(*inode) *inode) *FS {
 	f := New()
 	files := map[*inode]*inode{}
@@ -100,7 +100,7 @@ func newDir(names map[string]*inode, from func(*inode) *inode) *FS {
 	return f
 }
 
-// crash returns the rest of the file, all of it durable.
+// crash returns the file as it is after a crash, all of it durable.
 func (n *inode) crash(keep Keep) *inode {
 	left := bytes.Clone(n.durable)
 	for _, w := range n.pending {

@@ -1,9 +1,9 @@
-// Package faultfs is a file system in memory that fails where a test wants it to. It
-// implements [oplog.FS], for one directory.
+// Package faultfs is a file system in memory that fails where your test wants it to. It
+// implements [oplog.FS], for one directory. Call [FS.Decide] to choose the calls that fail.
 //
-// It distinguishes written from durable, both for the content of files and for the names
-// in the directory, each with a sync of its own. [FS.Crash] returns the file system after
-// a power failure, [FS.Restart] the one after the process was killed.
+// A write isn't durable before the file is synced, and a change of names isn't before the
+// directory is. [FS.Crash] shows you what a power failure leaves, and [FS.Restart] what the
+// next process finds after a kill.
 package faultfs
 
 import (
@@ -18,7 +18,7 @@ import (
 	"example.com/go-webhookcfg/internal/oplog"
 )
 
-// Errors of failed calls; see [Outcome].
+// Failed calls return these errors, see [Outcome].
 var (
 	ErrInjected = errors.New("faultfs: injected failure")
 	ErrStopped  = errors.New("faultfs: file system stopped")
@@ -27,8 +27,8 @@ var (
 // Op is a kind of call.
 type Op string
 
-// The calls of [oplog.FS] and [oplog.File]. Opening and creating are two calls each, of
-// which the second is OpLock. OpSyncDir is the Sync of the directory.
+// The calls of [oplog.FS] and [oplog.File]. Opening or creating a file makes two calls, and
+// the second one is OpLock. OpSyncDir syncs the directory.
 const (
 	OpOpen     Op = "open"
 	OpCreate   Op = "create"
@@ -47,38 +47,38 @@ const (
 
 // Call is one call of the file system.
 type Call struct {
-	// N is the number of the call; the first one is 1.
+	// N is the number of the call, starting at 1.
 	N    int
 	Op   Op
 	Name string
 }
 
-// Outcome is the outcome of a call; the zero Outcome is Succeed.
+// Outcome is what happens to a call. The zero Outcome is Succeed.
 type Outcome struct {
 	kind string
 	err  error
 }
 
-// The outcomes of calls.
+// The outcomes that you can choose.
 var (
 	// Succeed makes the call.
 	Succeed = Outcome{}
-	// Fail returns ErrInjected without any effect, except that a failed sync marks all
-	// pending writes as clean: later syncs leave them out.
+	// Fail returns ErrInjected and has no effect. But if a sync fails, it marks all pending
+	// writes as clean, so later syncs leave them out.
 	Fail = Outcome{kind: "fail"}
-	// FailHalfway writes the first half of a write and returns ErrInjected; for other
-	// calls, it is Fail.
+	// FailHalfway writes the first half of a write and returns ErrInjected. Other calls just
+	// fail.
 	FailHalfway = Outcome{kind: "fail halfway"}
 	// FailAfter makes the call and returns ErrInjected.
 	FailAfter = Outcome{kind: "fail after"}
-	// Pretend returns as if the call had succeeded, without any effect. A file that it
-	// opens is not locked, and any name leads to any file.
+	// Pretend does nothing, but returns as if the call had succeeded. A file that it opens
+	// isn't locked, and any name leads to any file.
 	Pretend = Outcome{kind: "pretend"}
 	// Stop stops the file system: this call and all later ones return ErrStopped.
 	Stop = Outcome{kind: "stop"}
 )
 
-// With returns the outcome of a call that fails with err, too.
+// With makes the error of a failing call wrap err too.
 func (o Outcome) With(err error) Outcome { return Outcome{o.kind, err} }
 
 // String describes the outcome.
@@ -96,7 +96,7 @@ func (o Outcome) failure() error {
 	return ErrInjected
 }
 
-// FS is a directory in memory. It is safe for concurrent use.
+// FS is a directory in memory. You can use it concurrently.
 type FS struct {
 	mu     sync.Mutex
 	decide func(Call) Outcome
@@ -104,14 +104,14 @@ type FS struct {
 	counts map[Op]int
 
 	stopped bool
-	// open counts the open files of an inode, more than one only without locks.
+	// open counts how often an inode is open. That's more than once only without locks.
 	open map[*inode]int
-	// capacity is the size of the disk in bytes, 0 if it is unlimited, and full the error
-	// of a write that does not fit.
+	// capacity is the size of the disk in bytes, or 0 without a limit. full is the error of a
+	// write that doesn't fit.
 	capacity int64
 	full     error
-	// names is the directory as it looks, durable as it is on disk, and pending the
-	// changes between the two.
+	// names is the directory as it looks, durable as it is on disk. pending are the changes
+	// between the two.
 	names, durable map[string]*inode
 	pending        []map[string]*inode
 }
@@ -126,8 +126,8 @@ func New() *FS {
 	}
 }
 
-// Decide sets the function that decides the outcome of every later call, before the call
-// is made; with nil, all succeed. It may be called concurrently, and may block.
+// Decide sets a function that decides the outcome of every later call, before the call is
+// made. It can block, and must allow concurrent calls. With nil, all calls succeed.
 func (f *FS) Decide(decide func(Call) Outcome) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -148,8 +148,8 @@ func (f *FS) Count(op Op) int {
 	return f.counts[op]
 }
 
-// call makes one call. Effect makes it succeed; failing, unless nil, has the effects of a
-// call that fails. Both run with the lock held.
+// call makes one call. effect makes it succeed. failing, unless it's nil, has the effects of
+// a failing call. Both run with the lock held.
 func (f *FS) call(op Op, name string, effect func() error, failing func(Outcome)) error {
 	outcome := f.outcome(op, name)
 	f.mu.Lock()
@@ -208,7 +208,7 @@ func (f *FS) Create(name string) (oplog.File, error) {
 	})
 }
 
-// openFile opens a file, which exists after a nil error of prepare, and locks it.
+// openFile opens a file and locks it. After prepare has succeeded, the file must exist.
 func (f *FS) openFile(op Op, name string, prepare func() error) (oplog.File, error) {
 	opened := &file{fs: f}
 	err := f.call(op, name, func() error {
@@ -274,10 +274,10 @@ func (f *FS) Sync() error {
 	}, nil)
 }
 
-// Close implements [oplog.FS]. It does nothing.
+// Close implements [oplog.FS], and does nothing.
 func (f *FS) Close() error { return nil }
 
-// rename changes names atomically; nil removes one.
+// rename changes names atomically. A nil inode removes the name.
 func (f *FS) rename(change map[string]*inode) {
 	f.pending = append(f.pending, change)
 	apply(f.names, change)
@@ -298,7 +298,7 @@ func apply(names, change map[string]*inode) {
 	}
 }
 
-// ReadFile returns the content of a file, nil if there is none. It does not count as a
+// ReadFile returns the content of a file, or nil if there is none. It doesn't count as a
 // call.
 func (f *FS) ReadFile(name string) []byte {
 	f.mu.Lock()
@@ -309,15 +309,15 @@ func (f *FS) ReadFile(name string) []byte {
 	return append([]byte{}, f.names[name].content...)
 }
 
-// Lose zeroes the bytes between two offsets of a file on disk, but not as the file looks.
-// It does not count as a call.
+// Lose zeroes bytes of a file on disk, between two offsets. You don't see it before a crash.
+// It doesn't count as a call.
 func (f *FS) Lose(name string, from, to int) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	clear(f.names[name].durable[from:to])
 }
 
-// WriteFile creates or replaces a durable file. It does not count as a call.
+// WriteFile creates or replaces a durable file. It doesn't count as a call.
 func (f *FS) WriteFile(name string, content []byte) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -326,37 +326,38 @@ func (f *FS) WriteFile(name string, content []byte) {
 	f.names[name], f.durable[name] = node, node
 }
 
-// Overwrite gives a file another content, durably. It does not count as a call.
+// Overwrite replaces the content of a file, durably. It doesn't count as a call.
 func (f *FS) Overwrite(name string, content []byte) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.names[name].overwrite(content)
 }
 
-// Link gives a file another name, which is durable at once. It does not count as a call.
+// Link gives a file another name, which is durable at once. It doesn't count as a call.
 func (f *FS) Link(from, to string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.names[to], f.durable[to] = f.names[from], f.names[from]
 }
 
-// Limit sets the size of the disk in bytes. A write that does not fit writes what fits
-// and returns full, for example ENOSPC. Zero means no limit. A file takes the sectors that
-// were written, not the holes between them, until it has no name and is closed.
+// Limit sets the size of the disk in bytes. If a write doesn't fit, as much as possible is
+// written, and it returns full, for example ENOSPC. Zero means no limit. A file takes up the
+// sectors that were written, without the holes between them, until it has no name and is
+// closed.
 func (f *FS) Limit(capacity int64, full error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.capacity, f.full = capacity, full
 }
 
-// Used returns the size of all files, as [FS.Limit] counts it.
+// Used returns the size of all files, counted like [FS.Limit] does.
 func (f *FS) Used() int64 {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.used()
 }
 
-// Free implements [oplog.FS]. It does not count as a call.
+// Free implements [oplog.FS]. It doesn't count as a call.
 func (f *FS) Free() (int64, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -380,7 +381,7 @@ func (f *FS) used() (bytes int64) {
 	return bytes
 }
 
-// Names returns the names in the directory, in no order.
+// Names returns the names in the directory, in any order.
 func (f *FS) Names() []string {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -9,17 +9,17 @@ import (
 
 // inode is a file.
 type inode struct {
-	// name is the last name that it had.
+	// name is its latest name.
 	name string
-	// content is the file as it looks, durable as it is on disk, and pending the writes
+	// content is the file as it looks, durable as it is on disk. pending are the writes
 	// between the two.
 	content, durable []byte
 	pending          []write
-	// allocated are the sectors that take space on the disk.
+	// allocated are the sectors that take up space on the disk.
 	allocated []bool
 }
 
-// write is a change of the content: data at an offset, or the end of the file there.
+// write is a change of the content: data at an offset, or a new end of the file there.
 type write struct {
 	at       int64
 	data     []byte
@@ -39,7 +39,8 @@ func (w write) to(content []byte) []byte {
 // extend appends zeros up to a length.
 func extend(content []byte, length int64) []byte {
 	if missing := length - int64(len(content)); missing > 0 {
-		// append, unlike a slice of the capacity, does not bring back old bytes.
+		// Use append: if you extended the slice within its capacity, old bytes would come
+		// back.
 		content = append(content, make([]byte, missing)...)
 	}
 	return content
@@ -53,8 +54,8 @@ func (n *inode) write(w write) {
 	}
 }
 
-// allocate takes space for a write of size bytes, of which free are available, and
-// returns how many of them fit.
+// allocate takes space for a write of size bytes when free bytes are left, and returns how
+// many of them fit.
 func (n *inode) allocate(at int64, size int, free int64) int {
 	last := sectors(at + int64(size))
 	n.allocated = append(n.allocated, make([]bool, max(0, last-len(n.allocated)))...)
@@ -71,21 +72,21 @@ func (n *inode) allocate(at int64, size int, free int64) int {
 	return size
 }
 
-// newInode returns a durable file.
+// newInode returns a file that is durable.
 func newInode(content []byte) *inode {
 	n := &inode{content: bytes.Clone(content), durable: bytes.Clone(content)}
 	n.allocate(0, len(content), math.MaxInt64)
 	return n
 }
 
-// overwrite makes the file a durable one of this content.
+// overwrite replaces the content, durably.
 func (n *inode) overwrite(content []byte) {
 	name := n.name
 	*n = *newInode(content)
 	n.name = name
 }
 
-// used returns the bytes that the file takes on the disk.
+// used returns how many bytes the file takes up on the disk.
 func (n *inode) used() (bytes int64) {
 	for _, is := range n.allocated {
 		if is {
@@ -95,7 +96,7 @@ func (n *inode) used() (bytes int64) {
 	return bytes
 }
 
-// sectors returns how many sectors the first bytes of a file are in.
+// sectors returns how many sectors it takes to hold this many bytes.
 func sectors(bytes int64) int { return int((bytes + sector - 1) / sector) }
 
 func (n *inode) sync() {
@@ -192,7 +193,7 @@ func (f *file) Size() (size int64, err error) {
 	return size, err
 }
 
-// Close implements [oplog.File]. Whatever its outcome, the file is closed.
+// Close implements [oplog.File]. The file is closed even if the call fails.
 func (f *file) Close() error {
 	release := func() error {
 		if f.closed {
