@@ -11,20 +11,19 @@ import (
 type client struct {
 	base      webhook // without a URL if there is no base
 	overrides ordered[webhook]
-	// bytes is the sum of the lengths of the names and URLs of the changes that it takes to
-	// make such a client.
+	// bytes is the total length of the names and URLs in the changes that you'd need to make
+	// this client.
 	bytes int64
 }
 
-// webhook is the part of a [webhookcfg.Webhook] that is stored: a URL or, for "off",
-// none.
+// webhook is the stored part of a [webhookcfg.Webhook]: a URL, or none for "off".
 type webhook struct {
 	url   egress.URL
 	since int64 // Unix time in microseconds
 }
 
-// apply makes a change. One of all entities puts a new state in place of the old one,
-// so its cost does not depend on the number of overrides.
+// apply makes a change. A change of all entities replaces the state, so it costs the same
+// regardless of the number of overrides.
 func (c *client) apply(change webhookcfg.Change) {
 	hook := webhook{url: change.URL, since: change.Time.UnixMicro()}
 	unset, entity := change.URL.IsZero(), change.Scope.Entity()
@@ -77,7 +76,7 @@ func (c *client) baseWebhook() webhookcfg.Webhook {
 	return c.base.from(webhookcfg.SourceBase)
 }
 
-// records returns the number of records: the base, if there is one, and the overrides.
+// records counts the base, if there is one, and the overrides.
 func (c *client) records() int {
 	if c.hasBase() {
 		return c.overrides.len() + 1
@@ -85,7 +84,7 @@ func (c *client) records() int {
 	return c.overrides.len()
 }
 
-// override returns w as the webhook of an entity with an override.
+// override returns w as the webhook of an entity that has an override.
 func (w webhook) override() webhookcfg.Webhook {
 	if w.url.IsZero() {
 		return w.from(webhookcfg.SourceOff)

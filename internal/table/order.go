@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// ordered is a map whose keys can be walked in byte order from any of them. The zero
-// value is empty.
+// ordered is a map that you can walk in byte order, starting after any key. The zero value is
+// empty.
 type ordered[V any] struct {
 	values map[string]V
 	keys   order
@@ -15,8 +15,8 @@ type ordered[V any] struct {
 
 func (m *ordered[V]) len() int { return len(m.values) }
 
-// set sets the value of a key and returns the old one, if the key was known. It keeps a
-// copy of a new key, which may be part of something larger.
+// set sets the value of a key. If the key was known, it returns the old value. If not, it
+// keeps a copy of the key, which may be a part of something larger.
 func (m *ordered[V]) set(key string, value V) (old V, known bool) {
 	if m.values == nil {
 		m.values = make(map[string]V)
@@ -35,7 +35,7 @@ func (m *ordered[V]) delete(key string) (old V, known bool) {
 	switch {
 	case !known:
 	case len(m.values) == 1:
-		*m = ordered[V]{} // a map does not shrink when its keys are deleted
+		*m = ordered[V]{} // a map doesn't shrink when you delete its keys
 	default:
 		delete(m.values, key)
 		m.keys.remove(key)
@@ -43,8 +43,8 @@ func (m *ordered[V]) delete(key string) (old V, known bool) {
 	return old, known
 }
 
-// after walks the entries whose keys come after the given one. The map must not
-// change during the walk.
+// after walks the entries with keys after the given one. Don't change the map during the
+// walk.
 func (m *ordered[V]) after(key string) iter.Seq2[string, V] {
 	return func(yield func(string, V) bool) {
 		for key := range m.keys.after(key) {
@@ -55,16 +55,16 @@ func (m *ordered[V]) after(key string) iter.Seq2[string, V] {
 	}
 }
 
-// maxSpan is the most keys of a span.
+// maxSpan is how many keys a span can have.
 const maxSpan = 256
 
-// order is a set of keys, cut into spans by their byte order. Within a span they are in
-// no order: to sort them when a walk comes to it costs less than to keep them sorted.
-// The zero value is empty.
+// order is a set of keys, cut into spans by their byte order. Within a span the keys aren't
+// in order. It's cheaper to sort them when a walk gets there than to keep them sorted. The
+// zero value is empty.
 type order struct {
 	spans [][]string
-	// bounds[i] is the least key that belongs in spans[i+1], and greater than all that
-	// belong in spans[i].
+	// bounds[i] is the lower bound of the keys in spans[i+1]. The keys in spans[i] are all
+	// less.
 	bounds []string
 }
 
@@ -90,7 +90,7 @@ func (o *order) add(key string) {
 	o.spans[i] = append(o.spans[i], key)
 }
 
-// split cuts span i in two at about the median of its keys, which is that of a sample.
+// split cuts span i in two, at the median of a sample of its keys.
 func (o *order) split(i int) {
 	var sample []string
 	for n := 0; n < maxSpan; n += maxSpan / 32 {
@@ -121,7 +121,7 @@ func (o *order) remove(key string) {
 	o.join(i - 1)
 }
 
-// join makes one span of span i and the next if together they are at most half full.
+// join joins span i with the next one if both together are at most half full.
 func (o *order) join(i int) {
 	if i < 0 || i+1 >= len(o.spans) || len(o.spans[i])+len(o.spans[i+1]) > maxSpan/2 {
 		return

@@ -1,10 +1,9 @@
-// Package table is the configuration of all clients in memory, and the rules by
-// which a change turns one state into the next.
+// Package table holds the configuration of all clients in memory, and applies changes to it.
 //
-// It does no I/O, reads no clock and takes no lock. No call does work in proportion
-// to the size of the table: Go maps grow by at most a thousand slots at a time, the
-// order of their keys by a span, and the overrides that a change of all entities
-// drops are left to the garbage collector.
+// It does no I/O, reads no clock and takes no lock. No call takes time in proportion to the
+// size of the table. Go maps grow by at most a thousand slots at a time, and the order of the
+// keys by a span. If a change of all entities drops overrides, the garbage collector cleans
+// them up.
 package table
 
 import (
@@ -16,8 +15,8 @@ import (
 
 // Table is the configuration of every client. The zero value is an empty table.
 //
-// A table must not be used while it is changed, but may be read by any number of
-// goroutines at once. It keeps none of the strings that are passed in, only URLs.
+// Any number of goroutines can read a table at once, but none while you change it. The table
+// copies the names that it needs. It keeps the URLs that you pass.
 type Table struct {
 	clients ordered[*client]
 	records int
@@ -25,13 +24,13 @@ type Table struct {
 	urls    urlInterner // nil while the table is small
 }
 
-// Apply makes a change, which must be valid: see [webhookcfg.Change.Validate]. It keeps the
-// microseconds of the change's time.
+// Apply makes a change. The change must be valid, see [webhookcfg.Change.Validate]. The table
+// keeps its time in microseconds.
 func (t *Table) Apply(change webhookcfg.Change) {
 	c := t.clients.values[change.Client]
 	if c == nil {
 		if change.URL.IsZero() {
-			return // nothing is set that could be unset
+			return // there's nothing to unset
 		}
 		c = new(client)
 		t.clients.set(change.Client, c)
@@ -49,7 +48,7 @@ func (t *Table) Apply(change webhookcfg.Change) {
 	}
 }
 
-// minInterned is the number of records from which on equal URLs share memory.
+// From minInterned records on, equal URLs share memory.
 const minInterned = 1024
 
 func (t *Table) intern(u egress.URL) egress.URL {
@@ -62,17 +61,17 @@ func (t *Table) intern(u egress.URL) egress.URL {
 	return t.urls.intern(u)
 }
 
-// maxInterned is the most URLs that an urlInterner remembers.
+// maxInterned is how many URLs an urlInterner can remember.
 const maxInterned = 4096
 
-// urlInterner remembers URLs that were set recently, so that equal ones share memory.
-// When it is full it starts again from scratch, which costs memory only: a forgotten
-// URL is stored once more. It is bounded because a table may hold millions of URLs
-// that are all different; package unique, which remembers each of them, takes four
-// times as long to fill such a table and twice the memory.
+// urlInterner remembers recent URLs, so that equal ones share memory. When it's full, it
+// starts again from scratch. That only costs memory, because a forgotten URL is stored once
+// more. It's bounded because a table can hold millions of different URLs. Package unique
+// would remember all of them. It takes four times as long to fill such a table, and twice the
+// memory.
 type urlInterner map[string]egress.URL
 
-// intern returns a URL equal to u, an earlier one if that is remembered.
+// intern returns a URL that equals u. If it remembers an earlier one, it returns that.
 func (in urlInterner) intern(u egress.URL) egress.URL {
 	if known, ok := in[u.Reveal()]; ok {
 		return known
@@ -84,7 +83,7 @@ func (in urlInterner) intern(u egress.URL) egress.URL {
 	return u
 }
 
-// Resolve returns the webhook that is in effect for an entity of a client.
+// Resolve returns the webhook in effect for a client's entity.
 func (t *Table) Resolve(client, entity string) webhookcfg.Webhook {
 	c := t.clients.values[client]
 	if c == nil {
@@ -93,8 +92,8 @@ func (t *Table) Resolve(client, entity string) webhookcfg.Webhook {
 	return c.resolve(entity)
 }
 
-// Page returns the first limit overrides of a client whose entities come after
-// the given one, as specified in [webhookcfg.Lister]. The limit is at least 1.
+// Page returns a client's first limit overrides with entities after the given one. See
+// [webhookcfg.Lister]. The limit must be at least 1.
 func (t *Table) Page(client, after string, limit int) webhookcfg.Page {
 	c := t.clients.values[client]
 	if c == nil {
@@ -103,9 +102,9 @@ func (t *Table) Page(client, after string, limit int) webhookcfg.Page {
 	return c.page(after, limit)
 }
 
-// Clients walks the names after the given one, in byte order, of the clients for
-// which anything is set. The table must not change during the walk; to let changes
-// in, end it and start another after the last name.
+// Clients walks the names of all clients that have anything set, in byte order, starting
+// after the given name. Don't change the table during the walk. If you want to let changes
+// in, end it and start another one after the last name.
 func (t *Table) Clients(after string) iter.Seq[string] {
 	return func(yield func(string) bool) {
 		for name := range t.clients.after(after) {
@@ -116,9 +115,9 @@ func (t *Table) Clients(after string) iter.Seq[string] {
 	}
 }
 
-// Len returns the number of records, bases and overrides together: the number of
-// changes that it takes to make such a table.
+// Len counts the bases and overrides. It's also the number of changes that you'd need to make
+// this table.
 func (t *Table) Len() int { return t.records }
 
-// Bytes returns the sum of the lengths of the names and URLs of these changes.
+// Bytes returns the total length of the names and URLs in these changes.
 func (t *Table) Bytes() int64 { return t.bytes }
