@@ -1,7 +1,7 @@
 package redact
 
-// Fixed is an error with a text that the module wrote, without anything that a caller
-// presented. It may be shown where the errors around it are withheld.
+// Fixed is an error with a text that this module wrote. The text contains nothing from a
+// caller, so you can show it even where you withhold the errors around it.
 type Fixed string
 
 // Error returns the text.

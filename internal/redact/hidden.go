@@ -1,13 +1,13 @@
 package redact
 
-// Hidden is a text that only [Hidden.Reveal] returns. Neither fmt nor an encoder reaches
-// it, not even where Hidden is part of an unexported field: there fmt calls no method.
+// Hidden is a text that only [Hidden.Reveal] returns. fmt and encoders can't reach it. That
+// holds even for a Hidden in an unexported field, where fmt doesn't call any methods.
 //
-// A type with a Hidden decides what is shown in its place, such as the result of
-// [Hidden.String]. It implements [fmt.Formatter], [log/slog.LogValuer] and
-// [encoding.TextMarshaler] accordingly.
+// If your type contains a Hidden, decide what to show instead, for example the result of
+// [Hidden.String], and implement [fmt.Formatter], [log/slog.LogValuer] and
+// [encoding.TextMarshaler] to show it.
 //
-// The zero value is no text. A Hidden is immutable.
+// The zero value has no text. A Hidden never changes.
 type Hidden struct {
 	_ [0]func() // == would compare addresses
 	// text is a pointer because fmt formats unexported fields without calling their
@@ -16,7 +16,7 @@ type Hidden struct {
 	text *string
 }
 
-// Hide hides a text, which may be empty.
+// Hide hides a text. The text can be empty.
 func Hide(text string) Hidden { return Hidden{text: &text} }
 
 // Reveal returns the text, or "" for the zero value.

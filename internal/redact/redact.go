@@ -1,10 +1,11 @@
-// Package redact keeps secrets out of texts that are written elsewhere.
+// Package redact keeps secrets out of texts that you pass on.
 //
-// [Hidden] holds a secret so that neither a log nor an encoder reaches it. The functions
-// remove secrets from the texts of drivers and servers that quote their arguments, and
-// of panics. [Text] replaces a secret where it is written out in full. Where a text may
-// hold only a part of one, since servers shorten what they quote, [Quotes] detects that,
-// and the caller withholds the text as a whole.
+// Put a secret into a [Hidden], and logs and encoders can't reach it.
+//
+// The functions are for texts that you didn't write, such as panics, or errors of drivers and
+// servers that quote their arguments. [Text] replaces secrets that are written out in full.
+// But servers shorten long quotes, so a text can also contain just a part of a secret.
+// [Quotes] tells you. You should then withhold the whole text.
 package redact
 
 import (
@@ -21,17 +22,16 @@ import (
 )
 
 const (
-	// minSecret excludes a path or a guess of a letter or two, which is no secret and
-	// occurs in every text.
+	// minSecret is the shortest secret to look for. A path or a guess of a letter or two is
+	// no secret, and you'd find it in every text.
 	minSecret = 4
-	// fragment is the number of consecutive bytes of a secret that are too many to
-	// be a coincidence.
+	// If a text has this many consecutive bytes of a secret, that's not a coincidence.
 	fragment = 8
 )
 
-// Error returns an error with the given text, however it is formatted. With
-// [errors.Is] and [errors.As] it matches what the cause matches. The cause is not
-// unwrapped and never printed; it may be nil.
+// Error returns an error that shows only this text, no matter how you format it. [errors.Is]
+// and [errors.As] match it like the cause. You can't unwrap or print the cause. It can be
+// nil.
 func Error(text string, cause error) error { return &redactedError{text, cause} }
 
 type redactedError struct {
@@ -44,14 +44,14 @@ func (e *redactedError) Is(target error) bool       { return errors.Is(e.cause, 
 func (e *redactedError) As(target any) bool         { return errors.As(e.cause, target) }
 func (e *redactedError) Format(s fmt.State, _ rune) { _, _ = io.WriteString(s, e.text) }
 
-// Text returns text with "[secret]" for every occurrence of a secret, shown, the part of
-// a URL that may be seen, for every occurrence of the whole URL, and "[path]" for every
-// occurrence of its path, with the first slash or without, or of its query.
+// Text returns text without secrets. It replaces each secret with "[secret]", the whole URL
+// with shown, which is the part that may be seen, and the URL's path or query with "[path]".
+// The path is found with and without its first slash.
 //
-// They are found plain, quoted as in Go or JSON, and escaped as in a URL, if they are
-// at least four bytes long: a text is at most twice as long as before, if shown is not
-// longer than the whole URL. Of several at one place the longest is replaced, and what is
-// put in its place is not searched again.
+// Text finds them in plain spelling, quoted as in Go or JSON, and escaped as in a URL, if
+// they have at least four bytes. If several start at the same place, it replaces the longest.
+// It doesn't search the replacements again. The result is at most twice as long as the text,
+// as long as shown isn't longer than the URL.
 func Text(text string, secrets []string, whole, shown string) string {
 	var found []replacement
 	for _, secret := range secrets {
@@ -72,13 +72,13 @@ func Text(text string, secrets []string, whole, shown string) string {
 
 type replacement struct{ old, new string }
 
-// appendFound appends a replacement for each spelling of the secret that text holds.
+// appendFound appends a replacement for each spelling of the secret in the text.
 func appendFound(found []replacement, text, secret, replaced string) []replacement {
 	if len(secret) < minSecret {
 		return found
 	}
 	quoted := strconv.Quote(secret)
-	inJSON, _ := json.Marshal(secret) // a string has no error
+	inJSON, _ := json.Marshal(secret) // can't fail for a string
 	for _, spelling := range []string{secret, quoted[1 : len(quoted)-1], string(inJSON[1 : len(inJSON)-1]), url.QueryEscape(secret), url.PathEscape(secret)} {
 		if strings.Contains(text, spelling) {
 			found = append(found, replacement{spelling, replaced})
@@ -87,9 +87,9 @@ func appendFound(found []replacement, text, secret, replaced string) []replaceme
 	return found
 }
 
-// Quotes reports whether text holds eight consecutive bytes of the secret, or all of
-// a shorter one, in any case, plain or in hexadecimal. A secret of less than four
-// bytes is never found.
+// Quotes reports whether text contains eight consecutive bytes of the secret, or all of a
+// shorter one. It ignores case, and also finds hexadecimal. It doesn't look for secrets of
+// less than four bytes.
 func Quotes(text, secret string) bool {
 	if len(secret) < minSecret {
 		return false
@@ -98,8 +98,8 @@ func Quotes(text, secret string) bool {
 	return overlap(text, strings.ToLower(secret)) || overlap(text, hex.EncodeToString([]byte(secret)))
 }
 
-// overlap reports whether text holds a fragment of the spelling. It takes time
-// proportional to the sum of their lengths, since both may be long.
+// overlap reports whether text contains a fragment of the spelling. Both can be long, so it
+// takes time proportional to the sum of their lengths.
 func overlap(text, spelling string) bool {
 	size := min(fragment, len(spelling))
 	parts := make(map[string]struct{})
