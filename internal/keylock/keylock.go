@@ -1,5 +1,5 @@
-// Package keylock has a mutex for each key. Stores admit one change of each client at a
-// time with it, so that the changes of one client do not take what those of all share.
+// Package keylock has a mutex for each key. Stores use it to make one change of each client
+// at a time, so that one busy client can't use up the connections that all clients share.
 package keylock
 
 import (
@@ -7,8 +7,8 @@ import (
 	"sync"
 )
 
-// Locks is a set of mutexes, one for each key. The zero value is ready for use. It has no
-// entry for a key that is neither locked nor waited for.
+// Locks is a set of mutexes, one for each key. You can use its zero value. It forgets a key
+// when nobody has locked it or waits for it.
 type Locks struct {
 	mu   sync.Mutex
 	keys map[string]*keyLock
@@ -19,9 +19,9 @@ type keyLock struct {
 	users int           // calls that hold the lock or wait for it
 }
 
-// Lock locks a key, and returns the function that unlocks it. Calls for one key acquire
-// the lock in their order, since the Go runtime serves the senders of a channel first in,
-// first out; a test fails if it ever stops to. Waiting ends with ctx, whose error is then returned.
+// Lock locks a key, and returns the function that unlocks it. Calls for the same key get the
+// lock in the order of their arrival, because the Go runtime serves a channel's senders first
+// come, first served. A test guards this. If ctx ends first, Lock returns its error.
 func (l *Locks) Lock(ctx context.Context, key string) (unlock func(), err error) {
 	k := l.join(key)
 	select {

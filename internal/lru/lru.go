@@ -1,4 +1,4 @@
-// Package lru provides a map of bounded size, which owners may share.
+// Package lru has a map of bounded size that several owners can share.
 package lru
 
 import (
@@ -6,9 +6,9 @@ import (
 	"iter"
 )
 
-// Map is a map that evicts entries while it is too large. Get and Put are uses. It is not
-// safe for concurrent use, except that calls of Peek can be concurrent with each other.
-// Make one with [New], [NewShared] or [NewSized].
+// Map is a map that evicts entries when it's too large. Get and Put count as uses. Don't call
+// its methods concurrently, except for Peek with Peek. Make one with [New], [NewShared] or
+// [NewSized].
 type Map[K comparable, V any] struct {
 	limit   int
 	owner   func(K) uint64
@@ -29,8 +29,8 @@ type node[K comparable, V any] struct {
 	newer, older *node[K, V]
 }
 
-// share holds the entries of one owner in a ring, in the order of their use: after the
-// newest comes the oldest.
+// share holds the entries of one owner, in the order of their use. They're a ring, so the
+// oldest comes after the newest.
 type share[K comparable, V any] struct {
 	owner  uint64
 	newest *node[K, V]
@@ -59,36 +59,36 @@ func (s *share[K, V]) unlink(n *node[K, V]) {
 	s.count--
 }
 
-// New returns an empty map of at most limit entries, which must be positive. It evicts the
-// least recently used entry.
+// New returns an empty map of at most limit entries. The limit must be positive. If the map
+// is too large, it evicts the least recently used entry.
 func New[K comparable, V any](limit int) *Map[K, V] {
 	return NewShared[K, V](limit, func(K) uint64 { return 0 })
 }
 
-// NewShared is like New, but evicts from the owner with the most entries, so that nobody
-// displaces the entries of others by adding as many or more. It evicts the least recently
-// used entry of that owner. Of several such owners, it takes the one that was idle longest.
-// The function returns the owner of a key, or a hash of it: owners with the same hash count
-// as one.
+// NewShared is like New, but evicts from the owner with the most entries. So nobody can
+// displace the entries of others by adding more than they have. If several owners have the
+// most, the map takes the one that has been idle longest. Within an owner, it evicts the
+// least recently used entry. The function returns the owner of a key, or a hash of the owner.
+// Owners with the same hash count as one.
 func NewShared[K comparable, V any](limit int, owner func(K) uint64) *Map[K, V] {
 	return NewSized(limit, owner, func(K, V) int { return 1 })
 }
 
-// NewSized is like NewShared, but limits the sum of the entries' sizes. An entry has the size
-// that the function returned when the entry was put.
+// NewSized is like NewShared, but limits the total size of the entries. The map asks sizeOf
+// for an entry's size when you put it.
 func NewSized[K comparable, V any](limit int, owner func(K) uint64, sizeOf func(K, V) int) *Map[K, V] {
 	m := &Map[K, V]{limit: limit, owner: owner, sizeOf: sizeOf}
 	m.Clear()
 	return m
 }
 
-// Len returns the number of entries.
+// Len returns how many entries there are.
 func (m *Map[K, V]) Len() int { return len(m.byKey) }
 
-// Size returns the sum of the entries' sizes.
+// Size returns the total size of the entries.
 func (m *Map[K, V]) Size() int { return m.size }
 
-// All returns the entries, in no particular order, without marking them as used.
+// All returns the entries in any order. It doesn't mark them as used.
 func (m *Map[K, V]) All() iter.Seq2[K, V] {
 	return func(yield func(K, V) bool) {
 		for key, n := range m.byKey {
@@ -99,7 +99,7 @@ func (m *Map[K, V]) All() iter.Seq2[K, V] {
 	}
 }
 
-// Peek returns the value of a key without marking it as used.
+// Peek returns the value of a key, but doesn't mark it as used.
 func (m *Map[K, V]) Peek(key K) (value V, ok bool) {
 	n, ok := m.byKey[key]
 	if !ok {
@@ -118,8 +118,8 @@ func (m *Map[K, V]) Get(key K) (value V, ok bool) {
 	return n.value, true
 }
 
-// Put sets the value of a key and marks it as used. It may evict others. An entry larger
-// than the limit is not kept.
+// Put sets the value of a key and marks it as used. It can evict other entries. If the entry
+// is larger than the limit, Put doesn't keep it.
 func (m *Map[K, V]) Put(key K, value V) {
 	size := m.sizeOf(key, value)
 	if size > m.limit {
@@ -142,7 +142,7 @@ func (m *Map[K, V]) Put(key K, value V) {
 	}
 }
 
-// Remove removes a key if it is present.
+// Remove removes a key, if it's there.
 func (m *Map[K, V]) Remove(key K) {
 	n, ok := m.byKey[key]
 	if !ok {
@@ -160,7 +160,7 @@ func (m *Map[K, V]) Remove(key K) {
 	delete(m.byOwner, s.owner)
 }
 
-// Clear removes all entries, and frees their memory.
+// Clear removes all entries and frees their memory.
 func (m *Map[K, V]) Clear() {
 	m.byKey, m.byOwner = map[K]*node[K, V]{}, map[uint64]*share[K, V]{}
 	m.largest, m.size = nil, 0
@@ -183,15 +183,15 @@ func (m *Map[K, V]) share(owner uint64) *share[K, V] {
 	return s
 }
 
-// touch marks a share as used, and finds its place again.
+// touch marks a share as used and moves it to its new place in the heap.
 func (m *Map[K, V]) touch(s *share[K, V]) {
 	m.uses++
 	s.used = m.uses
 	heap.Fix(&m.largest, s.index)
 }
 
-// shareHeap has the largest share first and, of equal ones, the one that was idle longest.
-// It implements [heap.Interface].
+// shareHeap has the largest share first. If several are the largest, the one that has been
+// idle longest is first. It implements [heap.Interface].
 type shareHeap[K comparable, V any] []*share[K, V]
 
 func (h shareHeap[K, V]) Len() int { return len(h) }

@@ -1,10 +1,10 @@
-// Package singleflight deduplicates concurrent calls with the same key. Results
-// are not cached.
+// Package singleflight lets concurrent calls with the same key share one result. It doesn't
+// cache results.
 //
-// It wraps golang.org/x/sync/singleflight for use in servers. There, a panic in a
-// function passed to DoChan ends the process, runtime.Goexit in it blocks the callers
-// for ever, a function that uses the context of the first caller fails for all callers
-// when the first one leaves, and results have no type.
+// It wraps golang.org/x/sync/singleflight, which you can't use in a server as it is. There, a
+// panic in a function that you pass to DoChan ends the process, and runtime.Goexit in it
+// blocks the callers for ever. If the function uses the first caller's context, it fails for
+// all callers when the first one leaves. And results have no type.
 package singleflight
 
 import (
@@ -17,24 +17,24 @@ import (
 	"golang.org/x/sync/singleflight"
 )
 
-// ErrGoexit is returned if the work called [runtime.Goexit].
+// ErrGoexit means that the work called [runtime.Goexit].
 var ErrGoexit = errors.New("singleflight: runtime.Goexit called")
 
-// Group deduplicates calls. The zero value is ready for use. A Group must not be
-// copied after its first use, and is safe for concurrent use.
+// Group deduplicates calls. You can use its zero value, and call it concurrently. Don't copy
+// it after its first use.
 type Group[V any] struct {
 	calls singleflight.Group
 }
 
-// Do calls work, or waits for a concurrent call with the same key, and returns its
-// result. It returns the error of ctx if ctx ends first; work continues, even if no
-// caller waits for it any longer.
+// Do calls work and returns its result. If a call with the same key is running, Do waits for
+// that one's result instead. If ctx ends first, Do returns its error. The work goes on, even
+// if no caller waits for it any more.
 //
-// The context of work has the values of the first caller's context, but a deadline of
-// its own: it ends after timeout, which must be positive, or when work returns.
+// The context of work has the values of the first caller's context, but ends after timeout,
+// or when work returns. The timeout must be positive.
 //
-// If work panics, or returns the [*PanicError] of a nested call, Do panics with that
-// error in every waiting caller.
+// If work panics, or returns the [*PanicError] of a nested call, Do panics with that error in
+// every waiting caller.
 func (g *Group[V]) Do(ctx context.Context, key string, timeout time.Duration, work func(context.Context) (V, error)) (V, error) {
 	var zero V
 	if err := ctx.Err(); err != nil {
@@ -63,9 +63,10 @@ type sharedResult[V any] struct {
 	err   error
 }
 
-// Call calls work in a goroutine of its own, waits for it, and returns its result, a
-// [*PanicError] if it panicked, or ErrGoexit. It is for functions of a host that another
-// library calls in its goroutines, where a panic would end the process.
+// Call calls work in another goroutine and returns its result. If work panics, the error is a
+// [*PanicError], and if it calls [runtime.Goexit], the error is ErrGoexit. Use it for a
+// host's functions that another library calls in its own goroutines, where a panic would end
+// the process.
 func Call[V any](work func() (V, error)) (value V, err error) {
 	err = ErrGoexit
 	returned := make(chan struct{})
@@ -88,13 +89,13 @@ type PanicError struct {
 	stack []byte
 }
 
-// Error returns the value of the panic, and the stack.
+// Error returns the value of the panic and the stack.
 func (p *PanicError) Error() string { return fmt.Sprintf("%v\n\n%s", p.value, p.stack) }
 
 // Stack returns the stack of the panic.
 func (p *PanicError) Stack() []byte { return p.stack }
 
-// Unwrap returns the value of the panic if that is an error.
+// Unwrap returns the value of the panic, if it's an error.
 func (p *PanicError) Unwrap() error {
 	err, _ := p.value.(error)
 	return err
