@@ -1,4 +1,4 @@
-// Package checkup bounds what checks of a part's health cost, however many ask for them.
+// Package checkup keeps health checks cheap, no matter how many callers ask for them.
 package checkup
 
 import (
@@ -10,14 +10,14 @@ import (
 )
 
 const (
-	// interval is the shortest time between the starts of two examinations.
+	// interval is the minimum time between the starts of two examinations.
 	interval = time.Second
-	// timeout bounds one examination. A part that takes longer is not healthy.
+	// timeout ends an examination. A part that takes longer isn't healthy.
 	timeout = 5 * time.Second
 )
 
-// Checkup remembers how healthy a part is. The zero value is ready for use. A Checkup is safe
-// for concurrent use, and must not be copied after its first use.
+// Checkup remembers how healthy a part is. You can use its zero value, and call it
+// concurrently. Don't copy it after its first use.
 type Checkup struct {
 	calls singleflight.Group[struct{}]
 	mu    sync.Mutex
@@ -25,10 +25,11 @@ type Checkup struct {
 	err   error
 }
 
-// Do returns the error of an examination that started less than a second ago. If there is
-// none, it calls examine, or waits for a concurrent call. So at most one starts in a second,
-// and at most one runs. If ctx ends first, Do returns its error, and examine continues for up
-// to five seconds: a caller that gives up early doesn't make others examine the part again.
+// Do calls examine and returns its error. If an examination is running, Do waits for that one
+// instead, and if one started less than a second ago and is done, Do returns its result. So
+// at most one starts in a second, and at most one runs at a time. If ctx ends first, Do
+// returns its error. The examination goes on for up to five seconds, so if you give up early,
+// others don't have to examine the part again.
 func (c *Checkup) Do(ctx context.Context, examine func(context.Context) error) error {
 	if err, ok := c.last(); ok {
 		return err

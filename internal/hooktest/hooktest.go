@@ -1,4 +1,4 @@
-// Package hooktest holds small helpers that the tests of several packages share.
+// Package hooktest has small helpers that the tests of several packages share.
 package hooktest
 
 import (
@@ -18,38 +18,39 @@ import (
 	"example.com/go-webhookcfg/webhookcfg/egress"
 )
 
-// URL returns one of many URLs, which is long enough for a few records to fill a sector.
+// URL returns a URL that is different for each n. It's long enough that a few records fill a
+// sector.
 func URL(n int) egress.URL {
 	return egress.NewURL(fmt.Sprintf("https://hooks.example.com/%d/%s", n, strings.Repeat("x", 100)))
 }
 
-// At returns a change with the time n, which has microseconds.
+// At returns a change with the time n. The time has microseconds.
 func At(n int, c webhookcfg.Change) webhookcfg.Change {
 	c.Time = time.Unix(1_800_000_000+int64(n), 0).Add(time.Duration(n) * time.Microsecond).UTC()
 	return c
 }
 
-// Set returns the change at the time n that gives an entity URL(n).
+// Set returns a change that sets an entity to URL(n) at the time n.
 func Set(client, entity string, n int) webhookcfg.Change {
 	return At(n, webhookcfg.SetChange(client, webhookcfg.Entity(entity), URL(n)))
 }
 
-// SetAll returns the change at the time n that gives all entities URL(n).
+// SetAll returns a change that sets all entities to URL(n) at the time n.
 func SetAll(client string, n int) webhookcfg.Change {
 	return At(n, webhookcfg.SetChange(client, webhookcfg.All(), URL(n)))
 }
 
-// Unset returns the change at the time n that leaves an entity without a webhook.
+// Unset returns a change that unsets an entity at the time n.
 func Unset(client, entity string, n int) webhookcfg.Change {
 	return At(n, webhookcfg.UnsetChange(client, webhookcfg.Entity(entity)))
 }
 
-// UnsetAll returns the change at the time n that leaves all entities without a webhook.
+// UnsetAll returns a change that unsets all entities at the time n.
 func UnsetAll(client string, n int) webhookcfg.Change {
 	return At(n, webhookcfg.UnsetChange(client, webhookcfg.All()))
 }
 
-// Apply makes changes, which must not fail.
+// Apply makes changes, and fails the test if one of them fails.
 func Apply(t testing.TB, st webhookcfg.Store, changes ...webhookcfg.Change) {
 	t.Helper()
 	for _, c := range changes {
@@ -59,7 +60,8 @@ func Apply(t testing.TB, st webhookcfg.Store, changes ...webhookcfg.Change) {
 	}
 }
 
-// Describe returns all that a webhook says, to compare it; "" for no webhook.
+// Describe returns everything about a webhook as a text that you can compare. It's "" for no
+// webhook.
 func Describe(w webhookcfg.Webhook) string {
 	if w.Source == webhookcfg.SourceNone {
 		return ""
@@ -67,7 +69,7 @@ func Describe(w webhookcfg.Webhook) string {
 	return fmt.Sprint(w.Source, " ", w.URL.Reveal(), " ", w.Since.UnixMicro())
 }
 
-// NewVerifier returns a verifier for one client with a secret of at least 16 characters.
+// NewVerifier returns a verifier for one client. The secret must have at least 16 characters.
 func NewVerifier(t testing.TB, id, secret string) webhookcfg.CredentialVerifier {
 	t.Helper()
 	v, err := auth.NewStatic(auth.Credential{ID: id, Secrets: []auth.Secret{auth.NewSecret(secret)}})
@@ -77,7 +79,7 @@ func NewVerifier(t testing.TB, id, secret string) webhookcfg.CredentialVerifier 
 	return v
 }
 
-// NewHandler returns a handler with options that must be valid.
+// NewHandler returns a handler. It fails the test if the options aren't valid.
 func NewHandler(t testing.TB, st webhookcfg.Store, v webhookcfg.CredentialVerifier, o *webhookcfg.Options) *webhookcfg.Handler {
 	t.Helper()
 	h, err := webhookcfg.NewHandler(st, v, o)
@@ -95,8 +97,8 @@ func Serve(t testing.TB, h http.Handler) *httptest.Server {
 	return server
 }
 
-// Prints returns all that fmt, slog and the encoders of the standard library show of a
-// value: what a log may hold of it.
+// Prints returns everything that fmt, slog and the encoders of the standard library show of a
+// value, so you can check that a log doesn't show too much.
 func Prints(value any) string {
 	var out strings.Builder
 	for _, verb := range []string{"%v", "%+v", "%#v", "%s", "%q", "%x", "%X", "%d", "%o", "%b", "%20v", "%-20.3s", "%t", "%c", "%U", "%e", "%p", "%w", "%y"} {
@@ -106,7 +108,7 @@ func Prints(value any) string {
 	for _, handler := range []slog.Handler{slog.NewTextHandler(&out, nil), slog.NewJSONHandler(&out, nil)} {
 		slog.New(handler).With("with", value).Info("m", "value", value, slog.Group("group", "value", value))
 	}
-	// An error means that the encoder refuses the value.
+	// It's fine if an encoder refuses the value.
 	_ = json.NewEncoder(&out).Encode(value)
 	_ = xml.NewEncoder(&out).Encode(value)
 	_ = gob.NewEncoder(&out).Encode(value)

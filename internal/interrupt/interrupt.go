@@ -1,4 +1,5 @@
-// Package interrupt ends contexts while a call uses them, for tests of what the call leaves.
+// Package interrupt ends contexts in the middle of a call, so that you can test what the call
+// leaves behind.
 package interrupt
 
 import (
@@ -7,14 +8,14 @@ import (
 	"sync/atomic"
 )
 
-// Context is a context that ends when Err or Done is called for the nth time.
+// Context is a context that ends at the nth call of Err or Done.
 type Context struct {
 	context.Context
 	cancel context.CancelFunc
 	left   atomic.Int64
 }
 
-// At returns a context that ends at its nth call. Call Cancel to release it.
+// At returns a context that ends at its nth call. Call Cancel when you're done with it.
 func At(ctx context.Context, n int) *Context {
 	inner, cancel := context.WithCancel(ctx)
 	c := &Context{Context: inner, cancel: cancel}
@@ -22,10 +23,10 @@ func At(ctx context.Context, n int) *Context {
 	return c
 }
 
-// Cancel ends the context, whether or not Ended reports it.
+// Cancel ends the context. It doesn't change what Ended reports.
 func (c *Context) Cancel() { c.cancel() }
 
-// Ended reports whether there were as many calls as end the context.
+// Ended reports whether the context has ended because of its calls.
 func (c *Context) Ended() bool { return c.left.Load() <= 0 }
 
 // Err implements [context.Context].
@@ -46,11 +47,11 @@ func (c *Context) count() {
 	}
 }
 
-// Most is the largest number of interruptions of one call.
+// Most is how often [Each] interrupts a call at most.
 const Most = 64
 
-// Each makes a call up to Most times. Its context ends each time at a later moment, until the
-// call returns before that. Each returns the first error.
+// Each makes a call up to Most times. It ends the call's context a little later each time,
+// until the call returns before that. Each stops at the first error and returns it.
 func Each(ctx context.Context, call func(over context.Context) error) error {
 	for n := 1; n <= Most; n++ {
 		over := At(ctx, n)

@@ -9,17 +9,16 @@ import (
 
 const configure = "/api/v1/configure/configure-webhook"
 
-// Row is a row of the table.
+// Row is one request target and its effects.
 type Row struct {
-	// Target is the request target of a DELETE.
+	// Target is the request target of a DELETE, byte for byte.
 	Target string
-	// Direct, Before and Registered are its effects, in the form that [Service.Delete]
-	// returns: on the handler by itself, under Before, and on a mux by Register alone, which
-	// redirects.
+	// Direct, Before and Registered are its effects, as [Service.Delete] returns them: on the
+	// handler by itself, under Before, and on a mux with just Register, which redirects.
 	Direct, Before, Registered string
 }
 
-// Rows returns the table for a handler that is reached at a base path.
+// Rows returns the table for a handler that you reach at a base path.
 func Rows(base string, scope webhookcfg.AllScope) []Row {
 	b := base + configure
 	rows := []Row{
@@ -96,12 +95,13 @@ func Rows(base string, scope webhookcfg.AllScope) []Row {
 	return rows
 }
 
-// limit applies a mode to the row of a mode that serves all as specified.
+// limit changes a row to the effects of another AllScope. The row has those of
+// AllScopeAsSpecified.
 func (r *Row) limit(resource string, scope webhookcfg.AllScope) {
 	path, _, _ := strings.Cut(strings.TrimPrefix(strings.TrimPrefix(r.Target, "http:"), "//test"), "?")
 	switch {
 	case scope == webhookcfg.AllScopeRefused && strings.TrimSuffix(path, "/") == resource:
-		r.Direct = "403" // before the query is looked at
+		r.Direct = "403" // the handler doesn't look at the query before this
 	case scope == webhookcfg.AllScopeExact && r.Direct == "all" && strings.HasSuffix(path, "/"):
 		r.Direct = "400"
 	}

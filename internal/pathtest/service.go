@@ -1,5 +1,5 @@
-// Package pathtest holds what tests of mounts share: the table of request targets, and a
-// handler whose store records what each client changed.
+// Package pathtest has what tests of mounts share: a table of request targets, and a handler
+// that records what each client changed.
 package pathtest
 
 import (
@@ -27,12 +27,12 @@ import (
 
 const secret = "a-long-random-secret" // of every client
 
-// Authorization returns the field with the credentials of a client, which may have any name.
+// Authorization returns the header field that signs in a client. Any name works.
 func Authorization(client string) string {
 	return "Basic " + base64.StdEncoding.EncodeToString([]byte(client+":"+secret))
 }
 
-// verifier signs in clients with any id.
+// verifier signs in every client that knows the secret.
 type verifier struct{}
 
 // Verify implements [webhookcfg.CredentialVerifier].
@@ -43,11 +43,11 @@ func (verifier) Verify(_ context.Context, id, given string) (webhookcfg.Client, 
 	return webhookcfg.Client{ID: id}, nil
 }
 
-// Scopes are the modes in which a handler serves requests for all entities.
+// Scopes are the modes that a test should run a handler in.
 var Scopes = []webhookcfg.AllScope{webhookcfg.AllScopeAsSpecified, webhookcfg.AllScopeExact, webhookcfg.AllScopeRefused}
 
-// Service is a handler. It records the requests that reach it and the
-// changes that they make. Its methods may be called concurrently.
+// Service is a handler that records its requests and the changes that they make. You can call
+// its methods concurrently.
 type Service struct {
 	options webhookcfg.Options
 	store   *store.Memory
@@ -59,7 +59,7 @@ type Service struct {
 	changes  map[string][]string // by client
 }
 
-// New returns a service with reads and without a probe, and else with the given options.
+// New returns a service with the given options, but with reads and without a probe.
 func New(t testing.TB, o webhookcfg.Options) *Service {
 	t.Helper()
 	o.Reads, o.ProbeMode, o.Timeout = true, webhookcfg.ProbeOff, time.Minute
@@ -68,7 +68,7 @@ func New(t testing.TB, o webhookcfg.Options) *Service {
 	return s
 }
 
-// Limit makes the service serve later requests with another AllScope.
+// Limit makes the service use another AllScope from now on.
 func (s *Service) Limit(t testing.TB, scope webhookcfg.AllScope) {
 	t.Helper()
 	s.mu.Lock()
@@ -81,8 +81,8 @@ func (s *Service) Limit(t testing.TB, scope webhookcfg.AllScope) {
 	s.handler = h
 }
 
-// Handler returns the handler of the mode in effect, for mounts other than the service
-// itself.
+// Handler returns the service's present handler, so that you can mount that instead of the
+// service.
 func (s *Service) Handler() *webhookcfg.Handler {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -98,7 +98,7 @@ func (s *Service) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.Handler().ServeHTTP(w, r)
 }
 
-// recorder is a store that records the changes that reach it.
+// recorder is a store that records its changes.
 type recorder struct {
 	*store.Memory
 	service *Service
@@ -116,7 +116,7 @@ func (r recorder) Apply(ctx context.Context, c webhookcfg.Change) error {
 	return r.Memory.Apply(ctx, c)
 }
 
-// Received returns the request lines since it was last called.
+// Received returns the request lines since you last called it.
 func (s *Service) Received() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -125,8 +125,8 @@ func (s *Service) Received() []string {
 	return taken
 }
 
-// ExpectForwardedFor checks that the proxy of the last request passed on the address of its
-// client, without which all clients share one source.
+// ExpectForwardedFor checks that the proxy passed on its client's address with the last
+// request. Without it, all clients would share one source.
 func (s *Service) ExpectForwardedFor(t testing.TB) {
 	t.Helper()
 	s.mu.Lock()
@@ -136,8 +136,8 @@ func (s *Service) ExpectForwardedFor(t testing.TB) {
 	}
 }
 
-// Changes returns the changes that a client made since it was last called for that client,
-// as "unset all, set entity e1".
+// Changes returns a client's changes since you last asked for them, as "unset all, set entity
+// e1".
 func (s *Service) Changes(client string) string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -146,7 +146,7 @@ func (s *Service) Changes(client string) string {
 	return taken
 }
 
-// Check checks a mount at a URL with package mounttest. config is nil for http.
+// Check checks the mount at a URL with package mounttest. For http, config is nil.
 func (s *Service) Check(t testing.TB, url string, config *tls.Config) mounttest.Report {
 	t.Helper()
 	report, err := mounttest.Check(t.Context(), mounttest.Target{
@@ -159,9 +159,10 @@ func (s *Service) Check(t testing.TB, url string, config *tls.Config) mounttest.
 	return report
 }
 
-// Delete sends a DELETE over a connection of its own byte for byte, since clients clean
-// paths. It returns the scope that was unset, "all" or "entity …", or else the status with
-// the target of a redirect; "closed" means that the connection was closed without a response.
+// Delete sends a DELETE for the target byte for byte, over a new connection, because an HTTP
+// client would clean the path. It returns the unset scope, "all" or "entity …". If there is
+// none, it returns the status and the target of a redirect, or "closed" if the connection was
+// closed without a response.
 func (s *Service) Delete(t testing.TB, address, target string) (effect string) {
 	t.Helper()
 	conn, err := net.Dial("tcp", address)
@@ -174,7 +175,8 @@ func (s *Service) Delete(t testing.TB, address, target string) (effect string) {
 	}
 	const client = "delete"
 	request := fmt.Sprintf("DELETE %s HTTP/1.1\r\nHost: test\r\nConnection: close\r\nAuthorization: %s\r\n\r\n", target, Authorization(client))
-	// A server may close the connection before it has read all of a malformed request.
+	// If the request is malformed, the server may close the connection before it has read all
+	// of it.
 	_, _ = io.WriteString(conn, request)
 	resp, err := http.ReadResponse(bufio.NewReader(conn), &http.Request{Method: http.MethodDelete})
 	changes := strings.TrimPrefix(s.Changes(client), "unset ")
@@ -191,18 +193,18 @@ func (s *Service) Delete(t testing.TB, address, target string) (effect string) {
 	return strings.TrimSpace(fmt.Sprint(resp.StatusCode, " ", resp.Header.Get("Location"), changes))
 }
 
-// Tolerance is what else than the effect of a handler without a proxy is correct behind one.
+// Tolerance lists differences from Row.Direct that are fine behind a proxy.
 type Tolerance struct {
-	// Cleans tolerates that a malformed target reaches one entity.
+	// Cleans accepts that a malformed target reaches one entity.
 	Cleans bool
-	// Refuses are the well-formed targets that may be refused, and Forgives malformed ones
-	// that may reach all entities, since they mean nothing else.
+	// Refuses are well-formed targets that the proxy may refuse. Forgives are malformed ones
+	// that may reach all entities, because they can't mean anything else.
 	Refuses, Forgives []string
 }
 
-// ExpectEffects sends the table to a mount at an http URL in each of the given modes. A target
-// that means all entities or one must have that effect. A malformed one must have none, and
-// must not be redirected.
+// ExpectEffects sends the whole table to a mount at an http URL, in each of the modes. If a
+// target means all entities or one, it must have that effect. If it's malformed, it must not
+// change anything, and must not be redirected.
 func (s *Service) ExpectEffects(t testing.TB, url string, tolerance Tolerance, scopes ...webhookcfg.AllScope) {
 	t.Helper()
 	address, base, _ := strings.Cut(strings.TrimPrefix(url, "http://"), "/")
@@ -227,8 +229,8 @@ func (o Tolerance) allows(row Row, effect string) bool {
 	}
 }
 
-// isRefusal reports whether a request changed nothing and was not redirected: the effect is
-// a status alone. Some servers respond 200 to a "*".
+// isRefusal reports whether a request changed nothing and wasn't redirected, so the effect is
+// just a status. It can be 200, because some servers respond with that to a "*".
 func isRefusal(effect string) bool {
 	_, err := strconv.Atoi(effect)
 	return effect == "closed" || err == nil

@@ -1,4 +1,4 @@
-// Package rounds repeats work at an interval, as maintenance of a store needs it.
+// Package rounds repeats work at an interval. Stores use it for their maintenance.
 package rounds
 
 import (
@@ -7,9 +7,9 @@ import (
 	"time"
 )
 
-// Run calls round at an interval until ctx ends, each time with a context that ends after
-// another interval at the latest. The first call follows a random part of the interval, so that
-// processes that start together take turns. The interval must be positive.
+// Run calls round at an interval until ctx ends. A round gets a context that ends after
+// another interval at the latest. The first round starts after a random part of the interval,
+// so that processes that start together take turns. The interval must be positive.
 func Run(ctx context.Context, interval time.Duration, round func(context.Context)) {
 	for wait := rand.N(interval); ; wait = interval {
 		select {
