@@ -34,18 +34,18 @@ const addresses = `STORE, FROM, TO, COPY and NEW are addresses of stores:
   mysql:USER:PASSWORD@tcp(HOST)/DATABASE  any DSN of go-sql-driver/mysql; MariaDB too
   etcd:https://USER@HOST:2379,https://…   the endpoints of a cluster
   env:NAME                                the address in the environment variable NAME
-Arguments are visible to other users of the machine: put an address with a password into a
-variable, or give pgx a PGPASSWORD or a .pgpass file.
+Other users of the machine can see your arguments. Put an address with a password into a
+variable. For PostgreSQL, you can also use PGPASSWORD or a .pgpass file.
 `
 
-// connections is the limit of a pool, and of the changes and clients under way in a copy.
+// connections limits a pool, and the changes and clients in progress during a copy.
 const connections = 16
 
-// address is where a store is.
+// address says where a store is.
 type address struct {
-	// scheme is the kind of store, and place the rest, which may hold a password.
+	// scheme is the kind of store. place is the rest, which can have a password.
 	scheme, place string
-	// prefix is the one of tables or keys.
+	// prefix is for the names of tables or keys.
 	prefix string
 }
 
@@ -58,12 +58,12 @@ var schemes = map[string]func(context.Context, address, openOptions) (*opened, e
 func parseAddress(text, prefix string) (address, error) {
 	if name, ok := strings.CutPrefix(text, "env:"); ok {
 		if text = os.Getenv(name); text == "" {
-			return address{}, fmt.Errorf("the variable %s is not set", name)
+			return address{}, fmt.Errorf("the environment variable %s is not set", name)
 		}
 	}
 	scheme, place, _ := strings.Cut(text, ":")
 	if schemes[scheme] == nil || place == "" {
-		// Without the text, which may hold a password.
+		// Don't show the text, which can have a password.
 		return address{}, errors.New("a store is file:PATH, sqlite:PATH, postgres://…, mysql:…, etcd:… or env:NAME; see -h")
 	}
 	return address{scheme, place, prefix}, nil
@@ -73,12 +73,12 @@ func parseAddress(text, prefix string) (address, error) {
 func filePath(text string) (string, error) {
 	at, err := parseAddress(text, "")
 	if err == nil && at.scheme != "file" {
-		err = errors.New("this command is for file stores; copy exports any store to one")
+		err = errors.New("this command works with file stores only; use copy to export another store to a file")
 	}
 	return at.place, err
 }
 
-// openOptions are the settings for opening a store.
+// openOptions say how to open a store.
 type openOptions struct {
 	logger  *slog.Logger
 	shared  bool
@@ -89,18 +89,18 @@ func (o openOptions) file() *store.FileOptions {
 	return &store.FileOptions{Logger: o.logger, AllowShared: o.shared, CompactRatio: -1}
 }
 
-// opened is a store of any kind.
+// opened is a store of any kind, open.
 type opened struct {
 	patient
-	// name says where it is, without a password.
+	// name says where the store is, without a password.
 	name   string
 	health func(context.Context) error
-	// settings returns warnings; nil if the kind of store has none.
+	// settings returns warnings. It's nil if there's nothing to check for this kind of store.
 	settings func(context.Context) ([]string, error)
 	close    func() error
 }
 
-// open connects to the store. The caller closes it.
+// open connects to the store. Close it when you're done.
 func (a address) open(ctx context.Context, o openOptions) (*opened, error) {
 	st, err := schemes[a.scheme](ctx, a, o)
 	if err != nil {
@@ -109,7 +109,7 @@ func (a address) open(ctx context.Context, o openOptions) (*opened, error) {
 	return st, nil
 }
 
-// probe reads from a store, so that a command fails before it starts.
+// probe reads from the store once, so that a command fails before it starts its work.
 func (st *opened) probe(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
@@ -121,7 +121,7 @@ func (st *opened) probe(ctx context.Context) error {
 
 func openFile(_ context.Context, a address, o openOptions) (*opened, error) {
 	if !o.migrate {
-		if _, err := os.Lstat(a.place); errors.Is(err, fs.ErrNotExist) { // opening it would create it
+		if _, err := os.Lstat(a.place); errors.Is(err, fs.ErrNotExist) { // OpenFile would create it
 			return nil, err
 		}
 	}
@@ -156,7 +156,7 @@ func openPostgreSQL(ctx context.Context, a address, o openOptions) (*opened, err
 	}
 	cfg, err := pgx.ParseConfig(dsn)
 	if err != nil {
-		return nil, errors.New("pgx rejects the address") // without the cause, which may hold a password
+		return nil, errors.New("pgx rejects the address; check its syntax (the details could show a password)") // without the cause, which can have a password
 	}
 	return openSQL(ctx, stdlib.OpenDB(*cfg), sqlstore.PostgreSQL(), a, fmt.Sprintf("%s:%d/%s", cfg.Host, cfg.Port, cfg.Database), o)
 }
@@ -164,7 +164,7 @@ func openPostgreSQL(ctx context.Context, a address, o openOptions) (*opened, err
 func openMySQL(ctx context.Context, a address, o openOptions) (*opened, error) {
 	cfg, err := mysql.ParseDSN(a.place)
 	if err != nil {
-		return nil, errors.New("go-sql-driver/mysql rejects the address") // without the cause, as above
+		return nil, errors.New("go-sql-driver/mysql rejects the address; check its syntax (the details could show a password)") // without the cause, as above
 	}
 	cfg.Logger = &mysql.NopLogger{}
 	const patience = "innodb_lock_wait_timeout"
@@ -174,7 +174,7 @@ func openMySQL(ctx context.Context, a address, o openOptions) (*opened, error) {
 	cfg.Params[patience] = cmp.Or(cfg.Params[patience], "1")
 	connector, err := mysql.NewConnector(cfg)
 	if err != nil {
-		return nil, errors.New("go-sql-driver/mysql rejects the settings in the address")
+		return nil, errors.New("go-sql-driver/mysql rejects the settings in the address; check those after the question mark")
 	}
 	return openSQL(ctx, sql.OpenDB(connector), sqlstore.MySQL(), a, cfg.Addr+"/"+cfg.DBName, o)
 }
@@ -200,7 +200,7 @@ func openEtcd(_ context.Context, a address, o openOptions) (*opened, error) {
 	for text := range strings.SplitSeq(a.place, ",") {
 		endpoint, err := url.Parse(text)
 		if err != nil || endpoint.Host == "" || endpoint.Scheme != "http" && endpoint.Scheme != "https" {
-			return nil, errors.New("the endpoints of etcd are URLs with http or https, separated by commas")
+			return nil, errors.New("the endpoints of etcd are URLs with http or https, separated by commas; at least one of yours isn't")
 		}
 		if endpoint.User != nil {
 			cfg.Username = endpoint.User.Username()

@@ -15,7 +15,7 @@ import (
 	"example.com/go-webhookcfg/webhookcfg"
 )
 
-// policyFlags are the flags for the policy, which has to be the one of the service.
+// policyFlags are the flags for the policy. It has to be the service's.
 func policyFlags(s *session, flags *flag.FlagSet) {
 	flags.BoolVar(&s.policy.AllowHTTP, "allow-http", false, "allow http URLs in addition to https")
 	flags.Func("allow-prefix", "allow the non-public addresses in `CIDR`, such as 10.1.0.0/16; repeatable", func(text string) error {
@@ -26,8 +26,8 @@ func policyFlags(s *session, flags *flag.FlagSet) {
 }
 
 func unsetFlags(s *session, flags *flag.FlagSet) {
-	flags.BoolVar(&s.all, "all", false, "reach all entities of the client, instead of ENTITY")
-	flags.StringVar(&s.actor, "actor", currentUser(), "the `name` of who makes the change, for the log record")
+	flags.BoolVar(&s.all, "all", false, "change all entities of the client, instead of ENTITY")
+	flags.StringVar(&s.actor, "actor", currentUser(), "your `name`, for the log record of the change")
 }
 
 func setFlags(s *session, flags *flag.FlagSet) {
@@ -43,7 +43,7 @@ func currentUser() string {
 	return cmp.Or(os.Getenv("USER"), "operator")
 }
 
-// scope returns the reach of a change. A missing entity never means all.
+// scope returns what to change. A missing entity never means all.
 func (s *session) scope() (webhookcfg.Scope, error) {
 	if s.all == (len(s.args) > 2) {
 		return webhookcfg.Scope{}, errors.New("give either an ENTITY or -all")
@@ -56,7 +56,7 @@ func (s *session) scope() (webhookcfg.Scope, error) {
 
 func set(ctx context.Context, s *session) (int, error) {
 	return s.change(ctx, func(ctx context.Context, h *webhookcfg.Handler, scope webhookcfg.Scope, confirm func() error) error {
-		url, err := s.ask("URL: ") // not an argument, which others can see
+		url, err := s.ask("URL: ") // not an argument, since others can see those
 		if err == nil {
 			err = confirm()
 		}
@@ -76,8 +76,8 @@ func unset(ctx context.Context, s *session) (int, error) {
 	})
 }
 
-// change calls do with a handler over the store, and a function that has a change of all entities
-// confirmed.
+// change calls do with a handler for the store. The function confirm asks for a confirmation
+// if the change is for all entities.
 func (s *session) change(ctx context.Context, do func(ctx context.Context, h *webhookcfg.Handler, scope webhookcfg.Scope, confirm func() error) error) (int, error) {
 	scope, err := s.scope()
 	if err != nil {
@@ -96,20 +96,20 @@ func (s *session) change(ctx context.Context, do func(ctx context.Context, h *we
 			if !s.all {
 				return nil
 			}
-			return s.confirmClient(ctx, st, "It reaches all entities.")
+			return s.confirmClient(ctx, st, "You are about to change all of its entities.")
 		}
 		return do(webhookcfg.ContextWithActor(ctx, s.actor), h, scope, confirm)
 	})
 }
 
-// nobody signs nobody in: the handler serves no requests.
+// nobody signs nobody in, because the handler serves no requests.
 type nobody struct{}
 
 func (nobody) Verify(context.Context, string, string) (webhookcfg.Client, error) {
 	return webhookcfg.Client{}, webhookcfg.ErrInvalidCredentials
 }
 
-// confirmClient has the name of the client typed again.
+// confirmClient asks you to type the client's name again.
 func (s *session) confirmClient(ctx context.Context, st *opened, warning string) error {
 	client, webhooks := s.args[1], 0
 	for _, err := range admin.Webhooks(ctx, st, client) {
@@ -124,13 +124,13 @@ func (s *session) confirmClient(ctx context.Context, st *opened, warning string)
 func erase(ctx context.Context, s *session) (int, error) {
 	return success, s.useFirst(ctx, func(st *opened) error {
 		client := s.args[1]
-		if err := s.confirmClient(ctx, st, "They will be removed. Revoke its credentials first."); err != nil {
+		if err := s.confirmClient(ctx, st, "You are about to remove them. Revoke its credentials first."); err != nil {
 			return err
 		}
 		if err := admin.Erase(ctx, st, client); err != nil {
-			return fmt.Errorf("%w; erase again to complete it", err)
+			return fmt.Errorf("%w; run erase again to complete it", err)
 		}
-		return s.print(eraseRecord{client}, "erased %s; backups and logs still have it, see README.md", printable(client))
+		return s.print(eraseRecord{client}, "erased %s; backups and logs can still have it, see README.md", printable(client))
 	})
 }
 

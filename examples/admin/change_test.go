@@ -36,7 +36,7 @@ func TestChangeOfAll(t *testing.T) {
 		t.Errorf("changed without a confirmation: %q", got)
 	}
 	f.runTyping(t.Context(), newURL+"a\n", success, "", "a has 1 webhooks in", "set", "-no-probe", "-all", at, "a")
-	f.runTyping(t.Context(), "b\n", success, "", "It reaches all entities", "unset", "-all", at, "b")
+	f.runTyping(t.Context(), "b\n", success, "", "change all of its entities", "unset", "-all", at, "b")
 	if got := f.clients("webhooks"); got != "cd" {
 		t.Errorf("after a set and an unset: %q", got)
 	}

@@ -38,7 +38,7 @@ func pairFlags(s *session, flags *flag.FlagSet) {
 func copyFlags(s *session, flags *flag.FlagSet) {
 	pairFlags(s, flags)
 	flags.BoolVar(&s.migrate, "migrate", false, "create TO, or update its tables")
-	flags.BoolVar(&s.replace, "replace", false, "change a TO that has webhooks: unset there what FROM doesn't have")
+	flags.BoolVar(&s.replace, "replace", false, "change TO although it has webhooks, and unset there what FROM doesn't have")
 }
 
 // usePair calls do with the stores of both arguments.
@@ -66,10 +66,10 @@ func copyAll(ctx context.Context, s *session) (code int, err error) {
 	return code, err
 }
 
-// copy makes to equal to from, and reports what was done. It returns the exit code.
+// copy makes to equal to from, and prints a report. It returns the exit code.
 func (s *session) copy(ctx context.Context, to, from *opened) (int, error) {
 	if s.replace {
-		if err := s.confirm(to.name, "%s becomes equal to %s, and loses what only it has.", to.name, from.name); err != nil {
+		if err := s.confirm(to.name, "You are about to make %s equal to %s. It loses what only it has.", to.name, from.name); err != nil {
 			return 0, err
 		}
 	}
@@ -96,7 +96,7 @@ func codeOf(r admin.Report) int {
 	return success
 }
 
-// report prints what was done, also if it ended early.
+// report prints what was done, even if it ended early.
 func (s *session) report(done, different string, r admin.Report) error {
 	if isTerminal(s.stderr) {
 		fmt.Fprint(s.stderr, clearLine)
@@ -118,7 +118,7 @@ func (s *session) report(done, different string, r admin.Report) error {
 		fmt.Fprintf(s.stdout, "partial: %s\n", printable(client))
 	}
 	if len(r.Partial) > 0 {
-		fmt.Fprintln(s.stdout, "Copy again with -replace to complete it, and don't send from the target before.")
+		fmt.Fprintln(s.stdout, "Copy again with -replace to complete it, and don't send from TO until then.")
 	}
 	for _, d := range r.Differences {
 		fmt.Fprintf(s.stdout, "%s: %v\n", different, d)
@@ -134,8 +134,8 @@ func progressOf(r admin.Report) string {
 		r.Clients, r.Webhooks, r.Changes, r.Elapsed.Round(100*time.Millisecond), float64(r.Changes)/max(r.Elapsed.Seconds(), 1e-3))
 }
 
-// progress shows progress on the standard error stream: in one line on a terminal, else in a line
-// every ten seconds.
+// progress shows the progress on the standard error stream. A terminal has it in one line.
+// Otherwise it's a line every ten seconds.
 func (s *session) progress() func(admin.Report) {
 	if isTerminal(s.stderr) {
 		return func(r admin.Report) { fmt.Fprint(s.stderr, clearLine+progressOf(r)) }
@@ -149,7 +149,7 @@ func (s *session) progress() func(admin.Report) {
 	}
 }
 
-// clearLine clears the line of a terminal.
+// clearLine clears a terminal's line.
 const clearLine = "\r\x1b[K"
 
 func isTerminal(w io.Writer) bool {
@@ -161,10 +161,10 @@ func isTerminal(w io.Writer) bool {
 	return err == nil && info.Mode()&os.ModeCharDevice != 0
 }
 
-// errUnconfirmed ends a command that was not confirmed.
+// errUnconfirmed is the error of a command that you didn't confirm.
 var errUnconfirmed = errors.New("not confirmed, so nothing was changed")
 
-// confirm warns, and has a name typed again.
+// confirm shows a warning, and asks you to type a name.
 func (s *session) confirm(name, warning string, args ...any) error {
 	line, err := s.ask(fmt.Sprintf(warning, args...) + "\nType " + name + " to confirm: ")
 	if err == nil && line != name {

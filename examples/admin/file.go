@@ -72,7 +72,7 @@ func checkFile(ctx context.Context, s *session, path string) (int, error) {
 	err = s.print(fileRecord{path, r.Changes, r.Bytes, r.Lost}, "%s is intact: %d changes, %d bytes", path, r.Changes, r.Bytes)
 	for _, torn := range r.Lost {
 		if err == nil && !s.json {
-			err = s.print(nil, "the last %d bytes, from byte %d, are of a write that did not complete; opening cuts them", torn.Length, torn.Offset)
+			err = s.print(nil, "the last %d bytes, from byte %d on, are from a write that didn't complete; they are cut when the store is opened", torn.Length, torn.Offset)
 		}
 	}
 	return success, err
@@ -98,7 +98,7 @@ func backup(ctx context.Context, s *session) (code int, err error) {
 	if err != nil {
 		return failure, err
 	}
-	if _, err := os.Lstat(path); errors.Is(err, fs.ErrNotExist) { // opening it would create it
+	if _, err := os.Lstat(path); errors.Is(err, fs.ErrNotExist) { // OpenFile would create it
 		return failure, err
 	}
 	file, err := store.OpenFile(path, s.openOptions().file())
@@ -127,17 +127,17 @@ func salvage(ctx context.Context, s *session) (code int, err error) {
 	if s.json {
 		return code, s.print(fileRecord{target, r.Changes, r.Bytes, r.Lost}, "")
 	}
-	fmt.Fprintf(s.stdout, "%s has what %d intact changes of %s lead to\n", target, r.Changes, path)
+	fmt.Fprintf(s.stdout, "%s has the result of %d intact changes from %s\n", target, r.Changes, path)
 	if r.LostRegions == 0 {
 		return code, nil
 	}
-	fmt.Fprintf(s.stdout, "not intact, or not in their place (bytes: %d, regions: %d):\n", r.LostBytes, r.LostRegions)
+	fmt.Fprintf(s.stdout, "left out, because damaged or out of place (bytes: %d, regions: %d):\n", r.LostBytes, r.LostRegions)
 	for _, lost := range r.Lost {
 		fmt.Fprintf(s.stdout, "\tline %d, byte %d: %d bytes\n", lost.Line, lost.Offset, lost.Length)
 	}
 	if more := r.LostRegions - len(r.Lost); more > 0 {
 		fmt.Fprintf(s.stdout, "\tand %d more\n", more)
 	}
-	fmt.Fprintln(s.stdout, "Entities whose last change is lost have the webhook that they had before it.")
+	fmt.Fprintln(s.stdout, "An entity whose last change is lost has its previous webhook again: compare with what your clients want before you send.")
 	return code, nil
 }

@@ -23,7 +23,7 @@ func health(ctx context.Context, s *session) (code int, err error) {
 	}
 	st, err := at.open(ctx, s.openOptions())
 	if errors.Is(err, store.ErrLocked) {
-		return failure, fmt.Errorf("%s is open in a service: ask its path /healthz", at.place)
+		return failure, fmt.Errorf("%s is open in a service: ask its path /healthz instead", at.place)
 	}
 	if err != nil {
 		return failure, err

@@ -1,10 +1,9 @@
-// Command admin operates a store of webhooks: it lists, changes, copies, compares, audits and
-// erases what clients have set, in any store of the library. README.md describes it, and
+// Command admin operates a store of webhooks. It lists, changes, copies, compares, audits and
+// erases what your clients have set, in any store of the library. Start with README.md. For
+// the commands and their flags, run
 //
 //	admin -h
 //	admin COMMAND -h
-//
-// list the commands and their flags.
 //
 // The exit code is 0 on success, 1 after an error, 2 for wrong arguments, and 3 if a command
 // found something: damage, differences, refused webhooks, or settings to change.
@@ -42,24 +41,24 @@ func main() {
 	os.Exit(code)
 }
 
-// command is one of the commands. Its action returns the exit code in case that there is no error.
+// command is one of the commands. If its action returns no error, code is the exit code.
 type command struct {
 	name, arguments, summary string
 	flags                    func(*session, *flag.FlagSet)
 	action                   func(context.Context, *session) (code int, err error)
 }
 
-// commands are in the order of the help.
+// commands are in the order of the help text.
 var commands = []command{
 	{"clients", "STORE", "list the clients", nil, listClients},
 	{"list", "STORE CLIENT", "list the webhooks that a client has set", revealing, list},
 	{"show", "STORE CLIENT ENTITY", "show the webhook in effect for an entity", revealing, show},
 	{"set", "STORE CLIENT [ENTITY]", "set a webhook to the URL on the standard input, with the checks of the handler", setFlags, set},
 	{"unset", "STORE CLIENT [ENTITY]", "leave an entity, or all of a client, without a webhook", unsetFlags, unset},
-	{"copy", "FROM TO", "make a store equal to another one; a copy to a file is an export", copyFlags, copyAll},
+	{"copy", "FROM TO", "make TO equal to FROM; a copy to a file is an export", copyFlags, copyAll},
 	{"verify", "FROM TO", "compare two stores", pairFlags, verify},
 	{"audit", "STORE [CLIENT]", "list the webhooks that a policy refuses", auditFlags, audit},
-	{"erase", "STORE CLIENT", "unset all webhooks of a client, and remove what the store has of it", nil, erase},
+	{"erase", "STORE CLIENT", "unset all webhooks of a client, and remove everything else that the store has of it", nil, erase},
 	{"health", "STORE", "find out whether changes work", nil, health},
 	{"check", "STORE", "read everything, and report damage or settings to change", nil, check},
 	{"backup", "STORE COPY", "write a copy of a file store to a new one", nil, backup},
@@ -101,8 +100,8 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 func (s *session) run(ctx context.Context, c command, args []string) int {
 	flags := flag.NewFlagSet(c.name, flag.ContinueOnError)
 	flags.SetOutput(s.stderr)
-	flags.BoolVar(&s.json, "json", false, "write JSON, an object a line")
-	flags.BoolVar(&s.shared, "shared", false, "accept files and directories that other users may change or read")
+	flags.BoolVar(&s.json, "json", false, "write JSON, one object per line")
+	flags.BoolVar(&s.shared, "shared", false, "accept files and directories that other users can change or read")
 	flags.StringVar(&s.prefix, "prefix", "", "the `prefix` of tables or keys, if it isn't the default")
 	if c.flags != nil {
 		c.flags(s, flags)
@@ -124,7 +123,7 @@ func (s *session) run(ctx context.Context, c command, args []string) int {
 	case err == nil:
 		return code
 	case errors.Is(err, store.ErrLocked):
-		err = fmt.Errorf("%w; stop the service first, or have it call File.Backup and work on the copy", err)
+		err = fmt.Errorf("%w; stop the service first, or have it call File.Backup and work with the copy", err)
 	case errors.Is(err, store.ErrDamaged):
 		code = found
 	}
@@ -132,7 +131,7 @@ func (s *session) run(ctx context.Context, c command, args []string) int {
 	return max(code, failure)
 }
 
-// takes reports whether the command accepts n arguments. Those in brackets may be missing.
+// takes reports whether the command accepts n arguments. Arguments in brackets are optional.
 func (c command) takes(n int) bool {
 	names := strings.Fields(c.arguments)
 	return n <= len(names) && n >= len(names)-strings.Count(c.arguments, "[")
@@ -147,7 +146,7 @@ func (s *session) openOptions() openOptions {
 	return openOptions{logger: s.logger(slog.LevelWarn), shared: s.shared}
 }
 
-// use calls do with the store of an address, which it opens and closes.
+// use opens the store at an address, calls do with it, and closes it.
 func (s *session) use(ctx context.Context, text, prefix string, o openOptions, do func(*opened) error) (err error) {
 	at, err := parseAddress(text, prefix)
 	if err != nil {

@@ -12,7 +12,7 @@ import (
 	"example.com/go-webhookcfg/webhookcfg"
 )
 
-// print writes a record as JSON, or else as a line of text.
+// print writes a record as JSON or, without -json, a line of text.
 func (s *session) print(record any, format string, args ...any) error {
 	if s.json {
 		encoder := json.NewEncoder(s.stdout)
@@ -23,7 +23,7 @@ func (s *session) print(record any, format string, args ...any) error {
 	return err
 }
 
-// printable returns a name as it is, or quoted if a terminal might not show it so.
+// printable returns a name as it is, or quoted if a terminal could show it differently.
 func printable(name string) string {
 	isPlain := func(r rune) bool { return unicode.IsGraphic(r) && r != '"' && r != unicode.ReplacementChar }
 	if strings.TrimFunc(name, isPlain) == "" && strings.TrimSpace(name) == name && name != "" {
@@ -32,7 +32,7 @@ func printable(name string) string {
 	return strconv.Quote(name)
 }
 
-// revealing adds the flag for whole URLs.
+// revealing adds the flag that shows whole URLs.
 func revealing(s *session, flags *flag.FlagSet) {
 	flags.BoolVar(&s.urls, "urls", false, "show URLs in full; their paths and queries are secrets")
 }
@@ -45,7 +45,7 @@ type webhookRecord struct {
 	Source string     `json:"source"`
 	URL    string     `json:"url,omitzero"`
 	Since  *time.Time `json:"since,omitempty"`
-	// Rule is the rule of the policy that the URL breaks.
+	// Rule says which rule of the policy the URL breaks.
 	Rule string `json:"rule,omitzero"`
 }
 
@@ -61,7 +61,7 @@ func (s *session) record(client, entity string, hook webhookcfg.Webhook) webhook
 	return r
 }
 
-// String returns the entity, the source, the URL, the time and the rule, as far as there are any.
+// String returns the entity, the source, the URL, the time and the rule, if they're set.
 func (r webhookRecord) String() string {
 	words := []string{"all entities:", r.Source}
 	if r.Entity != "" {

@@ -10,13 +10,13 @@ import (
 	"example.com/go-webhookcfg/webhookcfg"
 )
 
-// patience is how long a store may take for one call. Without it, a command would wait for a lost
-// connection for ever.
+// patience is how long a store can take for one call. Without it, a command with a lost
+// connection would wait forever.
 const patience = 30 * time.Second
 
-var errSilent = fmt.Errorf("no response within %v", patience)
+var errSilent = fmt.Errorf("the store hasn't responded within %v", patience)
 
-// operable is a store that every command works on, as all stores of the library are.
+// operable is a store that all commands work with. All stores of the library are.
 type operable interface {
 	webhookcfg.Store
 	webhookcfg.Lister
@@ -24,8 +24,8 @@ type operable interface {
 	admin.Eraser
 }
 
-// patient is a store whose calls end. An Erase may take as long as it needs: it deletes row by row
-// or writes a file anew.
+// patient is a store with a time limit for its calls. There's none for Erase, which can
+// delete row by row or rewrite a file.
 type patient struct{ operable }
 
 func (p patient) Apply(ctx context.Context, c webhookcfg.Change) error {
