@@ -57,7 +57,7 @@ type apiError struct {
 	description string
 	// cause is for the host only. It's nil if the description says it all.
 	cause error
-	// retryAfter is the Retry-After field; zero for none.
+	// retryAfter is the Retry-After field, or zero for none.
 	retryAfter time.Duration
 	// allow is the Allow field of a 405.
 	allow string

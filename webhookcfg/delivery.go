@@ -2,9 +2,9 @@ package webhookcfg
 
 import "time"
 
-// DeliveryStatus says how the deliveries to a webhook go. Clients read it with the webhook;
-// see [Options.DeliveryStatus]. When a client sets a webhook again, the status starts over.
-// It never changes the configuration: a stopped webhook is still in effect.
+// DeliveryStatus says how the deliveries to a webhook go. With [Options.DeliveryStatus],
+// clients read it together with the webhook. When a client sets a webhook again, the status
+// starts over. It never changes the configuration: a stopped webhook is still in effect.
 type DeliveryStatus struct {
 	// State is "ok" if the last delivery succeeded, and "failing" if it failed and there will
 	// be another attempt. It's "stopped" if nothing is delivered until the client sets the

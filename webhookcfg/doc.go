@@ -26,8 +26,7 @@
 // # Mount the handler
 //
 // Put [Handler.Before] around your mux and serve that, as the example of [NewHandler] does.
-// You can serve the handler at the root, under [http.StripPrefix], or under
-// [Options.BasePath].
+// Serve the handler at the root, under [http.StripPrefix], or under [Options.BasePath].
 //
 // Don't leave Before out: [http.ServeMux] redirects a DELETE of "…/configure-webhook/e1/.."
 // to the path that means all entities. Before refuses such requests.
@@ -52,9 +51,8 @@
 //
 // # Find the URL in effect
 //
-// When you have a notification to send, call [Store.Resolve]. A client has a base, the URL
-// that every entity has by default, and overrides, which are entries of single entities: a
-// URL, or off.
+// To send a notification, call [Store.Resolve] first. A client has a base, the URL that every
+// entity has by default, and overrides, which are entries of single entities: a URL, or off.
 //
 //	state of entity e          set e u     set all u   unset e    unset all   resolve e
 //	nothing                    override u  base u      nothing    nothing     none
@@ -112,7 +110,7 @@
 //
 // # Security
 //
-// Serve the handler over TLS, and limit connections in your server, for example with
+// Serve the handler over TLS, and limit connections, for example with
 // [http.Server.ReadHeaderTimeout].
 //
 // A client must sign in before the handler reads its body, and every refused sign-in gets the

@@ -32,13 +32,13 @@ type Options struct {
 	AllScope AllScope
 
 	// OriginalTarget returns the path and query as the client sent them, before your proxies
-	// rewrote them. Have your outermost proxy write them to a header, and read that with
-	// [TargetFromHeader].
+	// rewrote them. Your outermost proxy should write them to a header. Then you can read
+	// them with [TargetFromHeader].
 	//
-	// The handler then refuses a request for all entities (400) unless the client sent
-	// exactly the path of the resource, because a proxy may have removed an identifier. It
-	// doesn't check requests for one entity. By default, the handler can only check the
-	// target that your server received.
+	// The handler refuses a request for all entities (400) unless the client sent exactly the
+	// path of the resource, because a proxy may have removed an identifier. It doesn't check
+	// requests for one entity. By default, the handler can only check the target that your
+	// server received.
 	OriginalTarget func(r *http.Request) string
 
 	// Realm is the realm of the Basic challenge, and defaults to "webhooks". It can have
@@ -96,7 +96,7 @@ type Options struct {
 	// BodyLimit is the maximum size of a set's body in bytes. It defaults to 16 KiB.
 	BodyLimit int64
 
-	// Logger gets one record for each event; see OnEvent. By default, nothing is logged.
+	// Logger gets one record for each event. See OnEvent. By default, nothing is logged.
 	Logger *slog.Logger
 
 	// OmitPresentedID leaves [Event.PresentedID] empty. You should set it if your users could
@@ -108,8 +108,7 @@ type Options struct {
 	// was written, and for each call from Go, such as [Handler.Set]. It must not block.
 	OnEvent func(ctx context.Context, e Event)
 
-	// Now is the clock for the times of changes; see [Change.Time]. It defaults to
-	// [time.Now].
+	// Now is the clock for [Change.Time]. It defaults to [time.Now].
 	Now func() time.Time
 }
 

@@ -8,13 +8,13 @@
 // You can let people sign in with a client's id and secret, as above and in the example. If
 // your service has sessions of its own, set [Options.Client] instead of [Options.SignIn].
 //
-// Serve the portal over https. Without it, browsers keep the cookie of a sign-in on localhost
-// only.
+// You should serve the portal over https. Without it, browsers keep the cookie of a sign-in on
+// localhost only.
 //
 // # Safety
 //
 // Everything that a page does goes through your [webhookcfg.Handler], with its checks, events
-// and limits. The actor of an event is the person who signed in; see
+// and limits. The actor of an event is the person who signed in, as if you had called
 // [webhookcfg.ContextWithActor].
 //
 // If your verifier limits sign-ins, put the middleware that finds the client's address around
