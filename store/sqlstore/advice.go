@@ -8,23 +8,26 @@ import (
 	"example.com/go-webhookcfg/webhookcfg/egress"
 )
 
-// advice is a warning about a setting, and the condition for it.
+// advice is a warning about a setting. when is the SQL condition for it.
 type advice struct{ when, text string }
 
-// Check returns a warning for each setting of the database, of its connections and of their pool
-// that would let the store lose acknowledged changes, or fail under load. Each says what to
-// change. Call it after Migrate, and log the warnings:
+// Check returns a warning for each setting of the database, its connections or their pool
+// that could lose acknowledged changes, or make calls fail under load. Each warning says what
+// to change. Call Check after Migrate, and log the warnings:
 //
-//   - the pool has no limit, or one beyond what the server accepts
-//   - PostgreSQL: commits don't wait for the disk, or for the synchronous standby; transactions are
-//     read-only; idle ones never end; a pooler mixes up the statements that the driver prepares
-//   - MySQL and MariaDB: commits don't wait for the disk or the binary log; a change may wait for a
-//     row for long
-//   - SQLite: commits don't wait for the disk; there is no WAL, or no busy_timeout
+//   - The pool has no limit, or a higher one than the server accepts.
+//   - PostgreSQL: commits don't wait for the disk or for the synchronous standby.
+//     Transactions are read-only. Idle transactions never end. A pooler mixes up the
+//     statements that the driver prepares.
+//   - MySQL and MariaDB: commits don't wait for the disk or the binary log. A change can wait
+//     for a row for a long time.
+//   - SQLite: commits don't wait for the disk. WAL is off, or busy_timeout isn't set.
 //
-// Check sees the settings of the connections that it gets. To find a pooler it has two connections
-// prepare the same statement, so it can't if the pool is limited to one, or with a driver that
-// only keeps a statement for a moment, as lib/pq. It returns an error if the tables aren't usable, or a query fails.
+// Check only sees the settings of the connections that it gets. It finds a pooler by
+// preparing the same statement on two connections. It can't do that if the pool is limited to
+// one, or with a driver such as lib/pq, which keeps a statement only for a moment.
+//
+// Check returns an error if the tables aren't usable or a query fails.
 func (s *Store) Check(ctx context.Context) (warnings []string, err error) {
 	warnings, err = s.advise(ctx)
 	return warnings, s.wrapError("check", err, egress.URL{})
@@ -64,8 +67,8 @@ func (s *Store) advise(ctx context.Context) (warnings []string, err error) {
 	return warnings, nil
 }
 
-// The codes of a server that has no statement of the name that the driver gave it, or has one
-// already.
+// mixedUp has the codes for a statement name that the server doesn't know, and for one that
+// it knows already.
 var mixedUp = []string{"26000", "42P05"}
 
 const (
@@ -74,8 +77,8 @@ const (
 		"with pgx add default_query_exec_mode=exec to the DSN, with lib/pq binary_parameters=yes"
 )
 
-// prepareApart has two connections prepare and execute the same statement in turns. It fails if
-// they share their sessions, as behind a pooler, and the driver keeps statements.
+// prepareApart prepares and executes the same statement on two connections in turns. It fails
+// if they share their sessions, as behind a pooler, and the driver keeps statements.
 func prepareApart(ctx context.Context, db *sql.DB) error {
 	var conns [2]*sql.Conn
 	for n := range conns {

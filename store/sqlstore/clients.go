@@ -13,15 +13,15 @@ import (
 
 var _ admin.ClientLister = (*Store)(nil)
 
-// maxClients is the maximum number of clients that one query reads.
+// maxClients is how many clients one query reads at most.
 const maxClients = 4096
 
-// clientCursor starts the cursors of ListClients. The name of a client follows.
+// clientCursor is the start of a cursor of ListClients. The name of a client follows it.
 const clientCursor = "after "
 
-// ListClients implements [admin.ClientLister], with one query. The order is that of the bytes of
-// the names. A page leaves out clients with nothing set, so it may be short. It reads at
-// most 4,096 clients.
+// ListClients implements [admin.ClientLister]. Clients come in the byte order of their names.
+// A page can be short, because it leaves out clients with nothing set. A call is one query,
+// which reads at most 4,096 clients.
 func (s *Store) ListClients(ctx context.Context, cursor string, limit int) (admin.ClientPage, error) {
 	after, known := strings.CutPrefix(cursor, clientCursor)
 	if limit < 1 || known != (after != "") {
@@ -44,7 +44,7 @@ func (s *Store) ListClients(ctx context.Context, cursor string, limit int) (admi
 	return page, nil
 }
 
-// clientRow is a client; without an id it is the only row, and there are no clients.
+// clientRow is a client. If there are no clients, the only row has no id.
 type clientRow struct {
 	id         []byte
 	hasWebhook bool

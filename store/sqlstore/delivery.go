@@ -14,7 +14,7 @@ import (
 
 var _ deliver.HealthStore = (*Store)(nil)
 
-// deliveryKept is how long a delivery is kept after its latest attempt.
+// deliveryKept is how long a delivery stays after its latest attempt.
 const deliveryKept = 90 * 24 * time.Hour
 
 // The values of the column state.
@@ -23,7 +23,8 @@ const (
 	stateStopped
 )
 
-// deliveryReasons are the reasons that a record has. The tables keep their indexes.
+// deliveryReasons are the reasons that a record can have. The tables store their indexes, so
+// don't reorder them.
 var deliveryReasons = []deliver.Reason{
 	0: "",
 	1: deliver.ReasonUnreachable,
@@ -35,27 +36,27 @@ var deliveryReasons = []deliver.Reason{
 	7: deliver.ReasonExpired,
 }
 
-// Statements about deliveries. Each is a transaction of its own, so that no process that
-// disappears leaves a row locked, and touches no row for which a change waits.
+// Statements about deliveries. Each is its own transaction, so a process that disappears
+// can't leave a row locked. None touches a row that a change waits for.
 const (
 	loadDelivery = `
 SELECT {standby}, d.since, d.state, d.reason, d.last_success, d.last_failure, d.first_failure
 FROM (SELECT 1) p LEFT JOIN {delivery} d ON d.client = @client AND d.entity = @entity`
 
-	// saveDelivery precedes the clause of a dialect that replaces an earlier delivery.
+	// saveDelivery goes before the dialect's clause that replaces an earlier delivery.
 	saveDelivery = `
 INSERT INTO {delivery} (client, entity, since, state, reason, last_success, last_failure, first_failure, latest)
 VALUES (@client, @entity, @since, @state, @reason, @success, @failure, @first, @latest)`
 
-	// replaceDelivery is the clause of all dialects but MySQL.
+	// replaceDelivery is that clause for all dialects but MySQL.
 	replaceDelivery = `
 ON CONFLICT (client, entity) DO UPDATE
 SET since = excluded.since, state = excluded.state, reason = excluded.reason, last_success = excluded.last_success,
   last_failure = excluded.last_failure, first_failure = excluded.first_failure, latest = excluded.latest
 WHERE {delivery}.latest <= excluded.latest`
 
-	// expireDeliveries is the statement of all dialects but MySQL. It compares the time again,
-	// since a row may have been saved after the sub-select read it.
+	// expireDeliveries works in all dialects but MySQL. It compares the time twice, because a
+	// row can be saved after the sub-select has read it.
 	expireDeliveries = `
 DELETE FROM {delivery} WHERE latest < @before
 AND (client, entity) IN (SELECT client, entity FROM {delivery} WHERE latest < @before ORDER BY latest LIMIT @limit)`
@@ -63,8 +64,8 @@ AND (client, entity) IN (SELECT client, entity FROM {delivery} WHERE latest < @b
 	deliveryBound = `
 SELECT entity FROM {delivery} WHERE client = @client ORDER BY entity LIMIT 1 OFFSET @skip`
 
-	// dropDeliveries and dropAllDeliveries follow awaitOthers in the same transaction, and are
-	// followed by ifVacant, so that they delete only those of a client with nothing set.
+	// dropDeliveries and dropAllDeliveries go between awaitOthers and ifVacant, in one
+	// transaction. So they only delete the deliveries of a client with nothing set.
 	dropDeliveries = `
 DELETE FROM {delivery} WHERE client = @client AND entity <= @bound`
 	dropAllDeliveries = `
@@ -74,9 +75,9 @@ AND NOT EXISTS (SELECT id FROM {client} WHERE id = @client AND length(url) > 0)
 AND NOT EXISTS (SELECT entity FROM {override} WHERE client = @client AND gen = (SELECT gen FROM {client} WHERE id = @client))`
 )
 
-// LoadDelivery returns what [Store.SaveDelivery] saved last for the webhook of a scope, with
-// times in microseconds, or the zero Record. [webhookcfg.All] is the scope of the base. It
-// is one query, and like every read fails on a standby.
+// LoadDelivery returns the record that [Store.SaveDelivery] saved last for the webhook of a
+// scope, with times in microseconds. It returns the zero Record if there is none. Pass
+// [webhookcfg.All] for the base. Like every read it fails on a standby.
 //
 // The error wraps [webhookcfg.ErrInvalidArgument] if the client is empty, the scope is
 // invalid, or a name has more than 1,024 bytes.
@@ -95,13 +96,18 @@ func (s *Store) LoadDelivery(ctx context.Context, client string, scope webhookcf
 	return found[0], nil
 }
 
-// SaveDelivery replaces the delivery of the webhook of a scope, unless the saved one is of a
-// later attempt: the later one of LastSuccess and LastFailure decides, in microseconds, and
-// among equals the last call. It is one statement, and waits for no change of the client; the
-// saves of one client wait for each other, without a connection.
+// SaveDelivery replaces the record for the webhook of a scope, unless the saved one has a
+// later attempt. The later of LastSuccess and LastFailure counts, in microseconds. If they
+// are equal, the last call wins.
 //
-// After an error the delivery may be saved or not; saving it again does no harm. The errors
-// are those of [Store.LoadDelivery], and those of a server that accepts no changes.
+// Saving doesn't wait for changes of the client (except on SQLite, which has one writer).
+// Saves of one client take turns, and those that wait hold no connection. A change doesn't
+// delete the record: compare its Since with the webhook's to see whether they belong
+// together.
+//
+// If SaveDelivery returns an error, the record may be saved or not. You can safely save it
+// again. It returns the same errors as [Store.LoadDelivery], and one if the server accepts no
+// changes.
 func (s *Store) SaveDelivery(ctx context.Context, client string, scope webhookcfg.Scope, r deliver.Record) error {
 	v, err := deliveryKey(client, scope)
 	if err != nil {
@@ -133,7 +139,7 @@ func (s *Store) SaveDelivery(ctx context.Context, client string, scope webhookcf
 	return s.wrapError("save delivery", err, egress.URL{})
 }
 
-// deliveryKey returns the key of a row. No entity is empty, as that of the base is.
+// deliveryKey returns the key of a row. The base has an empty entity, which no entity has.
 func deliveryKey(client string, scope webhookcfg.Scope) (values, error) {
 	if client == "" || scope == (webhookcfg.Scope{}) {
 		return nil, fmt.Errorf("%w: delivery without a client or a scope", webhookcfg.ErrInvalidArgument)
@@ -144,7 +150,7 @@ func deliveryKey(client string, scope webhookcfg.Scope) (values, error) {
 	return values{"client": []byte(client), "entity": []byte(scope.Entity())}, nil
 }
 
-// scanDelivery scans a row whose columns are NULL if there is no delivery.
+// scanDelivery scans a row. Its columns are NULL if there is no delivery.
 func scanDelivery(rows *sql.Rows) (r deliver.Record, err error) {
 	var since, state, reason, success, failure, first sql.NullInt64
 	err = scanRow(rows, &since, &state, &reason, &success, &failure, &first)
@@ -164,7 +170,7 @@ func scanDelivery(rows *sql.Rows) (r deliver.Record, err error) {
 	}, nil
 }
 
-// sweepDeliveries deletes up to limit deliveries that were saved long ago.
+// sweepDeliveries deletes up to limit deliveries without an attempt for a long time.
 func (s *Store) sweepDeliveries(ctx context.Context, limit int) (removed int, err error) {
 	before := time.Now().Add(-deliveryKept).UnixMicro()
 	for removed < limit {

@@ -10,21 +10,80 @@ import (
 	"time"
 )
 
-// Dialect is the SQL of one kind of database: [PostgreSQL], [MySQL] or [SQLite]. The zero
-// value is invalid.
+// Dialect is a kind of database: [PostgreSQL], [MySQL] or [SQLite]. The zero value is
+// invalid.
 type Dialect struct{ spec *dialectSpec }
 
-// PostgreSQL is the dialect of PostgreSQL 13 or later, and of databases built from it.
-// It supports a [cache.Feed].
+// PostgreSQL is the dialect of PostgreSQL 13 or later, and of databases built from it. It
+// supports a [cache.Feed].
+//
+// Leave synchronous_commit and fsync on. Any isolation level works. The default, READ
+// COMMITTED, needs the fewest retries. A change takes three round trips, and an unset of one
+// entity takes five.
+//
+// Behind a pooler in transaction mode, tell the driver not to prepare statements. With pgx,
+// add default_query_exec_mode=exec to the DSN. With lib/pq, add binary_parameters=yes. Then
+// everything works there, also Migrate.
+//
+// lib/pq can wait forever for a silent server or network, even after the context has ended.
+// Give its Connector a Dialer whose connections set a deadline before each Read and Write,
+// longer than a change may wait for a lock. A call then outlasts its context by a few of
+// these times at most. The other network drivers close the connection when the context ends.
+//
+// With a synchronous standby, a change isn't acknowledged if its context ends while the
+// primary waits for the standby. Readers may see the change all the same, and a failover can
+// lose it.
 func PostgreSQL() Dialect { return Dialect{&postgreSQL} }
 
-// MySQL is the dialect of MySQL 8 or later and of MariaDB 10.5 or later.
+// MySQL is the dialect of MySQL 8 or later and of MariaDB 10.5 or later, with InnoDB. The
+// store isn't a [cache.Feed] there, but a [cache.Versioner].
+//
+// Set innodb_lock_wait_timeout to 1 second. With go-sql-driver/mysql you can do that in the
+// DSN:
+//
+//	user:password@tcp(db.example.com)/webhooks?innodb_lock_wait_timeout=1
+//
+// That driver closes its connection when the context of a change ends, but the server only
+// notices after the statement. Until then, a session that waits for a locked row counts
+// towards max_connections, for 50 seconds by default. If many changes of one client are
+// abandoned, that can be hundreds of sessions. The store retries changes that run into the
+// timeout.
+//
+// Leave autocommit on for all connections. Without it, reads never see later changes. The
+// store checks that on one connection, and fails every call if it's off.
+//
+// Leave innodb_flush_log_at_trx_commit at 1, enable the binary log, and set sync_binlog to 1,
+// which isn't MariaDB's default. Otherwise a crash can undo a change that wasn't acknowledged
+// yet, but that readers have already seen.
+//
+// In a Galera cluster, direct all reads and writes to one node. With several, reads lag,
+// which violates clause 14 of [webhookcfg.Store], unless you set wsrep_sync_wait to 7.
+//
+// A change takes three to five round trips, and more if the driver prepares its statements.
 func MySQL() Dialect { return Dialect{&mySQL} }
 
-// SQLite is the dialect of SQLite 3.37 or later. It supports a [cache.Feed].
+// SQLite is the dialect of SQLite 3.37 or later. It supports a [cache.Feed]. It's for the
+// processes of one machine, with the file on a local disk.
+//
+// The connections need these settings. With modernc.org/sqlite:
+//
+//	file:/var/lib/app/webhooks.db
+//		?_pragma=busy_timeout(250)&_pragma=journal_mode(WAL)&_pragma=synchronous(FULL)
+//
+// With mattn/go-sqlite3 (the tests leave out the last one, since nothing crashes there):
+//
+//	_busy_timeout=250, _journal_mode=WAL, _synchronous=FULL
+//
+// With WAL, reads don't wait for a change. With synchronous below FULL, you can lose
+// acknowledged changes in a power failure. The busy_timeout is how long SQLite waits for
+// another process before the store tries again. A call can outlast its context by that time.
+//
+// SQLite writes one change at a time. The changes of one [Store] take turns, with at most one
+// of each client in the queue, so use one Store per process. The store starts each
+// transaction as an immediate one.
 func SQLite() Dialect { return Dialect{&sqLite} }
 
-// String returns the name of the dialect; "" for the zero value.
+// String returns the name of the dialect, or "" for the zero value.
 func (d Dialect) String() string {
 	if d.spec == nil {
 		return ""
@@ -32,11 +91,21 @@ func (d Dialect) String() string {
 	return d.spec.name
 }
 
-// Schema returns the statements that [Store.Migrate] runs on an empty database, for use
-// with a separate migration tool. They are idempotent. The prefix is that of [Options];
-// with the default one, they are those of the files in the directory schema, which such a
-// tool can use too. Schema returns an error if the prefix is invalid, or for the zero
-// Dialect.
+// Schema returns the statements that [Store.Migrate] runs on an empty database, for your own
+// migration tool. You can run them repeatedly. Pass the prefix of your [Options]. With the
+// default prefix, your tool can use the files in the directory schema instead.
+//
+// They also create the view wh_webhook (with your prefix), for people. Its columns are:
+//
+//	client, entity  their names. Entity is NULL for the base. On PostgreSQL, a byte beyond
+//	                ASCII is shown as a backslash and three octal digits.
+//	source          base, override or off
+//	origin          scheme, host and port. It is NULL for off, and for a URL with a user name.
+//	since           in UTC, unless the column has a time zone
+//
+// The view has no row that a set-all has dropped. Each query on it scans the tables.
+//
+// Schema returns an error for an invalid prefix and for the zero Dialect.
 func (d Dialect) Schema(prefix string) ([]string, error) {
 	if d.spec == nil {
 		return nil, errNoDialect
@@ -52,12 +121,12 @@ func (d Dialect) Schema(prefix string) ([]string, error) {
 	return all, nil
 }
 
-var errNoDialect = errors.New("sqlstore: the zero Dialect")
+var errNoDialect = errors.New("sqlstore: no dialect: pass PostgreSQL, MySQL or SQLite")
 
-// prefixRule matches prefixes that no database requires to be quoted.
+// prefixRule matches the prefixes that you don't have to quote in any of the databases.
 var prefixRule = regexp.MustCompile(`^[a-z][a-z0-9_]{0,31}$`)
 
-// defaultPrefix is the prefix of the tables in the migrations.
+// defaultPrefix is the prefix in the files of the migrations.
 const defaultPrefix = "wh_"
 
 func tablePrefix(prefix string) (string, error) {
@@ -65,72 +134,72 @@ func tablePrefix(prefix string) (string, error) {
 		return defaultPrefix, nil
 	}
 	if !prefixRule.MatchString(prefix) {
-		return "", fmt.Errorf("sqlstore: invalid table prefix %q", prefix)
+		return "", fmt.Errorf("sqlstore: invalid table prefix %q: start with a lower-case letter, then up to 31 lower-case letters, digits and underscores", prefix)
 	}
 	return prefix, nil
 }
 
-// dialectSpec is everything specific to one dialect. The rest of the package is
-// independent of the database.
+// dialectSpec has everything that depends on the database.
 type dialectSpec struct {
 	name     string
 	numbered bool // parameters are $1, $2, … and not ?
 
-	// oneWriter specifies that the database allows one writing transaction at a time,
-	// and that others wait for it regardless of their context. Changes then wait before
-	// their transaction has anything to commit.
+	// oneWriter says that the database allows one writing transaction at a time, and that
+	// others wait for it regardless of their context. The store then makes changes wait
+	// before they have anything to commit.
 	oneWriter bool
 
-	schema    fs.FS  // has the files of the migrations
-	directory string // of the files
+	schema    fs.FS  // contains the files of the migrations
+	directory string // of the dialect's files in schema
 	lock      migrationLock
 
-	// check is a query for the version of the schema, for whether the store can use it on this
-	// connection, and for {standby}; it fails on the tables of another dialect. unfit is the
-	// error if the store cannot.
+	// check queries the version of the schema, whether the store can use it on this
+	// connection, and {standby}. It fails on the tables of another dialect. unfit is the
+	// error if the store can't use the schema.
 	check string
 	unfit error
 
-	// touch inserts the row of the client, or updates its mark, and locks it against
-	// every other change of the client until the transaction ends. put follows it in
-	// the transaction, and inserts an override of the generation in that row; its
-	// clause replace makes it replace an existing one.
+	// touch inserts the row of the client or updates its mark, and locks it against all other
+	// changes of the client until the transaction ends. put then inserts an override with the
+	// generation in that row. Its clause replace makes it replace an existing override.
 	touch, put, replace string
-	// set combines both in one statement, where one exists that locks first; else "".
+	// set does both in one statement, if the database has one that locks first. Otherwise
+	// it's "".
 	set    string
 	setAll string
-	// replaceDelivery is the clause of saveDelivery for a row that exists: it keeps a later one.
+	// replaceDelivery is the clause of saveDelivery for an existing row. It keeps a later
+	// one.
 	replaceDelivery, expireDeliveries string
 
-	changes string // "" without support for a feed
+	changes string // "" if the dialect has no feed
 
-	// countErased counts a client whose row was deleted in the same transaction.
+	// countErased counts a client whose row the same transaction has deleted.
 	countErased string
 
-	// now is an expression for the time of the server, in microseconds and the same throughout
-	// a statement. The generations of a client start with it: those of an erased client of the
-	// same name ended before. change is one for the number of a client's latest change.
+	// now is an expression for the server's time in microseconds. It's the same throughout a
+	// statement. A client's generations start with it, so an erased client with the same name
+	// had lower ones. change is an expression for the number of a client's latest change.
 	now, change string
 
-	// identity is an expression for a text that differs after the database lost committed
-	// changes, since marks and numbers from before do not have the same meaning then.
+	// identity is an expression for a text that differs once the database has lost committed
+	// changes. Marks and numbers from before mean something else then.
 	identity string
 
-	// standby is an expression for whether the server replicates another one, whose latest
-	// changes it may lack. lagging is one for whether they may be older than {lag}
-	// microseconds; "" if the server does not know.
+	// standby is an expression for whether the server is a replica, which may lack the latest
+	// changes. lagging is an expression for whether it's more than {lag} microseconds behind.
+	// It's "" if the server can't say.
 	standby, lagging string
 
-	advices []advice // about settings, with the limit of the pool as @pool
+	advices []advice // about settings; @pool is the limit of the pool
 
-	// code returns the code of a server's error, "" for other errors; codes is what they are
-	// called. outcomes are those that a code proves.
+	// code returns the server's code for an error, or "" for other errors. codes is the
+	// database's name for them. outcomes says what each code proves.
 	code     func(err error) string
 	codes    string
 	outcomes provedOutcomes
 }
 
-// urlParam is the parameter of a URL in an expression without a column that gives it a type.
+// urlParam is the parameter for a URL where no column gives it a type.
 func (g *dialectSpec) urlParam() string {
 	if g.numbered {
 		return "@url::bytea"
@@ -138,8 +207,8 @@ func (g *dialectSpec) urlParam() string {
 	return "@url"
 }
 
-// begin returns the statement that starts a transaction. With oneWriter it also waits
-// for the write lock.
+// begin returns the statement that starts a transaction. With oneWriter, it also waits for
+// the write lock.
 func (g *dialectSpec) begin() string {
 	if g.oneWriter {
 		return "begin immediate"
@@ -165,8 +234,8 @@ type queries struct {
 	dropDeliveries, dropAllDeliveries            []statement
 }
 
-// queries compiles the statements for tables with a prefix, and for standbys that lag behind
-// by at most the given time.
+// queries compiles the statements for tables with a prefix. Reads accept a standby that is at
+// most lag behind.
 func (g *dialectSpec) queries(prefix string, lag time.Duration) queries {
 	refused := g.standby
 	if lag > 0 {
@@ -215,13 +284,13 @@ func (g *dialectSpec) queries(prefix string, lag time.Duration) queries {
 	return q
 }
 
-// Statements common to all dialects. The first column of a read is {standby} in the first row
-// of the result, which exists also if nothing was found.
+// Statements that all dialects share. The first column of a read is {standby}, in the first
+// row. That row is there even if nothing was found.
 //
-// The lookups select an override by its complete key, with the generation from a
-// sub-select: query planners were seen to execute joins with a part of the key only.
-// An empty URL is recognized by its length, since to SQLite an empty text and an empty
-// blob are different values.
+// The lookups select an override by its complete key, with the generation from a sub-select.
+// We have seen query planners execute joins with only a part of the key. An empty URL is
+// recognized by its length, because an empty text and an empty blob are different values to
+// SQLite.
 const (
 	resolve = `
 SELECT {standby}, c.url, c.since,
@@ -229,8 +298,8 @@ SELECT {standby}, c.url, c.since,
   (SELECT o.since FROM {override} o WHERE o.client = c.id AND o.gen = c.gen AND o.entity = @entity)
 FROM (SELECT 1) p LEFT JOIN {client} c ON c.id = @client`
 
-	// list returns the row of the client first, with the client in the column of the
-	// entities, which gives the column its type.
+	// list returns the row of the client first. The client is in the column of the entities,
+	// so that the column has a type.
 	list = `
 SELECT {standby}, 0 AS part, c.id AS entity, c.url, c.since FROM (SELECT 1) p LEFT JOIN {client} c ON c.id = @client
 UNION ALL
@@ -240,25 +309,25 @@ SELECT false, 1, q.entity, q.url, q.since FROM (
   ORDER BY entity LIMIT @limit) q
 ORDER BY part, entity`
 
-	// put is the put of all dialects but PostgreSQL, which needs casts. That of an
-	// unset writes only with a base.
+	// put works in all dialects but PostgreSQL, which needs casts. An unset adds
+	// onlyWithBase.
 	put = `
 INSERT INTO {override} (client, gen, entity, url, since)
 SELECT id, gen, @entity, @url, @since FROM {client} WHERE id = @client`
 	onlyWithBase = ` AND length(url) > 0`
 
-	// replaceOnConflict is the replace of all dialects but MySQL.
+	// replaceOnConflict is replace for all dialects but MySQL.
 	replaceOnConflict = `
 ON CONFLICT (client, gen, entity) DO UPDATE SET url = excluded.url, since = excluded.since`
 
-	// drop is the statement of an unset for a client without a base, which needs
-	// no override that is off. It follows touch in the same transaction.
+	// drop unsets an entity of a client without a base, which needs no override that is off.
+	// It follows touch in the same transaction.
 	drop = `
 DELETE FROM {override} WHERE client = @client AND entity = @entity
 AND gen = (SELECT gen FROM {client} WHERE id = @client AND length(url) = 0)`
 
-	// awaitOthers changes nothing, but waits for concurrent changes of the client.
-	// replaceMark then finds the mark of the latest one.
+	// awaitOthers changes nothing, but waits for concurrent changes of the client. After it,
+	// replaceMark finds the mark of the latest change.
 	awaitOthers = `UPDATE {client} SET swept = swept WHERE id = @client`
 	replaceMark = `UPDATE {client} SET mark = @next WHERE id = @client AND mark = @mark`
 
@@ -268,8 +337,8 @@ SELECT {standby}, {identity} AS identity, NULL, (SELECT erased FROM {schema} WHE
 UNION ALL
 SELECT false, NULL, id, mark FROM {client} WHERE id IN (@ids)`
 
-	// listClients reads a page by the key alone, and looks for overrides only where there is no
-	// base. The limit of the inner sub-select keeps planners from joining the whole tables.
+	// listClients reads a page by the key alone, and looks for overrides only if there's no
+	// base. The limit in the inner sub-select keeps planners from joining the whole tables.
 	listClients = `
 SELECT {standby}, q.id, CASE WHEN length(q.url) > 0 THEN true
   ELSE (SELECT 1 FROM {override} o WHERE o.client = q.id AND o.gen = q.gen LIMIT 1) IS NOT NULL END
@@ -278,9 +347,9 @@ FROM (SELECT 1) p LEFT JOIN (
 ORDER BY q.id`
 )
 
-// Statements of a sweep. They find rows by ranges of the key alone, so that the
-// remaining rows do not slow them down. Rows are only ever added to a client's latest
-// generation, so the ranges cannot grow in the meantime.
+// Statements of a sweep. They find rows by ranges of the key alone, so the other rows don't
+// slow them down. New rows only go into a client's latest generation, so the ranges can't
+// grow.
 const (
 	dirty = `
 SELECT id, gen, mark, {change}, swept < gen, vacated > 0 AND vacated < {now} - @vacant FROM {client}
@@ -304,7 +373,7 @@ SELECT gen FROM {client} WHERE id = @client`
 	swept = `
 UPDATE {client} SET swept = @gen WHERE id = @client AND swept < @gen`
 
-	// anyOverride finds an override of any generation.
+	// anyOverride finds an override in any generation.
 	anyOverride = `
 SELECT 1 FROM {override} WHERE client = @client LIMIT 1`
 
@@ -312,8 +381,9 @@ SELECT 1 FROM {override} WHERE client = @client LIMIT 1`
 	occupied = `
 UPDATE {client} SET vacated = 0 WHERE id = @client AND mark = @mark`
 
-	// eraseClient locks the row of a client and deletes it, unless the client was changed or has
-	// something. The statements after it in the transaction do nothing while there is a row.
+	// eraseClient locks the row of a client and deletes it, unless the client was changed or
+	// has a webhook. The statements after it in the transaction do nothing if the row is
+	// still there.
 	eraseClient = `
 DELETE FROM {client} WHERE id = @client AND mark = @mark AND length(url) = 0
 AND NOT EXISTS (SELECT 1 FROM {override} WHERE client = @client)`
@@ -321,17 +391,17 @@ AND NOT EXISTS (SELECT 1 FROM {override} WHERE client = @client)`
 DELETE FROM {delivery} WHERE client = @client AND NOT EXISTS (SELECT id FROM {client} WHERE id = @client)`
 )
 
-// statement is SQL in the syntax of a driver, with the names of its parameters in the
-// order of their arguments.
+// statement is SQL in the syntax of a driver, with the names of its parameters in the order
+// of the arguments.
 type statement struct {
 	text   string
 	params []string
 }
 
-// values are the parameters of a statement by name.
+// values are a statement's arguments by parameter name.
 type values map[string]any
 
-// args are the values in the order of the statement.
+// args returns the arguments in the order of the statement.
 func (s statement) args(v values) []any {
 	args := make([]any, len(s.params))
 	for i, name := range s.params {
@@ -340,20 +410,20 @@ func (s statement) args(v values) []any {
 	return args
 }
 
-// In the templates of statements, {client} is the table and @entity the parameter of
-// that name; @@port is a variable of MySQL.
+// In the templates, {client} is a table and @entity is a parameter. @@port is a variable of
+// MySQL and stays.
 var (
 	tablePattern = regexp.MustCompile(`\{([a-z_]+)\}`)
 	paramPattern = regexp.MustCompile(`@{1,2}[a-z]+[0-9]*`)
 )
 
-// withTables replaces the tables in a template by their names.
+// withTables puts the names of the tables into a template.
 func withTables(template, prefix string) string {
 	return tablePattern.ReplaceAllString(template, prefix+"$1")
 }
 
-// newStatement compiles a template. A numbered parameter, as in $1, is passed once
-// however often it occurs in the text.
+// newStatement compiles a template. A numbered parameter such as $1 has one argument, even if
+// it occurs several times.
 func newStatement(template, prefix string, numbered bool) statement {
 	var s statement
 	number := make(map[string]int)

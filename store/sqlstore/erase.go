@@ -12,18 +12,20 @@ import (
 
 var _ admin.Eraser = (*Store)(nil)
 
-// Erase implements [admin.Eraser]. It deletes, in small transactions, the overrides that a
-// client left behind and the records of its deliveries. If something is set for the client,
-// only overrides that no longer count are deleted.
+// Erase implements [admin.Eraser]. In small transactions, it deletes the overrides that a
+// client left behind and the records of its deliveries. If the client still has a webhook,
+// Erase only deletes overrides that no longer count.
 //
-// One row remains: it has the client's name, and readers learn from it that the client has
-// nothing set. [Store.Sweep] deletes it once the client has been without a webhook for an hour.
-// After that, a cursor or a version from before the client's last change gives a Reset. A
-// client of the same name starts without a trace of the erased one. A record of a
-// delivery that ends after Erase is saved again, and is deleted with the row.
+// One row with the client's name stays, so that readers learn that the client has nothing
+// set. [Store.Sweep] deletes it once the client has had no webhook for an hour. After that, a
+// cursor from before the client's last change gives a Reset, and a version from before it no
+// longer matches. A new client with the same name starts without a trace of the erased one.
 //
-// Erased bytes may stay in the files, logs, replicas and backups of the database, until it
-// reuses the space or you remove them.
+// If a delivery ends after Erase, its record is saved again, and deleted together with the
+// row.
+//
+// Erased bytes may stay in the database's files, logs, replicas and backups until it reuses
+// the space or you remove them.
 func (s *Store) Erase(ctx context.Context, client string) error {
 	if client == "" {
 		return fmt.Errorf("%w: erase without a client", webhookcfg.ErrInvalidArgument)

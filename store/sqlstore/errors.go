@@ -10,25 +10,28 @@ import (
 )
 
 var (
-	// ErrOutcomeUnknown is wrapped by the error of a change whose commit was sent but not
-	// acknowledged, because the connection broke or the context ended, and whose outcome
-	// could not be determined afterwards. The change was applied completely or not at
-	// all; it may still be applied, unless another change of the client is acknowledged
-	// first. Apply it again, but call Resolve first if someone else may have changed the
-	// same webhook since: a repeat would undo that change.
-	ErrOutcomeUnknown = errors.New("sqlstore: commit outcome unknown")
-	// ErrNewerSchema is wrapped by the error of a call if the tables were migrated by a later
-	// version of this package. Nothing was changed.
+	// ErrOutcomeUnknown means that a change may or may not have been made. Its commit was
+	// sent, but the connection broke or the context ended before the server acknowledged it,
+	// and the store couldn't find out afterwards. The change is never applied in part. It can
+	// still take effect later, until another change of the client is acknowledged.
+	//
+	// Apply the change again. If someone else may have changed the same webhook meanwhile,
+	// call Resolve first, or you would undo their change.
+	ErrOutcomeUnknown = errors.New("sqlstore: commit not acknowledged, so the change may or may not have been made")
+	// ErrNewerSchema means that a later version of this package has migrated the tables.
+	// Nothing was changed. Start that version, or a later one.
 	ErrNewerSchema = errors.New("sqlstore: schema of a later version of this package")
-	// ErrStandby is wrapped by the error of a read from a hot standby of PostgreSQL that is
-	// not within [Options.StandbyLag], or from a server of MySQL or MariaDB that is read-only,
-	// as replicas are: it may lack acknowledged changes.
-	ErrStandby = errors.New("sqlstore: server is a standby")
+	// ErrStandby means that a read reached a server that may lack acknowledged changes: a hot
+	// standby of PostgreSQL outside [Options.StandbyLag], or a read-only server of MySQL or
+	// MariaDB. Connect to the primary.
+	//
+	// A server says whether it's a standby after it took the snapshot of the read. So a read
+	// in flight during a promotion can succeed without the latest changes.
+	ErrStandby = errors.New("sqlstore: the server is a standby or read-only: connect to the primary")
 )
 
-// wrapError adds the operation to an error. If the driver or the server quoted the URL in the
-// text of the error, wholly or in part, only the code of the server remains of it. wrapError
-// returns nil for nil.
+// wrapError adds the operation to an error; nil stays nil. If the driver or the server quoted
+// the URL, even in part, wrapError drops the text and keeps only the server's code.
 func (s *Store) wrapError(operation string, err error, url egress.URL) error {
 	if err == nil {
 		return nil
@@ -40,7 +43,7 @@ func (s *Store) wrapError(operation string, err error, url egress.URL) error {
 	return redact.Error("sqlstore: "+operation+": "+text, err)
 }
 
-// withheldText replaces the text of an error that quotes the URL.
+// withheldText is the text for an error that quotes the URL.
 func (s *Store) withheldText(err error) string {
 	text := "error text withheld because it quotes the URL"
 	if code := s.dialect.code(err); code != "" {
@@ -52,8 +55,8 @@ func (s *Store) withheldText(err error) string {
 	return text
 }
 
-// integerField returns the field of the first error of the tree that is a structure with an
-// integer field of that name. Unlike a type assertion it needs no import of the driver.
+// integerField returns the integer field with that name of the first error in the tree that
+// is a struct and has one. A type assertion would need an import of the driver.
 func integerField(err error, name string) (int64, bool) {
 	if v := reflect.Indirect(reflect.ValueOf(err)); v.Kind() == reflect.Struct {
 		switch field := v.FieldByName(name); {

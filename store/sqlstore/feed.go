@@ -16,29 +16,38 @@ import (
 )
 
 const (
-	// maxChanges is the maximum number of clients in one result of a feed.
+	// maxChanges is how many clients one result of a feed has at most.
 	maxChanges = 4096
-	// maxRunning is the maximum number of transactions in a cursor. With more of them, the
-	// cursor is the position of the next one, and later changes are reported again.
+	// maxRunning is how many transactions a cursor has at most. If more are running, the
+	// cursor stops at the next one, and later changes are reported again.
 	maxRunning = 1024
 )
 
-// Changes implements [cache.Feed], with one query. It returns a Reset if more than
-// 4,096 clients changed, if the cursor is older than the last change of a client whose row
-// [Store.Sweep] has deleted, and if it is from another database, from before the
-// table was created again or, on PostgreSQL, from before the server was started: also if
-// its data was restored, or if another server took its place. After a backup was restored
-// into a table of a running server, restart the processes that hold cursors.
+// Changes implements [cache.Feed] with one query. It returns a Reset if
 //
-// MySQL and MariaDB do not number changes in the order in which they become visible. With
-// their dialect the error of every call wraps [errors.ErrUnsupported].
+//   - more than 4,096 clients changed,
+//   - [Store.Sweep] has deleted the row of a client that changed after the cursor,
+//   - the cursor is from another database, or from before the table was created again,
+//   - on PostgreSQL, the server was started after the cursor was made. So you also get one
+//     after a failover or a restored backup.
+//
+// If you restore a backup into a table while the server keeps running, restart the processes
+// that hold cursors. A transaction that stays open for long doesn't make Changes report a
+// client twice.
+//
+// The store isn't a [cache.Notifier]. PostgreSQL's NOTIFY takes a lock that all writers
+// share, is silent on a frozen connection, and doesn't work through a connection pooler.
+//
+// With the dialect [MySQL] the error of every call wraps [errors.ErrUnsupported]. MySQL and
+// MariaDB don't number changes in the order in which they become visible, so a cursor would
+// miss some.
 func (s *Store) Changes(ctx context.Context, since string) (cache.Changes, error) {
 	if s.dialect.changes == "" {
 		return cache.Changes{}, fmt.Errorf("sqlstore: changes in %s: %w", s.dialect.name, errors.ErrUnsupported)
 	}
 	from, known := parseCursor(since)
 	if !known {
-		from.below = math.MaxInt64 // requests only the next cursor
+		from.below = math.MaxInt64 // only asks for the next cursor
 	}
 	rows, err := read(ctx, s, s.queries.changes, values{
 		"since": strconv.FormatUint(from.below, 10), "running": "{" + joinNumbers(from.running) + "}", "limit": maxChanges + 1,
@@ -64,11 +73,11 @@ func (s *Store) Changes(ctx context.Context, since string) (cache.Changes, error
 	}
 	reset := !known || next.identity != from.identity || next.below < from.below || len(changes.Clients) > maxChanges
 	if !reset {
-		// The newest change may have replaced one with a higher number.
+		// The newest change may have replaced a change with a higher number.
 		below = max(below, from.below)
 	}
-	// The database may assign numbers beyond the newest one, which no change has, a second
-	// time after a crash of which its identity shows nothing.
+	// Numbers beyond the newest change aren't used yet. After a crash, the database may
+	// assign them a second time without a new identity.
 	next.clip(below)
 	if reset || next.misses(from, erased) {
 		changes.Reset, changes.Clients = true, nil
@@ -77,8 +86,8 @@ func (s *Store) Changes(ctx context.Context, since string) (cache.Changes, error
 	return changes, nil
 }
 
-// misses reports whether a change with a number up to erased may lie between an earlier cursor
-// and this one. If it was the last one of a client that was erased since, no row shows it.
+// misses reports whether an erased client may have changed between an earlier cursor and this
+// one. erased is the highest number of such a change, and no row shows it any more.
 func (c feedCursor) misses(from feedCursor, erased uint64) bool {
 	if erased >= from.below {
 		return true
@@ -89,7 +98,7 @@ func (c feedCursor) misses(from feedCursor, erased uint64) bool {
 	})
 }
 
-// changeRow is the next cursor or a changed client.
+// changeRow has either the next cursor or a changed client.
 type changeRow struct {
 	cursor feedCursor
 	newest uint64 // the highest number of a change
@@ -110,16 +119,16 @@ func scanChange(rows *sql.Rows) (row changeRow, err error) {
 	return row, err
 }
 
-// feedCursor is a position in the feed: all changes with numbers below it were returned,
-// except those of transactions that had not ended.
+// feedCursor is a position in the feed. All changes with lower numbers were returned, except
+// those in transactions that were still running.
 type feedCursor struct {
-	identity string // of the server and its table
+	identity string // the server's and its table's
 	below    uint64
 	running  []uint64 // in ascending order
 }
 
-// newCursor returns the position of a snapshot in the syntax of PostgreSQL, xmin:xmax:xips.
-// Each transaction below xmax has ended, unless it is one of xips.
+// newCursor returns the position of a snapshot. The syntax is PostgreSQL's, xmin:xmax:xips:
+// each transaction below xmax has ended, except for the xips.
 func newCursor(identity, snapshot string) (c feedCursor, err error) {
 	c.identity = identity
 	_, text, _ := strings.Cut(snapshot, ":")
@@ -133,7 +142,7 @@ func newCursor(identity, snapshot string) (c feedCursor, err error) {
 	return c, err
 }
 
-// clip moves a position that is beyond another one back to it.
+// clip moves a position back to a lower one.
 func (c *feedCursor) clip(below uint64) {
 	if below < c.below {
 		c.below = below
@@ -146,7 +155,7 @@ func (c feedCursor) String() string {
 	return c.identity + "/" + strconv.FormatUint(c.below, 10) + "/" + joinNumbers(c.running)
 }
 
-// parseCursor reports whether the text may be that of a cursor.
+// parseCursor parses a cursor. It returns false if the text can't be a cursor of this store.
 func parseCursor(text string) (feedCursor, bool) {
 	parts := strings.Split(text, "/")
 	if len(parts) != 3 || parts[0] == "" {
@@ -179,14 +188,18 @@ func parseNumbers(text string) (numbers []uint64, err error) {
 	return numbers, nil
 }
 
-// maxIDs is the maximum number of clients in one query.
+// maxIDs is how many clients one query asks for at most.
 const maxIDs = 256
 
-// Versions implements [cache.Versioner], with a query for every 256 clients. The version of
-// a client consists of a random number written by its last change, and of the identity of
-// the server, which includes the time of its start. So a version from before a backup was
-// restored, or from before a failover that lost changes, never equals one from after it. The
-// error wraps [webhookcfg.ErrInvalidArgument] if a name has more than 1,024 bytes.
+// Versions implements [cache.Versioner], with a query for every 256 clients. It works with
+// all dialects.
+//
+// A client's last change writes a random number. The version is this number with the identity
+// of the server. On PostgreSQL, MySQL and MariaDB the identity includes the time when the
+// server started (in seconds on MySQL and MariaDB). So a version from before a failover or a
+// restored backup never equals a version from after it.
+//
+// The error wraps [webhookcfg.ErrInvalidArgument] if a name has more than 1,024 bytes.
 func (s *Store) Versions(ctx context.Context, clients []string) ([]string, error) {
 	if err := checkNames(clients...); err != nil {
 		return nil, err
@@ -198,8 +211,8 @@ func (s *Store) Versions(ctx context.Context, clients []string) ([]string, error
 		if err != nil {
 			return nil, s.wrapError("versions", err, egress.URL{})
 		}
-		// While a client has no row, its version changes with every deletion of one, which may
-		// have been its own.
+		// The version of a client without a row changes whenever the row of any client is
+		// deleted, because it may have been this one's.
 		identity, absent, marks := "", "", make(map[string]string, len(some))
 		for _, row := range rows {
 			if row.client == "" {
@@ -218,8 +231,8 @@ func (s *Store) Versions(ctx context.Context, clients []string) ([]string, error
 	return versions, nil
 }
 
-// versionRow is the identity of the server with the number of erased clients, or a client with
-// its mark.
+// versionRow is either the identity of the server with the number of erased clients, or a
+// client with its mark.
 type versionRow struct {
 	identity, client string
 	mark             int64
@@ -235,8 +248,8 @@ func scanVersion(rows *sql.Rows) (versionRow, error) {
 	return versionRow{identity.String, string(client), mark.Int64}, err
 }
 
-// versionsOf returns the query for some clients. The number of its parameters is a power
-// of two, with the last name repeated, so that drivers prepare few different texts.
+// versionsOf returns the query for some clients. It repeats the last name until the number of
+// parameters is a power of two. So drivers only prepare a few different texts.
 func (s *Store) versionsOf(clients []string) (statement, values) {
 	size := 1
 	for size < len(clients) {

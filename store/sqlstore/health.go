@@ -8,14 +8,16 @@ import (
 	"example.com/go-webhookcfg/webhookcfg/egress"
 )
 
-// Healthy returns nil if the database can serve the store: it responds, its schema is one that
-// the store works with, it is no standby, and it executes a statement that writes. That
-// statement changes no row, so a full disk isn't noticed before a change fails. With
-// [Options.StandbyLag], nothing has to be written, and a standby may lag by as much. The
-// error says what to do, for instance to call Migrate.
+// Healthy returns nil if the store can work: the database responds, it isn't a standby, its
+// schema is right, and it executes a statement that writes. Otherwise the error says what to
+// do, for instance to call Migrate. Use it for an alert, since reads succeed on a read-only
+// database.
 //
-// You may call Healthy as often as you like. The database is asked at most once a second, by one
-// connection, for at most five seconds; calls in between get the same result.
+// The statement changes no row, so Healthy doesn't notice a full disk. With
+// [Options.StandbyLag], Healthy accepts a standby within that lag, and needs no write.
+//
+// You can call Healthy as often as you like. It asks the database at most once a second, on
+// one connection, for at most five seconds. Calls in between get the same result.
 func (s *Store) Healthy(ctx context.Context) error {
 	return s.wrapError("health", s.health.Do(ctx, s.examine), egress.URL{})
 }
@@ -24,7 +26,7 @@ func (s *Store) examine(ctx context.Context) error {
 	works := s.isReady.Load()
 	err := s.check(ctx, oldestVersion)
 	if works && errors.Is(err, ErrNewerSchema) {
-		err = nil // a later version migrates only to what this process can use until it ends
+		err = nil // the newer tables stay usable for this process until it ends
 	}
 	if err != nil || s.readsOnly {
 		return err

@@ -13,8 +13,9 @@ import (
 	"example.com/go-webhookcfg/webhookcfg/egress"
 )
 
-// Versions of the schema: the first one, which creates the tables, and the oldest one that
-// the store works with. The latest one, to which Migrate leads, is that of the last file.
+// Versions of the schema. The first one creates the tables, and the oldest one is the lowest
+// that the store works with. The latest one is the version of the last file: Migrate leads
+// there.
 const (
 	firstVersion  = 3
 	oldestVersion = 3
@@ -25,9 +26,9 @@ const (
 //go:embed schema
 var schemas embed.FS
 
-// migration is a file of a schema. It leads the tables there from the version before, and also
-// if it ran already or was interrupted. Its last statement sets the version. A process of the
-// version before keeps working with the result.
+// migration is a file of a schema. It updates tables of the version before. You can run it
+// again, also if it was interrupted. Its last statement sets the version. Processes of the
+// version before keep working with the result.
 type migration struct {
 	version    int
 	statements []string
@@ -44,8 +45,8 @@ func (g *dialectSpec) migrations(prefix string) (all []migration) {
 	}
 }
 
-// splitStatements returns the statements of a file, for tables with a prefix. Neither a
-// statement nor a comment contains a semicolon.
+// splitStatements returns the statements of a file, for tables with a prefix. Don't write a
+// semicolon into a statement or a comment.
 func splitStatements(text, prefix string) (statements []string) {
 	for part := range strings.SplitSeq(text, ";") {
 		var lines []string
@@ -61,17 +62,19 @@ func splitStatements(text, prefix string) (statements []string) {
 	return statements
 }
 
-// Migrate creates the tables of the store or updates their schema; if they are current,
-// it changes nothing. Any number of processes may call it concurrently, such as replicas
-// that start together: a lock of the database serializes them. After an error Migrate may
-// be called again.
+// Migrate creates the tables of the store, or updates their schema. If they're current, it
+// changes nothing. Any number of processes can call it at the same time, for instance when
+// they start, because a lock in the database makes them take turns. After an error you can
+// call it again.
 //
 // The error wraps [ErrNewerSchema] if a later version of this package migrated the tables,
-// and [ErrStandby] if they are current but on a standby.
-// Migrate also returns an error if another dialect created them, if the connections to
-// MySQL or MariaDB do not have autocommit, or if the tables are of version 1 or 2 of the
-// schema, which were never released. Such tables stay as they are: drop them, or choose
-// another prefix.
+// and [ErrStandby] if they're current but on a standby. You also get an error if another
+// dialect created the tables, or if the connections to MySQL or MariaDB don't have
+// autocommit.
+//
+// The tables have version 3 of the schema, from the files 003.sql. Versions 1 and 2, which
+// kept times in seconds, were never released. Migrate returns an error for such tables and
+// leaves them as they are. Drop them, or choose another [Options.Prefix].
 func (s *Store) Migrate(ctx context.Context) error {
 	err := s.check(ctx, s.latestVersion())
 	if err != nil && !isFinal(err) && !errors.Is(err, s.dialect.unfit) {
@@ -83,15 +86,15 @@ func (s *Store) Migrate(ctx context.Context) error {
 	return s.wrapError("migrate", err, egress.URL{})
 }
 
-// isFinal reports whether an error of a check is one that no migration ends.
+// isFinal reports whether an error of a check would be the same after a migration.
 func isFinal(err error) bool {
 	return errors.Is(err, ErrNewerSchema) || errors.Is(err, errOldSchema) || errors.Is(err, ErrStandby)
 }
 
 func (s *Store) latestVersion() int { return s.migrations[len(s.migrations)-1].version }
 
-// ready returns nil if a check has found a schema that the store works with, now or earlier.
-// Until then every call makes its own check, so that none waits for that of another.
+// ready returns nil once a check has found a schema that the store can use. Until then each
+// call makes its own check, so that it doesn't wait for another call's.
 func (s *Store) ready(ctx context.Context) error {
 	if s.isReady.Load() {
 		return nil
@@ -99,14 +102,14 @@ func (s *Store) ready(ctx context.Context) error {
 	return s.check(ctx, oldestVersion)
 }
 
-// check checks, with one query, that the schema has the needed version or a later one that is
-// known, and was made for the dialect, and that the connections are fit for it.
+// check makes one query. It checks that the schema is for this dialect, that its version is
+// known and at least the needed one, and that the connections have the right settings.
 func (s *Store) check(ctx context.Context, needed int) error {
 	return s.retry(ctx, func() (outcome, error) {
 		found, err := findSchema(ctx, s.db, s.queries.check)
 		switch {
 		case err != nil:
-			err = fmt.Errorf("check of the schema, which Migrate creates: %w", err)
+			err = fmt.Errorf("can't read the version of the tables, which Migrate creates: %w", err)
 		case found.version > s.latestVersion():
 			err = s.newerSchema(found.version)
 		case found.isOld():
@@ -127,13 +130,13 @@ func (s *Store) check(ctx context.Context, needed int) error {
 }
 
 var (
-	errOtherDialect = errors.New("tables of another dialect")
-	// errOldSchema is wrapped by the error for tables that no migration updates.
+	errOtherDialect = errors.New("the tables were made for another dialect: pass that dialect to New, or choose another Options.Prefix")
+	// errOldSchema is for tables that no migration can update.
 	errOldSchema = errors.New("schema of a version that was never released")
 )
 
-// foundSchema is the result of the query of a check; the zero value if the tables are not
-// complete.
+// foundSchema is the result of a check's query. It's the zero value if the tables are
+// incomplete.
 type foundSchema struct {
 	version int
 	fit     bool
@@ -151,11 +154,11 @@ func findSchema(ctx context.Context, db querier, q statement) (foundSchema, erro
 	return found[0], nil
 }
 
-// isOld reports that there are tables of a version before the first.
+// isOld reports whether the tables are older than the first version.
 func (f foundSchema) isOld() bool { return f.version > 0 && f.version < firstVersion }
 
 func missingSchema(found, needed int) error {
-	return fmt.Errorf("schema has version %d, want %d: call Migrate", found, needed)
+	return fmt.Errorf("the tables are missing, incomplete or older (schema version %d, want %d): call Migrate", found, needed)
 }
 
 func (s *Store) oldSchema(found int) error {
@@ -164,7 +167,7 @@ func (s *Store) oldSchema(found int) error {
 }
 
 func (s *Store) newerSchema(found int) error {
-	return fmt.Errorf("%w: version %d, want at most %d", ErrNewerSchema, found, s.latestVersion())
+	return fmt.Errorf("%w: the tables have version %d, and this process knows up to %d", ErrNewerSchema, found, s.latestVersion())
 }
 
 func (s *Store) migrateLocked(ctx context.Context) error {
@@ -182,8 +185,8 @@ type session interface {
 	ExecContext(ctx context.Context, query string, args ...any) (sql.Result, error)
 }
 
-// migrate runs the migrations that the tables lack. The first statement of all creates the
-// table of the version, and changes nothing if there is one.
+// migrate runs the missing migrations. The very first statement creates the table of the
+// version, and changes nothing if the table exists.
 func (s *Store) migrate(ctx context.Context, db session) error {
 	if _, err := db.ExecContext(ctx, s.migrations[0].statements[0]); err != nil {
 		return err
@@ -216,8 +219,8 @@ func (s *Store) migrate(ctx context.Context, db session) error {
 	return nil
 }
 
-// migrationLock calls migrate under a lock, if possible in a transaction. The prefix
-// distinguishes stores that share a database.
+// migrationLock calls migrate under a lock, in a transaction if possible. The prefix tells
+// stores that share a database apart.
 type migrationLock func(ctx context.Context, conn *sql.Conn, prefix string, migrate func(session) error) error
 
 func lockName(prefix string) string { return "sqlstore migration of " + prefix }

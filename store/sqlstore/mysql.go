@@ -8,8 +8,8 @@ import (
 	"strconv"
 )
 
-// mySQL repeats parameters instead of referring to the new row: MySQL and MariaDB share
-// no syntax for that which neither deprecates.
+// mySQL repeats parameters instead of referring to the new row. For that, MySQL and MariaDB
+// have no common syntax that neither of them deprecates.
 var mySQL = dialectSpec{
 	name:      "MySQL",
 	schema:    schemas,
@@ -24,8 +24,8 @@ ON DUPLICATE KEY UPDATE url = @url, since = @since`,
 	setAll: `
 INSERT INTO {client} (id, gen, swept, url, since, mark, vacated) VALUES (@client, {now}, {now}, @url, @since, @mark, {vacated})
 ON DUPLICATE KEY UPDATE gen = gen + 1, url = @url, since = @since, mark = @mark, vacated = {vacated}`,
-	// A comparison has the same result with the old latest and with the new one, in whatever
-	// order the assignments are made.
+	// The order of the assignments doesn't matter: a comparison has the same result with the
+	// old latest and the new one.
 	replaceDelivery: `
 ON DUPLICATE KEY UPDATE since = IF(latest <= @latest, @since, since), state = IF(latest <= @latest, @state, state),
   reason = IF(latest <= @latest, @reason, reason), last_success = IF(latest <= @latest, @success, last_success),
@@ -37,12 +37,13 @@ DELETE FROM {delivery} WHERE latest < @before ORDER BY latest LIMIT @limit`,
 UPDATE {schema} SET erased = erased + 1 WHERE id = 1 AND NOT EXISTS (SELECT id FROM {client} WHERE id = @client)`,
 	now:    `TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))`,
 	change: `0`,
-	// UUID_SHORT starts with the second in which the server was started.
+	// UUID_SHORT starts with the second when the server was started.
 	identity: `CONCAT(@@server_id, '-', @@hostname, '-', @@port, '-', UUID_SHORT() >> 24)`,
-	// Replicas are read-only by convention. Some versions have a number here, some a word.
+	// Replicas are read-only by convention. Depending on the version, this is a number or a
+	// word.
 	standby: `CAST(@@global.read_only AS CHAR) NOT IN ('0', 'OFF')`,
 	check:   `SELECT version, @@autocommit, {standby} FROM {schema} WHERE id = 1`,
-	unfit:   errors.New("connections without autocommit"),
+	unfit:   errors.New("connections without autocommit: leave it on for all of them"),
 	advices: []advice{
 		{
 			`@pool > @@global.max_connections`,
@@ -66,8 +67,7 @@ UPDATE {schema} SET erased = erased + 1 WHERE id = 1 AND NOT EXISTS (SELECT id F
 	outcomes: mySQLOutcomes,
 }
 
-// lockMySQL holds a lock of the connection, since statements that create tables end a
-// transaction.
+// lockMySQL locks on the connection, because statements that create tables end a transaction.
 func lockMySQL(ctx context.Context, conn *sql.Conn, prefix string, migrate func(session) error) error {
 	const lockTimeout = 60 // seconds
 	var got sql.NullInt64
@@ -75,7 +75,7 @@ func lockMySQL(ctx context.Context, conn *sql.Conn, prefix string, migrate func(
 		return err
 	}
 	if got.Int64 != 1 {
-		return fmt.Errorf("lock held by another migration for %d seconds", lockTimeout)
+		return fmt.Errorf("another migration still holds the lock after %d seconds: try again when it has ended", lockTimeout)
 	}
 	defer release(ctx, conn, `SELECT RELEASE_LOCK(?)`, lockName(prefix))
 	return migrate(conn)
@@ -91,7 +91,7 @@ var mySQLOutcomes = provedOutcomes{
 	"1290": outcomeFailed,   // ER_OPTION_PREVENTS_STATEMENT, read_only
 }
 
-// mySQLCode returns the number, for which the common driver has a field.
+// mySQLCode returns the number of an error. The common driver has a field for it.
 func mySQLCode(err error) string {
 	if number, ok := integerField(err, "Number"); ok {
 		return strconv.FormatInt(number, 10)

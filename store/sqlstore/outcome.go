@@ -6,23 +6,23 @@ import (
 	"errors"
 )
 
-// outcome is the effect of a write that returned an error.
+// outcome tells whether a failed write changed anything.
 type outcome int
 
 const (
 	// outcomeUnknown: the write may have been committed.
 	outcomeUnknown outcome = iota
-	// outcomeFailed: nothing was changed, and a retry would fail again.
+	// outcomeFailed: nothing was changed, and a retry would fail too.
 	outcomeFailed
 	// outcomeConflict: nothing was changed because of a concurrent transaction.
 	outcomeConflict
 )
 
-// classify returns the outcome of a statement that may have taken effect despite its
-// error, such as a commit.
+// classify returns the outcome of a statement that may have worked despite its error, such as
+// a commit.
 //
-// A driver returns ErrBadConn only if the server cannot have received the statement,
-// since package database/sql then sends it again on another connection.
+// ErrBadConn proves that the server didn't get the statement: database/sql relies on that
+// too, and sends the statement again on another connection.
 func (s *Store) classify(err error) outcome {
 	switch {
 	case errors.Is(err, driver.ErrBadConn), s.retryable(err):
@@ -34,8 +34,8 @@ func (s *Store) classify(err error) outcome {
 	}
 }
 
-// classifyUncommitted returns the outcome of a transaction whose commit was not sent.
-// However a statement failed, the server rolls the transaction back.
+// classifyUncommitted returns the outcome of a transaction whose commit wasn't sent. The
+// server rolls it back after any error.
 func (s *Store) classifyUncommitted(err error) outcome {
 	if s.classify(err) == outcomeConflict {
 		return outcomeConflict
@@ -51,14 +51,14 @@ func (s *Store) attempted(err error) (outcome, error) {
 	return s.classifyUncommitted(err), err
 }
 
-// provedOutcomes maps the error codes that prove the outcome of a commit to that outcome.
-// They are few: a server may return any other code after the commit took effect, such as
-// 57P01 of PostgreSQL when it shuts down, and of MySQL and MariaDB 1047 (a node left its
-// Galera cluster), 1180 (the commit itself failed), 1317 and 1969 (it was interrupted),
-// 1927 and 4031 (the server ended the connection).
+// provedOutcomes has the error codes that prove whether a commit took effect. They're few. A
+// server can return any other code after the commit took effect. On PostgreSQL, that's for
+// instance 57P01, when it shuts down. On MySQL and MariaDB it's 1047 (a node left its Galera
+// cluster), 1180 (the commit itself failed), 1317 and 1969 (it was interrupted), or 1927 and
+// 4031 (the server ended the connection).
 type provedOutcomes map[string]outcome
 
-// of returns the outcome that a code proves. "" is the code of every other error.
+// of returns the outcome that a code proves. The code "" is for errors without one.
 func (p provedOutcomes) of(code string) outcome {
 	found, ok := p[code]
 	if !ok && len(code) == 5 {

@@ -8,10 +8,10 @@ import (
 	"regexp"
 )
 
-// postgreSQL sets one entity in one statement: its first part locks the row of the
-// client and returns the generation, into which its second part writes.
+// postgreSQL sets one entity in a single statement. Its first part locks the row of the
+// client and returns the generation, and its second part writes the override.
 //
-// The column chg holds the number of the transaction that last changed the client.
+// The column chg has the number of the transaction that last changed the client.
 var postgreSQL = dialectSpec{
 	name:      "PostgreSQL",
 	schema:    schemas,
@@ -34,10 +34,10 @@ ON CONFLICT (id) DO UPDATE
 SET gen = c.gen + 1, url = EXCLUDED.url, since = EXCLUDED.since, mark = EXCLUDED.mark, vacated = EXCLUDED.vacated, chg = EXCLUDED.chg`,
 	replaceDelivery:  replaceDelivery,
 	expireDeliveries: expireDeliveries,
-	// The changes of transactions that had ended are not read again, however long others
-	// take: one that started before them holds back xmin, even from another database.
+	// A transaction that ended isn't read again, even if an earlier one is still running.
+	// Don't use xmin here: a long transaction holds it back, even in another database.
 	//
-	// The snapshot of a standby does not list transactions.
+	// A standby's snapshot doesn't list the running transactions.
 	changes: `
 SELECT {standby}, {identity} AS identity, CASE WHEN pg_is_in_recovery()
     THEN concat_ws(':', pg_snapshot_xmin(pg_current_snapshot()), pg_snapshot_xmin(pg_current_snapshot()), '')
@@ -52,17 +52,18 @@ SELECT false, NULL, NULL, NULL, NULL, id FROM {client} WHERE chg = ANY (@running
 	countErased: `
 UPDATE {schema} SET erased = erased + 1, erased_chg = GREATEST(erased_chg, @chg::bigint)
 WHERE id = 1 AND NOT EXISTS (SELECT id FROM {client} WHERE id = @client)`,
-	// The same time throughout a statement, later than the start of its transaction.
+	// The time is the same throughout a statement, and later than the start of its
+	// transaction.
 	now:    `(extract(epoch FROM statement_timestamp()) * 1000000)::bigint`,
 	change: `chg::text::bigint`,
-	// The identity differs after every start of a server, and thus if its data was restored
-	// or another server took its place, and after the table was created or emptied.
+	// The identity changes when a server starts, so also after a restored backup or a
+	// failover, and when the table is created again or emptied.
 	identity: `(extract(epoch FROM pg_postmaster_start_time()) * 1000000)::bigint::text || '-' ||
   pg_relation_filenode('{client}'::regclass)::text`,
-	// A change that was not replayed was committed after the last one that was.
+	// A change that's missing here was committed after the last one that was replayed.
 	standby: `pg_is_in_recovery()`,
 	lagging: `COALESCE(clock_timestamp() - pg_last_xact_replay_timestamp() > {lag} * interval '1 microsecond', true)`,
-	// The sub-select fails without the column, which the feed needs.
+	// The sub-select fails if there's no column chg, which the feed needs.
 	check: `SELECT version, (SELECT COUNT(chg::xid8) FROM {client} WHERE id IS NULL) = 0, {standby} FROM {schema} WHERE id = 1`,
 	unfit: errOtherDialect,
 	advices: []advice{
@@ -98,9 +99,9 @@ INSERT INTO {client} AS c (id, gen, swept, url, since, mark, vacated, chg)
 VALUES (@client::bytea, {now}, {now}, '', 0, @mark::bigint, {vacated}, pg_current_xact_id())
 ON CONFLICT (id) DO UPDATE SET mark = EXCLUDED.mark, vacated = EXCLUDED.vacated, chg = EXCLUDED.chg`
 
-// lockPostgreSQL holds an advisory lock that ends with the transaction, and so works
-// through a connection pooler too. With a snapshot for each statement, the migration
-// sees the work of the process for which it waited.
+// lockPostgreSQL takes an advisory lock that ends with the transaction, so it works through a
+// connection pooler too. Each statement has a new snapshot, so that the migration sees the
+// work of the process it waited for.
 func lockPostgreSQL(ctx context.Context, conn *sql.Conn, prefix string, migrate func(session) error) error {
 	tx, err := conn.BeginTx(ctx, &sql.TxOptions{Isolation: sql.LevelReadCommitted})
 	if err != nil {
@@ -118,8 +119,8 @@ func lockPostgreSQL(ctx context.Context, conn *sql.Conn, prefix string, migrate 
 	return tx.Commit()
 }
 
-// PostgreSQL Manual, appendix A "PostgreSQL Error Codes": SQLSTATEs, or their first two
-// characters for the rest of a class.
+// SQLSTATEs, from appendix A "PostgreSQL Error Codes" of the PostgreSQL Manual. Two
+// characters stand for the rest of their class.
 var postgreSQLOutcomes = provedOutcomes{
 	"23":    outcomeFailed,   // integrity constraint violation, of a deferred constraint
 	"25006": outcomeFailed,   // read only SQL transaction
@@ -129,7 +130,7 @@ var postgreSQLOutcomes = provedOutcomes{
 	"40003": outcomeUnknown,  // statement completion unknown
 }
 
-// postgreSQLCode returns the SQLSTATE, for which the drivers have a method.
+// postgreSQLCode returns the SQLSTATE. The drivers have a method for it.
 func postgreSQLCode(err error) string {
 	e, ok := errors.AsType[interface {
 		error

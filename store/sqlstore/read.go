@@ -12,7 +12,7 @@ import (
 	"example.com/go-webhookcfg/webhookcfg/egress"
 )
 
-// read returns the results of scan for every row of a query.
+// read executes a query and returns the result of scan for each row.
 func read[T any](ctx context.Context, s *Store, q statement, v values, scan func(*sql.Rows) (T, error)) (all []T, err error) {
 	if err := s.ready(ctx); err != nil {
 		return nil, err
@@ -46,7 +46,7 @@ func query[T any](ctx context.Context, db querier, q statement, v values, scan f
 	return all, rows.Err()
 }
 
-// scanRow scans a row whose first column reports whether the server is a standby.
+// scanRow scans a row whose first column says whether the server is a standby.
 func scanRow(rows *sql.Rows, columns ...any) error {
 	var standby bool
 	if err := rows.Scan(slices.Insert(columns, 0, any(&standby))...); err != nil {
@@ -80,9 +80,9 @@ func (s *Store) Resolve(ctx context.Context, client, entity string) (webhookcfg.
 	return found[0], nil
 }
 
-// scanWebhook scans the row of a client: its base and, if there is one, the override.
-// The time of the override is NULL if there is none; its URL is no indication, since
-// not every driver distinguishes an empty URL from NULL. An unknown client has no base.
+// scanWebhook scans the row of a client, with its base and maybe an override. The time of the
+// override is NULL if there is none. Don't go by its URL: some drivers don't tell an empty
+// URL from NULL. An unknown client has no base.
 func scanWebhook(rows *sql.Rows) (webhookcfg.Webhook, error) {
 	var (
 		base, override         []byte
@@ -97,8 +97,8 @@ func scanWebhook(rows *sql.Rows) (webhookcfg.Webhook, error) {
 	return baseWebhook(base, since.Int64), nil
 }
 
-// List implements [webhookcfg.Lister]. A page is the result of one query, and so shows
-// one state of the client.
+// List implements [webhookcfg.Lister]. A page comes from one query, so it shows the client at
+// one moment.
 func (s *Store) List(ctx context.Context, client, after string, limit int) (webhookcfg.Page, error) {
 	if client == "" || limit < 1 {
 		return webhookcfg.Page{}, fmt.Errorf("%w: list without a client or a limit", webhookcfg.ErrInvalidArgument)
@@ -116,8 +116,7 @@ func (s *Store) List(ctx context.Context, client, after string, limit int) (webh
 	return newPage(rows, limit), nil
 }
 
-// listRow is a row of a list: the row of the client, which comes first, or one of an
-// override.
+// listRow is a row of a list: first the row of the client, then its overrides.
 type listRow struct {
 	isOverride  bool
 	entity, url []byte
@@ -157,7 +156,7 @@ func baseWebhook(url []byte, since int64) webhookcfg.Webhook {
 	return newWebhook(url, webhookcfg.SourceBase, since)
 }
 
-// overrideWebhook returns the override in the row of an entity; without a URL it is off.
+// overrideWebhook returns the override in the row of an entity. Without a URL, it's off.
 func overrideWebhook(url []byte, since int64) webhookcfg.Webhook {
 	if len(url) == 0 {
 		return newWebhook(nil, webhookcfg.SourceOff, since)
@@ -173,5 +172,5 @@ func newWebhook(url []byte, source webhookcfg.Source, since int64) webhookcfg.We
 	}
 }
 
-// unixTime returns a time of a column. That of the zero Time is the zero Time.
+// unixTime converts the time in a column. The zero Time stays the zero Time.
 func unixTime(micros int64) time.Time { return time.UnixMicro(micros).UTC() }

@@ -7,8 +7,8 @@ import (
 	"strconv"
 )
 
-// sqLite numbers the changes in commit order, in the column chg: SQLite has one writer
-// at a time, which reads the latest number before it adds its own.
+// sqLite numbers changes in commit order, in the column chg. That's safe because SQLite has
+// one writer at a time, which reads the latest number before it adds its own.
 var sqLite = dialectSpec{
 	name:      "SQLite",
 	schema:    schemas,
@@ -62,12 +62,11 @@ WHERE id = 1 AND NOT EXISTS (SELECT id FROM {client} WHERE id = @client)`,
 	outcomes: sqLiteOutcomes,
 }
 
-// sqLiteNewest is an expression for the highest number of a change, also of a client that was
-// erased.
+// sqLiteNewest is an expression for the highest number of a change, including erased clients.
 const sqLiteNewest = `max(COALESCE((SELECT MAX(chg) FROM {client}), 0), (SELECT erased_chg FROM {schema} WHERE id = 1))`
 
-// lockSQLite takes SQLite's write lock at the start of the transaction, for which
-// package database/sql has no option.
+// lockSQLite takes SQLite's write lock when the transaction starts. Package database/sql has
+// no option for that.
 func lockSQLite(ctx context.Context, conn *sql.Conn, _ string, migrate func(session) error) error {
 	if _, err := conn.ExecContext(ctx, `BEGIN IMMEDIATE`); err != nil {
 		return err
@@ -82,8 +81,8 @@ func lockSQLite(ctx context.Context, conn *sql.Conn, _ string, migrate func(sess
 	return err
 }
 
-// SQLite Documentation, "Result and Error Codes": primary codes. After an I/O error, for
-// instance of fsync, the content of the disk is unknown.
+// Primary codes, from "Result and Error Codes" of the SQLite Documentation. I/O errors aren't
+// here: after a failed fsync, the content of the disk is unknown.
 var sqLiteOutcomes = provedOutcomes{
 	"5":  outcomeConflict, // SQLITE_BUSY
 	"6":  outcomeConflict, // SQLITE_LOCKED
@@ -92,7 +91,7 @@ var sqLiteOutcomes = provedOutcomes{
 	"19": outcomeFailed,   // SQLITE_CONSTRAINT
 }
 
-// sqLiteCode returns the primary result code, for which a driver has a method or a field.
+// sqLiteCode returns the primary result code. A driver has a method or a field for it.
 func sqLiteCode(err error) string {
 	e, ok := errors.AsType[interface {
 		error

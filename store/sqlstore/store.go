@@ -23,19 +23,26 @@ var (
 	_ cache.Versioner   = (*Store)(nil)
 )
 
-// Limits of names and URLs in bytes. Names must fit into an index of every engine,
-// and no engine may truncate a value to the length of its column.
+// Limits in bytes. Names must fit into an index of every engine, and an engine must not
+// truncate a value to the length of its column.
 const (
 	maxName = 1024
 	maxURL  = 65535
 )
 
-// Store is a [webhookcfg.Store] in a database. It is a [webhookcfg.Lister], a [cache.Feed]
-// where the dialect supports one, and a [cache.Versioner] too. It is as durable as the
-// database: see the package documentation.
+// Store is a [webhookcfg.Store] in a database. It's also a [webhookcfg.Lister], a
+// [cache.Versioner], and a [cache.Feed] if the dialect supports one. It's as durable as your
+// database. It is safe for concurrent use. You close the database handle yourself.
 //
-// A Store owns no resources; the caller closes the database handle. It is safe for
-// concurrent use.
+// Each client has a row with its base and a generation number. An override's key includes the
+// generation. So a change of all entities only increments one number, and that drops all
+// overrides. Names and URLs are stored as bytes: collations, encodings and trailing spaces
+// don't matter.
+//
+// Operations on one client are linearizable if single statements of the database are. The
+// tests check that with several replicas on PostgreSQL, MariaDB and SQLite, while servers are
+// killed or frozen, a synchronous standby takes over, and connections break after each
+// request and response.
 type Store struct {
 	db         *sql.DB
 	dialect    *dialectSpec
@@ -43,61 +50,70 @@ type Store struct {
 	migrations []migration
 	retryable  func(error) bool
 	logger     *slog.Logger
-	isReady    atomic.Bool // a check of the schema succeeded
+	isReady    atomic.Bool // a check of the schema has succeeded
 	readsOnly  bool        // the database may be a standby
 	health     checkup.Checkup
-	// changing admits one change of each client at a time. Without it, the changes of one
-	// client would wait for its row in the database, each with a connection of the pool
-	// that the calls of other clients then lack.
+	// changing lets one change of each client through at a time. Otherwise they would all
+	// wait for the client's row in the database, with connections that other clients need.
 	changing  keylock.Locks
-	saving    keylock.Locks // admits one save of each client at a time, for the same reason
-	writing   keylock.Locks // of one key: a dialect with one writer writes one change at a time
+	saving    keylock.Locks // the same for saves
+	writing   keylock.Locks // has one key: with oneWriter, the store writes one change at a time
 	lastSwept atomic.Pointer[dirtyClient]
 }
 
-// Options are the optional settings of a [Store]. The zero value is valid.
+// Options are the settings of a [Store], all optional.
 type Options struct {
-	// Prefix is the prefix of all table names; "" means "wh_". It consists of a
-	// lower-case letter and up to 31 more lower-case letters, digits and underscores.
+	// Prefix starts the names of all tables. The default is "wh_". It can have up to 32
+	// lower-case letters, digits and underscores, and must start with a letter.
 	Prefix string
 
-	// Retryable reports whether a change may be retried after an error of the driver
-	// that the Store does not recognize. It must return true only if the error proves
-	// that no part of the transaction was, or will be, committed. It is called
-	// concurrently. If nil, only recognized errors are retried.
+	// Retryable tells the Store whether it can retry a change after a driver's error that it
+	// doesn't recognize. Return true only if the error proves that no part of the transaction
+	// was committed, or ever will be. It's called concurrently. By default, the Store only
+	// retries after errors that it recognizes.
 	Retryable func(err error) bool
 
-	// StandbyLag, for processes that only send, lets reads from a hot standby of PostgreSQL
-	// succeed if the last transaction that it replayed was committed at most StandbyLag ago,
-	// by the clocks of both servers. A result may then be older by as much than specified by
-	// [webhookcfg.Store] or by a [cache.Cache]. All connections must lead to the same
-	// standby, and the primary must commit more often than that, for instance a change made
-	// by a timer. If zero, a read from a standby returns [ErrStandby].
+	// StandbyLag lets a process that only sends read from a hot standby of PostgreSQL. A read
+	// succeeds if the standby last replayed a transaction that was committed at most
+	// StandbyLag ago, by the clocks of both servers. Results can be older than
+	// [webhookcfg.Store] and [cache.Cache] specify by that much, and a slow read by its own
+	// duration too.
+	//
+	// All connections must lead to the same standby. The primary must commit more often than
+	// StandbyLag, so have a timer make a change if necessary. By default, a read from a
+	// standby returns [ErrStandby].
 	StandbyLag time.Duration
 
-	// Logger receives retries of transactions at level Debug, migrations at level Info, and
-	// errors of [Store.SweepEvery] at level Warn. If nil, nothing is logged.
+	// Logger gets retries of transactions at level Debug, migrations at level Info, and
+	// errors of [Store.SweepEvery] at level Warn. By default, nothing is logged.
 	Logger *slog.Logger
 }
 
-// New returns a store in the database behind db. It does no I/O: until one of them
-// succeeded, the calls of the other methods check the schema first. They return errors
-// while the tables are not migrated completely, are those of another dialect or of a later
-// version, and if the connections to MySQL or MariaDB do not have autocommit. Nil options
-// are the zero [Options]. New returns an error if db is nil, the dialect is the zero
-// [Dialect], or the prefix is invalid.
+// New returns a store in the database behind db. It does no I/O, so you can call it while the
+// database is down. You can pass nil options.
+//
+// New returns an error if db is nil, or if the dialect or an option is invalid. StandbyLag
+// only works with PostgreSQL.
+//
+// The other methods check the schema until that has succeeded once. Until then they return
+// errors if the tables are incomplete, made for another dialect or by a later version, or if
+// the connections to MySQL or MariaDB don't have autocommit. The check is one query, and
+// after its success it costs nothing.
+//
+// The driver must return [database/sql/driver.ErrBadConn] only if nothing was sent, as its
+// documentation demands. The statement is then sent again.
 func New(db *sql.DB, dialect Dialect, opts *Options) (*Store, error) {
 	if opts == nil {
 		opts = new(Options)
 	}
 	if db == nil {
-		return nil, errors.New("sqlstore: no database")
+		return nil, errors.New("sqlstore: no database: db is nil")
 	}
 	if dialect.spec == nil {
 		return nil, errNoDialect
 	}
 	if opts.StandbyLag < 0 || opts.StandbyLag > 0 && dialect.spec.lagging == "" {
-		return nil, fmt.Errorf("sqlstore: StandbyLag %v with %s", opts.StandbyLag, dialect)
+		return nil, fmt.Errorf("sqlstore: StandbyLag is %v with %s: leave it 0, or set a positive one with PostgreSQL", opts.StandbyLag, dialect)
 	}
 	prefix, err := tablePrefix(opts.Prefix)
 	if err != nil {
@@ -121,16 +137,27 @@ func New(db *sql.DB, dialect Dialect, opts *Options) (*Store, error) {
 	return s, nil
 }
 
-// Apply implements [webhookcfg.Store]. The error wraps [webhookcfg.ErrInvalidArgument] if the client or the entity
-// has more than 1,024 bytes, or the URL more than 65,535.
+// Apply implements [webhookcfg.Store]. The changes of one client are made one after another,
+// in the order of the calls. Those that wait hold no connection. On MySQL and MariaDB,
+// abandoned changes may keep sessions of the server for a while (see [MySQL]).
 //
-// The changes of one client are applied in the order of the calls, one at a time, and
-// wait without a connection.
+// A change is a transaction that first locks its client's row. After a deadlock, a
+// serialization failure or a busy SQLite database, Apply retries it, up to a hundred times.
+// It doesn't retry after other errors, because another process may have changed the same
+// entry since: the handler responds with 503, and its client decides.
 //
-// If the commit was sent but not acknowledged, Apply determines its outcome from the
-// database, for which it may outlast ctx by half a second. If that fails, the error
-// wraps [ErrOutcomeUnknown]. With any other error the change was not applied, and never
-// will be.
+// If you abandon a change before its commit was sent, it's never applied. If the commit was
+// sent but not acknowledged, Apply waits for the end of the transaction on another
+// connection, for at most half a second, and succeeds if its change turns out to be the
+// client's latest. Otherwise the error wraps [ErrOutcomeUnknown]. A late commit can't undo a
+// later acknowledged change, because it still holds the lock. After any other error, the
+// change was not made and never will be.
+//
+// So Apply can outlast ctx by half a second, and by another half if the driver doesn't close
+// its connection when ctx ends.
+//
+// The error wraps [webhookcfg.ErrInvalidArgument] if the client or the entity has more than
+// 1,024 bytes, or the URL more than 65,535.
 func (s *Store) Apply(ctx context.Context, c webhookcfg.Change) error {
 	if err := validate(c); err != nil {
 		return err
@@ -157,8 +184,8 @@ func (s *Store) Apply(ctx context.Context, c webhookcfg.Change) error {
 	return s.wrapError("apply", err, c.URL)
 }
 
-// statements returns the statements of a change's transaction. The first of them locks
-// the row of the client.
+// statements returns the statements of a change's transaction. The first one locks the
+// client's row.
 func (s *Store) statements(c webhookcfg.Change) []statement {
 	switch {
 	case c.Scope.IsAll():
@@ -180,7 +207,7 @@ func validate(c webhookcfg.Change) error {
 	return checkNames(c.Client, c.Scope.Entity())
 }
 
-// checkNames rejects names too long for a column before an engine truncates them.
+// checkNames rejects names that are too long, before an engine truncates them.
 func checkNames(names ...string) error {
 	for _, name := range names {
 		if len(name) > maxName {

@@ -14,19 +14,22 @@ import (
 	"example.com/go-webhookcfg/webhookcfg/egress"
 )
 
-// Limits of a sweep: the rows deleted in one transaction, so that no transaction blocks
-// others for long, and the clients read by one query.
+// Limits of a sweep: how many rows a transaction deletes, so that it doesn't block others for
+// long, and how many clients a query reads.
 const (
 	sweepRows    = 500
 	sweepClients = 100
 )
 
-// SweepEvery calls [Store.Sweep] at an interval until ctx ends, each time without a limit but
-// for at most another interval, after which the next call goes on: one client whose row is
-// locked for ever holds up no other. It starts after a random part of the interval, so that
-// replicas that start together take turns. Errors are logged at level Warn, and tried again after the interval. Run it in a
-// goroutine of any number of processes, with an interval of minutes. It panics if the
-// interval is not positive.
+// SweepEvery calls [Store.Sweep] at an interval until ctx ends. Run it in a goroutine, with
+// an interval of minutes, in any number of processes. It panics if the interval isn't
+// positive.
+//
+// It starts after a random part of the interval, so that replicas that start together take
+// turns. Errors are logged at level Warn, and the next round tries again.
+//
+// A call has no limit of rows, but ends after an interval at the latest. The next one
+// continues there, so a client whose row stays locked doesn't hold up the others.
 func (s *Store) SweepEvery(ctx context.Context, interval time.Duration) {
 	if interval <= 0 {
 		panic("sqlstore: interval of SweepEvery is not positive")
@@ -38,21 +41,24 @@ func (s *Store) SweepEvery(ctx context.Context, interval time.Duration) {
 	})
 }
 
-// Sweep deletes up to limit obsolete rows, in small transactions, and returns their number:
-// overrides that changes of all entities have left behind, which cost only space,
-// deliveries without an attempt in the last 90 days, and the rows of clients that have had
-// nothing set for more than an hour, with their deliveries. If such a delivery was a stop, the next
-// attempt finds it out again. Sweep may run at any time, concurrently with all other methods
-// and in several processes. [Store.SweepEvery] calls it regularly; otherwise call it every
-// few minutes, and again immediately if it returned limit. A call that finds nothing reads
-// one row for each client.
+// Sweep deletes up to limit rows that are no longer needed, in small transactions, and
+// returns how many. These are:
 //
-// A call starts with the client after the one at which the previous call of this Store
-// reached its limit or failed, so that every client has its turn, however many rows another
-// leaves behind.
+//   - overrides that a change of all entities has dropped. They have no effect and only take
+//     space, about a hundred bytes each and the bytes of the names and the URL.
+//   - deliveries without an attempt in the last 90 days. If one of them was a stop, the next
+//     message is sent again, and the next 410 of the receiver stops those after it.
+//   - the rows of clients that have had nothing set for an hour, with their deliveries.
 //
-// The error wraps [webhookcfg.ErrInvalidArgument] if limit is below 1. The number is
-// valid even if the error is not nil.
+// You can call it at any time and in several processes. [Store.SweepEvery] does so regularly.
+// Otherwise, call it every few minutes, and again at once if it returned limit. A call that
+// finds nothing reads one row for each client.
+//
+// A call continues after the client where the previous call of this Store reached its limit
+// or failed. So each client has its turn, even if another leaves many rows behind.
+//
+// The error wraps [webhookcfg.ErrInvalidArgument] if limit is below 1. The number is valid
+// even if there is an error.
 func (s *Store) Sweep(ctx context.Context, limit int) (removed int, err error) {
 	if limit < 1 {
 		return 0, fmt.Errorf("%w: sweep without a limit", webhookcfg.ErrInvalidArgument)
@@ -81,12 +87,12 @@ func (s *Store) sweepOverrides(ctx context.Context, limit int) (removed int, err
 		removed += more
 	}
 	if err == nil && removed < limit {
-		s.lastSwept.Store(nil) // every client had its turn
+		s.lastSwept.Store(nil) // every client has had its turn
 	}
 	return removed, err
 }
 
-// sweepAfter sweeps the clients after one. A client that fails has had its turn.
+// sweepAfter sweeps the clients after the given one. A client that fails has had its turn.
 func (s *Store) sweepAfter(ctx context.Context, after []byte, limit int) (removed int, err error) {
 	for {
 		clients, err := s.dirtyClients(ctx, after)
@@ -108,11 +114,12 @@ func (s *Store) sweepAfter(ctx context.Context, after []byte, limit int) (remove
 	}
 }
 
-// vacantKept is how long the row of a client with nothing set is kept, by the clock of the
-// server: longer than readers that are up to date need for its last change.
+// vacantKept is how long the row of a client with nothing set stays, by the server's clock.
+// It's longer than up-to-date readers need to learn of its last change.
 const vacantKept = time.Hour
 
-// dirtyClient may have rows of generations below gen, or may have been vacant for long.
+// dirtyClient is a client that may have rows of generations below gen, or may have had
+// nothing set for long.
 type dirtyClient struct {
 	id                      []byte
 	gen, mark, change       int64
@@ -127,7 +134,7 @@ func (s *Store) dirtyClients(ctx context.Context, after []byte) ([]dirtyClient, 
 	})
 }
 
-// sweepClient deletes up to limit rows of one client, its own last.
+// sweepClient deletes up to limit rows of one client. The client's own row is the last.
 func (s *Store) sweepClient(ctx context.Context, c dirtyClient, limit int) (removed int, err error) {
 	if c.hasObsolete {
 		if removed, err = s.sweepGenerations(ctx, c, limit); err != nil || removed == limit {
@@ -141,8 +148,8 @@ func (s *Store) sweepClient(ctx context.Context, c dirtyClient, limit int) (remo
 	return removed + n, err
 }
 
-// sweepGenerations deletes up to limit rows of one client's earlier generations, and records
-// that none is left.
+// sweepGenerations deletes up to limit rows of a client's earlier generations, and records it
+// when there are no more.
 func (s *Store) sweepGenerations(ctx context.Context, c dirtyClient, limit int) (removed int, err error) {
 	for removed < limit {
 		obsolete, err := s.findObsolete(ctx, c, min(limit-removed, sweepRows))
@@ -162,9 +169,9 @@ func (s *Store) sweepGenerations(ctx context.Context, c dirtyClient, limit int) 
 	return removed, nil
 }
 
-// sweepVacant deletes the row of a client that has neither a base nor overrides, and returns how
-// many rows of clients that were. If there are overrides, it records that, and no sweep looks at
-// the client again before its next unset.
+// sweepVacant deletes the row of a client if it has neither a base nor overrides, and returns
+// how many rows of clients it deleted. If there are overrides, it records that, and no sweep
+// looks at the client again before its next unset.
 func (s *Store) sweepVacant(ctx context.Context, c dirtyClient) (removed int, err error) {
 	v := values{"client": c.id, "mark": c.mark, "chg": c.change}
 	overrides, err := read(ctx, s, s.queries.anyOverride, v, scanOne[int])
@@ -185,7 +192,7 @@ type obsoleteRange struct {
 	values values
 }
 
-// findObsolete returns a range of at most limit rows to delete; nil if there are none.
+// findObsolete returns a range of at most limit rows to delete, or nil if there are none.
 func (s *Store) findObsolete(ctx context.Context, c dirtyClient, limit int) (*obsoleteRange, error) {
 	lowest, err := read(ctx, s, s.queries.lowest, values{"client": c.id, "gen": c.gen}, scanOne[sql.NullInt64])
 	if err != nil || len(lowest) == 0 || !lowest[0].Valid {

@@ -11,25 +11,23 @@ import (
 	"time"
 )
 
-// Retry limits for transactions aborted by conflicts. All attempts together take longer
-// than a context should last, since of many concurrent transactions at snapshot
-// isolation only one succeeds at a time. The pauses grow to about a quarter of a second.
+// Limits for retries after conflicts. With many concurrent transactions at snapshot
+// isolation, only one succeeds at a time. So there are more attempts than fit into a usual
+// context. The pauses grow to about a quarter of a second.
 const (
 	maxTries   = 100
 	firstPause = 4 * time.Millisecond
 	doublings  = 6
 )
 
-// write executes the statements of a change in one transaction, and returns the number
-// of rows that the last one changed. Retries do not change the result, since only a
-// rolled-back attempt is followed by another.
+// write executes the statements of a change in one transaction, and returns how many rows the
+// last one changed. It only retries after a rollback, so a retry doesn't change the result.
 //
-// Even a single statement is a transaction, because the caller may abandon it: a server
-// executes what it receives, however late that arrives. The first statement locks the
-// row of the client, and has returned before the commit is sent. So a change whose
-// commit was not sent is never applied; and one whose commit is in flight holds the lock
-// until it is committed or rolled back, and cannot follow a later acknowledged change of
-// that client.
+// Even a single statement gets a transaction, because the caller may abandon it, and a server
+// executes anything it receives, even if it's late. The first statement locks the client's
+// row and has returned before the commit is sent. So a change is never applied if its commit
+// wasn't sent. And while a commit is in flight it holds the lock, so it can't follow a later
+// acknowledged change of the client.
 func (s *Store) write(ctx context.Context, statements []statement, v values) (rows int64, err error) {
 	err = s.retryWrite(ctx, func() (found outcome, err error) {
 		conn, err := s.db.Conn(ctx)
@@ -43,10 +41,10 @@ func (s *Store) write(ctx context.Context, statements []statement, v values) (ro
 	return rows, err
 }
 
-// execute executes a statement that is a transaction of its own, and returns the number of
-// rows that it changed. The server may execute a statement that was abandoned, however late
-// it arrives, and one whose response was lost is not distinguished from one that failed. So
-// the statement must not matter if it is executed late or twice.
+// execute executes a statement without a transaction around it, and returns how many rows it
+// changed. If the statement was abandoned, the server may execute it late. If its response
+// was lost, that looks like a failure. So use execute only for statements that may run late
+// or twice.
 func (s *Store) execute(ctx context.Context, stmt statement, v values) (rows int64, err error) {
 	err = s.retryWrite(ctx, func() (outcome, error) {
 		result, err := s.db.ExecContext(ctx, stmt.text, stmt.args(v)...)
@@ -58,8 +56,8 @@ func (s *Store) execute(ctx context.Context, stmt statement, v values) (rows int
 	return rows, err
 }
 
-// transaction executes BEGIN and COMMIT as statements: those return when ctx ends,
-// whereas the methods of a [sql.Tx] wait for an unresponsive server.
+// transaction sends BEGIN and COMMIT as statements, which return when ctx ends. The methods
+// of a [sql.Tx] would wait for an unresponsive server.
 func (s *Store) transaction(ctx context.Context, conn *sql.Conn, statements []statement, v values) (rows int64, found outcome, err error) {
 	if _, err := conn.ExecContext(ctx, s.dialect.begin()); err != nil {
 		if s.classify(err) == outcomeUnknown {
@@ -89,15 +87,14 @@ func (s *Store) transaction(ctx context.Context, conn *sql.Conn, statements []st
 	case err == nil:
 		return rows, 0, nil
 	case errors.Is(err, driver.ErrBadConn):
-		// For a statement without parameters, a driver may return ErrBadConn although it
-		// was sent and only its response was lost.
+		// A driver may return ErrBadConn for a statement without parameters, although it was
+		// sent and only its response was lost.
 		return 0, outcomeUnknown, err
 	}
 	return 0, s.classify(err), err
 }
 
-// retryWrite is retry for an attempt that changes something: with SQLite it waits for its
-// turn first.
+// retryWrite is retry for an attempt that writes. With oneWriter it waits for its turn first.
 func (s *Store) retryWrite(ctx context.Context, attempt func() (outcome, error)) error {
 	if s.dialect.oneWriter {
 		unlock, err := s.writing.Lock(ctx, "")
@@ -109,9 +106,8 @@ func (s *Store) retryWrite(ctx context.Context, attempt func() (outcome, error))
 	return s.retry(ctx, attempt)
 }
 
-// retry calls attempt until it ends other than by a conflict, for as long as ctx lasts.
-// The outcome of an attempt counts only with an error. The pauses are random, so that
-// conflicting transactions do not meet again.
+// retry calls attempt until it ends without a conflict, or ctx ends. The outcome only counts
+// together with an error. The pauses are random, so that transactions don't keep colliding.
 func (s *Store) retry(ctx context.Context, attempt func() (outcome, error)) error {
 	for n := 1; ; n++ {
 		found, err := attempt()
@@ -143,15 +139,17 @@ func pause(ctx context.Context, n int) error {
 	}
 }
 
-// cleanupTimeout bounds cleaning up, and resolving the outcome of a change, after the
-// context has ended.
+// cleanupTimeout is how long cleaning up, and finding out the outcome of a change, may go on
+// after the context has ended.
 const cleanupTimeout = 500 * time.Millisecond
 
-// resolveOutcome reports whether a change whose outcome is unknown was committed. Its
-// first statement waits for the end of that transaction; the second finds the mark of the
-// change, if that was committed and no other has followed. The second also replaces the
-// mark: a commit that writes is acknowledged only when everything written before it is as
-// durable, for instance on a standby for which the original commit did not wait.
+// resolveOutcome reports whether a change was committed. Its first statement waits for the
+// end of the change's transaction. The second finds the change's mark, which is there if the
+// change was committed and no other followed.
+//
+// The second also replaces the mark. A commit that writes is only acknowledged when
+// everything before it is as durable, for instance on a standby that the first commit didn't
+// wait for.
 func (s *Store) resolveOutcome(ctx context.Context, v values) bool {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanupTimeout)
 	defer cancel()
@@ -160,8 +158,8 @@ func (s *Store) resolveOutcome(ctx context.Context, v values) bool {
 	return err == nil && rows == 1
 }
 
-// release ends the transaction or lock that a connection holds, even if ctx has ended.
-// If that fails, the connection does not return to the pool.
+// release ends a connection's transaction or lock, even if ctx has ended. If that fails, the
+// connection doesn't go back to the pool.
 func release(ctx context.Context, conn *sql.Conn, statement string, args ...any) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanupTimeout)
 	defer cancel()
