@@ -21,8 +21,8 @@ import (
 // when changes fail because of the store's own disk. The same rules apply to path as in
 // [OpenFile].
 //
-// Give each backup its own name, because Backup doesn't replace files. (It can only replace
-// one that another program creates in the instant before the backup is complete.) Backup
+// You should give each backup its own name, because Backup doesn't replace files. (It can only
+// replace one that another program creates in the instant before the backup is complete.) Backup
 // syncs the copy and reads it back before the copy gets its name, so if it fails, there's no file.
 // Compactions wait until the backup is complete.
 func (f *File) Backup(ctx context.Context, path string) error {
@@ -101,7 +101,7 @@ func CheckFile(ctx context.Context, path string, o *FileOptions) (r FileReport, 
 //
 // A lost change is undone: the entity gets its previous webhook back, even if the lost change
 // had removed it. If the lost change was for all entities of a client, this happens to all of
-// them. So compare the result with what your clients want before a sender uses it.
+// them. You should compare the result with what your clients want before a sender uses it.
 //
 // The new file gets its name once it's complete, so if SalvageFile fails, there's none. It
 // ignores [FileOptions.CompactRatio].

@@ -47,7 +47,7 @@ func (r *changeRing) add(client string) {
 	if len(r.unseen) == changeRingSize {
 		clear(r.unseen) // every reader is too far behind already, so repetitions do no harm
 	}
-	client = strings.Clone(client) // it may be part of something larger, or secret
+	client = strings.Clone(client) // it could be part of something larger, or secret
 	r.unseen[client] = struct{}{}
 	r.names[r.end%changeRingSize] = client
 	r.end++

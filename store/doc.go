@@ -34,7 +34,7 @@
 //
 // A change that can't be written fails with [ErrReadOnly] and has no effect. Reads still
 // work. Once you remove the cause, such as a full disk, the store accepts changes again,
-// without a restart. Call [File.Healthy] from your health check: it says what's wrong.
+// without a restart. Your health check should call [File.Healthy], which says what's wrong.
 //
 // After a failed sync, the store refuses all changes until it has repaired its file. It tries
 // that at least once a second. The repair cuts the changes that weren't acknowledged. If the

@@ -70,7 +70,7 @@ type File struct {
 	state   fileState
 	closed  atomic.Bool
 	checkup checkup.Checkup
-	// path and options are what the file was opened with. The path is absolute.
+	// path and options are from OpenFile. The path is absolute.
 	path    string
 	options FileOptions
 }
@@ -88,7 +88,7 @@ type File struct {
 // that it refuses.
 //
 // Files of an older version are upgraded to the current one, and older programs then refuse
-// them. If you may have to go back, make a backup first.
+// them. If you may have to go back, you should make a backup first.
 func OpenFile(path string, o *FileOptions) (*File, error) {
 	if o == nil {
 		o = new(FileOptions)

@@ -24,7 +24,7 @@ type reportRecord struct {
 	Differences []differenceRecord `json:"differences,omitzero"`
 }
 
-// differenceRecord is one of the differences in JSON.
+// differenceRecord is a difference in JSON.
 type differenceRecord struct {
 	Want  webhookRecord `json:"want"`
 	Got   webhookRecord `json:"got"`
@@ -96,7 +96,7 @@ func codeOf(r admin.Report) int {
 	return success
 }
 
-// report prints what was done, even if it ended early.
+// report prints a report, even of a copy that ended early.
 func (s *session) report(done, different string, r admin.Report) error {
 	if isTerminal(s.stderr) {
 		fmt.Fprint(s.stderr, clearLine)

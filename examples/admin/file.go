@@ -19,7 +19,7 @@ type fileRecord struct {
 	Lost    []store.FileRegion `json:"lost,omitzero"`
 }
 
-// checkRecord is what a check of another store found, in JSON.
+// checkRecord has the findings in another store, in JSON.
 type checkRecord struct {
 	Clients  int      `json:"clients"`
 	Webhooks int      `json:"webhooks"`

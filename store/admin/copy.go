@@ -172,7 +172,7 @@ func (c *comparison) run(ctx context.Context, do func(ctx context.Context, clien
 	return group.Wait()
 }
 
-// clients yields the clients to compare: those of src, and then those that only dst has.
+// clients yields the clients to compare: first the clients of src, then others that dst has.
 func (c *comparison) clients(ctx context.Context) iter.Seq2[string, error] {
 	return func(yield func(string, error) bool) {
 		if c.options.Clients != nil {

@@ -51,7 +51,7 @@ type Entry struct {
 	Webhook webhookcfg.Webhook
 }
 
-// Webhooks yields the webhooks that a client has set: the base, if there is one, and then the
+// Webhooks yields the webhooks that a client has set: the base, if it has one, and then the
 // overrides in byte order of their entities. The store must be a [webhookcfg.Lister].
 // Otherwise the error wraps [errors.ErrUnsupported]. The walk ends after an error. If the
 // client makes changes during the walk, the entries can be from different moments.

@@ -11,8 +11,8 @@
 // you'd rather send to an older URL than not at all while the store is down, set
 // [Options.StaleIfError].
 //
-// Call [Cache.Warm] before you start to send, and put [Cache.Stats] into your metrics. If you
-// also serve the handler in this process, give it [Cache.Store].
+// You should call [Cache.Warm] before you start to send, and put [Cache.Stats] into your
+// metrics. If you also serve the handler in this process, give it [Cache.Store].
 //
 // # How the copy stays fresh
 //

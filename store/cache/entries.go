@@ -11,7 +11,7 @@ import (
 	"example.com/go-webhookcfg/webhookcfg"
 )
 
-// entries are what a [Cache] holds: whole clients, and single entities of clients that are
+// entries is the content of a [Cache]: whole clients, and single entities of clients that are
 // too large, or changed so recently that a page isn't worth reading yet.
 type entries struct {
 	touchAfter instant // the last use of an entry is recorded again once it's this old
@@ -71,7 +71,7 @@ func newEntries(limit int, touchAfter instant) *entries {
 	seed := maphash.MakeSeed()
 	owner := func(k key) uint64 {
 		if k.entity == "" {
-			return ^maphash.String(seed, k.client) // does not count towards the client's entities
+			return ^maphash.String(seed, k.client) // doesn't count towards the client's entities
 		}
 		return maphash.String(seed, k.client)
 	}

@@ -32,8 +32,8 @@ type Options struct {
 
 	// MaxReads is the maximum number of concurrent reads of the store. The reads of one
 	// client take at most half of them, rounded up. Further reads wait for their turn. Zero
-	// means 8. Polls and changes don't count. Give the store's pool more connections than
-	// MaxReads, so that reads don't keep polls and changes waiting.
+	// means 8. Polls and changes don't count. The store's pool should have more connections
+	// than MaxReads, so that reads don't keep polls and changes waiting.
 	MaxReads int
 
 	// MaxBytes bounds the memory of the entries, by an estimate that's seldom too low. When

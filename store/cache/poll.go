@@ -22,7 +22,7 @@ type poller struct {
 	maxStale time.Duration
 	every    time.Duration
 	logger   *slog.Logger
-	notifier Notifier     // nil if there is none
+	notifier Notifier     // can be nil
 	last     atomic.Int64 // when the last successful poll started, as an instant
 
 	stopped chan struct{} // closed when there are no more polls
@@ -136,7 +136,7 @@ func (p *poller) report(failing bool, err error) bool {
 // recover it.
 func recoverPanic(ctx context.Context, work func(context.Context) error) (err error) {
 	defer func() {
-		if recover() != nil { // the value may contain secrets
+		if recover() != nil { // don't show the value, which can contain secrets
 			err = fmt.Errorf("cache: panic in the store\n%s", debug.Stack())
 		}
 	}()

@@ -163,7 +163,7 @@ func (rs *reads) join(k key, called instant) (*read, error) {
 	if rs.closed {
 		return nil, ErrClosed
 	}
-	k.client = strings.Clone(k.client) // it may be part of a buffer of the caller
+	k.client = strings.Clone(k.client) // it could be part of the caller's buffer
 	of := rs.byClient[k.client]
 	if of == nil {
 		of = &clientReads{

@@ -31,7 +31,7 @@ func (c *Cache) Store() webhookcfg.Store {
 // to a handler by mistake, as a store that can't list.
 type cachedStore struct {
 	*Cache
-	clientLister admin.ClientLister // nil if the store isn't one; likewise eraser
+	clientLister admin.ClientLister // nil if the store isn't one, and so is eraser
 	eraser       admin.Eraser
 }
 

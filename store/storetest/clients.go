@@ -24,7 +24,7 @@ func newClientWalk(l admin.ClientLister, limit int) *clientWalk {
 	return &clientWalk{lister: l, limit: limit, seen: make(map[string]int)}
 }
 
-// step reads the next page, if there is one.
+// step reads the next page, if there's another.
 func (w *clientWalk) step(sc *script) {
 	if sc.err != nil || w.ended {
 		return

@@ -209,7 +209,7 @@ func crowdDroppedAtOnce(sc *script, c webhookcfg.Change) error {
 		last := len(all) - 1 - n%50
 		return [...]webhookcfg.Override{all[n*389%len(all)], all[last], crowdOverride(last)}[n%3]
 	}
-	var changed, done atomic.Bool // changed: applied or seen; done: applied
+	var changed, done atomic.Bool // changed is set once the change is applied or seen, done once it is applied
 	var ready sync.WaitGroup      // readers that have started
 	readers := 2 * len(sc.handles)
 	ready.Add(readers)

@@ -4,8 +4,8 @@
 //		storetest.Run(t, storetest.Harness{Open: func(testing.TB) webhookcfg.Store { return mystore.New() }})
 //	}
 //
-// Then write the store until Run passes under go test -race. Meanwhile, you can run the cases
-// of a single clause, here of clause 6:
+// Your store is done when Run passes, and you should run it with go test -race too. While you
+// write the store, you can run the cases of a single clause, here of clause 6:
 //
 //	go test -run 'TestStore/06'
 //
@@ -15,9 +15,9 @@
 // # What it tests
 //
 // Every clause in the documentation of [webhookcfg.Store] has a subtest that's named by its
-// number. So has every rule of the optional interfaces: [webhookcfg.Lister],
+// number. There are more for the rules of the optional interfaces: [webhookcfg.Lister],
 // [admin.ClientLister], [admin.Eraser], [cache.Feed], [cache.Versioner] and [cache.Notifier].
-// At the end, random histories are compared with a trivial model.
+// At the end, the suite compares random histories with a trivial model.
 //
 // You don't declare what your store can do. The suite finds optional interfaces by itself. If
 // your store is durable, set [Harness.Reopen] and [Harness.Crash]. If several processes can
@@ -25,7 +25,7 @@
 //
 // With OpenPeer, many cases run a second time with three handles on one state. They make
 // changes through one handle after the other, and read through all of them. So a handle can't
-// rely on what it remembers, because another one may have changed it.
+// rely on its memory, because another one may have changed the state.
 //
 // The cases go beyond limits that real stores have:
 //

@@ -12,8 +12,8 @@ import (
 // from the test's goroutine, so Reopen, Crash and OpenPeer can use a variable that Open has
 // set.
 type Harness struct {
-	// Open returns an empty store. It's called once per case. Release resources with
-	// t.Cleanup. You must set it.
+	// Open returns an empty store. It's called once per case, and should release resources
+	// with t.Cleanup. You must set it.
 	Open func(t testing.TB) webhookcfg.Store
 
 	// Reopen closes the store and opens the same state again. If nil, your store isn't
@@ -69,7 +69,7 @@ func (h Harness) env(t testing.TB) Env {
 	return e
 }
 
-// Env is what a case runs on. [Run] makes it from a [Harness].
+// Env gives a case its store. [Run] makes it from a [Harness].
 type Env struct {
 	// Store must be empty when the case starts.
 	Store webhookcfg.Store

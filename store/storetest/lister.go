@@ -251,7 +251,7 @@ func (m *stepper) lastUnlisted(step int64, next string) int64 {
 	return step
 }
 
-// page returns what a page must have after a step.
+// page returns the base and the overrides that a page must have after a step.
 func (m *stepper) page(step int64) (base webhookcfg.Webhook, all []webhookcfg.Override) {
 	overrides := make(map[int]webhookcfg.Webhook)
 	for ; m.entity(step) != allEntities; step-- {

@@ -74,7 +74,7 @@ func unsetOne(sc *script) error {
 	sc.expectURL(client, "e2", base, hookURL(2))
 	sc.set(client, "e2", hookURL(3))
 	sc.unset(client, "e2")
-	sc.expectOff(client, "e2") // the base does not apply again
+	sc.expectOff(client, "e2") // the base doesn't apply again
 	return sc.err
 }
 
@@ -90,7 +90,7 @@ func unsetAll(sc *script) error {
 	}
 	sc.set(client, "e1", hookURL(3))
 	sc.expectNone(client, "e2")
-	sc.unset(client, "e1") // there is no base, so nothing is off
+	sc.unset(client, "e1") // there's no base, so nothing is off
 	sc.expectNone(client, "e1")
 	sc.setAll(client, hookURL(4))
 	sc.expectURL(client, "e2", base, hookURL(4)) // it isn't off any more
@@ -194,21 +194,21 @@ func urlKept(sc *script) error {
 	return sc.err
 }
 
-// setSimilarURLs sets all similar URLs, in turn for two clients.
+// setSimilarURLs sets all similar URLs, alternating between two clients.
 func (sc *script) setSimilarURLs() {
 	for n, url := range similarURLs() {
 		sc.set(fmt.Sprint("receiver ", n%2), entityName(n), url)
 	}
 }
 
-// expectSimilarURLs checks for the URLs of setSimilarURLs.
+// expectSimilarURLs checks the URLs of setSimilarURLs.
 func (sc *script) expectSimilarURLs() {
 	for n, url := range similarURLs() {
 		sc.expectURL(fmt.Sprint("receiver ", n%2), entityName(n), override, url)
 	}
 }
 
-// urls lists URLs that the default policy accepts. Normalization changes most of them.
+// urls lists URLs that the default policy accepts. Normalization would change most of them.
 func urls() []string {
 	const longest = 2048
 	long := "https://hooks.example.com/"
@@ -223,8 +223,9 @@ func urls() []string {
 	}
 }
 
-// similarURLs lists URLs that a store of unique URLs may take for one: they differ in case, in
-// escapes, in what normalization drops, or only after many bytes.
+// similarURLs lists URLs that a store could mistake for each other, if it keeps each URL
+// once. They differ in case, in escapes, in parts that normalization drops, or only after
+// many bytes.
 func similarURLs() []string {
 	const origin = "https://hooks.example.com"
 	all := []string{
@@ -241,8 +242,8 @@ func similarURLs() []string {
 	return append(all, "https://a"+end, "https://b"+end)
 }
 
-// clientsIsolated requires that changes of one client affect no other one, whose name is
-// similar, or matches it as a pattern, or has a meaning for the store.
+// clientsIsolated checks that a client's changes don't affect other clients with a similar
+// name, a name that matches as a pattern, or a name that means something to the store.
 func clientsIsolated(sc *script) error {
 	neighbours := slices.Concat([]string{
 		"acm", "acme ", "acme/", "acme/e1", "acme1", "ACME", "acme\x00", "acme#e1", "acme:", "acme.e1",
@@ -280,8 +281,8 @@ func clientsIsolated(sc *script) error {
 	return sc.err
 }
 
-// patterns lists names that match the name, and others, in LIKE, in a glob or in a regular
-// expression, if they aren't escaped.
+// patterns lists names that match the given name in LIKE, in a glob or in a regular
+// expression, unless the store escapes them. They match others too.
 func patterns(name string) []string {
 	start, last := name[:len(name)-1], name[len(name)-1:]
 	return []string{
@@ -290,7 +291,7 @@ func patterns(name string) []string {
 	}
 }
 
-// reserved lists names that a store may use for what has no name, such as the base.
+// reserved lists names that a store could use for things without a name, such as the base.
 func reserved() []string {
 	return []string{
 		"default", "__default__", "_default", "DEFAULT", "base", "__base__", "_base", "BASE", "all", "ALL", "__all__", "_all",
@@ -298,10 +299,10 @@ func reserved() []string {
 	}
 }
 
-// namesDiffer requires that names of clients and of entities that differ in any byte
-// are different names, and that no pair of a client and an entity is confused with
-// another pair. It sets names in one order and unsets them in the other, so that a name
-// that matches others comes after them once.
+// namesDiffer checks that names of clients and entities are different if any byte differs,
+// and that no client and entity are confused with another pair. It sets names in one order
+// and unsets them in the other, so that each pattern once comes after the names that it
+// matches.
 func namesDiffer(sc *script) error {
 	names := lookalikes()
 	for n, entity := range names {
@@ -331,8 +332,8 @@ func namesDiffer(sc *script) error {
 	return sc.err
 }
 
-// namesDifferFromBase requires that no entity has a name under which the store keeps the
-// base, which would make a change of that entity one of all.
+// namesDifferFromBase looks for an entity with the name that the store uses for the base. A
+// change of that entity would be a change of all.
 func (sc *script) namesDifferFromBase() {
 	sc.setAll(client, hookURL(0))
 	for n, entity := range append(reserved(), client) {
@@ -345,8 +346,8 @@ func (sc *script) namesDifferFromBase() {
 	sc.expectURL(client, unnamed, base, hookURL(0))
 }
 
-// lookalikes lists names that collation, escaping or pattern matching may confuse, or that
-// may have a meaning for the store. Patterns come last.
+// lookalikes lists names that collation, escaping or pattern matching could confuse, or that
+// could mean something to the store. Patterns come last.
 func lookalikes() []string {
 	long := strings.Repeat("x", 127) // and one byte more, as long as identifiers are by default
 	longer := strings.Repeat("x", 299)
