@@ -21,7 +21,7 @@ import (
 	"example.com/go-webhookcfg/internal/integration/engine"
 )
 
-// The shards of examples/service that these clients are in follow from their names.
+// These names decide which shards of examples/service the clients are in.
 var (
 	flooding = []string{"flood0", "flood1", "flood2"} // 1, 6, 3
 	alone    = []string{"small0", "small1", "small2", "small3", "small4"}
@@ -35,7 +35,7 @@ const (
 	smallInterval = 100 * time.Millisecond
 )
 
-// backlogs measures examples/service, with its defaults, where clients have backlogs.
+// backlogs measures examples/service with its defaults while clients have backlogs.
 func (s settings) backlogs(t *testing.T, r *report) error {
 	program, err := buildService(t.TempDir())
 	if err != nil {
@@ -71,25 +71,25 @@ func (s settings) backlogs(t *testing.T, r *report) error {
 	if err != nil {
 		return fmt.Errorf("repair: %w", err)
 	}
-	r.section("Backlogs", fmt.Sprintf(`[examples/service](../../../examples/service) with its defaults. A receiver takes %v for a request, and gets
-%d at a time: what it can take is the reference.`, receiverTime, receiverSlots))
-	r.table([]string{"queue on", "one client's backlog of", "time", "ideal", "ratio", "budget", "deferrals a message", "budget"}, speed...)
+	r.section("Backlogs", fmt.Sprintf(`[examples/service](../../../examples/service) with its defaults. A receiver takes
+%v for a request, and gets %d at a time. The ideal is a receiver that's never idle.`, receiverTime, receiverSlots))
+	r.table([]string{"queue on", "one client's backlog of", "time", "ideal", "ratio", "budget", "deferrals per message", "budget"}, speed...)
 	r.table([]string{"queue on", "p99 from a change to its delivery, for small clients", "quiet", "meanwhile", "ratio", "budget"}, waits...)
 	r.plot("waits.svg", plotWaits(trials))
 	r.table([]string{"after an outage, on " + last.engine, "time", "ideal", "budget"}, recovery, repair)
 	return nil
 }
 
-// backlogTrial runs trials of examples/service over an engine.
+// backlogTrial runs trials of examples/service with an engine.
 type backlogTrial struct {
 	settings
 	t       *testing.T
 	program string
 	engine  string
-	server  string // "" for SQLite
+	server  string // empty for SQLite
 }
 
-// scaled is n, or much less in a quick run.
+// scaled returns n, or much less in a quick run.
 func (b backlogTrial) scaled(n int) int { return max(n*b.loaded/full.loaded, 2*receiverSlots) }
 
 // newStore returns a new database.
@@ -117,7 +117,7 @@ func (b backlogTrial) oneBacklog() (row []string, err error) {
 	}
 	elapsed, left := r.span("acme")
 	ideal := receiverTime * time.Duration(left) / receiverSlots
-	if err := errors.Join(p.stop(), p.wait()); err != nil { // what River writes in batches is written
+	if err := errors.Join(p.stop(), p.wait()); err != nil { // so that River has written everything that it batches
 		return nil, err
 	}
 	var deferrals float64
@@ -130,8 +130,8 @@ func (b backlogTrial) oneBacklog() (row []string, err error) {
 	}, err
 }
 
-// neighbours measures how long the notifications of small clients wait while others have
-// backlogs, and while a receiver with a large one is dead.
+// neighbours measures how long small clients wait for their notifications while others have
+// backlogs, and while a receiver with a large backlog is dead.
 func (b backlogTrial) neighbours() (trials []waitTrial, err error) {
 	store, r := b.newStore(), newReceivers()
 	defer r.Close()
@@ -153,7 +153,7 @@ func (b backlogTrial) neighbours() (trials []waitTrial, err error) {
 	}
 	store, r = b.newStore(), newReceivers()
 	defer r.Close()
-	const first = 600 // fills the shard
+	const first = 600 // enough to fill the shard
 	if err := b.fill(store, r, map[string]int{flooding[1]: first}); err != nil {
 		return nil, err
 	}
@@ -165,7 +165,7 @@ func (b backlogTrial) neighbours() (trials []waitTrial, err error) {
 	if err != nil {
 		return nil, err
 	}
-	three := fmt.Sprintf("three clients have %s each", grouped(few))
+	three := fmt.Sprintf("three clients with backlogs of %s", grouped(few))
 	for _, flood := range []struct {
 		name, short, budget string
 		clients             []string
@@ -173,15 +173,15 @@ func (b backlogTrial) neighbours() (trials []waitTrial, err error) {
 	}{
 		{three, "three backlogs", "≤ 3", alone, busy},
 		{three + ", in a shard with one of them", "shared shard", "≤ 2 s", sharing, busy},
-		{grouped(many) + " for a dead receiver", "a dead receiver", "≤ 1 s", all, dead},
+		{"a backlog of " + grouped(many) + " for a dead receiver", "a dead receiver", "≤ 1 s", all, dead},
 	} {
 		trials = append(trials, waitTrial{b.engine, flood.name, flood.short, flood.budget, quiet.p99(flood.clients), flood.meanwhile.p99(flood.clients)})
 	}
 	return trials, nil
 }
 
-// waitTrial is the 99th percentiles of small clients' waits in milliseconds, with nothing
-// else to deliver and during a flood.
+// waitTrial has the 99th percentiles of small clients' waits in milliseconds, when there's
+// nothing else to deliver and during a flood.
 type waitTrial struct {
 	engine, flood, short, budget string
 	quiet, meanwhile             float64
@@ -214,12 +214,13 @@ func (b backlogTrial) recovery() (row []string, err error) {
 	}
 	elapsed, ideal := time.Since(start), receiverTime*time.Duration(n-left)/receiverSlots
 	return []string{
-		fmt.Sprintf("%s that wait, once the receiver has recovered from %v of 500s", grouped(n), outage),
+		fmt.Sprintf("a backlog of %s, once the receiver works again after %v of status 500", grouped(n), outage),
 		seconds(elapsed), seconds(ideal), fmt.Sprintf("≤ 1.5 × ideal = %s", seconds(ideal*3/2)),
 	}, nil
 }
 
-// repair measures how soon what waits behind a pause arrives at a webhook on another host.
+// repair sets a webhook on another host while its receiver is paused, and measures how soon
+// the first notification arrives there.
 func (b backlogTrial) repair() (row []string, err error) {
 	n := b.scaled(1000)
 	store, r, other := b.newStore(), newReceivers(), newReceivers()
@@ -235,7 +236,7 @@ func (b backlogTrial) repair() (row []string, err error) {
 		return nil, err
 	}
 	defer p.end()
-	for range 6 { // five failures begin the pause, another one prolongs it
+	for range 6 { // five failures start the pause, and another one prolongs it
 		<-failures
 	}
 	start := time.Now()
@@ -245,11 +246,12 @@ func (b backlogTrial) repair() (row []string, err error) {
 	if err := other.await("acme", 1); err != nil {
 		return nil, err
 	}
-	return []string{fmt.Sprintf("the first of %s behind a pause, once another URL is set", grouped(n)), seconds(time.Since(start)), "–", "≤ 2 s"}, nil
+	return []string{fmt.Sprintf("the first of %s messages behind a pause, once the client sets another URL", grouped(n)), seconds(time.Since(start)), "–", "≤ 2 s"}, nil
 }
 
-// fill has so many notifications of clients wait in a store. All but the first few wait: the
-// only worker of each queue has one that its receiver holds until the process ends.
+// fill leaves this many notifications of each client in a store. Nearly all of them wait,
+// because each queue has just one worker, and that one waits for its receiver until the
+// process ends.
 func (b backlogTrial) fill(store string, r *receivers, notifications map[string]int) error {
 	release := make(chan struct{})
 	for client := range notifications {
@@ -274,7 +276,7 @@ func (b backlogTrial) fill(store string, r *receivers, notifications map[string]
 	return err
 }
 
-// multiply adds n copies of the last notification that waits to a queue that has some.
+// multiply adds n copies of a waiting notification to its queue.
 func multiply(store string, n int) error {
 	numbers := "SELECT i FROM generate_series(1, $1) AS i"
 	if strings.HasPrefix(store, "sqlite:") {
@@ -288,7 +290,7 @@ WHERE id = (SELECT max(id) FROM river_job WHERE state = 'available')`, n)
 	})
 }
 
-// onStore calls fn with a database of examples/service.
+// onStore calls fn with the database of examples/service.
 func onStore(store string, fn func(*sql.DB) error) error {
 	driver, source := "pgx", store
 	if file, ok := strings.CutPrefix(store, "sqlite:"); ok {
@@ -301,7 +303,7 @@ func onStore(store string, fn func(*sql.DB) error) error {
 	return errors.Join(fn(db), db.Close())
 }
 
-// waits are the waits of notifications in milliseconds, by client.
+// waits has the waits of each client's notifications, in milliseconds.
 type waits map[string][]float64
 
 func (w waits) p99(clients []string) float64 {
@@ -312,7 +314,7 @@ func (w waits) p99(clients []string) float64 {
 	return quantile(all, 0.99)
 }
 
-// smallWaits runs the service until the small clients' notifications are delivered.
+// smallWaits runs the service until the small clients have their notifications.
 func (b backlogTrial) smallWaits(store string, r *receivers, clients []string) (waits, error) {
 	n := b.scaled(smallMessages)
 	p, err := startService(b.program, store, "-migrate")
@@ -353,18 +355,18 @@ func (b backlogTrial) smallWaits(store string, r *receivers, clients []string) (
 	return all, nil
 }
 
-// receivers are the receivers of all clients, at paths of their names.
+// receivers are the receivers of all clients. A client's name is the path of its receiver.
 type receivers struct {
 	*httptest.Server
 	mu        sync.Mutex
 	behaviour map[string]func(http.ResponseWriter)
 	delivered map[string]map[string]time.Time // by client and module
-	first     map[string]time.Time            // delivery with the present behaviour
+	first     map[string]time.Time            // delivery since behave
 	last      map[string]time.Time
-	count     map[string]int // of these
+	count     map[string]int // deliveries since behave
 }
 
-// newReceivers starts receivers that work.
+// newReceivers starts receivers that all work.
 func newReceivers() *receivers {
 	r := &receivers{
 		behaviour: make(map[string]func(http.ResponseWriter)), delivered: make(map[string]map[string]time.Time),
@@ -377,7 +379,7 @@ func newReceivers() *receivers {
 func work(w http.ResponseWriter) { time.Sleep(receiverTime); w.WriteHeader(http.StatusNoContent) }
 func fail(w http.ResponseWriter) { w.WriteHeader(http.StatusInternalServerError) }
 
-// behave has the receiver of a client respond in another way.
+// behave makes a client's receiver respond in another way.
 func (r *receivers) behave(client string, respond func(http.ResponseWriter)) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -425,7 +427,7 @@ func (w *statusWriter) WriteHeader(status int) {
 	w.ResponseWriter.WriteHeader(status)
 }
 
-// await waits until so many modules of a client have had a notification delivered.
+// await waits until n modules of a client have had a notification delivered.
 func (r *receivers) await(client string, n int) error {
 	for deadline := time.Now().Add(3 * time.Minute); time.Now().Before(deadline); time.Sleep(5 * time.Millisecond) {
 		r.mu.Lock()
@@ -438,7 +440,8 @@ func (r *receivers) await(client string, n int) error {
 	return fmt.Errorf("not all %d notifications of %s were delivered", n, client)
 }
 
-// span returns how long the deliveries with the present behaviour took, and their number.
+// span returns how long a client's deliveries have taken since behave, and how many there
+// were.
 func (r *receivers) span(client string) (time.Duration, int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

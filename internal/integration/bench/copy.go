@@ -14,7 +14,7 @@ import (
 	"example.com/go-webhookcfg/webhookcfg/egress"
 )
 
-// copied is a service whose sender has a copy of the store. It runs in virtual time.
+// copied is a service whose sender keeps a copy of the store. It runs in virtual time.
 type copied struct {
 	memory   *store.Memory
 	clients  []string
@@ -24,8 +24,8 @@ type copied struct {
 
 const (
 	copyBytes    = 128 << 20
-	copyResolves = 1000 // a second
-	copyChanges  = 10   // a second
+	copyResolves = 1000 // per second
+	copyChanges  = 10   // per second
 )
 
 func newCopied(clients int) *copied {
@@ -42,7 +42,8 @@ func newCopied(clients int) *copied {
 	return c
 }
 
-// change makes a change of a random client, every other time of one with overrides.
+// change makes a change. Half of the time it's for any client, and half of the time for one
+// with overrides.
 func (c *copied) change() {
 	if n := c.random.IntN(len(c.clients)); c.random.IntN(2) == 0 {
 		c.apply(webhookcfg.SetChange(c.clients[n], webhookcfg.All(), egress.NewURL(nthURL(n))))
@@ -62,8 +63,8 @@ func (c *copied) apply(change webhookcfg.Change) {
 	}
 }
 
-// hits returns the hit ratios of a copy, during ten minutes and in each of them, and its
-// figures then.
+// hits returns the hit ratio of a copy over ten minutes, the ratio in each of them, and the
+// copy's stats at the end.
 func (c *copied) hits(t *testing.T, st webhookcfg.Store) (ratio float64, minutes []float64, stats cache.Stats) {
 	synctest.Test(t, func(t *testing.T) {
 		local, err := cache.New(st, &cache.Options{MaxBytes: copyBytes})
@@ -99,14 +100,16 @@ func (c *copied) hits(t *testing.T, st webhookcfg.Store) (ratio float64, minutes
 
 func hitRatio(hits, misses uint64) float64 { return float64(hits) / float64(hits+misses) }
 
-// copies measures how many resolves a sender's copy answers.
+// copies measures how many resolves a sender's copy can serve by itself.
 func (s settings) copies(t *testing.T, r *report) {
 	clients := s.records / 10
 	c := newCopied(clients)
-	r.section("A sender's copy", fmt.Sprintf(`Ten minutes, in virtual time, of a sender whose [cache](../../../store/cache) was warmed: %s clients with %s
-entities, of which 1 %% of the clients have an override for each entity; %d resolves of a random entity
-and %d changes a second, every other one of a client with overrides. The memory is what the cache counts. For
-comparison, a store that has a feed but does not list, so that nothing can be warmed or held whole.`,
+	r.section("A sender's copy", fmt.Sprintf(`Ten minutes of virtual time with a sender whose [cache](../../../store/cache) was warmed. There
+are %s clients with %s entities, and 1 %% of the clients have an override for
+each entity. Every second, the sender resolves %d random entities, and there are %d changes,
+about half of them by clients with overrides. The memory is the cache's own count. For
+comparison, the second store has a feed but can't list, so the cache can't be warmed or hold
+clients whole.`,
 		grouped(clients), grouped(clients*c.entities), copyResolves, copyChanges))
 	var rows [][]string
 	var names []string

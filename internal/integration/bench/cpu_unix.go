@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// cpuTime returns the CPU time that the process has used so far.
+// cpuTime returns how much CPU time the process has used so far.
 func cpuTime() time.Duration {
 	var used syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &used); err != nil {

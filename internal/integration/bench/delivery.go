@@ -28,10 +28,10 @@ import (
 
 const deliveriesUnderWay = 16
 
-// delivery compares Send with a bare client that signs.
+// delivery compares Send with a bare client that signs its requests.
 func delivery(s settings, r *report) error {
-	r.section("Delivery", fmt.Sprintf(`CPU time of one delivery, that of the receiver in the same process included, with %d under
-way. The reference is an http.Client with a pool of the same size that signs with the
+	r.section("Delivery", fmt.Sprintf(`CPU time of one delivery, with %d under way. It includes the receiver, which runs in the same
+process. The reference is an http.Client with a pool of the same size. It signs with the
 reference library of Standard Webhooks.`, deliveriesUnderWay))
 	var pairs []pair
 	for _, scheme := range []string{"http", "https"} {
@@ -48,12 +48,12 @@ reference library of Standard Webhooks.`, deliveriesUnderWay))
 		pairs = append(pairs, pair{scheme, s.deliver(send), s.deliver(signed), 1.2})
 	}
 	many := s
-	many.rounds *= 3 // of scheduling and of collecting garbage, each has its own share
+	many.rounds *= 3 // each round is disturbed differently by scheduling and garbage collection, so take more of them
 	many.measurePairs(r, pairs...)
 	return nil
 }
 
-// deliver measures the CPU time of calls, of which deliveriesUnderWay are under way.
+// deliver measures the CPU time of calls. It makes deliveriesUnderWay of them at a time.
 func (s settings) deliver(call func(i int) error) side {
 	return func() result {
 		if _, _, err := callFor(s.turn/4, deliveriesUnderWay, call); err != nil {
@@ -73,8 +73,8 @@ func (s settings) deliver(call func(i int) error) side {
 	}
 }
 
-// callFor calls with increasing numbers in some goroutines for some time, and returns how
-// many calls there were and how long they took.
+// callFor makes calls in several goroutines for some time. It numbers the calls, and returns
+// how many it made and how long they took.
 func callFor(d time.Duration, goroutines int, call func(i int) error) (n int64, elapsed time.Duration, err error) {
 	var next atomic.Int64
 	var failure atomic.Pointer[error]
@@ -99,7 +99,7 @@ func callFor(d time.Duration, goroutines int, call func(i int) error) (n int64, 
 // notification is the body of all deliveries.
 var notification = []byte(`{"type":"module.updated","timestamp":"2026-01-02T03:04:05Z","data":{"endpoint_id":"5b7ad2c8","version":17}}`)
 
-// receiver is a server that accepts notifications. Every name leads to it.
+// receiver is a server that accepts notifications. You reach it under any name.
 type receiver struct {
 	*httptest.Server
 	policy *egress.Policy
@@ -129,7 +129,7 @@ func (loopbackResolver) LookupNetIP(context.Context, string, string) ([]netip.Ad
 	return []netip.Addr{netip.AddrFrom4([4]byte{127, 0, 0, 1})}, nil
 }
 
-// url returns a URL for which the certificate is valid.
+// url returns a URL that the server's certificate is valid for.
 func (r *receiver) url() string {
 	scheme := "http"
 	if r.policy.RootCAs != nil {
@@ -139,7 +139,7 @@ func (r *receiver) url() string {
 	return fmt.Sprintf("%s://hooks.example.com:%s/in?token=t0ken", scheme, port)
 }
 
-// bare returns a client with the pool of an egress client.
+// bare returns a client with the same pool as an egress client.
 func (r *receiver) bare() *http.Client {
 	return &http.Client{Timeout: 30 * time.Second, Transport: &http.Transport{
 		DialContext: func(ctx context.Context, network, _ string) (net.Conn, error) {
@@ -179,7 +179,7 @@ func (r *receiver) signed() (func(int) error, error) {
 
 func messageID(i int) string { return "msg_" + strconv.Itoa(i) }
 
-// drain reads a response, which must be a success.
+// drain reads a response, and returns an error if it isn't a success.
 func drain(resp *http.Response, err error) error {
 	if err != nil {
 		return err
@@ -191,12 +191,13 @@ func drain(resp *http.Response, err error) error {
 	return errors.Join(err, copied, resp.Body.Close())
 }
 
-// oneKey is the key of all clients.
+// oneKey gives all clients the same key.
 type oneKey []deliver.Key
 
 func (k oneKey) Keys(context.Context, string) ([]deliver.Key, error) { return k, nil }
 
-// sender returns a function that sends the notification with limits for so many goroutines.
+// sender returns a function that sends the notification. Its limits allow underWay calls at a
+// time.
 func (r *receiver) sender(underWay int) (func(int) error, error) {
 	st := store.NewMemory()
 	if err := st.Apply(context.Background(), webhookcfg.SetChange(clientID, webhookcfg.All(), egress.NewURL(r.url()))); err != nil {

@@ -16,8 +16,8 @@ import (
 )
 
 const (
-	// shardWorkers is what package deliver asks for, so that the calls that wait for a slot of
-	// one client hold at most half of the workers.
+	// shardWorkers is the number that package deliver asks for. If calls wait for a slot of
+	// one client, they can then hold at most half of the workers.
 	shardWorkers    = 192
 	hangingMessages = 300 // in front of the others
 	healthyMessages = 300
@@ -26,13 +26,14 @@ const (
 	trialTime       = 3 * time.Second
 )
 
-// fairness measures how long the messages of healthy clients wait in a queue if those of a
-// client whose receiver hangs are in front of them.
+// fairness measures how long the messages of healthy clients wait in a queue when a client
+// whose receiver hangs has messages in front of them.
 func fairness(s settings, r *report) error {
-	r.section("Delivery, a receiver that hangs", fmt.Sprintf(`A queue in memory with %d workers. %d messages of %d clients follow %d of a client whose
-receiver accepts requests and never responds (time-out %v). Times from the entry into the queue until Send
-returns, at most %v.`,
-		shardWorkers, healthyMessages, healthyClients, hangingMessages, hangingTimeout, trialTime))
+	r.section("Delivery, a receiver that hangs", fmt.Sprintf(`A queue in memory has %d workers. First come %d messages of a client whose receiver
+accepts requests but never responds (the sender gives up after %v). Behind them are %d
+messages of %d other clients. The figures are for these: from the entry into the queue until
+Send returns, but at most %v.`,
+		shardWorkers, hangingMessages, hangingTimeout, healthyMessages, healthyClients, trialTime))
 	var without, with, ratios []float64
 	for range s.rounds {
 		alone, err := queueTrial(0)
@@ -56,16 +57,16 @@ type queued struct {
 	entry  time.Time
 }
 
-// queueTrial delivers behind so many messages to the receiver that hangs, until those to
-// healthy receivers are delivered or the time is up. It returns the 99th percentile of
-// their waits in milliseconds.
+// queueTrial puts messages for the hanging receiver in front of messages for healthy ones. It
+// delivers them until the healthy receivers have theirs or the time is up, and returns the
+// 99th percentile of the healthy messages' waits, in milliseconds.
 func queueTrial(hanging int) (p99 float64, err error) {
 	ctx, cancel := context.WithTimeout(context.Background(), trialTime)
 	defer cancel()
 	healthy := newReceiver("http")
 	defer healthy.Close()
 	hangs := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
-		_, _ = io.Copy(io.Discard, r.Body) // or else the server would not notice the end of the connection
+		_, _ = io.Copy(io.Discard, r.Body) // without this, the server doesn't notice that the connection ends
 		<-r.Context().Done()
 	}))
 	defer hangs.Close()
@@ -88,7 +89,7 @@ func queueTrial(hanging int) (p99 float64, err error) {
 	}
 	defer sender.CloseIdleConnections()
 
-	// A message is in the queue, at a worker, or waits for a timer.
+	// A message is in the queue, with a worker, or waiting for a timer.
 	queue := make(chan queued, hanging+healthyMessages)
 	for range hanging {
 		queue <- queued{"hanging", time.Now()}

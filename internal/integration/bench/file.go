@@ -37,12 +37,12 @@ func openFile(dir string) (*opened, error) {
 	}, nil
 }
 
-// openStore opens a store that is compacted only on request.
+// openStore opens a store that isn't compacted unless you call Compact.
 func openStore(path string) (*store.File, error) {
 	return store.OpenFile(path, &store.FileOptions{CompactRatio: -1})
 }
 
-// makeStore leaves a closed store of the first n sets.
+// makeStore creates a store with the first n sets, and closes it.
 func makeStore(path string, n int, nth func(int) webhookcfg.Change) error {
 	file, err := openStore(path)
 	if err != nil {
@@ -51,8 +51,8 @@ func makeStore(path string, n int, nth func(int) webhookcfg.Change) error {
 	return errors.Join(applyAll(file.Apply, n, nth), file.Close())
 }
 
-// groupCounter counts the commits of a log by its content: the lines of one commit have
-// the same "synced".
+// groupCounter counts the commits of a log by reading it: all lines of a commit have the same
+// "synced".
 type groupCounter struct {
 	path   string
 	offset int64
@@ -60,7 +60,8 @@ type groupCounter struct {
 	groups int64
 }
 
-// count reads the lines that were appended since the last call.
+// count reads the lines that were appended since the last call, and returns the number of
+// commits so far.
 func (g *groupCounter) count() int64 {
 	file, err := os.Open(g.path)
 	if err != nil {
@@ -82,13 +83,13 @@ func (g *groupCounter) count() int64 {
 	}
 }
 
-// clients is the number of clients that the records belong to.
+// clients is how many clients share the records.
 const clients = 100
 
 var since = time.Unix(1767323045, 0)
 
-// nthSet is the n-th set, of an entity of 36 characters to a URL of 70, both distinct.
-// It costs little, since writers make their sets while they are measured.
+// nthSet is the n-th set. The entity has 36 characters and the URL 70, and both are distinct.
+// It must be cheap, because writers call it while they're measured.
 func nthSet(n int) webhookcfg.Change { return nthSetOf(clientName(n), n) }
 
 func nthSetOf(client string, n int) webhookcfg.Change {
@@ -99,7 +100,7 @@ func nthSetOf(client string, n int) webhookcfg.Change {
 
 func clientName(n int) string { return "client-" + strconv.Itoa(n%clients) }
 
-// nthEntity looks like a UUID. Entities are in no order.
+// nthEntity looks like a UUID. The entities are in no particular order.
 func nthEntity(n int) string {
 	scattered := bits.Reverse64(uint64(n)) ^ uint64(n)*0x9E3779B97F4A7C15
 	id := []byte("00000000-0000-4000-8000-")
@@ -119,7 +120,7 @@ func nthURL(n int) string {
 	return string(appendDigits([]byte("https://hooks.example.com/services/"), uint64(n), 35))
 }
 
-// appendDigits appends n with that many digits.
+// appendDigits appends n with this many digits.
 func appendDigits(b []byte, n uint64, width int) []byte {
 	var digits [20]byte
 	text := strconv.AppendUint(digits[:0], n, 10)

@@ -14,8 +14,8 @@ import (
 	"github.com/labstack/echo/v5"
 )
 
-// framework is a router with handlers of the same work as the library's, written in the
-// usual way of that router, behind a middleware with the checks that it lacks.
+// framework is a router whose handlers do the same work as the library's. They're written as
+// you usually would for that router, behind a middleware with the checks that it lacks.
 type framework struct {
 	name string
 	new  func(*reference) http.Handler
@@ -34,7 +34,7 @@ var errRefused = errors.New("bench: invalid request")
 // success is the response to a change.
 var success = map[string]string{"message": "successful"}
 
-// set and unset do the work of a request after its client is authenticated.
+// set and unset do a request's work once the client has signed in.
 func (h *reference) set(client string, b setBody) error {
 	if !goodURL(b.WebhookURL) || b.EndpointID != nil && !goodID(*b.EndpointID) {
 		return errRefused
@@ -67,8 +67,8 @@ func (h *reference) unsetAll(client string) error {
 	return nil
 }
 
-// checked is a middleware with the checks and guards of the library's handler that a
-// framework lacks: deadlines, panics, unclean paths, queries, media types and headers.
+// checked adds the checks and guards of the library's handler that frameworks lack:
+// deadlines, panics, unclean paths, queries, media types and headers.
 func checked(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		defer func() {

@@ -18,12 +18,12 @@ const (
 	clientSecret = "correct-horse-battery-staple"
 )
 
-// requests compares the handler with one of the same checks, written by hand, and with
-// handlers on frameworks.
+// requests compares the handler with one that has the same checks but is written by hand, and
+// with handlers on frameworks.
 func requests(s settings, r *report) error {
-	r.section("Requests", `The handler in process over a store in memory. "net/http" is a handler of the same checks,
-written by hand in one piece ([reference.go](reference.go)). The others are handlers on a
-framework with its own decoding and encoding ([frameworks.go](frameworks.go)).`)
+	r.section("Requests", `The handler, called in process, with a store in memory. "net/http" is a handler with the
+same checks, written by hand in one piece ([reference.go](reference.go)). The others are
+handlers on a framework, and use its decoding and encoding ([frameworks.go](frameworks.go)).`)
 	post := `{"endpoint_id":"5b7ad2c8-6a3e-4c43-9c41-1f6c7b1f5a10","webhook_url":"https://hooks.example.com/services/T00000000/B00000000/XXXXXXXXXXXX"}`
 	all := append([]framework{{"net/http", func(h *reference) http.Handler { return h }}}, frameworks...)
 	var pairs []pair
@@ -61,8 +61,8 @@ func newHandler(b *testing.B) http.Handler {
 	return h
 }
 
-// serve measures a handler for a client that has a base. The request and the response are
-// made once and reset, at the same cost for both sides.
+// serve measures a handler for a client that has a base. It makes the request and the
+// response once and resets them, which costs the same for both sides.
 func serve(b *testing.B, h http.Handler, method, path, body string) {
 	w := newResponse(b)
 	first := newRequest("POST", referencePath, setAll)
@@ -94,13 +94,13 @@ func newRequest(method, path, body string) *http.Request {
 	return r
 }
 
-// requestBody is a body without a Close of its own.
+// requestBody is a body whose Close does nothing.
 type requestBody struct{ *strings.Reader }
 
 func (requestBody) Close() error { return nil }
 
-// response is an [http.ResponseWriter] at no cost but that of a read deadline, which is
-// that of a socket.
+// response is an [http.ResponseWriter] that costs nothing, except that setting a read
+// deadline costs as much as on a socket.
 type response struct {
 	header http.Header
 	status int

@@ -1,11 +1,11 @@
-// Command bench compares the library with references and with other stores in the same
-// run. It prints Markdown tables and, with -out, writes them to README.md next to plots.
-// Only the ratios are meaningful: absolute figures change with the machine and its load.
+// Command bench compares the library with references and with other stores in the same run.
+// It prints Markdown tables. With -out, it also writes them to README.md, next to plots. You
+// can only rely on the ratios, because absolute figures change with the machine and its load.
 //
 //	go run ./bench -dir /var/tmp -out bench
 //
-// Files and the server need a directory on a disk, since in memory a sync costs nothing.
-// The server also needs one that other accounts can enter.
+// The -dir directory should be on a disk, because in memory a sync costs nothing. If you're
+// root, the database server runs as another user, who must be able to enter the directory.
 package main
 
 import (
@@ -21,16 +21,16 @@ import (
 	"time"
 )
 
-// settings specify how much is measured.
+// settings say how much to measure.
 type settings struct {
-	rounds  int           // measurements of each side; the median counts
-	turn    time.Duration // duration of one measurement
-	records int           // of a large store
-	loaded  int           // records of each store before durable sets are measured
-	shared  bool          // whether a database server is started and measured
-	only    string        // text in the names of the sections to measure
+	rounds  int           // measurements of each side, and the median counts
+	turn    time.Duration // how long one measurement takes
+	records int           // records in a large store
+	loaded  int           // records in each store before durable sets are measured
+	shared  bool          // start and measure a database server
+	only    string        // in the names of the sections to measure
 	dir     string        // for files and the server's data
-	out     string        // directory of the report, or empty
+	out     string        // directory for the report, or empty
 }
 
 var (
@@ -38,16 +38,17 @@ var (
 	quick = settings{rounds: 2, turn: 50 * time.Millisecond, records: 50_000, loaded: 5_000}
 )
 
-// main measures inside a test, since a server is started for tests and stops with them.
+// main measures inside a test, because the database server is made for tests and stops with
+// them.
 func main() {
 	s := full
 	flag.IntVar(&s.rounds, "rounds", s.rounds, "measurements of each side; the median counts")
 	flag.BoolVar(&s.shared, "shared", true, "start and measure a database server too")
 	flag.StringVar(&s.only, "only", "", `measure only sections with this text in their names, such as "open" or "queue"`)
-	flag.StringVar(&s.dir, "dir", "", "directory for files and the server on the disk to be measured; empty is the system's temporary directory")
+	flag.StringVar(&s.dir, "dir", "", "directory for files and the server, on the disk that you want to measure; empty means the system's temporary directory")
 	flag.StringVar(&s.out, "out", "", "directory to write README.md and the plots to; empty writes none")
-	isQuick := flag.Bool("quick", false, "run everything in little time, with figures of no meaning")
-	opened := flag.String("memory", "", "only open the store in this file, and print in KiB the resident memory before, at most and after")
+	isQuick := flag.Bool("quick", false, "run everything quickly to see that it works; the figures mean nothing")
+	opened := flag.String("memory", "", "only open the store in this file, and print the resident memory before, at the peak and after, in KiB")
 	testing.Init()
 	flag.Parse()
 	if *opened != "" {
@@ -128,7 +129,7 @@ func (s settings) run(t *testing.T) {
 	}
 }
 
-// setTempDir has all temporary files created in the directory for the data.
+// setTempDir makes all temporary files go to the directory for the data.
 func (s *settings) setTempDir(t *testing.T) {
 	if s.dir == "" {
 		return
@@ -141,10 +142,10 @@ func (s *settings) setTempDir(t *testing.T) {
 	t.Setenv("TMP", dir) // on Windows
 }
 
-// wants reports whether a section is to be measured.
+// wants reports whether to measure a section.
 func (s settings) wants(name string) bool { return strings.Contains(name, s.only) }
 
-// inTempDir calls fn with a new directory, which it then removes.
+// inTempDir calls fn with a new directory, and then removes the directory.
 func inTempDir(fn func(dir string) error) error {
 	dir, err := os.MkdirTemp("", "bench")
 	if err != nil {
@@ -157,7 +158,7 @@ func inTempDir(fn func(dir string) error) error {
 type pair struct {
 	name            string
 	ours, reference side
-	budget          float64 // of the ratio of times
+	budget          float64 // limit for the ratio of their times
 }
 
 // side measures one operation once.
@@ -180,8 +181,8 @@ func benchmark(fn func(b *testing.B)) side {
 	}
 }
 
-// measure runs both sides in turn, so that a disturbance affects both, and returns the row
-// of a table.
+// measure runs both sides in turn, so that a disturbance affects both. It returns a row of
+// the table.
 func (p pair) measure(rounds int) (cells []string) {
 	var ours, reference []float64
 	var o, r result

@@ -14,7 +14,7 @@ import (
 	"example.com/go-webhookcfg/webhookcfg/egress"
 )
 
-// filled returns a store with that many overrides, dealt to the clients in turn.
+// filled returns a store with this many overrides. The clients get them in turn.
 func filled(records, clients, urls int) *store.Memory {
 	st := store.NewMemory()
 	for n := range records {
@@ -27,7 +27,7 @@ func filled(records, clients, urls int) *store.Memory {
 	return st
 }
 
-// nested returns the same records in a bare nested map, without times.
+// nested returns the same records in a bare nested map, without their times.
 func nested(records, clients, urls int) map[string]map[string]string {
 	maps := make(map[string]map[string]string)
 	for n := range records {
@@ -42,7 +42,7 @@ func nested(records, clients, urls int) map[string]map[string]string {
 
 // lookups compares lookups in a store with a bare map.
 func lookups(s settings, r *report) error {
-	r.section("Lookups", `Random lookups in a store in memory compared with a bare nested Go map of the same
+	r.section("Lookups", `Random lookups in a store in memory, compared with a bare nested Go map of the same
 strings.`)
 	s.measurePairs(r, s.resolvePair())
 	return nil
@@ -77,8 +77,8 @@ func (s settings) resolvePair() pair {
 	}
 }
 
-// sampleKeys returns keys of random records, in fresh strings as a request has them: a
-// comparison with the very string of a map would not read its bytes.
+// sampleKeys returns the keys of random records. The strings are new, as in a request: if
+// they were the map's own strings, a comparison wouldn't have to read the bytes.
 func sampleKeys(records int) [][2]string {
 	keys := make([][2]string, 1<<16)
 	for i := range keys {
@@ -89,7 +89,7 @@ func sampleKeys(records int) [][2]string {
 }
 
 func resolveKeys(b *testing.B, st webhookcfg.Store, keys [][2]string) {
-	ctx, cancel := context.WithTimeout(b.Context(), time.Hour) // as each request has
+	ctx, cancel := context.WithTimeout(b.Context(), time.Hour) // every request has one
 	defer cancel()
 	b.ReportAllocs()
 	for i := 0; b.Loop(); i++ {
@@ -101,10 +101,10 @@ func resolveKeys(b *testing.B, st webhookcfg.Store, keys [][2]string) {
 	}
 }
 
-// liveHeap compares the heap of stores with that of a bare nested map.
+// liveHeap compares the heap of stores with the heap of a bare nested map.
 func liveHeap(s settings, r *report) error {
-	r.section("Memory", "Live heap per record of "+grouped(s.records)+` records in a store in memory, with URLs and times, and in a
-nested map of strings without times.`)
+	r.section("Memory", "Live heap per record, with "+grouped(s.records)+` records. The store in memory has URLs and times. The
+nested map has the same strings, but no times.`)
 	var rows [][]string
 	for _, h := range []struct {
 		name          string
@@ -124,7 +124,7 @@ nested map of strings without times.`)
 	return nil
 }
 
-// heapOf returns the live heap of the result of fill, in bytes.
+// heapOf returns how many bytes of live heap the result of fill takes.
 func heapOf(fill func() any) float64 {
 	var before, after runtime.MemStats
 	runtime.GC()

@@ -14,11 +14,11 @@ import (
 	"example.com/go-webhookcfg/webhookcfg/egress"
 )
 
-// minimalLog is the least that durable sets can cost: the same records with a length and
-// a checksum, one write and one sync for all concurrent sets, and a map. It has no
-// cancellation, compaction or recovery.
+// minimalLog shows the least that durable sets can cost. It writes the same records with a
+// length and a checksum, makes one write and one sync for all concurrent sets, and keeps a
+// map. It can't cancel, compact or recover.
 type minimalLog struct {
-	disk sync.Mutex // held during a commit; guards file, end and buf
+	disk sync.Mutex // held during a commit, guards file, end and buf
 	file *os.File
 	end  int64
 	buf  []byte
@@ -32,7 +32,7 @@ type minimalLog struct {
 	clients map[string]map[string]egress.URL
 }
 
-// batch is the sets of one commit.
+// batch has the sets of one commit.
 type batch struct {
 	changes []webhookcfg.Change
 	frames  [][]byte
@@ -60,7 +60,7 @@ func openMinimal(dir string) (*opened, error) {
 	}, nil
 }
 
-// apply returns when the set is durable. The first caller of a batch commits it.
+// apply makes a set, and returns once it's durable. The first caller in a batch commits it.
 func (l *minimalLog) apply(_ context.Context, c webhookcfg.Change) error {
 	frame := frame(c)
 	l.mu.Lock()
@@ -75,7 +75,8 @@ func (l *minimalLog) apply(_ context.Context, c webhookcfg.Change) error {
 	return b.err
 }
 
-// commit waits for the disk and, as long as callers keep joining, for them.
+// commit waits for the disk, and for callers as long as they keep joining. Then it writes the
+// batch.
 func (l *minimalLog) commit(b *batch) {
 	l.disk.Lock()
 	defer l.disk.Unlock()
@@ -129,7 +130,8 @@ func (l *minimalLog) write(b *batch) error {
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// frame returns the record of a set: length, checksum, client, entity, URL, time.
+// frame returns the record of a set. It has a length, a checksum, the client, the entity, the
+// URL and the time.
 func frame(c webhookcfg.Change) []byte {
 	frame := make([]byte, 8, 256)
 	frame = append(append(frame, c.Client...), 0)

@@ -23,13 +23,13 @@ import (
 // opener is a way to read a large store.
 type opener struct {
 	name   string
-	cores  int // that it may use
+	cores  int // how many it can use
 	read   func(path string) error
-	budget string // of its time, divided by that of the pass
+	budget string // for its time, divided by the time of the pass
 	took   []float64
 }
 
-// thePass is the index of the reference in the openers.
+// thePass is the reference's index in the openers.
 const thePass = 2
 
 func openers(records int) []*opener {
@@ -48,11 +48,12 @@ func openAndClose(path string) error {
 	return file.Close()
 }
 
-// opening compares opening a store with one bare pass over its file: checksums, a scan
-// for the values by hand, and the insert into memory.
+// opening compares opening a store with one bare pass over its file, which only verifies
+// checksums, scans for the values by hand and inserts them into memory.
 func opening(s settings, r *report) error {
-	r.section("Opening", "Opening a store of "+grouped(s.records)+` records, and one pass over its file on one core that
-verifies the checksums, finds the values at known places, and inserts them.`)
+	r.section("Opening", "The time to open a store of "+grouped(s.records)+` records, compared with one pass over its file on
+one core. The pass only verifies the checksums, finds the values at known places, and
+inserts them.`)
 	for _, urls := range []int{s.records, 1000} {
 		if err := s.open(r, urls); err != nil {
 			return err
@@ -61,7 +62,7 @@ verifies the checksums, finds the values at known places, and inserts them.`)
 	return nil
 }
 
-// open measures the openers with a store that has so many URLs.
+// open measures the openers on a store with this many different URLs.
 func (s settings) open(r *report, urls int) error {
 	nth := func(n int) webhookcfg.Change {
 		c := nthSet(n)
@@ -99,8 +100,8 @@ func (o *opener) run(path string) error {
 	return err
 }
 
-// residentTable opens the store in other processes, one after the other, and shows their
-// memory.
+// residentTable opens the store in other processes, one after the other, and adds a table of
+// their memory.
 func (s settings) residentTable(r *report, path string) error {
 	var peaks, stays []float64
 	for range s.rounds {
@@ -109,17 +110,17 @@ func (s settings) residentTable(r *report, path string) error {
 			return err
 		}
 		if stay == 0 {
-			return nil // the system does not report it
+			return nil // the system doesn't report it
 		}
 		peaks, stays = append(peaks, peak), append(stays, stay)
 	}
-	r.table([]string{"resident memory of a process that opens it", "at most", "afterwards", "ratio", "budget"},
+	r.table([]string{"resident memory of a process that opens the store", "at most", "afterwards", "ratio", "budget"},
 		[]string{"**store.OpenFile**, all cores", rounded(median(peaks)) + " MiB", rounded(median(stays)) + " MiB", spread(quotients(peaks, stays)), "≤ 1.4"})
 	return nil
 }
 
-// residentMemory runs printMemory in another process. It returns what opening a store
-// adds to the memory, in MiB.
+// residentMemory runs printMemory in another process. It returns how many MiB opening the
+// store adds to the process's memory, at the peak and afterwards.
 func residentMemory(path string) (peak, stays float64, err error) {
 	program, err := os.Executable()
 	if err != nil {
@@ -136,8 +137,8 @@ func residentMemory(path string) (peak, stays float64, err error) {
 	return (peak - before) / 1024, (stays - before) / 1024, err
 }
 
-// printMemory opens a store and prints, in KiB, how much memory was resident before, at
-// most, and after garbage was returned to the system.
+// printMemory opens a store and prints how much memory is resident, in KiB: before, at the
+// peak, and after garbage was returned to the system.
 func printMemory(path string) error {
 	before := memory("VmRSS:")
 	file, err := openStore(path)
@@ -151,7 +152,7 @@ func printMemory(path string) error {
 	return file.Close()
 }
 
-// memory returns one of the figures that Linux reports of this process, else 0.
+// memory returns a figure that Linux reports about this process, or 0 on other systems.
 func memory(field string) (kib int) {
 	status, _ := os.ReadFile("/proc/self/status")
 	_, rest, _ := strings.Cut(string(status), field)
@@ -159,7 +160,7 @@ func memory(field string) (kib int) {
 	return kib
 }
 
-// onePass reads a log of sets. It trusts every line with a valid checksum to have the
+// onePass reads a log of sets. If a line's checksum is valid, it trusts that the line has the
 // known form.
 func onePass(path string, records int) error {
 	file, err := os.Open(path)
@@ -203,7 +204,7 @@ func (s *sink) putLine(line []byte) error {
 	return nil
 }
 
-// valueAfter returns the string that follows a key, and the rest of the line.
+// valueAfter returns the string after a key, and the rest of the line.
 func valueAfter(line []byte, key string) (value, rest []byte) {
 	at := bytes.Index(line, []byte(key))
 	if at < 0 {
@@ -231,13 +232,13 @@ func decimal(digits []byte) (n int) {
 	return n
 }
 
-// parseTime parses a time in UTC (RFC 3339) with microseconds.
+// parseTime parses a UTC time with microseconds (RFC 3339).
 func parseTime(t []byte) time.Time {
 	return time.Date(decimal(t[:4]), time.Month(decimal(t[5:7])), decimal(t[8:10]),
 		decimal(t[11:13]), decimal(t[14:16]), decimal(t[17:19]), 1000*decimal(t[20:26]), time.UTC)
 }
 
-// sink is the table of the library's stores, which keeps no slice.
+// sink is the table that the library's stores use. It copies the slices that you pass.
 type sink struct {
 	table table.Table
 	names map[string]string
@@ -249,7 +250,7 @@ func (s *sink) put(client, entity, url []byte, when time.Time) {
 	s.table.Apply(c)
 }
 
-// name returns the one copy of the name of a client.
+// name returns the client's name as a string. Each name is stored only once.
 func (s *sink) name(client []byte) string {
 	name, known := s.names[string(client)]
 	if !known {

@@ -16,20 +16,21 @@ import (
 	"example.com/go-webhookcfg/webhookcfg"
 )
 
-// copyWorkers is how many changes a copy makes at the same time unless told otherwise.
+// copyWorkers is how many changes a copy makes at a time by default.
 const copyWorkers = 16
 
-// target is an engine to copy to and to list clients of.
+// target is an engine whose stores are copied to and listed.
 type target struct {
 	name string
 	// open returns an empty store, and a function that closes it.
 	open func() (webhookcfg.Store, func() error, error)
-	// bare reads the names of a page of clients without the store, if the engine can.
+	// bare reads the names of a page of clients without the store. It's nil if the engine
+	// can't.
 	bare func(after string, limit int) error
 }
 
-// operating compares a copy with Apply by as many workers, and a page of clients with a bare
-// query.
+// operating compares a copy with the same number of workers that call Apply, and a page of
+// clients with a bare query.
 func (s settings) operating(t *testing.T, r *report) error {
 	dir := t.TempDir()
 	targets := []target{fileTarget(dir), sqlTarget("SQLite", "sqlite", "file:"+filepath.Join(dir, "db")+sqliteSettings, sqlstore.SQLite())}
@@ -53,10 +54,11 @@ func (s settings) operating(t *testing.T, r *report) error {
 		}
 		pages = append(pages, row)
 	}
-	r.section("Copies", fmt.Sprintf(`A copy of %s overrides of %d clients to an empty store, and the same changes by Apply,
-both with %d workers.`, grouped(records), clients, copyWorkers))
+	r.section("Copies", fmt.Sprintf(`A copy of %s overrides of %d clients to an empty store, compared with the same changes
+through Apply. Both use %d workers.`, grouped(records), clients, copyWorkers))
 	r.table([]string{"to", "Copy", "Apply", "ratio of rates", "budget"}, copies...)
-	r.section("Lists of clients", `A page of 1,000 clients from the middle of all, and a query of the names alone by their key.`)
+	r.section("Lists of clients", `A page of 1,000 clients from the middle of the list, compared with a query that only reads
+their names by key.`)
 	r.table([]string{"store", "clients", "page", "bare query", "ratio", "budget"}, pages...)
 	return nil
 }
@@ -73,7 +75,7 @@ func fileTarget(dir string) target {
 	}}
 }
 
-// sqlTarget is a database, on which every store has tables of its own.
+// sqlTarget is a database. Each store gets its own tables in it.
 func sqlTarget(name, driver, dsn string, dialect sqlstore.Dialect) target {
 	opened := 0
 	var db *sql.DB
@@ -121,7 +123,7 @@ func sqlTarget(name, driver, dsn string, dialect sqlstore.Dialect) target {
 	return to
 }
 
-// copyTo measures the rates of a copy and of Apply.
+// copyTo measures how fast a copy and Apply are.
 func (s settings) copyTo(to target, records int) ([]string, error) {
 	src := store.NewMemory()
 	if err := applyAll(src.Apply, records, nthSet); err != nil {
@@ -142,7 +144,7 @@ func (s settings) copyTo(to target, records int) ([]string, error) {
 		rate, err := measure(func(st webhookcfg.Store) error {
 			report, err := admin.Copy(context.Background(), st, src, &admin.CopyOptions{Workers: copyWorkers})
 			if err == nil && report.Changes != records {
-				err = fmt.Errorf("%d changes", report.Changes)
+				err = fmt.Errorf("the copy made %d changes, want %d", report.Changes, records)
 			}
 			return err
 		})
@@ -159,7 +161,8 @@ func (s settings) copyTo(to target, records int) ([]string, error) {
 	return []string{to.name, rounded(median(copied)) + "/s", rounded(median(applied)) + "/s", spread(quotients(copied, applied)), "≥ 0.5"}, nil
 }
 
-// pagesOf measures a page of clients. SQL stores have fewer, since it takes long to make them.
+// pagesOf measures a page of clients. It uses fewer of them in SQL stores, because they take
+// long to make.
 func (s settings) pagesOf(of target) ([]string, error) {
 	const limit, turns = 1000, 20
 	st, closeStore, err := of.open()
@@ -172,7 +175,7 @@ func (s settings) pagesOf(of target) ([]string, error) {
 	}
 	name := func(n int) string { return fmt.Sprintf("client-%07d", n) }
 	err = applyBy(1000, st.Apply, count, func(n int) webhookcfg.Change {
-		if n%2 == 0 { // a page has to look for the overrides of every other client
+		if n%2 == 0 { // for every other client, the page has to look for overrides
 			return nthSetOf(name(n), n)
 		}
 		c := nthSetOf(name(n), n)
@@ -197,7 +200,7 @@ func (s settings) pagesOf(of target) ([]string, error) {
 		start := time.Now()
 		page, err := lister.ListClients(context.Background(), cursor, limit)
 		if err == nil && len(page.Clients) != limit {
-			err = fmt.Errorf("a page of %d clients", len(page.Clients))
+			err = fmt.Errorf("the page has %d clients, want %d", len(page.Clients), limit)
 		}
 		pages = append(pages, milliseconds(time.Since(start)))
 		if err == nil && of.bare != nil {

@@ -17,11 +17,11 @@ import (
 	"example.com/go-webhookcfg/webhookcfg"
 )
 
-// peer is a durable store to be compared. A set returns when it would survive a crash of
-// the machine.
+// peer is a durable store to compare with. When a set returns, it must survive a crash of the
+// machine.
 type peer struct {
 	name string
-	// budget is the required ratio of the library's sets to its sets.
+	// budget is how many times as fast the library's sets should be.
 	budget string
 	// open creates a store in an empty directory.
 	open func(dir string) (*opened, error)
@@ -29,11 +29,11 @@ type peer struct {
 
 // opened is an open store of a peer.
 type opened struct {
-	// ways are the ways to make its sets durable. The best one counts.
+	// ways are the ways to make its sets durable. The fastest one counts.
 	ways []way
 	// load makes the first n sets as fast as it can.
 	load func(n int) error
-	// url returns the URL of an entity of a client.
+	// url returns the URL of a client's entity.
 	url   func(client, entity string) (string, error)
 	close func() error
 }
@@ -41,14 +41,13 @@ type opened struct {
 // way is one way to make a set durable.
 type way struct {
 	name string
-	// set returns when the set is durable. It is called concurrently.
+	// set returns when the set is durable. It must allow concurrent calls.
 	set func(context.Context, webhookcfg.Change) error
-	// syncs returns the number of syncs of the disk so far. It is called while no set
-	// is made.
+	// syncs returns how many syncs of the disk there have been. It isn't called during a set.
 	syncs func() int64
 }
 
-// peers returns the library, the reference, and other stores.
+// peers returns the library, the reference and the other stores.
 func peers() []peer {
 	return []peer{
 		{"store.File", "", openFile},
@@ -59,7 +58,7 @@ func peers() []peer {
 	}
 }
 
-// openPebble opens a Pebble store, which shares syncs between callers by itself.
+// openPebble opens a Pebble store. Pebble shares syncs between callers by itself.
 func openPebble(dir string) (*opened, error) {
 	fs := &countingFS{FS: vfs.Default}
 	db, err := pebble.Open(dir, &pebble.Options{FS: fs, Logger: quietLogger{}})
@@ -94,7 +93,7 @@ func openPebble(dir string) (*opened, error) {
 	}, nil
 }
 
-// quietLogger logs nothing but fatal errors.
+// quietLogger only logs fatal errors.
 type quietLogger struct{}
 
 func (quietLogger) Infof(string, ...any)  {}
@@ -102,7 +101,7 @@ func (quietLogger) Errorf(string, ...any) {}
 
 func (quietLogger) Fatalf(format string, args ...any) { pebble.DefaultLogger.Fatalf(format, args...) }
 
-// countingFS counts the syncs of the files that are written.
+// countingFS counts how often written files are synced.
 type countingFS struct {
 	vfs.FS
 	syncs atomic.Int64
@@ -138,8 +137,8 @@ func (f countingFile) SyncData() error {
 	return f.File.SyncData()
 }
 
-// openBolt opens a bbolt store, with a transaction for each set, and with Batch, which
-// waits for concurrent callers.
+// openBolt opens a bbolt store. One way is a transaction for each set, and the other is
+// Batch, which waits for concurrent callers.
 func openBolt(dir string) (*opened, error) {
 	bucket := []byte("webhooks")
 	db, err := bbolt.Open(filepath.Join(dir, "bolt"), 0o600, nil)
@@ -187,7 +186,8 @@ func openBolt(dir string) (*opened, error) {
 	}, nil
 }
 
-// boltSyncs counts two syncs per transaction: one of its pages, one of the meta page.
+// boltSyncs counts two syncs per transaction, because bbolt syncs its pages and then the meta
+// page.
 func boltSyncs(db *bbolt.DB) (syncs int64) {
 	_ = db.View(func(tx *bbolt.Tx) error {
 		syncs = 2 * int64(tx.ID())
@@ -205,15 +205,14 @@ const (
 	sqliteGet = `SELECT url FROM webhooks WHERE client = ? AND entity = ?`
 )
 
-// sqlite is a store on one connection, since SQLite has one writer at a time.
+// sqlite is a store with one connection, because SQLite can only have one writer at a time.
 type sqlite struct {
 	db      *sql.DB
 	set     *sql.Stmt
 	commits atomic.Int64
 }
 
-// openSQLite opens a SQLite store with a write-ahead log, which costs one sync per
-// transaction.
+// openSQLite opens a SQLite store with a write-ahead log, so a transaction costs one sync.
 func openSQLite(dir string) (*opened, error) {
 	db, err := sql.Open("sqlite", "file:"+filepath.Join(dir, "sqlite")+sqliteSettings)
 	if err != nil {
@@ -270,7 +269,7 @@ func applyAll(set func(context.Context, webhookcfg.Change) error, n int, nth fun
 	return applyBy(1000, set, n, nth)
 }
 
-// applyBy makes the first n changes with so many writers at the same time.
+// applyBy makes the first n changes, with this many writers at the same time.
 func applyBy(writers int, set func(context.Context, webhookcfg.Change) error, n int, nth func(int) webhookcfg.Change) error {
 	errs := make([]error, writers)
 	var all sync.WaitGroup
@@ -285,7 +284,7 @@ func applyBy(writers int, set func(context.Context, webhookcfg.Change) error, n 
 	return errors.Join(errs...)
 }
 
-// commitAll commits the first n sets in transactions of some size.
+// commitAll commits the first n sets in large transactions.
 func commitAll(commit func([]webhookcfg.Change) error, n int) error {
 	const size = 10_000
 	for first := 0; first < n; first += size {
@@ -300,7 +299,7 @@ func commitAll(commit func([]webhookcfg.Change) error, n int) error {
 	return nil
 }
 
-// keyOf and valueOf return the key and the value of a set in a key-value store.
+// keyOf and valueOf return a set's key and value for a key-value store.
 func keyOf(client, entity string) []byte {
 	key := make([]byte, 0, len(client)+1+len(entity))
 	key = append(append(key, client...), 0)
@@ -313,5 +312,5 @@ func valueOf(c webhookcfg.Change) []byte {
 	return binary.LittleEndian.AppendUint64(append(value, url...), uint64(c.Time.UnixMicro()))
 }
 
-// urlOf returns the URL in such a value.
+// urlOf returns the URL in a value.
 func urlOf(value []byte) string { return string(value[:max(0, len(value)-8)]) }

@@ -21,7 +21,7 @@ const (
 	plotHeight = 11 * vg.Centimeter
 )
 
-// palette is colours that remain distinct with any colour vision (Okabe and Ito).
+// palette has colours that you can tell apart with any colour vision (Okabe and Ito).
 var palette = []color.Color{
 	color.RGBA{R: 0x00, G: 0x72, B: 0xB2, A: 0xFF}, // blue
 	color.RGBA{R: 0x00, G: 0x00, B: 0x00, A: 0xFF}, // black
@@ -50,7 +50,7 @@ func newPlot(title string) *plot.Plot {
 	return p
 }
 
-// plotRates shows the sets per second of every way by the number of writers.
+// plotRates shows the sets per second of each way, by the number of writers.
 func plotRates(races []*race) *plot.Plot {
 	p := newPlot("Durable sets per second by number of writers")
 	p.X.Label.Text, p.Y.Label.Text = "concurrent writers (log scale)", "sets/s (log scale)"
@@ -76,7 +76,7 @@ func plotRates(races []*race) *plot.Plot {
 	for v := p.Y.Min; v <= p.Y.Max; v *= 10 {
 		decades = append(decades, plot.Tick{Value: v, Label: grouped(int(v))})
 	}
-	p.Y.Max *= 10 // for the legend
+	p.Y.Max *= 10 // room for the legend
 	p.X.Tick.Marker, p.Y.Tick.Marker = plot.ConstantTicks(writers), plot.ConstantTicks(decades)
 	p.X.Min, p.X.Max = 0.85*float64(races[0].writers), 1.15*float64(races[len(races)-1].writers)
 	p.Legend.Top, p.Legend.Left = true, true
@@ -84,9 +84,9 @@ func plotRates(races []*race) *plot.Plot {
 	return p
 }
 
-// plotHits shows the hit ratio of each minute, by the name of the copy.
+// plotHits shows each copy's hit ratio, minute by minute.
 func plotHits(copies []string, minutes map[string][]float64) *plot.Plot {
-	p := newPlot("Resolves that a sender's copy answers")
+	p := newPlot("Resolves that a sender's copy serves by itself")
 	p.X.Label.Text, p.Y.Label.Text = "minute", "share of the resolves"
 	p.Y.Min, p.Y.Max = 0, 1
 	p.Add(newGrid())
@@ -102,7 +102,7 @@ func plotHits(copies []string, minutes map[string][]float64) *plot.Plot {
 	return p
 }
 
-// plotWaits shows the waits of small clients, quiet and meanwhile, a row for each trial.
+// plotWaits shows the waits of small clients, quiet and meanwhile, with a row for each trial.
 func plotWaits(trials []waitTrial) *plot.Plot {
 	p := newPlot("99th percentile of small clients' waits")
 	p.X.Label.Text = "ms from a change to its delivery (log scale)"
@@ -119,7 +119,7 @@ func plotWaits(trials []waitTrial) *plot.Plot {
 		quiet, meanwhile = append(quiet, pair[0]), append(meanwhile, pair[1])
 		span, err := plotter.NewLine(pair)
 		if err != nil {
-			panic(err) // a wait is not finite
+			panic(err) // a wait isn't finite
 		}
 		span.Color, span.Width = color.Gray{Y: 0x99}, vg.Points(2)
 		p.Add(span)
@@ -130,7 +130,7 @@ func plotWaits(trials []waitTrial) *plot.Plot {
 	}{{"quiet", quiet}, {"meanwhile", meanwhile}} {
 		marks, err := plotter.NewScatter(side.waits)
 		if err != nil {
-			panic(err) // a wait is not finite
+			panic(err) // a wait isn't finite
 		}
 		marks.GlyphStyle = draw.GlyphStyle{Color: palette[2*i], Radius: vg.Points(5), Shape: glyphs[3*i]}
 		p.Add(marks)
@@ -148,11 +148,11 @@ func plotWaits(trials []waitTrial) *plot.Plot {
 	return p
 }
 
-// addLine adds the i-th line, with its marks and its name in the legend.
+// addLine adds the i-th line, with its marks and a name in the legend.
 func addLine(p *plot.Plot, i int, name string, points plotter.XYs) {
 	line, marks, err := plotter.NewLinePoints(points)
 	if err != nil {
-		panic(err) // a value is not finite
+		panic(err) // a value isn't finite
 	}
 	line.Color, line.Width = palette[i%len(palette)], vg.Points(2)
 	marks.GlyphStyle = draw.GlyphStyle{Color: line.Color, Radius: vg.Points(4), Shape: glyphs[i%len(glyphs)]}
@@ -167,7 +167,7 @@ func newGrid() *plotter.Grid {
 	return grid
 }
 
-// writeSVG writes a plot on a white background.
+// writeSVG writes a plot with a white background.
 func writeSVG(path string, p *plot.Plot) error {
 	canvas := vgsvg.NewWith(vgsvg.UseWH(plotWidth, plotHeight))
 	p.Draw(draw.New(canvas))
@@ -175,7 +175,8 @@ func writeSVG(path string, p *plot.Plot) error {
 	if _, err := canvas.WriteTo(&text); err != nil {
 		return err
 	}
-	// Fonts of the same metrics, as the embedded one would be larger than the plot.
+	// Name fonts with the same metrics instead of embedding one, which would be larger than
+	// the plot.
 	fonts := strings.ReplaceAll(text.String(), "Liberation Sans", "Liberation Sans,Arial,Helvetica,sans-serif")
 	return os.WriteFile(path, []byte(fonts), 0o644)
 }

@@ -29,7 +29,7 @@ import (
 
 const queueWorkers = 128
 
-// queueRate compares the deliveries of examples/service, from a queue on each of its engines,
+// queueRate compares the deliveries of examples/service, with a queue on each of its engines,
 // with Send in a loop.
 func (s settings) queueRate(t *testing.T, r *report) error {
 	receiver := newReceiver("http")
@@ -61,14 +61,15 @@ func (s settings) queueRate(t *testing.T, r *report) error {
 			return err
 		}
 	}
-	r.section("Delivery from a queue", fmt.Sprintf(`Deliveries per second of wall-clock time with %d workers to one receiver: [examples/service](../../../examples/service)
-with a backlog of %s in River, and Send in a loop.`, queueWorkers, grouped(backlog)))
+	r.section("Delivery from a queue", fmt.Sprintf(`Deliveries per second of wall-clock time to one receiver, with %d workers.
+[examples/service](../../../examples/service) has a backlog of %s in River. Compare it with
+Send in a loop.`, queueWorkers, grouped(backlog)))
 	r.table([]string{"queue on", "examples/service", "budget", "Send in a loop"}, rows...)
 	return nil
 }
 
-// newDatabase returns the data source name of a new database of a PostgreSQL server, which
-// is dropped when the test ends.
+// newDatabase creates a database on a PostgreSQL server, and returns its data source name.
+// The database is dropped when the test ends.
 func newDatabase(t *testing.T, dsn string) string {
 	t.Helper()
 	const name = "bench_queue"
@@ -95,7 +96,7 @@ func newDatabase(t *testing.T, dsn string) string {
 	return at.String()
 }
 
-// buildService builds examples/service in a directory, and returns its path.
+// buildService builds examples/service in a directory, and returns the program's path.
 func buildService(dir string) (program string, err error) {
 	root, err := exec.Command("go", "list", "-m", "-f", "{{.Dir}}", "example.com/go-webhookcfg").Output()
 	if err != nil {
@@ -110,8 +111,9 @@ func buildService(dir string) (program string, err error) {
 	return program, nil
 }
 
-// serviceRate has examples/service deliver n notifications to one receiver: it fills the
-// queue while the only worker waits for the receiver, and then starts with all workers.
+// serviceRate measures how fast examples/service delivers n notifications to one receiver. It
+// fills the queue while the receiver keeps the only worker waiting, and then starts the
+// service with all workers.
 func serviceRate(program, store string, n int) (rate float64, err error) {
 	arrived, release := make(chan time.Time, n), make(chan struct{})
 	receiver := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -156,7 +158,7 @@ type process struct {
 	url    string
 }
 
-// startService starts examples/service, and returns once it listens.
+// startService starts examples/service, and returns once it's listening.
 func startService(program, store string, flags ...string) (*process, error) {
 	p := &process{cmd: exec.Command(program, append([]string{"-listen", "127.0.0.1:0", "-dev"}, flags...)...)}
 	p.cmd.Env = append(os.Environ(), "STORE="+store, "CLIENT="+signIns(), "MASTER="+strings.Repeat("m", 64))
@@ -176,7 +178,7 @@ func startService(program, store string, flags ...string) (*process, error) {
 	return p, nil
 }
 
-// signIns returns the clients of the process with their secret.
+// signIns returns the process's clients with their secret.
 func signIns() string {
 	var all []string
 	for _, client := range slices.Concat([]string{"acme"}, flooding, alone, sharing) {
@@ -185,7 +187,7 @@ func signIns() string {
 	return strings.Join(all, " ")
 }
 
-// fill sets the webhook of all modules of a client, and changes n of them.
+// fill sets the webhook for all modules of a client, and changes n of the modules.
 func (p *process) fill(client, receiver string, n int) error {
 	if err := p.set(client, receiver); err != nil {
 		return err
@@ -198,7 +200,7 @@ func (p *process) fill(client, receiver string, n int) error {
 	return callers.Wait()
 }
 
-// set sets the webhook of all modules of a client.
+// set sets the webhook for all modules of a client.
 func (p *process) set(client, receiver string) error {
 	return p.callAs(client, http.MethodPost, "/api/v1/configure/configure-webhook", fmt.Sprintf(`{"webhook_url":%q}`, receiver))
 }
@@ -222,8 +224,8 @@ func (p *process) callAs(client, method, path, body string) error {
 	return nil
 }
 
-// stop asks the process to stop, and returns once it accepts no connection. It ends when
-// its attempts do.
+// stop asks the process to stop, and returns once it accepts no more connections. The process
+// ends when its attempts have.
 func (p *process) stop() error {
 	if err := p.cmd.Process.Signal(syscall.SIGTERM); err != nil {
 		return err
@@ -238,7 +240,7 @@ func (p *process) stop() error {
 	}
 }
 
-// end kills the process, unless it has ended.
+// end kills the process if it's still running.
 func (p *process) end() {
 	if p.cmd.ProcessState == nil {
 		_ = p.cmd.Process.Kill()

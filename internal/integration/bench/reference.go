@@ -18,8 +18,8 @@ import (
 	"unicode/utf8"
 )
 
-// reference does the work of the handler in one piece, for this benchmark alone: the same
-// checks in the same order, without options. It serves one client and one form of the
+// reference does the handler's work in one piece, just for this benchmark. It has the same
+// checks in the same order, but no options. It serves one client, and one form of the
 // interface.
 type reference struct {
 	mu        sync.Mutex
@@ -129,8 +129,8 @@ func (h *reference) delete(ctx context.Context, w http.ResponseWriter, r *http.R
 	h.succeed(ctx, w)
 }
 
-// announcesBody reports whether a request has a body. Over HTTP/2 its ContentLength may be 0
-// nevertheless.
+// announcesBody reports whether a request has a body. Don't rely on ContentLength alone: over
+// HTTP/2 it can be 0 anyway.
 func announcesBody(r *http.Request) bool {
 	if r.ContentLength != 0 || r.Header["Expect"] != nil {
 		return true
@@ -217,8 +217,8 @@ func (h *reference) succeed(ctx context.Context, w http.ResponseWriter) {
 	respond(w, 200, []byte(`{"message":"successful"}`))
 }
 
-// scanBody parses an object of the two known keys. It rejects escapes, which the measured
-// requests do not contain.
+// scanBody parses an object with the two known keys. It rejects escapes, because the measured
+// requests don't have any.
 func scanBody(data []byte) (id string, hasID bool, target string, ok bool) {
 	if !utf8.Valid(data) {
 		return "", false, "", false

@@ -19,13 +19,13 @@ const introduction = `# Benchmark results
 
 <!-- Written by "make bench". Do not edit. -->
 
-Both sides of a ratio ran in turn in one process, so only the ratios are meaningful:
+Both sides of a ratio ran in turn in one process. You can only rely on the ratios, because
 absolute figures change with the machine and its load. A ratio is the median of the
 rounds, with the least and the greatest in parentheses. A budget is a limit that the
-library aims to meet; a ratio beyond it is a miss.
+library aims to meet. A ratio beyond it is a miss.
 `
 
-// report is Markdown, printed as soon as it is measured, with plots.
+// report is Markdown with plots. It prints each part as soon as that is measured.
 type report struct {
 	text  strings.Builder
 	out   io.Writer // standard output and text
@@ -46,7 +46,7 @@ func newReport(s settings) *report {
 	return r
 }
 
-// commit returns the commit of the working tree.
+// commit returns the working tree's commit.
 func commit() string {
 	hash, err := exec.Command("git", "rev-parse", "--short=12", "HEAD").Output()
 	if err != nil {
@@ -59,7 +59,7 @@ func commit() string {
 	return strings.TrimSpace(string(hash))
 }
 
-// processor returns the name of the CPU where Linux reports it.
+// processor returns the CPU's name if Linux reports it.
 func processor() string {
 	text, _ := os.ReadFile("/proc/cpuinfo")
 	for line := range strings.Lines(string(text)) {
@@ -83,7 +83,7 @@ func (r *report) table(header []string, rows ...[]string) {
 	}
 }
 
-// plot adds a plot, which is written to a file of this name.
+// plot adds a plot and the name of its file.
 func (r *report) plot(name string, p *plot.Plot) {
 	r.plots[name] = p
 	fmt.Fprintf(r.out, "\n![%s](%s)\n", p.Title.Text, name)
@@ -105,12 +105,12 @@ func quantile(values []float64, q float64) float64 {
 	return sorted[int(q*float64(len(sorted)-1)+0.5)]
 }
 
-// spread is the median of ratios with the least and the greatest.
+// spread formats the median of ratios, with the least and the greatest.
 func spread(ratios []float64) string {
 	return fmt.Sprintf("%.2f (%.2f..%.2f)", median(ratios), slices.Min(ratios), slices.Max(ratios))
 }
 
-// quotients divides measurements of the same round.
+// quotients divides measurements from the same rounds.
 func quotients(dividends, divisors []float64) []float64 {
 	ratios := make([]float64, len(dividends))
 	for i := range ratios {
@@ -133,7 +133,7 @@ func rounded(value float64) string { return fmt.Sprintf("%.0f", value) }
 
 func precise(value float64) string { return fmt.Sprintf("%.2f", value) }
 
-// grouped formats a number with separated thousands.
+// grouped formats a number with commas between the thousands.
 func grouped(n int) string {
 	if n < 1000 {
 		return fmt.Sprint(n)

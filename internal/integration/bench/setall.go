@@ -12,8 +12,8 @@ import (
 	"example.com/go-webhookcfg/webhookcfg/egress"
 )
 
-// durableSetAll compares a durable set-all over many overrides with the durable set of
-// one of them. Each round opens another copy of the same file.
+// durableSetAll compares a durable set-all over many overrides with a durable set of one of
+// them. Each round opens a new copy of the same file.
 func durableSetAll(s settings, r *report) error {
 	return inTempDir(func(dir string) error {
 		path := filepath.Join(dir, "webhooks.jsonl")
@@ -29,15 +29,15 @@ func durableSetAll(s settings, r *report) error {
 			}
 			alls, ones = append(alls, all), append(ones, one)
 		}
-		r.section("Set-all", "A durable set-all over "+grouped(s.records)+` overrides, and the durable set of one of them
-in the same store.`)
+		r.section("Set-all", "A durable set-all over "+grouped(s.records)+` overrides, compared with a durable set of one of
+them in the same store.`)
 		r.table([]string{"durable", "set-all", "set of one, median of 50", "ratio", "budget"},
 			[]string{"**store.File**", precise(median(alls)) + " ms", precise(median(ones)) + " ms", spread(quotients(alls, ones)), "≤ 2"})
 		return nil
 	})
 }
 
-// setBoth returns how many milliseconds a set-all and a set of one took.
+// setBoth returns how many milliseconds a set-all took, and a set of one.
 func setBoth(path, copied string) (all, one float64, err error) {
 	if err := copyFile(path, copied); err != nil {
 		return 0, 0, err

@@ -18,35 +18,35 @@ import (
 
 var writerCounts = []int{1, 8, 64, 256}
 
-// race is every way to make sets durable, with one number of writers.
+// race compares all ways to make sets durable, with one number of writers.
 type race struct {
 	writers int
 	stores  []loadedStore
 	lanes   []*lane
 }
 
-// loadedStore is an open peer with records. Next is the number of its last set.
+// loadedStore is an open peer that has records. next is the number of its last set.
 type loadedStore struct {
 	*opened
 	name string
 	next *atomic.Int64
 }
 
-// lane is one way of a store, with its turns.
+// lane is one way of a store, and its turns.
 type lane struct {
 	loadedStore
 	way   way
 	turns []turn
 }
 
-// turn is the sets that writers made in some time.
+// turn has the sets that writers made in some time.
 type turn struct {
 	took  time.Duration
 	waits []time.Duration // of each set
 	syncs int64
 }
 
-// durableSets compares durable sets, each of a new key.
+// durableSets compares durable sets. Each has a new key.
 func durableSets(s settings, r *report) error {
 	var races []*race
 	for _, writers := range writerCounts {
@@ -67,9 +67,9 @@ func durableSets(s settings, r *report) error {
 		}
 	}
 	r.section("Durable sets", fmt.Sprintf(`Each store holds %s records, and each set is durable when it returns. The minimal log
-([minimal.go](minimal.go)) appends checksummed records with group commit to a file and a
-nested map; it is never compacted, recovered or reopened. Pebble, bbolt and SQLite run in
-their own ways; a ratio is to the best of them.`, grouped(s.loaded)))
+([minimal.go](minimal.go)) appends checksummed records to a file with group commit, and
+keeps a nested map. It's never compacted, recovered or reopened. Pebble, bbolt and SQLite
+make sets in their own ways. If a store has several ways, the ratio is to its fastest.`, grouped(s.loaded)))
 	r.plot("durable.svg", plotRates(races))
 	rateTable(r, races)
 	ratioTable(r, races)
@@ -77,7 +77,7 @@ their own ways; a ratio is to the best of them.`, grouped(s.loaded)))
 	return nil
 }
 
-// open opens a store of each peer and loads the same records into it.
+// open opens a store of each peer, and loads the same records into all of them.
 func (r *race) open(dir string, records int) error {
 	for i, p := range peers() {
 		dir := filepath.Join(dir, strconv.Itoa(i))
@@ -101,7 +101,7 @@ func (r *race) open(dir string, records int) error {
 	return nil
 }
 
-// run has the lanes take turns, with another one first in each round.
+// run lets the lanes take turns. Another one goes first in each round.
 func (r *race) run(s settings) error {
 	for round := range s.rounds {
 		for i := range r.lanes {
@@ -114,7 +114,7 @@ func (r *race) run(s settings) error {
 }
 
 func (l *lane) run(writers int, d time.Duration) error {
-	runtime.GC() // of the other lanes' garbage
+	runtime.GC() // collect the other lanes' garbage
 	before := l.way.syncs()
 	t, err := makeSets(l.way.set, writers, l.next, d)
 	t.syncs = l.way.syncs() - before
@@ -161,15 +161,15 @@ func (r *race) best(peer string) *lane {
 	return best
 }
 
-// makeSets has writers make sets as fast as they can for some time. Next counts the sets,
-// so that none is made twice.
+// makeSets lets writers make sets as fast as they can for some time. They take the numbers of
+// their sets from next, so no set is made twice.
 func makeSets(set func(context.Context, webhookcfg.Change) error, writers int, next *atomic.Int64, d time.Duration) (turn, error) {
 	waits, errs := make([][]time.Duration, writers), make([]error, writers)
 	var all sync.WaitGroup
 	start := time.Now()
 	for w := range writers {
 		all.Go(func() {
-			ctx, cancel := context.WithTimeout(context.Background(), time.Hour) // as each request has
+			ctx, cancel := context.WithTimeout(context.Background(), time.Hour) // every request has one
 			defer cancel()
 			for time.Since(start) < d && errs[w] == nil {
 				c := nthSet(int(next.Add(1)))
@@ -201,7 +201,7 @@ func rates(turns []turn) (perSecond []float64) {
 	return perSecond
 }
 
-// join returns several turns as one.
+// join combines several turns.
 func join(turns []turn) (all turn) {
 	for _, t := range turns {
 		all.took += t.took
@@ -234,7 +234,7 @@ func ratioTable(r *report, races []*race) {
 	r.table(slices.Concat([]string{"store.File ÷"}, headings(races), []string{"budget"}), rows...)
 }
 
-// waitTable shows how long a set took, and how many sets shared a sync.
+// waitTable shows how long a set took, and how many syncs it needed.
 func waitTable(r *report, races []*race) {
 	var rows [][]string
 	for i, l := range races[0].lanes {

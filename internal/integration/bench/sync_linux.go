@@ -5,5 +5,5 @@ import (
 	"syscall"
 )
 
-// syncData makes the content of a file durable, as store.File does.
+// syncData makes a file's content durable in the same way as store.File.
 func syncData(file *os.File) error { return syscall.Fdatasync(int(file.Fd())) }

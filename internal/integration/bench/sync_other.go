@@ -4,5 +4,5 @@ package main
 
 import "os"
 
-// syncData makes the content of a file durable, as store.File does.
+// syncData makes a file's content durable in the same way as store.File.
 func syncData(file *os.File) error { return file.Sync() }
