@@ -41,8 +41,7 @@
 //
 // The error has the status of the response. If it's 404 and the handler logged nothing, the
 // request didn't reach the handler. Probably a proxy strips the prefix, so the path isn't
-// under [webhookcfg.Options.BasePath] any more, and your mux responds. Let the proxy pass the
-// path on.
+// under the handler's BasePath any more, and your mux responds. Let the proxy pass the path on.
 //
 // # What is sent
 //
