@@ -159,7 +159,9 @@ func (c *checker) check(page, module, text string, block bool) {
 			c.t.Errorf("%s: %q: %v", page, strings.Join(words, " "), err)
 		case holder != "":
 			c.found++
-			c.t.Logf("%s: %.90q: %s", page, strings.Join(words, " "), holder)
+			if testing.Verbose() {
+				c.t.Logf("%s: %.90q: %s", page, strings.Join(words, " "), holder)
+			}
 		case block:
 			c.t.Errorf("%s: nothing tests %q: teach TestCommands to check it, or name a test in heldBy", page, strings.Join(words, " "))
 		}
@@ -196,7 +198,7 @@ func (c *checker) holder(page string, dirs, words []string) (string, error) {
 			}
 		}
 		return "a target of the Makefile", nil
-	case name == "go" && len(words) > 1:
+	case name == "go" && len(words) > 1 && command.MatchString(words[1]): // no statement of Go
 		return c.goCommand(dirs, words[1:])
 	case programs[name] != "":
 		return c.program(programs[name], words[1:])
