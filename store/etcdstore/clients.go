@@ -13,15 +13,16 @@ import (
 
 var _ admin.ClientLister = (*Store)(nil)
 
-// clientCursor starts the cursors of ListClients. The name of a client follows.
+// clientCursor is the start of a cursor of ListClients. The name of a client follows it.
 const clientCursor = "after "
 
-// maxScanned is the number of keys in one request of ListClients.
+// maxScanned is how many keys one request of ListClients reads.
 const maxScanned = 1000
 
-// ListClients implements [admin.ClientLister]. It lists clients in the order of their escaped
-// names. It reads keys without values, up to 1,000 in a request, so a page of clients with many
-// overrides is short, and a client whose webhooks were all unset is listed until it is erased.
+// ListClients implements [admin.ClientLister]. Clients come in the order of their escaped
+// names. A request reads up to 1,000 keys without their values, so a page is short if its
+// clients have many overrides. A client with nothing set stays in the list until you erase
+// it.
 func (s *Store) ListClients(ctx context.Context, cursor string, limit int) (admin.ClientPage, error) {
 	last, known := strings.CutPrefix(cursor, clientCursor)
 	if limit < 1 || known != (last != "") || !known && cursor != "" {
@@ -53,7 +54,7 @@ func (s *Store) ListClients(ctx context.Context, cursor string, limit int) (admi
 		case !found.More:
 			return page, nil
 		case len(page.Clients) > 0:
-			page.Next = clientCursor + last // the rest of this client's keys is skipped
+			page.Next = clientCursor + last // skip the other keys of this client
 			return page, nil
 		}
 	}

@@ -1,103 +1,89 @@
-// Package etcdstore keeps the webhook configuration in an etcd cluster, for services
-// that run on several machines and already operate such a cluster.
+// Package etcdstore keeps the webhook configuration in the etcd cluster that you already run.
 //
-//	client, err := clientv3.New(clientv3.Config{Endpoints: endpoints, TLS: tls})
-//	…
+//	client, err := clientv3.New(clientv3.Config{
+//		Endpoints:         endpoints, // of all members
+//		TLS:               tls,
+//		DialKeepAliveTime: 10 * time.Second,
+//	})
 //	st, err := etcdstore.New(client, nil)
+//	go st.SweepEvery(ctx, time.Hour)
+//	h, err := webhookcfg.NewHandler(st, verifier, nil)
 //
-// # Guarantees
+// Any number of processes can share the keys of one prefix. Operations on one client are
+// linearizable, and an acknowledged change is on the disks of a majority of the members. A
+// change is one request, and so is a resolve. Changes take no locks and never conflict.
 //
-// A [Store] complies with every clause of [webhookcfg.Store], through any number of
-// handles in any number of processes: the operations on one client are linearizable,
-// and an acknowledged change is on the disks of a majority of the members. A change is
-// one request, and so is a resolve. No change reads before it writes, so there are no
-// locks and no conflicts, and set-all costs no more than a set.
+// The tests check this on clusters of three members, with several replicas, while members are
+// killed and network paths frozen.
 //
-// This relies on etcd's revision counter. A client has a key for its base and one for
-// each override. Set-all writes only the key of the base, and an override counts only
-// if it was written at a later revision than the base. Therefore never delete the key of a base
-// yourself: overrides that it had dropped would come back. Unset-all writes a base without a URL,
-// and [Store.Erase] deletes it in a transaction that finds no override.
+// # Set up the client
 //
-// Reads are confirmed by a majority too. Etcd's serializable reads, which a member
-// serves from its local state, may be stale; this package does not use them.
+// Give the client the endpoints of all members. It sends its requests to them in turn. Set
+// DialKeepAliveTime too, or the client never closes a silent connection. Values below 10 seconds
+// count as 10. Until the connection to a frozen member is closed, its requests block until
+// their ctx ends.
 //
-// These statements are tested on clusters of three members: histories of several replicas
-// are checked for linearizability while members are killed and network paths frozen.
+// The user needs to read and write the keys under [Options.Prefix]. Don't choose a prefix that
+// is the start of another store's prefix. URLs are stored in plain text, so encrypt the disks
+// and the backups of the members.
 //
-// How deliveries go is not kept in etcd: with this store, a Health of package
-// webhookcfg/deliver has what its own process delivered.
+// # Keep space free
 //
-// # Change detection
+// By default, etcd limits a request to 1.5 MiB and the database to 2 GiB. Enable
+// auto-compaction-retention, because replaced values take space until they're compacted, and
+// defragment the members from time to time. Once a member's database is full, all changes
+// fail until you have freed space and disarmed the alarm.
 //
-// A [Store] is a [cache.Feed] and a [cache.Notifier]. Changes arrive through a
-// watch; a barrier proves that none is missing: it reads the revision of the cluster,
-// confirmed by a majority, and waits until the watch has passed it. A watch on a frozen
-// network path delivers nothing, not even an error. The barrier then fails after
-// [Options.BarrierTimeout], and the watch is restarted without a gap, on another
-// connection if there is one. Changes returns a Reset on the first call, when the
-// history since the cursor was compacted or exceeds [Options.History], and when the
-// cluster is found to have gone back in time.
+// A set-all leaves the overrides that it dropped, and an unset can leave a key too.
+// [Store.SweepEvery] deletes them. Run it in a goroutine, or call [Store.Sweep] regularly, for
+// instance every minute with a limit of a thousand keys.
 //
-// The watch requires etcd 3.5.13, 3.6.0 or later: earlier members could report progress
-// past events that they had not sent, or not respond at all.
+// # Read from a copy, and follow changes
 //
-// # Limits
+// If you send many notifications, read through a [cache.Cache]. The store is a [cache.Feed] and
+// a [cache.Notifier], and learns of changes through a watch. You need etcd 3.5.13, or 3.6.0 or
+// later: earlier members can report progress past events that they haven't sent, or not respond
+// at all. See [Store.Changes].
 //
-// Without a majority of the members, changes and reads fail when their ctx ends, or
-// earlier. A change fails with [ErrOutcomeUnknown] unless etcd is known to reject changes
-// with its error, such as for lack of permission. [Store.Healthy] tells an alert about it. It is not retried, since a retry could
-// undo a later change of another process.
+// The store has no records of deliveries. Pass nil to NewHealth of package webhookcfg/deliver,
+// which then only knows the deliveries of its own process.
 //
-// A [Store] sends one change of each client at a time, so that no client makes those of
-// others wait for more than that in each process.
+// # Outages
 //
-// The client sends its requests to the members in turn. A request to a frozen member
-// blocks until its ctx ends, and so do others until the client's keepalive closes the
-// connection.
+// Without a majority of the members, changes and reads fail when their ctx ends, or earlier.
+// The handler responds with 503, and the store recovers as soon as the cluster does. Have an
+// alert call [Store.Healthy].
 //
-// By default, a request is limited to 1.5 MiB and the database to 2 GiB. Replaced values
-// take space until they are compacted: enable auto-compaction-retention, and defragment
-// the members from time to time. While the database of a member is full, every change
-// fails until space is freed and the alarm is disarmed. Those that fail first may have been
-// applied, so their error wraps [ErrOutcomeUnknown].
+// A change that fails may have been made all the same: its error wraps [ErrOutcomeUnknown]
+// unless etcd has rejected it. The store doesn't try again, because that could undo a later
+// change of another process.
 //
-// Overrides dropped by set-all stay in the database until [Store.Sweep] deletes them, as
-// does the key of an entity that was unset without a base. A page of [Store.List] skips
-// such keys, and ends before its limit after 4,096 of them. Run [Store.SweepEvery] in a goroutine,
-// or call Sweep regularly, for instance every minute with a limit of a thousand keys.
+// # Back up and move
 //
-// # Operation
+// Back up with snapshots of etcd. If you restore one, restart the processes that have a cache,
+// or restore it with a bumped revision. A store can't always tell that the cluster went back in
+// time: it only notices a lower revision, or a new id of the cluster.
 //
-// The client determines addresses, certificates and the user, who needs to read and
-// write the keys under [Options.Prefix]. URLs are stored in plain text: encrypt the disks
-// and the backups of the members. Configure the client with the endpoints of all members
-// and a DialKeepAliveTime, without which it never closes a silent connection; values
-// below 10 seconds count as 10. While there is no majority, the handler responds with
-// 503; the store recovers as soon as the cluster does.
+// A copy of the keys isn't a backup, for instance one by etcdctl make-mirror. It gives the keys
+// new revisions, and overrides that a set-all dropped come back. To move a store to another
+// cluster, stop all changes and call Sweep on a new Store until it's done. Then copy one key at
+// a time in the order of the keys, so that the base of a client comes before its overrides.
 //
-// Snapshots of etcd are the backup. Restoring one goes back in time, which a store
-// detects only while the revision is lower than before, or if the cluster got another
-// id: restart consumers that hold cursors, or restore with a bumped revision.
+// # Look at the keys
 //
-// A copy of the keys, such as by etcdctl make-mirror, is not a backup: it gives them new
-// revisions, so that overrides dropped by a set-all come back. To move a store to another
-// cluster, stop all changes, call Sweep on a new Store until it is done, and then copy one
-// key at a time in the order of the keys, in which the base of a client precedes its
-// overrides.
+// Don't delete the key of a base yourself. An override only counts if its revision is later
+// than the base's, so overrides that the base had dropped would come back. Use [Store.Erase].
 //
-// Keys are text, except for entities, which are stored byte for byte. In etcdctl they
-// read
+// This is how the keys look in etcdctl:
 //
 //	webhookcfg/acme/      2 1767323045000000 https://hooks.example.com/all    the base of acme
 //	webhookcfg/acme/e1    2 1767323046000000 https://hooks.example.com/e1     an override
 //	webhookcfg/acme/e2    2 1767323047000000                                  an override that is off
 //
-// with the version of the format, the Unix time of the change in microseconds, and the URL.
-// In values of version 1, which this version still reads, the time is in seconds. A program
-// that knows only version 1 refuses values of version 2.
+// A value has the version of its format, the Unix time of the change in microseconds, and the
+// URL. This version of the package also reads values of version 1, with the time in seconds. A
+// program that only knows version 1 refuses values of version 2.
 //
-// In the name of a client, '/', '%' and all other bytes not allowed in a path segment of
-// a URL are percent-encoded. No prefix of a store may be a prefix of another store's in
-// the same cluster.
+// Entities are stored byte for byte. In a client's name, '/', '%' and all other bytes that a
+// path segment of a URL can't have are percent-encoded.
 package etcdstore

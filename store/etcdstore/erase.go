@@ -12,15 +12,14 @@ import (
 
 var _ admin.Eraser = (*Store)(nil)
 
-// Erase implements [admin.Eraser]. It deletes every key of a client with nothing set, first the
-// overrides, and then the base in a transaction that finds no override and no change of the base.
-// A client of the same name starts without a trace of the erased one, since etcd never
-// uses a revision again.
+// Erase implements [admin.Eraser]. It deletes all keys of a client with nothing set: first
+// the overrides, then the base, unless the client was changed meanwhile. A new client with
+// the same name starts without a trace of the erased one, because etcd never uses a revision
+// again. If you get an error, call Erase again.
 //
-// Etcd keeps earlier revisions, with the name and the URLs, until it compacts them. After that, the
-// bytes may stay in the files of the members until these are defragmented, and in your snapshots.
-//
-// After an error, call Erase again.
+// Etcd keeps earlier revisions, with the name and the URLs, until it compacts them. Then the
+// bytes may stay in the files of the members until you defragment them, and in your
+// snapshots.
 func (s *Store) Erase(ctx context.Context, client string) error {
 	if client == "" {
 		return fmt.Errorf("%w: erase without a client", webhookcfg.ErrInvalidArgument)
@@ -40,8 +39,8 @@ func (s *Store) Erase(ctx context.Context, client string) error {
 	}
 }
 
-// eraseOnce deletes the keys of a client. It ends without success if another process changed the
-// client in the meantime.
+// eraseOnce deletes the keys of a client. It gives up, with ended false, if another process
+// changed the client meanwhile.
 func (s *Store) eraseOnce(ctx context.Context, client string) (ended bool, err error) {
 	got, err := s.read(ctx, clientv3.OpGet(s.keys.base(client)))
 	if err != nil {
@@ -74,7 +73,8 @@ func (s *Store) eraseOnce(ctx context.Context, client string) (ended bool, err e
 	return s.removeBase(ctx, client, b)
 }
 
-// removeBase deletes the key of a base, of which other keys must not lose the revision.
+// removeBase deletes the key of a base. It does so only if no other key depends on its
+// revision.
 func (s *Store) removeBase(ctx context.Context, client string, b base) (done bool, err error) {
 	response, err := s.client.Txn(ctx).If(
 		clientv3.Compare(clientv3.ModRevision(s.keys.base(client)), "=", b.revision),

@@ -13,32 +13,34 @@ import (
 	"example.com/go-webhookcfg/webhookcfg/egress"
 )
 
-// Errors of a [Store], to be tested with [errors.Is].
+// Errors of a [Store]. Test for them with [errors.Is].
 var (
-	// ErrClosed is returned by every call after Close.
+	// ErrClosed is the error of every call after Close.
 	ErrClosed = errors.New("etcdstore: closed")
-	// ErrOutcomeUnknown is wrapped by the error of a change that was sent, unless etcd
-	// rejected it: it may have been applied, or may still be applied. Apply it again, but
-	// call Resolve first if someone else may have changed the same webhook since: a repeat
-	// would undo that change.
-	ErrOutcomeUnknown = errors.New("etcdstore: commit outcome unknown")
-	// ErrDamaged is wrapped by the error of a read that found a value that neither this version
-	// of the package nor an earlier one wrote.
+	// ErrOutcomeUnknown means that a change was sent and etcd didn't reject it, but didn't
+	// acknowledge it either. So it may have been made, or may still be made later.
+	//
+	// Apply the change again. If someone else may have changed the same webhook meanwhile,
+	// call Resolve first, or you would undo their change.
+	ErrOutcomeUnknown = errors.New("etcdstore: change not acknowledged, so it may or may not have been made")
+	// ErrDamaged means that a read found a value that no version of this package up to this
+	// one has written.
 	ErrDamaged = errors.New("etcdstore: damaged value")
 )
 
-// rejections are the errors of etcd after which a change was not applied and will not be.
-// Each names the place in the source of etcd 3.7.3 that precedes the application of a
-// put. After any other error the outcome is unknown, in particular after:
+// rejections are etcd's errors that prove that a change was not and will not be applied. Each
+// comment names the place in the source of etcd 3.7.3 where it happens, before a put is
+// applied. After any other error the outcome is unknown. That includes:
 //
-//   - ErrNoSpace. The member that receives a put (v3rpc.quotaKVServer) and every member
-//     while the alarm is active (apply.applierV3Capped) return it instead of applying the
-//     put, but apply.quotaApplierV3 returns it after having applied the put.
-//   - ErrTimeout and its variants, ErrStopped, ErrCanceled: the put was proposed, and may
-//     yet be applied.
-//   - ErrCorrupt. Only the member that responds is known not to have applied the put.
-//   - Errors that are not etcd's, whatever their code: a proxy or an HTTP/2 connection may
-//     fail after the put was forwarded, and a response may exceed a limit of the client.
+//   - ErrNoSpace. The member that gets a put (v3rpc.quotaKVServer) returns it instead of
+//     applying the put, and so does every member while the alarm is active
+//     (apply.applierV3Capped). But apply.quotaApplierV3 returns it after it has applied the
+//     put.
+//   - ErrTimeout and its variants, ErrStopped, ErrCanceled: the put was proposed, and may yet
+//     be applied.
+//   - ErrCorrupt. It only proves that the responding member hasn't applied the put.
+//   - Errors that aren't etcd's, with any code. A proxy or an HTTP/2 connection can fail
+//     after the put was forwarded, and a response can exceed a limit of the client.
 var rejections = []error{
 	// newUnaryInterceptor of v3rpc, before the request is handled.
 	rpctypes.ErrGRPCNotCapable,
@@ -52,7 +54,7 @@ var rejections = []error{
 	rpctypes.ErrGRPCUserEmpty,
 	rpctypes.ErrGRPCAuthOldRevision,
 	rpctypes.ErrGRPCPermissionDenied,
-	// The client, if it cannot replace a token after one of the previous errors.
+	// The client, if it can't replace a token after one of the previous errors.
 	rpctypes.ErrGRPCAuthFailed,
 }
 
@@ -61,8 +63,8 @@ func rejected(err error) bool {
 	return slices.ContainsFunc(rejections, func(r error) bool { return errors.Is(err, rpctypes.Error(r)) })
 }
 
-// changeError returns the error of a change that was sent. It wraps ErrOutcomeUnknown
-// unless etcd rejected the change. Its text shows no URL beyond host and port, even if an
+// changeError returns the error for a change that was sent. It wraps ErrOutcomeUnknown unless
+// etcd rejected the change. Its text shows no path or query of the URL, even if an
 // interceptor or a proxy quotes the request.
 func changeError(err error, url egress.URL) error {
 	text := err.Error()

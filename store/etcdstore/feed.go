@@ -14,12 +14,18 @@ import (
 	"example.com/go-webhookcfg/store/cache"
 )
 
-var errBehind = errors.New("etcdstore: watch is behind the cluster")
+var errBehind = errors.New("etcdstore: the watch didn't catch up with the cluster in time")
 
-// Changes implements [cache.Feed]. It reads the revision of the cluster, confirmed
-// by a majority, and waits until the watch has passed it. It returns an error if that
-// takes longer than [Options.BarrierTimeout] or ctx allows. The first call starts the
-// watch, which continues until [Store.Close].
+// Changes implements [cache.Feed]. To be sure that none is missing, it asks a majority for
+// the revision of the cluster, and waits until the watch has passed it. The first call starts
+// the watch, which runs until [Store.Close].
+//
+// You get an error if that takes longer than [Options.BarrierTimeout] or ctx allows. For
+// instance, a watch on a frozen network path delivers nothing, not even an error. The store
+// then restarts the watch without a gap, on another connection if there is one.
+//
+// You get a Reset on the first call, if the history since the cursor was compacted or is
+// longer than [Options.History], and if the cluster went back in time.
 func (s *Store) Changes(ctx context.Context, since string) (cache.Changes, error) {
 	if err := s.usable(ctx); err != nil {
 		return cache.Changes{}, err
@@ -37,8 +43,8 @@ func (s *Store) Changes(ctx context.Context, since string) (cache.Changes, error
 	return s.watch.changes(since, now.revision), nil
 }
 
-// Notify implements [cache.Notifier]. Notifications start with the first call of
-// [Store.Changes]. [Store.Close] closes the channel too.
+// Notify implements [cache.Notifier]. You get notifications once [Store.Changes] was called.
+// [Store.Close] closes the channel.
 func (s *Store) Notify(ctx context.Context) <-chan struct{} {
 	notifications := make(chan struct{}, 1)
 	if !s.watch.subscribe(notifications) {
@@ -49,8 +55,9 @@ func (s *Store) Notify(ctx context.Context) <-chan struct{} {
 	return notifications
 }
 
-// changes returns the changes after a cursor, once a barrier reached the revision. If the
-// history has meanwhile been truncated beyond it, the next call returns a Reset again.
+// changes returns the changes after a cursor. Call it when the barrier has reached the
+// revision. If the history has been truncated beyond it meanwhile, the next call returns
+// another Reset.
 func (w *watch) changes(since string, revision int64) cache.Changes {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -63,7 +70,7 @@ func (w *watch) changes(since string, revision int64) cache.Changes {
 	return cache.Changes{Reset: true, Next: next}
 }
 
-// parseCursor returns the series "" for an invalid cursor.
+// parseCursor returns the series "" if the cursor is invalid.
 func parseCursor(cursor string) (series string, revision int64) {
 	dot := strings.LastIndexByte(cursor, '.')
 	if dot < 0 {
@@ -76,7 +83,7 @@ func parseCursor(cursor string) (series string, revision int64) {
 	return cursor[:dot], revision
 }
 
-// history holds the latest changes in their order: all after the revision floor.
+// history holds the latest changes, in order: all those after the revision floor.
 type history struct {
 	floor   int64
 	limit   int
@@ -106,8 +113,8 @@ func (h *history) evict(count int) {
 	h.changes = slices.Delete(h.changes, 0, count)
 }
 
-// since returns the clients that changed after a revision, each once. It is not ok if
-// some may have been evicted.
+// since returns the clients that changed after a revision, each once. ok is false if some may
+// have been evicted.
 func (h *history) since(revision int64) (clients []string, ok bool) {
 	if revision < h.floor {
 		return nil, false

@@ -7,13 +7,13 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 )
 
-// Healthy returns nil if a majority of the members accepts changes of this store. It sends a
-// transaction that would put a key if an impossible condition held. So the transaction passes
-// through everything that a change does, the quota of the members and the rights of the
-// user included, and changes nothing.
+// Healthy returns nil if a majority of the members accepts this store's changes. It sends a
+// transaction that would put a key, but only on a condition that is never true. So it changes
+// nothing, but passes all that a change has to pass, such as the quota of the members and the
+// rights of the user.
 //
-// You may call Healthy as often as you like. The cluster is asked at most once a second, by one
-// request, for at most five seconds; calls in between get the same result.
+// You can call Healthy as often as you like. It asks the cluster at most once a second, with
+// one request, for at most five seconds. Calls in between get the same result.
 func (s *Store) Healthy(ctx context.Context) error {
 	if err := s.usable(ctx); err != nil {
 		return err

@@ -15,26 +15,26 @@ import (
 	"example.com/go-webhookcfg/webhookcfg/egress"
 )
 
-// keys is the part of the keyspace that belongs to a store, identified by its prefix.
+// keys makes the keys of a store with this prefix.
 //
-// The key of an override is that of the base followed by the entity. The entity is
-// stored unescaped, so that etcd sorts the overrides of a client in byte order of their
-// entities. The client is escaped, so that it ends at the next slash.
+// The key of an override is the key of the base and then the entity. The entity isn't
+// escaped, so etcd sorts a client's overrides in byte order of their entities. The client is
+// escaped, so it ends at the next slash.
 type keys string
 
 func (k keys) base(client string) string { return string(k) + url.PathEscape(client) + "/" }
 
 func (k keys) override(client, entity string) string { return k.base(client) + entity }
 
-// after returns the first key that can follow that of an entity; for the entity "" it is
-// the first possible key of an override.
+// after returns the first key that can follow the key of an entity. For the entity "" it's
+// the first key that an override can have.
 func (k keys) after(client, entity string) string { return k.override(client, entity) + "\x00" }
 
 // end returns the first key after all keys of the client.
 func (k keys) end(client string) string { return clientv3.GetPrefixRangeEnd(k.base(client)) }
 
-// parse is the inverse of override and, with the entity "", of base. It is not ok for
-// keys that neither of them returns.
+// parse is the inverse of override and, with the entity "", of base. ok is false for any
+// other key.
 func (k keys) parse(key []byte) (client, entity string, ok bool) {
 	rest, ok := strings.CutPrefix(string(key), string(k))
 	if !ok {
@@ -48,22 +48,21 @@ func (k keys) parse(key []byte) (client, entity string, ok bool) {
 	return client, entity, err == nil && client != "" && url.PathEscape(client) == escaped
 }
 
-// value is the decoded value of a key: a URL or, for a base that was unset and an
-// override that is off, none.
+// value is a decoded value. It has no URL if the base was unset, or the override is off.
 type value struct {
 	url   egress.URL
 	since int64 // microseconds of Unix time
 }
 
-// version is the version of the format, with which every value starts. Values of version 1
-// have their time in seconds; they are read, and no longer written.
+// Every value starts with version, the version of the format. We still read version 1, which
+// has its time in seconds, but don't write it any more.
 const (
 	version        = "2"
 	secondsVersion = "1"
 )
 
-// encode returns the version, the time, and the URL if there is one, separated by
-// spaces. The URL comes last, so that it may contain any bytes.
+// encode joins the version, the time, and the URL if there is one, with spaces. The URL comes
+// last because it can contain any bytes.
 func (v value) encode() string {
 	head := version + " " + strconv.FormatInt(v.since, 10)
 	if v.url.IsZero() {
@@ -72,12 +71,11 @@ func (v value) encode() string {
 	return head + " " + v.url.Reveal()
 }
 
-// decode is the inverse of encode, and reads values of version 1 too. Its errors wrap
-// ErrDamaged.
+// decode is the inverse of encode. It also reads version 1. Its errors wrap ErrDamaged.
 func decode(data []byte) (value, error) {
 	found, rest, _ := strings.Cut(string(data), " ")
 	if found != version && found != secondsVersion {
-		return value{}, fmt.Errorf("%w: neither of version %s nor of version %s", ErrDamaged, version, secondsVersion)
+		return value{}, fmt.Errorf("%w: not in format %s or %s, so damaged or written by a later version", ErrDamaged, version, secondsVersion)
 	}
 	digits, url, more := strings.Cut(rest, " ")
 	since, err := strconv.ParseInt(digits, 10, 64)
@@ -107,13 +105,13 @@ func (v value) webhook(source webhookcfg.Source) webhookcfg.Webhook {
 	return webhookcfg.Webhook{URL: v.url, Source: source, Since: time.UnixMicro(v.since).UTC()}
 }
 
-// base is the base of a client. The zero value is that of a client that never had one.
+// base is the base of a client. It's zero if the client never had one.
 type base struct {
 	value
 	revision int64 // at which it was written
 }
 
-// newBase decodes the result of a get of the key of a base.
+// newBase decodes the result of a get of a base's key.
 func newBase(kvs []*mvccpb.KeyValue) (base, error) {
 	if len(kvs) == 0 {
 		return base{}, nil
@@ -129,8 +127,8 @@ func (b base) webhook() webhookcfg.Webhook {
 	return b.value.webhook(webhookcfg.SourceBase)
 }
 
-// override returns the effect of an override on top of the base: the zero Webhook if the
-// base was written after it, or if it is off and there is no base.
+// override returns the webhook that an override makes with this base. It's zero if the base
+// was written later, or if the override is off and there's no base.
 func (b base) override(kv *mvccpb.KeyValue) (webhookcfg.Webhook, error) {
 	if kv.ModRevision <= b.revision {
 		return webhookcfg.Webhook{}, nil

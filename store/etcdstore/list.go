@@ -13,16 +13,16 @@ import (
 )
 
 const (
-	// maxKeys is the maximum number of keys in one request.
+	// maxKeys is how many keys one request reads at most.
 	maxKeys = 512
-	// maxSkipped is the number of obsolete keys after which a page ends.
+	// maxSkipped is how many obsolete keys a page skips before it ends.
 	maxSkipped = 4096
 )
 
-// List implements [webhookcfg.Lister]. After 4,096 obsolete keys, which a set-all dropped
-// and no [Store.Sweep] has deleted yet, a page ends before its limit, possibly empty, and
-// Next continues after them. So does a page of several requests whose revision is
-// compacted between them.
+// List implements [webhookcfg.Lister]. A page ends before its limit, and can be empty, after
+// it has skipped 4,096 keys that no longer count and that [Store.Sweep] hasn't deleted yet.
+// Next then continues after them. A page also ends early if it takes several requests and
+// etcd compacts its revision between them.
 func (s *Store) List(ctx context.Context, client, after string, limit int) (webhookcfg.Page, error) {
 	if client == "" || limit < 1 {
 		return webhookcfg.Page{}, fmt.Errorf("%w: list without a client or a limit", webhookcfg.ErrInvalidArgument)
@@ -49,13 +49,13 @@ type pager struct {
 	revision int64
 	base     base
 	last     string // the entity read last
-	skips    int    // obsolete keys that may yet be skipped
+	skips    int    // how many more obsolete keys it can skip
 	limit    int
 	page     webhookcfg.Page
 	more     bool // etcd has more keys after last
 }
 
-// first reads the base and the first overrides, and fixes the revision.
+// first reads the base and the first overrides, and so sets the revision of the page.
 func (p *pager) first(ctx context.Context) error {
 	got, err := p.store.read(ctx, clientv3.OpGet(p.store.keys.base(p.client)), p.overrides())
 	if err != nil {
@@ -69,7 +69,7 @@ func (p *pager) first(ctx context.Context) error {
 	return p.addAll(got.ranges[1])
 }
 
-// next reads the next overrides. If the revision was compacted, the page ends before them.
+// next reads the next overrides. If the revision was compacted, the page ends here.
 func (p *pager) next(ctx context.Context) error {
 	got, err := p.store.read(ctx, p.overrides())
 	if errors.Is(err, rpctypes.ErrCompacted) {
@@ -82,8 +82,8 @@ func (p *pager) next(ctx context.Context) error {
 	return p.addAll(got.ranges[0])
 }
 
-// overrides returns the request for the keys after the last one, at the revision of the
-// page. It requests one more than fits, to determine whether there is another page.
+// overrides returns the request for the keys after the last one, at the revision of the page.
+// It asks for one key too many, to find out whether there's another page.
 func (p *pager) overrides() clientv3.Op {
 	keys := p.store.keys
 	count := min(p.limit-len(p.page.Overrides), maxKeys-1) + 1
@@ -129,5 +129,5 @@ func (p *pager) add(kv *mvccpb.KeyValue) error {
 	return nil
 }
 
-// full reports whether the page has ended before the overrides have.
+// full reports whether the page has ended and there are more overrides.
 func (p *pager) full() bool { return p.page.Next != "" }

@@ -26,18 +26,18 @@ var (
 	_ cache.Notifier    = (*Store)(nil)
 )
 
-// Options are the optional settings of a [Store]. The zero value is valid.
+// Options are the settings of a [Store], all optional.
 type Options struct {
-	// Prefix is the prefix of all keys; it must end in a slash. "" means "webhookcfg/".
+	// Prefix starts all keys, and must end in a slash. The default is "webhookcfg/".
 	Prefix string
-	// BarrierTimeout bounds how long [Store.Changes] waits, in addition to its ctx. Zero
-	// means 2 seconds.
+	// BarrierTimeout is how long [Store.Changes] waits for the watch, if its ctx allows. The
+	// default is 2 seconds.
 	BarrierTimeout time.Duration
-	// History is the number of changes kept in memory for [Store.Changes]. A caller with
-	// more changes between two calls receives a Reset. Zero means 65,536, which take about
-	// 10 MB.
+	// History is how many changes [Store.Changes] keeps in memory. If there are more between
+	// two calls, you get a Reset. The default is 65,536, which take about 10 MB.
 	History int
-	// Logger receives the errors of [Store.SweepEvery] at level Warn. If nil, nothing is logged.
+	// Logger gets the errors of [Store.SweepEvery] at level Warn. By default, nothing is
+	// logged.
 	Logger *slog.Logger
 }
 
@@ -47,7 +47,7 @@ const (
 	defaultHistory        = 1 << 16
 )
 
-// withDefaults validates the options and fills in defaults.
+// withDefaults checks the options and fills in defaults.
 func (o *Options) withDefaults() (Options, error) {
 	if o == nil {
 		o = new(Options)
@@ -63,18 +63,25 @@ func (o *Options) withDefaults() (Options, error) {
 	}
 	switch {
 	case !strings.HasSuffix(all.Prefix, "/"):
-		return all, errors.New("etcdstore: prefix without a final slash")
+		return all, errors.New("etcdstore: Options.Prefix must end in a slash")
 	case all.BarrierTimeout < 0:
-		return all, errors.New("etcdstore: negative barrier timeout")
+		return all, errors.New("etcdstore: Options.BarrierTimeout is negative")
 	case all.History < 0:
-		return all, errors.New("etcdstore: negative length of the history")
+		return all, errors.New("etcdstore: Options.History is negative")
 	}
 	return all, nil
 }
 
-// Store is a [webhookcfg.Store], [webhookcfg.Lister], [cache.Feed] and
-// [cache.Notifier] in an etcd cluster. It is safe for concurrent use, and any
-// number of them may share the keys of one prefix.
+// Store is a [webhookcfg.Store] in an etcd cluster. It's also a [webhookcfg.Lister], a
+// [cache.Feed] and a [cache.Notifier]. It is safe for concurrent use. Any number of stores
+// can share the keys of a prefix.
+//
+// Set-all only writes the key of the base, so it costs no more than a set. An override counts
+// if its revision is later than the base's. Unset-all writes a base without a URL. No change
+// reads before it writes.
+//
+// A majority confirms every read too. The store doesn't use etcd's serializable reads, which
+// can be stale.
 type Store struct {
 	client  *clientv3.Client
 	keys    keys
@@ -84,23 +91,24 @@ type Store struct {
 	health  checkup.Checkup
 	closed  context.Context
 	close   context.CancelFunc
-	// changing admits one change of each client at a time. Without it, the requests of
-	// another client would wait in the cluster for as many changes as one client makes
-	// concurrently.
+	// changing lets one change of each client through at a time. Otherwise, the requests of
+	// other clients would wait in the cluster behind all changes that one client makes at
+	// once.
 	changing keylock.Locks
 
 	mu    sync.Mutex
 	sweep sweepCursor
 }
 
-// New returns a store on the cluster of the client. The caller closes the client, after
-// the store. The client's KV and Watcher may be wrapped, both or none, as etcd's package
-// namespace does. Nil options are the zero [Options]. New does no I/O, so that a service
-// starts even while the cluster is unavailable. It returns an error if the client is
-// incomplete or an option is invalid.
+// New returns a store on the client's cluster. It does no I/O, so your service can start
+// while the cluster is down. You can pass nil options. Close the store when you're done, and
+// then the client.
+//
+// If you wrap the client's KV or its Watcher, wrap both, as etcd's package namespace does.
+// New returns an error if the client is incomplete or an option is invalid.
 func New(client *clientv3.Client, options *Options) (*Store, error) {
 	if client == nil || client.KV == nil || client.Watcher == nil {
-		return nil, errors.New("etcdstore: no client")
+		return nil, errors.New("etcdstore: no client: pass one from clientv3.New")
 	}
 	o, err := options.withDefaults()
 	if err != nil {
@@ -118,8 +126,8 @@ func New(client *clientv3.Client, options *Options) (*Store, error) {
 	}, nil
 }
 
-// Close ends the watch and closes the channels of [Store.Notify]. It may be called more
-// than once, and always returns nil. It does not close the client.
+// Close ends the watch and closes the channels of [Store.Notify]. You can call it again. It
+// always returns nil, and doesn't close the client.
 func (s *Store) Close() error {
 	s.close()
 	s.watch.close()
@@ -137,10 +145,11 @@ func (s *Store) usable(ctx context.Context) error {
 	return nil
 }
 
-// Apply implements [webhookcfg.Store]. The changes of one client are sent in the order of the calls, one at a time.
+// Apply implements [webhookcfg.Store]. It sends the changes of one client one at a time, in
+// the order of the calls, so that a busy client doesn't delay the others.
 //
-// If the response of the cluster was lost, or a full member reports no space, the error
-// wraps [ErrOutcomeUnknown]; with any other error the change was not applied.
+// If the response was lost or a full member has no space, the error wraps
+// [ErrOutcomeUnknown]. After any other error, the change was not made.
 func (s *Store) Apply(ctx context.Context, c webhookcfg.Change) error {
 	if err := c.Validate(); err != nil {
 		return err
@@ -157,8 +166,8 @@ func (s *Store) Apply(ctx context.Context, c webhookcfg.Change) error {
 	if !c.Scope.IsAll() {
 		key = s.keys.override(c.Client, c.Scope.Entity())
 	}
-	// The client does not retry a put: after that of another process, a retry would
-	// restore the replaced value.
+	// The client doesn't retry a put. A retry could come after another process's put, and
+	// would restore the old value.
 	if _, err := s.client.Put(ctx, key, value{c.URL, c.Time.UnixMicro()}.encode()); err != nil {
 		return changeError(err, c.URL)
 	}
@@ -197,15 +206,15 @@ type snapshot struct {
 	ranges   []*clientv3.GetResponse
 }
 
-// Limits of reads while members are unavailable: maxReads is the number of attempts,
-// readPause the pause after the first, doubled after each other. The client itself retries
-// gets, but not transactions.
+// Limits for reads while members are down. maxReads is how often we try, and readPause is the
+// first pause, which doubles each time. The client itself only retries gets, but not
+// transactions.
 const (
 	maxReads  = 5
 	readPause = 25 * time.Millisecond
 )
 
-// read executes several gets in one transaction, confirmed by a majority.
+// read executes several gets in one transaction, which a majority confirms.
 func (s *Store) read(ctx context.Context, gets ...clientv3.Op) (snapshot, error) {
 	for attempt := 1; ; attempt++ {
 		response, err := s.client.Txn(ctx).Then(gets...).Commit()

@@ -16,21 +16,23 @@ import (
 
 // Swept is the result of a [Store.Sweep].
 type Swept struct {
-	// Looked is the number of keys read.
+	// Looked is how many keys the sweep read.
 	Looked int
-	// Removed is the number of keys deleted.
+	// Removed is how many keys it deleted.
 	Removed int
-	// Done reports that the last key of the store was read.
+	// Done is true once the last key of the store was read.
 	Done bool
 }
 
-// Sweep reads the next limit keys and deletes the obsolete ones: overrides dropped by a
-// set-all or an unset-all, and entities unset without a base. This changes the result of
-// no [Store.Resolve]. A call continues where the previous one on this Store ended, and
-// starts again after the last key, so that calling it regularly with a small limit
-// eventually covers all keys. Keys of bases are never deleted. Feeds report the clients of
-// deleted keys as changed. The error wraps [webhookcfg.ErrInvalidArgument] if limit is
-// below 1.
+// Sweep reads the next limit keys and deletes those that no longer count: overrides that a
+// set-all or an unset-all dropped, and entities that were unset without a base. It changes no
+// result of [Store.Resolve], and never deletes the key of a base. A feed reports the clients
+// of deleted keys as changed.
+//
+// A call continues where the previous call on this Store ended, and starts again after the
+// last key. So if you call it regularly with a small limit, it gets to all keys in time.
+//
+// The error wraps [webhookcfg.ErrInvalidArgument] if limit is below 1.
 func (s *Store) Sweep(ctx context.Context, limit int) (Swept, error) {
 	if limit < 1 {
 		return Swept{}, fmt.Errorf("%w: sweep without a limit", webhookcfg.ErrInvalidArgument)
@@ -57,11 +59,13 @@ func (s *Store) Sweep(ctx context.Context, limit int) (Swept, error) {
 	return sum, nil
 }
 
-// SweepEvery sweeps all keys at an interval until ctx ends, each time for at most another
-// interval, after which the next sweep goes on. It starts after a random part of the interval,
-// so that replicas that start together take turns. Errors are logged at level Warn. Run it in a
-// goroutine of one process or several. A sweep reads every key with its value, so choose an
-// interval of an hour rather than of a minute. SweepEvery panics if the interval is not positive.
+// SweepEvery sweeps all keys at an interval until ctx ends. Run it in a goroutine, in one
+// process or several. A sweep reads every key with its value, so choose an interval of an
+// hour rather than a minute. SweepEvery panics if the interval isn't positive.
+//
+// It starts after a random part of the interval, so that replicas that start together take
+// turns. A sweep ends after an interval at the latest, and the next one continues there.
+// Errors are logged at level Warn.
 func (s *Store) SweepEvery(ctx context.Context, interval time.Duration) {
 	if interval <= 0 {
 		panic("etcdstore: interval of SweepEvery is not positive")
@@ -77,7 +81,7 @@ func (s *Store) SweepEvery(ctx context.Context, interval time.Duration) {
 type sweepCursor struct {
 	last   string // the key read last
 	client string // its client
-	base   base   // the base of that client, as far as it was read
+	base   base   // the client's base, if it was read
 }
 
 // sweepSome sweeps the keys that one request returns.
@@ -106,10 +110,10 @@ func (s *Store) sweepSome(ctx context.Context, at *sweepCursor, limit int) (Swep
 	return done, err
 }
 
-// visit moves the cursor to a key and reports whether it is obsolete. The base of a
-// client precedes its overrides. It may be written again in the meantime, but an override
-// older than the base remains so. Overrides after a damaged base are kept, because the
-// base is not at the revision that their removal requires.
+// visit moves the cursor to a key and reports whether it's obsolete. A client's base comes
+// before its overrides. The base may be written again meanwhile, but an override that is
+// older than the base stays so. Overrides after a damaged base are kept, because their
+// removal requires a base at its revision.
 func (s *Store) visit(at *sweepCursor, kv *mvccpb.KeyValue) (obsolete bool) {
 	at.last = string(kv.Key)
 	client, entity, ok := s.keys.parse(kv.Key)
@@ -129,8 +133,9 @@ func (s *Store) visit(at *sweepCursor, kv *mvccpb.KeyValue) (obsolete bool) {
 	return err == nil && hook.Source == webhookcfg.SourceNone
 }
 
-// removal returns the operation that deletes a key unless the key was written since it
-// was read, or the base was, without which an override that is off is obsolete.
+// removal returns the operation that deletes a key, unless the key was written since it was
+// read. For an override that is off, the base must be unchanged too, because it's only
+// obsolete without a base.
 func (s *Store) removal(at *sweepCursor, kv *mvccpb.KeyValue) clientv3.Op {
 	key := string(kv.Key)
 	unchanged := []clientv3.Cmp{clientv3.Compare(clientv3.ModRevision(key), "=", kv.ModRevision)}
@@ -141,8 +146,7 @@ func (s *Store) removal(at *sweepCursor, kv *mvccpb.KeyValue) clientv3.Op {
 	return clientv3.OpTxn(unchanged, []clientv3.Op{clientv3.OpDelete(key)}, nil)
 }
 
-// batch is the number of keys deleted in one transaction; by default, members allow 128
-// operations.
+// batch is how many keys one transaction deletes. By default, members allow 128 operations.
 const batch = 64
 
 func (s *Store) remove(ctx context.Context, removals []clientv3.Op) (removed int, err error) {

@@ -12,28 +12,28 @@ import (
 	"google.golang.org/grpc/metadata"
 )
 
-// watch holds the clients changed under the prefix, and the revision up to which it is
-// complete. One goroutine receives the changes; the first barrier starts it.
+// watch knows which clients under the prefix changed, up to a revision. One goroutine
+// receives the changes. The first barrier starts it.
 //
-// A series is a sequence of changes without a gap. Another one starts if changes were
-// compacted before they were received, or if the cluster was replaced or restored.
+// A series is a sequence of changes without a gap. A new one starts if changes were compacted
+// before we received them, or if the cluster was replaced or restored.
 type watch struct {
 	client         *clientv3.Client
 	keys           keys
 	limit          int
-	stallTimeout   time.Duration // after which a watch without progress is restarted
-	progressWanted chan struct{} // receives a value after target grew
+	stallTimeout   time.Duration // a watch without progress is restarted after it
+	progressWanted chan struct{} // gets a value after target grew
 	done           chan struct{} // closed when the goroutine has ended
 
 	mu           sync.Mutex
 	closed       bool
-	stop         context.CancelFunc // ends the goroutine; nil before it was started
+	stop         context.CancelFunc // ends the goroutine; nil before it starts
 	restart      context.CancelFunc // ends the current watch of the goroutine
 	cluster      uint64
 	series       string
 	history      history
-	passed       int64         // the revision up to which the history is complete
-	target       int64         // the revision for which barriers wait
+	passed       int64         // the history is complete up to this revision
+	target       int64         // barriers wait for this revision
 	lastProgress time.Time     // when passed grew, or fell behind target
 	progressed   chan struct{} // closed and replaced when passed grew
 	subscribers  map[chan struct{}]struct{}
@@ -53,10 +53,10 @@ func newWatch(client *clientv3.Client, k keys, o Options) *watch {
 	}
 }
 
-// newWatcher returns a watcher for one watch, and a function that releases it. A watcher
-// reuses a stream whose creation was never acknowledged, and with it a frozen network
-// path, for the next watch; hence each watch has a watcher of its own. If the client's
-// watcher is wrapped, as etcd's package namespace does, that one is used.
+// newWatcher returns a watcher for one watch, and a function that releases it. If the
+// creation of a stream was never acknowledged, a watcher reuses it for the next watch, even
+// on a frozen network path. So each watch gets its own watcher. If the client's watcher is
+// wrapped, as etcd's package namespace does, we use that one.
 func (w *watch) newWatcher() (watcher clientv3.Watcher, release func()) {
 	watcher = clientv3.NewWatcher(w.client)
 	if reflect.TypeOf(watcher) != reflect.TypeOf(w.client.Watcher) {
@@ -88,8 +88,8 @@ func (w *watch) position() int64 {
 	return w.passed
 }
 
-// waitFor is the barrier: it waits until the watch has passed the current revision of the
-// cluster. before is the revision that the watch had passed before the cluster was read.
+// waitFor is the barrier: it waits until the watch has passed the cluster's current revision.
+// before is the revision that the watch had passed before the cluster was read.
 func (w *watch) waitFor(ctx context.Context, now snapshot, before int64) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -123,7 +123,7 @@ func (w *watch) await(now snapshot, before int64) {
 		w.stop = cancel
 		go w.run(ctx)
 	case now.cluster != w.cluster || now.revision < before:
-		// A cluster never goes back, unless it was restored.
+		// A cluster only goes back if it was restored.
 		w.startSeries(now.cluster, now.revision)
 		w.restart()
 	}
@@ -145,13 +145,13 @@ func (w *watch) startSeries(cluster uint64, revision int64) {
 	w.wakeBarriers()
 }
 
-// wakeBarriers makes the barriers check their condition again.
+// wakeBarriers makes the barriers check again.
 func (w *watch) wakeBarriers() {
 	close(w.progressed)
 	w.progressed = make(chan struct{})
 }
 
-// subscribe is not ok once the watch is closed.
+// subscribe adds a channel. ok is false if the watch is closed.
 func (w *watch) subscribe(channel chan struct{}) (ok bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -180,7 +180,7 @@ const (
 	maxProgressInterval = 100 * time.Millisecond
 )
 
-// run receives from one watch after the other, until ctx ends.
+// run receives from one watch after another, until ctx ends.
 func (w *watch) run(ctx context.Context) {
 	defer close(w.done)
 	ctx = withOwnStream(ctx)
@@ -196,10 +196,10 @@ func (w *watch) run(ctx context.Context) {
 	}
 }
 
-// withOwnStream gives the watch a stream of its own, which a watcher selects by this
-// metadata: on a stream shared with watches of the host, progress would wait for them and
-// be reported to them too. The member may be without a leader: a barrier restarts a watch
-// without progress whatever its reason.
+// withOwnStream gives the watch a stream of its own. A watcher selects the stream by this
+// metadata. On a stream that it shares with the host's watches, progress would wait for them
+// and be reported to them too. The metadata doesn't demand a leader: if there's none, the
+// barrier restarts the watch, as it does without progress for any other reason.
 func withOwnStream(ctx context.Context) context.Context {
 	return metadata.AppendToOutgoingContext(ctx, "webhookcfg-watch", rand.Text())
 }
@@ -249,8 +249,8 @@ func (w *watch) startFollowing(cancel context.CancelFunc) (series string, from i
 	return w.series, w.passed
 }
 
-// lag reports whether barriers wait, and whether they have waited so long that the watch
-// should be restarted, on another connection if there is one.
+// lag reports whether barriers are waiting, and whether they've waited so long that the watch
+// should restart, on another connection if there is one.
 func (w *watch) lag() (behind, stuck bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -258,9 +258,9 @@ func (w *watch) lag() (behind, stuck bool) {
 	return behind, behind && time.Since(w.lastProgress) > w.stallTimeout
 }
 
-// requestProgress requests that the member report the revision up to which it has sent
-// all events. A lagging member does not respond, and a broken stream loses the response,
-// so requests are repeated. An error needs no handling, since it ends the responses too.
+// requestProgress asks the member up to which revision it has sent all events. It asks
+// repeatedly, because a lagging member doesn't respond and a broken stream loses the
+// response. Errors need no handling, since they end the responses too.
 func requestProgress(ctx context.Context, watcher clientv3.Watcher, timeout time.Duration) {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
@@ -299,8 +299,8 @@ func (w *watch) receive(series string, response clientv3.WatchResponse) bool {
 	return true
 }
 
-// advance marks the history as complete up to a revision. That is not the revision in the
-// header of a response with events, which may be later than events yet to come.
+// advance marks the history as complete up to a revision. Don't pass the revision in the
+// header of a response with events: events before it may still be on their way.
 func (w *watch) advance(passed int64, events bool) {
 	if passed > w.passed {
 		w.passed, w.lastProgress = passed, time.Now()
