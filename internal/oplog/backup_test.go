@@ -85,8 +85,8 @@ func (h *hooked) Snapshot() iter.Seq[webhookcfg.Change] {
 	}
 }
 
-// TestBackupIsAStateBetweenBatches has a change applied, but not acknowledged, while the
-// snapshot is read: the copy has both of its effects or none.
+// TestBackupIsAStateBetweenBatches applies a change, but doesn't acknowledge it, while the
+// snapshot is read. The copy must have both of its effects or none.
 func TestBackupIsAStateBetweenBatches(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := &hooked{model: newModel(), applied: func() {}, midway: func() {}}
@@ -114,8 +114,8 @@ func TestBackupIsAStateBetweenBatches(t *testing.T) {
 	})
 }
 
-// TestFailedBackupLeavesNoFile makes each call of the destination fail, in every way, also
-// with a full disk: the log is not affected.
+// TestFailedBackupLeavesNoFile makes each call of the destination fail in every way, and
+// fills its disk. The log must not notice.
 func TestFailedBackupLeavesNoFile(t *testing.T) {
 	for _, outcome := range []faultfs.Outcome{faultfs.Fail, faultfs.FailHalfway, faultfs.FailAfter} {
 		l := openLog(t, faultfs.New(), newModel())
@@ -173,7 +173,7 @@ func TestBackupEndsWithItsContextAndWithClose(t *testing.T) {
 	})
 }
 
-// TestBackupOfALogThatCannotBeWritten: the changes in effect can be saved to another disk.
+// TestBackupOfALogThatCannotBeWritten: you can still save the changes to another disk.
 func TestBackupOfALogThatCannotBeWritten(t *testing.T) {
 	fs, dst, m := faultfs.New(), faultfs.New(), newModel()
 	l := openLog(t, fs, m)
@@ -193,8 +193,8 @@ func TestBackupOfALogThatCannotBeWritten(t *testing.T) {
 	checkBackup(t, dst, m.String())
 }
 
-// TestCopiesWaitForARepair: while it is unknown which of two files is the log, no offset in
-// it is known.
+// TestCopiesWaitForARepair: while it's unknown which of two files is the log, no offset in it
+// is known either.
 func TestCopiesWaitForARepair(t *testing.T) {
 	fs, dst, m := faultfs.New(), faultfs.New(), newModel()
 	l := openLog(t, fs, m)

@@ -19,14 +19,13 @@ import (
 	"example.com/go-webhookcfg/webhookcfg"
 )
 
-// openLog opens a log and closes it at the end of the test.
-// openLog opens a log that is not compacted by itself.
+// openLog opens a log that doesn't compact itself, and closes it when the test ends.
 func openLog(t *testing.T, fs oplog.FS, state oplog.State) *oplog.Log {
 	t.Helper()
 	return openWith(t, fs, state, oplog.Options{CompactRatio: -1})
 }
 
-// openWith opens a log, which is closed when the test ends.
+// openWith opens a log, and closes it when the test ends.
 func openWith(t *testing.T, fs oplog.FS, state oplog.State, o oplog.Options) *oplog.Log {
 	t.Helper()
 	l, err := oplog.Open(fs, "log", state, o)
@@ -41,7 +40,7 @@ func openWith(t *testing.T, fs oplog.FS, state oplog.State, o oplog.Options) *op
 	return l
 }
 
-// slowly makes each sync take the given time.
+// slowly makes each sync take this long.
 func slowly(fs *faultfs.FS, sync time.Duration) {
 	fs.Decide(func(c faultfs.Call) faultfs.Outcome {
 		if c.Op == faultfs.OpSync {
@@ -92,8 +91,8 @@ func TestAppendPreallocates(t *testing.T) {
 }
 
 func TestWritersShareSyncs(t *testing.T) {
-	// With more, a busy machine may stop the thread with some of the writers, for which the
-	// commit loop does not wait long.
+	// With more, a busy machine can stop the thread that some of the writers run on, and the
+	// commit loop doesn't wait long for them.
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
 	for _, writers := range []int{1, 8, 64, 256} {
 		synctest.Test(t, func(t *testing.T) {
@@ -171,8 +170,9 @@ func appendWithin(t *testing.T, l *oplog.Log, d time.Duration, c webhookcfg.Chan
 	return result
 }
 
-// TestAppendReturnsAfterApplication has many callers share a batch, of which every third
-// withdraws: a caller that returns finds its change applied, wherever it is in the batch.
+// TestAppendReturnsAfterApplication lets many callers share a batch, and every third of them
+// withdraws. When a caller returns, its change must be applied, no matter where it is in the
+// batch.
 func TestAppendReturnsAfterApplication(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const callers = 200
@@ -216,7 +216,7 @@ func (b *batches) ApplyAll(changes []webhookcfg.Change) {
 	b.model.ApplyAll(changes)
 }
 
-// TestLargeBatchIsAppliedInParts: readers of the state do not wait for a whole batch.
+// TestLargeBatchIsAppliedInParts: readers of the state don't wait for a whole batch.
 func TestLargeBatchIsAppliedInParts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		fs, b := faultfs.New(), &batches{model: newModel()}
@@ -242,8 +242,8 @@ func TestLargeBatchIsAppliedInParts(t *testing.T) {
 	})
 }
 
-// TestLateWithdrawal withdraws a change of a batch that is done: no change of a later batch
-// is withdrawn, although batches reuse the space of earlier ones.
+// TestLateWithdrawal withdraws a change from a batch that is done. That must not withdraw a
+// change of a later batch, which reuses the space.
 func TestLateWithdrawal(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		fs, m := faultfs.New(), newModel()
@@ -292,8 +292,8 @@ func TestBatchesWithdrawnCompletely(t *testing.T) {
 	})
 }
 
-// TestPendingIsBounded has callers come and go while a sync hangs. A batch has at most
-// 1 MiB, and is not much shorter while callers wait.
+// TestPendingIsBounded lets callers come and go while a sync hangs. A batch can't exceed 1
+// MiB, and shouldn't be much shorter while callers wait.
 func TestPendingIsBounded(t *testing.T) {
 	for callers, length := range map[int]int{100: 60 << 10, 8_000: 1} {
 		synctest.Test(t, func(t *testing.T) {

@@ -66,8 +66,8 @@ func TestCompactKeepsTheStateAndNothingElse(t *testing.T) {
 	}
 }
 
-// TestChangesDuringCompaction has writers continue while each flush of the compaction is
-// slow, so that there is much to catch up with.
+// TestChangesDuringCompaction keeps writers busy while each flush of the compaction is slow,
+// so that there's much to catch up with.
 func TestChangesDuringCompaction(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		fs, m := faultfs.New(), newModel()
@@ -160,7 +160,7 @@ func TestCompactionPauses(t *testing.T) {
 	}
 }
 
-// TestCompactionIsNotOutrun has changes arrive three times as fast as they can be copied.
+// TestCompactionIsNotOutrun makes changes arrive three times as fast as they can be copied.
 func TestCompactionIsNotOutrun(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const writers, most = 8, 600
@@ -221,7 +221,7 @@ func TestCompactRatioCountsBytes(t *testing.T) {
 	})
 }
 
-// TestEscapesDoNotRepeatCompactions has names whose lines are six times as long as they.
+// TestEscapesDoNotRepeatCompactions uses names that take six times their length in the file.
 func TestEscapesDoNotRepeatCompactions(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		fs := faultfs.New()
@@ -335,9 +335,9 @@ func TestDamageIsNotCopied(t *testing.T) {
 	}
 }
 
-// TestCompactionWithAnUnknownOutcome fails calls after which it is unknown which of the
-// two files has the name after a crash, and then the calls that would decide it. No
-// change may be acknowledged before they succeed.
+// TestCompactionWithAnUnknownOutcome fails calls that decide which of the two files has the
+// name after a crash, and then the calls that would find out. The log must not acknowledge a
+// change before those succeed.
 func TestCompactionWithAnUnknownOutcome(t *testing.T) {
 	for _, op := range []faultfs.Op{faultfs.OpRename, faultfs.OpSyncDir} {
 		for _, outcome := range []faultfs.Outcome{faultfs.Fail, faultfs.FailAfter} {
@@ -388,8 +388,8 @@ func TestCompactionWithAnUnknownOutcome(t *testing.T) {
 	}
 }
 
-// TestRenameThatFailsIsNoFailure fails a rename before or after its effect: which of the
-// two it was can be seen, and the log goes on with the file that has its name.
+// TestRenameThatFailsIsNoFailure fails a rename before or after its effect. The log can see
+// which it was, and goes on with the file that has its name.
 func TestRenameThatFailsIsNoFailure(t *testing.T) {
 	for _, outcome := range []faultfs.Outcome{faultfs.Fail, faultfs.FailAfter} {
 		fs, m := faultfs.New(), newModel()

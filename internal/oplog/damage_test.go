@@ -44,8 +44,8 @@ func TestIntactFilesOpen(t *testing.T) {
 	}
 }
 
-// violation describes how opening a changed file went wrong; "" if it did not. The change
-// starts at an offset.
+// violation describes how opening a changed file went wrong, or returns "" if it didn't. The
+// change starts at an offset.
 func (m *image) violation(got opened, changed int) string {
 	switch {
 	case got.err != nil, got.state == m.state():
@@ -111,8 +111,8 @@ func TestEveryLength(t *testing.T) {
 	}
 }
 
-// lengthViolation is like violation for a truncated file: a crash may have truncated it,
-// unless the header covers more.
+// lengthViolation is violation for a truncated file. A crash can truncate a file, but not
+// into what the header covers.
 func (m *image) lengthViolation(got opened, length int) string {
 	records := 0
 	for records+1 < len(m.ends) && m.ends[records+1] <= length {
@@ -175,8 +175,8 @@ func TestEverySectorLost(t *testing.T) {
 	t.Logf("%d files opened", opens)
 }
 
-// TestTornTails opens files with all kinds of bytes after the last sealed one, where
-// there may be one batch.
+// TestTornTails opens files with all kinds of bytes after the last sealed one, where you can
+// expect one batch.
 func TestTornTails(t *testing.T) {
 	m := newImage(t).batch(at(1, setAll("acme", "https://a.example/1"))).batch(at(2, setAll("acme", "https://a.example/2")))
 	before, last := string(m.content[:m.ends[1]]), string(m.content[m.ends[1]:])

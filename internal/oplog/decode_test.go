@@ -20,8 +20,8 @@ func randomChange(r *rand.Rand) webhookcfg.Change {
 	}[r.IntN(4)])
 }
 
-// TestDecodedChangesDoNotAliasTheLine decodes many lines from a buffer that is overwritten,
-// and checks the changes only afterwards.
+// TestDecodedChangesDoNotAliasTheLine decodes many lines from the same buffer, and checks the
+// changes only after it was overwritten.
 func TestDecodedChangesDoNotAliasTheLine(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	var space []byte

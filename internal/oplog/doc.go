@@ -66,7 +66,7 @@
 // between two lines, Open refuses it as damaged.
 //
 // All of this assumes two things. Bytes that a crash kept from the disk read as zeros, or as
-// what was there before. And a sync that succeeds did its work.
+// they were before. And a sync that succeeds did its work.
 //
 // # Failures
 //

@@ -26,13 +26,13 @@ func SkipChecksums(o Options) Options {
 	return o
 }
 
-// CountYields returns options with which the commit loop counts its yields.
+// CountYields returns options that make the commit loop count its yields.
 func CountYields(o Options, n *int) Options {
 	o.yield = func() { *n++ }
 	return o
 }
 
-// Join starts an Append. It ends when done is closed, or with withdraw.
+// Join starts an Append. It ends when done is closed or when you call withdraw.
 func Join(ctx context.Context, l *Log, c webhookcfg.Change) (withdraw func(), done <-chan struct{}, err error) {
 	c, body, err := encode(nil, c)
 	if err != nil {

@@ -239,8 +239,8 @@ func TestDirLock(t *testing.T) {
 	}
 }
 
-// TestTheFileItselfIsLocked opens the file of an open log under other names and without
-// the lock file, before and after compactions.
+// TestTheFileItselfIsLocked opens an open log's file under other names and without the lock
+// file, before and after compactions.
 func TestTheFileItselfIsLocked(t *testing.T) {
 	dir := makeLog(t)
 	l, err := openDir(t, dir, false)
@@ -276,8 +276,8 @@ func TestTheFileItselfIsLocked(t *testing.T) {
 	}
 }
 
-// TestLockedFileKeepsItsName replaces a file as a compaction does, holding the locks of
-// the old and the new one, while others open it.
+// TestLockedFileKeepsItsName replaces a file like a compaction does, holding the locks of the
+// old one and the new one, while others open it.
 func TestLockedFileKeepsItsName(t *testing.T) {
 	dir := t.TempDir()
 	fsys := dirFS(t, dir, false)
@@ -363,7 +363,7 @@ func TestSameFile(t *testing.T) {
 	check("removed", false, os.Remove(path))
 }
 
-// TestErrorsLeaveOutTheName: a file has got another name since it was opened.
+// TestErrorsLeaveOutTheName: a file can get another name after it was opened.
 func TestErrorsLeaveOutTheName(t *testing.T) {
 	file, err := dirFS(t, t.TempDir(), true).Create("log.tmp")
 	if err != nil {
@@ -460,8 +460,8 @@ func TestReservedNames(t *testing.T) {
 	}
 }
 
-// TestCompactionOpensOneFile: once a compaction has its file, it needs no other one, which
-// a process that is out of file descriptors could not open.
+// TestCompactionOpensOneFile: once a compaction has its file, it doesn't need another one. A
+// process that's out of file descriptors couldn't open it.
 func TestCompactionOpensOneFile(t *testing.T) {
 	fsys := faultfs.New()
 	l := openLog(t, fsys, newModel())

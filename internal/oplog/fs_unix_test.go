@@ -10,8 +10,8 @@ import (
 	"testing"
 )
 
-// TestMain makes temporary directories writable only by their owner, also where the
-// default is a group.
+// TestMain makes temporary directories that only their owner can write to, even where groups
+// can by default.
 func TestMain(m *testing.M) {
 	syscall.Umask(0o022)
 	m.Run()

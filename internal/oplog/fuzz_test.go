@@ -16,14 +16,14 @@ import (
 	"example.com/go-webhookcfg/webhookcfg/egress"
 )
 
-// FuzzDecode looks for a line that is decoded wrongly.
+// FuzzDecode looks for a line that decodes wrongly.
 func FuzzDecode(f *testing.F) {
 	for _, line := range goldenLines(f) {
 		f.Add(line)
 	}
 	f.Fuzz(func(t *testing.T, line []byte) {
 		oplog.IsCutShort(line)
-		// As it is, and with the right checksum, which fuzzing would not find.
+		// Try it as it is, and with the right checksum, because fuzzing wouldn't find that.
 		for _, line := range [][]byte{line, oplog.Seal(line)} {
 			c, synced, ok := oplog.Decode(line)
 			if !ok {
@@ -75,8 +75,8 @@ func FuzzOpen(f *testing.F) {
 	})
 }
 
-// resealed returns content with the right checksum, which fuzzing would not find, at the
-// end of each line that has one.
+// resealed returns content with the right checksum at the end of each line that has one,
+// because fuzzing wouldn't find it.
 func resealed(content []byte) []byte {
 	lines := bytes.SplitAfter(content, []byte("\n"))
 	for i, line := range lines {

@@ -12,9 +12,9 @@ import (
 	"example.com/go-webhookcfg/webhookcfg"
 )
 
-// goldens are the files of testdata, without the version in front of their names, as the
-// code under test writes them. Every version of this package must read the files of all
-// earlier ones: add files, never change one.
+// goldens are the files of testdata as the code under test writes them, by name without the
+// version in front. Every version of this package must read the files of all earlier ones, so
+// add files, but never change one.
 func goldens(t *testing.T, precision time.Duration) map[string]*image {
 	at := func(n int, c webhookcfg.Change) webhookcfg.Change {
 		c = at(n, c)

@@ -14,8 +14,8 @@ import (
 	"example.com/go-webhookcfg/internal/oplog/faultfs"
 )
 
-// partly returns all ways in which a write over old can have been interrupted: between any
-// two bytes, with either part missing or zero.
+// partly returns all results of an interrupted write over old. It can be interrupted between
+// any two bytes, and either part can be missing or zero.
 func partly(old, new []byte) (results [][]byte) {
 	zeros := make([]byte, len(old))
 	for i := range len(old) + 1 {
@@ -27,7 +27,7 @@ func partly(old, new []byte) (results [][]byte) {
 }
 
 // TestHeaderRewrittenPartly interrupts the write of a copy of the header everywhere, for
-// headers of every past: the other copy still covers what it did.
+// headers of every past. The other copy must still cover everything that it did.
 func TestHeaderRewrittenPartly(t *testing.T) {
 	change := at(9, unset("acme", "e9"))
 	for name, m := range images(t) {
@@ -54,8 +54,8 @@ func TestHeaderRewrittenPartly(t *testing.T) {
 	}
 }
 
-// TestFailedSealIsRepeated fails a seal and then interrupts the next one: not both copies
-// of the header may be torn.
+// TestFailedSealIsRepeated fails a seal and then interrupts the next one. The two copies of
+// the header must not both be torn.
 func TestFailedSealIsRepeated(t *testing.T) {
 	for _, op := range []faultfs.Op{faultfs.OpWrite, faultfs.OpTruncate, faultfs.OpSync} {
 		for _, outcome := range []faultfs.Outcome{faultfs.Fail, faultfs.FailHalfway, faultfs.FailAfter} {

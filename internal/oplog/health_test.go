@@ -13,8 +13,8 @@ import (
 	"example.com/go-webhookcfg/internal/oplog/faultfs"
 )
 
-// TestHealth: each cause is noticed without a change, except a failure of writes, and is over
-// without one.
+// TestHealth: Healthy notices each cause without a change, except for a failure of writes. It
+// notices the end of each without one.
 func TestHealth(t *testing.T) {
 	const text = "the disk has "
 	failWrites := func(c faultfs.Call) faultfs.Outcome {
@@ -87,7 +87,7 @@ func TestHealth(t *testing.T) {
 	}
 }
 
-// TestHealthWhileWriting: a batch that is being written is waited for until the caller's
+// TestHealthWhileWriting: Healthy waits for a batch that's being written, until the caller's
 // context ends.
 func TestHealthWhileWriting(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

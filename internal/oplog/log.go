@@ -48,8 +48,8 @@ type State interface {
 
 // Options are the settings of a [Log].
 type Options struct {
-	// Logger gets reports of what the log reads, cuts and compacts, of failures and of
-	// recoveries. If it's nil, nothing is logged.
+	// Logger gets the progress of reading, cuts, compactions, failures and recoveries. If
+	// it's nil, nothing is logged.
 	Logger *slog.Logger
 	// CompactRatio is the ratio of superseded bytes to live ones that starts a compaction,
 	// once at least 1 MiB is superseded. Zero means 1. With a negative ratio, compactions

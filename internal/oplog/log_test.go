@@ -181,8 +181,8 @@ func TestOpeningSyncsTheLastBatch(t *testing.T) {
 	}
 }
 
-// TestCrashWhileOpeningSyncsTheLastBatch stops the file system at each call of an opening:
-// the header must not cover the batch on disk before the batch is there.
+// TestCrashWhileOpeningSyncsTheLastBatch stops the file system at each call of an opening.
+// The header on disk must not cover the batch before the batch is there.
 func TestCrashWhileOpeningSyncsTheLastBatch(t *testing.T) {
 	for k, reached := 1, true; reached; k++ {
 		reached = false
@@ -204,8 +204,8 @@ func TestCrashWhileOpeningSyncsTheLastBatch(t *testing.T) {
 	}
 }
 
-// TestCompleteFilesAreSealed blanks the last record of complete files. In a file that is
-// not sealed, a crash could have lost a record whose caller had not returned.
+// TestCompleteFilesAreSealed blanks the last record of complete files. If a file isn't
+// sealed, that could be a crash that lost a record whose caller hadn't returned.
 func TestCompleteFilesAreSealed(t *testing.T) {
 	for name, end := range completions {
 		fs := faultfs.New()

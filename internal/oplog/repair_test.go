@@ -144,8 +144,8 @@ func TestFailedSyncFailsThoseThatWait(t *testing.T) {
 	})
 }
 
-// TestFailedSyncIsRepaired fails the sync of a change and the repairs that follow. No
-// change is tried before a repair succeeds, and the failed one is not made after it.
+// TestFailedSyncIsRepaired fails the sync of a change, and the repairs after it. The log must
+// not try a change before a repair succeeds, and must not make the failed one afterwards.
 func TestFailedSyncIsRepaired(t *testing.T) {
 	for _, op := range []faultfs.Op{faultfs.OpSync, faultfs.OpTruncate, faultfs.OpSameFile} {
 		for _, outcome := range []faultfs.Outcome{faultfs.Fail, faultfs.FailAfter} {
@@ -211,8 +211,8 @@ func TestRepairWritesTheLastBlock(t *testing.T) {
 	})
 }
 
-// TestRepairIsSynced loses power during the first write after a repair, which must not mix
-// with what the repair removed.
+// TestRepairIsSynced loses power during the first write after a repair. That write must not
+// mix with the bytes that the repair removed.
 func TestRepairIsSynced(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for seed := range uint64(500) {
@@ -292,8 +292,9 @@ func TestErrAfterClose(t *testing.T) {
 	}
 }
 
-// TestFileUnderAnotherName takes the name from the file of an open log. Nothing is
-// acknowledged that the next process would not find; once the name is back, all is well.
+// TestFileUnderAnotherName takes the name from the file of an open log. The log must not
+// acknowledge a change that the next process wouldn't find. Once the name is back, all is
+// well.
 func TestFileUnderAnotherName(t *testing.T) {
 	for name, take := range map[string]func(fs *faultfs.FS){
 		"renamed":  func(*faultfs.FS) {},
@@ -339,7 +340,8 @@ func TestFileUnderAnotherName(t *testing.T) {
 	}
 }
 
-// overwrites are what other programs do to the content of a file. Old is an earlier copy.
+// overwrites are things that other programs do to the content of a file. old is an earlier
+// copy.
 var overwrites = map[string]func(content, old []byte) []byte{
 	"emptied":               func([]byte, []byte) []byte { return nil },
 	"cut within the header": func(content, _ []byte) []byte { return content[:oplog.HeaderLen-1] },
@@ -357,9 +359,8 @@ var overwrites = map[string]func(content, old []byte) []byte{
 	"appended to":             func(content, _ []byte) []byte { return append(content, "a note\n"...) },
 }
 
-// TestOverwrittenFile overwrites the file of an open log, before or after it was closed and
-// opened again. Nothing that was acknowledged is lost: the log writes its file anew, and
-// says so.
+// TestOverwrittenFile overwrites the file of an open log, before or after the log was closed
+// and opened again. No acknowledged change is lost: the log rewrites its file and says so.
 func TestOverwrittenFile(t *testing.T) {
 	for name, overwrite := range overwrites {
 		for _, isReopened := range []bool{false, true} {

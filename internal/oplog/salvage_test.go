@@ -18,7 +18,7 @@ import (
 
 var silent = slog.New(slog.DiscardHandler)
 
-// salvaged is what was saved of a file.
+// salvaged is the part of a file that could be saved.
 type salvaged struct {
 	state   string
 	changes int
@@ -200,8 +200,8 @@ func TestSalvageAfterGarbage(t *testing.T) {
 	}
 }
 
-// TestSalvageOfOneBatch damages a file that a compaction wrote, in which all lines are one
-// batch: lines that were copied within it count once.
+// TestSalvageOfOneBatch damages a file that a compaction wrote, so all its lines are one
+// batch. If a line was copied within it, it counts once.
 func TestSalvageOfOneBatch(t *testing.T) {
 	var all []webhookcfg.Change
 	for i := range 3 {

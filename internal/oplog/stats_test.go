@@ -8,7 +8,8 @@ import (
 	"example.com/go-webhookcfg/internal/oplog/faultfs"
 )
 
-// TestStats: figures follow each change and compaction, and those of the file also survive.
+// TestStats: figures follow each change and compaction, and the file's figures also survive
+// reopening.
 func TestStats(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		fs := faultfs.New()

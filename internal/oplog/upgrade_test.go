@@ -13,9 +13,10 @@ import (
 	"example.com/go-webhookcfg/internal/oplog/faultfs"
 )
 
-// upgradeFaults opens logs of version 1 and appends a change that only version 2 can hold.
-// Each call of a file fails or stops the world, once; also decides the others. It returns
-// what is wrong after a power failure at that moment, and after another opening.
+// upgradeFaults opens logs of version 1 and appends a change that only version 2 can hold. It
+// makes each call of a file fail or stop the world once, and also decides the others. It
+// returns everything that's wrong after a power failure at that moment, and after opening the
+// log once more.
 func upgradeFaults(t *testing.T, also func(faultfs.Call) faultfs.Outcome) (cases int, wrong []string) {
 	change := at(9, set("acme", "e9", "https://a.example/9"))
 	for file, m := range goldens(t, time.Second) {
