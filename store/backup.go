@@ -21,10 +21,10 @@ import (
 // when changes fail because of the store's own disk. The same rules apply to path as in
 // [OpenFile].
 //
-// You should give each backup its own name, because Backup doesn't replace files. (It can only
-// replace one that another program creates in the instant before the backup is complete.) Backup
-// syncs the copy and reads it back before the copy gets its name, so if it fails, there's no file.
-// Compactions wait until the backup is complete.
+// You should give each backup its own name, because Backup doesn't replace files. (It can
+// only replace one that another program creates in the instant before the backup is
+// complete.) Backup syncs the copy and reads it back before the copy gets its name, so if it
+// fails, there's no file. Compactions wait until the backup is complete.
 func (f *File) Backup(ctx context.Context, path string) error {
 	dir, name, err := openDir(path, &f.options)
 	if err != nil {

@@ -30,9 +30,9 @@ func sized(n int) webhookcfg.Change {
 // maxRecord is a bound of the length of their records.
 const maxRecord = 600
 
-// enumerateFullDisks fills disks of every size while a store is changed, with compactions
-// and without. Then a disk grows again. A change fails only if it does not fit and no
-// compaction takes the space, and leaves the state and the file as they were.
+// enumerateFullDisks fills disks of every size while a store is changed, with compactions and
+// without. Then a disk grows again. A change may fail only if it doesn't fit and no
+// compaction takes the space. If it fails, the state and the file stay as they were.
 func enumerateFullDisks(also func(faultfs.Call) faultfs.Outcome, enough int) *findings {
 	f := newFindings(enough)
 	for capacity := int64(diskSector); capacity < 10<<10 && !f.hasEnough(); capacity += diskSector {

@@ -52,9 +52,9 @@ func nth(client string, n int) webhookcfg.Change {
 
 func writerName(w int) string { return clients[0] + strings.Repeat("+", w) }
 
-// TestKill kills processes that change a store at random times, sometimes several before
-// it checks the file. Every change that such a process reported is there, and at most the
-// next change of each writer in addition.
+// TestKill kills processes that change a store at random times, sometimes several before it
+// checks the file. All changes that a process reported must be there, and at most one more
+// per writer.
 func TestKill(t *testing.T) {
 	if path := os.Getenv(killPathVar); path != "" {
 		beKilled(path)

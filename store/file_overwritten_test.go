@@ -15,8 +15,8 @@ import (
 )
 
 // enumerateOverwritings has another program overwrite the content of the file at each file
-// call of a script. From then on, an opening may fail only if it was under way, and no
-// Close succeeds with a file that does not open with all that was acknowledged.
+// call of a script. From then on, only an opening that was already under way can fail. No
+// Close may succeed if the file then doesn't open with everything that was acknowledged.
 func enumerateOverwritings(also func(faultfs.Call) faultfs.Outcome, enough int) *findings {
 	f := newFindings(enough)
 	for _, how := range []string{"emptied", "cut", "restored"} {

@@ -17,9 +17,9 @@ import (
 // heldPathVar is the environment variable that makes this program hold a store open.
 const heldPathVar = "WEBHOOKCFG_TEST_HELD_PATH"
 
-// TestTwoProcesses opens the file of another process, which compacts it after each
-// change: under its name, under another one, and without the lock file. Once the other
-// process is killed, the file opens with all that it acknowledged.
+// TestTwoProcesses opens the file of another process: under its name, under another one, and
+// without the lock file. The other process compacts it after each change. Once that process
+// is killed, the file opens with everything that it acknowledged.
 func TestTwoProcesses(t *testing.T) {
 	if path := os.Getenv(heldPathVar); path != "" {
 		holdOpen(path)

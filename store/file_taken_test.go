@@ -107,8 +107,8 @@ func TestFileTakenAtEveryCall(t *testing.T) {
 }
 
 // enumerateOpeners opens the file a second time at each file call of a script: under its
-// name, under another one, or without the lock file. Where that succeeds, because the
-// store is not open at the moment, the other one makes a change.
+// name, under another one, or without the lock file. If the store isn't open at the moment,
+// this succeeds, and the other one makes a change.
 func enumerateOpeners(also func(faultfs.Call) faultfs.Outcome, enough int) *findings {
 	f := newFindings(enough)
 	for _, how := range []string{"its name", "another name", "its name without the lock file"} {

@@ -25,8 +25,8 @@ var (
 // lost when the process ends.
 //
 // The zero value is an empty store. Don't copy a Memory after its first use. It's safe for
-// concurrent use, and no call keeps others waiting for long: Apply and Resolve take the same
-// time in a store of any size, and the time of List depends on its limit.
+// concurrent use, and no call keeps others waiting for long, regardless of the size of the
+// store. With List, that time grows with the limit.
 //
 // Once a client has no webhooks, a Memory keeps nothing of it but its name, and only if
 // somebody uses Changes: that's the names of up to 4,096 clients.

@@ -219,8 +219,8 @@ func (w wrapped) ListClients(ctx context.Context, cursor string, limit int) (adm
 	return w.Memory.ListClients(ctx, cursor, limit)
 }
 
-// TestCopyFails: whichever change fails, the report names the clients of which a part was copied,
-// all others are as they were or complete, and a second copy completes them.
+// TestCopyFails: regardless of which change fails, the report names the clients that are
+// partly copied. All others are complete or unchanged, and a second copy completes the rest.
 func TestCopyFails(t *testing.T) {
 	var changes []webhookcfg.Change
 	for n := range 6 {
@@ -309,7 +309,8 @@ func TestCopyCannotRead(t *testing.T) {
 	}
 }
 
-// TestCopyRefused: what the destination refuses is reported, and all else is copied.
+// TestCopyRefused: if the destination refuses a webhook, the report has it, and the rest is
+// copied.
 func TestCopyRefused(t *testing.T) {
 	src := memoryWith(t,
 		hooktest.SetAll("acme", 1), hooktest.Set("acme", "\xff", 2), hooktest.Set("acme", "e1", 3),
@@ -372,8 +373,9 @@ func TestReportIsBounded(t *testing.T) {
 	}
 }
 
-// TestCopyConcurrently: so many changes as there are workers are made at the same time, of many
-// clients and of one, and a base always before the overrides. Progress is called every second.
+// TestCopyConcurrently: Copy makes as many changes at a time as there are workers, for many
+// clients and for one, and a base always before the overrides. It calls Progress every
+// second.
 func TestCopyConcurrently(t *testing.T) {
 	const changes = 64
 	for name, src := range map[string]*store.Memory{"one client": store.NewMemory(), "many clients": store.NewMemory()} {
@@ -463,8 +465,8 @@ func (f forgetful) Apply(ctx context.Context, c webhookcfg.Change) error {
 	return f.Memory.Apply(ctx, c)
 }
 
-// TestCopyWaits: when Copy returns, also with an error, none of its changes and no call of Progress
-// is in progress.
+// TestCopyWaits: when Copy returns, even with an error, none of its changes and no call of
+// Progress is in progress.
 func TestCopyWaits(t *testing.T) {
 	for _, isBroken := range []bool{true, false} {
 		synctest.Test(t, func(t *testing.T) {

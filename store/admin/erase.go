@@ -12,9 +12,9 @@ import (
 // remove. Call it when you delete a client. Otherwise its webhooks stay, and a client that
 // gets the same identifier later inherits them.
 //
-// You should revoke the client's credentials first. If it sets a webhook while Erase runs, the webhook
-// can stay, and Erase still returns nil. Each store's documentation says what remains, where,
-// and for how long.
+// You should revoke the client's credentials first. If it sets a webhook while Erase runs,
+// the webhook can stay, and Erase still returns nil. Each store's documentation says what
+// remains, where, and for how long.
 func Erase(ctx context.Context, st webhookcfg.Store, client string) error {
 	change := webhookcfg.UnsetChange(client, webhookcfg.All())
 	change.Time = now()

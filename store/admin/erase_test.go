@@ -15,9 +15,8 @@ import (
 	"example.com/go-webhookcfg/webhookcfg"
 )
 
-// TestDeleteClient: a client that is deleted without Erase leaves its webhooks to the next client
-// of that name. With Erase, the next one inherits nothing, also through a copy that was
-// taken before and not read since.
+// TestDeleteClient: without Erase, a deleted client leaves its webhooks to the next client of
+// that name. With Erase, the next one inherits nothing, even through an older copy.
 func TestDeleteClient(t *testing.T) {
 	for name, open := range map[string]func(t *testing.T) webhookcfg.Store{
 		"memory": func(*testing.T) webhookcfg.Store { return store.NewMemory() },
@@ -73,7 +72,8 @@ type erasing struct {
 
 func (e erasing) Erase(_ context.Context, client string) error { return e.erase(client) }
 
-// TestErase: Erase unsets all, then calls the Eraser, if there is one, and reports the errors of both.
+// TestErase: Erase unsets all, then calls the Eraser if there's one, and returns the errors
+// of both.
 func TestErase(t *testing.T) {
 	memory := store.NewMemory()
 	var had webhookcfg.Webhook

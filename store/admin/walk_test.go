@@ -37,7 +37,7 @@ func (h halting) ListClients(ctx context.Context, cursor string, limit int) (adm
 	return h.Memory.ListClients(ctx, cursor, min(limit, 10))
 }
 
-// TestWalks: the walks cross pages, also those that are short or empty, and end when told to.
+// TestWalks: the walks cross pages, even short or empty ones, and end when told to.
 func TestWalks(t *testing.T) {
 	memory := memoryWith(t, hooktest.SetAll("acme", 1), hooktest.Unset("acme", "off", 2), hooktest.Set("globex", "e1", 3))
 	var wantEntities, wantClients []string

@@ -54,9 +54,9 @@ func (tr trial) limit() time.Duration {
 	return bound
 }
 
-// TestBound: no result is from a state that had ended by the start of the Resolve less
-// the bound, and none is from a state that never existed. The log shows the
-// distribution of the staleness.
+// TestBound checks that results are never staler than the bound: the store could have
+// returned each of them less than the bound before Resolve was called, or later. The log
+// shows how stale they were.
 func TestBound(t *testing.T) {
 	for _, tr := range trials {
 		t.Run(tr.name, func(t *testing.T) {
@@ -145,7 +145,7 @@ func (tr trial) run(t *testing.T, seed uint64) *outcome {
 	return o
 }
 
-// write makes changes: one or two to each client within the time of the bound, at times
+// write makes changes: one or two to each client within the time of the bound, sometimes
 // fewer. Two writers make different changes.
 func (s *scripted) write(ctx context.Context, writer webhookcfg.Store, first int) {
 	pace := bound / 10

@@ -95,8 +95,8 @@ func TestHitDoesNotAllocate(t *testing.T) {
 	}
 }
 
-// TestSharesReads: callers that ask for one entity concurrently share a read. It goes on
-// when one of them leaves, and ends with Close.
+// TestSharesReads: concurrent callers for one entity share a read. It goes on when one of
+// them leaves, and ends with Close.
 func TestSharesReads(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newStage()
@@ -134,8 +134,8 @@ func TestSharesReads(t *testing.T) {
 	})
 }
 
-// TestReadsAreBounded: a read that hangs ends, although no caller can end it. Callers that
-// come after MaxStale, or after half of its time limit, do not wait for it.
+// TestReadsAreBounded: a read that hangs ends by itself, since no caller can end it. Callers
+// that come after MaxStale, or after half of its time limit, don't wait for it.
 func TestReadsAreBounded(t *testing.T) {
 	for maxStale, joinable := range map[time.Duration]time.Duration{bound: bound, time.Hour: 10 * time.Second} {
 		synctest.Test(t, func(t *testing.T) {
@@ -160,8 +160,8 @@ func TestReadsAreBounded(t *testing.T) {
 	}
 }
 
-// TestCloseWaits: Close returns when the reads and the polls have returned, also those that
-// take a while to do so.
+// TestCloseWaits: Close waits for the reads and the polls, even if they take a while to
+// return.
 func TestCloseWaits(t *testing.T) {
 	linger := func(ctx context.Context) error {
 		<-ctx.Done()
@@ -223,7 +223,7 @@ func TestPollsAreBounded(t *testing.T) {
 	})
 }
 
-// TestNotificationsEnd: a channel of notifications that is closed causes no polls.
+// TestNotificationsEnd: a closed channel of notifications causes no polls.
 func TestNotificationsEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		memory, polls := store.NewMemory(), 0
@@ -249,8 +249,8 @@ func (closedNotifier) Notify(context.Context) <-chan struct{} {
 	return channel
 }
 
-// TestPanics: a panic of the store is raised in every caller that waits, and the next
-// call starts another read.
+// TestPanics: if the store panics, every waiting caller panics, and the next call starts
+// another read.
 func TestPanics(t *testing.T) {
 	cause := errors.New("a defect")
 	for name, fail := range map[string]func(){
@@ -360,7 +360,7 @@ func TestStaleIfError(t *testing.T) {
 	}
 }
 
-// TestKeepsNoErrors: an error is not cached.
+// TestKeepsNoErrors: errors aren't cached.
 func TestKeepsNoErrors(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newStage()
@@ -380,8 +380,8 @@ func TestKeepsNoErrors(t *testing.T) {
 	})
 }
 
-// TestNotifications: with notifications a change is visible at once, and many of them do
-// not cause as many polls.
+// TestNotifications: with notifications, a change is visible at once. Many notifications
+// don't cause as many polls.
 func TestNotifications(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		memory, polls := store.NewMemory(), 0
@@ -411,7 +411,7 @@ func TestNotifications(t *testing.T) {
 	})
 }
 
-// TestDropsOneClient: a change causes reads of its client only.
+// TestDropsOneClient: after a change, only its client is read again.
 func TestDropsOneClient(t *testing.T) {
 	for name, st := range map[string]func(*stage) webhookcfg.Store{
 		"feed":     func(s *stage) webhookcfg.Store { return stagedFeed{s} },
@@ -452,8 +452,8 @@ func TestDropsOneClient(t *testing.T) {
 	}
 }
 
-// TestDropsReadsInProgress: a read that started before a Reset leaves no entry after it,
-// and names of all lengths are distinguished.
+// TestDropsReadsInProgress: a read that started before a Reset leaves no entry after it.
+// Names of all lengths are told apart.
 func TestDropsReadsInProgress(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newStage()
@@ -499,7 +499,7 @@ func TestDropsReadsInProgress(t *testing.T) {
 	})
 }
 
-// TestLog: the first failure of a poll and the first success after it are logged, also if
+// TestLog: the cache logs the first failure of a poll and the first success after it, even if
 // the store panics.
 func TestLog(t *testing.T) {
 	for name, fail := range map[string]func() (cache.Changes, error){
@@ -585,8 +585,8 @@ func TestStoreForOperators(t *testing.T) {
 	}
 }
 
-// TestStoreLists: the Store of a cache is a Lister exactly if the store behind it is, so
-// that a handler serves the same operations with and without a cache.
+// TestStoreLists: the Store of a cache is a Lister if the store behind it is, and only then.
+// So a handler serves the same operations with and without a cache.
 func TestStoreLists(t *testing.T) {
 	memory := store.NewMemory()
 	hooktest.Apply(t, memory, hooktest.Set("acme", "e1", 1))

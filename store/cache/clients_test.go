@@ -68,7 +68,7 @@ func resolves(t *testing.T, copied *cache.Cache, memory *store.Memory, client st
 	}
 }
 
-// TestHoldsClients: a page of up to 256 overrides serves all entities, also those without an
+// TestHoldsClients: a page of up to 256 overrides serves all entities, even those without an
 // override that nobody asked for. Larger clients are read per entity.
 func TestHoldsClients(t *testing.T) {
 	for _, tt := range []struct {
@@ -99,8 +99,8 @@ func TestHoldsClients(t *testing.T) {
 	}
 }
 
-// TestClientGrows: a client that no longer fits a page is read per entity, and whole again
-// some reads after it fits.
+// TestClientGrows: once a client doesn't fit a page any more, it's read per entity. Some
+// reads after it fits again, it's read as a page.
 func TestClientGrows(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		st := newCounted()
@@ -129,8 +129,8 @@ func TestClientGrows(t *testing.T) {
 	})
 }
 
-// TestBusyClient: a client that changes all the time costs the rows that were asked for, not
-// those of a page for each change.
+// TestBusyClient: a client that changes all the time costs only the rows that you ask for,
+// not a page for each change.
 func TestBusyClient(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		st := newCounted()
@@ -149,8 +149,8 @@ func TestBusyClient(t *testing.T) {
 	})
 }
 
-// TestFirstVersionIsNoChange: when the first check of a client's version drops it, its next
-// read is of a page, because nothing changed.
+// TestFirstVersionIsNoChange: when the first check of a client's version drops it, the next
+// read is a page, because nothing changed.
 func TestFirstVersionIsNoChange(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		st := newCounted()
@@ -354,8 +354,8 @@ func heap() int {
 	return int(stats.HeapAlloc)
 }
 
-// TestEviction: a large client displaces its own entities, but not the only one. Of the others
-// those go that were idle longest.
+// TestEviction: a large client displaces its own entities, but not its only one. Among the
+// others, those that were idle longest go.
 func TestEviction(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		copied := copyOf(t, vastLister{vast{overrides: 1000}}, cache.Options{MaxStale: time.Hour, MaxBytes: 1 << 20})

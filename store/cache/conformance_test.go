@@ -9,7 +9,7 @@ import (
 	"example.com/go-webhookcfg/webhookcfg"
 )
 
-// TestConforms: changes through a cache are visible at once to callers that resolve
+// TestConforms: if you make a change through a cache, you see it at once when you resolve
 // through it, with and without a Feed.
 func TestConforms(t *testing.T) {
 	for name, without := range map[string]func(*store.Memory) webhookcfg.Store{

@@ -37,8 +37,8 @@ func (s unsupportedFeed) Versions(ctx context.Context, clients []string) ([]stri
 	return s.stagedVersions.Versions(ctx, clients)
 }
 
-// TestUnsupportedPolls: a call that the store does not support is made once. The cache then
-// polls versions or, without them, reads again when an entry is as old as the bound.
+// TestUnsupportedPolls: the cache makes a call that the store doesn't support only once. It
+// then polls versions. Without them, it reads an entry again once it's as old as the bound.
 func TestUnsupportedPolls(t *testing.T) {
 	for _, tt := range []struct {
 		noVersions     bool
@@ -85,7 +85,8 @@ func (s failingFeed) Changes(ctx context.Context, since string) (cache.Changes, 
 	return s.stagedFeed.Changes(ctx, since)
 }
 
-// TestSupportedPollsGoOn: an error of a poll that succeeded before is one of the moment.
+// TestSupportedPollsGoOn: after a poll has succeeded, the cache goes on polling even if one
+// is unsupported.
 func TestSupportedPollsGoOn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newStage()

@@ -23,7 +23,7 @@ func (f resolveFunc) Resolve(ctx context.Context, client, entity string) (webhoo
 
 func (resolveFunc) Apply(context.Context, webhookcfg.Change) error { return nil }
 
-// TestNoClientIsLeft: clients about whom nothing could be read take no memory.
+// TestNoClientIsLeft: clients that couldn't be read take no memory.
 func TestNoClientIsLeft(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c, err := New(resolveFunc(func(ctx context.Context, client, _ string) (webhookcfg.Webhook, error) {
@@ -60,8 +60,8 @@ func TestNoClientIsLeft(t *testing.T) {
 	})
 }
 
-// TestNoReadIsLeft: a read that waits for its turn ends when its callers have left, whatever
-// ended their contexts, and never reaches the store.
+// TestNoReadIsLeft: a read that waits for its turn ends when its callers have left,
+// regardless of how their contexts ended, and never reaches the store.
 func TestNoReadIsLeft(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var calls atomic.Int64
@@ -135,8 +135,8 @@ func (rs *reads) mustJoin(t *testing.T, entity string, called instant) *read {
 	return r
 }
 
-// TestLeaveOldRead: the end of a read that is too old to be joined leaves the later one
-// joinable.
+// TestLeaveOldRead: when a read ends that's too old to be joined, callers can still join the
+// later one.
 func TestLeaveOldRead(t *testing.T) {
 	rs := newReads()
 	var joined [3]*read
@@ -151,7 +151,7 @@ func TestLeaveOldRead(t *testing.T) {
 	}
 }
 
-// TestLeaveUnlinks: a read that has ended is not joined, also while its client has another.
+// TestLeaveUnlinks: nobody joins a read that has ended, even while its client has another.
 func TestLeaveUnlinks(t *testing.T) {
 	rs := newReads()
 	var joined [3]*read

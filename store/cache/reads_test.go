@@ -83,8 +83,8 @@ func newPool(connections int, takes time.Duration) *pool {
 	return &pool{Store: memory, memory: memory, connections: make(chan struct{}, connections), takes: takes}
 }
 
-// TestReadsAreLimited: no more than MaxReads reads run concurrently, no more than half of
-// them for one client, and all callers have their turn.
+// TestReadsAreLimited: there are never more than MaxReads reads at a time, and never more
+// than half of them for one client. All callers get their turn.
 func TestReadsAreLimited(t *testing.T) {
 	for _, limit := range []struct{ maxReads, all, oneClient int }{{0, 8, 4}, {1, 1, 1}, {5, 5, 3}} {
 		for name, c := range map[string]struct {
@@ -115,8 +115,7 @@ func TestReadsAreLimited(t *testing.T) {
 	}
 }
 
-// TestOneClientDoesNotTakeAllReads: reads of one client that hang do not delay those of
-// another.
+// TestOneClientDoesNotTakeAllReads: if one client's reads hang, other clients don't wait.
 func TestOneClientDoesNotTakeAllReads(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		st := newPool(1000, 0)
@@ -139,8 +138,8 @@ func TestOneClientDoesNotTakeAllReads(t *testing.T) {
 	})
 }
 
-// TestPollsAreNotStarved: with fewer reads than connections, polls succeed however many
-// callers miss.
+// TestPollsAreNotStarved: with fewer reads than connections, polls succeed regardless of how
+// many callers miss.
 func TestPollsAreNotStarved(t *testing.T) {
 	for _, c := range []struct {
 		maxReads int
@@ -186,8 +185,8 @@ func TestPollsTakeNoTurn(t *testing.T) {
 	})
 }
 
-// TestCallersShareTheirTurn: callers of one entity that wait for its turn share the read,
-// also while its client is being changed through the cache.
+// TestCallersShareTheirTurn: callers for one entity that wait for a turn share the read, even
+// while its client is being changed through the cache.
 func TestCallersShareTheirTurn(t *testing.T) {
 	for _, changing := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {

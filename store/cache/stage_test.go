@@ -187,8 +187,8 @@ func runSlowCheck(t *testing.T) {
 	expect(t, copied.Store(), 2, "beyond the bound, after a slow check")
 }
 
-// runEmptyVersion: an entry that was read before the first check of its client is not
-// from the version that the check returned, also if that is "".
+// runEmptyVersion: an entry that was read before the first check of its client may be older
+// than the version from that check, even if the version is "".
 func runEmptyVersion(t *testing.T) {
 	s := newStage()
 	copied, clock := copyOf(t, emptyVersions{stagedPlain{s}}, cache.Options{MaxStale: bound}), newClock()

@@ -16,7 +16,7 @@ import (
 	"example.com/go-webhookcfg/webhookcfg"
 )
 
-// TestWarm: clients that were read ahead are hits, and stay hits while they are polled.
+// TestWarm: clients that you've read ahead are hits, and stay hits while they're polled.
 func TestWarm(t *testing.T) {
 	for name, tt := range map[string]struct {
 		store func(st *counted) webhookcfg.Store
@@ -72,7 +72,7 @@ func TestWarm(t *testing.T) {
 	}
 }
 
-// TestWarmReads: at most half of the reads warm, and the rest is for callers.
+// TestWarmReads: Warm uses at most half of the reads, and leaves the rest to callers.
 func TestWarmReads(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var mu sync.Mutex

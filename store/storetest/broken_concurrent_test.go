@@ -48,8 +48,8 @@ func losesUpdates(s *simple) webhookcfg.Store {
 	}}
 }
 
-// dropsChunks drops the overrides, when all are changed, a number at a time. Between two times
-// it calls between, whose error ends the change; other changes wait.
+// dropsChunks drops the overrides in chunks when all are changed. It calls between after each
+// chunk, and stops if that returns an error. Other changes wait.
 func dropsChunks(s *simple, size int, between func(ctx context.Context) error) webhookcfg.Store {
 	var changing sync.Mutex
 	return broken{simple: s, apply: func(ctx context.Context, c webhookcfg.Change) error {

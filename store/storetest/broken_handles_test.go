@@ -41,8 +41,8 @@ func brokenHandles() []flaw {
 	}
 }
 
-// dropsOwn drops, when all are changed, the overrides that were set through this handle
-// since the last time.
+// dropsOwn drops only the overrides that were set through this handle since the last time,
+// when all are changed.
 func dropsOwn(s *simple) webhookcfg.Store {
 	own := make(map[string]map[string]bool)
 	return edits(s, func(cfg configuration, c webhookcfg.Change) configuration {

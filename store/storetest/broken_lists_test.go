@@ -190,8 +190,8 @@ func lastOf(page webhookcfg.Page) string {
 	return ""
 }
 
-// listsDropped looks, for a page, at as many names as the limit, of entities that have or
-// had an override. Its pages may thus be short or empty.
+// listsDropped looks at as many names per page as the limit, including entities that had an
+// override once. So its pages can be short or empty.
 func listsDropped(s *simple) broken {
 	return broken{
 		simple: s,

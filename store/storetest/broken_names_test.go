@@ -139,8 +139,8 @@ func expression(pattern, name string) bool {
 	return err == nil && matched
 }
 
-// dropsMatchingClients drops, with those of the client of a change of all, the overrides of
-// clients that match its name.
+// dropsMatchingClients also drops the overrides of other clients if their names match, when a
+// client changes all.
 func dropsMatchingClients(s *simple, matches matcher, unset bool) webhookcfg.Store {
 	return broken{simple: s, apply: func(ctx context.Context, c webhookcfg.Change) error {
 		err := s.Apply(ctx, c)

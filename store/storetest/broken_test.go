@@ -203,8 +203,8 @@ func (f flaw) check(t *testing.T, c storetest.Case) error {
 	})
 }
 
-// TestBrokenStores: each flaw is detected by the case that it names, and each case detects
-// a flaw.
+// TestBrokenStores: each flaw is found by the case that it names, and each case finds a flaw.
+// Run it with -v to read the messages.
 func TestBrokenStores(t *testing.T) {
 	caught := make(map[string]bool)
 	for _, f := range slices.Concat(brokenChanges(), brokenValues(), brokenNames(), brokenRefusals(), brokenContexts(), brokenLists(), brokenClients(), brokenErasers(), brokenPieces(), brokenCrashes(), brokenHandles(), brokenFeeds(), brokenVersions(), brokenNotifiers()) {

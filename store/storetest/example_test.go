@@ -17,7 +17,7 @@ func ExampleRun() {
 	})
 }
 
-// A durable store is closed and opened again, here from the path that Open stored in a
+// If your store is durable, close it and open it again. Here, Open stores the path in a
 // variable.
 func ExampleRun_durable() {
 	var t *testing.T // the argument of TestFile

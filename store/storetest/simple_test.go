@@ -15,9 +15,9 @@ import (
 	"example.com/go-webhookcfg/webhookcfg"
 )
 
-// simple is a store that complies with every rule in the simplest way. It counts as
-// durable: reopened returns a store with the same state. Flaws modify it in one place
-// each. It has one handle, shared by all; a flaw of one handle keeps state of its own.
+// simple is a store that follows every rule in the simplest way. It counts as durable,
+// because reopened returns a store with the same state. Each flaw modifies it in one place.
+// All handles are the same store, so a flaw of one handle keeps its own state.
 type simple struct {
 	mu      sync.RWMutex
 	clients map[string]configuration

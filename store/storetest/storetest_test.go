@@ -34,8 +34,8 @@ func TestSimpleStore(t *testing.T) {
 	})
 }
 
-// TestShort: a store that fails only with more overrides than the suite has in short mode
-// passes there, which is the mode that go test -short asks for.
+// TestShort: in short mode, a store passes that fails only with more overrides. go test
+// -short asks for that mode.
 func TestShort(t *testing.T) {
 	c := caseNamed(t, "01 a change is applied whole, and nothing else")
 	for _, short := range []bool{false, true} {
@@ -54,7 +54,8 @@ func TestShort(t *testing.T) {
 	})
 }
 
-// TestUnusualStores: what the documentation permits passes, however unusual it is.
+// TestUnusualStores: a store passes if the documentation permits what it does, even if that's
+// unusual.
 func TestUnusualStores(t *testing.T) {
 	for name, store := range map[string]func(s *simple) webhookcfg.Store{
 		"lister of 200 overrides at most": func(s *simple) webhookcfg.Store {
@@ -168,9 +169,9 @@ func BenchmarkSimpleStore(b *testing.B) {
 // optional matches the names of cases that need more than a Store.
 var optional = regexp.MustCompile("^(lister|clients|eraser|feed|versioner|notifier) |reopen|crash|handle")
 
-// TestAbsentCapabilities: a store with one handle that is not durable and has no optional
-// interface, or supports none that it has, passes, and the cases that do not apply return
-// ErrAbsent.
+// TestAbsentCapabilities: a store passes without durability, without several handles, and
+// without optional interfaces or with none that it supports. The cases that don't apply
+// return ErrAbsent.
 func TestAbsentCapabilities(t *testing.T) {
 	for name, open := range map[string]func() webhookcfg.Store{
 		"absent":      func() webhookcfg.Store { return struct{ webhookcfg.Store }{newSimple()} },
@@ -228,8 +229,8 @@ func TestSeed(t *testing.T) {
 	}
 }
 
-// TestRules: the rules are verbatim sentences of the documentation, and each clause has a
-// case, in the order of the clauses.
+// TestRules: the rules are quoted from the documentation, and each clause has a case, in the
+// order of the clauses.
 func TestRules(t *testing.T) {
 	docs := documentation(t)
 	clauses := make(map[string]int)
