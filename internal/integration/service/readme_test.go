@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"net"
+	"net/http"
 	"os"
 	"os/exec"
 	"regexp"
@@ -37,7 +38,7 @@ func TestReadme(t *testing.T) {
 	if len(blocks) != 3 || identity == nil {
 		t.Fatalf("the README has %d shells, and the client %q", len(blocks), identity)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	t.Cleanup(cancel)
 	dir := t.TempDir()
 	shell := func(script string) *exec.Cmd {
@@ -56,12 +57,16 @@ func TestReadme(t *testing.T) {
 
 	received := serveBlock(t, shell(blocks[0][1]), receiver)
 	serveBlock(t, shell(blocks[1][1]), service)
-	before, after, found := strings.Cut(blocks[2][1], "sleep 1\n")
-	if !found {
-		t.Fatal("the third shell doesn't wait for the delivery")
+	awaitReady(t, "http://"+service+"/readyz")
+	// A person is slower than this test, so it waits where the README expects an effect.
+	steps := regexp.MustCompile(`(?s)^(API=\S+\n)(.* -d on [^\n]*\n)(.*)sleep 1\n(.*)$`).FindStringSubmatch(blocks[2][1])
+	if steps == nil {
+		t.Fatal("the third shell has other steps")
 	}
-	api, _, _ := strings.Cut(before, "\n")
-	call(before)
+	api := steps[1]
+	call(api + steps[2])
+	(&program{t: t, metrics: "http://" + metrics + "/metrics"}).drain() // nothing is sent
+	call(api + steps[3])
 	select {
 	case line := <-received:
 		if !strings.HasSuffix(line, ` {"data":{"id":"e1","version":2},"type":"module.updated"}`) {
@@ -70,12 +75,28 @@ func TestReadme(t *testing.T) {
 	case <-ctx.Done():
 		t.Fatal("the receiver got nothing")
 	}
-	for !strings.Contains(call(api+"\n"+after), `"delivery":{"state":"ok"`) {
+	for !strings.Contains(call(api+steps[4]), `"delivery":{"state":"ok"`) {
 		time.Sleep(20 * time.Millisecond) // the record follows the response
 	}
 	for _, span := range regexp.MustCompile("`(curl -fsS 127[^`]+)`").FindAllStringSubmatch(readme, -1) {
 		if call(span[1]) == "" {
 			t.Errorf("%s prints nothing", span[1])
+		}
+	}
+}
+
+// awaitReady waits until a path responds with 200.
+func awaitReady(t *testing.T, target string) {
+	t.Helper()
+	for {
+		resp, err := http.Get(target)
+		if err == nil && resp.Body.Close() == nil && resp.StatusCode == http.StatusOK {
+			return
+		}
+		select {
+		case <-t.Context().Done():
+			t.Fatal(err)
+		case <-time.After(20 * time.Millisecond):
 		}
 	}
 }
