@@ -36,7 +36,7 @@ const (
 	// A fragment is never sent.
 	errFragment PolicyError = "the URL must not contain a fragment"
 	// RFC 3986 as [url.Parse] reads it, with only an IPv6 address allowed in brackets.
-	errInvalidSyntax     PolicyError = "the URL must be well formed: a scheme, two slashes, a host, and what may follow"
+	errInvalidSyntax     PolicyError = "the URL must be well formed, such as https://example.com/webhook"
 	errUnsupportedScheme PolicyError = "the URL must be absolute with the scheme https or http"
 	errUserinfo          PolicyError = "the URL must not contain a user name or password"
 
@@ -54,9 +54,9 @@ const (
 	// A zone names an interface of this host.
 	errZone           PolicyError = "the address must not have a zone"
 	errInvalidPort    PolicyError = "the port must be a number from 1 to 65535 without leading zeros"
-	errPortNotAllowed PolicyError = "the port must be one that this service calls"
+	errPortNotAllowed PolicyError = "the port is not allowed"
 	// In DenyPrefixes, or an address of this host.
-	errAddressDenied PolicyError = "the address must be one that this service calls"
+	errAddressDenied PolicyError = "the address is not allowed"
 )
 
 // Error returns the rule.

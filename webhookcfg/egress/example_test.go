@@ -44,7 +44,7 @@ func ExamplePolicy_internal() {
 	// Output:
 	// <nil>
 	// <nil>
-	// the address must be one that this service calls
+	// the address is not allowed
 	// the address must be a public unicast address
 }
 
