@@ -25,6 +25,8 @@ func ExampleNewStatic() {
 		auth.Credential{ID: "acme", Secrets: []auth.Secret{auth.NewSecret("old-long-random-secret"), auth.NewSecret("new-long-random-secret")}},
 		// A second id for the same owner, to replace the first one.
 		auth.Credential{ID: "acme-2", Secrets: []auth.Secret{auth.NewSecret("another-long-random-secret")}, Owner: "acme"},
+		// A former client. Nobody else should get its id.
+		auth.Credential{ID: "globex", Disabled: true},
 	)
 	if err != nil {
 		log.Fatal(err)

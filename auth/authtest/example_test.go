@@ -32,6 +32,9 @@ func ExampleRun() {
 	authtest.Run(t, authtest.Harness{
 		Verifier: auth.Func(verify),
 		SignsIn:  []authtest.Credential{{ID: id, Secret: secret, Owner: id}},
-		Work:     comparisons.Load,
+		// You retired this secret, and nobody should bring it back by mistake.
+		Refused: []authtest.Credential{{ID: id, Secret: "an-old-long-random-secret"}},
+		// A refusal that costs less than others would tell which clients exist.
+		Work: comparisons.Load,
 	})
 }

@@ -1,0 +1,27 @@
+package etcdstore_test
+
+import (
+	"log/slog"
+	"time"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"example.com/go-webhookcfg/store/etcdstore"
+)
+
+// The comments say when you'd set each option. Leave the others at their defaults.
+func ExampleOptions() {
+	open := func(client *clientv3.Client) (*etcdstore.Store, error) {
+		return etcdstore.New(client, &etcdstore.Options{
+			// Several services keep their webhooks in one cluster.
+			Prefix: "billing/webhooks/",
+			// Your members are far apart, and your caches poll with a MaxStale of 20 seconds.
+			BarrierTimeout: 5 * time.Second,
+			// Clients change more than 65,536 webhooks between two polls of your cache.
+			History: 1 << 20,
+			// You want to know when sweeps fail.
+			Logger: slog.Default(),
+		})
+	}
+	_ = open
+}

@@ -1,0 +1,114 @@
+package portal_test
+
+import (
+	"crypto/rand"
+	"fmt"
+	"log"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"strings"
+
+	"example.com/go-webhookcfg/auth"
+	"example.com/go-webhookcfg/store"
+	"example.com/go-webhookcfg/webhookcfg"
+	"example.com/go-webhookcfg/webhookcfg/portal"
+)
+
+// german has a few of the keys of [portal.Texts]. The others stay English.
+var german = map[string]string{"lang": "de", "title": "Webhooks von Acme"}
+
+// The comments say when you'd set each option.
+func ExampleOptions() {
+	clients, err := auth.NewStatic(auth.Credential{ID: "acme", Secrets: []auth.Secret{auth.GenerateSecret()}})
+	if err != nil {
+		log.Fatal(err)
+	}
+	handler, err := webhookcfg.NewHandler(store.NewMemory(), clients, nil)
+	if err != nil {
+		log.Fatal(err)
+	}
+	pages, err := portal.New(handler, &portal.Options{
+		// People are signed in to your service already: ask your session.
+		Client:    func(*http.Request) (client, actor string, err error) { return "acme", "ann@acme.example", nil },
+		SignInURL: "/sign-in",
+		// Nobody should change all entities at once by hand.
+		OneOnly: true,
+		// Your clients' firewalls have to let your requests in.
+		Note: `We send notifications from <code>192.0.2.10</code>.`,
+		// Your users prefer other languages than English.
+		Text: func(r *http.Request, key string) string {
+			if strings.HasPrefix(r.Header.Get("Accept-Language"), "de") {
+				return german[key]
+			}
+			return ""
+		},
+		// Your dashboard, on another origin, shows the portal in a frame.
+		FrameAncestors: "https://dashboard.acme.example",
+		Layout: func(w http.ResponseWriter, _ *http.Request, page portal.Page) {
+			fmt.Println(page.Status, page.Lang, page.Title)
+			fmt.Println("note:", strings.Contains(string(page.Content), "192.0.2.10"))
+		},
+	})
+	if err != nil {
+		log.Fatal(err)
+	}
+	r := httptest.NewRequest(http.MethodGet, "/", nil)
+	r.Header.Set("Accept-Language", "de-AT,de")
+	w := httptest.NewRecorder()
+	pages.ServeHTTP(w, r)
+	_, frames, _ := strings.Cut(w.Header().Get("Content-Security-Policy"), "frame-ancestors ")
+	fmt.Println("in a frame of", frames)
+	// Output:
+	// 200 de Webhooks von Acme
+	// note: true
+	// in a frame of https://dashboard.acme.example
+}
+
+// People sign in with a client's id and secret. They stay signed in on all your replicas, also
+// while you rotate the key.
+func ExampleSignIn() {
+	clients, err := auth.NewStatic(auth.Credential{ID: "acme", Secrets: []auth.Secret{auth.NewSecret("a-long-random-secret")}})
+	if err != nil {
+		log.Fatal(err)
+	}
+	handler, err := webhookcfg.NewHandler(store.NewMemory(), clients, nil)
+	if err != nil {
+		log.Fatal(err)
+	}
+	replica := func(keys ...[]byte) http.Handler {
+		pages, err := portal.New(handler, &portal.Options{SignIn: &portal.SignIn{
+			// You have several replicas, or want sessions to survive a restart.
+			Keys: keys,
+			// You serve another portal on the same host name.
+			Name: "billing",
+		}})
+		if err != nil {
+			log.Fatal(err)
+		}
+		return pages
+	}
+	oldKey, newKey := make([]byte, 32), make([]byte, 32)
+	rand.Read(oldKey)
+	rand.Read(newKey)
+
+	form := url.Values{"username": {"acme"}, "password": {"a-long-random-secret"}}
+	r := httptest.NewRequest(http.MethodPost, "/sign-in", strings.NewReader(form.Encode()))
+	r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	w := httptest.NewRecorder()
+	replica(oldKey).ServeHTTP(w, r)
+	cookie := w.Result().Cookies()[0]
+	fmt.Println(cookie.Name)
+
+	for _, keys := range [][][]byte{{newKey, oldKey}, {newKey}} {
+		r := httptest.NewRequest(http.MethodGet, "/", nil)
+		r.AddCookie(cookie)
+		w := httptest.NewRecorder()
+		replica(keys...).ServeHTTP(w, r)
+		fmt.Println("signed in:", w.Code == http.StatusOK)
+	}
+	// Output:
+	// __Host-billing
+	// signed in: true
+	// signed in: false
+}
