@@ -7,9 +7,9 @@ import (
 	"testing"
 )
 
-// PgBouncer returns a pooler for this test only, in transaction mode, in front of a
-// server of [PostgreSQL] or [SharedPostgreSQL]. It is skipped for an external one, whose
-// DSN may have any form.
+// PgBouncer returns a pooler in transaction mode for this test only, in front of a server of
+// [PostgreSQL] or [SharedPostgreSQL]. It skips the test for an external server, because we
+// can't parse every DSN.
 func PgBouncer(t testing.TB, server *Server) *Server {
 	t.Helper()
 	server.SkipIfExternal(t)
@@ -20,8 +20,8 @@ func PgBouncer(t testing.TB, server *Server) *Server {
 	return get(t, pgBouncer(dsn))
 }
 
-// pgBouncer is the recipe of a pooler with few connections to the server, so that clients
-// share them, which accepts the user of the server's DSN.
+// pgBouncer is the recipe of a pooler that accepts the user of the server's DSN. It has few
+// connections to the server, so that clients share them.
 func pgBouncer(server *url.URL) recipe {
 	password, _ := server.User.Password()
 	return recipe{

@@ -9,23 +9,23 @@ import (
 	"testing"
 )
 
-// Daemon describes a server other than a database, such as an HTTP proxy. It is the
-// installed program, or else that of a Debian package, as for the databases.
+// Daemon is a server other than a database, such as an HTTP proxy. Like a database, it can be
+// installed, or come from a Debian package.
 type Daemon struct {
 	// Paths are patterns of the program's path below a root.
 	Paths []string
-	// Package is a regular expression for the name of its Debian package.
+	// Package is a regular expression for the name of the Debian package.
 	Package string
-	// Configure writes the files of an instance and returns the arguments of the program,
-	// which must stay in the foreground.
+	// Configure writes the files of an instance and returns the arguments of the program. The
+	// program must stay in the foreground.
 	Configure func(Instance) (args []string, err error)
 }
 
 // Instance is a daemon that is about to start.
 type Instance struct {
-	// Dir is a private directory of the instance, which its account can write to.
+	// Dir is a private directory that the instance can write to.
 	Dir string
-	// Root is the directory that the package was unpacked in, "/" if it is installed.
+	// Root is the directory of the unpacked package, or "/" if the program is installed.
 	Root string
 	// Port is the port of 127.0.0.1 to listen on.
 	Port string
@@ -37,7 +37,8 @@ func (i Instance) Write(name, text string) (path string, err error) {
 	return path, errors.Join(os.WriteFile(path, []byte(text), 0o600), chownToServer(path))
 }
 
-// Start starts the daemon for one test and returns its address. It is skipped under -short.
+// Start starts the daemon for one test and returns its address. It skips the test with
+// -short.
 func (d Daemon) Start(t testing.TB) (addr string) {
 	t.Helper()
 	if testing.Short() {

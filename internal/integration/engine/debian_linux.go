@@ -16,10 +16,11 @@ import (
 
 const cacheName = "webhookcfg-integration"
 
-// unpack downloads the Debian package whose name matches the pattern (the last one of
-// several) with the libraries that this machine lacks, and unpacks them in the cache. It
-// needs no privileges: apt gets directories of its own, and nothing is installed. It
-// returns the directory, which is kept for later runs.
+// unpack downloads the Debian package whose name matches the pattern (the last one if there
+// are several), and the libraries that this machine lacks. It unpacks them in the cache and
+// returns the directory, which stays for later runs.
+//
+// You don't need privileges: apt gets its own directories, and nothing is installed.
 func unpack(pattern string) (string, error) {
 	cache, err := cacheDir()
 	if err != nil {
@@ -37,8 +38,8 @@ func unpack(pattern string) (string, error) {
 	return root, newApt(cache).unpack(pattern, root)
 }
 
-// cacheDir returns the directory for unpacked packages. For root it is a system
-// directory, as the account of the servers cannot enter the home of root.
+// cacheDir returns the directory for unpacked packages. For root it's a system directory,
+// because the servers' account can't enter root's home.
 func cacheDir() (string, error) {
 	dir := filepath.Join("/var/cache", cacheName)
 	if os.Getuid() != 0 {
@@ -62,7 +63,7 @@ func cacheDir() (string, error) {
 	return dir, nil
 }
 
-// lock excludes other test programs that unpack.
+// lock keeps other test programs from unpacking at the same time.
 func lock(path string) (unlock func(), err error) {
 	file, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
@@ -75,7 +76,7 @@ func lock(path string) (unlock func(), err error) {
 	return func() { _ = file.Close() }, nil
 }
 
-// apt is the package manager with directories of its own.
+// apt is the package manager with its own directories.
 type apt struct {
 	dir     string
 	options []string
@@ -108,8 +109,8 @@ func (a apt) unpack(pattern, root string) error {
 	return a.extract(root)
 }
 
-// needed returns the package and its missing libraries, without LLVM, which is larger
-// than the rest and serves only PostgreSQL's JIT compiler, which is off.
+// needed returns the package and its missing libraries. It leaves out LLVM, which is larger
+// than everything else: PostgreSQL only needs it for its JIT compiler, and we turn that off.
 func (a apt) needed(pattern string) ([]string, error) {
 	out, err := a.tool("apt-cache", append(a.options, "pkgnames")...)
 	if err != nil {

@@ -1,13 +1,16 @@
-// Package engine provides the servers that tests need: databases, and others such as HTTP
-// proxies, each a [Daemon].
+// Package engine gives your test a server: a database, or another one such as an HTTP proxy
+// ([Daemon]).
 //
-// A test gets, in this order: the server whose DSN is in the environment; a server
-// started from installed programs; a server started from Debian packages, which are
-// downloaded and unpacked in a cache directory without any privilege. If none of these
-// works, the test fails. It is skipped only under -short. A pair of servers is always
-// started.
+// It takes the first one of these that works:
 //
-// A started server listens on loopback only, runs as an unprivileged user with a random
-// password, keeps its data in a temporary directory, and ends with the tests, even if
-// they are killed. Starting servers needs Linux; elsewhere the DSN is required.
+//   - the server whose DSN is in the environment
+//   - a server that it starts from installed programs
+//   - a server that it starts from Debian packages. It downloads and unpacks them in a cache
+//     directory, and needs no privileges for that.
+//
+// If none of these works, the test fails. Only -short skips it. A [Pair] is always started.
+//
+// A started server only listens on loopback, runs as an unprivileged user with a random
+// password, and keeps its data in a temporary directory. It ends with the tests, even if they
+// are killed. You can only start servers on Linux. Elsewhere you need the DSN.
 package engine

@@ -10,15 +10,14 @@ import (
 	"testing"
 )
 
-// Pair is a PostgreSQL primary with a hot standby. A commit waits until the standby has
-// it on disk. For a session with synchronous_commit=local the standby is an asynchronous
-// one; with remote_apply, a commit waits until queries of the standby see it.
+// Pair is a PostgreSQL primary with a hot standby. A commit waits until the standby has it on
+// disk. For a session with synchronous_commit=local the standby is asynchronous. With
+// remote_apply, a commit waits until queries on the standby see it.
 //
-// The methods must not be called concurrently with each other, but may be called while the
-// database is in use.
+// You can call the methods while the database is in use, but not two at a time.
 type Pair struct {
 	recipe           recipe
-	seed             string // directory with a copy of the primary's data from before its first start
+	seed             string // directory with a copy of the primary's data, from before its first start
 	primary, standby *Server
 	front            *Proxy // from the clients to the primary
 	link             *Proxy // from the standby to the primary
@@ -29,7 +28,7 @@ func PostgreSQLPair(t testing.TB) *Pair {
 	t.Helper()
 	r := postgreSQL(false,
 		"synchronous_standby_names=*", "wal_keep_size=1GB", "wal_retrieve_retry_interval=50ms")
-	r.dsnEnv = "" // an external server is no pair
+	r.dsnEnv = "" // an external server isn't a pair
 	skipIfShort(t, r)
 	p := &Pair{recipe: r, front: NewProxy(t, ""), link: NewProxy(t, "")}
 	t.Cleanup(func() {
@@ -58,13 +57,13 @@ func (p *Pair) create() (err error) {
 	return p.join()
 }
 
-// direct leads the clients and the standby to the primary.
+// direct connects the clients and the standby to the primary.
 func (p *Pair) direct() {
 	p.front.Redirect(p.primary.addr)
 	p.link.Redirect(p.primary.addr)
 }
 
-// join starts a standby. It replays everything that happened since the seed.
+// join starts a standby, which replays everything since the seed.
 func (p *Pair) join() (err error) {
 	r := p.recipe
 	r.prepare = p.prepareStandby
@@ -89,20 +88,20 @@ func (p *Pair) prepareStandby(ctx context.Context, s *Server) error {
 	return nil
 }
 
-// DSN returns the data source name of the primary, whichever server that is.
+// DSN returns the data source name of the primary. It stays the same after a failover.
 func (p *Pair) DSN() string { return p.recipe.dsnOf(p.front.Addr()) }
 
-// Primary returns the present primary.
+// Primary returns the current primary.
 func (p *Pair) Primary() *Server { return p.primary }
 
-// Standby returns the present standby.
+// Standby returns the current standby.
 func (p *Pair) Standby() *Server { return p.standby }
 
 // Detach cuts the standby off from the primary, until the next failover.
 func (p *Pair) Detach() { p.link.Redirect("") }
 
-// Failover kills the primary, promotes the standby to its successor, to which it leads
-// the clients, and starts a new standby.
+// Failover kills the primary, promotes the standby, connects the clients to it, and starts a
+// new standby.
 func (p *Pair) Failover() error {
 	if err := p.primary.Kill(); err != nil {
 		return err
@@ -116,7 +115,7 @@ func (p *Pair) Failover() error {
 	return errors.Join(dead.stop(), p.join())
 }
 
-// promote makes a standby a primary, and returns once it is one.
+// promote makes a standby the primary, and returns when that is done.
 func (s *Server) promote() error {
 	ctx, cancel := context.WithTimeout(context.Background(), startTimeout)
 	defer cancel()

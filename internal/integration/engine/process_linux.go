@@ -19,8 +19,7 @@ import (
 	"time"
 )
 
-// nobodyUID is the account of the servers if the tests run as root, under which servers
-// refuse to run.
+// nobodyUID is the servers' account if the tests run as root. Servers refuse to run as root.
 const nobodyUID = 65534
 
 // process is a daemon and its child processes.
@@ -43,8 +42,8 @@ func command(ctx context.Context, p program, path string, args ...string) *exec.
 	return cmd
 }
 
-// startOnThread starts a command and waits for it on a goroutine that keeps its thread,
-// since Pdeathsig is sent when the thread ends, not the process.
+// startOnThread starts a command, and waits for it on a goroutine that keeps its thread. The
+// kernel sends Pdeathsig when the thread ends, not the process.
 func startOnThread(cmd *exec.Cmd) (wait func() error, err error) {
 	started, done := make(chan error), make(chan error, 1)
 	go func() {
@@ -113,7 +112,7 @@ func spawn(p program, args []string, ready string) (*process, error) {
 	if err != nil {
 		return nil, err
 	}
-	if os.Getuid() == 0 { // some daemons open /dev/stderr, which only its owner can
+	if os.Getuid() == 0 { // some daemons open /dev/stderr, and only its owner can
 		if err := w.Chown(nobodyUID, nobodyUID); err != nil {
 			return nil, errors.Join(err, r.Close(), w.Close())
 		}
@@ -158,7 +157,7 @@ func (d *process) await(ready <-chan struct{}) error {
 	}
 }
 
-// kill stops the daemon first, so that it starts no more processes, and returns when all
+// kill first stops the daemon, so that it can't start more processes. It returns when all
 // have exited.
 func (d *process) kill() error {
 	select {
@@ -186,7 +185,7 @@ func (d *process) freeze() error {
 
 func (d *process) thaw() error { return d.signal(syscall.SIGCONT) }
 
-// signal sends a signal to the children, then to the daemon.
+// signal sends a signal to the children first, then to the daemon.
 func (d *process) signal(sig syscall.Signal) error {
 	children, err := d.children()
 	if err != nil {
@@ -211,7 +210,8 @@ func (d *process) children() (pids []int, err error) {
 		if err != nil {
 			continue // it has exited
 		}
-		// The name, in parentheses, may hold anything; the state and the parent follow.
+		// The name is in parentheses and can contain anything. Then come the state and the
+		// parent.
 		fields := strings.Fields(string(stat[bytes.LastIndexByte(stat, ')')+1:]))
 		if len(fields) > 1 && fields[1] == strconv.Itoa(d.pid) {
 			pid, err := strconv.Atoi(filepath.Base(filepath.Dir(file)))
@@ -243,7 +243,7 @@ func (t *tail) String() string {
 	return strings.Join(t.lines, "\n")
 }
 
-// privateDir creates a directory that only the account of the server can enter.
+// privateDir creates a directory that only the servers' account can enter.
 func privateDir() (string, error) {
 	dir, err := os.MkdirTemp("", "webhookcfg-engine-")
 	if err != nil {
@@ -252,7 +252,7 @@ func privateDir() (string, error) {
 	return dir, chownToServer(dir)
 }
 
-// chownToServer makes the account of the server the owner of path.
+// chownToServer makes the servers' account the owner of path.
 func chownToServer(path string) error {
 	if os.Getuid() != 0 {
 		return nil

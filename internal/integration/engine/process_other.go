@@ -10,7 +10,7 @@ import (
 
 var errLinuxOnly = errors.New("engine: servers are started on Linux only")
 
-// process is not supported on this system.
+// process isn't supported on this system.
 type process struct{}
 
 func launch(program, []string, string) (*process, error) { return nil, errLinuxOnly }

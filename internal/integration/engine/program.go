@@ -9,21 +9,21 @@ import (
 	"strings"
 )
 
-// unpackEnv names the environment variable that makes find ignore installed programs,
-// so that unpacking packages can be tested on any machine.
+// unpackEnv is an environment variable. If it's set, find ignores installed programs, so that
+// you can test unpacking on any machine.
 const unpackEnv = "WEBHOOKCFG_TEST_UNPACK"
 
 var errNotInstalled = errors.New("engine: not installed")
 
-// program is the location of a daemon.
+// program says where a daemon is.
 type program struct {
-	path string   // of the daemon
-	root string   // directory that its package was unpacked in; "/" if it is installed
-	env  []string // environment that it needs
+	path string   // the daemon's path
+	root string   // the directory of the unpacked package, or "/" if it's installed
+	env  []string // the environment it needs
 }
 
-// find returns the daemon of an engine: the installed one, or else that of its Debian
-// package.
+// find returns the daemon of an engine. It takes the installed one, or else the one from the
+// Debian package.
 func find(r recipe) (program, error) {
 	p, err := installed(r)
 	if err == nil {
@@ -38,9 +38,9 @@ func find(r recipe) (program, error) {
 	return p, err
 }
 
-// Program returns the path of a program of a Debian package, such as usr/bin/promtool: the
-// installed one, or else that of the package, which is unpacked and not installed. It suits
-// programs without libraries and files of their own.
+// Program returns the path of a program in a Debian package, such as usr/bin/promtool. If it
+// isn't installed, Program unpacks the package without installing it. That only works for
+// programs that don't need their own libraries or files.
 func Program(path, pkg string) (string, error) {
 	p, err := find(recipe{programs: []string{path}, packages: pkg})
 	return p.path, err
@@ -59,7 +59,8 @@ func installed(r recipe) (program, error) {
 	return locate("/", r)
 }
 
-// locate returns the daemon below a root, the last one of several versions.
+// locate returns the daemon below a root. If there are several versions, it takes the last
+// one.
 func locate(root string, r recipe) (program, error) {
 	for _, pattern := range r.programs {
 		found, err := filepath.Glob(filepath.Join(root, pattern))

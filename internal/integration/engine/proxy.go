@@ -10,24 +10,24 @@ import (
 // Direction is a direction of data through a [Proxy].
 type Direction int
 
-// The directions.
+// The directions of data.
 const (
 	Requests  Direction = iota // from the client to the server
 	Responses                  // from the server to the client
 )
 
-// Loss is the kind of failure that a [Proxy] injects into a connection.
+// Loss is how a [Proxy] makes a connection fail.
 type Loss int
 
-// The losses.
+// The ways to make a connection fail.
 const (
 	Cut     Loss = iota // both sides see the connection closed
 	Silence             // the connection stays open, and nothing more arrives in that direction
-	Hold                // the data is delayed until [Proxy.Release], even if the sender disconnects
+	Hold                // the data waits for [Proxy.Release], even if the sender disconnects
 )
 
-// Proxy relays connections from an address of its own to a server, and loses data that
-// a test chooses. It is safe for concurrent use.
+// Proxy relays connections to a server, and loses the data that your test chooses. It has an
+// address of its own. It is safe for concurrent use.
 type Proxy struct {
 	listener net.Listener
 	relays   sync.WaitGroup
@@ -41,11 +41,11 @@ type Proxy struct {
 	loss     Loss
 	passed   [2]int
 	lost     int
-	released chan struct{} // closed when held data may be sent
+	released chan struct{} // closed when held data can be sent
 }
 
-// NewProxy returns a proxy on loopback, which is closed when the test ends. With the target
-// "" it closes every connection until [Proxy.Redirect] names one.
+// NewProxy returns a proxy on loopback. It's closed when the test ends. If the target is "",
+// the proxy closes every connection until you call [Proxy.Redirect].
 func NewProxy(t testing.TB, target string) *Proxy {
 	t.Helper()
 	listener, err := net.Listen("tcp4", "127.0.0.1:0")
@@ -61,8 +61,8 @@ func NewProxy(t testing.TB, target string) *Proxy {
 // Addr returns the address that clients connect to.
 func (p *Proxy) Addr() string { return p.listener.Addr().String() }
 
-// Redirect cuts all connections, and relays later ones to another server; if target is "",
-// it closes them.
+// Redirect cuts all connections, and relays new ones to another server. If target is "", it
+// closes new ones too.
 func (p *Proxy) Redirect(target string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -72,25 +72,24 @@ func (p *Proxy) Redirect(target string) {
 	}
 }
 
-// Lose makes the proxy lose the data in a direction for which choose returns true. It
-// is called with 1 for the next piece of data on any connection, with 2 for the one after
-// it, and so on. A piece is the result of one read, in general a request or a response.
-// If choose is nil, nothing is lost.
+// Lose makes the proxy lose data in a direction. It asks choose for each piece: n is 1 for
+// the next piece on any connection, 2 for the one after it, and so on. A piece is the result
+// of one read, so usually a request or a response. If choose is nil, nothing is lost.
 func (p *Proxy) Lose(d Direction, loss Loss, choose func(n int) bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.lose[d], p.loss, p.passed[d] = choose, loss, 0
 }
 
-// Lost returns the number of pieces of data that were lost.
+// Lost returns how many pieces of data were lost.
 func (p *Proxy) Lost() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.lost
 }
 
-// Release ends all losses and sends held data. It returns when the receiver has closed
-// its connection after that, which it does only if the sender has disconnected.
+// Release stops losing data and sends the held data. It returns when the receiver has closed
+// its connection after that. The receiver only does so if the sender has disconnected.
 func (p *Proxy) Release() {
 	p.mu.Lock()
 	p.lose = [2]func(int) bool{}
@@ -131,8 +130,8 @@ func (p *Proxy) currentTarget() string {
 	return p.target
 }
 
-// keep registers connections to a target to be closed with the proxy, or as soon as it is
-// redirected. It reports false if the proxy is closed already.
+// keep makes sure that connections are closed with the proxy, or as soon as it's redirected.
+// It returns false if the proxy is closed already.
 func (p *Proxy) keep(target string, conns ...net.Conn) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -145,9 +144,9 @@ func (p *Proxy) keep(target string, conns ...net.Conn) bool {
 	return !p.closed
 }
 
-// relay forwards the data of one direction. It discards data for a receiver that is gone,
-// which the relay of the other direction detects; reverseDone is closed when that has
-// ended.
+// relay forwards the data of one direction. If the receiver is gone, relay discards the data,
+// and the relay of the other direction notices that. reverseDone is closed when that relay
+// has ended.
 func (p *Proxy) relay(d Direction, from, to net.Conn, reverseDone <-chan struct{}) {
 	defer p.drop(from, to)
 	piece := make([]byte, 64<<10)
@@ -169,7 +168,7 @@ func (p *Proxy) relay(d Direction, from, to net.Conn, reverseDone <-chan struct{
 	}
 }
 
-// nextLoss reports whether the next piece is lost, and how.
+// nextLoss says whether and how the next piece is lost.
 func (p *Proxy) nextLoss(d Direction) (loss Loss, released <-chan struct{}, lost bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -184,7 +183,7 @@ func (p *Proxy) nextLoss(d Direction) (loss Loss, released <-chan struct{}, lost
 	return p.loss, p.released, true
 }
 
-// applyLoss injects the loss into a connection, starting with piece.
+// applyLoss makes a connection fail, starting with piece.
 func (p *Proxy) applyLoss(loss Loss, released <-chan struct{}, piece []byte, from, to net.Conn, reverseDone <-chan struct{}) {
 	switch loss {
 	case Silence:

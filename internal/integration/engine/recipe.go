@@ -12,23 +12,23 @@ import (
 	"strings"
 )
 
-// recipe describes how to start a server of one engine.
+// recipe says how to start a server of one engine.
 type recipe struct {
 	name   string
 	dsnEnv string // environment variable with the DSN of a running server, or ""
 
 	programs []string // patterns of the daemon's path below a root
-	packages string   // regular expression for the name of its Debian package
+	packages string   // regular expression for the name of the Debian package
 
 	prepare   func(ctx context.Context, s *Server) error // creates the data directory
 	arguments func(s *Server, port string) ([]string, error)
-	ready     string // logged by the daemon once it accepts connections
-	password  string // of the user of the tests
+	ready     string // the daemon logs this when it accepts connections
+	password  string // of the tests' user
 	dsnOf     func(addr string) string
 }
 
-// postgreSQL is the recipe of a server whose default collation is that of a language, as
-// in many services. Without durable it runs with fsync off.
+// postgreSQL is the recipe of a server with the collation of a language, as many services
+// have it. If durable is false, fsync is off.
 func postgreSQL(durable bool, more ...string) recipe {
 	password := rand.Text()
 	settings := []string{"listen_addresses=127.0.0.1", "unix_socket_directories=", "max_connections=500", "shared_buffers=32MB", "jit=off"}
@@ -67,8 +67,8 @@ func initDB(ctx context.Context, s *Server, password string) error {
 		"--encoding=UTF8", "--locale=C.UTF-8", "--locale-provider=icu", "--icu-locale=en-US")
 }
 
-// mariaDB is the recipe of a server whose default collation ignores letter case, as in
-// many services.
+// mariaDB is the recipe of a server whose collation ignores letter case, as many services
+// have it.
 func mariaDB(durability ...string) recipe {
 	password := rand.Text()
 	settings := append(durability, "--bind-address=127.0.0.1", "--skip-name-resolve", "--max-connections=500",
@@ -98,8 +98,8 @@ func mariaDBDirs(s *Server) []string {
 	}
 }
 
-// bootstrap creates the system tables from the SQL files of the server, and writes an
-// init file with which every start has the user of the tests and no other.
+// bootstrap creates the system tables from the server's SQL files. It also writes an init
+// file, so that every start has the tests' user and no other.
 func bootstrap(ctx context.Context, s *Server, password string) error {
 	users := fmt.Sprintf(`CREATE DATABASE IF NOT EXISTS webhooks;
 CREATE USER IF NOT EXISTS tester@'127.0.0.1' IDENTIFIED BY '%s';

@@ -15,15 +15,15 @@ import (
 	"time"
 )
 
-// startTimeout bounds the start and the stop of a server, in case it hangs. Where other
-// programs keep the machine busy, a start can take a minute.
+// startTimeout is for servers that hang when they start or stop. On a busy machine a start
+// can take a minute.
 const startTimeout = 5 * time.Minute
 
-// Server is a running database server. Its methods must not be called concurrently with
-// each other, but may be called while the database is in use.
+// Server is a running database server. You can call its methods while the database is in use,
+// but not two at a time.
 type Server struct {
 	recipe  recipe
-	dsn     string // from the environment; "" if the tests started the server
+	dsn     string // from the environment; "" if we started the server
 	program program
 	dir     string
 	addr    string
@@ -71,8 +71,8 @@ func (s *Server) create() (err error) {
 	return err
 }
 
-// freeAddress returns a loopback address on which nothing listens, below the range of
-// ephemeral ports.
+// freeAddress returns a loopback address that nobody listens on, below the range of ephemeral
+// ports.
 func freeAddress() (addr string, err error) {
 	for range 50 {
 		addr = net.JoinHostPort("127.0.0.1", strconv.Itoa(15000+rand.IntN(15000)))
@@ -84,7 +84,7 @@ func freeAddress() (addr string, err error) {
 	return "", err
 }
 
-// DSN returns the data source name for the driver of the engine.
+// DSN returns the data source name for the engine's driver.
 func (s *Server) DSN() string {
 	if s.dsn != "" {
 		return s.dsn
@@ -92,16 +92,16 @@ func (s *Server) DSN() string {
 	return s.recipe.dsnOf(s.addr)
 }
 
-// Via returns the data source name of the server at another address, such as that of a
-// [Proxy]. It must not be called for an external server: see [Server.SkipIfExternal].
+// Via returns the data source name of the server at another address, such as a [Proxy]'s. You
+// can't call it for an external server: see [Server.SkipIfExternal].
 func (s *Server) Via(addr string) string { return s.recipe.dsnOf(addr) }
 
-// Addr returns the address of the server. It must not be called for an external server:
-// see [Server.SkipIfExternal].
+// Addr returns the address of the server. You can't call it for an external server: see
+// [Server.SkipIfExternal].
 func (s *Server) Addr() string { return s.addr }
 
-// SkipIfExternal skips the test if the server is external, named by the environment. A
-// test calls it before it kills, freezes or proxies the server.
+// SkipIfExternal skips the test if the server comes from the environment. Call it before you
+// kill, freeze or proxy the server.
 func (s *Server) SkipIfExternal(t testing.TB) {
 	t.Helper()
 	if s.dsn != "" {
@@ -112,21 +112,20 @@ func (s *Server) SkipIfExternal(t testing.TB) {
 // Kill kills all processes of the server at once, as a crash would.
 func (s *Server) Kill() error { return s.process.kill() }
 
-// Freeze stops all processes of the server: connections stay open and silent.
+// Freeze stops all processes of the server. Connections stay open, but silent.
 func (s *Server) Freeze() error { return s.process.freeze() }
 
 // Thaw continues a frozen server.
 func (s *Server) Thaw() error { return s.process.thaw() }
 
-// IsTimeout reports whether a call of a driver failed since its context's deadline passed.
-// A driver that sets the deadline on its socket too may return the socket's error, since
-// that can come a moment before the context ends.
+// IsTimeout reports whether a driver's call failed because its context's deadline passed.
+// Some drivers set the deadline on the socket too. They can return the socket's error, a
+// moment before the context ends.
 func IsTimeout(err error) bool {
 	return errors.Is(err, context.DeadlineExceeded) || errors.Is(err, os.ErrDeadlineExceeded)
 }
 
-// Restart starts a killed server on the same data and address, and returns once it is
-// ready.
+// Restart starts a killed server with the same data and address, and returns when it's ready.
 func (s *Server) Restart() (err error) {
 	_, port, err := net.SplitHostPort(s.addr)
 	if err != nil {
@@ -140,10 +139,10 @@ func (s *Server) Restart() (err error) {
 	return err
 }
 
-// Save copies the data directory of a killed server, in place of an earlier copy.
+// Save copies the data directory of a killed server. It replaces an earlier copy.
 func (s *Server) Save() error { return s.replaceDir(s.data(), s.saved()) }
 
-// Restore replaces the data directory of a killed server by the copy of [Server.Save].
+// Restore puts the copy of [Server.Save] in place of the data directory of a killed server.
 func (s *Server) Restore() error { return s.replaceDir(s.saved(), s.data()) }
 
 func (s *Server) saved() string { return s.dir + "/saved" }
@@ -154,12 +153,12 @@ func (s *Server) replaceDir(from, to string) error {
 	return errors.Join(os.RemoveAll(to), s.copyDir(ctx, from, to))
 }
 
-// copyDir copies a directory with the rights of the server.
+// copyDir copies a directory with the server's rights.
 func (s *Server) copyDir(ctx context.Context, from, to string) error {
 	return run(ctx, s.program, "cp", strings.NewReader(""), "-a", from, to)
 }
 
-// writeFile creates a file that only the server can read, at a path below its directory.
+// writeFile creates a file below the server's directory that only the server can read.
 func (s *Server) writeFile(path, text string) error {
 	path = s.dir + "/" + path
 	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
@@ -180,24 +179,24 @@ func (s *Server) stop() error {
 	return cmp.Or(killed, os.RemoveAll(s.dir))
 }
 
-// PostgreSQL returns a server for this test only, or that of WEBHOOKCFG_POSTGRES_DSN.
+// PostgreSQL returns a server for this test only, or the server of WEBHOOKCFG_POSTGRES_DSN.
 // Its DSN is for github.com/jackc/pgx/v5.
 func PostgreSQL(t testing.TB) *Server {
 	t.Helper()
 	return get(t, postgreSQL(true))
 }
 
-// MariaDB returns a server for this test only, or that of WEBHOOKCFG_MARIADB_DSN. Its
+// MariaDB returns a server for this test only, or the server of WEBHOOKCFG_MARIADB_DSN. Its
 // DSN is for github.com/go-sql-driver/mysql, with the settings that package sqlstore
-// documents. It has a binary log, like every server with replicas.
+// documents. It has a binary log, as any server with replicas.
 func MariaDB(t testing.TB) *Server {
 	t.Helper()
 	return get(t, mariaDB("--log-bin=binary", "--sync-binlog=1"))
 }
 
-// MariaDBWithoutBinaryLog is like [MariaDB], but makes changes visible before they are
-// durable: a crash can revert a change that another session has read, though none that
-// was acknowledged.
+// MariaDBWithoutBinaryLog is like [MariaDB], but makes changes visible before they're
+// durable. A crash can undo a change that another session has read, though never an
+// acknowledged one.
 func MariaDBWithoutBinaryLog(t testing.TB) *Server {
 	t.Helper()
 	return get(t, mariaDB())
@@ -225,9 +224,8 @@ func skipIfShort(t testing.TB, r recipe) {
 	}
 }
 
-// Shared is one server for all tests of a package that do not disturb it. It is started
-// by the first call of Get, and stopped by Main. It runs without fsync, so it is for
-// tests in which nothing crashes.
+// Shared is one server for all tests of a package that don't disturb it. The first call of
+// Get starts it, and Main stops it. It runs without fsync, so use it where nothing crashes.
 type Shared struct {
 	recipe recipe
 	once   sync.Once
@@ -235,13 +233,13 @@ type Shared struct {
 	err    error
 }
 
-// SharedPostgreSQL returns a shared server like that of [PostgreSQL], without fsync.
+// SharedPostgreSQL returns a shared server like [PostgreSQL], but without fsync.
 func SharedPostgreSQL() *Shared { return &Shared{recipe: postgreSQL(false)} }
 
-// SharedMariaDB returns a shared server like that of [MariaDB], without fsync.
+// SharedMariaDB returns a shared server like [MariaDB], but without fsync.
 func SharedMariaDB() *Shared { return &Shared{recipe: mariaDB("--debug-no-sync")} }
 
-// Get returns the server; it is safe for concurrent use.
+// Get returns the server. It is safe for concurrent use.
 func (s *Shared) Get(t testing.TB) *Server {
 	t.Helper()
 	skipIfShort(t, s.recipe)
@@ -252,15 +250,15 @@ func (s *Shared) Get(t testing.TB) *Server {
 	return s.server
 }
 
-// Own returns a server like the shared one, for this test only. A kill of its processes
-// loses nothing that they wrote, as the system keeps it.
+// Own returns a server like the shared one, for this test only. You can kill its processes
+// without losing data, because the system keeps everything they wrote.
 func (s *Shared) Own(t testing.TB) *Server {
 	t.Helper()
 	return get(t, s.recipe)
 }
 
-// Main runs the tests of a package and stops the server. TestMain passes its result to
-// os.Exit.
+// Main runs the tests of a package and stops the server. Pass its result to os.Exit in
+// TestMain.
 func (s *Shared) Main(m *testing.M) int {
 	code := m.Run()
 	if s.server == nil {

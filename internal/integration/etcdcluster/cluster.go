@@ -17,33 +17,34 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// timeout bounds the start of a cluster.
+// timeout is how long a cluster can take to start.
 const timeout = 2 * time.Minute
 
-// Options are the settings of a cluster. The zero value is for tests that end processes.
+// Options are the settings of a cluster. The zero value is right for tests that end
+// processes.
 type Options struct {
-	// Quota limits the database of each member, in bytes. Zero means the default of etcd.
+	// Quota limits the database of each member, in bytes. The default is etcd's.
 	Quota int64
-	// Election is how long a follower waits for a leader that is silent, at least five
-	// heartbeats of 100 ms. Zero means one second. Where no test is about another leader, a
-	// long time keeps a busy machine from electing one.
+	// Election is how long a follower waits for a silent leader, at least five heartbeats of
+	// 100 ms. The default is one second. Set a long time if your test doesn't need another
+	// leader, so that a busy machine doesn't elect one.
 	Election time.Duration
-	// Sync has the members wait for the disk, as all others do. Without it, what they
-	// acknowledged survives their end, but not that of the machine.
+	// Sync makes the members wait for the disk, as in production. Otherwise, acknowledged
+	// changes survive the end of a member, but not of the machine.
 	Sync bool
 }
 
-// Cluster is a running cluster. Its members are numbered from 0.
+// Cluster is a running cluster. Members are numbered from 0.
 type Cluster struct {
 	members  []*member
 	launcher *launcher
 }
 
-// Start starts a cluster and waits until all members respond. The cluster stops with
-// the test. If it cannot be started, the test fails.
+// Start starts a cluster, waits until all members respond, and stops it with the test. If the
+// cluster can't start, the test fails.
 func Start(t testing.TB, size int, o Options) *Cluster {
 	t.Helper()
-	dir := t.TempDir() // before the cleanup: it is removed once no member writes to it
+	dir := t.TempDir() // before the cleanup, so it's removed when no member writes to it any more
 	c := &Cluster{launcher: newLauncher()}
 	t.Cleanup(func() { c.stop(t) })
 	configs, err := memberConfigs(dir, size)
@@ -68,7 +69,7 @@ func Start(t testing.TB, size int, o Options) *Cluster {
 	return c
 }
 
-// memberConfigs allocates a free address for every client and peer endpoint.
+// memberConfigs finds a free address for each client and peer endpoint.
 func memberConfigs(dir string, size int) ([]memberConfig, error) {
 	host := loopback()
 	var all []memberConfig
@@ -83,7 +84,7 @@ func memberConfigs(dir string, size int) ([]memberConfig, error) {
 			if err != nil {
 				return nil, err
 			}
-			defer l.Close() // only when all are allocated, so that they differ
+			defer l.Close() // keep them open until all are allocated, so that they differ
 			*address = "http://" + l.Addr().String()
 		}
 		all = append(all, d)
@@ -108,8 +109,8 @@ func (c *Cluster) stop(t testing.TB) {
 // Size returns the number of members.
 func (c *Cluster) Size() int { return len(c.members) }
 
-// Client returns a client of the given members, or of all if none is given. It is closed
-// when the test ends.
+// Client returns a client of the given members, or of all if you give none. It's closed when
+// the test ends.
 func (c *Cluster) Client(t testing.TB, members ...int) *clientv3.Client {
 	t.Helper()
 	client, err := c.dial(members...)
@@ -120,8 +121,8 @@ func (c *Cluster) Client(t testing.TB, members ...int) *clientv3.Client {
 	return client
 }
 
-// ClientOf returns a client with the given user and password, or token, of all members.
-// It is closed when the test ends.
+// ClientOf returns a client of all members, with the given user and password, or token. It's
+// closed when the test ends.
 func (c *Cluster) ClientOf(t testing.TB, config clientv3.Config) *clientv3.Client {
 	t.Helper()
 	config.Endpoints, config.Logger = c.endpoints(), zap.NewNop()
@@ -137,7 +138,7 @@ func (c *Cluster) dial(members ...int) (*clientv3.Client, error) {
 	return clientv3.New(clientv3.Config{Endpoints: c.endpoints(members...), Logger: zap.NewNop()})
 }
 
-// endpoints returns the addresses of the given members, or of all if none is given.
+// endpoints returns the addresses of the given members, or of all if there are none.
 func (c *Cluster) endpoints(members ...int) (endpoints []string) {
 	for n, m := range c.members {
 		if len(members) == 0 || slices.Contains(members, n) {
@@ -147,7 +148,7 @@ func (c *Cluster) endpoints(members ...int) (endpoints []string) {
 	return endpoints
 }
 
-// Await waits until a member serves a linearizable read, which takes a majority.
+// Await waits until a member can serve a linearizable read. That takes a majority.
 func (c *Cluster) Await(ctx context.Context, n int) error {
 	return c.retry(ctx, n, func(ctx context.Context, client *clientv3.Client) error {
 		_, err := client.Get(ctx, "x", clientv3.WithCountOnly())
@@ -157,8 +158,8 @@ func (c *Cluster) Await(ctx context.Context, n int) error {
 
 var errNotLeader = errors.New("etcdcluster: not the leader")
 
-// Leader waits until one of the given members, or of all if none is given, reports
-// itself as the leader.
+// Leader waits until one of the given members says that it's the leader. If you give none, it
+// asks all.
 func (c *Cluster) Leader(ctx context.Context, members ...int) (int, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -191,7 +192,7 @@ func (c *Cluster) Leader(ctx context.Context, members ...int) (int, error) {
 	}
 }
 
-// retry repeats a request to a member until it succeeds, with some seconds for each.
+// retry repeats a request to a member until it succeeds. Each try has a few seconds.
 func (c *Cluster) retry(ctx context.Context, n int, request func(context.Context, *clientv3.Client) error) error {
 	client, err := c.dial(n)
 	if err != nil {

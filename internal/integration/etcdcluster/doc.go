@@ -1,13 +1,13 @@
-// Package etcdcluster runs an etcd cluster for tests.
+// Package etcdcluster runs an etcd cluster for your tests.
 //
-// Each member is a process of its own, started from the test program, so that killing
-// or freezing one is the real thing. For this TestMain calls [RunMember] first:
+// Each member is a process, started from your test program, so you can really kill or freeze
+// it. For this, call [RunMember] first in TestMain:
 //
 //	func TestMain(m *testing.M) {
 //		etcdcluster.RunMember()
 //		os.Exit(m.Run())
 //	}
 //
-// Members listen on loopback only, keep their data in a temporary directory, and end
-// with the test program, even if it is killed.
+// Members only listen on loopback and keep their data in a temporary directory. They end with
+// the test program, even if you kill it.
 package etcdcluster

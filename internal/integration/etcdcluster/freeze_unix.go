@@ -9,7 +9,7 @@ import (
 	"syscall"
 )
 
-// freeze returns once the last thread of the process has stopped.
+// freeze stops a process, and returns when its last thread has stopped.
 func freeze(p *os.Process) error {
 	if err := p.Signal(syscall.SIGSTOP); err != nil {
 		return err

@@ -24,7 +24,7 @@ type memberConfig struct {
 	Options
 }
 
-// RunMember turns a process that [Start] started into a member, and never returns there.
+// RunMember never returns in a process that [Start] started as a member: it runs the member.
 // In any other process it returns at once.
 func RunMember() {
 	text, ok := os.LookupEnv(memberEnv)
@@ -38,7 +38,7 @@ func RunMember() {
 	os.Exit(0)
 }
 
-// run runs a member until its standard input ends, which is when its parent does.
+// run runs a member until its standard input ends, which happens when the parent ends.
 func run(text string) error {
 	var d memberConfig
 	if err := json.Unmarshal([]byte(text), &d); err != nil {
@@ -80,7 +80,7 @@ func (d memberConfig) config() (*embed.Config, error) {
 	return c, nil
 }
 
-// member is a member of the cluster and, while it runs, its process.
+// member is a member of the cluster, with its process while it runs.
 type member struct {
 	memberConfig
 	launcher *launcher
@@ -119,17 +119,17 @@ func (m *member) kill() {
 // Kill kills a member with SIGKILL.
 func (c *Cluster) Kill(n int) { c.members[n].kill() }
 
-// Restart starts a killed member on its data and its address.
+// Restart starts a killed member again, with the same data and address.
 func (c *Cluster) Restart(n int) error { return c.members[n].start() }
 
-// Freeze stops a member with SIGSTOP: its connections stay open and silent.
+// Freeze stops a member with SIGSTOP. Its connections stay open, but silent.
 func (c *Cluster) Freeze(n int) error { return freeze(c.members[n].process.Process) }
 
-// Thaw continues a frozen member.
+// Thaw lets a frozen member go on.
 func (c *Cluster) Thaw(n int) error { return thaw(c.members[n].process.Process) }
 
-// launcher starts processes on a thread that outlives them, since Linux treats the end
-// of the thread that started a process as the death of its parent.
+// launcher starts processes on a thread that outlives them. When the thread that started a
+// process ends, Linux acts as if its parent had died.
 type launcher struct {
 	commands chan *exec.Cmd
 	errors   chan error
@@ -144,7 +144,7 @@ func newLauncher() *launcher {
 
 func (l *launcher) run() {
 	defer close(l.done)
-	runtime.LockOSThread() // never unlocked: the thread ends with the goroutine
+	runtime.LockOSThread() // never unlocked, so the thread ends with the goroutine
 	for command := range l.commands {
 		l.errors <- command.Start()
 	}

@@ -11,8 +11,8 @@ func endWithParent(command *exec.Cmd) {
 	command.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 }
 
-// loopback returns a random address of 127.0.0.0/8, where no other process takes a port
-// between its choice and its use.
+// loopback returns a random address of 127.0.0.0/8. No other process takes a port there
+// before we use it.
 func loopback() string {
 	return fmt.Sprintf("127.%d.%d.%d", 1+rand.IntN(254), rand.IntN(256), 1+rand.IntN(254))
 }

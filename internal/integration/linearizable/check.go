@@ -7,52 +7,49 @@ import (
 	"example.com/go-webhookcfg/webhookcfg"
 )
 
-// Store is one handle, such as that of one replica of a service, on the state that all
-// handles of a check share.
+// Store is one handle on the state that all handles of a check share. It stands for one
+// replica of a service.
 type Store interface {
 	webhookcfg.Store
 	webhookcfg.Lister
 }
 
-// Workload describes the histories to run. [Hot] and [Spread] are good starting
-// points; the caller may change their fields.
+// Workload describes the histories to run. Start with [Hot] or [Spread], and change the
+// fields if you like.
 type Workload struct {
-	// Clients is the number of clients in a history. No client occurs in two
-	// histories.
+	// Clients is how many clients a history has. Two histories never share one.
 	Clients int
 
-	// Goroutines lists numbers of goroutines, which the histories use in turn.
-	// Neighbouring goroutines use different handles.
+	// Goroutines lists how many goroutines the histories have, in turn. Neighbouring
+	// goroutines use different handles.
 	Goroutines []int
 
-	// Operations is the number of operations of one goroutine, in sequence.
+	// Operations is how many operations each goroutine makes, one after another.
 	Operations int
 
-	// Histories is the number of histories.
+	// Histories is how many histories to run.
 	Histories int
 
-	// Fault, if not nil, is called once in the middle of each history, concurrently
-	// with its operations, for instance to kill a server and start it again. Operations
-	// may fail from then on: after a failure a goroutine waits until Fault has returned.
-	// An error of Fault fails the test.
+	// Fault is called in the middle of each history, while operations are running. It can
+	// kill a server and start it again, for instance. Operations can fail from then on, and
+	// after a failure a goroutine waits until Fault has returned. If Fault returns an error,
+	// the test fails. By default, there's no fault.
 	Fault func() error
 }
 
-// Hot has a few goroutines contend for one client.
+// Hot makes a few goroutines compete for one client.
 func Hot() Workload {
 	return Workload{Clients: 1, Goroutines: []int{2, 3, 4, 6, 8}, Operations: 25, Histories: 60}
 }
 
-// Spread has 32 goroutines and 12 clients, enough to keep every connection of a store
-// busy.
+// Spread has 32 goroutines and 12 clients, which keep every connection of a store busy.
 func Spread() Workload {
 	return Workload{Clients: 12, Goroutines: []int{32}, Operations: 20, Histories: 30}
 }
 
-// Check runs the workload and fails the test if a history is not linearizable, if too
-// many histories are undecided or too many operations failed to conclude anything, and
-// at any failed operation of a workload without a fault. It calls open once, and uses
-// all handles that open returns.
+// Check runs the workload with all handles that open returns. It calls open once. The test
+// fails if a history isn't linearizable, or if too many histories are undecided or too many
+// operations failed to tell. In a workload without a fault, it fails at any failed operation.
 func Check(t testing.TB, workload Workload, open func(t testing.TB) []Store) {
 	t.Helper()
 	sum := workload.run(t, open(t))
@@ -63,8 +60,8 @@ func Check(t testing.TB, workload Workload, open func(t testing.TB) []Store) {
 	sum.checkConclusive(t, workload)
 }
 
-// MustFail runs the workload until a history is not linearizable, and fails the test if
-// all of them are. It is for stores that are known to be broken, whose operations may fail.
+// MustFail runs the workload until a history isn't linearizable. The test fails if all of
+// them are. Use it for stores that you broke on purpose. Their operations can fail.
 func MustFail(t testing.TB, workload Workload, open func(t testing.TB) []Store) {
 	t.Helper()
 	sum := workload.run(t, open(t))
@@ -74,7 +71,7 @@ func MustFail(t testing.TB, workload Workload, open func(t testing.TB) []Store) 
 	}
 }
 
-// summary counts the outcomes of histories and operations.
+// summary counts how histories and operations ended.
 type summary struct {
 	histories, operations      int
 	illegal, undecided, failed int
@@ -86,7 +83,7 @@ func (s summary) String() string {
 		s.histories, s.operations, s.illegal, s.undecided, s.failed)
 }
 
-// run runs histories until one is not linearizable.
+// run runs histories until one isn't linearizable.
 func (w Workload) run(t testing.TB, stores []Store) (sum summary) {
 	t.Helper()
 	if len(stores) == 0 || w.Clients < 1 || w.Operations < 1 || w.Histories < 1 || len(w.Goroutines) == 0 {
@@ -118,7 +115,7 @@ func (s *summary) add(r *recorder) {
 	s.failed += len(r.failures)
 }
 
-// checkConclusive fails the test where the outcomes prove little.
+// checkConclusive fails the test if the histories prove too little.
 func (s summary) checkConclusive(t testing.TB, workload Workload) {
 	t.Helper()
 	switch {

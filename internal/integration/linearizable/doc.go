@@ -1,11 +1,11 @@
-// Package linearizable runs short random histories against a store, with many
-// concurrent goroutines and through several handles, and has porcupine check that each
-// is linearizable, as [webhookcfg.Store] demands.
+// Package linearizable tests that a store is linearizable, as [webhookcfg.Store] demands. It
+// runs short random histories, with many goroutines and several handles, and has porcupine
+// check each of them.
 //
-// [Check] fails the test for a history that is not. [MustFail] demands that a store
-// that is known to be broken is caught; without it, a pass would mean nothing.
+// [Check] fails your test if a history isn't linearizable. [MustFail] fails it if a store
+// that you broke on purpose isn't caught. Without it, a pass would mean nothing.
 //
-// Operations may fail where the [Workload] injects a fault. A change that failed may
-// take effect or not, at any time after its call, even long after it returned; a read
-// that failed constrains nothing.
+// You can inject a fault into a [Workload]. Operations can fail then. A failed change may
+// take effect or not, at any time after its call, even long after it returned. A failed read
+// says nothing about the state.
 package linearizable

@@ -16,8 +16,8 @@ import (
 	"github.com/anishathalye/porcupine"
 )
 
-// timeout bounds one operation, so that a store that hangs fails the test instead of
-// blocking it.
+// timeout is for one operation, so that a store that hangs fails the test and doesn't block
+// it.
 const timeout = 2 * time.Minute
 
 // recorder runs one history and records its operations.
@@ -37,7 +37,7 @@ type recorder struct {
 	failures []error
 }
 
-// run runs the history and returns the operations that constrain it.
+// run runs the history and returns the operations that say something about the state.
 func (r *recorder) run() []porcupine.Operation {
 	r.workers = r.workload.Goroutines[r.number%len(r.workload.Goroutines)]
 	r.start, r.faultDone = time.Now(), make(chan struct{})
@@ -51,7 +51,7 @@ func (r *recorder) run() []porcupine.Operation {
 	}
 	group.Wait()
 	if r.workload.Fault != nil {
-		<-r.faultDone // it may outlast the operations
+		<-r.faultDone // it can take longer than the operations
 	}
 	var all []porcupine.Operation
 	for _, some := range recorded {
@@ -74,7 +74,7 @@ func (r *recorder) worker(g int) (recorded []porcupine.Operation) {
 	return recorded
 }
 
-// injectFault starts the fault with the operation in the middle of the history.
+// injectFault starts the fault at the operation in the middle of the history.
 func (r *recorder) injectFault() {
 	if r.started.Add(1) == r.middle() && r.workload.Fault != nil {
 		go func() {
@@ -88,7 +88,7 @@ func (r *recorder) injectFault() {
 
 func (r *recorder) middle() int64 { return int64(r.workers*r.workload.Operations/2 + 1) }
 
-// invoke runs one operation; ok reports whether it constrains the history.
+// invoke runs one operation. ok is false if it says nothing about the state.
 func (r *recorder) invoke(st Store, in input) (op porcupine.Operation, ok bool) {
 	ctx, cancel := context.WithTimeout(r.t.Context(), timeout)
 	defer cancel()
@@ -103,7 +103,7 @@ func (r *recorder) invoke(st Store, in input) (op porcupine.Operation, ok bool) 
 	return op, err == nil || in.kind == change
 }
 
-// recordError records an error and waits for the end of the fault that caused it.
+// recordError records an error, and waits for the end of the fault behind it.
 func (r *recorder) recordError(err error) {
 	r.mu.Lock()
 	r.failures = append(r.failures, err)
@@ -115,8 +115,8 @@ func (r *recorder) recordError(err error) {
 
 var errUndecided = errors.New("linearizable: checker gave up")
 
-// maxSteps limits the steps of a search, which is exponential for some histories. A limit in
-// time would leave more of them undecided where other programs keep the machine busy.
+// maxSteps limits a search, which takes exponentially many steps for some histories. We don't
+// limit the time, because a busy machine would then leave more histories undecided.
 const maxSteps = 1 << 20
 
 // checkHistory searches for an order of the operations that explains every response.
@@ -136,7 +136,7 @@ func checkHistory(ops []porcupine.Operation) (bool, error) {
 	return ok, nil
 }
 
-// randomInput returns the n-th operation of a history; n is also its time.
+// randomInput returns the n-th operation of a history. n is also its time.
 func randomInput(client string, n int) input {
 	in := input{client: client, entity: rand.IntN(entities), at: int64(n + 1)}
 	switch rand.IntN(10) {
@@ -155,7 +155,7 @@ func randomInput(client string, n int) input {
 	return in
 }
 
-// call calls the method of an operation.
+// call calls the store's method for an operation.
 func call(ctx context.Context, st Store, in input) (output, error) {
 	name := fmt.Sprint("e", in.entity)
 	switch in.kind {

@@ -8,7 +8,7 @@ import (
 	"github.com/anishathalye/porcupine"
 )
 
-// entities is the number of entities of a client; as an entity it means all of them.
+// entities is how many entities a client has. As an entity it means all of them.
 const entities = 3
 
 type kind int
@@ -23,20 +23,20 @@ const (
 type input struct {
 	kind   kind
 	client string
-	entity int    // entities: all of them
-	url    string // "": unset
-	at     int64  // the time of a change; no two changes share it
+	entity int    // or entities, for all of them
+	url    string // "" means unset
+	at     int64  // the time of a change; no two changes have the same
 }
 
-// output is the result of a resolve or a list; empty for a change.
+// output is the result of a resolve or a list. It's empty for a change.
 type output struct {
 	source webhookcfg.Source
 	entry  entry
 	page   state
 }
 
-// entry is a base or an override, off if it has a time and no URL. The time identifies
-// the change that made it, so that the checker has few orders to try.
+// entry is a base or an override. It's off if it has a time but no URL. The time says which
+// change made it, so the checker has few orders to try.
 type entry struct {
 	url string
 	at  int64
@@ -74,8 +74,7 @@ func (s state) resolve(e int) output {
 	return output{}
 }
 
-// model is the sequential specification of one client: the checker partitions histories
-// by client.
+// model says what each operation does to one client. The checker splits histories by client.
 func model() porcupine.Model {
 	return porcupine.Model{Partition: byClient, Init: func() any { return state{} }, Step: step}
 }

@@ -10,7 +10,7 @@ import (
 	"example.com/go-webhookcfg/webhookcfg/egress"
 )
 
-// Clients checks that a walk lists each client with a webhook once, and no other.
+// Clients checks that a walk lists each client with a webhook exactly once, and nobody else.
 func Clients(t *testing.T, db *sql.DB, prefix string, st *sqlstore.Store) {
 	var want []string
 	for n, client := range []string{"a", "a ", "a\x00", "a/b", "ä", "\xff", "A", "zeta", "'", "%", "B", "b"} {

@@ -12,25 +12,25 @@ import (
 	"example.com/go-webhookcfg/store/sqlstore"
 )
 
-// CommitError makes a server return an error for a commit.
+// CommitError is a way to make a server return an error for a commit.
 type CommitError struct {
 	Name string
 	// Before is executed before the change, AtCommit before its commit is sent, During while
-	// the commit waits, and After after it, all on another connection. {prefix} is the prefix
-	// of the tables, and {session} the result of Engine.Session on the connection of the
-	// change.
+	// the commit waits, and After afterwards, all on another connection. You can use {prefix}
+	// for the prefix of the tables, and {session} for the result of Engine.Session on the
+	// change's connection.
 	Before, AtCommit, During, After []string
-	// Waits is a query for the number of sessions that wait in the commit. Needed for During.
+	// Waits is a query for how many sessions wait in the commit. During needs it.
 	Waits string
-	// Settings is executed on the connection of the change before its commit is sent.
+	// Settings is executed on the change's connection before its commit is sent.
 	Settings string
-	// Text is a part of the error of the change.
+	// Text is a part of the change's error.
 	Text string
-	// Refused specifies that the error proves that the change was not applied.
+	// Refused says that the error proves that the change wasn't applied.
 	Refused bool
 }
 
-// commitErrors provokes each error for the commit of each kind of change.
+// commitErrors makes the commit of each kind of change fail with each error.
 func (e Engine) commitErrors(t *testing.T) {
 	server := e.Dedicated(t)
 	server.SkipIfExternal(t)
@@ -87,7 +87,7 @@ func (e Engine) commitError(t *testing.T, admin *sql.DB, dsn string, test Commit
 		t.Fatalf("change %d: no commit was sent: %v", kind, outcome)
 	}
 	must(<-during)
-	must(test.await(t.Context(), admin, session, false)) // a session can outlive its connection
+	must(test.await(t.Context(), admin, session, false)) // a session can live longer than its connection
 	must(run(test.After, ""))
 	after, err := direct.List(t.Context(), "acme", "", 10)
 	if err != nil {
@@ -104,7 +104,7 @@ func (e Engine) commitError(t *testing.T, admin *sql.DB, dsn string, test Commit
 	}
 }
 
-// another takes a connection, which is closed when the test ends, and with it what it holds.
+// another takes a connection and closes it when the test ends, which also releases its locks.
 func another(t *testing.T, db *sql.DB) *sql.Conn {
 	t.Helper()
 	conn, err := db.Conn(t.Context())
@@ -115,7 +115,8 @@ func another(t *testing.T, db *sql.DB) *sql.Conn {
 	return conn
 }
 
-// await returns once a session waits in its commit, or no longer does, if that matters.
+// await returns when a session waits in its commit, or, if wanted is false, when it no longer
+// does. Without During it returns at once.
 func (e CommitError) await(ctx context.Context, admin *sql.DB, session string, wanted bool) error {
 	if len(e.During) == 0 {
 		return nil
@@ -128,8 +129,8 @@ func (e CommitError) await(ctx context.Context, admin *sql.DB, session string, w
 	return nil
 }
 
-// openHooked opens a pool whose connections call hook before they send a commit, with the
-// id of their session, and execute the settings that it returns.
+// openHooked opens a pool. Before a connection sends a commit, it calls hook with the id of
+// its session, and executes the settings that hook returns.
 func (e Engine) openHooked(t *testing.T, dsn string, hook func(session string) (settings string)) *sql.DB {
 	t.Helper()
 	db := sql.OpenDB(hookedConnector{e.Open(t, dsn).Driver(), dsn, e.Session, hook})
@@ -156,7 +157,7 @@ func (c hookedConnector) Connect(context.Context) (driver.Conn, error) {
 	return hookedConn{conn.(fullConn), c}, nil
 }
 
-// fullConn lists the interfaces of connections that the store needs.
+// fullConn lists the interfaces that the store needs from a connection.
 type fullConn interface {
 	driver.Conn
 	driver.ExecerContext

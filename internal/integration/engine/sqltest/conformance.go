@@ -13,15 +13,15 @@ import (
 	"example.com/go-webhookcfg/webhookcfg"
 )
 
-// part is a part of the suite of package storetest.
+// part is a part of package storetest's suite.
 type part int
 
 const (
 	values      part = iota // depends on the driver: values, contexts, optional interfaces
-	statements              // depends on the statements alone
-	concurrency             // depends on the isolation level too
+	statements              // depends only on the statements
+	concurrency             // also depends on the isolation level
 	durability              // reopens the store
-	repeated                // is repeated by a case with several handles
+	repeated                // another case with several handles repeats it
 )
 
 var (
@@ -30,7 +30,7 @@ var (
 	concurrentCase = regexp.MustCompile(`^(02 .* while|03 .* concurrent|14|feed .* (concurrently|early)|lister .* one state|versioner .* concurrently)`)
 )
 
-// partOf returns the part that a case belongs to.
+// partOf returns the part of a case.
 func partOf(c storetest.Case) part {
 	const several = ", through several handles"
 	isRepeated := func(other storetest.Case) bool { return other.Name == c.Name+several }
@@ -79,7 +79,7 @@ func (e Engine) durability(t *testing.T) {
 }
 
 // runCases runs the cases of a part on the shared server. Each process that a case simulates
-// has connections of its own.
+// gets its own connections.
 func (e Engine) runCases(t *testing.T, part part) {
 	t.Helper()
 	server := e.Shared(t)
@@ -94,8 +94,8 @@ func (e Engine) runCases(t *testing.T, part part) {
 	}
 }
 
-// runCase runs a case. Between the closing, or crash, and the opening of a store it calls
-// restart.
+// runCase runs a case. When a case closes or crashes a store, runCase calls restart before
+// the case opens it again.
 func (e Engine) runCase(t *testing.T, server *engine.Server, c storetest.Case, restart func() error) {
 	t.Helper()
 	admin := e.Open(t, server.DSN())

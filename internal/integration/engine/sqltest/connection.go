@@ -32,7 +32,7 @@ func (e Engine) lostConnections(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			// On a slow machine, the time for which the store inquires may end first.
+			// On a slow machine, the store may run out of time before it has found out.
 			const most = 20
 			for range most {
 				sum, err := e.loseEach(t, server, lossTest{loss: lost.loss, lasting: lost.lasting, apply: (*sqlstore.Store).Apply})
@@ -49,7 +49,7 @@ func (e Engine) lostConnections(t *testing.T) {
 	}
 }
 
-// brokenConnections has the tests with a proxy catch stores with a defect.
+// brokenConnections checks that the tests with a proxy catch broken stores.
 func (e Engine) brokenConnections(t *testing.T) {
 	server := e.Shared(t)
 	server.SkipIfExternal(t)
@@ -77,12 +77,12 @@ func applyHidingUnknown(st *sqlstore.Store, ctx context.Context, c webhookcfg.Ch
 	return nil
 }
 
-// lossTest makes changes of one kind through a proxy, and checks them without it.
+// lossTest makes one kind of change through a proxy, and checks it without the proxy.
 type lossTest struct {
 	kind      int
 	direction engine.Direction
 	loss      engine.Loss
-	lasting   bool // all later data is lost too
+	lasting   bool // lose all later data too
 	apply     applyFunc
 
 	proxy  *engine.Proxy
@@ -91,12 +91,12 @@ type lossTest struct {
 	connect func() (*sqlstore.Store, io.Closer)
 }
 
-// lossCounts counts changes that took effect though their connection was lost: settled
-// are those whose outcome the store found out, unknown the others.
+// lossCounts counts the changes that took effect although their connection was lost. The
+// store found out the outcome of the settled ones, but not of the unknown ones.
 type lossCounts struct{ settled, unknown int }
 
-// loseEach makes each kind of change repeatedly, each time losing another request or
-// another response, from the first one of a new connection to the last one.
+// loseEach makes each kind of change repeatedly. Each time it loses another request or
+// response, from the first one of a new connection to the last one.
 func (e Engine) loseEach(t *testing.T, server *engine.Server, like lossTest) (sum lossCounts, err error) {
 	t.Helper()
 	admin := e.direct(t, server.DSN())
@@ -143,7 +143,7 @@ func changesOf(client string) []webhookcfg.Change {
 	return all
 }
 
-// kinds returns the number of kinds of changes to make.
+// kinds returns how many kinds of changes to make.
 func (e Engine) kinds() int {
 	if e.OneKind {
 		return 1
@@ -165,8 +165,8 @@ func (r *lossTest) loseEach(ctx context.Context) (sum lossCounts, err error) {
 	return sum, fmt.Errorf("a change took more than %d pieces of data", most)
 }
 
-// loseOne makes one change while the n-th piece of data in a direction is lost. It
-// reports whether there were as many.
+// loseOne makes one change, and loses the n-th piece of data in a direction. It returns false
+// if there weren't that many.
 func (r *lossTest) loseOne(ctx context.Context, n int, sum *lossCounts) (lost bool, err error) {
 	id := fmt.Sprint(r.kind, "-", r.direction, "-", n)
 	before, wanted, err := r.prepare(ctx, "client-"+id, "twin-"+id)
@@ -180,7 +180,7 @@ func (r *lossTest) loseOne(ctx context.Context, n int, sum *lossCounts) (lost bo
 	r.proxy.Lose(r.direction, r.loss, func(i int) bool {
 		lose := i == n || r.lasting && i > n
 		if lose && r.loss == engine.Silence {
-			cancel() // nothing else ends the wait for what is lost
+			cancel() // otherwise it would wait forever for the lost data
 		}
 		return lose
 	})
@@ -203,8 +203,8 @@ func (r *lossTest) loseOne(ctx context.Context, n int, sum *lossCounts) (lost bo
 	return lost, checkOutcome(outcome, before, wanted, after)
 }
 
-// prepare gives two clients the same state, which every change alters, and applies the
-// change to the second. It returns the states of both.
+// prepare gives two clients the same state, and applies the change to the second one. Every
+// change alters that state. It returns the states of both.
 func (r *lossTest) prepare(ctx context.Context, client, twin string) (before, wanted webhookcfg.Page, err error) {
 	url := egress.NewURL("https://old.example.com/")
 	var changes []webhookcfg.Change
@@ -227,7 +227,7 @@ func (r *lossTest) prepare(ctx context.Context, client, twin string) (before, wa
 	return before, wanted, err
 }
 
-// change makes a change, and fails if it does not end.
+// change makes a change. It fails if the change doesn't end.
 func (r *lossTest) change(ctx context.Context, st *sqlstore.Store, c webhookcfg.Change) (outcome, err error) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
@@ -241,7 +241,7 @@ func (r *lossTest) change(ctx context.Context, st *sqlstore.Store, c webhookcfg.
 	}
 }
 
-// checkOutcome compares the effect of a change with the error of the store.
+// checkOutcome checks that the effect of a change matches the store's error.
 func checkOutcome(outcome error, before, wanted, after webhookcfg.Page) error {
 	isBefore, isWanted := samePage(after, before), samePage(after, wanted)
 	switch {
@@ -255,8 +255,8 @@ func checkOutcome(outcome error, before, wanted, after webhookcfg.Page) error {
 	return nil
 }
 
-// lostInHistories cuts connections in the middle of histories, and catches a store that
-// retries a change whose outcome is unknown.
+// lostInHistories cuts connections in the middle of histories. It also checks that a store is
+// caught that retries changes with an unknown outcome.
 func (e Engine) lostInHistories(t *testing.T) {
 	server := e.Shared(t)
 	server.SkipIfExternal(t)
@@ -271,7 +271,7 @@ func (e Engine) lostInHistories(t *testing.T) {
 	if proxy.Lost() == 0 {
 		t.Error("no data was lost")
 	}
-	workload.Histories = 1000 // it stops at the first failure, on a busy machine after about 40
+	workload.Histories = 1000 // it stops at the first failure, after about 40 on a busy machine
 	t.Run("blind retry", func(t *testing.T) {
 		linearizable.MustFail(t, workload, func(t testing.TB) (all []linearizable.Store) {
 			for _, st := range open(t) {
@@ -282,7 +282,7 @@ func (e Engine) lostInHistories(t *testing.T) {
 	})
 }
 
-// blindRetry is a store that retries changes whose outcome is unknown.
+// blindRetry is a store that retries changes with an unknown outcome.
 type blindRetry struct{ linearizable.Store }
 
 func (i blindRetry) Apply(ctx context.Context, c webhookcfg.Change) (err error) {
@@ -294,7 +294,7 @@ func (i blindRetry) Apply(ctx context.Context, c webhookcfg.Change) (err error) 
 	return err
 }
 
-// samePage reports whether two listings are equal.
+// samePage reports whether two pages are equal.
 func samePage(a, b webhookcfg.Page) bool {
 	return a.Next == b.Next && sameWebhook(a.Base, b.Base) && slices.EqualFunc(a.Overrides, b.Overrides, func(a, b webhookcfg.Override) bool {
 		return a.Entity == b.Entity && sameWebhook(a.Webhook, b.Webhook)

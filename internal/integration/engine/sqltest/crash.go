@@ -39,7 +39,7 @@ func (e Engine) crashes(t *testing.T) {
 	})
 }
 
-// crash is a way to kill the server behind a DSN, and to recover.
+// crash is a way to kill the server behind a DSN and to recover it.
 type crash struct {
 	dsn           string
 	kill, recover func() error
@@ -55,8 +55,8 @@ func crashing(c crash) linearizable.Workload {
 	}
 }
 
-// CrashesMustFail has histories with crashes catch a server whose settings are not
-// sufficient.
+// CrashesMustFail checks that crashes during histories catch a server whose settings aren't
+// safe enough.
 func (e Engine) CrashesMustFail(t *testing.T) {
 	t.Helper()
 	server := e.Dedicated(t)
@@ -66,8 +66,8 @@ func (e Engine) CrashesMustFail(t *testing.T) {
 	linearizable.MustFail(t, workload, func(t testing.TB) []linearizable.Store { return e.replicas(t, server.DSN()) })
 }
 
-// CrashesMustLoseChanges has crashes catch a server that acknowledges a change before it
-// is durable.
+// CrashesMustLoseChanges checks that crashes catch a server that acknowledges a change before
+// it is durable.
 func (e Engine) CrashesMustLoseChanges(t *testing.T) {
 	t.Helper()
 	server := e.Dedicated(t)
@@ -88,15 +88,15 @@ func applyIgnoringErrors(st *sqlstore.Store, ctx context.Context, c webhookcfg.C
 	return nil
 }
 
-// writer sets e1 of a client of its own to one URL after the other.
+// writer sets e1 of its own client to one URL after another.
 type writer struct {
 	client string
 	acked  int   // number of the last acknowledged change
 	failed error // error of the next one
 }
 
-// killWriters kills the server while writers are active, and compares the data after it
-// has recovered with the changes that were acknowledged.
+// killWriters kills the server while writers are active. When it has recovered, killWriters
+// compares its data with the acknowledged changes.
 func (e Engine) killWriters(t *testing.T, c crash, apply applyFunc) error {
 	t.Helper()
 	db := e.Open(t, c.dsn)

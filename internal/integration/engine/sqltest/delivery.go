@@ -18,8 +18,8 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// deliveries checks the deliveries of replicas, and that they wait for no change of the
-// client, nor a change for them.
+// deliveries checks the deliveries of several replicas. They must not wait for changes of the
+// client, nor changes for them.
 func (e Engine) deliveries(t *testing.T) {
 	dsn := e.Shared(t).DSN()
 	admin := e.Open(t, dsn)
@@ -56,7 +56,7 @@ func (e Engine) deliveries(t *testing.T) {
 	}
 }
 
-// savedDuringSweep checks that a sweep which waits for a row keeps it if it was saved meanwhile.
+// savedDuringSweep checks that a sweep keeps a row that was saved while it waited for it.
 func (e Engine) savedDuringSweep(t *testing.T, admin *sql.DB, st *sqlstore.Store, name string) {
 	old := deliver.Record{LastSuccess: time.Unix(1, 0)}
 	if err := st.SaveDelivery(t.Context(), "saved", webhookcfg.All(), old); err != nil {
@@ -86,8 +86,8 @@ func (e Engine) savedDuringSweep(t *testing.T, admin *sql.DB, st *sqlstore.Store
 	}
 }
 
-// deniedDeliveries checks that a user without privileges for the table of deliveries, as
-// after a migration by another user, has errors for these alone.
+// deniedDeliveries checks a user without privileges for the table of deliveries, as after a
+// migration by another user. Only deliveries must fail.
 func (e Engine) deniedDeliveries(t *testing.T, admin *sql.DB, name string) {
 	server := e.Shared(t)
 	server.SkipIfExternal(t)
@@ -111,7 +111,7 @@ func (e Engine) deniedDeliveries(t *testing.T, admin *sql.DB, name string) {
 	}
 }
 
-// Deliveries checks loads and saves of several stores on the same tables.
+// Deliveries checks loads and saves by several stores on the same tables.
 func Deliveries(t *testing.T, open func() *sqlstore.Store) {
 	stores := []*sqlstore.Store{open(), open(), open()}
 	t.Run("random", func(t *testing.T) { randomDeliveries(t, stores) })
@@ -123,7 +123,7 @@ type deliveryKey struct {
 	scope  webhookcfg.Scope
 }
 
-// deliveryKeys are names that a collation, a conversion or a concatenation confuses.
+// deliveryKeys are names that a collation, a conversion or a concatenation can confuse.
 func deliveryKeys() (keys []deliveryKey) {
 	names := []string{"a", "A", "a ", "a\x00", "\x00", "\xff\xfe", "ä", "a\u0308", "all", strings.Repeat("n", 1024)}
 	for _, client := range names {
@@ -137,7 +137,7 @@ func deliveryKeys() (keys []deliveryKey) {
 
 func latest(d deliver.Record) int64 { return max(d.LastSuccess.UnixMicro(), d.LastFailure.UnixMicro()) }
 
-// deliveryReasons are the reasons that a record may have.
+// deliveryReasons are the reasons that a record can have.
 var deliveryReasons = []deliver.Reason{
 	"", deliver.ReasonUnreachable, deliver.ReasonRedirect, deliver.ReasonThrottled,
 	deliver.ReasonStatus, deliver.ReasonGone, deliver.ReasonPolicy, deliver.ReasonExpired,
@@ -156,7 +156,7 @@ func anyDelivery() deliver.Record {
 	}
 }
 
-// inMicroseconds returns a delivery as it is loaded.
+// inMicroseconds returns a record as a load returns it.
 func inMicroseconds(d deliver.Record) deliver.Record {
 	for _, at := range []*time.Time{&d.Since, &d.LastSuccess, &d.LastFailure, &d.FirstFailure} {
 		*at = time.UnixMicro(at.UnixMicro()).UTC()
@@ -164,7 +164,8 @@ func inMicroseconds(d deliver.Record) deliver.Record {
 	return d
 }
 
-// randomDeliveries compares random loads and saves through any of the stores with a map.
+// randomDeliveries makes random loads and saves through any of the stores, and compares them
+// with a map.
 func randomDeliveries(t *testing.T, stores []*sqlstore.Store) {
 	const calls = 1500
 	keys, want := deliveryKeys(), make(map[deliveryKey]deliver.Record)
@@ -193,9 +194,9 @@ func randomDeliveries(t *testing.T, stores []*sqlstore.Store) {
 	}
 }
 
-// concurrentDeliveries has each store save the deliveries of one webhook, whose fields all
-// derive from the time, in an order of its own. A load never returns a mixture, nor an earlier
-// delivery than the load before, and in the end the latest.
+// concurrentDeliveries lets each store save the deliveries of one webhook in its own order.
+// All fields derive from the time. A load must never return a mixture or an earlier delivery
+// than the load before. In the end it must return the latest.
 func concurrentDeliveries(t *testing.T, stores []*sqlstore.Store) {
 	const rounds, saves = 5, 30
 	base := time.Now().UnixMicro()
@@ -241,15 +242,15 @@ func concurrentDeliveries(t *testing.T, stores []*sqlstore.Store) {
 	}
 }
 
-// SweepsDeliveries checks that a sweep deletes deliveries without an attempt in 90 days, and
-// keeps all others, also those that are saved meanwhile.
+// SweepsDeliveries checks that a sweep deletes deliveries without an attempt in 90 days. It
+// must keep all others, even if they're saved during the sweep.
 func SweepsDeliveries(t *testing.T, st *sqlstore.Store) {
 	const many, day = 600, 24 * time.Hour
 	now := time.Now()
 	save := func(ctx context.Context, n int, at time.Time) error {
 		return st.SaveDelivery(ctx, "expiring", webhookcfg.Entity(fmt.Sprint("e", n)), deliver.Record{LastSuccess: at})
 	}
-	if _, err := st.Sweep(t.Context(), math.MaxInt); err != nil { // what other tests left behind
+	if _, err := st.Sweep(t.Context(), math.MaxInt); err != nil { // rows that other tests left behind
 		t.Fatal(err)
 	}
 	group, ctx := errgroup.WithContext(t.Context())

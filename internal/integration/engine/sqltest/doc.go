@@ -1,7 +1,7 @@
 // Package sqltest tests package sqlstore on a real database server: conformance,
-// linearizability through several replicas, the optional interfaces, and the outcome of
-// changes when the server, the network or the schema fails.
+// linearizability with several replicas, the optional interfaces, and the outcome of changes
+// when the server, the network or the schema fails.
 //
-// Each harness also runs against an implementation broken on purpose, which it has to
-// catch.
+// Each test also has to catch a store that is broken on purpose, so you can trust that it
+// would find the real thing.
 package sqltest

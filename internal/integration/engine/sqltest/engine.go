@@ -12,36 +12,35 @@ import (
 	"example.com/go-webhookcfg/store/sqlstore"
 )
 
-// Engine is a database, used through a driver, that the store is tested on. A field that
-// no test of a run needs may be zero.
+// Engine is a database and a driver to test the store on. You can leave out fields that none
+// of your tests needs.
 type Engine struct {
 	Open    func(t testing.TB, dsn string) *sql.DB // see Driver
 	Dialect sqlstore.Dialect
-	// Direct is Open for connections that must not fail while others do. If nil, Open is
-	// used.
+	// Direct opens connections that must not fail while others do. If it's nil, Open does.
 	Direct func(t testing.TB, dsn string) *sql.DB
-	// Late specifies that a call on a silent connection ends when the driver gives up, not
-	// with its context.
+	// Late says that a call on a silent connection doesn't end with its context, but when the
+	// driver gives up.
 	Late bool
-	// OneKind specifies that the tests that lose or delay a part of a change make one kind
-	// of change. All kinds use a driver in the same way.
+	// OneKind makes tests that lose or delay a part of a change use one kind of change.
+	// That's enough for another driver, because all kinds use it in the same way.
 	OneKind bool
 
-	Shared    func(t testing.TB) *engine.Server // for tests that do not disturb the server
-	Unsynced  func(t testing.TB) *engine.Server // for those that do, and need no fsync
-	Dedicated func(t testing.TB) *engine.Server // for the others
+	Shared    func(t testing.TB) *engine.Server // for tests that don't disturb the server
+	Unsynced  func(t testing.TB) *engine.Server // for tests that disturb it and don't need fsync
+	Dedicated func(t testing.TB) *engine.Server // for the other tests
 
-	// ReadOnly makes the server refuse changes, or accept them again, on new connections
-	// of the DSN that AsUser derives from the DSN of an administrator.
+	// ReadOnly makes the server refuse changes, or accept them again. It applies to new
+	// connections with the DSN that AsUser makes from an administrator's DSN.
 	ReadOnly func(t testing.TB, admin *sql.DB, on bool)
 	AsUser   func(t testing.TB, admin *sql.DB, dsn string) string
 
-	// Denied returns the DSN of a user who may only read and write the given tables.
+	// Denied returns the DSN of a user who can only read and write the given tables.
 	Denied func(t testing.TB, admin *sql.DB, dsn string, tables []string) string
 
-	// NoWrites, NoTable and NoPrivilege are the codes of the errors of a change while the
-	// server is read-only, and of a statement about a table that is missing, or that the user
-	// has no privilege for.
+	// These are error codes. NoWrites is for a change while the server is read-only, NoTable
+	// for a statement about a missing table, and NoPrivilege for a table that the user has no
+	// privilege for.
 	NoWrites, NoTable, NoPrivilege string
 
 	Session      string // the query for the id of a session
@@ -50,7 +49,7 @@ type Engine struct {
 	CommitErrors []CommitError
 }
 
-// Run runs the tests with the given names as subtests, or all if none is given.
+// Run runs the tests with the given names as subtests, or all tests if you give none.
 func (e Engine) Run(t *testing.T, names ...string) {
 	for _, test := range []struct {
 		name string
@@ -89,15 +88,14 @@ func (e Engine) Run(t *testing.T, names ...string) {
 	}
 }
 
-// replicaCount is the number of replicas that a check simulates, each with connections
-// of its own.
+// replicaCount is how many replicas a check simulates. Each has its own connections.
 const replicaCount = 3
 
-// PoolSize is the number of connections of each pool.
+// PoolSize is how many connections each pool has.
 const PoolSize = 10
 
-// Driver returns a function that opens a pool of connections of a database/sql driver,
-// which is closed when the test ends. Each setting changes the DSN.
+// Driver returns a function that opens a pool of a database/sql driver. The pool is closed
+// when the test ends. Each setting changes the DSN.
 func Driver(name string, settings ...func(t testing.TB, dsn string) string) func(t testing.TB, dsn string) *sql.DB {
 	return func(t testing.TB, dsn string) *sql.DB {
 		t.Helper()
@@ -115,7 +113,7 @@ func Driver(name string, settings ...func(t testing.TB, dsn string) string) func
 	}
 }
 
-// prefix returns a unique table prefix, whose tables are dropped when the test ends.
+// prefix returns a unique table prefix. Its tables are dropped when the test ends.
 func prefix(t testing.TB, db *sql.DB) string {
 	t.Helper()
 	name := "t" + strconv.FormatUint(rand.Uint64(), 36) + "_"

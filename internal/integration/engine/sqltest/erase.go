@@ -19,13 +19,13 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// age makes every client with nothing set look as if that were so for long.
+// age makes every client with nothing set look as if it had been so for a long time.
 func age(ctx context.Context, db *sql.DB, prefix string) error {
 	_, err := db.ExecContext(ctx, "UPDATE "+prefix+"client SET vacated = 1 WHERE vacated > 1")
 	return err
 }
 
-// erase runs the tests of erased clients on new tables.
+// erase tests erased clients on new tables.
 func (e Engine) erase(t *testing.T) {
 	for name, test := range map[string]func(*testing.T, *sql.DB, string, *sqlstore.Store){
 		"reader that was away": Erase, "followers": Follow, "clients": Clients, "view": View,
@@ -41,8 +41,9 @@ func (e Engine) erase(t *testing.T) {
 	}
 }
 
-// Erase erases a client, and checks that nothing of it is left, that a client of the same name
-// inherits nothing, and that no reader vouches for what was erased, however long it was away.
+// Erase erases a client. It checks that nothing of it is left, that a new client with the
+// same name inherits nothing, and that no reader vouches for old entries, even after a long
+// absence.
 func Erase(t *testing.T, db *sql.DB, prefix string, st *sqlstore.Store) {
 	ctx := t.Context()
 	must := func(errs ...error) {
@@ -99,7 +100,7 @@ func Erase(t *testing.T, db *sql.DB, prefix string, st *sqlstore.Store) {
 		t.Errorf("a sweep of a client that was emptied a moment ago removed %d rows: %v", removed, err)
 	}
 	must(set(webhookcfg.Entity("e1")), set(webhookcfg.All()), set(webhookcfg.Entity("e2")), unset(webhookcfg.Entity("e3")))
-	for n := range 1100 { // of more than one transaction
+	for n := range 1100 { // more than one transaction
 		scope := webhookcfg.Entity(fmt.Sprint("d", n))
 		must(st.SaveDelivery(ctx, "gone", scope, deliver.Record{LastSuccess: time.Now()}))
 	}
@@ -112,14 +113,14 @@ func Erase(t *testing.T, db *sql.DB, prefix string, st *sqlstore.Store) {
 
 	must(unset(webhookcfg.All()))
 	vacated, upToDate := version(), poll(beforeAll).Next
-	for hasFeed && !strings.HasSuffix(upToDate, "/") { // other transactions are running, which an hour ago none was
+	for hasFeed && !strings.HasSuffix(upToDate, "/") { // other transactions are running now, but none would after an hour
 		upToDate = poll(upToDate).Next
 	}
 	must(st.Erase(ctx, "gone"), st.Erase(ctx, "another"))
 	if count("override") > 0 || count("delivery") > 0 || count("client") != 1 {
 		t.Errorf("%d overrides, %d deliveries and %d clients are left", count("override"), count("delivery"), count("client"))
 	}
-	must(st.SaveDelivery(ctx, "gone", webhookcfg.All(), deliver.Record{LastSuccess: time.Now()})) // late
+	must(st.SaveDelivery(ctx, "gone", webhookcfg.All(), deliver.Record{LastSuccess: time.Now()})) // this one is late
 	if removed, err := st.Sweep(ctx, 10); err != nil || removed > 0 || version() != vacated {
 		t.Errorf("a sweep removed %d rows a moment after the unset: %v", removed, err)
 	}
@@ -162,7 +163,7 @@ func Erase(t *testing.T, db *sql.DB, prefix string, st *sqlstore.Store) {
 		t.Errorf("the client of the same name has the record %v, generation %d after %d", record, generation(), last)
 	}
 
-	// A client without a base, with overrides, is looked at once.
+	// A sweep looks only once at a client that has overrides but no base.
 	must(unset(webhookcfg.Entity("e8")), age(ctx, db, prefix))
 	if removed, err := st.Sweep(ctx, 10); err != nil || removed > 0 || count("client WHERE vacated = 0") != 1 {
 		t.Errorf("a sweep removed %d rows of a client with an override: %v", removed, err)
@@ -173,8 +174,8 @@ func Erase(t *testing.T, db *sql.DB, prefix string, st *sqlstore.Store) {
 	}
 }
 
-// Follow changes clients while their rows are deleted at once, and checks that readers that poll
-// now and then have the final state.
+// Follow changes clients while their rows are deleted at once. It checks that readers that
+// poll now and then end up with the final state.
 func Follow(t *testing.T, db *sql.DB, prefix string, st *sqlstore.Store) {
 	const clients, each = 4, 120
 	name := func(n int) string { return fmt.Sprint("client-", n) }
@@ -203,7 +204,7 @@ func Follow(t *testing.T, db *sql.DB, prefix string, st *sqlstore.Store) {
 	}
 }
 
-// contents is what List returns for a client, as text.
+// contents returns the result of List for a client, as text.
 func contents(ctx context.Context, st *sqlstore.Store, client string) (string, error) {
 	page, err := st.List(ctx, client, "", 100)
 	var text strings.Builder
@@ -214,7 +215,8 @@ func contents(ctx context.Context, st *sqlstore.Store, client string) (string, e
 	return text.String(), err
 }
 
-// rests reports that a follower should poll once more and end, after a random time.
+// rests pauses a follower for a random time. It returns true if the follower should poll once
+// more and end.
 func rests(stop <-chan struct{}) bool {
 	select {
 	case <-stop:
@@ -224,7 +226,8 @@ func rests(stop <-chan struct{}) bool {
 	}
 }
 
-// followFeed keeps a copy of all clients by the feed, and compares it with the store at the end.
+// followFeed keeps a copy of all clients up to date with the feed, and compares it with the
+// store at the end.
 func followFeed(ctx context.Context, st *sqlstore.Store, stop <-chan struct{}) error {
 	kept := make(map[string]string)
 	for since, last := "", false; ; last = rests(stop) {
@@ -260,7 +263,7 @@ func followFeed(ctx context.Context, st *sqlstore.Store, stop <-chan struct{}) e
 	}
 }
 
-// followVersions is followFeed by versions.
+// followVersions does the same with versions.
 func followVersions(ctx context.Context, st *sqlstore.Store, clients []string, stop <-chan struct{}) error {
 	kept, at := make(map[string]string), make(map[string]string)
 	for last := false; ; last = rests(stop) {

@@ -16,8 +16,8 @@ import (
 	"example.com/go-webhookcfg/webhookcfg"
 )
 
-// Failover kills the busy primary of a pair and promotes its standby, which is synchronous
-// for this engine, and not for the other.
+// Failover kills the busy primary of a pair and promotes its standby. The standby is
+// synchronous for this engine, and asynchronous for the other one.
 func (e Engine) Failover(t *testing.T, asynchronous Engine, pair *engine.Pair) {
 	t.Helper()
 	failover := crash{pair.DSN(), func() error { return pair.Primary().Kill() }, pair.Failover}
@@ -61,7 +61,7 @@ func (e Engine) Failover(t *testing.T, asynchronous Engine, pair *engine.Pair) {
 	})
 }
 
-// notAcknowledged returns once the primary has waited for its standby for a moment.
+// notAcknowledged returns when the primary has waited for its standby for a moment.
 func (e Engine) notAcknowledged(t testing.TB, pair *engine.Pair) error {
 	db := e.Open(t, pair.DSN())
 	if err := db.PingContext(t.Context()); err != nil {
@@ -75,9 +75,9 @@ func (e Engine) notAcknowledged(t testing.TB, pair *engine.Pair) error {
 	return nil
 }
 
-// LostChange checks that a copy drops a webhook whose change the database lost, however it
-// polls. The tables, once they have content, are saved in some way; after that lose brings
-// back what was saved.
+// LostChange checks that a copy drops a webhook when the database lost its change, regardless
+// of how the copy polls. It calls save when the tables have content, and lose to go back to
+// that.
 func (e Engine) LostChange(t *testing.T, dsn string, save, lose func() error) {
 	t.Helper()
 	for name, poll := range map[string]func(*steps, *sqlstore.Store) webhookcfg.Store{
@@ -139,7 +139,7 @@ func (e Engine) loseChange(t *testing.T, dsn string, save, lose func() error, po
 	if err := errors.Join(lose(), reconnected(t, db)); err != nil {
 		return err
 	}
-	for range 20 { // until the database has assigned the numbers of the lost changes again
+	for range 20 { // so that the database assigns the numbers of the lost changes again
 		if err := st.Apply(t.Context(), changesOf("twin")[0]); err != nil {
 			return err
 		}
@@ -156,7 +156,7 @@ func (e Engine) loseChange(t *testing.T, dsn string, save, lose func() error, po
 	return nil
 }
 
-// reconnected returns once no connection of a pool leads to a server that was killed.
+// reconnected returns when the pool has no more connections to a killed server.
 func reconnected(t testing.TB, db *sql.DB) error {
 	t.Helper()
 	conns := make([]*sql.Conn, 0, PoolSize)
@@ -179,14 +179,14 @@ func reconnected(t testing.TB, db *sql.DB) error {
 	return nil
 }
 
-// steps makes the polls of a copy wait for the test.
+// steps lets the test decide when a copy polls.
 type steps struct {
 	next chan struct{}
 	done chan error
 }
 
-// poll returns after two successful polls. The second one starts when the copy has
-// processed the first. A client is polled only while it has entries.
+// poll returns after two successful polls. The second one starts when the copy has processed
+// the first. The copy only polls for a client while it has entries.
 func (s *steps) poll(resolve func() error) error {
 	for successes := 0; ; {
 		if err := resolve(); err != nil || successes == 2 {
@@ -237,7 +237,7 @@ func (s steppedVersioner) Versions(ctx context.Context, clients []string) (versi
 
 func second[T any](_ T, err error) error { return err }
 
-// marks is an incorrect Versioner: its versions lack the identity of the server.
+// marks is a broken Versioner: its versions lack the identity of the server.
 type marks struct{ versioner cache.Versioner }
 
 func (m marks) Versions(ctx context.Context, clients []string) ([]string, error) {

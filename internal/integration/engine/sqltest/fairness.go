@@ -13,12 +13,12 @@ import (
 	"example.com/go-webhookcfg/webhookcfg"
 )
 
-// patience bounds calls that would never end without a fair share of the connections.
+// patience is for calls that would never end without a fair share of the connections.
 const patience = 90 * time.Second
 
-// fairness locks the row of a client, as a process does that disappears in the middle of
-// a change, and has more requests change that client than the pool has connections. The
-// calls of another client succeed meanwhile.
+// fairness locks the row of a client, as a process does that disappears in the middle of a
+// change. Then it sends more changes for the client than the pool has connections. Meanwhile,
+// the calls of another client must succeed.
 func (e Engine) fairness(t *testing.T) {
 	dsn := e.Shared(t).DSN()
 	admin := e.Open(t, dsn)
@@ -52,8 +52,8 @@ func (e Engine) fairness(t *testing.T) {
 	changes.Wait()
 }
 
-// abandon has changes of the locked client wait for its row, and cancels each. The server
-// keeps none of their sessions, although the row stays locked.
+// abandon makes changes of the locked client wait for its row, and cancels each. The server
+// must end their sessions, although the row stays locked.
 func (e Engine) abandon(t *testing.T, st *sqlstore.Store, admin *sql.DB, name string) {
 	t.Helper()
 	if e.Running == "" {
@@ -83,8 +83,8 @@ func (e Engine) abandon(t *testing.T, st *sqlstore.Store, admin *sql.DB, name st
 	await(false)
 }
 
-// lockRow locks the row of a table that a condition selects, by an assignment that changes
-// nothing, until the returned function is called.
+// lockRow locks the row that a condition selects, until you call the returned function. The
+// assignment must change nothing.
 func lockRow(t *testing.T, db *sql.DB, table, condition, assignment string) (unlock func()) {
 	t.Helper()
 	tx, err := db.BeginTx(t.Context(), nil)
@@ -101,8 +101,8 @@ func lockRow(t *testing.T, db *sql.DB, table, condition, assignment string) (unl
 	}
 }
 
-// callOther calls every method for another client, often enough that the changes of the
-// first one reach the database.
+// callOther calls every method for another client. It does so often enough that the first
+// client's changes reach the database.
 func callOther(t *testing.T, st *sqlstore.Store) {
 	t.Helper()
 	const rounds = 50

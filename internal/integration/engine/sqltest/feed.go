@@ -38,8 +38,8 @@ const (
 	watchEach    = 75
 )
 
-// collectMissed polls a feed while writers apply changes, and returns the changed clients
-// that it did not report.
+// collectMissed polls a feed while writers apply changes. It returns the changed clients that
+// the feed didn't report.
 func collectMissed(ctx context.Context, feed cache.Feed, apply func(context.Context, webhookcfg.Change) error) (missed []string, err error) {
 	first, err := feed.Changes(ctx, "")
 	if err != nil || !first.Reset {
@@ -70,7 +70,7 @@ func writeMany(ctx context.Context, w int, apply func(context.Context, webhookcf
 	return nil
 }
 
-// follow polls until a poll that started after the last change was written.
+// follow polls until a poll has started after the last change.
 func follow(ctx context.Context, feed cache.Feed, since string, written <-chan struct{}) (missed []string, err error) {
 	named := make(map[string]bool)
 	for last := false; ; {
@@ -102,8 +102,8 @@ func follow(ctx context.Context, feed cache.Feed, since string, written <-chan s
 	return missed, nil
 }
 
-// sequenceFeed is a feed based on a database sequence, whose numbers are drawn in another
-// order than that in which transactions commit.
+// sequenceFeed is a broken feed: it takes its numbers from a database sequence. Transactions
+// can commit in another order than they drew their numbers.
 type sequenceFeed struct {
 	db    *sql.DB
 	table string
@@ -146,7 +146,7 @@ func (s sequenceFeed) apply(ctx context.Context, c webhookcfg.Change) error {
 	return tx.Commit()
 }
 
-// Changes implements [cache.Feed], incorrectly.
+// Changes implements [cache.Feed], wrongly.
 func (s sequenceFeed) Changes(ctx context.Context, since string) (changes cache.Changes, err error) {
 	last, _ := strconv.ParseInt(since, 10, 64)
 	rows, err := s.db.QueryContext(ctx, "SELECT id, n FROM "+s.table+" WHERE n > $1 ORDER BY n", last)
@@ -186,7 +186,7 @@ func (e Engine) versions(t *testing.T) {
 	})
 }
 
-// generations is an incorrect Versioner: a set of one entity starts no generation.
+// generations is a broken Versioner: a set of one entity doesn't start a generation.
 type generations struct {
 	db     *sql.DB
 	prefix string
@@ -198,15 +198,15 @@ func (g generations) Versions(ctx context.Context, _ []string) ([]string, error)
 	return []string{version}, err
 }
 
-// observations maps an entity and a version of its client to the resolved webhook.
+// observations maps an entity and its client's version to the resolved webhook.
 type observations struct {
 	mu     sync.Mutex
 	seen   map[string]string
 	agreed int
 }
 
-// compareVersions has readers observe versions and webhooks of one client while writers
-// change it. If versioner is nil, the store's versions are used.
+// compareVersions lets readers observe the versions and webhooks of one client while writers
+// change it. If versioner is nil, it uses the store's versions.
 func compareVersions(t *testing.T, st *sqlstore.Store, versioner cache.Versioner) error {
 	t.Helper()
 	if versioner == nil {
@@ -238,7 +238,7 @@ func compareVersions(t *testing.T, st *sqlstore.Store, versioner cache.Versioner
 	return err
 }
 
-// read resolves an entity between two reads of the version.
+// read resolves an entity, and reads the version before and after that.
 func (a *observations) read(ctx context.Context, st *sqlstore.Store, versioner cache.Versioner) error {
 	entity := "e" + strconv.Itoa(rand.IntN(2))
 	before, err := versioner.Versions(ctx, []string{"acme"})
@@ -267,7 +267,7 @@ func (a *observations) read(ctx context.Context, st *sqlstore.Store, versioner c
 	return nil
 }
 
-// anyChange returns a random change of a client, with a URL and a time derived from n.
+// anyChange returns a random change of a client. Its URL and its time come from n.
 func anyChange(client string, n int) webhookcfg.Change {
 	scope := webhookcfg.Entity("e" + strconv.Itoa(rand.IntN(2)))
 	if rand.IntN(4) == 0 {

@@ -15,8 +15,8 @@ import (
 	"example.com/go-webhookcfg/webhookcfg/egress"
 )
 
-// hot has fewer histories than linearizable.Hot: operations on a server take longer than
-// in memory, so that more of them overlap.
+// hot has fewer histories than linearizable.Hot. Operations on a server take longer than in
+// memory, so more of them overlap.
 func hot() linearizable.Workload {
 	workload := linearizable.Hot()
 	workload.Histories = 12
@@ -39,7 +39,7 @@ func (e Engine) linearizable(t *testing.T) {
 	}
 }
 
-// broken has the checks catch stores that read a generation before they write.
+// broken checks that stores are caught that read a generation before they write.
 func (e Engine) broken(t *testing.T) {
 	dsn := e.Shared(t).DSN()
 	workload := spread()
@@ -54,18 +54,18 @@ func (e Engine) broken(t *testing.T) {
 	}
 }
 
-// naive is the obvious implementation: an override belongs to the generation of its
-// client that the change has read, which may be superseded when the change is written.
+// naive is the obvious implementation. It reads the client's generation and writes the
+// override with it, but the generation may be out of date by then.
 type naive struct {
 	db            *sql.DB
 	sql           naiveSQL
 	inTransaction bool
 }
 
-// quota limits the overrides of a client, as an example of a lookup before a change.
+// quota limits a client's overrides. It's an example of a lookup before a change.
 const quota = 1000
 
-// naiveSQL holds the statements of naive.
+// naiveSQL has the statements of naive.
 type naiveSQL struct {
 	create                        []string
 	setAll, gen, count, put, list string
@@ -195,8 +195,8 @@ func (n naive) List(ctx context.Context, client, _ string, _ int) (page webhookc
 	return page, rows.Err()
 }
 
-// addTo adds an override, or the base if the entity is empty. Without a base no override
-// is off.
+// addTo adds an override, or the base if the entity is empty. An override can only be off if
+// there's a base.
 func addTo(page *webhookcfg.Page, entity string, hook webhookcfg.Webhook) {
 	hasURL := !hook.URL.IsZero()
 	switch {

@@ -37,7 +37,7 @@ func (e Engine) schema(t *testing.T) {
 	t.Run("service", func(t *testing.T) { t.Parallel(); e.otherSchema(t, dsn) })
 }
 
-// halfMigrated has many replicas complete a partial migration concurrently.
+// halfMigrated lets many replicas complete a partial migration at the same time.
 func (e Engine) halfMigrated(t *testing.T, dsn string, done int) {
 	db := e.Open(t, dsn)
 	name := prefix(t, db)
@@ -79,8 +79,8 @@ func (e Engine) halfMigrated(t *testing.T, dsn string, done int) {
 	}
 }
 
-// expectRefused checks that every call fails, changes with a known outcome, while the schema
-// is not the one that the store needs.
+// expectRefused checks that every call fails while the store can't use the schema. Changes
+// must have a known outcome.
 func expectRefused(t *testing.T, st *sqlstore.Store) {
 	t.Helper()
 	all := Calls(st)
@@ -92,7 +92,7 @@ func expectRefused(t *testing.T, st *sqlstore.Store) {
 	}
 }
 
-// olderSchema checks that tables of an older version are refused until they are migrated.
+// olderSchema checks that tables of an older version are refused until you migrate them.
 func (e Engine) olderSchema(t *testing.T, dsn string, version int) {
 	db := e.Open(t, dsn)
 	name := prefix(t, db)
@@ -131,8 +131,8 @@ func (e Engine) newerSchema(t *testing.T, dsn string) {
 	}
 }
 
-// otherSchema checks that no request is served before the tables are complete, or with those
-// of a later version, until another process has changed that.
+// otherSchema checks that no request is served while the tables are incomplete or of a later
+// version, and that the store recovers when another process has changed that.
 func (e Engine) otherSchema(t *testing.T, dsn string) {
 	db := e.Open(t, dsn)
 	name := prefix(t, db)
@@ -156,8 +156,8 @@ func (e Engine) otherSchema(t *testing.T, dsn string) {
 	s.Works()
 }
 
-// Refuses checks that tables that were altered by statements, or connections with another
-// DSN, are refused by every call, and by Migrate with a text.
+// Refuses checks that every call fails on tables that you altered with statements, or with
+// another DSN. The error of Migrate must contain text.
 func (e Engine) Refuses(t *testing.T, statements []string, dsn, text string) {
 	t.Helper()
 	db := e.Open(t, e.Shared(t).DSN())
@@ -173,8 +173,8 @@ func (e Engine) Refuses(t *testing.T, statements []string, dsn, text string) {
 	expectRefused(t, st)
 }
 
-// sweep runs histories concurrently with two sweepers, which delete the rows of clients as soon
-// as these have nothing set.
+// sweep runs histories together with two sweepers, which delete a client's row as soon as it
+// has nothing set.
 func (e Engine) sweep(t *testing.T) {
 	dsn := e.Shared(t).DSN()
 	db := e.Open(t, dsn)
@@ -211,8 +211,8 @@ func sweepUntil(ctx context.Context, stop <-chan struct{}, st *sqlstore.Store, p
 	}
 }
 
-// sweepAll sweeps more rows than one transaction removes, and checks the tables: obsolete
-// rows are removed, all others remain.
+// sweepAll sweeps more rows than one transaction deletes. Then it checks that the obsolete
+// rows are gone and all others are still there.
 func (e Engine) sweepAll(t *testing.T, db *sql.DB, st *sqlstore.Store, name string) {
 	t.Helper()
 	const many, live = 600, 3

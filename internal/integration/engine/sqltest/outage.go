@@ -16,7 +16,7 @@ import (
 	"example.com/go-webhookcfg/webhookcfg/deliver"
 )
 
-// outages tests temporary outages, from which the store recovers by itself.
+// outages tests temporary outages. The store must recover by itself.
 func (e Engine) outages(t *testing.T) {
 	if testing.Short() {
 		t.Skip("-short: no server is frozen")
@@ -108,11 +108,11 @@ func Calls(st *sqlstore.Store) map[string]func(context.Context) error {
 	return all
 }
 
-// callTimeout bounds how long a call may outlive its context, for calls that never end.
+// callTimeout is for calls that never end: a call can outlast its context by that.
 const callTimeout = time.Minute
 
-// ends makes a call with a short deadline. If that does not end, the test fails, and the
-// error is nil.
+// ends makes a call with a short deadline and returns its error. If the call doesn't end, the
+// test fails, and the error is nil.
 func ends(t *testing.T, call func(context.Context) error) error {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
@@ -128,14 +128,14 @@ func ends(t *testing.T, call func(context.Context) error) error {
 	}
 }
 
-// readOnly checks that changes are refused with a known outcome. Reads succeed, except where
-// read-only is what a standby is.
+// readOnly checks that changes fail with a known outcome. Reads must succeed, unless being
+// read-only makes the server a standby.
 func (e Engine) readOnly(t *testing.T, server *engine.Server) {
 	admin := e.Open(t, server.DSN())
 	admin.SetMaxOpenConns(1)
 	name := prefix(t, e.Open(t, server.DSN()))
 	db := e.Open(t, e.AsUser(t, admin, server.DSN()))
-	db.SetMaxIdleConns(-1) // the server decides when a connection starts
+	db.SetMaxIdleConns(-1) // the server decides that when a connection starts
 	st := e.store(t, db, name)
 	migrate(t, st)
 	isStandby := e.Dialect == sqlstore.MySQL()
@@ -158,7 +158,7 @@ func (e Engine) readOnly(t *testing.T, server *engine.Server) {
 	})
 }
 
-// slow holds the row of the client, for which changes wait.
+// slow locks the client's row, so that changes wait for it.
 func (e Engine) slow(t *testing.T, server *engine.Server) {
 	db := e.Open(t, server.DSN())
 	name := prefix(t, db)

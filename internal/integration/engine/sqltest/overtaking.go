@@ -16,8 +16,8 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// overtaking delays a change whose caller gave up until a later change is acknowledged:
-// the delayed change must not take effect.
+// overtaking delays a change whose caller has given up, until a later change is acknowledged.
+// The delayed change must not take effect then.
 func (e Engine) overtaking(t *testing.T) {
 	server := e.Shared(t)
 	server.SkipIfExternal(t)
@@ -39,8 +39,8 @@ func (e Engine) overtaking(t *testing.T) {
 	}
 }
 
-// singleStatementOvertakes reports whether an abandoned change that is a single statement
-// was caught taking effect after a later one.
+// singleStatementOvertakes reports whether we caught an abandoned change taking effect after
+// a later one. The change is a single statement.
 func (e Engine) singleStatementOvertakes(t *testing.T, server *engine.Server) bool {
 	t.Helper()
 	direct := e.naiveReplicas(t, server.DSN(), false)[0].(naive)
@@ -60,7 +60,7 @@ func (e Engine) singleStatementOvertakes(t *testing.T, server *engine.Server) bo
 
 var errOvertaken = errors.New("an abandoned change took effect after a later one")
 
-// delayTest makes changes of one kind through a proxy, and other changes directly.
+// delayTest makes one kind of change through a proxy, and other changes directly.
 type delayTest struct {
 	kind    int
 	proxy   *engine.Proxy
@@ -73,9 +73,9 @@ func newDelayTest(t *testing.T, server *engine.Server, direct linearizable.Store
 	return delayTest{kind, proxy, direct, func() (linearizable.Store, io.Closer) { return open(server.Via(proxy.Addr())) }}
 }
 
-// holdEach makes the change repeatedly, each time holding another of its requests, until
-// another change was made meanwhile. Where the held change has locked the row, the other one
-// waits in vain, so it is given more time only if it never was in time.
+// holdEach makes the change repeatedly and holds another of its requests each time, until
+// another change was made meanwhile. If the held change has locked the row, the other change
+// waits in vain. So it only gets more time if it never was in time.
 func (r delayTest) holdEach(ctx context.Context) error {
 	const longest = 2 * time.Minute
 	for limit := time.Second; limit < longest; limit *= 8 {
@@ -87,7 +87,7 @@ func (r delayTest) holdEach(ctx context.Context) error {
 	return fmt.Errorf("change %d was never pending when another was made", r.kind)
 }
 
-// holdEachFor reports whether another change was made within the limit while the change was
+// holdEachFor reports whether another change was made within the limit while the first was
 // pending.
 func (r delayTest) holdEachFor(ctx context.Context, limit time.Duration) (overtaken bool, err error) {
 	const most = 100
@@ -104,9 +104,9 @@ func (r delayTest) holdEachFor(ctx context.Context, limit time.Duration) (overta
 	return overtaken, nil
 }
 
-// holdOne holds the n-th request of a change until its caller has given up and another
-// change was acknowledged or timed out. It reports whether there were as many requests,
-// and whether the other change was first.
+// holdOne holds the n-th request of a change until its caller has given up and another change
+// was acknowledged or timed out. It reports whether there were that many requests, and
+// whether the other change came first.
 func (r delayTest) holdOne(ctx context.Context, n int, limit time.Duration) (held, first bool, err error) {
 	client := "late-" + strconv.Itoa(r.kind) + "-" + strconv.Itoa(n)
 	base := webhookcfg.SetChange(client, webhookcfg.All(), egress.NewURL("https://old.example.com/"))
@@ -129,8 +129,8 @@ func (r delayTest) holdOne(ctx context.Context, n int, limit time.Duration) (hel
 	return held, held && first, err
 }
 
-// hold makes a change through the proxy, and gives up as soon as the n-th request is held.
-// It reports whether there were as many.
+// hold makes a change through the proxy, and gives up when the n-th request is held. It
+// returns false if there weren't that many.
 func (r delayTest) hold(ctx context.Context, n int, c webhookcfg.Change) bool {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()

@@ -26,9 +26,9 @@ func (e Engine) upgrade(t *testing.T) {
 	Upgrade(t, db, name, statements, func() *sqlstore.Store { return e.store(t, e.Open(t, dsn), name) })
 }
 
-// Upgrade checks the migration of tables that another tool created to the next version of the
-// schema, while stores keep running and many start together; and that tables of versions that
-// were never released are refused. The tables have a prefix and are made by the statements.
+// Upgrade checks a migration to the next version, of tables that another tool created with
+// statements. Stores keep running meanwhile, and many start together. It also checks that
+// tables of versions that were never released are refused.
 func Upgrade(t *testing.T, db *sql.DB, prefix string, statements []string, open func() *sqlstore.Store) {
 	t.Helper()
 	for _, statement := range statements {
@@ -70,7 +70,7 @@ func Upgrade(t *testing.T, db *sql.DB, prefix string, statements []string, open 
 		})
 	}
 	err = starting.Wait()
-	setVersion(schemaVersion + 1) // as a process of a later version does
+	setVersion(schemaVersion + 1) // like a process of a later version
 	expectUnchanged(t, first, state)
 	close(stop)
 	if err := errors.Join(err, running.Wait()); err != nil {
@@ -86,7 +86,7 @@ func Upgrade(t *testing.T, db *sql.DB, prefix string, statements []string, open 
 // schemaVersion is the latest version of the schema.
 const schemaVersion = 3
 
-// expectOld checks that every call fails with the remedy, Migrate too.
+// expectOld checks that every call fails and names the remedy, also Migrate.
 func expectOld(t *testing.T, st *sqlstore.Store, remedy string) {
 	t.Helper()
 	for name, call := range Calls(st) {
@@ -96,7 +96,7 @@ func expectOld(t *testing.T, st *sqlstore.Store, remedy string) {
 	}
 }
 
-// expectUnchanged checks that every call works, and that the state of a client is the same.
+// expectUnchanged checks that every call works and that a client's state is the same.
 func expectUnchanged(t *testing.T, st *sqlstore.Store, state upgradeState) {
 	t.Helper()
 	after, err := upgradable(t.Context(), st)
@@ -112,14 +112,14 @@ func expectUnchanged(t *testing.T, st *sqlstore.Store, state upgradeState) {
 	}
 }
 
-// upgradeState is what a migration must not change: the configuration of a client and its
-// version.
+// upgradeState is the part of a client that a migration must not change: its configuration
+// and its version.
 type upgradeState struct {
 	page    webhookcfg.Page
 	version string
 }
 
-// upgradable returns the state of a client. It makes the configuration first, if there is none.
+// upgradable returns a client's state. If it has no configuration yet, it gets one.
 func upgradable(ctx context.Context, st *sqlstore.Store) (state upgradeState, err error) {
 	if state.page, err = st.List(ctx, "kept", "", 10); err != nil {
 		return state, err
@@ -145,7 +145,7 @@ func upgradable(ctx context.Context, st *sqlstore.Store) (state upgradeState, er
 	return state, err
 }
 
-// runUntil makes changes of a client and reads them, and follows the feed without a reset.
+// runUntil changes and reads a client, and follows the feed, which must not reset.
 func runUntil(ctx context.Context, stop <-chan struct{}, st *sqlstore.Store, client string) error {
 	changes, err := st.Changes(ctx, "")
 	hasFeed := !errors.Is(err, errors.ErrUnsupported)

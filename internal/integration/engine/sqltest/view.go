@@ -13,7 +13,7 @@ import (
 	"example.com/go-webhookcfg/webhookcfg/egress"
 )
 
-// View checks that the view for people has what is set, and nothing of a URL beyond its port.
+// View checks that the view shows all webhooks, and never the path or query of a URL.
 func View(t *testing.T, db *sql.DB, prefix string, st *sqlstore.Store) {
 	at := time.Date(2026, 1, 2, 3, 4, 5, 678_000_000, time.UTC)
 	apply := func(c webhookcfg.Change) {
