@@ -72,9 +72,9 @@ func readHeader(file File, name string, size int64) (h logHeader, err error) {
 			break
 		}
 		if v := leadingNumber(rest); v > version {
-			return h, fmt.Errorf("%s has version %d of the format, but this program reads only up to version %d; the file was left as it is: use a newer program", name, v, version)
+			return h, fmt.Errorf("%s is of version %d of the format, but this program reads only up to version %d: use a newer program; the file was left as it is", name, v, version)
 		}
-		reason = "both copies of the header are damaged"
+		reason = "neither copy of the header is valid"
 	}
 	return h, damaged(name, 1, 0, reason)
 }

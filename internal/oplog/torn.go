@@ -20,7 +20,7 @@ func classifyTail(rest []byte, at, synced int64) (reason string) {
 	case len(rest) > maxTornTail:
 		return "more bytes follow than an interrupted write can leave"
 	case sealsMore(after, at):
-		return "the line is not intact, although a later one was written after it was on disk"
+		return "the line is not intact, although it was on disk when a later one was written"
 	case !isCutShort(fragment), isLine && checksumHolds(fragment):
 		return "the line is neither a record nor the start of one"
 	case len(fragment) > 0 && len(after) > 0 && !isBlank(after[0]):
