@@ -11,7 +11,7 @@ import (
 	"example.com/go-webhookcfg/webhookcfg"
 )
 
-// A service opens a store, and sweeps a thousand keys each minute.
+// Open a store, and sweep a thousand keys each minute.
 func ExampleNew() {
 	client, err := clientv3.New(clientv3.Config{
 		Endpoints:            []string{"https://etcd-0:2379", "https://etcd-1:2379", "https://etcd-2:2379"},

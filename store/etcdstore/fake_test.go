@@ -65,11 +65,11 @@ type fakeWatcher struct {
 	clientv3.Watcher
 	started chan *fakeWatch
 	asked   chan struct{}
-	late    chan clientv3.WatchResponse // received after the end of a watch, before its channel is closed
+	late    chan clientv3.WatchResponse // sent after the end of a watch, before its channel is closed
 }
 
 type fakeWatch struct {
-	stream    []string // the metadata that selects it
+	stream    []string // the metadata that selects the stream
 	from      int64
 	responses chan clientv3.WatchResponse
 }
@@ -116,8 +116,8 @@ func (f *fakeWatcher) RequestProgress(context.Context) error {
 	return nil
 }
 
-// event is a response with a change of one client. Its header has a later revision, as
-// those of a watch that catches up do.
+// event is a response with a change of one client. Its header has a later revision, as when a
+// watch catches up.
 func event(revision int64, client string) clientv3.WatchResponse {
 	kv := &mvccpb.KeyValue{Key: []byte(keys(defaultPrefix).base(client)), ModRevision: revision}
 	return clientv3.WatchResponse{

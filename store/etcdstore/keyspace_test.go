@@ -14,7 +14,7 @@ import (
 	"example.com/go-webhookcfg/webhookcfg/egress"
 )
 
-// FuzzKeys: no two names share a key, whatever their bytes, and etcd sorts the keys in the
+// FuzzKeys: no two names share a key, even with odd bytes, and etcd sorts the keys in the
 // byte order of the entities.
 func FuzzKeys(f *testing.F) {
 	names := []string{"a", "b", "a/b", "/", "//", "%", "%2F", "%2f", "\x00", "a\x00", "a\x01", "\xff", "a\xff\xff", " ", "é", "+", "."}
@@ -59,7 +59,7 @@ func TestForeignKeys(t *testing.T) {
 	}
 }
 
-// FuzzValue: a value is decoded as it was encoded, byte for byte.
+// FuzzValue: decoding gives back the value byte for byte.
 func FuzzValue(f *testing.F) {
 	for _, url := range []string{"", "https://a.example", " ", "\xff\x00\n", "1 2 3", strings.Repeat("x", 1<<11)} {
 		f.Add(url, time.Time{}.UnixMicro())
@@ -74,8 +74,8 @@ func FuzzValue(f *testing.F) {
 	})
 }
 
-// FuzzDecode: every value that can be decoded is the encoding of its result, but for the
-// version and the unit of the time.
+// FuzzDecode: if a value can be decoded, encoding the result gives the value again, except
+// for the version and the unit of the time.
 func FuzzDecode(f *testing.F) {
 	for _, value := range damaged {
 		f.Add(value)
@@ -111,7 +111,7 @@ func TestDamaged(t *testing.T) {
 	}
 }
 
-// TestVersion1: values with a time in seconds are read.
+// TestVersion1: the store reads values with a time in seconds.
 func TestVersion1(t *testing.T) {
 	for text, want := range map[string]value{
 		"1 1767323045 https://a.example": {egress.NewURL("https://a.example"), 1767323045_000000},

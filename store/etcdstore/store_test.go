@@ -40,8 +40,8 @@ func change() webhookcfg.Change {
 	return webhookcfg.SetChange("acme", webhookcfg.Entity("e1"), egress.NewURL("https://hooks.example.com/t0ken"))
 }
 
-// TestChangeErrors: a rejected change was not applied; after any other error the outcome
-// is unknown, whatever its code. The change is never sent twice.
+// TestChangeErrors: a rejected change was not applied. After any other error the outcome is
+// unknown. The change is never sent twice.
 func TestChangeErrors(t *testing.T) {
 	type test struct {
 		err     error
@@ -93,8 +93,8 @@ func TestChangeErrors(t *testing.T) {
 	}
 }
 
-// TestOneChangeOfAClient: one change of a client is sent at a time, and no call of another
-// client waits for it. A change that was not sent has a known outcome.
+// TestOneChangeOfAClient: one change of a client is sent at a time, and calls of other
+// clients don't wait for it. If a change wasn't sent, its outcome is known.
 func TestOneChangeOfAClient(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		st, kv, _ := newFakeStore(t)
@@ -139,7 +139,7 @@ func TestOneChangeOfAClient(t *testing.T) {
 	})
 }
 
-// calls are all operations of a store.
+// calls are all calls of a store.
 var calls = map[string]func(context.Context, *Store) error{
 	"Apply":       func(ctx context.Context, st *Store) error { return st.Apply(ctx, change()) },
 	"Resolve":     func(ctx context.Context, st *Store) error { _, err := st.Resolve(ctx, "acme", "e1"); return err },

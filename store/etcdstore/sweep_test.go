@@ -12,7 +12,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 )
 
-// TestSweepEvery: each interval has a sweep, and one that fails is logged.
+// TestSweepEvery: there's a sweep in each interval, and a failure is logged.
 func TestSweepEvery(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log bytes.Buffer

@@ -11,7 +11,7 @@ import (
 	"example.com/go-webhookcfg/store/cache"
 )
 
-// feedTest is a feed that has been called once, and the watch started by that.
+// feedTest is a feed that was called once, and the watch that this started.
 type feedTest struct {
 	t       *testing.T
 	store   *Store
@@ -72,7 +72,7 @@ func (s *feedTest) expectClients(out <-chan outcome, clients ...string) {
 	s.next = got.changes.Next
 }
 
-// expectPending expects that a call has not returned.
+// expectPending expects that a call hasn't returned.
 func (s *feedTest) expectPending(out <-chan outcome) {
 	s.t.Helper()
 	synctest.Wait()
@@ -121,7 +121,7 @@ func TestBarrierTimeout(t *testing.T) {
 	})
 }
 
-// TestRepeatedEvents: a lagging member may repeat the events of another.
+// TestRepeatedEvents: a lagging member can repeat the events of another.
 func TestRepeatedEvents(t *testing.T) {
 	runFeedTest(t, func(s *feedTest) {
 		s.kv.revision = 13
@@ -138,7 +138,7 @@ func TestRepeatedEvents(t *testing.T) {
 	})
 }
 
-// TestStalledWatchRestarts: a silent watch is restarted where it was, but only while a
+// TestStalledWatchRestarts: a silent watch is restarted where it stopped, but only while a
 // barrier waits.
 func TestStalledWatchRestarts(t *testing.T) {
 	runFeedTest(t, func(s *feedTest) {
@@ -176,7 +176,7 @@ func TestCompaction(t *testing.T) {
 	})
 }
 
-// TestRestored: the cluster is another one, or at an earlier revision.
+// TestRestored: the cluster is another one, or went back to an earlier revision.
 func TestRestored(t *testing.T) {
 	for name, restore := range map[string]func(*fakeKV){
 		"another cluster": func(kv *fakeKV) { kv.cluster, kv.revision = 2, 30 },
@@ -216,8 +216,8 @@ func TestOwnStream(t *testing.T) {
 	})
 }
 
-// TestLateResponse: a response of a watch from before the cluster was restored does not
-// count as progress after that.
+// TestLateResponse: a response of a watch from before the cluster was restored isn't progress
+// afterwards.
 func TestLateResponse(t *testing.T) {
 	runFeedTest(t, func(s *feedTest) {
 		s.kv.revision = 8

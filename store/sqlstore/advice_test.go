@@ -11,8 +11,9 @@ import (
 	"example.com/go-webhookcfg/store/sqlstore"
 )
 
-// TestCheck: settings that apply have a warning each, and so have prepared statements that a
-// pooler mixes up. Other errors of the server, and a missing schema, are errors.
+// TestCheck: each unsafe setting has its warning, and so have prepared statements that a
+// pooler mixes up. You get an error if the server returns any other error, or the schema is
+// missing.
 func TestCheck(t *testing.T) {
 	for _, tt := range []struct {
 		name     string

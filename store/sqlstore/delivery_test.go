@@ -17,7 +17,7 @@ import (
 	"example.com/go-webhookcfg/webhookcfg/deliver"
 )
 
-// gone is a delivery with a value of its own in each field.
+// gone is a delivery with a different value in each field.
 func gone() deliver.Record {
 	return deliver.Record{
 		Since: time.UnixMicro(1), Reason: deliver.ReasonGone, Stopped: true,
@@ -38,8 +38,8 @@ func isLoad(call string) bool {
 	return strings.HasPrefix(call, "SELECT") && strings.Contains(call, "wh_delivery")
 }
 
-// TestSaveDelivery: a save is one statement, and no transaction of several. Names are bytes,
-// the entity of the base is empty, and the time that decides is the later one.
+// TestSaveDelivery: a save is one statement without a transaction. Names are bytes, the base
+// has an empty entity, and the later time counts.
 func TestSaveDelivery(t *testing.T) {
 	onlyFailed := gone()
 	onlyFailed.LastSuccess, onlyFailed.FirstFailure = time.Time{}, time.Time{}
@@ -75,8 +75,8 @@ func TestSaveDelivery(t *testing.T) {
 	}
 }
 
-// TestLoadDelivery: a load returns each field, and nothing where there is no row. A number
-// that is no state or no reason is an error.
+// TestLoadDelivery: a load returns each field, and nothing if there's no row. An unknown
+// state or reason is an error.
 func TestLoadDelivery(t *testing.T) {
 	want := gone()
 	want.LastFailure = time.UnixMicro(4)
@@ -108,8 +108,7 @@ func TestLoadDelivery(t *testing.T) {
 	}
 }
 
-// TestDeliveryReasons: a record has the reason that it was saved with, and of the other ones
-// none is saved.
+// TestDeliveryReasons: you load the reason that you saved, and can't save an unknown one.
 func TestDeliveryReasons(t *testing.T) {
 	for reason, number := range map[deliver.Reason]int64{
 		"": 0, deliver.ReasonUnreachable: 1, deliver.ReasonRedirect: 2, deliver.ReasonThrottled: 3, deliver.ReasonStatus: 4,
@@ -142,8 +141,8 @@ func sameDelivery(a, b deliver.Record) bool {
 		a.LastFailure.Equal(b.LastFailure) && a.FirstFailure.Equal(b.FirstFailure)
 }
 
-// TestDeliveryErrors: loads and saves are tried again after a proven rollback. All other
-// errors are returned as they are: a save has no outcome to be resolved.
+// TestDeliveryErrors: loads and saves are tried again after a proven rollback. Any other
+// error is returned as it is, because a save has no outcome to find out.
 func TestDeliveryErrors(t *testing.T) {
 	postgres, mysql, sqlite := sqlstore.PostgreSQL(), sqlstore.MySQL(), sqlstore.SQLite()
 	const always = 1 << 30
@@ -225,8 +224,8 @@ func TestSweepDeliveries(t *testing.T) {
 	})
 }
 
-// TestSweepsAreIndependent: neither what fails among the deliveries nor among the overrides
-// keeps the other from being swept.
+// TestSweepsAreIndependent: a failure among the deliveries doesn't keep overrides from being
+// swept, nor the other way round.
 func TestSweepsAreIndependent(t *testing.T) {
 	denied := stateError("42501")
 	for _, broken := range []string{"DELETE FROM wh_delivery", "DELETE FROM wh_override"} {
@@ -244,8 +243,8 @@ func TestSweepsAreIndependent(t *testing.T) {
 	}
 }
 
-// TestOneSaveOfAClient: while a save waits for its row, the others of that client take no
-// connection, and neither changes of the client nor saves of others wait for it.
+// TestOneSaveOfAClient: while a save waits for its row, the client's other saves take no
+// connection. Neither the client's changes nor other clients' saves wait for it.
 func TestOneSaveOfAClient(t *testing.T) {
 	for _, dialect := range []sqlstore.Dialect{sqlstore.PostgreSQL(), sqlstore.MySQL()} {
 		synctest.Test(t, func(t *testing.T) {
@@ -289,8 +288,8 @@ func TestOneSaveOfAClient(t *testing.T) {
 	}
 }
 
-// TestOneWriterSaves: with SQLite a save waits for a change as a change does, and its wait
-// ends with the context.
+// TestOneWriterSaves: with SQLite a save waits for a change, and its wait ends with the
+// context.
 func TestOneWriterSaves(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		release := make(chan struct{})

@@ -14,14 +14,13 @@ import (
 	"example.com/go-webhookcfg/webhookcfg/egress"
 )
 
-// rowError is a driver's error that quotes a row, also in a field that its text does not
-// contain.
+// rowError is a driver's error that quotes a row, also in a field that isn't in its text.
 type rowError struct{ Message, Detail string }
 
 func (e rowError) Error() string { return e.Message }
 
-// TestErrorsRedactURL: no error shows more of the URL than its host, whatever a server or
-// a driver quotes.
+// TestErrorsRedactURL: no error shows more of the URL than its host, even if a server or a
+// driver quotes it.
 func TestErrorsRedactURL(t *testing.T) {
 	const secret = "/hooks/T0KEN-abcdefghijkl?sig=0123456789"
 	for _, whole := range []string{
@@ -61,7 +60,7 @@ func TestErrorsRedactURL(t *testing.T) {
 	}
 }
 
-// codedError is an error with the code of a server.
+// codedError is an error with a server's code.
 type codedError struct {
 	error
 	state string
@@ -71,7 +70,7 @@ type codedError struct {
 func (e codedError) SQLState() string { return e.state }
 func (e codedError) Code() int        { return e.code }
 
-// TestErrorsKeepCodes: the code of the server remains of an error that quotes the URL.
+// TestErrorsKeepCodes: an error that quotes the URL keeps the server's code.
 func TestErrorsKeepCodes(t *testing.T) {
 	url := set().URL.Reveal()
 	for _, tt := range []struct {
@@ -95,7 +94,7 @@ func TestErrorsKeepCodes(t *testing.T) {
 	}
 }
 
-// TestErrorsKeepOtherTexts: error texts that do not quote the URL are preserved.
+// TestErrorsKeepOtherTexts: error texts that don't quote the URL stay as they are.
 func TestErrorsKeepOtherTexts(t *testing.T) {
 	refusal := errors.New("dial tcp 127.0.0.1:5432: connect: connection refused")
 	s, _ := openFake(t, sqlstore.PostgreSQL(), nil, failing("connect", refusal, 1<<30))

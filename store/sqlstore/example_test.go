@@ -12,8 +12,7 @@ import (
 	"example.com/go-webhookcfg/webhookcfg"
 )
 
-// A service opens the database with a driver of its choice, creates the tables, and
-// sweeps obsolete rows every few minutes.
+// Open the database with your driver, create the tables, and sweep every few minutes.
 func Example() {
 	// import _ "github.com/jackc/pgx/v5/stdlib"
 	serve := func(ctx context.Context, dsn string, verifier webhookcfg.CredentialVerifier) error {
@@ -44,8 +43,8 @@ func Example() {
 	_ = serve
 }
 
-// A process that sends notifications resolves from a copy. The copy polls the feed of the
-// store, or its versions if the dialect has none.
+// If your process sends notifications, let it read from a copy. The copy polls the store's
+// feed, or its versions if the dialect has no feed.
 func Example_sender() {
 	send := func(ctx context.Context, st *sqlstore.Store, client, entity string) error {
 		copied, err := cache.New(st, &cache.Options{MaxStale: 2 * time.Second})
@@ -60,7 +59,7 @@ func Example_sender() {
 	_ = send
 }
 
-// A separate migration tool can run the statements of the schema.
+// You can run the statements of the schema with your own migration tool.
 func ExampleDialect_Schema() {
 	statements, err := sqlstore.SQLite().Schema("hooks_")
 	if err != nil {

@@ -6,8 +6,8 @@ import (
 	"testing/fstest"
 )
 
-// WithMigration returns a dialect whose schema has one more version, for tests of upgrades:
-// the text is its file.
+// WithMigration returns a dialect whose schema has one more version, so that you can test
+// upgrades. The text is the file of that version.
 func WithMigration(d Dialect, text string) Dialect {
 	spec, files := *d.spec, fstest.MapFS{}
 	next := firstVersion

@@ -15,12 +15,12 @@ import (
 	"example.com/go-webhookcfg/store/sqlstore"
 )
 
-// fake is a database whose test specifies the result of each call: "connect", "begin",
+// fake is a database. Your test decides the result of each call: "connect", "begin",
 // "commit", "rollback", or the text of a statement.
 type fake struct {
 	on func(call string, args []driver.NamedValue) (resultRows, error)
 	db *sql.DB
-	// hangs, if not nil, reports whether a statement takes until its context ends.
+	// hangs says whether a statement takes until its context ends. It can be nil.
 	hangs func(query string, args []driver.NamedValue) bool
 
 	mu    sync.Mutex
@@ -28,8 +28,8 @@ type fake struct {
 	open  int
 }
 
-// affected, as the error of a statement, makes it succeed and change so many rows; other
-// statements change one.
+// affected is for statements that succeed: return it as the error, and the statement changes so
+// many rows. Other statements change one.
 type affected int64
 
 func (a affected) Error() string { return fmt.Sprintf("%d rows", int64(a)) }
@@ -40,8 +40,8 @@ const errNoRows = affected(0)
 // column ends the rows before it with that error.
 type resultRows [][]driver.Value
 
-// openFake returns a store on a fake whose calls on handles. It has checked the schema, and
-// has no connection.
+// openFake returns a store on a fake that calls on for each call. The store has checked the
+// schema and has no connection.
 func openFake(t testing.TB, dialect sqlstore.Dialect, opts *sqlstore.Options, on func(call string, args []driver.NamedValue) (resultRows, error)) (*sqlstore.Store, *fake) {
 	t.Helper()
 	s, f := openUnchecked(t, dialect, opts, (&schema{version: current}).on)

@@ -14,7 +14,7 @@ import (
 	"example.com/go-webhookcfg/store/sqlstore"
 )
 
-// TestFeedUnsupported: where the database numbers no changes, Changes sends nothing.
+// TestFeedUnsupported: Changes sends nothing if the database doesn't number changes.
 func TestFeedUnsupported(t *testing.T) {
 	s, f := openFake(t, sqlstore.MySQL(), nil, failing("nothing", nil, 0))
 	if _, err := s.Changes(t.Context(), ""); !errors.Is(err, errors.ErrUnsupported) || f.count("") > 0 {
@@ -125,8 +125,8 @@ func TestHalfMigratedFeed(t *testing.T) {
 	}
 }
 
-// TestVersions: one query reads many clients, few query texts serve all numbers of
-// clients, and the versions are in the order of the clients.
+// TestVersions: one query reads many clients, a few texts are enough for any number of them,
+// and the versions come in the order of the clients.
 func TestVersions(t *testing.T) {
 	texts := make(map[string]int)
 	s, _ := openFake(t, sqlstore.MySQL(), nil, func(call string, args []driver.NamedValue) (resultRows, error) {
@@ -176,7 +176,7 @@ func TestVersions(t *testing.T) {
 	}
 }
 
-// TestVersionsWithoutIdentity: marks alone are no versions.
+// TestVersionsWithoutIdentity: marks alone aren't versions.
 func TestVersionsWithoutIdentity(t *testing.T) {
 	for _, rows := range []resultRows{nil, {{false, nil, []byte("acme"), int64(1)}}, {{false, nil, nil, nil}, {false, nil, []byte("acme"), int64(1)}}} {
 		s, _ := openFake(t, sqlstore.SQLite(), nil, func(string, []driver.NamedValue) (resultRows, error) { return rows, nil })

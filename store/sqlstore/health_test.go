@@ -12,8 +12,9 @@ import (
 	"example.com/go-webhookcfg/store/sqlstore"
 )
 
-// TestHealthy: a store is healthy if its schema fits, its server is no standby, and accepts a
-// statement that writes. It notices a change of that within a second, with one statement each.
+// TestHealthy: a store is healthy if its schema fits, and its server isn't a standby and
+// accepts a statement that writes. It notices within a second if that changes, with one
+// statement each.
 func TestHealthy(t *testing.T) {
 	readOnly := stateError("25006")
 	for _, tt := range []struct {
@@ -64,7 +65,7 @@ func TestHealthy(t *testing.T) {
 	}
 }
 
-// TestHealthyStandby: a process that only sends needs no server that accepts changes.
+// TestHealthyStandby: a process that only sends doesn't need a server that accepts changes.
 func TestHealthyStandby(t *testing.T) {
 	s, f := openUnchecked(t, sqlstore.PostgreSQL(), &sqlstore.Options{StandbyLag: time.Minute}, (&schema{version: current}).on)
 	if err := s.Healthy(t.Context()); err != nil || f.count("UPDATE") > 0 {

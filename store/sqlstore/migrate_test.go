@@ -12,7 +12,7 @@ import (
 	"example.com/go-webhookcfg/store/sqlstore"
 )
 
-// schema is an empty database of which only the version of the schema is simulated.
+// schema is an empty database. It only simulates the version of the schema.
 type schema struct {
 	version int  // noTable, noRow, or the version in the row
 	unfit   bool // for the dialect
@@ -59,13 +59,13 @@ func (s *schema) on(call string, _ []driver.NamedValue) (resultRows, error) {
 	return nil, nil
 }
 
-// openSchema returns a store that has not checked the schema yet.
+// openSchema returns a store that hasn't checked the schema yet.
 func openSchema(t *testing.T, dialect sqlstore.Dialect, db *schema) (*sqlstore.Store, *fake) {
 	t.Helper()
 	return openUnchecked(t, dialect, nil, db.on)
 }
 
-// TestMigrate: a migration completes what is missing, whatever an earlier one left behind.
+// TestMigrate: a migration completes anything that an earlier one left behind.
 func TestMigrate(t *testing.T) {
 	for _, dialect := range dialects() {
 		for _, version := range []int{noTable, noRow, 0} {
@@ -91,8 +91,8 @@ CREATE TABLE IF NOT EXISTS wh_more (id INT);
 UPDATE wh_schema SET version = 4 WHERE id = 1 AND version = 3;
 `
 
-// TestUpgrade: a migration runs the files of the versions that the tables lack, and no
-// others. A store that knows a later version works with the tables of the one before.
+// TestUpgrade: a migration runs the files of the missing versions, and no others. A store
+// that knows a later version works with the tables of the version before.
 func TestUpgrade(t *testing.T) {
 	for _, dialect := range dialects() {
 		for _, version := range []int{noTable, noRow, current, current + 1} {
@@ -123,8 +123,8 @@ func TestUpgrade(t *testing.T) {
 	}
 }
 
-// TestOldSchema: tables of the versions that were never released are refused, with the remedy,
-// and left alone.
+// TestOldSchema: tables of versions that were never released are refused and left alone. The
+// error says what to do.
 func TestOldSchema(t *testing.T) {
 	for _, dialect := range dialects() {
 		for _, db := range []*schema{{version: 1}, {version: 2}, {version: noTable, locked: 2}} {
@@ -161,9 +161,9 @@ func TestMigrateCurrentSchema(t *testing.T) {
 	}
 }
 
-// TestMigrateUnfit: Migrate fails if the tables or the connections do not fit the dialect,
-// whether the schema is current or not. Where the tables exist, it takes no lock and creates
-// nothing, for which the privileges may be missing.
+// TestMigrateUnfit: Migrate fails if the tables or the connections don't fit the dialect,
+// even if the schema is current. If the tables exist, it takes no lock and creates nothing,
+// because it may lack the privileges.
 func TestMigrateUnfit(t *testing.T) {
 	undefined := stateError("42703")
 	for _, dialect := range dialects() {
@@ -262,8 +262,8 @@ func TestMigrateRetries(t *testing.T) {
 	})
 }
 
-// TestMigrationLocks: stores with the same tables take the same lock, and others do not wait
-// for each other.
+// TestMigrationLocks: stores with the same tables take the same lock. Others don't wait for
+// it.
 func TestMigrationLocks(t *testing.T) {
 	for _, dialect := range []sqlstore.Dialect{sqlstore.PostgreSQL(), sqlstore.MySQL()} {
 		lock := func(prefix string) (key driver.Value) {

@@ -39,7 +39,7 @@ func TestReadRetries(t *testing.T) {
 	})
 }
 
-// TestDemoted: every read checks whether the server is a standby by now.
+// TestDemoted: every read checks whether the server has become a standby.
 func TestDemoted(t *testing.T) {
 	for _, dialect := range dialects() {
 		s, f := openFake(t, dialect, nil, func(call string, _ []driver.NamedValue) (resultRows, error) {
@@ -67,8 +67,8 @@ func TestDemoted(t *testing.T) {
 	}
 }
 
-// TestReadBreaksOff: a read whose connection breaks after a row returns the error, and
-// nothing of what it had read.
+// TestReadBreaksOff: if the connection breaks after a row, a read returns the error, and no
+// rows.
 func TestReadBreaksOff(t *testing.T) {
 	rows := func(row ...driver.Value) resultRows { return resultRows{row, {io.ErrUnexpectedEOF}} }
 	s, _ := openFake(t, sqlstore.PostgreSQL(), nil, func(call string, _ []driver.NamedValue) (resultRows, error) {

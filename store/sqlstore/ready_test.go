@@ -15,7 +15,7 @@ import (
 	"example.com/go-webhookcfg/webhookcfg/deliver"
 )
 
-// calls are the calls of a store for which its schema must be current.
+// calls are the calls that need a current schema.
 func calls(s *sqlstore.Store) map[string]func(context.Context) error {
 	all := map[string]func(context.Context) error{
 		"set":      func(ctx context.Context) error { return s.Apply(ctx, set()) },
@@ -36,8 +36,8 @@ func calls(s *sqlstore.Store) map[string]func(context.Context) error {
 	return all
 }
 
-// TestUnready: while the schema does not fit, every call checks it again and sends nothing
-// else. Once it fits, calls succeed and none checks it.
+// TestUnready: until the schema fits, every call checks it again and sends nothing else. Once
+// it fits, calls succeed without a check.
 func TestUnready(t *testing.T) {
 	for _, dialect := range dialects() {
 		for name, db := range map[string]*schema{
@@ -86,7 +86,7 @@ func TestUnready(t *testing.T) {
 	}
 }
 
-// TestHungCheck: a check that hangs delays its own caller only.
+// TestHungCheck: a check that hangs only delays its own caller.
 func TestHungCheck(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var hang atomic.Bool

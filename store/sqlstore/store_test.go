@@ -64,8 +64,8 @@ func TestNewInvalid(t *testing.T) {
 	}
 }
 
-// TestSchema: the migrations are those of all versions from 3 on, each in a file that a separate tool
-// can run, and Schema returns their statements with the prefix.
+// TestSchema: there's a file for each version from 3 on, which a separate tool can run.
+// Schema returns their statements with the prefix.
 func TestSchema(t *testing.T) {
 	for dialect, directory := range map[sqlstore.Dialect]string{
 		sqlstore.PostgreSQL(): "postgresql", sqlstore.MySQL(): "mysql", sqlstore.SQLite(): "sqlite",
@@ -106,7 +106,8 @@ func TestSchema(t *testing.T) {
 
 var comments = regexp.MustCompile("(?m)^--.*$")
 
-// template matches what a compiled statement has none of. A view has the sign @ in a text.
+// template matches anything that a compiled statement can't contain. A view has an @ in a
+// text.
 var template = regexp.MustCompile(`[{}]|@[a-z]`)
 
 // TestPrefix: every table in every statement has the prefix, and every parameter
@@ -167,7 +168,7 @@ func TestPrefix(t *testing.T) {
 	}
 }
 
-// TestTimesInColumns: every change stores its time in microseconds, an unset of all too.
+// TestTimesInColumns: every change stores its time in microseconds, also an unset of all.
 func TestTimesInColumns(t *testing.T) {
 	for _, dialect := range dialects() {
 		for name, c := range map[string]webhookcfg.Change{
@@ -186,7 +187,8 @@ func TestTimesInColumns(t *testing.T) {
 	}
 }
 
-// TestTooLong: names and URLs that an engine would truncate are rejected without a query.
+// TestTooLong: the store rejects names and URLs that an engine would truncate, without a
+// query.
 func TestTooLong(t *testing.T) {
 	long := strings.Repeat("x", 1025)
 	s, f := openFake(t, sqlstore.MySQL(), nil, failing("nothing", nil, 0))
@@ -220,7 +222,7 @@ func TestTooLong(t *testing.T) {
 	}
 }
 
-// TestValues: a driver receives names and URLs as bytes, which it does not convert.
+// TestValues: a driver gets names and URLs as bytes, and doesn't convert them.
 func TestValues(t *testing.T) {
 	c := webhookcfg.SetChange("a\xff", webhookcfg.Entity("\x00"), egress.NewURL("https://x"))
 	c.Time = time.Time{}

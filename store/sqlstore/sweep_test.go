@@ -18,12 +18,12 @@ import (
 	"example.com/go-webhookcfg/store/sqlstore"
 )
 
-// obsoleteRows is a database with obsolete rows of clients, of which one statement deletes
-// one.
+// obsoleteRows is a database where clients have obsolete rows. A statement deletes one of
+// them.
 type obsoleteRows struct {
 	rows    map[string]int
-	broken  string // the client whose rows cannot be deleted
-	deleted string // the clients of the attempts to delete a row
+	broken  string // the client whose rows can't be deleted
+	deleted string // the client of each attempt to delete a row
 }
 
 func (o *obsoleteRows) on(call string, args []driver.NamedValue) (found resultRows, err error) {
@@ -67,8 +67,8 @@ func bytesOf(args []driver.NamedValue) string {
 	return ""
 }
 
-// TestSweepTakesTurns: every client has its turn, although an earlier one has ever more
-// obsolete rows, and the rows of another cannot be deleted.
+// TestSweepTakesTurns: every client has its turn, even if an earlier one has more and more
+// obsolete rows, and another's rows can't be deleted.
 func TestSweepTakesTurns(t *testing.T) {
 	o := &obsoleteRows{rows: map[string]int{"a": 100, "b": 100, "c": 100, "d": 1}, broken: "b"}
 	s, _ := openFake(t, sqlstore.MySQL(), nil, o.on)
@@ -83,8 +83,8 @@ func TestSweepTakesTurns(t *testing.T) {
 	}
 }
 
-// TestSweepVacant: the row of a client is deleted in one transaction, on condition that it has the
-// mark that it had when it was found without overrides.
+// TestSweepVacant: the row of a client is deleted in one transaction, and only if its mark is
+// the same as when it was found without overrides.
 func TestSweepVacant(t *testing.T) {
 	const mark = int64(77)
 	found := false
@@ -108,9 +108,9 @@ func TestSweepVacant(t *testing.T) {
 	}
 }
 
-// TestSweepReachesAllClients: a call continues with the clients before its start, and
-// deletes no more than its limit in both parts. When no client is left, it starts from
-// scratch.
+// TestSweepReachesAllClients: a call continues with the clients before its start, and deletes
+// no more than its limit in both parts. When there are no more clients, the next call starts
+// from scratch.
 func TestSweepReachesAllClients(t *testing.T) {
 	o := &obsoleteRows{rows: map[string]int{"b": 3, "c": 2, "d": 1}}
 	s, f := openFake(t, sqlstore.SQLite(), nil, o.on)
@@ -130,8 +130,8 @@ func TestSweepReachesAllClients(t *testing.T) {
 	}
 }
 
-// TestSweepCountsCommits: rows whose deletion was not acknowledged are not counted, wherever
-// their transaction failed. Those deleted before it are.
+// TestSweepCountsCommits: a sweep counts the rows that were deleted before an error, but not
+// those whose deletion wasn't acknowledged.
 func TestSweepCountsCommits(t *testing.T) {
 	for _, tt := range []struct {
 		at      string
@@ -228,7 +228,7 @@ func TestSweepEvery(t *testing.T) {
 	})
 }
 
-// TestSweepEveryGoesOn: a client whose row stays locked does not end the sweeps of others.
+// TestSweepEveryGoesOn: a client whose row stays locked doesn't end the sweeps of others.
 func TestSweepEveryGoesOn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		o := &obsoleteRows{rows: map[string]int{"a": 1, "b": 1, "c": 1}}

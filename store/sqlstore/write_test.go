@@ -20,7 +20,7 @@ import (
 	"example.com/go-webhookcfg/webhookcfg/egress"
 )
 
-// Errors of drivers, as far as a store distinguishes them.
+// Errors of drivers that the store treats differently.
 type (
 	stateError string // of PostgreSQL
 	codeError  int    // of SQLite
@@ -63,7 +63,7 @@ func setAll() webhookcfg.Change {
 	return webhookcfg.SetChange("acme", webhookcfg.All(), egress.NewURL("https://hooks.example.com/t0ken"))
 }
 
-// Outcomes of a change as Apply reports them.
+// Outcomes of a change, as you see them from Apply.
 type outcome string
 
 const (
@@ -83,8 +83,8 @@ func outcomeOf(err error) outcome {
 	}
 }
 
-// TestApplyOutcomes: a change is retried after a proven rollback, fails if nothing was
-// changed, and otherwise has an unknown outcome.
+// TestApplyOutcomes: a change is retried after a proven rollback. It fails if nothing was
+// changed. Otherwise its outcome is unknown.
 func TestApplyOutcomes(t *testing.T) {
 	postgres, mysql, sqlite := sqlstore.PostgreSQL(), sqlstore.MySQL(), sqlstore.SQLite()
 	always := 1 << 30
@@ -220,7 +220,7 @@ func TestRoundTrips(t *testing.T) {
 	}
 }
 
-// TestEndedContext: nothing is sent with a context that has ended.
+// TestEndedContext: nothing is sent once the context has ended.
 func TestEndedContext(t *testing.T) {
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
@@ -242,7 +242,7 @@ func TestEndedContext(t *testing.T) {
 	}
 }
 
-// TestContextEndsBeforeCommit: a context that ends before the commit is sent ends the change.
+// TestContextEndsBeforeCommit: a change ends if its context ends before the commit is sent.
 func TestContextEndsBeforeCommit(t *testing.T) {
 	for _, dialect := range dialects() {
 		ctx, cancel := context.WithCancel(t.Context())
@@ -293,8 +293,8 @@ func TestConnections(t *testing.T) {
 	}
 }
 
-// TestContextEndsBetweenAttempts: there is no further attempt after the end of the
-// context, and no wait for one.
+// TestContextEndsBetweenAttempts: once the context has ended, there's no further attempt and
+// no wait.
 func TestContextEndsBetweenAttempts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, f := openFake(t, sqlstore.PostgreSQL(), nil, failing("WITH", stateError("40001"), 1<<30))
@@ -315,8 +315,8 @@ func TestContextEndsBetweenAttempts(t *testing.T) {
 	})
 }
 
-// TestOneWriter: with SQLite changes are serialized, and waiting for the write lock ends
-// with the context.
+// TestOneWriter: with SQLite changes take turns, and a wait for the write lock ends with the
+// context.
 func TestOneWriter(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		release := make(chan struct{})
@@ -344,7 +344,7 @@ func TestOneWriter(t *testing.T) {
 	})
 }
 
-// clientOf returns the client that a statement changes, "" for other calls.
+// clientOf returns the client that a statement changes, or "" for other calls.
 func clientOf(call string, args []driver.NamedValue) string {
 	if !strings.HasPrefix(call, "INSERT INTO wh_client") && !strings.HasPrefix(call, "WITH") {
 		return ""
@@ -352,8 +352,8 @@ func clientOf(call string, args []driver.NamedValue) string {
 	return string(args[0].Value.([]byte))
 }
 
-// TestOneChangeOfAClient: while a change waits for the row of its client, the others of
-// that client take no connection, and other clients wait for none of them.
+// TestOneChangeOfAClient: while a change waits for its client's row, the client's other
+// changes take no connection. Other clients don't wait for any of them.
 func TestOneChangeOfAClient(t *testing.T) {
 	for _, dialect := range []sqlstore.Dialect{sqlstore.PostgreSQL(), sqlstore.MySQL()} {
 		t.Run(dialect.String(), func(t *testing.T) {
@@ -396,8 +396,8 @@ func TestOneChangeOfAClient(t *testing.T) {
 	}
 }
 
-// TestOneWriterIsFair: with SQLite a change waits for one change of each other client, not
-// for all that were requested earlier.
+// TestOneWriterIsFair: with SQLite a change waits for one change of each other client, even
+// if they've requested more.
 func TestOneWriterIsFair(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		unlocked := make(chan struct{})
@@ -447,8 +447,8 @@ func (u *lostCommit) on(call string, _ []driver.NamedValue) (resultRows, error) 
 	return nil, nil
 }
 
-// TestResolveOutcome: the mark of the client proves that a change whose commit was not
-// acknowledged was applied; nothing proves that it was not.
+// TestResolveOutcome: if the commit wasn't acknowledged, the client's mark proves that the
+// change was applied. Nothing proves that it wasn't.
 func TestResolveOutcome(t *testing.T) {
 	const atOnce, soon = 0, 15 * time.Millisecond
 	fails := func(prefix string, err error, times int) func(string) error {
@@ -494,7 +494,7 @@ func TestResolveOutcome(t *testing.T) {
 }
 
 // TestResolveOutcomeStatements: the first statement waits for every change of the client,
-// also one whose mark is not visible yet, and the second writes, with a new mark.
+// even if its mark isn't visible yet. The second writes, with a new mark.
 func TestResolveOutcomeStatements(t *testing.T) {
 	for _, dialect := range dialects() {
 		var updates []string
@@ -527,8 +527,8 @@ func TestResolveOutcomeStatements(t *testing.T) {
 	}
 }
 
-// TestResolveOutcomeAfterContextEnds: the outcome is resolved after the end of the context
-// too, on a connection without a transaction.
+// TestResolveOutcomeAfterContextEnds: the outcome is also found out after the context has
+// ended, on a connection without a transaction.
 func TestResolveOutcomeAfterContextEnds(t *testing.T) {
 	for _, dialect := range dialects() {
 		ctx, cancel := context.WithCancel(t.Context())
@@ -553,7 +553,7 @@ func TestResolveOutcomeAfterContextEnds(t *testing.T) {
 	}
 }
 
-// TestOutcomeKnown: if the commit was not sent, or was rejected, nothing is resolved.
+// TestOutcomeKnown: if the commit wasn't sent, or was rejected, there's nothing to find out.
 func TestOutcomeKnown(t *testing.T) {
 	for _, at := range []string{"connect", "begin", "INSERT"} {
 		s, f := openFake(t, sqlstore.MySQL(), nil, failing(at, io.ErrUnexpectedEOF, 1))
