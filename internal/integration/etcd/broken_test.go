@@ -8,11 +8,11 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 )
 
-// kv wraps the key-value API of a client, to break the store on purpose.
+// kv wraps a client's key-value API, so that a test can break the store on purpose.
 type kv struct {
 	clientv3.KV
 	put func(ctx context.Context, key, value string) (*clientv3.PutResponse, error)
-	// then changes the operations of a transaction, seen its response.
+	// then changes the operations of a transaction once you've seen its response.
 	then func(ops []clientv3.Op) []clientv3.Op
 	seen func(response *clientv3.TxnResponse)
 }
@@ -46,7 +46,7 @@ func (b *txn) Commit() (*clientv3.TxnResponse, error) {
 	return response, err
 }
 
-// serializable makes reads serializable, so that a member may return stale data.
+// serializable makes reads serializable, so a member can return stale data.
 func serializable(c *clientv3.Client) {
 	c.KV = &kv{KV: c.KV, then: func(ops []clientv3.Op) []clientv3.Op {
 		for n := range ops {
@@ -93,7 +93,7 @@ func retries(c *clientv3.Client) {
 	}}
 }
 
-// removesBlindly deletes keys without checking that they are still void.
+// removesBlindly deletes keys without checking that they're still void.
 func removesBlindly(c *clientv3.Client) {
 	c.KV = &kv{KV: c.KV, then: func(ops []clientv3.Op) []clientv3.Op {
 		for n := range ops {
@@ -106,8 +106,8 @@ func removesBlindly(c *clientv3.Client) {
 	}}
 }
 
-// noBarrier makes the feed return the events received so far, without waiting for the
-// watch to catch up.
+// noBarrier makes the feed return the events that it has, without waiting for the watch to
+// catch up.
 func noBarrier(c *clientv3.Client) {
 	first := int64(0)
 	c.KV = &kv{KV: c.KV, seen: func(response *clientv3.TxnResponse) {

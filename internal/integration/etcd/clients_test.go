@@ -9,8 +9,8 @@ import (
 	"example.com/go-webhookcfg/internal/integration/etcdcluster"
 )
 
-// listsClients walks over clients, with pages that end within the keys of one, and with keys that
-// are not the store's.
+// listsClients walks over clients. Some pages end within a client's keys, and some keys
+// aren't the store's.
 func listsClients(t *testing.T, c *etcdcluster.Cluster) {
 	client, o := c.Client(t), newOptions()
 	st := openOn(t, client, o)

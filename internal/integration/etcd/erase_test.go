@@ -13,8 +13,8 @@ import (
 	"example.com/go-webhookcfg/store/etcdstore"
 )
 
-// erases erases a client while a reader is away, and checks that nothing of it is left, that a
-// client of the same name inherits nothing, and that the reader learns of it.
+// erases erases a client while a reader is away. Nothing of the client must be left, a new
+// client with the same name inherits nothing, and the reader learns of it.
 func erases(t *testing.T, c *etcdcluster.Cluster) {
 	client, o := c.Client(t), newOptions()
 	st := openOn(t, client, o)
@@ -57,8 +57,8 @@ func erases(t *testing.T, c *etcdcluster.Cluster) {
 	expect(t, st, "gone0", "e1", hooktest.URL(1).Reveal())
 }
 
-// erasesConcurrently checks that an eraser does not affect histories, unless it deletes the base
-// without checking that.
+// erasesConcurrently checks that erasing doesn't break histories, unless the eraser deletes
+// the base without its conditions.
 func erasesConcurrently(t *testing.T, c *etcdcluster.Cluster) {
 	withEraser := func(alter func(*clientv3.Client)) func(t testing.TB) []linearizable.Store {
 		return func(t testing.TB) (all []linearizable.Store) {

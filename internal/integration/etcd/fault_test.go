@@ -16,8 +16,7 @@ import (
 	"example.com/go-webhookcfg/store/etcdstore"
 )
 
-// TestFaults runs the tests in which members are killed, frozen and compacted, in
-// sequence.
+// TestFaults runs the tests that kill, freeze and compact members, one after another.
 func TestFaults(t *testing.T) {
 	c := start(t, 3, etcdcluster.Options{Election: 2 * time.Second})
 	for _, test := range []struct {
@@ -87,8 +86,8 @@ func leaderKilled(t *testing.T, c *etcdcluster.Cluster) {
 	linearizable.Check(t, faultWorkload(t, c, killLeader), replicas(c, nil))
 }
 
-// leaderFrozen freezes the leader, which at first still regards itself as the leader when
-// it is thawed.
+// leaderFrozen freezes the leader. When it's thawed, it still believes for a moment that it's
+// the leader.
 func leaderFrozen(t *testing.T, c *etcdcluster.Cluster) {
 	canFreeze(t)
 	linearizable.Check(t, faultWorkload(t, c, freezeLeader), replicas(c, nil))
@@ -101,8 +100,8 @@ func canFreeze(t *testing.T) {
 	}
 }
 
-// nothingLost checks that changes acknowledged while the leader was killed are found
-// afterwards, and that the feed has reported them without a Reset.
+// nothingLost checks that changes that were acknowledged while the leader was killed are
+// still there, and that the feed has reported them without a Reset.
 func nothingLost(t *testing.T, c *etcdcluster.Cluster) {
 	o := &etcdstore.Options{Prefix: newPrefix()}
 	feed := open(t, c, o, nil)
@@ -119,7 +118,7 @@ func nothingLost(t *testing.T, c *etcdcluster.Cluster) {
 		if err := write(ctx, writers, 150, acks); !errors.Is(err, etcdstore.ErrOutcomeUnknown) {
 			return err
 		}
-		return nil // some were pending when the leader was killed
+		return nil // some were pending when we killed the leader
 	})
 	over := make(chan error, 1)
 	go func() { over <- group.Wait() }()
@@ -160,8 +159,8 @@ func (reader *feedReader) expectNoneMissed(t *testing.T, acks *ackLog, over <-ch
 	}
 }
 
-// watching opens a store that watches through one member only, as its watcher is wrapped,
-// and sends all other requests to the other members.
+// watching opens a store that watches through one member only, because its watcher is
+// wrapped. All other requests go to the other members.
 func watching(t *testing.T, c *etcdcluster.Cluster, member int, alter func(*clientv3.Client), o *etcdstore.Options) *etcdstore.Store {
 	client := c.Client(t, others(c, member)...)
 	client.Watcher = struct{ clientv3.Watcher }{c.Client(t, member).Watcher}
@@ -171,7 +170,7 @@ func watching(t *testing.T, c *etcdcluster.Cluster, member int, alter func(*clie
 	return openOn(t, client, o)
 }
 
-// follower returns a member that is not the leader.
+// follower returns a member that isn't the leader.
 func follower(t *testing.T, c *etcdcluster.Cluster) int {
 	t.Helper()
 	leader, err := c.Leader(timeout(t))
@@ -181,7 +180,7 @@ func follower(t *testing.T, c *etcdcluster.Cluster) int {
 	return (leader + 1) % c.Size()
 }
 
-// freeze freezes members until thaw is called.
+// freeze freezes members until you call thaw.
 func freeze(t *testing.T, c *etcdcluster.Cluster, members ...int) (thaw func()) {
 	t.Helper()
 	canFreeze(t)
@@ -199,8 +198,8 @@ func freeze(t *testing.T, c *etcdcluster.Cluster, members ...int) (thaw func()) 
 	}
 }
 
-// watchFrozen checks that the feed fails while the watch is silent though the cluster
-// responds, and that it reports all changes once the member is thawed.
+// watchFrozen checks a watch that is silent while the cluster responds. The feed must fail,
+// and report all changes when the member is thawed.
 func watchFrozen(t *testing.T, c *etcdcluster.Cluster) {
 	member := follower(t, c)
 	st := watching(t, c, member, nil, newHastyOptions())
@@ -217,8 +216,8 @@ func watchFrozen(t *testing.T, c *etcdcluster.Cluster) {
 	}
 }
 
-// watchFrozenWithoutBarrier shows that a feed without the barrier misses a change while
-// the watch is silent.
+// watchFrozenWithoutBarrier shows that without the barrier, a feed misses a change while the
+// watch is silent.
 func watchFrozenWithoutBarrier(t *testing.T, c *etcdcluster.Cluster) {
 	member := follower(t, c)
 	st := watching(t, c, member, noBarrier, newOptions())
@@ -231,8 +230,8 @@ func watchFrozenWithoutBarrier(t *testing.T, c *etcdcluster.Cluster) {
 	}
 }
 
-// endpointFrozen checks that the feed fails at its own deadline while its only endpoint
-// is frozen.
+// endpointFrozen checks that the feed fails at its own deadline when its only endpoint is
+// frozen.
 func endpointFrozen(t *testing.T, c *etcdcluster.Cluster) {
 	member := follower(t, c)
 	st := openOn(t, c.Client(t, member), newHastyOptions())

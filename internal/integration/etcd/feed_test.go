@@ -27,7 +27,7 @@ type feedReader struct {
 	from   int             // index in the ackLog of the first change after it
 }
 
-// readFeed makes the first poll that succeeds, which is a Reset.
+// readFeed polls until it succeeds. That's a Reset.
 func readFeed(t *testing.T, feed cache.Feed) *feedReader {
 	t.Helper()
 	reader := &feedReader{feed: feed}
@@ -48,8 +48,8 @@ func (reader *feedReader) catchUp(t *testing.T) {
 	}
 }
 
-// expectBehind checks that a poll fails at the deadline of its barrier, which gRPC may
-// notice before the context does.
+// expectBehind checks that a poll fails at the deadline of its barrier. gRPC can notice that
+// before the context does.
 func (reader *feedReader) expectBehind(t *testing.T) {
 	t.Helper()
 	err := reader.poll(timeout(t))
@@ -74,7 +74,7 @@ func (reader *feedReader) poll(ctx context.Context) error {
 	return nil
 }
 
-// ackLog lists the clients whose change was acknowledged, in order.
+// ackLog lists the clients of acknowledged changes, in order.
 type ackLog struct {
 	mu      sync.Mutex
 	clients []string
@@ -104,8 +104,8 @@ func (acks *ackLog) await(ctx context.Context, count int) error {
 	return nil
 }
 
-// missed polls once, and returns a client whose change was acknowledged before the poll
-// and that the feed has not reported.
+// missed polls once, and returns a client that the feed hasn't reported although its change
+// was acknowledged before the poll.
 func (reader *feedReader) missed(ctx context.Context, acks *ackLog) (string, error) {
 	before, resets := acks.read(), reader.resets
 	if err := reader.poll(ctx); err != nil {
@@ -122,7 +122,7 @@ func (reader *feedReader) missed(ctx context.Context, acks *ackLog) (string, err
 	return "", nil
 }
 
-// write has each of the handles change count clients of its own, once each, and joins the
+// write makes each of the handles change count clients of its own, once each, and joins the
 // errors.
 func write(ctx context.Context, handles []*etcdstore.Store, count int, acks *ackLog) error {
 	all := make([]error, len(handles)*count)
@@ -143,8 +143,8 @@ func write(ctx context.Context, handles []*etcdstore.Store, count int, acks *ack
 	return errors.Join(all...)
 }
 
-// watchWriters polls the feed of one handle while the others write, and returns a client
-// that it missed.
+// watchWriters polls one handle's feed while the others write, and returns a client that it
+// missed.
 func watchWriters(t *testing.T, c *etcdcluster.Cluster, alter func(*clientv3.Client)) string {
 	o := newOptions()
 	feed := open(t, c, o, alter)
@@ -191,7 +191,7 @@ func feedWithoutBarrier(t *testing.T, c *etcdcluster.Cluster) {
 	}
 }
 
-// gate is a watcher that starts no watch before open is closed, or none at all if it is nil.
+// gate is a watcher that doesn't start a watch until open is closed, or ever if it's nil.
 type gate struct {
 	clientv3.Watcher
 	open chan struct{}
@@ -226,7 +226,7 @@ func feedCompacted(t *testing.T, c *etcdcluster.Cluster) {
 		t.Fatal(err)
 	}
 	hooktest.Apply(t, st, hooktest.Set("acme", "e1", 2))
-	for n := range c.Size() { // another member than the one that responded may watch
+	for n := range c.Size() { // the member that watches may not be the one that responded
 		if err := c.Await(timeout(t), n); err != nil {
 			t.Fatal(err)
 		}
@@ -261,8 +261,8 @@ func feedTooMany(t *testing.T, c *etcdcluster.Cluster) {
 	}
 }
 
-// feedHasOwnStream checks that the feed does not report its progress to a watch of the
-// host, even on a watcher that both share since it is wrapped.
+// feedHasOwnStream checks that the feed doesn't report its progress to a watch of the host,
+// even if they share a wrapped watcher.
 func feedHasOwnStream(t *testing.T, c *etcdcluster.Cluster) {
 	client, key := c.Client(t), newPrefix()
 	client.Watcher = struct{ clientv3.Watcher }{client.Watcher}
@@ -270,7 +270,7 @@ func feedHasOwnStream(t *testing.T, c *etcdcluster.Cluster) {
 	watch := client.Watch(ctx, key)
 	reader := readFeed(t, openOn(t, client, newOptions()))
 	for n := range 3 {
-		// The feed reaches the revision of a foreign key by a report of progress only.
+		// The feed only reaches the revision of a foreign key through a report of progress.
 		if _, err := client.Put(ctx, newPrefix(), ""); err != nil {
 			t.Fatal(err)
 		}

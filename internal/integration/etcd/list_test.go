@@ -24,7 +24,7 @@ func fill(t *testing.T, client *clientv3.Client, prefix string, count int) {
 	}
 }
 
-// pageIsSnapshot checks that a page that takes several requests does not show changes made
+// pageIsSnapshot checks that a page that needs several requests doesn't show changes made
 // between them.
 func pageIsSnapshot(t *testing.T, c *etcdcluster.Cluster) {
 	const count = 1500
@@ -53,8 +53,8 @@ func pageIsSnapshot(t *testing.T, c *etcdcluster.Cluster) {
 	}
 }
 
-// pageSkipsVoidKeys checks that a page skips a bounded number of void keys, and that
-// several pages skip any number of them.
+// pageSkipsVoidKeys checks that a page skips only so many void keys, and that several pages
+// skip all of them.
 func pageSkipsVoidKeys(t *testing.T, c *etcdcluster.Cluster) {
 	const void = 4300
 	client, o := c.Client(t), newOptions()
@@ -81,7 +81,7 @@ func pageSkipsVoidKeys(t *testing.T, c *etcdcluster.Cluster) {
 }
 
 // pageCompacted compacts the revision of a page before its second request. The page ends
-// there, and is still a state of one moment; the next one continues after it.
+// there and still shows one moment. The next page continues after it.
 func pageCompacted(t *testing.T, c *etcdcluster.Cluster) {
 	const count = 1500
 	client, o := c.Client(t), newOptions()

@@ -65,7 +65,7 @@ func majorityLost(t *testing.T, c *etcdcluster.Cluster) {
 	}
 }
 
-// serve starts a handler that accepts any credentials as those of one client.
+// serve starts a handler that accepts any credentials, always for the same client.
 func serve(t *testing.T, st webhookcfg.Store) *httptest.Server {
 	t.Helper()
 	acme := auth.Func(func(context.Context, string, string) (webhookcfg.Client, error) {

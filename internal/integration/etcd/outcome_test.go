@@ -19,7 +19,8 @@ import (
 	"example.com/go-webhookcfg/webhookcfg/egress"
 )
 
-// TestOutcomes provokes errors of changes, on a member whose database becomes full at last.
+// TestOutcomes makes changes fail in several ways, on a member whose database gets full in
+// the end.
 func TestOutcomes(t *testing.T) {
 	if testing.Short() {
 		t.Skip("-short: no etcd cluster is started")
@@ -37,8 +38,8 @@ func TestOutcomes(t *testing.T) {
 	}
 }
 
-// expectRejected makes a change through one store, which must be rejected with the given
-// error, and checks through another store that it is not in effect.
+// expectRejected makes a change that must fail with the given error, and checks through
+// another store that it has no effect.
 func expectRejected(t *testing.T, st, other *etcdstore.Store, c webhookcfg.Change, want error) {
 	t.Helper()
 	if err := st.Apply(timeout(t), c); !errors.Is(err, want) || errors.Is(err, etcdstore.ErrOutcomeUnknown) {
@@ -54,7 +55,7 @@ func changeTooLarge(t *testing.T, c *etcdcluster.Cluster) {
 	expectRejected(t, st, st, large, rpctypes.ErrRequestTooLarge)
 }
 
-// changesWithoutPermission enables the authentication of the cluster until it is done.
+// changesWithoutPermission turns on the cluster's authentication until it's done.
 func changesWithoutPermission(t *testing.T, c *etcdcluster.Cluster) {
 	ctx, o := timeout(t), newOptions()
 	anonymous := c.Client(t)
@@ -100,9 +101,9 @@ func changesWithoutPermission(t *testing.T, c *etcdcluster.Cluster) {
 	}
 }
 
-// changesWithoutSpace has 64 writers fill the database, several times if need be. The error
-// of each reports an unknown outcome, since etcd applies some of the changes that fail:
-// those of which it notices only then that there is no space. Then it frees the space.
+// changesWithoutSpace fills the database with 64 writers, several times if need be, and then
+// frees the space. Each writer's error must report an unknown outcome: etcd applies some of
+// the failing changes, because it only notices then that there's no space.
 func changesWithoutSpace(t *testing.T, c *etcdcluster.Cluster) {
 	client := c.Client(t)
 	st := openOn(t, client, newOptions())
@@ -122,7 +123,7 @@ func changesWithoutSpace(t *testing.T, c *etcdcluster.Cluster) {
 	hooktest.Apply(t, st, hooktest.Set("acme", "e1", 1))
 }
 
-// awaitHealth waits until the error of Healthy is one, which takes a second.
+// awaitHealth waits until Healthy returns the error, which takes a second.
 func awaitHealth(t *testing.T, st *etcdstore.Store, want error) {
 	t.Helper()
 	for ctx := timeout(t); ; time.Sleep(20 * time.Millisecond) {
@@ -136,13 +137,13 @@ func awaitHealth(t *testing.T, st *etcdstore.Store, want error) {
 	}
 }
 
-// fillDatabase has writers make changes until each has failed, and returns how many of the
-// changes that failed were applied.
+// fillDatabase lets writers make changes until each has failed. It returns how many of the
+// failed changes were applied.
 func fillDatabase(t *testing.T, st webhookcfg.Store) (applied int) {
 	t.Helper()
 	const writers = 64
 	ctx, pad := timeout(t), strings.Repeat("x", 1500)
-	var last [writers]int64 // the time of the change that failed, in Unix seconds
+	var last [writers]int64 // the time of the failed change, in Unix seconds
 	var group errgroup.Group
 	for w := range writers {
 		group.Go(func() error {
@@ -176,7 +177,7 @@ func fillDatabase(t *testing.T, st webhookcfg.Store) (applied int) {
 	return applied
 }
 
-// freeSpace does what the operator of a full member does.
+// freeSpace does the work of the operator of a full member.
 func freeSpace(t *testing.T, client *clientv3.Client) {
 	t.Helper()
 	ctx := timeout(t)
@@ -192,9 +193,9 @@ func freeSpace(t *testing.T, client *clientv3.Client) {
 	}
 }
 
-// rejectedWithoutLeader makes changes through a member without a majority until one is
-// rejected, since there is no leader, and returns its entity. Before, the member may still
-// wait for a response of the leader.
+// rejectedWithoutLeader makes changes through a member without a majority, until one is
+// rejected because there's no leader. It returns the entity of that change. Before, the
+// member may still wait for the leader's response.
 func rejectedWithoutLeader(t *testing.T, st *etcdstore.Store, client string) (entity string) {
 	t.Helper()
 	all := timeout(t)

@@ -1,5 +1,5 @@
 // Package etcd tests package etcdstore with a cluster of three members, which are killed,
-// frozen and compacted during operation.
+// frozen and compacted while it runs.
 package etcd_test
 
 import (
@@ -36,7 +36,7 @@ func start(t *testing.T, members int, o etcdcluster.Options) *etcdcluster.Cluste
 	return etcdcluster.Start(t, members, o)
 }
 
-// testTimeout bounds the wait for an event that must happen.
+// testTimeout is how long a test waits for something that must happen.
 const testTimeout = 3 * time.Minute
 
 func timeout(t *testing.T) context.Context {
@@ -48,18 +48,19 @@ func timeout(t *testing.T) context.Context {
 // newPrefix returns a unique key prefix.
 func newPrefix() string { return fmt.Sprintf("test-%x/", rand.Uint64()) }
 
-// newOptions returns the options of stores on keys of their own, whose feed must not fail
-// however slow the machine is.
+// newOptions returns options with their own keys. The feed of such a store must not fail,
+// even if the machine is slow.
 func newOptions() *etcdstore.Options {
 	return &etcdstore.Options{Prefix: newPrefix(), BarrierTimeout: testTimeout}
 }
 
-// newHastyOptions returns those of stores whose feed is to fail soon.
+// newHastyOptions returns options for a feed that should fail soon.
 func newHastyOptions() *etcdstore.Options {
 	return &etcdstore.Options{Prefix: newPrefix(), BarrierTimeout: time.Second}
 }
 
-// open opens a store on a client of its own, which alter, if not nil, may change.
+// open opens a store with its own client. You can change the client with alter, which can be
+// nil.
 func open(t testing.TB, c *etcdcluster.Cluster, o *etcdstore.Options, alter func(*clientv3.Client)) *etcdstore.Store {
 	t.Helper()
 	client := c.Client(t)
@@ -91,7 +92,7 @@ func replicas(c *etcdcluster.Cluster, alter func(*clientv3.Client)) func(testing
 	}
 }
 
-// expect checks the URL of an entity; "" means none.
+// expect checks the URL of an entity. "" means none.
 func expect(t *testing.T, st webhookcfg.Store, client, entity, url string) {
 	t.Helper()
 	hook, err := st.Resolve(t.Context(), client, entity)
@@ -100,8 +101,8 @@ func expect(t *testing.T, st webhookcfg.Store, client, entity, url string) {
 	}
 }
 
-// TestHealthy runs the tests that need no fault. They run in parallel and share the
-// cluster, but no keys.
+// TestHealthy runs the tests that don't need a fault. They run in parallel and share the
+// cluster, but not their keys.
 func TestHealthy(t *testing.T) {
 	c := start(t, 3, etcdcluster.Options{Election: 10 * time.Second})
 	alone := start(t, 1, etcdcluster.Options{})
@@ -139,8 +140,8 @@ func TestHealthy(t *testing.T) {
 	}
 }
 
-// conforms runs one case of the conformance suite; the store implements every optional
-// interface but Versioner.
+// conforms runs one case of the conformance suite. The store implements all optional
+// interfaces but Versioner.
 func conforms(t *testing.T, c *etcdcluster.Cluster, rule storetest.Case) {
 	client, o := c.Client(t), newOptions()
 	another := func(webhookcfg.Store) webhookcfg.Store { return openOn(t, client, o) }
@@ -190,7 +191,7 @@ func BenchmarkStore(b *testing.B) {
 	})
 }
 
-// namespaced checks that keys and watches honour the namespace of the client.
+// namespaced checks that keys and watches respect the client's namespace.
 func namespaced(t *testing.T, c *etcdcluster.Cluster) {
 	space := newPrefix()
 	client, raw := c.Client(t), c.Client(t)

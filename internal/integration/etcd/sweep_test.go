@@ -56,8 +56,8 @@ func sweeps(t *testing.T, c *etcdcluster.Cluster) {
 	expect(t, st, "no base", "e1", hooktest.URL(3).Reveal())
 }
 
-// sweepsInParts gives a client a base between two calls of Sweep, of which the first ended
-// in the middle of that client, so that a later unset means off.
+// sweepsInParts gives a client a base between two calls of Sweep. The first call ended in the
+// middle of that client. A later unset must then mean off.
 func sweepsInParts(t *testing.T, c *etcdcluster.Cluster) {
 	st := open(t, c, newOptions(), nil)
 	for _, entity := range []string{"e1", "e2", "e3"} {
@@ -76,8 +76,8 @@ func sweepsInParts(t *testing.T, c *etcdcluster.Cluster) {
 	expect(t, st, "acme", "e3", hooktest.URL(1).Reveal())
 }
 
-// copies copies the keys of a store one by one in their order. The copy resolves like the
-// original if that was swept before; otherwise, dropped overrides come back.
+// copies copies a store's keys one by one in their order. The copy resolves like the original
+// if you swept that first. Otherwise, dropped overrides come back.
 func copies(t *testing.T, c *etcdcluster.Cluster) {
 	client, from, unswept, swept := c.Client(t), newPrefix(), newPrefix(), newPrefix()
 	st := openOn(t, client, &etcdstore.Options{Prefix: from})
@@ -115,7 +115,7 @@ func copyKeys(t *testing.T, client *clientv3.Client, from, to string) {
 	}
 }
 
-// sweepsConcurrently checks that a concurrent sweep does not affect histories, unless it
+// sweepsConcurrently checks that a sweep at the same time doesn't break histories, unless it
 // deletes keys without checking them again.
 func sweepsConcurrently(t *testing.T, c *etcdcluster.Cluster) {
 	withSweeper := func(alter func(*clientv3.Client)) func(t testing.TB) []linearizable.Store {

@@ -9,7 +9,7 @@ import (
 	"github.com/go-sql-driver/mysql"
 )
 
-// TestCheck: the settings that the documentation asks for give no warning, others give theirs.
+// TestCheck: the documented settings give no warning. Each other setting gives its own.
 func TestCheck(t *testing.T) {
 	t.Parallel()
 	db := sqltest.Driver("mysql")(t, shared.Get(t).DSN())

@@ -21,14 +21,14 @@ import (
 var shared = engine.SharedMariaDB()
 
 func TestMain(m *testing.M) {
-	// The driver logs a line for each connection that a test cuts.
+	// The driver logs a line for each connection that we cut.
 	if err := mysql.SetLogger(log.New(io.Discard, "", 0)); err != nil {
 		log.Fatal(err)
 	}
 	os.Exit(shared.Main(m))
 }
 
-// A commit waits for the lock of all tables, which another session holds.
+// A commit waits for the lock on all tables that another session holds.
 var lock, unlock = []string{"FLUSH TABLES WITH READ LOCK"}, []string{"UNLOCK TABLES"}
 
 const waits = `SELECT COUNT(*) FROM information_schema.processlist
@@ -49,7 +49,7 @@ func mariaDB() sqltest.Engine {
 		NoPrivilege: "1142",
 		Session:     "SELECT CONNECTION_ID()",
 		Running:     "SELECT COUNT(*) FROM information_schema.processlist WHERE id <> CONNECTION_ID() AND info LIKE '%{prefix}client%'",
-		// InnoDB refreshes innodb_trx only if it was not read for a tenth of a second.
+		// InnoDB only refreshes innodb_trx if nobody has read it for a tenth of a second.
 		Waiting: `SELECT SLEEP(0.2) + (SELECT COUNT(*) FROM information_schema.innodb_trx
 WHERE trx_state = 'LOCK WAIT' AND trx_query LIKE '%{prefix}delivery%')`,
 		CommitErrors: []sqltest.CommitError{
@@ -73,7 +73,7 @@ WHERE trx_state = 'LOCK WAIT' AND trx_query LIKE '%{prefix}delivery%')`,
 
 func TestMariaDB(t *testing.T) { mariaDB().Run(t) }
 
-// TestWithoutAutocommit: a store refuses connections whose reads would never see later
+// TestWithoutAutocommit: a store refuses connections where reads would never see later
 // changes.
 func TestWithoutAutocommit(t *testing.T) {
 	t.Parallel()
@@ -85,7 +85,7 @@ func TestWithoutAutocommit(t *testing.T) {
 	mariaDB().Refuses(t, nil, config.FormatDSN(), "connections without autocommit")
 }
 
-// TestRestored: copies do not keep what a restored copy of the data lacks.
+// TestRestored: copies drop changes that a restored backup doesn't have.
 func TestRestored(t *testing.T) {
 	t.Parallel()
 	server := engine.MariaDB(t)
@@ -98,7 +98,7 @@ func TestRestored(t *testing.T) {
 		})
 }
 
-// nextSecond returns in a later second than that in which the server was started.
+// nextSecond returns once the clock shows a later second than when the server started.
 func nextSecond(t *testing.T, db *sql.DB) error {
 	t.Helper()
 	const seconds = "SELECT UNIX_TIMESTAMP() - ((UUID_SHORT() >> 24) & 0xffffffff) FROM (SELECT SLEEP(0.1)) s"
@@ -112,8 +112,8 @@ func nextSecond(t *testing.T, db *sql.DB) error {
 
 var soak = flag.Bool("soak", false, "also run the test that needs many crashes")
 
-// TestWithoutBinaryLog shows that without a binary log a crash can revert a change that
-// was not yet acknowledged, but that another session had read.
+// TestWithoutBinaryLog shows that a crash can undo a change that another session has read, if
+// there's no binary log. The change wasn't acknowledged yet.
 func TestWithoutBinaryLog(t *testing.T) {
 	if !*soak {
 		t.Skip("takes many crashes; runs with -soak")
@@ -124,8 +124,8 @@ func TestWithoutBinaryLog(t *testing.T) {
 	e.CrashesMustFail(t)
 }
 
-// readOnly makes the server refuse changes, as a replica does, except from
-// administrators.
+// readOnly makes the server refuse changes, as a replica does. Administrators can still make
+// some.
 func readOnly(t testing.TB, admin *sql.DB, on bool) {
 	t.Helper()
 	if _, err := admin.ExecContext(t.Context(), "SET GLOBAL read_only = ?", on); err != nil {
@@ -133,13 +133,13 @@ func readOnly(t testing.TB, admin *sql.DB, on bool) {
 	}
 }
 
-// asUser creates a user with access to one database only.
+// asUser creates a user who can access only one database.
 func asUser(t testing.TB, admin *sql.DB, dsn string) string {
 	t.Helper()
 	return granted(t, admin, dsn, "service", "ALL", "*")
 }
 
-// denied creates a user who may only read and write the given tables.
+// denied creates a user who can only read and write the given tables.
 func denied(t testing.TB, admin *sql.DB, dsn string, tables []string) string {
 	t.Helper()
 	user := "u" + rand.Text()

@@ -10,8 +10,8 @@ import (
 	"example.com/go-webhookcfg/store/sqlstore"
 )
 
-// TestCheck: each setting that loses changes or fails under load has a warning, and so have
-// prepared statements behind a pooler, unless the driver is told about it.
+// TestCheck: each setting that loses changes or fails under load has a warning. Prepared
+// statements behind a pooler have one too, unless you've told the driver about it.
 func TestCheck(t *testing.T) {
 	t.Parallel()
 	direct := shared.Get(t).DSN()
@@ -39,7 +39,7 @@ func TestCheck(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			want := append([]string{"turn fsync"}, tt.want...) // the server of the tests does without
+			want := append([]string{"turn fsync"}, tt.want...) // the tests' server runs without fsync
 			expectWarnings(t, st, want)
 			db.SetMaxOpenConns(10_000)
 			expectWarnings(t, st, append(want, "max_connections"))

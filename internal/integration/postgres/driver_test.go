@@ -14,8 +14,8 @@ import (
 	"github.com/lib/pq"
 )
 
-// TestModes uses modes of pgx other than the default, cache_statement. They send values
-// in another way; TestPgBouncer uses a third.
+// TestModes uses modes of pgx other than the default, cache_statement. They send values in
+// another way. TestPgBouncer uses a third one.
 func TestModes(t *testing.T) {
 	t.Parallel()
 	for _, mode := range []string{"cache_describe", "simple_protocol"} {
@@ -28,7 +28,7 @@ func TestModes(t *testing.T) {
 	}
 }
 
-// TestPool uses a pool of pgx, whose connections outlive those of package database/sql.
+// TestPool uses pgx's own pool. Its connections outlive those of package database/sql.
 func TestPool(t *testing.T) {
 	t.Parallel()
 	e := postgreSQL()
@@ -54,8 +54,8 @@ func openPool(t testing.TB, dsn string) *sql.DB {
 	return db
 }
 
-// TestLibPQ uses lib/pq with deadlines for its connections. They are short for the tests in
-// which a connection becomes silent, where a call may fail at any time.
+// TestLibPQ uses lib/pq with deadlines for its connections. They're short in the tests where
+// a connection becomes silent, because a call can fail there at any time.
 func TestLibPQ(t *testing.T) {
 	t.Parallel()
 	e := postgreSQL()
@@ -68,8 +68,8 @@ func TestLibPQ(t *testing.T) {
 	e.Run(t, "LostConnections", "Overtaking")
 }
 
-// libPQ returns a function that opens connections on which a server may be silent for a time.
-// A host chooses one longer than that for which a change may wait for a lock.
+// libPQ returns a function that opens connections, and gives a server that much time to be
+// silent. In a service, choose more than the time that a change may wait for a lock.
 func libPQ(silence time.Duration) func(t testing.TB, dsn string) *sql.DB {
 	return func(t testing.TB, dsn string) *sql.DB {
 		t.Helper()
@@ -110,7 +110,7 @@ func (d deadlineDialer) DialContext(ctx context.Context, network, address string
 	return deadlineConn{conn, d.silence}, err
 }
 
-// deadlineConn is a connection whose calls end within a time.
+// deadlineConn is a connection with a deadline for each call.
 type deadlineConn struct {
 	net.Conn
 	silence time.Duration
@@ -132,30 +132,31 @@ func (c deadlineConn) Write(p []byte) (int, error) {
 	return c.Conn.Write(p)
 }
 
-// TestPgBouncer uses a pooler in transaction mode, with modes that prepare no statements.
+// TestPgBouncer uses a pooler in transaction mode, in modes that don't prepare statements.
 func TestPgBouncer(t *testing.T) {
 	t.Parallel()
 	bouncer := engine.PgBouncer(t, shared.Get(t))
 	e := postgreSQL()
 	e.Shared = func(testing.TB) *engine.Server { return bouncer }
 	e.Open, e.OneKind = sqltest.Driver("pgx", having("default_query_exec_mode", "exec")), true
-	e.Denied = nil // the pooler knows one user
+	e.Denied = nil // the pooler knows only one user
 	e.Run(t, "Values", "Upgrade", "Deliveries", "Feed", "LostConnections", "Overtaking")
 }
 
-// TestPgBouncerLibPQ: lib/pq works behind a pooler if it sends a statement with its values.
+// TestPgBouncerLibPQ: lib/pq works behind a pooler if it sends a statement together with its
+// values.
 func TestPgBouncerLibPQ(t *testing.T) {
 	t.Parallel()
 	bouncer := engine.PgBouncer(t, shared.Get(t))
 	e := postgreSQL()
 	e.Shared = func(testing.TB) *engine.Server { return bouncer }
 	e.Open, e.OneKind = sqltest.Driver("postgres", having("binary_parameters", "yes")), true
-	e.Denied = nil // the pooler knows one user
+	e.Denied = nil // the pooler knows only one user
 	e.Run(t, "Values", "Deliveries", "Feed")
 }
 
-// TestLibPQWithoutDeadlines shows that, on a plain connection, a call of lib/pq lasts as
-// long as the server is silent, whatever its context.
+// TestLibPQWithoutDeadlines shows that lib/pq ignores the context on a plain connection: a
+// call lasts as long as the server is silent.
 func TestLibPQWithoutDeadlines(t *testing.T) {
 	t.Parallel()
 	server := shared.Get(t)

@@ -41,7 +41,7 @@ func execute(t *testing.T, db interface {
 	}
 }
 
-// begin starts a transaction that has a number, as that of any change.
+// begin starts a transaction that has a number, as every change has.
 func begin(t *testing.T, db *sql.DB) *sql.Tx {
 	t.Helper()
 	tx, err := db.Begin()
@@ -79,7 +79,7 @@ func (s *sequence) poll() cache.Changes {
 	return changes
 }
 
-// expect polls and fails the test unless exactly the given clients are named.
+// expect polls. The test fails unless exactly the given clients are reported.
 func (s *sequence) expect(event string, clients ...string) {
 	s.t.Helper()
 	got := s.poll()
@@ -89,7 +89,8 @@ func (s *sequence) expect(event string, clients ...string) {
 	}
 }
 
-// expectReset polls and fails the test unless the cursor was recognized as foreign.
+// expectReset polls. The test fails unless the store recognizes that the cursor isn't its
+// own.
 func (s *sequence) expectReset(event string) {
 	s.t.Helper()
 	if got := s.poll(); !got.Reset {
@@ -97,8 +98,8 @@ func (s *sequence) expectReset(event string) {
 	}
 }
 
-// TestFeedDuringTransactions: transactions that stay open, in any database of the server,
-// have no other change reported twice, and are reported when they end.
+// TestFeedDuringTransactions: transactions can stay open, in any database of the server.
+// Other changes are still reported once, and their own changes when they end.
 func TestFeedDuringTransactions(t *testing.T) {
 	t.Parallel()
 	server := shared.Get(t)
@@ -147,8 +148,8 @@ func database(name string) func(testing.TB, string) string {
 	}
 }
 
-// TestFeedCursors checks cursors after events that may assign the numbers of transactions
-// again, or that bring numbers from elsewhere.
+// TestFeedCursors checks cursors after events that make the server assign numbers of
+// transactions again, or bring numbers from elsewhere.
 func TestFeedCursors(t *testing.T) {
 	t.Parallel()
 	server := engine.PostgreSQL(t)
@@ -159,7 +160,7 @@ func TestFeedCursors(t *testing.T) {
 	s.expectReset("first poll")
 	before := s.next
 	execute(t, db, "INSERT INTO wh_client VALUES ('restored', 0, 0, '', 0, 0, 0, '9000000000000000000')")
-	execute(t, db, "DO $$BEGIN PERFORM pg_current_xact_id(); END$$") // a number of no change
+	execute(t, db, "DO $$BEGIN PERFORM pg_current_xact_id(); END$$") // a number without a change
 	if s.expect("a number of another server"); s.next != before {
 		t.Errorf("the cursor moved from %s to %s", before, s.next)
 	}
@@ -179,7 +180,7 @@ func TestFeedCursors(t *testing.T) {
 	}
 	_, st = tables(t, server.DSN(), "")
 	s.feed = st
-	for range 20 { // until the numbers of the lost changes were assigned again
+	for range 20 { // so that the numbers of the lost changes are assigned again
 		apply(t, st, "other")
 	}
 	s.expectReset("data restored")

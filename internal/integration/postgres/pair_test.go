@@ -13,14 +13,14 @@ import (
 	"example.com/go-webhookcfg/webhookcfg"
 )
 
-// Ways to commit: without a standby, and once queries of the standby see the change.
+// Ways to commit: don't wait for a standby, or wait until its queries see the change.
 var (
 	local    = having("synchronous_commit", "local")
 	replayed = having("synchronous_commit", "remote_apply")
 )
 
-// TestPair: a synchronous standby loses nothing, what an asynchronous one loses is not kept
-// by copies, and reads from a standby are refused or bounded.
+// TestPair: a synchronous standby loses nothing. Copies drop anything that an asynchronous
+// one loses. Reads from a standby are refused, or bounded by StandbyLag.
 func TestPair(t *testing.T) {
 	t.Parallel()
 	pair := engine.PostgreSQLPair(t)
@@ -29,7 +29,7 @@ func TestPair(t *testing.T) {
 	asynchronous.Open = sqltest.Driver("pgx", local)
 	synchronous.Failover(t, asynchronous, pair)
 	asynchronous.LostChange(t, pair.DSN(), func() error {
-		// A commit that the standby has replayed follows all others.
+		// Once the standby has replayed this commit, it has replayed all before.
 		applied := sqltest.Driver("pgx", replayed)(t, pair.DSN())
 		_, err := applied.ExecContext(t.Context(), "SELECT pg_logical_emit_message(true, 'barrier', '')")
 		pair.Detach()
@@ -77,7 +77,7 @@ func testStandby(t *testing.T, pair *engine.Pair) {
 		proxy.Redirect(pair.Standby().Addr())
 		for name, read := range reads {
 			var err error
-			// Other errors are those of lost connections.
+			// Other errors come from lost connections.
 			if !eventually(time.Minute, func() bool { err = read(); return err == nil || errors.Is(err, sqlstore.ErrStandby) }) || err == nil {
 				t.Errorf("%s: %v", name, err)
 			}
@@ -110,7 +110,7 @@ func testStandby(t *testing.T, pair *engine.Pair) {
 		if err := resolve(strict); !errors.Is(err, sqlstore.ErrStandby) {
 			t.Errorf("a standby that does not replay: %v", err)
 		}
-		const most = time.Minute // far more than the bound
+		const most = time.Minute // much more than the bound
 		if !eventually(most, func() bool { return errors.Is(resolve(reader), sqlstore.ErrStandby) }) {
 			t.Error("a standby that lags was not refused")
 		}
@@ -121,7 +121,7 @@ func testStandby(t *testing.T, pair *engine.Pair) {
 	})
 }
 
-// eventually calls done until it returns true. It returns false if that takes too long.
+// eventually calls done until it returns true, or returns false if that takes too long.
 func eventually(most time.Duration, done func() bool) bool {
 	for start := time.Now(); time.Since(start) < most; {
 		if done() {

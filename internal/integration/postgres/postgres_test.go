@@ -49,12 +49,12 @@ func postgreSQL() sqltest.Engine {
 	}
 }
 
-// refuse is a statement that fails.
+// refuse returns a statement that fails.
 func refuse(state string) string {
 	return "RAISE EXCEPTION USING ERRCODE = '" + state + "', MESSAGE = 'refused'"
 }
 
-// atCommit returns statements after which the commit of any change executes another one.
+// atCommit returns statements that make the commit of any change execute another statement.
 func atCommit(statement string) []string {
 	return []string{
 		`CREATE FUNCTION {prefix}commit() RETURNS trigger LANGUAGE plpgsql AS $$BEGIN ` + statement + `; RETURN NULL; END$$`,
@@ -63,7 +63,7 @@ DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION {prefix}commit()`,
 	}
 }
 
-// readOnly makes new connections refuse changes, as on a standby.
+// readOnly makes new connections refuse changes, as a standby does.
 func readOnly(t testing.TB, admin *sql.DB, on bool) {
 	t.Helper()
 	statement := "ALTER ROLE CURRENT_USER RESET default_transaction_read_only"
@@ -75,7 +75,7 @@ func readOnly(t testing.TB, admin *sql.DB, on bool) {
 	}
 }
 
-// denied creates a user who may only read and write the given tables.
+// denied creates a user who can only read and write the given tables.
 func denied(t testing.TB, admin *sql.DB, dsn string, tables []string) string {
 	t.Helper()
 	u, err := url.Parse(dsn)
@@ -117,15 +117,15 @@ func having(setting, value string) func(testing.TB, string) string {
 
 func TestPostgreSQL(t *testing.T) { postgreSQL().Run(t) }
 
-// TestSerializable: the store works at the strictest isolation level too.
+// TestSerializable: the store also works at the strictest isolation level.
 func TestSerializable(t *testing.T) {
 	e := postgreSQL()
 	e.Open = sqltest.Driver("pgx", having("default_transaction_isolation", "serializable"))
 	e.Run(t, "Concurrency", "Linearizable", "Schema", "Upgrade", "Deliveries", "Overtaking") // the other tests are about the server
 }
 
-// TestAsynchronousCommit shows that with asynchronous commits a crash loses acknowledged
-// changes.
+// TestAsynchronousCommit shows that you lose acknowledged changes in a crash if commits are
+// asynchronous.
 func TestAsynchronousCommit(t *testing.T) {
 	t.Parallel()
 	e := postgreSQL()
@@ -133,7 +133,7 @@ func TestAsynchronousCommit(t *testing.T) {
 	e.CrashesMustLoseChanges(t)
 }
 
-// TestTablesOfAnotherDialect: a store refuses tables in which its feed would miss changes.
+// TestTablesOfAnotherDialect: a store refuses tables that would make its feed miss changes.
 func TestTablesOfAnotherDialect(t *testing.T) {
 	t.Parallel()
 	const undefinedColumn = "SQLSTATE 42703"

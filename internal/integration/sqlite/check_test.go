@@ -5,8 +5,7 @@ import (
 	"testing"
 )
 
-// TestCheck: the settings that the documentation asks for give no warning, and each other one
-// gives its own.
+// TestCheck: the documented settings give no warning. Each other setting gives its own.
 func TestCheck(t *testing.T) {
 	for settings, want := range map[string][]string{
 		fileSettings: nil,

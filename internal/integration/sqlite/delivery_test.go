@@ -14,7 +14,7 @@ func TestDeliveries(t *testing.T) {
 	sqltest.SweepsDeliveries(t, opener())
 }
 
-// TestUpgrade migrates tables in the file that other handles use.
+// TestUpgrade migrates tables in a file that other handles are using.
 func TestUpgrade(t *testing.T) {
 	path := newPath(t)
 	statements, err := sqlstore.SQLite().Schema("")

@@ -49,8 +49,8 @@ func TestReadOnly(t *testing.T) {
 	}
 }
 
-// TestFull checks that changes fail without effect while the database is full, and
-// succeed once it has space again.
+// TestFull checks that changes to a full database fail without effect, and succeed once it
+// has space again.
 func TestFull(t *testing.T) {
 	db := openDB(t, newPath(t), fileSettings)
 	db.SetMaxOpenConns(1) // the limit belongs to the connection
@@ -88,8 +88,8 @@ func TestFull(t *testing.T) {
 	}
 }
 
-// TestLocked checks that while another process holds the write lock, changes end soon
-// after their context with a known outcome, and reads succeed.
+// TestLocked checks calls while another process holds the write lock. Changes must end soon
+// after their context, with a known outcome, and reads must succeed.
 func TestLocked(t *testing.T) {
 	path := newPath(t)
 	s := open(t, path)

@@ -25,9 +25,8 @@ const (
 	feedChanges = 120 // per writer
 )
 
-// TestFeedMissesNothing has writers change clients through two handles, each a client of
-// its own. A copy that follows the feed has every change that was made before a poll
-// started.
+// TestFeedMissesNothing lets writers change their own clients through two handles. A copy that
+// follows the feed must have every change that was made before a poll started.
 func TestFeedMissesNothing(t *testing.T) {
 	path := newPath(t)
 	polls, err := follow(t.Context(), open(t, path), open(t, path), open(t, path))
@@ -37,7 +36,7 @@ func TestFeedMissesNothing(t *testing.T) {
 	t.Logf("%d polls", polls)
 }
 
-// lossy is a feed that omits a client.
+// lossy is a feed that leaves out a client.
 type lossy struct{ feedStore }
 
 func (l lossy) Changes(ctx context.Context, since string) (cache.Changes, error) {
@@ -47,7 +46,7 @@ func (l lossy) Changes(ctx context.Context, since string) (cache.Changes, error)
 }
 
 func TestLossyFeedIsCaught(t *testing.T) {
-	const rounds = 20 // the first poll may follow the last change
+	const rounds = 20 // the first poll can come after the last change
 	for range rounds {
 		path := newPath(t)
 		if _, err := follow(t.Context(), lossy{open(t, path)}, open(t, path), open(t, path)); err != nil {
@@ -57,8 +56,8 @@ func TestLossyFeedIsCaught(t *testing.T) {
 	t.Errorf("no change was missed in %d rounds", rounds)
 }
 
-// follow maintains a copy of st while the writers change it, and returns the number of
-// polls.
+// follow keeps a copy of st up to date while the writers change it, and returns how many
+// polls it made.
 func follow(ctx context.Context, st feedStore, writers ...webhookcfg.Store) (polls int, err error) {
 	var made [feedWriters]atomic.Int64
 	var group sync.WaitGroup
@@ -121,8 +120,8 @@ func refresh(ctx context.Context, st feedStore, cursor string, held *[feedWriter
 	return changes.Next, nil
 }
 
-// TestFeedResets checks that an unknown cursor, one of another database, and one of the
-// future give a Reset, and that an idle database gives no changes.
+// TestFeedResets checks that you get a Reset for an unknown cursor, a cursor of another
+// database and a cursor from the future. An idle database gives no changes.
 func TestFeedResets(t *testing.T) {
 	path := newPath(t)
 	s, other, db := open(t, path), open(t, newPath(t)), openDB(t, path, unsynced)
@@ -163,8 +162,8 @@ SELECT CAST(i AS BLOB), 0, 0, x'', 0, i, 0, i + 100 FROM n`
 	}
 }
 
-// TestVersions checks that versions are equal while nothing changes, and different after
-// each change.
+// TestVersions checks that versions stay equal while nothing changes, and differ after each
+// change.
 func TestVersions(t *testing.T) {
 	path := newPath(t)
 	s, other := open(t, path), open(t, path)

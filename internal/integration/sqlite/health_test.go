@@ -16,7 +16,7 @@ import (
 	"example.com/go-webhookcfg/webhookcfg/egress"
 )
 
-// receiver responds with a status, and counts what it received.
+// receiver responds with a status, and counts its requests.
 type receiver struct {
 	*httptest.Server
 	status   atomic.Int32
@@ -34,7 +34,7 @@ func newReceiver(t *testing.T) *receiver {
 	return r
 }
 
-// replica is a process of a service that delivers and serves reads.
+// replica is one process of a service. It delivers and serves reads.
 type replica struct {
 	t       *testing.T
 	store   *sqlstore.Store
@@ -63,7 +63,8 @@ func newReplica(t *testing.T, path string) *replica {
 	return &replica{t, st, sender, handler}
 }
 
-// send makes an attempt and closes its connection, for which the clock of the test would wait.
+// send makes an attempt and closes its connection, because the test's clock would wait for
+// it.
 func (r *replica) send(entity string) deliver.Reason {
 	r.t.Helper()
 	defer r.sender.CloseIdleConnections()
@@ -74,7 +75,7 @@ func (r *replica) send(entity string) deliver.Reason {
 	return result.Reason
 }
 
-// read returns the part about deliveries of the response to a client.
+// read returns the deliveries in the response to a client.
 func (r *replica) read(entity string) string {
 	r.t.Helper()
 	request := httptest.NewRequestWithContext(r.t.Context(), http.MethodGet, "/api/v1/configure/configure-webhook/"+entity, nil)
@@ -88,9 +89,9 @@ func (r *replica) read(entity string) string {
 	return delivery
 }
 
-// TestHealth: a replica that delivered a minute ago learns from the database that another one
-// received 410, also one that starts later, and the clients of both see it. When the webhook
-// is set again, both deliver.
+// TestHealth: one replica gets a 410. Another replica, which delivered a minute ago, learns
+// of it from the database, and so does a third one that starts later. Clients see it on both.
+// Once the webhook is set again, they deliver again.
 func TestHealth(t *testing.T) {
 	for name, scope := range map[string]webhookcfg.Scope{"base": webhookcfg.All(), "override": webhookcfg.Entity("e1")} {
 		t.Run(name, func(t *testing.T) {

@@ -19,7 +19,7 @@ import (
 	"example.com/go-webhookcfg/webhookcfg/egress"
 )
 
-// Environment variables that turn the test program into a writer to be killed.
+// Environment variables that turn the test program into a writer, so that we can kill it.
 const (
 	killPathEnv = "WEBHOOKCFG_TEST_KILL_PATH"
 	killFromEnv = "WEBHOOKCFG_TEST_KILL_FROM"
@@ -29,12 +29,12 @@ const (
 
 const (
 	killRounds  = 15
-	killWriters = 4 // each changes a client of its own
+	killWriters = 4 // each changes its own client
 )
 
-// TestKill kills processes at random moments while they change a database that this
-// process changes too. All acknowledged changes survive, and of each killed writer at most
-// one change more; the other process is not blocked.
+// TestKill kills processes at random moments while they change a database, and so does this
+// process. All acknowledged changes must survive, and at most one more change of each killed
+// writer. This process isn't blocked.
 func TestKill(t *testing.T) {
 	if path := os.Getenv(killPathEnv); path != "" {
 		writeUntilKilled(path)
@@ -46,15 +46,16 @@ func TestKill(t *testing.T) {
 	t.Logf("%d processes killed; all %d acknowledged changes survived", killRounds, acked)
 }
 
-// TestKillDetectsLostChanges kills processes that acknowledge changes too early.
+// TestKillDetectsLostChanges kills processes that acknowledge changes too early, and checks that
+// this is noticed.
 func TestKillDetectsLostChanges(t *testing.T) {
 	if acked, err := killRepeatedly(t, killRounds, killAheadEnv+"=3"); err == nil {
 		t.Errorf("of %d changes acknowledged too early none was reported lost", acked)
 	}
 }
 
-// killRepeatedly kills a process in each round, and returns the number of acknowledged
-// changes.
+// killRepeatedly kills a process in each round, and returns how many changes were
+// acknowledged.
 func killRepeatedly(t *testing.T, rounds int, env ...string) (acked int, err error) {
 	path := newPath(t)
 	s := openWith(t, path, fileSettings)
@@ -90,7 +91,8 @@ func killRepeatedly(t *testing.T, rounds int, env ...string) (acked int, err err
 	return acked, nil
 }
 
-// writeConcurrently makes changes after the n-th until done, and returns the last one.
+// writeConcurrently makes the changes after the n-th until done, and returns the number of
+// the last one.
 func writeConcurrently(ctx context.Context, s *sqlstore.Store, n int, done <-chan struct{}) (int, error) {
 	for {
 		select {
@@ -105,8 +107,8 @@ func writeConcurrently(ctx context.Context, s *sqlstore.Store, n int, done <-cha
 	}
 }
 
-// nth returns the n-th change of a client. Every change affects the entity e1, so that it
-// shows the last one.
+// nth returns the n-th change of a client. Every change affects the entity e1, so e1 shows
+// the last change.
 func nth(client string, n int) webhookcfg.Change {
 	scope := webhookcfg.Entity("e1")
 	if n%3 == 0 {
@@ -117,7 +119,7 @@ func nth(client string, n int) webhookcfg.Change {
 	return c
 }
 
-// number returns the number of the change that led to a webhook.
+// number returns the number of the change that made a webhook.
 func number(hook webhookcfg.Webhook) int {
 	if hook.Source == webhookcfg.SourceNone {
 		return 0
@@ -127,7 +129,7 @@ func number(hook webhookcfg.Webhook) int {
 
 func writerName(w int) string { return fmt.Sprint("writer", w) }
 
-// lastChanges returns the number of the last change of each writer.
+// lastChanges returns the number of each writer's last change.
 func lastChanges(ctx context.Context, s webhookcfg.Store) (all [killWriters]int, err error) {
 	for w := range all {
 		hook, err := s.Resolve(ctx, writerName(w), "e1")
@@ -142,8 +144,8 @@ func lastChanges(ctx context.Context, s webhookcfg.Store) (all [killWriters]int,
 	return all, nil
 }
 
-// killWriter starts a process, kills it after a number of acknowledgements, and returns
-// the last acknowledged change of each writer.
+// killWriter starts a process, kills it after some acknowledgements, and returns each
+// writer's last acknowledged change.
 func killWriter(t *testing.T, path string, from [killWriters]int, lines int, env []string) [killWriters]int {
 	t.Helper()
 	child := exec.Command(os.Args[0], "-test.run=^TestKill$")
@@ -182,8 +184,8 @@ func killWriter(t *testing.T, path string, from [killWriters]int, lines int, env
 	return acked
 }
 
-// writeUntilKilled changes the database until the process is killed, and prints each
-// change that was made.
+// writeUntilKilled changes the database until the process is killed. It prints each change
+// that it has made.
 func writeUntilKilled(path string) {
 	fail := func(err error) {
 		fmt.Fprintln(os.Stderr, err)

@@ -16,7 +16,7 @@ import (
 	_ "github.com/mattn/go-sqlite3" // the driver "sqlite3"
 )
 
-// mattnSettings are the fileSettings in the syntax of mattn/go-sqlite3, without fsync.
+// mattnSettings are the fileSettings in mattn/go-sqlite3's syntax, without fsync.
 const mattnSettings = "?_busy_timeout=250&_journal_mode=WAL&_synchronous=OFF"
 
 func openMattnDB(t testing.TB, path string) *sql.DB {
@@ -71,8 +71,8 @@ func TestMattnFull(t *testing.T) {
 	}
 }
 
-// TestMattnLocked: a change waits for another process that holds the write lock, until
-// its context ends, and is made once the lock is released.
+// TestMattnLocked: a change waits for another process that holds the write lock. It ends with
+// its context, or succeeds once the lock is released.
 func TestMattnLocked(t *testing.T) {
 	path := newPath(t)
 	s := openMattn(t, openMattnDB(t, path))
@@ -89,7 +89,7 @@ func TestMattnLocked(t *testing.T) {
 	if err := s.Apply(ctx, nth("c", 1)); err == nil || errors.Is(err, sqlstore.ErrOutcomeUnknown) {
 		t.Errorf("got %v", err)
 	}
-	// The change outlasts several busy_timeouts, so that SQLITE_BUSY has to be retried.
+	// The change takes longer than several busy_timeouts, so SQLITE_BUSY has to be retried.
 	changed := make(chan error, 1)
 	go func() { changed <- s.Apply(t.Context(), nth("c", 2)) }()
 	time.AfterFunc(600*time.Millisecond, func() { _, _ = holder.ExecContext(context.Background(), "ROLLBACK") })

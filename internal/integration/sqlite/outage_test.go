@@ -53,8 +53,8 @@ func TestOutages(t *testing.T) {
 	}
 }
 
-// TestOtherSchema checks that the handler serves no request before the file and its tables
-// exist, or while they are of a later version, and that another process can change that.
+// TestOtherSchema checks that the handler serves no request until the file and its tables
+// exist, or while the tables have a later version. Another process can change that.
 func TestOtherSchema(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "not-mounted-yet")
 	path := filepath.Join(dir, "webhooks.db")

@@ -19,8 +19,8 @@ import (
 	"modernc.org/sqlite"
 )
 
-// TestMigrateConcurrently migrates with twelve handles, as replicas do, some of them
-// before the file exists.
+// TestMigrateConcurrently migrates with twelve handles, as replicas do. Some start before the
+// file exists.
 func TestMigrateConcurrently(t *testing.T) {
 	for range 10 {
 		path := newPath(t)
@@ -41,8 +41,8 @@ func TestMigrateConcurrently(t *testing.T) {
 	}
 }
 
-// TestMigrateKeepsData checks that a second Migrate, and the statements of Schema run by
-// hand, change nothing.
+// TestMigrateKeepsData checks that you can call Migrate twice, or run the statements of
+// Schema yourself, without changing anything.
 func TestMigrateKeepsData(t *testing.T) {
 	path := newPath(t)
 	s, db := open(t, path), openDB(t, path, unsynced)
@@ -73,8 +73,8 @@ func TestMigrateKeepsData(t *testing.T) {
 	}
 }
 
-// TestHalfMigrated checks that Migrate completes an interrupted one, and that calls fail
-// until then.
+// TestHalfMigrated checks that Migrate completes an interrupted migration, and that calls
+// fail until then.
 func TestHalfMigrated(t *testing.T) {
 	all, err := sqlstore.SQLite().Schema("")
 	if err != nil {
@@ -151,7 +151,7 @@ func TestNewerSchema(t *testing.T) {
 }
 
 // TestSchemaFiles checks that another tool can create the tables from the files, and run each
-// again, also for a store that was opened before.
+// file again, also for a store that is already open.
 func TestSchemaFiles(t *testing.T) {
 	db := openDB(t, newPath(t), unsynced)
 	s := newStore(t, db)
@@ -206,7 +206,7 @@ func TestTablesOfAnotherDialect(t *testing.T) {
 	}
 }
 
-// TestPrefixes checks that two stores in one database do not see each other.
+// TestPrefixes checks that two stores in one database don't see each other.
 func TestPrefixes(t *testing.T) {
 	db := openDB(t, newPath(t), unsynced)
 	for n, prefix := range []string{"a_", "b_"} {
@@ -278,8 +278,8 @@ func (c *spiedConn) QueryContext(ctx context.Context, text string, args []driver
 	return c.realConn.QueryContext(ctx, text, args)
 }
 
-// TestPlans checks that no statement scans a table, so that its cost does not depend on
-// the number of rows, void ones included.
+// TestPlans checks that no statement scans a table. So its cost doesn't depend on the number
+// of rows, even if most of them are void.
 func TestPlans(t *testing.T) {
 	watcher := &spy{path: newPath(t)}
 	db := sql.OpenDB(watcher)
@@ -310,11 +310,11 @@ func TestPlans(t *testing.T) {
 	}
 }
 
-// bounded lists the sources that a plan may scan: sub-selects with a limit, and a row of
+// bounded lists the sources that a plan can scan: sub-selects with a limit, and a row of
 // constants.
 var bounded = []string{"p", "q", "CONSTANT"}
 
-// scans returns a line of the plan that scans a table, "" if there is none.
+// scans returns a line of the plan that scans a table, or "" if there is none.
 func scans(t *testing.T, db *sql.DB, text string) string {
 	t.Helper()
 	args := make([]any, strings.Count(text, "?"))

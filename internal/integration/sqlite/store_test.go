@@ -16,15 +16,16 @@ import (
 	_ "modernc.org/sqlite" // the driver "sqlite"
 )
 
-// fileSettings are the settings that the documentation of sqlstore asks for.
+// fileSettings are the settings that sqlstore's documentation asks for.
 const fileSettings = "?_pragma=busy_timeout(250)&_pragma=journal_mode(WAL)&_pragma=synchronous(FULL)"
 
-// unsynced are settings for tests without crashes: no write waits for the disk.
+// unsynced are settings for tests without crashes. No write waits for the disk.
 var unsynced = strings.Replace(fileSettings, "synchronous(FULL)", "synchronous(OFF)", 1)
 
 func newPath(t testing.TB) string { return filepath.Join(t.TempDir(), "webhooks.db") }
 
-// openFile keeps all its connections idle, since a new one has to read the schema again.
+// openFile keeps all its connections idle, because a new connection has to read the schema
+// again.
 func openFile(path, settings string) (*sql.DB, error) {
 	db, err := sql.Open("sqlite", "file:"+filepath.ToSlash(path)+settings)
 	if err == nil {
@@ -34,7 +35,7 @@ func openFile(path, settings string) (*sql.DB, error) {
 	return db, err
 }
 
-// openDB opens the file at path, which is closed when the test ends.
+// openDB opens the file at path and closes it when the test ends.
 func openDB(t testing.TB, path, settings string) *sql.DB {
 	t.Helper()
 	db, err := openFile(path, settings)
@@ -95,7 +96,7 @@ func TestConformance(t *testing.T) {
 	})
 }
 
-// TestLinearizable runs histories on two handles of one file, as two processes have.
+// TestLinearizable runs histories on two handles of one file, as two processes would.
 func TestLinearizable(t *testing.T) {
 	for name, workload := range workloads() {
 		t.Run(name, func(t *testing.T) {
@@ -118,7 +119,7 @@ func TestTwoFilesAreCaught(t *testing.T) {
 	}
 }
 
-// workloads are shorter than the defaults, since changes are slower than in memory.
+// workloads are shorter than the defaults, because changes are slower than in memory.
 func workloads() map[string]linearizable.Workload {
 	hot, spread := linearizable.Hot(), linearizable.Spread()
 	hot.Histories, spread.Histories = 20, 8

@@ -13,8 +13,8 @@ import (
 	"example.com/go-webhookcfg/webhookcfg/egress"
 )
 
-// fillVoid inserts generations of void rows for a client by SQL, which is faster than as
-// many changes.
+// fillVoid inserts generations of void rows for a client. It uses SQL, which is faster than
+// making so many changes.
 func fillVoid(t *testing.T, db *sql.DB, client string, generations, rows int) {
 	t.Helper()
 	const fill = `INSERT INTO wh_override (client, gen, entity, url, since)
@@ -38,8 +38,8 @@ func countRows(t *testing.T, db *sql.DB, table string) (n int) {
 	return n
 }
 
-// TestSweep checks that sweeps remove all void rows and no others, and at most limit rows
-// a call.
+// TestSweep checks that sweeps delete all void rows and no others, and never more than limit
+// rows in a call.
 func TestSweep(t *testing.T) {
 	path := newPath(t)
 	s, db := open(t, path), openDB(t, path, unsynced)
@@ -78,8 +78,8 @@ func TestSweep(t *testing.T) {
 	}
 }
 
-// TestSweepDuringChanges checks that a concurrent sweep removes no row in effect, and that
-// a final sweep leaves no other.
+// TestSweepDuringChanges checks that a sweep during changes deletes no row in effect, and
+// that a final sweep leaves no other rows.
 func TestSweepDuringChanges(t *testing.T) {
 	path := newPath(t)
 	s, sweeper, db := open(t, path), open(t, path), openDB(t, path, unsynced)
@@ -118,8 +118,8 @@ func TestSweepDuringChanges(t *testing.T) {
 	}
 }
 
-// churn makes random changes of a client, compares the result of each with a map, and
-// returns the final number of overrides.
+// churn makes random changes of a client, compares the result of each with a map, and returns
+// how many overrides there are at the end.
 func churn(t *testing.T, s *sqlstore.Store, client string, changes int) int {
 	hasBase, overrides := false, map[string]string{}
 	for n := range changes {
