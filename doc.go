@@ -44,7 +44,7 @@
 //     one mechanism each.
 //   - internal/hostile: receivers that break the rules, to test everything that connects to
 //     them.
-//   - internal/interrupt: contexts that end during a call, for the tests of stores and
+//   - internal/interrupt: contexts that end during a call, for the suites of stores and
 //     verifiers.
 //   - internal/pathtest: request targets for tests of mounts, and a handler that records what
 //     they do.
@@ -75,9 +75,9 @@
 //
 // # Import rule
 //
-// If you change the module: imports run one way. Outside of its tests, a package can import
-// only the packages on its line here, and also webhookcfg/egress if webhookcfg is one of
-// them. Examples can import every public package. A test compares this list with the code.
+// Imports run one way. Outside of its tests, a package can only import the packages on its
+// line here, and also webhookcfg/egress if webhookcfg is one of them. Examples can import
+// every public package. A test compares this list with the code.
 //
 //	webhookcfg             → webhookcfg/egress, internal/redact, internal/strictjson
 //	webhookcfg/egress      → internal/ratelimit, internal/redact, internal/singleflight
