@@ -72,7 +72,7 @@ func readHeader(file File, name string, size int64) (h logHeader, err error) {
 			break
 		}
 		if v := leadingNumber(rest); v > version {
-			return h, fmt.Errorf("%s is of version %d of the format, but this program reads only up to version %d: use a newer program; the file was left as it is", name, v, version)
+			return h, fmt.Errorf("%s has version %d of the format, but this program reads only up to version %d: use a newer program; the file was left as it is", name, v, version)
 		}
 		reason = "neither copy of the header is valid"
 	}

@@ -104,7 +104,7 @@ func open(t *testing.T, content []byte, o oplog.Options) opened {
 	if err != nil && !bytes.Equal(got.content, content) {
 		t.Errorf("the file was refused but changed (%v)", err)
 	}
-	if err != nil && !errors.Is(err, oplog.ErrDamaged) && !strings.Contains(err.Error(), "of version") {
+	if err != nil && !errors.Is(err, oplog.ErrDamaged) && !strings.Contains(err.Error(), "of the format") {
 		t.Errorf("refused with %v", err)
 	}
 	return got
