@@ -200,7 +200,7 @@ func (f *File) Healthy(ctx context.Context) error {
 		if err == nil || errors.Is(err, ErrClosed) {
 			return withOp("health", err)
 		}
-		return fmt.Errorf("store: health of %s: %w; remove the cause, such as a full disk: the store tries again every second", f.path, err)
+		return fmt.Errorf("store: health of %s: %w; once the cause is gone, the store repairs itself within a second", f.path, err)
 	})
 }
 

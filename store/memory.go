@@ -71,7 +71,7 @@ func (m *Memory) Resolve(ctx context.Context, client, entity string) (webhookcfg
 // something between two pages.
 func (m *Memory) List(ctx context.Context, client, after string, limit int) (webhookcfg.Page, error) {
 	if client == "" || limit < 1 {
-		return webhookcfg.Page{}, fmt.Errorf("%w: list without a client or a limit", webhookcfg.ErrInvalidArgument)
+		return webhookcfg.Page{}, fmt.Errorf("%w: list without a client, or with a limit below 1", webhookcfg.ErrInvalidArgument)
 	}
 	if err := ctx.Err(); err != nil {
 		return webhookcfg.Page{}, fmt.Errorf("store: list: %w", err)

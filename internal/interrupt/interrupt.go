@@ -58,7 +58,7 @@ func Each(ctx context.Context, call func(over context.Context) error) error {
 		err := call(over)
 		over.Cancel()
 		if err != nil {
-			return fmt.Errorf("context ended at its call %d: %w", n, err)
+			return fmt.Errorf("ctx ended at call %d of its methods Err and Done: %w", n, err)
 		}
 		if !over.Ended() {
 			break

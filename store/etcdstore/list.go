@@ -25,7 +25,7 @@ const (
 // etcd compacts its revision between them.
 func (s *Store) List(ctx context.Context, client, after string, limit int) (webhookcfg.Page, error) {
 	if client == "" || limit < 1 {
-		return webhookcfg.Page{}, fmt.Errorf("%w: list without a client or a limit", webhookcfg.ErrInvalidArgument)
+		return webhookcfg.Page{}, fmt.Errorf("%w: list without a client, or with a limit below 1", webhookcfg.ErrInvalidArgument)
 	}
 	if err := s.usable(ctx); err != nil {
 		return webhookcfg.Page{}, err

@@ -101,7 +101,7 @@ func scanWebhook(rows *sql.Rows) (webhookcfg.Webhook, error) {
 // one moment.
 func (s *Store) List(ctx context.Context, client, after string, limit int) (webhookcfg.Page, error) {
 	if client == "" || limit < 1 {
-		return webhookcfg.Page{}, fmt.Errorf("%w: list without a client or a limit", webhookcfg.ErrInvalidArgument)
+		return webhookcfg.Page{}, fmt.Errorf("%w: list without a client, or with a limit below 1", webhookcfg.ErrInvalidArgument)
 	}
 	if err := checkNames(client); err != nil {
 		return webhookcfg.Page{}, err
