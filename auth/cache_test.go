@@ -154,7 +154,7 @@ func TestCacheIsBounded(t *testing.T) {
 	}
 }
 
-// TestCacheSeed: what a cache holds cannot be computed from a guess.
+// TestCacheSeed: you can't compute the cache's keys from a guess.
 func TestCacheSeed(t *testing.T) {
 	a, b := mustCache(t, new(counted), nil), mustCache(t, new(counted), nil)
 	if a.Digest("c", "s") == b.Digest("c", "s") {
@@ -162,8 +162,8 @@ func TestCacheSeed(t *testing.T) {
 	}
 }
 
-// TestCacheIsNoOracle: a guess from another source than the client's is not accepted
-// once the throttle limits it.
+// TestCacheIsNoOracle: a guess from another source than the client's isn't accepted once the
+// throttle limits it.
 func TestCacheIsNoOracle(t *testing.T) {
 	for _, tt := range []struct {
 		client, guesser string
@@ -172,7 +172,7 @@ func TestCacheIsNoOracle(t *testing.T) {
 		{"192.0.2.1", "192.0.2.2", false},
 		{"2001:db8:0:1::1", "2001:db8:0:2::1", false},
 		{"2001:db8:0:1::1", "192.0.2.2", false},
-		// They cannot be told apart.
+		// The cache can't tell them apart.
 		{"192.0.2.1", "192.0.2.1", true},
 		{"2001:db8:0:1::1", "2001:db8:0:1::2", true},
 	} {
@@ -193,8 +193,8 @@ func TestCacheIsNoOracle(t *testing.T) {
 	}
 }
 
-// TestCacheInsideThrottle: in the other order, no guess from any source is accepted once the
-// throttle limits it, nor is the client.
+// TestCacheInsideThrottle: with the throttle outside, no guess is accepted once it's limited,
+// whatever its source. The client isn't accepted either.
 func TestCacheInsideThrottle(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		inner := new(counted)
@@ -208,8 +208,8 @@ func TestCacheInsideThrottle(t *testing.T) {
 	})
 }
 
-// TestCacheOutlastsNeighbours: a client that signs in at least once per TTL is not
-// limited by guesses from its own address, however long they go on.
+// TestCacheOutlastsNeighbours: a client that signs in at least once per TTL isn't limited by
+// guesses from its own address, even if they never stop.
 func TestCacheOutlastsNeighbours(t *testing.T) {
 	for _, idle := range []time.Duration{30 * time.Second, 5 * time.Minute, 10*time.Minute - 1, 10 * time.Minute} {
 		synctest.Test(t, func(t *testing.T) {
@@ -233,8 +233,8 @@ func TestCacheOutlastsNeighbours(t *testing.T) {
 	}
 }
 
-// TestCacheChargesRevoked: a credential that was right is checked once without a token
-// after it was revoked, then it is a guess like any other.
+// TestCacheChargesRevoked: a revoked credential is checked once without a token. After that
+// it's a guess like any other.
 func TestCacheChargesRevoked(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		inner := new(counted)
@@ -257,7 +257,7 @@ func TestCacheChargesRevoked(t *testing.T) {
 	})
 }
 
-// TestCacheKey: results that depend on more than the credential are kept apart.
+// TestCacheKey: results that depend on more than the credential don't mix.
 func TestCacheKey(t *testing.T) {
 	type tenant struct{}
 	byTenant := auth.Func(func(ctx context.Context, id, _ string) (webhookcfg.Client, error) {
@@ -277,8 +277,8 @@ func TestCacheKey(t *testing.T) {
 	}
 }
 
-// TestRevokedDuringCheck: a check that started before a revocation does not sign in after
-// it, for any of its callers.
+// TestRevokedDuringCheck: if a check started before a revocation, none of its callers signs
+// in after it.
 func TestRevokedDuringCheck(t *testing.T) {
 	for name, invalidate := range map[string]func(*atomic.Uint64, *auth.Cache){
 		"revision": func(revision *atomic.Uint64, _ *auth.Cache) { revision.Add(1) },
@@ -310,7 +310,7 @@ func TestRevokedDuringCheck(t *testing.T) {
 	}
 }
 
-// TestRevisionNeverSettles: a check ends although the version changes all the time.
+// TestRevisionNeverSettles: Verify returns even if the version changes all the time.
 func TestRevisionNeverSettles(t *testing.T) {
 	inner := new(counted)
 	v := mustCache(t, inner, &auth.CacheOptions{Revision: func() uint64 { return inner.revision.Add(1) }})
@@ -320,7 +320,7 @@ func TestRevisionNeverSettles(t *testing.T) {
 	inner.wantCalls(t, 3)
 }
 
-// TestRevisionThroughAWrapper: a revision that a wrapper hides can be given in the options.
+// TestRevisionThroughAWrapper: if a wrapper hides a revision, you can pass it as an option.
 func TestRevisionThroughAWrapper(t *testing.T) {
 	path := writeFile(t, sha256Line("c", "old"))
 	f := mustOpen(t, path, nil)
@@ -381,8 +381,8 @@ func TestCacheIsInvalidated(t *testing.T) {
 	}
 }
 
-// TestCacheCoalesces: concurrent callers with one credential share a check, whether or
-// not its client exists.
+// TestCacheCoalesces: concurrent callers with one credential share a check, whether its
+// client exists or not.
 func TestCacheCoalesces(t *testing.T) {
 	for _, id := range []string{"c", "unknown"} {
 		for _, secret := range []string{"s", "wrong"} {
@@ -418,7 +418,7 @@ func TestCacheDoesNotCoalesceOthers(t *testing.T) {
 			{"c", "wrong", "192.0.2.1"},
 			{"c", "wrong2", "192.0.2.1"},
 			{"d", "wrong", "192.0.2.1"},
-			// From another source, for which a wrapped throttle may return another result.
+			// From another source a wrapped throttle can return another result.
 			{"c", "wrong", "192.0.2.2"},
 		} {
 			group.Go(func() { _, _ = v.Verify(from(t, presented[2]), presented[0], presented[1]) })
@@ -456,8 +456,8 @@ func TestCacheOutlivesTheFirstCaller(t *testing.T) {
 	})
 }
 
-// TestCacheCheckHasADeadline: a check whose callers have left continues, can be joined,
-// and ends by itself.
+// TestCacheCheckHasADeadline: if all callers of a check have left, it goes on, others can
+// join it, and it ends by itself.
 func TestCacheCheckHasADeadline(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		inner := &counted{delay: time.Hour}

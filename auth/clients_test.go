@@ -62,8 +62,8 @@ func TestRefusalsCostTheSame(t *testing.T) {
 	}
 }
 
-// TestMixedKindsCostTheSame: a check that fails costs as much as the costliest client of
-// each kind, even if rounds differ.
+// TestMixedKindsCostTheSame: a check that fails costs as much as the costliest client of each
+// kind, even if their rounds differ.
 func TestMixedKindsCostTheSame(t *testing.T) {
 	const few, many = 600_000, 1_000_000
 	w := new(auth.Work)
@@ -90,10 +90,10 @@ func TestMixedKindsCostTheSame(t *testing.T) {
 		{"both", "wrong", slow(2)},
 		{"both", "b1", slow(2)},
 		{"both", "b2", slow(2)},
-		// A hash of fewer rounds is made up for by a second derivation.
+		// If a hash has fewer rounds, a second derivation makes up for that.
 		{"few", "wrong", slow(3)},
 		{"few", "f", slow(3)},
-		// A client with a generated secret waits for no slow hash.
+		// A client with a generated secret doesn't wait for a slow hash.
 		{"plain", "p1", [4]int64{1, 2, 0, 0}},
 		{"both", "b3", [4]int64{1, 2, 0, 0}},
 	} {
@@ -109,8 +109,8 @@ func TestMixedKindsCostTheSame(t *testing.T) {
 	mustRefuse(t, v, "few", "b1")
 }
 
-// TestNamesSecret: of several secrets, the one that signed in is named, whatever its kind
-// and position.
+// TestNamesSecret: if a client has several secrets, you get the name of the secret that
+// signed it in, of any kind and at any position.
 func TestNamesSecret(t *testing.T) {
 	f, err := auth.OpenCountedFile(new(auth.Work), writeFile(t,
 		sha256Line("c", "1")+" name=one",
@@ -132,7 +132,7 @@ func TestNamesSecret(t *testing.T) {
 	}
 }
 
-// TestDummiesSignInNoClient: also not if their hashes are those of the presented secret.
+// TestDummiesSignInNoClient: not even if the presented secret has the dummies' hashes.
 func TestDummiesSignInNoClient(t *testing.T) {
 	w := &auth.Work{AllEqual: true}
 	v, err := auth.OpenCountedFile(w, writeFile(t,
@@ -150,7 +150,7 @@ func TestDummiesSignInNoClient(t *testing.T) {
 	mustSignIn(t, v, "slow", "0", "slow")
 }
 
-// TestUntil: a secret is refused at the instant at which it ends, by a cache too, and the
+// TestUntil: a secret is refused from the instant at which it ends, by a cache too. The
 // refusal costs as much as any other.
 func TestUntil(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -161,7 +161,8 @@ func TestUntil(t *testing.T) {
 			sha256Line("plain", "hour")+in(time.Hour),
 			sha256Line("plain", "always"),
 			auth.CheapPBKDF2Line("slow", "two", 800_000)+in(2*time.Hour),
-			// One secret, hashed four times. Neither the first nor the last lasts longest.
+			// This is one secret, hashed four times. The line with the latest end is in the
+			// middle.
 			auth.CheapPBKDF2Line("same", "s", 800_000)+in(time.Minute),
 			auth.CheapPBKDF2Line("same", "s", 700_000)+in(3*time.Hour),
 			auth.CheapPBKDF2Line("same", "s", 600_000)+in(2*time.Minute),
@@ -274,8 +275,8 @@ func rewrite(t testing.TB, path string, lines ...string) {
 	}
 }
 
-// openSlow opens a file whose derivations take a second each; peak is the maximum
-// number of concurrent ones.
+// openSlow opens a file whose derivations take a second each. Peak is how many ran at the
+// same time.
 func openSlow(t *testing.T, slots int, lines ...string) (f *auth.File, w *auth.Work, peak *atomic.Int64) {
 	t.Helper()
 	var busy atomic.Int64
@@ -315,7 +316,7 @@ func TestSlowHashesAreBounded(t *testing.T) {
 	})
 }
 
-// TestSlowHashesByDefault: on half of the processors, and on one at least.
+// TestSlowHashesByDefault: they use half of the processors, and at least one.
 func TestSlowHashesByDefault(t *testing.T) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(0))
 	for procs, want := range map[int]int64{1: 1, 2: 1, 3: 1, 8: 4} {
@@ -334,7 +335,7 @@ func TestSlowHashesByDefault(t *testing.T) {
 	}
 }
 
-// TestSlowHashesEndWithTheContext: while waiting, and between two hashes of one check.
+// TestSlowHashesEndWithTheContext, while they wait and between two hashes of one check.
 func TestSlowHashesEndWithTheContext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f, w, _ := openSlow(t, 1,

@@ -95,7 +95,7 @@ func TestDerive(t *testing.T) {
 	}
 }
 
-// TestFileFields: each line states everything about its secret, in fields of any order.
+// TestFileFields: each line says everything about its secret, with fields in any order.
 func TestFileFields(t *testing.T) {
 	for _, end := range []string{"\n", "\r\n"} {
 		path := writeFile(t)
@@ -131,7 +131,7 @@ func TestFileFields(t *testing.T) {
 	}
 }
 
-// TestMostRounds: a check may take as many rounds as the error for more of them says.
+// TestMostRounds: a check can take as many rounds as the error says, but no more.
 func TestMostRounds(t *testing.T) {
 	for _, lines := range [][]string{
 		{auth.CheapPBKDF2Line("c", "s", 10_000_000)},
@@ -145,7 +145,7 @@ func TestMostRounds(t *testing.T) {
 	}
 }
 
-// TestCutFile: no part of a file is accepted.
+// TestCutFile: a file is refused wherever it was cut off.
 func TestCutFile(t *testing.T) {
 	secrets := []string{
 		sha256Line("acme", "s") + " owner=customer-12", sha256Line("gone", "s") + " disabled",
@@ -334,8 +334,8 @@ func TestFileRefuses(t *testing.T) {
 	}
 }
 
-// TestFileWithoutBegin: the error says how to mend a file of the form that had neither
-// begin nor end.
+// TestFileWithoutBegin: in the first format, files had neither begin nor end. The error says
+// how to convert such a file.
 func TestFileWithoutBegin(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "credentials")
 	text := "# clients\n" + sha256Line("acme", "s") + "\nacme:owner:customer-12\n"
@@ -446,8 +446,8 @@ func TestFileOptions(t *testing.T) {
 	}
 }
 
-// FuzzFile: the parser does not panic; what it accepts survives encoding; an error has
-// the number of an existing line and does not quote it.
+// FuzzFile: the parser doesn't panic. Anything that it accepts survives encoding. An error
+// has the number of an existing line, and doesn't quote it.
 func FuzzFile(f *testing.F) {
 	salt := strings.Repeat("ab", 16)
 	for _, seed := range []string{

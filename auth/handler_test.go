@@ -18,7 +18,7 @@ import (
 	"example.com/go-webhookcfg/webhookcfg"
 )
 
-// nowhere is a store that acknowledges every change and stores none.
+// nowhere is a store that acknowledges every change and forgets it.
 type nowhere struct{}
 
 func (nowhere) Apply(context.Context, webhookcfg.Change) error { return nil }

@@ -122,8 +122,8 @@ func TestLookupConforms(t *testing.T) {
 	})
 }
 
-// TestLookupRefusalsCostTheSame: as many comparisons as a client may have secrets, of
-// which those with the decoy never sign in.
+// TestLookupRefusalsCostTheSame: a refusal takes as many comparisons as a client can have
+// secrets. Those with the decoy never sign anyone in.
 func TestLookupRefusalsCostTheSame(t *testing.T) {
 	for maxHashes, want := range map[int]int64{0: 2, 1: 1, 2: 2, 8: 8} {
 		h := new(hostHash)
@@ -143,7 +143,7 @@ func TestLookupRefusalsCostTheSame(t *testing.T) {
 	}
 }
 
-// TestLookupErrors: errors that are not refusals, and the reason of one that is.
+// TestLookupErrors: some errors aren't refusals. A refusal has its reason.
 func TestLookupErrors(t *testing.T) {
 	h := new(hostHash)
 	v := mustLookup(t, h, auth.LookupOptions{})
@@ -162,7 +162,7 @@ func TestLookupErrors(t *testing.T) {
 	}
 }
 
-// TestLookupIsBounded in its concurrent comparisons and in its queue.
+// TestLookupIsBounded: so are its concurrent comparisons and its queue.
 func TestLookupIsBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := new(hostHash)
@@ -202,7 +202,7 @@ func TestLookupEndsWithTheContext(t *testing.T) {
 	})
 }
 
-// TestLookupOptions: functions that cannot make refusals indistinguishable are refused.
+// TestLookupOptions: functions are refused if refusals could tell which clients exist.
 func TestLookupOptions(t *testing.T) {
 	h := new(hostHash)
 	fails := func([]byte) ([]byte, error) { return nil, errDown }
@@ -229,7 +229,7 @@ func TestLookupOptions(t *testing.T) {
 	}
 }
 
-// TestLookupKeepsItsHash: the host may use the memory of the hash that it returned.
+// TestLookupKeepsItsHash: the host can reuse the memory of the hash that it returned.
 func TestLookupKeepsItsHash(t *testing.T) {
 	h := new(hostHash)
 	var returned []byte

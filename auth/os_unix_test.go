@@ -23,8 +23,8 @@ func TestFileIsNoPipe(t *testing.T) {
 	}
 }
 
-// TestFileOwner: the owner of a file can change its permissions, so a file of another user
-// than root and the one of the process is refused, unless the platform provides it.
+// TestFileOwner: a file's owner can change its permissions. So a file of another user is
+// refused, unless that's root or your platform provides the file.
 func TestFileOwner(t *testing.T) {
 	path := writeFile(t, sha256Line("c", "s"))
 	if err := os.Chown(path, 12345, 12345); err != nil {

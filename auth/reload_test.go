@@ -269,8 +269,8 @@ func TestReloadUnderLoad(t *testing.T) {
 	group.Wait()
 }
 
-// TestReloadDuringCheck: once Reload has returned, a removed secret signs in no client and
-// an added one does, also in a check that had started, or waited for its turn.
+// TestReloadDuringCheck: once Reload has returned, a removed secret signs in no client, and
+// an added one does. That includes a check that had started, or waited for its turn.
 func TestReloadDuringCheck(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f, w, _ := openSlow(t, 1,
@@ -325,7 +325,7 @@ func TestReloadHonoursContext(t *testing.T) {
 	})
 }
 
-// TestPollReadsContents: a change that leaves size and time as they are is found.
+// TestPollReadsContents: a poll finds a change even if size and time stay the same.
 func TestPollReadsContents(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		path := writeFile(t, sha256Line("c", "old"))
@@ -347,8 +347,8 @@ func TestPollReadsContents(t *testing.T) {
 	})
 }
 
-// TestPollChecksMode: a file that others may read is reported, though its contents are
-// those in use, and reported as usable when its mode is.
+// TestPollChecksMode: if others can read the file, a poll reports it, even if the contents
+// are in use. It reports the file as usable again once the mode is right.
 func TestPollChecksMode(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("permissions of Windows are not judged")
@@ -373,8 +373,8 @@ func TestPollChecksMode(t *testing.T) {
 	})
 }
 
-// TestPollOfShorterFile: a file with fewer clients is in use at once. One that was cut
-// short, as it is while a program overwrites it, waits until it is complete.
+// TestPollOfShorterFile: a file with fewer clients is in use at once. If a program overwrites
+// the file in place, the poll waits until it's complete.
 func TestPollOfShorterFile(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		both := []string{sha256Line("a", "s"), sha256Line("b", "s")}
@@ -415,7 +415,7 @@ func TestHealthy(t *testing.T) {
 	}
 	rewrite(t, path, "hush")
 	err := f.Reload(t.Context())
-	for range 2 { // it is reported once, but remains
+	for range 2 { // reported once, but it remains
 		if got := f.Healthy(t.Context()); err == nil || !errors.Is(got, err) || !strings.Contains(got.Error(), path+":2") || !strings.Contains(got.Error(), "corrected") {
 			t.Errorf("got %v, want %v", got, err)
 		}
@@ -426,8 +426,8 @@ func TestHealthy(t *testing.T) {
 	}
 }
 
-// TestPanicOfOnReload: after a poll, it does not end the process; the caller of Reload
-// gets it. The file is in use and is read again either way.
+// TestPanicOfOnReload: after a poll it doesn't end the process, and after Reload the caller
+// gets it. Either way the file is in use, and is read again.
 func TestPanicOfOnReload(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var r reports

@@ -10,7 +10,7 @@ import (
 	"example.com/go-webhookcfg/internal/hooktest"
 )
 
-// TestCredentialHidesSecrets: also as an unexported or embedded field, where fmt calls no
+// TestCredentialHidesSecrets, also in an unexported or embedded field, where fmt calls no
 // method.
 func TestCredentialHidesSecrets(t *testing.T) {
 	type Embedding struct {

@@ -21,8 +21,8 @@ func ownNames(calls *int) auth.Func {
 	}
 }
 
-// TestKnownSourcesAreShared: a client that signs in from every network of its site
-// displaces only its own sources.
+// TestKnownSourcesAreShared: if a client signs in from every network of its site, it only
+// pushes out its own sources.
 func TestKnownSourcesAreShared(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		options := tight
@@ -44,8 +44,8 @@ func TestKnownSourcesAreShared(t *testing.T) {
 	})
 }
 
-// TestFailuresAreShared: a client that fails from every network of its site, where it has
-// signed in, displaces only its own failures.
+// TestFailuresAreShared: if a client fails from every network of its site after it has signed
+// in there, it only pushes out its own failures.
 func TestFailuresAreShared(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		options := tight
@@ -70,8 +70,8 @@ func TestFailuresAreShared(t *testing.T) {
 	})
 }
 
-// TestCacheIsShared: a client that signs in from every network of its site displaces only
-// its own credentials, not those of the same id in another tenant either.
+// TestCacheIsShared: if a client signs in from every network of its site, it only pushes out
+// its own credentials. The same id in another tenant keeps its own.
 func TestCacheIsShared(t *testing.T) {
 	type tenantKey struct{}
 	in := func(tenant string, source string) context.Context {

@@ -45,8 +45,8 @@ func signInFrom(t *testing.T, v webhookcfg.CredentialVerifier, source, id, secre
 	return time.Since(start), err
 }
 
-// TestTrustedSourcesHashNext: a client does not wait for the checks of strangers if it has
-// signed in from its address before.
+// TestTrustedSourcesHashNext: a client that has signed in from its address doesn't wait for
+// the checks of strangers.
 func TestTrustedSourcesHashNext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f, _, _ := openSlow(t, 1, auth.CheapPBKDF2Line("human", "h", 600_000))
@@ -68,7 +68,7 @@ func TestTrustedSourcesHashNext(t *testing.T) {
 	})
 }
 
-// TestQueueIsShared: a source that fills the queue does not keep out another one.
+// TestQueueIsShared: a source can't keep out another one by filling the queue.
 func TestQueueIsShared(t *testing.T) {
 	for name, source := range map[string]func(i int) netip.Addr{
 		"3 addresses": func(i int) netip.Addr { return ipv4(i % 3) },
@@ -89,8 +89,8 @@ func TestQueueIsShared(t *testing.T) {
 	}
 }
 
-// TestQueueIsFull: among sources with as many checks, and without sources, the check that
-// finds the queue full is the one that is not made.
+// TestQueueIsFull: if all sources have as many checks, or there are no sources, the check
+// that finds the queue full is refused.
 func TestQueueIsFull(t *testing.T) {
 	for name, source := range map[string]func(i int) netip.Addr{
 		"no source":         func(int) netip.Addr { return netip.Addr{} },

@@ -86,7 +86,7 @@ func mustWithSource(trusted ...netip.Prefix) func(http.Handler) http.Handler {
 	return middleware
 }
 
-// TestWithSourceRefuses: a network that no source is in, or that was not meant.
+// TestWithSourceRefuses a network that contains no source, or that you can't have meant.
 func TestWithSourceRefuses(t *testing.T) {
 	for _, network := range []netip.Prefix{
 		{},
@@ -101,8 +101,8 @@ func TestWithSourceRefuses(t *testing.T) {
 	}
 }
 
-// TestWithSourceWarns: a trusted proxy without the field is named in the log, once, but not
-// for the checks of its own.
+// TestWithSourceWarns: if a trusted proxy doesn't send the field, the log names it once. The
+// proxy's own health checks don't count.
 func TestWithSourceWarns(t *testing.T) {
 	logger := slog.Default()
 	defer slog.SetDefault(logger)

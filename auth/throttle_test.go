@@ -80,8 +80,8 @@ func TestThrottlePair(t *testing.T) {
 	}
 }
 
-// TestThrottleSparesTheOwner: a flood on one id from one address is stopped, and the
-// owner signs in from anywhere else.
+// TestThrottleSparesTheOwner: a flood on one id from one address is stopped, and the owner
+// can sign in from anywhere else.
 func TestThrottleSparesTheOwner(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		inner := new(counted)
@@ -112,7 +112,7 @@ func TestThrottleSource(t *testing.T) {
 	})
 }
 
-// TestThrottleNetworks: the holder of an address cannot multiply it.
+// TestThrottleNetworks: you can't get more guesses by varying an address that you hold.
 func TestThrottleNetworks(t *testing.T) {
 	for _, tt := range []struct {
 		a, b string
@@ -164,8 +164,8 @@ func TestThrottleClient(t *testing.T) {
 	})
 }
 
-// TestThrottleSite: an IPv6 site cannot multiply its guesses by its /64 networks, nor
-// evict what the throttle holds about others.
+// TestThrottleSite: an IPv6 site can't get more guesses through its many /64 networks. Nor
+// can it make the throttle forget others.
 func TestThrottleSite(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		inner := new(counted)
@@ -186,7 +186,7 @@ func TestThrottleSite(t *testing.T) {
 	})
 }
 
-// TestThrottleNeighbours: strangers in the same IPv6 site do not limit a source that the id
+// TestThrottleNeighbours: strangers in the same IPv6 site don't limit a source that the id
 // has signed in from.
 func TestThrottleNeighbours(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -200,7 +200,7 @@ func TestThrottleNeighbours(t *testing.T) {
 	})
 }
 
-// TestThrottleExtremes: ten times an extreme rate is a rate.
+// TestThrottleExtremes: ten times an extreme rate is still a rate.
 func TestThrottleExtremes(t *testing.T) {
 	for _, tt := range []struct {
 		rate auth.Rate
@@ -221,7 +221,7 @@ func TestThrottleExtremes(t *testing.T) {
 	}
 }
 
-// TestThrottleInThrottle: a throttle around another one does not lift its limits.
+// TestThrottleInThrottle: a throttle around another one doesn't lift its limits.
 func TestThrottleInThrottle(t *testing.T) {
 	inner := new(counted)
 	v := mustThrottle(t, mustCache(t, mustThrottle(t, inner, &tight), nil), nil)
@@ -262,7 +262,7 @@ func TestThrottleDefaults(t *testing.T) {
 	}
 }
 
-// TestThrottleGivesBack: only checks that failed, or may have failed, cost a token.
+// TestThrottleGivesBack: a token is lost only if a check failed, or may have failed.
 func TestThrottleGivesBack(t *testing.T) {
 	const attempts = 101 // more than any bucket holds
 	ended := func(ctx context.Context, err error) (context.Context, error) {

@@ -18,7 +18,7 @@ import (
 	"example.com/go-webhookcfg/webhookcfg"
 )
 
-// right is the simplest verifier that satisfies the contract. Each test breaks it in one
+// right is the simplest verifier that keeps to the contract. Each test breaks it in one
 // place.
 type right struct {
 	secrets  map[string][]string
@@ -136,7 +136,8 @@ func credentialFile(t *testing.T, r right) *auth.File {
 	return f
 }
 
-// TestWithoutWork: without Work, that refusals cost the same counts as absent, not as met.
+// TestWithoutWork: without Work, nobody knows if all refusals cost the same, so the case is
+// absent.
 func TestWithoutWork(t *testing.T) {
 	h, _ := harness()
 	h.Work = nil
@@ -151,8 +152,8 @@ func TestWithoutWork(t *testing.T) {
 	}
 }
 
-// TestOneShortCredential: one credential is enough. However short it is, no near miss is
-// empty, since the handler passes no empty id or secret to a verifier.
+// TestOneShortCredential: one credential is enough. Even if it's short, no near miss is
+// empty, since the handler never passes an empty id or secret to a verifier.
 func TestOneShortCredential(t *testing.T) {
 	h := authtest.Harness{
 		SignsIn: []authtest.Credential{{ID: "a", Secret: "b", Owner: "a"}},
@@ -176,7 +177,7 @@ func TestOneShortCredential(t *testing.T) {
 	}
 }
 
-// TestPanics: a case says that a verifier panicked, and not that it signed somebody in.
+// TestPanics: a case says that a verifier panicked, not that it signed somebody in.
 func TestPanics(t *testing.T) {
 	h, _ := harness()
 	h.Verifier = auth.Func(func(context.Context, string, string) (webhookcfg.Client, error) { panic("broken") })

@@ -21,7 +21,7 @@ import (
 	"example.com/go-webhookcfg/webhookcfg"
 )
 
-// TestBrokenVerifiers: each case detects a verifier that is broken in that one respect.
+// TestBrokenVerifiers: each case detects a verifier that is broken in just that way.
 func TestBrokenVerifiers(t *testing.T) {
 	type verify = func(ctx context.Context, id, secret string) (webhookcfg.Client, error)
 	signIn := func(id string) (webhookcfg.Client, error) { return webhookcfg.Client{ID: id}, nil }
