@@ -186,7 +186,7 @@ func TestNamesAndEnds(t *testing.T) {
 	}
 }
 
-// TestRotateKeepsTheSecretInUse: of the older secrets, the newest that still signs in.
+// TestRotateKeepsTheSecretInUse: of the older secrets, rotate keeps the newest that signs in.
 func TestRotateKeepsTheSecretInUse(t *testing.T) {
 	f := newFixture(t)
 	inUse := f.must("add", "acme")
@@ -200,7 +200,7 @@ func TestRotateKeepsTheSecretInUse(t *testing.T) {
 	f.wantOwner("acme", inUse, "")
 	f.wantOwner("acme", newest, "acme")
 
-	// If all have ended, the newest stays: it shows what the client had.
+	// If all have ended, it keeps the newest, so you can see what the client had.
 	only := f.must("-name", "only", "-until", "2999-01-01T00:00:00Z", "add", "acme-2")
 	f.replace("2999", "1999")
 	second := f.must("rotate", "acme-2")
@@ -234,7 +234,7 @@ func TestMissingFile(t *testing.T) {
 	}
 }
 
-// TestKeepsMode: and, by its check, an owner that is not that of the process.
+// TestKeepsMode: the new file has the old one's mode. The command also accepts another owner.
 func TestKeepsMode(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("Windows has no permission bits")

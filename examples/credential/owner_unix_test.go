@@ -37,8 +37,8 @@ func TestKeepsOwner(t *testing.T) {
 	}
 }
 
-// TestRefusesOtherOwner: another user than root cannot keep the owner, so the command
-// leaves the file as it is.
+// TestRefusesOtherOwner: if you aren't root, you can't keep the file's owner, so the command
+// doesn't change the file.
 func TestRefusesOtherOwner(t *testing.T) {
 	if os.Getuid() == 0 {
 		runUnprivileged(t)

@@ -45,7 +45,7 @@ func TestListens(t *testing.T) {
 	_ = program.Wait()
 }
 
-// TestReadme runs the commands of the README, which must print what it shows.
+// TestReadme runs the README's commands. They must print what it shows.
 func TestReadme(t *testing.T) {
 	server := httptest.NewServer(newService(store.NewMemory()))
 	defer server.Close()
@@ -72,8 +72,8 @@ func TestReadme(t *testing.T) {
 	}
 }
 
-// TestPathIsNotCleaned checks the purpose of the mount: the path of one entity never
-// becomes the one that means all of them.
+// TestPathIsNotCleaned: mounted like this, the path of one entity never becomes the path for
+// all of them.
 func TestPathIsNotCleaned(t *testing.T) {
 	server := httptest.NewServer(newService(store.NewMemory()))
 	defer server.Close()

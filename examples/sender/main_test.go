@@ -22,7 +22,7 @@ delivered to http://127\.0\.0\.1:[0-9]+\n$`)
 	}
 }
 
-// TestUnsigned: the receiver refuses what is not signed with its key.
+// TestUnsigned: the receiver refuses anything that isn't signed with its key.
 func TestUnsigned(t *testing.T) {
 	var out bytes.Buffer
 	receiver := receive(deliver.GenerateKey().Reveal(), &out)

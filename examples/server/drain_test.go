@@ -29,7 +29,7 @@ func TestHealthOfProgram(t *testing.T) {
 	}
 }
 
-// TestDrain: after the end of the context, requests are served while the process is unready.
+// TestDrain: after ctx has ended, requests are still served, but the process is unready.
 func TestDrain(t *testing.T) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

@@ -122,8 +122,8 @@ func TestCommands(t *testing.T) {
 	}
 }
 
-// TestDescription: the API description is at the printed URL and needs no credentials;
-// the responses at all other paths are those of the handler.
+// TestDescription: you get the API description at the printed URL without credentials. All
+// other paths belong to the handler.
 func TestDescription(t *testing.T) {
 	s := start(t, "-credentials", writeCredentials(t))
 	line, err := s.output.ReadString('\n')
@@ -157,7 +157,7 @@ func TestPortal(t *testing.T) {
 	}
 	defer resp.Body.Close()
 	page, err := io.ReadAll(resp.Body)
-	// The client doesn't send the cookie back, as it is for https alone.
+	// The client doesn't send the cookie back over http.
 	if err != nil || resp.Request.URL.Path != "/portal/" || !strings.Contains(string(page), "keep the session") {
 		t.Errorf("got %v, %s, %s", err, resp.Request.URL, page)
 	}
@@ -232,7 +232,7 @@ func TestFileStore(t *testing.T) {
 	}
 }
 
-// TestGuessing: guesses are limited; a client that has signed in is not.
+// TestGuessing: guesses are limited, but a client that has signed in isn't.
 func TestGuessing(t *testing.T) {
 	s := start(t, "-credentials", writeCredentials(t))
 	signIn := func(client string) string { return s.call(t, "GET", path+"/e1", client, "")[:3] }
@@ -253,8 +253,8 @@ func TestGuessing(t *testing.T) {
 	}
 }
 
-// TestTrustedProxy: behind a trusted proxy, guesses of one client do not limit another one.
-// Without one, the program warns once.
+// TestTrustedProxy: behind a trusted proxy, one client's guesses don't limit another client.
+// If no proxy is trusted, the program warns once.
 func TestTrustedProxy(t *testing.T) {
 	const client, stranger = "192.0.2.1", "198.51.100.1"
 	for _, tt := range []struct {
@@ -316,8 +316,8 @@ func writeCredentials(t *testing.T) (file string) {
 	return file
 }
 
-// TestPolicyFlags: the flags allow what they document and no more. The receiver is on
-// loopback, so the probe is a real one.
+// TestPolicyFlags: the flags allow what they say, and no more. The receiver is on loopback,
+// so the probe is a real one.
 func TestPolicyFlags(t *testing.T) {
 	receiver := httptest.NewServer(http.NotFoundHandler())
 	defer receiver.Close()

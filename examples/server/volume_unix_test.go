@@ -15,15 +15,15 @@ import (
 	"testing"
 )
 
-// IDs in a pod: that of the user, and the fsGroup of its volumes.
+// The user of a pod, and the fsGroup of its volumes.
 const (
 	podUser = 65532
 	fsGroup = 2000
 )
 
-// volumes creates the volumes of a pod as Kubernetes mounts them: a secret, whose files are
-// links into a directory that is replaced as a whole, and a directory for data. If this
-// process may, it gives them the owners that they have there.
+// volumes creates the volumes of a pod as Kubernetes mounts them. One is a secret: its files
+// are links into a directory that is replaced as a whole. The other is a directory for data.
+// If the test runs as root, they also get the owners that they have in a pod.
 func volumes(t *testing.T) (credentials, store string) {
 	t.Helper()
 	dir := t.TempDir()
@@ -51,8 +51,8 @@ func volumes(t *testing.T) (credentials, store string) {
 	return filepath.Join(secret, "credentials"), filepath.Join(data, "webhooks.jsonl")
 }
 
-// own sets owners and modes as the kubelet does at each mount of a volume with an fsGroup: the
-// group gets what the owner has, and new files the group.
+// own sets owners and modes as the kubelet does when it mounts a volume with an fsGroup: the
+// group can do as much as the owner, and new files belong to the group.
 func own(t *testing.T, dir string) {
 	t.Helper()
 	err := filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {

@@ -60,8 +60,8 @@ func TestCredentialFile(t *testing.T) {
 	}
 }
 
-// TestDrained: after SIGTERM the process is unready at once, and ends when that had time to be
-// noticed.
+// TestDrained: after SIGTERM the process is unready at once, and ends after the time that
+// load balancers need to notice.
 func TestDrained(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &service{cfg: config{drain: time.Minute}, probes: probes.New(slog.New(slog.DiscardHandler))}

@@ -21,7 +21,7 @@ func (brokenQueue) update(context.Context, module, int) (int64, error) {
 	return 0, errors.New("no connection")
 }
 
-// TestLoggedFailures: the log has why the service fails, but not that clients disconnect.
+// TestLoggedFailures: the log says why the service fails, but not that clients disconnect.
 func TestLoggedFailures(t *testing.T) {
 	disconnected, cancel := context.WithCancel(t.Context())
 	cancel()
@@ -41,8 +41,9 @@ func TestLoggedFailures(t *testing.T) {
 	}
 }
 
-// TestLoggedResults: the log has why the service could make no attempt. Of limits there are
-// too many results, and why a receiver failed is kept with the job.
+// TestLoggedResults: the log says why the service couldn't make an attempt. It leaves out
+// limits, since they're too many, and failures of receivers, since these are kept with the
+// job.
 func TestLoggedResults(t *testing.T) {
 	for reason, want := range map[deliver.Reason]bool{
 		deliver.ReasonUnavailable: true,
@@ -58,8 +59,7 @@ func TestLoggedResults(t *testing.T) {
 	}
 }
 
-// TestWarnings: the log has what to change about the database, and nothing if that is as it
-// should be.
+// TestWarnings: the log says what to change about the database, and nothing if all is well.
 func TestWarnings(t *testing.T) {
 	var log bytes.Buffer
 	logger := newLogger(&log, slog.LevelInfo)

@@ -92,7 +92,7 @@ func expect(t *testing.T, got, want string) {
 	}
 }
 
-// await waits until isReady returns true, and fails after three minutes with what it says.
+// await waits until isReady returns true. After three minutes it fails with the other result.
 func await(t *testing.T, isReady func() (ready bool, otherwise string)) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
@@ -118,7 +118,7 @@ func figure(t *testing.T, metrics, name string) string {
 	return value
 }
 
-// awaitGivenUp waits until so many notifications are given up and kept, and none is left.
+// awaitGivenUp waits until n notifications are given up and no other is left.
 func awaitGivenUp(t *testing.T, metrics string, n int64) {
 	t.Helper()
 	await(t, func() (bool, string) {
@@ -215,9 +215,9 @@ func expectDelivery(t *testing.T, service, want string) {
 	}
 }
 
-// TestReplicas: a webhook that is set through one process is in effect there at once, and
-// soon in all others and in the copy from which another one sends. None of them ever has
-// anything but the webhook before and the one after.
+// TestReplicas: a webhook that you set through one process is in effect there at once. It's
+// soon in effect in all others, and in the copy of a process that only sends. In between,
+// each has either the old webhook or the new one.
 func TestReplicas(t *testing.T) {
 	args := []string{"-store", "sqlite:" + filepath.Join(t.TempDir(), "service.db"), "-dev", "-max-stale", "200ms"}
 	one, _ := start(t, append(args, "-migrate")...)
@@ -252,8 +252,8 @@ func TestReplicas(t *testing.T) {
 	}
 }
 
-// sender returns a function that resolves the webhook of e1 as a process that only sends
-// does, from a copy of its own, and describes it like the response to a read.
+// sender returns a function that resolves the webhook of e1 from a copy of its own, like a
+// process that only sends. It describes the webhook like the response to a read.
 func sender(t *testing.T, args []string) func() string {
 	t.Helper()
 	s := idle(t, args)
@@ -294,7 +294,7 @@ func idle(t *testing.T, args []string) *service {
 	return s
 }
 
-// TestOutbox: without its notification a module does not change.
+// TestOutbox: if its notification can't be enqueued, a module doesn't change.
 func TestOutbox(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "service.db")
 	service, _ := start(t, "-store", "sqlite:"+path, "-migrate", "-dev")
@@ -313,8 +313,8 @@ func TestOutbox(t *testing.T) {
 	expect(t, call(t, http.MethodPut, service+"/api/v1/modules/e1", "on"), `200 {"version":1}`)
 }
 
-// TestReplay prints and replays the notifications of one client, and of all: more than are
-// read at a time.
+// TestReplay prints and replays the notifications of one client, and of all. They're more
+// than one page.
 func TestReplay(t *testing.T) {
 	const jobs = givenUpPage + 1
 	args := []string{"-store", "sqlite:" + filepath.Join(t.TempDir(), "service.db")}
@@ -393,7 +393,7 @@ func TestSignIn(t *testing.T) {
 	}
 }
 
-// TestBadModules: a module that could not be stored or could not have a webhook is refused.
+// TestBadModules: a module is refused if it can't be stored or can't have a webhook.
 func TestBadModules(t *testing.T) {
 	service, _ := start(t, "-store", "sqlite:"+filepath.Join(t.TempDir(), "service.db"), "-migrate", "-dev")
 	longest := strings.Repeat("a", 64)

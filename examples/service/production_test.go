@@ -22,8 +22,8 @@ import (
 	"example.com/go-webhookcfg/webhookcfg"
 )
 
-// The functions up to the first test are for PRODUCTION.md: what a service of yours needs and
-// this one, which has no table of clients, doesn't.
+// The functions up to the first test are for PRODUCTION.md. Your service needs them, but this
+// one has no table of clients.
 
 const createSecrets = `CREATE TABLE secrets (client text NOT NULL, name text NOT NULL, hash bytea NOT NULL, PRIMARY KEY (client, name))`
 

@@ -13,8 +13,8 @@ import (
 	"example.com/go-webhookcfg/webhookcfg"
 )
 
-// waiting returns an idle service over SQLite, in whose queue n notifications of e1, e2, …
-// of each client wait.
+// waiting returns an idle service over SQLite. In its queue, n notifications of each client
+// wait, for e1, e2 and so on.
 func waiting(t *testing.T, n int, clients ...string) *service {
 	t.Helper()
 	s := idle(t, []string{"-store", "sqlite:" + filepath.Join(t.TempDir(), "service.db"), "-backlog", "3"})
@@ -59,8 +59,8 @@ func (s *service) list(t *testing.T, statement string) (texts []string) {
 	return texts
 }
 
-// TestShards: a client's notifications are in its shard up to the backlog, and then in the
-// overflow of that shard, until the backlog is shorter. Another client's are in its own.
+// TestShards: a client's notifications go to its shard up to the backlog, and then to the
+// shard's overflow, until the backlog is shorter. Another client's go to its own shard.
 func TestShards(t *testing.T) {
 	s := waiting(t, 5, "acme", "other")
 	used := func(client string) []string {
@@ -82,7 +82,7 @@ func TestShards(t *testing.T) {
 	}
 }
 
-// TestMakeDue: what waits for a scope becomes due, and nothing else changes.
+// TestMakeDue: the waiting notifications of a scope become due, and nothing else changes.
 func TestMakeDue(t *testing.T) {
 	const (
 		states = `UPDATE river_job SET
@@ -148,8 +148,8 @@ func TestMakeDueInBatches(t *testing.T) {
 	}
 }
 
-// TestRecall: a successful set and a recovery make due some of what waits at once, and all when
-// nobody defers it any more for what was before.
+// TestRecall: after a successful set or a recovery, some waiting notifications become due at
+// once. The others follow when nobody defers them for the old webhook any more.
 func TestRecall(t *testing.T) {
 	const maxStale = 2 * time.Second
 	set := webhookcfg.Event{Operation: "set", Client: "acme", Scope: webhookcfg.Entity("e1")}
@@ -196,7 +196,7 @@ func TestRecall(t *testing.T) {
 	}
 }
 
-// TestForget: each client keeps the latest of what was given up.
+// TestForget: each client keeps its latest given-up notifications.
 func TestForget(t *testing.T) {
 	s := waiting(t, 4, "acme", "other")
 	s.exec(t, `UPDATE river_job SET state = 'cancelled', finalized_at = CURRENT_TIMESTAMP
@@ -210,7 +210,7 @@ WHERE args ->> 'client' = 'acme' OR args ->> 'entity' = 'e1'`)
 	}
 }
 
-// TestReplayOverflows: what is replayed stands in front of nobody.
+// TestReplayOverflows: nobody waits behind a replay.
 func TestReplayOverflows(t *testing.T) {
 	s := waiting(t, 1, "acme")
 	s.exec(t, "UPDATE river_job SET state = 'cancelled', finalized_at = CURRENT_TIMESTAMP")

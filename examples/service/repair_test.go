@@ -60,7 +60,7 @@ func TestRepair(t *testing.T) {
 	}
 }
 
-// TestRepairFails: a test that fails says why in a word that the client may see.
+// TestRepairFails: if a test fails, the client sees a word that says why.
 func TestRepairFails(t *testing.T) {
 	receiver := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusTeapot) }))
 	defer receiver.Close()

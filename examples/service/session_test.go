@@ -61,7 +61,8 @@ func TestSession(t *testing.T) {
 	}
 }
 
-// TestSignInThrottle: who guesses has to wait, and the password is no longer checked.
+// TestSignInThrottle: someone who guesses has to wait, and the password isn't checked any
+// more.
 func TestSignInThrottle(t *testing.T) {
 	throttle, err := auth.NewThrottle(onePerson{"ann", "a-password"}, &auth.ThrottleOptions{PerClientAndSource: auth.Rate{Burst: 1, Every: time.Hour}})
 	if err != nil {

@@ -24,7 +24,7 @@ func (unavailable) Resolve(context.Context, string, string) (webhookcfg.Webhook,
 	return webhookcfg.Webhook{}, errors.New("no connection")
 }
 
-// TestWorker: River completes, retries, defers or cancels a job as its result demands.
+// TestWorker: the result of a delivery decides what River does with the job.
 func TestWorker(t *testing.T) {
 	const delay = time.Hour
 	for _, tt := range []struct {
