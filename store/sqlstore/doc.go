@@ -59,7 +59,8 @@
 // If you send many notifications, read through a [cache.Cache], as Example_sender shows. It
 // polls the store for changes. On PostgreSQL and SQLite a poll is one query, whose cost grows
 // only with the number of changes ([Store.Changes]). On MySQL and MariaDB it grows with the
-// number of clients in the copy ([Store.Versions]): plan for at most 30,000.
+// number of clients in the copy ([Store.Versions]). Plan for at most 30,000 there. Package
+// cache has the arithmetic.
 //
 // # Keep deliveries
 //

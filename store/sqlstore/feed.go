@@ -69,7 +69,7 @@ func (s *Store) Changes(ctx context.Context, since string) (cache.Changes, error
 		}
 	}
 	if next.identity == "" {
-		return cache.Changes{}, errors.New("sqlstore: changes: no cursor in the database")
+		return cache.Changes{}, errors.New("sqlstore: changes: the schema table has no row: call Migrate")
 	}
 	reset := !known || next.identity != from.identity || next.below < from.below || len(changes.Clients) > maxChanges
 	if !reset {
@@ -222,7 +222,7 @@ func (s *Store) Versions(ctx context.Context, clients []string) ([]string, error
 			}
 		}
 		if identity == "" {
-			return nil, errors.New("sqlstore: versions: no identity in the database")
+			return nil, errors.New("sqlstore: versions: the schema table has no row: call Migrate")
 		}
 		for _, client := range some {
 			versions = append(versions, identity+"/"+cmp.Or(marks[client], absent))
