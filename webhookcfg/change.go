@@ -52,12 +52,12 @@ type Change struct {
 	Scope Scope
 	// URL is the webhook to set. It's the zero URL in an unset.
 	URL egress.URL
-	// Time identifies the setting that the change makes. The handler sets it to the time at
-	// which it applies the change, in whole microseconds, and always later than for the
-	// change before. Do the same if you call Apply yourself.
+	// Time identifies the setting that the change makes. The handler sets it to the current
+	// time in whole microseconds, and always later than in its previous change. Do the same
+	// if you call Apply yourself.
 	//
-	// If you write a store: keep it to the microsecond or better, even if it's zero, and
-	// return it as [Webhook.Since].
+	// If you write a store, keep the time to the microsecond or better, even if it's zero,
+	// and return it as [Webhook.Since].
 	Time time.Time
 
 	op op
@@ -115,7 +115,7 @@ type Webhook struct {
 // Source says which entry decides on the webhook in effect.
 type Source uint8
 
-// The sources, in the order in which Resolve looks for them.
+// The sources. The zero value is SourceNone.
 const (
 	// SourceNone: there's neither an override nor a base, so there is no webhook.
 	SourceNone Source = iota

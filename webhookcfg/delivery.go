@@ -18,8 +18,8 @@ type DeliveryStatus struct {
 	Reason string
 
 	// LastSuccess is when the last successful attempt started, and LastFailure when the last
-	// failed one did. Zero means never. They aren't the ends of the attempts, because these
-	// would tell a refused port from a filtered one.
+	// failed one did. Zero means never. If these were the ends of the attempts, clients could
+	// tell a refused port from a filtered one.
 	LastSuccess, LastFailure time.Time
 }
 

@@ -39,15 +39,16 @@
 // # Store webhooks
 //
 // Package store has a [Store] in memory and one in a file. Package store/sqlstore uses your
-// database, and store/etcdstore uses etcd. Your own needs two methods, and storetest checks
-// it.
+// database, and store/etcdstore uses etcd. If you write your own, it needs two methods, and
+// package storetest checks it.
 //
 // # Sign clients in
 //
-// A [CredentialVerifier] says which client an id and a secret sign in. Package auth has
-// verifiers for clients in your database, in a file or in code, and a cache and a throttle to
-// put around them. Your own needs one method, and authtest checks it. Call [Handler.SignIn]
-// to sign clients in on other paths of your service.
+// A [CredentialVerifier] checks an id and a secret, and says which client they belong to.
+// Package auth has verifiers for clients in your database, in a file or in code, and a cache
+// and a throttle to put around them. If you write your own, it needs one method, and package
+// authtest checks it. Call [Handler.SignIn] to sign clients in on other paths of your
+// service.
 //
 // # Find the URL in effect
 //
@@ -61,9 +62,8 @@
 //	override v, base b         override u  base u      off        nothing     v
 //	off, base b                override u  base u      off        nothing     none
 //
-// This isn't inheritance. After "unset e", e doesn't fall back to the base: it has no webhook
-// until the client sets it, or all, again. And "set all" means all: it drops every override,
-// off ones too.
+// After "unset e", e doesn't fall back to the base. It has no webhook until the client sets
+// it again, or sets all. "Set all" drops every override, off ones too.
 //
 // By default the handler accepts any well-formed identifier, and it's up to you not to send
 // for entities that don't exist. Set [Options.EntityExists] to refuse them.
@@ -104,9 +104,9 @@
 //	500     server_error             a defect; the cause is logged
 //	503     temporarily_unavailable  a part of the service failed, or time ran out
 //
-// After a 503 the change is made completely, perhaps a moment later, or not at all. The
-// client should repeat it, but read first if somebody else may have changed the webhook
-// since: a repeat would undo that.
+// After a 503, the client can't tell whether the change was made, or will be in a moment.
+// It's never made in part. The client should repeat it, but read first if somebody else may
+// have changed the webhook since: a repeat would undo that.
 //
 // # Security
 //
@@ -118,25 +118,25 @@
 // has checked it and a [Prober] has probed it. The default probe shows that the target can be
 // reached, not that the client owns it.
 //
-// Webhook URLs carry tokens. So an [egress.URL] prints as scheme, host and port only, and GET
-// shows it in full to its owner alone. Logs, errors, events and panics never contain a
-// client's secret either, unless a client sends it as its id.
+// Webhook URLs carry tokens. So an [egress.URL] prints as scheme, host and port only, and
+// only its owner can read the whole URL, with GET. Logs, errors, events and panics never
+// contain a client's secret either, unless a client sends it as its id.
 //
 // # Shared tables
 //
-// Your clients share these bounded tables. A full one with a star evicts a row of the client
-// or the network with the most rows, so nobody can displace the rows of others. The rest
-// evict the least recently used row.
+// Your clients share these tables, which have a limited size. When a table with a star is
+// full, it evicts a row of the client or network with the most rows, so nobody can displace
+// the rows of others. The tables without a star evict the least recently used row.
 //
-//	auth.Throttle     Size *       failures of an id from a source
-//	                  Size *       failures of a source
-//	                  Size         failures of a site, and of an id: one row each
-//	                  Size *       sources that an id has signed in from
-//	auth.Cache        Size *       credentials that signed in
-//	egress.Prober     10,000       recent probes: one row for each client
-//	deliver.Sender    10,000       receivers that failed or asked for a pause
-//	deliver.Health    MaxWebhooks  records of deliveries
-//	cache.Cache       MaxBytes *   clients and entities
+//	auth.Throttle     Size *         failures of an id from a source
+//	                  Size *         failures of a source
+//	                  Size           failures of a /48 network, and of an id: one row each
+//	                  Size *         sources that an id has signed in from
+//	auth.Cache        Size *         credentials that signed in
+//	egress.Prober     10,000         recent probes: one row for each client
+//	deliver.Sender    10,000 *       receivers that failed or asked for a pause
+//	deliver.Health    MaxWebhooks *  records of deliveries
+//	cache.Cache       MaxBytes *     clients and entities
 //
 // # Compatibility
 //

@@ -23,9 +23,9 @@ type Event struct {
 	// Credential is the id that signed the client in. Calls from Go have none, except
 	// [Handler.SignIn].
 	Credential string
-	// Actor is the person or program that acted for the client, as you said with
+	// Actor is the person or program that acted for the client, as you set it with
 	// [ContextWithActor]. It's cut to 128 bytes, without characters that a log can't show.
-	// It's "" if a client acted itself.
+	// It's "" if the client acted itself.
 	Actor string
 	// PresentedID is the id of a sign-in that was refused (401) or throttled (429), cut to
 	// 128 bytes, without characters that a log can't show. Nobody has verified it, and it can

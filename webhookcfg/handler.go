@@ -140,8 +140,8 @@ var otherMethods = [...]string{
 
 // Before returns a handler that serves the paths of h, and passes every other request to
 // next, which is usually your mux. So nothing cleans, decodes or redirects a path of h before
-// h has checked it. A path that a mux would clean to a path of h gets 404, in any letter
-// case.
+// h has checked it. A path that a mux would clean to a path of h gets 404, regardless of
+// letter case.
 //
 // Requests for h's paths bypass next and its middleware. Put any middleware that they should
 // pass around both, as in "logged(h.Before(mux))". That middleware must leave the paths

@@ -61,8 +61,8 @@ type Options struct {
 	DeliveryStatus func(ctx context.Context, client, entity string, hook Webhook) (DeliveryStatus, error)
 
 	// ValidEntityID replaces the default syntax of identifiers: 1 to 128 of the characters
-	// A-Z a-z 0-9 . _ ~ : @ -. You only get valid UTF-8 without slashes, backslashes and
-	// control characters. The handler always refuses "", "." and ".." itself.
+	// A-Z a-z 0-9 . _ ~ : @ -. It's only called with valid UTF-8 that has no slashes,
+	// backslashes or control characters. The handler always refuses "", "." and ".." itself.
 	ValidEntityID func(id string) bool
 
 	// EntityExists reports whether the client has an entity with this identifier, a valid

@@ -235,8 +235,8 @@ func (rt routes) isNested(base string) bool {
 	})
 }
 
-// TargetFromHeader returns a function for [Options.OriginalTarget]. It reads the header field
-// in which your outermost proxy passes on the request target, such as "X-Original-URI".
+// TargetFromHeader returns a function for [Options.OriginalTarget]. It reads the original
+// target from a header field that your outermost proxy writes, such as "X-Original-URI".
 //
 // Make sure that the proxy replaces the field if a client sends it. If a request doesn't have
 // exactly one such field, it can't reach all entities.

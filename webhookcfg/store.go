@@ -33,7 +33,7 @@ import "context"
 //     error and change nothing. The handler's ctx has a deadline and ends when the client
 //     disconnects.
 //
-// No error text may hold a URL beyond its host and port.
+// An error's text must not contain more of a URL than its host and port.
 //
 // The handler waits for a method that ignores ctx. If you can't rely on your store, verifier
 // or prober, wrap the handler in an [http.TimeoutHandler].
@@ -47,12 +47,12 @@ type Store interface {
 // Lister lists the overrides of one client. Your [Store] can implement it, too. [NewHandler]
 // checks once whether it does.
 type Lister interface {
-	// List returns the first limit overrides whose entity comes after the given one in byte
-	// order; after "" starts with the first. It can return fewer, or none, if a search for
-	// more would take too long. So go on until Next is empty: only that means that there are
-	// no more. Each page is a state that the client had at one moment, but two pages may be
-	// of different moments. The cost of a page depends on limit, and not on the number of
-	// overrides.
+	// List returns the first overrides whose entities come after the given one in byte order,
+	// and at most limit of them. If after is "", it starts with the first of all. It can
+	// return fewer, or none, if a search for more would take too long. So go on until Next is
+	// empty: only that means that there are no more. A page shows the client at one moment,
+	// but two pages can show different moments. The cost of a page depends on limit, and not
+	// on the number of overrides.
 	//
 	// An unknown client has an empty page. An empty client, or a limit below 1, gives an
 	// error that wraps [ErrInvalidArgument].
@@ -61,11 +61,11 @@ type Lister interface {
 
 // Page is a part of a client's webhooks.
 type Page struct {
-	// Base is the webhook of all entities without an override; zero if there is none.
+	// Base is the webhook of all entities without an override. It's zero if there is none.
 	Base Webhook
 	// Overrides are in byte order of their entities.
 	Overrides []Override
-	// Next is the value of after for the next page; "" on the last page.
+	// Next is the value of after for the next page. It's "" on the last page.
 	Next string
 }
 

@@ -8,17 +8,17 @@ import (
 	"unicode/utf8"
 )
 
-// CredentialVerifier says which client an id and a secret sign in. Package auth has
-// implementations. If you write your own, it must be safe for concurrent use and return soon
-// after ctx ends, like a [Store]. Package authtest checks it.
+// CredentialVerifier checks an id and a secret, and says which client they belong to. Package
+// auth has implementations. If you write your own, it must be safe for concurrent use and
+// return soon after ctx ends, like a [Store]. Package authtest checks it.
 type CredentialVerifier interface {
-	// Verify returns the client that id and secret sign in. You get both non-empty, in valid
-	// UTF-8, and without control characters.
+	// Verify returns the client that id and secret belong to. Both are non-empty, valid UTF-8
+	// without control characters.
 	//
-	// For an unknown id, a wrong secret and a disabled client alike, return an error that
-	// wraps [ErrInvalidCredentials] (401), and take the same time for each. If your error has
-	// a method RetryAfter() time.Duration, the client is asked to wait (429). Any other error
-	// means that the verifier is unavailable (503).
+	// For an unknown id, a wrong secret or a disabled client, return an error that wraps
+	// [ErrInvalidCredentials] (401), and take the same time for each of the three. If your
+	// error has a method RetryAfter() time.Duration, the client is asked to wait (429). Any
+	// other error means that the verifier is unavailable (503).
 	//
 	// Your errors must not contain the secret. The handler only logs their types, so log the
 	// rest yourself.
@@ -46,8 +46,8 @@ var (
 	// a wrong secret or a disabled client. The handler responds 401.
 	ErrInvalidCredentials = errors.New("webhookcfg: invalid client credentials")
 
-	// ErrInvalidArgument means that a caller passed a change or a name that no correct caller
-	// passes. Stores return it, and the handler treats it as a defect (500).
+	// ErrInvalidArgument means that a caller passed an invalid change or name, so the caller
+	// has a bug. Stores return it, and the handler treats it as a defect (500).
 	ErrInvalidArgument = errors.New("webhookcfg: invalid argument")
 )
 

@@ -284,16 +284,16 @@ const (
 	clause14 = `Store, clause 14: The methods are safe for concurrent use, and the operations on one client are linearizable.`
 	clause15 = `Store, clause 15: The methods return soon after ctx ends. If it ended before the call, they return an error and change nothing. The handler's ctx has a deadline and ends when the client disconnects.`
 
-	ruleErrors = `Store: No error text may hold a URL beyond its host and port.`
+	ruleErrors = `Store: An error's text must not contain more of a URL than its host and port.`
 	ruleStates = `Store: The package documentation has the table of states and operations.`
 
-	ruleList          = `Lister: List returns the first limit overrides whose entity comes after the given one in byte order; after "" starts with the first.`
+	ruleList          = `Lister: List returns the first overrides whose entities come after the given one in byte order, and at most limit of them. If after is "", it starts with the first of all.`
 	ruleUnknownClient = `Lister: An unknown client has an empty page.`
 	ruleListArguments = `Lister: An empty client, or a limit below 1, gives an error that wraps ErrInvalidArgument.`
-	rulePageMoment    = `Lister: Each page is a state that the client had at one moment, but two pages may be of different moments.`
-	rulePageBase      = `Page: Base is the webhook of all entities without an override; zero if there is none.`
+	rulePageMoment    = `Lister: A page shows the client at one moment, but two pages can show different moments.`
+	rulePageBase      = `Page: Base is the webhook of all entities without an override. It's zero if there is none.`
 	rulePageOrder     = `Page: Overrides are in byte order of their entities.`
-	rulePageNext      = `Page: Next is the value of after for the next page; "" on the last page.`
+	rulePageNext      = `Page: Next is the value of after for the next page. It's "" on the last page.`
 
 	clients1     = `ClientLister, clause 1: A walk starts with the cursor "" and passes the Next of each page to the next call. Only an empty Next ends it: pages can be short or empty.`
 	clients2     = `ClientLister, clause 2: A client that has a base or an override during the whole walk is listed exactly once, in any order. Any other client can be missing or listed.`
