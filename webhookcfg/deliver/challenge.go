@@ -19,9 +19,9 @@ var errChallenge = errors.New("deliver: the response to the challenge is not its
 
 // Challenge returns a probe that asks the receiver for its consent before a client can set
 // its URL. The receiver must sign a random text with one of the client's keys. This shows
-// that it agrees to this client's notifications and has the right key, before the first of
-// them is sent. Clients need their key first, and a receiver that responds to challenges, so
-// it isn't the default. Use it as [egress.ProberOptions.HTTPProbe]:
+// that it agrees to this client's notifications and has the right key, before you send any.
+// It isn't the default, because clients need their key first, and a receiver that responds to
+// challenges. Use it as [egress.ProberOptions.HTTPProbe]:
 //
 //	challenge, err := deliver.Challenge(keys)
 //	prober, err := policy.Prober(&egress.ProberOptions{HTTPProbe: challenge})

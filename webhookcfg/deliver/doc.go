@@ -30,8 +30,8 @@
 // Only the status counts, and redirects aren't followed.
 //
 // Messages can arrive twice, and out of order. Give each an ID that stays the same
-// ([MessageID]) and put the entity's version into the body. A receiver then ignores an ID that
-// it knows and a version that is older than its own.
+// ([MessageID]) and put the entity's version into the body. The receiver can then ignore an
+// ID that it has seen, and a version older than the one it has.
 //
 // # Keep one receiver from blocking the others
 //
@@ -45,17 +45,18 @@
 // After five failures in a row the sender pauses a receiver, for five seconds at first, then
 // doubling up to [Options.MaxPause], and tries it with one request at a time. A receiver can
 // ask for a pause with Retry-After. [Sender.Receivers] lists the pauses and [Sender.Resume]
-// ends one. [Options.OnRecovered] tells you when a receiver works again, so that you can make
-// due what waits for it.
+// ends one. [Options.OnRecovered] tells you when a receiver works again, and you can make its
+// waiting messages due.
 //
 // Set your queue up like this, and a healthy receiver gets a backlog as fast as its slots
 // allow, with about one deferral a message:
 //
 //   - Divide the clients among several queues, with 192 workers each. Waiting workers are
-//     cheap, and one client can hold at most half of them.
-//   - Refill free workers every 20 milliseconds, and wake what is due every 200.
+//     cheap, and at most half of them can wait for slots of one client.
+//   - Fetch messages for free workers every 20 milliseconds, and look for messages that have
+//     become due every 200.
 //   - Put a client's messages into another queue once it has a few hundred in the first one.
-//     There, 48 workers that you refill every 100 milliseconds are enough.
+//     There, 48 workers and a fetch every 100 milliseconds are enough.
 //
 // Each [Sender] has its own limits. With n processes, a receiver can get n times as many
 // requests at a time.
@@ -68,8 +69,8 @@
 // [Keys].
 //
 // To rotate a key, return the new one in front of the old one until the client has switched.
-// Until then, requests carry a signature with each. The secret that a client signs in with
-// is something else.
+// Until then, requests carry a signature with each of them. These keys are separate from the
+// secret that a client signs in with.
 //
 // All receivers of a client share its key. If a client has webhooks at two vendors, either
 // could forge requests to the other, so it should use two client identifiers.
@@ -92,8 +93,8 @@
 //	// Java: github.com/standard-webhooks/standard-webhooks/libraries/java
 //	new com.standardwebhooks.Webhook("whsec_…").verify(body, headers); // throws
 //
-// It should respond with 2xx as soon as it has stored the message, and with 410 if it wants no
-// more of them. With [Challenge], a client can only set a URL whose receiver has its key.
+// It should respond with 2xx as soon as it has stored the message, and with 410 if it wants
+// no more messages. With [Challenge], a client can only set a URL whose receiver has its key.
 //
 // # Stop dead webhooks, and show clients how deliveries go
 //

@@ -21,13 +21,13 @@ type HealthOptions struct {
 	MaxWebhooks int
 
 	// StopAfter is how long a webhook may fail before deliveries to it stop. Two failures
-	// that are more than half of it apart don't count as one outage: silence in between
-	// proves nothing. Zero means 5 days.
+	// that are more than half of StopAfter apart don't count as one outage, because nobody
+	// knows what happened in between. Zero means 5 days.
 	StopAfter time.Duration
 
 	// OnChange is called when deliveries to a webhook start to fail, stop, or succeed again,
-	// so that you can tell the client, for example by mail. The states of before and after
-	// differ, and scope says which of the client's webhooks it is. When the client sets a
+	// so that you can tell the client, for example by mail. The State of before and after
+	// differs, and scope says which of the client's webhooks it is. When the client sets a
 	// webhook again, before is the last state of the previous one.
 	//
 	// Each process calls OnChange when it learns of a change, so keep a note of what you told
@@ -44,13 +44,14 @@ const (
 	defaultStopAfter   = 5 * 24 * time.Hour
 )
 
-// Health records how the deliveries of a [Sender] go, and stops useless ones. Pass its method
-// Status as [webhookcfg.Options.DeliveryStatus] to show the records to clients.
+// Health records how the deliveries of a [Sender] go, and stops deliveries to dead webhooks.
+// Pass its method Status as [webhookcfg.Options.DeliveryStatus] to show the records to
+// clients.
 //
-// It stops a webhook when the receiver responds with status 410, or after nothing but
-// failures for [HealthOptions.StopAfter]. The client's configuration stays as it is.
-// Deliveries go on when the client sets the webhook again, even to the same URL, or when a
-// test succeeds: see [Sender.Test].
+// It stops a webhook when the receiver responds with status 410, or when all attempts have
+// failed for [HealthOptions.StopAfter]. The client's configuration stays as it is. Deliveries
+// go on when the client sets the webhook again, even to the same URL, or when a test
+// succeeds: see [Sender.Test].
 //
 // Setting a webhook again starts a new record, which [webhookcfg.Webhook.Since] identifies. A
 // webhook with a zero Since is never stopped. Only bases and overrides have records.
@@ -59,7 +60,7 @@ const (
 // learn of each other's stops within about a minute. If they disagree, the latest attempt
 // wins, so keep the clocks of your servers within a few seconds of each other. If the
 // HealthStore fails, messages are sent as if it weren't there. If it hangs for two seconds,
-// it isn't asked again for ten.
+// it isn't called again for ten.
 //
 // A nil *Health is off: it records, shows and stops nothing. Health is safe for concurrent
 // use and starts no goroutine.

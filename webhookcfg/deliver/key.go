@@ -17,9 +17,9 @@ import (
 )
 
 // Key is a secret that sender and receiver share: the sender signs with it, and the receiver
-// verifies. Only [Key.Reveal] returns the secret. It shows nothing when you print, log or
-// marshal it, even inside other values. The zero Key can't sign, and nothing is sent with it.
-// A Key is immutable and safe for concurrent use.
+// verifies. Only [Key.Reveal] returns the secret. A Key shows nothing of it when you print,
+// log or marshal it, even inside other values. The zero Key can't sign, and nothing is sent
+// with it. A Key is immutable and safe for concurrent use.
 type Key struct{ secret redact.Hidden }
 
 const (

@@ -16,7 +16,7 @@ type Receiver struct {
 	// Client is the identifier of the client.
 	Client string
 
-	// HostPort is the host, in lower case, and the port, also if the URLs have none.
+	// HostPort is the host, in lower case, and the port, even if the URLs have none.
 	HostPort string
 
 	// UnderWay is the number of attempts under way.

@@ -73,8 +73,8 @@ func (a Action) String() string {
 // messages that failed together don't come back together. It's never less than r.Wait. After
 // the last attempt, the message is set aside.
 //
-// Deferred attempts don't count, no matter how many there are. The message is due again after
-// r.Wait, under the same attempt number. An invalid Outcome counts as a failure.
+// Deferred attempts don't count. The message is due again after r.Wait, under the same
+// attempt number. An invalid Outcome counts as a failure.
 //
 // If you want to keep the messages of stopped webhooks, look at r.Reason before you call
 // Next.

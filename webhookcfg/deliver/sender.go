@@ -34,7 +34,7 @@ type Options struct {
 	Transport egress.TransportOptions
 
 	// Timeout bounds an attempt, from the lookup of the keys to the header of the response.
-	// Zero means 15 seconds, and 30 seconds is the most. If jobs of your queue have a time
+	// Zero means 15 seconds. The maximum is 30 seconds. If jobs of your queue have a time
 	// limit, give them a few seconds more than Timeout.
 	Timeout time.Duration
 
@@ -59,8 +59,8 @@ type Options struct {
 	// with Retry-After. Zero means an hour.
 	MaxPause time.Duration
 
-	// Health records how deliveries go and stops useless ones. If nil, nothing is recorded or
-	// stopped.
+	// Health records how deliveries go, and stops deliveries to dead webhooks. If nil,
+	// nothing is recorded or stopped.
 	Health *Health
 
 	// UserAgent is the User-Agent of the requests. Empty means "go-webhookcfg".
@@ -72,9 +72,9 @@ type Options struct {
 	OnResult func(ctx context.Context, client, entity, id string, r Result)
 
 	// OnRecovered is called when a paused receiver succeeds again, with the host and port as
-	// in [Receiver]. Make due what waits for it in your queue. Otherwise it comes back at 20
-	// messages a second. OnRecovered must be safe for concurrent use. The Send that succeeded
-	// waits for it, but no other. If nil, it's not called.
+	// in [Receiver]. Make its waiting messages in your queue due at once. Otherwise they come
+	// back at 20 a second. OnRecovered must be safe for concurrent use. Only the Send that
+	// succeeded waits for it. If nil, it's not called.
 	OnRecovered func(ctx context.Context, client, hostport string)
 }
 

@@ -21,7 +21,8 @@ const (
 
 // Test is [Sender.Send] for a client that tests its webhook. It makes the attempt even if the
 // webhook was stopped or its receiver is paused, and never waits for a slot. If the test
-// succeeds, it ends the stop of the webhook that it called. The configuration doesn't change.
+// succeeds and the webhook was stopped, deliveries to it go on. The configuration doesn't
+// change.
 //
 // If entity is "", Test uses the client's base. The Resolver must then be a
 // [webhookcfg.Lister], as the Store of a Cache of package store/cache is.
