@@ -74,7 +74,7 @@
 // wants your notifications: a client can direct them at a third party. Set
 // [ProberOptions.HTTPProbe] to [Handshake] if receivers should give their consent first.
 //
-// A probe tells whether a public endpoint is open, which is one reason why probes are rate
+// A probe reveals whether a public endpoint is open, which is one reason why probes are rate
 // limited. Don't show clients why a probe failed ([Reason]), or they could scan networks. You
 // can show them a [PolicyError].
 //
@@ -83,10 +83,10 @@
 // Use [Policy.Client], or [Policy.Transport] with a client of your own. Both speak HTTP/1.1
 // only, as probes do, so you can't reach a receiver that speaks only HTTP/2.
 //
-// Receivers can be silent, slow or endless at any step. Give every request a deadline, and
-// no call, connection or goroutine outlives it, except for idle connections. The deadline
-// covers a call from the lookup of the name to the last byte of the response body. These
-// limits apply as well:
+// A receiver can hang, be slow, or never stop sending. Give every request a deadline, and no
+// call, connection or goroutine outlives it, except for idle connections. The deadline covers
+// a call from the lookup of the name to the last byte of the response body. These limits
+// apply as well:
 //
 //	                          calls             probes
 //	all of it                 30 s in a Client  5 s (ProberOptions.Timeout)
@@ -103,6 +103,7 @@
 // # Keep URLs secret
 //
 // Webhook URLs often carry a token in their path or query. A [URL] always prints as scheme,
-// host and port, and the errors of this package contain no more. Errors of [http.Client] and
-// [url.Parse] contain whole URLs, so pass them through [RedactError] before you log them.
+// host and port, and the errors of this package contain no more of it. Errors of
+// [http.Client] and [url.Parse] contain whole URLs, so pass them through [RedactError] before
+// you log them.
 package egress

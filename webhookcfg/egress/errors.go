@@ -112,8 +112,9 @@ func (e *UnreachableError) Format(f fmt.State, _ rune) { _, _ = io.WriteString(f
 // Timeout reports whether Reason is ReasonTimeout. [url.Error] and [os.IsTimeout] call it.
 func (e *UnreachableError) Timeout() bool { return e.Reason == ReasonTimeout }
 
-// Unwrap returns the cause, or nil if Reason is ReasonDenied. You can show a client the
-// PolicyError about its URL, but not one about the addresses of a name, so it isn't in there.
+// Unwrap returns the cause, or nil if Reason is ReasonDenied. A client can see the
+// PolicyError about its URL, but not one about the addresses of a name, so that error isn't
+// wrapped.
 func (e *UnreachableError) Unwrap() error { return e.cause }
 
 // unreachable converts err, which occurred at the given step, into an [*UnreachableError]. If

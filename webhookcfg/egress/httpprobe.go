@@ -8,13 +8,13 @@ import (
 	"slices"
 )
 
-// HTTPProbe sends requests to target and returns nil if it likes the responses. client is the
-// identifier of the client that sets the URL.
+// HTTPProbe sends requests to target and returns nil if it accepts the responses. client is
+// the identifier of the client that sets the URL.
 //
 // If you write one, send every request with httpClient and ctx. The httpClient enforces the
 // policy, follows no redirect and reuses no connection, and ctx has the probe's deadline.
-// Read response bodies with [ReadBody]. If something of your own fails, return an error that
-// wraps [ErrUnavailable], so that nobody blames the target.
+// Read response bodies with [ReadBody]. If something on your side fails, return an error that
+// wraps [ErrUnavailable], so the target isn't blamed.
 //
 // An HTTPProbe must be safe for concurrent use. [Prober.Probe] doesn't wait for one that
 // ignores ctx, but it keeps its slot until it returns.
@@ -50,8 +50,8 @@ var errNoConsent = errors.New("egress: origin not allowed by the receiver")
 //
 // The probe sends an OPTIONS request with the origin in the field WebHook-Request-Origin. The
 // response must have the same name or "*" in the field WebHook-Allowed-Origin. Its status is
-// ignored, as the specification requires. A receiver can't negotiate a rate, or consent by
-// callback.
+// ignored, as the specification requires. The rest of that section isn't supported: a
+// receiver can't negotiate a rate, or consent by callback.
 //
 // Your notifications must carry WebHook-Request-Origin, too.
 func Handshake(origin string) (HTTPProbe, error) {

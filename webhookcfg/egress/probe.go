@@ -122,8 +122,8 @@ func (p *Policy) probeClient(timeout time.Duration) *http.Client {
 
 // Probe returns nil if target is reachable. That means that its host has addresses, the
 // policy allows all of them, one of them accepts a connection, the verified TLS handshake
-// succeeds for https, and so does the [HTTPProbe] if there is one. The limits apply to the
-// client with the identifier client. The error is
+// succeeds for https, and so does the [HTTPProbe] if there is one. Probes count towards the
+// limits of client, an identifier. The error is
 //   - a [PolicyError] if [Policy.Check] refuses the target,
 //   - a [*LimitError] if a limit of [ProberOptions] is exceeded,
 //   - an [*UnreachableError] if the target can't be reached before the probe's timeout and the

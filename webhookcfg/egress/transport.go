@@ -54,14 +54,14 @@ func (o *TransportOptions) complete() error {
 }
 
 // Transport is the [http.RoundTripper] for sending notifications. It connects only to
-// addresses that the policy allows, no matter what a name resolved to earlier. It verifies
+// addresses that the policy allows, and checks that again for each connection. It verifies
 // certificates, and speaks HTTP/1.1 and TLS 1.2 or newer. Like any RoundTripper, it doesn't
 // follow redirects. It doesn't decompress responses either. It ignores the proxies in the
 // environment, because the policy would then check the proxy's address and not the
 // receiver's. It's safe for concurrent use.
 //
 // Give every request a deadline, by its context or the client's Timeout. Without one, a
-// receiver that reads or sends slowly can hold a call for ever: only the lookup and the
+// receiver that reads or sends slowly can hold a call forever: only the lookup and the
 // attempts to connect (10 seconds), the TLS handshake (10 seconds) and the wait for the
 // response header (30 seconds after the request was written) have limits of their own.
 //
@@ -138,8 +138,8 @@ var (
 //
 // A 101 response is an error, since no deadline would apply to its body. A Location that
 // isn't a URL is removed, because a client would replace the response by an error that quotes
-// it. An [httptrace.ClientTrace] doesn't see other 1xx responses, so that net/http bounds
-// them.
+// it. Other 1xx responses are hidden from an [httptrace.ClientTrace], because net/http
+// wouldn't limit their number otherwise.
 func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	var to destination
 	err := errNoURL

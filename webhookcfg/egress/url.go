@@ -11,8 +11,8 @@ import (
 )
 
 // URL is a webhook URL. Its path or query often carries a token, so treat it as a credential.
-// It prints as scheme, host and port only, no matter how you format, log or marshal it, by
-// itself or inside other values. Only [URL.Reveal] returns the whole text.
+// When you format, log or marshal it, by itself or inside other values, you get scheme, host
+// and port only. Only [URL.Reveal] returns the whole text.
 //
 // The zero value means no URL. A URL is immutable and safe for concurrent use. You can't
 // compare URLs with ==. Call [URL.Equal].
