@@ -8,8 +8,8 @@
 // You can let people sign in with a client's id and secret, as above and in the example. If
 // your service has sessions of its own, set [Options.Client] instead of [Options.SignIn].
 //
-// You should serve the portal over https. Without it, browsers keep the cookie of a sign-in on
-// localhost only.
+// You should serve the portal over https. Over http, browsers keep the cookie of a sign-in
+// only on localhost.
 //
 // # Safety
 //
@@ -67,8 +67,8 @@ type Options struct {
 	// Test sends a test notification to the webhook in effect for an entity, or for the base
 	// if entity is "". If it's nil, people can't send tests.
 	//
-	// Use Test of a Sender of package deliver. It ends the stop of a webhook, and the page
-	// says so. The file repair.go in examples/service shows how.
+	// Use Test of a Sender of package deliver. A test that succeeds lets stopped deliveries
+	// resume, and the page says so. The file repair.go in examples/service shows how.
 	//
 	// If you write your own, return "" if the receiver accepted the test, and otherwise a
 	// Reason of [webhookcfg.DeliveryStatus]. An error with a method RetryAfter()
@@ -88,8 +88,8 @@ type Options struct {
 	Text func(r *http.Request, key string) string
 
 	// Layout writes a whole page, with your own header and footer. The portal has already set
-	// the response header. If your page needs more than Content-Security-Policy allows,
-	// change that. If Layout is nil, the portal writes a plain page.
+	// the response header. If your page needs more than the field Content-Security-Policy
+	// allows, change that field. If Layout is nil, the portal writes a plain page.
 	Layout func(w http.ResponseWriter, r *http.Request, page Page)
 
 	// FrameAncestors says who can show the portal in a frame. It's the list of sources in the

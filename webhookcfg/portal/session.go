@@ -24,8 +24,8 @@ import (
 // so if you revoke a secret, its sessions end. If your verifier is slow, put the Cache of
 // package auth around it.
 //
-// A cookie is valid for up to 8 hours, and until the browser closes. Until then, or until you
-// rotate the secret, a stolen cookie is as good as the secret. Don't log cookies.
+// A cookie is valid until the browser closes, and for at most 8 hours. Until those are over,
+// or you rotate the secret, a stolen cookie is as good as the secret. Don't log cookies.
 type SignIn struct {
 	// Keys seal the cookies. Each has 32 random bytes. New sign-ins use the first key, and a
 	// cookie sealed with any of them is accepted. If you have several replicas, give all of
