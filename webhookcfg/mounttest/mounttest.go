@@ -14,8 +14,8 @@
 // In this interface, a request without an identifier means all entities. The handler rejects
 // anything that only looks like a missing identifier, but it can't see what happened to a
 // request on its way: a proxy that cleans "…/configure-webhook/e1/.." forwards a correct
-// request for all entities. One character of its configuration can decide that. So test your
-// deployment instead of trusting the proxy's manual.
+// request for all entities. That can depend on one character of the proxy's configuration. So
+// test your deployment instead of trusting the proxy's manual.
 //
 // # Give the check its own client
 //
@@ -23,19 +23,20 @@
 // unsets [Target.WebhookURL] many times, and if your mount fails the check, the client loses
 // all its webhooks. At the end neither of its two entities has a webhook.
 //
-// Your limit of sign-ins must allow a few hundred correct requests, and your limit of probes
-// sixty. If your mount drops requests without a response, the check takes a few minutes.
+// Your limits must allow the client a few hundred sign-ins and sixty probes. If your mount
+// drops requests without a response, the check takes a few minutes.
 //
 // # Read the report
 //
 // After each request the check reads its effect. A request fails if it reached all entities,
-// or was redirected to the path of all: clients repeat DELETE and POST at the new location.
-// Your mount can refuse a request with any status, redirect it elsewhere, or not respond at
-// all, as long as it serves correct requests. [Failure.Advice] says what to change.
+// or was redirected to the path for all entities, because clients repeat DELETE and POST at
+// the new location. Your mount can refuse a request with any status, redirect it elsewhere,
+// or not respond at all, as long as it serves correct requests. [Failure.Advice] says what to
+// change.
 //
 // If your mount refused everything, it would pass. So before and after the other requests,
-// the check sends a correct one in the same form and expects its effect. If there is none,
-// [Report.NotChecked] lists that form. For HTTP/1.1, that's an error.
+// the check sends a correct one in the same form and expects an effect. If there is none,
+// [Report.NotChecked] lists that form. For HTTP/1.1 it's an error.
 //
 // # If correct requests fail
 //
@@ -46,9 +47,9 @@
 // # What is sent
 //
 // [Check] sends several hundred requests, one after another. Each names one entity, most of
-// them wrongly: with dots, slashes, semicolons, backslashes, "#", "?", NUL and other controls,
-// plain, escaped once and escaped twice. In others, a query, a body or a header field says
-// something else, or the identifier is null, blank, long or unknown.
+// them wrongly: with dots, slashes, semicolons, backslashes, "#", "?", NUL and other
+// controls, plain, escaped once and escaped twice. In others, a query, a body or a header
+// field contradicts the path, or the identifier is null, blank, long or unknown.
 //
 // All are sent byte for byte over HTTP/1.1, since clients clean their requests. Some are also
 // sent over HTTP/1.0, in absolute form, and as the second request over a connection. The
@@ -80,8 +81,8 @@ type Target struct {
 	WebhookURL string
 
 	// Entity and Witness are two different identifiers that are valid for the client, of
-	// letters, digits, "-" and "_". Requests name Entity. If Witness changes too, one reached
-	// all entities. Empty means "mounttest-entity" and "mounttest-witness".
+	// letters, digits, "-" and "_". Requests name Entity. If Witness changes too, a request
+	// reached all entities. Empty means "mounttest-entity" and "mounttest-witness".
 	Entity, Witness string
 
 	// Resolve returns the URL in effect for an entity of the client, or "" if there is none.

@@ -67,7 +67,7 @@ type Outcome uint8
 const (
 	_          Outcome = iota
 	Widened            // it reached all entities
-	Redirected         // it was redirected to the path of all; clients follow with the same method
+	Redirected         // it was redirected to the path for all entities; clients follow with the same method
 	NoResponse         // it got no response in time, and afterwards correct requests had no effect either
 )
 
