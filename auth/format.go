@@ -204,7 +204,7 @@ func checkNew(id, secret string, minLen int) error {
 const maxName = 128
 
 // The minimum lengths of secrets, in characters. Anyone can compute a plain SHA-256 billions
-// of times per second, so only random text withstands that: 16 characters like those of
+// of times per second, so only random text withstands that: 16 characters like
 // [GenerateSecret] have 96 bits. For chosen secrets it's the minimum that NIST SP 800-63B
 // sets for any password.
 const (

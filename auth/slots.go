@@ -129,7 +129,7 @@ func (s *slots) surplus() (index int) {
 	return index
 }
 
-// trust is what a wrapping verifier knows about a sign-in. It passes it on in the context.
+// trust is a wrapping verifier's knowledge about a sign-in. It passes it on in the context.
 type trust int
 
 const (

@@ -43,7 +43,7 @@ func (s Scope) String() string {
 // LogValue implements [slog.LogValuer]. Logs show the same text as String.
 func (s Scope) LogValue() slog.Value { return slog.StringValue(s.String()) }
 
-// Change is one set or unset by a client, of one entity or of all. Build it with [SetChange]
+// Change is a set or an unset by a client, of one entity or of all. Build it with [SetChange]
 // or [UnsetChange]. The zero value is invalid.
 type Change struct {
 	// Client owns the configuration.

@@ -77,7 +77,7 @@
 //
 // # Operate it
 //
-// Set [Options.Logger] to get a log record for each request, and [Options.OnEvent] to get an
+// Set [Options.Logger] to log each set, unset, read and list, and [Options.OnEvent] to get an
 // [Event] for your metrics. Package portal shows webhooks to people in a browser.
 //
 // When you delete a client, revoke its credentials and then call Erase of package

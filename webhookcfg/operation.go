@@ -14,7 +14,7 @@ import (
 	"example.com/go-webhookcfg/webhookcfg/egress"
 )
 
-// operation is one operation for a client. A request asked for it, or a call from Go.
+// operation is an operation for a client. A request asked for it, or a call from Go.
 type operation struct {
 	h     *Handler
 	start time.Time

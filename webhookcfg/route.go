@@ -29,7 +29,7 @@ const (
 	opNameSignIn = "sign_in"
 )
 
-// Route is one operation at one path. See [Handler.Routes].
+// Route is an operation at a path. See [Handler.Routes].
 type Route struct {
 	// Method is the HTTP method.
 	Method string

@@ -65,7 +65,7 @@ var commands = []command{
 	{"salvage", "STORE NEW", "copy the intact changes of a damaged file store to a new one", nil, salvage},
 }
 
-// session is one run of a command.
+// session is a run of a command.
 type session struct {
 	args   []string
 	stdin  *bufio.Reader

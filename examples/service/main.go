@@ -5,7 +5,7 @@
 //
 //	go run . -migrate       # serve, over SQLite
 //	go run . migrate        # create or update the tables alone, before the service starts
-//	go run . given-up       # print what was given up, and why
+//	go run . given-up       # print messages that were given up, and why
 //	go run . replay acme    # send it once more, for all, one client or one entity
 //
 // Set secrets in the environment, several separated by spaces:

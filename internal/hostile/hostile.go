@@ -37,7 +37,7 @@ import (
 // default time limits of senders, which would otherwise hide a leak.
 const Limit = 5 * time.Second
 
-// Receiver is one kind of hostile receiver.
+// Receiver is a kind of hostile receiver.
 type Receiver struct {
 	// Name is unique.
 	Name string
@@ -169,7 +169,7 @@ func (r Receiver) Start(tb testing.TB) *Server {
 	return s
 }
 
-// handle serves one connection. No matter what the receiver does, the connection stays open
+// handle serves one connection. Whatever the receiver does, the connection stays open
 // until the sender closes it.
 func (s *Server) handle(conn net.Conn) {
 	defer func() {

@@ -9,7 +9,7 @@ import (
 
 const configure = "/api/v1/configure/configure-webhook"
 
-// Row is one request target and its effects.
+// Row is a request target and its effects.
 type Row struct {
 	// Target is the request target of a DELETE, byte for byte.
 	Target string

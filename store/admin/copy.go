@@ -34,7 +34,7 @@ type CopyOptions struct {
 	Progress func(Report)
 }
 
-// Report says what a [Copy] or a [Verify] did.
+// Report counts the work of a [Copy] or a [Verify].
 type Report struct {
 	// Clients is how many clients were compared, and Webhooks how many bases and overrides
 	// they have in the source.

@@ -43,7 +43,7 @@ func Clients(ctx context.Context, st webhookcfg.Store) iter.Seq2[string, error] 
 	}
 }
 
-// Entry is one webhook as the client set it: its base, or an override.
+// Entry is a webhook as the client set it: its base, or an override.
 type Entry struct {
 	// Scope is All for the base, else the entity of an override.
 	Scope webhookcfg.Scope

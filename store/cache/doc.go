@@ -28,7 +28,7 @@
 //   - [Versioner] says whether a client changed. It's for stores that can't be a Feed.
 //   - [Notifier] says when to poll early.
 //
-// # What it holds
+// # Contents
 //
 // If your store is a [webhookcfg.Lister], the cache holds a client's base and overrides
 // together, as long as there are at most 256 overrides. One read then serves all entities of
@@ -42,7 +42,7 @@
 // A client without overrides takes about 800 bytes, and each override about 350.
 // [Options.MaxBytes] limits the sum.
 //
-// # What it costs
+// # Costs
 //
 // Each process has its own copy. For one process, plan for:
 //

@@ -58,7 +58,7 @@ var rejections = []error{
 	rpctypes.ErrGRPCAuthFailed,
 }
 
-// rejected reports whether an error of the client is one of the rejections.
+// rejected reports whether an error of the client is a rejection.
 func rejected(err error) bool {
 	return slices.ContainsFunc(rejections, func(r error) bool { return errors.Is(err, rpctypes.Error(r)) })
 }

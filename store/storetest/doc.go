@@ -12,7 +12,7 @@
 // A failure shows the changes that were made, the result, and the rule that it breaks. See
 // the examples of [Run], and [Cases] if you want to run the cases without a [testing.T].
 //
-// # What it tests
+// # Covered rules
 //
 // Every clause in the documentation of [webhookcfg.Store] has a subtest that's named by its
 // number. There are more for the rules of the optional interfaces: [webhookcfg.Lister],
@@ -38,7 +38,7 @@
 //     "default".
 //   - URLs that differ only in case, in escapes, or after 2,047 bytes.
 //
-// # What it can't test
+// # Outside the suite
 //
 //   - [Harness.Crash] stands for a process that's killed between two calls. It's not killed
 //     during a call, and there's no power failure.

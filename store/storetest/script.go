@@ -26,7 +26,7 @@ func timeOf(step int64) time.Time {
 // stepAt is the inverse of timeOf.
 func stepAt(t time.Time) int64 { return t.UnixMicro() - time.Unix(epoch, 0).UnixMicro() }
 
-// script makes changes to a store and checks the results. Each change is one step later than
+// script makes changes to a store and checks the results. Each change comes one step after
 // the one before. After the first failure, its methods do nothing.
 //
 // With several handles, it makes changes through one after the other, and checks results

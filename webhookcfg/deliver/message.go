@@ -16,7 +16,7 @@ import (
 	"example.com/go-webhookcfg/webhookcfg/egress"
 )
 
-// Message is one notification. Use the same ID and body for every attempt: a receiver can get
+// Message is a notification. Use the same ID and body for every attempt: a receiver can get
 // a message more than once, for example if its response was lost, and recognizes it by its
 // ID. Even within one attempt, net/http sends a request again if an idle connection closes
 // just as it's used.

@@ -66,7 +66,7 @@ type receiver struct {
 	asked    time.Time     // end of the pause that the receiver asked for
 }
 
-// verdict is what an attempt showed about its receiver.
+// verdict is an attempt's result for its receiver.
 type verdict struct {
 	effect effect
 	pause  time.Duration // the receiver asked for; zero: none

@@ -23,7 +23,7 @@ const (
 	waitFactor = 5
 )
 
-// checker is one run of Check.
+// checker is a run of Check.
 type checker struct {
 	Target
 	wire

@@ -44,7 +44,7 @@
 // request didn't reach the handler. Probably a proxy strips the prefix, so the path isn't
 // under the handler's BasePath any more, and your mux responds. Let the proxy pass the path on.
 //
-// # What is sent
+// # Requests
 //
 // [Check] sends several hundred requests, one after another. Each names one entity, most of
 // them wrongly: with dots, slashes, semicolons, backslashes, "#", "?", NUL and other

@@ -235,7 +235,7 @@ func (v *visit) show() {
 	v.write()
 }
 
-// visit is one request of a person, and the page that responds to it. Templates read the
+// visit is a request of a person, and the page that responds to it. Templates read the
 // exported fields.
 type visit struct {
 	*portal

@@ -38,7 +38,7 @@ type opened struct {
 	close func() error
 }
 
-// way is one way to make a set durable.
+// way is a way to make a set durable.
 type way struct {
 	name string
 	// set returns when the set is durable. It must allow concurrent calls.

@@ -32,7 +32,7 @@ type loadedStore struct {
 	next *atomic.Int64
 }
 
-// lane is one way of a store, and its turns.
+// lane is a way of a store, and its turns.
 type lane struct {
 	loadedStore
 	way   way

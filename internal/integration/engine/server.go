@@ -224,7 +224,7 @@ func skipIfShort(t testing.TB, r recipe) {
 	}
 }
 
-// Shared is one server for all tests of a package that don't disturb it. The first call of
+// Shared is a server for all tests of a package that don't disturb it. The first call of
 // Get starts it, and Main stops it. It runs without fsync, so use it where nothing crashes.
 type Shared struct {
 	recipe recipe

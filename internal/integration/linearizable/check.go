@@ -7,7 +7,7 @@ import (
 	"example.com/go-webhookcfg/webhookcfg"
 )
 
-// Store is one handle on the state that all handles of a check share. It stands for one
+// Store is a handle on the state that all handles of a check share. It stands for one
 // replica of a service.
 type Store interface {
 	webhookcfg.Store

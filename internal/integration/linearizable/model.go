@@ -19,7 +19,7 @@ const (
 	list
 )
 
-// input is one operation of a history.
+// input is an operation of a history.
 type input struct {
 	kind   kind
 	client string

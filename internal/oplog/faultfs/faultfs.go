@@ -45,7 +45,7 @@ const (
 	OpClose    Op = "close"
 )
 
-// Call is one call of the file system.
+// Call is a call of the file system.
 type Call struct {
 	// N is the number of the call, starting at 1.
 	N    int
