@@ -63,7 +63,9 @@
 //	off, base b                override u  base u      off        nothing     none
 //
 // After "unset e", e doesn't fall back to the base. It has no webhook until the client sets
-// it again, or sets all. "Set all" drops every override, off ones too.
+// it again, or sets all. "Set all" drops every override, off ones too. So no request puts a
+// single entity back on the base. The client can set it to the same URL, as an override, or
+// set all, and then set its other overrides again.
 //
 // By default the handler accepts any well-formed identifier, and it's up to you not to send
 // for entities that don't exist. Set [Options.EntityExists] to refuse them.

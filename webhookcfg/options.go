@@ -38,7 +38,8 @@ type Options struct {
 	// The handler refuses a request for all entities (400) unless the client sent exactly the
 	// path of the resource, because a proxy may have removed an identifier. It doesn't check
 	// requests for one entity. By default, the handler can only check the target that your
-	// server received.
+	// server received. If you set it, try a set of all through your proxies, too: without the
+	// field, it's refused.
 	OriginalTarget func(r *http.Request) string
 
 	// Realm is the realm of the Basic challenge, and defaults to "webhooks". It can have

@@ -15,7 +15,8 @@
 // prefix. The path then isn't under the handler's base path, and your mux responds.
 //
 // The exit code is 0 if the mount passed, 1 if the check couldn't be completed, 2 for wrong
-// arguments, and 3 if the mount failed, even if the check couldn't be completed.
+// arguments, and 3 if the mount failed, even if the check couldn't be completed. If a script
+// reads it, build the program: go run turns every failure into 1.
 package main
 
 import (

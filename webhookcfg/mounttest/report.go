@@ -35,7 +35,7 @@ type NotChecked struct {
 
 // String returns the form and the reason.
 func (n NotChecked) String() string {
-	return fmt.Sprintf("not checked: %s (a correct %s: %s)", n.Form, n.Method, n.Reason)
+	return fmt.Sprintf("not checked: %s, because a correct %s doesn't work there (%s)", n.Form, n.Method, n.Reason)
 }
 
 // Failure is a request that your mount should have refused.

@@ -43,7 +43,7 @@ var anotherForm = []string{`:path "http`, "http:/hooks/api/v1/configure/configur
 // safe are the mounts in the README.
 var safe = []mount{
 	{
-		proxy: "nginx", lines: "location /hooks/ {\n\tproxy_pass http://127.0.0.1:8080;\n\tproxy_set_header X-Forwarded-For $proxy_add_x_forwarded_for;\n}",
+		proxy: "nginx", lines: "location ^~ /hooks/ {\n\tproxy_pass http://127.0.0.1:8080;\n\tproxy_set_header X-Forwarded-For $proxy_add_x_forwarded_for;\n}",
 		refuses: []string{"valid, trailers"},
 		// Each can only mean all entities.
 		forgives: []string{
@@ -94,6 +94,7 @@ var alternatives = []mount{
 	{proxy: "nginx", lines: "location /hooks/ { proxy_pass http://127.0.0.1:8080/; }", strips: true, fails: "dots"},
 	{proxy: "nginx", lines: "location /hooks/ { rewrite ^/hooks(/.*)$ $1 break; proxy_pass http://127.0.0.1:8080; }", strips: true, fails: "dots"},
 	{proxy: "nginx", lines: "location /hooks/ { proxy_pass http://127.0.0.1:8080$uri; }", fails: "query"},
+	{proxy: "nginx", lines: "rewrite ^/(.*)$ /$1;\nlocation ^~ /hooks/ { proxy_pass http://127.0.0.1:8080; }", fails: "dots"},
 	{proxy: "Apache httpd", lines: `ProxyPass "/hooks/" "http://127.0.0.1:8080/hooks/"`, fails: "dots"},
 	{proxy: "Apache httpd", lines: `ProxyPass "/hooks/" "http://127.0.0.1:8080/"`, strips: true, fails: "dots"},
 	{proxy: "Apache httpd", lines: "RewriteEngine On\nRewriteRule \"^/hooks/(.*)$\" \"http://127.0.0.1:8080/hooks/$1\" [P]", fails: "dots"},
