@@ -19,9 +19,9 @@ import (
 
 // CacheOptions configures a [Cache]. You can leave every field zero.
 type CacheOptions struct {
-	// TTL is how long a verified credential is remembered. Zero means 5 minutes. Using it
-	// doesn't extend that. Until then a revoked credential is still accepted, unless the
-	// revision changes or you call [Cache.Drop].
+	// TTL is how long a verified credential is remembered. Zero means 5 minutes. Using the
+	// credential doesn't extend that. Until then a revoked credential is still accepted,
+	// unless the revision changes or you call [Cache.Drop].
 	TTL time.Duration
 
 	// Size is the maximum number of remembered credentials. Zero means 10,000, which take
@@ -30,8 +30,8 @@ type CacheOptions struct {
 	Size int
 
 	// Revision replaces the verifier's own Revision method. Set it if a wrapper hides that
-	// method: for a [Func] that calls a [File], set it to the File's. If nil, the verifier's
-	// method is used.
+	// method: with a [Func] that calls a [File], set it to the File's Revision. If nil, the
+	// verifier's method is used.
 	Revision func() uint64
 
 	// Key returns anything else in the context that the result depends on, such as the tenant
@@ -45,8 +45,8 @@ const (
 	defaultCacheSize = 10_000
 )
 
-// checkTimeout bounds a check, which goes on when its callers have given up. It's three times
-// the handler's default Timeout, so a caller's own deadline usually passes first.
+// checkTimeout bounds a check, since it goes on after its callers have given up. It's three
+// times the handler's default Timeout, so a caller's own deadline usually passes first.
 const checkTimeout = 30 * time.Second
 
 // Cache is a verifier that remembers the successful checks of another one. It's safe for
@@ -65,7 +65,7 @@ type Cache struct {
 	checks   singleflight.Group[webhookcfg.Client]
 }
 
-// credentialKey identifies a credential from a source. You can't compute either part without
+// credentialKey identifies a credential from a source. Nobody can compute either part without
 // the seeds of the cache.
 type credentialKey struct {
 	client uint64 // hash of the id
@@ -88,14 +88,14 @@ type version struct {
 }
 
 // NewCache returns a verifier that remembers successful checks of the given one. It keeps a
-// keyed hash of id, secret and source, but never these themselves. As for [Throttle], a
+// keyed hash of id, secret and source, never the values themselves. As with [Throttle], a
 // source is an IPv4 address or an IPv6 /64 network, so a guess from elsewhere can't profit
 // from the cache. Requests without a source share one. Concurrent callers with the same
 // credential and source share one check.
 //
-// If the verifier has a method Revision() uint64, as [File] does, everything remembered is
-// forgotten when its value changes. With any other verifier, call [Cache.Drop]. You can pass
-// nil options.
+// If the verifier has a method Revision() uint64, as [File] does, the cache forgets
+// everything when its value changes. With any other verifier, call [Cache.Drop] when you
+// revoke a credential. You can pass nil options.
 func NewCache(verifier webhookcfg.CredentialVerifier, options *CacheOptions) (*Cache, error) {
 	if verifier == nil {
 		return nil, errNoVerifier
@@ -129,9 +129,9 @@ const maxChecks = 3
 const errChanging = redact.Fixed("auth: credentials changed during each of 3 checks")
 
 // Verify implements [webhookcfg.CredentialVerifier]. If the credentials change during a
-// check, it checks again. If ctx ends first, Verify returns its error, and the check goes on
-// for other callers, for at most 30 seconds. If the wrapped verifier panics, Verify panics in
-// every caller that waits for that check.
+// check, it checks again. If ctx ends first, Verify returns the context's error, and the
+// check goes on for other callers, for at most 30 seconds. If the wrapped verifier panics,
+// Verify panics in every caller that waits for that check.
 func (c *Cache) Verify(ctx context.Context, id, secret string) (webhookcfg.Client, error) {
 	credential := c.key(ctx, id, secret)
 	for range maxChecks {
@@ -140,7 +140,7 @@ func (c *Cache) Verify(ctx context.Context, id, secret string) (webhookcfg.Clien
 			return found.client, nil
 		}
 		client, err := c.checks.Do(ctx, sharedCheck(credential.digest, now), checkTimeout, func(ctx context.Context) (webhookcfg.Client, error) {
-			// The secret was right lately, so presenting it again is no guess.
+			// The secret was right lately, so presenting it again isn't a guess.
 			if time.Now().Before(found.until.Add(c.ttl)) {
 				ctx = withTrust(ctx, trustedCredential)
 			}
@@ -186,7 +186,7 @@ func (c *Cache) record(credential credentialKey, v verification, err error) {
 	case err == nil:
 		c.verified.Put(credential, v)
 	case errors.Is(err, webhookcfg.ErrInvalidCredentials):
-		c.verified.Remove(credential) // from now on it is a guess
+		c.verified.Remove(credential) // from now on it's a guess
 	}
 }
 

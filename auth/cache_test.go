@@ -94,7 +94,8 @@ func TestCacheRemembersSuccessesAlone(t *testing.T) {
 	}
 }
 
-// TestCacheKeepsPairsApart: the same bytes, split elsewhere, are another credential.
+// TestCacheKeepsPairsApart: if the same bytes are split elsewhere, they're another
+// credential.
 func TestCacheKeepsPairsApart(t *testing.T) {
 	inner := auth.Func(func(_ context.Context, id, secret string) (webhookcfg.Client, error) {
 		return webhookcfg.Client{ID: fmt.Sprintf("%q %q", id, secret)}, nil
@@ -418,7 +419,7 @@ func TestCacheDoesNotCoalesceOthers(t *testing.T) {
 			{"c", "wrong", "192.0.2.1"},
 			{"c", "wrong2", "192.0.2.1"},
 			{"d", "wrong", "192.0.2.1"},
-			// From another source a wrapped throttle can return another result.
+			// From another source, a wrapped throttle can give another result.
 			{"c", "wrong", "192.0.2.2"},
 		} {
 			group.Go(func() { _, _ = v.Verify(from(t, presented[2]), presented[0], presented[1]) })

@@ -15,8 +15,8 @@ import (
 )
 
 // clientSet is an immutable set of clients. Every check that fails does the same work: the
-// comparisons and rounds of the costliest client. It makes no difference whether the id is
-// unknown or disabled or the secret wrong, or how many secrets the client has. A check that
+// comparisons and rounds of the costliest client. It makes no difference if the id is unknown
+// or disabled or the secret is wrong, or how many secrets the client has. A check that
 // succeeds can cost less: a caller that has a secret learns nothing new from that.
 type clientSet struct {
 	clients  map[string]account
@@ -65,8 +65,8 @@ func (s *clientSet) verify(ctx context.Context, id, secret string) (webhookcfg.C
 }
 
 // matching returns the first secret that has its bit set in matches and hasn't ended. If all
-// that match have ended it returns one of them, and if none matches it returns nil. Call it
-// after all hashes are computed, so that a secret that ends during the check is refused.
+// matching secrets have ended, it returns one of them. If none matches, it returns nil. Call
+// it after all hashes are computed, so that a secret that ends during the check is refused.
 func matching(secrets []storedSecret, matches int) (found *storedSecret) {
 	for i := range secrets {
 		if matches>>i&1 == 0 {

@@ -5,10 +5,10 @@
 //	throttled, err := auth.NewThrottle(file, nil)
 //	verifier, err := auth.NewCache(throttled, nil)
 //	handler, err := webhookcfg.NewHandler(store, verifier, nil)
-//	withSource, err := auth.WithSource() // of the proxies in front, if any
+//	withSource, err := auth.WithSource() // name the proxies in front, if you have any
 //	server := http.Server{Handler: withSource(mux)} // outermost
 //
-// Pick a verifier by where your clients are:
+// Pick a verifier by where you keep your clients:
 //
 //   - [File] reads a file that you can change while the service runs.
 //   - [Static] takes clients from code.
@@ -20,8 +20,8 @@
 //
 // # Write a credential file
 //
-// Each line has one secret of one client. The lines begin and end show that the file is
-// complete.
+// Each line has one secret of one client. The first line is begin and the last one is end, so
+// a file that was cut short is noticed.
 //
 //	begin
 //	acme:sha256:<64 hexadecimal digits> name=2026 until=2027-01-31T12:00:00Z
@@ -41,7 +41,8 @@
 //
 // Use pbkdf2-sha256 for secrets that a person chose. It's PBKDF2-HMAC-SHA-256 (RFC 8018),
 // with 600,000 rounds or more, as OWASP recommends, and a salt of 16 to 64 bytes. A check may
-// take at most 10,000,000 rounds. [SHA256Line] and [PBKDF2Line] make lines of both kinds.
+// take at most 10,000,000 rounds. [SHA256Line] and [PBKDF2Line] make lines of these two
+// kinds.
 //
 // An id is 1 to 128 visible ASCII characters, without a colon, and doesn't start with #. Case
 // matters. A client can have up to eight secrets, each on its own line. You can add fields
@@ -51,7 +52,7 @@
 //   - disabled refuses the client, even with the right secret.
 //   - name=<name> appears in events and logs, so you see which secret is in use. Names look
 //     like ids, and differ within a client.
-//   - until=<time of RFC 3339> ends the secret: from then on it's refused, and the log says
+//   - until=<RFC 3339 time> ends the secret: from then on it's refused, and the log says
 //     which secret has ended.
 //
 // The lines of a client must agree on owner and disabled. A line with disabled in place of
@@ -65,9 +66,9 @@
 // # Rotate a secret or an id
 //
 // Add a line with the hash of the new secret, switch the client to it, and remove the old
-// line, or give it an end. Both secrets are valid in between. Then the old one is refused, by
-// a [Cache] too. To rotate an id, add a second id with the same owner. It reads and changes
-// the same configuration.
+// line, or give it an end. In between, both secrets are valid. Afterwards the old one is
+// refused, even if a [Cache] remembers it. To rotate an id, add a second id with the same
+// owner. It reads and changes the same configuration.
 //
 // # Withstand floods of guesses
 //
@@ -75,25 +76,27 @@
 // id. A source is an IPv4 address or an IPv6 /64 network. Someone who guesses one id from one
 // address is stopped there, and the client can still sign in from elsewhere. If very many
 // addresses guess one id, only sources that it has signed in from can still try. When all
-// your secrets are generated, that's worse than the guesses, so raise
+// your secrets are generated, locking clients out does more harm than the guesses, so raise
 // [ThrottleOptions.PerClient].
 //
-// If all secrets are generated, put the cache around the throttle, as above. A client that
-// signs in at least once per TTL then isn't limited by others who guess from its address: its
-// credential is trusted for twice the TTL. The flip side: for that long, anyone behind the
-// same IPv4 address or /64 can guess that client's secret unthrottled. Wrong guesses get 429,
-// but the right one signs in.
+// If all secrets are generated, put the cache around the throttle, as above. After each check
+// that succeeds, the credential skips the throttle for twice the TTL. So a client that signs
+// in at least once per TTL isn't limited by others who guess from its address. The flip side:
+// for that long, the throttle can't keep anyone behind the same IPv4 address or /64 from
+// guessing that client's secret. When the limit is used up, wrong guesses get 429, but the
+// right one still signs in.
 //
 // If people chose the secrets and strangers share their addresses, put the throttle around
 // the cache. Guesses are then always limited, but when a limit is used up, the client is
 // refused too.
 //
 // Only a few slow hashes are computed at a time. Sources that the id has signed in from go
-// first. When the queue is full, networks with the most checks in it get [ErrBusy] (503).
+// first. When the queue is full, the network with the most checks in it loses its newest one,
+// which gets [ErrBusy] (503).
 //
 // # Refusals don't tell why
 //
-// An unknown client, a wrong or ended secret and a disabled client get the same error, for
-// the same work. So nobody learns which clients exist. One client with PBKDF2 hashes makes
-// every refusal slow, but not the sign-ins with generated secrets.
+// An unknown client, a wrong or ended secret and a disabled client get the same response,
+// after the same amount of work. So nobody learns which clients exist. If one client has
+// PBKDF2 hashes, every refusal is slow, but sign-ins with generated secrets aren't.
 package auth

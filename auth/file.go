@@ -27,14 +27,15 @@ type FileOptions struct {
 	// GOMAXPROCS, and at least one. Up to 16 times as many wait. Others fail with [ErrBusy].
 	SlowHashes int
 
-	// Logger gets a record when the file has changed, and another when it can't be used any
-	// longer. If nil, nothing is logged.
+	// Logger gets a record when a changed or corrected file is in use, and another when the
+	// file can't be used any longer. If nil, nothing is logged.
 	Logger *slog.Logger
 
-	// OnReload is called with nil when the changed file is in use, and with the reason when
-	// it can't be used any longer, once while the same reason lasts. OpenFile doesn't call
-	// it, and calls never overlap. It must not call Reload or Close. If it panics, the caller
-	// of Reload gets the panic. After a poll it's logged. It may be nil.
+	// OnReload is called with nil when a changed or corrected file is in use. When the file
+	// can't be used any longer, it's called with the reason, and again only if the reason
+	// changes. OpenFile doesn't call it, and calls never overlap. It must not call Reload or
+	// Close. If it panics, the caller of Reload gets the panic. After a poll, the panic is
+	// logged. OnReload may be nil.
 	OnReload func(err error)
 }
 
@@ -57,12 +58,13 @@ type File struct {
 }
 
 // OpenFile reads a credential file. It takes all of it or nothing: it refuses a file that was
-// cut short, has no clients, has a malformed or duplicate line or lines that disagree, or has
-// a client without a secret. It also refuses a file that belongs to another user, or that
-// other users can read or write. Errors give you the line number, but never quote the file.
+// cut short, has no clients, has malformed, duplicate or conflicting lines, or has a client
+// without a secret. It also refuses a file that other users can read or write, or that
+// belongs to someone other than root or the process's user. Errors give you the line number,
+// but never quote the file.
 //
-// OpenFile follows symbolic links, since container platforms use them for secrets. Their
-// target must be a regular file with the same permissions. On Windows permission bits aren't
+// OpenFile follows symbolic links, since container platforms use them for secrets. The target
+// must be a regular file, and the same checks apply to it. On Windows permission bits aren't
 // checked, so restrict the file with an access list.
 //
 // Call [File.Close] when you're done: it stops the polling. You can pass nil options.
@@ -89,9 +91,9 @@ func openFile(h *hasher, path string, options *FileOptions) (*File, error) {
 	return f, nil
 }
 
-// Verify implements [webhookcfg.CredentialVerifier]. It only blocks for PBKDF2, and finishes
-// the current derivation when ctx ends. It decides by the contents in use when it returns, so
-// a secret that you removed during the check is refused.
+// Verify implements [webhookcfg.CredentialVerifier]. It only blocks for PBKDF2. When ctx
+// ends, it returns after the current derivation. It decides by the contents in use when it
+// returns, so a secret that you removed during the check is refused.
 func (f *File) Verify(ctx context.Context, id, secret string) (webhookcfg.Client, error) {
 	for {
 		set := f.clients.Load()
@@ -102,14 +104,13 @@ func (f *File) Verify(ctx context.Context, id, secret string) (webhookcfg.Client
 	}
 }
 
-// Revision changes whenever changed contents come into use, and whenever a secret ends.
-// [Cache] uses it.
+// Revision changes whenever new contents come into use, and whenever a secret ends. [Cache]
+// uses it.
 func (f *File) Revision() uint64 { return f.clients.Load().revisionAt(time.Now()) }
 
-// Healthy returns nil if the file is in use as it was last read, by a poll or by
-// [File.Reload]. Otherwise it returns the reason, with the line or the mode to correct. It
-// does no I/O: if you set no [FileOptions.Poll] and never call Reload, the file stays
-// healthy.
+// Healthy returns nil if the last poll or [File.Reload] could use the file. Otherwise it
+// returns the reason, with the line or the mode to correct. It does no I/O: if you set no
+// [FileOptions.Poll] and never call Reload, the file stays healthy.
 func (f *File) Healthy(context.Context) error {
 	if err := f.problem.Load(); err != nil && *err != nil {
 		return fmt.Errorf("%w; until the file is corrected, its previous contents stay in use", *err)

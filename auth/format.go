@@ -163,7 +163,7 @@ func (b builder) addLine(pos int, line string) error {
 
 // SHA256Line returns a line for a credential file, so that a client can sign in with a
 // generated secret, such as one from [GenerateSecret]. You can append fields to it. It fails
-// if HTTP Basic can't carry the id or the secret, or if the secret has less than 16
+// if HTTP Basic can't carry the id or the secret, or if the secret has fewer than 16
 // characters.
 func SHA256Line(id string, secret Secret) (string, error) {
 	if err := checkNew(id, secret.Reveal(), minGenerated); err != nil {
@@ -175,7 +175,7 @@ func SHA256Line(id string, secret Secret) (string, error) {
 // PBKDF2Line returns a line for a credential file, so that a client can sign in with a secret
 // that a person chose. It uses PBKDF2-HMAC-SHA-256 with 600,000 rounds and a random salt, so
 // it takes as long as a sign-in. You can append fields to the line. It fails if HTTP Basic
-// can't carry the id or the secret, or if the secret has less than 8 characters.
+// can't carry the id or the secret, or if the secret has fewer than 8 characters.
 func PBKDF2Line(id string, secret Secret) (string, error) {
 	return stdHasher.newPBKDF2Line(id, secret.Reveal())
 }
@@ -204,9 +204,9 @@ func checkNew(id, secret string, minLen int) error {
 const maxName = 128
 
 // The minimum lengths of secrets, in characters. Anyone can compute a plain SHA-256 billions
-// of times per second, so only random text withstands that: 16 characters like
-// [GenerateSecret] have 96 bits. For chosen secrets it's the minimum that NIST SP 800-63B
-// sets for any password.
+// of times per second, so only random text withstands that: 16 characters of [GenerateSecret]
+// have 96 bits. The minimum for chosen secrets is the one that NIST SP 800-63B sets for any
+// password.
 const (
 	minGenerated = 16
 	minChosen    = 8

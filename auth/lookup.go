@@ -21,20 +21,22 @@ type HashedSecret struct {
 
 // LookupOptions configures a [Lookup]. You must set Find, Hash and Compare.
 type LookupOptions struct {
-	// Find returns the secrets of a client. If the id is unknown or the client disabled,
-	// return none. The error is then nil or wraps [webhookcfg.ErrInvalidCredentials]. Any
-	// other error means that the verifier is unavailable.
+	// Find returns the secrets of a client. If the id is unknown or the client is disabled,
+	// return no secrets, and either no error or one that wraps
+	// [webhookcfg.ErrInvalidCredentials]. Any other error means that the verifier is
+	// unavailable.
 	//
 	// A secret that you revoke during a check can still sign in once. Behind a [Cache], it
-	// can for up to [CacheOptions.TTL]. To revoke it at once, call [Cache.Drop] in every
-	// process.
+	// can sign in for up to [CacheOptions.TTL]. To revoke it at once, call [Cache.Drop] in
+	// every process.
 	Find func(ctx context.Context, id string) ([]HashedSecret, error)
 
 	// Hash returns a new hash of a secret. Use the same parameters as for your stored hashes,
-	// such as their cost or memory. NewLookup calls it once, for a decoy to compare with when
-	// a client has fewer than MaxHashes. So every refusal takes as many comparisons, whether
-	// the client exists or not. If your stored hashes have other parameters, they take
-	// another time, and that reveals which clients exist.
+	// such as their cost or memory. NewLookup calls it once, to make a decoy. Where a client
+	// has fewer than MaxHashes secrets, or doesn't exist, secrets are compared with the decoy
+	// instead, so every refusal takes MaxHashes comparisons. If your stored hashes have other
+	// parameters, comparing them takes a different time, and that reveals which clients
+	// exist.
 	Hash func(secret []byte) ([]byte, error)
 
 	// Compare returns nil if the hash belongs to the secret, otherwise an error that contains
@@ -64,9 +66,9 @@ type Lookup struct {
 	slots   *slots
 }
 
-// NewLookup returns a verifier for clients that you store. It tries the functions: it fails
-// if one is missing, if Hash fails, or if Compare refuses the new hash or accepts another
-// secret for it.
+// NewLookup returns a verifier for clients that you store. It tries out Hash and Compare. It
+// fails if a function is missing, if Hash fails, or if Compare refuses the new hash or
+// accepts another secret for it.
 func NewLookup(options LookupOptions) (*Lookup, error) {
 	switch {
 	case options.Find == nil || options.Hash == nil || options.Compare == nil:
@@ -104,9 +106,9 @@ func (o LookupOptions) newDecoy() ([]byte, error) {
 	return decoy, nil
 }
 
-// Verify implements [webhookcfg.CredentialVerifier]. It finishes the current comparison when
-// ctx ends. A refusal wraps the errors of the comparisons, so that you learn of a malformed
-// hash.
+// Verify implements [webhookcfg.CredentialVerifier]. When ctx ends, it returns after the
+// current comparison. A refusal wraps the errors of the comparisons, so you find out about
+// malformed hashes.
 func (l *Lookup) Verify(ctx context.Context, id, secret string) (webhookcfg.Client, error) {
 	secrets, err := l.find(ctx, id)
 	switch {

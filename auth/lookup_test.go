@@ -162,7 +162,7 @@ func TestLookupErrors(t *testing.T) {
 	}
 }
 
-// TestLookupIsBounded: so are its concurrent comparisons and its queue.
+// TestLookupIsBounded: only some comparisons run at a time, and only some checks wait.
 func TestLookupIsBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := new(hostHash)

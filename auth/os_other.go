@@ -6,5 +6,5 @@ import "io/fs"
 
 const openNonblock = 0
 
-// ownedByProcessOrRoot: you restrict the file with an access list instead.
+// ownedByProcessOrRoot always returns true: here you restrict the file with an access list.
 func ownedByProcessOrRoot(fs.FileInfo) bool { return true }

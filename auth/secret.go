@@ -31,8 +31,9 @@ func NewSecret(text string) Secret {
 const secretBytes = 24
 
 // GenerateSecret returns a new secret of 192 random bits: 32 of the characters A-Z, a-z, 0-9,
-// - and _. RFC 6749 §2.3.1 requires form-encoding before HTTP Basic, which doesn't change
-// these. The secret starts with a letter or a digit, so no program mistakes it for an option.
+// - and _. RFC 6749 §2.3.1 requires form-encoding before HTTP Basic, which leaves these
+// characters as they are. The secret starts with a letter or a digit, so no program mistakes
+// it for an option.
 func GenerateSecret() Secret {
 	var b [secretBytes]byte
 	for {

@@ -11,12 +11,12 @@ import (
 	"example.com/go-webhookcfg/webhookcfg"
 )
 
-// ErrBusy means that a secret wasn't checked, since too many other checks already wait for a
-// slow hash. It's not a refusal: the handler responds 503 with Retry-After.
+// ErrBusy means that a secret wasn't checked, since too many checks were waiting for a slow
+// hash. It's not a refusal: the handler responds with 503 and Retry-After.
 var ErrBusy error = redact.Fixed("auth: too many checks wait for a slow hash")
 
 // queuePerSlot bounds the queue: with PBKDF2 of 600,000 rounds, the handler's default Timeout
-// leaves time for about as many.
+// leaves time for about that many.
 const queuePerSlot = 16
 
 // slots bounds the slow hashes that are computed at the same time. Trusted sign-ins go first,
@@ -129,7 +129,7 @@ func (s *slots) surplus() (index int) {
 	return index
 }
 
-// trust is a wrapping verifier's knowledge about a sign-in. It passes it on in the context.
+// trust is what a wrapping verifier knows about a sign-in. The context carries it.
 type trust int
 
 const (

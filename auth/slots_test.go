@@ -113,8 +113,8 @@ func TestQueueIsFull(t *testing.T) {
 	}
 }
 
-// lateContext is a context that ends while a select statement with its Done channel is
-// prepared, 2 seconds after that started.
+// lateContext is a context that ends while a select statement evaluates its Done channel,
+// which takes 2 seconds.
 type lateContext struct {
 	context.Context
 	ended chan struct{}

@@ -14,9 +14,9 @@ import (
 )
 
 // WithSource returns a middleware that puts a request's source address into its context,
-// where [Throttle] needs it (see [webhookcfg.ContextWithSource]). It's the peer address of
-// the connection, unless that is a trusted proxy. You should name the proxies in front of
-// your service, or all clients have the same source.
+// where [Throttle] looks for it (see [webhookcfg.ContextWithSource]). It's the peer address
+// of the connection, unless that is a trusted proxy. Name the proxies in front of your
+// service, or all clients have the same source.
 //
 // For a request from a trusted proxy, WithSource reads X-Forwarded-For from its end, which
 // the proxy wrote, up to the first address that isn't a trusted proxy. It doesn't trust
@@ -26,7 +26,7 @@ import (
 // If a trusted proxy doesn't send the field, all clients behind it share a source. WithSource
 // logs the first such request with credentials to [slog.Default], as a warning. It returns an
 // error for a network that is invalid, IPv4-mapped or has bits set beyond its length: that
-// would trust no proxy, or others than it seems to.
+// would trust no proxy, or not the ones you meant.
 //
 // Put the middleware outermost. It copies the request, so a handler around it doesn't see the
 // Pattern that a mux inside sets. A connection without an IP address, such as a Unix
@@ -109,11 +109,11 @@ func parseHop(text string) (netip.Addr, bool) {
 	return addr.Unmap().WithZone(""), true
 }
 
-// network returns the part of an address that you can't choose freely if you hold one
-// address. Without an address it's invalid.
+// network returns the part of an address that a client can't vary if it has a single address
+// or a /64 network. Without an address it's invalid.
 func network(addr netip.Addr) netip.Prefix { return prefixOf(addr, 64) }
 
-// site returns the part of an address that you can't choose freely if you hold a whole site
+// site returns the part of an address that a client can't vary even if it has a whole site
 // (RFC 6177 §2).
 func site(addr netip.Addr) netip.Prefix { return prefixOf(addr, 48) }
 

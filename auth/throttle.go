@@ -52,8 +52,8 @@ type ThrottleOptions struct {
 
 	// PerSource limits the failures from one source, with any id. The zero Rate means 200 at
 	// once and one per second. Many clients can share an address, so don't set it too low.
-	// All sources in one IPv6 /48 network together can fail ten times as often. An id that
-	// has signed in from its source isn't bound by that.
+	// All sources in one IPv6 /48 network together can fail ten times as often. Ids that have
+	// signed in from their source are exempt from that second limit.
 	PerSource Rate
 
 	// PerClient limits the failures of one id, from any source. The zero Rate means 1000 at
@@ -61,11 +61,11 @@ type ThrottleOptions struct {
 	// from elsewhere doesn't lock the client out.
 	PerClient Rate
 
-	// Size is the maximum number of rows of each of the five tables. Zero means 65,536, which
-	// take up to 22 MB each. To make room in the table of sources that ids have signed in
-	// from, the throttle evicts from the id with the most rows. In the tables of failures, it
-	// evicts from the IPv4 address or IPv6 /48 network with the most. So nobody can make it
-	// forget others by filling a table.
+	// Size is the maximum number of rows of each of the throttle's five tables. Zero means
+	// 65,536, which take up to 22 MB each. To make room in the table of sources that ids have
+	// signed in from, the throttle evicts from the id with the most rows. In the tables that
+	// count failures by source, it evicts from the IPv4 address or IPv6 /48 network with the
+	// most. So one network can't make it forget others by filling a table.
 	Size int
 }
 
@@ -124,15 +124,15 @@ type pair struct {
 // can pass nil options.
 //
 // A source is an IPv4 address or an IPv6 /64 network. The throttle takes it from the context,
-// so put [WithSource] around your handler. Without it, Verify returns an error that isn't a
-// refusal: you should notice that your service is put together wrongly.
+// so put [WithSource] around your handler. If you forget it, Verify returns an error that
+// isn't a refusal, so that you notice.
 //
 // A sign-in takes its tokens before the check. It gets them back if it succeeds, or if the
-// verifier is unavailable or out of time. If ctx was canceled it doesn't, since the work may
-// have been done. The buckets are the same whether an id exists or not. Sources that the id
-// has signed in from skip the buckets of ids and of /48 networks.
+// verifier is unavailable or out of time. It doesn't get them back if ctx was canceled, since
+// the work may have been done. The buckets are the same whether an id exists or not. Sources
+// that the id has signed in from skip the buckets of ids and of /48 networks.
 //
-// Usually you put a [Cache] around a Throttle, not inside. Credentials that have signed in
+// Usually you put a [Cache] around a Throttle, not inside it. Credentials that have signed in
 // then stay accepted while others at the same address are limited, and concurrent requests
 // with one credential take one token. See the package documentation for when not to.
 func NewThrottle(verifier webhookcfg.CredentialVerifier, options *ThrottleOptions) (*Throttle, error) {

@@ -232,7 +232,7 @@ func TestThrottleInThrottle(t *testing.T) {
 	inner.wantCalls(t, 1+3)
 }
 
-// TestThrottleDefaults: the documented rates.
+// TestThrottleDefaults: the default rates are as documented.
 func TestThrottleDefaults(t *testing.T) {
 	one, many := ipv4(1).String, func(i int) string { return fmt.Sprintf("192.0.%d.%d", i/250, i%250) }
 	for _, tt := range []struct {

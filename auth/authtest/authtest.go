@@ -12,19 +12,20 @@
 //
 // # What a verifier must do
 //
-// It signs in the owner of a credential. It refuses every other credential with an error that
-// wraps [webhookcfg.ErrInvalidCredentials] and has no RetryAfter, and returns no client. The
-// suite tries ids and secrets that differ in letter case, blanks, Unicode form or any other
-// byte, patterns and quotes, an escaped id, secrets longer than 4 KiB, the plain hash of a
-// secret, another client's secret, and an id and a secret that are divided at another byte.
-// If several spellings of an id signed in, each would have its own number of guesses in the
-// Throttle of package auth.
+// It signs in the owner of a valid credential. It refuses every other credential with an
+// error that wraps [webhookcfg.ErrInvalidCredentials] and has no RetryAfter, and returns no
+// client. The suite tries ids and secrets that differ in letter case, blanks, Unicode form or
+// any other byte, patterns and quotes, an escaped id, secrets longer than 4 KiB, the plain
+// hash of a secret, another client's secret, and an id and a secret that are divided at
+// another byte. If several spellings of an id signed in, each would have its own number of
+// guesses in the Throttle of package auth.
 //
-// All refusals cost the same. When its context has ended, or ends during the call, a verifier
-// returns soon. It then signs in no wrong client and refuses no valid credential.
+// All refusals cost the same. If its context has ended, or ends during the call, a verifier
+// returns soon. It can fail then, but it doesn't sign in a wrong client or refuse a valid
+// credential.
 //
-// No error contains a secret, presented or stored. It doesn't help to encode it or to take
-// its plain hash. The same goes for Client.SecretName.
+// No error contains a secret, presented or stored, not even encoded or as a plain hash.
+// Neither does Client.SecretName.
 //
 // A verifier is safe for concurrent use, and doesn't panic.
 //
@@ -70,13 +71,13 @@ type Credential struct {
 	Owner string
 }
 
-// ErrAbsent is wrapped by the error of a case that can't run, because your harness lacks
-// something that it needs.
+// ErrAbsent is wrapped by the error of a case that can't run because your harness lacks
+// something.
 var ErrAbsent = errors.New("authtest: absent from the harness")
 
 // Case is a requirement on a verifier.
 type Case struct {
-	// Name says the requirement.
+	// Name describes the requirement.
 	Name string
 	// Check returns nil if your verifier meets the requirement. Otherwise it returns an
 	// error, which may wrap [ErrAbsent]. Its errors contain no secret.

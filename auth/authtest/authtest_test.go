@@ -18,7 +18,7 @@ import (
 	"example.com/go-webhookcfg/webhookcfg"
 )
 
-// right is the simplest verifier that keeps to the contract. Each test breaks it in one
+// right is the simplest verifier that meets all requirements. Each test breaks it in one
 // place.
 type right struct {
 	secrets  map[string][]string
@@ -152,8 +152,8 @@ func TestWithoutWork(t *testing.T) {
 	}
 }
 
-// TestOneShortCredential: one credential is enough. Even if it's short, no near miss is
-// empty, since the handler never passes an empty id or secret to a verifier.
+// TestOneShortCredential: one credential is enough, even a short one. The suite then presents
+// no empty id or secret, since the handler never passes these to a verifier.
 func TestOneShortCredential(t *testing.T) {
 	h := authtest.Harness{
 		SignsIn: []authtest.Credential{{ID: "a", Secret: "b", Owner: "a"}},

@@ -177,7 +177,7 @@ func noWrongVerdict(ctx context.Context, h Harness, c Credential) error {
 	return nil
 }
 
-// returnsSoon makes many calls. A verifier that is only a little late then exceeds the limit,
+// returnsSoon makes many calls, so a verifier that is only a little late exceeds the limit,
 // and a correct one doesn't come near it.
 func returnsSoon(ctx context.Context, h Harness) error {
 	const calls, limit = 24, 6 * time.Second
@@ -201,7 +201,7 @@ func returnsSoon(ctx context.Context, h Harness) error {
 }
 
 func concurrentUse(ctx context.Context, h Harness) error {
-	// A verifier with a costly hash may bound its queue, so it can refuse more than a few
+	// A verifier with a costly hash may bound its queue, and then fails more than a few
 	// checks at a time.
 	const rounds, concurrency = 4, 8
 	var (
