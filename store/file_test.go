@@ -124,7 +124,7 @@ func TestFileOfNewerVersion(t *testing.T) {
 	if err := os.WriteFile(path, content, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := store.OpenFile(path, nil); err == nil || !strings.Contains(err.Error(), "is of version 3") {
+	if _, err := store.OpenFile(path, nil); err == nil || !strings.Contains(err.Error(), "has version 3 of the format") {
 		t.Errorf("error is %v", err)
 	}
 	if got, err := os.ReadFile(path); err != nil || !bytes.Equal(got, content) {
