@@ -6,9 +6,9 @@
 //	hook, err := local.Resolve(ctx, client, entity)
 //
 // Use it if your store is slow, or if you reach it over a network. A result can be stale, but
-// never by more than [Options.MaxStale], which is 2 seconds by default. This is true even if
-// polls of the store fail, hang or come late: the cache then reads the store more often. If
-// you'd rather send to an older URL than not at all while the store is down, set
+// never by more than [Options.MaxStale], which is 2 seconds by default. If polls of the store
+// fail, hang or come late, the cache reads the store more often to keep that bound. If you'd
+// rather send to an older URL than not at all while the store is down, set
 // [Options.StaleIfError].
 //
 // You should call [Cache.Warm] before you start to send, and put [Cache.Stats] into your
@@ -34,10 +34,10 @@
 // together, as long as there are at most 256 overrides. One read then serves all entities of
 // the client, even those that you've never sent for.
 //
-// The entities of a larger client are read and held one by one. So are the entities of a
-// client that has just changed, until these reads have cost as much as a page, at one read
-// for every 32 overrides. This way, a busy client doesn't make you read a page for each of
-// its changes.
+// The entities of a larger client are read and held one by one. A client that has just
+// changed also starts with such reads, one for every 32 overrides that it had. Only then is
+// it read as a whole again, because reading a busy client as a whole after each of its
+// changes would cost too much.
 //
 // A client without overrides takes about 800 bytes, and each override about 350.
 // [Options.MaxBytes] limits the sum.
@@ -48,15 +48,15 @@
 //
 //   - Connections: MaxReads, and one for polls. Leave one more for changes if the process
 //     also serves the handler. With the default of 8 reads, ten processes take 90 of the 100
-//     connections that PostgreSQL allows by default. With MaxReads 1, 45 processes take as
-//     many, and one read at a time is enough once the copy is warm.
+//     connections that PostgreSQL allows by default. With MaxReads 1, 45 processes also take
+//     90, and one read at a time is enough once the copy is warm.
 //   - Polls of a Feed (PostgreSQL, SQLite, etcd): one query every PollEvery, for any number
 //     of clients. By default that's two a second.
 //   - Polls of a Versioner (MySQL, MariaDB): one query every PollEvery for each 256 clients
-//     that the cache holds. A round of them must fit into MaxStale. If a query takes 8 ms, a
-//     MaxStale of 2 seconds is enough for 2 s / 8 ms * 256 = 64,000 clients. Beyond that,
-//     entries expire between polls and are read again. You can raise MaxStale, or lower
-//     MaxBytes to hold fewer clients.
+//     that the cache holds. One round through all clients must take less than MaxStale. If a
+//     query takes 8 ms, a MaxStale of 2 seconds is enough for 2 s / 8 ms * 256 = 64,000
+//     clients. Beyond that, entries expire between polls and are read again. You can raise
+//     MaxStale, or lower MaxBytes to hold fewer clients.
 //   - Reads: one for each client that you warm, and later one for each change of a client
 //     that you send for. If 10 clients change in a second, 50 processes make at most 500 reads.
 package cache

@@ -57,7 +57,7 @@ type Versioner interface {
 }
 
 // Notifier is an optional interface of a [Feed] or a [Versioner]. It tells the cache when to
-// poll early. Notifications can be late, lost, or about nothing.
+// poll early. Notifications can be late, lost, or sent without a change.
 //
 //  1. The channel gets a value after a change. Several changes can share one.
 //  2. The channel is closed when ctx ends, or when there will be no more notifications.

@@ -10,9 +10,9 @@ import (
 
 // Options are the options of [New]. You can use nil or the zero value.
 type Options struct {
-	// MaxStale bounds how stale a result can be: the store could have returned it less than
-	// MaxStale before you called Resolve, or later. Zero means 2 seconds. The minimum is 10
-	// ms.
+	// MaxStale bounds how stale a result can be. Resolve returns what the store would have
+	// returned at some moment within the last MaxStale before the call, or during the call.
+	// Zero means 2 seconds. The minimum is 10 ms.
 	MaxStale time.Duration
 
 	// PollEvery is how often the cache polls the store for changes. Zero means a quarter of
@@ -30,10 +30,10 @@ type Options struct {
 	// after a failed read, callers with an entry wait only MaxStale/100.
 	StaleIfError time.Duration
 
-	// MaxReads is the maximum number of concurrent reads of the store. The reads of one
-	// client take at most half of them, rounded up. Further reads wait for their turn. Zero
-	// means 8. Polls and changes don't count. The store's pool should have more connections
-	// than MaxReads, so that reads don't keep polls and changes waiting.
+	// MaxReads is the maximum number of concurrent reads of the store. One client can take at
+	// most half of them, rounded up. Further reads wait for their turn. Zero means 8. Polls
+	// and changes don't count. The store's pool should have more connections than MaxReads,
+	// so that reads don't keep polls and changes waiting.
 	MaxReads int
 
 	// MaxBytes bounds the memory of the entries, by an estimate that's seldom too low. When

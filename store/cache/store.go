@@ -10,12 +10,11 @@ import (
 )
 
 // Store returns the cache as a [webhookcfg.Store]. Give it to the handler if the process
-// serves it and also sends. A change that's made through it is visible to every Resolve that
-// starts after Apply returned nil, as all clauses of webhookcfg.Store require. Other
-// processes' changes, and changes for which Apply returned an error, become visible within
-// MaxStale.
+// serves it and also sends. A change made through it is visible to every Resolve that starts
+// after Apply returned nil, as all clauses of webhookcfg.Store require. Other processes'
+// changes, and changes for which Apply returned an error, become visible within MaxStale.
 //
-// The Store is a [webhookcfg.Lister] exactly if the store behind it is. Lists aren't cached.
+// The Store is a [webhookcfg.Lister] if the store behind it is one. Lists aren't cached.
 // Package admin can list and erase clients through it if the store behind it can.
 func (c *Cache) Store() webhookcfg.Store {
 	s := cachedStore{Cache: c}
