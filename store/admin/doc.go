@@ -1,7 +1,7 @@
 // Package admin is for operators. It works with any [webhookcfg.Store] that can list its
 // webhooks, like the stores of this module.
 //
-//   - [Clients] and [Webhooks] say who has configured what.
+//   - [Clients] and [Webhooks] list who has configured what.
 //   - [Copy] moves everything to another store, and [Verify] compares the two. A copy to a
 //     file is an export, and a copy from one is an import.
 //   - [Audit] and [AuditAll] find the webhooks that a policy refuses.
