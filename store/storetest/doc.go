@@ -23,9 +23,9 @@
 // your store is durable, set [Harness.Reopen] and [Harness.Crash]. If several processes can
 // share it, set [Harness.OpenPeer]. The suite skips the rest, and go test -v shows why.
 //
-// With OpenPeer, many cases run a second time with three handles on one state. They make
-// changes through one handle after the other, and read through all of them. So a handle can't
-// rely on its memory, because another one may have changed the state.
+// With OpenPeer, many cases run a second time with three handles on one state. The handles
+// take turns making changes, and the cases read through all of them. So a handle can't rely
+// on its memory, because another one may have changed the state.
 //
 // The cases go beyond limits that real stores have:
 //
@@ -40,18 +40,18 @@
 //
 // # Outside the suite
 //
-//   - [Harness.Crash] stands for a process that's killed between two calls. It's not killed
-//     during a call, and there's no power failure.
+//   - [Harness.Crash] stands for a process that's killed between two calls. The suite doesn't
+//     kill it during a call, or simulate a power failure.
 //   - The cost of clauses 5 and 7, and of a page, isn't checked. [Benchmark] measures it.
 //   - Methods must return soon after ctx ends. The suite checks that only if ctx ended before
 //     the call.
-//   - It finds partial, stale and lost changes, and concurrent changes that no order
-//     explains. It doesn't check linearizability as a whole, and can miss a race that's rare.
+//   - The suite finds partial, stale and lost changes, and concurrent changes that no order
+//     explains. It doesn't check linearizability as a whole, and can miss rare races.
 //
 // # How long it takes
 //
 // A store with all interfaces and capabilities gets about 100,000 calls, and a store with
-// only the two methods of Store gets 22,000. If a call takes 1 ms, that's 75 and 15 seconds,
+// only the two methods of Store gets 22,000. At 1 ms a call, that takes 75 and 15 seconds,
 // because many calls are concurrent. If a call takes 10 ms or more, set -timeout: the suite
 // may need more than the 10 minutes that go test allows. With go test -short, it makes half
 // of the calls, and has a fifth of the overrides, clients and histories.

@@ -32,7 +32,7 @@ type Harness struct {
 	OpenPeer func(t testing.TB, s webhookcfg.Store) webhookcfg.Store
 
 	// Seed is the seed of the random histories. Set it to the seed in a failure to reproduce
-	// that. Zero means a different one in each run.
+	// the failure. Zero means a different one in each run.
 	Seed uint64
 }
 
