@@ -40,13 +40,13 @@
 //	SQLite 3.37+      SQLite      modernc.org/sqlite   busy_timeout, WAL, synchronous=FULL
 //	                              mattn/go-sqlite3     the same
 //
-// The oldest versions come from the manuals. MySQL 8 should work, but the tests never ran on
+// The minimum versions come from the manuals. MySQL 8 should work, but the tests never ran on
 // it, nor on a Galera cluster or a database that only speaks PostgreSQL's protocol.
 //
 // # Size the pool
 //
-// Each read in flight holds a connection, and so does a change of each client. Set
-// [database/sql.DB.SetMaxOpenConns] to what your server can spare for the process, and
+// Each read in flight holds a connection, and so does each client with a change in flight.
+// Set [database/sql.DB.SetMaxOpenConns] to what your server can spare for the process, and
 // SetMaxIdleConns to the same number. With the default of two, a busy service keeps opening
 // connections.
 //
@@ -69,9 +69,10 @@
 //
 // # Clean up
 //
-// Run [Store.SweepEvery] in a goroutine, in any number of processes. It deletes overrides that
-// no longer count, clients that have had nothing set for an hour, and deliveries without an
-// attempt in 90 days. Don't delete clients' rows yourself, or readers don't learn of it.
+// Run [Store.SweepEvery] in a goroutine, in any number of processes. It deletes overrides
+// that no longer count, clients that have had nothing set for an hour, and deliveries without
+// an attempt in 90 days. Don't delete clients' rows yourself, because readers wouldn't learn
+// of it.
 //
 // # Look up webhooks with SQL
 //
@@ -118,9 +119,9 @@
 // [ErrStandby], instead of an old webhook. To read from a standby of PostgreSQL anyway, set
 // [Options.StandbyLag].
 //
-// Acknowledged changes survive a failover only with a synchronous standby. With an asynchronous
-// one you silently lose the latest. Stop a primary that you have replaced: while it accepts
-// connections, the store can't tell it from its successor.
+// Acknowledged changes survive a failover only with a synchronous standby. With an
+// asynchronous one, you silently lose the latest changes. Stop a primary that you have
+// replaced: while it accepts connections, the store can't tell it from its successor.
 //
 // If a connection breaks during a commit, the store finds out whether the change was made. If
 // it can't, the error wraps [ErrOutcomeUnknown].

@@ -32,8 +32,7 @@ const (
 //     after a failover or a restored backup.
 //
 // If you restore a backup into a table while the server keeps running, restart the processes
-// that hold cursors. A transaction that stays open for long doesn't make Changes report a
-// client twice.
+// that hold cursors. A long transaction doesn't make Changes report a client twice.
 //
 // The store isn't a [cache.Notifier]. PostgreSQL's NOTIFY takes a lock that all writers
 // share, is silent on a frozen connection, and doesn't work through a connection pooler.
@@ -194,10 +193,10 @@ const maxIDs = 256
 // Versions implements [cache.Versioner], with a query for every 256 clients. It works with
 // all dialects.
 //
-// A client's last change writes a random number. The version is this number with the identity
-// of the server. On PostgreSQL, MySQL and MariaDB the identity includes the time when the
-// server started (in seconds on MySQL and MariaDB). So a version from before a failover or a
-// restored backup never equals a version from after it.
+// A client's last change writes a random number. The version is this number together with the
+// identity of the server. On PostgreSQL, MySQL and MariaDB the identity includes the time
+// when the server started (in seconds on MySQL and MariaDB). So a version from before a
+// failover or a restored backup never equals a version from after it.
 //
 // The error wraps [webhookcfg.ErrInvalidArgument] if a name has more than 1,024 bytes.
 func (s *Store) Versions(ctx context.Context, clients []string) ([]string, error) {

@@ -31,7 +31,7 @@ const (
 )
 
 // Store is a [webhookcfg.Store] in a database. It's also a [webhookcfg.Lister], a
-// [cache.Versioner], and a [cache.Feed] if the dialect supports one. It's as durable as your
+// [cache.Versioner] and, if the dialect supports it, a [cache.Feed]. It's as durable as your
 // database. It is safe for concurrent use. You close the database handle yourself.
 //
 // Each client has a row with its base and a generation number. An override's key includes the
@@ -100,8 +100,8 @@ type Options struct {
 // the connections to MySQL or MariaDB don't have autocommit. The check is one query, and
 // after its success it costs nothing.
 //
-// The driver must return [database/sql/driver.ErrBadConn] only if nothing was sent, as its
-// documentation demands. The statement is then sent again.
+// The driver must return [database/sql/driver.ErrBadConn] only if nothing was sent, as the
+// documentation of ErrBadConn demands, because the statement is then sent again.
 func New(db *sql.DB, dialect Dialect, opts *Options) (*Store, error) {
 	if opts == nil {
 		opts = new(Options)

@@ -45,9 +45,9 @@ func (s *Store) SweepEvery(ctx context.Context, interval time.Duration) {
 // returns how many. These are:
 //
 //   - overrides that a change of all entities has dropped. They have no effect and only take
-//     space, about a hundred bytes each and the bytes of the names and the URL.
-//   - deliveries without an attempt in the last 90 days. If one of them was a stop, the next
-//     message is sent again, and the next 410 of the receiver stops those after it.
+//     space: about a hundred bytes each, plus the names and the URL.
+//   - deliveries without an attempt in the last 90 days. If the webhook was stopped, the next
+//     message is sent again. If the receiver responds with 410, the webhook is stopped again.
 //   - the rows of clients that have had nothing set for an hour, with their deliveries.
 //
 // You can call it at any time and in several processes. [Store.SweepEvery] does so regularly.
