@@ -23,9 +23,9 @@
 // count as 10. Until the connection to a frozen member is closed, its requests block until
 // their ctx ends.
 //
-// The user needs to read and write the keys under [Options.Prefix]. Don't choose a prefix that
-// is the start of another store's prefix. URLs are stored in plain text, so encrypt the disks
-// and the backups of the members.
+// The user needs to read and write the keys under [Options.Prefix]. Don't choose a prefix
+// that is the start of another store's prefix. URLs are stored in plain text, so encrypt the
+// members' disks and backups.
 //
 // # Keep space free
 //
@@ -40,10 +40,10 @@
 //
 // # Read from a copy, and follow changes
 //
-// If you send many notifications, read through a [cache.Cache]. The store is a [cache.Feed] and
-// a [cache.Notifier], and learns of changes through a watch. You need etcd 3.5.13, or 3.6.0 or
-// later: earlier members can report progress past events that they haven't sent, or not respond
-// at all. See [Store.Changes].
+// If you send many notifications, read through a [cache.Cache]. The store is a [cache.Feed]
+// and a [cache.Notifier], and learns of changes through a watch. You need etcd 3.5.13, or
+// 3.6.0 or later: members of earlier versions can report progress past events that they
+// haven't sent, or not respond at all. See [Store.Changes].
 //
 // The store has no records of deliveries. Pass nil to NewHealth of package webhookcfg/deliver,
 // which then only knows the deliveries of its own process.
@@ -64,17 +64,18 @@
 // or restore it with a bumped revision. A store can't always tell that the cluster went back in
 // time: it only notices a lower revision, or a new id of the cluster.
 //
-// A copy of the keys isn't a backup, for instance one by etcdctl make-mirror. It gives the keys
-// new revisions, and overrides that a set-all dropped come back. To move a store to another
-// cluster, stop all changes and call Sweep on a new Store until it's done. Then copy one key at
-// a time in the order of the keys, so that the base of a client comes before its overrides.
+// A copy of the keys isn't a backup, whether etcdctl make-mirror or something else makes it.
+// It gives the keys new revisions, and overrides that a set-all dropped come back. To move a
+// store to another cluster, stop all changes and call Sweep on a new Store until it's done.
+// Then copy one key at a time in the order of the keys, so that the base of a client comes
+// before its overrides.
 //
 // # Look at the keys
 //
 // Don't delete the key of a base yourself. An override only counts if its revision is later
 // than the base's, so overrides that the base had dropped would come back. Use [Store.Erase].
 //
-// This is how the keys look in etcdctl:
+// In etcdctl, the keys look like this:
 //
 //	webhookcfg/acme/      2 1767323045000000 https://hooks.example.com/all    the base of acme
 //	webhookcfg/acme/e1    2 1767323046000000 https://hooks.example.com/e1     an override

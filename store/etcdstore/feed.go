@@ -16,9 +16,9 @@ import (
 
 var errBehind = errors.New("etcdstore: the watch didn't catch up with the cluster in time")
 
-// Changes implements [cache.Feed]. To be sure that none is missing, it asks a majority for
-// the revision of the cluster, and waits until the watch has passed it. The first call starts
-// the watch, which runs until [Store.Close].
+// Changes implements [cache.Feed]. To be sure that no change is missing, it asks a majority
+// for the revision of the cluster, and waits until the watch has passed that revision. The
+// first call starts the watch, which runs until [Store.Close].
 //
 // You get an error if that takes longer than [Options.BarrierTimeout] or ctx allows. For
 // instance, a watch on a frozen network path delivers nothing, not even an error. The store

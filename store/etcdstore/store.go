@@ -145,11 +145,11 @@ func (s *Store) usable(ctx context.Context) error {
 	return nil
 }
 
-// Apply implements [webhookcfg.Store]. It sends the changes of one client one at a time, in
-// the order of the calls, so that a busy client doesn't delay the others.
+// Apply implements [webhookcfg.Store]. It sends each client's changes one at a time, in the
+// order of the calls, so a busy client doesn't delay the others.
 //
-// If the response was lost or a full member has no space, the error wraps
-// [ErrOutcomeUnknown]. After any other error, the change was not made.
+// If the response was lost, or a member is out of space, the error wraps [ErrOutcomeUnknown].
+// After any other error, the change was not made.
 func (s *Store) Apply(ctx context.Context, c webhookcfg.Change) error {
 	if err := c.Validate(); err != nil {
 		return err

@@ -30,7 +30,8 @@ type Swept struct {
 // of deleted keys as changed.
 //
 // A call continues where the previous call on this Store ended, and starts again after the
-// last key. So if you call it regularly with a small limit, it gets to all keys in time.
+// last key. So if you call it regularly with a small limit, it reaches every key sooner or
+// later.
 //
 // The error wraps [webhookcfg.ErrInvalidArgument] if limit is below 1.
 func (s *Store) Sweep(ctx context.Context, limit int) (Swept, error) {
