@@ -15,7 +15,7 @@
 // # The file
 //
 // The file is an append-only log: text, with one JSON object and a checksum per line. You can
-// read it with jq or grep at any time, but never write to it.
+// read it with jq or grep at any time. Never write to it.
 //
 // Next to a file NAME there's NAME.lock, and during a compaction NAME.tmp. Don't remove the
 // lock file. It keeps other processes out, and if NAME ever gets lost, it makes OpenFile
@@ -47,14 +47,15 @@
 //   - If a program cuts or overwrites the file, the change that notices it fails. The store
 //     then writes the whole file again from memory, and logs that.
 //
-// Changes check the file every 10 milliseconds, and so does Close.
+// The store checks the file before it acknowledges changes, at most every 10 milliseconds,
+// and when you close it.
 //
 // # Back up and restore
 //
 // [File.Backup] writes a complete copy while the store is in use, and reads it back. You can
 // also take a snapshot of the file system at any time, or copy the file of a closed store.
 //
-// Don't copy the file of an open store with cp, tar or rsync. They read its parts at
+// Don't copy the file of an open store with cp, tar or rsync. They read different parts at
 // different moments, so the copy can lack changes or be damaged. A hard link is no backup
 // either: it's the same file.
 //
@@ -66,14 +67,15 @@
 //
 // # When the file is damaged
 //
-// A crash can leave the last write incomplete. None of its changes were acknowledged, so
-// OpenFile cuts the incomplete end, logs that, and goes on. Any other damage, or a missing
-// end, is an [ErrDamaged] with the line and the offset. OpenFile then leaves the file as it
-// is. [CheckFile] checks a file that isn't open.
+// A crash can leave the last write incomplete. Its changes weren't acknowledged, so OpenFile
+// cuts the incomplete end, logs that, and goes on. If anything else is damaged, or the file
+// was cut short, OpenFile returns an [ErrDamaged] with the line and the offset, and leaves
+// the file as it is. [CheckFile] checks a file that isn't open.
 //
 // Restore a backup. If you have none, [SalvageFile] copies all intact changes to a new file
 // and reports what it left out. Check the result before you send anything: an entity whose
-// last change is lost has its previous URL again, maybe one that was unset because it leaked.
+// last change is lost has its previous URL again, and the client may have unset that because
+// it leaked.
 //
 // # Compaction
 //

@@ -183,16 +183,16 @@ func (f *File) Compact(ctx context.Context) error {
 	return withOp("compact", f.log.Compact(ctx))
 }
 
-// Healthy returns nil if changes work. Otherwise the error says why they fail, or that
-// they'll fail soon because the disk has too little room for the next compaction and 1 MiB,
-// and what you can do. It wraps [ErrReadOnly] and the cause if changes fail already, or
-// [ErrClosed]. A disk that doesn't respond within five seconds isn't healthy.
+// Healthy returns nil if changes work. Otherwise the error says what's wrong and what you can
+// do: changes fail, or they will soon, because the disk has too little space for the next
+// compaction and 1 MiB. If changes fail already, the error wraps [ErrReadOnly] and the cause,
+// or [ErrClosed]. A disk that doesn't respond within five seconds isn't healthy.
 //
 // You can call Healthy as often as you like. It looks at most once a second, so the result
 // can be a second old. Once you've removed the cause, the store repairs its file within a
 // second, even if there's no change.
 //
-// Healthy knows the free room on Linux, macOS and Windows. It can't see a quota before a
+// Healthy checks the free space on Linux, macOS and Windows. It can't see a quota before a
 // change fails.
 func (f *File) Healthy(ctx context.Context) error {
 	return f.checkup.Do(ctx, func(ctx context.Context) error {

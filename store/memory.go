@@ -25,11 +25,11 @@ var (
 // lost when the process ends.
 //
 // The zero value is an empty store. Don't copy a Memory after its first use. It's safe for
-// concurrent use, and no call keeps others waiting for long, regardless of the size of the
-// store. With List, that time grows with the limit.
+// concurrent use, and no call keeps others waiting for long, even in a large store. For List,
+// that time grows with the limit.
 //
-// Once a client has no webhooks, a Memory keeps nothing of it but its name, and only if
-// somebody uses Changes: that's the names of up to 4,096 clients.
+// Once a client has no webhooks, a Memory keeps nothing of it, except that Changes remembers
+// the names of up to 4,096 clients if you use it.
 type Memory struct {
 	mu      sync.RWMutex
 	table   table.Table
@@ -125,7 +125,7 @@ func (m *Memory) clientsAfter(after string, limit int) (names []string) {
 }
 
 // Changes implements [cache.Feed]. From the first call on, the store remembers the last 4,096
-// clients that changed. With a cursor further behind, Changes returns a Reset.
+// clients that changed. If your cursor is older than that, you get a Reset.
 func (m *Memory) Changes(ctx context.Context, since string) (cache.Changes, error) {
 	if err := ctx.Err(); err != nil {
 		return cache.Changes{}, fmt.Errorf("store: changes: %w", err)
@@ -135,8 +135,8 @@ func (m *Memory) Changes(ctx context.Context, since string) (cache.Changes, erro
 	return m.changes.since(since), nil
 }
 
-// Notify implements [cache.Notifier]. It notifies you while the change is made. The store
-// keeps the channel until ctx ends, and then closes it.
+// Notify implements [cache.Notifier]. The notification comes while the change is made. The
+// store keeps the channel until ctx ends, and then closes it.
 func (m *Memory) Notify(ctx context.Context) <-chan struct{} {
 	ch := make(chan struct{}, 1)
 	m.mu.Lock()
