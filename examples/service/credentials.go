@@ -10,8 +10,8 @@ import (
 	"example.com/go-webhookcfg/webhookcfg"
 )
 
-// openClients returns the verifier of the clients. It reads the credential file, or else
-// takes the clients from the environment.
+// openClients returns the verifier of the clients. It reads the credential file, or takes the
+// clients from the environment if there's no file.
 func (s *service) openClients() (webhookcfg.CredentialVerifier, error) {
 	if s.cfg.credentials == "" {
 		clients, err := auth.NewStatic(s.cfg.clients...)

@@ -15,8 +15,8 @@ import (
 	"example.com/go-webhookcfg/examples/internal/probes"
 )
 
-// TestSecretsInFiles: secrets are read from the files that the environment names, and a file
-// that is missing is an error.
+// TestSecretsInFiles: secrets are read from the files that the environment names. It's an
+// error if one of these is missing.
 func TestSecretsInFiles(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "secret")
 	if err := os.WriteFile(file, []byte("one two\n"), 0o440); err != nil {
@@ -37,8 +37,8 @@ func TestSecretsInFiles(t *testing.T) {
 	}
 }
 
-// TestCredentialFile: clients of a file with the modes of a Kubernetes secret sign in if that is
-// allowed, and its health shows.
+// TestCredentialFile: with the modes of a Kubernetes secret, a credential file is only used
+// if you allow that. Its clients sign in, and its health shows.
 func TestCredentialFile(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "credentials")
 	const text = "begin\nfiled:sha256:1ec1c26b50d5d3c58d9583181af8076655fe00756bf7285940ba3670f99fcba0\nend\n"

@@ -23,8 +23,8 @@ import (
 	"example.com/go-webhookcfg/store/sqlstore"
 )
 
-// database is the service's database, with everything that depends on which one it is. If you
-// only have one database, you need half of this file.
+// database is the service's database, with everything that depends on which database it is.
+// If you only support one, you need half of this file.
 type database struct {
 	*sql.DB
 	webhooks *sqlstore.Store
@@ -84,8 +84,9 @@ func (d *database) warn(ctx context.Context, logger *slog.Logger) {
 	}
 }
 
-// The first index finds a client's notifications among everybody's. River creates the others
-// in PostgreSQL. They take half of the queue's size, and nothing here uses them.
+// With the first index, the database finds a client's notifications among everybody's. River
+// creates the other two in PostgreSQL. They take up half of the queue's space, and nothing
+// here uses them.
 const (
 	createClientIndex = `CREATE INDEX IF NOT EXISTS notification_client ON river_job (state, (args ->> 'client'), (args ->> 'entity'))`
 	dropArgsIndex     = `DROP INDEX IF EXISTS river_job_args_index`
@@ -120,7 +121,7 @@ func openSQLite(path string) (*database, error) {
 		return nil, err
 	}
 	// SQLite has one writer at a time. With one connection, the parts of this process take
-	// turns here, and don't find the database locked by each other.
+	// turns here instead of finding the database locked.
 	db.SetMaxOpenConns(1)
 	d := &database{DB: db, close: db.Close}
 	return addQueue(d, riversqlite.New(db), func(c *river.Client[*sql.Tx]) queue { return sqliteQueue{c, db} }), nil

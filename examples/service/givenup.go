@@ -42,9 +42,9 @@ func (s selection) contains(job *rivertype.JobRow) bool {
 // givenUpPage is how many jobs are read, and replayed, at a time.
 const givenUpPage = 100
 
-// listGivenUp prints the notifications that were given up. With again it also sends them once
-// more. If a job's schedule is used up it gets one attempt, and is given up again if that
-// fails. You can do this while the service runs.
+// listGivenUp prints the notifications that were given up. If again is set, it also sends
+// them once more. A job whose schedule is used up gets one attempt, and is given up again if
+// that fails. You can do this while the service runs.
 func (s *service) listGivenUp(ctx context.Context, selected selection, again bool, stdout io.Writer) error {
 	all := selected.jobs()
 	for page := all; ; {
@@ -76,8 +76,8 @@ func (s *service) listGivenUp(ctx context.Context, selected selection, again boo
 	}
 }
 
-// replay makes given-up jobs due, in an overflow: they've waited already, and the client's
-// new notifications shouldn't wait for them.
+// replay makes given-up jobs due. It puts them into an overflow: they've waited already, and
+// the client's new notifications shouldn't wait for them.
 func (d *database) replay(ctx context.Context, ids []int64) error {
 	_, err := d.ExecContext(ctx, `UPDATE river_job SET state = 'available', queue = replace(queue, 'shard', 'overflow'),
 	scheduled_at = CURRENT_TIMESTAMP, finalized_at = NULL, max_attempts = max_attempts + 1
@@ -85,8 +85,8 @@ WHERE state IN ('cancelled', 'discarded') AND id IN (`+list(ids)+`)`)
 	return err
 }
 
-// list returns numbers as text for a list in SQL, since the two databases have no common
-// parameter for a list.
+// list returns numbers as the text of a list in SQL, since the two databases have no common
+// way to pass a list as a parameter.
 func list(ids []int64) string {
 	var text []string
 	for _, id := range ids {

@@ -42,8 +42,8 @@ func TestLoggedFailures(t *testing.T) {
 }
 
 // TestLoggedResults: the log says why the service couldn't make an attempt. It leaves out
-// limits, since they're too many, and failures of receivers, since these are kept with the
-// job.
+// limits, since they're reached too often, and failures of receivers, since these are kept
+// with the job.
 func TestLoggedResults(t *testing.T) {
 	for reason, want := range map[deliver.Reason]bool{
 		deliver.ReasonUnavailable: true,

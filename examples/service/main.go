@@ -5,15 +5,15 @@
 //
 //	go run . -migrate       # serve, over SQLite
 //	go run . migrate        # create or update the tables alone, before the service starts
-//	go run . given-up       # print messages that were given up, and why
-//	go run . replay acme    # send it once more, for all, one client or one entity
+//	go run . given-up       # print the notifications that were given up, and why
+//	go run . replay acme    # send them once more: all, one client's or one entity's
 //
 // Set secrets in the environment, several separated by spaces:
 //
 //   - CLIENT has the clients and their secrets. Instead, you can keep hashes in a file, and
 //     name it with -credentials.
-//   - PERSON has a person who can see the first client's webhooks at /portal/, and a
-//     password.
+//   - PERSON has the name and the password of a person who can see the first client's
+//     webhooks at /portal/.
 //   - MASTER has the masters of the signing keys, the current one first.
 //   - STORE replaces -store, if your database's URL has a password.
 //

@@ -253,7 +253,7 @@ func TestReplicas(t *testing.T) {
 }
 
 // sender returns a function that resolves the webhook of e1 from a copy of its own, like a
-// process that only sends. It describes the webhook like the response to a read.
+// process that only sends. The function describes the webhook like the response to a read.
 func sender(t *testing.T, args []string) func() string {
 	t.Helper()
 	s := idle(t, args)
@@ -313,8 +313,8 @@ func TestOutbox(t *testing.T) {
 	expect(t, call(t, http.MethodPut, service+"/api/v1/modules/e1", "on"), `200 {"version":1}`)
 }
 
-// TestReplay prints and replays the notifications of one client, and of all. They're more
-// than one page.
+// TestReplay prints and replays the notifications of one client, and of all clients. They're
+// more than one page.
 func TestReplay(t *testing.T) {
 	const jobs = givenUpPage + 1
 	args := []string{"-store", "sqlite:" + filepath.Join(t.TempDir(), "service.db")}

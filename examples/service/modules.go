@@ -27,7 +27,7 @@ const (
 	PRIMARY KEY (client, id))`
 	updateModule = `INSERT INTO modules (client, id, state, version) VALUES ($1, $2, $3, 1)
 ON CONFLICT (client, id) DO UPDATE SET state = excluded.state, version = modules.version + 1 RETURNING version`
-	// countWaiting stops at a limit in each state, and reads the clients' index in its order.
+	// countWaiting stops at a limit in each state, and reads the index of clients in order.
 	// So a large backlog doesn't make it slower.
 	countWaiting = `SELECT
 	(SELECT count(*) FROM (SELECT 1 FROM river_job WHERE state = 'available' AND args ->> 'client' = $1 ORDER BY args ->> 'entity' LIMIT $2) AS jobs) +
@@ -44,7 +44,7 @@ func (s *service) modules(h *webhookcfg.Handler) *http.ServeMux {
 	return mux
 }
 
-// signedIn calls next with the client that the request signs in. Otherwise it responds as the
+// signedIn calls next with the client that has signed in. If nobody has, it responds as the
 // webhooks' handler does.
 func signedIn(h *webhookcfg.Handler, next func(http.ResponseWriter, *http.Request, string)) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
@@ -59,7 +59,7 @@ func signedIn(h *webhookcfg.Handler, next func(http.ResponseWriter, *http.Reques
 }
 
 // moduleID is the syntax of a module's ID. The webhooks' handler accepts all of these as
-// entity identifiers. With any other ID, a module couldn't have a webhook.
+// entity identifiers. A module with another ID couldn't have a webhook.
 var moduleID = regexp.MustCompile(`^[A-Za-z0-9_-]{1,64}$`)
 
 // putModule changes a module. If it responds 200, the notification will be sent.
@@ -126,8 +126,8 @@ func (s *service) exists(ctx context.Context, client, id string) (bool, error) {
 }
 
 // changed returns the notification of a change. Its body is thin: the receiver can fetch the
-// state if it wants it. It should ignore a version below the one it has, since notifications
-// can arrive twice or out of order.
+// state if it wants to. It should ignore a version below the one that it has, since
+// notifications can arrive twice or out of order.
 func (m module) changed(version int64) notification {
 	body, err := json.Marshal(map[string]any{
 		"type": "module.updated",

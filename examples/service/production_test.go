@@ -22,8 +22,8 @@ import (
 	"example.com/go-webhookcfg/webhookcfg"
 )
 
-// The functions up to the first test are for PRODUCTION.md. Your service needs them, but this
-// one has no table of clients.
+// The functions up to the first test are for PRODUCTION.md. Your service needs them. This one
+// doesn't, because it has no table of clients.
 
 const createSecrets = `CREATE TABLE secrets (client text NOT NULL, name text NOT NULL, hash bytea NOT NULL, PRIMARY KEY (client, name))`
 

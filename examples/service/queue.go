@@ -49,15 +49,15 @@ func (s *service) river(logger *slog.Logger) *river.Config {
 		JobTimeout: jobTimeout,
 		// If a process is killed, its jobs are retried after this time. River's default is an
 		// hour. Keep it longer than any attempt, or attempts are made twice. Send can take
-		// two seconds more to save a record of health.
+		// two more seconds to save a health record.
 		RescueStuckJobsAfter: jobTimeout + 5*time.Second,
 		// The schedule should give up first, since River's own limit wouldn't keep a reason.
 		MaxAttempts: 1000,
 		// With these times and the default of -workers, a receiver with a backlog gets as
-		// much as its slots allow: see the limits in package deliver.
+		// many requests as its slots allow: see the limits in package deliver.
 		FetchCooldown:     20 * time.Millisecond,
 		FetchPollInterval: 200 * time.Millisecond,
-		// For this long you can replay given-up notifications.
+		// You can replay given-up notifications for this long.
 		CancelledJobRetentionPeriod: s.cfg.keep,
 		DiscardedJobRetentionPeriod: s.cfg.keep,
 		CompletedJobRetentionPeriod: time.Hour,

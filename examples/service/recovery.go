@@ -19,8 +19,8 @@ type recall struct {
 }
 
 const (
-	// soon is how many become due at once: about as many as a receiver takes until the others
-	// become due.
+	// soon is how many notifications become due at once. A receiver takes about that many
+	// before the others become due.
 	soon = 100
 	// maxRecalls is how many recalls can wait.
 	maxRecalls = 1000
@@ -34,15 +34,16 @@ func (s *service) onRecovered(_ context.Context, client, _ string) {
 }
 
 // onEvent gets all events of [webhookcfg.Options.OnEvent]. When a client sets a webhook, it
-// makes the waiting notifications due, since they got their delay from the webhook before.
+// makes the waiting notifications due, since their delay is from the previous webhook.
 func (s *service) onEvent(_ context.Context, e webhookcfg.Event) {
 	if e.Operation == "set" && e.Code == "" {
 		s.recall(scope{e.Client, e.Scope.Entity()})
 	}
 }
 
-// recall makes a few notifications due soon. The others follow when no worker still defers
-// them for the webhook or the pause before. If one becomes due twice, it loses its turn.
+// recall makes a few notifications due at once. The others follow when no worker still defers
+// them because of the previous webhook or the pause. A notification that becomes due twice
+// loses the turn that the sender gave it.
 func (s *service) recall(waiting scope) {
 	s.enqueue(recall{waiting, soon})
 	time.AfterFunc(s.cfg.maxStale+time.Second, func() { s.enqueue(recall{waiting, math.MaxInt}) })

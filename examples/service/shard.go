@@ -9,13 +9,13 @@ import (
 )
 
 // shards is how many queues the clients share, each with its own workers. A client's backlog
-// goes through the workers of one shard, so the clients of the others don't notice. If you
-// change the number, drain the queues that are left over first.
+// goes through the workers of one shard, so the clients of the others don't notice. Before
+// you reduce the number, drain the queues that will be left over.
 const shards = 8
 
-// queueOf returns the queue for a client's next notification. It's the client's shard, or, if
-// too many of the client's notifications wait, that shard's overflow, so nobody else waits
-// for its workers.
+// queueOf returns the queue for a client's next notification. It's the client's shard. If too
+// many of the client's notifications wait, it's that shard's overflow, so nobody else waits
+// for them.
 func queueOf(client string, waiting, backlog int) string {
 	sum := fnv.New32a()
 	_, _ = sum.Write([]byte(client)) // never fails

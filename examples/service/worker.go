@@ -35,7 +35,7 @@ func (w *worker) Work(ctx context.Context, job *river.Job[notification]) error {
 }
 
 // NextRetry returns when the next attempt is due. River passes it the job that Work had, but
-// no error. If the process of a job was killed, the job is due immediately.
+// not the error. If the process of a job was killed, the job is due immediately.
 func (w *worker) NextRetry(job *river.Job[notification]) time.Time {
 	return time.Now().Add(job.Args.delay)
 }
