@@ -82,13 +82,13 @@ const (
 	ReasonResponse Reason = "response"
 )
 
-// ErrUnavailable means that something on your side is unavailable, so the error that wraps it
-// says nothing about the target. Either [Policy.LocalAddrs] failed, and the address wasn't
-// called because it couldn't be checked. Or an [HTTPProbe] lacks something it needs, such as
-// a key. Trying again later can help.
+// ErrUnavailable means that something on your side is unavailable, so the error isn't about
+// the target. Either [Policy.LocalAddrs] failed, and the address wasn't called because it
+// couldn't be checked. Or an [HTTPProbe] lacks something it needs, such as a key. Trying
+// again later can help.
 var ErrUnavailable = errors.New("egress: unavailable")
 
-// UnreachableError says that a call of an endpoint failed. Its text contains the host, the
+// UnreachableError means that a call of an endpoint failed. Its text contains the host, the
 // port and the reason. The cause, which it wraps, may contain more.
 type UnreachableError struct {
 	// Endpoint is the host and port, such as "example.com:443".

@@ -206,7 +206,7 @@ func (pr *Prober) probeHTTP(ctx context.Context, client string, target URL, to d
 	return unreachable(ctx, to, ReasonResponse, redacted)
 }
 
-// LimitError says that a probe would exceed a limit of [ProberOptions].
+// LimitError means that a probe would exceed a limit of [ProberOptions].
 type LimitError struct {
 	wait time.Duration
 }

@@ -70,13 +70,13 @@ func (o *TransportOptions) complete() error {
 // left out of the chain, unless they're roots that you trust.
 //
 // A receiver that speaks only HTTP/2 can't be reached. If it refuses the handshake, as RFC
-// 7301 demands, the reason is [ReasonTLS], also in the default probe. Servers in Go accept
+// 7301 demands, the reason is [ReasonTLS], even in the default probe. Servers in Go accept
 // the handshake and fail at the first request.
 //
 // If a receiver sends more than a response, net/http writes a line of less than 1 KiB to the
 // standard logger, which quotes up to 200 bytes of it. Only [log.SetOutput] prevents that.
-// All trailers of a response together have less than 200 bytes, and so has the extension of a
-// chunk.
+// The trailers of a response are limited to less than 200 bytes together, and so is the
+// extension of a chunk.
 type Transport struct {
 	policy *Policy
 	pool   *pool
@@ -185,10 +185,10 @@ func roundTripError(ctx context.Context, to destination, err error) error {
 // CloseIdleConnections closes the connections that are not in use.
 func (t *Transport) CloseIdleConnections() { t.pool.transport().CloseIdleConnections() }
 
-// ReadBody reads at most limit bytes of the body of a response and closes it. truncated says
-// that the body is longer. ReadBody has no time limit but the request's context and the
-// client's Timeout. The text of err contains nothing that the receiver sent, but the text of
-// its cause may.
+// ReadBody reads at most limit bytes of the body of a response and closes it. truncated
+// reports whether the body is longer. ReadBody has no time limit but the request's context
+// and the client's Timeout. The text of err contains nothing that the receiver sent, but the
+// text of its cause may.
 func ReadBody(resp *http.Response, limit int64) (body []byte, truncated bool, err error) {
 	defer func() { _ = resp.Body.Close() }()
 	body, err = io.ReadAll(io.LimitReader(resp.Body, limit))
