@@ -63,10 +63,10 @@
 //
 // # Sign messages
 //
-// Requests are signed as the Standard Webhooks specification 1.0 says, with HMAC-SHA256 and a
-// [Key] for each client. Show the client [Key.Reveal]. [DerivedKeys] computes all keys from a
-// master secret, so you don't store any. If you do store keys, encrypt them and implement
-// [Keys].
+// Requests are signed according to version 1.0 of the Standard Webhooks specification, with
+// HMAC-SHA256 and a [Key] for each client. Show the client [Key.Reveal]. [DerivedKeys]
+// computes all keys from a master secret, so you don't store any. If you do store keys,
+// encrypt them and implement [Keys].
 //
 // To rotate a key, return the new one in front of the old one until the client has switched.
 // Until then, requests carry a signature with each of them. These keys are separate from the

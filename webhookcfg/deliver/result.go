@@ -8,7 +8,8 @@ import (
 	"example.com/go-webhookcfg/webhookcfg"
 )
 
-// Outcome says what your queue should do with a message after an attempt. [Reason] says why.
+// Outcome is how an attempt ended. [Schedule.Next] tells you what to do with the message
+// then.
 type Outcome uint8
 
 // Outcomes. The zero Outcome is invalid.
@@ -41,7 +42,7 @@ func (o Outcome) String() string {
 	return outcomes[o]
 }
 
-// Reason says why an outcome isn't [Delivered]. It's for your metrics and logs. Clients may
+// Reason is why an outcome isn't [Delivered]. It's for your metrics and logs. Clients may
 // only see [Reason.Public].
 type Reason string
 
@@ -104,7 +105,7 @@ func (r Reason) Public() string {
 // Result is the result of one attempt. It never shows more of the URL than scheme, host and
 // port when you print, log or marshal it.
 type Result struct {
-	// Outcome is what to do with the message.
+	// Outcome is how the attempt ended.
 	Outcome Outcome
 
 	// Reason is why Outcome is not Delivered.
