@@ -8,14 +8,14 @@ import (
 	"example.com/go-webhookcfg/webhookcfg/egress"
 )
 
-// Scope says which entities a change reaches: one, or all entities of a client. The zero value
-// is invalid, so a missing identifier never means "all" by accident.
+// Scope is what a change reaches: one entity, or all entities of a client. The zero value is
+// invalid, so a missing identifier never means "all" by accident.
 type Scope struct {
 	all    bool
 	entity string
 }
 
-// All is the scope of every entity of a client, also those that nobody has named yet.
+// All is the scope of every entity of a client, including those that nobody has named yet.
 func All() Scope { return Scope{all: true} }
 
 // Entity is the scope of one entity. Entity("") is the zero Scope, which is invalid.
@@ -112,7 +112,7 @@ type Webhook struct {
 	Since time.Time
 }
 
-// Source says which entry decides on the webhook in effect.
+// Source is the kind of entry that decides on the webhook in effect.
 type Source uint8
 
 // The sources. The zero value is SourceNone.

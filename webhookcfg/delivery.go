@@ -2,7 +2,7 @@ package webhookcfg
 
 import "time"
 
-// DeliveryStatus says how the deliveries to a webhook go. With [Options.DeliveryStatus],
+// DeliveryStatus is how the deliveries to a webhook go. With [Options.DeliveryStatus],
 // clients read it together with the webhook. When a client sets a webhook again, the status
 // starts over. It never changes the configuration: a stopped webhook is still in effect.
 type DeliveryStatus struct {
@@ -12,7 +12,7 @@ type DeliveryStatus struct {
 	// clients see no status.
 	State string
 
-	// Reason says why the State is "failing" or "stopped": "unreachable", "redirect",
+	// Reason is why the State is "failing" or "stopped": "unreachable", "redirect",
 	// "throttled", "status", "gone", "refused" or "expired". Clients can't see more of a
 	// receiver's responses, or they could scan networks that they can't reach themselves.
 	Reason string
