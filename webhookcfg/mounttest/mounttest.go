@@ -149,8 +149,7 @@ func Run(t testing.TB, target Target) {
 }
 
 // Check checks a target. The mount passes if the error is nil and there are no
-// [Report.Failures]. [Report.NotChecked] lists the forms of request for which that says
-// nothing.
+// [Report.Failures]. [Report.NotChecked] lists the forms of request that couldn't be checked.
 //
 // The error isn't nil if the check couldn't be completed: the target is invalid or can't be
 // reached, it doesn't serve correct requests, you can't see their effect, or ctx has ended.

@@ -92,8 +92,8 @@ type Options struct {
 	// allows, change that field. If Layout is nil, the portal writes a plain page.
 	Layout func(w http.ResponseWriter, r *http.Request, page Page)
 
-	// FrameAncestors says who can show the portal in a frame. It's the list of sources in the
-	// directive frame-ancestors, and defaults to 'none'.
+	// FrameAncestors lists who can show the portal in a frame, as the sources in the
+	// directive frame-ancestors. It defaults to 'none'.
 	FrameAncestors string
 }
 
