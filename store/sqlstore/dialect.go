@@ -23,7 +23,7 @@ type Dialect struct{ spec *dialectSpec }
 //
 // Behind a pooler in transaction mode, tell the driver not to prepare statements. With pgx,
 // add default_query_exec_mode=exec to the DSN. With lib/pq, add binary_parameters=yes. Then
-// everything works there, also Migrate.
+// everything works there, including Migrate.
 //
 // lib/pq can wait forever for a silent server or network, even after the context has ended.
 // Give its Connector a Dialer whose connections set a deadline before each Read and Write,

@@ -25,8 +25,9 @@ var (
 	// standby of PostgreSQL outside [Options.StandbyLag], or a read-only server of MySQL or
 	// MariaDB. Connect to the primary.
 	//
-	// A server says whether it's a standby after it took the snapshot of the read. So a read
-	// in flight during a promotion can succeed without the latest changes.
+	// The store only learns that a server is a standby after the server took the snapshot of
+	// the read. So a read in flight during a promotion can succeed without the latest
+	// changes.
 	ErrStandby = errors.New("sqlstore: the server is a standby or read-only: connect to the primary")
 )
 

@@ -73,11 +73,11 @@ type Options struct {
 	// retries after errors that it recognizes.
 	Retryable func(err error) bool
 
-	// StandbyLag lets a process that only sends read from a hot standby of PostgreSQL. A read
-	// succeeds if the standby last replayed a transaction that was committed at most
-	// StandbyLag ago, by the clocks of both servers. Results can be older than
-	// [webhookcfg.Store] and [cache.Cache] specify by that much, and a slow read by its own
-	// duration too.
+	// StandbyLag lets a process read from a hot standby of PostgreSQL, if it only sends
+	// notifications. A read succeeds if the standby last replayed a transaction that was
+	// committed at most StandbyLag ago, by the clocks of both servers. Results can be that
+	// much older than [webhookcfg.Store] and [cache.Cache] specify, plus the duration of the
+	// read.
 	//
 	// All connections must lead to the same standby. The primary must commit more often than
 	// StandbyLag, so have a timer make a change if necessary. By default, a read from a
