@@ -23,8 +23,8 @@ var (
 	// Apply the change again. If someone else may have changed the same webhook meanwhile,
 	// call Resolve first, or you would undo their change.
 	ErrOutcomeUnknown = errors.New("etcdstore: change not acknowledged, so it may or may not have been made")
-	// ErrDamaged means that a read found a value that no version of this package up to this
-	// one has written.
+	// ErrDamaged means that a read found a value that neither this version of the package nor
+	// an earlier one wrote.
 	ErrDamaged = errors.New("etcdstore: damaged value")
 )
 
