@@ -29,8 +29,8 @@
 //
 // The cases go beyond limits that real stores have:
 //
-//   - 1,100 overrides of one client, 5,000 clients that change, 300 changes of all, 300
-//     versions.
+//   - 1,100 overrides of one client, 5,000 clients that change, 300 changes of all entities,
+//     300 versions.
 //   - Several changes at one time, a microsecond apart, and back in time.
 //   - Two listings at a time, and two callers of Notify.
 //   - Names with 300 bytes, zero bytes or line feeds. Names that match others in LIKE, in a
