@@ -41,8 +41,8 @@
 //
 // Use pbkdf2-sha256 for secrets that a person chose. It's PBKDF2-HMAC-SHA-256 (RFC 8018),
 // with 600,000 rounds or more, as OWASP recommends, and a salt of 16 to 64 bytes. A check may
-// take at most 10,000,000 rounds. [SHA256Line] and [PBKDF2Line] make lines of these two
-// kinds.
+// take at most 10,000,000 rounds, counting the slowest hash of any client, the slowest second
+// hash of any client, and so on. [SHA256Line] and [PBKDF2Line] make lines of these two kinds.
 //
 // An id is 1 to 128 visible ASCII characters, without a colon, and doesn't start with #. Case
 // matters. A client can have up to eight secrets, each on its own line. You can add fields

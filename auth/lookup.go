@@ -26,9 +26,9 @@ type LookupOptions struct {
 	// [webhookcfg.ErrInvalidCredentials]. Any other error means that the verifier is
 	// unavailable.
 	//
-	// A secret that you revoke during a check can still sign in once. Behind a [Cache], it
-	// can sign in for up to [CacheOptions.TTL]. To revoke it at once, call [Cache.Drop] in
-	// every process.
+	// If you revoke a secret during a check, that check can still sign in. Behind a [Cache],
+	// the secret can sign in for up to [CacheOptions.TTL]. To revoke it at once, call
+	// [Cache.Drop] in every process.
 	Find func(ctx context.Context, id string) ([]HashedSecret, error)
 
 	// Hash returns a new hash of a secret. Use the same parameters as for your stored hashes,

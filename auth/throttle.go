@@ -65,7 +65,7 @@ type ThrottleOptions struct {
 	// 65,536, which take up to 22 MB each. To make room in the table of sources that ids have
 	// signed in from, the throttle evicts from the id with the most rows. In the tables that
 	// count failures by source, it evicts from the IPv4 address or IPv6 /48 network with the
-	// most. So one network can't make it forget others by filling a table.
+	// most. So a single client or network can't make it forget others by filling a table.
 	Size int
 }
 
