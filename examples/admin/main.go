@@ -58,7 +58,7 @@ var commands = []command{
 	{"copy", "FROM TO", "make TO equal to FROM; a copy to a file is an export", copyFlags, copyAll},
 	{"verify", "FROM TO", "compare two stores", pairFlags, verify},
 	{"audit", "STORE [CLIENT]", "list the webhooks that a policy refuses", auditFlags, audit},
-	{"erase", "STORE CLIENT", "unset all webhooks of a client, and remove everything else that the store has of it", nil, erase},
+	{"erase", "STORE CLIENT", "unset all webhooks of a client, and remove its other data as far as the store can (see README.md)", nil, erase},
 	{"health", "STORE", "find out whether changes work", nil, health},
 	{"check", "STORE", "read everything, and report damage or settings to change", nil, check},
 	{"backup", "STORE COPY", "write a copy of a file store to a new one", nil, backup},

@@ -17,8 +17,9 @@
 //
 // You don't have to stop the service. The command checks the new file and then renames it
 // into place, with the owner, group and mode of the old one, so the service never reads half
-// a file, and can still read it. You should run the command as the user of the service. Any
-// user but root can't keep another owner of the file, and the command fails.
+// a file, and can still read it. You should run the command as the user of the service. If the
+// file belongs to somebody else, only root can keep its owner. For other users the command
+// fails.
 package main
 
 import (

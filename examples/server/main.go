@@ -255,8 +255,8 @@ func openStore(cfg config, logger *slog.Logger, opened *closers) (webhookcfg.Sto
 	return file, err
 }
 
-// openClients reads the credential file. If there's none it creates a client, and returns the
-// commands that you can try it with.
+// openClients reads the credential file. Without -credentials it creates a client, and returns
+// the commands that you can try it with.
 func openClients(cfg config, logger *slog.Logger, opened *closers) (webhookcfg.CredentialVerifier, func(net.Addr) string, error) {
 	if cfg.credentials == "" {
 		id, secret := "client-"+rand.Text()[:8], auth.GenerateSecret()
