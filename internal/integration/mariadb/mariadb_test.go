@@ -125,7 +125,7 @@ func TestWithoutBinaryLog(t *testing.T) {
 }
 
 // readOnly makes the server refuse changes, as a replica does. Administrators can still make
-// some.
+// them.
 func readOnly(t testing.TB, admin *sql.DB, on bool) {
 	t.Helper()
 	if _, err := admin.ExecContext(t.Context(), "SET GLOBAL read_only = ?", on); err != nil {
