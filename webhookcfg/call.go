@@ -92,7 +92,7 @@ func (h *Handler) CanList() bool { return h.lister != nil }
 // event and log record for a refusal, with the operation "sign_in". For the error, see
 // [Handler.Set]. A refusal has the code "invalid_client" and wraps [ErrInvalidCredentials].
 //
-// If your verifier limits sign-ins, you should put the caller's address into ctx. See
+// If your verifier limits sign-ins, put the caller's address into ctx. See
 // [ContextWithSource].
 func (h *Handler) SignIn(ctx context.Context, id, secret string) (client Client, err error) {
 	c := h.newCall(opNameSignIn)

@@ -80,9 +80,9 @@ func UnsetChange(client string, scope Scope) Change {
 	return Change{Client: client, Scope: scope, op: opUnset}
 }
 
-// Validate returns nil if a store can apply the change: it has a client and a scope, and also
-// a URL if [SetChange] built it. Otherwise the error wraps [ErrInvalidArgument]. You can tell
-// a valid unset from a set by URL.IsZero.
+// Validate returns nil if a store can apply the change: it has a client and a scope, and a set
+// has a URL, but an unset has none. Otherwise the error wraps [ErrInvalidArgument]. You can
+// tell a valid unset from a set by URL.IsZero.
 func (c Change) Validate() error {
 	switch {
 	case c.Client == "":

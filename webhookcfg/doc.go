@@ -132,7 +132,7 @@
 //
 //	auth.Throttle     Size *         failures of an id from a source
 //	                  Size *         failures of a source
-//	                  Size           failures of a /48 network, and of an id: one row each
+//	                  Size           failures of a /48 or an IPv4 address, and of an id: one row each
 //	                  Size *         sources that an id has signed in from
 //	auth.Cache        Size *         credentials that signed in
 //	egress.Prober     10,000         recent probes: one row for each client

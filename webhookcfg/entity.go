@@ -45,8 +45,9 @@ var entityChars = func() (table [256]bool) {
 // isDots reports whether id is empty, "." or "..", which cleaning a path removes.
 func isDots(id string) bool { return id == "" || id == "." || id == ".." }
 
-// safeSegment reports whether id is a single segment of a path, and stays the same when somebody
-// cleans the path. This must hold for all identifiers, also with the host's own syntax.
+// safeSegment reports whether id is a single segment of a path, and stays the same when
+// somebody cleans the path. This must hold for all identifiers, also with the host's own
+// syntax.
 func safeSegment(id string) bool {
 	return !isDots(id) && utf8.ValidString(id) &&
 		!strings.ContainsFunc(id, func(c rune) bool { return c == '/' || c == '\\' || unicode.IsControl(c) })

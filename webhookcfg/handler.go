@@ -108,7 +108,7 @@ func (h *Handler) Routes() []Route {
 // its own pattern, so the mux can set the request's Pattern itself. [Options.BasePath] must
 // be the path at which you serve the mux.
 //
-// You should wrap the mux in [Handler.Before], and serve that. Otherwise the mux redirects
+// Wrap the mux in [Handler.Before], and serve that. Otherwise the mux redirects
 // "…/configure-webhook/e1/.." to "…/configure-webhook", which reaches all entities, and
 // clients repeat the method and the body there.
 //

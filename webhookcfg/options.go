@@ -36,10 +36,11 @@ type Options struct {
 	// them with [TargetFromHeader].
 	//
 	// The handler refuses a request for all entities (400) unless the client sent exactly the
-	// path of the resource, because a proxy may have removed an identifier. It doesn't check
-	// requests for one entity. By default, the handler can only check the target that your
-	// server received. If you set it, try a set of all through your proxies, too: without the
-	// field, it's refused.
+	// path of the resource, because a proxy may have removed an identifier. If your proxy
+	// doesn't write the header, it refuses them all, so try one through your proxies. It
+	// doesn't check requests for one entity.
+	//
+	// By default, the handler can only check the target that your server received.
 	OriginalTarget func(r *http.Request) string
 
 	// Realm is the realm of the Basic challenge, and defaults to "webhooks". It can have
@@ -116,9 +117,9 @@ type Options struct {
 // AllScope says which requests over HTTP can reach all entities of a client. [Handler.Set]
 // and [Handler.Unset] always can.
 //
-// With any value, a DELETE for all entities must not have a body, since a body could name an
-// entity. The handler refuses it (400). It can't see the chunked body of an HTTP/1.0 request,
-// because net/http drops that.
+// A DELETE for all entities must not have a body, since a body could name an entity. The
+// handler refuses it (400). It can't see the chunked body of an HTTP/1.0 request, because
+// net/http drops that.
 type AllScope uint8
 
 const (

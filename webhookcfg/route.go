@@ -190,7 +190,8 @@ func (rt routes) resembles(p string) bool {
 }
 
 // isUnmodified reports whether the request target, as the server received it, ends in the
-// path that we serve. It doesn't if a mux or a middleware cleaned the path, and turned "…/e1/.." into the path that means all entities.
+// path that we serve. It doesn't if a mux or a middleware cleaned the path, and turned
+// "…/e1/.." into the path that means all entities.
 //
 // The target must also be in origin form or, over HTTP/1, in absolute form, since net/http
 // would serve "http:/…" as well.
