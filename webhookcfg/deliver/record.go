@@ -25,8 +25,8 @@ type Record struct {
 	FirstFailure time.Time
 }
 
-// status returns the part that a client may read. A URL that the policy refuses is shown as stopped,
-// although there's no stop to end: the policy decides again at every attempt.
+// status returns the part that a client may read. A URL that the policy refuses is shown as
+// stopped, although there's no stop to end: the policy decides again at every attempt.
 func (r Record) status() webhookcfg.DeliveryStatus {
 	status := webhookcfg.DeliveryStatus{Reason: r.Reason.Public(), LastSuccess: r.LastSuccess, LastFailure: r.LastFailure}
 	switch {

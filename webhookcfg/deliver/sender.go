@@ -45,9 +45,10 @@ type Options struct {
 	// Zero means 4.
 	PerReceiver int
 
-	// Limits returns a client's own PerClient and PerReceiver, for example by its plan. Zero
-	// or less means the default. Send calls it for every webhook, so it should return at
-	// once, and it must be safe for concurrent use. If nil, all clients have the same limits.
+	// Limits returns a client's own limits, for example by its plan. Zero or less means
+	// PerClient or PerReceiver. Every Send that finds a webhook calls it, so it should return
+	// at once, and it must be safe for concurrent use. If nil, all clients have PerClient and
+	// PerReceiver.
 	Limits func(client string) (perClient, perReceiver int)
 
 	// Patience is how long Send may wait for a slot. It waits only if it expects a slot
@@ -182,8 +183,8 @@ func (s *Sender) CloseIdleConnections() { s.transport.CloseIdleConnections() }
 // [Deferred], although the receiver may have got the message. A deadline in ctx is different:
 // a receiver that doesn't respond by then has failed. ctx bounds everything but the two
 // seconds that a [HealthStore] may take, and is the only bound on the Resolver. The attempt
-// has [Options.Timeout] as well. Once the header of the response has arrived, Send takes at
-// most 250 milliseconds more.
+// has [Options.Timeout] as well. Once the header of the response has arrived, it ends within
+// 250 milliseconds.
 //
 // If the Resolver, the Keys, the HealthStore or a function in Options panics, Send releases
 // what it holds and passes the panic on.

@@ -74,8 +74,8 @@ func (s *Sender) resolveTest(ctx context.Context, client, entity string, m Messa
 	if err != nil {
 		return unresolved(err)
 	}
-	// The result of this setting is known, so a success ends the stop here and in the
-	// HealthStore.
+	// Get to know the record of this setting first. Then a success ends its stop, here and in
+	// the HealthStore.
 	s.options.Health.syncStopped(ctx, client, entity, hook)
 	return s.check(ctx, hook)
 }
