@@ -239,8 +239,8 @@ var specialIPv6 = []specialPrefix{
 // nat64 is the well-known prefix of RFC 6052.
 var nat64 = netip.MustParsePrefix("64:ff9b::/96")
 
-// isPublic reports whether addr is a public unicast address. It isn't IPv4-mapped and has no
-// zone.
+// isPublic reports whether addr is a public unicast address. The caller has made sure that
+// addr isn't IPv4-mapped and has no zone.
 func isPublic(addr netip.Addr) bool {
 	ranges := specialIPv4
 	if !addr.Is4() {

@@ -11,7 +11,7 @@ import (
 
 // Policy says which URLs and addresses you call. The zero value is the strict default: https,
 // public addresses, any port. [Policy.Check] applies it to a URL that a client submits,
-// [Prober.Probe] and [Policy.Transport] apply it to each connection.
+// [Prober.Probe] to a probe, and [Policy.Transport] to every call.
 //
 // [Policy.Prober], [Policy.Transport] and [Policy.Client] keep a [Policy.Clone], so you can
 // change the Policy afterwards without effect on them. The other methods use the policy
@@ -61,7 +61,7 @@ type Policy struct {
 	// While LocalAddrs is slow or fails, the last list is used until it's a minute old. From
 	// then on, only addresses in AllowPrefixes are called, and other public ones get an error
 	// that wraps [ErrUnavailable]. So a new address of this host is refused after ten
-	// seconds, or after a minute if LocalAddrs is slow.
+	// seconds at most, or after a minute if LocalAddrs is slow.
 	LocalAddrs func(ctx context.Context) ([]netip.Addr, error)
 
 	// Resolver looks up host names. If nil, [net.DefaultResolver] is used.
