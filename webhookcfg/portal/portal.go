@@ -71,7 +71,8 @@ type Options struct {
 	// resume, and the page says so. The file repair.go in examples/service shows how.
 	//
 	// If you write your own, return "" if the receiver accepted the test, and otherwise a
-	// Reason of [webhookcfg.DeliveryStatus]. An error with a method RetryAfter()
+	// Reason of [webhookcfg.DeliveryStatus]. An accepted test must let stopped deliveries
+	// resume, since the page promises that. An error with a method RetryAfter()
 	// time.Duration asks the person to wait. Any other error gives 503.
 	Test func(ctx context.Context, client, entity string) (reason string, err error)
 
@@ -132,7 +133,7 @@ func New(h *webhookcfg.Handler, options *Options) (http.Handler, error) {
 	o := &p.Options
 	switch {
 	case (o.Client == nil) == (o.SignIn == nil):
-		return nil, errors.New("portal: set either Options.Client or Options.SignIn")
+		return nil, errors.New("portal: set either Options.Client or Options.SignIn, and not both")
 	case (o.Client == nil) != (o.SignInURL == ""):
 		return nil, errors.New("portal: set Options.SignInURL together with Options.Client, and not without it")
 	case strings.ContainsAny(o.FrameAncestors, ";,\r\n"):
