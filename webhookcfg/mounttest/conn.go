@@ -46,8 +46,8 @@ func (r response) String() string {
 // maxResponse is how many bytes of a response we read.
 const maxResponse = 64 << 10
 
-// open connects for a request in a form. To keep the connection alive, it first sends the
-// request first, which must be carried out.
+// open connects for a request in a form. In the form keptAlive, it also sends another request
+// over the connection, the argument first, which must be carried out.
 func (w *wire) open(ctx context.Context, f form, first attempt) (*conn, error) {
 	c := &conn{wire: w, form: f}
 	if f == http2 {
