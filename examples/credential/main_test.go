@@ -211,7 +211,7 @@ func TestRotateKeepsTheSecretInUse(t *testing.T) {
 	}
 }
 
-// replace edits the file, as time does.
+// replace replaces text in the file, such as the year in which a secret ends.
 func (f fixture) replace(old, replacement string) {
 	f.Helper()
 	text, err := os.ReadFile(f.path)

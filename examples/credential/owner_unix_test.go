@@ -22,7 +22,7 @@ func ownerOf(t *testing.T, path string) [2]uint32 {
 	return [2]uint32{stat.Uid, stat.Gid}
 }
 
-// TestKeepsOwner: run by root, the command leaves the file to the user of the service.
+// TestKeepsOwner: if root runs the command, the file still belongs to the service's user.
 func TestKeepsOwner(t *testing.T) {
 	f := newFixture(t)
 	f.must("add", "acme")

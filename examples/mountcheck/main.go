@@ -5,8 +5,8 @@
 //		-url https://staging.example.com/hooks -client mountcheck -webhook https://hooks.example.com/
 //
 // It sends several hundred malformed and ambiguous requests for one entity. If one of them
-// reaches all entities, or is redirected there, your mount fails. Some forms of HTTP can't be
-// checked, because correct requests have no effect either: mountcheck prints these.
+// reaches all entities, or is redirected there, your mount fails. A form of HTTP can't be
+// checked if even correct requests in that form have no effect: mountcheck prints these forms.
 //
 // Give it a client that nothing else uses, since it sets and unsets the client's webhooks.
 // The handler must serve reads. Package mounttest describes the check.

@@ -59,8 +59,8 @@ func run(ctx context.Context, out io.Writer) error {
 }
 
 // receive returns the handler of the receiver. Secret is the text of the key, which a real
-// receiver has in its settings. It should verify with a Standard Webhooks library, which also
-// refuses old requests, and ignore messages with an ID that it has seen.
+// receiver has in its settings. A real one should verify with a Standard Webhooks library,
+// which also refuses old requests, and ignore messages with an ID that it has seen.
 func receive(secret string, out io.Writer) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, bodyErr := io.ReadAll(http.MaxBytesReader(w, r.Body, 64<<10))

@@ -17,7 +17,7 @@ import (
 // TestHealthOfProgram: the program watches its store and its credentials.
 func TestHealthOfProgram(t *testing.T) {
 	dir := t.TempDir()
-	if err := os.Chmod(dir, 0o700); err != nil { // whatever the umask is
+	if err := os.Chmod(dir, 0o700); err != nil { // whatever the umask
 		t.Fatal(err)
 	}
 	s := start(t, "-credentials", writeCredentials(t), "-store", "file:"+dir+"/webhooks.jsonl")

@@ -199,7 +199,7 @@ func withPages(h *webhookcfg.Handler, pages http.Handler) http.Handler {
 	return h.Before(mux)
 }
 
-// withSource finds the source addresses that limit counts by. If you trust no proxy but there
+// withSource finds the source addresses, which limit needs. If you trust no proxy but there
 // seems to be one, it logs a warning once, since all clients behind it share an address.
 func withSource(next http.Handler, proxies []netip.Prefix, logger *slog.Logger) (http.Handler, error) {
 	middleware, err := auth.WithSource(proxies...)
@@ -283,7 +283,8 @@ curl -u "$CLIENT" -X DELETE "$HOOKS/e1"
 `, id, secret.Reveal(), at, path)
 }
 
-// readEntities reads the identifiers that exist. They're the same for every client.
+// readEntities reads the identifiers of the entities that exist. They're the same for every
+// client.
 func readEntities(path string) (func(context.Context, string, string) (bool, error), error) {
 	if path == "" {
 		return nil, nil
@@ -304,7 +305,7 @@ func readEntities(path string) (func(context.Context, string, string) (bool, err
 	return func(_ context.Context, _, entity string) (bool, error) { return exists[entity], nil }, nil
 }
 
-// serve serves until ctx ends, keeps serving for the time of drain, and then waits for the
+// serve serves until ctx ends, and for the drain time after that. Then it waits for the
 // requests under way.
 func serve(ctx context.Context, listener net.Listener, p *probes.Probes, drain time.Duration, logger *slog.Logger) error {
 	server := &http.Server{

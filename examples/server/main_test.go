@@ -39,7 +39,8 @@ func start(t *testing.T, args ...string) started {
 	return startLogging(t, io.Discard, args...)
 }
 
-// startLogging is start with the standard error of the program, to be read after stop.
+// startLogging is start, but writes the program's standard error to stderr. Read it after
+// stop.
 func startLogging(t *testing.T, stderr io.Writer, args ...string) started {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -82,8 +83,8 @@ func (s started) call(t *testing.T, method, target, client, body string) string 
 	return fmt.Sprint(resp.StatusCode, " ", string(text))
 }
 
-// TestCommands checks the printed commands and makes their requests, and some more,
-// as the created client.
+// TestCommands checks the printed commands. It makes their requests, and some more, as the
+// created client.
 func TestCommands(t *testing.T) {
 	s := start(t, "-probe", "off")
 	line, err := s.output.ReadString('\n')
@@ -185,7 +186,7 @@ func TestFlags(t *testing.T) {
 		}
 	}
 	ended, cancel := context.WithCancel(t.Context())
-	cancel() // so that a flag that is accepted does not start the service
+	cancel() // so that the service doesn't start if a flag is accepted
 	for _, args := range [][]string{
 		{"-probe", "perhaps"},
 		{"-store", "cloud"},
@@ -205,10 +206,10 @@ func TestFlags(t *testing.T) {
 	}
 }
 
-// TestFileStore: acknowledged changes survive a restart, and a second process cannot open
-// the file.
+// TestFileStore: acknowledged changes survive a restart, and a second process can't open the
+// file.
 func TestFileStore(t *testing.T) {
-	dir := filepath.Join(t.TempDir(), "data") // private, whatever the umask is
+	dir := filepath.Join(t.TempDir(), "data") // private, whatever the umask
 	if err := os.Mkdir(dir, 0o700); err != nil {
 		t.Fatal(err)
 	}
@@ -259,7 +260,7 @@ func TestTrustedProxy(t *testing.T) {
 	const client, stranger = "192.0.2.1", "198.51.100.1"
 	for _, tt := range []struct {
 		args   []string
-		client int // status of a guess after all those of the stranger
+		client int // status of the client's guess, after all of the stranger's
 		warns  int
 	}{
 		{nil, 429, 1},
