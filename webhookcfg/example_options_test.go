@@ -33,7 +33,7 @@ func ExampleOptions() {
 		ProbeMode:     webhookcfg.ProbeOff, // there is nothing to reach in an example
 		// Your load balancer gives up after 10 seconds, and clients should get a response first.
 		Timeout: 8 * time.Second,
-		// Some receivers are slow, and take more than 4 seconds for a TLS handshake.
+		// Some receivers are slow, and need more than 4 seconds, half of Timeout, for TLS.
 		ProbeTimeout: 6 * time.Second,
 		// Your clients' URLs are short, and you don't want to read more than they need.
 		BodyLimit: 2 << 10,

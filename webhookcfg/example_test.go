@@ -55,7 +55,8 @@ func ExampleNewHandler() {
 	// https://hooks.example.com/in?token=t0ken
 }
 
-// Middleware around Before sees every request, and middleware of the mux only the others.
+// Middleware around Before sees every request. Middleware in the mux doesn't see those for
+// the handler's paths.
 func ExampleHandler_Before() {
 	h, err := webhookcfg.NewHandler(store.NewMemory(), oneClient{"acme", "s3cret"}, nil)
 	if err != nil {
@@ -68,7 +69,7 @@ func ExampleHandler_Before() {
 			next.ServeHTTP(w, r)
 		})
 	}
-	mux := http.NewServeMux() // with the routes of the host
+	mux := http.NewServeMux() // with your own routes
 	server := logged("outside", h.Before(logged("inside", mux)))
 
 	for _, path := range []string{"/page", "/api/v1/configure/configure-webhook"} {

@@ -72,7 +72,7 @@ func ExampleErase() {
 	if err := admin.Erase(ctx, webhooks, "acme"); err != nil {
 		log.Fatal(err)
 	}
-	hook, err := webhooks.Resolve(ctx, "acme", "e1") // of another client, who got the same name
+	hook, err := webhooks.Resolve(ctx, "acme", "e1") // of a new client that got the same name
 	fmt.Println(hook.Source, err)
 	// Output: none <nil>
 }

@@ -23,7 +23,7 @@ func ExampleOptions() {
 	local, err := cache.New(shared, &cache.Options{
 		// Your clients can wait for half a minute until a change is in effect.
 		MaxStale: 30 * time.Second,
-		// You still want to see most changes sooner than a quarter of that.
+		// The default is a quarter of MaxStale. You want to see most changes sooner.
 		PollEvery: 5 * time.Second,
 		// Delivering to an old webhook is better than not at all, while your store is down.
 		StaleIfError: time.Hour,

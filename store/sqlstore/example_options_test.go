@@ -24,8 +24,8 @@ func ExampleOptions() {
 	send := func(standby *sql.DB) (*sqlstore.Store, error) {
 		return sqlstore.New(standby, sqlstore.PostgreSQL(), &sqlstore.Options{
 			Prefix: "hooks_",
-			// This process only sends, and spares the primary. It can use webhooks that are ten
-			// seconds older, and the primary commits something more often than that.
+			// This process only sends, and spares the primary. It can use webhooks that are
+			// up to ten seconds older, and the primary commits something at least that often.
 			StandbyLag: 10 * time.Second,
 		})
 	}

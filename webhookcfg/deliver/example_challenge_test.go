@@ -28,7 +28,7 @@ func signature(secret string, header http.Header, payload []byte) string {
 	return "v1," + base64.StdEncoding.EncodeToString(mac.Sum(nil))
 }
 
-// The receiver has the key of one client, and agrees to the notifications of no other.
+// The receiver has the key of one client, and only agrees to that client's notifications.
 func ExampleChallenge() {
 	ctx := context.Background()
 	keys, err := deliver.DerivedKeys([]byte("thirty-two random bytes or more, from a vault"))
@@ -53,7 +53,7 @@ func ExampleChallenge() {
 	}))
 	defer receiver.Close()
 
-	// A service has the policy of its handler, and gives it the prober as
+	// In your service, use the handler's policy, and pass the prober as
 	// webhookcfg.Options.Prober.
 	challenge, err := deliver.Challenge(keys)
 	if err != nil {

@@ -58,7 +58,7 @@ func ExampleSender_Receivers() {
 	repaired = true
 	for r := range sender.Receivers() {
 		fmt.Println(r.Client, "is paused for", time.Until(r.PausedUntil).Round(time.Minute))
-		sender.Resume(r.Client, r.HostPort) // and make due what waits in the queue
+		sender.Resume(r.Client, r.HostPort) // and make the messages that wait in your queue due
 	}
 	send("msg_2")
 	// Output:

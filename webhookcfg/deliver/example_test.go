@@ -14,7 +14,7 @@ import (
 	"example.com/go-webhookcfg/webhookcfg/egress"
 )
 
-// job is an entry of the queue of a host, which is durable in a service.
+// job is an entry in a queue. In your service, the queue should be durable.
 type job struct {
 	client, entity string
 	message        deliver.Message
@@ -42,14 +42,14 @@ func ExampleSender_Send() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	// A service has the policy of its handler. This one allows http and loopback.
+	// In your service, use the handler's policy. This one allows http and loopback.
 	sender, err := deliver.New(webhooks, keys, &deliver.Options{Policy: egress.Development()})
 	if err != nil {
 		log.Fatal(err)
 	}
 	defer sender.CloseIdleConnections()
 
-	schedule := deliver.Schedule{time.Millisecond, time.Second} // a service has deliver.StandardSchedule()
+	schedule := deliver.Schedule{time.Millisecond, time.Second} // in your service, use deliver.StandardSchedule()
 	queue := []job{{"acme", "e1", deliver.Message{ID: "msg_1", Body: []byte(`{"version":7}`)}, 1}}
 	for len(queue) > 0 {
 		next := queue[0]

@@ -30,7 +30,7 @@ func ExamplePolicy_Check() {
 	// a host that ends in a number, or is a single label that starts with a digit, must be an IPv4 address of four decimal numbers without leading zeros
 }
 
-// A host on an internal network allows the prefixes of its receivers.
+// If your receivers are in an internal network, allow their prefixes.
 func ExamplePolicy_internal() {
 	policy := &egress.Policy{
 		AllowPrefixes: []netip.Prefix{netip.MustParsePrefix("10.20.0.0/16")},

@@ -65,8 +65,8 @@ func ExampleOptions() {
 	// in a frame of https://dashboard.acme.example
 }
 
-// People sign in with a client's id and secret. They stay signed in on all your replicas, also
-// while you rotate the key.
+// People sign in with a client's id and secret. They stay signed in on all your replicas,
+// even while you rotate the key.
 func ExampleSignIn() {
 	clients, err := auth.NewStatic(auth.Credential{ID: "acme", Secrets: []auth.Secret{auth.NewSecret("a-long-random-secret")}})
 	if err != nil {
