@@ -95,12 +95,13 @@ func New(st webhookcfg.Store, o *Options) (*Cache, error) {
 }
 
 // Resolve returns the webhook in effect for an entity, as [webhookcfg.Store] says, but it can
-// be stale by up to [Options.MaxStale]. A hit doesn't allocate.
+// be stale by up to [Options.MaxStale], or [Options.StaleIfError] if you set that and the
+// store fails. A hit doesn't allocate.
 //
 // If the cache has no entry, concurrent callers for one client share a read of its page. For
 // a client that's too large, or has just changed, concurrent callers for one entity share a
-// read of the entity. A read that waits for its turn is given up once no caller waits for it.
-// It takes at most 20 seconds, including that wait, or MaxStale if you set StaleIfError. Its
+// read of the entity. A read takes at most 20 seconds, or MaxStale if you set StaleIfError,
+// including the wait for its turn. If all its callers leave before its turn, it isn't made. Its
 // context has the values of the first caller's context. If the store panics, every waiting
 // caller panics.
 func (c *Cache) Resolve(ctx context.Context, client, entity string) (webhookcfg.Webhook, error) {

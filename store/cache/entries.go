@@ -268,7 +268,7 @@ const (
 	entrySize    = 330
 	clientSize   = 300
 	overrideSize = 220
-	stringSize   = 16 // the allocator's share of a string
+	stringSize   = 16 // the allocator adds this much to a string
 )
 
 // sizeOf estimates how many bytes an entry takes.

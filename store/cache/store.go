@@ -10,9 +10,9 @@ import (
 )
 
 // Store returns the cache as a [webhookcfg.Store]. Give it to the handler if the process
-// serves it and also sends. A change made through it is visible to every Resolve that starts
-// after Apply returned nil, as all clauses of webhookcfg.Store require. Other processes'
-// changes, and changes for which Apply returned an error, become visible within MaxStale.
+// serves it and also sends. For changes made through it, all clauses of webhookcfg.Store hold:
+// every Resolve that starts after Apply returned nil sees them. Other processes' changes, and
+// changes for which Apply returned an error, become visible within MaxStale.
 //
 // The Store is a [webhookcfg.Lister] if the store behind it is one. Lists aren't cached.
 // Package admin can list and erase clients through it if the store behind it can.
