@@ -23,9 +23,9 @@
 // count as 10. Until the connection to a frozen member is closed, its requests block until
 // their ctx ends.
 //
-// The user needs to read and write the keys under [Options.Prefix]. Don't choose a prefix
-// that is the start of another store's prefix. URLs are stored in plain text, so encrypt the
-// members' disks and backups.
+// The user needs to read and write the keys under [Options.Prefix]. In one cluster, no store's
+// prefix may be the start of another's. URLs are stored in plain text, so encrypt the members'
+// disks and backups.
 //
 // # Keep space free
 //
@@ -41,9 +41,9 @@
 // # Read from a copy, and follow changes
 //
 // If you send many notifications, read through a [cache.Cache]. The store is a [cache.Feed]
-// and a [cache.Notifier], and learns of changes through a watch. You need etcd 3.5.13, or
-// 3.6.0 or later: members of earlier versions can report progress past events that they
-// haven't sent, or not respond at all. See [Store.Changes].
+// and a [cache.Notifier], and learns of changes through a watch. You need etcd 3.5.13 or
+// later: members of earlier versions can report progress past events that they haven't sent, or
+// not respond at all. See [Store.Changes].
 //
 // The store has no records of deliveries. Pass nil to NewHealth of package webhookcfg/deliver,
 // which then only knows the deliveries of its own process.

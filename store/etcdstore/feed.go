@@ -25,7 +25,7 @@ var errBehind = errors.New("etcdstore: the watch didn't catch up with the cluste
 // then restarts the watch without a gap, on another connection if there is one.
 //
 // You get a Reset on the first call, if the history since the cursor was compacted or is
-// longer than [Options.History], and if the cluster went back in time.
+// longer than [Options.History], and if the store notices that the cluster went back in time.
 func (s *Store) Changes(ctx context.Context, since string) (cache.Changes, error) {
 	if err := s.usable(ctx); err != nil {
 		return cache.Changes{}, err
@@ -44,7 +44,7 @@ func (s *Store) Changes(ctx context.Context, since string) (cache.Changes, error
 }
 
 // Notify implements [cache.Notifier]. You get notifications once [Store.Changes] was called.
-// [Store.Close] closes the channel.
+// [Store.Close] closes the channel too.
 func (s *Store) Notify(ctx context.Context) <-chan struct{} {
 	notifications := make(chan struct{}, 1)
 	if !s.watch.subscribe(notifications) {

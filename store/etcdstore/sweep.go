@@ -113,8 +113,8 @@ func (s *Store) sweepSome(ctx context.Context, at *sweepCursor, limit int) (Swep
 
 // visit moves the cursor to a key and reports whether it's obsolete. A client's base comes
 // before its overrides. The base may be written again meanwhile, but an override that is
-// older than the base stays so. Overrides after a damaged base are kept, because their
-// removal requires a base at its revision.
+// older than the base stays so. Overrides after a damaged base are kept: the cursor then has no
+// base, and their removal fails because there is one.
 func (s *Store) visit(at *sweepCursor, kv *mvccpb.KeyValue) (obsolete bool) {
 	at.last = string(kv.Key)
 	client, entity, ok := s.keys.parse(kv.Key)
