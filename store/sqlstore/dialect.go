@@ -52,9 +52,9 @@ func PostgreSQL() Dialect { return Dialect{&postgreSQL} }
 // Leave autocommit on for all connections. Without it, reads never see later changes. The
 // store checks that on one connection, and fails every call if it's off.
 //
-// Leave innodb_flush_log_at_trx_commit at 1, enable the binary log, and set sync_binlog to 1,
-// which isn't MariaDB's default. Otherwise a crash can undo a change that wasn't acknowledged
-// yet, but that readers have already seen.
+// Leave innodb_flush_log_at_trx_commit at 1, or a crash can undo acknowledged changes. Enable
+// the binary log too, and set sync_binlog to 1, which isn't MariaDB's default. Without that, a
+// crash can undo a change that wasn't acknowledged yet, but that readers have already seen.
 //
 // In a Galera cluster, direct all reads and writes to one node. With several, reads lag,
 // which violates clause 14 of [webhookcfg.Store], unless you set wsrep_sync_wait to 7.
@@ -70,7 +70,7 @@ func MySQL() Dialect { return Dialect{&mySQL} }
 //	file:/var/lib/app/webhooks.db
 //		?_pragma=busy_timeout(250)&_pragma=journal_mode(WAL)&_pragma=synchronous(FULL)
 //
-// With mattn/go-sqlite3 (the tests leave out the last one, since nothing crashes there):
+// With mattn/go-sqlite3 (the tests with it set _synchronous=OFF, since nothing crashes there):
 //
 //	_busy_timeout=250, _journal_mode=WAL, _synchronous=FULL
 //
