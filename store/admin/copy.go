@@ -20,8 +20,8 @@ var ErrNotEmpty = errors.New("the store has webhooks already: set CopyOptions.Re
 
 // CopyOptions are the options of [Copy] and [Verify]. You can use nil or the zero value.
 type CopyOptions struct {
-	// Workers is how many changes Copy makes, and how many clients it compares, at the same
-	// time. Zero means 16.
+	// Workers is how many changes Copy makes, and how many clients Copy and Verify compare,
+	// at the same time. Zero means 16.
 	Workers int
 	// Replace lets Copy change a store that has webhooks already. Copy then unsets everything
 	// there that the source doesn't have.

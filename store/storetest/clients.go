@@ -43,7 +43,7 @@ func (w *clientWalk) step(sc *script) {
 	if len(page.Clients) == 0 {
 		w.empty++
 	}
-	const patience = 5000 // a page may cost the store a look at one client that has nothing set
+	const patience = 5000 // a store may look at only one client per page, and that may have nothing set
 	if w.empty > patience {
 		sc.fail("ListClients with limit %d returned %d empty pages, and Next is still %q: an empty Next must end the walk at some time", w.limit, w.empty, page.Next)
 	}

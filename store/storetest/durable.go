@@ -112,7 +112,7 @@ func wholeChange(sc *script) error {
 // seenAtOnce checks that the next Resolve sees each change, even if the entity was resolved
 // before, and regardless of the change's time.
 func seenAtOnce(sc *script) error {
-	sc.expectNone(client, "e1") // this makes a cached copy stale
+	sc.expectNone(client, "e1") // if the store caches this, its copy becomes stale
 	for n := range many {
 		sc.set(client, entityName(n), hookURL(n))
 		sc.expectURL(client, entityName(n), override, hookURL(n))

@@ -192,11 +192,11 @@ func interruptedCrash(sc *script) error {
 	return unchanged(all)
 }
 
-// unchanged finds changes that were made after we had checked that they weren't.
+// unchanged finds changes that take effect after we've checked their outcome.
 func unchanged(all []*scenario) error {
 	for _, r := range all {
 		if r.expectState(); r.err != nil {
-			return fmt.Errorf("the state was right when Apply had just returned an interrupted change, but changed later by itself: %w", r.err)
+			return fmt.Errorf("the state was right just after an interrupted Apply, but has changed by itself since: %w", r.err)
 		}
 	}
 	return nil
@@ -277,7 +277,7 @@ func invalidRefused(sc *script) error {
 	return sc.err
 }
 
-// endedContexts returns a cancelled context, and a context whose deadline has passed.
+// endedContexts returns a canceled context, and a context whose deadline has passed.
 func endedContexts(ctx context.Context) []context.Context {
 	canceled, cancel := context.WithCancel(ctx)
 	cancel()

@@ -344,7 +344,7 @@ func (w *pageWalk) step(sc *script) {
 	if len(first.Overrides) == 0 {
 		w.empty++
 	}
-	if w.empty > sc.crowd()+len(lookalikes()) { // a page may cost the store a look at one override that's gone
+	if w.empty > sc.crowd()+len(lookalikes()) { // a store may look at only one override per page, and that may be gone
 		sc.fail("List of %q with limit %d returned %d empty pages, and Next is still %q: an empty Next must end the walk at some time", w.client, w.limit, w.empty, w.after)
 	}
 }
