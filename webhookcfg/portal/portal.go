@@ -21,9 +21,10 @@
 // the portal too (WithSource of package auth). Otherwise the limits use the address of the
 // connection, which can be your proxy's.
 //
-// Pages can't be framed, run no script, load nothing from elsewhere and aren't stored. Their
-// forms only work from their own origin ([http.CrossOriginProtection]). They show URLs
-// without path and query until the owner asks for them.
+// Pages run no script, load nothing from elsewhere, aren't stored, and can't be framed unless
+// you set [Options.FrameAncestors]. Their forms only work from their own origin
+// ([http.CrossOriginProtection]). They show URLs without path and query until the owner asks
+// for the rest.
 //
 // # Looks
 //
