@@ -6,8 +6,8 @@ import (
 	"example.com/go-webhookcfg/webhookcfg"
 )
 
-// Record is a [Health]'s knowledge about the deliveries to one webhook as it was set. The
-// zero value means that nothing is known.
+// Record is what a [Health] knows about the deliveries to one webhook since the client set
+// it. The zero value means that nothing is known.
 type Record struct {
 	// Since is [webhookcfg.Webhook.Since] of the webhook. When the client sets the webhook
 	// again, a new record starts.

@@ -48,37 +48,38 @@ type Reason string
 
 // Reasons. [Delivered] has the reason "".
 const (
-	// ReasonUnreachable, of Failed: there was no connection, or no response in time, or the
+	// ReasonUnreachable, with Failed: there was no connection, or no response in time, or the
 	// policy refused an address of the host. Result.Err wraps an [*egress.UnreachableError]
 	// whose Reason is the failed step.
 	ReasonUnreachable Reason = "unreachable"
-	// ReasonRedirect, of Failed: the status was from 300 to 399. Redirects aren't followed.
+	// ReasonRedirect, with Failed: the status was from 300 to 399. Redirects aren't followed.
 	ReasonRedirect Reason = "redirect"
-	// ReasonThrottled, of Failed: the status was 429, 502, 503 or 504.
+	// ReasonThrottled, with Failed: the status was 429, 502, 503 or 504.
 	ReasonThrottled Reason = "throttled"
-	// ReasonStatus, of Failed: any other status.
+	// ReasonStatus, with Failed: any other status.
 	ReasonStatus Reason = "status"
 
-	// ReasonBusy, of Deferred: a limit of the client or the receiver was reached, the URL
+	// ReasonBusy, with Deferred: a limit of the client or the receiver was reached, the URL
 	// changed while the attempt waited for a slot, or the webhook was tested a moment ago.
 	ReasonBusy Reason = "busy"
-	// ReasonPaused, of Deferred: the receiver failed a moment ago, or asked for a pause.
+	// ReasonPaused, with Deferred: the receiver failed a moment ago, or asked for a pause.
 	ReasonPaused Reason = "paused"
-	// ReasonUnavailable, of Deferred: the store or the keys failed, the policy couldn't check
-	// the address, or the caller cancelled its context.
+	// ReasonUnavailable, with Deferred: the store or the keys failed, the policy couldn't
+	// check the address, or the caller cancelled its context.
 	ReasonUnavailable Reason = "unavailable"
 
-	// ReasonNoWebhook, of Undeliverable: the entity has no webhook.
+	// ReasonNoWebhook, with Undeliverable: the entity has no webhook.
 	ReasonNoWebhook Reason = "no_webhook"
-	// ReasonGone, of Undeliverable: the receiver responded with status 410, so it wants no
+	// ReasonGone, with Undeliverable: the receiver responded with status 410, so it wants no
 	// more messages.
 	ReasonGone Reason = "gone"
-	// ReasonStopped, of Undeliverable: a [Health] has stopped the webhook. Nothing was sent.
+	// ReasonStopped, with Undeliverable: a [Health] has stopped the webhook. Nothing was
+	// sent.
 	ReasonStopped Reason = "stopped"
-	// ReasonPolicy, of Undeliverable: the policy refuses the URL itself, or the IP address in
-	// it. Nothing was sent.
+	// ReasonPolicy, with Undeliverable: the policy refuses the URL itself, or the IP address
+	// in it. Nothing was sent.
 	ReasonPolicy Reason = "policy"
-	// ReasonMessage, of Undeliverable: the message's ID or content type is invalid, or the
+	// ReasonMessage, with Undeliverable: the message's ID or content type is invalid, or the
 	// Resolver rejects the client or the entity, for example because it's empty. Nothing was
 	// sent.
 	ReasonMessage Reason = "message"

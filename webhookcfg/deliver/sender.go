@@ -181,10 +181,10 @@ func (s *Sender) CloseIdleConnections() { s.transport.CloseIdleConnections() }
 //
 // Cancel ctx to abandon the attempt, for example at a shutdown. The outcome is then
 // [Deferred], although the receiver may have got the message. A deadline in ctx is different:
-// a receiver that doesn't respond by then has failed. ctx bounds everything but the two
-// seconds that a [HealthStore] may take, and is the only bound on the Resolver. The attempt
-// has [Options.Timeout] as well. Once the header of the response has arrived, it ends within
-// 250 milliseconds.
+// a receiver that doesn't respond by then has failed. ctx limits the time of everything
+// except a [HealthStore], which may take two seconds more. It's the only limit for the
+// Resolver. The attempt is also limited by [Options.Timeout]. Once the header of the response
+// has arrived, it ends within 250 milliseconds.
 //
 // If the Resolver, the Keys, the HealthStore or a function in Options panics, Send releases
 // what it holds and passes the panic on.
