@@ -87,9 +87,9 @@ func (h *Handler) List(ctx context.Context, client, after string, limit int) (pa
 // CanList reports whether the store is a [Lister], so that you can call [Handler.List].
 func (h *Handler) CanList() bool { return h.lister != nil }
 
-// SignIn returns the client that an id and a secret sign in. Use it for a login form, or for
-// other paths of your service. It asks the verifier like a request does, so you get the same
-// event and log record for a refusal, with the operation "sign_in". For the error, see
+// SignIn returns the client that an id and a secret belong to. Use it for a login form, or
+// for other paths of your service. It asks the verifier like a request does, so you get the
+// same event and log record for a refusal, with the operation "sign_in". For the error, see
 // [Handler.Set]. A refusal has the code "invalid_client" and wraps [ErrInvalidCredentials].
 //
 // If your verifier limits sign-ins, put the caller's address into ctx. See
