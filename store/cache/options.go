@@ -17,8 +17,8 @@ type Options struct {
 
 	// PollEvery is how often the cache polls the store for changes. Zero means a quarter of
 	// MaxStale, which leaves room for a slow response. It must be less than MaxStale and at
-	// least 1 ms. A [Notifier] triggers polls earlier, at most ten times as often. A poll
-	// times out after half of MaxStale.
+	// least 1 ms. A [Notifier] triggers polls earlier, at most ten times as often. Each query
+	// of a poll times out after half of MaxStale.
 	PollEvery time.Duration
 
 	// StaleIfError keeps you sending while the store is down: if a read fails, you get
