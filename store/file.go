@@ -209,8 +209,8 @@ type FileStats struct {
 	// Bytes is the length of the changes in the file, and LiveBytes an estimate of their
 	// length after a compaction.
 	Bytes, LiveBytes int64
-	// Changes counts the changes since you opened the file, and Compactions how often it was
-	// written again.
+	// Changes counts the changes since you opened the file, and Compactions how often the
+	// file was rewritten.
 	Changes, Compactions uint64
 	// LastBatch is how many changes the last write had, and LastWrite how long it took, with
 	// its sync. Both are zero before the first change.

@@ -9,8 +9,8 @@ import (
 
 // Healthy returns nil if a majority of the members accepts this store's changes. It sends a
 // transaction that would put a key, but only on a condition that is never true. So it changes
-// nothing, but passes all that a change has to pass, such as the quota of the members and the
-// rights of the user.
+// nothing, but fails where a change would fail, for example at the quota of the members or
+// the rights of the user.
 //
 // You can call Healthy as often as you like. It asks the cluster at most once a second, with
 // one request, for at most five seconds. Calls in between get the same result.

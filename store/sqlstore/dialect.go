@@ -27,8 +27,8 @@ type Dialect struct{ spec *dialectSpec }
 //
 // lib/pq can wait forever for a silent server or network, even after the context has ended.
 // Give its Connector a Dialer whose connections set a deadline before each Read and Write,
-// longer than a change may wait for a lock. A call then outlasts its context by a few of
-// these times at most. The other network drivers close the connection when the context ends.
+// longer than a change may wait for a lock. A call then outlasts its context by at most a few
+// of these deadlines. The other network drivers close the connection when the context ends.
 //
 // With a synchronous standby, a change isn't acknowledged if its context ends while the
 // primary waits for the standby. Readers may see the change all the same, and a failover can
