@@ -141,7 +141,8 @@ var otherMethods = [...]string{
 // Before returns a handler that serves the paths of h, and passes every other request to
 // next, which is usually your mux. So nothing cleans, decodes or redirects a path of h before
 // h has checked it. A path that a mux would clean to a path of h gets 404, regardless of
-// letter case.
+// letter case. If you serve h below a prefix, set [Options.BasePath], because Before can't
+// know a prefix that next strips.
 //
 // Requests for h's paths bypass next and its middleware. Put any middleware that they should
 // pass around both, as in "logged(h.Before(mux))". That middleware must leave the paths

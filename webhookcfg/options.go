@@ -36,8 +36,8 @@ type Options struct {
 	// them with [TargetFromHeader].
 	//
 	// The handler refuses a request for all entities (400) unless the client sent exactly the
-	// path of the resource, because a proxy may have removed an identifier. If your proxy
-	// doesn't write the header, it refuses them all, so try one through your proxies. It
+	// path of the resource, because a proxy may have removed an identifier. Without the
+	// header it refuses every request for all entities, so try one through your proxies. It
 	// doesn't check requests for one entity.
 	//
 	// By default, the handler can only check the target that your server received.
