@@ -18,9 +18,9 @@ import "context"
 //     override is off from then on. Otherwise its override is dropped.
 //  7. An unset of all drops the base and every override, at the cost of clause 5.
 //  8. It isn't an error to set the same URL again, or to unset something that isn't set.
-//  9. Resolve returns the entity's override if there is one (its URL, or none if it's off).
-//     Otherwise it returns the base, or the zero Webhook if there is no base. None of these
-//     is an error.
+//  9. Resolve returns the entity's override if there is one: SourceOverride with its URL, or
+//     SourceOff without a URL. Otherwise it returns the base, or the zero Webhook if there is
+//     no base. None of these is an error. A failed read is an error.
 //  10. Since is the [Change.Time] of the change that decided, to the microsecond or better.
 //  11. The URL comes back byte for byte as it was set.
 //  12. Nothing that one client does changes what another client sees. Names that differ in
@@ -34,6 +34,11 @@ import "context"
 //     disconnects.
 //
 // An error's text must not contain more of a URL than its host and port.
+//
+// To meet clauses 5 and 7, you can give each client a generation number and keep its
+// overrides under that number. A change of all then only needs a new number, and you can
+// delete the old overrides later. Package portal also needs a [Lister], and package
+// store/admin its ClientLister, too.
 //
 // The handler waits for a method that ignores ctx. If you can't rely on your store, verifier
 // or prober, wrap the handler in an [http.TimeoutHandler].

@@ -109,6 +109,9 @@ func brokenValues() []flaw {
 			cut := func(name string) string { return name[:min(len(name), 255)] }
 			return renames(s, cut, cut)
 		}, nil},
+		{"keeps 1,023 bytes of clients", "12 names differ by any byte", func(s *simple) webhookcfg.Store {
+			return renames(s, func(name string) string { return name[:min(len(name), 1023)] }, unchanged)
+		}, nil},
 		{"ends names of entities at a zero byte", "12 names differ by any byte", func(s *simple) webhookcfg.Store {
 			return renames(s, unchanged, func(name string) string { return endsAt(name, "\x00") })
 		}, nil},

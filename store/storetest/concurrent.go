@@ -137,7 +137,7 @@ func (m *stepper) read(reader, n int, next observe) error {
 		return err
 	}
 	if last < earliest {
-		return fmt.Errorf("a reader saw the state after change %d, although change %d had been acknowledged or seen before that: reads must not go back", last, earliest)
+		return fmt.Errorf("a reader saw the state after change %d, although change %d had been acknowledged or seen before that: reads must not go back, and a result must not mix parts read at different moments", last, earliest)
 	}
 	if latest := m.started.Load(); first > latest {
 		return fmt.Errorf("a reader saw change %d when only changes up to %d had been started", first, latest)

@@ -9,8 +9,12 @@
 //
 //	go test -run 'TestStore/06'
 //
-// A failure shows the changes that were made, the result, and the rule that it breaks. See
-// the examples of [Run], and [Cases] if you want to run the cases without a [testing.T].
+// A failure shows the changes that were made, the result, and the case's rule. If many cases
+// fail, start with the short ones:
+//
+//	go test -run 'TestStore/(0[4-9]|1[0-3])'
+//
+// See the examples of [Run], and [Cases] if you want to run the cases without a [testing.T].
 //
 // # Covered rules
 //
@@ -19,9 +23,10 @@
 // [admin.ClientLister], [admin.Eraser], [cache.Feed], [cache.Versioner] and [cache.Notifier].
 // At the end, the suite compares random histories with a trivial model.
 //
-// You don't declare what your store can do. The suite finds optional interfaces by itself. If
-// your store is durable, set [Harness.Reopen] and [Harness.Crash]. If several processes can
-// share it, set [Harness.OpenPeer]. The suite skips the rest, and go test -v shows why.
+// You don't declare what your store can do. The suite finds optional interfaces by itself. To
+// be sure that it finds yours, declare "var _ webhookcfg.Lister = (*Store)(nil)". If your
+// store is durable, set [Harness.Reopen] and [Harness.Crash]. If several processes can share
+// it, set [Harness.OpenPeer]. The suite skips the rest, and go test -v shows why.
 //
 // With OpenPeer, many cases run a second time with three handles on one state. The handles
 // take turns making changes, and the cases read through all of them. So a handle can't rely
@@ -33,9 +38,9 @@
 //     300 versions.
 //   - Several changes at one time, a microsecond apart, and back in time.
 //   - Two listings at a time, and two callers of Notify.
-//   - Names with 300 bytes, zero bytes or line feeds. Names that match others in LIKE, in a
-//     glob or in a regular expression. Names that can mean something to the store, such as
-//     "default".
+//   - Names with 300 bytes, of clients also with 1,024. Names with zero bytes or line feeds.
+//     Names that match others in LIKE, in a glob or in a regular expression. Names that can
+//     mean something to the store, such as "default".
 //   - URLs that differ only in case, in escapes, or after 2,047 bytes.
 //
 // # Outside the suite
@@ -47,12 +52,17 @@
 //     the call.
 //   - The suite finds partial, stale and lost changes, and concurrent changes that no order
 //     explains. It doesn't check linearizability as a whole, and can miss rare races.
+//   - If you test against a fake of your database in the same process, let each of its calls
+//     take 100 microseconds. Otherwise few calls overlap, and races stay hidden.
+//   - The suite can't make your database fail. Test that a failed write gives an error from
+//     Apply, and a failed read one from Resolve.
 //
 // # How long it takes
 //
 // A store with all interfaces and capabilities gets about 100,000 calls, and a store with
 // only the two methods of Store gets 22,000. At 1 ms a call, that takes 75 and 15 seconds,
-// because many calls are concurrent. If a call takes 10 ms or more, set -timeout: the suite
-// may need more than the 10 minutes that go test allows. With go test -short, it makes half
-// of the calls, and has a fifth of the overrides, clients and histories.
+// because many calls are concurrent. A faster store gets more calls. If a call takes 10 ms or
+// more, set -timeout: the suite may need more than the 10 minutes that go test allows. With
+// go test -short, it makes half of the calls, and has a fifth of the overrides, clients and
+// histories.
 package storetest

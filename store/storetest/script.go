@@ -143,7 +143,7 @@ func (sc *script) resolve(client, entity string) webhookcfg.Webhook {
 		case n == 0:
 			first = hook
 		case !same(hook, first):
-			sc.fail("Resolve(%q, %q) returned %s through handle %d, but %s through handle 0: no handle may rely on what it remembers", client, entity, describe(hook), n, describe(first))
+			sc.fail("Resolve(%q, %q) returned %s through handle %d, but %s through handle 0: no handle may rely on its memory, and Harness.OpenPeer must open the same state", client, entity, describe(hook), n, describe(first))
 			return first
 		}
 	}

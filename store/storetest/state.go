@@ -320,6 +320,11 @@ func namesDiffer(sc *script) error {
 		sc.expectNone(client, entity)
 	}
 	sc.namesDifferFromBase()
+	longClient := strings.Repeat("x", 1023) // and one byte more, as long as a Client.ID can be
+	sc.set(longClient+"y", "e1", hookURL(1))
+	sc.set(longClient+"z", "e1", hookURL(2))
+	sc.expectURL(longClient+"y", "e1", override, hookURL(1))
+	sc.expectURL(longClient+"z", "e1", override, hookURL(2))
 	// These pairs are equal once client and entity are joined.
 	for n, separator := range []string{
 		"", "/", ":", ".", "-", "_", "|", "@", " ", "~", "#", ",", ";", "=", "+", "!", "$", "&", "%", "\x00", "\x01", "\x1f", "\t", "\n", "::", "//", "%2F", "%00",

@@ -209,6 +209,18 @@ func (unsupported) Versions(context.Context, []string) ([]string, error) {
 	return nil, errors.ErrUnsupported
 }
 
+// TestOpenedEmpty: if Open returns a store with webhooks of an earlier case, the failure says so.
+func TestOpenedEmpty(t *testing.T) {
+	used := newSimple()
+	run := caseNamed(t, "04 set of one gives it an override").Check
+	if err := run(t.Context(), storetest.Env{Store: used}); err != nil {
+		t.Fatal(err)
+	}
+	if err := run(t.Context(), storetest.Env{Store: used}); err == nil || !strings.Contains(err.Error(), "Open must return an empty store") {
+		t.Errorf("with the store of the first run: %v", err)
+	}
+}
+
 // TestSeed: a failure of a random history contains the seed that reproduces it.
 func TestSeed(t *testing.T) {
 	c := caseNamed(t, "history agrees with the model")
