@@ -11,8 +11,8 @@ import (
 	_ "github.com/oapi-codegen/runtime" // which generated clients import
 )
 
-// TestGenerated generates a client from the document and tests it. The file with the tests
-// joins this package only there, since it doesn't compile without the client.
+// TestGenerated generates a client from the document and tests it. An overlay adds the file
+// with the tests to this package for that run, since it doesn't compile without the client.
 func TestGenerated(t *testing.T) {
 	here, err := os.Getwd()
 	if err != nil {
@@ -38,8 +38,8 @@ func TestGenerated(t *testing.T) {
 	}
 }
 
-// transcript is the output of each third-party client: for each step the status and the
-// message, source or error code.
+// transcript is the output that each third-party client must have. Each step has the status
+// and the message, source or error code.
 const transcript = `200 successful
 200 override
 200 successful
@@ -50,8 +50,8 @@ const transcript = `200 successful
 404 unknown_entity
 `
 
-// TestTypeScript generates types from the document, compiles a client in strict mode and
-// runs it. The client does not compile with types of another document.
+// TestTypeScript generates types from the document, compiles a client in strict mode and runs
+// it. With the types of another document, the client doesn't compile.
 func TestTypeScript(t *testing.T) {
 	dir := packages(t)
 	s := startService(t)
@@ -64,7 +64,7 @@ func TestTypeScript(t *testing.T) {
 	expectFailure(t, tool(t, dir, "tsc", "--project", "tsconfig.json", "--noEmit"), "webhook_url")
 }
 
-// k6 is the package of k6, which Debian lacks. The go command builds it once.
+// k6 is the package of k6, which Debian doesn't have. The go command builds it once.
 const k6 = "go.k6.io/k6@v1.8.1"
 
 // TestSmoke calls the interface with HTTP clients of other languages.

@@ -17,7 +17,7 @@ var (
 	deliveryReasons = []string{"", "unreachable", "redirect", "throttled", "status", "gone", "refused", "expired"}
 )
 
-// deliveries returns each state with each reason in turn, and then starts again.
+// deliveries returns each state with each reason in turn, and then starts over.
 type deliveries struct{ calls int }
 
 func (d *deliveries) status(context.Context, string, string, webhookcfg.Webhook) (webhookcfg.DeliveryStatus, error) {
@@ -47,8 +47,8 @@ func serveDeliveries(t *testing.T) (base string) {
 	return serve(t, st, o)
 }
 
-// readDeliveries reads every state with every reason, and returns the bodies and the number
-// of responses that violate the document.
+// readDeliveries reads every state with every reason. It returns the bodies, and how many
+// responses violate the document.
 func readDeliveries(t *testing.T, transport http.RoundTripper, last func() exchange) (bodies string, violations int) {
 	t.Helper()
 	base := serveDeliveries(t)
@@ -66,8 +66,8 @@ func readDeliveries(t *testing.T, transport http.RoundTripper, last func() excha
 	return bodies, violations
 }
 
-// TestDeliveries checks that every response with a delivery matches the document, for both
-// libraries, and that they find violations of altered documents.
+// TestDeliveries: every response with a delivery matches the document, for both libraries.
+// The libraries also find violations of altered documents.
 func TestDeliveries(t *testing.T) {
 	validate := map[string]func(alterations ...string) (string, int){
 		"kin-openapi": func(alterations ...string) (string, int) {

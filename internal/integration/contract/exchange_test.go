@@ -15,8 +15,8 @@ import (
 	"github.com/getkin/kin-openapi/openapi3"
 )
 
-// drive sends every row through a validator, the reads also to a handler without reads,
-// and requests that reach all entities also to one that refuses them. It calls check with
+// drive sends every row through a validator. It also sends reads to a handler without reads,
+// and requests that reach all entities to a handler that refuses them. It calls check with
 // each row and its exchange.
 func drive(t *testing.T, kin *kinValidator, check func(q request, got string, ex exchange)) {
 	t.Helper()
@@ -41,9 +41,8 @@ func drive(t *testing.T, kin *kinValidator, check func(q request, got string, ex
 	}
 }
 
-// TestExchanges checks the handler against the document: every response matches it, and a
-// request violates it exactly if the handler refuses it as malformed, except for rows with
-// a deviation, which must deviate.
+// TestExchanges: every response matches the document. A request violates the document exactly
+// if the handler refuses it as malformed. Rows with a deviation must deviate from that.
 func TestExchanges(t *testing.T) {
 	kin := newKinValidator(t, document(t))
 	drive(t, kin, func(q request, got string, ex exchange) {
@@ -61,8 +60,8 @@ func TestExchanges(t *testing.T) {
 	checkCoverage(t, kin)
 }
 
-// checkCoverage checks the document against the recorded responses: each status of each
-// operation occurred, and so did the exact body of each example of an error.
+// checkCoverage checks that the recorded responses had each status of each operation, and the
+// exact body of each example of an error.
 func checkCoverage(t *testing.T, kin *kinValidator) {
 	t.Helper()
 	statuses, bodies := map[string]bool{}, map[string]bool{}
@@ -86,8 +85,8 @@ func checkCoverage(t *testing.T, kin *kinValidator) {
 	}
 }
 
-// examples returns the examples of a response as the handler writes them, except those of
-// reads, whose values a test does not reproduce.
+// examples returns the examples of a response as the handler writes them. It leaves out
+// reads, since a test can't reproduce their values.
 func examples(response *openapi3.Response) (bodies []string) {
 	for _, e := range response.Content["application/json"].Examples {
 		switch value := e.Value.Value.(map[string]any); {
@@ -100,8 +99,8 @@ func examples(response *openapi3.Response) (bodies []string) {
 	return bodies
 }
 
-// TestSlash checks that the path of unset-all with a trailing slash, which the document
-// only describes, allows no other method.
+// TestSlash: the path of unset-all with a trailing slash, which the document only describes,
+// allows no other method.
 func TestSlash(t *testing.T) {
 	base := serveAll(t)
 	for _, target := range []string{configure + "/", variant + "/"} {
@@ -114,7 +113,7 @@ func TestSlash(t *testing.T) {
 	}
 }
 
-// TestAlteredDocuments checks that the validator finds violations of altered documents.
+// TestAlteredDocuments: the validator finds violations of altered documents.
 func TestAlteredDocuments(t *testing.T) {
 	tests := []struct {
 		name        string
@@ -176,7 +175,7 @@ func sampleRows(t *testing.T) []request {
 	return rows
 }
 
-// TestAlteredHandlers checks that the validator finds violations of altered handlers.
+// TestAlteredHandlers: the validator finds violations by altered handlers.
 func TestAlteredHandlers(t *testing.T) {
 	h, err := webhookcfg.NewHandler(store.NewMemory(), verifier(verify), options())
 	if err != nil {

@@ -17,7 +17,7 @@ const (
 	variant   = "/api/v1/configuration/configure-webhook"
 )
 
-// The credentials of the tests: two valid ones, and one for each failure of the verifier.
+// The tests' credentials: two valid ones, and one for each way in which the verifier fails.
 const (
 	acme      = "acme:s3cret"
 	other     = "other:0ther"
@@ -32,7 +32,7 @@ var noon = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 
 var errBroken = errors.New("broken on purpose")
 
-// waitError is the error of a throttle or a busy prober.
+// waitError is an error of a throttle or a busy prober.
 type waitError struct{}
 
 func (waitError) Error() string             { return "too fast" }
@@ -75,8 +75,8 @@ func entityExists(_ context.Context, _, entity string) (bool, error) {
 	return entity != "foreign", nil
 }
 
-// options returns the options of a handler that can send every response except the 405 of
-// a handler without reads.
+// options returns the options of a handler that can send every response, except for the 405
+// of a handler without reads.
 func options() *webhookcfg.Options {
 	return &webhookcfg.Options{
 		Reads:        true,

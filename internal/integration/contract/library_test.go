@@ -31,8 +31,8 @@ type delivery struct {
 	body   string
 }
 
-// library is a reference library of Standard Webhooks. Both functions may be called
-// concurrently.
+// library is a reference library of Standard Webhooks. Its functions are safe for concurrent
+// use.
 type library struct {
 	verify func(key deliver.Key, d delivery) bool
 	sign   func(key deliver.Key, id, timestamp, payload string) string
@@ -63,12 +63,12 @@ func goLibrary(t *testing.T) library {
 	}
 }
 
-// javaScriptLibrary returns the library of npm.
+// javaScriptLibrary returns the library from npm.
 func javaScriptLibrary(t *testing.T) library {
 	return startLibrary(t, command(t, packages(t), "node", "library.js"))
 }
 
-// pythonLibrary returns the library in Python, whose sources the Go module contains.
+// pythonLibrary returns the library in Python. The Go module contains its source.
 func pythonLibrary(t *testing.T) library {
 	requireTool(t, "python3", "--version")
 	cmd := command(t, "libraries", "python3", "library.py")
@@ -76,7 +76,7 @@ func pythonLibrary(t *testing.T) library {
 	return startLibrary(t, cmd)
 }
 
-// javaLibrary returns the library in Java, whose sources the Go module contains.
+// javaLibrary returns the library in Java. The Go module contains its source.
 func javaLibrary(t *testing.T) library {
 	requireTool(t, "javac", "--version")
 	classes := t.TempDir()
@@ -115,7 +115,7 @@ func startLibrary(t *testing.T, cmd *exec.Cmd) library {
 	}
 	t.Cleanup(func() {
 		_ = cmd.Process.Kill()
-		_ = cmd.Wait() // fails because it was killed
+		_ = cmd.Wait() // fails because we killed it
 	})
 	var mu sync.Mutex
 	lines := bufio.NewReader(output)
@@ -187,9 +187,9 @@ func deliverTo(t *testing.T, keys keyring, body string) delivery {
 	return <-received
 }
 
-// TestSignatures: the reference libraries verify what is delivered with each of the keys
-// that sign it, so that a receiver can change its key at any time during a rotation, and
-// with no other. They refuse what was changed.
+// TestSignatures: with each of the keys that sign a delivery, the reference libraries verify
+// it. So a receiver can change its key at any time during a rotation. They refuse it with any
+// other key, or if it was changed.
 func TestSignatures(t *testing.T) {
 	before, after := deliver.GenerateKey(), deliver.GenerateKey()
 	bodies := []string{
@@ -240,8 +240,8 @@ func withField(header http.Header, field, value string) http.Header {
 	return header
 }
 
-// TestChallengeResponses: a receiver agrees with what the function sign of a reference
-// library returns, and a receiver with another key does not.
+// TestChallengeResponses: a receiver agrees by returning the result of sign in a reference
+// library. A receiver with another key doesn't agree.
 func TestChallengeResponses(t *testing.T) {
 	key, other := deliver.GenerateKey(), deliver.GenerateKey()
 	for _, tt := range libraries {

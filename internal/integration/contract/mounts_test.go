@@ -34,7 +34,7 @@ server.listen(0, "127.0.0.1", () => console.log("http://127.0.0.1:" + server.add
 `,
 }
 
-// gateway is a proxy written by hand, which cleans paths: as new URL does.
+// gateway is a handwritten proxy. It cleans paths, because new URL does.
 const gateway = `const proxy = (req, res) => {
 	let url;
 	try {
@@ -52,8 +52,8 @@ const gateway = `const proxy = (req, res) => {
 	req.pipe(forwarded);
 };`
 
-// nodeMounts put a proxy in front of the service at 127.0.0.1:8080. The README shows those
-// of packages that do not fail, with the options of the handler.
+// nodeMounts put a proxy in front of the service at 127.0.0.1:8080. The README shows the ones
+// with a package that don't fail, and their options of the handler.
 var nodeMounts = []struct {
 	proxy, lines string
 	original     bool     // the handler gets the target that the proxy received
@@ -105,8 +105,8 @@ const proxy = (req, res, next) => {
 	},
 }
 
-// TestNodeMounts: the mounts of the README behind proxies in JavaScript pass, and simpler
-// ones fail.
+// TestNodeMounts: the README's mounts behind proxies in JavaScript pass, and simpler ones
+// fail.
 func TestNodeMounts(t *testing.T) {
 	dir := packages(t)
 	readme := readFile(t, "../../../examples/mounts/README.md")

@@ -18,12 +18,12 @@ type request struct {
 
 	fields []string // "Name: value"; the Content-Type of a POST defaults to JSON
 	want   string   // status, and the error code of a refusal
-	// deviation is the reason why the document and the handler disagree about the request;
-	// "" where they agree.
+	// deviation is the reason why the document and the handler disagree about the request.
+	// It's "" if they agree.
 	deviation string
 }
 
-// send sends the request and returns the outcome in the form of want.
+// send sends the request, and returns the outcome in the same form as want.
 func (q request) send(t *testing.T, through http.RoundTripper, base string) (got string) {
 	t.Helper()
 	r, err := http.NewRequestWithContext(t.Context(), q.method, base+q.target, strings.NewReader(q.body))
@@ -51,12 +51,12 @@ func (q request) send(t *testing.T, through http.RoundTripper, base string) (got
 	var refusal struct {
 		Error string `json:"error"`
 	}
-	// A body of another form has no error code; the validator reports it.
+	// A body in another form has no error code. The validator reports it.
 	_ = json.NewDecoder(resp.Body).Decode(&refusal)
 	return strings.TrimSpace(strconv.Itoa(resp.StatusCode) + " " + refusal.Error)
 }
 
-// malformed lists the outcomes of requests that the document must forbid; other refusals
+// malformed lists the outcomes of requests that the document must forbid. Other refusals
 // depend on the state of the service.
 var malformed = []string{
 	"400 invalid_request", "400 invalid_webhook_url", "401 invalid_client", "404 not_found",
@@ -87,13 +87,13 @@ func operations(doc *openapi3.T) (all []operation) {
 func example(value any) string {
 	text, err := json.Marshal(value)
 	if err != nil {
-		panic(err) // impossible: the value was parsed from YAML
+		panic(err) // can't happen: the value was parsed from YAML
 	}
 	return string(text)
 }
 
-// everyOperation returns the rows common to all operations: one that succeeds, and one for
-// each failure of the verifier.
+// everyOperation returns the rows that all operations have in common: one that succeeds, and
+// one for each way in which the verifier fails.
 func everyOperation(doc *openapi3.T) (rows []request) {
 	outcomes := map[string]string{
 		acme:      "200",
@@ -114,7 +114,7 @@ func everyOperation(doc *openapi3.T) (rows []request) {
 	return rows
 }
 
-// The deviations of the document from the handler.
+// The reasons why the document and the handler disagree.
 const (
 	deviationQuery    = "OpenAPI cannot forbid a query parameter that it does not name"
 	deviationRepeat   = "JSON Schema sees an object after its keys were merged"
@@ -125,7 +125,7 @@ const (
 	deviationTrailing = "the library reads one JSON value and ignores the rest"
 )
 
-// table returns the rows of particular operations.
+// table returns the rows for particular operations.
 func table() []request {
 	return slices.Concat(
 		setRows("configure", configure, "endpoint_id", "moc_id"),

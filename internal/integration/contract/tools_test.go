@@ -18,10 +18,10 @@ import (
 	"time"
 )
 
-// toolTimeout bounds each third-party program; starting one takes seconds.
+// toolTimeout bounds each third-party program. Some take seconds to start.
 const toolTimeout = 3 * time.Minute
 
-// requireTool fails a test if a program of a third party is missing.
+// requireTool fails the test if a third-party program is missing.
 func requireTool(t *testing.T, program string, args ...string) {
 	t.Helper()
 	if testing.Short() {
@@ -32,8 +32,8 @@ func requireTool(t *testing.T, program string, args ...string) {
 	}
 }
 
-// packages returns a directory with the files of npm/ and the packages of its lock file,
-// which are kept in the user's cache directory, outside of the repository.
+// packages returns a directory with the files of npm/ and the packages of its lock file. The
+// packages stay in the user's cache directory, outside of the repository.
 func packages(t *testing.T) (dir string) {
 	t.Helper()
 	requireTool(t, "node", "--eval", "process.exit(parseInt(process.versions.node) < 20 ? 1 : 0)")
@@ -60,8 +60,8 @@ func packages(t *testing.T) (dir string) {
 	return dir
 }
 
-// install installs the packages in a temporary directory and renames it, so that an
-// installation is complete or absent.
+// install installs the packages in a temporary directory and then renames it. So an
+// installation is either complete or absent.
 func install(t *testing.T, cache, installed string) {
 	t.Helper()
 	if err := os.MkdirAll(cache, 0o755); err != nil {
@@ -118,7 +118,7 @@ func tool(t *testing.T, dir, name string, args ...string) *exec.Cmd {
 	return command(t, dir, "node", append([]string{script}, args...)...)
 }
 
-// goCommand returns a command of Go with the versions of the go.mod that it finds.
+// goCommand returns a go command that takes its versions from a go.mod, not from a workspace.
 func goCommand(t *testing.T, args ...string) *exec.Cmd {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), "go", args...)
@@ -158,7 +158,7 @@ func start(t *testing.T, cmd *exec.Cmd, ready *regexp.Regexp) string {
 	}
 	t.Cleanup(func() {
 		_ = cmd.Process.Kill()
-		_ = cmd.Wait() // fails because it was killed
+		_ = cmd.Wait() // fails because we killed it
 	})
 	lines := bufio.NewReader(output)
 	for {
@@ -178,8 +178,8 @@ var (
 	listening = regexp.MustCompile(`http://127\.0\.0\.1:\d+$`)
 )
 
-// service is a running example server, with a receiver for its probe and a URL at which
-// nothing listens.
+// service is a running example server, with a receiver for its probe, and a URL where nothing
+// listens.
 type service struct{ base, receiver, unreachable string }
 
 // startService builds and runs the example server, with one client and two entities.
@@ -201,8 +201,7 @@ func startService(t *testing.T) service {
 	return service{base: "http://" + at, receiver: receiver.URL + "/in", unreachable: gone.URL}
 }
 
-// TestLint checks that the linters accept the document and find an error in an altered
-// one.
+// TestLint: the linters accept the document, and find an error in an altered one.
 func TestLint(t *testing.T) {
 	dir := packages(t)
 	write(t, filepath.Join(dir, "broken.yaml"), altered(t, "{message: successful}", "{message: 1}"))
@@ -218,9 +217,9 @@ func TestLint(t *testing.T) {
 	expectFailure(t, tool(t, dir, "spectral", spectral("broken.yaml")...), "oas3-valid-media-example")
 }
 
-// TestProxy sends a collection of requests through a validating proxy to the example
-// server: valid ones, where the proxy responds to a violation with an error, and others,
-// where it reports violations in a header.
+// TestProxy sends a collection of requests to the example server through a validating proxy.
+// For valid requests, the proxy responds to a violation with an error. For the others, it
+// reports violations in a header.
 func TestProxy(t *testing.T) {
 	dir := packages(t)
 	s := startService(t)
@@ -231,7 +230,7 @@ func TestProxy(t *testing.T) {
 	run(t, newman(t, dir, s, lenient, "malformed"))
 	run(t, newman(t, dir, s, lenient, "deviations"))
 
-	// The collection and the proxy find violations.
+	// The collection and the proxy also find violations.
 	expectFailure(t, newman(t, dir, s, strict, "malformed"), "expected response to have status code 400 but got 422")
 	expectFailure(t, newman(t, dir, s, s.base, "malformed"), "violations")
 	alterations := map[string][]string{
@@ -270,7 +269,7 @@ func newman(t *testing.T, dir string, s service, base, folder string) *exec.Cmd 
 	return tool(t, dir, "newman", args...)
 }
 
-// TestReadme compares the versions in the README with those that run.
+// TestReadme: the README has the versions that run.
 func TestReadme(t *testing.T) {
 	modFile, pkg := readFile(t, "../go.mod"), struct{ DevDependencies map[string]string }{}
 	if err := json.Unmarshal([]byte(readFile(t, "npm/package.json")), &pkg); err != nil {

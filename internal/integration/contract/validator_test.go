@@ -30,16 +30,16 @@ type kinValidator struct {
 	exchanges []exchange
 }
 
-// exchange is a request and its response, validated.
+// exchange is a validated request and its response.
 type exchange struct {
-	operation   string // operationId, "" where the document has none
+	operation   string // operationId, "" if the document has none
 	status      int
 	body        string
 	requestErr  error // violation of the request
 	responseErr error // violation of the response
 }
 
-// document returns the shipped document, altered by pairs of old and new text.
+// document returns the shipped document. The alterations are pairs of old and new text.
 func document(t *testing.T, alterations ...string) *openapi3.T {
 	t.Helper()
 	return load(t, altered(t, alterations...))
@@ -80,8 +80,8 @@ func newKinValidator(t *testing.T, doc *openapi3.T) *kinValidator {
 // last returns the last exchange.
 func (kin *kinValidator) last() exchange { return kin.exchanges[len(kin.exchanges)-1] }
 
-// RoundTrip implements [http.RoundTripper]. It also sends requests that violate the
-// document: tests decide whether that is an error.
+// RoundTrip implements [http.RoundTripper]. It also sends requests that violate the document.
+// The tests decide whether that's an error.
 func (kin *kinValidator) RoundTrip(r *http.Request) (*http.Response, error) {
 	sent, err := readAll(r.Body)
 	if err != nil {
@@ -113,8 +113,8 @@ func (kin *kinValidator) RoundTrip(r *http.Request) (*http.Response, error) {
 	return resp, nil
 }
 
-// find returns the input for validating a request and its response. Where the document
-// has no such path or method, the only responses are 404 and 405.
+// find returns the input to validate a request and its response. If the document has no such
+// path or method, the response can only be a 404 or a 405.
 func (kin *kinValidator) find(r *http.Request) (*openapi3filter.RequestValidationInput, error) {
 	input := &openapi3filter.RequestValidationInput{Request: r, Options: &openapi3filter.Options{
 		AuthenticationFunc:                authenticate,
@@ -136,7 +136,7 @@ func (kin *kinValidator) find(r *http.Request) (*openapi3filter.RequestValidatio
 	return input, err
 }
 
-// unescape decodes the parameters of a path, which the router leaves escaped.
+// unescape decodes the parameters in a path. The router leaves them escaped.
 func unescape(params map[string]string) error {
 	for name, value := range params {
 		plain, err := url.PathUnescape(value)
@@ -158,8 +158,8 @@ func validateResponse(ctx context.Context, input *openapi3filter.RequestValidati
 	return openapi3filter.ValidateResponse(ctx, response.SetBodyBytes(body))
 }
 
-// authenticate accepts the credentials that the document treats as valid; the failures of
-// the verifier are beyond it.
+// authenticate accepts the credentials that are valid as far as the document knows. It can't
+// know how the verifier fails.
 func authenticate(_ context.Context, input *openapi3filter.AuthenticationInput) error {
 	id, secret, ok := input.RequestValidationInput.Request.BasicAuth()
 	switch pair := id + ":" + secret; {
@@ -179,7 +179,7 @@ func readAll(body io.ReadCloser) ([]byte, error) {
 	return data, errors.Join(err, body.Close())
 }
 
-// TestDocument checks that the document is valid, and its examples match its schemas.
+// TestDocument: the document is valid, and its examples match its schemas.
 func TestDocument(t *testing.T) {
 	if err := document(t).Validate(t.Context()); err != nil {
 		t.Error(err)
@@ -190,8 +190,8 @@ func TestDocument(t *testing.T) {
 	}
 }
 
-// TestMountedDocument checks that the document of a handler with a base path and aliases is
-// valid, and that two libraries find its operations where the handler serves them.
+// TestMountedDocument: the document of a handler with a base path and aliases is valid. Two
+// libraries find its operations where the handler serves them.
 func TestMountedDocument(t *testing.T) {
 	const basePath = "/v2/hooks:a"
 	o := options()
@@ -221,8 +221,8 @@ func TestMountedDocument(t *testing.T) {
 	}
 }
 
-// pb33fValidator validates with a library that shares no parser with kin-openapi, so that
-// the document does not depend on the leniency of one library.
+// pb33fValidator validates with a library that has another parser than kin-openapi. So we
+// don't depend on one library being lenient.
 type pb33fValidator struct {
 	validator validator.Validator
 	client    http.RoundTripper
@@ -275,14 +275,14 @@ func (s *pb33fValidator) RoundTrip(r *http.Request) (*http.Response, error) {
 	return resp, nil
 }
 
-// needsNoOperation reports whether the response belongs to no operation, which the library
-// cannot validate.
+// needsNoOperation reports whether the response belongs to no operation. The library can't
+// validate it then.
 func needsNoOperation(q request) bool {
 	return strings.HasPrefix(q.want, "405") || q.want == "404 not_found"
 }
 
-// TestSecondValidator checks that for the second library too the responses of every
-// operation match the document, and so do requests with status 200.
+// TestSecondValidator: the second library finds too that the responses of every operation
+// match the document, and so do requests with status 200.
 func TestSecondValidator(t *testing.T) {
 	base := serveAll(t)
 	s := newPB33FValidator(t, altered(t))

@@ -19,7 +19,7 @@ import (
 	"github.com/getkin/kin-openapi/openapi3"
 )
 
-// countingStore is a store that counts the changes that reach it.
+// countingStore is a store that counts its changes.
 type countingStore struct {
 	*store.Memory
 	changes atomic.Int64
@@ -30,9 +30,9 @@ func (c *countingStore) Apply(ctx context.Context, change webhookcfg.Change) err
 	return c.Memory.Apply(ctx, change)
 }
 
-// TestGeneratedViolations generates requests that the schemas forbid, and checks that the
-// handler refuses each with the specified error and without a change, and that the
-// validator reports a violation of the request.
+// TestGeneratedViolations generates requests that the schemas forbid. The handler must refuse
+// each with the specified error and change nothing, and the validator must report a violation
+// by the request.
 func TestGeneratedViolations(t *testing.T) {
 	st := &countingStore{Memory: store.NewMemory()}
 	base, doc := serve(t, st, options()), document(t)
@@ -113,7 +113,7 @@ func parameterViolations(op *openapi3.Operation, path string) (rows []request) {
 			if p.In == openapi3.ParameterInPath {
 				target = strings.ReplaceAll(path, "{"+p.Name+"}", strings.ReplaceAll(url.PathEscape(value), ".", "%2e"))
 			}
-			if value != "" { // an empty one in a path is another operation
+			if value != "" { // in a path, an empty one is another operation
 				rows = append(rows, request{name: fmt.Sprintf("%s as %.40q", p.Name, value), target: target, want: "400 invalid_request"})
 			}
 		}
@@ -129,8 +129,8 @@ func badValues(schema *openapi3.Schema) []string {
 	return []string{fmt.Sprint(*schema.Min - 1), fmt.Sprint(*schema.Max + 1), "x", "1.5", "true", "null"}
 }
 
-// badStrings returns strings that violate a schema: one that is too long, and those of a
-// fixed list that do not match the pattern.
+// badStrings returns strings that violate a schema: one that's too long, and those from a
+// fixed list that don't match the pattern.
 func badStrings(schema *openapi3.Schema) (bad []string) {
 	pattern := regexp.MustCompile(schema.Pattern)
 	filler := strings.Trim(fmt.Sprint(schema.Examples[0]), "/")
@@ -159,8 +159,8 @@ func without(object map[string]any, name string) map[string]any {
 	return object
 }
 
-// TestIdentifierPattern compares the pattern of the document with the syntax of the
-// handler, on random strings of characters that matter to either.
+// TestIdentifierPattern compares the document's pattern with the handler's syntax, on random
+// strings of characters that matter to one of them.
 func TestIdentifierPattern(t *testing.T) {
 	identifier := document(t).Components.Schemas["Identifier"].Value
 	pattern := regexp.MustCompile(identifier.Pattern)
