@@ -48,16 +48,16 @@ func TestEngines(t *testing.T) {
 	}
 }
 
-// Environment variables that make this program a copy to be killed.
+// Environment variables that turn this program into one that copies, so that we can kill it.
 const (
 	fromVar = "WEBHOOKCFG_TEST_COPY_FROM"
 	toVar   = "WEBHOOKCFG_TEST_COPY_TO"
 )
 
-// maxMade is how many changes a process makes, so that it is killed before it is done.
+// maxMade is how many changes a process makes at most, so that we kill it before it's done.
 const maxMade = 300
 
-// killCopies kills processes that copy from one place to another, and completes the copy.
+// killCopies kills processes that copy from one place to another. Then it completes the copy.
 func killCopies(t *testing.T, to, from place, model webhookcfg.Store) {
 	const kills = 2
 	for kill := range kills {
@@ -83,7 +83,7 @@ func killCopies(t *testing.T, to, from place, model webhookcfg.Store) {
 	})
 }
 
-// killOne starts a process that copies, and kills it after so many changes, or one at least.
+// killOne starts a process that copies, and kills it after more than this many changes.
 func killOne(t *testing.T, to, from place, changes int) (made int) {
 	child := exec.Command(os.Args[0])
 	child.Env = append(os.Environ(), fromVar+"="+from.String(), toVar+"="+to.String())
@@ -129,7 +129,7 @@ func copyUntilKilled(from, to string) {
 	if _, err := admin.Copy(context.Background(), slowed{dst.(operated), new(atomic.Int64)}, src, &admin.CopyOptions{Replace: true}); err != nil {
 		fail(err)
 	}
-	select {} // until it is killed
+	select {} // until we kill it
 }
 
 // operated is a store that package admin can copy to.
@@ -139,7 +139,8 @@ type operated interface {
 	admin.ClientLister
 }
 
-// slowed writes a byte to the standard output after each change, and makes maxMade at most.
+// slowed writes a byte to standard output after each change. It makes at most maxMade
+// changes.
 type slowed struct {
 	operated
 	made *atomic.Int64
@@ -156,8 +157,8 @@ func (s slowed) Apply(ctx context.Context, c webhookcfg.Change) error {
 	return err
 }
 
-// copyAround copies a file through all engines to another file. Their backups are the same, byte
-// for byte.
+// copyAround copies a file through all engines to another file. Their backups must be equal
+// byte for byte.
 func copyAround(t *testing.T, fresh func(t *testing.T, name string) place) {
 	first := fresh(t, "file")
 	first.use(t, func(st webhookcfg.Store) { hooktest.Apply(t, st, content()...) })
@@ -191,8 +192,8 @@ func copyAround(t *testing.T, fresh func(t *testing.T, name string) place) {
 	}
 }
 
-// migrate moves from one place to another under writers, as the example of package admin does. A
-// store without a feed is copied as a whole in each pass.
+// migrate moves from one place to another while writers are active, as the example of package
+// admin does. If a store has no feed, each pass copies everything.
 func migrate(t *testing.T, to, from place) {
 	from.use(t, func(src webhookcfg.Store) {
 		hooktest.Apply(t, src, content()[:40]...)
@@ -248,7 +249,7 @@ func migrate(t *testing.T, to, from place) {
 	})
 }
 
-// write makes changes of every kind until stop is closed, and returns their number.
+// write makes changes of every kind until stop is closed, and returns how many it made.
 func write(t *testing.T, st webhookcfg.Store, writer int, stop <-chan struct{}) (made int64) {
 	random := rand.New(rand.NewPCG(uint64(writer), 0))
 	for n := 0; ; n++ {

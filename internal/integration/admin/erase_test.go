@@ -17,12 +17,13 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 )
 
-// A name that nothing else has, and a token that is in the URLs of that client alone.
+// The name of a client that occurs nowhere else, and a token that only this client's URLs
+// have.
 const erased, token = "erased-9f3c27", "t0ken-51d0aa"
 
-// erase deletes a client without Erase, and then with it. The next client of that name inherits
-// its webhooks, and then nothing, also through readers that were away. At last nothing that the
-// engine keeps holds a byte of the client.
+// erase checks that without Erase, the next client with a deleted client's name inherits its
+// webhooks. With Erase it inherits nothing, not even through readers that were away. In the
+// end, nothing in the engine's data contains the client's name or token.
 func erase(t *testing.T, p place) {
 	url := egress.NewURL("https://hooks.example.com/" + token)
 	p.use(t, func(st webhookcfg.Store) {
@@ -83,7 +84,8 @@ func erase(t *testing.T, p place) {
 	}
 }
 
-// forget makes an hour pass, after which a sweep deletes the rows of clients with nothing set.
+// forget makes an hour pass. After that, a sweep deletes the rows of clients with nothing
+// set.
 func forget(t *testing.T, p place) {
 	db, st, err := p.openSQL()
 	if err != nil {
@@ -98,8 +100,8 @@ func forget(t *testing.T, p place) {
 	}
 }
 
-// keeps returns everything that an engine keeps of the store: the file, all rows of the tables,
-// or all keys and values.
+// keeps returns everything that an engine keeps of the store: the file, all rows of the
+// tables, or all keys and values.
 func keeps(t *testing.T, p place) string {
 	var all strings.Builder
 	switch p.engine {
@@ -157,8 +159,8 @@ func keeps(t *testing.T, p place) string {
 	return all.String()
 }
 
-// reader is one that read the client erased and then was away. It knows a cursor of the feed or a
-// version of the client, whichever the store has.
+// reader has read the erased client, and then was away. It has a cursor of the feed or a
+// version of the client, depending on the store.
 type reader struct {
 	feed      cache.Feed
 	versioner cache.Versioner
@@ -174,7 +176,8 @@ func newReader(t *testing.T, st webhookcfg.Store) *reader {
 	return r
 }
 
-// read reads the feed and the versions once. It reports the clients that changed, or a reset.
+// read reads the feed and the versions once. It returns what the feed reports, and the
+// versions from the previous read.
 func (r *reader) read(t *testing.T) (changes cache.Changes, versions []string) {
 	t.Helper()
 	if r.feed != nil {
@@ -201,7 +204,7 @@ func (r *reader) read(t *testing.T) (changes cache.Changes, versions []string) {
 	return changes, known
 }
 
-// expectChange requires that the reader hears of the erasure now.
+// expectChange checks that the reader learns of the erasure now.
 func (r *reader) expectChange(t *testing.T) {
 	t.Helper()
 	changes, known := r.read(t)

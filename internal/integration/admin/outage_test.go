@@ -26,8 +26,8 @@ func (k killing) Apply(ctx context.Context, c webhookcfg.Change) error {
 	return k.operated.Apply(ctx, c)
 }
 
-// TestLostServer kills the server of the destination during a copy. The copy fails, and names the
-// clients of which a part was copied. When the server is back, a second copy completes them.
+// TestLostServer kills the destination's server during a copy. The copy fails, and names the
+// clients that it copied in part. When the server is back, a second copy completes them.
 func TestLostServer(t *testing.T) {
 	server := engine.SharedPostgreSQL().Own(t)
 	server.SkipIfExternal(t)

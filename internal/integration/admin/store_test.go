@@ -100,7 +100,7 @@ func (p place) openSQL() (*sql.DB, *sqlstore.Store, error) {
 	return db, st, err
 }
 
-// use opens the store for a while.
+// use opens the store and calls do with it.
 func (p place) use(t *testing.T, do func(st webhookcfg.Store)) {
 	t.Helper()
 	st, closeStore, err := p.open(t.Context())
@@ -115,7 +115,7 @@ func (p place) use(t *testing.T, do func(st webhookcfg.Store)) {
 	do(st)
 }
 
-// engines starts the servers, and returns a function that returns a new place of an engine.
+// engines starts the servers. It returns a function that returns a new place in an engine.
 func engines(t *testing.T) (names []string, fresh func(t *testing.T, name string) place) {
 	postgres := engine.SharedPostgreSQL().Own(t).DSN()
 	mariadb := engine.SharedMariaDB().Own(t).DSN()
@@ -138,8 +138,8 @@ func engines(t *testing.T) (names []string, fresh func(t *testing.T, name string
 	}
 }
 
-// content returns changes of a few clients with every kind of webhook, and of one that has more
-// overrides than a page.
+// content returns changes that give a few clients every kind of webhook, and one client more
+// overrides than fit a page.
 func content() (all []webhookcfg.Change) {
 	for n, client := range []string{"acme", "Acme", "acme/eu", "ä b", "%25", "globex", "initech"} {
 		if n%3 > 0 {
@@ -164,7 +164,7 @@ func modelled(t *testing.T, changes ...webhookcfg.Change) *store.Memory {
 	return m
 }
 
-// dump returns all webhooks of a store, a line for each.
+// dump returns all webhooks of a store, one per line.
 func dump(t *testing.T, st webhookcfg.Store) (lines []string) {
 	t.Helper()
 	for client, err := range admin.Clients(t.Context(), st) {
@@ -177,7 +177,7 @@ func dump(t *testing.T, st webhookcfg.Store) (lines []string) {
 	return lines
 }
 
-// dumpOf returns those of one client.
+// dumpOf returns the webhooks of one client.
 func dumpOf(t *testing.T, st webhookcfg.Store, client string) (lines []string) {
 	t.Helper()
 	for e, err := range admin.Webhooks(t.Context(), st, client) {
@@ -189,7 +189,8 @@ func dumpOf(t *testing.T, st webhookcfg.Store, client string) (lines []string) {
 	return lines
 }
 
-// requireEqual fails unless both the dumps and Verify find the stores equal.
+// requireEqual fails unless the dumps of two stores are equal, and Verify finds no
+// difference.
 func requireEqual(t *testing.T, what string, dst, src webhookcfg.Store) {
 	t.Helper()
 	want, got := dump(t, src), dump(t, dst)
@@ -202,7 +203,7 @@ func requireEqual(t *testing.T, what string, dst, src webhookcfg.Store) {
 	}
 }
 
-// mustCopy copies all, and requires that nothing is refused.
+// mustCopy copies everything, and fails if anything was refused.
 func mustCopy(t *testing.T, what string, dst, src webhookcfg.Store) admin.Report {
 	t.Helper()
 	report, err := admin.Copy(t.Context(), dst, src, &admin.CopyOptions{Replace: true})
