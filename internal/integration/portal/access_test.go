@@ -12,10 +12,10 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
-// paths are the pages of somebody who is signed in.
+// paths are the pages for a person who is signed in.
 var paths = []string{"", "?find=orders", "?find=x", "entity?id=billing-eu", "entity?id=billing-eu&show=1", "entity?id=orders-1", "entity?id=orders-2", "entity?id=archive", "entity?id=new", "all", "key", "nothing"}
 
-// axe returns the text of axe-core, which npm installs.
+// axe returns the source of axe-core, which npm installs.
 func axe(t *testing.T) string {
 	t.Helper()
 	if testing.Short() {
@@ -51,14 +51,14 @@ func (b *tab) findings(axe string) (found []finding) {
 	return found
 }
 
-// looks are the ways to look at a page.
+// looks are the ways in which a page can be shown.
 var looks = []struct {
 	name, scheme string
 	width        int64
 }{{"light", "light", 900}, {"dark", "dark", 900}, {"narrow", "light", 360}, {"narrow-dark", "dark", 360}}
 
-// TestAccessibility: axe-core finds nothing on any page, in light, dark and 360 pixels, where
-// nothing has to be scrolled sideways either.
+// TestAccessibility: axe-core finds nothing on any page, in light and dark mode and at 360
+// pixels of width. At that width, you don't have to scroll sideways either.
 func TestAccessibility(t *testing.T) {
 	source := axe(t)
 	f := populated(t)
@@ -115,7 +115,7 @@ func TestAccessibility(t *testing.T) {
 	}
 }
 
-// TestPicture takes the picture of the README.
+// TestPicture takes the README's screenshot.
 func TestPicture(t *testing.T) {
 	if *picture == "" {
 		t.Skip("make picture runs it")

@@ -1,5 +1,5 @@
-// Package portal_test uses the pages of package portal in a real browser: Debian's Chromium,
-// with scripts and without, by mouse and by keyboard, directly and behind a proxy.
+// Package portal_test uses the pages of package portal in Debian's Chromium: with and without
+// scripts, by mouse and by keyboard, directly and behind a proxy.
 package portal_test
 
 import (
@@ -22,7 +22,7 @@ var (
 	picture     = flag.String("picture", "", "`file` to write the picture of the README to")
 )
 
-// chromium is the browser of all tests; nil with -short.
+// chromium is the browser that all tests share. With -short it's nil.
 var chromium context.Context
 
 func TestMain(m *testing.M) {
@@ -51,7 +51,7 @@ func run(m *testing.M) int {
 	return m.Run()
 }
 
-// tab is a tab of the browser, without cookies at first.
+// tab is a tab of the browser. It has no cookies at first.
 type tab struct {
 	t   *testing.T
 	ctx context.Context
@@ -113,7 +113,7 @@ func (b *tab) link(text string) int64 {
 	return b.load(chromedp.Click(fmt.Sprintf(`//a[contains(normalize-space(),%q)]`, text), chromedp.BySearch))
 }
 
-// fill types into a field, in place of what is there.
+// fill types text into a field, and replaces the field's content.
 func (b *tab) fill(id, text string) {
 	b.t.Helper()
 	b.run(chromedp.Evaluate(fmt.Sprintf(`document.getElementById(%q).value = ""`, id), nil), chromedp.SendKeys("#"+id, text, chromedp.ByQuery))
@@ -125,14 +125,14 @@ func (b *tab) value(id string) (value string) {
 	return value
 }
 
-// text returns what the page says, without line breaks.
+// text returns the page's text without line breaks.
 func (b *tab) text() (text string) {
 	b.t.Helper()
 	b.run(chromedp.Evaluate(`document.body.innerText`, &text))
 	return strings.Join(strings.Fields(text), " ")
 }
 
-// expect fails unless the page says all of the texts.
+// expect fails unless the page has all of the texts.
 func (b *tab) expect(texts ...string) {
 	b.t.Helper()
 	page := b.text()
@@ -158,7 +158,7 @@ func (b *tab) signIn() {
 	b.expect("Signed in as")
 }
 
-// shoot writes a screenshot of the whole page, if the flag asks for it.
+// shoot writes a screenshot of the whole page if the flag is set.
 func (b *tab) shoot(name string) {
 	b.t.Helper()
 	if *screenshots == "" {

@@ -33,10 +33,10 @@ type fixture struct {
 	portal   portal.Options
 	verifier *verifier
 	server   *httptest.Server
-	isBroken atomic.Bool // connections break instead of a response
+	isBroken atomic.Bool // break connections instead of responding
 }
 
-// verifier is a verifier whose answer changes.
+// verifier is a verifier whose result you can change.
 type verifier struct {
 	webhookcfg.CredentialVerifier
 	mu  sync.Mutex
@@ -68,7 +68,7 @@ func newFixture(t *testing.T) *fixture {
 	}
 }
 
-// serve serves the API and the portal, and returns the URL of the portal.
+// serve serves the API and the portal, and returns the portal's URL.
 func (f *fixture) serve() string {
 	f.t.Helper()
 	h := hooktest.NewHandler(f.t, f.store, f.verifier, &f.handler)
@@ -98,7 +98,7 @@ func (f *fixture) apply(changes ...webhookcfg.Change) {
 	hooktest.Apply(f.t, f.store, changes...)
 }
 
-// set returns the change that sets a URL some days ago.
+// set returns a change that set a URL some days ago.
 func set(scope webhookcfg.Scope, url string) webhookcfg.Change {
 	c := webhookcfg.SetChange(client, scope, egress.NewURL(url))
 	c.Time = time.Date(2026, 11, 20, 16, 1, 0, 0, time.UTC)
@@ -115,7 +115,7 @@ func (f *fixture) resolved(entity string) string {
 	return fmt.Sprint(hook.Source, " ", hook.URL.Reveal())
 }
 
-// expect fails unless the webhook in effect is the one that is wanted.
+// expect fails unless the expected webhook is in effect.
 func (f *fixture) expect(entity, want string) {
 	f.t.Helper()
 	if got := f.resolved(entity); got != want {
@@ -123,7 +123,7 @@ func (f *fixture) expect(entity, want string) {
 	}
 }
 
-// populated is a fixture in which each state occurs.
+// populated returns a fixture that has a webhook in each state.
 func populated(t *testing.T) *fixture {
 	f := newFixture(t)
 	f.apply(set(webhookcfg.All(), at+token))
@@ -184,7 +184,7 @@ func (f *fixture) deliver() (send func(entity string) deliver.Reason) {
 	}
 }
 
-// hosted lets the host's session sign people in, and puts the pages into its layout.
+// hosted lets the host's session sign people in, and shows the pages in the host's layout.
 func (f *fixture) hosted() *fixture {
 	f.portal.SignIn, f.portal.SignInURL = nil, "/login"
 	f.portal.Client = func(r *http.Request) (string, string, error) {

@@ -91,7 +91,7 @@ func TestTour(t *testing.T) {
 	b.expect("Client ID")
 }
 
-// TestErrors: each refusal is a sentence, and what was typed stays.
+// TestErrors: each refusal is shown as a sentence, and you don't lose what you typed.
 func TestErrors(t *testing.T) {
 	failures := map[string]struct {
 		change func(f *fixture)
@@ -134,7 +134,7 @@ func TestErrors(t *testing.T) {
 	}
 }
 
-// prober reaches nothing.
+// prober is a prober that reaches nothing.
 type prober struct{}
 
 func (prober) Probe(context.Context, string, egress.URL) error {
@@ -173,7 +173,7 @@ func TestManyOverrides(t *testing.T) {
 	b.expect("more than 1000 have their own")
 }
 
-// TestHostile: identifiers and URLs of an attacker stay text, and come back as they are.
+// TestHostile: an attacker's identifiers and URLs are shown as text, and come back unchanged.
 func TestHostile(t *testing.T) {
 	f := newFixture(t)
 	f.handler.ValidEntityID = func(string) bool { return true }
@@ -203,7 +203,7 @@ func TestHostile(t *testing.T) {
 	}
 }
 
-// quote returns a text as a literal of JavaScript.
+// quote returns a text as a JavaScript literal.
 func quote(t *testing.T, text string) string {
 	t.Helper()
 	literal, err := json.Marshal(text)
@@ -213,7 +213,7 @@ func quote(t *testing.T, text string) string {
 	return string(literal)
 }
 
-// TestWithoutScripts makes a change in a browser that runs no script.
+// TestWithoutScripts makes a change in a browser that runs no scripts.
 func TestWithoutScripts(t *testing.T) {
 	f := newFixture(t)
 	b := newTab(t)
@@ -230,7 +230,8 @@ func TestWithoutScripts(t *testing.T) {
 // keys presses keys, one after the other.
 func (b *tab) keys(keys string) { b.t.Helper(); b.run(chromedp.KeyEvent(keys)) }
 
-// focus presses Tab until the element with the label has the focus, which has to be visible.
+// focus presses Tab until the element with the label has the focus. You must be able to see
+// the focus.
 func (b *tab) focus(label string) {
 	b.t.Helper()
 	for range 40 {
@@ -245,7 +246,7 @@ func (b *tab) focus(label string) {
 	b.t.Fatalf("the keyboard does not reach %q on %s", label, b.text())
 }
 
-// TestKeyboard signs in and makes a change by keyboard alone.
+// TestKeyboard signs in and makes a change with only the keyboard.
 func TestKeyboard(t *testing.T) {
 	f := newFixture(t)
 	b := newTab(t)
@@ -280,7 +281,7 @@ func TestKeyboard(t *testing.T) {
 	b.expect("Client ID")
 }
 
-// TestBrokenConnection: Back after a connection that broke shows what was typed.
+// TestBrokenConnection: if a connection breaks, Back shows what you typed.
 func TestBrokenConnection(t *testing.T) {
 	f := newFixture(t)
 	url := f.serve()
@@ -303,7 +304,7 @@ func TestBrokenConnection(t *testing.T) {
 	b.await(`document.readyState + " " + (document.getElementById("id") || {}).value + " " + (document.getElementById("url") || {}).value`, "complete e1 "+at+"/typed")
 }
 
-// await waits until an expression of JavaScript has a value.
+// await waits until a JavaScript expression has a value.
 func (b *tab) await(expression, want string) {
 	b.t.Helper()
 	ctx, cancel := context.WithTimeout(b.ctx, 30*time.Second)
@@ -315,7 +316,7 @@ func (b *tab) await(expression, want string) {
 			if err == nil {
 				got = strings.Trim(string(result.Value), `"`)
 			}
-			return ctx.Err() // between two pages there is nothing to evaluate in
+			return ctx.Err() // between two pages, you can't evaluate anything
 		}))
 		if err != nil {
 			b.t.Fatalf("%s is %q, want %q: %v", expression, got, want, err)
@@ -323,7 +324,7 @@ func (b *tab) await(expression, want string) {
 	}
 }
 
-// TestRevoked: a secret that is revoked between the form and the POST, and a cookie that is gone.
+// TestRevoked: the secret is revoked between the form and the POST, or the cookie is gone.
 func TestRevoked(t *testing.T) {
 	for name, end := range map[string]func(f *fixture, b *tab){
 		"secret": func(f *fixture, _ *tab) { f.verifier.set(webhookcfg.ErrInvalidCredentials) },
@@ -353,7 +354,8 @@ func TestRevoked(t *testing.T) {
 	}
 }
 
-// TestHostSession: the host's session and layout; a session that ends keeps what was typed.
+// TestHostSession uses the host's session and layout. If the session ends, you don't lose
+// what you typed.
 func TestHostSession(t *testing.T) {
 	f := newFixture(t).hosted()
 	b := newTab(t)
@@ -377,8 +379,8 @@ func TestHostSession(t *testing.T) {
 	f.expect("e1", "override "+at+token)
 }
 
-// TestResume: tests get a stopped base and a stopped override going again, each by itself, once
-// their server accepts them, and the overrides stay.
+// TestResume: a stopped base and a stopped override go on when a test reaches their server,
+// each by itself. The overrides stay.
 func TestResume(t *testing.T) {
 	f := newFixture(t)
 	var isRepaired atomic.Bool

@@ -18,8 +18,8 @@ import (
 
 func (b *tab) clearCookies() { b.t.Helper(); b.run(network.ClearBrowserCookies()) }
 
-// TestOtherOrigins: a form and a fetch from another port and from another host change nothing.
-// The browser sends them, the former with the cookie.
+// TestOtherOrigins: a form and a fetch from another port or another host change nothing. The
+// browser sends both, and the form with the cookie.
 func TestOtherOrigins(t *testing.T) {
 	f := newFixture(t)
 	url := f.serve()
@@ -41,12 +41,12 @@ func TestOtherOrigins(t *testing.T) {
 	}
 	b.open(url + "entity?id=e1")
 	b.fill("url", at)
-	b.button("Set webhook") // the control: the portal's own form
+	b.button("Set webhook") // the portal's own form works
 	f.expect("e1", "override "+at)
 }
 
-// TestNoPrompt: no page opens the browser's own prompt for a password. The API does, which
-// shows that the test would see it.
+// TestNoPrompt: no page opens the browser's own password prompt. The API does, so we know
+// that the test would notice.
 func TestNoPrompt(t *testing.T) {
 	f := newFixture(t)
 	url := f.serve()
@@ -81,14 +81,14 @@ func TestNoPrompt(t *testing.T) {
 	}
 }
 
-// answer answers an event of the browser, from outside of its own goroutine.
+// answer answers an event of the browser from another goroutine.
 func (b *tab) answer(action chromedp.Action) {
 	c := chromedp.FromContext(b.ctx)
 	_ = action.Do(cdp.WithExecutor(b.ctx, c.Target)) // an error means that the tab is closed
 }
 
-// TestProxy: the portal works behind nginx with its default Host, and with a prefix that it
-// strips.
+// TestProxy: the portal works behind nginx, both with nginx's default Host and with a prefix
+// that nginx strips.
 func TestProxy(t *testing.T) {
 	f := newFixture(t)
 	f.serve()
@@ -135,7 +135,8 @@ http {
 	b.expect("Client ID")
 }
 
-// TestPolicy: no page is refused anything by its own policy, runs a script or can be framed.
+// TestPolicy: the policy of a page blocks nothing that the page needs. No page runs a script
+// or can be framed.
 func TestPolicy(t *testing.T) {
 	f := populated(t)
 	url := f.serve()
@@ -159,7 +160,7 @@ func TestPolicy(t *testing.T) {
 	}
 }
 
-// listen passes on what a page writes to the console, and what its policy refuses.
+// listen passes on a page's console output, and anything that its policy blocks.
 func listen(ctx context.Context, got func(text string)) {
 	chromedp.ListenTarget(ctx, func(event any) {
 		switch event := event.(type) {
