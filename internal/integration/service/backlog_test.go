@@ -9,8 +9,8 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// TestFlood: a client's flood for a receiver that hangs goes on in an overflow, and a client
-// that shares its shard is served meanwhile. Nothing is lost in either queue.
+// TestFlood: if a client floods a receiver that hangs, its notifications go on to an
+// overflow. A client in the same shard is served meanwhile. Nothing is lost in either queue.
 func TestFlood(t *testing.T) {
 	const backlog = workers / 2
 	onEachEngine(t, func(t *testing.T, store string) {
@@ -41,7 +41,8 @@ func TestFlood(t *testing.T) {
 	})
 }
 
-// queues returns the queues that jobs in PostgreSQL are or were in, and nil in SQLite.
+// queues returns the queues that jobs in PostgreSQL are or were in. For SQLite it returns
+// nil.
 func queues(t *testing.T, store string) []string {
 	t.Helper()
 	if !strings.HasPrefix(store, "postgres:") {
@@ -63,8 +64,8 @@ func queues(t *testing.T, store string) []string {
 	return names
 }
 
-// TestSetMakesDue: what failed at a receiver, and what waits for its pause, is delivered when
-// the client sets another URL, long before it is due.
+// TestSetMakesDue: when the client sets another URL, notifications that failed at a receiver,
+// or wait for its pause, are delivered long before they would be due.
 func TestSetMakesDue(t *testing.T) {
 	const changes = 30
 	onEachEngine(t, func(t *testing.T, store string) {
@@ -85,8 +86,8 @@ func TestSetMakesDue(t *testing.T) {
 	})
 }
 
-// TestRecoveryMakesDue: what failed at a receiver is delivered when the receiver recovers,
-// long before it is due.
+// TestRecoveryMakesDue: when a receiver recovers, notifications that failed there are
+// delivered long before they would be due.
 func TestRecoveryMakesDue(t *testing.T) {
 	const changes = 100
 	onEachEngine(t, func(t *testing.T, store string) {
@@ -111,7 +112,7 @@ func TestRecoveryMakesDue(t *testing.T) {
 		p.wait()
 		p = start(t, path, store, flags...)
 		p.mustChange(l, "e1", changes)
-		// Five failures in a row pause it. Those are due in a day.
+		// Five failures in a row pause the receiver. These notifications are due in a day.
 		p.await(func(f figures) bool { return f.Results["deferred/paused"] > 0 })
 		close(recovered)
 		l.await(func() bool { return l.count("e1") == changes })

@@ -7,8 +7,8 @@ import (
 )
 
 // TestBusyReceiver: a healthy receiver with a backlog far beyond its slots gets everything
-// once, and a notification passes through the queue a few times, whatever the backlog. A
-// queue that doesn't wait for slots defers each of them twenty times.
+// once. A notification passes through the queue only a few times, regardless of the backlog.
+// A queue that doesn't wait for slots defers each of them twenty times.
 func TestBusyReceiver(t *testing.T) {
 	const backlog, deferrals = 400, 4 // for each, on a machine that does other work too
 	onEachEngine(t, func(t *testing.T, store string) {
@@ -32,7 +32,7 @@ func TestBusyReceiver(t *testing.T) {
 	})
 }
 
-// working responds after a time that is usual for a receiver.
+// working responds after a usual time for a receiver.
 func working(http.ResponseWriter, *http.Request, int) bool {
 	time.Sleep(50 * time.Millisecond)
 	return true

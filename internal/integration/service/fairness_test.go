@@ -7,11 +7,11 @@ import (
 
 const (
 	flood   = 4 * workers // notifications for a receiver that hangs
-	healthy = 20          // and for one that does not, enqueued after these
+	healthy = 20          // notifications for a healthy one, enqueued after these
 )
 
-// TestHangingReceiver: a receiver that hangs, with more notifications than workers, does
-// not delay the others.
+// TestHangingReceiver: a receiver that hangs and has more notifications than there are
+// workers doesn't delay the others.
 func TestHangingReceiver(t *testing.T) {
 	onEachEngine(t, func(t *testing.T, store string) {
 		path, err := build()
@@ -40,8 +40,8 @@ func TestHangingReceiver(t *testing.T) {
 	})
 }
 
-// TestHangingReceiverWithoutLimits: without limits it takes all workers, and nothing else is
-// delivered until an attempt has timed out.
+// TestHangingReceiverWithoutLimits: without limits, a receiver that hangs takes all workers.
+// Nothing else is delivered until an attempt has timed out.
 func TestHangingReceiverWithoutLimits(t *testing.T) {
 	onEachEngine(t, func(t *testing.T, store string) {
 		path, err := build()

@@ -13,25 +13,25 @@ var rounds = flag.Int("rounds", 10, "how many times TestKill kills the program o
 const (
 	modules = 20
 	callers = 4
-	// completions is the most that River had completed, but not yet written when the
-	// process was killed: it writes as soon as it has 100, or else every 250 ms, and
-	// those that complete meanwhile are the next batch.
+	// completions is how many jobs River can have completed, but not written, when the
+	// process is killed. It writes once it has 100, and otherwise every 250 ms. Jobs that
+	// complete meanwhile are in the next batch.
 	completions = 250
-	// drainEvery is the number of rounds after which the queue is emptied.
+	// drainEvery is after how many rounds the queue is emptied.
 	drainEvery = 100
 )
 
 // TestKill kills the program at random moments, while it acknowledges changes and delivers
-// notifications to receivers of all kinds. All acknowledged ones arrive; those that arrive
-// twice are no more than the workers of two queues had, and one batch of completions, for each
-// kill.
+// notifications to receivers of all kinds. All acknowledged changes must arrive. With each
+// kill, only as many may arrive twice as the workers of two queues had, plus one batch of
+// completions.
 func TestKill(t *testing.T) {
 	onEachEngine(t, func(t *testing.T, store string) {
 		path, err := build()
 		if err != nil {
 			t.Fatal(err)
 		}
-		backlog := []string{"-backlog", "3"} // so that some go on in the overflow
+		backlog := []string{"-backlog", "3"} // so that some go to the overflow
 		p := start(t, path, store, backlog...)
 		l := newLedger(t, p.signingKey())
 		p.set("", l.serve(accepting))
@@ -92,7 +92,7 @@ func killAfter(p *program, l *ledger, n int) {
 	close(acknowledged)
 }
 
-// expectDelivered waits until the queue is empty, after a number of kills.
+// expectDelivered waits until the queue is empty, after this many kills.
 func expectDelivered(t *testing.T, p *program, l *ledger, kills int) {
 	t.Helper()
 	f := p.drain()
@@ -106,7 +106,7 @@ func expectDelivered(t *testing.T, p *program, l *ledger, kills int) {
 	}
 }
 
-// TestKillDetectsLoss kills a program that completes a notification before it is sent.
+// TestKillDetectsLoss kills a program that completes notifications before it sends them.
 func TestKillDetectsLoss(t *testing.T) {
 	const changes = 8
 	onEachEngine(t, func(t *testing.T, store string) {

@@ -6,7 +6,7 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// TestOutbox: in PostgreSQL, too, a module does not change without its notification.
+// TestOutbox: in PostgreSQL too, a module doesn't change without its notification.
 func TestOutbox(t *testing.T) {
 	t.Parallel()
 	path, err := build()

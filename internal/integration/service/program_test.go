@@ -1,5 +1,5 @@
-// Package service_test runs examples/service as a host would, kills it, and checks that it
-// delivers what it has acknowledged.
+// Package service_test runs examples/service as an operator would. It kills the service, and
+// checks that it delivers everything that it has acknowledged.
 package service_test
 
 import (
@@ -54,8 +54,8 @@ func TestMain(m *testing.M) {
 // build returns the path of the program.
 var build = sync.OnceValues(func() (string, error) { return buildWith("service", nil) })
 
-// acknowledgeFirst replaces lines of worker.go, so that River completes a notification
-// before it is sent.
+// acknowledgeFirst replaces lines of worker.go, so that River completes a notification before
+// it's sent.
 var acknowledgeFirst = []string{
 	"func (w *worker) Work(ctx context.Context, job *river.Job[notification]) error {\n",
 	`func (w *worker) Work(ctx context.Context, job *river.Job[notification]) error {
@@ -116,7 +116,7 @@ func overlay(source, prefix string, replacement []string) (path string, err erro
 	return path, os.WriteFile(path, list, 0o600)
 }
 
-// onEachEngine runs a test over each database, concurrently with the other tests.
+// onEachEngine runs a test on each database, concurrently with the other tests.
 func onEachEngine(t *testing.T, test func(t *testing.T, store string)) {
 	t.Parallel()
 	t.Run("sqlite", func(t *testing.T) {
@@ -158,7 +158,7 @@ func newDatabase(t *testing.T) string {
 // program is a running process of the service.
 type program struct {
 	t       testing.TB
-	client  string // that calls
+	client  string // the client that calls
 	cmd     *exec.Cmd
 	stderr  *bytes.Buffer
 	url     string
@@ -166,7 +166,8 @@ type program struct {
 	exited  chan error
 }
 
-// start starts the program, and returns once it listens. It is killed when the test ends.
+// start starts the program, and returns once it's listening. The program is killed when the
+// test ends.
 func start(t testing.TB, path, store string, flags ...string) *program {
 	t.Helper()
 	args := []string{
@@ -202,7 +203,7 @@ func start(t testing.TB, path, store string, flags ...string) *program {
 	return p
 }
 
-// kill kills the program as a crash would, if it runs, and waits for its end.
+// kill kills the program as a crash would, if it's running, and waits until it has ended.
 func (p *program) kill() {
 	_ = p.cmd.Process.Kill()
 	err := <-p.exited
@@ -253,7 +254,7 @@ func (p *program) call(method, path, body string, response any) error {
 	return json.NewDecoder(resp.Body).Decode(response)
 }
 
-// set sets the webhook of a module, or of all if it is "".
+// set sets the webhook of a module. If the module is "", it sets the webhook of all.
 func (p *program) set(module, target string) {
 	p.t.Helper()
 	body := map[string]string{"webhook_url": target}
@@ -276,7 +277,7 @@ func (p *program) change(module string) (version int64, err error) {
 	return response.Version, err
 }
 
-// mustChange is like change, n times.
+// mustChange is like change, but makes n changes.
 func (p *program) mustChange(l *ledger, module string, n int) {
 	p.t.Helper()
 	for range n {
@@ -288,7 +289,7 @@ func (p *program) mustChange(l *ledger, module string, n int) {
 	}
 }
 
-// signingKey returns the key of the client.
+// signingKey returns the client's key.
 func (p *program) signingKey() string {
 	p.t.Helper()
 	var response struct{ Key string }
@@ -298,7 +299,7 @@ func (p *program) signingKey() string {
 	return response.Key
 }
 
-// figures are the metrics of the program.
+// figures are the program's metrics.
 type figures struct {
 	Results map[string]int64
 	Queue   struct {
@@ -310,7 +311,7 @@ func (p *program) figures() (f figures) {
 	p.t.Helper()
 	resp, err := http.Get(p.metrics)
 	if err != nil {
-		p.kill() // to read what it printed
+		p.kill() // so that we can read its output
 		p.t.Fatalf("%v; the program printed\n%s", err, p.stderr)
 	}
 	defer resp.Body.Close()

@@ -15,7 +15,7 @@ import (
 	"time"
 )
 
-// TestReadme runs the three shells of the README, on free ports.
+// TestReadme runs the README's three shells, on free ports.
 func TestReadme(t *testing.T) {
 	t.Parallel()
 	path, err := build()

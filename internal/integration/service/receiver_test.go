@@ -20,7 +20,7 @@ type change struct {
 	version int64
 }
 
-// message is what the receivers have of one ID.
+// message is what the receivers know about one ID.
 type message struct {
 	body     string
 	change   change
@@ -28,7 +28,8 @@ type message struct {
 	accepted int
 }
 
-// ledger holds what the program acknowledged and what the receivers got.
+// ledger has the changes that the program acknowledged, and the messages that the receivers
+// got.
 type ledger struct {
 	t        testing.TB
 	verifier *standardwebhooks.Webhook
@@ -37,10 +38,10 @@ type ledger struct {
 	acknowledged map[change]bool
 	messages     map[string]*message
 	ids          map[change]string
-	arrived      chan struct{} // closed and replaced whenever a message was accepted or is held
-	held         int           // requests that a holding receiver does not respond to
-	peak         int           // the most of them at a time
-	ended        int           // of these, how many the sender gave up
+	arrived      chan struct{} // closed and replaced whenever a message is accepted or held
+	held         int           // requests that a holding receiver hasn't responded to
+	peak         int           // the most that were held at a time
+	ended        int           // how many of the held ones the sender gave up
 }
 
 func newLedger(t testing.TB, key string) *ledger {
@@ -61,7 +62,7 @@ func (l *ledger) acknowledge(module string, version int64) {
 	l.acknowledged[change{module, version}] = true
 }
 
-// await waits until ready returns true, which has the lock.
+// await waits until ready returns true. It holds the lock when it calls ready.
 func (l *ledger) await(ready func() bool) {
 	l.t.Helper()
 	for {
@@ -79,7 +80,7 @@ func (l *ledger) await(ready func() bool) {
 	}
 }
 
-// update calls f with the lock, and then those that await.
+// update calls f with the lock, and then wakes everything that awaits.
 func (l *ledger) update(f func()) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -88,7 +89,7 @@ func (l *ledger) update(f func()) {
 	l.arrived = make(chan struct{})
 }
 
-// count returns how many messages of a module were accepted. The caller has the lock.
+// count returns how many messages of a module were accepted. You must hold the lock.
 func (l *ledger) count(module string) (n int) {
 	for _, m := range l.messages {
 		if m.change.module == module && m.accepted > 0 {
@@ -98,8 +99,8 @@ func (l *ledger) count(module string) (n int) {
 	return n
 }
 
-// totals returns the number of acknowledged changes, of those that no receiver accepted, and
-// of messages accepted once more than needed.
+// totals returns how many changes were acknowledged, how many of these no receiver accepted,
+// and how often a message was accepted again.
 func (l *ledger) totals() (acknowledged, lost, duplicates int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -125,7 +126,8 @@ func (l *ledger) abandoned() int {
 	return l.ended
 }
 
-// receive verifies a request, and returns how many with its ID there have been.
+// receive verifies a request. It returns its ID, and how many requests with that ID there
+// have been.
 func (l *ledger) receive(r *http.Request) (id string, nth int) {
 	body, err := io.ReadAll(r.Body)
 	if err != nil {
@@ -167,7 +169,7 @@ func (l *ledger) accept(w http.ResponseWriter, id string) {
 	w.WriteHeader(http.StatusNoContent)
 }
 
-// behaviour responds to the n-th request of a message, or reports that it is to be accepted.
+// behaviour responds to the n-th request of a message, or returns true to accept it.
 type behaviour func(w http.ResponseWriter, r *http.Request, nth int) (accept bool)
 
 // serve starts a receiver.
@@ -216,7 +218,7 @@ func resetting(w http.ResponseWriter, _ *http.Request, nth int) bool {
 	return false
 }
 
-// slow responds after a time that is long for a receiver.
+// slow responds after a long time for a receiver.
 func slow(_ http.ResponseWriter, r *http.Request, _ int) bool {
 	select {
 	case <-r.Context().Done():

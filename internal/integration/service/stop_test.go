@@ -6,10 +6,10 @@ import (
 	"time"
 )
 
-// TestStop: a program that is asked to stop completes the attempts under way, and leaves the
-// rest for the next start.
+// TestStop: if you stop the program, it completes the attempts under way, and leaves the
+// others for the next start.
 func TestStop(t *testing.T) {
-	const underWay, waiting = 4, 10 // as many as a receiver gets at once, and more
+	const underWay, waiting = 4, 10 // as many as a receiver gets at once, and some more
 	onEachEngine(t, func(t *testing.T, store string) {
 		path, err := build()
 		if err != nil {
@@ -34,7 +34,7 @@ func TestStop(t *testing.T) {
 	})
 }
 
-// awaitClosed waits until the program accepts no connection.
+// awaitClosed waits until the program accepts no more connections.
 func awaitClosed(t *testing.T, p *program) {
 	t.Helper()
 	for {
