@@ -43,8 +43,8 @@ func TestRules(t *testing.T) {
 	}
 }
 
-// TestEachRuleIsTested changes each rule in turn: without it, and with another threshold or
-// another duration, the tests of the rules fail.
+// TestEachRuleIsTested changes each rule in turn. The tests of the rules must fail without
+// it, and if its threshold or its duration is different.
 func TestEachRuleIsTested(t *testing.T) {
 	text, tests := read(t, "alerts.yml"), read(t, "alerts_test.yml")
 	all := strings.Split(text, "      - alert: ")

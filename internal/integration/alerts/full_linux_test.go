@@ -24,15 +24,15 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 )
 
-// dirVar is the environment variable that makes this program mount a small file system over a
-// directory, and serve the metrics of a store in it.
+// dirVar is an environment variable with a directory. If it's set, this program mounts a
+// small file system there, and serves the metrics of a store in it.
 const dirVar = "ALERTS_TEST_DIR"
 
-// cannotMount is its exit code if it is not permitted to mount.
+// cannotMount is the program's exit code if it isn't allowed to mount.
 const cannotMount = 77
 
-// TestFullDisk fills the disk of a store, which makes no change: an alert fires in Prometheus, and
-// ends when there is room again.
+// TestFullDisk fills the disk of a store that nobody changes. An alert fires in Prometheus,
+// and ends when there's space again.
 func TestFullDisk(t *testing.T) {
 	if dir := os.Getenv(dirVar); dir != "" {
 		if err := syscall.Mount("tmpfs", dir, "tmpfs", 0, "size=4m"); err != nil {
@@ -92,7 +92,7 @@ func TestFullDisk(t *testing.T) {
 	}
 }
 
-// serveMetrics prints its address, and fills the disk and frees it as it is told.
+// serveMetrics prints its address. It fills the disk and frees space when it's told to.
 func serveMetrics(t *testing.T, dir string) {
 	file, err := store.OpenFile(filepath.Join(dir, "webhooks.jsonl"), nil)
 	if err != nil {
@@ -130,7 +130,7 @@ func serveMetrics(t *testing.T, dir string) {
 	}
 }
 
-// startPrometheus starts Prometheus with the rules, whose durations are short, and returns a
+// startPrometheus starts Prometheus with the rules, but with short durations. It returns a
 // function that lists the alerts.
 func startPrometheus(t *testing.T, target string) (alerts func() string) {
 	t.Helper()

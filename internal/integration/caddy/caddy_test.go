@@ -1,5 +1,5 @@
-// Package caddy_test checks the handler as a module of Caddy, with the lines that
-// examples/mounts/README.md shows.
+// Package caddy_test tests the handler as a Caddy module, with the lines in
+// examples/mounts/README.md.
 package caddy_test
 
 import (
@@ -21,12 +21,12 @@ import (
 	_ "github.com/caddyserver/caddy/v2/modules/filestorage"
 )
 
-// service is that of the modules that are provisioned. Caddy makes them, from JSON.
+// service belongs to the modules that are provisioned. Caddy makes these from JSON.
 var service *pathtest.Service
 
 func init() { caddy.RegisterModule(new(Module)) }
 
-// Module serves the paths of the handler before the handlers that follow it in a route.
+// Module serves the handler's paths before the handlers that follow it in a route.
 type Module struct{ handler *webhookcfg.Handler }
 
 // CaddyModule implements [caddy.Module].
@@ -89,8 +89,8 @@ func raw(handlers []string) (all []json.RawMessage) {
 	return all
 }
 
-// TestModule: first in its route the module is safe, and unsafe after a handler that
-// merges slashes, as the manual of Caddy shows it.
+// TestModule: the module is safe if it's first in its route. It's unsafe after a handler that
+// merges slashes in the way that Caddy's manual shows.
 func TestModule(t *testing.T) {
 	const (
 		module = `{"handler": "webhooks"}`

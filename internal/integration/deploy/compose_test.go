@@ -22,8 +22,8 @@ func load(t *testing.T, text string) (*types.Project, error) {
 	})
 }
 
-// TestCompose: the loader of Docker Compose accepts the file, the image is built from what is
-// there, and what the service reads is mounted.
+// TestCompose: the loader of Docker Compose accepts the file. The image is built from files
+// that exist, and the files that the service reads are mounted.
 func TestCompose(t *testing.T) {
 	text := read(t, "compose.yaml")
 	project, err := load(t, text)

@@ -14,7 +14,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// manifest is what kubernetes.yaml has.
+// manifest has the objects in kubernetes.yaml.
 type manifest struct {
 	secret     corev1.Secret
 	deployment appsv1.Deployment
@@ -36,7 +36,7 @@ func decode(text string) (m manifest, err error) {
 		if err != nil {
 			return m, err
 		}
-		// As the API server does, and unlike encoding/json, this distinguishes letter cases.
+		// Like the API server, and unlike encoding/json, this distinguishes letter case.
 		unknown, err := json.UnmarshalStrict(text, into)
 		if err := errors.Join(err, errors.Join(unknown...)); err != nil {
 			return m, err
@@ -45,7 +45,7 @@ func decode(text string) (m manifest, err error) {
 	return m, nil
 }
 
-// TestManifest: the manifest has known fields alone, and its parts fit each other.
+// TestManifest: the manifest has only known fields, and its parts fit together.
 func TestManifest(t *testing.T) {
 	text := read(t, "kubernetes.yaml")
 	m, err := decode(text)

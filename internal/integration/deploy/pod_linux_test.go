@@ -50,8 +50,8 @@ func newDatabase(t *testing.T) string {
 	return own.String()
 }
 
-// image returns a root directory with nothing but the program and the secret, which has the
-// owners, modes and links with which Kubernetes mounts it.
+// image returns a root directory with nothing but the program and the secret. The secret has
+// the owners, modes and links that Kubernetes gives it.
 func image(t *testing.T, secret map[string]string, mount string, mode fs.FileMode, group int64) (root string) {
 	t.Helper()
 	root = t.TempDir()
@@ -84,7 +84,8 @@ func image(t *testing.T, secret map[string]string, mount string, mode fs.FileMod
 	return root
 }
 
-// container returns the command of a container, as the user of its pod, in its root directory.
+// container returns a container's command. It runs as the pod's user, in the given root
+// directory.
 func container(t *testing.T, pod corev1.PodSpec, c corev1.Container, root string, replace map[string]string) *exec.Cmd {
 	t.Helper()
 	var args []string
@@ -108,8 +109,8 @@ func container(t *testing.T, pod corev1.PodSpec, c corev1.Container, root string
 	return cmd
 }
 
-// TestPod runs the containers of the manifest one after the other: the tables are created, the
-// probes respond as they should, also after SIGTERM, and the end comes in time.
+// TestPod runs the manifest's containers one after the other. The tables are created, the
+// probes respond as they should, even after SIGTERM, and the service ends in time.
 func TestPod(t *testing.T) {
 	if os.Getuid() != 0 {
 		t.Skip("only root can run a program as the user of a pod")

@@ -1,5 +1,5 @@
-// Package deploy_test checks the files with which examples/service is deployed as far as a machine
-// without Docker, Kubernetes and a running systemd can.
+// Package deploy_test checks the files that deploy examples/service, as far as that's
+// possible without Docker, Kubernetes and a running systemd.
 package deploy_test
 
 import (
@@ -16,7 +16,7 @@ import (
 	"example.com/go-webhookcfg/internal/integration/engine"
 )
 
-// files is the directory of the files, repository the root that the image is built from.
+// files is the directory of these files. The image is built from repository.
 const (
 	files      = "../../../examples/service/deploy"
 	repository = "../../.."
@@ -47,7 +47,8 @@ func read(t *testing.T, name string) string {
 	return string(text)
 }
 
-// build runs the command of the Dockerfile that builds the program, and returns its path.
+// build runs the Dockerfile's command that builds the program, and returns the program's
+// path.
 var build = sync.OnceValues(func() (string, error) {
 	text, err := os.ReadFile(filepath.Join(files, "Dockerfile"))
 	if err != nil {
@@ -76,8 +77,8 @@ func program(t *testing.T) string {
 	return path
 }
 
-// checkArguments has the program parse arguments: it prints its usage only if it knows the flags
-// before it.
+// checkArguments checks that the program knows its flags. It adds -h, and the program only
+// gets that far if it knows the flags before that.
 func checkArguments(t *testing.T, args ...string) {
 	t.Helper()
 	output, err := exec.CommandContext(t.Context(), program(t), append(args, "-h")...).CombinedOutput()

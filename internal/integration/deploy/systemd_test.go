@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// analyze runs systemd-analyze on a unit, and returns what it prints.
+// analyze runs systemd-analyze on a unit, and returns its output.
 func analyze(t *testing.T, unit string, args ...string) (string, error) {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "webhook-service.service")
@@ -20,8 +20,8 @@ func analyze(t *testing.T, unit string, args ...string) (string, error) {
 	return string(output), err
 }
 
-// TestUnit: systemd accepts the unit, and counts it among those that are protected well. The
-// program knows its flags.
+// TestUnit: systemd accepts the unit, and rates it as well protected. The program knows the
+// unit's flags.
 func TestUnit(t *testing.T) {
 	const installed = "/usr/local/bin/webhook-service"
 	unit := strings.ReplaceAll(read(t, "webhook-service.service"), "ExecStart="+installed, "ExecStart="+program(t))

@@ -29,7 +29,7 @@ func TestMain(m *testing.M) {
 // token is in the path of every URL.
 const token = "t0ken-7d1e"
 
-// program is the built program, with what it must never write.
+// program is the built program, with the secrets that it must never write.
 type program struct {
 	path    string
 	secrets []string
@@ -45,7 +45,8 @@ func build(t *testing.T) program {
 	return program{path, []string{token}}
 }
 
-// run runs the program with an input. It requires the exit code, and parts of both outputs.
+// run runs the program with an input. It checks the exit code, and that both outputs contain
+// the given texts.
 func (p program) run(t *testing.T, stdin string, code int, stdout, stderr string, args ...string) string {
 	t.Helper()
 	var out, diagnostics bytes.Buffer
@@ -67,7 +68,8 @@ func (p program) run(t *testing.T, stdin string, code int, stdout, stderr string
 	return out.String()
 }
 
-// server is a store on a server, with functions that stop and start the server.
+// server has the address of a store on a server, and functions that stop and start the
+// server.
 type server struct {
 	name, address string
 	kill, restart func() error
@@ -98,8 +100,8 @@ func start(t *testing.T, p *program) []server {
 	}
 }
 
-// TestServers takes a file store around all servers and back, and uses every command on each of
-// them.
+// TestServers copies a file store through all servers and back, and runs every command on
+// each of them.
 func TestServers(t *testing.T) {
 	p := build(t)
 	dir := t.TempDir()
@@ -158,7 +160,7 @@ func TestServers(t *testing.T) {
 	}
 }
 
-// nameOf returns the name of a store that is typed to confirm a replacement.
+// nameOf returns the name that you type to confirm that a store should be replaced.
 func nameOf(t *testing.T, p program, address string) string {
 	t.Helper()
 	name, _, _ := strings.Cut(p.run(t, "", 0, "is healthy", "", "health", address), " is healthy")

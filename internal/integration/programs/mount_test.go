@@ -1,5 +1,5 @@
-// Package programs_test checks the handler inside of programs that have a server and a
-// router of their own, with the lines that examples/mounts/README.md shows.
+// Package programs_test tests the handler inside programs that have their own server and
+// router, with the lines in examples/mounts/README.md.
 package programs_test
 
 import (
@@ -13,7 +13,7 @@ import (
 	"example.com/go-webhookcfg/webhookcfg/mounttest"
 )
 
-// expectUnsafe expects that a mount fails for paths that a mux cleans.
+// expectUnsafe expects a mount to fail for paths that a mux cleans.
 func expectUnsafe(t testing.TB, s *pathtest.Service, url string) {
 	t.Helper()
 	isDots := func(f mounttest.Failure) bool { return f.Class == "dots" }
@@ -22,7 +22,7 @@ func expectUnsafe(t testing.TB, s *pathtest.Service, url string) {
 	}
 }
 
-// expectPage expects a page of the program itself next to the handler.
+// expectPage expects that the program's own page works next to the handler.
 func expectPage(t testing.TB, url string) {
 	t.Helper()
 	resp, err := http.Get(url)
@@ -35,8 +35,8 @@ func expectPage(t testing.TB, url string) {
 	}
 }
 
-// section returns the text of a test between "// README" and "// end", without the
-// indentation of its first line.
+// section returns the text of a test between "// README" and "// end". It removes the
+// indentation of the first line from every line.
 func section(t testing.TB, name string) string {
 	t.Helper()
 	_, rest, opened := strings.Cut(readFile(t, name), "// README\n")

@@ -35,7 +35,7 @@ func servePocketBase(t *testing.T, h *webhookcfg.Handler, mount func(core.App, *
 		if err := app.OnTerminate().Trigger(&core.TerminateEvent{App: app}); err != nil {
 			t.Error(err)
 		}
-		_ = listener.Close() // open if the application did not start
+		_ = listener.Close() // still open if the application didn't start
 		if err := <-ended; err != nil {
 			t.Error(err)
 		}
@@ -46,8 +46,8 @@ func servePocketBase(t *testing.T, h *webhookcfg.Handler, mount func(core.App, *
 	return "http://" + listener.Addr().String()
 }
 
-// TestPocketBase: the handler is safe before the mux, which exists when the other hooks
-// have run, and unsafe as a route.
+// TestPocketBase: the handler is safe in front of the mux, which exists once the other hooks
+// have run. As a route it's unsafe.
 func TestPocketBase(t *testing.T) {
 	for _, scope := range pathtest.Scopes {
 		t.Run(fmt.Sprintf("before the mux, AllScope %d", scope), func(t *testing.T) {

@@ -14,9 +14,9 @@ import (
 	"example.com/go-webhookcfg/internal/integration/engine"
 )
 
-// program is a proxy, with a configuration that contains the lines of a mount. In all texts
-// {port} is the port to listen on, {dir} a directory, {root} the package's directory,
-// {upstream} the port of the service, and {file} the configuration.
+// program is a proxy whose configuration contains the lines of a mount. These are replaced in
+// all texts: {port} with the port to listen on, {dir} with a directory, {root} with the
+// package's directory, {upstream} with the service's port, and {file} with the configuration.
 type program struct {
 	daemon engine.Daemon
 	args   []string
@@ -192,7 +192,7 @@ func newCertificate(t testing.TB) *certificate {
 	}
 }
 
-// client returns a client's configuration, or nil without TLS.
+// client returns a TLS configuration for clients, or nil without TLS.
 func (c *certificate) client() *tls.Config {
 	if c == nil {
 		return nil

@@ -1,6 +1,6 @@
-// Package proxies_test checks mounts of the handler behind real proxies. With the lines that
-// examples/mounts/README.md shows, no request for one entity reaches all of them. With other
-// common lines, some do.
+// Package proxies_test tests mounts of the handler behind real proxies. With the lines in
+// examples/mounts/README.md, no request for one entity reaches all of them. With other common
+// lines, some do.
 package proxies_test
 
 import (
@@ -30,14 +30,15 @@ type mount struct {
 	options      webhookcfg.Options
 }
 
-// original has the options for a proxy that cleans paths and passes on the target it
-// received.
+// original has the options that you need behind a proxy that cleans paths, but passes on the
+// target that it received.
 var original = webhookcfg.Options{
 	AllScope:       webhookcfg.AllScopeExact,
 	OriginalTarget: webhookcfg.TargetFromHeader("X-Original-URI"),
 }
 
-// anotherForm are targets of all in a form that isn't allowed. Proxies in Go convert them.
+// anotherForm are targets for all entities in a form that isn't allowed. Proxies in Go
+// convert them.
 var anotherForm = []string{`:path "http`, "http:/hooks/api/v1/configure/configure-webhook"}
 
 // safe are the mounts in the README.
@@ -45,7 +46,7 @@ var safe = []mount{
 	{
 		proxy: "nginx", lines: "location ^~ /hooks/ {\n\tproxy_pass http://127.0.0.1:8080;\n\tproxy_set_header X-Forwarded-For $proxy_add_x_forwarded_for;\n}",
 		refuses: []string{"valid, trailers"},
-		// Each can only mean all entities.
+		// Each of these can only mean all entities.
 		forgives: []string{
 			"late method", "late path", `"é": `, `"connection": `, `"proxy-connection": `, `"keep-alive": `, `"upgrade": `, `"te": `, `"transfer-encoding": `,
 			"DATA before the headers", "HPACK table size too late", "RST_STREAM of an idle stream", "WINDOW_UPDATE of an idle stream",
@@ -62,7 +63,8 @@ ProxyPass "/hooks/" "http://127.0.0.1:8080/hooks/" nocanon`,
 RewriteCond %{HTTP:Content-Length} .
 RewriteRule ^ - [F]`,
 		refuses: []string{"http://test/hooks/api/v1/configure/configure-webhook/", "valid, length 0"},
-		// Sometimes it takes a stream's error before any body for the end of the body.
+		// If a stream fails before its body, the proxy sometimes takes that as the end of the
+		// body.
 		forgives: []string{
 			"trailers without an end", "RST_STREAM", "WINDOW_UPDATE 0", "GOAWAY", "SETTINGS of", "DATA on", "padding longer than the frame", "a stream that depends on itself",
 		},
@@ -113,7 +115,7 @@ proxy.server = ( "/hooks/" => (( "host" => "127.0.0.1", "port" => {upstream} )) 
 	{proxy: "Caddy", lines: "uri strip_prefix /hooks\nreverse_proxy 127.0.0.1:8080", strips: true, fails: "dots"},
 }
 
-// guarded are mounts that clean paths, but pass with options of the handler.
+// guarded are mounts that clean paths, but pass with the handler's options.
 var guarded = []mount{
 	{proxy: "nginx", strips: true, options: original, lines: `location /hooks/ {
 	proxy_pass http://127.0.0.1:8080/;
@@ -170,7 +172,7 @@ reverse_proxy 127.0.0.1:8080 {
 	},
 }
 
-// running is a mount that serves.
+// running is a mount while it serves.
 type running struct {
 	*pathtest.Service
 	server *frames.Server // of the service
@@ -223,7 +225,7 @@ func TestSafe(t *testing.T) {
 	}
 }
 
-// TestAlternatives: the others fail. If one passes, we should move it to the README.
+// TestAlternatives: the other mounts fail. If one passes, we should move it to the README.
 func TestAlternatives(t *testing.T) {
 	for _, m := range alternatives {
 		t.Run(m.proxy, func(t *testing.T) { expect(t, m.lines, m.check(t, nil), m.fails) })

@@ -44,7 +44,7 @@ func serveProxy(t testing.TB, o webhookcfg.Options, newProxy func(service *url.U
 	log.SetOutput(io.Discard) // of the proxy
 	t.Cleanup(func() { log.SetOutput(os.Stderr) })
 	start(proxy)
-	t.Cleanup(http.DefaultTransport.(*http.Transport).CloseIdleConnections) // after its requests have ended
+	t.Cleanup(http.DefaultTransport.(*http.Transport).CloseIdleConnections) // close these after the requests have ended
 	t.Cleanup(proxy.Close)
 	return running{s, server, proxy.URL, nil}, proxy
 }
