@@ -187,7 +187,7 @@ func (o *Options) validate() error {
 	case o.AllScope >= allScopes:
 		return fmt.Errorf("unknown AllScope %d", o.AllScope)
 	case strings.ContainsFunc(o.Realm, func(c rune) bool { return c < ' ' || c > '~' || c == '"' || c == '\\' }):
-		return errors.New("Realm can have only printable ASCII, without quotes and backslashes")
+		return errors.New("the Realm can have only printable ASCII, without quotes and backslashes")
 	case o.BasePath != "" && !plainPath(o.BasePath):
 		return fmt.Errorf("BasePath: %q %s", o.BasePath, rulePlainPath)
 	}

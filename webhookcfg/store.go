@@ -36,9 +36,9 @@ import "context"
 // An error's text must not contain more of a URL than its host and port.
 //
 // To meet clauses 5 and 7, you can give each client a generation number and keep its
-// overrides under that number. A change of all then only needs a new number, and you can
-// delete the old overrides later. Package portal also needs a [Lister], and package
-// store/admin its ClientLister, too.
+// overrides under that number. A change of all then only writes the base and a new number,
+// and you can delete the old overrides later. Package portal also needs a [Lister], and
+// package store/admin its ClientLister, too.
 //
 // The handler waits for a method that ignores ctx. If you can't rely on your store, verifier
 // or prober, wrap the handler in an [http.TimeoutHandler].
