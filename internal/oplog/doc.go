@@ -35,9 +35,9 @@
 // the header to version 2, and nothing else. From then on, programs that only know version 1
 // refuse the file.
 //
-// The log doesn't read or change a file of a later version. That's why all versions need two
-// copies of the header, which start the same up to and including the version number, and the
-// second one within the first 1 KiB.
+// The log doesn't read or change a file of a later version. So that it can recognize one, even
+// if a crash tore a copy of the header, every version has two copies. Both start the same, up to
+// and including the version number, and the second one starts within the first 1 KiB.
 //
 // While a log is open, or after a crash, you may find blank lines after the last record.
 // They're space for later writes: a sync is faster if the write didn't extend the file.
@@ -66,7 +66,7 @@
 // between two lines, Open refuses it as damaged.
 //
 // All of this assumes two things. Bytes that a crash kept from the disk read as zeros, or as
-// they were before. And a sync that succeeds did its work.
+// they were before. And a successful sync did its work.
 //
 // # Failures
 //
