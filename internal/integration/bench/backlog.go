@@ -72,7 +72,7 @@ func (s settings) backlogs(t *testing.T, r *report) error {
 		return fmt.Errorf("repair: %w", err)
 	}
 	r.section("Backlogs", fmt.Sprintf(`[examples/service](../../../examples/service) with its defaults. A receiver takes
-%v for a request, and gets %d at a time. The ideal is a receiver that's never idle.`, receiverTime, receiverSlots))
+%v for a request, and gets %d at a time. The ideal is the time if it's never idle.`, receiverTime, receiverSlots))
 	r.table([]string{"queue on", "one client's backlog of", "time", "ideal", "ratio", "budget", "deferrals per message", "budget"}, speed...)
 	r.table([]string{"queue on", "p99 from a change to its delivery, for small clients", "quiet", "meanwhile", "ratio", "budget"}, waits...)
 	r.plot("waits.svg", plotWaits(trials))
@@ -80,7 +80,7 @@ func (s settings) backlogs(t *testing.T, r *report) error {
 	return nil
 }
 
-// backlogTrial runs trials of examples/service with an engine.
+// backlogTrial measures examples/service on an engine.
 type backlogTrial struct {
 	settings
 	t       *testing.T
@@ -117,7 +117,7 @@ func (b backlogTrial) oneBacklog() (row []string, err error) {
 	}
 	elapsed, left := r.span("acme")
 	ideal := receiverTime * time.Duration(left) / receiverSlots
-	if err := errors.Join(p.stop(), p.wait()); err != nil { // so that River has written everything that it batches
+	if err := errors.Join(p.stop(), p.wait()); err != nil { // so that River writes everything that it still has in memory
 		return nil, err
 	}
 	var deferrals float64
@@ -180,8 +180,8 @@ func (b backlogTrial) neighbours() (trials []waitTrial, err error) {
 	return trials, nil
 }
 
-// waitTrial has the 99th percentiles of small clients' waits in milliseconds, when there's
-// nothing else to deliver and during a flood.
+// waitTrial has the 99th percentiles of small clients' waits in milliseconds: when there's
+// nothing else to deliver, and during a flood.
 type waitTrial struct {
 	engine, flood, short, budget string
 	quiet, meanwhile             float64
@@ -219,7 +219,7 @@ func (b backlogTrial) recovery() (row []string, err error) {
 	}, nil
 }
 
-// repair sets a webhook on another host while its receiver is paused, and measures how soon
+// repair sets a webhook on another host while its receiver is paused. It measures how soon
 // the first notification arrives there.
 func (b backlogTrial) repair() (row []string, err error) {
 	n := b.scaled(1000)
@@ -379,7 +379,7 @@ func newReceivers() *receivers {
 func work(w http.ResponseWriter) { time.Sleep(receiverTime); w.WriteHeader(http.StatusNoContent) }
 func fail(w http.ResponseWriter) { w.WriteHeader(http.StatusInternalServerError) }
 
-// behave makes a client's receiver respond in another way.
+// behave makes a client's receiver respond differently.
 func (r *receivers) behave(client string, respond func(http.ResponseWriter)) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

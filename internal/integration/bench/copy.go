@@ -63,8 +63,8 @@ func (c *copied) apply(change webhookcfg.Change) {
 	}
 }
 
-// hits returns the hit ratio of a copy over ten minutes, the ratio in each of them, and the
-// copy's stats at the end.
+// hits returns a copy's hit ratio over ten minutes, its ratio in each of these minutes, and
+// its stats at the end.
 func (c *copied) hits(t *testing.T, st webhookcfg.Store) (ratio float64, minutes []float64, stats cache.Stats) {
 	synctest.Test(t, func(t *testing.T) {
 		local, err := cache.New(st, &cache.Options{MaxBytes: copyBytes})
@@ -100,7 +100,7 @@ func (c *copied) hits(t *testing.T, st webhookcfg.Store) (ratio float64, minutes
 
 func hitRatio(hits, misses uint64) float64 { return float64(hits) / float64(hits+misses) }
 
-// copies measures how many resolves a sender's copy can serve by itself.
+// copies measures how many resolves a sender's copy can serve without the store.
 func (s settings) copies(t *testing.T, r *report) {
 	clients := s.records / 10
 	c := newCopied(clients)

@@ -73,8 +73,8 @@ func (s settings) deliver(call func(i int) error) side {
 	}
 }
 
-// callFor makes calls in several goroutines for some time. It numbers the calls, and returns
-// how many it made and how long they took.
+// callFor makes calls in several goroutines for some time, and numbers them. It returns how
+// many it made and how long they took.
 func callFor(d time.Duration, goroutines int, call func(i int) error) (n int64, elapsed time.Duration, err error) {
 	var next atomic.Int64
 	var failure atomic.Pointer[error]
@@ -99,7 +99,7 @@ func callFor(d time.Duration, goroutines int, call func(i int) error) (n int64, 
 // notification is the body of all deliveries.
 var notification = []byte(`{"type":"module.updated","timestamp":"2026-01-02T03:04:05Z","data":{"endpoint_id":"5b7ad2c8","version":17}}`)
 
-// receiver is a server that accepts notifications. You reach it under any name.
+// receiver is a server that accepts notifications. You can reach it under any name.
 type receiver struct {
 	*httptest.Server
 	policy *egress.Policy

@@ -31,8 +31,8 @@ const (
 func fairness(s settings, r *report) error {
 	r.section("Delivery, a receiver that hangs", fmt.Sprintf(`A queue in memory has %d workers. First come %d messages of a client whose receiver
 accepts requests but never responds (the sender gives up after %v). Behind them are %d
-messages of %d other clients. The figures are for these: from the entry into the queue until
-Send returns, but at most %v.`,
+messages of %d other clients. The figures are the waits of these, from their entry into the
+queue until Send returns, but at most %v.`,
 		shardWorkers, hangingMessages, hangingTimeout, healthyMessages, healthyClients, trialTime))
 	var without, with, ratios []float64
 	for range s.rounds {
@@ -125,7 +125,7 @@ func queueTrial(hanging int) (p99 float64, err error) {
 	}
 	workers.Wait()
 	for len(waits) < healthyMessages {
-		waits = append(waits, milliseconds(trialTime)) // at least
+		waits = append(waits, milliseconds(trialTime)) // it waits at least this long
 	}
 	return quantile(waits, 0.99), nil
 }

@@ -15,7 +15,7 @@ import (
 )
 
 // framework is a router whose handlers do the same work as the library's. They're written as
-// you usually would for that router, behind a middleware with the checks that it lacks.
+// you usually would for that router. A middleware adds the checks that the router lacks.
 type framework struct {
 	name string
 	new  func(*reference) http.Handler

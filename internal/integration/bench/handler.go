@@ -18,8 +18,8 @@ const (
 	clientSecret = "correct-horse-battery-staple"
 )
 
-// requests compares the handler with one that has the same checks but is written by hand, and
-// with handlers on frameworks.
+// requests compares the handler with a handwritten one that has the same checks, and with
+// handlers on frameworks.
 func requests(s settings, r *report) error {
 	r.section("Requests", `The handler, called in process, with a store in memory. "net/http" is a handler with the
 same checks, written by hand in one piece ([reference.go](reference.go)). The others are

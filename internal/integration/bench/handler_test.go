@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// TestReferences: the handlers that the library is compared with also check requests.
+// TestReferences: the handlers that we compare the library with check requests, too.
 func TestReferences(t *testing.T) {
 	for _, f := range append([]framework{{"net/http", func(h *reference) http.Handler { return h }}}, frameworks...) {
 		h := f.new(newReference(clientID, clientSecret))

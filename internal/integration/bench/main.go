@@ -26,7 +26,7 @@ type settings struct {
 	rounds  int           // measurements of each side, and the median counts
 	turn    time.Duration // how long one measurement takes
 	records int           // records in a large store
-	loaded  int           // records in each store before durable sets are measured
+	loaded  int           // records in each store before we measure durable sets
 	shared  bool          // start and measure a database server
 	only    string        // in the names of the sections to measure
 	dir     string        // for files and the server's data
@@ -38,8 +38,8 @@ var (
 	quick = settings{rounds: 2, turn: 50 * time.Millisecond, records: 50_000, loaded: 5_000}
 )
 
-// main measures inside a test, because the database server is made for tests and stops with
-// them.
+// main measures inside a test, because the database server is made for tests and stops when a
+// test ends.
 func main() {
 	s := full
 	flag.IntVar(&s.rounds, "rounds", s.rounds, "measurements of each side; the median counts")

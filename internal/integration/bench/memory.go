@@ -124,7 +124,7 @@ nested map has the same strings, but no times.`)
 	return nil
 }
 
-// heapOf returns how many bytes of live heap the result of fill takes.
+// heapOf returns how many bytes of live heap fill's result takes.
 func heapOf(fill func() any) float64 {
 	var before, after runtime.MemStats
 	runtime.GC()

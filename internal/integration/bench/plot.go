@@ -102,7 +102,8 @@ func plotHits(copies []string, minutes map[string][]float64) *plot.Plot {
 	return p
 }
 
-// plotWaits shows the waits of small clients, quiet and meanwhile, with a row for each trial.
+// plotWaits shows the waits of small clients, when it's quiet and during a flood. Each trial
+// has a row.
 func plotWaits(trials []waitTrial) *plot.Plot {
 	p := newPlot("99th percentile of small clients' waits")
 	p.X.Label.Text = "ms from a change to its delivery (log scale)"

@@ -225,7 +225,7 @@ func (p *process) callAs(client, method, path, body string) error {
 }
 
 // stop asks the process to stop, and returns once it accepts no more connections. The process
-// ends when its attempts have.
+// ends when its attempts have ended.
 func (p *process) stop() error {
 	if err := p.cmd.Process.Signal(syscall.SIGTERM); err != nil {
 		return err

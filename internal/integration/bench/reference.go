@@ -130,7 +130,7 @@ func (h *reference) delete(ctx context.Context, w http.ResponseWriter, r *http.R
 }
 
 // announcesBody reports whether a request has a body. Don't rely on ContentLength alone: over
-// HTTP/2 it can be 0 anyway.
+// HTTP/2 it can be 0 although there's a body.
 func announcesBody(r *http.Request) bool {
 	if r.ContentLength != 0 || r.Header["Expect"] != nil {
 		return true

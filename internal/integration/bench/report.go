@@ -21,11 +21,11 @@ const introduction = `# Benchmark results
 
 Both sides of a ratio ran in turn in one process. You can only rely on the ratios, because
 absolute figures change with the machine and its load. A ratio is the median of the
-rounds, with the least and the greatest in parentheses. A budget is a limit that the
-library aims to meet. A ratio beyond it is a miss.
+rounds, with the smallest and the largest in parentheses. A budget is a limit that the
+library aims to meet. Anything beyond it is a miss.
 `
 
-// report is Markdown with plots. It prints each part as soon as that is measured.
+// report is Markdown with plots. It prints each part as soon as it has been measured.
 type report struct {
 	text  strings.Builder
 	out   io.Writer // standard output and text

@@ -101,7 +101,7 @@ func (r *race) open(dir string, records int) error {
 	return nil
 }
 
-// run lets the lanes take turns. Another one goes first in each round.
+// run lets the lanes take turns. In each round, another lane goes first.
 func (r *race) run(s settings) error {
 	for round := range s.rounds {
 		for i := range r.lanes {
