@@ -27,8 +27,8 @@ type recipe struct {
 	dsnOf     func(addr string) string
 }
 
-// postgreSQL is the recipe of a server with the collation of a language, as many services
-// have it. If durable is false, fsync is off.
+// postgreSQL is the recipe of a server with the collation of a language, like many services'
+// servers. If durable is false, fsync is off.
 func postgreSQL(durable bool, more ...string) recipe {
 	password := rand.Text()
 	settings := []string{"listen_addresses=127.0.0.1", "unix_socket_directories=", "max_connections=500", "shared_buffers=32MB", "jit=off"}
@@ -67,8 +67,8 @@ func initDB(ctx context.Context, s *Server, password string) error {
 		"--encoding=UTF8", "--locale=C.UTF-8", "--locale-provider=icu", "--icu-locale=en-US")
 }
 
-// mariaDB is the recipe of a server whose collation ignores letter case, as many services
-// have it.
+// mariaDB is the recipe of a server whose collation ignores letter case, like many services'
+// servers.
 func mariaDB(durability ...string) recipe {
 	password := rand.Text()
 	settings := append(durability, "--bind-address=127.0.0.1", "--skip-name-resolve", "--max-connections=500",

@@ -188,7 +188,7 @@ func PostgreSQL(t testing.TB) *Server {
 
 // MariaDB returns a server for this test only, or the server of WEBHOOKCFG_MARIADB_DSN. Its
 // DSN is for github.com/go-sql-driver/mysql, with the settings that package sqlstore
-// documents. It has a binary log, as any server with replicas.
+// documents. It has a binary log, like any server with replicas.
 func MariaDB(t testing.TB) *Server {
 	t.Helper()
 	return get(t, mariaDB("--log-bin=binary", "--sync-binlog=1"))

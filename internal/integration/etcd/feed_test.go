@@ -48,8 +48,8 @@ func (reader *feedReader) catchUp(t *testing.T) {
 	}
 }
 
-// expectBehind checks that a poll fails at the deadline of its barrier. gRPC can notice that
-// before the context does.
+// expectBehind checks that a poll fails at the deadline of its barrier. gRPC can notice the
+// deadline before the context does.
 func (reader *feedReader) expectBehind(t *testing.T) {
 	t.Helper()
 	err := reader.poll(timeout(t))
@@ -122,8 +122,7 @@ func (reader *feedReader) missed(ctx context.Context, acks *ackLog) (string, err
 	return "", nil
 }
 
-// write makes each of the handles change count clients of its own, once each, and joins the
-// errors.
+// write lets each handle change count clients of its own, once each, and joins the errors.
 func write(ctx context.Context, handles []*etcdstore.Store, count int, acks *ackLog) error {
 	all := make([]error, len(handles)*count)
 	var group sync.WaitGroup
@@ -191,7 +190,7 @@ func feedWithoutBarrier(t *testing.T, c *etcdcluster.Cluster) {
 	}
 }
 
-// gate is a watcher that doesn't start a watch until open is closed, or ever if it's nil.
+// gate is a watcher that starts no watch until open is closed. If open is nil, it never does.
 type gate struct {
 	clientv3.Watcher
 	open chan struct{}

@@ -177,7 +177,7 @@ func fillDatabase(t *testing.T, st webhookcfg.Store) (applied int) {
 	return applied
 }
 
-// freeSpace does the work of the operator of a full member.
+// freeSpace frees space, as the operator of a full member would.
 func freeSpace(t *testing.T, client *clientv3.Client) {
 	t.Helper()
 	ctx := timeout(t)

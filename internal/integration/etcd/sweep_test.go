@@ -77,7 +77,7 @@ func sweepsInParts(t *testing.T, c *etcdcluster.Cluster) {
 }
 
 // copies copies a store's keys one by one in their order. The copy resolves like the original
-// if you swept that first. Otherwise, dropped overrides come back.
+// if you swept the original first. Otherwise, dropped overrides come back.
 func copies(t *testing.T, c *etcdcluster.Cluster) {
 	client, from, unswept, swept := c.Client(t), newPrefix(), newPrefix(), newPrefix()
 	st := openOn(t, client, &etcdstore.Options{Prefix: from})

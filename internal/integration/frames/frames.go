@@ -24,9 +24,9 @@ import (
 	"golang.org/x/net/http2/hpack"
 )
 
-// A server must respond to well-formed requests within limit, and close connections that its
-// client closed. For a response to malformed ones we wait only as long as silence. If the
-// server is slower, the test sees less.
+// Within limit, a server must respond to well-formed requests, and close connections that its
+// client closed. After a malformed request we only wait for as long as silence. If the server
+// is slower, the test sees less.
 const (
 	limit   = time.Minute
 	silence = 100 * time.Millisecond
@@ -135,8 +135,8 @@ type Mount struct {
 }
 
 // Check sends malformed and unusual frames to a mount, each sequence over its own connection.
-// If it's malformed or means one entity, it must not reach all entities, and nothing may be
-// redirected. If it's well-formed, it must have its effect, even after all the others.
+// A sequence that's malformed or means one entity must not reach all entities, and nothing
+// may be redirected. A well-formed one must have its effect, even after all the others.
 func (s *Server) Check(t testing.TB, m *Mount) {
 	t.Helper()
 	scheme, authority, _ := strings.Cut(m.URL, "://")

@@ -48,8 +48,9 @@ func Spread() Workload {
 }
 
 // Check runs the workload with all handles that open returns. It calls open once. The test
-// fails if a history isn't linearizable, or if too many histories are undecided or too many
-// operations failed to tell. In a workload without a fault, it fails at any failed operation.
+// fails if a history isn't linearizable, or if the histories prove too little because many
+// are undecided or many operations failed. Without a fault in the workload, no operation may
+// fail.
 func Check(t testing.TB, workload Workload, open func(t testing.TB) []Store) {
 	t.Helper()
 	sum := workload.run(t, open(t))

@@ -14,8 +14,8 @@ import (
 	"github.com/lib/pq"
 )
 
-// TestModes uses modes of pgx other than the default, cache_statement. They send values in
-// another way. TestPgBouncer uses a third one.
+// TestModes uses modes of pgx other than the default, cache_statement. They send values
+// differently. TestPgBouncer uses a third one.
 func TestModes(t *testing.T) {
 	t.Parallel()
 	for _, mode := range []string{"cache_describe", "simple_protocol"} {

@@ -41,7 +41,7 @@ func execute(t *testing.T, db interface {
 	}
 }
 
-// begin starts a transaction that has a number, as every change has.
+// begin starts a transaction that has a number, like the transaction of every change.
 func begin(t *testing.T, db *sql.DB) *sql.Tx {
 	t.Helper()
 	tx, err := db.Begin()

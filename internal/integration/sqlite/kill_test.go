@@ -32,9 +32,9 @@ const (
 	killWriters = 4 // each changes its own client
 )
 
-// TestKill kills processes at random moments while they change a database, and so does this
-// process. All acknowledged changes must survive, and at most one more change of each killed
-// writer. This process isn't blocked.
+// TestKill kills processes at random moments while they and this process change a database.
+// All acknowledged changes must survive, and at most one more change of each killed writer.
+// This process must not be blocked.
 func TestKill(t *testing.T) {
 	if path := os.Getenv(killPathEnv); path != "" {
 		writeUntilKilled(path)

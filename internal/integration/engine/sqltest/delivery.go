@@ -56,7 +56,8 @@ func (e Engine) deliveries(t *testing.T) {
 	}
 }
 
-// savedDuringSweep checks that a sweep keeps a row that was saved while it waited for it.
+// savedDuringSweep checks that a sweep keeps a row that was saved while the sweep waited for
+// it.
 func (e Engine) savedDuringSweep(t *testing.T, admin *sql.DB, st *sqlstore.Store, name string) {
 	old := deliver.Record{LastSuccess: time.Unix(1, 0)}
 	if err := st.SaveDelivery(t.Context(), "saved", webhookcfg.All(), old); err != nil {

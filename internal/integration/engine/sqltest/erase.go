@@ -19,7 +19,7 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// age makes every client with nothing set look as if it had been so for a long time.
+// age makes clients with nothing set look as if they had been like that for a long time.
 func age(ctx context.Context, db *sql.DB, prefix string) error {
 	_, err := db.ExecContext(ctx, "UPDATE "+prefix+"client SET vacated = 1 WHERE vacated > 1")
 	return err

@@ -16,7 +16,7 @@ import (
 // patience is for calls that would never end without a fair share of the connections.
 const patience = 90 * time.Second
 
-// fairness locks the row of a client, as a process does that disappears in the middle of a
+// fairness locks the row of a client, like a process that disappears in the middle of a
 // change. Then it sends more changes for the client than the pool has connections. Meanwhile,
 // the calls of another client must succeed.
 func (e Engine) fairness(t *testing.T) {

@@ -108,7 +108,8 @@ func Calls(st *sqlstore.Store) map[string]func(context.Context) error {
 	return all
 }
 
-// callTimeout is for calls that never end: a call can outlast its context by that.
+// callTimeout is how much longer than its context a call may take. Then we assume that it
+// never ends.
 const callTimeout = time.Minute
 
 // ends makes a call with a short deadline and returns its error. If the call doesn't end, the

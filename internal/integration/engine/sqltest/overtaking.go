@@ -73,9 +73,9 @@ func newDelayTest(t *testing.T, server *engine.Server, direct linearizable.Store
 	return delayTest{kind, proxy, direct, func() (linearizable.Store, io.Closer) { return open(server.Via(proxy.Addr())) }}
 }
 
-// holdEach makes the change repeatedly and holds another of its requests each time, until
+// holdEach makes the change repeatedly. Each time it holds another of its requests, until
 // another change was made meanwhile. If the held change has locked the row, the other change
-// waits in vain. So it only gets more time if it never was in time.
+// waits in vain. So the other change only gets more time if it was never in time.
 func (r delayTest) holdEach(ctx context.Context) error {
 	const longest = 2 * time.Minute
 	for limit := time.Second; limit < longest; limit *= 8 {

@@ -86,7 +86,7 @@ func Upgrade(t *testing.T, db *sql.DB, prefix string, statements []string, open 
 // schemaVersion is the latest version of the schema.
 const schemaVersion = 3
 
-// expectOld checks that every call fails and names the remedy, also Migrate.
+// expectOld checks that every call, including Migrate, fails and names the remedy.
 func expectOld(t *testing.T, st *sqlstore.Store, remedy string) {
 	t.Helper()
 	for name, call := range Calls(st) {
