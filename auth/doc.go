@@ -41,8 +41,9 @@
 //
 // Use pbkdf2-sha256 for secrets that a person chose. It's PBKDF2-HMAC-SHA-256 (RFC 8018),
 // with 600,000 rounds or more, as OWASP recommends, and a salt of 16 to 64 bytes. A check may
-// take at most 10,000,000 rounds, counting the slowest hash of any client, the slowest second
-// hash of any client, and so on. [SHA256Line] and [PBKDF2Line] make lines of these two kinds.
+// take at most 10,000,000 rounds: as many as the slowest hash in the file, plus the slowest
+// second hash of any client, and so on. [SHA256Line] and [PBKDF2Line] make lines of these two
+// kinds.
 //
 // An id is 1 to 128 visible ASCII characters, without a colon, and doesn't start with #. Case
 // matters. A client can have up to eight secrets, each on its own line. You can add fields
@@ -60,8 +61,8 @@
 // field. Blank lines and lines that start with # are ignored.
 //
 // To change the file, write a new one and rename it into place, or use examples/credential.
-// It must belong to root or the process's user, and nobody else may have access. On Windows,
-// restrict it with an access list: permissions aren't checked there.
+// The file must belong to root or the process's user, and nobody else may have access. On
+// Windows, restrict it with an access list: permissions aren't checked there.
 //
 // # Rotate a secret or an id
 //

@@ -60,8 +60,8 @@ type File struct {
 // OpenFile reads a credential file. It takes all of it or nothing: it refuses a file that was
 // cut short, has no clients, has malformed, duplicate or conflicting lines, or has a client
 // without a secret. It also refuses a file that other users can read or write, or that
-// belongs to someone other than root or the process's user. Errors give you the line number,
-// but never quote the file.
+// belongs to someone other than root or the process's user. [FileOptions.AllowReadable]
+// relaxes that. Errors give you the line number, but never quote the file.
 //
 // OpenFile follows symbolic links, since container platforms use them for secrets. The target
 // must be a regular file, and the same checks apply to it. On Windows permission bits aren't
@@ -149,7 +149,7 @@ func (f *File) read() (changed bool, err error) {
 // Reload reads the file again. It waits for another read that is under way. If reading fails,
 // you get the reason, and the previous contents stay in use. Once Reload has returned nil,
 // secrets that you removed from the file are refused. If ctx ends before the file is read,
-// Reload returns its error.
+// Reload returns the context's error.
 func (f *File) Reload(ctx context.Context) error {
 	if err := ctx.Err(); err != nil {
 		return err

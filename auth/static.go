@@ -30,9 +30,9 @@ type Static struct {
 	set *clientSet
 }
 
-// NewStatic returns a verifier for the given credentials, at least one. It keeps hashes of
-// the secrets, not the secrets. If a credential is a duplicate or malformed, the error gives
-// its number, counted from 1.
+// NewStatic returns a verifier for the given credentials. It needs at least one. It keeps
+// hashes of the secrets, not the secrets. If a credential is a duplicate or malformed, the
+// error gives its number, counted from 1.
 func NewStatic(credentials ...Credential) (*Static, error) {
 	return static(&stdHasher, credentials)
 }
