@@ -1,6 +1,6 @@
 #!/bin/sh
-# Installs the programs that the tests call, where they are missing: on Debian, as root.
-# Servers are not among them, package engine unpacks those without installing them.
+# Installs the programs that the tests call, if they're missing. Run it as root on Debian.
+# It doesn't install servers: package engine unpacks those by itself.
 set -eu
 
 missing=

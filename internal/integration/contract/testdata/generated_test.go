@@ -37,8 +37,7 @@ func newClient(t *testing.T, base, pair string) *client.ClientWithResponses {
 	return c
 }
 
-// TestGeneratedClient calls every operation as a user would, and reads the typed
-// responses.
+// TestGeneratedClient calls every operation as a user would, and reads the typed responses.
 func TestGeneratedClient(t *testing.T) {
 	const url, otherURL = "https://hooks.example.com/e1", "https://hooks.example.com/all"
 	base, ctx := serveAll(t), t.Context()
@@ -103,7 +102,7 @@ func TestGeneratedClientErrors(t *testing.T) {
 	at := func(url string) client.SetEndpoint { return client.SetEndpoint{WebhookUrl: url} }
 	foreign := "foreign"
 
-	// An empty variable of a program must not mean all entities.
+	// If a program's variable is empty, that must not mean all entities.
 	check(t, "empty id", nil, "invalid_request", string(set(acme, client.SetEndpoint{EndpointId: &empty, WebhookUrl: good.WebhookUrl}).JSON400.Error))
 	check(t, "URL", nil, "invalid_webhook_url", string(set(acme, at("ftp://hooks.example.com/")).JSON400.Error))
 	check(t, "unreachable", nil, "webhook_unreachable", string(set(acme, at("https://down.example.com/")).JSON400.Error))
@@ -130,9 +129,10 @@ func TestGeneratedClientErrors(t *testing.T) {
 	check(t, "allowed", nil, "DELETE", read.Headers405.Allow)
 }
 
-// TestEmptyIdentifier shows why the document warns of empty identifiers: a client that
-// puts one into the path of one entity requests the path of all, and so does a client
-// whose URL library removes dot segments. The server cannot detect it.
+// TestEmptyIdentifier shows why the document warns of empty identifiers. If a client puts one
+// into the path of one entity, it requests the path of all with a trailing slash. The same
+// happens to "." if the client's URL library removes dot segments. By default, the handler can't
+// tell that from a request for all. With AllScopeExact it refuses such paths.
 func TestEmptyIdentifier(t *testing.T) {
 	base, ctx := serveAll(t), t.Context()
 	c := newClient(t, base, acme)
