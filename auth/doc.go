@@ -67,9 +67,21 @@
 // # Rotate a secret or an id
 //
 // Add a line with the hash of the new secret, switch the client to it, and remove the old
-// line, or give it an end. In between, both secrets are valid. Afterwards the old one is
-// refused, even if a [Cache] remembers it. To rotate an id, add a second id with the same
-// owner. It reads and changes the same configuration.
+// line. In between, both secrets are valid. Until a process has read the file again, by
+// [FileOptions.Poll] or [File.Reload], it refuses the new secret (401).
+//
+// How do you know that nobody uses the old one? Seeing the new name isn't enough. In
+// [webhookcfg.Options.OnEvent], note when each SecretName of a client last appeared, and wait
+// for as long as the client's rarest job takes to come round. The log isn't enough either: it
+// has successful reads and sign-ins at level Debug only. Or give the old secret an end with
+// until. If somebody still sends it then, the log has a warning with its name.
+//
+// Once a [File] has read the change, it refuses the old secret, even if a [Cache] remembers it.
+// Around a [Lookup], a cache accepts it for up to [CacheOptions.TTL] more, unless you call
+// [Cache.Drop] in every process.
+//
+// To rotate an id, add a second id with the same owner. It reads and changes the same
+// configuration.
 //
 // # Withstand floods of guesses
 //

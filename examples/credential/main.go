@@ -15,11 +15,12 @@
 //
 //	credential -owner acme add acme-2
 //
-// You don't have to stop the service. The command checks the new file and then renames it
-// into place, with the owner, group and mode of the old one, so the service never reads half
-// a file, and can still read it. You should run the command as the user of the service. If the
-// file belongs to somebody else, only root can keep its owner. For other users the command
-// fails.
+// You don't have to stop the service. A change has an effect when the service has read the
+// file again, at the interval of its FileOptions.Poll. Until then, a new secret gets 401 and
+// a retired one still works. The command checks the new file and then renames it into place,
+// with the owner, group and mode of the old one, so the service never reads half a file, and
+// can still read it. You should run the command as the user of the service. If the file
+// belongs to somebody else, only root can keep its owner. For other users the command fails.
 package main
 
 import (
