@@ -12,9 +12,10 @@ import (
 	"example.com/go-webhookcfg/auth"
 )
 
-// edit replaces the file with the result of change, or leaves it as it is. The new file is
-// also the lock: only one process can create it.
-func edit(path string, change func(entries) (entries, error)) error {
+// edit replaces the file with the result of change, or leaves it as it is. If shared is set,
+// the service accepts a file that others can read. The new file is also the lock: only one
+// process can create it.
+func edit(path string, shared bool, change func(entries) (entries, error)) error {
 	if target, err := filepath.EvalSymlinks(path); err == nil {
 		path = target
 	}
@@ -26,7 +27,7 @@ func edit(path string, change func(entries) (entries, error)) error {
 	if err != nil {
 		return err
 	}
-	err = errors.Join(fill(file, path, change), file.Close())
+	err = errors.Join(fill(file, path, shared, change), file.Close())
 	if err == nil {
 		err = os.Rename(next, path)
 	}
@@ -39,7 +40,7 @@ func edit(path string, change func(entries) (entries, error)) error {
 
 // fill applies change to the file at path, which doesn't have to exist, and writes the
 // result.
-func fill(next *os.File, path string, change func(entries) (entries, error)) error {
+func fill(next *os.File, path string, shared bool, change func(entries) (entries, error)) error {
 	var old entries
 	info, err := os.Stat(path)
 	switch {
@@ -69,11 +70,25 @@ func fill(next *os.File, path string, change func(entries) (entries, error)) err
 		return err
 	}
 	if info != nil {
-		if err := errors.Join(keepOwner(next, info), next.Chmod(info.Mode().Perm())); err != nil {
-			return fmt.Errorf("the owner and mode of %s cannot be kept; run the command as its owner: %w", path, err)
+		if err := keepAccess(next, info, path, shared); err != nil {
+			return err
 		}
 	}
 	return next.Sync()
+}
+
+// keepAccess gives the new file the mode, owner and group of the file at path. It fails if the
+// service would refuse that mode: the service would then go on with the old secrets, even with
+// a retired one.
+func keepAccess(next *os.File, old fs.FileInfo, path string, shared bool) error {
+	err := next.Chmod(old.Mode().Perm())
+	if err == nil && check(next.Name(), shared) != nil {
+		return fmt.Errorf("nothing was changed, because the service refuses %s: mode %04o grants access to group or others; use chmod 600, or -shared if your service accepts this mode", path, old.Mode().Perm())
+	}
+	if err = errors.Join(err, keepOwner(next, old)); err != nil {
+		return fmt.Errorf("the owner and mode of %s cannot be kept; run the command as its owner: %w", path, err)
+	}
+	return nil
 }
 
 // syncDir makes a rename durable.
@@ -92,13 +107,14 @@ func errNoFile(path string) error {
 	return fmt.Errorf("there is no file %s: name the credential file with -file, or make a new one with add", path)
 }
 
-// check returns the error that a service would refuse the file with. It doesn't decide
-// whether the service can read it.
-func check(path string) error {
+// check returns the error that a service would refuse the file with. If shared is set, it
+// accepts another owner, and a file that others can read. It doesn't decide whether the
+// service can read the file.
+func check(path string, shared bool) error {
 	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
 		return errNoFile(path)
 	}
-	file, err := auth.OpenFile(path, &auth.FileOptions{AllowReadable: true})
+	file, err := auth.OpenFile(path, &auth.FileOptions{AllowReadable: shared})
 	if err != nil {
 		return err
 	}
@@ -106,7 +122,7 @@ func check(path string) error {
 }
 
 func read(path string) (entries, error) {
-	if err := check(path); err != nil {
+	if err := check(path, true); err != nil {
 		return nil, err
 	}
 	text, err := os.ReadFile(path)

@@ -21,6 +21,10 @@
 // with the owner, group and mode of the old one, so the service never reads half a file, and
 // can still read it. You should run the command as the user of the service. If the file
 // belongs to somebody else, only root can keep its owner. For other users the command fails.
+//
+// A service refuses a file that its group or others can read, and goes on with the secrets it
+// has, even with a retired one. The command changes nothing then, and fails. Use chmod 600, or
+// give -shared if your service accepts such a file (FileOptions.AllowReadable).
 package main
 
 import (
@@ -50,7 +54,7 @@ func main() {
 // options are the values of the flags.
 type options struct {
 	file, owner, name, until string
-	old, human               bool
+	old, human, shared       bool
 }
 
 func run(args []string, stdin io.Reader, stdout, stderr io.Writer) error {
@@ -70,6 +74,7 @@ func run(args []string, stdin io.Reader, stdout, stderr io.Writer) error {
 	})
 	flags.BoolVar(&o.old, "old", false, "with retire: only the secrets older than the newest")
 	flags.BoolVar(&o.human, "human", false, "with add and rotate: read a secret that a person chose from standard input, one line")
+	flags.BoolVar(&o.shared, "shared", false, "accept a file that its group or everybody can read, because the service does too (FileOptions.AllowReadable)")
 	flags.Usage = func() {
 		fmt.Fprintln(stderr, "usage: credential [flags] add ID | rotate ID | retire ID | list")
 		flags.PrintDefaults()
@@ -84,7 +89,7 @@ func run(args []string, stdin io.Reader, stdout, stderr io.Writer) error {
 	case (command == "add" || command == "rotate") && flags.NArg() == 2:
 		return o.addSecret(command, id, stdin, stdout)
 	case command == "retire" && flags.NArg() == 2:
-		return edit(o.file, func(all entries) (entries, error) { return all.retire(id, o.old) })
+		return edit(o.file, o.shared, func(all entries) (entries, error) { return all.retire(id, o.old) })
 	}
 	flags.Usage()
 	return flag.ErrHelp
@@ -98,7 +103,7 @@ func (o options) addSecret(command, id string, stdin io.Reader, stdout io.Writer
 	}
 	_, hash, _ := strings.Cut(line, ":")
 	added := entry{id: id, hash: hash, name: o.name, owner: o.owner, until: o.until}
-	err = edit(o.file, func(all entries) (entries, error) {
+	err = edit(o.file, o.shared, func(all entries) (entries, error) {
 		if command == "rotate" {
 			return all.rotate(added)
 		}

@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"flag"
+	"fmt"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -248,7 +249,7 @@ func TestKeepsMode(t *testing.T) {
 		if err := os.Chmod(f.path, mode); err != nil {
 			t.Fatal(err)
 		}
-		f.must("rotate", "acme")
+		f.must("-shared", "rotate", "acme")
 		if info, err := os.Stat(f.path); err != nil || info.Mode().Perm() != mode {
 			t.Errorf("got %v, %v, want %v", info.Mode(), err, mode)
 		}
@@ -257,6 +258,35 @@ func TestKeepsMode(t *testing.T) {
 		t.Fatal(err)
 	}
 	f.mustFail("rotate", "acme")
+}
+
+// TestRefusesMode: a service that refuses the file would go on with a retired secret, so the
+// command fails with the service's reason.
+func TestRefusesMode(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("Windows has no permission bits")
+	}
+	f := newFixture(t)
+	f.must("add", "acme")
+	for _, mode := range []os.FileMode{0o604, 0o640, 0o644, 0o666} {
+		if err := os.Chmod(f.path, mode); err != nil {
+			t.Fatal(err)
+		}
+		_, reason := auth.OpenFile(f.path, nil)
+		for _, args := range [][]string{{"add", "acme-2"}, {"rotate", "acme"}, {"-old", "retire", "acme"}, {"retire", "acme"}} {
+			f.mustFail(args...)
+			_, err := f.run("", args...)
+			for _, want := range []string{f.path, fmt.Sprintf("mode %04o", mode), "chmod 600"} {
+				if !strings.Contains(fmt.Sprint(reason), want) || !strings.Contains(fmt.Sprint(err), want) {
+					t.Errorf("%v with mode %v: got %v, the service's reason is %v", args, mode, err, reason)
+				}
+			}
+		}
+	}
+	if err := os.Chmod(f.path, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	f.must("-shared", "rotate", "acme")
 }
 
 func TestRefuses(t *testing.T) {

@@ -48,7 +48,7 @@ func TestRefusesOtherOwner(t *testing.T) {
 	if f.path == "" {
 		t.Skip("only root can run this test as another user")
 	}
-	if _, err := f.run("", "rotate", "acme"); err == nil || !strings.Contains(err.Error(), "run the command as its owner") {
+	if _, err := f.run("", "-shared", "rotate", "acme"); err == nil || !strings.Contains(err.Error(), "run the command as its owner") {
 		t.Errorf("got %v", err)
 	}
 	if entries, _ := os.ReadDir(filepath.Dir(f.path)); len(entries) != 1 || ownerOf(t, f.path) != [2]uint32{0, 0} {
