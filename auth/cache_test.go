@@ -369,7 +369,7 @@ func TestCacheIsInvalidated(t *testing.T) {
 				verify()
 				inner.wantCalls(t, 4)
 
-				// It is not joined, but its callers join a new one.
+				// Nobody joins an outdated check, but its callers join a new one.
 				invalidate(inner, v)
 				go verify()
 				time.Sleep(time.Second / 2)

@@ -29,7 +29,7 @@ type clientSet struct {
 	slots       *slots // for derivations
 }
 
-// account is a client that is not disabled.
+// account is a client that isn't disabled.
 type account struct {
 	owner   string
 	plain   []storedSecret // of SHA-256

@@ -209,7 +209,7 @@ func TestUntil(t *testing.T) {
 	})
 }
 
-// TestUntilDuringCheck: a secret that ends while it is hashed is refused.
+// TestUntilDuringCheck: a secret that ends while it's hashed is refused.
 func TestUntilDuringCheck(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		until := time.Now().Add(500 * time.Millisecond).Format(time.RFC3339Nano)

@@ -29,7 +29,7 @@ func wrongSecrets(h Harness, c Credential) []string {
 	})
 }
 
-// unknownIDs returns ids that look like ids of the harness, but are not.
+// unknownIDs returns ids that look like ids of the harness, but aren't.
 func unknownIDs(h Harness, id string) []string {
 	near := append([]string{
 		id + "-unknown",
