@@ -17,7 +17,7 @@ import (
 	"example.com/go-webhookcfg/webhookcfg/egress"
 )
 
-// unavailable is a store that cannot be read.
+// unavailable is a store that can't be read.
 type unavailable struct{}
 
 func (unavailable) Resolve(context.Context, string, string) (webhookcfg.Webhook, error) {
@@ -30,7 +30,7 @@ func TestWorker(t *testing.T) {
 	for _, tt := range []struct {
 		name    string
 		status  int  // of the receiver; 0: there is no webhook
-		broken  bool // the store cannot be read
+		broken  bool // the store can't be read
 		id      string
 		attempt int
 		want    string

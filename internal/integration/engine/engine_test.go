@@ -42,7 +42,7 @@ func count(t *testing.T, db *sql.DB) (n int) {
 	return n
 }
 
-// TestKillAndRestart: a restarted server has all rows, and a restored one those of the copy.
+// TestKillAndRestart: a restarted server has all rows, and a restored server has the copy's.
 func TestKillAndRestart(t *testing.T) {
 	for driver, start := range engines() {
 		t.Run(driver, func(t *testing.T) {

@@ -10,7 +10,7 @@ import (
 	"example.com/go-webhookcfg/internal/integration/engine"
 )
 
-// withCommit returns a DSN whose commits wait for a standby in another way.
+// withCommit returns a DSN whose commits wait for a standby differently.
 func withCommit(t *testing.T, dsn, mode string) string {
 	t.Helper()
 	u, err := url.Parse(dsn)

@@ -73,7 +73,7 @@ func run(ctx context.Context, p program, path string, input io.Reader, args ...s
 	return nil
 }
 
-// launch starts a daemon and waits until it logs that it is ready.
+// launch starts a daemon and waits until it logs that it's ready.
 func launch(p program, args []string, ready string) (*process, error) {
 	d, err := spawn(p, args, ready)
 	if err != nil {

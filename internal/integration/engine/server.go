@@ -33,7 +33,7 @@ type Server struct {
 // data returns the data directory of the daemon.
 func (s *Server) data() string { return s.dir + "/data" }
 
-// start starts a server and waits until it is ready.
+// start starts a server and waits until it's ready.
 func start(r recipe) (*Server, error) {
 	if dsn := os.Getenv(r.dsnEnv); dsn != "" {
 		return &Server{recipe: r, dsn: dsn}, nil

@@ -71,7 +71,7 @@ func ignoresAge(c *clientv3.Client) {
 	}}
 }
 
-// deletesBases deletes the key of a base when it is unset.
+// deletesBases deletes the key of a base when it's unset.
 func deletesBases(c *clientv3.Client) {
 	inner := c.KV
 	c.KV = &kv{KV: inner, put: func(ctx context.Context, key, value string) (*clientv3.PutResponse, error) {

@@ -67,7 +67,7 @@ func (e Engine) CrashesMustFail(t *testing.T) {
 }
 
 // CrashesMustLoseChanges checks that crashes catch a server that acknowledges a change before
-// it is durable.
+// it's durable.
 func (e Engine) CrashesMustLoseChanges(t *testing.T) {
 	t.Helper()
 	server := e.Dedicated(t)
