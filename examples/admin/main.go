@@ -1,5 +1,5 @@
 // Command admin operates a store of webhooks. It lists, changes, copies, compares, audits and
-// erases what your clients have set, in any store of the library. Start with README.md. For
+// erases what your clients have set, in the stores of this library. Start with README.md. For
 // the commands and their flags, run
 //
 //	admin -h

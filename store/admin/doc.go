@@ -7,7 +7,8 @@
 //   - [Audit] and [AuditAll] find the webhooks that a policy refuses.
 //   - [Erase] removes a client. Call it when you delete one.
 //
-// The program examples/admin has all of this as commands.
+// The program examples/admin has all of this as commands, for the stores of this module. To
+// use it with your own store, add the store to schemes in its file address.go.
 //
 // The functions look for [webhookcfg.Lister], [ClientLister] and [Eraser] among the methods
 // of the store that you pass. If you wrap a store, pass those methods through.
