@@ -6,6 +6,7 @@ import (
 	"log"
 	"os"
 	"path/filepath"
+	"time"
 
 	"example.com/go-webhookcfg/store"
 	"example.com/go-webhookcfg/store/admin"
@@ -22,6 +23,7 @@ func ExampleAudit() {
 		"e2": "http://hooks.example.com/in?token=t0ken",
 	} {
 		change := webhookcfg.SetChange("acme", webhookcfg.Entity(entity), egress.NewURL(url))
+		change.Time = time.Now().UTC().Truncate(time.Microsecond)
 		if err := webhooks.Apply(ctx, change); err != nil {
 			log.Fatal(err)
 		}
@@ -40,6 +42,7 @@ func ExampleCopy() {
 	ctx := context.Background()
 	webhooks := store.NewMemory() // or a database
 	change := webhookcfg.SetChange("acme", webhookcfg.All(), egress.NewURL("https://hooks.example.com/in"))
+	change.Time = time.Now().UTC().Truncate(time.Microsecond)
 	if err := webhooks.Apply(ctx, change); err != nil {
 		log.Fatal(err)
 	}
@@ -66,6 +69,7 @@ func ExampleErase() {
 	ctx := context.Background()
 	webhooks := store.NewMemory()
 	change := webhookcfg.SetChange("acme", webhookcfg.All(), egress.NewURL("https://hooks.example.com/in"))
+	change.Time = time.Now().UTC().Truncate(time.Microsecond)
 	if err := webhooks.Apply(ctx, change); err != nil {
 		log.Fatal(err)
 	}

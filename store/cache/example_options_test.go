@@ -17,7 +17,9 @@ import (
 func ExampleOptions() {
 	ctx := context.Background()
 	shared := store.NewMemory()
-	if err := shared.Apply(ctx, webhookcfg.SetChange("acme", webhookcfg.All(), egress.NewURL("https://hooks.example.com/in"))); err != nil {
+	change := webhookcfg.SetChange("acme", webhookcfg.All(), egress.NewURL("https://hooks.example.com/in"))
+	change.Time = time.Now().UTC().Truncate(time.Microsecond)
+	if err := shared.Apply(ctx, change); err != nil {
 		log.Fatal(err)
 	}
 	local, err := cache.New(shared, &cache.Options{

@@ -27,6 +27,7 @@ func ExampleCache() {
 
 	ctx := context.Background()
 	change := webhookcfg.SetChange("acme", webhookcfg.All(), egress.NewURL("https://hooks.example.com/in?token=t0ken"))
+	change.Time = time.Now().UTC().Truncate(time.Microsecond)
 	if err := shared.Apply(ctx, change); err != nil {
 		log.Fatal(err)
 	}
@@ -48,7 +49,9 @@ func ExampleCache_Warm() {
 	shared := store.NewMemory()
 	ctx := context.Background()
 	for _, client := range []string{"acme", "globex", "initech"} {
-		if err := shared.Apply(ctx, webhookcfg.SetChange(client, webhookcfg.All(), egress.NewURL("https://hooks.example.com/"+client))); err != nil {
+		change := webhookcfg.SetChange(client, webhookcfg.All(), egress.NewURL("https://hooks.example.com/"+client))
+		change.Time = time.Now().UTC().Truncate(time.Microsecond)
+		if err := shared.Apply(ctx, change); err != nil {
 			log.Fatal(err)
 		}
 	}
