@@ -205,8 +205,8 @@ const maxName = 128
 
 // The minimum lengths of secrets, in characters. Anyone can compute a plain SHA-256 billions
 // of times per second, so only random text withstands that: 16 characters of [GenerateSecret]
-// have 96 bits. The minimum for chosen secrets is the one that NIST SP 800-63B sets for any
-// password.
+// have 96 bits. The minimum for chosen secrets is from NIST SP 800-63B, revision 3, section
+// 5.1.1. Revision 4 asks for 15 characters where a password is the only factor.
 const (
 	minGenerated = 16
 	minChosen    = 8
