@@ -73,18 +73,18 @@ func (s *session) copy(ctx context.Context, to, from *opened) (int, error) {
 			return 0, err
 		}
 	}
-	r, err := admin.Copy(ctx, to, from, &admin.CopyOptions{Workers: connections, Replace: s.replace, Progress: s.progress()})
+	r, err := admin.Copy(ctx, to, from, &admin.CopyOptions{Workers: connections, Replace: s.replace, Progress: s.progress(copied)})
 	if errors.Is(err, admin.ErrNotEmpty) {
 		return 0, fmt.Errorf("%s has webhooks already; give -replace to make it equal to %s, or to complete a copy that ended early", to.name, from.name)
 	}
-	return codeOf(r), errors.Join(err, s.report("copied", "refused", r))
+	return codeOf(r), errors.Join(err, s.report(copied(r), "refused", r))
 }
 
 func verify(ctx context.Context, s *session) (code int, err error) {
 	err = s.usePair(ctx, s.openOptions(), func(from, to *opened) error {
-		r, err := admin.Verify(ctx, to, from, &admin.CopyOptions{Workers: connections, Progress: s.progress()})
+		r, err := admin.Verify(ctx, to, from, &admin.CopyOptions{Workers: connections, Progress: s.progress(compared)})
 		code = codeOf(r)
-		return errors.Join(err, s.report("compared", "different", r))
+		return errors.Join(err, s.report(compared(r), "different", r))
 	})
 	return code, err
 }
@@ -96,7 +96,8 @@ func codeOf(r admin.Report) int {
 	return success
 }
 
-// report prints a report, even of a copy that ended early.
+// report prints a report, even of a copy that ended early. done and different are words for
+// the work and for what remains.
 func (s *session) report(done, different string, r admin.Report) error {
 	if isTerminal(s.stderr) {
 		fmt.Fprint(s.stderr, clearLine)
@@ -110,7 +111,7 @@ func (s *session) report(done, different string, r admin.Report) error {
 		entity := d.Scope.Entity()
 		record.Differences = append(record.Differences, differenceRecord{s.record(d.Client, entity, d.Want), s.record(d.Client, entity, d.Got), text})
 	}
-	err := s.print(record, "%s: %s; %s: %d", done, progressOf(r), different, r.Different)
+	err := s.print(record, "%s; %s: %d", done, different, r.Different)
 	if s.json {
 		return err
 	}
@@ -129,22 +130,28 @@ func (s *session) report(done, different string, r admin.Report) error {
 	return err
 }
 
-func progressOf(r admin.Report) string {
-	return fmt.Sprintf("%d clients with %d webhooks, %d changes in %v (%.0f a second)",
+// copied says how far a copy is.
+func copied(r admin.Report) string {
+	return fmt.Sprintf("copied: %d clients with %d webhooks, %d changes in %v (%.0f a second)",
 		r.Clients, r.Webhooks, r.Changes, r.Elapsed.Round(100*time.Millisecond), float64(r.Changes)/max(r.Elapsed.Seconds(), 1e-3))
 }
 
-// progress shows the progress on the standard error stream. A terminal has it in one line.
-// Otherwise it's a line every ten seconds.
-func (s *session) progress() func(admin.Report) {
+// compared says how far a comparison is.
+func compared(r admin.Report) string {
+	return fmt.Sprintf("compared: %d clients with %d webhooks in %v", r.Clients, r.Webhooks, r.Elapsed.Round(100*time.Millisecond))
+}
+
+// progress shows the progress on the standard error stream, in the words of describe. A
+// terminal has it in one line. Otherwise it's a line every ten seconds.
+func (s *session) progress(describe func(admin.Report) string) func(admin.Report) {
 	if isTerminal(s.stderr) {
-		return func(r admin.Report) { fmt.Fprint(s.stderr, clearLine+progressOf(r)) }
+		return func(r admin.Report) { fmt.Fprint(s.stderr, clearLine+describe(r)) }
 	}
 	var shown time.Duration
 	return func(r admin.Report) {
 		if r.Elapsed-shown >= 10*time.Second {
 			shown = r.Elapsed
-			fmt.Fprintln(s.stderr, progressOf(r))
+			fmt.Fprintln(s.stderr, describe(r))
 		}
 	}
 }

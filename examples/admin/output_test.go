@@ -39,11 +39,11 @@ func TestPatience(t *testing.T) {
 // TestProgress: without a terminal there is a line every ten seconds.
 func TestProgress(t *testing.T) {
 	var out bytes.Buffer
-	progress := (&session{stderr: &out}).progress()
+	progress := (&session{stderr: &out}).progress(copied)
 	for n := range 25 {
 		progress(admin.Report{Changes: 10 * n, Elapsed: time.Duration(n) * time.Second})
 	}
-	const want = "0 clients with 0 webhooks, 100 changes in 10s (10 a second)\n0 clients with 0 webhooks, 200 changes in 20s (10 a second)\n"
+	const want = "copied: 0 clients with 0 webhooks, 100 changes in 10s (10 a second)\ncopied: 0 clients with 0 webhooks, 200 changes in 20s (10 a second)\n"
 	if out.String() != want {
 		t.Errorf("progress %q, want %q", &out, want)
 	}
@@ -76,7 +76,8 @@ func TestReadme(t *testing.T) {
 func TestPartial(t *testing.T) {
 	var out bytes.Buffer
 	s := &session{stdout: bufio.NewWriter(&out)}
-	if err := errors.Join(s.report("copied", "refused", admin.Report{Clients: 1, Partial: []string{"acme"}}), s.stdout.Flush()); err != nil {
+	r := admin.Report{Clients: 1, Partial: []string{"acme"}}
+	if err := errors.Join(s.report(copied(r), "refused", r), s.stdout.Flush()); err != nil {
 		t.Fatal(err)
 	}
 	for _, want := range []string{"copied: 1 clients", "partial: acme\n", "-replace"} {

@@ -46,7 +46,7 @@ func TestCopy(t *testing.T) {
 	f := newFixture(t)
 	at := f.stores()
 	f.run(t.Context(), failure, "", "-replace", "copy", at["file"], at["sqlite"])
-	f.run(t.Context(), success, "4 webhooks, 0 changes in 0s (0 a second); different: 0\n", "", "verify", at["file"], at["sqlite"])
+	f.run(t.Context(), success, "compared: 4 clients with 4 webhooks in 0s; different: 0\n", "", "verify", at["file"], at["sqlite"])
 	f.run(t.Context(), success, "4 webhooks, 4 changes", "", "copy", "-migrate", at["sqlite"], f.at("export"))
 	f.apply(f.at("export"), webhookcfg.UnsetChange("a", webhookcfg.All()), webhookcfg.UnsetChange("b", webhookcfg.Entity("e1")), setAll("x"))
 	f.run(t.Context(), found, "different: 3\n", "", "verify", at["sqlite"], f.at("export"))
