@@ -28,7 +28,7 @@
 //
 // When Apply returns nil, the change survives a crash of the process or the machine, and
 // every later read sees it. Readers never see a change that a crash could undo. This needs a
-// file system and a disk that keep what they've synced.
+// file system and a disk that keep synced data.
 //
 // # When changes fail
 //
@@ -73,7 +73,7 @@
 // the file as it is. [CheckFile] checks a file that isn't open.
 //
 // Restore a backup. If you have none, [SalvageFile] copies all intact changes to a new file
-// and reports what it left out. Check the result before you send anything: an entity whose
+// and reports everything that it left out. Check the result before you send anything: an entity whose
 // last change is lost has its previous URL again, and the client may have unset that because
 // it leaked.
 //

@@ -8,7 +8,7 @@ import (
 	"example.com/go-webhookcfg/webhookcfg/egress"
 )
 
-// Scope is what a change reaches: one entity, or all entities of a client. The zero value is
+// Scope is the reach of a change: one entity, or all entities of a client. The zero value is
 // invalid, so a missing identifier never means "all" by accident.
 type Scope struct {
 	all    bool

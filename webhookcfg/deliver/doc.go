@@ -12,7 +12,7 @@
 //
 // # Write a worker
 //
-// Call [Sender.Send], then [Schedule.Next], and do what the [Decision] says: remove the message,
+// Call [Sender.Send], then [Schedule.Next], and follow the [Decision]: remove the message,
 // retry it after a delay, or set it aside. You can replay it later under the same ID.
 //
 //	outcome        what happened                                 decision
