@@ -97,7 +97,8 @@
 // in at least once per TTL isn't limited by others who guess from its address. The flip side:
 // for that long, the throttle can't keep anyone behind the same IPv4 address or /64 from
 // guessing that client's secret. When the limit is used up, wrong guesses get 429, but the
-// right one still signs in.
+// right one still signs in. Exemptions are kept in memory: after a restart nobody has one
+// until it has signed in.
 //
 // If people chose the secrets and strangers share their addresses, put the throttle around
 // the cache. Guesses are then always limited, but when a limit is used up, the client is

@@ -83,13 +83,26 @@ const (
 // LimitError means that a sign-in wasn't checked, because too many have failed. The handler
 // of [webhookcfg] responds with 429 and Retry-After.
 type LimitError struct {
-	wait time.Duration
+	limit // the handler logs it
+	wait  time.Duration
 }
 
-// Error returns a text with the wait, such as "auth: too many failed sign-ins; retry after
-// 6s".
+// limit is a text that says which limit is used up.
+type limit = redact.Fixed
+
+const (
+	limitPair     limit = "auth: too many failed sign-ins with this id from this source"
+	limitPairSite limit = "auth: too many failed sign-ins with this id from the source's /48 network"
+	limitSource   limit = "auth: too many failed sign-ins from this source"
+	limitSite     limit = "auth: too many failed sign-ins from the source's /48 network"
+	limitClient   limit = "auth: too many failed sign-ins with this id"
+)
+
+// Error returns a text with the limit that is used up and the wait, such as "auth: too many
+// failed sign-ins from this source; retry after 6s". If several limits are used up, it names
+// the one with the longest wait. The handler's log has the same limit and wait.
 func (e *LimitError) Error() string {
-	return fmt.Sprintf("auth: too many failed sign-ins; retry after %v", e.wait)
+	return fmt.Sprintf("%s; retry after %v", string(e.limit), e.wait)
 }
 
 // RetryAfter returns how long to wait before the next attempt. It's greater than zero.
@@ -130,7 +143,8 @@ type pair struct {
 // A sign-in takes its tokens before the check. It gets them back if it succeeds, or if the
 // verifier is unavailable or out of time. It doesn't get them back if ctx was canceled, since
 // the work may have been done. The buckets are the same whether an id exists or not. Sources
-// that the id has signed in from skip the buckets of ids and of /48 networks.
+// that the id has signed in from skip the buckets of ids and of /48 networks. The throttle
+// keeps them in memory only, so after a restart nobody is exempt until it has signed in again.
 //
 // Usually you put a [Cache] around a Throttle, not inside it. Credentials that have signed in
 // then stay accepted while others at the same address are limited, and concurrent requests
@@ -223,12 +237,27 @@ func (t *Throttle) charge(p pair) (charge, error) {
 	now := time.Now()
 	_, known := t.known.Get(p)
 	c := charge{pair: p, stranger: !known}
-	wait := max(t.pairs.Wait(c.perPair(), now), t.sources.Wait(p.source, now))
-	if c.stranger {
-		wait = max(wait, t.sites.Wait(c.site(), now), t.clients.Wait(p.client, now))
+	var longest LimitError
+	consider := func(l limit, wait time.Duration) {
+		if wait > longest.wait {
+			longest = LimitError{l, wait}
+		}
 	}
-	if wait > 0 {
-		return charge{}, &LimitError{wait}
+	ofPair, ofSite := limitPair, limitSource
+	if c.site() != p.source { // IPv6
+		ofSite = limitSite
+		if c.stranger {
+			ofPair = limitPairSite
+		}
+	}
+	consider(ofPair, t.pairs.Wait(c.perPair(), now))
+	consider(limitSource, t.sources.Wait(p.source, now))
+	if c.stranger {
+		consider(ofSite, t.sites.Wait(c.site(), now))
+		consider(limitClient, t.clients.Wait(p.client, now))
+	}
+	if longest.wait > 0 {
+		return charge{}, &LimitError{longest.limit, longest.wait}
 	}
 	t.pairs.Take(c.perPair(), now)
 	t.sources.Take(p.source, now)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"math"
 	"math/rand/v2"
 	"net/netip"
@@ -15,6 +16,7 @@ import (
 	"time"
 
 	"example.com/go-webhookcfg/auth"
+	"example.com/go-webhookcfg/internal/hooktest"
 	"example.com/go-webhookcfg/webhookcfg"
 )
 
@@ -351,6 +353,50 @@ func TestThrottleIsBounded(t *testing.T) {
 	}
 	if v.Rows() != 65_536 {
 		t.Errorf("%d rows by default, want 65536", v.Rows())
+	}
+}
+
+// TestThrottleNamesTheLimit: when a client with the right secret is limited, the error and the
+// handler's log say which limit is used up.
+func TestThrottleNamesTheLimit(t *testing.T) {
+	const from4, from6 = "192.0.2.1", "2001:db8:0:1::1"
+	tests := []struct {
+		source   string
+		signedIn bool // the id from the source
+		times    int
+		failure  func(i int) (source, id string)
+		want     string
+	}{
+		{from4, false, 3, func(int) (string, string) { return from4, "c" }, "with this id from this source"},
+		{from6, true, 3, func(int) (string, string) { return from6, "c" }, "with this id from this source"},
+		{from6, false, 3, func(i int) (string, string) { return fmt.Sprintf("2001:db8:0:%x::1", i+2), "c" }, "with this id from the source's /48 network"},
+		{from4, true, 10, func(i int) (string, string) { return from4, fmt.Sprint("other", i) }, "from this source"},
+		{from6, false, 10, func(i int) (string, string) { return from6, fmt.Sprint("other", i) }, "from this source"},
+		{from6, false, 100, func(i int) (string, string) { return fmt.Sprintf("2001:db8:0:%x::1", i+2), fmt.Sprint("other", i) }, "from the source's /48 network"},
+		{from4, false, 30, func(i int) (string, string) { return fmt.Sprint("198.51.100.", i), "c" }, "with this id"},
+	}
+	for _, tt := range tests {
+		synctest.Test(t, func(t *testing.T) {
+			v := mustThrottle(t, new(counted), &tight)
+			if tt.signedIn {
+				wantWait(t, v, tt.source, "c", "s", 0)
+			}
+			for i := range tt.times {
+				source, id := tt.failure(i)
+				wantWait(t, v, source, id, "wrong", 0)
+			}
+			_, err := v.Verify(from(t, tt.source), "c", "s")
+			var limit *auth.LimitError
+			if want := "auth: too many failed sign-ins " + tt.want + "; retry after "; !errors.As(err, &limit) || !strings.HasPrefix(err.Error(), want) {
+				t.Errorf("got %v, want %s", err, want)
+			}
+			var log strings.Builder
+			h := hooktest.NewHandler(t, nowhere{}, v, &webhookcfg.Options{Logger: slog.New(slog.NewTextHandler(&log, nil))})
+			_, err = h.SignIn(from(t, tt.source), "c", "s")
+			if want := "auth: too many failed sign-ins " + tt.want + " (*auth.LimitError)"; err == nil || !strings.Contains(log.String(), want) {
+				t.Errorf("got %v, logged %s, want %s", err, &log, want)
+			}
+		})
 	}
 }
 

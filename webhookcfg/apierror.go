@@ -125,7 +125,7 @@ func verifierError(err error) *apiError {
 // withheld returns an error that shows only the text, the types of the cause and, if the
 // cause has one, its fixed text.
 func withheld(text string, cause error) error {
-	if fixed, ok := errors.AsType[redact.Fixed](cause); ok {
+	if fixed, ok := redact.FixedIn(cause); ok {
 		text += ": " + fixed.Error()
 	}
 	return redact.Error(text+" ("+strings.Join(appendTypes(nil, cause), ": ")+")", cause)

@@ -171,3 +171,25 @@ func TestQuotes(t *testing.T) {
 		}
 	}
 }
+
+// embedding is an error type with a fixed text inside, and a text that varies.
+type embedding struct {
+	fixedText
+	secret string
+}
+
+type fixedText = redact.Fixed
+
+func (e *embedding) Error() string { return e.secret }
+
+func TestFixedIn(t *testing.T) {
+	const text = redact.Fixed("no address")
+	for _, err := range []error{text, fmt.Errorf("T0KEN: %w", text), &embedding{text, "T0KEN"}, errors.Join(fs.ErrExist, &embedding{text, "T0KEN"})} {
+		if got, found := redact.FixedIn(err); got != text || !found {
+			t.Errorf("%T: got %q, %v", err, got, found)
+		}
+	}
+	if got, found := redact.FixedIn(errors.New("T0KEN")); found {
+		t.Errorf("got %q of another error", got)
+	}
+}
