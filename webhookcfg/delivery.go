@@ -6,10 +6,10 @@ import "time"
 // clients read it together with the webhook. When a client sets a webhook again, the status
 // starts over. It never changes the configuration: a stopped webhook is still in effect.
 type DeliveryStatus struct {
-	// State is "ok" if the last delivery succeeded, and "failing" if it failed and there will
-	// be another attempt. It's "stopped" if nothing is delivered until the client sets the
-	// webhook again or, with the reason "refused", until the policy allows it. With "",
-	// clients see no status.
+	// State is "ok" if the last delivery succeeded, and "failing" if it failed. After that,
+	// the next attempt comes with the next notification at the latest. State is "stopped" if
+	// nothing is delivered until the client sets the webhook again or, with the reason
+	// "refused", until the policy allows it. With "", clients see no status.
 	State string
 
 	// Reason is why the State is "failing" or "stopped": "unreachable", "redirect",

@@ -44,5 +44,5 @@ func (r Record) status() webhookcfg.DeliveryStatus {
 
 func (r Record) isKnown() bool { return !r.LastSuccess.IsZero() || !r.LastFailure.IsZero() }
 
-// isFailing reports whether the last attempt failed and more will follow.
+// isFailing reports whether the last attempt failed, but the next notification will be tried.
 func (r Record) isFailing() bool { return !r.Stopped && r.Reason != "" && r.Reason != ReasonPolicy }

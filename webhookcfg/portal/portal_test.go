@@ -370,7 +370,7 @@ func TestDeliveries(t *testing.T) {
 	}{
 		"none":    {webhookcfg.DeliveryStatus{}, nil, []string{"No deliveries yet", "!Last success"}},
 		"ok":      {webhookcfg.DeliveryStatus{State: "ok", LastSuccess: at}, nil, []string{"Delivered", "Last success: 2026-01-02 03:04 UTC", "Last failure: never"}},
-		"failing": {webhookcfg.DeliveryStatus{State: "failing", Reason: "status", LastFailure: at}, nil, []string{"Failing", "Your server responded with an error.", "We keep trying."}},
+		"failing": {webhookcfg.DeliveryStatus{State: "failing", Reason: "status", LastFailure: at}, nil, []string{"Failing", "Your server responded with an error.", "with the next notification at the latest."}},
 		"stopped": {webhookcfg.DeliveryStatus{State: "stopped", Reason: "gone", LastFailure: at}, nil, []string{"Stopped", "is gone (410)", "then set the webhook again"}},
 		"refused": {webhookcfg.DeliveryStatus{State: "stopped", Reason: "refused"}, nil, []string{"Stopped", "no longer allow", "ask us why"}},
 		"unknown": {webhookcfg.DeliveryStatus{}, fmt.Errorf("no record of %s", hookURL), []string{"Not known right now", "Starts with https://"}},

@@ -91,7 +91,7 @@ var texts = map[string]string{
 	"state.stopped":  "Stopped",
 	"state.none":     "No deliveries yet",
 	"state.unknown":  "Not known right now",
-	"remedy.failing": "We keep trying. Check your server.",
+	"remedy.failing": "Check your server. We try again, with the next notification at the latest.",
 	"remedy.stopped": "Nothing is sent now. Repair your server, then set the webhook again, to the same or another URL.",
 	"remedy.test":    "Nothing is sent now. Repair your server, then send a test.",
 	"remedy.refused": "Nothing is sent to this address. Set another URL, or ask us why.",
