@@ -73,9 +73,9 @@
 // the file as it is. [CheckFile] checks a file that isn't open.
 //
 // Restore a backup. If you have none, [SalvageFile] copies all intact changes to a new file
-// and reports everything that it left out. Check the result before you send anything: an entity whose
-// last change is lost has its previous URL again, and the client may have unset that because
-// it leaked.
+// and reports everything that it left out. Check the result before you send anything: an
+// entity whose last change is lost has its previous URL again, and the client may have unset
+// that because it leaked.
 //
 // # Compaction
 //
