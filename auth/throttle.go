@@ -102,7 +102,7 @@ const (
 // failed sign-ins from this source; retry after 6s". If several limits are used up, it names
 // the one with the longest wait. The handler's log has the same limit and wait.
 func (e *LimitError) Error() string {
-	return fmt.Sprintf("%s; retry after %v", string(e.limit), e.wait)
+	return fmt.Sprintf("%s; retry after %v", cmp.Or(string(e.limit), "auth: too many failed sign-ins"), e.wait)
 }
 
 // RetryAfter returns how long to wait before the next attempt. It's greater than zero.
