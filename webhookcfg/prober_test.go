@@ -3,10 +3,12 @@ package webhookcfg_test
 import (
 	"context"
 	"crypto/tls"
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"io"
 	"log"
+	"log/slog"
 	"math"
 	"net"
 	"net/http"
@@ -143,6 +145,36 @@ func TestReceiverOfHTTP2Alone(t *testing.T) {
 	cause, ok := errors.AsType[*egress.UnreachableError](event.Err)
 	if !ok || cause.Reason != egress.ReasonTLS || !strings.Contains(fmt.Sprint(errors.Unwrap(cause)), "no application protocol") {
 		t.Errorf("the event has %v", event.Err)
+	}
+}
+
+// TestCauseOfRefusal: the log only has the step that failed, and you can unwrap the cause. That
+// also holds if the text was redacted, since the URL's path has a word of it.
+func TestCauseOfRefusal(t *testing.T) {
+	receiver := httptest.NewUnstartedServer(http.NotFoundHandler())
+	receiver.Config.ErrorLog = log.New(io.Discard, "", 0)
+	receiver.StartTLS()
+	defer receiver.Close()
+	for path, text := range map[string]string{"/in": " is unreachable: tls", "/unreachable": " is [path]: tls"} {
+		for mode, want := range map[webhookcfg.ProbeMode]string{webhookcfg.ProbeEnforce: "400 webhook_unreachable", webhookcfg.ProbeWarn: successBody} {
+			var event webhookcfg.Event
+			var records strings.Builder
+			o := options()
+			o.Policy, o.ProbeMode, o.OnEvent = egress.Development(), mode, eventInto(&event)
+			o.Logger = slog.New(slog.NewTextHandler(&records, nil))
+			got := steps(t, serve(t, newHandler(t, newRecorder(), o)), "set e1 "+receiver.URL+path)
+			if diff := cmp.Diff([]string{want}, got); diff != "" {
+				t.Errorf("-want +got:\n%s", diff)
+			}
+			var refusal *egress.UnreachableError
+			var untrusted x509.UnknownAuthorityError
+			if !errors.As(event.Err, &refusal) || !errors.As(errors.Unwrap(refusal), &untrusted) {
+				t.Errorf("the event has %v", event.Err)
+			}
+			if !strings.Contains(records.String(), text) || strings.Contains(records.String(), untrusted.Error()) {
+				t.Errorf("logged %s", &records)
+			}
+		}
 	}
 }
 
