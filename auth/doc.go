@@ -39,30 +39,21 @@
 //	printf 'begin\nacme:sha256:%s\nend\n' \
 //	  "$(printf %s "$SECRET" | sha256sum | cut -d' ' -f1)" > credentials
 //
-// Use pbkdf2-sha256 for secrets that a person chose. It's PBKDF2-HMAC-SHA-256 (RFC 8018),
-// with 600,000 rounds or more, as OWASP recommends, and a salt of 16 to 64 bytes. A check may
-// take at most 10,000,000 rounds: as many as the slowest hash in the file, plus the slowest
-// second hash of any client, and so on. [SHA256Line] and [PBKDF2Line] make lines of these two
-// kinds.
+// Use pbkdf2-sha256 for secrets that a person chose. [SHA256Line] and [PBKDF2Line] make lines
+// of these two kinds.
 //
-// An id is 1 to 128 visible ASCII characters, without a colon, and doesn't start with #. Case
-// matters. A client can have up to eight secrets, each on its own line. You can add fields
-// after the hash, in any order, separated by spaces or tabs:
+// A client can have up to eight secrets, each on its own line. You can add fields after the
+// hash, in any order, separated by spaces or tabs:
 //
 //   - owner=<id> signs the client in under this Client.ID. The default is its own id.
 //   - disabled refuses the client, even with the right secret.
-//   - name=<name> appears in events and logs, so you see which secret is in use. Names look
-//     like ids, and differ within a client.
+//   - name=<name> appears in events and logs, so you see which secret is in use.
 //   - until=<RFC 3339 time> ends the secret: from then on it's refused, and the log says
 //     which secret has ended.
 //
-// The lines of a client must agree on owner and disabled. A line with disabled in place of
-// the hash reserves an id that nobody can sign in with. It can have an owner, but no other
-// field. Blank lines and lines that start with # are ignored.
-//
 // To change the file, write a new one and rename it into place, or use examples/credential.
-// The file must belong to root or the process's user, and nobody else may have access. On
-// Windows, restrict it with an access list: permissions aren't checked there.
+// The file must belong to root or the process's user, and nobody else may have access. [File]
+// has the details of the format.
 //
 // # Rotate a secret or an id
 //
@@ -92,17 +83,10 @@
 // your secrets are generated, locking clients out does more harm than the guesses, so raise
 // [ThrottleOptions.PerClient].
 //
-// If all secrets are generated, put the cache around the throttle, as above. After each check
-// that succeeds, the credential skips the throttle for twice the TTL. So a client that signs
-// in at least once per TTL isn't limited by others who guess from its address. The flip side:
-// for that long, the throttle can't keep anyone behind the same IPv4 address or /64 from
-// guessing that client's secret. When the limit is used up, wrong guesses get 429, but the
-// right one still signs in. Exemptions are kept in memory: after a restart nobody has one
-// until it has signed in.
-//
-// If people chose the secrets and strangers share their addresses, put the throttle around
-// the cache. Guesses are then always limited, but when a limit is used up, the client is
-// refused too.
+// If all secrets are generated, put the cache around the throttle, as above. A client that
+// signs in at least once per TTL then isn't limited by others who guess from its address. If
+// people chose the secrets and strangers share their addresses, put the throttle around the
+// cache. [NewThrottle] says why.
 //
 // Only a few slow hashes are computed at a time. Sources that the id has signed in from go
 // first. When the queue is full, the network with the most checks in it loses its newest one,

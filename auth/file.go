@@ -40,7 +40,21 @@ type FileOptions struct {
 }
 
 // File is a verifier for the clients of a credential file. The package documentation
-// describes its format. It's safe for concurrent use. Make one with [OpenFile].
+// describes its format, and these are the details:
+//
+//   - An id is 1 to 128 visible ASCII characters, without a colon, and doesn't start with #.
+//     Case matters. Names of secrets look like ids, and differ within a client.
+//   - The lines of a client must agree on owner and disabled. A line with disabled in place
+//     of the hash reserves an id that nobody can sign in with. It can have an owner, but no
+//     other field.
+//   - Blank lines and lines that start with # are ignored.
+//   - pbkdf2-sha256 is PBKDF2-HMAC-SHA-256 (RFC 8018), with 600,000 rounds or more, as OWASP
+//     recommends, and a salt of 16 to 64 bytes.
+//   - A check may take at most 10,000,000 rounds. That's the sum of the slowest hash in the
+//     file, the slowest second hash of any client, and so on: a refusal takes as many for
+//     every id.
+//
+// A File is safe for concurrent use. Make one with [OpenFile].
 type File struct {
 	path    string
 	options FileOptions

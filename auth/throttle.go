@@ -148,7 +148,12 @@ type pair struct {
 //
 // Usually you put a [Cache] around a Throttle, not inside it. Credentials that have signed in
 // then stay accepted while others at the same address are limited, and concurrent requests
-// with one credential take one token. See the package documentation for when not to.
+// with one credential take one token. After each check that succeeds, the credential skips
+// the throttle for twice the [CacheOptions.TTL]. The flip side: for that long, the throttle
+// can't keep anyone behind the same source from guessing that client's secret. When the limit
+// is used up, wrong guesses get 429, but the right one still signs in. If people chose the
+// secrets and strangers share their addresses, put the Throttle around the Cache. Guesses are
+// then always limited, but when a limit is used up, the client is refused too.
 func NewThrottle(verifier webhookcfg.CredentialVerifier, options *ThrottleOptions) (*Throttle, error) {
 	if verifier == nil {
 		return nil, errNoVerifier
