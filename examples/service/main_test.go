@@ -10,11 +10,16 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"path/filepath"
+	"regexp"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/riverqueue/river"
 )
 
 const (
@@ -292,6 +297,53 @@ func idle(t *testing.T, args []string) *service {
 		}
 	})
 	return s
+}
+
+// TestPausedQueue: as the README says, a paused queue looks healthy, and its statements show what
+// is wrong.
+func TestPausedQueue(t *testing.T) {
+	page, err := os.ReadFile("README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	statements := regexp.MustCompile("(?m)^(SELECT .*);$").FindAllStringSubmatch(string(page), -1)
+	if len(statements) != 2 {
+		t.Fatalf("found the statements %q", statements)
+	}
+	args := []string{"-store", "sqlite:" + filepath.Join(t.TempDir(), "service.db")}
+	t.Run("before", func(t *testing.T) { start(t, append(args, "-migrate")...) }) // adds the queues
+	own := idle(t, args)
+	if paused := own.list(t, statements[0][1]); len(paused) > 0 {
+		t.Errorf("the statement finds %q before the pause", paused)
+	}
+	queues := own.queue.(interface {
+		QueuePause(ctx context.Context, name string, opts *river.QueuePauseOpts) error
+		QueueResume(ctx context.Context, name string, opts *river.QueuePauseOpts) error
+	})
+	if err := queues.QueuePause(t.Context(), "*", nil); err != nil {
+		t.Fatal(err)
+	}
+	service, metrics := start(t, args...)
+	expect(t, call(t, http.MethodPut, service+"/api/v1/modules/e1", "on"), "200 ")
+	time.Sleep(time.Second) // ten times as long as a notification waits for a worker
+	for state, want := range map[string]string{"waiting": "1", "under_way": "0"} {
+		if got := figure(t, metrics, `service_queue_notifications{state="`+state+`"}`); got != want {
+			t.Errorf("%s: %s, want %s", state, got, want)
+		}
+	}
+	expect(t, call(t, http.MethodGet, service+"/healthz", ""), "200 ")
+	if paused := own.list(t, statements[0][1]); !slices.Contains(paused, "shard_0") {
+		t.Errorf("the statement finds %q", paused)
+	}
+	var n int
+	var state string
+	if err := own.database.QueryRowContext(t.Context(), statements[1][1]).Scan(&state, &n); err != nil || state != "available" || n != 1 {
+		t.Errorf("the statement finds %d %s, %v", n, state, err)
+	}
+	if err := queues.QueueResume(t.Context(), "*", nil); err != nil {
+		t.Fatal(err)
+	}
+	awaitGivenUp(t, metrics, 0)
 }
 
 // TestOutbox: if its notification can't be enqueued, a module doesn't change.
