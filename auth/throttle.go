@@ -143,17 +143,21 @@ type pair struct {
 // A sign-in takes its tokens before the check. It gets them back if it succeeds, or if the
 // verifier is unavailable or out of time. It doesn't get them back if ctx was canceled, since
 // the work may have been done. The buckets are the same whether an id exists or not. Sources
-// that the id has signed in from skip the buckets of ids and of /48 networks. The throttle
-// keeps them in memory only, so after a restart nobody is exempt until it has signed in again.
+// that the id has signed in from skip the buckets of ids and of /48 networks.
 //
 // Usually you put a [Cache] around a Throttle, not inside it. Credentials that have signed in
 // then stay accepted while others at the same address are limited, and concurrent requests
 // with one credential take one token. After each check that succeeds, the credential skips
 // the throttle for twice the [CacheOptions.TTL]. The flip side: for that long, the throttle
 // can't keep anyone behind the same source from guessing that client's secret. When the limit
-// is used up, wrong guesses get 429, but the right one still signs in. If people chose the
-// secrets and strangers share their addresses, put the Throttle around the Cache. Guesses are
-// then always limited, but when a limit is used up, the client is refused too.
+// is used up, wrong guesses get 429, but the right one still signs in.
+//
+// If people chose the secrets and strangers share their addresses, put the Throttle around
+// the Cache. Guesses are then always limited, but when a limit is used up, the client is
+// refused too.
+//
+// The throttle and the cache keep in memory which sources and credentials have signed in. So
+// after a restart nobody is exempt from a limit until it has signed in again.
 func NewThrottle(verifier webhookcfg.CredentialVerifier, options *ThrottleOptions) (*Throttle, error) {
 	if verifier == nil {
 		return nil, errNoVerifier
