@@ -88,7 +88,7 @@ func parse(args []string, getenv func(string) string, stderr io.Writer) (cfg con
 	flags.StringVar(&cfg.credentials, "credentials", "", "credential `file` of the clients, with hashes; it replaces CLIENT and is reloaded when it changes")
 	flags.BoolVar(&cfg.shared, "shared", false, "accept a credential file that the group of the process may read, as Kubernetes mounts secrets")
 	dev := flags.Bool("dev", false, "for development: allow http and loopback addresses")
-	flags.IntVar(&cfg.workers, "workers", 192, "workers of each shard of the queue, with a quarter more for its overflow; they cost little while they wait")
+	flags.IntVar(&cfg.workers, "workers", 192, "workers of each shard of the queue, and of its overflow; they cost little while they wait")
 	flags.IntVar(&cfg.backlog, "backlog", 200, "how many of a client's notifications can wait in the shard that it shares with others; more go to an overflow")
 	flags.IntVar(&cfg.delivery.PerClient, "per-client", 0, "attempts for one client at the same time; 0 means the default of package deliver")
 	flags.IntVar(&cfg.delivery.PerReceiver, "per-receiver", 0, "attempts for one client at one host and port at the same time; 0 means the default of package deliver")

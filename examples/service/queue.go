@@ -38,7 +38,7 @@ func (notification) Kind() string { return "notification" }
 // river returns the settings of the queue.
 func (s *service) river(logger *slog.Logger) *river.Config {
 	workers := river.NewWorkers()
-	river.AddWorker(workers, &worker{sender: s.sender, schedule: s.cfg.schedule})
+	river.AddWorker(workers, &worker{sender: s.sender, schedule: s.cfg.schedule, hold: overflowHold})
 	// Besides the attempt, Send reads the webhook, the keys and the rest of a response. These
 	// 5 seconds are for that.
 	jobTimeout := s.cfg.delivery.Timeout + 5*time.Second

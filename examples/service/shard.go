@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"hash/fnv"
+	"strings"
 	"time"
 
 	"github.com/riverqueue/river"
@@ -12,6 +13,12 @@ import (
 // goes through the workers of one shard, so the clients of the others don't notice. Before
 // you reduce the number, drain the queues that will be left over.
 const shards = 8
+
+// overflowHold is how long a worker of an overflow keeps a notification for a busy receiver
+// before it defers it. Deferring writes to the database. An overflow has thousands of
+// notifications, and without this time it would keep the database busy for everybody when the
+// process starts. Its receivers still get as much as their slots allow.
+const overflowHold = 500 * time.Millisecond
 
 // queueOf returns the queue for a client's next notification. It's the client's shard. If too
 // many of the client's notifications wait, it's that shard's overflow, so nobody else waits
@@ -31,16 +38,14 @@ func queueOf(client string, waiting, backlog int) string {
 func shardName(n uint32) string    { return fmt.Sprint("shard_", n) }
 func overflowName(n uint32) string { return fmt.Sprint("overflow_", n) }
 
-// queues returns all queues, each with this many workers, and a quarter for an overflow.
+func isOverflow(queue string) bool { return strings.HasPrefix(queue, "overflow_") }
+
+// queues returns all queues, each with this many workers.
 func queues(workers int) map[string]river.QueueConfig {
 	all := make(map[string]river.QueueConfig)
 	for n := range uint32(shards) {
 		all[shardName(n)] = river.QueueConfig{MaxWorkers: workers}
-		// A worker that finds the receiver busy defers the notification, which writes to the
-		// database. An overflow has thousands of notifications: at the pace of a shard, it
-		// would keep the database busy for everybody when the process starts. At this pace,
-		// its receivers still get as much as their slots allow.
-		all[overflowName(n)] = river.QueueConfig{MaxWorkers: max(workers/4, 1), FetchCooldown: 100 * time.Millisecond}
+		all[overflowName(n)] = river.QueueConfig{MaxWorkers: workers}
 	}
 	// The first versions of this program only had this queue.
 	all[river.QueueDefault] = river.QueueConfig{MaxWorkers: workers}

@@ -14,6 +14,7 @@ type worker struct {
 	river.WorkerDefaults[notification]
 	sender   *deliver.Sender
 	schedule deliver.Schedule
+	hold     time.Duration // see overflowHold
 }
 
 // Work makes one attempt, or none. Its error tells River what to do with the job.
@@ -25,6 +26,12 @@ func (w *worker) Work(ctx context.Context, job *river.Job[notification]) error {
 		return nil
 	case deliver.Retry:
 		if r.Outcome == deliver.Deferred {
+			if r.Reason == deliver.ReasonBusy && isOverflow(job.Queue) {
+				select {
+				case <-time.After(w.hold):
+				case <-ctx.Done():
+				}
+			}
 			return river.JobSnooze(decision.Delay) // doesn't count as an attempt
 		}
 		job.Args.delay = decision.Delay

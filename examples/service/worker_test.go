@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net/http"
 	"net/http/httptest"
+	"sync"
 	"testing"
 	"time"
 
@@ -82,6 +83,55 @@ func TestWorker(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestHold: a worker of an overflow keeps a notification for a busy receiver for a while before
+// it defers it. A worker of a shard doesn't, because others wait for it.
+func TestHold(t *testing.T) {
+	arrived, release := make(chan struct{}), make(chan struct{})
+	receiver := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
+		close(arrived)
+		<-release
+	}))
+	defer receiver.Close()
+	webhooks := store.NewMemory()
+	if err := webhooks.Apply(t.Context(), webhookcfg.SetChange("acme", webhookcfg.All(), egress.NewURL(receiver.URL))); err != nil {
+		t.Fatal(err)
+	}
+	keys, err := deliver.DerivedKeys([]byte(master))
+	if err != nil {
+		t.Fatal(err)
+	}
+	sender, err := deliver.New(webhooks, keys, &deliver.Options{Policy: egress.Development(), PerReceiver: 1, Patience: -1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	message := deliver.Message{ID: "m1", Body: []byte("{}")}
+	var first sync.WaitGroup
+	first.Go(func() { sender.Send(t.Context(), "acme", "e1", message) })
+	defer first.Wait()
+	defer close(release)
+	<-arrived
+	w := &worker{sender: sender, schedule: deliver.Schedule{time.Hour}, hold: time.Hour}
+	work := func(ctx context.Context, queue string) {
+		t.Helper()
+		job := &river.Job[notification]{
+			JobRow: &rivertype.JobRow{Attempt: 1, Queue: queue},
+			Args:   notification{Client: "acme", Entity: "e1", Message: message},
+		}
+		if got := verdict(w.Work(ctx, job)); got != "snoozed" {
+			t.Errorf("the job in %s is %s", queue, got)
+		}
+	}
+	work(t.Context(), queueOf("acme", 0, 1))
+	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+	defer cancel()
+	work(ctx, queueOf("acme", 1, 1))
+	if ctx.Err() == nil {
+		t.Error("a notification in an overflow was deferred at once")
+	}
+	w.hold = time.Microsecond
+	work(t.Context(), queueOf("acme", 1, 1))
 }
 
 // verdict returns what River does with a job whose worker returned err.

@@ -16,14 +16,15 @@ const (
 	shardWorkers  = 192
 	fetchInterval = 20 * time.Millisecond
 	wakeInterval  = 200 * time.Millisecond
+	deferralHold  = 500 * time.Millisecond
 )
 
 // onEachQueue calls test in a bubble with a shard, and with an overflow, where only backlogs
-// wait: it goes through them more slowly, and so writes less a second.
+// wait. Its workers wait before they defer, and so write less a second.
 func onEachQueue(t *testing.T, test func(*testing.T, *shard)) {
 	for name, s := range map[string]*shard{
-		"shard":    {workers: shardWorkers, interval: fetchInterval},
-		"overflow": {workers: shardWorkers / 4, interval: 5 * fetchInterval},
+		"shard":    {},
+		"overflow": {hold: deferralHold},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -37,10 +38,9 @@ func onEachQueue(t *testing.T, test func(*testing.T, *shard)) {
 // shard is a queue with workers of its own: it refills free workers at an interval, and wakes
 // what is due at another one. It runs in a bubble of package synctest.
 type shard struct {
-	limiter  *limiter
-	attempt  func(*notification) (time.Duration, verdict)
-	workers  int
-	interval time.Duration // at which free workers are refilled
+	limiter *limiter
+	attempt func(*notification) (time.Duration, verdict)
+	hold    time.Duration // before a busy receiver's notification is deferred
 
 	mu        sync.Mutex
 	arriving  []*notification // in the order of their times
@@ -70,12 +70,12 @@ func newBacklog(n int, client, hostport string) (all []*notification) {
 
 // deliver delivers all notifications, which are in the order of their times.
 func (s *shard) deliver(t *testing.T, all []*notification) {
-	s.arriving, s.left, s.free, s.due = all, len(all), s.workers, map[time.Time][]*notification{}
+	s.arriving, s.left, s.free, s.due = all, len(all), shardWorkers, map[time.Time][]*notification{}
 	s.underway, s.most, s.longest = map[receiverKey]int{}, map[receiverKey]int{}, map[string]int{}
 	start := time.Now()
 	var workers sync.WaitGroup
 	for s.refill(t, start, &workers) {
-		time.Sleep(s.interval)
+		time.Sleep(fetchInterval)
 	}
 	workers.Wait()
 	if n := len(s.limiter.clients) + len(s.limiter.receivers); n > 0 {
@@ -119,7 +119,8 @@ func (s *shard) wait(n *notification, start time.Time, again time.Duration) {
 func (s *shard) work(t *testing.T, n *notification) (again time.Duration) {
 	g, _ := s.limiter.acquire(t.Context(), n.client, n.hostport)
 	var v verdict
-	if g.slot != nil {
+	switch {
+	case g.slot != nil:
 		var duration time.Duration
 		s.count(n, 1)
 		duration, v = s.attempt(n)
@@ -128,6 +129,8 @@ func (s *shard) work(t *testing.T, n *notification) (again time.Duration) {
 		if g.slot.release(time.Now(), v) {
 			s.recall(n.client)
 		}
+	case g.reason == ReasonBusy:
+		time.Sleep(s.hold)
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -303,7 +306,7 @@ func TestSharedShard(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				s := &shard{limiter: defaultLimiter(), workers: shardWorkers, interval: fetchInterval}
+				s := &shard{limiter: defaultLimiter()}
 				if tt.limits != nil {
 					s.limiter = newLimiter(&Options{PerClient: defaultPerClient, PerReceiver: defaultPerReceiver, MaxPause: time.Hour, Patience: defaultPatience, Limits: tt.limits})
 				}

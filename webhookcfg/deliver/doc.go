@@ -56,7 +56,8 @@
 //   - Fetch messages for free workers every 20 milliseconds, and look for messages that have
 //     become due every 200.
 //   - Put a client's messages into another queue once it has a few hundred in the first one.
-//     There, 48 workers and a fetch every 100 milliseconds are enough.
+//     There, let a worker wait for half a second before it defers a message for a busy
+//     receiver, so that the queue writes less.
 //
 // Each [Sender] has its own limits. With n processes, a receiver can get n times as many
 // requests at a time.
