@@ -26,6 +26,7 @@ const nobodyUID = 65534
 type process struct {
 	pid    int
 	tail   tail
+	killed bool
 	ready  chan struct{}
 	exited chan struct{} // closed when the last process has closed its output
 }
@@ -158,11 +159,15 @@ func (d *process) await(ready <-chan struct{}) error {
 }
 
 // kill first stops the daemon, so that it can't start more processes. It returns when all
-// have exited.
+// have exited. It fails if the daemon exited by itself.
 func (d *process) kill() error {
+	if d.killed {
+		return nil
+	}
+	d.killed = true
 	select {
 	case <-d.exited:
-		return nil
+		return fmt.Errorf("engine: server exited:\n%s", d.tail.String())
 	default:
 	}
 	if err := errors.Join(d.freeze(), d.signal(syscall.SIGKILL)); err != nil && !errors.Is(err, syscall.ESRCH) {
