@@ -3,12 +3,15 @@ package postgres
 import (
 	"context"
 	"database/sql"
+	"encoding/binary"
+	"errors"
 	"net"
 	"testing"
 	"time"
 
 	"example.com/go-webhookcfg/internal/integration/engine"
 	"example.com/go-webhookcfg/internal/integration/engine/sqltest"
+	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/jackc/pgx/v5/stdlib"
 	"github.com/lib/pq"
@@ -140,7 +143,45 @@ func TestPgBouncer(t *testing.T) {
 	e.Shared = func(testing.TB) *engine.Server { return bouncer }
 	e.Open, e.OneKind = sqltest.Driver("pgx", having("default_query_exec_mode", "exec")), true
 	e.Denied = nil // the pooler knows only one user
-	e.Run(t, "Values", "Upgrade", "Deliveries", "Feed", "LostConnections", "Overtaking")
+	e.Run(t, "Values", "Upgrade", "Deliveries", "Feed")
+	e.Open = openWithoutCancels
+	e.Run(t, "LostConnections", "Overtaking")
+}
+
+// openWithoutCancels opens connections that send no cancel requests. If such a request loses
+// its connection, PgBouncer 1.18 exits: https://github.com/pgbouncer/pgbouncer/issues/801.
+func openWithoutCancels(t testing.TB, dsn string) *sql.DB {
+	t.Helper()
+	config, err := pgx.ParseConfig(dsn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	config.DefaultQueryExecMode = pgx.QueryExecModeExec
+	dial := config.DialFunc
+	config.DialFunc = func(ctx context.Context, network, address string) (net.Conn, error) {
+		conn, err := dial(ctx, network, address)
+		if err != nil {
+			return nil, err
+		}
+		return cancelFilter{conn}, nil
+	}
+	db := stdlib.OpenDB(*config)
+	t.Cleanup(func() { _ = db.Close() })
+	db.SetMaxOpenConns(sqltest.PoolSize)
+	db.SetMaxIdleConns(sqltest.PoolSize)
+	return db
+}
+
+// cancelFilter is a connection that refuses to send a cancel request.
+type cancelFilter struct{ net.Conn }
+
+// Write implements [net.Conn].
+func (c cancelFilter) Write(p []byte) (int, error) {
+	const code = 80877102 // of CancelRequest, in the message formats of PostgreSQL
+	if len(p) == 16 && binary.BigEndian.Uint32(p[4:]) == code {
+		return 0, errors.New("cancel request refused")
+	}
+	return c.Conn.Write(p)
 }
 
 // TestPgBouncerLibPQ: lib/pq works behind a pooler if it sends a statement together with its
