@@ -15,10 +15,10 @@ import (
 const shards = 8
 
 // overflowHold is how long a worker of an overflow keeps a notification for a busy receiver
-// before it defers it. Deferring writes to the database. An overflow has thousands of
+// before it defers it. A deferral writes to the database. An overflow has thousands of
 // notifications, and without this time it would keep the database busy for everybody when the
-// process starts. Its receivers still get as much as their slots allow. Keep it below the second
-// that recall adds.
+// process starts. Its receivers still get as much as their slots allow. Keep it below the
+// second that recall adds.
 const overflowHold = 500 * time.Millisecond
 
 // queueOf returns the queue for a client's next notification. It's the client's shard. If too

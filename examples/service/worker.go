@@ -26,13 +26,16 @@ func (w *worker) Work(ctx context.Context, job *river.Job[notification]) error {
 		return nil
 	case deliver.Retry:
 		if r.Outcome == deliver.Deferred {
+			delay := decision.Delay
 			if r.Reason == deliver.ReasonBusy && isOverflow(job.Queue) {
+				held := min(w.hold, delay)
 				select {
-				case <-time.After(w.hold):
+				case <-time.After(held):
+					delay -= held
 				case <-ctx.Done():
 				}
 			}
-			return river.JobSnooze(decision.Delay) // doesn't count as an attempt
+			return river.JobSnooze(delay) // doesn't count as an attempt
 		}
 		job.Args.delay = decision.Delay
 		return r.Err

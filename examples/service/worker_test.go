@@ -85,8 +85,9 @@ func TestWorker(t *testing.T) {
 	}
 }
 
-// TestHold: a worker of an overflow keeps a notification for a busy receiver for a while before
-// it defers it. A worker of a shard doesn't, because others wait for it.
+// TestHold: a worker of an overflow keeps a notification for a busy receiver for a while, but
+// not beyond its turn, before it defers it. A worker of a shard doesn't, because others wait
+// for it.
 func TestHold(t *testing.T) {
 	arrived, release := make(chan struct{}), make(chan struct{})
 	receiver := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
@@ -123,14 +124,18 @@ func TestHold(t *testing.T) {
 			t.Errorf("the job in %s is %s", queue, got)
 		}
 	}
-	work(t.Context(), queueOf("acme", 0, 1))
-	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+	for range 20 { // so that the next turn is a while away
+		work(t.Context(), queueOf("acme", 0, 1))
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
 	defer cancel()
 	work(ctx, queueOf("acme", 1, 1))
 	if ctx.Err() == nil {
 		t.Error("a notification in an overflow was deferred at once")
 	}
 	w.hold = time.Microsecond
+	work(t.Context(), queueOf("acme", 1, 1))
+	w.hold = time.Hour
 	work(t.Context(), queueOf("acme", 1, 1))
 }
 

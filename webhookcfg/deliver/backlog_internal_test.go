@@ -130,7 +130,9 @@ func (s *shard) work(t *testing.T, n *notification) (again time.Duration) {
 			s.recall(n.client)
 		}
 	case g.reason == ReasonBusy:
-		time.Sleep(s.hold)
+		held := min(s.hold, g.wait)
+		time.Sleep(held)
+		g.wait = max(g.wait-held, 1) // not delivered
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -31,7 +31,7 @@ var (
 const (
 	receiverTime  = 50 * time.Millisecond
 	receiverSlots = 4 // the default of deliver.Options.PerReceiver
-	smallMessages = 40
+	smallMessages = 300
 	smallInterval = 100 * time.Millisecond
 )
 
