@@ -41,7 +41,8 @@
 //	                              mattn/go-sqlite3     the same
 //
 // The minimum versions come from the manuals. MySQL 8 should work, but the tests never ran on
-// it, nor on a Galera cluster or a database that only speaks PostgreSQL's protocol.
+// it, nor on a Galera cluster or a database that only speaks PostgreSQL's protocol. PgBouncer
+// 1.18 can exit when a connection breaks while it cancels a statement, so have it restarted.
 //
 // # Size the pool
 //

@@ -56,8 +56,8 @@
 //   - Fetch messages for free workers every 20 milliseconds, and look for messages that have
 //     become due every 200.
 //   - Put a client's messages into another queue once it has a few hundred in the first one.
-//     There, let a worker wait for half a second before it defers a message for a busy
-//     receiver, so that the queue writes less.
+//     There, let a worker keep a message for a busy receiver for half a second of its Wait
+//     before it defers it. The queue then writes less.
 //
 // Each [Sender] has its own limits. With n processes, a receiver can get n times as many
 // requests at a time.
