@@ -26,21 +26,27 @@ func (w *worker) Work(ctx context.Context, job *river.Job[notification]) error {
 		return nil
 	case deliver.Retry:
 		if r.Outcome == deliver.Deferred {
-			delay := decision.Delay
-			if r.Reason == deliver.ReasonBusy && isOverflow(job.Queue) {
-				held := min(w.hold, delay)
-				select {
-				case <-time.After(held):
-					delay -= held
-				case <-ctx.Done():
-				}
-			}
-			return river.JobSnooze(delay) // doesn't count as an attempt
+			return river.JobSnooze(w.wait(ctx, job.Queue, r)) // doesn't count as an attempt
 		}
 		job.Args.delay = decision.Delay
 		return r.Err
 	default:
 		return river.JobCancel(r.Err) // given up: River keeps the job, so you can replay it
+	}
+}
+
+// wait returns how long to defer a notification. In an overflow, the worker itself waits for
+// the first part of that time if the receiver is busy.
+func (w *worker) wait(ctx context.Context, queue string, r deliver.Result) time.Duration {
+	if r.Reason != deliver.ReasonBusy || !isOverflow(queue) {
+		return r.Wait
+	}
+	held := min(w.hold, r.Wait)
+	select {
+	case <-time.After(held):
+		return r.Wait - held
+	case <-ctx.Done():
+		return r.Wait
 	}
 }
 
