@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"example.com/go-webhookcfg/store/sqlstore"
 	"example.com/go-webhookcfg/webhookcfg"
@@ -58,7 +59,9 @@ func Upgrade(t *testing.T, db *sql.DB, prefix string, statements []string, open 
 	for n := range 6 {
 		st := open()
 		starting.Go(func() error {
-			client, d := fmt.Sprint("starting-", n), inMicroseconds(anyDelivery())
+			client, d := fmt.Sprint("starting-", n), anyDelivery()
+			d.LastSuccess = time.Now() // a sweep deletes it if there was no attempt
+			d = inMicroseconds(d)
 			if err := errors.Join(st.Migrate(t.Context()), st.SaveDelivery(t.Context(), client, webhookcfg.All(), d)); err != nil {
 				return err
 			}
