@@ -8,7 +8,9 @@ import (
 )
 
 func endWithParent(command *exec.Cmd) {
-	command.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	// In the group of the tests, the kernel would continue a frozen member when the shell
+	// that started the tests exits.
+	command.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL, Setpgid: true}
 }
 
 // loopback returns a random address of 127.0.0.0/8. No other process takes a port there
