@@ -25,6 +25,39 @@ func (unavailable) Resolve(context.Context, string, string) (webhookcfg.Webhook,
 	return webhookcfg.Webhook{}, errors.New("no connection")
 }
 
+// webhookAt returns a store with a webhook for all of acme's entities.
+func webhookAt(t *testing.T, url string) *store.Memory {
+	t.Helper()
+	webhooks := store.NewMemory()
+	if err := webhooks.Apply(t.Context(), webhookcfg.SetChange("acme", webhookcfg.All(), egress.NewURL(url))); err != nil {
+		t.Fatal(err)
+	}
+	return webhooks
+}
+
+// newSender returns a sender that can reach loopback.
+func newSender(t *testing.T, webhooks deliver.Resolver, o *deliver.Options) *deliver.Sender {
+	t.Helper()
+	keys, err := deliver.DerivedKeys([]byte(master))
+	if err != nil {
+		t.Fatal(err)
+	}
+	o.Policy = egress.Development()
+	sender, err := deliver.New(webhooks, keys, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return sender
+}
+
+// newJob returns a job for a notification about acme's e1.
+func newJob(id string, attempt int, queue string) *river.Job[notification] {
+	return &river.Job[notification]{
+		JobRow: &rivertype.JobRow{Attempt: attempt, Queue: queue},
+		Args:   notification{Client: "acme", Entity: "e1", Message: deliver.Message{ID: id, Body: []byte("{}")}},
+	}
+}
+
 // TestWorker: the result of a delivery decides what River does with the job.
 func TestWorker(t *testing.T) {
 	const delay = time.Hour
@@ -50,29 +83,15 @@ func TestWorker(t *testing.T) {
 				w.WriteHeader(tt.status)
 			}))
 			defer receiver.Close()
-			webhooks := store.NewMemory()
-			if tt.status != 0 {
-				if err := webhooks.Apply(t.Context(), webhookcfg.SetChange("acme", webhookcfg.All(), egress.NewURL(receiver.URL))); err != nil {
-					t.Fatal(err)
-				}
+			var webhooks deliver.Resolver = store.NewMemory()
+			switch {
+			case tt.broken:
+				webhooks = unavailable{}
+			case tt.status != 0:
+				webhooks = webhookAt(t, receiver.URL)
 			}
-			var resolver deliver.Resolver = webhooks
-			if tt.broken {
-				resolver = unavailable{}
-			}
-			keys, err := deliver.DerivedKeys([]byte(master))
-			if err != nil {
-				t.Fatal(err)
-			}
-			sender, err := deliver.New(resolver, keys, &deliver.Options{Policy: egress.Development()})
-			if err != nil {
-				t.Fatal(err)
-			}
-			w := &worker{sender: sender, schedule: deliver.Schedule{delay}}
-			job := &river.Job[notification]{
-				JobRow: &rivertype.JobRow{Attempt: tt.attempt},
-				Args:   notification{Client: "acme", Entity: "e1", Message: deliver.Message{ID: tt.id, Body: []byte("{}")}},
-			}
+			w := &worker{sender: newSender(t, webhooks, &deliver.Options{}), schedule: deliver.Schedule{delay}}
+			job := newJob(tt.id, tt.attempt, "")
 			start := time.Now()
 			if got := verdict(w.Work(t.Context(), job)); got != tt.want {
 				t.Errorf("the job is %s, want %s", got, tt.want)
@@ -95,32 +114,16 @@ func TestHold(t *testing.T) {
 		<-release
 	}))
 	defer receiver.Close()
-	webhooks := store.NewMemory()
-	if err := webhooks.Apply(t.Context(), webhookcfg.SetChange("acme", webhookcfg.All(), egress.NewURL(receiver.URL))); err != nil {
-		t.Fatal(err)
-	}
-	keys, err := deliver.DerivedKeys([]byte(master))
-	if err != nil {
-		t.Fatal(err)
-	}
-	sender, err := deliver.New(webhooks, keys, &deliver.Options{Policy: egress.Development(), PerReceiver: 1, Patience: -1})
-	if err != nil {
-		t.Fatal(err)
-	}
-	message := deliver.Message{ID: "m1", Body: []byte("{}")}
+	sender := newSender(t, webhookAt(t, receiver.URL), &deliver.Options{PerReceiver: 1, Patience: -1})
 	var first sync.WaitGroup
-	first.Go(func() { sender.Send(t.Context(), "acme", "e1", message) })
+	first.Go(func() { sender.Send(t.Context(), "acme", "e1", newJob("m1", 1, "").Args.Message) })
 	defer first.Wait()
 	defer close(release)
 	<-arrived
 	w := &worker{sender: sender, schedule: deliver.Schedule{time.Hour}, hold: time.Hour}
 	work := func(ctx context.Context, queue string) {
 		t.Helper()
-		job := &river.Job[notification]{
-			JobRow: &rivertype.JobRow{Attempt: 1, Queue: queue},
-			Args:   notification{Client: "acme", Entity: "e1", Message: message},
-		}
-		if got := verdict(w.Work(ctx, job)); got != "snoozed" {
+		if got := verdict(w.Work(ctx, newJob("m1", 1, queue))); got != "snoozed" {
 			t.Errorf("the job in %s is %s", queue, got)
 		}
 	}
