@@ -246,6 +246,30 @@ func TestBacklogOfManyReceivers(t *testing.T) {
 	}
 }
 
+// TestBacklogBehindAnother: in an overflow, a client's backlog that comes after a much larger
+// one starts before that one is delivered, and then goes out quickly.
+func TestBacklogBehindAnother(t *testing.T) {
+	for _, takes := range []time.Duration{10 * time.Millisecond, 50 * time.Millisecond, 200 * time.Millisecond} {
+		synctest.Test(t, func(t *testing.T) {
+			s := &shard{limiter: defaultLimiter(), hold: deferralHold}
+			s.attempt = func(n *notification) (time.Duration, verdict) {
+				if n.client == "acme" {
+					return takes, success
+				}
+				return 50 * time.Millisecond, success
+			}
+			start, behind := time.Now(), newBacklog(1000, "other", "b:443")
+			s.deliver(t, slices.Concat(newBacklog(10_000, "acme", "a:443"), behind))
+			bySent := func(a, b *notification) int { return a.sent.Compare(b.sent) }
+			first, last := slices.MinFunc(behind, bySent).sent, slices.MaxFunc(behind, bySent).sent
+			t.Logf("%v: the first after %v, the last %v later", takes, first.Sub(start), last.Sub(first))
+			if first.Sub(start) > 30*time.Second || last.Sub(first) > 25*time.Second {
+				t.Errorf("%v: the first after %v, the last %v later", takes, first.Sub(start), last.Sub(first))
+			}
+		})
+	}
+}
+
 // newTraffic returns notifications of small clients, each to a receiver of its own: one in a
 // time, for as long as given.
 func newTraffic(clients int, every, until time.Duration) (all []*notification) {
