@@ -72,7 +72,8 @@ func (s settings) backlogs(t *testing.T, r *report) error {
 		return fmt.Errorf("repair: %w", err)
 	}
 	r.section("Backlogs", fmt.Sprintf(`[examples/service](../../../examples/service) with its defaults. A receiver takes
-%v for a request, and gets %d at a time. The ideal is the time if it's never idle.`, receiverTime, receiverSlots))
+%v for a request, and gets %d at a time. The ideal is the time if it's never idle. A
+small client makes %d changes, one every %v.`, receiverTime, receiverSlots, last.scaled(smallMessages), smallInterval))
 	r.table([]string{"queue on", "one client's backlog of", "time", "ideal", "ratio", "budget", "deferrals per message", "budget"}, speed...)
 	r.table([]string{"queue on", "p99 from a change to its delivery, for small clients", "quiet", "meanwhile", "ratio", "budget"}, waits...)
 	r.plot("waits.svg", plotWaits(trials))
