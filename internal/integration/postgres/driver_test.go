@@ -144,19 +144,19 @@ func TestPgBouncer(t *testing.T) {
 	e.Open, e.OneKind = sqltest.Driver("pgx", having("default_query_exec_mode", "exec")), true
 	e.Denied = nil // the pooler knows only one user
 	e.Run(t, "Values", "Upgrade", "Deliveries", "Feed")
-	e.Open = openWithoutCancels
+	e.Open = sqltest.Driver("pgx", having("default_query_exec_mode", "exec"), withoutCancels)
 	e.Run(t, "LostConnections", "Overtaking")
 }
 
-// openWithoutCancels opens connections that send no cancel requests. If such a request loses
-// its connection, PgBouncer 1.18 exits: https://github.com/pgbouncer/pgbouncer/issues/801.
-func openWithoutCancels(t testing.TB, dsn string) *sql.DB {
+// withoutCancels returns a data source name for connections that send no cancel requests. If
+// such a request loses its connection, PgBouncer 1.18 exits:
+// https://github.com/pgbouncer/pgbouncer/issues/801.
+func withoutCancels(t testing.TB, dsn string) string {
 	t.Helper()
 	config, err := pgx.ParseConfig(dsn)
 	if err != nil {
 		t.Fatal(err)
 	}
-	config.DefaultQueryExecMode = pgx.QueryExecModeExec
 	dial := config.DialFunc
 	config.DialFunc = func(ctx context.Context, network, address string) (net.Conn, error) {
 		conn, err := dial(ctx, network, address)
@@ -165,11 +165,9 @@ func openWithoutCancels(t testing.TB, dsn string) *sql.DB {
 		}
 		return cancelFilter{conn}, nil
 	}
-	db := stdlib.OpenDB(*config)
-	t.Cleanup(func() { _ = db.Close() })
-	db.SetMaxOpenConns(sqltest.PoolSize)
-	db.SetMaxIdleConns(sqltest.PoolSize)
-	return db
+	name := stdlib.RegisterConnConfig(config)
+	t.Cleanup(func() { stdlib.UnregisterConnConfig(name) })
+	return name
 }
 
 // cancelFilter is a connection that refuses to send a cancel request.
