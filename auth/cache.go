@@ -21,7 +21,7 @@ import (
 type CacheOptions struct {
 	// TTL is how long a verified credential is remembered. Zero means 5 minutes. Using the
 	// credential doesn't extend that. Until then a revoked credential is still accepted,
-	// unless the revision changes or you call [Cache.Drop].
+	// unless the verifier's revision changes or you call [Cache.Drop].
 	TTL time.Duration
 
 	// Size is the maximum number of remembered credentials. Zero means 10,000, which take
@@ -93,7 +93,7 @@ type version struct {
 // from the cache. Requests without a source share one. Concurrent callers with the same
 // credential and source share one check.
 //
-// If the verifier has a method Revision() uint64, as [File] does, the cache forgets
+// If the verifier has a method Revision() uint64, as [File] and [Lookup] do, the cache forgets
 // everything when its value changes. With any other verifier, call [Cache.Drop] when you
 // revoke a credential. You can pass nil options.
 func NewCache(verifier webhookcfg.CredentialVerifier, options *CacheOptions) (*Cache, error) {
@@ -158,8 +158,8 @@ func (c *Cache) Verify(ctx context.Context, id, secret string) (webhookcfg.Clien
 	return webhookcfg.Client{}, errChanging
 }
 
-// Drop forgets everything, including the results of checks that are under way. If your
-// verifier has no Revision, call it when you've revoked a credential.
+// Drop forgets everything in this process, including the results of checks that are under
+// way. If your verifier has no Revision, call it when you've revoked a credential.
 func (c *Cache) Drop() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -218,12 +218,4 @@ func (c *Cache) key(ctx context.Context, id, secret string) credentialKey {
 		client: maphash.Comparable(c.clientSeed, [...]string{id, parts[2]}),
 		digest: sha256.Sum256(text),
 	}
-}
-
-// revisionOf returns the optional method Revision of a verifier, or a constant 0.
-func revisionOf(verifier webhookcfg.CredentialVerifier) func() uint64 {
-	if v, ok := verifier.(interface{ Revision() uint64 }); ok {
-		return v.Revision
-	}
-	return func() uint64 { return 0 }
 }

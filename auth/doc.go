@@ -68,8 +68,9 @@
 // until. If somebody still sends it then, the log has a warning with its name.
 //
 // Once a [File] has read the change, it refuses the old secret, even if a [Cache] remembers it.
-// Around a [Lookup], a cache accepts it for up to [CacheOptions.TTL] more, unless you call
-// [Cache.Drop] in every process.
+// For a [Lookup], keep a number in your database that changes with each revocation, and set
+// [LookupOptions.Revision]. Every process then refuses the old secret within seconds. Without
+// it, a cache accepts the secret for up to [CacheOptions.TTL] more.
 //
 // To rotate an id, add a second id with the same owner. It reads and changes the same
 // configuration.

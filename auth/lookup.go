@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"example.com/go-webhookcfg/internal/redact"
 	"example.com/go-webhookcfg/webhookcfg"
@@ -27,8 +28,7 @@ type LookupOptions struct {
 	// unavailable.
 	//
 	// If you revoke a secret during a check, that check can still sign in. Behind a [Cache],
-	// the secret can sign in for up to [CacheOptions.TTL]. To revoke it at once, call
-	// [Cache.Drop] in every process.
+	// the secret can sign in until Revision says otherwise.
 	Find func(ctx context.Context, id string) ([]HashedSecret, error)
 
 	// Hash returns a new hash of a secret. Use the same parameters as for your stored hashes,
@@ -51,9 +51,29 @@ type LookupOptions struct {
 	// SlowHashes is how many checks compare at the same time. Zero means half of GOMAXPROCS,
 	// and at least one. Up to 16 times as many wait. Others fail with [ErrBusy].
 	SlowHashes int
+
+	// Revision returns a number that changes whenever you revoke a secret, disable a client or
+	// give its configuration to another one. For example, keep the number in a row that you
+	// increment in the same transaction. Every process then reads it once per Poll, and a
+	// [Cache] around the Lookup forgets everything when the number has changed. So a revoked
+	// secret is refused everywhere within Poll and the time to read the number.
+	//
+	// Read the number from the database that Find reads, not from a replica that is behind it
+	// or ahead of it. While Revision fails, a cache goes on as before, and
+	// [Lookup.Healthy] returns the error. Its context ends after Poll.
+	//
+	// If it's nil, the Lookup doesn't poll. A cache then accepts a revoked secret for up to
+	// [CacheOptions.TTL] more, unless you call [Cache.Drop] in every process.
+	Revision func(ctx context.Context) (uint64, error)
+
+	// Poll is the time between two calls of Revision. Zero means 2 seconds.
+	Poll time.Duration
 }
 
-const defaultMaxHashes = 2
+const (
+	defaultMaxHashes = 2
+	defaultPoll      = 2 * time.Second
+)
 
 // Lookup is a verifier for clients that you store yourself, for example in a database. You
 // choose the hash, such as bcrypt or argon2id. It's safe for concurrent use if the functions
@@ -64,29 +84,55 @@ type Lookup struct {
 	hashes  int
 	decoy   []byte
 	slots   *slots
+
+	revision polledRevision
 }
 
 // NewLookup returns a verifier for clients that you store. It tries out Hash and Compare. It
 // fails if a function is missing, if Hash fails, or if Compare refuses the new hash or
 // accepts another secret for it.
+//
+// If you set [LookupOptions.Revision], call [Lookup.Close] when you're done: it stops the
+// polling.
 func NewLookup(options LookupOptions) (*Lookup, error) {
 	switch {
 	case options.Find == nil || options.Hash == nil || options.Compare == nil:
 		return nil, errors.New("auth: LookupOptions: set Find, Hash and Compare")
 	case options.MaxHashes < 0 || options.MaxHashes > maxSecrets || options.SlowHashes < 0:
 		return nil, errors.New("auth: LookupOptions: MaxHashes must be 0 to 8, and SlowHashes must not be negative")
+	case options.Poll < 0 || options.Poll > 0 && options.Revision == nil:
+		return nil, errors.New("auth: LookupOptions: Poll must not be negative, and it needs Revision")
 	}
 	decoy, err := options.newDecoy()
 	if err != nil {
 		return nil, err
 	}
-	return &Lookup{
+	l := &Lookup{
 		find:    options.Find,
 		compare: options.Compare,
 		hashes:  cmp.Or(options.MaxHashes, defaultMaxHashes),
 		decoy:   decoy,
 		slots:   newSlots(options.SlowHashes),
-	}, nil
+	}
+	if options.Revision != nil {
+		l.revision.start(cmp.Or(options.Poll, defaultPoll), options.Revision)
+	}
+	return l, nil
+}
+
+// Revision returns the number that [LookupOptions.Revision] returned last. [Cache] uses it.
+// It's 0 until the first poll, and without such a function.
+func (l *Lookup) Revision() uint64 { return l.revision.value.Load() }
+
+// Healthy returns nil if the last call of [LookupOptions.Revision] succeeded. Otherwise it
+// returns the error. It does no I/O.
+func (l *Lookup) Healthy(context.Context) error { return l.revision.healthy() }
+
+// Close stops the polling and waits for it to end. The Lookup still verifies, but a cache no
+// longer hears of revoked secrets. You can call Close more than once. It always returns nil.
+func (l *Lookup) Close() error {
+	l.revision.close()
+	return nil
 }
 
 // newDecoy returns a hash of a secret that nobody knows.

@@ -207,6 +207,7 @@ func TestLookupOptions(t *testing.T) {
 	h := new(hostHash)
 	fails := func([]byte) ([]byte, error) { return nil, errDown }
 	ofAnotherKind := func([]byte) ([]byte, error) { return []byte("$2a$10$"), nil }
+	revision := func(context.Context) (uint64, error) { return 0, nil }
 	always := func(err error) func(hash, secret []byte) error {
 		return func(_, _ []byte) error { return err }
 	}
@@ -222,6 +223,8 @@ func TestLookupOptions(t *testing.T) {
 		"negative MaxHashes":   {Find: find, Hash: h.hash, Compare: h.compare, MaxHashes: -1},
 		"MaxHashes":            {Find: find, Hash: h.hash, Compare: h.compare, MaxHashes: 9},
 		"negative SlowHashes":  {Find: find, Hash: h.hash, Compare: h.compare, SlowHashes: -1},
+		"negative Poll":        {Find: find, Hash: h.hash, Compare: h.compare, Revision: revision, Poll: -1},
+		"Poll of nothing":      {Find: find, Hash: h.hash, Compare: h.compare, Poll: time.Second},
 	} {
 		if _, err := auth.NewLookup(options); err == nil {
 			t.Errorf("accepted: %s", name)
