@@ -90,7 +90,7 @@
 //	store/sqlstore         → webhookcfg, webhookcfg/deliver, store/admin, store/cache, internal/checkup, internal/keylock, internal/redact, internal/rounds
 //	store/etcdstore        → webhookcfg, store/admin, store/cache, internal/checkup, internal/keylock, internal/redact, internal/rounds
 //	store/storetest        → webhookcfg, store/admin, store/cache, internal/interrupt
-//	auth                   → webhookcfg, internal/lru, internal/ratelimit, internal/redact, internal/singleflight
+//	auth                   → webhookcfg, internal/lru, internal/ratelimit, internal/redact, internal/singleflight, internal/rounds
 //	auth/authtest          → webhookcfg, internal/interrupt
 //	internal/oplog         → webhookcfg
 //	internal/oplog/faultfs → internal/oplog

@@ -1,4 +1,5 @@
-// Package rounds repeats work at an interval. Stores use it for their maintenance.
+// Package rounds repeats work at an interval. Stores use it for their maintenance, and auth to
+// poll.
 package rounds
 
 import (
