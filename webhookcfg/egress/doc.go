@@ -72,7 +72,13 @@
 // The default probe shows that a server accepts connections at the host and port and, for
 // https, has a valid certificate. It doesn't show that the path exists, or that the receiver
 // wants your notifications: a client can direct them at a third party. Set
-// [ProberOptions.HTTPProbe] to [Handshake] if receivers should give their consent first.
+// [ProberOptions.HTTPProbe] if receivers should give their consent first:
+//
+//   - the Challenge of package deliver suits receivers that verify signatures, and is the
+//     strongest: the receiver proves that it has this client's key.
+//   - [Echo] suits receivers behind a gateway or a low-code tool, which often send a
+//     challenge back by themselves.
+//   - [Handshake] suits receivers of CloudEvents.
 //
 // A probe reveals whether a public endpoint is open, which is one reason why probes are rate
 // limited. Don't show clients why a probe failed ([Reason]), or they could scan networks. You

@@ -2,6 +2,7 @@ package egress_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"log"
@@ -115,4 +116,25 @@ func ExampleURL() {
 	// https://hooks.example.com:8443
 	// {Target:https://hooks.example.com:8443}
 	// https://hooks.example.com:8443/services/T0/B0?token=abc
+}
+
+// The receiver sends the challenge back, as gateways often do by themselves.
+func ExampleEcho() {
+	receiver := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		var event struct{ Type, Challenge string }
+		err := json.NewDecoder(http.MaxBytesReader(w, r.Body, 1<<20)).Decode(&event)
+		if err == nil && event.Type == "url_verification" {
+			_ = json.NewEncoder(w).Encode(map[string]string{"challenge": event.Challenge})
+		}
+	}))
+	defer receiver.Close()
+
+	// In your service, use the handler's policy, and pass the prober as
+	// webhookcfg.Options.Prober.
+	prober, err := egress.Development().Prober(&egress.ProberOptions{HTTPProbe: egress.Echo})
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(prober.Probe(context.Background(), "client-1", egress.NewURL(receiver.URL)))
+	// Output: <nil>
 }

@@ -2,10 +2,16 @@ package egress
 
 import (
 	"context"
+	"crypto/rand"
+	"crypto/subtle"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"slices"
+	"strings"
+
+	"example.com/go-webhookcfg/internal/strictjson"
 )
 
 // HTTPProbe sends requests to target and returns nil if it accepts the responses. client is
@@ -30,8 +36,12 @@ func AnyResponse(method string) (HTTPProbe, error) {
 		return nil, fmt.Errorf("egress: invalid method %q, want one of %v", method, methods)
 	}
 	return func(ctx context.Context, _ string, httpClient *http.Client, target URL) error {
-		_, err := send(ctx, httpClient, method, target, nil)
-		return err
+		resp, err := send(ctx, httpClient, method, target, nil, "")
+		if err != nil {
+			return err
+		}
+		_ = resp.Body.Close() // without reading it, since it could be endless
+		return nil
 	}, nil
 }
 
@@ -61,11 +71,12 @@ func Handshake(origin string) (HTTPProbe, error) {
 	return func(ctx context.Context, _ string, httpClient *http.Client, target URL) error {
 		header := http.Header{}
 		header.Set(requestOrigin, origin)
-		received, err := send(ctx, httpClient, http.MethodOptions, target, header)
+		resp, err := send(ctx, httpClient, http.MethodOptions, target, header, "")
 		if err != nil {
 			return err
 		}
-		allowed := received.Values(allowedOrigin)
+		_ = resp.Body.Close()
+		allowed := resp.Header.Values(allowedOrigin)
 		if len(allowed) != 1 || allowed[0] != origin && allowed[0] != "*" {
 			return errNoConsent
 		}
@@ -73,20 +84,64 @@ func Handshake(origin string) (HTTPProbe, error) {
 	}, nil
 }
 
-// send sends a request and returns the header of the response. It doesn't read the body,
-// which could be endless.
-func send(ctx context.Context, httpClient *http.Client, method string, target URL, header http.Header) (http.Header, error) {
-	req, err := http.NewRequestWithContext(ctx, method, target.Reveal(), nil)
+// maxEcho leaves room for white space around the text.
+const maxEcho = 128
+
+var errNoEcho = errors.New("egress: the response to the challenge is not its text")
+
+// Echo is an HTTPProbe that asks the receiver to send back a random text. Somebody who can
+// only guess a URL can't do that, so it shows that the receiver expects notifications. The
+// request is a POST with the body
+//
+//	{"type":"url_verification","challenge":"<26 letters and digits>"}
+//
+// The receiver responds with a status from 200 to 299 and the text alone, or exactly
+// {"challenge":"<the text>"}. White space around either doesn't matter. A server that
+// reflects the whole request has agreed to nothing, and fails.
+//
+// The request isn't signed. If your receivers have keys, they prove more with the Challenge
+// of package deliver.
+func Echo(ctx context.Context, _ string, httpClient *http.Client, target URL) error {
+	challenge := rand.Text()
+	header := http.Header{"Content-Type": {"application/json"}}
+	resp, err := send(ctx, httpClient, http.MethodPost, target, header, `{"type":"url_verification","challenge":"`+challenge+`"}`)
+	if err != nil {
+		return err
+	}
+	body, truncated, err := ReadBody(resp, maxEcho)
+	if err != nil {
+		return err
+	}
+	if resp.StatusCode/100 != 2 {
+		return fmt.Errorf("egress: the response to the challenge has status %d", resp.StatusCode)
+	}
+	if truncated || subtle.ConstantTimeCompare([]byte(echoed(body)), []byte(challenge)) != 1 {
+		return errNoEcho
+	}
+	return nil
+}
+
+// echoed returns the text that a receiver sent back.
+func echoed(body []byte) string {
+	field := []strictjson.Field{{Key: "challenge"}}
+	if strictjson.Decode(body, field) == nil {
+		return field[0].Value
+	}
+	return strings.Trim(string(body), " \t\r\n")
+}
+
+// send sends a request. The caller closes the body of the response.
+func send(ctx context.Context, httpClient *http.Client, method string, target URL, header http.Header, body string) (*http.Response, error) {
+	var content io.Reader
+	if body != "" {
+		content = strings.NewReader(body)
+	}
+	req, err := http.NewRequestWithContext(ctx, method, target.Reveal(), content)
 	if err != nil {
 		return nil, err
 	}
 	if header != nil {
 		req.Header = header
 	}
-	resp, err := httpClient.Do(req)
-	if err != nil {
-		return nil, err
-	}
-	_ = resp.Body.Close()
-	return resp.Header, nil
+	return httpClient.Do(req)
 }

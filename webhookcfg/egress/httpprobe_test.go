@@ -2,6 +2,7 @@ package egress_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -78,7 +79,7 @@ func TestNoResponse(t *testing.T) {
 			_, _ = conn.Read(make([]byte, 4096))
 			_, _ = io.WriteString(conn, response)
 		})
-		for _, httpProbe := range []egress.HTTPProbe{must(egress.AnyResponse("GET")), must(egress.Handshake("sender.example.com"))} {
+		for _, httpProbe := range []egress.HTTPProbe{must(egress.AnyResponse("GET")), must(egress.Handshake("sender.example.com")), egress.Echo} {
 			err := probeWith(t, newLoopback(nil), httpProbe, receiver.at("http", receiverName))
 			if reasonOf(err) != egress.ReasonResponse {
 				t.Errorf("%s: %v, want response", name, err)
@@ -172,6 +173,62 @@ func TestHandshake(t *testing.T) {
 			}
 			if got := r.Header.Values("WebHook-Request-Origin"); len(got) != 1 || got[0] != origin {
 				t.Errorf("origin %q", got)
+			}
+		})
+	}
+}
+
+// TestEcho: only the bare text, or an object with it and nothing else, is a consent.
+func TestEcho(t *testing.T) {
+	tests := []struct {
+		name     string
+		status   int
+		response func(challenge, body string) string
+		consent  bool
+	}{
+		{"text", 200, func(c, _ string) string { return c }, true},
+		{"text and a line break", 201, func(c, _ string) string { return c + "\r\n" }, true},
+		{"object", 200, func(c, _ string) string { return `{"challenge":"` + c + `"}` }, true},
+		{"object with white space", 200, func(c, _ string) string { return " {\n\t\"challenge\" : \"" + c + "\"\n}\n" }, true},
+
+		{"reflected request", 200, func(_, body string) string { return body }, false},
+		{"reflected request, as a string", 200, func(_, body string) string { return fmt.Sprintf("%q", body) }, false},
+		{"text in a page", 200, func(c, _ string) string { return "<p>" + c + "</p>" }, false},
+		{"quoted text", 200, func(c, _ string) string { return `"` + c + `"` }, false},
+		{"text twice", 200, func(c, _ string) string { return c + c }, false},
+		{"part of the text", 200, func(c, _ string) string { return c[:len(c)-1] }, false},
+		{"other letter case", 200, func(c, _ string) string { return strings.ToLower(c) }, false},
+		{"repeated key", 200, func(c, _ string) string { return `{"challenge":"` + c + `","challenge":"` + c + `"}` }, false},
+		{"another key", 200, func(c, _ string) string { return `{"Challenge":"` + c + `"}` }, false},
+		{"one more key", 200, func(c, _ string) string { return `{"challenge":"` + c + `","ok":"true"}` }, false},
+		{"two objects", 200, func(c, _ string) string { return `{"challenge":"` + c + `"}{}` }, false},
+		{"array", 200, func(c, _ string) string { return `["` + c + `"]` }, false},
+		{"empty", 200, func(string, string) string { return "" }, false},
+		{"empty object", 200, func(string, string) string { return "{}" }, false},
+		{"too long", 200, func(c, _ string) string { return c + strings.Repeat(" ", 200) }, false},
+		{"redirect", 307, func(c, _ string) string { return c }, false},
+		{"error", 404, func(c, _ string) string { return c }, false},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			requests := make(chan *http.Request, 1)
+			receiver := serve(t, nil, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				requests <- r
+				body, _ := io.ReadAll(r.Body)
+				var sent struct{ Type, Challenge string }
+				if err := json.Unmarshal(body, &sent); err != nil || sent.Type != "url_verification" || len(sent.Challenge) != 26 {
+					t.Errorf("body %q", body)
+				}
+				w.WriteHeader(test.status)
+				_, _ = io.WriteString(w, test.response(sent.Challenge, string(body)))
+			}))
+			err := probeWith(t, newLoopback(nil), egress.Echo, receiver.at("http", receiverName))
+			if test.consent && err != nil || !test.consent && reasonOf(err) != egress.ReasonResponse {
+				t.Errorf("Probe = %v", err)
+			}
+			r := <-requests
+			if r.Method != http.MethodPost || r.RequestURI != "/secret?token=secret" || r.Header.Get("Content-Type") != "application/json" {
+				t.Errorf("request %s %s, %s", r.Method, r.RequestURI, r.Header.Get("Content-Type"))
 			}
 		})
 	}
