@@ -37,8 +37,6 @@ func ExampleFileOptions() {
 	file, err := auth.OpenFile(path, &auth.FileOptions{
 		// People chose their secrets, and PBKDF2 can take more than half of your processors.
 		SlowHashes: 8,
-		// You want an alert when a new file can't be used.
-		OnReload: func(err error) { fmt.Println("usable:", err == nil) },
 	})
 	if err != nil {
 		log.Fatal(err)
@@ -46,11 +44,12 @@ func ExampleFileOptions() {
 	defer file.Close()
 	write("begin\n" + line + "\n") // the end is missing
 	fmt.Println("in use:", file.Reload(context.Background()) == nil)
+	fmt.Println("healthy:", file.Healthy(context.Background()) == nil) // for your alerts
 	client, err := file.Verify(context.Background(), "acme", "a-long-random-secret")
 	fmt.Println(client.ID, err)
 	// Output:
-	// usable: false
 	// in use: false
+	// healthy: false
 	// acme <nil>
 }
 

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"runtime/debug"
 	"sync/atomic"
 	"time"
 
@@ -27,16 +26,10 @@ type FileOptions struct {
 	// GOMAXPROCS, and at least one. Up to 16 times as many wait. Others fail with [ErrBusy].
 	SlowHashes int
 
-	// Logger gets a record when a changed or corrected file is in use, and another when the
-	// file can't be used any longer. If nil, nothing is logged.
+	// Logger gets a record when a changed or corrected file is in use. When the file can't be
+	// used any longer, it gets one with the reason, and again only if the reason changes. If
+	// nil, nothing is logged. For an alert, ask [File.Healthy].
 	Logger *slog.Logger
-
-	// OnReload is called with nil when a changed or corrected file is in use. When the file
-	// can't be used any longer, it's called with the reason, and again only if the reason
-	// changes. OpenFile doesn't call it, and calls never overlap. It must not call Reload or
-	// Close. If it panics, the caller of Reload gets the panic. After a poll, the panic is
-	// logged. OnReload may be nil.
-	OnReload func(err error)
 }
 
 // File is a verifier for the clients of a credential file. The package documentation
@@ -214,18 +207,9 @@ func (f *File) poll(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case <-ticker.C:
-			f.pollOnce(ctx)
+			_ = f.Reload(ctx) // it reports the error
 		}
 	}
-}
-
-func (f *File) pollOnce(ctx context.Context) {
-	defer func() {
-		if p := recover(); p != nil {
-			f.options.Logger.ErrorContext(ctx, "panic after the credential file was read", "panic", fmt.Sprint(p), "stack", string(debug.Stack()))
-		}
-	}()
-	_ = f.Reload(ctx) // already reported
 }
 
 func (f *File) report(ctx context.Context, err error) {
@@ -233,8 +217,5 @@ func (f *File) report(ctx context.Context, err error) {
 		f.options.Logger.ErrorContext(ctx, "credential file unusable, previous contents stay in use", "error", err)
 	} else {
 		f.options.Logger.InfoContext(ctx, "credential file in use", "path", f.path, "clients", len(f.clients.Load().clients))
-	}
-	if f.options.OnReload != nil {
-		f.options.OnReload(err)
 	}
 }

@@ -17,11 +17,10 @@ import (
 	"example.com/go-webhookcfg/auth"
 )
 
-// reports collects the records and the hook calls of a File.
+// reports collects the log of a File.
 type reports struct {
 	mu      sync.Mutex
 	records strings.Builder
-	reloads []error
 }
 
 func (r *reports) Write(record []byte) (int, error) {
@@ -31,15 +30,7 @@ func (r *reports) Write(record []byte) (int, error) {
 }
 
 func (r *reports) options(poll time.Duration) *auth.FileOptions {
-	return &auth.FileOptions{
-		Poll:   poll,
-		Logger: slog.New(slog.NewTextHandler(r, nil)),
-		OnReload: func(err error) {
-			r.mu.Lock()
-			defer r.mu.Unlock()
-			r.reloads = append(r.reloads, err)
-		},
-	}
+	return &auth.FileOptions{Poll: poll, Logger: slog.New(slog.NewTextHandler(r, nil))}
 }
 
 func (r *reports) logged() string {
@@ -48,28 +39,22 @@ func (r *reports) logged() string {
 	return r.records.String()
 }
 
-func (r *reports) failures() (failures []error) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	for _, err := range r.reloads {
-		if err != nil {
-			failures = append(failures, err)
-		}
-	}
-	return failures
-}
-
 func (r *reports) want(t *testing.T, reloads, failures int) {
 	t.Helper()
-	r.mu.Lock()
-	called := len(r.reloads)
-	r.mu.Unlock()
-	if failed := r.failures(); called != reloads || len(failed) != failures {
-		t.Errorf("%d reports, the failures %v; want %d, of which %d failed", called, failed, reloads, failures)
+	logged := r.logged()
+	if all, failed := strings.Count(logged, "\n"), strings.Count(logged, "level=ERROR"); all != reloads || failed != failures {
+		t.Errorf("%d records, of which %d are errors; want %d and %d:\n%s", all, failed, reloads, failures, logged)
 	}
-	if logged := strings.Count(r.logged(), "\n"); logged != reloads {
-		t.Errorf("%d log records, want %d:\n%s", logged, reloads, r.logged())
-	}
+}
+
+// slowLogger takes an hour for a record.
+func slowLogger() *slog.Logger { return slog.New(slog.NewTextHandler(hour{}, nil)) }
+
+type hour struct{}
+
+func (hour) Write(record []byte) (int, error) {
+	time.Sleep(time.Hour)
+	return len(record), nil
 }
 
 const poll = 10 * time.Second
@@ -198,15 +183,12 @@ func TestPoll(t *testing.T) {
 func TestCloseWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		path := writeFile(t, sha256Line("c", "old"))
-		f := mustOpen(t, path, &auth.FileOptions{
-			Poll:     poll,
-			OnReload: func(error) { time.Sleep(time.Hour) },
-		})
+		f := mustOpen(t, path, &auth.FileOptions{Poll: poll, Logger: slowLogger()})
 		rewrite(t, path, sha256Line("c", "new"))
 		tick()
 		start := time.Now()
 		if err := f.Close(); err != nil || time.Since(start) != time.Hour {
-			t.Errorf("Close returned %v after %v, want nil once OnReload has returned", err, time.Since(start))
+			t.Errorf("Close returned %v after %v, want nil once the poll is over", err, time.Since(start))
 		}
 	})
 }
@@ -306,7 +288,7 @@ func TestReloadDuringCheck(t *testing.T) {
 func TestReloadHonoursContext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		path := writeFile(t, sha256Line("c", "old"))
-		f := mustOpen(t, path, &auth.FileOptions{OnReload: func(error) { time.Sleep(time.Hour) }})
+		f := mustOpen(t, path, &auth.FileOptions{Logger: slowLogger()})
 		rewrite(t, path, sha256Line("c", "new"))
 		go func() { _ = f.Reload(t.Context()) }()
 		synctest.Wait()
@@ -424,37 +406,4 @@ func TestHealthy(t *testing.T) {
 	if err := f.Reload(t.Context()); err != nil || f.Healthy(t.Context()) != nil {
 		t.Errorf("mended: Reload returned %v, and Healthy returns %v", err, f.Healthy(t.Context()))
 	}
-}
-
-// TestPanicOfOnReload: after a poll it doesn't end the process, and after Reload the caller
-// gets it. Either way the file is in use, and is read again.
-func TestPanicOfOnReload(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		var r reports
-		path := writeFile(t, sha256Line("c", "1"))
-		options := r.options(poll)
-		options.OnReload = func(error) { panic("boom") }
-		f := mustOpen(t, path, options)
-		for _, secret := range []string{"2", "3"} {
-			rewrite(t, path, sha256Line("c", secret))
-			tick()
-			mustSignIn(t, f, "c", secret, "c")
-		}
-		if logged := r.logged(); strings.Count(logged, "boom") != 2 || !strings.Contains(logged, "reload_test.go") {
-			t.Errorf("the log does not have the panics:\n%s", logged)
-		}
-		rewrite(t, path, sha256Line("c", "4"))
-		func() {
-			defer func() {
-				if p := recover(); p != "boom" {
-					t.Errorf("the caller of Reload got %v", p)
-				}
-			}()
-			_ = f.Reload(t.Context())
-		}()
-		mustSignIn(t, f, "c", "4", "c")
-		if err := errors.Join(f.Reload(t.Context()), f.Close()); err != nil {
-			t.Error(err)
-		}
-	})
 }
