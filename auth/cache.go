@@ -33,11 +33,6 @@ type CacheOptions struct {
 	// method: with a [Func] that calls a [File], set it to the File's Revision. If nil, the
 	// verifier's method is used.
 	Revision func() uint64
-
-	// Key returns anything else in the context that the result depends on, such as the tenant
-	// that a request was routed to. If nil, all contexts share a result, so it must depend
-	// only on the id, the secret and the source.
-	Key func(ctx context.Context) string
 }
 
 const (
@@ -54,7 +49,6 @@ const checkTimeout = 30 * time.Second
 type Cache struct {
 	verifier   webhookcfg.CredentialVerifier
 	revision   func() uint64
-	contextKey func(context.Context) string
 	ttl        time.Duration
 	seed       [sha256.Size]byte
 	clientSeed maphash.Seed
@@ -91,7 +85,8 @@ type version struct {
 // keyed hash of id, secret and source, never the values themselves. As with [Throttle], a
 // source is an IPv4 address or an IPv6 /64 network, so a guess from elsewhere can't profit
 // from the cache. Requests without a source share one. Concurrent callers with the same
-// credential and source share one check.
+// credential and source share one check. So the result may depend on nothing else: if it
+// depends on a tenant in the context, make a cache for each tenant.
 //
 // If the verifier has a method Revision() uint64, as [File] and [Lookup] do, the cache forgets
 // everything when its value changes. With any other verifier, call [Cache.Drop] when you
@@ -109,7 +104,6 @@ func NewCache(verifier webhookcfg.CredentialVerifier, options *CacheOptions) (*C
 	c := &Cache{
 		verifier:   verifier,
 		revision:   options.Revision,
-		contextKey: options.Key,
 		ttl:        cmp.Or(options.TTL, defaultTTL),
 		clientSeed: maphash.MakeSeed(),
 		verified:   lru.NewShared[credentialKey, verification](cmp.Or(options.Size, defaultCacheSize), credentialKey.owner),
@@ -205,17 +199,13 @@ func (c *Cache) key(ctx context.Context, id, secret string) credentialKey {
 	source, _ := webhookcfg.SourceAddr(ctx)
 	var buf [256]byte
 	text := append(buf[:0], c.seed[:]...)
-	parts := [...]string{id, secret, ""}
-	if c.contextKey != nil {
-		parts[2] = c.contextKey(ctx)
-	}
-	for _, part := range parts {
+	for _, part := range [...]string{id, secret} {
 		text = binary.BigEndian.AppendUint64(text, uint64(len(part)))
 		text = append(text, part...)
 	}
 	text, _ = network(source).AppendBinary(text) // never fails
 	return credentialKey{
-		client: maphash.Comparable(c.clientSeed, [...]string{id, parts[2]}),
+		client: maphash.String(c.clientSeed, id),
 		digest: sha256.Sum256(text),
 	}
 }

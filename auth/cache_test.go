@@ -258,26 +258,6 @@ func TestCacheChargesRevoked(t *testing.T) {
 	})
 }
 
-// TestCacheKey: results that depend on more than the credential don't mix.
-func TestCacheKey(t *testing.T) {
-	type tenant struct{}
-	byTenant := auth.Func(func(ctx context.Context, id, _ string) (webhookcfg.Client, error) {
-		return webhookcfg.Client{ID: ctx.Value(tenant{}).(string) + "/" + id}, nil
-	})
-	v := mustCache(t, byTenant, &auth.CacheOptions{Key: func(ctx context.Context) string { return ctx.Value(tenant{}).(string) }})
-	for range 2 {
-		for _, name := range []string{"A", "B"} {
-			client, err := v.Verify(context.WithValue(t.Context(), tenant{}, name), "c", "s")
-			if client.ID != name+"/c" || err != nil {
-				t.Errorf("tenant %s got %v, %v", name, client, err)
-			}
-		}
-	}
-	if v.Remembered() != 2 {
-		t.Errorf("%d remembered, want 2", v.Remembered())
-	}
-}
-
 // TestRevokedDuringCheck: if a check started before a revocation, none of its callers signs
 // in after it.
 func TestRevokedDuringCheck(t *testing.T) {

@@ -53,26 +53,20 @@ func ExampleFileOptions() {
 	// acme <nil>
 }
 
-type tenantKey struct{}
-
-// Each of your tenants has its own clients. You load them yourself.
+// A function of yours checks the clients, and you load them again when they change.
 func ExampleCacheOptions() {
-	tenants := map[string]*auth.Static{}
+	var clients *auth.Static
 	var loaded uint64
-	load := func(tenant, secret string) {
-		clients, err := auth.NewStatic(auth.Credential{ID: "acme", Secrets: []auth.Secret{auth.NewSecret(secret)}, Owner: tenant + "/acme"})
-		if err != nil {
+	load := func(secret string) {
+		var err error
+		if clients, err = auth.NewStatic(auth.Credential{ID: "acme", Secrets: []auth.Secret{auth.NewSecret(secret)}}); err != nil {
 			log.Fatal(err)
 		}
-		tenants[tenant] = clients
 		loaded++
 	}
-	load("north", "a-long-random-secret")
-	load("south", "a-long-random-secret")
-
-	tenantOf := func(ctx context.Context) string { return ctx.Value(tenantKey{}).(string) }
+	load("a-long-random-secret")
 	check := func(ctx context.Context, id, secret string) (webhookcfg.Client, error) {
-		return tenants[tenantOf(ctx)].Verify(ctx, id, secret)
+		return clients.Verify(ctx, id, secret)
 	}
 	verifier, err := auth.NewCache(auth.Func(check), &auth.CacheOptions{
 		// Revoking a secret should take effect sooner, even where nothing tells the cache.
@@ -81,25 +75,20 @@ func ExampleCacheOptions() {
 		Size: 100_000,
 		// The verifier is a Func, which hides that its clients have changed.
 		Revision: func() uint64 { return loaded },
-		// The same id and secret can sign in another client for another tenant.
-		Key: tenantOf,
 	})
 	if err != nil {
 		log.Fatal(err)
 	}
-	signIn := func(tenant string) {
-		ctx := context.WithValue(context.Background(), tenantKey{}, tenant)
-		client, err := verifier.Verify(ctx, "acme", "a-long-random-secret")
-		fmt.Printf("%s: %q, refused: %v\n", tenant, client.ID, errors.Is(err, webhookcfg.ErrInvalidCredentials))
+	signIn := func() {
+		client, err := verifier.Verify(context.Background(), "acme", "a-long-random-secret")
+		fmt.Printf("%q, refused: %v\n", client.ID, errors.Is(err, webhookcfg.ErrInvalidCredentials))
 	}
-	signIn("north")
-	signIn("south")
-	load("south", "another-long-random-secret")
-	signIn("south")
+	signIn()
+	load("another-long-random-secret")
+	signIn()
 	// Output:
-	// north: "north/acme", refused: false
-	// south: "south/acme", refused: false
-	// south: "", refused: true
+	// "acme", refused: false
+	// "", refused: true
 }
 
 // All secrets are generated. Nobody guesses these, but a flood of guesses could lock clients
