@@ -5,7 +5,7 @@
 //	throttled, err := auth.NewThrottle(file, nil)
 //	verifier, err := auth.NewCache(throttled, nil)
 //	handler, err := webhookcfg.NewHandler(store, verifier, nil)
-//	withSource, err := auth.WithSource() // name the proxies in front, if you have any
+//	withSource, err := auth.WithSource(logger) // name the proxies in front, if you have any
 //	server := http.Server{Handler: withSource(mux)} // outermost
 //
 // Pick a verifier by where you keep your clients:

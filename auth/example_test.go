@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"log"
+	"log/slog"
 	"net/http"
 	"net/netip"
 	"os"
@@ -165,8 +166,9 @@ func ExampleNewThrottle() {
 }
 
 func ExampleWithSource() {
-	mux := http.NewServeMux()                                                // register the handler on it
-	withSource, err := auth.WithSource(netip.MustParsePrefix("10.1.0.0/16")) // the proxies
+	mux := http.NewServeMux() // register the handler on it
+	proxies := netip.MustParsePrefix("10.1.0.0/16")
+	withSource, err := auth.WithSource(slog.Default(), proxies)
 	if err != nil {
 		log.Fatal(err)
 	}

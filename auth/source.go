@@ -23,29 +23,31 @@ import (
 // addresses further left. At a malformed entry, the source is the proxy that sent it. Without
 // trusted proxies the field is ignored.
 //
-// If a trusted proxy doesn't send the field, all clients behind it share a source. WithSource
-// logs the first such request with credentials to [slog.Default], as a warning. It returns an
-// error for a network that is invalid, IPv4-mapped or has bits set beyond its length: that
-// would trust no proxy, or not the ones you meant.
+// If a proxy is misconfigured, all clients behind it share a source, and a few wrong guesses
+// lock them all out. So WithSource logs a warning once if a trusted proxy doesn't send the
+// field, or if requests have it although you trust no proxy. If logger is nil, nothing is
+// logged. WithSource returns an error for a network that is invalid, IPv4-mapped or has bits
+// set beyond its length: that would trust no proxy, or not the ones you meant.
 //
 // Put the middleware outermost. It copies the request, so a handler around it doesn't see the
 // Pattern that a mux inside sets. A connection without an IP address, such as a Unix
 // socket's, has no source: use [webhookcfg.ContextWithSource] there.
-func WithSource(trustedProxies ...netip.Prefix) (func(next http.Handler) http.Handler, error) {
+func WithSource(logger *slog.Logger, trustedProxies ...netip.Prefix) (func(next http.Handler) http.Handler, error) {
 	trusted := proxies(slices.Clone(trustedProxies))
 	for _, network := range trusted {
 		if !network.IsValid() || network.Addr().Is4In6() || network != network.Masked() {
 			return nil, fmt.Errorf("auth: trusted proxy %v: not a network like 192.0.2.0/24, 192.0.2.1/32 or 2001:db8::/64", network)
 		}
 	}
-	var warning sync.Once
+	if logger == nil {
+		logger = slog.New(slog.DiscardHandler)
+	}
+	var once sync.Once
 	return func(next http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			source := trusted.source(r)
-			if trusted.contain(source) && lacksHops(r) {
-				warning.Do(func() {
-					slog.WarnContext(r.Context(), "auth: a trusted proxy sends no X-Forwarded-For: all clients behind it share one source", "proxy", source)
-				})
+			if warning := trusted.warning(r, source); warning != "" {
+				once.Do(func() { logger.WarnContext(r.Context(), warning, "proxy", source) })
 			}
 			next.ServeHTTP(w, r.WithContext(webhookcfg.ContextWithSource(r.Context(), source)))
 		})
@@ -74,10 +76,18 @@ func (p proxies) source(r *http.Request) netip.Addr {
 	return source
 }
 
-// lacksHops reports whether a client's request has no X-Forwarded-For. A proxy's own health
-// checks have no credentials, so they don't count.
-func lacksHops(r *http.Request) bool {
-	return r.Header.Get("Authorization") != "" && len(r.Header["X-Forwarded-For"]) == 0
+// warning returns what's wrong with the proxies, if a request from the given source shows it.
+// A proxy's own health checks change nothing and have no credentials, so they don't show that
+// the field is missing.
+func (p proxies) warning(r *http.Request, source netip.Addr) string {
+	signsIn := r.Method == http.MethodPost || r.Header.Get("Authorization") != ""
+	switch hops := len(r.Header["X-Forwarded-For"]) > 0; {
+	case hops && len(p) == 0:
+		return "auth: X-Forwarded-For is ignored: if the peer is a proxy, name it, or all clients behind it share one source"
+	case !hops && signsIn && p.contain(source):
+		return "auth: a trusted proxy sends no X-Forwarded-For: all clients behind it share one source"
+	}
+	return ""
 }
 
 // hopsFromEnd yields the elements of comma-separated lists, the last one first. It's lazy,

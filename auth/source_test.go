@@ -79,7 +79,7 @@ func sourceOf(peer string, forwarded []string, trusted ...netip.Prefix) (source 
 }
 
 func mustWithSource(trusted ...netip.Prefix) func(http.Handler) http.Handler {
-	middleware, err := auth.WithSource(trusted...)
+	middleware, err := auth.WithSource(nil, trusted...)
 	if err != nil {
 		panic(err)
 	}
@@ -95,32 +95,42 @@ func TestWithSourceRefuses(t *testing.T) {
 		netip.MustParsePrefix("10.0.0.1/8"),
 		netip.MustParsePrefix("2001:db8::1/64"),
 	} {
-		if _, err := auth.WithSource(netip.MustParsePrefix("192.0.2.1/32"), network); err == nil || !strings.Contains(err.Error(), network.String()) {
+		if _, err := auth.WithSource(nil, netip.MustParsePrefix("192.0.2.1/32"), network); err == nil || !strings.Contains(err.Error(), network.String()) {
 			t.Errorf("%v has bits of a host: got %v, want an error that names it", network, err)
 		}
 	}
 }
 
-// TestWithSourceWarns: if a trusted proxy doesn't send the field, the log names it once. The
-// proxy's own health checks don't count.
+// TestWithSourceWarns: once, if the proxies and what they send don't fit. The sign-in form of a
+// page has no Authorization, and a proxy's own health checks don't count.
 func TestWithSourceWarns(t *testing.T) {
-	logger := slog.Default()
-	defer slog.SetDefault(logger)
+	const missing, ignored = "sends no X-Forwarded-For", "X-Forwarded-For is ignored"
+	proxies := []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")}
 	for _, tt := range []struct {
-		peer, credentials, hops string
-		want                    int
+		trusted                         []netip.Prefix
+		peer, method, credentials, hops string
+		want                            string
 	}{
-		{"10.0.0.1:80", "Basic x", "", 1},
-		{"10.0.0.1:80", "Basic x", "192.0.2.1", 0},
-		{"10.0.0.1:80", "Basic x", "10.0.0.2", 0},
-		{"10.0.0.1:80", "", "", 0},
-		{"192.0.2.1:80", "Basic x", "", 0},
+		{proxies, "10.0.0.1:80", "GET", "Basic x", "", missing},
+		{proxies, "10.0.0.1:80", "POST", "", "", missing},
+		{proxies, "10.0.0.1:80", "GET", "Basic x", "192.0.2.1", ""},
+		{proxies, "10.0.0.1:80", "POST", "", "192.0.2.1", ""},
+		{proxies, "10.0.0.1:80", "GET", "Basic x", "10.0.0.2", ""},
+		{proxies, "10.0.0.1:80", "GET", "", "", ""},
+		{proxies, "10.0.0.1:80", "HEAD", "", "", ""},
+		{proxies, "192.0.2.1:80", "GET", "Basic x", "", ""},
+		{proxies, "192.0.2.1:80", "POST", "", "198.51.100.1", ""},
+		{nil, "10.0.0.1:80", "GET", "", "192.0.2.1", ignored},
+		{nil, "10.0.0.1:80", "POST", "Basic x", "", ""},
 	} {
 		var log strings.Builder
-		slog.SetDefault(slog.New(slog.NewTextHandler(&log, nil)))
-		h := mustWithSource(netip.MustParsePrefix("10.0.0.0/8"))(http.NotFoundHandler())
+		withSource, err := auth.WithSource(slog.New(slog.NewTextHandler(&log, nil)), tt.trusted...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		h := withSource(http.NotFoundHandler())
 		for range 2 {
-			r := httptest.NewRequest(http.MethodGet, "/", nil)
+			r := httptest.NewRequest(tt.method, "/", nil)
 			r.RemoteAddr = tt.peer
 			for name, value := range map[string]string{"Authorization": tt.credentials, "X-Forwarded-For": tt.hops} {
 				if value != "" {
@@ -129,7 +139,8 @@ func TestWithSourceWarns(t *testing.T) {
 			}
 			h.ServeHTTP(httptest.NewRecorder(), r)
 		}
-		if got := strings.Count(log.String(), "level=WARN"); got != tt.want || got > 0 && !strings.Contains(log.String(), "proxy=10.0.0.1") {
+		want := min(1, len(tt.want))
+		if strings.Count(log.String(), "level=WARN") != want || !strings.Contains(log.String(), tt.want) || want > 0 && !strings.Contains(log.String(), "proxy=10.0.0.1") {
 			t.Errorf("%+v: log %q", tt, log.String())
 		}
 	}

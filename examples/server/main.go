@@ -25,7 +25,6 @@ import (
 	"os/signal"
 	"slices"
 	"strings"
-	"sync"
 	"syscall"
 	"time"
 
@@ -178,8 +177,11 @@ func open(cfg config, logger *slog.Logger, p *probes.Probes, opened *closers) (s
 	if err != nil {
 		return nil, nil, err
 	}
-	service, err = withSource(withPages(h, pages), cfg.proxies, logger)
-	return service, usage, err
+	withSource, err := auth.WithSource(logger, cfg.proxies...)
+	if err != nil {
+		return nil, nil, err
+	}
+	return withSource(withPages(h, pages)), usage, nil
 }
 
 const (
@@ -197,27 +199,6 @@ func withPages(h *webhookcfg.Handler, pages http.Handler) http.Handler {
 	})
 	mux.Handle("/", h)
 	return h.Before(mux)
-}
-
-// withSource finds the source addresses, which limit needs. If you trust no proxy but there
-// seems to be one, it logs a warning once, since all clients behind it share an address.
-func withSource(next http.Handler, proxies []netip.Prefix, logger *slog.Logger) (http.Handler, error) {
-	middleware, err := auth.WithSource(proxies...)
-	if err != nil {
-		return nil, err
-	}
-	if len(proxies) > 0 {
-		return middleware(next), nil
-	}
-	var once sync.Once
-	return middleware(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.Header.Get("X-Forwarded-For") != "" {
-			once.Do(func() {
-				logger.Warn("X-Forwarded-For is ignored: if the peer is a proxy, name it with -trusted-proxy", "peer", r.RemoteAddr)
-			})
-		}
-		next.ServeHTTP(w, r)
-	})), nil
 }
 
 // limit limits failed sign-ins, but spares clients that have signed in.

@@ -300,7 +300,7 @@ func TestTrustedProxy(t *testing.T) {
 		if err := s.stop(); err != nil {
 			t.Errorf("ended with %v", err)
 		}
-		if got := strings.Count(stderr.String(), "-trusted-proxy"); got != tt.warns {
+		if got := strings.Count(stderr.String(), "X-Forwarded-For is ignored"); got != tt.warns {
 			t.Errorf("%q: %d warnings, want %d:\n%s", tt.args, got, tt.warns, &stderr)
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"net/netip"
@@ -69,8 +70,8 @@ func newVerifier(db *sql.DB) (*auth.Cache, error) {
 	return auth.NewCache(throttled, nil)
 }
 
-func behindProxies(service http.Handler) (http.Handler, error) {
-	withSource, err := auth.WithSource(netip.MustParsePrefix("127.0.0.0/8")) // your proxies
+func behindProxies(service http.Handler, logger *slog.Logger) (http.Handler, error) {
+	withSource, err := auth.WithSource(logger, netip.MustParsePrefix("127.0.0.0/8")) // your proxies
 	if err != nil {
 		return nil, err
 	}
@@ -121,7 +122,7 @@ func TestProduction(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	service, err := behindProxies(h)
+	service, err := behindProxies(h, newLogger(t.Output(), slog.LevelInfo))
 	if err != nil {
 		t.Fatal(err)
 	}

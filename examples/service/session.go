@@ -119,7 +119,7 @@ func (s *service) pages(mux *http.ServeMux, h *webhookcfg.Handler) error {
 	if err != nil {
 		return err
 	}
-	withSource, err := auth.WithSource() // name the proxies in front, if you have any
+	withSource, err := auth.WithSource(s.logger) // name the proxies in front, if you have any
 	if err != nil {
 		return err
 	}
