@@ -1,9 +1,6 @@
 package service_test
 
-import (
-	"fmt"
-	"testing"
-)
+import "testing"
 
 const (
 	flood   = 4 * workers // notifications for a receiver that hangs
@@ -36,35 +33,6 @@ func TestHangingReceiver(t *testing.T) {
 		p.drain()
 		if acknowledged, lost, _ := l.totals(); lost > 0 {
 			t.Errorf("of %d changes %d are lost", acknowledged, lost)
-		}
-	})
-}
-
-// TestHangingReceiverWithoutLimits: without limits, a receiver that hangs takes all workers.
-// Nothing else is delivered until an attempt has timed out.
-func TestHangingReceiverWithoutLimits(t *testing.T) {
-	onEachEngine(t, func(t *testing.T, store string) {
-		path, err := build()
-		if err != nil {
-			t.Fatal(err)
-		}
-		p := start(t, path, store, "-timeout", "10s", "-per-client", fmt.Sprint(flood), "-per-receiver", fmt.Sprint(flood))
-		l := newLedger(t, p.signingKey())
-		release := make(chan struct{})
-		defer close(release)
-		accepting := l.serve(accepting)
-		p.set("", accepting)
-		p.mustChange(l, "hanging", 1)
-		p.mustChange(l, "healthy", 1)
-		p.drain()
-		p.set("hanging", l.serve(l.holding(release)))
-		p.mustChange(l, "hanging", flood)
-		l.await(func() bool { return l.held == workers || l.ended > 0 })
-		p.mustChange(l, "healthy", healthy)
-		starved := 0
-		l.await(func() bool { starved = healthy + 1 - l.count("healthy"); return l.ended > 0 })
-		if starved != healthy {
-			t.Errorf("%d of %d notifications waited for the receiver that hangs, want all", starved, healthy)
 		}
 	})
 }
