@@ -84,8 +84,9 @@ func New(st webhookcfg.Store, o *Options) (*Cache, error) {
 		figures:  &c.figures,
 		clock:    c.clock,
 		maxStale: o.maxStale(),
-		every:    o.pollEvery(),
+		every:    o.maxStale() / 4, // leaves room for a slow response
 		logger:   cmp.Or(o.Logger, slog.New(slog.DiscardHandler)),
+		wanted:   make(chan struct{}, 1),
 		stopped:  make(chan struct{}),
 		ended:    make(chan struct{}),
 	}
@@ -164,8 +165,8 @@ func (c *Cache) readOrHeld(ctx context.Context, client, entity string, called in
 }
 
 // Warm reads clients ahead, so that their entities are hits. Call it once, with all clients,
-// before you start your senders. It waits for up to two polls first, because the first poll
-// of a store drops the entries from before. Then it reads with up to half of
+// before you start your senders. It makes up to two polls first, because the first poll of a
+// store drops the entries from before. Then it reads with up to half of
 // [Options.MaxReads], until it has read all clients or a read fails.
 //
 // Clients that are too large aren't held as a whole, and [Options.MaxBytes] still applies. If

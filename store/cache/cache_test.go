@@ -44,15 +44,11 @@ func (f follower) Changes(ctx context.Context, since string) (cache.Changes, err
 func TestInvalidOptions(t *testing.T) {
 	for name, o := range map[string]cache.Options{
 		"negative bound":                    {MaxStale: -1},
-		"negative interval":                 {PollEvery: -1},
 		"negative bound for failing stores": {StaleIfError: -1},
 		"negative size":                     {MaxBytes: -1},
 		"a size that is too small":          {MaxBytes: 1<<20 - 1},
 		"negative limit of reads":           {MaxReads: -1},
-		"a bound that is too short":         {MaxStale: time.Millisecond, PollEvery: time.Microsecond},
-		"polls that are too frequent":       {PollEvery: time.Microsecond},
-		"polls as seldom as the bound":      {MaxStale: time.Second, PollEvery: time.Second},
-		"polls more seldom than the bound":  {PollEvery: 3 * time.Second},
+		"a bound that is too short":         {MaxStale: 10*time.Millisecond - 1},
 		"a shorter bound for failing":       {MaxStale: time.Second, StaleIfError: time.Second},
 		"the shortest bound for failing":    {StaleIfError: 1},
 	} {
@@ -61,7 +57,7 @@ func TestInvalidOptions(t *testing.T) {
 			_ = copied.Close()
 		}
 	}
-	least := cache.Options{MaxStale: 10 * time.Millisecond, PollEvery: time.Millisecond, MaxBytes: 1 << 20, MaxReads: 1}
+	least := cache.Options{MaxStale: 10 * time.Millisecond, MaxBytes: 1 << 20, MaxReads: 1}
 	if copied, err := cache.New(store.NewMemory(), &least); err != nil {
 		t.Error(err)
 	} else {

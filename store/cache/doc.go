@@ -16,7 +16,7 @@
 //
 // # How the copy stays fresh
 //
-// The cache polls the store every [Options.PollEvery], and drops what changed. An entry is
+// The cache polls the store four times within MaxStale, and drops what changed. An entry is
 // used as long as a poll that vouches for it, or the read of the entry itself, started less
 // than MaxStale ago. Otherwise the cache reads the store, with at most [Options.MaxReads]
 // reads at a time.
@@ -50,13 +50,13 @@
 //     also serves the handler. With the default of 8 reads, ten processes take 90 of the 100
 //     connections that PostgreSQL allows by default. With MaxReads 1, 45 processes also take
 //     90, and one read at a time is enough once the copy is warm.
-//   - Polls of a Feed (PostgreSQL, SQLite, etcd): one query every PollEvery, for any number
-//     of clients. By default that's two a second.
-//   - Polls of a Versioner (MySQL, MariaDB): one query every PollEvery for each 256 clients
-//     that the cache holds. One round through all clients must take less than MaxStale. If a
-//     query takes 8 ms, a MaxStale of 2 seconds is enough for 2 s / 8 ms * 256 = 64,000
-//     clients. Beyond that, entries expire between polls and are read again. You can raise
-//     MaxStale, or lower MaxBytes to hold fewer clients.
+//   - Polls of a Feed (PostgreSQL, SQLite, etcd): four queries in every MaxStale, for any
+//     number of clients. By default that's two a second.
+//   - Polls of a Versioner (MySQL, MariaDB): four queries in every MaxStale for each 256
+//     clients that the cache holds. One round through all clients must take less than
+//     MaxStale. If a query takes 8 ms, a MaxStale of 2 seconds is enough for
+//     2 s / 8 ms * 256 = 64,000 clients. Beyond that, entries expire between polls and are
+//     read again. You can raise MaxStale, or lower MaxBytes to hold fewer clients.
 //   - Reads: one for each client that you warm, and later one for each change of a client
 //     that you send for. If 10 clients change in a second, 50 processes make at most 500 reads.
 package cache

@@ -25,8 +25,6 @@ func ExampleOptions() {
 	local, err := cache.New(shared, &cache.Options{
 		// Your clients can wait for half a minute until a change is in effect.
 		MaxStale: 30 * time.Second,
-		// The default is a quarter of MaxStale. You want to see most changes sooner.
-		PollEvery: 5 * time.Second,
 		// Delivering to an old webhook is better than not at all, while your store is down.
 		StaleIfError: time.Hour,
 		// You have many processes, and the database has few connections for each.

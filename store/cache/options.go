@@ -13,13 +13,10 @@ type Options struct {
 	// MaxStale bounds how stale a result can be. Resolve returns what the store would have
 	// returned at some moment within the last MaxStale before the call, or during the call.
 	// Zero means 2 seconds. The minimum is 10 ms.
+	//
+	// The cache polls the store four times as often, and each query of a poll times out after
+	// half of MaxStale. A [Notifier] triggers polls earlier, at most ten times as often.
 	MaxStale time.Duration
-
-	// PollEvery is how often the cache polls the store for changes. Zero means a quarter of
-	// MaxStale, which leaves room for a slow response. It must be less than MaxStale and at
-	// least 1 ms. A [Notifier] triggers polls earlier, at most ten times as often. Each query
-	// of a poll times out after half of MaxStale.
-	PollEvery time.Duration
 
 	// StaleIfError keeps you sending while the store is down: if a read fails, you get
 	// entries up to StaleIfError old (RFC 5861, Section 4). It must be more than MaxStale.
@@ -52,16 +49,13 @@ const (
 	defaultMaxReads = 8
 	defaultMaxBytes = 128 << 20
 
-	minMaxStale  = 10 * time.Millisecond
-	minPollEvery = time.Millisecond
-	minMaxBytes  = 1 << 20
+	minMaxStale = 10 * time.Millisecond
+	minMaxBytes = 1 << 20
 )
 
-func (o *Options) maxStale() time.Duration  { return cmp.Or(o.MaxStale, defaultMaxStale) }
-func (o *Options) pollEvery() time.Duration { return cmp.Or(o.PollEvery, o.maxStale()/4) }
-
-func (o *Options) maxReads() int { return cmp.Or(o.MaxReads, defaultMaxReads) }
-func (o *Options) maxBytes() int { return cmp.Or(o.MaxBytes, defaultMaxBytes) }
+func (o *Options) maxStale() time.Duration { return cmp.Or(o.MaxStale, defaultMaxStale) }
+func (o *Options) maxReads() int           { return cmp.Or(o.MaxReads, defaultMaxReads) }
+func (o *Options) maxBytes() int           { return cmp.Or(o.MaxBytes, defaultMaxBytes) }
 
 // readTimeout is the time limit of a read. It's shorter with StaleIfError, because an older
 // webhook is better than a longer wait.
@@ -74,14 +68,10 @@ func (o *Options) readTimeout() time.Duration {
 
 func (o *Options) check() error {
 	switch {
-	case o.MaxStale < 0 || o.PollEvery < 0 || o.StaleIfError < 0 || o.MaxReads < 0 || o.MaxBytes < 0:
+	case o.MaxStale < 0 || o.StaleIfError < 0 || o.MaxReads < 0 || o.MaxBytes < 0:
 		return errors.New("cache: an option is negative")
 	case o.maxStale() < minMaxStale:
 		return fmt.Errorf("cache: MaxStale is %v, but must be at least %v", o.maxStale(), minMaxStale)
-	case o.pollEvery() < minPollEvery:
-		return fmt.Errorf("cache: PollEvery is %v, but must be at least %v", o.pollEvery(), minPollEvery)
-	case o.pollEvery() >= o.maxStale():
-		return fmt.Errorf("cache: PollEvery is %v, but must be less than MaxStale, %v", o.pollEvery(), o.maxStale())
 	case o.StaleIfError > 0 && o.StaleIfError <= o.maxStale():
 		return fmt.Errorf("cache: StaleIfError is %v, but must be more than MaxStale, %v", o.StaleIfError, o.maxStale())
 	case o.maxBytes() < minMaxBytes:

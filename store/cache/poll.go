@@ -25,6 +25,7 @@ type poller struct {
 	notifier Notifier     // can be nil
 	last     atomic.Int64 // when the last successful poll started, as an instant
 
+	wanted  chan struct{} // holds a value if somebody waits for the next poll
 	stopped chan struct{} // closed when there are no more polls
 
 	mu    sync.Mutex
@@ -76,8 +77,7 @@ func (p *poller) run(ctx context.Context, polls []poll) {
 		}
 		failing = p.report(failing, err)
 		p.announce()
-		p.sleep(ctx, started+p.every/10, nil) // notifications wait until then
-		if more := p.sleep(ctx, started+p.every, notifications); !more {
+		if more := p.rest(ctx, started, notifications); !more {
 			notifications = nil
 		}
 	}
@@ -91,13 +91,17 @@ func (p *poller) announce() {
 	p.ended = make(chan struct{})
 }
 
-// awaitPoll waits for the end of a poll that started after the call. It doesn't wait if the
-// store isn't polled.
+// awaitPoll waits for the end of a poll that starts after the call, and makes it start at
+// once. It doesn't wait if the store isn't polled.
 func (p *poller) awaitPoll(ctx context.Context) error {
 	for range 2 { // the first one can have started before the call
 		p.mu.Lock()
 		ended := p.ended
 		p.mu.Unlock()
+		select {
+		case p.wanted <- struct{}{}:
+		default:
+		}
 		select {
 		case <-ended:
 		case <-p.stopped:
@@ -108,16 +112,27 @@ func (p *poller) awaitPoll(ctx context.Context) error {
 	return nil
 }
 
-// sleep returns at the given instant, on the first notification, or when ctx ends. It returns
-// false once there can't be more notifications.
-func (p *poller) sleep(ctx context.Context, until instant, notifications <-chan struct{}) (more bool) {
-	select {
-	case <-ctx.Done():
-	case <-time.After(until - p.clock.now()):
-	case _, more := <-notifications:
-		return more
+// rest returns when it's time for the poll after the one that started at the given instant,
+// or when ctx ends. Notifications have to wait for a tenth of the interval. It returns false
+// once there can't be more of them.
+func (p *poller) rest(ctx context.Context, started instant, notifications <-chan struct{}) (more bool) {
+	passed := p.clock.now() - started
+	early, due := time.After(p.every/10-passed), time.After(p.every-passed)
+	var notified <-chan struct{}
+	for {
+		select {
+		case <-ctx.Done():
+			return true
+		case <-p.wanted:
+			return true
+		case <-due:
+			return true
+		case <-early:
+			notified = notifications
+		case _, more := <-notified:
+			return more
+		}
 	}
-	return true
 }
 
 // report logs the first failure, and the first success after it. It returns whether polls

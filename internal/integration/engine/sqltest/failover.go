@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -114,11 +115,19 @@ func (e Engine) loseChange(t *testing.T, dsn string, save, lose func() error, po
 	}
 	// Only a poll can make the copy drop an entry.
 	steps := &steps{make(chan struct{}), make(chan error)}
-	copied, err := cache.New(polled(steps, st), &cache.Options{MaxStale: time.Hour, PollEvery: 20 * time.Millisecond})
+	copied, err := cache.New(polled(steps, st), &cache.Options{MaxStale: time.Hour})
 	if err != nil {
 		return err
 	}
 	defer copied.Close()
+	ctx, cancel := context.WithCancel(t.Context())
+	var warming sync.WaitGroup
+	warming.Go(func() {
+		for copied.Warm(ctx, nil) == nil { // makes the copy poll, without waiting for the next quarter of an hour
+		}
+	})
+	defer warming.Wait()
+	defer cancel()
 	resolve := func(entity string) (webhookcfg.Source, error) {
 		hook, err := copied.Resolve(t.Context(), "acme", entity)
 		return hook.Source, err
@@ -213,8 +222,15 @@ func (s *steps) wait(ctx context.Context, call func() error) error {
 	return err
 }
 
-type steppedFeed struct {
+// listingStore is a store without its other optional interfaces. A copy can be warmed only
+// from a Lister.
+type listingStore interface {
 	webhookcfg.Store
+	webhookcfg.Lister
+}
+
+type steppedFeed struct {
+	listingStore
 	feed cache.Feed
 	*steps
 }
@@ -225,7 +241,7 @@ func (s steppedFeed) Changes(ctx context.Context, since string) (changes cache.C
 }
 
 type steppedVersioner struct {
-	webhookcfg.Store
+	listingStore
 	versioner cache.Versioner
 	*steps
 }
