@@ -141,12 +141,12 @@ func (c *Cache) read(ctx context.Context, client, entity string, called instant)
 }
 
 // readOrHeld returns an entry within StaleIfError if the store fails or time runs out. After
-// a failure, a caller with an entry hardly waits, because a store that hangs would cost each
-// call MaxStale. Every further failure prolongs this.
+// a failure, or while polls hang, a caller with an entry hardly waits, because a store that
+// hangs would cost each call MaxStale. Every further failure prolongs this.
 func (c *Cache) readOrHeld(ctx context.Context, client, entity string, called instant) (webhookcfg.Webhook, error) {
 	waiting := ctx
 	patience := c.maxStale / 100
-	if c.entries.failing(client, called-2*c.maxStale) {
+	if c.poller.hanging.Load() || c.entries.failing(client, called-2*c.maxStale) {
 		if c.entries.lookup(client, entity, called, called+patience-c.staleIfError) != nil {
 			var cancel context.CancelFunc
 			waiting, cancel = context.WithTimeout(ctx, patience)

@@ -23,8 +23,9 @@ type Options struct {
 	// Zero means that Resolve returns the error.
 	//
 	// A read also counts as failed if it takes longer than MaxStale, or if your context's
-	// deadline passes. If you cancel the context, you always get an error. For 2*MaxStale
-	// after a failed read, callers with an entry wait only MaxStale/100.
+	// deadline passes. If you cancel the context, you always get an error. While polls time
+	// out, and for 2*MaxStale after a read of the client failed, callers with an entry wait
+	// only MaxStale/100.
 	StaleIfError time.Duration
 
 	// MaxReads is the maximum number of concurrent reads of the store. One client can take at

@@ -24,6 +24,7 @@ type poller struct {
 	logger   *slog.Logger
 	notifier Notifier     // can be nil
 	last     atomic.Int64 // when the last successful poll started, as an instant
+	hanging  atomic.Bool  // the last query of a poll exceeded its time limit
 
 	wanted  chan struct{} // holds a value if somebody waits for the next poll
 	stopped chan struct{} // closed when there are no more polls
@@ -158,10 +159,14 @@ func recoverPanic(ctx context.Context, work func(context.Context) error) (err er
 	return work(ctx)
 }
 
-// pollContext limits the time of one poll. With a longer limit, entries would expire between
-// two successful polls.
-func (p *poller) pollContext(ctx context.Context) (context.Context, context.CancelFunc) {
-	return context.WithTimeout(ctx, p.maxStale/2)
+// limited makes one query of a poll and limits its time. With a longer limit, entries would
+// expire between two successful polls.
+func (p *poller) limited(ctx context.Context, query func(context.Context) error) error {
+	ctx, cancel := context.WithTimeout(ctx, p.maxStale/2)
+	defer cancel()
+	err := query(ctx)
+	p.hanging.Store(err != nil && ctx.Err() != nil)
+	return err
 }
 
 var errUnsupported = errors.New("cache: not supported by the store")
@@ -177,16 +182,16 @@ func pollError(err error, supported bool) error {
 }
 
 func (p *poller) pollFeed(ctx context.Context, feed Feed, cursor *string) error {
-	ctx, cancel := p.pollContext(ctx)
-	defer cancel()
-	started := p.clock.now()
-	changes, err := feed.Changes(ctx, *cursor)
-	if err != nil {
-		return pollError(err, *cursor != "")
-	}
-	p.reads.apply(changes, started)
-	*cursor = changes.Next
-	return nil
+	return p.limited(ctx, func(ctx context.Context) error {
+		started := p.clock.now()
+		changes, err := feed.Changes(ctx, *cursor)
+		if err != nil {
+			return pollError(err, *cursor != "")
+		}
+		p.reads.apply(changes, started)
+		*cursor = changes.Next
+		return nil
+	})
 }
 
 // versionsPerCall is the most clients in one call of a Versioner. Package sqlstore asks for
@@ -206,18 +211,18 @@ func (p *poller) pollVersions(ctx context.Context, versioner Versioner, supporte
 }
 
 func (p *poller) pollChunk(ctx context.Context, versioner Versioner, clients []string) error {
-	ctx, cancel := p.pollContext(ctx)
-	defer cancel()
-	started := p.clock.now()
-	versions, err := versioner.Versions(ctx, clients)
-	if err != nil {
-		return err
-	}
-	if len(versions) != len(clients) {
-		return errVersionCount
-	}
-	for i, client := range clients {
-		p.reads.check(client, versions[i], started)
-	}
-	return nil
+	return p.limited(ctx, func(ctx context.Context) error {
+		started := p.clock.now()
+		versions, err := versioner.Versions(ctx, clients)
+		if err != nil {
+			return err
+		}
+		if len(versions) != len(clients) {
+			return errVersionCount
+		}
+		for i, client := range clients {
+			p.reads.check(client, versions[i], started)
+		}
+		return nil
+	})
 }

@@ -189,3 +189,24 @@ func TestStartAfterEnd(t *testing.T) {
 	}
 	rs.leave(waiting)
 }
+
+// TestLaterReadStays: the result of a read doesn't replace that of a read that started later,
+// whichever ends first.
+func TestLaterReadStays(t *testing.T) {
+	for name, entity := range map[string]string{"page": "", "entity": "e1"} {
+		t.Run(name, func(t *testing.T) {
+			kept := newEntries(1<<20, time.Hour)
+			if entity != "" {
+				kept.keep(key{"a", ""}, nil) // a client that is too large for a page
+			}
+			for _, started := range []instant{2, 1} {
+				e := &entry{started: started, webhook: webhookcfg.Webhook{Since: time.Unix(int64(started), 0)}}
+				kept.keep(key{"a", entity}, e)
+			}
+			got := kept.lookup("a", "e1", 2, 1)
+			if got == nil || got.webhook.Since.Unix() != 2 {
+				t.Errorf("the entry is %+v, want that of the later read", got)
+			}
+		})
+	}
+}

@@ -368,6 +368,51 @@ func TestFailingStoreIsNotAwaited(t *testing.T) {
 	})
 }
 
+// TestHangingStoreIsNotAwaited: while the store hangs, no client waits in full, since a poll
+// found out for all of them. Once it responds again, they wait for what it says.
+func TestHangingStoreIsNotAwaited(t *testing.T) {
+	for name, polled := range map[string]func(*stage) webhookcfg.Store{
+		"feed":     func(s *stage) webhookcfg.Store { return stagedFeed{s} },
+		"versions": func(s *stage) webhookcfg.Store { return stagedVersions{stagedPlain{s}, s} },
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				const clients = 100
+				s := newStage()
+				for n := range clients {
+					hooktest.Apply(t, s, hooktest.SetAll(fmt.Sprint("client ", n), 1))
+				}
+				copied, clock := copyOf(t, polled(s), cache.Options{MaxStale: bound, StaleIfError: time.Hour}), newClock()
+				resolveAll := func(want int, most time.Duration) {
+					t.Helper()
+					started := time.Now()
+					for n := range clients {
+						hook, err := copied.Resolve(t.Context(), fmt.Sprint("client ", n), "e1")
+						if err != nil || !hook.URL.Equal(hooktest.URL(want)) {
+							t.Fatalf("client %d: %v, %v", n, hook, err)
+						}
+					}
+					if took := time.Since(started); took > most {
+						t.Errorf("%d clients took %v, want %v at most", clients, took, most)
+					}
+				}
+				resolveAll(1, 0)
+				s.readTakes.Store(int64(time.Hour))
+				s.pollTake.Store(int64(time.Hour))
+				clock.at(1000)
+				resolveAll(1, clients*bound/100)
+				s.pollTake.Store(0)
+				s.readTakes.Store(int64(bound / 50))
+				for n := range clients {
+					hooktest.Apply(t, s, hooktest.SetAll(fmt.Sprint("client ", n), 2))
+				}
+				time.Sleep(5 * bound)
+				resolveAll(2, clients*bound/50)
+			})
+		})
+	}
+}
+
 // TestPatience: callers with an entry wait in full if the only failure is that an earlier
 // caller left, or if the entry would be too old after a short wait.
 func TestPatience(t *testing.T) {
