@@ -1,0 +1,90 @@
+package portal_test
+
+import (
+	"context"
+	"encoding/base64"
+	"encoding/hex"
+	"fmt"
+	"log/slog"
+	"net/url"
+	"strings"
+	"sync"
+	"testing"
+
+	"example.com/go-webhookcfg/webhookcfg"
+)
+
+// records collects everything that a portal and its handler show of requests: the log, the
+// events and, if a test adds them, the server's own log.
+type records struct {
+	mu   sync.Mutex
+	text strings.Builder
+}
+
+func (r *records) Write(p []byte) (int, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.text.Write(p)
+}
+
+func (r *records) String() string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.text.String()
+}
+
+// record collects the log and the events of a fixture.
+func (f *fixture) record() *records {
+	r := new(records)
+	f.handler.Logger = slog.New(slog.NewTextHandler(r, &slog.HandlerOptions{Level: slog.LevelDebug}))
+	f.handler.OnEvent = func(_ context.Context, e webhookcfg.Event) { fmt.Fprintf(r, "event %+v\n", e) }
+	return r
+}
+
+// expectWithout fails if the records show a text, plain or encoded.
+func (r *records) expectWithout(t *testing.T, name, text string) {
+	t.Helper()
+	shown := r.String()
+	unpadded := base64.RawStdEncoding.EncodeToString([]byte(text))
+	percent := ""
+	for _, b := range []byte(text) {
+		percent += fmt.Sprintf("%%%02X", b)
+	}
+	for _, spelling := range []string{text, url.QueryEscape(text), url.PathEscape(text), strings.ToLower(percent), percent, hex.EncodeToString([]byte(text)), unpadded, base64.RawURLEncoding.EncodeToString([]byte(text))} {
+		if strings.Contains(shown, spelling) {
+			t.Errorf("%s: the records show %s:\n%s", name, spelling, shown)
+		}
+	}
+}
+
+// TestSecretInSignIn: whatever mistake a person makes when they sign in, the records don't
+// show the secret. The only exception is a secret alone in the field for the id, unless the
+// handler omits ids that nobody has verified.
+func TestSecretInSignIn(t *testing.T) {
+	for _, tt := range []struct {
+		name           string
+		omit           bool
+		user, password string
+	}{
+		{"as the id", true, secret, "x"},
+		{"pair as the id", false, acme + ":" + secret, "x"},
+		{"pair as the id, and the secret", false, acme + ":" + secret, secret},
+		{"pair in both", false, acme + ":" + secret, acme + ":" + secret},
+		{"as the id, without a secret", false, secret, ""},
+		{"in both", false, secret, secret},
+		{"as the secret of nobody", false, "nobody", secret},
+		{"alone", false, "", secret},
+	} {
+		f := newFixture(t)
+		records := f.record()
+		f.handler.OmitPresentedID = tt.omit
+		p := f.serve(t)
+		if got := p.post("sign-in", "username", tt.user, "password", tt.password, "then", ""); !got.isSignIn() {
+			t.Errorf("%s: signed in", tt.name)
+		}
+		if !strings.Contains(records.String(), "sign_in") {
+			t.Errorf("%s: no record of the refusal", tt.name)
+		}
+		records.expectWithout(t, tt.name, secret)
+	}
+}
