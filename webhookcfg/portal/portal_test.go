@@ -121,7 +121,7 @@ func TestHeader(t *testing.T) {
 			cached = "max-age=300"
 		}
 		want := map[string]string{
-			"Cache-Control": cached, "Referrer-Policy": "no-referrer", "X-Content-Type-Options": "nosniff",
+			"Cache-Control": cached, "Referrer-Policy": "same-origin", "X-Content-Type-Options": "nosniff",
 			"Content-Security-Policy": "default-src 'none'; style-src 'self'; img-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'",
 		}
 		for field, value := range want {

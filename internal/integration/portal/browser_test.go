@@ -38,7 +38,7 @@ func run(m *testing.M) int {
 		fmt.Fprintf(os.Stderr, "chromium: %v: run internal/integration/install.sh\n%s", err, out)
 		return 1
 	}
-	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath("chromium"), chromedp.NoSandbox, chromedp.WindowSize(900, 1000), chromedp.Flag("disable-gpu", true), chromedp.WSURLReadTimeout(2*time.Minute))
+	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath("chromium"), chromedp.NoSandbox, chromedp.WindowSize(900, 1000), chromedp.Flag("disable-gpu", true), chromedp.Flag("host-resolver-rules", "MAP "+staging+" 127.0.0.1"), chromedp.WSURLReadTimeout(2*time.Minute))
 	allocator, end := chromedp.NewExecAllocator(context.Background(), options...)
 	defer end()
 	browser, closeBrowser := chromedp.NewContext(allocator)
@@ -50,6 +50,10 @@ func run(m *testing.M) int {
 	chromium = browser
 	return m.Run()
 }
+
+// staging is a host name that leads to the tests' servers. Browsers trust http on localhost
+// like https, but not there.
+const staging = "staging.example"
 
 // tab is a tab of the browser. It has no cookies at first.
 type tab struct {

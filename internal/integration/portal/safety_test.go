@@ -45,6 +45,22 @@ func TestOtherOrigins(t *testing.T) {
 	f.expect("e1", "override "+at)
 }
 
+// TestPlainHTTP: forms work over http too, where browsers send no Sec-Fetch-Site, and the
+// portal has to compare Origin with Host.
+func TestPlainHTTP(t *testing.T) {
+	f := newFixture(t).hosted()
+	f.serve()
+	b := newTab(t)
+	url := strings.Replace(f.server.URL, "127.0.0.1", staging, 1)
+	b.open(url + "/login")
+	b.expect("Signed in as ann")
+	b.fill("id", "e1")
+	b.fill("url", at)
+	b.button("Set webhook")
+	b.expect("has a webhook of its own")
+	f.expect("e1", "override "+at)
+}
+
 // TestNoPrompt: no page opens the browser's own password prompt. The API does, so we know
 // that the test would notice.
 func TestNoPrompt(t *testing.T) {
