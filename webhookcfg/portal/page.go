@@ -233,17 +233,17 @@ func (v *visit) fail(err error) {
 	}
 }
 
+// askToSignIn is why a person has to sign in first.
+type askToSignIn struct{ error }
+
+func (e askToSignIn) Unwrap() error { return e.error }
+
 // gate responds with the reason only, and keeps the fields that the person typed.
 func (v *visit) gate(err error) {
 	v.fail(err)
+	_, v.AsksToSignIn = errors.AsType[askToSignIn](err)
 	v.Template, v.Title = "gate", "title"
 	v.write()
-}
-
-// askToSignIn asks the person to sign in, and keeps the fields that they typed.
-func (v *visit) askToSignIn(err error) {
-	v.AsksToSignIn = true
-	v.gate(err)
 }
 
 // setHeader sets the header fields of every response.
@@ -259,6 +259,11 @@ func (v *visit) setHeader() {
 
 // write writes the page.
 func (v *visit) write() {
+	for flag := range v.r.URL.Query() {
+		if done := "done." + flag; v.Problem == "" && v.Done == "" && texts[done] != "" {
+			v.Done = done
+		}
+	}
 	var content, whole bytes.Buffer
 	if err := templates.ExecuteTemplate(&content, "main", v); err != nil {
 		panic(err) // can't happen: the tests execute the templates with every page
@@ -273,12 +278,4 @@ func (v *visit) write() {
 	}
 	v.w.WriteHeader(page.Status)
 	_, _ = v.w.Write(whole.Bytes()) // an error means that the browser disconnected
-}
-
-// serveStyle serves the stylesheet.
-func serveStyle(w http.ResponseWriter) {
-	style, _ := assets.ReadFile("assets/style.css") // embedded
-	w.Header().Set("Content-Type", "text/css; charset=utf-8")
-	w.Header().Set("Cache-Control", "max-age=300")
-	_, _ = w.Write(style)
 }

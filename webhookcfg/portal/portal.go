@@ -115,7 +115,7 @@ type portal struct {
 	handler *webhookcfg.Handler
 	Parent  webhookcfg.Options // of the handler
 	Options Options
-	actions map[string]action
+	routes  map[string]route
 	seal    seal
 	policy  string // the Content-Security-Policy
 }
@@ -130,7 +130,7 @@ func New(h *webhookcfg.Handler, options *Options) (http.Handler, error) {
 	if !h.CanList() {
 		return nil, errors.New("portal: the handler's store can't list webhooks: it must be a webhookcfg.Lister")
 	}
-	p := &portal{handler: h, Parent: h.Options(), Options: *options, actions: actions()}
+	p := &portal{handler: h, Parent: h.Options(), Options: *options, routes: routes()}
 	o := &p.Options
 	switch {
 	case (o.Client == nil) == (o.SignIn == nil):
@@ -153,88 +153,6 @@ func New(h *webhookcfg.Handler, options *Options) (http.Handler, error) {
 		p.newVisit(w, r).gate(problem{status: http.StatusForbidden, key: "error.cross_origin"})
 	}))
 	return protection.Handler(p), nil
-}
-
-// action says what a path shows. If change isn't nil, a POST makes that change, and change
-// returns the page that shows the effect. If the change fails, the page shows the reason, and
-// the fields that the person typed.
-type action struct {
-	show   func(*visit) error
-	change func(*visit) (location string, err error)
-}
-
-func actions() map[string]action {
-	return map[string]action{
-		"":          {show: (*visit).overview},
-		"entity":    {show: (*visit).entity},
-		"all":       {show: (*visit).all, change: (*visit).setAll},
-		"key":       {show: (*visit).key},
-		"set":       {show: (*visit).entityForm, change: (*visit).set},
-		"unset":     {show: (*visit).entityForm, change: (*visit).unset},
-		"test":      {show: (*visit).testForm, change: (*visit).test},
-		"unset-all": {show: (*visit).all, change: (*visit).unsetAll},
-	}
-}
-
-// ServeHTTP implements [http.Handler].
-func (p *portal) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	v := p.newVisit(w, r)
-	ctx, cancel := context.WithTimeout(v.ctx, p.Parent.Timeout)
-	defer cancel()
-	v.ctx = ctx
-	isPost := r.Method == http.MethodPost
-	isSession := v.Path == "sign-in" || v.Path == "sign-out"
-	action, ok := p.actions[v.Path]
-	v.IsAgain = isPost && action.change != nil
-	switch {
-	case v.Path == "style.css":
-		serveStyle(w)
-	case !ok && !isSession:
-		v.gate(notFound)
-	case isPost && action.change == nil && !isSession:
-		w.Header().Set("Allow", "GET, HEAD")
-		v.gate(problem{status: http.StatusMethodNotAllowed, key: "error.method_not_allowed"})
-	case !isPost && r.Method != http.MethodGet && r.Method != http.MethodHead:
-		w.Header().Set("Allow", "GET, HEAD, POST")
-		v.gate(problem{status: http.StatusMethodNotAllowed, key: "error.method_not_allowed"})
-	case isSession && !isPost:
-		v.redirect("./")
-	case isPost && !v.readForm():
-	case v.Path == "sign-in":
-		v.signIn()
-	case v.Path == "sign-out":
-		v.signOut()
-	case !v.enter():
-	case isPost:
-		v.post()
-	default:
-		v.show()
-	}
-}
-
-// post makes a change.
-func (v *visit) post() {
-	location, err := v.actions[v.Path].change(v)
-	if err == nil {
-		v.redirect(location)
-		return
-	}
-	v.fail(err)
-	v.show()
-}
-
-// show responds with the page of the path.
-func (v *visit) show() {
-	if err := v.actions[v.Path].show(v); err != nil {
-		v.gate(err)
-		return
-	}
-	for flag := range v.r.URL.Query() {
-		if done := "done." + flag; v.Done == "" && texts[done] != "" {
-			v.Done = done
-		}
-	}
-	v.write()
 }
 
 // visit is a request of a person, and the page that responds to it. Templates read the
@@ -270,32 +188,4 @@ func (p *portal) newVisit(w http.ResponseWriter, r *http.Request) *visit {
 	}
 	v.setHeader()
 	return v
-}
-
-// readForm reads the form of a POST.
-func (v *visit) readForm() bool {
-	v.r.Body = http.MaxBytesReader(v.w, v.r.Body, v.Parent.BodyLimit)
-	mediaType, _, _ := strings.Cut(v.r.Header.Get("Content-Type"), ";")
-	if !strings.EqualFold(strings.TrimSpace(mediaType), "application/x-www-form-urlencoded") {
-		v.gate(problem{status: http.StatusUnsupportedMediaType, key: "error.unsupported_media_type"})
-		return false
-	}
-	err := v.r.ParseForm()
-	if _, ok := errors.AsType[*http.MaxBytesError](err); ok {
-		v.gate(problem{status: http.StatusRequestEntityTooLarge, key: "error.request_too_large"})
-	} else if err != nil {
-		v.gate(problem{status: http.StatusBadRequest, key: "error.invalid_request"})
-	}
-	return err == nil
-}
-
-// typed returns the text that a person typed into a field.
-func (v *visit) typed(field string) string { return v.r.PostForm.Get(field) }
-
-// redirect responds to a change with the page that shows its effect. The location is
-// relative, because a proxy or [http.StripPrefix] may have removed a prefix that
-// [http.Redirect] doesn't know.
-func (v *visit) redirect(location string) {
-	v.w.Header().Set("Location", location)
-	v.w.WriteHeader(http.StatusSeeOther)
 }

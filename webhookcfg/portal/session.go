@@ -121,36 +121,31 @@ func (s seal) new(value string, maxAge int) *http.Cookie {
 	return &http.Cookie{Name: s.cookie, Value: value, Path: "/", Secure: true, HttpOnly: true, SameSite: http.SameSiteLaxMode, MaxAge: maxAge}
 }
 
-// enter finds the client that a request acts for. If there is none, it asks the person to
-// sign in, and keeps the fields that they typed.
-func (v *visit) enter() bool {
+// enter finds the client that a request acts for. If there is none, the error asks the person
+// to sign in.
+func (v *visit) enter() error {
 	if v.Options.Client != nil {
 		client, actor, err := v.Options.Client(v.r)
 		switch {
 		case err != nil:
 			v.log("Options.Client failed", err, webhookcfg.Webhook{})
-			v.gate(unavailable)
+			return unavailable
 		case client == "":
-			v.askToSignIn(problem{status: http.StatusForbidden, key: "session.none"})
-		default:
-			v.signedIn(client, actor)
-			return true
+			return askToSignIn{problem{status: http.StatusForbidden, key: "session.none"}}
 		}
-		return false
+		v.signedIn(client, actor)
+		return nil
 	}
 	id, secret, ok := v.seal.open(v.r, time.Now())
 	if !ok {
-		v.askToSignIn(v.noSession())
-		return false
+		return askToSignIn{v.noSession()}
 	}
 	err := v.verify(id, secret)
 	if errors.Is(err, webhookcfg.ErrInvalidCredentials) {
 		http.SetCookie(v.w, v.seal.new("", -1))
-		v.askToSignIn(problem{status: http.StatusForbidden, key: "session.revoked"})
-	} else if err != nil {
-		v.gate(err)
+		return askToSignIn{problem{status: http.StatusForbidden, key: "session.revoked"}}
 	}
-	return err == nil
+	return err
 }
 
 // noSession returns the reason why a request has no session. On a first visit nothing is
@@ -188,36 +183,32 @@ func (v *visit) signedIn(client, actor string) {
 
 // signIn starts a session, and then shows the page that the person asked for. If they had
 // sent a form before, it shows the form with their fields again, and doesn't make the change.
-func (v *visit) signIn() {
+func (v *visit) signIn() error {
 	id, secret := v.typed("username"), v.typed("password")
 	v.Path = v.typed("then")
-	then, ok := v.actions[v.Path]
-	v.IsAgain = v.r.PostForm.Has("again") && then.change != nil
-	if !ok || v.Options.SignIn == nil {
-		v.gate(notFound)
-		return
+	then, ok := v.routes[v.Path]
+	v.IsAgain = v.r.PostForm.Has("again") && then.post != nil
+	if !ok || then.isPublic || v.Options.SignIn == nil {
+		return notFound
 	}
 	cookie := v.seal.seal(id, secret, time.Now().Add(maxSession))
 	if len(cookie.String()) > maxCookie {
-		v.askToSignIn(problem{status: http.StatusBadRequest, key: "session.long"})
-		return
+		return askToSignIn{problem{status: http.StatusBadRequest, key: "session.long"}}
 	}
 	if err := v.verify(id, secret); err != nil {
-		v.askToSignIn(err)
-		return
+		return askToSignIn{err}
 	}
 	http.SetCookie(v.w, cookie)
 	if v.IsAgain {
 		v.Done = "done.sign-in"
-		v.show()
-		return
+		return then.get(v)
 	}
-	v.redirect(v.location(v.Path, "signed-in"))
+	return v.redirect(v.location(v.Path, "signed-in"))
 }
 
-func (v *visit) signOut() {
+func (v *visit) signOut() error {
 	if v.Options.SignIn != nil {
 		http.SetCookie(v.w, v.seal.new("", -1))
 	}
-	v.redirect("./")
+	return v.toOverview()
 }

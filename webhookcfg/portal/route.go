@@ -1,0 +1,143 @@
+package portal
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"strings"
+)
+
+// route says what a path serves. A POST needs a function of its own, or it gets 405.
+type route struct {
+	get, post func(*visit) error
+	isPublic  bool // nobody has to be signed in
+}
+
+func routes() map[string]route {
+	return map[string]route{
+		"":          {get: page((*visit).overview)},
+		"entity":    {get: page((*visit).entity)},
+		"all":       {get: page((*visit).all), post: change((*visit).setAll, (*visit).all)},
+		"key":       {get: page((*visit).key)},
+		"set":       {get: page((*visit).entityForm), post: change((*visit).set, (*visit).entityForm)},
+		"unset":     {get: page((*visit).entityForm), post: change((*visit).unset, (*visit).entityForm)},
+		"test":      {get: page((*visit).testForm), post: change((*visit).test, (*visit).testForm)},
+		"unset-all": {get: page((*visit).all), post: change((*visit).unsetAll, (*visit).all)},
+		"sign-in":   {get: (*visit).toOverview, post: (*visit).signIn, isPublic: true},
+		"sign-out":  {get: (*visit).toOverview, post: (*visit).signOut, isPublic: true},
+		"style.css": {get: (*visit).style, isPublic: true},
+	}
+}
+
+// page serves the page that show fills in.
+func page(show func(*visit) error) func(*visit) error {
+	return func(v *visit) error {
+		if err := show(v); err != nil {
+			return err
+		}
+		v.write()
+		return nil
+	}
+}
+
+// change makes a change, and leads to the page that shows its effect. If the change fails, it
+// shows the form again, with the reason and the fields that the person typed.
+func change(make func(*visit) (location string, err error), form func(*visit) error) func(*visit) error {
+	return func(v *visit) error {
+		location, err := make(v)
+		if err != nil {
+			v.fail(err)
+			return page(form)(v)
+		}
+		return v.redirect(location)
+	}
+}
+
+// ServeHTTP implements [http.Handler].
+func (p *portal) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	v := p.newVisit(w, r)
+	ctx, cancel := context.WithTimeout(v.ctx, p.Parent.Timeout)
+	defer cancel()
+	v.ctx = ctx
+	if err := v.serve(); err != nil {
+		v.gate(err)
+	}
+}
+
+// serve responds to a request, or returns the reason why it can't.
+func (v *visit) serve() error {
+	route, ok := v.routes[v.Path]
+	if !ok {
+		return notFound
+	}
+	serve, isPost := route.get, false
+	switch v.r.Method {
+	case http.MethodGet, http.MethodHead:
+	case http.MethodPost:
+		serve, isPost = route.post, true
+	default:
+		serve = nil
+	}
+	if serve == nil {
+		v.w.Header().Set("Allow", route.allow())
+		return problem{status: http.StatusMethodNotAllowed, key: "error.method_not_allowed"}
+	}
+	v.IsAgain = isPost && !route.isPublic
+	if isPost {
+		if err := v.readForm(); err != nil {
+			return err
+		}
+	}
+	if !route.isPublic {
+		if err := v.enter(); err != nil {
+			return err
+		}
+	}
+	return serve(v)
+}
+
+func (r route) allow() string {
+	if r.post == nil {
+		return "GET, HEAD"
+	}
+	return "GET, HEAD, POST"
+}
+
+// readForm reads the form of a POST.
+func (v *visit) readForm() error {
+	v.r.Body = http.MaxBytesReader(v.w, v.r.Body, v.Parent.BodyLimit)
+	mediaType, _, _ := strings.Cut(v.r.Header.Get("Content-Type"), ";")
+	if !strings.EqualFold(strings.TrimSpace(mediaType), "application/x-www-form-urlencoded") {
+		return problem{status: http.StatusUnsupportedMediaType, key: "error.unsupported_media_type"}
+	}
+	err := v.r.ParseForm()
+	if _, ok := errors.AsType[*http.MaxBytesError](err); ok {
+		return problem{status: http.StatusRequestEntityTooLarge, key: "error.request_too_large"}
+	} else if err != nil {
+		return problem{status: http.StatusBadRequest, key: "error.invalid_request"}
+	}
+	return nil
+}
+
+// typed returns the text that a person typed into a field.
+func (v *visit) typed(field string) string { return v.r.PostForm.Get(field) }
+
+// redirect responds to a change with the page that shows its effect. The location is
+// relative, because a proxy or [http.StripPrefix] may have removed a prefix that
+// [http.Redirect] doesn't know.
+func (v *visit) redirect(location string) error {
+	v.w.Header().Set("Location", location)
+	v.w.WriteHeader(http.StatusSeeOther)
+	return nil
+}
+
+func (v *visit) toOverview() error { return v.redirect("./") }
+
+// style serves the stylesheet.
+func (v *visit) style() error {
+	style, _ := assets.ReadFile("assets/style.css") // embedded
+	v.w.Header().Set("Content-Type", "text/css; charset=utf-8")
+	v.w.Header().Set("Cache-Control", "max-age=300")
+	_, _ = v.w.Write(style)
+	return nil
+}
