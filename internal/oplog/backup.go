@@ -20,6 +20,7 @@ func (l *Log) Backup(ctx context.Context, dst FS, name string) error {
 			if err != nil {
 				return err
 			}
+			w.isBusy = l.traffic()
 			if err := w.snapshot(ctx, l.state.Snapshot()); err != nil {
 				return err
 			}

@@ -242,7 +242,7 @@ func (l *Log) joined() int {
 func (l *Log) cut() (b *batch, last bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	b, l.pending = l.pending, l.spare
+	b, l.pending, l.writing = l.pending, l.spare, true
 	b.compaction = l.compaction
 	if l.blocked {
 		b.err = l.failed
@@ -328,10 +328,18 @@ func (l *Log) checkName() error {
 	return err
 }
 
-// expect sets how many callers the next batch should wait for: those that are about to
-// return, and those that have already joined it.
+// hasCallers reports whether changes are being written or wait for it.
+func (l *Log) hasCallers() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.writing || len(l.pending.entries) > 0
+}
+
+// expect sets how many callers the next batch should wait for: those of b, which are about
+// to return, and those that have already joined it.
 func (l *Log) expect(b *batch) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.expected = len(b.entries) + len(l.pending.entries)
+	l.writing = false
 }

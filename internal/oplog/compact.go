@@ -143,6 +143,7 @@ func (l *Log) rewrite(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	w.isBusy = l.traffic()
 	if err = w.snapshot(ctx, l.state.Snapshot()); err == nil {
 		from, err = l.catchUp(ctx, w, file, from)
 	}
@@ -188,6 +189,17 @@ func (l *Log) catchUp(ctx context.Context, w *rewriter, file File, from int64) (
 			return from, err
 		}
 		behind = left
+	}
+}
+
+// traffic returns a function that reports whether changes were written since its last call,
+// or are waiting now.
+func (l *Log) traffic() func() bool {
+	seen := l.durable.Load()
+	return func() bool {
+		before := seen
+		seen = l.durable.Load()
+		return seen != before || l.hasCallers()
 	}
 }
 
@@ -279,8 +291,8 @@ type rewriter struct {
 	unsynced int
 	// density is the actual length of the snapshot divided by the estimated one.
 	density float64
-	// isUrgent makes snapshot go on without pauses.
-	isUrgent bool
+	// isBusy reports whether snapshot should pause. If it's nil, snapshot never does.
+	isBusy func() bool
 }
 
 // newRewriter creates the temporary file of the log name. The file must not exist.
@@ -309,8 +321,8 @@ func removeTemp(fsys FS, name string) error {
 	return err
 }
 
-// snapshot writes the changes that lead to a state. It pauses between steps, because the
-// log's own writes come first.
+// snapshot writes the changes that lead to a state. While the log is busy, it pauses between
+// steps, because the log's own writes come first.
 func (w *rewriter) snapshot(ctx context.Context, changes iter.Seq[webhookcfg.Change]) error {
 	var bytes int64
 	for c := range changes {
@@ -326,10 +338,10 @@ func (w *rewriter) snapshot(ctx context.Context, changes iter.Seq[webhookcfg.Cha
 		if err := w.sync(); err != nil {
 			return err
 		}
-		if w.isUrgent {
-			continue
+		if w.isBusy != nil && w.isBusy() {
+			pause(ctx, time.Since(started))
 		}
-		if err := pause(ctx, time.Since(started)); err != nil {
+		if err := ctx.Err(); err != nil {
 			return err
 		}
 	}
@@ -340,13 +352,12 @@ func (w *rewriter) snapshot(ctx context.Context, changes iter.Seq[webhookcfg.Cha
 
 // pause waits much longer than a step took, so that few changes coincide with a step. But it
 // has a limit: if steps are slow because every sync is slow, pauses don't help.
-func pause(ctx context.Context, work time.Duration) error {
+func pause(ctx context.Context, work time.Duration) {
 	const times, longest = 20, 50 * time.Millisecond
 	select {
 	case <-time.After(min(times*work, longest)):
 	case <-ctx.Done():
 	}
-	return ctx.Err()
 }
 
 // follow copies the records of file that start between from and to. It reads no further than

@@ -135,28 +135,60 @@ func TestCompactionStartsByItself(t *testing.T) {
 	})
 }
 
-// TestCompactionPauses checks how much of the disk a compaction leaves to the log, and
-// that it ends on a slow disk.
-func TestCompactionPauses(t *testing.T) {
-	for lasts, rest := range map[time.Duration]time.Duration{
-		time.Millisecond: 20 * time.Millisecond,
-		time.Second:      50 * time.Millisecond,
+// TestCopiesPauseWhileThereAreChanges checks how much of the disk a compaction and a backup
+// leave to the log's own writes, that they end on a slow disk, and that they don't pause
+// while nobody makes a change.
+func TestCopiesPauseWhileThereAreChanges(t *testing.T) {
+	const busy, idle = true, false
+	for _, test := range []struct {
+		lasts  time.Duration // of a sync of the copy
+		isBusy bool
+		rest   time.Duration
+	}{
+		{time.Millisecond, busy, 20 * time.Millisecond},
+		{time.Second, busy, 50 * time.Millisecond},
+		{time.Millisecond, idle, 0},
+		{time.Second, idle, 0},
 	} {
-		synctest.Test(t, func(t *testing.T) {
-			fs := faultfs.New()
-			l := openLog(t, fs, newModel())
-			appendLong(t, l, 100)
-			slowly(fs, lasts)
-			before, started := fs.Count(faultfs.OpSync), time.Now()
-			if err := l.Compact(t.Context()); err != nil {
-				t.Fatal(err)
-			}
-			syncs := time.Duration(fs.Count(faultfs.OpSync) - before)
-			// The last sync has no pause.
-			if took := time.Since(started); syncs < 5 || took != syncs*lasts+(syncs-1)*rest {
-				t.Errorf("%d syncs of %v took %v", syncs, lasts, took)
-			}
-		})
+		for name, run := range map[string]func(ctx context.Context, l *oplog.Log, dst *faultfs.FS) error{
+			"compaction": func(ctx context.Context, l *oplog.Log, _ *faultfs.FS) error { return l.Compact(ctx) },
+			"backup":     func(ctx context.Context, l *oplog.Log, dst *faultfs.FS) error { return l.Backup(ctx, dst, "copy") },
+		} {
+			synctest.Test(t, func(t *testing.T) {
+				fs, dst := faultfs.New(), faultfs.New()
+				l := openLog(t, fs, newModel())
+				appendLong(t, l, 100)
+				syncs, changes := time.Duration(0), make(chan error, 100)
+				decide := func(c faultfs.Call) faultfs.Outcome {
+					if c.Op == faultfs.OpSync && strings.HasSuffix(c.Name, ".tmp") {
+						syncs++
+						if test.isBusy {
+							go func() { changes <- l.Append(t.Context(), set("acme", "busy", "https://a.example/")) }()
+						}
+						time.Sleep(test.lasts)
+					}
+					return faultfs.Succeed
+				}
+				fs.Decide(decide)
+				dst.Decide(decide)
+				started := time.Now()
+				if err := run(t.Context(), l, dst); err != nil {
+					t.Fatal(err)
+				}
+				took := time.Since(started)
+				if test.isBusy {
+					for range syncs {
+						if err := <-changes; err != nil {
+							t.Error(err)
+						}
+					}
+				}
+				// The last sync has no pause.
+				if syncs < 5 || took != syncs*test.lasts+(syncs-1)*test.rest {
+					t.Errorf("%s, busy is %v: %d syncs of %v took %v", name, test.isBusy, syncs, test.lasts, took)
+				}
+			})
+		}
 	}
 }
 

@@ -83,6 +83,8 @@ type Log struct {
 	// blocked reports that all changes are refused until a repair. Otherwise each one is
 	// tried.
 	blocked bool
+	// writing reports that a batch has been cut and isn't done.
+	writing bool
 	// compaction is running, if it isn't nil.
 	compaction *compaction
 	stats      Stats

@@ -101,7 +101,6 @@ func (l *Log) heal(cause error) error {
 	if err != nil {
 		return err
 	}
-	w.isUrgent = true
 	if err = w.snapshot(context.Background(), l.state.Snapshot()); err == nil {
 		var loser logFile
 		loser, err = l.install(w)

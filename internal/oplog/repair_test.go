@@ -544,8 +544,8 @@ func TestChangesStopACompaction(t *testing.T) {
 				t.Errorf("Compact: %v", err)
 			}
 		})
-		slowly(fs, time.Millisecond)
-		time.Sleep(10 * time.Millisecond)
+		slowly(fs, 10*time.Millisecond)
+		time.Sleep(25 * time.Millisecond) // into the third step
 		fs.Decide(func(c faultfs.Call) faultfs.Outcome {
 			if c.Op == faultfs.OpWrite && c.Name == "log" && slices.Contains(fs.Names(), "log.tmp") {
 				return faultfs.FailHalfway
@@ -603,14 +603,14 @@ func TestFullDiskIsTriedOnceMoreForACompaction(t *testing.T) {
 		fs := faultfs.New()
 		l := openLog(t, fs, newModel())
 		appendLong(t, l, 100)
-		slowly(fs, time.Millisecond)
+		slowly(fs, 10*time.Millisecond)
 		var all sync.WaitGroup
 		all.Go(func() {
 			if err := l.Compact(t.Context()); err == nil {
 				t.Error("Compact succeeds")
 			}
 		})
-		time.Sleep(10 * time.Millisecond)
+		time.Sleep(25 * time.Millisecond) // into the third step
 		writes := 0
 		fs.Decide(func(c faultfs.Call) faultfs.Outcome {
 			if c.Op != faultfs.OpWrite || c.Name != "log" || writes > 9 {
