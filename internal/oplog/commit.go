@@ -302,11 +302,9 @@ func (l *Log) append(lines []byte) (made int, err error) {
 		return 0, err
 	}
 	if time.Since(l.checkedAt) >= checkInterval {
-		if err := errors.Join(l.file.readBack(), l.checkName()); err != nil {
-			l.file.isSuspect = true
+		if err := l.checkFile(); err != nil {
 			return 0, err
 		}
-		l.checkedAt = time.Now()
 	}
 	made = bytes.Count(lines[:written], []byte{'\n'})
 	l.file.end += int64(written)
@@ -315,6 +313,17 @@ func (l *Log) append(lines []byte) (made int, err error) {
 		l.recovered()
 	}
 	return made, err
+}
+
+// checkFile checks that the file has what was written, and that the name leads to it. If not,
+// the file is suspect.
+func (l *Log) checkFile() error {
+	if err := errors.Join(l.file.readBack(), l.checkName()); err != nil {
+		l.file.isSuspect = true
+		return err
+	}
+	l.checkedAt = time.Now()
+	return nil
 }
 
 var errRenamed = errors.New("the file or its directory was removed, renamed, replaced or hidden by a mount while it was open: move it back, or save the changes with File.Backup")

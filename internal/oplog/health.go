@@ -11,8 +11,9 @@ import (
 const minFree = 1 << 20
 
 // Healthy returns nil if all is well. Otherwise its error says why changes are refused or
-// would be, or that the disk is almost full. It waits for the batch that is being written,
-// but doesn't write anything itself.
+// would be, or that the disk is almost full. It waits for the batch that is being written, and
+// then checks the file as a batch does. It doesn't write anything itself, but what it finds
+// starts a repair.
 func (l *Log) Healthy(ctx context.Context) error {
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
@@ -20,7 +21,13 @@ func (l *Log) Healthy(ctx context.Context) error {
 	var room int64
 	err := l.betweenBatches(ctx, func() error {
 		room = l.liveBytes()
-		return l.checkName()
+		if l.isBlocked() {
+			return l.failed
+		}
+		if err := l.checkFile(); err != nil {
+			return l.fail(err)
+		}
+		return nil
 	})
 	switch {
 	case l.Err() != nil:

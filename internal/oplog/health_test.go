@@ -51,6 +51,20 @@ func TestHealth(t *testing.T) {
 			},
 			readOnly: true, text: "move it back",
 		},
+		"emptied while idle": {
+			begin:    func(_ *testing.T, fs *faultfs.FS, _ *oplog.Log) { fs.Overwrite("log", nil) },
+			end:      func(*testing.T, *faultfs.FS, *oplog.Log) {}, // the repair is enough
+			readOnly: true, text: "cut or overwrote",
+		},
+		"overwritten while idle": {
+			begin: func(_ *testing.T, fs *faultfs.FS, _ *oplog.Log) {
+				content := fs.ReadFile("log")
+				copy(content, "another program")
+				fs.Overwrite("log", content)
+			},
+			end:      func(*testing.T, *faultfs.FS, *oplog.Log) {},
+			readOnly: true, text: "cut or overwrote",
+		},
 		"writes fail": {
 			begin: func(t *testing.T, fs *faultfs.FS, l *oplog.Log) {
 				fs.Decide(failWrites)
