@@ -31,6 +31,8 @@ type logHeader struct {
 	spare int64
 	// isOld reports that a copy has an older version.
 	isOld bool
+	// length is headerLen, or that of one copy in a file from the first days of the format.
+	length int64
 }
 
 // appendHeader appends both copies of the header of a new file.
@@ -53,12 +55,17 @@ func readHeader(file File, name string, size int64) (h logHeader, err error) {
 		return h, err
 	}
 	copy(h.lines[:], start)
+	h.length = headerLen
 	for i := range int64(2) {
 		v, synced := readHeaderCopy(start, i)
 		h.isOld = h.isOld || synced > 0 && v < version
 		if synced >= h.synced {
 			h.synced, h.spare = synced, 1-i
 		}
+	}
+	if v, _ := readHeaderCopy(start, 0); v == 1 && bytes.HasPrefix(start[headerCopyLen:], []byte(recordStart)) {
+		h.length = headerCopyLen
+		return h, damaged(name, 2, headerCopyLen, "a development version wrote this file, with one line of header instead of two")
 	}
 	switch {
 	case h.synced > size:

@@ -84,6 +84,8 @@ type salvage struct {
 	name    string
 	size    int64
 	covered int64 // by the header, or 0 if no copy of it is valid
+	// headerLen is the length of the header, if a copy of it is valid.
+	headerLen int64
 	// lost is called for each region that isn't intact, or isn't in its place.
 	lost func(Region)
 	// runs are the intact parts of the file, in order.
@@ -124,7 +126,7 @@ func newSalvage(fsys FS, name string, logger *slog.Logger, lost func(Region)) (*
 		if h, err = readHeader(file, name, s.size); errors.Is(err, ErrDamaged) {
 			err = nil
 		}
-		s.covered = h.synced
+		s.covered, s.headerLen = h.synced, h.length
 	}
 	if err != nil {
 		return nil, errors.Join(err, file.Close())
@@ -136,8 +138,8 @@ func newSalvage(fsys FS, name string, logger *slog.Logger, lost func(Region)) (*
 func (s *salvage) find(ctx context.Context) error {
 	var start int64
 	line := 1
-	if s.covered > 0 && s.size >= headerLen {
-		start, line = headerLen, 3
+	if s.covered > 0 && s.size >= s.headerLen {
+		start, line = s.headerLen, 1+int(s.headerLen/headerCopyLen)
 	}
 	gap := Region{Line: line, Offset: start}
 	isBlank := true

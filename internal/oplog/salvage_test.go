@@ -228,6 +228,24 @@ func TestSalvageOfOneBatch(t *testing.T) {
 	}
 }
 
+// TestSalvageOfOneHeaderLine: files from the first days of the format had one copy of the
+// header. Opening one says so, and its first change isn't taken for the other copy.
+func TestSalvageOfOneHeaderLine(t *testing.T) {
+	header := oplog.EncodeHeaderCopy(1, oplog.HeaderCopyLen)
+	m := &image{t: t, content: header, model: newModel()}
+	for n := range 3 {
+		m.batch(set("acme", fmt.Sprint("e", n), "https://a.example/"))
+	}
+	if got := open(t, m.content, oplog.Options{}); !errors.Is(got.err, oplog.ErrDamaged) ||
+		!strings.Contains(got.err.Error(), "line 2") || !strings.Contains(got.err.Error(), "one line of header") {
+		t.Errorf("opened: %v", got.err)
+	}
+	got := salvageContent(t, m.content)
+	if got.err != nil || got.state != m.model.String() || got.changes != 3 || len(got.lost) > 0 {
+		t.Errorf("salvaged %d changes: %v, lost %v\n%s", got.changes, got.err, got.lost, got.state)
+	}
+}
+
 func TestSalvageRefusals(t *testing.T) {
 	content := images(t)["closed"].content
 	newer := []byte(`{"format":"webhookcfg log","version":3}` + "\n")
