@@ -43,7 +43,8 @@
 // Don't touch the file of an open store, and keep log rotation away from it:
 //
 //   - If you move, remove or replace the file, or move its directory or mount something over
-//     it, changes fail until it's back.
+//     it, changes fail until it's back. If the process ends before that, the change that
+//     noticed it can be in the moved file.
 //   - If a program cuts or overwrites the file, the change that notices it fails. The store
 //     then writes the whole file again from memory, and logs that.
 //

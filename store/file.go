@@ -131,8 +131,8 @@ func openFile(fsys oplog.FS, name string, o *FileOptions) (*File, error) {
 
 // Apply implements [webhookcfg.Store]. Concurrent calls share one write and one sync. If that
 // fails, the error wraps [ErrReadOnly] and the change has no effect. There's one exception:
-// the process can end before the store has repaired its file, see "When changes fail" in the
-// package documentation.
+// the process can end before the store has repaired its file or has it back, see "When
+// changes fail" in the package documentation.
 func (f *File) Apply(ctx context.Context, c webhookcfg.Change) error {
 	return withOp("apply", f.log.Append(ctx, c))
 }
