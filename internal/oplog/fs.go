@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 )
 
 // FS is the file system of a log: one directory. Use [Dir] for a directory of the operating
@@ -116,7 +117,7 @@ func (d *Dir) ReadOnly() *Dir {
 func (d *Dir) Open(name string) (File, error) {
 	info, err := d.root.Lstat(name)
 	if err != nil {
-		return nil, err
+		return nil, d.withPath(name, err)
 	}
 	if err := checkRegular(info); err != nil {
 		return nil, err
@@ -139,7 +140,7 @@ func (d *Dir) Create(name string) (File, error) {
 func (d *Dir) open(name string, flags int) (File, error) {
 	opened, err := d.root.OpenFile(name, flags, 0o600)
 	if err != nil {
-		return nil, err
+		return nil, d.withPath(name, err)
 	}
 	file := osFile{File: opened}
 	if file.info, err = opened.Stat(); err == nil {
@@ -154,6 +155,14 @@ func (d *Dir) open(name string, flags int) (File, error) {
 		err = errors.Join(err, d.root.Remove(name))
 	}
 	return nil, err
+}
+
+// withPath names the whole path in an error of the root, which has the file's name only.
+func (d *Dir) withPath(name string, err error) error {
+	if path, ok := errors.AsType[*fs.PathError](err); ok {
+		return &fs.PathError{Op: strings.TrimSuffix(path.Op, "at"), Path: filepath.Join(d.path, name), Err: path.Err}
+	}
+	return err
 }
 
 // claim checks that a file is private, and locks it. The file must still have its name

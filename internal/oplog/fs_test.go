@@ -363,6 +363,21 @@ func TestSameFile(t *testing.T) {
 	check("removed", false, os.Remove(path))
 }
 
+// TestOpenErrorsHaveThePath: a name alone doesn't say where you should look.
+func TestOpenErrorsHaveThePath(t *testing.T) {
+	path := t.TempDir()
+	dir := dirFS(t, path, true)
+	if _, err := dir.Open("log"); !errors.Is(err, os.ErrNotExist) || !strings.Contains(err.Error(), "stat "+filepath.Join(path, "log")) {
+		t.Errorf("Open: %v", err)
+	}
+	if err := os.Mkdir(filepath.Join(path, "log"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := dir.Create("log"); !errors.Is(err, os.ErrExist) || !strings.Contains(err.Error(), "open "+filepath.Join(path, "log")) {
+		t.Errorf("Create: %v", err)
+	}
+}
+
 // TestErrorsLeaveOutTheName: a file can get another name after it was opened.
 func TestErrorsLeaveOutTheName(t *testing.T) {
 	file, err := dirFS(t, t.TempDir(), true).Create("log.tmp")
