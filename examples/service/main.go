@@ -29,6 +29,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"net/netip"
 	"os"
 	"os/signal"
 	"strings"
@@ -57,6 +58,7 @@ func main() {
 type config struct {
 	listen, metrics, store string
 	drain                  time.Duration
+	proxies                []netip.Prefix
 	credentials            string
 	shared                 bool
 	migrate                bool
@@ -83,6 +85,11 @@ func parse(args []string, getenv func(string) string, stderr io.Writer) (cfg con
 	flags.StringVar(&cfg.listen, "listen", "127.0.0.1:8080", "`address` to listen on; port 0 picks a free one")
 	flags.StringVar(&cfg.metrics, "metrics", "", "local `address` to serve metrics on; none if empty")
 	flags.DurationVar(&cfg.drain, "drain", 0, "how long to serve after SIGTERM, unready, while load balancers notice")
+	flags.Func("trusted-proxy", "read the addresses of clients from the X-Forwarded-For of proxies in `CIDR`; repeatable", func(text string) error {
+		network, err := netip.ParsePrefix(text)
+		cfg.proxies = append(cfg.proxies, network)
+		return err
+	})
 	flags.StringVar(&cfg.store, "store", "", "sqlite:PATH or postgres://USER@HOST/DATABASE; defaults to $STORE, or else sqlite:service.db")
 	flags.BoolVar(&cfg.migrate, "migrate", false, "create or update the tables first")
 	flags.StringVar(&cfg.credentials, "credentials", "", "credential `file` of the clients, with hashes; it replaces CLIENT and is reloaded when it changes")

@@ -196,7 +196,11 @@ func (s *service) handler() (http.Handler, error) {
 	if err := s.pages(own, h); err != nil {
 		return nil, err
 	}
-	return h.Before(own), nil
+	withSource, err := auth.WithSource(s.logger, s.cfg.proxies...)
+	if err != nil {
+		return nil, err
+	}
+	return withSource(h.Before(own)), nil
 }
 
 // serve serves requests until ctx ends, and then completes the ones in flight.

@@ -119,10 +119,6 @@ func (s *service) pages(mux *http.ServeMux, h *webhookcfg.Handler) error {
 	if err != nil {
 		return err
 	}
-	withSource, err := auth.WithSource(s.logger) // name the proxies in front, if you have any
-	if err != nil {
-		return err
-	}
 	people := &sessions{person: person, client: s.cfg.clients[0].ID, passwords: passwords, key: s.cfg.masters[0]}
 	pages, err := portal.New(h, &portal.Options{
 		Client:     people.find,
@@ -135,7 +131,7 @@ func (s *service) pages(mux *http.ServeMux, h *webhookcfg.Handler) error {
 		return err
 	}
 	mux.Handle("/portal/", http.StripPrefix("/portal", pages))
-	mux.Handle("/sign-in", withSource(http.NewCrossOriginProtection().Handler(people)))
+	mux.Handle("/sign-in", http.NewCrossOriginProtection().Handler(people))
 	return nil
 }
 

@@ -1,7 +1,10 @@
 package main
 
 import (
+	"bytes"
+	"fmt"
 	"io"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"net/netip"
@@ -100,6 +103,46 @@ func TestPersonWithoutPassword(t *testing.T) {
 		s := &service{cfg: config{person: person}}
 		if err := s.pages(http.NewServeMux(), nil); err == nil || !strings.Contains(err.Error(), "PERSON") {
 			t.Errorf("%s: %v", person, err)
+		}
+	}
+}
+
+// TestGuessesBehindProxy: behind a proxy that the service knows, somebody who guesses passwords
+// doesn't lock out the person. If the service doesn't know it, the log says what to do.
+func TestGuessesBehindProxy(t *testing.T) {
+	const ours, strangers = "198.51.100.7", "203.0.113."
+	for _, tt := range []struct {
+		args   []string
+		person int // status of the right password, after a stranger's wrong ones
+		warns  int
+	}{
+		{nil, http.StatusTooManyRequests, 1},
+		{[]string{"-trusted-proxy", "127.0.0.0/8"}, http.StatusSeeOther, 0},
+	} {
+		var log bytes.Buffer
+		s := idle(t, append(tt.args, "-store", "sqlite:"+t.TempDir()+"/service.db"))
+		s.logger = newLogger(&log, slog.LevelInfo)
+		h, err := s.handler()
+		if err != nil {
+			t.Fatal(err)
+		}
+		signIn := func(from, password string) int {
+			r := httptest.NewRequest("POST", "/sign-in", strings.NewReader(url.Values{"person": {"ann"}, "password": {password}}.Encode()))
+			r.RemoteAddr = "127.0.0.1:1234"
+			r.Header.Set("X-Forwarded-For", from)
+			r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+			w := httptest.NewRecorder()
+			h.ServeHTTP(w, r)
+			return w.Code
+		}
+		for n := range 30 {
+			signIn(fmt.Sprint(strangers, n), "a-guess")
+		}
+		if got := signIn(ours, "a-password"); got != tt.person {
+			t.Errorf("%q: the person got %d, want %d", tt.args, got, tt.person)
+		}
+		if got := strings.Count(log.String(), "X-Forwarded-For"); got != tt.warns {
+			t.Errorf("%q: %d warnings, want %d", tt.args, got, tt.warns)
 		}
 	}
 }

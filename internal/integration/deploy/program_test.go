@@ -95,3 +95,13 @@ func TestCheckArguments(t *testing.T) {
 		t.Errorf("an unknown flag: %v: %s", err, output)
 	}
 }
+
+// TestProxies: each file demands a proxy for TLS and names it to the program, so that guesses
+// behind it don't lock everybody out.
+func TestProxies(t *testing.T) {
+	for _, name := range []string{"compose.yaml", "kubernetes.yaml", "webhook-service.service"} {
+		if text := read(t, name); !strings.Contains(text, "TLS") || !regexp.MustCompile(`-trusted-proxy[= ][0-9.]+/\d+`).MatchString(text) {
+			t.Errorf("%s names no -trusted-proxy", name)
+		}
+	}
+}
