@@ -2,6 +2,7 @@ package deploy_test
 
 import (
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -58,6 +59,34 @@ func TestCompose(t *testing.T) {
 	for broken, old := range map[string]string{"drain": "read_only", "databas": "database: {condition", "[more]": "[credentials, master, store]"} {
 		if _, err := load(t, strings.Replace(text, old, broken, 1)); err == nil {
 			t.Errorf("accepted with %s for %s", broken, old)
+		}
+	}
+}
+
+// TestSecretsStay: neither git nor a build of the image takes the secrets that Compose reads.
+func TestSecretsStay(t *testing.T) {
+	project, err := load(t, read(t, "compose.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	root := project.Services["service"].Build.Context
+	if len(project.Secrets) == 0 {
+		t.Error("there are no secrets")
+	}
+	for name, secret := range project.Secrets {
+		if output, err := exec.CommandContext(t.Context(), "git", "-C", root, "check-ignore", "--no-index", secret.File).CombinedOutput(); err != nil {
+			t.Errorf("git doesn't ignore the secret %s: %v %s", name, err, output)
+		}
+		path, err := filepath.Rel(root, secret.File)
+		if err != nil {
+			t.Fatal(err)
+		}
+		isExcluded := false
+		for line := range strings.Lines(read(t, "Dockerfile.dockerignore")) {
+			isExcluded = isExcluded || strings.HasPrefix(filepath.ToSlash(path), strings.TrimSpace(line)+"/")
+		}
+		if !isExcluded {
+			t.Errorf("the image is built with the secret %s", name)
 		}
 	}
 }
