@@ -30,14 +30,14 @@ func (v *visit) unset() (location string, err error) {
 // entityScope returns the scope of the entity that the person typed. If the field is empty,
 // that's an error, and never means all.
 func (v *visit) entityScope() (webhookcfg.Scope, error) {
-	if id := v.typed("id"); id != "" {
+	if id := v.Typed("id"); id != "" {
 		return webhookcfg.Entity(id), nil
 	}
 	return webhookcfg.Scope{}, problem{status: http.StatusBadRequest, key: "error.no_id"}
 }
 
 // typedURL returns the URL that the person typed, without the white space that pasting adds.
-func (v *visit) typedURL() string { return strings.TrimSpace(v.typed("url")) }
+func (v *visit) typedURL() string { return strings.TrimSpace(v.Typed("url")) }
 
 // setAll sets the webhook of all entities.
 func (v *visit) setAll() (location string, err error) {
@@ -62,7 +62,7 @@ func (v *visit) allScope() (webhookcfg.Scope, error) {
 	switch {
 	case v.Options.OneOnly:
 		return webhookcfg.Scope{}, problem{status: http.StatusForbidden, key: "error.all_refused"}
-	case strings.TrimSpace(v.typed("confirm")) != "all":
+	case strings.TrimSpace(v.Typed("confirm")) != "all":
 		return webhookcfg.Scope{}, problem{status: http.StatusBadRequest, key: "error.confirm"}
 	}
 	return webhookcfg.All(), nil
@@ -73,7 +73,7 @@ func (v *visit) test() (location string, err error) {
 	if v.Options.Test == nil {
 		return "", notFound
 	}
-	id := v.typed("id")
+	id := v.Typed("id")
 	if id != "" { // the handler checks whether the client can see it
 		if _, err := v.handler.Read(v.ctx, v.client, id); err != nil {
 			return "", err

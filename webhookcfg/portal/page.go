@@ -46,28 +46,30 @@ func (v *visit) T(key string, args ...any) string {
 	return format(texts[key], args)
 }
 
-// Typed returns the text of a field, if the form was sent to this path.
-func (v *visit) Typed(path, field string) string {
+// Again returns the text of a field, if the form was sent to this path.
+func (v *visit) Again(path, field string) string {
 	if v.Path != path {
 		return ""
 	}
-	return v.typed(field)
+	return v.Typed(field)
 }
 
-// Asked returns a field of the form or of the query, so that it survives a sign-in.
-func (v *visit) Asked(field string) string {
-	return cmp.Or(v.typed(field), v.r.URL.Query().Get(field))
-}
+// AskedID returns the identifier in the form or in the query, so that it survives a sign-in.
+func (v *visit) AskedID() string { return cmp.Or(v.Typed("id"), v.query.Get("id")) }
 
 // Time formats a time so that people can read it in any language.
 func (*visit) Time(t time.Time) string { return t.UTC().Format("2006-01-02 15:04 UTC") }
 
 // location returns the address of a page, relative to the others. The flag says what the
-// person has just done.
+// person has just done. If the identifier is too long for an address, which only your own
+// syntax allows, it's the address of the overview.
 func (v *visit) location(path, flag string) string {
 	query := url.Values{flag: {"1"}}
-	if id := v.Asked("id"); id != "" {
+	if id := v.AskedID(); id != "" {
 		query.Set("id", id)
+	}
+	if len(query.Encode()) > maxQuery {
+		return "./?" + flag + "=1"
 	}
 	return cmp.Or(path, "./") + "?" + query.Encode()
 }
@@ -76,9 +78,8 @@ func (v *visit) location(path, flag string) string {
 // identifiers start with the text.
 func (v *visit) overview() error {
 	const perPage = 25
-	query := v.r.URL.Query()
-	v.Template, v.Find = "overview", query.Get("find")
-	after := cmp.Or(query.Get("after"), v.Find)
+	v.Template, v.Find, v.After = "overview", v.query.Get("find"), v.query.Get("after")
+	after := cmp.Or(v.After, v.Find)
 	page, err := v.handler.List(v.ctx, v.client, after, perPage+1) // one more, to see whether there's a next page
 	if err != nil {
 		return err
@@ -105,7 +106,7 @@ func (v *visit) overview() error {
 
 // entity shows the webhook in effect for one entity.
 func (v *visit) entity() error {
-	id := v.Asked("id")
+	id := v.AskedID()
 	hook, err := v.handler.Read(v.ctx, v.client, id)
 	if err != nil {
 		return err
@@ -124,7 +125,7 @@ func (v *visit) entityForm() error {
 
 // testForm shows the page from which a person sent a test.
 func (v *visit) testForm() error {
-	if v.Asked("id") == "" {
+	if v.AskedID() == "" {
 		return v.all()
 	}
 	return v.entity()
@@ -169,7 +170,7 @@ func (v *visit) key() (err error) {
 
 // hook returns a webhook as the pages show it, with its deliveries.
 func (v *visit) hook(entity string, hook webhookcfg.Webhook) hookView {
-	shown := hookView{Webhook: hook, IsShown: v.r.URL.Query().Has("show")}
+	shown := hookView{Webhook: hook, IsShown: v.query.Has("show")}
 	if v.Parent.DeliveryStatus == nil || hook.URL.IsZero() {
 		return shown
 	}
@@ -259,7 +260,7 @@ func (v *visit) setHeader() {
 
 // write writes the page.
 func (v *visit) write() {
-	for flag := range v.r.URL.Query() {
+	for flag := range v.query {
 		if done := "done." + flag; v.Problem == "" && v.Done == "" && texts[done] != "" {
 			v.Done = done
 		}

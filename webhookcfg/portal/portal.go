@@ -39,6 +39,7 @@ import (
 	"html/template"
 	"net/http"
 	"net/netip"
+	"net/url"
 	"strings"
 
 	"example.com/go-webhookcfg/webhookcfg"
@@ -163,6 +164,8 @@ type visit struct {
 	r      *http.Request
 	ctx    context.Context
 	client string
+	query  url.Values
+	form   url.Values // of a POST
 
 	Path    string // of the request, or the page that a person asked for before the sign-in
 	IsAgain bool   // a form was sent, perhaps before a sign-in
@@ -175,7 +178,7 @@ type visit struct {
 	ID, Key               string
 	Hook                  hookView // the page's entity, or the base
 	Rows                  []row
-	Find, Next            string
+	Find, After, Next     string
 	Count                 int // overrides that a change of all would drop
 	IsMore                bool
 }

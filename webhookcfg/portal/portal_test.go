@@ -172,6 +172,43 @@ func TestUnservedRequests(t *testing.T) {
 	}
 }
 
+// TestLongQuery: a long query gets a short page, also from people who aren't signed in.
+func TestLongQuery(t *testing.T) {
+	p := newFixture(t).serve(t)
+	fits := "?id=" + strings.Repeat("%22", (4<<10-3)/3)
+	p.get(fits).expect(t, http.StatusForbidden, "&#34;&#34;")
+	for _, path := range []string{"", "sign-in", "set", "style.css", "nothing"} {
+		for _, method := range []string{"GET", "POST"} {
+			got := p.do(p.request(method, path+fits+"%22", "id", "e1", "url", hookURL))
+			got.expect(t, http.StatusRequestURITooLong, "The address of this page is too long", "!%22", "!&#34;&#34;")
+		}
+	}
+	p.get("?id=%zz").expect(t, http.StatusBadRequest, "Correct it")
+}
+
+// TestLongIdentifier: a change of an entity whose identifier fits no address leads to the
+// overview.
+func TestLongIdentifier(t *testing.T) {
+	f := newFixture(t)
+	f.handler.ValidEntityID = func(string) bool { return true }
+	p := f.serve(t)
+	p.signIn()
+	id := strings.Repeat("ü", 1000)
+	p.post("set", "id", id, "url", hookURL).expect(t, http.StatusOK, "The webhook is set.", ">"+id+"<", "<h2 id=\"base\">")
+	if got := f.resolved(t, id); got != "override "+hookURL {
+		t.Errorf("set %s", got)
+	}
+}
+
+// TestLinks: a link fills in no field, except for the identifier of the page that it leads to.
+func TestLinks(t *testing.T) {
+	const link = "all?id=e1&username=mallory&url=https%3A%2F%2Fmallory.example.com&confirm=all&again=1"
+	p := newFixture(t).serve(t)
+	p.get(link).expect(t, http.StatusForbidden, `name="id" value="e1"`, "!mallory", `!name="confirm"`, `!name="again"`)
+	p.signIn()
+	p.get(link).expect(t, http.StatusOK, "!mallory", `!value="all"`)
+}
+
 // TestErrors: each refusal is a sentence that says how to go on. The page keeps the fields
 // that were typed, and changes nothing.
 func TestErrors(t *testing.T) {

@@ -157,7 +157,7 @@ func (v *visit) noSession() problem {
 	case err == nil:
 		why.key = "session.ended"
 		http.SetCookie(v.w, v.seal.new("", -1))
-	case v.r.URL.Query().Has("signed-in"):
+	case v.query.Has("signed-in"):
 		why.key = "session.cookie"
 	case v.IsAgain:
 		why.key = "session.none"
@@ -184,10 +184,10 @@ func (v *visit) signedIn(client, actor string) {
 // signIn starts a session, and then shows the page that the person asked for. If they had
 // sent a form before, it shows the form with their fields again, and doesn't make the change.
 func (v *visit) signIn() error {
-	id, secret := v.typed("username"), v.typed("password")
-	v.Path = v.typed("then")
+	id, secret := v.Typed("username"), v.Typed("password")
+	v.Path = v.Typed("then")
 	then, ok := v.routes[v.Path]
-	v.IsAgain = v.r.PostForm.Has("again") && then.post != nil
+	v.IsAgain = v.form.Has("again") && then.post != nil
 	if !ok || then.isPublic || v.Options.SignIn == nil {
 		return notFound
 	}

@@ -132,6 +132,8 @@ var texts = map[string]string{
 	"error.unknown_entity":          "There is no entity with this ID. Check the ID.",
 	"error.method_not_allowed":      "This page can't be used like this. Go to the webhooks.",
 	"error.request_too_large":       "That is too long. Go back, and shorten it.",
+	"error.lost_form":               "What you typed didn't arrive whole and in time. Nothing was changed. Go back, and send it again.",
+	"error.long_address":            "The address of this page is too long. Go to the webhooks.",
 	"error.unsupported_media_type":  "This form can't be read. Go to the webhooks, and use the form there.",
 	"error.too_many_requests":       "Too many attempts. Wait a moment, then try again.",
 	"error.server_error":            "Something went wrong on our side. Try again later, or tell us.",
