@@ -172,6 +172,36 @@ func TestUnservedRequests(t *testing.T) {
 	}
 }
 
+// TestWithoutSlash: routers such as chi and gorilla serve a mount at its path without the
+// slash, and at paths that only start like it. No form there leads out of the portal.
+func TestWithoutSlash(t *testing.T) {
+	pages := newFixture(t).new(t)
+	for target, want := range map[string]string{
+		"/my/portal":                             "303 ./portal/",
+		"/my/portal?id=e%31&x":                   "303 ./portal/?id=e%31&x",
+		"http://host/my/portal?id=e1":            "303 ./portal/?id=e1",
+		"/my/portal/":                            "403 ",
+		"/my/portal/?id=e1":                      "403 ",
+		"/my/portal/%65ntity":                    "403 ",
+		"/my/portalentity":                       "404 ",
+		"/my/portalsign-in":                      "404 ",
+		"/my/portal//":                           "404 ",
+		"/my/portal//entity":                     "404 ",
+		"/my/portal?" + strings.Repeat("x", 4097): "414 ",
+	} {
+		w := httptest.NewRecorder()
+		http.StripPrefix("/my/portal", pages).ServeHTTP(w, httptest.NewRequest("GET", target, nil))
+		if got := fmt.Sprint(w.Code, " ", w.Header().Get("Location")); got != want {
+			t.Errorf("%s: got %q, want %q", target, got, want)
+		}
+	}
+	w := httptest.NewRecorder()
+	http.StripPrefix("/my/portal", pages).ServeHTTP(w, httptest.NewRequest("POST", "/my/portal", nil))
+	if w.Code != http.StatusMethodNotAllowed {
+		t.Errorf("a POST: got %d", w.Code)
+	}
+}
+
 // TestLongQuery: a long query gets a short page, also from people who aren't signed in.
 func TestLongQuery(t *testing.T) {
 	p := newFixture(t).serve(t)

@@ -31,6 +31,33 @@ func routes() map[string]route {
 	}
 }
 
+// addSlash serves the portal's path without its slash, where some routers serve the portal,
+// too. The addresses in the pages are relative, so the browser needs the slash: it would send
+// an id and a secret to "/sign-in" of the host.
+var addSlash = route{isPublic: true, get: func(v *visit) error {
+	sent := v.sentURL()
+	name := sent.EscapedPath()[strings.LastIndexByte(sent.EscapedPath(), '/')+1:]
+	if name == "" {
+		return notFound
+	}
+	location := "./" + name + "/"
+	if sent.RawQuery != "" {
+		location += "?" + sent.RawQuery
+	}
+	return v.redirect(location)
+}}
+
+// isBelowSlash reports whether the browser resolves the addresses in a page below the portal.
+func (v *visit) isBelowSlash() bool { return strings.HasSuffix(v.sentURL().Path, "/"+v.Path) }
+
+// sentURL returns the URL of the request before a router or [http.StripPrefix] changed it.
+func (v *visit) sentURL() *url.URL {
+	if sent, err := url.ParseRequestURI(v.r.RequestURI); err == nil && sent.Path != "" {
+		return sent
+	}
+	return v.r.URL // some adapters of other servers don't set RequestURI
+}
+
 // page serves the page that show fills in.
 func page(show func(*visit) error) func(*visit) error {
 	return func(v *visit) error {
@@ -73,6 +100,9 @@ func (p *portal) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // serve responds to a request, or returns the reason why it can't.
 func (v *visit) serve() error {
 	route, ok := v.routes[v.Path]
+	if !v.isBelowSlash() {
+		route, ok = addSlash, v.Path == ""
+	}
 	if !ok {
 		return notFound
 	}
