@@ -2,6 +2,7 @@ package portal
 
 import (
 	"errors"
+	"fmt"
 	"net/http"
 	"strings"
 	"time"
@@ -74,19 +75,27 @@ func (v *visit) test() (location string, err error) {
 		return "", notFound
 	}
 	id := v.Typed("id")
-	if id != "" { // the handler checks whether the client can see it
-		if _, err := v.handler.Read(v.ctx, v.client, id); err != nil {
-			return "", err
-		}
+	hook, err := v.tested(id)
+	if err != nil {
+		return "", err
 	}
-	reason, err := v.Options.Test(v.ctx, v.client, id)
+	reason := ""
 	var waiter interface{ RetryAfter() time.Duration }
+	err = v.host("Options.Test", hook.URL, func() (err error) {
+		reason, err = v.Options.Test(v.ctx, v.client, id)
+		if errors.As(err, &waiter) {
+			return nil
+		}
+		if err == nil && reason != "" && texts["reason."+reason] == "" {
+			err = fmt.Errorf("unknown reason %q", reason)
+		}
+		return err
+	})
 	switch {
-	case errors.As(err, &waiter):
-		return "", problem{status: http.StatusTooManyRequests, key: "error.test_wait", wait: waiter.RetryAfter()}
 	case err != nil:
-		v.log("Options.Test failed", err, webhookcfg.Webhook{})
-		return "", unavailable
+		return "", err
+	case waiter != nil:
+		return "", problem{status: http.StatusTooManyRequests, key: "error.test_wait", wait: max(waiter.RetryAfter(), time.Second)}
 	case reason != "":
 		return "", problem{status: http.StatusOK, key: "test.failed", detail: v.T("reason." + reason)}
 	}
@@ -95,4 +104,19 @@ func (v *visit) test() (location string, err error) {
 		path = "all"
 	}
 	return v.location(path, "test"), nil
+}
+
+// tested returns the webhook that a test would reach, if the client can see it.
+func (v *visit) tested(id string) (hook webhookcfg.Webhook, err error) {
+	if id != "" {
+		hook, err = v.handler.Read(v.ctx, v.client, id)
+	} else {
+		var page webhookcfg.Page
+		page, err = v.handler.List(v.ctx, v.client, "", 1)
+		hook = page.Base
+	}
+	if err == nil && hook.URL.IsZero() {
+		err = problem{status: http.StatusConflict, key: "error.no_webhook"}
+	}
+	return hook, err
 }

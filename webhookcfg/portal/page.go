@@ -13,8 +13,8 @@ import (
 	"strings"
 	"time"
 
-	"example.com/go-webhookcfg/internal/redact"
 	"example.com/go-webhookcfg/webhookcfg"
+	"example.com/go-webhookcfg/webhookcfg/egress"
 )
 
 //go:embed assets
@@ -36,14 +36,17 @@ type hookView struct {
 	IsShown                  bool // with its path and query
 }
 
-// T returns a text in the person's language.
+// T returns a text in the person's language. If the host's function fails once, the rest of
+// the page is English.
 func (v *visit) T(key string, args ...any) string {
-	if v.Options.Text != nil {
-		if text := v.Options.Text(v.r, key); text != "" {
-			return format(text, args)
-		}
+	text := ""
+	if v.Options.Text != nil && !v.isEnglish {
+		v.isEnglish = v.host("Options.Text", egress.URL{}, func() error {
+			text = v.Options.Text(v.r, key)
+			return nil
+		}) != nil
 	}
-	return format(texts[key], args)
+	return format(cmp.Or(text, texts[key]), args)
 }
 
 // Again returns the text of a field, if the form was sent to this path.
@@ -156,40 +159,41 @@ func (v *visit) all() error {
 }
 
 // key shows the signing key.
-func (v *visit) key() (err error) {
+func (v *visit) key() error {
 	if v.Options.SigningKey == nil {
 		return notFound
 	}
 	v.Template, v.Title = "key", "key.title"
-	if v.Key, err = v.Options.SigningKey(v.ctx, v.client); err != nil {
-		v.log("Options.SigningKey failed", err, webhookcfg.Webhook{})
-		return unavailable
-	}
-	return nil
+	return v.host("Options.SigningKey", egress.URL{}, func() (err error) {
+		v.Key, err = v.Options.SigningKey(v.ctx, v.client)
+		if err == nil && v.Key == "" {
+			err = errors.New("there is no key")
+		}
+		return err
+	})
 }
 
-// hook returns a webhook as the pages show it, with its deliveries.
+// hook returns a webhook as the pages show it, with its deliveries. If the host's function
+// fails once, the page doesn't wait for it again.
 func (v *visit) hook(entity string, hook webhookcfg.Webhook) hookView {
 	shown := hookView{Webhook: hook, IsShown: v.query.Has("show")}
 	if v.Parent.DeliveryStatus == nil || hook.URL.IsZero() {
 		return shown
 	}
-	d, err := v.Parent.DeliveryStatus(v.ctx, v.client, entity, hook)
-	if err != nil {
-		v.log("DeliveryStatus failed", err, hook)
+	var d webhookcfg.DeliveryStatus
+	if !v.isUnknown {
+		v.isUnknown = v.host("DeliveryStatus", hook.URL, func() (err error) {
+			d, err = v.Parent.DeliveryStatus(v.ctx, v.client, entity, hook)
+			return err
+		}) != nil
+	}
+	if v.isUnknown {
 		shown.State = "unknown"
 		return shown
 	}
 	shown.State, shown.Reason = cmp.Or(d.State, "none"), d.Reason
 	shown.LastSuccess, shown.LastFailure = d.LastSuccess, d.LastFailure
 	return shown
-}
-
-// log logs an error of the host's function, without the webhook's path and query.
-func (v *visit) log(what string, err error, hook webhookcfg.Webhook) {
-	if v.ctx.Err() == nil {
-		v.Parent.Logger.ErrorContext(v.ctx, "portal: "+what, "client", v.client, "error", redact.Text(err.Error(), nil, hook.URL.Reveal(), hook.URL.String()))
-	}
 }
 
 // problem says why a person doesn't get the page that they asked for.
@@ -270,8 +274,8 @@ func (v *visit) write() {
 		panic(err) // can't happen: the tests execute the templates with every page
 	}
 	page := Page{Status: v.Status, Title: v.T(v.Title), Lang: v.T("lang"), Content: template.HTML(content.String())}
-	if v.Options.Layout != nil {
-		v.Options.Layout(v.w, v.r, page)
+	if v.Options.Layout != nil && !v.isPlain {
+		v.layout(page)
 		return
 	}
 	if err := templates.ExecuteTemplate(&whole, "layout", page); err != nil {
@@ -279,4 +283,26 @@ func (v *visit) write() {
 	}
 	v.w.WriteHeader(page.Status)
 	_, _ = v.w.Write(whole.Bytes()) // an error means that the browser disconnected
+}
+
+// layout lets the host write the page. If that fails, the person gets a plain page.
+func (v *visit) layout(page Page) {
+	err := v.host("Options.Layout", egress.URL{}, func() error {
+		v.Options.Layout(v.w, v.r, page)
+		return nil
+	})
+	if err != nil {
+		v.recover(err)
+	}
+}
+
+// recover responds to a request whose response has failed. If its header has been sent, all
+// that's left is to break the connection.
+func (v *visit) recover(err error) {
+	if v.w.isSent {
+		panic(http.ErrAbortHandler)
+	}
+	v.isPlain = true
+	v.setHeader()
+	v.gate(err)
 }

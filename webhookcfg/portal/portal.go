@@ -119,6 +119,7 @@ type portal struct {
 	routes  map[string]route
 	seal    seal
 	policy  string // the Content-Security-Policy
+	origins http.CrossOriginProtection
 }
 
 // New returns the handler of the pages. Mount it with [http.StripPrefix], at a path that ends
@@ -149,23 +150,21 @@ func New(h *webhookcfg.Handler, options *Options) (http.Handler, error) {
 	}
 	o.OneOnly = o.OneOnly || p.Parent.AllScope == webhookcfg.AllScopeRefused
 	p.policy = "default-src 'none'; style-src 'self'; img-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors " + cmp.Or(o.FrameAncestors, "'none'")
-	protection := http.NewCrossOriginProtection()
-	protection.SetDenyHandler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		p.newVisit(w, r).gate(problem{status: http.StatusForbidden, key: "error.cross_origin"})
-	}))
-	return protection.Handler(p), nil
+	return p, nil
 }
 
 // visit is a request of a person, and the page that responds to it. Templates read the
 // exported fields.
 type visit struct {
 	*portal
-	w      http.ResponseWriter
+	w      *response
 	r      *http.Request
 	ctx    context.Context
 	client string
 	query  url.Values
 	form   url.Values // of a POST
+	// What has failed: the host's translation, its layout, and the state of deliveries.
+	isEnglish, isPlain, isUnknown bool
 
 	Path    string // of the request, or the page that a person asked for before the sign-in
 	IsAgain bool   // a form was sent, perhaps before a sign-in
@@ -183,12 +182,12 @@ type visit struct {
 	IsMore                bool
 }
 
-func (p *portal) newVisit(w http.ResponseWriter, r *http.Request) *visit {
-	v := &visit{portal: p, w: w, r: r, ctx: r.Context(), Path: strings.TrimPrefix(r.URL.Path, "/"), Status: http.StatusOK, Title: "title"}
+func (p *portal) newVisit(ctx context.Context, w http.ResponseWriter, r *http.Request) *visit {
 	peer, _ := netip.ParseAddrPort(r.RemoteAddr)
-	if _, ok := webhookcfg.SourceAddr(v.ctx); !ok && peer.IsValid() {
-		v.ctx = webhookcfg.ContextWithSource(v.ctx, peer.Addr())
+	if _, ok := webhookcfg.SourceAddr(ctx); !ok && peer.IsValid() {
+		ctx = webhookcfg.ContextWithSource(ctx, peer.Addr())
 	}
+	v := &visit{portal: p, w: &response{ResponseWriter: w}, r: r.WithContext(ctx), ctx: ctx, Path: strings.TrimPrefix(r.URL.Path, "/"), Status: http.StatusOK, Title: "title"}
 	v.setHeader()
 	return v
 }

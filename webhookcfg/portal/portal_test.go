@@ -177,16 +177,16 @@ func TestUnservedRequests(t *testing.T) {
 func TestWithoutSlash(t *testing.T) {
 	pages := newFixture(t).new(t)
 	for target, want := range map[string]string{
-		"/my/portal":                             "303 ./portal/",
-		"/my/portal?id=e%31&x":                   "303 ./portal/?id=e%31&x",
-		"http://host/my/portal?id=e1":            "303 ./portal/?id=e1",
-		"/my/portal/":                            "403 ",
-		"/my/portal/?id=e1":                      "403 ",
-		"/my/portal/%65ntity":                    "403 ",
-		"/my/portalentity":                       "404 ",
-		"/my/portalsign-in":                      "404 ",
-		"/my/portal//":                           "404 ",
-		"/my/portal//entity":                     "404 ",
+		"/my/portal":                              "303 ./portal/",
+		"/my/portal?id=e%31&x":                    "303 ./portal/?id=e%31&x",
+		"http://host/my/portal?id=e1":             "303 ./portal/?id=e1",
+		"/my/portal/":                             "403 ",
+		"/my/portal/?id=e1":                       "403 ",
+		"/my/portal/%65ntity":                     "403 ",
+		"/my/portalentity":                        "404 ",
+		"/my/portalsign-in":                       "404 ",
+		"/my/portal//":                            "404 ",
+		"/my/portal//entity":                      "404 ",
 		"/my/portal?" + strings.Repeat("x", 4097): "414 ",
 	} {
 		w := httptest.NewRecorder()

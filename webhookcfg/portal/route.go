@@ -82,19 +82,30 @@ func change(make func(*visit) (location string, err error), form func(*visit) er
 	}
 }
 
-// ServeHTTP implements [http.Handler].
+// ServeHTTP implements [http.Handler]. Every request passes the same guards, whether or not
+// its path exists and its person is signed in.
 func (p *portal) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	v := p.newVisit(w, r)
-	ctx, cancel := context.WithTimeout(v.ctx, p.Parent.Timeout)
+	ctx, cancel := context.WithTimeout(r.Context(), p.Parent.Timeout)
 	defer cancel()
-	v.ctx = ctx
-	err := v.readQuery()
-	if err == nil {
-		err = v.serve()
-	}
-	if err != nil {
+	v := p.newVisit(ctx, w, r)
+	defer func() {
+		if value := recover(); value != nil {
+			v.recover(v.panicked("a page", value))
+		}
+	}()
+	if err := v.guarded(); err != nil {
 		v.gate(err)
 	}
+}
+
+func (v *visit) guarded() error {
+	if v.origins.Check(v.r) != nil {
+		return problem{status: http.StatusForbidden, key: "error.cross_origin"}
+	}
+	if err := v.readQuery(); err != nil {
+		return err
+	}
+	return v.serve()
 }
 
 // serve responds to a request, or returns the reason why it can't.
@@ -196,3 +207,24 @@ func (v *visit) style() error {
 	_, _ = v.w.Write(style)
 	return nil
 }
+
+// response is the ResponseWriter of a visit.
+type response struct {
+	http.ResponseWriter
+	isSent bool // the header
+}
+
+// WriteHeader implements [http.ResponseWriter].
+func (w *response) WriteHeader(status int) {
+	w.isSent = w.isSent || status >= http.StatusOK
+	w.ResponseWriter.WriteHeader(status)
+}
+
+// Write implements [http.ResponseWriter].
+func (w *response) Write(data []byte) (int, error) {
+	w.isSent = true
+	return w.ResponseWriter.Write(data)
+}
+
+// Unwrap lets an [http.ResponseController] find optional methods.
+func (w *response) Unwrap() http.ResponseWriter { return w.ResponseWriter }

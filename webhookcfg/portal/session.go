@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"example.com/go-webhookcfg/webhookcfg"
+	"example.com/go-webhookcfg/webhookcfg/egress"
 )
 
 // SignIn lets people sign in with a client's id and secret. You can leave both fields empty.
@@ -125,12 +126,15 @@ func (s seal) new(value string, maxAge int) *http.Cookie {
 // to sign in.
 func (v *visit) enter() error {
 	if v.Options.Client != nil {
-		client, actor, err := v.Options.Client(v.r)
-		switch {
-		case err != nil:
-			v.log("Options.Client failed", err, webhookcfg.Webhook{})
-			return unavailable
-		case client == "":
+		var client, actor string
+		err := v.host("Options.Client", egress.URL{}, func() (err error) {
+			client, actor, err = v.Options.Client(v.r)
+			return err
+		})
+		if err != nil {
+			return err
+		}
+		if client == "" {
 			return askToSignIn{problem{status: http.StatusForbidden, key: "session.none"}}
 		}
 		v.signedIn(client, actor)

@@ -119,6 +119,7 @@ var texts = map[string]string{
 
 	"test.failed":                   "The test failed.",
 	"error.test_wait":               "A test was sent a moment ago.",
+	"error.no_webhook":              "No webhook is set, so no test was sent. Set one first.",
 	"error.wait":                    "Try again in %d s.",
 	"error.confirm":                 "Nothing was changed. To reach all entities, type the word all.",
 	"error.no_id":                   "Nothing was changed. Type the ID of an entity.",

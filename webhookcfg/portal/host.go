@@ -1,0 +1,67 @@
+package portal
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"regexp"
+	"runtime"
+	"runtime/debug"
+
+	"example.com/go-webhookcfg/internal/redact"
+	"example.com/go-webhookcfg/webhookcfg/egress"
+)
+
+// host calls a function of the host, which can quote the URL. If the function fails or
+// panics, the log gets the reason without secrets, and the person a sentence.
+func (v *visit) host(function string, url egress.URL, call func() error) (err error) {
+	defer func() {
+		if value := recover(); value != nil {
+			err = v.panicked(function, value)
+		}
+	}()
+	if err := call(); err != nil {
+		v.log("portal: "+function+" failed", "error", v.redacted(err.Error(), url))
+		return unavailable
+	}
+	return nil
+}
+
+// panicked logs a panic, and returns the error for the person. It withholds the panic's text,
+// unless the runtime wrote it: it can be a part of the page, with all that the page shows.
+func (v *visit) panicked(where string, value any) error {
+	err, _ := value.(error)
+	if errors.Is(err, http.ErrAbortHandler) {
+		panic(http.ErrAbortHandler) // not a wrapper, since net/http only recognizes this one
+	}
+	text := fmt.Sprintf("panic: value of type %T", value)
+	if e, ok := value.(runtime.Error); ok {
+		text = "panic: " + e.Error()
+	}
+	v.log("portal: "+where+" panicked", "error", text, "stack", string(debug.Stack()))
+	return problem{status: http.StatusInternalServerError, key: "error.server_error"}
+}
+
+// anyURL finds URLs in texts: the part that may be seen, and the rest.
+var anyURL = regexp.MustCompile(`(?i)(https?://)(?:[^\s"/?#@]*@)?([^\s"/?#]*)[/?#][^\s"]*`)
+
+// redacted returns a text of the host's without the URL's path and query, in any of the usual
+// spellings, without those of other URLs, and without the secrets in the request.
+func (v *visit) redacted(text string, url egress.URL) string {
+	secrets := []string{v.r.Header.Get("Authorization"), v.r.Header.Get("Cookie")}
+	for _, cookie := range v.r.Cookies() {
+		secrets = append(secrets, cookie.Value)
+	}
+	text = redact.Text(text, secrets, url.Reveal(), url.String())
+	return anyURL.ReplaceAllString(text, "$1$2/[path]")
+}
+
+// log logs an error of the service, unless the person has gone away.
+func (v *visit) log(message string, args ...any) {
+	if errors.Is(v.ctx.Err(), context.Canceled) {
+		return
+	}
+	defer func() { _ = recover() }() // the logger can panic, too
+	v.Parent.Logger.ErrorContext(v.ctx, message, append([]any{"client", v.client}, args...)...)
+}
