@@ -82,8 +82,8 @@ func (e Engine) notAcknowledged(t testing.TB, pair *engine.Pair) error {
 func (e Engine) LostChange(t *testing.T, dsn string, save, lose func() error) {
 	t.Helper()
 	for name, poll := range map[string]func(*steps, *sqlstore.Store) webhookcfg.Store{
-		"feed":     func(s *steps, st *sqlstore.Store) webhookcfg.Store { return steppedFeed{st, st, s} },
-		"versions": func(s *steps, st *sqlstore.Store) webhookcfg.Store { return steppedVersioner{st, st, s} },
+		"feed":     func(s *steps, st *sqlstore.Store) webhookcfg.Store { return steppedFeed{plainStore{st}, st, s} },
+		"versions": func(s *steps, st *sqlstore.Store) webhookcfg.Store { return steppedVersioner{plainStore{st}, st, s} },
 	} {
 		if name == "feed" && e.Dialect == sqlstore.MySQL() {
 			continue
@@ -96,7 +96,7 @@ func (e Engine) LostChange(t *testing.T, dsn string, save, lose func() error) {
 	}
 	t.Run("marks are no versions", func(t *testing.T) {
 		err := e.loseChange(t, dsn, save, lose, func(s *steps, st *sqlstore.Store) webhookcfg.Store {
-			return steppedVersioner{st, marks{st}, s}
+			return steppedVersioner{plainStore{st}, marks{st}, s}
 		})
 		if err == nil {
 			t.Error("versions without the identity of the server were not caught")
@@ -222,15 +222,16 @@ func (s *steps) wait(ctx context.Context, call func() error) error {
 	return err
 }
 
-// listingStore is a store without its other optional interfaces. A copy can be warmed only
-// from a Lister.
-type listingStore interface {
-	webhookcfg.Store
-	webhookcfg.Lister
+// plainStore is a store without its optional interfaces. Only a copy of a Lister can be
+// warmed, but this one has no lists, so that the copy reads entities.
+type plainStore struct{ webhookcfg.Store }
+
+func (plainStore) List(context.Context, string, string, int) (webhookcfg.Page, error) {
+	return webhookcfg.Page{}, errors.ErrUnsupported
 }
 
 type steppedFeed struct {
-	listingStore
+	plainStore
 	feed cache.Feed
 	*steps
 }
@@ -241,7 +242,7 @@ func (s steppedFeed) Changes(ctx context.Context, since string) (changes cache.C
 }
 
 type steppedVersioner struct {
-	listingStore
+	plainStore
 	versioner cache.Versioner
 	*steps
 }
