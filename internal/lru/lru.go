@@ -138,8 +138,18 @@ func (m *Map[K, V]) Put(key K, value V) {
 	m.size += size - n.size
 	n.value, n.size = value, size
 	for m.size > m.limit {
-		m.Remove(m.largest[0].newest.newer.key)
+		next, _ := m.Next()
+		m.Remove(next)
 	}
+}
+
+// Next returns the key of the entry that Put would evict next. It's for callers that have to
+// do something when they evict an entry.
+func (m *Map[K, V]) Next() (key K, ok bool) {
+	if len(m.largest) == 0 {
+		return key, false
+	}
+	return m.largest[0].newest.newer.key, true
 }
 
 // Remove removes a key, if it's there.

@@ -43,6 +43,25 @@ func TestEvictsLeastRecentlyUsed(t *testing.T) {
 	wantKeys(t, m, "bef", "ad")
 }
 
+// TestNext: Next returns the least recently used key of the owner with the most.
+func TestNext(t *testing.T) {
+	m := lru.NewShared[string, int](10, func(key string) uint64 { return uint64(key[0]) })
+	if key, ok := m.Next(); ok {
+		t.Errorf("%q of an empty map", key)
+	}
+	for _, key := range []string{"a1", "b1", "b2", "b3", "a2"} {
+		m.Put(key, 0)
+	}
+	m.Get("b1")
+	for _, want := range []string{"b2", "a1", "b3", "a2", "b1"} {
+		key, ok := m.Next()
+		if key != want || !ok {
+			t.Errorf("%q, %t, want %q", key, ok, want)
+		}
+		m.Remove(key)
+	}
+}
+
 func TestRemoveAndClear(t *testing.T) {
 	m := lru.New[string, int](2)
 	m.Put("a", 1)
