@@ -80,7 +80,7 @@
 // every public package. A test compares this list with the code.
 //
 //	webhookcfg             → webhookcfg/egress, internal/redact, internal/strictjson
-//	webhookcfg/egress      → internal/ratelimit, internal/redact, internal/singleflight, internal/strictjson
+//	webhookcfg/egress      → internal/lru, internal/ratelimit, internal/redact, internal/singleflight, internal/strictjson
 //	webhookcfg/deliver     → webhookcfg, internal/lru, internal/ratelimit, internal/redact
 //	webhookcfg/portal      → webhookcfg, internal/redact
 //	webhookcfg/mounttest   → webhookcfg/egress, internal/redact

@@ -48,15 +48,19 @@ type dialer struct {
 
 // dial is the DialContext of an [http.Transport], or with tls its DialTLSContext.
 func (d dialer) dial(ctx context.Context, network, address string) (net.Conn, error) {
-	return singleflight.Call(func() (net.Conn, error) {
-		ctx, cancel := startDial(ctx)
-		defer cancel()
+	connect := func(ctx context.Context) (net.Conn, error) {
 		to, err := d.policy.parseAddress(ctx, network, address)
 		if err != nil {
 			return nil, err
 		}
 		to.tls = d.tls
 		return d.connect(ctx, to)
+	}
+	return singleflight.Call(func() (net.Conn, error) {
+		if c, ok := ctx.Value(callKey{}).(*call); ok {
+			return c.dial(ctx, connect)
+		}
+		return connect(ctx)
 	})
 }
 

@@ -102,6 +102,7 @@
 //	header of the response    64 KiB            16 KiB
 //	certificates              8, in a handshake of at most 16 KiB
 //	idle connections          1000, 16 for each host, closed after 90 s (TransportOptions)
+//	                          beyond that, the client with the most loses one
 //
 // The errors contain nothing that the receiver sent. Its header and status text may contain
 // control bytes, though.

@@ -1,5 +1,15 @@
 package egress
 
+import "net/http"
+
+// Pooled returns how many hosts and idle connections the transport of a client has.
+func Pooled(c *http.Client) (hosts, idle int) {
+	p := c.Transport.(*Transport).pool
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return len(p.hosts), p.idle.Len()
+}
+
 // The rules that only tests tell apart.
 const (
 	ErrInvalidLength     = errInvalidLength

@@ -2,83 +2,253 @@ package egress
 
 import (
 	"context"
+	"hash/maphash"
+	"maps"
+	"net"
 	"net/http"
 	"net/http/httptrace"
+	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
+
+	"example.com/go-webhookcfg/internal/lru"
 )
 
-// maxUnsettled bounds what net/http remembers about receivers whose connections never become
-// idle. That's about a kilobyte for each host and port.
-const maxUnsettled = 1000
+type clientKey struct{}
 
-// pool is an [http.Transport] that we replace before it remembers too much: net/http never
-// forgets a host and port that it dialled until a connection to it becomes idle.
+// ContextWithClient returns a context whose requests are made for a client, an identifier.
+// The client counts for the limit of idle connections: see [TransportOptions.MaxIdleConns].
+// Requests without a client count as one.
+func ContextWithClient(ctx context.Context, client string) context.Context {
+	return context.WithValue(ctx, clientKey{}, client)
+}
+
+// pool has an [http.Transport] for each host and port with a call under way or an open
+// connection. One for all would never forget a host that it couldn't connect to. The limit of
+// idle connections is the pool's, because net/http doesn't know clients.
 type pool struct {
-	mu        sync.Mutex
-	current   *http.Transport
-	unsettled map[string]bool
+	newTransport func() *http.Transport
+	maxIdle      int
+
+	mu    sync.Mutex // also for the fields of hosts, calls and connections
+	hosts map[string]*host
+	idle  *lru.Map[*pooledConn, struct{}] // by the client of the last call
 }
 
-func newPool(t *http.Transport) *pool {
-	return &pool{current: t, unsettled: make(map[string]bool)}
-}
-
-func (p *pool) transport() *http.Transport {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.current
-}
-
-// dialled records that net/http dials a host and port.
-func (p *pool) dialled(address string) {
-	p.mu.Lock()
-	p.unsettled[address] = true
-	if len(p.unsettled) <= maxUnsettled {
-		p.mu.Unlock()
-		return
+func newPool(maxIdle int, newTransport func() *http.Transport) *pool {
+	seed := maphash.MakeSeed()
+	return &pool{
+		newTransport: newTransport,
+		maxIdle:      maxIdle,
+		hosts:        make(map[string]*host),
+		idle: lru.NewShared[*pooledConn, struct{}](maxIdle+1, func(c *pooledConn) uint64 {
+			return maphash.String(seed, c.client)
+		}),
 	}
-	full := p.current
-	p.current = full.Clone()
-	clear(p.unsettled)
-	p.mu.Unlock()
-	full.CloseIdleConnections()
 }
 
-// settled records that a connection became idle.
-func (p *pool) settled(address string) {
+// host is a host and port, while it has users.
+type host struct {
+	address   string
+	transport *http.Transport
+	users     int // calls, dials and open connections
+}
+
+// release ends a use of a host. Hold mu.
+func (p *pool) release(h *host) {
+	if h.users--; h.users == 0 && p.hosts[h.address] == h {
+		delete(p.hosts, h.address)
+	}
+}
+
+// rest records that no call uses a connection. It returns the connections that the caller
+// must close after it has released mu.
+func (p *pool) rest(conn *pooledConn) (surplus []*pooledConn) {
+	if conn.closed {
+		return nil
+	}
+	p.idle.Put(conn, struct{}{})
+	for p.idle.Len() > p.maxIdle {
+		next, _ := p.idle.Next()
+		p.idle.Remove(next)
+		next.evicted.Store(true)
+		surplus = append(surplus, next)
+	}
+	return surplus
+}
+
+func closeAll(conns []*pooledConn) {
+	for _, conn := range conns {
+		_ = conn.Close()
+	}
+}
+
+// closeIdle closes the connections that no call uses.
+func (p *pool) closeIdle() {
 	p.mu.Lock()
-	defer p.mu.Unlock()
-	delete(p.unsettled, address)
+	hosts := slices.Collect(maps.Values(p.hosts))
+	p.mu.Unlock()
+	for _, h := range hosts {
+		h.transport.CloseIdleConnections()
+	}
+}
+
+// pooledConn is a connection that tells its pool when it's closed.
+type pooledConn struct {
+	net.Conn
+	pool    *pool
+	host    *host
+	evicted atomic.Bool // to be closed: no request may be written any more
+
+	client string // of the last call
+	uses   int    // the number of calls
+	closed bool
+}
+
+// Write implements [net.Conn]. If net/http takes an idle connection that we're about to
+// close, it finds that nothing was written, and takes another one.
+func (c *pooledConn) Write(b []byte) (int, error) {
+	if c.evicted.Load() {
+		return 0, net.ErrClosed
+	}
+	return c.Conn.Write(b)
+}
+
+// Close implements [net.Conn].
+func (c *pooledConn) Close() error {
+	c.pool.mu.Lock()
+	if !c.closed {
+		c.closed = true
+		c.pool.idle.Remove(c)
+		c.pool.release(c.host)
+	}
+	c.pool.mu.Unlock()
+	return c.Conn.Close()
 }
 
 // call is a request of a [Transport] as a dial and net/http see it.
 type call struct {
 	pool     *pool
-	address  string
+	host     *host
+	client   string
 	deadline time.Time
-	conn     *secureConn // nil without TLS
+	conn     *pooledConn   // the connection it uses
+	use      int           // the value of conn.uses
+	reusable bool          // net/http keeps the connection
+	dialled  []*pooledConn // for the call, which may use another one
+	ended    bool
 }
 
 type callKey struct{}
 
-// startDial records a dial of a call, and adds the call's deadline to its context. net/http
-// keeps only the values of a request's context for a dial.
-func startDial(ctx context.Context) (context.Context, context.CancelFunc) {
-	c, ok := ctx.Value(callKey{}).(*call)
-	if !ok {
-		return ctx, func() {}
+// start starts a call to a host and port. Call end afterwards.
+func (p *pool) start(ctx context.Context, address string) *call {
+	c := &call{pool: p}
+	c.client, _ = ctx.Value(clientKey{}).(string)
+	c.deadline, _ = ctx.Deadline()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	h := p.hosts[address]
+	if h == nil {
+		h = &host{address: address, transport: p.newTransport()}
+		p.hosts[address] = h
 	}
-	c.pool.dialled(c.address)
-	if c.deadline.IsZero() {
-		return ctx, func() {}
+	h.users++
+	c.host = h
+	return c
+}
+
+// end records that there is a response or an error. Only then can we close the connection: if
+// the response has no body, net/http keeps the connection first, and would lose the response.
+// A connection that was dialled for the call and that nobody has used is idle, too.
+func (c *call) end() {
+	p := c.pool
+	var surplus []*pooledConn
+	p.mu.Lock()
+	c.ended = true
+	if c.reusable {
+		surplus = c.rest()
 	}
-	return context.WithDeadline(ctx, c.deadline)
+	for _, conn := range c.dialled {
+		if conn.uses == 0 {
+			surplus = append(surplus, p.rest(conn)...)
+		}
+	}
+	p.release(c.host)
+	p.mu.Unlock()
+	closeAll(surplus)
+}
+
+// dial dials with the deadline of the call. net/http keeps only the values of a request's
+// context for a dial.
+func (c *call) dial(ctx context.Context, dial func(context.Context) (net.Conn, error)) (net.Conn, error) {
+	if !c.deadline.IsZero() {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithDeadline(ctx, c.deadline)
+		defer cancel()
+	}
+	p := c.pool
+	p.mu.Lock()
+	c.host.users++
+	p.mu.Unlock()
+	var opened *pooledConn
+	defer func() { // also after a panic of the host's functions
+		if opened == nil {
+			p.mu.Lock()
+			defer p.mu.Unlock()
+			p.release(c.host)
+		}
+	}()
+	conn, err := dial(ctx)
+	if err != nil {
+		return nil, err
+	}
+	opened = &pooledConn{Conn: conn, pool: p, host: c.host, client: c.client}
+	var surplus []*pooledConn
+	p.mu.Lock()
+	if c.ended {
+		surplus = p.rest(opened)
+	} else {
+		c.dialled = append(c.dialled, opened)
+	}
+	p.mu.Unlock()
+	closeAll(surplus)
+	return opened, nil
+}
+
+// got records that the call uses a connection.
+func (c *call) got(conn net.Conn) {
+	c.pool.mu.Lock()
+	defer c.pool.mu.Unlock()
+	c.conn = conn.(*pooledConn)
+	c.pool.idle.Remove(c.conn)
+	c.conn.uses++
+	c.conn.client, c.use = c.client, c.conn.uses
+}
+
+// put records that net/http keeps the connection.
+func (c *call) put() {
+	var surplus []*pooledConn
+	c.pool.mu.Lock()
+	c.reusable = true
+	if c.ended {
+		surplus = c.rest()
+	}
+	c.pool.mu.Unlock()
+	closeAll(surplus)
+}
+
+// rest is pool.rest for the connection of the call, unless another call uses it by now.
+func (c *call) rest() (surplus []*pooledConn) {
+	if c.conn.uses != c.use {
+		return nil
+	}
+	return c.pool.rest(c.conn)
 }
 
 // context returns a context that makes net/http report to the call.
 func (c *call) context(ctx context.Context) context.Context {
-	c.deadline, _ = ctx.Deadline()
 	ctx = context.WithValue(ctx, callKey{}, c)
 	if outer := httptrace.ContextClientTrace(ctx); outer != nil {
 		// If somebody looks at 1xx responses, net/http reads any number of them.
@@ -87,10 +257,10 @@ func (c *call) context(ctx context.Context) context.Context {
 		ctx = httptrace.WithClientTrace(untraced{ctx}, &bounded)
 	}
 	return httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{
-		GotConn: func(info httptrace.GotConnInfo) { c.conn, _ = info.Conn.(*secureConn) },
+		GotConn: func(info httptrace.GotConnInfo) { c.got(info.Conn) },
 		PutIdleConn: func(err error) {
 			if err == nil {
-				c.pool.settled(c.address)
+				c.put()
 			}
 		},
 	})

@@ -109,13 +109,15 @@ func (o *ProberOptions) complete() error {
 // probeClient returns the client for HTTP probes. Its timeout catches an HTTPProbe that
 // doesn't use its context.
 func (p *Policy) probeClient(timeout time.Duration) *http.Client {
-	transport := &Transport{policy: p, pool: newPool(&http.Transport{
-		DialContext:            dialer{policy: p, checkAll: true}.dial,
-		DialTLSContext:         dialer{policy: p, checkAll: true, tls: true}.dial,
-		DisableKeepAlives:      true,
-		DisableCompression:     true,
-		MaxResponseHeaderBytes: maxProbeHeaderBytes,
-		ReadBufferSize:         readBufferBytes,
+	transport := &Transport{policy: p, pool: newPool(0, func() *http.Transport {
+		return &http.Transport{
+			DialContext:            dialer{policy: p, checkAll: true}.dial,
+			DialTLSContext:         dialer{policy: p, checkAll: true, tls: true}.dial,
+			DisableKeepAlives:      true,
+			DisableCompression:     true,
+			MaxResponseHeaderBytes: maxProbeHeaderBytes,
+			ReadBufferSize:         readBufferBytes,
+		}
 	})}
 	return &http.Client{Transport: transport, CheckRedirect: noRedirect, Timeout: timeout}
 }

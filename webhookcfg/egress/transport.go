@@ -36,7 +36,8 @@ const (
 type TransportOptions struct {
 	// MaxIdleConns bounds the idle connections. It should exceed the number of receivers that
 	// you call within a minute or so, and be less than half the file descriptors of the
-	// process. Zero means 1000.
+	// process. Beyond that, the client with the most idle connections loses the one that has
+	// been idle longest: see [ContextWithClient]. Zero means 1000.
 	MaxIdleConns int
 
 	// MaxIdleConnsPerHost bounds the idle connections to one host and port. It should be the
@@ -97,16 +98,17 @@ func (p *Policy) Transport(opts *TransportOptions) (*Transport, error) {
 	if err := o.complete(); err != nil {
 		return nil, err
 	}
-	return &Transport{policy: p, pool: newPool(&http.Transport{
-		DialContext:            dialer{policy: p}.dial,
-		DialTLSContext:         dialer{policy: p, tls: true}.dial,
-		ResponseHeaderTimeout:  headerTimeout,
-		IdleConnTimeout:        idleTimeout,
-		MaxIdleConns:           o.MaxIdleConns,
-		MaxIdleConnsPerHost:    o.MaxIdleConnsPerHost,
-		MaxResponseHeaderBytes: maxHeaderBytes,
-		ReadBufferSize:         readBufferBytes,
-		DisableCompression:     true,
+	return &Transport{policy: p, pool: newPool(o.MaxIdleConns, func() *http.Transport {
+		return &http.Transport{
+			DialContext:            dialer{policy: p}.dial,
+			DialTLSContext:         dialer{policy: p, tls: true}.dial,
+			ResponseHeaderTimeout:  headerTimeout,
+			IdleConnTimeout:        idleTimeout,
+			MaxIdleConnsPerHost:    o.MaxIdleConnsPerHost,
+			MaxResponseHeaderBytes: maxHeaderBytes,
+			ReadBufferSize:         readBufferBytes,
+			DisableCompression:     true,
+		}
 	})}, nil
 }
 
@@ -152,8 +154,9 @@ func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 		}
 		return nil, err
 	}
-	c := &call{pool: t.pool, address: to.String()}
-	resp, err := t.pool.transport().RoundTrip(req.WithContext(c.context(req.Context())))
+	c := t.pool.start(req.Context(), to.String())
+	defer c.end()
+	resp, err := c.host.transport.RoundTrip(req.WithContext(c.context(req.Context())))
 	if err == nil && resp.StatusCode == http.StatusSwitchingProtocols {
 		_ = resp.Body.Close()
 		err = errSwitched
@@ -166,8 +169,8 @@ func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 			resp.Header.Del("Location")
 		}
 	}
-	if c.conn != nil {
-		resp.TLS = &c.conn.state
+	if secured, ok := c.conn.Conn.(*secureConn); ok {
+		resp.TLS = &secured.state
 	}
 	resp.Request = req
 	return resp, nil
@@ -183,7 +186,7 @@ func roundTripError(ctx context.Context, to destination, err error) error {
 }
 
 // CloseIdleConnections closes the connections that are not in use.
-func (t *Transport) CloseIdleConnections() { t.pool.transport().CloseIdleConnections() }
+func (t *Transport) CloseIdleConnections() { t.pool.closeIdle() }
 
 // ReadBody reads at most limit bytes of the body of a response and closes it. truncated
 // reports whether the body is longer. ReadBody has no time limit but the request's context
