@@ -13,7 +13,10 @@ import (
 	"testing"
 	"testing/synctest"
 
+	"example.com/go-webhookcfg/internal/hooktest"
+	"example.com/go-webhookcfg/webhookcfg"
 	"example.com/go-webhookcfg/webhookcfg/deliver"
+	"example.com/go-webhookcfg/webhookcfg/egress"
 )
 
 // Most of these tests run in bubbles of package synctest, over connections in memory:
@@ -46,6 +49,40 @@ func TestConnectionReuse(t *testing.T) {
 		}
 		if dialled != 1 {
 			t.Errorf("%d connections for %d messages", dialled, len(codes))
+		}
+	})
+}
+
+// TestConnectionsOfAnotherClient: a client with many hosts doesn't make the sender close the
+// connections of another one.
+func TestConnectionsOfAnotherClient(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		dialled := 0
+		receive := dialTo(afterRequest(func(conn net.Conn) { _, _ = io.WriteString(conn, "HTTP/1.1 204 No Content\r\n\r\n") }))
+		st := configured(t, "http://example.com")
+		for n := range 20 {
+			url := egress.NewURL(fmt.Sprintf("http://example.com:%d/", 8000+n))
+			hooktest.Apply(t, st, webhookcfg.SetChange("greedy", webhookcfg.Entity(fmt.Sprint("e", n)), url))
+		}
+		s := newSender(t, st, keyring{deliver.GenerateKey()}, &deliver.Options{
+			Transport: egress.TransportOptions{MaxIdleConns: 5},
+			Policy: policyInMemory(func(ctx context.Context, network, address string) (net.Conn, error) {
+				dialled++
+				return receive(ctx, network, address)
+			}),
+		})
+		send := func(client, entity string) {
+			check(t, client, s.Send(t.Context(), client, entity, message), deliver.Delivered, "")
+			synctest.Wait()
+		}
+		send("acme", "e1")
+		for n := range 20 {
+			send("greedy", fmt.Sprint("e", n))
+		}
+		dialled = 0
+		send("acme", "e1")
+		if dialled != 0 {
+			t.Error("the connection of the other client was closed")
 		}
 	})
 }

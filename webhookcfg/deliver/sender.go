@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
+	"net/netip"
 	"net/url"
 	"strings"
 	"time"
@@ -307,8 +309,8 @@ var (
 	errChanged   = errors.New("deliver: webhook changed while the message waited for a slot")
 )
 
-// hostport returns the host and port of a URL that the policy allows, in lower case and with
-// the port even if it's the default one.
+// hostport returns the host and port of a URL that the policy allows, with the port even if
+// it's the default one. Names are in lower case, and an address is always spelled the same.
 func hostport(target egress.URL) string {
 	u, err := url.Parse(target.Reveal())
 	if err != nil {
@@ -322,12 +324,16 @@ func hostport(target egress.URL) string {
 	default:
 		port = "80"
 	}
-	return strings.ToLower(u.Hostname()) + ":" + port
+	host := strings.ToLower(u.Hostname())
+	if addr, err := netip.ParseAddr(host); err == nil {
+		host = addr.Unmap().String()
+	}
+	return net.JoinHostPort(host, port)
 }
 
 // attempt sends the request.
 func (s *Sender) attempt(caller context.Context, client string, target egress.URL, m Message) Result {
-	ctx, cancel := context.WithTimeout(caller, s.options.Timeout)
+	ctx, cancel := context.WithTimeout(egress.ContextWithClient(caller, client), s.options.Timeout)
 	defer cancel()
 	keys, err := loadKeys(ctx, s.keys, client)
 	if err != nil {

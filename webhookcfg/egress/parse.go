@@ -20,9 +20,14 @@ type destination struct {
 	port uint16
 }
 
-// String returns host and port as in a URL.
+// String returns host and port as in a URL. Names are in lower case, and an address is always
+// spelled the same.
 func (d destination) String() string {
-	return net.JoinHostPort(d.host, strconv.Itoa(int(d.port)))
+	host := strings.ToLower(d.host)
+	if d.addr.IsValid() {
+		host = d.addr.String()
+	}
+	return net.JoinHostPort(host, strconv.Itoa(int(d.port)))
 }
 
 // parse applies the rules that need no name resolution.

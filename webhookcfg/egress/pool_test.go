@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -161,6 +162,26 @@ func TestIdleConnectionsOfAClient(t *testing.T) {
 			t.Errorf("%d hosts and %d idle connections are left", hosts, idle)
 		}
 	})
+}
+
+// TestSpellingsOfAHost: all spellings of a host and port have the same endpoint, and one pool.
+func TestSpellingsOfAHost(t *testing.T) {
+	policy := newStrict()
+	policy.Dial, policy.Resolver = new(recorder).Dial, resolveTo(publicAddr)
+	client := newClient(t, policy)
+	for endpoint, urls := range map[string][]string{
+		"[2a00::1]:443":     {"https://[2a00::1]", "https://[2A00:0::0:1]:443/", "https://[2a00::0.0.0.1]/"},
+		"93.184.216.34:443": {"https://93.184.216.34", "https://[::ffff:93.184.216.34]/"},
+		"a.example:8443":    {"https://a.example:8443", "https://A.Example:8443/"},
+	} {
+		for _, url := range urls {
+			_, err := get(t, client, url)
+			unreachable, ok := errors.AsType[*egress.UnreachableError](err)
+			if !ok || unreachable.Endpoint != endpoint {
+				t.Errorf("%s: %v, want the endpoint %s", url, err, endpoint)
+			}
+		}
+	}
 }
 
 // TestEvictionDuringCalls: connections are evicted all the time, while other calls are about
