@@ -60,7 +60,7 @@ func (s *Store) advise(ctx context.Context) (warnings []string, err error) {
 		if err != nil {
 			return warnings, err
 		}
-		if slices.Contains(found, true) && !(s.readsOnly && a.text == readOnlyAdvice) {
+		if slices.Contains(found, true) {
 			warnings = append(warnings, a.text)
 		}
 	}
@@ -71,11 +71,8 @@ func (s *Store) advise(ctx context.Context) (warnings []string, err error) {
 // it knows already.
 var mixedUp = []string{"26000", "42P05"}
 
-const (
-	readOnlyAdvice = "transactions are read-only, so every change fails: connect to the primary, and don't set default_transaction_read_only"
-	poolerAdvice   = "a pooler in transaction mode gives statements that the driver prepared to other connections, so reads fail at random: " +
-		"with pgx add default_query_exec_mode=exec to the DSN, with lib/pq binary_parameters=yes"
-)
+const poolerAdvice = "a pooler in transaction mode gives statements that the driver prepared to other connections, so reads fail at random: " +
+	"with pgx add default_query_exec_mode=exec to the DSN, with lib/pq binary_parameters=yes"
 
 // prepareApart prepares and executes the same statement on two connections in turns. It fails
 // if they share their sessions, as behind a pooler, and the driver keeps statements.

@@ -6,7 +6,6 @@ import (
 	"io"
 	"strings"
 	"testing"
-	"time"
 
 	"example.com/go-webhookcfg/store/sqlstore"
 )
@@ -18,28 +17,26 @@ func TestCheck(t *testing.T) {
 	for _, tt := range []struct {
 		name     string
 		limit    int
-		lag      time.Duration
 		applies  string // part of the condition of an advice that applies
 		prepared error  // of a statement that is prepared by two connections
 		db       schema
 		want     []string
 		is       error
 	}{
-		{"nothing", 8, 0, "", nil, schema{version: current}, nil, nil},
-		{"no limit", 0, 0, "", nil, schema{version: current}, []string{"SetMaxOpenConns"}, nil},
-		{"a setting", 8, 0, "'fsync'", nil, schema{version: current}, []string{"turn fsync"}, nil},
-		{"read-only", 8, 0, "read_only", nil, schema{version: current}, []string{"connect to the primary"}, nil},
-		{"read-only, for a sender", 8, time.Minute, "read_only", nil, schema{version: current}, nil, nil},
-		{"exists", 8, 0, "", stateError("42P05"), schema{version: current}, []string{"binary_parameters=yes"}, nil},
-		{"exists not", 8, 0, "", stateError("26000"), schema{version: current}, []string{"default_query_exec_mode=exec"}, nil},
-		{"exists, and a setting", 8, 0, "'fsync'", stateError("42P05"), schema{version: current}, []string{"pooler", "turn fsync"}, nil},
-		{"one connection", 1, 0, "", stateError("42P05"), schema{version: current}, nil, nil},
-		{"lost", 8, 0, "", io.ErrUnexpectedEOF, schema{version: current}, nil, io.ErrUnexpectedEOF},
-		{"no table", 8, 0, "", nil, schema{version: noTable}, nil, errNoTable},
-		{"standby", 8, 0, "", nil, schema{version: current, standby: true}, nil, sqlstore.ErrStandby},
+		{"nothing", 8, "", nil, schema{version: current}, nil, nil},
+		{"no limit", 0, "", nil, schema{version: current}, []string{"SetMaxOpenConns"}, nil},
+		{"a setting", 8, "'fsync'", nil, schema{version: current}, []string{"turn fsync"}, nil},
+		{"read-only", 8, "read_only", nil, schema{version: current}, []string{"connect to the primary"}, nil},
+		{"exists", 8, "", stateError("42P05"), schema{version: current}, []string{"binary_parameters=yes"}, nil},
+		{"exists not", 8, "", stateError("26000"), schema{version: current}, []string{"default_query_exec_mode=exec"}, nil},
+		{"exists, and a setting", 8, "'fsync'", stateError("42P05"), schema{version: current}, []string{"pooler", "turn fsync"}, nil},
+		{"one connection", 1, "", stateError("42P05"), schema{version: current}, nil, nil},
+		{"lost", 8, "", io.ErrUnexpectedEOF, schema{version: current}, nil, io.ErrUnexpectedEOF},
+		{"no table", 8, "", nil, schema{version: noTable}, nil, errNoTable},
+		{"standby", 8, "", nil, schema{version: current, standby: true}, nil, sqlstore.ErrStandby},
 	} {
 		prepared := 0
-		s, f := openUnchecked(t, sqlstore.PostgreSQL(), &sqlstore.Options{StandbyLag: tt.lag}, func(call string, args []driver.NamedValue) (resultRows, error) {
+		s, f := openUnchecked(t, sqlstore.PostgreSQL(), nil, func(call string, args []driver.NamedValue) (resultRows, error) {
 			switch {
 			case strings.HasPrefix(call, "SELECT $1"):
 				if prepared++; prepared > 1 {

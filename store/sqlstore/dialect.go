@@ -7,7 +7,6 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
-	"time"
 )
 
 // Dialect is a kind of database: [PostgreSQL], [MySQL] or [SQLite]. The zero value is
@@ -186,9 +185,8 @@ type dialectSpec struct {
 	identity string
 
 	// standby is an expression for whether the server is a replica, which may lack the latest
-	// changes. lagging is an expression for whether it's more than {lag} microseconds behind.
-	// It's "" if the server can't say.
-	standby, lagging string
+	// changes.
+	standby string
 
 	advices []advice // about settings; @pool is the limit of the pool
 
@@ -234,14 +232,9 @@ type queries struct {
 	dropDeliveries, dropAllDeliveries            []statement
 }
 
-// queries compiles the statements for tables with a prefix. Reads accept a standby that is at
-// most lag behind.
-func (g *dialectSpec) queries(prefix string, lag time.Duration) queries {
-	refused := g.standby
-	if lag > 0 {
-		refused = "(" + refused + " AND " + strings.ReplaceAll(g.lagging, "{lag}", strconv.FormatInt(lag.Microseconds(), 10)) + ")"
-	}
-	expressions := strings.NewReplacer("{identity}", g.identity, "{standby}", refused, "{now}", g.now, "{change}", g.change,
+// queries compiles the statements for tables with a prefix.
+func (g *dialectSpec) queries(prefix string) queries {
+	expressions := strings.NewReplacer("{identity}", g.identity, "{standby}", g.standby, "{now}", g.now, "{change}", g.change,
 		"{vacated}", "CASE WHEN length("+g.urlParam()+") > 0 THEN 0 ELSE "+g.now+" END")
 	compile := func(template string) statement {
 		return newStatement(expressions.Replace(template), prefix, g.numbered)

@@ -117,8 +117,7 @@
 //
 // Connect to the primary only, for instance with target_session_attrs=read-write. On MySQL and
 // MariaDB, set read_only on every replica. A read from a standby or a replica then returns
-// [ErrStandby], instead of an old webhook. To read from a standby of PostgreSQL anyway, set
-// [Options.StandbyLag].
+// [ErrStandby], instead of an old webhook.
 //
 // Acknowledged changes survive a failover only with a synchronous standby. With an
 // asynchronous one, you silently lose the latest changes. Stop a primary that you have

@@ -22,8 +22,7 @@ var (
 	// Nothing was changed. Start that version, or a later one.
 	ErrNewerSchema = errors.New("sqlstore: schema of a later version of this package")
 	// ErrStandby means that a read reached a server that may lack acknowledged changes: a hot
-	// standby of PostgreSQL outside [Options.StandbyLag], or a read-only server of MySQL or
-	// MariaDB. Connect to the primary.
+	// standby of PostgreSQL, or a read-only server of MySQL or MariaDB. Connect to the primary.
 	//
 	// The store only learns that a server is a standby after the server took the snapshot of
 	// the read. So a read in flight during a promotion can succeed without the latest

@@ -13,8 +13,7 @@ import (
 // do, for instance to call Migrate. Use it for an alert, since reads succeed on a read-only
 // database.
 //
-// The statement changes no row, so Healthy doesn't notice a full disk. With
-// [Options.StandbyLag], Healthy accepts a standby within that lag, and needs no write.
+// The statement changes no row, so Healthy doesn't notice a full disk.
 //
 // You can call Healthy as often as you like. It asks the database at most once a second, on
 // one connection, for at most five seconds. Calls in between get the same result.
@@ -28,7 +27,7 @@ func (s *Store) examine(ctx context.Context) error {
 	if works && errors.Is(err, ErrNewerSchema) {
 		err = nil // the newer tables stay usable for this process until it ends
 	}
-	if err != nil || s.readsOnly {
+	if err != nil {
 		return err
 	}
 	if _, err := s.execute(ctx, s.queries.lock, values{"client": []byte{}}); err != nil {

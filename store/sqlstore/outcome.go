@@ -25,7 +25,7 @@ const (
 // too, and sends the statement again on another connection.
 func (s *Store) classify(err error) outcome {
 	switch {
-	case errors.Is(err, driver.ErrBadConn), s.retryable(err):
+	case errors.Is(err, driver.ErrBadConn):
 		return outcomeConflict
 	case errors.Is(err, sql.ErrTxDone), errors.Is(err, sql.ErrConnDone):
 		return outcomeFailed

@@ -62,7 +62,6 @@ WHERE id = 1 AND NOT EXISTS (SELECT id FROM {client} WHERE id = @client)`,
   pg_relation_filenode('{client}'::regclass)::text`,
 	// A change that's missing here was committed after the last one that was replayed.
 	standby: `pg_is_in_recovery()`,
-	lagging: `COALESCE(clock_timestamp() - pg_last_xact_replay_timestamp() > {lag} * interval '1 microsecond', true)`,
 	// The sub-select fails if there's no column chg, which the feed needs.
 	check: `SELECT version, (SELECT COUNT(chg::xid8) FROM {client} WHERE id IS NULL) = 0, {standby} FROM {schema} WHERE id = 1`,
 	unfit: errOtherDialect,
@@ -83,7 +82,10 @@ WHERE id = 1 AND NOT EXISTS (SELECT id FROM {client} WHERE id = @client)`,
 			`current_setting('synchronous_commit') = 'local' AND current_setting('synchronous_standby_names') <> ''`,
 			"commits don't wait for the synchronous standby, so a failover loses acknowledged changes: turn synchronous_commit on",
 		},
-		{`current_setting('transaction_read_only') = 'on'`, readOnlyAdvice},
+		{
+			`current_setting('transaction_read_only') = 'on'`,
+			"transactions are read-only, so every change fails: connect to the primary, and don't set default_transaction_read_only",
+		},
 		{
 			`current_setting('idle_in_transaction_session_timeout') = '0'`,
 			"a process that disappears keeps a client's row locked: set idle_in_transaction_session_timeout to a few seconds",

@@ -8,7 +8,6 @@ import (
 	"log/slog"
 	"math/rand/v2"
 	"sync/atomic"
-	"time"
 
 	"example.com/go-webhookcfg/internal/checkup"
 	"example.com/go-webhookcfg/internal/keylock"
@@ -48,10 +47,8 @@ type Store struct {
 	dialect    *dialectSpec
 	queries    queries
 	migrations []migration
-	retryable  func(error) bool
 	logger     *slog.Logger
 	isReady    atomic.Bool // a check of the schema has succeeded
-	readsOnly  bool        // the database may be a standby
 	health     checkup.Checkup
 	// changing lets one change of each client through at a time. Otherwise they would all
 	// wait for the client's row in the database, with connections that other clients need.
@@ -67,23 +64,6 @@ type Options struct {
 	// lower-case letters, digits and underscores, and must start with a letter.
 	Prefix string
 
-	// Retryable tells the Store whether it can retry a change after a driver's error that it
-	// doesn't recognize. Return true only if the error proves that no part of the transaction
-	// was committed, or ever will be. It's called concurrently. By default, the Store only
-	// retries after errors that it recognizes.
-	Retryable func(err error) bool
-
-	// StandbyLag lets a process read from a hot standby of PostgreSQL, if it only sends
-	// notifications. A read succeeds if the standby last replayed a transaction that was
-	// committed at most StandbyLag ago, by the clocks of both servers. Results can be that
-	// much older than [webhookcfg.Store] and [cache.Cache] specify, plus the duration of the
-	// read.
-	//
-	// All connections must lead to the same standby. The primary must commit more often than
-	// StandbyLag, so have a timer make a change if necessary. By default, a read from a
-	// standby returns [ErrStandby].
-	StandbyLag time.Duration
-
 	// Logger gets retries of transactions at level Debug, migrations at level Info, and
 	// errors of [Store.SweepEvery] at level Warn. By default, nothing is logged.
 	Logger *slog.Logger
@@ -92,8 +72,7 @@ type Options struct {
 // New returns a store in the database behind db. It does no I/O, so you can call it while the
 // database is down. You can pass nil options.
 //
-// New returns an error if db is nil, or if the dialect or an option is invalid. StandbyLag
-// only works with PostgreSQL.
+// New returns an error if db is nil, or if the dialect or an option is invalid.
 //
 // The other methods check the schema until that has succeeded once. Until then they return
 // errors if the tables are incomplete, made for another dialect or by a later version, or if
@@ -112,9 +91,6 @@ func New(db *sql.DB, dialect Dialect, opts *Options) (*Store, error) {
 	if dialect.spec == nil {
 		return nil, errNoDialect
 	}
-	if opts.StandbyLag < 0 || opts.StandbyLag > 0 && dialect.spec.lagging == "" {
-		return nil, fmt.Errorf("sqlstore: StandbyLag is %v with %s: leave it 0, or set a positive one with PostgreSQL", opts.StandbyLag, dialect)
-	}
 	prefix, err := tablePrefix(opts.Prefix)
 	if err != nil {
 		return nil, err
@@ -122,14 +98,9 @@ func New(db *sql.DB, dialect Dialect, opts *Options) (*Store, error) {
 	s := &Store{
 		db:         db,
 		dialect:    dialect.spec,
-		queries:    dialect.spec.queries(prefix, opts.StandbyLag),
+		queries:    dialect.spec.queries(prefix),
 		migrations: dialect.spec.migrations(prefix),
-		retryable:  opts.Retryable,
 		logger:     opts.Logger,
-		readsOnly:  opts.StandbyLag > 0,
-	}
-	if s.retryable == nil {
-		s.retryable = func(error) bool { return false }
 	}
 	if s.logger == nil {
 		s.logger = slog.New(slog.DiscardHandler)

@@ -48,20 +48,6 @@ func TestNewInvalid(t *testing.T) {
 	if name := (sqlstore.Dialect{}).String(); name != "" {
 		t.Errorf("the zero Dialect is called %s", name)
 	}
-	for _, tt := range []struct {
-		dialect sqlstore.Dialect
-		lag     time.Duration
-		valid   bool
-	}{
-		{sqlstore.PostgreSQL(), time.Second, true},
-		{sqlstore.PostgreSQL(), -1, false},
-		{sqlstore.MySQL(), time.Second, false},
-		{sqlstore.SQLite(), time.Second, false},
-	} {
-		if _, err := sqlstore.New(db, tt.dialect, &sqlstore.Options{StandbyLag: tt.lag}); (err == nil) != tt.valid {
-			t.Errorf("%s, StandbyLag %v: %v", tt.dialect, tt.lag, err)
-		}
-	}
 }
 
 // TestSchema: there's a file for each version from 3 on, which a separate tool can run.

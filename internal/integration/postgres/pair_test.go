@@ -3,7 +3,6 @@ package postgres
 import (
 	"database/sql"
 	"errors"
-	"slices"
 	"testing"
 	"time"
 
@@ -20,7 +19,7 @@ var (
 )
 
 // TestPair: a synchronous standby loses nothing. Copies drop anything that an asynchronous
-// one loses. Reads from a standby are refused, or bounded by StandbyLag.
+// one loses. Reads from a standby are refused.
 func TestPair(t *testing.T) {
 	t.Parallel()
 	pair := engine.PostgreSQLPair(t)
@@ -39,10 +38,10 @@ func TestPair(t *testing.T) {
 
 func testStandby(t *testing.T, pair *engine.Pair) {
 	const prefix = "standby_"
-	primary, st := tables(t, replayed(t, pair.DSN()), prefix)
+	_, st := tables(t, replayed(t, pair.DSN()), prefix)
 	standby := sqltest.Driver("pgx")(t, pair.Standby().DSN())
-	open := func(db *sql.DB, lag time.Duration) *sqlstore.Store {
-		st, err := sqlstore.New(db, sqlstore.PostgreSQL(), &sqlstore.Options{Prefix: prefix, StandbyLag: lag})
+	open := func(db *sql.DB) *sqlstore.Store {
+		st, err := sqlstore.New(db, sqlstore.PostgreSQL(), &sqlstore.Options{Prefix: prefix})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -51,7 +50,7 @@ func testStandby(t *testing.T, pair *engine.Pair) {
 	apply(t, st, "acme")
 
 	t.Run("refused", func(t *testing.T) {
-		refused := open(standby, 0)
+		refused := open(standby)
 		for name, call := range sqltest.Calls(refused) {
 			if err := call(t.Context()); !errors.Is(err, sqlstore.ErrStandby) {
 				t.Errorf("%s: %v", name, err)
@@ -60,7 +59,7 @@ func testStandby(t *testing.T, pair *engine.Pair) {
 	})
 	t.Run("demoted", func(t *testing.T) {
 		proxy := engine.NewProxy(t, pair.Primary().Addr())
-		st := open(sqltest.Driver("pgx")(t, pair.Primary().Via(proxy.Addr())), 0)
+		st := open(sqltest.Driver("pgx")(t, pair.Primary().Via(proxy.Addr())))
 		reads := map[string]func() error{
 			"resolve":  func() error { _, err := st.Resolve(t.Context(), "acme", "e1"); return err },
 			"unknown":  func() error { _, err := st.Resolve(t.Context(), "unknown", "e1"); return err },
@@ -81,42 +80,6 @@ func testStandby(t *testing.T, pair *engine.Pair) {
 			if !eventually(time.Minute, func() bool { err = read(); return err == nil || errors.Is(err, sqlstore.ErrStandby) }) || err == nil {
 				t.Errorf("%s: %v", name, err)
 			}
-		}
-	})
-	t.Run("feed", func(t *testing.T) {
-		reader := open(standby, time.Hour)
-		if err := reader.Migrate(t.Context()); err != nil {
-			t.Error(err)
-		}
-		s := &sequence{t: t, feed: reader}
-		s.expectReset("first poll")
-		late := begin(t, primary)
-		execute(t, late, "INSERT INTO standby_client VALUES ('late', 0, 0, '', 0, 1, 0, pg_current_xact_id())")
-		apply(t, st, "next")
-		if got := s.poll(); got.Reset || !slices.Contains(got.Clients, "next") {
-			t.Errorf("during the transaction: %+v", got)
-		}
-		if err := late.Commit(); err != nil {
-			t.Fatal(err)
-		}
-		if got := s.poll(); got.Reset || !slices.Contains(got.Clients, "late") {
-			t.Errorf("after the transaction: %+v", got)
-		}
-	})
-	t.Run("paused", func(t *testing.T) {
-		reader, strict := open(standby, time.Second), open(standby, 0)
-		resolve := func(st *sqlstore.Store) error { _, err := st.Resolve(t.Context(), "acme", "e1"); return err }
-		execute(t, standby, "SELECT pg_wal_replay_pause()")
-		if err := resolve(strict); !errors.Is(err, sqlstore.ErrStandby) {
-			t.Errorf("a standby that does not replay: %v", err)
-		}
-		const most = time.Minute // much more than the bound
-		if !eventually(most, func() bool { return errors.Is(resolve(reader), sqlstore.ErrStandby) }) {
-			t.Error("a standby that lags was not refused")
-		}
-		execute(t, standby, "SELECT pg_wal_replay_resume()")
-		if !eventually(most, func() bool { apply(t, st, "acme"); return resolve(reader) == nil }) {
-			t.Error("a standby that lags no more is still refused")
 		}
 	})
 }
