@@ -16,6 +16,7 @@
 //
 //   - store/sqlstore: PostgreSQL, MySQL, MariaDB and SQLite. You bring the driver.
 //   - store/etcdstore: etcd. It's a module of its own.
+//   - store/sealed: encrypts the URLs in any of them.
 //
 // To send notifications:
 //
@@ -87,6 +88,7 @@
 //	store                  → webhookcfg, store/admin, store/cache, internal/checkup, internal/oplog, internal/table
 //	store/admin            → webhookcfg
 //	store/cache            → webhookcfg, store/admin, internal/lru, internal/singleflight
+//	store/sealed           → webhookcfg, store/admin, store/cache
 //	store/sqlstore         → webhookcfg, webhookcfg/deliver, store/admin, store/cache, internal/checkup, internal/keylock, internal/redact, internal/rounds
 //	store/etcdstore        → webhookcfg, store/admin, store/cache, internal/checkup, internal/keylock, internal/redact, internal/rounds
 //	store/storetest        → webhookcfg, store/admin, store/cache, internal/interrupt

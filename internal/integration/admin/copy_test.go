@@ -45,6 +45,7 @@ func TestEngines(t *testing.T) {
 	}
 	for _, name := range names {
 		t.Run("erase from "+name, func(t *testing.T) { erase(t, fresh(t, name)) })
+		t.Run("seal in "+name, func(t *testing.T) { seal(t, name, fresh) })
 	}
 }
 
