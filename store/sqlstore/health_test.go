@@ -24,7 +24,7 @@ func TestHealthy(t *testing.T) {
 		is         error
 	}{
 		{"healthy", "", schema{version: current}, nil, nil},
-		{"no table", "Migrate", schema{version: noTable}, nil, errNoTable},
+		{"no table", "sqlstore: health: " + errNoTable.Error() + ": if the tables are missing, call Migrate", schema{version: noTable}, nil, errNoTable},
 		{"half-migrated", "call Migrate", schema{version: noRow}, nil, nil},
 		{"newer", "version 4", schema{version: current + 1}, nil, sqlstore.ErrNewerSchema},
 		{"standby", "standby", schema{version: current, standby: true}, nil, sqlstore.ErrStandby},

@@ -109,7 +109,7 @@ func (s *Store) check(ctx context.Context, needed int) error {
 		found, err := findSchema(ctx, s.db, s.queries.check)
 		switch {
 		case err != nil:
-			err = fmt.Errorf("can't read the version of the tables, which Migrate creates: %w", err)
+			err = fmt.Errorf("%w: if the tables are missing, call Migrate", err)
 		case found.version > s.latestVersion():
 			err = s.newerSchema(found.version)
 		case found.isOld():
