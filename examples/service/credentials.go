@@ -1,46 +1,187 @@
 package main
 
 import (
+	"context"
+	"crypto/sha256"
+	"crypto/subtle"
+	"errors"
 	"fmt"
-	"os"
-	"strings"
+	"io"
+	"log/slog"
+	"regexp"
 	"time"
 
 	"example.com/go-webhookcfg/auth"
 	"example.com/go-webhookcfg/webhookcfg"
 )
 
-// openClients returns the verifier of the clients. It reads the credential file, or takes the
-// clients from the environment if there's no file.
-func (s *service) openClients() (webhookcfg.CredentialVerifier, error) {
-	if s.cfg.credentials == "" {
-		clients, err := auth.NewStatic(s.cfg.clients...)
-		if err != nil {
-			err = fmt.Errorf("environment variable CLIENT, want for instance acme:a-long-random-secret other:another-secret: %w", err)
-		}
-		return clients, err
-	}
-	file, err := auth.OpenFile(s.cfg.credentials, &auth.FileOptions{Poll: 2 * time.Second, AllowReadable: s.cfg.shared, Logger: s.logger})
+// Both databases understand these statements. The revision changes with each secret that is
+// deleted. Its row is locked until the transaction ends, so a process that has read the new
+// number also finds the secret deleted.
+const (
+	createSecrets = `CREATE TABLE IF NOT EXISTS secrets (
+	client text NOT NULL, name text NOT NULL, hash bytea NOT NULL, used bigint NOT NULL DEFAULT 0,
+	PRIMARY KEY (client, name))`
+	createRevision = `CREATE TABLE IF NOT EXISTS secret_revisions (id integer PRIMARY KEY CHECK (id = 1), revision bigint NOT NULL)`
+	insertRevision = `INSERT INTO secret_revisions VALUES (1, 0) ON CONFLICT DO NOTHING`
+	selectRevision = `SELECT revision FROM secret_revisions WHERE id = 1`
+	updateRevision = `UPDATE secret_revisions SET revision = revision + 1 WHERE id = 1`
+
+	selectSecrets = `SELECT name, hash FROM secrets WHERE client = $1`
+	insertSecret  = `INSERT INTO secrets (client, name, hash) SELECT $1, $2, $3 WHERE (SELECT count(*) FROM secrets WHERE client = $1) < 2`
+	deleteSecrets = `DELETE FROM secrets WHERE client = $1 AND ($2 = '' OR name = $2)`
+	listSecrets   = `SELECT client, name, used FROM secrets WHERE $1 = '' OR client = $1 ORDER BY client, name`
+	updateUsed    = `UPDATE secrets SET used = $1 WHERE client = $2 AND name = $3 AND used < $4`
+)
+
+// verifier returns what checks the clients' secrets. A secret that somebody deletes is refused
+// in every process within seconds, although the processes remember those that they checked.
+func (s *service) verifier() (*auth.Cache, error) {
+	lookup, err := auth.NewLookup(auth.LookupOptions{
+		Find:     s.database.findSecrets,
+		Hash:     hash,
+		Compare:  compare,
+		Revision: s.database.revision,
+	})
 	if err != nil {
 		return nil, err
 	}
-	s.credentials = file
-	s.probes.Watch("credentials", file)
-	return file, s.metrics.Watch("credentials", file)
+	s.credentials = lookup
+	s.probes.Watch("credentials", lookup)
+	if err := s.metrics.Watch("credentials", lookup); err != nil {
+		return nil, err
+	}
+	throttled, err := auth.NewThrottle(recorder{lookup, s.database, s.logger}, nil)
+	if err != nil {
+		return nil, err
+	}
+	return auth.NewCache(throttled, nil)
 }
 
-// withFiles returns getenv for variables that can also be in files, as Docker and Kubernetes
-// mount secrets: MASTER_FILE names the file of MASTER. If it can't read a file, it sets err.
-func withFiles(getenv func(string) string, err *error) func(string) string {
-	return func(name string) string {
-		path := getenv(name + "_FILE")
-		if path == "" {
-			return getenv(name)
-		}
-		text, failed := os.ReadFile(path)
-		if failed != nil && *err == nil {
-			*err = fmt.Errorf("environment variable %s_FILE: %w", name, failed)
-		}
-		return strings.TrimSpace(string(text))
+// findSecrets returns the secrets of a client.
+func (d *database) findSecrets(ctx context.Context, client string) (found []auth.HashedSecret, err error) {
+	rows, err := d.QueryContext(ctx, selectSecrets, client)
+	if err != nil {
+		return nil, err
 	}
+	defer rows.Close()
+	for rows.Next() {
+		secret := auth.HashedSecret{Client: webhookcfg.Client{ID: client}}
+		if err := rows.Scan(&secret.Client.SecretName, &secret.Hash); err != nil {
+			return nil, err
+		}
+		found = append(found, secret)
+	}
+	return found, rows.Err()
+}
+
+// revision returns a number that changes when a secret is deleted.
+func (d *database) revision(ctx context.Context) (revision uint64, err error) {
+	err = d.QueryRowContext(ctx, selectRevision).Scan(&revision)
+	return revision, err
+}
+
+// hash is fast, because nobody can guess a secret of [auth.GenerateSecret].
+func hash(secret []byte) ([]byte, error) {
+	sum := sha256.Sum256(secret)
+	return sum[:], nil
+}
+
+func compare(hash, secret []byte) error {
+	if sum := sha256.Sum256(secret); subtle.ConstantTimeCompare(hash, sum[:]) == 0 {
+		return errors.New("wrong secret")
+	}
+	return nil
+}
+
+// recorder records when a secret was last used. The cache around it checks a secret that's in
+// use every five minutes, and the recorder writes at most once an hour.
+type recorder struct {
+	*auth.Lookup
+	database *database
+	logger   *slog.Logger
+}
+
+// Verify implements [webhookcfg.CredentialVerifier].
+func (r recorder) Verify(ctx context.Context, id, secret string) (webhookcfg.Client, error) {
+	client, err := r.Lookup.Verify(ctx, id, secret)
+	if err != nil {
+		return client, err
+	}
+	now := time.Now()
+	if _, err := r.database.ExecContext(ctx, updateUsed, now.Unix(), client.ID, client.SecretName, now.Add(-time.Hour).Unix()); err != nil {
+		r.logger.WarnContext(ctx, "can't record the use of a secret", "client", client.ID, "secret_name", client.SecretName, "error", err)
+	}
+	return client, nil
+}
+
+// credentialID is the syntax of clients and of the names of their secrets. Basic
+// authentication ends an id at its first colon.
+var credentialID = regexp.MustCompile(`^[!-9;-~]{1,128}$`)
+
+// addSecret prints a new secret of a client. A client can have two, so that it can change from
+// one to the other.
+func (d *database) addSecret(ctx context.Context, client, name string, out io.Writer) error {
+	if !credentialID.MatchString(client) || !credentialID.MatchString(name) {
+		return fmt.Errorf("client %q, secret %q: want 1 to 128 ASCII characters without blanks and colons", client, name)
+	}
+	secret := auth.GenerateSecret()
+	hashed, err := hash([]byte(secret.Reveal()))
+	if err != nil {
+		return err
+	}
+	result, err := d.ExecContext(ctx, insertSecret, client, name, hashed)
+	if err != nil {
+		return fmt.Errorf("client %s: %w: if it has a secret %s already, choose another name", client, err, name)
+	}
+	if n, err := result.RowsAffected(); err != nil || n == 0 {
+		return errors.Join(err, fmt.Errorf("client %s has two secrets already: retire one of them first", client))
+	}
+	_, err = fmt.Fprintf(out, "%s:%s\n", client, secret.Reveal())
+	return err
+}
+
+// retireSecrets deletes a secret of a client, or all if no name is given. Every process refuses
+// them within seconds.
+func (d *database) retireSecrets(ctx context.Context, client, name string) error {
+	tx, err := d.BeginTx(ctx, nil)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = tx.Rollback() }() // no effect after a commit
+	result, err := tx.ExecContext(ctx, deleteSecrets, client, name)
+	if err != nil {
+		return err
+	}
+	if n, err := result.RowsAffected(); err != nil || n == 0 {
+		return errors.Join(err, fmt.Errorf("client %q has no secret %q", client, name))
+	}
+	if _, err := tx.ExecContext(ctx, updateRevision); err != nil {
+		return err
+	}
+	return tx.Commit()
+}
+
+// printSecrets prints the secrets of a client, or of all, and when they were last used.
+func (d *database) printSecrets(ctx context.Context, client string, out io.Writer) error {
+	rows, err := d.QueryContext(ctx, listSecrets, client)
+	if err != nil {
+		return err
+	}
+	defer rows.Close()
+	for rows.Next() {
+		var id, name string
+		var used int64
+		if err := rows.Scan(&id, &name, &used); err != nil {
+			return err
+		}
+		last := "never used"
+		if used > 0 {
+			last = "last used " + time.Unix(used, 0).UTC().Format(time.RFC3339)
+		}
+		if _, err := fmt.Fprintln(out, id, name, last); err != nil {
+			return err
+		}
+	}
+	return rows.Err()
 }

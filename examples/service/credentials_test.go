@@ -1,18 +1,13 @@
 package main
 
 import (
-	"context"
-	"log/slog"
+	"bytes"
 	"net/http"
-	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
-	"testing/synctest"
 	"time"
-
-	"example.com/go-webhookcfg/examples/internal/probes"
 )
 
 // TestSecretsInFiles: secrets are read from the files that the environment names. It's an
@@ -25,69 +20,136 @@ func TestSecretsInFiles(t *testing.T) {
 	parsed := func(variables map[string]string) (config, error) {
 		return parse(nil, func(name string) string { return variables[name] }, t.Output())
 	}
-	cfg, err := parsed(map[string]string{"MASTER_FILE": file, "STORE_FILE": file, "CLIENT": client})
-	if err != nil || len(cfg.masters) != 2 || cfg.store != "one two" || len(cfg.clients) != 1 {
+	cfg, err := parsed(map[string]string{"MASTER_FILE": file, "STORE_FILE": file, "PERSON_FILE": file})
+	if err != nil || len(cfg.masters) != 2 || cfg.store != "one two" || cfg.person != "one two" {
 		t.Errorf("got %+v, %v", cfg, err)
 	}
-	if _, err := parsed(map[string]string{"MASTER_FILE": file + "x", "CLIENT": client}); err == nil || !strings.Contains(err.Error(), "MASTER_FILE") {
+	if _, err := parsed(map[string]string{"MASTER_FILE": file + "x"}); err == nil || !strings.Contains(err.Error(), "MASTER_FILE") {
 		t.Errorf("a file that is missing: %v", err)
 	}
-	if _, err := parsed(map[string]string{"PERSON": "ann:a-password"}); err == nil {
-		t.Error("a person without a client is accepted")
+}
+
+// command runs a command of the program, and returns what it prints.
+func command(t *testing.T, store string, args ...string) (string, error) {
+	t.Helper()
+	var out bytes.Buffer
+	err := run(t.Context(), append([]string{"-store", store}, args...), environment, &out, t.Output())
+	return out.String(), err
+}
+
+// mustPrint expects a command to succeed.
+func mustPrint(t *testing.T, store string, args ...string) string {
+	t.Helper()
+	text, err := command(t, store, args...)
+	if err != nil {
+		t.Fatalf("%q: %v", args, err)
+	}
+	return text
+}
+
+// TestRotation: a client changes from one secret to another. The operator sees when nothing uses
+// the old one any more, and retires it. Within seconds, two running processes refuse it, although
+// both remember it.
+func TestRotation(t *testing.T) {
+	store := newStore(t)
+	one, metrics := start(t, "-store", store)
+	two, _ := start(t, "-store", store)
+	read := func(process, client string) string {
+		t.Helper()
+		status, _, _ := strings.Cut(callAs(t, client, http.MethodGet, process+webhooks, ""), " ")
+		return status
+	}
+	added := strings.TrimSpace(mustPrint(t, store, "add", "acme", "second"))
+	if got := mustPrint(t, store, "secrets", "acme"); got != "acme first never used\nacme second never used\n" {
+		t.Errorf("before a sign-in: %s", got)
+	}
+	for _, process := range []string{one, two} {
+		if got := read(process, client) + read(process, added); got != "200200" {
+			t.Errorf("both secrets: %s", got)
+		}
+	}
+	expect(t, call(t, http.MethodGet, one+"/healthz", ""), `200 {"credentials":"ok","store":"ok"}`)
+	if got := figure(t, metrics, `webhook_healthy{part="credentials"}`); got != "1" {
+		t.Errorf("the metric of their health is %q", got)
+	}
+	if got := mustPrint(t, store, "secrets"); strings.Count(got, " last used "+time.Now().UTC().Format("2006-")) != 2 || !strings.Contains(got, "other first never used") {
+		t.Errorf("after the sign-ins: %s", got)
+	}
+	mustPrint(t, store, "retire", "acme", "first")
+	for _, process := range []string{one, two} {
+		await(t, func() (bool, string) {
+			got := read(process, client)
+			return got == "401", "the retired secret gets " + got
+		})
+		if got := read(process, added) + read(process, other); got != "200200" {
+			t.Errorf("the other secrets: %s", got)
+		}
+	}
+	mustPrint(t, store, "retire", "acme")
+	if got := mustPrint(t, store, "secrets"); strings.Contains(got, "acme") {
+		t.Errorf("all of them retired: %s", got)
 	}
 }
 
-// TestCredentialFile: with the modes of a Kubernetes secret, a credential file is only used
-// if you allow that. Its clients sign in, and its health shows.
-func TestCredentialFile(t *testing.T) {
-	file := filepath.Join(t.TempDir(), "credentials")
-	const text = "begin\nfiled:sha256:1ec1c26b50d5d3c58d9583181af8076655fe00756bf7285940ba3670f99fcba0\nend\n"
-	if err := os.WriteFile(file, []byte(text), 0o440); err != nil {
+// TestSecretRefusals: a command that does nothing says why.
+func TestSecretRefusals(t *testing.T) {
+	store := newStore(t)
+	mustPrint(t, store, "add", "acme")
+	for _, tt := range []struct {
+		args []string
+		want string
+	}{
+		{[]string{"add"}, "want 1 to 128"},
+		{[]string{"add", "a:b"}, "want 1 to 128"},
+		{[]string{"add", "a", "b c"}, "want 1 to 128"},
+		{[]string{"add", "acme", "third"}, "two secrets already: retire one"},
+		{[]string{"add", "other", "first"}, "choose another name"},
+		{[]string{"retire", "other", "second"}, "no secret"},
+		{[]string{"retire"}, "no secret"},
+	} {
+		if text, err := command(t, store, tt.args...); err == nil || !strings.Contains(err.Error(), tt.want) || text != "" {
+			t.Errorf("%q: %s %v, want %s", tt.args, text, err, tt.want)
+		}
+	}
+}
+
+// TestUsesAreRecorded: a secret that's in use is recorded at most once an hour. A client can sign
+// in even if that fails.
+func TestUsesAreRecorded(t *testing.T) {
+	s := idle(t, []string{"-store", newStore(t)})
+	if _, err := s.verifier(); err != nil {
 		t.Fatal(err)
 	}
-	args := []string{"-store", "sqlite:" + filepath.Join(t.TempDir(), "service.db"), "-migrate", "-listen", "127.0.0.1:0", "-credentials", file}
-	if err := run(t.Context(), args, environment, t.Output(), t.Output()); err == nil || !strings.Contains(err.Error(), "chmod 600") {
-		t.Errorf("without -shared: %v", err)
-	}
-	service, metrics := start(t, append(args, "-shared")...)
-	expect(t, callAs(t, "filed:s3cret", http.MethodGet, service+webhooks, ""), "200 ")
-	expect(t, callAs(t, client, http.MethodGet, service+webhooks, ""), "401 ")
-	expect(t, call(t, http.MethodGet, service+"/livez", ""), "200 ")
-	expect(t, call(t, http.MethodGet, service+"/readyz", ""), "200 ")
-	expect(t, call(t, http.MethodGet, service+"/healthz", ""), `200 {"credentials":"ok","store":"ok"}`)
-	if got := figure(t, metrics, `webhook_healthy{part="credentials"}`); got != "1" {
-		t.Errorf("the metric of its health is %q", got)
-	}
-}
-
-// TestDrained: after SIGTERM the process is unready at once, and ends after the time that
-// load balancers need to notice.
-func TestDrained(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := &service{cfg: config{drain: time.Minute}, probes: probes.New(slog.New(slog.DiscardHandler))}
-		s.probes.Start(http.NotFoundHandler())
-		ready := func() bool {
-			w := httptest.NewRecorder()
-			s.probes.ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/readyz", nil))
-			return w.Code == http.StatusOK
+	id, secret, _ := strings.Cut(client, ":")
+	used := func() (at int64) {
+		t.Helper()
+		if _, err := (recorder{s.credentials, s.database, s.logger}).Verify(t.Context(), id, secret); err != nil {
+			t.Error(err)
 		}
-		terminated, terminate := context.WithCancel(t.Context())
-		ctx, end := s.drained(terminated)
-		defer end()
-		for _, step := range []struct {
-			do           func()
-			ready, ended bool
-		}{
-			{func() { time.Sleep(time.Hour) }, true, false},
-			{terminate, false, false},
-			{func() { time.Sleep(time.Minute - 1) }, false, false},
-			{func() { time.Sleep(time.Nanosecond) }, false, true},
-		} {
-			step.do()
-			synctest.Wait()
-			if ready() != step.ready || (ctx.Err() != nil) != step.ended {
-				t.Errorf("ready %v, ended %v, want %+v", ready(), ctx.Err(), step)
-			}
+		if err := s.database.QueryRowContext(t.Context(), `SELECT used FROM secrets WHERE client = 'acme'`).Scan(&at); err != nil {
+			t.Fatal(err)
 		}
-	})
+		return at
+	}
+	exec := func(statement string, args ...any) {
+		t.Helper()
+		if _, err := s.database.ExecContext(t.Context(), statement, args...); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for ago, isWritten := range map[time.Duration]bool{59 * time.Minute: false, 61 * time.Minute: true} {
+		before := time.Now().Add(-ago).Unix()
+		exec(`UPDATE secrets SET used = $1`, before)
+		if got := used(); (got != before) != isWritten {
+			t.Errorf("used %v ago: recorded %d, had %d", ago, got, before)
+		}
+	}
+	exec(`UPDATE secrets SET used = 1`)
+	exec(`PRAGMA query_only = 1`)
+	if got := used(); got != 1 {
+		t.Errorf("read-only: recorded %d", got)
+	}
+	if _, err := (recorder{s.credentials, s.database, s.logger}).Verify(t.Context(), id, "wrong"); err == nil {
+		t.Error("a wrong secret signs in")
+	}
 }

@@ -55,7 +55,18 @@ func openDatabase(ctx context.Context, name string, logger *slog.Logger) (d *dat
 	return d, nil
 }
 
-// migrate creates or updates the tables of the webhooks, the queue and the modules.
+// ready returns an error that says what to do if the database can't be used.
+func (d *database) ready(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
+	defer cancel()
+	if _, err := d.revision(ctx); err != nil {
+		return fmt.Errorf("%w: if the tables are missing, run the command migrate first", err)
+	}
+	return nil
+}
+
+// migrate creates or updates the tables of the webhooks, the queue, the modules and the
+// clients' secrets.
 func (d *database) migrate(ctx context.Context) error {
 	if err := d.webhooks.Migrate(ctx); err != nil {
 		return err
@@ -63,7 +74,7 @@ func (d *database) migrate(ctx context.Context) error {
 	if err := d.migrateQueue(ctx); err != nil {
 		return fmt.Errorf("tables of the queue: %w", err)
 	}
-	for _, statement := range []string{createClientIndex, dropArgsIndex, dropMetadataIndex, createModules} {
+	for _, statement := range []string{createClientIndex, dropArgsIndex, dropMetadataIndex, createModules, createSecrets, createRevision, insertRevision} {
 		if _, err := d.ExecContext(ctx, statement); err != nil {
 			return err
 		}
@@ -73,7 +84,7 @@ func (d *database) migrate(ctx context.Context) error {
 
 // warn logs anything that you should change about the database.
 func (d *database) warn(ctx context.Context, logger *slog.Logger) {
-	ctx, cancel := context.WithTimeout(ctx, 5*time.Second) // the service should start even while the database is down
+	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
 	warnings, err := d.webhooks.Check(ctx)
 	if err != nil {

@@ -3,18 +3,19 @@
 // until the notification is acknowledged or given up. Notifications wait in a queue of River,
 // in the service's own database, so they survive a crash. README.md shows how to try it.
 //
-//	go run . -migrate       # serve, over SQLite
-//	go run . migrate        # create or update the tables alone, before the service starts
+//	go run . migrate        # create or update the tables, before the service starts
+//	go run . add acme       # print a new secret of a client, only this once
+//	go run .                # serve, over SQLite
+//	go run . secrets        # print when the clients' secrets were last used
+//	go run . retire acme    # delete all secrets of a client, or the one that you name
 //	go run . given-up       # print the notifications that were given up, and why
 //	go run . replay acme    # send them once more: all, one client's or one entity's
 //
-// Set secrets in the environment, several separated by spaces:
+// Set secrets in the environment:
 //
-//   - CLIENT has the clients and their secrets. Instead, you can keep hashes in a file, and
-//     name it with -credentials.
-//   - PERSON has the name and the password of a person who can see the first client's
-//     webhooks at /portal/.
-//   - MASTER has the masters of the signing keys, the current one first.
+//   - MASTER has the masters of the signing keys, the current one first, separated by spaces.
+//   - PERSON has a client, and the name and the password of a person who can see its webhooks
+//     at /portal/, such as acme:ann:a-password.
 //   - STORE replaces -store, if your database's URL has a password.
 //
 // You can also put each into a file, as Docker and Kubernetes mount secrets: MASTER_FILE
@@ -36,7 +37,6 @@ import (
 	"syscall"
 	"time"
 
-	"example.com/go-webhookcfg/auth"
 	"example.com/go-webhookcfg/webhookcfg/deliver"
 	"example.com/go-webhookcfg/webhookcfg/egress"
 )
@@ -59,27 +59,45 @@ type config struct {
 	listen, metrics, store string
 	drain                  time.Duration
 	proxies                []netip.Prefix
-	credentials            string
-	shared                 bool
 	migrate                bool
 	maxStale               time.Duration
 	workers, backlog       int
 	schedule               deliver.Schedule
 	delivery               deliver.Options
-	clients                []auth.Credential
 	person                 string
 	masters                [][]byte
 	keep                   time.Duration
 	keepMost               int
 	command                string
-	selected               selection
+	selected               selection // its entity is the secret's name for add and retire
 }
 
 func parse(args []string, getenv func(string) string, stderr io.Writer) (cfg config, err error) {
+	flags := cfg.flags(stderr)
+	if err := flags.Parse(args); err != nil {
+		return cfg, err
+	}
+	cfg.command, cfg.selected.client, cfg.selected.entity = flags.Arg(0), flags.Arg(1), flags.Arg(2)
+	switch cfg.command {
+	case "", "migrate", "add", "secrets", "retire", "given-up", "replay":
+	default:
+		return cfg, fmt.Errorf("unknown command %q, want migrate, add, secrets, retire, given-up or replay", cfg.command)
+	}
+	if flags.NArg() > 3 {
+		return cfg, fmt.Errorf("unexpected argument %q", flags.Arg(3))
+	}
+	if cfg.delivery.Timeout <= 0 {
+		return cfg, fmt.Errorf("-timeout %v: must be greater than zero", cfg.delivery.Timeout)
+	}
+	return cfg, cfg.environment(getenv)
+}
+
+// flags returns the flags, which set the fields of cfg.
+func (cfg *config) flags(stderr io.Writer) *flag.FlagSet {
 	flags := flag.NewFlagSet("service", flag.ContinueOnError)
 	flags.SetOutput(stderr)
 	flags.Usage = func() {
-		fmt.Fprintln(stderr, "usage: service [flags] [migrate | given-up [CLIENT [ENTITY]] | replay [CLIENT [ENTITY]]]")
+		fmt.Fprintln(stderr, "usage: service [flags] [migrate | add CLIENT [NAME] | secrets [CLIENT] | retire CLIENT [NAME] | given-up [CLIENT [ENTITY]] | replay [CLIENT [ENTITY]]]")
 		flags.PrintDefaults()
 	}
 	flags.StringVar(&cfg.listen, "listen", "127.0.0.1:8080", "`address` to listen on; port 0 picks a free one")
@@ -92,9 +110,18 @@ func parse(args []string, getenv func(string) string, stderr io.Writer) (cfg con
 	})
 	flags.StringVar(&cfg.store, "store", "", "sqlite:PATH or postgres://USER@HOST/DATABASE; defaults to $STORE, or else sqlite:service.db")
 	flags.BoolVar(&cfg.migrate, "migrate", false, "create or update the tables first")
-	flags.StringVar(&cfg.credentials, "credentials", "", "credential `file` of the clients, with hashes; it replaces CLIENT and is reloaded when it changes")
-	flags.BoolVar(&cfg.shared, "shared", false, "accept a credential file that the group of the process may read, as Kubernetes mounts secrets")
-	dev := flags.Bool("dev", false, "for development: allow http and loopback addresses")
+	flags.DurationVar(&cfg.maxStale, "max-stale", 2*time.Second, "how long it can take until this process sees webhooks that another one set")
+	cfg.delivery.Policy = new(egress.Policy)
+	flags.BoolFunc("dev", "for development: allow http and loopback addresses", func(string) error {
+		cfg.delivery.Policy = egress.Development()
+		return nil
+	})
+	cfg.deliveryFlags(flags)
+	return flags
+}
+
+// deliveryFlags adds the flags for deliveries and for the queue.
+func (cfg *config) deliveryFlags(flags *flag.FlagSet) {
 	flags.IntVar(&cfg.workers, "workers", 192, "workers of each shard of the queue, and of its overflow; they cost little while they wait")
 	flags.IntVar(&cfg.backlog, "backlog", 200, "how many of a client's notifications can wait in the shard that it shares with others; more go to an overflow")
 	flags.IntVar(&cfg.delivery.PerClient, "per-client", 0, "attempts for one client at the same time; 0 means the default of package deliver")
@@ -109,7 +136,6 @@ func parse(args []string, getenv func(string) string, stderr io.Writer) (cfg con
 	}
 	moment("after", "with given-up and replay: only notifications enqueued at this `time`, such as 2026-01-31T12:00:00Z, or later", &cfg.selected.after)
 	moment("before", "with given-up and replay: only notifications enqueued before this `time`", &cfg.selected.before)
-	flags.DurationVar(&cfg.maxStale, "max-stale", 2*time.Second, "how long it can take until this process sees webhooks that another one set")
 	cfg.schedule = deliver.StandardSchedule()
 	flags.Func("schedule", "comma-separated `delays` after failed attempts; defaults to those of Standard Webhooks", func(text string) error {
 		cfg.schedule = nil
@@ -122,34 +148,27 @@ func parse(args []string, getenv func(string) string, stderr io.Writer) (cfg con
 		}
 		return nil
 	})
-	if err := flags.Parse(args); err != nil {
-		return cfg, err
+}
+
+// environment reads the secrets.
+func (cfg *config) environment(getenv func(string) string) error {
+	values := map[string]string{"STORE": "", "MASTER": "", "PERSON": ""}
+	for name := range values {
+		values[name] = getenv(name)
+		if path := getenv(name + "_FILE"); path != "" {
+			text, err := os.ReadFile(path)
+			if err != nil {
+				return fmt.Errorf("environment variable %s_FILE: %w", name, err)
+			}
+			values[name] = strings.TrimSpace(string(text))
+		}
 	}
-	cfg.delivery.Policy = new(egress.Policy)
-	if *dev {
-		cfg.delivery.Policy = egress.Development()
-	}
-	if cfg.delivery.Timeout <= 0 {
-		return cfg, fmt.Errorf("-timeout %v: must be greater than zero", cfg.delivery.Timeout)
-	}
-	if flags.NArg() > 3 {
-		return cfg, fmt.Errorf("unexpected argument %q", flags.Arg(3))
-	}
-	cfg.command, cfg.selected.client, cfg.selected.entity = flags.Arg(0), flags.Arg(1), flags.Arg(2)
-	getenv = withFiles(getenv, &err)
-	cfg.store = cmp.Or(cfg.store, getenv("STORE"), "sqlite:service.db")
-	for client := range strings.FieldsSeq(getenv("CLIENT")) {
-		id, secret, _ := strings.Cut(client, ":")
-		cfg.clients = append(cfg.clients, auth.Credential{ID: id, Secrets: []auth.Secret{auth.NewSecret(secret)}})
-	}
-	cfg.person = getenv("PERSON")
-	for master := range strings.FieldsSeq(getenv("MASTER")) {
+	cfg.store = cmp.Or(cfg.store, values["STORE"], "sqlite:service.db")
+	cfg.person = values["PERSON"]
+	for master := range strings.FieldsSeq(values["MASTER"]) {
 		cfg.masters = append(cfg.masters, []byte(master))
 	}
-	if cfg.person != "" && len(cfg.clients) == 0 && err == nil {
-		err = errors.New("environment variable PERSON: set CLIENT, too")
-	}
-	return cfg, err
+	return nil
 }
 
 // run runs a command until it's complete or ctx ends.
@@ -165,25 +184,34 @@ func run(ctx context.Context, args []string, getenv func(string) string, stdout,
 	}
 	defer func() { err = errors.Join(err, d.close()) }()
 	if cfg.migrate || cfg.command == "migrate" {
-		if err := d.migrate(ctx); err != nil {
-			return err
-		}
+		err = d.migrate(ctx)
+	} else {
+		err = d.ready(ctx)
+	}
+	if err != nil {
+		return err
+	}
+	client, name := cfg.selected.client, cfg.selected.entity
+	switch cfg.command {
+	case "migrate":
+		return nil
+	case "add":
+		return d.addSecret(ctx, client, cmp.Or(name, time.Now().Format(time.DateOnly)), stdout)
+	case "secrets":
+		return d.printSecrets(ctx, client, stdout)
+	case "retire":
+		return d.retireSecrets(ctx, client, name)
 	}
 	s, err := newService(d, cfg, logger, newLogger(stderr, slog.LevelWarn))
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, s.close()) }()
-	switch cfg.command {
-	case "migrate":
-		return nil
-	case "":
-		d.warn(ctx, logger)
-		return s.serve(ctx, stdout)
-	case "given-up", "replay":
+	if cfg.command != "" {
 		return s.listGivenUp(ctx, cfg.selected, cfg.command == "replay", stdout)
 	}
-	return fmt.Errorf("unknown command %q, want migrate, given-up or replay", cfg.command)
+	d.warn(ctx, logger)
+	return s.serve(ctx, stdout)
 }
 
 func newLogger(out io.Writer, level slog.Level) *slog.Logger {

@@ -30,7 +30,34 @@ const (
 )
 
 func environment(name string) string {
-	return map[string]string{"CLIENT": client + " " + other, "MASTER": master, "PERSON": "ann:a-password"}[name]
+	return map[string]string{"MASTER": master, "PERSON": "acme:ann:a-password"}[name]
+}
+
+// newStore returns the -store of a database with its tables and two clients.
+func newStore(t *testing.T) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "service.db")
+	d, err := openDatabase(t.Context(), "sqlite:"+path, newLogger(t.Output(), slog.LevelInfo))
+	if err == nil {
+		err = d.migrate(t.Context())
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, one := range []string{client, other} {
+		id, secret, _ := strings.Cut(one, ":")
+		hashed, err := hash([]byte(secret))
+		if err == nil {
+			_, err = d.ExecContext(t.Context(), insertSecret, id, "first", hashed)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := d.close(); err != nil {
+		t.Fatal(err)
+	}
+	return "sqlite:" + path
 }
 
 // start runs the service until the end of the test, and returns the URLs of its two
@@ -151,8 +178,8 @@ func TestWalkThrough(t *testing.T) {
 	set := func(module string) string {
 		return fmt.Sprintf(`{"endpoint_id":%q,"webhook_url":%q}`, module, receiver.URL+"/in?token=t0ken")
 	}
-	store := "sqlite:" + filepath.Join(t.TempDir(), "service.db")
-	service, metrics := start(t, "-store", store, "-migrate", "-dev", "-schedule", "10ms,10ms", "-max-pause", "10ms")
+	store := newStore(t)
+	service, metrics := start(t, "-store", store, "-dev", "-schedule", "10ms,10ms", "-max-pause", "10ms")
 
 	expect(t, call(t, http.MethodPost, service+webhooks, set("e1")), "404 ")
 	expect(t, call(t, http.MethodPut, service+"/api/v1/modules/e1", "on"), `200 {"version":1}`)
@@ -224,8 +251,8 @@ func expectDelivery(t *testing.T, service, want string) {
 // soon in effect in all others, and in the copy of a process that only sends. In between,
 // each has either the old webhook or the new one.
 func TestReplicas(t *testing.T) {
-	args := []string{"-store", "sqlite:" + filepath.Join(t.TempDir(), "service.db"), "-dev", "-max-stale", "200ms"}
-	one, _ := start(t, append(args, "-migrate")...)
+	args := []string{"-store", newStore(t), "-dev", "-max-stale", "200ms"}
+	one, _ := start(t, args...)
 	two, _ := start(t, args...)
 	expect(t, call(t, http.MethodPut, one+"/api/v1/modules/e1", "on"), "200 ")
 	read := func(replica string) func() string {
@@ -310,8 +337,8 @@ func TestPausedQueue(t *testing.T) {
 	if len(statements) != 2 {
 		t.Fatalf("found the statements %q", statements)
 	}
-	args := []string{"-store", "sqlite:" + filepath.Join(t.TempDir(), "service.db")}
-	t.Run("before", func(t *testing.T) { start(t, append(args, "-migrate")...) }) // adds the queues
+	args := []string{"-store", newStore(t)}
+	t.Run("before", func(t *testing.T) { start(t, args...) }) // adds the queues
 	own := idle(t, args)
 	if paused := own.list(t, statements[0][1]); len(paused) > 0 {
 		t.Errorf("the statement finds %q before the pause", paused)
@@ -348,9 +375,9 @@ func TestPausedQueue(t *testing.T) {
 
 // TestOutbox: if its notification can't be enqueued, a module doesn't change.
 func TestOutbox(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "service.db")
-	service, _ := start(t, "-store", "sqlite:"+path, "-migrate", "-dev")
-	d, err := openSQLite(path)
+	store := newStore(t)
+	service, _ := start(t, "-store", store, "-dev")
+	d, err := openSQLite(strings.TrimPrefix(store, "sqlite:"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -369,11 +396,8 @@ func TestOutbox(t *testing.T) {
 // more than one page.
 func TestReplay(t *testing.T) {
 	const jobs = givenUpPage + 1
-	args := []string{"-store", "sqlite:" + filepath.Join(t.TempDir(), "service.db")}
+	args := []string{"-store", newStore(t)}
 	s := idle(t, args)
-	if err := s.database.migrate(t.Context()); err != nil {
-		t.Fatal(err)
-	}
 	for i := range jobs {
 		client := "acme"
 		if i == 0 {
@@ -415,7 +439,7 @@ func TestReplay(t *testing.T) {
 }
 
 func TestSignIn(t *testing.T) {
-	service, _ := start(t, "-store", "sqlite:"+filepath.Join(t.TempDir(), "service.db"), "-migrate")
+	service, _ := start(t, "-store", newStore(t))
 	for _, path := range []string{"/api/v1/modules/e1", "/api/v1/signing-key"} {
 		r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, service+path, nil)
 		if err != nil {
@@ -447,7 +471,7 @@ func TestSignIn(t *testing.T) {
 
 // TestBadModules: a module is refused if it can't be stored or can't have a webhook.
 func TestBadModules(t *testing.T) {
-	service, _ := start(t, "-store", "sqlite:"+filepath.Join(t.TempDir(), "service.db"), "-migrate", "-dev")
+	service, _ := start(t, "-store", newStore(t), "-dev")
 	longest := strings.Repeat("a", 64)
 	for _, id := range []string{longest + "a", "a%20b", "a%0A", "a%00", "%ff", "..%2f", "%2e"} {
 		expect(t, call(t, http.MethodPut, service+"/api/v1/modules/"+id, "on"), "400 ")
@@ -463,7 +487,7 @@ func TestBadModules(t *testing.T) {
 }
 
 func TestBadArguments(t *testing.T) {
-	there := "sqlite:" + filepath.Join(t.TempDir(), "service.db")
+	there := newStore(t)
 	for _, tt := range []struct {
 		name string
 		args []string
@@ -482,7 +506,6 @@ func TestBadArguments(t *testing.T) {
 		{"unknown command", []string{"-store", there, "repeat"}, `unknown command "repeat"`},
 		{"a bad time", []string{"-store", there, "-after", "yesterday"}, "after"},
 		{"two entities", []string{"-store", there, "replay", "acme", "e1", "e2"}, `unexpected argument "e2"`},
-		{"replay without tables", []string{"-store", there, "replay"}, "jobs given up"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			var out, log bytes.Buffer
@@ -495,15 +518,30 @@ func TestBadArguments(t *testing.T) {
 			}
 		})
 	}
-	for _, missing := range []string{"CLIENT", "MASTER"} {
-		without := func(name string) string {
-			if name == missing {
-				return ""
-			}
-			return environment(name)
+	for _, master := range []string{"", "too-short"} {
+		with := func(name string) string { return map[string]string{"MASTER": master}[name] }
+		if err := run(t.Context(), []string{"-store", there}, with, io.Discard, io.Discard); err == nil || !strings.Contains(err.Error(), "MASTER, want for instance the output of openssl") {
+			t.Errorf("with the master %q: %v", master, err)
 		}
-		if err := run(t.Context(), []string{"-store", there}, without, io.Discard, io.Discard); err == nil || !strings.Contains(err.Error(), missing) {
-			t.Errorf("without %s: %v", missing, err)
+	}
+}
+
+// TestNotReady: if the database can't be used, every command ends with the cause, and then with
+// what to do.
+func TestNotReady(t *testing.T) {
+	for store, cause := range map[string]string{
+		"sqlite:" + filepath.Join(t.TempDir(), "service.db"): "SQL logic error: no such table",
+		"postgres://app:s3cret@127.0.0.1:1/app":              "failed to connect",
+	} {
+		for _, command := range []string{"", "add", "secrets", "retire", "given-up", "replay"} {
+			var log bytes.Buffer
+			err := run(t.Context(), []string{"-store", store, "-listen", "127.0.0.1:0", command}, environment, io.Discard, &log)
+			if err == nil || !strings.HasPrefix(err.Error(), cause) || !strings.HasSuffix(err.Error(), "run the command migrate first") {
+				t.Errorf("%s %q: %v", store, command, err)
+			}
+			if log.Len() > 0 {
+				t.Errorf("%s %q logs %s", store, command, &log)
+			}
 		}
 	}
 }

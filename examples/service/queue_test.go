@@ -3,7 +3,6 @@ package main
 import (
 	"fmt"
 	"math"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -17,10 +16,7 @@ import (
 // wait, for e1, e2 and so on.
 func waiting(t *testing.T, n int, clients ...string) *service {
 	t.Helper()
-	s := idle(t, []string{"-store", "sqlite:" + filepath.Join(t.TempDir(), "service.db"), "-backlog", "3"})
-	if err := s.database.migrate(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	s := idle(t, []string{"-store", newStore(t), "-backlog", "3"})
 	for i := range n {
 		for _, client := range clients {
 			if _, err := s.queue.update(t.Context(), module{client, fmt.Sprint("e", i+1), "on"}, s.cfg.backlog); err != nil {

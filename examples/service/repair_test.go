@@ -6,7 +6,6 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
-	"path/filepath"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -25,11 +24,8 @@ func TestRepair(t *testing.T) {
 	receiver := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(int(status.Load())) }))
 	defer receiver.Close()
 	var log bytes.Buffer
-	s := idle(t, []string{"-dev", "-store", "sqlite:" + filepath.Join(t.TempDir(), "service.db")})
+	s := idle(t, []string{"-dev", "-store", newStore(t)})
 	s.logger = newLogger(&log, slog.LevelInfo)
-	if err := s.database.migrate(t.Context()); err != nil {
-		t.Fatal(err)
-	}
 	change := webhookcfg.SetChange("acme", webhookcfg.All(), egress.NewURL(receiver.URL))
 	change.Time = time.Now()
 	if err := s.webhooks.Store().Apply(t.Context(), change); err != nil {
@@ -64,10 +60,7 @@ func TestRepair(t *testing.T) {
 func TestRepairFails(t *testing.T) {
 	receiver := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusTeapot) }))
 	defer receiver.Close()
-	s := idle(t, []string{"-dev", "-store", "sqlite:" + filepath.Join(t.TempDir(), "service.db")})
-	if err := s.database.migrate(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	s := idle(t, []string{"-dev", "-store", newStore(t)})
 	if err := s.webhooks.Store().Apply(t.Context(), webhookcfg.SetChange("acme", webhookcfg.All(), egress.NewURL(receiver.URL))); err != nil {
 		t.Fatal(err)
 	}

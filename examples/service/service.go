@@ -36,8 +36,8 @@ type service struct {
 	registry *prometheus.Registry
 	metrics  *metrics.Metrics
 	probes   *probes.Probes
-	// credentials is the clients' file, or nil if there's none.
-	credentials *auth.File
+	// credentials are the clients' secrets, once the service serves.
+	credentials *auth.Lookup
 }
 
 // newService connects the parts. It does no I/O.
@@ -172,7 +172,7 @@ func (s *service) deliver(ctx context.Context, ready func()) error {
 // handler returns the handler of all requests, for the webhooks and for the service's own
 // paths.
 func (s *service) handler() (http.Handler, error) {
-	clients, err := s.openClients()
+	clients, err := s.verifier()
 	if err != nil {
 		return nil, err
 	}

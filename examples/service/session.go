@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -111,15 +112,16 @@ func (s *service) pages(mux *http.ServeMux, h *webhookcfg.Handler) error {
 	if s.cfg.person == "" {
 		return nil
 	}
-	person, password, _ := strings.Cut(s.cfg.person, ":")
-	if person == "" || password == "" {
-		return errors.New("environment variable PERSON, want for instance ann:a-password")
+	parts := strings.SplitN(s.cfg.person, ":", 3)
+	if len(parts) < 3 || slices.Contains(parts, "") {
+		return errors.New("environment variable PERSON: want a client, a name and a password, for instance acme:ann:a-password")
 	}
+	client, person, password := parts[0], parts[1], parts[2]
 	passwords, err := auth.NewThrottle(onePerson{person, password}, nil)
 	if err != nil {
 		return err
 	}
-	people := &sessions{person: person, client: s.cfg.clients[0].ID, passwords: passwords, key: s.cfg.masters[0]}
+	people := &sessions{person: person, client: client, passwords: passwords, key: s.cfg.masters[0]}
 	pages, err := portal.New(h, &portal.Options{
 		Client:     people.find,
 		SignInURL:  "/sign-in",

@@ -19,7 +19,7 @@ import (
 
 // TestSession: a person who signed in sees the webhooks of the client, and nobody else does.
 func TestSession(t *testing.T) {
-	service, _ := start(t, "-migrate", "-store", "sqlite:"+t.TempDir()+"/service.db")
+	service, _ := start(t, "-store", newStore(t))
 	browser := &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 	do := func(method, path, cookie string, form url.Values) (*http.Response, string) {
 		t.Helper()
@@ -99,7 +99,7 @@ func TestSessionEnds(t *testing.T) {
 
 // TestPersonWithoutPassword: nobody gets in without a password.
 func TestPersonWithoutPassword(t *testing.T) {
-	for _, person := range []string{"ann", "ann:", ":a-password"} {
+	for _, person := range []string{"acme", "acme:ann", "ann:a-password", "acme:ann:", "acme::a-password", ":ann:a-password"} {
 		s := &service{cfg: config{person: person}}
 		if err := s.pages(http.NewServeMux(), nil); err == nil || !strings.Contains(err.Error(), "PERSON") {
 			t.Errorf("%s: %v", person, err)
@@ -108,38 +108,52 @@ func TestPersonWithoutPassword(t *testing.T) {
 }
 
 // TestGuessesBehindProxy: behind a proxy that the service knows, somebody who guesses passwords
-// doesn't lock out the person. If the service doesn't know it, the log says what to do.
+// or secrets locks out neither the person nor the client. If the service doesn't know it, the log
+// says what to do.
 func TestGuessesBehindProxy(t *testing.T) {
 	const ours, strangers = "198.51.100.7", "203.0.113."
 	for _, tt := range []struct {
-		args   []string
-		person int // status of the right password, after a stranger's wrong ones
-		warns  int
+		args           []string
+		person, client int // status of the right credentials, after a stranger's wrong ones
+		warns          int
 	}{
-		{nil, http.StatusTooManyRequests, 1},
-		{[]string{"-trusted-proxy", "127.0.0.0/8"}, http.StatusSeeOther, 0},
+		{nil, http.StatusTooManyRequests, http.StatusTooManyRequests, 1},
+		{[]string{"-trusted-proxy", "127.0.0.0/8"}, http.StatusSeeOther, http.StatusOK, 0},
 	} {
 		var log bytes.Buffer
-		s := idle(t, append(tt.args, "-store", "sqlite:"+t.TempDir()+"/service.db"))
+		s := idle(t, append(tt.args, "-store", newStore(t)))
 		s.logger = newLogger(&log, slog.LevelInfo)
 		h, err := s.handler()
 		if err != nil {
 			t.Fatal(err)
 		}
-		signIn := func(from, password string) int {
-			r := httptest.NewRequest("POST", "/sign-in", strings.NewReader(url.Values{"person": {"ann"}, "password": {password}}.Encode()))
+		do := func(from string, r *http.Request) int {
 			r.RemoteAddr = "127.0.0.1:1234"
 			r.Header.Set("X-Forwarded-For", from)
-			r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
 			w := httptest.NewRecorder()
 			h.ServeHTTP(w, r)
 			return w.Code
 		}
+		signIn := func(from, password string) int {
+			r := httptest.NewRequest("POST", "/sign-in", strings.NewReader(url.Values{"person": {"ann"}, "password": {password}}.Encode()))
+			r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+			return do(from, r)
+		}
+		read := func(from, secret string) int {
+			r := httptest.NewRequest("GET", webhooks, nil)
+			r.SetBasicAuth("acme", secret)
+			return do(from, r)
+		}
 		for n := range 30 {
 			signIn(fmt.Sprint(strangers, n), "a-guess")
+			read(fmt.Sprint(strangers, n), "a-guess")
 		}
 		if got := signIn(ours, "a-password"); got != tt.person {
 			t.Errorf("%q: the person got %d, want %d", tt.args, got, tt.person)
+		}
+		_, secret, _ := strings.Cut(client, ":")
+		if got := read(ours, secret); got != tt.client {
+			t.Errorf("%q: the client got %d, want %d", tt.args, got, tt.client)
 		}
 		if got := strings.Count(log.String(), "X-Forwarded-For"); got != tt.warns {
 			t.Errorf("%q: %d warnings, want %d", tt.args, got, tt.warns)

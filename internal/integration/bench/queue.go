@@ -17,6 +17,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -153,15 +154,20 @@ func serviceRate(program, store string, n int) (rate float64, err error) {
 
 // process is a running examples/service.
 type process struct {
-	cmd    *exec.Cmd
-	stderr bytes.Buffer
-	url    string
+	cmd     *exec.Cmd
+	stderr  bytes.Buffer
+	url     string
+	secrets map[string]string
 }
 
 // startService starts examples/service, and returns once it's listening.
 func startService(program, store string, flags ...string) (*process, error) {
-	p := &process{cmd: exec.Command(program, append([]string{"-listen", "127.0.0.1:0", "-dev"}, flags...)...)}
-	p.cmd.Env = append(os.Environ(), "STORE="+store, "CLIENT="+signIns(), "MASTER="+strings.Repeat("m", 64))
+	secrets, err := secretsOf(program, store)
+	if err != nil {
+		return nil, err
+	}
+	p := &process{secrets: secrets, cmd: exec.Command(program, append([]string{"-listen", "127.0.0.1:0", "-dev"}, flags...)...)}
+	p.cmd.Env = append(os.Environ(), "STORE="+store, "MASTER="+strings.Repeat("m", 64))
 	p.cmd.Stderr = &p.stderr
 	stdout, err := p.cmd.StdoutPipe()
 	if err != nil {
@@ -178,13 +184,24 @@ func startService(program, store string, flags ...string) (*process, error) {
 	return p, nil
 }
 
-// signIns returns the process's clients with their secret.
-func signIns() string {
-	var all []string
-	for _, client := range slices.Concat([]string{"acme"}, flooding, alone, sharing) {
-		all = append(all, client+":"+clientSecret)
+// added has the clients' secrets in each store.
+var added sync.Map
+
+// secretsOf adds the clients to a store, unless it has them, and returns their secrets.
+func secretsOf(program, store string) (map[string]string, error) {
+	if known, ok := added.Load(store); ok {
+		return known.(map[string]string), nil
 	}
-	return strings.Join(all, " ")
+	secrets := map[string]string{}
+	for _, client := range slices.Concat([]string{"acme"}, flooding, alone, sharing) {
+		output, err := exec.Command(program, "-migrate", "-store", store, "add", client).Output()
+		if err != nil {
+			return nil, fmt.Errorf("add %s: %w", client, err)
+		}
+		_, secrets[client], _ = strings.Cut(strings.TrimSpace(string(output)), ":")
+	}
+	added.Store(store, secrets)
+	return secrets, nil
 }
 
 // fill sets the webhook for all modules of a client, and changes n of the modules.
@@ -211,7 +228,7 @@ func (p *process) callAs(client, method, path, body string) error {
 		return err
 	}
 	r.Header.Set("Content-Type", "application/json")
-	r.SetBasicAuth(client, clientSecret)
+	r.SetBasicAuth(client, p.secrets[client])
 	resp, err := http.DefaultClient.Do(r)
 	if err != nil {
 		return err

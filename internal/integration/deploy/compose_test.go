@@ -56,7 +56,7 @@ func TestCompose(t *testing.T) {
 	if strings.Contains(reads, "/run/secrets") {
 		t.Errorf("not mounted: %s", reads)
 	}
-	for broken, old := range map[string]string{"drain": "read_only", "databas": "database: {condition", "[more]": "[credentials, master, store]"} {
+	for broken, old := range map[string]string{"drain": "read_only", "databas": "database: {condition", "[more]": "[master, store]"} {
 		if _, err := load(t, strings.Replace(text, old, broken, 1)); err == nil {
 			t.Errorf("accepted with %s for %s", broken, old)
 		}

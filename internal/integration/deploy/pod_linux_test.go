@@ -12,7 +12,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 	"syscall"
@@ -123,14 +122,30 @@ func TestPod(t *testing.T) {
 	init, c := pod.InitContainers[0], pod.Containers[0]
 	secret := m.secret.StringData
 	secret["store"] = newDatabase(t) + "\n"
-	const hash = "1ec1c26b50d5d3c58d9583181af8076655fe00756bf7285940ba3670f99fcba0" // of s3cret
-	secret["credentials"] = regexp.MustCompile(`[0-9a-f]{64}`).ReplaceAllString(secret["credentials"], hash)
-	root := image(t, secret, c.VolumeMounts[0].MountPath, fs.FileMode(*pod.Volumes[0].Secret.DefaultMode), *pod.SecurityContext.FSGroup)
-
+	newRoot := func() string {
+		return image(t, secret, c.VolumeMounts[0].MountPath, fs.FileMode(*pod.Volumes[0].Secret.DefaultMode), *pod.SecurityContext.FSGroup)
+	}
+	ports := map[string]string{c.Args[0]: "-listen=127.0.0.1:0", c.Args[1]: "-metrics=127.0.0.1:0"}
+	root := newRoot()
+	if output, err := container(t, pod, c, root, ports).CombinedOutput(); err == nil || !strings.Contains(string(output), "run the command migrate first") {
+		t.Errorf("without its tables: %v\n%s", err, output)
+	}
 	if output, err := container(t, pod, init, root, nil).CombinedOutput(); err != nil {
 		t.Fatalf("%s: %v\n%s", init.Name, err, output)
 	}
-	cmd := container(t, pod, c, root, map[string]string{c.Args[0]: "-listen=127.0.0.1:0", c.Args[1]: "-metrics=127.0.0.1:0"})
+	if output, err := container(t, pod, c, root, ports).CombinedOutput(); err == nil || !strings.Contains(string(output), "MASTER, want for instance the output of openssl rand") {
+		t.Errorf("with the master of the manifest: %v\n%s", err, output)
+	}
+	secret["master"] = strings.Repeat("0123456789abcdef", 4) + "\n"
+	root = newRoot()
+	add := c
+	add.Args = []string{"add", "acme"}
+	added, err := container(t, pod, add, root, nil).Output()
+	if err != nil {
+		t.Fatalf("add: %v\n%s", err, added)
+	}
+	_, password, _ := strings.Cut(strings.TrimSpace(string(added)), ":")
+	cmd := container(t, pod, c, root, ports)
 	var stderr bytes.Buffer
 	cmd.Stderr = &stderr
 	stdout, err := cmd.StdoutPipe()
@@ -152,7 +167,7 @@ func TestPod(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		r.SetBasicAuth("acme", "s3cret")
+		r.SetBasicAuth("acme", password)
 		resp, err := http.DefaultClient.Do(r)
 		if err != nil {
 			return 0, err.Error()

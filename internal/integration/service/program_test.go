@@ -30,7 +30,6 @@ const (
 	client = "acme"
 	// neighbour is a client in the same shard of the queue.
 	neighbour = "soylent"
-	secret    = "a-long-random-secret"
 	master    = "a-master-of-at-least-thirty-two-bytes"
 	workers   = 16
 )
@@ -159,6 +158,7 @@ func newDatabase(t *testing.T) string {
 type program struct {
 	t       testing.TB
 	client  string // the client that calls
+	secrets map[string]string
 	cmd     *exec.Cmd
 	stderr  *bytes.Buffer
 	url     string
@@ -175,8 +175,8 @@ func start(t testing.TB, path, store string, flags ...string) *program {
 		"-store", store, "-workers", fmt.Sprint(workers),
 		"-timeout", "2s", "-max-pause", "100ms", "-schedule", "50ms" + strings.Repeat(",50ms", 200),
 	}
-	p := &program{t: t, client: client, stderr: new(bytes.Buffer), cmd: exec.Command(path, append(args, flags...)...), exited: make(chan error, 1)}
-	p.cmd.Env = append(os.Environ(), "CLIENT="+client+":"+secret+" "+neighbour+":"+secret, "MASTER="+master)
+	p := &program{t: t, client: client, secrets: secretsOf(t, path, store), stderr: new(bytes.Buffer), cmd: exec.Command(path, append(args, flags...)...), exited: make(chan error, 1)}
+	p.cmd.Env = append(os.Environ(), "MASTER="+master)
 	p.cmd.Stderr = p.stderr
 	stdout, err := p.cmd.StdoutPipe()
 	if err != nil {
@@ -201,6 +201,27 @@ func start(t testing.TB, path, store string, flags ...string) *program {
 	}
 	p.url, p.metrics = "http://"+addresses[0], "http://"+addresses[1]+"/metrics"
 	return p
+}
+
+// added has the clients' secrets in each store.
+var added sync.Map
+
+// secretsOf adds the clients to a store, unless it has them, and returns their secrets.
+func secretsOf(t testing.TB, path, store string) map[string]string {
+	t.Helper()
+	if known, ok := added.Load(store); ok {
+		return known.(map[string]string)
+	}
+	secrets := map[string]string{}
+	for _, client := range []string{client, neighbour} {
+		output, err := exec.CommandContext(t.Context(), path, "-migrate", "-store", store, "add", client).Output()
+		if err != nil {
+			t.Fatalf("add: %v", err)
+		}
+		_, secrets[client], _ = strings.Cut(strings.TrimSpace(string(output)), ":")
+	}
+	added.Store(store, secrets)
+	return secrets
 }
 
 // kill kills the program as a crash would, if it's running, and waits until it has ended.
@@ -242,7 +263,7 @@ func (p *program) call(method, path, body string, response any) error {
 		return err
 	}
 	r.Header.Set("Content-Type", "application/json")
-	r.SetBasicAuth(p.client, secret)
+	r.SetBasicAuth(p.client, p.secrets[p.client])
 	resp, err := http.DefaultClient.Do(r)
 	if err != nil {
 		return err
