@@ -14,7 +14,7 @@ import (
 func (v *visit) set() (location string, err error) {
 	scope, err := v.entityScope()
 	if err == nil {
-		err = v.handler.Set(v.ctx, v.client, scope, v.typedURL())
+		err = v.handler.Set(v.ctx, v.Client, scope, v.typedURL())
 	}
 	return v.location("entity", "set"), err
 }
@@ -23,7 +23,7 @@ func (v *visit) set() (location string, err error) {
 func (v *visit) unset() (location string, err error) {
 	scope, err := v.entityScope()
 	if err == nil {
-		err = v.handler.Unset(v.ctx, v.client, scope)
+		err = v.handler.Unset(v.ctx, v.Client, scope)
 	}
 	return v.location("entity", "unset"), err
 }
@@ -44,7 +44,7 @@ func (v *visit) typedURL() string { return strings.TrimSpace(v.Typed("url")) }
 func (v *visit) setAll() (location string, err error) {
 	scope, err := v.allScope()
 	if err == nil {
-		err = v.handler.Set(v.ctx, v.client, scope, v.typedURL())
+		err = v.handler.Set(v.ctx, v.Client, scope, v.typedURL())
 	}
 	return v.location("all", "set-all"), err
 }
@@ -53,7 +53,7 @@ func (v *visit) setAll() (location string, err error) {
 func (v *visit) unsetAll() (location string, err error) {
 	scope, err := v.allScope()
 	if err == nil {
-		err = v.handler.Unset(v.ctx, v.client, scope)
+		err = v.handler.Unset(v.ctx, v.Client, scope)
 	}
 	return v.location("all", "unset-all"), err
 }
@@ -82,7 +82,7 @@ func (v *visit) test() (location string, err error) {
 	reason := ""
 	var waiter interface{ RetryAfter() time.Duration }
 	err = v.host("Options.Test", hook.URL, func() (err error) {
-		reason, err = v.Options.Test(v.ctx, v.client, id)
+		reason, err = v.Options.Test(v.ctx, v.Client, id)
 		if errors.As(err, &waiter) {
 			return nil
 		}
@@ -109,10 +109,10 @@ func (v *visit) test() (location string, err error) {
 // tested returns the webhook that a test would reach, if the client can see it.
 func (v *visit) tested(id string) (hook webhookcfg.Webhook, err error) {
 	if id != "" {
-		hook, err = v.handler.Read(v.ctx, v.client, id)
+		hook, err = v.handler.Read(v.ctx, v.Client, id)
 	} else {
 		var page webhookcfg.Page
-		page, err = v.handler.List(v.ctx, v.client, "", 1)
+		page, err = v.handler.List(v.ctx, v.Client, "", 1)
 		hook = page.Base
 	}
 	if err == nil && hook.URL.IsZero() {

@@ -63,5 +63,5 @@ func (v *visit) log(message string, args ...any) {
 		return
 	}
 	defer func() { _ = recover() }() // the logger can panic, too
-	v.Parent.Logger.ErrorContext(v.ctx, message, append([]any{"client", v.client}, args...)...)
+	v.Parent.Logger.ErrorContext(v.ctx, message, append([]any{"client", v.Client}, args...)...)
 }

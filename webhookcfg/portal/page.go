@@ -83,12 +83,12 @@ func (v *visit) overview() error {
 	const perPage = 25
 	v.Template, v.Find, v.After = "overview", v.query.Get("find"), v.query.Get("after")
 	after := cmp.Or(v.After, v.Find)
-	page, err := v.handler.List(v.ctx, v.client, after, perPage+1) // one more, to see whether there's a next page
+	page, err := v.handler.List(v.ctx, v.Client, after, perPage+1) // one more, to see whether there's a next page
 	if err != nil {
 		return err
 	}
 	if after == v.Find && after != "" { // List leaves out its argument itself
-		if hook, err := v.handler.Read(v.ctx, v.client, after); err == nil && (hook.Source == webhookcfg.SourceOverride || hook.Source == webhookcfg.SourceOff) {
+		if hook, err := v.handler.Read(v.ctx, v.Client, after); err == nil && (hook.Source == webhookcfg.SourceOverride || hook.Source == webhookcfg.SourceOff) {
 			page.Overrides = slices.Insert(page.Overrides, 0, webhookcfg.Override{Entity: after, Webhook: hook})
 		}
 	}
@@ -110,7 +110,7 @@ func (v *visit) overview() error {
 // entity shows the webhook in effect for one entity.
 func (v *visit) entity() error {
 	id := v.AskedID()
-	hook, err := v.handler.Read(v.ctx, v.client, id)
+	hook, err := v.handler.Read(v.ctx, v.Client, id)
 	if err != nil {
 		return err
 	}
@@ -139,7 +139,7 @@ func (v *visit) all() error {
 	const atMost = 1000
 	v.Template, v.Title = "all", "all.title"
 	for after := ""; ; {
-		page, err := v.handler.List(v.ctx, v.client, after, atMost)
+		page, err := v.handler.List(v.ctx, v.Client, after, atMost)
 		if err != nil {
 			return err
 		}
@@ -165,7 +165,7 @@ func (v *visit) key() error {
 	}
 	v.Template, v.Title = "key", "key.title"
 	return v.host("Options.SigningKey", egress.URL{}, func() (err error) {
-		v.Key, err = v.Options.SigningKey(v.ctx, v.client)
+		v.Key, err = v.Options.SigningKey(v.ctx, v.Client)
 		if err == nil && v.Key == "" {
 			err = errors.New("there is no key")
 		}
@@ -183,7 +183,7 @@ func (v *visit) hook(entity string, hook webhookcfg.Webhook) hookView {
 	var d webhookcfg.DeliveryStatus
 	if !v.isUnknown {
 		v.isUnknown = v.host("DeliveryStatus", hook.URL, func() (err error) {
-			d, err = v.Parent.DeliveryStatus(v.ctx, v.client, entity, hook)
+			d, err = v.Parent.DeliveryStatus(v.ctx, v.Client, entity, hook)
 			return err
 		}) != nil
 	}

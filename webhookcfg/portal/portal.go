@@ -157,12 +157,11 @@ func New(h *webhookcfg.Handler, options *Options) (http.Handler, error) {
 // exported fields.
 type visit struct {
 	*portal
-	w      *response
-	r      *http.Request
-	ctx    context.Context
-	client string
-	query  url.Values
-	form   url.Values // of a POST
+	w     *response
+	r     *http.Request
+	ctx   context.Context
+	query url.Values
+	form  url.Values // of a POST
 	// What has failed: the host's translation, its layout, and the state of deliveries.
 	isEnglish, isPlain, isUnknown bool
 
@@ -171,7 +170,7 @@ type visit struct {
 
 	Status                int
 	Template, Title       string
-	Person                string // who is signed in
+	Client, Person        string // for whom and who is signed in
 	AsksToSignIn          bool
 	Done, Problem, Detail string
 	ID, Key               string

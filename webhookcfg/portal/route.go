@@ -73,13 +73,26 @@ func page(show func(*visit) error) func(*visit) error {
 // shows the form again, with the reason and the fields that the person typed.
 func change(make func(*visit) (location string, err error), form func(*visit) error) func(*visit) error {
 	return func(v *visit) error {
-		location, err := make(v)
-		if err != nil {
-			v.fail(err)
-			return page(form)(v)
+		err := v.checkClient()
+		if err == nil {
+			var location string
+			if location, err = make(v); err == nil {
+				return v.redirect(location)
+			}
 		}
-		return v.redirect(location)
+		v.fail(err)
+		return page(form)(v)
 	}
+}
+
+// checkClient refuses a form that was made for another client, for example before the person
+// changed the account in another tab. They have to confirm a change of all again.
+func (v *visit) checkClient() error {
+	if v.Typed("client") == v.Client {
+		return nil
+	}
+	v.form.Del("confirm")
+	return problem{status: http.StatusConflict, key: "error.other_client"}
 }
 
 // ServeHTTP implements [http.Handler]. Every request passes the same guards, whether or not

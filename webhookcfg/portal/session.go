@@ -181,7 +181,7 @@ func (v *visit) verify(id, secret string) error {
 
 // signedIn lets the request act for a client.
 func (v *visit) signedIn(client, actor string) {
-	v.client, v.Person = client, cmp.Or(actor, client)
+	v.Client, v.Person = client, cmp.Or(actor, client)
 	v.ctx = webhookcfg.ContextWithActor(v.ctx, actor)
 }
 
@@ -205,6 +205,10 @@ func (v *visit) signIn() error {
 	http.SetCookie(v.w, cookie)
 	if v.IsAgain {
 		v.Done = "done.sign-in"
+		if err := v.checkClient(); err != nil {
+			v.Done = ""
+			v.fail(err)
+		}
 		return then.get(v)
 	}
 	return v.redirect(v.location(v.Path, "signed-in"))
