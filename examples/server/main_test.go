@@ -158,8 +158,8 @@ func TestPortal(t *testing.T) {
 	}
 	defer resp.Body.Close()
 	page, err := io.ReadAll(resp.Body)
-	// The client doesn't send the cookie back over http.
-	if err != nil || resp.Request.URL.Path != "/portal/" || !strings.Contains(string(page), "keep the session") {
+	// The client sends no cookie.
+	if err != nil || resp.Request.URL.Path != "/portal/sign-in" || !strings.Contains(string(page), "keep the session") {
 		t.Errorf("got %v, %s, %s", err, resp.Request.URL, page)
 	}
 }

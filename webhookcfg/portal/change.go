@@ -11,21 +11,21 @@ import (
 )
 
 // set sets the webhook of one entity.
-func (v *visit) set() (location string, err error) {
+func (v *visit) set() error {
 	scope, err := v.entityScope()
-	if err == nil {
-		err = v.handler.Set(v.ctx, v.Client, scope, v.typedURL())
+	if err != nil {
+		return err
 	}
-	return v.location("entity", "set"), err
+	return v.handler.Set(v.ctx, v.Client, scope, v.typedURL())
 }
 
 // unset leaves one entity without a webhook.
-func (v *visit) unset() (location string, err error) {
+func (v *visit) unset() error {
 	scope, err := v.entityScope()
-	if err == nil {
-		err = v.handler.Unset(v.ctx, v.Client, scope)
+	if err != nil {
+		return err
 	}
-	return v.location("entity", "unset"), err
+	return v.handler.Unset(v.ctx, v.Client, scope)
 }
 
 // entityScope returns the scope of the entity that the person typed. If the field is empty,
@@ -41,21 +41,21 @@ func (v *visit) entityScope() (webhookcfg.Scope, error) {
 func (v *visit) typedURL() string { return strings.TrimSpace(v.Typed("url")) }
 
 // setAll sets the webhook of all entities.
-func (v *visit) setAll() (location string, err error) {
+func (v *visit) setAll() error {
 	scope, err := v.allScope()
-	if err == nil {
-		err = v.handler.Set(v.ctx, v.Client, scope, v.typedURL())
+	if err != nil {
+		return err
 	}
-	return v.location("all", "set-all"), err
+	return v.handler.Set(v.ctx, v.Client, scope, v.typedURL())
 }
 
 // unsetAll leaves all entities without a webhook.
-func (v *visit) unsetAll() (location string, err error) {
+func (v *visit) unsetAll() error {
 	scope, err := v.allScope()
-	if err == nil {
-		err = v.handler.Unset(v.ctx, v.Client, scope)
+	if err != nil {
+		return err
 	}
-	return v.location("all", "unset-all"), err
+	return v.handler.Unset(v.ctx, v.Client, scope)
 }
 
 // allScope returns the scope of all entities, if the person typed the word that confirms it.
@@ -70,14 +70,14 @@ func (v *visit) allScope() (webhookcfg.Scope, error) {
 }
 
 // test sends a test to the webhook in effect for an entity, or to the base.
-func (v *visit) test() (location string, err error) {
+func (v *visit) test() error {
 	if v.Options.Test == nil {
-		return "", notFound
+		return notFound
 	}
 	id := v.Typed("id")
 	hook, err := v.tested(id)
 	if err != nil {
-		return "", err
+		return err
 	}
 	reason := ""
 	var waiter interface{ RetryAfter() time.Duration }
@@ -93,17 +93,13 @@ func (v *visit) test() (location string, err error) {
 	})
 	switch {
 	case err != nil:
-		return "", err
+		return err
 	case waiter != nil:
-		return "", problem{status: http.StatusTooManyRequests, key: "error.test_wait", wait: max(waiter.RetryAfter(), time.Second)}
+		return problem{status: http.StatusTooManyRequests, key: "error.test_wait", wait: max(waiter.RetryAfter(), time.Second)}
 	case reason != "":
-		return "", problem{status: http.StatusOK, key: "test.failed", detail: v.T("reason." + reason)}
+		return problem{status: http.StatusOK, key: "test.failed", detail: v.T("reason." + reason)}
 	}
-	path := "entity"
-	if id == "" {
-		path = "all"
-	}
-	return v.location(path, "test"), nil
+	return nil
 }
 
 // tested returns the webhook that a test would reach, if the client can see it.

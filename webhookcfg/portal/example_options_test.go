@@ -95,6 +95,9 @@ func ExampleSignIn() {
 	form := url.Values{"username": {"acme"}, "password": {"a-long-random-secret"}}
 	r := httptest.NewRequest(http.MethodPost, "/sign-in", strings.NewReader(form.Encode()))
 	r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	page := httptest.NewRecorder()
+	replica(oldKey).ServeHTTP(page, httptest.NewRequest(http.MethodGet, "/", nil))
+	r.AddCookie(page.Result().Cookies()[0])
 	w := httptest.NewRecorder()
 	replica(oldKey).ServeHTTP(w, r)
 	cookie := w.Result().Cookies()[0]

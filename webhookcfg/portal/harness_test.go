@@ -143,8 +143,10 @@ func (p *person) post(path string, fields ...string) shown {
 	return p.do(p.request("POST", path, fields...))
 }
 
+// signIn signs in on the page that asks for it.
 func (p *person) signIn() shown {
 	p.t.Helper()
+	p.get("")
 	return p.post("sign-in", "username", acme, "password", secret, "then", "")
 }
 

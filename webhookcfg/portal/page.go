@@ -63,18 +63,17 @@ func (v *visit) AskedID() string { return cmp.Or(v.Typed("id"), v.query.Get("id"
 // Time formats a time so that people can read it in any language.
 func (*visit) Time(t time.Time) string { return t.UTC().Format("2006-01-02 15:04 UTC") }
 
-// location returns the address of a page, relative to the others. The flag says what the
-// person has just done. If the identifier is too long for an address, which only your own
-// syntax allows, it's the address of the overview.
-func (v *visit) location(path, flag string) string {
-	query := url.Values{flag: {"1"}}
-	if id := v.AskedID(); id != "" {
-		query.Set("id", id)
+// location returns the address of a page, relative to the others. If the identifier is too
+// long for an address, which only your own syntax allows, it's the address of the overview.
+func (*visit) location(path, id string) string {
+	query := ""
+	if id != "" {
+		query = "?" + url.Values{"id": {id}}.Encode()
 	}
-	if len(query.Encode()) > maxQuery {
-		return "./?" + flag + "=1"
+	if len(query) > maxQuery {
+		return "./"
 	}
-	return cmp.Or(path, "./") + "?" + query.Encode()
+	return cmp.Or(path, "./") + query
 }
 
 // overview shows the base and the overrides. After a search, it shows only overrides whose
@@ -247,6 +246,9 @@ func (e askToSignIn) Unwrap() error { return e.error }
 func (v *visit) gate(err error) {
 	v.fail(err)
 	_, v.AsksToSignIn = errors.AsType[askToSignIn](err)
+	if v.AsksToSignIn && v.Options.SignIn != nil {
+		http.SetCookie(v.w, newCookie(noticeCookie, asked, 0))
+	}
 	v.Template, v.Title = "gate", "title"
 	v.write()
 }
@@ -264,11 +266,6 @@ func (v *visit) setHeader() {
 
 // write writes the page.
 func (v *visit) write() {
-	for flag := range v.query {
-		if done := "done." + flag; v.Problem == "" && v.Done == "" && texts[done] != "" {
-			v.Done = done
-		}
-	}
 	var content, whole bytes.Buffer
 	if err := templates.ExecuteTemplate(&content, "main", v); err != nil {
 		panic(err) // can't happen: the tests execute the templates with every page

@@ -64,6 +64,9 @@ func page(show func(*visit) error) func(*visit) error {
 		if err := show(v); err != nil {
 			return err
 		}
+		if v.r.Method == http.MethodGet {
+			v.takeNotice()
+		}
 		v.write()
 		return nil
 	}
@@ -71,17 +74,22 @@ func page(show func(*visit) error) func(*visit) error {
 
 // change makes a change, and leads to the page that shows its effect. If the change fails, it
 // shows the form again, with the reason and the fields that the person typed.
-func change(make func(*visit) (location string, err error), form func(*visit) error) func(*visit) error {
+func change(make, form func(*visit) error) func(*visit) error {
 	return func(v *visit) error {
 		err := v.checkClient()
 		if err == nil {
-			var location string
-			if location, err = make(v); err == nil {
-				return v.redirect(location)
-			}
+			err = make(v)
 		}
-		v.fail(err)
-		return page(form)(v)
+		if err != nil {
+			v.fail(err)
+			return page(form)(v)
+		}
+		location := v.location("all", "")
+		if id := v.Typed("id"); id != "" {
+			location = v.location("entity", id)
+		}
+		v.leaveNotice(v.Path, location)
+		return v.redirect(location)
 	}
 }
 

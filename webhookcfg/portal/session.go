@@ -88,7 +88,7 @@ func newSeal(s *SignIn) (seal, error) {
 func (s seal) seal(id, secret string, until time.Time) *http.Cookie {
 	text := strconv.FormatInt(until.Unix(), 10) + ":" + id + ":" + secret // an id has no colon
 	value := s.keys[0].Seal(nil, nil, []byte(text), []byte(s.cookie))
-	return s.new(base64.RawURLEncoding.EncodeToString(value), 0)
+	return newCookie(s.cookie, base64.RawURLEncoding.EncodeToString(value), 0)
 }
 
 // open returns the id and the secret from the cookie, if the session hasn't ended.
@@ -116,12 +116,6 @@ func (s seal) open(r *http.Request, now time.Time) (id, secret string, ok bool) 
 	return "", "", false
 }
 
-// new returns a cookie with a value. Browsers send it only to this host name, and scripts
-// can't read it. Links on other sites send it, but forms on other sites don't.
-func (s seal) new(value string, maxAge int) *http.Cookie {
-	return &http.Cookie{Name: s.cookie, Value: value, Path: "/", Secure: true, HttpOnly: true, SameSite: http.SameSiteLaxMode, MaxAge: maxAge}
-}
-
 // enter finds the client that a request acts for. If there is none, the error asks the person
 // to sign in.
 func (v *visit) enter() error {
@@ -146,7 +140,7 @@ func (v *visit) enter() error {
 	}
 	err := v.verify(id, secret)
 	if errors.Is(err, webhookcfg.ErrInvalidCredentials) {
-		http.SetCookie(v.w, v.seal.new("", -1))
+		http.SetCookie(v.w, newCookie(v.seal.cookie, "", -1))
 		return askToSignIn{problem{status: http.StatusForbidden, key: "session.revoked"}}
 	}
 	return err
@@ -160,9 +154,7 @@ func (v *visit) noSession() problem {
 	switch {
 	case err == nil:
 		why.key = "session.ended"
-		http.SetCookie(v.w, v.seal.new("", -1))
-	case v.query.Has("signed-in"):
-		why.key = "session.cookie"
+		http.SetCookie(v.w, newCookie(v.seal.cookie, "", -1))
 	case v.IsAgain:
 		why.key = "session.none"
 	}
@@ -202,6 +194,9 @@ func (v *visit) signIn() error {
 	if err := v.verify(id, secret); err != nil {
 		return askToSignIn{err}
 	}
+	if !v.keepsCookies() {
+		return askToSignIn{problem{status: http.StatusForbidden, key: "session.cookie"}}
+	}
 	http.SetCookie(v.w, cookie)
 	if v.IsAgain {
 		v.Done = "done.sign-in"
@@ -211,12 +206,20 @@ func (v *visit) signIn() error {
 		}
 		return then.get(v)
 	}
-	return v.redirect(v.location(v.Path, "signed-in"))
+	return v.redirect(v.location(v.Path, v.Typed("id")))
+}
+
+// keepsCookies reports whether the browser has kept the cookie that came with the form, or a
+// session.
+func (v *visit) keepsCookies() bool {
+	_, noNotice := v.r.Cookie(noticeCookie)
+	_, noSession := v.r.Cookie(v.seal.cookie)
+	return noNotice == nil || noSession == nil
 }
 
 func (v *visit) signOut() error {
 	if v.Options.SignIn != nil {
-		http.SetCookie(v.w, v.seal.new("", -1))
+		http.SetCookie(v.w, newCookie(v.seal.cookie, "", -1))
 	}
 	return v.toOverview()
 }

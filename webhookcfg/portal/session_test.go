@@ -19,7 +19,10 @@ import (
 
 func textLogger(w io.Writer) *slog.Logger { return slog.New(slog.NewTextHandler(w, nil)) }
 
-const cookieName = "__Host-webhooks"
+const (
+	cookieName   = "__Host-webhooks"
+	noticeCookie = "__Host-webhooks-notice"
+)
 
 // sealedBy returns the cookie that a portal with other options gives.
 func sealedBy(t *testing.T, name string, options portal.SignIn) string {
@@ -102,6 +105,7 @@ func TestAttributes(t *testing.T) {
 	h := f.new(t)
 	r := httptest.NewRequest("POST", "/sign-in", strings.NewReader("username=acme&password="+secret+"&then=all"))
 	r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	r.AddCookie(&http.Cookie{Name: noticeCookie, Value: "asked"})
 	w := httptest.NewRecorder()
 	h.ServeHTTP(w, r)
 	cookie := w.Header().Get("Set-Cookie")
@@ -109,7 +113,7 @@ func TestAttributes(t *testing.T) {
 	if attributes != "Path=/; HttpOnly; Secure; SameSite=Lax" || !strings.HasPrefix(cookie, "__Host-webhooks=") {
 		t.Errorf("got %s", cookie)
 	}
-	if w.Code != http.StatusSeeOther || w.Header().Get("Location") != "all?signed-in=1" {
+	if w.Code != http.StatusSeeOther || w.Header().Get("Location") != "all" {
 		t.Errorf("got %d to %s", w.Code, w.Header().Get("Location"))
 	}
 }
@@ -120,6 +124,7 @@ func TestExpiry(t *testing.T) {
 		h := newFixture(t).new(t)
 		r := httptest.NewRequest("POST", "/sign-in", strings.NewReader("username=acme&password="+secret+"&then="))
 		r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+		r.AddCookie(&http.Cookie{Name: noticeCookie, Value: "asked"})
 		w := httptest.NewRecorder()
 		h.ServeHTTP(w, r)
 		cookie, _, _ := strings.Cut(w.Header().Get("Set-Cookie"), ";")
@@ -297,7 +302,7 @@ func TestThen(t *testing.T) {
 		p.post("sign-in", "username", acme, "password", secret, "then", then).expect(t, http.StatusNotFound, "no such page")
 	}
 	p.get("entity?id=e%2B1&show=1").expect(t, http.StatusForbidden, `name="then" value="entity"`, `name="id" value="e&#43;1"`)
-	if got := p.post("sign-in", "username", acme, "password", secret, "then", "entity", "id", "e-1"); got.at != "entity?id=e-1&signed-in=1" {
+	if got := p.post("sign-in", "username", acme, "password", secret, "then", "entity", "id", "e-1"); got.at != "entity?id=e-1" {
 		t.Errorf("at %s", got.at)
 	}
 }

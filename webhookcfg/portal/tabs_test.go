@@ -11,6 +11,7 @@ import (
 	"example.com/go-webhookcfg/internal/hooktest"
 	"example.com/go-webhookcfg/store"
 	"example.com/go-webhookcfg/webhookcfg"
+	"example.com/go-webhookcfg/webhookcfg/portal"
 )
 
 // pair is a verifier for two clients, whose secret is the same.
@@ -48,7 +49,10 @@ func TestTwoTabs(t *testing.T) {
 					}
 					enter = func(p *person, id string) { p.setCookie("session", id) }
 				} else {
-					enter = func(p *person, id string) { p.post("sign-in", "username", id, "password", secret, "then", "") }
+					enter = func(p *person, id string) {
+						p.get("sign-in")
+						p.post("sign-in", "username", id, "password", secret, "then", "")
+					}
 				}
 				hooktest.Apply(t, f.store, hooktest.SetAll("client-of-bert", 1), hooktest.Set("client-of-bert", "e1", 2), hooktest.Set("client-of-anna", "e1", 3))
 				before := contents(t, f.store)
@@ -83,6 +87,49 @@ func TestTwoTabs(t *testing.T) {
 					t.Errorf("the form that was shown again left %s", after)
 				}
 			})
+		}
+	}
+}
+
+// TestNotices: a page says once what the person has done there, and only to them. A link can't
+// make it say so.
+func TestNotices(t *testing.T) {
+	f := newFixture(t)
+	f.verifier = pair{}
+	p := f.serve(t)
+	enter := func(id string) { p.get(""); p.post("sign-in", "username", id, "password", secret, "then", "") }
+	enter("anna")
+	set := func() string {
+		p.client.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+		defer func() { p.client.CheckRedirect = nil }()
+		got := p.post("set", "client", "client-of-anna", "id", "e1", "url", hookURL)
+		got.expect(t, http.StatusSeeOther)
+		return got.header.Get("Set-Cookie")
+	}
+	const notice = "The webhook is set."
+	if cookie := set(); !strings.HasPrefix(cookie, "__Host-webhooks-notice=set.") || !strings.HasSuffix(cookie, "; Path=/; Max-Age=60; HttpOnly; Secure; SameSite=Lax") {
+		t.Errorf("the cookie is %s", cookie)
+	}
+	for _, path := range []string{"", "all", "entity?id=e2", "entity"} {
+		if got := p.get(path); strings.Contains(got.text, notice) {
+			t.Errorf("%s shows the notice of another page", path)
+		}
+	}
+	p.post("set", "client", "client-of-anna", "id", "e1", "url", refusedURL).expect(t, http.StatusBadRequest, "!"+notice)
+	p.get("entity?id=e1&show=1").expect(t, http.StatusOK, notice)
+	p.get("entity?id=e1").expect(t, http.StatusOK, "!"+notice)
+	set()
+	p.post("sign-out")
+	enter("bert")
+	p.get("entity?id=e1").expect(t, http.StatusOK, "client-of-bert", "!"+notice)
+	for _, value := range []string{"set", "set.", ".", "asked", "sign-in.", "error.x", "%%%"} {
+		p.setCookie(noticeCookie, value)
+		p.get("entity?id=e1").expect(t, http.StatusOK, `!class="notice`)
+	}
+	for key := range portal.Texts() {
+		_, flag, _ := strings.Cut(key, ".")
+		for _, path := range []string{"?", "all?", "entity?id=e1&"} {
+			p.get(path+flag+"=1&"+key+"=1").expect(t, http.StatusOK, `!class="notice`)
 		}
 	}
 }

@@ -107,7 +107,7 @@ var texts = map[string]string{
 
 	"done.set":       "The webhook is set.",
 	"done.unset":     "The entity is turned off.",
-	"done.set-all":   "The default is set for all entities.",
+	"done.all":       "The default is set for all entities.",
 	"done.unset-all": "Everything is removed.",
 	"done.test":      "The test was accepted by your server.",
 	"done.sign-in":   "You're signed in again. What you typed is still here: check it, and send it again.",
@@ -115,7 +115,7 @@ var texts = map[string]string{
 	"session.none":    "You're not signed in. Sign in to go on.",
 	"session.ended":   "Your session has ended. Sign in again.",
 	"session.revoked": "The secret that you signed in with is no longer valid. Sign in with the present one.",
-	"session.cookie":  "Your browser didn't keep the session. Use https, and allow cookies for this site.",
+	"session.cookie":  "Your browser didn't keep the session. Use https, allow cookies for this site, and sign in again.",
 	"session.long":    "This ID and secret are too long to sign in with here. Ask for a shorter secret.",
 
 	"test.failed":                   "The test failed.",

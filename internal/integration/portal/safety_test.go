@@ -138,7 +138,7 @@ http {
 	b.fill("url", at)
 	b.button("Set webhook")
 	b.expect("The webhook is set.")
-	if got := b.url(); got != url+"entity?id=e1&set=1" {
+	if got := b.url(); got != url+"entity?id=e1" {
 		t.Errorf("at %s", got)
 	}
 	f.expect("e1", "override "+at)
