@@ -92,6 +92,43 @@ func (l *limiter) acquireNow(client, hostport string) grant {
 	return grant{slot: l.start(key, c, r, now)}
 }
 
+// admit returns a slot for an attempt at a webhook that is in effect since a time, or why there
+// is none. It never waits and gives no turns.
+func (l *limiter) admit(key receiverKey, since, now time.Time) grant {
+	perClient, perReceiver := l.limits(key.client)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	c, r := l.client(key.client), l.receiver(key)
+	c.limit, c.perReceiver = perClient, perReceiver
+	if since.After(r.since) {
+		r.forgive(now)
+		r.since = since
+	}
+	if resume := r.resume(); now.Before(resume) {
+		return grant{reason: ReasonPaused, wait: resume.Sub(now)}
+	}
+	if !c.hasSlot(r) {
+		return grant{reason: ReasonBusy, wait: max(c.expect(r, now), minTurn)}
+	}
+	return grant{slot: l.start(key, c, r, now)}
+}
+
+// restore takes over the failures and the pause of a receiver, unless we know better.
+func (l *limiter) restore(key receiverKey, d Receiver) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.receivers[key] != nil || d.Failures == 0 && d.PausedUntil.IsZero() {
+		return
+	}
+	r := &receiver{gauge: newGauge(), since: d.Since, failures: d.Failures, pause: d.Pause}
+	if d.Failures > toleratedFailures {
+		r.retry = d.PausedUntil
+	} else {
+		r.asked = d.PausedUntil
+	}
+	l.idle.Put(key, r)
+}
+
 // enter returns a grant, or a waiter in line.
 func (l *limiter) enter(key receiverKey, perClient, perReceiver int, now time.Time) (grant, *waiter) {
 	l.mu.Lock()
@@ -220,7 +257,6 @@ func (l *limiter) resume(key receiverKey, now time.Time) {
 	defer l.mu.Unlock()
 	l.idle.Remove(key)
 	if r := l.receivers[key]; r != nil {
-		r.failures, r.pause, r.retry, r.asked = 0, 0, time.Time{}, time.Time{}
-		r.renew(now)
+		r.forgive(now)
 	}
 }

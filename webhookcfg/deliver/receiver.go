@@ -30,6 +30,17 @@ type Receiver struct {
 
 	// PausedUntil is the end of the pause. It's zero if the receiver isn't paused.
 	PausedUntil time.Time
+
+	// Pause is the length of the last pause after failures. The next one is twice as long.
+	Pause time.Duration
+
+	// Limit is how many attempts may be under way: Options.PerReceiver, the client's own
+	// limit, or one after failures in a row. Only [Sender.Receiver] sets it.
+	Limit int
+
+	// Since is the latest [webhookcfg.Webhook.Since] that was sent to. A webhook that was set
+	// later ends the pause. It's zero if only [Sender.Send] was called.
+	Since time.Time
 }
 
 // Receivers iterates over the receivers that have attempts under way or waiting, are paused,
@@ -52,6 +63,25 @@ func (s *Sender) Resume(client, hostport string) {
 	s.limiter.resume(receiverKey{client, hostport}, time.Now())
 }
 
+// Receiver returns what the sender knows about a receiver of a client. If it knows nothing,
+// only Client and HostPort are set.
+func (s *Sender) Receiver(client, hostport string) Receiver {
+	key, now := receiverKey{client, hostport}, time.Now()
+	_, perReceiver := s.options.limits(client)
+	s.limiter.mu.Lock()
+	defer s.limiter.mu.Unlock()
+	r := s.limiter.receiver(key)
+	d := r.describe(key, now)
+	d.Limit, _ = r.limit(perReceiver)
+	return d
+}
+
+// Restore takes over the failures and the pause of a receiver, as another process knew them. It
+// does nothing if the receiver has attempts under way here.
+func (s *Sender) Restore(r Receiver) {
+	s.limiter.restore(receiverKey{r.Client, r.HostPort}, r)
+}
+
 // receiverKey is a host and port as one client uses it. Clients share no state, because
 // otherwise a client could get another one's receiver paused.
 type receiverKey struct{ client, hostport string }
@@ -64,6 +94,7 @@ type receiver struct {
 	pause    time.Duration // the last one after failures
 	retry    time.Time     // its end
 	asked    time.Time     // end of the pause that the receiver asked for
+	since    time.Time     // when the latest webhook that was sent to was set
 }
 
 // verdict is an attempt's result for its receiver.
@@ -125,6 +156,12 @@ func (r *receiver) judge(v verdict, start, now time.Time, maxPause time.Duration
 	return false
 }
 
+// forgive forgets the failures and the pause.
+func (r *receiver) forgive(now time.Time) {
+	r.failures, r.pause, r.retry, r.asked = 0, 0, time.Time{}, time.Time{}
+	r.renew(now)
+}
+
 // renew forgets how long attempts took, and the turns given out while the receiver didn't
 // respond.
 func (r *receiver) renew(now time.Time) {
@@ -134,7 +171,7 @@ func (r *receiver) renew(now time.Time) {
 }
 
 func (r *receiver) describe(key receiverKey, now time.Time) Receiver {
-	d := Receiver{Client: key.client, HostPort: key.hostport, UnderWay: r.underway, Waiting: r.waiting, Failures: r.failures}
+	d := Receiver{Client: key.client, HostPort: key.hostport, UnderWay: r.underway, Waiting: r.waiting, Failures: r.failures, Pause: r.pause, Since: r.since}
 	if resume := r.resume(); resume.After(now) {
 		d.PausedUntil = resume
 	}

@@ -1,0 +1,89 @@
+package deliver
+
+import (
+	"context"
+	"time"
+
+	"example.com/go-webhookcfg/webhookcfg"
+)
+
+// Attempt is an attempt that may start now. It holds a slot of its client and of its
+// receiver until you call Send or Cancel. Call one of them, once.
+type Attempt struct {
+	sender         *Sender
+	client, entity string
+	message        Message
+	webhook        webhookcfg.Webhook
+	slot           *slot
+}
+
+// Begin looks up the webhook in effect for an entity and takes a slot for an attempt at it,
+// without ever waiting for one. It's for queues that decide themselves what to send next, as
+// package outbox does. Others call [Sender.Send].
+//
+// If the attempt is nil, nothing is sent, and the result says why, as it would for Send. Then
+// [Result.Receiver] is the receiver that had no slot. With [ReasonBusy], a slot becomes free
+// when one of the client's attempts ends. With [ReasonPaused], Wait is the rest of the pause.
+// Begin tells [Options.OnResult] about undeliverable messages, but not about deferrals.
+//
+// A pause belongs to the webhook as it was set: Begin ends the pause of a receiver if the
+// webhook has a later Since than the webhooks that failed there.
+func (s *Sender) Begin(ctx context.Context, client, entity string, m Message) (*Attempt, Result) {
+	start := time.Now()
+	r := s.resolve(ctx, client, entity, m)
+	if r.Outcome != 0 {
+		r.Duration = time.Since(start)
+		if r.Outcome == Undeliverable {
+			s.report(ctx, client, entity, m.ID, r, start)
+		}
+		return nil, r
+	}
+	hook := r.Webhook
+	g := s.limiter.admit(receiverKey{client, hostport(hook.URL)}, hook.Since, time.Now())
+	if g.slot == nil {
+		r = g.deferral(ctx)
+		r.Webhook = hook
+		return nil, r
+	}
+	return &Attempt{s, client, entity, m, hook, g.slot}, Result{}
+}
+
+// Lookup returns a result with the webhook in effect for an entity. The Outcome is zero if it
+// may be called. Lookup doesn't look at limits and pauses, and makes no attempt.
+func (s *Sender) Lookup(ctx context.Context, client, entity string) Result {
+	return s.resolve(ctx, client, entity, lookupMessage)
+}
+
+var lookupMessage = Message{ID: "lookup"}
+
+// PerClient returns how many attempts for a client may be under way.
+func (s *Sender) PerClient(client string) int {
+	perClient, _ := s.options.limits(client)
+	return perClient
+}
+
+// Receiver returns the host and port that the attempt is for.
+func (a *Attempt) Receiver() string { return a.slot.key.hostport }
+
+// Send makes the attempt, as [Sender.Send] does.
+func (a *Attempt) Send(ctx context.Context) (r Result) {
+	start := time.Now()
+	defer func() { a.sender.release(ctx, a.slot, r) }()
+	r = a.sender.attempt(ctx, a.client, a.webhook.URL, a.message)
+	r.Webhook = a.webhook
+	r.Duration = time.Since(start)
+	a.sender.report(ctx, a.client, a.entity, a.message.ID, r, start)
+	return r
+}
+
+// Cancel gives the slot back without an attempt.
+func (a *Attempt) Cancel() { a.sender.release(context.Background(), a.slot, Result{}) }
+
+// Receiver returns the host and port of the webhook, as in [Receiver]. It's "" if no webhook
+// was found.
+func (r Result) Receiver() string {
+	if r.Webhook.URL.IsZero() {
+		return ""
+	}
+	return hostport(r.Webhook.URL)
+}
