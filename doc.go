@@ -21,6 +21,7 @@
 // To send notifications:
 //
 //   - webhookcfg/deliver: makes one attempt to deliver a notification.
+//   - webhookcfg/deliver/outbox: the queue. You enqueue in your own database transactions.
 //   - webhookcfg/egress: says which URLs and addresses you can call.
 //   - store/cache: keeps a copy of any store in the sender's memory, and bounds how stale it
 //     can be.
@@ -83,6 +84,7 @@
 //	webhookcfg             → webhookcfg/egress, internal/redact, internal/strictjson
 //	webhookcfg/egress      → internal/lru, internal/ratelimit, internal/redact, internal/singleflight, internal/strictjson
 //	webhookcfg/deliver     → webhookcfg, internal/lru, internal/ratelimit, internal/redact
+//	webhookcfg/deliver/outbox → webhookcfg/deliver, store/sqlstore
 //	webhookcfg/portal      → webhookcfg, internal/redact
 //	webhookcfg/mounttest   → webhookcfg/egress, internal/redact
 //	store                  → webhookcfg, store/admin, store/cache, internal/checkup, internal/oplog, internal/table

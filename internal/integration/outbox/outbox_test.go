@@ -1,0 +1,190 @@
+// Package outbox tests package outbox on real databases.
+package outbox_test
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"sync"
+	"testing"
+	"time"
+
+	"example.com/go-webhookcfg/internal/integration/engine"
+	"example.com/go-webhookcfg/store"
+	"example.com/go-webhookcfg/store/sqlstore"
+	"example.com/go-webhookcfg/webhookcfg"
+	"example.com/go-webhookcfg/webhookcfg/deliver"
+	"example.com/go-webhookcfg/webhookcfg/deliver/outbox"
+	"example.com/go-webhookcfg/webhookcfg/egress"
+	_ "github.com/jackc/pgx/v5/stdlib"
+	_ "modernc.org/sqlite"
+)
+
+var shared = engine.SharedPostgreSQL()
+
+func TestMain(m *testing.M) { os.Exit(shared.Main(m)) }
+
+type engineCase struct {
+	name    string
+	dialect sqlstore.Dialect
+	open    func(t testing.TB) *sql.DB
+}
+
+var engines = []engineCase{
+	{"SQLite", sqlstore.SQLite(), func(t testing.TB) *sql.DB {
+		path := filepath.Join(t.TempDir(), "outbox.db")
+		return open(t, "sqlite", "file:"+path+"?_pragma=busy_timeout(250)&_pragma=journal_mode(WAL)&_pragma=synchronous(FULL)")
+	}},
+	{"PostgreSQL", sqlstore.PostgreSQL(), func(t testing.TB) *sql.DB { return open(t, "pgx", shared.Get(t).DSN()) }},
+}
+
+func open(t testing.TB, driver, dsn string) *sql.DB {
+	db, err := sql.Open(driver, dsn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	db.SetMaxOpenConns(8)
+	db.SetMaxIdleConns(8)
+	t.Cleanup(func() { _ = db.Close() })
+	return db
+}
+
+type fixture struct {
+	t        testing.TB
+	db       *sql.DB
+	store    webhookcfg.Store
+	server   *httptest.Server
+	box      *outbox.Outbox
+	mu       sync.Mutex
+	arrivals map[string][]time.Time
+	order    []string
+	respond  http.HandlerFunc
+}
+
+func newFixture(t testing.TB, e engineCase, opts *outbox.Options, do *deliver.Options) *fixture {
+	f := &fixture{t: t, db: e.open(t), arrivals: map[string][]time.Time{}}
+	f.server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(io.Discard, r.Body)
+		f.mu.Lock()
+		id := r.Header.Get("Webhook-Id")
+		f.arrivals[id] = append(f.arrivals[id], time.Now())
+		f.order = append(f.order, id)
+		f.mu.Unlock()
+		if f.respond != nil {
+			f.respond(w, r)
+		}
+	}))
+	t.Cleanup(f.server.Close)
+	st := store.NewMemory()
+	f.store = st
+	master, err := deliver.DerivedKeys([]byte("0123456789abcdef0123456789abcdef"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var d deliver.Options
+	if do != nil {
+		d = *do
+	}
+	d.Policy = &egress.Policy{AllowHTTP: true, AllowPrefixes: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}}
+	sender, err := deliver.New(st, master, &d)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if opts == nil {
+		opts = &outbox.Options{}
+	}
+	opts.Prefix = fmt.Sprintf("t%d_", time.Now().UnixNano()%1e9)
+	opts.Logger = slog.New(slog.NewTextHandler(t.Output(), nil))
+	f.box, err = outbox.New(f.db, e.dialect, sender, opts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := f.box.Migrate(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	return f
+}
+
+func (f *fixture) run() (stop func()) {
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- f.box.Run(ctx) }()
+	stop = sync.OnceFunc(func() {
+		cancel()
+		if err := <-done; err != nil {
+			f.t.Error(err)
+		}
+	})
+	f.t.Cleanup(stop)
+	return stop
+}
+
+func (f *fixture) set(client, path string) {
+	u := egress.NewURL(f.server.URL + path)
+	c := webhookcfg.SetChange(client, webhookcfg.All(), u)
+	c.Time = time.Now().Truncate(time.Microsecond)
+	if err := f.store.Apply(context.Background(), c); err != nil {
+		f.t.Fatal(err)
+	}
+}
+
+func (f *fixture) enqueue(client, entity string, ids ...string) {
+	tx, err := f.db.Begin()
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	for _, id := range ids {
+		if err := f.box.Enqueue(context.Background(), tx, outbox.Notification{Client: client, Entity: entity, Message: deliver.Message{ID: id, Body: []byte(`{}`)}}); err != nil {
+			f.t.Fatal(err)
+		}
+	}
+	if err := tx.Commit(); err != nil {
+		f.t.Fatal(err)
+	}
+	f.box.Committed(client)
+}
+
+func (f *fixture) await(n int, timeout time.Duration) {
+	f.t.Helper()
+	for deadline := time.Now().Add(timeout); time.Now().Before(deadline); time.Sleep(time.Millisecond) {
+		f.mu.Lock()
+		got := len(f.arrivals)
+		f.mu.Unlock()
+		if got >= n {
+			return
+		}
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.t.Fatalf("%d of %d arrived", len(f.arrivals), n)
+}
+
+func TestSmoke(t *testing.T) {
+	for _, e := range engines {
+		t.Run(e.name, func(t *testing.T) {
+			f := newFixture(t, e, nil, nil)
+			f.set("a", "/x")
+			stop := f.run()
+			f.enqueue("a", "e", "m1", "m2", "m3", "m1")
+			f.await(3, 5*time.Second)
+			t.Log(f.order)
+			start := time.Now()
+			for i := range 300 {
+				f.enqueue("a", fmt.Sprint("e", i), fmt.Sprint("n", i))
+			}
+			f.await(303, 10*time.Second)
+			t.Log("303 in", time.Since(start))
+			stop()
+			rows, err := f.db.Query("SELECT 1")
+			_ = rows
+			_ = err
+		})
+	}
+}

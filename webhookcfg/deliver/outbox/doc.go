@@ -1,0 +1,38 @@
+// Package outbox sends the notifications that you enqueue in your own database transactions.
+// The queue is in your database, and needs nothing else.
+//
+//	sender, err := deliver.New(webhooks, keys, &deliver.Options{Health: health})
+//	box, err := outbox.New(db, sqlstore.PostgreSQL(), sender, nil)
+//	err = box.Migrate(ctx)
+//	go box.Run(ctx) // in any number of processes
+//
+//	tx, err := db.BeginTx(ctx, nil)
+//	// … change what the notification is about …
+//	err = box.Enqueue(ctx, tx, outbox.Notification{
+//		Client: client, Entity: entity,
+//		Message: deliver.Message{ID: deliver.MessageID(client, entity, version), Body: body},
+//	})
+//	err = tx.Commit()
+//	box.Committed(client)
+//
+// If the transaction is committed, the notification is sent, at least once; otherwise never.
+// Call [Outbox.Wake] when a client sets or unsets a webhook, so that what waits is sent at
+// once.
+//
+// # What it does for each client
+//
+// Each client has a line, and one process at a time drains it. So the limits of
+// [deliver.Options] and the pauses of failing receivers hold for all processes together, and a
+// receiver that hangs delays neither other clients nor other receivers of its client.
+// Notifications of one entity are sent one after another, in the order of enqueueing. While
+// one waits for a retry, the later ones go ahead, unless you set [InOrder].
+//
+// If a process is killed, others go on with its clients within five seconds. Receivers can
+// then get a notification again that they had within the last tenth of a second, under the
+// same ID.
+//
+// # What it needs
+//
+// PostgreSQL 13, MySQL 8, MariaDB 10.6 or SQLite 3.38, or later, with the settings that package
+// sqlstore asks for. A process uses a few connections of the pool, and works with one.
+package outbox

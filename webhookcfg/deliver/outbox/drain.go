@@ -1,0 +1,324 @@
+package outbox
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"example.com/go-webhookcfg/webhookcfg/deliver"
+)
+
+// drain is a line that a process has. One goroutine reads its notifications and starts the
+// attempts, which have goroutines of their own.
+type drain struct {
+	process *process
+	kick    chan struct{} // has an element after an event
+
+	mu       sync.Mutex
+	line     *line
+	claimed  time.Time
+	quiet    time.Time // since when there's nothing to do; zero if there is
+	stopped  bool      // starts nothing more
+	returned bool      // given back, or about to be
+	awake    bool      // it was woken, which isn't written
+	recheck  time.Time // when to look up the webhooks again after it was woken
+}
+
+// hasFresh says that there are fresh notifications. It reports whether that's news.
+func (d *drain) hasFresh() bool {
+	d.mu.Lock()
+	news := !d.line.fresh && d.line.unseen == 0
+	d.line.fresh = true
+	d.mu.Unlock()
+	signal(d.kick)
+	return news
+}
+
+// wake says that a webhook was set.
+func (d *drain) wake() {
+	d.mu.Lock()
+	now := time.Now()
+	d.line.wake(now, staleness)
+	d.awake = true
+	d.recheck = now.Add(staleness / 16)
+	d.mu.Unlock()
+	signal(d.kick)
+}
+
+// run drains the line until it's given back or the process ends.
+func (d *drain) run(ctx context.Context) {
+	for {
+		d.startAll(ctx)
+		if d.read(ctx) {
+			continue
+		}
+		at, done := d.rest()
+		if done {
+			return
+		}
+		timer := time.NewTimer(max(time.Until(at), time.Millisecond))
+		select {
+		case <-d.kick:
+		case <-timer.C:
+		case <-ctx.Done():
+		}
+		timer.Stop()
+	}
+}
+
+// startAll starts as many attempts as the limits allow.
+func (d *drain) startAll(ctx context.Context) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	now := time.Now()
+	d.line.unblock(now)
+	d.recheckWebhooks(now)
+	for !d.stopped && d.process.mayStart() {
+		m := d.line.next(now)
+		if m == nil {
+			return
+		}
+		d.process.attempts.Go(func() { d.attempt(ctx, m) })
+	}
+}
+
+// recheckWebhooks repeats a wake, since the sender's view of the webhooks may lag behind what
+// was set.
+func (d *drain) recheckWebhooks(now time.Time) {
+	if d.recheck.IsZero() || now.Before(d.recheck) {
+		return
+	}
+	ahead := d.line.ahead
+	if left := ahead.Sub(now); left > 0 {
+		d.line.wake(now, left)
+		d.recheck = now.Add(max(staleness-left, staleness/16))
+	} else {
+		d.recheck = time.Time{}
+	}
+}
+
+// read reads what the line needs next. It reports whether it did.
+func (d *drain) read(ctx context.Context) bool {
+	d.mu.Lock()
+	rd, ok := d.line.nextRead(time.Now())
+	ok = ok && !d.stopped
+	if ok && rd.fresh {
+		d.line.fresh = false // what comes from here on is news
+	}
+	client := d.line.client
+	d.mu.Unlock()
+	if !ok {
+		return false
+	}
+	call, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	var rows []row
+	var err error
+	if rd.fresh {
+		rows, err = d.process.queue.fresh(call, client, rd.limit)
+	} else {
+		rows, err = d.process.queue.waiting(call, client, rd.from, rd.limit)
+	}
+	if err == nil && !d.lookUp(ctx, rows) {
+		err = errUnavailable
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	now := time.Now()
+	if err != nil {
+		d.process.warn(ctx, "can't read notifications", err)
+		d.line.fresh = d.line.fresh || rd.fresh
+		d.line.resume = now.Add(jitter(time.Second))
+		return false
+	}
+	if rd.fresh {
+		news := d.line.fresh
+		seen := d.line.addFresh(rows, rd.limit, rd.past, now)
+		d.line.fresh = d.line.fresh || news
+		d.write(seen)
+	} else {
+		d.line.addWaiting(rd.from, rows, rd.limit, now)
+	}
+	return true
+}
+
+var errUnavailable = errors.New("outbox: the webhooks of the client can't be looked up")
+
+// lookUp finds the receivers of rows.
+func (d *drain) lookUp(ctx context.Context, rows []row) bool {
+	d.mu.Lock()
+	d.line.forget()
+	entities := d.line.unrouted(rows, time.Now())
+	d.mu.Unlock()
+	for _, entity := range entities {
+		r := d.process.sender.Lookup(ctx, d.line.client, entity)
+		if r.Outcome == deliver.Deferred {
+			return false
+		}
+		d.mu.Lock()
+		hostport := r.Receiver()
+		if r.Outcome != 0 {
+			hostport = "" // the attempt says why
+		}
+		d.line.route(entity, hostport, r.Webhook.Since, time.Now())
+		d.mu.Unlock()
+	}
+	return true
+}
+
+// write hands outcomes over to the process, with the line locked.
+func (d *drain) write(outcomes []outcome) {
+	for _, o := range outcomes {
+		d.process.add(pending{outcome: o, drain: d})
+	}
+}
+
+// rest decides what to do while nothing can be started or read. It returns when to go on, or
+// that the line is no longer this drain's.
+func (d *drain) rest() (at time.Time, done bool) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	now := time.Now()
+	l, p := d.line, d.process
+	if p.isLost() || d.returned || d.stopped && p.isStopping() {
+		return at, true
+	}
+	d.write(l.late(now))
+	d.save()
+	if now.Sub(d.claimed) > slice && p.isScarce() {
+		d.stopped = true
+	}
+	isQuiet := l.isQuiet(now)
+	d.setQuiet(isQuiet, now)
+	at = l.nextTime(now)
+	if !d.recheck.IsZero() {
+		at = earliest(at, d.recheck)
+	}
+	switch {
+	case d.stopped:
+		if l.isIdle() {
+			d.giveBack(0)
+		}
+		return now.Add(time.Second), false
+	case !isQuiet:
+		return earliest(at, now.Add(keepUnseen)), false
+	case now.Sub(d.quiet) >= hold && (at.IsZero() || at.Sub(now) > hold):
+		due := time.Duration(never / 2000 * time.Microsecond)
+		if !at.IsZero() {
+			due = at.Sub(now)
+		}
+		d.giveBack(due)
+		return now.Add(time.Second), false
+	default:
+		return earliest(at, now.Add(hold)), false
+	}
+}
+
+// setQuiet records whether the line has work, with the line locked. Only those that have some
+// count as active.
+func (d *drain) setQuiet(isQuiet bool, now time.Time) {
+	if isQuiet == !d.quiet.IsZero() {
+		return
+	}
+	d.quiet = time.Time{}
+	if isQuiet {
+		d.quiet = now
+	}
+	d.process.setActive(isQuiet)
+}
+
+// save writes the pauses for the next process if they have changed, and that a wake was
+// heard.
+func (d *drain) save() {
+	l := d.line
+	if d.awake {
+		d.process.update(lineUpdate{client: l.client, awake: true, drain: d})
+	}
+	if l.changed {
+		d.process.update(lineUpdate{client: l.client, pauses: l.pauseList(), drain: d})
+	}
+	d.awake, l.changed = false, false
+}
+
+// giveBack returns the line to the table, due after a time. Nothing is under way.
+func (d *drain) giveBack(due time.Duration) {
+	if d.returned {
+		return
+	}
+	d.returned = true
+	d.process.update(lineUpdate{client: d.line.client, giveBack: true, due: due, pauses: d.line.pauseList(), drain: d})
+}
+
+// attempt sends a message, and decides what becomes of it.
+func (d *drain) attempt(ctx context.Context, m *message) {
+	p, client := d.process, d.line.client
+	p.underWay.Add(1)
+	r := d.send(ctx, m)
+	p.underWay.Add(-1)
+	hostport := r.Receiver()
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	defer signal(d.kick)
+	now := time.Now()
+	if r.Outcome == deliver.Deferred {
+		d.line.deferred(m, hostport, r, now)
+		return
+	}
+	o, end := p.outcomeOf(client, m, r, now)
+	d.line.ended(m, now)
+	if r.Outcome == deliver.Delivered || r.Outcome == deliver.Failed || r.Reason == deliver.ReasonGone {
+		d.line.observe(p.sender.Receiver(client, hostport), now)
+	}
+	p.add(pending{outcome: o, drain: d, end: end})
+}
+
+// send makes the attempt, unless the lease or a limit forbids it.
+func (d *drain) send(ctx context.Context, m *message) deliver.Result {
+	p := d.process
+	if m.body == nil {
+		body, err := p.queue.body(ctx, m.seq)
+		if err != nil {
+			p.warn(ctx, "can't read a body", err)
+			return unavailable
+		}
+		if body == nil {
+			return deliver.Result{Outcome: deliver.Undeliverable, Reason: deliver.ReasonNoWebhook} // it was erased
+		}
+		m.body = body
+	}
+	a, r := p.sender.Begin(ctx, d.line.client, m.entity, deliver.Message{ID: m.id, ContentType: m.contentType, Body: m.body})
+	if a == nil {
+		return r
+	}
+	if !p.mayStart() {
+		a.Cancel()
+		return unavailable
+	}
+	return a.Send(ctx)
+}
+
+var unavailable = deliver.Result{Outcome: deliver.Deferred, Reason: deliver.ReasonUnavailable}
+
+// outcomeOf returns what to write after an attempt. The End is nil if there's to be another.
+func (p *process) outcomeOf(client string, m *message, r deliver.Result, now time.Time) (outcome, *End) {
+	attempts := m.attempts
+	if r.Outcome != deliver.Undeliverable || r.Reason == deliver.ReasonGone {
+		attempts++
+	}
+	o := outcome{Seq: m.seq, Attempts: attempts, Status: r.Status, Reason: string(r.Reason)}
+	decision := p.options.Schedule.Next(attempts, r)
+	state := GivenUp
+	switch {
+	case decision.Action == deliver.Retry:
+		o.State, o.Delay = stateWaiting, max(decision.Delay.Microseconds(), 1)
+		return o, nil
+	case r.Outcome == deliver.Delivered:
+		o.State, state = stateDelivered, Delivered
+	case decision.Action == deliver.Done:
+		o.State, state = stateDropped, Dropped
+	default:
+		o.State = stateGivenUp
+	}
+	return o, &End{Client: client, State: state, Reason: r.Reason, Attempts: attempts, Took: m.age + now.Sub(m.taken)}
+}

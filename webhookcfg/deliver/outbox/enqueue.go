@@ -1,0 +1,114 @@
+package outbox
+
+import (
+	"context"
+	"crypto/rand"
+	"database/sql"
+	"errors"
+	"fmt"
+	"time"
+
+	"example.com/go-webhookcfg/webhookcfg/deliver"
+)
+
+// Notification is something to tell the receiver of an entity.
+type Notification struct {
+	// Client and Entity say whose webhook to call. They have 1 to 1,024 bytes.
+	Client, Entity string
+
+	// Message is what to send. Its ID is unique per client: if one with the same ID is in the
+	// tables already, even a delivered one, enqueueing does nothing. So make IDs with
+	// [deliver.MessageID] if an event can be enqueued twice. An empty ID is replaced with a
+	// random one.
+	Message deliver.Message
+}
+
+// Execer is what Enqueue needs of a transaction. A [*sql.Tx] is one, and so are a [*sql.Conn]
+// with a transaction and a [*sql.DB].
+type Execer interface {
+	// ExecContext is that of [*sql.Tx].
+	ExecContext(ctx context.Context, query string, args ...any) (sql.Result, error)
+}
+
+// ErrInvalid means that a notification can't be enqueued as it is: a name or the body is too
+// long, or the ID or the content type is invalid. The text says which.
+var ErrInvalid = errors.New("outbox: invalid notification")
+
+const maxName = 1024 // as in sqlstore
+
+// Enqueue adds a notification in your transaction. It's sent once the transaction has been
+// committed, and never if it's rolled back. It's a single INSERT, and transactions never wait
+// for each other, unless they enqueue the same ID for the same client.
+//
+// Call [Outbox.Committed] after the commit. Otherwise the notification leaves a few
+// milliseconds later.
+//
+// The error wraps [ErrInvalid], or is the driver's. On PostgreSQL, a transaction is no longer
+// usable after an error of the driver.
+func (o *Outbox) Enqueue(ctx context.Context, tx Execer, n Notification) error {
+	query, args, err := o.Statement(n)
+	if err != nil {
+		return err
+	}
+	if _, err := tx.ExecContext(ctx, query, args...); err != nil {
+		return fmt.Errorf("outbox: enqueue: %w", err)
+	}
+	o.expect()
+	return nil
+}
+
+// Statement returns the INSERT of Enqueue and its arguments, for transactions that aren't
+// [Execer]s, for example those of pgx or of an ORM. The placeholders are those of the
+// dialect: $1, $2, … or ?.
+func (o *Outbox) Statement(n Notification) (query string, args []any, err error) {
+	if n.Message.ID == "" {
+		n.Message.ID = "msg_" + rand.Text()
+	}
+	if err := o.validate(n); err != nil {
+		return "", nil, err
+	}
+	if n.Message.Body == nil {
+		n.Message.Body = []byte{} // nil would be NULL
+	}
+	query, args = o.tables.insert(n)
+	return query, args, nil
+}
+
+func (o *Outbox) validate(n Notification) error {
+	for _, name := range []struct{ what, text string }{{"client", n.Client}, {"entity", n.Entity}} {
+		if name.text == "" || len(name.text) > maxName {
+			return fmt.Errorf("%w: the %s has %d bytes, want 1 to %d", ErrInvalid, name.what, len(name.text), maxName)
+		}
+	}
+	if len(n.Message.Body) > o.options.MaxBody {
+		return fmt.Errorf("%w: the body has %d bytes, and Options.MaxBody is %d", ErrInvalid, len(n.Message.Body), o.options.MaxBody)
+	}
+	if err := n.Message.Validate(); err != nil {
+		return fmt.Errorf("%w: %w", ErrInvalid, err)
+	}
+	return nil
+}
+
+// Committed says that notifications of clients have been committed, so that they are sent at
+// once if [Outbox.Run] runs in this process. It never blocks. Without it, or if another
+// process sends them, they're found a few milliseconds later, or up to 150 milliseconds if
+// nothing was enqueued for a while.
+func (o *Outbox) Committed(clients ...string) {
+	o.mu.Lock()
+	p := o.process
+	o.mu.Unlock()
+	if p != nil {
+		p.hint(clients)
+	}
+}
+
+// expect makes Run look for committed notifications soon.
+func (o *Outbox) expect() {
+	o.mu.Lock()
+	o.enqueued = time.Now()
+	o.mu.Unlock()
+	select {
+	case o.enqueuing <- struct{}{}:
+	default:
+	}
+}

@@ -1,0 +1,336 @@
+package outbox
+
+import (
+	"context"
+	"database/sql"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"example.com/go-webhookcfg/webhookcfg/deliver"
+)
+
+// Query says what [Outbox.List] returns.
+type Query struct {
+	// State is the state of the notifications. It must be set.
+	State State
+
+	// Client is whose notifications to list. Empty means those of all clients, client by
+	// client.
+	Client string
+
+	// After continues a list: it's the Next of the [Page] before. Empty means from the start.
+	After string
+
+	// Limit is the maximum number of entries. Zero means 100, and the maximum is 1,000.
+	Limit int
+}
+
+// Page is a part of a list.
+type Page struct {
+	// Entries are sorted by client, and within a client by Due, the earliest first.
+	Entries []Entry
+
+	// Next is the After of the next page. It's empty if this is the last one.
+	Next string
+}
+
+// Entry is a notification in a list.
+type Entry struct {
+	// Client and Entity are those of the [Notification].
+	Client, Entity string
+	// ID is that of its message.
+	ID string
+	// State is where it stands.
+	State State
+	// Enqueued is when it was enqueued.
+	Enqueued time.Time
+	// Due is when it's due if it's waiting. It's Enqueued if there was no attempt. Otherwise
+	// it's when the notification ended.
+	Due time.Time
+	// Attempts is how many attempts were made.
+	Attempts int
+	// Status and Reason are those of the last attempt, as in [deliver.Result].
+	Status int
+	Reason deliver.Reason
+}
+
+const (
+	defaultLimit = 100
+	maxLimit     = 1000
+)
+
+// cursor is a place in a list.
+type cursor struct {
+	Part   int    `json:"p,omitempty"`
+	Client []byte `json:"c"`
+	Due    int64  `json:"d"`
+	Seq    int64  `json:"s"`
+}
+
+const listEntries = `
+SELECT client, entity, id, enqueued, due, attempts, status, reason, seq FROM {message}
+WHERE state = @state AND client = @client AND (due, seq) > (@due, @seq) ORDER BY due, seq LIMIT @limit`
+
+const listNextClient = `
+SELECT client FROM {message} WHERE state = @state AND client > @client ORDER BY client LIMIT 1`
+
+// List returns notifications in a state. It reads about as many rows as it returns, however
+// many there are, in order of an index. So a list of many pages isn't a snapshot.
+func (o *Outbox) List(ctx context.Context, q Query) (Page, error) {
+	if q.State < Waiting || q.State > Dropped {
+		return Page{}, fmt.Errorf("outbox: list: %v is not a state", q.State)
+	}
+	if q.Limit < 0 || q.Limit > maxLimit {
+		return Page{}, fmt.Errorf("outbox: list: the limit is %d, want up to %d", q.Limit, maxLimit)
+	}
+	if q.Limit == 0 {
+		q.Limit = defaultLimit
+	}
+	at := cursor{Client: []byte(q.Client), Due: -1}
+	if q.After != "" {
+		text, err := base64.RawURLEncoding.DecodeString(q.After)
+		if err == nil {
+			err = json.Unmarshal(text, &at)
+		}
+		if err != nil || q.Client != "" && string(at.Client) != q.Client {
+			return Page{}, errors.New("outbox: list: After is not the Next of a page of this list")
+		}
+	}
+	page, err := o.tables.list(ctx, q, at)
+	if err != nil {
+		return Page{}, fmt.Errorf("outbox: list: %w", err)
+	}
+	return page, nil
+}
+
+// parts are the state numbers of a state in the tables.
+func (s State) parts() []int {
+	if s == Waiting {
+		return []int{stateFresh, stateWaiting}
+	}
+	return []int{int(s)}
+}
+
+func (t *tables) list(ctx context.Context, q Query, at cursor) (page Page, err error) {
+	entries := t.dialect.compile(t.prefix, listEntries)
+	next := t.dialect.compile(t.prefix, listNextClient)
+	for parts := q.State.parts(); at.Part < len(parts); at = (cursor{Part: at.Part + 1, Client: []byte(q.Client), Due: -1}) {
+		for {
+			if len(at.Client) > 0 {
+				v := values{"state": parts[at.Part], "client": at.Client, "due": at.Due, "seq": at.Seq, "limit": q.Limit - len(page.Entries)}
+				err := query(ctx, t.db, entries, v, func(rows *sql.Rows) error {
+					var e Entry
+					var client, entity []byte
+					var enqueued, due int64
+					if err := rows.Scan(&client, &entity, &e.ID, &enqueued, &due, &e.Attempts, &e.Status, &e.Reason, &at.Seq); err != nil {
+						return err
+					}
+					at.Due = due
+					e.Client, e.Entity, e.State = string(client), string(entity), q.State
+					e.Enqueued = time.UnixMicro(enqueued)
+					e.Due = time.UnixMicro(max(due, enqueued))
+					page.Entries = append(page.Entries, e)
+					return nil
+				})
+				if err != nil {
+					return Page{}, err
+				}
+				if len(page.Entries) == q.Limit {
+					text, err := json.Marshal(at)
+					page.Next = base64.RawURLEncoding.EncodeToString(text)
+					return page, err
+				}
+				if q.Client != "" {
+					break
+				}
+			}
+			var found []byte
+			v := values{"state": parts[at.Part], "client": at.Client}
+			if err := query(ctx, t.db, next, v, func(rows *sql.Rows) error { return rows.Scan(&found) }); err != nil {
+				return Page{}, err
+			}
+			if found == nil {
+				break
+			}
+			at.Client, at.Due, at.Seq = found, -1, 0
+		}
+	}
+	return page, nil
+}
+
+// SendAgain sends notifications of a client again that were given up, dropped or delivered,
+// under the same IDs and with a new schedule. It returns how many it found. Those that are
+// waiting are not counted and not changed.
+func (o *Outbox) SendAgain(ctx context.Context, client string, ids ...string) (n int, err error) {
+	for part := range slices.Chunk(ids, maxChunk) {
+		found, err := o.tables.sendAgain(ctx, client, part)
+		n += found
+		if err != nil {
+			return n, fmt.Errorf("outbox: send again: %w", err)
+		}
+	}
+	o.Committed(client)
+	return n, nil
+}
+
+const maxChunk = 256
+
+func (t *tables) sendAgain(ctx context.Context, client string, ids []string) (int, error) {
+	list, _ := t.in(ids, 1)
+	if !t.dialect.numbered {
+		list, _ = t.in(ids, 0)
+	}
+	args := []any{[]byte(client)}
+	for i := range placeholders(len(ids)) {
+		args = append(args, ids[min(i, len(ids)-1)])
+	}
+	first := "?"
+	if t.dialect.numbered {
+		first = "$1"
+	}
+	s := t.dialect.compile(t.prefix, `UPDATE {message} SET state = 0, due = 0, attempts = 0, tried = 0, status = 0, reason = ''
+WHERE client = `+first+` AND id IN (`+list+`) AND state >= 2`)
+	result, err := t.db.ExecContext(ctx, s.text, args...)
+	if err != nil {
+		return 0, err
+	}
+	rows, err := result.RowsAffected()
+	return int(rows), err
+}
+
+// Erase removes everything about a client from the tables: its notifications, sent or not,
+// and its pauses. It deletes in batches, and returns how many notifications it deleted.
+// Attempts under way complete. Stop enqueueing for the client first.
+func (o *Outbox) Erase(ctx context.Context, client string) (n int, err error) {
+	n, err = o.tables.erase(ctx, client)
+	if err != nil {
+		return n, fmt.Errorf("outbox: erase: %w", err)
+	}
+	return n, nil
+}
+
+func (t *tables) erase(ctx context.Context, client string) (n int, err error) {
+	find := t.dialect.compile(t.prefix, `SELECT seq FROM {message} WHERE state = @state AND client = @client LIMIT 500`)
+	for state := stateFresh; state <= stateDropped; {
+		deleted, err := t.remove500(ctx, find, values{"state": state, "client": []byte(client)})
+		n += deleted
+		if err != nil {
+			return n, err
+		}
+		if deleted == 0 {
+			state++
+		}
+	}
+	forget := t.dialect.compile(t.prefix, `DELETE FROM {line} WHERE client = @client AND owner = 0`)
+	_, err = exec(ctx, t.db, forget, values{"client": []byte(client)})
+	return n, err
+}
+
+// Stats are figures about the queue. Counting stops at 10,000: a number of 10,000 means that
+// many or more.
+type Stats struct {
+	// Waiting, Delivered, GivenUp and Dropped are how many notifications are in these states.
+	Waiting, Delivered, GivenUp, Dropped int
+
+	// Clients are those whose due notifications wait longest, at most ten. Of more than 1,000
+	// clients with waiting notifications, only the first 1,000 are looked at.
+	Clients []ClientStats
+
+	// Held and Active are the clients that this process has, and of them those that it's
+	// sending to. UnderWay is the number of its attempts.
+	Held, Active, UnderWay int
+}
+
+// ClientStats are figures about a client.
+type ClientStats struct {
+	// Client is the identifier of the client.
+	Client string
+	// Waiting is how many notifications wait. Counting stops at 1,000.
+	Waiting int
+	// Overdue is how long the first of them has been due, or was enqueued if there was no
+	// attempt.
+	Overdue time.Duration
+}
+
+// Stats returns figures about the queue. It costs some milliseconds, whatever waits. Call it
+// for metrics every ten seconds or less often.
+func (o *Outbox) Stats(ctx context.Context) (Stats, error) {
+	s, err := o.tables.stats(ctx)
+	if err != nil {
+		return s, fmt.Errorf("outbox: stats: %w", err)
+	}
+	o.mu.Lock()
+	p := o.process
+	o.mu.Unlock()
+	if p != nil {
+		p.mu.Lock()
+		s.Held, s.Active = len(p.lines), p.active
+		p.mu.Unlock()
+		s.UnderWay = int(p.underWay.Load())
+	}
+	return s, nil
+}
+
+const (
+	countState = `SELECT COUNT(*) FROM (SELECT 1 FROM {message} WHERE state = @state LIMIT 10000) q`
+
+	waitingClients = `
+WITH RECURSIVE f (client, n) AS (
+  SELECT * FROM (SELECT client, 1 FROM {message} WHERE state = @state ORDER BY client LIMIT 1) q
+  UNION ALL
+  SELECT (SELECT m.client FROM {message} m WHERE m.state = @state AND m.client > f.client ORDER BY m.client LIMIT 1), n + 1
+  FROM f WHERE f.client IS NOT NULL AND n < 1000
+)
+SELECT client, {now} - COALESCE((SELECT CASE WHEN m.due = 0 THEN m.enqueued ELSE m.due END FROM {message} m
+  WHERE m.state = @state AND m.client = f.client ORDER BY m.due, m.seq LIMIT 1), 0) FROM f WHERE client IS NOT NULL`
+
+	countWaiting = `
+SELECT COUNT(*) FROM (SELECT 1 FROM {message} WHERE state IN (0, 1) AND client = @client LIMIT 1000) q`
+)
+
+func (t *tables) stats(ctx context.Context) (s Stats, err error) {
+	count := t.dialect.compile(t.prefix, countState)
+	for state, n := range map[int]*int{stateFresh: &s.Waiting, stateWaiting: &s.Waiting, stateDelivered: &s.Delivered, stateGivenUp: &s.GivenUp, stateDropped: &s.Dropped} {
+		err := query(ctx, t.db, count, values{"state": state}, func(rows *sql.Rows) error {
+			var found int
+			err := rows.Scan(&found)
+			*n = min(*n+found, 10_000)
+			return err
+		})
+		if err != nil {
+			return s, err
+		}
+	}
+	overdue := make(map[string]time.Duration)
+	for _, state := range Waiting.parts() {
+		err := query(ctx, t.db, t.dialect.compile(t.prefix, waitingClients), values{"state": state}, func(rows *sql.Rows) error {
+			var client []byte
+			var late int64
+			err := rows.Scan(&client, &late)
+			overdue[string(client)] = max(overdue[string(client)], micros(late))
+			return err
+		})
+		if err != nil {
+			return s, err
+		}
+	}
+	for client, late := range overdue {
+		if late > 0 {
+			s.Clients = append(s.Clients, ClientStats{Client: client, Overdue: late})
+		}
+	}
+	slices.SortFunc(s.Clients, func(a, b ClientStats) int { return int(b.Overdue - a.Overdue) })
+	s.Clients = s.Clients[:min(len(s.Clients), 10)]
+	for i := range s.Clients {
+		c := &s.Clients[i]
+		err := query(ctx, t.db, t.dialect.compile(t.prefix, countWaiting), values{"client": []byte(c.Client)}, func(rows *sql.Rows) error { return rows.Scan(&c.Waiting) })
+		if err != nil {
+			return s, err
+		}
+	}
+	return s, nil
+}

@@ -1,0 +1,123 @@
+package outbox
+
+import (
+	"context"
+	"database/sql"
+	"embed"
+	"errors"
+	"fmt"
+	"strings"
+
+	"example.com/go-webhookcfg/store/sqlstore"
+)
+
+//go:embed schema
+var schemas embed.FS
+
+const schemaVersion = 1
+
+var (
+	// ErrNewerSchema means that a later version of this package has migrated the tables.
+	// Start that version, or a later one.
+	ErrNewerSchema = errors.New("outbox: schema of a later version of this package")
+	// ErrNoTables means that the tables are missing, or were made for another dialect. Call
+	// [Outbox.Migrate], or choose another prefix.
+	ErrNoTables = errors.New("outbox: the tables are missing")
+)
+
+func isFinal(err error) bool { return errors.Is(err, ErrNewerSchema) || errors.Is(err, ErrNoTables) }
+
+// Schema returns the statements that [Outbox.Migrate] runs, for your own migration tool. You
+// can run them repeatedly. Pass the prefix of your [Options]. With the default prefix, your
+// tool can use the files in the directory schema instead.
+func Schema(d sqlstore.Dialect, prefix string) ([]string, error) {
+	spec, err := dialectOf(d)
+	if err != nil {
+		return nil, err
+	}
+	if prefix, err = tablePrefix(prefix); err != nil {
+		return nil, err
+	}
+	return spec.schema(prefix)
+}
+
+func (d *dialect) schema(prefix string) (all []string, err error) {
+	text, err := schemas.ReadFile(d.file)
+	if err != nil {
+		return nil, err
+	}
+	for part := range strings.SplitSeq(string(text), ";") {
+		var lines []string
+		for line := range strings.Lines(part) {
+			if !strings.HasPrefix(line, "--") {
+				lines = append(lines, line)
+			}
+		}
+		if s := strings.TrimSpace(strings.Join(lines, "")); s != "" {
+			all = append(all, strings.ReplaceAll(s, defaultPrefix+"outbox_", prefix+"outbox_"))
+		}
+	}
+	return all, nil
+}
+
+// Migrate creates the tables. If they're there, it changes nothing. Any number of processes
+// can call it at the same time. After an error you can call it again.
+func (o *Outbox) Migrate(ctx context.Context) error {
+	err := o.tables.check(ctx)
+	if err == nil || errors.Is(err, ErrNewerSchema) {
+		return err
+	}
+	if err := o.tables.migrate(ctx); err != nil {
+		return fmt.Errorf("outbox: migrate: %w", err)
+	}
+	return o.tables.check(ctx)
+}
+
+// Check returns an error if the outbox can't work with the tables: one that wraps
+// [ErrNoTables] or [ErrNewerSchema], or that of the driver.
+func (o *Outbox) Check(ctx context.Context) error { return o.tables.check(ctx) }
+
+func (t *tables) migrate(ctx context.Context) error {
+	statements, err := t.dialect.schema(t.prefix)
+	if err != nil {
+		return err
+	}
+	if t.dialect.lock == "" {
+		for _, s := range statements {
+			if _, err := t.db.ExecContext(ctx, s); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	return t.transaction(ctx, func(tx *sql.Tx) error {
+		if _, err := tx.ExecContext(ctx, t.dialect.compile(t.prefix, t.dialect.lock).text); err != nil {
+			return err
+		}
+		for _, s := range statements {
+			if _, err := tx.ExecContext(ctx, s); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+func (t *tables) check(ctx context.Context) error {
+	version, name := 0, ""
+	s := t.dialect.compile(t.prefix, `SELECT version, dialect FROM {schema} WHERE id = 1`)
+	err := query(ctx, t.db, s, nil, func(rows *sql.Rows) error { return rows.Scan(&version, &name) })
+	switch {
+	case err != nil && t.db.PingContext(ctx) != nil:
+		return fmt.Errorf("outbox: check: %w", err)
+	case err != nil:
+		return fmt.Errorf("%w: call Migrate: %w", ErrNoTables, err)
+	case version > schemaVersion:
+		return fmt.Errorf("%w: the tables have version %d, and this process knows up to %d", ErrNewerSchema, version, schemaVersion)
+	case version < schemaVersion:
+		return fmt.Errorf("%w: call Migrate", ErrNoTables)
+	case name != t.dialect.name:
+		return fmt.Errorf("%w: those with this prefix were made for %s: pass that dialect to New, or choose another Options.Prefix", ErrNoTables, name)
+	}
+	return nil
+}

@@ -1,0 +1,32 @@
+-- Tables of package outbox for MySQL and MariaDB. The columns are explained in postgresql.sql.
+CREATE TABLE IF NOT EXISTS wh_outbox_schema (id integer PRIMARY KEY, version integer NOT NULL, dialect varchar(16) NOT NULL) ENGINE = InnoDB;
+
+CREATE TABLE IF NOT EXISTS wh_outbox_message (
+  seq bigint AUTO_INCREMENT PRIMARY KEY,
+  client varbinary(1024) NOT NULL,
+  entity varbinary(1024) NOT NULL,
+  id varchar(64) CHARACTER SET ascii COLLATE ascii_bin NOT NULL,
+  state tinyint NOT NULL,
+  due bigint NOT NULL,
+  enqueued bigint NOT NULL,
+  tried bigint NOT NULL,
+  attempts integer NOT NULL,
+  status integer NOT NULL,
+  reason varchar(64) CHARACTER SET ascii NOT NULL,
+  content_type varchar(256) CHARACTER SET ascii NOT NULL,
+  body longblob NOT NULL,
+  UNIQUE (client, id),
+  INDEX wh_outbox_message_line (state, client, due, seq)
+) ENGINE = InnoDB;
+
+CREATE TABLE IF NOT EXISTS wh_outbox_line (
+  client varbinary(1024) PRIMARY KEY,
+  owner bigint NOT NULL,
+  due bigint NOT NULL,
+  pauses mediumtext CHARACTER SET utf8mb4 NOT NULL,
+  INDEX wh_outbox_line_due (owner, due)
+) ENGINE = InnoDB;
+
+CREATE TABLE IF NOT EXISTS wh_outbox_process (id bigint PRIMARY KEY, until bigint NOT NULL, settings text CHARACTER SET ascii NOT NULL) ENGINE = InnoDB;
+
+INSERT IGNORE INTO wh_outbox_schema (id, version, dialect) VALUES (1, 1, 'MySQL');

@@ -1,0 +1,34 @@
+-- Tables of package outbox for SQLite. The columns are explained in postgresql.sql.
+CREATE TABLE IF NOT EXISTS wh_outbox_schema (id INTEGER PRIMARY KEY, version INTEGER NOT NULL, dialect TEXT NOT NULL);
+
+CREATE TABLE IF NOT EXISTS wh_outbox_message (
+  seq INTEGER PRIMARY KEY AUTOINCREMENT,
+  client BLOB NOT NULL,
+  entity BLOB NOT NULL,
+  id TEXT NOT NULL,
+  state INTEGER NOT NULL,
+  due INTEGER NOT NULL,
+  enqueued INTEGER NOT NULL,
+  tried INTEGER NOT NULL,
+  attempts INTEGER NOT NULL,
+  status INTEGER NOT NULL,
+  reason TEXT NOT NULL,
+  content_type TEXT NOT NULL,
+  body BLOB NOT NULL,
+  UNIQUE (client, id)
+);
+
+CREATE INDEX IF NOT EXISTS wh_outbox_message_line ON wh_outbox_message (state, client, due, seq);
+
+CREATE TABLE IF NOT EXISTS wh_outbox_line (
+  client BLOB PRIMARY KEY,
+  owner INTEGER NOT NULL,
+  due INTEGER NOT NULL,
+  pauses TEXT NOT NULL
+) WITHOUT ROWID;
+
+CREATE INDEX IF NOT EXISTS wh_outbox_line_due ON wh_outbox_line (owner, due);
+
+CREATE TABLE IF NOT EXISTS wh_outbox_process (id INTEGER PRIMARY KEY, until INTEGER NOT NULL, settings TEXT NOT NULL);
+
+INSERT INTO wh_outbox_schema (id, version, dialect) VALUES (1, 1, 'SQLite') ON CONFLICT (id) DO NOTHING;

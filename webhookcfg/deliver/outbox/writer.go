@@ -1,0 +1,119 @@
+package outbox
+
+import (
+	"context"
+	"errors"
+	"time"
+)
+
+// add hands over an outcome to be written.
+func (p *process) add(o pending) {
+	p.mu.Lock()
+	p.outcomes = append(p.outcomes, o)
+	p.mu.Unlock()
+	signal(p.written)
+}
+
+// update hands over a change of a line to be written.
+func (p *process) update(u lineUpdate) {
+	p.mu.Lock()
+	p.updates = append(p.updates, u)
+	p.mu.Unlock()
+	signal(p.written)
+}
+
+// writeAll writes outcomes, those of all lines together, until ctx ends.
+func (p *process) writeAll(ctx context.Context) {
+	for {
+		select {
+		case <-p.written:
+		case <-ctx.Done():
+			return
+		}
+		if !wait(ctx, flushWait) {
+			return
+		}
+		for delay := flushWait; ; delay = min(2*delay, time.Second) {
+			err := p.flush(ctx)
+			if errors.Is(err, errLost) {
+				p.lose()
+				return
+			}
+			if err == nil {
+				break
+			}
+			p.warn(ctx, "can't write what was delivered", err)
+			if !wait(ctx, jitter(delay)) {
+				return
+			}
+		}
+	}
+}
+
+// flush writes what there is to write. After an error, it stays to be written.
+func (p *process) flush(ctx context.Context) error {
+	p.flushing.Lock()
+	defer p.flushing.Unlock()
+	for {
+		p.mu.Lock()
+		outcomes := p.outcomes[:min(len(p.outcomes), maxBatch)]
+		updates := p.updates[:min(len(p.updates), maxBatch)]
+		p.mu.Unlock()
+		if len(outcomes)+len(updates) == 0 {
+			return nil
+		}
+		b := batch{lines: updates}
+		for _, o := range outcomes {
+			b.outcomes = append(b.outcomes, o.outcome)
+		}
+		start := time.Now()
+		call, cancel := context.WithTimeout(ctx, lease/2)
+		err := p.queue.write(call, p.id, lease, b)
+		cancel()
+		if err != nil {
+			return err
+		}
+		p.extended(start)
+		p.mu.Lock()
+		p.outcomes = p.outcomes[len(outcomes):]
+		p.updates = p.updates[len(updates):]
+		p.mu.Unlock()
+		p.settle(outcomes, updates)
+	}
+}
+
+// settle tells lines and the host what was written.
+func (p *process) settle(outcomes []pending, updates []lineUpdate) {
+	byDrain := make(map[*drain][]outcome)
+	for _, o := range outcomes {
+		byDrain[o.drain] = append(byDrain[o.drain], o.outcome)
+		if o.end != nil && p.options.OnEnd != nil {
+			p.options.OnEnd(*o.end)
+		}
+	}
+	now := time.Now()
+	for d, all := range byDrain {
+		d.mu.Lock()
+		d.line.written(all, now)
+		d.mu.Unlock()
+		signal(d.kick)
+	}
+	for _, u := range updates {
+		if u.giveBack {
+			p.remove(u.drain)
+		}
+	}
+}
+
+// remove forgets a line that was given back.
+func (p *process) remove(d *drain) {
+	d.mu.Lock()
+	isQuiet := !d.quiet.IsZero()
+	d.mu.Unlock()
+	p.mu.Lock()
+	delete(p.lines, d.line.client)
+	if !isQuiet {
+		p.active--
+	}
+	p.mu.Unlock()
+}
