@@ -42,8 +42,8 @@
 //   - internal/table: the state machine in memory, without locks or I/O.
 //   - internal/oplog: the append-only log behind the file store, and oplog/faultfs, the file
 //     system that its tests make fail.
-//   - internal/strictjson, singleflight, checkup, rounds, keylock, ratelimit, lru, redact:
-//     one mechanism each.
+//   - internal/strictjson, bodytimer, singleflight, checkup, rounds, keylock, ratelimit, lru,
+//     redact: one mechanism each.
 //   - internal/hostile: receivers that break the rules, to test everything that connects to
 //     them.
 //   - internal/interrupt: contexts that end during a call, for the suites of stores and
@@ -81,7 +81,7 @@
 // line here, and also webhookcfg/egress if webhookcfg is one of them. Examples can import
 // every public package. A test compares this list with the code.
 //
-//	webhookcfg             → webhookcfg/egress, internal/redact, internal/strictjson
+//	webhookcfg             → webhookcfg/egress, internal/bodytimer, internal/redact, internal/strictjson
 //	webhookcfg/egress      → internal/lru, internal/ratelimit, internal/redact, internal/singleflight, internal/strictjson
 //	webhookcfg/deliver     → webhookcfg, internal/lru, internal/ratelimit, internal/redact
 //	webhookcfg/deliver/outbox → webhookcfg/deliver, store/sqlstore

@@ -6,6 +6,7 @@ import (
 	"net/url"
 	"strings"
 
+	"example.com/go-webhookcfg/internal/bodytimer"
 	"example.com/go-webhookcfg/webhookcfg/egress"
 )
 
@@ -29,8 +30,8 @@ type exchange struct {
 	w         http.ResponseWriter
 	r         *http.Request
 	match     match
-	body      *bodyTimer // nil if there is no body
-	result    []byte     // the body of the response if the operation succeeds
+	body      *bodytimer.Timer // nil if there is no body
+	result    []byte           // the body of the response if the operation succeeds
 	responded bool
 }
 
@@ -130,7 +131,7 @@ func (x *exchange) bodyScope() (Scope, *apiError) {
 	if e != nil {
 		return Scope{}, e
 	}
-	x.body.stop()
+	x.body.Stop()
 	body, e := decodeSet(data, x.match.resource.idKey)
 	if e != nil {
 		return Scope{}, e
@@ -180,13 +181,13 @@ func (x *exchange) checkUnsetAll() *apiError {
 	if hasBody(x.r) {
 		return invalidRequest(ruleAllBody)
 	}
-	x.body.stop()
+	x.body.Stop()
 	return nil
 }
 
 // respond writes the response: an error, or the result.
 func (x *exchange) respond(e *apiError) {
-	x.body.beforeResponse()
+	x.body.BeforeResponse()
 	if e == nil {
 		write(x.w, http.StatusOK, x.result, x.scopeField())
 	} else {

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"sync/atomic"
 	"time"
+
+	"example.com/go-webhookcfg/internal/bodytimer"
 )
 
 // Handler is the HTTP handler. Create it with [NewHandler]. It's safe for concurrent use.
@@ -80,8 +82,8 @@ func (h *Handler) Options() Options {
 // ServeHTTP implements [http.Handler].
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	x := &exchange{operation: operation{h: h, start: time.Now(), peer: r.RemoteAddr}, w: w, r: r}
-	x.body = newBodyTimer(w, r, h.options.Timeout)
-	defer func() { x.body.end(x.responded) }()
+	x.body = bodytimer.New(w, r, h.options.Timeout)
+	defer func() { x.body.End(x.responded) }()
 	var e *apiError
 	if x.match, e = h.routes.match(r.Method, r.URL.EscapedPath()); e != nil {
 		x.respond(e)

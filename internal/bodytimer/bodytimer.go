@@ -1,4 +1,5 @@
-package webhookcfg
+// Package bodytimer limits how long a client can take to send the body of its request.
+package bodytimer
 
 import (
 	"net/http"
@@ -6,7 +7,7 @@ import (
 	"time"
 )
 
-// bodyTimer limits how long the client can take to send its body, even if the handler never
+// Timer limits how long the client can take to send its body, even if the handler never
 // reads it.
 //
 // It sets a read deadline only when the time is over, for two reasons. A deadline replaces
@@ -15,7 +16,7 @@ import (
 //
 // If the ResponseWriter doesn't support read deadlines, only the limits of its server apply.
 // A request without a body has a nil timer, and its methods do nothing.
-type bodyTimer struct {
+type Timer struct {
 	w       http.ResponseWriter
 	r       *http.Request
 	timer   *time.Timer
@@ -24,28 +25,28 @@ type bodyTimer struct {
 	late    bool           // the read deadline has been set
 }
 
-// newBodyTimer returns the timer of a request. The caller must call end.
-func newBodyTimer(w http.ResponseWriter, r *http.Request, limit time.Duration) *bodyTimer {
+// New returns the timer of a request. The caller must call End.
+func New(w http.ResponseWriter, r *http.Request, limit time.Duration) *Timer {
 	if r.ContentLength == 0 && r.Header["Content-Length"] == nil {
 		return nil // no body can arrive; see hasBody
 	}
 	if deadline, ok := r.Context().Deadline(); ok {
 		limit = min(limit, time.Until(deadline))
 	}
-	b := &bodyTimer{w: w, r: r, active: true}
+	b := &Timer{w: w, r: r, active: true}
 	b.running.Add(1)
 	b.timer = time.AfterFunc(limit, b.expire)
 	return b
 }
 
-func (b *bodyTimer) expire() {
+func (b *Timer) expire() {
 	defer b.running.Done()
 	b.late = http.NewResponseController(b.w).SetReadDeadline(time.Unix(1, 0)) == nil
 }
 
-// stop ends the limit. After it returns, the timer sets no read deadline, since nothing may
+// Stop ends the limit. After it returns, the timer sets no read deadline, since nothing may
 // use the ResponseWriter after the handler has returned.
-func (b *bodyTimer) stop() {
+func (b *Timer) Stop() {
 	if b == nil || !b.active {
 		return
 	}
@@ -56,10 +57,10 @@ func (b *bodyTimer) stop() {
 	b.active = false
 }
 
-// beforeResponse reads the rest of the body while the time is still limited. Otherwise
+// BeforeResponse reads the rest of the body while the time is still limited. Otherwise
 // net/http would read it after the handler returns. If the connection closes after the
-// response, end does it instead.
-func (b *bodyTimer) beforeResponse() {
+// response, End does it instead.
+func (b *Timer) BeforeResponse() {
 	if b == nil {
 		return
 	}
@@ -73,9 +74,9 @@ func (b *bodyTimer) beforeResponse() {
 	}
 }
 
-// end ends the limit for good. After a response, it first reads the rest of a body that is
+// End ends the limit for good. After a response, it first reads the rest of a body that is
 // too large, or that may never come because its client still waits for a 100.
-func (b *bodyTimer) end(responded bool) {
+func (b *Timer) End(responded bool) {
 	if b == nil {
 		return
 	}
@@ -83,12 +84,12 @@ func (b *bodyTimer) end(responded bool) {
 		_ = http.NewResponseController(b.w).Flush()
 		b.closeBody()
 	}
-	b.stop()
+	b.Stop()
 }
 
-func (b *bodyTimer) closeBody() {
+func (b *Timer) closeBody() {
 	if b.active {
-		defer b.stop()
+		defer b.Stop()
 		_ = b.r.Body.Close()
 	}
 }
