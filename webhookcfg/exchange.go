@@ -6,7 +6,6 @@ import (
 	"net/url"
 	"strings"
 
-	"example.com/go-webhookcfg/internal/bodytimer"
 	"example.com/go-webhookcfg/webhookcfg/egress"
 )
 
@@ -30,13 +29,17 @@ type exchange struct {
 	w         http.ResponseWriter
 	r         *http.Request
 	match     match
-	body      *bodytimer.Timer // nil if there is no body
-	result    []byte           // the body of the response if the operation succeeds
-	responded bool
+	unmatched *apiError // if no route matches
+	result    []byte    // the body of the response if the operation succeeds
 }
 
-// run performs the operation, responds, and reports the outcome, each exactly once.
-func (x *exchange) run() {
+// ServeHTTP performs the operation, responds, and reports the outcome, each exactly once.
+func (x *exchange) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	x.w, x.r = w, r
+	if x.unmatched != nil {
+		x.respond(x.unmatched)
+		return
+	}
 	ctx, cancel := context.WithDeadline(x.r.Context(), x.start.Add(x.h.options.Timeout))
 	defer cancel()
 	e := x.attempt(ctx, x.perform)
@@ -131,7 +134,6 @@ func (x *exchange) bodyScope() (Scope, *apiError) {
 	if e != nil {
 		return Scope{}, e
 	}
-	x.body.Stop()
 	body, e := decodeSet(data, x.match.resource.idKey)
 	if e != nil {
 		return Scope{}, e
@@ -181,19 +183,16 @@ func (x *exchange) checkUnsetAll() *apiError {
 	if hasBody(x.r) {
 		return invalidRequest(ruleAllBody)
 	}
-	x.body.Stop()
 	return nil
 }
 
 // respond writes the response: an error, or the result.
 func (x *exchange) respond(e *apiError) {
-	x.body.BeforeResponse()
 	if e == nil {
 		write(x.w, http.StatusOK, x.result, x.scopeField())
 	} else {
 		x.h.newError(e, nil).ServeHTTP(x.w, x.r)
 	}
-	x.responded = true
 }
 
 // scopeField returns the Webhook-Scope field for a change. A client whose identifier got lost

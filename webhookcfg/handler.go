@@ -81,17 +81,12 @@ func (h *Handler) Options() Options {
 
 // ServeHTTP implements [http.Handler].
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	x := &exchange{operation: operation{h: h, start: time.Now(), peer: r.RemoteAddr}, w: w, r: r}
-	x.body = bodytimer.New(w, r, h.options.Timeout)
-	defer func() { x.body.End(x.responded) }()
-	var e *apiError
-	if x.match, e = h.routes.match(r.Method, r.URL.EscapedPath()); e != nil {
-		x.respond(e)
-		return
+	x := &exchange{operation: operation{h: h, start: time.Now(), peer: r.RemoteAddr}}
+	if x.match, x.unmatched = h.routes.match(r.Method, r.URL.EscapedPath()); x.unmatched == nil {
+		r.Pattern = x.match.action.pattern
+		x.event.Operation = x.match.action.route.Operation
 	}
-	r.Pattern = x.match.action.pattern
-	x.event.Operation = x.match.action.route.Operation
-	x.run()
+	bodytimer.Serve(x, h.options.Timeout, w, r)
 }
 
 // Routes returns the handler's routes. You can use them in your documentation, metrics and

@@ -176,7 +176,10 @@ func TestUnsetAllTakesNoBodyOverHTTP2(t *testing.T) {
 	for _, tt := range tests {
 		body := rawHTTP2(t, address, signedIn, tt.frames...)
 		if len(tt.frames) == 1 {
-			<-signedIn
+			select {
+			case <-signedIn:
+			default: // since Go 1.27, net/http refuses a length without a body itself
+			}
 		}
 		changes := strings.Join(st.take(), ", ")
 		if changes != tt.want || (body == successBody) != (tt.want != "") {
@@ -204,13 +207,14 @@ func TestUnsetAllWaitsInTimeOverHTTP2(t *testing.T) {
 }
 
 // TestPathOverHTTP2: all entities are reached only by a path in origin form, unlike over
-// HTTP/1, where proxies send the absolute form.
+// HTTP/1, where proxies send the absolute form. Since Go 1.27, net/http refuses such a path
+// itself.
 func TestPathOverHTTP2(t *testing.T) {
 	st := newRecorder()
 	address := serveHTTP2(t, newHandler(t, st, options()))
 	for path, want := range map[string]string{configure: "acme unset all", "http://test" + configure: "", "http:" + configure: ""} {
 		body := rawHTTP2(t, address, nil, requestHeaders(flagEndStream, "DELETE", path))
-		if changes := strings.Join(st.take(), ", "); changes != want || want == "" && errorCode(body) != "invalid_request" {
+		if changes := strings.Join(st.take(), ", "); changes != want || want == "" && body != "reset" && errorCode(body) != "invalid_request" {
 			t.Errorf(":path %s: the store saw %q, the response is %s", path, changes, body)
 		}
 	}

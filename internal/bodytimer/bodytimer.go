@@ -1,95 +1,170 @@
 // Package bodytimer limits how long a client can take to send the body of its request.
+//
+// Without a limit, a request holds its connection and its goroutine for as long as the client
+// likes, even if no handler reads the body: net/http reads what is left of it before it sends
+// the response, and again after the handler has returned. Only [http.Server.ReadTimeout]
+// would end that, and not every host can set it.
 package bodytimer
 
 import (
+	"errors"
+	"io"
 	"net/http"
+	"strings"
 	"sync"
 	"time"
 )
 
-// Timer limits how long the client can take to send its body, even if the handler never
-// reads it.
+// Serve lets next respond to a request whose body must arrive within the limit, or earlier if
+// the request's context ends earlier. After that, reading the body fails, the response says
+// "Connection: close", and the connection ends with it. So next needs no deadline of its own
+// for reading, and it doesn't have to read the body at all.
 //
-// It sets a read deadline only when the time is over, for two reasons. A deadline replaces
-// any earlier one, which the server or a middleware may have set. And a deadline that passes
-// after the body was read looks as if the client had disconnected.
+// A client that still sends its body gets time until the limit to finish, because many don't
+// read the response before that. It gets the response first if it waits for a 100, or if the
+// status is 413.
 //
-// If the ResponseWriter doesn't support read deadlines, only the limits of its server apply.
-// A request without a body has a nil timer, and its methods do nothing.
-type Timer struct {
-	w       http.ResponseWriter
-	r       *http.Request
-	timer   *time.Timer
-	running sync.WaitGroup // for expire, which the timer calls
-	active  bool           // the body hasn't been read
-	late    bool           // the read deadline has been set
-}
-
-// New returns the timer of a request. The caller must call End.
-func New(w http.ResponseWriter, r *http.Request, limit time.Duration) *Timer {
-	if r.ContentLength == 0 && r.Header["Content-Length"] == nil {
-		return nil // no body can arrive; see hasBody
+// next must read the body and write the response in the goroutine that called it. If the
+// ResponseWriter doesn't support read deadlines, only the limits of its server apply.
+func Serve(next http.Handler, limit time.Duration, w http.ResponseWriter, r *http.Request) {
+	if !canHaveBody(r) {
+		next.ServeHTTP(w, r)
+		return
 	}
 	if deadline, ok := r.Context().Deadline(); ok {
 		limit = min(limit, time.Until(deadline))
 	}
-	b := &Timer{w: w, r: r, active: true}
-	b.running.Add(1)
-	b.timer = time.AfterFunc(limit, b.expire)
-	return b
+	t := &timer{w: w, r: r, active: true}
+	t.running.Add(1)
+	t.timer = time.AfterFunc(limit, t.expire)
+	returned := false
+	defer func() { t.end(returned) }()
+	// net/http looks at the Body of its own request to decide whether it can use the
+	// connection again, so we change a copy.
+	timed := *r
+	timed.Body = body{t}
+	next.ServeHTTP(writer{t}, &timed)
+	returned = true
 }
 
-func (b *Timer) expire() {
-	defer b.running.Done()
-	b.late = http.NewResponseController(b.w).SetReadDeadline(time.Unix(1, 0)) == nil
+// canHaveBody reports whether a body can arrive. Over HTTP/2, the length is also 0 if the
+// field can't be parsed.
+func canHaveBody(r *http.Request) bool {
+	return r.Body != nil && r.Body != http.NoBody && (r.ContentLength != 0 || r.Header["Content-Length"] != nil)
 }
 
-// Stop ends the limit. After it returns, the timer sets no read deadline, since nothing may
+// timer limits the time for a body.
+//
+// It sets a read deadline only when the time is over, for two reasons. A deadline replaces
+// any earlier one, which the server or a middleware may have set. And a deadline that passes
+// after the body was read looks as if the client had disconnected.
+type timer struct {
+	w         http.ResponseWriter
+	r         *http.Request
+	timer     *time.Timer
+	running   sync.WaitGroup // for expire, which the timer calls
+	active    bool           // the time is limited: the body hasn't been read
+	late      bool           // the read deadline has been set
+	responded bool
+	closing   bool // the response comes before the rest of the body
+}
+
+func (t *timer) expire() {
+	defer t.running.Done()
+	t.endReads()
+}
+
+// endReads makes every read of the connection fail from now on.
+func (t *timer) endReads() {
+	t.late = http.NewResponseController(t.w).SetReadDeadline(time.Unix(1, 0)) == nil
+}
+
+// stop ends the limit. After it returns, the timer sets no read deadline, since nothing may
 // use the ResponseWriter after the handler has returned.
-func (b *Timer) Stop() {
-	if b == nil || !b.active {
+func (t *timer) stop() {
+	if !t.active {
 		return
 	}
-	if b.timer.Stop() {
-		b.running.Done()
+	if t.timer.Stop() {
+		t.running.Done()
 	}
-	b.running.Wait()
-	b.active = false
+	t.running.Wait()
+	t.active = false
 }
 
-// BeforeResponse reads the rest of the body while the time is still limited. Otherwise
-// net/http would read it after the handler returns. If the connection closes after the
-// response, End does it instead.
-func (b *Timer) BeforeResponse() {
-	if b == nil {
+// beforeResponse reads the rest of the body while the time is still limited. Otherwise
+// net/http would read it after the handler returns. If the response comes first, end does it
+// instead.
+func (t *timer) beforeResponse(status int) {
+	if t.responded || status < http.StatusOK {
 		return
 	}
-	if b.r.Header["Expect"] == nil && b.w.Header()["Connection"] == nil {
-		b.closeBody()
+	t.responded = true
+	if t.active {
+		t.closing = t.r.ProtoMajor == 1 && (status == http.StatusRequestEntityTooLarge || t.r.Header["Expect"] != nil ||
+			strings.EqualFold(t.w.Header().Get("Connection"), "close"))
+		if !t.closing {
+			t.closeBody()
+		}
 	}
-	if !b.active && b.late && b.r.ProtoMajor == 1 {
-		// The deadline may have ended the context of the connection, and with it the contexts
-		// of all later requests.
-		b.w.Header().Set("Connection", "close")
+	// If the time is over, the deadline may have ended the context of the connection, and with
+	// it the contexts of all later requests.
+	if t.closing || t.late && t.r.ProtoMajor == 1 {
+		t.w.Header().Set("Connection", "close")
 	}
 }
 
-// End ends the limit for good. After a response, it first reads the rest of a body that is
-// too large, or that may never come because its client still waits for a 100.
-func (b *Timer) End(responded bool) {
-	if b == nil {
-		return
+// end ends the limit for good.
+func (t *timer) end(returned bool) {
+	if returned {
+		t.beforeResponse(http.StatusOK) // if the handler wrote nothing
+		if t.closing {
+			_ = http.NewResponseController(t.w).Flush()
+			t.closeBody()
+		}
 	}
-	if responded && b.active {
-		_ = http.NewResponseController(b.w).Flush()
-		b.closeBody()
+	unread := t.active || t.closing
+	t.stop()
+	if unread && !t.late {
+		// net/http closes the connection, but first it would wait for the rest of the body:
+		// after a panic, and since Go 1.27, where Close doesn't read a body whose client waits
+		// for a 100, after such a request.
+		t.endReads()
 	}
-	b.Stop()
 }
 
-func (b *Timer) closeBody() {
-	if b.active {
-		defer b.Stop()
-		_ = b.r.Body.Close()
-	}
+func (t *timer) closeBody() {
+	defer t.stop()
+	_ = t.r.Body.Close()
 }
+
+// body ends the limit when it has been read.
+type body struct{ *timer }
+
+func (b body) Read(p []byte) (int, error) {
+	n, err := b.r.Body.Read(p)
+	if errors.Is(err, io.EOF) {
+		b.stop()
+	}
+	return n, err
+}
+
+func (b body) Close() error { return b.r.Body.Close() }
+
+// writer is the ResponseWriter of a request with a body.
+type writer struct{ *timer }
+
+func (w writer) Header() http.Header { return w.w.Header() }
+
+func (w writer) WriteHeader(status int) {
+	w.beforeResponse(status)
+	w.w.WriteHeader(status)
+}
+
+func (w writer) Write(p []byte) (int, error) {
+	w.beforeResponse(http.StatusOK)
+	return w.w.Write(p)
+}
+
+// Unwrap is for [http.ResponseController].
+func (w writer) Unwrap() http.ResponseWriter { return w.w }
