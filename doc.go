@@ -36,6 +36,7 @@
 //
 //   - store/storetest: the conformance suite for stores.
 //   - auth/authtest: the conformance suite for verifiers.
+//   - webhookcfg/deliver/delivertest: a receiver of notifications that fails as you tell it to.
 //
 // If you change the module itself, you'll also meet these:
 //
@@ -85,6 +86,7 @@
 //	webhookcfg/egress      → internal/lru, internal/ratelimit, internal/redact, internal/singleflight, internal/strictjson
 //	webhookcfg/deliver     → webhookcfg, internal/lru, internal/ratelimit, internal/redact
 //	webhookcfg/deliver/outbox → webhookcfg/deliver, store/sqlstore
+//	webhookcfg/deliver/delivertest → webhookcfg/deliver
 //	webhookcfg/portal      → webhookcfg, internal/redact
 //	webhookcfg/mounttest   → webhookcfg/egress, internal/redact
 //	store                  → webhookcfg, store/admin, store/cache, internal/checkup, internal/oplog, internal/table
