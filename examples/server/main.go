@@ -138,7 +138,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) (err erro
 	p.Start(service)
 	at := listener.Addr()
 	fmt.Fprintf(stdout, "%v\n%s# API description: http://%v%s\n# page for people: http://%v%s\n", at, usage(at), at, descriptionPath, at, portalPath)
-	<-ctx.Done()
+	p.CheckEvery(ctx, 5*time.Second)
 	return nil
 }
 

@@ -83,23 +83,53 @@ func (p *Probes) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
+// CheckEvery asks the parts for their health at the interval until ctx ends. So the log says
+// when a part starts to fail, and why, even if nobody asks for /healthz.
+func (p *Probes) CheckEvery(ctx context.Context, interval time.Duration) {
+	ticker := time.NewTicker(interval)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+			p.check(ctx)
+		}
+	}
+}
+
 // serveHealth responds with the state of each part. Only the log has the causes, since the
 // path may be public.
 func (p *Probes) serveHealth(w http.ResponseWriter, r *http.Request, isStarted bool) {
-	ctx, cancel := context.WithTimeout(r.Context(), 6*time.Second)
-	defer cancel()
 	status, states := http.StatusOK, map[string]string{}
 	if isStarted {
-		for name, part := range p.parts {
-			states[name] = "ok"
-			if err := part.Healthy(ctx); r.Context().Err() != nil {
-				return // the client has disconnected
-			} else if p.log(ctx, name, err); err != nil {
-				status, states[name] = http.StatusServiceUnavailable, "failing"
-			}
+		states = p.check(r.Context())
+	}
+	for _, state := range states {
+		if state != "ok" {
+			status = http.StatusServiceUnavailable
 		}
 	}
 	respond(w, status, states)
+}
+
+// check returns the state of each part, and logs what has changed.
+func (p *Probes) check(ctx context.Context) map[string]string {
+	limited, cancel := context.WithTimeout(ctx, 6*time.Second)
+	defer cancel()
+	states := map[string]string{}
+	for name, part := range p.parts {
+		err := part.Healthy(limited)
+		if ctx.Err() != nil {
+			break // says nothing about the part
+		}
+		states[name] = "ok"
+		if err != nil {
+			states[name] = "failing"
+		}
+		p.log(ctx, name, err)
+	}
+	return states
 }
 
 // log logs when a part starts to fail, and when it works again.

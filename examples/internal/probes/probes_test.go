@@ -7,8 +7,11 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"regexp"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"example.com/go-webhookcfg/examples/internal/probes"
 )
@@ -53,4 +56,43 @@ func TestProbes(t *testing.T) {
 	}
 	p.Stop()
 	want("stopping", map[string]string{"/livez": "200", "/readyz": "503", "/healthz": "200", "/": "418"})
+}
+
+// patient returns one result after the other. Then the process ends.
+type patient struct {
+	results []error
+	end     func()
+}
+
+func (p *patient) Healthy(ctx context.Context) error {
+	if len(p.results) == 0 {
+		p.end()
+		return ctx.Err()
+	}
+	result := p.results[0]
+	p.results = p.results[1:]
+	return result
+}
+
+// TestCheckEvery: even if nobody asks for /healthz, the log says once that a part fails, and why,
+// and once that it works again. The end of the process says nothing about a part.
+func TestCheckEvery(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var log bytes.Buffer
+		p := probes.New(slog.New(slog.NewTextHandler(&log, nil)))
+		ctx, end := context.WithCancel(t.Context())
+		down := errors.New("a cause")
+		p.Watch("store", &patient{[]error{nil, nil, down, down, down, nil, nil}, end})
+		start := time.Now()
+		p.CheckEvery(ctx, time.Minute)
+		if got := time.Since(start); got != 8*time.Minute {
+			t.Errorf("eight checks took %v", got)
+		}
+		const want = ` level=ERROR msg="not healthy" part=store error="a cause"
+ level=INFO msg="healthy again" part=store
+`
+		if got := regexp.MustCompile(`(?m)^time=\S+`).ReplaceAllString(log.String(), ""); got != want {
+			t.Errorf("logged %s", got)
+		}
+	})
 }

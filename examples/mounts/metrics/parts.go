@@ -13,6 +13,9 @@ import (
 // it has a method Healthy, and more for a [store.File] and a [cache.Cache]. The name becomes
 // the value of the label "part". Watch returns the registry's error, for example if the name
 // is taken.
+//
+// Watch logs nothing. Let examples/internal/probes check the part, too, so that the log has the
+// cause when an alert fires.
 func (m *Metrics) Watch(name string, part any) error {
 	registry := prometheus.WrapRegistererWith(prometheus.Labels{"part": name}, m.registry)
 	var figures []prometheus.Collector
