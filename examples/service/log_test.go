@@ -9,7 +9,10 @@ import (
 	"net/http/httptest"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"example.com/go-webhookcfg/webhookcfg/deliver"
 )
@@ -85,4 +88,22 @@ func TestWarnings(t *testing.T) {
 			t.Errorf("logged %q, want %q", got, tt.want)
 		}
 	}
+}
+
+// TestSeldom: a message that repeats is logged once a minute.
+func TestSeldom(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var log bytes.Buffer
+		logger := slog.New(seldom{newLogger(&log, slog.LevelWarn).Handler(), new(sync.Map)})
+		for range 600 {
+			logger.Error("down")
+			logger.With("queue", "a").Error("down")
+			logger.WithGroup("g").Info("not worth a line")
+			time.Sleep(time.Second / 5)
+		}
+		logger.Warn("other")
+		if text := log.String(); strings.Count(text, "msg=down") != 2 || strings.Count(text, "\n") != 3 {
+			t.Errorf("logged %s", text)
+		}
+	})
 }

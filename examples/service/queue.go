@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"log/slog"
+	"sync"
 	"time"
 
 	"github.com/riverqueue/river"
@@ -43,7 +44,7 @@ func (s *service) river(logger *slog.Logger) *river.Config {
 	// 5 seconds are for that.
 	jobTimeout := s.cfg.delivery.Timeout + 5*time.Second
 	return &river.Config{
-		Logger:     logger,
+		Logger:     slog.New(seldom{logger.Handler(), new(sync.Map)}),
 		Workers:    workers,
 		Queues:     queues(s.cfg.workers),
 		JobTimeout: jobTimeout,
@@ -63,3 +64,27 @@ func (s *service) river(logger *slog.Logger) *river.Config {
 		CompletedJobRetentionPeriod: time.Hour,
 	}
 }
+
+// seldom passes each message on at most once a minute. While the database is down, River would
+// log the same ones a hundred times a second, and hide the line that has the cause.
+type seldom struct {
+	slog.Handler
+	last *sync.Map // by message, its time
+}
+
+// Handle implements [slog.Handler].
+func (h seldom) Handle(ctx context.Context, r slog.Record) error {
+	if last, ok := h.last.Load(r.Message); ok && r.Time.Sub(last.(time.Time)) < time.Minute {
+		return nil
+	}
+	h.last.Store(r.Message, r.Time)
+	return h.Handler.Handle(ctx, r)
+}
+
+// WithAttrs implements [slog.Handler].
+func (h seldom) WithAttrs(attrs []slog.Attr) slog.Handler {
+	return seldom{h.Handler.WithAttrs(attrs), h.last}
+}
+
+// WithGroup implements [slog.Handler].
+func (h seldom) WithGroup(name string) slog.Handler { return seldom{h.Handler.WithGroup(name), h.last} }

@@ -160,10 +160,30 @@ type program struct {
 	client  string // the client that calls
 	secrets map[string]string
 	cmd     *exec.Cmd
-	stderr  *bytes.Buffer
+	stderr  *output
 	url     string
 	metrics string
 	exited  chan error
+}
+
+// output is what the program has printed so far.
+type output struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+// Write implements [io.Writer].
+func (o *output) Write(text []byte) (int, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.text.Write(text)
+}
+
+// String implements [fmt.Stringer].
+func (o *output) String() string {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.text.String()
 }
 
 // start starts the program, and returns once it's listening. The program is killed when the
@@ -175,7 +195,7 @@ func start(t testing.TB, path, store string, flags ...string) *program {
 		"-store", store, "-workers", fmt.Sprint(workers),
 		"-timeout", "2s", "-max-pause", "100ms", "-schedule", "50ms" + strings.Repeat(",50ms", 200),
 	}
-	p := &program{t: t, client: client, secrets: secretsOf(t, path, store), stderr: new(bytes.Buffer), cmd: exec.Command(path, append(args, flags...)...), exited: make(chan error, 1)}
+	p := &program{t: t, client: client, secrets: secretsOf(t, path, store), stderr: new(output), cmd: exec.Command(path, append(args, flags...)...), exited: make(chan error, 1)}
 	p.cmd.Env = append(os.Environ(), "MASTER="+master)
 	p.cmd.Stderr = p.stderr
 	stdout, err := p.cmd.StdoutPipe()
