@@ -75,17 +75,19 @@ func (l *limiter) acquire(ctx context.Context, client, hostport string) (g grant
 	return w.await(ctx), true
 }
 
-// acquireNow returns a slot, even at a paused receiver, or how long it may take until one is
-// free.
-func (l *limiter) acquireNow(client, hostport string) grant {
-	perClient, perReceiver := l.limits(client)
+// acquireNow returns a slot, even at a receiver that is paused after failures, or how long it
+// may take until one is free.
+func (l *limiter) acquireNow(key receiverKey) grant {
+	perClient, perReceiver := l.limits(key.client)
 	now := time.Now()
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	key := receiverKey{client, hostport}
-	c, r := l.client(client), l.receiver(key)
+	c, r := l.client(key.client), l.receiver(key)
 	c.limit, c.perReceiver = perClient, perReceiver
 	l.advance(c, now) // the limits may have grown
+	if now.Before(r.asked) {
+		return grant{reason: ReasonPaused, wait: r.asked.Sub(now)}
+	}
 	if !c.hasSlot(r) {
 		return grant{reason: ReasonBusy, wait: max(c.expect(r, now), minTurn)}
 	}

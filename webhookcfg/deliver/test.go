@@ -13,22 +13,24 @@ import (
 )
 
 const (
-	// testInterval is the minimum time between two tests of a webhook.
+	// testInterval is the minimum time between two tests of a receiver by a client.
 	testInterval = 10 * time.Second
-	// maxTested is how many tested webhooks we remember.
+	// maxTested is how many tested receivers we remember.
 	maxTested = 10_000
 )
 
 // Test is [Sender.Send] for a client that tests its webhook. It makes the attempt even if the
-// webhook was stopped or its receiver is paused, and never waits for a slot. If the test
-// succeeds and the webhook was stopped, deliveries to it go on. The configuration doesn't
-// change.
+// webhook was stopped or its receiver is paused after failures, and never waits for a slot. If
+// the test succeeds and the webhook was stopped, deliveries to it go on. The configuration
+// doesn't change.
 //
 // If entity is "", Test uses the client's base. The Resolver must then be a
 // [webhookcfg.Lister], as the Store of a Cache of package store/cache is.
 //
-// A webhook can be tested every ten seconds. Before that, and while the client's limits are
-// reached, the outcome is [Deferred] with a Wait.
+// A client can test one host and port every ten seconds, regardless of the number of its
+// webhooks there. Before that, until the end of a pause that the receiver asked for with
+// Retry-After, and while the client's limits are reached, the outcome is [Deferred] with a
+// Wait.
 func (s *Sender) Test(ctx context.Context, client, entity string, m Message) Result {
 	start := time.Now()
 	r, attempted := s.test(ctx, client, entity, m)
@@ -43,11 +45,11 @@ func (s *Sender) test(ctx context.Context, client, entity string, m Message) (r 
 		return r, time.Now()
 	}
 	hook := r.Webhook
-	key, _ := newHealthKey(client, entity, hook.Source)
+	key := receiverKey{client, hostport(hook.URL)}
 	if wait := s.tests.take(key, time.Now()); wait > 0 {
 		return Result{Outcome: Deferred, Reason: ReasonBusy, Wait: wait, Webhook: hook, Err: errTested}, time.Now()
 	}
-	grant := s.limiter.acquireNow(client, hostport(hook.URL))
+	grant := s.limiter.acquireNow(key)
 	if grant.slot == nil {
 		s.tests.giveBack(key, time.Now())
 		r = grant.deferral(ctx)
@@ -94,25 +96,25 @@ func (s *Sender) webhookToTest(ctx context.Context, client, entity string) (webh
 }
 
 var (
-	errTested   = errors.New("deliver: webhook was tested less than ten seconds ago")
+	errTested   = errors.New("deliver: receiver was tested less than ten seconds ago")
 	errNoLister = fmt.Errorf("the Resolver is no Lister, which a test of the base needs: %w", webhookcfg.ErrInvalidArgument)
 )
 
-// tests bounds how often each webhook is tested. It is safe for concurrent use.
+// tests bounds how often each receiver is tested. It is safe for concurrent use.
 type tests struct {
 	mu     sync.Mutex
-	tested *ratelimit.Limiter[healthKey]
+	tested *ratelimit.Limiter[receiverKey]
 }
 
 func newTests() *tests {
 	seed := maphash.MakeSeed()
-	return &tests{tested: ratelimit.NewShared(1, testInterval, maxTested, func(k healthKey) uint64 {
+	return &tests{tested: ratelimit.NewShared(1, testInterval, maxTested, func(k receiverKey) uint64 {
 		return maphash.String(seed, k.client)
 	})}
 }
 
 // take allows a test, or returns the time until the next one.
-func (t *tests) take(key healthKey, now time.Time) (wait time.Duration) {
+func (t *tests) take(key receiverKey, now time.Time) (wait time.Duration) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if wait = t.tested.Wait(key, now); wait <= 0 {
@@ -122,7 +124,7 @@ func (t *tests) take(key healthKey, now time.Time) (wait time.Duration) {
 }
 
 // giveBack undoes a take.
-func (t *tests) giveBack(key healthKey, now time.Time) {
+func (t *tests) giveBack(key receiverKey, now time.Time) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.tested.GiveBack(key, now)

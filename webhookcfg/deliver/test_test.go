@@ -190,38 +190,85 @@ func TestTestDuringPause(t *testing.T) {
 	})
 }
 
-// TestTestsOfAWebhook: each webhook is tested once in ten seconds. A test that found no slot does
-// not count.
-func TestTestsOfAWebhook(t *testing.T) {
+// TestTestsOfAReceiver: a client tests a host and port once in ten seconds, whichever of its
+// webhooks it names. Other clients and other hosts aren't concerned. A test that found no slot
+// doesn't count.
+func TestTestsOfAReceiver(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		in := &inbox{respond: func(n int) string {
-			if n == 4 {
+		hang := false
+		in := &inbox{respond: func(int) string {
+			if hang {
 				time.Sleep(time.Second)
 			}
 			return "200 OK\r\n"
 		}}
 		st := configured(t, "http://example.com/base")
-		hooktest.Apply(t, st, webhookcfg.SetChange("acme", webhookcfg.Entity("own"), egress.NewURL("http://example.com/own")))
+		for client, changes := range map[string]map[string]string{
+			"acme":  {"same": "http://example.com:80/same", "port": "http://example.com:8080/", "host": "http://example.org/"},
+			"other": {"same": "http://example.com/other"},
+		} {
+			for entity, url := range changes {
+				hooktest.Apply(t, st, webhookcfg.SetChange(client, webhookcfg.Entity(entity), egress.NewURL(url)))
+			}
+		}
 		s := newSender(t, st, keyring{deliver.GenerateKey()}, &deliver.Options{Policy: in.policy(), PerReceiver: 1})
 		check(t, "first", s.Test(t.Context(), "acme", "e1", message), deliver.Delivered, "")
 		time.Sleep(time.Second)
-		soon := s.Test(t.Context(), "acme", "", message)
-		check(t, "the same base", soon, deliver.Deferred, deliver.ReasonBusy)
-		if soon.Wait != 9*time.Second {
-			t.Errorf("the wait is %v", soon.Wait)
+		for _, entity := range []string{"", "e2", "same"} {
+			soon := s.Test(t.Context(), "acme", entity, message)
+			check(t, "soon again", soon, deliver.Deferred, deliver.ReasonBusy)
+			if soon.Wait != 9*time.Second {
+				t.Errorf("the wait is %v", soon.Wait)
+			}
 		}
-		check(t, "an override", s.Test(t.Context(), "acme", "own", message), deliver.Delivered, "")
-		time.Sleep(soon.Wait)
-		check(t, "after the wait", s.Test(t.Context(), "acme", "e2", message), deliver.Delivered, "")
+		check(t, "another port", s.Test(t.Context(), "acme", "port", message), deliver.Delivered, "")
+		check(t, "another host", s.Test(t.Context(), "acme", "host", message), deliver.Delivered, "")
+		check(t, "another client", s.Test(t.Context(), "other", "same", message), deliver.Delivered, "")
+		time.Sleep(9 * time.Second)
+		check(t, "after the wait", s.Test(t.Context(), "acme", "same", message), deliver.Delivered, "")
 		time.Sleep(10 * time.Second)
+		hang = true
 		sent := make(chan deliver.Result)
 		go func() { sent <- s.Send(t.Context(), "acme", "e1", message) }()
 		synctest.Wait()
-		check(t, "no slot", s.Test(t.Context(), "acme", "own", message), deliver.Deferred, deliver.ReasonBusy)
+		check(t, "no slot", s.Test(t.Context(), "acme", "same", message), deliver.Deferred, deliver.ReasonBusy)
 		check(t, "the message in between", <-sent, deliver.Delivered, "")
-		check(t, "a slot", s.Test(t.Context(), "acme", "own", message), deliver.Delivered, "")
+		check(t, "a slot", s.Test(t.Context(), "acme", "same", message), deliver.Delivered, "")
 		s.CloseIdleConnections()
 	})
+}
+
+// TestTestAfterRetryAfter: a receiver that asked for a pause isn't tested before its end, no
+// matter whether a notification or a test was told.
+func TestTestAfterRetryAfter(t *testing.T) {
+	for name, first := range map[string]func(*deliver.Sender, context.Context, string, string, deliver.Message) deliver.Result{
+		"notification": (*deliver.Sender).Send,
+		"test":         (*deliver.Sender).Test,
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				requests := 0
+				in := &inbox{respond: func(n int) string {
+					requests = n
+					if n == 1 {
+						return "503 Service Unavailable\r\nRetry-After: 60\r\n"
+					}
+					return "200 OK\r\n"
+				}}
+				s := newSender(t, configured(t, "http://example.com"), keyring{deliver.GenerateKey()}, &deliver.Options{Policy: in.policy()})
+				check(t, "first", first(s, t.Context(), "acme", "e1", message), deliver.Failed, deliver.ReasonThrottled)
+				time.Sleep(20 * time.Second)
+				soon := s.Test(t.Context(), "acme", "e1", message)
+				check(t, "during the pause", soon, deliver.Deferred, deliver.ReasonPaused)
+				if soon.Wait != 40*time.Second || requests != 1 {
+					t.Errorf("wait %v after %d requests", soon.Wait, requests)
+				}
+				time.Sleep(soon.Wait)
+				check(t, "after it", s.Test(t.Context(), "acme", "e1", message), deliver.Delivered, "")
+				s.CloseIdleConnections()
+			})
+		})
+	}
 }
 
 // TestTestOfNothing: what cannot be tested is not called, and says why.

@@ -481,7 +481,7 @@ func TestTest(t *testing.T) {
 	}{
 		"accepted":  {"", nil, 200, "The test was accepted by your server."},
 		"refused":   {"status", nil, 200, "The test failed. Your server responded with an error."},
-		"too often": {"", waitError(9 * time.Second), 429, "A test was sent a moment ago. Try again in 9 s."},
+		"too often": {"", waitError(9 * time.Second), 429, "A test was sent a moment ago, or your server asked for a pause. Try again in 9 s."},
 		"down":      {"", errBroken, 503, "We can't do this right now."},
 	}
 	for name, tt := range tests {

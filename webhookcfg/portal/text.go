@@ -119,7 +119,7 @@ var texts = map[string]string{
 	"session.long":    "This ID and secret are too long to sign in with here. Ask for a shorter secret.",
 
 	"test.failed":                   "The test failed.",
-	"error.test_wait":               "A test was sent a moment ago.",
+	"error.test_wait":               "A test was sent a moment ago, or your server asked for a pause.",
 	"error.no_webhook":              "No webhook is set, so no test was sent. Set one first.",
 	"error.wait":                    "Try again in %d s.",
 	"error.confirm":                 "Nothing was changed. To reach all entities, type the word all.",
