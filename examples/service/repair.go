@@ -23,7 +23,7 @@ func (s *service) test(ctx context.Context, client, entity string) (reason strin
 	switch {
 	case r.Outcome == deliver.Delivered:
 		return "", nil
-	case r.Reason == deliver.ReasonBusy:
+	case r.Reason == deliver.ReasonBusy, r.Reason == deliver.ReasonPaused:
 		return "", tooSoonError{r.Wait}
 	case r.Reason.Public() != "":
 		return r.Reason.Public(), nil

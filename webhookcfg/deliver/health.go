@@ -30,6 +30,10 @@ type HealthOptions struct {
 	// differs, and scope says which of the client's webhooks it is. When the client sets a
 	// webhook again, before is the last state of the previous one.
 	//
+	// A receiver can alternate between success and failure, so you hear of four changes of a
+	// webhook at once, and then of one every ten minutes. The last one isn't lost: it's
+	// reported with the first message after that time.
+	//
 	// Each process calls OnChange when it learns of a change, so keep a note of what you told
 	// the client if you have several processes. OnChange must be safe for concurrent use, and
 	// must not block, since Send waits for it. If nil, nobody is told.
@@ -149,9 +153,9 @@ func (h *Health) syncStopped(ctx context.Context, client, entity string, hook we
 	if !ok {
 		rec = h.add(key, hook.Since)
 	} else if !rec.Since.Equal(hook.Since) {
-		shown := rec.shown
+		shown, full := rec.shown, rec.changesFull
 		rec = h.add(key, hook.Since)
-		rec.shown = shown
+		rec.shown, rec.changesFull = shown, full
 	}
 	h.mu.Unlock()
 	h.sync(ctx, key, rec)
@@ -200,18 +204,38 @@ func (h *Health) record(ctx context.Context, client, entity string, r Result, at
 	h.notify(ctx, key, rec)
 }
 
-// notify tells the host about a state that it hasn't heard of.
+// notify tells the host about a state that it hasn't heard of, unless it has heard of too many.
 func (h *Health) notify(ctx context.Context, key healthKey, rec *healthRecord) {
 	h.mu.Lock()
 	before, after := rec.shown, rec.status()
+	isChange := after.State != "" && after.State != before.State && (before.State != "" || after.State != "ok")
+	if isChange && !rec.takeChange(time.Now()) {
+		h.mu.Unlock()
+		return
+	}
 	if after.State != "" {
 		rec.shown = after
 	}
 	h.mu.Unlock()
-	isChange := after.State != "" && after.State != before.State && (before.State != "" || after.State != "ok")
 	if isChange && h.onChange != nil {
 		h.onChange(ctx, key.client, key.scope, before, after)
 	}
+}
+
+// The host hears of this many changes of a webhook at once, and then of one per interval.
+const (
+	maxChanges     = 4
+	changeInterval = 10 * time.Minute
+)
+
+// takeChange reports whether the host may hear of a change now.
+func (rec *healthRecord) takeChange(now time.Time) bool {
+	full := latest(rec.changesFull, now)
+	if full.Sub(now) > (maxChanges-1)*changeInterval {
+		return false
+	}
+	rec.changesFull = full.Add(changeInterval)
+	return true
 }
 
 // newRecord returns the record of a single result. It's the zero Record if the result says

@@ -39,12 +39,14 @@ const hangPause = 10 * time.Second
 type healthRecord struct {
 	Record
 
-	shown  webhookcfg.DeliveryStatus // last told to the host, or known to it
-	stored Record                    // in the HealthStore
-	saved  time.Time                 // when stored was written
-	synced time.Time                 // the start of the interval of syncs
-	syncs  int                       // the number of syncs in it
-	busy   chan struct{}             // closed at the end of the present sync; nil if there is none
+	shown       webhookcfg.DeliveryStatus // last told to the host, or known to it
+	changesFull time.Time                 // when the host may hear of maxChanges changes again
+
+	stored Record        // in the HealthStore
+	saved  time.Time     // when stored was written
+	synced time.Time     // the start of the interval of syncs
+	syncs  int           // the number of syncs in it
+	busy   chan struct{} // closed at the end of the present sync; nil if there is none
 }
 
 // load combines the records of this process and of the HealthStore.

@@ -88,6 +88,62 @@ func TestOnChange(t *testing.T) {
 	}
 }
 
+// TestOnChangeWhileFlapping: a receiver that alternates between success and failure doesn't make
+// the host hear of each change, even if the client sets the webhook again every time. The host
+// hears of the last one.
+func TestOnChangeWhileFlapping(t *testing.T) {
+	const ok, failed = "200 OK\r\n", "500 Internal Server Error\r\n"
+	for _, set := range []bool{false, true} {
+		t.Run(fmt.Sprintf("set again %t", set), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				response := ok
+				in := &inbox{respond: func(int) string { return response }}
+				st := store.NewMemory()
+				setNow(t, st, webhookcfg.All(), "http://example.com/")
+				var told []string
+				health, err := deliver.NewHealth(nil, &deliver.HealthOptions{
+					OnChange: func(_ context.Context, _ string, _ webhookcfg.Scope, _, after webhookcfg.DeliveryStatus) {
+						told = append(told, after.State)
+					},
+				})
+				if err != nil {
+					t.Fatal(err)
+				}
+				s := newSender(t, st, keyring{deliver.GenerateKey()}, &deliver.Options{Policy: in.policy(), Health: health})
+				send := func(next string) {
+					response = next
+					s.Send(t.Context(), "acme", "e1", message)
+					time.Sleep(30 * time.Second)
+				}
+				for range 55 { // minutes
+					send(failed)
+					if set {
+						setNow(t, st, webhookcfg.All(), "http://example.com/")
+					}
+					send(ok)
+				}
+				if n := len(told); n != 4+5 {
+					t.Errorf("told of %d changes in 55 minutes: %q", n, told)
+				}
+				untold, state := ok, "ok"
+				if told[len(told)-1] == "ok" {
+					untold, state = failed, "failing"
+				}
+				send(untold)
+				if n := len(told); n != 4+5 {
+					t.Errorf("told at once of a change to %s", state)
+				}
+				time.Sleep(10 * time.Minute)
+				send(untold)
+				if last := told[len(told)-1]; last != state {
+					t.Errorf("at last told of %s, want %s", last, state)
+				}
+				s.CloseIdleConnections()
+			})
+		})
+	}
+}
+
 // TestOnChangeElsewhere: a process also tells of a change that it learns from the HealthStore.
 func TestOnChangeElsewhere(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
