@@ -40,8 +40,8 @@ type LookupOptions struct {
 	Hash func(secret []byte) ([]byte, error)
 
 	// Compare returns nil if the hash belongs to the secret, otherwise an error that contains
-	// neither. You can use bcrypt.CompareHashAndPassword, but it ignores everything after the
-	// 72nd byte of a secret.
+	// neither. You can use bcrypt.CompareHashAndPassword, but first refuse secrets of more
+	// than 72 bytes, since it ignores what follows these.
 	Compare func(hash, secret []byte) error
 
 	// MaxHashes is how many secrets a client can have, and how many comparisons every refusal

@@ -69,6 +69,8 @@ func find(ctx context.Context, id string) ([]auth.HashedSecret, error) {
 		return []auth.HashedSecret{hashed("old-secret-of-two", "owner"), hashed("new-secret-of-two", "owner")}, nil
 	case "three":
 		return []auth.HashedSecret{hashed("a", "three"), hashed("b", "three"), hashed("c", "three")}, nil
+	case "long":
+		return []auth.HashedSecret{hashed(longSecret, "long")}, nil
 	case "refused":
 		return nil, fmt.Errorf("disabled: %w", webhookcfg.ErrInvalidCredentials)
 	case "refused with secrets":
@@ -84,7 +86,10 @@ func find(ctx context.Context, id string) ([]auth.HashedSecret, error) {
 	}
 }
 
-var errDown = errors.New("down")
+var (
+	errDown    = errors.New("down")
+	longSecret = strings.Repeat("long-secret-", 10)
+)
 
 func mustLookup(t *testing.T, h *hostHash, options auth.LookupOptions) *auth.Lookup {
 	t.Helper()
@@ -105,12 +110,16 @@ func TestLookupConforms(t *testing.T) {
 				{ID: "one", Secret: "first-secret-of-one", Owner: "one"},
 				{ID: "two", Secret: "old-secret-of-two", Owner: "owner"},
 				{ID: "two", Secret: "new-secret-of-two", Owner: "owner"},
+				{ID: "long", Secret: longSecret, Owner: "long"},
 			},
 			Refused: []authtest.Credential{
 				{ID: "refused", Secret: "first-secret-of-one"},
 				{ID: "refused with secrets", Secret: "secret-of-disabled"},
 				{ID: "empty", Secret: "first-secret-of-one"},
 			},
+			Unavailable: auth.Func(func(ctx context.Context, _, secret string) (webhookcfg.Client, error) {
+				return mustLookup(t, h, auth.LookupOptions{}).Verify(ctx, "outage", secret)
+			}),
 			Work: h.comparisons.Load,
 		}
 		h.onCompare = func() { time.Sleep(time.Second) } // for a queue

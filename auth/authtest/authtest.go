@@ -7,33 +7,35 @@
 //		})
 //	}
 //
-// The suite makes about a hundred calls per credential, so make your hashes cheap for the
+// The suite makes about three hundred calls per credential, so make your hashes cheap for the
 // test.
 //
 // # What a verifier must do
 //
 // It signs in the owner of a valid credential. It refuses every other credential with an
 // error that wraps [webhookcfg.ErrInvalidCredentials] and has no RetryAfter, and returns no
-// client. The suite tries ids and secrets that differ in letter case, blanks, Unicode form or
-// any other byte, patterns and quotes, an escaped id, secrets longer than 4 KiB, the plain
-// hash of a secret, another client's secret, and an id and a secret that are divided at
-// another byte. If several spellings of an id signed in, each would have its own number of
-// guesses in the Throttle of package auth.
+// client. The suite tries ids and secrets that nearly match: in another letter case or
+// spelling, cut or padded, with blanks or invisible characters, escaped, encoded or hashed, as
+// a pattern or a piece of a query, with another client's secret, or divided at another byte.
+// An id that is only equal to a directory, a router or a mail server counts as another one:
+// each spelling that signed in would have its own number of guesses in the Throttle of package
+// auth.
 //
-// All refusals cost the same. If its context has ended, or ends during the call, a verifier
-// returns soon. It can fail then, but it doesn't sign in a wrong client or refuse a valid
-// credential.
+// All refusals of secrets with the same length cost the same. An outage isn't a refusal. If
+// its context has ended, or ends during the call, a verifier returns soon. It can fail then,
+// but it doesn't sign in a wrong client or refuse a valid credential, neither for this caller
+// nor for another.
 //
-// No error contains a secret, presented or stored, not even encoded or as a plain hash.
-// Neither does Client.SecretName.
+// No error contains a secret, presented or stored, or a part of it, not even encoded or as a
+// plain hash. Neither does Client.SecretName.
 //
 // A verifier is safe for concurrent use, and doesn't panic.
 //
 // # What isn't tested
 //
 // The suite compares the costs that your [Harness.Work] counts. It doesn't measure time,
-// since that depends on the machine. It can't end the context while your verifier waits for
-// something else, such as a database.
+// since that depends on the machine. It knows many ways in which two names can be equal, but
+// perhaps not all of your directory's: add credentials of that kind to [Harness.Refused].
 package authtest
 
 import (
@@ -50,12 +52,20 @@ type Harness struct {
 	Verifier webhookcfg.CredentialVerifier
 
 	// SignsIn has credentials that sign in, at least one. The suite covers more if you give
-	// it several kinds: a client with two secrets, two ids of one owner, two owners.
+	// it several kinds: a client with two secrets, two ids of one owner, two owners. Give it
+	// a secret as long as your clients can have, or at least 72 bytes, since many hashes and
+	// columns ignore the rest of a long one. Use generated secrets: the suite looks for parts
+	// of them in your errors and names.
 	SignsIn []Credential
 
 	// Refused has credentials of existing clients that must be refused, such as the correct
 	// secret of a disabled client, or a retired secret.
 	Refused []Credential
+
+	// Unavailable is the same verifier while it can't reach what it depends on, such as a
+	// directory whose server is down. If it's nil, the suite can't test that an outage is no
+	// refusal: go test -v then reports a skipped test.
+	Unavailable webhookcfg.CredentialVerifier
 
 	// Work returns the number of costly operations so far, such as rounds of a hash. If it's
 	// nil, the suite can't test that all refusals cost the same: go test -v then reports a
@@ -108,12 +118,14 @@ func Cases() []Case {
 	return []Case{
 		{"signs in the owner", signsInOwner},
 		{"refuses wrong secrets", refusesWrongSecrets},
+		{"compares whole secrets", comparesWholeSecrets},
 		{"refuses unknown clients", refusesUnknownClients},
 		{"refuses disabled clients and retired secrets", refusesDisabledAndRetired},
 		{"keeps clients apart", keepsClientsApart},
 		{"does the same work for every refusal", costsTheSame},
 		{"errors contain no secret", containsNoSecret},
 		{"gives no wrong verdict after the context has ended", endedContext},
+		{"reports an outage as an outage", outageIsNoRefusal},
 		{"returns soon after the context has ended", returnsSoon},
 		{"is safe for concurrent use", concurrentUse},
 	}

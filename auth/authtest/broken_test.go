@@ -23,14 +23,9 @@ import (
 
 // TestBrokenVerifiers: each case detects a verifier that is broken in just that way.
 func TestBrokenVerifiers(t *testing.T) {
-	type verify = func(ctx context.Context, id, secret string) (webhookcfg.Client, error)
 	signIn := func(id string) (webhookcfg.Client, error) { return webhookcfg.Client{ID: id}, nil }
 	_, r := harness()
-	tests := []struct {
-		name   string
-		caught string // name of the case
-		verify verify
-	}{
+	tests := []broken{
 		{"refuses every client", "signs in the owner", func(ctx context.Context, _, secret string) (webhookcfg.Client, error) {
 			return r.Verify(ctx, "unknown", secret)
 		}},
@@ -290,6 +285,7 @@ func TestBrokenVerifiers(t *testing.T) {
 		}},
 		{"refuses concurrent callers", "is safe for concurrent use", refusesConcurrent(r)},
 	}
+	tests = slices.Concat(tests, brokenDirectories(r), brokenGateways(r), brokenCaches(r), brokenProxies(r))
 	caught := map[string]bool{}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -313,7 +309,7 @@ func TestBrokenVerifiers(t *testing.T) {
 		})
 	}
 	for _, c := range authtest.Cases() {
-		if !caught[c.Name] {
+		if !caught[c.Name] && c.Name != outage { // see TestOutages
 			t.Errorf("no broken verifier is caught by %q", c.Name)
 		}
 	}
