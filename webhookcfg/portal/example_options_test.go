@@ -34,8 +34,6 @@ func ExampleOptions() {
 		SignInURL: "/sign-in",
 		// Nobody should change all entities at once by hand.
 		OneOnly: true,
-		// Your clients' firewalls have to let your requests in.
-		Note: `We send notifications from <code>192.0.2.10</code>.`,
 		// Your users prefer other languages than English.
 		Text: func(r *http.Request, key string) string {
 			if strings.HasPrefix(r.Header.Get("Accept-Language"), "de") {
@@ -47,7 +45,7 @@ func ExampleOptions() {
 		FrameAncestors: "https://dashboard.acme.example",
 		Layout: func(w http.ResponseWriter, _ *http.Request, page portal.Page) {
 			fmt.Println(page.Status, page.Lang, page.Title)
-			fmt.Println("note:", strings.Contains(string(page.Content), "192.0.2.10"))
+			fmt.Println("may set all:", strings.Contains(string(page.Content), `href="all"`))
 		},
 	})
 	if err != nil {
@@ -61,7 +59,7 @@ func ExampleOptions() {
 	fmt.Println("in a frame of", frames)
 	// Output:
 	// 200 de Webhooks von Acme
-	// note: true
+	// may set all: false
 	// in a frame of https://dashboard.acme.example
 }
 
@@ -80,8 +78,6 @@ func ExampleSignIn() {
 		pages, err := portal.New(handler, &portal.Options{SignIn: &portal.SignIn{
 			// You have several replicas, or want sessions to survive a restart.
 			Keys: keys,
-			// You serve another portal on the same host name.
-			Name: "billing",
 		}})
 		if err != nil {
 			log.Fatal(err)
@@ -111,7 +107,7 @@ func ExampleSignIn() {
 		fmt.Println("signed in:", w.Code == http.StatusOK)
 	}
 	// Output:
-	// __Host-billing
+	// __Host-webhooks
 	// signed in: true
 	// signed in: false
 }

@@ -82,10 +82,6 @@ type Options struct {
 	// when they ask for it. If SigningKey is nil, they can't.
 	SigningKey func(ctx context.Context, client string) (string, error)
 
-	// Note appears on the first page. You can use it to list the addresses that you send
-	// from.
-	Note template.HTML
-
 	// Text translates: it returns the text with a key in the language of the request's user,
 	// or "" for the English one. [Texts] returns all keys.
 	Text func(r *http.Request, key string) string

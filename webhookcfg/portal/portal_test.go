@@ -31,7 +31,6 @@ func TestNewRefuses(t *testing.T) {
 		"no SignInURL":    {Client: client},
 		"SignInURL alone": {SignIn: &portal.SignIn{}, SignInURL: "/login"},
 		"short key":       {SignIn: &portal.SignIn{Keys: [][]byte{make([]byte, 32), make([]byte, 16)}}},
-		"cookie name":     {SignIn: &portal.SignIn{Name: "a;b"}},
 		"frame ancestors": {SignIn: &portal.SignIn{}, FrameAncestors: "'self'; script-src *"},
 	} {
 		if _, err := portal.New(h, o); err == nil {
@@ -533,11 +532,10 @@ func TestOneOnly(t *testing.T) {
 	}
 }
 
-// TestHostParts: the key, the note, the texts and the layout of the host.
+// TestHostParts: the key, the texts and the layout of the host.
 func TestHostParts(t *testing.T) {
 	f := newFixture(t)
 	f.portal.SigningKey = func(_ context.Context, client string) (string, error) { return "whsec_" + client, nil }
-	f.portal.Note = "We send from <b>192.0.2.0/24</b>."
 	f.portal.Text = func(r *http.Request, key string) string {
 		if r.Header.Get("Accept-Language") != "de" {
 			return ""
@@ -554,7 +552,7 @@ func TestHostParts(t *testing.T) {
 		t.Errorf("got %d %v", got.status, got.header)
 	}
 	p.signIn()
-	p.get("").expect(t, http.StatusOK, "<nav>host</nav><main", "We send from <b>192.0.2.0/24</b>.", "!whsec", "Show the signing key", "!<!DOCTYPE")
+	p.get("").expect(t, http.StatusOK, "<nav>host</nav><main", "!whsec", "Show the signing key", "!<!DOCTYPE")
 	p.get("key").expect(t, http.StatusOK, "whsec_acme")
 	r := p.request("GET", "")
 	r.Header.Set("Accept-Language", "de")

@@ -9,7 +9,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"regexp"
 	"strconv"
 	"strings"
 	"time"
@@ -18,7 +17,9 @@ import (
 	"example.com/go-webhookcfg/webhookcfg/egress"
 )
 
-// SignIn lets people sign in with a client's id and secret. You can leave both fields empty.
+// SignIn lets people sign in with a client's id and secret. The zero SignIn is fine for one
+// process. A host name can have only one portal with a SignIn, since a second one would
+// replace its cookie.
 //
 // The browser keeps the id and the secret in a cookie that is sealed with AES-GCM. The portal
 // has no table of sessions: the handler verifies the cookie's secret again on each request,
@@ -35,11 +36,6 @@ type SignIn struct {
 	//
 	// By default the portal makes a random key, and sessions end with the process.
 	Keys [][]byte
-
-	// Name is part of the cookie's name, and defaults to "webhooks". If you serve several
-	// portals on one host name, give each its own: a portal doesn't accept another's cookies.
-	// It can have up to 64 letters, digits and hyphens.
-	Name string
 }
 
 const (
@@ -48,38 +44,34 @@ const (
 	maxSession = 8 * time.Hour
 )
 
-var cookieName = regexp.MustCompile(`^[A-Za-z0-9-]{0,64}$`)
+// sessionCookie has the sealed id and secret. The prefix keeps the cookie from being set by
+// other hosts and over http.
+const sessionCookie = "__Host-webhooks"
 
-// seal seals and opens the credentials in a cookie.
-type seal struct {
-	cookie string // the name, which is sealed too
-	keys   []cipher.AEAD
-}
+// seal seals and opens the credentials in a cookie. The first key seals.
+type seal []cipher.AEAD
 
 func newSeal(s *SignIn) (seal, error) {
-	if !cookieName.MatchString(s.Name) {
-		return seal{}, errors.New("portal: SignIn.Name can have only letters, digits and hyphens, and at most 64 of them")
-	}
-	sealed := seal{cookie: "__Host-" + cmp.Or(s.Name, "webhooks")}
 	keys := s.Keys
 	if len(keys) == 0 {
 		key := make([]byte, 32)
 		_, _ = rand.Read(key) // never fails
 		keys = [][]byte{key}
 	}
+	var sealed seal
 	for i, key := range keys {
 		if len(key) != 32 {
-			return seal{}, fmt.Errorf("portal: SignIn.Keys[%d] has %d bytes, want 32", i, len(key))
+			return nil, fmt.Errorf("portal: SignIn.Keys[%d] has %d bytes, want 32", i, len(key))
 		}
 		block, err := aes.NewCipher(key)
 		if err != nil {
-			return seal{}, err
+			return nil, err
 		}
 		aead, err := cipher.NewGCMWithRandomNonce(block)
 		if err != nil {
-			return seal{}, err
+			return nil, err
 		}
-		sealed.keys = append(sealed.keys, aead)
+		sealed = append(sealed, aead)
 	}
 	return sealed, nil
 }
@@ -87,13 +79,13 @@ func newSeal(s *SignIn) (seal, error) {
 // seal returns the cookie of a session that ends at the given time.
 func (s seal) seal(id, secret string, until time.Time) *http.Cookie {
 	text := strconv.FormatInt(until.Unix(), 10) + ":" + id + ":" + secret // an id has no colon
-	value := s.keys[0].Seal(nil, nil, []byte(text), []byte(s.cookie))
-	return newCookie(s.cookie, base64.RawURLEncoding.EncodeToString(value), 0)
+	value := s[0].Seal(nil, nil, []byte(text), []byte(sessionCookie))
+	return newCookie(sessionCookie, base64.RawURLEncoding.EncodeToString(value), 0)
 }
 
 // open returns the id and the secret from the cookie, if the session hasn't ended.
 func (s seal) open(r *http.Request, now time.Time) (id, secret string, ok bool) {
-	cookie, err := r.Cookie(s.cookie)
+	cookie, err := r.Cookie(sessionCookie)
 	if err != nil {
 		return "", "", false
 	}
@@ -101,8 +93,8 @@ func (s seal) open(r *http.Request, now time.Time) (id, secret string, ok bool) 
 	if err != nil {
 		return "", "", false
 	}
-	for _, key := range s.keys {
-		text, err := key.Open(nil, nil, value, []byte(s.cookie))
+	for _, key := range s {
+		text, err := key.Open(nil, nil, value, []byte(sessionCookie))
 		if err != nil {
 			continue
 		}
@@ -140,7 +132,7 @@ func (v *visit) enter() error {
 	}
 	err := v.verify(id, secret)
 	if errors.Is(err, webhookcfg.ErrInvalidCredentials) {
-		http.SetCookie(v.w, newCookie(v.seal.cookie, "", -1))
+		http.SetCookie(v.w, newCookie(sessionCookie, "", -1))
 		return askToSignIn{problem{status: http.StatusForbidden, key: "session.revoked"}}
 	}
 	return err
@@ -150,11 +142,11 @@ func (v *visit) enter() error {
 // wrong, so there's no text to show.
 func (v *visit) noSession() problem {
 	why := problem{status: http.StatusForbidden}
-	_, err := v.r.Cookie(v.seal.cookie)
+	_, err := v.r.Cookie(sessionCookie)
 	switch {
 	case err == nil:
 		why.key = "session.ended"
-		http.SetCookie(v.w, newCookie(v.seal.cookie, "", -1))
+		http.SetCookie(v.w, newCookie(sessionCookie, "", -1))
 	case v.IsAgain:
 		why.key = "session.none"
 	}
@@ -213,13 +205,13 @@ func (v *visit) signIn() error {
 // session.
 func (v *visit) keepsCookies() bool {
 	_, noNotice := v.r.Cookie(noticeCookie)
-	_, noSession := v.r.Cookie(v.seal.cookie)
+	_, noSession := v.r.Cookie(sessionCookie)
 	return noNotice == nil || noSession == nil
 }
 
 func (v *visit) signOut() error {
 	if v.Options.SignIn != nil {
-		http.SetCookie(v.w, newCookie(v.seal.cookie, "", -1))
+		http.SetCookie(v.w, newCookie(sessionCookie, "", -1))
 	}
 	return v.toOverview()
 }

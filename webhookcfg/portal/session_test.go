@@ -25,13 +25,13 @@ const (
 )
 
 // sealedBy returns the cookie that a portal with other options gives.
-func sealedBy(t *testing.T, name string, options portal.SignIn) string {
+func sealedBy(t *testing.T, options portal.SignIn) string {
 	t.Helper()
 	f := newFixture(t)
 	f.portal.SignIn = &options
 	p := f.serve(t)
 	p.signIn()
-	sealed := p.cookie(name)
+	sealed := p.cookie(cookieName)
 	if sealed == "" {
 		t.Fatal("no cookie")
 	}
@@ -42,7 +42,7 @@ func sealedBy(t *testing.T, name string, options portal.SignIn) string {
 func TestCookie(t *testing.T) {
 	key := func(b byte) []byte { return []byte(strings.Repeat(string(rune(b)), 32)) }
 	own := portal.SignIn{Keys: [][]byte{key('a'), key('b')}}
-	good := sealedBy(t, cookieName, own)
+	good := sealedBy(t, own)
 	if strings.Contains(good, secret) {
 		t.Errorf("the cookie shows the secret: %s", good)
 	}
@@ -51,10 +51,9 @@ func TestCookie(t *testing.T) {
 		ok    bool
 	}{
 		"own":              {good, true},
-		"of the old key":   {sealedBy(t, cookieName, portal.SignIn{Keys: [][]byte{key('b')}}), true},
-		"of another key":   {sealedBy(t, cookieName, portal.SignIn{Keys: [][]byte{key('c')}}), false},
-		"of a random key":  {sealedBy(t, cookieName, portal.SignIn{}), false},
-		"of another name":  {sealedBy(t, "__Host-other", portal.SignIn{Keys: own.Keys, Name: "other"}), false},
+		"of the old key":   {sealedBy(t, portal.SignIn{Keys: [][]byte{key('b')}}), true},
+		"of another key":   {sealedBy(t, portal.SignIn{Keys: [][]byte{key('c')}}), false},
+		"of a random key":  {sealedBy(t, portal.SignIn{}), false},
 		"truncated":        {good[:len(good)-4], false},
 		"short":            {good[:8], false},
 		"changed":          {flip(good), false},

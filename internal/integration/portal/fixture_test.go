@@ -149,7 +149,6 @@ func populated(t *testing.T) *fixture {
 	f.portal.SigningKey = func(context.Context, string) (string, error) {
 		return "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw", nil
 	}
-	f.portal.Note = "We send from 192.0.2.0/24."
 	return f
 }
 
