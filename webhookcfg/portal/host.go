@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net/http"
 	"regexp"
 	"runtime"
@@ -59,9 +60,12 @@ func (v *visit) redacted(text string, url egress.URL) string {
 
 // log logs an error of the service, unless the person has gone away.
 func (v *visit) log(message string, args ...any) {
-	if errors.Is(v.ctx.Err(), context.Canceled) {
-		return
+	if !errors.Is(v.ctx.Err(), context.Canceled) {
+		v.logAt(slog.LevelError, message, append([]any{"client", v.Client}, args...)...)
 	}
+}
+
+func (v *visit) logAt(level slog.Level, message string, args ...any) {
 	defer func() { _ = recover() }() // the logger can panic, too
-	v.Parent.Logger.ErrorContext(v.ctx, message, append([]any{"client", v.Client}, args...)...)
+	v.Parent.Logger.Log(v.ctx, level, message, args...)
 }

@@ -4,9 +4,12 @@ import (
 	"context"
 	"errors"
 	"io"
+	"log/slog"
 	"net/http"
 	"net/url"
 	"strings"
+
+	"example.com/go-webhookcfg/webhookcfg"
 )
 
 // route says what a path serves. A POST needs a function of its own, or it gets 405.
@@ -120,14 +123,33 @@ func (p *portal) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 func (v *visit) guarded() error {
-	if v.origins.Check(v.r) != nil {
-		return problem{status: http.StatusForbidden, key: "error.cross_origin"}
+	if err := v.checkOrigin(); err != nil {
+		return err
 	}
 	if err := v.readQuery(); err != nil {
 		return err
 	}
 	return v.serve()
 }
+
+// checkOrigin refuses the forms of other sites. The log says so, because a proxy that changes
+// the host makes the portal's own forms look like that.
+func (v *visit) checkOrigin() error {
+	if v.origins.Check(v.r) == nil {
+		return nil
+	}
+	source, _ := webhookcfg.SourceAddr(v.ctx)
+	args := []any{"source", source, "origin", shortened(v.r.Header.Get("Origin")), "host", shortened(v.r.Host)}
+	if site := v.r.Header.Get("Sec-Fetch-Site"); site != "" {
+		v.logAt(slog.LevelWarn, "portal: refused a form that another site sent", append(args, "site", shortened(site))...)
+	} else {
+		v.logAt(slog.LevelWarn, "portal: refused a form because its origin isn't the host: if it's the portal's own, let your proxy pass on the field Host (in nginx: proxy_set_header Host $http_host)", args...)
+	}
+	return problem{status: http.StatusForbidden, key: "error.cross_origin"}
+}
+
+// shortened returns the start of a header field for the log.
+func shortened(field string) string { return strings.ToValidUTF8(field[:min(len(field), 128)], "") }
 
 // serve responds to a request, or returns the reason why it can't.
 func (v *visit) serve() error {

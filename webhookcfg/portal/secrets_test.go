@@ -33,6 +33,12 @@ func (r *records) String() string {
 	return r.text.String()
 }
 
+// last returns the last record.
+func (r *records) last() string {
+	all := strings.Split(strings.TrimSpace(r.String()), "\n")
+	return all[len(all)-1]
+}
+
 // record collects the log and the events of a fixture.
 func (f *fixture) record() *records {
 	r := new(records)

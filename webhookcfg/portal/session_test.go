@@ -310,6 +310,7 @@ func TestThen(t *testing.T) {
 // and sign nobody in.
 func TestCrossOrigin(t *testing.T) {
 	f := newFixture(t)
+	records := f.record()
 	p := f.serve(t)
 	p.signIn()
 	for name, fields := range map[string][]string{
@@ -323,6 +324,13 @@ func TestCrossOrigin(t *testing.T) {
 			r.Header.Set(fields[0], fields[1])
 			got := p.do(r)
 			got.expect(t, http.StatusForbidden, "sent from another site")
+			advice := "let your proxy pass on the field Host"
+			if fields[0] == "Sec-Fetch-Site" {
+				advice = "refused a form that another site sent"
+			}
+			if last := records.last(); !strings.Contains(last, advice) || !strings.Contains(last, fields[1]) || !strings.Contains(last, "source=127.0.0.1") {
+				t.Errorf("%s: logged %s", name, last)
+			}
 			if got.header.Get("Set-Cookie") != "" {
 				t.Errorf("%s: %s sets a cookie", name, path)
 			}
@@ -332,6 +340,12 @@ func TestCrossOrigin(t *testing.T) {
 		t.Errorf("changed: %s", got)
 	}
 	r := p.request("POST", "set", "id", "e1", "url", hookURL)
+	r.Header.Set("Origin", "https://"+strings.Repeat("\xff", 100_000))
+	p.do(r).expect(t, http.StatusForbidden)
+	if last := records.last(); len(last) > 1000 {
+		t.Errorf("logged %d bytes", len(last))
+	}
+	r = p.request("POST", "set", "id", "e1", "url", hookURL)
 	r.Header.Set("Sec-Fetch-Site", "same-origin")
 	r.Host = "127.0.0.1:1" // as a proxy may send
 	p.do(r)
