@@ -163,6 +163,8 @@ type visit struct {
 
 	Path    string // of the request, or the page that a person asked for before the sign-in
 	IsAgain bool   // a form was sent, perhaps before a sign-in
+	// IsUnsure means that nobody can tell whether the change was made.
+	IsUnsure bool
 
 	Status                int
 	Template, Title       string

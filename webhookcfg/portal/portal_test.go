@@ -268,8 +268,8 @@ func TestErrors(t *testing.T) {
 		{"catalogue down", func(f *fixture) {
 			f.handler.EntityExists = func(context.Context, string, string) (bool, error) { return false, broken }
 		}, "set", set, 503, []string{"do this right now", `value="e1"`, kept}},
-		{"store down", func(f *fixture) { f.store = brokenStore{f.store} }, "set", set, 503, []string{"do this right now", "Send it again", `action="set"`, `value="e1"`, kept}},
-		{"store down for all", func(f *fixture) { f.store = brokenStore{f.store} }, "all", []string{"url", hookURL, "confirm", "all"}, 503, []string{`action="all"`, kept, `name="confirm" value="all"`}},
+		{"store down", func(f *fixture) { f.store = brokenStore{f.store} }, "set", set, 503, []string{"do this right now", "tell whether the change was made", "!nothing was changed", "Send it again", `action="set"`, `value="e1"`, kept}},
+		{"store down for all", func(f *fixture) { f.store = brokenStore{f.store} }, "all", []string{"url", hookURL, "confirm", "all"}, 503, []string{"tell whether the change was made", "!nothing was changed", `action="all"`, kept, `name="confirm" value="all"`}},
 		{"defect", func(f *fixture) {
 			f.handler.EntityExists = func(_ context.Context, _, _ string) (bool, error) { panic("on purpose") }
 		}, "set", set, 500, []string{"wrong on our side", kept}},

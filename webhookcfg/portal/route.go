@@ -84,6 +84,8 @@ func change(make, form func(*visit) error) func(*visit) error {
 			err = make(v)
 		}
 		if err != nil {
+			e, ok := errors.AsType[*webhookcfg.Error](err)
+			v.IsUnsure = ok && e.Status >= http.StatusInternalServerError && v.Path != "test"
 			v.fail(err)
 			return page(form)(v)
 		}
