@@ -87,7 +87,7 @@
 //	webhookcfg/deliver     → webhookcfg, internal/lru, internal/ratelimit, internal/redact
 //	webhookcfg/deliver/outbox → webhookcfg/deliver, store/sqlstore
 //	webhookcfg/deliver/delivertest → webhookcfg/deliver
-//	webhookcfg/portal      → webhookcfg, internal/redact
+//	webhookcfg/portal      → webhookcfg, internal/bodytimer, internal/redact
 //	webhookcfg/mounttest   → webhookcfg/egress, internal/redact
 //	store                  → webhookcfg, store/admin, store/cache, internal/checkup, internal/oplog, internal/table
 //	store/admin            → webhookcfg

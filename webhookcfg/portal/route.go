@@ -9,6 +9,7 @@ import (
 	"net/url"
 	"strings"
 
+	"example.com/go-webhookcfg/internal/bodytimer"
 	"example.com/go-webhookcfg/webhookcfg"
 )
 
@@ -108,9 +109,14 @@ func (v *visit) checkClient() error {
 	return problem{status: http.StatusConflict, key: "error.other_client"}
 }
 
-// ServeHTTP implements [http.Handler]. Every request passes the same guards, whether or not
-// its path exists and its person is signed in.
+// ServeHTTP implements [http.Handler].
 func (p *portal) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	bodytimer.Serve(http.HandlerFunc(p.guard), p.Parent.Timeout, w, r)
+}
+
+// guard guards every request in the same way, whether or not its path exists and its person
+// is signed in.
+func (p *portal) guard(w http.ResponseWriter, r *http.Request) {
 	ctx, cancel := context.WithTimeout(r.Context(), p.Parent.Timeout)
 	defer cancel()
 	v := p.newVisit(ctx, w, r)
@@ -119,12 +125,13 @@ func (p *portal) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			v.recover(v.panicked("a page", value))
 		}
 	}()
-	if err := v.guarded(); err != nil {
+	if err := v.check(); err != nil {
 		v.gate(err)
 	}
 }
 
-func (v *visit) guarded() error {
+// check checks what all requests have in common, and then serves the page.
+func (v *visit) check() error {
 	if err := v.checkOrigin(); err != nil {
 		return err
 	}
@@ -174,11 +181,11 @@ func (v *visit) serve() error {
 		v.w.Header().Set("Allow", route.allow())
 		return problem{status: http.StatusMethodNotAllowed, key: "error.method_not_allowed"}
 	}
-	v.IsAgain = isPost && !route.isPublic
 	if isPost {
 		if err := v.readForm(); err != nil {
 			return err
 		}
+		v.IsAgain = !route.isPublic
 	}
 	if !route.isPublic {
 		if err := v.enter(); err != nil {
@@ -218,9 +225,13 @@ func (v *visit) readForm() error {
 	if !strings.EqualFold(strings.TrimSpace(mediaType), "application/x-www-form-urlencoded") {
 		return problem{status: http.StatusUnsupportedMediaType, key: "error.unsupported_media_type"}
 	}
+	tooLarge := problem{status: http.StatusRequestEntityTooLarge, key: "error.request_too_large"}
+	if v.r.ContentLength > v.Parent.BodyLimit {
+		return tooLarge // before a 100 response asks for the body
+	}
 	body, err := io.ReadAll(http.MaxBytesReader(v.w, v.r.Body, v.Parent.BodyLimit))
 	if _, ok := errors.AsType[*http.MaxBytesError](err); ok {
-		return problem{status: http.StatusRequestEntityTooLarge, key: "error.request_too_large"}
+		return tooLarge
 	} else if err != nil {
 		return problem{status: http.StatusBadRequest, key: "error.lost_form"}
 	}

@@ -1,0 +1,177 @@
+package portal_test
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"example.com/go-webhookcfg/internal/hooktest"
+)
+
+// serveSlowly serves a portal whose forms have to arrive in a moment, and returns its address.
+// Before the test ends, no connection and no goroutine of the server may be left.
+func serveSlowly(t *testing.T, f *fixture) string {
+	t.Helper()
+	f.handler.Timeout = 50 * time.Millisecond
+	server := hooktest.Serve(t, http.StripPrefix("/portal", f.new(t)))
+	return server.Listener.Addr().String()
+}
+
+// forms are requests that need no form, and such that do, with the status if the form doesn't
+// arrive.
+var forms = []struct {
+	line, header string
+	status       int
+	text         string
+}{
+	{"POST /portal/sign-in", "", 400, "didn&#39;t arrive whole and in time"},
+	{"POST /portal/set", "", 400, "didn&#39;t arrive whole and in time"},
+	{"POST /portal/unset-all", "Cookie: session=ann\r\n", 400, "didn&#39;t arrive whole and in time"},
+	{"POST /portal/sign-out", "", 400, "didn&#39;t arrive whole and in time"},
+	{"POST /portal/set", "Origin: https://evil.example.com\r\n", 403, "sent from another site"},
+	{"POST /portal/nothing", "", 404, "no such page"},
+	{"POST /portal/key", "", 405, "can&#39;t be used like this"},
+	{"POST /portal", "", 405, "can&#39;t be used like this"},
+	{"PUT /portal/set", "", 405, "can&#39;t be used like this"},
+	{"POST /portal/set?" + strings.Repeat("x", 5000), "", 414, "too long"},
+	{"GET /portal/all", "", 403, "Sign in"},
+	{"GET /portal", "", 303, ""},
+	{"GET /portal/style.css", "", 200, "--whp-text"},
+	{"DELETE /portal/style.css", "", 405, "can&#39;t be used like this"},
+}
+
+// unfinished are bodies that never end, and what the client repeats after their start: one
+// drop after another, or as fast as it can.
+var unfinished = []struct {
+	name, start, again string
+	every              time.Duration
+}{
+	{"nothing", "Content-Length: 100\r\n\r\n", "", 0},
+	{"a part", "Content-Length: 100\r\n\r\nusername=acme", "", 0},
+	{"a part of a chunk", "Transfer-Encoding: chunked\r\n\r\n10\r\nid=1", "", 0},
+	{"no last chunk", "Transfer-Encoding: chunked\r\n\r\n4\r\nid=1\r\n", "", 0},
+	{"drips", "Content-Length: 10000\r\n\r\n", "a", 5 * time.Millisecond},
+	{"drips chunks", "Transfer-Encoding: chunked\r\n\r\n", "1\r\na\r\n", 5 * time.Millisecond},
+	{"floods", "Transfer-Encoding: chunked\r\n\r\n", "ff\r\n" + strings.Repeat("a", 255) + "\r\n", 0},
+	{"waits for a 100", "Content-Length: 100\r\nExpect: 100-continue\r\n\r\n", "", 0},
+	{"waits for a 100, chunked", "Transfer-Encoding: chunked\r\nExpect: 100-continue\r\n\r\n", "", 0},
+}
+
+// TestFormThatNeverEnds: whoever sends a form that never ends, to whatever path, gets a page
+// with a sentence in time, and then the connection ends. Nothing changes.
+func TestFormThatNeverEnds(t *testing.T) {
+	for _, mode := range []string{"host", "sign-in"} {
+		f := newFixture(t)
+		if mode == "host" {
+			f.hosted()
+		}
+		address := serveSlowly(t, f)
+		var clients sync.WaitGroup
+		for _, form := range forms {
+			for _, body := range unfinished {
+				status, text := form.status, form.text
+				if mode == "host" && strings.Contains(form.line, "sign-") || body.name == "floods" && form.line+form.header != "POST /portal/set" {
+					continue
+				}
+				if body.name == "floods" {
+					text = "" // as soon as it's too large, or late
+				}
+				clients.Go(func() {
+					name := mode + ": " + form.line[:min(len(form.line), 30)] + ": " + body.name
+					response, err := exchangeRaw(address, form.line+" HTTP/1.1\r\nHost: "+address+"\r\nContent-Type: application/x-www-form-urlencoded\r\n"+form.header+body.start, body.again, body.every)
+					if err != nil {
+						t.Errorf("%s: %v", name, err)
+					}
+					if mode == "host" && status == 403 && text == "Sign in" {
+						text = "not signed in"
+					}
+					// A client that doesn't stop sending can lose the response to the reset of its connection.
+					if (response != "" || body.again == "") && (!strings.HasPrefix(response, fmt.Sprint(status)) && !(body.name == "floods" && strings.HasPrefix(response, "413")) || !strings.Contains(response, text) || status == 400 && strings.Contains(response, "is kept")) {
+						t.Errorf("%s: got %s", name, response)
+					}
+				})
+			}
+		}
+		clients.Wait()
+		if got := f.resolved(t, "e1"); got != "none" {
+			t.Errorf("changed: %s", got)
+		}
+	}
+}
+
+// exchangeRaw sends a request, and then text again and again. It returns the status and the
+// content of the response, and fails if the server then keeps the connection.
+func exchangeRaw(address, request, again string, every time.Duration) (response string, err error) {
+	conn, err := net.Dial("tcp", address)
+	if err != nil {
+		return "", err
+	}
+	defer conn.Close()
+	_ = conn.SetDeadline(time.Now().Add(time.Minute))
+	if _, err := io.WriteString(conn, request); err != nil {
+		return "", err
+	}
+	if again != "" {
+		var sender sync.WaitGroup
+		defer sender.Wait()
+		sender.Go(func() {
+			for err := error(nil); err == nil; {
+				if every > 0 {
+					<-time.After(every)
+				}
+				_, err = io.WriteString(conn, again)
+			}
+		})
+		defer conn.Close()
+	}
+	reader := bufio.NewReader(conn)
+	for {
+		resp, err := http.ReadResponse(reader, nil)
+		if err != nil {
+			break
+		}
+		body, _ := io.ReadAll(resp.Body)
+		if resp.StatusCode >= http.StatusOK {
+			response = fmt.Sprint(resp.StatusCode, " ", string(body))
+			break
+		}
+	}
+	if _, err := io.Copy(io.Discard, reader); errors.Is(err, os.ErrDeadlineExceeded) {
+		return response, errors.New("the server still holds the connection")
+	}
+	return response, nil
+}
+
+// TestFormTooLarge: a form that is too large gets its page at once, even if it never ends, and
+// before a 100 asks for it.
+func TestFormTooLarge(t *testing.T) {
+	f := newFixture(t)
+	f.handler.Timeout = time.Hour
+	f.handler.ProbeTimeout = time.Second
+	server := hooktest.Serve(t, f.new(t))
+	for _, body := range []string{
+		"Content-Length: 20000\r\n\r\n",
+		"Content-Length: 20000\r\nExpect: 100-continue\r\n\r\n",
+		"Transfer-Encoding: chunked\r\n\r\nffff\r\n" + strings.Repeat("a", 20000),
+	} {
+		conn, err := net.Dial("tcp", server.Listener.Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = conn.SetDeadline(time.Now().Add(time.Minute))
+		_, _ = io.WriteString(conn, "POST /sign-in HTTP/1.1\r\nHost: test\r\nContent-Type: application/x-www-form-urlencoded\r\n"+body)
+		resp, err := http.ReadResponse(bufio.NewReader(conn), nil)
+		if err != nil || resp.StatusCode != http.StatusRequestEntityTooLarge || !resp.Close {
+			t.Errorf("%.40q: got %v, %v", body, resp, err)
+		}
+		conn.Close()
+	}
+}
