@@ -36,6 +36,8 @@ func View(t *testing.T, db *sql.DB, prefix string, st *sqlstore.Store) {
 	set("acme", webhookcfg.Entity("e5"), "t0ken://h.example.com/")
 	set("acme", webhookcfg.Entity("e6"), "https:t0ken://h.example.com/")
 	set("acme", webhookcfg.Entity("e7"), "https://h.example.com/t0k\xff\x00en@t0ken")
+	set("acme", webhookcfg.Entity("e8"), "HTTPS://Hooks.EXAMPLE.com/T0ken")
+	set("acme", webhookcfg.Entity("e9"), "Http://h.example.com:8080/T0ken")
 	apply(webhookcfg.UnsetChange("acme", webhookcfg.Entity("off")))
 	set("gone", webhookcfg.All(), "https://gone.example.com/")
 	apply(webhookcfg.UnsetChange("gone", webhookcfg.All()))
@@ -72,6 +74,8 @@ func View(t *testing.T, db *sql.DB, prefix string, st *sqlstore.Store) {
 		"acme e5 override ",
 		"acme e6 override ",
 		"acme e7 override https://h.example.com",
+		"acme e8 override https://hooks.example.com",
+		"acme e9 override http://h.example.com:8080",
 		"acme off off ",
 		"other  base https://other.example.com",
 	}

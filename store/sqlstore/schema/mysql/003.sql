@@ -44,12 +44,12 @@ CREATE TABLE IF NOT EXISTS wh_delivery (
   KEY wh_delivery_latest (latest)) ENGINE=InnoDB;
 
 -- What is set, for people: without the paths and queries of URLs, and without rows that no longer
--- count. Entity is NULL for the base, origin is NULL for an override that is off. The comparison
--- with LIKE is one of bytes.
+-- count. Entity is NULL for the base, origin is NULL for an override that is off. Columns of
+-- bytes have no case, so they're converted before LOWER.
 CREATE OR REPLACE VIEW wh_webhook AS
 SELECT CONVERT(w.client USING utf8mb4) AS client, CONVERT(w.entity USING utf8mb4) AS entity, w.source,
-  CASE WHEN (w.url LIKE 'https://%' OR w.url LIKE 'http://%') AND LOCATE('@', w.authority) = 0
-    THEN CONVERT(CONCAT(SUBSTRING_INDEX(w.url, ':', 1), '://', w.authority) USING utf8mb4) END AS origin,
+  CASE WHEN (LOWER(CONVERT(w.url USING latin1)) LIKE 'https://%' OR LOWER(CONVERT(w.url USING latin1)) LIKE 'http://%') AND LOCATE('@', w.authority) = 0
+    THEN LOWER(CONVERT(CONCAT(SUBSTRING_INDEX(w.url, ':', 1), '://', w.authority) USING utf8mb4)) END AS origin,
   TIMESTAMPADD(MICROSECOND, w.since, '1970-01-01 00:00:00') AS since
 FROM (
   SELECT v.*, SUBSTRING_INDEX(REPLACE(REPLACE(REPLACE(SUBSTRING(v.url, LOCATE('://', v.url) + 3),

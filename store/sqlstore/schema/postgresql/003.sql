@@ -53,7 +53,7 @@ CREATE INDEX IF NOT EXISTS wh_delivery_latest ON wh_delivery (latest);
 -- beyond ASCII are shown as a backslash and three octal digits.
 CREATE OR REPLACE VIEW wh_webhook AS
 SELECT encode(w.client, 'escape') AS client, encode(w.entity, 'escape') AS entity, w.source,
-  substring(encode(w.url, 'escape') from '^https?://[^/?#@\\]*(?=[/?#\\]|$)') AS origin,
+  lower(substring(encode(w.url, 'escape') from '(?i)^https?://[^/?#@\\]*(?=[/?#\\]|$)') COLLATE "C") AS origin,
   to_timestamp(w.since / 1000000.0) AS since
 FROM (
   SELECT id AS client, NULL::bytea AS entity, 'base' AS source, url, since FROM wh_client WHERE length(url) > 0

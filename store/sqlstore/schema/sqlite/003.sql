@@ -53,8 +53,8 @@ CREATE INDEX IF NOT EXISTS wh_delivery_latest ON wh_delivery (latest);
 -- count. Entity is NULL for the base, origin is NULL for an override that is off.
 CREATE VIEW IF NOT EXISTS wh_webhook AS
 SELECT CAST(w.client AS TEXT) AS client, CAST(w.entity AS TEXT) AS entity, w.source,
-  CASE WHEN (w.url GLOB 'https://*' OR w.url GLOB 'http://*') AND instr(w.authority, '@') = 0
-    THEN substr(w.url, 1, instr(w.url, '://') + 2) || w.authority END AS origin,
+  CASE WHEN (lower(w.url) GLOB 'https://*' OR lower(w.url) GLOB 'http://*') AND instr(w.authority, '@') = 0
+    THEN lower(substr(w.url, 1, instr(w.url, '://') + 2) || w.authority) END AS origin,
   strftime('%Y-%m-%dT%H:%M:%fZ', w.since / 1000000.0, 'unixepoch') AS since
 FROM (
   SELECT v.*, substr(v.rest, 1, instr(replace(replace(replace(v.rest, '?', '/'), '#', '/'), char(92), '/') || '/', '/') - 1) AS authority
