@@ -123,7 +123,7 @@ func addQueue[Tx any](d *database, driver riverdriver.Driver[Tx], with func(*riv
 
 // With sqliteSettings, acknowledged changes survive a power failure, and a second process,
 // such as replay, waits for its turn.
-const sqliteSettings = "?_txlock=immediate&_pragma=busy_timeout(5000)&_pragma=journal_mode(WAL)&_pragma=synchronous(FULL)"
+const sqliteSettings = "?_txlock=immediate&_pragma=busy_timeout(5000)&_pragma=journal_mode(WAL)&_pragma=synchronous(FULL)&_pragma=secure_delete(ON)"
 
 // openSQLite opens a database in a file, for one machine.
 func openSQLite(path string) (*database, error) {

@@ -12,7 +12,7 @@ import (
 type advice struct{ when, text string }
 
 // Check returns a warning for each setting of the database, its connections or their pool
-// that could lose acknowledged changes, or make calls fail under load. Each warning says what
+// that could lose acknowledged changes, make calls fail under load, or keep erased data. Each warning says what
 // to change. Call Check after Migrate, and log the warnings:
 //
 //   - The pool has no limit, or a higher one than the server accepts.
@@ -21,7 +21,8 @@ type advice struct{ when, text string }
 //     statements that the driver prepares.
 //   - MySQL and MariaDB: commits don't wait for the disk or the binary log. A change can wait
 //     for a row for a long time.
-//   - SQLite: commits don't wait for the disk. WAL is off, or busy_timeout isn't set.
+//   - SQLite: commits don't wait for the disk. WAL is off, or busy_timeout isn't set. Erased
+//     webhooks stay readable in the file.
 //
 // Check only sees the settings of the connections that it gets. It finds a pooler by
 // preparing the same statement on two connections. It can't do that if the pool is limited to

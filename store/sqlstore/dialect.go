@@ -68,14 +68,25 @@ func MySQL() Dialect { return Dialect{&mySQL} }
 //
 //	file:/var/lib/app/webhooks.db
 //		?_pragma=busy_timeout(250)&_pragma=journal_mode(WAL)&_pragma=synchronous(FULL)
+//		&_pragma=secure_delete(ON)
 //
 // With mattn/go-sqlite3 (the tests with it set _synchronous=OFF, since nothing crashes there):
 //
-//	_busy_timeout=250, _journal_mode=WAL, _synchronous=FULL
+//	_busy_timeout=250, _journal_mode=WAL, _synchronous=FULL, _secure_delete=on
 //
 // With WAL, reads don't wait for a change. With synchronous below FULL, you can lose
 // acknowledged changes in a power failure. The busy_timeout is how long SQLite waits for
 // another process before the store tries again. A call can outlast its context by that time.
+// Without secure_delete, the URLs of an erased client stay readable in the file until SQLite
+// reuses their space, which may be never.
+//
+// SQLite creates the file with the mode 0644 less the umask, and everybody who can read it
+// can read all URLs. So create it yourself, empty and with the mode 0600, before you open the
+// database. SQLite gives its -wal and -shm files the same mode.
+//
+// If you copy many webhooks into a new database, you can set synchronous to NORMAL for that
+// time. Changes then don't each wait for the disk. A PRAGMA wal_checkpoint(TRUNCATE) that
+// returns 0 first makes all of them durable.
 //
 // SQLite writes one change at a time. The changes of one [Store] take turns, with at most one
 // of each client in the queue, so use one Store per process. The store starts each
@@ -99,7 +110,7 @@ func (d Dialect) String() string {
 //	client, entity  their names. Entity is NULL for the base. On PostgreSQL, a byte beyond
 //	                ASCII is shown as a backslash and three octal digits.
 //	source          base, override or off
-//	origin          scheme, host and port. It is NULL for off, and for a URL with a user name.
+//	origin          scheme, host and port, in lower case. It is NULL for off, and for a URL with a user name.
 //	since           in UTC, unless the column has a time zone
 //
 // The view has no row that a set-all has dropped. Each query on it scans the tables.

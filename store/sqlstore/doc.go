@@ -37,7 +37,8 @@
 //	PgBouncer 1.18,   PostgreSQL  jackc/pgx            default_query_exec_mode=exec
 //	transaction mode              lib/pq               binary_parameters=yes
 //	MariaDB 10.5+     MySQL       go-sql-driver/mysql  innodb_lock_wait_timeout=1
-//	SQLite 3.37+      SQLite      modernc.org/sqlite   busy_timeout, WAL, synchronous=FULL
+//	SQLite 3.37+      SQLite      modernc.org/sqlite   busy_timeout, WAL, synchronous=FULL,
+//	                                                   secure_delete
 //	                              mattn/go-sqlite3     the same
 //
 // The minimum versions come from the manuals. MySQL 8 should work, but the tests never ran on

@@ -25,7 +25,8 @@ var _ admin.Eraser = (*Store)(nil)
 // row.
 //
 // Erased bytes may stay in the database's files, logs, replicas and backups until it reuses
-// the space or you remove them.
+// the space or you remove them. An SQLite file with secure_delete doesn't keep them. Its -wal
+// file does until SQLite overwrites it, or removes it when the last process closes the database.
 func (s *Store) Erase(ctx context.Context, client string) error {
 	if client == "" {
 		return fmt.Errorf("%w: erase without a client", webhookcfg.ErrInvalidArgument)

@@ -197,7 +197,7 @@ func boltSyncs(db *bbolt.DB) (syncs int64) {
 }
 
 const (
-	sqliteSettings = "?_pragma=busy_timeout(250)&_pragma=journal_mode(WAL)&_pragma=synchronous(FULL)"
+	sqliteSettings = "?_pragma=busy_timeout(250)&_pragma=journal_mode(WAL)&_pragma=synchronous(FULL)&_pragma=secure_delete(ON)"
 	sqliteSchema   = `CREATE TABLE webhooks (client TEXT, entity TEXT, url TEXT, since INTEGER,
 		PRIMARY KEY (client, entity)) WITHOUT ROWID`
 	sqliteSet = `INSERT INTO webhooks VALUES (?, ?, ?, ?)

@@ -10,10 +10,12 @@ func TestCheck(t *testing.T) {
 	for settings, want := range map[string][]string{
 		fileSettings: nil,
 		unsynced:     {"synchronous to FULL"},
-		"?_pragma=busy_timeout(250)&_pragma=synchronous(FULL)":                         {"journal_mode to WAL"},
-		"?_pragma=journal_mode(WAL)&_pragma=synchronous(FULL)":                         {"busy_timeout to 250"},
-		"?_pragma=journal_mode(WAL)&_pragma=synchronous(NORMAL)":                       {"synchronous to FULL", "busy_timeout to 250"},
-		"?_pragma=busy_timeout(1)&_pragma=journal_mode(MEMORY)&_pragma=synchronous(3)": {"journal_mode to WAL"},
+		"?_pragma=busy_timeout(250)&_pragma=synchronous(FULL)&_pragma=secure_delete(ON)":                         {"journal_mode to WAL"},
+		"?_pragma=journal_mode(WAL)&_pragma=synchronous(FULL)&_pragma=secure_delete(ON)":                         {"busy_timeout to 250"},
+		"?_pragma=journal_mode(WAL)&_pragma=synchronous(NORMAL)&_pragma=secure_delete(ON)":                       {"synchronous to FULL", "busy_timeout to 250"},
+		"?_pragma=busy_timeout(1)&_pragma=journal_mode(MEMORY)&_pragma=synchronous(3)&_pragma=secure_delete(ON)": {"journal_mode to WAL"},
+		"?_pragma=busy_timeout(250)&_pragma=journal_mode(WAL)&_pragma=synchronous(FULL)":                         {"secure_delete to ON"},
+		strings.Replace(fileSettings, "secure_delete(ON)", "secure_delete(FAST)", 1):                             {"secure_delete to ON"},
 	} {
 		db := openDB(t, newPath(t), settings)
 		s := newStore(t, db)
