@@ -376,7 +376,7 @@ func (c *comparison) apply(ctx context.Context, d Difference) (isRefused bool, e
 		return true, nil
 	}
 	if err != nil {
-		return false, fmt.Errorf("%v: %w", d.Scope, err)
+		return false, fmt.Errorf("%s: %w", quoted(d.Scope), err)
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -367,7 +367,7 @@ func TestReportIsBounded(t *testing.T) {
 	if err != nil || report.Different != 250 || len(report.Differences) != 100 {
 		t.Errorf("%d differences, %d listed, %v", report.Different, len(report.Differences), err)
 	}
-	const want = `"acme", entity e0: want override https://hooks.example.com since 2027-01-15T08:00:00.000000Z, got none`
+	const want = `"acme", entity "e0": want override https://hooks.example.com since 2027-01-15T08:00:00.000000Z, got none`
 	if got := report.Differences[0].String(); got != want {
 		t.Errorf("got %s, want %s", got, want)
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"strconv"
 	"strings"
 
 	"example.com/go-webhookcfg/webhookcfg"
@@ -159,13 +160,21 @@ type Difference struct {
 	Err error
 }
 
-// String returns d in one line. It shows URLs up to the port only.
+// String returns d in one line, with the names quoted. It shows URLs up to the port only.
 func (d Difference) String() string {
-	text := fmt.Sprintf("%q, %v: want %s, got %s", d.Client, d.Scope, describe(d.Want), describe(d.Got))
+	text := fmt.Sprintf("%q, %s: want %s, got %s", d.Client, quoted(d.Scope), describe(d.Want), describe(d.Got))
 	if d.Err != nil {
 		text += ": " + d.Err.Error()
 	}
 	return text
+}
+
+// quoted is a scope for people. A terminal or a log can't mistake the entity for anything else.
+func quoted(scope webhookcfg.Scope) string {
+	if scope.IsAll() {
+		return "all"
+	}
+	return "entity " + strconv.Quote(scope.Entity())
 }
 
 func describe(w webhookcfg.Webhook) string {
