@@ -12,6 +12,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"time"
 
@@ -57,6 +58,10 @@ var schemes = map[string]func(context.Context, address, openOptions) (*opened, e
 
 func parseAddress(text, prefix string) (address, error) {
 	if name, ok := strings.CutPrefix(text, "env:"); ok {
+		if !isVariable(name) {
+			// Don't show the text: the shell may have put a password there.
+			return address{}, errors.New("env: takes the name of a variable, as in env:STORE, without a dollar sign")
+		}
 		if text = os.Getenv(name); text == "" {
 			return address{}, fmt.Errorf("the environment variable %s is not set", name)
 		}
@@ -67,6 +72,11 @@ func parseAddress(text, prefix string) (address, error) {
 		return address{}, errors.New("a store is file:PATH, sqlite:PATH, postgres://…, mysql:…, etcd:… or env:NAME; see -h")
 	}
 	return address{scheme, place, prefix}, nil
+}
+
+// isVariable reports whether text can be the name of a variable, and not its value.
+func isVariable(text string) bool {
+	return strings.Trim(text, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_") == "" && text != ""
 }
 
 // filePath returns the path of a file store.
@@ -83,6 +93,8 @@ type openOptions struct {
 	logger  *slog.Logger
 	shared  bool
 	migrate bool // create what doesn't exist: a file, a database, tables
+	// bulk is for many changes that need to be durable only together: call flush after them.
+	bulk bool
 }
 
 func (o openOptions) file() *store.FileOptions {
@@ -97,7 +109,9 @@ type opened struct {
 	health func(context.Context) error
 	// settings returns warnings. It's nil if there's nothing to check for this kind of store.
 	settings func(context.Context) ([]string, error)
-	close    func() error
+	// flush makes all changes durable. It's nil if each change is durable by itself.
+	flush func(context.Context) error
+	close func() error
 }
 
 // open connects to the store. Close it when you're done.
@@ -129,24 +143,66 @@ func openFile(_ context.Context, a address, o openOptions) (*opened, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &opened{patient{f}, a.place, f.Healthy, nil, f.Close}, nil
+	return &opened{patient: patient{f}, name: a.place, health: f.Healthy, close: f.Close}, nil
 }
 
 func openSQLite(ctx context.Context, a address, o openOptions) (*opened, error) {
-	mode := "rw"
 	if o.migrate {
-		mode = "rwc"
+		// SQLite would create a file that other users can read.
+		file, err := os.OpenFile(a.place, os.O_RDWR|os.O_CREATE, 0o600)
+		if err == nil {
+			err = file.Close()
+		}
+		if err != nil {
+			return nil, err
+		}
 	}
 	path, err := filepath.Abs(a.place)
 	if err != nil {
 		return nil, err
 	}
+	synchronous := "FULL"
+	if o.bulk {
+		// Commits then don't wait for the disk, and a power failure undoes the last ones.
+		synchronous = "NORMAL"
+	}
 	dsn := url.URL{Scheme: "file", Path: filepath.ToSlash(path)}
-	db, err := sql.Open("sqlite", dsn.String()+"?mode="+mode+"&_pragma=busy_timeout(250)&_pragma=journal_mode(WAL)&_pragma=synchronous(FULL)")
+	db, err := sql.Open("sqlite", dsn.String()+
+		"?mode=rw&_pragma=busy_timeout(250)&_pragma=journal_mode(WAL)&_pragma=secure_delete(ON)&_pragma=synchronous("+synchronous+")")
 	if err != nil {
 		return nil, err
 	}
-	return openSQL(ctx, db, sqlstore.SQLite(), a, a.place, o)
+	st, err := openSQL(ctx, db, sqlstore.SQLite(), a, a.place, o)
+	if err != nil {
+		return nil, err
+	}
+	settings := st.settings
+	st.settings = func(ctx context.Context) ([]string, error) {
+		warnings, err := settings(ctx)
+		if info, statErr := os.Stat(path); statErr == nil && runtime.GOOS != "windows" && !o.shared && info.Mode().Perm()&0o077 != 0 {
+			warnings = append(warnings, fmt.Sprintf("other users can open %s (mode %04o), and webhook URLs are credentials: chmod 600 it, and the files %[1]s-wal and %[1]s-shm", a.place, info.Mode().Perm()))
+		}
+		return warnings, err
+	}
+	if o.bulk {
+		st.flush = func(ctx context.Context) error { return checkpoint(ctx, db) }
+	}
+	return st, nil
+}
+
+// checkpoint makes all changes in an SQLite database durable. It waits for readers.
+func checkpoint(ctx context.Context, db *sql.DB) error {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	for {
+		var isBusy bool
+		var frames, copied int
+		err := db.QueryRowContext(ctx, "PRAGMA wal_checkpoint(TRUNCATE)").Scan(&isBusy, &frames, &copied)
+		if err = cmp.Or(err, ctx.Err()); err != nil || !isBusy {
+			return err
+		}
+		time.Sleep(time.Millisecond)
+	}
 }
 
 func openPostgreSQL(ctx context.Context, a address, o openOptions) (*opened, error) {
@@ -189,7 +245,7 @@ func openSQL(ctx context.Context, db *sql.DB, dialect sqlstore.Dialect, a addres
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("%s: %w", name, err), db.Close())
 	}
-	return &opened{patient{st}, name, st.Healthy, st.Check, db.Close}, nil
+	return &opened{patient: patient{st}, name: name, health: st.Healthy, settings: st.Check, close: db.Close}, nil
 }
 
 func openEtcd(_ context.Context, a address, o openOptions) (*opened, error) {
@@ -220,5 +276,8 @@ func openEtcd(_ context.Context, a address, o openOptions) (*opened, error) {
 	if err != nil {
 		return nil, errors.Join(err, client.Close())
 	}
-	return &opened{patient{st}, name, st.Healthy, nil, func() error { return errors.Join(st.Close(), client.Close()) }}, nil
+	return &opened{
+		patient: patient{st}, name: name, health: st.Healthy,
+		close: func() error { return errors.Join(st.Close(), client.Close()) },
+	}, nil
 }

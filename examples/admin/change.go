@@ -10,6 +10,8 @@ import (
 	"net/netip"
 	"os"
 	"os/user"
+	"strconv"
+	"strings"
 
 	"example.com/go-webhookcfg/store/admin"
 	"example.com/go-webhookcfg/webhookcfg"
@@ -18,6 +20,21 @@ import (
 // policyFlags are the flags for the policy. It has to be the service's.
 func policyFlags(s *session, flags *flag.FlagSet) {
 	flags.BoolVar(&s.policy.AllowHTTP, "allow-http", false, "allow http URLs in addition to https")
+	flags.Func("deny-prefix", "refuse the addresses in `CIDR`, even if -allow-prefix has them; repeatable", func(text string) error {
+		prefix, err := netip.ParsePrefix(text)
+		s.policy.DenyPrefixes = append(s.policy.DenyPrefixes, prefix)
+		return err
+	})
+	flags.Func("ports", "allow only these `PORTS`, separated by commas; repeatable", func(text string) error {
+		for port := range strings.SplitSeq(text, ",") {
+			n, err := strconv.ParseUint(port, 10, 16)
+			if err != nil || n == 0 {
+				return fmt.Errorf("%q is not a port", port)
+			}
+			s.policy.Ports = append(s.policy.Ports, uint16(n))
+		}
+		return nil
+	})
 	flags.Func("allow-prefix", "allow the non-public addresses in `CIDR`, such as 10.1.0.0/16; repeatable", func(text string) error {
 		prefix, err := netip.ParsePrefix(text)
 		s.policy.AllowPrefixes = append(s.policy.AllowPrefixes, prefix)
@@ -118,7 +135,7 @@ func (s *session) confirmClient(ctx context.Context, st *opened, warning string)
 		}
 		webhooks++
 	}
-	return s.confirm(printable(client), "%s has %d webhooks in %s. %s", printable(client), webhooks, st.name, warning)
+	return s.confirm([]string{printable(client), client}, "%s has %d webhooks in %s. %s", printable(client), webhooks, st.name, warning)
 }
 
 func erase(ctx context.Context, s *session) (int, error) {

@@ -62,6 +62,12 @@ func TestErase(t *testing.T) {
 			f.run(t.Context(), success, "a\nb\nc\nd\n", "", "clients", at)
 			f.runTyping(t.Context(), "b\n", success, "erased b", "b has 1 webhooks in", "erase", at, "b")
 			f.run(t.Context(), success, "a\nc\nd\n", "", "clients", at)
+			odd := "x\u202ey"
+			for _, typed := range []string{odd, `"x\u202ey"`} { // as it is, and as it's printed
+				f.apply(at, setAll(odd))
+				f.runTyping(t.Context(), "x\n", failure, "", "not confirmed", "erase", at, odd)
+				f.runTyping(t.Context(), typed+"\n", success, `erased "x\u202ey"`, `"x\u202ey" has 1 webhooks in`, "erase", at, odd)
+			}
 			f.runTyping(t.Context(), "nobody\n", success, `{"erased":"nobody"}`, "nobody has 0 webhooks in", "erase", "-json", at, "nobody")
 		})
 	}
@@ -79,6 +85,11 @@ func TestAudit(t *testing.T) {
 			f.run(t.Context(), found, `"rule":"the URL must`, "", "audit", "-json", at, "b")
 			f.run(t.Context(), success, "", "", "audit", at, "a")
 			f.run(t.Context(), success, "", "", "audit", "-allow-http", at)
+			f.apply(at, webhookcfg.SetChange("c", webhookcfg.All(), egress.NewURL("https://93.184.216.34:8443/"+secret)))
+			f.run(t.Context(), success, "", "", "audit", "-ports", "443,8443", at, "c")
+			f.run(t.Context(), found, "c, all entities: base https://93.184.216.34:8443", "", "audit", "-ports", "443", "-ports", "80", at, "c")
+			f.run(t.Context(), found, "c, all entities: base https://93.184.216.34:8443", "", "audit", "-deny-prefix", "93.184.0.0/16", at, "c")
+			f.run(t.Context(), wrongUsage, "", "is not a port", "audit", "-ports", "0", at)
 		})
 	}
 }

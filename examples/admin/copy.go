@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -50,7 +51,7 @@ func (s *session) usePair(ctx context.Context, o openOptions, do func(from, to *
 
 func copyAll(ctx context.Context, s *session) (code int, err error) {
 	o := s.openOptions()
-	o.migrate = s.migrate
+	o.migrate, o.bulk = s.migrate, true
 	err = s.useFirst(ctx, func(from *opened) error {
 		isOpen := false
 		err := s.use(ctx, s.args[1], s.toPrefix, o, func(to *opened) (err error) {
@@ -69,11 +70,14 @@ func copyAll(ctx context.Context, s *session) (code int, err error) {
 // copy makes to equal to from, and prints a report. It returns the exit code.
 func (s *session) copy(ctx context.Context, to, from *opened) (int, error) {
 	if s.replace {
-		if err := s.confirm(to.name, "You are about to make %s equal to %s. It loses what only it has.", to.name, from.name); err != nil {
+		if err := s.confirm([]string{to.name}, "You are about to make %s equal to %s. It loses what only it has.", to.name, from.name); err != nil {
 			return 0, err
 		}
 	}
 	r, err := admin.Copy(ctx, to, from, &admin.CopyOptions{Workers: connections, Replace: s.replace, Progress: s.progress(copied)})
+	if err == nil && to.flush != nil {
+		err = to.flush(ctx)
+	}
 	if errors.Is(err, admin.ErrNotEmpty) {
 		return 0, fmt.Errorf("%s has webhooks already; give -replace to make it equal to %s, or to complete a copy that ended early", to.name, from.name)
 	}
@@ -99,8 +103,8 @@ func codeOf(r admin.Report) int {
 // report prints a report, even of a copy that ended early. done and different are words for
 // the work and for what remains.
 func (s *session) report(done, different string, r admin.Report) error {
-	if isTerminal(s.stderr) {
-		fmt.Fprint(s.stderr, clearLine)
+	if isTerminal(s.screen) {
+		fmt.Fprint(s.screen, clearLine)
 	}
 	record := reportRecord{Clients: r.Clients, Webhooks: r.Webhooks, Changes: r.Changes, Seconds: r.Elapsed.Seconds(), Partial: r.Partial, Different: r.Different}
 	for _, d := range r.Differences {
@@ -144,8 +148,8 @@ func compared(r admin.Report) string {
 // progress shows the progress on the standard error stream, in the words of describe. A
 // terminal has it in one line. Otherwise it's a line every ten seconds.
 func (s *session) progress(describe func(admin.Report) string) func(admin.Report) {
-	if isTerminal(s.stderr) {
-		return func(r admin.Report) { fmt.Fprint(s.stderr, clearLine+describe(r)) }
+	if isTerminal(s.screen) {
+		return func(r admin.Report) { fmt.Fprint(s.screen, clearLine+describe(r)) }
 	}
 	var shown time.Duration
 	return func(r admin.Report) {
@@ -171,10 +175,11 @@ func isTerminal(w io.Writer) bool {
 // errUnconfirmed is the error of a command that you didn't confirm.
 var errUnconfirmed = errors.New("not confirmed, so nothing was changed")
 
-// confirm shows a warning, and asks you to type a name.
-func (s *session) confirm(name, warning string, args ...any) error {
-	line, err := s.ask(fmt.Sprintf(warning, args...) + "\nType " + name + " to confirm: ")
-	if err == nil && line != name {
+// confirm shows a warning, and asks you to type a name. You can type it in any of its forms.
+// The first one is in the question.
+func (s *session) confirm(forms []string, warning string, args ...any) error {
+	line, err := s.ask(fmt.Sprintf(warning, args...) + "\nType " + forms[0] + " to confirm: ")
+	if err == nil && !slices.Contains(forms, line) {
 		err = errUnconfirmed
 	}
 	return err

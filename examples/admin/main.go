@@ -67,10 +67,13 @@ var commands = []command{
 
 // session is a run of a command.
 type session struct {
-	args   []string
-	stdin  *bufio.Reader
-	stdout *bufio.Writer
-	stderr io.Writer
+	args  []string
+	stdin *bufio.Reader
+	// Both streams escape what a terminal could interpret. flush writes what stdout buffers.
+	stdout, stderr io.Writer
+	flush          func() error
+	// screen is the standard error stream without escapes, for progress on a terminal.
+	screen io.Writer
 	// Values of flags.
 	prefix, toPrefix   string
 	json, urls, shared bool
@@ -84,7 +87,8 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 	if len(args) > 0 {
 		for _, c := range commands {
 			if c.name == args[0] {
-				s := &session{stdin: bufio.NewReader(stdin), stdout: bufio.NewWriter(stdout), stderr: stderr}
+				out := bufio.NewWriter(stdout)
+				s := &session{stdin: bufio.NewReader(stdin), stdout: escaper{out}, flush: out.Flush, stderr: escaper{stderr}, screen: stderr}
 				return s.run(ctx, c, args[1:])
 			}
 		}
@@ -118,7 +122,7 @@ func (s *session) run(ctx context.Context, c command, args []string) int {
 		return wrongUsage
 	}
 	code, err := c.action(ctx, s)
-	err = errors.Join(err, s.stdout.Flush())
+	err = errors.Join(err, s.flush())
 	switch {
 	case err == nil:
 		return code

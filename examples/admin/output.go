@@ -4,10 +4,13 @@ import (
 	"encoding/json"
 	"flag"
 	"fmt"
+	"io"
 	"strconv"
 	"strings"
 	"time"
 	"unicode"
+	"unicode/utf16"
+	"unicode/utf8"
 
 	"example.com/go-webhookcfg/webhookcfg"
 )
@@ -21,6 +24,37 @@ func (s *session) print(record any, format string, args ...any) error {
 	}
 	_, err := fmt.Fprintf(s.stdout, format+"\n", args...)
 	return err
+}
+
+// escaper escapes what a terminal could interpret, or show in another order: everything but
+// visible text, spaces, tabs and ends of lines. The result of valid JSON is the same JSON. Pass
+// whole texts to Write.
+type escaper struct{ w io.Writer }
+
+func (e escaper) Write(text []byte) (int, error) {
+	if _, err := e.w.Write(escape(text)); err != nil {
+		return 0, err
+	}
+	return len(text), nil
+}
+
+func escape(text []byte) []byte {
+	escaped := make([]byte, 0, len(text))
+	for rest := text; len(rest) > 0; {
+		r, size := utf8.DecodeRune(rest)
+		switch high, low := utf16.EncodeRune(r); {
+		case r == utf8.RuneError && size == 1:
+			escaped = fmt.Appendf(escaped, `\x%02x`, rest[0])
+		case r == '\n' || r == '\t' || unicode.IsGraphic(r):
+			escaped = append(escaped, rest[:size]...)
+		case high != unicode.ReplacementChar:
+			escaped = fmt.Appendf(escaped, `\u%04x\u%04x`, high, low)
+		default:
+			escaped = fmt.Appendf(escaped, `\u%04x`, r)
+		}
+		rest = rest[size:]
+	}
+	return escaped
 }
 
 // printable returns a name as it is, or quoted if a terminal could show it differently.

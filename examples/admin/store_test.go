@@ -3,10 +3,15 @@ package main
 import (
 	"bytes"
 	"context"
+	"database/sql"
+	"errors"
 	"io"
+	"log/slog"
 	"os"
+	"runtime"
 	"strings"
 	"testing"
+	"time"
 
 	"example.com/go-webhookcfg/webhookcfg"
 )
@@ -116,4 +121,97 @@ func TestCancelled(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	f.run(ctx, failure, "", "context canceled", "copy", "-migrate", f.at("webhooks"), f.at("export"))
+}
+
+// TestSQLiteFileIsPrivate: admin creates a database that only you can open, and check warns of
+// others.
+func TestSQLiteFileIsPrivate(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("the directory's access list decides")
+	}
+	f := newFixture(t)
+	at := f.stores()["sqlite"]
+	mode := func() os.FileMode {
+		info, err := os.Stat(f.path("webhooks.db"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return info.Mode().Perm()
+	}
+	if got := mode(); got != 0o600 {
+		t.Errorf("created with the mode %04o", got)
+	}
+	f.run(t.Context(), success, "4 clients", "", "check", at)
+	if err := os.Chmod(f.path("webhooks.db"), 0o640); err != nil {
+		t.Fatal(err)
+	}
+	f.run(t.Context(), found, "(mode 0640), and webhook URLs are credentials: chmod 600", "", "check", at)
+	f.run(t.Context(), success, "4 clients", "", "check", "-shared", at)
+	f.runTyping(t.Context(), f.path("webhooks.db"), success, "0 changes", "", "copy", "-migrate", "-replace", f.at("webhooks"), at)
+	if got := mode(); got != 0o640 {
+		t.Errorf("the mode of an existing file was changed to %04o", got)
+	}
+}
+
+// TestSQLiteSyncs: the changes of a copy don't each wait for the disk, but flush makes them
+// durable, even while others have the database open. All other changes do wait.
+func TestSQLiteSyncs(t *testing.T) {
+	f := newFixture(t)
+	path := f.path("webhooks.db")
+	a := address{"sqlite", path, ""}
+	for _, isBulk := range []bool{true, false} {
+		st, err := a.open(t.Context(), openOptions{logger: slog.New(slog.DiscardHandler), migrate: true, bulk: isBulk})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer st.close()
+		if err := st.Apply(t.Context(), setAll("acme")); err != nil {
+			t.Fatal(err)
+		}
+		warnings, err := st.settings(t.Context())
+		if waits := !strings.Contains(strings.Join(warnings, ""), "synchronous"); err != nil || waits == isBulk || (st.flush == nil) == isBulk {
+			t.Errorf("bulk is %v: %q, %v", isBulk, warnings, err)
+		}
+		if !isBulk {
+			continue
+		}
+		if err := st.flush(t.Context()); err != nil {
+			t.Error(err)
+		}
+		if info, err := os.Stat(path + "-wal"); err != nil || info.Size() > 0 {
+			t.Errorf("flush left changes in the log: %v, %v", info, err)
+		}
+	}
+}
+
+// TestFlushWaitsForReaders: while somebody reads an older state, SQLite can't complete the
+// checkpoint.
+func TestFlushWaitsForReaders(t *testing.T) {
+	f := newFixture(t)
+	at := f.stores()["sqlite"]
+	db, err := sql.Open("sqlite", f.path("webhooks.db"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	reader, err := db.BeginTx(t.Context(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var clients int
+	if err := reader.QueryRowContext(t.Context(), "SELECT count(*) FROM wh_client").Scan(&clients); err != nil {
+		t.Fatal(err)
+	}
+	f.apply(at, setAll("new"))
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
+	defer cancel()
+	if err := checkpoint(ctx, db); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("during the read: %v", err)
+	}
+	if err := reader.Rollback(); err != nil {
+		t.Fatal(err)
+	}
+	if err := checkpoint(t.Context(), db); err != nil {
+		t.Errorf("after the read: %v", err)
+	}
 }
