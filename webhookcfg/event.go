@@ -25,7 +25,8 @@ type Event struct {
 	Credential string
 	// Actor is the person or program that acted for the client, as you set it with
 	// [ContextWithActor]. It's cut to 128 bytes, without characters that a log can't show.
-	// It's "" if the client acted itself.
+	// It's "" if the client acted itself, and in a sign_in that was refused, where nobody has
+	// proved who they are.
 	Actor string
 	// PresentedID is the id of a sign-in that was refused (401) or throttled (429), cut to
 	// 128 bytes, without characters that a log can't show. Nobody has verified it, and it can

@@ -265,6 +265,32 @@ func TestActor(t *testing.T) {
 	}
 }
 
+// TestActorOfRefusedSignIn: nobody is named before they have proved who they are. The actor of
+// a sign-in is often what somebody typed, which can be a secret in the wrong field.
+func TestActorOfRefusedSignIn(t *testing.T) {
+	ctx := webhookcfg.ContextWithActor(t.Context(), "T0PSECRET")
+	for _, tt := range []struct {
+		id, secret, want string
+		err              error
+	}{
+		{"acme", "s3cret", "T0PSECRET", nil},
+		{"T0PSECRET", "wrong", "", webhookcfg.ErrInvalidCredentials},
+		{"T0PSECRET:", "wrong", "", webhookcfg.ErrInvalidCredentials},
+		{"acme", "", "", webhookcfg.ErrInvalidCredentials},
+	} {
+		var event webhookcfg.Event
+		var records bytes.Buffer
+		o := options()
+		o.OmitPresentedID = true
+		o.OnEvent = eventInto(&event)
+		o.Logger = slog.New(slog.NewJSONHandler(&records, nil))
+		_, err := newHandler(t, newRecorder(), o).SignIn(ctx, tt.id, tt.secret)
+		if !errors.Is(err, tt.err) || event.Actor != tt.want || tt.want == "" && leaks(records.String()+fmt.Sprintf("%+v %v", event, err)) {
+			t.Errorf("%q: got %v, the event %+v and the record %s", tt.id, err, event, &records)
+		}
+	}
+}
+
 // TestEventSource: the source comes from the context, or else from the connection.
 func TestEventSource(t *testing.T) {
 	for _, tt := range []struct {

@@ -58,7 +58,7 @@ func (o *operation) report(ctx context.Context) {
 		return
 	}
 	o.event.Duration, o.event.Source = time.Since(o.start), o.source(ctx)
-	if actor, ok := ctx.Value(actorKey{}).(string); ok {
+	if actor, ok := ctx.Value(actorKey{}).(string); ok && (o.event.Operation != opNameSignIn || o.event.Client != "") {
 		o.event.Actor = shownID(actor, o.secrets[1])
 	}
 	if o.event.Operation == opNameSet {
