@@ -11,7 +11,10 @@ import (
 )
 
 // call is an operation that the host's own code asked for.
-type call struct{ operation }
+type call struct {
+	operation
+	failuresOnly bool // a success is not reported
+}
 
 // Set sets a client's webhook from your own code, for example from a dashboard where people
 // are signed in. It checks and probes the URL like a POST from the client, and you get the
@@ -87,6 +90,29 @@ func (h *Handler) List(ctx context.Context, client, after string, limit int) (pa
 // CanList reports whether the store is a [Lister], so that you can call [Handler.List].
 func (h *Handler) CanList() bool { return h.lister != nil }
 
+// DeliveryStatus returns how the deliveries to a webhook of a client go, like a GET from the
+// client, with the same checks of what [Options.DeliveryStatus] returns. The hook must be in
+// effect for the entity, as from [Handler.Read]. For a base, pass an empty entity. The State
+// is "" if nothing is known, or without that option.
+//
+// It's a part of a read, so you only get an event and a log record if it fails, with the
+// operation "read". For the error, see [Handler.Set].
+func (h *Handler) DeliveryStatus(ctx context.Context, client, entity string, hook Webhook) (status DeliveryStatus, err error) {
+	c := h.newCall(opNameRead)
+	c.failuresOnly = true
+	err = c.run(ctx, func(ctx context.Context) (e *apiError) {
+		if e := c.actFor(client); e != nil {
+			return e
+		}
+		if c.event.Scope = Entity(entity); entity == "" {
+			c.event.Scope = All()
+		}
+		status, e = c.delivery(ctx, entity, hook)
+		return e
+	})
+	return status, err
+}
+
 // SignIn returns the client that an id and a secret belong to. Use it for a login form, or
 // for other paths of your service. It asks the verifier like a request does, so you get the
 // same event and log record for a refusal, with the operation "sign_in". For the error, see
@@ -108,14 +134,16 @@ func (h *Handler) SignIn(ctx context.Context, id, secret string) (client Client,
 
 // newCall returns a call that starts now.
 func (h *Handler) newCall(name string) *call {
-	return &call{operation{h: h, start: time.Now(), event: Event{Operation: name}}}
+	return &call{operation: operation{h: h, start: time.Now(), event: Event{Operation: name}}}
 }
 
 func (c *call) run(ctx context.Context, perform func(context.Context) *apiError) error {
 	ctx, cancel := context.WithDeadline(ctx, c.start.Add(c.h.options.Timeout))
 	defer cancel()
 	e := c.attempt(ctx, perform)
-	c.report(ctx)
+	if e != nil || !c.failuresOnly {
+		c.report(ctx)
+	}
 	if e == nil {
 		return nil
 	}

@@ -1,6 +1,9 @@
 package webhookcfg
 
-import "time"
+import (
+	"slices"
+	"time"
+)
 
 // DeliveryStatus is how the deliveries to a webhook go. With [Options.DeliveryStatus],
 // clients read it together with the webhook. When a client sets a webhook again, the status
@@ -23,8 +26,14 @@ type DeliveryStatus struct {
 	LastSuccess, LastFailure time.Time
 }
 
-// The words that responses can have.
+// DeliveryWords returns the States and Reasons that a [DeliveryStatus] can have, without "".
+// Use it to check that you have a text for each.
+func DeliveryWords() (states, reasons []string) {
+	return slices.Clone(deliveryStates), slices.Clone(deliveryReasons)
+}
+
+// The words of the wire contract. If you add one, tests say where it needs a text.
 var (
-	deliveryStates  = []string{"", "ok", "failing", "stopped"}
-	deliveryReasons = []string{"", "unreachable", "redirect", "throttled", "status", "gone", "refused", "expired"}
+	deliveryStates  = []string{"ok", "failing", "stopped"}
+	deliveryReasons = []string{"unreachable", "redirect", "throttled", "status", "gone", "refused", "expired"}
 )

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"example.com/go-webhookcfg/webhookcfg"
+	"example.com/go-webhookcfg/webhookcfg/egress"
 	"github.com/google/go-cmp/cmp"
 )
 
@@ -113,7 +114,18 @@ func TestDeliveryStatusCalls(t *testing.T) {
 // TestDeliveryWords: a response has only words that the interface lists. If DeliveryStatus
 // returns any other word, that's a defect.
 func TestDeliveryWords(t *testing.T) {
-	states, reasons := openAPIWords(t, "state"), openAPIWords(t, "reason")
+	states, reasons := webhookcfg.DeliveryWords()
+	for field, words := range map[string][]string{"state": states, "reason": reasons} {
+		enum, description := openAPIWords(t, field)
+		if diff := cmp.Diff(words, enum); diff != "" {
+			t.Errorf("the %ss of the OpenAPI document: -want +got:\n%s", field, diff)
+		}
+		for _, word := range words {
+			if !strings.Contains(description, "("+word+")") {
+				t.Errorf("the OpenAPI document doesn't describe the %s %s", field, word)
+			}
+		}
+	}
 	known := regexp.MustCompile(`,"delivery":\{"state":"(` + strings.Join(states, "|") + `)"(,"reason":"(` + strings.Join(reasons, "|") + `)")?\}\}$`)
 	words := []string{"", "OK", "Failing", "ok ", " gone", "gone\n", "ok|failing", "policy", "timeout", "tls", "410", hookURL, "\"", "\x00", "\xff", strings.Repeat("ok", 1<<16)}
 	words = slices.Concat(words, states, reasons)
@@ -140,17 +152,121 @@ func TestDeliveryWords(t *testing.T) {
 	}
 }
 
-// openAPIWords returns the values that the document lists for a field of Delivery.
-func openAPIWords(t *testing.T, field string) []string {
+// openAPIWords returns the values that the document lists for a field of Delivery, and their
+// description.
+func openAPIWords(t *testing.T, field string) (words []string, description string) {
 	t.Helper()
 	_, schema, _ := strings.Cut(openAPI(t, options()), "\n    Delivery:\n")
 	_, property, _ := strings.Cut(schema, "\n        "+field+":\n")
-	_, enum, _ := strings.Cut(property, "\n          enum: [")
-	words, _, found := strings.Cut(enum, "]\n")
+	description, enum, _ := strings.Cut(property, "\n          enum: [")
+	enum, _, found := strings.Cut(enum, "]\n")
 	if !found {
 		t.Fatalf("the document has no values of %s", field)
 	}
-	return strings.Split(words, ", ")
+	return strings.Split(enum, ", "), description
+}
+
+// TestDeliveryStatusFromGo: a call from Go returns what a read of the client shows, and fails
+// with the same error, without the URL. Only a failure is reported.
+func TestDeliveryStatusFromGo(t *testing.T) {
+	type status = webhookcfg.DeliveryStatus
+	for name, tt := range map[string]struct {
+		status func(entity string, hook webhookcfg.Webhook) (status, error)
+		want   status
+		code   string
+	}{
+		"known": {func(string, webhookcfg.Webhook) (status, error) {
+			return status{State: "failing", Reason: "gone", LastFailure: noon}, nil
+		}, status{State: "failing", Reason: "gone", LastFailure: noon}, ""},
+		"not known": {func(string, webhookcfg.Webhook) (status, error) {
+			return status{Reason: "gone", LastFailure: noon}, nil
+		}, status{}, ""},
+		"entity": {func(entity string, _ webhookcfg.Webhook) (status, error) {
+			return status{State: map[string]string{"e1": "ok"}[entity]}, nil
+		}, status{State: "ok"}, ""},
+		"state": {func(_ string, hook webhookcfg.Webhook) (status, error) { return status{State: hook.URL.Reveal()}, nil }, status{}, "server_error"},
+		"reason": {func(_ string, hook webhookcfg.Webhook) (status, error) {
+			return status{State: "failing", Reason: hook.URL.Reveal()}, nil
+		}, status{}, "server_error"},
+		"error": {func(_ string, hook webhookcfg.Webhook) (status, error) {
+			return status{State: "ok"}, errors.New(hook.URL.Reveal())
+		}, status{}, "temporarily_unavailable"},
+		"nil error": {func(string, webhookcfg.Webhook) (status, error) { return status{}, (*nilError)(nil) }, status{}, "temporarily_unavailable"},
+		"panic":     {func(_ string, hook webhookcfg.Webhook) (status, error) { panic(hook.URL.Reveal()) }, status{}, "server_error"},
+	} {
+		var out bytes.Buffer
+		var events []webhookcfg.Event
+		o := options()
+		o.Logger = slog.New(slog.NewJSONHandler(&out, &slog.HandlerOptions{Level: slog.LevelDebug}))
+		o.DeliveryStatus = func(_ context.Context, _, entity string, hook webhookcfg.Webhook) (status, error) {
+			return tt.status(entity, hook)
+		}
+		o.OnEvent = func(_ context.Context, e webhookcfg.Event) { events = append(events, e) }
+		h := newHandler(t, newRecorder(), o)
+		if err := h.Set(t.Context(), "acme", webhookcfg.Entity("e1"), secretURL); err != nil {
+			t.Fatal(err)
+		}
+		hook, err := h.Read(t.Context(), "acme", "e1")
+		if err != nil {
+			t.Fatal(err)
+		}
+		events = nil
+		out.Reset()
+		got, err := h.DeliveryStatus(t.Context(), "acme", "e1", hook)
+		if diff := cmp.Diff(tt.want, got); diff != "" {
+			t.Errorf("%s: -want +got:\n%s", name, diff)
+		}
+		if tt.code == "" {
+			if err != nil || events != nil || out.Len() > 0 {
+				t.Errorf("%s: got %v, the events %v and the records %s", name, err, events, &out)
+			}
+			continue
+		}
+		r, w := readRequest(), httptest.NewRecorder()
+		r.RemoteAddr = ""
+		h.ServeHTTP(w, r)
+		if e, ok := errors.AsType[*webhookcfg.Error](err); !ok || e.Code != tt.code || respond(t, err).Body.String() != w.Body.String() {
+			t.Errorf("%s: got %v, and the client %s", name, err, w.Body)
+		}
+		if len(events) != 2 || report(events[0]) != report(events[1]) {
+			t.Errorf("%s: got the events %+v", name, events)
+		}
+		if fmt.Fprint(&out, err, events); leaks(out.String()) {
+			t.Errorf("%s: %s", name, &out)
+		}
+	}
+}
+
+// TestNoDeliveryStatusFromGo: without a URL or the option, nothing is known and nothing is
+// called. The base has an empty entity, and a client must be one.
+func TestNoDeliveryStatusFromGo(t *testing.T) {
+	var entities []string
+	o := options()
+	o.DeliveryStatus = func(_ context.Context, client, entity string, _ webhookcfg.Webhook) (webhookcfg.DeliveryStatus, error) {
+		entities = append(entities, client+" "+entity)
+		return webhookcfg.DeliveryStatus{State: "ok"}, nil
+	}
+	set := webhookcfg.Webhook{Source: webhookcfg.SourceBase, URL: egress.NewURL(hookURL)}
+	with, without := newHandler(t, newRecorder(), o), newHandler(t, newRecorder(), options())
+	for name, tt := range map[string]struct {
+		h      *webhookcfg.Handler
+		client string
+		hook   webhookcfg.Webhook
+		want   string
+		err    error
+	}{
+		"base":      {with, "acme", set, "ok", nil},
+		"off":       {with, "acme", webhookcfg.Webhook{Source: webhookcfg.SourceOff}, "", nil},
+		"no option": {without, "acme", set, "", nil},
+		"no client": {with, "", set, "", webhookcfg.ErrInvalidArgument},
+	} {
+		if got, err := tt.h.DeliveryStatus(t.Context(), tt.client, "", tt.hook); got.State != tt.want || !errors.Is(err, tt.err) {
+			t.Errorf("%s: got %v, %v", name, got, err)
+		}
+	}
+	if diff := cmp.Diff([]string{"acme "}, entities); diff != "" {
+		t.Errorf("calls: -want +got:\n%s", diff)
+	}
 }
 
 // TestSecretInDeliveryStatus: DeliveryStatus gets the URL, so its errors, panics and words

@@ -94,9 +94,11 @@ func (x *exchange) read(ctx context.Context) *apiError {
 	}
 	shown := newWebhookJSON(x.match.resource.idKey, scope.Entity(), hook)
 	shown.Source = hook.Source.String()
-	if shown.Delivery, e = x.delivery(ctx, scope.Entity(), hook); e != nil {
+	delivery, e := x.delivery(ctx, scope.Entity(), hook)
+	if e != nil {
 		return e
 	}
+	shown.Delivery = newDeliveryJSON(delivery)
 	x.result, e = marshal(shown)
 	return e
 }

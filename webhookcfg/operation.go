@@ -185,23 +185,23 @@ func (o *operation) resolve(ctx context.Context, entity string) (Webhook, *apiEr
 	return hook, nil
 }
 
-// delivery returns how the deliveries to hook go, or nil if nothing is known. hook must be
-// the webhook in effect.
-func (o *operation) delivery(ctx context.Context, entity string, hook Webhook) (*deliveryJSON, *apiError) {
+// delivery returns how the deliveries to hook go. The State is "" if nothing is known. hook
+// must be the webhook in effect.
+func (o *operation) delivery(ctx context.Context, entity string, hook Webhook) (DeliveryStatus, *apiError) {
 	if o.h.options.DeliveryStatus == nil || hook.URL.IsZero() {
-		return nil, nil
+		return DeliveryStatus{}, nil
 	}
 	o.url = hook.URL // an error or a panic may quote it
 	d, err := o.h.options.DeliveryStatus(ctx, o.event.Client, entity, hook)
 	switch {
 	case err != nil:
-		return nil, unavailable(fmt.Errorf("DeliveryStatus: %w", err))
-	case !slices.Contains(deliveryStates, d.State) || !slices.Contains(deliveryReasons, d.Reason):
-		return nil, serverError(fmt.Errorf("DeliveryStatus returned an unknown state %q or reason %q", d.State, d.Reason))
+		return DeliveryStatus{}, unavailable(fmt.Errorf("DeliveryStatus: %w", err))
+	case d.State != "" && !slices.Contains(deliveryStates, d.State), d.Reason != "" && !slices.Contains(deliveryReasons, d.Reason):
+		return DeliveryStatus{}, serverError(fmt.Errorf("DeliveryStatus returned an unknown state %q or reason %q: see DeliveryWords", d.State, d.Reason))
 	case d.State == "":
-		return nil, nil
+		return DeliveryStatus{}, nil
 	}
-	return newDeliveryJSON(d), nil
+	return d, nil
 }
 
 // probe checks that the URL can be reached, if the mode asks for it.

@@ -56,8 +56,8 @@ type Options struct {
 	// their notifications arrive. Pass the method Status of a Health of package deliver, or
 	// your own function.
 	//
-	// The handler calls it with the webhook in effect, if that has a URL. Package portal also
-	// calls it for the base, with an empty entity. If it returns an error, the client gets
+	// The handler calls it with the webhook in effect, if that has a URL. For the base, which
+	// package portal shows, it calls it with an empty entity. If it returns an error, the client gets
 	// 503. If it returns a State or Reason that [DeliveryStatus] doesn't list, the client
 	// gets 500.
 	DeliveryStatus func(ctx context.Context, client, entity string, hook Webhook) (DeliveryStatus, error)

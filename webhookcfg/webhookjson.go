@@ -44,7 +44,11 @@ func newWebhookJSON(idKey, entity string, hook Webhook) webhookJSON {
 	return shown
 }
 
+// newDeliveryJSON returns nil if nothing is known.
 func newDeliveryJSON(d DeliveryStatus) *deliveryJSON {
+	if d.State == "" {
+		return nil
+	}
 	return &deliveryJSON{d.State, d.Reason, timeJSON(d.LastSuccess), timeJSON(d.LastFailure)}
 }
 
