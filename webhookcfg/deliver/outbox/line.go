@@ -121,6 +121,7 @@ type receiver struct {
 	underway int
 	limit    int
 	blocked  time.Time    // nothing starts before
+	since    time.Time    // when the latest of its webhooks was set
 	skipped  [2]*position // the first one in the tables that isn't in memory, for each zone
 	inTurn   bool
 }
@@ -160,16 +161,20 @@ func (l *line) route(entity, hostport string, since, now time.Time) {
 	l.routes[entity] = route{hostport, since, now}
 }
 
-// receiver returns the receiver at a host and port.
-func (l *line) receiver(hostport string) *receiver {
-	r := l.receivers[hostport]
+// receiver returns the receiver of a route. It isn't blocked by a pause from before the webhook
+// was set.
+func (l *line) receiver(to route) *receiver {
+	r := l.receivers[to.hostport]
 	if r == nil {
-		r = &receiver{hostport: hostport, limit: l.perClient}
-		if hostport != "" && l.known != nil {
-			k := l.known(hostport)
-			r.limit, r.blocked = max(k.Limit, 1), k.PausedUntil
+		r = &receiver{hostport: to.hostport, limit: l.perClient}
+		if to.hostport != "" {
+			k := l.known(to.hostport)
+			r.limit, r.blocked, r.since = max(k.Limit, 1), k.PausedUntil, k.Since
 		}
-		l.receivers[hostport] = r
+		l.receivers[to.hostport] = r
+	}
+	if to.since.After(r.since) {
+		r.blocked, r.since = time.Time{}, to.since
 	}
 	return r
 }
@@ -296,7 +301,7 @@ func (l *line) addFresh(rows []row, limit int, past bool, now time.Time) (seen [
 			continue
 		}
 		at := l.routes[row.entity]
-		r := l.receiver(at.hostport)
+		r := l.receiver(at)
 		m := &message{row: row, receiver: r, unseen: true, taken: now}
 		switch {
 		case r.takes(row.position, now):
@@ -384,7 +389,7 @@ func (l *line) addWaiting(from position, rows []row, limit int, now time.Time) {
 			l.retry = earliest(l.retry, now.Add(row.left))
 			continue
 		}
-		r := l.receiver(at.hostport)
+		r := l.receiver(at)
 		s := r.skipped[zone]
 		if r.held < room && !r.blocked.After(now) && (s == nil || s == next || row.compare(*s) < 0) {
 			l.add(&message{row: row, taken: now}, r)
@@ -468,7 +473,7 @@ func (l *line) deferred(m *message, hostport string, r deliver.Result, now time.
 		l.resume = now.Add(jitter(time.Second))
 	} else {
 		l.route(m.entity, hostport, r.Webhook.Since, now)
-		if to := l.receiver(hostport); to != m.receiver {
+		if to := l.receiver(l.routes[m.entity]); to != m.receiver {
 			l.move(m, to, now)
 		}
 		m.receiver.blocked = now.Add(max(r.Wait, time.Millisecond))
@@ -613,7 +618,7 @@ func (l *line) nextRead(now time.Time) (rd read, ok bool) {
 			return read{from: *from, limit: page}, true
 		}
 	}
-	if l.fresh && l.stuck != nil && l.stuck.held < room/2 {
+	if l.fresh && l.stuck != nil && l.stuck.held < room/2 && !l.stuck.blocked.After(now) {
 		return read{fresh: true, limit: l.unseen + page}, true
 	}
 	if !l.isHungry(now) {

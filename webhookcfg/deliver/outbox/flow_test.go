@@ -1,0 +1,253 @@
+package outbox
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"example.com/go-webhookcfg/webhookcfg/deliver"
+)
+
+// TestBacklogUsesAllSlots: a healthy receiver gets a backlog as fast as its slots allow.
+func TestBacklogUsesAllSlots(t *testing.T) {
+	for _, takes := range []time.Duration{10 * time.Millisecond, 50 * time.Millisecond, 200 * time.Millisecond} {
+		for _, n := range []int{1000, 20_000} {
+			if n > 1000 && testing.Short() {
+				continue
+			}
+			t.Run(fmt.Sprint(n, " x ", takes), func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					w := newWorld(t)
+					w.set("a", "", w.host(1, &peer{takes: takes}))
+					for i := range n {
+						w.db.enqueue("a", fmt.Sprint("e", i), fmt.Sprint("m", i))
+					}
+					p := w.run(Options{}, deliver.Options{})
+					defer p.stop()
+					first, last := w.await(n, time.Hour)
+					ideal := takes * time.Duration(n) / 4
+					share := float64(ideal) / float64(last-first+takes)
+					t.Logf("share %.3f, first after %v, calls %v", share, first, w.db.calls)
+					if share < 0.95 {
+						t.Errorf("share of the slots: %.3f, want 0.95", share)
+					}
+					p.stop()
+					if len(w.arrivals) != n {
+						t.Errorf("%d arrivals, want %d", len(w.arrivals), n)
+					}
+				})
+			})
+		}
+	}
+}
+
+// TestFailuresCostNoSlots: while one attempt in n fails, the others go on as fast as before.
+func TestFailuresCostNoSlots(t *testing.T) {
+	for _, in := range []int{20, 5} {
+		t.Run(fmt.Sprint("one in ", in), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				const n, takes = 2000, 50 * time.Millisecond
+				w := newWorld(t)
+				random := rand.New(rand.NewPCG(1, 2))
+				w.set("a", "", w.host(1, &peer{takes: takes, respond: func(string) int {
+					w.mu.Lock()
+					defer w.mu.Unlock()
+					if random.IntN(in) == 0 {
+						return 500
+					}
+					w.delivered++
+					return 204
+				}}))
+				for i := range n {
+					w.db.enqueue("a", fmt.Sprint("e", i), fmt.Sprint("m", i))
+				}
+				p := w.run(Options{}, deliver.Options{})
+				defer p.stop()
+				start := time.Now()
+				for w.deliveries() < n*9/10 {
+					time.Sleep(time.Millisecond)
+				}
+				w.mu.Lock()
+				attempts := len(w.arrivals)
+				w.mu.Unlock()
+				share := float64(takes*time.Duration(attempts)/4) / float64(time.Since(start))
+				t.Logf("share %.3f", share)
+				if share < 0.95 {
+					t.Errorf("share of the slots: %.3f, want 0.95", share)
+				}
+			})
+		})
+	}
+}
+
+// TestRepairedAndSetAgain: a client whose receiver failed for a while repairs it and sets its
+// webhook again. What waits then leaves at once, as fast as the slots allow.
+func TestRepairedAndSetAgain(t *testing.T) {
+	for _, processes := range []int{1, 3} {
+		t.Run(fmt.Sprint(processes, " processes"), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				n := 20_000
+				if testing.Short() {
+					n = 3000
+				}
+				const takes = 50 * time.Millisecond
+				w := newWorld(t)
+				healthy := false
+				w.set("a", "", w.host(1, &peer{takes: takes, respond: func(string) int {
+					w.mu.Lock()
+					defer w.mu.Unlock()
+					if !healthy {
+						return 503
+					}
+					w.delivered++
+					return 204
+				}}))
+				for i := range n {
+					w.db.enqueue("a", fmt.Sprint("e", i), fmt.Sprint("m", i))
+				}
+				var nodes []*node
+				for range processes {
+					nodes = append(nodes, w.run(Options{}, deliver.Options{}))
+				}
+				defer func() {
+					for _, p := range nodes {
+						p.stop()
+					}
+				}()
+				time.Sleep(61 * time.Second)
+				w.mu.Lock()
+				healthy = true
+				failed := len(w.arrivals)
+				w.mu.Unlock()
+				t.Log("calls while paused:", w.db.calls)
+				w.set("a", "", "93.184.0.2:80")
+				set := time.Now()
+				if err := nodes[len(nodes)-1].box.Wake(t.Context(), "a"); err != nil {
+					t.Fatal(err)
+				}
+				for w.deliveries() == 0 {
+					time.Sleep(time.Millisecond)
+				}
+				first := time.Since(set)
+				for w.deliveries() < n {
+					time.Sleep(time.Millisecond)
+					if time.Since(set) > time.Hour {
+						t.Fatalf("%d of %d delivered", w.deliveries(), n)
+					}
+				}
+				last := time.Since(set)
+				ideal := takes * time.Duration(n) / 4
+				t.Log("calls:", w.db.calls)
+				t.Logf("%d failures, first after %v, last after %.2f of the ideal %v", failed, first, float64(last)/float64(ideal), ideal)
+				if first > time.Second || last > ideal*12/10 {
+					t.Errorf("first after %v, last after %v, want a second and %v", first, last, ideal*12/10)
+				}
+			})
+		})
+	}
+}
+
+// TestHangingReceiversDelayNobody: clients with many receivers that hang don't delay other
+// clients, nor their own receivers that respond.
+func TestHangingReceiversDelayNobody(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		clients := 100
+		if testing.Short() {
+			clients = 20
+		}
+		w := newWorld(t)
+		hang := &peer{respond: func(string) int { return 0 }}
+		for c := range clients {
+			for h := range 40 {
+				w.set(fmt.Sprint("bad", c), fmt.Sprint("e", h), w.host(1000+c*40+h, hang))
+				for i := range 5 {
+					w.db.enqueue(fmt.Sprint("bad", c), fmt.Sprint("e", h), fmt.Sprint("h-", c, "-", h, "-", i))
+				}
+			}
+		}
+		p := w.run(Options{}, deliver.Options{})
+		defer p.stop()
+		time.Sleep(5 * time.Second)
+		ok := w.host(1, &peer{takes: 2 * time.Millisecond})
+		sent := make(map[string]time.Duration)
+		for i := range 200 {
+			client, id := fmt.Sprint("good", i%20), fmt.Sprint("g-", i)
+			w.set(client, "", ok)
+			sent[id] = time.Since(w.start)
+			w.db.enqueue(client, "e", id)
+			time.Sleep(50 * time.Millisecond)
+		}
+		time.Sleep(5 * time.Second)
+		took := w.since(sent)
+		t.Logf("p50 %v, p99 %v", took[len(took)/2], took[len(took)*99/100])
+		if len(took) != 200 || took[198] > 300*time.Millisecond {
+			t.Errorf("%d of 200 arrived, p99 %v", len(took), took[len(took)*99/100])
+		}
+	})
+}
+
+// TestManyBacklogs: the backlogs of many clients go out side by side, and a new client's
+// notification doesn't wait for them.
+func TestManyBacklogs(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		clients, each := 200, 500
+		if testing.Short() {
+			clients, each = 50, 200
+		}
+		const takes = 200 * time.Millisecond
+		w := newWorld(t)
+		for c := range clients {
+			w.set(fmt.Sprint("c", c), "", w.host(c, &peer{takes: takes}))
+			for i := range each {
+				w.db.enqueue(fmt.Sprint("c", c), fmt.Sprint("e", i), fmt.Sprint("m", c, "-", i))
+			}
+		}
+		p := w.run(Options{}, deliver.Options{})
+		defer p.stop()
+		time.Sleep(time.Second)
+		w.set("new", "", w.host(5000, &peer{takes: time.Millisecond}))
+		sent := map[string]time.Duration{"new": time.Since(w.start)}
+		w.db.enqueue("new", "e", "new")
+		_, last := w.await(clients*each+1, time.Hour)
+		ideal := takes * time.Duration(each) / 4
+		t.Logf("last after %.2f of the ideal, new after %v", float64(last)/float64(ideal), w.since(sent)[0])
+		if last > ideal*12/10 || w.since(sent)[0] > 200*time.Millisecond {
+			t.Errorf("last after %v, want %v; new client's after %v", last, ideal*12/10, w.since(sent)[0])
+		}
+	})
+}
+
+// TestBurstDelaysNobody: a client that enqueues a hundred thousand at once delays neither
+// another client, nor its own other receiver without bound.
+func TestBurstDelaysNobody(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := 100_000
+		if testing.Short() {
+			n = 5000
+		}
+		w := newWorld(t)
+		w.set("a", "", w.host(1, &peer{takes: 10 * time.Millisecond, respond: func(string) int { return 500 }}))
+		w.set("a", "other", w.host(2, &peer{takes: time.Millisecond}))
+		w.set("b", "", w.host(3, &peer{takes: time.Millisecond}))
+		for i := range n {
+			w.db.enqueue("a", fmt.Sprint("e", i), fmt.Sprint("m", i))
+		}
+		p := w.run(Options{}, deliver.Options{})
+		defer p.stop()
+		time.Sleep(100 * time.Millisecond)
+		sent := map[string]time.Duration{"b": time.Since(w.start), "a": time.Since(w.start)}
+		w.db.enqueue("b", "e", "b")
+		w.db.enqueue("a", "other", "a")
+		time.Sleep(30 * time.Second)
+		took := w.since(sent)
+		t.Log("other client, other receiver: ", took)
+		if len(took) < 2 || took[0] > 200*time.Millisecond {
+			t.Errorf("took %v", took)
+		}
+		calls := w.db.calls["waiting"]
+		time.Sleep(10 * time.Minute)
+		t.Log("reads in ten minutes:", w.db.calls["waiting"]-calls)
+	})
+}

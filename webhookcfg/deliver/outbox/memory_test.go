@@ -1,0 +1,326 @@
+package outbox
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+)
+
+// memory is a database with the queue. It's the model of the tables: each call is one step,
+// and takes a time.
+type memory struct {
+	takes time.Duration // each call
+
+	mu        sync.Mutex
+	messages  map[int64]*stored
+	seq       int64
+	lines     map[string]*storedLine
+	processes map[int64]time.Time
+	calls     map[string]int
+}
+
+type stored struct {
+	row
+	client   string
+	state    int
+	enqueued time.Time
+	due      time.Time
+	reason   string
+}
+
+type storedLine struct {
+	owner  int64
+	due    time.Time // zero: now
+	pauses []pause
+}
+
+func newMemory() *memory {
+	return &memory{
+		takes: time.Millisecond, messages: make(map[int64]*stored), lines: make(map[string]*storedLine),
+		processes: make(map[int64]time.Time), calls: make(map[string]int),
+	}
+}
+
+// enqueue is a committed Enqueue.
+func (db *memory) enqueue(client, entity, id string) {
+	db.mu.Lock()
+	defer db.mu.Unlock()
+	db.commit(db.number(), client, entity, id)
+}
+
+// number takes the number of a notification, as an INSERT does.
+func (db *memory) number() int64 { db.seq++; return db.seq }
+
+func (db *memory) commit(seq int64, client, entity, id string) {
+	s := &stored{client: client, enqueued: time.Now()}
+	s.seq, s.entity, s.id, s.body = seq, entity, id, []byte("{}")
+	db.messages[seq] = s
+}
+
+// session is a process's access to the database. Once it's cut, nothing gets through.
+type session struct {
+	*memory
+	cut  bool
+	fail func(call string) error // if set, called for each call
+}
+
+var errCut = errors.New("connection refused")
+
+func (s *session) call(ctx context.Context, name string) (unlock func(), err error) {
+	if !wait(ctx, s.takes) {
+		return nil, ctx.Err()
+	}
+	s.mu.Lock()
+	s.calls[name]++
+	err = ctx.Err()
+	if s.cut {
+		err = errCut
+	}
+	if err == nil && s.fail != nil {
+		err = s.fail(name)
+	}
+	if err != nil {
+		s.mu.Unlock()
+		return nil, err
+	}
+	return s.mu.Unlock, nil
+}
+
+func (s *session) check(context.Context) error           { return nil }
+func (s *session) sweep(context.Context, *Options) error { return nil }
+
+func (s *session) join(ctx context.Context, me int64, lease time.Duration, _ string) error {
+	unlock, err := s.call(ctx, "join")
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	s.processes[me] = time.Now().Add(lease)
+	return nil
+}
+
+func (s *session) extend(me int64, lease time.Duration) error {
+	if until, ok := s.processes[me]; !ok || until.Before(time.Now()) {
+		return errLost
+	}
+	s.processes[me] = time.Now().Add(lease)
+	return nil
+}
+
+func (s *session) renew(ctx context.Context, me int64, lease time.Duration) error {
+	unlock, err := s.call(ctx, "renew")
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	return s.extend(me, lease)
+}
+
+func (s *session) leave(ctx context.Context, me int64) error {
+	unlock, err := s.call(ctx, "leave")
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	s.drop(me)
+	return nil
+}
+
+func (s *session) drop(me int64) {
+	delete(s.processes, me)
+	for _, l := range s.lines {
+		if l.owner == me {
+			l.owner, l.due = 0, time.Time{}
+		}
+	}
+}
+
+func (s *session) bury(ctx context.Context) (n int, err error) {
+	unlock, err := s.call(ctx, "bury")
+	if err != nil {
+		return 0, err
+	}
+	defer unlock()
+	for id, until := range s.processes {
+		if until.Before(time.Now()) {
+			s.drop(id)
+			n++
+		}
+	}
+	return n, nil
+}
+
+func (s *session) poll(ctx context.Context, me int64, after string, limit int) (f found, err error) {
+	unlock, err := s.call(ctx, "poll")
+	if err != nil {
+		return f, err
+	}
+	defer unlock()
+	now := time.Now()
+	for client, l := range s.lines {
+		switch {
+		case l.due.After(now):
+		case l.owner == 0:
+			f.due = append(f.due, client)
+		case l.owner == me:
+			f.woken = append(f.woken, client)
+		}
+	}
+	slices.SortFunc(f.due, func(a, b string) int { return s.lines[a].due.Compare(s.lines[b].due) })
+	f.due = f.due[:min(len(f.due), limit)]
+	fresh := make(map[string]bool)
+	for _, m := range s.messages {
+		if m.state == stateFresh && m.client > after {
+			fresh[m.client] = true
+		}
+	}
+	all := slices.Sorted(maps.Keys(fresh))
+	all = all[:min(len(all), limit)]
+	for _, client := range all {
+		if l := s.lines[client]; l == nil || l.owner == 0 || l.owner == me {
+			f.fresh = append(f.fresh, client)
+		}
+		f.last = client
+	}
+	f.more = len(all) >= limit
+	for _, until := range s.processes {
+		f.expired = f.expired || until.Before(now)
+	}
+	return f, nil
+}
+
+func (s *session) claim(ctx context.Context, me int64, lease time.Duration, clients []string) (all []claimed, err error) {
+	unlock, err := s.call(ctx, "claim")
+	if err != nil {
+		return nil, err
+	}
+	defer unlock()
+	if err := s.extend(me, lease); err != nil {
+		return nil, err
+	}
+	for _, client := range clients {
+		l := s.lines[client]
+		if l == nil {
+			l = &storedLine{due: time.Now().Add(10_000 * time.Hour)}
+			s.lines[client] = l
+		}
+		if l.owner != 0 {
+			continue
+		}
+		c := claimed{client: client, left: -10_000 * time.Hour, pauses: slices.Clone(l.pauses)}
+		if !l.due.IsZero() {
+			c.left = time.Until(l.due)
+		}
+		all = append(all, c)
+		l.owner, l.due = me, time.Now().Add(10_000*time.Hour)
+	}
+	return all, nil
+}
+
+func (s *session) rows(client string, state int, from position, limit int) (all []row) {
+	for _, m := range s.messages {
+		if m.client == client && m.state == state {
+			r := m.row
+			r.position.due = 0
+			if !m.due.IsZero() {
+				r.position.due, r.left = m.due.UnixMicro(), time.Until(m.due)
+			}
+			r.age = time.Since(m.enqueued)
+			if r.position.compare(from) >= 0 {
+				all = append(all, r)
+			}
+		}
+	}
+	slices.SortFunc(all, func(a, b row) int { return a.position.compare(b.position) })
+	return all[:min(len(all), limit)]
+}
+
+func (s *session) fresh(ctx context.Context, client string, limit int) ([]row, error) {
+	unlock, err := s.call(ctx, "fresh")
+	if err != nil {
+		return nil, err
+	}
+	defer unlock()
+	return s.rows(client, stateFresh, position{}, limit), nil
+}
+
+func (s *session) waiting(ctx context.Context, client string, from position, limit int) ([]row, error) {
+	unlock, err := s.call(ctx, "waiting")
+	if err != nil {
+		return nil, err
+	}
+	defer unlock()
+	return s.rows(client, stateWaiting, from, limit), nil
+}
+
+func (s *session) body(ctx context.Context, seq int64) ([]byte, error) {
+	unlock, err := s.call(ctx, "body")
+	if err != nil {
+		return nil, err
+	}
+	defer unlock()
+	if m := s.messages[seq]; m != nil {
+		return m.body, nil
+	}
+	return nil, nil
+}
+
+func (s *session) write(ctx context.Context, me int64, lease time.Duration, b batch) error {
+	unlock, err := s.call(ctx, "write")
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	if err := s.extend(me, lease); err != nil {
+		return err
+	}
+	now := time.Now()
+	for _, o := range b.outcomes {
+		m := s.messages[o.Seq]
+		if m == nil || m.state > stateWaiting {
+			continue
+		}
+		if o.Attempts > m.attempts {
+			m.tried = now
+		}
+		m.state, m.attempts, m.reason = o.State, o.Attempts, cmp.Or(o.Reason, m.reason)
+		m.due = time.Time{}
+		if o.State != stateWaiting || o.Delay > 0 {
+			m.due = now.Add(time.Duration(o.Delay) * time.Microsecond)
+		}
+	}
+	for _, u := range b.lines {
+		l := s.lines[u.client]
+		if l == nil || l.owner != me {
+			continue
+		}
+		switch {
+		case u.giveBack:
+			l.owner, l.pauses = 0, u.pauses
+			if !l.due.IsZero() {
+				l.due = now.Add(u.due)
+			}
+		case u.awake:
+			l.due = now.Add(10_000 * time.Hour)
+		default:
+			l.pauses = u.pauses
+		}
+	}
+	return nil
+}
+
+func (s *session) wake(ctx context.Context, client string) error {
+	unlock, err := s.call(ctx, "wake")
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	if l := s.lines[client]; l != nil {
+		l.due = time.Time{}
+	}
+	return nil
+}
