@@ -51,7 +51,7 @@ func endsMidway(ctx context.Context, h Harness, c Credential) error {
 	if err != nil {
 		return err
 	}
-	err = interrupt.Each(ctx, func(over context.Context) error { return noWrongVerdict(passed{over, ctx}, h, c) })
+	err = interrupt.Each(ctx, func(over context.Context) error { return noWrongVerdict(passed{over}, h, c) })
 	if err != nil {
 		return fmt.Errorf("deadline passed: %w", err)
 	}
@@ -72,10 +72,7 @@ func endsMidway(ctx context.Context, h Harness, c Credential) error {
 }
 
 // passed is a context that ends like another one, but as if its deadline had passed.
-type passed struct {
-	context.Context
-	values context.Context // derived contexts would find out that it was canceled
-}
+type passed struct{ context.Context }
 
 // Err implements [context.Context].
 func (p passed) Err() error {
@@ -84,9 +81,6 @@ func (p passed) Err() error {
 	}
 	return nil
 }
-
-// Value implements [context.Context].
-func (p passed) Value(key any) any { return p.values.Value(key) }
 
 // noWrongVerdict returns nil if a valid credential signs in or fails, but isn't refused.
 func noWrongVerdict(ctx context.Context, h Harness, c Credential) error {
