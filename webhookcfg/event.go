@@ -59,10 +59,10 @@ type Event struct {
 	// Err is the cause of a failure, if the code doesn't say it all. With [ProbeWarn], it's
 	// also the failed probe of a set that succeeded.
 	//
-	// For a probe, the text ends with the step that failed, such as "is unreachable: tls". To
-	// find out more, get the [egress.UnreachableError] with [errors.As] in OnEvent, and unwrap
-	// it: its cause says, for example, that the certificate has expired. The cause may contain
-	// more than a log should have, such as addresses, or texts that the receiver sent.
+	// For a probe, the text ends with an [egress.Reason], such as "is unreachable:
+	// certificate_expired". To find out more, get the [egress.UnreachableError] with
+	// [errors.As] in OnEvent, and unwrap it. Its cause may contain more than a log should have,
+	// such as addresses, or texts that the receiver sent.
 	Err error
 }
 

@@ -155,7 +155,7 @@ func TestCauseOfRefusal(t *testing.T) {
 	receiver.Config.ErrorLog = log.New(io.Discard, "", 0)
 	receiver.StartTLS()
 	defer receiver.Close()
-	for path, text := range map[string]string{"/in": " is unreachable: tls", "/unreachable": " is [path]: tls"} {
+	for path, text := range map[string]string{"/in": " is unreachable: unknown_authority", "/unreachable": " is [path]: unknown_authority"} {
 		for mode, want := range map[webhookcfg.ProbeMode]string{webhookcfg.ProbeEnforce: "400 webhook_unreachable", webhookcfg.ProbeWarn: successBody} {
 			var event webhookcfg.Event
 			var records strings.Builder

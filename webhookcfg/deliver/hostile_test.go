@@ -164,7 +164,11 @@ func TestUnreachable(t *testing.T) {
 	r := newReceiver(t, true, status(200))
 	r.Config.ErrorLog = log.New(io.Discard, "", 0)
 	s = newSender(t, configured(t, r.URL+secretPath), keyring{deliver.GenerateKey()}, nil)
-	check(t, "unknown authority", s.Send(t.Context(), "acme", "e1", message), deliver.Failed, reasonTLS)
+	result := s.Send(t.Context(), "acme", "e1", message)
+	check(t, "unknown authority", result, deliver.Failed, deliver.ReasonUnreachable)
+	if text := result.LogValue().String(); !strings.Contains(text, string(egress.ReasonUnknownAuthority)) || result.Reason.Public() != "unreachable" {
+		t.Errorf("logged %s, and public is %q", text, result.Reason.Public())
+	}
 
 	s = newSender(t, configured(t, "http://name.invalid"+secretPath), keyring{deliver.GenerateKey()}, &deliver.Options{Policy: &egress.Policy{AllowHTTP: true, Resolver: names{}}})
 	check(t, "unknown name", s.Send(t.Context(), "acme", "e1", message), deliver.Failed, deliver.ReasonUnreachable)

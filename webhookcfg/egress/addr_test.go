@@ -439,7 +439,7 @@ func TestAuthorityAddedAfterConstruction(t *testing.T) {
 	prober := newProber(t, policy, &egress.ProberOptions{Timeout: time.Minute})
 	policy.RootCAs.AddCert(ca.cert)
 	target := receiver.at("https", receiverName)
-	if err := prober.Probe(t.Context(), "client", egress.NewURL(target)); reasonOf(err) != egress.ReasonTLS {
+	if err := prober.Probe(t.Context(), "client", egress.NewURL(target)); reasonOf(err) != egress.ReasonUnknownAuthority {
 		t.Errorf("Probe of a prober from before = %v", err)
 	}
 	if err := probe(t, policy, target); err != nil {

@@ -2,6 +2,7 @@ package egress
 
 import (
 	"context"
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"io"
@@ -74,8 +75,17 @@ const (
 	ReasonDenied Reason = "denied"
 	// ReasonConnection: no connection was established.
 	ReasonConnection Reason = "connection"
-	// ReasonTLS: the TLS handshake or the verification of the certificate failed.
+	// ReasonTLS: the TLS handshake failed, or the certificate is invalid for a reason that has
+	// no name here.
 	ReasonTLS Reason = "tls"
+	// ReasonCertificateExpired: the certificate, or one of its authorities', has expired or isn't valid
+	// yet.
+	ReasonCertificateExpired Reason = "certificate_expired"
+	// ReasonUnknownAuthority: no authority that you trust has issued the certificate. Often
+	// the receiver doesn't send the intermediate ones.
+	ReasonUnknownAuthority Reason = "unknown_authority"
+	// ReasonWrongName: the certificate is for other names.
+	ReasonWrongName Reason = "wrong_name"
 	// ReasonTimeout: a step exceeded its time limit.
 	ReasonTimeout Reason = "timeout"
 	// ReasonResponse: there was no response, or an [HTTPProbe] refused it.
@@ -135,8 +145,27 @@ func unreachable(ctx context.Context, to destination, step Reason, err error) er
 		return &UnreachableError{Endpoint: to.String(), Reason: ReasonDenied}
 	case errors.As(err, &netErr) && netErr.Timeout(), ctx.Err() != nil:
 		step = ReasonTimeout
+	case step == ReasonTLS:
+		step = certificateReason(err)
 	}
 	return &UnreachableError{Endpoint: to.String(), Reason: step, cause: err}
+}
+
+// certificateReason returns why a TLS handshake failed.
+func certificateReason(err error) Reason {
+	var invalid x509.CertificateInvalidError
+	var authority x509.UnknownAuthorityError
+	var name x509.HostnameError
+	switch {
+	case errors.As(err, &invalid) && invalid.Reason == x509.Expired:
+		return ReasonCertificateExpired
+	case errors.As(err, &authority):
+		return ReasonUnknownAuthority
+	case errors.As(err, &name):
+		return ReasonWrongName
+	default:
+		return ReasonTLS
+	}
 }
 
 // RedactError removes the URL from an error of [http.Client] or [url.Parse], because its path

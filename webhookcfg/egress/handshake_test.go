@@ -168,15 +168,16 @@ func TestChain(t *testing.T) {
 			continue
 		}
 		cause := fmt.Sprint(errors.Unwrap(err))
-		if reasonOf(err) != egress.ReasonTLS || !strings.Contains(cause, test.want) {
-			t.Errorf("%s: %v, because %s", test.name, err, cause)
-		}
 		if test.want == unknown && strings.Contains(cause, considered) {
 			t.Errorf("%s: %s", test.name, cause)
 		}
 		_, verified := errors.AsType[*tls.CertificateVerificationError](err)
-		if want := test.want == unknown || test.want == considered; verified != want {
-			t.Errorf("%s: verified: %v", test.name, verified)
+		want := egress.ReasonTLS
+		if test.want == unknown || test.want == considered {
+			want = egress.ReasonUnknownAuthority
+		}
+		if reasonOf(err) != want || verified != (want == egress.ReasonUnknownAuthority) || !strings.Contains(cause, test.want) {
+			t.Errorf("%s: %v, verified %t, because %s", test.name, err, verified, cause)
 		}
 	}
 }

@@ -106,8 +106,8 @@ func TestHTTPProbeFailsBeforeHTTP(t *testing.T) {
 		target string
 		want   egress.Reason
 	}{
-		{newLoopback(good), receiver.at("https", "other.example"), egress.ReasonTLS},
-		{newLoopback(newAuthority(t)), receiver.at("https", receiverName), egress.ReasonTLS},
+		{newLoopback(good), receiver.at("https", "other.example"), egress.ReasonWrongName},
+		{newLoopback(newAuthority(t)), receiver.at("https", receiverName), egress.ReasonUnknownAuthority},
 		{newLoopback(good), "https" + noServer, egress.ReasonConnection},
 		{mixed, receiver.at("https", receiverName), egress.ReasonDenied},
 		{unknown, receiver.at("https", receiverName), egress.ReasonDNS},

@@ -74,14 +74,15 @@ func TestProbeTLSFailures(t *testing.T) {
 	tests := []struct {
 		name   string
 		config *tls.Config // nil: no TLS at all
+		want   egress.Reason
 	}{
-		{"wrong name", good.valid(t, "other.example")},
-		{"address for name", good.valid(t, "127.0.0.1")},
-		{"expired", expired},
-		{"not valid yet", notYet},
-		{"unknown root", foreign.valid(t, receiverName)},
-		{"TLS 1.1", old},
-		{"no TLS", nil},
+		{"wrong name", good.valid(t, "other.example"), egress.ReasonWrongName},
+		{"address for name", good.valid(t, "127.0.0.1"), egress.ReasonWrongName},
+		{"expired", expired, egress.ReasonCertificateExpired},
+		{"not valid yet", notYet, egress.ReasonCertificateExpired},
+		{"unknown root", foreign.valid(t, receiverName), egress.ReasonUnknownAuthority},
+		{"TLS 1.1", old, egress.ReasonTLS},
+		{"no TLS", nil, egress.ReasonTLS},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
@@ -94,8 +95,8 @@ func TestProbeTLSFailures(t *testing.T) {
 				_, _ = io.WriteString(conn, "HTTP/1.1 400 Bad Request\r\n\r\n")
 			})
 			err := probe(t, newLoopback(good), receiver.at("https", receiverName))
-			if got := reasonOf(err); got != egress.ReasonTLS {
-				t.Errorf("Probe = %v, want tls", err)
+			if got := reasonOf(err); got != test.want {
+				t.Errorf("Probe = %v, want %v", err, test.want)
 			}
 		})
 	}
