@@ -4,8 +4,10 @@ import (
 	"context"
 	"encoding/base64"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"log/slog"
+	"net/http"
 	"net/url"
 	"strings"
 	"sync"
@@ -92,5 +94,73 @@ func TestSecretInSignIn(t *testing.T) {
 			t.Errorf("%s: no record of the refusal", tt.name)
 		}
 		records.expectWithout(t, tt.name, secret)
+	}
+}
+
+// TestSecretInEveryField: somebody types or pastes a secret into any field of any page, signed
+// in or not. The records don't show it, and no page does, unless the person typed it there.
+// Only the portal's own sign-in knows the secret, and refuses it as an identifier. With the
+// host's session, an identifier is an identifier.
+func TestSecretInEveryField(t *testing.T) {
+	fields := []string{"username", "password", "then", "id", "url", "confirm", "client", "again", "find", "after", "show", secret}
+	paths := []string{"sign-in", "sign-out", "set", "unset", "all", "unset-all", "test", "", "entity", "key", "nothing", "style.css", secret}
+	values := []string{
+		secret, acme + ":" + secret, " " + secret + "\r\n", address + "/" + secret, address + "/?key=" + secret, "https://" + acme + ":" + secret + "@hooks.example.com/",
+		"Basic " + base64.StdEncoding.EncodeToString([]byte(acme+":"+secret)), url.QueryEscape(secret),
+	}
+	for _, mode := range []string{"sign-in", "host"} {
+		for _, isSignedIn := range []bool{true, false} {
+			t.Run(fmt.Sprint(mode, isSignedIn), func(t *testing.T) {
+				f := newFixture(t)
+				if mode == "host" {
+					f.hosted()
+				}
+				records := f.record()
+				f.handler.OmitPresentedID = true
+				f.portal.Test = func(context.Context, string, string) (string, error) { return "", errBroken }
+				f.portal.SigningKey = func(context.Context, string) (string, error) { return "", errBroken }
+				f.handler.DeliveryStatus = func(_ context.Context, _, _ string, hook webhookcfg.Webhook) (webhookcfg.DeliveryStatus, error) {
+					return webhookcfg.DeliveryStatus{}, errors.New(hook.URL.Reveal())
+				}
+				p := f.serveLogged(t, records)
+				p.client.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+				enter := func() {
+					switch {
+					case isSignedIn && mode == "host":
+						p.setCookie("session", "ann")
+					case isSignedIn:
+						p.signIn()
+					}
+				}
+				for _, value := range values {
+					for _, field := range fields {
+						if mode == "host" && (field == "id" || field == "find") {
+							continue
+						}
+						for _, path := range paths {
+							if isSignedIn && (path == "sign-in" || path == "sign-out" || path == "set") {
+								enter() // the last request may have ended the session
+							}
+							typed := []string{"id", "e1", "url", address, "confirm", "all", "username", acme, field, value}
+							p.post(path, typed...)
+							query := url.Values{field: {value}}.Encode()
+							if page := p.get(path + "?" + query); strings.Contains(page.text, secret) && field != "find" && field != "id" && path != secret {
+								t.Errorf("the page of %s?%s shows the secret: %s", path, query, page.text)
+							}
+						}
+					}
+				}
+				records.expectWithout(t, "all", secret)
+				page, err := f.store.(webhookcfg.Lister).List(t.Context(), acme, "", 1000)
+				if err != nil {
+					t.Fatal(err)
+				}
+				for _, o := range page.Overrides {
+					if strings.Contains(o.Entity, secret) {
+						t.Errorf("stored %s", o.Entity)
+					}
+				}
+			})
+		}
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"net/url"
 	"strconv"
 	"strings"
 	"time"
@@ -157,10 +158,33 @@ func (v *visit) noSession() problem {
 // the id can be a secret in the wrong field, and events show the actor.
 func (v *visit) verify(id, secret string) error {
 	client, err := v.handler.SignIn(v.ctx, id, secret)
-	if err == nil {
-		v.signedIn(client.ID, id)
+	if err != nil {
+		return err
 	}
-	return err
+	v.signedIn(client.ID, id)
+	return v.checkIdentifiers(secret)
+}
+
+// checkIdentifiers refuses the person's secret where an identifier belongs. Identifiers are
+// stored, and logs show them.
+func (v *visit) checkIdentifiers(secret string) error {
+	const minSecret = 8 // anything shorter is also a part of a word
+	if len(secret) < minSecret {
+		return nil
+	}
+	found := false
+	for _, fields := range []url.Values{v.query, v.form} {
+		for _, name := range []string{"id", "find", "after"} {
+			if strings.Contains(fields.Get(name), secret) {
+				fields.Del(name)
+				found = true
+			}
+		}
+	}
+	if found {
+		return problem{status: http.StatusBadRequest, key: "error.secret"}
+	}
+	return nil
 }
 
 // signedIn lets the request act for a client.

@@ -125,6 +125,7 @@ var texts = map[string]string{
 	"error.wait":                    "Try again in %d s.",
 	"error.confirm":                 "Nothing was changed. To reach all entities, type the word all.",
 	"error.unsure":                  "We can't tell whether the change was made. Send it again, or look at the webhooks first.",
+	"error.secret":                  "Nothing was changed, and nothing was kept: that's your secret, and not the ID of an entity. Type the ID.",
 	"error.no_id":                   "Nothing was changed. Type the ID of an entity.",
 	"error.other_client":            "Nothing was changed: this form was made for another client than the one that you're signed in for now. Check everything, and send it again if it's meant for this client.",
 	"error.cross_origin":            "This form was sent from another site, so nothing was changed. Open the page here, and try again.",
