@@ -172,8 +172,8 @@ func (v *visit) key() error {
 	})
 }
 
-// hook returns a webhook as the pages show it, with its deliveries. If the host's function
-// fails once, the page doesn't wait for it again.
+// hook returns a webhook as the pages show it, with its deliveries. If their state can't be
+// found out once, the page doesn't wait for it again.
 func (v *visit) hook(entity string, hook webhookcfg.Webhook) hookView {
 	shown := hookView{Webhook: hook, IsShown: v.query.Has("show")}
 	if v.Parent.DeliveryStatus == nil || hook.URL.IsZero() {
@@ -181,10 +181,9 @@ func (v *visit) hook(entity string, hook webhookcfg.Webhook) hookView {
 	}
 	var d webhookcfg.DeliveryStatus
 	if !v.isUnknown {
-		v.isUnknown = v.host("DeliveryStatus", hook.URL, func() (err error) {
-			d, err = v.Parent.DeliveryStatus(v.ctx, v.Client, entity, hook)
-			return err
-		}) != nil
+		var err error
+		d, err = v.handler.DeliveryStatus(v.ctx, v.Client, entity, hook)
+		v.isUnknown = err != nil
 	}
 	if v.isUnknown {
 		shown.State = "unknown"

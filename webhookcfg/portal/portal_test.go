@@ -439,6 +439,7 @@ func TestDeliveries(t *testing.T) {
 		"failing": {webhookcfg.DeliveryStatus{State: "failing", Reason: "status", LastFailure: at}, nil, []string{"Failing", "Your server responded with an error.", "with the next notification at the latest."}},
 		"stopped": {webhookcfg.DeliveryStatus{State: "stopped", Reason: "gone", LastFailure: at}, nil, []string{"Stopped", "is gone (410)", "then set the webhook again"}},
 		"refused": {webhookcfg.DeliveryStatus{State: "stopped", Reason: "refused"}, nil, []string{"Stopped", "no longer allow", "ask us why"}},
+		"no word": {webhookcfg.DeliveryStatus{State: "sleeping"}, nil, []string{"Not known right now", "!sleeping"}},
 		"unknown": {webhookcfg.DeliveryStatus{}, fmt.Errorf("no record of %s", hookURL), []string{"Not known right now", "Starts with https://"}},
 	}
 	for name, tt := range tests {

@@ -3,9 +3,11 @@ package portal_test
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
+	"example.com/go-webhookcfg/webhookcfg"
 	"example.com/go-webhookcfg/webhookcfg/portal"
 )
 
@@ -40,6 +42,33 @@ func TestTexts(t *testing.T) {
 	portal.Texts()["lang"] = "changed"
 	if portal.Texts()["lang"] != "en" {
 		t.Error("the texts can be changed")
+	}
+}
+
+// TestDeliveryWords: each state and reason of a delivery has its text, and each state that
+// isn't good says what to do.
+func TestDeliveryWords(t *testing.T) {
+	texts := portal.Texts()
+	states, reasons := webhookcfg.DeliveryWords()
+	want := []string{"state.none", "state.unknown"}
+	for _, state := range states {
+		want = append(want, "state."+state)
+		if state != "ok" {
+			want = append(want, "remedy."+state)
+		}
+	}
+	for _, reason := range reasons {
+		want = append(want, "reason."+reason)
+	}
+	for _, key := range want {
+		if texts[key] == "" {
+			t.Errorf("no text for %s", key)
+		}
+	}
+	for key := range texts {
+		if prefix, _, _ := strings.Cut(key, "."); (prefix == "state" || prefix == "reason") && !slices.Contains(want, key) {
+			t.Errorf("%s is the text of an unknown word", key)
+		}
 	}
 }
 
