@@ -102,8 +102,6 @@ func ExampleProberOptions() {
 		Timeout: 8 * time.Second,
 		// Your host is small, and each probe takes a connection and a file descriptor.
 		MaxProbes: 20,
-		// One client shouldn't take all of these.
-		ClientMaxProbes: 4,
 		// Your clients seldom set webhooks, and many probes are probably a scan.
 		ClientProbesPerMinute: 2,
 	})

@@ -63,7 +63,7 @@ var senders = []sender{
 // probing returns a sender that probes.
 func probing(name string, httpProbe egress.HTTPProbe) sender {
 	return sender{name, func(t *testing.T, policy *egress.Policy, timeout time.Duration) (sendFunc, func()) {
-		opts := &egress.ProberOptions{HTTPProbe: httpProbe, Timeout: timeout, MaxProbes: 1, ClientMaxProbes: 1}
+		opts := &egress.ProberOptions{HTTPProbe: httpProbe, Timeout: timeout, MaxProbes: 1}
 		prober := newProber(t, policy, opts)
 		return func(ctx context.Context, url string, _ []byte) error {
 			return prober.Probe(ctx, "client", egress.NewURL(url))

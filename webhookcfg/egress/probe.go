@@ -19,7 +19,6 @@ import (
 const (
 	defaultTimeout    = 5 * time.Second
 	defaultMax        = 100
-	defaultClientMax  = 10
 	defaultClientRate = 60
 )
 
@@ -43,12 +42,10 @@ type ProberOptions struct {
 
 	// MaxProbes is how many probes can run at the same time. Any more wait for up to a second
 	// and then fail with a [*LimitError]. Zero means 100.
+	//
+	// One client can have a tenth of them, rounded up. That counts the probes that the client
+	// waits for, and those it started but no longer waits for.
 	MaxProbes int
-
-	// ClientMaxProbes is how many probes of one client can run at the same time. It counts
-	// the probes that the client waits for, and those it started but no longer waits for.
-	// Zero means 10.
-	ClientMaxProbes int
 
 	// ClientProbesPerMinute is how many probes one client can start in any minute. A client
 	// that starts all of them at once then has to wait for a minute. Zero means 60.
@@ -91,17 +88,16 @@ func (p *Policy) Prober(opts *ProberOptions) (*Prober, error) {
 		httpClient: p.probeClient(o.Timeout),
 		timeout:    o.Timeout,
 		slots:      make(chan struct{}, o.MaxProbes),
-		limiter:    newProbeLimiter(o.ClientMaxProbes, o.ClientProbesPerMinute),
+		limiter:    newProbeLimiter((o.MaxProbes-1)/10+1, o.ClientProbesPerMinute),
 	}, nil
 }
 
 func (o *ProberOptions) complete() error {
-	if min(int64(o.Timeout), int64(o.MaxProbes), int64(o.ClientMaxProbes), int64(o.ClientProbesPerMinute)) < 0 {
+	if min(int64(o.Timeout), int64(o.MaxProbes), int64(o.ClientProbesPerMinute)) < 0 {
 		return errors.New("egress: negative number in ProberOptions")
 	}
 	o.Timeout = min(cmp.Or(o.Timeout, defaultTimeout), math.MaxInt64-maxWait) // no sum of the two overflows
 	o.MaxProbes = cmp.Or(o.MaxProbes, defaultMax)
-	o.ClientMaxProbes = cmp.Or(o.ClientMaxProbes, defaultClientMax)
 	o.ClientProbesPerMinute = cmp.Or(o.ClientProbesPerMinute, defaultClientRate)
 	return nil
 }

@@ -104,7 +104,7 @@ func TestNoMinuteExceedsTheRate(t *testing.T) {
 func TestConcurrencyOfClient(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		network := newHanging()
-		prober := newHangingProber(t, network, &egress.ProberOptions{ClientMaxProbes: 2})
+		prober := newHangingProber(t, network, &egress.ProberOptions{MaxProbes: 11}) // two for a client
 		first := startProbe(t.Context(), prober, "a", "http://one.example/")
 		second := startProbe(t.Context(), prober, "a", "http://two.example/")
 		synctest.Wait()
@@ -180,7 +180,7 @@ func TestCallerLeavesWhileProbeWaits(t *testing.T) {
 // counts against its limit until the probe ends.
 func TestDisconnectedClientIsStillCharged(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		prober := newHangingProber(t, newHanging(), &egress.ProberOptions{ClientMaxProbes: 1})
+		prober := newHangingProber(t, newHanging(), &egress.ProberOptions{MaxProbes: 10}) // one for a client
 		ctx, cancel := context.WithCancel(t.Context())
 		first := startProbe(ctx, prober, "a", "http://one.example/")
 		synctest.Wait()

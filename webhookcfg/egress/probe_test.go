@@ -158,7 +158,6 @@ func TestProberOptions(t *testing.T) {
 	for name, bad := range map[string]egress.ProberOptions{
 		"Timeout":               {Timeout: -1},
 		"MaxProbes":             {MaxProbes: -1},
-		"ClientMaxProbes":       {ClientMaxProbes: -1},
 		"ClientProbesPerMinute": {ClientProbesPerMinute: -1},
 	} {
 		if _, err := new(egress.Policy).Prober(&bad); err == nil {
@@ -368,7 +367,7 @@ func TestDefaultTimeout(t *testing.T) {
 func TestManyCallers(t *testing.T) {
 	policy := newStrict()
 	policy.Resolver, policy.Dial = resolveTo(publicAddr), new(recorder).Dial
-	prober := newProber(t, policy, &egress.ProberOptions{ClientMaxProbes: 1000, ClientProbesPerMinute: 1_000_000})
+	prober := newProber(t, policy, &egress.ProberOptions{MaxProbes: 10_000, ClientProbesPerMinute: 1_000_000})
 	var results []<-chan error
 	for i := range 500 {
 		ctx, cancel := context.WithCancel(t.Context())
