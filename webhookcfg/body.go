@@ -2,6 +2,7 @@ package webhookcfg
 
 import (
 	"errors"
+	"fmt"
 	"io"
 	"mime"
 	"net/http"
@@ -22,14 +23,14 @@ const (
 	ruleMedia     = "The body must be application/json in UTF-8 without a content coding"
 )
 
-func tooLarge() *apiError {
-	return &apiError{code: codeRequestTooLarge, description: "The body is too large"}
+func tooLarge(limit int64) *apiError {
+	return &apiError{code: codeRequestTooLarge, description: fmt.Sprintf("The body has more than %d bytes", limit)}
 }
 
 func bodyError(err error) *apiError {
 	var over *http.MaxBytesError
 	if errors.As(err, &over) {
-		return tooLarge()
+		return tooLarge(over.Limit)
 	}
 	return &apiError{code: codeInvalidRequest, description: ruleArrival, cause: err}
 }
@@ -59,7 +60,7 @@ func readJSON(w http.ResponseWriter, r *http.Request, limit int64) ([]byte, *api
 		return nil, &apiError{code: codeUnsupportedMediaType, description: ruleMedia}
 	}
 	if r.ContentLength > limit && r.Header.Get("Expect") != "" {
-		return nil, tooLarge() // before a 100 response asks for the body
+		return nil, tooLarge(limit) // before a 100 response asks for the body
 	}
 	data, err := io.ReadAll(http.MaxBytesReader(w, r.Body, limit))
 	if err != nil {

@@ -151,7 +151,7 @@ func TestGolden(t *testing.T) {
 		{"method of entity", request("POST", configure+"/e1", "", ""), golden("405 Method Not Allowed",
 			errorBody("method_not_allowed", "The method is not allowed at this path"), "Allow: DELETE, GET")},
 		{"too large", request("POST", configure, acme, strings.Repeat(" ", 16<<10+1)), golden("413 Request Entity Too Large",
-			errorBody("request_too_large", "The body is too large"))},
+			errorBody("request_too_large", "The body has more than 16384 bytes"))},
 		{"media type", request("POST", configure, acme, set, "Content-Type: text/plain"), golden("415 Unsupported Media Type",
 			errorBody("unsupported_media_type", "The body must be application/json in UTF-8 without a content coding"))},
 		{"throttled", request("POST", configure, acme, `{"webhook_url":"https://busy.example.com/"}`), golden("429 Too Many Requests",
