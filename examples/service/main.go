@@ -15,7 +15,7 @@
 //
 //   - MASTER has the masters of the signing keys, the current one first, separated by spaces.
 //   - PERSON has a client, and the name and the password of a person who can see its webhooks
-//     at /portal/, such as acme:ann:a-password.
+//     at /portal/, such as acme:ann:a-password-of-ann.
 //   - STORE replaces -store, if your database's URL has a password.
 //
 // You can also put each into a file, as Docker and Kubernetes mount secrets: MASTER_FILE

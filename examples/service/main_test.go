@@ -30,7 +30,7 @@ const (
 )
 
 func environment(name string) string {
-	return map[string]string{"MASTER": master, "PERSON": "acme:ann:a-password"}[name]
+	return map[string]string{"MASTER": master, "PERSON": "acme:ann:a-password-of-ann"}[name]
 }
 
 // newStore returns the -store of a database with its tables and two clients.

@@ -1,10 +1,8 @@
 package main
 
 import (
-	"context"
 	"crypto/hmac"
 	"crypto/sha256"
-	"crypto/subtle"
 	"encoding/hex"
 	"errors"
 	"fmt"
@@ -90,23 +88,6 @@ func (s *sessions) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 <button>Sign in</button></form>`)
 }
 
-// onePerson checks the password of one person.
-type onePerson struct{ name, password string }
-
-// Verify implements [webhookcfg.CredentialVerifier], so that a Throttle can limit guesses.
-func (p onePerson) Verify(_ context.Context, name, password string) (webhookcfg.Client, error) {
-	if equal(name, p.name)&equal(password, p.password) == 0 {
-		return webhookcfg.Client{}, webhookcfg.ErrInvalidCredentials
-	}
-	return webhookcfg.Client{ID: name}, nil
-}
-
-// equal returns 1 if the texts are equal. Its time doesn't depend on them.
-func equal(a, b string) int {
-	x, y := sha256.Sum256([]byte(a)), sha256.Sum256([]byte(b))
-	return subtle.ConstantTimeCompare(x[:], y[:])
-}
-
 // pages adds the pages for people to the service's own paths, if there is a person.
 func (s *service) pages(mux *http.ServeMux, h *webhookcfg.Handler) error {
 	if s.cfg.person == "" {
@@ -114,14 +95,18 @@ func (s *service) pages(mux *http.ServeMux, h *webhookcfg.Handler) error {
 	}
 	parts := strings.SplitN(s.cfg.person, ":", 3)
 	if len(parts) < 3 || slices.Contains(parts, "") {
-		return errors.New("environment variable PERSON: want a client, a name and a password, for instance acme:ann:a-password")
+		return errors.New("environment variable PERSON: want a client, a name and a password, for instance acme:ann:a-password-of-ann")
 	}
-	client, person, password := parts[0], parts[1], parts[2]
-	passwords, err := auth.NewThrottle(onePerson{person, password}, nil)
+	client, person := parts[0], parts[1]
+	passwords, err := auth.NewStatic(auth.Credential{ID: person, Secrets: []auth.Secret{auth.NewSecret(parts[2])}})
+	if err != nil {
+		return fmt.Errorf("environment variable PERSON: %w", err)
+	}
+	throttled, err := auth.NewThrottle(passwords, nil)
 	if err != nil {
 		return err
 	}
-	people := &sessions{person: person, client: client, passwords: passwords, key: s.cfg.masters[0]}
+	people := &sessions{person: person, client: client, passwords: throttled, key: s.cfg.masters[0]}
 	pages, err := portal.New(h, &portal.Options{
 		Client:     people.find,
 		SignInURL:  "/sign-in",

@@ -46,7 +46,7 @@ func TestSession(t *testing.T) {
 	if resp, _ := do("POST", "/sign-in", "", url.Values{"person": {"ann"}, "password": {"wrong"}}); resp.Header.Get("Set-Cookie") != "" {
 		t.Error("a wrong password signs in")
 	}
-	resp, _ := do("POST", "/sign-in", "", url.Values{"person": {"ann"}, "password": {"a-password"}})
+	resp, _ := do("POST", "/sign-in", "", url.Values{"person": {"ann"}, "password": {"a-password-of-ann"}})
 	cookie, _, _ := strings.Cut(resp.Header.Get("Set-Cookie"), ";")
 	if resp, page := do("GET", "/portal/", cookie, nil); resp.StatusCode != http.StatusOK || !strings.Contains(page, "ann") || !strings.Contains(page, "our example") {
 		t.Errorf("signed in: %d %s", resp.StatusCode, page)
@@ -67,7 +67,11 @@ func TestSession(t *testing.T) {
 // TestSignInThrottle: someone who guesses has to wait, and the password isn't checked any
 // more.
 func TestSignInThrottle(t *testing.T) {
-	throttle, err := auth.NewThrottle(onePerson{"ann", "a-password"}, &auth.ThrottleOptions{PerClientAndSource: auth.Rate{Burst: 1, Every: time.Hour}})
+	passwords, err := auth.NewStatic(auth.Credential{ID: "ann", Secrets: []auth.Secret{auth.NewSecret("a-password-of-ann")}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	throttle, err := auth.NewThrottle(passwords, &auth.ThrottleOptions{PerClientAndSource: auth.Rate{Burst: 1, Every: time.Hour}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -80,7 +84,7 @@ func TestSignInThrottle(t *testing.T) {
 		return w
 	}
 	signIn("wrong")
-	if got := signIn("a-password"); got.Code != http.StatusTooManyRequests || got.Header().Get("Retry-After") == "" || got.Header().Get("Set-Cookie") != "" {
+	if got := signIn("a-password-of-ann"); got.Code != http.StatusTooManyRequests || got.Header().Get("Retry-After") == "" || got.Header().Get("Set-Cookie") != "" {
 		t.Errorf("after a guess: %d %v", got.Code, got.Header())
 	}
 }
@@ -99,7 +103,7 @@ func TestSessionEnds(t *testing.T) {
 
 // TestPersonWithoutPassword: nobody gets in without a password.
 func TestPersonWithoutPassword(t *testing.T) {
-	for _, person := range []string{"acme", "acme:ann", "ann:a-password", "acme:ann:", "acme::a-password", ":ann:a-password"} {
+	for _, person := range []string{"acme", "acme:ann", "ann:a-password", "acme:ann:", "acme::a-password-of-ann", ":ann:a-password-of-ann", "acme:ann:short"} {
 		s := &service{cfg: config{person: person}}
 		if err := s.pages(http.NewServeMux(), nil); err == nil || !strings.Contains(err.Error(), "PERSON") {
 			t.Errorf("%s: %v", person, err)
@@ -148,7 +152,7 @@ func TestGuessesBehindProxy(t *testing.T) {
 			signIn(fmt.Sprint(strangers, n), "a-guess")
 			read(fmt.Sprint(strangers, n), "a-guess")
 		}
-		if got := signIn(ours, "a-password"); got != tt.person {
+		if got := signIn(ours, "a-password-of-ann"); got != tt.person {
 			t.Errorf("%q: the person got %d, want %d", tt.args, got, tt.person)
 		}
 		_, secret, _ := strings.Cut(client, ":")
