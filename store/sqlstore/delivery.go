@@ -23,8 +23,8 @@ const (
 	stateStopped
 )
 
-// deliveryReasons are the reasons that a record can have. The tables store their indexes, so
-// don't reorder them.
+// deliveryReasons are the reasons that a record can have: those with a word that clients can
+// see. The tables store their indexes, so don't reorder them.
 var deliveryReasons = []deliver.Reason{
 	0: "",
 	1: deliver.ReasonUnreachable,

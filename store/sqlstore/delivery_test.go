@@ -108,12 +108,24 @@ func TestLoadDelivery(t *testing.T) {
 	}
 }
 
-// TestDeliveryReasons: you load the reason that you saved, and can't save an unknown one.
+// TestDeliveryReasons: you load the reason that you saved, and can't save an unknown one. Each
+// reason that clients can see has a number.
 func TestDeliveryReasons(t *testing.T) {
-	for reason, number := range map[deliver.Reason]int64{
+	numbers := map[deliver.Reason]int64{
 		"": 0, deliver.ReasonUnreachable: 1, deliver.ReasonRedirect: 2, deliver.ReasonThrottled: 3, deliver.ReasonStatus: 4,
 		deliver.ReasonGone: 5, deliver.ReasonPolicy: 6, deliver.ReasonExpired: 7, deliver.ReasonBusy: -1, "other": -1,
-	} {
+	}
+	words := make(map[string]bool)
+	for reason := range numbers {
+		words[reason.Public()] = true
+	}
+	_, visible := webhookcfg.DeliveryWords()
+	for _, word := range visible {
+		if !words[word] {
+			t.Errorf("no reason with the word %q has a number: append it to deliveryReasons", word)
+		}
+	}
+	for reason, number := range numbers {
 		s, f := openFake(t, sqlstore.PostgreSQL(), nil, func(call string, args []driver.NamedValue) (resultRows, error) {
 			if isLoad(call) {
 				return resultRows{{false, int64(1), int64(0), number, int64(2), int64(4), int64(3)}}, nil

@@ -3,6 +3,7 @@ package deliver
 import (
 	"fmt"
 	"log/slog"
+	"slices"
 	"time"
 
 	"example.com/go-webhookcfg/webhookcfg"
@@ -93,15 +94,17 @@ const (
 // "" if r isn't about the client's webhook. All ways to be unreachable share one word, as in
 // the response to a set. If they differed, clients could scan networks and ports.
 func (r Reason) Public() string {
-	switch r {
-	case ReasonUnreachable, ReasonRedirect, ReasonThrottled, ReasonStatus, ReasonGone, ReasonExpired:
-		return string(r)
-	case ReasonPolicy:
+	switch {
+	case r == ReasonPolicy:
 		return "refused"
+	case slices.Contains(publicReasons, string(r)):
+		return string(r)
 	default:
 		return ""
 	}
 }
+
+var _, publicReasons = webhookcfg.DeliveryWords()
 
 // Result is the result of one attempt. It never shows more of the URL than scheme, host and
 // port when you print, log or marshal it.

@@ -3,7 +3,13 @@ package deliver_test
 import (
 	"errors"
 	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
 	"log/slog"
+	"path/filepath"
+	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -11,6 +17,7 @@ import (
 	"example.com/go-webhookcfg/webhookcfg"
 	"example.com/go-webhookcfg/webhookcfg/deliver"
 	"example.com/go-webhookcfg/webhookcfg/egress"
+	"github.com/google/go-cmp/cmp"
 )
 
 func TestOutcomeString(t *testing.T) {
@@ -31,12 +38,66 @@ func TestReasonPublic(t *testing.T) {
 		deliver.ReasonUnreachable: "unreachable", deliver.ReasonRedirect: "redirect", deliver.ReasonThrottled: "throttled",
 		deliver.ReasonStatus: "status", deliver.ReasonGone: "gone", deliver.ReasonPolicy: "refused", deliver.ReasonExpired: "expired",
 		"": "", deliver.ReasonBusy: "", deliver.ReasonPaused: "", deliver.ReasonUnavailable: "", deliver.ReasonNoWebhook: "",
-		deliver.ReasonStopped: "", deliver.ReasonMessage: "", reasonTimeout: "", reasonTLS: "", "refused": "",
+		deliver.ReasonStopped: "", deliver.ReasonMessage: "", reasonTimeout: "", reasonTLS: "",
 	} {
 		if got := reason.Public(); got != want {
 			t.Errorf("%q: got %q, want %q", reason, got, want)
 		}
 	}
+}
+
+// TestReasonWords: each reason is about the service, so that no client sees it, or has a word
+// that clients can see. Every such word has its reason.
+func TestReasonWords(t *testing.T) {
+	private := []deliver.Reason{
+		deliver.ReasonBusy, deliver.ReasonPaused, deliver.ReasonUnavailable, deliver.ReasonNoWebhook, deliver.ReasonStopped, deliver.ReasonMessage,
+	}
+	var words []string
+	for _, reason := range declaredReasons(t) {
+		word := reason.Public()
+		if isPrivate := slices.Contains(private, reason); isPrivate != (word == "") {
+			t.Errorf("%q has the word %q: add it to webhookcfg.DeliveryWords, or to the list in this test", reason, word)
+		}
+		if word != "" {
+			words = append(words, word)
+		}
+	}
+	_, want := webhookcfg.DeliveryWords()
+	slices.Sort(words)
+	slices.Sort(want)
+	if diff := cmp.Diff(want, words); diff != "" {
+		t.Errorf("words that clients can see: -want +got:\n%s", diff)
+	}
+}
+
+// declaredReasons returns the constants of the type Reason.
+func declaredReasons(t *testing.T) (reasons []deliver.Reason) {
+	t.Helper()
+	files, err := filepath.Glob("*.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range files {
+		file, err := parser.ParseFile(token.NewFileSet(), name, nil, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ast.Inspect(file, func(n ast.Node) bool {
+			spec, ok := n.(*ast.ValueSpec)
+			if !ok || file.Name.Name != "deliver" || len(spec.Values) != 1 {
+				return true
+			}
+			if typ, ok := spec.Type.(*ast.Ident); ok && typ.Name == "Reason" {
+				text, err := strconv.Unquote(spec.Values[0].(*ast.BasicLit).Value)
+				if err != nil {
+					t.Fatal(err)
+				}
+				reasons = append(reasons, deliver.Reason(text))
+			}
+			return true
+		})
+	}
+	return reasons
 }
 
 func TestResultLog(t *testing.T) {

@@ -13,8 +13,8 @@ import (
 )
 
 var (
-	deliveryStates  = []string{"ok", "failing", "stopped"}
-	deliveryReasons = []string{"", "unreachable", "redirect", "throttled", "status", "gone", "refused", "expired"}
+	deliveryStates, reasonWords = webhookcfg.DeliveryWords()
+	deliveryReasons             = append([]string{""}, reasonWords...)
 )
 
 // deliveries returns each state with each reason in turn, and then starts over.
