@@ -53,7 +53,7 @@ func (o *Outbox) Enqueue(ctx context.Context, tx Execer, n Notification) error {
 	if _, err := tx.ExecContext(ctx, query, args...); err != nil {
 		return fmt.Errorf("outbox: enqueue: %w", err)
 	}
-	o.expect()
+	o.expect(n.Client)
 	return nil
 }
 
@@ -96,19 +96,38 @@ func (o *Outbox) validate(n Notification) error {
 func (o *Outbox) Committed(clients ...string) {
 	o.mu.Lock()
 	p := o.process
+	for _, client := range clients {
+		delete(o.expected, client)
+	}
 	o.mu.Unlock()
 	if p != nil {
 		p.hint(clients)
 	}
 }
 
-// expect makes Run look for committed notifications soon.
-func (o *Outbox) expect() {
+// expect makes Run look for a client's notification soon, since it's probably committed soon.
+func (o *Outbox) expect(client string) {
 	o.mu.Lock()
-	o.enqueued = time.Now()
-	o.mu.Unlock()
-	select {
-	case o.enqueuing <- struct{}{}:
-	default:
+	if o.process != nil && len(o.expected) < maxExpected {
+		o.expected[client] = time.Now()
 	}
+	o.mu.Unlock()
+	signal(o.enqueuing)
+}
+
+const maxExpected = 1000
+
+// expects returns how long ago the last notification was enqueued whose commit we may not
+// have seen.
+func (o *Outbox) expects(now time.Time) (ago time.Duration, ok bool) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for client, at := range o.expected {
+		if now.Sub(at) > expectFor {
+			delete(o.expected, client)
+		} else if !ok || now.Sub(at) < ago {
+			ago, ok = now.Sub(at), true
+		}
+	}
+	return ago, ok
 }

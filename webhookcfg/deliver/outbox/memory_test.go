@@ -104,7 +104,7 @@ func (s *session) join(ctx context.Context, me int64, lease time.Duration, _ str
 }
 
 func (s *session) extend(me int64, lease time.Duration) error {
-	if until, ok := s.processes[me]; !ok || until.Before(time.Now()) {
+	if _, ok := s.processes[me]; !ok {
 		return errLost
 	}
 	s.processes[me] = time.Now().Add(lease)
@@ -139,14 +139,14 @@ func (s *session) drop(me int64) {
 	}
 }
 
-func (s *session) bury(ctx context.Context) (n int, err error) {
+func (s *session) bury(ctx context.Context, me int64) (n int, err error) {
 	unlock, err := s.call(ctx, "bury")
 	if err != nil {
 		return 0, err
 	}
 	defer unlock()
 	for id, until := range s.processes {
-		if until.Before(time.Now()) {
+		if id != me && until.Before(time.Now()) {
 			s.drop(id)
 			n++
 		}
@@ -187,8 +187,8 @@ func (s *session) poll(ctx context.Context, me int64, after string, limit int) (
 		f.last = client
 	}
 	f.more = len(all) >= limit
-	for _, until := range s.processes {
-		f.expired = f.expired || until.Before(now)
+	for id, until := range s.processes {
+		f.expired = f.expired || id != me && until.Before(now)
 	}
 	return f, nil
 }
@@ -323,4 +323,16 @@ func (s *session) wake(ctx context.Context, client string) error {
 		l.due = time.Time{}
 	}
 	return nil
+}
+
+// waitingNow returns how many notifications haven't ended.
+func (db *memory) waitingNow() (n int) {
+	db.mu.Lock()
+	defer db.mu.Unlock()
+	for _, m := range db.messages {
+		if m.state <= stateWaiting {
+			n++
+		}
+	}
+	return n
 }

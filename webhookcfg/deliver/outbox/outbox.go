@@ -152,9 +152,9 @@ type Outbox struct {
 
 	mu        sync.Mutex
 	running   bool
-	process   *process      // that Run runs; nil if none
-	enqueued  time.Time     // the last Enqueue
-	enqueuing chan struct{} // has an element after an Enqueue
+	process   *process             // that Run runs; nil if none
+	expected  map[string]time.Time // the last Enqueue of clients without Committed
+	enqueuing chan struct{}        // has an element after an Enqueue
 }
 
 // New returns an outbox with tables in the database behind db. It does no I/O. A process that
@@ -182,7 +182,7 @@ func New(db *sql.DB, dialect sqlstore.Dialect, sender *deliver.Sender, opts *Opt
 }
 
 func newOutbox(queue backend, sender *deliver.Sender, o Options) *Outbox {
-	return &Outbox{queue: queue, sender: sender, options: o, enqueuing: make(chan struct{}, 1)}
+	return &Outbox{queue: queue, sender: sender, options: o, expected: make(map[string]time.Time), enqueuing: make(chan struct{}, 1)}
 }
 
 // settings returns what all processes must agree on.
@@ -194,12 +194,12 @@ type backend interface {
 	check(ctx context.Context) error
 	// join registers a process. It returns an error if another one has other settings.
 	join(ctx context.Context, me int64, lease time.Duration, settings string) error
-	// renew extends the lease of a process. The error is errLost if it has ended.
+	// renew extends the lease of a process. The error is errLost if another one has buried it.
 	renew(ctx context.Context, me int64, lease time.Duration) error
 	// leave gives back all lines of a process.
 	leave(ctx context.Context, me int64) error
-	// bury removes processes whose lease has ended, and makes their lines due.
-	bury(ctx context.Context) (processes int, err error)
+	// bury removes other processes whose lease has ended, and makes their lines due.
+	bury(ctx context.Context, me int64) (processes int, err error)
 
 	// poll finds what the process could do.
 	poll(ctx context.Context, me int64, after string, limit int) (found, error)
@@ -216,7 +216,7 @@ type backend interface {
 	// sweep removes what has been kept for long enough.
 	sweep(ctx context.Context, o *Options) error
 	// write writes what became of notifications and lines, or nothing. The error is errLost
-	// if the lease of the process has ended.
+	// if another process has buried this one.
 	write(ctx context.Context, me int64, lease time.Duration, b batch) error
 }
 

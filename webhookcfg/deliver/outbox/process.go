@@ -279,10 +279,11 @@ func signal(c chan struct{}) {
 
 // look finds and claims lines until polling ends.
 func (p *process) look(polling, work context.Context) {
-	interval, after := minPoll, ""
+	after := ""
 	lastFound := time.Now()
+	next := time.Now()
 	for {
-		timer := time.NewTimer(interval)
+		timer := time.NewTimer(time.Until(next))
 		hinted, expects := false, false
 		select {
 		case <-polling.Done():
@@ -296,13 +297,15 @@ func (p *process) look(polling, work context.Context) {
 		}
 		timer.Stop()
 		if expects {
-			interval = min(interval, minPoll)
 			if !wait(polling, minPoll/2) {
 				return
 			}
+			if _, ok := p.expects(time.Now()); !ok {
+				continue // it has been committed, and we were told
+			}
 		}
 		if !p.mayStart() {
-			interval = maxPoll
+			next = time.Now().Add(maxPoll)
 			continue
 		}
 		if hinted {
@@ -312,7 +315,7 @@ func (p *process) look(polling, work context.Context) {
 		f, err := p.queue.poll(polling, p.id, after, pollLimit)
 		if err != nil {
 			p.warn(polling, "can't look for notifications", err)
-			interval, after = jitter(time.Second), ""
+			next, after = time.Now().Add(jitter(time.Second)), ""
 			continue
 		}
 		after = ""
@@ -320,7 +323,7 @@ func (p *process) look(polling, work context.Context) {
 			after = f.last
 		}
 		if f.expired {
-			n, err := p.queue.bury(polling)
+			n, err := p.queue.bury(polling, p.id)
 			p.warn(polling, "can't take over from a process that has ended", err)
 			if n > 0 {
 				p.options.Logger.LogAttrs(polling, slog.LevelInfo, "outbox: took over from processes that have ended", slog.Int("processes", n))
@@ -330,20 +333,16 @@ func (p *process) look(polling, work context.Context) {
 		now := time.Now()
 		switch {
 		case f.more:
-			interval = 0
-			lastFound = now
+			lastFound, next = now, now
 			continue
 		case news:
 			lastFound = now
 		}
-		p.Outbox.mu.Lock()
-		enqueued := p.enqueued
-		p.Outbox.mu.Unlock()
 		quiet := now.Sub(lastFound)
-		if now.Sub(enqueued) < expectFor {
-			quiet = min(quiet, now.Sub(enqueued))
+		if ago, ok := p.expects(now); ok {
+			quiet = min(quiet, ago)
 		}
-		interval = min(max(quiet/8, minPoll), maxPoll)
+		next = now.Add(min(max(quiet/8, minPoll), maxPoll))
 	}
 }
 

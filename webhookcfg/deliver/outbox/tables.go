@@ -54,7 +54,7 @@ SELECT 2, client, 0 FROM (SELECT client FROM {line} WHERE owner = @me AND due <=
 UNION ALL
 SELECT 3, f.client, COALESCE(l.owner, 0) FROM f LEFT JOIN {line} l ON l.client = f.client WHERE f.client IS NOT NULL
 UNION ALL
-SELECT 4, NULL, id FROM {process} WHERE until < {now}`
+SELECT 4, NULL, id FROM {process} WHERE until < {now} AND id <> @me`
 
 	columns = `seq, due, entity, id, content_type, CASE WHEN length(body) <= 4096 THEN body END, attempts,
   due - {now}, tried, {now} - enqueued FROM {message} WHERE `
@@ -74,9 +74,9 @@ func newTables(db *sql.DB, d sqlstore.Dialect, prefix string) (*tables, error) {
 		insert:    c(spec.insertOnce + insertMessage + spec.onConflict),
 		join:      c(`INSERT INTO {process} (id, until, settings) VALUES (@me, {now} + @lease, @settings)`),
 		others:    c(`SELECT settings FROM {process} WHERE until >= {now} AND settings <> @settings`),
-		renew:     c(`UPDATE {process} SET until = {now} + @lease WHERE id = @me AND until >= {now}`),
+		renew:     c(`UPDATE {process} SET until = {now} + @lease WHERE id = @me`),
 		retire:    c(`DELETE FROM {process} WHERE id = @me`),
-		expired:   c(`SELECT id FROM {process} WHERE until < {now}` + spec.lockRows),
+		expired:   c(`SELECT id FROM {process} WHERE until < {now} AND id <> @me` + spec.lockRows),
 		orphans:   c(`UPDATE {line} SET owner = 0, due = 0 WHERE owner = @me`),
 		returnAll: c(`UPDATE {line} SET owner = 0, due = 0 WHERE owner = @me`),
 		poll:      c(pollLines),
@@ -155,9 +155,10 @@ func rollback(tx *sql.Tx) error {
 	return nil
 }
 
-// fenced calls change in a transaction of a process whose lease is valid, and extends the
+// fenced calls change in a transaction of a process that still has its lines, and extends the
 // lease. It locks the process's row, and whoever wants the lines of another process deletes
-// its row first. So nobody else has the lines before the commit.
+// its row first. So nobody else has the lines before the commit. If the lease has ended, but
+// nobody has taken the lines, it's valid again.
 func (t *tables) fenced(ctx context.Context, me int64, lease time.Duration, change func(tx *sql.Tx) error) error {
 	return t.transaction(ctx, func(tx *sql.Tx) error {
 		if err := t.extend(ctx, tx, me, lease); err != nil {
@@ -204,14 +205,14 @@ func (t *tables) remove(ctx context.Context, tx *sql.Tx, id int64) error {
 	return err
 }
 
-func (t *tables) bury(ctx context.Context) (n int, err error) {
+func (t *tables) bury(ctx context.Context, me int64) (n int, err error) {
 	err = t.transaction(ctx, func(tx *sql.Tx) error {
 		// The first statement takes SQLite's lock.
 		if _, err := exec(ctx, tx, t.queries.retire, values{"me": 0}); err != nil {
 			return err
 		}
 		var ids []int64
-		err := query(ctx, tx, t.queries.expired, nil, func(rows *sql.Rows) error {
+		err := query(ctx, tx, t.queries.expired, values{"me": me}, func(rows *sql.Rows) error {
 			var id int64
 			err := rows.Scan(&id)
 			ids = append(ids, id)

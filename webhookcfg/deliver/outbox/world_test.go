@@ -31,6 +31,8 @@ type world struct {
 	receivers map[string]*peer              // by host and port
 	arrivals  []arrival
 	delivered int
+	attempts  map[string]int // by identifier
+	ok        map[string]int
 	requests  map[string]int // under way, by client and host
 	most      map[string]int
 }
@@ -50,6 +52,7 @@ func newWorld(t *testing.T) *world {
 	return &world{
 		t: t, db: newMemory(), start: time.Now(), webhooks: make(map[string]webhookcfg.Webhook),
 		receivers: make(map[string]*peer), requests: make(map[string]int), most: make(map[string]int),
+		attempts: make(map[string]int), ok: make(map[string]int),
 	}
 }
 
