@@ -4,25 +4,14 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"path/filepath"
 	"strings"
-	"sync"
 	"testing"
-	"testing/synctest"
-	"time"
 
 	"example.com/go-webhookcfg/webhookcfg/deliver"
 )
-
-// brokenQueue is a queue whose database is gone.
-type brokenQueue struct{ queue }
-
-func (brokenQueue) update(context.Context, module, int) (int64, error) {
-	return 0, errors.New("no connection")
-}
 
 // TestLoggedFailures: the log says why the service fails, but not that clients disconnect.
 func TestLoggedFailures(t *testing.T) {
@@ -33,12 +22,13 @@ func TestLoggedFailures(t *testing.T) {
 		logged bool
 	}{{t.Context(), true}, {disconnected, false}} {
 		var log bytes.Buffer
-		s := &service{logger: newLogger(&log, slog.LevelInfo), queue: brokenQueue{}}
+		s := idle(t, []string{"-store", "postgres://app@127.0.0.1:1/app"})
+		s.logger = newLogger(&log)
 		r := httptest.NewRequestWithContext(tt.ctx, http.MethodPut, "/api/v1/modules/e1", strings.NewReader("on"))
 		r.SetPathValue("id", "e1")
 		w := httptest.NewRecorder()
 		s.putModule(w, r, "acme")
-		if logged := strings.Contains(log.String(), "no connection"); logged != tt.logged || w.Code != http.StatusServiceUnavailable {
+		if logged := strings.Contains(log.String(), "connection refused"); logged != tt.logged || w.Code != http.StatusServiceUnavailable {
 			t.Errorf("context %v: status %d, logged %s", tt.ctx.Err(), w.Code, &log)
 		}
 	}
@@ -54,7 +44,7 @@ func TestLoggedResults(t *testing.T) {
 		deliver.ReasonPaused:      false,
 	} {
 		var log bytes.Buffer
-		s := &service{logger: newLogger(&log, slog.LevelInfo)}
+		s := &service{logger: newLogger(&log)}
 		s.logResult(t.Context(), "acme", "e1", deliver.Result{Outcome: deliver.Deferred, Reason: reason, Err: errors.New("no connection")})
 		if logged := strings.Contains(log.String(), "no connection"); logged != want {
 			t.Errorf("%s: logged %q", reason, &log)
@@ -65,12 +55,12 @@ func TestLoggedResults(t *testing.T) {
 // TestWarnings: the log says what to change about the database, and nothing if all is well.
 func TestWarnings(t *testing.T) {
 	var log bytes.Buffer
-	logger := newLogger(&log, slog.LevelInfo)
-	d, err := openDatabase(t.Context(), "sqlite:"+filepath.Join(t.TempDir(), "service.db"), newLogger(&log, slog.LevelWarn))
+	logger := newLogger(&log)
+	d, err := openDatabase("sqlite:"+filepath.Join(t.TempDir(), "service.db"), newLogger(&log))
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer func() { _ = d.close() }()
+	defer func() { _ = d.Close() }()
 	for _, tt := range []struct {
 		prepare func() error
 		want    string
@@ -88,22 +78,4 @@ func TestWarnings(t *testing.T) {
 			t.Errorf("logged %q, want %q", got, tt.want)
 		}
 	}
-}
-
-// TestSeldom: a message that repeats is logged once a minute.
-func TestSeldom(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		var log bytes.Buffer
-		logger := slog.New(seldom{newLogger(&log, slog.LevelWarn).Handler(), new(sync.Map)})
-		for range 600 {
-			logger.Error("down")
-			logger.With("queue", "a").Error("down")
-			logger.WithGroup("g").Info("not worth a line")
-			time.Sleep(time.Second / 5)
-		}
-		logger.Warn("other")
-		if text := log.String(); strings.Count(text, "msg=down") != 2 || strings.Count(text, "\n") != 3 {
-			t.Errorf("logged %s", text)
-		}
-	})
 }

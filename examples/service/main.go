@@ -1,7 +1,7 @@
 // Command service is a whole service that notifies its clients. They set webhooks, the
 // service changes modules, and it delivers every change to the webhook in effect. It retries
-// until the notification is acknowledged or given up. Notifications wait in a queue of River,
-// in the service's own database, so they survive a crash. README.md shows how to try it.
+// until the notification is acknowledged or given up. Notifications wait in package outbox's
+// queue, in the service's own database, so they survive a crash. README.md shows how to try it.
 //
 //	go run . migrate        # create or update the tables, before the service starts
 //	go run . add acme       # print a new secret of a client, only this once
@@ -38,6 +38,7 @@ import (
 	"time"
 
 	"example.com/go-webhookcfg/webhookcfg/deliver"
+	"example.com/go-webhookcfg/webhookcfg/deliver/outbox"
 	"example.com/go-webhookcfg/webhookcfg/egress"
 )
 
@@ -61,13 +62,10 @@ type config struct {
 	proxies                []netip.Prefix
 	migrate                bool
 	maxStale               time.Duration
-	workers, backlog       int
-	schedule               deliver.Schedule
+	queue                  outbox.Options
 	delivery               deliver.Options
 	person                 string
 	masters                [][]byte
-	keep                   time.Duration
-	keepMost               int
 	command                string
 	selected               selection // its entity is the secret's name for add and retire
 }
@@ -122,29 +120,27 @@ func (cfg *config) flags(stderr io.Writer) *flag.FlagSet {
 
 // deliveryFlags adds the flags for deliveries and for the queue.
 func (cfg *config) deliveryFlags(flags *flag.FlagSet) {
-	flags.IntVar(&cfg.workers, "workers", 192, "workers of each shard of the queue, and of its overflow; they cost little while they wait")
-	flags.IntVar(&cfg.backlog, "backlog", 200, "how many of a client's notifications can wait in the shard that it shares with others; more go to an overflow")
+	flags.IntVar(&cfg.queue.Clients, "clients", 0, "clients to send to at the same time; if more have something to send, they take turns; 0 means the default of package outbox")
 	flags.IntVar(&cfg.delivery.PerClient, "per-client", 0, "attempts for one client at the same time; 0 means the default of package deliver")
 	flags.IntVar(&cfg.delivery.PerReceiver, "per-receiver", 0, "attempts for one client at one host and port at the same time; 0 means the default of package deliver")
 	flags.DurationVar(&cfg.delivery.Timeout, "timeout", 15*time.Second, "time limit of one attempt")
 	flags.DurationVar(&cfg.delivery.MaxPause, "max-pause", time.Hour, "longest pause after failures, and longest Retry-After that is obeyed")
 	flags.IntVar(&cfg.delivery.Transport.MaxIdleConns, "idle-connections", 0, "idle connections to receivers, about 40 KB each over https; should be more than you have receivers; 0 means the default of package egress, 1000")
-	flags.DurationVar(&cfg.keep, "keep", 14*24*time.Hour, "how long notifications that were given up are kept for replay")
-	flags.IntVar(&cfg.keepMost, "keep-most", 100_000, "how many given-up notifications are kept for each client, the latest ones")
+	flags.DurationVar(&cfg.queue.KeepFor, "keep", 0, "how long notifications are kept after they were delivered, given up or dropped; 0 means the default of package outbox")
+	flags.IntVar(&cfg.queue.KeepPerClient, "keep-most", 0, "how many of each are kept for each client, the latest ones; 0 means the default of package outbox")
 	moment := func(name, usage string, at *time.Time) {
 		flags.Func(name, usage, func(text string) (err error) { *at, err = time.Parse(time.RFC3339, text); return err })
 	}
 	moment("after", "with given-up and replay: only notifications enqueued at this `time`, such as 2026-01-31T12:00:00Z, or later", &cfg.selected.after)
 	moment("before", "with given-up and replay: only notifications enqueued before this `time`", &cfg.selected.before)
-	cfg.schedule = deliver.StandardSchedule()
 	flags.Func("schedule", "comma-separated `delays` after failed attempts; defaults to those of Standard Webhooks", func(text string) error {
-		cfg.schedule = nil
+		cfg.queue.Schedule = nil
 		for field := range strings.SplitSeq(text, ",") {
 			delay, err := time.ParseDuration(field)
 			if err != nil {
 				return err
 			}
-			cfg.schedule = append(cfg.schedule, delay)
+			cfg.queue.Schedule = append(cfg.queue.Schedule, delay)
 		}
 		return nil
 	})
@@ -177,12 +173,12 @@ func run(ctx context.Context, args []string, getenv func(string) string, stdout,
 	if err != nil {
 		return err
 	}
-	logger := newLogger(stderr, slog.LevelInfo)
-	d, err := openDatabase(ctx, cfg.store, logger)
+	logger := newLogger(stderr)
+	d, err := openDatabase(cfg.store, logger)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, d.close()) }()
+	defer func() { err = errors.Join(err, d.Close()) }()
 	if cfg.migrate || cfg.command == "migrate" {
 		err = d.migrate(ctx)
 	} else {
@@ -202,7 +198,7 @@ func run(ctx context.Context, args []string, getenv func(string) string, stdout,
 	case "retire":
 		return d.retireSecrets(ctx, client, name)
 	}
-	s, err := newService(d, cfg, logger, newLogger(stderr, slog.LevelWarn))
+	s, err := newService(d, cfg, logger)
 	if err != nil {
 		return err
 	}
@@ -214,6 +210,4 @@ func run(ctx context.Context, args []string, getenv func(string) string, stdout,
 	return s.serve(ctx, stdout)
 }
 
-func newLogger(out io.Writer, level slog.Level) *slog.Logger {
-	return slog.New(slog.NewTextHandler(out, &slog.HandlerOptions{Level: level}))
-}
+func newLogger(out io.Writer) *slog.Logger { return slog.New(slog.NewTextHandler(out, nil)) }

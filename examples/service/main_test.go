@@ -7,19 +7,15 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"log/slog"
 	"net/http"
 	"net/http/httptest"
-	"os"
 	"path/filepath"
-	"regexp"
-	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
 
-	"github.com/riverqueue/river"
+	"example.com/go-webhookcfg/webhookcfg/deliver/outbox"
 )
 
 const (
@@ -37,7 +33,7 @@ func environment(name string) string {
 func newStore(t *testing.T) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "service.db")
-	d, err := openDatabase(t.Context(), "sqlite:"+path, newLogger(t.Output(), slog.LevelInfo))
+	d, err := openDatabase("sqlite:"+path, newLogger(t.Output()))
 	if err == nil {
 		err = d.migrate(t.Context())
 	}
@@ -54,7 +50,7 @@ func newStore(t *testing.T) string {
 			t.Fatal(err)
 		}
 	}
-	if err := d.close(); err != nil {
+	if err := d.Close(); err != nil {
 		t.Fatal(err)
 	}
 	return "sqlite:" + path
@@ -155,9 +151,8 @@ func awaitGivenUp(t *testing.T, metrics string, n int64) {
 	t.Helper()
 	await(t, func() (bool, string) {
 		of := func(state string) string { return figure(t, metrics, `service_queue_notifications{state="`+state+`"}`) }
-		waiting, underWay, givenUp := of("waiting"), of("under_way"), of("given_up")
-		return waiting == "0" && underWay == "0" && givenUp == fmt.Sprint(n),
-			fmt.Sprintf("%s wait, %s are under way and %s given up, want %d given up and none left", waiting, underWay, givenUp, n)
+		waiting, givenUp := of("waiting"), of("given_up")
+		return waiting == "0" && givenUp == fmt.Sprint(n), fmt.Sprintf("%s wait and %s given up, want %d given up and none left", waiting, givenUp, n)
 	})
 }
 
@@ -206,10 +201,7 @@ func TestWalkThrough(t *testing.T) {
 		t.Fatal(err)
 	}
 	id, _, _ := strings.Cut(failed, " ")
-	expect(t, out.String(), "3 acme e1 "+id+" ")
-	if !strings.Contains(out.String(), "500") || strings.Contains(out.String(), "t0ken") {
-		t.Errorf("given-up prints %s, want the status and no secret", &out)
-	}
+	expect(t, out.String(), "acme e1 "+id+" 3 status")
 	out.Reset()
 	if err := run(t.Context(), []string{"-store", store, "replay"}, environment, &out, t.Output()); err != nil {
 		t.Fatal(err)
@@ -218,7 +210,7 @@ func TestWalkThrough(t *testing.T) {
 		t.Errorf("replay sends %s, want %s", got, failed)
 	}
 	awaitGivenUp(t, metrics, 0)
-	expect(t, out.String(), "3 acme e1 "+id+" ")
+	expect(t, out.String(), "acme e1 "+id+" 3 status")
 
 	expectDelivery(t, service, `"delivery":{"state":"ok"`)
 	status.Store(http.StatusGone)
@@ -305,88 +297,41 @@ func sender(t *testing.T, args []string) func() string {
 // idle returns a service that neither serves nor delivers.
 func idle(t *testing.T, args []string) *service {
 	t.Helper()
-	logger := newLogger(t.Output(), slog.LevelInfo)
+	logger := newLogger(t.Output())
 	cfg, err := parse(args, environment, t.Output())
 	if err != nil {
 		t.Fatal(err)
 	}
-	d, err := openDatabase(t.Context(), cfg.store, logger)
+	d, err := openDatabase(cfg.store, logger)
 	if err != nil {
 		t.Fatal(err)
 	}
-	s, err := newService(d, cfg, logger, logger)
+	s, err := newService(d, cfg, logger)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		if err := errors.Join(s.close(), d.close()); err != nil {
+		if err := errors.Join(s.close(), d.Close()); err != nil {
 			t.Error(err)
 		}
 	})
 	return s
 }
 
-// TestPausedQueue: as the README says, a paused queue looks healthy, and its statements show what
-// is wrong.
-func TestPausedQueue(t *testing.T) {
-	page, err := os.ReadFile("README.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	statements := regexp.MustCompile("(?m)^(SELECT .*);$").FindAllStringSubmatch(string(page), -1)
-	if len(statements) != 2 {
-		t.Fatalf("found the statements %q", statements)
-	}
-	args := []string{"-store", newStore(t)}
-	t.Run("before", func(t *testing.T) { start(t, args...) }) // adds the queues
-	own := idle(t, args)
-	if paused := own.list(t, statements[0][1]); len(paused) > 0 {
-		t.Errorf("the statement finds %q before the pause", paused)
-	}
-	queues := own.queue.(interface {
-		QueuePause(ctx context.Context, name string, opts *river.QueuePauseOpts) error
-		QueueResume(ctx context.Context, name string, opts *river.QueuePauseOpts) error
-	})
-	if err := queues.QueuePause(t.Context(), "*", nil); err != nil {
-		t.Fatal(err)
-	}
-	service, metrics := start(t, args...)
-	expect(t, call(t, http.MethodPut, service+"/api/v1/modules/e1", "on"), "200 ")
-	time.Sleep(time.Second) // ten times as long as a notification waits for a worker
-	for state, want := range map[string]string{"waiting": "1", "under_way": "0"} {
-		if got := figure(t, metrics, `service_queue_notifications{state="`+state+`"}`); got != want {
-			t.Errorf("%s: %s, want %s", state, got, want)
-		}
-	}
-	expect(t, call(t, http.MethodGet, service+"/healthz", ""), "200 ")
-	if paused := own.list(t, statements[0][1]); !slices.Contains(paused, "shard_0") {
-		t.Errorf("the statement finds %q", paused)
-	}
-	var n int
-	var state string
-	if err := own.database.QueryRowContext(t.Context(), statements[1][1]).Scan(&state, &n); err != nil || state != "available" || n != 1 {
-		t.Errorf("the statement finds %d %s, %v", n, state, err)
-	}
-	if err := queues.QueueResume(t.Context(), "*", nil); err != nil {
-		t.Fatal(err)
-	}
-	awaitGivenUp(t, metrics, 0)
-}
-
 // TestOutbox: if its notification can't be enqueued, a module doesn't change.
 func TestOutbox(t *testing.T) {
 	store := newStore(t)
 	service, _ := start(t, "-store", store, "-dev")
-	d, err := openSQLite(strings.TrimPrefix(store, "sqlite:"))
+	db, err := openSQLite(strings.TrimPrefix(store, "sqlite:"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer d.close()
-	if _, err := d.ExecContext(t.Context(), "ALTER TABLE river_job RENAME TO lost"); err != nil {
+	defer db.Close()
+	if _, err := db.ExecContext(t.Context(), "ALTER TABLE wh_outbox_message RENAME TO lost"); err != nil {
 		t.Fatal(err)
 	}
 	expect(t, call(t, http.MethodPut, service+"/api/v1/modules/e1", "on"), "503 ")
-	if _, err := d.ExecContext(t.Context(), "ALTER TABLE lost RENAME TO river_job"); err != nil {
+	if _, err := db.ExecContext(t.Context(), "ALTER TABLE lost RENAME TO wh_outbox_message"); err != nil {
 		t.Fatal(err)
 	}
 	expect(t, call(t, http.MethodPut, service+"/api/v1/modules/e1", "on"), `200 {"version":1}`)
@@ -395,35 +340,34 @@ func TestOutbox(t *testing.T) {
 // TestReplay prints and replays the notifications of one client, and of all clients. They're
 // more than one page.
 func TestReplay(t *testing.T) {
-	const jobs = givenUpPage + 1
+	const given = 103
 	args := []string{"-store", newStore(t)}
 	s := idle(t, args)
-	for i := range jobs {
+	for i := range given {
 		client := "acme"
 		if i == 0 {
 			client = "other"
 		}
-		if _, err := s.queue.update(t.Context(), module{client, fmt.Sprint("e", i), "on"}, s.cfg.backlog); err != nil {
+		if _, err := s.update(t.Context(), module{client, fmt.Sprint("e", i), "on"}); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if _, err := s.database.ExecContext(t.Context(), "UPDATE river_job SET state = iif(id % 2, 'cancelled', 'discarded'), finalized_at = CURRENT_TIMESTAMP"); err != nil {
+	if _, err := s.database.ExecContext(t.Context(), "UPDATE wh_outbox_message SET state = $1", outbox.GivenUp); err != nil {
 		t.Fatal(err)
 	}
 	for _, step := range []struct {
-		command []string
-		printed int
-		after   counts
+		command                 []string
+		printed, givenUp, again int
 	}{
-		{[]string{"given-up"}, jobs, counts{GivenUp: jobs}},
-		{[]string{"given-up", "acme"}, jobs - 1, counts{GivenUp: jobs}},
-		{[]string{"given-up", "acme", "e2"}, 1, counts{GivenUp: jobs}},
-		{[]string{"replay", "nobody"}, 0, counts{GivenUp: jobs}},
-		{[]string{"-after", "2100-01-01T00:00:00Z", "replay"}, 0, counts{GivenUp: jobs}},
-		{[]string{"-before", "2001-01-01T00:00:00Z", "replay"}, 0, counts{GivenUp: jobs}},
-		{[]string{"-after", "2001-01-01T00:00:00Z", "-before", "2100-01-01T00:00:00Z", "replay", "acme", "e1"}, 1, counts{GivenUp: jobs - 1, Waiting: 1}},
-		{[]string{"replay", "other"}, 1, counts{GivenUp: jobs - 2, Waiting: 2}},
-		{[]string{"replay"}, jobs - 2, counts{Waiting: jobs}},
+		{[]string{"given-up"}, given, given, 0},
+		{[]string{"given-up", "acme"}, given - 1, given, 0},
+		{[]string{"given-up", "acme", "e2"}, 1, given, 0},
+		{[]string{"replay", "nobody"}, 0, given, 0},
+		{[]string{"-after", "2100-01-01T00:00:00Z", "replay"}, 0, given, 0},
+		{[]string{"-before", "2001-01-01T00:00:00Z", "replay"}, 0, given, 0},
+		{[]string{"-after", "2001-01-01T00:00:00Z", "-before", "2100-01-01T00:00:00Z", "replay", "acme", "e1"}, 1, given - 1, 1},
+		{[]string{"replay", "other"}, 1, given - 2, 2},
+		{[]string{"replay"}, given - 2, 0, given},
 	} {
 		var out bytes.Buffer
 		if err := run(t.Context(), append(args, step.command...), environment, &out, t.Output()); err != nil {
@@ -432,8 +376,8 @@ func TestReplay(t *testing.T) {
 		if got := strings.Count(out.String(), " msg_"); got != step.printed {
 			t.Errorf("%v prints %d notifications, want %d", step.command, got, step.printed)
 		}
-		if queue, err := s.database.counts(t.Context()); err != nil || queue != step.after {
-			t.Errorf("after %v the queue has %+v, %v; want %+v", step.command, queue, err, step.after)
+		if got, err := s.queue.Stats(t.Context()); err != nil || got.GivenUp != step.givenUp || got.Waiting != step.again {
+			t.Errorf("after %v %d are given up and %d wait, %v; want %d and %d", step.command, got.GivenUp, got.Waiting, err, step.givenUp, step.again)
 		}
 	}
 }
@@ -500,7 +444,7 @@ func TestBadArguments(t *testing.T) {
 		{"connection refused", []string{"-store", "postgres://app:s3cret@127.0.0.1:1/app", "-migrate"}, "connect"},
 		{"bad schedule", []string{"-store", there, "-schedule", "5s,soon"}, "schedule"},
 		{"no time for an attempt", []string{"-store", there, "-timeout", "0"}, "-timeout 0s: must be greater than zero"},
-		{"no workers", []string{"-store", there, "-workers", "0"}, "workers"},
+		{"negative number of clients", []string{"-store", there, "-clients", "-1"}, "negative number"},
 		{"a missing directory", []string{"-store", "sqlite:" + filepath.Join(t.TempDir(), "none", "service.db"), "-migrate"}, "unable to open"},
 		{"too fresh", []string{"-store", there, "-max-stale", "1ns"}, "MaxStale is 1ns"},
 		{"unknown command", []string{"-store", there, "repeat"}, `unknown command "repeat"`},

@@ -12,6 +12,7 @@ import (
 
 	"example.com/go-webhookcfg/examples/mounts/metrics"
 	"example.com/go-webhookcfg/webhookcfg/deliver"
+	"example.com/go-webhookcfg/webhookcfg/deliver/outbox"
 )
 
 // register registers all metrics: of requests and deliveries, of the parts, of the queue and
@@ -26,8 +27,10 @@ func (s *service) register() (err error) {
 			return err
 		}
 	}
+	s.took = newTook()
 	for _, c := range []prometheus.Collector{
-		queueCollector{s.database},
+		queueCollector{s.queue},
+		s.took,
 		collectors.NewGoCollector(),
 		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
 	} {
@@ -57,25 +60,63 @@ func (s *service) exposition() http.Handler {
 	return mux
 }
 
-// queueCollector counts the notifications of all processes when Prometheus asks for them.
-type queueCollector struct{ database *database }
+// onEnd is the [outbox.Options.OnEnd].
+func (s *service) onEnd(e outbox.End) {
+	s.took.WithLabelValues(e.State.String()).Observe(e.Took.Seconds())
+}
 
-var queued = prometheus.NewDesc("service_queue_notifications",
-	"Notifications of all processes, by state; a number stays at its bound.", []string{"state"}, nil)
+// newTook returns the times that notifications took.
+func newTook() *prometheus.HistogramVec {
+	return prometheus.NewHistogramVec(prometheus.HistogramOpts{
+		Name:    "service_notification_seconds",
+		Help:    "Time from the change to the end of its notification, by how it ended.",
+		Buckets: []float64{.01, .03, .1, .3, 1, 3, 10, 60, 600, 3600, 86400},
+	}, []string{"state"})
+}
+
+// queueCollector counts the notifications of all processes when Prometheus asks for them.
+type queueCollector struct{ queue *outbox.Outbox }
+
+var (
+	queued = prometheus.NewDesc("service_queue_notifications",
+		"Notifications of all processes, by state; a number stays at its bound.", []string{"state"}, nil)
+	overdue = prometheus.NewDesc("service_queue_overdue_seconds",
+		"How long the notification that waits longest has been due.", nil, nil)
+	underWay = prometheus.NewDesc("service_queue_under_way",
+		"Attempts of this process that are under way.", nil, nil)
+	heldLines = prometheus.NewDesc("service_queue_clients",
+		"Clients that this process has, and those that it is sending to.", []string{"state"}, nil)
+)
 
 // Describe implements [prometheus.Collector].
-func (q queueCollector) Describe(descs chan<- *prometheus.Desc) { descs <- queued }
+func (q queueCollector) Describe(descs chan<- *prometheus.Desc) {
+	for _, desc := range []*prometheus.Desc{queued, overdue, underWay, heldLines} {
+		descs <- desc
+	}
+}
 
 // Collect implements [prometheus.Collector].
 func (q queueCollector) Collect(to chan<- prometheus.Metric) {
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 	defer cancel()
-	c, err := q.database.counts(ctx)
+	stats, err := q.queue.Stats(ctx)
 	if err != nil {
 		to <- prometheus.NewInvalidMetric(queued, err)
 		return
 	}
-	for state, n := range map[string]int64{"waiting": c.Waiting, "under_way": c.UnderWay, "given_up": c.GivenUp} {
-		to <- prometheus.MustNewConstMetric(queued, prometheus.GaugeValue, float64(n), state)
+	gauge := func(desc *prometheus.Desc, value float64, labels ...string) {
+		to <- prometheus.MustNewConstMetric(desc, prometheus.GaugeValue, value, labels...)
 	}
+	gauge(queued, float64(stats.Waiting), "waiting")
+	gauge(queued, float64(stats.Delivered), "delivered")
+	gauge(queued, float64(stats.GivenUp), "given_up")
+	gauge(queued, float64(stats.Dropped), "dropped")
+	longest := time.Duration(0)
+	for _, client := range stats.Clients {
+		longest = max(longest, client.Overdue)
+	}
+	gauge(overdue, longest.Seconds())
+	gauge(underWay, float64(stats.UnderWay))
+	gauge(heldLines, float64(stats.Held), "held")
+	gauge(heldLines, float64(stats.Active), "active")
 }

@@ -13,6 +13,7 @@ import (
 
 	"example.com/go-webhookcfg/webhookcfg"
 	"example.com/go-webhookcfg/webhookcfg/deliver"
+	"example.com/go-webhookcfg/webhookcfg/deliver/outbox"
 )
 
 // module is an entity of this service. Its client wants to know when it changes.
@@ -27,12 +28,6 @@ const (
 	PRIMARY KEY (client, id))`
 	updateModule = `INSERT INTO modules (client, id, state, version) VALUES ($1, $2, $3, 1)
 ON CONFLICT (client, id) DO UPDATE SET state = excluded.state, version = modules.version + 1 RETURNING version`
-	// countWaiting stops at a limit in each state, and reads the index of clients in order.
-	// So a large backlog doesn't make it slower.
-	countWaiting = `SELECT
-	(SELECT count(*) FROM (SELECT 1 FROM river_job WHERE state = 'available' AND args ->> 'client' = $1 ORDER BY args ->> 'entity' LIMIT $2) AS jobs) +
-	(SELECT count(*) FROM (SELECT 1 FROM river_job WHERE state = 'scheduled' AND args ->> 'client' = $1 ORDER BY args ->> 'entity' LIMIT $2) AS jobs) +
-	(SELECT count(*) FROM (SELECT 1 FROM river_job WHERE state = 'retryable' AND args ->> 'client' = $1 ORDER BY args ->> 'entity' LIMIT $2) AS jobs)`
 	findModule = `SELECT count(*) FROM modules WHERE client = $1 AND id = $2`
 )
 
@@ -74,12 +69,34 @@ func (s *service) putModule(w http.ResponseWriter, r *http.Request, client strin
 		http.Error(w, "want a text of at most 64 KiB", http.StatusBadRequest)
 		return
 	}
-	version, err := s.queue.update(r.Context(), module{client, id, string(state)}, s.cfg.backlog)
+	version, err := s.update(r.Context(), module{client, id, string(state)})
 	if err != nil {
 		s.unavailable(w, r, "can't update a module", "client", client, "error", err)
 		return
 	}
 	respond(w, map[string]int64{"version": version})
+}
+
+// update changes a module and enqueues its notification, in one transaction. If it returns
+// nil, both are durable. If the process is killed before that, you have neither, or both if
+// only the response was lost.
+func (s *service) update(ctx context.Context, m module) (version int64, err error) {
+	tx, err := s.database.BeginTx(ctx, nil)
+	if err != nil {
+		return 0, err
+	}
+	defer func() { _ = tx.Rollback() }() // no effect after a commit
+	if err := tx.QueryRowContext(ctx, updateModule, m.client, m.id, m.state).Scan(&version); err != nil {
+		return 0, err
+	}
+	if err := s.queue.Enqueue(ctx, tx, m.changed(version)); err != nil {
+		return 0, err
+	}
+	if err := tx.Commit(); err != nil {
+		return 0, err
+	}
+	s.queue.Committed(m.client)
+	return version, nil
 }
 
 // isText reports whether PostgreSQL can store these bytes as text, too.
@@ -128,7 +145,7 @@ func (s *service) exists(ctx context.Context, client, id string) (bool, error) {
 // changed returns the notification of a change. Its body is thin: the receiver can fetch the
 // state if it wants to. It should ignore a version below the one that it has, since
 // notifications can arrive twice or out of order.
-func (m module) changed(version int64) notification {
+func (m module) changed(version int64) outbox.Notification {
 	body, err := json.Marshal(map[string]any{
 		"type": "module.updated",
 		"data": map[string]any{"id": m.id, "version": version},
@@ -136,7 +153,7 @@ func (m module) changed(version int64) notification {
 	if err != nil {
 		panic(err) // can't happen: strings and numbers have a JSON form
 	}
-	return notification{
+	return outbox.Notification{
 		Client: m.client,
 		Entity: m.id,
 		Message: deliver.Message{

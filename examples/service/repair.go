@@ -6,16 +6,8 @@ import (
 	"errors"
 	"time"
 
-	"example.com/go-webhookcfg/webhookcfg"
 	"example.com/go-webhookcfg/webhookcfg/deliver"
 )
-
-// onHealthChange is an OnChange of package deliver. Tell the client here that a webhook was
-// stopped, for example by mail, because nobody else does.
-func (s *service) onHealthChange(ctx context.Context, client string, scope webhookcfg.Scope, before, after webhookcfg.DeliveryStatus) {
-	s.metrics.OnChange(ctx, client, scope, before, after)
-	s.logger.InfoContext(ctx, "deliveries changed", "client", client, "scope", scope, "before", before.State, "after", after.State, "reason", after.Reason)
-}
 
 // test is a Test of package portal. It sends a notification that changes nothing.
 func (s *service) test(ctx context.Context, client, entity string) (reason string, err error) {

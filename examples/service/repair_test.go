@@ -3,7 +3,6 @@ package main
 import (
 	"bytes"
 	"errors"
-	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -25,7 +24,7 @@ func TestRepair(t *testing.T) {
 	defer receiver.Close()
 	var log bytes.Buffer
 	s := idle(t, []string{"-dev", "-store", newStore(t)})
-	s.logger = newLogger(&log, slog.LevelInfo)
+	s.logger = newLogger(&log)
 	change := webhookcfg.SetChange("acme", webhookcfg.All(), egress.NewURL(receiver.URL))
 	change.Time = time.Now()
 	if err := s.webhooks.Store().Apply(t.Context(), change); err != nil {

@@ -20,6 +20,7 @@ import (
 	"example.com/go-webhookcfg/store/cache"
 	"example.com/go-webhookcfg/webhookcfg"
 	"example.com/go-webhookcfg/webhookcfg/deliver"
+	"example.com/go-webhookcfg/webhookcfg/deliver/outbox"
 )
 
 // service is the service with its parts.
@@ -31,21 +32,20 @@ type service struct {
 	keys     deliver.Keys
 	health   *deliver.Health
 	sender   *deliver.Sender
-	queue    queue
-	recalls  chan recall // notifications to make due
+	queue    *outbox.Outbox
 	registry *prometheus.Registry
 	metrics  *metrics.Metrics
+	took     *prometheus.HistogramVec // the time from a change to the end of its notification
 	probes   *probes.Probes
 	// credentials are the clients' secrets, once the service serves.
 	credentials *auth.Lookup
 }
 
 // newService connects the parts. It does no I/O.
-func newService(d *database, cfg config, logger, queueLogger *slog.Logger) (s *service, err error) {
+func newService(d *database, cfg config, logger *slog.Logger) (s *service, err error) {
 	s = &service{
 		cfg: cfg, logger: logger, database: d,
-		recalls: make(chan recall, maxRecalls),
-		probes:  probes.New(logger),
+		probes: probes.New(logger),
 	}
 	if s.keys, err = deliver.DerivedKeys(cfg.masters...); err != nil {
 		return nil, fmt.Errorf("environment variable MASTER, want for instance the output of openssl rand -hex 32: %w", err)
@@ -56,17 +56,15 @@ func newService(d *database, cfg config, logger, queueLogger *slog.Logger) (s *s
 	if s.webhooks, err = cache.New(d.webhooks, &cache.Options{MaxStale: cfg.maxStale, Logger: logger}); err != nil {
 		return nil, err
 	}
+	webhooks := s.webhooks
 	defer func() {
 		if err != nil {
-			err = errors.Join(err, s.webhooks.Close())
+			err = errors.Join(err, webhooks.Close())
 		}
 	}()
 	s.probes.Watch("store", d.webhooks)
-	if err := s.register(); err != nil {
-		return nil, err
-	}
 	delivery := cfg.delivery
-	delivery.Health, delivery.OnRecovered = s.health, s.onRecovered
+	delivery.Health = s.health
 	delivery.OnResult = func(ctx context.Context, client, entity, message string, r deliver.Result) {
 		s.metrics.OnResult(ctx, client, entity, message, r)
 		s.logResult(ctx, client, entity, r)
@@ -74,8 +72,12 @@ func newService(d *database, cfg config, logger, queueLogger *slog.Logger) (s *s
 	if s.sender, err = deliver.New(s.webhooks.Store(), s.keys, &delivery); err != nil {
 		return nil, err
 	}
-	s.queue, err = d.openQueue(s.river(queueLogger))
-	return s, err
+	queue := cfg.queue
+	queue.Logger, queue.OnEnd = logger, s.onEnd
+	if s.queue, err = outbox.New(d.DB, d.dialect, s.sender, &queue); err != nil {
+		return nil, err
+	}
+	return s, s.register()
 }
 
 // close ends everything that newService started.
@@ -112,19 +114,14 @@ func (s *service) serve(ctx context.Context, stdout io.Writer) error {
 		group.Go(func() error { return serve(ctx, local, s.exposition()) })
 	}
 	group.Go(func() error { return serve(ctx, listener, s.probes) })
-	group.Go(func() error {
-		return s.deliver(ctx, func() {
-			s.probes.Start(h)
-			for _, address := range addresses {
-				fmt.Fprintln(stdout, address) // port 0 picks a free one
-			}
-		})
-	})
+	group.Go(func() error { return s.queue.Run(ctx) })
 	group.Go(func() error { s.probes.CheckEvery(ctx, 5*time.Second); return nil })
 	group.Go(func() error { s.database.webhooks.SweepEvery(ctx, time.Minute); return nil })
 	group.Go(func() error { s.warm(ctx); return nil })
-	group.Go(func() error { s.recallUntil(ctx); return nil })
-	group.Go(func() error { s.forgetEvery(ctx, time.Hour); return nil })
+	s.probes.Start(h)
+	for _, address := range addresses {
+		fmt.Fprintln(stdout, address) // port 0 picks a free one
+	}
 	return group.Wait()
 }
 
@@ -159,15 +156,31 @@ func (s *service) drained(ctx context.Context) (context.Context, context.CancelF
 	return drained, func() { stop(); end() }
 }
 
-// deliver delivers the queue's notifications until ctx ends. Then it completes the attempts
-// under way, each within its own time limit. It calls ready once the queue works.
-func (s *service) deliver(ctx context.Context, ready func()) error {
-	if err := s.queue.Start(context.WithoutCancel(ctx)); err != nil {
-		return err
+// wake sends what waits for a client at once, since its webhook changed or works again.
+func (s *service) wake(ctx context.Context, client string) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*time.Second)
+	defer cancel()
+	if err := s.queue.Wake(ctx, client); err != nil {
+		s.logger.WarnContext(ctx, "can't send at once what waits", "client", client, "error", err)
 	}
-	ready()
-	<-ctx.Done()
-	return s.queue.Stop(context.WithoutCancel(ctx))
+}
+
+// onEvent gets all events of [webhookcfg.Options.OnEvent].
+func (s *service) onEvent(ctx context.Context, e webhookcfg.Event) {
+	s.metrics.OnEvent(ctx, e)
+	if (e.Operation == "set" || e.Operation == "unset") && e.Code == "" {
+		s.wake(ctx, e.Client)
+	}
+}
+
+// onHealthChange is an OnChange of package deliver. Tell the client here that a webhook was
+// stopped, for example by mail, because nobody else does.
+func (s *service) onHealthChange(ctx context.Context, client string, scope webhookcfg.Scope, before, after webhookcfg.DeliveryStatus) {
+	s.metrics.OnChange(ctx, client, scope, before, after)
+	s.logger.InfoContext(ctx, "deliveries changed", "client", client, "scope", scope, "before", before.State, "after", after.State, "reason", after.Reason)
+	if after.State == "ok" {
+		s.wake(ctx, client)
+	}
 }
 
 // handler returns the handler of all requests, for the webhooks and for the service's own
@@ -184,11 +197,8 @@ func (s *service) handler() (http.Handler, error) {
 		Policy:         s.cfg.delivery.Policy,
 		ProbeMode:      webhookcfg.ProbeWarn,
 		DeliveryStatus: s.health.Status,
-		OnEvent: func(ctx context.Context, e webhookcfg.Event) {
-			s.metrics.OnEvent(ctx, e)
-			s.onEvent(ctx, e)
-		},
-		Logger: s.logger,
+		OnEvent:        s.onEvent,
+		Logger:         s.logger,
 	})
 	if err != nil {
 		return nil, err

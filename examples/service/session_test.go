@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"fmt"
 	"io"
-	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"net/netip"
@@ -126,7 +125,7 @@ func TestGuessesBehindProxy(t *testing.T) {
 	} {
 		var log bytes.Buffer
 		s := idle(t, append(tt.args, "-store", newStore(t)))
-		s.logger = newLogger(&log, slog.LevelInfo)
+		s.logger = newLogger(&log)
 		h, err := s.handler()
 		if err != nil {
 			t.Fatal(err)
