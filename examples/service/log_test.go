@@ -8,7 +8,9 @@ import (
 	"net/http/httptest"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
+	"time"
 
 	"example.com/go-webhookcfg/webhookcfg/deliver"
 )
@@ -78,4 +80,47 @@ func TestWarnings(t *testing.T) {
 			t.Errorf("logged %q, want %q", got, tt.want)
 		}
 	}
+}
+
+// TestLogOverdue: the log names the clients whose notifications have been due for an interval.
+func TestLogOverdue(t *testing.T) {
+	var log lines
+	s := idle(t, []string{"-store", newStore(t)})
+	s.logger = newLogger(&log)
+	for _, client := range []string{"acme", "other"} {
+		if _, err := s.update(t.Context(), module{client, "e1", "on"}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	const later = "UPDATE wh_outbox_message SET enqueued = enqueued + 60000000 WHERE client = CAST('other' AS BLOB)"
+	if _, err := s.database.ExecContext(t.Context(), later); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan struct{})
+	go func() { defer close(ended); s.logOverdue(ctx, 10*time.Millisecond) }()
+	await(t, func() (bool, string) { return strings.Contains(log.String(), "overdue"), "nothing is logged" })
+	cancel()
+	<-ended
+	if text := log.String(); !strings.Contains(text, "acme") || strings.Contains(text, "other") {
+		t.Errorf("logged %s", text)
+	}
+}
+
+// lines is a log that can be read while it's written.
+type lines struct {
+	mu   sync.Mutex
+	text strings.Builder
+}
+
+func (l *lines) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.Write(p)
+}
+
+func (l *lines) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.String()
 }

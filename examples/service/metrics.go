@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
 	"net/http"
 	"time"
@@ -72,6 +73,33 @@ func newTook() *prometheus.HistogramVec {
 		Help:    "Time from the change to the end of its notification, by how it ended.",
 		Buckets: []float64{.01, .03, .1, .3, 1, 3, 10, 60, 600, 3600, 86400},
 	}, []string{"state"})
+}
+
+// logOverdue logs at every interval which clients wait longest, if a notification has been due
+// for that long.
+func (s *service) logOverdue(ctx context.Context, interval time.Duration) {
+	ticker := time.NewTicker(interval)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+		}
+		stats, err := s.queue.Stats(ctx)
+		if err != nil {
+			continue // the probe of the store says why
+		}
+		var behind []string
+		for _, client := range stats.Clients {
+			if client.Overdue >= interval {
+				behind = append(behind, fmt.Sprintf("%q: %d, the first for %v", client.Client, client.Waiting, client.Overdue.Round(time.Second)))
+			}
+		}
+		if len(behind) > 0 {
+			s.logger.WarnContext(ctx, "notifications are overdue", "waiting", stats.Waiting, "clients", behind)
+		}
+	}
 }
 
 // queueCollector counts the notifications of all processes when Prometheus asks for them.

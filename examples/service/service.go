@@ -118,6 +118,7 @@ func (s *service) serve(ctx context.Context, stdout io.Writer) error {
 	group.Go(func() error { s.probes.CheckEvery(ctx, 5*time.Second); return nil })
 	group.Go(func() error { s.database.webhooks.SweepEvery(ctx, time.Minute); return nil })
 	group.Go(func() error { s.warm(ctx); return nil })
+	group.Go(func() error { s.logOverdue(ctx, time.Minute); return nil })
 	s.probes.Start(h)
 	for _, address := range addresses {
 		fmt.Fprintln(stdout, address) // port 0 picks a free one
