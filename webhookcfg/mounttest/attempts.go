@@ -1,6 +1,7 @@
 package mounttest
 
 import (
+	"encoding/base64"
 	"slices"
 	"strings"
 )
@@ -14,6 +15,9 @@ type attempt struct {
 	body           string   // "{url}" stands for the webhook URL
 	chunked        bool
 	sets           bool // it sets webhooks and doesn't unset them
+
+	stranger      bool   // it isn't signed in as the client of the check
+	authorization string // of a stranger; empty for none
 }
 
 // Paths of the interface.
@@ -24,6 +28,9 @@ const (
 
 // length is how long the long attempts are. Names and many buffers should be shorter.
 const length = 300
+
+// lengths are a little more than the usual limits of proxies for a line or a buffer.
+var lengths = []int{10 * length, 4100, 8200, 16400, 65600}
 
 // suffixes follow the path of the resource. "{id}" stands for the entity, "{unknown}" for an
 // entity that the host doesn't know, "{resource}" for the path of the resource. A part that
@@ -71,6 +78,10 @@ var suffixes = []struct {
 	{"nested", advicePath, []string{
 		"/{id}{resource}", "/{id}{resource}/", "/{id}" + configure, "/{id}" + configure + "/", "/{id}" + variant, "{resource}", "/{id}/configure-webhook", "/{id}/configure-webhook/",
 	}},
+	{"formats", advicePath, []string{
+		".json", "/.json", ".xml", "/.xml", ".html", "/.html", ".php", "/.php", ".do", "/.gz", "/{id}/.json", "/index", "/index.html", "/index.htm", "/index.json", "/index.php",
+		"/default.aspx", "/{id}/../index.html", "/edit", "/delete", "/new", "/index.php/{id}", "~", "/.well-known", "/favicon.ico",
+	}},
 	{"backslash", advicePath, []string{
 		`\`, `/\`, `\/`, `/\\`, `/{id}\..`, `/{id}\..\`, `\{id}\..`, `/{id}/..\`, `/..\configure-webhook`, `/%5c`, `%5c`, `/{id}%5c..`, `/{id}%5c%2e%2e`, `/%255c`,
 	}},
@@ -84,14 +95,14 @@ var suffixes = []struct {
 	{"long", advicePath, []string{
 		"/" + strings.Repeat("a", length), "/" + strings.Repeat("a", length) + "/{id}", strings.Repeat("/", length) + "{id}", strings.Repeat("/.", length/2) + "/{id}",
 		"/" + strings.Repeat("%20", length/3) + "{id}", "/;" + strings.Repeat("a", length) + "/{id}", "?" + strings.Repeat("a", length) + "&endpoint_id={id}",
-		"/{id}/" + strings.Repeat("a", length) + "/../..", "/" + strings.Repeat("%61", length), "/" + strings.Repeat("a", 10*length), "?" + strings.Repeat("a", 10*length) + "&endpoint_id={id}",
+		"/{id}/" + strings.Repeat("a", length) + "/../..", "/" + strings.Repeat("%61", length),
 	}},
 }
 
 // fewSuffixes are one or two of each class. The other forms of a request need no more.
 var fewSuffixes = []string{
 	"/.", "/...", "/{id}/..", "//", "/%2e", "/%2f", "/{id}%2f..", "/{id}/%2e%2e", "/%252f", "/{id}%u002f..", "/{id}／..", "/{id}/%ef%bc%8e%ef%bc%8e", ";{id}", "/;{id}", "/{id},", "/:unset", "/{unknown}",
-	"/{id}{resource}", `/\`, `/{id}\..`, "#{id}", "/#{id}", "?", "/?endpoint_id={id}", "/%00", "/\x00{id}", "/" + strings.Repeat("a", length),
+	"/.json", "/index.html", "/{id}{resource}", `/\`, `/{id}\..`, "#{id}", "/#{id}", "?", "/?endpoint_id={id}", "/%00", "/\x00{id}", "/" + strings.Repeat("a", length),
 }
 
 // names are valid identifiers that a POST of the check can set, in addition to the target's
@@ -102,15 +113,17 @@ var names = []string{"null", "undefined"}
 type maker struct {
 	authority string
 	base      string // escaped path
+	client    string
 	entity    string
+	witness   string
 	unknown   string
 	made      []attempt
 }
 
 // attempts returns the attempts of a check. Those that unset webhooks come first, and the
 // attempts of a form stay together.
-func attempts(w wire, entity, unknown string) []attempt {
-	m := maker{authority: w.authority, base: w.base, entity: entity, unknown: unknown}
+func attempts(w wire, t Target, unknown string) []attempt {
+	m := maker{authority: w.authority, base: w.base, client: t.ClientID, entity: t.Entity, witness: t.Witness, unknown: unknown}
 	for _, f := range forms {
 		m.addPaths(f)
 		m.addBodies(f)
@@ -122,6 +135,7 @@ func attempts(w wire, entity, unknown string) []attempt {
 		m.addFields(f)
 		m.addSets(f)
 		m.addJSON(f)
+		m.addStrangers(f)
 	}
 	slices.SortStableFunc(m.made, func(a, b attempt) int {
 		if a.sets != b.sets {
@@ -146,6 +160,13 @@ func (m *maker) addPaths(f form) {
 		for _, group := range suffixes {
 			a.class, a.advice = group.class, group.advice
 			for _, suffix := range group.suffixes {
+				m.add(a, suffix)
+			}
+		}
+		a.class, a.advice = "long", advicePath
+		for _, n := range lengths {
+			long := strings.Repeat("a", n)
+			for _, suffix := range []string{"/" + long, "/" + long + "/{id}", "/{id}/" + long + "/../..", "?" + long + "&endpoint_id={id}"} {
 				m.add(a, suffix)
 			}
 		}
@@ -174,6 +195,15 @@ func (m *maker) addBodies(f form) {
 			m.add(a, suffix)
 		}
 	}
+	if !f.isFull() {
+		return
+	}
+	for _, n := range lengths {
+		m.add(attempt{
+			class: "body", advice: adviceBody, form: f, method: "DELETE", target: m.base + configure,
+			body: strings.Repeat(" ", n) + `{"endpoint_id":"{id}"}`,
+		}, "")
+	}
 }
 
 const formEncoded = "Content-Type: application/x-www-form-urlencoded"
@@ -197,10 +227,13 @@ func (m *maker) addTargets() {
 	}
 }
 
-// addMethods adds requests that a field, a query or a body turns into a DELETE.
+// addMethods adds requests that a field, a query or a body turns into a DELETE, and ones with
+// methods that the handler doesn't know, but that somebody may turn into one that it knows.
 func (m *maker) addMethods() {
 	a := attempt{class: "method", advice: adviceMethod, form: http11, target: m.base + configure}
-	for _, name := range []string{"X-HTTP-Method-Override", "X-HTTP-Method", "X-Method-Override"} {
+	for _, name := range []string{
+		"X-HTTP-Method-Override", "X-HTTP-Method", "X-Method-Override", "X-Method", "X-Original-Method", "X-Forwarded-Method", "X-Request-Method", "X-Rewrite-Method", "_method",
+	} {
 		a.fields = []string{name + ": DELETE"}
 		for _, a.method = range []string{"PUT", "GET", "POST"} {
 			a.body = ""
@@ -211,9 +244,33 @@ func (m *maker) addMethods() {
 		}
 	}
 	a.fields, a.method, a.body = nil, "POST", `{"endpoint_id":"{id}","webhook_url":"{url}"}`
-	m.add(a, "?_method=DELETE")
+	for _, query := range []string{"?_method=DELETE", "?_method=delete", "?method=DELETE", "?__method=DELETE", "?$method=DELETE", "?X-HTTP-Method-Override=DELETE"} {
+		m.add(a, query)
+	}
+	a.body = `{"_method":"DELETE","endpoint_id":"{id}","webhook_url":"{url}"}`
+	m.add(a, "")
 	a.fields, a.body = []string{formEncoded}, "_method=DELETE&endpoint_id={id}"
 	m.add(a, "")
+
+	a.fields, a.body = nil, ""
+	for _, a.method = range []string{"PURGE", "BAN", "REMOVE", "UNLINK"} {
+		m.add(a, "/{id}")
+	}
+	for _, a.method = range []string{"PUT", "PATCH"} {
+		a.sets = false
+		a.body = `{"webhook_url":null}`
+		m.add(a, "/{id}")
+		a.body = `{"endpoint_id":"{id}","webhook_url":null}`
+		m.add(a, "")
+		m.add(a, "/")
+		a.sets = true
+		a.body = setAll
+		m.add(a, "/{id}")
+		m.add(a, "?endpoint_id={id}")
+		a.body = `{"endpoint_id":"{id}","webhook_url":"{url}"}`
+		m.add(a, "")
+		m.add(a, "/{id}")
+	}
 }
 
 // addFields adds a DELETE that is malformed or names the entity, with a field that says that
@@ -301,10 +358,56 @@ func (m *maker) addJSON(f form) {
 	a.fields = nil
 	a.body = `{"endpoint_id":"{unknown}","webhook_url":"{url}"}`
 	m.add(a, "")
-	a.body = `{"webhook_url":"{url}",` + strings.Repeat(" ", length) + `"endpoint_id":"{id}"}`
-	m.add(a, "")
+	for _, n := range append([]int{length}, lengths...) {
+		a.body = `{"webhook_url":"{url}",` + strings.Repeat(" ", n) + `"endpoint_id":"{id}"}`
+		m.add(a, "")
+	}
 	for _, name := range names {
 		a.body = `{"endpoint_id":"` + name + `","webhook_url":"{url}"}`
 		m.add(a, "")
 	}
+}
+
+// addStrangers adds correct requests for the witness by somebody who isn't its client. A part
+// that adds credentials, or remembers them from an earlier request, carries them out. There
+// are few with the client's id and a wrong secret, since a throttle counts these.
+func (m *maker) addStrangers(f form) {
+	basic := func(id, secret string) string {
+		return "Basic " + base64.StdEncoding.EncodeToString([]byte(id+":"+secret))
+	}
+	const wrong = "not-the-secret-of-the-check"
+	a := attempt{class: "credentials", advice: adviceCredentials, form: f, method: "DELETE", target: m.base + configure + "/" + m.witness, stranger: true}
+	read, set := a, a
+	read.method = "GET"
+	set.method, set.target, set.body, set.sets = "POST", m.base+configure, `{"endpoint_id":"`+m.witness+`","webhook_url":"{url}"}`, true
+
+	for _, a := range []attempt{a, read, set} {
+		m.add(a, "")
+	}
+	if f == http11 || f == http2 || f == keptAlive {
+		a.authorization = basic(m.client, wrong)
+		m.add(a, "")
+	}
+	if f != http11 {
+		return
+	}
+	for _, a := range []attempt{read, set} {
+		a.authorization = basic(m.client, wrong)
+		m.add(a, "")
+	}
+	for _, a.authorization = range []string{
+		basic(m.client+"-unknown", wrong), basic(m.client, ""), basic("", wrong), basic("", ""), "Basic", "Bearer " + wrong, "Negotiate " + wrong, `Digest username="` + m.client + `"`,
+	} {
+		m.add(a, "")
+	}
+	a.authorization = ""
+	for _, name := range []string{
+		"X-Forwarded-User", "X-Remote-User", "Remote-User", "X-Authenticated-User", "X-Auth-Request-User", "X-User", "X-Client-Id", "X-Consumer-Username", "X-Credential-Identifier",
+		"X-Forwarded-Preferred-Username", "X-WEBAUTH-USER",
+	} {
+		a.fields = []string{name + ": " + m.client}
+		m.add(a, "")
+	}
+	a.fields = []string{"X-Forwarded-For: 127.0.0.1", "X-Real-IP: 127.0.0.1", "Forwarded: for=127.0.0.1"}
+	m.add(a, "")
 }

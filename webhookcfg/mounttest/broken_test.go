@@ -216,7 +216,7 @@ var broken = []struct {
 		text, _ := value.(string)
 		return key == "webhook_url" || len(text) < 256
 	}), []string{"JSON"}},
-	{"looks for the identifier in 256 bytes of JSON", shortJSON, []string{"JSON"}},
+	{"looks for the identifier in 256 bytes of JSON", shortJSON(256), []string{"JSON"}},
 	{"looks up identifiers in JSON", rewriteJSON(func(key string, value any) bool {
 		return key == "webhook_url" || value == "mounttest-entity" || value == "mounttest-witness"
 	}), []string{"JSON"}},
@@ -260,6 +260,61 @@ var broken = []struct {
 			if r.FormValue("_method") == http.MethodDelete {
 				dropBody(asDelete(next)).ServeHTTP(w, r)
 			}
+		})
+	}), []string{"method"}},
+	{"strips .json", onPath(func(p string) string { return strings.TrimSuffix(p, ".json") }), []string{"formats"}},
+	{"strips any extension", onPath(func(p string) string { return strings.TrimSuffix(p, path.Ext(p)) }), []string{"formats"}},
+	{"strips an index", onPath(func(p string) string {
+		if strings.HasPrefix(path.Base(p), "index") {
+			return path.Dir(p)
+		}
+		return p
+	}), []string{"formats"}},
+	{"strips verbs", onPath(func(p string) string {
+		return strings.TrimSuffix(strings.TrimSuffix(strings.TrimSuffix(p, "/edit"), "/delete"), "/new")
+	}), []string{"formats"}},
+	{"strips a tilde", onPath(func(p string) string { return strings.TrimSuffix(p, "~") }), []string{"formats"}},
+	{"cuts targets at 4 KiB", cutting(4 << 10), []string{"long"}},
+	{"cuts targets at 8 KiB", cutting(8 << 10), []string{"long"}},
+	{"cuts targets at 64 KiB", cutting(64 << 10), []string{"long"}},
+	{"drops a query of 16 KiB", rewriting(func(_ *http.Request, target string) string {
+		if before, query, _ := strings.Cut(target, "?"); len(query) > 16<<10 {
+			return before
+		}
+		return target
+	}), []string{"long"}},
+	{"drops bodies of 8 KiB", onlyIf(func(r *http.Request) bool { return isDelete(r) && r.ContentLength > 8<<10 }, dropBody), []string{"body"}},
+	{"looks for the identifier in 8 KiB of JSON", shortJSON(8 << 10), []string{"JSON"}},
+	{"treats PUT as POST without the path", asPost("PUT", resource), []string{"method"}},
+	{"treats PATCH as POST without the path", asPost("PATCH", resource), []string{"method"}},
+	{"treats PATCH with null as a DELETE", onlyIf(func(r *http.Request) bool { return r.Method == "PATCH" }, func(next http.Handler) http.Handler {
+		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if data, _ := io.ReadAll(r.Body); bytes.Contains(data, []byte("null")) {
+				dropBody(asDelete(next)).ServeHTTP(w, r)
+			}
+		})
+	}), []string{"method"}},
+	{"treats PURGE as a DELETE of what is above", onlyIf(func(r *http.Request) bool { return r.Method == "PURGE" }, func(next http.Handler) http.Handler {
+		return onPath(path.Dir)(asDelete(next))
+	}), []string{"method"}},
+	{"takes the method from another field", onlyIf(func(r *http.Request) bool { return r.Header.Get("X-Original-Method") != "" }, func(next http.Handler) http.Handler {
+		return dropBody(asDelete(next))
+	}), []string{"method"}},
+	{"takes the method in small letters from the query", onlyIf(func(r *http.Request) bool { return r.URL.Query().Get("_method") == "delete" }, func(next http.Handler) http.Handler {
+		return dropBody(asDelete(next))
+	}), []string{"method"}},
+	{"takes the method from another query", onlyIf(func(r *http.Request) bool { return r.URL.Query().Get("method") == "DELETE" }, func(next http.Handler) http.Handler {
+		return dropBody(asDelete(next))
+	}), []string{"method"}},
+	{"takes the method from JSON", onlyIf(func(r *http.Request) bool { return r.Method == "POST" }, func(next http.Handler) http.Handler {
+		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			data, _ := io.ReadAll(r.Body)
+			r.Body = io.NopCloser(bytes.NewReader(data))
+			if bytes.Contains(data, []byte(`"_method"`)) {
+				dropBody(asDelete(next)).ServeHTTP(w, r)
+				return
+			}
+			next.ServeHTTP(w, r)
 		})
 	}), []string{"method"}},
 	{"overrides the method of a GET", onlyIf(func(r *http.Request) bool { return r.Method == "GET" }, overrideMethod), []string{"method"}},
@@ -364,17 +419,40 @@ func formToJSON(next http.Handler) http.Handler {
 	})(next)
 }
 
-func shortJSON(next http.Handler) http.Handler {
+// cutting cuts targets, and what is left of the last segment.
+func cutting(size int) func(http.Handler) http.Handler {
+	return rewriting(func(_ *http.Request, target string) string {
+		if len(target) <= size {
+			return target
+		}
+		target = target[:size]
+		if path, _, found := strings.Cut(target, "?"); found {
+			return path
+		}
+		return target[:strings.LastIndex(target, "/")]
+	})
+}
+
+// asPost makes a POST to a target of requests with another method.
+func asPost(method, target string) func(http.Handler) http.Handler {
+	return onlyIf(func(r *http.Request) bool { return r.Method == method }, rewriting(func(r *http.Request, _ string) string {
+		r.Method = http.MethodPost
+		return target
+	}))
+}
+
+// shortJSON is a gateway that reads the start of a body only.
+func shortJSON(size int) func(http.Handler) http.Handler {
 	return onlyIf(func(r *http.Request) bool { return r.Method == "POST" }, func(next http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			data, _ := io.ReadAll(r.Body)
-			if !bytes.Contains(data[:min(len(data), 256)], []byte("endpoint_id")) && bytes.Contains(data, []byte("endpoint_id")) {
+			if !bytes.Contains(data[:min(len(data), size)], []byte("endpoint_id")) && bytes.Contains(data, []byte("endpoint_id")) {
 				data = []byte(`{"webhook_url":"` + hookURL + `"}`)
 			}
 			r.Body, r.ContentLength = io.NopCloser(bytes.NewReader(data)), int64(len(data))
 			next.ServeHTTP(w, r)
 		})
-	})(next)
+	})
 }
 
 // recorder records the request lines that reach a handler.
@@ -499,7 +577,7 @@ func checkFailure(t *testing.T, f mounttest.Failure) {
 	if redirects != (f.Outcome == mounttest.Redirected) || redirects != (f.Location != "") {
 		t.Errorf("status %d, location %q: %v", f.Status, f.Location, f)
 	}
-	if redirects == strings.Contains(f.Received, "configure-webhook") || f.Advice == "" || !strings.Contains(f.Request, "HTTP/1.") {
+	if redirects == strings.Contains(f.Received, "configure-webhook") || f.Advice == "" || !strings.Contains(f.Request, "HTTP/1.") || len(f.Request) > 4000 {
 		t.Errorf("incomplete: %+v", f)
 	}
 }

@@ -1,6 +1,7 @@
 package mounttest
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -31,17 +32,18 @@ type checker struct {
 	unknown string // an identifier that the host doesn't know
 	set     bool   // the witness has a webhook
 
-	refused map[form]bool // forms that aren't checked, or no longer
-	waits   int           // attempts that got the whole timeout
-	took    time.Duration // by the last correct request
-	dropped []Failure     // without a response since the last correct request
-	settled bool          // dropped requests can't have an effect any more
+	refused map[form]bool        // forms that aren't checked, or no longer
+	waits   int                  // attempts that got the whole timeout
+	took    time.Duration        // by the last correct request
+	dropped []Failure            // without a response since the last correct request
+	widened map[[3]string]string // the advice for form, method and target without further fields
+	settled bool                 // dropped requests can't have an effect any more
 }
 
 func newChecker(target Target, base *url.URL) *checker {
 	return &checker{
 		Target: target, wire: newWire(target, base), unknown: target.Entity + "-" + target.Witness + "-unknown",
-		refused: make(map[form]bool), settled: true,
+		refused: make(map[form]bool), settled: true, widened: make(map[[3]string]string),
 	}
 }
 
@@ -226,6 +228,9 @@ func (c *checker) try(ctx context.Context, a attempt) error {
 		return fmt.Errorf("connecting (%s): %w", a.form, err)
 	}
 	defer conn.close()
+	if a.stranger && a.method == http.MethodGet {
+		_, _ = c.read(ctx, c.Witness) // for a part that remembers the response
+	}
 	wait := c.Timeout
 	if c.waits >= maxWaits {
 		wait = min(wait, max(minWait, waitFactor*c.took))
@@ -239,8 +244,8 @@ func (c *checker) try(ctx context.Context, a attempt) error {
 		c.dropped = append(c.dropped, c.failure(a, resp, NoResponse, adviceNoResponse))
 		c.waits++
 	}
-	if resp.status == http.StatusTooManyRequests {
-		return errors.New("response 429: raise your limits, the check sends a few hundred requests")
+	if resp.status == http.StatusTooManyRequests && !a.stranger {
+		return errors.New("response 429: raise your limits, the check sends a thousand requests")
 	}
 	return nil
 }
@@ -266,7 +271,13 @@ func (c *checker) exchange(ctx context.Context, conn *conn, a attempt, wait time
 	switch {
 	case set != c.set:
 		c.set = set
-		c.report.Failures = append(c.report.Failures, c.failure(a, resp, Widened, a.advice))
+		outcome := Widened
+		if a.stranger {
+			outcome = SignedIn
+		}
+		c.report.Failures = append(c.report.Failures, c.failure(a, resp, outcome, c.advice(a)))
+	case resp.shows:
+		c.report.Failures = append(c.report.Failures, c.failure(a, resp, SignedIn, a.advice))
 	case resp.status >= 300 && resp.status < 400 && reachesAll(resp.location, a.target):
 		c.report.Failures = append(c.report.Failures, c.failure(a, resp, Redirected, adviceRedirect))
 	}
@@ -276,11 +287,30 @@ func (c *checker) exchange(ctx context.Context, conn *conn, a attempt, wait time
 	return resp, nil
 }
 
+// advice returns the advice for an attempt that reached all entities. If it did that without
+// its fields, they aren't to blame.
+func (c *checker) advice(a attempt) string {
+	key := [3]string{string(a.form), a.method, a.target}
+	if len(a.fields) == 0 {
+		c.widened[key] = a.advice
+	}
+	return cmp.Or(c.widened[key], a.advice)
+}
+
 func (c *checker) failure(a attempt, resp response, o Outcome, advice string) Failure {
 	return Failure{
 		Outcome: o, Class: a.class, Form: string(a.form), Status: resp.status, Location: c.redact(resp.location), Advice: advice,
-		Request: fmt.Sprintf("%q", c.redact(c.text(a, "[credentials]", c.shown))), Received: c.redact(resp.received),
+		Request: fmt.Sprintf("%q", shortened(c.redact(c.text(a, "[credentials]", c.shown)))), Received: shortened(c.redact(resp.received)),
 	}
+}
+
+// shortened leaves out the middle of a long text.
+func shortened(text string) string {
+	const end = 1000
+	if len(text) <= 3*end {
+		return text
+	}
+	return fmt.Sprintf("%s … %d bytes … %s", text[:end], len(text)-2*end, text[len(text)-end:])
 }
 
 // settle waits until dropped requests can't have an effect any more, and then reads it.

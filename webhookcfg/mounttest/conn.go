@@ -29,6 +29,7 @@ type response struct {
 	location string
 	received string // the request lines that the application got, if it can tell
 	late     bool   // no response came in time
+	shows    bool   // a stranger got the webhook URL
 	unsent   bool   // the client of HTTP/2 refused the request
 }
 
@@ -117,7 +118,14 @@ func (c *conn) sendRaw(ctx context.Context, a attempt) response {
 		return response{}
 	}
 	// Don't close the body, that would read it. It ends with the connection.
-	return response{status: resp.StatusCode, location: resp.Header.Get("Location")}
+	return c.response(a, resp)
+}
+
+func (c *conn) response(a attempt, resp *http.Response) response {
+	return response{
+		status: resp.StatusCode, location: resp.Header.Get("Location"),
+		shows: a.stranger && a.method == http.MethodGet && c.wire.discloses(resp.Body),
+	}
 }
 
 func (c *conn) roundTrip(a attempt) (*http.Response, error) {
@@ -161,11 +169,11 @@ func (c *conn) sendHTTP2(ctx context.Context, a attempt) response {
 		r.Body = http.NoBody
 	}
 	r.URL.Opaque = "//" + w.authority + a.target // goes out unchanged
-	setFields(r, append(w.header(w.credentials), a.header()...))
+	setFields(r, append(header(a.signedIn(w.credentials)), a.header()...))
 	resp, err := w.http2.Do(r)
 	if err != nil {
 		return response{unsent: sent.Load() == 0}
 	}
-	_ = resp.Body.Close()
-	return response{status: resp.StatusCode, location: resp.Header.Get("Location")}
+	defer resp.Body.Close()
+	return c.response(a, resp)
 }

@@ -13,7 +13,7 @@ func CheckClasses(ctx context.Context, target Target, classes []string) (Report,
 	}
 	c := newChecker(target, base)
 	defer c.close()
-	err = c.run(ctx, slices.DeleteFunc(attempts(c.wire, c.Entity, c.unknown), func(a attempt) bool {
+	err = c.run(ctx, slices.DeleteFunc(attempts(c.wire, c.Target, c.unknown), func(a attempt) bool {
 		return !slices.Contains(classes, a.class)
 	}))
 	return c.report, err

@@ -17,20 +17,23 @@
 // request for all entities. That can depend on one character of the proxy's configuration. So
 // test your deployment instead of trusting the proxy's manual.
 //
+// The check also finds a part that adds credentials to requests, or remembers them from others.
+//
 // # Give the check its own client
 //
 // Use a client that nothing else uses, and send it no notifications. The check sets and
 // unsets [Target.WebhookURL] many times, and if your mount fails the check, the client loses
 // all its webhooks. At the end neither of its two entities has a webhook.
 //
-// Your limits must allow the client a few hundred sign-ins and sixty probes. If your mount
-// drops requests without a response, the check takes a few minutes.
+// Your limits must allow the client more than a thousand sign-ins, five wrong secrets and
+// eighty probes. If your mount drops requests without a response, the check takes a few
+// minutes.
 //
 // # Read the report
 //
 // After each request the check reads its effect. A request fails if it reached all entities,
-// or was redirected to the path for all entities, because clients repeat DELETE and POST at
-// the new location. Your mount can refuse a request with any status, redirect it elsewhere,
+// if it was carried out without valid credentials, or if it was redirected to the path for all
+// entities, because clients repeat DELETE and POST at the new location. Your mount can refuse a request with any status, redirect it elsewhere,
 // or not respond at all, as long as it serves correct requests. [Failure.Advice] says what to
 // change.
 //
@@ -46,10 +49,12 @@
 //
 // # Requests
 //
-// [Check] sends several hundred requests, one after another. Each names one entity, most of
-// them wrongly: with dots, slashes, semicolons, backslashes, "#", "?", NUL and other
-// controls, plain, escaped once and escaped twice. In others, a query, a body or a header
-// field contradicts the path, or the identifier is null, blank, long or unknown.
+// [Check] sends more than a thousand requests, one after another. Each names one entity, most
+// of them wrongly: with dots, slashes, semicolons, backslashes, "#", "?", NUL and other
+// controls, plain, escaped once and escaped twice, or with a suffix that a router strips. In
+// others, a query, a body or a header field contradicts the path, the method is an unusual
+// one, or the identifier is null, blank, unknown or up to 64 KiB long. Some are correct, but
+// have no credentials, or wrong ones.
 //
 // All are sent byte for byte over HTTP/1.1, since clients clean their requests. Some are also
 // sent over HTTP/1.0, in absolute form, and as the second request over a connection. The
@@ -165,7 +170,7 @@ func Check(ctx context.Context, target Target) (Report, error) {
 	}
 	c := newChecker(target, base)
 	defer c.close()
-	err = c.run(ctx, attempts(c.wire, c.Entity, c.unknown))
+	err = c.run(ctx, attempts(c.wire, c.Target, c.unknown))
 	if err != nil {
 		err = errors.New("mounttest: " + c.redact(err.Error()))
 	}

@@ -68,10 +68,11 @@ const (
 	_          Outcome = iota
 	Widened            // it reached all entities
 	Redirected         // it was redirected to the path for all entities; clients follow with the same method
+	SignedIn           // it was carried out without valid credentials
 	NoResponse         // it got no response in time, and afterwards correct requests had no effect either
 )
 
-var outcomes = [...]string{"no outcome", "reached all entities", "redirected", "no response"}
+var outcomes = [...]string{"no outcome", "reached all entities", "redirected", "carried out without valid credentials", "no response"}
 
 // String returns the outcome in words.
 func (o Outcome) String() string {
@@ -129,7 +130,10 @@ const (
 		"or the fact that it was null."
 	adviceOriginal = "Let the proxy set the field with the original request target, also if a client sends one, " +
 		"and honour such fields nowhere else."
-	adviceMethod     = "Honour no header that overrides the method of a request."
+	adviceMethod = "Pass the method on untouched, and honour nothing in a request that overrides it."
+
+	adviceCredentials = "Let the handler check the credentials of every request: add none to a request, remember none " +
+		"for a connection or an address, believe no field that names a user, and cache no response."
 	adviceRedirect   = "Turn off redirects to cleaned paths, or put Handler.Before in front of the part that sends them."
 	adviceNoResponse = "Find out which part holds the request back, and give it a time limit."
 )

@@ -93,14 +93,27 @@ func (w *wire) redact(text string) string {
 	return redact.Text(text, []string{w.secret, w.credentials}, w.webhookURL, w.shown)
 }
 
-// header returns the fields that every request has. Proxies often refuse a request without a
-// User-Agent or Accept. Then we couldn't tell whether they'd refuse the malformed target.
-func (w *wire) header(credentials string) []string {
-	return []string{
-		"Authorization: Basic " + credentials,
+// header returns the fields that every request has, with its Authorization if it has one.
+// Proxies often refuse a request without a User-Agent or Accept. Then we couldn't tell whether
+// they'd refuse the malformed target.
+func header(authorization string) []string {
+	fields := []string{
 		"User-Agent: Mozilla/5.0 (compatible; mounttest)",
 		"Accept: application/json, */*",
 	}
+	if authorization != "" {
+		fields = append(fields, "Authorization: "+authorization)
+	}
+	return fields
+}
+
+// signedIn returns the Authorization of an attempt, with the given credentials of the
+// client.
+func (a attempt) signedIn(credentials string) string {
+	if a.stranger {
+		return a.authorization
+	}
+	return "Basic " + credentials
 }
 
 // header returns the fields of an attempt that not every request has.
@@ -126,7 +139,7 @@ func (w *wire) text(a attempt, credentials, webhookURL string) string {
 	}
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s %s %s\r\nHost: %s\r\n", a.method, target, a.form.version(), w.authority)
-	for _, field := range append(w.header(credentials), a.header()...) {
+	for _, field := range append(header(a.signedIn(credentials)), a.header()...) {
 		b.WriteString(field + "\r\n")
 	}
 	body := a.render(webhookURL)
@@ -171,6 +184,13 @@ func (w *wire) read(ctx context.Context, entity string) (string, error) {
 	return *hook.URL, nil
 }
 
+// discloses reports whether a response has the webhook URL.
+func (w *wire) discloses(body io.Reader) bool {
+	data, _ := io.ReadAll(io.LimitReader(body, maxResponse)) // as much as there is
+	quoted, _ := json.Marshal(w.webhookURL)                  // a string has no error
+	return bytes.Contains(data, []byte(w.webhookURL)) || bytes.Contains(data, quoted)
+}
+
 // do sends a correct request and expects status 200.
 func (w *wire) do(ctx context.Context, method, path string, body []byte) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, w.timeout)
@@ -179,7 +199,7 @@ func (w *wire) do(ctx context.Context, method, path string, body []byte) ([]byte
 	if err != nil {
 		return nil, err
 	}
-	setFields(r, w.header(w.credentials))
+	setFields(r, header("Basic "+w.credentials))
 	// A field without a value isn't sent. But it makes the client repeat the request if the
 	// server closed the idle connection at the same moment.
 	r.Header["Idempotency-Key"] = []string{}
@@ -223,7 +243,7 @@ func hint(method string, resp *http.Response) string {
 	case http.StatusBadRequest:
 		return ": check WebhookURL"
 	case http.StatusTooManyRequests:
-		return ": raise the limits of sign-ins and probes, the check sends a few hundred requests"
+		return ": raise the limits of sign-ins and probes, the check sends a thousand requests"
 	}
 	if location := resp.Header.Get("Location"); location != "" {
 		return " to " + location + ": set BaseURL to the URL that needs no redirect"
