@@ -26,7 +26,8 @@ import "context"
 //  12. Nothing that one client does changes what another client sees. Names that differ in
 //     any byte, even only in letter case, are different names.
 //  13. An invalid change (see [Change.Validate]), and an empty client or entity in Resolve,
-//     get an error that wraps [ErrInvalidArgument].
+//     get an error that wraps [ErrInvalidArgument]. You can refuse names that aren't UTF-8
+//     without control characters in the same way, because the handler never sends them.
 //  14. The methods are safe for concurrent use, and the operations on one client are
 //     linearizable.
 //  15. The methods return soon after ctx ends. If it ended before the call, they return an

@@ -32,7 +32,7 @@ func brokenHandles() []flaw {
 			return locksHandle(s, readsBaseBefore(s))
 		}, nil},
 		{"joins a listing in progress that started before a change through another handle", "lister returns one state" + several, ownReads, nil},
-		{"caches pages until it makes a change itself", "lister agrees with the model" + several, sharesPages, nil},
+		{"caches pages until it makes a change itself", "history agrees with the model" + several, sharesPages, nil},
 		{"reports only changes through this handle", "feed reports every change" + several, ownFeed, nil},
 		{"counts only changes through this handle", "versioner returns a new version after a change" + several, func(s *simple) webhookcfg.Store {
 			return countsVersions(s, func(apply, count func() error) error { return cmp.Or(apply(), count()) })

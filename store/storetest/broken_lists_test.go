@@ -178,7 +178,7 @@ func brokenLists() []flaw {
 				return page, err
 			}}
 		}, nil},
-		{"lists the override before the last set", "lister agrees with the model", listsLate, nil},
+		{"lists the override before the last set", "history agrees with the model", listsLate, nil},
 	}
 }
 

@@ -26,8 +26,8 @@ func changeCases() []Case {
 		newCase("02 a later resolve sees the change"+several, clause2, through(seenAtOnce)),
 		newCase("02 a later resolve sees the change while others read", clause2, seenWhileRead),
 		newCase("02 a later resolve sees the change while others read"+several, clause2, through(seenWhileRead)),
-		newCase("02 a reopened store has kept the change", clause2, durable(keptByReopening)),
-		newCase("02 a store has kept the change after a crash", clause2, crashing(keptByReopening)),
+		newCase("02 a reopened store has kept the change", clause2, durable(valuesKept)),
+		newCase("02 a store has kept the change after a crash", clause2, crashing(kept)),
 		newCase("03 an interrupted change is whole or absent", clause3, interrupted),
 		newCase("03 an interrupted change is whole or absent"+several, clause3, through(interrupted)),
 		newCase("03 interrupted concurrent changes are whole or absent", clause3, burstInterrupted),
@@ -74,8 +74,6 @@ func listerCases() []Case {
 		newCase("lister shares no memory with its callers", clause14, with(listOwnedByCaller)),
 		newCase("lister returns one state", rulePageMoment, with(listOneMoment)),
 		newCase("lister returns one state"+several, rulePageMoment, through(with(listOneMoment))),
-		newCase("lister agrees with the model", ruleList, listing(listHistory)),
-		newCase("lister agrees with the model"+several, ruleList, through(listing(listHistory))),
 	}
 }
 
@@ -94,6 +92,8 @@ func eraserCases() []Case {
 	return []Case{
 		newCase("eraser changes no webhook", eraser1, withEraser(eraseChangesNothing)),
 		newCase("eraser changes no webhook"+several, eraser1, through(withEraser(eraseChangesNothing))),
+		newCase("eraser loses no concurrent change", eraser1, withEraser(eraseLosesNothing)),
+		newCase("eraser loses no concurrent change"+several, eraser1, through(withEraser(eraseLosesNothing))),
 		newCase("eraser hides no change from a feed", eraser2, erasing(following(eraseKeepsFeed))),
 		newCase("eraser hides no change from a versioner", eraser2, erasing(withVersions(eraseKeepsVersions))),
 		newCase("eraser refuses an empty client", eraser3, withEraser(eraseInvalid)),
@@ -166,7 +166,11 @@ func newCase(name, rule string, check func(*script) error) Case {
 
 // openedEmpty looks for webhooks of an earlier case. Otherwise the failures of cases that
 // share a database lead nowhere.
+//
+// Its context ends before the case, so that a store doesn't depend on that of its first call.
 func openedEmpty(ctx context.Context, s webhookcfg.Store) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
 	for _, entity := range []string{unnamed, "e1"} {
 		if hook, err := s.Resolve(ctx, client, entity); err == nil && hook.Source != webhookcfg.SourceNone {
 			return fmt.Errorf("Harness.Open must return an empty store, but there Resolve(%q, %q) returned %s: does it open the database of an earlier case?", client, entity, describe(hook))
@@ -266,9 +270,9 @@ func crashing(check func(*script) error) func(*script) error {
 // several is at the end of the names of cases with several handles.
 const several = ", through several handles"
 
-// through runs a check with three handles on one state. The first one is the store.
+// through runs a check with two handles on one state. The first one is the store.
 func through(check func(*script) error) func(*script) error {
-	const handles = 3
+	const handles = 2
 	return func(sc *script) error {
 		if sc.OpenPeer == nil {
 			return fmt.Errorf("%w: Harness.OpenPeer is nil; set it if several processes can share the state", ErrAbsent)
@@ -294,7 +298,7 @@ const (
 	clause10 = `Store, clause 10: Since is the Change.Time of the change that decided, to the microsecond or better.`
 	clause11 = `Store, clause 11: The URL comes back byte for byte as it was set.`
 	clause12 = `Store, clause 12: Nothing that one client does changes what another client sees. Names that differ in any byte, even only in letter case, are different names.`
-	clause13 = `Store, clause 13: An invalid change (see Change.Validate), and an empty client or entity in Resolve, get an error that wraps ErrInvalidArgument.`
+	clause13 = `Store, clause 13: An invalid change (see Change.Validate), and an empty client or entity in Resolve, get an error that wraps ErrInvalidArgument. You can refuse names that aren't UTF-8 without control characters in the same way, because the handler never sends them.`
 	clause14 = `Store, clause 14: The methods are safe for concurrent use, and the operations on one client are linearizable.`
 	clause15 = `Store, clause 15: The methods return soon after ctx ends. If it ended before the call, they return an error and change nothing. The handler's ctx has a deadline and ends when the client disconnects.`
 

@@ -28,20 +28,25 @@
 // store is durable, set [Harness.Reopen] and [Harness.Crash]. If several processes can share
 // it, set [Harness.OpenPeer]. The suite skips the rest, and go test -v shows why.
 //
-// With OpenPeer, many cases run a second time with three handles on one state. The handles
-// take turns making changes, and the cases read through all of them. So a handle can't rely
-// on its memory, because another one may have changed the state.
+// With OpenPeer, many cases run a second time with two handles on one state. The handles take
+// turns making changes, and the cases read through both. So a handle can't rely on its memory,
+// because another one may have changed the state.
 //
 // The cases go beyond limits that real stores have:
 //
-//   - 1,100 overrides of one client, 5,000 clients that change, 300 changes of all entities,
-//     300 versions.
+//   - 1,100 overrides of one client, 2 MB of URLs, 4,200 clients that change, 300 changes of
+//     all entities, 300 versions.
 //   - Several changes at one time, a microsecond apart, and back in time.
 //   - Two listings at a time, and two callers of Notify.
-//   - Names with 300 bytes, of clients also with 1,024. Names with zero bytes or line feeds.
-//     Names that match others in LIKE, in a glob or in a regular expression. Names that can
-//     mean something to the store, such as "default".
+//   - Names with 300 bytes, of clients also with 1,024.
+//   - Names that a store could confuse: they differ in case, in accents or in what's invisible,
+//     one is the other's escape, they have the same short hash, or they match as a pattern.
+//   - Names that can mean something to a store, such as "default", ".." or "acme.tmp".
 //   - URLs that differ only in case, in escapes, or after 2,047 bytes.
+//
+// Your store must keep every name that's UTF-8 without control characters. The suite tries
+// others too, such as a zero byte, unless your store refuses them with an error that wraps
+// [webhookcfg.ErrInvalidArgument].
 //
 // # Outside the suite
 //
@@ -59,10 +64,10 @@
 //
 // # How long it takes
 //
-// A store with all interfaces and capabilities gets about 100,000 calls, and a store with
-// only the two methods of Store gets 22,000. At 1 ms a call, that takes 75 and 15 seconds,
-// because many calls are concurrent. A faster store gets more calls. If a call takes 10 ms or
-// more, set -timeout: the suite may need more than the 10 minutes that go test allows. With
-// go test -short, it makes half of the calls, and has a fifth of the overrides, clients and
-// histories.
+// A store with all interfaces and capabilities gets up to 75,000 calls, and a store with only
+// the two methods of Store gets 20,000. At 1 ms a call, that takes 40 and 10 seconds, because
+// many calls are concurrent. A faster store gets more calls. If a call takes 10 ms or more, set
+// -timeout: the suite may need more than the 10 minutes that go test allows. With go test
+// -short, it makes half of the calls. It has a fifth of the overrides, clients and histories,
+// and fewer names.
 package storetest

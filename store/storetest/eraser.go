@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"example.com/go-webhookcfg/internal/interrupt"
 	"example.com/go-webhookcfg/store/admin"
@@ -24,57 +25,79 @@ func (sc *script) erase(client string) {
 	sc.check(err)
 }
 
-// eraseChangesNothing checks that a client with anything set keeps it, that its neighbours do
-// too, and that a client starts from nothing after it was erased.
+// eraseChangesNothing checks that a client with anything set keeps it, and that a client starts
+// from nothing after it was erased. Others keep what they have even if their names match as a
+// pattern.
 func eraseChangesNothing(sc *script, _ admin.Eraser) error {
-	names := lookalikes()[:20]
-	for n, name := range names {
-		sc.setAll(name, hookURL(n))
-		sc.set(name, "e1", hookURL(n+1))
-		sc.unset(name, "e2")
+	setUp := func(client string) {
+		sc.setAll(client, hookURL(1))
+		sc.set(client, "e1", hookURL(2))
+		sc.unset(client, "e2")
 	}
+	setUp(client)
 	sc.set("override", "e1", hookURL(1))
 	sc.setAll("base", hookURL(2))
-	expect := func(from int) {
-		for n, name := range names[from:] {
-			sc.expectURL(name, unnamed, base, hookURL(from+n))
-			sc.expectURL(name, "e1", override, hookURL(from+n+1))
-			sc.expectOff(name, "e2")
-		}
-		sc.expectURL("override", "e1", override, hookURL(1))
-		sc.expectURL("base", unnamed, base, hookURL(2))
-	}
-	for _, name := range append(names, "override", "base", "unknown") {
+	for _, name := range []string{client, "override", "base", "unknown"} {
 		sc.erase(name)
 	}
-	expect(0)
-	for n, name := range names[:10] {
+	sc.expectAll()
+	names := sc.storable(slices.Concat([]string{"acm", "acme1", "ACME", "acme/", "acme\x00"}, siblings(client), patterns(client)))
+	for _, name := range names {
+		sc.erase(name)
+		setUp(name)
 		sc.unsetAll(name)
 		sc.erase(name)
 		sc.erase(name)
-		sc.expectNone(name, "e1")
-		sc.expectNone(name, "e2")
-		expect(n + 1)
 	}
-	for _, name := range names[:10] {
-		sc.unset(name, "e2")
-		sc.expectNone(name, "e2")
-		sc.setAll(name, hookURL(30))
-		for _, entity := range []string{"e1", "e2", unnamed} {
-			sc.expectURL(name, entity, base, hookURL(30))
+	sc.expectAll()
+	for n, name := range names {
+		if n%2 > 0 {
+			sc.unset(name, "e2")
+		} else {
+			sc.setAll(name, hookURL(3))
 		}
+	}
+	sc.expectAll()
+	return sc.err
+}
+
+// eraseLosesNothing sets webhooks of clients with nothing set, and erases the clients at the
+// same time.
+func eraseLosesNothing(sc *script, _ admin.Eraser) error {
+	const rounds = 40
+	for n := range rounds {
+		name := fmt.Sprint("client ", n%4)
+		sc.check(together(3, func(caller int) error {
+			sc := sc.fork(n + caller)
+			switch {
+			case caller > 0:
+				sc.erase(name)
+			case n%2 > 0:
+				sc.setAll(name, hookURL(n))
+			default:
+				sc.set(name, "e1", hookURL(n))
+			}
+			return sc.err
+		}))
+		for _, entity := range []string{"e1", unnamed} {
+			sc.expect(name, entity, sc.made.of(name).of(entity))
+		}
+		sc.unsetAll(name)
 	}
 	return sc.err
 }
 
 // eraseKeepsFeed checks that an old cursor still reports an unset after the client was
-// erased, and the client's next change too.
+// erased, and the client's next change too. It also erases clients whose names match as a
+// pattern.
 func eraseKeepsFeed(sc *script, c *cursor) error {
 	sc.setAll(client, hookURL(1))
 	c.expect(client)
 	since := c.since
 	sc.unsetAll(client)
-	sc.erase(client)
+	for _, name := range append(patterns(client), client) {
+		sc.erase(name)
+	}
 	c.expect(client)
 	sc.setAll(client, hookURL(2))
 	c.expect(client)
@@ -92,7 +115,9 @@ func eraseKeepsVersions(sc *script, v cache.Versioner) error {
 			change(sc)
 			seen.expectAnother(sc, v)
 		}
-		sc.erase(client)
+		for _, name := range append(patterns(client), client) {
+			sc.erase(name)
+		}
 	}
 	return sc.err
 }

@@ -44,6 +44,9 @@ func (c *cursor) next() (cache.Changes, error) {
 		return changes, fmt.Errorf("Changes(%q) returned a Reset with clients, but Clients must be empty then", c.since)
 	}
 	c.since = changes.Next
+	clients := slices.Clone(changes.Clients)
+	clear(changes.Clients) // nobody else may see that
+	changes.Clients = clients
 	return changes, nil
 }
 
@@ -100,16 +103,19 @@ func feedNames(sc *script, c *cursor) error {
 		change(sc)
 		c.expect(client)
 	}
-	for _, name := range lookalikes() {
+	names := sc.lookalikes()
+	for _, name := range names {
 		sc.setAll(name, hookURL(1))
 	}
-	c.expect(lookalikes()...)
+	c.expect(names...)
 	sc.set("seldom", "e1", hookURL(1)) // another client's changes must not displace it
 	for n := range many {
 		sc.set(client, entityName(n), hookURL(n))
 	}
 	c.expect("seldom", client)
-	c.expect(sc.setClients()...)
+	if len(sc.handles) == 1 { // changes through several handles are no different
+		c.expect(sc.setClients()...)
+	}
 	sc.set("seldom", "e1", hookURL(2))
 	c.expect("seldom")
 	return sc.err
@@ -117,7 +123,7 @@ func feedNames(sc *script, c *cursor) error {
 
 // setClients sets all for more clients than most feeds remember, and returns the clients.
 func (sc *script) setClients() []string {
-	names := make([]string, sc.fewer(5000)/len(sc.handles)) // changes through several handles are no different, so make fewer
+	names := make([]string, sc.fewer(4200))
 	sc.check(sc.concurrently(len(names), func(sc *script, n int) {
 		names[n] = fmt.Sprint("client ", n)
 		sc.setAll(names[n], hookURL(n))
@@ -169,27 +175,34 @@ func feedReopened(sc *script, c *cursor) error {
 		sc.check(err)
 		c.expect(before, after)
 	}
+	sc.expectAll()
 	return sc.err
 }
 
-// feedWaitsForNothing checks that Changes returns soon, even if there's no change.
+// feedWaitsForNothing checks that Changes returns soon, even if there's no change. It tries
+// several times, because anything can be late on a busy machine, and a slow store may take as
+// long as it takes for a change.
 func feedWaitsForNothing(sc *script, c *cursor) error {
-	sc.set(client, "e1", hookURL(1))
-	c.expect(client)
-	ctx, cancel := context.WithCancel(sc.ctx)
-	defer cancel()
-	returned := make(chan error, 1)
-	go func() {
+	const tries, soon = 3, time.Second / 2
+	limit := soon
+	for range tries {
+		sc.set(client, "e1", hookURL(1))
+		start := time.Now()
+		c.expect(client)
+		limit = max(limit, 2*time.Since(start))
+		if sc.err != nil {
+			return sc.err
+		}
+		ctx, cancel := context.WithTimeout(sc.ctx, limit)
 		_, err := c.feed.Changes(ctx, c.since)
-		returned <- err
-	}()
-	const soon = timeout / 4
-	select {
-	case err := <-returned:
-		sc.check(err)
-	case <-time.After(soon):
-		sc.fail("Changes(%q) hasn't returned after %v: it must return at once, also without a change", c.since, soon)
+		late := ctx.Err() != nil
+		cancel()
+		if !late {
+			sc.check(err)
+			return sc.err
+		}
 	}
+	sc.fail("Changes(%q) hadn't returned after %v, %d times: it must return at once, also without a change", c.since, limit, tries)
 	return sc.err
 }
 
@@ -230,8 +243,8 @@ type feedReader struct {
 // There are at least minChanges changes and minCalls calls, so that fast and slow writers
 // make changes between the calls, but no more than maxChanges.
 const (
-	minChanges, maxChanges = 50, 250
-	minCalls               = 150
+	minChanges, maxChanges = 50, 100
+	minCalls               = 100
 	feedWriters            = 4
 )
 

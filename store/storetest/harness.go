@@ -83,8 +83,9 @@ type Env struct {
 	OpenPeer func(s webhookcfg.Store) webhookcfg.Store
 	// Seed is the seed of the random histories. Zero means a different one in each run.
 	Seed uint64
-	// Short makes fewer calls, as go test -short does. It doesn't go beyond limits of more
-	// than a few hundred overrides or clients, and is less likely to find rare races.
+	// Short makes half of the calls, as go test -short does. It doesn't go beyond limits of
+	// more than a few hundred overrides or clients, has fewer names, and is less likely to find
+	// rare races.
 	Short bool
 }
 

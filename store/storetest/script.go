@@ -36,6 +36,7 @@ type script struct {
 	ctx     context.Context
 	handles []webhookcfg.Store // on the same state; the first one is the store of the case
 	turn    int                // the next change goes through handle turn, modulo their number
+	made    *made              // what the changes of this script and its forks lead to
 	now     int64              // the step of the last change
 	steps   []string
 	err     error
@@ -43,13 +44,13 @@ type script struct {
 
 // newScript returns a script without steps.
 func newScript(ctx context.Context, e Env) *script {
-	return &script{Env: e, ctx: ctx, handles: []webhookcfg.Store{e.Store}}
+	return &script{Env: e, ctx: ctx, handles: []webhookcfg.Store{e.Store}, made: &made{clients: make(map[string]model)}}
 }
 
 // fork returns a new script for concurrent use. Its first change goes through the nth handle.
 func (sc *script) fork(n int) *script {
 	forked := newScript(sc.ctx, sc.Env)
-	forked.handles, forked.turn = sc.handles, n
+	forked.handles, forked.turn, forked.made = sc.handles, n, sc.made
 	return forked
 }
 
@@ -85,7 +86,9 @@ func (sc *script) applyAt(c webhookcfg.Change, at time.Time) {
 	c.Time = at
 	if err := sc.send(sc.ctx, c, describeChange(c)); err != nil {
 		sc.fail("Apply must make the last of these changes, but returned the error %w", err)
+		return
 	}
+	sc.made.change(c)
 }
 
 // send makes a change through the next handle.

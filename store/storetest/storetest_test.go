@@ -9,6 +9,8 @@ import (
 	"go/ast"
 	"go/parser"
 	"go/token"
+	"math"
+	"math/rand/v2"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -18,6 +20,7 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+	"unicode"
 
 	"example.com/go-webhookcfg/store/admin"
 	"example.com/go-webhookcfg/store/cache"
@@ -52,6 +55,51 @@ func TestShort(t *testing.T) {
 	storetest.Run(t, storetest.Harness{
 		Open: func(testing.TB) webhookcfg.Store { return edits(newSimple(), dropsEldest(1000)) },
 	})
+}
+
+// TestCalls: the suite makes no more calls than the package documentation says, if each takes
+// a millisecond. Run it with -v to read how many it makes.
+func TestCalls(t *testing.T) {
+	for _, test := range []struct {
+		name        string
+		short, only bool
+		most        int64
+	}{
+		{"all interfaces", false, false, 75_000},
+		{"all interfaces, -short", true, false, 37_500},
+		{"the two methods of Store", false, true, 20_000},
+		{"the two methods of Store, -short", true, true, 10_000},
+	} {
+		var calls atomic.Int64
+		var took time.Duration
+		for _, c := range storetest.Cases() {
+			synctest.Test(t, func(t *testing.T) {
+				begin := time.Now()
+				e := flaw{store: func(s *simple) webhookcfg.Store {
+					st := waits(s, func(context.Context) error {
+						calls.Add(1)
+						time.Sleep(time.Millisecond)
+						return nil
+					})
+					if test.only {
+						return plain{st}
+					}
+					return st
+				}}.env()
+				if e.Short = test.short; test.only {
+					e.Reopen, e.Crash, e.OpenPeer = nil, nil, nil
+				}
+				if err := c.Check(t.Context(), e); err != nil && !errors.Is(err, storetest.ErrAbsent) {
+					t.Errorf("%s: %v", c.Name, err)
+				}
+				took += time.Since(begin)
+			})
+		}
+		t.Logf("%s: %d calls, %v", test.name, calls.Load(), took)
+		if calls.Load() > test.most {
+			t.Errorf("%s: %d calls, more than the documented %d", test.name, calls.Load(), test.most)
+		}
+	}
 }
 
 // TestUnusualStores: a store passes if the documentation permits what it does, even if that's
@@ -96,7 +144,61 @@ func TestUnusualStores(t *testing.T) {
 				return cmp.Or(s.Apply(ctx, c), ctx.Err())
 			}}
 		},
-		"1 that rounds times up to microseconds": func(s *simple) webhookcfg.Store {
+		"any that refuses control characters": func(s *simple) webhookcfg.Store {
+			return refusesNames(s, unicode.IsControl)
+		},
+		"any that has no zero bytes in changes": func(s *simple) webhookcfg.Store {
+			st := refusesNames(s, func(c rune) bool { return c == 0 })
+			st.resolve, st.list = nil, nil
+			return st
+		},
+		"any that makes one call at a time, and takes a while for it": func(s *simple) webhookcfg.Store {
+			lock, _ := s.named.LoadOrStore("lock", make(chan struct{}, 1))
+			return waits(s, func(ctx context.Context) error {
+				select {
+				case lock.(chan struct{}) <- struct{}{}:
+				case <-ctx.Done():
+					return ctx.Err()
+				}
+				defer func() { <-lock.(chan struct{}) }()
+				time.Sleep(time.Millisecond)
+				return nil
+			})
+		},
+		"any that takes 50 milliseconds for a call": func(s *simple) webhookcfg.Store {
+			return waits(s, func(context.Context) error { time.Sleep(50 * time.Millisecond); return nil })
+		},
+		"feed that takes two seconds for a call": func(s *simple) webhookcfg.Store {
+			return waits(s, func(context.Context) error { time.Sleep(2 * time.Second); return nil })
+		},
+		"feed that is late sometimes": func(s *simple) webhookcfg.Store {
+			var calls atomic.Int64
+			return broken{simple: s, changes: func(ctx context.Context, since string) (cache.Changes, error) {
+				if calls.Add(1)%3 == 0 {
+					time.Sleep(time.Second)
+				}
+				return s.Changes(ctx, since)
+			}}
+		},
+		"clients in another order in each walk": shufflesClients,
+		"eraser that does nothing": func(s *simple) webhookcfg.Store {
+			return broken{simple: s, erase: func(ctx context.Context, client string) error {
+				if client == "" {
+					return webhookcfg.ErrInvalidArgument
+				}
+				return ctx.Err()
+			}}
+		},
+		"eraser that erases later": func(s *simple) webhookcfg.Store {
+			return broken{simple: s, erase: func(ctx context.Context, client string) error {
+				if client == "" || ctx.Err() != nil {
+					return s.Erase(ctx, client)
+				}
+				time.AfterFunc(time.Millisecond, func() { _ = s.Erase(context.Background(), client) })
+				return nil
+			}}
+		},
+		"any that rounds times up to microseconds": func(s *simple) webhookcfg.Store {
 			return changes(s, func(c webhookcfg.Change) webhookcfg.Change {
 				if !c.Time.IsZero() {
 					c.Time = time.UnixMicro(c.Time.Add(time.Microsecond - 1).UnixMicro()).UTC()
@@ -149,7 +251,7 @@ func TestUnusualStores(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			for _, c := range storetest.Cases() {
-				if kind, _, _ := strings.Cut(name, " "); !strings.HasPrefix(c.Name, kind) { // a digit: the clauses
+				if kind, _, _ := strings.Cut(name, " "); kind != "any" && !strings.HasPrefix(c.Name, kind) { // a digit: the clauses
 					continue
 				}
 				synctest.Test(t, func(t *testing.T) {
@@ -160,6 +262,117 @@ func TestUnusualStores(t *testing.T) {
 			}
 		})
 	}
+}
+
+// refusesNames refuses names with some characters.
+func refusesNames(s *simple, refused func(c rune) bool) broken {
+	check := func(names ...string) error {
+		if strings.ContainsFunc(strings.Join(names, ""), refused) {
+			return fmt.Errorf("%w: a name has a control character", webhookcfg.ErrInvalidArgument)
+		}
+		return nil
+	}
+	return broken{
+		simple: s,
+		apply: func(ctx context.Context, c webhookcfg.Change) error {
+			if err := check(c.Client, c.Scope.Entity()); err != nil {
+				return err
+			}
+			return s.Apply(ctx, c)
+		},
+		resolve: func(ctx context.Context, client, entity string) (webhookcfg.Webhook, error) {
+			if err := check(client, entity); err != nil {
+				return webhookcfg.Webhook{}, err
+			}
+			return s.Resolve(ctx, client, entity)
+		},
+		list: func(ctx context.Context, client, after string, limit int) (webhookcfg.Page, error) {
+			if err := check(client, after); err != nil {
+				return webhookcfg.Page{}, err
+			}
+			return s.List(ctx, client, after, limit)
+		},
+	}
+}
+
+// waits waits before each call.
+func waits(s *simple, wait func(ctx context.Context) error) broken {
+	return broken{
+		simple: s,
+		apply: func(ctx context.Context, c webhookcfg.Change) error {
+			if err := wait(ctx); err != nil {
+				return err
+			}
+			return s.Apply(ctx, c)
+		},
+		resolve: func(ctx context.Context, client, entity string) (webhookcfg.Webhook, error) {
+			if err := wait(ctx); err != nil {
+				return webhookcfg.Webhook{}, err
+			}
+			return s.Resolve(ctx, client, entity)
+		},
+		list: func(ctx context.Context, client, after string, limit int) (webhookcfg.Page, error) {
+			if err := wait(ctx); err != nil {
+				return webhookcfg.Page{}, err
+			}
+			return s.List(ctx, client, after, limit)
+		},
+		changes: func(ctx context.Context, since string) (cache.Changes, error) {
+			if err := wait(ctx); err != nil {
+				return cache.Changes{}, err
+			}
+			return s.Changes(ctx, since)
+		},
+		versions: func(ctx context.Context, clients []string) ([]string, error) {
+			if err := wait(ctx); err != nil {
+				return nil, err
+			}
+			return s.Versions(ctx, clients)
+		},
+		clients: func(ctx context.Context, cursor string, limit int) (admin.ClientPage, error) {
+			if err := wait(ctx); err != nil {
+				return admin.ClientPage{}, err
+			}
+			return s.ListClients(ctx, cursor, limit)
+		},
+		erase: func(ctx context.Context, client string) error {
+			if err := wait(ctx); err != nil {
+				return err
+			}
+			return s.Erase(ctx, client)
+		},
+	}
+}
+
+// shufflesClients lists the clients of each walk in an order of its own.
+func shufflesClients(s *simple) webhookcfg.Store {
+	return broken{simple: s, clients: func(ctx context.Context, cursor string, limit int) (admin.ClientPage, error) {
+		walk, digits, _ := strings.Cut(cursor, ":")
+		if limit < 1 {
+			return s.ListClients(ctx, cursor, limit)
+		}
+		var names []string
+		if cursor == "" {
+			all, err := s.ListClients(ctx, "", math.MaxInt)
+			if err != nil {
+				return all, err
+			}
+			names, walk = all.Clients, strconv.FormatUint(rand.Uint64(), 36)
+			rand.Shuffle(len(names), func(i, j int) { names[i], names[j] = names[j], names[i] })
+			s.named.Store(walk, names)
+		} else if kept, ok := s.named.Load(walk); ok {
+			names = kept.([]string)
+		} else {
+			return admin.ClientPage{}, webhookcfg.ErrInvalidArgument
+		}
+		from, _ := strconv.Atoi(digits)
+		to := from + min(limit, len(names)-from)
+		page := admin.ClientPage{Clients: slices.Clone(names[from:to])}
+		if to < len(names) {
+			page.Next = fmt.Sprint(walk, ":", to)
+		}
+		return page, ctx.Err()
+	}}
 }
 
 func BenchmarkSimpleStore(b *testing.B) {

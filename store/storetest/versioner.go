@@ -17,7 +17,7 @@ import (
 // versions calls Versions and checks that there's one for each client. After a failure it
 // returns empty ones.
 func (sc *script) versions(v cache.Versioner, clients ...string) []string {
-	got, err := v.Versions(sc.ctx, clients)
+	got, err := v.Versions(sc.ctx, slices.Clone(clients))
 	if err == nil && len(got) != len(clients) {
 		err = fmt.Errorf("there are %d versions for %d clients: return one for each", len(got), len(clients))
 	}
@@ -31,7 +31,7 @@ func (sc *script) versions(v cache.Versioner, clients ...string) []string {
 // versionsInOrder checks that there's a version for each client, in the order of the clients,
 // even if clients repeat or are unknown, and none if you ask for none.
 func versionsInOrder(sc *script, v cache.Versioner) error {
-	clients := append([]string{"unknown"}, lookalikes()...)
+	clients := append([]string{"unknown"}, sc.lookalikes()...)
 	for n, client := range clients[1:] {
 		for range n%5 + 1 { // so that their versions can differ
 			sc.set(client, "e1", hookURL(n))
@@ -78,7 +78,7 @@ func versionsDiffer(sc *script, v cache.Versioner) error {
 		}
 	}
 	const changes = 300 // more than a byte counts
-	for n := range changes {
+	for n := range sc.fewer(changes) {
 		sc.applyAt(webhookcfg.SetChange(client, webhookcfg.Entity("e1"), egress.NewURL(hookURL(n))), timeOf(sc.now))
 		seen.expectAnother(sc, v)
 	}
@@ -99,13 +99,14 @@ func versionsDifferReopened(sc *script, v cache.Versioner) error {
 			}
 		}
 	}
+	sc.expectAll()
 	return sc.err
 }
 
 // versionsHold checks, while a writer makes changes, that two reads between equal versions
 // have equal results.
 func versionsHold(sc *script, v cache.Versioner) error {
-	m := &stepper{entities: 1, minReads: int64(sc.fewer(500))}
+	m := &stepper{entities: 1, minReads: int64(sc.fewer(300))}
 	return m.run(sc, func(_, _ int) (first, last int64, err error) {
 		reader := newScript(sc.ctx, sc.Env)
 		before := reader.versions(v, client)[0]

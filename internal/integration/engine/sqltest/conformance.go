@@ -27,7 +27,7 @@ const (
 var (
 	valueCase = regexp.MustCompile(`^(03 an|08|09|10|11|12|13|15|errors|` +
 		`feed (starts|resets|accepts|refuses)|lister (lists|starts|refuses)|versioner (returns|keeps|refuses)) `)
-	concurrentCase = regexp.MustCompile(`^(02 .* while|03 .* concurrent|14|feed .* (concurrently|early)|lister .* one state|versioner .* concurrently)`)
+	concurrentCase = regexp.MustCompile(`^(02 .* while|03 .* concurrent|14|eraser .* concurrent|feed .* (concurrently|early)|lister .* one state|versioner .* concurrently)`)
 )
 
 // partOf returns the part of a case.
